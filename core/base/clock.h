@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Two clocks: the monotonic one for deadlines and budgets, the wall clock for what
+ * leaves the process (headers, batch numbers, the log).
+ */
+#ifndef WB_BASE_CLOCK_H
+#define WB_BASE_CLOCK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define WB_MILLISECOND INT64_C(1000000)
+#define WB_SECOND INT64_C(1000000000)
+#define WB_NEVER INT64_MAX
+
+/** Monotonic nanoseconds; deadlines are on this clock. */
+int64_t wb_clock_monotonic(void);
+/** Nanoseconds since 1970, UTC. */
+int64_t wb_clock_wall(void);
+
+/** Size of a wire timestamp with its NUL byte. */
+#define WB_TIMESTAMP_SIZE 29
+/** "yyyy-MM-dd HH:mm:ss:ffffff Z", the format of NServiceBus headers. */
+void wb_clock_format_wire(int64_t wall, char text[WB_TIMESTAMP_SIZE]);
+
+/** Size of a log timestamp with its NUL byte. */
+#define WB_LOG_TIMESTAMP_SIZE 25
+/** "yyyy-MM-ddTHH:mm:ss.fffZ" */
+void wb_clock_format_log(int64_t wall, char text[WB_LOG_TIMESTAMP_SIZE]);
+
+/** Sleep for a while, or until `*stop` is set (looked at every few milliseconds). */
+void wb_clock_pause(int64_t duration, const volatile int *stop);
+
+#endif

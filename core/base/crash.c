@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "core/base/crash.h"
+
+#ifdef WB_TEST_HOOKS
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static atomic_long passed;
+
+static int names_it(const char *setting, const char *name)
+{
+    size_t size = strlen(name);
+    return setting && strncmp(setting, name, size) == 0 &&
+           (setting[size] == ':' || setting[size] == '\0');
+}
+
+void wb_crash_point(const char *name)
+{
+    const char *setting = getenv("WAYBILL_CRASH");
+    if (!names_it(setting, name))
+        return;
+    const char *colon = strchr(setting, ':');
+    long nth = colon ? strtol(colon + 1, NULL, 10) : 1;
+    if (atomic_fetch_add(&passed, 1) + 1 == nth)
+        kill(getpid(), SIGKILL);
+}
+
+int wb_bug(const char *name)
+{
+    const char *setting = getenv("WAYBILL_BUG");
+    return setting && strcmp(setting, name) == 0;
+}
+
+#else
+typedef int wb_crash_is_off; /* an empty translation unit is not C */
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Crash points and built-in bugs: only in test builds (WB_TEST_HOOKS).
+ *
+ * WAYBILL_CRASH=NAME:N ends the process with SIGKILL when the crash point NAME is
+ * passed for the Nth time (N is 1 when absent). WAYBILL_BUG=NAME switches on a bug
+ * that the crash suite must catch: a suite that cannot see these proves nothing.
+ */
+#ifndef WB_BASE_CRASH_H
+#define WB_BASE_CRASH_H
+
+#ifdef WB_TEST_HOOKS
+void wb_crash_point(const char *name);
+int wb_bug(const char *name);
+#else
+static inline void wb_crash_point(const char *name)
+{
+    (void)name;
+}
+static inline int wb_bug(const char *name)
+{
+    (void)name;
+    return 0;
+}
+#endif
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The log: one line an event on stderr, constant text and key=value fields:
+ *
+ *   2026-01-01T12:00:00.000Z level=info endpoint=orders msg="endpoint started" workers=4
+ *
+ * Values are quoted when they hold anything but plain characters; control characters
+ * are escaped, so that a message's content cannot forge a line. Bodies and secrets are
+ * never logged. Any thread may log; a line is written with one write(2).
+ */
+#ifndef WB_BASE_LOG_H
+#define WB_BASE_LOG_H
+
+#include <waybill/sys/plugin.h>
+
+/** Lines above this level are dropped. WB_LOG_INFO at start. */
+void wb_log_set_level(int level);
+
+/** Write one line. A field with a NULL value is left out. */
+void wb_log_write(int level, const char *text, const wb_field *fields, size_t count);
+
+/** `wb_log_event(WB_LOG_INFO, "endpoint started", {"endpoint", name})` */
+#define wb_log_event(level, text, ...)                                                             \
+    wb_log_write((level), (text), (const wb_field[]){ __VA_ARGS__ },                               \
+                 sizeof((const wb_field[]){ __VA_ARGS__ }) / sizeof(wb_field))
+
+#endif

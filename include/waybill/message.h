@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Messages as a handler sees them.
+ *
+ * Ownership: everything reachable from a wb_message belongs to Waybill and is
+ * valid until the handler returns. Everything reachable from a wb_outgoing
+ * belongs to the caller and is copied before the call returns.
+ */
+#ifndef WAYBILL_MESSAGE_H
+#define WAYBILL_MESSAGE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** One header: a pair of strings, UTF-8 by convention, exact by contract.
+ *
+ *  Incoming: both sizes are set, and both strings are followed by a NUL byte
+ *  that is not counted. Outgoing: a size of 0 means "up to the NUL byte". */
+typedef struct wb_header {
+    const char *name;
+    const char *value;
+    size_t name_size;
+    size_t value_size;
+} wb_header;
+
+/** A message being handled. Fields are only ever appended; a field is present
+ *  when struct_size covers it. */
+typedef struct wb_message {
+    size_t struct_size;
+    /** Message id, 1 to 255 bytes of any value, followed by a NUL byte. */
+    const char *id;
+    size_t id_size;
+    /** The type this handler was chosen for, e.g. "Sales.PlaceOrder". */
+    const char *type;
+    const void *body;
+    size_t body_size;
+    /** In the order they were received. */
+    const wb_header *headers;
+    size_t header_count;
+    /** 1 for the first attempt. Counts attempts of other processes where the
+     *  transport counts deliveries. */
+    uint32_t attempt;
+} wb_message;
+
+/** The value of the first header of that name (compared byte for byte), or
+ *  NULL. NUL-terminated; use the header itself for values that hold NUL bytes. */
+static inline const char *wb_message_header(const wb_message *message, const char *name)
+{
+    size_t size = strlen(name);
+    for (size_t i = 0; i < message->header_count; i++) {
+        const wb_header *header = &message->headers[i];
+        if (header->name_size == size && memcmp(header->name, name, size) == 0)
+            return header->value;
+    }
+    return NULL;
+}
+
+/** wb_outgoing.flags: hand the message to the broker at once and wait for its
+ *  confirmation, whatever becomes of the transaction. It bypasses the outbox: if
+ *  the handler then fails, the message was sent all the same, and a retry sends
+ *  it again (with the same id). */
+#define WB_IMMEDIATE 1u
+/** wb_outgoing.flags: the broker may keep the message in memory only. */
+#define WB_NON_PERSISTENT 2u
+
+/** A message a handler asks for. Zero every field you do not set:
+ *  `&(wb_outgoing){ .type = "Sales.OrderPlaced", .body = b, .body_size = n }`. */
+typedef struct wb_outgoing {
+    /** Required: "Namespace.Name", as in NServiceBus. */
+    const char *type;
+    /** The receiving endpoint's queue. Required by wb_send(), refused by
+     *  wb_publish(), ignored by wb_reply(). */
+    const char *destination;
+    const void *body;
+    size_t body_size;
+    /** Added to, or replacing, the headers Waybill sets itself. */
+    const wb_header *headers;
+    size_t header_count;
+    /** Message id, 1 to 255 bytes. Leave NULL: Waybill then derives one from the
+     *  incoming id and the ordinal of this send, which is the same on every
+     *  attempt. id_size 0 means "up to the NUL byte". */
+    const char *id;
+    size_t id_size;
+    /** NULL: "application/json". */
+    const char *content_type;
+    /** Decides order and partition where a transport has them; optional. */
+    const char *key;
+    size_t key_size;
+    /** WB_IMMEDIATE, WB_NON_PERSISTENT, or 0. */
+    uint32_t flags;
+    uint32_t reserved;
+    /** In a batch handler with more than one message: the message that causes
+     *  this one. Required there (ids and failures belong to single messages),
+     *  NULL elsewhere. */
+    const wb_message *cause;
+} wb_outgoing;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Result classes: what every fallible call of Waybill returns.
+ *
+ * A caller branches on the class, never on a text or a native code. The classes
+ * are the same for a handler's return value, a transport's and a persistence's.
+ */
+#ifndef WAYBILL_RESULT_H
+#define WAYBILL_RESULT_H
+
+/** Done, and as durable as the callee promises. */
+#define WB_OK 0
+/** Nothing happened; the same call may succeed later (lock timeout, busy).
+ *  From a handler: roll back and try this message again. */
+#define WB_RETRY 1
+/** The transaction must be rolled back and run again from its start
+ *  (deadlock, serialization failure). */
+#define WB_ABORT 2
+/** This message or operation can never succeed (too large, no such destination).
+ *  From a handler: straight to the error queue, no retries. */
+#define WB_REJECT 3
+/** The outcome is unknown (connection lost during COMMIT, confirm not received).
+ *  Never retried blindly: the deduplication record decides. */
+#define WB_IN_DOUBT 4
+/** The connection is gone and with it the open transaction; nothing committed. */
+#define WB_NOT_CONNECTED 5
+/** The instance cannot be used; retrying will not help until somebody acts. */
+#define WB_FATAL 6
+
+/** What a handler returns for "do not retry": the name users look for. */
+#define WB_UNRECOVERABLE WB_REJECT
+
+/* Log levels of wb_log() and of the host's log function. */
+#define WB_LOG_ERROR 0
+#define WB_LOG_WARNING 1
+#define WB_LOG_INFO 2
+#define WB_LOG_DEBUG 3
+
+#endif

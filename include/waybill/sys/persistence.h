@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The persistence SPI: keeps the outbox, shares its transaction with handlers.
+ *
+ * Life cycle and threads are those of transports (sys/transport.h).
+ *
+ * The outbox of an endpoint is two tables: deduplication records (id, batch), only
+ * ever inserted and dropped by age; and pending operations (batch, bytes), one row a
+ * batch, deleted when dispatched. A batch number is chosen by the host: milliseconds
+ * since 1970 in its upper 42 bits, so that it also says how old a record is. Two
+ * endpoints never share records. Ids are compared byte for byte.
+ *
+ * A transaction:
+ *     begin (claims ids) -> handlers use the native handle -> commit (stores)
+ * and outside of it: mark, pending, sweep, clean_up.
+ *
+ * Change log: 1.0 first version.
+ */
+#ifndef WAYBILL_SYS_PERSISTENCE_H
+#define WAYBILL_SYS_PERSISTENCE_H
+
+#include <waybill/sys/plugin.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct wb_persistence wb_persistence;
+typedef struct wb_storage_session wb_storage_session;
+
+/** One id to claim. The host passes distinct ids in ascending byte order, so that
+ *  transactions that share ids wait for each other and never deadlock. */
+typedef struct wb_claim {
+    const void *id;
+    size_t id_size; /* 1 to 255 */
+    /** Filled by begin(): 0 when the id is now ours; otherwise the batch number of
+     *  the record that was there first: the message is a duplicate. */
+    uint64_t duplicate_of;
+} wb_claim;
+
+/** Dispatched operations: what a pending row of `batch` becomes. */
+typedef struct wb_mark {
+    uint64_t batch;
+    /** NULL: everything was dispatched, delete the row. Otherwise what remains. */
+    const void *remaining;
+    size_t remaining_size;
+} wb_mark;
+
+/** A transaction to begin. Size first, append-only. */
+typedef struct wb_begin {
+    size_t struct_size;
+    /** Marks to make first, in a transaction of their own which need not be flushed
+     *  to disk: they stand whatever becomes of the transaction that follows. */
+    const wb_mark *marks;
+    size_t mark_count;
+    /** Number of the batch that begins. 0: no outbox, nothing is claimed. */
+    uint64_t batch;
+    wb_claim *claims;
+    size_t claim_count;
+} wb_begin;
+
+/** A transaction to commit. Size first, append-only. */
+typedef struct wb_commit {
+    size_t struct_size;
+    uint64_t batch;
+    /** Operations to store under `batch`, or NULL for none. */
+    const void *operations;
+    size_t operations_size;
+    /** Claims to give back in the same transaction: their messages were not handled. */
+    const wb_claim *released;
+    size_t released_count;
+    /** Filled on failure: the item (see set_item) whose deferred statement failed,
+     *  or SIZE_MAX when the failure is nobody's in particular. */
+    size_t failed_item;
+} wb_commit;
+
+/** A pending row. */
+typedef struct wb_pending {
+    uint64_t batch;
+    const void *operations;
+    size_t operations_size;
+} wb_pending;
+
+/** Called for each row found; the row is valid during the call only. Return WB_OK to
+ *  go on. */
+typedef int (*wb_pending_fn)(void *argument, const wb_pending *pending);
+
+typedef struct wb_persistence_ops {
+    size_t struct_size;
+
+    /** Make an instance. No network. `host`, `endpoint`, `config` stay valid. */
+    int (*create)(const wb_host *host, const wb_endpoint_info *endpoint, const void *config,
+                  wb_persistence **ret_persistence, wb_error *error);
+    void (*destroy)(wb_persistence *persistence);
+
+    /** Optional: see wb_transport_ops.shared_resource. */
+    int (*shared_resource)(const void *config, char *buffer, size_t size);
+
+    /** The SQL that install() would run on an empty database, NUL-terminated; owned by
+     *  the instance. */
+    const char *(*schema)(wb_persistence *persistence);
+    /** Make or upgrade the tables. Idempotent, and safe to run from two processes. */
+    int (*install)(wb_persistence *persistence, wb_error *error);
+    /** Check that the tables are there, in this version, with the privileges needed.
+     *  Warn about server settings that lose commits. Changes nothing. */
+    int (*verify)(wb_persistence *persistence, wb_error *error);
+
+    /** Connect. */
+    int (*open)(wb_persistence *persistence, wb_storage_session **ret_session, wb_error *error);
+    void (*close)(wb_storage_session *session);
+
+    /** Make the marks, open a transaction, claim the ids: one round trip where the
+     *  database allows. A claim held by another open transaction is waited for.
+     *  @return WB_OK; WB_ABORT or WB_RETRY (nothing is open); WB_NOT_CONNECTED. On
+     *  failure the marks may or may not have been made; they are idempotent. */
+    int (*begin)(wb_storage_session *session, wb_begin *begin, wb_error *error);
+
+    /** Optional, instead of begin and commit, for WB_MODE_TRANSACTION_SCOPE: use the
+     *  transaction that is open on a transport's native handle until the next call;
+     *  NULL leaves it. */
+    int (*join)(wb_storage_session *session, void *native, wb_error *error);
+
+    /** The interface behind a handler's header ("pgsql.1"), or NULL. Its functions
+     *  take the session and the current item. */
+    const void *(*interface)(wb_storage_session *session, const char *name);
+
+    /** After each handler: is the transaction still as it must be? WB_OK, or the class
+     *  of what the handler did to it (left it failed: WB_RETRY; ended it: WB_FATAL for
+     *  the message, reported as WB_REJECT). `item` is the handler's. Costs no round
+     *  trip. */
+    int (*check)(wb_storage_session *session, size_t item, wb_error *error);
+
+    /** Send what was deferred, store the operations, give back claims, commit: one
+     *  round trip where the database allows.
+     *  @return WB_OK; WB_RETRY, WB_ABORT, WB_REJECT (rolled back by the callee; see
+     *  failed_item); WB_NOT_CONNECTED (lost before COMMIT was sent: not committed);
+     *  WB_IN_DOUBT (lost after COMMIT was sent). */
+    int (*commit)(wb_storage_session *session, wb_commit *commit, wb_error *error);
+    int (*rollback)(wb_storage_session *session, wb_error *error);
+
+    /** Marks in a transaction of their own; need not be flushed to disk: a lost mark
+     *  means a duplicate with the same id and bytes. Marking twice, or what does not
+     *  exist, is no error. */
+    int (*mark)(wb_storage_session *session, const wb_mark *marks, size_t count, wb_error *error);
+
+    /** Visit the pending rows of these batches; absent ones are passed over. Outside of
+     *  a transaction. */
+    int (*pending)(wb_storage_session *session, const uint64_t *batches, size_t count,
+                   wb_pending_fn visit, void *argument, wb_error *error);
+
+    /** Visit at most `limit` pending rows with a batch number below `before`, oldest
+     *  first, unless another instance is sweeping (then visit none). */
+    int (*sweep)(wb_storage_session *session, uint64_t before, size_t limit, wb_pending_fn visit,
+                 void *argument, wb_error *error);
+
+    /** Delete at most `limit` deduplication records with a batch number below `before`
+     *  whose operations are dispatched, unless another instance is cleaning up.
+     *  *ret_deleted says how many, so that the host can pace. */
+    int (*clean_up)(wb_storage_session *session, uint64_t before, size_t limit,
+                    size_t *ret_deleted, wb_error *error);
+} wb_persistence_ops;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

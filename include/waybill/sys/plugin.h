@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The plugin ABI: descriptor, options, host table.
+ *
+ * A plugin is a shared object that exports one function,
+ * `<name>_LTX_wb_plugin`, defined with WB_PLUGIN(name, descriptor). It returns a
+ * const descriptor and has no side effects, so that `waybill plugins --describe`
+ * may call it safely. Plugins link nothing of Waybill: what they need of the host
+ * comes as a table.
+ *
+ * Rules for every table that crosses the boundary:
+ *  - its first field is its own size, filled by sizeof in its owner's compilation;
+ *    a reader uses a field only if WB_HAS() says it is there;
+ *  - fields are only appended, never reordered, retyped or reused;
+ *  - arguments belong to the caller and are valid until the call returns; objects
+ *    returned through `ret_x` belong to whoever the comment names; strings in a
+ *    descriptor are static;
+ *  - times are int64_t nanoseconds; a deadline is absolute, on the clock of
+ *    wb_host.now.
+ *
+ * A plugin must not exit, abort, fork, install signal handlers, change directory,
+ * umask or locale, unwind across the boundary, or write to stdout or stderr. It
+ * stays loaded until the process ends.
+ *
+ * Change log: 1.0 first version.
+ */
+#ifndef WAYBILL_SYS_PLUGIN_H
+#define WAYBILL_SYS_PLUGIN_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <waybill/result.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WB_PLUGIN_MAGIC 0x57425031u /* "WBP1" */
+#define WB_PLUGIN_ABI_MAJOR 1u
+#define WB_PLUGIN_ABI_MINOR 0u
+
+/** Whether a table received from the other side holds a field, not NULL. */
+#define WB_HAS(table, type, field)                                                                 \
+    ((table)->struct_size >= offsetof(type, field) + sizeof((table)->field) && (table)->field)
+
+#if defined(__GNUC__)
+#define WB_PRINTF(text_at, first) __attribute__((format(printf, text_at, first)))
+#define WB_PUBLIC __attribute__((visibility("default")))
+#else
+#define WB_PRINTF(text_at, first)
+#define WB_PUBLIC
+#endif
+
+/* ---- errors ------------------------------------------------------------- */
+
+/** Filled through wb_host.fail; opaque to plugins, owned by the host. */
+typedef struct wb_error wb_error;
+
+/* Causes: what an operator must do; they decide the program's exit code when a
+ * call fails while the endpoint starts. */
+#define WB_CAUSE_OTHER 0
+#define WB_CAUSE_UNREACHABLE 1 /* nobody listens, or the connection broke: exit code 69 */
+#define WB_CAUSE_REFUSED 2     /* credentials or privileges: exit code 77 */
+#define WB_CAUSE_MISSING 3     /* table, queue, database absent: run `waybill install`; exit code 72 */
+#define WB_CAUSE_MISMATCH 4    /* exists with other arguments or another version: exit code 72 */
+#define WB_CAUSE_CONFIG 5      /* the option's value is wrong: exit code 78 */
+#define WB_CAUSE_UNROUTABLE 6  /* no such destination */
+#define WB_CAUSE_TOO_LARGE 7   /* over a limit */
+
+/* ---- host --------------------------------------------------------------- */
+
+/** One field of a log line. */
+typedef struct wb_field {
+    const char *name;
+    const char *value;
+} wb_field;
+
+typedef struct wb_host wb_host;
+
+/** What the host offers one plugin instance. Size first, append-only. */
+struct wb_host {
+    size_t struct_size;
+    /** Fill `error` and return `result`, so that a plugin writes
+     *  `return host->fail(host, error, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE,
+     *  code, "could not ...: %s", text)`. Style: lower case, no period, no function
+     *  names, user data quoted. Never put a secret in it. [any thread] */
+    int (*fail)(const wb_host *host, wb_error *error, int result, int cause, int64_t native_code,
+                const char *format, ...) WB_PRINTF(6, 7);
+    /** Write a log line: constant text, data in fields. [any thread] */
+    void (*log)(const wb_host *host, int level, const char *text, const wb_field *fields,
+                size_t count);
+    /** Monotonic clock. [any thread] */
+    int64_t (*now)(void);
+    /** Test builds end the process here when told to; otherwise does nothing.
+     *  Call it between the steps whose order matters. [any thread] */
+    void (*crash_point)(const char *name);
+};
+
+/* ---- options ------------------------------------------------------------ */
+
+/* Types of option, and the C type of the field at `offset`. */
+#define WB_OPTION_STRING 1   /* const char *; NULL when absent without default */
+#define WB_OPTION_INTEGER 2  /* int64_t */
+#define WB_OPTION_BOOLEAN 3  /* int32_t, 0 or 1 */
+#define WB_OPTION_DURATION 4 /* int64_t nanoseconds; "10s", "20ms", "7d" */
+#define WB_OPTION_SIZE 5     /* int64_t bytes; "16MiB" */
+#define WB_OPTION_CHOICE 6   /* int32_t, index into choices */
+#define WB_OPTION_MAP 7      /* const wb_option_map *; a group of name = "value" */
+
+/* Flags of an option. */
+#define WB_OPTION_REQUIRED 1u
+#define WB_OPTION_SECRET 2u /* redacted everywhere; env: and file: are the usual values */
+
+typedef struct wb_option_map {
+    size_t count;
+    const char *const *names;
+    const char *const *values;
+} wb_option_map;
+
+/** One option. The table drives parsing, validation, `--describe`, man page and
+ *  sample configuration. */
+typedef struct wb_option {
+    const char *name;
+    uint32_t type;
+    uint32_t flags;
+    size_t offset;            /* of the field in the plugin's configuration struct */
+    const char *default_text; /* as a user would write it, or NULL */
+    int64_t minimum;          /* in the field's unit; both 0: no range */
+    int64_t maximum;
+    const char *const *choices; /* NULL-terminated, for WB_OPTION_CHOICE */
+    const char *since;          /* "0.1" */
+    const char *summary;        /* one line */
+    const char *help;           /* paragraphs, or NULL */
+} wb_option;
+
+/* ---- capabilities (bits are ABI; unknown bits are ignored) ---------------- */
+
+/* Transport: transaction modes it can honour. */
+#define WB_CAP_MODE_NONE (UINT64_C(1) << 0)
+#define WB_CAP_MODE_RECEIVE_ONLY (UINT64_C(1) << 1)
+#define WB_CAP_MODE_SENDS_ATOMIC (UINT64_C(1) << 2)
+#define WB_CAP_MODE_TRANSACTION_SCOPE (UINT64_C(1) << 3)
+/* Transport: can deliver a message after a delay by itself. */
+#define WB_CAP_DELAY (UINT64_C(1) << 4)
+/* Transport: counts deliveries across crashes (wb_incoming.delivery_count). */
+#define WB_CAP_DELIVERY_COUNT (UINT64_C(1) << 5)
+/* Transport: keeps the order of messages with the same key. */
+#define WB_CAP_ORDER_PER_KEY (UINT64_C(1) << 6)
+/* Transport: publish and subscribe. */
+#define WB_CAP_PUBLISH (UINT64_C(1) << 7)
+/* Persistence: keeps an outbox. */
+#define WB_CAP_OUTBOX (UINT64_C(1) << 16)
+/* Persistence: keeps delayed messages. */
+#define WB_CAP_DELAY_STORE (UINT64_C(1) << 17)
+/* Persistence: can join a transport's transaction (wb_persistence_ops.join). */
+#define WB_CAP_JOIN_TRANSPORT (UINT64_C(1) << 18)
+
+/* ---- descriptor ---------------------------------------------------------- */
+
+#define WB_PLUGIN_TRANSPORT 1u
+#define WB_PLUGIN_PERSISTENCE 2u
+
+typedef struct wb_plugin {
+    size_t struct_size;
+    uint32_t magic;
+    uint32_t abi_major;
+    uint32_t abi_minor_needed; /* 0 unless the plugin cannot work with an older host */
+    uint32_t kind;
+    const char *name; /* [a-z0-9_-]{1,64}; the same as the file's name */
+    const char *version;
+    const char *summary;
+    uint64_t capabilities;
+    const wb_option *options;
+    size_t option_count;
+    size_t option_stride; /* sizeof(wb_option) */
+    size_t config_size;   /* of the struct that options fill */
+    /** wb_transport_ops or wb_persistence_ops, by kind. */
+    const void *ops;
+    /** Soname of the client library whose symbols handlers may use, or NULL. The
+     *  host makes it visible to handler modules. */
+    const char *client_library;
+} wb_plugin;
+
+/** Define the entry point: WB_PLUGIN(amqp, descriptor). */
+#ifdef __cplusplus
+#define WB_PLUGIN_LINKAGE extern "C"
+#else
+#define WB_PLUGIN_LINKAGE
+#endif
+#define WB_PLUGIN(name, descriptor)                                                                \
+    WB_PLUGIN_LINKAGE WB_PUBLIC const wb_plugin *name##_LTX_wb_plugin(void);                       \
+    const wb_plugin *name##_LTX_wb_plugin(void)                                                    \
+    {                                                                                              \
+        return &(descriptor);                                                                      \
+    }
+
+/* ---- the endpoint a plugin serves ---------------------------------------- */
+
+/* Transport transaction modes, in the order of their promises. */
+#define WB_MODE_NONE 0
+#define WB_MODE_RECEIVE_ONLY 1
+#define WB_MODE_SENDS_ATOMIC 2
+#define WB_MODE_TRANSACTION_SCOPE 3
+
+/** What create() learns of the endpoint. Valid until destroy(). */
+typedef struct wb_endpoint_info {
+    size_t struct_size;
+    const char *name;        /* also its queue */
+    const char *error_queue; /* NULL for none */
+    int32_t mode;            /* WB_MODE_x, negotiated */
+    int32_t outbox;          /* 1: the outbox is on */
+    uint32_t concurrency;    /* number of workers, each with one session */
+    uint32_t batch_max;      /* most messages a batch holds */
+    /** Largest body handed to handlers. A transport still delivers a larger
+     *  message, so that it can go to the error queue. */
+    int64_t body_max;
+    /** Types handlers exist for, which the endpoint subscribes to. */
+    const char *const *types;
+    size_t type_count;
+} wb_endpoint_info;
+
+#ifdef __cplusplus
+}
+#endif
+#endif
