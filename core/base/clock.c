@@ -4,6 +4,7 @@
 #include "core/base/clock.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 static int64_t read_clock(clockid_t id)
@@ -25,12 +26,22 @@ int64_t wb_clock_wall(void)
 
 void wb_clock_format_wire(int64_t wall, char text[WB_TIMESTAMP_SIZE])
 {
-    struct tm tm;
+    /* Every outgoing message carries one: the part down to the second is kept. */
+    static _Thread_local time_t kept_second = -1;
+    static _Thread_local char kept[WB_TIMESTAMP_SIZE];
     time_t seconds = (time_t)(wall / WB_SECOND);
-    gmtime_r(&seconds, &tm);
-    size_t used = strftime(text, WB_TIMESTAMP_SIZE, "%Y-%m-%d %H:%M:%S:", &tm);
-    (void)snprintf(text + used, WB_TIMESTAMP_SIZE - used, "%06u Z",
-                   (unsigned)(wall % WB_SECOND / 1000) % 1000000u);
+    unsigned micros = (unsigned)(wall % WB_SECOND / 1000);
+
+    if (seconds != kept_second) {
+        struct tm tm;
+        gmtime_r(&seconds, &tm);
+        if (!strftime(kept, sizeof kept, "%Y-%m-%d %H:%M:%S:000000 Z", &tm))
+            kept[0] = '\0';
+        kept_second = seconds;
+    }
+    memcpy(text, kept, WB_TIMESTAMP_SIZE);
+    for (size_t at = 25; at >= 20; at--, micros /= 10)
+        text[at] = (char)('0' + micros % 10);
 }
 
 void wb_clock_format_log(int64_t wall, char text[WB_LOG_TIMESTAMP_SIZE])
@@ -43,10 +54,10 @@ void wb_clock_format_log(int64_t wall, char text[WB_LOG_TIMESTAMP_SIZE])
                    (unsigned)(wall % WB_SECOND / WB_MILLISECOND) % 1000u);
 }
 
-void wb_clock_pause(int64_t duration, const volatile int *stop)
+void wb_clock_pause(int64_t duration, const atomic_int *stop)
 {
     int64_t end = wb_clock_monotonic() + duration;
-    while (!(stop && *stop)) {
+    while (!(stop && atomic_load(stop))) {
         int64_t left = end - wb_clock_monotonic();
         if (left <= 0)
             return;

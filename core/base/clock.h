@@ -6,6 +6,7 @@
 #ifndef WB_BASE_CLOCK_H
 #define WB_BASE_CLOCK_H
 
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -29,6 +30,6 @@ void wb_clock_format_wire(int64_t wall, char text[WB_TIMESTAMP_SIZE]);
 void wb_clock_format_log(int64_t wall, char text[WB_LOG_TIMESTAMP_SIZE]);
 
 /** Sleep for a while, or until `*stop` is set (looked at every few milliseconds). */
-void wb_clock_pause(int64_t duration, const volatile int *stop);
+void wb_clock_pause(int64_t duration, const atomic_int *stop);
 
 #endif

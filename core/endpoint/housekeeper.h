@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The housekeeper of an endpoint's outbox: a thread that, once each interval, dispatches
+ * pending operations whose message never came back, and deletes deduplication records that
+ * are older than the retention, in small paced steps. It connects for each round and
+ * disconnects after it. Several instances may run: the persistence lets one work at a time.
+ */
+#ifndef WB_ENDPOINT_HOUSEKEEPER_H
+#define WB_ENDPOINT_HOUSEKEEPER_H
+
+#include "core/pipeline/pipeline.h"
+
+typedef struct wb_housekeeper {
+    wb_pipeline *pipeline;
+    int64_t interval;    /* ns between rounds */
+    int64_t sweep_after; /* ns: younger pending rows are left alone */
+    int64_t retention;   /* ns: how long deduplication records are kept */
+
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    uint64_t *seen; /* pending rows the last round saw: only those seen twice are swept */
+    size_t seen_count;
+} wb_housekeeper;
+
+/** pipeline, interval, sweep_after and retention are set by the caller. @return 0 or errno. */
+int wb_housekeeper_start(wb_housekeeper *keeper);
+/** pipeline->stop is set before; wakes and joins the thread. */
+void wb_housekeeper_stop(wb_housekeeper *keeper);
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Header names: those of NServiceBus, byte for byte, so that an endpoint takes its place
+ * in an existing system and its failed messages show up in ServicePulse.
+ */
+#ifndef WB_MESSAGE_HEADER_NAMES_H
+#define WB_MESSAGE_HEADER_NAMES_H
+
+#define WB_HEADER_MESSAGE_ID "NServiceBus.MessageId"
+#define WB_HEADER_INTENT "NServiceBus.MessageIntent"
+#define WB_HEADER_CONVERSATION_ID "NServiceBus.ConversationId"
+#define WB_HEADER_CORRELATION_ID "NServiceBus.CorrelationId"
+#define WB_HEADER_RELATED_TO "NServiceBus.RelatedTo"
+#define WB_HEADER_REPLY_TO "NServiceBus.ReplyToAddress"
+#define WB_HEADER_ORIGINATING_ENDPOINT "NServiceBus.OriginatingEndpoint"
+#define WB_HEADER_ORIGINATING_MACHINE "NServiceBus.OriginatingMachine"
+#define WB_HEADER_ORIGINATING_HOST_ID "$.diagnostics.originating.hostid"
+#define WB_HEADER_CONTENT_TYPE "NServiceBus.ContentType"
+#define WB_HEADER_TYPES "NServiceBus.EnclosedMessageTypes"
+#define WB_HEADER_TIME_SENT "NServiceBus.TimeSent"
+
+/* On a message in the error queue. */
+#define WB_HEADER_RETRIES "NServiceBus.Retries"
+#define WB_HEADER_FL_RETRIES "NServiceBus.FLRetries"
+#define WB_HEADER_FAILED_QUEUE "NServiceBus.FailedQ"
+#define WB_HEADER_TIME_OF_FAILURE "NServiceBus.TimeOfFailure"
+#define WB_HEADER_EXCEPTION_PREFIX "NServiceBus.ExceptionInfo."
+#define WB_HEADER_EXCEPTION_TYPE "NServiceBus.ExceptionInfo.ExceptionType"
+#define WB_HEADER_EXCEPTION_MESSAGE "NServiceBus.ExceptionInfo.Message"
+#define WB_HEADER_EXCEPTION_SOURCE "NServiceBus.ExceptionInfo.Source"
+#define WB_HEADER_EXCEPTION_STACK_TRACE "NServiceBus.ExceptionInfo.StackTrace"
+#define WB_HEADER_PROCESSING_MACHINE "NServiceBus.ProcessingMachine"
+#define WB_HEADER_PROCESSING_ENDPOINT "NServiceBus.ProcessingEndpoint"
+#define WB_HEADER_HOST_ID "$.diagnostics.hostid"
+#define WB_HEADER_HOST_NAME "$.diagnostics.hostdisplayname"
+
+#endif

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Reading incoming messages: headers by name, and the types a message says it is.
+ */
+#ifndef WB_MESSAGE_INCOMING_H
+#define WB_MESSAGE_INCOMING_H
+
+#include <waybill/sys/transport.h>
+
+/** The first header of that name, or NULL. */
+const wb_header *wb_incoming_header(const wb_incoming *incoming, const char *name);
+
+/** Walk the types in EnclosedMessageTypes: "Ns.Type, Assembly, ...;Ns.Base, ...". Start
+ *  with *position = header value; @return the next full name (not terminated) and its
+ *  size, or NULL at the end. */
+const char *wb_type_next(const char **position, size_t *ret_size);
+
+#endif

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "core/message/outgoing.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/base/clock.h"
+#include "core/base/sha256.h"
+#include "core/message/header_names.h"
+#include "core/message/ids.h"
+
+/* The headers Waybill sets itself, at most. */
+#define OWN_HEADERS_MAX 12
+
+typedef struct {
+    wb_header *headers;
+    size_t count;
+    wb_arena *arena;
+} header_list;
+
+const char *wb_origin_machine(void)
+{
+    static char machine[256];
+    if (!machine[0] && gethostname(machine, sizeof machine - 1) != 0)
+        strcpy(machine, "localhost");
+    return machine;
+}
+
+const char *wb_origin_host_id(void)
+{
+    static char id[33];
+    if (!id[0]) {
+        unsigned char digest[WB_SHA256_SIZE];
+        wb_sha256 hash;
+        wb_sha256_init(&hash);
+        wb_sha256_update(&hash, wb_origin_machine(), strlen(wb_origin_machine()));
+        wb_sha256_final(&hash, digest);
+        for (size_t i = 0; i < 16; i++)
+            (void)snprintf(id + 2 * i, 3, "%02x", digest[i]);
+    }
+    return id;
+}
+
+static size_t text_size(const char *text, size_t size)
+{
+    return size || !text ? size : strlen(text);
+}
+
+static int reject(wb_error *error, int cause, const char *what)
+{
+    return wb_error_set(error, WB_REJECT, cause, 0, "%s", what);
+}
+
+static int check_headers(const wb_outgoing *outgoing, wb_error *error)
+{
+    if (outgoing->header_count > WB_OUTGOING_HEADERS_MAX)
+        return reject(error, WB_CAUSE_TOO_LARGE, "an outgoing message has more than 256 headers");
+    for (size_t i = 0; i < outgoing->header_count; i++) {
+        const wb_header *header = &outgoing->headers[i];
+        if (!header->name || !header->value || !text_size(header->name, header->name_size))
+            return reject(error, WB_CAUSE_OTHER, "an outgoing header has no name or no value");
+        if (text_size(header->name, header->name_size) > WB_OUTGOING_NAME_MAX)
+            return reject(error, WB_CAUSE_TOO_LARGE, "an outgoing header's name is longer than 255 bytes");
+        if (text_size(header->value, header->value_size) > WB_OUTGOING_VALUE_MAX)
+            return reject(error, WB_CAUSE_TOO_LARGE, "an outgoing header's value is larger than 32 KiB");
+    }
+    return WB_OK;
+}
+
+static int check_name(const char *name, const char *what, wb_error *error)
+{
+    size_t size = name ? strlen(name) : 0;
+    if (size == 0)
+        return wb_error_set(error, WB_REJECT, WB_CAUSE_OTHER, 0, "an outgoing message has no %s", what);
+    if (size > WB_OUTGOING_NAME_MAX)
+        return wb_error_set(error, WB_REJECT, WB_CAUSE_TOO_LARGE, 0,
+                            "an outgoing message's %s is longer than 255 bytes", what);
+    return WB_OK;
+}
+
+static int check_outgoing(const wb_origin *origin, int kind, const wb_outgoing *outgoing,
+                          wb_error *error)
+{
+    if (check_name(outgoing->type, "type", error) != WB_OK)
+        return WB_REJECT;
+    if (kind == WB_KIND_SEND && check_name(outgoing->destination, "destination", error) != WB_OK)
+        return WB_REJECT;
+    if (kind == WB_KIND_PUBLISH && outgoing->destination)
+        return reject(error, WB_CAUSE_OTHER, "an event has no destination: use send for a command");
+    if (outgoing->body_size && !outgoing->body)
+        return reject(error, WB_CAUSE_OTHER, "an outgoing message has a body size but no body");
+    if ((int64_t)outgoing->body_size > origin->body_max)
+        return wb_error_set(error, WB_REJECT, WB_CAUSE_TOO_LARGE, 0,
+                            "an outgoing body of %zu bytes is over body_max = %lld",
+                            outgoing->body_size, (long long)origin->body_max);
+    if (text_size(outgoing->id, outgoing->id_size) > WB_ID_MAX)
+        return reject(error, WB_CAUSE_TOO_LARGE, "an outgoing message id is longer than 255 bytes");
+    return check_headers(outgoing, error);
+}
+
+static int is_set_by_user(const wb_outgoing *outgoing, const char *name, size_t size)
+{
+    for (size_t i = 0; i < outgoing->header_count; i++) {
+        const wb_header *header = &outgoing->headers[i];
+        if (text_size(header->name, header->name_size) == size && memcmp(header->name, name, size) == 0)
+            return 1;
+    }
+    return 0;
+}
+
+/* name and value live as long as the operation */
+static void add_header(header_list *list, const wb_outgoing *outgoing, const char *name,
+                       const char *value, size_t value_size)
+{
+    size_t name_size = strlen(name);
+    if (!value || (outgoing->header_count && is_set_by_user(outgoing, name, name_size)))
+        return;
+    list->headers[list->count++] = (wb_header){ name, value, name_size, value_size };
+}
+
+static void add_text(header_list *list, const wb_outgoing *outgoing, const char *name, const char *value)
+{
+    if (value)
+        add_header(list, outgoing, name, value, strlen(value));
+}
+
+static const wb_header *cause_header(const wb_message *cause, const char *name)
+{
+    size_t size = strlen(name);
+    for (size_t i = 0; cause && i < cause->header_count; i++)
+        if (cause->headers[i].name_size == size && memcmp(cause->headers[i].name, name, size) == 0)
+            return &cause->headers[i];
+    return NULL;
+}
+
+/* What relates a message to the one that caused it: the headers of the flow diagram. */
+static void add_relations(header_list *list, const wb_outgoing *outgoing, const wb_operation *operation,
+                          const wb_message *cause)
+{
+    const wb_header *conversation = cause_header(cause, WB_HEADER_CONVERSATION_ID);
+    const wb_header *correlation = cause_header(cause, WB_HEADER_CORRELATION_ID);
+
+    if (conversation)
+        add_header(list, outgoing, WB_HEADER_CONVERSATION_ID,
+                   wb_arena_copy(list->arena, conversation->value, conversation->value_size),
+                   conversation->value_size);
+    else
+        add_header(list, outgoing, WB_HEADER_CONVERSATION_ID, operation->id, operation->id_size);
+    if (correlation)
+        add_header(list, outgoing, WB_HEADER_CORRELATION_ID,
+                   wb_arena_copy(list->arena, correlation->value, correlation->value_size),
+                   correlation->value_size);
+    else if (cause)
+        add_header(list, outgoing, WB_HEADER_CORRELATION_ID,
+                   wb_arena_copy(list->arena, cause->id, cause->id_size), cause->id_size);
+    else
+        add_header(list, outgoing, WB_HEADER_CORRELATION_ID, operation->id, operation->id_size);
+    if (cause)
+        add_header(list, outgoing, WB_HEADER_RELATED_TO,
+                   wb_arena_copy(list->arena, cause->id, cause->id_size), cause->id_size);
+}
+
+static void add_user_headers(header_list *list, const wb_outgoing *outgoing)
+{
+    for (size_t i = 0; i < outgoing->header_count; i++) {
+        const wb_header *from = &outgoing->headers[i];
+        wb_header *to = &list->headers[list->count++];
+        to->name_size = text_size(from->name, from->name_size);
+        to->value_size = text_size(from->value, from->value_size);
+        to->name = wb_arena_copy(list->arena, from->name, to->name_size);
+        to->value = wb_arena_copy(list->arena, from->value, to->value_size);
+    }
+}
+
+static void add_headers(const wb_origin *origin, int kind, const wb_outgoing *outgoing,
+                        const wb_message *cause, wb_arena *arena, wb_operation *operation)
+{
+    static const char *const intents[] = { "", "Send", "Publish", "Reply" };
+    header_list list = { wb_arena_alloc(arena, (OWN_HEADERS_MAX + outgoing->header_count) *
+                                                   sizeof(wb_header)),
+                         0, arena };
+    char now[WB_TIMESTAMP_SIZE];
+    const char *content_type = outgoing->content_type ? outgoing->content_type : "application/json";
+    wb_clock_format_wire(wb_clock_wall(), now);
+
+    add_header(&list, outgoing, WB_HEADER_MESSAGE_ID, operation->id, operation->id_size);
+    add_text(&list, outgoing, WB_HEADER_INTENT, intents[kind]);
+    add_relations(&list, outgoing, operation, cause);
+    add_text(&list, outgoing, WB_HEADER_REPLY_TO, origin->reply_to);
+    add_text(&list, outgoing, WB_HEADER_ORIGINATING_ENDPOINT, origin->endpoint);
+    add_text(&list, outgoing, WB_HEADER_ORIGINATING_MACHINE, origin->machine);
+    add_text(&list, outgoing, WB_HEADER_ORIGINATING_HOST_ID, origin->host_id);
+    add_header(&list, outgoing, WB_HEADER_CONTENT_TYPE,
+               wb_arena_copy(arena, content_type, strlen(content_type)), strlen(content_type));
+    add_header(&list, outgoing, WB_HEADER_TYPES,
+               wb_arena_copy(arena, outgoing->type, strlen(outgoing->type)), strlen(outgoing->type));
+    add_header(&list, outgoing, WB_HEADER_TIME_SENT, wb_arena_copy(arena, now, strlen(now)), strlen(now));
+    add_user_headers(&list, outgoing);
+    operation->headers = list.headers;
+    operation->header_count = list.count;
+}
+
+static void set_id(const wb_origin *origin, const wb_outgoing *outgoing, const wb_message *cause,
+                   uint32_t ordinal, wb_arena *arena, wb_operation *operation)
+{
+    char id[WB_GENERATED_ID_SIZE];
+    size_t given = text_size(outgoing->id, outgoing->id_size);
+    if (given) {
+        operation->id = wb_arena_copy(arena, outgoing->id, given);
+        operation->id_size = given;
+        return;
+    }
+    if (cause)
+        wb_id_derive(origin->endpoint, cause->id, cause->id_size, ordinal, id);
+    else
+        wb_id_generate(id);
+    operation->id = wb_arena_copy(arena, id, sizeof id - 1);
+    operation->id_size = sizeof id - 1;
+}
+
+static const char *destination_of(int kind, const wb_outgoing *outgoing, const wb_message *cause,
+                                  wb_arena *arena)
+{
+    const wb_header *reply_to = cause_header(cause, WB_HEADER_REPLY_TO);
+    switch (kind) {
+    case WB_KIND_SEND: return wb_arena_copy(arena, outgoing->destination, strlen(outgoing->destination));
+    case WB_KIND_PUBLISH: return wb_arena_copy(arena, outgoing->type, strlen(outgoing->type));
+    default: return reply_to ? wb_arena_copy(arena, reply_to->value, reply_to->value_size) : NULL;
+    }
+}
+
+int wb_outgoing_add(const wb_origin *origin, int kind, const wb_outgoing *outgoing, size_t size,
+                    const wb_message *cause, uint32_t ordinal, wb_arena *arena,
+                    wb_operation_list *list, wb_error *error)
+{
+    /* A module built against a later header may hand over more than we know; one built
+     * against an earlier header, less. */
+    wb_outgoing known = { 0 };
+    memcpy(&known, outgoing, size < sizeof known ? size : sizeof known);
+
+    if (check_outgoing(origin, kind, &known, error) != WB_OK)
+        return WB_REJECT;
+    if (list->count >= WB_OUTGOING_PER_MESSAGE_MAX)
+        return reject(error, WB_CAUSE_TOO_LARGE, "a message may cause at most 10000 outgoing messages");
+    const char *destination = destination_of(kind, &known, cause, arena);
+    if (!destination || !*destination)
+        return reject(error, WB_CAUSE_OTHER, "cannot reply: the message has no reply address");
+
+    wb_operation *operation = wb_operation_append(list, arena);
+    operation->kind = kind == WB_KIND_PUBLISH ? WB_OPERATION_PUBLISH : WB_OPERATION_SEND;
+    operation->flags = (kind == WB_KIND_PUBLISH ? 0 : WB_OPERATION_MANDATORY) |
+                       (known.flags & WB_NON_PERSISTENT ? WB_OPERATION_NON_PERSISTENT : 0);
+    operation->destination = destination;
+    set_id(origin, &known, cause, ordinal, arena, operation);
+    add_headers(origin, kind, &known, cause, arena, operation);
+    operation->body = wb_arena_copy(arena, known.body, known.body_size);
+    operation->body_size = known.body_size;
+    operation->key_size = text_size(known.key, known.key_size);
+    operation->key = operation->key_size ? wb_arena_copy(arena, known.key, operation->key_size) : NULL;
+    return WB_OK;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From what a handler asks for to a complete operation: id, headers, copies.
+ */
+#ifndef WB_MESSAGE_OUTGOING_H
+#define WB_MESSAGE_OUTGOING_H
+
+#include <waybill/handler.h>
+
+#include "core/base/error.h"
+#include "core/message/operations.h"
+
+/* Limits of one outgoing message and of what one incoming message may cause. */
+#define WB_OUTGOING_HEADERS_MAX 256
+#define WB_OUTGOING_NAME_MAX 255         /* header names, types, destinations: bytes */
+#define WB_OUTGOING_VALUE_MAX 32768      /* header value: bytes */
+#define WB_OUTGOING_PER_MESSAGE_MAX 10000 /* operations */
+
+/** Who sends: constant for an endpoint. */
+typedef struct wb_origin {
+    const char *endpoint;
+    const char *reply_to; /* queue, or NULL for a send-only endpoint */
+    const char *machine;
+    const char *host_id; /* 32 hexadecimal digits, the same for each start on a machine */
+    int64_t body_max;
+} wb_origin;
+
+/** Fill machine and host id; process-wide, computed once. Main thread first. */
+const char *wb_origin_machine(void);
+const char *wb_origin_host_id(void);
+
+/** Make an operation in `arena` and append it to `list`.
+ *
+ *  `cause` is the message being handled, or NULL outside of handlers. `ordinal` counts the
+ *  operations `cause` asked for, immediate ones included. `size` is the caller's sizeof
+ *  *outgoing.
+ *  @return WB_OK, or WB_REJECT with the reason. */
+int wb_outgoing_add(const wb_origin *origin, int kind, const wb_outgoing *outgoing, size_t size,
+                    const wb_message *cause, uint32_t ordinal, wb_arena *arena,
+                    wb_operation_list *list, wb_error *error);
+
+#endif

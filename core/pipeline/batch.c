@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The batch: the first of the messages a worker holds; how large it is, and what becomes of
+ * its messages when it is over.
+ */
+#include "config.h"
+
+#include <string.h>
+
+#include "core/base/clock.h"
+#include "core/base/crash.h"
+#include "core/message/ids.h"
+#include "core/pipeline/stages.h"
+
+void wb_batch_start(wb_worker *w)
+{
+    size_t wanted = w->solo || w->pipeline->on_probation ? 1 : w->take;
+    w->batch_size = w->held_count < wanted ? w->held_count : wanted;
+    w->batch_number = w->pipeline->outbox ? wb_batch_number() : 0;
+    w->grouped = 0;
+    w->stored = 0;
+    w->claim_count = 0;
+    wb_arena_reset(&w->arena);
+    wb_arena_reset(&w->recovered);
+    for (size_t i = 0; i < w->batch_size; i++) {
+        wb_item *item = &w->held[i];
+        item->message.attempt = item->incoming->delivery_count + item->failure.attempts + 1;
+    }
+}
+
+static void reset_item(wb_item *item)
+{
+    if (item->state != WB_ITEM_FAILED)
+        item->state = WB_ITEM_READY;
+    item->leader = NULL;
+    item->duplicate_of = 0;
+    item->asked = 0;
+    memset(&item->operations, 0, sizeof item->operations);
+}
+
+void wb_batch_reset(wb_worker *w)
+{
+    for (size_t i = 0; i < w->batch_size; i++)
+        reset_item(&w->held[i]);
+}
+
+/* Grow while batches are full and quick, shrink to what a batch's time allows. */
+static void adapt(wb_worker *w, size_t kept)
+{
+    unsigned handled = (unsigned)(w->batch_size - kept);
+    int64_t spent = wb_clock_monotonic() - w->handling_started;
+    if (kept)
+        w->take = handled ? handled : 1;
+    else if (w->batch_size == w->take && spent < w->pipeline->batch_time / 2)
+        w->take = w->take * 2 < w->pipeline->batch_max ? w->take * 2 : w->pipeline->batch_max;
+}
+
+static int is_over(const wb_item *item)
+{
+    const wb_item *decisive = item->state == WB_ITEM_FOLLOWER ? item->leader : item;
+    return decisive->state == WB_ITEM_DONE;
+}
+
+void wb_batch_finish(wb_worker *w)
+{
+    size_t kept = 0, left = 0, late = 0;
+    int over[w->batch_size];
+
+    for (size_t i = 0; i < w->batch_size; i++) /* before items move: followers point to leaders */
+        over[i] = is_over(&w->held[i]);
+    for (size_t i = 0; i < w->held_count; i++) {
+        wb_item *item = &w->held[i];
+        if (item->absorbed || (i < w->batch_size && over[i])) {
+            if (!wb_has_transport_transaction(w) && !wb_bug("ack_before_commit"))
+                wb_settle_add_message(w, item->incoming);
+            wb_failure_clear(&item->failure);
+            left++;
+            continue;
+        }
+        if (i < w->batch_size) {
+            late += item->state == WB_ITEM_KEPT;
+            reset_item(item);
+        }
+        w->held[kept++] = *item;
+    }
+    w->held_count = kept;
+    w->solo = w->solo > left ? w->solo - (unsigned)left : 0;
+    if (!w->solo && !w->pipeline->on_probation)
+        adapt(w, late);
+    w->batch_size = 0;
+}
+
+void wb_batch_drop_all(wb_worker *w)
+{
+    for (size_t i = 0; i < w->held_count; i++)
+        wb_failure_clear(&w->held[i].failure);
+    w->held_count = 0;
+    w->batch_size = 0;
+    w->settled_count = 0;
+    w->solo = 0;
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a handler sees: the context behind include/waybill/handler.h.
+ */
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/clock.h"
+#include "core/base/log.h"
+#include "core/pipeline/stages.h"
+
+typedef struct handler_call {
+    wb_context context; /* first: the handler's pointer is ours */
+    wb_worker *worker;
+    wb_item *const *items;
+    size_t count;
+    int broken; /* an immediate send found the session dead */
+} handler_call;
+
+static handler_call *call_of(wb_context *ctx)
+{
+    return (handler_call *)ctx;
+}
+
+static wb_item *item_of_cause(const handler_call *call, const wb_message *cause)
+{
+    if (!cause)
+        return call->count == 1 ? call->items[0] : NULL;
+    for (size_t i = 0; i < call->count; i++)
+        if (&call->items[i]->message == cause)
+            return call->items[i];
+    return NULL;
+}
+
+/* Immediate sends must not become part of a transport transaction. */
+static int open_immediate(wb_worker *w, wb_transport_session **ret_session)
+{
+    const wb_pipeline *p = w->pipeline;
+    int r = WB_OK;
+    if (!wb_has_transport_transaction(w)) {
+        *ret_session = w->transport;
+        return WB_OK;
+    }
+    if (!w->immediate)
+        r = p->transport_ops->open(p->transport, WB_SESSION_SEND, 0, &w->immediate, &w->error);
+    *ret_session = w->immediate;
+    return r;
+}
+
+static int send_immediately(handler_call *call, wb_operation *operation)
+{
+    wb_worker *w = call->worker;
+    wb_transport_session *session;
+    int64_t deadline = wb_clock_monotonic() + WB_DISPATCH_TIMEOUT;
+    int r = open_immediate(w, &session);
+
+    if (r == WB_OK)
+        r = w->pipeline->transport_ops->send(session, &operation, 1, deadline, &w->error);
+    if (r == WB_NOT_CONNECTED || r == WB_IN_DOUBT) {
+        call->broken = session == w->transport;
+        if (session && session == w->immediate) {
+            w->pipeline->transport_ops->close(w->immediate);
+            w->immediate = NULL;
+        }
+        return WB_RETRY;
+    }
+    if (r == WB_OK && operation->result == WB_REJECT)
+        return wb_error_set(&w->error, WB_REJECT, operation->cause, 0, "cannot send to \"%s\": %s",
+                            operation->destination, operation->reason ? operation->reason : "refused");
+    return r;
+}
+
+static int context_outgoing(wb_context *ctx, int kind, const wb_outgoing *outgoing, size_t size)
+{
+    handler_call *call = call_of(ctx);
+    wb_worker *w = call->worker;
+    const wb_message *cause =
+        size >= sizeof(wb_outgoing) ? outgoing->cause : NULL; /* older modules: one message only */
+    wb_item *item = item_of_cause(call, cause);
+    wb_operation_list alone = { 0 };
+
+    if (!item)
+        return wb_error_set(&w->error, WB_REJECT, WB_CAUSE_OTHER, 0,
+                            "a batch handler must say which message causes an outgoing one: set .cause");
+    int immediate = (outgoing->flags & WB_IMMEDIATE) != 0;
+    int r = wb_outgoing_add(&w->pipeline->origin, kind, outgoing, size, &item->message, item->asked,
+                            &w->arena, immediate ? &alone : &item->operations, &w->error);
+    if (r != WB_OK)
+        return r;
+    item->asked++;
+    return immediate ? send_immediately(call, &alone.first->operation) : WB_OK;
+}
+
+static const void *context_storage(wb_context *ctx, const char *name, void **ret_session,
+                                   size_t *ret_item)
+{
+    const handler_call *call = call_of(ctx);
+    wb_worker *w = call->worker;
+    if (!w->storage)
+        return NULL;
+    *ret_session = w->storage;
+    *ret_item = (size_t)(call->items[0] - w->held);
+    return w->pipeline->persistence_ops->interface(w->storage, name);
+}
+
+static int context_fail(wb_context *ctx, int result, const char *reason)
+{
+    return wb_error_set(&call_of(ctx)->worker->error, result, WB_CAUSE_OTHER, 0, "%s", reason);
+}
+
+static void context_log(wb_context *ctx, int level, const char *text)
+{
+    const handler_call *call = call_of(ctx);
+    wb_log_event(level, text, { "endpoint", call->worker->pipeline->endpoint },
+                 { "message_id", call->items[0]->message.id },
+                 { "type", call->items[0]->message.type });
+}
+
+static const char *context_endpoint_name(wb_context *ctx)
+{
+    return call_of(ctx)->worker->pipeline->endpoint;
+}
+
+static const wb_handler_api handler_api = {
+    .struct_size = sizeof(wb_handler_api),
+    .outgoing = context_outgoing,
+    .storage = context_storage,
+    .fail = context_fail,
+    .log = context_log,
+    .endpoint_name = context_endpoint_name,
+};
+
+static int call_function(handler_call *call, const wb_handler *handler)
+{
+    const wb_message *messages[call->count];
+    if (handler->one)
+        return handler->one(&call->context, &call->items[0]->message);
+    for (size_t i = 0; i < call->count; i++)
+        messages[i] = &call->items[i]->message;
+    return handler->batch(&call->context, messages, call->count);
+}
+
+int wb_context_call(wb_worker *w, wb_item *const *items, size_t count)
+{
+    const wb_handler *handler = items[0]->handler;
+    handler_call call = { { &handler_api }, w, items, count, 0 };
+
+    wb_error_clear(&w->error);
+    int r = call_function(&call, handler);
+    if (call.broken) {
+        w->transport_broken = 1;
+        return WB_NOT_CONNECTED;
+    }
+    if (r == WB_OK)
+        return WB_OK;
+    if (!w->error.text[0])
+        (void)snprintf(w->error.text, sizeof w->error.text, "the handler of %s returned %d", handler->type,
+                       r);
+    return r == WB_REJECT ? WB_REJECT : WB_RETRY;
+}

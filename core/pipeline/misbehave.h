@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Built-in bugs (WAYBILL_BUG), in test builds only: each breaks one arrow of the pipeline, and
+ * the crash suite must catch each. Two more sit where they break something: skip_dedup in
+ * claim.c, not_mandatory in dispatch.c.
+ */
+#ifndef WB_PIPELINE_MISBEHAVE_H
+#define WB_PIPELINE_MISBEHAVE_H
+
+#include "core/pipeline/pipeline.h"
+
+#ifdef WB_TEST_HOOKS
+/** ack_before_commit, dispatch_before_commit. */
+void wb_misbehave_before_commit(wb_worker *w);
+/** mark_before_confirm. */
+void wb_misbehave_after_commit(wb_worker *w);
+#else
+static inline void wb_misbehave_before_commit(wb_worker *w)
+{
+    (void)w;
+}
+static inline void wb_misbehave_after_commit(wb_worker *w)
+{
+    (void)w;
+}
+#endif
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Recoverability: what becomes of a message that failed, and the copy of it that goes to
+ * the error queue: original body and headers, plus why, where and when.
+ */
+#ifndef WB_RECOVER_RECOVERABILITY_H
+#define WB_RECOVER_RECOVERABILITY_H
+
+#include <waybill/sys/transport.h>
+
+#include "core/base/arena.h"
+#include "core/message/operations.h"
+#include "core/message/outgoing.h"
+
+/* Kinds of failure: the ExceptionType of the error queue's headers, by which tools group. */
+#define WB_FAILURE_HANDLER "Waybill.HandlerFailed"
+#define WB_FAILURE_UNRECOVERABLE "Waybill.Unrecoverable"
+#define WB_FAILURE_NO_HANDLER "Waybill.NoHandler"
+#define WB_FAILURE_NO_ID "Waybill.NoMessageId"
+#define WB_FAILURE_TOO_LARGE "Waybill.MessageTooLarge"
+#define WB_FAILURE_UNREADABLE "Waybill.UnreadableMessage"
+#define WB_FAILURE_CRASHES "Waybill.DeliveredTooOften"
+#define WB_FAILURE_DISPATCH "Waybill.DispatchFailed"
+
+/* Limits of an incoming message (its body's is the endpoint's body_max). */
+#define WB_INCOMING_HEADERS_MAX 256
+#define WB_INCOMING_HEADERS_SIZE_MAX (4 * 1024 * 1024) /* names and values together, bytes */
+
+/** Why a message failed. */
+typedef struct wb_failure {
+    const char *kind;   /* WB_FAILURE_x; NULL: it has not failed */
+    char *reason;       /* malloc'ed, or NULL */
+    unsigned attempts;  /* failed attempts in this process */
+} wb_failure;
+
+/** Remember why (the latest reason wins) and, if `counts`, that an attempt failed. */
+void wb_failure_set(wb_failure *failure, const char *kind, const char *reason, int counts);
+void wb_failure_clear(wb_failure *failure);
+
+typedef struct wb_recoverability {
+    unsigned immediate_retries;
+    const char *error_queue;
+} wb_recoverability;
+
+/** Whether a message that failed this often goes to the error queue now. */
+int wb_recover_is_exhausted(const wb_recoverability *policy, const wb_failure *failure);
+
+/** Whether deliveries that ended without acknowledgement have used up a message's
+ *  attempts: it ends the process again and again. The transport counts deliveries, not
+ *  attempts, and a process that dies leaves its prefetched messages counted too; so at
+ *  least WB_CRASHES_MIN deliveries are forgiven whatever immediate_retries says. */
+#define WB_CRASHES_MIN 3
+int wb_recover_is_crashing(const wb_recoverability *policy, uint32_t delivery_count);
+
+/** Deliveries from which on a message is suspected of ending the process, and handled by
+ *  itself, with nothing else prefetched: one more than a single crash explains. */
+#define WB_SUSPECT_DELIVERIES 2
+
+/** The operation that moves a message to the error queue. Lives as long as the arena;
+ *  points into `incoming`. */
+wb_operation *wb_recover_error_operation(const wb_recoverability *policy, const wb_origin *origin,
+                                         const wb_incoming *incoming, const wb_failure *failure,
+                                         const char *type, wb_arena *arena,
+                                         wb_operation_list *list);
+
+#endif
