@@ -132,7 +132,7 @@ static const wb_handler_api handler_api = {
     .endpoint_name = context_endpoint_name,
 };
 
-static int call_function(handler_call *call, const wb_handler *handler)
+static int call_function(handler_call *call, const wb_handler_entry *handler)
 {
     const wb_message *messages[call->count];
     if (handler->one)
@@ -144,7 +144,7 @@ static int call_function(handler_call *call, const wb_handler *handler)
 
 int wb_context_call(wb_worker *w, wb_item *const *items, size_t count)
 {
-    const wb_handler *handler = items[0]->handler;
+    const wb_handler_entry *handler = items[0]->handler;
     handler_call call = { { &handler_api }, w, items, count, 0 };
 
     wb_error_clear(&w->error);

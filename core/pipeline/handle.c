@@ -12,7 +12,7 @@
 /* All messages for one batch handler go in one call, at the place of the first. */
 static size_t collect_group(wb_worker *w, size_t first, wb_item **group)
 {
-    const wb_handler *handler = w->held[first].handler;
+    const wb_handler_entry *handler = w->held[first].handler;
     size_t count = 0;
     group[count++] = &w->held[first];
     if (!handler->batch)

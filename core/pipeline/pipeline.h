@@ -20,7 +20,7 @@
 #include "core/base/error.h"
 #include "core/message/operations.h"
 #include "core/message/outgoing.h"
-#include "core/pipeline/routes.h"
+#include "core/plugin/handlers.h"
 #include "core/recover/recoverability.h"
 
 /** How long a window of sends may wait for its confirmations. */
@@ -37,7 +37,7 @@ typedef struct wb_pipeline {
     const wb_persistence_ops *persistence_ops; /* NULL: the endpoint has no persistence */
     wb_persistence *persistence;
     wb_origin origin;
-    wb_routes routes;
+    const wb_handler_set *handlers;
     wb_recoverability recoverability;
     unsigned batch_max;
     int64_t batch_time; /* ns */
@@ -65,7 +65,7 @@ typedef enum {
 /** A message in a worker's hands, from receive to acknowledge. */
 typedef struct wb_item {
     const wb_incoming *incoming;
-    const wb_handler *handler;
+    const wb_handler_entry *handler;
     wb_message message;
     wb_item_state state;
     struct wb_item *leader; /* of a follower */
@@ -124,6 +124,8 @@ typedef struct wb_worker {
     unsigned prefetch; /* what the transport session was told */
     int64_t handling_started;
     int64_t pause; /* back-off after a failure; 0 when all is well */
+    int gave_up;     /* ended because of w->error; read after join */
+    atomic_int ended; /* the thread is about to return */
     int64_t complained; /* when the failure was logged last; 0 when all is well */
 } wb_worker;
 

@@ -52,6 +52,19 @@ static int is_too_large(const wb_worker *w, const wb_incoming *incoming, char *r
     return 0;
 }
 
+/* The handler of the first type the message says it is that has one, or NULL. */
+static const wb_handler_entry *find_handler(const wb_handler_set *handlers, const wb_incoming *incoming)
+{
+    const wb_header *types = wb_incoming_header(incoming, WB_HEADER_TYPES);
+    const char *position = types ? types->value : "";
+    const wb_handler_entry *handler = NULL;
+    const char *type;
+    size_t size;
+    while (!handler && (type = wb_type_next(&position, &size)))
+        handler = wb_handlers_find(handlers, type, size);
+    return handler;
+}
+
 static void refuse_without_handler(wb_item *item)
 {
     char reason[400];
@@ -69,7 +82,7 @@ static void admit(wb_worker *w, wb_item *item)
     const wb_incoming *incoming = item->incoming;
     char reason[200];
 
-    item->handler = wb_routes_find(&w->pipeline->routes, incoming);
+    item->handler = find_handler(w->pipeline->handlers, incoming);
     if (is_too_large(w, incoming, reason, sizeof reason)) {
         refuse(item, WB_FAILURE_TOO_LARGE, reason);
     } else if (incoming->problem) {

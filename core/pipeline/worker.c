@@ -181,13 +181,15 @@ static void *worker_main(void *argument)
         else
             note_failure(w, r);
     }
-    if (r == WB_FATAL)
+    w->gave_up = r == WB_FATAL;
+    if (w->gave_up)
         wb_log_event(WB_LOG_ERROR, "worker gives up", { "endpoint", p->endpoint },
                      { "reason", w->error.text });
     else if (w->transport && (w->storage || !p->persistence_ops) && !w->transport_broken &&
              !w->storage_broken)
         (void)wb_stage_settle(w);
     wb_worker_disconnect(w);
+    atomic_store(&w->ended, 1);
     return NULL;
 }
 

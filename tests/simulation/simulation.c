@@ -87,13 +87,13 @@ static void run_worker(wb_pipeline *pipeline)
 
 static void run_seed(uint64_t seed)
 {
-    static const wb_handler handlers[] = { WB_HANDLER("Test.Order", handle_one),
-                                           WB_BATCH_HANDLER("Test.Order", handle_batch) };
-    const wb_handler *chosen = &handlers[seed & 1];
+    static wb_handler_entry entries[] = { { "Test.Order", handle_one, NULL, "simulation" },
+                                          { "Test.Order", NULL, handle_batch, "simulation" } };
+    wb_handler_set handlers = { &entries[seed & 1], 1, NULL };
     wb_pipeline pipeline = {
         .endpoint = "simulated", .mode = WB_MODE_RECEIVE_ONLY, .outbox = 1,
         .transport_ops = &world_transport, .persistence_ops = &world_persistence,
-        .persistence = (wb_persistence *)&the_world,
+        .persistence = (wb_persistence *)&the_world, .handlers = &handlers,
         .origin = { "simulated", "simulated", "machine", "host", 1 << 20 },
         .recoverability = { 3, "error" }, .batch_max = 1 + (unsigned)(seed % 23),
         .batch_time = seed % 5 ? 20 * WB_MILLISECOND : 0, .body_max = 1 << 20,
@@ -101,7 +101,6 @@ static void run_seed(uint64_t seed)
     world_reset(seed);
     pthread_mutex_init(&pipeline.probation_lock, NULL);
     pthread_cond_init(&pipeline.probation_over, NULL);
-    wb_routes_init(&pipeline.routes, &chosen, 1);
     for (unsigned crashes = 0; crashes < 8 && !world_is_drained(); crashes++) {
         the_world.fault_percent = (int)(seed % 7);
         the_world.crash_after = 1 + (int)world_random(400);
@@ -110,7 +109,6 @@ static void run_seed(uint64_t seed)
     the_world.fault_percent = 0;
     while (!world_is_drained() && the_world.steps <= WORLD_STEPS_MAX)
         run_worker(&pipeline);
-    wb_routes_free(&pipeline.routes);
     pthread_mutex_destroy(&pipeline.probation_lock);
     pthread_cond_destroy(&pipeline.probation_over);
 }

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * send and publish: messages from the command line or a file, through the transport of an
+ * endpoint, confirmed by the broker.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "core/base/arena.h"
+#include "core/base/clock.h"
+#include "core/cli/cli.h"
+#include "core/endpoint/endpoint.h"
+
+/* Messages of a file that are sent and confirmed together. */
+#define WINDOW 500
+#define TIMEOUT (60 * WB_SECOND)
+#define HEADERS_MAX 256
+
+#define MESSAGE_OPTIONS                                                                            \
+    { 't', "type", "TYPE", "message type, e.g. Sales.PlaceOrder" },                                \
+    { 'i', "id", "ID", "message id; default: a new one" },                                         \
+    { 'H', "header", "NAME=VALUE", "a header; may be repeated" },                                  \
+    { 'b', "body", "TEXT", "the body" },                                                           \
+    { 'f', "body-file", "FILE", "read the body from a file; - is standard input" },                \
+    { 'l', "json-lines", "FILE",                                                                   \
+      "one message a line: {\"id\": .., \"body\": .., \"headers\": {..}}; - is standard input" },  \
+    { 'e', "endpoint", "NAME", "whose transport to use; default: the first in the file" }
+
+static const cli_option send_options[] = {
+    CLI_OPTION_CONFIG,
+    { 'd', "to", "QUEUE", "the destination" },
+    MESSAGE_OPTIONS,
+    CLI_OPTION_END,
+};
+
+static const cli_option publish_options[] = { CLI_OPTION_CONFIG, MESSAGE_OPTIONS, CLI_OPTION_END };
+
+typedef struct {
+    const cli_values *values;
+    int kind;
+    wb_endpoint *endpoint;
+    const wb_transport_ops *ops;
+    wb_transport_session *session;
+    wb_arena arena;
+    wb_operation_list window;
+    unsigned long sent;
+    wb_error error;
+} sender;
+
+static int fail(const sender *s)
+{
+    return cli_fail(wb_error_exit_code(&s->error), "%s", s->error.text);
+}
+
+/* ---- sending ---- */
+
+static int check_refused(const sender *s)
+{
+    for (const wb_operation_node *node = s->window.first; node; node = node->next)
+        if (node->operation.result == WB_REJECT)
+            return cli_fail(EX_DATAERR, "message \"%s\" was refused: %s", node->operation.id,
+                            node->operation.reason ? node->operation.reason : "no reason given");
+    return EX_OK;
+}
+
+static int flush(sender *s)
+{
+    wb_operation **operations = wb_arena_alloc(&s->arena, s->window.count * sizeof *operations);
+    size_t count = 0;
+    for (wb_operation_node *node = s->window.first; node; node = node->next)
+        operations[count++] = &node->operation;
+    int r = count ? s->ops->send(s->session, operations, count, wb_clock_monotonic() + TIMEOUT, &s->error)
+                  : WB_OK;
+    if (r != WB_OK)
+        return fail(s);
+    int code = check_refused(s);
+    s->sent += count;
+    memset(&s->window, 0, sizeof s->window);
+    wb_arena_reset(&s->arena);
+    return code;
+}
+
+static int add(sender *s, wb_outgoing *outgoing)
+{
+    outgoing->type = s->values->value['t'];
+    outgoing->destination = s->kind == WB_KIND_SEND ? s->values->value['d'] : NULL;
+    if (wb_outgoing_add(wb_endpoint_origin(s->endpoint), s->kind, outgoing, sizeof *outgoing, NULL, 0,
+                        &s->arena, &s->window, &s->error) != WB_OK)
+        return cli_fail(EX_USAGE, "%s", s->error.text);
+    return s->window.count < WINDOW ? EX_OK : flush(s);
+}
+
+/* ---- one message from the command line ---- */
+
+static int read_all(const char *path, wb_buffer *ret_body)
+{
+    char part[65536];
+    size_t size;
+    FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
+    if (!file)
+        return cli_fail(EX_NOINPUT, "cannot open \"%s\": %s", path, strerror(errno));
+    while ((size = fread(part, 1, sizeof part, file)) > 0)
+        wb_buffer_put(ret_body, part, size);
+    int failed = ferror(file);
+    if (file != stdin)
+        (void)fclose(file);
+    return failed ? cli_fail(EX_NOINPUT, "cannot read \"%s\"", path) : EX_OK;
+}
+
+static int take_headers(const cli_values *values, wb_header *headers, size_t *ret_count)
+{
+    *ret_count = 0;
+    for (int i = 0; i < values->given_count; i++) {
+        const char *text = values->given[i].value;
+        if (values->given[i].letter != 'H')
+            continue;
+        const char *equals = strchr(text, '=');
+        if (!equals || equals == text || *ret_count == HEADERS_MAX)
+            return cli_fail(EX_USAGE, "a header is NAME=VALUE, and there are at most %d: \"%s\"",
+                            HEADERS_MAX, text);
+        headers[(*ret_count)++] = (wb_header){ text, equals + 1, (size_t)(equals - text), 0 };
+    }
+    return EX_OK;
+}
+
+static int add_one(sender *s)
+{
+    wb_header headers[HEADERS_MAX];
+    wb_buffer body = { 0 };
+    const char *text = s->values->value['b'];
+    wb_outgoing outgoing = { .id = s->values->value['i'], .headers = headers };
+
+    int code = take_headers(s->values, headers, &outgoing.header_count);
+    if (code == EX_OK && s->values->value['f'])
+        code = read_all(s->values->value['f'], &body);
+    outgoing.body = text ? (const void *)text : body.data;
+    outgoing.body_size = text ? strlen(text) : body.size;
+    if (code == EX_OK)
+        code = add(s, &outgoing);
+    wb_buffer_free(&body);
+    return code;
+}
+
+/* ---- many from a file ---- */
+
+static size_t take_json_headers(const json_t *object, wb_header *headers)
+{
+    const char *name;
+    json_t *value;
+    size_t count = 0;
+    json_object_foreach((json_t *)(uintptr_t)object, name, value)
+        if (json_is_string(value) && count < HEADERS_MAX)
+            headers[count++] = (wb_header){ name, json_string_value(value), 0, json_string_length(value) };
+    return count;
+}
+
+static int add_json(sender *s, const json_t *message)
+{
+    wb_header headers[HEADERS_MAX];
+    const json_t *body = json_object_get(message, "body");
+    char *text = json_is_string(body) || !body ? NULL : json_dumps(body, JSON_COMPACT | JSON_ENCODE_ANY);
+    wb_outgoing outgoing = {
+        .id = json_string_value(json_object_get(message, "id")),
+        .headers = headers,
+        .header_count = take_json_headers(json_object_get(message, "headers"), headers),
+        .body = text ? text : json_string_value(body),
+        .body_size = text ? strlen(text) : json_string_length(body),
+    };
+    int code = add(s, &outgoing);
+    free(text);
+    return code;
+}
+
+static int add_line(sender *s, const char *path, unsigned long number, const char *line, size_t size)
+{
+    json_error_t problem;
+    json_t *message = json_loadb(line, size, 0, &problem);
+    if (!json_is_object(message)) {
+        json_decref(message);
+        return cli_fail(EX_DATAERR, "%s:%lu: not a JSON object: %s", path, number, problem.text);
+    }
+    int code = add_json(s, message);
+    json_decref(message);
+    return code;
+}
+
+static int add_lines(sender *s, const char *path)
+{
+    char *line = NULL;
+    size_t room = 0;
+    ssize_t size;
+    int code = EX_OK;
+    FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
+    if (!file)
+        return cli_fail(EX_NOINPUT, "cannot open \"%s\": %s", path, strerror(errno));
+    for (unsigned long number = 1; code == EX_OK && (size = getline(&line, &room, file)) > 0; number++)
+        if (line[0] != '\n')
+            code = add_line(s, path, number, line, (size_t)size);
+    free(line);
+    if (file != stdin)
+        (void)fclose(file);
+    return code;
+}
+
+/* ---- the verbs ---- */
+
+static int send_all(sender *s)
+{
+    int code = s->values->value['l'] ? add_lines(s, s->values->value['l']) : add_one(s);
+    return code == EX_OK ? flush(s) : code;
+}
+
+static int open_and_send(sender *s, const wb_endpoint_setup *setup)
+{
+    int code;
+    s->ops = setup->transport_ops;
+    if (wb_endpoint_create(setup, &s->endpoint, &s->error) != WB_OK)
+        return fail(s);
+    if (wb_endpoint_open_sender(s->endpoint, &s->session, &s->error) == WB_OK) {
+        code = send_all(s);
+        s->ops->close(s->session);
+    } else {
+        code = fail(s);
+    }
+    wb_endpoint_destroy(s->endpoint);
+    return code;
+}
+
+static int check_usage(const cli_values *values, int kind)
+{
+    if (!values->value['t'])
+        return cli_fail(EX_USAGE, "--type is missing");
+    if (kind == WB_KIND_SEND && !values->value['d'])
+        return cli_fail(EX_USAGE, "--to is missing");
+    if ((values->value['b'] != NULL) + (values->value['f'] != NULL) + (values->value['l'] != NULL) > 1)
+        return cli_fail(EX_USAGE, "only one of --body, --body-file and --json-lines can be given");
+    return EX_OK;
+}
+
+static int run_kind(const cli_values *values, int kind)
+{
+    sender s = { .values = values, .kind = kind };
+    wb_setup *setup = NULL;
+    int code = check_usage(values, kind);
+    if (code == EX_OK)
+        code = cli_load(values, WB_SETUP_WITHOUT_HANDLERS, &setup);
+    if (code != EX_OK)
+        return code;
+    const wb_endpoint_setup *endpoint =
+        values->value['e'] ? cli_endpoint(setup, values->value['e']) : &setup->endpoints[0];
+    wb_arena_init(&s.arena, 1 << 20);
+    code = endpoint ? open_and_send(&s, endpoint) : EX_USAGE;
+    wb_arena_free(&s.arena);
+    wb_setup_free(setup);
+    if (code == EX_OK)
+        (void)printf("%lu sent\n", s.sent);
+    return code;
+}
+
+static int run_send(const cli_values *values)
+{
+    return run_kind(values, WB_KIND_SEND);
+}
+
+static int run_publish(const cli_values *values)
+{
+    return run_kind(values, WB_KIND_PUBLISH);
+}
+
+const cli_verb cli_verb_send = {
+    .name = "send",
+    .summary = "send messages to a queue, and wait for the broker's confirmation",
+    .help = "Exit code 65: the broker refused a message (no such queue, too large).",
+    .options = send_options,
+    .run = run_send,
+};
+
+const cli_verb cli_verb_publish = {
+    .name = "publish",
+    .summary = "publish events to the endpoints that subscribed to their type",
+    .options = publish_options,
+    .run = run_publish,
+};

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "core/endpoint/endpoint.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/arena.h"
+#include "core/base/clock.h"
+#include "core/base/host.h"
+#include "core/base/log.h"
+#include "core/endpoint/housekeeper.h"
+#include "core/pipeline/worker.h"
+
+struct wb_endpoint {
+    const wb_endpoint_setup *setup;
+    wb_host_instance transport_host;
+    wb_host_instance persistence_host;
+    wb_pipeline pipeline;
+    wb_worker *workers;
+    unsigned worker_count; /* started */
+    wb_housekeeper housekeeper;
+    int has_housekeeper;
+};
+
+static void fill_pipeline(wb_endpoint *e)
+{
+    const wb_endpoint_setup *setup = e->setup;
+    const wb_endpoint_config *config = setup->config;
+    wb_pipeline *p = &e->pipeline;
+
+    p->endpoint = config->name;
+    p->mode = setup->plan.mode;
+    p->outbox = setup->plan.outbox;
+    p->transport_ops = setup->transport_ops;
+    p->persistence_ops = setup->persistence_ops;
+    p->origin = (wb_origin){ config->name, setup->plan.send_only ? NULL : config->name,
+                             wb_origin_machine(), wb_origin_host_id(), config->body_max };
+    p->handlers = &setup->handlers;
+    p->recoverability.immediate_retries = (unsigned)setup->plan.immediate_retries;
+    p->recoverability.error_queue = setup->info.error_queue;
+    p->batch_max = (unsigned)config->batch_max;
+    p->batch_time = config->batch_time;
+    p->body_max = config->body_max;
+    pthread_mutex_init(&p->probation_lock, NULL);
+    pthread_cond_init(&p->probation_over, NULL);
+    p->on_probation = p->mode != WB_MODE_NONE;
+}
+
+static int create_instances(wb_endpoint *e, wb_error *error)
+{
+    const wb_endpoint_setup *setup = e->setup;
+    wb_pipeline *p = &e->pipeline;
+    wb_host_init(&e->transport_host, setup->config->name, setup->transport->name);
+    int r = p->transport_ops->create(&e->transport_host.host, &setup->info, setup->transport_config,
+                                     &p->transport, error);
+    if (r != WB_OK || !p->persistence_ops)
+        return r;
+    wb_host_init(&e->persistence_host, setup->config->name, setup->persistence->name);
+    return p->persistence_ops->create(&e->persistence_host.host, &setup->info,
+                                      setup->persistence_config, &p->persistence, error);
+}
+
+int wb_endpoint_create(const wb_endpoint_setup *setup, wb_endpoint **ret_endpoint, wb_error *error)
+{
+    wb_endpoint *e = wb_alloc_zero(1, sizeof *e);
+    e->setup = setup;
+    fill_pipeline(e);
+    int r = create_instances(e, error);
+    if (r == WB_OK)
+        *ret_endpoint = e;
+    else
+        wb_endpoint_destroy(e);
+    return r;
+}
+
+void wb_endpoint_destroy(wb_endpoint *e)
+{
+    if (!e)
+        return;
+    wb_pipeline *p = &e->pipeline;
+    if (p->persistence)
+        p->persistence_ops->destroy(p->persistence);
+    if (p->transport)
+        p->transport_ops->destroy(p->transport);
+    pthread_mutex_destroy(&p->probation_lock);
+    pthread_cond_destroy(&p->probation_over);
+    free(e->workers);
+    free(e);
+}
+
+int wb_endpoint_install(wb_endpoint *e, wb_error *error)
+{
+    const wb_pipeline *p = &e->pipeline;
+    int r = p->transport_ops->install(p->transport, error);
+    if (r == WB_OK && p->persistence_ops)
+        r = p->persistence_ops->install(p->persistence, error);
+    return r;
+}
+
+const char *wb_endpoint_schema(wb_endpoint *e)
+{
+    const wb_pipeline *p = &e->pipeline;
+    return p->persistence_ops ? p->persistence_ops->schema(p->persistence) : NULL;
+}
+
+int wb_endpoint_verify(wb_endpoint *e, wb_error *error)
+{
+    const wb_pipeline *p = &e->pipeline;
+    int r = p->transport_ops->verify(p->transport, error);
+    if (r == WB_OK && p->persistence_ops)
+        r = p->persistence_ops->verify(p->persistence, error);
+    return r;
+}
+
+static int start_workers(wb_endpoint *e, wb_error *error)
+{
+    unsigned count = (unsigned)e->setup->config->concurrency;
+    e->workers = wb_alloc_zero(count, sizeof *e->workers);
+    for (unsigned i = 0; i < count; i++) {
+        wb_worker_init(&e->workers[i], &e->pipeline, i);
+        int code = wb_worker_start(&e->workers[i]);
+        if (code != 0) {
+            wb_worker_free(&e->workers[i]);
+            return wb_error_set(error, WB_FATAL, WB_CAUSE_OTHER, code, "could not start a worker: %s",
+                                strerror(code));
+        }
+        e->worker_count++;
+    }
+    return WB_OK;
+}
+
+static int start_housekeeper(wb_endpoint *e, wb_error *error)
+{
+    const wb_endpoint_config *config = e->setup->config;
+    e->housekeeper = (wb_housekeeper){ .pipeline = &e->pipeline,
+                                       .interval = config->outbox.cleanup_interval,
+                                       .sweep_after = config->outbox.sweep_after,
+                                       .retention = config->outbox.retention };
+    int code = wb_housekeeper_start(&e->housekeeper);
+    if (code != 0)
+        return wb_error_set(error, WB_FATAL, WB_CAUSE_OTHER, code, "could not start the housekeeper: %s",
+                            strerror(code));
+    e->has_housekeeper = 1;
+    return WB_OK;
+}
+
+int wb_endpoint_start(wb_endpoint *e, wb_error *error)
+{
+    char workers[12];
+    int r;
+    if (e->setup->plan.send_only)
+        return WB_OK;
+    (void)snprintf(workers, sizeof workers, "%u", (unsigned)e->setup->config->concurrency);
+    wb_log_event(WB_LOG_INFO, "endpoint starts", { "endpoint", e->pipeline.endpoint },
+                 { "transport", e->setup->transport->name },
+                 { "persistence", e->setup->persistence ? e->setup->persistence->name : NULL },
+                 { "mode", wb_mode_name(e->pipeline.mode) }, { "outbox", e->pipeline.outbox ? "on" : "off" },
+                 { "workers", workers });
+    r = start_workers(e, error);
+    if (r == WB_OK && e->pipeline.outbox)
+        r = start_housekeeper(e, error);
+    return r;
+}
+
+void wb_endpoint_stop(wb_endpoint *e)
+{
+    wb_pipeline *p = &e->pipeline;
+    pthread_mutex_lock(&p->probation_lock);
+    atomic_store(&p->stop, 1);
+    pthread_cond_broadcast(&p->probation_over);
+    pthread_mutex_unlock(&p->probation_lock);
+    for (unsigned i = 0; i < e->worker_count; i++)
+        wb_worker_interrupt(&e->workers[i]);
+}
+
+int wb_endpoint_has_ended(const wb_endpoint *e)
+{
+    for (unsigned i = 0; i < e->worker_count; i++)
+        if (!atomic_load(&e->workers[i].ended))
+            return 0;
+    return 1;
+}
+
+int wb_endpoint_join(wb_endpoint *e, wb_error *error)
+{
+    int r = WB_OK;
+    for (unsigned i = 0; i < e->worker_count; i++) {
+        wb_worker_join(&e->workers[i]);
+        if (e->workers[i].gave_up && r == WB_OK) {
+            *error = e->workers[i].error;
+            r = WB_FATAL;
+        }
+        wb_worker_free(&e->workers[i]);
+    }
+    e->worker_count = 0;
+    if (e->has_housekeeper)
+        wb_housekeeper_stop(&e->housekeeper);
+    e->has_housekeeper = 0;
+    return r;
+}
+
+const wb_origin *wb_endpoint_origin(const wb_endpoint *e)
+{
+    return &e->pipeline.origin;
+}
+
+int wb_endpoint_open_sender(wb_endpoint *e, wb_transport_session **ret_session, wb_error *error)
+{
+    return e->pipeline.transport_ops->open(e->pipeline.transport, WB_SESSION_SEND, 0, ret_session, error);
+}
