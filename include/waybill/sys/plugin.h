@@ -106,6 +106,7 @@ struct wb_host {
 #define WB_OPTION_SIZE 5     /* int64_t bytes; "16MiB" */
 #define WB_OPTION_CHOICE 6   /* int32_t, index into choices */
 #define WB_OPTION_MAP 7      /* const wb_option_map *; a group of name = "value" */
+#define WB_OPTION_LIST 8     /* const wb_option_list *; a list of strings */
 
 /* Flags of an option. */
 #define WB_OPTION_REQUIRED 1u
@@ -116,6 +117,11 @@ typedef struct wb_option_map {
     const char *const *names;
     const char *const *values;
 } wb_option_map;
+
+typedef struct wb_option_list {
+    size_t count;
+    const char *const *values;
+} wb_option_list;
 
 /** One option. The table drives parsing, validation, `--describe`, man page and
  *  sample configuration. */

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The program: a table of verbs, one file each. To add a verb, write verb_NAME.c with a
+ * `const cli_verb cli_verb_NAME`, declare it below, and give it a row in main.c.
+ *
+ * Exit codes (sysexits.h): 0 done; 64 wrong usage; 78 the configuration is wrong, a plugin
+ * or a handler module is refused, or the negotiation found conflicts; 74 the output could
+ * not be written. Verbs that connect add those of wb_error_exit_code().
+ *
+ * Results go to stdout, problems and the log to stderr.
+ */
+#ifndef WB_CLI_CLI_H
+#define WB_CLI_CLI_H
+
+#include <stdint.h>
+
+#include "core/endpoint/setup.h"
+
+/** An option of a verb. */
+typedef struct cli_option {
+    char letter;          /* also the key of its value; printable ASCII */
+    const char *name;     /* long name */
+    const char *argument; /* what --help calls its argument; NULL: it takes none */
+    const char *help;
+} cli_option;
+
+#define CLI_ARGUMENTS_MAX 64
+
+/** A parsed command line. */
+typedef struct cli_values {
+    /** By letter: NULL when absent, "" for an option without argument. */
+    const char *value[128];
+    const char *arguments[CLI_ARGUMENTS_MAX];
+    int argument_count;
+} cli_values;
+
+typedef struct cli_verb {
+    const char *name;
+    const char *arguments; /* as --help shows them: "ENDPOINT TYPE" */
+    int argument_min;
+    int argument_max;
+    const char *summary;       /* one line */
+    const char *help;          /* paragraphs, or NULL */
+    const cli_option *options; /* ends with letter 0; "help" is added to each verb */
+    int (*run)(const cli_values *values); /* @return the exit code */
+} cli_verb;
+
+/** Rows for a verb's table of options. */
+#define CLI_OPTION_CONFIG                                                                          \
+    { 'c', "config", "FILE", "configuration file; default: $WAYBILL_CONF, or the installed one" }
+#define CLI_OPTION_JSON { 'j', "json", NULL, "print JSON, for programs" }
+#define CLI_OPTION_END { 0, NULL, NULL, NULL }
+
+/** Parse a verb's command line; argv[0] is the verb. Answers --help itself.
+ *  @return -1 to go on, otherwise the exit code. */
+int cli_parse(const cli_verb *verb, int argc, char **argv, cli_values *ret_values);
+
+/** The file named by -c, $WAYBILL_CONF, or the installed one. */
+const char *cli_config_path(const cli_values *values);
+
+/** What the verbs that run something start with: load the configuration, print its
+ *  problems to stderr, set the log level. `flags` is a mask of WB_SETUP_x.
+ *  @return EX_OK and a setup to free with wb_setup_free(), or EX_CONFIG. */
+int cli_load(const cli_values *values, uint32_t flags, wb_setup **ret_setup);
+
+/** The endpoint of that name; NULL, with a message that lists the names, when there is
+ *  none (exit with EX_USAGE). */
+const wb_endpoint_setup *cli_endpoint(const wb_setup *setup, const char *name);
+
+/** A message on stderr: "waybill: TEXT". @return `code`. */
+int cli_fail(int code, const char *format, ...) WB_PRINTF(2, 3);
+
+void cli_print_help(const cli_verb *verb);
+
+/** All verbs, NULL-terminated, in the order of the help. */
+extern const cli_verb *const cli_verbs[];
+
+extern const cli_verb cli_verb_check;
+extern const cli_verb cli_verb_help;
+extern const cli_verb cli_verb_plugins;
+extern const cli_verb cli_verb_version;
+
+#endif

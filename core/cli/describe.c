@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "core/cli/describe.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define TEXT_WIDTH 92
+#define INDENT 6
+#define NUMBER_SIZE 40
+
+static const struct {
+    uint64_t bit;
+    const char *name;
+} capability_names[] = {
+    { WB_CAP_MODE_NONE, "none" },
+    { WB_CAP_MODE_RECEIVE_ONLY, "receive_only" },
+    { WB_CAP_MODE_SENDS_ATOMIC, "sends_atomic_with_receive" },
+    { WB_CAP_MODE_TRANSACTION_SCOPE, "transaction_scope" },
+    { WB_CAP_DELAY, "delay" },
+    { WB_CAP_DELIVERY_COUNT, "delivery_count" },
+    { WB_CAP_ORDER_PER_KEY, "order_per_key" },
+    { WB_CAP_PUBLISH, "publish" },
+    { WB_CAP_OUTBOX, "outbox" },
+    { WB_CAP_DELAY_STORE, "delay_store" },
+    { WB_CAP_JOIN_TRANSPORT, "join_transport" },
+};
+#define CAPABILITY_COUNT (sizeof capability_names / sizeof capability_names[0])
+
+json_t *cli_capabilities_json(uint64_t capabilities)
+{
+    json_t *names = json_array();
+    for (size_t i = 0; i < CAPABILITY_COUNT; i++)
+        if (capabilities & capability_names[i].bit)
+            json_array_append_new(names, json_string(capability_names[i].name));
+    return names;
+}
+
+const char *cli_capabilities_text(uint64_t capabilities, char *text, size_t size)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < CAPABILITY_COUNT && used < size; i++)
+        if (capabilities & capability_names[i].bit)
+            used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "",
+                                     capability_names[i].name);
+    return text;
+}
+
+/* Words of a paragraph, wrapped. */
+static void print_wrapped(const char *text)
+{
+    size_t column = 0;
+    while (*text) {
+        size_t word = strcspn(text, " \n");
+        if (column && column + 1 + word > TEXT_WIDTH) {
+            (void)printf("\n");
+            column = 0;
+        }
+        (void)printf("%*s%.*s", column ? 1 : INDENT, "", (int)word, text);
+        column += (column ? 1 : INDENT) + word;
+        text += word;
+        text += strspn(text, " \n");
+    }
+    (void)printf("\n");
+}
+
+static int has_range(const wb_option *option)
+{
+    return option->minimum || option->maximum;
+}
+
+static const char *number(const wb_option *option, int64_t value, char text[NUMBER_SIZE])
+{
+    return wb_option_format(option->type, value, text, NUMBER_SIZE);
+}
+
+static void print_facts(const wb_option *option)
+{
+    char low[NUMBER_SIZE], high[NUMBER_SIZE];
+    (void)printf("  %s (%s", option->name, wb_option_type_name(option->type));
+    if (option->flags & WB_OPTION_REQUIRED)
+        (void)printf(", required");
+    if (option->flags & WB_OPTION_SECRET)
+        (void)printf(", secret");
+    if (option->default_text)
+        (void)printf(", default %s", *option->default_text ? option->default_text : "\"\"");
+    if (has_range(option) && option->maximum == INT64_MAX)
+        (void)printf(", at least %s", number(option, option->minimum, low));
+    else if (has_range(option))
+        (void)printf(", %s to %s", number(option, option->minimum, low),
+                     number(option, option->maximum, high));
+    for (size_t i = 0; option->type == WB_OPTION_CHOICE && option->choices[i]; i++)
+        (void)printf("%s%s", i ? " | " : ": ", option->choices[i]);
+    (void)printf(")\n");
+}
+
+void cli_describe_options(const wb_option *options, size_t count, size_t stride)
+{
+    for (size_t i = 0; i < count; i++) {
+        wb_option option = wb_option_at(options, stride, i);
+        print_facts(&option);
+        if (option.summary)
+            print_wrapped(option.summary);
+        if (option.help)
+            print_wrapped(option.help);
+    }
+}
+
+static void set_text(json_t *object, const char *name, const char *value)
+{
+    if (value)
+        json_object_set_new(object, name, json_string(value));
+}
+
+static json_t *option_json(const wb_option *option)
+{
+    char text[NUMBER_SIZE];
+    json_t *object = json_object();
+    set_text(object, "name", option->name);
+    set_text(object, "type", wb_option_type_name(option->type));
+    json_object_set_new(object, "required", json_boolean(option->flags & WB_OPTION_REQUIRED));
+    json_object_set_new(object, "secret", json_boolean(option->flags & WB_OPTION_SECRET));
+    set_text(object, "default", option->default_text);
+    if (has_range(option)) {
+        set_text(object, "minimum", number(option, option->minimum, text));
+        if (option->maximum != INT64_MAX)
+            set_text(object, "maximum", number(option, option->maximum, text));
+    }
+    if (option->type == WB_OPTION_CHOICE) {
+        json_t *choices = json_array();
+        for (size_t i = 0; option->choices[i]; i++)
+            json_array_append_new(choices, json_string(option->choices[i]));
+        json_object_set_new(object, "choices", choices);
+    }
+    set_text(object, "since", option->since);
+    set_text(object, "summary", option->summary);
+    set_text(object, "help", option->help);
+    return object;
+}
+
+json_t *cli_options_json(const wb_option *options, size_t count, size_t stride)
+{
+    json_t *array = json_array();
+    for (size_t i = 0; i < count; i++) {
+        wb_option option = wb_option_at(options, stride, i);
+        json_array_append_new(array, option_json(&option));
+    }
+    return array;
+}
+
+void cli_describe_sections(void)
+{
+    for (size_t i = 0; i < WB_SECTION_COUNT; i++) {
+        const wb_config_section *section = &wb_config_sections[i];
+        (void)printf("%s%s%s\n", section->name, *section->name ? ": " : "", section->summary);
+        cli_describe_options(section->options, section->option_count, sizeof *section->options);
+        (void)printf("\n");
+    }
+}
+
+json_t *cli_sections_json(void)
+{
+    json_t *array = json_array();
+    for (size_t i = 0; i < WB_SECTION_COUNT; i++) {
+        const wb_config_section *section = &wb_config_sections[i];
+        json_t *object = json_object();
+        set_text(object, "name", section->name);
+        set_text(object, "summary", section->summary);
+        json_object_set_new(object, "options",
+                            cli_options_json(section->options, section->option_count,
+                                             sizeof *section->options));
+        json_array_append_new(array, object);
+    }
+    return array;
+}
+
+void cli_print_json(json_t *value)
+{
+    (void)json_dumpf(value, stdout, JSON_INDENT(2));
+    (void)printf("\n");
+    json_decref(value);
+}

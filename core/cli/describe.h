@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Option tables and capabilities in words, for people and as JSON. The man pages and the
+ * sample configuration are made from the JSON.
+ */
+#ifndef WB_CLI_DESCRIBE_H
+#define WB_CLI_DESCRIBE_H
+
+#include <jansson.h>
+
+#include "core/config/config.h"
+
+/** Print a table of options to stdout. */
+void cli_describe_options(const wb_option *options, size_t count, size_t stride);
+json_t *cli_options_json(const wb_option *options, size_t count, size_t stride);
+
+/** Print the core's own options (wb_config_sections) to stdout. */
+void cli_describe_sections(void);
+json_t *cli_sections_json(void);
+
+/** The names of the capability bits that are set; unknown bits are left out. */
+json_t *cli_capabilities_json(uint64_t capabilities);
+/** The same, separated by ", ". */
+const char *cli_capabilities_text(uint64_t capabilities, char *text, size_t size);
+
+/** Write a value to stdout, indented, and release it. */
+void cli_print_json(json_t *value);
+
+#endif

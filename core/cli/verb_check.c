@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <sysexits.h>
+
+#include "core/cli/cli.h"
+#include "core/cli/describe.h"
+#include "core/config/units.h"
+
+static const cli_option options[] = { CLI_OPTION_CONFIG, CLI_OPTION_JSON, CLI_OPTION_END };
+
+/* When and by whom outgoing operations leave. */
+static const char *who_sends(const wb_plan *plan)
+{
+    if (plan->send_only)
+        return "the caller";
+    if (plan->outbox)
+        return "the outbox, after the commit";
+    if (plan->joined)
+        return "the transaction shared with the business data";
+    if (plan->mode == WB_MODE_SENDS_ATOMIC)
+        return "the transport, in the transaction of the receive";
+    return "the worker, after the handler";
+}
+
+static void print_retries(const wb_endpoint_setup *endpoint)
+{
+    const wb_plan *plan = &endpoint->plan;
+    char increment[WB_UNIT_TEXT_SIZE];
+    (void)printf("  %-13s %" PRId64 " immediate, %" PRId64 " delayed", "retries",
+                 plan->immediate_retries, plan->delayed_retries);
+    if (plan->delayed_retries)
+        (void)printf(" (by the %s, %s more each time)", wb_delay_name(plan->delay_by),
+                     wb_duration_format(endpoint->config->recoverability.delay_increment,
+                                        increment));
+    (void)printf("\n");
+}
+
+static void print_handlers(const wb_handler_set *handlers)
+{
+    for (size_t i = 0; i < handlers->count; i++)
+        (void)printf("  %-13s %s%s from %s\n", i ? "" : "handlers", handlers->entries[i].type,
+                     handlers->entries[i].batch ? " (batches)" : "", handlers->entries[i].module);
+}
+
+static void print_queue(const wb_endpoint_setup *endpoint)
+{
+    char retention[WB_UNIT_TEXT_SIZE];
+    const wb_endpoint_config *config = endpoint->config;
+    (void)printf("  %-13s %s\n", "mode", wb_mode_name(endpoint->plan.mode));
+    if (endpoint->plan.outbox)
+        (void)printf("  %-13s on, ids are remembered for %s\n", "outbox",
+                     wb_duration_format(config->outbox.retention, retention));
+    else
+        (void)printf("  %-13s off\n", "outbox");
+    print_retries(endpoint);
+    (void)printf("  %-13s %s\n", "error queue", endpoint->info.error_queue);
+    (void)printf("  %-13s %" PRId64 "\n", "workers", config->concurrency);
+    print_handlers(&endpoint->handlers);
+}
+
+static void print_endpoint(const wb_endpoint_setup *endpoint)
+{
+    (void)printf("endpoint %s\n", endpoint->config->name);
+    (void)printf("  %-13s %s %s\n", "transport", endpoint->transport->name,
+                 endpoint->transport->version);
+    if (endpoint->persistence)
+        (void)printf("  %-13s %s %s\n", "persistence", endpoint->persistence->name,
+                     endpoint->persistence->version);
+    else
+        (void)printf("  %-13s none\n", "persistence");
+    if (endpoint->plan.send_only)
+        (void)printf("  %-13s send-only, no queue\n", "mode");
+    else
+        print_queue(endpoint);
+    (void)printf("  %-13s %s\n", "who sends", who_sends(&endpoint->plan));
+}
+
+static json_t *handlers_json(const wb_handler_set *handlers)
+{
+    json_t *array = json_array();
+    for (size_t i = 0; i < handlers->count; i++)
+        json_array_append_new(array, json_pack("{s:s, s:b, s:s}", "type",
+                                               handlers->entries[i].type, "batch",
+                                               handlers->entries[i].batch != NULL, "module",
+                                               handlers->entries[i].module));
+    return array;
+}
+
+static json_t *endpoint_json(const wb_endpoint_setup *endpoint)
+{
+    const wb_endpoint_config *config = endpoint->config;
+    const wb_plan *plan = &endpoint->plan;
+    return json_pack("{s:s, s:s, s:s*, s:s, s:b, s:b, s:I, s:I, s:s, s:s*, s:I, s:s, s:o}", "name",
+                     config->name, "transport", endpoint->transport->name, "persistence",
+                     endpoint->persistence ? endpoint->persistence->name : NULL, "mode",
+                     wb_mode_name(plan->mode), "outbox", plan->outbox, "send_only",
+                     plan->send_only, "immediate_retries", (json_int_t)plan->immediate_retries,
+                     "delayed_retries", (json_int_t)plan->delayed_retries, "delay_by",
+                     wb_delay_name(plan->delay_by), "error_queue", endpoint->info.error_queue,
+                     "concurrency", (json_int_t)config->concurrency, "who_sends", who_sends(plan),
+                     "handlers", handlers_json(&endpoint->handlers));
+}
+
+static void print_json(const wb_setup *setup, const wb_problems *problems)
+{
+    json_t *errors = json_array(), *warnings = json_array(), *endpoints = json_array();
+    for (size_t i = 0; i < problems->count; i++)
+        json_array_append_new(problems->items[i].level == WB_LOG_ERROR ? errors : warnings,
+                              json_string(problems->items[i].text));
+    for (size_t i = 0; setup && i < setup->endpoint_count; i++)
+        if (setup->endpoints[i].is_ready)
+            json_array_append_new(endpoints, endpoint_json(&setup->endpoints[i]));
+    cli_print_json(json_pack("{s:b, s:o, s:o, s:o}", "ok", problems->error_count == 0, "errors",
+                             errors, "warnings", warnings, "endpoints", endpoints));
+}
+
+static void print_text(const wb_setup *setup, const wb_problems *problems)
+{
+    wb_problems_print(problems, stderr);
+    if (problems->error_count)
+        return;
+    for (size_t i = 0; i < setup->endpoint_count; i++)
+        print_endpoint(&setup->endpoints[i]);
+}
+
+static int run(const cli_values *values)
+{
+    wb_problems problems = { 0 };
+    wb_setup *setup = NULL;
+    int result = wb_setup_load(cli_config_path(values), 0, &setup, &problems);
+
+    if (values->value['j'])
+        print_json(setup, &problems);
+    else
+        print_text(setup, &problems);
+    wb_setup_free(setup);
+    wb_problems_free(&problems);
+    return result == WB_OK ? EX_OK : EX_CONFIG;
+}
+
+const cli_verb cli_verb_check = {
+    .name = "check",
+    .summary = "check a configuration and print what its endpoints would do",
+    .help = "Loads plugins and handler modules, reads every option, and negotiates between what\n"
+            "is asked and what the plugins can do. Connects to nothing. Reports all problems at\n"
+            "once; exit code 78 when there is an error.",
+    .options = options,
+    .run = run,
+};

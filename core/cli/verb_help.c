@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "core/cli/cli.h"
+#include "core/cli/describe.h"
+
+static const cli_option options[] = { CLI_OPTION_JSON, CLI_OPTION_END };
+
+static int list_verbs(void)
+{
+    (void)printf("usage: waybill VERB [ARGUMENT...] [OPTION...]\n\n"
+                 "Transactional messaging: runs endpoints and looks after them.\n\n");
+    for (const cli_verb *const *verb = cli_verbs; *verb; verb++)
+        (void)printf("  %-10s %s\n", (*verb)->name, (*verb)->summary);
+    (void)printf("\nwaybill VERB --help says more about a verb, waybill help options about the\n"
+                 "configuration file, waybill plugins --describe about plugins.\n");
+    return EX_OK;
+}
+
+static int run(const cli_values *values)
+{
+    const char *topic = values->argument_count ? values->arguments[0] : NULL;
+    if (!topic)
+        return list_verbs();
+    if (strcmp(topic, "options") == 0 && values->value['j']) {
+        cli_print_json(cli_sections_json());
+        return EX_OK;
+    }
+    if (strcmp(topic, "options") == 0) {
+        cli_describe_sections();
+        return EX_OK;
+    }
+    for (const cli_verb *const *verb = cli_verbs; *verb; verb++) {
+        if (strcmp((*verb)->name, topic) == 0) {
+            cli_print_help(*verb);
+            return EX_OK;
+        }
+    }
+    return cli_fail(EX_USAGE, "there is no help on \"%s\" (see: waybill help)", topic);
+}
+
+const cli_verb cli_verb_help = {
+    .name = "help",
+    .arguments = "[VERB | options]",
+    .argument_max = 1,
+    .summary = "explain a verb, or the options of the configuration file",
+    .options = options,
+    .run = run,
+};

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The configuration: what a file says, checked and typed. Plugins' own options stay a
+ * tree here (wb_plugin_choice.node); core/plugin reads them with the plugin's table.
+ *
+ * Note for .c files of this directory: the autoconf header is <config.h>, with angle
+ * brackets, because "config.h" would be this file.
+ *
+ * Threads: made on the main thread before any other starts, constant afterwards.
+ */
+#ifndef WB_CONFIG_CONFIG_H
+#define WB_CONFIG_CONFIG_H
+
+#include "core/config/conf_node.h"
+#include "core/config/option.h"
+
+/** Endpoint names, and names of error queues: 1 to 200 printable ASCII characters without
+ *  blanks, quotes, back-quotes and backslashes. They become queue, topic and table names;
+ *  a transport may be stricter and says so when it is created. */
+#define WB_ENDPOINT_NAME_MAX 200
+
+/** A plugin selected by the `transport` or `persistence` group. */
+typedef struct wb_plugin_choice {
+    const char *plugin;       /* its name; NULL when the group is absent or names none */
+    const wb_conf_node *node; /* the group with the plugin's options; NULL when absent */
+    wb_conf_origin at;        /* of the group, or of the endpoint when it is absent */
+} wb_plugin_choice;
+
+/** One element of `handlers`. */
+typedef struct wb_handler_choice {
+    const char *path; /* as written */
+    wb_conf_origin at;
+} wb_handler_choice;
+
+/* The tables of options, in the order of wb_config_sections(). */
+#define WB_SECTION_TOP 0
+#define WB_SECTION_ENDPOINT 1
+#define WB_SECTION_OUTBOX 2
+#define WB_SECTION_RECOVERABILITY 3
+#define WB_SECTION_COUNT 4
+
+/** One endpoint. Durations are nanoseconds, sizes bytes. The defaults are in the option
+ *  tables (config_tables.c). */
+typedef struct wb_endpoint_config {
+    const char *name;  /* "" when it was missing */
+    wb_conf_origin at; /* of the endpoint's group */
+    int has_errors;    /* 1: a problem was reported for this endpoint; do not run it */
+
+    const wb_handler_choice *handlers;
+    size_t handler_count;
+    int64_t concurrency;      /* default: the number of CPUs, at least 2 */
+    int32_t transaction_mode; /* WB_MODE_x */
+    int64_t batch_max;
+    int64_t batch_time;
+    int64_t body_max;
+    int64_t shutdown_timeout;
+    int32_t send_only;
+
+    wb_plugin_choice transport;
+    wb_plugin_choice persistence;
+
+    struct {
+        int32_t enabled;
+        int64_t retention;
+        int64_t cleanup_interval;
+        int64_t sweep_after;
+    } outbox;
+
+    struct {
+        int64_t immediate_retries;
+        int64_t delayed_retries;
+        int64_t delay_increment;
+        const char *error_queue;
+    } recoverability;
+
+    /* Where each option was set; use WB_CONFIG_ORIGIN. */
+    const wb_conf_origin *origins[WB_SECTION_COUNT];
+    const wb_option_list *handler_list;
+} wb_endpoint_config;
+
+typedef struct wb_config {
+    const char *path;
+    wb_endpoint_config *endpoints;
+    size_t endpoint_count;
+    /** Directories with plugins besides the installed one, absolute or relative to the
+     *  working directory. */
+    const char *const *plugin_path;
+    size_t plugin_path_count;
+    int32_t log_level; /* WB_LOG_x */
+
+    /* Owned by the configuration and by those who read plugin options into it. */
+    wb_arena arena;
+    wb_secrets secrets;
+    const wb_option_list *plugin_path_list;
+} wb_config;
+
+/** Read a file. All problems of the file are added to `problems`, warnings too.
+ *  @return the configuration, also when it has errors (problems->error_count and
+ *  has_errors say so), so that plugins can add theirs; NULL when the file cannot be read
+ *  or its syntax is wrong. Free it with wb_config_free(). */
+wb_config *wb_config_load(const char *path, wb_problems *problems);
+
+/** Wipes secrets and frees everything that was read from the file. NULL is allowed. */
+void wb_config_free(wb_config *config);
+
+/** The endpoint of that name, or NULL. */
+const wb_endpoint_config *wb_config_endpoint(const wb_config *config, const char *name);
+
+/** Where an option of an endpoint was set; is_set = 0 and the place of its group when the
+ *  default applies. `WB_CONFIG_ORIGIN(endpoint, outbox.enabled)` */
+#define WB_CONFIG_ORIGIN(endpoint, field)                                                          \
+    wb_config_origin((endpoint), offsetof(wb_endpoint_config, field))
+wb_conf_origin wb_config_origin(const wb_endpoint_config *endpoint, size_t offset);
+
+/** A table of options, for parsing and for documentation. */
+typedef struct wb_config_section {
+    const char *name; /* the group's name: "", "endpoints", "outbox", "recoverability" */
+    const char *summary;
+    const wb_option *options;
+    size_t option_count;
+} wb_config_section;
+
+/** WB_SECTION_COUNT tables. Their offsets are in wb_config for WB_SECTION_TOP, otherwise
+ *  in wb_endpoint_config. */
+extern const wb_config_section wb_config_sections[WB_SECTION_COUNT];
+
+#endif

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <config.h>
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/config/config.h"
+
+#define SUBJECT_SIZE 512
+
+static const char *const top_groups[] = { "endpoints", NULL };
+static const char *const endpoint_groups[] = { "transport", "persistence", "outbox",
+                                               "recoverability", NULL };
+
+/* One endpoint while it is read. */
+typedef struct {
+    wb_config *config;
+    wb_problems *problems;
+    const wb_conf_node *node;
+    wb_endpoint_config *endpoint;
+    char subject[SUBJECT_SIZE];
+} reading;
+
+static wb_option_scope scope_of(wb_config *config, wb_problems *problems, const char *subject,
+                                const char *const *elsewhere)
+{
+    return (wb_option_scope){ &config->arena, &config->secrets, problems, subject, elsewhere };
+}
+
+static int64_t default_concurrency(void)
+{
+    cpu_set_t cpus;
+    int count = sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? CPU_COUNT(&cpus) : 0;
+    return count > 2 ? count : 2;
+}
+
+static void read_section(const reading *r, int section, const wb_conf_node *group,
+                         const char *const *elsewhere)
+{
+    const wb_config_section *table = &wb_config_sections[section];
+    wb_option_scope scope = scope_of(r->config, r->problems, r->subject, elsewhere);
+    wb_conf_origin *origins =
+        wb_arena_alloc(&r->config->arena, table->option_count * sizeof *origins);
+
+    (void)wb_options_parse(&scope, table->options, table->option_count, sizeof *table->options,
+                           group, group ? group->at : r->node->at, r->endpoint, origins);
+    r->endpoint->origins[section] = origins;
+}
+
+static int is_name(const char *name)
+{
+    size_t size = strlen(name);
+    for (const char *c = name; *c; c++)
+        if (*c <= ' ' || *c > '~' || strchr("\"'`\\", *c))
+            return 0;
+    return size >= 1 && size <= WB_ENDPOINT_NAME_MAX;
+}
+
+static void check_name(const reading *r, const char *option, const char *name, wb_conf_origin at)
+{
+    if (!is_name(name))
+        wb_problems_add(r->problems, WB_LOG_ERROR, at,
+                        "%soption \"%s\" = \"%.*s\" is not a name (1 to %d printable ASCII "
+                        "characters without blanks, quotes, back-quotes and backslashes)",
+                        r->subject, option, 2 * WB_ENDPOINT_NAME_MAX, name, WB_ENDPOINT_NAME_MAX);
+}
+
+static void check_names(const reading *r)
+{
+    const wb_endpoint_config *endpoint = r->endpoint;
+    const char *error_queue = endpoint->recoverability.error_queue;
+    wb_conf_origin at = WB_CONFIG_ORIGIN(endpoint, recoverability.error_queue);
+
+    if (*endpoint->name || wb_conf_child(r->node, "name"))
+        check_name(r, "name", endpoint->name, WB_CONFIG_ORIGIN(endpoint, name));
+    check_name(r, "error_queue", error_queue, at);
+    if (strcmp(error_queue, endpoint->name) == 0)
+        wb_problems_add(r->problems, WB_LOG_ERROR, at,
+                        "%soption \"error_queue\" = \"%s\" is the endpoint's own queue: failed "
+                        "messages would come back for ever; use another name",
+                        r->subject, error_queue);
+    for (const wb_endpoint_config *other = r->config->endpoints; other < endpoint; other++)
+        if (*endpoint->name && strcmp(other->name, endpoint->name) == 0)
+            wb_problems_add(r->problems, WB_LOG_ERROR, WB_CONFIG_ORIGIN(endpoint, name),
+                            "%sthis name was used in %s:%d already; give each endpoint its own",
+                            r->subject, other->at.file, other->at.line);
+}
+
+static void read_handlers(const reading *r)
+{
+    const wb_conf_node *node = wb_conf_child(r->node, "handlers");
+    const wb_option_list *list = r->endpoint->handler_list;
+    size_t count = list ? list->count : 0;
+    wb_handler_choice *handlers =
+        wb_arena_alloc(&r->config->arena, (count + 1) * sizeof *handlers);
+
+    for (size_t i = 0; i < count; i++) {
+        /* the list skips wrong elements; then only errors will be shown anyway */
+        handlers[i].path = list->values[i];
+        handlers[i].at = node->children[i].at;
+        if (!*handlers[i].path)
+            wb_problems_add(r->problems, WB_LOG_ERROR, handlers[i].at,
+                            "%soption \"handlers\" holds an empty path", r->subject);
+    }
+    r->endpoint->handlers = handlers;
+    r->endpoint->handler_count = count;
+}
+
+/* Only the name: its options have to wait for the plugin's table. */
+static wb_plugin_choice read_plugin(const reading *r, const char *group_name, int is_required)
+{
+    const wb_conf_node *group = wb_conf_child(r->node, group_name);
+    wb_plugin_choice choice = { NULL, group, group ? group->at : r->node->at };
+    choice.at.is_set = group != NULL;
+
+    if (!group && is_required)
+        wb_problems_add(r->problems, WB_LOG_ERROR, choice.at,
+                        "%sgroup \"%s\" is missing: write %s = { plugin = \"NAME\"; ... };",
+                        r->subject, group_name, group_name);
+    if (!group)
+        return choice;
+    const wb_conf_node *plugin = group->type == WB_CONF_GROUP ? wb_conf_child(group, "plugin") : NULL;
+    if (plugin && plugin->type == WB_CONF_STRING)
+        choice.plugin = plugin->string;
+    else
+        wb_problems_add(r->problems, WB_LOG_ERROR, plugin ? plugin->at : group->at,
+                        "%sgroup \"%s\" names no plugin: write %s = { plugin = \"NAME\"; ... };",
+                        r->subject, group_name, group_name);
+    return choice;
+}
+
+static void set_subject(reading *r, size_t index)
+{
+    const wb_conf_node *name = wb_conf_child(r->node, "name");
+    if (name && name->type == WB_CONF_STRING)
+        (void)snprintf(r->subject, sizeof r->subject, "endpoint \"%.*s\": ",
+                       2 * WB_ENDPOINT_NAME_MAX, name->string);
+    else
+        (void)snprintf(r->subject, sizeof r->subject, "endpoint %zu: ", index + 1);
+}
+
+static void read_endpoint(wb_config *config, wb_problems *problems, const wb_conf_node *node,
+                          size_t index)
+{
+    reading r = { .config = config, .problems = problems, .node = node };
+    size_t errors_before = problems->error_count;
+    wb_endpoint_config *endpoint = &config->endpoints[index];
+
+    r.endpoint = endpoint;
+    set_subject(&r, index);
+    endpoint->at = node->at;
+    read_section(&r, WB_SECTION_ENDPOINT, node, endpoint_groups);
+    read_section(&r, WB_SECTION_OUTBOX, wb_conf_child(node, "outbox"), NULL);
+    read_section(&r, WB_SECTION_RECOVERABILITY, wb_conf_child(node, "recoverability"), NULL);
+    if (!endpoint->name)
+        endpoint->name = "";
+    if (!endpoint->concurrency)
+        endpoint->concurrency = default_concurrency();
+    check_names(&r);
+    read_handlers(&r);
+    endpoint->transport = read_plugin(&r, "transport", 1);
+    endpoint->persistence = read_plugin(&r, "persistence", 0);
+    endpoint->has_errors = problems->error_count != errors_before;
+}
+
+static void read_endpoints(wb_config *config, const wb_conf_node *root, wb_problems *problems)
+{
+    const wb_conf_node *list = wb_conf_child(root, "endpoints");
+    if (!list || list->type != WB_CONF_LIST || !list->child_count) {
+        wb_problems_add(problems, WB_LOG_ERROR, list ? list->at : root->at,
+                        "there are no endpoints: write endpoints = ( { name = \"NAME\"; ... } );");
+        return;
+    }
+    config->endpoints = wb_arena_alloc(&config->arena, list->child_count * sizeof *config->endpoints);
+    memset(config->endpoints, 0, list->child_count * sizeof *config->endpoints);
+    for (size_t i = 0; i < list->child_count; i++) {
+        const wb_conf_node *node = &list->children[i];
+        if (node->type != WB_CONF_GROUP) {
+            wb_problems_add(problems, WB_LOG_ERROR, node->at,
+                            "element %zu of \"endpoints\" is not a group: write { name = ...; }",
+                            i + 1);
+            continue;
+        }
+        read_endpoint(config, problems, node, config->endpoint_count++);
+    }
+}
+
+static void read_top(wb_config *config, const wb_conf_node *root, wb_problems *problems)
+{
+    const wb_config_section *table = &wb_config_sections[WB_SECTION_TOP];
+    wb_option_scope scope = scope_of(config, problems, "", top_groups);
+
+    (void)wb_options_parse(&scope, table->options, table->option_count, sizeof *table->options,
+                           root, root->at, config, NULL);
+    if (!config->plugin_path_list)
+        return;
+    const wb_option_list *list = config->plugin_path_list;
+    const char **paths = wb_arena_alloc(&config->arena, (list->count + 1) * sizeof *paths);
+    wb_conf_origin at = wb_conf_child(root, "plugin_path")->at;
+    for (size_t i = 0; i < list->count; i++)
+        paths[i] = wb_conf_path(&config->arena, at, list->values[i]);
+    config->plugin_path = paths;
+    config->plugin_path_count = list->count;
+}
+
+wb_config *wb_config_load(const char *path, wb_problems *problems)
+{
+    wb_config *config = wb_alloc_zero(1, sizeof *config);
+    wb_arena_init(&config->arena, 16384);
+    config->path = wb_arena_copy(&config->arena, path, strlen(path));
+    const wb_conf_node *root = wb_conf_read(&config->arena, path, problems);
+    if (!root) {
+        wb_config_free(config);
+        return NULL;
+    }
+    read_top(config, root, problems);
+    read_endpoints(config, root, problems);
+    return config;
+}
+
+void wb_config_free(wb_config *config)
+{
+    if (!config)
+        return;
+    wb_secrets_wipe(&config->secrets);
+    wb_arena_free(&config->arena);
+    free(config);
+}
+
+const wb_endpoint_config *wb_config_endpoint(const wb_config *config, const char *name)
+{
+    for (size_t i = 0; i < config->endpoint_count; i++)
+        if (strcmp(config->endpoints[i].name, name) == 0)
+            return &config->endpoints[i];
+    return NULL;
+}
+
+wb_conf_origin wb_config_origin(const wb_endpoint_config *endpoint, size_t offset)
+{
+    for (int section = WB_SECTION_ENDPOINT; section < WB_SECTION_COUNT; section++) {
+        const wb_config_section *table = &wb_config_sections[section];
+        for (size_t i = 0; i < table->option_count; i++)
+            if (table->options[i].offset == offset)
+                return endpoint->origins[section][i];
+    }
+    return endpoint->at;
+}

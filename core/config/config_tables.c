@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <config.h>
+
+#include "core/config/config.h"
+
+#define COUNT(table) (sizeof(table) / sizeof(table)[0])
+#define SECOND INT64_C(1000000000)
+#define DAY (INT64_C(86400) * SECOND)
+#define GIB (INT64_C(1) << 30)
+
+static const char *const log_levels[] = { "error", "warning", "info", "debug", NULL };
+static const char *const modes[] = { "none", "receive_only", "sends_atomic_with_receive",
+                                     "transaction_scope", NULL };
+
+static const wb_option top_options[] = {
+    { .name = "plugin_path",
+      .type = WB_OPTION_LIST,
+      .offset = offsetof(wb_config, plugin_path_list),
+      .since = "0.1",
+      .summary = "directories with more plugins",
+      .help = "Looked into after the installed plugins: DIR/transport/NAME.so and "
+              "DIR/persistence/NAME.so. A directory and everything above it must belong to root "
+              "or to the user that runs the endpoint, and nobody else may write there. A relative "
+              "path starts at the directory of the configuration file." },
+    { .name = "log_level",
+      .type = WB_OPTION_CHOICE,
+      .offset = offsetof(wb_config, log_level),
+      .default_text = "info",
+      .choices = log_levels,
+      .since = "0.1",
+      .summary = "lines above this level are not written" },
+};
+
+static const wb_option endpoint_options[] = {
+    { .name = "name",
+      .type = WB_OPTION_STRING,
+      .flags = WB_OPTION_REQUIRED,
+      .offset = offsetof(wb_endpoint_config, name),
+      .since = "0.1",
+      .summary = "the endpoint's name, which is also its queue",
+      .help = "1 to 200 printable ASCII characters without blanks, quotes, back-quotes and "
+              "backslashes. Two endpoints of a file have different names." },
+    { .name = "handlers",
+      .type = WB_OPTION_LIST,
+      .offset = offsetof(wb_endpoint_config, handler_list),
+      .since = "0.1",
+      .summary = "handler modules to load",
+      .help = "Shared objects that export WB_HANDLERS. A relative path starts at the directory of "
+              "the configuration file, then at the installed handler directory." },
+    { .name = "concurrency",
+      .type = WB_OPTION_INTEGER,
+      .offset = offsetof(wb_endpoint_config, concurrency),
+      .minimum = 1,
+      .maximum = 1024,
+      .since = "0.1",
+      .summary = "number of workers; default: the number of CPUs, at least 2",
+      .help = "Each worker has a thread, a connection to the broker and one to the database of "
+              "its own." },
+    { .name = "transaction_mode",
+      .type = WB_OPTION_CHOICE,
+      .offset = offsetof(wb_endpoint_config, transaction_mode),
+      .default_text = "receive_only",
+      .choices = modes,
+      .since = "0.1",
+      .summary = "what receiving, handling and sending have in common",
+      .help = "none: a message is acknowledged before it is handled. receive_only: after. "
+              "sends_atomic_with_receive: together with what was sent. transaction_scope: "
+              "together with what was sent and with the business data. The outbox requires "
+              "receive_only. Which modes there are depends on the transport." },
+    { .name = "batch_max",
+      .type = WB_OPTION_INTEGER,
+      .offset = offsetof(wb_endpoint_config, batch_max),
+      .default_text = "100",
+      .minimum = 1,
+      .maximum = 10000,
+      .since = "0.1",
+      .summary = "most messages in one database transaction",
+      .help = "A worker takes what is there, never waits for more." },
+    { .name = "batch_time",
+      .type = WB_OPTION_DURATION,
+      .offset = offsetof(wb_endpoint_config, batch_time),
+      .default_text = "20ms",
+      .minimum = 0,
+      .maximum = 3600 * SECOND,
+      .since = "0.1",
+      .summary = "time that handlers of a batch may use before it is committed" },
+    { .name = "body_max",
+      .type = WB_OPTION_SIZE,
+      .offset = offsetof(wb_endpoint_config, body_max),
+      .default_text = "16MiB",
+      .minimum = 1,
+      .maximum = GIB,
+      .since = "0.1",
+      .summary = "largest message body; a larger one goes to the error queue" },
+    { .name = "shutdown_timeout",
+      .type = WB_OPTION_DURATION,
+      .offset = offsetof(wb_endpoint_config, shutdown_timeout),
+      .default_text = "30s",
+      .minimum = 0,
+      .maximum = DAY,
+      .since = "0.1",
+      .summary = "how long handlers in flight may take to finish after SIGTERM" },
+    { .name = "send_only",
+      .type = WB_OPTION_BOOLEAN,
+      .offset = offsetof(wb_endpoint_config, send_only),
+      .default_text = "false",
+      .since = "0.1",
+      .summary = "the endpoint has no queue and handles nothing" },
+};
+
+static const wb_option outbox_options[] = {
+    { .name = "enabled",
+      .type = WB_OPTION_BOOLEAN,
+      .offset = offsetof(wb_endpoint_config, outbox.enabled),
+      .default_text = "false",
+      .since = "0.1",
+      .summary = "commit outgoing messages with the business data, and each message once" },
+    { .name = "retention",
+      .type = WB_OPTION_DURATION,
+      .offset = offsetof(wb_endpoint_config, outbox.retention),
+      .default_text = "7d",
+      .minimum = SECOND,
+      .maximum = 3650 * DAY,
+      .since = "0.1",
+      .summary = "how long a message id is remembered" },
+    { .name = "cleanup_interval",
+      .type = WB_OPTION_DURATION,
+      .offset = offsetof(wb_endpoint_config, outbox.cleanup_interval),
+      .default_text = "1min",
+      .minimum = SECOND,
+      .maximum = 365 * DAY,
+      .since = "0.1",
+      .summary = "how often older ids are removed" },
+    { .name = "sweep_after",
+      .type = WB_OPTION_DURATION,
+      .offset = offsetof(wb_endpoint_config, outbox.sweep_after),
+      .default_text = "1min",
+      .minimum = SECOND,
+      .maximum = 365 * DAY,
+      .since = "0.1",
+      .summary = "age at which operations whose message never came back are dispatched" },
+};
+
+static const wb_option recoverability_options[] = {
+    { .name = "immediate_retries",
+      .type = WB_OPTION_INTEGER,
+      .offset = offsetof(wb_endpoint_config, recoverability.immediate_retries),
+      .default_text = "5",
+      .minimum = 0,
+      .maximum = 1000,
+      .since = "0.1",
+      .summary = "how often a failed message is tried again at once",
+      .help = "With transaction_mode = \"none\" nothing can be tried again; the default is 0 "
+              "then." },
+    { .name = "delayed_retries",
+      .type = WB_OPTION_INTEGER,
+      .offset = offsetof(wb_endpoint_config, recoverability.delayed_retries),
+      .default_text = "0",
+      .minimum = 0,
+      .maximum = 1000,
+      .since = "0.1",
+      .summary = "how often it is tried again after a delay, after the immediate retries",
+      .help = "Needs a transport that delays messages, or a persistence that stores delayed "
+              "messages." },
+    { .name = "delay_increment",
+      .type = WB_OPTION_DURATION,
+      .offset = offsetof(wb_endpoint_config, recoverability.delay_increment),
+      .default_text = "10s",
+      .minimum = INT64_C(1000000),
+      .maximum = 365 * DAY,
+      .since = "0.1",
+      .summary = "each delayed retry waits longer than the one before, by this" },
+    { .name = "error_queue",
+      .type = WB_OPTION_STRING,
+      .offset = offsetof(wb_endpoint_config, recoverability.error_queue),
+      .default_text = "error",
+      .since = "0.1",
+      .summary = "where messages go that cannot be handled" },
+};
+
+const wb_config_section wb_config_sections[WB_SECTION_COUNT] = {
+    [WB_SECTION_TOP] = { "", "the file", top_options, COUNT(top_options) },
+    [WB_SECTION_ENDPOINT] = { "endpoints", "each endpoint", endpoint_options,
+                              COUNT(endpoint_options) },
+    [WB_SECTION_OUTBOX] = { "outbox", "an endpoint's outbox", outbox_options,
+                            COUNT(outbox_options) },
+    [WB_SECTION_RECOVERABILITY] = { "recoverability", "what becomes of failed messages",
+                                    recoverability_options, COUNT(recoverability_options) },
+};

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "core/endpoint/setup.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/plugin/loader.h"
+
+/* Plugins whose instances could share a transaction name what on; longer is nobody's. */
+#define RESOURCE_SIZE 4096
+
+/* The options that are about an input queue; refused for a send-only endpoint. */
+#define INPUT_OPTION_COUNT 9
+
+typedef struct {
+    wb_setup *setup;
+    wb_endpoint_setup *endpoint;
+    uint32_t flags;
+    wb_problems *problems;
+} loading;
+
+static const void *load_plugin(const loading *l, uint32_t kind, const wb_plugin_choice *choice,
+                               const wb_plugin **ret_plugin, const char **ret_path)
+{
+    const void *values = NULL;
+    wb_error error;
+
+    if (!choice->plugin)
+        return NULL;
+    if (wb_plugin_load(l->setup->config, kind, choice->plugin, ret_plugin, ret_path, &error) !=
+        WB_OK) {
+        wb_problems_add(l->problems, WB_LOG_ERROR, choice->at, "endpoint \"%s\": %s",
+                        l->endpoint->config->name, error.text);
+        return NULL;
+    }
+    (void)wb_plugin_configure(l->setup->config, l->endpoint->config, choice, *ret_plugin,
+                              l->problems, &values);
+    return values;
+}
+
+static void load_plugins(const loading *l)
+{
+    wb_endpoint_setup *endpoint = l->endpoint;
+    endpoint->transport_config =
+        load_plugin(l, WB_PLUGIN_TRANSPORT, &endpoint->config->transport, &endpoint->transport,
+                    &endpoint->transport_path);
+    endpoint->persistence_config =
+        load_plugin(l, WB_PLUGIN_PERSISTENCE, &endpoint->config->persistence,
+                    &endpoint->persistence, &endpoint->persistence_path);
+    if (endpoint->transport)
+        endpoint->transport_ops = endpoint->transport->ops;
+    if (endpoint->persistence)
+        endpoint->persistence_ops = endpoint->persistence->ops;
+}
+
+static const char *transport_resource(const wb_endpoint_setup *endpoint, char *buffer)
+{
+    const wb_transport_ops *ops = endpoint->transport_ops;
+    return WB_HAS(ops, wb_transport_ops, shared_resource) && endpoint->transport_config &&
+                   ops->shared_resource(endpoint->transport_config, buffer, RESOURCE_SIZE) == WB_OK
+               ? buffer
+               : NULL;
+}
+
+static const char *persistence_resource(const wb_endpoint_setup *endpoint, char *buffer)
+{
+    const wb_persistence_ops *ops = endpoint->persistence_ops;
+    return ops && WB_HAS(ops, wb_persistence_ops, shared_resource) &&
+                   endpoint->persistence_config &&
+                   ops->shared_resource(endpoint->persistence_config, buffer, RESOURCE_SIZE) ==
+                       WB_OK
+               ? buffer
+               : NULL;
+}
+
+static size_t find_input_settings(const wb_endpoint_config *config,
+                                  wb_input_setting settings[INPUT_OPTION_COUNT])
+{
+    const wb_input_setting all[INPUT_OPTION_COUNT] = {
+        { "handlers", WB_CONFIG_ORIGIN(config, handler_list) },
+        { "concurrency", WB_CONFIG_ORIGIN(config, concurrency) },
+        { "transaction_mode", WB_CONFIG_ORIGIN(config, transaction_mode) },
+        { "batch_max", WB_CONFIG_ORIGIN(config, batch_max) },
+        { "batch_time", WB_CONFIG_ORIGIN(config, batch_time) },
+        { "immediate_retries", WB_CONFIG_ORIGIN(config, recoverability.immediate_retries) },
+        { "delayed_retries", WB_CONFIG_ORIGIN(config, recoverability.delayed_retries) },
+        { "delay_increment", WB_CONFIG_ORIGIN(config, recoverability.delay_increment) },
+        { "error_queue", WB_CONFIG_ORIGIN(config, recoverability.error_queue) },
+    };
+    size_t count = 0;
+    for (size_t i = 0; i < INPUT_OPTION_COUNT; i++)
+        if (all[i].at.is_set)
+            settings[count++] = all[i];
+    return count;
+}
+
+static wb_negotiation_input make_input(const wb_endpoint_setup *endpoint)
+{
+    const wb_endpoint_config *config = endpoint->config;
+    return (wb_negotiation_input){
+        .at = config->at,
+        .mode = config->transaction_mode,
+        .mode_at = WB_CONFIG_ORIGIN(config, transaction_mode),
+        .outbox = config->outbox.enabled,
+        .outbox_at = WB_CONFIG_ORIGIN(config, outbox.enabled),
+        .immediate_retries = config->recoverability.immediate_retries,
+        .immediate_retries_at = WB_CONFIG_ORIGIN(config, recoverability.immediate_retries),
+        .delayed_retries = config->recoverability.delayed_retries,
+        .delayed_retries_at = WB_CONFIG_ORIGIN(config, recoverability.delayed_retries),
+        .send_only = config->send_only,
+        .send_only_at = WB_CONFIG_ORIGIN(config, send_only),
+        .handler_count = config->handler_count,
+        .transport = { endpoint->transport->name, endpoint->transport->capabilities, NULL,
+                       config->transport.at },
+        .persistence = { endpoint->persistence ? endpoint->persistence->name : NULL,
+                         endpoint->persistence ? endpoint->persistence->capabilities : 0, NULL,
+                         config->persistence.at },
+    };
+}
+
+/* Needs to know what both plugins can do, but not that all their options are right: so
+ * that a wrong option does not hide a conflict. Only sharing depends on options. */
+static void negotiate(const loading *l)
+{
+    char resources[2][RESOURCE_SIZE];
+    wb_input_setting settings[INPUT_OPTION_COUNT];
+    wb_endpoint_setup *endpoint = l->endpoint;
+    wb_negotiation_input input = make_input(endpoint);
+    wb_negotiation *negotiation = wb_alloc(sizeof *negotiation);
+
+    input.transport.shared_resource = transport_resource(endpoint, resources[0]);
+    input.persistence.shared_resource = persistence_resource(endpoint, resources[1]);
+    input.input_settings = settings;
+    input.input_setting_count = find_input_settings(endpoint->config, settings);
+    (void)wb_negotiate(&input, negotiation);
+    for (size_t i = 0; i < negotiation->conflict_count; i++)
+        wb_problems_add(l->problems, WB_LOG_ERROR, negotiation->conflicts[i].at,
+                        "endpoint \"%s\": %s", endpoint->config->name,
+                        negotiation->conflicts[i].text);
+    endpoint->plan = negotiation->plan;
+    free(negotiation);
+}
+
+static void fill_info(wb_endpoint_setup *endpoint)
+{
+    const wb_endpoint_config *config = endpoint->config;
+    endpoint->info = (wb_endpoint_info){
+        .struct_size = sizeof(wb_endpoint_info),
+        .name = config->name,
+        .error_queue = endpoint->plan.send_only ? NULL : config->recoverability.error_queue,
+        .mode = endpoint->plan.mode,
+        .outbox = endpoint->plan.outbox,
+        .concurrency = (uint32_t)config->concurrency,
+        .batch_max = (uint32_t)config->batch_max,
+        .body_max = config->body_max,
+        .types = endpoint->handlers.types,
+        .type_count = endpoint->handlers.count,
+    };
+}
+
+static int can_negotiate(const wb_endpoint_setup *endpoint)
+{
+    const wb_endpoint_config *config = endpoint->config;
+    int plugins_are_known =
+        endpoint->transport && (endpoint->persistence || !config->persistence.node);
+    int options_are_right =
+        endpoint->transport_config && (endpoint->persistence_config || !config->persistence.node);
+    return plugins_are_known &&
+           (options_are_right || config->transaction_mode != WB_MODE_TRANSACTION_SCOPE);
+}
+
+static void load_endpoint(const loading *l)
+{
+    size_t errors_before = l->problems->error_count;
+    wb_endpoint_setup *endpoint = l->endpoint;
+
+    load_plugins(l);
+    /* after the persistence: modules may need the symbols of its client library */
+    if (!(l->flags & WB_SETUP_WITHOUT_HANDLERS))
+        (void)wb_handlers_load(l->setup->config, endpoint->config, &endpoint->handlers,
+                               l->problems);
+    if (can_negotiate(endpoint))
+        negotiate(l);
+    fill_info(endpoint);
+    endpoint->is_ready =
+        !endpoint->config->has_errors && l->problems->error_count == errors_before;
+}
+
+int wb_setup_load(const char *path, uint32_t flags, wb_setup **ret_setup, wb_problems *problems)
+{
+    *ret_setup = NULL;
+    wb_config *config = wb_config_load(path, problems);
+    if (!config)
+        return WB_FATAL;
+    wb_setup *setup = wb_alloc_zero(1, sizeof *setup);
+    setup->config = config;
+    setup->endpoint_count = config->endpoint_count;
+    setup->endpoints = wb_alloc_zero(setup->endpoint_count, sizeof *setup->endpoints);
+    for (size_t i = 0; i < setup->endpoint_count; i++) {
+        setup->endpoints[i].config = &config->endpoints[i];
+        load_endpoint(&(loading){ setup, &setup->endpoints[i], flags, problems });
+    }
+    *ret_setup = setup;
+    return problems->error_count ? WB_FATAL : WB_OK;
+}
+
+void wb_setup_free(wb_setup *setup)
+{
+    if (!setup)
+        return;
+    for (size_t i = 0; i < setup->endpoint_count; i++)
+        wb_handlers_free(&setup->endpoints[i].handlers);
+    free(setup->endpoints);
+    wb_config_free(setup->config);
+    free(setup);
+}
+
+const wb_endpoint_setup *wb_setup_endpoint(const wb_setup *setup, const char *name)
+{
+    for (size_t i = 0; i < setup->endpoint_count; i++)
+        if (strcmp(setup->endpoints[i].config->name, name) == 0)
+            return &setup->endpoints[i];
+    return NULL;
+}

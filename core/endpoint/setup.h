@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Setup: from a configuration file to endpoints that could run. Loads the file, the
+ * plugins, their options and the handler modules, and negotiates. Connects to nothing and
+ * creates no plugin instance.
+ *
+ * Main thread, before any other starts. What it returns is constant afterwards.
+ */
+#ifndef WB_ENDPOINT_SETUP_H
+#define WB_ENDPOINT_SETUP_H
+
+#include <waybill/sys/persistence.h>
+#include <waybill/sys/transport.h>
+
+#include "core/config/config.h"
+#include "core/negotiate/negotiate.h"
+#include "core/plugin/handlers.h"
+
+/** One endpoint. The pointers lead into the setup or into loaded plugins. */
+typedef struct wb_endpoint_setup {
+    const wb_endpoint_config *config;
+    const wb_plugin *transport;
+    const wb_transport_ops *transport_ops;
+    const void *transport_config;
+    const char *transport_path;
+    const wb_plugin *persistence; /* NULL: none, and so are the next three */
+    const wb_persistence_ops *persistence_ops;
+    const void *persistence_config;
+    const char *persistence_path;
+    wb_handler_set handlers;
+    wb_plan plan;
+    /** For create() of both plugins; valid as long as the setup. */
+    wb_endpoint_info info;
+    int is_ready; /* 0: it has errors; the fields above may be NULL */
+} wb_endpoint_setup;
+
+typedef struct wb_setup {
+    wb_config *config;
+    wb_endpoint_setup *endpoints; /* as in the file */
+    size_t endpoint_count;
+} wb_setup;
+
+/** Do not load handler modules: for programs that only send. The set is empty then, and
+ *  so are info.types. */
+#define WB_SETUP_WITHOUT_HANDLERS 1u
+
+/** Load a configuration file. Every problem is added to `problems`, warnings too, from
+ *  syntax to negotiation, for all endpoints.
+ *  @return WB_OK; or WB_FATAL with at least one error added, and *ret_setup is then either
+ *  NULL or holds what could be loaded. Free it with wb_setup_free() in any case. */
+int wb_setup_load(const char *path, uint32_t flags, wb_setup **ret_setup, wb_problems *problems);
+
+/** Wipes secrets and frees. Plugins and modules stay loaded. NULL is allowed. */
+void wb_setup_free(wb_setup *setup);
+
+/** The endpoint of that name, or NULL. */
+const wb_endpoint_setup *wb_setup_endpoint(const wb_setup *setup, const char *name);
+
+#endif

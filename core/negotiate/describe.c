@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/negotiate/rules.h"
+
+#define MODES_TEXT_SIZE 128
+
+static const char *const mode_names[] = { "none", "receive_only", "sends_atomic_with_receive",
+                                          "transaction_scope" };
+
+const char *wb_mode_name(int32_t mode)
+{
+    return mode >= 0 && mode < 4 ? mode_names[mode] : "unknown";
+}
+
+const char *wb_delay_name(int32_t delay_by)
+{
+    return delay_by == WB_DELAY_TRANSPORT ? "transport"
+           : delay_by == WB_DELAY_STORE   ? "store"
+                                          : "none";
+}
+
+const char *wb_conflict_name(int kind)
+{
+    static const char *const names[WB_CONFLICT_KINDS] = {
+        "mode_unsupported",  "outbox_pointless",  "outbox_mode",
+        "outbox_without_persistence", "outbox_unsupported", "immediate_retries_with_none",
+        "delayed_retries_with_none", "delay_unavailable", "delay_mode",
+        "scope_not_shared",  "no_handlers",       "send_only_outbox",
+        "send_only_setting",
+    };
+    return kind >= 0 && kind < WB_CONFLICT_KINDS ? names[kind] : "unknown";
+}
+
+#define say(conflict, ...) (void)snprintf((conflict)->text, sizeof(conflict)->text, __VA_ARGS__)
+
+/* `"none" or "receive_only"`; "" when no mode would do. */
+static const char *list_modes(uint32_t modes, char text[MODES_TEXT_SIZE])
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (int32_t mode = 0; mode < 4; mode++)
+        if (modes & (1u << mode))
+            used += (size_t)snprintf(text + used, MODES_TEXT_SIZE - used, "%s\"%s\"",
+                                     used ? " or " : "", wb_mode_name(mode));
+    return text;
+}
+
+static void describe_mode(const wb_negotiation_input *input, wb_conflict *conflict)
+{
+    char modes[MODES_TEXT_SIZE];
+    list_modes(conflict->modes, modes);
+    conflict->at = input->mode_at;
+    say(conflict, "transaction_mode = \"%s\"%s is not offered by transport \"%s\"; use %s",
+        wb_mode_name(input->mode), input->mode_at.is_set ? "" : ", the default,",
+        input->transport.name, *modes ? modes : "another transport");
+}
+
+static const char *other_mode(const wb_conflict *conflict, char text[MODES_TEXT_SIZE + 32])
+{
+    char modes[MODES_TEXT_SIZE];
+    if (!conflict->modes)
+        return "another transport";
+    (void)snprintf(text, MODES_TEXT_SIZE + 32, "transaction_mode = %s",
+                   list_modes(conflict->modes, modes));
+    return text;
+}
+
+static void describe_outbox_mode(const wb_negotiation_input *input, wb_conflict *conflict)
+{
+    char mode[MODES_TEXT_SIZE + 32];
+    int is_none = input->mode == WB_MODE_NONE;
+    conflict->at = input->mode_at;
+    say(conflict,
+        "transaction_mode = \"%s\" does not go with the outbox enabled in line %d%s; use %s, or "
+        "enabled = false in outbox",
+        wb_mode_name(input->mode), input->outbox_at.line,
+        is_none ? ", which is pointless here: a message acknowledged before it is handled never "
+                  "comes back"
+                : ", which needs the message to be acknowledged by itself, after the commit",
+        other_mode(conflict, mode));
+}
+
+static void describe_outbox_persistence(const wb_negotiation_input *input, wb_conflict *conflict)
+{
+    conflict->at = input->outbox_at;
+    if (!input->persistence.name)
+        say(conflict, "outbox enabled = true needs a persistence and the endpoint has none; add "
+                      "persistence = { plugin = \"NAME\"; ... };, or use enabled = false");
+    else
+        say(conflict,
+            "outbox enabled = true is not offered by persistence \"%s\" (line %d); choose another "
+            "persistence, or use enabled = false",
+            input->persistence.name, input->persistence.at.line);
+}
+
+static void describe_retries(const wb_negotiation_input *input, wb_conflict *conflict)
+{
+    char mode[MODES_TEXT_SIZE + 32];
+    int is_delayed = conflict->kind == WB_CONFLICT_DELAYED_RETRIES;
+    const char *name = is_delayed ? "delayed_retries" : "immediate_retries";
+    conflict->at = is_delayed ? input->delayed_retries_at : input->immediate_retries_at;
+    say(conflict,
+        "%s = %" PRId64 " cannot be honoured with transaction_mode = \"none\" (line %d): a message "
+        "acknowledged before it is handled cannot be tried again; use %s = 0, or %s",
+        name, is_delayed ? input->delayed_retries : input->immediate_retries, input->mode_at.line,
+        name, other_mode(conflict, mode));
+}
+
+static void describe_delay(const wb_negotiation_input *input, wb_conflict *conflict)
+{
+    char modes[MODES_TEXT_SIZE + 32];
+    conflict->at = input->delayed_retries_at;
+    if (conflict->kind == WB_CONFLICT_DELAY_MODE)
+        say(conflict,
+            "delayed_retries = %" PRId64 ": persistence \"%s\" cannot store delayed messages as "
+            "part of transaction_mode = \"%s\"; use delayed_retries = 0, or %s",
+            input->delayed_retries, input->persistence.name, wb_mode_name(input->mode),
+            other_mode(conflict, modes));
+    else
+        say(conflict,
+            "delayed_retries = %" PRId64 ": transport \"%s\" cannot delay messages, and %s%s%s; "
+            "use delayed_retries = 0, a transport that delays, or a persistence that stores "
+            "delayed messages",
+            input->delayed_retries, input->transport.name,
+            input->persistence.name ? "persistence \"" : "there is no persistence",
+            input->persistence.name ? input->persistence.name : "",
+            input->persistence.name ? "\" cannot store them" : "");
+}
+
+static void describe_scope(const wb_negotiation_input *input, wb_conflict *conflict)
+{
+    char mode[MODES_TEXT_SIZE + 32], why[320];
+    const wb_party *transport = &input->transport, *persistence = &input->persistence;
+
+    if (!persistence->name)
+        (void)snprintf(why, sizeof why, "the endpoint has no persistence");
+    else if (!(persistence->capabilities & WB_CAP_JOIN_TRANSPORT))
+        (void)snprintf(why, sizeof why, "persistence \"%s\" cannot join a transport's transaction",
+                       persistence->name);
+    else
+        (void)snprintf(why, sizeof why,
+                       "transport \"%s\" is on \"%.80s\" and persistence \"%s\" on \"%.80s\"",
+                       transport->name,
+                       transport->shared_resource ? transport->shared_resource : "nothing shared",
+                       persistence->name,
+                       persistence->shared_resource ? persistence->shared_resource
+                                                    : "nothing shared");
+    conflict->at = input->mode_at;
+    say(conflict,
+        "transaction_mode = \"transaction_scope\" needs transport and persistence to share one "
+        "transaction, but %s; put both on one resource, or use %s",
+        why, other_mode(conflict, mode));
+}
+
+static void describe_send_only(const wb_negotiation_input *input, size_t index,
+                               wb_conflict *conflict)
+{
+    if (conflict->kind == WB_CONFLICT_SEND_ONLY_OUTBOX) {
+        conflict->at = input->outbox_at;
+        say(conflict,
+            "outbox enabled = true: a send-only endpoint (line %d) receives nothing, so its outbox "
+            "would need a processor endpoint; use enabled = false, or send_only = false",
+            input->send_only_at.line);
+        return;
+    }
+    conflict->at = input->input_settings[index].at;
+    say(conflict,
+        "\"%s\" is about an input queue, and a send-only endpoint (line %d) has none; remove it, "
+        "or use send_only = false",
+        input->input_settings[index].name, input->send_only_at.line);
+}
+
+void wb_rule_describe(const wb_negotiation_input *input, size_t index, wb_conflict *conflict)
+{
+    switch (conflict->kind) {
+    case WB_CONFLICT_MODE_UNSUPPORTED: describe_mode(input, conflict); break;
+    case WB_CONFLICT_OUTBOX_POINTLESS:
+    case WB_CONFLICT_OUTBOX_MODE: describe_outbox_mode(input, conflict); break;
+    case WB_CONFLICT_OUTBOX_WITHOUT_PERSISTENCE:
+    case WB_CONFLICT_OUTBOX_UNSUPPORTED: describe_outbox_persistence(input, conflict); break;
+    case WB_CONFLICT_IMMEDIATE_RETRIES:
+    case WB_CONFLICT_DELAYED_RETRIES: describe_retries(input, conflict); break;
+    case WB_CONFLICT_DELAY_UNAVAILABLE:
+    case WB_CONFLICT_DELAY_MODE: describe_delay(input, conflict); break;
+    case WB_CONFLICT_SCOPE_NOT_SHARED: describe_scope(input, conflict); break;
+    case WB_CONFLICT_NO_HANDLERS:
+        conflict->at = input->at;
+        say(conflict, "the endpoint has no handlers; list modules, handlers = [\"FILE.so\"];, or "
+                      "use send_only = true");
+        break;
+    default: describe_send_only(input, index, conflict); break;
+    }
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Negotiation: what an endpoint's configuration asks for, intersected with what its
+ * plugins declare. A pure function: no file, no connection, no state.
+ *
+ * Either there is a plan, or there are conflicts, and then all of them.
+ */
+#ifndef WB_NEGOTIATE_NEGOTIATE_H
+#define WB_NEGOTIATE_NEGOTIATE_H
+
+#include <stddef.h>
+
+#include "core/config/problems.h"
+
+/** A plugin at the table. */
+typedef struct wb_party {
+    const char *name; /* NULL: the endpoint has none */
+    uint64_t capabilities;
+    const char *shared_resource; /* what it could share a transaction on, or NULL */
+    wb_conf_origin at;
+} wb_party;
+
+/** A setting that only makes sense with an input queue and stands in the file. */
+typedef struct wb_input_setting {
+    const char *name;
+    wb_conf_origin at;
+} wb_input_setting;
+
+/** An origin's is_set says whether the user asked for the value or it is the default. */
+typedef struct wb_negotiation_input {
+    wb_conf_origin at; /* the endpoint */
+    int32_t mode;      /* WB_MODE_x */
+    wb_conf_origin mode_at;
+    int32_t outbox;
+    wb_conf_origin outbox_at;
+    int64_t immediate_retries;
+    wb_conf_origin immediate_retries_at;
+    int64_t delayed_retries;
+    wb_conf_origin delayed_retries_at;
+    int32_t send_only;
+    wb_conf_origin send_only_at;
+    size_t handler_count; /* modules listed */
+    const wb_input_setting *input_settings;
+    size_t input_setting_count;
+    wb_party transport;
+    wb_party persistence;
+} wb_negotiation_input;
+
+/* Who delays messages. */
+#define WB_DELAY_NONE 0
+#define WB_DELAY_TRANSPORT 1
+#define WB_DELAY_STORE 2
+
+/** What an endpoint will do. */
+typedef struct wb_plan {
+    int32_t mode; /* WB_MODE_x; WB_MODE_NONE for a send-only endpoint */
+    int32_t outbox;
+    int64_t immediate_retries;
+    int64_t delayed_retries;
+    int32_t delay_by; /* WB_DELAY_x: who could delay, also when nothing asks for it yet */
+    int32_t joined;   /* 1: transport and persistence share one transaction */
+    int32_t send_only;
+} wb_plan;
+
+/* Kinds of conflict, one for each rule. */
+#define WB_CONFLICT_MODE_UNSUPPORTED 0
+#define WB_CONFLICT_OUTBOX_POINTLESS 1
+#define WB_CONFLICT_OUTBOX_MODE 2
+#define WB_CONFLICT_OUTBOX_WITHOUT_PERSISTENCE 3
+#define WB_CONFLICT_OUTBOX_UNSUPPORTED 4
+#define WB_CONFLICT_IMMEDIATE_RETRIES 5
+#define WB_CONFLICT_DELAYED_RETRIES 6
+#define WB_CONFLICT_DELAY_UNAVAILABLE 7
+#define WB_CONFLICT_DELAY_MODE 8
+#define WB_CONFLICT_SCOPE_NOT_SHARED 9
+#define WB_CONFLICT_NO_HANDLERS 10
+#define WB_CONFLICT_SEND_ONLY_OUTBOX 11
+#define WB_CONFLICT_SEND_ONLY_SETTING 12
+#define WB_CONFLICT_KINDS 13
+
+typedef struct wb_conflict {
+    int kind;
+    wb_conf_origin at;
+    uint32_t modes; /* bit m: this conflict would not be there with mode m */
+    char text[768]; /* what was asked, who cannot, which values would work */
+} wb_conflict;
+
+#define WB_CONFLICTS_MAX 48
+
+typedef struct wb_negotiation {
+    wb_plan plan; /* meaningful when there is no conflict */
+    wb_conflict conflicts[WB_CONFLICTS_MAX];
+    size_t conflict_count;
+} wb_negotiation;
+
+/** @return WB_OK with the plan, or WB_FATAL with the conflicts. */
+int wb_negotiate(const wb_negotiation_input *input, wb_negotiation *ret_negotiation);
+
+/** "receive_only", as in the configuration. */
+const char *wb_mode_name(int32_t mode);
+/** "outbox_mode", for tests and machines. */
+const char *wb_conflict_name(int kind);
+/** "none", "transport", "store". */
+const char *wb_delay_name(int32_t delay_by);
+
+#endif

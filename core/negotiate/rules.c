@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "core/negotiate/rules.h"
+
+#include <string.h>
+
+#define MODE_COUNT 4
+
+static int offers(const wb_party *party, uint64_t capability)
+{
+    return party->name && (party->capabilities & capability);
+}
+
+static int offers_mode(const wb_negotiation_input *input, int32_t mode)
+{
+    /* the capability bits of modes are in the order of the modes */
+    return offers(&input->transport, WB_CAP_MODE_NONE << mode);
+}
+
+int wb_rule_is_shared(const wb_negotiation_input *input)
+{
+    const char *left = input->transport.shared_resource;
+    const char *right = input->persistence.shared_resource;
+    return offers(&input->persistence, WB_CAP_JOIN_TRANSPORT) && left && right &&
+           strcmp(left, right) == 0;
+}
+
+/* A store takes part in receive_only (the delayed message is stored, then the incoming one
+ * is acknowledged: a crash in between repeats the store, under the same id) and in a
+ * transaction it shares. In sends_atomic_with_receive it would be outside of the
+ * transaction that was asked for. */
+static int store_accepts_mode(const wb_negotiation_input *input)
+{
+    return input->mode == WB_MODE_NONE || input->mode == WB_MODE_RECEIVE_ONLY ||
+           (input->mode == WB_MODE_TRANSACTION_SCOPE && wb_rule_is_shared(input));
+}
+
+int32_t wb_rule_delay_by(const wb_negotiation_input *input)
+{
+    if (offers(&input->transport, WB_CAP_DELAY))
+        return WB_DELAY_TRANSPORT;
+    if (offers(&input->persistence, WB_CAP_DELAY_STORE) && store_accepts_mode(input))
+        return WB_DELAY_STORE;
+    return WB_DELAY_NONE;
+}
+
+static int delay_is_missing(const wb_negotiation_input *input)
+{
+    return input->delayed_retries > 0 && wb_rule_delay_by(input) == WB_DELAY_NONE;
+}
+
+static int mode_unsupported(const wb_negotiation_input *input)
+{
+    return !offers_mode(input, input->mode);
+}
+
+static int outbox_pointless(const wb_negotiation_input *input)
+{
+    return input->outbox && input->mode == WB_MODE_NONE;
+}
+
+static int outbox_mode(const wb_negotiation_input *input)
+{
+    return input->outbox && input->mode != WB_MODE_NONE && input->mode != WB_MODE_RECEIVE_ONLY;
+}
+
+static int outbox_without_persistence(const wb_negotiation_input *input)
+{
+    return input->outbox && !input->persistence.name;
+}
+
+static int outbox_unsupported(const wb_negotiation_input *input)
+{
+    return input->outbox && input->persistence.name && !offers(&input->persistence, WB_CAP_OUTBOX);
+}
+
+static int immediate_retries(const wb_negotiation_input *input)
+{
+    return input->mode == WB_MODE_NONE && input->immediate_retries > 0 &&
+           input->immediate_retries_at.is_set;
+}
+
+static int delayed_retries(const wb_negotiation_input *input)
+{
+    return input->mode == WB_MODE_NONE && input->delayed_retries > 0;
+}
+
+static int delay_unavailable(const wb_negotiation_input *input)
+{
+    return delay_is_missing(input) && !offers(&input->persistence, WB_CAP_DELAY_STORE);
+}
+
+static int delay_mode(const wb_negotiation_input *input)
+{
+    return delay_is_missing(input) && offers(&input->persistence, WB_CAP_DELAY_STORE);
+}
+
+static int scope_not_shared(const wb_negotiation_input *input)
+{
+    return input->mode == WB_MODE_TRANSACTION_SCOPE && offers_mode(input, input->mode) &&
+           !wb_rule_is_shared(input);
+}
+
+static int no_handlers(const wb_negotiation_input *input)
+{
+    return input->handler_count == 0;
+}
+
+static int send_only_outbox(const wb_negotiation_input *input)
+{
+    return input->outbox;
+}
+
+static int send_only_setting(const wb_negotiation_input *input)
+{
+    return input->input_setting_count > 0;
+}
+
+static const struct {
+    int (*is_broken)(const wb_negotiation_input *input);
+    int32_t send_only; /* the kind of endpoint it is about */
+} rules[WB_CONFLICT_KINDS] = {
+    [WB_CONFLICT_MODE_UNSUPPORTED] = { mode_unsupported, 0 },
+    [WB_CONFLICT_OUTBOX_POINTLESS] = { outbox_pointless, 0 },
+    [WB_CONFLICT_OUTBOX_MODE] = { outbox_mode, 0 },
+    [WB_CONFLICT_OUTBOX_WITHOUT_PERSISTENCE] = { outbox_without_persistence, 0 },
+    [WB_CONFLICT_OUTBOX_UNSUPPORTED] = { outbox_unsupported, 0 },
+    [WB_CONFLICT_IMMEDIATE_RETRIES] = { immediate_retries, 0 },
+    [WB_CONFLICT_DELAYED_RETRIES] = { delayed_retries, 0 },
+    [WB_CONFLICT_DELAY_UNAVAILABLE] = { delay_unavailable, 0 },
+    [WB_CONFLICT_DELAY_MODE] = { delay_mode, 0 },
+    [WB_CONFLICT_SCOPE_NOT_SHARED] = { scope_not_shared, 0 },
+    [WB_CONFLICT_NO_HANDLERS] = { no_handlers, 0 },
+    [WB_CONFLICT_SEND_ONLY_OUTBOX] = { send_only_outbox, 1 },
+    [WB_CONFLICT_SEND_ONLY_SETTING] = { send_only_setting, 1 },
+};
+
+int wb_rule_is_broken(const wb_negotiation_input *input, int kind)
+{
+    return (input->send_only != 0) == rules[kind].send_only && rules[kind].is_broken(input);
+}
+
+uint32_t wb_rule_modes(const wb_negotiation_input *input, int kind)
+{
+    wb_negotiation_input other = *input;
+    uint32_t modes = 0;
+    for (other.mode = 0; other.mode < MODE_COUNT; other.mode++)
+        if (offers_mode(&other, other.mode) && !rules[kind].is_broken(&other))
+            modes |= 1u << other.mode;
+    return modes;
+}

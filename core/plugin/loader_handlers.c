@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/base/error.h"
+#include "core/plugin/handlers.h"
+#include "core/plugin/trust.h"
+
+#define TYPE_MAX 255
+#define END_OF(type, field) (offsetof(type, field) + sizeof(((const type *)0)->field))
+
+typedef const wb_handler_module *(*module_fn)(void);
+
+/* One module while it is loaded. */
+typedef struct {
+    wb_config *config;
+    const wb_endpoint_config *endpoint;
+    const wb_handler_choice *choice;
+    wb_handler_set *set;
+    wb_problems *problems;
+    const char *path; /* canonical */
+} loading;
+
+#define complain(l, ...)                                                                           \
+    wb_problems_add((l)->problems, WB_LOG_ERROR, (l)->choice->at, __VA_ARGS__)
+
+static int is_there(const char *path)
+{
+    return access(path, F_OK) == 0;
+}
+
+/* Relative paths start at the configuration file, then at the installed directory. */
+static const char *find_module(const loading *l)
+{
+    const char *near = wb_conf_path(&l->config->arena, l->choice->at, l->choice->path);
+    char installed[PATH_MAX];
+
+    if (is_there(near))
+        return near;
+    int size = snprintf(installed, sizeof installed, "%s/%s", WB_HANDLER_DIR, l->choice->path);
+    if (l->choice->path[0] == '/')
+        complain(l, "endpoint \"%s\": there is no handler module \"%s\"", l->endpoint->name, near);
+    else if (size > 0 && (size_t)size < sizeof installed && is_there(installed))
+        return wb_arena_copy(&l->config->arena, installed, strlen(installed));
+    else
+        complain(l, "endpoint \"%s\": there is no handler module \"%s\", neither \"%s\" nor \"%s\"",
+                 l->endpoint->name, l->choice->path, near, installed);
+    return NULL;
+}
+
+static const char *trusted_path(const loading *l)
+{
+    char canonical[PATH_MAX];
+    wb_error error;
+    const char *path = find_module(l);
+
+    if (!path)
+        return NULL;
+    if (wb_trust_check(path, canonical, &error) != WB_OK) {
+        complain(l, "endpoint \"%s\": handler module %s", l->endpoint->name, error.text);
+        return NULL;
+    }
+    return wb_arena_copy(&l->config->arena, canonical, strlen(canonical));
+}
+
+static int open_module(const loading *l, const wb_handler_module **ret_module)
+{
+    module_fn entry = NULL;
+    void *handle = dlopen(l->path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (!handle) {
+        complain(l, "endpoint \"%s\": handler module \"%s\" is refused: %s", l->endpoint->name,
+                 l->path, dlerror());
+        return WB_FATAL;
+    }
+    void *address = dlsym(handle, "wb_handlers");
+    memcpy(&entry, &address, sizeof entry);
+    if (!entry) {
+        complain(l,
+                 "endpoint \"%s\": handler module \"%s\" is refused: it does not export "
+                 "\"wb_handlers\"; put WB_HANDLERS(...) at file level",
+                 l->endpoint->name, l->path);
+        return WB_FATAL;
+    }
+    *ret_module = entry();
+    return WB_OK;
+}
+
+static int check_module(const loading *l, const wb_handler_module *module)
+{
+    const char *name = l->endpoint->name;
+    if (!module || module->struct_size < END_OF(wb_handler_module, handlers) ||
+        module->handler_stride < END_OF(wb_handler, batch) ||
+        (module->handler_count && !module->handlers))
+        complain(l, "endpoint \"%s\": handler module \"%s\" is refused: its table is malformed",
+                 name, l->path);
+    else if (module->abi_major != WB_HANDLER_ABI_MAJOR)
+        complain(l,
+                 "endpoint \"%s\": handler module \"%s\" is refused: it was built for ABI %u, this "
+                 "host offers ABI %u.%u; rebuild the module",
+                 name, l->path, module->abi_major, WB_HANDLER_ABI_MAJOR, WB_HANDLER_ABI_MINOR);
+    else if (module->abi_minor_needed > WB_HANDLER_ABI_MINOR)
+        complain(l,
+                 "endpoint \"%s\": handler module \"%s\" is refused: it needs ABI %u.%u, this host "
+                 "offers ABI %u.%u; use a newer waybill",
+                 name, l->path, module->abi_major, module->abi_minor_needed, WB_HANDLER_ABI_MAJOR,
+                 WB_HANDLER_ABI_MINOR);
+    else
+        return WB_OK;
+    return WB_FATAL;
+}
+
+static const wb_handler_entry *find_type(const wb_handler_set *set, const char *type)
+{
+    for (size_t i = 0; i < set->count; i++)
+        if (strcmp(set->entries[i].type, type) == 0)
+            return &set->entries[i];
+    return NULL;
+}
+
+static int check_handler(const loading *l, const wb_handler *handler)
+{
+    const char *name = l->endpoint->name;
+    const wb_handler_entry *other;
+    if (!handler->type || !*handler->type || strlen(handler->type) > TYPE_MAX)
+        complain(l, "endpoint \"%s\": handler module \"%s\" has a handler whose type is not 1 to %d "
+                 "bytes long", name, l->path, TYPE_MAX);
+    else if (!handler->one == !handler->batch)
+        complain(l, "endpoint \"%s\": handler module \"%s\": type \"%s\" must have exactly one "
+                 "function; use WB_HANDLER or WB_BATCH_HANDLER", name, l->path, handler->type);
+    else if ((other = find_type(l->set, handler->type)))
+        complain(l, "endpoint \"%s\": type \"%s\" is handled by \"%s\" and again by \"%s\"; an "
+                 "endpoint has one handler for a type", name, handler->type, other->module,
+                 l->path);
+    else
+        return WB_OK;
+    return WB_FATAL;
+}
+
+static void add_handlers(const loading *l, const wb_handler_module *module)
+{
+    for (size_t i = 0; i < module->handler_count; i++) {
+        wb_handler handler;
+        memcpy(&handler, (const char *)module->handlers + i * module->handler_stride,
+               sizeof handler);
+        if (check_handler(l, &handler) != WB_OK)
+            continue;
+        l->set->entries =
+            wb_realloc(l->set->entries, (l->set->count + 1) * sizeof *l->set->entries);
+        l->set->entries[l->set->count++] =
+            (wb_handler_entry){ handler.type, handler.one, handler.batch, l->path };
+    }
+}
+
+static int compare_entries(const void *left, const void *right)
+{
+    return strcmp(((const wb_handler_entry *)left)->type, ((const wb_handler_entry *)right)->type);
+}
+
+static void finish(wb_handler_set *set)
+{
+    if (set->count)
+        qsort(set->entries, set->count, sizeof *set->entries, compare_entries);
+    set->types = wb_alloc((set->count + 1) * sizeof *set->types);
+    for (size_t i = 0; i < set->count; i++)
+        set->types[i] = set->entries[i].type;
+}
+
+int wb_handlers_load(wb_config *config, const wb_endpoint_config *endpoint, wb_handler_set *set,
+                     wb_problems *problems)
+{
+    size_t errors_before = problems->error_count;
+    *set = (wb_handler_set){ NULL, 0, NULL };
+    for (size_t i = 0; i < endpoint->handler_count; i++) {
+        loading l = { config, endpoint, &endpoint->handlers[i], set, problems, NULL };
+        l.path = trusted_path(&l);
+        if (!l.path)
+            continue;
+        const wb_handler_module *module = NULL;
+        if (open_module(&l, &module) == WB_OK && check_module(&l, module) == WB_OK)
+            add_handlers(&l, module);
+    }
+    finish(set);
+    return problems->error_count == errors_before ? WB_OK : WB_FATAL;
+}
+
+/* Like strcmp, for a type that need not end with a NUL byte and may hold one. */
+static int compare_type(const char *entry, const char *type, size_t size)
+{
+    size_t entry_size = strlen(entry);
+    int order = memcmp(entry, type, entry_size < size ? entry_size : size);
+    if (order != 0)
+        return order;
+    return entry_size == size ? 0 : entry_size < size ? -1 : 1;
+}
+
+const wb_handler_entry *wb_handlers_find(const wb_handler_set *set, const char *type, size_t size)
+{
+    size_t low = 0, high = set->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int order = compare_type(set->entries[middle].type, type, size);
+        if (order == 0)
+            return &set->entries[middle];
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return NULL;
+}
+
+void wb_handlers_free(wb_handler_set *set)
+{
+    free(set->entries);
+    free(set->types);
+    *set = (wb_handler_set){ NULL, 0, NULL };
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include <string.h>
+
+#include "core/plugin/abi.h"
+#include "core/plugin/loader.h"
+
+#define SUBJECT_SIZE 640
+
+int wb_plugin_configure(wb_config *config, const wb_endpoint_config *endpoint,
+                        const wb_plugin_choice *choice, const wb_plugin *plugin,
+                        wb_problems *problems, const void **ret_config)
+{
+    static const char *const elsewhere[] = { "plugin", NULL };
+    char subject[SUBJECT_SIZE];
+    wb_option_scope scope = { &config->arena, &config->secrets, problems, subject, elsewhere };
+    void *values = wb_arena_alloc(&config->arena, plugin->config_size + 1);
+
+    (void)snprintf(subject, sizeof subject, "endpoint \"%.400s\": %s \"%s\": ", endpoint->name,
+                   wb_plugin_kind_name(plugin->kind), plugin->name);
+    memset(values, 0, plugin->config_size + 1);
+    int result = wb_options_parse(&scope, plugin->options, plugin->option_count,
+                                  plugin->option_stride, choice->node, choice->at, values, NULL);
+    if (result == WB_OK)
+        *ret_config = values;
+    return result;
+}

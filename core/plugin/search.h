@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Where plugins are looked for. See loader.h for the places.
+ */
+#ifndef WB_PLUGIN_SEARCH_H
+#define WB_PLUGIN_SEARCH_H
+
+#include <limits.h>
+
+#include "core/plugin/loader.h"
+
+/** Whether a name is [a-z0-9_-]{1,64}: no path can be smuggled in. */
+int wb_plugin_is_name(const char *name);
+
+/** The first file of that kind and name. @return WB_OK, or WB_FATAL with a sentence that
+ *  names the directories and, if there is one, a plugin with a similar name. */
+int wb_plugin_find(const wb_config *config, uint32_t kind, const char *name, char path[PATH_MAX],
+                   wb_error *error);
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Who could have changed a file that is about to become code in this process?
+ *
+ * Trusted is a file when it is a regular file, not a symbolic link, and the file and every
+ * directory above it, up to /, belong to root or the effective user and can be written by
+ * nobody else: neither by a group nor by others.
+ *
+ * Two things are allowed on purpose:
+ *  - directories on the way may be symbolic links (/lib is one on most systems): the
+ *    canonical path is checked and loaded, so a link only chooses among trusted files;
+ *  - a directory that everybody may write but that is sticky, such as /tmp, may stand
+ *    above: nobody but its owner (root or us) and the owner of the next component (root or
+ *    us, as that is checked too) can rename or replace that next component. The file
+ *    itself must not lie directly in such a directory: there names are free for all.
+ *
+ * Between check and load nobody else can exchange anything, because all of it is writable
+ * by root and us only.
+ */
+#ifndef WB_PLUGIN_TRUST_H
+#define WB_PLUGIN_TRUST_H
+
+#include <limits.h>
+
+#include "core/base/error.h"
+
+/** Check a file by its path. @return WB_OK and the canonical absolute path to load, or
+ *  WB_FATAL with WB_CAUSE_CONFIG (absent or not trusted) and one sentence in `error`. */
+int wb_trust_check(const char *path, char ret_canonical[PATH_MAX], wb_error *error);
+
+#endif

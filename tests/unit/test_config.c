@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <config.h>
+
+#include "tests/unit/conf_support.h"
+
+#include "core/config/config.h"
+
+#define MS INT64_C(1000000)
+#define S INT64_C(1000000000)
+
+/* The sample of the design, character for character. */
+static const char sample[] =
+    "endpoints = (\n"
+    "  { name = \"orders\"; handlers = [\"orders.so\"]; concurrency = 4;\n"
+    "    transport   = { plugin = \"amqp\";  host = \"localhost\"; password = "
+    "\"env:AMQP_PASSWORD\"; };\n"
+    "    persistence = { plugin = \"pgsql\"; conninfo = \"service=orders\"; };\n"
+    "    outbox      = { enabled = true; retention = \"7d\"; };\n"
+    "    recoverability = { immediate_retries = 5; delayed_retries = 3; delay_increment = "
+    "\"10s\"; error_queue = \"error\"; }; },\n"
+    "  { name = \"billing\"; handlers = [\"billing.so\"];\n"
+    "    transport   = { plugin = \"kafka\"; brokers = \"k1:9092,k2:9092\"; };\n"
+    "    persistence = { plugin = \"mysql\"; host = \"db1\"; }; outbox = { enabled = true; }; }\n"
+    ");\n";
+
+static wb_config *load(const char *text, wb_problems *problems)
+{
+    memset(problems, 0, sizeof *problems);
+    return wb_config_load(conf_write("waybill.conf", text), problems);
+}
+
+static void done(wb_config *config, wb_problems *problems)
+{
+    wb_config_free(config);
+    wb_problems_free(problems);
+}
+
+static void test_sample(void **state)
+{
+    wb_problems problems;
+    (void)state;
+    wb_config *config = load(sample, &problems);
+    assert_non_null(config);
+    assert_error_count(&problems, 0);
+    assert_int_equal(config->endpoint_count, 2);
+    const wb_endpoint_config *orders = wb_config_endpoint(config, "orders");
+    assert_non_null(orders);
+    assert_int_equal(orders->concurrency, 4);
+    assert_int_equal(orders->handler_count, 1);
+    assert_string_equal(orders->handlers[0].path, "orders.so");
+    assert_string_equal(orders->transport.plugin, "amqp");
+    assert_string_equal(orders->persistence.plugin, "pgsql");
+    assert_int_equal(orders->outbox.enabled, 1);
+    assert_int_equal(orders->outbox.retention, 7 * 86400 * S);
+    assert_int_equal(orders->recoverability.delayed_retries, 3);
+    assert_int_equal(WB_CONFIG_ORIGIN(orders, recoverability.delayed_retries).line, 6);
+    assert_int_equal(WB_CONFIG_ORIGIN(orders, outbox.enabled).line, 5);
+    assert_string_equal(wb_config_endpoint(config, "billing")->transport.plugin, "kafka");
+    assert_null(wb_config_endpoint(config, "shipping"));
+    done(config, &problems);
+}
+
+static void test_defaults(void **state)
+{
+    wb_problems problems;
+    (void)state;
+    wb_config *config =
+        load("endpoints = ( { name = \"a\";\n transport = { plugin = \"amqp\"; }; } );", &problems);
+    assert_error_count(&problems, 0);
+    const wb_endpoint_config *a = &config->endpoints[0];
+    assert_true(a->concurrency >= 2);
+    assert_int_equal(a->transaction_mode, WB_MODE_RECEIVE_ONLY);
+    assert_int_equal(WB_CONFIG_ORIGIN(a, transaction_mode).is_set, 0);
+    assert_int_equal(a->batch_max, 100);
+    assert_int_equal(a->batch_time, 20 * MS);
+    assert_int_equal(a->body_max, 16 * 1024 * 1024);
+    assert_int_equal(a->shutdown_timeout, 30 * S);
+    assert_int_equal(a->send_only, 0);
+    assert_null(a->persistence.plugin);
+    assert_null(a->persistence.node);
+    assert_int_equal(a->outbox.enabled, 0);
+    assert_int_equal(a->outbox.retention, 7 * 86400 * S);
+    assert_int_equal(a->outbox.cleanup_interval, 60 * S);
+    assert_int_equal(a->outbox.sweep_after, 60 * S);
+    assert_int_equal(a->recoverability.immediate_retries, 5);
+    assert_int_equal(a->recoverability.delayed_retries, 0);
+    assert_int_equal(WB_CONFIG_ORIGIN(a, recoverability.delayed_retries).is_set, 0);
+    assert_int_equal(a->recoverability.delay_increment, 10 * S);
+    assert_string_equal(a->recoverability.error_queue, "error");
+    assert_int_equal(config->log_level, WB_LOG_INFO);
+    assert_int_equal(config->plugin_path_count, 0);
+    done(config, &problems);
+}
+
+static void test_all_errors_in_one_run(void **state)
+{
+    wb_problems problems;
+    (void)state;
+    wb_config *config = load("log_levle = \"info\";\n"
+                             "endpoints = (\n"
+                             "  { name = \"orders\"; batch_time = \"5x\";\n"
+                             "    batch_max = 0; concurency = 3;\n"
+                             "    transport = { plugin = \"amqp\"; };\n"
+                             "    outbox = { enabled = \"yes\"; };\n"
+                             "    transaction_mode = \"recieve_only\"; },\n"
+                             "  { persistence = { }; } );",
+                             &problems);
+    assert_non_null(config);
+    assert_error_count(&problems, 9);
+    assert_problem(&problems, "waybill.conf:1: unknown option \"log_levle\"; did you mean "
+                              "\"log_level\"?");
+    assert_problem(&problems, "waybill.conf:3: endpoint \"orders\": option \"batch_time\" = "
+                              "\"5x\" is not a duration (use e.g. \"20ms\", \"10s\", \"7d\")");
+    assert_problem(&problems, ":4: endpoint \"orders\": option \"batch_max\" = 0 is out of range "
+                              "(1 to 10000)");
+    assert_problem(&problems, ":4: endpoint \"orders\": unknown option \"concurency\"; did you "
+                              "mean \"concurrency\"?");
+    assert_problem(&problems, ":6: endpoint \"orders\": option \"enabled\" = \"yes\" is not a "
+                              "boolean");
+    assert_problem(&problems, ":7: endpoint \"orders\": option \"transaction_mode\" = "
+                              "\"recieve_only\" is none of: ");
+    assert_problem(&problems, "did you mean \"receive_only\"?");
+    assert_problem(&problems, ":8: endpoint 2: option \"name\" is missing");
+    assert_problem(&problems, ":8: endpoint 2: group \"transport\" is missing");
+    assert_problem(&problems, ":8: endpoint 2: group \"persistence\" names no plugin");
+    assert_int_equal(config->endpoints[0].has_errors, 1);
+    done(config, &problems);
+}
+
+static void test_includes(void **state)
+{
+    wb_problems problems;
+    (void)state;
+    conf_write("more.inc", "\n\nname = \"orders\";\nbatch_max = 20000;\n");
+    wb_config *config = load("# first\nendpoints = ( {\n  @include \"more.inc\" # inner\n"
+                             "  concurrency = 5000;\n transport = { plugin = \"amqp\"; }; } );",
+                             &problems);
+    assert_error_count(&problems, 2);
+    assert_problem(&problems, "more.inc:4: endpoint \"orders\": option \"batch_max\" = 20000");
+    assert_problem(&problems, "waybill.conf:4: endpoint \"orders\": option \"concurrency\"");
+    done(config, &problems);
+
+    config = load("@include \"absent.inc\"\n", &problems);
+    assert_null(config);
+    assert_problem(&problems, "waybill.conf:1: cannot read \"");
+    assert_problem(&problems, "absent.inc\": No such file");
+    done(config, &problems);
+
+    config = load("@include \"waybill.conf\"\n", &problems);
+    assert_null(config);
+    assert_problem(&problems, "includes are nested more than 10 deep");
+    done(config, &problems);
+
+    config = load("@include nothing\n", &problems);
+    assert_null(config);
+    assert_problem(&problems, ":1: @include must stand alone");
+    done(config, &problems);
+}
+
+static void test_names(void **state)
+{
+    wb_problems problems;
+    char text[1024], name[256];
+    (void)state;
+    memset(name, 'n', sizeof name);
+    name[201] = '\0';
+    (void)snprintf(text, sizeof text,
+                   "endpoints = ( { name = \"a\"; transport = { plugin = \"t\"; }; },\n"
+                   "{ name = \"a\"; transport = { plugin = \"t\"; }; },\n"
+                   "{ name = \"a b\"; transport = { plugin = \"t\"; }; },\n"
+                   "{ name = \"\"; transport = { plugin = \"t\"; }; },\n"
+                   "{ name = \"error\"; transport = { plugin = \"t\"; }; },\n"
+                   "{ name = \"%s\"; transport = { plugin = \"t\"; }; } );",
+                   name);
+    wb_config *config = load(text, &problems);
+    assert_error_count(&problems, 5);
+    assert_problem(&problems, ":2: endpoint \"a\": this name was used in ");
+    assert_problem(&problems, "waybill.conf:1 already");
+    assert_problem(&problems, ":3: endpoint \"a b\": option \"name\" = \"a b\" is not a name");
+    assert_problem(&problems, ":4: endpoint \"\": option \"name\" = \"\" is not a name");
+    assert_problem(&problems, ":5: endpoint \"error\": option \"error_queue\" = \"error\" is the "
+                              "endpoint's own queue");
+    assert_problem(&problems, ":6: endpoint \"nnn");
+    done(config, &problems);
+}
+
+static void expect_unreadable(const char *text, const char *problem)
+{
+    wb_problems problems;
+    wb_config *config = load(text, &problems);
+    assert_null(config);
+    assert_error_count(&problems, 1);
+    assert_problem(&problems, problem);
+    done(config, &problems);
+}
+
+static void test_syntax(void **state)
+{
+    (void)state;
+    expect_unreadable("endpoints = (\n\n{ name = ;\n} );", ":3: syntax error; look here");
+    expect_unreadable("a = 1;\nb = 2;\na = 3;\n", ":3: duplicate setting name");
+    expect_unreadable("a = \"x\ny", ":1: a string that starts here is not closed");
+    expect_unreadable("b=1;/* x\ny", ":1: a comment that starts here is not closed");
+    expect_unreadable("a = 1234567890123456789;", ":1: a number of 19 digits is too large");
+    expect_unreadable("a = ((((((((((((((((( 1 )))))))))))))))));", "more than 16 deep");
+}
+
+static void test_limits_of_files(void **state)
+{
+    wb_problems problems = { 0 };
+    (void)state;
+    char *large = malloc(2000000);
+    memset(large, ' ', 2000000);
+    const char *path = conf_write_bytes("large.conf", large, 2000000);
+    assert_null(wb_config_load(path, &problems));
+    assert_problem(&problems, "larger than 1024 KiB");
+    assert_null(wb_config_load(conf_write_bytes("nul.conf", "a = 1;\0", 7), &problems));
+    assert_problem(&problems, "holds a NUL byte");
+    assert_null(wb_config_load(conf_directory, &problems));
+    assert_problem(&problems, "is not a regular file");
+    path = conf_write("open.conf", sample);
+    assert_int_equal(chmod(path, 0666), 0);
+    assert_null(wb_config_load(path, &problems));
+    assert_problem(&problems, "everybody may write it");
+    free(large);
+    wb_problems_free(&problems);
+}
+
+static void test_nothing_in_it(void **state)
+{
+    wb_problems problems;
+    (void)state;
+    wb_config *config = load("", &problems);
+    assert_error_count(&problems, 1);
+    assert_problem(&problems, "there are no endpoints");
+    done(config, &problems);
+    config = load("endpoints = ();", &problems);
+    assert_problem(&problems, ":1: there are no endpoints");
+    done(config, &problems);
+    config = load("endpoints = ( 1, \"x\" );", &problems);
+    assert_problem(&problems, "element 2 of \"endpoints\" is not a group");
+    done(config, &problems);
+}
+
+static void test_large_integers_are_not_cut(void **state)
+{
+    wb_problems problems;
+    (void)state;
+    /* 4294967301 is 5 in 32 bits */
+    wb_config *config = load("endpoints = ( { name = \"a\"; concurrency = 4294967301;\n"
+                             "transport = { plugin = \"t\"; }; } );",
+                             &problems);
+    assert_error_count(&problems, 1);
+    assert_problem(&problems, "option \"concurrency\" = 4294967301 is out of range (1 to 1024)");
+    done(config, &problems);
+}
+
+static void test_plugin_path_and_level(void **state)
+{
+    wb_problems problems;
+    char expected[256];
+    (void)state;
+    wb_config *config = load("plugin_path = [\"more\", \"/opt/more\"]; log_level = \"debug\";\n"
+                             "endpoints = ( { name = \"a\"; transport = { plugin = \"t\"; }; } );",
+                             &problems);
+    assert_error_count(&problems, 0);
+    assert_int_equal(config->plugin_path_count, 2);
+    (void)snprintf(expected, sizeof expected, "%s/more", conf_directory);
+    assert_string_equal(config->plugin_path[0], expected);
+    assert_string_equal(config->plugin_path[1], "/opt/more");
+    assert_int_equal(config->log_level, WB_LOG_DEBUG);
+    done(config, &problems);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sample),
+        cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_all_errors_in_one_run),
+        cmocka_unit_test(test_includes),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_syntax),
+        cmocka_unit_test(test_limits_of_files),
+        cmocka_unit_test(test_nothing_in_it),
+        cmocka_unit_test(test_large_integers_are_not_cut),
+        cmocka_unit_test(test_plugin_path_and_level),
+    };
+    return cmocka_run_group_tests_name("config", tests, conf_setup, conf_teardown);
+}
