@@ -12,7 +12,9 @@
 #   WAYBILL_TRANSPORTDIR    where transport plugins are installed
 #   WAYBILL_PERSISTENCEDIR  where persistence plugins are installed
 #   WAYBILL_MODULE_LDFLAGS  libtool flags of a module: unversioned, bound at load,
-#                           nothing undefined, only its entry point exported
+#                           nothing undefined, only its entry point exported. Write
+#                           x_la_LDFLAGS = -module $(WAYBILL_MODULE_LDFLAGS), because
+#                           automake accepts the name x.la only if it sees -module
 #
 # There are no WAYBILL_LIBS: modules link nothing of Waybill.
 #
