@@ -35,8 +35,13 @@ links_lead_somewhere() {
 }
 
 options_are_current() {
-    WAYBILL_PLUGIN_DIR=$top_builddir/plugins "$top_builddir/waybill" plugins --describe --json |
-        perl doc/generate-options --compare doc/waybill.conf.5 | sed 's/^/# /' | { ! grep .; }
+    plugins=$(WAYBILL_PLUGIN_DIR=$top_builddir/plugins \
+        "$top_builddir/waybill" plugins --describe --json) || {
+        echo "$plugins" | grep '"refused"' | sed 's/^/# /'
+        return 1
+    }
+    { "$top_builddir/waybill" help options --json && echo "$plugins"; } |
+        perl doc/generate-options --compare doc/waybill.conf.5 2>&1 | sed 's/^/# /' | { ! grep .; }
 }
 
 options_are_there() {
