@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Business data through the plain connection: any SQL, any result, one round trip a
+ * statement. The statement is part of the framework's transaction.
+ *
+ *     cc -shared -fPIC $(pkg-config --cflags waybill libpq) pgsql-plain.c -o orders.so
+ */
+#include <waybill/handler.h>
+#include <waybill/pgsql.h>
+
+static int place_order(wb_context *ctx, const wb_message *msg)
+{
+    PGconn *db = wb_pgsql(ctx);
+    const char *order = wb_message_header(msg, "Order");
+    if (!db)
+        return wb_fail(ctx, WB_RETRY, "no connection to PostgreSQL");
+    if (!order)
+        return wb_fail(ctx, WB_UNRECOVERABLE, "header \"Order\" is missing");
+    PGresult *result = PQexecParams(
+        db, "insert into orders (order_id, message_id, body) values ($1, $2, $3)", 3, NULL,
+        (const char *const[]){ order, msg->id, (const char *)msg->body },
+        (const int[]){ 0, 0, (int)msg->body_size }, (const int[]){ 0, 0, 1 }, 0);
+    int ok = PQresultStatus(result) == PGRES_COMMAND_OK;
+    PQclear(result);
+    if (!ok)
+        return wb_fail(ctx, WB_RETRY, "could not write the order: %s", PQerrorMessage(db));
+    return wb_publish(ctx, &(wb_outgoing){ .type = "Sales.OrderPlaced",
+                                           .body = msg->body,
+                                           .body_size = msg->body_size });
+}
+
+WB_HANDLERS(WB_HANDLER("Sales.PlaceOrder", place_order))

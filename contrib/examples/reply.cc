@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A handler in C++11. An exception must not leave the handler: it is turned into a
+ * result here.
+ *
+ *     c++ -shared -fPIC $(pkg-config --cflags waybill) reply.cc -o replycc.so
+ */
+#include <exception>
+#include <string>
+#include <waybill/handler.h>
+
+namespace {
+
+std::string greeting(const wb_message *msg)
+{
+    return "hello, " + std::string(static_cast<const char *>(msg->body), msg->body_size);
+}
+
+int greet(wb_context *ctx, const wb_message *msg)
+{
+    try {
+        const std::string body = greeting(msg);
+        wb_outgoing outgoing = wb_outgoing();
+        outgoing.type = "Example.Greeting";
+        outgoing.content_type = "text/plain";
+        outgoing.body = body.data();
+        outgoing.body_size = body.size();
+        return wb_reply(ctx, &outgoing);
+    } catch (const std::exception &error) {
+        return wb_fail(ctx, WB_RETRY, "could not greet: %s", error.what());
+    }
+}
+
+} // namespace
+
+WB_HANDLERS(WB_HANDLER("Example.Greet", greet))

@@ -1,0 +1,92 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# The documentation holds together: man pages are clean, relative links of the Markdown
+# files lead somewhere, their C code compiles, and the option lists of waybill.conf(5) are
+# what the program says.
+top_srcdir=${top_srcdir:-.}
+top_builddir=${top_builddir:-.}
+cd "$top_srcdir" || exit 1
+count=0
+
+ok() { # STATUS TEXT
+    count=$((count + 1))
+    test "$1" -eq 0 || printf 'not '
+    echo "ok $count - $2"
+}
+
+lint() {
+    command -v mandoc >/dev/null || { echo "# mandoc is not installed"; return 1; }
+    mandoc -T lint -W warning "$1" | sed 's/^/# /' | { ! grep .; }
+}
+
+# Targets of [text](target), without those with a scheme, and without fragments.
+links_of() {
+    grep -o '](\([^)#: ]*\)[^)]*)' "$1" | sed 's/^](//; s/[)#].*//' | grep -v '^[a-z]*:' | grep .
+}
+
+links_lead_somewhere() {
+    dead=0
+    for target in $(links_of "$1"); do
+        test -e "$(dirname "$1")/$target" && continue
+        echo "# $1: no such file \"$target\""
+        dead=1
+    done
+    return $dead
+}
+
+# The C code of a Markdown file, as one translation unit a block. SQLite's header may be
+# absent where its plugins are not built.
+code_compiles() {
+    bad=0
+    block=1
+    while code=$(awk -v wanted=$block '/^```c$/ { n++; inside = 1; next } /^```/ { inside = 0 }
+                                       inside && n == wanted' "$1") && test -n "$code"; do
+        block=$((block + 1))
+        case $code in
+        *waybill/sqlite.h*) has_header sqlite3.h || continue ;;
+        esac
+        echo "$code" | ${CC:-cc} -x c -std=c17 -Wall -Wextra -Werror -Iinclude -fsyntax-only - \
+            2>&1 | sed 's/^/# /' | { ! grep .; } || bad=1
+    done
+    return $bad
+}
+
+has_header() {
+    echo "#include <$1>" | ${CC:-cc} -x c -fsyntax-only - 2>/dev/null
+}
+
+options_are_current() {
+    plugins=$(WAYBILL_PLUGIN_DIR=$top_builddir/plugins \
+        "$top_builddir/waybill" plugins --describe --json) || {
+        echo "$plugins" | grep '"refused"' | sed 's/^/# /'
+        return 1
+    }
+    { "$top_builddir/waybill" help options --json && echo "$plugins"; } |
+        perl doc/generate-options --compare doc/waybill.conf.5 2>&1 | sed 's/^/# /' | { ! grep .; }
+}
+
+options_are_there() {
+    sed -n '/^\.\\" BEGIN GENERATED/,/^\.\\" END GENERATED/p' doc/waybill.conf.5 |
+        grep -q '^\.It Ic retention'
+}
+
+for page in doc/*.[1-8]; do
+    lint "$page"
+    ok $? "$page is clean"
+done
+for text in *.md doc/*.md contrib/*.md contrib/*/*.md core/*.md core/*/*.md plugins/*/*/*.md \
+    tests/*/*.md; do
+    test -f "$text" || continue
+    links_lead_somewhere "$text"
+    ok $? "links of $text"
+done
+for text in README.md doc/guide.md; do
+    code_compiles "$text"
+    ok $? "the code in $text compiles"
+done
+options_are_there
+ok $? "waybill.conf(5) lists options"
+options_are_current
+ok $? "option lists of waybill.conf(5) are those of the program"
+echo "1..$count"
