@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# A trial: one endpoint, its messages, and the lives of its process. It knows nothing of
+# servers (Pair.pm) and judges nothing (Oracle.pm).
+#
+#   my $trial = Crash->new(pair => $pair, name => 'x', messages => 40, batch_max => 16);
+#   $trial->inject;
+#   $trial->start(WAYBILL_CRASH => 'after_commit:3');
+#   $trial->await_crash;          # true: it died by SIGKILL; false: it finished first
+#   $trial->look_after_crash;     # what the oracle wants to know of this moment
+#   $trial->finish;               # run it without faults until nothing is left to do
+#   my @violations = Oracle::judge($trial);
+package Crash;
+use strict;
+use warnings;
+use POSIX ();
+use Time::HiRes qw(sleep time);
+
+our $build  = $ENV{top_builddir} || die "top_builddir is not set: run this through make\n";
+our $source = $ENV{top_srcdir}   || die "top_srcdir is not set: run this through make\n";
+our $program  = "$build/waybill-test";
+our $patience = $ENV{CRASH_PATIENCE} || 60;    # seconds until a trial that does not end has failed
+
+my $trials = 0;
+my %alive;    # all endpoints of this process: none outlives it
+END { kill 'KILL', keys %alive }
+$SIG{$_} = sub { exit 1 } for qw(INT TERM HUP);
+
+sub new {
+    my ($class, %self) = @_;
+    my $self = bless {
+        messages => 40, duplicates => 4, batch_max => 16, concurrency => 1, orders => {}, stall => 15,
+        environment => {}, processes => [], crashes => [], drained => [], log => [], notes => [], %self
+    }, $class;
+    $self->{prefix} = sprintf '%s-%x-%d', $self->{name} =~ s/[^a-z0-9]+/-/gr, $$, ++$trials;
+    $self->{dir} = $self->{pair}->begin($self);
+    $self->{model} = [ map { $self->message($_) } 1 .. $self->{messages} ];
+    return $self;
+}
+
+# ---- the messages, and what should become of them -------------------------------
+sub digest {    # the same as digest.h
+    my ($bytes) = @_;
+    use integer;
+    my $digest = -3750763034362895579;
+    $digest = ($digest ^ $_) * 1099511628211 for unpack 'C*', $bytes;
+    return sprintf '%016x', ($digest ^ length $bytes) * 1099511628211;
+}
+
+sub message {
+    my ($self, $seq) = @_;
+    my @types = $self->{pair}->types;
+    my $order = $self->{orders}{$seq} || '-';
+    my $key   = 'k' . $seq % 7;
+    my $body  = sprintf 'seq=%d key=%s amount=%d do=%s %s', $seq, $key, $seq * 3 % 101, $order,
+        substr 'padding ' x 40, 0, $seq * 37 % 300;
+    my $share  = $self->{duplicates};    # in percent
+    my $copies = int($seq * $share / 100) > int(($seq - 1) * $share / 100) ? 2 : 1;
+    return {
+        id => sprintf('%s-%06d', $self->{prefix}, $seq), seq => $seq, key => $key, body => $body,
+        amount => $seq * 3 % 101, hash => digest($body), order => $order, copies => $copies,
+        type => $types[ $seq % @types ], outgoing => 1 + $seq % 2,
+        fails => scalar($order =~ /^(?:reject|abort|nowhere)$/),
+    };
+}
+
+# Copies of a message lie apart, so that one is often in another batch than the other; or
+# side by side, so that two processes get them at the same time.
+sub lines {
+    my ($self, @model) = @_;
+    my $line = sub { "$_->{id}\t$_->{type}\t$_->{body}\n" };
+    return map { ($line->()) x $_->{copies} } @model if $self->{adjacent};
+    my @lines = map { $line->() } @model;
+    my @again = map { $line->() } grep { $_->{copies} > 1 } @model;
+    return (@lines[ 0 .. $#lines / 2 ], @again, @lines[ $#lines / 2 + 1 .. $#lines ]);
+}
+
+sub inject {
+    my ($self, @model) = @_;
+    @model = @{ $self->{model} } unless @model;
+    $self->{pair}->inject($self, $self->lines(@model));
+    $self->{injected} += @model;
+}
+
+# For queues that must run dry in between: the first part now, a part each time the
+# endpoint has caught up, and inject_rest for what is left.
+sub inject_slowly {
+    my ($self, $parts) = @_;
+    my @model = @{ $self->{model} };
+    my $size = POSIX::ceil(@model / $parts);
+    $self->{parts} = [ map { [ splice @model, 0, $size ] } 1 .. $parts ];
+    $self->inject_part;
+}
+sub inject_part {
+    my ($self) = @_;
+    my $part = shift @{ $self->{parts} || [] } or return 0;
+    $self->inject(@$part) if @$part;
+    return 1;
+}
+sub inject_rest { my ($self) = @_; 1 while $self->inject_part }
+
+# ---- processes --------------------------------------------------------------------
+sub start {
+    my ($self, %environment) = @_;
+    my $life = ++$self->{lives};
+    my $pid = fork // die "fork: $!\n";
+    if (!$pid) {
+        %alive = ();
+        %ENV = (%ENV, $self->{pair}->environment, %{ $self->{environment} }, %environment);
+        open STDOUT, '>>', "$self->{dir}/endpoint.log" or POSIX::_exit(99);
+        open STDERR, '>&', \*STDOUT;
+        open STDIN, '<', '/dev/null';
+        print "---- life $life: @{[ map { qq($_=$environment{$_}) } sort keys %environment ]}\n";
+        exec { $program } $program, 'run', '-c', "$self->{dir}/endpoint.conf" or POSIX::_exit(99);
+    }
+    $alive{$pid} = 1;
+    push @{ $self->{processes} }, $pid;
+    return $pid;
+}
+
+sub reap {    # forget processes that ended; how they ended is in {ends}
+    my ($self) = @_;
+    my @left;
+    for my $pid (@{ $self->{processes} }) {
+        if (waitpid($pid, POSIX::WNOHANG()) != $pid) { push @left, $pid; next }
+        push @{ $self->{ends} }, $?;
+        delete $alive{$pid};
+    }
+    $self->{processes} = \@left;
+    return scalar @left;
+}
+
+sub wait_for {    # poll until the condition holds; false when $seconds have passed
+    my ($self, $seconds, $condition, $pause) = @_;
+    my $end = time + $seconds;
+    while (!$condition->()) {
+        return 0 if time > $end;
+        sleep($pause || 0.02);
+    }
+    return 1;
+}
+
+sub kill_all {
+    my ($self, $signal) = @_;
+    kill $signal, @{ $self->{processes} };
+    return $self->wait_for(30, sub { !$self->reap });
+}
+
+# True when the process died of a signal; false when all was done first.
+sub await_crash {
+    my ($self) = @_;
+    my ($looked, $done) = (time, 0);
+    $self->{ends} = [];
+    my $over = $self->wait_for($patience, sub {
+        return 1 unless $self->reap;
+        return 0 if time - $looked < 0.2;
+        $looked = time;
+        return 0 unless $self->is_quiescent;
+        return !$self->inject_part;
+    });
+    push @{ $self->{log} }, "neither crashed nor finished in $patience s" unless $over;
+    return scalar grep { $_ & 127 } @{ $self->{ends} } if @{ $self->{ends} };
+    $self->kill_all('KILL') unless $over;
+    return 0;
+}
+
+# Everything handled or in the error queue, nothing left in queue or outbox.
+sub is_quiescent {
+    my ($self) = @_;
+    my $state = $self->{pair}->state($self);
+    my $known = grep { !$_->{fails} } @{ $self->{model} }[ 0 .. ($self->{injected} || 0) - 1 ];
+    my $fails = ($self->{injected} || 0) - $known;
+    return $state->{effects} >= $known && $state->{errors} >= $fails && !$state->{ready} && !$state->{pending};
+}
+
+# Quiescent, or nothing has moved for so long that it never will be.
+sub is_over {
+    my ($self) = @_;
+    my $state = eval { $self->{pair}->state($self) } or return 0;
+    my $now = join ' ', map { "$_=$state->{$_}" } sort keys %$state;
+    @$self{qw(moved last)} = (time, $now) if $now ne ($self->{last} // '');
+    return $self->is_quiescent || time - $self->{moved} > $self->{stall};
+}
+
+# The endpoint without faults until it is done. A clean stop gives back what was prefetched
+# in the meantime, so there may be another round.
+sub finish {
+    my ($self, $processes) = @_;
+    for my $round (1 .. 5) {
+        $self->{ends} = [];
+        $self->{moved} = time;
+        my $wanted = ($processes || 1) - $self->reap;
+        $self->start for 1 .. $wanted;
+        my $done = $self->wait_for($self->{patience} || $patience, sub { !$self->reap || $self->is_over }, 0.1);
+        $self->kill_all('TERM') or $self->kill_all('KILL');
+        my @bad = grep { $_ != 0 } @{ $self->{ends} };
+        push @{ $self->{log} }, "a clean stop ended with status $bad[0]" if @bad;
+        return if $self->is_quiescent;
+        last if !$done || @bad || time - $self->{moved} > $self->{stall};
+    }
+    push @{ $self->{log} }, "not finished: $self->{last}";
+}
+
+# What is where right after a crash, for invariants 3 and 9. The sink is read before the
+# effects: an outgoing message seen here must have its effect there.
+sub look_after_crash {
+    my ($self) = @_;
+    my $pair = $self->{pair};
+    $self->wait_for(10, sub { !$pair->state($self)->{consumers} }, 0.05)
+        or push @{ $self->{log} }, 'the broker still sees a consumer of a dead process';
+    my @sink = $self->drain;
+    my %queued;
+    $queued{$_}++ for $pair->peek($self);
+    push @{ $self->{crashes} }, {
+        sink => [ @{ $self->{drained} } ], queued => \%queued,
+        effects => [ $pair->effects($self) ], pending => $pair->pending($self),
+        injected => $self->{injected},
+    };
+}
+
+sub drain {
+    my ($self) = @_;
+    my @new = $self->{pair}->drain($self);
+    push @{ $self->{drained} }, @new;
+    return @new;
+}
+
+sub end {
+    my ($self) = @_;
+    $self->kill_all('KILL') if $self->reap;
+    $self->{pair}->end($self);
+}
+
+1;

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Runs trials side by side and reports: TAP, a table, and for each failure the command that
+# runs it again.
+#
+# A trial is a hash with pair, point, shape and nth, whose names joined by "/" identify it,
+# and what the script's own function needs. `wanted => 'loss'` turns the verdict round: a
+# built-in bug is on, and the trial passes when that invariant is seen violated.
+package Jobs;
+use strict;
+use warnings;
+use File::Path ();
+use Time::HiRes qw(sleep time);
+use Crash;
+use Oracle;
+
+sub key { return join '/', map { $_[0]{$_} } qw(pair point shape nth) }
+
+# Run all trials, print the report, exit. `private => 1`: with servers that nobody else
+# uses, in CRASH_SERVERS, because the trials kill them.
+sub main {
+    my ($specs, $run, %options) = @_;
+    if (@ARGV > 1 && $ARGV[0] eq '--only') {
+        $specs = [ grep { key($_) eq $ARGV[1] } @$specs ];
+        die "no such trial: $ARGV[1]\n" unless @$specs;
+        $ENV{CRASH_KEEP} = 1;
+    }
+    if (my ($slot, $slots) = ($ENV{CRASH_SLOT} || '') =~ m{^(\d+)/(\d+)$}) {
+        start_servers() if $options{private};
+        work($specs->[$_], $run, $slot) for grep { $_ % $slots == $slot } 0 .. $#$specs;
+        exit 0;
+    }
+    my $dir = $ENV{CRASH_DIR} || "$Crash::build/tests/crash/work";
+    File::Path::make_path($dir);
+    $ENV{CRASH_RESULTS} = "$dir/results.$$";
+    my $slots = $ENV{CRASH_JOBS} || 2;
+    $slots = @$specs if @$specs < $slots;
+    $slots = 1 if $options{private};
+    my @wrapper = $options{private} ? () : ("$Crash::source/tests/support/with-servers", qw(pgsql rabbitmq --));
+    my @pids = map { start_slot($_, $slots, @wrapper) } 0 .. $slots - 1;
+    waitpid $_, 0 for @pids;
+    my $results = read_results($ENV{CRASH_RESULTS});
+    unlink $ENV{CRASH_RESULTS};
+    exit report($specs, $results);
+}
+
+# A job has a database and a virtual host of its own, which its trials use in turn.
+sub start_slot {
+    my ($slot, $slots, @wrapper) = @_;
+    my $pid = fork // die "fork: $!\n";
+    return $pid if $pid;
+    $ENV{CRASH_SLOT} = "$slot/$slots";
+    open STDOUT, '>&', \*STDERR;
+    exec @wrapper, $^X, $0, @ARGV or die "exec: $!\n";
+}
+
+my @servers;
+sub server { return system("$Crash::source/tests/support/server", @_) == 0 }
+END { my $status = $?; server('stop', $_) for @servers; $? = $status }
+
+sub start_servers {
+    my $dir = $ENV{CRASH_SERVERS} = ($ENV{CRASH_DIR} || "$Crash::build/tests/crash/work") . "/servers.$$";
+    File::Path::make_path($dir);
+    for my $kind (qw(pgsql rabbitmq)) {
+        server('start', $kind, "$dir/$kind") or die "no $kind\n";
+        push @servers, "$dir/$kind";
+        $ENV{$1} = $2 while `$Crash::source/tests/support/server env '$dir/$kind'` =~ /^(\w+)='(.*)';/mg;
+    }
+}
+
+sub work {
+    my ($spec, $run, $slot) = @_;
+    my $started = time;
+    $spec->{space} = "space$slot";
+    my $trial = eval { $run->($spec) };
+    my @violations = $trial ? eval { Oracle::judge($trial) } : ();
+    push @violations, [ 'trouble', $@ =~ s/\s+/ /gr ] if $@;
+    if ($trial && $spec->{wanted}) {
+        @violations = grep { $_->[0] eq $spec->{wanted} } @violations;
+        @violations = @violations ? () : ([ 'trouble', "the bug $spec->{bug} was not caught: no $spec->{wanted}" ]);
+    }
+    save($spec, time - $started, $trial, @violations);
+    $trial->end if $trial;
+    File::Path::remove_tree($trial->{dir}) if $trial && !@violations && !$ENV{CRASH_KEEP};
+}
+
+sub save {
+    my ($spec, $seconds, $trial, @violations) = @_;
+    open my $file, '>>', $ENV{CRASH_RESULTS} or die "$ENV{CRASH_RESULTS}: $!\n";
+    my @notes = $trial ? @{ $trial->{notes} || [] } : ();
+    syswrite $file, join("\t", key($spec), sprintf('%.1f', $seconds), $trial ? Oracle::redundant($trial) : 0,
+        $trial ? $trial->{dir} : '-', scalar(@notes), @notes, map { "$_->[0]: $_->[1]" } @violations) . "\n";
+}
+
+sub read_results {
+    my ($name) = @_;
+    my %results;
+    open my $file, '<', $name or return \%results;
+    while (<$file>) {
+        chomp;
+        my ($key, $seconds, $redundant, $dir, $notes, @texts) = split /\t/;
+        $results{$key} = { seconds => $seconds, redundant => $redundant, dir => $dir,
+            notes => [ splice @texts, 0, $notes ], violations => \@texts };
+    }
+    return \%results;
+}
+
+# ---- the report --------------------------------------------------------------------
+sub report {
+    my ($specs, $results) = @_;
+    my (%group, @order, $failed);
+    for my $spec (@$specs) {
+        my $name = "$spec->{pair} $spec->{point}";
+        push @order, $name unless $group{$name};
+        push @{ $group{$name} }, $spec;
+    }
+    print '1..', scalar @order, "\n";
+    for my $i (0 .. $#order) {
+        my @bad = grep { my $r = $results->{ key($_) }; !$r || @{ $r->{violations} } } @{ $group{ $order[$i] } };
+        print @bad ? 'not ok ' : 'ok ', $i + 1, " - $order[$i]\n";
+        complain($_, $results->{ key($_) }) for @bad;
+        $failed++ if @bad;
+    }
+    print_notes($specs, $results);
+    print_table($specs, $results);
+    return $failed ? 1 : 0;
+}
+
+sub complain {
+    my ($spec, $result) = @_;
+    my @texts = $result ? @{ $result->{violations} } : ('it did not report: see above');
+    print '# ', key($spec), ":\n";
+    print "#   $_\n" for @texts[ 0 .. ($#texts < 5 ? $#texts : 5) ];
+    print "#   and ", $#texts - 5, " more\n" if $#texts > 5;
+    print "#   files:  $result->{dir}\n" if $result;
+    print "#   replay: top_srcdir=$Crash::source top_builddir=$Crash::build $^X $0 --only '", key($spec), "'\n";
+}
+
+sub print_notes {
+    my ($specs, $results) = @_;
+    for my $spec (@$specs) {
+        my $result = $results->{ key($spec) } or next;
+        print '# ', key($spec), ": $_\n" for @{ $result->{notes} };
+    }
+}
+
+# Rows are crash points, columns pairs, cells "runs/violations"; "-" is a point the pair
+# does not pass.
+sub print_table {
+    my ($specs, $results) = @_;
+    my (%cell, %seen, @pairs, @points, %total);
+    for my $spec (@$specs) {
+        my ($pair, $point) = @$spec{qw(pair point)};
+        push @pairs,  $pair  unless $seen{"pair $pair"}++;
+        push @points, $point unless $seen{"point $point"}++;
+        my $result = $results->{ key($spec) };
+        for my $count ($cell{$point}{$pair} ||= {}, \%total) {
+            $count->{runs}++;
+            $count->{violations} += $result ? @{ $result->{violations} } : 1;
+            $count->{redundant}  += $result ? $result->{redundant}       : 0;
+        }
+    }
+    my $columns = join '', map { sprintf ' %21s', $_ } @pairs;
+    printf "# %-21s%s\n", 'runs/violations', $columns;
+    for my $point (@points) {
+        printf "# %-21s%s\n", $point, join '', map {
+            sprintf ' %21s', $cell{$point}{$_} ? "$cell{$point}{$_}{runs}/$cell{$point}{$_}{violations}" : '-' } @pairs;
+    }
+    printf "# total: %d runs, %d violations; %d outgoing messages sent again, same id and bytes\n",
+        map { $total{$_} || 0 } qw(runs violations redundant);
+}
+
+1;

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# The oracle: compares what is in queues and tables with what the messages asked for. It
+# reads everything itself; nothing here comes from the endpoint under test.
+#
+# Invariants, with the numbers of the test plan:
+#   1 loss      every injected message has its effect or lies in the error queue; and only
+#               messages that were ordered to fail lie there
+#   2 zombie    each committed effect has all of its outgoing messages in the sink
+#   3 ghost     each outgoing message has a committed effect, also right after a crash
+#   4 double    one effect and one ledger entry a message, with the body that was sent;
+#               the ledger adds up
+#   5 identity  copies of an outgoing message are the same bytes under the same id
+#   9 acknowledge  right after a crash, a message that left the queue has its outgoing
+#               messages in the sink, or still pending
+package Oracle;
+use strict;
+use warnings;
+
+our @invariants = qw(loss zombie ghost double identity acknowledge);
+
+# @return a list of [ invariant, text ]; "trouble" is what kept the trial from ending well.
+# Invariants that the pair does not promise are left out.
+sub judge {
+    my ($trial) = @_;
+    $trial->drain;
+    my $facts = {
+        model   => { map { $_->{id} => $_ } @{ $trial->{model} }[ 0 .. $trial->{injected} - 1 ] },
+        effects => [ $trial->{pair}->effects($trial) ],
+        ledger  => [ $trial->{pair}->ledger($trial) ],
+        sink    => [ grep { $_->{queue} eq 'sink' } @{ $trial->{drained} } ],
+        errors  => { map { $_->{id} => $_ } grep { $_->{queue} eq 'error' } @{ $trial->{drained} } },
+    };
+    my %waived = map { $_ => 1 } $trial->{pair}->waived;
+    return grep { !$waived{ $_->[0] } } (
+        map({ [ 'trouble', $_ ] } @{ $trial->{log} }),
+        check_loss($facts), check_zombies($facts), check_ghosts($facts), check_doubles($facts),
+        check_identity($facts), map({ check_crash($facts, $_) } @{ $trial->{crashes} }));
+}
+
+sub counted {
+    my %count;
+    $count{$_}++ for @_;
+    return \%count;
+}
+
+sub outgoing_by_cause {    # cause => { ordinal => [ messages ] }
+    my %by;
+    push @{ $by{ $_->{cause} }{ $_->{ordinal} } }, $_ for @_;
+    return \%by;
+}
+
+sub missing_outgoing {     # ordinals that a message asked for and $sent lacks
+    my ($message, $sent) = @_;
+    return grep { !$sent->{ $message->{id} }{$_} } 1 .. $message->{outgoing};
+}
+
+sub check_loss {
+    my ($facts) = @_;
+    my $effects = counted(map { $_->{id} } @{ $facts->{effects} });
+    my @bad;
+    for my $message (sort { $a->{seq} <=> $b->{seq} } values %{ $facts->{model} }) {
+        my $failed = $facts->{errors}{ $message->{id} };
+        push @bad, [ 'loss', "$message->{id} has no effect and is not in the error queue" ]
+            if !$effects->{ $message->{id} } && !$failed;
+        push @bad, [ 'loss', "$message->{id} is in the error queue: $failed->{reason}" ]
+            if $failed && !$message->{fails};
+        push @bad, [ 'loss', "$message->{id} should be in the error queue (ordered to $message->{order})" ]
+            if !$failed && $message->{fails};
+    }
+    push @bad, map { [ 'loss', "the error queue holds $_, which nobody sent" ] }
+        grep { !$facts->{model}{$_} } sort keys %{ $facts->{errors} };
+    return @bad;
+}
+
+sub check_zombies {
+    my ($facts) = @_;
+    my $sent = outgoing_by_cause(@{ $facts->{sink} });
+    my @bad;
+    for my $effect (@{ $facts->{effects} }) {
+        my $message = $facts->{model}{ $effect->{id} } or next;
+        next if $message->{fails} && $facts->{errors}{ $message->{id} };    # reported, not lost
+        push @bad, [ 'zombie', "$effect->{id} was committed, its outgoing message $_ was never sent" ]
+            for missing_outgoing($message, $sent);
+    }
+    return @bad;
+}
+
+sub check_ghosts {
+    my ($facts) = @_;
+    my $effects = counted(map { $_->{id} } @{ $facts->{effects} });
+    my @bad = map { [ 'ghost', "outgoing message $_->{id} comes from $_->{cause}, which has no effect" ] }
+        grep { !$effects->{ $_->{cause} } } @{ $facts->{sink} };
+    for my $sent (@{ $facts->{sink} }) {
+        my $message = $facts->{model}{ $sent->{cause} } or next;
+        push @bad, [ 'ghost', "outgoing message $sent->{id} of $sent->{cause} was not asked for" ]
+            if $sent->{ordinal} > $message->{outgoing} || $sent->{hash} ne $message->{hash};
+    }
+    return @bad;
+}
+
+sub check_doubles {
+    my ($facts) = @_;
+    my $effects = counted(map { $_->{id} } @{ $facts->{effects} });
+    my $ledger  = counted(map { $_->{id} } @{ $facts->{ledger} });
+    my ($sum, $wanted) = (0, 0);
+    my @bad = map { [ 'double', "$_ took effect $effects->{$_} times" ] }
+        grep { $effects->{$_} > 1 } sort keys %$effects;
+    push @bad, map { [ 'double', "$_ has $effects->{$_} effects and " . ($ledger->{$_} || 0) . ' ledger entries' ] }
+        grep { $effects->{$_} != ($ledger->{$_} || 0) } sort keys %$effects;
+    push @bad, map { [ 'double', "the ledger has an entry for $_, which has no effect" ] }
+        grep { !$effects->{$_} } sort keys %$ledger;
+    push @bad, map { [ 'double', "$_->{id} took effect with another body than was sent" ] }
+        grep { $facts->{model}{ $_->{id} } && $facts->{model}{ $_->{id} }{hash} ne $_->{hash} } @{ $facts->{effects} };
+    $sum    += $_->{amount} for @{ $facts->{ledger} };
+    $wanted += $facts->{model}{$_}{amount} // 0 for keys %$effects;
+    push @bad, [ 'double', "the ledger adds up to $sum instead of $wanted" ] if $sum != $wanted;
+    return @bad;
+}
+
+sub check_identity {
+    my ($facts) = @_;
+    my (%digests, @bad);
+    $digests{ $_->{id} }{ $_->{digest} } = 1 for @{ $facts->{sink} };
+    push @bad, map { [ 'identity', "copies of outgoing message $_ differ" ] }
+        grep { keys %{ $digests{$_} } > 1 } sort keys %digests;
+    my $sent = outgoing_by_cause(@{ $facts->{sink} });
+    for my $cause (sort keys %$sent) {
+        for my $ordinal (sort keys %{ $sent->{$cause} }) {
+            my %ids = map { $_->{id} => 1 } @{ $sent->{$cause}{$ordinal} };
+            push @bad, [ 'identity', "outgoing message $ordinal of $cause was sent under several ids" ]
+                if keys %ids > 1;
+        }
+    }
+    return @bad;
+}
+
+sub check_crash {
+    my ($facts, $crash) = @_;
+    my @sink    = grep { $_->{queue} eq 'sink' } @{ $crash->{sink} };
+    my %failed  = map  { $_->{id} => 1 } grep { $_->{queue} eq 'error' } @{ $crash->{sink} };
+    my $effects = counted(map { $_->{id} } @{ $crash->{effects} });
+    my $sent    = outgoing_by_cause(@sink);
+    my @bad = map { [ 'ghost', "at the crash, outgoing message $_->{id} of $_->{cause} was out without its effect" ] }
+        grep { !$effects->{ $_->{cause} } } @sink;
+    for my $message (values %{ $facts->{model} }) {
+        my $id = $message->{id};
+        next if $message->{seq} > $crash->{injected} || $failed{$id};
+        next if ($crash->{queued}{$id} || 0) >= $message->{copies};
+        next if index($crash->{pending}, $id) >= 0;
+        push @bad, [ 'acknowledge', "at the crash, $id had left the queue without an effect" ]
+            unless $effects->{$id};
+        push @bad, [ 'acknowledge', "at the crash, $id had left the queue before its outgoing message $_ was out" ]
+            for missing_outgoing($message, $sent);
+    }
+    return @bad;
+}
+
+# Copies of outgoing messages beyond the first: allowed, and worth knowing.
+sub redundant {
+    my ($trial) = @_;
+    my $count = counted(map { "$_->{cause} $_->{ordinal}" } grep { $_->{queue} eq 'sink' } @{ $trial->{drained} });
+    my $redundant = 0;
+    $redundant += $_ - 1 for values %$count;
+    return $redundant;
+}
+
+1;

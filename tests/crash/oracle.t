@@ -1,0 +1,93 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: Apache-2.0
+#
+# The oracle is right when it is silent about a good outcome and names the broken invariant
+# of each bad one. Queues and tables are made up here; no server, no endpoint.
+use strict;
+use warnings;
+use lib "$ENV{top_srcdir}/tests/crash";
+use Test::More;
+use Crash;
+use Oracle;
+
+package Pair::MadeUp;
+sub types { return qw(A B) }
+sub begin { return '.' }
+sub end     { }
+sub waived  { }
+sub effects { return @{ $_[0]{effects} } }
+sub ledger  { return @{ $_[0]{ledger} } }
+sub drain   { return splice @{ $_[0]{queued} } }
+
+package main;
+
+sub outgoing {
+    my ($message, $ordinal) = @_;
+    return { queue => 'sink', id => "out-$message->{id}-$ordinal", digest => 'same', reason => '',
+        cause => $message->{id}, ordinal => $ordinal, hash => $message->{hash} };
+}
+
+# A trial that went well, to be spoiled: six messages, the fourth ordered to be rejected.
+sub good_trial {
+    my $pair  = bless { effects => [], ledger => [], queued => [] }, 'Pair::MadeUp';
+    my $trial = Crash->new(pair => $pair, name => 'made-up', messages => 6, duplicates => 50, orders => { 4 => 'reject' });
+    $trial->{injected} = 6;
+    for my $message (@{ $trial->{model} }) {
+        if ($message->{fails}) {
+            push @{ $pair->{queued} }, { queue => 'error', id => $message->{id}, digest => 'x', reason => 'rejected' };
+            next;
+        }
+        push @{ $pair->{effects} }, { id => $message->{id}, hash => $message->{hash} };
+        push @{ $pair->{ledger} },  { id => $message->{id}, amount => $message->{amount} };
+        push @{ $pair->{queued} }, map { outgoing($message, $_) } 1 .. $message->{outgoing};
+    }
+    return $trial;
+}
+
+# Right after a crash: nothing acknowledged, some of it done.
+sub crash_of {
+    my ($trial, %facts) = @_;
+    my %queued = map { $_->{id} => $_->{copies} } @{ $trial->{model} };
+    return { sink => [], queued => \%queued, effects => [], pending => '', injected => 6, %facts };
+}
+
+sub seen {    # the invariants named after spoiling a good trial
+    my ($spoil) = @_;
+    my $trial = good_trial();
+    $spoil->($trial, $trial->{pair}, @{ $trial->{model} });
+    my %seen = map { $_->[0] => 1 } Oracle::judge($trial);
+    return join ' ', sort keys %seen;
+}
+
+is seen(sub { }), '', 'a good outcome';
+is seen(sub { push @{ $_[1]{queued} }, outgoing($_[2], 1) }), '', 'a copy of an outgoing message, the same in every byte';
+is seen(sub { $_[1]{queued}[0]{queue} = 'elsewhere' }), 'zombie', 'an outgoing message is missing';
+is seen(sub { pop @{ $_[1]{effects} }; pop @{ $_[1]{ledger} } }), 'ghost loss', 'an effect is missing, its messages are out';
+is seen(sub { push @{ $_[1]{effects} }, $_[1]{effects}[0] }), 'double', 'a second effect';
+is seen(sub { pop @{ $_[1]{ledger} } }), 'double', 'half of a transaction';
+is seen(sub { $_[1]{ledger}[1]{amount}++ }), 'double', 'the ledger does not add up';
+is seen(sub { $_[1]{effects}[0]{hash} = 'other' }), 'double', 'an effect of another body';
+is seen(sub { push @{ $_[1]{queued} }, { %{ outgoing($_[2], 1) }, digest => 'other' } }), 'identity', 'a copy that differs';
+is seen(sub { push @{ $_[1]{queued} }, { %{ outgoing($_[2], 1) }, id => 'other' } }), 'identity', 'a copy under another id';
+is seen(sub { push @{ $_[1]{queued} }, outgoing($_[3], 2) }), 'ghost', 'an outgoing message nobody asked for';
+is seen(sub { @{ $_[1]{queued} } = grep { $_->{queue} ne 'error' } @{ $_[1]{queued} } }), 'loss', 'a rejected message is gone';
+is seen(sub { push @{ $_[1]{queued} }, { queue => 'error', id => $_[2]{id}, digest => 'x', reason => 'why' } }), 'loss',
+    'a good message in the error queue';
+is seen(sub { push @{ $_[0]{log} }, 'it hung' }), 'trouble', 'a trial that did not end well';
+
+is seen(sub { push @{ $_[0]{crashes} }, crash_of($_[0]) }), '', 'a crash before anything was done';
+is seen(sub { push @{ $_[0]{crashes} }, crash_of($_[0], sink => [ outgoing($_[2], 1) ]) }), 'ghost',
+    'at the crash a message was out before its effect';
+is seen(sub { my $c = crash_of($_[0]); $c->{queued}{ $_[2]{id} }--; push @{ $_[0]{crashes} }, $c }), 'acknowledge',
+    'at the crash a message was acknowledged before its effect';
+is seen(sub {
+    my $c = crash_of($_[0], effects => [ { id => $_[2]{id} } ]);
+    $c->{queued}{ $_[2]{id} }--;
+    push @{ $_[0]{crashes} }, $c;
+}), 'acknowledge', 'at the crash a message was acknowledged before it was dispatched';
+is seen(sub {
+    my $c = crash_of($_[0], effects => [ { id => $_[2]{id} } ], pending => "..$_[2]{id}..");
+    $c->{queued}{ $_[2]{id} }--;
+    push @{ $_[0]{crashes} }, $c;
+}), '', 'at the crash its outgoing messages were still pending';
+done_testing;
