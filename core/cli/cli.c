@@ -105,7 +105,11 @@ int cli_parse(const cli_verb *verb, int argc, char **argv, cli_values *ret_value
         }
         if (letter == '?')
             return cli_fail(EX_USAGE, "see: waybill %s --help", verb->name);
+        if (ret_values->given_count == CLI_GIVEN_MAX)
+            return cli_fail(EX_USAGE, "more than %d options", CLI_GIVEN_MAX);
         ret_values->value[letter & 127] = optarg ? optarg : "";
+        ret_values->given[ret_values->given_count++] =
+            (struct cli_given){ (char)letter, optarg ? optarg : "" };
     }
     return take_arguments(verb, argc - optind, argv + optind, ret_values);
 }

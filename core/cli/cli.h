@@ -25,11 +25,18 @@ typedef struct cli_option {
 } cli_option;
 
 #define CLI_ARGUMENTS_MAX 64
+#define CLI_GIVEN_MAX 300
 
 /** A parsed command line. */
 typedef struct cli_values {
     /** By letter: NULL when absent, "" for an option without argument. */
     const char *value[128];
+    /** Every option as it was given, in order: for those that may be repeated. */
+    struct cli_given {
+        char letter;
+        const char *value;
+    } given[CLI_GIVEN_MAX];
+    int given_count;
     const char *arguments[CLI_ARGUMENTS_MAX];
     int argument_count;
 } cli_values;
@@ -77,7 +84,11 @@ extern const cli_verb *const cli_verbs[];
 
 extern const cli_verb cli_verb_check;
 extern const cli_verb cli_verb_help;
+extern const cli_verb cli_verb_install;
 extern const cli_verb cli_verb_plugins;
+extern const cli_verb cli_verb_publish;
+extern const cli_verb cli_verb_run;
+extern const cli_verb cli_verb_send;
 extern const cli_verb cli_verb_version;
 
 #endif

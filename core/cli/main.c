@@ -10,6 +10,10 @@
 
 const cli_verb *const cli_verbs[] = {
     &cli_verb_check,
+    &cli_verb_install,
+    &cli_verb_run,
+    &cli_verb_send,
+    &cli_verb_publish,
     &cli_verb_plugins,
     &cli_verb_version,
     &cli_verb_help,
