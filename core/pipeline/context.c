@@ -127,7 +127,7 @@ static const wb_handler_api handler_api = {
     .struct_size = sizeof(wb_handler_api),
     .outgoing = context_outgoing,
     .storage = context_storage,
-    .fail = context_fail,
+    .failure = context_fail,
     .log = context_log,
     .endpoint_name = context_endpoint_name,
 };

@@ -60,7 +60,7 @@ typedef struct wb_handler_api {
      *  and *ret_item its second. NULL when the endpoint's persistence is another. */
     const void *(*storage)(wb_context *ctx, const char *interface_name, void **ret_session,
                            size_t *ret_item);
-    int (*fail)(wb_context *ctx, int result, const char *reason);
+    int (*failure)(wb_context *ctx, int result, const char *reason);
     void (*log)(wb_context *ctx, int level, const char *text);
     const char *(*endpoint_name)(wb_context *ctx);
 } wb_handler_api;
@@ -127,7 +127,7 @@ static inline int wb_fail(wb_context *ctx, int result, const char *format, ...)
     va_start(arguments, format);
     (void)vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    return ctx->api->fail(ctx, result, text);
+    return ctx->api->failure(ctx, result, text);
 }
 
 /** Write a line to the endpoint's log; endpoint and message id are added. */

@@ -125,7 +125,9 @@ typedef struct wb_transport_ops {
     int (*set_prefetch)(wb_transport_session *session, uint32_t prefetch, wb_error *error);
 
     /** Take messages that are already there: waits until `deadline` for the first,
-     *  never for a second. Returns pointers to at most `max` messages.
+     *  never for a second. Returns pointers to at most `max` messages. With
+     *  WB_MODE_NONE they are removed from the queue before the call returns, and
+     *  acknowledge() only releases their memory.
      *  @return WB_OK with *ret_count = 0 when the deadline passed or interrupt() was
      *  called. */
     int (*receive)(wb_transport_session *session, int64_t deadline, const wb_incoming **ret_messages,

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <config.h>
+
+#include "tests/unit/conf_support.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/clock.h"
+#include "core/base/sha256.h"
+#include "core/message/header_names.h"
+#include "core/message/ids.h"
+#include "core/message/incoming.h"
+#include "core/message/operations.h"
+#include "core/message/outgoing.h"
+#include "core/recover/recoverability.h"
+
+static const wb_origin origin = { "orders", "orders", "machine", "0123", 1000 };
+
+static void hash_text(const char *text, size_t repeat, char hex[65])
+{
+    unsigned char digest[WB_SHA256_SIZE];
+    wb_sha256 hash;
+    wb_sha256_init(&hash);
+    for (size_t i = 0; i < repeat; i++)
+        wb_sha256_update(&hash, text, strlen(text));
+    wb_sha256_final(&hash, digest);
+    for (size_t i = 0; i < WB_SHA256_SIZE; i++)
+        (void)snprintf(hex + 2 * i, 3, "%02x", digest[i]);
+}
+
+/* The examples of FIPS 180-4. */
+static void test_sha256(void **state)
+{
+    char hex[65];
+    (void)state;
+    hash_text("", 1, hex);
+    assert_string_equal(hex, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+    hash_text("abc", 1, hex);
+    assert_string_equal(hex, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    hash_text("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq", 1, hex);
+    assert_string_equal(hex, "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
+    hash_text("a", 1000000, hex);
+    assert_string_equal(hex, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+}
+
+static void test_ids(void **state)
+{
+    char a[WB_GENERATED_ID_SIZE], b[WB_GENERATED_ID_SIZE];
+    (void)state;
+    wb_id_derive("orders", "m-1", 3, 0, a);
+    wb_id_derive("orders", "m-1", 3, 0, b);
+    assert_string_equal(a, b); /* every attempt sends the same id */
+    assert_int_equal(strlen(a), 36);
+    assert_int_equal(a[14], '8');
+    wb_id_derive("orders", "m-1", 3, 1, b);
+    assert_string_not_equal(a, b);
+    wb_id_derive("billing", "m-1", 3, 0, b); /* two endpoints handle the same event */
+    assert_string_not_equal(a, b);
+    wb_id_derive("orders", "m-1\0", 4, 0, b); /* a NUL byte is part of an id */
+    assert_string_not_equal(a, b);
+    wb_id_generate(a);
+    wb_id_generate(b);
+    assert_string_not_equal(a, b);
+    assert_int_equal(a[14], '7');
+}
+
+static void test_batch_numbers(void **state)
+{
+    (void)state;
+    uint64_t low = wb_batch_number_at(wb_clock_wall() - WB_SECOND);
+    uint64_t high = wb_batch_number_at(wb_clock_wall() + WB_SECOND);
+    uint64_t number = wb_batch_number();
+    assert_true(low < number && number < high);
+    assert_true(number <= INT64_MAX); /* databases have signed integers */
+}
+
+static void test_types(void **state)
+{
+    const char *position = "Sales.PlaceOrder, Sales, Version=1.0.0.0;Sales.Order ; Base";
+    size_t size;
+    (void)state;
+    const char *type = wb_type_next(&position, &size);
+    assert_int_equal(size, strlen("Sales.PlaceOrder"));
+    assert_memory_equal(type, "Sales.PlaceOrder", size);
+    type = wb_type_next(&position, &size);
+    assert_memory_equal(type, "Sales.Order", size);
+    assert_int_equal(size, strlen("Sales.Order"));
+    type = wb_type_next(&position, &size);
+    assert_memory_equal(type, "Base", size);
+    assert_null(wb_type_next(&position, &size));
+}
+
+static const wb_header *header_of(const wb_operation *operation, const char *name)
+{
+    for (size_t i = 0; i < operation->header_count; i++)
+        if (strcmp(operation->headers[i].name, name) == 0)
+            return &operation->headers[i];
+    return NULL;
+}
+
+static wb_message make_cause(const wb_header *headers, size_t count)
+{
+    return (wb_message){ .struct_size = sizeof(wb_message), .id = "cause", .id_size = 5,
+                         .type = "Sales.PlaceOrder", .body = "", .headers = headers, .header_count = count };
+}
+
+static void test_outgoing_headers(void **state)
+{
+    wb_arena arena;
+    wb_operation_list list = { 0 };
+    wb_error error;
+    wb_header incoming[] = { { WB_HEADER_CONVERSATION_ID, "talk", 26, 4 },
+                             { WB_HEADER_REPLY_TO, "client", strlen(WB_HEADER_REPLY_TO), 6 } };
+    wb_header own[] = { { "Ünïcode", "värde", 0, 0 }, { WB_HEADER_CONTENT_TYPE, "text/plain", 0, 0 } };
+    incoming[0].name_size = strlen(WB_HEADER_CONVERSATION_ID);
+    wb_message cause = make_cause(incoming, 2);
+    wb_outgoing outgoing = { .type = "Sales.OrderPlaced", .body = "x", .body_size = 1, .headers = own,
+                             .header_count = 2 };
+    (void)state;
+    wb_arena_init(&arena, 4096);
+    assert_int_equal(wb_outgoing_add(&origin, WB_KIND_PUBLISH, &outgoing, sizeof outgoing, &cause, 0, &arena,
+                                     &list, &error), WB_OK);
+    const wb_operation *operation = &list.first->operation;
+    assert_string_equal(operation->destination, "Sales.OrderPlaced");
+    assert_string_equal(header_of(operation, WB_HEADER_INTENT)->value, "Publish");
+    assert_string_equal(header_of(operation, WB_HEADER_CONVERSATION_ID)->value, "talk");
+    assert_string_equal(header_of(operation, WB_HEADER_RELATED_TO)->value, "cause");
+    assert_string_equal(header_of(operation, WB_HEADER_CONTENT_TYPE)->value, "text/plain");
+    assert_string_equal(header_of(operation, "Ünïcode")->value, "värde");
+    assert_int_equal(strlen(header_of(operation, WB_HEADER_TIME_SENT)->value), 28);
+    assert_int_equal(wb_outgoing_add(&origin, WB_KIND_REPLY, &outgoing, sizeof outgoing, &cause, 1, &arena,
+                                     &list, &error), WB_OK);
+    assert_string_equal(list.last->operation.destination, "client");
+    wb_arena_free(&arena);
+}
+
+static void expect_refused(int kind, wb_outgoing outgoing, const char *reason)
+{
+    wb_arena arena;
+    wb_operation_list list = { 0 };
+    wb_error error = { 0 };
+    wb_message cause = make_cause(NULL, 0);
+    wb_arena_init(&arena, 4096);
+    assert_int_equal(wb_outgoing_add(&origin, kind, &outgoing, sizeof outgoing, &cause, 0, &arena, &list,
+                                     &error), WB_REJECT);
+    assert_non_null(strstr(error.text, reason));
+    assert_int_equal(list.count, 0);
+    wb_arena_free(&arena);
+}
+
+static void test_outgoing_refused(void **state)
+{
+    char id[300];
+    wb_header nameless = { "", "x", 0, 0 };
+    (void)state;
+    memset(id, 'i', sizeof id);
+    id[299] = '\0';
+    expect_refused(WB_KIND_SEND, (wb_outgoing){ .destination = "q" }, "no type");
+    expect_refused(WB_KIND_SEND, (wb_outgoing){ .type = "T" }, "no destination");
+    expect_refused(WB_KIND_PUBLISH, (wb_outgoing){ .type = "T", .destination = "q" }, "no destination");
+    expect_refused(WB_KIND_REPLY, (wb_outgoing){ .type = "T" }, "no reply address");
+    expect_refused(WB_KIND_PUBLISH, (wb_outgoing){ .type = "T", .body_size = 1 }, "no body");
+    expect_refused(WB_KIND_PUBLISH, (wb_outgoing){ .type = "T", .body = id, .body_size = 1001 }, "body_max");
+    expect_refused(WB_KIND_PUBLISH, (wb_outgoing){ .type = "T", .id = id }, "255 bytes");
+    expect_refused(WB_KIND_PUBLISH, (wb_outgoing){ .type = "T", .headers = &nameless, .header_count = 1 },
+                   "no name");
+    expect_refused(WB_KIND_PUBLISH, (wb_outgoing){ .type = "T", .headers = &nameless, .header_count = 257 },
+                   "256 headers");
+}
+
+static void add_operation(wb_operation_list *list, wb_arena *arena, const char *destination)
+{
+    static const wb_header header = { "name", "a\0b", 4, 3 };
+    wb_operation *operation = wb_operation_append(list, arena);
+    operation->kind = WB_OPERATION_SEND;
+    operation->flags = WB_OPERATION_MANDATORY;
+    operation->destination = destination;
+    operation->id = "id\0x";
+    operation->id_size = 4;
+    operation->headers = &header;
+    operation->header_count = 1;
+    operation->body = "\0\1\2";
+    operation->body_size = 3;
+}
+
+static void encode_sample(wb_buffer *buffer, wb_arena *arena)
+{
+    wb_operation_list one = { 0 }, two = { 0 }, none = { 0 };
+    add_operation(&one, arena, "first");
+    add_operation(&one, arena, "second");
+    add_operation(&two, arena, "third");
+    one.first->operation.result = WB_OK; /* done: not stored again */
+    wb_operations_encode_start(buffer);
+    assert_int_equal(wb_operations_encode_group(buffer, "m1", 2, &one), 1);
+    assert_int_equal(wb_operations_encode_group(buffer, "m0", 2, &none), 0);
+    assert_int_equal(wb_operations_encode_group(buffer, "m\0002", 3, &two), 1);
+}
+
+static void test_operations_round_trip(void **state)
+{
+    wb_arena arena;
+    wb_buffer buffer = { 0 };
+    int failed = 1;
+    (void)state;
+    wb_arena_init(&arena, 4096);
+    encode_sample(&buffer, &arena);
+    wb_operation_group *group = wb_operations_decode(buffer.data, buffer.size, &arena, &failed);
+    assert_int_equal(failed, 0);
+    assert_int_equal(group->cause_size, 2);
+    assert_int_equal(group->operations.count, 1);
+    const wb_operation *operation = &group->operations.first->operation;
+    assert_string_equal(operation->destination, "second");
+    assert_int_equal(operation->flags, WB_OPERATION_MANDATORY);
+    assert_memory_equal(operation->id, "id\0x", 4);
+    assert_memory_equal(operation->headers[0].value, "a\0b", 3);
+    assert_memory_equal(operation->body, "\0\1\2", 3);
+    group = group->next;
+    assert_memory_equal(group->cause, "m\0002", 3);
+    assert_null(group->next);
+    wb_buffer_free(&buffer);
+    wb_arena_free(&arena);
+}
+
+/* Damaged bytes are refused or decode to something; they never read beyond the end. Copies
+ * of the exact size let the sanitizer see it. */
+static void test_operations_damaged(void **state)
+{
+    wb_arena arena;
+    wb_buffer buffer = { 0 };
+    int failed;
+    (void)state;
+    wb_arena_init(&arena, 4096);
+    encode_sample(&buffer, &arena);
+    for (size_t size = 0; size < buffer.size; size++) {
+        unsigned char *part = malloc(size ? size : 1);
+        memcpy(part, buffer.data, size);
+        wb_operations_decode(part, size, &arena, &failed);
+        free(part);
+    }
+    for (size_t at = 0; at < buffer.size; at++)
+        for (unsigned bit = 0; bit < 8; bit++) {
+            unsigned char *copy = malloc(buffer.size);
+            memcpy(copy, buffer.data, buffer.size);
+            copy[at] ^= (unsigned char)(1u << bit);
+            wb_operations_decode(copy, buffer.size, &arena, &failed);
+            wb_arena_reset(&arena);
+            free(copy);
+        }
+    wb_operations_decode("WBO2", 4, &arena, &failed);
+    assert_int_equal(failed, 1);
+    wb_buffer_free(&buffer);
+    wb_arena_free(&arena);
+}
+
+static void test_error_operation(void **state)
+{
+    wb_arena arena;
+    wb_operation_list list = { 0 };
+    wb_failure failure = { 0 };
+    const wb_recoverability policy = { 5, "error" };
+    const wb_header headers[] = { { "keep", "me", 4, 2 },
+                                  { WB_HEADER_RETRIES, "3", strlen(WB_HEADER_RETRIES), 1 },
+                                  { "NServiceBus.ExceptionInfo.Data.x", "old", 32, 3 } };
+    wb_incoming incoming = { .struct_size = sizeof incoming, .id = "m", .id_size = 1, .headers = headers,
+                             .header_count = 3, .body = "body", .body_size = 4 };
+    (void)state;
+    wb_arena_init(&arena, 4096);
+    wb_failure_set(&failure, WB_FAILURE_HANDLER, "because", 1);
+    const wb_operation *operation =
+        wb_recover_error_operation(&policy, &origin, &incoming, &failure, "T", &arena, &list);
+    assert_string_equal(operation->destination, "error");
+    assert_int_equal(operation->flags, WB_OPERATION_MANDATORY);
+    assert_ptr_equal(operation->body, incoming.body);
+    assert_string_equal(header_of(operation, "keep")->value, "me");
+    assert_null(header_of(operation, WB_HEADER_RETRIES));
+    assert_null(header_of(operation, "NServiceBus.ExceptionInfo.Data.x"));
+    assert_string_equal(header_of(operation, WB_HEADER_FAILED_QUEUE)->value, "orders");
+    assert_string_equal(header_of(operation, WB_HEADER_EXCEPTION_MESSAGE)->value, "because");
+    assert_string_equal(header_of(operation, WB_HEADER_EXCEPTION_TYPE)->value, WB_FAILURE_HANDLER);
+    wb_failure_clear(&failure);
+    wb_arena_free(&arena);
+}
+
+static void test_recoverability(void **state)
+{
+    const wb_recoverability none = { 0, "error" }, five = { 5, "error" };
+    wb_failure failure = { 0 };
+    (void)state;
+    for (unsigned attempt = 1; attempt <= 5; attempt++) {
+        wb_failure_set(&failure, WB_FAILURE_HANDLER, "x", 1);
+        assert_false(wb_recover_is_exhausted(&five, &failure));
+        assert_true(wb_recover_is_exhausted(&none, &failure));
+    }
+    wb_failure_set(&failure, WB_FAILURE_HANDLER, "x", 1);
+    assert_true(wb_recover_is_exhausted(&five, &failure));
+    wb_failure_clear(&failure);
+    assert_false(wb_recover_is_crashing(&five, 5));
+    assert_true(wb_recover_is_crashing(&five, 6));
+    assert_false(wb_recover_is_crashing(&none, 3)); /* a crash counts its neighbours, too */
+    assert_true(wb_recover_is_crashing(&none, 4));
+}
+
+static void test_wire_time(void **state)
+{
+    char text[WB_TIMESTAMP_SIZE];
+    (void)state;
+    wb_clock_format_wire(INT64_C(1767225600123456789), text);
+    assert_string_equal(text, "2026-01-01 00:00:00:123456 Z");
+    wb_clock_format_wire(INT64_C(1767225600000007000), text);
+    assert_string_equal(text, "2026-01-01 00:00:00:000007 Z");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sha256),
+        cmocka_unit_test(test_ids),
+        cmocka_unit_test(test_batch_numbers),
+        cmocka_unit_test(test_types),
+        cmocka_unit_test(test_outgoing_headers),
+        cmocka_unit_test(test_outgoing_refused),
+        cmocka_unit_test(test_operations_round_trip),
+        cmocka_unit_test(test_operations_damaged),
+        cmocka_unit_test(test_error_operation),
+        cmocka_unit_test(test_recoverability),
+        cmocka_unit_test(test_wire_time),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
