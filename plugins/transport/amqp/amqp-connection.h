@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One connection to the broker.
+ *
+ * rabbitmq-c is used for the handshake, for TLS and as a codec. Reading and writing
+ * are ours, because the library's own calls wait without limit, and because a batch
+ * should leave in one write:
+ *  - writing (amqp-write.c) puts encoded frames into `out` and flushes it;
+ *  - reading (amqp-pump.c) takes whatever frames have arrived and gives each to the
+ *    party it concerns: the state of the connection changes, nobody's call stack
+ *    does. So anybody who holds the session's mutex may read at any time, the
+ *    keeper included, and nothing is lost;
+ *  - waiting serves all connections of a group at once, so that a wait for
+ *    confirmations keeps the receiving connection alive, and the other way round.
+ *
+ * Nothing here is thread-safe: the session's mutex is held, or the connection is
+ * local to one function. `write_deadline` alone is read without it.
+ *
+ * A connection fails once: `failure` then says why, everything else becomes a
+ * no-operation, and only wb_amqp_connection_close() is left to do.
+ */
+#ifndef WB_AMQP_CONNECTION_H
+#define WB_AMQP_CONNECTION_H
+
+#include <amqp.h>
+#include <amqp_framing.h>
+#include <stdatomic.h>
+
+#include "plugins/transport/amqp/amqp-map.h"
+#include "plugins/transport/amqp/amqp-transport.h"
+
+#define WB_AMQP_MAIN 1    /* the channel that consumes or publishes */
+#define WB_AMQP_SCRATCH 2 /* the channel for declarations, which may close it */
+#define WB_AMQP_CHANNELS 3
+
+typedef struct wb_amqp_connection wb_amqp_connection;
+
+typedef struct wb_amqp_channel {
+    int open;
+    int code; /* with which the broker closed it, 0 when it did not */
+    char text[256];
+} wb_amqp_channel;
+
+/** Connections that are waited for together. */
+typedef struct wb_amqp_group {
+    wb_amqp_connection *members[2]; /* NULL: none */
+    int wake;                       /* an eventfd that ends a wait; -1: none */
+} wb_amqp_group;
+
+/** What a connection's owner does with frames that are not the connection's own:
+ *  everything on its main channel, and the close of that channel. */
+typedef void (*wb_amqp_frame_fn)(void *owner, const amqp_frame_t *frame);
+
+struct wb_amqp_connection {
+    wb_transport *transport;
+    wb_amqp_group *group;
+    amqp_connection_state_t state;
+    int fd;
+    int tls;
+    size_t frame_max;
+    int64_t heartbeat; /* as negotiated, ns; 0: none */
+    int64_t sent_at;
+    int64_t received_at;
+    /** Until when whatever the owner does now may wait. */
+    int64_t deadline;
+    /** While setting up: every answer is waited for anew, for connect_timeout. */
+    int renews;
+    wb_amqp_failure failure;
+    int blocked; /* the broker said connection.blocked */
+    wb_amqp_channel channels[WB_AMQP_CHANNELS];
+    /* the one call that may be waiting for an answer */
+    amqp_channel_t rpc_channel;
+    amqp_method_number_t rpc_expected; /* 0: none */
+    /* bytes encoded and not yet written; not used with TLS */
+    unsigned char *out;
+    size_t out_at, out_size, out_capacity;
+    /** With TLS the library writes, and waits without limit: when not 0, the keeper
+     *  shuts the socket down at this time. */
+    _Atomic int64_t write_deadline;
+    /** The owner's: do not read, there is enough to do. */
+    int paused;
+    /** Frames may be waiting inside of the library, where poll() does not see them. */
+    int leftover;
+    wb_amqp_frame_fn on_frame;
+    void *owner;
+};
+
+/** Connect and log in; `role` shows up in the broker's list of connections. The
+ *  group's slot must be filled by the caller. On failure `failure` is filled.
+ *  Waits at most connect_timeout twice. */
+int wb_amqp_connection_open(wb_amqp_connection *connection, wb_transport *transport,
+                            wb_amqp_group *group, const char *role);
+/** Close politely within a second if the connection is in order, and free. May be
+ *  called on one that is all zero. */
+void wb_amqp_connection_close(wb_amqp_connection *connection);
+
+/* ---- writing ---------------------------------------------------------------- */
+
+/** Put one method. */
+void wb_amqp_put_method(wb_amqp_connection *connection, amqp_channel_t channel,
+                        amqp_method_number_t id, void *fields);
+/** Put a content header and the body, in as many frames as needed; large content is
+ *  flushed on the way, and cut off when the broker closes the channel meanwhile.
+ *  `properties_size` is an upper bound of their encoded size.
+ *  @return WB_OK; WB_REJECT when the properties do not fit a frame (nothing was put);
+ *  or the failure's result. */
+int wb_amqp_put_content(wb_amqp_connection *connection, amqp_channel_t channel,
+                        amqp_basic_properties_t *properties, size_t properties_size,
+                        const void *body, size_t body_size);
+/** Write what the socket takes now. */
+void wb_amqp_flush_some(wb_amqp_connection *connection);
+/** Write everything, reading meanwhile.
+ *  @return WB_OK, or the failure's result: past the deadline the connection has
+ *  failed, because half a frame may have left. */
+int wb_amqp_flush(wb_amqp_connection *connection);
+/** Put a heartbeat when it is due and nothing else is about to leave. */
+void wb_amqp_put_heartbeat(wb_amqp_connection *connection);
+
+/* ---- reading ---------------------------------------------------------------- */
+
+/** Wait until something happens on a connection of the group, or `deadline`, or
+ *  when `interruptible` until the wake descriptor is readable (it is not read).
+ *  Reads, writes what is pending, keeps heartbeats. One pass: the caller loops. */
+void wb_amqp_wait(wb_amqp_group *group, int64_t deadline, int interruptible);
+
+/** Send a method and wait for its answer.
+ *  @return WB_OK; WB_REJECT when the broker closed the channel instead (its `code`
+ *  and `text` say why); or the failure's result. */
+int wb_amqp_rpc(wb_amqp_connection *connection, amqp_channel_t channel, amqp_method_number_t id,
+                void *fields, amqp_method_number_t expected);
+/** Messages are accepted: say so if the log says otherwise. */
+void wb_amqp_log_unblocked(wb_transport *transport);
+/** Open a channel unless it is open. */
+int wb_amqp_channel_ensure(wb_amqp_connection *connection, amqp_channel_t channel);
+
+/** Fail the connection, unless it has failed already; returns its result. */
+int wb_amqp_connection_fail(wb_amqp_connection *connection, int result, int cause,
+                            const char *format, ...) WB_PRINTF(4, 5);
+
+#endif

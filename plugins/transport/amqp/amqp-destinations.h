@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The exchanges a session knows to exist. Publishing to one that does not exist closes
+ * the channel and takes a whole window with it, so a destination is asked for once,
+ * before its first use; only what was found is remembered.
+ */
+#ifndef WB_AMQP_DESTINATIONS_H
+#define WB_AMQP_DESTINATIONS_H
+
+#include "plugins/transport/amqp/amqp-topology.h"
+
+typedef struct wb_amqp_destinations {
+    char **names; /* sorted */
+    size_t count, capacity;
+} wb_amqp_destinations;
+
+/** The exchange an operation goes to. @return NULL, or why there can be none. */
+const char *wb_amqp_destination_exchange(const wb_operation *operation,
+                                         char ret_name[WB_AMQP_NAME_SIZE]);
+
+/** Make sure of an exchange: sends ask for it, events declare it. On the scratch
+ *  channel.
+ *  @return WB_OK; WB_REJECT: it does not exist or must not be used, and the scratch
+ *  channel says why; or the failure's result. */
+int wb_amqp_destination_ensure(wb_amqp_destinations *destinations, wb_amqp_connection *connection,
+                               const char *name, int is_event);
+
+/** Forget everything: something was deleted. Also frees. */
+void wb_amqp_destinations_clear(wb_amqp_destinations *destinations);
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What broke, in the host's words: AMQP reply codes and library statuses become a
+ * result class, a cause and a text.
+ */
+#ifndef WB_AMQP_MAP_H
+#define WB_AMQP_MAP_H
+
+#include <amqp.h>
+#include <stdint.h>
+#include <waybill/sys/plugin.h>
+
+/** Why a connection or a channel is no more; all zero: nothing happened. Kept with
+ *  the connection, because the thread that finds out may be the keeper, which has
+ *  nobody to tell. */
+typedef struct wb_amqp_failure {
+    int result; /* WB_x; WB_OK when nothing failed */
+    int cause;  /* WB_CAUSE_x */
+    int64_t code;
+    char text[480];
+} wb_amqp_failure;
+
+/** Fill `failure` and return `result`. */
+int wb_amqp_failure_set(wb_amqp_failure *failure, int result, int cause, int64_t code,
+                        const char *format, ...) WB_PRINTF(5, 6);
+
+/** A negative status of the library. `doing` completes "could not ...". */
+int wb_amqp_map_status(wb_amqp_failure *failure, int status, const char *doing);
+
+/** The broker closed the connection with this code and text. */
+int wb_amqp_map_connection_close(wb_amqp_failure *failure, int code, amqp_bytes_t text);
+
+/** An answer to login. */
+int wb_amqp_map_login(wb_amqp_failure *failure, amqp_rpc_reply_t reply, const char *doing);
+
+/** The cause that belongs to the code with which a channel was closed. */
+int wb_amqp_map_cause(int64_t code);
+
+/** Tell the host; returns failure->result. */
+int wb_amqp_failure_report(const wb_host *host, const wb_amqp_failure *failure, wb_error *error);
+
+#endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "plugins/transport/amqp/amqp-options.h"
+
+#include <string.h>
+
+#define SECONDS INT64_C(1000000000)
+#define HOUR (3600 * SECONDS)
+
+static const char *const queue_types[] = { "quorum", "classic", NULL };
+static const char *const tls_choices[] = { "auto", "on", "off", NULL };
+
+#define AT(field) offsetof(wb_amqp_config, field)
+
+const wb_option wb_amqp_options[WB_AMQP_OPTION_COUNT] = {
+    { "host", WB_OPTION_STRING, 0, AT(host), "localhost", 0, 0, NULL, "0.1",
+      "name or address of the broker",
+      "With TLS this must be a DNS name that stands in the broker's certificate: addresses in "
+      "certificates are not recognised." },
+    { "port", WB_OPTION_INTEGER, 0, AT(port), "0", 0, 65535, NULL, "0.1",
+      "TCP port of the broker; 0 means 5672, or 5671 with TLS", NULL },
+    { "vhost", WB_OPTION_STRING, 0, AT(vhost), "/", 0, 0, NULL, "0.1", "virtual host", NULL },
+    { "user", WB_OPTION_STRING, 0, AT(user), "guest", 0, 0, NULL, "0.1", "user name",
+      "The pair guest, guest is refused unless the broker is on this machine." },
+    { "password", WB_OPTION_STRING, WB_OPTION_SECRET, AT(password), "guest", 0, 0, NULL, "0.1",
+      "password, usually env:NAME or file:PATH", NULL },
+    { "heartbeat", WB_OPTION_DURATION, 0, AT(heartbeat), "10s", SECONDS, HOUR, NULL, "0.1",
+      "a connection silent for twice as long is given up",
+      "Whole seconds; the broker may ask for less. Heartbeats go on while a handler runs." },
+    { "queue_type", WB_OPTION_CHOICE, 0, AT(queue_type), "quorum", 0, 0, queue_types, "0.1",
+      "type of the queues that are declared",
+      "Quorum queues count deliveries across crashes, and are faster with batches. An existing "
+      "queue keeps its type: delete it, or name its type here." },
+    { "connect_timeout", WB_OPTION_DURATION, 0, AT(connect_timeout), "10s", SECONDS / 10, HOUR,
+      NULL, "0.1", "longest wait for a connection, and for each answer of the broker", NULL },
+    { "confirm_timeout", WB_OPTION_DURATION, 0, AT(confirm_timeout), "30s", SECONDS / 10, HOUR,
+      NULL, "0.1", "longest wait for the confirmations of a batch",
+      "Messages not confirmed by then are sent again on a new connection, with the same ids." },
+    { "tls", WB_OPTION_CHOICE, 0, AT(tls), "auto", 0, 0, tls_choices, "0.1",
+      "encrypt the connection; auto does so unless the broker is on this machine",
+      "TLS 1.2 or later. The broker's certificate and name are always verified." },
+    { "tls_ca_file", WB_OPTION_STRING, 0, AT(tls_ca_file), "/etc/ssl/certs/ca-certificates.crt", 0,
+      0, NULL, "0.1", "certificates of the authorities that are trusted", NULL },
+    { "tls_cert_file", WB_OPTION_STRING, 0, AT(tls_cert_file), NULL, 0, 0, NULL, "0.1",
+      "certificate to show to the broker", NULL },
+    { "tls_key_file", WB_OPTION_STRING, 0, AT(tls_key_file), NULL, 0, 0, NULL, "0.1",
+      "private key of tls_cert_file", NULL },
+    { "allow_insecure", WB_OPTION_BOOLEAN, 0, AT(allow_insecure), "false", 0, 0, NULL, "0.1",
+      "permit tls = \"off\" with a broker on another machine",
+      "Passwords and messages then cross the network in clear text." },
+};
+
+/* By name only: resolving here would ask the network, and trust the answer. */
+static int is_loopback(const char *host)
+{
+    return strcmp(host, "localhost") == 0 || strcmp(host, "::1") == 0 ||
+           (strncmp(host, "127.", 4) == 0 && host[strspn(host, "0123456789.")] == '\0');
+}
+
+int wb_amqp_config_uses_tls(const wb_amqp_config *config)
+{
+    if (config->tls == WB_AMQP_TLS_AUTO)
+        return !is_loopback(config->host);
+    return config->tls == WB_AMQP_TLS_ON;
+}
+
+int wb_amqp_config_port(const wb_amqp_config *config)
+{
+    if (config->port != 0)
+        return (int)config->port;
+    return wb_amqp_config_uses_tls(config) ? 5671 : 5672;
+}
+
+int wb_amqp_config_check(const wb_host *host, const wb_amqp_config *config, wb_error *error)
+{
+    if (!is_loopback(config->host) && !wb_amqp_config_uses_tls(config) && !config->allow_insecure)
+        return host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 0,
+                          "tls = \"off\" with broker \"%s\", which is not on this machine: use TLS, "
+                          "or set allow_insecure = true",
+                          config->host);
+    if (!is_loopback(config->host) && strcmp(config->user, "guest") == 0 &&
+        strcmp(config->password, "guest") == 0)
+        return host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 0,
+                          "user \"guest\" with its default password is refused for broker \"%s\", "
+                          "which is not on this machine: set user and password",
+                          config->host);
+    if (!config->tls_cert_file != !config->tls_key_file)
+        return host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 0,
+                          "%s is set without %s: a client certificate needs both",
+                          config->tls_cert_file ? "tls_cert_file" : "tls_key_file",
+                          config->tls_cert_file ? "tls_key_file" : "tls_cert_file");
+    return WB_OK;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The options of the amqp transport and what follows from them.
+ */
+#ifndef WB_AMQP_OPTIONS_H
+#define WB_AMQP_OPTIONS_H
+
+#include <waybill/sys/plugin.h>
+
+/* Values of wb_amqp_config.queue_type, in the order of its choices. */
+#define WB_AMQP_QUEUE_QUORUM 0
+#define WB_AMQP_QUEUE_CLASSIC 1
+
+/* Values of wb_amqp_config.tls, in the order of its choices. */
+#define WB_AMQP_TLS_AUTO 0
+#define WB_AMQP_TLS_ON 1
+#define WB_AMQP_TLS_OFF 2
+
+/** Filled by the host from wb_amqp_options. Durations in nanoseconds. */
+typedef struct wb_amqp_config {
+    const char *host;
+    int64_t port; /* 0: what the protocol says */
+    const char *vhost;
+    const char *user;
+    const char *password;
+    int64_t heartbeat;
+    int32_t queue_type;
+    int64_t connect_timeout;
+    int64_t confirm_timeout;
+    int32_t tls;
+    const char *tls_ca_file;
+    const char *tls_cert_file;
+    const char *tls_key_file;
+    int32_t allow_insecure;
+} wb_amqp_config;
+
+#define WB_AMQP_OPTION_COUNT 14
+extern const wb_option wb_amqp_options[WB_AMQP_OPTION_COUNT];
+
+/** Whether connections are encrypted: 1 or 0. */
+int wb_amqp_config_uses_tls(const wb_amqp_config *config);
+
+/** The TCP port to connect to. */
+int wb_amqp_config_port(const wb_amqp_config *config);
+
+/** Refuse what single options cannot: plain text or the default password off this
+ *  machine, half a client certificate. @return WB_OK, or WB_FATAL with
+ *  WB_CAUSE_CONFIG. */
+int wb_amqp_config_check(const wb_host *host, const wb_amqp_config *config, wb_error *error);
+
+#endif

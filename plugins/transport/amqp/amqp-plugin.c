@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <waybill/sys/transport.h>
+
+#include "plugins/transport/amqp/amqp-session.h"
+#include "plugins/transport/amqp/amqp-topology.h"
+
+static int create(const wb_host *host, const wb_endpoint_info *endpoint, const void *config,
+                  wb_transport **ret_transport, wb_error *error)
+{
+    int result = wb_amqp_config_check(host, config, error);
+    if (result != WB_OK)
+        return result;
+    wb_transport *transport = calloc(1, sizeof *transport);
+    if (!transport)
+        return host->fail(host, error, WB_FATAL, WB_CAUSE_OTHER, ENOMEM, "out of memory");
+    transport->host = host;
+    transport->endpoint = endpoint;
+    transport->config = config;
+    *ret_transport = transport;
+    return WB_OK;
+}
+
+static void destroy(wb_transport *transport)
+{
+    free(transport);
+}
+
+static const wb_transport_ops operations = {
+    .struct_size = sizeof(wb_transport_ops),
+    .create = create,
+    .destroy = destroy,
+    .install = wb_amqp_install,
+    .verify = wb_amqp_verify,
+    .open = wb_amqp_session_open,
+    .close = wb_amqp_session_close,
+    .set_prefetch = wb_amqp_session_set_prefetch,
+    .receive = wb_amqp_session_receive,
+    .acknowledge = wb_amqp_session_acknowledge,
+    .give_back = wb_amqp_session_give_back,
+    .send = wb_amqp_session_send,
+    .interrupt = wb_amqp_session_interrupt,
+};
+
+static const wb_plugin descriptor = {
+    .struct_size = sizeof(wb_plugin),
+    .magic = WB_PLUGIN_MAGIC,
+    .abi_major = WB_PLUGIN_ABI_MAJOR,
+    .abi_minor_needed = 0,
+    .kind = WB_PLUGIN_TRANSPORT,
+    .name = "amqp",
+    .version = PACKAGE_VERSION,
+    .summary = "RabbitMQ (AMQP 0-9-1)",
+    .capabilities = WB_CAP_MODE_NONE | WB_CAP_MODE_RECEIVE_ONLY | WB_CAP_DELIVERY_COUNT |
+                    WB_CAP_PUBLISH,
+    .options = wb_amqp_options,
+    .option_count = WB_AMQP_OPTION_COUNT,
+    .option_stride = sizeof(wb_option),
+    .config_size = sizeof(wb_amqp_config),
+    .ops = &operations,
+    .client_library = NULL,
+};
+
+WB_PLUGIN(amqp, descriptor)

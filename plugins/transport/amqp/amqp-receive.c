@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "plugins/transport/amqp/amqp-receive.h"
+
+#include <stdalign.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plugins/transport/amqp/amqp-headers.h"
+
+/* No broker keeps larger messages; whoever declares more is not believed. */
+#define BODY_CAP (UINT64_C(512) << 20)
+/* Once bodies of this size wait to be taken, the socket is left alone. */
+#define READY_SIZE_MAX ((size_t)32 << 20)
+
+static const char *endpoint_name(const wb_amqp_receiver *receiver)
+{
+    return receiver->connection.transport->endpoint->name;
+}
+
+/* ---- the list ---------------------------------------------------------------------- */
+
+static void pause_or_go_on(wb_amqp_receiver *receiver)
+{
+    receiver->connection.paused = receiver->ready_size > READY_SIZE_MAX;
+}
+
+static void append(wb_amqp_receiver *receiver, wb_amqp_message *message)
+{
+    message->previous = receiver->last;
+    if (receiver->last)
+        receiver->last->next = message;
+    else
+        receiver->first = message;
+    receiver->last = message;
+    if (!receiver->ready)
+        receiver->ready = message;
+    receiver->ready_size += message->incoming.body_size;
+    pause_or_go_on(receiver);
+}
+
+static void unlink_and_free(wb_amqp_receiver *receiver, wb_amqp_message *message)
+{
+    if (message->previous)
+        message->previous->next = message->next;
+    else
+        receiver->first = message->next;
+    if (message->next)
+        message->next->previous = message->previous;
+    else
+        receiver->last = message->previous;
+    free(message);
+}
+
+size_t wb_amqp_receiver_take(wb_amqp_receiver *receiver, const wb_incoming **ret_messages,
+                             size_t max)
+{
+    size_t count = 0;
+    for (; count < max && receiver->ready; count++) {
+        ret_messages[count] = &receiver->ready->incoming;
+        receiver->ready_size -= receiver->ready->incoming.body_size;
+        receiver->ready = receiver->ready->next;
+    }
+    pause_or_go_on(receiver);
+    return count;
+}
+
+/* ---- frames ------------------------------------------------------------------------- */
+
+/* One allocation: message, headers, strings, body, and a NUL byte behind each string. */
+static wb_amqp_message *allocate(const wb_amqp_receiver *receiver,
+                                 const amqp_basic_properties_t *properties, size_t body_size)
+{
+    wb_amqp_size size = wb_amqp_headers_measure(properties);
+    size_t headers_size = size.header_count * sizeof(wb_header);
+    wb_amqp_message *message =
+        malloc(sizeof *message + headers_size + size.text_size + body_size + 1);
+    if (!message)
+        return NULL;
+    wb_header *headers = (wb_header *)(message + 1);
+    char *text = (char *)(message + 1) + headers_size;
+    char *body = text + size.text_size;
+    *message = (wb_amqp_message){ .receiver = receiver, .tag = receiver->tag };
+    message->incoming.struct_size = sizeof message->incoming;
+    message->incoming.body = body;
+    message->incoming.body_size = body_size;
+    message->incoming.delivery_count =
+        wb_amqp_delivery_count(properties, receiver->redelivered);
+    wb_amqp_headers_read(properties, &message->incoming, headers, text);
+    body[body_size] = '\0';
+    return message;
+}
+_Static_assert(alignof(wb_header) <= alignof(wb_amqp_message), "headers follow the message");
+
+static void complete(wb_amqp_receiver *receiver)
+{
+    append(receiver, receiver->partial);
+    receiver->partial = NULL;
+    receiver->body_at = NULL;
+}
+
+static void on_header(wb_amqp_receiver *receiver, const amqp_frame_t *frame)
+{
+    const amqp_basic_properties_t *properties = frame->payload.properties.decoded;
+    uint64_t body_size = frame->payload.properties.body_size;
+    wb_amqp_message *message = NULL;
+    if (body_size <= BODY_CAP)
+        message = allocate(receiver, properties, (size_t)body_size);
+    receiver->body_at = message ? (char *)(uintptr_t)message->incoming.body : NULL;
+    if (!message) {
+        /* Without the body it can still be moved out of the way, with the reason. */
+        message = allocate(receiver, properties, 0);
+        if (message)
+            message->incoming.problem = "its body is larger than the memory there is for it";
+    }
+    if (!message) {
+        (void)wb_amqp_connection_fail(&receiver->connection, WB_NOT_CONNECTED, WB_CAUSE_OTHER,
+                                      "out of memory for a message");
+        return;
+    }
+    receiver->partial = message;
+    receiver->body_left = body_size;
+    if (body_size == 0)
+        complete(receiver);
+}
+
+static void on_body(wb_amqp_receiver *receiver, amqp_bytes_t data)
+{
+    if (!receiver->partial || data.len > receiver->body_left) {
+        (void)wb_amqp_connection_fail(&receiver->connection, WB_NOT_CONNECTED, WB_CAUSE_OTHER,
+                                      "the broker sent a body that no message asked for");
+        return;
+    }
+    if (receiver->body_at && data.len) {
+        memcpy(receiver->body_at, data.bytes, data.len);
+        receiver->body_at += data.len;
+    }
+    receiver->body_left -= data.len;
+    if (receiver->body_left == 0)
+        complete(receiver);
+}
+
+static void on_channel_close(wb_amqp_receiver *receiver)
+{
+    const wb_amqp_channel *channel = &receiver->connection.channels[WB_AMQP_MAIN];
+    const char *name = endpoint_name(receiver);
+    int cause = wb_amqp_map_cause(channel->code);
+    if (channel->code == AMQP_NOT_FOUND)
+        (void)wb_amqp_connection_fail(&receiver->connection, WB_NOT_CONNECTED, cause,
+                                      "queue \"%s\" does not exist or its node is down: run "
+                                      "waybill install (the broker says: %s)",
+                                      name, channel->text);
+    else
+        (void)wb_amqp_connection_fail(
+            &receiver->connection,
+            channel->code == AMQP_ACCESS_REFUSED ? WB_FATAL : WB_NOT_CONNECTED,
+            channel->code == AMQP_ACCESS_REFUSED ? cause : WB_CAUSE_OTHER,
+            "the broker closed the channel that receives from \"%s\": %s", name, channel->text);
+}
+
+static void on_method(wb_amqp_receiver *receiver, const amqp_method_t *method)
+{
+    const amqp_basic_deliver_t *deliver = method->decoded;
+    wb_transport *transport = receiver->connection.transport;
+    switch (method->id) {
+    case AMQP_BASIC_DELIVER_METHOD:
+        transport->host->crash_point("received_frame");
+        receiver->tag = deliver->delivery_tag;
+        receiver->redelivered = deliver->redelivered;
+        break;
+    case AMQP_BASIC_CANCEL_METHOD:
+        (void)wb_amqp_connection_fail(&receiver->connection, WB_NOT_CONNECTED, WB_CAUSE_MISSING,
+                                      "queue \"%s\" was deleted or has moved: the broker cancelled "
+                                      "the consumer",
+                                      endpoint_name(receiver));
+        break;
+    case AMQP_CHANNEL_CLOSE_METHOD: on_channel_close(receiver); break;
+    default: break;
+    }
+}
+
+static void on_frame(void *owner, const amqp_frame_t *frame)
+{
+    wb_amqp_receiver *receiver = owner;
+    if (frame->frame_type == AMQP_FRAME_METHOD)
+        on_method(receiver, &frame->payload.method);
+    else if (frame->frame_type == AMQP_FRAME_HEADER && !receiver->partial)
+        on_header(receiver, frame);
+    else if (frame->frame_type == AMQP_FRAME_BODY)
+        on_body(receiver, frame->payload.body_fragment);
+}
+
+/* ---- consuming ----------------------------------------------------------------------- */
+
+static amqp_bytes_t consumer_tag(const wb_amqp_receiver *receiver, char tag[32])
+{
+    (void)snprintf(tag, 32, "waybill-%u", receiver->consumer);
+    return amqp_cstring_bytes(tag);
+}
+
+/* Per consumer, not per channel: quorum queues know nothing else. It applies to
+ * consumers that come after it. */
+static int consume(wb_amqp_receiver *receiver, uint32_t prefetch)
+{
+    char tag[32];
+    amqp_basic_qos_t qos = { .prefetch_count =
+                                 (uint16_t)(prefetch < UINT16_MAX ? prefetch : UINT16_MAX) };
+    int result = wb_amqp_rpc(&receiver->connection, WB_AMQP_MAIN, AMQP_BASIC_QOS_METHOD, &qos,
+                             AMQP_BASIC_QOS_OK_METHOD);
+    if (result != WB_OK)
+        return result;
+    receiver->prefetch = prefetch;
+    receiver->consumer++;
+    amqp_basic_consume_t consume = { .queue = amqp_cstring_bytes(endpoint_name(receiver)),
+                                     .consumer_tag = consumer_tag(receiver, tag) };
+    return wb_amqp_rpc(&receiver->connection, WB_AMQP_MAIN, AMQP_BASIC_CONSUME_METHOD, &consume,
+                       AMQP_BASIC_CONSUME_OK_METHOD);
+}
+
+/* Whatever closed the channel has failed the connection as well, with the reason. */
+static int result_of(const wb_amqp_receiver *receiver)
+{
+    return receiver->connection.failure.result;
+}
+
+int wb_amqp_receiver_open(wb_amqp_receiver *receiver, wb_transport *transport,
+                          wb_amqp_group *group, uint32_t prefetch)
+{
+    receiver->connection.on_frame = on_frame;
+    receiver->connection.owner = receiver;
+    if (wb_amqp_connection_open(&receiver->connection, transport, group, "receive") == WB_OK &&
+        wb_amqp_channel_ensure(&receiver->connection, WB_AMQP_MAIN) == WB_OK)
+        (void)consume(receiver, prefetch ? prefetch : 1);
+    return result_of(receiver);
+}
+
+void wb_amqp_receiver_close(wb_amqp_receiver *receiver)
+{
+    wb_amqp_connection_close(&receiver->connection);
+    while (receiver->first)
+        unlink_and_free(receiver, receiver->first);
+    free(receiver->partial);
+    memset(receiver, 0, sizeof *receiver);
+}
+
+int wb_amqp_receiver_set_prefetch(wb_amqp_receiver *receiver, uint32_t prefetch)
+{
+    char tag[32];
+    amqp_basic_cancel_t cancel = { .consumer_tag = consumer_tag(receiver, tag) };
+    if (prefetch == 0)
+        prefetch = 1;
+    if (prefetch == receiver->prefetch || result_of(receiver) != WB_OK)
+        return result_of(receiver);
+    if (wb_amqp_rpc(&receiver->connection, WB_AMQP_MAIN, AMQP_BASIC_CANCEL_METHOD, &cancel,
+                    AMQP_BASIC_CANCEL_OK_METHOD) == WB_OK)
+        (void)consume(receiver, prefetch);
+    return result_of(receiver);
+}
+
+/* ---- settling ------------------------------------------------------------------------- */
+
+static void put_settlement(wb_amqp_receiver *receiver, uint64_t tag, int multiple, int requeue)
+{
+    amqp_basic_ack_t ack = { .delivery_tag = tag, .multiple = multiple };
+    amqp_basic_nack_t nack = { .delivery_tag = tag, .multiple = multiple, .requeue = 1 };
+    if (requeue)
+        wb_amqp_put_method(&receiver->connection, WB_AMQP_MAIN, AMQP_BASIC_NACK_METHOD, &nack);
+    else
+        wb_amqp_put_method(&receiver->connection, WB_AMQP_MAIN, AMQP_BASIC_ACK_METHOD, &ack);
+}
+
+/* "Multiple" settles every tag up to the given one: only right for the oldest
+ * messages without a gap. Messages not handed out yet are in the list too, so a gap
+ * cannot be overlooked. Returns how many were settled. */
+static size_t settle_oldest(wb_amqp_receiver *receiver, int requeue)
+{
+    uint64_t tag = 0;
+    size_t count = 0;
+    while (receiver->first && receiver->first->settling) {
+        tag = receiver->first->tag;
+        unlink_and_free(receiver, receiver->first);
+        count++;
+    }
+    if (count)
+        put_settlement(receiver, tag, count > 1, requeue);
+    return count;
+}
+
+int wb_amqp_receiver_settle(wb_amqp_receiver *receiver, const wb_incoming *const *messages,
+                            size_t count, int requeue)
+{
+    if (result_of(receiver) != WB_OK)
+        return result_of(receiver);
+    for (size_t i = 0; i < count; i++)
+        ((wb_amqp_message *)(uintptr_t)messages[i])->settling = 1;
+    size_t left = count - settle_oldest(receiver, requeue);
+    wb_amqp_message *next = receiver->first;
+    for (wb_amqp_message *message = next; message && left; message = next) {
+        next = message->next;
+        if (!message->settling)
+            continue;
+        put_settlement(receiver, message->tag, 0, requeue);
+        unlink_and_free(receiver, message);
+        left--;
+    }
+    return wb_amqp_flush(&receiver->connection);
+}

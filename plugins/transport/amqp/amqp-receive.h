@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The receiving connection of a session: consumes the endpoint's queue and keeps what
+ * arrived until it is acknowledged or given back.
+ *
+ * Messages form one list in the order of their delivery tags: those handed out and
+ * not settled, then those nobody has asked for yet (from `ready` on). A receiver lives
+ * on one channel of one connection: when that ends, so do the receiver, its messages
+ * and their tags, and no tag can reach another channel.
+ *
+ * The session's mutex is held by every caller.
+ */
+#ifndef WB_AMQP_RECEIVE_H
+#define WB_AMQP_RECEIVE_H
+
+#include "plugins/transport/amqp/amqp-connection.h"
+
+typedef struct wb_amqp_receiver wb_amqp_receiver;
+typedef struct wb_amqp_message wb_amqp_message;
+
+/** A message and, in the same allocation, its headers, strings and body. */
+struct wb_amqp_message {
+    wb_incoming incoming; /* first: the host's pointer is ours */
+    const wb_amqp_receiver *receiver;
+    wb_amqp_message *next, *previous;
+    uint64_t tag;
+    int settling;
+};
+
+struct wb_amqp_receiver {
+    wb_amqp_connection connection;
+    uint32_t prefetch;
+    unsigned consumer; /* the consumer's tag ends in it */
+    wb_amqp_message *first, *last;
+    wb_amqp_message *ready; /* the first not handed out; NULL: none */
+    size_t ready_size;      /* bytes of bodies from `ready` on */
+    /* the message being read */
+    uint64_t tag;
+    int redelivered;
+    wb_amqp_message *partial;
+    char *body_at; /* where the next frame of its body goes; NULL: nowhere */
+    uint64_t body_left;
+};
+
+/** Connect and consume. On failure the connection says why. */
+int wb_amqp_receiver_open(wb_amqp_receiver *receiver, wb_transport *transport,
+                          wb_amqp_group *group, uint32_t prefetch);
+/** Also of one that is all zero. */
+void wb_amqp_receiver_close(wb_amqp_receiver *receiver);
+
+/** Consume again with another prefetch; what arrives in between is kept. */
+int wb_amqp_receiver_set_prefetch(wb_amqp_receiver *receiver, uint32_t prefetch);
+
+/** Hand out at most `max` messages; returns how many. */
+size_t wb_amqp_receiver_take(wb_amqp_receiver *receiver, const wb_incoming **ret_messages,
+                             size_t max);
+
+/** Acknowledge, or with `requeue` give back: one write, and one method where the
+ *  messages are the oldest ones. The messages are freed. Nothing is done to the
+ *  messages when the connection has failed before. */
+int wb_amqp_receiver_settle(wb_amqp_receiver *receiver, const wb_incoming *const *messages,
+                            size_t count, int requeue);
+
+#endif

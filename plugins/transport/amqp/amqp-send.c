@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "plugins/transport/amqp/amqp-send.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plugins/transport/amqp/amqp-headers.h"
+
+static const wb_host *host_of(const wb_amqp_sender *sender)
+{
+    return sender->connection.transport->host;
+}
+
+static int is_open(const wb_amqp_sender *sender)
+{
+    return sender->connection.channels[WB_AMQP_MAIN].open;
+}
+
+static int is_late(const wb_amqp_sender *sender)
+{
+    return host_of(sender)->now() >= sender->connection.deadline;
+}
+
+static int failure_of(const wb_amqp_sender *sender)
+{
+    return sender->connection.failure.result;
+}
+
+/* ---- frames ------------------------------------------------------------------------ */
+
+static void on_confirm(wb_amqp_sender *sender, uint64_t tag, int multiple, int nack)
+{
+    wb_amqp_window_confirm(&sender->window, tag, multiple, nack);
+    if (sender->confirms_seen++ == 0 && sender->window.outstanding)
+        host_of(sender)->crash_point("half_confirmed");
+}
+
+static void on_return(wb_amqp_sender *sender, const amqp_basic_return_t *method)
+{
+    size_t size = method->exchange.len;
+    if (size >= sizeof sender->exchange)
+        return;
+    if (size)
+        memcpy(sender->exchange, method->exchange.bytes, size);
+    sender->exchange_size = size;
+    sender->in_return = 1;
+}
+
+/* Its body follows and is of no interest. */
+static void on_return_header(wb_amqp_sender *sender, const amqp_basic_properties_t *properties)
+{
+    amqp_bytes_t exchange = { sender->exchange_size, sender->exchange };
+    amqp_bytes_t id = amqp_empty_bytes;
+    if (properties->_flags & AMQP_BASIC_MESSAGE_ID_FLAG)
+        id = properties->message_id;
+    if (sender->in_return)
+        wb_amqp_window_return(&sender->window, exchange, id);
+    sender->in_return = 0;
+}
+
+static void on_method(wb_amqp_sender *sender, const amqp_method_t *method)
+{
+    if (method->id == AMQP_BASIC_ACK_METHOD) {
+        const amqp_basic_ack_t *ack = method->decoded;
+        on_confirm(sender, ack->delivery_tag, ack->multiple, 0);
+    } else if (method->id == AMQP_BASIC_NACK_METHOD) {
+        const amqp_basic_nack_t *nack = method->decoded;
+        on_confirm(sender, nack->delivery_tag, nack->multiple, 1);
+    } else if (method->id == AMQP_BASIC_RETURN_METHOD) {
+        on_return(sender, method->decoded);
+    }
+}
+
+static void on_frame(void *owner, const amqp_frame_t *frame)
+{
+    wb_amqp_sender *sender = owner;
+    if (frame->frame_type == AMQP_FRAME_METHOD)
+        on_method(sender, &frame->payload.method);
+    else if (frame->frame_type == AMQP_FRAME_HEADER)
+        on_return_header(sender, frame->payload.properties.decoded);
+}
+
+/* ---- before publishing --------------------------------------------------------------- */
+
+static int await_unblocked(wb_amqp_sender *sender)
+{
+    wb_amqp_connection *connection = &sender->connection;
+    while (failure_of(sender) == WB_OK && connection->blocked) {
+        if (is_late(sender))
+            return WB_RETRY;
+        wb_amqp_wait(connection->group, connection->deadline, 0);
+    }
+    return failure_of(sender);
+}
+
+static int prepare_channel(wb_amqp_sender *sender)
+{
+    wb_amqp_connection *connection = &sender->connection;
+    amqp_confirm_select_t select = { 0 };
+    if (is_open(sender))
+        return WB_OK;
+    sender->in_return = 0;
+    int result = wb_amqp_channel_ensure(connection, WB_AMQP_MAIN);
+    if (result == WB_OK)
+        result = wb_amqp_rpc(connection, WB_AMQP_MAIN, AMQP_CONFIRM_SELECT_METHOD, &select,
+                             AMQP_CONFIRM_SELECT_OK_METHOD);
+    if (result == WB_REJECT)
+        result = wb_amqp_connection_fail(connection, WB_NOT_CONNECTED, WB_CAUSE_OTHER,
+                                         "the broker opens no channel to publish on: %s",
+                                         connection->channels[WB_AMQP_MAIN].text);
+    wb_amqp_window_new_channel(&sender->window);
+    return result;
+}
+
+static void reject_destination(wb_amqp_sender *sender, size_t slot, const char *name)
+{
+    const wb_amqp_channel *scratch = &sender->connection.channels[WB_AMQP_SCRATCH];
+    if (scratch->code == AMQP_NOT_FOUND)
+        wb_amqp_window_settle(&sender->window, slot, WB_REJECT, WB_CAUSE_UNROUTABLE,
+                              "there is no exchange \"%s\": is the receiving endpoint installed?",
+                              name);
+    else
+        wb_amqp_window_settle(&sender->window, slot, WB_REJECT, wb_amqp_map_cause(scratch->code),
+                              "exchange \"%s\" cannot be used: the broker says: %s", name,
+                              scratch->text);
+}
+
+static int check_destination(wb_amqp_sender *sender, size_t slot)
+{
+    const wb_operation *operation = sender->window.slots[slot].operation;
+    char name[WB_AMQP_NAME_SIZE];
+    const char *problem = wb_amqp_destination_exchange(operation, name);
+    if (problem) {
+        wb_amqp_window_settle(&sender->window, slot, WB_REJECT, WB_CAUSE_UNROUTABLE, "%s", problem);
+        return WB_OK;
+    }
+    int result = wb_amqp_destination_ensure(&sender->destinations, &sender->connection, name,
+                                            operation->kind == WB_OPERATION_PUBLISH);
+    if (result != WB_REJECT)
+        return result;
+    reject_destination(sender, slot, name);
+    return WB_OK;
+}
+
+static int check_destinations(wb_amqp_sender *sender)
+{
+    int result = WB_OK;
+    for (size_t i = 0; i < sender->window.count && result == WB_OK; i++) {
+        if (!sender->window.slots[i].settled)
+            result = check_destination(sender, i);
+    }
+    return result;
+}
+
+/* ---- publishing -------------------------------------------------------------------------- */
+
+static int make_entries(wb_amqp_sender *sender, size_t count)
+{
+    if (count <= sender->entry_capacity)
+        return 1;
+    amqp_table_entry_t *entries = realloc(sender->entries, count * sizeof *entries);
+    if (!entries)
+        return 0;
+    sender->entries = entries;
+    sender->entry_capacity = count;
+    return 1;
+}
+
+static void put_publish(wb_amqp_sender *sender, const wb_operation *operation)
+{
+    char name[WB_AMQP_NAME_SIZE];
+    (void)wb_amqp_destination_exchange(operation, name); /* checked before */
+    amqp_basic_publish_t publish = { .exchange = amqp_cstring_bytes(name),
+                                     .mandatory =
+                                         (operation->flags & WB_OPERATION_MANDATORY) != 0 };
+    wb_amqp_put_method(&sender->connection, WB_AMQP_MAIN, AMQP_BASIC_PUBLISH_METHOD, &publish);
+}
+
+/* Everything that can be wrong with a message is found before its first frame. */
+static int publish_one(wb_amqp_sender *sender, size_t slot)
+{
+    wb_amqp_connection *connection = &sender->connection;
+    const wb_operation *operation = sender->window.slots[slot].operation;
+    amqp_basic_properties_t properties;
+    size_t size = 0;
+    if (!make_entries(sender, operation->header_count))
+        return wb_amqp_connection_fail(connection, WB_NOT_CONNECTED, WB_CAUSE_OTHER,
+                                       "out of memory for the headers of a message");
+    const char *problem =
+        wb_amqp_properties_make(operation, sender->entries, &properties, &size);
+    if (!problem && size + 32 > connection->frame_max)
+        problem = "its headers do not fit the broker's largest frame";
+    if (problem) {
+        wb_amqp_window_settle(&sender->window, slot, WB_REJECT, WB_CAUSE_TOO_LARGE, "%s", problem);
+        return WB_OK;
+    }
+    wb_amqp_window_publish(&sender->window, slot);
+    put_publish(sender, operation);
+    int result = wb_amqp_put_content(connection, WB_AMQP_MAIN, &properties, size, operation->body,
+                                     operation->body_size);
+    /* With TLS nothing has read so far, and both sides could end up only writing. */
+    if (connection->tls)
+        wb_amqp_wait(connection->group, 0, 0);
+    return result;
+}
+
+/* @return WB_OK, also when the channel is closed meanwhile; or the failure's result. */
+static int publish_all(wb_amqp_sender *sender, int isolate)
+{
+    wb_amqp_window *window = &sender->window;
+    size_t half = window->unsettled / 2;
+    int result = WB_OK;
+    wb_amqp_window_new_round(window);
+    sender->confirms_seen = 0;
+    for (size_t i = 0; i < window->count && result == WB_OK && is_open(sender); i++) {
+        if (window->slots[i].settled)
+            continue;
+        result = publish_one(sender, i);
+        if (isolate && window->published_count)
+            break;
+        if (result == WB_OK && half && window->published_count == half) {
+            half = 0;
+            result = wb_amqp_flush(&sender->connection);
+            host_of(sender)->crash_point("half_dispatched");
+        }
+    }
+    if (result == WB_OK)
+        result = wb_amqp_flush(&sender->connection);
+    host_of(sender)->crash_point("dispatch_unconfirmed");
+    return result;
+}
+
+/* @return WB_OK; WB_REJECT: the channel is closed; WB_IN_DOUBT: the deadline passed;
+ * or the failure's result. */
+static int await_confirms(wb_amqp_sender *sender)
+{
+    wb_amqp_connection *connection = &sender->connection;
+    while (failure_of(sender) == WB_OK && is_open(sender) && sender->window.outstanding) {
+        if (is_late(sender))
+            return WB_IN_DOUBT;
+        wb_amqp_wait(connection->group, connection->deadline, 0);
+    }
+    if (failure_of(sender) != WB_OK)
+        return failure_of(sender);
+    return is_open(sender) ? WB_OK : WB_REJECT;
+}
+
+/* ---- after the broker closed the channel ------------------------------------------------- */
+
+/* "message size 2000 is larger than configured max size 1000" */
+static size_t reject_larger(wb_amqp_sender *sender, const char *text)
+{
+    wb_amqp_window *window = &sender->window;
+    const char *at = strstr(text, "max size ");
+    unsigned long long most = 0;
+    size_t before = window->unsettled;
+    if (!at || sscanf(at, "max size %llu", &most) != 1)
+        return 0;
+    for (size_t i = 0; i < window->count; i++) {
+        if (!window->slots[i].settled && window->slots[i].operation->body_size > most)
+            wb_amqp_window_settle(window, i, WB_REJECT, WB_CAUSE_TOO_LARGE,
+                                  "its body of %zu bytes is over the broker's limit of %llu",
+                                  window->slots[i].operation->body_size, most);
+    }
+    return before - window->unsettled;
+}
+
+static void reject_isolated(wb_amqp_sender *sender, const wb_amqp_channel *channel)
+{
+    wb_amqp_window *window = &sender->window;
+    int cause = channel->code == AMQP_NOT_FOUND ? WB_CAUSE_UNROUTABLE
+                                                : wb_amqp_map_cause(channel->code);
+    if (channel->code == AMQP_PRECONDITION_FAILED)
+        cause = strstr(channel->text, "size") ? WB_CAUSE_TOO_LARGE : WB_CAUSE_OTHER;
+    if (window->published_count)
+        wb_amqp_window_settle(window, window->published[0], WB_REJECT, cause,
+                              "the broker says: %s", channel->text);
+}
+
+/* Find out whom the broker meant. @return 1 when only sending one by one will tell. */
+static int blame(wb_amqp_sender *sender, int isolated, unsigned round)
+{
+    const wb_amqp_channel *channel = &sender->connection.channels[WB_AMQP_MAIN];
+    if (isolated) {
+        reject_isolated(sender, channel);
+        return 1;
+    }
+    if (channel->code == AMQP_NOT_FOUND && round == 0) {
+        wb_amqp_destinations_clear(&sender->destinations);
+        return 0;
+    }
+    return !(channel->code == AMQP_PRECONDITION_FAILED && reject_larger(sender, channel->text));
+}
+
+/* ---- the window ------------------------------------------------------------------------------ */
+
+static int send_round(wb_amqp_sender *sender, int isolate)
+{
+    int result = await_unblocked(sender);
+    if (result == WB_OK)
+        result = prepare_channel(sender);
+    if (result == WB_OK)
+        result = check_destinations(sender);
+    if (result == WB_OK)
+        result = publish_all(sender, isolate);
+    if (result == WB_OK)
+        result = await_confirms(sender);
+    return result;
+}
+
+static int report_settled(wb_amqp_sender *sender, wb_error *error)
+{
+    const wb_amqp_window *window = &sender->window;
+    const wb_host *host = host_of(sender);
+    size_t refused = 0;
+    for (size_t i = 0; i < window->count; i++)
+        refused += window->slots[i].operation->result == WB_RETRY;
+    if (refused < window->count && atomic_load(&sender->connection.transport->blocked_logged))
+        wb_amqp_log_unblocked(sender->connection.transport);
+    if (!refused)
+        return WB_OK;
+    return host->fail(host, error, WB_RETRY, WB_CAUSE_OTHER, 0,
+                      "the broker took no responsibility for %zu of %zu messages (basic.nack)",
+                      refused, window->count);
+}
+
+static int report_unsettled(wb_amqp_sender *sender, int result, wb_error *error)
+{
+    const wb_amqp_window *window = &sender->window;
+    const wb_host *host = host_of(sender);
+    for (size_t i = 0; i < window->count; i++) {
+        if (!window->slots[i].settled)
+            window->slots[i].operation->result = result == WB_RETRY ? WB_RETRY : WB_NOT_CONNECTED;
+    }
+    for (size_t at = window->lowest; at < window->published_count; at++) {
+        if (window->published[at] != SIZE_MAX)
+            window->slots[window->published[at]].operation->result = WB_IN_DOUBT;
+    }
+    if (failure_of(sender) != WB_OK)
+        return wb_amqp_failure_report(host, &sender->connection.failure, error);
+    if (result == WB_RETRY)
+        return host->fail(host, error, WB_RETRY, WB_CAUSE_UNREACHABLE, 0,
+                          "the broker blocks publishing: %zu messages wait", window->unsettled);
+    return host->fail(host, error, WB_IN_DOUBT, WB_CAUSE_UNREACHABLE, 0,
+                      "%zu of %zu messages were not confirmed in time%s", window->unsettled,
+                      window->count,
+                      sender->connection.blocked ? ": the broker blocks publishing" : "");
+}
+
+int wb_amqp_sender_send(wb_amqp_sender *sender, wb_operation *const *operations, size_t count,
+                        wb_error *error)
+{
+    const wb_host *host = host_of(sender);
+    int isolate = 0;
+    int result = WB_OK;
+    if (!wb_amqp_window_begin(&sender->window, operations, count))
+        return host->fail(host, error, WB_RETRY, WB_CAUSE_OTHER, 0,
+                          "out of memory for a window of %zu messages", count);
+    for (unsigned round = 0; sender->window.unsettled && result == WB_OK; round++) {
+        result = send_round(sender, isolate);
+        if (result == WB_REJECT) {
+            isolate = blame(sender, isolate, round);
+            result = WB_OK;
+        }
+    }
+    if (result == WB_OK)
+        return report_settled(sender, error);
+    return report_unsettled(sender, result, error);
+}
+
+/* ---- life ---------------------------------------------------------------------------------------- */
+
+int wb_amqp_sender_open(wb_amqp_sender *sender, wb_transport *transport, wb_amqp_group *group)
+{
+    sender->connection.on_frame = on_frame;
+    sender->connection.owner = sender;
+    if (wb_amqp_connection_open(&sender->connection, transport, group, "send") == WB_OK)
+        (void)prepare_channel(sender);
+    return failure_of(sender);
+}
+
+void wb_amqp_sender_close(wb_amqp_sender *sender)
+{
+    wb_amqp_connection_close(&sender->connection);
+    wb_amqp_window_free(&sender->window);
+    wb_amqp_destinations_clear(&sender->destinations);
+    free(sender->entries);
+    memset(sender, 0, sizeof *sender);
+}

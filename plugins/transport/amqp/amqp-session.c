@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "plugins/transport/amqp/amqp-session.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "plugins/transport/amqp/amqp-keeper.h"
+
+/* ---- entering and leaving ------------------------------------------------------------ */
+
+static void enter(wb_transport_session *session, int64_t deadline)
+{
+    (void)pthread_mutex_lock(&session->lock);
+    for (size_t i = 0; i < 2; i++) {
+        if (!session->group.members[i])
+            continue;
+        session->group.members[i]->renews = 0;
+        session->group.members[i]->deadline = deadline;
+    }
+}
+
+static void leave(wb_transport_session *session)
+{
+    (void)pthread_mutex_unlock(&session->lock);
+}
+
+static int64_t in(const wb_transport_session *session, int64_t duration)
+{
+    return session->transport->host->now() + duration;
+}
+
+/* The first of its connections that failed, whoever noticed, has ended the session. */
+static int report_failure(const wb_transport_session *session, wb_error *error)
+{
+    for (size_t i = 0; i < 2; i++) {
+        const wb_amqp_connection *connection = session->group.members[i];
+        if (connection && connection->failure.result != WB_OK)
+            return wb_amqp_failure_report(session->transport->host, &connection->failure, error);
+    }
+    return WB_OK;
+}
+
+static int refuse_purpose(const wb_transport_session *session, const char *what, wb_error *error)
+{
+    const wb_host *host = session->transport->host;
+    return host->fail(host, error, WB_FATAL, WB_CAUSE_OTHER, 0, "the session was not opened to %s",
+                      what);
+}
+
+/* ---- life ------------------------------------------------------------------------------ */
+
+static int connect_all(wb_transport_session *session, uint32_t purpose, uint32_t prefetch)
+{
+    int result = WB_OK;
+    if (purpose & WB_SESSION_SEND) {
+        session->group.members[1] = &session->sender.connection;
+        result = wb_amqp_sender_open(&session->sender, session->transport, &session->group);
+    }
+    /* Last, because messages begin to arrive. */
+    if (result == WB_OK && (purpose & WB_SESSION_RECEIVE)) {
+        session->group.members[0] = &session->receiver.connection;
+        result = wb_amqp_receiver_open(&session->receiver, session->transport, &session->group,
+                                       prefetch);
+    }
+    return result;
+}
+
+static int start(wb_transport_session *session, uint32_t purpose, uint32_t prefetch, wb_error *error)
+{
+    const wb_host *host = session->transport->host;
+    session->group.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (session->group.wake < 0)
+        return host->fail(host, error, WB_RETRY, WB_CAUSE_OTHER, errno,
+                          "could not make an event descriptor: %s", strerror(errno));
+    if (connect_all(session, purpose, prefetch) != WB_OK)
+        return report_failure(session, error);
+    int failed = wb_amqp_keeper_start(session);
+    if (failed)
+        return host->fail(host, error, WB_RETRY, WB_CAUSE_OTHER, failed,
+                          "could not start a thread: %s", strerror(failed));
+    return WB_OK;
+}
+
+int wb_amqp_session_open(wb_transport *transport, uint32_t purpose, uint32_t prefetch,
+                         wb_transport_session **ret_session, wb_error *error)
+{
+    wb_transport_session *session = calloc(1, sizeof *session);
+    if (!session)
+        return transport->host->fail(transport->host, error, WB_RETRY, WB_CAUSE_OTHER, ENOMEM,
+                                     "out of memory for a session");
+    session->transport = transport;
+    session->keeper.stop = -1;
+    (void)pthread_mutex_init(&session->lock, NULL);
+    int result = start(session, purpose, prefetch, error);
+    if (result == WB_OK)
+        *ret_session = session;
+    else
+        wb_amqp_session_close(session);
+    return result;
+}
+
+void wb_amqp_session_close(wb_transport_session *session)
+{
+    wb_amqp_keeper_stop(session);
+    wb_amqp_receiver_close(&session->receiver);
+    session->group.members[0] = NULL;
+    wb_amqp_sender_close(&session->sender);
+    if (session->group.wake >= 0)
+        (void)close(session->group.wake);
+    (void)pthread_mutex_destroy(&session->lock);
+    free(session);
+}
+
+/* ---- receiving --------------------------------------------------------------------------- */
+
+int wb_amqp_session_set_prefetch(wb_transport_session *session, uint32_t prefetch, wb_error *error)
+{
+    if (!session->group.members[0])
+        return refuse_purpose(session, "receive", error);
+    enter(session, in(session, session->transport->config->connect_timeout));
+    if (wb_amqp_receiver_set_prefetch(&session->receiver, prefetch) != WB_OK)
+        (void)report_failure(session, error);
+    int result = session->receiver.connection.failure.result;
+    leave(session);
+    return result;
+}
+
+static int was_interrupted(const wb_transport_session *session)
+{
+    eventfd_t count;
+    return eventfd_read(session->group.wake, &count) == 0;
+}
+
+/* A session that can no longer send is of no use for receiving: find out before the
+ * handlers have run, not after. */
+static int receive(wb_transport_session *session, int64_t deadline,
+                   const wb_incoming **ret_messages, size_t max, size_t *ret_count, wb_error *error)
+{
+    wb_amqp_wait(&session->group, 0, 0);
+    for (;;) {
+        int result = report_failure(session, error);
+        if (result != WB_OK)
+            return result;
+        *ret_count = wb_amqp_receiver_take(&session->receiver, ret_messages, max);
+        if (*ret_count || was_interrupted(session) || in(session, 0) >= deadline)
+            return WB_OK;
+        wb_amqp_wait(&session->group, deadline, 1);
+    }
+}
+
+int wb_amqp_session_receive(wb_transport_session *session, int64_t deadline,
+                            const wb_incoming **ret_messages, size_t max, size_t *ret_count,
+                            wb_error *error)
+{
+    *ret_count = 0;
+    if (!session->group.members[0])
+        return refuse_purpose(session, "receive", error);
+    enter(session, deadline);
+    int result = receive(session, deadline, ret_messages, max, ret_count, error);
+    leave(session);
+    return result;
+}
+
+static int settle(wb_transport_session *session, const wb_incoming *const *messages, size_t count,
+                  int requeue, wb_error *error)
+{
+    if (!session->group.members[0])
+        return refuse_purpose(session, "receive", error);
+    enter(session, in(session, session->transport->config->confirm_timeout));
+    int result = wb_amqp_receiver_settle(&session->receiver, messages, count, requeue);
+    if (result != WB_OK)
+        result = report_failure(session, error);
+    leave(session);
+    return result;
+}
+
+int wb_amqp_session_acknowledge(wb_transport_session *session, const wb_incoming *const *messages,
+                                size_t count, wb_error *error)
+{
+    int result = settle(session, messages, count, 0, error);
+    session->transport->host->crash_point("acknowledge_sent");
+    return result;
+}
+
+int wb_amqp_session_give_back(wb_transport_session *session, const wb_incoming *const *messages,
+                              size_t count, wb_error *error)
+{
+    return settle(session, messages, count, 1, error);
+}
+
+void wb_amqp_session_interrupt(wb_transport_session *session)
+{
+    (void)eventfd_write(session->group.wake, 1);
+}
+
+/* ---- sending -------------------------------------------------------------------------------- */
+
+int wb_amqp_session_send(wb_transport_session *session, wb_operation *const *operations,
+                         size_t count, int64_t deadline, wb_error *error)
+{
+    if (!session->group.members[1])
+        return refuse_purpose(session, "send", error);
+    int64_t latest = in(session, session->transport->config->confirm_timeout);
+    enter(session, deadline < latest ? deadline : latest);
+    int result = wb_amqp_sender_send(&session->sender, operations, count, error);
+    leave(session);
+    return result;
+}

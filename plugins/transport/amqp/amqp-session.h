@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A session: a receiving and a sending connection, as its purpose asks for, the mutex
+ * that guards both, and the keeper that looks after them while the worker is busy with
+ * handlers. Every function of the SPI takes the mutex, but for interrupt().
+ */
+#ifndef WB_AMQP_SESSION_H
+#define WB_AMQP_SESSION_H
+
+#include <pthread.h>
+
+#include "plugins/transport/amqp/amqp-receive.h"
+#include "plugins/transport/amqp/amqp-send.h"
+
+/** Runs while a session is open. */
+typedef struct wb_amqp_keeper {
+    pthread_t thread;
+    int running;
+    int stop; /* an eventfd */
+    int64_t period;
+} wb_amqp_keeper;
+
+struct wb_transport_session {
+    wb_transport *transport;
+    pthread_mutex_t lock;
+    wb_amqp_group group; /* members: the connections of receiver and sender */
+    wb_amqp_receiver receiver;
+    wb_amqp_sender sender;
+    wb_amqp_keeper keeper;
+};
+
+/* The functions of wb_transport_ops. */
+int wb_amqp_session_open(wb_transport *transport, uint32_t purpose, uint32_t prefetch,
+                         wb_transport_session **ret_session, wb_error *error);
+void wb_amqp_session_close(wb_transport_session *session);
+int wb_amqp_session_set_prefetch(wb_transport_session *session, uint32_t prefetch, wb_error *error);
+int wb_amqp_session_receive(wb_transport_session *session, int64_t deadline,
+                            const wb_incoming **ret_messages, size_t max, size_t *ret_count,
+                            wb_error *error);
+int wb_amqp_session_acknowledge(wb_transport_session *session, const wb_incoming *const *messages,
+                                size_t count, wb_error *error);
+int wb_amqp_session_give_back(wb_transport_session *session, const wb_incoming *const *messages,
+                              size_t count, wb_error *error);
+int wb_amqp_session_send(wb_transport_session *session, wb_operation *const *operations,
+                         size_t count, int64_t deadline, wb_error *error);
+void wb_amqp_session_interrupt(wb_transport_session *session);
+
+#endif

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "plugins/transport/amqp/amqp-topology.h"
+
+#include <string.h>
+
+int wb_amqp_event_exchange(const char *type, char ret_name[WB_AMQP_NAME_SIZE])
+{
+    size_t size = strcspn(type, ",");
+    while (size && type[size - 1] == ' ')
+        size--;
+    if (size == 0 || size + 1 >= WB_AMQP_NAME_SIZE)
+        return 0;
+    const char *dot = memrchr(type, '.', size);
+    size_t space = dot ? (size_t)(dot - type) : 0;
+    const char *name = dot ? dot + 1 : type;
+    size_t name_size = size - (size_t)(name - type);
+    memcpy(ret_name, type, space);
+    ret_name[space] = ':';
+    memcpy(ret_name + space + 1, name, name_size);
+    ret_name[space + 1 + name_size] = '\0';
+    return 1;
+}
+
+/* ---- single steps -------------------------------------------------------------------- */
+
+int wb_amqp_exchange_declare(wb_amqp_connection *connection, const char *name, int passive)
+{
+    amqp_exchange_declare_t declare = { .exchange = amqp_cstring_bytes(name),
+                                        .type = amqp_cstring_bytes("fanout"),
+                                        .passive = passive,
+                                        .durable = 1 };
+    int result = wb_amqp_channel_ensure(connection, WB_AMQP_SCRATCH);
+    if (result == WB_OK)
+        result = wb_amqp_rpc(connection, WB_AMQP_SCRATCH, AMQP_EXCHANGE_DECLARE_METHOD, &declare,
+                             AMQP_EXCHANGE_DECLARE_OK_METHOD);
+    return result;
+}
+
+static int declare_queue(wb_amqp_connection *connection, const char *name, int passive)
+{
+    /* A classic queue is one without the argument: with it, it would not be the same
+     * as the queues that others declared. */
+    amqp_table_entry_t quorum = {
+        amqp_cstring_bytes("x-queue-type"),
+        { .kind = AMQP_FIELD_KIND_UTF8, .value.bytes = amqp_cstring_bytes("quorum") }
+    };
+    amqp_queue_declare_t declare = { .queue = amqp_cstring_bytes(name),
+                                     .passive = passive,
+                                     .durable = 1 };
+    if (!passive && connection->transport->config->queue_type == WB_AMQP_QUEUE_QUORUM)
+        declare.arguments = (amqp_table_t){ 1, &quorum };
+    int result = wb_amqp_channel_ensure(connection, WB_AMQP_SCRATCH);
+    if (result == WB_OK)
+        result = wb_amqp_rpc(connection, WB_AMQP_SCRATCH, AMQP_QUEUE_DECLARE_METHOD, &declare,
+                             AMQP_QUEUE_DECLARE_OK_METHOD);
+    return result;
+}
+
+static int bind_queue(wb_amqp_connection *connection, const char *name)
+{
+    amqp_queue_bind_t bind = { .queue = amqp_cstring_bytes(name),
+                               .exchange = amqp_cstring_bytes(name) };
+    return wb_amqp_rpc(connection, WB_AMQP_SCRATCH, AMQP_QUEUE_BIND_METHOD, &bind,
+                       AMQP_QUEUE_BIND_OK_METHOD);
+}
+
+static int bind_exchange(wb_amqp_connection *connection, const char *source,
+                         const char *destination)
+{
+    amqp_exchange_bind_t bind = { .destination = amqp_cstring_bytes(destination),
+                                  .source = amqp_cstring_bytes(source) };
+    return wb_amqp_rpc(connection, WB_AMQP_SCRATCH, AMQP_EXCHANGE_BIND_METHOD, &bind,
+                       AMQP_EXCHANGE_BIND_OK_METHOD);
+}
+
+/* ---- what a refusal means ------------------------------------------------------------- */
+
+/* The broker names the argument between quotes: "inequivalent arg 'x-queue-type' for
+ * queue ...". */
+static void argument_name(const char *text, char ret_name[64])
+{
+    static const char before[] = "inequivalent arg '";
+    const char *at = strstr(text, before);
+    size_t size = at ? strcspn(at + sizeof before - 1, "'") : 0;
+    if (size == 0 || size >= 64)
+        at = "arguments", size = strlen(at);
+    else
+        at += sizeof before - 1;
+    memcpy(ret_name, at, size);
+    ret_name[size] = '\0';
+}
+
+static int refused(const wb_amqp_connection *connection, const char *what, const char *name,
+                   wb_error *error)
+{
+    const wb_host *host = connection->transport->host;
+    const wb_amqp_channel *channel = &connection->channels[WB_AMQP_SCRATCH];
+    char argument[64];
+    switch (channel->code) {
+    case AMQP_NOT_FOUND:
+        return host->fail(host, error, WB_FATAL, WB_CAUSE_MISSING, channel->code,
+                          "%s \"%s\" does not exist: run waybill install", what, name);
+    case AMQP_PRECONDITION_FAILED:
+        argument_name(channel->text, argument);
+        return host->fail(host, error, WB_FATAL, WB_CAUSE_MISMATCH, channel->code,
+                          "%s \"%s\" exists with another %s: set queue_type to what it is, or "
+                          "delete it (the broker says: %s)",
+                          what, name, argument, channel->text);
+    default:
+        return host->fail(host, error, WB_FATAL, wb_amqp_map_cause(channel->code), channel->code,
+                          "could not use %s \"%s\": the broker says: %s", what, name,
+                          channel->text);
+    }
+}
+
+static int outcome(const wb_amqp_connection *connection, int result, const char *what,
+                   const char *name, wb_error *error)
+{
+    if (result == WB_OK)
+        return WB_OK;
+    if (result == WB_REJECT)
+        return refused(connection, what, name, error);
+    return wb_amqp_failure_report(connection->transport->host, &connection->failure, error);
+}
+
+/* ---- install ----------------------------------------------------------------------------- */
+
+static int install_address(wb_amqp_connection *connection, const char *name, wb_error *error)
+{
+    int result = outcome(connection, declare_queue(connection, name, 0), "queue", name, error);
+    if (result == WB_OK)
+        result = outcome(connection, wb_amqp_exchange_declare(connection, name, 0), "exchange",
+                         name, error);
+    if (result == WB_OK)
+        result = outcome(connection, bind_queue(connection, name), "exchange", name, error);
+    return result;
+}
+
+static int install_subscription(wb_amqp_connection *connection, const char *type, wb_error *error)
+{
+    const wb_host *host = connection->transport->host;
+    const char *subscriber = connection->transport->endpoint->name;
+    char name[WB_AMQP_NAME_SIZE];
+    if (!wb_amqp_event_exchange(type, name))
+        return host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 0,
+                          "type \"%s\" cannot name an exchange: 1 to 254 bytes", type);
+    int result =
+        outcome(connection, wb_amqp_exchange_declare(connection, name, 0), "exchange", name, error);
+    if (result == WB_OK)
+        result = outcome(connection, bind_exchange(connection, name, subscriber), "exchange", name,
+                         error);
+    return result;
+}
+
+static int install_all(wb_amqp_connection *connection, wb_error *error)
+{
+    const wb_endpoint_info *endpoint = connection->transport->endpoint;
+    int result = install_address(connection, endpoint->name, error);
+    if (result == WB_OK && endpoint->error_queue)
+        result = install_address(connection, endpoint->error_queue, error);
+    for (size_t i = 0; i < endpoint->type_count && result == WB_OK; i++)
+        result = install_subscription(connection, endpoint->types[i], error);
+    return result;
+}
+
+/* ---- verify ------------------------------------------------------------------------------ */
+
+/* A passive declaration does not compare arguments. One that does creates nothing
+ * where the queue is there already; whoever may not declare is not told. */
+static int verify_queue(wb_amqp_connection *connection, const char *name, wb_error *error)
+{
+    int result = outcome(connection, declare_queue(connection, name, 1), "queue", name, error);
+    if (result != WB_OK)
+        return result;
+    result = declare_queue(connection, name, 0);
+    if (result == WB_REJECT && connection->channels[WB_AMQP_SCRATCH].code == AMQP_ACCESS_REFUSED)
+        return WB_OK;
+    return outcome(connection, result, "queue", name, error);
+}
+
+static int verify_exchange(wb_amqp_connection *connection, const char *name, wb_error *error)
+{
+    return outcome(connection, wb_amqp_exchange_declare(connection, name, 1), "exchange", name,
+                   error);
+}
+
+static int verify_all(wb_amqp_connection *connection, wb_error *error)
+{
+    const wb_endpoint_info *endpoint = connection->transport->endpoint;
+    char name[WB_AMQP_NAME_SIZE];
+    int result = verify_queue(connection, endpoint->name, error);
+    if (result == WB_OK)
+        result = verify_exchange(connection, endpoint->name, error);
+    if (result == WB_OK && endpoint->error_queue)
+        result = verify_queue(connection, endpoint->error_queue, error);
+    if (result == WB_OK && endpoint->error_queue)
+        result = verify_exchange(connection, endpoint->error_queue, error);
+    for (size_t i = 0; i < endpoint->type_count && result == WB_OK; i++) {
+        if (wb_amqp_event_exchange(endpoint->types[i], name))
+            result = verify_exchange(connection, name, error);
+    }
+    return result;
+}
+
+/* ---- on a connection of their own ---------------------------------------------------------- */
+
+static int on_own_connection(wb_transport *transport, const char *role,
+                             int (*work)(wb_amqp_connection *connection, wb_error *error),
+                             wb_error *error)
+{
+    wb_amqp_connection connection = { 0 };
+    wb_amqp_group group = { .members = { &connection }, .wake = -1 };
+    int result = wb_amqp_connection_open(&connection, transport, &group, role);
+    if (result != WB_OK)
+        (void)wb_amqp_failure_report(transport->host, &connection.failure, error);
+    else
+        result = work(&connection, error);
+    wb_amqp_connection_close(&connection);
+    return result;
+}
+
+int wb_amqp_install(wb_transport *transport, wb_error *error)
+{
+    return on_own_connection(transport, "install", install_all, error);
+}
+
+int wb_amqp_verify(wb_transport *transport, wb_error *error)
+{
+    return on_own_connection(transport, "verify", verify_all, error);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Queues and exchanges, as NServiceBus's conventional topology has them: an address
+ * is a durable queue and a durable fanout exchange of the same name, bound together;
+ * an event type "Ns.Name" is a durable fanout exchange "Ns:Name", bound to the
+ * exchange of every subscriber.
+ */
+#ifndef WB_AMQP_TOPOLOGY_H
+#define WB_AMQP_TOPOLOGY_H
+
+#include "plugins/transport/amqp/amqp-connection.h"
+
+/** Size of an exchange's name with its NUL byte. */
+#define WB_AMQP_NAME_SIZE 256
+
+/** The exchange of an event type, without its assembly; 0 when the name is empty or
+ *  longer than 255 bytes. */
+int wb_amqp_event_exchange(const char *type, char ret_name[WB_AMQP_NAME_SIZE]);
+
+/** Declare a durable fanout exchange, or with `passive` ask whether there is one of
+ *  that name. On the scratch channel. Results as wb_amqp_rpc(). */
+int wb_amqp_exchange_declare(wb_amqp_connection *connection, const char *name, int passive);
+
+/** wb_transport_ops.install and verify. */
+int wb_amqp_install(wb_transport *transport, wb_error *error);
+int wb_amqp_verify(wb_transport *transport, wb_error *error);
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The plugin's instance: what create() was told. Read-only once made, but for the
+ * flag that keeps the log from being flooded.
+ */
+#ifndef WB_AMQP_TRANSPORT_H
+#define WB_AMQP_TRANSPORT_H
+
+#include <stdatomic.h>
+#include <waybill/sys/transport.h>
+
+#include "plugins/transport/amqp/amqp-options.h"
+
+struct wb_transport {
+    const wb_host *host;
+    const wb_endpoint_info *endpoint;
+    const wb_amqp_config *config;
+    /** 1 while the log already says that the broker blocks publishing: sessions
+     *  come and go during an alarm, the line does not. */
+    atomic_int blocked_logged;
+};
+
+#endif

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "plugins/transport/amqp/amqp-window.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plugins/transport/amqp/amqp-destinations.h"
+
+#define NOBODY SIZE_MAX /* a confirmed place in `published` */
+
+static int make_room(wb_amqp_window *window, size_t count)
+{
+    if (count <= window->capacity)
+        return 1;
+    wb_amqp_slot *slots = realloc(window->slots, count * sizeof *slots);
+    if (!slots)
+        return 0;
+    memset(slots + window->capacity, 0, (count - window->capacity) * sizeof *slots);
+    window->slots = slots;
+    size_t *published = realloc(window->published, count * sizeof *published);
+    if (!published)
+        return 0;
+    window->published = published;
+    window->capacity = count;
+    return 1;
+}
+
+static void forget_reasons(wb_amqp_window *window)
+{
+    for (size_t i = 0; i < window->capacity; i++) {
+        free(window->slots[i].reason);
+        window->slots[i].reason = NULL;
+    }
+}
+
+int wb_amqp_window_begin(wb_amqp_window *window, wb_operation *const *operations, size_t count)
+{
+    forget_reasons(window);
+    for (size_t i = 0; i < count; i++)
+        operations[i]->result = WB_NOT_CONNECTED;
+    window->count = window->unsettled = 0;
+    wb_amqp_window_new_round(window);
+    if (!make_room(window, count))
+        return 0;
+    for (size_t i = 0; i < count; i++)
+        window->slots[i] = (wb_amqp_slot){ .operation = operations[i] };
+    window->count = window->unsettled = count;
+    return 1;
+}
+
+void wb_amqp_window_free(wb_amqp_window *window)
+{
+    forget_reasons(window);
+    free(window->slots);
+    free(window->published);
+    *window = (wb_amqp_window){ 0 };
+}
+
+void wb_amqp_window_new_round(wb_amqp_window *window)
+{
+    window->base = window->next;
+    window->published_count = window->lowest = window->outstanding = window->returns = 0;
+}
+
+void wb_amqp_window_new_channel(wb_amqp_window *window)
+{
+    window->next = 1;
+    wb_amqp_window_new_round(window);
+}
+
+void wb_amqp_window_publish(wb_amqp_window *window, size_t slot)
+{
+    window->slots[slot].returned = 0;
+    window->published[window->published_count++] = slot;
+    window->outstanding++;
+    window->next++;
+}
+
+void wb_amqp_window_settle(wb_amqp_window *window, size_t index, int result, int cause,
+                           const char *format, ...)
+{
+    wb_amqp_slot *slot = &window->slots[index];
+    if (slot->settled)
+        return;
+    slot->settled = 1;
+    window->unsettled--;
+    slot->operation->result = result;
+    if (result != WB_REJECT)
+        return;
+    slot->operation->cause = cause;
+    slot->operation->reason = "the broker refuses it";
+    slot->reason = malloc(WB_AMQP_REASON_SIZE);
+    if (!slot->reason)
+        return;
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(slot->reason, WB_AMQP_REASON_SIZE, format, arguments);
+    va_end(arguments);
+    slot->operation->reason = slot->reason;
+}
+
+static void confirm_one(wb_amqp_window *window, size_t at, int nack)
+{
+    size_t slot = window->published[at];
+    if (slot == NOBODY)
+        return;
+    window->published[at] = NOBODY;
+    window->outstanding--;
+    if (nack)
+        wb_amqp_window_settle(window, slot, WB_RETRY, WB_CAUSE_OTHER, "%s", "");
+    else if (window->slots[slot].returned)
+        wb_amqp_window_settle(window, slot, WB_REJECT, WB_CAUSE_UNROUTABLE,
+                              "no queue is bound to \"%s\"",
+                              window->slots[slot].operation->destination);
+    else
+        wb_amqp_window_settle(window, slot, WB_OK, WB_CAUSE_OTHER, "%s", "");
+}
+
+void wb_amqp_window_confirm(wb_amqp_window *window, uint64_t sequence, int multiple, int nack)
+{
+    /* With multiple, 0 stands for everything. Numbers below `base` belong to a round
+     * that was given up. */
+    if (multiple && sequence == 0)
+        sequence = window->next - 1;
+    if (sequence < window->base || sequence - window->base >= window->published_count)
+        return;
+    size_t last = (size_t)(sequence - window->base);
+    for (size_t at = multiple ? window->lowest : last; at <= last; at++)
+        confirm_one(window, at, nack);
+    while (window->lowest < window->published_count &&
+           window->published[window->lowest] == NOBODY)
+        window->lowest++;
+}
+
+static int fits(const wb_operation *operation, amqp_bytes_t exchange, amqp_bytes_t id)
+{
+    char name[WB_AMQP_NAME_SIZE];
+    if (!(operation->flags & WB_OPERATION_MANDATORY) || operation->id_size != id.len ||
+        (id.len && memcmp(operation->id, id.bytes, id.len) != 0))
+        return 0;
+    return wb_amqp_destination_exchange(operation, name) == NULL &&
+           strlen(name) == exchange.len && memcmp(name, exchange.bytes, exchange.len) == 0;
+}
+
+static int note_return(wb_amqp_window *window, size_t from, size_t to, amqp_bytes_t exchange,
+                       amqp_bytes_t id)
+{
+    for (size_t at = from; at < to; at++) {
+        size_t slot = window->published[at];
+        if (slot == NOBODY || window->slots[slot].returned ||
+            !fits(window->slots[slot].operation, exchange, id))
+            continue;
+        window->slots[slot].returned = 1;
+        window->returns = at + 1;
+        return 1;
+    }
+    return 0;
+}
+
+void wb_amqp_window_return(wb_amqp_window *window, amqp_bytes_t exchange, amqp_bytes_t id)
+{
+    size_t from = window->returns;
+    if (!note_return(window, from, window->published_count, exchange, id))
+        (void)note_return(window, 0, from, exchange, id);
+}
