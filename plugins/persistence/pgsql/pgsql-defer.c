@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "plugins/persistence/pgsql/pgsql-defer.h"
+
+#include <ctype.h>
+#include <libpq-events.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "plugins/persistence/pgsql/pgsql-session.h"
+
+/* The protocol counts parameters with 16 bits. */
+#define PARAMETERS_MAX 65535
+
+/* ---- what may be deferred -------------------------------------------------- */
+
+static const char *skip_comment(const char *at)
+{
+    if (at[0] == '-' && at[1] == '-')
+        return at + strcspn(at, "\n");
+    int depth = 0; /* the server's comments nest */
+    do {
+        if (at[0] == '/' && at[1] == '*') {
+            depth++;
+            at += 2;
+        } else if (at[0] == '*' && at[1] == '/') {
+            depth--;
+            at += 2;
+        } else {
+            at++;
+        }
+    } while (depth && *at);
+    return at;
+}
+
+static const char *first_word(const char *text, size_t *ret_size)
+{
+    for (;;) {
+        while (isspace((unsigned char)*text) || *text == ';' || *text == '(')
+            text++;
+        if ((text[0] != '-' || text[1] != '-') && (text[0] != '/' || text[1] != '*'))
+            break;
+        text = skip_comment(text);
+    }
+    *ret_size = 0;
+    while (isalpha((unsigned char)text[*ret_size]))
+        ++*ret_size;
+    return text;
+}
+
+/* The transaction is the framework's, and a copy needs somebody who feeds it. The
+ * extended protocol takes one statement a text, so the first word decides. */
+static const char *refusal_of(const char *statement)
+{
+    static const char *const refused[] = { "abort",    "begin", "commit",  "copy",      "end",
+                                           "prepare",  "release", "rollback", "savepoint", "start" };
+    size_t size;
+    const char *word = first_word(statement, &size);
+    if (!*word)
+        return "it is empty";
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)
+        if (strlen(refused[i]) == size && strncasecmp(word, refused[i], size) == 0)
+            return "transaction control and COPY cannot be deferred";
+    return NULL;
+}
+
+static const char *refusal_of_params(const wb_pgsql_params *params)
+{
+    if (params->count < 0 || params->count > PARAMETERS_MAX)
+        return "the number of parameters is out of range";
+    if (params->count && !params->values)
+        return "it has parameters but no values";
+    for (int i = 0; params->formats && i < params->count; i++)
+        if (params->formats[i] && params->values[i] &&
+            (!params->lengths || params->lengths[i] < 0))
+            return "a binary value needs a length";
+    return NULL;
+}
+
+static int refuse(const wb_storage_session *s, const char *reason)
+{
+    s->host->log(s->host, WB_LOG_ERROR, "deferred statement refused",
+                 (const wb_field[]){ { "reason", reason } }, 1);
+    return WB_REJECT;
+}
+
+/* ---- copying --------------------------------------------------------------- */
+
+static size_t size_of_value(const wb_pgsql_params *params, int i)
+{
+    if (!params->values[i])
+        return 0;
+    if (params->formats && params->formats[i])
+        return (size_t)params->lengths[i];
+    return strlen(params->values[i]) + 1;
+}
+
+/* One allocation for all parameters: pointers, then lengths, formats, types, bytes. */
+static int copy_params(pgsql_defer *d, pgsql_deferred *deferred, const wb_pgsql_params *params)
+{
+    const size_t count = (size_t)params->count;
+    const size_t pointers = count * sizeof(char *);
+    const size_t numbers = count * sizeof(int);
+    size_t total = pointers + 3 * numbers;
+
+    for (int i = 0; i < params->count; i++)
+        total += size_of_value(params, i);
+    char *memory = pgsql_arena_alloc(&d->arena, total);
+    if (!memory)
+        return -1;
+    const char **values = (const char **)(void *)memory;
+    int *lengths = (int *)(void *)(memory + pointers);
+    char *bytes = memory + pointers + 3 * numbers;
+    for (int i = 0; i < params->count; i++) {
+        size_t size = size_of_value(params, i);
+        lengths[i] = (int)size;
+        values[i] = params->values[i] ? bytes : NULL;
+        if (size)
+            memcpy(bytes, params->values[i], size);
+        bytes += size;
+    }
+    deferred->count = params->count;
+    deferred->values = values;
+    if (params->formats) {
+        deferred->lengths = lengths;
+        deferred->formats = memcpy(memory + pointers + numbers, params->formats, numbers);
+    }
+    if (params->types)
+        deferred->types = memcpy(memory + pointers + 2 * numbers, params->types, numbers);
+    return 0;
+}
+
+/* Batches repeat one statement: its text is kept once. */
+static const char *copy_text(pgsql_defer *d, const char *statement)
+{
+    if (d->last && strcmp(d->last->text, statement) == 0)
+        return d->last->text;
+    const size_t size = strlen(statement) + 1;
+    char *copy = pgsql_arena_alloc(&d->arena, size);
+    return copy ? memcpy(copy, statement, size) : NULL;
+}
+
+static int api_defer(void *session, size_t item, const char *statement,
+                     const wb_pgsql_params *params)
+{
+    static const wb_pgsql_params none = { 0 };
+    wb_storage_session *s = session;
+    pgsql_defer *d = &s->defer;
+
+    if (s->state == PGSQL_LOST)
+        return WB_NOT_CONNECTED;
+    if (s->state != PGSQL_OPEN)
+        return refuse(s, "no transaction is open");
+    if (!params)
+        params = &none;
+    const char *refusal = statement ? refusal_of(statement) : "it is empty";
+    if (!refusal)
+        refusal = refusal_of_params(params);
+    if (refusal)
+        return refuse(s, refusal);
+    pgsql_deferred *deferred = pgsql_arena_alloc(&d->arena, sizeof *deferred);
+    if (!deferred)
+        return WB_RETRY;
+    *deferred = (pgsql_deferred){ .item = item };
+    if (s->prepared)
+        deferred->cached = pgsql_cache_use(&d->cache, statement, params->count, params->types);
+    deferred->text = deferred->cached ? deferred->cached->text : copy_text(d, statement);
+    if (!deferred->text || (params->count && copy_params(d, deferred, params) != 0))
+        return WB_RETRY;
+    if (d->last)
+        d->last->next = deferred;
+    else
+        d->first = deferred;
+    d->last = deferred;
+    return WB_OK;
+}
+
+/* ---- sending --------------------------------------------------------------- */
+
+static void queue_preparation(wb_storage_session *s, const pgsql_deferred *deferred)
+{
+    pgsql_cached *cached = deferred->cached;
+    const pgsql_step step = { .kind = PGSQL_STEP_PREPARE, .item = deferred->item, .cached = cached };
+
+    pgsql_cache_name(&s->defer.cache, cached);
+    cached->is_sent = 1;
+    pgsql_exchange_note(s, &step,
+                        PQsendPrepare(s->connection, cached->name, cached->text, cached->count,
+                                      cached->types));
+}
+
+static void queue_one(wb_storage_session *s, const pgsql_deferred *d)
+{
+    pgsql_cached *cached = d->cached;
+    pgsql_step step = { .kind = PGSQL_STEP_DEFERRED, .item = d->item };
+    int sent;
+
+    if (cached && cached->uses > 1 && !cached->is_ready && !cached->is_sent)
+        queue_preparation(s, d);
+    step.is_prepared = cached && (cached->is_ready || cached->is_sent);
+    if (step.is_prepared)
+        sent = PQsendQueryPrepared(s->connection, cached->name, d->count, d->values, d->lengths,
+                                   d->formats, 1);
+    else
+        sent = PQsendQueryParams(s->connection, d->text, d->count, d->types, d->values, d->lengths,
+                                 d->formats, 1);
+    pgsql_exchange_note(s, &step, sent);
+}
+
+void pgsql_defer_queue(wb_storage_session *s)
+{
+    for (const pgsql_deferred *d = s->defer.first; d && !s->exchange.broken; d = d->next)
+        queue_one(s, d);
+}
+
+void pgsql_defer_reset(wb_storage_session *s)
+{
+    pgsql_arena_reset(&s->defer.arena);
+    s->defer.first = s->defer.last = NULL;
+}
+
+void pgsql_defer_free(pgsql_defer *defer)
+{
+    pgsql_arena_free(&defer->arena);
+    pgsql_cache_free(&defer->cache);
+    memset(defer, 0, sizeof *defer);
+}
+
+/* ---- the plain connection --------------------------------------------------- */
+
+/* Sees every result of the connection, and so the SQLSTATE of what failed in a handler:
+ * a deadlock there is not the message's fault. */
+static int watch(PGEventId id, void *info, void *argument)
+{
+    wb_storage_session *s = argument;
+    if (id == PGEVT_RESULTCREATE && s->handed_out) {
+        const PGEventResultCreate *event = info;
+        const pgsql_step step = { .kind = PGSQL_STEP_DEFERRED, .item = s->last_item };
+        /* one without a code is libpq's own: a misuse, or the end of the connection */
+        if (PQresultStatus(event->result) == PGRES_FATAL_ERROR &&
+            PQresultErrorField(event->result, PG_DIAG_SQLSTATE))
+            pgsql_failure_record(s, &step, event->result);
+    }
+    return 1;
+}
+
+static void send_deferred(wb_storage_session *s)
+{
+    if (!s->defer.first || s->failure.result != WB_OK)
+        return;
+    s->handed_out = 0;
+    pgsql_exchange_start(s);
+    pgsql_defer_queue(s);
+    (void)pgsql_exchange_run(s, NULL);
+    pgsql_defer_reset(s);
+}
+
+static PGconn *api_connection(void *session, size_t item)
+{
+    wb_storage_session *s = session;
+
+    if (s->state != PGSQL_OPEN)
+        return NULL;
+    send_deferred(s);
+    if (s->state == PGSQL_LOST)
+        return NULL;
+    if (!s->watched)
+        s->watched = PQregisterEventProc(s->connection, watch, "waybill", s);
+    s->handed_out = 1;
+    s->last_item = item;
+    return s->connection;
+}
+
+const wb_pgsql_api pgsql_api = {
+    .struct_size = sizeof(wb_pgsql_api),
+    .connection = api_connection,
+    .defer = api_defer,
+};
+
+const void *pgsql_interface(wb_storage_session *s, const char *name)
+{
+    (void)s;
+    return strcmp(name, WB_PGSQL_INTERFACE) == 0 ? &pgsql_api : NULL;
+}
+
+/* ---- the check ---------------------------------------------------------------- */
+
+static int found(wb_storage_session *s, int result, const char *text)
+{
+    s->failure = (pgsql_failure){ .result = result, .item = s->last_item };
+    (void)snprintf(s->failure.text, sizeof s->failure.text, "%s", text);
+    return result;
+}
+
+int pgsql_defer_inspect(wb_storage_session *s)
+{
+    if (!s->handed_out || s->state == PGSQL_LOST)
+        return s->failure.result;
+    if (PQstatus(s->connection) == CONNECTION_BAD) {
+        s->failure.result = WB_OK;
+        pgsql_failure_lost(s, NULL);
+        return s->failure.result;
+    }
+    if (PQpipelineStatus(s->connection) != PQ_PIPELINE_OFF)
+        return found(s, WB_REJECT, "the handler left the connection in pipeline mode");
+    switch (PQtransactionStatus(s->connection)) {
+    case PQTRANS_INTRANS: /* an error it rolled back to a savepoint is no failure */
+        s->failure.result = WB_OK;
+        return WB_OK;
+    case PQTRANS_INERROR:
+        return s->failure.result != WB_OK
+                   ? s->failure.result
+                   : found(s, WB_RETRY, "the handler left the transaction failed");
+    case PQTRANS_IDLE: return found(s, WB_REJECT, "the handler ended the transaction");
+    default: return found(s, WB_REJECT, "the handler left results unread");
+    }
+}
+
+int pgsql_check(wb_storage_session *s, size_t item, wb_error *error)
+{
+    int result = s->state == PGSQL_IDLE ? WB_OK : pgsql_defer_inspect(s);
+
+    if (s->state == PGSQL_LOST)
+        return pgsql_session_unusable(s, "go on with the transaction", error);
+    if (result == WB_OK)
+        return WB_OK;
+    /* not this item's doing: nobody may be blamed for it before its item runs alone */
+    if (s->failure.item != item && s->failure.item != PGSQL_NO_ITEM)
+        return s->host->fail(s->host, error, WB_ABORT, WB_CAUSE_OTHER, s->failure.native_code,
+                             "a statement that another message deferred failed: %s", s->failure.text);
+    return s->host->fail(s->host, error, result, s->failure.cause, s->failure.native_code, "%s",
+                         s->failure.text);
+}

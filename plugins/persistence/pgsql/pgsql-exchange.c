@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "plugins/persistence/pgsql/pgsql-exchange.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plugins/persistence/pgsql/pgsql-session.h"
+
+#define VALUES_MAX 3
+
+/* Names of our prepared statements on the server. */
+static const char *const prepared_names[PGSQL_SQL_PREPARED] = {
+    "waybill_begin", "waybill_claim", "waybill_store", "waybill_mark", "waybill_commit"
+};
+
+void pgsql_exchange_start(wb_storage_session *s)
+{
+    pgsql_exchange *x = &s->exchange;
+    x->count = 0;
+    x->commits = x->committed = x->broken = x->out_of_memory = 0;
+    s->failure.result = WB_OK;
+    s->failure.item = PGSQL_NO_ITEM;
+    if (PQsetnonblocking(s->connection, 1) != 0 || !PQenterPipelineMode(s->connection))
+        x->broken = 1;
+}
+
+void pgsql_exchange_note(wb_storage_session *s, const pgsql_step *step, int sent)
+{
+    pgsql_exchange *x = &s->exchange;
+    if (!sent || x->broken) {
+        x->broken = 1;
+        return;
+    }
+    if (x->count == x->capacity) {
+        size_t capacity = x->capacity ? 2 * x->capacity : 128;
+        pgsql_step *steps = realloc(x->steps, capacity * sizeof *steps);
+        if (!steps) { /* a result would be taken for another's: give up the connection */
+            x->broken = x->out_of_memory = 1;
+            return;
+        }
+        x->steps = steps;
+        x->capacity = capacity;
+    }
+    x->steps[x->count++] = *step;
+}
+
+void pgsql_queue(wb_storage_session *s, pgsql_sql which, const pgsql_value *values, int value_count,
+                 PGresult **ret_result)
+{
+    const char *data[VALUES_MAX];
+    int sizes[VALUES_MAX];
+    static const int binary[VALUES_MAX] = { 1, 1, 1 };
+    pgsql_step step = { .kind = which == PGSQL_SQL_COMMIT ? PGSQL_STEP_COMMIT : PGSQL_STEP_OWN,
+                        .is_prepared = s->prepared && which < PGSQL_SQL_PREPARED,
+                        .item = PGSQL_NO_ITEM,
+                        .ret_result = ret_result };
+    if (s->exchange.broken)
+        return;
+    for (int i = 0; i < value_count; i++) {
+        data[i] = values[i].data;
+        sizes[i] = (int)values[i].size;
+    }
+    /* from here on the server may see it, whatever libpq answers */
+    s->exchange.commits |= which == PGSQL_SQL_COMMIT;
+    int sent = step.is_prepared
+                   ? PQsendQueryPrepared(s->connection, prepared_names[which], value_count, data,
+                                         sizes, binary, 1)
+                   : PQsendQueryParams(s->connection, s->persistence->sql[which], value_count, NULL,
+                                       data, sizes, binary, 1);
+    pgsql_exchange_note(s, &step, sent);
+}
+
+void pgsql_queue_text(wb_storage_session *s, const char *statement, const char *const *values,
+                      int value_count, PGresult **ret_result)
+{
+    pgsql_step step = { .kind = PGSQL_STEP_OWN, .item = PGSQL_NO_ITEM, .ret_result = ret_result };
+    if (s->exchange.broken)
+        return;
+    pgsql_exchange_note(s, &step,
+                        PQsendQueryParams(s->connection, statement, value_count, NULL, values, NULL,
+                                          NULL, 0));
+}
+
+void pgsql_queue_preparations(wb_storage_session *s)
+{
+    const pgsql_step step = { .kind = PGSQL_STEP_OWN, .item = PGSQL_NO_ITEM };
+    for (int i = 0; i < PGSQL_SQL_PREPARED && !s->exchange.broken; i++)
+        pgsql_exchange_note(s, &step,
+                            PQsendPrepare(s->connection, prepared_names[i], s->persistence->sql[i],
+                                          0, NULL));
+}
+
+void pgsql_queue_sync(wb_storage_session *s)
+{
+    const pgsql_step step = { .kind = PGSQL_STEP_SYNC, .item = PGSQL_NO_ITEM };
+    if (!s->exchange.broken)
+        pgsql_exchange_note(s, &step, PQpipelineSync(s->connection));
+}
+
+/* Wait until the socket is ready for `events`, and take in what has arrived.
+ * @return 0, or -1: the connection is gone, or was given up. */
+static int pump(wb_storage_session *s, short events)
+{
+    const int64_t timeout = s->persistence->config->reply_timeout;
+    struct pollfd descriptor = { .fd = PQsocket(s->connection), .events = events };
+    int ready;
+
+    if (descriptor.fd < 0)
+        return -1;
+    do
+        ready = poll(&descriptor, 1, timeout ? (int)(timeout / 1000000) + 1 : -1);
+    while (ready < 0 && errno == EINTR);
+    if (ready == 0) {
+        pgsql_failure_lost(s, "the server has not answered within reply_timeout");
+        return -1;
+    }
+    if (descriptor.revents & (POLLIN | POLLERR | POLLHUP))
+        return PQconsumeInput(s->connection) ? 0 : -1;
+    return ready < 0 ? -1 : 0;
+}
+
+/* Reads while it writes: a server that cannot get rid of its answers stops reading. */
+static int flush(wb_storage_session *s)
+{
+    int rest;
+    while ((rest = PQflush(s->connection)) > 0)
+        if (pump(s, POLLIN | POLLOUT) != 0)
+            return -1;
+    return rest;
+}
+
+/* The next result, or NULL: no more for this step, or the connection was given up.
+ * A connection that breaks still yields what arrived before, then an error result. */
+static PGresult *next_result(wb_storage_session *s)
+{
+    while (s->state != PGSQL_LOST && PQisBusy(s->connection))
+        if (flush(s) != 0 || pump(s, POLLIN) != 0)
+            break;
+    return s->state == PGSQL_LOST ? NULL : PQgetResult(s->connection);
+}
+
+static void take_result(wb_storage_session *s, const pgsql_step *step, PGresult *result)
+{
+    const ExecStatusType status = PQresultStatus(result);
+
+    switch (status) {
+    case PGRES_COMMAND_OK:
+    case PGRES_TUPLES_OK:
+    case PGRES_EMPTY_QUERY:
+        if (step->kind == PGSQL_STEP_PREPARE)
+            step->cached->is_ready = 1;
+        if (step->kind == PGSQL_STEP_COMMIT)
+            s->exchange.committed = strcmp(PQcmdStatus(result), "COMMIT") == 0;
+        if (step->ret_result && !*step->ret_result) {
+            *step->ret_result = result;
+            return;
+        }
+        break;
+    case PGRES_PIPELINE_SYNC:
+    case PGRES_PIPELINE_ABORTED: break;
+    case PGRES_COPY_IN:
+    case PGRES_COPY_OUT:
+    case PGRES_COPY_BOTH: pgsql_failure_lost(s, "a statement started a copy"); break;
+    default: pgsql_failure_record(s, step, result); break;
+    }
+    PQclear(result);
+}
+
+/* Read what belongs to one step. @return 0, or -1: nothing more can be read. */
+static int read_step(wb_storage_session *s, const pgsql_step *step)
+{
+    if (step->kind == PGSQL_STEP_PREPARE)
+        step->cached->is_sent = 0;
+    for (;;) {
+        PGresult *result = next_result(s);
+        if (!result && (s->state == PGSQL_LOST || PQstatus(s->connection) == CONNECTION_BAD))
+            return -1;
+        if (!result && step->kind != PGSQL_STEP_SYNC)
+            return 0;
+        if (!result)
+            continue;
+        int ends = PQresultStatus(result) == PGRES_PIPELINE_SYNC;
+        take_result(s, step, result);
+        if (ends)
+            return 0;
+    }
+}
+
+static void read_all(wb_storage_session *s)
+{
+    for (size_t i = 0; i < s->exchange.count && s->state != PGSQL_LOST; i++)
+        if (read_step(s, &s->exchange.steps[i]) != 0)
+            break;
+}
+
+int pgsql_exchange_run(wb_storage_session *s, const char *crash_point)
+{
+    pgsql_exchange *x = &s->exchange;
+
+    pgsql_queue_sync(s);
+    if (x->out_of_memory)
+        pgsql_failure_lost(s, "out of memory");
+    else if (!x->broken && flush(s) == 0 && crash_point)
+        s->host->crash_point(crash_point);
+    /* also after a failed write: the server may have said why it went away */
+    read_all(s);
+    if (s->state != PGSQL_LOST && PQstatus(s->connection) == CONNECTION_BAD)
+        pgsql_failure_lost(s, NULL);
+    if (s->state != PGSQL_LOST && x->broken)
+        pgsql_failure_lost(s, NULL);
+    if (s->state != PGSQL_LOST &&
+        (!PQexitPipelineMode(s->connection) || PQsetnonblocking(s->connection, 0) != 0))
+        pgsql_failure_lost(s, NULL);
+    if (x->committed) /* what is lost after that answer is only the connection */
+        return WB_OK;
+    if (x->commits && s->failure.result == WB_OK) {
+        s->failure = (pgsql_failure){ .result = WB_RETRY, .item = PGSQL_NO_ITEM };
+        (void)snprintf(s->failure.text, sizeof s->failure.text,
+                       "the server rolled the transaction back at its end");
+    }
+    return s->failure.result;
+}

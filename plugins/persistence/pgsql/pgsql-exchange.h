@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * An exchange: several statements in one round trip, with libpq's pipeline mode.
+ *
+ *     pgsql_exchange_start -> pgsql_queue_... -> pgsql_exchange_run
+ *
+ * Queueing never blocks and reports nothing; run() sends the rest, reads while it
+ * writes (so that neither side can wait for the other for ever), and looks at every
+ * result. After the first failure the server skips what follows up to the next
+ * synchronization point: a COMMIT queued behind a statement that fails is not executed.
+ * Outside of an exchange the connection is in libpq's ordinary, blocking mode.
+ */
+#ifndef PGSQL_EXCHANGE_H
+#define PGSQL_EXCHANGE_H
+
+#include <libpq-fe.h>
+#include <stddef.h>
+#include <waybill/sys/persistence.h>
+
+#include "plugins/persistence/pgsql/pgsql-sql.h"
+
+#define PGSQL_NO_ITEM SIZE_MAX
+
+/** What went wrong first. */
+typedef struct pgsql_failure {
+    int result; /* WB_OK: nothing */
+    int cause;
+    int64_t native_code; /* see pgsql_native_code() */
+    size_t item;         /* whose deferred statement it was, or PGSQL_NO_ITEM */
+    char text[768];
+} pgsql_failure;
+
+struct pgsql_cached;
+
+/** What a result belongs to, in the order of sending. */
+typedef enum pgsql_step_kind {
+    PGSQL_STEP_OWN,
+    PGSQL_STEP_COMMIT,
+    PGSQL_STEP_DEFERRED, /* a handler's statement */
+    PGSQL_STEP_PREPARE,  /* the parsing of one */
+    PGSQL_STEP_SYNC
+} pgsql_step_kind;
+
+typedef struct pgsql_step {
+    pgsql_step_kind kind;
+    int is_prepared;
+    size_t item;
+    struct pgsql_cached *cached; /* PGSQL_STEP_PREPARE: what becomes ready */
+    PGresult **ret_result;       /* who wants the rows, or NULL */
+} pgsql_step;
+
+typedef struct pgsql_exchange {
+    pgsql_step *steps;
+    size_t count;
+    size_t capacity;
+    int commits;   /* a COMMIT is among the steps */
+    int committed; /* and the server said that it did */
+    int broken;    /* queueing failed: nothing after that was queued */
+    int out_of_memory;
+} pgsql_exchange;
+
+/** One parameter in binary format. */
+typedef struct pgsql_value {
+    const void *data; /* NULL: SQL NULL */
+    size_t size;      /* at most INT_MAX */
+} pgsql_value;
+
+/** Leaves libpq's ordinary mode. Forgets the failure of before. */
+void pgsql_exchange_start(wb_storage_session *session);
+
+/** Queue one of our statements. With `ret_result` the caller gets, and clears, its
+ *  result if it succeeds; otherwise *ret_result stays as it is. */
+void pgsql_queue(wb_storage_session *session, pgsql_sql which, const pgsql_value *values,
+                 int value_count, PGresult **ret_result);
+/** Queue any other statement, with text parameters (may be NULL) and text results. */
+void pgsql_queue_text(wb_storage_session *session, const char *statement, const char *const *values,
+                      int value_count, PGresult **ret_result);
+/** Queue the preparing of our statements. */
+void pgsql_queue_preparations(wb_storage_session *session);
+/** Queue a synchronization point: what precedes it is a transaction of its own, unless
+ *  a BEGIN is open. run() adds the last one. */
+void pgsql_queue_sync(wb_storage_session *session);
+
+/** Take a step that the caller has sent to libpq; `sent` is what libpq said. */
+void pgsql_exchange_note(wb_storage_session *session, const pgsql_step *step, int sent);
+
+/** Send, then pass `crash_point` (may be NULL), then read all results.
+ *  @return WB_OK, or the class in session->failure. The session is lost if the
+ *  connection is. A transaction that was open still is, in failed state. */
+int pgsql_exchange_run(wb_storage_session *session, const char *crash_point);
+
+/** Report session->failure as "could not <action>: <text>". @return its class. */
+int pgsql_report(wb_storage_session *session, const char *action, wb_error *error);
+
+/** Record the failure an error result stands for, unless there is one already. */
+void pgsql_failure_record(wb_storage_session *session, const pgsql_step *step,
+                          const PGresult *result);
+/** Record that the connection is gone, and why; ends in PGSQL_LOST. */
+void pgsql_failure_lost(wb_storage_session *session, const char *reason);
+
+#endif

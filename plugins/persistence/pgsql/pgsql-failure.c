@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "plugins/persistence/pgsql/pgsql-map.h"
+#include "plugins/persistence/pgsql/pgsql-session.h"
+
+static void describe(pgsql_failure *failure, const PGresult *result, const char *sqlstate)
+{
+    const char *message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+    const char *detail = PQresultErrorField(result, PG_DIAG_MESSAGE_DETAIL);
+    (void)snprintf(failure->text, sizeof failure->text, "%s%s%s%s (SQLSTATE %s)",
+                   message ? message : "no message", detail ? " (" : "", detail ? detail : "",
+                   detail ? ")" : "", sqlstate);
+}
+
+/* A server that ends the session does so after the last complete answer: what is
+ * reported for a step before the COMMIT, the COMMIT never was executed. */
+static int is_end_of_session(const PGresult *result)
+{
+    const char *severity = PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED);
+    return severity && (strcmp(severity, "FATAL") == 0 || strcmp(severity, "PANIC") == 0);
+}
+
+static int is_of_handler(const pgsql_step *step)
+{
+    return step->kind == PGSQL_STEP_DEFERRED || step->kind == PGSQL_STEP_PREPARE;
+}
+
+/* Whether a prepared statement was gone, or was planned for another table than there is
+ * now: nothing is wrong with the message, and prepared anew it works. */
+static int is_stale_plan(const pgsql_step *step, const char *sqlstate)
+{
+    return step->is_prepared && (strcmp(sqlstate, "26000") == 0 || strcmp(sqlstate, "0A000") == 0);
+}
+
+void pgsql_failure_record(wb_storage_session *s, const pgsql_step *step, const PGresult *result)
+{
+    const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+    pgsql_failure *failure = &s->failure;
+    const pgsql_mapping *mapping;
+
+    if (failure->result != WB_OK)
+        return;
+    if (!sqlstate) { /* libpq made it up: the connection broke */
+        pgsql_failure_lost(s, PQresultErrorMessage(result));
+        return;
+    }
+    mapping = pgsql_map(sqlstate);
+    failure->result = is_of_handler(step) ? mapping->handler : mapping->own;
+    failure->cause = is_of_handler(step) ? WB_CAUSE_OTHER : mapping->cause;
+    failure->native_code = pgsql_native_code(sqlstate);
+    failure->item = step->item;
+    describe(failure, result, sqlstate);
+    if (is_of_handler(step) && is_stale_plan(step, sqlstate)) {
+        failure->result = WB_ABORT;
+        pgsql_cache_distrust(&s->defer.cache);
+    }
+    if (is_end_of_session(result)) {
+        failure->result = WB_NOT_CONNECTED;
+        failure->cause = WB_CAUSE_UNREACHABLE;
+        failure->item = PGSQL_NO_ITEM;
+        /* it may have committed, and ended before it said so */
+        if (s->exchange.commits && (step->kind == PGSQL_STEP_COMMIT || step->kind == PGSQL_STEP_SYNC))
+            failure->result = WB_IN_DOUBT;
+    }
+    if (failure->result == WB_NOT_CONNECTED || failure->result == WB_IN_DOUBT)
+        s->state = PGSQL_LOST;
+}
+
+/* The last line of what libpq says, without line break. */
+static void copy_reason(char *text, size_t size, const char *reason)
+{
+    while (isspace((unsigned char)*reason))
+        reason++;
+    (void)snprintf(text, size, "%s", *reason ? reason : "the connection was lost");
+    for (size_t end = strlen(text); end && isspace((unsigned char)text[end - 1]); end--)
+        text[end - 1] = '\0';
+    for (char *c = text; *c; c++)
+        if (*c == '\n' || *c == '\t')
+            *c = ' ';
+}
+
+void pgsql_failure_lost(wb_storage_session *s, const char *reason)
+{
+    pgsql_failure *failure = &s->failure;
+
+    if (failure->result == WB_OK) {
+        failure->result = s->exchange.commits ? WB_IN_DOUBT : WB_NOT_CONNECTED;
+        failure->cause = WB_CAUSE_UNREACHABLE;
+        failure->native_code = 0;
+        failure->item = PGSQL_NO_ITEM;
+        copy_reason(failure->text, sizeof failure->text,
+                    reason ? reason : PQerrorMessage(s->connection));
+    }
+    s->state = PGSQL_LOST;
+}
+
+int pgsql_report(wb_storage_session *s, const char *action, wb_error *error)
+{
+    const pgsql_failure *f = &s->failure;
+    const char *remedy = "";
+    if (f->cause == WB_CAUSE_MISSING)
+        remedy = ": run \"waybill install\"";
+    return s->host->fail(s->host, error, f->result, f->cause, f->native_code,
+                         "could not %s: %s%s", action, f->text, remedy);
+}

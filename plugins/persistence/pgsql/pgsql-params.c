@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "plugins/persistence/pgsql/pgsql-params.h"
+
+#include <inttypes.h>
+#include <libpq-fe.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int find(const pgsql_params *params, const char *keyword, size_t *ret_at)
+{
+    for (size_t i = 0; i < params->count; i++)
+        if (strcmp(params->keywords[i], keyword) == 0) {
+            *ret_at = i;
+            return 1;
+        }
+    return 0;
+}
+
+static int has(const pgsql_params *params, const char *keyword)
+{
+    size_t at;
+    return find(params, keyword, &at);
+}
+
+static void forget_value(char *value)
+{
+    if (value)
+        explicit_bzero(value, strlen(value));
+    free(value);
+}
+
+/* Set or replace; a NULL or empty value says nothing. @return 0, or -1: no memory. */
+static int set(pgsql_params *params, const char *keyword, const char *value)
+{
+    size_t at = params->count;
+    if (!value || !*value)
+        return 0;
+    char *copy = strdup(value);
+    if (!copy)
+        return -1;
+    if (find(params, keyword, &at)) {
+        forget_value(params->values[at]);
+        params->values[at] = copy;
+        return 0;
+    }
+    params->keywords[at] = at < PGSQL_PARAMS_MAX ? strdup(keyword) : NULL;
+    if (!params->keywords[at]) {
+        forget_value(copy);
+        return -1;
+    }
+    params->values[at] = copy;
+    params->count++;
+    return 0;
+}
+
+static int set_number(pgsql_params *params, const char *keyword, int64_t value)
+{
+    char text[24];
+    (void)snprintf(text, sizeof text, "%" PRId64, value);
+    return set(params, keyword, text);
+}
+
+static int set_defaults(pgsql_params *params, const pgsql_config *config, const char *endpoint)
+{
+    char name[PGSQL_PARAMS_MAX]; /* the server keeps 63 bytes */
+    (void)snprintf(name, sizeof name, "waybill/%s", endpoint);
+    /* keepalives end the wait for a server whose machine is gone; tcp_user_timeout only
+     * covers data that we sent and nobody acknowledged */
+    return set(params, "application_name", name) || set(params, "keepalives_idle", "30") ||
+           set(params, "keepalives_interval", "10") || set(params, "keepalives_count", "3") ||
+           (config->tcp_user_timeout &&
+            set_number(params, "tcp_user_timeout", config->tcp_user_timeout / 1000000));
+}
+
+static int set_conninfo(pgsql_params *params, const char *conninfo, int *ret_malformed)
+{
+    char *message = NULL;
+    int failed = 0;
+    PQconninfoOption *parsed = PQconninfoParse(conninfo, &message);
+
+    /* the message may quote a part of the password, so that nobody sees it */
+    PQfreemem(message);
+    *ret_malformed = !parsed;
+    for (PQconninfoOption *o = parsed; o && o->keyword; o++)
+        failed |= set(params, o->keyword, o->val);
+    PQconninfoFree(parsed);
+    return failed ? -1 : 0;
+}
+
+static int set_options(pgsql_params *params, const pgsql_config *config)
+{
+    return set(params, "host", config->host) ||
+           (config->port && set_number(params, "port", config->port)) ||
+           set(params, "dbname", config->database) || set(params, "user", config->user) ||
+           set(params, "password", config->password) ||
+           set(params, "sslrootcert", config->sslrootcert) ||
+           (config->sslmode != PGSQL_SSLMODE_AUTO &&
+            set(params, "sslmode", pgsql_sslmodes[config->sslmode])) ||
+           set(params, "client_encoding", "UTF8");
+}
+
+static int is_local(const char *host, size_t size)
+{
+    char text[256];
+    if (size == 0 || *host == '/' || *host == '@')
+        return 1;
+    (void)snprintf(text, sizeof text, "%.*s", (int)(size < 255 ? size : 255), host);
+    return strcmp(text, "localhost") == 0 || strcmp(text, "::1") == 0 ||
+           (strncmp(text, "127.", 4) == 0 && strspn(text, "0123456789.") == strlen(text));
+}
+
+static const char *next_in_list(const char *list, size_t *ret_size)
+{
+    *ret_size = strcspn(list, ",");
+    return list[*ret_size] ? list + *ret_size + 1 : NULL;
+}
+
+int pgsql_params_are_local(const char *hosts, const char *addresses)
+{
+    if (!hosts)
+        hosts = "";
+    if (!addresses)
+        addresses = "";
+    while (hosts || addresses) {
+        size_t host_size = 0;
+        size_t address_size = 0;
+        const char *host = hosts;
+        const char *address = addresses;
+        hosts = hosts ? next_in_list(hosts, &host_size) : NULL;
+        addresses = addresses ? next_in_list(addresses, &address_size) : NULL;
+        if (address_size ? !is_local(address, address_size) : !is_local(host ? host : "", host_size))
+            return 0;
+    }
+    return 1;
+}
+
+static size_t hosts_in(const char *list)
+{
+    size_t count = 1;
+    for (; list && *list; list++)
+        count += *list == ',';
+    return count;
+}
+
+static const char *value_of(const PQconninfoOption *options, const char *keyword)
+{
+    for (const PQconninfoOption *o = options; o && o->keyword; o++)
+        if (strcmp(o->keyword, keyword) == 0)
+            return o->val && *o->val ? o->val : NULL;
+    return NULL;
+}
+
+/* What libpq would use, with service file and environment, without connecting: an
+ * invalid target_session_attrs stops it before it opens a socket. NULL: even the
+ * service cannot be resolved; the connecting will say why. */
+static PQconninfoOption *resolve(const pgsql_params *params)
+{
+    pgsql_params probe = *params;
+    size_t at = probe.count;
+    char keyword[] = "target_session_attrs";
+    char value[] = "none, this only resolves";
+
+    if (!find(params, keyword, &at)) {
+        probe.keywords[at] = keyword;
+        probe.keywords[at + 1] = NULL;
+        probe.values[at + 1] = NULL;
+    }
+    probe.values[at] = value;
+    PGconn *connection = PQconnectStartParams((const char *const *)probe.keywords,
+                                              (const char *const *)probe.values, 0);
+    PQconninfoOption *options = connection ? PQconninfo(connection) : NULL;
+    PQfinish(connection);
+    return options;
+}
+
+/* Defaults that depend on which server it is. libpq's own are not safe between machines:
+ * sslmode=prefer falls back to plain text in silence. */
+static int set_safety(pgsql_params *params)
+{
+    PQconninfoOption *resolved = resolve(params);
+    const char *hosts = value_of(resolved, "host");
+    const char *sslmode = value_of(resolved, "sslmode");
+    int failed = 0;
+
+    params->hosts = hosts_in(hosts ? hosts : value_of(resolved, "hostaddr"));
+    if (!has(params, "sslmode") && (!sslmode || strcmp(sslmode, "prefer") == 0) &&
+        !pgsql_params_are_local(hosts, value_of(resolved, "hostaddr"))) {
+        failed |= set(params, "sslmode", "verify-full");
+        params->tls_by_default = 1;
+    }
+    /* of several servers, the one that can write */
+    if (params->hosts > 1 && !has(params, "target_session_attrs"))
+        failed |= set(params, "target_session_attrs", "read-write");
+    if (!has(params, "gssencmode"))
+        failed |= set(params, "gssencmode", "disable");
+    PQconninfoFree(resolved);
+    return failed ? -1 : 0;
+}
+
+int pgsql_params_build(const wb_host *host, const pgsql_config *config, const char *endpoint,
+                       pgsql_params *ret_params, wb_error *error)
+{
+    int malformed = 0;
+
+    memset(ret_params, 0, sizeof *ret_params);
+    int failed = set_defaults(ret_params, config, endpoint);
+    if (!failed && config->conninfo)
+        failed = set_conninfo(ret_params, config->conninfo, &malformed);
+    if (malformed)
+        return host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 0,
+                          "option \"conninfo\" is not a connection string: write \"host=... "
+                          "dbname=...\", \"service=...\" or a postgresql:// URI");
+    if (failed || set_options(ret_params, config) != 0 || set_safety(ret_params) != 0)
+        return host->fail(host, error, WB_FATAL, WB_CAUSE_OTHER, 0, "out of memory");
+    return WB_OK;
+}
+
+void pgsql_params_free(pgsql_params *params)
+{
+    for (size_t i = 0; i < params->count; i++) {
+        free(params->keywords[i]);
+        forget_value(params->values[i]);
+    }
+    memset(params, 0, sizeof *params);
+}

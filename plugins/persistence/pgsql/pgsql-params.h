@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What is handed to libpq for a connection: the plugin's defaults, overridden by
+ * conninfo, overridden by the single options.
+ */
+#ifndef PGSQL_PARAMS_H
+#define PGSQL_PARAMS_H
+
+#include <stddef.h>
+
+#include "plugins/persistence/pgsql/pgsql-options.h"
+
+#define PGSQL_PARAMS_MAX 64
+
+/** Parallel arrays that end with NULL, as PQconnectStartParams() wants them. */
+typedef struct pgsql_params {
+    char *keywords[PGSQL_PARAMS_MAX + 1];
+    char *values[PGSQL_PARAMS_MAX + 1];
+    size_t count;
+    size_t hosts;      /* at least 1 */
+    int tls_by_default; /* sslmode became verify-full although nobody asked for it */
+} pgsql_params;
+
+/** Build them; no network. A service file and the environment are looked at, to know
+ *  whether the server is on this machine.
+ *  @return WB_OK, or WB_FATAL with cause WB_CAUSE_CONFIG. */
+int pgsql_params_build(const wb_host *host, const pgsql_config *config, const char *endpoint,
+                       pgsql_params *ret_params, wb_error *error);
+/** Also after a failed build. Overwrites the password. */
+void pgsql_params_free(pgsql_params *params);
+
+/** Whether every host of two comma-separated lists (either may be NULL) is this machine:
+ *  a Unix socket or a loopback address. */
+int pgsql_params_are_local(const char *hosts, const char *addresses);
+
+#endif
