@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Locks that the kernel releases when their holder dies: open file description locks on
+ * single bytes of the file FILE-sessions beside the database.
+ *
+ * Not on the database itself: SQLite holds process-wide POSIX locks there, which vanish
+ * when any descriptor of that file is closed. Descriptors here are close-on-exec; a
+ * child that was forked without exec keeps its parent's locks.
+ */
+#ifndef WB_SQLITE_LOCKFILE_H
+#define WB_SQLITE_LOCKFILE_H
+
+#include <stdint.h>
+
+#define LOCKFILE_SUFFIX "-sessions"
+
+/** Open, made with mode 0600 when absent. @return a descriptor or -1 with errno. */
+int lockfile_open(const char *path);
+/** Take the lock on a byte for this descriptor, without waiting.
+ *  @return 1 taken, 0 held by another descriptor, -1 with errno. */
+int lockfile_try(int fd, int64_t byte);
+void lockfile_release(int fd, int64_t byte);
+/** Whether another descriptor, of this or another process, holds it. On an error the
+ *  answer is yes: a live holder must never be taken for dead. */
+int lockfile_is_held(int fd, int64_t byte);
+/** Whether the file was deleted under its users. */
+int lockfile_is_deleted(int fd);
+
+#endif

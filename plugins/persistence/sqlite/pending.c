@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plugins/common/sqlite/lockfile.h"
+#include "plugins/persistence/sqlite/persistence.h"
+
+/* Above all numbers of sessions in the lock file. */
+#define SWEEP_LOCKS (INT64_C(1) << 32)
+
+/* ---- marks ---------------------------------------------------------------------------- */
+
+static int mark_all(wb_storage_session *session, const wb_mark *mark, wb_error *error)
+{
+    int result = storage_prepare(session, &session->delete_pending,
+                                 "delete from \"waybill_%w_pending\" where batch=?1", error);
+    if (result != WB_OK)
+        return result;
+    (void)sqlite3_bind_int64(session->delete_pending, 1, storage_batch_to_column(mark->batch));
+    return db_run(&session->db, session->delete_pending, "mark operations", error);
+}
+
+static int mark_some(wb_storage_session *session, const wb_mark *mark, wb_error *error)
+{
+    int result = storage_prepare(session, &session->update_pending,
+                                 "update \"waybill_%w_pending\" set operations=?2 where batch=?1",
+                                 error);
+    if (result != WB_OK)
+        return result;
+    (void)sqlite3_bind_int64(session->update_pending, 1, storage_batch_to_column(mark->batch));
+    (void)sqlite3_bind_blob64(session->update_pending, 2, mark->remaining, mark->remaining_size,
+                              SQLITE_STATIC);
+    return db_run(&session->db, session->update_pending, "mark operations", error);
+}
+
+int storage_mark(wb_storage_session *session, const wb_mark *marks, size_t count, wb_error *error)
+{
+    if (count == 0)
+        return WB_OK;
+    int result = db_begin(&session->db, DB_PROCESS_CRASH, error);
+    for (size_t i = 0; result == WB_OK && i < count; i++)
+        result = marks[i].remaining ? mark_some(session, &marks[i], error)
+                                    : mark_all(session, &marks[i], error);
+    if (result == WB_OK)
+        result = db_commit(&session->db, error);
+    if (result == WB_OK)
+        session->db.host->crash_point("mark_sent");
+    else
+        db_rollback(&session->db);
+    return result;
+}
+
+/* ---- visits --------------------------------------------------------------------------- */
+
+static int reserve(wb_storage_session *session, size_t size)
+{
+    if (size <= session->operations_capacity)
+        return 0;
+    void *grown = realloc(session->operations, size);
+    if (!grown)
+        return -1;
+    session->operations = grown;
+    session->operations_capacity = size;
+    return 0;
+}
+
+/* Run a bound statement that yields one (batch, operations) or nothing, and copy it: a
+ * visitor may use this session, or write the file through a transport. */
+static int read_pending(wb_storage_session *session, sqlite3_stmt *statement, int *ret_found,
+                        uint64_t *ret_batch, wb_error *error)
+{
+    int result = WB_OK;
+    int code = sqlite3_step(statement);
+    *ret_found = code == SQLITE_ROW;
+    if (code == SQLITE_ROW) {
+        const void *data = sqlite3_column_blob(statement, 1);
+        size_t size = data ? (size_t)sqlite3_column_bytes(statement, 1) : 0;
+        *ret_batch = storage_batch_from_column(sqlite3_column_int64(statement, 0));
+        if (reserve(session, size + 1) < 0)
+            result = db_out_of_memory(&session->db, error);
+        else if (size)
+            memcpy(session->operations, data, size);
+        session->operations_size = size;
+    } else if (code != SQLITE_DONE) {
+        result = db_fail(&session->db, code, "read pending operations", error);
+    }
+    (void)sqlite3_reset(statement);
+    return result;
+}
+
+static int visit_row(wb_storage_session *session, uint64_t batch, wb_pending_fn visit,
+                     void *argument)
+{
+    const wb_pending row = { .batch = batch,
+                             .operations = session->operations,
+                             .operations_size = session->operations_size };
+    return visit(argument, &row);
+}
+
+int storage_pending(wb_storage_session *session, const uint64_t *batches, size_t count,
+                    wb_pending_fn visit, void *argument, wb_error *error)
+{
+    int result = storage_prepare(session, &session->find_pending,
+                                 "select batch, operations from \"waybill_%w_pending\""
+                                 " where batch=?1",
+                                 error);
+    for (size_t i = 0; result == WB_OK && i < count; i++) {
+        int found = 0;
+        uint64_t batch = 0;
+        (void)sqlite3_bind_int64(session->find_pending, 1, storage_batch_to_column(batches[i]));
+        result = read_pending(session, session->find_pending, &found, &batch, error);
+        if (result == WB_OK && found)
+            result = visit_row(session, batch, visit, argument);
+    }
+    return result;
+}
+
+/* ---- sweep ---------------------------------------------------------------------------- */
+
+/* FNV-1a; endpoints that share a lock only sweep in turns. */
+static int64_t sweep_lock(const char *endpoint)
+{
+    uint32_t hash = 2166136261u;
+    for (; *endpoint; endpoint++)
+        hash = (hash ^ (unsigned char)*endpoint) * 16777619u;
+    return SWEEP_LOCKS + (int64_t)hash;
+}
+
+/* A lock of the operating system, not a transaction: a visitor sends, perhaps through
+ * this very file. */
+static int lock_sweep(wb_storage_session *session, int64_t lock, int *ret_locked, wb_error *error)
+{
+    const wb_host *host = session->db.host;
+    const char *path = session->persistence->sessions_path;
+    if (session->sweep_fd < 0)
+        session->sweep_fd = lockfile_open(path);
+    int taken = session->sweep_fd < 0 ? -1 : lockfile_try(session->sweep_fd, lock);
+    *ret_locked = taken == 1;
+    if (taken >= 0)
+        return WB_OK;
+    return host->fail(host, error, WB_RETRY, WB_CAUSE_REFUSED, errno, "could not lock \"%s\": %s",
+                      path, strerror(errno));
+}
+
+static int sweep_locked(wb_storage_session *session, uint64_t before, size_t limit,
+                        wb_pending_fn visit, void *argument, wb_error *error)
+{
+    int found = 1;
+    uint64_t batch = 0;
+    int result = storage_prepare(session, &session->oldest_pending,
+                                 "select batch, operations from \"waybill_%w_pending\""
+                                 " where batch>?1 and batch<?2 order by batch limit 1",
+                                 error);
+    for (size_t i = 0; result == WB_OK && i < limit; i++) {
+        (void)sqlite3_bind_int64(session->oldest_pending, 1, storage_batch_to_column(batch));
+        (void)sqlite3_bind_int64(session->oldest_pending, 2, storage_batch_to_column(before));
+        result = read_pending(session, session->oldest_pending, &found, &batch, error);
+        if (result != WB_OK || !found)
+            break;
+        result = visit_row(session, batch, visit, argument);
+    }
+    return result;
+}
+
+int storage_sweep(wb_storage_session *session, uint64_t before, size_t limit, wb_pending_fn visit,
+                  void *argument, wb_error *error)
+{
+    int locked = 0;
+    int64_t lock = sweep_lock(session->persistence->endpoint->name);
+    int result = lock_sweep(session, lock, &locked, error);
+    if (!locked)
+        return result;
+    result = sweep_locked(session, before, limit, visit, argument, error);
+    lockfile_release(session->sweep_fd, lock);
+    return result;
+}
+
+/* ---- clean up ------------------------------------------------------------------------- */
+
+/* One instance at a time by nature: a file has one writer. A busy file is left alone, the
+ * host comes again. */
+int storage_clean_up(wb_storage_session *session, uint64_t before, size_t limit,
+                     size_t *ret_deleted, wb_error *error)
+{
+    *ret_deleted = 0;
+    int result = storage_prepare(
+        session, &session->clean_up,
+        "delete from \"waybill_%w_dedup\" where (batch,key) in"
+        " (select batch, key from \"waybill_%w_dedup\" d where batch<?1"
+        "  and not exists(select 1 from \"waybill_%w_pending\" p where p.batch=d.batch)"
+        "  order by batch limit ?2)",
+        error);
+    if (result == WB_OK)
+        result = db_begin(&session->db, DB_PROCESS_CRASH, error);
+    if (result != WB_OK)
+        return db_was_busy(&session->db, result) ? WB_OK : result;
+    (void)sqlite3_bind_int64(session->clean_up, 1, storage_batch_to_column(before));
+    (void)sqlite3_bind_int64(session->clean_up, 2, limit > INT64_MAX ? INT64_MAX : (int64_t)limit);
+    result = db_run(&session->db, session->clean_up, "clean up deduplication records", error);
+    size_t deleted = (size_t)sqlite3_changes(session->db.handle);
+    if (result == WB_OK)
+        result = db_commit(&session->db, error);
+    if (result == WB_OK)
+        *ret_deleted = deleted;
+    db_rollback(&session->db);
+    return result;
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include <limits.h>
+#include <stdlib.h>
+
+#include "plugins/common/sqlite/lockfile.h"
+#include "plugins/common/sqlite/path.h"
+#include "plugins/persistence/sqlite/persistence.h"
+
+static const char *const synchronous_choices[] = { "full", "normal", NULL };
+
+static const wb_option options[] = {
+    { .name = "file",
+      .type = WB_OPTION_STRING,
+      .flags = WB_OPTION_REQUIRED,
+      .offset = offsetof(db_config, file),
+      .since = "0.1",
+      .summary = "the file that holds the business data and the outbox",
+      .help = "It may be the file of the sqlite transport. It must be on a file system of the "
+              "machine itself." },
+    { .name = "busy_timeout",
+      .type = WB_OPTION_DURATION,
+      .offset = offsetof(db_config, busy_timeout),
+      .default_text = "10s",
+      .minimum = 1000000,
+      .maximum = INT64_C(3600000000000),
+      .since = "0.1",
+      .summary = "how long to wait for other writers of the file",
+      .help = "A file has one writer at a time. A transaction that cannot begin within this "
+              "time is tried again later." },
+    { .name = "synchronous",
+      .type = WB_OPTION_CHOICE,
+      .offset = offsetof(db_config, synchronous),
+      .default_text = "full",
+      .choices = synchronous_choices,
+      .since = "0.1",
+      .summary = "what a commit survives: full = power loss, normal = a crash of the process",
+      .help = "With normal a power loss may take back the last commits of business data "
+              "although their messages were sent and acknowledged." },
+};
+
+static int is_complete(const wb_persistence *made)
+{
+    return made->path && made->sessions_path && made->part && made->tables && made->schema;
+}
+
+static void destroy(wb_persistence *persistence)
+{
+    free(persistence->path);
+    free(persistence->sessions_path);
+    free(persistence->part);
+    free(persistence->tables);
+    sqlite3_free(persistence->schema);
+    free(persistence);
+}
+
+static int create(const wb_host *host, const wb_endpoint_info *endpoint, const void *config,
+                  wb_persistence **ret_persistence, wb_error *error)
+{
+    char path[PATH_MAX];
+    const db_config *options_set = config;
+    if (path_canonical(options_set->file, path, sizeof path) < 0)
+        return host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 0,
+                          "file = \"%s\" is not the path of a file",
+                          options_set->file ? options_set->file : "");
+    wb_persistence *made = calloc(1, sizeof *made);
+    if (made) {
+        made->host = host;
+        made->endpoint = endpoint;
+        made->config = options_set;
+        made->path = path_join(path, "");
+        made->sessions_path = path_join(path, LOCKFILE_SUFFIX);
+        made->part = path_join("persistence:", endpoint->name);
+        made->tables = names_encode(endpoint->name);
+        if (made->part && made->tables)
+            made->schema = schema_text(made->tables, made->part);
+    }
+    if (!made || !is_complete(made)) {
+        if (made)
+            destroy(made);
+        return host->fail(host, error, WB_FATAL, WB_CAUSE_OTHER, 0, "out of memory");
+    }
+    *ret_persistence = made;
+    return WB_OK;
+}
+
+static int shared_resource(const void *config, char *buffer, size_t size)
+{
+    const db_config *options_set = config;
+    return path_canonical(options_set->file, buffer, size) < 0 ? WB_REJECT : WB_OK;
+}
+
+static const char *schema(wb_persistence *persistence)
+{
+    return persistence->schema;
+}
+
+static const wb_persistence_ops ops = {
+    .struct_size = sizeof ops,
+    .create = create,
+    .destroy = destroy,
+    .shared_resource = shared_resource,
+    .schema = schema,
+    .install = schema_install,
+    .verify = schema_verify,
+    .open = storage_open,
+    .close = storage_close,
+    .begin = storage_begin,
+    .join = storage_join,
+    .interface = storage_interface,
+    .check = storage_check,
+    .commit = storage_commit,
+    .rollback = storage_rollback,
+    .mark = storage_mark,
+    .pending = storage_pending,
+    .sweep = storage_sweep,
+    .clean_up = storage_clean_up,
+};
+
+static const wb_plugin descriptor = {
+    .struct_size = sizeof descriptor,
+    .magic = WB_PLUGIN_MAGIC,
+    .abi_major = WB_PLUGIN_ABI_MAJOR,
+    .abi_minor_needed = 0,
+    .kind = WB_PLUGIN_PERSISTENCE,
+    .name = "sqlite",
+    .version = PACKAGE_VERSION,
+    .summary = "business data and outbox in a SQLite file",
+    .capabilities = WB_CAP_OUTBOX | WB_CAP_JOIN_TRANSPORT,
+    .options = options,
+    .option_count = sizeof options / sizeof options[0],
+    .option_stride = sizeof(wb_option),
+    .config_size = sizeof(db_config),
+    .ops = &ops,
+    .client_library = "libsqlite3.so.0",
+};
+
+WB_PLUGIN(sqlite, descriptor)

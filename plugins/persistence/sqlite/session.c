@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "plugins/persistence/sqlite/persistence.h"
+
+#define SIGN (UINT64_C(1) << 63)
+
+int64_t storage_batch_to_column(uint64_t batch)
+{
+    return (int64_t)(batch ^ SIGN);
+}
+
+uint64_t storage_batch_from_column(int64_t column)
+{
+    return (uint64_t)column ^ SIGN;
+}
+
+int storage_prepare(wb_storage_session *session, sqlite3_stmt **statement, const char *format,
+                    wb_error *error)
+{
+    if (*statement)
+        return WB_OK;
+    char *sql = names_format(format, session->persistence->tables);
+    if (!sql)
+        return db_out_of_memory(&session->db, error);
+    int result = db_prepare(&session->db, statement, sql, error);
+    sqlite3_free(sql);
+    return result;
+}
+
+int storage_open(wb_persistence *persistence, wb_storage_session **ret_session, wb_error *error)
+{
+    wb_storage_session *session = calloc(1, sizeof *session);
+    if (!session)
+        return persistence->host->fail(persistence->host, error, WB_RETRY, WB_CAUSE_OTHER, 0,
+                                       "out of memory");
+    session->persistence = persistence;
+    session->sweep_fd = -1;
+    int result =
+        db_open(&session->db, persistence->host, persistence->config, persistence->path, error);
+    if (result == WB_OK)
+        *ret_session = session;
+    else
+        free(session);
+    return result;
+}
+
+void storage_close(wb_storage_session *session)
+{
+    db_rollback(&session->db);
+    db_close(&session->db);
+    if (session->sweep_fd >= 0)
+        (void)close(session->sweep_fd);
+    free(session->operations);
+    free(session);
+}
+
+/* ---- the transaction a handler shares ------------------------------------------------ */
+
+/* Of a thread and not of a session: a hook on a transport's connection may outlive the
+ * session that set it, and handlers run on the thread that checks. */
+static _Thread_local uint64_t thread_rollbacks;
+
+static void on_rollback(void *argument)
+{
+    (void)argument;
+    thread_rollbacks++;
+}
+
+void storage_watch(wb_storage_session *session, sqlite3 *handle)
+{
+    (void)sqlite3_rollback_hook(handle, on_rollback, NULL);
+    session->rollbacks = thread_rollbacks;
+}
+
+int storage_is_intact(const wb_storage_session *session, sqlite3 *handle)
+{
+    return !sqlite3_get_autocommit(handle) && session->rollbacks == thread_rollbacks;
+}
+
+int storage_join(wb_storage_session *session, void *native, wb_error *error)
+{
+    const wb_host *host = session->db.host;
+    session->joined = native;
+    if (!native)
+        return WB_OK;
+    if (sqlite3_get_autocommit(session->joined)) {
+        session->joined = NULL;
+        return host->fail(host, error, WB_ABORT, WB_CAUSE_OTHER, 0,
+                          "the transport has no open transaction to join");
+    }
+    storage_watch(session, session->joined);
+    return WB_OK;
+}
+
+static sqlite3 *connection(void *session, size_t item)
+{
+    wb_storage_session *self = session;
+    (void)item;
+    return self->joined ? self->joined : self->db.handle;
+}
+
+const void *storage_interface(wb_storage_session *session, const char *name)
+{
+    static const wb_sqlite_api api = { .struct_size = sizeof api, .connection = connection };
+    (void)session;
+    return strcmp(name, WB_SQLITE_INTERFACE) == 0 ? &api : NULL;
+}
+
+/* A cursor that a handler left open would keep its old view of the file alive, and the
+ * next BEGIN IMMEDIATE would be refused for it. */
+static void reset_forgotten(sqlite3 *handle)
+{
+    for (sqlite3_stmt *each = sqlite3_next_stmt(handle, NULL); each;
+         each = sqlite3_next_stmt(handle, each))
+        if (sqlite3_stmt_busy(each))
+            (void)sqlite3_reset(each);
+}
+
+/* Some errors end a transaction by themselves; then it was not the handler's doing. */
+static int ended_by_error(sqlite3 *handle)
+{
+    switch (sqlite3_errcode(handle) & 0xff) {
+    case SQLITE_FULL:
+    case SQLITE_IOERR:
+    case SQLITE_NOMEM:
+    case SQLITE_BUSY:
+    case SQLITE_INTERRUPT: return 1;
+    default: return 0;
+    }
+}
+
+int storage_check(wb_storage_session *session, size_t item, wb_error *error)
+{
+    const wb_host *host = session->db.host;
+    sqlite3 *handle = connection(session, item);
+    if (storage_is_intact(session, handle)) {
+        reset_forgotten(handle);
+        return WB_OK;
+    }
+    int code = sqlite3_extended_errcode(handle);
+    if (ended_by_error(handle))
+        return host->fail(host, error, WB_RETRY, WB_CAUSE_OTHER, code,
+                          "sqlite rolled the transaction back: %s", sqlite3_errmsg(handle));
+    return host->fail(host, error, WB_REJECT, WB_CAUSE_OTHER, code,
+                      "the handler ended the transaction: it must neither commit nor roll back");
+}

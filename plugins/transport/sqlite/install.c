@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include <stdio.h>
+#include <unistd.h>
+#include <errno.h>
+#include <string.h>
+
+#include "plugins/common/sqlite/lockfile.h"
+#include "plugins/transport/sqlite/transport.h"
+
+/* A table a queue: appended to at one end and deleted from at the other, without an
+ * index to keep. Numbers in the tables' names, because SQLite compares names without
+ * regard to case. */
+static const char schema[] =
+    "create table if not exists waybill_queue("
+    " number integer primary key, name text not null unique);"
+    "create table if not exists waybill_subscription("
+    " type text not null, queue integer not null, primary key(type, queue)) without rowid;"
+    "create table if not exists waybill_claim("
+    " queue integer not null, first integer not null, last integer not null,"
+    " session integer not null, primary key(queue, first)) without rowid;"
+    "create table if not exists waybill_redelivered("
+    " queue integer not null, seq integer not null, count integer not null,"
+    " primary key(queue, seq)) without rowid;";
+
+static int find_queue(database *db, const char *name, int64_t *ret_number, wb_error *error)
+{
+    sqlite3_stmt *statement = NULL;
+    int result =
+        db_prepare(db, &statement, "select number from waybill_queue where name=?1", error);
+    if (result != WB_OK)
+        return result;
+    (void)sqlite3_bind_text(statement, 1, name, -1, SQLITE_STATIC);
+    int code = sqlite3_step(statement);
+    *ret_number = code == SQLITE_ROW ? sqlite3_column_int64(statement, 0) : 0;
+    if (code != SQLITE_ROW && code != SQLITE_DONE)
+        result = db_fail(db, code, "look up a queue", error);
+    (void)sqlite3_finalize(statement);
+    return result;
+}
+
+static int insert_queue(database *db, const char *name, wb_error *error)
+{
+    sqlite3_stmt *statement = NULL;
+    int result = db_prepare(db, &statement,
+                            "insert into waybill_queue(name) values(?1) on conflict do nothing",
+                            error);
+    if (result != WB_OK)
+        return result;
+    (void)sqlite3_bind_text(statement, 1, name, -1, SQLITE_STATIC);
+    result = db_run(db, statement, "make a queue", error);
+    (void)sqlite3_finalize(statement);
+    return result;
+}
+
+static int make_queue(database *db, const char *name, int64_t *ret_number, wb_error *error)
+{
+    char sql[256];
+    int result = insert_queue(db, name, error);
+    if (result == WB_OK)
+        result = find_queue(db, name, ret_number, error);
+    if (result != WB_OK)
+        return result;
+    (void)snprintf(sql, sizeof sql,
+                   "create table if not exists waybill_message_%lld("
+                   " seq integer primary key, id blob, key blob,"
+                   " headers blob not null, body blob not null)",
+                   (long long)*ret_number);
+    return db_execute(db, sql, "make a queue", error);
+}
+
+static int subscribe(database *db, const char *type, int64_t queue, wb_error *error)
+{
+    sqlite3_stmt *statement = NULL;
+    int result = db_prepare(db, &statement,
+                            "insert into waybill_subscription(type,queue) values(?1,?2)"
+                            " on conflict do nothing",
+                            error);
+    if (result != WB_OK)
+        return result;
+    (void)sqlite3_bind_text(statement, 1, type, -1, SQLITE_STATIC);
+    (void)sqlite3_bind_int64(statement, 2, queue);
+    result = db_run(db, statement, "subscribe", error);
+    (void)sqlite3_finalize(statement);
+    return result;
+}
+
+static int check_version(wb_transport *transport, database *db, int *ret_version, wb_error *error)
+{
+    int result = db_schema_version(db, TRANSPORT_SCHEMA_PART, ret_version, error);
+    if (result == WB_OK && *ret_version > TRANSPORT_SCHEMA_VERSION)
+        result = transport->host->fail(
+            transport->host, error, WB_FATAL, WB_CAUSE_MISMATCH, *ret_version,
+            "the queues in \"%s\" have version %d, this is version %d: use a newer waybill",
+            db->path, *ret_version, TRANSPORT_SCHEMA_VERSION);
+    return result;
+}
+
+static int install_tables(wb_transport *transport, database *db, wb_error *error)
+{
+    const wb_endpoint_info *endpoint = transport->endpoint;
+    int version = 0;
+    int64_t queue = 0;
+    int64_t error_queue = 0;
+    int result = check_version(transport, db, &version, error);
+    if (result == WB_OK)
+        result = db_execute(db, schema, "make the tables", error);
+    if (result == WB_OK)
+        result = db_set_schema_version(db, TRANSPORT_SCHEMA_PART, TRANSPORT_SCHEMA_VERSION, error);
+    if (result == WB_OK)
+        result = make_queue(db, endpoint->name, &queue, error);
+    if (result == WB_OK && endpoint->error_queue)
+        result = make_queue(db, endpoint->error_queue, &error_queue, error);
+    for (size_t i = 0; result == WB_OK && i < endpoint->type_count; i++)
+        result = subscribe(db, endpoint->types[i], queue, error);
+    return result;
+}
+
+static int open_sessions_file(wb_transport *transport, wb_error *error)
+{
+    int fd = lockfile_open(transport->sessions_path);
+    if (fd < 0)
+        return transport->host->fail(transport->host, error, WB_FATAL, WB_CAUSE_REFUSED, errno,
+                                     "could not open \"%s\": %s", transport->sessions_path,
+                                     strerror(errno));
+    (void)close(fd);
+    return WB_OK;
+}
+
+int transport_install(wb_transport *transport, wb_error *error)
+{
+    database db;
+    int result = db_create(&db, transport->host, transport->config, transport->path, error);
+    if (result != WB_OK)
+        return result;
+    result = open_sessions_file(transport, error);
+    if (result == WB_OK)
+        result = db_begin(&db, DB_POWER_LOSS, error);
+    if (result == WB_OK)
+        result = install_tables(transport, &db, error);
+    if (result == WB_OK)
+        result = db_commit(&db, error);
+    db_rollback(&db);
+    db_close(&db);
+    return result;
+}
+
+/* ---- verify ----------------------------------------------------------------- */
+
+static int missing(wb_transport *transport, const char *what, const char *name, wb_error *error)
+{
+    return transport->host->fail(transport->host, error, WB_FATAL, WB_CAUSE_MISSING, 0,
+                                 "no %s \"%s\" in \"%s\": run `waybill install`", what, name,
+                                 transport->path);
+}
+
+static int verify_queue(wb_transport *transport, database *db, const char *name,
+                        int64_t *ret_number, wb_error *error)
+{
+    int result = find_queue(db, name, ret_number, error);
+    return result == WB_OK && *ret_number == 0 ? missing(transport, "queue", name, error) : result;
+}
+
+static int verify_subscription(wb_transport *transport, database *db, const char *type,
+                               int64_t queue, wb_error *error)
+{
+    sqlite3_stmt *statement = NULL;
+    int result = db_prepare(
+        db, &statement, "select 1 from waybill_subscription where type=?1 and queue=?2", error);
+    if (result != WB_OK)
+        return result;
+    (void)sqlite3_bind_text(statement, 1, type, -1, SQLITE_STATIC);
+    (void)sqlite3_bind_int64(statement, 2, queue);
+    int code = sqlite3_step(statement);
+    if (code == SQLITE_DONE)
+        result = missing(transport, "subscription to", type, error);
+    else if (code != SQLITE_ROW)
+        result = db_fail(db, code, "read the subscriptions", error);
+    (void)sqlite3_finalize(statement);
+    return result;
+}
+
+static int verify_tables(wb_transport *transport, database *db, wb_error *error)
+{
+    const wb_endpoint_info *endpoint = transport->endpoint;
+    int version = 0;
+    int64_t queue = 0;
+    int64_t error_queue = 0;
+    int result = check_version(transport, db, &version, error);
+    if (result == WB_OK && version == 0)
+        return missing(transport, "table", "waybill_queue", error);
+    if (result == WB_OK)
+        result = verify_queue(transport, db, endpoint->name, &queue, error);
+    if (result == WB_OK && endpoint->error_queue)
+        result = verify_queue(transport, db, endpoint->error_queue, &error_queue, error);
+    for (size_t i = 0; result == WB_OK && i < endpoint->type_count; i++)
+        result = verify_subscription(transport, db, endpoint->types[i], queue, error);
+    return result;
+}
+
+int transport_verify(wb_transport *transport, wb_error *error)
+{
+    database db;
+    int result = db_open(&db, transport->host, transport->config, transport->path, error);
+    if (result != WB_OK)
+        return result;
+    result = verify_tables(transport, &db, error);
+    if (result == WB_OK && access(transport->path, R_OK | W_OK) != 0)
+        result = transport->host->fail(transport->host, error, WB_FATAL, WB_CAUSE_REFUSED, errno,
+                                       "\"%s\" is not writable: %s", transport->path,
+                                       strerror(errno));
+    db_close(&db);
+    return result;
+}

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "plugins/common/sqlite/lockfile.h"
+#include "plugins/transport/sqlite/transport.h"
+
+#define SESSIONS_MAX 65535
+
+int session_prepare_for_queue(wb_transport_session *session, sqlite3_stmt **statement,
+                              const char *format, int64_t queue, wb_error *error)
+{
+    if (*statement)
+        return WB_OK;
+    char *sql = sqlite3_mprintf(format, (long long)queue);
+    if (!sql)
+        return db_out_of_memory(&session->db, error);
+    int result = db_prepare(&session->db, statement, sql, error);
+    sqlite3_free(sql);
+    return result;
+}
+
+/* ---- open -------------------------------------------------------------------- */
+
+static int find_own_queue(wb_transport_session *session, wb_error *error)
+{
+    const char *name = session->transport->endpoint->name;
+    int result = db_prepare(&session->db, &session->find_queue,
+                            "select number from waybill_queue where name=?1", error);
+    if (result != WB_OK)
+        return result;
+    (void)sqlite3_bind_text(session->find_queue, 1, name, -1, SQLITE_STATIC);
+    int code = sqlite3_step(session->find_queue);
+    if (code == SQLITE_ROW)
+        session->queue = sqlite3_column_int64(session->find_queue, 0);
+    else if (code == SQLITE_DONE)
+        result = session->db.host->fail(session->db.host, error, WB_FATAL, WB_CAUSE_MISSING, 0,
+                                        "no queue \"%s\" in \"%s\": run `waybill install`", name,
+                                        session->db.path);
+    else
+        result = db_fail(&session->db, code, "look up a queue", error);
+    (void)sqlite3_reset(session->find_queue);
+    return result;
+}
+
+static int open_sessions_file(wb_transport_session *session, wb_error *error)
+{
+    const wb_transport *transport = session->transport;
+    session->sessions_fd = lockfile_open(transport->sessions_path);
+    if (session->sessions_fd >= 0)
+        return WB_OK;
+    return transport->host->fail(transport->host, error, WB_FATAL, WB_CAUSE_REFUSED, errno,
+                                 "could not open \"%s\": %s", transport->sessions_path,
+                                 strerror(errno));
+}
+
+/* The lowest number whose lock is free. Whoever had it before is dead, and what it had
+ * claimed is given back before we claim anything under the same number. */
+static int take_number(wb_transport_session *session, wb_error *error)
+{
+    int taken = 0;
+    int64_t number = 0;
+    while (!taken && number < SESSIONS_MAX)
+        taken = lockfile_try(session->sessions_fd, ++number);
+    if (taken <= 0)
+        return session->db.host->fail(session->db.host, error, WB_FATAL, WB_CAUSE_OTHER, errno,
+                                      "could not lock \"%s\": use a local file system",
+                                      session->transport->sessions_path);
+    session->number = number;
+    int result = session_begin_own(session, DB_PROCESS_CRASH, error);
+    if (result == WB_OK)
+        result = claim_release_all(session, number, error);
+    if (result == WB_OK)
+        result = session_commit_own(session, error);
+    db_rollback(&session->db);
+    return result;
+}
+
+static int open_for_receive(wb_transport_session *session, wb_error *error)
+{
+    int result = find_own_queue(session, error);
+    if (result == WB_OK)
+        result = wait_open(session, error);
+    return result == WB_OK ? take_number(session, error) : result;
+}
+
+int session_open(wb_transport *transport, uint32_t purpose, uint32_t prefetch,
+                 wb_transport_session **ret_session, wb_error *error)
+{
+    (void)prefetch; /* nothing is taken ahead: receive() has all messages at hand */
+    wb_transport_session *session = calloc(1, sizeof *session);
+    if (!session)
+        return transport->host->fail(transport->host, error, WB_RETRY, WB_CAUSE_OTHER, 0,
+                                     "out of memory");
+    session->transport = transport;
+    session->purpose = purpose;
+    session->sessions_fd = -1;
+    session->wake = -1;
+    int result =
+        db_open(&session->db, transport->host, transport->config, transport->path, error);
+    if (result == WB_OK)
+        result = open_sessions_file(session, error);
+    if (result == WB_OK && (purpose & WB_SESSION_RECEIVE))
+        result = open_for_receive(session, error);
+    if (result == WB_OK)
+        *ret_session = session;
+    else
+        session_close(session);
+    return result;
+}
+
+/* ---- close ------------------------------------------------------------------- */
+
+/* What was acknowledged is deleted, the rest goes back. If this fails the kernel still
+ * releases the lock, and whoever looks next gives the messages back. */
+static void give_back_all(wb_transport_session *session)
+{
+    if (!session->claims)
+        return;
+    int result = session_begin_own(session, DB_PROCESS_CRASH, NULL);
+    if (result == WB_OK)
+        result = acknowledge_apply(session, 0, NULL);
+    if (result == WB_OK)
+        result = claim_release_all(session, session->number, NULL);
+    if (result == WB_OK)
+        (void)session_commit_own(session, NULL);
+    db_rollback(&session->db);
+}
+
+void session_close(wb_transport_session *session)
+{
+    if (session->db.handle) {
+        (void)session_rollback(session, NULL);
+        give_back_all(session);
+    }
+    while (session->in_hand)
+        message_forget(session, session->in_hand);
+    while (session->claims)
+        claim_forget(session, session->claims);
+    send_free(session);
+    free(session->acknowledged.items);
+    free((void *)session->received);
+    db_close(&session->db);
+    wait_close(session);
+    if (session->sessions_fd >= 0)
+        (void)close(session->sessions_fd);
+    free(session);
+}
+
+/* ---- transactions ------------------------------------------------------------- */
+
+int session_begin_own(wb_transport_session *session, db_durability durability, wb_error *error)
+{
+    session->stamp++;
+    session->ring = 0;
+    return db_begin(&session->db, durability, error);
+}
+
+int session_commit_own(wb_transport_session *session, wb_error *error)
+{
+    int result = db_commit(&session->db, error);
+    session->wrote = 1;
+    if (result == WB_OK && session->ring)
+        wait_ring(session);
+    return result;
+}
+
+int session_begin(wb_transport_session *session, wb_error *error)
+{
+    int result = acknowledge_flush(session, error);
+    if (result == WB_OK)
+        result = session_begin_own(session, DB_POWER_LOSS, error);
+    if (result == WB_OK)
+        result = claim_verify(session, error);
+    if (result != WB_OK)
+        db_rollback(&session->db);
+    session->in_transaction = result == WB_OK;
+    return result;
+}
+
+static int fail_ended(wb_transport_session *session, wb_error *error)
+{
+    return session->db.host->fail(session->db.host, error, WB_ABORT, WB_CAUSE_OTHER, 0,
+                                  "the transaction in \"%s\" was ended before its commit",
+                                  session->db.path);
+}
+
+int session_commit(wb_transport_session *session, wb_error *error)
+{
+    int result;
+    const wb_host *host = session->db.host;
+    if (session->in_transaction && db_in_transaction(&session->db)) {
+        host->crash_point("dispatch_unconfirmed");
+        result = session_commit_own(session, error);
+    } else {
+        result = fail_ended(session, error);
+    }
+    session->in_transaction = 0;
+    if (result != WB_OK) {
+        acknowledge_rolled_back(session);
+        return result;
+    }
+    acknowledge_committed(session);
+    host->crash_point("acknowledge_sent");
+    return WB_OK;
+}
+
+int session_rollback(wb_transport_session *session, wb_error *error)
+{
+    (void)error; /* a rollback that fails leaves nothing behind either */
+    db_rollback(&session->db);
+    if (session->in_transaction)
+        acknowledge_rolled_back(session);
+    session->in_transaction = 0;
+    return WB_OK;
+}
+
+void *session_native(wb_transport_session *session)
+{
+    return session->db.handle;
+}

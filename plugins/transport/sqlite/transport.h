@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The sqlite transport's inside: what its files share. README.md says how the queue
+ * works and why no crash loses or doubles a message.
+ */
+#ifndef WB_SQLITE_TRANSPORT_H
+#define WB_SQLITE_TRANSPORT_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <waybill/sys/transport.h>
+
+#include "plugins/common/sqlite/database.h"
+#include "plugins/transport/sqlite/codec.h"
+
+#define TRANSPORT_SCHEMA_PART "transport"
+#define TRANSPORT_SCHEMA_VERSION 1
+
+/* ---- instance ------------------------------------------------------------- */
+
+struct wb_transport {
+    const wb_host *host;
+    const wb_endpoint_info *endpoint;
+    const db_config *config;
+    char *path;          /* canonical path of the file */
+    char *sessions_path; /* path + LOCKFILE_SUFFIX */
+    /* The watch of the sessions file, shared by all sessions: the kernel allows a user
+     * few inotify instances. Guarded by `lock`, as is the list of sessions. */
+    pthread_mutex_t lock;
+    int watch; /* -1: not there; waits then look at the file every few milliseconds */
+    wb_transport_session *sessions;
+};
+
+/* install.c */
+int transport_install(wb_transport *transport, wb_error *error);
+int transport_verify(wb_transport *transport, wb_error *error);
+
+/* ---- session --------------------------------------------------------------- */
+
+/* A run of messages of our queue that belongs to this session: a row of waybill_claim.
+ * No other message ever has a number in it. */
+typedef struct claim {
+    int64_t first;
+    int64_t last;
+    size_t held;     /* messages in hand, acknowledged ones not counted */
+    size_t leaving;  /* of these: removed by the transaction that is open */
+    int redelivered; /* some of them have a delivery count */
+    int gone;        /* the transaction that is open deletes the row */
+    struct claim *next;
+} claim;
+
+typedef struct message {
+    wb_incoming incoming; /* first: the host's pointer is ours */
+    int64_t seq;
+    claim *claim;
+    struct message *previous; /* in the list of messages in hand */
+    struct message *next;
+} message;
+
+/* Messages acknowledged whose rows are not deleted, or not deleted for good. */
+typedef struct message_list {
+    message **items;
+    size_t count;
+    size_t capacity;
+} message_list;
+
+/* A queue to send to, with its statements; a small cache. */
+typedef struct route {
+    char *name; /* NULL when it was found by number */
+    int64_t number;
+    uint64_t stamp; /* the transaction that next_seq was read in */
+    int64_t next_seq;
+    sqlite3_stmt *insert;
+    sqlite3_stmt *highest;
+} route;
+
+/* Who subscribed to an event type, as read in one transaction. */
+typedef struct subscribers {
+    char *type;
+    uint64_t stamp;
+    int64_t *queues;
+    size_t count;
+    size_t capacity;
+} subscribers;
+
+#define ROUTES_MAX 64
+#define TYPES_MAX 64
+
+struct wb_transport_session {
+    wb_transport *transport;
+    uint32_t purpose;
+    database db;
+    int sessions_fd; /* the lock on our number, and the bell; -1: not open */
+    int64_t number;  /* of the session, 1 and up; 0: receives nothing */
+    int64_t queue;
+    int in_transaction; /* between begin() and commit() or rollback() */
+    uint64_t stamp;     /* counts transactions */
+    int ring;           /* the open transaction makes messages available */
+    int wrote;          /* since the log was last cut back */
+
+    /* receive.c */
+    claim *claims;
+    message *in_hand;
+    message_list acknowledged;
+    const wb_incoming **received; /* what receive() returned last */
+    size_t received_capacity;
+    int hot; /* the last receive found something: claim without looking first */
+    sqlite3_stmt *list_claims;
+    sqlite3_stmt *fetch;
+    sqlite3_stmt *peek;
+    sqlite3_stmt *insert_claim;
+    sqlite3_stmt *list_counts;
+    sqlite3_stmt *claims_of;
+    sqlite3_stmt *release_all;
+    sqlite3_stmt *find_claim;
+
+    /* acknowledge.c */
+    sqlite3_stmt *delete_run;
+    sqlite3_stmt *delete_counts;
+    sqlite3_stmt *delete_claim;
+    sqlite3_stmt *count_up;
+
+    /* send.c */
+    route routes[ROUTES_MAX];
+    size_t route_count;
+    size_t route_evict;
+    subscribers types[TYPES_MAX];
+    size_t type_count;
+    size_t type_evict;
+    sqlite3_stmt *find_queue;
+    sqlite3_stmt *find_subscribers;
+    codec_buffer headers;
+    char **reasons; /* texts of refused operations; valid until the next call */
+    size_t reason_count;
+    size_t reason_capacity;
+
+    /* wait.c */
+    int wake; /* eventfd */
+    atomic_int waiting;
+    atomic_int interrupted;
+    atomic_int died; /* a descriptor of the sessions file was closed: look for the dead */
+    wb_transport_session *next;
+};
+
+/* session.c */
+int session_open(wb_transport *transport, uint32_t purpose, uint32_t prefetch,
+                 wb_transport_session **ret_session, wb_error *error);
+void session_close(wb_transport_session *session);
+int session_begin(wb_transport_session *session, wb_error *error);
+int session_commit(wb_transport_session *session, wb_error *error);
+int session_rollback(wb_transport_session *session, wb_error *error);
+void *session_native(wb_transport_session *session);
+
+/* Open and end a transaction of the session's own; the commit rings the bell if asked. */
+int session_begin_own(wb_transport_session *session, db_durability durability, wb_error *error);
+int session_commit_own(wb_transport_session *session, wb_error *error);
+/* A statement on the table of one queue; `format` holds one %lld for its number. */
+int session_prepare_for_queue(wb_transport_session *session, sqlite3_stmt **statement,
+                              const char *format, int64_t queue, wb_error *error);
+
+/* claim.c: who owns what; all inside a transaction */
+
+/* A claim of the queue, by anyone. */
+typedef struct foreign_claim {
+    int64_t first;
+    int64_t last;
+    int64_t session;
+} foreign_claim;
+
+/* All claims of our queue in order; *ret_claims is to be freed. */
+int claim_list(wb_transport_session *session, foreign_claim **ret_claims, size_t *ret_count,
+               wb_error *error);
+/* Whether the session of that number died (never true for our own). */
+int claim_is_dead(const wb_transport_session *session, int64_t number);
+/* Give back everything a session claimed and count its deliveries. Writes. */
+int claim_release_all(wb_transport_session *session, int64_t number, wb_error *error);
+/* Claim [first, last] for us: a row and, in *ret_claim, its image. Writes. */
+int claim_insert(wb_transport_session *session, int64_t first, int64_t last, claim **ret_claim,
+                 wb_error *error);
+/* Whether all our claims are still in the table. */
+int claim_verify(wb_transport_session *session, wb_error *error);
+void claim_forget(wb_transport_session *session, claim *forgotten);
+
+/* receive.c */
+int session_receive(wb_transport_session *session, int64_t deadline,
+                    const wb_incoming **ret_messages, size_t max, size_t *ret_count,
+                    wb_error *error);
+
+/* message.c */
+/* A copy of a row (seq, id, key, headers, body); NULL when memory is out. */
+message *message_read(sqlite3_stmt *row);
+/* Keep it among the messages in hand. */
+void message_hold(wb_transport_session *session, message *held);
+/* Free it, and its claim with the last message of it. */
+void message_forget(wb_transport_session *session, message *forgotten);
+
+/* acknowledge.c */
+int session_acknowledge(wb_transport_session *session, const wb_incoming *const *messages,
+                        size_t count, wb_error *error);
+int session_give_back(wb_transport_session *session, const wb_incoming *const *messages,
+                      size_t count, wb_error *error);
+/* Delete the rows of acknowledged messages from item `from` on; inside a transaction. */
+int acknowledge_apply(wb_transport_session *session, size_t from, wb_error *error);
+/* After that transaction: forget the messages; or they are in hand again; or they stay
+ * acknowledged and are tried again. */
+void acknowledge_committed(wb_transport_session *session);
+void acknowledge_rolled_back(wb_transport_session *session);
+void acknowledge_postponed(wb_transport_session *session);
+/* Delete the rows of acknowledged messages in a transaction of their own. */
+int acknowledge_flush(wb_transport_session *session, wb_error *error);
+
+/* send.c */
+int session_send(wb_transport_session *session, wb_operation *const *operations, size_t count,
+                 int64_t deadline, wb_error *error);
+void send_free(wb_transport_session *session);
+
+/* wait.c */
+int wait_open(wb_transport_session *session, wb_error *error);
+void wait_close(wb_transport_session *session);
+/* Announce that a wait may follow: everything that happens from here on ends it. */
+void wait_prepare(wb_transport_session *session);
+/* Sleep until something happened to the file, interrupt(), or `until`. */
+void wait_for_change(wb_transport_session *session, int64_t until);
+void wait_done(wb_transport_session *session);
+/* Tell every session of every process that messages are there. */
+void wait_ring(wb_transport_session *session);
+void session_interrupt(wb_transport_session *session);
+
+#endif
