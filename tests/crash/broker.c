@@ -22,7 +22,8 @@ static int reply_ok(amqp_rpc_reply_t reply, const char *what)
         fprintf(stderr, "%s: %s\n", what, amqp_error_string2(reply.library_error));
     } else if (reply.reply.id == AMQP_CHANNEL_CLOSE_METHOD) {
         const amqp_channel_close_t *close = reply.reply.decoded;
-        fprintf(stderr, "%s: %.*s\n", what, (int)close->reply_text.len, (char *)close->reply_text.bytes);
+        fprintf(stderr, "%s: %.*s\n", what, (int)close->reply_text.len,
+                (char *)close->reply_text.bytes);
     } else {
         fprintf(stderr, "%s: the broker closed the connection\n", what);
     }
@@ -52,8 +53,9 @@ amqp_connection_state_t broker_open(void)
                                             &(struct timeval){ 5, 0 }) != AMQP_STATUS_OK)
         goto out;
     amqp_set_rpc_timeout(broker, &(struct timeval){ 30, 0 });
-    if (!reply_ok(amqp_login(broker, setting("AMQP_VHOST", "/"), 0, 131072, 0, AMQP_SASL_METHOD_PLAIN,
-                             setting("AMQP_USER", "guest"), setting("AMQP_PASSWORD", "guest")),
+    if (!reply_ok(amqp_login(broker, setting("AMQP_VHOST", "/"), 0, 131072, 0,
+                             AMQP_SASL_METHOD_PLAIN, setting("AMQP_USER", "guest"),
+                             setting("AMQP_PASSWORD", "guest")),
                   "login"))
         goto out;
     amqp_channel_open(broker, BROKER_CHANNEL);

@@ -11,7 +11,9 @@
 
 #include "tests/crash/effects.h"
 
-#define ADD_EFFECT "insert into effects (msg_id, seq, body_hash, variant, pid, attempt) values ($1, $2, $3, $4, $5, $6)"
+#define ADD_EFFECT                                                                                 \
+    "insert into effects (msg_id, seq, body_hash, variant, pid, attempt)"                          \
+    " values ($1, $2, $3, $4, $5, $6)"
 #define ADD_ENTRY "insert into ledger (msg_id, key, amount) values ($1, $2, $3)"
 
 /* An effect's columns as text. */
@@ -34,7 +36,8 @@ static int execute(wb_context *ctx, const char *statement, const wb_pgsql_params
     PGconn *db = wb_pgsql(ctx);
     if (!db)
         return wb_fail(ctx, WB_RETRY, "no connection");
-    PGresult *result = PQexecParams(db, statement, params->count, NULL, params->values, NULL, NULL, 0);
+    PGresult *result =
+        PQexecParams(db, statement, params->count, NULL, params->values, NULL, NULL, 0);
     int r = WB_OK;
     if (PQresultStatus(result) != PGRES_COMMAND_OK)
         r = wb_fail(ctx, WB_RETRY, "%s", PQresultErrorMessage(result));
@@ -51,7 +54,8 @@ static int write_one(wb_context *ctx, const wb_message *message, const char *var
     if (r != WB_OK)
         return r;
     columns c = columns_of(&e);
-    r = write(ctx, ADD_EFFECT, WB_PGSQL_TEXT(message->id, c.seq, e.hash, variant, c.pid, c.attempt));
+    r = write(ctx, ADD_EFFECT,
+              WB_PGSQL_TEXT(message->id, c.seq, e.hash, variant, c.pid, c.attempt));
     if (r != WB_OK)
         return r;
     effect_between_writes();
@@ -129,9 +133,9 @@ static int write_arrays(wb_context *ctx, const arrays *a)
     char pid[12];
     (void)snprintf(pid, sizeof pid, "%d", (int)getpid());
     int r = execute(ctx,
-                    "insert into effects (msg_id, seq, body_hash, variant, pid, attempt) select i, s, h,"
-                    " 'batch', $5::int, a from unnest($1::text[], $2::int[], $3::text[], $4::int[])"
-                    " as t (i, s, h, a)",
+                    "insert into effects (msg_id, seq, body_hash, variant, pid, attempt)"
+                    " select i, s, h, 'batch', $5::int, a"
+                    " from unnest($1::text[], $2::int[], $3::text[], $4::int[]) as t (i, s, h, a)",
                     WB_PGSQL_TEXT(a->ids, a->seqs, a->hashes, a->attempts, pid));
     if (r != WB_OK)
         return r;

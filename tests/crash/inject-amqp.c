@@ -8,11 +8,9 @@
  */
 #include "config.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/time.h>
 
 #include "tests/crash/broker.h"
 
@@ -61,16 +59,18 @@ static int publish(amqp_connection_state_t broker, const char *queue, const line
     type.value.kind = AMQP_FIELD_KIND_UTF8;
     type.value.value.bytes = amqp_cstring_bytes(message->type);
     amqp_basic_properties_t properties = {
-        ._flags = AMQP_BASIC_MESSAGE_ID_FLAG | AMQP_BASIC_TYPE_FLAG | AMQP_BASIC_DELIVERY_MODE_FLAG |
-                  AMQP_BASIC_CONTENT_TYPE_FLAG | AMQP_BASIC_HEADERS_FLAG,
+        ._flags = AMQP_BASIC_MESSAGE_ID_FLAG | AMQP_BASIC_TYPE_FLAG |
+                  AMQP_BASIC_DELIVERY_MODE_FLAG | AMQP_BASIC_CONTENT_TYPE_FLAG |
+                  AMQP_BASIC_HEADERS_FLAG,
         .message_id = amqp_cstring_bytes(message->text),
         .type = amqp_cstring_bytes(message->type),
         .content_type = amqp_cstring_bytes("text/plain"),
         .delivery_mode = 2,
         .headers = { 1, &type },
     };
-    return amqp_basic_publish(broker, BROKER_CHANNEL, amqp_empty_bytes, amqp_cstring_bytes(queue), 1, 0,
-                              &properties, amqp_cstring_bytes(message->body)) == AMQP_STATUS_OK;
+    return amqp_basic_publish(broker, BROKER_CHANNEL, amqp_empty_bytes, amqp_cstring_bytes(queue),
+                              1, 0, &properties,
+                              amqp_cstring_bytes(message->body)) == AMQP_STATUS_OK;
 }
 
 /* `sent` maps the channel's sequence numbers, from 1, to the window. */
@@ -95,7 +95,8 @@ static int await_confirms(amqp_connection_state_t broker, const size_t *sent, si
 {
     while (!is_confirmed(sent, count)) {
         amqp_frame_t frame;
-        if (amqp_simple_wait_frame_noblock(broker, &frame, &(struct timeval){ 30, 0 }) != AMQP_STATUS_OK)
+        int r = amqp_simple_wait_frame_noblock(broker, &frame, &(struct timeval){ 30, 0 });
+        if (r != AMQP_STATUS_OK)
             return 0;
         if (frame.frame_type != AMQP_FRAME_METHOD)
             continue;

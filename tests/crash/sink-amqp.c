@@ -33,7 +33,8 @@ static int is_named(const amqp_table_entry_t *header, const char *name)
 
 static int is_text(const amqp_table_entry_t *header)
 {
-    return header->value.kind == AMQP_FIELD_KIND_UTF8 || header->value.kind == AMQP_FIELD_KIND_BYTES;
+    return header->value.kind == AMQP_FIELD_KIND_UTF8 ||
+           header->value.kind == AMQP_FIELD_KIND_BYTES;
 }
 
 static uint64_t digest_headers(uint64_t digest, const amqp_table_t *headers)
@@ -63,9 +64,12 @@ static uint64_t digest_message(const amqp_message_t *message)
         amqp_flags_t flag;
         amqp_bytes_t value;
     } texts[] = {
-        { AMQP_BASIC_MESSAGE_ID_FLAG, p->message_id }, { AMQP_BASIC_TYPE_FLAG, p->type },
-        { AMQP_BASIC_CORRELATION_ID_FLAG, p->correlation_id }, { AMQP_BASIC_REPLY_TO_FLAG, p->reply_to },
-        { AMQP_BASIC_CONTENT_TYPE_FLAG, p->content_type }, { AMQP_BASIC_EXPIRATION_FLAG, p->expiration },
+        { AMQP_BASIC_MESSAGE_ID_FLAG, p->message_id },
+        { AMQP_BASIC_TYPE_FLAG, p->type },
+        { AMQP_BASIC_CORRELATION_ID_FLAG, p->correlation_id },
+        { AMQP_BASIC_REPLY_TO_FLAG, p->reply_to },
+        { AMQP_BASIC_CONTENT_TYPE_FLAG, p->content_type },
+        { AMQP_BASIC_EXPIRATION_FLAG, p->expiration },
     };
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         if (flags & texts[i].flag)
@@ -104,7 +108,8 @@ static void print_message(const char *queue, const amqp_message_t *message)
 static int get_one(amqp_connection_state_t broker, const char *queue, int keep)
 {
     amqp_message_t message;
-    amqp_rpc_reply_t reply = amqp_basic_get(broker, BROKER_CHANNEL, amqp_cstring_bytes(queue), !keep);
+    amqp_rpc_reply_t reply =
+        amqp_basic_get(broker, BROKER_CHANNEL, amqp_cstring_bytes(queue), !keep);
     if (reply.reply_type != AMQP_RESPONSE_NORMAL) {
         fprintf(stderr, "cannot read queue \"%s\"\n", queue);
         return -1;
@@ -164,7 +169,9 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         int (*run)(amqp_connection_state_t broker, const char *queue);
-    } verbs[] = { { "drain", drain }, { "peek", peek }, { "depth", depth }, { "declare", declare } };
+    } verbs[] = {
+        { "drain", drain }, { "peek", peek }, { "depth", depth }, { "declare", declare }
+    };
     size_t verb = 0, count = sizeof verbs / sizeof verbs[0];
 
     while (verb < count && (argc < 3 || strcmp(argv[1], verbs[verb].name) != 0))
