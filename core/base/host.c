@@ -9,8 +9,8 @@
 
 #define FIELDS_MAX 16
 
-static int host_fail(const wb_host *host, wb_error *error, int result, int cause,
-                     int64_t native_code, const char *format, ...)
+static WB_PRINTF(6, 7) int host_fail(const wb_host *host, wb_error *error, int result, int cause,
+                                     int64_t native_code, const char *format, ...)
 {
     va_list arguments;
     (void)host;
