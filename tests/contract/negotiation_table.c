@@ -19,7 +19,8 @@
 
 /* As the plugins declare themselves; "delaying" is one that delays by itself. */
 static const wb_party transports[] = {
-    { .name = "amqp", .capabilities = NONE | RECEIVE_ONLY | WB_CAP_DELIVERY_COUNT | WB_CAP_PUBLISH },
+    { .name = "amqp",
+      .capabilities = NONE | RECEIVE_ONLY | WB_CAP_DELIVERY_COUNT | WB_CAP_PUBLISH },
     { .name = "kafka",
       .capabilities = NONE | RECEIVE_ONLY | ATOMIC | WB_CAP_ORDER_PER_KEY | WB_CAP_PUBLISH },
     { .name = "sqlite",

@@ -285,7 +285,8 @@ static void test_refused_handlers(void **state)
     assert_int_equal(load_handlers(list, &set, &problems), WB_FATAL);
     assert_int_equal(set.count, 3);
     assert_error_count(&problems, 8);
-    assert_problem(&problems, ":4: endpoint \"orders\": type \"Sales.PlaceOrder\" is handled by \"");
+    assert_problem(&problems, ":4: endpoint \"orders\": type \"Sales.PlaceOrder\" is handled by "
+                              "\"");
     assert_problem(&problems, "/orders.so\" and again by \"");
     assert_problem(&problems, "/again.so\"; an endpoint has one handler for a type");
     assert_problem(&problems, "type \"Sales.Both\" must have exactly one function");

@@ -214,7 +214,8 @@ static void test_scope_needs_one_transaction(void **state)
     input.persistence.shared_resource = "/two";
     wb_conflict conflict =
         expect_conflict(&input, WB_CONFLICT_SCOPE_NOT_SHARED, 7,
-                        "transport \"broker\" is on \"/one\" and persistence \"table\" on \"/two\"");
+                        "transport \"broker\" is on \"/one\" and persistence \"table\" on "
+                        "\"/two\"");
     assert_false(conflict.modes & 1u << WB_MODE_TRANSACTION_SCOPE);
     input.persistence.shared_resource = "/one";
     assert_int_equal(expect_plan(&input).joined, 1);
