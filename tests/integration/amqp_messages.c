@@ -295,7 +295,7 @@ static void test_foreign_ids(void **state)
 /* A client may nest as deep as a frame allows; nobody's stack may suffer. */
 static void test_deep_nesting(void **state)
 {
-    enum { DEPTH = 2000 };
+    enum { DEPTH = 18000 };
     static amqp_table_entry_t levels[DEPTH];
     fixture f;
     (void)state;
