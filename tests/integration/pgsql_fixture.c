@@ -92,9 +92,14 @@ void endpoint_init(endpoint *e, const char *name)
                                   .batch_max = 100 };
 }
 
+int endpoint_try(endpoint *e)
+{
+    return ops->create(&host, &e->info, &e->config, &e->persistence, &failure);
+}
+
 void endpoint_create(endpoint *e)
 {
-    if (ops->create(&host, &e->info, &e->config, &e->persistence, &failure) != WB_OK)
+    if (endpoint_try(e) != WB_OK)
         fail_msg("%s", failure.text);
 }
 

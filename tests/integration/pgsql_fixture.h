@@ -47,6 +47,8 @@ int load_plugin(void **state);
 /** Defaults, but the server of the environment. */
 void endpoint_init(endpoint *e, const char *name);
 void endpoint_create(endpoint *e);
+/** Create it, and return the class. */
+int endpoint_try(endpoint *e);
 /** init, create, install, on empty tables. */
 void endpoint_install(endpoint *e, const char *name);
 void endpoint_destroy(endpoint *e);
