@@ -133,6 +133,7 @@ static void init(database *db, const wb_host *host, const db_config *config, con
 static int journal_mode(database *db, const char *sql, int *ret_wal, wb_error *error)
 {
     sqlite3_stmt *statement = NULL;
+    db->committing = 1; /* the change is a transaction of its own */
     int code = sqlite3_prepare_v2(db->handle, sql, -1, &statement, NULL);
     if (code == SQLITE_OK)
         code = sqlite3_step(statement);
@@ -140,6 +141,7 @@ static int journal_mode(database *db, const char *sql, int *ret_wal, wb_error *e
               strcmp((const char *)sqlite3_column_text(statement, 0), "wal") == 0;
     int result = code == SQLITE_ROW ? WB_OK : db_fail(db, code, "read the journal mode", error);
     (void)sqlite3_finalize(statement);
+    db->committing = 0;
     *ret_wal = wal;
     return result;
 }
