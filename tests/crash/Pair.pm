@@ -74,14 +74,17 @@ sub module { return "$Crash::build/tests/crash/.libs/$_[0].so" }
 sub configuration {
     my ($self, $trial) = @_;
     my $outbox = $self->{mode} eq 'receive_only' ? 'true' : 'false';
-    my $recoverability = 'recoverability = { immediate_retries = 5; delayed_retries = 0; error_queue = "error"; };';
+    # Kills and looks into the queue count as deliveries; only `poison` wants them to add up.
+    my $retries = $trial->{retries} // 20;
+    my $recoverability = "recoverability = { immediate_retries = $retries; delayed_retries = 0; "
+        . 'error_queue = "error"; };';
     return (<<END, <<END);
 endpoints = (
   { name = "crash"; handlers = ["@{[ $self->handlers ]}"];
     concurrency = $trial->{concurrency}; batch_max = $trial->{batch_max}; transaction_mode = "$self->{mode}";
     @{[ $self->transport ]}
     @{[ $self->persistence ]}
-    outbox = { enabled = $outbox; };
+    outbox = { enabled = $outbox; cleanup_interval = "1s"; sweep_after = "2s"; };
     $recoverability }
 );
 END
@@ -284,12 +287,12 @@ sub peek {
 sub pending {
     my ($self, $trial) = @_;
     return '' if $self->{mode} ne 'receive_only';
-    return join "\n", map { pack 'H*', $_->[0] } $self->sql($trial, 'select operations from crash_pending');
+    return join "\n", map { pack 'H*', $_->[0] } $self->sql($trial, 'select operations from waybill_crash_pending');
 }
 
 sub state {
     my ($self, $trial) = @_;
-    my $pending = $self->{mode} eq 'receive_only' ? 'select count(*) from crash_pending' : 'select 0';
+    my $pending = $self->{mode} eq 'receive_only' ? 'select count(*) from waybill_crash_pending' : 'select 0';
     my ($counts) = $self->sql($trial, "select (select count(distinct msg_id) from effects), ($pending)");
     my ($ready, $errors) = map { $_->[0] } run_sql($self->queue_file,
         "select count(*) from $self->{queues}{crash}; select count(*) from $self->{queues}{error}");
