@@ -66,6 +66,23 @@ options_are_current() {
         perl doc/generate-options --compare doc/waybill.conf.5 2>&1 | sed 's/^/# /' | { ! grep .; }
 }
 
+# Every verb and every option that the program's help shows is in waybill(1).
+verbs_are_current() {
+    gaps=0
+    verbs=$("$top_builddir/waybill" help | sed -n 's/^  \([a-z]*\)  .*/\1/p')
+    test -n "$verbs" || { echo "# waybill help lists no verbs"; return 1; }
+    for verb in $verbs; do
+        grep -q "^\.It Cm $verb\$" doc/waybill.1 || { echo "# no verb \"$verb\""; gaps=1; }
+        for option in $("$top_builddir/waybill" help "$verb" |
+            sed -n 's/^  -[a-zA-Z], --\([a-z-]*\).*/\1/p'); do
+            grep -q "Fl -$option\( \|\$\)" doc/waybill.1 && continue
+            echo "# no option \"--$option\" of \"$verb\""
+            gaps=1
+        done
+    done
+    return $gaps
+}
+
 options_are_there() {
     sed -n '/^\.\\" BEGIN GENERATED/,/^\.\\" END GENERATED/p' doc/waybill.conf.5 |
         grep -q '^\.It Ic retention'
@@ -87,6 +104,8 @@ for text in README.md doc/guide.md; do
 done
 options_are_there
 ok $? "waybill.conf(5) lists options"
+verbs_are_current
+ok $? "waybill(1) has every verb and option of the program"
 options_are_current
 ok $? "option lists of waybill.conf(5) are those of the program"
 echo "1..$count"

@@ -37,9 +37,12 @@ void wb_buffer_put_u32(wb_buffer *buffer, uint32_t value)
 
 void wb_buffer_put_string(wb_buffer *buffer, const void *data, size_t size)
 {
+    reserve(buffer, size + 5); /* once: every header of every message comes through here */
     wb_buffer_put_u32(buffer, (uint32_t)size);
-    wb_buffer_put(buffer, data, size);
-    wb_buffer_put(buffer, "", 1);
+    if (size)
+        memcpy(buffer->data + buffer->size, data, size);
+    buffer->size += size;
+    buffer->data[buffer->size++] = '\0';
 }
 
 void wb_buffer_free(wb_buffer *buffer)

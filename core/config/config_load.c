@@ -120,7 +120,8 @@ static wb_plugin_choice read_plugin(const reading *r, const char *group_name, in
                         r->subject, group_name, group_name);
     if (!group)
         return choice;
-    const wb_conf_node *plugin = group->type == WB_CONF_GROUP ? wb_conf_child(group, "plugin") : NULL;
+    const wb_conf_node *plugin =
+        group->type == WB_CONF_GROUP ? wb_conf_child(group, "plugin") : NULL;
     if (plugin && plugin->type == WB_CONF_STRING)
         choice.plugin = plugin->string;
     else
@@ -172,8 +173,9 @@ static void read_endpoints(wb_config *config, const wb_conf_node *root, wb_probl
                         "there are no endpoints: write endpoints = ( { name = \"NAME\"; ... } );");
         return;
     }
-    config->endpoints = wb_arena_alloc(&config->arena, list->child_count * sizeof *config->endpoints);
-    memset(config->endpoints, 0, list->child_count * sizeof *config->endpoints);
+    size_t size = list->child_count * sizeof *config->endpoints;
+    config->endpoints = wb_arena_alloc(&config->arena, size);
+    memset(config->endpoints, 0, size);
     for (size_t i = 0; i < list->child_count; i++) {
         const wb_conf_node *node = &list->children[i];
         if (node->type != WB_CONF_GROUP) {

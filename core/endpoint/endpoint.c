@@ -36,8 +36,7 @@ static void fill_pipeline(wb_endpoint *e)
     p->outbox = setup->plan.outbox;
     p->transport_ops = setup->transport_ops;
     p->persistence_ops = setup->persistence_ops;
-    p->origin = (wb_origin){ config->name, setup->plan.send_only ? NULL : config->name,
-                             wb_origin_machine(), wb_origin_host_id(), config->body_max };
+    p->origin = wb_origin_make(config->name, !setup->plan.send_only, config->body_max);
     p->handlers = &setup->handlers;
     p->recoverability.immediate_retries = (unsigned)setup->plan.immediate_retries;
     p->recoverability.error_queue = setup->info.error_queue;

@@ -120,8 +120,31 @@ static wb_negotiation_input make_input(const wb_endpoint_setup *endpoint)
     };
 }
 
-/* Needs to know what both plugins can do, but not that all their options are right: so
- * that a wrong option does not hide a conflict. Only sharing depends on options. */
+static int plugins_are_known(const wb_endpoint_setup *endpoint)
+{
+    return endpoint->transport && (endpoint->persistence || !endpoint->config->persistence.node);
+}
+
+static int options_are_right(const wb_endpoint_setup *endpoint)
+{
+    return endpoint->transport_config &&
+           (endpoint->persistence_config || !endpoint->config->persistence.node);
+}
+
+/* What a transaction could be shared on is unknown while an option is wrong. */
+static void report_conflicts(const loading *l, const wb_negotiation *negotiation)
+{
+    for (size_t i = 0; i < negotiation->conflict_count; i++) {
+        const wb_conflict *conflict = &negotiation->conflicts[i];
+        if (conflict->kind == WB_CONFLICT_SCOPE_NOT_SHARED && !options_are_right(l->endpoint))
+            continue;
+        wb_problems_add(l->problems, WB_LOG_ERROR, conflict->at, "endpoint \"%s\": %s",
+                        l->endpoint->config->name, conflict->text);
+    }
+}
+
+/* Needs to know what both plugins can do, but not that all their options are right: a
+ * wrong option hides no conflict. */
 static void negotiate(const loading *l)
 {
     char resources[2][RESOURCE_SIZE];
@@ -135,10 +158,7 @@ static void negotiate(const loading *l)
     input.input_settings = settings;
     input.input_setting_count = find_input_settings(endpoint->config, settings);
     (void)wb_negotiate(&input, negotiation);
-    for (size_t i = 0; i < negotiation->conflict_count; i++)
-        wb_problems_add(l->problems, WB_LOG_ERROR, negotiation->conflicts[i].at,
-                        "endpoint \"%s\": %s", endpoint->config->name,
-                        negotiation->conflicts[i].text);
+    report_conflicts(l, negotiation);
     endpoint->plan = negotiation->plan;
     free(negotiation);
 }
@@ -160,17 +180,6 @@ static void fill_info(wb_endpoint_setup *endpoint)
     };
 }
 
-static int can_negotiate(const wb_endpoint_setup *endpoint)
-{
-    const wb_endpoint_config *config = endpoint->config;
-    int plugins_are_known =
-        endpoint->transport && (endpoint->persistence || !config->persistence.node);
-    int options_are_right =
-        endpoint->transport_config && (endpoint->persistence_config || !config->persistence.node);
-    return plugins_are_known &&
-           (options_are_right || config->transaction_mode != WB_MODE_TRANSACTION_SCOPE);
-}
-
 static void load_endpoint(const loading *l)
 {
     size_t errors_before = l->problems->error_count;
@@ -181,7 +190,7 @@ static void load_endpoint(const loading *l)
     if (!(l->flags & WB_SETUP_WITHOUT_HANDLERS))
         (void)wb_handlers_load(l->setup->config, endpoint->config, &endpoint->handlers,
                                l->problems);
-    if (can_negotiate(endpoint))
+    if (plugins_are_known(endpoint))
         negotiate(l);
     fill_info(endpoint);
     endpoint->is_ready =

@@ -5,14 +5,12 @@
 
 #include <string.h>
 
-const wb_header *wb_incoming_header(const wb_incoming *incoming, const char *name)
+const wb_header *wb_headers_find(const wb_header *headers, size_t count, const char *name,
+                                 size_t name_size)
 {
-    size_t size = strlen(name);
-    for (size_t i = 0; i < incoming->header_count; i++) {
-        const wb_header *header = &incoming->headers[i];
-        if (header->name_size == size && memcmp(header->name, name, size) == 0)
-            return header;
-    }
+    for (size_t i = 0; i < count; i++)
+        if (headers[i].name_size == name_size && memcmp(headers[i].name, name, name_size) == 0)
+            return &headers[i];
     return NULL;
 }
 

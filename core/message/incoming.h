@@ -8,7 +8,12 @@
 #include <waybill/sys/transport.h>
 
 /** The first header of that name, or NULL. */
-const wb_header *wb_incoming_header(const wb_incoming *incoming, const char *name);
+const wb_header *wb_headers_find(const wb_header *headers, size_t count, const char *name,
+                                 size_t name_size);
+
+/** The same for a literal name: its size is known to the compiler. */
+#define WB_HEADERS_FIND(headers, count, literal)                                                   \
+    wb_headers_find((headers), (count), "" literal, sizeof(literal) - 1)
 
 /** Walk the types in EnclosedMessageTypes: "Ns.Type, Assembly, ...;Ns.Base, ...". Start
  *  with *position = header value; @return the next full name (not terminated) and its

@@ -11,6 +11,7 @@
 #include "core/base/sha256.h"
 #include "core/message/header_names.h"
 #include "core/message/ids.h"
+#include "core/message/incoming.h"
 
 /* The headers Waybill sets itself, at most. */
 #define OWN_HEADERS_MAX 12
@@ -21,7 +22,7 @@ typedef struct {
     wb_arena *arena;
 } header_list;
 
-const char *wb_origin_machine(void)
+static const char *machine_name(void)
 {
     static char machine[256];
     if (!machine[0] && gethostname(machine, sizeof machine - 1) != 0)
@@ -29,19 +30,29 @@ const char *wb_origin_machine(void)
     return machine;
 }
 
-const char *wb_origin_host_id(void)
+static const char *host_id(void)
 {
-    static char id[33];
+    static char id[33]; /* the same for each start on a machine */
     if (!id[0]) {
         unsigned char digest[WB_SHA256_SIZE];
         wb_sha256 hash;
         wb_sha256_init(&hash);
-        wb_sha256_update(&hash, wb_origin_machine(), strlen(wb_origin_machine()));
+        wb_sha256_update(&hash, machine_name(), strlen(machine_name()));
         wb_sha256_final(&hash, digest);
         for (size_t i = 0; i < 16; i++)
             (void)snprintf(id + 2 * i, 3, "%02x", digest[i]);
     }
     return id;
+}
+
+wb_origin wb_origin_make(const char *endpoint, int receives, int64_t body_max)
+{
+    wb_text name = { endpoint, strlen(endpoint) }, none = { NULL, 0 };
+    return (wb_origin){ .endpoint = name,
+                        .reply_to = receives ? name : none,
+                        .machine = { machine_name(), strlen(machine_name()) },
+                        .host_id = { host_id(), strlen(host_id()) },
+                        .body_max = body_max };
 }
 
 static size_t text_size(const char *text, size_t size)
@@ -111,56 +122,43 @@ static int is_set_by_user(const wb_outgoing *outgoing, const char *name, size_t 
     return 0;
 }
 
-/* name and value live as long as the operation */
+/* Name and value live as long as the operation. What the user sets wins. */
 static void add_header(header_list *list, const wb_outgoing *outgoing, const char *name,
-                       const char *value, size_t value_size)
+                       size_t name_size, const char *value, size_t value_size)
 {
-    size_t name_size = strlen(name);
     if (!value || (outgoing->header_count && is_set_by_user(outgoing, name, name_size)))
         return;
     list->headers[list->count++] = (wb_header){ name, value, name_size, value_size };
 }
 
-static void add_text(header_list *list, const wb_outgoing *outgoing, const char *name, const char *value)
-{
-    if (value)
-        add_header(list, outgoing, name, value, strlen(value));
-}
-
-static const wb_header *cause_header(const wb_message *cause, const char *name)
-{
-    size_t size = strlen(name);
-    for (size_t i = 0; cause && i < cause->header_count; i++)
-        if (cause->headers[i].name_size == size && memcmp(cause->headers[i].name, name, size) == 0)
-            return &cause->headers[i];
-    return NULL;
-}
+#define ADD(list, outgoing, name, value, value_size)                                               \
+    add_header((list), (outgoing), "" name, sizeof(name) - 1, (value), (value_size))
+#define ADD_TEXT(list, outgoing, name, text)                                                       \
+    ADD((list), (outgoing), name, (text).value, (text).size)
+#define ADD_COPY(list, outgoing, name, value, value_size)                                          \
+    ADD((list), (outgoing), name, wb_arena_copy((list)->arena, (value), (value_size)), (value_size))
+#define CAUSE_HEADER(cause, name)                                                                  \
+    ((cause) ? WB_HEADERS_FIND((cause)->headers, (cause)->header_count, name) : NULL)
 
 /* What relates a message to the one that caused it: the headers of the flow diagram. */
 static void add_relations(header_list *list, const wb_outgoing *outgoing, const wb_operation *operation,
                           const wb_message *cause)
 {
-    const wb_header *conversation = cause_header(cause, WB_HEADER_CONVERSATION_ID);
-    const wb_header *correlation = cause_header(cause, WB_HEADER_CORRELATION_ID);
+    const wb_header *conversation = CAUSE_HEADER(cause, WB_HEADER_CONVERSATION_ID);
+    const wb_header *correlation = CAUSE_HEADER(cause, WB_HEADER_CORRELATION_ID);
 
     if (conversation)
-        add_header(list, outgoing, WB_HEADER_CONVERSATION_ID,
-                   wb_arena_copy(list->arena, conversation->value, conversation->value_size),
-                   conversation->value_size);
+        ADD_COPY(list, outgoing, WB_HEADER_CONVERSATION_ID, conversation->value, conversation->value_size);
     else
-        add_header(list, outgoing, WB_HEADER_CONVERSATION_ID, operation->id, operation->id_size);
+        ADD(list, outgoing, WB_HEADER_CONVERSATION_ID, operation->id, operation->id_size);
     if (correlation)
-        add_header(list, outgoing, WB_HEADER_CORRELATION_ID,
-                   wb_arena_copy(list->arena, correlation->value, correlation->value_size),
-                   correlation->value_size);
+        ADD_COPY(list, outgoing, WB_HEADER_CORRELATION_ID, correlation->value, correlation->value_size);
     else if (cause)
-        add_header(list, outgoing, WB_HEADER_CORRELATION_ID,
-                   wb_arena_copy(list->arena, cause->id, cause->id_size), cause->id_size);
+        ADD_COPY(list, outgoing, WB_HEADER_CORRELATION_ID, cause->id, cause->id_size);
     else
-        add_header(list, outgoing, WB_HEADER_CORRELATION_ID, operation->id, operation->id_size);
+        ADD(list, outgoing, WB_HEADER_CORRELATION_ID, operation->id, operation->id_size);
     if (cause)
-        add_header(list, outgoing, WB_HEADER_RELATED_TO,
-                   wb_arena_copy(list->arena, cause->id, cause->id_size), cause->id_size);
+        ADD_COPY(list, outgoing, WB_HEADER_RELATED_TO, cause->id, cause->id_size);
 }
 
 static void add_user_headers(header_list *list, const wb_outgoing *outgoing)
@@ -178,7 +176,7 @@ static void add_user_headers(header_list *list, const wb_outgoing *outgoing)
 static void add_headers(const wb_origin *origin, int kind, const wb_outgoing *outgoing,
                         const wb_message *cause, wb_arena *arena, wb_operation *operation)
 {
-    static const char *const intents[] = { "", "Send", "Publish", "Reply" };
+    static const wb_text intents[] = { { "", 0 }, { "Send", 4 }, { "Publish", 7 }, { "Reply", 5 } };
     header_list list = { wb_arena_alloc(arena, (OWN_HEADERS_MAX + outgoing->header_count) *
                                                    sizeof(wb_header)),
                          0, arena };
@@ -186,18 +184,16 @@ static void add_headers(const wb_origin *origin, int kind, const wb_outgoing *ou
     const char *content_type = outgoing->content_type ? outgoing->content_type : "application/json";
     wb_clock_format_wire(wb_clock_wall(), now);
 
-    add_header(&list, outgoing, WB_HEADER_MESSAGE_ID, operation->id, operation->id_size);
-    add_text(&list, outgoing, WB_HEADER_INTENT, intents[kind]);
+    ADD(&list, outgoing, WB_HEADER_MESSAGE_ID, operation->id, operation->id_size);
+    ADD_TEXT(&list, outgoing, WB_HEADER_INTENT, intents[kind]);
     add_relations(&list, outgoing, operation, cause);
-    add_text(&list, outgoing, WB_HEADER_REPLY_TO, origin->reply_to);
-    add_text(&list, outgoing, WB_HEADER_ORIGINATING_ENDPOINT, origin->endpoint);
-    add_text(&list, outgoing, WB_HEADER_ORIGINATING_MACHINE, origin->machine);
-    add_text(&list, outgoing, WB_HEADER_ORIGINATING_HOST_ID, origin->host_id);
-    add_header(&list, outgoing, WB_HEADER_CONTENT_TYPE,
-               wb_arena_copy(arena, content_type, strlen(content_type)), strlen(content_type));
-    add_header(&list, outgoing, WB_HEADER_TYPES,
-               wb_arena_copy(arena, outgoing->type, strlen(outgoing->type)), strlen(outgoing->type));
-    add_header(&list, outgoing, WB_HEADER_TIME_SENT, wb_arena_copy(arena, now, strlen(now)), strlen(now));
+    ADD_TEXT(&list, outgoing, WB_HEADER_REPLY_TO, origin->reply_to);
+    ADD_TEXT(&list, outgoing, WB_HEADER_ORIGINATING_ENDPOINT, origin->endpoint);
+    ADD_TEXT(&list, outgoing, WB_HEADER_ORIGINATING_MACHINE, origin->machine);
+    ADD_TEXT(&list, outgoing, WB_HEADER_ORIGINATING_HOST_ID, origin->host_id);
+    ADD_COPY(&list, outgoing, WB_HEADER_CONTENT_TYPE, content_type, strlen(content_type));
+    ADD_COPY(&list, outgoing, WB_HEADER_TYPES, outgoing->type, strlen(outgoing->type));
+    ADD_COPY(&list, outgoing, WB_HEADER_TIME_SENT, now, strlen(now));
     add_user_headers(&list, outgoing);
     operation->headers = list.headers;
     operation->header_count = list.count;
@@ -214,7 +210,7 @@ static void set_id(const wb_origin *origin, const wb_outgoing *outgoing, const w
         return;
     }
     if (cause)
-        wb_id_derive(origin->endpoint, cause->id, cause->id_size, ordinal, id);
+        wb_id_derive(origin->endpoint.value, cause->id, cause->id_size, ordinal, id);
     else
         wb_id_generate(id);
     operation->id = wb_arena_copy(arena, id, sizeof id - 1);
@@ -224,7 +220,7 @@ static void set_id(const wb_origin *origin, const wb_outgoing *outgoing, const w
 static const char *destination_of(int kind, const wb_outgoing *outgoing, const wb_message *cause,
                                   wb_arena *arena)
 {
-    const wb_header *reply_to = cause_header(cause, WB_HEADER_REPLY_TO);
+    const wb_header *reply_to = CAUSE_HEADER(cause, WB_HEADER_REPLY_TO);
     switch (kind) {
     case WB_KIND_SEND: return wb_arena_copy(arena, outgoing->destination, strlen(outgoing->destination));
     case WB_KIND_PUBLISH: return wb_arena_copy(arena, outgoing->type, strlen(outgoing->type));

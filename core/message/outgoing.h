@@ -16,18 +16,23 @@
 #define WB_OUTGOING_VALUE_MAX 32768      /* header value: bytes */
 #define WB_OUTGOING_PER_MESSAGE_MAX 10000 /* operations */
 
+/** A string whose size is known. */
+typedef struct wb_text {
+    const char *value;
+    size_t size;
+} wb_text;
+
 /** Who sends: constant for an endpoint. */
 typedef struct wb_origin {
-    const char *endpoint;
-    const char *reply_to; /* queue, or NULL for a send-only endpoint */
-    const char *machine;
-    const char *host_id; /* 32 hexadecimal digits, the same for each start on a machine */
+    wb_text endpoint;
+    wb_text reply_to; /* queue; NULL for a send-only endpoint */
+    wb_text machine;
+    wb_text host_id; /* 32 hexadecimal digits, the same for each start on a machine */
     int64_t body_max;
 } wb_origin;
 
-/** Fill machine and host id; process-wide, computed once. Main thread first. */
-const char *wb_origin_machine(void);
-const char *wb_origin_host_id(void);
+/** The name is kept, not copied. Main thread. */
+wb_origin wb_origin_make(const char *endpoint, int receives, int64_t body_max);
 
 /** Make an operation in `arena` and append it to `list`.
  *

@@ -81,7 +81,7 @@ typedef struct wb_plan {
 typedef struct wb_conflict {
     int kind;
     wb_conf_origin at;
-    uint32_t modes; /* bit m: this conflict would not be there with mode m */
+    uint32_t modes; /* bit m: mode m would work instead */
     char text[768]; /* what was asked, who cannot, which values would work */
 } wb_conflict;
 

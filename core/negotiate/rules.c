@@ -141,12 +141,26 @@ int wb_rule_is_broken(const wb_negotiation_input *input, int kind)
     return (input->send_only != 0) == rules[kind].send_only && rules[kind].is_broken(input);
 }
 
-uint32_t wb_rule_modes(const wb_negotiation_input *input, int kind)
+/* The offered modes (bit m) with which a rule holds. */
+static uint32_t modes_that_keep(const wb_negotiation_input *input, int kind)
 {
     wb_negotiation_input other = *input;
     uint32_t modes = 0;
     for (other.mode = 0; other.mode < MODE_COUNT; other.mode++)
-        if (offers_mode(&other, other.mode) && !rules[kind].is_broken(&other))
+        if (offers_mode(&other, other.mode) && !wb_rule_is_broken(&other, kind))
             modes |= 1u << other.mode;
     return modes;
+}
+
+/* A mode that trades this conflict for another is no remedy: as long as some are left,
+ * only modes count with which every rule holds that any mode can satisfy. */
+uint32_t wb_rule_modes(const wb_negotiation_input *input, int kind)
+{
+    uint32_t keeping = modes_that_keep(input, kind), sound = keeping;
+    for (int other = 0; other < WB_CONFLICT_KINDS; other++) {
+        uint32_t modes = modes_that_keep(input, other);
+        if (modes)
+            sound &= modes;
+    }
+    return sound ? sound : keeping;
 }

@@ -11,7 +11,8 @@
  *  each input setting; the others once. */
 int wb_rule_is_broken(const wb_negotiation_input *input, int kind);
 
-/** The modes (bit m) that the transport offers and with which the rule holds. */
+/** The modes (bit m) that the transport offers and that would remove the conflict, without
+ *  causing another if there are such. */
 uint32_t wb_rule_modes(const wb_negotiation_input *input, int kind);
 
 /** Who delays messages under the mode asked: WB_DELAY_x. */

@@ -55,7 +55,8 @@ static int is_too_large(const wb_worker *w, const wb_incoming *incoming, char *r
 /* The handler of the first type the message says it is that has one, or NULL. */
 static const wb_handler_entry *find_handler(const wb_handler_set *handlers, const wb_incoming *incoming)
 {
-    const wb_header *types = wb_incoming_header(incoming, WB_HEADER_TYPES);
+    const wb_header *types =
+        WB_HEADERS_FIND(incoming->headers, incoming->header_count, WB_HEADER_TYPES);
     const char *position = types ? types->value : "";
     const wb_handler_entry *handler = NULL;
     const char *type;
@@ -68,7 +69,8 @@ static const wb_handler_entry *find_handler(const wb_handler_set *handlers, cons
 static void refuse_without_handler(wb_item *item)
 {
     char reason[400];
-    const wb_header *types = wb_incoming_header(item->incoming, WB_HEADER_TYPES);
+    const wb_header *types =
+        WB_HEADERS_FIND(item->incoming->headers, item->incoming->header_count, WB_HEADER_TYPES);
     if (types)
         (void)snprintf(reason, sizeof reason, "no handler for \"%.300s\"", types->value);
     else

@@ -47,7 +47,8 @@ static const char *find_module(const loading *l)
     else if (size > 0 && (size_t)size < sizeof installed && is_there(installed))
         return wb_arena_copy(&l->config->arena, installed, strlen(installed));
     else
-        complain(l, "endpoint \"%s\": there is no handler module \"%s\", neither \"%s\" nor \"%s\"",
+        complain(l,
+                 "endpoint \"%s\": there is no handler module \"%s\", neither \"%s\" nor \"%s\"",
                  l->endpoint->name, l->choice->path, near, installed);
     return NULL;
 }
@@ -126,15 +127,20 @@ static int check_handler(const loading *l, const wb_handler *handler)
     const char *name = l->endpoint->name;
     const wb_handler_entry *other;
     if (!handler->type || !*handler->type || strlen(handler->type) > TYPE_MAX)
-        complain(l, "endpoint \"%s\": handler module \"%s\" has a handler whose type is not 1 to %d "
-                 "bytes long", name, l->path, TYPE_MAX);
+        complain(l,
+                 "endpoint \"%s\": handler module \"%s\" has a handler whose type is not 1 to %d "
+                 "bytes long",
+                 name, l->path, TYPE_MAX);
     else if (!handler->one == !handler->batch)
-        complain(l, "endpoint \"%s\": handler module \"%s\": type \"%s\" must have exactly one "
-                 "function; use WB_HANDLER or WB_BATCH_HANDLER", name, l->path, handler->type);
+        complain(l,
+                 "endpoint \"%s\": handler module \"%s\": type \"%s\" must have exactly one "
+                 "function; use WB_HANDLER or WB_BATCH_HANDLER",
+                 name, l->path, handler->type);
     else if ((other = find_type(l->set, handler->type)))
-        complain(l, "endpoint \"%s\": type \"%s\" is handled by \"%s\" and again by \"%s\"; an "
-                 "endpoint has one handler for a type", name, handler->type, other->module,
-                 l->path);
+        complain(l,
+                 "endpoint \"%s\": type \"%s\" is handled by \"%s\" and again by \"%s\"; an "
+                 "endpoint has one handler for a type",
+                 name, handler->type, other->module, l->path);
     else
         return WB_OK;
     return WB_FATAL;

@@ -84,17 +84,17 @@ static void add_failure_headers(header_list *list, const wb_origin *origin, cons
     char now[WB_TIMESTAMP_SIZE], place[600];
     wb_clock_format_wire(wb_clock_wall(), now);
     (void)snprintf(place, sizeof place, "at the handler of %.255s in endpoint %.255s",
-                   type ? type : "(no type)", origin->endpoint);
-    add(list, WB_HEADER_FAILED_QUEUE, origin->endpoint);
+                   type ? type : "(no type)", origin->endpoint.value);
+    add(list, WB_HEADER_FAILED_QUEUE, origin->endpoint.value);
     add(list, WB_HEADER_TIME_OF_FAILURE, now);
     add(list, WB_HEADER_EXCEPTION_TYPE, failure->kind);
     add(list, WB_HEADER_EXCEPTION_MESSAGE, failure->reason);
-    add(list, WB_HEADER_EXCEPTION_SOURCE, origin->endpoint);
+    add(list, WB_HEADER_EXCEPTION_SOURCE, origin->endpoint.value);
     add(list, WB_HEADER_EXCEPTION_STACK_TRACE, place);
-    add(list, WB_HEADER_PROCESSING_MACHINE, origin->machine);
-    add(list, WB_HEADER_PROCESSING_ENDPOINT, origin->endpoint);
-    add(list, WB_HEADER_HOST_ID, origin->host_id);
-    add(list, WB_HEADER_HOST_NAME, origin->machine);
+    add(list, WB_HEADER_PROCESSING_MACHINE, origin->machine.value);
+    add(list, WB_HEADER_PROCESSING_ENDPOINT, origin->endpoint.value);
+    add(list, WB_HEADER_HOST_ID, origin->host_id.value);
+    add(list, WB_HEADER_HOST_NAME, origin->machine.value);
 }
 
 wb_operation *wb_recover_error_operation(const wb_recoverability *policy, const wb_origin *origin,

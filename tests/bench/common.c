@@ -107,18 +107,26 @@ void bench_caused_id(char *buffer, const void *cause, size_t cause_size)
     put_id(buffer, mix(hash), hash);
 }
 
+static int format_start(char *line, size_t size, uint64_t number)
+{
+    return snprintf(line, size, "{\"OrderId\":%llu,\"Lines\":[", (unsigned long long)number);
+}
+
+static int format_line(char *line, size_t size, uint64_t random)
+{
+    return snprintf(line, size, "{\"Sku\":\"%08x\",\"Quantity\":%u,\"Price\":%u.%02u},",
+                    (unsigned)random, (unsigned)(random >> 32) % 20,
+                    (unsigned)(random >> 40) % 1000, (unsigned)(random >> 52) % 100);
+}
+
 void bench_message_body(char *buffer, size_t size, uint64_t number)
 {
     char line[128];
     size_t used = 0;
     for (uint64_t i = 0; used < size; i++) {
         uint64_t random = mix(number * 64 + i);
-        int length =
-            i == 0
-                ? snprintf(line, sizeof line, "{\"OrderId\":%llu,\"Lines\":[", (unsigned long long)number)
-                : snprintf(line, sizeof line, "{\"Sku\":\"%08x\",\"Quantity\":%u,\"Price\":%u.%02u},",
-                           (unsigned)random, (unsigned)(random >> 32) % 20,
-                           (unsigned)(random >> 40) % 1000, (unsigned)(random >> 52) % 100);
+        int length = i == 0 ? format_start(line, sizeof line, number)
+                            : format_line(line, sizeof line, random);
         size_t room = size - used;
         size_t part = (size_t)length < room ? (size_t)length : room;
         memcpy(buffer + used, line, part);

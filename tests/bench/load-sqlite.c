@@ -106,7 +106,8 @@ static void set_option(const wb_option *option, char *config, const char *text)
         memcpy(field, &(int32_t){ strcmp(text, "true") == 0 }, sizeof(int32_t));
     else if (option->type == WB_OPTION_CHOICE)
         memcpy(field, &(int32_t){ parse_choice(option, text) }, sizeof(int32_t));
-    else if (option->type != WB_OPTION_MAP)
+    else if (option->type == WB_OPTION_INTEGER || option->type == WB_OPTION_DURATION
+             || option->type == WB_OPTION_SIZE)
         memcpy(field, &(int64_t){ parse_amount(text) }, sizeof(int64_t));
 }
 

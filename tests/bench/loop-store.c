@@ -17,6 +17,8 @@ static const char *const schema[] = {
     "set client_min_messages = warning",
     "drop table if exists loop_dedup, loop_pending, bench_order",
     "create table loop_dedup (key bytea primary key, batch int8 not null)",
+    /* so that records can be dropped by age; they are inserted in its order */
+    "create index loop_dedup_age on loop_dedup using brin (batch)",
     "create table loop_pending (batch int8 primary key, operations bytea compression lz4 not null)",
     BENCH_ORDER_SCHEMA,
 };

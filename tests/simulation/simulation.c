@@ -94,7 +94,7 @@ static void run_seed(uint64_t seed)
         .endpoint = "simulated", .mode = WB_MODE_RECEIVE_ONLY, .outbox = 1,
         .transport_ops = &world_transport, .persistence_ops = &world_persistence,
         .persistence = (wb_persistence *)&the_world, .handlers = &handlers,
-        .origin = { "simulated", "simulated", "machine", "host", 1 << 20 },
+        .origin = wb_origin_make("simulated", 1, 1 << 20),
         .recoverability = { 3, "error" }, .batch_max = 1 + (unsigned)(seed % 23),
         .batch_time = seed % 5 ? 20 * WB_MILLISECOND : 0, .body_max = 1 << 20,
     };

@@ -16,7 +16,9 @@
 #include "core/message/outgoing.h"
 #include "core/recover/recoverability.h"
 
-static const wb_origin origin = { "orders", "orders", "machine", "0123", 1000 };
+static const wb_origin origin = {
+    { "orders", 6 }, { "orders", 6 }, { "machine", 7 }, { "0123", 4 }, 1000
+};
 
 static void hash_text(const char *text, size_t repeat, char hex[65])
 {

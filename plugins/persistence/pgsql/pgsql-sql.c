@@ -40,14 +40,16 @@ static const char *const templates[PGSQL_SQL_COUNT] = {
         "WITH lock AS MATERIALIZED (SELECT pg_catalog.pg_try_advisory_xact_lock($3::bigint) AS ours) "
         "SELECT batch, operations FROM {pending} "
         "WHERE (SELECT ours FROM lock) AND batch < $1::bigint ORDER BY batch LIMIT $2::bigint",
-    /* rows are found by the index on batch, oldest first, and deleted by their place */
+    /* rows are found by the index on batch, oldest first, and deleted by their place. Not
+     * FOR UPDATE SKIP LOCKED: the advisory lock keeps rivals out, nobody else touches old
+     * records, and row locks would need a privilege and write 1.4 times the WAL */
     [PGSQL_SQL_CLEAN_UP] =
         "WITH lock AS MATERIALIZED (SELECT pg_catalog.pg_try_advisory_xact_lock($3::bigint) AS ours) "
         "DELETE FROM {dedup} WHERE ctid = ANY (ARRAY("
         "SELECT old.ctid FROM {dedup} AS old "
         "WHERE (SELECT ours FROM lock) AND old.batch < $1::bigint AND NOT EXISTS "
         "(SELECT FROM {pending} AS pending WHERE pending.batch = old.batch) "
-        "ORDER BY old.batch LIMIT $2::bigint FOR UPDATE OF old SKIP LOCKED))",
+        "ORDER BY old.batch LIMIT $2::bigint))",
 };
 
 char *pgsql_sql_text(const pgsql_names *names, pgsql_sql which)

@@ -26,8 +26,9 @@ struct wb_persistence {
 struct wb_storage_session {
     wb_persistence *persistence;
     database db;
-    sqlite3 *joined;    /* a transport's connection, or NULL */
-    uint64_t rollbacks; /* rollbacks of this thread when the transaction began */
+    sqlite3 *joined;           /* a transport's connection, or NULL */
+    uint64_t rollbacks;        /* of our own connection, counted */
+    uint64_t rollbacks_before; /* when the transaction began */
     int sweep_fd;       /* -1: not open */
     void *operations;   /* a copy of one pending row */
     size_t operations_size;
@@ -63,10 +64,10 @@ void storage_close(wb_storage_session *session);
 int storage_join(wb_storage_session *session, void *native, wb_error *error);
 const void *storage_interface(wb_storage_session *session, const char *name);
 int storage_check(wb_storage_session *session, size_t item, wb_error *error);
-/* Count rollbacks on a connection from here on; storage_check() compares. */
-void storage_watch(wb_storage_session *session, sqlite3 *handle);
+/* Count rollbacks of the handlers' connection from here on. */
+void storage_watch(wb_storage_session *session);
 /* Whether the transaction that storage_watch() began to watch is still the one open. */
-int storage_is_intact(const wb_storage_session *session, sqlite3 *handle);
+int storage_is_intact(const wb_storage_session *session);
 /* db_prepare() with table names filled in, see names_format(). */
 int storage_prepare(wb_storage_session *session, sqlite3_stmt **statement, const char *format,
                     wb_error *error);

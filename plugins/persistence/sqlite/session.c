@@ -61,25 +61,40 @@ void storage_close(wb_storage_session *session)
 
 /* ---- the transaction a handler shares ------------------------------------------------ */
 
-/* Of a thread and not of a session: a hook on a transport's connection may outlive the
- * session that set it, and handlers run on the thread that checks. */
+/* Counts for a joined connection are of the thread and not of the session: the hook may
+ * outlive the session, and a batch stays on one thread from join() to its commit. */
 static _Thread_local uint64_t thread_rollbacks;
 
 static void on_rollback(void *argument)
 {
-    (void)argument;
-    thread_rollbacks++;
+    uint64_t *rollbacks = argument;
+    if (rollbacks)
+        (*rollbacks)++;
+    else
+        thread_rollbacks++;
 }
 
-void storage_watch(wb_storage_session *session, sqlite3 *handle)
+static uint64_t rollbacks_of(const wb_storage_session *session)
 {
-    (void)sqlite3_rollback_hook(handle, on_rollback, NULL);
-    session->rollbacks = thread_rollbacks;
+    return session->joined ? thread_rollbacks : session->rollbacks;
 }
 
-int storage_is_intact(const wb_storage_session *session, sqlite3 *handle)
+static sqlite3 *handle_of(const wb_storage_session *session)
 {
-    return !sqlite3_get_autocommit(handle) && session->rollbacks == thread_rollbacks;
+    return session->joined ? session->joined : session->db.handle;
+}
+
+void storage_watch(wb_storage_session *session)
+{
+    void *counter = session->joined ? NULL : &session->rollbacks;
+    (void)sqlite3_rollback_hook(handle_of(session), on_rollback, counter);
+    session->rollbacks_before = rollbacks_of(session);
+}
+
+int storage_is_intact(const wb_storage_session *session)
+{
+    return !sqlite3_get_autocommit(handle_of(session)) &&
+           session->rollbacks_before == rollbacks_of(session);
 }
 
 int storage_join(wb_storage_session *session, void *native, wb_error *error)
@@ -93,15 +108,14 @@ int storage_join(wb_storage_session *session, void *native, wb_error *error)
         return host->fail(host, error, WB_ABORT, WB_CAUSE_OTHER, 0,
                           "the transport has no open transaction to join");
     }
-    storage_watch(session, session->joined);
+    storage_watch(session);
     return WB_OK;
 }
 
 static sqlite3 *connection(void *session, size_t item)
 {
-    wb_storage_session *self = session;
     (void)item;
-    return self->joined ? self->joined : self->db.handle;
+    return handle_of(session);
 }
 
 const void *storage_interface(wb_storage_session *session, const char *name)
@@ -137,8 +151,9 @@ static int ended_by_error(sqlite3 *handle)
 int storage_check(wb_storage_session *session, size_t item, wb_error *error)
 {
     const wb_host *host = session->db.host;
-    sqlite3 *handle = connection(session, item);
-    if (storage_is_intact(session, handle)) {
+    sqlite3 *handle = handle_of(session);
+    (void)item;
+    if (storage_is_intact(session)) {
         reset_forgotten(handle);
         return WB_OK;
     }

@@ -52,7 +52,7 @@ int storage_begin(wb_storage_session *session, wb_begin *begin, wb_error *error)
         result = db_begin(&session->db, DB_POWER_LOSS, error);
     if (result != WB_OK)
         return result;
-    storage_watch(session, session->db.handle);
+    storage_watch(session);
     if (begin->batch != 0)
         result = claim_ids(session, begin, error);
     if (result != WB_OK)
@@ -98,7 +98,7 @@ static int release(wb_storage_session *session, const wb_commit *commit, wb_erro
 
 static int check_intact(wb_storage_session *session, wb_error *error)
 {
-    if (storage_is_intact(session, session->db.handle))
+    if (storage_is_intact(session))
         return WB_OK;
     return session->db.host->fail(session->db.host, error, WB_ABORT, WB_CAUSE_OTHER, 0,
                                   "the transaction in \"%s\" was ended before its commit",

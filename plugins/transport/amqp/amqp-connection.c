@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/time.h>
 
 #define SECONDS INT64_C(1000000000)
@@ -182,6 +183,10 @@ void wb_amqp_connection_close(wb_amqp_connection *connection)
         /* A broker that blocks publishing does not read: it would not answer. */
         if (connection->fd >= 0 && connection->failure.result == WB_OK && !connection->blocked)
             say_goodbye(connection);
+        /* The library ends TLS with a message of its own, and would wait for the broker
+         * to take it. */
+        if (connection->fd >= 0)
+            (void)shutdown(connection->fd, SHUT_RDWR);
         (void)amqp_destroy_connection(connection->state);
     }
     free(connection->out);

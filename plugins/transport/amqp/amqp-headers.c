@@ -18,33 +18,34 @@
 #define DELIVERY_COUNT "x-delivery-count"
 #define OCTETS "application/octet-stream"
 
-static int is(amqp_bytes_t name, const char *wanted)
+/* Every header of every message is compared with these names: their sizes are known
+ * when this is compiled. */
+#define LITERAL(text) { sizeof text - 1, (void *)(uintptr_t)text }
+#define IS(name, text) is(name, (amqp_bytes_t)LITERAL(text))
+
+static inline int is(amqp_bytes_t name, amqp_bytes_t wanted)
 {
-    size_t size = strlen(wanted);
-    return name.len == size && memcmp(name.bytes, wanted, size) == 0;
+    return name.len == wanted.len && memcmp(name.bytes, wanted.bytes, name.len) == 0;
 }
 
 /* ---- received --------------------------------------------------------------------- */
 
 static int is_bookkeeping(amqp_bytes_t name)
 {
-    static const char *const names[] = {
-        "x-death",
-        "x-first-death-exchange",
-        "x-first-death-queue",
-        "x-first-death-reason",
-        "x-last-death-exchange",
-        "x-last-death-queue",
-        "x-last-death-reason",
-        DELIVERY_COUNT,
-        "x-acquired-count",
-        "x-dotnet-pub-seq-no",
-        "NServiceBus.Transport.RabbitMQ.DelayInSeconds",
-        "NServiceBus.Transport.RabbitMQ.ConfirmationId",
+    static const amqp_bytes_t names[] = {
+        LITERAL("x-death"),
+        LITERAL("x-first-death-exchange"),
+        LITERAL("x-first-death-queue"),
+        LITERAL("x-first-death-reason"),
+        LITERAL("x-last-death-exchange"),
+        LITERAL("x-last-death-queue"),
+        LITERAL("x-last-death-reason"),
+        LITERAL(DELIVERY_COUNT),
+        LITERAL("x-acquired-count"),
+        LITERAL("x-dotnet-pub-seq-no"),
+        LITERAL("NServiceBus.Transport.RabbitMQ.DelayInSeconds"),
+        LITERAL("NServiceBus.Transport.RabbitMQ.ConfirmationId"),
     };
-    const char *bytes = name.bytes;
-    if (name.len < 7 || (bytes[0] != 'x' && bytes[0] != 'N'))
-        return 0;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (is(name, names[i]))
             return 1;
@@ -54,7 +55,7 @@ static int is_bookkeeping(amqp_bytes_t name)
 
 /* A property that stands for a header. */
 struct override {
-    const char *name;
+    amqp_bytes_t name;
     amqp_bytes_t value; /* empty: the property is absent */
     int seen;           /* a header of that name was met */
     int yields;         /* the header, if there is one, is kept */
@@ -68,15 +69,21 @@ static amqp_bytes_t if_set(const amqp_basic_properties_t *properties, amqp_flags
     return (properties->_flags & flag) ? value : amqp_empty_bytes;
 }
 
-static void list_overrides(const amqp_basic_properties_t *p, struct override overrides[OVERRIDES])
+static void list_overrides(const amqp_basic_properties_t *p,
+                           struct override overrides[OVERRIDES])
 {
-    overrides[0] = (struct override){ REPLY_TO, if_set(p, AMQP_BASIC_REPLY_TO_FLAG, p->reply_to), 0, 0 };
-    overrides[1] = (struct override){
-        CORRELATION_ID, if_set(p, AMQP_BASIC_CORRELATION_ID_FLAG, p->correlation_id), 0, 0
+    overrides[0] = (struct override){
+        .name = LITERAL(REPLY_TO), .value = if_set(p, AMQP_BASIC_REPLY_TO_FLAG, p->reply_to)
     };
+    overrides[1] =
+        (struct override){ .name = LITERAL(CORRELATION_ID),
+                           .value = if_set(p, AMQP_BASIC_CORRELATION_ID_FLAG, p->correlation_id) };
     overrides[2] =
-        (struct override){ CONTENT_TYPE, if_set(p, AMQP_BASIC_CONTENT_TYPE_FLAG, p->content_type), 0, 0 };
-    overrides[3] = (struct override){ ENCLOSED_TYPES, if_set(p, AMQP_BASIC_TYPE_FLAG, p->type), 0, 1 };
+        (struct override){ .name = LITERAL(CONTENT_TYPE),
+                           .value = if_set(p, AMQP_BASIC_CONTENT_TYPE_FLAG, p->content_type) };
+    overrides[3] = (struct override){ .name = LITERAL(ENCLOSED_TYPES),
+                                      .value = if_set(p, AMQP_BASIC_TYPE_FLAG, p->type),
+                                      .yields = 1 };
 }
 
 static struct override *find_override(struct override overrides[OVERRIDES], amqp_bytes_t name)
@@ -115,7 +122,7 @@ static void put_header(struct writer *writer, amqp_bytes_t name, const amqp_fiel
 static void put_override(struct writer *writer, const struct override *override)
 {
     amqp_field_value_t value = { .kind = AMQP_FIELD_KIND_UTF8, .value.bytes = override->value };
-    put_header(writer, amqp_cstring_bytes(override->name), &value);
+    put_header(writer, override->name, &value);
 }
 
 static amqp_table_t table_of(const amqp_basic_properties_t *properties)
@@ -154,7 +161,7 @@ static amqp_bytes_t find_id(const amqp_basic_properties_t *properties)
     for (int i = 0; i < table.num_entries; i++) {
         const amqp_field_value_t *value = &table.entries[i].value;
         if ((value->kind == AMQP_FIELD_KIND_UTF8 || value->kind == AMQP_FIELD_KIND_BYTES) &&
-            value->value.bytes.len <= SHORT_MAX && is(table.entries[i].key, MESSAGE_ID))
+            value->value.bytes.len <= SHORT_MAX && IS(table.entries[i].key, MESSAGE_ID))
             return value->value.bytes;
     }
     return amqp_empty_bytes;
@@ -186,7 +193,7 @@ uint32_t wb_amqp_delivery_count(const amqp_basic_properties_t *properties, int r
     amqp_table_t table = table_of(properties);
     for (int i = 0; i < table.num_entries; i++) {
         const amqp_field_value_t *value = &table.entries[i].value;
-        if (!is(table.entries[i].key, DELIVERY_COUNT))
+        if (!IS(table.entries[i].key, DELIVERY_COUNT))
             continue;
         switch (value->kind) {
         case AMQP_FIELD_KIND_I8: return (uint32_t)value->value.i8;
@@ -239,21 +246,21 @@ static int note_header(amqp_basic_properties_t *p, amqp_bytes_t name, amqp_bytes
 {
     if (name.len < 12 || memcmp(name.bytes, "NServiceBus.", 12) != 0)
         return 1;
-    if (is(name, CONTENT_TYPE)) {
+    if (IS(name, CONTENT_TYPE)) {
         /* The default would replace a header that no property can hold. */
         p->_flags &= ~(amqp_flags_t)AMQP_BASIC_CONTENT_TYPE_FLAG;
         set_property(p, AMQP_BASIC_CONTENT_TYPE_FLAG, &p->content_type, value);
-    } else if (is(name, CORRELATION_ID))
+    } else if (IS(name, CORRELATION_ID))
         set_property(p, AMQP_BASIC_CORRELATION_ID_FLAG, &p->correlation_id, value);
-    else if (is(name, REPLY_TO))
+    else if (IS(name, REPLY_TO))
         set_property(p, AMQP_BASIC_REPLY_TO_FLAG, &p->reply_to, value);
-    else if (is(name, ENCLOSED_TYPES))
+    else if (IS(name, ENCLOSED_TYPES))
         set_property(p, AMQP_BASIC_TYPE_FLAG, &p->type, first_type(value));
-    else if (is(name, NON_PERSISTENT))
+    else if (IS(name, NON_PERSISTENT)) {
         p->delivery_mode = AMQP_DELIVERY_NONPERSISTENT;
-    else
-        return 1;
-    return p->delivery_mode != AMQP_DELIVERY_NONPERSISTENT || !is(name, NON_PERSISTENT);
+        return 0;
+    }
+    return 1;
 }
 
 const char *wb_amqp_properties_make(const wb_operation *operation, amqp_table_entry_t *entries,

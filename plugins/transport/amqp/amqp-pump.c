@@ -137,6 +137,8 @@ static int pump_leftovers(wb_amqp_group *group)
     for (size_t i = 0; i < 2; i++) {
         wb_amqp_connection *connection = group->members[i];
         if (connection && connection->leftover && wants_input(connection)) {
+            /* While it was paused, nobody listened for signs of life. */
+            connection->received_at = connection->transport->host->now();
             pump(connection);
             found = 1;
         }

@@ -3,6 +3,7 @@
 
 #include "plugins/transport/amqp/amqp-receive.h"
 
+#include <assert.h>
 #include <stdalign.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -293,8 +294,11 @@ int wb_amqp_receiver_settle(wb_amqp_receiver *receiver, const wb_incoming *const
 {
     if (result_of(receiver) != WB_OK)
         return result_of(receiver);
-    for (size_t i = 0; i < count; i++)
-        ((wb_amqp_message *)(uintptr_t)messages[i])->settling = 1;
+    for (size_t i = 0; i < count; i++) {
+        wb_amqp_message *message = (wb_amqp_message *)(uintptr_t)messages[i];
+        assert(message->receiver == receiver);
+        message->settling = 1;
+    }
     size_t left = count - settle_oldest(receiver, requeue);
     wb_amqp_message *next = receiver->first;
     for (wb_amqp_message *message = next; message && left; message = next) {

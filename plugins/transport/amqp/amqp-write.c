@@ -205,6 +205,7 @@ void wb_amqp_put_heartbeat(wb_amqp_connection *connection)
         /* Not writable: something else is on its way, which does as well. */
         if (is_writable(connection))
             (void)send_frame(connection, &frame);
+        connection->sent_at = now;
         return;
     }
     if (reserve(connection, FRAME_EXTRA))

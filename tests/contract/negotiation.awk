@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+# The negotiation table, derived a second time from the rules in words (README.md): makes
+# negotiation.expected. Shares nothing with the C code.
+function has(list, word) { return index(" " list " ", " " word " ") > 0 }
+function line(t, p, m, o, i, d,    mode, c, delay, one) {
+    mode = m == "unset" ? "receive_only" : m
+    # one transaction: both can, and both are on the same file
+    one = has(can_join, p) && file[t] != "" && file[t] == file["p:" p]
+    # who delays: the transport; otherwise a store, unless the mode asks for a transaction
+    # that the store has no part in
+    delay = "none"
+    if (has(can_delay, t)) delay = "transport"
+    else if (has(stores_delayed, p) && mode != "sends_atomic_with_receive" &&
+             !(mode == "transaction_scope" && !one)) delay = "store"
+
+    c = ""
+    if (!has(modes[t], mode))                             c = c " mode_unsupported"
+    if (o && mode == "none")                              c = c " outbox_pointless"
+    if (o && mode != "none" && mode != "receive_only")    c = c " outbox_mode"
+    if (o && p == "none")                                 c = c " outbox_without_persistence"
+    if (o && p != "none" && !has(keeps_outbox, p))        c = c " outbox_unsupported"
+    if (mode == "none" && i > 0)                          c = c " immediate_retries_with_none"
+    if (mode == "none" && d > 0)                          c = c " delayed_retries_with_none"
+    if (d > 0 && delay == "none")
+        c = c (has(stores_delayed, p) ? " delay_mode" : " delay_unavailable")
+    if (mode == "transaction_scope" && has(modes[t], mode) && !one) c = c " scope_not_shared"
+
+    printf "%s %s %s outbox=%d immediate=%d delayed=%d ->", t, p, m, o, i, d
+    if (c != "") print c
+    else printf " plan mode=%s outbox=%d immediate=%d delayed=%d delay_by=%s joined=%d\n",
+                mode, o, i, d, delay, mode == "transaction_scope"
+}
+BEGIN {
+    modes["amqp"] = "none receive_only"
+    modes["kafka"] = "none receive_only sends_atomic_with_receive"
+    modes["sqlite"] = "none receive_only sends_atomic_with_receive transaction_scope"
+    modes["delaying"] = "none receive_only"
+    can_delay = "delaying"
+    keeps_outbox = "pgsql mysql sqlite elsewhere parking"
+    stores_delayed = "parking"
+    can_join = "sqlite elsewhere"
+    file["sqlite"] = file["p:sqlite"] = "orders.db"
+    file["p:elsewhere"] = "other.db"
+    ts = split("amqp kafka sqlite delaying", T, " ")
+    ps = split("none pgsql mysql sqlite elsewhere plain parking", P, " ")
+    ms = split("none receive_only sends_atomic_with_receive transaction_scope unset", M, " ")
+    for (t = 1; t <= ts; t++) for (p = 1; p <= ps; p++) for (m = 1; m <= ms; m++)
+        for (o = 0; o < 2; o++) for (i = 0; i < 2; i++) for (d = 0; d < 2; d++)
+            line(T[t], P[p], M[m], o, i * 5, d * 3)
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The amqp transport on bad days: slow handlers, a broker that is killed, one that
+ * blocks publishing, one that stops answering.
+ */
+#include "config.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/integration/amqp-fixture.h"
+
+static void acknowledge(fixture *f, const wb_incoming *const *messages, size_t count)
+{
+    if (f->ops->acknowledge(f->session, messages, count, &f->error) != WB_OK)
+        fail_msg("acknowledge: %s", f->error.text);
+}
+
+static int64_t seconds_since(int64_t then)
+{
+    return (wb_clock_monotonic() - then) / WB_SECOND;
+}
+
+/* The pid of the broker, to stop it without ending it. */
+static pid_t broker_pid(void)
+{
+    char path[512];
+    int pid = 0;
+    (void)snprintf(path, sizeof path, "%s/broker.pid", fixture_directory());
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%d", &pid), 1);
+    (void)fclose(file);
+    return (pid_t)pid;
+}
+
+/* Nobody calls the plugin for eight times the heartbeat: the broker would have hung up
+ * after two or three. With a message in hand, so that a loss would show. */
+static void pause_with(int32_t tls)
+{
+    static char ca[512];
+    fixture f;
+    const wb_incoming *message;
+    fixture_prepare(&f);
+    (void)snprintf(ca, sizeof ca, "%s/ca.pem", fixture_directory());
+    f.config.heartbeat = SECONDS(1);
+    f.config.tls = tls;
+    f.config.tls_ca_file = ca;
+    f.config.port = fixture_port(tls == WB_AMQP_TLS_ON ? "AMQPS_PORT" : "AMQP_PORT");
+    fixture_create(&f);
+    assert_int_equal(f.ops->install(f.transport, &f.error), WB_OK);
+    fixture_open(&f, 10);
+    fixture_fill(&f, 2);
+    fixture_receive(&f, &message, 1);
+    (void)sleep(8);
+    wb_operation operation = fixture_operation(f.queue, "after", "after");
+    if (fixture_send(&f, &operation, 1) != WB_OK)
+        fail_msg("send: %s", f.error.text);
+    acknowledge(&f, &message, 1);
+    for (int i = 0; i < 2; i++) {
+        fixture_receive(&f, &message, 1);
+        assert_int_equal(message->delivery_count, 0);
+        acknowledge(&f, &message, 1);
+    }
+    fixture_receive_none(&f);
+    fixture_end(&f);
+}
+
+static void test_slow_handler(void **state)
+{
+    (void)state;
+    pause_with(WB_AMQP_TLS_OFF);
+}
+
+static void test_slow_handler_tls(void **state)
+{
+    (void)state;
+    pause_with(WB_AMQP_TLS_ON);
+}
+
+/* A long wait for messages keeps the sending connection alive, too. */
+static void test_long_wait(void **state)
+{
+    fixture f;
+    const wb_incoming *message;
+    size_t count;
+    (void)state;
+    fixture_prepare(&f);
+    f.config.heartbeat = SECONDS(1);
+    fixture_create(&f);
+    assert_int_equal(f.ops->install(f.transport, &f.error), WB_OK);
+    fixture_open(&f, 10);
+    if (f.ops->receive(f.session, fixture_in(SECONDS(5)), &message, 1, &count, &f.error) != WB_OK)
+        fail_msg("receive: %s", f.error.text);
+    assert_int_equal(count, 0);
+    fixture_fill(&f, 1);
+    fixture_end(&f);
+}
+
+/* Stopped, not dead: its sockets are open, and nothing comes. */
+static void test_frozen_broker(void **state)
+{
+    fixture f;
+    const wb_incoming *message;
+    size_t count;
+    (void)state;
+    fixture_prepare(&f);
+    f.config.heartbeat = SECONDS(1);
+    fixture_create(&f);
+    assert_int_equal(f.ops->install(f.transport, &f.error), WB_OK);
+    fixture_open(&f, 10);
+    pid_t pid = broker_pid();
+    int64_t then = wb_clock_monotonic();
+    assert_int_equal(kill(pid, SIGSTOP), 0);
+    int result = f.ops->receive(f.session, fixture_in(SECONDS(20)), &message, 1, &count, &f.error);
+    int64_t took = seconds_since(then);
+    fixture_close(&f); /* may not hang either */
+    int64_t closed = seconds_since(then);
+    assert_int_equal(kill(pid, SIGCONT), 0);
+    assert_int_equal(result, WB_NOT_CONNECTED);
+    assert_in_range(took, 1, 6);
+    assert_in_range(closed, 1, 8);
+    assert_non_null(strstr(f.error.text, "no sign of life"));
+    fixture_end(&f);
+}
+
+static void test_killed_broker(void **state)
+{
+    fixture f;
+    const wb_incoming *messages[3];
+    size_t count;
+    (void)state;
+    fixture_begin(&f, 10);
+    fixture_fill(&f, 3);
+    fixture_receive(&f, messages, 3);
+    acknowledge(&f, messages, 1);
+    fixture_receive_none(&f); /* the acknowledgement has arrived by now */
+    fixture_broker("kill", "");
+    wb_operation operation = fixture_operation(f.queue, "lost", "lost");
+    assert_int_equal(fixture_send(&f, &operation, 1), WB_NOT_CONNECTED);
+    assert_int_not_equal(operation.result, WB_OK);
+    assert_int_not_equal(operation.result, WB_REJECT);
+    assert_int_equal(f.ops->receive(f.session, fixture_in(SECONDS(5)), messages, 1, &count,
+                                    &f.error),
+                     WB_NOT_CONNECTED);
+    fixture_close(&f);
+    assert_int_equal(f.ops->open(f.transport, WB_SESSION_RECEIVE, 1, &f.session, &f.error),
+                     WB_NOT_CONNECTED);
+    assert_int_equal(f.error.cause, WB_CAUSE_UNREACHABLE);
+    fixture_broker("start", "");
+    fixture_open(&f, 10);
+    fixture_receive(&f, messages, 2);
+    assert_string_equal(messages[0]->id, "m-1");
+    assert_string_equal(messages[1]->id, "m-2");
+    acknowledge(&f, messages, 2);
+    fixture_fill(&f, 1);
+    fixture_receive(&f, messages, 1);
+    acknowledge(&f, messages, 1);
+    fixture_receive_none(&f);
+    fixture_end(&f);
+}
+
+static int send_within(fixture *f, wb_operation *operation, int64_t duration)
+{
+    return f->ops->send(f->session, &operation, 1, fixture_in(duration), &f->error);
+}
+
+/* The memory alarm: publishing waits, no longer than it was told to; receiving and
+ * acknowledging go on; the log says it once. */
+static void alarm_with(int32_t tls)
+{
+    static char ca[512];
+    static char body[8 << 20];
+    fixture f;
+    const wb_incoming *message;
+    fixture_prepare(&f);
+    (void)snprintf(ca, sizeof ca, "%s/ca.pem", fixture_directory());
+    f.config.tls = tls;
+    f.config.tls_ca_file = ca;
+    f.config.port = fixture_port(tls == WB_AMQP_TLS_ON ? "AMQPS_PORT" : "AMQP_PORT");
+    fixture_create(&f);
+    assert_int_equal(f.ops->install(f.transport, &f.error), WB_OK);
+    fixture_open(&f, 1);
+    fixture_fill(&f, 2);
+    int warnings = fixture_warnings();
+    fixture_broker("ctl", "set_vm_memory_high_watermark 0");
+    for (int i = 0; i < 3; i++) {
+        wb_operation operation = fixture_operation(f.queue, "blocked", "b");
+        /* The last one does not fit the socket's buffers: writing itself is stuck. */
+        if (i == 2) {
+            operation.body = body;
+            operation.body_size = sizeof body;
+            fixture_close(&f);
+            fixture_open(&f, 1);
+        }
+        int64_t then = wb_clock_monotonic();
+        int result = send_within(&f, &operation, SECONDS(2));
+        assert_true(result == WB_IN_DOUBT || result == WB_RETRY || result == WB_NOT_CONNECTED);
+        assert_int_equal(i == 1 ? WB_RETRY : result, result);
+        assert_int_not_equal(operation.result, WB_OK);
+        assert_int_not_equal(operation.result, WB_REJECT);
+        assert_in_range(seconds_since(then), 0, 5);
+    }
+    assert_int_equal(fixture_warnings(), warnings + 1);
+    fixture_close(&f);
+    fixture_open(&f, 1);
+    for (int i = 0; i < 2; i++) {
+        fixture_receive(&f, &message, 1);
+        acknowledge(&f, &message, 1);
+    }
+    wb_operation operation = fixture_operation(f.queue, "patient", "p");
+    fixture_broker("ctl", "set_vm_memory_high_watermark 0.6");
+    assert_int_equal(send_within(&f, &operation, SECONDS(20)), WB_OK);
+    assert_int_equal(fixture_warnings(), warnings + 1);
+    fixture_end(&f);
+}
+
+static void test_alarm(void **state)
+{
+    (void)state;
+    alarm_with(WB_AMQP_TLS_OFF);
+}
+
+static void test_alarm_tls(void **state)
+{
+    (void)state;
+    alarm_with(WB_AMQP_TLS_ON);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_slow_handler),  cmocka_unit_test(test_slow_handler_tls),
+        cmocka_unit_test(test_long_wait),     cmocka_unit_test(test_alarm),
+        cmocka_unit_test(test_alarm_tls),     cmocka_unit_test(test_frozen_broker),
+        cmocka_unit_test(test_killed_broker),
+    };
+    return cmocka_run_group_tests_name("amqp faults", tests, NULL, NULL);
+}

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The parts of the pgsql persistence that need no server: SQLSTATE map, names, hosts,
+ * the cache of statements. */
+#include "config.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <stdio.h>
+#include <string.h>
+#include <waybill/sys/plugin.h>
+
+#include "plugins/persistence/pgsql/pgsql-cache.h"
+#include "plugins/persistence/pgsql/pgsql-map.h"
+#include "plugins/persistence/pgsql/pgsql-names.h"
+#include "plugins/persistence/pgsql/pgsql-params.h"
+
+#include <cmocka.h>
+
+/* ---- SQLSTATE ------------------------------------------------------------------ */
+
+static void test_sqlstate_map(void **state)
+{
+    static const struct {
+        const char *sqlstate;
+        int handler, own, cause;
+    } rows[] = {
+        { "08006", WB_NOT_CONNECTED, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE },
+        { "08P01", WB_NOT_CONNECTED, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE },
+        { "0A000", WB_RETRY, WB_NOT_CONNECTED, WB_CAUSE_OTHER },
+        { "21000", WB_RETRY, WB_RETRY, WB_CAUSE_OTHER },
+        { "22001", WB_RETRY, WB_FATAL, WB_CAUSE_CONFIG },
+        { "22P02", WB_RETRY, WB_FATAL, WB_CAUSE_CONFIG },
+        { "23502", WB_RETRY, WB_RETRY, WB_CAUSE_OTHER },
+        { "23505", WB_RETRY, WB_ABORT, WB_CAUSE_OTHER },
+        { "25006", WB_NOT_CONNECTED, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE },
+        { "25P02", WB_RETRY, WB_RETRY, WB_CAUSE_OTHER },
+        { "25P03", WB_NOT_CONNECTED, WB_NOT_CONNECTED, WB_CAUSE_OTHER },
+        { "26000", WB_ABORT, WB_NOT_CONNECTED, WB_CAUSE_OTHER },
+        { "26001", WB_RETRY, WB_FATAL, WB_CAUSE_OTHER },
+        { "28000", WB_RETRY, WB_FATAL, WB_CAUSE_REFUSED },
+        { "28P01", WB_RETRY, WB_FATAL, WB_CAUSE_REFUSED },
+        { "3D000", WB_RETRY, WB_FATAL, WB_CAUSE_MISSING },
+        { "3F000", WB_RETRY, WB_FATAL, WB_CAUSE_MISSING },
+        { "40001", WB_ABORT, WB_ABORT, WB_CAUSE_OTHER },
+        { "40003", WB_ABORT, WB_IN_DOUBT, WB_CAUSE_OTHER },
+        { "40P01", WB_ABORT, WB_ABORT, WB_CAUSE_OTHER },
+        { "42501", WB_RETRY, WB_FATAL, WB_CAUSE_REFUSED },
+        { "42601", WB_RETRY, WB_FATAL, WB_CAUSE_MISMATCH },
+        { "42703", WB_RETRY, WB_FATAL, WB_CAUSE_MISMATCH },
+        { "42P01", WB_RETRY, WB_FATAL, WB_CAUSE_MISSING },
+        { "53100", WB_RETRY, WB_RETRY, WB_CAUSE_OTHER },
+        { "53200", WB_RETRY, WB_RETRY, WB_CAUSE_OTHER },
+        { "53300", WB_RETRY, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE },
+        { "54000", WB_RETRY, WB_REJECT, WB_CAUSE_TOO_LARGE },
+        { "55006", WB_RETRY, WB_RETRY, WB_CAUSE_OTHER },
+        { "55P03", WB_RETRY, WB_RETRY, WB_CAUSE_OTHER },
+        { "57014", WB_RETRY, WB_RETRY, WB_CAUSE_OTHER },
+        { "57P01", WB_NOT_CONNECTED, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE },
+        { "57P03", WB_NOT_CONNECTED, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE },
+        { "57P04", WB_NOT_CONNECTED, WB_NOT_CONNECTED, WB_CAUSE_MISSING },
+        { "58030", WB_RETRY, WB_RETRY, WB_CAUSE_OTHER },
+        { "P0001", WB_RETRY, WB_RETRY, WB_CAUSE_OTHER },
+        { "XX000", WB_RETRY, WB_RETRY, WB_CAUSE_OTHER },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const pgsql_mapping *got = pgsql_map(rows[i].sqlstate);
+        if (got->handler != rows[i].handler || got->own != rows[i].own ||
+            got->cause != rows[i].cause)
+            fail_msg("%s: handler %d, own %d, cause %d", rows[i].sqlstate, got->handler, got->own,
+                     got->cause);
+    }
+    assert_int_equal(pgsql_native_code("00010"), 36);
+    assert_int_not_equal(pgsql_native_code("40P01"), pgsql_native_code("40001"));
+}
+
+/* ---- names --------------------------------------------------------------------- */
+
+static const char *prefix_of(const char *endpoint)
+{
+    static pgsql_names names;
+    pgsql_names_init(&names, endpoint, "public");
+    return names.prefix;
+}
+
+static void test_plain_names_are_kept(void **state)
+{
+    (void)state;
+    assert_string_equal(prefix_of("orders"), "orders");
+    assert_string_equal(prefix_of("2_orders"), "2_orders");
+    assert_string_equal(prefix_of("a2345678901234567890123456789012345678901234567890"),
+                        "a2345678901234567890123456789012345678901234567890"); /* 50 */
+}
+
+static void test_other_names_never_meet(void **state)
+{
+    static const char *const names[] = {
+        "Orders", "orders", "ORDERS", "sales.orders", "sales_orders", "Sales.Orders",
+        "sales-orders", "sales orders", "sales\"orders", "b\xc3\xbc\x63her", "b__cher", "b\xc3\xbc" "cher ",
+        "a23456789012345678901234567890123456789012345678901",
+        "a23456789012345678901234567890123456789012345678902",
+        "a2345678901234567890123456789012345678901234567890",
+    };
+    const size_t count = sizeof names / sizeof names[0];
+    char seen[sizeof names / sizeof names[0]][PGSQL_PREFIX_MAX + 1];
+    (void)state;
+    for (size_t i = 0; i < count; i++) {
+        (void)snprintf(seen[i], sizeof seen[i], "%s", prefix_of(names[i]));
+        assert_true(strlen(seen[i]) > 0);
+        assert_int_equal(strspn(seen[i], "abcdefghijklmnopqrstuvwxyz0123456789_$"), strlen(seen[i]));
+        for (size_t j = 0; j < i; j++)
+            assert_string_not_equal(seen[i], seen[j]);
+    }
+}
+
+static void test_identifiers_fit(void **state)
+{
+    char name[300];
+    (void)state;
+    memset(name, 'X', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    assert_int_equal(strlen(prefix_of(name)), PGSQL_PREFIX_MAX);
+    assert_true(PGSQL_PREFIX_MAX + strlen("_pending_pkey") <= PGSQL_IDENTIFIER_MAX);
+}
+
+static void assert_expands(const char *endpoint, const char *schema, const char *template,
+                           const char *wanted)
+{
+    pgsql_names names;
+    pgsql_buffer text = { 0 };
+    pgsql_names_init(&names, endpoint, schema);
+    pgsql_names_expand(&names, template, &text);
+    pgsql_buffer_put(&text, "", 1);
+    assert_string_equal(text.data, wanted);
+    pgsql_buffer_free(&text);
+}
+
+static void test_expansion_quotes(void **state)
+{
+    (void)state;
+    assert_expands("orders", "public", "delete from {dedup};", "delete from \"public\".\"orders_dedup\";");
+    assert_expands("orders", "a\"b", "{pending}{schema}", "\"a\"\"b\".\"orders_pending\"\"a\"\"b\"");
+    assert_expands("o'r", "public", "x{endpoint}y", "x'o''r'y");
+    assert_expands("o'r\\", "public", "({endpoint})", "( E'o''r\\\\')");
+    assert_expands("orders", "public", "{dedup_batch} {dedup_pkey} {pending_pkey} {endpoints} {prefix}",
+                   "\"orders_dedup_batch\" \"orders_dedup_pkey\" \"orders_pending_pkey\" "
+                   "\"public\".\"waybill_endpoints\" 'orders'");
+}
+
+static void test_locks_differ(void **state)
+{
+    pgsql_names a, b, c;
+    (void)state;
+    pgsql_names_init(&a, "orders", "public");
+    pgsql_names_init(&b, "billing", "public");
+    pgsql_names_init(&c, "orders", "other");
+    int64_t sweep = pgsql_names_lock(&a, "waybill sweep", a.prefix);
+    assert_true(sweep == pgsql_names_lock(&a, "waybill sweep", a.prefix));
+    assert_true(sweep != pgsql_names_lock(&a, "waybill cleanup", a.prefix));
+    assert_true(sweep != pgsql_names_lock(&b, "waybill sweep", b.prefix));
+    assert_true(sweep != pgsql_names_lock(&c, "waybill sweep", c.prefix));
+    assert_true(pgsql_names_lock(&a, "waybill install", "") ==
+                pgsql_names_lock(&b, "waybill install", ""));
+}
+
+/* ---- hosts ----------------------------------------------------------------------- */
+
+static void test_local_hosts(void **state)
+{
+    (void)state;
+    assert_true(pgsql_params_are_local(NULL, NULL));
+    assert_true(pgsql_params_are_local("", NULL));
+    assert_true(pgsql_params_are_local("/run/postgresql", NULL));
+    assert_true(pgsql_params_are_local("@abstract", NULL));
+    assert_true(pgsql_params_are_local("localhost", NULL));
+    assert_true(pgsql_params_are_local("127.0.0.1,/tmp,::1", NULL));
+    assert_true(pgsql_params_are_local("db1", "127.0.0.1"));
+    assert_true(pgsql_params_are_local(NULL, "::1"));
+    assert_false(pgsql_params_are_local("db1", NULL));
+    assert_false(pgsql_params_are_local("localhost,db1", NULL));
+    assert_false(pgsql_params_are_local("127.0.0.1.example.org", NULL));
+    assert_false(pgsql_params_are_local("localhost.example.org", NULL));
+    assert_false(pgsql_params_are_local("localhost", "192.0.2.1"));
+    assert_false(pgsql_params_are_local("localhost,localhost", "127.0.0.1,192.0.2.1"));
+}
+
+static const char *value_of(const pgsql_params *params, const char *keyword)
+{
+    for (size_t i = 0; i < params->count; i++)
+        if (strcmp(params->keywords[i], keyword) == 0)
+            return params->values[i];
+    return NULL;
+}
+
+static char message[512];
+
+static int host_fail(const wb_host *host, wb_error *error, int result, int cause,
+                     int64_t native_code, const char *format, ...)
+{
+    va_list arguments;
+    (void)host;
+    (void)error;
+    (void)native_code;
+    va_start(arguments, format);
+    (void)vsnprintf(message, sizeof message, format, arguments);
+    va_end(arguments);
+    assert_int_equal(cause, WB_CAUSE_CONFIG);
+    return result;
+}
+static const wb_host host = { .struct_size = sizeof(wb_host), .fail = host_fail };
+
+static void test_params_override_and_are_safe(void **state)
+{
+    pgsql_config config = { .conninfo = "host=db1 dbname=shop user=joe application_name=mine",
+                            .user = "ann",
+                            .password = "hunter2" };
+    pgsql_params params;
+    (void)state;
+    assert_int_equal(pgsql_params_build(&host, &config, "orders", &params, NULL), WB_OK);
+    assert_string_equal(value_of(&params, "host"), "db1");
+    assert_string_equal(value_of(&params, "user"), "ann");
+    assert_string_equal(value_of(&params, "password"), "hunter2");
+    assert_string_equal(value_of(&params, "application_name"), "mine");
+    assert_string_equal(value_of(&params, "sslmode"), "verify-full");
+    assert_string_equal(value_of(&params, "client_encoding"), "UTF8");
+    assert_null(value_of(&params, "target_session_attrs"));
+    pgsql_params_free(&params);
+
+    config = (pgsql_config){ .conninfo = "postgresql://db1,db2/shop?sslmode=require" };
+    assert_int_equal(pgsql_params_build(&host, &config, "orders", &params, NULL), WB_OK);
+    assert_string_equal(value_of(&params, "sslmode"), "require");
+    assert_string_equal(value_of(&params, "target_session_attrs"), "read-write");
+    assert_string_equal(value_of(&params, "application_name"), "waybill/orders");
+    assert_int_equal(params.hosts, 2);
+    pgsql_params_free(&params);
+
+    config = (pgsql_config){ .host = "127.0.0.1", .port = 6000 };
+    assert_int_equal(pgsql_params_build(&host, &config, "orders", &params, NULL), WB_OK);
+    assert_null(value_of(&params, "sslmode"));
+    assert_string_equal(value_of(&params, "port"), "6000");
+    pgsql_params_free(&params);
+}
+
+static void test_malformed_conninfo_keeps_its_secret(void **state)
+{
+    const pgsql_config config = { .conninfo = "password=x hunter2 host=db1" };
+    pgsql_params params;
+    (void)state;
+    assert_int_equal(pgsql_params_build(&host, &config, "orders", &params, NULL), WB_FATAL);
+    assert_null(strstr(message, "hunter2"));
+    pgsql_params_free(&params);
+}
+
+/* ---- cache ------------------------------------------------------------------------ */
+
+static void test_cache_knows_text_and_types(void **state)
+{
+    pgsql_cache cache = { 0 };
+    const Oid integer = 23;
+    const Oid text = 25;
+    char buffer[] = "select $1";
+    (void)state;
+    pgsql_cached *a = pgsql_cache_use(&cache, buffer, 1, NULL);
+    assert_ptr_equal(pgsql_cache_use(&cache, "select $1", 1, NULL), a);
+    assert_int_equal(a->uses, 2);
+    assert_ptr_not_equal(pgsql_cache_use(&cache, "select $1", 1, &integer), a);
+    assert_ptr_not_equal(pgsql_cache_use(&cache, "select $1", 1, &integer),
+                         pgsql_cache_use(&cache, "select $1", 1, &text));
+    buffer[0] = 'S'; /* the same memory with another text */
+    assert_ptr_not_equal(pgsql_cache_use(&cache, buffer, 1, NULL), a);
+    pgsql_cache_free(&cache);
+}
+
+static void test_cache_is_bounded(void **state)
+{
+    pgsql_cache cache = { 0 };
+    char text[32];
+    (void)state;
+    pgsql_cached *first = pgsql_cache_use(&cache, "first", 0, NULL);
+    pgsql_cache_name(&cache, first);
+    first->is_ready = 1;
+    for (int i = 1; i < PGSQL_CACHE_MAX; i++) {
+        (void)snprintf(text, sizeof text, "statement %d", i);
+        assert_non_null(pgsql_cache_use(&cache, text, 0, NULL));
+    }
+    /* all are in use by what is deferred */
+    assert_null(pgsql_cache_use(&cache, "one more", 0, NULL));
+    pgsql_cache_next_round(&cache);
+    assert_non_null(pgsql_cache_use(&cache, "one more", 0, NULL));
+    /* the oldest went, and the server is to be told */
+    assert_int_equal(cache.dropped_count, 1);
+    assert_string_equal(cache.dropped[0], "waybill_d1");
+    assert_int_equal(cache.count, PGSQL_CACHE_MAX);
+    pgsql_cache_free(&cache);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sqlstate_map),
+        cmocka_unit_test(test_plain_names_are_kept),
+        cmocka_unit_test(test_other_names_never_meet),
+        cmocka_unit_test(test_identifiers_fit),
+        cmocka_unit_test(test_expansion_quotes),
+        cmocka_unit_test(test_locks_differ),
+        cmocka_unit_test(test_local_hosts),
+        cmocka_unit_test(test_params_override_and_are_safe),
+        cmocka_unit_test(test_malformed_conninfo_keeps_its_secret),
+        cmocka_unit_test(test_cache_knows_text_and_types),
+        cmocka_unit_test(test_cache_is_bounded),
+    };
+    return cmocka_run_group_tests_name("pgsql units", tests, NULL, NULL);
+}

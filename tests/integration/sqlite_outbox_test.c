@@ -1,0 +1,603 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The sqlite persistence: claims, pending operations, cleanup, what a handler may not do,
+ * and both ways to work with the sqlite transport.
+ */
+#include "config.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/integration/sqlite_support.h"
+
+#define BOTH (WB_SESSION_RECEIVE | WB_SESSION_SEND)
+
+typedef struct fixture {
+    char *directory;
+    char *queues;
+    char *data;
+    const char *crash;
+    place at;
+    const wb_persistence_ops *ops;
+} fixture;
+
+static int set_up(void **state)
+{
+    fixture *made = calloc(1, sizeof *made);
+    made->directory = test_directory();
+    made->queues = test_file(made->directory, "queues.db");
+    made->data = test_file(made->directory, "data.db");
+    place_open(&made->at, "orders", NULL, made->queues, made->data);
+    place_install(&made->at);
+    test_execute(made->data, "create table business(id integer primary key, n integer unique)");
+    made->ops = made->at.persistence_ops;
+    *state = made;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    fixture *made = *state;
+    place_close(&made->at);
+    free(made->queues);
+    free(made->data);
+    test_remove(made->directory);
+    free(made);
+    return 0;
+}
+
+static sqlite3 *handle(const fixture *with, wb_storage_session *session)
+{
+    const wb_sqlite_api *api = with->ops->interface(session, WB_SQLITE_INTERFACE);
+    assert_non_null(api);
+    assert_null(with->ops->interface(session, "pgsql.1"));
+    return api->connection(session, 0);
+}
+
+static int run(sqlite3 *db, const char *sql)
+{
+    return sqlite3_exec(db, sql, NULL, NULL, NULL) & 0xff;
+}
+
+static void begin(const fixture *with, wb_storage_session *session, uint64_t batch,
+                  wb_claim *claims, size_t count)
+{
+    wb_begin asked = {
+        .struct_size = sizeof asked, .batch = batch, .claims = claims, .claim_count = count
+    };
+    assert_int_equal(with->ops->begin(session, &asked, NULL), WB_OK);
+}
+
+static int commit(const fixture *with, wb_storage_session *session, uint64_t batch,
+                  const char *operations)
+{
+    wb_commit asked = { .struct_size = sizeof asked,
+                        .batch = batch,
+                        .operations = operations,
+                        .operations_size = operations ? strlen(operations) : 0 };
+    return with->ops->commit(session, &asked, NULL);
+}
+
+static void mark(const fixture *with, wb_storage_session *session, uint64_t batch,
+                 const char *remaining)
+{
+    wb_mark one = { .batch = batch,
+                    .remaining = remaining,
+                    .remaining_size = remaining ? strlen(remaining) : 0 };
+    assert_int_equal(with->ops->mark(session, &one, 1, NULL), WB_OK);
+}
+
+/* One claim of a text; @return the batch it is a duplicate of, 0 when it is ours. */
+static uint64_t claim(const fixture *with, wb_storage_session *session, uint64_t batch,
+                      const char *id)
+{
+    wb_claim one = { .id = id, .id_size = strlen(id) };
+    begin(with, session, batch, &one, 1);
+    return one.duplicate_of;
+}
+
+/* ---- claims ---------------------------------------------------------------------------- */
+
+static void a_claim_is_made_once(void **state)
+{
+    fixture *with = *state;
+    wb_claim claims[] = { { "a", 1, 9 }, { "a\0", 2, 9 }, { "a\0b", 3, 9 }, { "a\0c", 3, 9 } };
+    wb_claim again[] = { { "A", 1, 9 }, { "a\0b", 3, 9 }, { "b", 1, 9 } };
+    wb_storage_session *session = place_storage(&with->at);
+    begin(with, session, 7, claims, 4);
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(claims[i].duplicate_of, 0);
+    assert_int_equal(run(handle(with, session), "insert into business values(1,1)"), SQLITE_OK);
+    assert_int_equal(with->ops->check(session, 0, NULL), WB_OK);
+    assert_int_equal(commit(with, session, 7, "operations"), WB_OK);
+    begin(with, session, 8, again, 3);
+    assert_int_equal(again[0].duplicate_of, 0);
+    assert_int_equal(again[1].duplicate_of, 7);
+    assert_int_equal(again[2].duplicate_of, 0);
+    assert_int_equal(with->ops->rollback(session, NULL), WB_OK);
+    begin(with, session, 9, again, 3);
+    assert_int_equal(again[2].duplicate_of, 0);
+    assert_int_equal(commit(with, session, 9, NULL), WB_OK);
+    assert_int_equal(claim(with, session, 10, "b"), 9);
+    assert_int_equal(with->ops->rollback(session, NULL), WB_OK);
+    assert_int_equal(test_query(with->data, "select count(*) from business"), 1);
+    assert_int_equal(test_query(with->data, "select count(*) from waybill_orders_dedup"), 6);
+    with->ops->close(session);
+}
+
+static void a_claim_given_back_is_free(void **state)
+{
+    fixture *with = *state;
+    wb_claim claims[] = { { "a", 1, 0 }, { "b", 1, 0 } };
+    wb_storage_session *session = place_storage(&with->at);
+    begin(with, session, 7, claims, 2);
+    wb_commit asked = { .struct_size = sizeof asked,
+                        .batch = 7,
+                        .released = &claims[1],
+                        .released_count = 1 };
+    assert_int_equal(with->ops->commit(session, &asked, NULL), WB_OK);
+    assert_int_equal(claim(with, session, 8, "a"), 7);
+    assert_int_equal(with->ops->rollback(session, NULL), WB_OK);
+    assert_int_equal(claim(with, session, 8, "b"), 0);
+    assert_int_equal(with->ops->rollback(session, NULL), WB_OK);
+    with->ops->close(session);
+}
+
+static void names_that_differ_in_case_are_two_endpoints(void **state)
+{
+    fixture *with = *state;
+    place other;
+    static const char name[] = "Orders\"; drop table x;--\xc3\xa9";
+    wb_storage_session *session = place_storage(&with->at);
+    assert_int_equal(claim(with, session, 7, "a"), 0);
+    assert_int_equal(commit(with, session, 7, NULL), WB_OK);
+    place_open(&other, name, NULL, with->queues, with->data);
+    assert_int_equal(other.persistence_ops->verify(other.persistence, &other.error), WB_FATAL);
+    assert_int_equal(other.error.cause, WB_CAUSE_MISSING);
+    place_install(&other);
+    wb_storage_session *theirs = place_storage(&other);
+    assert_int_equal(claim(with, theirs, 8, "a"), 0);
+    assert_int_equal(commit(with, theirs, 8, NULL), WB_OK);
+    with->ops->close(theirs);
+    with->ops->close(session);
+    place_close(&other);
+}
+
+typedef struct holder {
+    const fixture *with;
+    wb_storage_session *session;
+    uint64_t batch;
+} holder;
+
+static void *commit_soon(void *argument)
+{
+    const holder *held = argument;
+    (void)usleep(60000);
+    assert_int_equal(commit(held->with, held->session, held->batch, NULL), WB_OK);
+    return NULL;
+}
+
+static void a_claim_in_flight_is_waited_for(void **state)
+{
+    fixture *with = *state;
+    pthread_t thread;
+    wb_storage_session *one = place_storage(&with->at);
+    wb_storage_session *two = place_storage(&with->at);
+    holder held = { with, one, 7 };
+    assert_int_equal(claim(with, one, 7, "a"), 0);
+    /* the commit happens on another thread: nobody else uses the session then */
+    assert_int_equal(pthread_create(&thread, NULL, commit_soon, &held), 0);
+    assert_int_equal(claim(with, two, 8, "a"), 7);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(with->ops->rollback(two, NULL), WB_OK);
+    with->ops->close(one);
+    with->ops->close(two);
+}
+
+static void a_busy_file_is_retried_later(void **state)
+{
+    fixture *with = *state;
+    wb_begin asked = { .struct_size = sizeof asked };
+    test_config_set(test_plugin("persistence"), with->at.persistence_config, "busy_timeout",
+                    50 * WB_MILLISECOND);
+    wb_storage_session *one = place_storage(&with->at);
+    wb_storage_session *two = place_storage(&with->at);
+    begin(with, one, 0, NULL, 0);
+    int64_t start = test_now();
+    assert_int_equal(with->ops->begin(two, &asked, &with->at.error), WB_RETRY);
+    assert_in_range(test_now() - start, 50 * WB_MILLISECOND, 2 * WB_SECOND);
+    assert_int_equal(with->ops->rollback(one, NULL), WB_OK);
+    begin(with, two, 0, NULL, 0);
+    assert_int_equal(commit(with, two, 0, NULL), WB_OK);
+    with->ops->close(one);
+    with->ops->close(two);
+}
+
+/* ---- what a handler may not do ----------------------------------------------------------- */
+
+static void a_handler_cannot_end_the_transaction(void **state)
+{
+    fixture *with = *state;
+    static const char *const endings[] = { "insert into business values(2,2); commit",
+                                           "rollback", "rollback; begin immediate" };
+    wb_storage_session *session = place_storage(&with->at);
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(claim(with, session, 7, "a"), 0);
+        (void)run(handle(with, session), endings[i]);
+        assert_int_equal(with->ops->check(session, 0, &with->at.error), WB_REJECT);
+        assert_int_equal(commit(with, session, 7, "x"), WB_ABORT);
+        assert_int_equal(with->ops->rollback(session, NULL), WB_OK);
+    }
+    assert_int_equal(test_query(with->data, "select count(*) from business"), 0);
+    assert_int_equal(claim(with, session, 7, "a"), 0);
+    assert_int_equal(commit(with, session, 7, NULL), WB_OK);
+    with->ops->close(session);
+}
+
+static void a_failed_statement_leaves_the_transaction(void **state)
+{
+    fixture *with = *state;
+    wb_storage_session *session = place_storage(&with->at);
+    begin(with, session, 0, NULL, 0);
+    assert_int_equal(run(handle(with, session), "insert into business values(1,1)"), SQLITE_OK);
+    assert_int_equal(run(handle(with, session), "insert into business values(1,1)"),
+                     SQLITE_CONSTRAINT);
+    assert_int_equal(with->ops->check(session, 0, NULL), WB_OK);
+    assert_int_equal(commit(with, session, 0, NULL), WB_OK);
+    assert_int_equal(test_query(with->data, "select count(*) from business"), 1);
+    with->ops->close(session);
+}
+
+static void a_forgotten_cursor_does_no_harm(void **state)
+{
+    fixture *with = *state;
+    sqlite3_stmt *cursor = NULL;
+    test_execute(with->data, "insert into business values(1,1),(2,2),(3,3)");
+    wb_storage_session *session = place_storage(&with->at);
+    begin(with, session, 0, NULL, 0);
+    sqlite3 *db = handle(with, session);
+    assert_int_equal(sqlite3_prepare_v2(db, "select * from business", -1, &cursor, NULL),
+                     SQLITE_OK);
+    assert_int_equal(sqlite3_step(cursor), SQLITE_ROW);
+    assert_int_equal(with->ops->check(session, 0, NULL), WB_OK);
+    assert_int_equal(commit(with, session, 0, NULL), WB_OK);
+    test_execute(with->data, "insert into business values(4,4)");
+    begin(with, session, 0, NULL, 0);
+    assert_int_equal(commit(with, session, 0, NULL), WB_OK);
+    with->ops->close(session); /* finalizes what the handler kept */
+}
+
+static void a_constraint_that_fails_at_commit_rolls_back(void **state)
+{
+    fixture *with = *state;
+    test_execute(with->data, "create table child(p integer references business(id)"
+                             " deferrable initially deferred)");
+    wb_storage_session *session = place_storage(&with->at);
+    assert_int_equal(run(handle(with, session), "pragma foreign_keys=on"), SQLITE_OK);
+    assert_int_equal(claim(with, session, 7, "a"), 0);
+    assert_int_equal(run(handle(with, session), "insert into child values(5)"), SQLITE_OK);
+    wb_commit asked = { .struct_size = sizeof asked, .batch = 7 };
+    assert_int_equal(with->ops->commit(session, &asked, NULL), WB_RETRY);
+    assert_true(asked.failed_item == SIZE_MAX);
+    assert_int_equal(claim(with, session, 8, "a"), 0);
+    assert_int_equal(commit(with, session, 8, NULL), WB_OK);
+    with->ops->close(session);
+}
+
+/* ---- pending operations -------------------------------------------------------------------- */
+
+typedef struct visits {
+    const fixture *with;
+    wb_storage_session *session;
+    char text[256];
+    int stop_after;
+} visits;
+
+static int visit(void *argument, const wb_pending *pending)
+{
+    visits *made = argument;
+    size_t used = strlen(made->text);
+    (void)snprintf(made->text + used, sizeof made->text - used, "%llu=%.*s ",
+                   (unsigned long long)pending->batch, (int)pending->operations_size,
+                   (const char *)pending->operations);
+    return --made->stop_after == 0 ? WB_RETRY : WB_OK;
+}
+
+static void store(const fixture *with, wb_storage_session *session, uint64_t batch, const char *id,
+                  const char *operations)
+{
+    assert_int_equal(claim(with, session, batch, id), 0);
+    assert_int_equal(commit(with, session, batch, operations), WB_OK);
+}
+
+static void pending_operations_last_until_they_are_marked(void **state)
+{
+    fixture *with = *state;
+    visits made = { .with = with };
+    static const uint64_t batches[] = { 9, 7, 4, 8 };
+    wb_storage_session *session = place_storage(&with->at);
+    store(with, session, 7, "a", "seven");
+    store(with, session, 8, "b", NULL);
+    store(with, session, 9, "c", "nine");
+    assert_int_equal(with->ops->pending(session, batches, 4, visit, &made, NULL), WB_OK);
+    assert_string_equal(made.text, "9=nine 7=seven ");
+    mark(with, session, 9, "ni");
+    mark(with, session, 7, NULL);
+    mark(with, session, 7, NULL);
+    mark(with, session, 1234, "never stored");
+    made.text[0] = '\0';
+    assert_int_equal(with->ops->pending(session, batches, 4, visit, &made, NULL), WB_OK);
+    assert_string_equal(made.text, "9=ni ");
+    /* a mark that rides along stands, whatever becomes of the transaction */
+    wb_mark last = { .batch = 9 };
+    wb_begin asked = { .struct_size = sizeof asked, .marks = &last, .mark_count = 1 };
+    assert_int_equal(with->ops->begin(session, &asked, NULL), WB_OK);
+    assert_int_equal(with->ops->rollback(session, NULL), WB_OK);
+    assert_int_equal(test_query(with->data, "select count(*) from waybill_orders_pending"), 0);
+    with->ops->close(session);
+}
+
+static int visit_while_another_sweeps(void *argument, const wb_pending *pending)
+{
+    visits *made = argument;
+    const fixture *with = made->with;
+    visits theirs = { .with = with };
+    assert_int_equal(with->ops->sweep(made->session, UINT64_MAX, 10, visit, &theirs, NULL), WB_OK);
+    assert_string_equal(theirs.text, "");
+    mark(with, made->session, pending->batch, NULL); /* the file is not locked meanwhile */
+    return WB_OK;
+}
+
+static void a_sweep_is_oldest_first_and_alone(void **state)
+{
+    fixture *with = *state;
+    visits made = { .with = with };
+    wb_storage_session *session = place_storage(&with->at);
+    wb_storage_session *other = place_storage(&with->at);
+    store(with, session, UINT64_C(1) << 63, "a", "late");
+    store(with, session, 5, "b", "five");
+    store(with, session, 3, "c", "three");
+    store(with, session, 9, "d", "nine");
+    assert_int_equal(with->ops->sweep(session, 9, 10, visit, &made, NULL), WB_OK);
+    assert_string_equal(made.text, "3=three 5=five ");
+    made.text[0] = '\0';
+    assert_int_equal(with->ops->sweep(session, UINT64_MAX, 3, visit, &made, NULL), WB_OK);
+    assert_string_equal(made.text, "3=three 5=five 9=nine ");
+    made = (visits){ .with = with, .stop_after = 2 };
+    assert_int_equal(with->ops->sweep(session, UINT64_MAX, 9, visit, &made, NULL), WB_RETRY);
+    assert_string_equal(made.text, "3=three 5=five ");
+    visits both = { .with = with, .session = other };
+    assert_int_equal(
+        with->ops->sweep(session, UINT64_MAX, 10, visit_while_another_sweeps, &both, NULL), WB_OK);
+    assert_int_equal(test_query(with->data, "select count(*) from waybill_orders_pending"), 0);
+    with->ops->close(session);
+    with->ops->close(other);
+}
+
+static void cleanup_takes_only_what_is_old_and_dispatched(void **state)
+{
+    fixture *with = *state;
+    size_t deleted = 0;
+    wb_claim claims[5] = { { "b1", 2, 0 }, { "b2", 2, 0 }, { "b3", 2, 0 }, { "b4", 2, 0 },
+                           { "b5", 2, 0 } };
+    wb_storage_session *session = place_storage(&with->at);
+    store(with, session, 1, "a", "still pending");
+    begin(with, session, 2, claims, 5);
+    assert_int_equal(commit(with, session, 2, NULL), WB_OK);
+    store(with, session, 9, "c", NULL);
+    assert_int_equal(with->ops->clean_up(session, 9, 3, &deleted, NULL), WB_OK);
+    assert_int_equal(deleted, 3);
+    assert_int_equal(with->ops->clean_up(session, 9, 3, &deleted, NULL), WB_OK);
+    assert_int_equal(deleted, 2);
+    assert_int_equal(with->ops->clean_up(session, 9, 3, &deleted, NULL), WB_OK);
+    assert_int_equal(deleted, 0);
+    mark(with, session, 1, NULL);
+    assert_int_equal(with->ops->clean_up(session, 9, 3, &deleted, NULL), WB_OK);
+    assert_int_equal(deleted, 1);
+    assert_int_equal(claim(with, session, 10, "c"), 9);
+    assert_int_equal(with->ops->rollback(session, NULL), WB_OK);
+    with->ops->close(session);
+}
+
+static void the_printed_schema_is_what_install_makes(void **state)
+{
+    fixture *with = *state;
+    place other;
+    char *path = test_file(with->directory, "printed.db");
+    test_execute(path, "pragma journal_mode=wal");
+    test_execute(path, with->ops->schema(with->at.persistence));
+    place_open(&other, "orders", NULL, with->queues, path);
+    assert_int_equal(with->ops->verify(other.persistence, NULL), WB_OK);
+    test_execute(path, "update waybill_schema set version=99");
+    assert_int_equal(with->ops->install(other.persistence, &other.error), WB_FATAL);
+    assert_int_equal(other.error.cause, WB_CAUSE_MISMATCH);
+    place_close(&other);
+    free(path);
+}
+
+/* ---- with the transport ------------------------------------------------------------------- */
+
+static void join_shares_one_transaction(void **state)
+{
+    fixture *with = *state;
+    const wb_incoming *message;
+    place at;
+    place_open(&at, "orders", NULL, with->data, with->data); /* one file */
+    place_install(&at);
+    const wb_transport_ops *transport = at.transport_ops;
+    wb_transport_session *session = place_session(&at, BOTH);
+    wb_storage_session *storage = place_storage(&at);
+    place_send_numbers(&at, session, "orders", 0, 1);
+    assert_int_equal(place_receive(&at, session, &message, 1, 1000), 1);
+    assert_int_equal(with->ops->join(storage, transport->native(session), NULL), WB_ABORT);
+    for (int attempt = 0; attempt < 2; attempt++) {
+        assert_int_equal(transport->begin(session, NULL), WB_OK);
+        assert_int_equal(with->ops->join(storage, transport->native(session), NULL), WB_OK);
+        assert_ptr_equal(handle(with, storage), transport->native(session));
+        assert_int_equal(run(handle(with, storage), "insert into business values(1,1)"),
+                         SQLITE_OK);
+        assert_int_equal(with->ops->check(storage, 0, NULL), WB_OK);
+        place_send_numbers(&at, session, "error", 0, 1);
+        place_acknowledge(&at, session, &message, 1);
+        if (attempt == 0)
+            assert_int_equal(transport->rollback(session, NULL), WB_OK);
+        else
+            assert_int_equal(transport->commit(session, NULL), WB_OK);
+        assert_int_equal(with->ops->join(storage, NULL, NULL), WB_OK);
+        assert_int_equal(test_query(with->data, "select count(*) from business"), attempt);
+        assert_int_equal(test_messages(with->data, "error"), attempt);
+        assert_int_equal(test_messages(with->data, "orders"), 1 - attempt);
+    }
+    with->ops->close(storage);
+    transport->close(session);
+    place_close(&at);
+}
+
+static void a_joined_handler_cannot_end_the_transaction(void **state)
+{
+    fixture *with = *state;
+    const wb_incoming *message;
+    place at;
+    place_open(&at, "orders", NULL, with->data, with->data);
+    place_install(&at);
+    wb_transport_session *session = place_session(&at, BOTH);
+    wb_storage_session *storage = place_storage(&at);
+    place_send_numbers(&at, session, "orders", 0, 1);
+    assert_int_equal(place_receive(&at, session, &message, 1, 1000), 1);
+    assert_int_equal(at.transport_ops->begin(session, NULL), WB_OK);
+    assert_int_equal(with->ops->join(storage, at.transport_ops->native(session), NULL), WB_OK);
+    (void)run(handle(with, storage), "insert into business values(1,1); commit");
+    assert_int_equal(with->ops->check(storage, 0, NULL), WB_REJECT);
+    assert_int_equal(at.transport_ops->rollback(session, NULL), WB_OK);
+    assert_int_equal(test_query(with->data, "select count(*) from business"), 0);
+    assert_int_equal(test_messages(with->data, "orders"), 1);
+    with->ops->close(storage); /* without leaving first, and before the transport */
+    at.transport_ops->close(session);
+    place_close(&at);
+}
+
+/* One batch in the order of the pipeline, receive_only with the outbox. */
+static void one_batch(const fixture *with, place *at, wb_transport_session *session,
+                      wb_storage_session *storage, uint64_t batch)
+{
+    const wb_incoming *messages[10];
+    wb_claim claims[10];
+    size_t count = place_receive(at, session, messages, 10, 1000);
+    char sql[80];
+    assert_int_equal(count, 10);
+    for (size_t i = 0; i < count; i++)
+        claims[i] = (wb_claim){ .id = messages[i]->id, .id_size = messages[i]->id_size };
+    begin(with, storage, batch, claims, count);
+    for (size_t i = 0; i < count; i++) {
+        if (claims[i].duplicate_of)
+            continue;
+        (void)snprintf(sql, sizeof sql, "insert into business(n) values(%d)",
+                       test_number(messages[i]));
+        assert_int_equal(run(handle(with, storage), sql), SQLITE_OK);
+        assert_int_equal(with->ops->check(storage, i, NULL), WB_OK);
+    }
+    assert_int_equal(commit(with, storage, batch, "events"), WB_OK);
+    place_send_numbers(at, session, "error", (int)batch, 1);
+    mark(with, storage, batch, NULL);
+    place_acknowledge(at, session, messages, count);
+}
+
+static void the_outbox_works_on(const fixture *with, const char *queues, const char *data)
+{
+    place at;
+    place_open(&at, "orders", NULL, queues, data);
+    place_install(&at);
+    wb_transport_session *session = place_session(&at, BOTH);
+    wb_storage_session *storage = place_storage(&at);
+    place_send_numbers(&at, session, "orders", 0, 20);
+    place_send_numbers(&at, session, "orders", 5, 10); /* duplicates */
+    for (uint64_t batch = 1; batch <= 3; batch++)
+        one_batch(with, &at, session, storage, batch);
+    at.transport_ops->close(session);
+    with->ops->close(storage);
+    place_close(&at);
+    assert_int_equal(test_query(data, "select count(*) from business"), 20);
+    assert_int_equal(test_query(data, "select count(*) from waybill_orders_pending"), 0);
+    assert_int_equal(test_messages(queues, "orders"), 0);
+    assert_int_equal(test_messages(queues, "error"), 3);
+}
+
+static void the_outbox_works_on_one_file(void **state)
+{
+    fixture *with = *state;
+    the_outbox_works_on(with, with->data, with->data);
+}
+
+static void the_outbox_works_on_two_files(void **state)
+{
+    fixture *with = *state;
+    the_outbox_works_on(with, with->queues, with->data);
+}
+
+/* ---- crash points ------------------------------------------------------------------------- */
+
+static void crash_in_a_batch(void *argument)
+{
+    const fixture *with = argument;
+    place at;
+    (void)setenv("WAYBILL_CRASH", with->crash, 1);
+    place_open(&at, "orders", NULL, with->queues, with->data);
+    wb_storage_session *session = place_storage(&at);
+    if (claim(with, session, 7, "a") != 0)
+        _exit(1);
+    (void)run(handle(with, session), "insert into business values(1,1)");
+    (void)commit(with, session, 7, "operations");
+    mark(with, session, 7, NULL);
+}
+
+static void crash(fixture *with, const char *point)
+{
+    with->crash = point;
+    assert_int_equal(test_wait(test_child(crash_in_a_batch, with)), -SIGKILL);
+}
+
+static void a_crash_before_the_commit_leaves_nothing(void **state)
+{
+    fixture *with = *state;
+    static const char *const points[] = { "claim_sent", "commit_sent" };
+    for (size_t i = 0; i < 2; i++) {
+        crash(with, points[i]);
+        assert_int_equal(test_query(with->data, "select count(*) from business"), 0);
+        assert_int_equal(test_query(with->data, "select count(*) from waybill_orders_dedup"), 0);
+    }
+    crash(with, "mark_sent");
+    assert_int_equal(test_query(with->data, "select count(*) from business"), 1);
+    assert_int_equal(test_query(with->data, "select count(*) from waybill_orders_dedup"), 1);
+    assert_int_equal(test_query(with->data, "select count(*) from waybill_orders_pending"), 0);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(a_claim_is_made_once),
+        CASE(a_claim_given_back_is_free),
+        CASE(names_that_differ_in_case_are_two_endpoints),
+        CASE(a_claim_in_flight_is_waited_for),
+        CASE(a_busy_file_is_retried_later),
+        CASE(a_handler_cannot_end_the_transaction),
+        CASE(a_failed_statement_leaves_the_transaction),
+        CASE(a_forgotten_cursor_does_no_harm),
+        CASE(a_constraint_that_fails_at_commit_rolls_back),
+        CASE(pending_operations_last_until_they_are_marked),
+        CASE(a_sweep_is_oldest_first_and_alone),
+        CASE(cleanup_takes_only_what_is_old_and_dispatched),
+        CASE(the_printed_schema_is_what_install_makes),
+        CASE(join_shares_one_transaction),
+        CASE(a_joined_handler_cannot_end_the_transaction),
+        CASE(the_outbox_works_on_one_file),
+        CASE(the_outbox_works_on_two_files),
+        CASE(a_crash_before_the_commit_leaves_nothing),
+    };
+    return cmocka_run_group_tests_name("sqlite outbox", tests, NULL, NULL);
+}

@@ -1,0 +1,88 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The program as a user meets it: verbs, output, exit codes.
+set -u
+waybill=$top_builddir/waybill
+modules=$top_builddir/tests/unit
+WAYBILL_PLUGIN_DIR=$modules/plugins; export WAYBILL_PLUGIN_DIR
+unset WAYBILL_CONF
+work=$(mktemp -d /tmp/waybill-cli-XXXXXX) || exit 1
+trap 'rm -rf "$work"' EXIT
+count=0
+
+ok() { # ok STATUS NAME
+    count=$((count + 1))
+    if [ "$1" -eq 0 ]; then echo "ok $count - $2"; return; fi
+    echo "not ok $count - $2"
+    sed 's/^/# out: /' "$work/out"; sed 's/^/# err: /' "$work/err"
+}
+run() { # run EXPECTED-CODE ARGUMENT...
+    expected=$1; shift
+    "$waybill" "$@" >"$work/out" 2>"$work/err"
+    code=$?
+    [ $code -eq "$expected" ] || { echo "# exit code $code"; return 1; }
+}
+out() { grep -qF -- "$1" "$work/out"; }
+err() { grep -qF -- "$1" "$work/err"; }
+quiet() { [ ! -s "$work/err" ]; }
+
+cat >"$work/good.conf" <<END
+endpoints = (
+  { name = "orders"; handlers = ["$modules/handlers/.libs/orders.so"]; concurrency = 4;
+    transport = { plugin = "queue"; host = "localhost"; password = "env:QUEUE_PASSWORD"; };
+    persistence = { plugin = "table"; path = "/orders"; };
+    outbox = { enabled = true; }; },
+  { name = "notes"; send_only = true;
+    transport = { plugin = "queue"; password = "env:QUEUE_PASSWORD"; }; }
+);
+END
+sed 's/env:QUEUE_PASSWORD/hunter2/' "$work/good.conf" >"$work/literal.conf"
+cat >"$work/bad.conf" <<END
+endpoints = (
+  { name = "orders"; batch_tiem = "5x"; transaction_mode = "transaction_scope";
+    handlers = ["$modules/handlers/.libs/orders.so"];
+    transport = { plugin = "queue"; port = 70000; password = "hunter2"; };
+    outbox = { enabled = true; }; } );
+END
+
+echo 1..19
+run 64 && err 'a verb is missing'; ok $? 'no verb'
+run 64 chek && err 'did you mean "check"?'; ok $? 'unknown verb'
+run 0 help && out 'check' && out 'plugins' && quiet; ok $? 'help'
+run 0 --help && out 'usage: waybill VERB'; ok $? '--help'
+run 0 check --help && out '--config FILE' && out 'usage: waybill check'; ok $? 'check --help'
+run 0 --version && out 'plugin ABI 1.0'; ok $? '--version'
+run 64 check --nonsense && err 'see: waybill check --help'; ok $? 'unknown option'
+run 64 check argument && err 'check takes no arguments'; ok $? 'surplus argument'
+
+QUEUE_PASSWORD=swordfish; export QUEUE_PASSWORD
+run 0 check -c "$work/good.conf" && quiet && out 'endpoint orders' && out 'Sales.PlaceOrder' &&
+    out 'receive_only' && out 'the outbox, after the commit' && out 'send-only, no queue' &&
+    out '5 immediate, 0 delayed' && ! out swordfish
+ok $? 'check prints the plan'
+WAYBILL_CONF=$work/good.conf run 0 check && out 'endpoint orders'; ok $? 'WAYBILL_CONF'
+run 0 check -c "$work/good.conf" --json && out '"ok": true' && out '"mode": "receive_only"' &&
+    out '"type": "Sales.CancelOrder"'
+ok $? 'check --json'
+run 0 check -c "$work/literal.conf" && err 'warning: endpoint "orders": transport "queue": option "password"' &&
+    ! err hunter2 && ! out hunter2
+ok $? 'a literal secret is a warning and not shown'
+unset QUEUE_PASSWORD
+run 78 check -c "$work/good.conf" && err "$work/good.conf:3: " && err '"QUEUE_PASSWORD" is not set'
+ok $? 'a secret that is not there'
+run 78 check -c "$work/bad.conf" && err ':2: endpoint "orders": unknown option "batch_tiem"; did you mean "batch_time"?' &&
+    err ':4: endpoint "orders": transport "queue": option "port" = 70000 is out of range (1 to 65535)' &&
+    err ':2: endpoint "orders": transaction_mode = "transaction_scope" is not offered by transport "queue"' &&
+    err 'outbox enabled = true needs a persistence' && ! err hunter2
+ok $? 'all errors, exit code 78'
+run 78 check -c "$work/bad.conf" --json && out '"ok": false' && out 'batch_tiem' && ! out hunter2; ok $? 'errors as JSON'
+run 78 check -c "$work/absent.conf" && err 'cannot read "'; ok $? 'no such file'
+
+run 78 plugins && out 'test transport' && out 'badmajor   refused: plugin "' &&
+    out 'can: none, receive_only, delivery_count, publish'
+ok $? 'plugins lists good and refused ones'
+run 0 plugins --describe queue && out 'port (integer, default 5672, 1 to 65535)' &&
+    out 'password (string, secret)' && out 'queue_type (choice, default quorum: quorum | classic)'
+ok $? 'plugins --describe'
+run 0 plugins --describe --json table && out '"required": true' && out '"kind": "persistence"'
+ok $? 'plugins --describe --json'

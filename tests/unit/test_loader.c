@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Plugins and handler modules, good ones and one for each way to be refused.
+ */
+#include <config.h>
+
+#include <limits.h>
+
+/* before cmocka.h, which defines a macro "fail" */
+#include "core/endpoint/setup.h"
+#include "core/plugin/loader.h"
+#include "core/plugin/trust.h"
+#include "tests/unit/conf_support.h"
+
+static const char *built(const char *relative)
+{
+    static char paths[4][PATH_MAX];
+    static size_t next;
+    char *path = paths[next++ % 4];
+    const char *top = getenv("top_builddir");
+    (void)snprintf(path, PATH_MAX, "%s/tests/unit/%s", top ? top : ".", relative);
+    return path;
+}
+
+static int group_setup(void **state)
+{
+    setenv("WAYBILL_PLUGIN_DIR", built("plugins"), 1);
+    return conf_setup(state);
+}
+
+/* ---- trust ---- */
+
+static void expect_trust(const char *path, int result, const char *reason)
+{
+    char canonical[PATH_MAX];
+    wb_error error = { 0 };
+    assert_int_equal(wb_trust_check(path, canonical, &error), result);
+    if (reason && !strstr(error.text, reason))
+        fail_msg("expected \"%s\" in: %s", reason, error.text);
+    if (result == WB_OK)
+        assert_int_equal(canonical[0], '/');
+}
+
+static void test_trust(void **state)
+{
+    char path[PATH_MAX], link_path[PATH_MAX], folder[PATH_MAX];
+    (void)state;
+    (void)snprintf(path, sizeof path, "%s", conf_write("module.so", "x"));
+    /* below /tmp, which everybody may write but is sticky */
+    expect_trust(path, WB_OK, NULL);
+    static const mode_t bad[] = { 0602, 0620, 0666, 0622 };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        assert_int_equal(chmod(path, bad[i]), 0);
+        expect_trust(path, WB_FATAL, "module.so\" is not trusted: it can be written by others");
+    }
+    assert_int_equal(chmod(path, 0755), 0);
+    expect_trust(path, WB_OK, NULL);
+
+    assert_int_equal(chmod(conf_directory, 0777), 0);
+    expect_trust(path, WB_FATAL, "the directory \"");
+    /* sticky does not help when the file itself lies there */
+    assert_int_equal(chmod(conf_directory, 01777), 0);
+    expect_trust(path, WB_FATAL, "can be written by others; use chmod go-w");
+    assert_int_equal(chmod(conf_directory, 0770), 0);
+    expect_trust(path, WB_FATAL, "can be written by others; use chmod go-w");
+    assert_int_equal(chmod(conf_directory, 0700), 0);
+
+    (void)snprintf(link_path, sizeof link_path, "%s/link.so", conf_directory);
+    assert_int_equal(symlink(path, link_path), 0);
+    expect_trust(link_path, WB_FATAL, "is a symbolic link");
+    expect_trust(conf_directory, WB_FATAL, "is not a regular file");
+    expect_trust("/nonexistent/x.so", WB_FATAL, "cannot read \"/nonexistent/x.so\"");
+
+    /* a linked directory is as good as what it points to */
+    (void)snprintf(folder, sizeof folder, "%s/folder", conf_directory);
+    assert_int_equal(symlink(conf_directory, folder), 0);
+    (void)snprintf(link_path, sizeof link_path, "%s/folder/module.so", conf_directory);
+    expect_trust(link_path, WB_OK, NULL);
+}
+
+static void test_trust_of_owners(void **state)
+{
+    char path[PATH_MAX];
+    (void)state;
+    (void)snprintf(path, sizeof path, "%s", conf_write("owned.so", "x"));
+    if (geteuid() != 0)
+        return; /* only root can give a file away */
+    assert_int_equal(chown(path, 65534, 65534), 0);
+    expect_trust(path, WB_FATAL, "belongs neither to root nor to the user that runs this");
+    assert_int_equal(chown(path, 0, 0), 0);
+    assert_int_equal(chown(conf_directory, 65534, 65534), 0);
+    expect_trust(path, WB_FATAL, "belongs neither to root nor to the user that runs this");
+    assert_int_equal(chown(conf_directory, 0, 0), 0);
+    expect_trust(path, WB_OK, NULL);
+}
+
+/* ---- plugins ---- */
+
+static void expect_plugin(uint32_t kind, const char *name)
+{
+    const wb_plugin *plugin = NULL, *again = NULL;
+    const char *path = NULL;
+    wb_error error = { 0 };
+    if (wb_plugin_load(NULL, kind, name, &plugin, &path, &error) != WB_OK)
+        fail_msg("%s", error.text);
+    assert_string_equal(plugin->name, name);
+    assert_int_equal(path[0], '/');
+    assert_int_equal(wb_plugin_load(NULL, kind, name, &again, NULL, &error), WB_OK);
+    assert_ptr_equal(plugin, again);
+}
+
+static void test_good_plugins(void **state)
+{
+    (void)state;
+    expect_plugin(WB_PLUGIN_TRANSPORT, "queue");
+    expect_plugin(WB_PLUGIN_TRANSPORT, "file");
+    expect_plugin(WB_PLUGIN_TRANSPORT, "late-night");
+    expect_plugin(WB_PLUGIN_PERSISTENCE, "file");
+    expect_plugin(WB_PLUGIN_PERSISTENCE, "table");
+}
+
+static void expect_refusal(uint32_t kind, const char *name, const char *reason)
+{
+    const wb_plugin *plugin = NULL;
+    wb_error error = { 0 };
+    assert_int_equal(wb_plugin_load(NULL, kind, name, &plugin, NULL, &error), WB_FATAL);
+    assert_null(plugin);
+    assert_int_equal(error.cause, WB_CAUSE_CONFIG);
+    if (!strstr(error.text, reason))
+        fail_msg("expected \"%s\" in: %s", reason, error.text);
+}
+
+static void test_refused_plugins(void **state)
+{
+    static const struct {
+        const char *name;
+        const char *reason;
+    } all[] = {
+        { "badmagic", "badmagic.so\" is refused: its descriptor is not one of a waybill plugin" },
+        { "badmajor", "it was built for ABI 2, this host offers ABI 1.0; rebuild the plugin" },
+        { "badminor", "it needs ABI 1.7, this host offers ABI 1.0; use a newer waybill" },
+        { "badsize", "its descriptor has 64 bytes, ABI 1.0 has " },
+        { "badkind", "it is a persistence plugin, a transport was wanted" },
+        { "badname", "it calls itself \"other\", its file \"badname\"" },
+        { "badoption", "its option \"password\" lies outside of the configuration struct" },
+        { "badmodes", "it declares no transaction mode" },
+        { "badops", "it promises a capability, but its operation \"begin\" is missing" },
+        { "noentry", "it does not export \"noentry_LTX_wb_plugin\"" },
+        { "undefined", "undefined symbol: waybill_test_symbol_nobody_has" },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        expect_refusal(WB_PLUGIN_TRANSPORT, all[i].name, all[i].reason);
+}
+
+static void test_search(void **state)
+{
+    (void)state;
+    expect_refusal(WB_PLUGIN_TRANSPORT, "quueu", "there is no transport plugin \"quueu\" in \"");
+    expect_refusal(WB_PLUGIN_TRANSPORT, "quueu", "did you mean \"queue\"?");
+    /* the other kind is another plugin */
+    expect_refusal(WB_PLUGIN_PERSISTENCE, "queue", "there is no persistence plugin \"queue\"");
+    static const char *const bad[] = { "", "../transport/queue", "/etc/passwd", "Queue", "a.b" };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        expect_refusal(WB_PLUGIN_TRANSPORT, bad[i], "is not the name of a plugin");
+}
+
+static void copy_file(const char *from, const char *to)
+{
+    char data[65536];
+    FILE *in = fopen(from, "r"), *out = fopen(to, "w");
+    size_t size;
+    assert_non_null(in);
+    assert_non_null(out);
+    while ((size = fread(data, 1, sizeof data, in)) > 0)
+        assert_int_equal(fwrite(data, 1, size, out), size);
+    assert_int_equal(fclose(in) | fclose(out), 0);
+}
+
+/* plugin_path adds places with the installed layout, and they are under the same rules. */
+static void test_plugin_path(void **state)
+{
+    char folder[PATH_MAX], path[PATH_MAX];
+    wb_problems problems = { 0 };
+    const wb_plugin *plugin;
+    wb_error error;
+    (void)state;
+    (void)snprintf(folder, sizeof folder, "%s/transport", conf_directory);
+    (void)snprintf(path, sizeof path, "%.4000s/queue.so", folder);
+    assert_int_equal(mkdir(folder, 0700), 0);
+    copy_file(built("plugins/transport/queue/.libs/queue.so"), path);
+    setenv("WAYBILL_PLUGIN_DIR", "/nonexistent", 1);
+    const char *conf = conf_write("path.conf", "plugin_path = [\".\"];");
+    wb_config *config = wb_config_load(conf, &problems);
+    assert_int_equal(chmod(path, 0666), 0);
+    assert_int_equal(wb_plugin_load(config, WB_PLUGIN_TRANSPORT, "queue", &plugin, NULL, &error),
+                     WB_FATAL);
+    assert_non_null(strstr(error.text, "queue.so\" is not trusted: it can be written by others"));
+    assert_int_equal(chmod(path, 0644), 0);
+    assert_int_equal(wb_plugin_load(config, WB_PLUGIN_TRANSPORT, "queue", &plugin, NULL, &error),
+                     WB_OK);
+    wb_plugin_files files;
+    wb_plugin_files_list(config, &files);
+    assert_int_equal(files.count, 1);
+    assert_string_equal(files.items[0].name, "queue");
+    wb_plugin_files_free(&files);
+    setenv("WAYBILL_PLUGIN_DIR", built("plugins"), 1);
+    wb_config_free(config);
+    wb_problems_free(&problems);
+    assert_int_equal(unlink(path) | rmdir(folder), 0);
+}
+
+/* ---- handler modules ---- */
+
+static int load_handlers(const char *list, wb_handler_set *set, wb_problems *problems)
+{
+    char text[4 * PATH_MAX];
+    memset(problems, 0, sizeof *problems);
+    (void)snprintf(text, sizeof text,
+                   "endpoints = ( { name = \"orders\"; transport = { plugin = \"queue\"; };\n"
+                   "handlers = [\n%s ]; } );",
+                   list);
+    wb_config *config = wb_config_load(conf_write("handlers.conf", text), problems);
+    assert_error_count(problems, 0);
+    int result = wb_handlers_load(config, &config->endpoints[0], set, problems);
+    if (set->count) /* module paths belong to the configuration */
+        assert_int_equal(set->entries[0].module[0], '/');
+    wb_config_free(config);
+    return result;
+}
+
+static const char *quoted(const char *module)
+{
+    static char texts[4][PATH_MAX];
+    static size_t next;
+    char *text = texts[next++ % 4];
+    (void)snprintf(text, PATH_MAX, "\"%.4000s\"", built(module));
+    return text;
+}
+
+static void test_handlers(void **state)
+{
+    wb_handler_set set;
+    wb_problems problems;
+    (void)state;
+    assert_int_equal(load_handlers(quoted("handlers/.libs/orders.so"), &set, &problems), WB_OK);
+    assert_int_equal(set.count, 2);
+    assert_string_equal(set.types[0], "Sales.CancelOrder");
+    assert_string_equal(set.types[1], "Sales.PlaceOrder");
+    assert_non_null(set.entries[0].batch);
+    assert_null(set.entries[0].one);
+    const wb_handler_entry *found = wb_handlers_find(&set, "Sales.PlaceOrder, more", 16);
+    assert_non_null(found);
+    assert_non_null(found->one);
+    assert_null(wb_handlers_find(&set, "Sales.PlaceOrder", 15));
+    assert_null(wb_handlers_find(&set, "Sales.PlaceOrder\0x", 18));
+    assert_null(wb_handlers_find(&set, "", 0));
+    wb_handlers_free(&set);
+    wb_problems_free(&problems);
+}
+
+static void test_handlers_built_later(void **state)
+{
+    wb_handler_set set;
+    wb_problems problems;
+    (void)state;
+    assert_int_equal(load_handlers(quoted("handlers/.libs/longer.so"), &set, &problems), WB_OK);
+    assert_int_equal(set.count, 2);
+    assert_string_equal(set.types[1], "Future.Second");
+    wb_handlers_free(&set);
+    wb_problems_free(&problems);
+}
+
+static void test_refused_handlers(void **state)
+{
+    char list[4 * PATH_MAX];
+    wb_handler_set set;
+    wb_problems problems;
+    (void)state;
+    (void)snprintf(list, sizeof list, "%s,\n%s,\n", quoted("handlers/.libs/orders.so"),
+                   quoted("handlers/.libs/again.so"));
+    (void)snprintf(list + strlen(list), sizeof list - strlen(list), "%s,\n%s,\n%s,\n\"absent.so\"",
+                   quoted("handlers/.libs/major.so"), quoted("handlers/.libs/minor.so"),
+                   quoted("plugins/transport/queue/.libs/queue.so"));
+    assert_int_equal(load_handlers(list, &set, &problems), WB_FATAL);
+    assert_int_equal(set.count, 3);
+    assert_error_count(&problems, 8);
+    assert_problem(&problems, ":4: endpoint \"orders\": type \"Sales.PlaceOrder\" is handled by "
+                              "\"");
+    assert_problem(&problems, "/orders.so\" and again by \"");
+    assert_problem(&problems, "/again.so\"; an endpoint has one handler for a type");
+    assert_problem(&problems, "type \"Sales.Both\" must have exactly one function");
+    assert_problem(&problems, "type \"Sales.Neither\" must have exactly one function");
+    assert_problem(&problems, "has a handler whose type is not 1 to 255 bytes long");
+    assert_problem(&problems, ":5: endpoint \"orders\": handler module \"");
+    assert_problem(&problems, "major.so\" is refused: it was built for ABI 9, this host offers");
+    assert_problem(&problems, "minor.so\" is refused: it needs ABI 1.3, this host offers ABI 1.0");
+    assert_problem(&problems, "queue.so\" is refused: it does not export \"wb_handlers\"");
+    assert_problem(&problems, "there is no handler module \"absent.so\", neither \"");
+    wb_handlers_free(&set);
+    wb_problems_free(&problems);
+}
+
+/* Runs before any persistence is loaded; the sanitizers bring the library themselves. */
+static void test_client_library(void **state)
+{
+    const char *module = quoted("handlers/.libs/client.so");
+    wb_handler_set set;
+    wb_problems problems;
+    (void)state;
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    assert_int_equal(load_handlers(module, &set, &problems), WB_FATAL);
+    assert_problem(&problems, "client.so\" is refused: ");
+    assert_problem(&problems, "undefined symbol: cbrt");
+    wb_handlers_free(&set);
+    wb_problems_free(&problems);
+#endif
+    expect_plugin(WB_PLUGIN_PERSISTENCE, "table");
+    assert_int_equal(load_handlers(module, &set, &problems), WB_OK);
+    assert_int_equal(set.count, 1);
+    wb_handlers_free(&set);
+    wb_problems_free(&problems);
+}
+
+/* ---- all together ---- */
+
+static wb_setup *load_setup(const char *text, wb_problems *problems, int result)
+{
+    wb_setup *setup = NULL;
+    memset(problems, 0, sizeof *problems);
+    int got = wb_setup_load(conf_write("setup.conf", text), 0, &setup, problems);
+    if (got != result)
+        wb_problems_print(problems, stderr);
+    assert_int_equal(got, result);
+    return setup;
+}
+
+static void test_setup(void **state)
+{
+    char text[2 * PATH_MAX];
+    wb_problems problems;
+    (void)state;
+    (void)snprintf(text, sizeof text,
+                   "endpoints = ( { name = \"orders\"; concurrency = 3; batch_max = 50;\n"
+                   "transaction_mode = \"transaction_scope\"; handlers = [%s];\n"
+                   "transport = { plugin = \"file\"; path = \"/a\"; };\n"
+                   "persistence = { plugin = \"file\"; path = \"/a\"; }; } );",
+                   quoted("handlers/.libs/orders.so"));
+    wb_setup *setup = load_setup(text, &problems, WB_OK);
+    const wb_endpoint_setup *orders = wb_setup_endpoint(setup, "orders");
+    assert_non_null(orders);
+    assert_int_equal(orders->is_ready, 1);
+    assert_int_equal(orders->plan.mode, WB_MODE_TRANSACTION_SCOPE);
+    assert_int_equal(orders->plan.joined, 1);
+    assert_int_equal(orders->plan.immediate_retries, 5);
+    assert_string_equal(orders->info.name, "orders");
+    assert_string_equal(orders->info.error_queue, "error");
+    assert_int_equal(orders->info.concurrency, 3);
+    assert_int_equal(orders->info.batch_max, 50);
+    assert_int_equal(orders->info.body_max, 16 * 1024 * 1024);
+    assert_int_equal(orders->info.type_count, 2);
+    assert_string_equal(orders->info.types[1], "Sales.PlaceOrder");
+    assert_string_equal(*(const char *const *)orders->persistence_config, "/a");
+    assert_ptr_equal(orders->transport_ops, orders->transport->ops);
+    assert_null(wb_setup_endpoint(setup, "billing"));
+    wb_setup_free(setup);
+    wb_problems_free(&problems);
+}
+
+static void test_setup_reports_everything(void **state)
+{
+    wb_problems problems;
+    (void)state;
+    wb_setup *setup =
+        load_setup("endpoints = (\n"
+                   "{ name = \"orders\"; batch_time = \"5x\"; handlers = [\"absent.so\"];\n"
+                   "  transport = { plugin = \"queue\"; prot = 5671; heartbeat = 60; };\n"
+                   "  persistence = { plugin = \"table\"; };\n"
+                   "  transaction_mode = \"sends_atomic_with_receive\";\n"
+                   "  outbox = { enabled = true; }; },\n"
+                   "{ name = \"billing\"; transport = { plugin = \"badmajor\"; }; },\n"
+                   "{ name = \"notes\"; send_only = true; concurrency = 2;\n"
+                   "  transport = { plugin = \"queue\"; }; } );",
+                   &problems, WB_FATAL);
+    assert_problem(&problems, ":2: endpoint \"orders\": option \"batch_time\"");
+    assert_problem(&problems, ":2: endpoint \"orders\": there is no handler module");
+    assert_problem(&problems, ":3: endpoint \"orders\": transport \"queue\": unknown option "
+                              "\"prot\"; did you mean \"port\"?");
+    assert_problem(&problems, ":3: endpoint \"orders\": transport \"queue\": option \"heartbeat\" "
+                              "= 60 is not a duration");
+    assert_problem(&problems, ":4: endpoint \"orders\": persistence \"table\": option \"path\" is "
+                              "missing");
+    assert_problem(&problems, ":5: endpoint \"orders\": transaction_mode = "
+                              "\"sends_atomic_with_receive\" is not offered by transport "
+                              "\"queue\"; use \"receive_only\"");
+    assert_problem(&problems, ":5: endpoint \"orders\": transaction_mode = "
+                              "\"sends_atomic_with_receive\" does not go with the outbox enabled "
+                              "in line 6");
+    assert_problem(&problems, ":7: endpoint \"billing\": plugin \"");
+    assert_problem(&problems, ":8: endpoint \"notes\": \"concurrency\" is about an input queue");
+    assert_error_count(&problems, 9);
+    for (size_t i = 0; i < setup->endpoint_count; i++)
+        assert_int_equal(setup->endpoints[i].is_ready, 0);
+    wb_setup_free(setup);
+    wb_problems_free(&problems);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_client_library),
+        cmocka_unit_test(test_trust),
+        cmocka_unit_test(test_trust_of_owners),
+        cmocka_unit_test(test_good_plugins),
+        cmocka_unit_test(test_refused_plugins),
+        cmocka_unit_test(test_search),
+        cmocka_unit_test(test_plugin_path),
+        cmocka_unit_test(test_handlers),
+        cmocka_unit_test(test_handlers_built_later),
+        cmocka_unit_test(test_refused_handlers),
+        cmocka_unit_test(test_setup),
+        cmocka_unit_test(test_setup_reports_everything),
+    };
+    return cmocka_run_group_tests_name("loader", tests, group_setup, conf_teardown);
+}
