@@ -5,6 +5,7 @@
 
 #ifdef WB_TEST_HOOKS
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -26,8 +27,13 @@ void wb_crash_point(const char *name)
     if (!names_it(setting, name))
         return;
     const char *colon = strchr(setting, ':');
-    long nth = colon ? strtol(colon + 1, NULL, 10) : 1;
-    if (atomic_fetch_add(&passed, 1) + 1 == nth)
+    char *end = NULL;
+    long nth = colon ? strtol(colon + 1, &end, 10) : 1;
+    if (atomic_fetch_add(&passed, 1) + 1 != nth)
+        return;
+    if (end && strcmp(end, ":stop") == 0)
+        pthread_kill(pthread_self(), SIGSTOP); /* to this thread, so that it stops right here */
+    else
         kill(getpid(), SIGKILL);
 }
 

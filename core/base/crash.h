@@ -3,7 +3,8 @@
  * Crash points and built-in bugs: only in test builds (WB_TEST_HOOKS).
  *
  * WAYBILL_CRASH=NAME:N ends the process with SIGKILL when the crash point NAME is
- * passed for the Nth time (N is 1 when absent). WAYBILL_BUG=NAME switches on a bug
+ * passed for the Nth time (N is 1 when absent); NAME:N:stop stops it there until SIGCONT,
+ * so that something can happen to its servers. WAYBILL_BUG=NAME switches on a bug
  * that the crash suite must catch: a suite that cannot see these proves nothing.
  */
 #ifndef WB_BASE_CRASH_H

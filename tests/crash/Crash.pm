@@ -164,6 +164,26 @@ sub await_crash {
     return 0;
 }
 
+# True when the process stands still at its crash point ("...:stop").
+sub await_stop {
+    my ($self) = @_;
+    my $looked = time;
+    return $self->wait_for($patience, sub {
+        return 1 if $self->has_stopped;
+        return 0 if time - $looked < 0.2;
+        $looked = time;
+        $self->inject_part if $self->is_quiescent;
+        return 0;
+    });
+}
+sub has_stopped {
+    my ($self) = @_;
+    my $pid = $self->{processes}[-1];
+    open my $file, '<', "/proc/$pid/stat" or return 0;
+    return <$file> =~ /\) T /;
+}
+sub go_on { my ($self) = @_; kill 'CONT', @{ $self->{processes} } }
+
 # Everything handled or in the error queue, nothing left in queue or outbox.
 sub is_quiescent {
     my ($self) = @_;

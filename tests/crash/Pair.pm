@@ -5,8 +5,8 @@
 #
 #   Pair->named('amqp+pgsql', $space)    $space: a name for what trials share, one a job
 #
-# Methods: types, waived, begin, end, environment, inject, state, drain, peek, effects, ledger,
-# pending, sql. state() returns counts { effects, errors, ready, pending, consumers }.
+# Methods: types, waived, begin, end, environment, inject, state, drain, peek, take_all, effects,
+# ledger, pending, sql; on servers cut_database, cut_broker, hold_commits. state() returns counts { effects, errors, ready, pending, consumers }.
 package Pair;
 use strict;
 use warnings;
@@ -194,6 +194,7 @@ sub inject {
 
 sub drain { return Pair::messages($_[0]->tool('drain', qw(sink error))) }
 sub peek  { return map { $_->[1] } Pair::rows($_[0]->tool('peek', 'crash')) }
+sub take_all { return map { $_->[1] } Pair::rows($_[0]->tool('drain', 'crash')) }
 
 # Pending rows as text in which a message id can be found.
 sub pending {
@@ -212,6 +213,31 @@ sub state {
         consumers => $queue{crash}[2],
         errors => $queue{error}[1] + grep { $_->{queue} eq 'error' } @{ $trial->{drained} },
     };
+}
+
+# ---- faults of the servers, for the trials of this job alone
+sub server {
+    system("$Crash::source/tests/support/server", @_) == 0 or die "server @_ failed\n";
+}
+sub cut_database { server('cut', "$ENV{WB_SERVER_DIR}/pgsql",    $ENV{PGDATABASE}) }
+sub cut_broker   { server('cut', "$ENV{WB_SERVER_DIR}/rabbitmq", $ENV{AMQP_VHOST}) }
+
+# While $work runs, a COMMIT is not answered; this holds up all who use the server.
+sub hold_commits {
+    my ($self, $trial, $work) = @_;
+    my $set = sub {
+        $self->sql($trial, "alter system set synchronous_standby_names = '$_[0]'");
+        $self->sql($trial, 'select pg_reload_conf()');
+    };
+    $set->('nobody');
+    my $done = eval { $work->(); 1 };
+    my $why = $@;
+    $set->('');
+    die $why unless $done;
+}
+sub holds_commit {
+    my ($self, $trial) = @_;
+    return scalar $self->sql($trial, "select 1 from pg_stat_activity where datname = current_database() and wait_event = 'SyncRep'");
 }
 
 # ---- SQLite and SQLite ----------------------------------------------------------------
@@ -284,6 +310,12 @@ sub drain {
 sub peek {
     my ($self) = @_;
     return map { pack 'H*', $_->[0] } run_sql($self->queue_file, "select id from $self->{queues}{crash}");
+}
+
+sub take_all {    # out of the input queue
+    my ($self) = @_;
+    my $table = $self->{queues}{crash};
+    return map { pack 'H*', $_->[0] } run_sql($self->queue_file, "begin immediate; select id from $table; delete from $table; commit;");
 }
 
 sub pending {
