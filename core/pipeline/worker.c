@@ -103,13 +103,14 @@ static int adapt_prefetch(wb_worker *w)
     return r;
 }
 
-/* @return WB_NOT_CONNECTED when undoing showed that a session is lost, else `result`. */
+/* @return WB_NOT_CONNECTED when undoing showed that a session is lost, else `result`; a commit in
+ * doubt stays one, so that it is reported as what it is. */
 static int undo(wb_worker *w, int result)
 {
     wb_error reason = w->error;
     int r = wb_stage_rollback(w);
     w->error = reason;
-    return r == WB_OK ? result : WB_NOT_CONNECTED;
+    return r == WB_OK || result == WB_IN_DOUBT ? result : WB_NOT_CONNECTED;
 }
 
 static int run_batch(wb_worker *w)
