@@ -140,6 +140,12 @@ sub wait_for {    # poll until the condition holds; false when $seconds have pas
     return 1;
 }
 
+sub log_says {    # whether a line of the endpoint's log holds the text
+    my ($self, $text) = @_;
+    open my $file, '<', "$self->{dir}/endpoint.log" or return 0;
+    return scalar grep { index($_, $text) >= 0 } <$file>;
+}
+
 sub kill_all {
     my ($self, $signal) = @_;
     kill $signal, @{ $self->{processes} };
