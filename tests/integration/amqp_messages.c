@@ -13,7 +13,7 @@
 
 #include "tests/integration/amqp-fixture.h"
 
-/* ---- helpers ---------------------------------------------------------------------------- */
+/* ---- helpers --------------------------------------------------------------------- */
 
 static const wb_header *header(const wb_incoming *message, const char *name)
 {
@@ -40,7 +40,7 @@ static void acknowledge(fixture *f, const wb_incoming *const *messages, size_t c
         fail_msg("acknowledge: %s", f->error.text);
 }
 
-/* ---- exactness ----------------------------------------------------------------------------- */
+/* ---- exactness ------------------------------------------------------------------- */
 
 static void test_bodies(void **state)
 {
@@ -185,7 +185,7 @@ static void test_properties_sent(void **state)
     fixture_end(&f);
 }
 
-/* ---- foreign messages ------------------------------------------------------------------------ */
+/* ---- foreign messages ------------------------------------------------------------ */
 
 static amqp_table_entry_t text_entry(const char *name, const char *value)
 {
@@ -315,7 +315,7 @@ static void test_deep_nesting(void **state)
     fixture_end(&f);
 }
 
-/* ---- results ----------------------------------------------------------------------------------- */
+/* ---- results --------------------------------------------------------------------- */
 
 static void assert_rejected(const wb_operation *operation, int cause, const char *text)
 {
