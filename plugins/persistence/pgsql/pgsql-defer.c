@@ -54,8 +54,8 @@ static const char *first_word(const char *text, size_t *ret_size)
  * extended protocol takes one statement a text, so the first word decides. */
 static const char *refusal_of(const char *statement)
 {
-    static const char *const refused[] = { "abort",    "begin", "commit",  "copy",      "end",
-                                           "prepare",  "release", "rollback", "savepoint", "start" };
+    static const char *const refused[] = { "abort",   "begin",   "commit",   "copy",      "end",
+                                           "prepare", "release", "rollback", "savepoint", "start" };
     size_t size;
     const char *word = first_word(statement, &size);
     if (!*word)
@@ -182,7 +182,8 @@ static int api_defer(void *session, size_t item, const char *statement,
 static void queue_preparation(wb_storage_session *s, const pgsql_deferred *deferred)
 {
     pgsql_cached *cached = deferred->cached;
-    const pgsql_step step = { .kind = PGSQL_STEP_PREPARE, .item = deferred->item, .cached = cached };
+    const pgsql_step step = { .kind = PGSQL_STEP_PREPARE, .item = deferred->item,
+                              .cached = cached };
 
     pgsql_cache_name(&s->defer.cache, cached);
     cached->is_sent = 1;
@@ -329,7 +330,8 @@ int pgsql_check(wb_storage_session *s, size_t item, wb_error *error)
     /* not this item's doing: nobody may be blamed for it before its item runs alone */
     if (s->failure.item != item && s->failure.item != PGSQL_NO_ITEM)
         return s->host->fail(s->host, error, WB_ABORT, WB_CAUSE_OTHER, s->failure.native_code,
-                             "a statement that another message deferred failed: %s", s->failure.text);
+                             "a statement that another message deferred failed: %s",
+                             s->failure.text);
     return s->host->fail(s->host, error, result, s->failure.cause, s->failure.native_code, "%s",
                          s->failure.text);
 }
