@@ -372,6 +372,25 @@ static void test_handler_recovers_by_savepoint(void **state)
     ops->close(s);
 }
 
+/* A savepoint brings the transaction back, but not what was deferred. */
+static void test_savepoint_does_not_hide_a_deferred_failure(void **state)
+{
+    wb_storage_session *s = open_session(&orders);
+    size_t item = 0;
+    (void)state;
+    begin_batch(s, 10);
+    exec(api->connection(s, 2), "savepoint mine");
+    assert_int_equal(api->defer(s, 2, "select 1/0", NULL), WB_OK);
+    exec(api->connection(s, 3), "rollback to mine");
+    assert_int_equal(ops->check(s, 3, &failure), WB_ABORT);
+    assert_int_equal(commit_batch(s, 10, "x", &item), WB_RETRY);
+    assert_int_equal(item, 2);
+    assert_int_equal(observe_number("select count(*) from orders_pending"), 0);
+    begin_batch(s, 11);
+    assert_int_equal(ops->check(s, 2, &failure), WB_OK);
+    ops->close(s);
+}
+
 static void test_handler_ends_transaction(void **state)
 {
     wb_storage_session *s = open_session(&orders);
@@ -453,6 +472,7 @@ int main(void)
         TEST(test_flushed_failure_is_the_items),
         TEST(test_handler_leaves_transaction_failed),
         TEST(test_handler_recovers_by_savepoint),
+        TEST(test_savepoint_does_not_hide_a_deferred_failure),
         TEST(test_handler_ends_transaction),
         TEST(test_handler_leaves_results_unread),
         TEST(test_no_connection_outside_of_a_transaction),

@@ -254,7 +254,7 @@ static void send_deferred(wb_storage_session *s)
     s->handed_out = 0;
     pgsql_exchange_start(s);
     pgsql_defer_queue(s);
-    (void)pgsql_exchange_run(s, NULL);
+    s->flush_failed = pgsql_exchange_run(s, NULL) != WB_OK;
     pgsql_defer_reset(s);
 }
 
@@ -304,6 +304,10 @@ int pgsql_defer_inspect(wb_storage_session *s)
         pgsql_failure_lost(s, NULL);
         return s->failure.result;
     }
+    /* its message was promised that this is its failure, even if a handler rolled back to
+     * a savepoint since */
+    if (s->flush_failed)
+        return s->failure.result;
     if (PQpipelineStatus(s->connection) != PQ_PIPELINE_OFF)
         return found(s, WB_REJECT, "the handler left the connection in pipeline mode");
     switch (PQtransactionStatus(s->connection)) {
