@@ -126,8 +126,9 @@ typedef struct wb_persistence_ops {
 
     /** After each handler: is the transaction still as it must be? WB_OK, or the class
      *  of what the handler did to it (left it failed: WB_RETRY; ended it: WB_FATAL for
-     *  the message, reported as WB_REJECT). `item` is the handler's. Costs no round
-     *  trip. */
+     *  the message, reported as WB_REJECT). `item` is the handler's. WB_ABORT when it
+     *  is not this item's doing (a deadlock, or what another item deferred failed).
+     *  Costs no round trip. */
     int (*check)(wb_storage_session *session, size_t item, wb_error *error);
 
     /** Send what was deferred, store the operations, give back claims, commit: one

@@ -122,8 +122,8 @@ int pgsql_schema_compare(wb_persistence *p, const PGresult *row, int *ret_versio
                              p->names.prefix, p->names.schema, endpoint, p->names.endpoint);
     if (version > PGSQL_SCHEMA_VERSION)
         return p->host->fail(p->host, error, WB_FATAL, WB_CAUSE_MISMATCH, version,
-                             "the outbox tables of endpoint \"%s\" in schema \"%s\" have version %d, "
-                             "this plugin knows version %d: use a newer Waybill",
+                             "the outbox tables of endpoint \"%s\" in schema \"%s\" have version "
+                             "%d, this plugin knows version %d: use a newer Waybill",
                              endpoint, p->names.schema, version, PGSQL_SCHEMA_VERSION);
     *ret_version = version;
     return WB_OK;
