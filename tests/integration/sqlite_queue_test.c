@@ -397,6 +397,47 @@ static void interrupt_ends_a_wait_for_the_file(void **state)
     with->orders.transport_ops->close(busy);
 }
 
+typedef struct taker {
+    place *at;
+    int64_t when;
+} taker;
+
+static void *take_one(void *argument)
+{
+    taker *with = argument;
+    const wb_incoming *message;
+    wb_transport_session *session = place_session(with->at, WB_SESSION_RECEIVE);
+    if (place_receive(with->at, session, &message, 1, 3000) == 1) {
+        with->when = test_now();
+        (void)usleep(400000); /* a slow handler: the other message is not its business */
+        place_acknowledge(with->at, session, &message, 1);
+    }
+    with->at->transport_ops->close(session);
+    return NULL;
+}
+
+static void a_send_wakes_all_who_wait(void **state)
+{
+    fixture *with = *state;
+    enum { TAKERS = 3 };
+    pthread_t threads[TAKERS];
+    taker takers[TAKERS];
+    wb_transport_session *session = place_session(&with->orders, WB_SESSION_SEND);
+    for (int i = 0; i < TAKERS; i++) {
+        takers[i] = (taker){ &with->orders, 0 };
+        assert_int_equal(pthread_create(&threads[i], NULL, take_one, &takers[i]), 0);
+    }
+    (void)usleep(200000);
+    place_send_numbers(&with->orders, session, "orders", 0, TAKERS);
+    int64_t sent = test_now();
+    for (int i = 0; i < TAKERS; i++) {
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+        assert_true(takers[i].when > 0);
+        assert_true(takers[i].when - sent < 200 * WB_MILLISECOND);
+    }
+    with->orders.transport_ops->close(session);
+}
+
 /* ---- modes ----------------------------------------------------------------------------- */
 
 static void a_transaction_spans_receive_and_send(void **state)
@@ -626,6 +667,7 @@ int main(void)
         CASE(threads_never_share_a_message),
         CASE(interrupt_ends_a_wait_and_the_next_one),
         CASE(interrupt_ends_a_wait_for_the_file),
+        CASE(a_send_wakes_all_who_wait),
         CASE(a_transaction_spans_receive_and_send),
         CASE(a_transaction_that_was_ended_does_not_commit),
         CASE(a_stolen_claim_is_noticed),
