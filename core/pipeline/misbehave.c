@@ -25,6 +25,8 @@ static void acknowledge_too_early(wb_worker *w)
     for (size_t i = 0; i < w->batch_size; i++)
         wb_settle_add_message(w, w->held[i].incoming);
     (void)wb_settle_marked(w);
+    /* a transport that keeps acknowledgements for later makes them now */
+    (void)w->pipeline->transport_ops->give_back(w->transport, NULL, 0, &w->error);
 }
 
 void wb_misbehave_before_commit(wb_worker *w)

@@ -170,7 +170,8 @@ sub is_quiescent {
     my $state = $self->{pair}->state($self);
     my $known = grep { !$_->{fails} } @{ $self->{model} }[ 0 .. ($self->{injected} || 0) - 1 ];
     my $fails = ($self->{injected} || 0) - $known;
-    return $state->{effects} >= $known && $state->{errors} >= $fails && !$state->{ready} && !$state->{pending};
+    my $stuck = grep { $_->{order} eq 'nowhere' } @{ $self->{model} };    # pending, and stay so
+    return $state->{effects} >= $known && $state->{errors} >= $fails && !$state->{ready} && $state->{pending} <= $stuck;
 }
 
 # Quiescent, or nothing has moved for so long that it never will be.

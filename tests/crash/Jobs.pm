@@ -161,13 +161,15 @@ sub print_table {
         }
     }
     my $columns = join '', map { sprintf ' %21s', $_ } @pairs;
-    printf "# %-21s%s\n", 'runs/violations', $columns;
+    printf "# %-23s%s\n", 'runs/violations', $columns;
     for my $point (@points) {
-        printf "# %-21s%s\n", $point, join '', map {
+        printf "# %-23s%s\n", $point, join '', map {
             sprintf ' %21s', $cell{$point}{$_} ? "$cell{$point}{$_}{runs}/$cell{$point}{$_}{violations}" : '-' } @pairs;
     }
     printf "# total: %d runs, %d violations; %d outgoing messages sent again, same id and bytes\n",
         map { $total{$_} || 0 } qw(runs violations redundant);
+    my ($slowest) = sort { $results->{$b}{seconds} <=> $results->{$a}{seconds} } keys %$results;
+    print "# slowest: $slowest, $results->{$slowest}{seconds} s\n" if $slowest;
 }
 
 1;

@@ -175,6 +175,8 @@ sub prepare {
     if (!$installed{ $ENV{PGDATABASE} }++) {
         $self->sql($trial, $Pair::tables);
         $self->install($dir);
+        # A queue that was deleted leaves its exchange behind: only "mandatory" tells then.
+        $self->tool('lead-nowhere', 'nowhere');
     }
     $self->sql($trial, 'truncate effects, ledger');
     $self->tool('drain', qw(crash error sink));

@@ -18,6 +18,7 @@ sub waived  { }
 sub effects { return @{ $_[0]{effects} } }
 sub ledger  { return @{ $_[0]{ledger} } }
 sub drain   { return splice @{ $_[0]{queued} } }
+sub pending { return $_[0]{pending} // '' }
 
 package main;
 
@@ -73,6 +74,14 @@ is seen(sub { push @{ $_[1]{queued} }, outgoing($_[3], 2) }), 'ghost', 'an outgo
 is seen(sub { @{ $_[1]{queued} } = grep { $_->{queue} ne 'error' } @{ $_[1]{queued} } }), 'loss', 'a rejected message is gone';
 is seen(sub { push @{ $_[1]{queued} }, { queue => 'error', id => $_[2]{id}, digest => 'x', reason => 'why' } }), 'loss',
     'a good message in the error queue';
+sub refuse {    # the broker takes no outgoing message of this one
+    my ($pair, $message) = @_;
+    $message->{fails} = 1;
+    @{ $pair->{queued} } = grep { ($_->{cause} // '') ne $message->{id} } @{ $pair->{queued} };
+    push @{ $pair->{queued} }, { queue => 'error', id => $message->{id}, digest => 'x', reason => 'no such queue' };
+}
+is seen(sub { refuse(@_[1, 2]); $_[1]{pending} = "..$_[2]{id}.." }), '', 'what cannot be sent is pending and reported';
+is seen(sub { refuse(@_[1, 2]) }), 'zombie', 'what cannot be sent is reported, but no longer pending';
 is seen(sub { push @{ $_[0]{log} }, 'it hung' }), 'trouble', 'a trial that did not end well';
 
 is seen(sub { push @{ $_[0]{crashes} }, crash_of($_[0]) }), '', 'a crash before anything was done';

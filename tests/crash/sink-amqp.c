@@ -6,6 +6,7 @@
  *   sink-amqp peek QUEUE ...    print everything; it stays in the queue
  *   sink-amqp depth QUEUE ...   print "queue <TAB> ready <TAB> consumers"
  *   sink-amqp declare QUEUE ... make quorum queues
+ *   sink-amqp lead-nowhere NAME ...  make exchanges to which no queue is bound
  *
  * A message is printed as "queue <TAB> id <TAB> digest <TAB> body <TAB> reason": the digest is
  * over its id, properties, headers in their order, and body; the reason is the header
@@ -143,6 +144,13 @@ static int declare(amqp_connection_state_t broker, const char *queue)
     return broker_ok(broker, "queue.declare") ? 0 : -1;
 }
 
+static int lead_nowhere(amqp_connection_state_t broker, const char *exchange)
+{
+    amqp_exchange_declare(broker, BROKER_CHANNEL, amqp_cstring_bytes(exchange),
+                          amqp_cstring_bytes("fanout"), 0, 1, 0, 0, amqp_empty_table);
+    return broker_ok(broker, "exchange.declare") ? 0 : -1;
+}
+
 static int drain(amqp_connection_state_t broker, const char *queue)
 {
     return print_all(broker, queue, 0);
@@ -170,14 +178,16 @@ int main(int argc, char **argv)
         const char *name;
         int (*run)(amqp_connection_state_t broker, const char *queue);
     } verbs[] = {
-        { "drain", drain }, { "peek", peek }, { "depth", depth }, { "declare", declare }
+        { "drain", drain },     { "peek", peek },
+        { "depth", depth },     { "declare", declare },
+        { "lead-nowhere", lead_nowhere },
     };
     size_t verb = 0, count = sizeof verbs / sizeof verbs[0];
 
     while (verb < count && (argc < 3 || strcmp(argv[1], verbs[verb].name) != 0))
         verb++;
     if (verb == count) {
-        fprintf(stderr, "usage: sink-amqp drain|peek|depth|declare QUEUE ...\n");
+        fprintf(stderr, "usage: sink-amqp drain|peek|depth|declare|lead-nowhere NAME ...\n");
         return 64;
     }
     int r = 0;
