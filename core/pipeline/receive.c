@@ -35,20 +35,35 @@ static size_t headers_size(const wb_incoming *incoming)
     return size;
 }
 
+/* Only for a message that seems to have too many. */
+static void without_failure_headers(const wb_incoming *incoming, size_t *count, size_t *size)
+{
+    for (size_t i = 0; i < incoming->header_count; i++) {
+        const wb_header *header = &incoming->headers[i];
+        if (!wb_recover_is_failure_header(header))
+            continue;
+        *size -= header->name_size + header->value_size;
+        (*count)--;
+    }
+}
+
 static int is_too_large(const wb_worker *w, const wb_incoming *incoming, char *reason, size_t size)
 {
+    size_t headers = incoming->header_count, bytes = headers_size(incoming);
+    if (headers > WB_INCOMING_HEADERS_MAX || bytes > WB_INCOMING_HEADERS_SIZE_MAX)
+        without_failure_headers(incoming, &headers, &bytes);
     if ((int64_t)incoming->body_size > w->pipeline->body_max)
         return snprintf(reason, size, "the body has %zu bytes, over body_max = %" PRId64,
                         incoming->body_size, w->pipeline->body_max);
     if (incoming->id_size > WB_ID_MAX)
         return snprintf(reason, size, "the message id has %zu bytes, more than %d", incoming->id_size,
                         WB_ID_MAX);
-    if (incoming->header_count > WB_INCOMING_HEADERS_MAX)
-        return snprintf(reason, size, "the message has %zu headers, more than %d",
-                        incoming->header_count, WB_INCOMING_HEADERS_MAX);
-    if (headers_size(incoming) > WB_INCOMING_HEADERS_SIZE_MAX)
-        return snprintf(reason, size, "the headers have %zu bytes, more than %d",
-                        headers_size(incoming), WB_INCOMING_HEADERS_SIZE_MAX);
+    if (headers > WB_INCOMING_HEADERS_MAX)
+        return snprintf(reason, size, "the message has %zu headers, more than %d", headers,
+                        WB_INCOMING_HEADERS_MAX);
+    if (bytes > WB_INCOMING_HEADERS_SIZE_MAX)
+        return snprintf(reason, size, "the headers have %zu bytes, more than %d", bytes,
+                        WB_INCOMING_HEADERS_SIZE_MAX);
     return 0;
 }
 
