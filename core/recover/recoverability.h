@@ -22,8 +22,8 @@
 #define WB_FAILURE_CRASHES "Waybill.DeliveredTooOften"
 #define WB_FAILURE_DISPATCH "Waybill.DispatchFailed"
 
-/* Limits of an incoming message (its body's is the endpoint's body_max). Headers of an
- * earlier trip through the error queue do not count: what fitted once fits again. */
+/* Limits of an incoming message (its body's is the endpoint's body_max). Headers of the
+ * platform (NServiceBus.*, $.diagnostics.*) do not count towards the first. */
 #define WB_INCOMING_HEADERS_MAX 256
 #define WB_INCOMING_HEADERS_SIZE_MAX (4 * 1024 * 1024) /* names and values together, bytes */
 
