@@ -242,7 +242,7 @@ wb_operation fixture_operation(const char *destination, const char *id, const ch
 void fixture_fill(fixture *f, size_t count)
 {
     wb_operation operations[RECEIVE_MAX];
-    char ids[RECEIVE_MAX][16];
+    char ids[RECEIVE_MAX][32];
     for (size_t i = 0; i < count; i++) {
         (void)snprintf(ids[i], sizeof ids[i], "m-%zu", i);
         operations[i] = fixture_operation(f->queue, ids[i], ids[i]);
