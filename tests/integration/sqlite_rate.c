@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "tests/integration/sqlite_support.h"
 
@@ -63,6 +64,36 @@ static void once(sqlite3_stmt *run)
 {
     must(sqlite3_step(run), sqlite3_db_handle(run));
     must(sqlite3_reset(run), sqlite3_db_handle(run));
+}
+
+/* What a round took: messages a second, and microseconds of CPU a message. */
+typedef struct figures {
+    double rate;
+    double cpu;
+} figures;
+
+typedef struct stopwatch {
+    int64_t start;
+    int64_t cpu;
+} stopwatch;
+
+static int64_t cpu_time(void)
+{
+    struct rusage usage;
+    (void)getrusage(RUSAGE_SELF, &usage);
+    return (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * INT64_C(1000000) +
+           usage.ru_utime.tv_usec + usage.ru_stime.tv_usec;
+}
+
+static stopwatch start_watch(void)
+{
+    return (stopwatch){ test_now(), cpu_time() };
+}
+
+static figures read_watch(stopwatch watch, int messages)
+{
+    return (figures){ messages * 1e9 / (double)(test_now() - watch.start),
+                      (double)(cpu_time() - watch.cpu) / messages };
 }
 
 /* ---- by hand --------------------------------------------------------------------------- */
@@ -203,17 +234,17 @@ static int hand_outbox(by_hand *hand, size_t batch)
     return count;
 }
 
-static double hand_round(const setting *with)
+static figures hand_round(const setting *with)
 {
     static by_hand hand;
     hand_open(&hand, with);
     hand_fill(&hand, with);
-    int64_t start = test_now();
+    stopwatch watch = start_watch();
     for (int done = 0; done < with->messages;)
         done += with->scope ? hand_scope(&hand, with->batch) : hand_outbox(&hand, with->batch);
-    int64_t took = test_now() - start;
+    figures made = read_watch(watch, with->messages);
     hand_close(&hand);
-    return with->messages * 1e9 / (double)took;
+    return made;
 }
 
 /* ---- through the plugins ------------------------------------------------------------------ */
@@ -325,7 +356,7 @@ static void plugin_fill(by_plugin *with, int messages)
     }
 }
 
-static double plugin_round(const setting *with)
+static figures plugin_round(const setting *with)
 {
     static by_plugin plugin;
     memset(&plugin, 0, sizeof plugin);
@@ -337,31 +368,31 @@ static double plugin_round(const setting *with)
     plugin.session = place_session(&plugin.at, WB_SESSION_RECEIVE | WB_SESSION_SEND);
     plugin.storage = place_storage(&plugin.at);
     plugin_fill(&plugin, with->messages);
-    int64_t start = test_now();
+    stopwatch watch = start_watch();
     uint64_t batch = 1;
     for (int done = 0; done < with->messages; batch++)
         done += (int)(with->scope ? plugin_scope(&plugin, with->batch)
                                   : plugin_outbox(&plugin, with->batch, batch));
-    int64_t took = test_now() - start;
+    figures made = read_watch(watch, with->messages);
     plugin.at.persistence_ops->close(plugin.storage);
     plugin.at.transport_ops->close(plugin.session);
     place_close(&plugin.at);
     free(plugin.stored);
-    return with->messages * 1e9 / (double)took;
+    return made;
 }
 
 /* ---- rounds -------------------------------------------------------------------------------- */
 
-static double one_round(setting *with, double (*run)(const setting *with))
+static figures one_round(setting *with, figures (*run)(const setting *with))
 {
     with->directory = test_directory();
     with->queues = test_file(with->directory, "queues.db");
     with->data = test_file(with->directory, "data.db");
-    double rate = run(with);
+    figures made = run(with);
     free(with->queues);
     free(with->data);
     test_remove(with->directory);
-    return rate;
+    return made;
 }
 
 static int compare(const void *left, const void *right)
@@ -371,10 +402,23 @@ static int compare(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
+static figures median(const figures *rounds, int count)
+{
+    double rates[ROUNDS_MAX];
+    double cpu[ROUNDS_MAX];
+    for (int i = 0; i < count; i++) {
+        rates[i] = rounds[i].rate;
+        cpu[i] = rounds[i].cpu;
+    }
+    qsort(rates, (size_t)count, sizeof rates[0], compare);
+    qsort(cpu, (size_t)count, sizeof cpu[0], compare);
+    return (figures){ rates[count / 2], cpu[count / 2] };
+}
+
 int main(int argc, char **argv)
 {
-    double plugin[ROUNDS_MAX];
-    double hand[ROUNDS_MAX];
+    figures plugin[ROUNDS_MAX];
+    figures hand[ROUNDS_MAX];
     if (argc < 4) {
         (void)fprintf(stderr, "usage: %s scope|outbox BATCH MESSAGES [ROUNDS]\n", argv[0]);
         return 64;
@@ -389,9 +433,11 @@ int main(int argc, char **argv)
         plugin[i] = one_round(&with, plugin_round);
         hand[i] = one_round(&with, hand_round);
     }
-    qsort(plugin, (size_t)rounds, sizeof plugin[0], compare);
-    qsort(hand, (size_t)rounds, sizeof hand[0], compare);
-    (void)printf("%s, batch %zu: plugins %.0f/s, by hand %.0f/s, ratio %.2f\n", argv[1], with.batch,
-                 plugin[rounds / 2], hand[rounds / 2], plugin[rounds / 2] / hand[rounds / 2]);
+    figures ours = median(plugin, rounds);
+    figures theirs = median(hand, rounds);
+    (void)printf("%s, batch %zu: plugins %.0f/s, by hand %.0f/s, ratio %.2f; "
+                 "CPU a message %.1f us, by hand %.1f us\n",
+                 argv[1], with.batch, ours.rate, theirs.rate, ours.rate / theirs.rate, ours.cpu,
+                 theirs.cpu);
     return 0;
 }

@@ -329,8 +329,8 @@ static int table_exists(database *db, const char *name, int *ret_exists, wb_erro
     (void)sqlite3_bind_text(statement, 1, name, -1, SQLITE_STATIC);
     int code = sqlite3_step(statement);
     *ret_exists = code == SQLITE_ROW;
-    result = code == SQLITE_ROW || code == SQLITE_DONE ? WB_OK
-                                                       : db_fail(db, code, "read the schema", error);
+    if (code != SQLITE_ROW && code != SQLITE_DONE)
+        result = db_fail(db, code, "read the schema", error);
     (void)sqlite3_finalize(statement);
     return result;
 }

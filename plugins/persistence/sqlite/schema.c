@@ -18,8 +18,9 @@ static const char tables_format[] =
     "  batch integer primary key,\n"
     "  operations blob not null);\n";
 
-static const char version_format[] = "insert into waybill_schema(part, version) values(%Q, %d)\n"
-                                     "  on conflict(part) do update set version=excluded.version;\n";
+static const char version_format[] =
+    "insert into waybill_schema(part, version) values(%Q, %d)\n"
+    "  on conflict(part) do update set version=excluded.version;\n";
 
 char *schema_text(const char *tables, const char *part)
 {
