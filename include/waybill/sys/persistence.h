@@ -7,8 +7,9 @@
  * The outbox of an endpoint is two tables: deduplication records (id, batch), only
  * ever inserted and dropped by age; and pending operations (batch, bytes), one row a
  * batch, deleted when dispatched. A batch number is chosen by the host: milliseconds
- * since 1970 in its upper 42 bits, so that it also says how old a record is. Two
- * endpoints never share records. Ids are compared byte for byte.
+ * since 2020-01-01 UTC in its upper 42 bits (positive as a signed number until 2089),
+ * so that it also says how old a record is. Two endpoints never share records. Ids are
+ * compared byte for byte.
  *
  * A transaction:
  *     begin (claims ids) -> handlers use the native handle -> commit (stores)

@@ -37,7 +37,7 @@ static const statement statements[] = {
       "    batch bigint NOT NULL\n"
       ") WITH (autovacuum_vacuum_scale_factor = 0.05,\n"
       "        autovacuum_vacuum_insert_scale_factor = 0.1)" },
-    { 1, ALWAYS, "milliseconds since 1970 are batch >> 22, so this is an index on age",
+    { 1, ALWAYS, "milliseconds since 2020 are batch >> 22, so this is an index on age",
       "CREATE INDEX IF NOT EXISTS {dedup_batch} ON {dedup} (batch)" },
     { 1, ALWAYS, "outgoing operations of a batch, from its commit until they are dispatched",
       "CREATE TABLE IF NOT EXISTS {pending} (\n"
