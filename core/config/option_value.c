@@ -38,7 +38,8 @@ static const char *resolve(const parsing *p, const wb_conf_node *node, const cha
     const char *value;
 
     if (!wb_secret_is_reference(text)) {
-        if ((p->option->flags & WB_OPTION_SECRET) && !p->is_default)
+        if ((p->option->flags & (WB_OPTION_SECRET | WB_OPTION_MAYBE_SECRET)) == WB_OPTION_SECRET &&
+            !p->is_default)
             wb_problems_add(p->scope->problems, WB_LOG_WARNING, node->at,
                             "%soption \"%s\" holds a secret in clear text; use \"env:NAME\" or "
                             "\"file:PATH\"",

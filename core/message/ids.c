@@ -12,6 +12,7 @@
 #include "core/base/sha256.h"
 
 #define BATCH_RANDOM_BITS 22
+#define BATCH_EPOCH INT64_C(1577836800000) /* 2020-01-01, milliseconds since 1970 */
 
 static void format_uuid(unsigned char bytes[16], unsigned version, char id[WB_GENERATED_ID_SIZE])
 {
@@ -63,7 +64,8 @@ void wb_id_generate(char id[WB_GENERATED_ID_SIZE])
 
 uint64_t wb_batch_number_at(int64_t wall)
 {
-    return (uint64_t)(wall / WB_MILLISECOND) << BATCH_RANDOM_BITS;
+    int64_t age = wall / WB_MILLISECOND - BATCH_EPOCH;
+    return (uint64_t)(age > 0 ? age : 0) << BATCH_RANDOM_BITS;
 }
 
 uint64_t wb_batch_number(void)

@@ -23,8 +23,8 @@ void wb_id_derive(const char *endpoint, const void *cause, size_t cause_size, ui
 /** A new id, ordered by time: a version 7 UUID (RFC 9562). Any thread. */
 void wb_id_generate(char id[WB_GENERATED_ID_SIZE]);
 
-/** A new batch number: milliseconds since 1970 in the upper 42 bits, then 22 random
- *  bits; never 0. Two batches with the same number would be refused by the pending
+/** A new batch number: milliseconds since 2020 in the upper 42 bits, then 22 random
+ *  bits; never 0. As a signed number it stays positive until 2089. Two batches with the same number would be refused by the pending
  *  table's primary key, and the later one runs again under another number. */
 uint64_t wb_batch_number(void);
 

@@ -14,6 +14,15 @@ const wb_header *wb_headers_find(const wb_header *headers, size_t count, const c
     return NULL;
 }
 
+int wb_header_is_platforms(const wb_header *header)
+{
+    static const char *const prefixes[] = { "NServiceBus.", "$.diagnostics." };
+    for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++)
+        if (strncmp(header->name, prefixes[i], strlen(prefixes[i])) == 0)
+            return 1;
+    return 0;
+}
+
 const char *wb_type_next(const char **position, size_t *ret_size)
 {
     const char *start = *position;

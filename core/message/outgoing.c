@@ -217,6 +217,15 @@ static void set_id(const wb_origin *origin, const wb_outgoing *outgoing, const w
     operation->id_size = sizeof id - 1;
 }
 
+/* A body that lies in the cause's body stays valid until that message is acknowledged, and
+ * then the operation is long dispatched: forwarding needs no copy. */
+static int is_part_of(const void *body, size_t size, const wb_message *cause)
+{
+    uintptr_t start = (uintptr_t)body, from = cause ? (uintptr_t)cause->body : 0;
+    return cause && size && start >= from && size <= cause->body_size &&
+           start - from <= cause->body_size - size;
+}
+
 static const char *destination_of(int kind, const wb_outgoing *outgoing, const wb_message *cause,
                                   wb_arena *arena)
 {
@@ -252,7 +261,9 @@ int wb_outgoing_add(const wb_origin *origin, int kind, const wb_outgoing *outgoi
     operation->destination = destination;
     set_id(origin, &known, cause, ordinal, arena, operation);
     add_headers(origin, kind, &known, cause, arena, operation);
-    operation->body = wb_arena_copy(arena, known.body, known.body_size);
+    operation->body = is_part_of(known.body, known.body_size, cause)
+                          ? known.body
+                          : wb_arena_copy(arena, known.body, known.body_size);
     operation->body_size = known.body_size;
     operation->key_size = text_size(known.key, known.key_size);
     operation->key = operation->key_size ? wb_arena_copy(arena, known.key, operation->key_size) : NULL;

@@ -34,7 +34,8 @@ typedef struct wb_origin {
 /** The name is kept, not copied. Main thread. */
 wb_origin wb_origin_make(const char *endpoint, int receives, int64_t body_max);
 
-/** Make an operation in `arena` and append it to `list`.
+/** Make an operation in `arena` and append it to `list`. It lives as long as the arena, but
+ *  not longer than `cause`.
  *
  *  `cause` is the message being handled, or NULL outside of handlers. `ordinal` counts the
  *  operations `cause` asked for, immediate ones included. `size` is the caller's sizeof

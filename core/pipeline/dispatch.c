@@ -64,6 +64,8 @@ int wb_dispatch_window(wb_worker *w)
         keep_reasons(w);
         if (r == WB_OK)
             return WB_OK;
+        if (r == WB_RETRY && wb_has_transport_transaction(w))
+            return WB_ABORT; /* a transaction is run again from its start, never in the middle */
         if (r != WB_RETRY || p->stop) {
             w->transport_broken = 1;
             return r == WB_FATAL ? WB_FATAL : WB_NOT_CONNECTED;

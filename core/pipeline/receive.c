@@ -35,20 +35,34 @@ static size_t headers_size(const wb_incoming *incoming)
     return size;
 }
 
+/* The users' headers: those of the platform do not count, or a message that a handler gave
+ * all the headers it may would be refused where it arrives, as would one that comes back from
+ * the error queue with the reasons it was there. */
+static size_t count_users_headers(const wb_incoming *incoming)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < incoming->header_count; i++)
+        count += !wb_header_is_platforms(&incoming->headers[i]);
+    return count;
+}
+
 static int is_too_large(const wb_worker *w, const wb_incoming *incoming, char *reason, size_t size)
 {
+    size_t headers = incoming->header_count, bytes = headers_size(incoming);
+    if (headers > WB_INCOMING_HEADERS_MAX)
+        headers = count_users_headers(incoming);
     if ((int64_t)incoming->body_size > w->pipeline->body_max)
         return snprintf(reason, size, "the body has %zu bytes, over body_max = %" PRId64,
                         incoming->body_size, w->pipeline->body_max);
     if (incoming->id_size > WB_ID_MAX)
         return snprintf(reason, size, "the message id has %zu bytes, more than %d", incoming->id_size,
                         WB_ID_MAX);
-    if (incoming->header_count > WB_INCOMING_HEADERS_MAX)
-        return snprintf(reason, size, "the message has %zu headers, more than %d",
-                        incoming->header_count, WB_INCOMING_HEADERS_MAX);
-    if (headers_size(incoming) > WB_INCOMING_HEADERS_SIZE_MAX)
-        return snprintf(reason, size, "the headers have %zu bytes, more than %d",
-                        headers_size(incoming), WB_INCOMING_HEADERS_SIZE_MAX);
+    if (headers > WB_INCOMING_HEADERS_MAX)
+        return snprintf(reason, size, "the message has %zu headers, more than %d", headers,
+                        WB_INCOMING_HEADERS_MAX);
+    if (bytes > WB_INCOMING_HEADERS_SIZE_MAX)
+        return snprintf(reason, size, "the headers have %zu bytes, more than %d", bytes,
+                        WB_INCOMING_HEADERS_SIZE_MAX);
     return 0;
 }
 

@@ -21,7 +21,7 @@ static int refuse(wb_error *error, const char *path, const char *part, const cha
                         "\"%s\" is not trusted: the directory \"%s\" %s", path, part, reason);
 }
 
-static int check_part(const char *path, const char *part, int is_parent, wb_error *error)
+static int check_part(const char *path, const char *part, wb_error *error)
 {
     struct stat st;
     if (lstat(part, &st) != 0)
@@ -32,7 +32,7 @@ static int check_part(const char *path, const char *part, int is_parent, wb_erro
                       "belongs neither to root nor to the user that runs this; change its owner");
     if (!(st.st_mode & NOT_OURS_TO_WRITE))
         return WB_OK;
-    if (S_ISDIR(st.st_mode) && (st.st_mode & S_ISVTX) && !is_parent)
+    if (S_ISDIR(st.st_mode) && (st.st_mode & S_ISVTX))
         return WB_OK;
     return refuse(error, path, part, "can be written by others; use chmod go-w");
 }
@@ -41,15 +41,13 @@ static int check_part(const char *path, const char *part, int is_parent, wb_erro
 static int check_directories(const char *path, wb_error *error)
 {
     char part[PATH_MAX];
-    int is_parent = 1;
     (void)snprintf(part, sizeof part, "%s", path);
     for (;;) {
         char *slash = strrchr(part, '/');
         slash[slash == part ? 1 : 0] = '\0';
-        int result = check_part(path, part, is_parent, error);
+        int result = check_part(path, part, error);
         if (result != WB_OK || slash == part)
             return result;
-        is_parent = 0;
     }
 }
 
@@ -63,6 +61,6 @@ int wb_trust_check(const char *path, char ret_canonical[PATH_MAX], wb_error *err
         return refuse(error, path, path, "is a symbolic link; name the file itself");
     if (!S_ISREG(st.st_mode))
         return refuse(error, path, path, "is not a regular file");
-    int result = check_part(ret_canonical, ret_canonical, 0, error);
+    int result = check_part(ret_canonical, ret_canonical, error);
     return result == WB_OK ? check_directories(ret_canonical, error) : result;
 }

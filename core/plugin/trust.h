@@ -11,8 +11,8 @@
  *    canonical path is checked and loaded, so a link only chooses among trusted files;
  *  - a directory that everybody may write but that is sticky, such as /tmp, may stand
  *    above: nobody but its owner (root or us) and the owner of the next component (root or
- *    us, as that is checked too) can rename or replace that next component. The file
- *    itself must not lie directly in such a directory: there names are free for all.
+ *    us, as that is checked too) can rename or replace that next component. Others could at
+ *    most have put a hard link to another trusted file there: again a choice among those.
  *
  * Between check and load nobody else can exchange anything, because all of it is writable
  * by root and us only.

@@ -51,8 +51,7 @@ static int is_name(const wb_header *header, const char *name)
     return header->name_size == strlen(name) && starts_with(header, name);
 }
 
-/* Headers of an earlier trip through the error queue, and retry counters. */
-static int is_dropped(const wb_header *header)
+int wb_recover_is_failure_header(const wb_header *header)
 {
     static const char *const names[] = {
         WB_HEADER_RETRIES,           WB_HEADER_FL_RETRIES,        WB_HEADER_FAILED_QUEUE,
@@ -107,7 +106,7 @@ wb_operation *wb_recover_error_operation(const wb_recoverability *policy, const 
                                                       sizeof(wb_header)),
                             0, arena };
     for (size_t i = 0; i < incoming->header_count; i++)
-        if (!is_dropped(&incoming->headers[i]))
+        if (!wb_recover_is_failure_header(&incoming->headers[i]))
             headers.headers[headers.count++] = incoming->headers[i];
     add_failure_headers(&headers, origin, failure, type);
 

@@ -22,7 +22,8 @@
 #define WB_FAILURE_CRASHES "Waybill.DeliveredTooOften"
 #define WB_FAILURE_DISPATCH "Waybill.DispatchFailed"
 
-/* Limits of an incoming message (its body's is the endpoint's body_max). */
+/* Limits of an incoming message (its body's is the endpoint's body_max). Headers of the
+ * platform (NServiceBus.*, $.diagnostics.*) do not count towards the first. */
 #define WB_INCOMING_HEADERS_MAX 256
 #define WB_INCOMING_HEADERS_SIZE_MAX (4 * 1024 * 1024) /* names and values together, bytes */
 
@@ -55,6 +56,10 @@ int wb_recover_is_crashing(const wb_recoverability *policy, uint32_t delivery_co
 /** Deliveries from which on a message is suspected of ending the process, and handled by
  *  itself, with nothing else prefetched: one more than a single crash explains. */
 #define WB_SUSPECT_DELIVERIES 2
+
+/** Whether a header comes from an earlier trip through the error queue. A message that is
+ *  moved there again does not keep it. */
+int wb_recover_is_failure_header(const wb_header *header);
 
 /** The operation that moves a message to the error queue. Lives as long as the arena;
  *  points into `incoming`. */

@@ -58,8 +58,9 @@ typedef struct wb_pgsql_api {
 /** The connection, inside the framework's transaction, or NULL when the endpoint's
  *  persistence is not pgsql or the connection was lost. It blocks as libpq does;
  *  it is not in pipeline mode. Deferred statements are sent and awaited first, so
- *  that order is what the handler wrote. Do not commit, roll back, close, or leave
- *  results unread. */
+ *  that order is what the handler wrote; after deferring more, ask for it again. If one
+ *  of them fails, the transaction is failed (PQTRANS_INERROR) and so is every statement
+ *  on it. Do not commit, roll back, close, or leave results unread. */
 static inline PGconn *wb_pgsql(wb_context *ctx)
 {
     void *session = NULL;
@@ -74,8 +75,10 @@ static inline PGconn *wb_pgsql(wb_context *ctx)
  *  is rolled back and retried, although the handler has returned by then.
  *  `wb_pgsql_defer(ctx, "insert into orders values ($1)",
  *                  WB_PGSQL_TEXT(order_id))`
- *  @return WB_OK, or WB_REJECT when the endpoint's persistence is not pgsql or the
- *  statement is malformed. */
+ *  One statement a call; neither transaction control nor COPY. Rows it returns are
+ *  dropped.
+ *  @return WB_OK; WB_REJECT when the endpoint's persistence is not pgsql or the
+ *  statement is malformed; WB_NOT_CONNECTED; WB_RETRY: no memory. */
 static inline int wb_pgsql_defer(wb_context *ctx, const char *statement,
                                  const wb_pgsql_params *params)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Load a queue of the embedded transport through its plugin, as an endpoint would send:
+ * Make a queue of the embedded transport and load it, through the plugin, as endpoints do:
  *
  *     load-sqlite PLUGIN.so OPTION=VALUE,... QUEUE MESSAGES
  *
@@ -232,7 +232,7 @@ int main(int argc, char **argv)
     const wb_plugin *plugin = load_plugin(argv[1]);
     const wb_transport_ops *ops = plugin->ops;
     wb_endpoint_info endpoint = { .struct_size = sizeof endpoint,
-                                  .name = "bench.loader",
+                                  .name = argv[3],
                                   .mode = WB_MODE_RECEIVE_ONLY,
                                   .concurrency = 1,
                                   .batch_max = WINDOW,
@@ -241,8 +241,9 @@ int main(int argc, char **argv)
     wb_transport_session *session = NULL;
     wb_error error = { "" };
     void *config = make_config(plugin, argv[2]);
-    uint64_t count = bench_number("messages", argv[4], 1);
+    uint64_t count = bench_number("messages", argv[4], 0);
     if (ops->create(&host, &endpoint, config, &transport, &error) != WB_OK
+        || ops->install(transport, &error) != WB_OK
         || ops->open(transport, WB_SESSION_SEND, 1, &session, &error) != WB_OK)
         bench_die("%s", error.text);
     send_all(ops, session, argv[3], count);

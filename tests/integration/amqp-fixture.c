@@ -23,7 +23,7 @@ static struct {
                { "half_confirmed", 0 },
                { "acknowledge_sent", 0 } };
 
-/* ---- the host ------------------------------------------------------------------------ */
+/* ---- the host -------------------------------------------------------------------- */
 
 static void count_line(const wb_host *host, int level, const char *text, const wb_field *fields,
                        size_t count)
@@ -61,7 +61,7 @@ int fixture_crash_points(const char *name)
     return -1;
 }
 
-/* ---- the broker ----------------------------------------------------------------------- */
+/* ---- the broker ------------------------------------------------------------------ */
 
 const char *fixture_directory(void)
 {
@@ -97,7 +97,7 @@ int fixture_port(const char *name)
     return port;
 }
 
-/* ---- the plugin ------------------------------------------------------------------------- */
+/* ---- the plugin ------------------------------------------------------------------ */
 
 const wb_transport_ops *fixture_ops(void)
 {
@@ -242,7 +242,7 @@ wb_operation fixture_operation(const char *destination, const char *id, const ch
 void fixture_fill(fixture *f, size_t count)
 {
     wb_operation operations[RECEIVE_MAX];
-    char ids[RECEIVE_MAX][16];
+    char ids[RECEIVE_MAX][32];
     for (size_t i = 0; i < count; i++) {
         (void)snprintf(ids[i], sizeof ids[i], "m-%zu", i);
         operations[i] = fixture_operation(f->queue, ids[i], ids[i]);
@@ -253,7 +253,7 @@ void fixture_fill(fixture *f, size_t count)
         assert_int_equal(operations[i].result, WB_OK);
 }
 
-/* ---- the plain client ---------------------------------------------------------------------- */
+/* ---- the plain client ------------------------------------------------------------ */
 
 static void check(amqp_connection_state_t client)
 {
@@ -308,8 +308,8 @@ void client_publish(const char *queue, const amqp_basic_properties_t *properties
 {
     amqp_connection_state_t client = client_open();
     amqp_bytes_t bytes = { size, (void *)(uintptr_t)body };
-    assert_int_equal(amqp_basic_publish(client, 1, amqp_empty_bytes, amqp_cstring_bytes(queue), 0, 0,
-                                        properties, bytes),
+    assert_int_equal(amqp_basic_publish(client, 1, amqp_empty_bytes, amqp_cstring_bytes(queue), 0,
+                                        0, properties, bytes),
                      0);
     client_close(client);
 }

@@ -13,7 +13,7 @@
 
 #include "tests/integration/amqp-fixture.h"
 
-/* ---- helpers ---------------------------------------------------------------------------- */
+/* ---- helpers --------------------------------------------------------------------- */
 
 static const wb_header *header(const wb_incoming *message, const char *name)
 {
@@ -40,7 +40,7 @@ static void acknowledge(fixture *f, const wb_incoming *const *messages, size_t c
         fail_msg("acknowledge: %s", f->error.text);
 }
 
-/* ---- exactness ----------------------------------------------------------------------------- */
+/* ---- exactness ------------------------------------------------------------------- */
 
 static void test_bodies(void **state)
 {
@@ -185,7 +185,7 @@ static void test_properties_sent(void **state)
     fixture_end(&f);
 }
 
-/* ---- foreign messages ------------------------------------------------------------------------ */
+/* ---- foreign messages ------------------------------------------------------------ */
 
 static amqp_table_entry_t text_entry(const char *name, const char *value)
 {
@@ -315,7 +315,7 @@ static void test_deep_nesting(void **state)
     fixture_end(&f);
 }
 
-/* ---- results ----------------------------------------------------------------------------------- */
+/* ---- results --------------------------------------------------------------------- */
 
 static void assert_rejected(const wb_operation *operation, int cause, const char *text)
 {
@@ -463,6 +463,39 @@ static void test_too_large_headers(void **state)
     fixture_end(&f);
 }
 
+/* A full queue that refuses: the broker takes no responsibility, and says so. */
+static void test_nack(void **state)
+{
+    fixture f;
+    (void)state;
+    fixture_begin(&f, 1);
+    amqp_table_entry_t limits[] = {
+        { amqp_cstring_bytes("x-max-length"), { .kind = AMQP_FIELD_KIND_I32, .value.i32 = 1 } },
+        text_entry("x-overflow", "reject-publish"),
+    };
+    amqp_bytes_t name = amqp_cstring_bytes("refuses");
+    amqp_connection_state_t client = client_open();
+    assert_non_null(amqp_queue_declare(client, 1, name, 0, 0, 0, 0,
+                                       (amqp_table_t){ 2, limits }));
+    assert_non_null(amqp_exchange_declare(client, 1, name, amqp_cstring_bytes("fanout"), 0, 0, 0, 0,
+                                          amqp_empty_table));
+    assert_non_null(amqp_queue_bind(client, 1, name, name, amqp_empty_bytes, amqp_empty_table));
+    client_close(client);
+    wb_operation full = fixture_operation("refuses", "0", "0");
+    assert_int_equal(fixture_send(&f, &full, 1), WB_OK);
+    wb_operation operations[] = { fixture_operation(f.queue, "1", "1"),
+                                  fixture_operation("refuses", "2", "2"),
+                                  fixture_operation(f.queue, "3", "3") };
+    assert_int_equal(fixture_send(&f, operations, 3), WB_RETRY);
+    assert_int_equal(operations[0].result, WB_OK);
+    assert_int_equal(operations[1].result, WB_RETRY);
+    assert_int_equal(operations[2].result, WB_OK);
+    client_delete_queue("refuses");
+    assert_int_equal(fixture_send(&f, operations, 3), WB_OK);
+    assert_rejected(&operations[1], WB_CAUSE_UNROUTABLE, "refuses");
+    fixture_end(&f);
+}
+
 static void test_events(void **state)
 {
     static const char *const types[] = { "Sales.Orders.OrderPlaced" };
@@ -509,6 +542,7 @@ int main(void)
         cmocka_unit_test(test_deleted_exchange),
         cmocka_unit_test(test_too_large),
         cmocka_unit_test(test_too_large_headers),
+        cmocka_unit_test(test_nack),
         cmocka_unit_test(test_events),
     };
     return cmocka_run_group_tests_name("amqp messages", tests, NULL, NULL);

@@ -25,7 +25,7 @@ static void acknowledge(fixture *f, const wb_incoming *const *messages, size_t c
         fail_msg("acknowledge: %s", f->error.text);
 }
 
-/* ---- topology ---------------------------------------------------------------------------- */
+/* ---- topology -------------------------------------------------------------------- */
 
 static void test_install(void **state)
 {
@@ -72,7 +72,7 @@ static void test_mismatch(void **state)
     fixture_end(&f);
 }
 
-/* ---- connecting ------------------------------------------------------------------------------ */
+/* ---- connecting ------------------------------------------------------------------ */
 
 static void test_refused(void **state)
 {
@@ -162,7 +162,7 @@ static void test_tls(void **state)
     fixture_end(&f);
 }
 
-/* ---- settling ------------------------------------------------------------------------------------ */
+/* ---- settling -------------------------------------------------------------------- */
 
 static void test_delivery_count(void **state)
 {

@@ -20,7 +20,8 @@ static int set_up(void **state)
     (void)state;
     endpoint_install(&orders, "orders");
     orders.config.prepare = prepared;
-    observe("create table if not exists business (place bigserial primary key, item int, text text)");
+    observe("create table if not exists business "
+            "(place bigserial primary key, item int, text text)");
     observe("truncate business");
     return 0;
 }
@@ -116,16 +117,18 @@ static void test_parameters_of_all_kinds(void **state)
                                                         .types = types }),
                          WB_OK);
         assert_int_equal(api->defer(s, 0, INSERT,
-                                    &(wb_pgsql_params){ .count = 2, .values = bytes, .formats = both,
+                                    &(wb_pgsql_params){ .count = 2, .values = bytes,
+                                                        .formats = both,
                                                         .lengths = byte_lengths }),
                          WB_OK);
         assert_int_equal(api->defer(s, 0, "insert into business (item) values (1)", NULL), WB_OK);
     }
     if (commit_batch(s, 10, NULL, NULL) != WB_OK)
         fail_msg("%s", failure.text);
-    assert_int_equal(observe_number("select count(*) from business where item = 42 and text is null"),
-                     3);
-    assert_int_equal(observe_number("select count(*) from business where item = 7 and text = 'a b'"), 3);
+    assert_int_equal(
+        observe_number("select count(*) from business where item = 42 and text is null"), 3);
+    assert_int_equal(
+        observe_number("select count(*) from business where item = 7 and text = 'a b'"), 3);
     assert_int_equal(observe_number("select count(*) from business where item = 1"), 3);
     ops->close(s);
 }
@@ -133,8 +136,10 @@ static void test_parameters_of_all_kinds(void **state)
 static void test_malformed_is_refused(void **state)
 {
     static const char *const refused[] = { "", "  -- nothing\n ", "/* a /* b */ */", "commit",
-                                           " RollBack", "/* x */ begin", "--\nend", "copy t from stdin",
-                                           "savepoint a", "prepare transaction 'x'", "abort", ";commit" };
+                                           " RollBack", "/* x */ begin", "--\nend",
+                                           "copy t from stdin",
+                                           "savepoint a", "prepare transaction 'x'", "abort",
+                                           ";commit" };
     const char *const values[] = { "x" };
     const int binary[] = { 1 };
     wb_storage_session *s = open_session(&orders);
@@ -147,12 +152,15 @@ static void test_malformed_is_refused(void **state)
     assert_int_equal(api->defer(s, 0, INSERT, &(wb_pgsql_params){ .count = 1 }), WB_REJECT);
     assert_int_equal(api->defer(s, 0, INSERT, &(wb_pgsql_params){ .count = -1, .values = values }),
                      WB_REJECT);
-    assert_int_equal(api->defer(s, 0, INSERT, &(wb_pgsql_params){ .count = 65536, .values = values }),
+    assert_int_equal(api->defer(s, 0, INSERT, &(wb_pgsql_params){ .count = 65536,
+                                                                  .values = values }),
                      WB_REJECT);
     assert_int_equal(api->defer(s, 0, INSERT,
-                                &(wb_pgsql_params){ .count = 1, .values = values, .formats = binary }),
+                                &(wb_pgsql_params){ .count = 1, .values = values,
+                                                    .formats = binary }),
                      WB_REJECT);
-    assert_int_equal(api->defer(s, 0, "insert into business (text) values ('commit')", NULL), WB_OK);
+    assert_int_equal(api->defer(s, 0, "insert into business (text) values ('commit')", NULL),
+                     WB_OK);
     assert_int_equal(commit_batch(s, 10, NULL, NULL), WB_OK);
     assert_int_equal(observe_number("select count(*) from business"), 1);
     ops->close(s);
@@ -203,7 +211,8 @@ static void test_failure_at_commit(void **state)
     size_t item = 0;
     (void)state;
     observe("create table if not exists parent (id int primary key)");
-    observe("create table if not exists child (id int references parent deferrable initially deferred)");
+    observe("create table if not exists child "
+            "(id int references parent deferrable initially deferred)");
     begin_batch(s, 10);
     assert_int_equal(api->defer(s, 4, "insert into child values (1)", NULL), WB_OK);
     assert_int_equal(commit_batch(s, 10, "x", &item), WB_RETRY);
@@ -231,7 +240,8 @@ static void test_ten_thousand_deferred(void **state)
                          WB_OK);
     if (commit_batch(s, 10, "x", NULL) != WB_OK)
         fail_msg("%s", failure.text);
-    assert_int_equal(observe_number("select count(*) from business where length(text) = 4000"), 10000);
+    assert_int_equal(observe_number("select count(*) from business where length(text) = 4000"),
+                     10000);
     free(text);
     ops->close(s);
 }
@@ -245,7 +255,8 @@ static void test_many_different_statements(void **state)
         begin_batch(s, 10 + round);
         for (int i = 0; i < 200; i++) { /* more than are kept, and each often */
             (void)snprintf(statement, sizeof statement,
-                           "insert into business (item) values (%d)", i % 100 + (int)(round % 3) * 50);
+                           "insert into business (item) values (%d)",
+                           i % 100 + (int)(round % 3) * 50);
             assert_int_equal(api->defer(s, 0, statement, NULL), WB_OK);
         }
         if (commit_batch(s, 10 + round, "x", NULL) != WB_OK)
@@ -361,6 +372,25 @@ static void test_handler_recovers_by_savepoint(void **state)
     ops->close(s);
 }
 
+/* A savepoint brings the transaction back, but not what was deferred. */
+static void test_savepoint_does_not_hide_a_deferred_failure(void **state)
+{
+    wb_storage_session *s = open_session(&orders);
+    size_t item = 0;
+    (void)state;
+    begin_batch(s, 10);
+    exec(api->connection(s, 2), "savepoint mine");
+    assert_int_equal(api->defer(s, 2, "select 1/0", NULL), WB_OK);
+    exec(api->connection(s, 3), "rollback to mine");
+    assert_int_equal(ops->check(s, 3, &failure), WB_ABORT);
+    assert_int_equal(commit_batch(s, 10, "x", &item), WB_RETRY);
+    assert_int_equal(item, 2);
+    assert_int_equal(observe_number("select count(*) from orders_pending"), 0);
+    begin_batch(s, 11);
+    assert_int_equal(ops->check(s, 2, &failure), WB_OK);
+    ops->close(s);
+}
+
 static void test_handler_ends_transaction(void **state)
 {
     wb_storage_session *s = open_session(&orders);
@@ -442,6 +472,7 @@ int main(void)
         TEST(test_flushed_failure_is_the_items),
         TEST(test_handler_leaves_transaction_failed),
         TEST(test_handler_recovers_by_savepoint),
+        TEST(test_savepoint_does_not_hide_a_deferred_failure),
         TEST(test_handler_ends_transaction),
         TEST(test_handler_leaves_results_unread),
         TEST(test_no_connection_outside_of_a_transaction),

@@ -80,7 +80,8 @@ static void test_lost_while_handlers_run(void **state)
     (void)state;
     begin_claims(s, 10, &claim, 1);
     terminate();
-    await_number("select count(*) from pg_stat_activity where application_name like 'waybill/%'", 0);
+    await_number("select count(*) from pg_stat_activity where application_name like 'waybill/%'",
+                 0);
     wb_clock_pause(100 * WB_MILLISECOND, NULL); /* for the news to pass the proxy */
     assert_int_equal(commit_batch(s, 10, "x", NULL), WB_NOT_CONNECTED); /* known, not in doubt */
     assert_int_equal(observe_number("select count(*) from orders_dedup"), 0);
@@ -104,7 +105,8 @@ static void test_ended_before_commit_is_known(void **state)
     wb_storage_session *s = open_session(&orders);
     (void)state;
     begin_batch(s, 10);
-    assert_int_equal(api->defer(s, 3, "select pg_terminate_backend(pg_backend_pid())", NULL), WB_OK);
+    assert_int_equal(api->defer(s, 3, "select pg_terminate_backend(pg_backend_pid())", NULL),
+                     WB_OK);
     assert_int_equal(commit_batch(s, 10, "x", NULL), WB_NOT_CONNECTED);
     assert_int_equal(observe_number("select count(*) from orders_pending"), 0);
     assert_lost_then_reopens(s);
@@ -115,7 +117,8 @@ static void test_lost_while_flushing_for_the_plain_connection(void **state)
     wb_storage_session *s = open_session(&orders);
     (void)state;
     begin_batch(s, 10);
-    assert_int_equal(api->defer(s, 3, "select pg_terminate_backend(pg_backend_pid())", NULL), WB_OK);
+    assert_int_equal(api->defer(s, 3, "select pg_terminate_backend(pg_backend_pid())", NULL),
+                     WB_OK);
     assert_null(api->connection(s, 4));
     assert_int_equal(ops->check(s, 4, &failure), WB_NOT_CONNECTED);
     assert_int_equal(commit_batch(s, 10, "x", NULL), WB_NOT_CONNECTED);
@@ -326,7 +329,8 @@ static void test_tables_vanish(void **state)
 {
     wb_storage_session *s = open_session(&orders);
     wb_claim claim = claim_of("a");
-    wb_begin begin = { .struct_size = sizeof begin, .batch = 10, .claims = &claim, .claim_count = 1 };
+    wb_begin begin = { .struct_size = sizeof begin, .batch = 10, .claims = &claim,
+                       .claim_count = 1 };
     (void)state;
     observe("drop table orders_dedup");
     assert_int_equal(ops->begin(s, &begin, &failure), WB_FATAL);

@@ -20,6 +20,8 @@ int warnings;
 static PGconn *observer;
 
 static int host_fail(const wb_host *host, wb_error *error, int result, int cause,
+                     int64_t native_code, const char *format, ...) WB_PRINTF(6, 7);
+static int host_fail(const wb_host *host, wb_error *error, int result, int cause,
                      int64_t native_code, const char *format, ...)
 {
     va_list arguments;
@@ -54,7 +56,8 @@ int load_plugin(void **state)
     char path[4096];
     const char *top = getenv("top_builddir");
     (void)state;
-    (void)snprintf(path, sizeof path, "%s/plugins/persistence/pgsql/.libs/pgsql.so", top ? top : ".");
+    (void)snprintf(path, sizeof path, "%s/plugins/persistence/pgsql/.libs/pgsql.so",
+                   top ? top : ".");
     void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!module) {
         print_error("%s\n", dlerror());
@@ -110,7 +113,8 @@ void endpoint_install(endpoint *e, const char *name)
     endpoint_create(e);
     if (ops->install(e->persistence, &failure) != WB_OK)
         fail_msg("%s", failure.text);
-    (void)snprintf(statement, sizeof statement, "truncate \"%s_dedup\", \"%s_pending\"", name, name);
+    (void)snprintf(statement, sizeof statement, "truncate \"%s_dedup\", \"%s_pending\"", name,
+                   name);
     observe(statement);
 }
 

@@ -157,7 +157,8 @@ static void test_marks_ride_along_and_stand(void **state)
 {
     wb_storage_session *s = open_session(&orders);
     wb_claim claim = claim_of("a");
-    const wb_mark marks[] = { { .batch = 10 }, { .batch = 11, .remaining = "r", .remaining_size = 1 } };
+    const wb_mark marks[] = { { .batch = 10 },
+                              { .batch = 11, .remaining = "r", .remaining_size = 1 } };
     wb_begin begin = { .struct_size = sizeof begin,
                        .marks = marks,
                        .mark_count = 2,
@@ -194,7 +195,8 @@ static void test_mark_alone_is_not_flushed(void **state)
     observe("truncate seen");
     observe("create or replace function see() returns trigger language plpgsql as $$ begin "
             "insert into seen values (current_setting('synchronous_commit')); return null; end $$");
-    observe("create trigger see after delete on orders_pending for each row execute function see()");
+    observe("create trigger see after delete on orders_pending "
+            "for each row execute function see()");
     s = open_session(&orders);
     store(s, 10, "x", 1);
     assert_int_equal(ops->mark(s, &mark, 1, &failure), WB_OK);
@@ -251,7 +253,8 @@ static void test_cleanup_spares_young_and_pending(void **state)
         assert_int_equal(ops->clean_up(s, 30, 500, &deleted, &failure), WB_OK);
     while (deleted);
     assert_int_equal(observe_number("select count(*) from orders_dedup where batch < 30"), 200);
-    assert_int_equal(observe_number("select count(*) from orders_dedup where batch in (7, 8)"), 200);
+    assert_int_equal(observe_number("select count(*) from orders_dedup where batch in (7, 8)"),
+                     200);
     assert_int_equal(observe_number("select count(*) from orders_dedup where batch >= 30"), 2001);
     ops->close(s);
 }
@@ -276,7 +279,8 @@ static void test_cleanup_one_at_a_time(void **state)
     /* whoever deletes the record waits for the observer */
     observe("create or replace function slow() returns trigger language plpgsql as $$ begin "
             "perform pg_advisory_xact_lock(1); return old; end $$");
-    observe("create trigger slow before delete on orders_dedup for each row execute function slow()");
+    observe("create trigger slow before delete on orders_dedup "
+            "for each row execute function slow()");
     observe("select pg_advisory_lock(1)");
     other = open_session(&orders);
     assert_int_equal(pthread_create(&thread, NULL, clean_up_slowly, &deleted_slowly), 0);

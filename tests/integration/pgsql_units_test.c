@@ -100,7 +100,8 @@ static void test_other_names_never_meet(void **state)
 {
     static const char *const names[] = {
         "Orders", "orders", "ORDERS", "sales.orders", "sales_orders", "Sales.Orders",
-        "sales-orders", "sales orders", "sales\"orders", "b\xc3\xbc\x63her", "b__cher", "b\xc3\xbc" "cher ",
+        "sales-orders", "sales orders", "sales\"orders", "b\xc3\xbc\x63her", "b__cher",
+        "b\xc3\xbc\x63her ",
         "a23456789012345678901234567890123456789012345678901",
         "a23456789012345678901234567890123456789012345678902",
         "a2345678901234567890123456789012345678901234567890",
@@ -111,7 +112,8 @@ static void test_other_names_never_meet(void **state)
     for (size_t i = 0; i < count; i++) {
         (void)snprintf(seen[i], sizeof seen[i], "%s", prefix_of(names[i]));
         assert_true(strlen(seen[i]) > 0);
-        assert_int_equal(strspn(seen[i], "abcdefghijklmnopqrstuvwxyz0123456789_$"), strlen(seen[i]));
+        assert_int_equal(strspn(seen[i], "abcdefghijklmnopqrstuvwxyz0123456789_$"),
+                         strlen(seen[i]));
         for (size_t j = 0; j < i; j++)
             assert_string_not_equal(seen[i], seen[j]);
     }
@@ -142,11 +144,14 @@ static void assert_expands(const char *endpoint, const char *schema, const char 
 static void test_expansion_quotes(void **state)
 {
     (void)state;
-    assert_expands("orders", "public", "delete from {dedup};", "delete from \"public\".\"orders_dedup\";");
-    assert_expands("orders", "a\"b", "{pending}{schema}", "\"a\"\"b\".\"orders_pending\"\"a\"\"b\"");
+    assert_expands("orders", "public", "delete from {dedup};",
+                   "delete from \"public\".\"orders_dedup\";");
+    assert_expands("orders", "a\"b", "{pending}{schema}",
+                   "\"a\"\"b\".\"orders_pending\"\"a\"\"b\"");
     assert_expands("o'r", "public", "x{endpoint}y", "x'o''r'y");
     assert_expands("o'r\\", "public", "({endpoint})", "( E'o''r\\\\')");
-    assert_expands("orders", "public", "{dedup_batch} {dedup_pkey} {pending_pkey} {endpoints} {prefix}",
+    assert_expands("orders", "public",
+                   "{dedup_batch} {dedup_pkey} {pending_pkey} {endpoints} {prefix}",
                    "\"orders_dedup_batch\" \"orders_dedup_pkey\" \"orders_pending_pkey\" "
                    "\"public\".\"waybill_endpoints\" 'orders'");
 }
@@ -198,6 +203,8 @@ static const char *value_of(const pgsql_params *params, const char *keyword)
 
 static char message[512];
 
+static int host_fail(const wb_host *host, wb_error *error, int result, int cause,
+                     int64_t native_code, const char *format, ...) WB_PRINTF(6, 7);
 static int host_fail(const wb_host *host, wb_error *error, int result, int cause,
                      int64_t native_code, const char *format, ...)
 {

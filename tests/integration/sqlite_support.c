@@ -268,6 +268,7 @@ pid_t test_child(void (*run)(void *argument), void *argument)
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
+        (void)setenv("CMOCKA_TEST_ABORT", "1", 1); /* else it would go on as the parent does */
         run(argument);
         _exit(0);
     }

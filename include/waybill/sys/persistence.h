@@ -7,8 +7,9 @@
  * The outbox of an endpoint is two tables: deduplication records (id, batch), only
  * ever inserted and dropped by age; and pending operations (batch, bytes), one row a
  * batch, deleted when dispatched. A batch number is chosen by the host: milliseconds
- * since 1970 in its upper 42 bits, so that it also says how old a record is. Two
- * endpoints never share records. Ids are compared byte for byte.
+ * since 2020-01-01 UTC in its upper 42 bits (positive as a signed number until 2089),
+ * so that it also says how old a record is. Two endpoints never share records. Ids are
+ * compared byte for byte.
  *
  * A transaction:
  *     begin (claims ids) -> handlers use the native handle -> commit (stores)
@@ -126,8 +127,9 @@ typedef struct wb_persistence_ops {
 
     /** After each handler: is the transaction still as it must be? WB_OK, or the class
      *  of what the handler did to it (left it failed: WB_RETRY; ended it: WB_FATAL for
-     *  the message, reported as WB_REJECT). `item` is the handler's. Costs no round
-     *  trip. */
+     *  the message, reported as WB_REJECT). `item` is the handler's. WB_ABORT when it
+     *  is not this item's doing (a deadlock, or what another item deferred failed).
+     *  Costs no round trip. */
     int (*check)(wb_storage_session *session, size_t item, wb_error *error);
 
     /** Send what was deferred, store the operations, give back claims, commit: one

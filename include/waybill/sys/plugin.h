@@ -111,6 +111,9 @@ struct wb_host {
 /* Flags of an option. */
 #define WB_OPTION_REQUIRED 1u
 #define WB_OPTION_SECRET 2u /* redacted everywhere; env: and file: are the usual values */
+/** With WB_OPTION_SECRET: need not hold a secret (a connection string); redacted all the
+ *  same, but written out in the file it is no reason for a warning. */
+#define WB_OPTION_MAYBE_SECRET 4u
 
 typedef struct wb_option_map {
     size_t count;

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -88,16 +87,16 @@ static int on_commit(void *argument)
 
 static int check_present(database *db, wb_error *error)
 {
-    struct stat status;
-    if (stat(db->path, &status) == 0) /* never open(): see lockfile.h */
+    if (access(db->path, R_OK | W_OK) == 0) /* never open(): see lockfile.h */
         return WB_OK;
     if (!path_has_directory(db->path))
         return db->host->fail(db->host, error, WB_FATAL, WB_CAUSE_MISSING, errno,
                               "the directory of \"%s\" does not exist: create it", db->path);
     int cause = errno == ENOENT ? WB_CAUSE_MISSING : WB_CAUSE_REFUSED;
-    return db->host->fail(db->host, error, WB_FATAL, cause, errno, "no file \"%s\": %s%s", db->path,
-                          strerror(errno),
-                          cause == WB_CAUSE_MISSING ? "; run `waybill install`" : "");
+    return db->host->fail(db->host, error, WB_FATAL, cause, errno, "cannot use \"%s\": %s%s",
+                          db->path, strerror(errno),
+                          cause == WB_CAUSE_MISSING ? "; run `waybill install`"
+                                                    : ": it must be readable and writable");
 }
 
 static int open_handle(database *db, wb_error *error)
@@ -330,8 +329,8 @@ static int table_exists(database *db, const char *name, int *ret_exists, wb_erro
     (void)sqlite3_bind_text(statement, 1, name, -1, SQLITE_STATIC);
     int code = sqlite3_step(statement);
     *ret_exists = code == SQLITE_ROW;
-    result = code == SQLITE_ROW || code == SQLITE_DONE ? WB_OK
-                                                       : db_fail(db, code, "read the schema", error);
+    if (code != SQLITE_ROW && code != SQLITE_DONE)
+        result = db_fail(db, code, "read the schema", error);
     (void)sqlite3_finalize(statement);
     return result;
 }

@@ -35,7 +35,8 @@ static pgsql_cached *find(pgsql_cache *cache, const char *text, int count, const
         return &cache->entries[cache->latest];
     *ret_hash = hash(text);
     for (size_t i = 0; i < cache->count; i++)
-        if (cache->entries[i].hash == *ret_hash && is_same(&cache->entries[i], text, count, types)) {
+        if (cache->entries[i].hash == *ret_hash &&
+            is_same(&cache->entries[i], text, count, types)) {
             cache->latest = i;
             return &cache->entries[i];
         }

@@ -32,7 +32,8 @@ static size_t count_unsettled(const wb_claim *claims, size_t count)
     return unsettled;
 }
 
-void pgsql_encode_keys(pgsql_buffer *buffer, const wb_claim *claims, size_t count, int only_unsettled)
+void pgsql_encode_keys(pgsql_buffer *buffer, const wb_claim *claims, size_t count,
+                       int only_unsettled)
 {
     put_array_header(buffer, OID_BYTEA, only_unsettled ? count_unsettled(claims, count) : count);
     for (size_t i = 0; i < count; i++) {

@@ -70,7 +70,8 @@ static int fail_connect(const wb_storage_session *s, wb_error *error)
                           "could not connect to PostgreSQL: the server asks for a password: set "
                           "option \"password\"");
     return host->fail(host, error, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0,
-                      "could not connect to PostgreSQL: %.*s%s", (int)strcspn(message, "\n"), message,
+                      "could not connect to PostgreSQL: %.*s%s", (int)strcspn(message, "\n"),
+                      message,
                       s->persistence->params.tls_by_default
                           ? " (sslmode is verify-full because the server is on another machine)"
                           : "");

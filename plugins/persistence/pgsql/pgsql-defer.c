@@ -54,8 +54,8 @@ static const char *first_word(const char *text, size_t *ret_size)
  * extended protocol takes one statement a text, so the first word decides. */
 static const char *refusal_of(const char *statement)
 {
-    static const char *const refused[] = { "abort",    "begin", "commit",  "copy",      "end",
-                                           "prepare",  "release", "rollback", "savepoint", "start" };
+    static const char *const refused[] = { "abort",   "begin",   "commit",   "copy",      "end",
+                                           "prepare", "release", "rollback", "savepoint", "start" };
     size_t size;
     const char *word = first_word(statement, &size);
     if (!*word)
@@ -182,7 +182,8 @@ static int api_defer(void *session, size_t item, const char *statement,
 static void queue_preparation(wb_storage_session *s, const pgsql_deferred *deferred)
 {
     pgsql_cached *cached = deferred->cached;
-    const pgsql_step step = { .kind = PGSQL_STEP_PREPARE, .item = deferred->item, .cached = cached };
+    const pgsql_step step = { .kind = PGSQL_STEP_PREPARE, .item = deferred->item,
+                              .cached = cached };
 
     pgsql_cache_name(&s->defer.cache, cached);
     cached->is_sent = 1;
@@ -253,7 +254,7 @@ static void send_deferred(wb_storage_session *s)
     s->handed_out = 0;
     pgsql_exchange_start(s);
     pgsql_defer_queue(s);
-    (void)pgsql_exchange_run(s, NULL);
+    s->flush_failed = pgsql_exchange_run(s, NULL) != WB_OK;
     pgsql_defer_reset(s);
 }
 
@@ -303,6 +304,10 @@ int pgsql_defer_inspect(wb_storage_session *s)
         pgsql_failure_lost(s, NULL);
         return s->failure.result;
     }
+    /* its message was promised that this is its failure, even if a handler rolled back to
+     * a savepoint since */
+    if (s->flush_failed)
+        return s->failure.result;
     if (PQpipelineStatus(s->connection) != PQ_PIPELINE_OFF)
         return found(s, WB_REJECT, "the handler left the connection in pipeline mode");
     switch (PQtransactionStatus(s->connection)) {
@@ -329,7 +334,8 @@ int pgsql_check(wb_storage_session *s, size_t item, wb_error *error)
     /* not this item's doing: nobody may be blamed for it before its item runs alone */
     if (s->failure.item != item && s->failure.item != PGSQL_NO_ITEM)
         return s->host->fail(s->host, error, WB_ABORT, WB_CAUSE_OTHER, s->failure.native_code,
-                             "a statement that another message deferred failed: %s", s->failure.text);
+                             "a statement that another message deferred failed: %s",
+                             s->failure.text);
     return s->host->fail(s->host, error, result, s->failure.cause, s->failure.native_code, "%s",
                          s->failure.text);
 }

@@ -199,6 +199,16 @@ static void read_all(wb_storage_session *s)
             break;
 }
 
+/* Back to libpq's ordinary mode, if the connection is as good as it was. */
+static void leave(wb_storage_session *s)
+{
+    if (s->state == PGSQL_LOST)
+        return;
+    if (s->exchange.broken || PQstatus(s->connection) == CONNECTION_BAD ||
+        !PQexitPipelineMode(s->connection) || PQsetnonblocking(s->connection, 0) != 0)
+        pgsql_failure_lost(s, NULL);
+}
+
 int pgsql_exchange_run(wb_storage_session *s, const char *crash_point)
 {
     pgsql_exchange *x = &s->exchange;
@@ -206,17 +216,13 @@ int pgsql_exchange_run(wb_storage_session *s, const char *crash_point)
     pgsql_queue_sync(s);
     if (x->out_of_memory)
         pgsql_failure_lost(s, "out of memory");
+    else if (x->broken && PQstatus(s->connection) == CONNECTION_OK)
+        pgsql_failure_lost(s, NULL); /* the server would wait for the rest for ever */
     else if (!x->broken && flush(s) == 0 && crash_point)
         s->host->crash_point(crash_point);
     /* also after a failed write: the server may have said why it went away */
     read_all(s);
-    if (s->state != PGSQL_LOST && PQstatus(s->connection) == CONNECTION_BAD)
-        pgsql_failure_lost(s, NULL);
-    if (s->state != PGSQL_LOST && x->broken)
-        pgsql_failure_lost(s, NULL);
-    if (s->state != PGSQL_LOST &&
-        (!PQexitPipelineMode(s->connection) || PQsetnonblocking(s->connection, 0) != 0))
-        pgsql_failure_lost(s, NULL);
+    leave(s);
     if (x->committed) /* what is lost after that answer is only the connection */
         return WB_OK;
     if (x->commits && s->failure.result == WB_OK) {

@@ -25,6 +25,11 @@ static int is_end_of_session(const PGresult *result)
     return severity && (strcmp(severity, "FATAL") == 0 || strcmp(severity, "PANIC") == 0);
 }
 
+static int is_end_of_commit(const pgsql_step *step)
+{
+    return step->kind == PGSQL_STEP_COMMIT || step->kind == PGSQL_STEP_SYNC;
+}
+
 static int is_of_handler(const pgsql_step *step)
 {
     return step->kind == PGSQL_STEP_DEFERRED || step->kind == PGSQL_STEP_PREPARE;
@@ -64,7 +69,7 @@ void pgsql_failure_record(wb_storage_session *s, const pgsql_step *step, const P
         failure->cause = WB_CAUSE_UNREACHABLE;
         failure->item = PGSQL_NO_ITEM;
         /* it may have committed, and ended before it said so */
-        if (s->exchange.commits && (step->kind == PGSQL_STEP_COMMIT || step->kind == PGSQL_STEP_SYNC))
+        if (s->exchange.commits && is_end_of_commit(step))
             failure->result = WB_IN_DOUBT;
     }
     if (failure->result == WB_NOT_CONNECTED || failure->result == WB_IN_DOUBT)

@@ -11,7 +11,7 @@ const char *const pgsql_sslmodes[] = { "auto",    "disable",   "allow",       "p
                                        "require", "verify-ca", "verify-full", NULL };
 
 const wb_option pgsql_options[PGSQL_OPTION_COUNT] = {
-    { "conninfo", WB_OPTION_STRING, WB_OPTION_SECRET, AT(conninfo), NULL, 0, 0, NULL, "0.1",
+    { "conninfo", WB_OPTION_STRING, WB_OPTION_SECRET | WB_OPTION_MAYBE_SECRET, AT(conninfo), NULL, 0, 0, NULL, "0.1",
       "libpq connection string or URI",
       "Anything libpq accepts, for instance \"service=orders\" or "
       "\"host=db1,db2 dbname=shop\". The options below win over what it says; what neither "

@@ -131,7 +131,9 @@ int pgsql_params_are_local(const char *hosts, const char *addresses)
         const char *address = addresses;
         hosts = hosts ? next_in_list(hosts, &host_size) : NULL;
         addresses = addresses ? next_in_list(addresses, &address_size) : NULL;
-        if (address_size ? !is_local(address, address_size) : !is_local(host ? host : "", host_size))
+        if (address_size) /* the address is what is connected to; the host is its name then */
+            host = address;
+        if (!is_local(host ? host : "", address_size ? address_size : host_size))
             return 0;
     }
     return 1;

@@ -37,7 +37,7 @@ static const statement statements[] = {
       "    batch bigint NOT NULL\n"
       ") WITH (autovacuum_vacuum_scale_factor = 0.05,\n"
       "        autovacuum_vacuum_insert_scale_factor = 0.1)" },
-    { 1, ALWAYS, "milliseconds since 1970 are batch >> 22, so this is an index on age",
+    { 1, ALWAYS, "milliseconds since 2020 are batch >> 22, so this is an index on age",
       "CREATE INDEX IF NOT EXISTS {dedup_batch} ON {dedup} (batch)" },
     { 1, ALWAYS, "outgoing operations of a batch, from its commit until they are dispatched",
       "CREATE TABLE IF NOT EXISTS {pending} (\n"
@@ -122,8 +122,8 @@ int pgsql_schema_compare(wb_persistence *p, const PGresult *row, int *ret_versio
                              p->names.prefix, p->names.schema, endpoint, p->names.endpoint);
     if (version > PGSQL_SCHEMA_VERSION)
         return p->host->fail(p->host, error, WB_FATAL, WB_CAUSE_MISMATCH, version,
-                             "the outbox tables of endpoint \"%s\" in schema \"%s\" have version %d, "
-                             "this plugin knows version %d: use a newer Waybill",
+                             "the outbox tables of endpoint \"%s\" in schema \"%s\" have version "
+                             "%d, this plugin knows version %d: use a newer Waybill",
                              endpoint, p->names.schema, version, PGSQL_SCHEMA_VERSION);
     *ret_version = version;
     return WB_OK;

@@ -51,7 +51,8 @@ static int set_up(wb_storage_session *s, wb_error *error)
     return WB_OK;
 }
 
-int pgsql_session_open(wb_persistence *persistence, wb_storage_session **ret_session, wb_error *error)
+int pgsql_session_open(wb_persistence *persistence, wb_storage_session **ret_session,
+                       wb_error *error)
 {
     wb_storage_session *s = NULL;
     int result = pgsql_session_connect(persistence, &s, error);

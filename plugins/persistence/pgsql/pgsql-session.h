@@ -45,6 +45,7 @@ struct wb_storage_session {
     pgsql_failure failure;
 
     pgsql_defer defer;
+    int flush_failed; /* a deferred statement failed before the connection was handed out */
     int handed_out;   /* a handler of this transaction has the connection */
     int watched;      /* our event procedure is registered */
     size_t last_item; /* whose handler has it */

@@ -47,7 +47,7 @@ static void forget_transaction(wb_storage_session *s)
 {
     pgsql_defer_reset(s);
     pgsql_cache_next_round(&s->defer.cache);
-    s->handed_out = 0;
+    s->flush_failed = s->handed_out = 0;
     s->last_item = PGSQL_NO_ITEM;
 }
 

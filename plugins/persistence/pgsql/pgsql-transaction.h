@@ -30,7 +30,8 @@ void pgsql_queue_claims(wb_storage_session *session, const wb_begin *begin,
 int pgsql_settle_claims(wb_storage_session *session, wb_begin *begin, PGresult *claimed);
 
 /** Arrays in PostgreSQL's binary format. */
-void pgsql_encode_keys(pgsql_buffer *buffer, const wb_claim *claims, size_t count, int only_unsettled);
+void pgsql_encode_keys(pgsql_buffer *buffer, const wb_claim *claims, size_t count,
+                       int only_unsettled);
 void pgsql_encode_batches(pgsql_buffer *buffer, const uint64_t *batches, size_t count);
 /** The batches of the `gone` marks of which nothing remains. */
 void pgsql_encode_gone(pgsql_buffer *buffer, const wb_mark *marks, size_t count, size_t gone);

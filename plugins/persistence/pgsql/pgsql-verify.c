@@ -34,7 +34,7 @@ static int check_table(const wb_persistence *p, const PGresult *rows, int row, w
                              name, p->names.endpoint);
     if (*PQgetvalue(rows, row, 2) != 't')
         return p->host->fail(p->host, error, WB_FATAL, WB_CAUSE_REFUSED, 0,
-                             "user \"%s\" may not do all it must with the outbox table %s: grant %s",
+                             "user \"%s\" lacks privileges on the outbox table %s: grant %s",
                              PQgetvalue(rows, row, 4), name, PQgetvalue(rows, row, 3));
     return WB_OK;
 }
@@ -68,8 +68,8 @@ static int check_version(wb_storage_session *s, wb_error *error)
         return result;
     return p->host->fail(p->host, error, WB_FATAL, version ? WB_CAUSE_MISMATCH : WB_CAUSE_MISSING,
                          version,
-                         "the outbox tables of endpoint \"%s\" in schema \"%s\" have version %d, not "
-                         "%d: run \"waybill install\"",
+                         "the outbox tables of endpoint \"%s\" in schema \"%s\" have version %d, "
+                         "not %d: run \"waybill install\"",
                          p->names.endpoint, p->names.schema, version, PGSQL_SCHEMA_VERSION);
 }
 

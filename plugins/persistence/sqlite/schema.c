@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "plugins/persistence/sqlite/persistence.h"
 
 /* Two trees hold a deduplication record: the table, in the order of batches, so that
@@ -23,8 +18,9 @@ static const char tables_format[] =
     "  batch integer primary key,\n"
     "  operations blob not null);\n";
 
-static const char version_format[] = "insert into waybill_schema(part, version) values(%Q, %d)\n"
-                                     "  on conflict(part) do update set version=excluded.version;\n";
+static const char version_format[] =
+    "insert into waybill_schema(part, version) values(%Q, %d)\n"
+    "  on conflict(part) do update set version=excluded.version;\n";
 
 char *schema_text(const char *tables, const char *part)
 {
@@ -101,9 +97,6 @@ int schema_verify(wb_persistence *persistence, wb_error *error)
     if (result != WB_OK)
         return result;
     result = verify_tables(persistence, &db, error);
-    if (result == WB_OK && access(persistence->path, R_OK | W_OK) != 0)
-        result = host->fail(host, error, WB_FATAL, WB_CAUSE_REFUSED, errno,
-                            "\"%s\" is not writable: %s", persistence->path, strerror(errno));
     if (result == WB_OK && persistence->config->synchronous != 0)
         host->log(host, WB_LOG_WARNING, "synchronous = normal: a power loss may undo commits",
                   (const wb_field[]){ { "file", persistence->path } }, 1);

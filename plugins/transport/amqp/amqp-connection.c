@@ -35,7 +35,7 @@ int wb_amqp_connection_fail(wb_amqp_connection *connection, int result, int caus
     return wb_amqp_failure_set(&connection->failure, result, cause, 0, "%s", text);
 }
 
-/* ---- connecting --------------------------------------------------------------- */
+/* ---- connecting ------------------------------------------------------------------ */
 
 static int file_problem(wb_amqp_connection *connection, const char *option, const char *path,
                         int status)
@@ -162,7 +162,7 @@ int wb_amqp_connection_open(wb_amqp_connection *connection, wb_transport *transp
     return take_over(connection);
 }
 
-/* ---- closing ------------------------------------------------------------------ */
+/* ---- closing --------------------------------------------------------------------- */
 
 /* When the broker has answered, it has given back what was unacknowledged. */
 static void say_goodbye(wb_amqp_connection *connection)

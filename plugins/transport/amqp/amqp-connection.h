@@ -94,7 +94,7 @@ int wb_amqp_connection_open(wb_amqp_connection *connection, wb_transport *transp
  *  called on one that is all zero. */
 void wb_amqp_connection_close(wb_amqp_connection *connection);
 
-/* ---- writing ---------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------- */
 
 /** Put one method. */
 void wb_amqp_put_method(wb_amqp_connection *connection, amqp_channel_t channel,
@@ -116,7 +116,7 @@ int wb_amqp_flush(wb_amqp_connection *connection);
 /** Put a heartbeat when it is due and nothing else is about to leave. */
 void wb_amqp_put_heartbeat(wb_amqp_connection *connection);
 
-/* ---- reading ---------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------- */
 
 /** Wait until something happens on a connection of the group, or `deadline`, or
  *  when `interruptible` until the wake descriptor is readable (it is not read).

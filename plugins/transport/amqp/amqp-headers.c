@@ -28,7 +28,7 @@ static inline int is(amqp_bytes_t name, amqp_bytes_t wanted)
     return name.len == wanted.len && memcmp(name.bytes, wanted.bytes, name.len) == 0;
 }
 
-/* ---- received --------------------------------------------------------------------- */
+/* ---- received -------------------------------------------------------------------- */
 
 static int is_bookkeeping(amqp_bytes_t name)
 {
@@ -211,7 +211,7 @@ uint32_t wb_amqp_delivery_count(const amqp_basic_properties_t *properties, int r
     return redelivered ? 1 : 0;
 }
 
-/* ---- sent -------------------------------------------------------------------------- */
+/* ---- sent ------------------------------------------------------------------------ */
 
 static amqp_bytes_t bytes_of(const char *data, size_t size)
 {

@@ -76,8 +76,8 @@ int wb_amqp_config_check(const wb_host *host, const wb_amqp_config *config, wb_e
 {
     if (!is_loopback(config->host) && !wb_amqp_config_uses_tls(config) && !config->allow_insecure)
         return host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 0,
-                          "tls = \"off\" with broker \"%s\", which is not on this machine: use TLS, "
-                          "or set allow_insecure = true",
+                          "tls = \"off\" with broker \"%s\", which is not on this machine: use "
+                          "TLS, or set allow_insecure = true",
                           config->host);
     if (!is_loopback(config->host) && strcmp(config->user, "guest") == 0 &&
         strcmp(config->password, "guest") == 0)

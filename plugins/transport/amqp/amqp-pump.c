@@ -15,7 +15,7 @@ static int has_failed(const wb_amqp_connection *connection)
     return connection->failure.result != WB_OK;
 }
 
-/* ---- frames that are the connection's own ----------------------------------------- */
+/* ---- frames that are the connection's own ---------------------------------------- */
 
 static void log_blocked(wb_amqp_connection *connection, amqp_bytes_t reason)
 {
@@ -35,8 +35,8 @@ static void log_blocked(wb_amqp_connection *connection, amqp_bytes_t reason)
 void wb_amqp_log_unblocked(wb_transport *transport)
 {
     if (atomic_exchange(&transport->blocked_logged, 0))
-        transport->host->log(transport->host, WB_LOG_INFO, "the broker accepts messages again", NULL,
-                             0);
+        transport->host->log(transport->host, WB_LOG_INFO, "the broker accepts messages again",
+                             NULL, 0);
 }
 
 static void on_connection_method(wb_amqp_connection *connection, const amqp_method_t *method)
@@ -97,7 +97,7 @@ static void on_frame(wb_amqp_connection *connection, const amqp_frame_t *frame)
         connection->on_frame(connection->owner, frame);
 }
 
-/* ---- reading ------------------------------------------------------------------------ */
+/* ---- reading --------------------------------------------------------------------- */
 
 /* An answer somebody waits for may stand behind what the owner does not want yet. */
 static int wants_input(const wb_amqp_connection *connection)
@@ -129,7 +129,7 @@ static void pump(wb_amqp_connection *connection)
     connection->leftover = 1;
 }
 
-/* ---- waiting -------------------------------------------------------------------------- */
+/* ---- waiting --------------------------------------------------------------------- */
 
 static int pump_leftovers(wb_amqp_group *group)
 {
@@ -227,7 +227,7 @@ void wb_amqp_wait(wb_amqp_group *group, int64_t deadline, int interruptible)
     }
 }
 
-/* ---- asking ----------------------------------------------------------------------------- */
+/* ---- asking ---------------------------------------------------------------------- */
 
 int wb_amqp_rpc(wb_amqp_connection *connection, amqp_channel_t channel, amqp_method_number_t id,
                 void *fields, amqp_method_number_t expected)

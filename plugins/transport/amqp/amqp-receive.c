@@ -21,7 +21,7 @@ static const char *endpoint_name(const wb_amqp_receiver *receiver)
     return receiver->connection.transport->endpoint->name;
 }
 
-/* ---- the list ---------------------------------------------------------------------- */
+/* ---- the list -------------------------------------------------------------------- */
 
 static void pause_or_go_on(wb_amqp_receiver *receiver)
 {
@@ -68,7 +68,7 @@ size_t wb_amqp_receiver_take(wb_amqp_receiver *receiver, const wb_incoming **ret
     return count;
 }
 
-/* ---- frames ------------------------------------------------------------------------- */
+/* ---- frames ---------------------------------------------------------------------- */
 
 /* One allocation: message, headers, strings, body, and a NUL byte behind each string. */
 static wb_amqp_message *allocate(const wb_amqp_receiver *receiver,
@@ -193,7 +193,7 @@ static void on_frame(void *owner, const amqp_frame_t *frame)
         on_body(receiver, frame->payload.body_fragment);
 }
 
-/* ---- consuming ----------------------------------------------------------------------- */
+/* ---- consuming ------------------------------------------------------------------- */
 
 static amqp_bytes_t consumer_tag(const wb_amqp_receiver *receiver, char tag[32])
 {
@@ -260,7 +260,7 @@ int wb_amqp_receiver_set_prefetch(wb_amqp_receiver *receiver, uint32_t prefetch)
     return result_of(receiver);
 }
 
-/* ---- settling ------------------------------------------------------------------------- */
+/* ---- settling -------------------------------------------------------------------- */
 
 static void put_settlement(wb_amqp_receiver *receiver, uint64_t tag, int multiple, int requeue)
 {

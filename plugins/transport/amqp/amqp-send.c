@@ -29,7 +29,7 @@ static int failure_of(const wb_amqp_sender *sender)
     return sender->connection.failure.result;
 }
 
-/* ---- frames ------------------------------------------------------------------------ */
+/* ---- frames ---------------------------------------------------------------------- */
 
 static void on_confirm(wb_amqp_sender *sender, uint64_t tag, int multiple, int nack)
 {
@@ -83,7 +83,7 @@ static void on_frame(void *owner, const amqp_frame_t *frame)
         on_return_header(sender, frame->payload.properties.decoded);
 }
 
-/* ---- before publishing --------------------------------------------------------------- */
+/* ---- before publishing ----------------------------------------------------------- */
 
 static int await_unblocked(wb_amqp_sender *sender)
 {
@@ -155,7 +155,7 @@ static int check_destinations(wb_amqp_sender *sender)
     return result;
 }
 
-/* ---- publishing -------------------------------------------------------------------------- */
+/* ---- publishing ------------------------------------------------------------------ */
 
 static int make_entries(wb_amqp_sender *sender, size_t count)
 {
@@ -248,7 +248,7 @@ static int await_confirms(wb_amqp_sender *sender)
     return is_open(sender) ? WB_OK : WB_REJECT;
 }
 
-/* ---- after the broker closed the channel ------------------------------------------------- */
+/* ---- after the broker closed the channel ----------------------------------------- */
 
 /* "message size 2000 is larger than configured max size 1000" */
 static size_t reject_larger(wb_amqp_sender *sender, const char *text)
@@ -295,7 +295,7 @@ static int blame(wb_amqp_sender *sender, int isolated, unsigned round)
     return !(channel->code == AMQP_PRECONDITION_FAILED && reject_larger(sender, channel->text));
 }
 
-/* ---- the window ------------------------------------------------------------------------------ */
+/* ---- the window ------------------------------------------------------------------ */
 
 static int send_round(wb_amqp_sender *sender, int isolate)
 {
@@ -371,7 +371,7 @@ int wb_amqp_sender_send(wb_amqp_sender *sender, wb_operation *const *operations,
     return report_unsettled(sender, result, error);
 }
 
-/* ---- life ---------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------ */
 
 int wb_amqp_sender_open(wb_amqp_sender *sender, wb_transport *transport, wb_amqp_group *group)
 {

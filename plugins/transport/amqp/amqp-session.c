@@ -11,7 +11,7 @@
 
 #include "plugins/transport/amqp/amqp-keeper.h"
 
-/* ---- entering and leaving ------------------------------------------------------------ */
+/* ---- entering and leaving -------------------------------------------------------- */
 
 static void enter(wb_transport_session *session, int64_t deadline)
 {
@@ -52,7 +52,7 @@ static int refuse_purpose(const wb_transport_session *session, const char *what,
                       what);
 }
 
-/* ---- life ------------------------------------------------------------------------------ */
+/* ---- life ------------------------------------------------------------------------ */
 
 static int connect_all(wb_transport_session *session, uint32_t purpose, uint32_t prefetch)
 {
@@ -70,7 +70,8 @@ static int connect_all(wb_transport_session *session, uint32_t purpose, uint32_t
     return result;
 }
 
-static int start(wb_transport_session *session, uint32_t purpose, uint32_t prefetch, wb_error *error)
+static int start(wb_transport_session *session, uint32_t purpose, uint32_t prefetch,
+                 wb_error *error)
 {
     const wb_host *host = session->transport->host;
     session->group.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -116,7 +117,7 @@ void wb_amqp_session_close(wb_transport_session *session)
     free(session);
 }
 
-/* ---- receiving --------------------------------------------------------------------------- */
+/* ---- receiving ------------------------------------------------------------------- */
 
 int wb_amqp_session_set_prefetch(wb_transport_session *session, uint32_t prefetch, wb_error *error)
 {
@@ -198,7 +199,7 @@ void wb_amqp_session_interrupt(wb_transport_session *session)
     (void)eventfd_write(session->group.wake, 1);
 }
 
-/* ---- sending -------------------------------------------------------------------------------- */
+/* ---- sending --------------------------------------------------------------------- */
 
 int wb_amqp_session_send(wb_transport_session *session, wb_operation *const *operations,
                          size_t count, int64_t deadline, wb_error *error)

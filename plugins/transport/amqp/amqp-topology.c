@@ -23,7 +23,7 @@ int wb_amqp_event_exchange(const char *type, char ret_name[WB_AMQP_NAME_SIZE])
     return 1;
 }
 
-/* ---- single steps -------------------------------------------------------------------- */
+/* ---- single steps ---------------------------------------------------------------- */
 
 int wb_amqp_exchange_declare(wb_amqp_connection *connection, const char *name, int passive)
 {
@@ -75,7 +75,7 @@ static int bind_exchange(wb_amqp_connection *connection, const char *source,
                        AMQP_EXCHANGE_BIND_OK_METHOD);
 }
 
-/* ---- what a refusal means ------------------------------------------------------------- */
+/* ---- what a refusal means -------------------------------------------------------- */
 
 /* The broker names the argument between quotes: "inequivalent arg 'x-queue-type' for
  * queue ...". */
@@ -125,7 +125,7 @@ static int outcome(const wb_amqp_connection *connection, int result, const char 
     return wb_amqp_failure_report(connection->transport->host, &connection->failure, error);
 }
 
-/* ---- install ----------------------------------------------------------------------------- */
+/* ---- install --------------------------------------------------------------------- */
 
 static int install_address(wb_amqp_connection *connection, const char *name, wb_error *error)
 {
@@ -165,7 +165,7 @@ static int install_all(wb_amqp_connection *connection, wb_error *error)
     return result;
 }
 
-/* ---- verify ------------------------------------------------------------------------------ */
+/* ---- verify ---------------------------------------------------------------------- */
 
 /* A passive declaration does not compare arguments. One that does creates nothing
  * where the queue is there already; whoever may not declare is not told. */
@@ -204,7 +204,7 @@ static int verify_all(wb_amqp_connection *connection, wb_error *error)
     return result;
 }
 
-/* ---- on a connection of their own ---------------------------------------------------------- */
+/* ---- on a connection of their own ------------------------------------------------ */
 
 static int on_own_connection(wb_transport *transport, const char *role,
                              int (*work)(wb_amqp_connection *connection, wb_error *error),

@@ -80,7 +80,8 @@ static void put_timestamp(wb_amqp_text *text, uint64_t seconds)
     char stamp[64];
     time_t time = (time_t)seconds;
     struct tm tm;
-    if (!gmtime_r(&time, &tm) || strftime(stamp, sizeof stamp, "%Y-%m-%d %H:%M:%S:000000 Z", &tm) == 0)
+    if (!gmtime_r(&time, &tm) ||
+        strftime(stamp, sizeof stamp, "%Y-%m-%d %H:%M:%S:000000 Z", &tm) == 0)
         put_unsigned(text, seconds);
     else
         put_string(text, stamp);

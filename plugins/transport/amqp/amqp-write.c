@@ -42,7 +42,7 @@ static int has_failed(const wb_amqp_connection *connection)
     return connection->failure.result != WB_OK;
 }
 
-/* ---- the buffer ----------------------------------------------------------------- */
+/* ---- the buffer ------------------------------------------------------------------ */
 
 static unsigned char *reserve(wb_amqp_connection *connection, size_t size)
 {
@@ -75,7 +75,7 @@ static void finish_frame(wb_amqp_connection *connection, unsigned type, amqp_cha
     connection->out_size += payload_size + FRAME_EXTRA;
 }
 
-/* ---- through the library, with TLS ------------------------------------------------ */
+/* ---- through the library, with TLS ----------------------------------------------- */
 
 static int is_writable(const wb_amqp_connection *connection)
 {
@@ -94,7 +94,8 @@ static int send_frame(wb_amqp_connection *connection, const amqp_frame_t *frame)
     if (connection->deadline <= now && !is_writable(connection))
         return wb_amqp_connection_fail(connection, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE,
                                        "the broker took no data in time");
-    atomic_store(&connection->write_deadline, connection->deadline > now ? connection->deadline : 0);
+    int64_t until = connection->deadline > now ? connection->deadline : 0;
+    atomic_store(&connection->write_deadline, until);
     int status = amqp_send_frame(connection->state, frame);
     atomic_store(&connection->write_deadline, 0);
     connection->sent_at = now;
@@ -103,7 +104,7 @@ static int send_frame(wb_amqp_connection *connection, const amqp_frame_t *frame)
     return wb_amqp_map_status(&connection->failure, status, "send");
 }
 
-/* ---- frames ------------------------------------------------------------------------- */
+/* ---- frames ---------------------------------------------------------------------- */
 
 void wb_amqp_put_method(wb_amqp_connection *connection, amqp_channel_t channel,
                         amqp_method_number_t id, void *fields)
@@ -213,7 +214,7 @@ void wb_amqp_put_heartbeat(wb_amqp_connection *connection)
     wb_amqp_flush_some(connection);
 }
 
-/* ---- flushing ------------------------------------------------------------------------ */
+/* ---- flushing -------------------------------------------------------------------- */
 
 void wb_amqp_flush_some(wb_amqp_connection *connection)
 {

@@ -81,19 +81,39 @@ static int count_up_claim(wb_transport_session *session, int64_t queue, int64_t 
     return result;
 }
 
+static int prepare_claims_of(wb_transport_session *session, int64_t number, wb_error *error)
+{
+    int result = db_prepare(&session->db, &session->claims_of,
+                            "select queue, first, last from waybill_claim where session=?1", error);
+    if (result == WB_OK)
+        (void)sqlite3_bind_int64(session->claims_of, 1, number);
+    return result;
+}
+
+int claim_exists(wb_transport_session *session, int64_t number, int *ret_exists, wb_error *error)
+{
+    int result = prepare_claims_of(session, number, error);
+    if (result != WB_OK)
+        return result;
+    int code = sqlite3_step(session->claims_of);
+    *ret_exists = code == SQLITE_ROW;
+    if (code != SQLITE_ROW && code != SQLITE_DONE)
+        result = db_fail(&session->db, code, "read the claims", error);
+    (void)sqlite3_reset(session->claims_of);
+    return result;
+}
+
 int claim_release_all(wb_transport_session *session, int64_t number, wb_error *error)
 {
     database *db = &session->db;
     int code;
-    int result = db_prepare(db, &session->claims_of,
-                            "select queue, first, last from waybill_claim where session=?1", error);
+    int result = prepare_claims_of(session, number, error);
     if (result == WB_OK)
         result = db_prepare(db, &session->release_all,
                             "delete from waybill_claim where session=?1", error);
     if (result != WB_OK)
         return result;
     sqlite3_stmt *claims = session->claims_of;
-    (void)sqlite3_bind_int64(claims, 1, number);
     while (result == WB_OK && (code = sqlite3_step(claims)) != SQLITE_DONE) {
         if (code != SQLITE_ROW)
             result = db_fail(db, code, "read the claims", error);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
-#include <stdio.h>
-#include <unistd.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "plugins/common/sqlite/lockfile.h"
 #include "plugins/transport/sqlite/transport.h"
@@ -206,10 +206,6 @@ int transport_verify(wb_transport *transport, wb_error *error)
     if (result != WB_OK)
         return result;
     result = verify_tables(transport, &db, error);
-    if (result == WB_OK && access(transport->path, R_OK | W_OK) != 0)
-        result = transport->host->fail(transport->host, error, WB_FATAL, WB_CAUSE_REFUSED, errno,
-                                       "\"%s\" is not writable: %s", transport->path,
-                                       strerror(errno));
     db_close(&db);
     return result;
 }

@@ -59,8 +59,25 @@ static int open_sessions_file(wb_transport_session *session, wb_error *error)
                                  strerror(errno));
 }
 
-/* The lowest number whose lock is free. Whoever had it before is dead, and what it had
- * claimed is given back before we claim anything under the same number. */
+/* Whoever had our number before is dead; what it had claimed is given back before we
+ * claim anything under the same number. Without claims nothing is written: an endpoint
+ * starts while a slow handler of another process keeps the file locked. */
+static int release_predecessor(wb_transport_session *session, wb_error *error)
+{
+    int exists = 0;
+    int result = claim_exists(session, session->number, &exists, error);
+    if (result != WB_OK || !exists)
+        return result;
+    result = session_begin_own(session, DB_PROCESS_CRASH, error);
+    if (result == WB_OK)
+        result = claim_release_all(session, session->number, error);
+    if (result == WB_OK)
+        result = session_commit_own(session, error);
+    db_rollback(&session->db);
+    return result;
+}
+
+/* The lowest number whose lock is free. */
 static int take_number(wb_transport_session *session, wb_error *error)
 {
     int taken = 0;
@@ -72,13 +89,7 @@ static int take_number(wb_transport_session *session, wb_error *error)
                                       "could not lock \"%s\": use a local file system",
                                       session->transport->sessions_path);
     session->number = number;
-    int result = session_begin_own(session, DB_PROCESS_CRASH, error);
-    if (result == WB_OK)
-        result = claim_release_all(session, number, error);
-    if (result == WB_OK)
-        result = session_commit_own(session, error);
-    db_rollback(&session->db);
-    return result;
+    return release_predecessor(session, error);
 }
 
 static int open_for_receive(wb_transport_session *session, wb_error *error)

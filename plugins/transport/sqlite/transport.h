@@ -172,6 +172,8 @@ int claim_list(wb_transport_session *session, foreign_claim **ret_claims, size_t
                wb_error *error);
 /* Whether the session of that number died (never true for our own). */
 int claim_is_dead(const wb_transport_session *session, int64_t number);
+/* Whether a session has claims, in any queue. */
+int claim_exists(wb_transport_session *session, int64_t number, int *ret_exists, wb_error *error);
 /* Give back everything a session claimed and count its deliveries. Writes. */
 int claim_release_all(wb_transport_session *session, int64_t number, wb_error *error);
 /* Claim [first, last] for us: a row and, in *ret_claim, its image. Writes. */

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A handler that does what its message says: header "do" holds a command a line.
+ *
+ *   sql TEXT                    run TEXT on the plain connection
+ *   defer TEXT                  the same as a deferred statement (pgsql)
+ *   ignore TEXT                 the same as sql, but look away when it fails
+ *   send QUEUE TYPE BODY        likewise now (WB_IMMEDIATE), memory (WB_NON_PERSISTENT)
+ *   publish TYPE BODY           likewise reply
+ *   echo QUEUE TYPE             send the message's own body and headers
+ *   header NAME VALUE           a header of what is sent next; likewise id ID, headers N (that
+ *                               many), pad N (bytes of body)
+ *   sleep MS
+ *   wait FILE                   until FILE is there
+ *   fail KIND TEXT              KIND is retry or unrecoverable
+ *   until N KIND TEXT           the same while the attempt is less than N
+ *   leave CODE                  return that number
+ *
+ * Before its first command each call inserts (id, attempt, size) into the table effects, and
+ * tells the file WB_TRACE that it was called: a line "call ID ATTEMPT COUNT", which no
+ * rollback takes back. Ids are in hexadecimal.
+ */
+#include "config.h"
+
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <waybill/pgsql.h>
+#include <waybill/sqlite.h>
+
+#define HEADERS_MAX 300
+
+typedef struct {
+    wb_context *ctx;
+    const wb_message *message;
+    size_t count; /* messages of this call */
+    wb_outgoing next;
+    wb_header headers[HEADERS_MAX];
+} script;
+
+static __attribute__((format(printf, 1, 2))) void trace(const char *format, ...)
+{
+    char line[800];
+    const char *path = getenv("WB_TRACE");
+    va_list arguments;
+    va_start(arguments, format);
+    int size = vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    int file = path ? open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600) : -1;
+    if (file < 0)
+        return;
+    if (write(file, line, (size_t)size) < 0)
+        abort();
+    close(file);
+}
+
+static const char *hex_id(const wb_message *message, char text[520])
+{
+    for (size_t i = 0; i < message->id_size && i < 255; i++)
+        (void)sprintf(text + 2 * i, "%02x", (unsigned char)message->id[i]);
+    text[2 * message->id_size] = '\0';
+    return text;
+}
+
+/* ---- SQL ------------------------------------------------------------------------------ */
+
+static int run_pgsql(const script *s, PGconn *db, const char *sql)
+{
+    PGresult *result = PQexec(db, sql);
+    ExecStatusType status = PQresultStatus(result);
+    int r = status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK
+                ? WB_OK
+                : wb_fail(s->ctx, WB_RETRY, "%s", PQresultErrorMessage(result));
+    PQclear(result);
+    return r;
+}
+
+static int run_sql(const script *s, const char *sql)
+{
+    PGconn *pgsql = wb_pgsql(s->ctx);
+    sqlite3 *sqlite = wb_sqlite(s->ctx);
+    if (pgsql)
+        return run_pgsql(s, pgsql, sql);
+    if (!sqlite)
+        return WB_OK;
+    if (sqlite3_exec(sqlite, sql, NULL, NULL, NULL) != SQLITE_OK)
+        return wb_fail(s->ctx, WB_RETRY, "%s", sqlite3_errmsg(sqlite));
+    return WB_OK;
+}
+
+static int defer(const script *s, const char *sql)
+{
+    static const wb_pgsql_params none = { 0 };
+    return wb_sqlite(s->ctx) ? run_sql(s, sql) : wb_pgsql_defer(s->ctx, sql, &none);
+}
+
+static int add_effect(const script *s)
+{
+    char id[520], sql[700];
+    (void)snprintf(sql, sizeof sql, "insert into effects (id, attempt, size) values ('%s', %u, %zu)",
+                   hex_id(s->message, id), (unsigned)s->message->attempt, s->message->body_size);
+    trace("call %s %u %zu\n", id, (unsigned)s->message->attempt, s->count);
+    return run_sql(s, sql);
+}
+
+/* ---- sending -------------------------------------------------------------------------- */
+
+static void add_header(script *s, const char *name, const char *value)
+{
+    s->headers[s->next.header_count++] = (wb_header){ name, value, 0, 0 };
+    s->next.headers = s->headers;
+}
+
+static void add_headers(script *s, int count)
+{
+    static _Thread_local char names[HEADERS_MAX][16];
+    for (int i = 0; i < count && i < HEADERS_MAX; i++) {
+        (void)snprintf(names[i], sizeof names[i], "filler-%d", i);
+        add_header(s, names[i], "x");
+    }
+}
+
+static void pad(script *s, size_t size)
+{
+    static _Thread_local char *bytes;
+    bytes = realloc(bytes, size);
+    memset(bytes, 'x', size);
+    s->next.body = bytes;
+    s->next.body_size = size;
+}
+
+static int send_it(script *s, const char *verb, const char *type, const char *body)
+{
+    char id[520];
+    int r;
+    s->next.type = type;
+    if (!s->next.body) {
+        s->next.body = body;
+        s->next.body_size = strlen(body);
+    }
+    s->next.cause = s->count > 1 ? s->message : NULL;
+    if (strcmp(verb, "publish") == 0)
+        r = wb_publish(s->ctx, &s->next);
+    else if (strcmp(verb, "reply") == 0)
+        r = wb_reply(s->ctx, &s->next);
+    else
+        r = wb_send(s->ctx, &s->next);
+    trace("%s %s %d\n", verb, hex_id(s->message, id), r);
+    memset(&s->next, 0, sizeof s->next);
+    return r;
+}
+
+static int echo(script *s, const char *queue, const char *type)
+{
+    s->next.destination = queue;
+    s->next.body = s->message->body;
+    s->next.body_size = s->message->body_size;
+    s->next.headers = s->message->headers;
+    s->next.header_count = s->message->header_count;
+    return send_it(s, "echo", type, "");
+}
+
+/* ---- commands ------------------------------------------------------------------------- */
+
+static char *word(char **rest)
+{
+    char *at = *rest;
+    char *blank = strchr(at, ' ');
+    *rest = blank ? blank + 1 : at + strlen(at);
+    if (blank)
+        *blank = '\0';
+    return at;
+}
+
+static void rest_for(int64_t milliseconds)
+{
+    nanosleep(&(struct timespec){ milliseconds / 1000, milliseconds % 1000 * 1000000 }, NULL);
+}
+
+static int fail(const script *s, const char *kind, const char *text)
+{
+    return wb_fail(s->ctx, strcmp(kind, "retry") == 0 ? WB_RETRY : WB_UNRECOVERABLE, "%s", text);
+}
+
+static int do_sql(script *s, const char *verb, char *rest)
+{
+    int r = strcmp(verb, "defer") == 0 ? defer(s, rest) : run_sql(s, rest);
+    return strcmp(verb, "ignore") == 0 ? WB_OK : r;
+}
+
+static int do_send(script *s, const char *verb, char *rest)
+{
+    s->next.destination = word(&rest);
+    s->next.flags = strcmp(verb, "now") == 0      ? WB_IMMEDIATE
+                    : strcmp(verb, "memory") == 0 ? WB_NON_PERSISTENT
+                                                  : 0;
+    const char *type = word(&rest);
+    return send_it(s, verb, type, rest);
+}
+
+static int do_publish(script *s, const char *verb, char *rest)
+{
+    const char *type = word(&rest);
+    return send_it(s, verb, type, rest);
+}
+
+static int do_echo(script *s, const char *verb, char *rest)
+{
+    const char *queue = word(&rest);
+    (void)verb;
+    return echo(s, queue, rest);
+}
+
+static int do_prepare(script *s, const char *verb, char *rest)
+{
+    char *first = word(&rest);
+    if (strcmp(verb, "header") == 0)
+        add_header(s, first, rest);
+    else if (strcmp(verb, "headers") == 0)
+        add_headers(s, atoi(first));
+    else if (strcmp(verb, "pad") == 0)
+        pad(s, (size_t)atol(first));
+    else
+        s->next.id = first;
+    return WB_OK;
+}
+
+static int do_pause(script *s, const char *verb, char *rest)
+{
+    (void)s;
+    if (strcmp(verb, "sleep") == 0)
+        rest_for(atol(rest));
+    while (strcmp(verb, "wait") == 0 && access(rest, F_OK) != 0)
+        rest_for(5);
+    return WB_OK;
+}
+
+static int do_fail(script *s, const char *verb, char *rest)
+{
+    if (strcmp(verb, "leave") == 0)
+        return atoi(rest);
+    if (strcmp(verb, "until") == 0 && s->message->attempt >= (uint32_t)atoi(word(&rest)))
+        return WB_OK;
+    const char *kind = word(&rest);
+    return fail(s, kind, rest);
+}
+
+static const struct {
+    const char *verb;
+    int (*run)(script *s, const char *verb, char *rest);
+} commands[] = {
+    { "sql", do_sql },         { "defer", do_sql },      { "ignore", do_sql },
+    { "send", do_send },       { "now", do_send },       { "memory", do_send },
+    { "publish", do_publish }, { "reply", do_publish },  { "echo", do_echo },
+    { "header", do_prepare },  { "headers", do_prepare }, { "pad", do_prepare },
+    { "id", do_prepare },      { "sleep", do_pause },    { "wait", do_pause },
+    { "fail", do_fail },       { "until", do_fail },     { "leave", do_fail },
+};
+
+static int run_command(script *s, char *rest)
+{
+    const char *verb = word(&rest);
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
+        if (strcmp(verb, commands[i].verb) == 0)
+            return commands[i].run(s, verb, rest);
+    return wb_fail(s->ctx, WB_UNRECOVERABLE, "no such command: %s", verb);
+}
+
+static int run_one(wb_context *ctx, const wb_message *message, size_t count)
+{
+    script s = { .ctx = ctx, .message = message, .count = count };
+    const char *text = wb_message_header(message, "do");
+    char *lines = strdup(text ? text : ""), *position = NULL;
+    int r = add_effect(&s);
+    for (char *line = strtok_r(lines, "\n", &position); line && r == WB_OK;
+         line = strtok_r(NULL, "\n", &position))
+        r = run_command(&s, line);
+    free(lines);
+    return r;
+}
+
+static int one(wb_context *ctx, const wb_message *message)
+{
+    return run_one(ctx, message, 1);
+}
+
+static int batch(wb_context *ctx, const wb_message *const *messages, size_t count)
+{
+    int r = WB_OK;
+    for (size_t i = 0; i < count && r == WB_OK; i++)
+        r = run_one(ctx, messages[i], count);
+    return r;
+}
+
+WB_HANDLERS(WB_HANDLER("Test.Do", one), WB_HANDLER("Test.Also", one),
+            WB_BATCH_HANDLER("Test.Batch", batch))

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Both sqlite plugins together: one shared transaction, and the outbox between them.
+ */
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/integration/sqlite_support.h"
+
+#define BOTH (WB_SESSION_RECEIVE | WB_SESSION_SEND)
+
+typedef struct fixture {
+    char *directory;
+    char *queues;
+    char *data;
+    place at;
+    const wb_persistence_ops *ops;
+} fixture;
+
+static int set_up(void **state)
+{
+    fixture *made = calloc(1, sizeof *made);
+    made->directory = test_directory();
+    made->queues = test_file(made->directory, "queues.db");
+    made->data = test_file(made->directory, "data.db");
+    place_open(&made->at, "orders", NULL, made->queues, made->data);
+    place_install(&made->at);
+    test_execute(made->data, "create table business(id integer primary key, n integer unique)");
+    made->ops = made->at.persistence_ops;
+    *state = made;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    fixture *made = *state;
+    place_close(&made->at);
+    free(made->queues);
+    free(made->data);
+    test_remove(made->directory);
+    free(made);
+    return 0;
+}
+
+static sqlite3 *handle(const fixture *with, wb_storage_session *session)
+{
+    const wb_sqlite_api *api = with->ops->interface(session, WB_SQLITE_INTERFACE);
+    assert_non_null(api);
+    assert_null(with->ops->interface(session, "pgsql.1"));
+    return api->connection(session, 0);
+}
+
+static int run(sqlite3 *db, const char *sql)
+{
+    return sqlite3_exec(db, sql, NULL, NULL, NULL) & 0xff;
+}
+
+static void begin(const fixture *with, wb_storage_session *session, uint64_t batch,
+                  wb_claim *claims, size_t count)
+{
+    wb_begin asked = {
+        .struct_size = sizeof asked, .batch = batch, .claims = claims, .claim_count = count
+    };
+    assert_int_equal(with->ops->begin(session, &asked, NULL), WB_OK);
+}
+
+static int commit(const fixture *with, wb_storage_session *session, uint64_t batch,
+                  const char *operations)
+{
+    wb_commit asked = { .struct_size = sizeof asked,
+                        .batch = batch,
+                        .operations = operations,
+                        .operations_size = operations ? strlen(operations) : 0 };
+    return with->ops->commit(session, &asked, NULL);
+}
+
+static void mark(const fixture *with, wb_storage_session *session, uint64_t batch,
+                 const char *remaining)
+{
+    wb_mark one = { .batch = batch,
+                    .remaining = remaining,
+                    .remaining_size = remaining ? strlen(remaining) : 0 };
+    assert_int_equal(with->ops->mark(session, &one, 1, NULL), WB_OK);
+}
+
+/* ---- with the transport ------------------------------------------------------------------- */
+
+static void join_shares_one_transaction(void **state)
+{
+    fixture *with = *state;
+    const wb_incoming *message;
+    place at;
+    place_open(&at, "orders", NULL, with->data, with->data); /* one file */
+    place_install(&at);
+    const wb_transport_ops *transport = at.transport_ops;
+    wb_transport_session *session = place_session(&at, BOTH);
+    wb_storage_session *storage = place_storage(&at);
+    place_send_numbers(&at, session, "orders", 0, 1);
+    assert_int_equal(place_receive(&at, session, &message, 1, 1000), 1);
+    assert_int_equal(with->ops->join(storage, transport->native(session), NULL), WB_ABORT);
+    for (int attempt = 0; attempt < 2; attempt++) {
+        assert_int_equal(transport->begin(session, NULL), WB_OK);
+        assert_int_equal(with->ops->join(storage, transport->native(session), NULL), WB_OK);
+        assert_ptr_equal(handle(with, storage), transport->native(session));
+        assert_int_equal(run(handle(with, storage), "insert into business values(1,1)"),
+                         SQLITE_OK);
+        assert_int_equal(with->ops->check(storage, 0, NULL), WB_OK);
+        place_send_numbers(&at, session, "error", 0, 1);
+        place_acknowledge(&at, session, &message, 1);
+        if (attempt == 0)
+            assert_int_equal(transport->rollback(session, NULL), WB_OK);
+        else
+            assert_int_equal(transport->commit(session, NULL), WB_OK);
+        assert_int_equal(with->ops->join(storage, NULL, NULL), WB_OK);
+        assert_int_equal(test_query(with->data, "select count(*) from business"), attempt);
+        assert_int_equal(test_messages(with->data, "error"), attempt);
+        assert_int_equal(test_messages(with->data, "orders"), 1 - attempt);
+    }
+    with->ops->close(storage);
+    transport->close(session);
+    place_close(&at);
+}
+
+static void a_joined_handler_cannot_end_the_transaction(void **state)
+{
+    fixture *with = *state;
+    const wb_incoming *message;
+    place at;
+    place_open(&at, "orders", NULL, with->data, with->data);
+    place_install(&at);
+    wb_transport_session *session = place_session(&at, BOTH);
+    wb_storage_session *storage = place_storage(&at);
+    place_send_numbers(&at, session, "orders", 0, 1);
+    assert_int_equal(place_receive(&at, session, &message, 1, 1000), 1);
+    assert_int_equal(at.transport_ops->begin(session, NULL), WB_OK);
+    assert_int_equal(with->ops->join(storage, at.transport_ops->native(session), NULL), WB_OK);
+    (void)run(handle(with, storage), "insert into business values(1,1); commit");
+    assert_int_equal(with->ops->check(storage, 0, NULL), WB_REJECT);
+    assert_int_equal(at.transport_ops->rollback(session, NULL), WB_OK);
+    assert_int_equal(test_query(with->data, "select count(*) from business"), 0);
+    assert_int_equal(test_messages(with->data, "orders"), 1);
+    with->ops->close(storage); /* without leaving first, and before the transport */
+    at.transport_ops->close(session);
+    place_close(&at);
+}
+
+/* One batch in the order of the pipeline, receive_only with the outbox. */
+static void one_batch(const fixture *with, place *at, wb_transport_session *session,
+                      wb_storage_session *storage, uint64_t batch)
+{
+    const wb_incoming *messages[10];
+    wb_claim claims[10];
+    size_t count = place_receive(at, session, messages, 10, 1000);
+    char sql[80];
+    assert_int_equal(count, 10);
+    for (size_t i = 0; i < count; i++)
+        claims[i] = (wb_claim){ .id = messages[i]->id, .id_size = messages[i]->id_size };
+    begin(with, storage, batch, claims, count);
+    for (size_t i = 0; i < count; i++) {
+        if (claims[i].duplicate_of)
+            continue;
+        (void)snprintf(sql, sizeof sql, "insert into business(n) values(%d)",
+                       test_number(messages[i]));
+        assert_int_equal(run(handle(with, storage), sql), SQLITE_OK);
+        assert_int_equal(with->ops->check(storage, i, NULL), WB_OK);
+    }
+    assert_int_equal(commit(with, storage, batch, "events"), WB_OK);
+    place_send_numbers(at, session, "error", (int)batch, 1);
+    mark(with, storage, batch, NULL);
+    place_acknowledge(at, session, messages, count);
+}
+
+static void the_outbox_works_on(const fixture *with, const char *queues, const char *data)
+{
+    place at;
+    place_open(&at, "orders", NULL, queues, data);
+    place_install(&at);
+    wb_transport_session *session = place_session(&at, BOTH);
+    wb_storage_session *storage = place_storage(&at);
+    place_send_numbers(&at, session, "orders", 0, 20);
+    place_send_numbers(&at, session, "orders", 5, 10); /* duplicates */
+    for (uint64_t batch = 1; batch <= 3; batch++)
+        one_batch(with, &at, session, storage, batch);
+    at.transport_ops->close(session);
+    with->ops->close(storage);
+    place_close(&at);
+    assert_int_equal(test_query(data, "select count(*) from business"), 20);
+    assert_int_equal(test_query(data, "select count(*) from waybill_orders_pending"), 0);
+    assert_int_equal(test_messages(queues, "orders"), 0);
+    assert_int_equal(test_messages(queues, "error"), 3);
+}
+
+static void the_outbox_works_on_one_file(void **state)
+{
+    fixture *with = *state;
+    the_outbox_works_on(with, with->data, with->data);
+}
+
+static void the_outbox_works_on_two_files(void **state)
+{
+    fixture *with = *state;
+    the_outbox_works_on(with, with->queues, with->data);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(join_shares_one_transaction),
+        CASE(a_joined_handler_cannot_end_the_transaction),
+        CASE(the_outbox_works_on_one_file),
+        CASE(the_outbox_works_on_two_files),
+    };
+    return cmocka_run_group_tests_name("sqlite pair", tests, NULL, NULL);
+}
