@@ -236,8 +236,9 @@ sub transport_text {
 
 sub persistence_text {
     my ($self) = @_;
-    return qq(persistence = { plugin = "pgsql"; conninfo = "host=$ENV{PGHOST} port=$ENV{PGPORT} )
-        . qq(user=$ENV{PGUSER} dbname=$ENV{PGDATABASE}"; @{[ $self->{store} // '' ]} };);
+    my $user = $self->{user} || $ENV{PGUSER};
+    return qq(persistence = { plugin = "pgsql"; host = "$ENV{PGHOST}"; port = $ENV{PGPORT}; user = "$user"; )
+        . qq(database = "$ENV{PGDATABASE}"; @{[ $self->{store} // '' ]} };);
 }
 
 sub amqp { my ($self) = @_; return $self->{amqp} ||= Amqp->new }

@@ -1,0 +1,134 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: Apache-2.0
+#
+# A batch hurts nobody: whatever one message does, its neighbours are handled, once.
+use strict;
+use warnings;
+use lib "$ENV{top_srcdir}/tests/integration";
+use Test::More;
+use Time::HiRes qw(time sleep);
+use Endpoint;
+
+Endpoint::under_servers(qw(pgsql rabbitmq));
+my $exception = 'NServiceBus.ExceptionInfo';
+my $case = 0;
+
+# Put $count ordinary messages around and between the given ones, all there when the endpoint
+# starts. They are handled once; returns their ids.
+sub run_among {
+    my ($e, $what, $count, @special) = @_;
+    $case++;
+    my @ids = map { "n$case-$_" } 1 .. $count;
+    my @messages = map { { id => $_, type => $special[0]{type} // 'Test.Do' } } @ids;
+    splice @messages, 2 + 2 * $_, 0, $special[$_] for 0 .. $#special;
+    $e->send('orders', @messages);
+    $e->start;
+    $e->wait_for("$what: the neighbours are handled once", sub { !$e->not_once(@ids) });
+    return @ids;
+}
+
+sub failed {
+    my ($e, $id, $pattern, $attempts) = @_;
+    my ($got) = $e->collect('error', 1, "$id is in the error queue");
+    is $got->{id}, $id, "$e->{pair}: $id";
+    like $got->{header}{"$exception.Message"}, $pattern, "$e->{pair}: with the reason";
+    is scalar($e->attempts($id)), $attempts, "$e->{pair}: after $attempts attempts" if $attempts;
+    is $e->effects($id), 0, "$e->{pair}: without effect";
+}
+
+sub finish {
+    my ($e, @ids) = @_;
+    is_deeply [ $e->not_once(@ids) ], [], "$e->{pair}: nobody was handled again";
+    is $e->stop, 0, "$e->{pair}: stops cleanly";
+    is $e->depth('orders'), 0, "$e->{pair}: the queue is empty";
+    is $e->depth('error'), 0, "$e->{pair}: the error queue is empty";
+}
+
+sub check_same_id {
+    my ($e) = @_;
+    my @ids = run_among($e, 'the same id three times', 12, map { { id => 'twin', do => 'send sink T.Twin x' } } 1 .. 3);
+    finish($e, @ids, 'twin');
+    is scalar($e->read('sink')), 1, "$e->{pair}: one effect, one message out";
+}
+
+# A copy of a message that fails is the same message.
+sub check_same_id_failing {
+    my ($e) = @_;
+    my @ids = run_among($e, 'a failing message twice', 12, map { { id => 'bad-twin', do => 'fail unrecoverable no' } } 1 .. 2);
+    failed($e, 'bad-twin', qr/^no$/);
+    finish($e, @ids);
+}
+
+sub check_batch_handler {
+    my ($e) = @_;
+    my @ids = run_among($e, 'batch handler', 24, { id => 'odd', type => 'Test.Batch', do => 'fail retry odd one' });
+    failed($e, 'odd', qr/^odd one$/);
+    my @counts = map { /^call \S+ \d+ (\d+)/ ? $1 : () } split /\n/, Endpoint::read_file($e->{trace});
+    ok((grep { $_ > 2 } @counts), "$e->{pair}: called with many messages");
+    my $hex = unpack 'H*', 'odd';
+    my @alone = grep { /^call $hex \d+ 1$/ } split /\n/, Endpoint::read_file($e->{trace});
+    is scalar(@alone), 6, "$e->{pair}: the failing one has its attempts alone";
+    finish($e, @ids);
+}
+
+# Handlers that break the rules.
+sub check_misuse {
+    my ($e) = @_;
+    my %misuse = (commits => 'sql commit', 'rolls-back' => 'sql rollback');
+    $misuse{ignores} = 'ignore insert into nowhere values (1)', $misuse{defers} = 'defer select 1/0' if $e->{pair} =~ /pgsql/;
+    my %reason = (commits => qr/transaction/, 'rolls-back' => qr/transaction/, ignores => qr/"nowhere" does not exist/, defers => qr/division by zero/);
+    for my $id (sort keys %misuse) {
+        my @ids = run_among($e, "a handler that $id", 10, { id => $id, do => $misuse{$id} });
+        my ($got) = $e->collect('error', 1, "$id is in the error queue");
+        is $got->{id}, $id, "$e->{pair}: $id alone";
+        like $got->{header}{"$exception.Message"}, $reason{$id}, "$e->{pair}: with the reason";
+        is $e->effects($id), 0, "$e->{pair}: without effect" unless $id eq 'commits';
+        finish($e, @ids);
+    }
+}
+
+# Slow handlers: claims of what was not reached are given back, so a copy that another
+# worker has is not held up for the whole batch.
+sub check_slow {
+    my ($e) = @_;
+    $e->configure(batch_time => '20ms', concurrency => 2);
+    my $started = time;
+    my @slow = map { { id => "slow-$_", do => "sleep 200\nsend sink T.Slow $_" } } 1 .. 4;
+    my @ids = run_among($e, 'slow handlers', 30, @slow);
+    $e->send('orders', map { { id => $_ } } @ids);    # copies, while the slow ones run
+    $e->wait_for('all are handled', sub { !$e->not_once(@ids, map { $_->{id} } @slow) });
+    cmp_ok time - $started, '<', 5, "$e->{pair}: in the time that they need";
+    is scalar($e->collect('sink', 4)), 4, "$e->{pair}: their messages are out";
+    $e->wait_for('the copies are dropped', sub { $e->depth('orders') == 0 });
+    is $e->depth('sink'), 0, "$e->{pair}: once";
+    finish($e, @ids, map { $_->{id} } @slow);
+    $e->configure(batch_time => undef, concurrency => 1);
+}
+
+# Two workers that lock two rows in opposite order.
+sub check_deadlock {
+    my ($e) = @_;
+    $e->sql('create table account (k int primary key, n int not null); insert into account values (1, 0), (2, 0)');
+    $e->configure(concurrency => 2, batch_max => 1);
+    $e->start;
+    $e->send('orders', { id => 'warm-up' });
+    $e->wait_for('both workers are at work', sub { $e->effects('warm-up') == 1 });
+    my $add = 'sql update account set n = n + 1 where k = ';
+    $e->send('orders', { id => 'forth', do => [ $add . 1, 'sleep 300', $add . 2 ] }, { id => 'back', do => [ $add . 2, 'sleep 300', $add . 1 ] });
+    $e->wait_for('both are handled', sub { !$e->not_once(qw(forth back)) });
+    is_deeply [ $e->sql('select n from account order by k') ], [ [2], [2] ], "$e->{pair}: once";
+    ok scalar($e->log_lines(qr/deadlock detected/)), "$e->{pair}: after a deadlock" or diag Endpoint::read_file($e->{trace});
+    finish($e, qw(forth back));
+}
+
+for my $pair ('amqp+pgsql', 'sqlite+sqlite') {
+    my $e = Endpoint->new($pair);
+    $e->install;
+    check_same_id($e);
+    check_same_id_failing($e);
+    check_batch_handler($e);
+    check_misuse($e);
+    check_slow($e);
+    check_deadlock($e) if $pair =~ /pgsql/;
+}
+done_testing;
