@@ -169,6 +169,20 @@ static void note_failure(wb_worker *w, int result)
         wb_clock_pause(10 * WB_MILLISECOND, &w->pipeline->stop);
 }
 
+static int is_connected(const wb_worker *w)
+{
+    return w->transport && (w->storage || !w->pipeline->persistence_ops) && !w->transport_broken &&
+           !w->storage_broken;
+}
+
+/* With mode none nobody delivers again what is in hand. */
+static void finish_held(wb_worker *w)
+{
+    int r = WB_OK;
+    while (w->pipeline->mode == WB_MODE_NONE && w->held_count && r == WB_OK && is_connected(w))
+        r = run_batch(w);
+}
+
 static void *worker_main(void *argument)
 {
     wb_worker *w = argument;
@@ -186,8 +200,9 @@ static void *worker_main(void *argument)
     if (w->gave_up)
         wb_log_event(WB_LOG_ERROR, "worker gives up", { "endpoint", p->endpoint },
                      { "reason", w->error.text });
-    else if (w->transport && (w->storage || !p->persistence_ops) && !w->transport_broken &&
-             !w->storage_broken)
+    else
+        finish_held(w);
+    if (!w->gave_up && is_connected(w))
         (void)wb_stage_settle(w);
     wb_worker_disconnect(w);
     atomic_store(&w->ended, 1);

@@ -289,11 +289,35 @@ static size_t settle_oldest(wb_amqp_receiver *receiver, int requeue)
     return count;
 }
 
+static int is_forgetful(const wb_amqp_receiver *receiver)
+{
+    return receiver->connection.transport->endpoint->mode == WB_MODE_NONE;
+}
+
+/* Everything before it was acknowledged when it was taken. */
+int wb_amqp_receiver_forget(wb_amqp_receiver *receiver, const wb_incoming *last)
+{
+    if (!is_forgetful(receiver))
+        return WB_OK;
+    put_settlement(receiver, ((const wb_amqp_message *)last)->tag, 1, 0);
+    return wb_amqp_flush(&receiver->connection);
+}
+
+static void free_settled(wb_amqp_receiver *receiver, const wb_incoming *const *messages, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        unlink_and_free(receiver, (wb_amqp_message *)(uintptr_t)messages[i]);
+}
+
 int wb_amqp_receiver_settle(wb_amqp_receiver *receiver, const wb_incoming *const *messages,
                             size_t count, int requeue)
 {
     if (result_of(receiver) != WB_OK)
         return result_of(receiver);
+    if (is_forgetful(receiver)) {
+        free_settled(receiver, messages, count);
+        return WB_OK;
+    }
     for (size_t i = 0; i < count; i++) {
         wb_amqp_message *message = (wb_amqp_message *)(uintptr_t)messages[i];
         assert(message->receiver == receiver);

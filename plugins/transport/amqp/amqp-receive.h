@@ -55,6 +55,9 @@ int wb_amqp_receiver_set_prefetch(wb_amqp_receiver *receiver, uint32_t prefetch)
 size_t wb_amqp_receiver_take(wb_amqp_receiver *receiver, const wb_incoming **ret_messages,
                              size_t max);
 
+/** With WB_MODE_NONE: acknowledge what was just taken. Settling frees it later. */
+int wb_amqp_receiver_forget(wb_amqp_receiver *receiver, const wb_incoming *last);
+
 /** Acknowledge, or with `requeue` give back: one write, and one method where the
  *  messages are the oldest ones. The messages are freed. Nothing is done to the
  *  messages when the connection has failed before. */

@@ -137,6 +137,16 @@ static int was_interrupted(const wb_transport_session *session)
     return eventfd_read(session->group.wake, &count) == 0;
 }
 
+/* A failure leaves nothing handed out: what the broker did not hear of comes again. */
+static int forget(wb_transport_session *session, const wb_incoming *last, size_t *ret_count,
+                  wb_error *error)
+{
+    if (wb_amqp_receiver_forget(&session->receiver, last) == WB_OK)
+        return WB_OK;
+    *ret_count = 0;
+    return report_failure(session, error);
+}
+
 /* A session that can no longer send is of no use for receiving: find out before the
  * handlers have run, not after. */
 static int receive(wb_transport_session *session, int64_t deadline,
@@ -148,7 +158,9 @@ static int receive(wb_transport_session *session, int64_t deadline,
         if (result != WB_OK)
             return result;
         *ret_count = wb_amqp_receiver_take(&session->receiver, ret_messages, max);
-        if (*ret_count || was_interrupted(session) || in(session, 0) >= deadline)
+        if (*ret_count)
+            return forget(session, ret_messages[*ret_count - 1], ret_count, error);
+        if ( was_interrupted(session) || in(session, 0) >= deadline)
             return WB_OK;
         wb_amqp_wait(&session->group, deadline, 1);
     }

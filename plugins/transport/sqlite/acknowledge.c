@@ -55,6 +55,12 @@ static int delete_counts(wb_transport_session *session, int64_t first, int64_t l
     return db_run(&session->db, session->delete_counts, "delete counts", error);
 }
 
+int acknowledge_run(wb_transport_session *session, int64_t first, int64_t last, wb_error *error)
+{
+    int result = delete_run(session, first, last, error);
+    return result == WB_OK ? delete_counts(session, first, last, error) : result;
+}
+
 static int delete_claim(wb_transport_session *session, const claim *owner, wb_error *error)
 {
     int result = db_prepare(&session->db, &session->delete_claim,
@@ -155,6 +161,11 @@ int session_acknowledge(wb_transport_session *session, const wb_incoming *const 
                         size_t count, wb_error *error)
 {
     size_t before = session->acknowledged.count;
+    if (session_is_forgetful(session)) {
+        for (size_t i = 0; i < count; i++)
+            message_forget(session, (message *)(uintptr_t)messages[i]);
+        return WB_OK;
+    }
     int result = remember(session, messages, count, error);
     if (result == WB_OK && session->in_transaction)
         result = acknowledge_apply(session, before, error);
@@ -231,6 +242,8 @@ int session_give_back(wb_transport_session *session, const wb_incoming *const *m
                       size_t count, wb_error *error)
 {
     message *const *returned = (message *const *)(uintptr_t)messages;
+    if (session_is_forgetful(session))
+        return session_acknowledge(session, messages, count, error);
     if (session->in_transaction)
         return session->db.host->fail(session->db.host, error, WB_ABORT, WB_CAUSE_OTHER, 0,
                                       "messages cannot be given back inside a transaction");

@@ -118,9 +118,12 @@ static int take_run(wb_transport_session *session, int64_t from, int64_t to, bat
 {
     size_t before = taken->count;
     int result = fetch_run(session, from, to, taken, error);
-    if (result == WB_OK && taken->count > before)
-        result = claim_run(session, before, taken->count, error);
-    return result;
+    if (result != WB_OK || taken->count == before)
+        return result;
+    if (session_is_forgetful(session))
+        return acknowledge_run(session, ((const message *)session->received[before])->seq,
+                               ((const message *)session->received[taken->count - 1])->seq, error);
+    return claim_run(session, before, taken->count, error);
 }
 
 /* All claims of the living; what the dead had claimed is free when this returns. */

@@ -142,6 +142,13 @@ struct wb_transport_session {
     wb_transport_session *next;
 };
 
+/* With WB_MODE_NONE messages are deleted by the transaction that reads them; there are no
+ * claims, and a message in hand is only memory. */
+static inline int session_is_forgetful(const wb_transport_session *session)
+{
+    return session->transport->endpoint->mode == WB_MODE_NONE;
+}
+
 /* session.c */
 int session_open(wb_transport *transport, uint32_t purpose, uint32_t prefetch,
                  wb_transport_session **ret_session, wb_error *error);
@@ -203,6 +210,8 @@ int session_give_back(wb_transport_session *session, const wb_incoming *const *m
                       size_t count, wb_error *error);
 /* Delete the rows of acknowledged messages from item `from` on; inside a transaction. */
 int acknowledge_apply(wb_transport_session *session, size_t from, wb_error *error);
+/* Delete the rows [first, last], which nobody claimed; inside a transaction. */
+int acknowledge_run(wb_transport_session *session, int64_t first, int64_t last, wb_error *error);
 /* After that transaction: forget the messages; or they are in hand again; or they stay
  * acknowledged and are tried again. */
 void acknowledge_committed(wb_transport_session *session);
