@@ -20,9 +20,9 @@ sub key { return join '/', map { $_[0]{$_} } qw(pair point shape nth) }
 # uses, in CRASH_SERVERS, because the trials kill them.
 sub main {
     my ($specs, $run, %options) = @_;
-    if (@ARGV > 1 && $ARGV[0] eq '--only') {
-        $specs = [ grep { key($_) eq $ARGV[1] } @$specs ];
-        die "no such trial: $ARGV[1]\n" unless @$specs;
+    if (my ($only) = "@ARGV" =~ /--only (\S+)/) {
+        $specs = [ grep { key($_) eq $only } @$specs ];
+        die "no such trial: $only\n" unless @$specs;
         $ENV{CRASH_KEEP} = 1;
     }
     if (my ($slot, $slots) = ($ENV{CRASH_SLOT} || '') =~ m{^(\d+)/(\d+)$}) {
@@ -133,7 +133,7 @@ sub complain {
     print "#   $_\n" for @texts[ 0 .. ($#texts < 5 ? $#texts : 5) ];
     print "#   and ", $#texts - 5, " more\n" if $#texts > 5;
     print "#   files:  $result->{dir}\n" if $result;
-    print "#   replay: top_srcdir=$Crash::source top_builddir=$Crash::build $^X $0 --only '", key($spec), "'\n";
+    print "#   replay: top_srcdir=$Crash::source top_builddir=$Crash::build $^X $0 @ARGV --only '", key($spec), "'\n";
 }
 
 sub print_notes {
