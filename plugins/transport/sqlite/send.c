@@ -312,6 +312,16 @@ static void fail_all(wb_transport_session *session, wb_operation *const *operati
             operations[i]->result = result;
 }
 
+static int refuse_all(wb_transport_session *session, wb_operation *const *operations, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        refuse(session, operations[i], WB_CAUSE_OTHER,
+               "nothing can be sent at once while the transaction of this message holds \"%s\": send "
+               "without WB_IMMEDIATE, or use transaction_mode = \"receive_only\"",
+               session->db.path);
+    return WB_OK;
+}
+
 int session_send(wb_transport_session *session, wb_operation *const *operations, size_t count,
                  int64_t deadline, wb_error *error)
 {
@@ -320,6 +330,8 @@ int session_send(wb_transport_session *session, wb_operation *const *operations,
     forget_reasons(session);
     if (count == 0)
         return WB_OK;
+    if (session_is_blocked_by_thread(session))
+        return refuse_all(session, operations, count);
     for (size_t i = 0; i < count; i++)
         operations[i]->result = WB_RETRY;
     session->db.deadline = deadline;

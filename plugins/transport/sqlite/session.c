@@ -181,6 +181,20 @@ int session_commit_own(wb_transport_session *session, wb_error *error)
     return result;
 }
 
+/* Of a thread: a worker's other session, which sends immediately, would wait for a lock
+ * that its own thread holds. */
+static _Thread_local int thread_in_transaction;
+
+int session_is_blocked_by_thread(const wb_transport_session *session)
+{
+    return thread_in_transaction && !session->in_transaction;
+}
+
+static void set_in_transaction(wb_transport_session *session, int is_open)
+{
+    session->in_transaction = thread_in_transaction = is_open;
+}
+
 int session_begin(wb_transport_session *session, wb_error *error)
 {
     int result = acknowledge_flush(session, error);
@@ -190,7 +204,7 @@ int session_begin(wb_transport_session *session, wb_error *error)
         result = claim_verify(session, error);
     if (result != WB_OK)
         db_rollback(&session->db);
-    session->in_transaction = result == WB_OK;
+    set_in_transaction(session, result == WB_OK);
     return result;
 }
 
@@ -211,7 +225,7 @@ int session_commit(wb_transport_session *session, wb_error *error)
     } else {
         result = fail_ended(session, error);
     }
-    session->in_transaction = 0;
+    set_in_transaction(session, 0);
     if (result != WB_OK) {
         acknowledge_rolled_back(session);
         return result;
@@ -227,7 +241,8 @@ int session_rollback(wb_transport_session *session, wb_error *error)
     db_rollback(&session->db);
     if (session->in_transaction)
         acknowledge_rolled_back(session);
-    session->in_transaction = 0;
+    if (session->in_transaction)
+        set_in_transaction(session, 0);
     return WB_OK;
 }
 

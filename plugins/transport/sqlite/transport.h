@@ -157,6 +157,9 @@ int session_begin(wb_transport_session *session, wb_error *error);
 int session_commit(wb_transport_session *session, wb_error *error);
 int session_rollback(wb_transport_session *session, wb_error *error);
 void *session_native(wb_transport_session *session);
+/* Whether another session of the calling thread has its transaction open: waiting for the
+ * file would be in vain. */
+int session_is_blocked_by_thread(const wb_transport_session *session);
 
 /* Open and end a transaction of the session's own; the commit rings the bell if asked. */
 int session_begin_own(wb_transport_session *session, db_durability durability, wb_error *error);
