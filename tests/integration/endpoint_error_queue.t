@@ -35,7 +35,7 @@ sub bad_messages {
             kind => 'Unrecoverable', reason => qr/^no such customer: "x"$/ },
         { id => 'r', do => 'fail retry busy', headers => $full, body => 'order', calls => [ 1 .. 6 ], kind => 'HandlerFailed', reason => qr/^busy$/ },
         { id => 'leave', do => 'leave 4711', calls => [ 1 .. 6 ], kind => 'HandlerFailed', reason => qr/the handler of Test\.Do returned 4711/ },
-        { id => 'headers', type => 'Test.Do', headers => [ map { [ "h$_" => $_ ] } 1 .. 256 ], kind => 'MessageTooLarge', reason => qr/257 headers, more than 256/ },
+        { id => 'headers', type => 'Test.Do', headers => [ map { [ "h$_" => $_ ] } 1 .. 257 ], kind => 'MessageTooLarge', reason => qr/257 headers, more than 256/ },
         { id => 'too-large', do => 'sql select 1', body => 'x' x 1_048_577, kind => 'MessageTooLarge', reason => qr/1048577 bytes, over body_max = 1048576/ },
         { id => 'again', type => 'Test.Nobody', headers => [ [ 'NServiceBus.FailedQ' => 'old' ], [ "$exception.Message" => 'old' ], [ 'NServiceBus.Retries' => 3 ] ],
             stays => [ [ $Endpoint::types => 'Test.Nobody' ] ], kind => 'NoHandler', reason => qr/no handler/ },
