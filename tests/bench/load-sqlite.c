@@ -27,6 +27,8 @@ struct wb_error {
 /* ---- the host ------------------------------------------------------------- */
 
 static int host_fail(const wb_host *host, wb_error *error, int result, int cause,
+                     int64_t native_code, const char *format, ...) WB_PRINTF(6, 7);
+static int host_fail(const wb_host *host, wb_error *error, int result, int cause,
                      int64_t native_code, const char *format, ...)
 {
     va_list arguments;

@@ -118,7 +118,7 @@ static void add_header(script *s, const char *name, const char *value)
 
 static void add_headers(script *s, int count)
 {
-    static _Thread_local char names[HEADERS_MAX][16];
+    static _Thread_local char names[HEADERS_MAX][24];
     for (int i = 0; i < count && i < HEADERS_MAX; i++) {
         (void)snprintf(names[i], sizeof names[i], "filler-%d", i);
         add_header(s, names[i], "x");
