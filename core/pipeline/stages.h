@@ -69,8 +69,14 @@ void wb_item_fail(wb_worker *w, wb_item *item, const char *kind, const char *rea
 int wb_worker_connect(wb_worker *w);
 void wb_worker_disconnect(wb_worker *w);
 
-/** probation.c: the first worker's part, and the others'. */
-int wb_probation_wait(wb_worker *w);
-void wb_probation_check(wb_worker *w, size_t received);
+/** suspect.c: whether a message may have ended a process; it then runs by itself. */
+int wb_item_is_suspect(const wb_worker *w, const wb_item *item);
+/** suspect.c: if the batch is a suspect, write its attempt down. */
+int wb_stage_suspect(wb_worker *w);
+/** suspect.c: its ids are claimed: a suspect that was not committed before and has used up its
+ *  attempts goes to the error queue, unhandled. */
+int wb_suspect_give_up(wb_worker *w);
+/** suspect.c: the message is done: its record goes with the next marks. */
+void wb_suspect_done(wb_worker *w, const wb_item *item);
 
 #endif

@@ -33,13 +33,6 @@ int wb_recover_is_exhausted(const wb_recoverability *policy, const wb_failure *f
     return failure->attempts > policy->immediate_retries;
 }
 
-int wb_recover_is_crashing(const wb_recoverability *policy, uint32_t delivery_count)
-{
-    unsigned limit = policy->immediate_retries < WB_CRASHES_MIN ? WB_CRASHES_MIN
-                                                                : policy->immediate_retries;
-    return delivery_count > limit;
-}
-
 static int starts_with(const wb_header *header, const char *prefix)
 {
     size_t size = strlen(prefix);

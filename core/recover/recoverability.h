@@ -46,17 +46,6 @@ typedef struct wb_recoverability {
 /** Whether a message that failed this often goes to the error queue now. */
 int wb_recover_is_exhausted(const wb_recoverability *policy, const wb_failure *failure);
 
-/** Whether deliveries that ended without acknowledgement have used up a message's
- *  attempts: it ends the process again and again. The transport counts deliveries, not
- *  attempts, and a process that dies leaves its prefetched messages counted too; so at
- *  least WB_CRASHES_MIN deliveries are forgiven whatever immediate_retries says. */
-#define WB_CRASHES_MIN 3
-int wb_recover_is_crashing(const wb_recoverability *policy, uint32_t delivery_count);
-
-/** Deliveries from which on a message is suspected of ending the process, and handled by
- *  itself, with nothing else prefetched: one more than a single crash explains. */
-#define WB_SUSPECT_DELIVERIES 2
-
 /** Whether a header comes from an earlier trip through the error queue. A message that is
  *  moved there again does not keep it. */
 int wb_recover_is_failure_header(const wb_header *header);
