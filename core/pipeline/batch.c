@@ -17,6 +17,7 @@ void wb_batch_start(wb_worker *w)
     size_t wanted = w->solo || w->pipeline->on_probation ? 1 : w->take;
     w->batch_size = w->held_count < wanted ? w->held_count : wanted;
     w->batch_number = w->pipeline->outbox ? wb_batch_number() : 0;
+    w->transaction_ended = 0;
     w->grouped = 0;
     w->stored = 0;
     w->claim_count = 0;
@@ -24,7 +25,8 @@ void wb_batch_start(wb_worker *w)
     wb_arena_reset(&w->recovered);
     for (size_t i = 0; i < w->batch_size; i++) {
         wb_item *item = &w->held[i];
-        item->message.attempt = item->incoming->delivery_count + item->failure.attempts + 1;
+        item->message.attempt =
+            item->incoming->delivery_count + item->failure.attempts + item->failure.losses + 1;
     }
 }
 

@@ -33,11 +33,19 @@ int wb_recover_is_exhausted(const wb_recoverability *policy, const wb_failure *f
     return failure->attempts > policy->immediate_retries;
 }
 
+static unsigned forgiven(const wb_recoverability *policy)
+{
+    return policy->immediate_retries < WB_CRASHES_MIN ? WB_CRASHES_MIN : policy->immediate_retries;
+}
+
 int wb_recover_is_crashing(const wb_recoverability *policy, uint32_t delivery_count)
 {
-    unsigned limit = policy->immediate_retries < WB_CRASHES_MIN ? WB_CRASHES_MIN
-                                                                : policy->immediate_retries;
-    return delivery_count > limit;
+    return delivery_count > forgiven(policy);
+}
+
+int wb_recover_is_breaking(const wb_recoverability *policy, const wb_failure *failure)
+{
+    return failure->losses > forgiven(policy);
 }
 
 static int starts_with(const wb_header *header, const char *prefix)

@@ -32,6 +32,7 @@ typedef struct wb_failure {
     const char *kind;   /* WB_FAILURE_x; NULL: it has not failed */
     char *reason;       /* malloc'ed, or NULL */
     unsigned attempts;  /* failed attempts in this process */
+    unsigned losses;    /* how often the storage session broke while it was handled */
 } wb_failure;
 
 /** Remember why (the latest reason wins) and, if `counts`, that an attempt failed. */
@@ -52,6 +53,10 @@ int wb_recover_is_exhausted(const wb_recoverability *policy, const wb_failure *f
  *  least WB_CRASHES_MIN deliveries are forgiven whatever immediate_retries says. */
 #define WB_CRASHES_MIN 3
 int wb_recover_is_crashing(const wb_recoverability *policy, uint32_t delivery_count);
+
+/** Whether a message broke the storage session too often. Forgiven as often as deliveries:
+ *  a server that restarts is nobody's fault. */
+int wb_recover_is_breaking(const wb_recoverability *policy, const wb_failure *failure);
 
 /** Deliveries from which on a message is suspected of ending the process, and handled by
  *  itself, with nothing else prefetched: one more than a single crash explains. */
