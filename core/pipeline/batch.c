@@ -26,6 +26,7 @@ void wb_batch_start(wb_worker *w)
 {
     w->batch_size = choose_size(w);
     w->batch_number = w->pipeline->outbox ? wb_batch_number() : 0;
+    w->transaction_ended = 0;
     w->grouped = 0;
     w->stored = 0;
     w->claim_count = 0;
@@ -33,7 +34,8 @@ void wb_batch_start(wb_worker *w)
     wb_arena_reset(&w->recovered);
     for (size_t i = 0; i < w->batch_size; i++) {
         wb_item *item = &w->held[i];
-        item->message.attempt = item->incoming->delivery_count + item->failure.attempts + 1;
+        item->message.attempt =
+            item->incoming->delivery_count + item->failure.attempts + item->failure.losses + 1;
     }
 }
 

@@ -96,6 +96,7 @@ typedef struct wb_worker {
     size_t held_max;
     size_t batch_size;
     int in_transaction; /* the storage session has a transaction open */
+    int transaction_ended; /* by a handler */
     int grouped; /* the running batch called a batch handler with several messages */
 
     uint64_t batch_number;

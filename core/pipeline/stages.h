@@ -58,6 +58,12 @@ int wb_settle_marked(wb_worker *w);
 void wb_settle_add_mark(wb_worker *w, uint64_t batch, const void *remaining, size_t size);
 void wb_settle_add_message(wb_worker *w, const wb_incoming *incoming);
 
+/** commit.c: encode the operations of handled messages. @return how many there are. */
+size_t wb_encode_handled(wb_worker *w);
+/** ended.c: make good that a handler ended the transaction; the batch was rolled back and is
+ *  not reset yet. Overwrites w->error. */
+void wb_repair_ended(wb_worker *w);
+
 /** isolate.c: after a failed batch: whose fault, and how it runs again. */
 int wb_isolate(wb_worker *w, int result, size_t culprit);
 /** isolate.c: a deadlock halves the batch before anything else. @return whether it did. */

@@ -109,6 +109,8 @@ static int undo(wb_worker *w, int result)
 {
     wb_error reason = w->error;
     int r = wb_stage_rollback(w);
+    if (w->transaction_ended && w->pipeline->outbox && r == WB_OK)
+        wb_repair_ended(w);
     w->error = reason;
     return r == WB_OK || result == WB_IN_DOUBT ? result : WB_NOT_CONNECTED;
 }

@@ -33,6 +33,13 @@ int wb_recover_is_exhausted(const wb_recoverability *policy, const wb_failure *f
     return failure->attempts > policy->immediate_retries;
 }
 
+int wb_recover_is_breaking(const wb_recoverability *policy, const wb_failure *failure)
+{
+    unsigned forgiven = policy->immediate_retries < WB_LOSSES_MIN ? WB_LOSSES_MIN
+                                                                  : policy->immediate_retries;
+    return failure->losses > forgiven;
+}
+
 static int starts_with(const wb_header *header, const char *prefix)
 {
     size_t size = strlen(prefix);

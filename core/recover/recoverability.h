@@ -32,6 +32,7 @@ typedef struct wb_failure {
     const char *kind;   /* WB_FAILURE_x; NULL: it has not failed */
     char *reason;       /* malloc'ed, or NULL */
     unsigned attempts;  /* failed attempts in this process */
+    unsigned losses;    /* how often the storage session broke while it was handled */
 } wb_failure;
 
 /** Remember why (the latest reason wins) and, if `counts`, that an attempt failed. */
@@ -45,6 +46,11 @@ typedef struct wb_recoverability {
 
 /** Whether a message that failed this often goes to the error queue now. */
 int wb_recover_is_exhausted(const wb_recoverability *policy, const wb_failure *failure);
+
+/** Whether a message broke the storage session too often. At least WB_LOSSES_MIN times are
+ *  forgiven: a server that restarts is nobody's fault. */
+#define WB_LOSSES_MIN 3
+int wb_recover_is_breaking(const wb_recoverability *policy, const wb_failure *failure);
 
 /** Whether a header comes from an earlier trip through the error queue. A message that is
  *  moved there again does not keep it. */
