@@ -18,10 +18,10 @@ static const wb_option top_options[] = {
       .offset = offsetof(wb_config, plugin_path_list),
       .since = "0.1",
       .summary = "directories with more plugins",
-      .help = "Looked into after the installed plugins: DIR/transport/NAME.so and "
-              "DIR/persistence/NAME.so. A directory and everything above it must belong to root "
-              "or to the user that runs the endpoint, and nobody else may write there. A relative "
-              "path starts at the directory of the configuration file." },
+      .help = "Looked into after the installed plugins: DIR/transport/NAME.so or "
+              "DIR/persistence/NAME.so, then DIR/NAME.so. A directory and everything above it "
+              "must belong to root or to the user that runs the endpoint, and nobody else may "
+              "write there. A relative path starts at the directory of the configuration file." },
     { .name = "log_level",
       .type = WB_OPTION_CHOICE,
       .offset = offsetof(wb_config, log_level),

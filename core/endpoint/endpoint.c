@@ -43,9 +43,7 @@ static void fill_pipeline(wb_endpoint *e)
     p->batch_max = (unsigned)config->batch_max;
     p->batch_time = config->batch_time;
     p->body_max = config->body_max;
-    pthread_mutex_init(&p->probation_lock, NULL);
-    pthread_cond_init(&p->probation_over, NULL);
-    p->on_probation = p->mode != WB_MODE_NONE;
+    pthread_mutex_init(&p->suspect_lock, NULL);
 }
 
 static int create_instances(wb_endpoint *e, wb_error *error)
@@ -84,8 +82,7 @@ void wb_endpoint_destroy(wb_endpoint *e)
         p->persistence_ops->destroy(p->persistence);
     if (p->transport)
         p->transport_ops->destroy(p->transport);
-    pthread_mutex_destroy(&p->probation_lock);
-    pthread_cond_destroy(&p->probation_over);
+    pthread_mutex_destroy(&p->suspect_lock);
     free(e->workers);
     free(e);
 }
@@ -167,10 +164,7 @@ int wb_endpoint_start(wb_endpoint *e, wb_error *error)
 void wb_endpoint_stop(wb_endpoint *e)
 {
     wb_pipeline *p = &e->pipeline;
-    pthread_mutex_lock(&p->probation_lock);
     atomic_store(&p->stop, 1);
-    pthread_cond_broadcast(&p->probation_over);
-    pthread_mutex_unlock(&p->probation_lock);
     for (unsigned i = 0; i < e->worker_count; i++)
         wb_worker_interrupt(&e->workers[i]);
 }

@@ -12,11 +12,21 @@
 #include "core/message/ids.h"
 #include "core/pipeline/stages.h"
 
+/* A suspect is a batch of its own. */
+static size_t choose_size(const wb_worker *w)
+{
+    size_t wanted = w->solo ? 1 : w->take, size = 1;
+    while (size < wanted && size < w->held_count && !wb_item_is_suspect(w, &w->held[0]) &&
+           !wb_item_is_suspect(w, &w->held[size]))
+        size++;
+    return size;
+}
+
 void wb_batch_start(wb_worker *w)
 {
-    size_t wanted = w->solo || w->pipeline->on_probation ? 1 : w->take;
-    w->batch_size = w->held_count < wanted ? w->held_count : wanted;
+    w->batch_size = choose_size(w);
     w->batch_number = w->pipeline->outbox ? wb_batch_number() : 0;
+    w->transaction_ended = 0;
     w->grouped = 0;
     w->stored = 0;
     w->claim_count = 0;
@@ -24,7 +34,8 @@ void wb_batch_start(wb_worker *w)
     wb_arena_reset(&w->recovered);
     for (size_t i = 0; i < w->batch_size; i++) {
         wb_item *item = &w->held[i];
-        item->message.attempt = item->incoming->delivery_count + item->failure.attempts + 1;
+        item->message.attempt =
+            item->incoming->delivery_count + item->failure.attempts + item->failure.losses + 1;
     }
 }
 
@@ -73,6 +84,7 @@ void wb_batch_finish(wb_worker *w)
         if (item->absorbed || (i < w->batch_size && over[i])) {
             if (!wb_has_transport_transaction(w) && !wb_bug("ack_before_commit"))
                 wb_settle_add_message(w, item->incoming);
+            wb_suspect_done(w, item);
             wb_failure_clear(&item->failure);
             left++;
             continue;
@@ -85,15 +97,18 @@ void wb_batch_finish(wb_worker *w)
     }
     w->held_count = kept;
     w->solo = w->solo > left ? w->solo - (unsigned)left : 0;
-    if (!w->solo && !w->pipeline->on_probation)
+    if (!w->solo)
         adapt(w, late);
     w->batch_size = 0;
 }
 
 void wb_batch_drop_all(wb_worker *w)
 {
-    for (size_t i = 0; i < w->held_count; i++)
+    for (size_t i = 0; i < w->held_count; i++) {
+        if (w->held[i].noted) /* the attempt ended, and the process lives to know it */
+            wb_suspect_done(w, &w->held[i]);
         wb_failure_clear(&w->held[i].failure);
+    }
     w->held_count = 0;
     w->batch_size = 0;
     w->settled_count = 0;

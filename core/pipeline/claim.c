@@ -119,5 +119,7 @@ int wb_stage_claim(wb_worker *w)
         return r;
     apply_claims(w);
     wb_crash_point("after_claim");
-    return wb_settle_marked(w);
+    if ((r = wb_settle_marked(w)) != WB_OK)
+        return r;
+    return wb_suspect_give_up(w);
 }

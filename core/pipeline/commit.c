@@ -10,7 +10,7 @@
 #include "core/pipeline/misbehave.h"
 #include "core/pipeline/stages.h"
 
-static size_t encode_operations(wb_worker *w)
+size_t wb_encode_handled(wb_worker *w)
 {
     size_t count = 0;
     wb_operations_encode_start(&w->encoded);
@@ -42,7 +42,7 @@ static int commit(wb_worker *w, size_t *ret_culprit)
 {
     wb_commit commit = { .struct_size = sizeof commit, .batch = w->batch_number, .failed_item = WB_NOBODY };
     if (w->pipeline->outbox) {
-        if ((w->stored = encode_operations(w) > 0)) {
+        if ((w->stored = wb_encode_handled(w) > 0)) {
             commit.operations = w->encoded.data;
             commit.operations_size = w->encoded.size;
         }

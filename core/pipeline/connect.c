@@ -50,7 +50,7 @@ static int open_transport(wb_worker *w)
     const wb_pipeline *p = w->pipeline;
     wb_transport_session *session = NULL;
 
-    w->prefetch = p->on_probation ? 1 : 2 * w->take;
+    w->prefetch = 2 * w->take;
     int r = p->transport_ops->open(p->transport, WB_SESSION_RECEIVE | WB_SESSION_SEND, w->prefetch,
                                    &session, &w->error);
     if (r != WB_OK)

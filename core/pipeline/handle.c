@@ -44,6 +44,7 @@ static int run_group(wb_worker *w, wb_item **group, size_t count)
         w->storage_broken = 1;
         return WB_NOT_CONNECTED;
     }
+    w->transaction_ended |= checked == WB_REJECT;
     if (r == WB_REJECT || checked == WB_OK) {
         w->error = handlers_own;
         return r;
@@ -64,6 +65,16 @@ static void keep_rest(wb_worker *w, size_t from)
             w->held[i].state = WB_ITEM_KEPT;
 }
 
+/* Its claim was free, so nothing of it was committed when the connection broke. */
+static int refuse_breaking(wb_worker *w, const wb_item *item)
+{
+    if (!wb_recover_is_breaking(&w->pipeline->recoverability, &item->failure))
+        return WB_OK;
+    return wb_error_set(&w->error, WB_REJECT, WB_CAUSE_OTHER, 0,
+                        "the connection to the database was lost %u times while it was handled: %s",
+                        item->failure.losses, item->failure.reason);
+}
+
 int wb_stage_handle(wb_worker *w, size_t *ret_culprit)
 {
     wb_item *group[w->batch_size];
@@ -74,7 +85,9 @@ int wb_stage_handle(wb_worker *w, size_t *ret_culprit)
         if (w->held[i].state != WB_ITEM_READY)
             continue;
         size_t count = collect_group(w, i, group);
-        int r = run_group(w, group, count);
+        int r = refuse_breaking(w, &w->held[i]);
+        if (r == WB_OK)
+            r = run_group(w, group, count);
         if (r != WB_OK) {
             *ret_culprit = count == 1 ? i : WB_NOBODY;
             return r;

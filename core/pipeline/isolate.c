@@ -63,9 +63,27 @@ int wb_halve_after_abort(wb_worker *w, int result)
     return 1;
 }
 
+/* A server that restarts breaks the connection of whoever is being handled; a message whose
+ * statements end its server process does so each time. Alone, it cannot hide. */
+static void note_loss(wb_worker *w, size_t culprit)
+{
+    if (!w->storage_broken || w->transport_broken)
+        return;
+    if (culprit == WB_NOBODY)
+        culprit = find_only_one(w);
+    if (culprit != WB_NOBODY) {
+        wb_failure *failure = &w->held[culprit].failure;
+        wb_failure_set(failure, WB_FAILURE_HANDLER, w->error.text, 0);
+        failure->losses++;
+    }
+    run_alone(w);
+}
+
 int wb_isolate(wb_worker *w, int result, size_t culprit)
 {
     wb_batch_reset(w);
+    if (result == WB_NOT_CONNECTED || result == WB_IN_DOUBT)
+        note_loss(w, culprit);
     if (result == WB_NOT_CONNECTED || result == WB_IN_DOUBT || result == WB_FATAL)
         return result;
     if (wb_halve_after_abort(w, result))

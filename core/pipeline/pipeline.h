@@ -27,7 +27,7 @@
 #define WB_DISPATCH_TIMEOUT (30 * WB_SECOND)
 
 /** One endpoint's pipeline; filled by the endpoint, constant while workers run, but for
- *  `stop` and what `probation_lock` guards. */
+ *  `stop`. */
 typedef struct wb_pipeline {
     const char *endpoint;
     int mode;   /* WB_MODE_x */
@@ -45,11 +45,9 @@ typedef struct wb_pipeline {
 
     atomic_int stop; /* set once; workers finish what is in flight */
 
-    /* Probation: until the first worker has seen that no message is suspected of ending
-     * the process, the others wait. */
-    pthread_mutex_t probation_lock;
-    pthread_cond_t probation_over;
-    atomic_int on_probation;
+    /* Held while a suspect is handled: one at a time in a process, so that only the one which
+     * ends it has an attempt written down. */
+    pthread_mutex_t suspect_lock;
 } wb_pipeline;
 
 typedef enum {
@@ -70,6 +68,8 @@ typedef struct wb_item {
     wb_item_state state;
     struct wb_item *leader; /* of a follower */
     wb_failure failure;
+    int noted; /* a suspect's attempt is written down */
+    uint32_t exhausted; /* so many attempts of a suspect were: all it gets */
     uint64_t duplicate_of;
     wb_operation_list operations; /* in the batch's arena */
     uint32_t asked;               /* ordinal of the next operation */
@@ -96,6 +96,7 @@ typedef struct wb_worker {
     size_t held_max;
     size_t batch_size;
     int in_transaction; /* the storage session has a transaction open */
+    int transaction_ended; /* by a handler */
     int grouped; /* the running batch called a batch handler with several messages */
 
     uint64_t batch_number;

@@ -15,11 +15,10 @@
 #include "core/message/ids.h"
 #include "core/message/incoming.h"
 #include "core/pipeline/stages.h"
+#include "core/recover/attempts.h"
 
 /* A worker with nothing to do looks around this often; stopping interrupts it. */
 #define IDLE_WAIT (5 * WB_SECOND)
-/* How long a queue must yield nothing to count as empty while on probation. */
-#define PROBATION_WAIT (200 * WB_MILLISECOND)
 
 static void refuse(wb_item *item, const char *kind, const char *reason)
 {
@@ -107,7 +106,7 @@ static void admit(wb_worker *w, wb_item *item)
         refuse(item, WB_FAILURE_NO_ID, "the message has no id, so a duplicate could not be told");
     } else if (!item->handler) {
         refuse_without_handler(item);
-    } else if (wb_recover_is_crashing(&w->pipeline->recoverability, incoming->delivery_count)) {
+    } else if (!w->pipeline->outbox && incoming->delivery_count > WB_DELIVERIES_MAX) {
         (void)snprintf(reason, sizeof reason,
                        "delivered %" PRIu32 " times without being finished: its handler seems to end "
                        "the process",
@@ -139,7 +138,7 @@ static int64_t wait_until(const wb_worker *w)
 {
     if (w->settled_count || w->mark_count || w->pipeline->stop)
         return 0; /* only what is there: the messages before wait for their mark */
-    return wb_clock_monotonic() + (w->pipeline->on_probation ? PROBATION_WAIT : IDLE_WAIT);
+    return wb_clock_monotonic() + IDLE_WAIT;
 }
 
 int wb_stage_receive(wb_worker *w)
@@ -151,17 +150,14 @@ int wb_stage_receive(wb_worker *w)
 
     if (w->held_count)
         return WB_OK;
-    if (p->on_probation && (r = wb_stage_settle(w)) != WB_OK)
-        return r;
     r = p->transport_ops->receive(w->transport, wait_until(w), messages,
-                                  p->on_probation ? 1 : w->take, &count, &w->error);
+                                  w->take, &count, &w->error);
     if (r != WB_OK) {
         w->transport_broken = 1;
         return r;
     }
     for (size_t i = 0; i < count; i++)
         add_held(w, messages[i]);
-    wb_probation_check(w, count);
     if (!count)
         return wb_stage_settle(w);
     wb_crash_point("after_receive");

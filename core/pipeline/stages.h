@@ -58,6 +58,12 @@ int wb_settle_marked(wb_worker *w);
 void wb_settle_add_mark(wb_worker *w, uint64_t batch, const void *remaining, size_t size);
 void wb_settle_add_message(wb_worker *w, const wb_incoming *incoming);
 
+/** commit.c: encode the operations of handled messages. @return how many there are. */
+size_t wb_encode_handled(wb_worker *w);
+/** ended.c: make good that a handler ended the transaction; the batch was rolled back and is
+ *  not reset yet. Overwrites w->error. */
+void wb_repair_ended(wb_worker *w);
+
 /** isolate.c: after a failed batch: whose fault, and how it runs again. */
 int wb_isolate(wb_worker *w, int result, size_t culprit);
 /** isolate.c: a deadlock halves the batch before anything else. @return whether it did. */
@@ -69,8 +75,14 @@ void wb_item_fail(wb_worker *w, wb_item *item, const char *kind, const char *rea
 int wb_worker_connect(wb_worker *w);
 void wb_worker_disconnect(wb_worker *w);
 
-/** probation.c: the first worker's part, and the others'. */
-int wb_probation_wait(wb_worker *w);
-void wb_probation_check(wb_worker *w, size_t received);
+/** suspect.c: whether a message may have ended a process; it then runs by itself. */
+int wb_item_is_suspect(const wb_worker *w, const wb_item *item);
+/** suspect.c: if the batch is a suspect, write its attempt down. */
+int wb_stage_suspect(wb_worker *w);
+/** suspect.c: its ids are claimed: a suspect that was not committed before and has used up its
+ *  attempts goes to the error queue, unhandled. */
+int wb_suspect_give_up(wb_worker *w);
+/** suspect.c: the message is done: its record goes with the next marks. */
+void wb_suspect_done(wb_worker *w, const wb_item *item);
 
 #endif

@@ -94,7 +94,7 @@ static int adapt_prefetch(wb_worker *w)
     const wb_transport_ops *ops = w->pipeline->transport_ops;
     unsigned wanted = 2 * w->take;
     int r = WB_OK;
-    if (w->pipeline->on_probation || !WB_HAS(ops, wb_transport_ops, set_prefetch) ||
+    if (!WB_HAS(ops, wb_transport_ops, set_prefetch) ||
         (wanted <= w->prefetch && wanted * 4 > w->prefetch))
         return WB_OK;
     w->prefetch = wanted;
@@ -109,17 +109,18 @@ static int undo(wb_worker *w, int result)
 {
     wb_error reason = w->error;
     int r = wb_stage_rollback(w);
+    if (w->transaction_ended && w->pipeline->outbox && r == WB_OK)
+        wb_repair_ended(w);
     w->error = reason;
     return r == WB_OK || result == WB_IN_DOUBT ? result : WB_NOT_CONNECTED;
 }
 
-static int run_batch(wb_worker *w)
+static int run_stages(wb_worker *w)
 {
     size_t culprit;
     int r;
 
-    wb_batch_start(w);
-    if ((r = wb_stage_claim(w)) == WB_OK) {
+    if ((r = wb_stage_suspect(w)) == WB_OK && (r = wb_stage_claim(w)) == WB_OK) {
         r = run_transaction(w, &culprit);
         if (r != WB_OK)
             return wb_isolate(w, undo(w, r), culprit);
@@ -133,6 +134,17 @@ static int run_batch(wb_worker *w)
     }
     wb_batch_finish(w);
     return WB_OK;
+}
+
+static int run_batch(wb_worker *w)
+{
+    wb_batch_start(w);
+    if (!wb_item_is_suspect(w, &w->held[0]))
+        return run_stages(w);
+    pthread_mutex_lock(&w->pipeline->suspect_lock);
+    int r = run_stages(w);
+    pthread_mutex_unlock(&w->pipeline->suspect_lock);
+    return r;
 }
 
 static int run_cycle(wb_worker *w)
@@ -189,7 +201,7 @@ static void *worker_main(void *argument)
     wb_pipeline *p = w->pipeline;
     int r = WB_OK;
 
-    while (wb_probation_wait(w) && r != WB_FATAL) {
+    while (!p->stop && r != WB_FATAL) {
         r = run_cycle(w);
         if (r == WB_OK)
             note_success(w);

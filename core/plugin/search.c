@@ -45,7 +45,8 @@ static int find_in(const char *directory, uint32_t kind, const char *name, char 
     const char *folder = wb_plugin_kind_name(kind);
     return exists(path, snprintf(path, PATH_MAX, "%s/%s/%s%s", directory, folder, name, suffix)) ||
            exists(path, snprintf(path, PATH_MAX, "%s/%s/%s/.libs/%s%s", directory, folder, name,
-                                 name, suffix));
+                                 name, suffix)) ||
+           exists(path, snprintf(path, PATH_MAX, "%s/%s%s", directory, name, suffix));
 }
 
 static int not_found(const wb_config *config, uint32_t kind, const char *name, wb_error *error)

@@ -33,11 +33,11 @@ int wb_recover_is_exhausted(const wb_recoverability *policy, const wb_failure *f
     return failure->attempts > policy->immediate_retries;
 }
 
-int wb_recover_is_crashing(const wb_recoverability *policy, uint32_t delivery_count)
+int wb_recover_is_breaking(const wb_recoverability *policy, const wb_failure *failure)
 {
-    unsigned limit = policy->immediate_retries < WB_CRASHES_MIN ? WB_CRASHES_MIN
-                                                                : policy->immediate_retries;
-    return delivery_count > limit;
+    unsigned forgiven = policy->immediate_retries < WB_LOSSES_MIN ? WB_LOSSES_MIN
+                                                                  : policy->immediate_retries;
+    return failure->losses > forgiven;
 }
 
 static int starts_with(const wb_header *header, const char *prefix)

@@ -32,6 +32,7 @@ typedef struct wb_failure {
     const char *kind;   /* WB_FAILURE_x; NULL: it has not failed */
     char *reason;       /* malloc'ed, or NULL */
     unsigned attempts;  /* failed attempts in this process */
+    unsigned losses;    /* how often the storage session broke while it was handled */
 } wb_failure;
 
 /** Remember why (the latest reason wins) and, if `counts`, that an attempt failed. */
@@ -46,16 +47,10 @@ typedef struct wb_recoverability {
 /** Whether a message that failed this often goes to the error queue now. */
 int wb_recover_is_exhausted(const wb_recoverability *policy, const wb_failure *failure);
 
-/** Whether deliveries that ended without acknowledgement have used up a message's
- *  attempts: it ends the process again and again. The transport counts deliveries, not
- *  attempts, and a process that dies leaves its prefetched messages counted too; so at
- *  least WB_CRASHES_MIN deliveries are forgiven whatever immediate_retries says. */
-#define WB_CRASHES_MIN 3
-int wb_recover_is_crashing(const wb_recoverability *policy, uint32_t delivery_count);
-
-/** Deliveries from which on a message is suspected of ending the process, and handled by
- *  itself, with nothing else prefetched: one more than a single crash explains. */
-#define WB_SUSPECT_DELIVERIES 2
+/** Whether a message broke the storage session too often. At least WB_LOSSES_MIN times are
+ *  forgiven: a server that restarts is nobody's fault. */
+#define WB_LOSSES_MIN 3
+int wb_recover_is_breaking(const wb_recoverability *policy, const wb_failure *failure);
 
 /** Whether a header comes from an earlier trip through the error queue. A message that is
  *  moved there again does not keep it. */

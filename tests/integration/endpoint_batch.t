@@ -75,8 +75,10 @@ sub check_batch_handler {
 sub check_misuse {
     my ($e) = @_;
     my %misuse = (commits => 'sql commit', 'rolls-back' => 'sql rollback');
-    $misuse{ignores} = 'ignore insert into nowhere values (1)', $misuse{defers} = 'defer select 1/0' if $e->{pair} =~ /pgsql/;
-    my %reason = (commits => qr/transaction/, 'rolls-back' => qr/transaction/, ignores => qr/"nowhere" does not exist/, defers => qr/division by zero/);
+    %misuse = (%misuse, ignores => 'ignore insert into nowhere values (1)', defers => 'defer select 1/0', pipelines => 'pipeline',
+        'reads-not' => 'unread select 1', 'breaks-off' => 'sql select pg_terminate_backend(pg_backend_pid())') if $e->{pair} =~ /pgsql/;
+    my %reason = (commits => qr/transaction/, 'rolls-back' => qr/transaction/, ignores => qr/"nowhere" does not exist/, defers => qr/division by zero/,
+        pipelines => qr/pipeline mode/, 'reads-not' => qr/./, 'breaks-off' => qr/terminat/);
     for my $id (sort keys %misuse) {
         my @ids = run_among($e, "a handler that $id", 10, { id => $id, do => $misuse{$id} });
         my ($got) = $e->collect('error', 1, "$id is in the error queue");

@@ -15,6 +15,7 @@
  *   fail KIND TEXT              KIND is retry or unrecoverable
  *   until N KIND TEXT           the same while the attempt is less than N
  *   leave CODE                  return that number
+ *   unread TEXT, pipeline       leave the connection with an unread result, or in pipeline mode
  *
  * Before its first command each call inserts (id, attempt, size) into the table effects, and
  * tells the file WB_TRACE that it was called: a line "call ID ATTEMPT COUNT", which no
@@ -193,6 +194,13 @@ static int do_sql(script *s, const char *verb, char *rest)
     return strcmp(verb, "ignore") == 0 ? WB_OK : r;
 }
 
+static int do_leave_busy(script *s, const char *verb, char *rest)
+{
+    PGconn *db = wb_pgsql(s->ctx);
+    int done = strcmp(verb, "unread") == 0 ? PQsendQuery(db, rest) : PQenterPipelineMode(db);
+    return done ? WB_OK : wb_fail(s->ctx, WB_UNRECOVERABLE, "%s", PQerrorMessage(db));
+}
+
 static int do_send(script *s, const char *verb, char *rest)
 {
     s->next.destination = word(&rest);
@@ -260,6 +268,7 @@ static const struct {
     { "header", do_prepare },  { "headers", do_prepare }, { "pad", do_prepare },
     { "id", do_prepare },      { "sleep", do_pause },    { "wait", do_pause },
     { "fail", do_fail },       { "until", do_fail },     { "leave", do_fail },
+    { "unread", do_leave_busy }, { "pipeline", do_leave_busy },
 };
 
 static int run_command(script *s, char *rest)

@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/message/header_names.h"
+#include "core/recover/recoverability.h"
 #include "tests/simulation/world.h"
 
 world the_world;
@@ -18,13 +19,17 @@ unsigned world_random(unsigned limit)
     return (unsigned)(the_world.random >> 33) % limit;
 }
 
+void world_die(void)
+{
+    the_world.dead = 1;
+    atomic_store(the_world.stop, 1);
+}
+
 int world_fault(void)
 {
     the_world.steps++;
-    if (the_world.crash_after && --the_world.crash_after == 0) {
-        the_world.dead = 1;
-        atomic_store(the_world.stop, 1);
-    }
+    if (the_world.crash_after && --the_world.crash_after == 0)
+        world_die();
     return the_world.dead || (int)world_random(100) < the_world.fault_percent;
 }
 
@@ -77,6 +82,7 @@ static void redeliver(void)
     for (size_t i = 0; i < WORLD_MESSAGES; i++) {
         world_message *m = &the_world.messages[i];
         if (m->unacknowledged) {
+            m->incoming.delivery_count++;
             m->unacknowledged = 0;
             m->queued = 1;
         }
@@ -164,6 +170,8 @@ static void record_sent(const wb_operation *operation)
         const wb_header *header = &operation->headers[i];
         hash = hash_bytes(hash, header->name, header->name_size);
         hash = hash_bytes(hash, header->value, header->value_size);
+        if (strcmp(header->name, WB_HEADER_EXCEPTION_TYPE) == 0)
+            sent->given_up = strcmp(header->value, WB_FAILURE_CRASHES) == 0;
         if (strcmp(header->name, WB_HEADER_RELATED_TO) == 0)
             (void)snprintf(sent->cause, sizeof sent->cause, "%s", header->value);
     }

@@ -28,6 +28,7 @@ typedef struct {
     char cause[24];
     char destination[24];
     uint64_t bytes_hash;
+    int given_up; /* moved to the error queue because its handler ends the process */
 } world_sent;
 
 typedef struct {
@@ -77,6 +78,8 @@ void world_reset(uint64_t seed);
 unsigned world_random(unsigned limit);
 /** Whether a fault strikes now; counts steps towards the crash. */
 int world_fault(void);
+/** From here on nothing the process does has an effect. */
+void world_die(void);
 /** The process is gone: its transaction rolled back, its messages delivered again. */
 void world_bury(void);
 /** Whether anything is left to deliver. */

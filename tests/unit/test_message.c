@@ -14,6 +14,7 @@
 #include "core/message/incoming.h"
 #include "core/message/operations.h"
 #include "core/message/outgoing.h"
+#include "core/recover/attempts.h"
 #include "core/recover/recoverability.h"
 
 static const wb_origin origin = {
@@ -298,10 +299,26 @@ static void test_recoverability(void **state)
     wb_failure_set(&failure, WB_FAILURE_HANDLER, "x", 1);
     assert_true(wb_recover_is_exhausted(&five, &failure));
     wb_failure_clear(&failure);
-    assert_false(wb_recover_is_crashing(&five, 5));
-    assert_true(wb_recover_is_crashing(&five, 6));
-    assert_false(wb_recover_is_crashing(&none, 3)); /* a crash counts its neighbours, too */
-    assert_true(wb_recover_is_crashing(&none, 4));
+}
+
+static void test_attempts(void **state)
+{
+    const wb_recoverability none = { 0, "error" }, five = { 5, "error" };
+    wb_buffer buffer = { 0 };
+    (void)state;
+    assert_true(wb_attempts_number("m\0x", 3) != wb_attempts_number("m", 1));
+    assert_true(wb_attempts_number("m", 1) < wb_batch_number_at(wb_clock_wall()));
+    wb_attempts_encode(&buffer, "m\0x", 3, 7);
+    assert_int_equal(wb_attempts_decode(buffer.data, buffer.size, "m\0x", 3), 7);
+    assert_int_equal(wb_attempts_decode(buffer.data, buffer.size, "m\0y", 3), -1);
+    for (size_t size = 0; size < buffer.size; size++)
+        assert_int_equal(wb_attempts_decode(buffer.data, size, "m\0x", 3), -1);
+    assert_int_equal(wb_attempts_decode("WBO1", 4, "m", 1), -1);
+    assert_false(wb_attempts_are_exhausted(&five, 2)); /* three deliveries before, six together */
+    assert_true(wb_attempts_are_exhausted(&five, 3));
+    assert_false(wb_attempts_are_exhausted(&none, 2)); /* the least, whatever is configured */
+    assert_true(wb_attempts_are_exhausted(&none, 3));
+    wb_buffer_free(&buffer);
 }
 
 static void test_wire_time(void **state)
@@ -327,6 +344,7 @@ int main(void)
         cmocka_unit_test(test_operations_damaged),
         cmocka_unit_test(test_error_operation),
         cmocka_unit_test(test_recoverability),
+        cmocka_unit_test(test_attempts),
         cmocka_unit_test(test_wire_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A handler ended the batch's transaction, which it must not. If it committed, the claims of
+ * the whole batch are recorded and the effects of the messages handled before it, but neither
+ * their operations were stored nor the claims of the others given back: they would all pass
+ * for duplicates and be lost. Both are made good in a transaction of their own, before the
+ * batch runs again one by one. (A process that dies before that loses them: no rule of the
+ * database keeps a handler from committing.)
+ */
+#include "config.h"
+
+#include "core/base/log.h"
+#include "core/message/ids.h"
+#include "core/pipeline/stages.h"
+
+/* Claims once more: what the handler committed is a duplicate of this very batch. */
+static int probe(wb_worker *w)
+{
+    wb_begin begin = { .struct_size = sizeof begin,
+                       .batch = wb_batch_number(),
+                       .claims = w->claims,
+                       .claim_count = w->claim_count };
+    int r = w->pipeline->persistence_ops->begin(w->storage, &begin, &w->error);
+    w->in_transaction = r == WB_OK;
+    return r;
+}
+
+/* A claim that is free was rolled back, and all others with it; or it was made good before a
+ * connection broke. */
+static int was_committed(const wb_worker *w)
+{
+    for (size_t i = 0; i < w->claim_count; i++)
+        if (!w->claims[i].duplicate_of)
+            return 0;
+    return w->claim_count > 0;
+}
+
+static size_t collect_unhandled(wb_worker *w)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < w->claim_count; i++)
+        if (w->claims[i].duplicate_of == w->batch_number && w->claimed[i]->state != WB_ITEM_HANDLED)
+            w->claims[count++] = w->claims[i];
+    return count;
+}
+
+static int make_good(wb_worker *w)
+{
+    wb_commit commit = { .struct_size = sizeof commit, .batch = w->batch_number, .failed_item = WB_NOBODY };
+    if (wb_encode_handled(w)) {
+        commit.operations = w->encoded.data;
+        commit.operations_size = w->encoded.size;
+    }
+    commit.released = w->claims;
+    commit.released_count = collect_unhandled(w);
+    int r = w->pipeline->persistence_ops->commit(w->storage, &commit, &w->error);
+    w->in_transaction = 0;
+    return r;
+}
+
+static int try_repair(wb_worker *w)
+{
+    int r = probe(w);
+    if (r == WB_OK)
+        r = was_committed(w) ? make_good(w) : wb_stage_rollback(w);
+    if (r == WB_NOT_CONNECTED || r == WB_IN_DOUBT)
+        w->storage_broken = 1;
+    return r;
+}
+
+void wb_repair_ended(wb_worker *w)
+{
+    int r;
+    while ((r = try_repair(w)) != WB_OK && w->storage_broken && !w->pipeline->stop)
+        (void)wb_worker_connect(w);
+    if (r != WB_OK)
+        wb_log_event(WB_LOG_ERROR, "a handler ended the transaction: messages of its batch may be lost",
+                     { "endpoint", w->pipeline->endpoint }, { "reason", w->error.text });
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "core/recover/attempts.h"
+
+#include <string.h>
+
+#include "core/base/sha256.h"
+
+static const char format_1[4] = { 'W', 'B', 'A', '1' };
+
+/* 40 bits: batch numbers of the first four minutes of 2020. */
+#define NUMBER_BYTES 5
+
+uint64_t wb_attempts_number(const void *id, size_t id_size)
+{
+    unsigned char digest[WB_SHA256_SIZE];
+    uint64_t number = 0;
+    wb_sha256 hash;
+    wb_sha256_init(&hash);
+    wb_sha256_update(&hash, id, id_size);
+    wb_sha256_final(&hash, digest);
+    for (size_t i = 0; i < NUMBER_BYTES; i++)
+        number = number << 8 | digest[i];
+    return number | 1; /* 0 is no number */
+}
+
+void wb_attempts_encode(wb_buffer *buffer, const void *id, size_t id_size, uint32_t attempts)
+{
+    buffer->size = 0;
+    wb_buffer_put(buffer, format_1, sizeof format_1);
+    wb_buffer_put_u32(buffer, attempts);
+    wb_buffer_put_string(buffer, id, id_size);
+}
+
+int64_t wb_attempts_decode(const void *data, size_t size, const void *id, size_t id_size)
+{
+    wb_reader reader = { data, (const unsigned char *)data + size, 0 };
+    size_t found_size;
+    if (size < sizeof format_1 || memcmp(data, format_1, sizeof format_1) != 0)
+        return -1;
+    reader.at += sizeof format_1;
+    uint32_t attempts = wb_reader_u32(&reader);
+    const char *found = wb_reader_string(&reader, &found_size);
+    if (reader.failed || found_size != id_size || memcmp(found, id, id_size) != 0)
+        return -1;
+    return attempts;
+}
+
+int wb_attempts_are_exhausted(const wb_recoverability *policy, uint32_t attempts)
+{
+    unsigned all = policy->immediate_retries + 1;
+    unsigned left = all > WB_SUSPECT_DELIVERIES ? all - WB_SUSPECT_DELIVERIES : 0;
+    if (left < WB_NOTED_ATTEMPTS_MIN)
+        left = WB_NOTED_ATTEMPTS_MIN;
+    return attempts >= left;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Attempt records: how often a suspect was handled without anybody hearing of it again.
+ *
+ * A message whose handler ends the process comes back with a higher delivery count each
+ * time, and so does everything that was prefetched beside it: deliveries alone cannot tell
+ * them apart. So a message delivered WB_SUSPECT_DELIVERIES times is a suspect: it is handled
+ * by itself, one at a time in a process, and that it is about to be is written down first. The
+ * record goes when the message is done; it stays when the process ends, and counts.
+ *
+ * A record is a row among the pending operations, under a number that follows from the id
+ * and is far below every batch number (it would be of the first minutes of 2020).
+ */
+#ifndef WB_RECOVER_ATTEMPTS_H
+#define WB_RECOVER_ATTEMPTS_H
+
+#include "core/base/buffer.h"
+#include "core/recover/recoverability.h"
+
+/** Deliveries without acknowledgement that make a message a suspect: more than one or two
+ *  restarts of servers and processes explain. */
+#define WB_SUSPECT_DELIVERIES 3
+
+/** At least so many attempts are written down before a suspect is given up, whatever
+ *  immediate_retries says: a process may be killed for other reasons than its message. */
+#define WB_NOTED_ATTEMPTS_MIN 3
+
+/** Where nothing can be written down (no outbox), so many deliveries end the tries. It is the
+ *  number at which RabbitMQ 4 drops a message from a quorum queue unless told otherwise. */
+#define WB_DELIVERIES_MAX 20
+
+/** The number of the record of an id. */
+uint64_t wb_attempts_number(const void *id, size_t id_size);
+
+/** Encode into `buffer`, which is emptied. */
+void wb_attempts_encode(wb_buffer *buffer, const void *id, size_t id_size, uint32_t attempts);
+
+/** @return the attempts in a row's bytes, or -1 when the row is not this id's record. */
+int64_t wb_attempts_decode(const void *data, size_t size, const void *id, size_t id_size);
+
+/** Whether that many unfinished attempts, after the deliveries that made it a suspect, are as
+ *  many as a message gets. */
+int wb_attempts_are_exhausted(const wb_recoverability *policy, uint32_t attempts);
+
+#endif

@@ -1,0 +1,196 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: Apache-2.0
+#
+# Bad days: servers that die, block or lose a queue while the endpoint runs. It waits, says so
+# in a few lines, and goes on; nothing is lost, nothing happens twice.
+use strict;
+use warnings;
+use lib "$ENV{top_srcdir}/tests/integration";
+use Test::More;
+use Time::HiRes qw(sleep time);
+use Endpoint;
+
+my $exception = 'NServiceBus.ExceptionInfo';
+my %dir = map { $_ => Endpoint::work_dir() . "/$_" } qw(pgsql rabbitmq);
+my %running;
+
+sub server { return system("$Endpoint::source/tests/support/server", @_) >> 8 }
+
+END { my $status = $?; server('stop', $dir{$_}) for keys %running; $? = $status }
+
+sub start_servers {
+    my %pids;
+    for my $kind (sort keys %dir) {
+        my $pid = fork // die "fork: $!\n";
+        if (!$pid) { POSIX::_exit(server('start', $kind, $dir{$kind})) }
+        $pids{$kind} = $pid;
+    }
+    for my $kind (sort keys %pids) {
+        waitpid $pids{$kind}, 0;
+        my $code = $? >> 8;
+        $running{$kind} = 1 unless $code;
+        plan skip_all => "$kind is not installed" if $code == 77 && !$ENV{CI};
+        BAIL_OUT("$kind did not start") if $code;
+        $ENV{$1} = $2 while `$Endpoint::source/tests/support/server env '$dir{$kind}'` =~ /^(\w+)='(.*)';/mg;
+    }
+}
+
+sub erlang {    # run it in the broker
+    my ($text) = @_;
+    my $data = Endpoint::read_file("$dir{rabbitmq}/data") =~ s/\s+$//r;
+    my ($port) = Endpoint::read_file("$data/ports") =~ /dist_port=(\d+)/;
+    my $cookie = Endpoint::read_file("$data/.erlang.cookie");
+    my ($epmd) = Endpoint::read_file("$data/ports") =~ /epmd_port=(\d+)/;
+    my $answer = `echo '$text' | HOME=$data ERL_EPMD_PORT=$epmd erl_call -address localhost:$port -c $cookie -e 2>&1`;
+    die "erl_call: $answer\n" if $answer ne '{ok, ok}';
+}
+
+my $e;
+my $round = 0;
+
+sub count_lines { return scalar split /\n/, Endpoint::read_file($e->{log}) }
+
+# While $what happens: few lines in the log, one says what is awaited, one that it is over.
+sub quiet {
+    my ($what, $lines, $pattern) = @_;
+    my @new = (split /\n/, Endpoint::read_file($e->{log}))[ $lines .. count_lines() - 1 ];
+    cmp_ok scalar(@new), '<=', 5 * $e->{concurrency}, "$what: few lines in the log" or diag join "\n", @new;
+    ok scalar(grep { $_ =~ $pattern } @new), "$what: one says what is awaited" or diag join "\n", @new;
+    ok scalar(grep { /msg="connected again"/ } @new), "$what: one says that it is over" or diag join "\n", @new;
+    diag sprintf '%s: %d lines in the log', $what, scalar @new;
+}
+
+sub messages { my ($count, $do) = @_; $round++; return map { { id => "r$round-$_", do => "$do\nsend sink T.Out r$round-$_" } } 1 .. $count }
+
+# Every message has one effect, and its outgoing message is out, copies with the same id.
+sub complete {
+    my ($what, @messages) = @_;
+    my @ids = map { $_->{id} } @messages;
+    $e->wait_for("$what: every message has its effect", sub { my @n = eval { $e->not_once(@ids) }; !$@ && !@n }, 40);
+    $e->wait_for("$what: the queue is empty", sub { ($e->depth('orders') // 1) == 0 && $e->pending == 0 }, 40);
+    my (%out, $copies);
+    for ($e->read('sink')) { $copies++ if $out{ $_->{body} }{ $_->{id} }++ }
+    is_deeply [ grep { keys %{ $out{$_} || {} } != 1 } @ids ], [], "$what: its message is out, under one id";
+    is_deeply [ $e->not_once(@ids) ], [], "$what: and one effect only";
+    diag sprintf '%s: %d messages, %d sent again', $what, scalar @ids, $copies || 0;
+}
+
+sub with_password {
+    $e->sql("create role clerk login password 'right'");
+    my ($file) = map { $_->[0] } $e->sql('show hba_file');
+    $e->sql("create table hba (line text); insert into hba values ('host all clerk 127.0.0.1/32 scram-sha-256'), "
+            . "('host all all 127.0.0.1/32 trust'); copy hba to '$file'; select pg_reload_conf()");
+    sleep 0.2;
+    for ([ wrong => qr/password authentication failed for user "clerk"/ ], [ right => qr/lacks privileges/ ]) {
+        my ($password, $pattern) = @$_;
+        Endpoint::write_file("$e->{dir}/password", $password);
+        chmod 0600, "$e->{dir}/password";
+        $e->configure(user => 'clerk', store => qq(password = "file:$e->{dir}/password";));
+        my ($code, $text) = $e->run('run');
+        is $code, 77, "a $password password: exit code";
+        like $text, qr/^waybill: endpoint "orders": .*$pattern/, "a $password password: one line says why";
+        unlike $text, qr/$password/, 'without the password' if $password eq 'wrong';
+    }
+    $e->configure(user => undef, store => undef);
+}
+
+sub pgsql_dies_idle {
+    my $lines = count_lines();
+    server('crash', $dir{pgsql});
+    my @messages = messages(20, 'sql select 1');
+    sleep 0.5;
+    $e->send('orders', @messages);
+    sleep 1.5;
+    server('restart', $dir{pgsql});
+    complete('PostgreSQL dies while idle', @messages);
+    quiet('PostgreSQL dies while idle', $lines, qr/waiting for a server.*PostgreSQL/);
+}
+
+sub pgsql_dies_busy {
+    my $lines = count_lines();
+    my @messages = messages(300, 'sleep 5');
+    $e->send('orders', @messages);
+    $e->wait_for('busy', sub { $e->effects > 50 });
+    server('crash', $dir{pgsql});
+    sleep 2;
+    server('restart', $dir{pgsql});
+    complete('PostgreSQL dies while busy', @messages);
+    quiet('PostgreSQL dies while busy', $lines, qr/waiting for a server.*PostgreSQL/);
+}
+
+sub rabbitmq_dies_busy {
+    my $lines = count_lines();
+    my @messages = messages(300, 'sleep 5');
+    my $before = $e->effects;
+    $e->send('orders', @messages);
+    $e->wait_for('busy', sub { $e->effects > $before + 50 });
+    server('crash', $dir{rabbitmq});
+    $e->forget_broker;
+    sleep 1;
+    server('restart', $dir{rabbitmq});
+    complete('RabbitMQ dies while busy', @messages);
+    quiet('RabbitMQ dies while busy', $lines, qr/waiting for a server.*port/);
+}
+
+sub rabbitmq_blocks {
+    $e->stop;
+    my @messages = messages(50, 'sql select 1');
+    $e->send('orders', @messages);
+    erlang('rabbit_alarm:set_alarm({{resource_limit, memory, node()}, []}).');
+    my $lines = count_lines();
+    $e->start;
+    $e->wait_for('a memory alarm: the endpoint says so', sub { $e->log_lines(qr/the broker blocks publishing/) });
+    sleep 1;
+    is $e->depth('sink'), 0, 'a memory alarm: nothing is sent';
+    erlang('rabbit_alarm:clear_alarm({resource_limit, memory, node()}).');
+    complete('a memory alarm', @messages);
+    ok scalar($e->log_lines(qr/the broker accepts messages again/)), 'a memory alarm: the endpoint says that it is over';
+    cmp_ok count_lines() - $lines, '<=', 6, 'a memory alarm: few lines in the log';
+}
+
+sub queue_is_deleted {
+    my $lines = count_lines();
+    $e->amqp->delete('orders');
+    $e->wait_for('the queue is deleted: a line says so and what to do', sub { $e->log_lines(qr/waiting for a server.*queue .*orders.*(?:deleted|install)/) });
+    sleep 1;
+    ok $e->is_alive, 'the queue is deleted: the endpoint lives';
+    my ($code, $text) = $e->run('install');
+    is $code, 0, 'the queue is installed again' or diag $text;
+    my @messages = messages(20, 'sql select 1');
+    $e->send('orders', @messages);
+    complete('a deleted queue is installed again', @messages);
+    quiet('a deleted queue', $lines, qr/orders/);
+}
+
+# Told to stop while it waits for a server, it does not wait any longer.
+sub stops_while_waiting {
+    $e->send('orders', { id => 'left' });
+    $e->wait_for('idle again', sub { $e->effects('left') == 1 });
+    server('crash', $dir{pgsql});
+    $e->send('orders', { id => 'kept' });
+    sleep 1;
+    my $stopped = time;
+    is $e->stop, 0, 'stops cleanly while PostgreSQL is away';
+    cmp_ok time - $stopped, '<', 3, 'soon';
+    server('restart', $dir{pgsql});
+    $e->start;
+    $e->wait_for('nothing is lost', sub { $e->effects('kept') == 1 });
+    server('crash', $dir{rabbitmq});
+    $e->forget_broker;
+    sleep 1;
+    $stopped = time;
+    is $e->stop, 0, 'stops cleanly while RabbitMQ is away';
+    cmp_ok time - $stopped, '<', 3, 'soon';
+}
+
+start_servers();
+$e = Endpoint->new('amqp+pgsql', concurrency => 2,
+    outbox => 'enabled = true; cleanup_interval = "2s"; sweep_after = "1s";');    # marks may be lost with the server
+$e->install;
+with_password();
+$e->start;
+$e->wait_for('it runs', sub { $e->log_lines(qr/endpoint starts/) });
+my %days = (idle => \&pgsql_dies_idle, database => \&pgsql_dies_busy, broker => \&rabbitmq_dies_busy, blocked => \&rabbitmq_blocks,
+    deleted => \&queue_is_deleted, stop => \&stops_while_waiting);
+for (@ARGV ? @ARGV : qw(idle database broker blocked deleted stop)) { $days{$_}->() }
+done_testing;
