@@ -16,18 +16,21 @@ use POSIX ();
 our %names = (
     'amqp+pgsql'            => [ 'Pair::Amqp', 'receive_only' ],
     'sqlite+sqlite'         => [ 'Pair::Sqlite', 'receive_only' ],
-    'sqlite+sqlite/scope'   => [ 'Pair::Sqlite', 'transaction_scope' ],
+    'sqlite+sqlite/file'    => [ 'Pair::Sqlite', 'receive_only', 'one file' ],
+    'sqlite+sqlite/scope'   => [ 'Pair::Sqlite', 'transaction_scope', 'one file' ],
     'sqlite+sqlite/atomic'  => [ 'Pair::Sqlite', 'sends_atomic_with_receive' ],
 );
 
 sub named {
     my ($class, $name, $space) = @_;
-    my ($kind, $mode) = @{ $names{$name} || die "no such pair: $name\n" };
-    my $self = bless { name => $name, mode => $mode, space => $space }, $kind;
+    my ($kind, $mode, $one_file) = @{ $names{$name} || die "no such pair: $name\n" };
+    my $self = bless { name => $name, mode => $mode, one_file => $one_file, space => $space }, $kind;
     $self->{root} = ($ENV{CRASH_DIR} || "$Crash::build/tests/crash/work") . "/$space";
     File::Path::make_path($self->{root});
     return $self;
 }
+
+sub has_outbox { my ($name) = @_; return $names{$name}[1] eq 'receive_only' }
 
 sub write_file {
     my ($path, $text) = @_;
@@ -241,7 +244,7 @@ sub holds_commit {
 }
 
 # ---- SQLite and SQLite ----------------------------------------------------------------
-# Each trial has files of its own; one file for both plugins where they share a transaction.
+# Each trial has files of its own: one for each plugin, or one file for both.
 package Pair::Sqlite;
 use strict;
 use warnings;
@@ -250,7 +253,7 @@ our @ISA = ('Pair');
 sub types    { return qw(Crash.Plain Crash.Batch) }
 sub handlers { return Pair::module('effects-sqlite') }
 sub queue_file { return "$_[0]{dir}/queue.db" }
-sub store_file { return $_[0]{mode} eq 'transaction_scope' ? $_[0]->queue_file : "$_[0]{dir}/store.db" }
+sub store_file { return $_[0]{one_file} ? $_[0]->queue_file : "$_[0]{dir}/store.db" }
 
 sub transport   { return qq(transport = { plugin = "sqlite"; file = "@{[ $_[0]->queue_file ]}"; };) }
 sub persistence { return qq(persistence = { plugin = "sqlite"; file = "@{[ $_[0]->store_file ]}"; };) }
