@@ -5,8 +5,9 @@
 #
 #   Pair->named('amqp+pgsql', $space)    $space: a name for what trials share, one a job
 #
-# Methods: types, waived, begin, end, environment, inject, state, drain, peek, take_all, effects,
-# ledger, pending, sql; on servers cut_database, cut_broker, hold_commits. state() returns counts { effects, errors, ready, pending, consumers }.
+# Methods: types, waived, begin, end, environment, inject, state, drain, peek, take_all, lead_to_sink, effects,
+# ledger, pending, sql; on servers cut_database, cut_broker,
+# hold_commits; on files lock_file. state() returns counts { effects, errors, ready, pending, consumers }.
 package Pair;
 use strict;
 use warnings;
@@ -198,6 +199,7 @@ sub inject {
 sub drain { return Pair::messages($_[0]->tool('drain', qw(sink error))) }
 sub peek  { return map { $_->[1] } Pair::rows($_[0]->tool('peek', 'crash')) }
 sub take_all { return map { $_->[1] } Pair::rows($_[0]->tool('drain', 'crash')) }
+sub lead_to_sink { $_[0]->tool('lead-to-sink', 'nowhere') }
 
 # Pending rows as text in which a message id can be found.
 sub pending {
@@ -255,8 +257,19 @@ sub handlers { return Pair::module('effects-sqlite') }
 sub queue_file { return "$_[0]{dir}/queue.db" }
 sub store_file { return $_[0]{one_file} ? $_[0]->queue_file : "$_[0]{dir}/store.db" }
 
-sub transport   { return qq(transport = { plugin = "sqlite"; file = "@{[ $_[0]->queue_file ]}"; };) }
-sub persistence { return qq(persistence = { plugin = "sqlite"; file = "@{[ $_[0]->store_file ]}"; };) }
+my $patience = 'busy_timeout = "300ms";';
+sub transport   { return qq(transport = { plugin = "sqlite"; file = "@{[ $_[0]->queue_file ]}"; $patience };) }
+sub persistence { return qq(persistence = { plugin = "sqlite"; file = "@{[ $_[0]->store_file ]}"; $patience };) }
+
+# Keep all others from writing the file, from when it is free, for longer than they wait for it.
+# @return a process to wait for
+sub lock_file {
+    my ($self, $file) = @_;
+    my $pid = fork // die "fork: $!\n";
+    return $pid if $pid;
+    eval { run_sql($file, 'begin immediate; select pause(900); commit;') };
+    POSIX::_exit($@ ? 1 : 0);
+}
 
 sub begin {
     my ($self, $trial) = @_;
@@ -319,6 +332,11 @@ sub take_all {    # out of the input queue
     my ($self) = @_;
     my $table = $self->{queues}{crash};
     return map { pack 'H*', $_->[0] } run_sql($self->queue_file, "begin immediate; select id from $table; delete from $table; commit;");
+}
+
+sub lead_to_sink {    # the destination that was not there: the sink under that name
+    my ($self) = @_;
+    run_sql($self->queue_file, "update waybill_queue set name = 'nowhere' where name = 'sink'");
 }
 
 sub pending {

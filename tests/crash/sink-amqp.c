@@ -7,6 +7,7 @@
  *   sink-amqp depth QUEUE ...   print "queue <TAB> ready <TAB> consumers"
  *   sink-amqp declare QUEUE ... make quorum queues
  *   sink-amqp lead-nowhere NAME ...  make exchanges to which no queue is bound
+ *   sink-amqp lead-to-sink NAME ...  bind the queue "sink" to them
  *
  * A message is printed as "queue <TAB> id <TAB> digest <TAB> body <TAB> reason": the digest is
  * over its id, properties, headers in their order, and body; the reason is the header
@@ -151,6 +152,13 @@ static int lead_nowhere(amqp_connection_state_t broker, const char *exchange)
     return broker_ok(broker, "exchange.declare") ? 0 : -1;
 }
 
+static int lead_to_sink(amqp_connection_state_t broker, const char *exchange)
+{
+    amqp_queue_bind(broker, BROKER_CHANNEL, amqp_cstring_bytes("sink"),
+                    amqp_cstring_bytes(exchange), amqp_empty_bytes, amqp_empty_table);
+    return broker_ok(broker, "queue.bind") ? 0 : -1;
+}
+
 static int drain(amqp_connection_state_t broker, const char *queue)
 {
     return print_all(broker, queue, 0);
@@ -180,14 +188,14 @@ int main(int argc, char **argv)
     } verbs[] = {
         { "drain", drain },     { "peek", peek },
         { "depth", depth },     { "declare", declare },
-        { "lead-nowhere", lead_nowhere },
+        { "lead-nowhere", lead_nowhere }, { "lead-to-sink", lead_to_sink },
     };
     size_t verb = 0, count = sizeof verbs / sizeof verbs[0];
 
     while (verb < count && (argc < 3 || strcmp(argv[1], verbs[verb].name) != 0))
         verb++;
     if (verb == count) {
-        fprintf(stderr, "usage: sink-amqp drain|peek|depth|declare|lead-nowhere NAME ...\n");
+        fprintf(stderr, "usage: sink-amqp drain|peek|depth|declare|lead-nowhere|lead-to-sink NAME ...\n");
         return 64;
     }
     int r = 0;

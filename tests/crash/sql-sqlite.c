@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * sql-sqlite FILE: run the SQL on stdin and print its rows, columns separated by tabs;
- * blobs in hexadecimal, NULL as nothing. The suite's own way to SQLite files.
+ * blobs in hexadecimal, NULL as nothing. pause(MS) is a function, for transactions that take
+ * their time. The suite's own way to SQLite files.
  */
 #include "config.h"
 
@@ -60,6 +61,12 @@ static char *read_all(FILE *file)
     return text;
 }
 
+static void pause_ms(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    (void)count;
+    sqlite3_result_int(context, sqlite3_sleep(sqlite3_value_int(values[0])));
+}
+
 int main(int argc, char **argv)
 {
     sqlite3 *db = NULL;
@@ -72,6 +79,7 @@ int main(int argc, char **argv)
     }
     if (sqlite3_open(argv[1], &db) == SQLITE_OK) {
         sqlite3_busy_timeout(db, 30000);
+        sqlite3_create_function(db, "pause", 1, SQLITE_UTF8, NULL, pause_ms, NULL, NULL);
         r = run(db, sql);
     }
     sqlite3_close(db);
