@@ -56,7 +56,7 @@ sub quiet {
     my @new = (split /\n/, Endpoint::read_file($e->{log}))[ $lines .. count_lines() - 1 ];
     cmp_ok scalar(@new), '<=', 5 * $e->{concurrency}, "$what: few lines in the log" or diag join "\n", @new;
     ok scalar(grep { $_ =~ $pattern } @new), "$what: one says what is awaited" or diag join "\n", @new;
-    ok scalar(grep { /msg="connected again"/ } @new), "$what: one says that it is over" or diag join "\n", @new;
+    ok scalar(grep { /msg="at work again"/ } @new), "$what: one says that it is over" or diag join "\n", @new;
     diag sprintf '%s: %d lines in the log', $what, scalar @new;
 }
 
