@@ -129,7 +129,7 @@ sub rabbitmq_dies_busy {
     sleep 1;
     server('restart', $dir{rabbitmq});
     complete('RabbitMQ dies while busy', @messages);
-    quiet('RabbitMQ dies while busy', $lines, qr/waiting for a server.*port/);
+    quiet('RabbitMQ dies while busy', $lines, qr/waiting for a server.*(?:connect|broker)/);
 }
 
 sub rabbitmq_blocks {
