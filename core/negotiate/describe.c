@@ -31,7 +31,7 @@ const char *wb_conflict_name(int kind)
         "outbox_without_persistence", "outbox_unsupported", "immediate_retries_with_none",
         "delayed_retries_with_none", "delay_unavailable", "delay_mode",
         "scope_not_shared",  "no_handlers",       "send_only_outbox",
-        "send_only_setting",
+        "send_only_setting", "atomic_shared",
     };
     return kind >= 0 && kind < WB_CONFLICT_KINDS ? names[kind] : "unknown";
 }
@@ -157,6 +157,18 @@ static void describe_scope(const wb_negotiation_input *input, wb_conflict *confl
         why, other_mode(conflict, mode));
 }
 
+static void describe_shared(const wb_negotiation_input *input, wb_conflict *conflict)
+{
+    char mode[MODES_TEXT_SIZE + 32];
+    conflict->at = input->mode_at;
+    say(conflict,
+        "transaction_mode = \"sends_atomic_with_receive\" keeps the transactions of transport "
+        "\"%s\" and persistence \"%s\" apart, but both are on \"%.80s\", where one would wait for "
+        "the other; put them on two, or use %s",
+        input->transport.name, input->persistence.name, input->transport.shared_resource,
+        other_mode(conflict, mode));
+}
+
 static void describe_send_only(const wb_negotiation_input *input, size_t index,
                                wb_conflict *conflict)
 {
@@ -188,6 +200,7 @@ void wb_rule_describe(const wb_negotiation_input *input, size_t index, wb_confli
     case WB_CONFLICT_DELAY_UNAVAILABLE:
     case WB_CONFLICT_DELAY_MODE: describe_delay(input, conflict); break;
     case WB_CONFLICT_SCOPE_NOT_SHARED: describe_scope(input, conflict); break;
+    case WB_CONFLICT_ATOMIC_SHARED: describe_shared(input, conflict); break;
     case WB_CONFLICT_NO_HANDLERS:
         conflict->at = input->at;
         say(conflict, "the endpoint has no handlers; list modules, handlers = [\"FILE.so\"];, or "

@@ -76,7 +76,8 @@ typedef struct wb_plan {
 #define WB_CONFLICT_NO_HANDLERS 10
 #define WB_CONFLICT_SEND_ONLY_OUTBOX 11
 #define WB_CONFLICT_SEND_ONLY_SETTING 12
-#define WB_CONFLICT_KINDS 13
+#define WB_CONFLICT_ATOMIC_SHARED 13
+#define WB_CONFLICT_KINDS 14
 
 typedef struct wb_conflict {
     int kind;

@@ -18,12 +18,16 @@ static int offers_mode(const wb_negotiation_input *input, int32_t mode)
     return offers(&input->transport, WB_CAP_MODE_NONE << mode);
 }
 
-int wb_rule_is_shared(const wb_negotiation_input *input)
+static int is_on_one_resource(const wb_negotiation_input *input)
 {
     const char *left = input->transport.shared_resource;
     const char *right = input->persistence.shared_resource;
-    return offers(&input->persistence, WB_CAP_JOIN_TRANSPORT) && left && right &&
-           strcmp(left, right) == 0;
+    return left && right && strcmp(left, right) == 0;
+}
+
+int wb_rule_is_shared(const wb_negotiation_input *input)
+{
+    return offers(&input->persistence, WB_CAP_JOIN_TRANSPORT) && is_on_one_resource(input);
 }
 
 /* A store takes part in receive_only (the delayed message is stored, then the incoming one
@@ -102,6 +106,13 @@ static int scope_not_shared(const wb_negotiation_input *input)
            !wb_rule_is_shared(input);
 }
 
+/* Two transactions at once on what has one writer: each message would wait for itself. */
+static int atomic_shared(const wb_negotiation_input *input)
+{
+    return input->mode == WB_MODE_SENDS_ATOMIC && offers_mode(input, input->mode) &&
+           input->persistence.name && is_on_one_resource(input);
+}
+
 static int no_handlers(const wb_negotiation_input *input)
 {
     return input->handler_count == 0;
@@ -131,6 +142,7 @@ static const struct {
     [WB_CONFLICT_DELAY_UNAVAILABLE] = { delay_unavailable, 0 },
     [WB_CONFLICT_DELAY_MODE] = { delay_mode, 0 },
     [WB_CONFLICT_SCOPE_NOT_SHARED] = { scope_not_shared, 0 },
+    [WB_CONFLICT_ATOMIC_SHARED] = { atomic_shared, 0 },
     [WB_CONFLICT_NO_HANDLERS] = { no_handlers, 0 },
     [WB_CONFLICT_SEND_ONLY_OUTBOX] = { send_only_outbox, 1 },
     [WB_CONFLICT_SEND_ONLY_SETTING] = { send_only_setting, 1 },

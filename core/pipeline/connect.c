@@ -62,7 +62,7 @@ static int open_transport(wb_worker *w)
 }
 
 /* One line when it starts, one each half minute, one when it is over: no flood. */
-static void complain(wb_worker *w)
+void wb_worker_complain(wb_worker *w, const char *text)
 {
     int64_t now = wb_clock_monotonic();
     char number[12];
@@ -70,7 +70,7 @@ static void complain(wb_worker *w)
         return;
     w->complained = now;
     (void)snprintf(number, sizeof number, "%u", w->number);
-    wb_log_event(WB_LOG_ERROR, "waiting for a server", { "endpoint", w->pipeline->endpoint },
+    wb_log_event(WB_LOG_ERROR, text, { "endpoint", w->pipeline->endpoint },
                  { "worker", number }, { "class", wb_result_name(w->error.result) },
                  { "reason", w->error.text });
 }
@@ -108,7 +108,7 @@ int wb_worker_connect(wb_worker *w)
         r = p->persistence_ops->open(p->persistence, &w->storage, &w->error);
     if (r == WB_OK)
         return WB_OK;
-    complain(w);
+    wb_worker_complain(w, "waiting for a server");
     /* The endpoint was verified when it started. A server that refuses us now is restarting,
      * failing over, or being changed by somebody: that is waited for, too. */
     return WB_NOT_CONNECTED;

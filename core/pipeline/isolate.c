@@ -75,6 +75,9 @@ static void note_loss(wb_worker *w, size_t culprit)
         wb_failure *failure = &w->held[culprit].failure;
         wb_failure_set(failure, WB_FAILURE_HANDLER, w->error.text, 0);
         failure->losses++;
+        wb_log_event(WB_LOG_WARNING, "connection to the database lost while a message was handled",
+                     { "endpoint", w->pipeline->endpoint },
+                     { "message_id", w->held[culprit].incoming->id }, { "reason", w->error.text });
     }
     run_alone(w);
 }

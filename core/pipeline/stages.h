@@ -74,6 +74,8 @@ void wb_item_fail(wb_worker *w, wb_item *item, const char *kind, const char *rea
 /** connect.c: open what is not open; backs off after failures. */
 int wb_worker_connect(wb_worker *w);
 void wb_worker_disconnect(wb_worker *w);
+/** connect.c: log why the worker cannot go on, unless it did so lately; w->error says why. */
+void wb_worker_complain(wb_worker *w, const char *text);
 
 /** suspect.c: whether a message may have ended a process; it then runs by itself. */
 int wb_item_is_suspect(const wb_worker *w, const wb_item *item);

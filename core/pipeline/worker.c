@@ -165,20 +165,24 @@ static int run_cycle(wb_worker *w)
 static void note_success(wb_worker *w)
 {
     if (w->complained)
-        wb_log_event(WB_LOG_INFO, "connected again", { "endpoint", w->pipeline->endpoint });
+        wb_log_event(WB_LOG_INFO, "at work again", { "endpoint", w->pipeline->endpoint });
     w->complained = 0;
     w->pause = 0;
 }
 
-/* A failure that is not a lost connection (a lock timeout, a full disk) must not spin. */
+/* A failure that is not a lost connection (a lock timeout, a full disk) must neither spin nor
+ * be a secret. */
 static void note_failure(wb_worker *w, int result)
 {
     w->error.result = result;
     if (result == WB_IN_DOUBT)
         wb_log_event(WB_LOG_WARNING, "outcome of a commit is unknown: the deduplication record decides",
                      { "endpoint", w->pipeline->endpoint }, { "reason", w->error.text });
-    if (!w->transport_broken && !w->storage_broken)
-        wb_clock_pause(10 * WB_MILLISECOND, &w->pipeline->stop);
+    if (w->transport_broken || w->storage_broken || w->pipeline->stop)
+        return;
+    if (result != WB_ABORT)
+        wb_worker_complain(w, "cannot go on and tries again");
+    wb_clock_pause(10 * WB_MILLISECOND, &w->pipeline->stop);
 }
 
 static int is_connected(const wb_worker *w)

@@ -24,6 +24,8 @@ function line(t, p, m, o, i, d,    mode, c, delay, one) {
     if (d > 0 && delay == "none")
         c = c (has(stores_delayed, p) ? " delay_mode" : " delay_unavailable")
     if (mode == "transaction_scope" && has(modes[t], mode) && !one) c = c " scope_not_shared"
+    if (mode == "sends_atomic_with_receive" && has(modes[t], mode) && file[t] != "" && file[t] == file["p:" p])
+        c = c " atomic_shared"
 
     printf "%s %s %s outbox=%d immediate=%d delayed=%d ->", t, p, m, o, i, d
     if (c != "") print c

@@ -14,6 +14,7 @@ package Amqp;
 use strict;
 use warnings;
 use IO::Socket::INET;
+use Socket qw(IPPROTO_TCP TCP_NODELAY);
 use Time::HiRes ();
 
 my @properties = qw(content_type content_encoding headers delivery_mode priority correlation_id reply_to
@@ -25,6 +26,7 @@ sub new {
         password => $ENV{AMQP_PASSWORD}, vhost => $ENV{AMQP_VHOST}, timeout => 30, %o }, $class;
     $self->{socket} = IO::Socket::INET->new(PeerAddr => "$self->{host}:$self->{port}", Timeout => 5)
         or die "no broker at $self->{host}:$self->{port}: $!\n";
+    setsockopt $self->{socket}, IPPROTO_TCP, TCP_NODELAY, 1;
     $self->raw("AMQP\0\0\x09\x01");
     $self->expect(0, 10, 10);
     $self->method(0, 10, 11, table() . short('PLAIN') . long("\0$self->{user}\0$self->{password}") . short('en_US'));

@@ -283,7 +283,7 @@ use warnings;
 our @ISA = ('Endpoint');
 
 sub queue_file { my ($self) = @_; return "$self->{dir}/queue.db" }
-sub store_file { my ($self) = @_; return $self->{mode} eq 'transaction_scope' ? $self->queue_file : "$self->{dir}/store.db" }
+sub store_file { my ($self) = @_; return $self->{one_file} || $self->{mode} eq 'transaction_scope' ? $self->queue_file : "$self->{dir}/store.db" }
 sub transport_text   { my ($self) = @_; return qq(transport = { plugin = "sqlite"; file = "@{[ $self->queue_file ]}"; @{[ $self->{transport} // '' ]} };) }
 sub persistence_text { my ($self) = @_; return qq(persistence = { plugin = "sqlite"; file = "@{[ $self->store_file ]}"; @{[ $self->{store} // '' ]} };) }
 

@@ -19,7 +19,7 @@ sub run_among {
     my ($e, $what, $count, @special) = @_;
     $case++;
     my @ids = map { "n$case-$_" } 1 .. $count;
-    my @messages = map { { id => $_, type => $special[0]{type} // 'Test.Do' } } @ids;
+    my @messages = map { { id => $_, type => @special && $special[0]{type} || 'Test.Do' } } @ids;
     splice @messages, 2 + 2 * $_, 0, $special[$_] for 0 .. $#special;
     $e->send('orders', @messages);
     $e->start;
@@ -123,6 +123,23 @@ sub check_deadlock {
     finish($e, qw(forth back));
 }
 
+# Another process keeps the database busy for longer than busy_timeout: a line says so, and
+# nothing is lost.
+sub check_busy {
+    my ($e) = @_;
+    my $holder = Endpoint->new($e->{pair}, name => 'holder');
+    $holder->install;
+    $holder->send('holder', { id => 'holds', do => 'sleep 1500' });
+    $holder->start;
+    $holder->wait_for('another endpoint holds the file', sub { $holder->attempts('holds') });
+    $e->configure(store => 'busy_timeout = "100ms";');
+    my @ids = run_among($e, 'a busy file', 5);
+    is scalar($e->log_lines(qr/cannot go on and tries again.*another writer/)), 1, "$e->{pair}: one line says so";
+    is scalar($e->log_lines(qr/at work again/)), 1, "$e->{pair}: one says that it is over";
+    finish($e, @ids);
+    is $holder->stop, 0, "$e->{pair}: the other one stops cleanly";
+}
+
 for my $pair ('amqp+pgsql', 'sqlite+sqlite') {
     my $e = Endpoint->new($pair);
     $e->install;
@@ -132,5 +149,6 @@ for my $pair ('amqp+pgsql', 'sqlite+sqlite') {
     check_misuse($e);
     check_slow($e);
     check_deadlock($e) if $pair =~ /pgsql/;
+    check_busy($e) if $pair =~ /sqlite/;
 }
 done_testing;

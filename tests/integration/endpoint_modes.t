@@ -12,7 +12,7 @@ Endpoint::under_servers(qw(pgsql rabbitmq));
 my $exception = 'NServiceBus.ExceptionInfo';
 
 # Each row: pair, mode, whether there is a persistence.
-my @endpoints = grep { !$ENV{ONLY} || "@$_" =~ $ENV{ONLY} } (
+my @endpoints = (
     [ 'amqp+pgsql',    'receive_only', 1 ], [ 'amqp+pgsql',    'receive_only', 0 ], [ 'amqp+pgsql',    'none', 1 ], [ 'amqp+pgsql', 'none', 0 ],
     [ 'sqlite+sqlite', 'receive_only', 1 ], [ 'sqlite+sqlite', 'receive_only', 0 ], [ 'sqlite+sqlite', 'none', 1 ], [ 'sqlite+sqlite', 'none', 0 ],
     [ 'sqlite+sqlite', 'sends_atomic_with_receive', 1 ], [ 'sqlite+sqlite', 'sends_atomic_with_receive', 0 ], [ 'sqlite+sqlite', 'transaction_scope', 1 ],

@@ -32,6 +32,8 @@ sub check_configuration {
     refused(endpoint($pair, concurrency => 0), 'an option out of range', 78, qr/:\d+: endpoint "start\d+": option "concurrency" = 0 /);
     refused(endpoint($pair, with => 'batch_maximum = 10;'), 'an unknown option', 78, qr/did you mean "batch_max"/);
     refused(endpoint($pair, mode => 'none', retries => 0), 'a conflict', 78, qr/outbox/);
+    refused(endpoint($pair, mode => 'sends_atomic_with_receive', outbox => '', one_file => 1), 'a file that would wait for itself', 78,
+        qr/where one would wait for the other; put them on two, or use .*"transaction_scope"/) if $pair =~ /sqlite/;
     refused(endpoint($pair, handlers => '/nowhere/orders.so'), 'no handler module', 78, qr{there is no handler module "/nowhere/orders\.so"});
     my $copy = "$Endpoint::work/untrusted.so";
     Endpoint::write_file($copy, Endpoint::read_file(Endpoint::module('script')));

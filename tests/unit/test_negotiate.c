@@ -223,6 +223,20 @@ static void test_scope_needs_one_transaction(void **state)
     expect_conflict(&input, WB_CONFLICT_SCOPE_NOT_SHARED, 7, "the endpoint has no persistence");
 }
 
+static void test_atomic_needs_two_resources(void **state)
+{
+    wb_negotiation_input input = with_mode(WB_MODE_SENDS_ATOMIC);
+    (void)state;
+    input.transport.shared_resource = "/one";
+    input.persistence.shared_resource = "/two";
+    expect_plan(&input);
+    input.persistence.shared_resource = "/one";
+    input.persistence.capabilities |= WB_CAP_JOIN_TRANSPORT;
+    wb_conflict conflict = expect_conflict(&input, WB_CONFLICT_ATOMIC_SHARED, 7,
+                                           "but both are on \"/one\", where one would wait");
+    assert_true(conflict.modes & 1u << WB_MODE_TRANSACTION_SCOPE);
+}
+
 static void test_handlers_are_needed(void **state)
 {
     wb_negotiation_input input = sound();
@@ -290,6 +304,7 @@ int main(void)
         cmocka_unit_test(test_delayed_retries_need_somebody_who_delays),
         cmocka_unit_test(test_delay_store_must_accept_the_mode),
         cmocka_unit_test(test_scope_needs_one_transaction),
+        cmocka_unit_test(test_atomic_needs_two_resources),
         cmocka_unit_test(test_handlers_are_needed),
         cmocka_unit_test(test_send_only),
         cmocka_unit_test(test_all_conflicts_at_once),
