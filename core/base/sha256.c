@@ -33,22 +33,35 @@ static void expand(const unsigned char block[64], uint32_t words[64])
     }
 }
 
+/* One round; the caller rotates the names instead of the values. */
+#define ROUND(a, b, c, d, e, f, g, h, i)                                                           \
+    do {                                                                                           \
+        uint32_t t = (h) + (rotate((e), 6) ^ rotate((e), 11) ^ rotate((e), 25)) +                  \
+                     (((e) & (f)) ^ (~(e) & (g))) + round_constants[i] + w[i];                     \
+        (d) += t;                                                                                  \
+        (h) = t + (rotate((a), 2) ^ rotate((a), 13) ^ rotate((a), 22)) +                           \
+              (((a) & (b)) ^ ((a) & (c)) ^ ((b) & (c)));                                           \
+    } while (0)
+
 static void compress(wb_sha256 *hash, const unsigned char block[64])
 {
-    uint32_t w[64], s[8];
+    uint32_t w[64];
+    uint32_t *s = hash->state;
+    uint32_t a = s[0], b = s[1], c = s[2], d = s[3], e = s[4], f = s[5], g = s[6], h = s[7];
+
     expand(block, w);
-    memcpy(s, hash->state, sizeof s);
-    for (size_t i = 0; i < 64; i++) {
-        uint32_t t1 = s[7] + (rotate(s[4], 6) ^ rotate(s[4], 11) ^ rotate(s[4], 25)) +
-                      ((s[4] & s[5]) ^ (~s[4] & s[6])) + round_constants[i] + w[i];
-        uint32_t t2 = (rotate(s[0], 2) ^ rotate(s[0], 13) ^ rotate(s[0], 22)) +
-                      ((s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2]));
-        memmove(s + 1, s, 7 * sizeof s[0]);
-        s[4] += t1;
-        s[0] = t1 + t2;
+    for (size_t i = 0; i < 64; i += 8) {
+        ROUND(a, b, c, d, e, f, g, h, i);
+        ROUND(h, a, b, c, d, e, f, g, i + 1);
+        ROUND(g, h, a, b, c, d, e, f, i + 2);
+        ROUND(f, g, h, a, b, c, d, e, i + 3);
+        ROUND(e, f, g, h, a, b, c, d, i + 4);
+        ROUND(d, e, f, g, h, a, b, c, i + 5);
+        ROUND(c, d, e, f, g, h, a, b, i + 6);
+        ROUND(b, c, d, e, f, g, h, a, i + 7);
     }
-    for (size_t i = 0; i < 8; i++)
-        hash->state[i] += s[i];
+    s[0] += a, s[1] += b, s[2] += c, s[3] += d;
+    s[4] += e, s[5] += f, s[6] += g, s[7] += h;
 }
 
 void wb_sha256_init(wb_sha256 *hash)

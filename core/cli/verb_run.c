@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -138,12 +139,21 @@ static int run_host(host *h, const cli_values *values, const wb_setup *setup, co
     return finish(h, code);
 }
 
+/* A batch's buffers are of some 100 KB and come again with each batch: by default the C library
+ * gives such memory back each time, and the kernel clears its pages anew. */
+static void keep_memory(void)
+{
+    (void)mallopt(M_MMAP_THRESHOLD, 4 * 1024 * 1024);
+    (void)mallopt(M_TRIM_THRESHOLD, 8 * 1024 * 1024);
+}
+
 static int run(const cli_values *values)
 {
     host h = { 0 };
     wb_setup *setup = NULL;
     sigset_t signals;
 
+    keep_memory();
     /* Blocked before any thread starts, so that only the main thread sees them. */
     sigemptyset(&signals);
     sigaddset(&signals, SIGTERM);

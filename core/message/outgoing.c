@@ -140,7 +140,8 @@ static void add_header(header_list *list, const wb_outgoing *outgoing, const cha
 #define CAUSE_HEADER(cause, name)                                                                  \
     ((cause) ? WB_HEADERS_FIND((cause)->headers, (cause)->header_count, name) : NULL)
 
-/* What relates a message to the one that caused it: the headers of the flow diagram. */
+/* What relates a message to the one that caused it: the headers of the flow diagram. Their
+ * values stay where they are: the operation does not outlive its cause. */
 static void add_relations(header_list *list, const wb_outgoing *outgoing, const wb_operation *operation,
                           const wb_message *cause)
 {
@@ -148,17 +149,17 @@ static void add_relations(header_list *list, const wb_outgoing *outgoing, const 
     const wb_header *correlation = CAUSE_HEADER(cause, WB_HEADER_CORRELATION_ID);
 
     if (conversation)
-        ADD_COPY(list, outgoing, WB_HEADER_CONVERSATION_ID, conversation->value, conversation->value_size);
+        ADD(list, outgoing, WB_HEADER_CONVERSATION_ID, conversation->value, conversation->value_size);
     else
         ADD(list, outgoing, WB_HEADER_CONVERSATION_ID, operation->id, operation->id_size);
     if (correlation)
-        ADD_COPY(list, outgoing, WB_HEADER_CORRELATION_ID, correlation->value, correlation->value_size);
+        ADD(list, outgoing, WB_HEADER_CORRELATION_ID, correlation->value, correlation->value_size);
     else if (cause)
-        ADD_COPY(list, outgoing, WB_HEADER_CORRELATION_ID, cause->id, cause->id_size);
+        ADD(list, outgoing, WB_HEADER_CORRELATION_ID, cause->id, cause->id_size);
     else
         ADD(list, outgoing, WB_HEADER_CORRELATION_ID, operation->id, operation->id_size);
     if (cause)
-        ADD_COPY(list, outgoing, WB_HEADER_RELATED_TO, cause->id, cause->id_size);
+        ADD(list, outgoing, WB_HEADER_RELATED_TO, cause->id, cause->id_size);
 }
 
 static void add_user_headers(header_list *list, const wb_outgoing *outgoing)
