@@ -45,7 +45,7 @@ endpoints = (
     outbox = { enabled = true; }; } );
 END
 
-echo 1..19
+echo 1..20
 run 64 && err 'a verb is missing'; ok $? 'no verb'
 run 64 chek && err 'did you mean "check"?'; ok $? 'unknown verb'
 run 0 help && out 'check' && out 'plugins' && quiet; ok $? 'help'
@@ -86,3 +86,12 @@ run 0 plugins --describe queue && out 'port (integer, default 5672, 1 to 65535)'
 ok $? 'plugins --describe'
 run 0 plugins --describe --json table && out '"required": true' && out '"kind": "persistence"'
 ok $? 'plugins --describe --json'
+
+mkdir "$work/flat" && cp "$modules/plugins/transport/queue/.libs/queue.so" "$work/flat/"
+cat >"$work/flat.conf" <<END
+plugin_path = [ "flat" ];
+endpoints = ( { name = "notes"; send_only = true;
+                transport = { plugin = "queue"; password = "env:QUEUE_PASSWORD"; }; } );
+END
+QUEUE_PASSWORD=swordfish WAYBILL_PLUGIN_DIR=$work/nowhere run 0 check -c "$work/flat.conf" && out 'transport     queue'
+ok $? 'a plugin that lies directly in a directory of plugin_path'
