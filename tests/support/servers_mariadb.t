@@ -29,7 +29,7 @@ is "the database is the one in MYSQL_DATABASE" "$(sql 'select database()')" "$MY
 is "what is committed is durable" \
     "$(sql 'select @@innodb_flush_log_at_trx_commit, @@log_bin, @@innodb_doublewrite')" \
     "1	0	1"
-is "isolation is as shipped" "$(sql 'select @@transaction_isolation')" REPEATABLE-READ
+is "isolation is as shipped" "$(sql 'select @@tx_isolation')" REPEATABLE-READ
 is "the server's certificate is signed by MYSQL_CA" \
     "$(sql "show status like 'ssl_version'" --host=localhost --ssl-ca="$MYSQL_CA" \
         --ssl-verify-server-cert)" "Ssl_version	TLSv1.3"

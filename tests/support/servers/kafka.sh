@@ -56,11 +56,9 @@ END
 }
 kafka_create() {
     local id last=1 cluster
-    [ "$kind" = kafka ] || last=3
+    [ "$kind" != kafka3 ] || last=3
     "$kafka_fetch" >"$data/libs"
-    for ((id = 1; id <= last; id++)); do
-        echo "$id $(free_port) $(free_port)"
-    done >"$data/nodes"
+    free_port $((2 * last)) | paste -d ' ' - - | nl -w 1 -s ' ' >"$data/nodes"
     cat >"$data/log4j2.properties" <<'END'
 rootLogger.level = warn
 rootLogger.appenderRef.log.ref = log
