@@ -78,7 +78,7 @@ sub check_order_of_keys {
     my @ids = run_among($e, 'two handlers, one key', 4, @mixed);
     $e->wait_for('all are handled', sub { !$e->not_once(map { $_->{id} } @mixed) });
     my %place;
-    $place{ $_->[0] } = keys %place for $e->sql('select id from effects order by rowid');
+    $place{ pack 'H*', $_->[0] } = keys %place for $e->sql('select id from effects order by rowid');
     for my $key (qw(k other)) {
         my @sent = map { $_->{id} } grep { $_->{key} eq $key } @mixed;
         is_deeply [ sort { $place{$a} <=> $place{$b} } @sent ], \@sent, "$e->{pair}: order of key $key";
