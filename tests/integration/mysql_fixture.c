@@ -51,6 +51,18 @@ static void host_crash_point(const char *name)
 static const wb_host host = { sizeof(wb_host), host_fail, host_log, wb_clock_monotonic,
                               host_crash_point };
 
+void connect_observer(void)
+{
+    const char *port = getenv("MYSQL_PORT");
+    if (observer)
+        mysql_close(observer);
+    observer = mysql_init(NULL);
+    if (!port || !mysql_real_connect(observer, getenv("MYSQL_HOST"), getenv("MYSQL_USER"),
+                                     getenv("MYSQL_PASSWORD"), getenv("MYSQL_DATABASE"),
+                                     (unsigned)atoi(port), NULL, 0))
+        fail_msg("%s", port ? mysql_error(observer) : "no server");
+}
+
 int load_plugin(void **state)
 {
     char path[4096];
@@ -69,14 +81,7 @@ int load_plugin(void **state)
         return -1;
     plugin = entry();
     ops = plugin->ops;
-    observer = mysql_init(NULL);
-    const char *port = getenv("MYSQL_PORT");
-    if (!port || !mysql_real_connect(observer, getenv("MYSQL_HOST"), getenv("MYSQL_USER"),
-                                     getenv("MYSQL_PASSWORD"), getenv("MYSQL_DATABASE"),
-                                     (unsigned)atoi(port), NULL, 0)) {
-        print_error("%s\n", port ? mysql_error(observer) : "no server");
-        return -1;
-    }
+    connect_observer();
     return 0;
 }
 

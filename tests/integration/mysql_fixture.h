@@ -63,6 +63,8 @@ wb_claim claim_of(const char *id);
 
 /** The observer: a connection of the test's own. */
 void observe(const char *statement);
+/** Connect it anew, after the server was away. */
+void connect_observer(void);
 /** The one value a query yields, as a number. */
 long long observe_number(const char *query);
 /** Wait until the query yields this number, at most 10 s. */
