@@ -170,7 +170,7 @@ static void endpoints_are_apart(wb_kit *kit)
 /* ---- waiting --------------------------------------------------------------------------- */
 
 /* Long enough for a claim that does not wait to return, mostly; too short only hides it. */
-#define A_MOMENT (50 * WB_MILLISECOND)
+#define A_MOMENT (200 * WB_MILLISECOND)
 
 typedef struct {
     wb_client *client;

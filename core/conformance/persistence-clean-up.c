@@ -51,7 +51,7 @@ static void only_older_ones(wb_kit *kit)
     clean_up_and_check(a, WB_BATCH(4), 100, 3); /* below, not at */
     check_left(a, 4, 6);
     clean_up_and_check(a, WB_BATCH(4), 100, 0);
-    clean_up_and_check(a, UINT64_MAX, 100, 3);
+    clean_up_and_check(a, WB_BATCH_END, 100, 3);
     check_left(a, 7, 6);
 }
 

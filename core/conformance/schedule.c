@@ -14,7 +14,7 @@
 #include "core/conformance/actor.h"
 #include "core/conformance/specs.h"
 
-#define A_MOMENT (15 * WB_MILLISECOND)
+#define A_MOMENT (40 * WB_MILLISECOND)
 
 typedef struct {
     wb_kit *kit;
