@@ -29,7 +29,8 @@ typedef struct wb_transport_session wb_transport_session; /* the plugin's sessio
 
 /** One message received. Allocated and owned by the session; valid until it is
  *  acknowledged, given back, or the session is closed. Strings are NUL-terminated
- *  beyond their size. Header order is kept. Broker properties that have a header
+ *  beyond their size. Header order is kept; when a message is delivered again it may
+ *  be kept among headers of one name only. Broker properties that have a header
  *  name of NServiceBus (content type, reply-to, correlation id, type) are among
  *  the headers; bookkeeping headers of the broker are not. */
 typedef struct wb_incoming {
