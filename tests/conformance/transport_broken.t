@@ -58,13 +58,14 @@ END
 judge early <<END
 $(skipped)
 $(unordered)
-fail what a receiver does to a message does not reach the next delivery
+fail what is delivered again is what was sent
 fail what was given back comes again at once
 fail a part of a batch is given back
 fail messages from the middle of a batch are given back
 fail what was given back is for anybody
 fail unacknowledged messages come back after close
 fail messages are acknowledged in any order and number
+fail messages are acknowledged with gaps
 fail a message in hand is nobody else's before it is acknowledged
 fail deliveries are counted: given back, and closed
 fail deliveries are counted for each message

@@ -135,7 +135,9 @@ typedef struct wb_transport_ops {
                    size_t max, size_t *ret_count, wb_error *error);
 
     /** Remove messages from the queue for good; they are invalid afterwards.
-     *  Messages may be acknowledged in any order and number. */
+     *  Messages may be acknowledged in any order and number. With WB_CAP_ORDER_PER_KEY
+     *  one behind a message that is still in hand may be delivered again if the session
+     *  ends before that one is acknowledged, too. */
     int (*acknowledge)(wb_transport_session *session, const wb_incoming *const *messages,
                        size_t count, wb_error *error);
 
