@@ -7,9 +7,11 @@
 #
 #   Pair->named('amqp+pgsql', $space)    $space: a name for what trials share, one a job
 #
-# A transport: home, section, installed, prepare, inject, drain, peek, take_all, lead_to_sink,
-#   state (ready, consumers, errors); cut where there are connections; file where there are none.
-# A store: home, section, types, handlers, sql, prepare, pending, pending_count; cut or file.
+# A transport: home, section (of the configuration), keeps_order, installed, prepare, inject, drain,
+#   peek, take_all, lead_to_sink, state (ready, consumers, errors).
+# A store: home, section, types, handlers, prepare, make_tables, effects, ledger, pending, state
+#   (effects, pending); see Store.pm.
+# Where there are connections, cut breaks them; where there are none, file names what to lock.
 # `home` is what queues or tables lie in: installed once, then used by trial after trial.
 package Pair;
 use strict;
@@ -27,7 +29,8 @@ my %modes = (    # what follows a "/" in a pair's name
 sub split_name {
     my ($name) = @_;
     my ($transport, $store, $mode) = $name =~ m{^(\w+)\+(\w+)(?:/(\w+))?$} or die "no such pair: $name\n";
-    return ($transport, $store, $modes{ $mode // '' } || die "no such pair: $name\n");
+    $mode //= $store eq 'none' ? 'atomic' : '';    # an outbox needs a store
+    return ($transport, $store, $modes{$mode} || die "no such pair: $name\n");
 }
 
 sub named {
@@ -48,7 +51,15 @@ sub half {
 }
 
 sub has_outbox { my ($name) = @_; return (split_name($name))[2]{mode} eq 'receive_only' }
-sub waived { return $_[0]{mode} eq 'sends_atomic_with_receive' ? 'double' : () }
+
+# What the pair does not promise: see Oracle.pm.
+sub waived {
+    my ($self) = @_;
+    my @waived = $self->{transport}->keeps_order ? () : 'order';
+    push @waived, 'copy'   if $self->{mode} eq 'receive_only';
+    push @waived, 'double' if $self->{mode} eq 'sends_atomic_with_receive';
+    return @waived;
+}
 
 # ---- configuration: the endpoint under test, and the endpoint whose queue collects what
 #      it sends
@@ -95,12 +106,6 @@ sub write_configuration {
 
 sub environment { return (WAYBILL_PLUGIN_DIR => "$Crash::build/plugins") }
 
-our $tables = <<'END';
-create table effects (msg_id text not null, seq int not null, body_hash text not null,
-    variant text not null, pid int not null, attempt int not null);
-create table ledger (msg_id text not null, account text not null, amount int not null);
-END
-
 my %installed;    # homes of this process
 
 sub install {
@@ -113,7 +118,7 @@ sub install {
             or die "install -c $trial->{dir}/$file failed: see $trial->{dir}/endpoint.log\n";
     }
     $self->{transport}->installed unless $installed{"queues $transport"}++;
-    $self->{store}->sql($tables) unless $installed{"tables $store"}++;
+    $self->{store}->make_tables unless $installed{"tables $store"}++;
 }
 
 # A directory for the trial's files, and nothing left over from the trial before.
@@ -137,29 +142,14 @@ sub peek         { return $_[0]{transport}->peek }
 sub take_all     { return $_[0]{transport}->take_all }
 sub lead_to_sink { $_[0]{transport}->lead_to_sink }
 
-sub effects {
-    my ($self) = @_;
-    return map { { id => $_->[0], hash => $_->[1], attempt => $_->[2], variant => $_->[3], pid => $_->[4] } }
-        $self->{store}->sql('select msg_id, body_hash, attempt, variant, pid from effects');
-}
-
-sub ledger {
-    my ($self) = @_;
-    return map { { id => $_->[0], amount => $_->[1] } } $self->{store}->sql('select msg_id, amount from ledger');
-}
-
-# Pending rows as text in which a message id can be found.
-sub pending {
-    my ($self) = @_;
-    return $self->{mode} eq 'receive_only' ? join "\n", $self->{store}->pending : '';
-}
+sub effects      { my ($self, $trial) = @_; return $self->{store}->effects($trial) }
+sub ledger       { my ($self, $trial) = @_; return $self->{store}->ledger($trial) }
+sub pending      { my ($self, $trial) = @_; return $self->{store}->pending($trial) }
 
 # Counts: effects, pending, ready, consumers, errors.
 sub state {
     my ($self, $trial) = @_;
-    my $pending = $self->{mode} eq 'receive_only' ? $self->{store}->pending_count : 'select 0';
-    my ($counts) = $self->{store}->sql("select (select count(distinct msg_id) from effects), ($pending)");
-    my %state = (effects => $counts->[0], pending => $counts->[1], $self->{transport}->state);
+    my %state = ($self->{store}->state($trial), $self->{transport}->state);
     $state{errors} += grep { $_->{queue} eq 'error' } @{ $trial->{drained} };
     return \%state;
 }

@@ -74,6 +74,8 @@ static int send_one(wb_context *ctx, const effect *e, int grouped, int ordinal)
         .body_size = (size_t)size,
         .headers = headers,
         .header_count = sizeof headers / sizeof headers[0],
+        .key = e->key,
+        .key_size = strlen(e->key),
         .cause = grouped ? e->message : NULL,
     };
     return is_event ? wb_publish(ctx, &outgoing) : wb_send(ctx, &outgoing);

@@ -4,12 +4,16 @@
 package Store::Pgsql;
 use strict;
 use warnings;
+use Store;
 use Tools;
+our @ISA = ('Store');
 
-sub new { my ($class, %self) = @_; return bless \%self, $class }
-sub home { return "$ENV{PGHOST}:$ENV{PGPORT}/$ENV{PGDATABASE}" }
+sub home     { return "$ENV{PGHOST}:$ENV{PGPORT}/$ENV{PGDATABASE}" }
 sub types    { return qw(Crash.Plain Crash.Deferred Crash.Batch) }
 sub handlers { return 'effects-pgsql' }
+sub serial   { return 'bigserial' }
+sub hex      { return "encode($_[1], 'hex')" }
+sub prepare  { $_[0]->empty_tables }
 
 sub section {
     return qq(persistence = { plugin = "pgsql"; conninfo = "host=$ENV{PGHOST} port=$ENV{PGPORT} )
@@ -19,19 +23,6 @@ sub section {
 sub sql {
     my ($self, $text) = @_;
     return Tools::rows(Tools::run($text, qw(psql -X -q -A -t -v ON_ERROR_STOP=1), '-F', "\t"));
-}
-
-# What a trial that went wrong left pending is not sent in the next one.
-sub prepare {
-    my ($self) = @_;
-    $self->sql('truncate effects, ledger');
-    $self->sql('delete from crash_pending') if $self->{mode} eq 'receive_only';
-}
-
-sub pending_count { return 'select count(*) from crash_pending' }
-sub pending {
-    my ($self) = @_;
-    return map { pack 'H*', $_->[0] } $self->sql('select encode(operations, \'hex\') from crash_pending');
 }
 
 # ---- faults of the server, for the trials of this job alone

@@ -5,29 +5,27 @@ package Store::Sqlite;
 use strict;
 use warnings;
 use POSIX ();
+use Store;
 use Tools;
+our @ISA = ('Store');
 
 our $patience = 'busy_timeout = "300ms";';
 
-sub new { my ($class, %self) = @_; return bless \%self, $class }
 sub home { return $_[0]->file }
 sub file { return $_[0]{one_file} ? "$_[0]{dir}/queue.db" : "$_[0]{dir}/store.db" }
 sub section { return qq(persistence = { plugin = "sqlite"; file = "@{[ $_[0]->file ]}"; $patience };) }
 sub types    { return qw(Crash.Plain Crash.Batch) }
 sub handlers { return 'effects-sqlite' }
+sub serial   { return 'integer primary key' }
+sub hex      { return $_[1] }    # sql-sqlite prints blobs so
+sub prepare  { }
+sub pending_table { return 'waybill_crash_pending' }
 
 sub run_sql {
     my ($file, $text) = @_;
     return Tools::rows(Tools::run($text, "$Crash::build/tests/crash/sql-sqlite", $file));
 }
 sub sql { my ($self, $text) = @_; return run_sql($self->file, $text) }
-sub prepare { }
-
-sub pending_count { return 'select count(*) from waybill_crash_pending' }
-sub pending {
-    my ($self) = @_;
-    return map { pack 'H*', $_->[0] } $self->sql('select operations from waybill_crash_pending');
-}
 
 # Keep all others from writing the file, from when it is free, for longer than they wait for it.
 # @return a process to wait for

@@ -7,6 +7,7 @@ use warnings;
 use Tools;
 
 sub new { my ($class, %self) = @_; return bless \%self, $class }
+sub keeps_order { return 0 }
 sub home { return "$ENV{AMQP_HOST}:$ENV{AMQP_PORT}/$ENV{AMQP_VHOST}" }
 
 sub section {

@@ -8,6 +8,7 @@ use Store::Sqlite;
 use Tools;
 
 sub new { my ($class, %self) = @_; return bless \%self, $class }
+sub keeps_order { return 0 }
 sub home { return $_[0]->file }
 sub file { return "$_[0]{dir}/queue.db" }
 sub run_sql { my ($self, $text) = @_; return Store::Sqlite::run_sql($self->file, $text) }
