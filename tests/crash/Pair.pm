@@ -7,7 +7,8 @@
 #
 #   Pair->named('amqp+pgsql', $space)    $space: a name for what trials share, one a job
 #
-# A transport: home, section (of the configuration), keeps_order, installed, prepare, inject, drain,
+# A transport: home, section (of the configuration), queue (its own name for one), environment
+#   (what the handlers have to know of these names), keeps_order, installed, prepare, inject, drain,
 #   peek, take_all, lead_to_sink, state (ready, consumers, errors).
 # A store: home, section, types, handlers, prepare, make_tables, effects, ledger, pending, state
 #   (effects, pending); see Store.pm.
@@ -50,6 +51,12 @@ sub half {
     return $class->new(%$mode);
 }
 
+sub is_built {
+    my ($transport, $store) = split_name($_[0]);
+    my @plugins = ("transport/$transport", $store eq 'none' ? () : "persistence/$store");
+    return @plugins == grep { -e "$Crash::build/plugins/$_/@{[ m{(\w+)$} ]}.la" } @plugins;
+}
+
 sub has_outbox { my ($name) = @_; return (split_name($name))[2]{mode} eq 'receive_only' }
 
 # What the pair does not promise: see Oracle.pm.
@@ -78,10 +85,10 @@ sub configuration {
     # Kills and looks into the queue count as deliveries; only `poison` wants them to add up.
     my $retries = $trial->{retries} // 20;
     my $recoverability = "recoverability = { immediate_retries = $retries; delayed_retries = 0; "
-        . 'error_queue = "error"; };';
+        . qq(error_queue = "@{[ $self->{transport}->queue('error') ]}"; };);
     return (<<END, <<END);
 endpoints = (
-  { name = "crash"; handlers = ["@{[ module($self->{store}->handlers) ]}"];
+  { name = "@{[ $self->{transport}->queue('crash') ]}"; handlers = ["@{[ module($self->{store}->handlers) ]}"];
     concurrency = $trial->{concurrency}; batch_max = $trial->{batch_max}; transaction_mode = "$self->{mode}";
     @{[ $self->{transport}->section ]}
     @{[ $self->{store}->section ]}
@@ -90,7 +97,7 @@ endpoints = (
 );
 END
 endpoints = (
-  { name = "sink"; handlers = ["@{[ module('sink') ]}"]; concurrency = 1;
+  { name = "@{[ $self->{transport}->queue('sink') ]}"; handlers = ["@{[ module('sink') ]}"]; concurrency = 1;
     @{[ $self->{transport}->section ]}
     $recoverability }
 );
@@ -104,7 +111,7 @@ sub write_configuration {
     write_file("$trial->{dir}/sink.conf",     $sink);
 }
 
-sub environment { return (WAYBILL_PLUGIN_DIR => "$Crash::build/plugins") }
+sub environment { return (WAYBILL_PLUGIN_DIR => "$Crash::build/plugins", $_[0]{transport}->environment) }
 
 my %installed;    # homes of this process
 
@@ -126,7 +133,8 @@ sub begin {
     my ($self, $trial) = @_;
     my $dir = $trial->{dir} = "$self->{root}/$trial->{prefix}";
     File::Path::make_path($dir);
-    $_->{dir} = $dir for @$self{qw(transport store)};
+    @$_{qw(dir trial)} = ($dir, $trial->{prefix}) for @$self{qw(transport store)};
+    $self->{store}{endpoint} = $self->{transport}->queue('crash');
     $self->write_configuration($trial);
     $self->install($trial);
     $_->prepare for @$self{qw(transport store)};

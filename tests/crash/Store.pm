@@ -23,7 +23,7 @@ END
 # sent in the next one.
 sub empty_tables {
     my ($self) = @_;
-    $self->sql('truncate table effects; truncate table ledger;' . ($self->has_outbox ? 'delete from crash_pending;' : ''));
+    $self->sql('truncate table effects; truncate table ledger;' . ($self->has_outbox ? "delete from @{[ $self->pending_table ]};" : ''));
 }
 
 sub effects {
@@ -37,7 +37,7 @@ sub ledger {
     return map { { id => $_->[0], amount => $_->[1] } } $self->sql('select msg_id, amount from ledger');
 }
 
-sub pending_table { return 'crash_pending' }
+sub pending_table { my ($self) = @_; return $self->{endpoint} . '_pending' }
 
 # Pending rows as text in which a message id can be found.
 sub pending {

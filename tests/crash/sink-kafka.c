@@ -6,7 +6,8 @@
  *   sink-kafka drain GROUP TOPIC ...   print it, and commit the end
  *   sink-kafka peek GROUP TOPIC ...    print it; nothing changes
  *   sink-kafka skip GROUP TOPIC ...    commit the end
- *   sink-kafka depth GROUP TOPIC ...   print "topic <TAB> offsets behind <TAB> members"
+ *   sink-kafka depth GROUP TOPIC ...   print "topic <TAB> offsets behind"
+ *   sink-kafka members GROUP TOPIC     print the ids of the group's members
  *   sink-kafka create PARTITIONS TOPIC ...
  *
  * drain reads what is committed only, as every consumer does that cares; the others must
@@ -179,26 +180,27 @@ static void skip(rd_kafka_t *client, const char *group, const char *topic)
     rd_kafka_topic_partition_list_destroy(places);
 }
 
-static int members_of(rd_kafka_t *client, const char *group)
-{
-    const struct rd_kafka_group_list *groups;
-    int count = 0;
-    cluster_check(rd_kafka_list_groups(client, group, &groups, CLUSTER_PATIENCE_MS), "group",
-                  group);
-    for (int i = 0; i < groups->group_cnt; i++)
-        count += groups->groups[i].member_cnt;
-    rd_kafka_group_list_destroy(groups);
-    return count;
-}
-
 static void depth(rd_kafka_t *client, const char *group, const char *topic)
 {
+    (void)group;
     rd_kafka_topic_partition_list_t *places = places_of(client, topic);
     int64_t behind = 0;
     for (int i = 0; i < places->cnt; i++)
         behind += end_of(client, &places->elems[i]) - places->elems[i].offset;
-    printf("%s\t%" PRId64 "\t%d\n", topic, behind, members_of(client, group));
+    printf("%s\t%" PRId64 "\n", topic, behind);
     rd_kafka_topic_partition_list_destroy(places);
+}
+
+static void members(rd_kafka_t *client, const char *group, const char *topic)
+{
+    const struct rd_kafka_group_list *groups;
+    (void)topic;
+    cluster_check(rd_kafka_list_groups(client, group, &groups, CLUSTER_PATIENCE_MS), "group",
+                  group);
+    for (int i = 0; i < groups->group_cnt; i++)
+        for (int j = 0; j < groups->groups[i].member_cnt; j++)
+            printf("%s\n", groups->groups[i].members[j].member_id);
+    rd_kafka_group_list_destroy(groups);
 }
 
 static void create(rd_kafka_t *client, const char *partitions, const char *topic)
@@ -230,14 +232,15 @@ int main(int argc, char **argv)
         const char *name;
         void (*run)(rd_kafka_t *client, const char *group, const char *topic);
     } verbs[] = {
-        { "drain", drain }, { "peek", peek }, { "skip", skip }, { "depth", depth }, { "create", create },
+        { "drain", drain }, { "peek", peek },       { "skip", skip },
+        { "depth", depth }, { "members", members }, { "create", create },
     };
     size_t verb = 0, count = sizeof verbs / sizeof verbs[0];
 
     while (verb < count && (argc < 4 || strcmp(argv[1], verbs[verb].name) != 0))
         verb++;
     if (verb == count) {
-        fprintf(stderr, "usage: sink-kafka drain|peek|skip|depth GROUP TOPIC ...\n"
+        fprintf(stderr, "usage: sink-kafka drain|peek|skip|depth|members GROUP TOPIC ...\n"
                         "       sink-kafka create PARTITIONS TOPIC ...\n");
         return 64;
     }

@@ -19,7 +19,7 @@ sub handlers { return 'effects-sqlite' }
 sub serial   { return 'integer primary key' }
 sub hex      { return $_[1] }    # sql-sqlite prints blobs so
 sub prepare  { }
-sub pending_table { return 'waybill_crash_pending' }
+sub pending_table { my ($self) = @_; return "waybill_$self->{endpoint}_pending" }
 
 sub run_sql {
     my ($file, $text) = @_;

@@ -7,6 +7,8 @@ use warnings;
 use Tools;
 
 sub new { my ($class, %self) = @_; return bless \%self, $class }
+sub queue { return $_[1] }
+sub environment { }
 sub keeps_order { return 0 }
 sub home { return "$ENV{AMQP_HOST}:$ENV{AMQP_PORT}/$ENV{AMQP_VHOST}" }
 

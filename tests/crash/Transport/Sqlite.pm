@@ -8,6 +8,8 @@ use Store::Sqlite;
 use Tools;
 
 sub new { my ($class, %self) = @_; return bless \%self, $class }
+sub queue { return $_[1] }
+sub environment { }
 sub keeps_order { return 0 }
 sub home { return $_[0]->file }
 sub file { return "$_[0]{dir}/queue.db" }
