@@ -35,6 +35,7 @@ rd_kafka_t *cluster_open(rd_kafka_type_t type, const char *const *properties,
     set(conf, "bootstrap.servers", brokers ? brokers : "127.0.0.1:9092");
     set(conf, "log_level", "2"); /* a broker that is down is no news here */
     set(conf, "reconnect.backoff.max.ms", "500");
+    set(conf, "allow.auto.create.topics", "false");
     for (; properties && properties[0]; properties += 2)
         set(conf, properties[0], properties[1]);
     if (delivered)

@@ -58,6 +58,20 @@ sub expel {
     }
 }
 
+# Connections of one user cannot be told from another's. A process that stands still loses
+# its partitions to others when its session has timed out.
+sub cut { sleep 3 }
+
+# The broker that leads a partition of the input queue.
+sub leader {
+    my ($self) = @_;
+    for (split /,/, $ENV{KAFKA_BROKERS}) {
+        my ($line) = eval { Tools::run('', "$Crash::source/tests/support/kafka-metadata", $_, $self->queue('crash')) } or next;
+        return $1 if $line =~ /^(\d+)/;
+    }
+    die "nobody knows the leader\n";
+}
+
 sub inject {
     my ($self, @lines) = @_;
     Tools::run(join('', @lines), "$Crash::build/tests/crash/inject-kafka", $self->queue('crash'));
