@@ -156,7 +156,7 @@ sub disorder {
     for my $message (grep { $_ } map { $facts->{model}{$_} } grep { !$seen{$_}++ } @ids) {
         my $before = $last{ $message->{key} };
         push @bad, [ 'order', "$what of $message->{id} came after that of $before->{id}, key $message->{key}" ]
-            if $before && $before->{seq} > $message->{seq};
+            if $before && $before->{place} > $message->{place};
         $last{ $message->{key} } = $message;
     }
     return @bad;

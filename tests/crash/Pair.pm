@@ -119,13 +119,15 @@ sub install {
     my ($self, $trial) = @_;
     local %ENV = (%ENV, $self->environment);
     my ($transport, $store) = map { $_->home } @$self{qw(transport store)};
-    return if $installed{"$self->{mode} $transport $store"}++;
+    my $both = "$self->{mode} $transport $store";
+    return if $installed{$both};
     for my $file (qw(endpoint.conf sink.conf)) {
         system("'$Crash::program' install -c '$trial->{dir}/$file' >>'$trial->{dir}/endpoint.log' 2>&1") == 0
             or die "install -c $trial->{dir}/$file failed: see $trial->{dir}/endpoint.log\n";
     }
     $self->{transport}->installed unless $installed{"queues $transport"}++;
-    $self->{store}->make_tables unless $installed{"tables $store"}++;
+    $self->{store}->make_tables   unless $installed{"tables $store"}++;
+    $installed{$both} = 1;
 }
 
 # A directory for the trial's files, and nothing left over from the trial before.

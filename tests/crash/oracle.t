@@ -73,7 +73,7 @@ is seen(sub { push @{ $_[1]{queued} }, { %{ outgoing($_[2], 1) }, id => 'other' 
 sub strict {    # keys with an order, and no copies
     my ($pair) = @_;
     $pair->{waived} = [];
-    $_->{key} = 'k' for @_[ 1 .. $#_ ];
+    @$_{qw(key place)} = ('k', $_->{seq}) for @_[ 1 .. $#_ ];
 }
 is seen(sub { strict(@_[ 1 .. $#_ ]) }), '', 'no copies, and the keys in order';
 is seen(sub { strict(@_[ 1 .. $#_ ]); push @{ $_[1]{queued} }, outgoing($_[2], 1) }), 'copy', 'a copy where none is promised';
