@@ -30,7 +30,7 @@ sub new {
     my ($class, %self) = @_;
     my $self = bless {
         messages => 40, duplicates => 4, batch_max => 16, concurrency => 1, orders => {}, stall => 15,
-        environment => {}, processes => [], crashes => [], drained => [], log => [], notes => [], %self
+        environment => {}, processes => [], crashes => [], drained => [], log => [], notes => [], waived => [], %self
     }, $class;
     $self->{prefix} = sprintf '%s-%x-%d', $self->{name} =~ s/[^a-z0-9]+/-/gr, $$, ++$trials;
     $self->{dir} = $self->{pair}->begin($self);

@@ -24,7 +24,8 @@ use warnings;
 our @invariants = qw(loss zombie ghost double identity copy order acknowledge);
 
 # @return a list of [ invariant, text ]; "trouble" is what kept the trial from ending well.
-# Invariants that the pair does not promise, waived(), are left out.
+# Invariants that the pair does not promise, or the trial sees to that they do not hold, are
+# left out: `waived`.
 sub judge {
     my ($trial) = @_;
     $trial->drain;
@@ -36,7 +37,7 @@ sub judge {
         sink    => [ grep { $_->{queue} eq 'sink' } @{ $trial->{drained} } ],
         errors  => { map { $_->{id} => $_ } grep { $_->{queue} eq 'error' } @{ $trial->{drained} } },
     };
-    my %waived = map { $_ => 1 } $trial->{pair}->waived;
+    my %waived = map { $_ => 1 } $trial->{pair}->waived, @{ $trial->{waived} };
     return grep { !$waived{ $_->[0] } } (
         map({ [ 'trouble', $_ ] } @{ $trial->{log} }),
         check_loss($facts), check_zombies($facts), check_ghosts($facts), check_doubles($facts),
