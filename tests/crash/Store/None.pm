@@ -15,11 +15,12 @@ sub has_outbox  { return 0 }
 sub make_tables { }
 sub prepare     { }
 
+# The first one of each: events have a topic of their own, and become visible at another time.
 sub effects {
     my ($self, $trial) = @_;
     my %seen;
     return map { { id => $_->{cause}, hash => $_->{hash}, attempt => 1, variant => 'none', pid => 0 } }
-        grep { $_->{queue} eq 'sink' && !$seen{ $_->{cause} }++ } @{ $trial->{drained} };
+        grep { $_->{queue} eq 'sink' && $_->{ordinal} == 1 && !$seen{ $_->{cause} }++ } @{ $trial->{drained} };
 }
 
 sub ledger {    # as it would be
