@@ -176,7 +176,8 @@ void bench_producer_open(struct bench_producer *producer, const char *transactio
 {
     rd_kafka_conf_t *conf = bench_kafka_conf((const char *const[]){
         "enable.idempotence", "true", "linger.ms", bench_setting("BENCH_LINGER", "5"),
-        "socket.nagle.disable", "true", transactional_id ? "transactional.id" : NULL,
+        "socket.nagle.disable", "true",
+        "retry.backoff.ms", bench_setting("BENCH_BACKOFF", "5"), transactional_id ? "transactional.id" : NULL,
         transactional_id, NULL });
     memset(producer, 0, sizeof *producer);
     rd_kafka_conf_set_dr_msg_cb(conf, on_delivery);
