@@ -83,6 +83,7 @@ void cli_print_help(const cli_verb *verb);
 extern const cli_verb *const cli_verbs[];
 
 extern const cli_verb cli_verb_check;
+extern const cli_verb cli_verb_conformance;
 extern const cli_verb cli_verb_help;
 extern const cli_verb cli_verb_install;
 extern const cli_verb cli_verb_plugins;

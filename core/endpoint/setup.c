@@ -187,10 +187,10 @@ static void load_endpoint(const loading *l)
 
     load_plugins(l);
     /* after the persistence: modules may need the symbols of its client library */
-    if (!(l->flags & WB_SETUP_WITHOUT_HANDLERS))
+    if (!(l->flags & (WB_SETUP_WITHOUT_HANDLERS | WB_SETUP_PLUGINS_ONLY)))
         (void)wb_handlers_load(l->setup->config, endpoint->config, &endpoint->handlers,
                                l->problems);
-    if (plugins_are_known(endpoint))
+    if (plugins_are_known(endpoint) && !(l->flags & WB_SETUP_PLUGINS_ONLY))
         negotiate(l);
     fill_info(endpoint);
     endpoint->is_ready =

@@ -43,6 +43,9 @@ typedef struct wb_setup {
 /** Do not load handler modules: for programs that only send. The set is empty then, and
  *  so are info.types. */
 #define WB_SETUP_WITHOUT_HANDLERS 1u
+/** Load plugins and their options only: no handler modules, no negotiation, no plan. For
+ *  what tries a plugin in ways of its own. */
+#define WB_SETUP_PLUGINS_ONLY 2u
 
 /** Load a configuration file. Every problem is added to `problems`, warnings too, from
  *  syntax to negotiation, for all endpoints.

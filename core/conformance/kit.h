@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The conformance kits: what a plugin must do to be what it says it is, as cases that run
+ * against the plugin a configuration file selects. One line of TAP a case.
+ *
+ * A case is straight-line code: what it opens is closed by the kit when it returns, so it may
+ * return wherever a check fails. A case that needs a capability the plugin does not declare is
+ * skipped, and says which; a capability that is declared and does not hold is a failure.
+ *
+ * One thread runs the cases; checks may come from any thread of a case.
+ */
+#ifndef WB_CONFORMANCE_KIT_H
+#define WB_CONFORMANCE_KIT_H
+
+#include <pthread.h>
+#include <stdio.h>
+
+#include "core/base/error.h"
+#include "core/base/host.h"
+#include "core/endpoint/setup.h"
+
+typedef struct wb_kit wb_kit;
+
+typedef struct wb_kit_case {
+    const char *name; /* what holds, in words: "an id that differs in case is another id" */
+    uint64_t needs;   /* WB_CAP_x, all of them; without one it does not apply */
+    void (*run)(wb_kit *kit);
+} wb_kit_case;
+
+/** What the verb's options say. */
+typedef struct wb_kit_options {
+    const char *crash_server; /* shell command that kills and restarts the server, or NULL */
+    const char *only;         /* cases whose name contains this, or NULL */
+} wb_kit_options;
+
+#define WB_KIT_CLEANUPS 128
+
+struct wb_kit {
+    const wb_endpoint_setup *endpoint; /* what the file says */
+    const wb_plugin *plugin;           /* the one under test */
+    const wb_kit_options *options;
+    FILE *out;
+    size_t number, failed, skipped;
+
+    /* the case that runs */
+    const wb_kit_case *current;
+    int is_failed;
+    char skip_reason[256];
+    pthread_mutex_t lock; /* guards is_failed and the output of checks */
+    struct {
+        void (*function)(void *);
+        void *argument;
+    } cleanups[WB_KIT_CLEANUPS];
+    size_t cleanup_count;
+};
+
+/** Run cases in order and print TAP, plan first.
+ *  @return the number of cases that failed. */
+size_t wb_kit_run(wb_kit *kit, const wb_kit_case *cases, size_t count);
+
+/** Note a failed check; the case goes on. @return `condition`. [any thread] */
+int wb_kit_check(wb_kit *kit, int condition, const char *format, ...) WB_PRINTF(3, 4);
+
+/** Leave the (void) case when the condition does not hold. */
+#define WB_KIT_REQUIRE(kit, condition, ...)                                                        \
+    do {                                                                                           \
+        if (!wb_kit_check((kit), (condition), __VA_ARGS__))                                        \
+            return;                                                                                \
+    } while (0)
+
+/** The case does not apply after all, for a reason that the capabilities do not show. */
+void wb_kit_skip(wb_kit *kit, const char *format, ...) WB_PRINTF(2, 3);
+
+/** Call when the case is over, last first. */
+void wb_kit_defer(wb_kit *kit, void (*function)(void *), void *argument);
+
+/** The kits. @return the number of cases that failed. */
+size_t wb_transport_kit(const wb_endpoint_setup *endpoint, const wb_kit_options *options, FILE *out);
+size_t wb_persistence_kit(const wb_endpoint_setup *endpoint, const wb_kit_options *options, FILE *out);
+
+#endif

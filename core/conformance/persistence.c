@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The persistence kit: its cases in order.
+ */
+#include "config.h"
+
+#include "core/conformance/kit.h"
+
+size_t wb_persistence_kit(const wb_endpoint_setup *endpoint, const wb_kit_options *options, FILE *out)
+{
+    wb_kit kit = { .endpoint = endpoint, .plugin = endpoint->persistence, .options = options, .out = out };
+    return wb_kit_run(&kit, NULL, 0);
+}
