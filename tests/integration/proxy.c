@@ -7,13 +7,20 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
 #include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "core/base/clock.h"
 #include "tests/integration/proxy.h"
+
+/* last: its macro "fail" would hide a member of others */
+#include <cmocka.h>
 
 typedef struct direction {
     proxy *owner;
