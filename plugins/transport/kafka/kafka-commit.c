@@ -26,7 +26,8 @@ static int is_due(const wb_kafka_consumer *consumer, const wb_kafka_partition *p
            wb_kafka_offsets_low(&partition->offsets) != partition->sent;
 }
 
-static void add(rd_kafka_topic_partition_list_t *list, wb_kafka_partition *partition)
+static void add(const wb_kafka_consumer *consumer, rd_kafka_topic_partition_list_t *list,
+                wb_kafka_partition *partition)
 {
     char note[WB_KAFKA_NOTE_SIZE];
     rd_kafka_topic_partition_t *entry =
@@ -34,7 +35,7 @@ static void add(rd_kafka_topic_partition_list_t *list, wb_kafka_partition *parti
     entry->offset = partition->committed;
     uint32_t deliveries = partition->deliveries + (partition->noted ? 1 : 0);
     int64_t low = wb_kafka_offsets_low(&partition->offsets);
-    if (low > entry->offset)
+    if (low > entry->offset && !has_transactions(consumer))
         entry->offset = low;
     if (entry->offset == partition->start && deliveries) {
         wb_kafka_note_write(note, deliveries);
@@ -53,7 +54,7 @@ static rd_kafka_topic_partition_list_t *collect(wb_kafka_consumer *consumer)
             continue;
         if (!list)
             list = rd_kafka_topic_partition_list_new(8);
-        add(list, p);
+        add(consumer, list, p);
     }
     return list;
 }
@@ -67,7 +68,7 @@ static void forget_sent(wb_kafka_consumer *consumer)
 
 void wb_kafka_commit_start(wb_kafka_consumer *consumer)
 {
-    if (consumer->committing || consumer->failure.result != WB_OK)
+    if (consumer->committing || consumer->frozen)
         return;
     rd_kafka_topic_partition_list_t *list = collect(consumer);
     if (!list)
@@ -143,7 +144,7 @@ int wb_kafka_commit_flush(wb_kafka_consumer *consumer, int64_t deadline, int cle
     for (;;) {
         wb_kafka_commit_start(consumer);
         if (!consumer->committing)
-            return consumer->failure.result == WB_OK;
+            return !consumer->frozen;
         int left = wb_kafka_until(consumer->transport, deadline);
         if (left == 0 || !wb_kafka_commit_serve(consumer, left))
             return 0;

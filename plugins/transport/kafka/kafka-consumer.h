@@ -81,6 +81,7 @@ struct wb_kafka_consumer {
     int draining;
     int closing;
     int committing; /* a commit is on its way */
+    int frozen;     /* a transaction is in doubt: nothing is committed any more */
 };
 
 /** Join the group. @return WB_OK, or a result with `error` filled and nothing left. */
@@ -143,6 +144,8 @@ void wb_kafka_consumer_settle_undo(wb_kafka_consumer *consumer);
  *  none. To be released with rd_kafka_topic_partition_list_destroy(). @return NULL when one of
  *  the messages settled is no longer ours. */
 rd_kafka_topic_partition_list_t *wb_kafka_consumer_progress(wb_kafka_consumer *consumer);
+/** A transaction is in doubt: whatever offset we know may be set back by committing it. */
+void wb_kafka_consumer_freeze(wb_kafka_consumer *consumer);
 /** Forget all messages, for closing. @locks lock held */
 void wb_kafka_messages_drop(wb_kafka_consumer *consumer);
 /** Drop what was given back of lost partitions. @locks lock held */

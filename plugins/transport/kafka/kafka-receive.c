@@ -388,6 +388,13 @@ void wb_kafka_consumer_settle_undo(wb_kafka_consumer *consumer)
     (void)pthread_mutex_unlock(&consumer->lock);
 }
 
+void wb_kafka_consumer_freeze(wb_kafka_consumer *consumer)
+{
+    (void)pthread_mutex_lock(&consumer->lock);
+    consumer->frozen = 1;
+    (void)pthread_mutex_unlock(&consumer->lock);
+}
+
 static int holds_lost(const wb_kafka_consumer *consumer)
 {
     for (const wb_kafka_message *m = consumer->in_hand.first; m; m = m->next)
