@@ -133,6 +133,7 @@ static void set_producer_defaults(maker *m)
     /* While it waits for confirmations (flush), librdkafka does not linger; until then it may
      * gather what a window holds into one request a partition. */
     set(m, "linger.ms", "5");
+    set(m, "retry.backoff.ms", "5");
 }
 
 static void promise_producer(maker *m, const char *name)
