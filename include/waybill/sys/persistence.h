@@ -51,7 +51,9 @@ typedef struct wb_mark {
 typedef struct wb_begin {
     size_t struct_size;
     /** Marks to make first, in a transaction of their own which need not be flushed
-     *  to disk: they stand whatever becomes of the transaction that follows. */
+     *  to disk: they stand whatever becomes of the transaction that follows. A database
+     *  that flushes every transaction may make them in this one, if it makes them again when
+     *  it rolls back; the loss of the connection then loses them, as a lost mark may be. */
     const wb_mark *marks;
     size_t mark_count;
     /** Number of the batch that begins. 0: no outbox, nothing is claimed. */

@@ -11,8 +11,7 @@
  * nothing. */
 static const char *const probes[] = {
     "EXPLAIN SELECT id, batch FROM {dedup} WHERE id = x'00'",
-    "EXPLAIN INSERT INTO {dedup} (id, batch) VALUES (x'00', 0) ON DUPLICATE KEY UPDATE batch = "
-    "batch",
+    "EXPLAIN INSERT INTO {dedup} (id, batch) VALUES (x'00', 0) ON DUPLICATE KEY UPDATE batch = 0",
     "EXPLAIN DELETE FROM {dedup} WHERE batch = 0",
     "EXPLAIN SELECT batch, operations FROM {pending} WHERE batch = 0",
     "EXPLAIN INSERT INTO {pending} (batch, operations) VALUES (0, x'00')",
