@@ -438,6 +438,12 @@ static void test_large_batches(void **state)
     for (int i = 0; i < 1200; i++)
         assert_int_equal(claims[i].duplicate_of, i < 100 ? 0 : 10);
     assert_int_equal(commit_batch(s, 11, NULL, NULL), WB_OK);
+    observe("delete from orders_dedup");
+    begin_claims(s, 12, claims, 1200);
+    wb_commit commit = { .struct_size = sizeof commit, .batch = 12, .released = claims + 10,
+                         .released_count = 1190 };
+    assert_int_equal(ops->commit(s, &commit, &failure), WB_OK);
+    assert_int_equal(observe_number("select count(*) from orders_dedup"), 10);
     ops->close(s);
 }
 

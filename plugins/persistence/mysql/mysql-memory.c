@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* What an ordinary batch needs; a larger one's memory is given back. */
+#define KEPT_MAX ((size_t)4 * 1024 * 1024)
+
 static int reserve(mys_buffer *buffer, size_t more)
 {
     size_t capacity = buffer->capacity ? buffer->capacity : 1024;
@@ -83,6 +86,8 @@ void mys_buffer_put_string(mys_buffer *buffer, const void *data, size_t size)
 
 void mys_buffer_reset(mys_buffer *buffer)
 {
+    if (buffer->capacity > KEPT_MAX)
+        mys_buffer_free(buffer);
     buffer->size = 0;
     buffer->failed = 0;
 }
