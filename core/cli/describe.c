@@ -6,46 +6,19 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/plugin/capability.h"
+
 #define TEXT_WIDTH 92
 #define INDENT 6
 #define NUMBER_SIZE 40
 
-static const struct {
-    uint64_t bit;
-    const char *name;
-} capability_names[] = {
-    { WB_CAP_MODE_NONE, "none" },
-    { WB_CAP_MODE_RECEIVE_ONLY, "receive_only" },
-    { WB_CAP_MODE_SENDS_ATOMIC, "sends_atomic_with_receive" },
-    { WB_CAP_MODE_TRANSACTION_SCOPE, "transaction_scope" },
-    { WB_CAP_DELAY, "delay" },
-    { WB_CAP_DELIVERY_COUNT, "delivery_count" },
-    { WB_CAP_ORDER_PER_KEY, "order_per_key" },
-    { WB_CAP_PUBLISH, "publish" },
-    { WB_CAP_OUTBOX, "outbox" },
-    { WB_CAP_DELAY_STORE, "delay_store" },
-    { WB_CAP_JOIN_TRANSPORT, "join_transport" },
-};
-#define CAPABILITY_COUNT (sizeof capability_names / sizeof capability_names[0])
-
 json_t *cli_capabilities_json(uint64_t capabilities)
 {
     json_t *names = json_array();
-    for (size_t i = 0; i < CAPABILITY_COUNT; i++)
-        if (capabilities & capability_names[i].bit)
-            json_array_append_new(names, json_string(capability_names[i].name));
+    for (const wb_capability_name *one = wb_capability_names; one->bit; one++)
+        if (capabilities & one->bit)
+            json_array_append_new(names, json_string(one->name));
     return names;
-}
-
-const char *cli_capabilities_text(uint64_t capabilities, char *text, size_t size)
-{
-    size_t used = 0;
-    text[0] = '\0';
-    for (size_t i = 0; i < CAPABILITY_COUNT && used < size; i++)
-        if (capabilities & capability_names[i].bit)
-            used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "",
-                                     capability_names[i].name);
-    return text;
 }
 
 /* Words of a paragraph, wrapped. */

@@ -20,8 +20,6 @@ json_t *cli_sections_json(void);
 
 /** The names of the capability bits that are set; unknown bits are left out. */
 json_t *cli_capabilities_json(uint64_t capabilities);
-/** The same, separated by ", ". */
-const char *cli_capabilities_text(uint64_t capabilities, char *text, size_t size);
 
 /** Write a value to stdout, indented, and release it. */
 void cli_print_json(json_t *value);

@@ -2,16 +2,21 @@
 #include "config.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
 
+#include "core/base/clock.h"
 #include "core/cli/cli.h"
 #include "core/conformance/kit.h"
+
+#define DEFAULT_PATIENCE (20 * WB_SECOND)
 
 static const cli_option options[] = {
     CLI_OPTION_CONFIG,
     { 'e', "endpoint", "NAME", "the endpoint whose plugin is tried; default: the first" },
     { 'o', "only", "TEXT", "only the cases whose name contains this" },
+    { 'p', "patience", "SECONDS", "how long to wait for what should come; default: 20" },
     { 'k', "crash-server", "COMMAND", "kills the server and starts it again; a shell command" },
     CLI_OPTION_END,
 };
@@ -35,14 +40,26 @@ static int run_kit(const char *kind, const wb_endpoint_setup *endpoint, const wb
     return failed ? EX_SOFTWARE : EX_OK;
 }
 
+static int read_patience(const char *text, int64_t *ret_patience)
+{
+    char *end = NULL;
+    long seconds = strtol(text, &end, 10);
+    if (end == text || *end || seconds < 1 || seconds > 3600)
+        return -1;
+    *ret_patience = seconds * WB_SECOND;
+    return 0;
+}
+
 static int run(const cli_values *values)
 {
     wb_setup *setup = NULL;
     const char *kind = values->arguments[0];
-    wb_kit_options kit_options = { values->value['k'], values->value['o'] };
+    wb_kit_options kit_options = { values->value['k'], values->value['o'], DEFAULT_PATIENCE };
 
     if (strcmp(kind, "transport") != 0 && strcmp(kind, "persistence") != 0)
         return cli_fail(EX_USAGE, "there is no kit \"%s\": transport or persistence", kind);
+    if (values->value['p'] && read_patience(values->value['p'], &kit_options.patience) < 0)
+        return cli_fail(EX_USAGE, "--patience \"%s\" is not 1 to 3600 seconds", values->value['p']);
     int code = cli_load(values, WB_SETUP_PLUGINS_ONLY, &setup);
     if (code != EX_OK)
         return code;

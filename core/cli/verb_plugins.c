@@ -8,6 +8,7 @@
 #include "core/cli/cli.h"
 #include "core/cli/describe.h"
 #include "core/plugin/abi.h"
+#include "core/plugin/capability.h"
 #include "core/plugin/loader.h"
 
 #define CAPABILITIES_SIZE 256
@@ -25,7 +26,7 @@ static void print_plugin(const wb_plugin *plugin, const char *path, int describe
     (void)printf("%-12s %-10s %-8s %s\n", wb_plugin_kind_name(plugin->kind), plugin->name,
                  plugin->version, plugin->summary);
     (void)printf("  can: %s\n  from: %s\n",
-                 cli_capabilities_text(plugin->capabilities, capabilities, sizeof capabilities),
+                 wb_capabilities_text(plugin->capabilities, ", ", capabilities, sizeof capabilities),
                  path);
     if (describe)
         cli_describe_options(plugin->options, plugin->option_count, plugin->option_stride);

@@ -25,11 +25,12 @@
 #define MESSAGE_OPTIONS                                                                            \
     { 't', "type", "TYPE", "message type, e.g. Sales.PlaceOrder" },                                \
     { 'i', "id", "ID", "message id; default: a new one" },                                         \
+    { 'k', "key", "KEY", "what decides the partition, and with it the order" },                    \
     { 'H', "header", "NAME=VALUE", "a header; may be repeated" },                                  \
     { 'b', "body", "TEXT", "the body" },                                                           \
     { 'f', "body-file", "FILE", "read the body from a file; - is standard input" },                \
     { 'l', "json-lines", "FILE",                                                                   \
-      "one message a line: {\"id\": .., \"body\": .., \"headers\": {..}}; - is standard input" },  \
+      "one message a line: {\"id\": .., \"key\": .., \"body\": .., \"headers\": {..}}; - is standard input" },  \
     { 'e', "endpoint", "NAME", "whose transport to use; default: the first in the file" }
 
 static const cli_option send_options[] = {
@@ -134,7 +135,9 @@ static int add_one(sender *s)
     wb_header headers[HEADERS_MAX];
     wb_buffer body = { 0 };
     const char *text = s->values->value['b'];
-    wb_outgoing outgoing = { .id = s->values->value['i'], .headers = headers };
+    wb_outgoing outgoing = { .id = s->values->value['i'],
+                             .key = s->values->value['k'],
+                             .headers = headers };
 
     int code = take_headers(s->values, headers, &outgoing.header_count);
     if (code == EX_OK && s->values->value['f'])
@@ -167,6 +170,7 @@ static int add_json(sender *s, const json_t *message)
     char *text = json_is_string(body) || !body ? NULL : json_dumps(body, JSON_COMPACT | JSON_ENCODE_ANY);
     wb_outgoing outgoing = {
         .id = json_string_value(json_object_get(message, "id")),
+        .key = json_string_value(json_object_get(message, "key")),
         .headers = headers,
         .header_count = take_json_headers(json_object_get(message, "headers"), headers),
         .body = text ? text : json_string_value(body),

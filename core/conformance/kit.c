@@ -6,33 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/clock.h"
-
-static const struct {
-    uint64_t bit;
-    const char *name;
-} capabilities[] = {
-    { WB_CAP_MODE_NONE, "mode none" },
-    { WB_CAP_MODE_RECEIVE_ONLY, "mode receive_only" },
-    { WB_CAP_MODE_SENDS_ATOMIC, "mode sends_atomic_with_receive" },
-    { WB_CAP_MODE_TRANSACTION_SCOPE, "mode transaction_scope" },
-    { WB_CAP_DELAY, "delay" },
-    { WB_CAP_DELIVERY_COUNT, "delivery count" },
-    { WB_CAP_ORDER_PER_KEY, "order per key" },
-    { WB_CAP_PUBLISH, "publish" },
-    { WB_CAP_OUTBOX, "outbox" },
-    { WB_CAP_DELAY_STORE, "delay store" },
-    { WB_CAP_JOIN_TRANSPORT, "joining a transport" },
-};
+#include "core/plugin/capability.h"
 
 static void skip_what_is_not_declared(wb_kit *kit)
 {
     uint64_t lacking = kit->current->needs & ~kit->plugin->capabilities;
-    for (size_t i = 0; i < sizeof capabilities / sizeof *capabilities; i++)
-        if (lacking & capabilities[i].bit) {
-            wb_kit_skip(kit, "%s does not declare %s", kit->plugin->name, capabilities[i].name);
-            return;
-        }
+    char names[200];
+    if (lacking)
+        wb_kit_skip(kit, "%s does not declare %s", kit->plugin->name,
+                    wb_capabilities_text(lacking, ", ", names, sizeof names));
 }
 
 static void run_cleanups(wb_kit *kit)

@@ -31,6 +31,7 @@ typedef struct wb_kit_case {
 typedef struct wb_kit_options {
     const char *crash_server; /* shell command that kills and restarts the server, or NULL */
     const char *only;         /* cases whose name contains this, or NULL */
+    int64_t patience;         /* how long what should come is waited for */
 } wb_kit_options;
 
 #define WB_KIT_CLEANUPS 128

@@ -19,6 +19,9 @@
 #define WB_HEADER_TYPES "NServiceBus.EnclosedMessageTypes"
 #define WB_HEADER_TIME_SENT "NServiceBus.TimeSent"
 
+/* Ours: the key of a message whose sender has no other way to give one. */
+#define WB_HEADER_KEY "Waybill.Key"
+
 /* On a message in the error queue. */
 #define WB_HEADER_RETRIES "NServiceBus.Retries"
 #define WB_HEADER_FL_RETRIES "NServiceBus.FLRetries"

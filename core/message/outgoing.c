@@ -238,6 +238,21 @@ static const char *destination_of(int kind, const wb_outgoing *outgoing, const w
     }
 }
 
+static void set_key(const wb_outgoing *outgoing, wb_arena *arena, wb_operation *operation)
+{
+    size_t size = text_size(outgoing->key, outgoing->key_size);
+    const wb_header *header = size ? NULL
+                                   : WB_HEADERS_FIND(operation->headers, operation->header_count,
+                                                     WB_HEADER_KEY);
+    if (header && header->value_size) {
+        operation->key = header->value;
+        operation->key_size = header->value_size;
+    } else if (size) {
+        operation->key = wb_arena_copy(arena, outgoing->key, size);
+        operation->key_size = size;
+    }
+}
+
 int wb_outgoing_add(const wb_origin *origin, int kind, const wb_outgoing *outgoing, size_t size,
                     const wb_message *cause, uint32_t ordinal, wb_arena *arena,
                     wb_operation_list *list, wb_error *error)
@@ -266,7 +281,6 @@ int wb_outgoing_add(const wb_origin *origin, int kind, const wb_outgoing *outgoi
                           ? known.body
                           : wb_arena_copy(arena, known.body, known.body_size);
     operation->body_size = known.body_size;
-    operation->key_size = text_size(known.key, known.key_size);
-    operation->key = operation->key_size ? wb_arena_copy(arena, known.key, operation->key_size) : NULL;
+    set_key(&known, arena, operation);
     return WB_OK;
 }

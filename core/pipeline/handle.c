@@ -5,11 +5,27 @@
  */
 #include "config.h"
 
+#include <string.h>
+
 #include "core/base/clock.h"
 #include "core/base/crash.h"
 #include "core/pipeline/stages.h"
 
-/* All messages for one batch handler go in one call, at the place of the first. */
+/* Messages with one key keep their order: none goes ahead of one that another handler gets. */
+static int passes_its_key(const wb_worker *w, size_t first, size_t at)
+{
+    const wb_item *item = &w->held[at];
+    for (size_t i = first + 1; item->message.key_size && i < at; i++) {
+        const wb_item *before = &w->held[i];
+        if (before->state == WB_ITEM_READY && before->handler != item->handler &&
+            before->message.key_size == item->message.key_size &&
+            memcmp(before->message.key, item->message.key, item->message.key_size) == 0)
+            return 1;
+    }
+    return 0;
+}
+
+/* The messages for one batch handler go in one call, at the place of the first. */
 static size_t collect_group(wb_worker *w, size_t first, wb_item **group)
 {
     const wb_handler_entry *handler = w->held[first].handler;
@@ -18,7 +34,8 @@ static size_t collect_group(wb_worker *w, size_t first, wb_item **group)
     if (!handler->batch)
         return count;
     for (size_t i = first + 1; i < w->batch_size; i++)
-        if (w->held[i].state == WB_ITEM_READY && w->held[i].handler == handler)
+        if (w->held[i].state == WB_ITEM_READY && w->held[i].handler == handler &&
+            !passes_its_key(w, first, i))
             group[count++] = &w->held[i];
     return count;
 }

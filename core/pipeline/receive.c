@@ -131,6 +131,8 @@ static void add_held(wb_worker *w, const wb_incoming *incoming)
         .body_size = incoming->body_size,
         .headers = incoming->headers,
         .header_count = incoming->header_count,
+        .key = incoming->key,
+        .key_size = incoming->key_size,
     };
 }
 

@@ -45,6 +45,11 @@ typedef struct wb_message {
     /** 1 for the first attempt. Counts attempts of other processes where the
      *  transport counts deliveries. */
     uint32_t attempt;
+    uint32_t reserved;
+    /** NULL, or what decided its order and partition. Since 1.1: check struct_size when
+     *  the module may run under an earlier Waybill. */
+    const char *key;
+    size_t key_size;
 } wb_message;
 
 /** The value of the first header of that name (compared byte for byte), or
@@ -88,7 +93,8 @@ typedef struct wb_outgoing {
     size_t id_size;
     /** NULL: "application/json". */
     const char *content_type;
-    /** Decides order and partition where a transport has them; optional. */
+    /** Decides order and partition where a transport has them; optional. Without it the
+     *  value of a header "Waybill.Key" does, if there is one. */
     const char *key;
     size_t key_size;
     /** WB_IMMEDIATE, WB_NON_PERSISTENT, or 0. */

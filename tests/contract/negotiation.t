@@ -13,7 +13,7 @@ ok() { # ok STATUS NUMBER NAME FILE
     head -40 "$4" | sed 's/^/# /'
 }
 
-echo 1..5
+echo 1..6
 "$table" >"$work/table" && diff "$here/negotiation.expected" "$work/table" >"$work/diff"
 ok $? 1 'the negotiation answers as expected' "$work/diff"
 ${AWK:-awk} -f "$here/negotiation.awk" | diff "$here/negotiation.expected" - >"$work/derived"
@@ -34,3 +34,9 @@ ok $? 4 'what a conflict suggests removes it' "$work/remedies"
     grep -qxF 'delaying none none outbox=1 immediate=5 delayed=3 -> outbox_pointless outbox_without_persistence immediate_retries_with_none delayed_retries_with_none' "$work/table"
 }
 ok $? 5 'the lines known by heart' "$work/table"
+# The table would be worth little if the plugins that were built declared something else.
+WAYBILL_PLUGIN_DIR=$top_builddir/plugins "$top_builddir/waybill" plugins --json >"$work/plugins.json" &&
+    perl -MJSON::PP -e 'local $/; print "$_->{kind} $_->{name} @{$_->{capabilities}}\n" for @{ decode_json(<>) }' \
+        "$work/plugins.json" >"$work/built" && test -s "$work/built" &&
+    "$table" declared >"$work/declared" && ! grep -vxFf "$work/declared" "$work/built" >"$work/other"
+ok $? 6 'the plugins declare what the table takes them to' "$work/other"

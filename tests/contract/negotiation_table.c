@@ -2,7 +2,8 @@
  *
  * Negotiates every combination of transport, persistence, transaction mode, outbox,
  * immediate and delayed retries, and prints one line for each; or, with the argument
- * "remedies", checks that each mode a conflict suggests does remove it.
+ * "remedies", checks that each mode a conflict suggests does remove it, or, with "declared",
+ * prints what it takes each of our plugins to declare.
  */
 #include "config.h"
 
@@ -11,6 +12,7 @@
 #include <string.h>
 
 #include "core/negotiate/negotiate.h"
+#include "core/plugin/capability.h"
 
 #define NONE WB_CAP_MODE_NONE
 #define RECEIVE_ONLY WB_CAP_MODE_RECEIVE_ONLY
@@ -22,7 +24,8 @@ static const wb_party transports[] = {
     { .name = "amqp",
       .capabilities = NONE | RECEIVE_ONLY | WB_CAP_DELIVERY_COUNT | WB_CAP_PUBLISH },
     { .name = "kafka",
-      .capabilities = NONE | RECEIVE_ONLY | ATOMIC | WB_CAP_ORDER_PER_KEY | WB_CAP_PUBLISH },
+      .capabilities = NONE | RECEIVE_ONLY | ATOMIC | WB_CAP_DELIVERY_COUNT | WB_CAP_ORDER_PER_KEY |
+                      WB_CAP_PUBLISH },
     { .name = "sqlite",
       .capabilities = NONE | RECEIVE_ONLY | ATOMIC | SCOPE | WB_CAP_DELIVERY_COUNT | WB_CAP_PUBLISH,
       .shared_resource = "/var/lib/orders.db" },
@@ -133,8 +136,27 @@ static int check_texts(const wb_negotiation *result)
     return bad;
 }
 
+static void print_declared(const char *kind, const wb_party *parties, size_t count)
+{
+    static const char *const made_up[] = { "delaying", "elsewhere", "plain", "parking" };
+    char names[400];
+    for (size_t i = 0; i < count; i++) {
+        int is_ours = parties[i].name != NULL;
+        for (size_t j = 0; is_ours && j < COUNT(made_up); j++)
+            is_ours = strcmp(parties[i].name, made_up[j]) != 0;
+        if (is_ours)
+            printf("%s %s %s\n", kind, parties[i].name,
+                   wb_capabilities_text(parties[i].capabilities, " ", names, sizeof names));
+    }
+}
+
 int main(int argc, char **argv)
 {
+    if (argc > 1 && strcmp(argv[1], "declared") == 0) {
+        print_declared("transport", transports, COUNT(transports));
+        print_declared("persistence", persistences, COUNT(persistences));
+        return 0;
+    }
     int remedies = argc > 1 && strcmp(argv[1], "remedies") == 0;
     int bad = 0;
     for (size_t number = 0; number < COMBINATIONS; number++) {

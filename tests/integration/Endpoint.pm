@@ -327,9 +327,9 @@ sub send {
     my $sql = "begin immediate;\n";
     for my $m (@messages) {
         my $headers = $m->{blob} // pack 'V (V/a x V/a x)*', scalar @{ Endpoint::headers_of($m) }, map { @$_ } @{ Endpoint::headers_of($m) };
-        $sql .= sprintf "insert into waybill_message_%d (seq, id, headers, body) values ((select max((select coalesce(max(seq), 0) "
-            . "from waybill_message_%d), (select coalesce(max(last), 0) from waybill_claim where queue = %d)) + 1), %s, x'%s', x'%s');\n",
-            $number, $number, $number, defined $m->{id} ? "x'" . unpack('H*', $m->{id}) . "'" : 'null', unpack('H*', $headers),
+        $sql .= sprintf "insert into waybill_message_%d (seq, id, key, headers, body) values ((select max((select coalesce(max(seq), 0) "
+            . "from waybill_message_%d), (select coalesce(max(last), 0) from waybill_claim where queue = %d)) + 1), %s, %s, x'%s', x'%s');\n",
+            $number, $number, $number, (map { defined $m->{$_} ? "x'" . unpack('H*', $m->{$_}) . "'" : 'null' } qw(id key)), unpack('H*', $headers),
             unpack 'H*', $m->{body} // '';
     }
     $self->query("$sql commit;");

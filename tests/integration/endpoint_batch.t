@@ -71,6 +71,21 @@ sub check_batch_handler {
     finish($e, @ids);
 }
 
+# Messages with one key keep their order, also when some are collected for a batch handler.
+sub check_order_of_keys {
+    my ($e) = @_;
+    my @mixed = map { { id => "key-$_", key => $_ % 3 ? 'k' : 'other', type => $_ % 2 ? 'Test.Do' : 'Test.Batch' } } 1 .. 18;
+    my @ids = run_among($e, 'two handlers, one key', 4, @mixed);
+    $e->wait_for('all are handled', sub { !$e->not_once(map { $_->{id} } @mixed) });
+    my %place;
+    $place{ pack 'H*', $_->[0] } = keys %place for $e->sql('select id from effects order by rowid');
+    for my $key (qw(k other)) {
+        my @sent = map { $_->{id} } grep { $_->{key} eq $key } @mixed;
+        is_deeply [ sort { $place{$a} <=> $place{$b} } @sent ], \@sent, "$e->{pair}: order of key $key";
+    }
+    finish($e, @ids, map { $_->{id} } @mixed);
+}
+
 # Handlers that break the rules.
 sub check_misuse {
     my ($e) = @_;
@@ -150,5 +165,6 @@ for my $pair ('amqp+pgsql', 'sqlite+sqlite') {
     check_slow($e);
     check_deadlock($e) if $pair =~ /pgsql/;
     check_busy($e) if $pair =~ /sqlite/;
+    check_order_of_keys($e) if $pair =~ /sqlite/;
 }
 done_testing;

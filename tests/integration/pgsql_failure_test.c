@@ -10,6 +10,7 @@
 
 #include "core/base/clock.h"
 #include "tests/integration/pgsql_fixture.h"
+#include "tests/integration/proxy.h"
 
 static endpoint orders;
 static proxy *between;
@@ -21,7 +22,7 @@ static int set_up(void **state)
     observe("create table if not exists accounts (id int primary key, amount int)");
     observe("truncate accounts");
     observe("insert into accounts values (1, 0), (2, 0)");
-    between = proxy_start();
+    between = proxy_start(getenv("PGHOST"), atoi(getenv("PGPORT")));
     orders.config.port = proxy_port(between);
     orders.config.sslmode = 1; /* disable: the proxy sees whole messages */
     endpoint_destroy(&orders);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the tests of the pgsql persistence share: the plugin loaded as the host loads it,
- * an endpoint with its tables, an observer's connection, and a proxy between the plugin
- * and the server that can delay, swallow and cut.
+ * an endpoint with its tables, and an observer's connection.
  */
 #ifndef PGSQL_FIXTURE_H
 #define PGSQL_FIXTURE_H
@@ -69,18 +68,5 @@ void observe(const char *statement);
 long long observe_number(const char *query);
 /** Wait until the query yields this number, at most 10 s. */
 void await_number(const char *query, long long wanted);
-
-/** What happens to a direction of the proxied connection. */
-#define PROXY_PASS 0
-#define PROXY_SWALLOW 1
-typedef struct proxy proxy;
-proxy *proxy_start(void);
-int proxy_port(const proxy *p);
-void proxy_set_delay(proxy *p, int milliseconds); /* each way */
-void proxy_to_server(proxy *p, int what);
-void proxy_to_client(proxy *p, int what);
-/** Close the connection that is proxied now; later ones are let through. */
-void proxy_cut(proxy *p);
-void proxy_stop(proxy *p);
 
 #endif

@@ -139,6 +139,34 @@ static void test_outgoing_headers(void **state)
     wb_arena_free(&arena);
 }
 
+static void expect_key(wb_outgoing outgoing, const char *key)
+{
+    wb_operation_list list = { 0 };
+    wb_arena arena;
+    wb_error error;
+
+    wb_arena_init(&arena, 4096);
+    outgoing.type = "T";
+    assert_int_equal(wb_outgoing_add(&origin, WB_KIND_PUBLISH, &outgoing, sizeof outgoing, NULL, 0, &arena,
+                                     &list, &error), WB_OK);
+    assert_int_equal(list.first->operation.key_size, strlen(key));
+    if (*key)
+        assert_memory_equal(list.first->operation.key, key, strlen(key));
+    wb_arena_free(&arena);
+}
+
+static void test_outgoing_key(void **state)
+{
+    wb_header header = { "Waybill.Key", "h", 0, 0 }, empty = { "Waybill.Key", "", 0, 0 };
+    (void)state;
+    expect_key((wb_outgoing){ 0 }, "");
+    expect_key((wb_outgoing){ .key = "k" }, "k");
+    expect_key((wb_outgoing){ .key = "kept-short", .key_size = 4 }, "kept");
+    expect_key((wb_outgoing){ .headers = &header, .header_count = 1 }, "h");
+    expect_key((wb_outgoing){ .headers = &empty, .header_count = 1 }, "");
+    expect_key((wb_outgoing){ .key = "k", .headers = &header, .header_count = 1 }, "k");
+}
+
 static void expect_refused(int kind, wb_outgoing outgoing, const char *reason)
 {
     wb_arena arena;
@@ -339,6 +367,7 @@ int main(void)
         cmocka_unit_test(test_batch_numbers),
         cmocka_unit_test(test_types),
         cmocka_unit_test(test_outgoing_headers),
+        cmocka_unit_test(test_outgoing_key),
         cmocka_unit_test(test_outgoing_refused),
         cmocka_unit_test(test_operations_round_trip),
         cmocka_unit_test(test_operations_damaged),

@@ -29,7 +29,8 @@ typedef struct wb_transport_session wb_transport_session; /* the plugin's sessio
 
 /** One message received. Allocated and owned by the session; valid until it is
  *  acknowledged, given back, or the session is closed. Strings are NUL-terminated
- *  beyond their size. Header order is kept. Broker properties that have a header
+ *  beyond their size. Header order is kept; when a message is delivered again it may
+ *  be kept among headers of one name only. Broker properties that have a header
  *  name of NServiceBus (content type, reply-to, correlation id, type) are among
  *  the headers; bookkeeping headers of the broker are not. */
 typedef struct wb_incoming {
@@ -134,7 +135,9 @@ typedef struct wb_transport_ops {
                    size_t max, size_t *ret_count, wb_error *error);
 
     /** Remove messages from the queue for good; they are invalid afterwards.
-     *  Messages may be acknowledged in any order and number. */
+     *  Messages may be acknowledged in any order and number. With WB_CAP_ORDER_PER_KEY
+     *  one behind a message that is still in hand may be delivered again if the session
+     *  ends before that one is acknowledged, too. */
     int (*acknowledge)(wb_transport_session *session, const wb_incoming *const *messages,
                        size_t count, wb_error *error);
 

@@ -1,19 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The proxy of pgsql_fixture.h: one connection at a time, a thread for each direction. */
+ * One connection at a time, a thread for each direction. */
 #include "config.h"
 
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
 #include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "core/base/clock.h"
-#include "tests/integration/pgsql_fixture.h"
+#include "tests/integration/proxy.h"
+
+/* last: its macro "fail" would hide a member of others */
+#include <cmocka.h>
 
 typedef struct direction {
     proxy *owner;
@@ -23,6 +30,8 @@ typedef struct direction {
 } direction;
 
 struct proxy {
+    const char *server_host;
+    int server_port;
     int listener;
     int port;
     atomic_int client;
@@ -58,13 +67,13 @@ static void *forward(void *argument)
     return NULL;
 }
 
-static int connect_server(void)
+static int connect_server(const proxy *p)
 {
     struct sockaddr_in address = { .sin_family = AF_INET };
     int on = 1;
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    address.sin_port = htons((uint16_t)atoi(getenv("PGPORT")));
-    inet_pton(AF_INET, getenv("PGHOST"), &address.sin_addr);
+    address.sin_port = htons((uint16_t)p->server_port);
+    inet_pton(AF_INET, p->server_host, &address.sin_addr);
     if (connect(fd, (struct sockaddr *)&address, sizeof address) != 0) {
         close(fd);
         return -1;
@@ -77,7 +86,7 @@ static void serve(proxy *p, int client)
 {
     pthread_t threads[2];
     int on = 1;
-    int server = connect_server();
+    int server = connect_server(p);
     if (server >= 0) {
         setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
         for (int i = 0; i < 2; i++)
@@ -106,12 +115,14 @@ static void *accept_all(void *argument)
     return NULL;
 }
 
-proxy *proxy_start(void)
+proxy *proxy_start(const char *server_host, int server_port)
 {
     proxy *p = calloc(1, sizeof *p);
     struct sockaddr_in address = { .sin_family = AF_INET,
                                    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
     socklen_t size = sizeof address;
+    p->server_host = server_host;
+    p->server_port = server_port;
     p->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_int_equal(bind(p->listener, (struct sockaddr *)&address, size), 0);
     assert_int_equal(listen(p->listener, 8), 0);

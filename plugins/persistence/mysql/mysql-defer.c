@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "plugins/persistence/mysql/mysql-defer.h"
+
+#include <string.h>
+
+#include "plugins/persistence/mysql/mysql-map.h"
+#include "plugins/persistence/mysql/mysql-session.h"
+#include "plugins/persistence/mysql/mysql-statement.h"
+
+/* ---- deferred statements -------------------------------------------------------- */
+
+static int refuse(const wb_storage_session *s, const char *reason)
+{
+    s->host->log(s->host, WB_LOG_ERROR, "deferred statement refused",
+                 (const wb_field[]){ { "reason", reason } }, 1);
+    return WB_REJECT;
+}
+
+static int api_defer(void *session, size_t item, const char *statement,
+                     const wb_mysql_params *params)
+{
+    wb_storage_session *s = session;
+
+    if (s->state == MYS_LOST)
+        return WB_NOT_CONNECTED;
+    if (s->state != MYS_OPEN)
+        return refuse(s, "no transaction is open");
+    const char *refusal =
+        mys_statement_render(statement ? statement : "", params, &s->deferred.text);
+    if (refusal) {
+        mys_list_drop(&s->deferred);
+        return refuse(s, refusal);
+    }
+    return mys_list_end(&s->deferred, item) == 0 ? WB_OK : WB_RETRY;
+}
+
+/* ---- the plain connection --------------------------------------------------------- */
+
+static int send_deferred(wb_storage_session *s)
+{
+    if (!s->deferred.count)
+        return WB_OK;
+    mys_exchange_start(s);
+    mys_queue_list(s, &s->deferred, MYS_STEP_DEFERRED);
+    s->flush_failed = mys_exchange_run(s, NULL) != WB_OK;
+    mys_list_reset(&s->deferred);
+    return s->failure.result;
+}
+
+static MYSQL *api_connection(void *session, size_t item)
+{
+    wb_storage_session *s = session;
+    if (s->state != MYS_OPEN || mys_defer_inspect(s) != WB_OK)
+        return NULL;
+    s->is_restricted = !s->persistence->config->multi_statements;
+    if (send_deferred(s) != WB_OK || mys_exchange_restrict(s) != WB_OK)
+        return NULL;
+    if (!s->handed_out)
+        mys_watch_reset(&s->watch, 1);
+    s->handed_out = 1;
+    s->last_item = item;
+    return s->connection;
+}
+
+static const wb_mysql_api mys_api = { sizeof(wb_mysql_api), api_connection, api_defer };
+
+const void *mys_interface(wb_storage_session *s, const char *name)
+{
+    (void)s;
+    return strcmp(name, WB_MYSQL_INTERFACE) == 0 ? &mys_api : NULL;
+}
+
+/* ---- the check after a handler ------------------------------------------------------ */
+
+static int found(wb_storage_session *s, int result, const char *text)
+{
+    if (s->failure.result == WB_OK)
+        (void)mys_failure_note(s, result, WB_CAUSE_OTHER, s->last_item, text);
+    return s->failure.result;
+}
+
+static int has_unread_results(const MYSQL *c)
+{
+    return c->status != MYSQL_STATUS_READY || c->server_status & SERVER_MORE_RESULTS_EXIST;
+}
+
+/* The number of the last error. Of errors that a handler overlooked and called on, only what
+ * they did to the transaction is left to see. */
+static int inspect_last_error(wb_storage_session *s)
+{
+    const unsigned code = mysql_errno(s->connection);
+    const int class = code ? mys_map(code)->handler : WB_OK;
+
+    if (!s->connection->net.pvio) {
+        mys_failure_lost(s, mysql_error(s->connection));
+        return s->failure.result;
+    }
+    if (class != WB_ABORT && class != WB_NOT_CONNECTED)
+        return WB_OK;
+    mys_failure_record(s, MYS_STEP_DEFERRED, s->last_item);
+    return s->failure.result;
+}
+
+static int inspect_connection(wb_storage_session *s)
+{
+    if (has_unread_results(s->connection))
+        return found(s, WB_REJECT, "the handler left results unread");
+    if (inspect_last_error(s) != WB_OK)
+        return s->failure.result;
+    if (s->watch.ended)
+        return found(s, WB_REJECT,
+                     "the handler ended the transaction: COMMIT, ROLLBACK, or a statement that "
+                     "commits by itself in MySQL, such as DDL, LOCK TABLES or SET autocommit");
+    if (s->watch.another)
+        return found(s, WB_ABORT,
+                     "the server rolled the transaction back, and the handler went on after that "
+                     "error");
+    return WB_OK;
+}
+
+int mys_defer_inspect(wb_storage_session *s)
+{
+    if (s->state != MYS_OPEN || s->flush_failed || s->failure.result != WB_OK)
+        return s->failure.result;
+    return s->handed_out ? inspect_connection(s) : WB_OK;
+}
+
+int mys_check(wb_storage_session *s, size_t item, wb_error *error)
+{
+    int result = s->state == MYS_IDLE ? WB_OK : mys_defer_inspect(s);
+
+    if (s->state == MYS_LOST)
+        return mys_session_unusable(s, "go on with the transaction", error);
+    if (result == WB_OK)
+        return WB_OK;
+    /* not this item's doing: nobody may be blamed for it before its item runs alone */
+    if (s->failure.item != item && s->failure.item != MYS_NO_ITEM)
+        return s->host->fail(s->host, error, WB_ABORT, WB_CAUSE_OTHER, s->failure.code,
+                             "a statement that another message deferred failed: %s",
+                             s->failure.text);
+    return s->host->fail(s->host, error, result, s->failure.cause, s->failure.code, "%s",
+                         s->failure.text);
+}

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "plugins/persistence/mysql/mysql-exchange.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "plugins/persistence/mysql/mysql-session.h"
+
+/* ---- composing ------------------------------------------------------------------ */
+
+void mys_exchange_start(wb_storage_session *s)
+{
+    mys_exchange *x = &s->exchange;
+    mys_buffer_reset(&x->text);
+    x->count = 0;
+    x->commit_sent = x->committed = x->out_of_memory = 0;
+    s->failure.result = WB_OK;
+    s->failure.item = MYS_NO_ITEM;
+}
+
+void mys_put(wb_storage_session *s, mys_sql part)
+{
+    mys_buffer_put_text(&s->exchange.text, s->persistence->sql[part]);
+}
+
+void mys_put_number(wb_storage_session *s, uint64_t number)
+{
+    mys_buffer_put_number(&s->exchange.text, number);
+}
+
+void mys_put_bytes(wb_storage_session *s, const void *data, size_t size)
+{
+    mys_buffer_put_bytes(&s->exchange.text, data, size);
+}
+
+void mys_put_text(wb_storage_session *s, const char *text)
+{
+    mys_buffer_put_text(&s->exchange.text, text);
+}
+
+static void end_step(wb_storage_session *s, mys_step step)
+{
+    mys_exchange *x = &s->exchange;
+    if (x->count == x->capacity) {
+        size_t capacity = x->capacity ? 2 * x->capacity : 128;
+        mys_step *steps = realloc(x->steps, capacity * sizeof *steps);
+        if (!steps) {
+            x->out_of_memory = 1;
+            return;
+        }
+        x->steps = steps;
+        x->capacity = capacity;
+    }
+    mys_buffer_put(&x->text, ";", 1);
+    step.end = x->text.size;
+    x->steps[x->count++] = step;
+}
+
+void mys_exchange_end(wb_storage_session *s)
+{
+    end_step(s, (mys_step){ .kind = MYS_STEP_OWN, .item = MYS_NO_ITEM });
+}
+
+void mys_exchange_end_rows(wb_storage_session *s, MYSQL_RES **ret_rows)
+{
+    end_step(s, (mys_step){ .kind = MYS_STEP_OWN, .item = MYS_NO_ITEM, .ret_rows = ret_rows });
+}
+
+void mys_exchange_end_affected(wb_storage_session *s, uint64_t *ret_affected)
+{
+    end_step(s, (mys_step){ .kind = MYS_STEP_OWN,
+                            .item = MYS_NO_ITEM,
+                            .ret_affected = ret_affected });
+}
+
+void mys_queue(wb_storage_session *s, mys_sql which)
+{
+    mys_put(s, which);
+    end_step(s, (mys_step){ .kind = which == MYS_SQL_COMMIT ? MYS_STEP_COMMIT : MYS_STEP_OWN,
+                            .item = MYS_NO_ITEM });
+}
+
+void mys_queue_end(wb_storage_session *s)
+{
+    mys_put(s, MYS_SQL_COMMIT);
+    mys_exchange_end(s);
+}
+
+void mys_queue_list(wb_storage_session *s, const mys_list *list, mys_step_kind kind)
+{
+    size_t start = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        const mys_statement *statement = &list->statements[i];
+        mys_buffer_put(&s->exchange.text, list->text.data + start, statement->end - start);
+        end_step(s, (mys_step){ .kind = kind, .item = statement->item });
+        start = statement->end;
+    }
+}
+
+/* ---- may the server take several statements in one text? --------------------------- */
+
+/* COM_SET_OPTION without awaiting its answer, so that it costs no round trip. The function of
+ * the library (mysql_set_server_option) waits; the table of methods behind it is in the
+ * library's public header, and has been the same since 3.0. */
+static int send_option(wb_storage_session *s, int on)
+{
+    const enum enum_mysql_set_option option =
+        on ? MYSQL_OPTION_MULTI_STATEMENTS_ON : MYSQL_OPTION_MULTI_STATEMENTS_OFF;
+    const char bytes[2] = { (char)option, 0 };
+    MYSQL *c = s->connection;
+
+    if (c->methods->db_command(c, COM_SET_OPTION, bytes, sizeof bytes, 1, NULL) != 0) {
+        mys_failure_record(s, MYS_STEP_OWN, MYS_NO_ITEM);
+        mys_failure_lost(s, NULL);
+        return -1;
+    }
+    s->is_multi = on;
+    return 0;
+}
+
+static int read_option(wb_storage_session *s)
+{
+    if (mysql_net_read_packet(s->connection) != packet_error)
+        return 0;
+    mys_failure_lost(s, mysql_error(s->connection));
+    return -1;
+}
+
+int mys_exchange_restrict(wb_storage_session *s)
+{
+    s->is_restricted = !s->persistence->config->multi_statements;
+    if (!s->is_restricted || !s->is_multi)
+        return WB_OK;
+    mys_exchange_start(s);
+    if (send_option(s, 0) == 0)
+        (void)read_option(s);
+    return s->failure.result;
+}
+
+/* ---- sending and reading ------------------------------------------------------------ */
+
+/* The steps from `first` whose text fits into one packet: at least one. */
+static size_t steps_that_fit(const wb_storage_session *s, size_t first)
+{
+    const mys_exchange *x = &s->exchange;
+    const size_t start = first ? x->steps[first - 1].end : 0;
+    size_t last = first + 1;
+    while (last < x->count && x->steps[last].end - start <= s->packet_max)
+        last++;
+    return last;
+}
+
+/* A statement may fail among its rows. @return 0, or -1: it did. */
+static int drop_rows(MYSQL *c, MYSQL_RES *rows)
+{
+    while (mysql_fetch_row(rows))
+        ;
+    const int failed = mysql_errno(c) != 0;
+    mysql_free_result(rows);
+    return failed ? -1 : 0;
+}
+
+static void take_result(wb_storage_session *s, const mys_step *step)
+{
+    MYSQL *c = s->connection;
+
+    if (mysql_field_count(c) == 0) {
+        if (step->ret_affected)
+            *step->ret_affected += mysql_affected_rows(c);
+        if (step->kind == MYS_STEP_COMMIT)
+            s->exchange.committed = !(c->server_status & SERVER_STATUS_IN_TRANS);
+        return;
+    }
+    const int wanted = step->ret_rows && !*step->ret_rows;
+    MYSQL_RES *rows = wanted ? mysql_store_result(c) : mysql_use_result(c);
+    if (rows && wanted)
+        *step->ret_rows = rows;
+    else if (!rows || drop_rows(c, rows) != 0)
+        mys_failure_record(s, step->kind, step->item);
+}
+
+/* Each statement has exactly one result; any other number would be taken for another's. */
+static void read_results(wb_storage_session *s, size_t first, size_t last)
+{
+    MYSQL *c = s->connection;
+    for (size_t i = first; i < last && s->failure.result == WB_OK; i++) {
+        const mys_step *step = &s->exchange.steps[i];
+        int result = i == first ? mysql_read_query_result(c) : mysql_next_result(c);
+        if (result < 0)
+            mys_failure_lost(s, "the server answered less than it was asked");
+        else if (result > 0)
+            mys_failure_record(s, step->kind, step->item);
+        else
+            take_result(s, step);
+    }
+    if (s->failure.result == WB_OK && mysql_more_results(c))
+        mys_failure_lost(s, "the server answered more than it was asked");
+}
+
+static int refuse_too_large(wb_storage_session *s, const mys_step *step)
+{
+    char text[128];
+    (void)snprintf(text, sizeof text,
+                   "a statement is longer than the server's max_allowed_packet of %zu bytes",
+                   s->packet_max);
+    return mys_failure_note(s, WB_REJECT, WB_CAUSE_TOO_LARGE, step->item, text);
+}
+
+/* One round trip for the steps from `first` up to `last`. */
+static void run_part(wb_storage_session *s, size_t first, size_t last, const char *crash_point)
+{
+    mys_exchange *x = &s->exchange;
+    const size_t start = first ? x->steps[first - 1].end : 0;
+    const size_t size = x->steps[last - 1].end - 1 - start;
+    const int enable = !s->is_multi && last - first > 1;
+    const int is_end = last == x->count;
+
+    if (size > s->packet_max) {
+        (void)refuse_too_large(s, &x->steps[first]);
+        return;
+    }
+    if (enable && send_option(s, 1) != 0)
+        return;
+    /* from here on the server may see it, whatever the library answers */
+    x->commit_sent |= x->steps[last - 1].kind == MYS_STEP_COMMIT;
+    if (mysql_send_query(s->connection, x->text.data + start, size) != 0) {
+        mys_failure_record(s, MYS_STEP_OWN, MYS_NO_ITEM);
+        mys_failure_lost(s, NULL);
+        return;
+    }
+    const int disable = is_end && s->is_restricted && s->is_multi && !x->commit_sent;
+    if (disable && send_option(s, 0) != 0)
+        return;
+    if (is_end && crash_point)
+        s->host->crash_point(crash_point);
+    if (enable && read_option(s) != 0)
+        return;
+    read_results(s, first, last);
+    if (disable && s->state != MYS_LOST)
+        (void)read_option(s);
+}
+
+int mys_exchange_run(wb_storage_session *s, const char *crash_point)
+{
+    mys_exchange *x = &s->exchange;
+
+    if (x->text.failed || x->out_of_memory)
+        return mys_failure_note(s, WB_RETRY, WB_CAUSE_OTHER, MYS_NO_ITEM, "out of memory");
+    for (size_t first = 0; first < x->count && s->failure.result == WB_OK;) {
+        const size_t last = steps_that_fit(s, first);
+        run_part(s, first, last, crash_point);
+        first = last;
+    }
+    if (x->committed) /* what is lost after that answer is only the connection */
+        return WB_OK;
+    if (x->commit_sent && s->failure.result == WB_OK)
+        mys_failure_lost(s, "the server did not end the transaction at COMMIT");
+    return s->failure.result;
+}

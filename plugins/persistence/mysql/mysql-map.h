@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From an error number to Waybill's result class and cause.
+ *
+ * The same number means different things for a handler's statement and for ours: a table
+ * the handler misspelt is that message's failure, a missing outbox table is the
+ * endpoint's.
+ */
+#ifndef MYSQL_MAP_H
+#define MYSQL_MAP_H
+
+typedef struct mys_mapping {
+    unsigned code; /* 0 stands for all others */
+    int handler;   /* WB_x class when a handler's statement failed */
+    int own;       /* WB_x class when ours, or the connecting, failed */
+    int cause;     /* WB_CAUSE_x, for ours */
+    /** WB_x class when COMMIT itself failed. 0: nobody knows what became of it. */
+    int commit;
+} mys_mapping;
+
+/** Never NULL. */
+const mys_mapping *mys_map(unsigned code);
+
+/** Whether the client library made it up: the connection cannot be trusted any more. */
+int mys_is_client_error(unsigned code);
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The options of the mysql persistence and the struct the host fills with them.
+ */
+#ifndef MYSQL_OPTIONS_H
+#define MYSQL_OPTIONS_H
+
+#include <waybill/sys/plugin.h>
+
+/** Values of mys_config.ssl_mode. */
+#define MYS_SSL_AUTO 0 /* verify unless the server is on this machine */
+#define MYS_SSL_DISABLED 1
+#define MYS_SSL_REQUIRED 2 /* encrypted, to whom is not verified */
+#define MYS_SSL_VERIFY 3
+
+typedef struct mys_config {
+    const char *host;
+    int64_t port;
+    const char *socket;
+    const char *database;
+    const char *user;
+    const char *password;
+    int64_t connect_timeout; /* nanoseconds, as all durations */
+    int64_t reply_timeout;   /* 0: none */
+    int64_t lock_timeout;    /* 0: none */
+    const char *ssl_ca;
+    const char *ssl_cert;
+    const char *ssl_key;
+    int32_t ssl_mode; /* MYS_SSL_x */
+    int32_t multi_statements;
+} mys_config;
+
+#define MYS_OPTION_COUNT 14
+extern const wb_option mys_options[MYS_OPTION_COUNT];
+
+#endif

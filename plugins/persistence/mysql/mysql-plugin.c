@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "plugins/persistence/mysql/mysql-pending.h"
+#include "plugins/persistence/mysql/mysql-schema.h"
+#include "plugins/persistence/mysql/mysql-transaction.h"
+
+static void destroy(wb_persistence *p)
+{
+    for (int i = 0; i < MYS_SQL_COUNT; i++)
+        free(p->sql[i]);
+    free(p->schema);
+    free(p);
+}
+
+static int build_texts(wb_persistence *p, wb_error *error)
+{
+    int missing = 0;
+    for (int i = 0; i < MYS_SQL_COUNT; i++) {
+        p->sql[i] = mys_sql_text(&p->names, (mys_sql)i);
+        missing |= !p->sql[i];
+    }
+    p->schema = mys_schema_text(&p->names);
+    if (missing || !p->schema)
+        return p->host->fail(p->host, error, WB_FATAL, WB_CAUSE_OTHER, 0, "out of memory");
+    return WB_OK;
+}
+
+static int check_config(const wb_host *host, const mys_config *config, wb_error *error)
+{
+    size_t size = strlen(config->database);
+    if (size == 0 || size > MYS_IDENTIFIER_MAX)
+        return host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 0,
+                          "option \"database\" = \"%s\" is not a name of 1 to %d bytes",
+                          config->database, MYS_IDENTIFIER_MAX);
+    if (config->ssl_mode == MYS_SSL_DISABLED &&
+        (config->ssl_ca || config->ssl_cert || config->ssl_key))
+        return host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 0,
+                          "option \"ssl_mode\" = \"disabled\" contradicts \"ssl_ca\", \"ssl_cert\" "
+                          "and \"ssl_key\"");
+    return WB_OK;
+}
+
+static int create(const wb_host *host, const wb_endpoint_info *endpoint, const void *config,
+                  wb_persistence **ret_persistence, wb_error *error)
+{
+    int result = check_config(host, config, error);
+    if (result != WB_OK)
+        return result;
+    /* on the main thread, before there are others: connecting would do it, not safely */
+    if (mysql_library_init(0, NULL, NULL) != 0)
+        return host->fail(host, error, WB_FATAL, WB_CAUSE_OTHER, 0,
+                          "could not initialize the MySQL client library");
+    wb_persistence *p = calloc(1, sizeof *p);
+    if (!p)
+        return host->fail(host, error, WB_FATAL, WB_CAUSE_OTHER, 0, "out of memory");
+    p->host = host;
+    p->config = config;
+    mys_names_init(&p->names, endpoint->name, p->config->database);
+    result = build_texts(p, error);
+    if (result == WB_OK)
+        *ret_persistence = p;
+    else
+        destroy(p);
+    return result;
+}
+
+static const char *schema(wb_persistence *p)
+{
+    return p->schema;
+}
+
+static const wb_persistence_ops ops = {
+    .struct_size = sizeof(wb_persistence_ops),
+    .create = create,
+    .destroy = destroy,
+    .schema = schema,
+    .install = mys_install,
+    .verify = mys_verify,
+    .open = mys_session_open,
+    .close = mys_session_close,
+    .begin = mys_begin,
+    .interface = mys_interface,
+    .check = mys_check,
+    .commit = mys_commit,
+    .rollback = mys_rollback,
+    .mark = mys_mark,
+    .pending = mys_pending,
+    .sweep = mys_sweep,
+    .clean_up = mys_clean_up,
+};
+
+static const wb_plugin descriptor = {
+    .struct_size = sizeof(wb_plugin),
+    .magic = WB_PLUGIN_MAGIC,
+    .abi_major = WB_PLUGIN_ABI_MAJOR,
+    .kind = WB_PLUGIN_PERSISTENCE,
+    .name = "mysql",
+    .version = PACKAGE_VERSION,
+    .summary = "outbox in MySQL or MariaDB",
+    .capabilities = WB_CAP_OUTBOX,
+    .options = mys_options,
+    .option_count = MYS_OPTION_COUNT,
+    .option_stride = sizeof(wb_option),
+    .config_size = sizeof(mys_config),
+    .ops = &ops,
+    .client_library = "libmariadb.so.3",
+};
+WB_PLUGIN(mysql, descriptor)

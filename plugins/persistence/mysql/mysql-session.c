@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "plugins/persistence/mysql/mysql-session.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define SECOND INT64_C(1000000000)
+/* The longest waits both servers take. */
+#define ROW_LOCK_WAIT_MAX 100000000
+#define TABLE_LOCK_WAIT_MAX 31536000
+
+int mys_session_unusable(wb_storage_session *s, const char *action, wb_error *error)
+{
+    if (s->state == MYS_LOST)
+        return s->host->fail(s->host, error, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0,
+                             "could not %s: %s", action,
+                             s->failure.result != WB_OK ? s->failure.text
+                                                        : "the connection was lost");
+    return s->host->fail(s->host, error, WB_FATAL, WB_CAUSE_OTHER, 0,
+                         "could not %s: a transaction is %s", action,
+                         s->state == MYS_OPEN ? "open" : "not open");
+}
+
+static int64_t whole_seconds(int64_t duration, int64_t most)
+{
+    const int64_t seconds = (duration + SECOND - 1) / SECOND;
+    return duration == 0 || seconds > most ? most : seconds;
+}
+
+/* READ COMMITTED: no gap locks, and a claim that waited sees what it waited for. Strict,
+ * because a value that is cut in silence is lost data. Autocommit off: what a handler does
+ * after it lost the transaction is not committed. */
+static void queue_settings(wb_storage_session *s)
+{
+    char text[768];
+    const int64_t timeout = s->persistence->config->lock_timeout;
+    mys_put_text(s, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED");
+    mys_exchange_end(s);
+    (void)snprintf(
+        text, sizeof text,
+        "SET @@session.autocommit = 0, @@session.innodb_lock_wait_timeout = %" PRId64
+        ", @@session.lock_wait_timeout = %" PRId64
+        ", @@session.session_track_transaction_info = 'STATE', @@session.sql_mode = IF("
+        "FIND_IN_SET('STRICT_ALL_TABLES', @@session.sql_mode) OR "
+        "FIND_IN_SET('STRICT_TRANS_TABLES', @@session.sql_mode), @@session.sql_mode, "
+        "CONCAT_WS(',', NULLIF(@@session.sql_mode, ''), 'STRICT_TRANS_TABLES'))",
+        whole_seconds(timeout, ROW_LOCK_WAIT_MAX), whole_seconds(timeout, TABLE_LOCK_WAIT_MAX));
+    mys_put_text(s, text);
+    mys_exchange_end(s);
+}
+
+static int set_up(wb_storage_session *s, wb_error *error)
+{
+    MYSQL_RES *row = NULL;
+
+    mys_exchange_start(s);
+    queue_settings(s);
+    mys_put_text(s, "SELECT @@max_allowed_packet");
+    mys_exchange_end_rows(s, &row);
+    if (mys_exchange_run(s, NULL) != WB_OK) {
+        mysql_free_result(row);
+        return mys_report(s, "set up the session", error);
+    }
+    MYSQL_ROW values = mysql_fetch_row(row);
+    if (values && values[0]) /* a byte of it is the command's */
+        s->packet_max = (size_t)strtoull(values[0], NULL, 10) - 1;
+    mysql_free_result(row);
+    return WB_OK;
+}
+
+int mys_session_open(wb_persistence *persistence, wb_storage_session **ret_session,
+                     wb_error *error)
+{
+    wb_storage_session *s = NULL;
+    int result = mys_session_connect(persistence, &s, error);
+    if (result != WB_OK)
+        return result;
+    result = set_up(s, error);
+    if (result == WB_OK)
+        *ret_session = s;
+    else
+        mys_session_close(s);
+    return result;
+}
+
+void mys_session_close(wb_storage_session *s)
+{
+    if (s->connection)
+        mysql_close(s->connection);
+    mys_list_free(&s->deferred);
+    mys_list_free(&s->marks);
+    mys_buffer_free(&s->exchange.text);
+    free(s->exchange.steps);
+    free(s);
+}

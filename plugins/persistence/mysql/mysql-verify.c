@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "plugins/persistence/mysql/mysql-schema.h"
+
+/* EXPLAIN needs the tables, columns and privileges that the statement does, and does
+ * nothing. */
+static const char *const probes[] = {
+    "EXPLAIN SELECT id, batch FROM {dedup} WHERE id = x'00'",
+    "EXPLAIN INSERT INTO {dedup} (id, batch) VALUES (x'00', 0) ON DUPLICATE KEY UPDATE batch = "
+    "batch",
+    "EXPLAIN DELETE FROM {dedup} WHERE batch = 0",
+    "EXPLAIN SELECT batch, operations FROM {pending} WHERE batch = 0",
+    "EXPLAIN INSERT INTO {pending} (batch, operations) VALUES (0, x'00')",
+    "EXPLAIN UPDATE {pending} SET operations = x'00' WHERE batch = 0",
+    "EXPLAIN DELETE FROM {pending} WHERE batch = 0",
+};
+#define PROBE_COUNT (sizeof probes / sizeof probes[0])
+
+static int check_tables(wb_storage_session *s, wb_error *error)
+{
+    for (size_t i = 0; i < PROBE_COUNT; i++)
+        if (mys_schema_run(s, probes[i], NULL) != WB_OK)
+            return mys_report(s, "use the outbox tables", error);
+    return WB_OK;
+}
+
+static int check_engine(wb_storage_session *s, wb_error *error)
+{
+    const wb_persistence *p = s->persistence;
+    MYSQL_RES *rows = NULL;
+    MYSQL_ROW row;
+    int result = mys_schema_run(s,
+                                "SELECT table_name, engine FROM information_schema.tables "
+                                "WHERE table_schema = {database} AND engine <> 'InnoDB' AND "
+                                "table_name IN (CONCAT({prefix}, '_dedup'), "
+                                "CONCAT({prefix}, '_pending'))",
+                                &rows);
+    if (result != WB_OK)
+        result = mys_report(s, "look at the outbox tables", error);
+    else if ((row = mysql_fetch_row(rows)) != NULL)
+        result = p->host->fail(p->host, error, WB_FATAL, WB_CAUSE_MISMATCH, 0,
+                               "the outbox table \"%s\" has engine %s, which knows no "
+                               "transactions: ALTER TABLE ... ENGINE = InnoDB",
+                               row[0], row[1]);
+    mysql_free_result(rows);
+    return result;
+}
+
+static int check_version(wb_storage_session *s, wb_error *error)
+{
+    const wb_persistence *p = s->persistence;
+    int version = 0;
+    int result = mys_schema_read_version(s, &version, error);
+    if (result != WB_OK || version == MYS_SCHEMA_VERSION)
+        return result;
+    return p->host->fail(p->host, error, WB_FATAL, version ? WB_CAUSE_MISMATCH : WB_CAUSE_MISSING,
+                         version,
+                         "the outbox tables of endpoint \"%s\" in database \"%s\" have version %d, "
+                         "not %d: run \"waybill install\"",
+                         p->names.endpoint, p->names.database, version, MYS_SCHEMA_VERSION);
+}
+
+/* ---- the server's settings ------------------------------------------------------- */
+
+typedef struct settings {
+    int has_binlog;
+    int is_statement_binlog;
+    int is_replica; /* takes no writes */
+} settings;
+
+/* Said, but not refused: some people test on such servers. */
+static void warn(const wb_storage_session *s, const char *name, const char *value)
+{
+    const wb_field fields[] = { { "setting", name }, { "value", value } };
+    s->host->log(s->host, WB_LOG_WARNING,
+                 "a setting of MySQL is unsafe: commits can be lost when the machine fails", fields,
+                 2);
+}
+
+static int is_on(const char *value)
+{
+    return strcasecmp(value, "ON") == 0 || strcmp(value, "1") == 0;
+}
+
+static void take_setting(const wb_storage_session *s, const char *name, const char *value,
+                         settings *ret)
+{
+    if (strcmp(name, "log_bin") == 0)
+        ret->has_binlog = is_on(value);
+    else if (strcmp(name, "binlog_format") == 0)
+        ret->is_statement_binlog = strcasecmp(value, "STATEMENT") == 0;
+    else if (strcmp(name, "innodb_read_only") == 0)
+        ret->is_replica |= is_on(value);
+    else if (strcmp(name, "innodb_flush_log_at_trx_commit") == 0 && strcmp(value, "1") != 0 &&
+             strcmp(value, "3") != 0)
+        warn(s, name, value);
+    else if (strcmp(name, "innodb_doublewrite") == 0 && strcasecmp(value, "OFF") == 0)
+        warn(s, name, value);
+    else if (strcmp(name, "sync_binlog") == 0 && ret->has_binlog && strcmp(value, "1") != 0)
+        warn(s, name, value);
+    else if (strcmp(name, "wsrep_on") == 0 && is_on(value))
+        warn(s, name, value);
+}
+
+static int check_settings(wb_storage_session *s, wb_error *error)
+{
+    const wb_host *host = s->host;
+    settings found = { 0 };
+    MYSQL_RES *rows = NULL;
+    MYSQL_ROW row;
+    /* in the order of their names: log_bin stands before sync_binlog */
+    int result = mys_schema_run(
+        s,
+        "SHOW VARIABLES WHERE Variable_name IN ('binlog_format', 'innodb_doublewrite', "
+        "'innodb_flush_log_at_trx_commit', 'innodb_read_only', 'log_bin', 'sync_binlog', "
+        "'wsrep_on')",
+        &rows);
+    if (result != WB_OK)
+        result = mys_report(s, "read the server's settings", error);
+    while (result == WB_OK && (row = mysql_fetch_row(rows)) != NULL)
+        take_setting(s, row[0], row[1], &found);
+    mysql_free_result(rows);
+    if (result == WB_OK && found.has_binlog && found.is_statement_binlog)
+        return host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 1665,
+                          "the server's binlog_format is STATEMENT, which cannot log what "
+                          "transactions in READ COMMITTED write: set it to ROW or MIXED");
+    if (result == WB_OK && found.is_replica)
+        return host->fail(host, error, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0,
+                          "the MySQL server takes no writes: name its primary in option \"host\"");
+    return result;
+}
+
+/* Some roles may write to a replica; most cannot even begin. */
+static int check_writable(wb_storage_session *s, wb_error *error)
+{
+    if (mys_schema_run(s, "START TRANSACTION READ WRITE", NULL) == WB_OK &&
+        mys_schema_run(s, "ROLLBACK", NULL) == WB_OK)
+        return WB_OK;
+    return mys_report(s, "begin a transaction that writes", error);
+}
+
+int mys_verify(wb_persistence *p, wb_error *error)
+{
+    wb_storage_session *s = NULL;
+    int result = mys_session_open(p, &s, error);
+
+    if (result != WB_OK)
+        return result;
+    result = check_version(s, error);
+    if (result == WB_OK)
+        result = check_settings(s, error);
+    if (result == WB_OK)
+        result = check_writable(s, error);
+    if (result == WB_OK)
+        result = check_tables(s, error);
+    if (result == WB_OK)
+        result = check_engine(s, error);
+    mys_session_close(s);
+    return result;
+}

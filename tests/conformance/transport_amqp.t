@@ -1,0 +1,51 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# The amqp transport passes the kit, on a RabbitMQ of its own, which is killed once.
+set -u
+support=$top_srcdir/tests/support
+work=$top_builddir/tests/conformance/work/amqp
+rm -rf "$work"
+mkdir -p "$work"
+trap '"$support/server" stop "$work/server" 2>/dev/null' EXIT
+trap 'exit 1' HUP INT TERM
+"$support/server" start rabbitmq "$work/server" || {
+    test $? -eq 77 || { echo "Bail out! RabbitMQ does not start"; exit 99; }
+    test -z "${CI:-}" || { echo "Bail out! rabbitmq-server is not installed"; exit 99; }
+    echo "1..0 # SKIP rabbitmq-server is not installed"
+    exit 0
+}
+eval "$("$support/server" env "$work/server")"
+WAYBILL_PLUGIN_DIR=$top_builddir/plugins
+export WAYBILL_PLUGIN_DIR AMQP_PASSWORD
+cat >"$work/waybill.conf" <<END
+endpoints = ( { name = "kit";
+  transport = { plugin = "amqp"; host = "$AMQP_HOST"; port = $AMQP_PORT; user = "$AMQP_USER";
+                password = "env:AMQP_PASSWORD"; }; } );
+END
+again="\"$support/server\" crash \"$work/server\" && \"$support/server\" restart \"$work/server\""
+{
+    cat <<'END'
+skip the shared resource is always the same
+skip order per key: in one session
+skip order per key: through give back
+skip order per key: through close and open
+skip order per key: in the hands of two sessions
+skip order per key: nobody else gets a key that is in work
+skip transaction_scope: a transaction has a handle to share
+END
+    for mode in sends_atomic_with_receive transaction_scope; do
+        cat <<END
+skip $mode: after commit sends are there and the message is gone
+skip $mode: before commit nothing is visible
+skip $mode: after rollback nothing is sent and the message is in hand
+skip $mode: after rollback the message can be given back
+skip $mode: close without commit undoes all
+skip $mode: a transaction over nothing
+skip $mode: a send that nobody can receive is refused, the rest is committed
+skip $mode: what another session sends at once survives a rollback
+skip $mode: two transactions side by side
+skip $mode: a connection lost before commit: all or nothing
+END
+    done
+} | "$top_srcdir/tests/conformance/judge" transport -c "$work/waybill.conf" --crash-server "$again"

@@ -1,0 +1,112 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Transports with one fault each fail in the cases that are about it, and in no other. All
+# run at once: they mostly wait for what does not come.
+set -u
+conformance=$top_srcdir/tests/conformance
+work=$top_builddir/tests/conformance/work/broken
+rm -rf "$work"
+mkdir -p "$work"
+WAYBILL_PLUGIN_DIR=$top_builddir/tests/conformance/plugins
+export WAYBILL_PLUGIN_DIR
+
+# What sqlite skips, whatever else is wrong with it.
+skipped() {
+    cat <<'END'
+skip the prefetch may change while messages are in hand
+skip a connection lost while idle: unacknowledged messages come back
+skip a connection lost while receive waits
+skip a connection lost before messages are acknowledged
+skip deliveries are counted across lost connections
+skip a connection lost before a window is sent: what is not confirmed is sent again
+skip confirmed messages survive a crash of the server
+skip sends_atomic_with_receive: what another session sends at once survives a rollback
+skip transaction_scope: what another session sends at once survives a rollback
+skip sends_atomic_with_receive: a connection lost before commit: all or nothing
+skip transaction_scope: a connection lost before commit: all or nothing
+END
+}
+
+unordered() {
+    cat <<'END'
+skip order per key: in one session
+skip order per key: through give back
+skip order per key: through close and open
+skip order per key: in the hands of two sessions
+skip order per key: nobody else gets a key that is in work
+END
+}
+
+names=
+judge() { # NAME <EXPECTED: in the background
+    names="$names $1"
+    cat >"$work/$1.conf" <<END
+endpoints = ( { name = "kit"; transport = { plugin = "$1"; file = "$work/$1.db"; }; } );
+END
+    cat >"$work/$1.expected"
+    "$conformance/judge" transport -c "$work/$1.conf" --patience 4 \
+        <"$work/$1.expected" >"$work/$1.tap" 2>&1 &
+}
+
+judge counts <<END
+$(skipped)
+$(unordered)
+fail deliveries are counted: given back, and closed
+fail deliveries are counted for each message
+END
+judge early <<END
+$(skipped)
+$(unordered)
+fail what is delivered again is what was sent
+fail what was given back comes again at once
+fail a part of a batch is given back
+fail messages from the middle of a batch are given back
+fail what was given back is for anybody
+fail unacknowledged messages come back after close
+fail messages are acknowledged in any order and number
+fail messages are acknowledged with gaps
+fail a message in hand is nobody else's before it is acknowledged
+fail deliveries are counted: given back, and closed
+fail deliveries are counted for each message
+END
+judge loose <<END
+$(skipped)
+$(unordered)
+fail a send that nobody can receive is refused, the rest of its window is sent
+fail a destination that cannot be is refused, and is not the session's failure
+fail sends_atomic_with_receive: a send that nobody can receive is refused, the rest is committed
+fail transaction_scope: a send that nobody can receive is refused, the rest is committed
+END
+judge order <<END
+$(skipped)
+skip a session takes no more than its prefetch from others
+fail order per key: nobody else gets a key that is in work
+END
+judge patient <<END
+$(skipped)
+$(unordered)
+fail receive takes what is there and waits for no second message
+fail a message ends a receive that waits
+END
+judge rollback <<END
+$(skipped)
+$(unordered)
+fail sends_atomic_with_receive: after rollback nothing is sent and the message is in hand
+fail transaction_scope: after rollback nothing is sent and the message is in hand
+fail sends_atomic_with_receive: after rollback the message can be given back
+fail transaction_scope: after rollback the message can be given back
+END
+wait
+
+# One stream of them all.
+count=0
+for name in $names; do
+    awk -v name="$name" -v count=$count '
+        /^(not )?ok / { sub(/ok [0-9]+ -/, "ok " ++count " - " name ":"); print; next }
+        /^1\.\./ { next }
+        { print }
+        END { exit }' "$work/$name.tap"
+    count=$((count + $(grep -c -E '^(not )?ok ' "$work/$name.tap")))
+done
+echo "1..$count"

@@ -1,0 +1,31 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# The sqlite transport passes the kit.
+set -eu
+work=$top_builddir/tests/conformance/work/sqlite
+rm -rf "$work"
+mkdir -p "$work"
+WAYBILL_PLUGIN_DIR=$top_builddir/plugins
+export WAYBILL_PLUGIN_DIR
+cat >"$work/waybill.conf" <<END
+endpoints = ( { name = "kit"; transport = { plugin = "sqlite"; file = "$work/queues.db"; }; } );
+END
+"$top_srcdir/tests/conformance/judge" transport -c "$work/waybill.conf" <<'END'
+skip the prefetch may change while messages are in hand
+skip a connection lost while idle: unacknowledged messages come back
+skip a connection lost while receive waits
+skip a connection lost before messages are acknowledged
+skip deliveries are counted across lost connections
+skip a connection lost before a window is sent: what is not confirmed is sent again
+skip confirmed messages survive a crash of the server
+skip order per key: in one session
+skip order per key: through give back
+skip order per key: through close and open
+skip order per key: in the hands of two sessions
+skip order per key: nobody else gets a key that is in work
+skip sends_atomic_with_receive: what another session sends at once survives a rollback
+skip transaction_scope: what another session sends at once survives a rollback
+skip sends_atomic_with_receive: a connection lost before commit: all or nothing
+skip transaction_scope: a connection lost before commit: all or nothing
+END
