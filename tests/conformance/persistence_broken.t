@@ -89,7 +89,6 @@ END
 try marks_roll_back <<'END'
 fail marks made in begin() stand after a rollback
 fail marks made in begin() stand when the session is closed
-fail marks made in begin() stand after a commit
 fail begin() makes marks without a batch, too
 fail begin() makes a thousand marks
 END
