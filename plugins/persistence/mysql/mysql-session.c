@@ -90,8 +90,8 @@ int mys_session_open(wb_persistence *persistence, wb_storage_session **ret_sessi
 
 void mys_session_close(wb_storage_session *s)
 {
-    if (s->state == MYS_OPEN && s->marks.count) /* the server's own rollback takes them along */
-        mys_undo(s);
+    if (s->state == MYS_OPEN && s->marks.count)
+        mys_undo(s); /* the marks stand */
     if (s->connection)
         mysql_close(s->connection);
     mys_list_free(&s->deferred);
