@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <locale.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -98,7 +99,90 @@ static void sessions_give_back(wb_kit *kit)
                  threads_now - threads);
 }
 
+/* ---- what a newer host adds -------------------------------------------------------------- */
+
+/* Tables only grow: what a plugin does not know is behind what it knows. */
+static void larger_tables(wb_kit *kit)
+{
+    wb_claim claims[] = { WB_CLAIM("order-1"), WB_CLAIM("order-2") };
+    struct {
+        wb_begin begin;
+        unsigned char more[64];
+    } newer_begin = { .begin = { .struct_size = sizeof newer_begin,
+                                 .batch = WB_BATCH(1),
+                                 .claims = claims,
+                                 .claim_count = 2 } };
+    struct {
+        wb_commit commit;
+        unsigned char more[64];
+    } newer_commit = { .commit = { .struct_size = sizeof newer_commit,
+                                   .batch = WB_BATCH(1),
+                                   .operations = "operations",
+                                   .operations_size = 10,
+                                   .released = claims + 1,
+                                   .released_count = 1 } };
+    wb_client *a = wb_client_open(kit, 0);
+    memset(newer_begin.more, 0xff, sizeof newer_begin.more);
+    memset(newer_commit.more, 0xff, sizeof newer_commit.more);
+    if (!a || !wb_client_check(a, a->ops->begin(a->session, &newer_begin.begin, &a->error), WB_OK, "begin"))
+        return;
+    int r = a->ops->commit(a->session, &newer_commit.commit, &a->error);
+    wb_client_check(a, r, WB_OK, "commit");
+    wb_client_finds_owner(a, "order-1", 7, WB_BATCH(1));
+    wb_client_finds_owner(a, "order-2", 7, 0);
+    wb_client_finds_pending(a, WB_BATCH(1), "operations", 10);
+}
+
+/* ---- standard streams -------------------------------------------------------------------- */
+
+static void say_nothing(const wb_host *host, int level, const char *text, const wb_field *fields,
+                        size_t count)
+{
+    (void)host, (void)level, (void)text, (void)fields, (void)count;
+}
+
+static void use_store(wb_kit *kit, wb_store *store)
+{
+    wb_client client = { .kit = kit, .ops = store->ops, .store = store };
+    wb_claim claim = WB_CLAIM("order-1");
+    if (store->ops->install(store->instance, &client.error) != WB_OK ||
+        store->ops->verify(store->instance, &client.error) != WB_OK ||
+        store->ops->open(store->instance, &client.session, &client.error) != WB_OK)
+        return;
+    for (uint64_t n = 1; n <= 2; n++) /* the second one is refused */
+        if (wb_client_begin(&client, WB_BATCH(n), &claim, 1) == WB_OK)
+            (void)wb_client_commit(&client, WB_BATCH(1), "operations", 10);
+    (void)wb_client_mark(&client, WB_BATCH(1), NULL, 0);
+    wb_client_close(&client);
+}
+
+/* The log is the host's; it is silent here, so that all that comes is the plugin's own. */
+static void leaves_streams_alone(wb_kit *kit)
+{
+    char byte;
+    FILE *caught = tmpfile();
+    wb_store *store = wb_store_again(kit, 0);
+    wb_client *look = wb_client_open(kit, 0);
+    int saved[2] = { fcntl(1, F_DUPFD_CLOEXEC, 3), fcntl(2, F_DUPFD_CLOEXEC, 3) };
+    WB_KIT_REQUIRE(kit, caught && store && look && saved[0] >= 0 && saved[1] >= 0, "nothing to try it with");
+    (void)fflush(NULL);
+    store->host.host.log = say_nothing;
+    for (int i = 0; i < 2; i++)
+        (void)dup2(fileno(caught), i + 1);
+    use_store(kit, store);
+    (void)fflush(NULL);
+    for (int i = 0; i < 2; i++) {
+        (void)dup2(saved[i], i + 1);
+        (void)close(saved[i]);
+    }
+    wb_kit_check(kit, pread(fileno(caught), &byte, 1, 0) == 0, "it writes to stdout or stderr");
+    (void)fclose(caught);
+    wb_client_finds_owner(look, "order-1", 7, WB_BATCH(1));
+}
+
 static const wb_kit_case cases[] = {
+    { "larger tables of a newer host are taken", WB_CAP_OUTBOX, larger_tables },
+    { "nothing is written to stdout and stderr", WB_CAP_OUTBOX, leaves_streams_alone },
     { "closed sessions leave no descriptors and no threads", WB_CAP_OUTBOX, sessions_give_back },
     { "directory, umask, locale and signals are as they were", 0, leaves_the_process_alone },
 };

@@ -141,6 +141,6 @@ typedef struct wb_kit_group {
 
 extern const wb_kit_group wb_cases_descriptor, wb_cases_schema, wb_cases_transactions,
     wb_cases_claims, wb_cases_ids, wb_cases_operations, wb_cases_marks, wb_cases_sweep,
-    wb_cases_clean_up, wb_cases_threads, wb_cases_specs, wb_cases_lost, wb_cases_process;
+    wb_cases_clean_up, wb_cases_threads, wb_cases_specs, wb_cases_victim, wb_cases_lost, wb_cases_process;
 
 #endif
