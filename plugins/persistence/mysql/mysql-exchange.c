@@ -152,6 +152,16 @@ static size_t steps_that_fit(const wb_storage_session *s, size_t first)
     return last;
 }
 
+/* A statement may fail among its rows. @return 0, or -1: it did. */
+static int drop_rows(MYSQL *c, MYSQL_RES *rows)
+{
+    while (mysql_fetch_row(rows))
+        ;
+    const int failed = mysql_errno(c) != 0;
+    mysql_free_result(rows);
+    return failed ? -1 : 0;
+}
+
 static void take_result(wb_storage_session *s, const mys_step *step)
 {
     MYSQL *c = s->connection;
@@ -160,17 +170,15 @@ static void take_result(wb_storage_session *s, const mys_step *step)
         if (step->ret_affected)
             *step->ret_affected += mysql_affected_rows(c);
         if (step->kind == MYS_STEP_COMMIT)
-            s->exchange.committed = 1;
+            s->exchange.committed = !(c->server_status & SERVER_STATUS_IN_TRANS);
         return;
     }
     const int wanted = step->ret_rows && !*step->ret_rows;
     MYSQL_RES *rows = wanted ? mysql_store_result(c) : mysql_use_result(c);
-    if (!rows)
-        mys_failure_record(s, step->kind, step->item);
-    else if (wanted)
+    if (rows && wanted)
         *step->ret_rows = rows;
-    else
-        mysql_free_result(rows); /* reads past its rows */
+    else if (!rows || drop_rows(c, rows) != 0)
+        mys_failure_record(s, step->kind, step->item);
 }
 
 /* Each statement has exactly one result; any other number would be taken for another's. */
@@ -245,5 +253,9 @@ int mys_exchange_run(wb_storage_session *s, const char *crash_point)
         run_part(s, first, last, crash_point);
         first = last;
     }
-    return x->committed ? WB_OK : s->failure.result;
+    if (x->committed) /* what is lost after that answer is only the connection */
+        return WB_OK;
+    if (x->commit_sent && s->failure.result == WB_OK)
+        mys_failure_lost(s, "the server did not end the transaction at COMMIT");
+    return s->failure.result;
 }

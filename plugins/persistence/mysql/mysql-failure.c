@@ -20,8 +20,9 @@ void mys_failure_record(wb_storage_session *s, mys_step_kind kind, size_t item)
 
     if (failure->result != WB_OK)
         return;
-    if (mys_is_client_error(code)) {
-        mys_failure_lost(s, mysql_error(s->connection));
+    if (code == 0 || mys_is_client_error(code)) { /* 0: an answer that is not ours */
+        mys_failure_lost(s, code ? mysql_error(s->connection)
+                                 : "the server's answer is not to what was asked");
         return;
     }
     switch (kind) {

@@ -24,8 +24,8 @@ static const statement statements[] = {
       "    endpoint varchar(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,\n"
       "    version int NOT NULL,\n"
       "    installed timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP\n) ENGINE = InnoDB" },
-    { 1, "ids that were processed; only ever inserted, and deleted by age: milliseconds since "
-         "2020 are batch >> 22",
+    { 1, "ids that were processed, until they are deleted by age: batch >> 22 is in milliseconds "
+         "since 2020",
       "CREATE TABLE IF NOT EXISTS {dedup} (\n"
       "    id varbinary(255) NOT NULL PRIMARY KEY,\n"
       "    batch bigint unsigned NOT NULL,\n"

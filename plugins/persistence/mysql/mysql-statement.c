@@ -208,7 +208,12 @@ static void take_token(lexer *l)
     case '?': put_parameter(l); break;
     case ';': take_end(l); break;
     default:
-        if (!take_comment(l))
+        if (take_comment(l))
+            break;
+        /* what follows decides whether they begin a comment, and we put blanks there */
+        if (l->at[0] == '-' && l->at[1] == '-')
+            (void)refuse(l, "two dashes may become a comment: write a blank between them");
+        else
             copy_to(l, l->at + 1 + strcspn(l->at + 1, "'\"`?;#-/"));
         break;
     }

@@ -153,13 +153,13 @@ int mys_verify(wb_persistence *p, wb_error *error)
         return result;
     result = check_version(s, error);
     if (result == WB_OK)
-        result = check_tables(s, error);
-    if (result == WB_OK)
-        result = check_engine(s, error);
-    if (result == WB_OK)
         result = check_settings(s, error);
     if (result == WB_OK)
         result = check_writable(s, error);
+    if (result == WB_OK)
+        result = check_tables(s, error);
+    if (result == WB_OK)
+        result = check_engine(s, error);
     mys_session_close(s);
     return result;
 }

@@ -16,8 +16,10 @@ static void take_state(mys_watch *w, const MARIADB_CONST_STRING *state)
         return;
     const int written = state->str[STATE_WRITTEN] == 'W';
     /* ours was begun explicitly, and does not unwrite what it wrote */
-    if (state->str[STATE_KIND] == 'I' || (w->written && !written))
+    if (state->str[STATE_KIND] == 'I')
         w->another = 1;
+    else if (w->written && !written)
+        w->ended = 1;
     w->written |= written;
 }
 

@@ -12,8 +12,8 @@
 
 typedef struct mys_watch {
     int written; /* the transaction has written */
-    int ended;   /* no transaction was open */
-    int another; /* one is, but not the framework's */
+    int ended;   /* no transaction was open, or one that was begun anew */
+    int another; /* one is that nobody has begun: the server rolled back and went on */
 } mys_watch;
 
 /** Call before connecting. `watch` outlives the connection. */

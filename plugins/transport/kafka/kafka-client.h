@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One client of librdkafka: its log lines, what it says of its connections, and an end
+ * that does not hang.
+ *
+ * Ending one can take for ever (a name that resolves slowly, a bug about partitions that
+ * were lost). So it happens on a thread of its own, and when that takes too long it is left
+ * alone with all it uses: that is why this structure is allocated apart.
+ */
+#ifndef WB_KAFKA_CLIENT_H
+#define WB_KAFKA_CLIENT_H
+
+#include <librdkafka/rdkafka.h>
+#include <pthread.h>
+
+#include "plugins/transport/kafka/kafka-map.h"
+#include "plugins/transport/kafka/kafka-transport.h"
+
+typedef struct wb_kafka_client {
+    rd_kafka_t *rk;
+    wb_transport *transport;
+    void *owner; /* of the callbacks */
+    pthread_mutex_t lock; /* guards what follows: librdkafka logs on any thread */
+    const wb_host *host;  /* NULL: abandoned, nobody to tell */
+    rd_kafka_resp_err_t last_code; /* of a connection; 0 when nothing was said */
+    char last_text[300];
+    int all_down;
+} wb_kafka_client;
+
+/** Start a client with `conf`, whose callbacks other than those for errors and log lines
+ *  are set; it is used up. Their opaque is the client.
+ *  @return NULL with `error` filled. */
+wb_kafka_client *wb_kafka_client_start(wb_transport *transport, rd_kafka_type_t type,
+                                       rd_kafka_conf_t *conf, void *owner, wb_error *error);
+
+/** End it; all its objects but the handle must be gone, and a consumer be closed. NULL
+ *  does nothing. Never takes longer than connect_timeout. */
+void wb_kafka_client_end(wb_kafka_client *client);
+
+/** What it said last of its connections becomes the reason of a failure. */
+int wb_kafka_client_failure(wb_kafka_client *client, rd_kafka_resp_err_t code, const char *doing,
+                            wb_kafka_failure *failure);
+
+/** Ask for the metadata of one topic, or of the brokers alone (NULL), without making it.
+ *  Fails as soon as it is known that nobody answers. To be released with
+ *  rd_kafka_metadata_destroy(). @return WB_OK, or failure->result. */
+int wb_kafka_client_ask(wb_kafka_client *client, const char *topic, int64_t deadline,
+                        const struct rd_kafka_metadata **ret_metadata, wb_kafka_failure *failure);
+
+/** Milliseconds until a deadline, at least 0. */
+int wb_kafka_until(const wb_transport *transport, int64_t deadline);
+
+#endif

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "plugins/transport/kafka/kafka-conf.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "plugins/transport/kafka/kafka-properties.h"
+
+#define MILLISECOND INT64_C(1000000)
+#define KIB 1024
+#define MIB (1024 * KIB)
+
+/* One configuration in the making; the first failure ends it. */
+typedef struct maker {
+    const wb_transport *transport;
+    rd_kafka_conf_t *conf;
+    wb_error *error;
+    int result;
+} maker;
+
+static void set(maker *m, const char *name, const char *value)
+{
+    const wb_host *host = m->transport->host;
+    char text[300];
+    if (m->result != WB_OK || !value)
+        return;
+    /* The text may quote the value, which may be a secret: it is not passed on. */
+    if (rd_kafka_conf_set(m->conf, name, value, text, sizeof text) != RD_KAFKA_CONF_OK)
+        m->result = host->fail(host, m->error, WB_FATAL, WB_CAUSE_CONFIG, 0,
+                               "librdkafka does not accept the value of \"%s\"", name);
+}
+
+static void set_number(maker *m, const char *name, int64_t value)
+{
+    char text[24];
+    (void)snprintf(text, sizeof text, "%" PRId64, value);
+    set(m, name, text);
+}
+
+static void set_milliseconds(maker *m, const char *name, int64_t duration)
+{
+    set_number(m, name, duration / MILLISECOND);
+}
+
+int64_t wb_kafka_conf_number(const rd_kafka_conf_t *conf, const char *property, int64_t otherwise)
+{
+    char text[32];
+    size_t size = sizeof text;
+    if (rd_kafka_conf_get(conf, property, text, &size) != RD_KAFKA_CONF_OK)
+        return otherwise;
+    return strtoll(text, NULL, 10);
+}
+
+/* ---- for every client ------------------------------------------------------------ */
+
+static void set_connection(maker *m)
+{
+    const wb_kafka_config *config = m->transport->config;
+    int tls = wb_kafka_config_uses_tls(config);
+    const char *mechanism = wb_kafka_config_mechanism(config);
+
+    set(m, "bootstrap.servers", config->brokers);
+    if (mechanism) {
+        set(m, "security.protocol", tls ? "SASL_SSL" : "SASL_PLAINTEXT");
+        set(m, "sasl.mechanism", mechanism);
+        set(m, "sasl.username", config->user);
+        set(m, "sasl.password", config->password);
+    } else {
+        set(m, "security.protocol", tls ? "SSL" : "PLAINTEXT");
+    }
+    if (tls) {
+        set(m, "ssl.ca.location", config->tls_ca_file);
+        set(m, "ssl.certificate.location", config->tls_cert_file);
+        set(m, "ssl.key.location", config->tls_key_file);
+        set(m, "ssl.key.password", config->tls_key_password);
+    }
+}
+
+/* What the user may change. */
+static void set_defaults(maker *m)
+{
+    char id[128];
+    (void)snprintf(id, sizeof id, "waybill-%.100s", m->transport->endpoint->name);
+    set(m, "client.id", id);
+    /* A batch is written as soon as it is complete: nothing is gained by waiting for the
+     * acknowledgement of the packet before. */
+    set(m, "socket.nagle.disable", "true");
+    set(m, "socket.keepalive.enable", "true");
+    /* A broker that restarts is found again soon, not after 10 s. */
+    set(m, "reconnect.backoff.max.ms", "2000");
+    set(m, "log.connection.close", "false");
+}
+
+/* ---- roles ----------------------------------------------------------------------- */
+
+static void set_consumer_defaults(maker *m)
+{
+    const wb_transport *transport = m->transport;
+    int64_t most = transport->config->fetch_buffer > transport->message_max
+                       ? transport->config->fetch_buffer
+                       : transport->message_max;
+    set_number(m, "fetch.max.bytes", most > MIB ? most : MIB);
+}
+
+static void promise_consumer(maker *m, const char *name)
+{
+    const wb_transport *transport = m->transport;
+    const wb_kafka_config *config = transport->config;
+    int64_t fetch_max = wb_kafka_conf_number(m->conf, "fetch.max.bytes", 50 * MIB);
+
+    set(m, "group.id", transport->endpoint->name);
+    set(m, "group.instance.id", name);
+    /* librdkafka's cooperative assignment hangs and crashes before 2.6. */
+    set(m, "partition.assignment.strategy", "range,roundrobin");
+    set_milliseconds(m, "session.timeout.ms", config->session_timeout);
+    set(m, "enable.auto.commit", "false");
+    set(m, "enable.auto.offset.store", "false");
+    /* Never a silent jump: before 2.2 even a torn TLS connection could reset offsets. */
+    set(m, "auto.offset.reset", "error");
+    set(m, "isolation.level", "read_committed");
+    set(m, "allow.auto.create.topics", "false");
+    set_number(m, "queued.max.messages.kbytes", config->fetch_buffer / KIB);
+    /* A response may exceed fetch.max.bytes by one message, however large. */
+    set_number(m, "receive.message.max.bytes",
+               fetch_max + transport->message_max + 2 * WB_KAFKA_ERROR_ROOM);
+}
+
+static void set_producer_defaults(maker *m)
+{
+    /* While it waits for confirmations (flush), librdkafka does not linger; until then it may
+     * gather what a window holds into one request a partition. */
+    set(m, "linger.ms", "5");
+}
+
+static void promise_producer(maker *m, const char *name)
+{
+    const wb_transport *transport = m->transport;
+    int64_t timeout = transport->config->transaction_timeout;
+
+    set(m, "enable.idempotence", "true");
+    set(m, "acks", "all");
+    /* The same partition for a key as Java's clients: librdkafka's default is CRC32. */
+    set(m, "partitioner", "murmur2_random");
+    set_number(m, "message.max.bytes", transport->message_max + WB_KAFKA_ERROR_ROOM);
+    if (name) {
+        set(m, "transactional.id", name);
+        set_milliseconds(m, "transaction.timeout.ms", timeout);
+        /* Must be less than that of the transaction. */
+        set_milliseconds(m, "message.timeout.ms", timeout - timeout / 10);
+    } else {
+        /* Our own deadline decides, and then what was not confirmed is called unknown. */
+        set(m, "message.timeout.ms", "0");
+    }
+}
+
+rd_kafka_conf_t *wb_kafka_conf_make(const wb_transport *transport, int role, const char *name,
+                                    wb_error *error)
+{
+    maker m = { transport, rd_kafka_conf_new(), error, WB_OK };
+    set_connection(&m);
+    set_defaults(&m);
+    if (role == WB_KAFKA_ROLE_CONSUMER)
+        set_consumer_defaults(&m);
+    else if (role == WB_KAFKA_ROLE_PRODUCER)
+        set_producer_defaults(&m);
+    if (m.result == WB_OK)
+        m.result = wb_kafka_properties_apply(transport->host, transport->config, m.conf, error);
+    if (role == WB_KAFKA_ROLE_CONSUMER)
+        promise_consumer(&m, name);
+    else if (role == WB_KAFKA_ROLE_PRODUCER)
+        promise_producer(&m, name);
+    /* Of the consumer by its description, but it keeps a producer's questions from making
+     * the topic they are about. */
+    set(&m, "allow.auto.create.topics", "false");
+    if (m.result == WB_OK)
+        return m.conf;
+    rd_kafka_conf_destroy(m.conf);
+    return NULL;
+}

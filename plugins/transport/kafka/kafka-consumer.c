@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "plugins/transport/kafka/kafka-consumer.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "plugins/transport/kafka/kafka-conf.h"
+
+#define MILLISECOND INT64_C(1000000)
+#define SECOND INT64_C(1000000000)
+/* The worker's longest time to finish what it has in hand when partitions are taken away;
+ * half of max.poll.interval.ms where that is less. */
+#define DRAIN_MAX (30 * SECOND)
+
+void wb_kafka_consumer_wake(wb_kafka_consumer *consumer)
+{
+    (void)eventfd_write(consumer->wake, 1);
+}
+
+int wb_kafka_consumer_is_open(const wb_kafka_consumer *consumer)
+{
+    return consumer->client != NULL;
+}
+
+/* ---- opening --------------------------------------------------------------------- */
+
+static int init(wb_kafka_consumer *consumer, wb_transport *transport, uint32_t prefetch,
+                wb_error *error)
+{
+    const wb_host *host = transport->host;
+    pthread_condattr_t monotonic;
+    consumer->transport = transport;
+    consumer->prefetch = prefetch ? prefetch : 1;
+    (void)pthread_mutex_init(&consumer->lock, NULL);
+    (void)pthread_condattr_init(&monotonic);
+    (void)pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(&consumer->settled, &monotonic);
+    (void)pthread_condattr_destroy(&monotonic);
+    consumer->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    consumer->poll_wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (consumer->wake < 0 || consumer->poll_wake < 0)
+        return host->fail(host, error, WB_RETRY, WB_CAUSE_OTHER, errno,
+                          "could not make an event descriptor: %s", strerror(errno));
+    return WB_OK;
+}
+
+static int start_client(wb_kafka_consumer *consumer, const char *name, wb_error *error)
+{
+    rd_kafka_conf_t *conf =
+        wb_kafka_conf_make(consumer->transport, WB_KAFKA_ROLE_CONSUMER, name, error);
+    if (!conf)
+        return WB_FATAL;
+    int64_t half = wb_kafka_conf_number(conf, "max.poll.interval.ms", 300000) * MILLISECOND / 2;
+    consumer->drain_max = half < DRAIN_MAX ? half : DRAIN_MAX;
+    rd_kafka_conf_set_rebalance_cb(conf, wb_kafka_on_rebalance);
+    consumer->client =
+        wb_kafka_client_start(consumer->transport, RD_KAFKA_CONSUMER, conf, consumer, error);
+    return consumer->client ? WB_OK : WB_FATAL;
+}
+
+/* Queues tell when they are no longer empty by writing to a descriptor. */
+static void make_queues(wb_kafka_consumer *consumer)
+{
+    static const uint64_t one = 1;
+    rd_kafka_t *rk = consumer->client->rk;
+    (void)rd_kafka_poll_set_consumer(rk);
+    consumer->messages = rd_kafka_queue_new(rk);
+    consumer->commits = rd_kafka_queue_new(rk);
+    consumer->events = rd_kafka_queue_get_consumer(rk);
+    rd_kafka_queue_io_event_enable(consumer->messages, consumer->wake, &one, sizeof one);
+    rd_kafka_queue_io_event_enable(consumer->commits, consumer->poll_wake, &one, sizeof one);
+    rd_kafka_queue_io_event_enable(consumer->events, consumer->poll_wake, &one, sizeof one);
+}
+
+/* Subscribing to what is not there is no error to librdkafka; it would be silent. */
+static int check_topics(wb_kafka_consumer *consumer, const rd_kafka_topic_partition_list_t *topics,
+                        wb_kafka_failure *failure)
+{
+    const wb_transport *transport = consumer->transport;
+    int64_t deadline = transport->host->now() + transport->config->connect_timeout;
+    rd_kafka_resp_err_t code;
+    int result = WB_OK;
+    for (int i = 0; i < topics->cnt && result == WB_OK; i++) {
+        const char *topic = topics->elems[i].topic;
+        result = wb_kafka_topic_find(consumer->client, topic, deadline, &code, NULL, NULL, failure);
+        if (result == WB_REJECT)
+            return wb_kafka_failure_set(failure, WB_NOT_CONNECTED, wb_kafka_map_cause(code), code,
+                                        "topic \"%s\" cannot be read: %s; run waybill install",
+                                        topic, rd_kafka_err2str(code));
+    }
+    return result;
+}
+
+static int join_group(wb_kafka_consumer *consumer, wb_error *error)
+{
+    const wb_transport *transport = consumer->transport;
+    wb_kafka_failure failure = { 0 };
+    rd_kafka_topic_partition_list_t *topics = wb_kafka_topics_read(transport);
+    int result = check_topics(consumer, topics, &failure);
+    if (result == WB_OK) {
+        rd_kafka_resp_err_t code = rd_kafka_subscribe(consumer->client->rk, topics);
+        if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
+            result = wb_kafka_failure_map(&failure, code, "subscribe", NULL);
+    }
+    rd_kafka_topic_partition_list_destroy(topics);
+    if (result != WB_OK)
+        return wb_kafka_failure_report(transport->host, &failure, error);
+    int failed = wb_kafka_poll_start(consumer);
+    if (failed)
+        return transport->host->fail(transport->host, error, WB_RETRY, WB_CAUSE_OTHER, failed,
+                                     "could not start a thread: %s", strerror(failed));
+    return WB_OK;
+}
+
+int wb_kafka_consumer_open(wb_kafka_consumer *consumer, wb_transport *transport, const char *name,
+                           uint32_t prefetch, wb_error *error)
+{
+    int result = init(consumer, transport, prefetch, error);
+    if (result == WB_OK)
+        result = start_client(consumer, name, error);
+    if (result == WB_OK) {
+        make_queues(consumer);
+        result = join_group(consumer, error);
+    }
+    if (result != WB_OK)
+        wb_kafka_consumer_close(consumer);
+    return result;
+}
+
+/* ---- closing --------------------------------------------------------------------- */
+
+static void announce_close(wb_kafka_consumer *consumer)
+{
+    (void)pthread_mutex_lock(&consumer->lock);
+    consumer->closing = 1;
+    (void)pthread_cond_broadcast(&consumer->settled);
+    (void)pthread_mutex_unlock(&consumer->lock);
+}
+
+/* What is in hand and not acknowledged is given back by not committing it. Every object of
+ * the client must be gone before it can end. */
+static void let_go(wb_kafka_consumer *consumer, int64_t deadline)
+{
+    (void)pthread_mutex_lock(&consumer->lock);
+    (void)wb_kafka_commit_flush(consumer, deadline, 1);
+    wb_kafka_messages_drop(consumer);
+    wb_kafka_partitions_lose(consumer);
+    (void)pthread_mutex_unlock(&consumer->lock);
+}
+
+/* rd_kafka_consumer_close() would wait without limit for a coordinator that is gone. */
+static void leave_group(wb_kafka_consumer *consumer, int64_t deadline)
+{
+    rd_kafka_t *rk = consumer->client->rk;
+    rd_kafka_queue_t *last = rd_kafka_queue_new(rk);
+    rd_kafka_error_t *failed = rd_kafka_consumer_close_queue(rk, last);
+    while (!failed && !rd_kafka_consumer_closed(rk) &&
+           wb_kafka_until(consumer->transport, deadline))
+        (void)rd_kafka_queue_poll_callback(last, 50);
+    if (failed)
+        rd_kafka_error_destroy(failed);
+    rd_kafka_queue_destroy(last);
+}
+
+static void destroy_queues(wb_kafka_consumer *consumer)
+{
+    /* Nobody may write to a descriptor that is closed, and maybe somebody else's. */
+    rd_kafka_queue_io_event_enable(consumer->messages, -1, NULL, 0);
+    rd_kafka_queue_io_event_enable(consumer->commits, -1, NULL, 0);
+    rd_kafka_queue_io_event_enable(consumer->events, -1, NULL, 0);
+    rd_kafka_queue_destroy(consumer->messages);
+    rd_kafka_queue_destroy(consumer->commits);
+    rd_kafka_queue_destroy(consumer->events);
+}
+
+static void close_client(wb_kafka_consumer *consumer)
+{
+    const wb_transport *transport = consumer->transport;
+    int64_t deadline = transport->host->now() + transport->config->connect_timeout;
+    int joined = consumer->running;
+    announce_close(consumer);
+    wb_kafka_poll_stop(consumer);
+    let_go(consumer, deadline);
+    if (joined)
+        leave_group(consumer, deadline);
+    destroy_queues(consumer);
+    wb_kafka_client_end(consumer->client);
+}
+
+void wb_kafka_consumer_close(wb_kafka_consumer *consumer)
+{
+    if (!consumer->transport)
+        return;
+    if (consumer->client)
+        close_client(consumer);
+    if (consumer->wake >= 0)
+        (void)close(consumer->wake);
+    if (consumer->poll_wake >= 0)
+        (void)close(consumer->poll_wake);
+    (void)pthread_cond_destroy(&consumer->settled);
+    (void)pthread_mutex_destroy(&consumer->lock);
+    memset(consumer, 0, sizeof *consumer);
+}

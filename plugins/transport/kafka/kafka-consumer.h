@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The receiving half of a session: a member of the endpoint's consumer group.
+ *
+ * A thread of its own (kafka-poll.c) polls the client all the time, so that a handler may
+ * take as long as it likes: it serves rebalances (kafka-assign.c) and the answers to
+ * commits (kafka-commit.c). Messages do not pass through it: the queue of each partition is
+ * forwarded to `messages`, which the worker reads (kafka-receive.c).
+ *
+ * The lock guards everything here but what is said to be constant or atomic. Whoever reads
+ * `messages` holds it, so a partition that is revoked under the lock yields nothing more.
+ */
+#ifndef WB_KAFKA_CONSUMER_H
+#define WB_KAFKA_CONSUMER_H
+
+#include "plugins/transport/kafka/kafka-client.h"
+#include "plugins/transport/kafka/kafka-offsets.h"
+#include "plugins/transport/kafka/kafka-topology.h"
+
+typedef struct wb_kafka_consumer wb_kafka_consumer;
+typedef struct wb_kafka_message wb_kafka_message;
+typedef struct wb_kafka_partition wb_kafka_partition;
+
+/** A partition from its assignment until it is revoked and none of its messages is left. */
+struct wb_kafka_partition {
+    wb_kafka_partition *next;
+    char topic[WB_KAFKA_TOPIC_SIZE];
+    int32_t number;
+    int lost;                /* revoked: nothing is committed any more */
+    rd_kafka_queue_t *queue; /* forwarded; NULL once lost */
+    wb_kafka_offsets offsets;
+    int64_t start;     /* where the assignment began */
+    int64_t sent;      /* the offset of the newest commit on its way or done */
+    int64_t committed; /* the newest one the coordinator confirmed */
+    size_t held;       /* messages that point here */
+    /* Deliveries without progress, as the note beside the committed offset says (README). */
+    uint32_t deliveries;
+    uint32_t suspects; /* so many of the next messages may have been among them */
+    int noted;         /* this delivery is noted, too */
+    int note_due;      /* it must be committed */
+};
+
+/** A message in the worker's hands, or given back by it. */
+struct wb_kafka_message {
+    wb_incoming incoming; /* first: the host's pointer is ours */
+    rd_kafka_message_t *raw;
+    wb_kafka_partition *partition;
+    wb_kafka_message *next, *previous;
+    int settled; /* acknowledged in the open transaction */
+    wb_header headers[];
+};
+
+typedef struct wb_kafka_list {
+    wb_kafka_message *first, *last;
+    size_t count;
+} wb_kafka_list;
+
+struct wb_kafka_consumer {
+    /* constant */
+    wb_transport *transport;
+    wb_kafka_client *client;
+    rd_kafka_queue_t *messages; /* all partitions' */
+    rd_kafka_queue_t *commits;  /* answers to commits */
+    rd_kafka_queue_t *events;   /* what the poll thread serves */
+    int wake;                   /* eventfd: messages, or interrupted */
+    int poll_wake;              /* eventfd: events or answers, or stop */
+    int64_t drain_max;          /* longest wait for the worker when partitions are revoked */
+    pthread_t thread;
+    int running;
+    /* atomic */
+    atomic_int interrupted;
+    atomic_int stop;
+    /* guarded */
+    pthread_mutex_t lock;
+    pthread_cond_t settled; /* something left the worker's hands, or it closes */
+    wb_kafka_failure failure;
+    wb_kafka_partition *partitions; /* lost ones, too, while messages point to them */
+    wb_kafka_list in_hand;
+    wb_kafka_list returned; /* given back: handed out again before anything newer */
+    uint32_t prefetch;
+    int draining;
+    int closing;
+    int committing; /* a commit is on its way */
+};
+
+/** Join the group. @return WB_OK, or a result with `error` filled and nothing left. */
+int wb_kafka_consumer_open(wb_kafka_consumer *consumer, wb_transport *transport, const char *name,
+                           uint32_t prefetch, wb_error *error);
+/** Commit what is done, leave, free. Also of one that is all zero. */
+void wb_kafka_consumer_close(wb_kafka_consumer *consumer);
+
+/** Whether it is open. */
+int wb_kafka_consumer_is_open(const wb_kafka_consumer *consumer);
+
+/* ---- kafka-poll.c ---- */
+
+/** @return 0, or an error number. */
+int wb_kafka_poll_start(wb_kafka_consumer *consumer);
+void wb_kafka_poll_stop(wb_kafka_consumer *consumer);
+
+/* ---- kafka-assign.c ---- */
+
+/** librdkafka's rebalance callback; opaque is the client. @locality poll thread, or the
+ *  worker that closes */
+void wb_kafka_on_rebalance(rd_kafka_t *rk, rd_kafka_resp_err_t code,
+                           rd_kafka_topic_partition_list_t *partitions, void *opaque);
+
+/** A partition that is ours, or NULL. @locks lock held */
+wb_kafka_partition *wb_kafka_partition_find(const wb_kafka_consumer *consumer, const char *topic,
+                                            int32_t number);
+/** A message of it is gone: free it if it is lost and this was the last. @locks lock held */
+void wb_kafka_partition_release(wb_kafka_consumer *consumer, wb_kafka_partition *partition);
+/** Revoke all, for closing. @locks lock held */
+void wb_kafka_partitions_lose(wb_kafka_consumer *consumer);
+
+/* ---- kafka-commit.c ---- */
+
+/** Commit what changed, unless a commit is on its way: the newest wins. @locks lock held */
+void wb_kafka_commit_start(wb_kafka_consumer *consumer);
+/** Take note of answers, waiting at most so long for the first. @return 0 when one of them
+ *  was a failure. @locks lock held */
+int wb_kafka_commit_serve(wb_kafka_consumer *consumer, int milliseconds);
+/** Commit and wait for the answer. With `clean`, the notes of partitions without progress
+ *  are taken back: that was no crash. @return whether all is committed. @locks lock held */
+int wb_kafka_commit_flush(wb_kafka_consumer *consumer, int64_t deadline, int clean);
+
+/* ---- kafka-receive.c ---- */
+
+/** wb_transport_ops.receive, acknowledge, give_back. @return WB_OK or failure.result. */
+int wb_kafka_consumer_receive(wb_kafka_consumer *consumer, int64_t deadline,
+                              const wb_incoming **ret_messages, size_t max, size_t *ret_count);
+void wb_kafka_consumer_acknowledge(wb_kafka_consumer *consumer, const wb_incoming *const *messages,
+                                   size_t count);
+void wb_kafka_consumer_give_back(wb_kafka_consumer *consumer, const wb_incoming *const *messages,
+                                 size_t count);
+/** Acknowledge inside a transaction: undone by the last function, final with the one
+ *  before. @return 0 when one of the messages is no longer ours. */
+int wb_kafka_consumer_settle(wb_kafka_consumer *consumer, const wb_incoming *const *messages,
+                             size_t count);
+void wb_kafka_consumer_settle_commit(wb_kafka_consumer *consumer);
+void wb_kafka_consumer_settle_undo(wb_kafka_consumer *consumer);
+/** What a transaction commits: the low-water marks of partitions that have progress, maybe
+ *  none. To be released with rd_kafka_topic_partition_list_destroy(). @return NULL when one of
+ *  the messages settled is no longer ours. */
+rd_kafka_topic_partition_list_t *wb_kafka_consumer_progress(wb_kafka_consumer *consumer);
+/** Forget all messages, for closing. @locks lock held */
+void wb_kafka_messages_drop(wb_kafka_consumer *consumer);
+/** Drop what was given back of lost partitions. @locks lock held */
+void wb_kafka_messages_drop_lost(wb_kafka_consumer *consumer);
+
+/** Make the worker look. Any thread. */
+void wb_kafka_consumer_wake(wb_kafka_consumer *consumer);
+
+/** An error the client reported; those that end the session are kept in `failure`. */
+void wb_kafka_consumer_note_error(wb_kafka_consumer *consumer, const rd_kafka_message_t *message);
+
+/* ---- kafka-message.c ---- */
+
+/** Make a message of what librdkafka received; takes it over. NULL when memory is out, and
+ *  it is still the caller's. */
+wb_kafka_message *wb_kafka_message_make(rd_kafka_message_t *raw);
+void wb_kafka_message_free(wb_kafka_message *message);
+
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What broke, in the host's words: librdkafka's error codes become a result class, a cause
+ * and a text. Pure.
+ */
+#ifndef WB_KAFKA_MAP_H
+#define WB_KAFKA_MAP_H
+
+#include <librdkafka/rdkafka.h>
+#include <waybill/sys/plugin.h>
+
+/** Why a client is of no more use; all zero: nothing happened. Kept with the client,
+ *  because the thread that finds out may have nobody to tell. */
+typedef struct wb_kafka_failure {
+    int result; /* WB_x; WB_OK when nothing failed */
+    int cause;  /* WB_CAUSE_x */
+    int64_t code;
+    char text[480];
+} wb_kafka_failure;
+
+/** Fill `failure`, unless it is filled: the first reason is the one. @return its result. */
+int wb_kafka_failure_set(wb_kafka_failure *failure, int result, int cause, int64_t code,
+                         const char *format, ...) WB_PRINTF(5, 6);
+
+/** The same for an error code. `doing` completes "could not ..."; `detail` may be NULL. */
+int wb_kafka_failure_map(wb_kafka_failure *failure, rd_kafka_resp_err_t code, const char *doing,
+                         const char *detail);
+
+/** Tell the host; returns failure->result. */
+int wb_kafka_failure_report(const wb_host *host, const wb_kafka_failure *failure, wb_error *error);
+
+/** The cause that belongs to a code. */
+int wb_kafka_map_cause(rd_kafka_resp_err_t code);
+
+/** Somebody else came under our name. */
+int wb_kafka_map_is_fenced(rd_kafka_resp_err_t code);
+
+/** An error of a consumer that ends its session; the others pass by themselves. */
+int wb_kafka_map_ends_consumer(rd_kafka_resp_err_t code);
+
+/** The result of an operation whose delivery failed: WB_REJECT can never succeed,
+ *  WB_NOT_CONNECTED is known not to be in the log, WB_IN_DOUBT may be. */
+int wb_kafka_map_delivery(rd_kafka_resp_err_t code, rd_kafka_msg_status_t status);
+
+#endif

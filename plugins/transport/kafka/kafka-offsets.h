@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What of one partition is done: the low-water mark under messages that are acknowledged in
+ * any order, and the little note that is committed beside it. Pure.
+ *
+ * A committed offset says "everything before it is done". So it is the offset of the oldest
+ * message handed out and not done, or the one after the last when all are.
+ */
+#ifndef WB_KAFKA_OFFSETS_H
+#define WB_KAFKA_OFFSETS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct wb_kafka_mark {
+    int64_t offset;
+    int done;
+} wb_kafka_mark;
+
+/** Those handed out, ascending, from the oldest not done (a ring). */
+typedef struct wb_kafka_offsets {
+    wb_kafka_mark *ring;
+    size_t capacity; /* a power of two */
+    size_t first;
+    size_t count;
+    int64_t next; /* one after the last handed out */
+} wb_kafka_offsets;
+
+void wb_kafka_offsets_init(wb_kafka_offsets *offsets, int64_t start);
+void wb_kafka_offsets_free(wb_kafka_offsets *offsets);
+
+/** A message is handed out; ascending, gaps are usual. @return 0 when memory is out. */
+int wb_kafka_offsets_add(wb_kafka_offsets *offsets, int64_t offset);
+/** A message is done, or after all it is not. */
+void wb_kafka_offsets_set(wb_kafka_offsets *offsets, int64_t offset, int done);
+/** The offset to commit. */
+int64_t wb_kafka_offsets_low(const wb_kafka_offsets *offsets);
+/** Forget what is below the low-water mark: it cannot be undone any more. */
+void wb_kafka_offsets_trim(wb_kafka_offsets *offsets);
+
+/** Size of a note with its NUL byte. */
+#define WB_KAFKA_NOTE_SIZE 24
+
+/** Write the note: how often messages at this offset were delivered without progress. */
+void wb_kafka_note_write(char ret_note[WB_KAFKA_NOTE_SIZE], uint32_t deliveries);
+/** Read one; whatever somebody else wrote there counts as 0. */
+uint32_t wb_kafka_note_read(const void *note, size_t size);
+
+#endif

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <waybill/sys/transport.h>
+
+#include "plugins/transport/kafka/kafka-conf.h"
+#include "plugins/transport/kafka/kafka-session.h"
+
+/* Whether librdkafka accepts the configuration is known without a network. */
+static int check(const wb_transport *transport, wb_error *error)
+{
+    int result = wb_kafka_config_check(transport->host, transport->config,
+                                       transport->endpoint->body_max, error);
+    if (result == WB_OK)
+        result = wb_kafka_topology_check(transport, error);
+    for (int role = WB_KAFKA_ROLE_ADMIN; role <= WB_KAFKA_ROLE_PRODUCER && result == WB_OK; role++) {
+        rd_kafka_conf_t *conf = wb_kafka_conf_make(transport, role, NULL, error);
+        if (!conf)
+            return WB_FATAL;
+        rd_kafka_conf_destroy(conf);
+    }
+    return result;
+}
+
+static int create(const wb_host *host, const wb_endpoint_info *endpoint, const void *config,
+                  wb_transport **ret_transport, wb_error *error)
+{
+    wb_transport *transport = calloc(1, sizeof *transport);
+    if (!transport)
+        return host->fail(host, error, WB_FATAL, WB_CAUSE_OTHER, ENOMEM, "out of memory");
+    transport->host = host;
+    transport->endpoint = endpoint;
+    transport->config = config;
+    transport->message_max = wb_kafka_config_message_max(config, endpoint->body_max);
+    int result = check(transport, error);
+    if (result != WB_OK) {
+        free(transport);
+        return result;
+    }
+    wb_kafka_identity_init(&transport->identity);
+    *ret_transport = transport;
+    return WB_OK;
+}
+
+static void destroy(wb_transport *transport)
+{
+    wb_kafka_identity_destroy(&transport->identity);
+    free(transport);
+}
+
+static const wb_transport_ops operations = {
+    .struct_size = sizeof(wb_transport_ops),
+    .create = create,
+    .destroy = destroy,
+    .install = wb_kafka_install,
+    .verify = wb_kafka_verify,
+    .open = wb_kafka_session_open,
+    .close = wb_kafka_session_close,
+    .set_prefetch = wb_kafka_session_set_prefetch,
+    .receive = wb_kafka_session_receive,
+    .acknowledge = wb_kafka_session_acknowledge,
+    .give_back = wb_kafka_session_give_back,
+    .send = wb_kafka_session_send,
+    .interrupt = wb_kafka_session_interrupt,
+};
+
+static const wb_plugin descriptor = {
+    .struct_size = sizeof(wb_plugin),
+    .magic = WB_PLUGIN_MAGIC,
+    .abi_major = WB_PLUGIN_ABI_MAJOR,
+    .abi_minor_needed = 0,
+    .kind = WB_PLUGIN_TRANSPORT,
+    .name = "kafka",
+    .version = PACKAGE_VERSION,
+    .summary = "Apache Kafka",
+    .capabilities = WB_CAP_MODE_NONE | WB_CAP_MODE_RECEIVE_ONLY | WB_CAP_DELIVERY_COUNT |
+                    WB_CAP_ORDER_PER_KEY | WB_CAP_PUBLISH,
+    .options = wb_kafka_options,
+    .option_count = WB_KAFKA_OPTION_COUNT,
+    .option_stride = sizeof(wb_option),
+    .config_size = sizeof(wb_kafka_config),
+    .ops = &operations,
+    .client_library = NULL,
+};
+
+WB_PLUGIN(kafka, descriptor)

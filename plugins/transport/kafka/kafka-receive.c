@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Messages in the worker's hands: taken, acknowledged, given back.
+ */
+#include "config.h"
+
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+
+#include "plugins/transport/kafka/kafka-consumer.h"
+
+#define SECOND INT64_C(1000000000)
+/* Longest wait until it is written down that a partition's messages are handed out. */
+#define NOTE_WAIT (5 * SECOND)
+
+/* ---- lists ----------------------------------------------------------------------- */
+
+/* Before `next`, or at the end. */
+static void insert(wb_kafka_list *list, wb_kafka_message *message, wb_kafka_message *next)
+{
+    message->next = next;
+    message->previous = next ? next->previous : list->last;
+    if (message->previous)
+        message->previous->next = message;
+    else
+        list->first = message;
+    if (next)
+        next->previous = message;
+    else
+        list->last = message;
+    list->count++;
+}
+
+static void remove_from(wb_kafka_list *list, wb_kafka_message *message)
+{
+    if (message->previous)
+        message->previous->next = message->next;
+    else
+        list->first = message->next;
+    if (message->next)
+        message->next->previous = message->previous;
+    else
+        list->last = message->previous;
+    list->count--;
+}
+
+static void forget(wb_kafka_consumer *consumer, wb_kafka_message *message)
+{
+    wb_kafka_partition *partition = message->partition;
+    wb_kafka_message_free(message);
+    wb_kafka_partition_release(consumer, partition);
+}
+
+static void drop_all(wb_kafka_consumer *consumer, wb_kafka_list *list)
+{
+    while (list->first) {
+        wb_kafka_message *message = list->first;
+        remove_from(list, message);
+        forget(consumer, message);
+    }
+}
+
+void wb_kafka_messages_drop(wb_kafka_consumer *consumer)
+{
+    drop_all(consumer, &consumer->in_hand);
+    drop_all(consumer, &consumer->returned);
+}
+
+void wb_kafka_messages_drop_lost(wb_kafka_consumer *consumer)
+{
+    wb_kafka_message *next;
+    for (wb_kafka_message *m = consumer->returned.first; m; m = next) {
+        next = m->next;
+        if (!m->partition->lost)
+            continue;
+        remove_from(&consumer->returned, m);
+        forget(consumer, m);
+    }
+}
+
+/* ---- errors ---------------------------------------------------------------------- */
+
+static void keep_error(wb_kafka_consumer *consumer, const rd_kafka_message_t *message)
+{
+    rd_kafka_resp_err_t code = message->err;
+    char text[400], doing[WB_KAFKA_TOPIC_SIZE + 40] = "go on receiving";
+    if (code == RD_KAFKA_RESP_ERR__FATAL)
+        code = rd_kafka_fatal_error(consumer->client->rk, text, sizeof text);
+    else
+        (void)snprintf(text, sizeof text, "%s", rd_kafka_message_errstr(message));
+    if (message->rkt)
+        (void)snprintf(doing, sizeof doing, "receive from topic \"%s\", partition %" PRId32,
+                       rd_kafka_topic_name(message->rkt), message->partition);
+    if (code == RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET ||
+        code == RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE)
+        atomic_store(&consumer->transport->out_of_range, 1);
+    (void)pthread_mutex_lock(&consumer->lock);
+    (void)wb_kafka_failure_map(&consumer->failure, code, doing, text);
+    /* The worker goes on when somebody has repaired it; only a twin of ours ends it. */
+    if (!wb_kafka_map_is_fenced(code))
+        consumer->failure.result = WB_NOT_CONNECTED;
+    (void)pthread_mutex_unlock(&consumer->lock);
+    wb_kafka_consumer_wake(consumer);
+}
+
+void wb_kafka_consumer_note_error(wb_kafka_consumer *consumer, const rd_kafka_message_t *message)
+{
+    const wb_host *host = consumer->transport->host;
+    wb_field fields[] = { { "endpoint", consumer->transport->endpoint->name },
+                          { "reason", rd_kafka_message_errstr(message) } };
+    if (wb_kafka_map_ends_consumer(message->err))
+        keep_error(consumer, message);
+    else
+        host->log(host, WB_LOG_INFO, "librdkafka reports a passing error", fields, 2);
+}
+
+/* ---- taking ---------------------------------------------------------------------- */
+
+static void hold(wb_kafka_consumer *consumer, wb_kafka_message *message)
+{
+    insert(&consumer->in_hand, message, NULL);
+}
+
+/* The first of an assignment: that it is handed out is noted beside the committed offset. */
+static void count_delivery(wb_kafka_partition *partition, wb_kafka_message *message)
+{
+    if (partition->suspects) {
+        partition->suspects--;
+        message->incoming.delivery_count = partition->deliveries;
+    }
+    if (!partition->noted && partition->sent == partition->start) {
+        partition->noted = 1;
+        partition->note_due = 1;
+    }
+}
+
+/* @return the message, or NULL when it is not ours (any more) or memory is out. */
+static wb_kafka_message *adopt(wb_kafka_consumer *consumer, rd_kafka_message_t *raw)
+{
+    wb_kafka_partition *partition =
+        wb_kafka_partition_find(consumer, rd_kafka_topic_name(raw->rkt), raw->partition);
+    if (!partition || raw->offset < partition->offsets.next)
+        return NULL;
+    wb_kafka_message *message = wb_kafka_message_make(raw);
+    if (!message || !wb_kafka_offsets_add(&partition->offsets, raw->offset)) {
+        /* Handing out the next would skip this one. */
+        (void)wb_kafka_failure_set(&consumer->failure, WB_NOT_CONNECTED, WB_CAUSE_OTHER, 0,
+                                   "out of memory for a message");
+        free(message);
+        return NULL;
+    }
+    message->partition = partition;
+    partition->held++;
+    count_delivery(partition, message);
+    return message;
+}
+
+/* One message, or NULL when there is none now. Errors come this way, too.
+ * @locks lock held, but not while an error is noted */
+static wb_kafka_message *take_one(wb_kafka_consumer *consumer)
+{
+    wb_kafka_message *message = consumer->returned.first;
+    rd_kafka_message_t *raw;
+    if (message) {
+        remove_from(&consumer->returned, message);
+        return message;
+    }
+    /* One by one: taking several at once loses messages before 2.1 when partitions move. */
+    while (!message && (raw = rd_kafka_consume_queue(consumer->messages, 0))) {
+        if (raw->err) {
+            (void)pthread_mutex_unlock(&consumer->lock);
+            wb_kafka_consumer_note_error(consumer, raw);
+            (void)pthread_mutex_lock(&consumer->lock);
+        } else {
+            message = adopt(consumer, raw);
+        }
+        if (!message)
+            rd_kafka_message_destroy(raw);
+        if (consumer->failure.result != WB_OK)
+            break;
+    }
+    if (message && message->raw)
+        consumer->transport->host->crash_point("received_frame");
+    return message;
+}
+
+static size_t take(wb_kafka_consumer *consumer, const wb_incoming **ret_messages, size_t max)
+{
+    size_t count = 0;
+    if (consumer->draining)
+        return 0;
+    while (count < max && consumer->in_hand.count < consumer->prefetch) {
+        wb_kafka_message *message = take_one(consumer);
+        if (!message)
+            break;
+        hold(consumer, message);
+        ret_messages[count++] = &message->incoming;
+    }
+    return count;
+}
+
+static int is_forgetful(const wb_kafka_consumer *consumer)
+{
+    return consumer->transport->endpoint->mode == WB_MODE_NONE;
+}
+
+/* With WB_MODE_NONE they leave the queue before the worker sees them. */
+static int commit_taken(wb_kafka_consumer *consumer, const wb_incoming *const *messages,
+                        size_t count)
+{
+    const wb_transport *transport = consumer->transport;
+    for (size_t i = 0; i < count; i++) {
+        const wb_kafka_message *message = (const wb_kafka_message *)messages[i];
+        wb_kafka_offsets_set(&message->partition->offsets, message->raw->offset, 1);
+        wb_kafka_offsets_trim(&message->partition->offsets);
+    }
+    if (wb_kafka_commit_flush(consumer, transport->host->now() + transport->config->confirm_timeout,
+                              0))
+        return WB_OK;
+    return wb_kafka_failure_set(&consumer->failure, WB_NOT_CONNECTED, WB_CAUSE_OTHER, 0,
+                                "offsets could not be committed before the messages are handled");
+}
+
+static int has_notes(const wb_kafka_consumer *consumer)
+{
+    for (const wb_kafka_partition *p = consumer->partitions; p; p = p->next)
+        if (p->note_due && !p->lost)
+            return 1;
+    return 0;
+}
+
+/* A handler may end the process at once: the note must be there before. Where it cannot be
+ * written, messages are handled all the same. */
+static int before_handing_out(wb_kafka_consumer *consumer, const wb_incoming *const *messages,
+                              size_t count)
+{
+    if (is_forgetful(consumer))
+        return commit_taken(consumer, messages, count);
+    if (has_notes(consumer))
+        (void)wb_kafka_commit_flush(consumer, consumer->transport->host->now() + NOTE_WAIT, 0);
+    return WB_OK;
+}
+
+static int take_locked(wb_kafka_consumer *consumer, const wb_incoming **ret_messages, size_t max,
+                       size_t *ret_count)
+{
+    (void)pthread_mutex_lock(&consumer->lock);
+    int result = consumer->failure.result;
+    if (result == WB_OK)
+        *ret_count = take(consumer, ret_messages, max);
+    if (*ret_count)
+        result = before_handing_out(consumer, ret_messages, *ret_count);
+    else
+        result = consumer->failure.result;
+    if (result != WB_OK)
+        *ret_count = 0;
+    (void)pthread_mutex_unlock(&consumer->lock);
+    return result;
+}
+
+static void wait_for_more(wb_kafka_consumer *consumer, int64_t deadline)
+{
+    struct pollfd wait = { .fd = consumer->wake, .events = POLLIN };
+    eventfd_t ignored;
+    (void)poll(&wait, 1, wb_kafka_until(consumer->transport, deadline));
+    (void)eventfd_read(consumer->wake, &ignored);
+}
+
+int wb_kafka_consumer_receive(wb_kafka_consumer *consumer, int64_t deadline,
+                              const wb_incoming **ret_messages, size_t max, size_t *ret_count)
+{
+    for (;;) {
+        int result = take_locked(consumer, ret_messages, max, ret_count);
+        if (result != WB_OK || *ret_count)
+            return result;
+        if (atomic_exchange(&consumer->interrupted, 0) ||
+            consumer->transport->host->now() >= deadline)
+            return WB_OK;
+        wait_for_more(consumer, deadline);
+    }
+}
+
+/* ---- settling -------------------------------------------------------------------- */
+
+static wb_kafka_message *ours(const wb_incoming *incoming)
+{
+    return (wb_kafka_message *)(uintptr_t)incoming;
+}
+
+static void leave_hands(wb_kafka_consumer *consumer)
+{
+    if (consumer->in_hand.count == 0)
+        (void)pthread_cond_broadcast(&consumer->settled);
+}
+
+void wb_kafka_consumer_acknowledge(wb_kafka_consumer *consumer, const wb_incoming *const *messages,
+                                   size_t count)
+{
+    (void)pthread_mutex_lock(&consumer->lock);
+    for (size_t i = 0; i < count; i++) {
+        wb_kafka_message *message = ours(messages[i]);
+        wb_kafka_partition *partition = message->partition;
+        wb_kafka_offsets_set(&partition->offsets, message->raw->offset, 1);
+        wb_kafka_offsets_trim(&partition->offsets);
+        remove_from(&consumer->in_hand, message);
+        forget(consumer, message);
+    }
+    (void)wb_kafka_commit_serve(consumer, 0);
+    wb_kafka_commit_start(consumer);
+    leave_hands(consumer);
+    (void)pthread_mutex_unlock(&consumer->lock);
+}
+
+/* Before the first newer one of the same partition. */
+static wb_kafka_message *place_of(const wb_kafka_list *list, const wb_kafka_message *message)
+{
+    for (wb_kafka_message *m = list->first; m; m = m->next)
+        if (m->partition == message->partition && m->raw->offset > message->raw->offset)
+            return m;
+    return NULL;
+}
+
+void wb_kafka_consumer_give_back(wb_kafka_consumer *consumer, const wb_incoming *const *messages,
+                                 size_t count)
+{
+    (void)pthread_mutex_lock(&consumer->lock);
+    for (size_t i = 0; i < count; i++) {
+        wb_kafka_message *message = ours(messages[i]);
+        remove_from(&consumer->in_hand, message);
+        if (message->partition->lost) {
+            forget(consumer, message);
+            continue;
+        }
+        message->settled = 0;
+        message->incoming.delivery_count++;
+        insert(&consumer->returned, message, place_of(&consumer->returned, message));
+    }
+    leave_hands(consumer);
+    (void)pthread_mutex_unlock(&consumer->lock);
+}
+
+/* ---- settling inside a transaction ------------------------------------------------ */
+
+int wb_kafka_consumer_settle(wb_kafka_consumer *consumer, const wb_incoming *const *messages,
+                             size_t count)
+{
+    int all = 1;
+    (void)pthread_mutex_lock(&consumer->lock);
+    for (size_t i = 0; i < count; i++) {
+        wb_kafka_message *message = ours(messages[i]);
+        message->settled = 1;
+        wb_kafka_offsets_set(&message->partition->offsets, message->raw->offset, 1);
+        all = all && !message->partition->lost;
+    }
+    (void)pthread_mutex_unlock(&consumer->lock);
+    return all;
+}
+
+void wb_kafka_consumer_settle_commit(wb_kafka_consumer *consumer)
+{
+    wb_kafka_message *next;
+    (void)pthread_mutex_lock(&consumer->lock);
+    for (wb_kafka_message *m = consumer->in_hand.first; m; m = next) {
+        wb_kafka_partition *partition = m->partition;
+        next = m->next;
+        if (!m->settled)
+            continue;
+        wb_kafka_offsets_trim(&partition->offsets);
+        partition->sent = partition->committed = wb_kafka_offsets_low(&partition->offsets);
+        remove_from(&consumer->in_hand, m);
+        forget(consumer, m);
+    }
+    leave_hands(consumer);
+    (void)pthread_mutex_unlock(&consumer->lock);
+}
+
+void wb_kafka_consumer_settle_undo(wb_kafka_consumer *consumer)
+{
+    (void)pthread_mutex_lock(&consumer->lock);
+    for (wb_kafka_message *m = consumer->in_hand.first; m; m = m->next) {
+        if (m->settled)
+            wb_kafka_offsets_set(&m->partition->offsets, m->raw->offset, 0);
+        m->settled = 0;
+    }
+    (void)pthread_mutex_unlock(&consumer->lock);
+}
+
+static int holds_lost(const wb_kafka_consumer *consumer)
+{
+    for (const wb_kafka_message *m = consumer->in_hand.first; m; m = m->next)
+        if (m->settled && m->partition->lost)
+            return 1;
+    return 0;
+}
+
+static rd_kafka_topic_partition_list_t *list_progress(const wb_kafka_consumer *consumer)
+{
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(8);
+    for (const wb_kafka_partition *p = consumer->partitions; p; p = p->next) {
+        int64_t low = wb_kafka_offsets_low(&p->offsets);
+        if (!p->lost && low != p->committed)
+            rd_kafka_topic_partition_list_add(list, p->topic, p->number)->offset = low;
+    }
+    return list;
+}
+
+rd_kafka_topic_partition_list_t *wb_kafka_consumer_progress(wb_kafka_consumer *consumer)
+{
+    (void)pthread_mutex_lock(&consumer->lock);
+    rd_kafka_topic_partition_list_t *list =
+        holds_lost(consumer) ? NULL : list_progress(consumer);
+    (void)pthread_mutex_unlock(&consumer->lock);
+    return list;
+}

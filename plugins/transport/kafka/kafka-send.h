@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The sending half of a session: an idempotent producer, and one window at a time.
+ *
+ * Only the session's worker uses it. Deliveries are reported while it waits for them.
+ */
+#ifndef WB_KAFKA_SEND_H
+#define WB_KAFKA_SEND_H
+
+#include "plugins/transport/kafka/kafka-client.h"
+#include "plugins/transport/kafka/kafka-destinations.h"
+
+/** One operation of a window. */
+typedef struct wb_kafka_slot {
+    wb_operation *operation;
+    struct wb_kafka_producer *producer;
+    char topic[WB_KAFKA_TOPIC_SIZE];
+    int outstanding; /* produced, not reported */
+    int again;       /* refused with others in one request: produced once more by itself */
+    int settled;     /* its result is final */
+    char *reason;    /* allocated with the first rejection; the operation points to it */
+} wb_kafka_slot;
+
+typedef struct wb_kafka_producer {
+    wb_transport *transport;
+    wb_kafka_client *client;
+    wb_kafka_destinations destinations;
+    wb_kafka_failure failure; /* it is of no more use */
+    int has_transactions;
+    int in_transaction;
+    /* the window */
+    wb_kafka_slot *slots;
+    size_t count, capacity;
+    size_t outstanding;
+    size_t reported;
+    int alone; /* what is produced now is alone in its request */
+    int half_passed;
+    int in_doubt; /* a delivery's outcome is unknown */
+} wb_kafka_producer;
+
+/** Start a producer; with `name`, one of transactions under that name.
+ *  @return WB_OK, or a result with `error` filled and nothing left. */
+int wb_kafka_producer_open(wb_kafka_producer *producer, wb_transport *transport, const char *name,
+                           wb_error *error);
+/** Also of one that is all zero. */
+void wb_kafka_producer_close(wb_kafka_producer *producer);
+int wb_kafka_producer_is_open(const wb_kafka_producer *producer);
+
+/** wb_transport_ops.send. */
+int wb_kafka_producer_send(wb_kafka_producer *producer, wb_operation *const *operations,
+                           size_t count, int64_t deadline, wb_error *error);
+
+#endif

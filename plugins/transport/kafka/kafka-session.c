@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "plugins/transport/kafka/kafka-session.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static int refuse_purpose(const wb_transport_session *session, const char *what, wb_error *error)
+{
+    const wb_host *host = session->transport->host;
+    return host->fail(host, error, WB_FATAL, WB_CAUSE_OTHER, 0, "the session was not opened to %s",
+                      what);
+}
+
+/* ---- life ------------------------------------------------------------------------ */
+
+static int take_name(wb_transport_session *session, wb_error *error)
+{
+    wb_transport *transport = session->transport;
+    session->slot = wb_kafka_identity_take(&transport->identity, transport->endpoint->name,
+                                           transport->config->instance, session->name);
+    if (session->slot >= 0)
+        return WB_OK;
+    return transport->host->fail(transport->host, error, WB_RETRY, WB_CAUSE_OTHER, 0,
+                                 "could not find a free name for the session: set the option "
+                                 "instance");
+}
+
+static int open_halves(wb_transport_session *session, uint32_t purpose, uint32_t prefetch,
+                       wb_error *error)
+{
+    int result = WB_OK;
+    if (purpose & WB_SESSION_RECEIVE)
+        result = take_name(session, error);
+    if (result == WB_OK && (purpose & WB_SESSION_SEND))
+        result = wb_kafka_producer_open(&session->producer, session->transport, NULL, error);
+    /* Last, because messages begin to arrive. */
+    if (result == WB_OK && (purpose & WB_SESSION_RECEIVE))
+        result = wb_kafka_consumer_open(&session->consumer, session->transport, session->name,
+                                        prefetch, error);
+    return result;
+}
+
+int wb_kafka_session_open(wb_transport *transport, uint32_t purpose, uint32_t prefetch,
+                          wb_transport_session **ret_session, wb_error *error)
+{
+    wb_transport_session *session = calloc(1, sizeof *session);
+    if (!session)
+        return transport->host->fail(transport->host, error, WB_RETRY, WB_CAUSE_OTHER, ENOMEM,
+                                     "out of memory for a session");
+    session->transport = transport;
+    session->slot = -1;
+    int result = open_halves(session, purpose, prefetch, error);
+    if (result == WB_OK)
+        *ret_session = session;
+    else
+        wb_kafka_session_close(session);
+    return result;
+}
+
+void wb_kafka_session_close(wb_transport_session *session)
+{
+    wb_kafka_consumer_close(&session->consumer);
+    wb_kafka_producer_close(&session->producer);
+    wb_kafka_identity_give_back(&session->transport->identity, session->slot);
+    free(session);
+}
+
+/* ---- receiving ------------------------------------------------------------------- */
+
+int wb_kafka_session_set_prefetch(wb_transport_session *session, uint32_t prefetch,
+                                  wb_error *error)
+{
+    wb_kafka_consumer *consumer = &session->consumer;
+    if (!wb_kafka_consumer_is_open(consumer))
+        return refuse_purpose(session, "receive", error);
+    (void)pthread_mutex_lock(&consumer->lock);
+    consumer->prefetch = prefetch ? prefetch : 1;
+    (void)pthread_mutex_unlock(&consumer->lock);
+    return WB_OK;
+}
+
+static int report_consumer(wb_transport_session *session, wb_error *error)
+{
+    wb_kafka_consumer *consumer = &session->consumer;
+    (void)pthread_mutex_lock(&consumer->lock);
+    int result = wb_kafka_failure_report(session->transport->host, &consumer->failure, error);
+    (void)pthread_mutex_unlock(&consumer->lock);
+    return result;
+}
+
+/* A session that can no longer send is of no use for receiving: find out before the handlers
+ * have run, not after. */
+int wb_kafka_session_receive(wb_transport_session *session, int64_t deadline,
+                             const wb_incoming **ret_messages, size_t max, size_t *ret_count,
+                             wb_error *error)
+{
+    *ret_count = 0;
+    if (!wb_kafka_consumer_is_open(&session->consumer))
+        return refuse_purpose(session, "receive", error);
+    if (session->producer.failure.result != WB_OK)
+        return wb_kafka_failure_report(session->transport->host, &session->producer.failure, error);
+    int result = wb_kafka_consumer_receive(&session->consumer, deadline, ret_messages, max,
+                                           ret_count);
+    return result == WB_OK ? WB_OK : report_consumer(session, error);
+}
+
+int wb_kafka_session_acknowledge(wb_transport_session *session, const wb_incoming *const *messages,
+                                 size_t count, wb_error *error)
+{
+    if (!wb_kafka_consumer_is_open(&session->consumer))
+        return refuse_purpose(session, "receive", error);
+    wb_kafka_consumer_acknowledge(&session->consumer, messages, count);
+    session->transport->host->crash_point("acknowledge_sent");
+    return WB_OK;
+}
+
+int wb_kafka_session_give_back(wb_transport_session *session, const wb_incoming *const *messages,
+                               size_t count, wb_error *error)
+{
+    if (!wb_kafka_consumer_is_open(&session->consumer))
+        return refuse_purpose(session, "receive", error);
+    wb_kafka_consumer_give_back(&session->consumer, messages, count);
+    return WB_OK;
+}
+
+void wb_kafka_session_interrupt(wb_transport_session *session)
+{
+    if (!wb_kafka_consumer_is_open(&session->consumer))
+        return;
+    atomic_store(&session->consumer.interrupted, 1);
+    wb_kafka_consumer_wake(&session->consumer);
+}
+
+/* ---- sending --------------------------------------------------------------------- */
+
+int wb_kafka_session_send(wb_transport_session *session, wb_operation *const *operations,
+                          size_t count, int64_t deadline, wb_error *error)
+{
+    const wb_transport *transport = session->transport;
+    if (!wb_kafka_producer_is_open(&session->producer))
+        return refuse_purpose(session, "send", error);
+    int64_t latest = transport->host->now() + transport->config->confirm_timeout;
+    return wb_kafka_producer_send(&session->producer, operations, count,
+                                  deadline < latest ? deadline : latest, error);
+}

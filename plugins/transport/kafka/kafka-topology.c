@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "plugins/transport/kafka/kafka-topology.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "plugins/transport/kafka/kafka-conf.h"
+
+#define MILLISECOND INT64_C(1000000)
+
+/* ---- names ----------------------------------------------------------------------- */
+
+const char *wb_kafka_topic_name(const char *name, int is_event, char ret_topic[WB_KAFKA_TOPIC_SIZE])
+{
+    size_t size = is_event ? strcspn(name, ",") : strlen(name);
+    while (is_event && size && name[size - 1] == ' ')
+        size--;
+    if (size == 0 || size >= WB_KAFKA_TOPIC_SIZE)
+        return "it cannot name a topic: 1 to 249 characters";
+    memcpy(ret_topic, name, size);
+    ret_topic[size] = '\0';
+    if (strspn(ret_topic, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") !=
+        size)
+        return "it cannot name a topic: only letters, digits, '.', '_' and '-'";
+    if (strcmp(ret_topic, ".") == 0 || strcmp(ret_topic, "..") == 0)
+        return "it cannot name a topic";
+    return NULL;
+}
+
+static int check_name(const wb_transport *transport, const char *what, const char *name,
+                      int is_event, wb_error *error)
+{
+    char topic[WB_KAFKA_TOPIC_SIZE];
+    const char *reason = wb_kafka_topic_name(name, is_event, topic);
+    if (!reason)
+        return WB_OK;
+    return transport->host->fail(transport->host, error, WB_FATAL, WB_CAUSE_CONFIG, 0, "%s \"%s\": %s",
+                                 what, name, reason);
+}
+
+int wb_kafka_topology_check(const wb_transport *transport, wb_error *error)
+{
+    const wb_endpoint_info *endpoint = transport->endpoint;
+    int result = check_name(transport, "endpoint", endpoint->name, 0, error);
+    if (result == WB_OK && endpoint->error_queue)
+        result = check_name(transport, "error queue", endpoint->error_queue, 0, error);
+    for (size_t i = 0; i < endpoint->type_count && result == WB_OK; i++)
+        result = check_name(transport, "type", endpoint->types[i], 1, error);
+    return result;
+}
+
+rd_kafka_topic_partition_list_t *wb_kafka_topics_read(const wb_transport *transport)
+{
+    const wb_endpoint_info *endpoint = transport->endpoint;
+    rd_kafka_topic_partition_list_t *topics =
+        rd_kafka_topic_partition_list_new((int)endpoint->type_count + 1);
+    char topic[WB_KAFKA_TOPIC_SIZE];
+    (void)rd_kafka_topic_partition_list_add(topics, endpoint->name, RD_KAFKA_PARTITION_UA);
+    for (size_t i = 0; i < endpoint->type_count; i++)
+        if (!wb_kafka_topic_name(endpoint->types[i], 1, topic) &&
+            !rd_kafka_topic_partition_list_find(topics, topic, RD_KAFKA_PARTITION_UA))
+            (void)rd_kafka_topic_partition_list_add(topics, topic, RD_KAFKA_PARTITION_UA);
+    return topics;
+}
+
+/* ---- looking --------------------------------------------------------------------- */
+
+static int replicas_of(const struct rd_kafka_metadata_topic *topic)
+{
+    return topic->partition_cnt > 0 ? topic->partitions[0].replica_cnt : 0;
+}
+
+int wb_kafka_topic_find(wb_kafka_client *client, const char *topic, int64_t deadline,
+                        rd_kafka_resp_err_t *ret_code, int *ret_partitions, int *ret_replicas,
+                        wb_kafka_failure *failure)
+{
+    const struct rd_kafka_metadata *metadata;
+    int result = wb_kafka_client_ask(client, topic, deadline, &metadata, failure);
+    if (result != WB_OK)
+        return result;
+    *ret_code = RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
+    if (metadata->topic_cnt == 1) {
+        const struct rd_kafka_metadata_topic *found = &metadata->topics[0];
+        *ret_code = found->err;
+        if (ret_partitions)
+            *ret_partitions = found->partition_cnt;
+        if (ret_replicas)
+            *ret_replicas = replicas_of(found);
+    }
+    rd_kafka_metadata_destroy(metadata);
+    /* One whose leader is being elected is there. */
+    if (*ret_code == RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE)
+        *ret_code = RD_KAFKA_RESP_ERR_NO_ERROR;
+    return *ret_code == RD_KAFKA_RESP_ERR_NO_ERROR ? WB_OK : WB_REJECT;
+}
+
+int wb_kafka_topic_await(wb_kafka_client *client, const char *topic, int64_t deadline,
+                         wb_kafka_failure *failure)
+{
+    static const struct timespec pause = { 0, 20 * MILLISECOND };
+    rd_kafka_resp_err_t code;
+    int partitions, result;
+    for (;;) {
+        result = wb_kafka_topic_find(client, topic, deadline, &code, &partitions, NULL, failure);
+        if (result == WB_OK && partitions > 0)
+            return WB_OK;
+        if (result != WB_OK && result != WB_REJECT)
+            return result;
+        if (!wb_kafka_until(client->transport, deadline))
+            return wb_kafka_failure_set(failure, WB_NOT_CONNECTED, WB_CAUSE_OTHER, code,
+                                        "topic \"%s\" was made, but the brokers do not know it yet",
+                                        topic);
+        (void)nanosleep(&pause, NULL);
+    }
+}
+
+/* ---- making ---------------------------------------------------------------------- */
+
+static rd_kafka_NewTopic_t *describe(const wb_transport *transport, const char *topic,
+                                     int64_t message_max, char *text, size_t size)
+{
+    const wb_kafka_config *config = transport->config;
+    char limit[24];
+    rd_kafka_NewTopic_t *wanted = rd_kafka_NewTopic_new(topic, (int)config->partitions,
+                                                        (int)config->replication, text, size);
+    (void)snprintf(limit, sizeof limit, "%" PRId64, message_max);
+    if (wanted)
+        (void)rd_kafka_NewTopic_set_config(wanted, "max.message.bytes", limit);
+    return wanted;
+}
+
+static rd_kafka_resp_err_t outcome(rd_kafka_event_t *event, char *text, size_t size)
+{
+    size_t count = 0;
+    rd_kafka_resp_err_t code = event ? rd_kafka_event_error(event) : RD_KAFKA_RESP_ERR__TIMED_OUT;
+    if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
+        (void)snprintf(text, size, "%s", event ? rd_kafka_event_error_string(event)
+                                              : rd_kafka_err2str(code));
+        return code;
+    }
+    const rd_kafka_topic_result_t **topics =
+        rd_kafka_CreateTopics_result_topics(rd_kafka_event_CreateTopics_result(event), &count);
+    if (count == 0)
+        return RD_KAFKA_RESP_ERR__BAD_MSG;
+    const char *reason = rd_kafka_topic_result_error_string(topics[0]);
+    code = rd_kafka_topic_result_error(topics[0]);
+    (void)snprintf(text, size, "%s", reason ? reason : rd_kafka_err2str(code));
+    return code;
+}
+
+static rd_kafka_resp_err_t create_topic(wb_kafka_client *client, rd_kafka_NewTopic_t *wanted,
+                                        int timeout, char *text, size_t size)
+{
+    rd_kafka_AdminOptions_t *options =
+        rd_kafka_AdminOptions_new(client->rk, RD_KAFKA_ADMIN_OP_CREATETOPICS);
+    rd_kafka_queue_t *answers = rd_kafka_queue_new(client->rk);
+    if (timeout < 1)
+        timeout = 1;
+    (void)rd_kafka_AdminOptions_set_request_timeout(options, timeout, text, size);
+    (void)rd_kafka_AdminOptions_set_operation_timeout(options, timeout, text, size);
+    rd_kafka_CreateTopics(client->rk, &wanted, 1, options, answers);
+    rd_kafka_event_t *event = rd_kafka_queue_poll(answers, timeout + 500);
+    rd_kafka_resp_err_t code = outcome(event, text, size);
+    if (event)
+        rd_kafka_event_destroy(event);
+    rd_kafka_queue_destroy(answers);
+    rd_kafka_AdminOptions_destroy(options);
+    return code;
+}
+
+int wb_kafka_topic_create(wb_kafka_client *client, const char *topic, int64_t message_max,
+                          int64_t deadline, int *ret_existed, wb_kafka_failure *failure)
+{
+    char text[300] = "";
+    char doing[WB_KAFKA_TOPIC_SIZE + 32];
+    (void)snprintf(doing, sizeof doing, "make topic \"%s\"", topic);
+    rd_kafka_NewTopic_t *wanted =
+        describe(client->transport, topic, message_max, text, sizeof text);
+    if (!wanted)
+        return wb_kafka_failure_map(failure, RD_KAFKA_RESP_ERR__INVALID_ARG, doing, text);
+    rd_kafka_resp_err_t code = create_topic(
+        client, wanted, wb_kafka_until(client->transport, deadline), text, sizeof text);
+    rd_kafka_NewTopic_destroy(wanted);
+    *ret_existed = code == RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS;
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR || *ret_existed)
+        return WB_OK;
+    if (code == RD_KAFKA_RESP_ERR_INVALID_REPLICATION_FACTOR ||
+        code == RD_KAFKA_RESP_ERR_INVALID_PARTITIONS ||
+        code == RD_KAFKA_RESP_ERR_INVALID_CONFIG || code == RD_KAFKA_RESP_ERR_POLICY_VIOLATION)
+        return wb_kafka_failure_set(failure, WB_FATAL, WB_CAUSE_CONFIG, code, "could not %s: %s",
+                                    doing, text);
+    return wb_kafka_failure_map(failure, code, doing, text);
+}
+
+/* ---- install --------------------------------------------------------------------- */
+
+static int compare(const char *topic, const char *what, int64_t wanted, int found,
+                   wb_kafka_failure *failure)
+{
+    if (wanted == -1 || wanted == found)
+        return WB_OK;
+    return wb_kafka_failure_set(failure, WB_FATAL, WB_CAUSE_MISMATCH, 0,
+                                "topic \"%s\" exists with %s = %d, and %s = %" PRId64
+                                " is asked for: set %s to what it is, or change the topic",
+                                topic, what, found, what, wanted, what);
+}
+
+static int check_topic(wb_kafka_client *client, const char *topic, int64_t deadline,
+                       wb_kafka_failure *failure)
+{
+    const wb_kafka_config *config = client->transport->config;
+    rd_kafka_resp_err_t code;
+    int partitions = 0, replicas = 0;
+    int result =
+        wb_kafka_topic_find(client, topic, deadline, &code, &partitions, &replicas, failure);
+    if (result == WB_REJECT && code == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART)
+        return wb_kafka_failure_set(failure, WB_FATAL, WB_CAUSE_MISSING, code,
+                                    "topic \"%s\" does not exist: run waybill install", topic);
+    if (result == WB_REJECT)
+        return wb_kafka_failure_set(failure, WB_FATAL, wb_kafka_map_cause(code), code,
+                                    "could not use topic \"%s\": %s", topic, rd_kafka_err2str(code));
+    if (result == WB_OK)
+        result = compare(topic, "partitions", config->partitions, partitions, failure);
+    if (result == WB_OK && replicas)
+        result = compare(topic, "replication", config->replication, replicas, failure);
+    return result;
+}
+
+static int install_topic(wb_kafka_client *client, const char *topic, int64_t message_max,
+                         int64_t deadline, wb_kafka_failure *failure)
+{
+    int existed;
+    int result = wb_kafka_topic_create(client, topic, message_max, deadline, &existed, failure);
+    if (result == WB_OK && !existed)
+        result = wb_kafka_topic_await(client, topic, deadline, failure);
+    else if (result == WB_OK)
+        result = check_topic(client, topic, deadline, failure);
+    return result;
+}
+
+static int64_t in(const wb_transport *transport, int64_t duration)
+{
+    return transport->host->now() + duration;
+}
+
+static int install_all(wb_kafka_client *client, wb_kafka_failure *failure)
+{
+    const wb_transport *transport = client->transport;
+    rd_kafka_topic_partition_list_t *topics = wb_kafka_topics_read(transport);
+    int64_t timeout = transport->config->connect_timeout;
+    int result = WB_OK;
+    for (int i = 0; i < topics->cnt && result == WB_OK; i++)
+        result = install_topic(client, topics->elems[i].topic, transport->message_max,
+                               in(transport, timeout), failure);
+    /* A message on its way to the error queue has more headers than before. */
+    if (result == WB_OK && transport->endpoint->error_queue)
+        result = install_topic(client, transport->endpoint->error_queue,
+                               transport->message_max + WB_KAFKA_ERROR_ROOM, in(transport, timeout),
+                               failure);
+    rd_kafka_topic_partition_list_destroy(topics);
+    return result;
+}
+
+/* ---- verify ---------------------------------------------------------------------- */
+
+static void warn_of_idle_workers(const wb_transport *transport, int partitions)
+{
+    char workers[16], found[16];
+    if ((uint32_t)partitions >= transport->endpoint->concurrency)
+        return;
+    (void)snprintf(workers, sizeof workers, "%u", transport->endpoint->concurrency);
+    (void)snprintf(found, sizeof found, "%d", partitions);
+    wb_field fields[] = { { "topic", transport->endpoint->name },
+                          { "partitions", found },
+                          { "concurrency", workers } };
+    transport->host->log(transport->host, WB_LOG_WARNING,
+                         "the topic has fewer partitions than there are workers: some will have "
+                         "nothing to do",
+                         fields, 3);
+}
+
+static int verify_all(wb_kafka_client *client, wb_kafka_failure *failure)
+{
+    const wb_transport *transport = client->transport;
+    int64_t timeout = transport->config->connect_timeout;
+    rd_kafka_topic_partition_list_t *topics = wb_kafka_topics_read(transport);
+    rd_kafka_resp_err_t code;
+    int result = WB_OK, partitions = 0;
+    for (int i = 0; i < topics->cnt && result == WB_OK; i++)
+        result = check_topic(client, topics->elems[i].topic, in(transport, timeout), failure);
+    if (result == WB_OK && transport->endpoint->error_queue)
+        result =
+            check_topic(client, transport->endpoint->error_queue, in(transport, timeout), failure);
+    if (result == WB_OK)
+        result = wb_kafka_topic_find(client, transport->endpoint->name, in(transport, timeout),
+                                     &code, &partitions, NULL, failure);
+    if (result == WB_OK)
+        warn_of_idle_workers(transport, partitions);
+    rd_kafka_topic_partition_list_destroy(topics);
+    return result;
+}
+
+/* ---- with a client of their own -------------------------------------------------- */
+
+static int with_own_client(wb_transport *transport,
+                           int (*work)(wb_kafka_client *client, wb_kafka_failure *failure),
+                           wb_error *error)
+{
+    wb_kafka_failure failure = { 0 };
+    rd_kafka_conf_t *conf = wb_kafka_conf_make(transport, WB_KAFKA_ROLE_ADMIN, NULL, error);
+    if (!conf)
+        return WB_FATAL;
+    wb_kafka_client *client =
+        wb_kafka_client_start(transport, RD_KAFKA_PRODUCER, conf, NULL, error);
+    if (!client)
+        return WB_FATAL;
+    const struct rd_kafka_metadata *metadata;
+    int result = wb_kafka_client_ask(client, NULL, in(transport, transport->config->connect_timeout),
+                                     &metadata, &failure);
+    if (result == WB_OK) {
+        rd_kafka_metadata_destroy(metadata);
+        result = work(client, &failure);
+    }
+    if (result != WB_OK)
+        (void)wb_kafka_failure_report(transport->host, &failure, error);
+    wb_kafka_client_end(client);
+    return result;
+}
+
+int wb_kafka_install(wb_transport *transport, wb_error *error)
+{
+    return with_own_client(transport, install_all, error);
+}
+
+int wb_kafka_verify(wb_transport *transport, wb_error *error)
+{
+    return with_own_client(transport, verify_all, error);
+}

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A persistence that is broken in the way its option `bug` says: the whole of another one,
+ * BASE, with a wrong turn here and there. Each bug is one that real databases and real
+ * programs have. One instance's bug is that of the whole process.
+ */
+#include "config.h"
+
+#include <ctype.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <waybill/sys/persistence.h>
+
+#define JOIN_(a, b) a##b
+#define JOIN(a, b) JOIN_(a, b)
+#define TEXT_(name) #name
+#define TEXT(name) TEXT_(name)
+
+const wb_plugin *JOIN(BASE, _LTX_wb_plugin)(void);
+WB_PUBLIC const wb_plugin *JOIN(broken_, JOIN(BASE, _LTX_wb_plugin))(void);
+
+static const char *const bugs[] = { "none", "ids_ignore_case", "ids_lose_blanks", "ids_end_at_nul",
+                                    "claims_by_looking", "forgets_released", "truncates_operations",
+                                    "marks_roll_back", "rest_is_dropped", "clean_up_takes_pending",
+                                    "sweeps_newest_first", "refused_commit_is_ok", "close_commits",
+                                    "doubt_is_ok", "doubt_is_nothing", "loss_is_retry", NULL };
+enum { NONE, IDS_IGNORE_CASE, IDS_LOSE_BLANKS, IDS_END_AT_NUL, CLAIMS_BY_LOOKING, FORGETS_RELEASED,
+       TRUNCATES_OPERATIONS, MARKS_ROLL_BACK, REST_IS_DROPPED, CLEAN_UP_TAKES_PENDING,
+       SWEEPS_NEWEST_FIRST, REFUSED_COMMIT_IS_OK, CLOSE_COMMITS, DOUBT_IS_OK, DOUBT_IS_NOTHING,
+       LOSS_IS_RETRY };
+
+#define CLAIMS_MAX 1024
+#define MARKS_MAX 1024
+
+static const wb_persistence_ops *base;
+static int32_t bug;
+static size_t bug_offset;
+
+/* What a session's open transaction withholds from the base. */
+typedef struct {
+    wb_storage_session *session; /* NULL: a free place */
+    int is_open;
+    uint64_t batch;
+    wb_mark marks[MARKS_MAX];
+    size_t mark_count;
+    wb_claim claims[CLAIMS_MAX];
+    size_t claim_count;
+} withheld;
+
+#define SESSIONS_MAX 64
+static withheld places[SESSIONS_MAX];
+static pthread_mutex_t places_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* The place of a session; of NULL: a free one. */
+static withheld *place_of(const wb_storage_session *session)
+{
+    withheld *found = places;
+    pthread_mutex_lock(&places_lock);
+    while (found->session != session)
+        if (++found == places + SESSIONS_MAX)
+            abort();
+    pthread_mutex_unlock(&places_lock);
+    return found;
+}
+
+/* ---- ids --------------------------------------------------------------------------------- */
+
+static size_t mangled_size(const char *id, size_t size)
+{
+    if (bug == IDS_END_AT_NUL)
+        return strnlen(id, size) ? strnlen(id, size) : 1;
+    if (bug == IDS_LOSE_BLANKS)
+        while (size > 1 && id[size - 1] == ' ')
+            size--;
+    return size;
+}
+
+static void mangle(const wb_claim *claims, size_t count, wb_claim *ret_claims, char (*texts)[256])
+{
+    for (size_t i = 0; i < count; i++) {
+        size_t size = mangled_size(claims[i].id, claims[i].id_size);
+        memcpy(texts[i], claims[i].id, size);
+        for (size_t at = 0; bug == IDS_IGNORE_CASE && at < size; at++)
+            texts[i][at] = (char)tolower((unsigned char)texts[i][at]);
+        ret_claims[i] = (wb_claim){ texts[i], size, 0 };
+    }
+}
+
+/* ---- transactions ------------------------------------------------------------------------ */
+
+/* What an id's record says now counts until the commit, which then claims in earnest: a
+ * SELECT where the INSERT should be the check. */
+static int look_only(wb_storage_session *session, const wb_begin *begin, wb_error *error)
+{
+    const wb_begin nothing = { .struct_size = sizeof nothing, .batch = begin->batch };
+    wb_begin again = nothing;
+    withheld *mine = place_of(session);
+    if (begin->claim_count)
+        memcpy(mine->claims, begin->claims, begin->claim_count * sizeof *begin->claims);
+    mine->claim_count = begin->claim_count;
+    (void)base->rollback(session, error);
+    return base->begin(session, &again, error);
+}
+
+static int claim_in_earnest(wb_storage_session *session, wb_error *error)
+{
+    withheld *mine = place_of(session);
+    wb_begin begin = { .struct_size = sizeof begin,
+                       .batch = mine->batch,
+                       .claims = mine->claims,
+                       .claim_count = mine->claim_count };
+    (void)base->rollback(session, error);
+    return base->begin(session, &begin, error);
+}
+
+static int broken_begin(wb_storage_session *session, wb_begin *begin, wb_error *error)
+{
+    wb_claim *claims = calloc(CLAIMS_MAX, sizeof *claims);
+    char(*texts)[256] = calloc(CLAIMS_MAX, sizeof *texts);
+    wb_begin mangled = *begin;
+    withheld *mine = place_of(session);
+    mangled.claims = claims;
+    mangle(begin->claims, begin->claim_count, claims, texts);
+    mine->batch = begin->batch;
+    mine->mark_count = 0;
+    if (bug == MARKS_ROLL_BACK && begin->mark_count) {
+        memcpy(mine->marks, begin->marks, begin->mark_count * sizeof *begin->marks);
+        mine->mark_count = begin->mark_count;
+        mangled.mark_count = 0;
+    }
+    int result = base->begin(session, &mangled, error);
+    for (size_t i = 0; i < begin->claim_count; i++)
+        begin->claims[i].duplicate_of = claims[i].duplicate_of;
+    if (result == WB_OK && bug == CLAIMS_BY_LOOKING)
+        result = look_only(session, begin, error);
+    mine->is_open = result == WB_OK;
+    free(claims);
+    free(texts);
+    return result;
+}
+
+static int commit_mangled(wb_storage_session *session, wb_commit *commit, wb_error *error)
+{
+    wb_claim *claims = calloc(CLAIMS_MAX, sizeof *claims);
+    char(*texts)[256] = calloc(CLAIMS_MAX, sizeof *texts);
+    wb_commit mangled = *commit;
+    mangle(commit->released, commit->released_count, claims, texts);
+    mangled.released = claims;
+    if (bug == FORGETS_RELEASED)
+        mangled.released_count = 0;
+    if (bug == TRUNCATES_OPERATIONS && mangled.operations_size > 65535)
+        mangled.operations_size = 65535;
+    int result = WB_OK;
+    if (bug == CLAIMS_BY_LOOKING)
+        result = claim_in_earnest(session, error);
+    if (result == WB_OK)
+        result = base->commit(session, &mangled, error);
+    commit->failed_item = mangled.failed_item;
+    free(claims);
+    free(texts);
+    return result;
+}
+
+static int broken_commit(wb_storage_session *session, wb_commit *commit, wb_error *error)
+{
+    withheld *mine = place_of(session);
+    int result = commit_mangled(session, commit, error);
+    mine->is_open = 0;
+    if (result == WB_OK && mine->mark_count)
+        result = base->mark(session, mine->marks, mine->mark_count, error);
+    if (bug == REFUSED_COMMIT_IS_OK && (result == WB_RETRY || result == WB_ABORT))
+        return WB_OK;
+    if (result == WB_IN_DOUBT && bug == DOUBT_IS_OK)
+        return WB_OK;
+    if (result == WB_IN_DOUBT && bug == DOUBT_IS_NOTHING)
+        return WB_NOT_CONNECTED;
+    return result;
+}
+
+static int broken_rollback(wb_storage_session *session, wb_error *error)
+{
+    place_of(session)->is_open = 0;
+    return base->rollback(session, error);
+}
+
+static int broken_open(wb_persistence *persistence, wb_storage_session **ret_session, wb_error *error)
+{
+    int result = base->open(persistence, ret_session, error);
+    if (result == WB_OK)
+        place_of(NULL)->session = *ret_session; /* sessions are opened by one thread */
+    return result;
+}
+
+static void broken_close(wb_storage_session *session)
+{
+    withheld *mine = place_of(session);
+    wb_commit commit = { .struct_size = sizeof commit, .batch = mine->batch };
+    if (bug == CLOSE_COMMITS && mine->is_open)
+        (void)base->commit(session, &commit, NULL);
+    *mine = (withheld){ .session = NULL };
+    base->close(session);
+}
+
+/* ---- marks, sweep, clean-up -------------------------------------------------------------- */
+
+static int broken_mark(wb_storage_session *session, const wb_mark *marks, size_t count, wb_error *error)
+{
+    wb_mark mangled[MARKS_MAX];
+    for (size_t i = 0; i < count && i < MARKS_MAX; i++) {
+        mangled[i] = marks[i];
+        if (bug == REST_IS_DROPPED)
+            mangled[i].remaining = NULL;
+    }
+    int result = base->mark(session, mangled, count, error);
+    return result == WB_NOT_CONNECTED && bug == LOSS_IS_RETRY ? WB_RETRY : result;
+}
+
+typedef struct {
+    wb_mark marks[MARKS_MAX];
+    size_t count;
+} collection;
+
+static int collect(void *argument, const wb_pending *row)
+{
+    collection *all = argument;
+    if (all->count < MARKS_MAX)
+        all->marks[all->count++] = (wb_mark){ row->batch, NULL, 0 };
+    return WB_OK;
+}
+
+static int broken_sweep(wb_storage_session *session, uint64_t before, size_t limit,
+                        wb_pending_fn visit, void *argument, wb_error *error)
+{
+    collection all = { .count = 0 };
+    if (bug != SWEEPS_NEWEST_FIRST)
+        return base->sweep(session, before, limit, visit, argument, error);
+    int result = base->sweep(session, before, limit, collect, &all, error);
+    while (result == WB_OK && all.count) {
+        const uint64_t batch = all.marks[--all.count].batch;
+        result = base->pending(session, &batch, 1, visit, argument, error);
+    }
+    return result;
+}
+
+static int broken_clean_up(wb_storage_session *session, uint64_t before, size_t limit,
+                           size_t *ret_deleted, wb_error *error)
+{
+    collection all = { .count = 0 };
+    if (bug == CLEAN_UP_TAKES_PENDING) {
+        (void)base->sweep(session, before, MARKS_MAX, collect, &all, error);
+        (void)base->mark(session, all.marks, all.count, error);
+    }
+    return base->clean_up(session, before, limit, ret_deleted, error);
+}
+
+/* ---- descriptor -------------------------------------------------------------------------- */
+
+static int broken_create(const wb_host *host, const wb_endpoint_info *endpoint, const void *config,
+                         wb_persistence **ret_persistence, wb_error *error)
+{
+    memcpy(&bug, (const char *)config + bug_offset, sizeof bug);
+    return base->create(host, endpoint, config, ret_persistence, error);
+}
+
+/* The base's options and one more, behind its configuration struct. */
+static const wb_option *make_options(const wb_plugin *plugin, size_t *ret_count)
+{
+    static wb_option options[64];
+    for (size_t i = 0; i < plugin->option_count; i++)
+        options[i] = plugin->options[i];
+    bug_offset = (plugin->config_size + 7) / 8 * 8;
+    options[plugin->option_count] = (wb_option){ .name = "bug",
+                                                 .type = WB_OPTION_CHOICE,
+                                                 .offset = bug_offset,
+                                                 .default_text = "none",
+                                                 .choices = bugs,
+                                                 .since = "0.1",
+                                                 .summary = "what is wrong" };
+    *ret_count = plugin->option_count + 1;
+    return options;
+}
+
+const wb_plugin *JOIN(broken_, JOIN(BASE, _LTX_wb_plugin))(void)
+{
+    static wb_plugin plugin;
+    static wb_persistence_ops ops;
+    if (base)
+        return &plugin;
+    plugin = *JOIN(BASE, _LTX_wb_plugin)();
+    base = plugin.ops;
+    ops = *base;
+    ops.create = broken_create;
+    ops.open = broken_open;
+    ops.close = broken_close;
+    ops.begin = broken_begin;
+    ops.commit = broken_commit;
+    ops.rollback = broken_rollback;
+    ops.mark = broken_mark;
+    ops.sweep = broken_sweep;
+    ops.clean_up = broken_clean_up;
+    plugin.name = "broken_" TEXT(BASE);
+    plugin.ops = &ops;
+    plugin.options = make_options(&plugin, &plugin.option_count);
+    plugin.config_size = bug_offset + 8;
+    return &plugin;
+}

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Pending operations: stored, marked, swept; and the cleanup of old records. */
+#include "config.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "core/base/clock.h"
+#include "tests/integration/mysql_fixture.h"
+
+/* Twice as long as hexadecimal digits, which the server's 16 MiB must hold. */
+#define LARGE (7 * 1024 * 1024)
+
+static endpoint orders;
+
+static int set_up(void **state)
+{
+    (void)state;
+    endpoint_install(&orders, "orders");
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    endpoint_destroy(&orders);
+    return 0;
+}
+
+typedef struct visits {
+    size_t count;
+    uint64_t batches[16];
+    char *last;
+    size_t last_size;
+    int answer;
+    void (*meanwhile)(void);
+} visits;
+
+static int visit(void *argument, const wb_pending *pending)
+{
+    visits *v = argument;
+    assert_true(v->count < 16);
+    v->batches[v->count++] = pending->batch;
+    free(v->last);
+    v->last = malloc(pending->operations_size + 1);
+    memcpy(v->last, pending->operations, pending->operations_size);
+    v->last_size = pending->operations_size;
+    if (v->meanwhile)
+        v->meanwhile();
+    return v->answer;
+}
+
+static void store(wb_storage_session *s, uint64_t batch, const char *operations, size_t size)
+{
+    wb_commit commit = { .struct_size = sizeof commit,
+                         .batch = batch,
+                         .operations = operations,
+                         .operations_size = size };
+    begin_batch(s, batch);
+    if (ops->commit(s, &commit, &failure) != WB_OK)
+        fail_msg("%s", failure.text);
+}
+
+static void test_pending_is_exact(void **state)
+{
+    static const size_t sizes[] = { 0, 1, 2000, 100000, LARGE };
+    wb_storage_session *s = open_session(&orders);
+    char *bytes = malloc(LARGE);
+    (void)state;
+    for (size_t i = 0; i < LARGE; i++)
+        bytes[i] = (char)(i * 7 + i / 251);
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        visits v = { 0 };
+        uint64_t batch = (UINT64_C(1) << 63) + i;
+        store(s, batch, bytes, sizes[i]);
+        assert_int_equal(ops->pending(s, &batch, 1, visit, &v, &failure), WB_OK);
+        assert_int_equal(v.count, 1);
+        assert_true(v.batches[0] == batch);
+        assert_int_equal(v.last_size, sizes[i]);
+        assert_memory_equal(v.last, bytes, sizes[i]);
+        free(v.last);
+    }
+    free(bytes);
+    ops->close(s);
+}
+
+static void test_no_operations_no_row(void **state)
+{
+    wb_storage_session *s = open_session(&orders);
+    wb_claim claim = claim_of("a");
+    (void)state;
+    begin_claims(s, 10, &claim, 1);
+    assert_int_equal(commit_batch(s, 10, NULL, NULL), WB_OK);
+    assert_int_equal(observe_number("select count(*) from orders_pending"), 0);
+    ops->close(s);
+}
+
+static void test_absent_ones_are_passed_over(void **state)
+{
+    wb_storage_session *s = open_session(&orders);
+    const uint64_t batches[] = { 9, 10, 11, 12 };
+    visits v = { 0 };
+    (void)state;
+    store(s, 10, "ten", 3);
+    store(s, 12, "twelve", 6);
+    assert_int_equal(ops->pending(s, batches, 4, visit, &v, &failure), WB_OK);
+    assert_int_equal(v.count, 2);
+    assert_int_equal(ops->pending(s, batches, 0, visit, &v, &failure), WB_OK);
+    assert_int_equal(v.count, 2);
+    free(v.last);
+    ops->close(s);
+}
+
+static void test_visitor_stops(void **state)
+{
+    wb_storage_session *s = open_session(&orders);
+    const uint64_t batches[] = { 10, 11 };
+    visits v = { .answer = WB_REJECT };
+    (void)state;
+    store(s, 10, "x", 1);
+    store(s, 11, "x", 1);
+    assert_int_equal(ops->pending(s, batches, 2, visit, &v, &failure), WB_REJECT);
+    assert_int_equal(ops->sweep(s, 100, 10, visit, &v, &failure), WB_REJECT);
+    assert_int_equal(v.count, 2);
+    begin_batch(s, 12); /* the session is idle again */
+    free(v.last);
+    ops->close(s);
+}
+
+static void test_mark_deletes_and_shrinks(void **state)
+{
+    wb_storage_session *s = open_session(&orders);
+    const uint64_t eleven = 11;
+    const wb_mark marks[] = {
+        { .batch = 10 },
+        { .batch = 11, .remaining = "rest", .remaining_size = 4 },
+        { .batch = 12 },
+        { .batch = 99 },
+        { .batch = 98, .remaining = "rest", .remaining_size = 4 },
+    };
+    visits v = { 0 };
+    (void)state;
+    for (uint64_t batch = 10; batch < 14; batch++)
+        store(s, batch, "operations", 10);
+    for (int again = 0; again < 2; again++) { /* marking twice is no error */
+        assert_int_equal(ops->mark(s, marks, 5, &failure), WB_OK);
+        assert_int_equal(observe_number("select count(*) from orders_pending"), 2);
+        assert_int_equal(observe_number("select count(*) from orders_pending where batch = 13"), 1);
+    }
+    assert_int_equal(ops->pending(s, &eleven, 1, visit, &v, &failure), WB_OK);
+    assert_int_equal(v.last_size, 4);
+    assert_memory_equal(v.last, "rest", 4);
+    free(v.last);
+    ops->close(s);
+}
+
+static const wb_mark riding[] = { { .batch = 10 },
+                                  { .batch = 11, .remaining = "r", .remaining_size = 1 } };
+
+static int begin_with_marks(wb_storage_session *s, wb_claim *claim)
+{
+    wb_begin begin = { .struct_size = sizeof begin,
+                       .marks = riding,
+                       .mark_count = 2,
+                       .batch = 12,
+                       .claims = claim,
+                       .claim_count = 1 };
+    return ops->begin(s, &begin, &failure);
+}
+
+static void store_two(wb_storage_session *s)
+{
+    store(s, 10, "operations", 10);
+    store(s, 11, "operations", 10);
+}
+
+static void assert_marked(void)
+{
+    assert_int_equal(observe_number("select count(*) from orders_pending"), 1);
+    assert_int_equal(observe_number("select length(operations) from orders_pending"), 1);
+}
+
+/* Marks that ride in begin() are flushed with its transaction, and stand if it is rolled
+ * back. */
+static void test_marks_ride_along(void **state)
+{
+    wb_storage_session *s = open_session(&orders);
+    wb_claim claim = claim_of("a");
+    (void)state;
+    store_two(s);
+    assert_int_equal(begin_with_marks(s, &claim), WB_OK);
+    assert_int_equal(observe_number("select count(*) from orders_pending"), 2); /* not yet */
+    assert_int_equal(commit_batch(s, 12, NULL, NULL), WB_OK);
+    assert_marked();
+    ops->close(s);
+}
+
+static void test_marks_stand_when_rolled_back(void **state)
+{
+    wb_storage_session *s = open_session(&orders);
+    wb_claim claim = claim_of("a");
+    (void)state;
+    store_two(s);
+    assert_int_equal(begin_with_marks(s, &claim), WB_OK);
+    assert_int_equal(ops->rollback(s, &failure), WB_OK);
+    assert_marked();
+    assert_int_equal(observe_number("select count(*) from orders_dedup"), 0);
+    ops->close(s);
+}
+
+static void test_marks_stand_when_the_commit_fails(void **state)
+{
+    wb_storage_session *s = open_session(&orders);
+    wb_claim claim = claim_of("a");
+    (void)state;
+    store_two(s);
+    assert_int_equal(begin_with_marks(s, &claim), WB_OK);
+    assert_int_equal(api->defer(s, 0, "insert into missing values (1)", NULL), WB_OK);
+    assert_int_equal(commit_batch(s, 12, "x", NULL), WB_RETRY);
+    assert_marked();
+    ops->close(s);
+}
+
+/* The duplicates' second look finds a number that was used before, and starts over. */
+static void test_marks_stand_when_claims_start_over(void **state)
+{
+    wb_storage_session *s = open_session(&orders);
+    wb_claim claims[] = { claim_of("a"), claim_of("b") };
+    wb_begin begin = { .struct_size = sizeof begin,
+                       .marks = riding,
+                       .mark_count = 2,
+                       .batch = 12,
+                       .claims = claims,
+                       .claim_count = 2 };
+    (void)state;
+    store_two(s);
+    observe("insert into orders_dedup values ('a', 12)");
+    assert_int_equal(ops->begin(s, &begin, &failure), WB_OK);
+    assert_int_equal(claims[0].duplicate_of, 12);
+    assert_int_equal(claims[1].duplicate_of, 0);
+    assert_int_equal(commit_batch(s, 12, NULL, NULL), WB_OK);
+    assert_marked();
+    ops->close(s);
+}
+
+static void test_marks_stand_when_a_claim_is_held(void **state)
+{
+    endpoint impatient;
+    wb_claim claim = claim_of("a");
+    wb_storage_session *s = open_session(&orders);
+    (void)state;
+    store_two(s);
+    endpoint_init(&impatient, "orders");
+    impatient.config.lock_timeout = WB_SECOND;
+    endpoint_create(&impatient);
+    wb_storage_session *t = open_session(&impatient);
+    begin_claims(s, 20, &claim, 1);
+    assert_int_equal(begin_with_marks(t, &claim), WB_RETRY);
+    assert_marked();
+    ops->close(s);
+    ops->close(t);
+    endpoint_destroy(&impatient);
+}
+
+static wb_storage_session *other;
+
+static void sweep_by_another(void)
+{
+    visits v = { 0 };
+    assert_int_equal(ops->sweep(other, 100, 10, visit, &v, &failure), WB_OK);
+    assert_int_equal(v.count, 0);
+}
+
+static void test_sweep_oldest_first_one_at_a_time(void **state)
+{
+    wb_storage_session *s = open_session(&orders);
+    visits v = { 0 };
+    (void)state;
+    for (uint64_t batch = 30; batch >= 10; batch -= 5)
+        store(s, batch, "x", 1);
+    assert_int_equal(ops->sweep(s, 30, 3, visit, &v, &failure), WB_OK);
+    assert_int_equal(v.count, 3);
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(v.batches[i], 10 + 5 * i);
+    other = open_session(&orders);
+    v.count = 0;
+    v.meanwhile = sweep_by_another;
+    assert_int_equal(ops->sweep(s, 100, 10, visit, &v, &failure), WB_OK);
+    assert_int_equal(v.count, 5);
+    v.count = 0;
+    v.meanwhile = NULL;
+    assert_int_equal(ops->sweep(other, 100, 10, visit, &v, &failure), WB_OK);
+    assert_int_equal(v.count, 5);
+    free(v.last);
+    ops->close(other);
+    ops->close(s);
+}
+
+static void test_cleanup_spares_young_and_pending(void **state)
+{
+    wb_storage_session *s = open_session(&orders);
+    size_t deleted = 0;
+    (void)state;
+    observe("insert into orders_dedup select lpad(seq * 7919 % 5003, 8, '0'), seq div 100 "
+            "from seq_1_to_5000");
+    observe("insert into orders_pending values (7, 'x'), (8, 'x')");
+    assert_int_equal(ops->clean_up(s, 30, 500, &deleted, &failure), WB_OK);
+    assert_int_equal(deleted, 500);
+    assert_int_equal(observe_number("select min(batch) from orders_dedup"), 5); /* oldest first */
+    do
+        assert_int_equal(ops->clean_up(s, 30, 500, &deleted, &failure), WB_OK);
+    while (deleted);
+    assert_int_equal(observe_number("select count(*) from orders_dedup where batch < 30"), 200);
+    assert_int_equal(observe_number("select count(*) from orders_dedup where batch in (7, 8)"),
+                     200);
+    assert_int_equal(observe_number("select count(*) from orders_dedup where batch >= 30"), 2001);
+    ops->close(s);
+}
+
+static void *clean_up_slowly(void *argument)
+{
+    size_t *deleted = argument;
+    wb_error error;
+    if (ops->clean_up(other, 10, 10, deleted, &error) != WB_OK)
+        *deleted = SIZE_MAX;
+    return NULL;
+}
+
+static void test_cleanup_one_at_a_time(void **state)
+{
+    wb_storage_session *s = open_session(&orders);
+    size_t deleted = 7;
+    size_t deleted_slowly = 0;
+    pthread_t thread;
+    (void)state;
+    observe("insert into orders_dedup values ('a', 1)");
+    observe("begin"); /* whoever deletes the record waits for the observer */
+    observe("select * from orders_dedup where id = 'a' for update");
+    other = open_session(&orders);
+    assert_int_equal(pthread_create(&thread, NULL, clean_up_slowly, &deleted_slowly), 0);
+    await_waiting(1);
+    assert_int_equal(ops->clean_up(s, 10, 10, &deleted, &failure), WB_OK);
+    assert_int_equal(deleted, 0);
+    observe("commit");
+    pthread_join(thread, NULL);
+    assert_int_equal(deleted_slowly, 1);
+    assert_int_equal(ops->clean_up(s, 10, 10, &deleted, &failure), WB_OK); /* is free again */
+    ops->close(other);
+    ops->close(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+        TEST(test_pending_is_exact),
+        TEST(test_no_operations_no_row),
+        TEST(test_absent_ones_are_passed_over),
+        TEST(test_visitor_stops),
+        TEST(test_mark_deletes_and_shrinks),
+        TEST(test_marks_ride_along),
+        TEST(test_marks_stand_when_rolled_back),
+        TEST(test_marks_stand_when_the_commit_fails),
+        TEST(test_marks_stand_when_claims_start_over),
+        TEST(test_marks_stand_when_a_claim_is_held),
+        TEST(test_sweep_oldest_first_one_at_a_time),
+        TEST(test_cleanup_spares_young_and_pending),
+        TEST(test_cleanup_one_at_a_time),
+    };
+    return cmocka_run_group_tests_name("mysql outbox", tests, load_plugin, NULL);
+}

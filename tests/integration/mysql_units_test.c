@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The parts of the mysql persistence that need no server: names, error numbers, literals, and
+ * the reading of deferred statements. */
+#include "config.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <waybill/sys/plugin.h>
+
+#include "plugins/persistence/mysql/mysql-list.h"
+#include "plugins/persistence/mysql/mysql-map.h"
+#include "plugins/persistence/mysql/mysql-names.h"
+#include "plugins/persistence/mysql/mysql-options.h"
+#include "plugins/persistence/mysql/mysql-statement.h"
+
+#include <cmocka.h>
+
+/* ---- statements --------------------------------------------------------------------- */
+
+static void assert_renders(const char *statement, const wb_mysql_params *params, const char *wanted)
+{
+    mys_buffer text = { 0 };
+    mys_buffer_put(&text, "before;", 7);
+    const char *refusal = mys_statement_render(statement, params, &text);
+    if (refusal)
+        fail_msg("%s: %s", statement, refusal);
+    mys_buffer_put(&text, "", 1);
+    assert_string_equal(text.data + 7, wanted);
+    mys_buffer_free(&text);
+}
+
+static void assert_refused(const char *statement, const wb_mysql_params *params, const char *why)
+{
+    mys_buffer text = { 0 };
+    const char *refusal = mys_statement_render(statement, params, &text);
+    if (!refusal)
+        fail_msg("%s: not refused", statement);
+    if (!strstr(refusal, why))
+        fail_msg("%s: %s", statement, refusal);
+    mys_buffer_free(&text);
+}
+
+static void test_parameters_become_literals(void **state)
+{
+    static const int types[] = { WB_MYSQL_TYPE_TEXT, WB_MYSQL_TYPE_BINARY, WB_MYSQL_TYPE_NUMBER };
+    static const size_t lengths[] = { 1, 3, 2 };
+    (void)state;
+    assert_renders("select ?", WB_MYSQL_TEXT("'; drop table a; --"),
+                   "select  _utf8mb4 x'273b2064726f70207461626c6520613b202d2d' ");
+    assert_renders("select ?,?", WB_MYSQL_TEXT(NULL, ""), "select  NULL , _utf8mb4 x'' ");
+    assert_renders("select ?,?,?",
+                   &(wb_mysql_params){ 3, types, lengths,
+                                       (const char *const[]){ "ab", "\0'\xff", "12345" } },
+                   "select  _utf8mb4 x'61' , x'0027ff' , 12 ");
+    assert_renders("select 1 -?", &(wb_mysql_params){ 1, types + 2, NULL,
+                                                      (const char *const[]){ "-5" } },
+                   "select 1 - (-5) ");
+    assert_renders("select 1", NULL, "select 1");
+}
+
+static void test_question_marks_that_are_none(void **state)
+{
+    (void)state;
+    assert_renders("select '?', \"?\", `?`, 'it''s ?', \"a\"\"?\", `a``?`, ?", WB_MYSQL_TEXT("a"),
+                   "select '?', \"?\", `?`, 'it''s ?', \"a\"\"?\", `a``?`,  _utf8mb4 x'61' ");
+    assert_renders("select 1 # ?\n+ 1", NULL, "select 1  \n+ 1");
+    assert_renders("select 1 -- ?\n+ 1", NULL, "select 1  \n+ 1");
+    assert_renders("select 1 --\t?\n+ 1 --", NULL, "select 1  \n+ 1  ");
+    assert_renders("select 1 /* ? */+ 1", NULL, "select 1  + 1");
+    assert_renders("/* a */ select /*+ no_merge(?) */ 1", NULL,
+                   "  select /*+ no_merge(?) */ 1");
+    assert_renders("select 4/?", WB_MYSQL_TEXT("1"), "select 4/ _utf8mb4 x'31' ");
+}
+
+/* With a blank of ours behind them they would be a comment, and swallow what follows. */
+static void test_two_dashes(void **state)
+{
+    (void)state;
+    assert_refused("select 1--?", WB_MYSQL_TEXT("1"), "dashes");
+    assert_refused("select 1--/* x */2", NULL, "dashes");
+    assert_refused("select 1 --- 2", NULL, "dashes");
+    assert_renders("select 1 -/* x */-2", NULL, "select 1 - -2");
+    assert_renders("select '--', 1 - -?", WB_MYSQL_TEXT("1"),
+                   "select '--', 1 - - _utf8mb4 x'31' ");
+}
+
+static void test_backslashes(void **state)
+{
+    (void)state;
+    assert_renders("select '\\n\\\\', '\\\"', \"\\'\"", NULL, "select '\\n\\\\', '\\\"', \"\\'\"");
+    assert_renders("select 'a\\\\', ?", WB_MYSQL_TEXT("b"), "select 'a\\\\',  _utf8mb4 x'62' ");
+    assert_renders("select `a\\`, ?", WB_MYSQL_TEXT("b"), "select `a\\`,  _utf8mb4 x'62' ");
+    assert_refused("select 'it\\'s', ?", WB_MYSQL_TEXT("b"), "sql_mode");
+    assert_refused("select 'a\\\\\\'", NULL, "sql_mode");
+    assert_refused("select \"a\\\"\"", NULL, "sql_mode");
+}
+
+static void test_one_statement_a_call(void **state)
+{
+    (void)state;
+    assert_renders("select ';' ; ", NULL, "select ';' ");
+    assert_renders("select 1; -- done\n /* really */ # yes", NULL, "select 1   ");
+    assert_refused("select 1; select 2", NULL, "more than one");
+    assert_refused("select 1;;", NULL, "more than one");
+    assert_refused("select 1; ?", WB_MYSQL_TEXT("a"), "more than one");
+    assert_refused(";", NULL, "empty");
+}
+
+static void test_what_may_be_deferred(void **state)
+{
+    static const char *const allowed[] = { "insert into a values (1)", "Update a set b = 1",
+                                           "DELETE from a", "replace into a values (1)",
+                                           "((select 1))", "with a as (select 1) select * from a",
+                                           "/* x */ do 1" };
+    static const char *const refused[] = {
+        "begin",        "commit",           "rollback",   "start transaction",
+        "savepoint a",  "set autocommit=1", "create table a (b int)",
+        "alter table a", "drop table a",    "truncate a", "lock tables a write",
+        "call p()",     "load data local infile 'a' into table b", "xa start 'a'",
+        "use other",    "prepare a from 'select 1'", "execute a", "handler a open",
+        "insertx",      "kill 1",           "flush tables", "grant all on a to b",
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof allowed / sizeof allowed[0]; i++) {
+        mys_buffer text = { 0 };
+        assert_null(mys_statement_render(allowed[i], NULL, &text));
+        mys_buffer_free(&text);
+    }
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)
+        assert_refused(refused[i], NULL, "can be deferred");
+    assert_refused("", NULL, "empty");
+    assert_refused("  -- nothing", NULL, "empty");
+}
+
+static void test_what_the_server_might_execute(void **state)
+{
+    (void)state;
+    assert_refused("select 1 /*! ; drop table a */", NULL, "executed");
+    assert_refused("select 1 /*!50000 , 2 */", NULL, "executed");
+    assert_refused("select 1 /*M! , 2 */", NULL, "executed");
+    assert_refused("select 1 /* ", NULL, "not closed");
+    assert_refused("select 'a", NULL, "not closed");
+    assert_refused("select `a", NULL, "not closed");
+}
+
+static void test_parameters_that_do_not_fit(void **state)
+{
+    static const int binary[] = { WB_MYSQL_TYPE_BINARY };
+    static const int number[] = { WB_MYSQL_TYPE_NUMBER };
+    static const int unknown[] = { 3 };
+    static const char *const numbers[] = { "", "-", ".", "1e5", "0x1", "1 or 1", "1;", "--1",
+                                           "1.2.3", "+1" };
+    const char *const a[] = { "a" };
+    (void)state;
+    assert_refused("select ?", NULL, "more");
+    assert_refused("select ?, ?", WB_MYSQL_TEXT("a"), "more");
+    assert_refused("select 1", WB_MYSQL_TEXT("a"), "less");
+    assert_refused("select ?", &(wb_mysql_params){ 1, binary, NULL, a }, "length");
+    assert_refused("select ?", &(wb_mysql_params){ 1, unknown, NULL, a }, "type");
+    assert_refused("select ?", &(wb_mysql_params){ -1, NULL, NULL, a }, "range");
+    assert_refused("select ?", &(wb_mysql_params){ 65536, NULL, NULL, a }, "range");
+    assert_refused("select ?", &(wb_mysql_params){ 1, NULL, NULL, NULL }, "values");
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        assert_refused("select ?", &(wb_mysql_params){ 1, number, NULL, &numbers[i] }, "decimal");
+}
+
+/* Whatever the bytes: what comes out has no statement more than what went in, and a value
+ * never leaves its digits. */
+static void test_any_bytes(void **state)
+{
+    static const char alphabet[] = "'\"`\\?;#-/*!+ \nab(%";
+    unsigned seed = 7;
+    (void)state;
+    for (int round = 0; round < 20000; round++) {
+        char statement[40] = "select ";
+        mys_buffer text = { 0 };
+        for (size_t i = 7; i < sizeof statement - 1; i++)
+            statement[i] = alphabet[(seed = seed * 1103515245 + 12345) / 65536 %
+                                    (sizeof alphabet - 1)];
+        if (!mys_statement_render(statement, WB_MYSQL_TEXT("';--"), &text)) {
+            mys_buffer again = { 0 };
+            mys_buffer_put(&text, "", 1);
+            /* the output is a statement, and reads the same the second time */
+            assert_null(mys_statement_render(text.data, NULL, &again));
+            mys_buffer_put(&again, "", 1);
+            assert_string_equal(again.data, text.data);
+            mys_buffer_free(&again);
+        }
+        mys_buffer_free(&text);
+    }
+}
+
+/* ---- names ----------------------------------------------------------------------------- */
+
+static char *expand(const char *endpoint, const char *database, const char *template)
+{
+    static char result[512];
+    mys_names names;
+    mys_buffer text = { 0 };
+    mys_names_init(&names, endpoint, database);
+    mys_names_expand(&names, template, &text);
+    assert_true(text.size < sizeof result);
+    memcpy(result, text.data, text.size);
+    result[text.size] = '\0';
+    mys_buffer_free(&text);
+    return result;
+}
+
+static void test_names(void **state)
+{
+    (void)state;
+    assert_string_equal(expand("orders", "shop", "a {dedup}, {pending}"),
+                        "a `shop`.`orders_dedup`, `shop`.`orders_pending`");
+    assert_string_equal(expand("orders", "sh`op", "{endpoints}"), "`sh``op`.`waybill_endpoints`");
+    assert_string_equal(expand("orders", "shop", "{prefix} {endpoint}"), "'orders' 'orders'");
+    assert_string_equal(expand("o'r", "shop", "{endpoint}"), "_utf8mb4 x'6f2772'");
+    assert_string_equal(expand("o\\", "shop", "{endpoint}"), "_utf8mb4 x'6f5c'");
+}
+
+static void test_prefixes(void **state)
+{
+    static const char *const whole[] = { "orders", "a_1",
+                                         "a234567890123456789012345678901234567890123456789"
+                                         "0" };
+    static const char *const hashed[] = { "Orders", "orders ", "sales.orders", "",
+                                          "a234567890123456789012345678901234567890123456789"
+                                          "01" };
+    mys_names names;
+    mys_names another;
+    (void)state;
+    for (size_t i = 0; i < sizeof whole / sizeof whole[0]; i++) {
+        mys_names_init(&names, whole[i], "shop");
+        assert_string_equal(names.prefix, whole[i]);
+    }
+    for (size_t i = 0; i < sizeof hashed / sizeof hashed[0]; i++) {
+        mys_names_init(&names, hashed[i], "shop");
+        assert_non_null(strchr(names.prefix, '$'));
+        assert_true(strlen(names.prefix) <= MYS_PREFIX_MAX);
+    }
+    mys_names_init(&names, "Orders", "shop");
+    mys_names_init(&another, "oRDERS", "shop");
+    assert_string_not_equal(names.prefix, another.prefix);
+}
+
+static void test_lock_names(void **state)
+{
+    mys_names shop;
+    mys_names stock;
+    char a[MYS_LOCK_NAME_SIZE];
+    char b[MYS_LOCK_NAME_SIZE];
+    (void)state;
+    mys_names_init(&shop, "orders", "shop");
+    mys_names_init(&stock, "orders", "stock");
+    mys_names_lock(&shop, "sweep", shop.prefix, a);
+    mys_names_lock(&shop, "sweep", shop.prefix, b);
+    assert_string_equal(a, b);
+    mys_names_lock(&shop, "cleanup", shop.prefix, b);
+    assert_string_not_equal(a, b);
+    mys_names_lock(&stock, "sweep", stock.prefix, b); /* the server's other database */
+    assert_string_not_equal(a, b);
+    assert_null(strchr(a, '\''));
+}
+
+/* ---- errors ------------------------------------------------------------------------------ */
+
+static void test_classes(void **state)
+{
+    (void)state;
+    assert_int_equal(mys_map(1213)->handler, WB_ABORT);
+    assert_int_equal(mys_map(1213)->commit, WB_ABORT);
+    assert_int_equal(mys_map(1205)->handler, WB_ABORT);
+    assert_int_equal(mys_map(1205)->own, WB_RETRY);
+    assert_int_equal(mys_map(1146)->handler, WB_RETRY);
+    assert_int_equal(mys_map(1146)->own, WB_FATAL);
+    assert_int_equal(mys_map(1146)->cause, WB_CAUSE_MISSING);
+    assert_int_equal(mys_map(1045)->cause, WB_CAUSE_REFUSED);
+    assert_int_equal(mys_map(1290)->own, WB_NOT_CONNECTED);
+    assert_int_equal(mys_map(1180)->commit, 0); /* nobody knows */
+    assert_int_equal(mys_map(99999)->handler, WB_RETRY);
+    assert_true(mys_is_client_error(2013));
+    assert_true(mys_is_client_error(2006));
+    assert_false(mys_is_client_error(1213));
+    assert_false(mys_is_client_error(3572));
+    assert_false(mys_is_client_error(4031));
+}
+
+/* ---- the rest ------------------------------------------------------------------------------ */
+
+static void test_lists(void **state)
+{
+    mys_list list = { 0 };
+    (void)state;
+    for (size_t i = 0; i < 300; i++) {
+        mys_buffer_put_number(&list.text, i);
+        assert_int_equal(mys_list_end(&list, i), 0);
+    }
+    const size_t size = list.text.size;
+    mys_buffer_put_text(&list.text, "half of");
+    mys_list_drop(&list);
+    assert_int_equal(list.text.size, size);
+    assert_int_equal(list.count, 300);
+    assert_int_equal(list.statements[12].item, 12);
+    assert_memory_equal(list.text.data + list.statements[11].end, "12", 2);
+    mys_list_reset(&list);
+    assert_int_equal(list.text.size + list.count, 0);
+    mys_list_free(&list);
+}
+
+static void test_options_fit_their_struct(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < MYS_OPTION_COUNT; i++) {
+        assert_non_null(mys_options[i].name);
+        assert_true(mys_options[i].offset < sizeof(mys_config));
+        for (size_t k = 0; k < i; k++)
+            assert_true(mys_options[i].offset != mys_options[k].offset);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_parameters_become_literals),
+        cmocka_unit_test(test_question_marks_that_are_none),
+        cmocka_unit_test(test_two_dashes),
+        cmocka_unit_test(test_backslashes),
+        cmocka_unit_test(test_one_statement_a_call),
+        cmocka_unit_test(test_what_may_be_deferred),
+        cmocka_unit_test(test_what_the_server_might_execute),
+        cmocka_unit_test(test_parameters_that_do_not_fit),
+        cmocka_unit_test(test_any_bytes),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_prefixes),
+        cmocka_unit_test(test_lock_names),
+        cmocka_unit_test(test_classes),
+        cmocka_unit_test(test_lists),
+        cmocka_unit_test(test_options_fit_their_struct),
+    };
+    return cmocka_run_group_tests_name("mysql units", tests, NULL, NULL);
+}
