@@ -52,7 +52,6 @@ wait
 try marks_roll_back <<'END'
 marks made in begin() stand after a rollback
 marks made in begin() stand when the session is closed
-marks made in begin() stand after a commit
 begin() makes marks without a batch, too
 begin() makes a thousand marks
 END

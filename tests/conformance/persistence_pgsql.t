@@ -19,5 +19,5 @@ eval "$("$server" env "$work/server")"
 configure kit pgsql ""
 kit kit --crash-server "'$server' crash '$work/server' && '$server' restart '$work/server'"
 passes kit "pgsql has no shared_resource()
-pgsql does not declare joining a transport"
+pgsql does not declare join_transport"
 done_testing
