@@ -93,8 +93,6 @@ int mys_session_open(wb_persistence *persistence, wb_storage_session **ret_sessi
 void mys_session_close(wb_storage_session *s)
 {
     if (s->state == MYS_OPEN && s->marks.count)
-        mys_undo(s); /* the marks stand */
-    if (s->state == MYS_OPEN && s->marks.count)
         mys_undo(s); /* the server would roll back what has to stand */
     if (s->connection)
         mysql_close(s->connection);
