@@ -38,8 +38,8 @@ static void verify(void)
 static void server(const char *verb)
 {
     char command[1024];
-    (void)snprintf(command, sizeof command, "\"$top_srcdir/tests/support/server\" %s '%s' >&2", verb,
-                   directory);
+    (void)snprintf(command, sizeof command, "\"$top_srcdir/tests/support/server\" %s '%s' >&2",
+                   verb, directory);
     assert_int_equal(system(command), 0);
 }
 

@@ -11,12 +11,12 @@
  * differ; the host's limit of attempts leads to the error queue either way. */
 static const mys_mapping mappings[] = {
     /* the server is full, or goes down, or a KILL hit the session */
-    { 1040, WB_RETRY, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, IN_DOUBT },     /* too many connections */
-    { 1203, WB_RETRY, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, IN_DOUBT },     /* of this user */
-    { 1226, WB_RETRY, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, IN_DOUBT },     /* user's limit */
+    { 1040, WB_RETRY, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, IN_DOUBT }, /* all taken */
+    { 1203, WB_RETRY, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, IN_DOUBT }, /* this user's */
+    { 1226, WB_RETRY, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, IN_DOUBT }, /* this user's */
     { 1053, WB_NOT_CONNECTED, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, IN_DOUBT }, /* shutdown */
     { 1927, WB_NOT_CONNECTED, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, IN_DOUBT }, /* killed */
-    { 1129, WB_RETRY, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, IN_DOUBT },     /* host blocked */
+    { 1129, WB_RETRY, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, IN_DOUBT }, /* host blocked */
     { 4031, WB_NOT_CONNECTED, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, IN_DOUBT }, /* was idle */
     /* locks. A lock wait that ended rolls back its statement only, a deadlock everything:
      * either way the batch is run again from its start */
@@ -30,7 +30,7 @@ static const mys_mapping mappings[] = {
     { 1290, WB_NOT_CONNECTED, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, WB_NOT_CONNECTED },
     { 1836, WB_NOT_CONNECTED, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, WB_NOT_CONNECTED },
     { 1792, WB_RETRY, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, WB_NOT_CONNECTED },
-    { 1047, WB_NOT_CONNECTED, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, IN_DOUBT }, /* Galera: no quorum */
+    { 1047, WB_NOT_CONNECTED, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, IN_DOUBT }, /* no quorum */
     /* who may what */
     { 1045, WB_RETRY, WB_FATAL, WB_CAUSE_REFUSED, IN_DOUBT },
     { 1698, WB_RETRY, WB_FATAL, WB_CAUSE_REFUSED, IN_DOUBT },
