@@ -50,8 +50,11 @@ typedef struct wb_mark {
 /** A transaction to begin. Size first, append-only. */
 typedef struct wb_begin {
     size_t struct_size;
-    /** Marks to make first, in a transaction of their own which need not be flushed
-     *  to disk: they stand whatever becomes of the transaction that follows. */
+    /** Marks to make first: a transaction of their own which need not be flushed to
+     *  disk or, where a transaction cannot do without the flush, part of the one that
+     *  follows. Either way they stand whatever becomes of that one, at the latest when
+     *  it has been committed, rolled back or closed; only a connection that breaks may
+     *  lose them. */
     const wb_mark *marks;
     size_t mark_count;
     /** Number of the batch that begins. 0: no outbox, nothing is claimed. */

@@ -103,6 +103,9 @@ static void set_consumer_defaults(maker *m)
                        ? transport->config->fetch_buffer
                        : transport->message_max;
     set_number(m, "fetch.max.bytes", most > MIB ? most : MIB);
+    /* As shipped it is 3 s, whatever the session: a shorter one would time out again and again. */
+    int64_t heartbeat = transport->config->session_timeout / 5 / MILLISECOND;
+    set_number(m, "heartbeat.interval.ms", heartbeat < 3000 ? heartbeat : 3000);
 }
 
 static void promise_consumer(maker *m, const char *name)
