@@ -175,11 +175,10 @@ static void on_delivery(rd_kafka_t *client, const rd_kafka_message_t *message, v
 void bench_producer_open(struct bench_producer *producer, const char *transactional_id)
 {
     rd_kafka_conf_t *conf = bench_kafka_conf((const char *const[]){
-        "enable.idempotence", "true", "linger.ms", "5",
-        "socket.nagle.disable", "true",
+        "enable.idempotence", "true", "linger.ms", "5", "socket.nagle.disable", "true",
         /* Not 100: what a transaction waits for is over in milliseconds. */
-        "retry.backoff.ms", "2", transactional_id ? "transactional.id" : NULL,
-        transactional_id, NULL });
+        "retry.backoff.ms", "2", transactional_id ? "transactional.id" : NULL, transactional_id,
+        NULL });
     memset(producer, 0, sizeof *producer);
     rd_kafka_conf_set_dr_msg_cb(conf, on_delivery);
     rd_kafka_conf_set_opaque(conf, producer);

@@ -239,13 +239,15 @@ static int wait_consumers(rd_kafka_t *client, const char *group, uint64_t wanted
 {
     const struct rd_kafka_group_list *list;
     while (bench_now() < deadline) {
-        bench_kafka_check(rd_kafka_list_groups(client, group, &list, BENCH_KAFKA_TIMEOUT_MS),
-                          group);
-        int found = list->group_cnt == 1 && strcmp(list->groups[0].state, "Stable") == 0
-                    && list->groups[0].member_cnt >= (int)wanted;
-        rd_kafka_group_list_destroy(list);
-        if (found)
-            return 0;
+        /* a new broker has no coordinator yet */
+        if (rd_kafka_list_groups(client, group, &list, BENCH_KAFKA_TIMEOUT_MS)
+            == RD_KAFKA_RESP_ERR_NO_ERROR) {
+            int found = list->group_cnt == 1 && strcmp(list->groups[0].state, "Stable") == 0
+                        && list->groups[0].member_cnt >= (int)wanted;
+            rd_kafka_group_list_destroy(list);
+            if (found)
+                return 0;
+        }
         pause_20ms();
     }
     fprintf(stderr, "load-kafka: group %s does not get %llu consumers\n", group,
