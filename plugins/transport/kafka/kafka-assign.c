@@ -209,6 +209,8 @@ static int add_partitions(wb_kafka_consumer *consumer,
 static rd_kafka_resp_err_t locate(wb_kafka_consumer *consumer,
                                   rd_kafka_topic_partition_list_t *assigned)
 {
+    if (assigned->cnt == 0) /* more sessions than partitions: librdkafka refuses to ask */
+        return RD_KAFKA_RESP_ERR_NO_ERROR;
     int timeout =
         wb_kafka_until(consumer->transport, consumer->transport->host->now() +
                                                 consumer->transport->config->connect_timeout);

@@ -136,6 +136,10 @@ static void set_producer_defaults(maker *m)
     /* While it waits for confirmations (flush), librdkafka does not linger; until then it may
      * gather what a window holds into one request a partition. */
     set(m, "linger.ms", "5");
+    /* A transaction begins with refusals until the markers of the one before are written, and
+     * that takes milliseconds: with librdkafka's 100 ms most of its time would be waiting. */
+    if (m->transport->endpoint->mode == WB_MODE_SENDS_ATOMIC)
+        set(m, "retry.backoff.ms", "2");
 }
 
 static void promise_producer(maker *m, const char *name)
