@@ -194,9 +194,17 @@ static void depth(rd_kafka_t *client, const char *group, const char *topic)
 static void members(rd_kafka_t *client, const char *group, const char *topic)
 {
     const struct rd_kafka_group_list *groups;
+    rd_kafka_resp_err_t error;
     (void)topic;
-    cluster_check(rd_kafka_list_groups(client, group, &groups, CLUSTER_PATIENCE_MS), "group",
-                  group);
+    for (int tries = 0; tries < 100; tries++) { /* a broker that has just started is not ready */
+        error = rd_kafka_list_groups(client, group, &groups, CLUSTER_PATIENCE_MS);
+        if (error != RD_KAFKA_RESP_ERR_COORDINATOR_LOAD_IN_PROGRESS &&
+            error != RD_KAFKA_RESP_ERR_COORDINATOR_NOT_AVAILABLE &&
+            error != RD_KAFKA_RESP_ERR_NOT_COORDINATOR)
+            break;
+        rd_kafka_poll(client, 100);
+    }
+    cluster_check(error, "group", group);
     for (int i = 0; i < groups->group_cnt; i++)
         for (int j = 0; j < groups->groups[i].member_cnt; j++)
             printf("%s\n", groups->groups[i].members[j].member_id);

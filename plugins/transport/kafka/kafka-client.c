@@ -231,3 +231,13 @@ int wb_kafka_client_ask(wb_kafka_client *client, const char *topic, int64_t dead
         return WB_OK;
     return wb_kafka_client_failure(client, code, "reach the brokers", failure);
 }
+
+void wb_kafka_failure_map_fence(wb_kafka_failure *failure, const wb_transport *transport,
+                                rd_kafka_resp_err_t code, const char *doing)
+{
+    if (wb_kafka_map_is_fenced(code) && wb_kafka_identity_is_held(&transport->identity))
+        (void)wb_kafka_failure_set(failure, WB_NOT_CONNECTED, WB_CAUSE_OTHER, code,
+                                   "could not %s: the session was silent for too long and lost its "
+                                   "place (%s)",
+                                   doing, rd_kafka_err2str(code));
+}

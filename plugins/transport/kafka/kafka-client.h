@@ -50,4 +50,10 @@ int wb_kafka_client_ask(wb_kafka_client *client, const char *topic, int64_t dead
 /** Milliseconds until a deadline, at least 0. */
 int wb_kafka_until(const wb_transport *transport, int64_t deadline);
 
+/** To be called before wb_kafka_failure_map() where a session may have been fenced: where nobody
+ *  else can have its name, it lost its place because it was silent for too long, and opening it
+ *  again is all that is needed. */
+void wb_kafka_failure_map_fence(wb_kafka_failure *failure, const wb_transport *transport,
+                                rd_kafka_resp_err_t code, const char *doing);
+
 #endif

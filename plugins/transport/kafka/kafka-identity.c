@@ -107,3 +107,8 @@ void wb_kafka_identity_give_back(wb_kafka_identity *identity, int slot)
     identity->taken[slot] = 0;
     (void)pthread_mutex_unlock(&identity->lock);
 }
+
+int wb_kafka_identity_is_held(const wb_kafka_identity *identity)
+{
+    return identity->socket >= 0;
+}

@@ -34,6 +34,9 @@ void wb_kafka_identity_destroy(wb_kafka_identity *identity);
  *  of the session, "<endpoint>.<instance>.<slot>". @return the slot, or -1 when there is none. */
 int wb_kafka_identity_take(wb_kafka_identity *identity, const char *endpoint,
                            const char *configured, char ret_name[WB_KAFKA_NAME_SIZE]);
+/** Whether nobody else on this host can have our name: what fences a session is then no twin, but
+ *  its own return after it was silent for too long. */
+int wb_kafka_identity_is_held(const wb_kafka_identity *identity);
 /** Give a slot back; -1 does nothing. */
 void wb_kafka_identity_give_back(wb_kafka_identity *identity, int slot);
 
