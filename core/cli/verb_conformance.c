@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,6 +61,7 @@ static int run(const cli_values *values)
         return cli_fail(EX_USAGE, "there is no kit \"%s\": transport or persistence", kind);
     if (values->value['p'] && read_patience(values->value['p'], &kit_options.patience) < 0)
         return cli_fail(EX_USAGE, "--patience \"%s\" is not 1 to 3600 seconds", values->value['p']);
+    (void)signal(SIGPIPE, SIG_IGN); /* as `run` does: some libraries write to what broke */
     int code = cli_load(values, WB_SETUP_PLUGINS_ONLY, &setup);
     if (code != EX_OK)
         return code;

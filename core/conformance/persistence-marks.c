@@ -100,7 +100,7 @@ static int commit(wb_client *a)
     return wb_client_check(a, wb_client_commit(a, WB_BATCH(3), "three", 5), WB_OK, "commit");
 }
 
-/* Looked at from another session when the transaction is over. */
+/* Looked at from another session, when the transaction is over. */
 static void stand(wb_kit *kit, int (*end)(wb_client *))
 {
     const wb_mark marks[] = { { WB_BATCH(1), NULL, 0 }, { WB_BATCH(2), "rest", 4 } };
@@ -110,8 +110,7 @@ static void stand(wb_kit *kit, int (*end)(wb_client *))
         !wb_client_stores(a, WB_BATCH(2), "order-2", "two"))
         return;
     int r = wb_client_begin_marking(a, WB_BATCH(3), &claim, 1, marks, 2);
-    wb_client_check(a, r, WB_OK, "mark and begin");
-    if (!end(a))
+    if (!wb_client_check(a, r, WB_OK, "mark and begin") || !end(a))
         return;
     wb_client_finds_pending(b, WB_BATCH(1), NULL, 0);
     wb_client_finds_pending(b, WB_BATCH(2), "rest", 4);

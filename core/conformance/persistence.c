@@ -14,7 +14,8 @@
 static const wb_kit_group *const groups[] = {
     &wb_cases_descriptor, &wb_cases_schema, &wb_cases_transactions, &wb_cases_claims,
     &wb_cases_ids,        &wb_cases_operations, &wb_cases_marks,    &wb_cases_sweep,
-    &wb_cases_clean_up,   &wb_cases_threads,    &wb_cases_specs,    &wb_cases_lost,
+    &wb_cases_clean_up,   &wb_cases_threads,    &wb_cases_specs,    &wb_cases_victim,
+    &wb_cases_lost,       &wb_cases_process,
 };
 
 #define GROUPS (sizeof groups / sizeof *groups)
@@ -39,6 +40,7 @@ size_t wb_persistence_kit(const wb_endpoint_setup *endpoint, const wb_kit_option
     wb_stores_kit kit = {
         .kit = { .endpoint = endpoint, .plugin = endpoint->persistence, .options = options, .out = out },
     };
+    wb_process_note(&kit.process);
     size_t failed = wb_kit_run(&kit.kit, all, count);
     wb_stores_close(&kit);
     free(all);

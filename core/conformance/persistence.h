@@ -13,6 +13,8 @@
 #ifndef WB_CONFORMANCE_PERSISTENCE_H
 #define WB_CONFORMANCE_PERSISTENCE_H
 
+#include <signal.h>
+#include <sys/types.h>
 #include <waybill/sys/persistence.h>
 
 #include "core/base/clock.h"
@@ -39,10 +41,21 @@ typedef struct wb_store {
 } wb_store;
 
 #define WB_STORES 2
+#define WB_PROCESS_SIGNALS 32
+
+/** What a plugin must leave alone (persistence-process.c). */
+typedef struct wb_process {
+    char directory[4096];
+    mode_t mask;
+    char locale[256];
+    struct sigaction signals[WB_PROCESS_SIGNALS];
+    sigset_t blocked;
+} wb_process;
 
 typedef struct wb_stores_kit {
     wb_kit kit; /* first: a case gets a pointer to it */
     wb_store stores[WB_STORES];
+    wb_process process; /* as it was before the plugin was used */
 } wb_stores_kit;
 
 typedef struct wb_client {
@@ -63,6 +76,8 @@ void wb_store_name(wb_kit *kit, size_t which, char *name, size_t size);
  *  kit destroys it. */
 wb_store *wb_store_again(wb_kit *kit, size_t which);
 void wb_stores_close(wb_stores_kit *kit);
+
+void wb_process_note(wb_process *process);
 
 /* ---- clients (persistence-client.c) ----------------------------------------------------- */
 
@@ -126,6 +141,6 @@ typedef struct wb_kit_group {
 
 extern const wb_kit_group wb_cases_descriptor, wb_cases_schema, wb_cases_transactions,
     wb_cases_claims, wb_cases_ids, wb_cases_operations, wb_cases_marks, wb_cases_sweep,
-    wb_cases_clean_up, wb_cases_threads, wb_cases_specs, wb_cases_lost;
+    wb_cases_clean_up, wb_cases_threads, wb_cases_specs, wb_cases_victim, wb_cases_lost, wb_cases_process;
 
 #endif

@@ -1,97 +1,139 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
+#
 # The persistence kit finds what is wrong with broken persistences, and nothing else.
-. "$top_srcdir/tests/conformance/persistence.sh"
-trap 'clean_work; tap_end' EXIT
+set -u
+conformance=$top_srcdir/tests/conformance
+work=$top_builddir/tests/conformance/work/persistence-broken
+rm -rf "$work"
+mkdir -p "$work"
+WAYBILL_PLUGIN_DIR=$top_builddir/plugins
+export WAYBILL_PLUGIN_DIR
+bugs=
 
-try() { # try BUG: the cases that fail are on standard input
-    cat >"$work/$1.wanted"
-    bugs="${bugs:-} $1"
-    configure "$1" broken_sqlite "file = \"$work/$1.db\"; bug = \"$1\";"
-    kit "$1" & # they mostly wait for the disk
+try() { # BUG <EXPECTED: in the background, they mostly wait for the disk
+    bugs="$bugs $1"
+    cat >"$work/$1.conf" <<END
+plugin_path = [ "$top_builddir/tests/conformance/.libs" ];
+endpoints = ( { name = "kit"; transport = { plugin = "sqlite"; file = "$work/queue.db"; };
+  persistence = { plugin = "broken_sqlite"; file = "$work/$1.db"; bug = "$1"; }; } );
+END
+    cat - "$work/no-server" >"$work/$1.expected"
+    "$conformance/judge" persistence -c "$work/$1.conf" <"$work/$1.expected" >"$work/$1.tap" 2>&1 &
 }
+
+cat >"$work/no-server" <<'END'
+skip cut before begin(): not connected
+skip cut before commit(): nothing happened
+skip cut before rollback(): nothing happened
+skip cut before mark(): not connected, the row is there
+skip cut before pending(): not connected
+skip cut before sweep(): not connected, others may sweep
+skip cut before clean_up(): not connected, others may clean up
+skip a begin whose request is lost leaves nothing
+skip a begin whose reply is lost leaves nothing
+skip a commit whose request is lost has not happened
+skip a commit whose reply is lost is in doubt, and the record decides
+skip a mark whose request is lost can be made again
+skip a mark whose reply is lost can be made again
+skip a rollback whose reply is lost has rolled back
+skip a look at pending rows whose reply is lost changes nothing
+skip a sweep whose reply is lost keeps nobody from sweeping
+skip a clean-up whose reply is lost keeps nobody from cleaning up
+skip crash: a commit that was reported survives
+skip crash: while a commit is on its way, all or nothing
+skip crash: between a commit and its reply, all or nothing
+skip crash: in begin(), nothing is left
+skip crash: before a commit, nothing happened
+skip crash: before a mark, the row is there
+END
 
 try none <<'END'
 END
 try ids_ignore_case <<'END'
-ids that differ in case are two ids
-ids of one byte, every byte
+fail ids that differ in case are two ids
+fail ids of one byte, every byte
 END
 try ids_lose_blanks <<'END'
-ids that differ in blanks at their ends are two ids
+fail ids that differ in blanks at their ends are two ids
 END
 try ids_end_at_nul <<'END'
-ids that differ in NUL bytes at their end are two ids
-ids that differ after a NUL byte are two ids
-END
-try forgets_released <<'END'
-claims that were committed are given back under their number, and only those
-claims given back can be claimed again, the others cannot
-a batch may give back all its thousand claims
-the largest positive batch number works
-a claim waits for the transaction that holds it, ours when it was given back
-ids that differ in case are two ids
-ids that differ in blanks at their ends are two ids
-ids that differ in NUL bytes at their end are two ids
-ids that differ after a NUL byte are two ids
-ids that differ in accents or their normal form are two ids
-an id that begins like another is another
-ids that are the same as numbers are two ids
-ids that look like SQL are ids
-ids need not be UTF-8
-ids of 255 bytes differ in their last one
-four workers claim the same ids, each takes effect once
-interleaved: claims against claims that are given back
-END
-try truncates_operations <<'END'
-operations of more than 64 KiB come back
-operations of 1 MiB come back
-operations of 16 MiB come back, or are refused as too large
+fail ids that differ in NUL bytes at their end are two ids
+fail ids that differ after a NUL byte are two ids
 END
 wait
+try forgets_released <<'END'
+fail claims that were committed are given back under their number, and only those
+fail claims given back can be claimed again, the others cannot
+fail a batch may give back all its thousand claims
+fail the largest positive batch number works
+fail a claim waits for the transaction that holds it, ours when it was given back
+fail ids that differ in case are two ids
+fail ids that differ in blanks at their ends are two ids
+fail ids that differ in NUL bytes at their end are two ids
+fail ids that differ after a NUL byte are two ids
+fail ids that differ in accents or their normal form are two ids
+fail an id that begins like another is another
+fail ids that are the same as numbers are two ids
+fail ids that look like SQL are ids
+fail ids need not be UTF-8
+fail ids of 255 bytes differ in their last one
+fail four workers claim the same ids, each takes effect once
+fail interleaved: claims against claims that are given back
+END
+try truncates_operations <<'END'
+fail operations of more than 64 KiB come back
+fail operations of 1 MiB come back
+fail operations of 16 MiB come back, or are refused as too large
+END
 try marks_roll_back <<'END'
-marks made in begin() stand after a rollback
-marks made in begin() stand when the session is closed
-begin() makes marks without a batch, too
-begin() makes a thousand marks
+fail marks made in begin() stand after a rollback
+fail marks made in begin() stand when the session is closed
+fail begin() makes marks without a batch, too
+fail begin() makes a thousand marks
 END
 try rest_is_dropped <<'END'
-a mark with a rest shrinks the pending row
-several marks, each as it is meant
-a sweep finds what remains, not what was marked
-a clean-up keeps what is not dispatched
+fail a mark with a rest shrinks the pending row
+fail several marks, each as it is meant
+fail a sweep finds what remains, not what was marked
+fail a clean-up keeps what is not dispatched
 END
+wait
 try clean_up_takes_pending <<'END'
-a clean-up keeps what is not dispatched
-records that are not dispatched do not keep the clean-up from others
-interleaved: a claim against the clean-up of its record
-interleaved: marks against clean-ups
-interleaved: a commit and its mark against a clean-up and a duplicate
-interleaved: two clean-ups and a mark
+fail a clean-up keeps what is not dispatched
+fail records that are not dispatched do not keep the clean-up from others
+fail interleaved: a claim against the clean-up of its record
+fail interleaved: marks against clean-ups
+fail interleaved: a commit and its mark against a clean-up and a duplicate
+fail interleaved: two clean-ups and a mark
 END
 try sweeps_newest_first <<'END'
-a sweep visits the oldest first and changes nothing
-a sweep keeps to its limit and its bound
-a sweep finds what remains, not what was marked
-while one instance sweeps another visits nothing
-a session goes on after a sweep
-interleaved: marks against sweeps
-interleaved: two sweeps and their marks
+fail a sweep visits the oldest first and changes nothing
+fail a sweep keeps to its limit and its bound
+fail a sweep finds what remains, not what was marked
+fail while one instance sweeps another visits nothing
+fail a session goes on after a sweep
+fail interleaved: marks against sweeps
+fail interleaved: two sweeps and their marks
 END
 try refused_commit_is_ok <<'END'
-a second pending row under one number is refused and rolled back
+fail a second pending row under one number is refused and rolled back
 END
 try close_commits <<'END'
-closing a session leaves nothing of its open transaction
-a claim waits for the transaction that holds it, ours when its session is closed
-marks made in begin() stand when the session is closed
+fail closing a session leaves nothing of its open transaction
+fail a claim waits for the transaction that holds it, ours when its session is closed
+fail marks made in begin() stand when the session is closed
 END
 wait
 
+count=0
 for bug in $bugs; do
-    is "$bug" "$(failures "$bug")" "$(cat "$work/$bug.wanted")"
-    code=70
-    [ "$bug" != none ] || code=0
-    is "the kit's exit code for $bug" "$(cat "$work/$bug.code")" $code
+    count=$((count + 1))
+    if grep -q '^1\.\.' "$work/$bug.tap" && ! grep -q '^not ok' "$work/$bug.tap"; then
+        echo "ok $count - $bug"
+    else
+        echo "not ok $count - $bug"
+        grep -v '^ok' "$work/$bug.tap" | sed 's/^/# /'
+    fi
 done
-done_testing
+echo "1..$count"

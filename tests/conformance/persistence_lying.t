@@ -1,50 +1,74 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
+#
 # The persistence kit finds persistences that say what is not so: of connections that broke,
-# and of claims that are no locks. In a list "?" is before what fails only if threads meet.
+# and of claims that are no locks. The last one's failures depend on threads that meet.
+set -u
 if [ "${1:-}" != inside ]; then
     exec "$top_srcdir/tests/support/with-servers" pgsql -- "$0" inside
 fi
-. "$top_srcdir/tests/conformance/persistence.sh"
-trap 'clean_work; tap_end' EXIT
+work=$top_builddir/tests/conformance/work/persistence-lying
+rm -rf "$work"
+mkdir -p "$work"
+WAYBILL_PLUGIN_DIR=$top_builddir/plugins
+export WAYBILL_PLUGIN_DIR
+count=0
 
-try() {
-    cat >"$work/$1.wanted"
-    configure "$1" broken_pgsql "bug = \"$1\";"
-    kit "$1"
-    failures "$1" >"$work/$1.failed"
-    sed -n 's/^? //p' "$work/$1.wanted" >"$work/$1.perhaps"
-    is "$1" "$(grep -vxFf "$work/$1.perhaps" "$work/$1.failed")" \
-        "$(grep -v '^?' "$work/$1.wanted")"
+try() { # BUG <EXPECTED
+    cat >"$work/waybill.conf" <<END
+plugin_path = [ "$top_builddir/tests/conformance/.libs" ];
+endpoints = ( { name = "kit"; transport = { plugin = "sqlite"; file = "$work/queue.db"; };
+  persistence = { plugin = "broken_pgsql"; bug = "$1"; }; } );
+END
+    cat - "$work/no-crash" |
+        "$top_srcdir/tests/conformance/judge" persistence -c "$work/waybill.conf" >"$work/$1.tap" 2>"$work/$1.log"
+    count=$((count + 1))
+    if grep -q '^1\.\.' "$work/$1.tap" && ! grep -q '^not ok' "$work/$1.tap"; then
+        echo "ok $count - $1"
+    else
+        echo "not ok $count - $1"
+        grep -v '^ok' "$work/$1.tap" | sed 's/^/# /'
+    fi
 }
+
+cat >"$work/no-crash" <<'END'
+skip join(NULL) leaves what was not joined
+skip shared_resource() is stable and keeps within its buffer
+skip crash: a commit that was reported survives
+skip crash: while a commit is on its way, all or nothing
+skip crash: between a commit and its reply, all or nothing
+skip crash: in begin(), nothing is left
+skip crash: before a commit, nothing happened
+skip crash: before a mark, the row is there
+END
 
 try none <<'END'
 END
 try doubt_is_ok <<'END'
-a commit whose request is lost has not happened
-a commit whose reply is lost is in doubt, and the record decides
+fail a commit whose request is lost has not happened
+fail a commit whose reply is lost is in doubt, and the record decides
 END
 try doubt_is_nothing <<'END'
-a commit whose reply is lost is in doubt, and the record decides
+fail a commit whose reply is lost is in doubt, and the record decides
 END
 try loss_is_retry <<'END'
-cut before mark(): not connected, the row is there
-a mark whose request is lost can be made again
-a mark whose reply is lost can be made again
+fail cut before mark(): not connected, the row is there
+fail a mark whose request is lost can be made again
+fail a mark whose reply is lost can be made again
 END
 try claims_by_looking <<'END'
-a claim waits for the transaction that holds it, a duplicate after its commit
-a claim waits for the transaction that holds it, ours after its rollback
-a claim waits for the transaction that holds it, ours when it was given back
-a claim waits for the transaction that holds it, ours when its session is closed
-? four workers claim the same ids, each takes effect once
-interleaved: two batches claim the same ids and commit
-interleaved: two batches share one id of three
-interleaved: a claim against a rollback and a second try
-interleaved: claims against claims that are given back
-? interleaved: a commit and its mark against a clean-up and a duplicate
-cut before commit(): nothing happened
-a commit whose request is lost has not happened
-a commit whose reply is lost is in doubt, and the record decides
+fail a claim waits for the transaction that holds it, a duplicate after its commit
+fail a claim waits for the transaction that holds it, ours after its rollback
+fail a claim waits for the transaction that holds it, ours when it was given back
+fail a claim waits for the transaction that holds it, ours when its session is closed
+may four workers claim the same ids, each takes effect once
+may interleaved: two batches claim the same ids and commit
+may interleaved: two batches share one id of three
+may interleaved: a claim against a rollback and a second try
+may interleaved: claims against claims that are given back
+may interleaved: a commit and its mark against a clean-up and a duplicate
+fail cut before commit(): nothing happened
+fail a commit whose request is lost has not happened
+fail a commit whose reply is lost is in doubt, and the record decides
 END
-done_testing
+echo "1..$count"

@@ -9,7 +9,7 @@
 /* A field holds at most 1 GB, a message of the protocol a little more. */
 #define OPERATIONS_MAX ((size_t)1000 * 1000 * 1000)
 
-/* What a bigint holds. The milliseconds in a batch number reach it in the year 2039. */
+/* What a bigint holds. The milliseconds in a batch number reach it in the year 2089. */
 #define BATCH_MAX ((uint64_t)INT64_MAX)
 
 /* ---- begin ------------------------------------------------------------------- */

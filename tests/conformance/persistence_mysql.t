@@ -1,0 +1,30 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# The mysql persistence passes the kit, on a MariaDB of its own, which is killed some times.
+set -u
+support=$top_srcdir/tests/support
+work=$top_builddir/tests/conformance/work/persistence-mysql
+rm -rf "$work"
+mkdir -p "$work"
+trap '"$support/server" stop "$work/server" 2>/dev/null' EXIT
+trap 'exit 1' HUP INT TERM
+"$support/server" start mariadb "$work/server" || {
+    test $? -eq 77 || { echo "Bail out! MariaDB does not start"; exit 99; }
+    test -z "${CI:-}" || { echo "Bail out! mariadb-server is not installed"; exit 99; }
+    echo "1..0 # SKIP mariadb-server is not installed"
+    exit 0
+}
+eval "$("$support/server" env "$work/server")"
+WAYBILL_PLUGIN_DIR=$top_builddir/plugins
+export WAYBILL_PLUGIN_DIR
+cat >"$work/waybill.conf" <<END
+endpoints = ( { name = "kit"; transport = { plugin = "sqlite"; file = "$work/queue.db"; };
+  persistence = { plugin = "mysql"; host = "$MYSQL_HOST"; port = $MYSQL_PORT; user = "$MYSQL_USER";
+                  password = "env:MYSQL_PASSWORD"; database = "$MYSQL_DATABASE"; }; } );
+END
+again="\"$support/server\" crash \"$work/server\" && \"$support/server\" restart \"$work/server\""
+"$top_srcdir/tests/conformance/judge" persistence -c "$work/waybill.conf" --crash-server "$again" <<'END'
+skip join(NULL) leaves what was not joined
+skip shared_resource() is stable and keeps within its buffer
+END
