@@ -60,6 +60,11 @@ size_t wb_kit_run(wb_kit *kit, const wb_kit_case *cases, size_t count)
     size_t wanted = 0;
     for (size_t i = 0; i < count; i++)
         wanted += is_wanted(kit, &cases[i]) != 0;
+    if (wanted == 0) { /* a name that was mistyped may not look like success */
+        (void)fprintf(kit->out, "Bail out! no case has \"%s\" in its name\n",
+                      kit->options->only ? kit->options->only : "");
+        return 1;
+    }
     (void)fprintf(kit->out, "1..%zu\n", wanted);
     pthread_mutex_init(&kit->lock, NULL);
     for (size_t i = 0; i < count; i++)

@@ -7,6 +7,7 @@
  */
 #include "config.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -211,7 +212,7 @@ static void isolated(wb_kit *kit, int mode)
 
 typedef struct mover {
     wb_tk_session *s;
-    int64_t deadline;
+    const atomic_int *stop;
     pthread_t thread;
 } mover;
 
@@ -240,11 +241,10 @@ static void *move_all(void *argument)
     wb_tk_session *s = self->s;
     wb_tk *tk = s->tk;
     wb_error error = { 0 };
-    for (int quiet = 0; quiet < 5 && wb_clock_monotonic() < self->deadline;) {
+    while (!atomic_load(self->stop)) {
         int result = WB_OK;
         if (s->count == 0)
             result = wb_tk_take(s, 5, wb_tk_in(tk, WB_TK_QUIET / 3), &error);
-        quiet = s->count ? 0 : quiet + 1;
         if (result == WB_OK && s->count)
             result = move(s, &error);
         if (result == WB_RETRY || result == WB_ABORT)
@@ -272,6 +272,7 @@ static void two_at_once(wb_kit *kit, int mode)
 {
     wb_tk *tk = wb_tk_of(kit);
     mover movers[MOVERS];
+    atomic_int stop = 0;
     size_t started = 0;
     wb_tk_session *watch = wb_tk_open(kit, WB_TK_OTHER, tk->mode, 100);
     wb_tk_instance *instance = wb_tk_instance_make(kit, WB_TK_MAIN, mode);
@@ -285,13 +286,15 @@ static void two_at_once(wb_kit *kit, int mode)
     if (!send_to_move(kit))
         return;
     for (; started < MOVERS; started++) {
-        movers[started].deadline = wb_tk_in(tk, 2 * tk->patience);
+        movers[started].stop = &stop;
         if (pthread_create(&movers[started].thread, NULL, move_all, &movers[started]) != 0)
             break;
     }
+    int is_moved = wb_tk_collect(watch, MOVED);
+    atomic_store(&stop, 1);
     for (size_t i = 0; i < started; i++)
         (void)pthread_join(movers[i].thread, NULL);
-    if (!wb_tk_collect(watch, MOVED))
+    if (!is_moved)
         return;
     size_t numbers[MOVED];
     for (size_t i = 0; i < MOVED; i++)

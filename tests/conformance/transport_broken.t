@@ -45,7 +45,7 @@ judge() { # NAME <EXPECTED: in the background
 endpoints = ( { name = "kit"; transport = { plugin = "$1"; file = "$work/$1.db"; }; } );
 END
     cat >"$work/$1.expected"
-    "$conformance/judge" transport -c "$work/$1.conf" --patience 4 \
+    "$conformance/judge" transport -c "$work/$1.conf" --patience 5 \
         <"$work/$1.expected" >"$work/$1.tap" 2>&1 &
 }
 

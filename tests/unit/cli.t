@@ -45,7 +45,7 @@ endpoints = (
     outbox = { enabled = true; }; } );
 END
 
-echo 1..20
+echo 1..27
 run 64 && err 'a verb is missing'; ok $? 'no verb'
 run 64 chek && err 'did you mean "check"?'; ok $? 'unknown verb'
 run 0 help && out 'check' && out 'plugins' && quiet; ok $? 'help'
@@ -95,3 +95,19 @@ endpoints = ( { name = "notes"; send_only = true;
 END
 QUEUE_PASSWORD=swordfish WAYBILL_PLUGIN_DIR=$work/nowhere run 0 check -c "$work/flat.conf" && out 'transport     queue'
 ok $? 'a plugin that lies directly in a directory of plugin_path'
+
+QUEUE_PASSWORD=swordfish; export QUEUE_PASSWORD
+run 64 conformance && err 'conformance'; ok $? 'conformance without a kit'
+run 64 conformance queue -c "$work/good.conf" && err 'there is no kit "queue": transport or persistence'
+ok $? 'conformance with a kit that is not there'
+run 64 conformance transport -c "$work/good.conf" --patience 0 && err '--patience "0" is not 1 to 3600'
+ok $? 'conformance without patience'
+run 64 conformance transport -c "$work/good.conf" -e nobody && err 'nobody' && err 'orders'
+ok $? 'conformance of an endpoint that is not there'
+run 64 conformance persistence -c "$work/good.conf" -e notes && err 'endpoint "notes" has no persistence'
+ok $? 'conformance of a persistence that is not there'
+run 78 conformance transport -c "$work/absent.conf" && err 'cannot read "'
+ok $? 'conformance without a configuration'
+run 70 conformance transport -c "$work/good.conf" && out 'Bail out! could not install "orders.conformance"' &&
+    ! out swordfish
+ok $? 'conformance of a plugin that cannot make its queues'
