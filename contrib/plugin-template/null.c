@@ -32,7 +32,7 @@ static const wb_option options[] = {
       .minimum = INT64_C(1000000),
       .maximum = INT64_C(60000000000),
       .since = "0.1",
-      .summary = "how long one wait for messages may last" },
+      .summary = "how long to sleep at a stretch while there are no messages" },
 };
 
 /* ---- instance and session -------------------------------------------------- */
@@ -117,22 +117,33 @@ static void forget_wake(wb_transport_session *session)
         return;
 }
 
+/* @return whether it was woken. */
+static int wait_a_while(wb_transport_session *session, int64_t deadline)
+{
+    const wb_transport *transport = session->transport;
+    int64_t wait = deadline - transport->host->now();
+    struct pollfd wake = { .fd = session->wake, .events = POLLIN };
+    if (wait > transport->config->longest_wait)
+        wait = transport->config->longest_wait;
+    /* rounded up: a wait of 0 ms would be repeated until the last millisecond is over */
+    return poll(&wake, 1, wait > 0 ? (int)((wait + 999999) / 1000000) : 0) > 0;
+}
+
 /* A real transport returns what is there; this one waits until the deadline. */
 static int null_receive(wb_transport_session *session, int64_t deadline,
                         const wb_incoming **ret_messages, size_t max, size_t *ret_count,
                         wb_error *error)
 {
-    const wb_transport *transport = session->transport;
-    int64_t wait = deadline - transport->host->now();
-    struct pollfd wake = { .fd = session->wake, .events = POLLIN };
     (void)ret_messages;
     (void)max;
     (void)error;
     *ret_count = 0;
-    if (wait > transport->config->longest_wait)
-        wait = transport->config->longest_wait;
-    if (poll(&wake, 1, wait > 0 ? (int)(wait / 1000000) : 0) > 0)
-        forget_wake(session);
+    do {
+        if (wait_a_while(session, deadline)) {
+            forget_wake(session);
+            break;
+        }
+    } while (session->transport->host->now() < deadline);
     return WB_OK;
 }
 

@@ -14,6 +14,7 @@
 #ifndef WB_CONFORMANCE_TRANSPORT_STEPS_H
 #define WB_CONFORMANCE_TRANSPORT_STEPS_H
 
+#include <sys/types.h>
 #include <waybill/sys/transport.h>
 
 #include "core/base/clock.h"
@@ -33,7 +34,16 @@
 /* The largest body a transport may not refuse. */
 #define WB_TK_BODY_SURE 65536u
 
+#define WB_TK_VICTIMS 3
+
 typedef struct wb_tk_session wb_tk_session;
+
+/** A process that waits for its order; pid -1: none, or dead. */
+typedef struct wb_tk_victim {
+    pid_t pid;
+    int orders;
+    int answers;
+} wb_tk_victim;
 
 typedef struct wb_tk {
     wb_kit kit; /* first: a case's kit is ours */
@@ -48,6 +58,7 @@ typedef struct wb_tk {
     wb_tk_session *receiver;       /* shared, or NULL */
     size_t failed_before;          /* failed cases when the queue was last known empty */
     int is_swept;                  /* it was known empty once */
+    wb_tk_victim victims[WB_TK_VICTIMS];
 } wb_tk;
 
 /** An instance of the plugin, and what it was made of. */
@@ -113,6 +124,15 @@ int wb_tk_open_pair(wb_kit *kit, uint32_t prefetch, wb_tk_session *ret_pair[2]);
 int wb_tk_is_ok(wb_kit *kit, int result, const wb_error *error, const char *doing);
 
 int64_t wb_tk_in(const wb_tk *tk, int64_t duration);
+
+/* ---- processes that die ---------------------------------------------------------------- */
+
+/** Make them; before anything of the plugin runs. */
+void wb_tk_victims_spawn(wb_tk *tk);
+/** Have one receive that many messages of MAIN, all that is there, and kill it.
+ *  @return 0: it did not receive them, which is noted. */
+int wb_tk_victim_dies(wb_kit *kit, size_t count);
+void wb_tk_victims_end(wb_tk *tk);
 
 /* ---- messages -------------------------------------------------------------------------- */
 

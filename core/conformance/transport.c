@@ -54,7 +54,9 @@ size_t wb_transport_kit(const wb_endpoint_setup *endpoint, const wb_kit_options 
     wb_error error = { 0 };
     wb_tk_init(&tk, endpoint, options, out);
     wb_log_set_level(WB_LOG_ERROR); /* connections that break are part of it */
+    wb_tk_victims_spawn(&tk);
     size_t failed = wb_tk_install(&tk, &error) == WB_OK ? run_all(&tk) : bail_out(&tk, &error);
     wb_tk_end(&tk);
+    wb_tk_victims_end(&tk);
     return failed;
 }

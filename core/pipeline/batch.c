@@ -7,7 +7,6 @@
 
 #include <string.h>
 
-#include "core/base/clock.h"
 #include "core/base/crash.h"
 #include "core/message/ids.h"
 #include "core/pipeline/stages.h"
@@ -55,14 +54,15 @@ void wb_batch_reset(wb_worker *w)
         reset_item(&w->held[i]);
 }
 
-/* Grow while batches are full and quick, shrink to what a batch's time allows. */
+/* Grow while batches are full and quick, shrink to what a batch's time allows. That time is the
+ * handlers' alone: what commit and confirmations take hardly depends on how many messages there
+ * are, and where it is long, large batches are what helps. */
 static void adapt(wb_worker *w, size_t kept)
 {
     unsigned handled = (unsigned)(w->batch_size - kept);
-    int64_t spent = wb_clock_monotonic() - w->handling_started;
     if (kept)
         w->take = handled ? handled : 1;
-    else if (w->batch_size == w->take && spent < w->pipeline->batch_time / 2)
+    else if (w->batch_size == w->take && w->handling_spent < w->pipeline->batch_time / 2)
         w->take = w->take * 2 < w->pipeline->batch_max ? w->take * 2 : w->pipeline->batch_max;
 }
 

@@ -98,6 +98,7 @@ int wb_stage_handle(wb_worker *w, size_t *ret_culprit)
 
     *ret_culprit = WB_NOBODY;
     w->handling_started = wb_clock_monotonic();
+    w->handling_spent = 0;
     for (size_t i = 0; i < w->batch_size; i++) {
         if (w->held[i].state != WB_ITEM_READY)
             continue;
@@ -111,7 +112,8 @@ int wb_stage_handle(wb_worker *w, size_t *ret_culprit)
         }
         mark_handled(group, count);
         w->grouped |= count > 1;
-        if (wb_clock_monotonic() - w->handling_started > w->pipeline->batch_time) {
+        w->handling_spent = wb_clock_monotonic() - w->handling_started;
+        if (w->handling_spent > w->pipeline->batch_time) {
             keep_rest(w, i + 1);
             break;
         }

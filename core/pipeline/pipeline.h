@@ -124,6 +124,7 @@ typedef struct wb_worker {
     unsigned solo;     /* how many of the held ones run by themselves */
     unsigned prefetch; /* what the transport session was told */
     int64_t handling_started;
+    int64_t handling_spent; /* by the handlers of the batch */
     int64_t pause; /* back-off after a failure; 0 when all is well */
     int gave_up;     /* ended because of w->error; read after join */
     atomic_int ended; /* the thread is about to return */

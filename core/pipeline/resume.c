@@ -49,6 +49,16 @@ static size_t collect_batches(const wb_worker *w, uint64_t *batches)
     return count;
 }
 
+/* In the order in which they were committed, whatever the order of the rows. */
+static void add_row(loading *load, pending_row *row)
+{
+    pending_row **at = &load->rows;
+    while (*at && (*at)->batch < row->batch)
+        at = &(*at)->next;
+    row->next = *at;
+    *at = row;
+}
+
 static int visit(void *argument, const wb_pending *pending)
 {
     loading *load = argument;
@@ -59,11 +69,10 @@ static int visit(void *argument, const wb_pending *pending)
 
     row->batch = pending->batch;
     row->groups = wb_operations_decode(bytes, pending->operations_size, arena, &failed);
-    row->next = load->rows;
     if (failed)
         return wb_error_set(&load->worker->error, WB_FATAL, WB_CAUSE_OTHER, 0,
                             "a pending row holds bytes this version cannot read");
-    load->rows = row;
+    add_row(load, row);
     load->young |= pending->batch > wb_batch_number_at(wb_clock_wall() - YOUNG);
     return WB_OK;
 }

@@ -84,9 +84,10 @@ static int run_dispatch(wb_worker *w)
     wb_misbehave_after_commit(w);
     if (wb_has_transport_transaction(w))
         return commit_transport(w);
-    if ((r = wb_stage_dispatch(w)) != WB_OK)
+    /* What was committed before goes out before, so that a key keeps its order. */
+    if ((r = wb_stage_resume(w)) != WB_OK)
         return r;
-    return wb_stage_resume(w);
+    return wb_stage_dispatch(w);
 }
 
 static int adapt_prefetch(wb_worker *w)

@@ -33,25 +33,19 @@ static void check(amqp_connection_state_t connection, const char *what)
     check_reply(amqp_get_rpc_reply(connection), what);
 }
 
-static const char *setting(const char *name, const char *otherwise)
-{
-    const char *value = getenv(name);
-    return value && *value ? value : otherwise;
-}
-
 amqp_connection_state_t bench_amqp_connect(void)
 {
     amqp_connection_state_t connection = amqp_new_connection();
     amqp_socket_t *socket = connection ? amqp_tcp_socket_new(connection) : NULL;
-    int port = (int)bench_number("AMQP_PORT", setting("AMQP_PORT", "5672"), 1);
+    int port = (int)bench_number("AMQP_PORT", bench_setting("AMQP_PORT", "5672"), 1);
     if (!socket)
         bench_die("out of memory");
-    int status = amqp_socket_open(socket, setting("AMQP_HOST", "127.0.0.1"), port);
+    int status = amqp_socket_open(socket, bench_setting("AMQP_HOST", "127.0.0.1"), port);
     if (status)
         bench_die("cannot connect to port %d: %s", port, amqp_error_string2(status));
-    check_reply(amqp_login(connection, setting("AMQP_VHOST", "/"), 0, FRAME_MAX, 0,
-                           AMQP_SASL_METHOD_PLAIN, setting("AMQP_USER", "guest"),
-                           setting("AMQP_PASSWORD", "guest")),
+    check_reply(amqp_login(connection, bench_setting("AMQP_VHOST", "/"), 0, FRAME_MAX, 0,
+                           AMQP_SASL_METHOD_PLAIN, bench_setting("AMQP_USER", "guest"),
+                           bench_setting("AMQP_PASSWORD", "guest")),
                 "login");
     amqp_channel_open(connection, BENCH_CHANNEL);
     check(connection, "channel");

@@ -40,6 +40,20 @@ void bench_die(const char *format, ...)
     exit(1);
 }
 
+void *bench_zeroed(size_t size)
+{
+    void *memory = calloc(1, size);
+    if (!memory)
+        bench_die("out of memory");
+    return memory;
+}
+
+const char *bench_setting(const char *name, const char *otherwise)
+{
+    const char *value = getenv(name);
+    return value && *value ? value : otherwise;
+}
+
 int64_t bench_now(void)
 {
     struct timespec now;

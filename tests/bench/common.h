@@ -21,6 +21,12 @@
  *  by ending: nothing is acknowledged, and the next start resumes. [any thread] */
 void bench_die(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 
+/** Zeroed memory, or the end of the program. */
+void *bench_zeroed(size_t size);
+
+/** An environment variable, or `otherwise` when it is unset or empty. */
+const char *bench_setting(const char *name, const char *otherwise);
+
 /** Monotonic nanoseconds. */
 int64_t bench_now(void);
 /** Milliseconds since 1970. */
@@ -54,6 +60,12 @@ struct bench_envelope {
  *  `time_sent`, at least 32 bytes. */
 void bench_header_values(const struct bench_envelope *envelope, char *time_sent,
                          const char *values[BENCH_HEADER_COUNT]);
+
+/** A run of bytes that belongs to somebody else, with no NUL behind it. */
+struct bench_text {
+    const char *data;
+    size_t size;
+};
 
 /** A growable run of bytes; all zero is empty. */
 struct bench_bytes {

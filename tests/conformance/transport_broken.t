@@ -18,7 +18,7 @@ skip the prefetch may change while messages are in hand
 skip a connection lost while idle: unacknowledged messages come back
 skip a connection lost while receive waits
 skip a connection lost before messages are acknowledged
-skip deliveries are counted across lost connections
+skip lost connections are counted once at most
 skip a connection lost before a window is sent: what is not confirmed is sent again
 skip confirmed messages survive a crash of the server
 skip sends_atomic_with_receive: what another session sends at once survives a rollback
@@ -52,8 +52,9 @@ END
 judge counts <<END
 $(skipped)
 $(unordered)
-fail deliveries are counted: given back, and closed
+fail deliveries are counted: given back
 fail deliveries are counted for each message
+fail deliveries are counted across the death of processes
 END
 judge early <<END
 $(skipped)
@@ -67,8 +68,11 @@ fail unacknowledged messages come back after close
 fail messages are acknowledged in any order and number
 fail messages are acknowledged with gaps
 fail a message in hand is nobody else's before it is acknowledged
-fail deliveries are counted: given back, and closed
+fail deliveries are counted: given back
+fail deliveries are counted once at most: closed
 fail deliveries are counted for each message
+fail messages in the hands of a process that is killed come back
+fail deliveries are counted across the death of processes
 END
 judge loose <<END
 $(skipped)

@@ -16,7 +16,7 @@ skip the prefetch may change while messages are in hand
 skip a connection lost while idle: unacknowledged messages come back
 skip a connection lost while receive waits
 skip a connection lost before messages are acknowledged
-skip deliveries are counted across lost connections
+skip lost connections are counted once at most
 skip a connection lost before a window is sent: what is not confirmed is sent again
 skip confirmed messages survive a crash of the server
 skip order per key: in one session

@@ -30,7 +30,7 @@ sub new {
     my ($class, %self) = @_;
     my $self = bless {
         messages => 40, duplicates => 4, batch_max => 16, concurrency => 1, orders => {}, stall => 15,
-        environment => {}, processes => [], crashes => [], drained => [], log => [], notes => [], %self
+        environment => {}, processes => [], crashes => [], drained => [], log => [], notes => [], waived => [], %self
     }, $class;
     $self->{prefix} = sprintf '%s-%x-%d', $self->{name} =~ s/[^a-z0-9]+/-/gr, $$, ++$trials;
     $self->{dir} = $self->{pair}->begin($self);
@@ -66,19 +66,30 @@ sub message {
 
 # Copies of a message lie apart, so that one is often in another batch than the other; or
 # side by side, so that two processes get them at the same time.
+sub with_copies {
+    my ($self, @model) = @_;
+    return map { ($_) x $_->{copies} } @model if $self->{adjacent};
+    my @again = grep { $_->{copies} > 1 } @model;
+    my $half = int($#model / 2);
+    return (@model[ 0 .. $half ], @again, @model[ $half + 1 .. $#model ]);
+}
+
 sub lines {
     my ($self, @model) = @_;
-    my $line = sub { "$_->{id}\t$_->{type}\t$_->{body}\n" };
-    return map { ($line->()) x $_->{copies} } @model if $self->{adjacent};
-    my @lines = map { $line->() } @model;
-    my @again = map { $line->() } grep { $_->{copies} > 1 } @model;
-    return (@lines[ 0 .. $#lines / 2 ], @again, @lines[ $#lines / 2 + 1 .. $#lines ]);
+    return map { "$_->{id}\t$_->{type}\t$_->{body}\n" } $self->with_copies(@model);
 }
 
 sub inject {
     my ($self, @model) = @_;
     @model = @{ $self->{model} } unless @model;
     $self->{pair}->inject($self, $self->lines(@model));
+    $self->accept(@model);
+}
+
+# These are in the queue, or will be.
+sub accept {
+    my ($self, @model) = @_;
+    $_->{place} ||= ++$self->{places} for $self->with_copies(@model);    # of the first copy
     $self->{injected} += @model;
 }
 

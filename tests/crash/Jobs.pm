@@ -16,18 +16,41 @@ use Oracle;
 
 sub key { return join '/', map { $_[0]{$_} } qw(pair point shape nth) }
 
-# Run all trials, print the report, exit. `private => 1`: with servers that nobody else
-# uses, in CRASH_SERVERS, because the trials kill them.
+# Kinds of servers that pairs need. A trial's `servers` may name another kind for one.
+my %servers = (amqp => 'rabbitmq', kafka => 'kafka', pgsql => 'pgsql', mysql => 'mariadb');
+
+sub kinds {
+    my %kinds;
+    for my $spec (@_) {
+        my %own = (%servers, %{ $spec->{servers} || {} });
+        $kinds{$_} = 1 for grep { $_ } @own{ $spec->{pair} =~ /^(\w+)\+(\w+)/ };
+    }
+    return sort keys %kinds;
+}
+
+# Some pairs alone: CRASH_PAIR="sqlite+sqlite amqp+sqlite".
+sub is_wanted {
+    my ($pair) = @_;
+    my %chosen = map { $_ => 1 } split ' ', $ENV{CRASH_PAIR} || $pair;
+    return $chosen{$pair} && Pair::is_built($pair);
+}
+
+# Run all trials whose plugins were built, print the report, exit. `private => 1`: each trial
+# with servers that nobody else uses, in CRASH_SERVERS, because it kills them.
 sub main {
     my ($specs, $run, %options) = @_;
+    $specs = [ grep { is_wanted($_->{pair}) } @$specs ];
     if (my ($only) = "@ARGV" =~ /--only (\S+)/) {
         $specs = [ grep { key($_) eq $only } @$specs ];
         die "no such trial: $only\n" unless @$specs;
         $ENV{CRASH_KEEP} = 1;
     }
     if (my ($slot, $slots) = ($ENV{CRASH_SLOT} || '') =~ m{^(\d+)/(\d+)$}) {
-        start_servers() if $options{private};
-        work($specs->[$_], $run, $slot) for grep { $_ % $slots == $slot } 0 .. $#$specs;
+        for my $spec (@$specs[ grep { $_ % $slots == $slot } 0 .. $#$specs ]) {
+            start_servers(kinds($spec)) if $options{private};
+            work($spec, $run, $slot);
+            stop_servers();
+        }
         exit 0;
     }
     my $dir = $ENV{CRASH_DIR} || "$Crash::build/tests/crash/work";
@@ -36,7 +59,8 @@ sub main {
     my $slots = $ENV{CRASH_JOBS} || 2;
     $slots = @$specs if @$specs < $slots;
     $slots = 1 if $options{private};
-    my @wrapper = $options{private} ? () : ("$Crash::source/tests/support/with-servers", qw(pgsql rabbitmq --));
+    my @kinds = $options{private} ? () : kinds(@$specs);
+    my @wrapper = @kinds ? ("$Crash::source/tests/support/with-servers", @kinds, '--') : ();
     my @pids = map { start_slot($_, $slots, @wrapper) } 0 .. $slots - 1;
     waitpid $_, 0 for @pids;
     my $results = read_results($ENV{CRASH_RESULTS});
@@ -54,16 +78,18 @@ sub start_slot {
     exec @wrapper, $^X, $0, @ARGV or die "exec: $!\n";
 }
 
-my @servers;
+my @running;
 sub server { return system("$Crash::source/tests/support/server", @_) == 0 }
-END { my $status = $?; server('stop', $_) for @servers; $? = $status }
+sub stop_servers { server('stop', pop @running) while @running }
+END { my $status = $?; stop_servers(); $? = $status }
 
 sub start_servers {
     my $dir = $ENV{CRASH_SERVERS} = ($ENV{CRASH_DIR} || "$Crash::build/tests/crash/work") . "/servers.$$";
     File::Path::make_path($dir);
-    for my $kind (qw(pgsql rabbitmq)) {
+    $ENV{KAFKA_PREFIX} = 'private';
+    for my $kind (@_) {
         server('start', $kind, "$dir/$kind") or die "no $kind\n";
-        push @servers, "$dir/$kind";
+        push @running, "$dir/$kind";
         $ENV{$1} = $2 while `$Crash::source/tests/support/server env '$dir/$kind'` =~ /^(\w+)='(.*)';/mg;
     }
 }

@@ -12,16 +12,20 @@
 #   4 double    one effect and one ledger entry a message, with the body that was sent;
 #               the ledger adds up
 #   5 identity  copies of an outgoing message are the same bytes under the same id
+#     copy      no copies at all, where sends are one transaction with the receive
+#   6 order     where keys have an order: effects, and the first copies of outgoing messages,
+#               are in the order in which the messages of their key were injected
 #   9 acknowledge  right after a crash, a message that left the queue has its outgoing
 #               messages in the sink, or still pending
 package Oracle;
 use strict;
 use warnings;
 
-our @invariants = qw(loss zombie ghost double identity acknowledge);
+our @invariants = qw(loss zombie ghost double identity copy order acknowledge);
 
 # @return a list of [ invariant, text ]; "trouble" is what kept the trial from ending well.
-# Invariants that the pair does not promise are left out.
+# Invariants that the pair does not promise, or the trial sees to that they do not hold, are
+# left out: `waived`.
 sub judge {
     my ($trial) = @_;
     $trial->drain;
@@ -33,11 +37,11 @@ sub judge {
         sink    => [ grep { $_->{queue} eq 'sink' } @{ $trial->{drained} } ],
         errors  => { map { $_->{id} => $_ } grep { $_->{queue} eq 'error' } @{ $trial->{drained} } },
     };
-    my %waived = map { $_ => 1 } $trial->{pair}->waived;
+    my %waived = map { $_ => 1 } $trial->{pair}->waived, @{ $trial->{waived} };
     return grep { !$waived{ $_->[0] } } (
         map({ [ 'trouble', $_ ] } @{ $trial->{log} }),
         check_loss($facts), check_zombies($facts), check_ghosts($facts), check_doubles($facts),
-        check_identity($facts), map({ check_crash($facts, $_) } @{ $trial->{crashes} }));
+        check_identity($facts), check_copies($facts), check_order($facts), map({ check_crash($facts, $_) } @{ $trial->{crashes} }));
 }
 
 sub counted {
@@ -137,6 +141,34 @@ sub check_identity {
         }
     }
     return @bad;
+}
+
+sub check_copies {
+    my ($facts) = @_;
+    my $count = counted(map { "$_->{ordinal} of $_->{cause}" } @{ $facts->{sink} });
+    return map { [ 'copy', "outgoing message $_ was sent $count->{$_} times" ] }
+        grep { $count->{$_} > 1 } sort keys %$count;
+}
+
+# Of each key, each message's first appearance has to come after that of the one before.
+sub disorder {
+    my ($facts, $what, @ids) = @_;
+    my (%seen, %last, @bad);
+    for my $message (grep { $_ } map { $facts->{model}{$_} } grep { !$seen{$_}++ } @ids) {
+        my $before = $last{ $message->{key} };
+        push @bad, [ 'order', "$what of $message->{id} came after that of $before->{id}, key $message->{key}" ]
+            if $before && $before->{place} > $message->{place};
+        $last{ $message->{key} } = $message;
+    }
+    return @bad;
+}
+
+sub check_order {
+    my ($facts) = @_;
+    my %sent;
+    push @{ $sent{ $_->{ordinal} } }, $_->{cause} for @{ $facts->{sink} };
+    return disorder($facts, 'the effect', map { $_->{id} } @{ $facts->{effects} }),
+        map { disorder($facts, "outgoing message $_", @{ $sent{$_} }) } sort keys %sent;
 }
 
 sub check_crash {

@@ -14,7 +14,7 @@
 #define ADD_EFFECT                                                                                 \
     "insert into effects (msg_id, seq, body_hash, variant, pid, attempt)"                          \
     " values ($1, $2, $3, $4, $5, $6)"
-#define ADD_ENTRY "insert into ledger (msg_id, key, amount) values ($1, $2, $3)"
+#define ADD_ENTRY "insert into ledger (msg_id, account, amount) values ($1, $2, $3)"
 
 /* An effect's columns as text. */
 typedef struct columns {
@@ -141,7 +141,7 @@ static int write_arrays(wb_context *ctx, const arrays *a)
         return r;
     effect_between_writes();
     return execute(ctx,
-                   "insert into ledger (msg_id, key, amount)"
+                   "insert into ledger (msg_id, account, amount)"
                    " select * from unnest($1::text[], $2::text[], $3::int[])",
                    WB_PGSQL_TEXT(a->ids, a->keys, a->amounts));
 }

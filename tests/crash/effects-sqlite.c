@@ -39,7 +39,7 @@ static int add_effect(wb_context *ctx, sqlite3 *db, const effect *e, const char 
 static int add_entry(wb_context *ctx, sqlite3 *db, const effect *e)
 {
     sqlite3_stmt *statement = NULL;
-    if (sqlite3_prepare_v2(db, "insert into ledger (msg_id, key, amount) values (?1, ?2, ?3)", -1,
+    if (sqlite3_prepare_v2(db, "insert into ledger (msg_id, account, amount) values (?1, ?2, ?3)", -1,
                            &statement, NULL) != SQLITE_OK)
         return wb_fail(ctx, WB_RETRY, "%s", sqlite3_errmsg(db));
     sqlite3_bind_text(statement, 1, e->message->id, (int)e->message->id_size, SQLITE_STATIC);

@@ -58,22 +58,39 @@ void effect_between_writes(void)
         kill(getpid(), SIGKILL);
 }
 
+/* The suite's queues, and its event, have a prefix where trials share a broker that has no
+ * virtual hosts. */
+static const char *named(const char *name, char ret_name[256])
+{
+    const char *prefix = getenv("CRASH_PREFIX");
+    (void)snprintf(ret_name, 256, "%s%s", prefix ? prefix : "", name);
+    return ret_name;
+}
+
+static const char *destination_of(const effect *e, char ret_name[256])
+{
+    const char *nowhere = getenv("CRASH_NOWHERE");
+    if (strcmp(e->order, "nowhere") != 0)
+        return named("sink", ret_name);
+    return nowhere ? nowhere : named("nowhere", ret_name);
+}
+
 static int send_one(wb_context *ctx, const effect *e, int grouped, int ordinal)
 {
-    char body[400];
+    char body[400], destination[256], event[256];
     int is_event = ordinal == 2;
     int size = snprintf(body, sizeof body, "cause=%.200s ordinal=%d hash=%s", e->message->id,
                         ordinal, e->hash);
     wb_header headers[] = { { "Crash.Key", e->key, 0, 0 }, { "Crash.Note", "ünïcode=;,", 0, 0 } };
     wb_outgoing outgoing = {
-        .type = is_event ? "Crash.Happened" : "Crash.Noted",
-        .destination = is_event                               ? NULL
-                       : strcmp(e->order, "nowhere") == 0 ? "nowhere"
-                                                               : "sink",
+        .type = is_event ? named("Crash.Happened", event) : "Crash.Noted",
+        .destination = is_event ? NULL : destination_of(e, destination),
         .body = body,
         .body_size = (size_t)size,
         .headers = headers,
         .header_count = sizeof headers / sizeof headers[0],
+        .key = e->key,
+        .key_size = strlen(e->key),
         .cause = grouped ? e->message : NULL,
     };
     return is_event ? wb_publish(ctx, &outgoing) : wb_send(ctx, &outgoing);

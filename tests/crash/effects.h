@@ -6,6 +6,8 @@
  * the process dies:
  *
  *   CRASH_HANDLER=N   SIGKILL at the Nth time between the two business writes
+ *   CRASH_PREFIX=P    names of queues and of the event begin with it
+ *   CRASH_NOWHERE=Q   the queue that does not exist, if it is not "nowhere"
  *
  * A body reads "seq=12 key=k2 amount=7 do=- ...". `do` is one of
  *   -         nothing special

@@ -14,7 +14,7 @@ package Pair::MadeUp;
 sub types { return qw(A B) }
 sub begin { return '.' }
 sub end     { }
-sub waived  { }
+sub waived  { return @{ $_[0]{waived} } }
 sub effects { return @{ $_[0]{effects} } }
 sub ledger  { return @{ $_[0]{ledger} } }
 sub drain   { return splice @{ $_[0]{queued} } }
@@ -30,7 +30,7 @@ sub outgoing {
 
 # A trial that went well, to be spoiled: six messages, the fourth ordered to be rejected.
 sub good_trial {
-    my $pair  = bless { effects => [], ledger => [], queued => [] }, 'Pair::MadeUp';
+    my $pair  = bless { effects => [], ledger => [], queued => [], waived => [qw(copy order)] }, 'Pair::MadeUp';
     my $trial = Crash->new(pair => $pair, name => 'made-up', messages => 6, duplicates => 50, orders => { 4 => 'reject' });
     $trial->{injected} = 6;
     for my $message (@{ $trial->{model} }) {
@@ -70,6 +70,16 @@ is seen(sub { $_[1]{ledger}[1]{amount}++ }), 'double', 'the ledger does not add 
 is seen(sub { $_[1]{effects}[0]{hash} = 'other' }), 'double', 'an effect of another body';
 is seen(sub { push @{ $_[1]{queued} }, { %{ outgoing($_[2], 1) }, digest => 'other' } }), 'identity', 'a copy that differs';
 is seen(sub { push @{ $_[1]{queued} }, { %{ outgoing($_[2], 1) }, id => 'other' } }), 'identity', 'a copy under another id';
+sub strict {    # keys with an order, and no copies
+    my ($pair) = @_;
+    $pair->{waived} = [];
+    @$_{qw(key place)} = ('k', $_->{seq}) for @_[ 1 .. $#_ ];
+}
+is seen(sub { strict(@_[ 1 .. $#_ ]) }), '', 'no copies, and the keys in order';
+is seen(sub { strict(@_[ 1 .. $#_ ]); push @{ $_[1]{queued} }, outgoing($_[2], 1) }), 'copy', 'a copy where none is promised';
+is seen(sub { strict(@_[ 1 .. $#_ ]); @{ $_[1]{effects} } = reverse @{ $_[1]{effects} } }), 'order', 'effects out of order';
+is seen(sub { strict(@_[ 1 .. $#_ ]); @{ $_[1]{queued} } = reverse @{ $_[1]{queued} } }), 'order',
+    'outgoing messages out of order';
 is seen(sub { push @{ $_[1]{queued} }, outgoing($_[3], 2) }), 'ghost', 'an outgoing message nobody asked for';
 is seen(sub { @{ $_[1]{queued} } = grep { $_->{queue} ne 'error' } @{ $_[1]{queued} } }), 'loss', 'a rejected message is gone';
 is seen(sub { push @{ $_[1]{queued} }, { queue => 'error', id => $_[2]{id}, digest => 'x', reason => 'why' } }), 'loss',

@@ -289,8 +289,8 @@ static void test_delivery_count(void **state)
         assert_int_equal(deliveries, death);
     }
     assert_int_equal(client_committed(f.queue, f.queue, 0, note, sizeof note), 1);
-    assert_string_equal(note, "waybill/1 3");
-    /* A clean end is no such delivery; progress ends the count. */
+    assert_string_equal(note, "waybill/1 3 1");
+    /* Now what was in hand with it is suspected, too. A session that ends counts as well. */
     fixture_create(&f);
     fixture_open(&f, 10);
     fixture_receive(&f, messages, 2);
@@ -298,14 +298,19 @@ static void test_delivery_count(void **state)
     assert_int_equal(messages[1]->delivery_count, 3);
     fixture_close(&f);
     assert_int_equal(client_committed(f.queue, f.queue, 0, note, sizeof note), 1);
-    assert_string_equal(note, "waybill/1 3");
+    assert_string_equal(note, "waybill/1 4 2");
+    /* One in which nobody asks for messages does not. */
+    fixture_open(&f, 10);
+    fixture_close(&f);
     fixture_open(&f, 10);
     fixture_receive(&f, messages, 2);
-    fixture_acknowledge(&f, messages, 1);
+    assert_int_equal(messages[0]->delivery_count, 4);
+    fixture_acknowledge(&f, messages, 2);
     fixture_close(&f);
-    assert_int_equal(client_committed(f.queue, f.queue, 0, note, sizeof note), 2);
+    assert_int_equal(client_committed(f.queue, f.queue, 0, note, sizeof note), 3);
     assert_string_equal(note, "");
     fixture_open(&f, 10);
+    fixture_fill(&f, 1);
     fixture_receive(&f, messages, 1);
     assert_int_equal(messages[0]->delivery_count, 0);
     fixture_acknowledge(&f, messages, 1);

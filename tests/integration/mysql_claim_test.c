@@ -254,6 +254,99 @@ static void test_same_ids_get_on(void **state)
     print_message("# %d of 160 were deadlock victims\n", victims);
 }
 
+/* ---- each id once ---------------------------------------------------------------- */
+
+#define IDS 40
+#define TRIES 60
+
+static char all_ids[IDS][8];
+
+typedef struct worker {
+    unsigned seed;
+    int wins[IDS];
+    int aborted;
+    int failed;
+    pthread_t thread;
+} worker;
+
+static unsigned next_random(worker *w)
+{
+    w->seed = w->seed * 1103515245 + 12345;
+    return w->seed / 65536;
+}
+
+/* Some ids in their order; half of the transactions are rolled back. */
+static int try_batch(worker *w, wb_storage_session *s, uint64_t batch)
+{
+    wb_error error;
+    wb_claim claims[IDS];
+    size_t which[IDS];
+    size_t count = 0;
+    for (size_t i = 0; i < IDS; i++)
+        if (next_random(w) % 3 == 0) {
+            which[count] = i;
+            claims[count++] = claim_of(all_ids[i]);
+        }
+    wb_begin begin = { .struct_size = sizeof begin, .batch = batch, .claims = claims,
+                       .claim_count = count };
+    wb_commit commit = { .struct_size = sizeof commit, .batch = batch };
+    int result = ops->begin(s, &begin, &error);
+    if (result != WB_OK)
+        return result;
+    if (next_random(w) % 2)
+        return ops->rollback(s, &error);
+    result = ops->commit(s, &commit, &error);
+    for (size_t i = 0; i < count && result == WB_OK; i++)
+        w->wins[which[i]] += claims[i].duplicate_of == 0;
+    return result;
+}
+
+static void *run_worker(void *argument)
+{
+    worker *w = argument;
+    wb_error error;
+    wb_storage_session *s = NULL;
+    if (ops->open(orders.persistence, &s, &error) != WB_OK) {
+        w->failed++;
+        return NULL;
+    }
+    for (uint64_t i = 0; i < TRIES; i++) {
+        int result = try_batch(w, s, 1000 * w->seed + i + 1);
+        w->aborted += result == WB_ABORT;
+        w->failed += result != WB_OK && result != WB_ABORT;
+    }
+    ops->close(s);
+    return NULL;
+}
+
+/* Whoever deadlocks, is told so and comes again: each id is won once, and none is lost. */
+static void test_each_id_is_won_once(void **state)
+{
+    static worker workers[8];
+    int aborted = 0;
+    (void)state;
+    for (size_t i = 0; i < IDS; i++)
+        (void)snprintf(all_ids[i], sizeof all_ids[i], "%05zu", i * 7);
+    for (unsigned i = 0; i < 8; i++) {
+        workers[i] = (worker){ .seed = i + 1 };
+        assert_int_equal(pthread_create(&workers[i].thread, NULL, run_worker, &workers[i]), 0);
+    }
+    for (size_t i = 0; i < 8; i++)
+        pthread_join(workers[i].thread, NULL);
+    for (size_t i = 0; i < 8; i++) {
+        assert_int_equal(workers[i].failed, 0);
+        aborted += workers[i].aborted;
+    }
+    for (size_t id = 0; id < IDS; id++) {
+        int wins = 0;
+        for (size_t i = 0; i < 8; i++)
+            wins += workers[i].wins[id];
+        assert_int_equal(wins, 1);
+    }
+    print_message("# %d of %d batches were deadlock victims\n", aborted, 8 * TRIES);
+    assert_int_equal(observe_number("select count(*) from orders_dedup"), IDS);
+}
+
 static void test_lock_timeout_is_retry(void **state)
 {
     endpoint impatient;
@@ -345,6 +438,12 @@ static void test_large_batches(void **state)
     for (int i = 0; i < 1200; i++)
         assert_int_equal(claims[i].duplicate_of, i < 100 ? 0 : 10);
     assert_int_equal(commit_batch(s, 11, NULL, NULL), WB_OK);
+    observe("delete from orders_dedup");
+    begin_claims(s, 12, claims, 1200);
+    wb_commit commit = { .struct_size = sizeof commit, .batch = 12, .released = claims + 10,
+                         .released_count = 1190 };
+    assert_int_equal(ops->commit(s, &commit, &failure), WB_OK);
+    assert_int_equal(observe_number("select count(*) from orders_dedup"), 10);
     ops->close(s);
 }
 
@@ -361,6 +460,7 @@ int main(void)
         TEST(test_release_spares_other_batches),
         TEST(test_second_waits_for_first),
         TEST(test_same_ids_get_on),
+        TEST(test_each_id_is_won_once),
         TEST(test_lock_timeout_is_retry),
         TEST(test_batch_zero_claims_nothing),
         TEST(test_record_cleaned_up_meanwhile),

@@ -209,6 +209,18 @@ static void test_marks_stand_when_rolled_back(void **state)
     ops->close(s);
 }
 
+static void test_marks_stand_when_closed(void **state)
+{
+    wb_storage_session *s = open_session(&orders);
+    wb_claim claim = claim_of("a");
+    (void)state;
+    store_two(s);
+    assert_int_equal(begin_with_marks(s, &claim), WB_OK);
+    ops->close(s);
+    assert_marked();
+    assert_int_equal(observe_number("select count(*) from orders_dedup"), 0);
+}
+
 static void test_marks_stand_when_the_commit_fails(void **state)
 {
     wb_storage_session *s = open_session(&orders);
@@ -361,6 +373,7 @@ int main(void)
         TEST(test_mark_deletes_and_shrinks),
         TEST(test_marks_ride_along),
         TEST(test_marks_stand_when_rolled_back),
+        TEST(test_marks_stand_when_closed),
         TEST(test_marks_stand_when_the_commit_fails),
         TEST(test_marks_stand_when_claims_start_over),
         TEST(test_marks_stand_when_a_claim_is_held),

@@ -288,6 +288,7 @@ static void test_socket(void **state)
     endpoint_create(&e);
     install(&e);
     verify(&e);
+    endpoint_destroy(&e);
     e.config.socket = "/nonexistent";
     assert_open_fails(WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, "nonexistent");
 }

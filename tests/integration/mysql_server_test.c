@@ -127,6 +127,18 @@ static void test_read_only_server(void **state)
     assert_int_equal(begun, WB_NOT_CONNECTED);
 }
 
+static void test_small_packets_are_refused(void **state)
+{
+    (void)state;
+    observe("set global max_allowed_packet = 65536");
+    int result = ops->verify(e.persistence, &failure);
+    observe("set global max_allowed_packet = default");
+    assert_int_equal(result, WB_FATAL);
+    assert_int_equal(failure.cause, WB_CAUSE_CONFIG);
+    assert_non_null(strstr(failure.text, "max_allowed_packet is 65536"));
+    verify();
+}
+
 /* ---- the server dies ------------------------------------------------------------------ */
 
 static void crash(const char *name)
@@ -270,6 +282,7 @@ int main(int argc, char **argv)
         TEST(test_session),
         TEST(test_settings_that_lose_commits),
         TEST(test_read_only_server),
+        TEST(test_small_packets_are_refused),
         TEST(test_server_dies_at_commit),
         TEST(test_server_dies_after_commit),
         TEST(test_server_dies_with_marks),

@@ -225,12 +225,10 @@ static void test_names(void **state)
 
 static void test_prefixes(void **state)
 {
-    static const char *const whole[] = { "orders", "a_1",
-                                         "a234567890123456789012345678901234567890123456789"
-                                         "0" };
-    static const char *const hashed[] = { "Orders", "orders ", "sales.orders", "",
-                                          "a234567890123456789012345678901234567890123456789"
-                                          "01" };
+    static const char longest[] = "a2345678901234567890123456789012345678901234567890";
+    static const char longer[] = "a23456789012345678901234567890123456789012345678901";
+    static const char *const whole[] = { "orders", "a_1", longest };
+    static const char *const hashed[] = { "Orders", "orders ", "sales.orders", "", longer };
     mys_names names;
     mys_names another;
     (void)state;

@@ -44,7 +44,8 @@ typedef struct wb_incoming {
     const char *key; /* optional */
     size_t key_size;
     /** How often it was delivered before, as far as the transport knows; 0 for a
-     *  first delivery. Counts deliveries that ended without acknowledgement. */
+     *  first delivery. Counts deliveries that ended without acknowledgement: those given
+     *  back, and those to a process that died. A session that was closed may count. */
     uint32_t delivery_count;
     uint32_t reserved;
     /** NULL, or why the message could not be read completely; it then goes to the

@@ -6,8 +6,6 @@
 
 #include "plugins/persistence/mysql/mysql-transaction.h"
 
-/* Ids of one statement: 255 KB of text at most, whatever the size of the batch. */
-#define IDS_MAX 500
 /* Each time round another transaction must have claimed or lost an id in between. */
 #define ROUNDS_MAX 10
 
@@ -48,7 +46,7 @@ void mys_queue_claims(wb_storage_session *s, const wb_begin *begin, uint64_t *re
         else
             mys_put_text(s, ",");
         put_claim(s, &begin->claims[i], begin->batch);
-        if (++put == IDS_MAX) {
+        if (++put == MYS_IDS_MAX) {
             mys_put(s, MYS_SQL_CLAIM_END);
             mys_exchange_end_affected(s, ret_new);
             put = 0;
@@ -99,9 +97,9 @@ static int look_up(wb_storage_session *s, wb_begin *begin)
     int result = WB_OK;
     for (size_t i = 0; i < begin->claim_count; i++)
         begin->claims[i].duplicate_of = MYS_UNSETTLED;
-    for (size_t i = 0; i < begin->claim_count && result == WB_OK; i += IDS_MAX) {
+    for (size_t i = 0; i < begin->claim_count && result == WB_OK; i += MYS_IDS_MAX) {
         const size_t rest = begin->claim_count - i;
-        result = look_up_some(s, begin->claims + i, rest < IDS_MAX ? rest : IDS_MAX);
+        result = look_up_some(s, begin->claims + i, rest < MYS_IDS_MAX ? rest : MYS_IDS_MAX);
     }
     return result;
 }

@@ -54,7 +54,7 @@ static MYSQL *api_connection(void *session, size_t item)
     wb_storage_session *s = session;
     if (s->state != MYS_OPEN || mys_defer_inspect(s) != WB_OK)
         return NULL;
-    s->is_restricted = !s->persistence->config->multi_statements;
+    s->is_restricted = !s->persistence->config->multi_statements; /* from now on */
     if (send_deferred(s) != WB_OK || mys_exchange_restrict(s) != WB_OK)
         return NULL;
     if (!s->handed_out)

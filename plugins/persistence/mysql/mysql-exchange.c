@@ -130,7 +130,6 @@ static int read_option(wb_storage_session *s)
 
 int mys_exchange_restrict(wb_storage_session *s)
 {
-    s->is_restricted = !s->persistence->config->multi_statements;
     if (!s->is_restricted || !s->is_multi)
         return WB_OK;
     mys_exchange_start(s);

@@ -88,8 +88,8 @@ void mys_queue_end(wb_storage_session *session);
  *  connection is. A transaction that was open may still be: MySQL rolls back the statement. */
 int mys_exchange_run(wb_storage_session *session, const char *crash_point);
 
-/** Before a handler gets the connection: it must not take several statements in one text.
- *  One round trip, the first time only: later exchanges see to it.
+/** Before a handler gets the connection of a restricted session: it must not take several
+ *  statements in one text. One round trip, unless an exchange has seen to it.
  *  @return WB_OK, or the class in session->failure. */
 int mys_exchange_restrict(wb_storage_session *session);
 

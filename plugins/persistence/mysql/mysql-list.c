@@ -38,7 +38,7 @@ void mys_list_drop(mys_list *list)
 void mys_list_reset(mys_list *list)
 {
     list->count = 0;
-    mys_list_drop(list);
+    mys_buffer_reset(&list->text);
 }
 
 void mys_list_free(mys_list *list)

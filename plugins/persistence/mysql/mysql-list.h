@@ -27,7 +27,7 @@ typedef struct mys_list {
 int mys_list_end(mys_list *list, size_t item);
 /** Drop what was put since the last complete statement. */
 void mys_list_drop(mys_list *list);
-/** Empty it, but keep its memory. */
+/** Empty it, but keep its memory, unless that is a lot. */
 void mys_list_reset(mys_list *list);
 void mys_list_free(mys_list *list);
 

@@ -29,7 +29,7 @@ void mys_buffer_put_number(mys_buffer *buffer, uint64_t number);
 void mys_buffer_put_bytes(mys_buffer *buffer, const void *data, size_t size);
 /** _utf8mb4 x'...': a string of characters. */
 void mys_buffer_put_string(mys_buffer *buffer, const void *data, size_t size);
-/** Empty it, but keep its memory. */
+/** Empty it, but keep its memory, unless that is a lot. */
 void mys_buffer_reset(mys_buffer *buffer);
 void mys_buffer_free(mys_buffer *buffer);
 

@@ -9,6 +9,8 @@
 
 #include "plugins/persistence/mysql/mysql-transaction.h"
 
+#include "plugins/persistence/mysql/mysql-transaction.h"
+
 #define SECOND INT64_C(1000000000)
 /* The longest waits both servers take. */
 #define ROW_LOCK_WAIT_MAX 100000000
@@ -91,7 +93,7 @@ int mys_session_open(wb_persistence *persistence, wb_storage_session **ret_sessi
 void mys_session_close(wb_storage_session *s)
 {
     if (s->state == MYS_OPEN && s->marks.count)
-        mys_undo(s); /* the marks stand */
+        mys_undo(s); /* the server would roll back what has to stand */
     if (s->connection)
         mysql_close(s->connection);
     mys_list_free(&s->deferred);

@@ -3,6 +3,9 @@
 
 #include "plugins/persistence/mysql/mysql-sql.h"
 
+#define NOT_PENDING                                                                                \
+    " AND NOT EXISTS (SELECT 1 FROM {pending} WHERE {pending}.batch = {dedup}.batch)"
+
 static const char *const templates[MYS_SQL_COUNT] = {
     /* READ WRITE, so that a server that takes no writes says so now and not in a handler */
     [MYS_SQL_BEGIN] = "START TRANSACTION READ WRITE",
@@ -23,8 +26,7 @@ static const char *const templates[MYS_SQL_COUNT] = {
     [MYS_SQL_SWEEP] = "SELECT batch, operations FROM {pending} WHERE batch < ",
     [MYS_SQL_SWEEP_LIMIT] = " ORDER BY batch LIMIT ",
     [MYS_SQL_CLEAN_UP] = "DELETE FROM {dedup} WHERE batch < ",
-    [MYS_SQL_CLEAN_UP_LIMIT] = " AND NOT EXISTS (SELECT 1 FROM {pending} "
-                               "WHERE {pending}.batch = {dedup}.batch) ORDER BY batch LIMIT ",
+    [MYS_SQL_CLEAN_UP_LIMIT] = NOT_PENDING " ORDER BY batch LIMIT ",
     [MYS_SQL_LIST_END] = ")",
 };
 

@@ -78,12 +78,15 @@ static void queue_store(wb_storage_session *s, const wb_commit *commit)
 
 static void queue_release(wb_storage_session *s, const wb_commit *commit)
 {
-    mys_put(s, MYS_SQL_RELEASE);
-    mys_put_number(s, commit->batch);
-    mys_put(s, MYS_SQL_RELEASE_IDS);
-    mys_put_ids(s, commit->released, commit->released_count);
-    mys_put(s, MYS_SQL_LIST_END);
-    mys_exchange_end(s);
+    for (size_t i = 0; i < commit->released_count; i += MYS_IDS_MAX) {
+        const size_t rest = commit->released_count - i;
+        mys_put(s, MYS_SQL_RELEASE);
+        mys_put_number(s, commit->batch);
+        mys_put(s, MYS_SQL_RELEASE_IDS);
+        mys_put_ids(s, commit->released + i, rest < MYS_IDS_MAX ? rest : MYS_IDS_MAX);
+        mys_put(s, MYS_SQL_LIST_END);
+        mys_exchange_end(s);
+    }
 }
 
 /* The failure of before (of what was deferred before the plain connection, or what a handler
@@ -101,8 +104,7 @@ static int try_commit(wb_storage_session *s, const wb_commit *commit)
     mys_queue_list(s, &s->deferred, MYS_STEP_DEFERRED);
     if (commit->operations)
         queue_store(s, commit);
-    if (commit->released_count)
-        queue_release(s, commit);
+    queue_release(s, commit);
     mys_queue(s, MYS_SQL_COMMIT);
     return mys_exchange_run(s, "commit_sent");
 }

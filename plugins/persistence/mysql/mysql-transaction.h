@@ -31,6 +31,8 @@ void mys_queue_claims(wb_storage_session *session, const wb_begin *begin, uint64
  *  only if there are duplicates. @return WB_OK, or the class in session->failure. */
 int mys_settle_claims(wb_storage_session *session, wb_begin *begin, uint64_t count_new);
 
+/** Ids of one statement: 270 KB of text at most, whatever the size of the batch. */
+#define MYS_IDS_MAX 500
 /** Append ids, separated by commas: of a statement that is being composed. */
 void mys_put_ids(wb_storage_session *session, const wb_claim *claims, size_t count);
 

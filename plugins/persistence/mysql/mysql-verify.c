@@ -11,8 +11,7 @@
  * nothing. */
 static const char *const probes[] = {
     "EXPLAIN SELECT id, batch FROM {dedup} WHERE id = x'00'",
-    "EXPLAIN INSERT INTO {dedup} (id, batch) VALUES (x'00', 0) ON DUPLICATE KEY UPDATE batch = "
-    "batch",
+    "EXPLAIN INSERT INTO {dedup} (id, batch) VALUES (x'00', 0) ON DUPLICATE KEY UPDATE batch = 0",
     "EXPLAIN DELETE FROM {dedup} WHERE batch = 0",
     "EXPLAIN SELECT batch, operations FROM {pending} WHERE batch = 0",
     "EXPLAIN INSERT INTO {pending} (batch, operations) VALUES (0, x'00')",
@@ -66,6 +65,9 @@ static int check_version(wb_storage_session *s, wb_error *error)
 }
 
 /* ---- the server's settings ------------------------------------------------------- */
+
+/* A claim statement must fit: MYS_IDS_MAX ids of 255 bytes. */
+#define PACKET_MIN ((size_t)1024 * 1024 - 1)
 
 typedef struct settings {
     int has_binlog;
@@ -129,6 +131,11 @@ static int check_settings(wb_storage_session *s, wb_error *error)
         return host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 1665,
                           "the server's binlog_format is STATEMENT, which cannot log what "
                           "transactions in READ COMMITTED write: set it to ROW or MIXED");
+    if (result == WB_OK && s->packet_max < PACKET_MIN)
+        return host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 1153,
+                          "the server's max_allowed_packet is %zu bytes: set it to 1 MiB at "
+                          "least, and to twice what the outgoing messages of a batch take",
+                          s->packet_max + 1);
     if (result == WB_OK && found.is_replica)
         return host->fail(host, error, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0,
                           "the MySQL server takes no writes: name its primary in option \"host\"");

@@ -148,12 +148,19 @@ static int64_t choose_start(const wb_kafka_consumer *consumer,
 
 /* ---- assigned -------------------------------------------------------------------- */
 
-/* Messages handed out before a crash lie behind the committed offset, no more than a worker
- * has in hand: the window in which the delivery count is believed. */
-static uint32_t suspects_of(const wb_kafka_consumer *consumer)
+/* The host takes a message that was delivered so often for one that may end the process.
+ * What was handed out after the note was written is then under suspicion, too: all that a
+ * worker can have in hand. */
+#define DELIVERIES_ALARMING 3
+
+static wb_kafka_note read_note(const wb_kafka_consumer *consumer,
+                               const rd_kafka_topic_partition_t *committed)
 {
-    uint32_t batches = 2 * consumer->transport->endpoint->batch_max;
-    return batches > consumer->prefetch ? batches : consumer->prefetch;
+    wb_kafka_note note = wb_kafka_note_read(committed->metadata, committed->metadata_size);
+    uint32_t most = 2 * consumer->transport->endpoint->batch_max;
+    if (note.deliveries >= DELIVERIES_ALARMING && note.span < most)
+        note.span = most;
+    return note;
 }
 
 static wb_kafka_partition *make_partition(wb_kafka_consumer *consumer,
@@ -166,10 +173,8 @@ static wb_kafka_partition *make_partition(wb_kafka_consumer *consumer,
     partition->number = committed->partition;
     partition->start = partition->sent = partition->committed = start;
     wb_kafka_offsets_init(&partition->offsets, start);
-    if (committed->offset == start) {
-        partition->deliveries = wb_kafka_note_read(committed->metadata, committed->metadata_size);
-        partition->suspects = suspects_of(consumer);
-    }
+    if (committed->offset == start)
+        partition->found = partition->sent_note = read_note(consumer, committed);
     /* Before it is assigned: a queue forwarded by us stays so, librdkafka leaves it alone. */
     partition->queue =
         rd_kafka_queue_get_partition(consumer->client->rk, partition->topic, partition->number);
@@ -204,6 +209,8 @@ static int add_partitions(wb_kafka_consumer *consumer,
 static rd_kafka_resp_err_t locate(wb_kafka_consumer *consumer,
                                   rd_kafka_topic_partition_list_t *assigned)
 {
+    if (assigned->cnt == 0) /* more sessions than partitions: librdkafka refuses to ask */
+        return RD_KAFKA_RESP_ERR_NO_ERROR;
     int timeout =
         wb_kafka_until(consumer->transport, consumer->transport->host->now() +
                                                 consumer->transport->config->connect_timeout);
@@ -240,7 +247,9 @@ static void fail(wb_kafka_consumer *consumer, rd_kafka_resp_err_t code, const ch
 static void on_assigned(wb_kafka_consumer *consumer, rd_kafka_topic_partition_list_t *partitions)
 {
     rd_kafka_t *rk = consumer->client->rk;
-    rd_kafka_resp_err_t code = locate(consumer, partitions);
+    rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR_NO_ERROR;
+    if (partitions->cnt) /* there may be fewer partitions than members */
+        code = locate(consumer, partitions);
     if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
         fail(consumer, code, "learn where to begin");
         (void)rd_kafka_assign(rk, NULL);
@@ -294,7 +303,7 @@ static void on_revoked(wb_kafka_consumer *consumer)
             (void)wb_kafka_commit_flush(consumer,
                                         consumer->transport->host->now() +
                                             consumer->transport->config->connect_timeout,
-                                        consumer->in_hand.count == 0);
+                                        1);
     }
     /* When it closes, the worker commits, and forgets them itself. */
     if (!consumer->closing || lost)

@@ -26,22 +26,30 @@ static int is_due(const wb_kafka_consumer *consumer, const wb_kafka_partition *p
            wb_kafka_offsets_low(&partition->offsets) != partition->sent;
 }
 
-static void add(rd_kafka_topic_partition_list_t *list, wb_kafka_partition *partition)
+/* What was found stays true until something is handed out. */
+static wb_kafka_note note_of(const wb_kafka_partition *partition)
 {
-    char note[WB_KAFKA_NOTE_SIZE];
+    if (partition->offsets.next == partition->start)
+        return partition->found;
+    return wb_kafka_offsets_note(&partition->offsets);
+}
+
+static void add(const wb_kafka_consumer *consumer, rd_kafka_topic_partition_list_t *list,
+                wb_kafka_partition *partition)
+{
+    char text[WB_KAFKA_NOTE_SIZE];
+    wb_kafka_note note = note_of(partition);
     rd_kafka_topic_partition_t *entry =
         rd_kafka_topic_partition_list_add(list, partition->topic, partition->number);
-    entry->offset = partition->committed;
-    uint32_t deliveries = partition->deliveries + (partition->noted ? 1 : 0);
-    int64_t low = wb_kafka_offsets_low(&partition->offsets);
-    if (low > entry->offset)
-        entry->offset = low;
-    if (entry->offset == partition->start && deliveries) {
-        wb_kafka_note_write(note, deliveries);
-        entry->metadata = strdup(note);
-        entry->metadata_size = entry->metadata ? strlen(note) : 0;
+    entry->offset = has_transactions(consumer) ? partition->committed
+                                               : wb_kafka_offsets_low(&partition->offsets);
+    if (note.deliveries) {
+        wb_kafka_note_write(text, note);
+        entry->metadata = strdup(text);
+        entry->metadata_size = entry->metadata ? strlen(text) : 0;
     }
     partition->sent = entry->offset;
+    partition->sent_note = note;
     partition->note_due = 0;
 }
 
@@ -53,7 +61,7 @@ static rd_kafka_topic_partition_list_t *collect(wb_kafka_consumer *consumer)
             continue;
         if (!list)
             list = rd_kafka_topic_partition_list_new(8);
-        add(list, p);
+        add(consumer, list, p);
     }
     return list;
 }
@@ -67,7 +75,7 @@ static void forget_sent(wb_kafka_consumer *consumer)
 
 void wb_kafka_commit_start(wb_kafka_consumer *consumer)
 {
-    if (consumer->committing || consumer->failure.result != WB_OK)
+    if (consumer->committing || consumer->frozen)
         return;
     rd_kafka_topic_partition_list_t *list = collect(consumer);
     if (!list)
@@ -125,25 +133,20 @@ int wb_kafka_commit_serve(wb_kafka_consumer *consumer, int milliseconds)
     return ok;
 }
 
-static void take_notes_back(wb_kafka_consumer *consumer)
+static void check_notes(wb_kafka_consumer *consumer)
 {
-    for (wb_kafka_partition *p = consumer->partitions; p; p = p->next) {
-        if (!p->noted || p->lost || wb_kafka_offsets_low(&p->offsets) != p->start ||
-            p->sent != p->start)
-            continue;
-        p->noted = 0;
-        p->note_due = 1;
-    }
+    for (wb_kafka_partition *p = consumer->partitions; p; p = p->next)
+        p->note_due |= note_of(p).deliveries != p->sent_note.deliveries;
 }
 
-int wb_kafka_commit_flush(wb_kafka_consumer *consumer, int64_t deadline, int clean)
+int wb_kafka_commit_flush(wb_kafka_consumer *consumer, int64_t deadline, int last)
 {
-    if (clean)
-        take_notes_back(consumer);
+    if (last)
+        check_notes(consumer);
     for (;;) {
         wb_kafka_commit_start(consumer);
         if (!consumer->committing)
-            return consumer->failure.result == WB_OK;
+            return !consumer->frozen;
         int left = wb_kafka_until(consumer->transport, deadline);
         if (left == 0 || !wb_kafka_commit_serve(consumer, left))
             return 0;

@@ -103,6 +103,9 @@ static void set_consumer_defaults(maker *m)
                        ? transport->config->fetch_buffer
                        : transport->message_max;
     set_number(m, "fetch.max.bytes", most > MIB ? most : MIB);
+    /* As shipped it is 3 s, whatever the session: a shorter one would time out again and again. */
+    int64_t heartbeat = transport->config->session_timeout / 5 / MILLISECOND;
+    set_number(m, "heartbeat.interval.ms", heartbeat < 3000 ? heartbeat : 3000);
 }
 
 static void promise_consumer(maker *m, const char *name)
@@ -133,6 +136,10 @@ static void set_producer_defaults(maker *m)
     /* While it waits for confirmations (flush), librdkafka does not linger; until then it may
      * gather what a window holds into one request a partition. */
     set(m, "linger.ms", "5");
+    /* A transaction begins with refusals until the markers of the one before are written, and
+     * that takes milliseconds: with librdkafka's 100 ms most of its time would be waiting. */
+    if (m->transport->endpoint->mode == WB_MODE_SENDS_ATOMIC)
+        set(m, "retry.backoff.ms", "2");
 }
 
 static void promise_producer(maker *m, const char *name)

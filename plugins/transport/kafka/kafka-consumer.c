@@ -152,6 +152,31 @@ static void let_go(wb_kafka_consumer *consumer, int64_t deadline)
     (void)pthread_mutex_unlock(&consumer->lock);
 }
 
+static int is_member(rd_kafka_t *rk)
+{
+    char *id = rd_kafka_memberid(rk);
+    int answer = id && *id;
+    if (id)
+        rd_kafka_mem_free(rk, id);
+    return answer;
+}
+
+/* A member with a name of its own does not leave when it is closed, so that it can come back
+ * after a crash; but this is no crash, and its partitions should not wait for the session to
+ * time out. Unsubscribing leaves, before closing, and the member's id is gone when it did. */
+static void unsubscribe(wb_kafka_consumer *consumer, int64_t deadline)
+{
+    rd_kafka_t *rk = consumer->client->rk;
+    if (rd_kafka_fatal_error(rk, NULL, 0) != RD_KAFKA_RESP_ERR_NO_ERROR)
+        return;
+    (void)rd_kafka_unsubscribe(rk);
+    while (is_member(rk) && wb_kafka_until(consumer->transport, deadline)) {
+        rd_kafka_message_t *message = rd_kafka_consumer_poll(rk, 10);
+        if (message)
+            rd_kafka_message_destroy(message);
+    }
+}
+
 /* rd_kafka_consumer_close() would wait without limit for a coordinator that is gone. */
 static void leave_group(wb_kafka_consumer *consumer, int64_t deadline)
 {
@@ -185,8 +210,10 @@ static void close_client(wb_kafka_consumer *consumer)
     announce_close(consumer);
     wb_kafka_poll_stop(consumer);
     let_go(consumer, deadline);
-    if (joined)
+    if (joined) {
+        unsubscribe(consumer, deadline);
         leave_group(consumer, deadline);
+    }
     destroy_queues(consumer);
     wb_kafka_client_end(consumer->client);
 }

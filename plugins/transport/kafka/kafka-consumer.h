@@ -33,11 +33,10 @@ struct wb_kafka_partition {
     int64_t sent;      /* the offset of the newest commit on its way or done */
     int64_t committed; /* the newest one the coordinator confirmed */
     size_t held;       /* messages that point here */
-    /* Deliveries without progress, as the note beside the committed offset says (README). */
-    uint32_t deliveries;
-    uint32_t suspects; /* so many of the next messages may have been among them */
-    int noted;         /* this delivery is noted, too */
-    int note_due;      /* it must be committed */
+    wb_kafka_note found;    /* beside the committed offset, when it was assigned */
+    wb_kafka_note sent_note; /* beside `sent` */
+    int noted;              /* that its first message is handed out is noted */
+    int note_due;           /* must be committed, whether or not the offset has moved */
 };
 
 /** A message in the worker's hands, or given back by it. */
@@ -81,6 +80,7 @@ struct wb_kafka_consumer {
     int draining;
     int closing;
     int committing; /* a commit is on its way */
+    int frozen;     /* a transaction is in doubt: nothing is committed any more */
 };
 
 /** Join the group. @return WB_OK, or a result with `error` filled and nothing left. */
@@ -120,9 +120,10 @@ void wb_kafka_commit_start(wb_kafka_consumer *consumer);
 /** Take note of answers, waiting at most so long for the first. @return 0 when one of them
  *  was a failure. @locks lock held */
 int wb_kafka_commit_serve(wb_kafka_consumer *consumer, int milliseconds);
-/** Commit and wait for the answer. With `clean`, the notes of partitions without progress
- *  are taken back: that was no crash. @return whether all is committed. @locks lock held */
-int wb_kafka_commit_flush(wb_kafka_consumer *consumer, int64_t deadline, int clean);
+/** Commit and wait for the answer. With `last`, also notes that changed while their offset did
+ *  not: nothing more will be heard of these messages from us. @return whether all is committed.
+ *  @locks lock held */
+int wb_kafka_commit_flush(wb_kafka_consumer *consumer, int64_t deadline, int last);
 
 /* ---- kafka-receive.c ---- */
 
@@ -143,6 +144,8 @@ void wb_kafka_consumer_settle_undo(wb_kafka_consumer *consumer);
  *  none. To be released with rd_kafka_topic_partition_list_destroy(). @return NULL when one of
  *  the messages settled is no longer ours. */
 rd_kafka_topic_partition_list_t *wb_kafka_consumer_progress(wb_kafka_consumer *consumer);
+/** A transaction is in doubt: whatever offset we know may be set back by committing it. */
+void wb_kafka_consumer_freeze(wb_kafka_consumer *consumer);
 /** Forget all messages, for closing. @locks lock held */
 void wb_kafka_messages_drop(wb_kafka_consumer *consumer);
 /** Drop what was given back of lost partitions. @locks lock held */

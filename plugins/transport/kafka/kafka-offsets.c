@@ -39,16 +39,17 @@ static int grow(wb_kafka_offsets *offsets)
     return 1;
 }
 
-int wb_kafka_offsets_add(wb_kafka_offsets *offsets, int64_t offset)
+int wb_kafka_offsets_add(wb_kafka_offsets *offsets, int64_t offset, uint32_t deliveries)
 {
     if (offsets->count == offsets->capacity && !grow(offsets))
         return 0;
-    *mark_at(offsets, offsets->count++) = (wb_kafka_mark){ offset, 0 };
+    *mark_at(offsets, offsets->count++) =
+        (wb_kafka_mark){ .offset = offset, .deliveries = deliveries };
     offsets->next = offset + 1;
     return 1;
 }
 
-void wb_kafka_offsets_set(wb_kafka_offsets *offsets, int64_t offset, int done)
+static wb_kafka_mark *find(const wb_kafka_offsets *offsets, int64_t offset)
 {
     size_t low = 0, high = offsets->count;
     while (low < high) {
@@ -58,8 +59,22 @@ void wb_kafka_offsets_set(wb_kafka_offsets *offsets, int64_t offset, int done)
         else
             high = middle;
     }
-    if (low < offsets->count && mark_at(offsets, low)->offset == offset)
-        mark_at(offsets, low)->done = done;
+    return low < offsets->count && mark_at(offsets, low)->offset == offset ? mark_at(offsets, low)
+                                                                           : NULL;
+}
+
+void wb_kafka_offsets_set(wb_kafka_offsets *offsets, int64_t offset, int done)
+{
+    wb_kafka_mark *mark = find(offsets, offset);
+    if (mark)
+        mark->done = done;
+}
+
+void wb_kafka_offsets_recount(wb_kafka_offsets *offsets, int64_t offset, uint32_t deliveries)
+{
+    wb_kafka_mark *mark = find(offsets, offset);
+    if (mark)
+        mark->deliveries = deliveries;
 }
 
 int64_t wb_kafka_offsets_low(const wb_kafka_offsets *offsets)
@@ -82,24 +97,48 @@ void wb_kafka_offsets_trim(wb_kafka_offsets *offsets)
 
 #define NOTE_PREFIX "waybill/1 "
 
-void wb_kafka_note_write(char ret_note[WB_KAFKA_NOTE_SIZE], uint32_t deliveries)
+wb_kafka_note wb_kafka_offsets_note(const wb_kafka_offsets *offsets)
 {
-    (void)snprintf(ret_note, WB_KAFKA_NOTE_SIZE, NOTE_PREFIX "%" PRIu32, deliveries);
+    if (offsets->count == 0)
+        return (wb_kafka_note){ 0 };
+    const wb_kafka_mark *first = mark_at(offsets, 0);
+    int64_t span = offsets->next - first->offset;
+    return (wb_kafka_note){ first->deliveries, span < UINT32_MAX ? (uint32_t)span : UINT32_MAX };
 }
 
-uint32_t wb_kafka_note_read(const void *note, size_t size)
+void wb_kafka_note_write(char ret_text[WB_KAFKA_NOTE_SIZE], wb_kafka_note note)
 {
-    const char *text = note;
-    size_t prefix = sizeof NOTE_PREFIX - 1;
+    (void)snprintf(ret_text, WB_KAFKA_NOTE_SIZE, NOTE_PREFIX "%" PRIu32 " %" PRIu32,
+                   note.deliveries, note.span);
+}
+
+/* A number up to `end`, a byte or the end of the text. @return 0 when there is none. */
+static int read_number(const char **at, const char *end, char stop, uint32_t *ret_number)
+{
     uint64_t value = 0;
-    if (size <= prefix || memcmp(text, NOTE_PREFIX, prefix) != 0)
-        return 0;
-    for (size_t i = prefix; i < size; i++) {
-        if (text[i] < '0' || text[i] > '9')
-            return 0;
-        value = value * 10 + (uint64_t)(text[i] - '0');
+    const char *start = *at;
+    for (; *at < end && **at >= '0' && **at <= '9'; (*at)++) {
+        value = value * 10 + (uint64_t)(**at - '0');
         if (value > UINT32_MAX)
             return 0;
     }
-    return (uint32_t)value;
+    if (*at == start || (stop ? *at == end || **at != stop : *at != end))
+        return 0;
+    *at += stop != '\0';
+    *ret_number = (uint32_t)value;
+    return 1;
+}
+
+wb_kafka_note wb_kafka_note_read(const void *text, size_t size)
+{
+    const char *at = text;
+    size_t prefix = sizeof NOTE_PREFIX - 1;
+    wb_kafka_note note = { 0 };
+    if (size <= prefix || memcmp(at, NOTE_PREFIX, prefix) != 0)
+        return note;
+    const char *end = at + size;
+    at += prefix;
+    if (!read_number(&at, end, ' ', &note.deliveries) || !read_number(&at, end, '\0', &note.span))
+        return (wb_kafka_note){ 0 };
+    return note;
 }

@@ -15,7 +15,16 @@
 typedef struct wb_kafka_mark {
     int64_t offset;
     int done;
+    uint32_t deliveries; /* that came to nothing, if nothing more is heard of it */
 } wb_kafka_mark;
+
+/** The note beside a committed offset: how often the message there, and those handed out
+ *  behind it, were delivered without being acknowledged. It is what lets a message that ends
+ *  each process be found out. */
+typedef struct wb_kafka_note {
+    uint32_t deliveries;
+    uint32_t span; /* offsets from the committed one on that it is true of */
+} wb_kafka_note;
 
 /** Those handed out, ascending, from the oldest not done (a ring). */
 typedef struct wb_kafka_offsets {
@@ -30,7 +39,9 @@ void wb_kafka_offsets_init(wb_kafka_offsets *offsets, int64_t start);
 void wb_kafka_offsets_free(wb_kafka_offsets *offsets);
 
 /** A message is handed out; ascending, gaps are usual. @return 0 when memory is out. */
-int wb_kafka_offsets_add(wb_kafka_offsets *offsets, int64_t offset);
+int wb_kafka_offsets_add(wb_kafka_offsets *offsets, int64_t offset, uint32_t deliveries);
+/** How often it was delivered is known better now. */
+void wb_kafka_offsets_recount(wb_kafka_offsets *offsets, int64_t offset, uint32_t deliveries);
 /** A message is done, or after all it is not. */
 void wb_kafka_offsets_set(wb_kafka_offsets *offsets, int64_t offset, int done);
 /** The offset to commit. */
@@ -38,12 +49,14 @@ int64_t wb_kafka_offsets_low(const wb_kafka_offsets *offsets);
 /** Forget what is below the low-water mark: it cannot be undone any more. */
 void wb_kafka_offsets_trim(wb_kafka_offsets *offsets);
 
-/** Size of a note with its NUL byte. */
-#define WB_KAFKA_NOTE_SIZE 24
+/** The note of the oldest message not trimmed; all zero when there is none. */
+wb_kafka_note wb_kafka_offsets_note(const wb_kafka_offsets *offsets);
 
-/** Write the note: how often messages at this offset were delivered without progress. */
-void wb_kafka_note_write(char ret_note[WB_KAFKA_NOTE_SIZE], uint32_t deliveries);
-/** Read one; whatever somebody else wrote there counts as 0. */
-uint32_t wb_kafka_note_read(const void *note, size_t size);
+/** Size of a note as text, with its NUL byte. */
+#define WB_KAFKA_NOTE_SIZE 40
+
+void wb_kafka_note_write(char ret_text[WB_KAFKA_NOTE_SIZE], wb_kafka_note note);
+/** Whatever somebody else wrote there is all zero. */
+wb_kafka_note wb_kafka_note_read(const void *text, size_t size);
 
 #endif

@@ -48,8 +48,7 @@ const wb_option wb_kafka_options[WB_KAFKA_OPTION_COUNT] = {
     { "session_timeout", WB_OPTION_DURATION, 0, AT(session_timeout), "10s", SECONDS, HOUR, NULL,
       "0.1", "how long a worker may be silent before others take its partitions",
       "Within the broker's group.min.session.timeout.ms (6 s) and group.max.session.timeout.ms. A "
-      "process that is started again in time gets its partitions back without a wait; the "
-      "partitions of one that is not, wait so long, also after a clean stop." },
+      "process that is killed and started again in time gets its partitions back without a wait." },
     { "transaction_timeout", WB_OPTION_DURATION, 0, AT(transaction_timeout), "60s", SECONDS,
       HOUR / 4, NULL, "0.1", "the broker aborts a transaction that is open for longer",
       "With sends_atomic_with_receive. Handlers of a batch must be done by then." },

@@ -63,6 +63,9 @@ static const wb_transport_ops operations = {
     .acknowledge = wb_kafka_session_acknowledge,
     .give_back = wb_kafka_session_give_back,
     .send = wb_kafka_session_send,
+    .begin = wb_kafka_session_begin,
+    .commit = wb_kafka_session_commit,
+    .rollback = wb_kafka_session_rollback,
     .interrupt = wb_kafka_session_interrupt,
 };
 
@@ -75,8 +78,8 @@ static const wb_plugin descriptor = {
     .name = "kafka",
     .version = PACKAGE_VERSION,
     .summary = "Apache Kafka",
-    .capabilities = WB_CAP_MODE_NONE | WB_CAP_MODE_RECEIVE_ONLY | WB_CAP_DELIVERY_COUNT |
-                    WB_CAP_ORDER_PER_KEY | WB_CAP_PUBLISH,
+    .capabilities = WB_CAP_MODE_NONE | WB_CAP_MODE_RECEIVE_ONLY | WB_CAP_MODE_SENDS_ATOMIC |
+                    WB_CAP_DELIVERY_COUNT | WB_CAP_ORDER_PER_KEY | WB_CAP_PUBLISH,
     .options = wb_kafka_options,
     .option_count = WB_KAFKA_OPTION_COUNT,
     .option_stride = sizeof(wb_option),

@@ -124,17 +124,10 @@ static void hold(wb_kafka_consumer *consumer, wb_kafka_message *message)
     insert(&consumer->in_hand, message, NULL);
 }
 
-/* The first of an assignment: that it is handed out is noted beside the committed offset. */
-static void count_delivery(wb_kafka_partition *partition, wb_kafka_message *message)
+/* As far as the note found with the assignment tells. */
+static uint32_t deliveries_of(const wb_kafka_partition *partition, int64_t offset)
 {
-    if (partition->suspects) {
-        partition->suspects--;
-        message->incoming.delivery_count = partition->deliveries;
-    }
-    if (!partition->noted && partition->sent == partition->start) {
-        partition->noted = 1;
-        partition->note_due = 1;
-    }
+    return offset - partition->start < partition->found.span ? partition->found.deliveries : 0;
 }
 
 /* @return the message, or NULL when it is not ours (any more) or memory is out. */
@@ -145,7 +138,8 @@ static wb_kafka_message *adopt(wb_kafka_consumer *consumer, rd_kafka_message_t *
     if (!partition || raw->offset < partition->offsets.next)
         return NULL;
     wb_kafka_message *message = wb_kafka_message_make(raw);
-    if (!message || !wb_kafka_offsets_add(&partition->offsets, raw->offset)) {
+    uint32_t deliveries = deliveries_of(partition, raw->offset);
+    if (!message || !wb_kafka_offsets_add(&partition->offsets, raw->offset, deliveries + 1)) {
         /* Handing out the next would skip this one. */
         (void)wb_kafka_failure_set(&consumer->failure, WB_NOT_CONNECTED, WB_CAUSE_OTHER, 0,
                                    "out of memory for a message");
@@ -154,7 +148,11 @@ static wb_kafka_message *adopt(wb_kafka_consumer *consumer, rd_kafka_message_t *
     }
     message->partition = partition;
     partition->held++;
-    count_delivery(partition, message);
+    message->incoming.delivery_count = deliveries;
+    /* That the first is handed out must be known before its handler ends the process; of later
+     * ones it is noted with the commits of those before. */
+    partition->note_due |= !partition->noted;
+    partition->noted = 1;
     return message;
 }
 
@@ -166,6 +164,8 @@ static wb_kafka_message *take_one(wb_kafka_consumer *consumer)
     rd_kafka_message_t *raw;
     if (message) {
         remove_from(&consumer->returned, message);
+        wb_kafka_offsets_recount(&message->partition->offsets, message->raw->offset,
+                                 message->incoming.delivery_count + 1);
         return message;
     }
     /* One by one: taking several at once loses messages before 2.1 when partitions move. */
@@ -385,6 +385,13 @@ void wb_kafka_consumer_settle_undo(wb_kafka_consumer *consumer)
             wb_kafka_offsets_set(&m->partition->offsets, m->raw->offset, 0);
         m->settled = 0;
     }
+    (void)pthread_mutex_unlock(&consumer->lock);
+}
+
+void wb_kafka_consumer_freeze(wb_kafka_consumer *consumer)
+{
+    (void)pthread_mutex_lock(&consumer->lock);
+    consumer->frozen = 1;
     (void)pthread_mutex_unlock(&consumer->lock);
 }
 

@@ -373,6 +373,9 @@ int wb_kafka_producer_send(wb_kafka_producer *producer, wb_operation *const *ope
     const wb_host *host = producer->transport->host;
     if (producer->failure.result != WB_OK)
         return wb_kafka_failure_report(host, &producer->failure, error);
+    if (producer->has_transactions && !producer->in_transaction)
+        return host->fail(host, error, WB_FATAL, WB_CAUSE_OTHER, 0,
+                          "send outside of a transaction");
     if (!begin_window(producer, operations, count))
         return host->fail(host, error, WB_RETRY, WB_CAUSE_OTHER, ENOMEM, "out of memory");
     (void)send_window(producer, deadline);

@@ -27,6 +27,24 @@ static int take_name(wb_transport_session *session, wb_error *error)
                                  "instance");
 }
 
+/* Sessions that only send are for what is sent whatever becomes of a transaction. */
+static int needs_transactions(const wb_transport *transport, uint32_t purpose)
+{
+    uint32_t both = WB_SESSION_RECEIVE | WB_SESSION_SEND;
+    return transport->endpoint->mode == WB_MODE_SENDS_ATOMIC && (purpose & both) == both;
+}
+
+static int open_producer(wb_transport_session *session, uint32_t purpose, wb_error *error)
+{
+    int transactions = needs_transactions(session->transport, purpose);
+    int result = wb_kafka_producer_open(&session->producer, session->transport,
+                                        transactions ? session->name : NULL, error);
+    /* Before offsets are asked for: those of a predecessor's open transaction are not final. */
+    if (result == WB_OK && transactions)
+        result = wb_kafka_transaction_init(&session->producer, error);
+    return result;
+}
+
 static int open_halves(wb_transport_session *session, uint32_t purpose, uint32_t prefetch,
                        wb_error *error)
 {
@@ -34,7 +52,7 @@ static int open_halves(wb_transport_session *session, uint32_t purpose, uint32_t
     if (purpose & WB_SESSION_RECEIVE)
         result = take_name(session, error);
     if (result == WB_OK && (purpose & WB_SESSION_SEND))
-        result = wb_kafka_producer_open(&session->producer, session->transport, NULL, error);
+        result = open_producer(session, purpose, error);
     /* Last, because messages begin to arrive. */
     if (result == WB_OK && (purpose & WB_SESSION_RECEIVE))
         result = wb_kafka_consumer_open(&session->consumer, session->transport, session->name,
@@ -61,6 +79,8 @@ int wb_kafka_session_open(wb_transport *transport, uint32_t purpose, uint32_t pr
 
 void wb_kafka_session_close(wb_transport_session *session)
 {
+    if (session->producer.in_transaction)
+        wb_kafka_transaction_abandon(&session->producer);
     wb_kafka_consumer_close(&session->consumer);
     wb_kafka_producer_close(&session->producer);
     wb_kafka_identity_give_back(&session->transport->identity, session->slot);
@@ -106,12 +126,25 @@ int wb_kafka_session_receive(wb_transport_session *session, int64_t deadline,
     return result == WB_OK ? WB_OK : report_consumer(session, error);
 }
 
+/* Others receive them as well: what was done with them must not be committed. */
+static int refuse_lost(const wb_transport_session *session, wb_error *error)
+{
+    const wb_host *host = session->transport->host;
+    return host->fail(host, error, WB_NOT_CONNECTED, WB_CAUSE_OTHER, 0,
+                      "partitions were taken away before the transaction was committed");
+}
+
 int wb_kafka_session_acknowledge(wb_transport_session *session, const wb_incoming *const *messages,
                                  size_t count, wb_error *error)
 {
     if (!wb_kafka_consumer_is_open(&session->consumer))
         return refuse_purpose(session, "receive", error);
-    wb_kafka_consumer_acknowledge(&session->consumer, messages, count);
+    if (session->producer.in_transaction) {
+        if (!wb_kafka_consumer_settle(&session->consumer, messages, count))
+            return refuse_lost(session, error);
+    } else {
+        wb_kafka_consumer_acknowledge(&session->consumer, messages, count);
+    }
     session->transport->host->crash_point("acknowledge_sent");
     return WB_OK;
 }
@@ -144,4 +177,27 @@ int wb_kafka_session_send(wb_transport_session *session, wb_operation *const *op
     int64_t latest = transport->host->now() + transport->config->confirm_timeout;
     return wb_kafka_producer_send(&session->producer, operations, count,
                                   deadline < latest ? deadline : latest, error);
+}
+
+/* ---- transactions ---------------------------------------------------------------- */
+
+int wb_kafka_session_begin(wb_transport_session *session, wb_error *error)
+{
+    if (!session->producer.has_transactions)
+        return refuse_purpose(session, "use transactions", error);
+    return wb_kafka_transaction_begin(&session->producer, error);
+}
+
+int wb_kafka_session_commit(wb_transport_session *session, wb_error *error)
+{
+    if (!session->producer.has_transactions)
+        return refuse_purpose(session, "use transactions", error);
+    return wb_kafka_transaction_commit(&session->producer, &session->consumer, error);
+}
+
+int wb_kafka_session_rollback(wb_transport_session *session, wb_error *error)
+{
+    if (!session->producer.has_transactions)
+        return refuse_purpose(session, "use transactions", error);
+    return wb_kafka_transaction_rollback(&session->producer, &session->consumer, error);
 }

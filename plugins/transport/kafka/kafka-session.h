@@ -6,7 +6,7 @@
 #define WB_KAFKA_SESSION_H
 
 #include "plugins/transport/kafka/kafka-consumer.h"
-#include "plugins/transport/kafka/kafka-send.h"
+#include "plugins/transport/kafka/kafka-transaction.h"
 
 struct wb_transport_session {
     wb_transport *transport;
@@ -31,6 +31,9 @@ int wb_kafka_session_give_back(wb_transport_session *session, const wb_incoming 
                                size_t count, wb_error *error);
 int wb_kafka_session_send(wb_transport_session *session, wb_operation *const *operations,
                           size_t count, int64_t deadline, wb_error *error);
+int wb_kafka_session_begin(wb_transport_session *session, wb_error *error);
+int wb_kafka_session_commit(wb_transport_session *session, wb_error *error);
+int wb_kafka_session_rollback(wb_transport_session *session, wb_error *error);
 void wb_kafka_session_interrupt(wb_transport_session *session);
 
 #endif

@@ -235,9 +235,9 @@ static int install_topic(wb_kafka_client *client, const char *topic, int64_t mes
 {
     int existed;
     int result = wb_kafka_topic_create(client, topic, message_max, deadline, &existed, failure);
-    if (result == WB_OK && !existed)
+    if (result == WB_OK) /* somebody else may have made it just now */
         result = wb_kafka_topic_await(client, topic, deadline, failure);
-    else if (result == WB_OK)
+    if (result == WB_OK && existed)
         result = check_topic(client, topic, deadline, failure);
     return result;
 }

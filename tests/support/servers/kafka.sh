@@ -67,7 +67,8 @@ appender.log.name = log
 appender.log.layout.type = PatternLayout
 appender.log.layout.pattern = %d node ${sys:node} %p %c{1}: %m%n
 END
-    cluster=$(head -c 16 /dev/urandom | base64 | tr '+/' '-_' | tr -d '=')
+    # not one that begins with "-": it would be taken for an option
+    cluster=A$(head -c 16 /dev/urandom | base64 | tr '+/' '-_' | tr -d '=' | cut -c 2-)
     for id in $(kafka_nodes); do
         mkdir "$data/$id"
         kafka_properties "$id" >"$data/$id/server.properties"

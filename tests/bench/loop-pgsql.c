@@ -1,9 +1,14 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * PostgreSQL for the hand-written loops: prepared statements, binary parameters, pipeline
+ * mode. The mark is a transaction of its own that is not flushed.
+ */
 #include "config.h"
 
 #include "tests/bench/loop-store.h"
 
 #include <arpa/inet.h>
+#include <libpq-fe.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +18,15 @@
 #define OID_INT4 23u
 #define OID_TEXT 25u
 
+struct bench_store {
+    PGconn *db;
+    enum bench_sql sql;
+    struct bench_bytes keys;   /* bytea[] of the claim */
+    struct bench_bytes orders; /* text[] and int4[] of --sql batch */
+    struct bench_bytes amounts;
+    uint32_t order_count;
+};
+
 static const char *const schema[] = {
     "set client_min_messages = warning",
     "drop table if exists loop_dedup, loop_pending, bench_order",
@@ -20,7 +34,8 @@ static const char *const schema[] = {
     /* so that records can be dropped by age; they are inserted in its order */
     "create index loop_dedup_age on loop_dedup using brin (batch)",
     "create table loop_pending (batch int8 primary key, operations bytea compression lz4 not null)",
-    BENCH_ORDER_SCHEMA,
+    "create table bench_order (order_id text primary key, amount int4 not null,"
+    " at timestamptz not null default clock_timestamp())",
 };
 
 static const struct {
@@ -53,30 +68,31 @@ static void check_sent(const struct bench_store *store, int sent)
         bench_die("database: %s", PQerrorMessage(store->db));
 }
 
-static void connect_database(struct bench_store *store)
+static struct bench_store *connect_database(enum bench_sql sql)
 {
-    memset(store, 0, sizeof *store);
+    struct bench_store *store = bench_zeroed(sizeof *store);
+    store->sql = sql;
     store->db = PQconnectdb("");
     if (PQstatus(store->db) != CONNECTION_OK)
         bench_die("database: %s", PQerrorMessage(store->db));
+    return store;
 }
 
 void bench_store_install(void)
 {
-    struct bench_store store;
-    connect_database(&store);
+    struct bench_store *store = connect_database(BENCH_SQL_PLAIN);
     for (size_t i = 0; i < sizeof schema / sizeof schema[0]; i++)
-        check(&store, PQexec(store.db, schema[i]), PGRES_COMMAND_OK);
-    PQfinish(store.db);
+        check(store, PQexec(store->db, schema[i]), PGRES_COMMAND_OK);
+    bench_store_close(store);
 }
 
-void bench_store_open(struct bench_store *store, enum bench_sql sql)
+struct bench_store *bench_store_open(enum bench_sql sql)
 {
-    connect_database(store);
-    store->sql = sql;
+    struct bench_store *store = connect_database(sql);
     for (size_t i = 0; i < sizeof statements / sizeof statements[0]; i++)
         check(store, PQprepare(store->db, statements[i].name, statements[i].text, 0, NULL),
               PGRES_COMMAND_OK);
+    return store;
 }
 
 void bench_store_close(struct bench_store *store)
@@ -85,6 +101,7 @@ void bench_store_close(struct bench_store *store)
     free(store->keys.data);
     free(store->orders.data);
     free(store->amounts.data);
+    free(store);
 }
 
 /* ---- parameters ----------------------------------------------------------- */
@@ -158,7 +175,7 @@ static void expect(struct bench_store *store, ExecStatusType expected)
 }
 
 /* RETURNING answers in the order of the array: a merge finds what is missing. */
-static void take_claims(struct bench_store *store, const struct bench_id *ids, size_t count,
+static void take_claims(struct bench_store *store, const struct bench_text *ids, size_t count,
                         unsigned char *fresh)
 {
     PGresult *claimed = take(store, PGRES_TUPLES_OK);
@@ -176,7 +193,7 @@ static void take_claims(struct bench_store *store, const struct bench_id *ids, s
 
 /* ---- the transaction ------------------------------------------------------ */
 
-static void send_claim(struct bench_store *store, uint64_t batch, const struct bench_id *ids,
+static void send_claim(struct bench_store *store, uint64_t batch, const struct bench_text *ids,
                        size_t count)
 {
     unsigned char wire[8];
@@ -200,8 +217,8 @@ static void start_orders(struct bench_store *store)
     }
 }
 
-void bench_store_begin(struct bench_store *store, uint64_t done_batch, uint64_t batch,
-                       const struct bench_id *ids, size_t count, unsigned char *fresh)
+int bench_store_begin(struct bench_store *store, uint64_t done_batch, uint64_t batch,
+                      const struct bench_text *ids, size_t count, unsigned char *fresh)
 {
     check_sent(store, PQenterPipelineMode(store->db));
     if (done_batch) {
@@ -219,9 +236,10 @@ void bench_store_begin(struct bench_store *store, uint64_t done_batch, uint64_t 
     take_claims(store, ids, count, fresh);
     expect(store, PGRES_PIPELINE_SYNC);
     start_orders(store);
+    return 1;
 }
 
-void bench_store_order(struct bench_store *store, const struct bench_id *id, size_t amount)
+void bench_store_order(struct bench_store *store, const struct bench_text *id, size_t amount)
 {
     uint32_t wire = htonl((uint32_t)amount);
     const void *values[] = { id->data, &wire };

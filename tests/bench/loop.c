@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The hand-written ceiling for amqp + pgsql: the same batched work and the same promises
- * as an endpoint with an outbox, without any framework. Failure ends the process; the
- * next start sends what is pending, and the broker delivers again what was not
- * acknowledged.
+ * The hand-written ceiling: the same batched work and the same promises as an endpoint with
+ * an outbox, without any framework. Failure ends the process; the next start sends what is
+ * pending, and the broker delivers again what was not acknowledged.
  *
- * The stored operations are the frames themselves, so that dispatching them is one write
- * of the bytes that were stored.
+ * Broker and database are linked in: see loop-link.h and loop-store.h.
  */
 #include "config.h"
 
-#include "tests/bench/amqp-link.h"
+#include "tests/bench/loop-link.h"
 #include "tests/bench/loop-store.h"
 
 #include <getopt.h>
@@ -20,7 +18,7 @@
 #include <string.h>
 
 #define WORKERS_MAX 16
-#define BATCH_MAX 500
+#define BATCH_MAX 1000
 
 struct settings {
     enum bench_sql sql;
@@ -35,16 +33,14 @@ struct worker {
     const struct settings *settings;
     unsigned number;
     pthread_t thread;
-    amqp_connection_state_t receiver;
-    struct bench_sender sender;
-    struct bench_store store;
+    struct bench_link *link;
+    struct bench_store *store;
     struct bench_bytes window;
     uint64_t last_batch;
-    uint64_t unmarked;     /* batch dispatched and not marked yet; 0: none */
-    uint64_t unmarked_tag; /* its last delivery */
-    struct bench_incoming messages[BATCH_MAX];
-    const struct bench_incoming *sorted[BATCH_MAX];
-    struct bench_id ids[BATCH_MAX];
+    uint64_t unmarked; /* batch dispatched and not marked yet; 0: none */
+    struct bench_message messages[BATCH_MAX];
+    const struct bench_message *sorted[BATCH_MAX];
+    struct bench_text ids[BATCH_MAX];
     unsigned char fresh[BATCH_MAX];
 };
 
@@ -60,10 +56,10 @@ static uint64_t next_batch(struct worker *worker)
 
 static int compare_ids(const void *left, const void *right)
 {
-    const amqp_bytes_t *a = &(*(const struct bench_incoming *const *)left)->id;
-    const amqp_bytes_t *b = &(*(const struct bench_incoming *const *)right)->id;
-    int order = memcmp(a->bytes, b->bytes, a->len < b->len ? a->len : b->len);
-    return order ? order : (a->len > b->len) - (a->len < b->len);
+    const struct bench_text *a = &(*(const struct bench_message *const *)left)->id;
+    const struct bench_text *b = &(*(const struct bench_message *const *)right)->id;
+    int order = memcmp(a->data, b->data, a->size < b->size ? a->size : b->size);
+    return order ? order : (a->size > b->size) - (a->size < b->size);
 }
 
 /* Sorted, so that batches which share ids wait for each other and never deadlock; the
@@ -78,27 +74,25 @@ static size_t sort_ids(struct worker *worker, size_t count)
         if (distinct && compare_ids(&worker->sorted[i], &worker->sorted[distinct - 1]) == 0)
             continue;
         worker->sorted[distinct] = worker->sorted[i];
-        worker->ids[distinct].data = worker->sorted[i]->id.bytes;
-        worker->ids[distinct++].size = worker->sorted[i]->id.len;
+        worker->ids[distinct++] = worker->sorted[i]->id;
     }
     return distinct;
 }
 
 /* Header values are NUL-terminated, and bytes of a frame are not. */
-static const char *copy_text(char *buffer, size_t size, amqp_bytes_t text)
+static const char *copy_text(char *buffer, size_t size, struct bench_text text)
 {
-    size_t length = text.len < size - 1 ? text.len : size - 1;
-    memcpy(buffer, text.bytes, length);
+    size_t length = text.size < size - 1 ? text.size : size - 1;
+    memcpy(buffer, text.data, length);
     buffer[length] = '\0';
     return buffer;
 }
 
-static void handle(struct worker *worker, const struct bench_incoming *message,
-                   const struct bench_id *id)
+static void handle(struct worker *worker, const struct bench_message *message)
 {
     char outgoing_id[BENCH_ID_SIZE + 1], related_to[256], conversation_id[256];
-    bench_store_order(&worker->store, id, message->body.len);
-    bench_caused_id(outgoing_id, message->id.bytes, message->id.len);
+    bench_store_order(worker->store, &message->id, message->body.size);
+    bench_caused_id(outgoing_id, message->id.data, message->id.size);
     struct bench_envelope envelope = {
         .id = outgoing_id,
         .conversation_id =
@@ -107,68 +101,63 @@ static void handle(struct worker *worker, const struct bench_incoming *message,
         .type = BENCH_OUTPUT_TYPE,
         .endpoint = worker->settings->input,
     };
-    bench_amqp_encode(&worker->window, worker->settings->output, &envelope, message->body.bytes,
-                      message->body.len);
+    bench_link_encode(&worker->window, worker->settings->output, &envelope, message->body.data,
+                      message->body.size);
+}
+
+static void acknowledge(struct worker *worker)
+{
+    bench_link_acknowledge(worker->link);
+    worker->unmarked = 0;
 }
 
 static void finish_unmarked(struct worker *worker)
 {
-    bench_store_mark(&worker->store, worker->unmarked);
-    bench_amqp_acknowledge(worker->receiver, worker->unmarked_tag);
-    worker->unmarked = 0;
+    bench_store_mark(worker->store, worker->unmarked);
+    acknowledge(worker);
 }
 
 static void run_batch(struct worker *worker, size_t count)
 {
     uint64_t batch = next_batch(worker);
-    uint64_t last_tag = worker->messages[count - 1].tag;
     size_t distinct = sort_ids(worker, count);
-    size_t handled = 0;
-    bench_store_begin(&worker->store, worker->unmarked, batch, worker->ids, distinct,
-                      worker->fresh);
-    if (worker->unmarked)
-        bench_amqp_acknowledge(worker->receiver, worker->unmarked_tag);
+    int marked = bench_store_begin(worker->store, worker->unmarked, batch, worker->ids, distinct,
+                                   worker->fresh);
+    if (worker->unmarked && marked)
+        acknowledge(worker);
     worker->window.size = 0;
-    for (size_t i = 0; i < distinct; i++) {
-        if (!worker->fresh[i])
-            continue;
-        handle(worker, worker->sorted[i], &worker->ids[i]);
-        handled++;
-    }
-    bench_amqp_release(worker->receiver);
-    bench_store_commit(&worker->store, batch, worker->window.data, worker->window.size);
-    bench_sender_dispatch(&worker->sender, worker->window.data, worker->window.size, handled);
+    for (size_t i = 0; i < distinct; i++)
+        if (worker->fresh[i])
+            handle(worker, worker->sorted[i]);
+    bench_link_release(worker->link);
+    bench_store_commit(worker->store, batch, worker->window.data, worker->window.size);
+    if (worker->unmarked)
+        acknowledge(worker);
+    bench_link_dispatch(worker->link, worker->window.data, worker->window.size);
     worker->unmarked = batch;
-    worker->unmarked_tag = last_tag;
-}
-
-static void open_worker(struct worker *worker)
-{
-    bench_store_open(&worker->store, worker->settings->sql);
-    bench_sender_open(&worker->sender);
-    worker->receiver = bench_amqp_connect();
-    bench_amqp_consume(worker->receiver, worker->settings->input,
-                       (uint16_t)worker->settings->prefetch);
+    bench_link_done(worker->link);
 }
 
 static void close_worker(struct worker *worker)
 {
     if (worker->unmarked)
         finish_unmarked(worker);
-    bench_amqp_close(worker->receiver);
-    bench_amqp_close(worker->sender.connection);
-    free(worker->sender.confirmed);
+    bench_link_close(worker->link);
+    bench_store_close(worker->store);
     free(worker->window.data);
-    bench_store_close(&worker->store);
 }
 
 static void *work(void *argument)
 {
     struct worker *worker = argument;
-    open_worker(worker);
+    const struct settings *settings = worker->settings;
+    worker->store = bench_store_open(settings->sql);
+    worker->link = bench_link_open(&(struct bench_link_settings){
+        .input = settings->input, .batch_max = settings->batch_max,
+        .prefetch = settings->prefetch });
     while (!bench_stopping) {
-        size_t count = bench_amqp_receive(worker->receiver, worker->messages,
-                                          worker->settings->batch_max, worker->unmarked ? 0 : 50);
+        size_t count = bench_link_receive(worker->link, worker->messages, settings->batch_max,
+                                          worker->unmarked ? 0 : 50);
         if (count > 0)
             run_batch(worker, count);
         else if (worker->unmarked)
@@ -180,33 +169,18 @@ static void *work(void *argument)
 
 /* ---- start ---------------------------------------------------------------- */
 
-static size_t count_messages(const unsigned char *frames, size_t size)
+static void send_pending(void *link, const void *operations, size_t size)
 {
-    size_t count = 0;
-    for (size_t at = 0; at + 8 <= size;) {
-        size_t payload = (size_t)frames[at + 3] << 24 | (size_t)frames[at + 4] << 16
-                         | (size_t)frames[at + 5] << 8 | frames[at + 6];
-        count += frames[at] == 1;
-        at += payload + 8;
-    }
-    return count;
-}
-
-static void send_pending(void *argument, const void *operations, size_t size)
-{
-    bench_sender_dispatch(argument, operations, size, count_messages(operations, size));
+    bench_link_dispatch(link, operations, size);
 }
 
 static void resume(void)
 {
-    struct bench_store store;
-    struct bench_sender sender;
-    bench_store_open(&store, BENCH_SQL_PLAIN);
-    bench_sender_open(&sender);
-    bench_store_resume(&store, send_pending, &sender);
-    bench_amqp_close(sender.connection);
-    free(sender.confirmed);
-    bench_store_close(&store);
+    struct bench_store *store = bench_store_open(BENCH_SQL_PLAIN);
+    struct bench_link *link = bench_link_open(&(struct bench_link_settings){ .batch_max = 1 });
+    bench_store_resume(store, send_pending, link);
+    bench_link_close(link);
+    bench_store_close(store);
 }
 
 static enum bench_sql parse_sql(const char *text)
@@ -220,9 +194,10 @@ static enum bench_sql parse_sql(const char *text)
 
 static void usage(void)
 {
-    puts("usage: loop-amqp-pgsql [--install] [--sql plain|deferred|batch] [--batch-max N]\n"
+    puts("usage: loop-BROKER-DATABASE [--install] [--sql plain|deferred|batch] [--batch-max N]\n"
          "           [--prefetch N] [--workers N] [--in QUEUE] [--out QUEUE]\n"
-         "Runs until SIGTERM. Servers: AMQP_HOST, AMQP_PORT, ..., PGHOST, PGPORT, ...");
+         "Runs until SIGTERM. Servers: AMQP_HOST, AMQP_PORT, ..., KAFKA_BROKERS,\n"
+         "PGHOST, PGPORT, ..., MYSQL_HOST, MYSQL_PORT, ...");
     exit(0);
 }
 
@@ -250,8 +225,6 @@ static void parse(struct settings *settings, int argc, char **argv)
     }
     if (settings->batch_max > BATCH_MAX || settings->workers > WORKERS_MAX)
         bench_die("at most %d messages a batch and %d workers", BATCH_MAX, WORKERS_MAX);
-    if (settings->prefetch == 0)
-        settings->prefetch = (unsigned)settings->batch_max * 3;
 }
 
 int main(int argc, char **argv)
