@@ -196,11 +196,14 @@ int wb_client_takes(wb_client *client, uint64_t batch, wb_claim *claims, size_t 
 {
     if (!wb_client_check(client, wb_client_begin(client, batch, claims, count), WB_OK, "begin"))
         return 0;
-    for (size_t i = 0; i < count; i++)
-        if (!wb_kit_check(client->kit, claims[i].duplicate_of == 0,
-                          "id \"%.*s\" is said to belong to batch %" PRIu64 ", but nobody had it",
-                          (int)claims[i].id_size, (const char *)claims[i].id, claims[i].duplicate_of))
-            return 0;
+    for (size_t i = 0; i < count; i++) {
+        if (wb_kit_check(client->kit, claims[i].duplicate_of == 0,
+                         "id \"%.*s\" is said to belong to batch %" PRIu64 ", but nobody had it",
+                         (int)claims[i].id_size, (const char *)claims[i].id, claims[i].duplicate_of))
+            continue;
+        (void)wb_client_rollback(client); /* or it would keep the others waiting */
+        return 0;
+    }
     return 1;
 }
 

@@ -80,6 +80,7 @@ fail ids need not be UTF-8
 fail ids of 255 bytes differ in their last one
 fail four workers claim the same ids, each takes effect once
 fail interleaved: claims against claims that are given back
+fail larger tables of a newer host are taken
 END
 try truncates_operations <<'END'
 fail operations of more than 64 KiB come back
