@@ -133,6 +133,49 @@ static void test_rollback(void **state)
     pair_end(&p);
 }
 
+static void reopen_and_expect(pair *p, const char *id, uint32_t deliveries)
+{
+    const wb_incoming *message;
+    fixture_close(&p->in);
+    fixture_open(&p->in, 10);
+    fixture_receive(&p->in, &message, 1);
+    assert_string_equal(message->id, id);
+    assert_int_equal(message->delivery_count, deliveries);
+}
+
+/* Offsets are sent ahead, for all in hand: what becomes final is what was acknowledged. */
+static void test_part_of_a_batch(void **state)
+{
+    const wb_incoming *messages[4];
+    char note[64];
+    pair p;
+    (void)state;
+    pair_begin(&p, 4);
+    fixture_receive(&p.in, messages, 4);
+    begin(&p.in);
+    send_one(&p, "none");
+    commit(&p.in);
+    assert_int_equal(client_committed(p.in.queue, p.in.queue, 0, note, sizeof note), 0);
+    assert_string_equal(note, "waybill/1 1 4");
+    begin(&p.in);
+    send_one(&p, "one");
+    fixture_acknowledge(&p.in, messages, 1);
+    commit(&p.in);
+    assert_int_equal(client_committed(p.in.queue, p.in.queue, 0, note, sizeof note), 1);
+    assert_string_equal(note, "waybill/1 1 3");
+    reopen_and_expect(&p, "m-1", 1);
+    fixture_receive(&p.in, messages, 2);
+    /* A later one alone does not move the offset. */
+    begin(&p.in);
+    fixture_acknowledge(&p.in, messages + 1, 1);
+    commit(&p.in);
+    assert_int_equal(client_committed(p.in.queue, p.in.queue, 0, note, sizeof note), 1);
+    reopen_and_expect(&p, "m-1", 2);
+    assert_sent(&p, "none");
+    assert_sent(&p, "one");
+    pair_end(&p);
+}
+
 static void test_refused_send(void **state)
 {
     const wb_incoming *message;
@@ -291,6 +334,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_commit), cmocka_unit_test(test_rollback),
+        cmocka_unit_test(test_part_of_a_batch),
         cmocka_unit_test(test_refused_send), cmocka_unit_test(test_close),
         cmocka_unit_test(test_death), cmocka_unit_test(test_fenced),
     };

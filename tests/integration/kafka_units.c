@@ -109,9 +109,15 @@ static void test_notes(void **state)
     assert_int_equal(wb_kafka_offsets_note(&offsets).span, 3);
     wb_kafka_offsets_recount(&offsets, 7, 4);
     assert_int_equal(wb_kafka_offsets_note(&offsets).deliveries, 4);
+    assert_int_equal(wb_kafka_offsets_low_note(&offsets).deliveries, 4);
     wb_kafka_offsets_set(&offsets, 7, 1);
+    assert_int_equal(wb_kafka_offsets_note(&offsets).deliveries, 4);
+    assert_int_equal(wb_kafka_offsets_low_note(&offsets).deliveries, 1);
+    assert_int_equal(wb_kafka_offsets_low_note(&offsets).span, 1);
     wb_kafka_offsets_trim(&offsets);
     assert_int_equal(wb_kafka_offsets_note(&offsets).deliveries, 1);
+    wb_kafka_offsets_set(&offsets, 9, 1);
+    assert_int_equal(wb_kafka_offsets_low_note(&offsets).deliveries, 0);
     wb_kafka_offsets_free(&offsets);
 }
 

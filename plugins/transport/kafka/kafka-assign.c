@@ -53,6 +53,7 @@ void wb_kafka_partition_release(wb_kafka_consumer *consumer, wb_kafka_partition 
 static void lose(wb_kafka_consumer *consumer, wb_kafka_partition *partition)
 {
     partition->lost = 1;
+    consumer->promise_broken |= partition->promised != WB_KAFKA_NOT_PROMISED;
     rd_kafka_queue_forward(partition->queue, NULL);
     rd_kafka_queue_destroy(partition->queue);
     partition->queue = NULL;
@@ -172,6 +173,7 @@ static wb_kafka_partition *make_partition(wb_kafka_consumer *consumer,
     (void)snprintf(partition->topic, sizeof partition->topic, "%s", committed->topic);
     partition->number = committed->partition;
     partition->start = partition->sent = partition->committed = start;
+    partition->promised = WB_KAFKA_NOT_PROMISED;
     wb_kafka_offsets_init(&partition->offsets, start);
     if (committed->offset == start)
         partition->found = partition->sent_note = read_note(consumer, committed);

@@ -185,7 +185,7 @@ int wb_kafka_session_begin(wb_transport_session *session, wb_error *error)
 {
     if (!session->producer.has_transactions)
         return refuse_purpose(session, "use transactions", error);
-    return wb_kafka_transaction_begin(&session->producer, error);
+    return wb_kafka_transaction_begin(&session->producer, &session->consumer, error);
 }
 
 int wb_kafka_session_commit(wb_transport_session *session, wb_error *error)
