@@ -61,6 +61,7 @@ typedef struct wb_kafka_list {
 struct wb_kafka_consumer {
     /* constant */
     wb_transport *transport;
+    int slot; /* of its name */
     wb_kafka_client *client;
     rd_kafka_queue_t *messages; /* all partitions' */
     rd_kafka_queue_t *commits;  /* answers to commits */

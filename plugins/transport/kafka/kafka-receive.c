@@ -98,7 +98,7 @@ static void keep_error(wb_kafka_consumer *consumer, const rd_kafka_message_t *me
         code == RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE)
         atomic_store(&consumer->transport->out_of_range, 1);
     (void)pthread_mutex_lock(&consumer->lock);
-    wb_kafka_failure_map_fence(&consumer->failure, consumer->transport, code, doing);
+    wb_kafka_failure_map_fence(&consumer->failure, consumer->transport, consumer->slot, code, doing);
     (void)wb_kafka_failure_map(&consumer->failure, code, doing, text);
     /* The worker goes on when somebody has repaired it; only a twin of ours ends it. */
     if (!wb_kafka_map_is_fenced(code))

@@ -336,7 +336,8 @@ static int conclude(wb_kafka_producer *producer, wb_error *error)
         return WB_OK;
     rd_kafka_resp_err_t fatal =
         rd_kafka_fatal_error(producer->client->rk, text, sizeof text);
-    wb_kafka_failure_map_fence(&producer->failure, producer->transport, fatal, "send");
+    wb_kafka_failure_map_fence(&producer->failure, producer->transport, producer->slot, fatal,
+                               "send");
     if (fatal && wb_kafka_map_is_fenced(fatal))
         (void)wb_kafka_failure_map(&producer->failure, fatal, "send", text);
     else if (fatal)

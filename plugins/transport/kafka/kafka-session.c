@@ -51,6 +51,7 @@ static int open_halves(wb_transport_session *session, uint32_t purpose, uint32_t
     int result = WB_OK;
     if (purpose & WB_SESSION_RECEIVE)
         result = take_name(session, error);
+    session->producer.slot = session->consumer.slot = session->slot;
     if (result == WB_OK && (purpose & WB_SESSION_SEND))
         result = open_producer(session, purpose, error);
     /* Last, because messages begin to arrive. */

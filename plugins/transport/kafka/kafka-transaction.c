@@ -71,7 +71,8 @@ static int end_with(wb_kafka_producer *producer, rd_kafka_error_t *failed, const
     rd_kafka_resp_err_t first = rd_kafka_fatal_error(producer->client->rk, text, sizeof text);
     if (first && wb_kafka_map_is_fenced(first))
         code = first;
-    wb_kafka_failure_map_fence(&producer->failure, producer->transport, code, doing);
+    wb_kafka_failure_map_fence(&producer->failure, producer->transport, producer->slot, code,
+                               doing);
     (void)wb_kafka_failure_map(&producer->failure, code, doing, rd_kafka_error_string(failed));
     rd_kafka_error_destroy(failed);
     return wb_kafka_failure_report(producer->transport->host, &producer->failure, error);
