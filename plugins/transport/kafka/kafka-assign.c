@@ -75,7 +75,7 @@ void wb_kafka_partitions_lose(wb_kafka_consumer *consumer)
 /* ---- where to begin -------------------------------------------------------------- */
 
 static int query_ends(wb_kafka_consumer *consumer, const rd_kafka_topic_partition_list_t *committed,
-                      int64_t end, int timeout, rd_kafka_topic_partition_list_t **ret_ends,
+                      int64_t end, int64_t deadline, rd_kafka_topic_partition_list_t **ret_ends,
                       rd_kafka_resp_err_t *ret_code)
 {
     rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(committed->cnt);
@@ -83,7 +83,8 @@ static int query_ends(wb_kafka_consumer *consumer, const rd_kafka_topic_partitio
         rd_kafka_topic_partition_list_add(list, committed->elems[i].topic,
                                           committed->elems[i].partition)
             ->offset = end;
-    *ret_code = rd_kafka_offsets_for_times(consumer->client->rk, list, timeout);
+    *ret_code = rd_kafka_offsets_for_times(consumer->client->rk, list,
+                                           wb_kafka_until(consumer->transport, deadline));
     for (int i = 0; i < list->cnt && !*ret_code; i++)
         *ret_code = list->elems[i].err;
     *ret_ends = list;
@@ -213,16 +214,16 @@ static rd_kafka_resp_err_t locate(wb_kafka_consumer *consumer,
 {
     if (assigned->cnt == 0) /* more sessions than partitions: librdkafka refuses to ask */
         return RD_KAFKA_RESP_ERR_NO_ERROR;
-    int timeout =
-        wb_kafka_until(consumer->transport, consumer->transport->host->now() +
-                                                consumer->transport->config->connect_timeout);
+    int64_t deadline =
+        consumer->transport->host->now() + consumer->transport->config->connect_timeout;
     rd_kafka_topic_partition_list_t *committed = rd_kafka_topic_partition_list_copy(assigned);
     rd_kafka_topic_partition_list_t *firsts = NULL, *lasts = NULL;
-    rd_kafka_resp_err_t code = rd_kafka_committed(consumer->client->rk, committed, timeout);
+    rd_kafka_resp_err_t code = rd_kafka_committed(
+        consumer->client->rk, committed, wb_kafka_until(consumer->transport, deadline));
     for (int i = 0; i < committed->cnt && !code; i++)
         code = committed->elems[i].err;
-    if (!code && query_ends(consumer, committed, FIRST_OFFSET, timeout, &firsts, &code) &&
-        query_ends(consumer, committed, LAST_OFFSET, timeout, &lasts, &code)) {
+    if (!code && query_ends(consumer, committed, FIRST_OFFSET, deadline, &firsts, &code) &&
+        query_ends(consumer, committed, LAST_OFFSET, deadline, &lasts, &code)) {
         (void)pthread_mutex_lock(&consumer->lock);
         if (!add_partitions(consumer, committed, firsts, lasts, assigned))
             code = RD_KAFKA_RESP_ERR__CRIT_SYS_RESOURCE;

@@ -10,6 +10,9 @@
 #include "plugins/transport/kafka/kafka-properties.h"
 
 #define MILLISECOND INT64_C(1000000)
+#define SECOND INT64_C(1000000000)
+#define REQUEST_TIMEOUT_LEAST (6 * SECOND)
+#define REQUEST_TIMEOUT_MOST (60 * SECOND)
 #define KIB 1024
 #define MIB (1024 * KIB)
 
@@ -79,6 +82,21 @@ static void set_connection(maker *m)
     }
 }
 
+/* A request to a broker that is gone holds back all others to it until it times out, as
+ * shipped after 60 s. No broker takes longer than 5 s for a commit (offsets.commit.timeout.ms);
+ * one that waits longer for its replicas is asked again, which does no harm. */
+static int64_t request_timeout(const maker *m)
+{
+    const wb_kafka_config *config = m->transport->config;
+    int64_t timeout = config->connect_timeout;
+    if (timeout < REQUEST_TIMEOUT_LEAST)
+        timeout = REQUEST_TIMEOUT_LEAST;
+    if (timeout > REQUEST_TIMEOUT_MOST)
+        timeout = REQUEST_TIMEOUT_MOST;
+    /* librdkafka refuses more. */
+    return timeout < config->transaction_timeout ? timeout : config->transaction_timeout;
+}
+
 /* What the user may change. */
 static void set_defaults(maker *m)
 {
@@ -89,6 +107,7 @@ static void set_defaults(maker *m)
      * acknowledgement of the packet before. */
     set(m, "socket.nagle.disable", "true");
     set(m, "socket.keepalive.enable", "true");
+    set_milliseconds(m, "socket.timeout.ms", request_timeout(m));
     /* A broker that restarts is found again soon, not after 10 s. */
     set(m, "reconnect.backoff.max.ms", "2000");
     set(m, "log.connection.close", "false");
