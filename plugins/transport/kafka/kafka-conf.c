@@ -15,6 +15,8 @@
 #define REQUEST_TIMEOUT_MOST (60 * SECOND)
 #define KIB 1024
 #define MIB (1024 * KIB)
+/* One answer comes on top of what the buffer holds. */
+#define FETCH_MOST (16 * MIB)
 
 /* One configuration in the making; the first failure ends it. */
 typedef struct maker {
@@ -118,9 +120,11 @@ static void set_defaults(maker *m)
 static void set_consumer_defaults(maker *m)
 {
     const wb_transport *transport = m->transport;
-    int64_t most = transport->config->fetch_buffer > transport->message_max
-                       ? transport->config->fetch_buffer
-                       : transport->message_max;
+    int64_t most = transport->config->fetch_buffer;
+    if (most > FETCH_MOST)
+        most = FETCH_MOST;
+    if (most < transport->message_max)
+        most = transport->message_max;
     set_number(m, "fetch.max.bytes", most > MIB ? most : MIB);
     /* As shipped it is 3 s, whatever the session: a shorter one would time out again and again. */
     int64_t heartbeat = transport->config->session_timeout / 5 / MILLISECOND;
