@@ -294,6 +294,44 @@ static void test_death(void **state)
     pair_end(&p);
 }
 
+static void begin_and_die(pair *p)
+{
+    const wb_incoming *message;
+    fixture_create(&p->in);
+    fixture_open(&p->in, 10);
+    fixture_receive(&p->in, &message, 1);
+    begin(&p->in);
+    (void)raise(SIGKILL);
+}
+
+/* In a transaction of a process that does not come back, offsets are sent already. Whoever gets
+ * its partitions waits for the broker to abort it, which takes longer than other questions. */
+static void test_open_transaction_of_another(void **state)
+{
+    const wb_incoming *message;
+    int status = 0;
+    pair p;
+    (void)state;
+    pair_begin(&p, 1);
+    fixture_end(&p.in);
+    fixture_end(&p.out);
+    p.in.config.instance = "gone";
+    p.in.config.transaction_timeout = SECONDS(10);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        begin_and_die(&p);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status));
+    p.in.config.instance = "other";
+    p.in.config.connect_timeout = SECONDS(3);
+    fixture_create(&p.in);
+    fixture_open(&p.in, 10);
+    fixture_receive(&p.in, &message, 1);
+    assert_string_equal(message->id, "m-0");
+    fixture_end(&p.in);
+}
+
 /* A second process under the same name: the transaction of the first comes to nothing. */
 static void test_fenced(void **state)
 {
@@ -336,7 +374,8 @@ int main(void)
         cmocka_unit_test(test_commit), cmocka_unit_test(test_rollback),
         cmocka_unit_test(test_part_of_a_batch),
         cmocka_unit_test(test_refused_send), cmocka_unit_test(test_close),
-        cmocka_unit_test(test_death), cmocka_unit_test(test_fenced),
+        cmocka_unit_test(test_death), cmocka_unit_test(test_open_transaction_of_another),
+        cmocka_unit_test(test_fenced),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
