@@ -13,10 +13,17 @@
 #include "core/base/log.h"
 #include "core/message/ids.h"
 #include "core/pipeline/stages.h"
+#include "core/recover/attempts.h"
 
-/* Rows a round sweeps at most, and records a step of the clean-up deletes at most. */
+/* Rows a round sweeps at most, and so many that stayed in the round before beside them: they come
+ * first again and must not keep the rest from being found. */
 #define SWEEP_LIMIT 1000
+#define STUCK_MAX 10000
+/* Records a step of the clean-up deletes at most. */
 #define CLEAN_UP_STEP 1000
+/* A record of attempts that nobody has touched for so long is no use: whatever ends a process
+ * time and again does it sooner. */
+#define ATTEMPTS_KEPT (24 * 3600 * WB_SECOND)
 /* The clean-up works for a tenth of the time, so that nobody notices it. */
 #define PACE 9
 
@@ -25,10 +32,12 @@ typedef struct {
     wb_transport_session *transport;
     wb_storage_session *storage;
     wb_arena arena;
+    size_t limit; /* rows to visit at most */
     uint64_t *found;
     size_t found_count;
     wb_mark *marks;
     size_t mark_count;
+    size_t stuck;
     wb_error error;
 } housekeeping;
 
@@ -73,6 +82,7 @@ static void add_mark(housekeeping *round, uint64_t batch, const wb_operation_gro
                                                 &groups->operations);
     *mark = (wb_mark){ batch, NULL, 0 };
     if (remaining) {
+        round->stuck++;
         mark->remaining = wb_arena_copy(&round->arena, encoded.data, encoded.size);
         mark->remaining_size = encoded.size;
         wb_log_event(WB_LOG_WARNING, "pending operations cannot be dispatched",
@@ -86,13 +96,17 @@ static int visit(void *argument, const wb_pending *pending)
     housekeeping *round = argument;
     int failed;
     round->found[round->found_count++] = pending->batch;
+    if (wb_attempts_is_older(pending->operations, pending->operations_size,
+                             wb_batch_number_at(wb_clock_wall() - ATTEMPTS_KEPT)))
+        round->marks[round->mark_count++] = (wb_mark){ pending->batch, NULL, 0 };
     if (!was_seen(round->keeper, pending->batch))
         return WB_OK;
     const char *bytes = wb_arena_copy(&round->arena, pending->operations, pending->operations_size);
     wb_operation_group *groups =
         wb_operations_decode(bytes, pending->operations_size, &round->arena, &failed);
+    round->stuck += failed != 0;
     if (failed)
-        return WB_OK; /* kept for a version that can read it */
+        return WB_OK; /* a record of attempts, or for a version that can read it */
     int r = dispatch(round, groups);
     if (r != WB_OK)
         return r;
@@ -105,7 +119,7 @@ static int sweep(housekeeping *round)
     wb_housekeeper *keeper = round->keeper;
     const wb_pipeline *p = keeper->pipeline;
     uint64_t before = wb_batch_number_at(wb_clock_wall() - keeper->sweep_after);
-    int r = p->persistence_ops->sweep(round->storage, before, SWEEP_LIMIT, visit, round, &round->error);
+    int r = p->persistence_ops->sweep(round->storage, before, round->limit, visit, round, &round->error);
 
     if (r == WB_OK && round->mark_count) {
         char count[24];
@@ -117,6 +131,7 @@ static int sweep(housekeeping *round)
     free(keeper->seen);
     keeper->seen = round->found;
     keeper->seen_count = round->found_count;
+    keeper->stuck = round->stuck;
     round->found = NULL;
     return r;
 }
@@ -156,10 +171,13 @@ static int connect_and_work(housekeeping *round)
 static void work(wb_housekeeper *keeper)
 {
     const wb_pipeline *p = keeper->pipeline;
-    housekeeping round = { .keeper = keeper };
+    housekeeping round = {
+        .keeper = keeper,
+        .limit = SWEEP_LIMIT + (keeper->stuck < STUCK_MAX ? keeper->stuck : STUCK_MAX),
+    };
     wb_arena_init(&round.arena, 64 * 1024);
-    round.found = wb_alloc(SWEEP_LIMIT * sizeof *round.found);
-    round.marks = wb_alloc(SWEEP_LIMIT * sizeof *round.marks);
+    round.found = wb_alloc(round.limit * sizeof *round.found);
+    round.marks = wb_alloc(round.limit * sizeof *round.marks);
     int r = connect_and_work(&round);
     if (r != WB_OK)
         wb_log_event(WB_LOG_WARNING, "housekeeping failed; it is tried again", { "endpoint", p->endpoint },
@@ -207,6 +225,7 @@ int wb_housekeeper_start(wb_housekeeper *keeper)
     pthread_condattr_destroy(&attributes);
     keeper->seen = NULL;
     keeper->seen_count = 0;
+    keeper->stuck = 0;
     return pthread_create(&keeper->thread, NULL, housekeeper_main, keeper);
 }
 

@@ -21,6 +21,7 @@ typedef struct wb_housekeeper {
     pthread_cond_t wake;
     uint64_t *seen; /* pending rows the last round saw: only those seen twice are swept */
     size_t seen_count;
+    size_t stuck; /* rows the last round could not dispatch completely */
 } wb_housekeeper;
 
 /** pipeline, interval, sweep_after and retention are set by the caller. @return 0 or errno. */

@@ -11,6 +11,7 @@
 
 #include "core/base/crash.h"
 #include "core/base/log.h"
+#include "core/message/ids.h"
 #include "core/pipeline/stages.h"
 #include "core/recover/attempts.h"
 
@@ -45,7 +46,8 @@ static int write_record(wb_worker *w, const search *s, uint64_t number)
 {
     const wb_incoming *incoming = s->item->incoming;
     uint32_t attempts = s->attempts < 0 ? 1 : (uint32_t)s->attempts + 1;
-    wb_attempts_encode(&w->encoded, incoming->id, incoming->id_size, attempts);
+    wb_attempts_encode(&w->encoded, incoming->id, incoming->id_size, attempts,
+                       wb_batch_number());
     if (s->attempts < 0)
         return add_record(w, number);
     wb_mark mark = { number, w->encoded.data, w->encoded.size };

@@ -144,6 +144,8 @@ static int run_batch(wb_worker *w)
         return run_stages(w);
     pthread_mutex_lock(&w->pipeline->suspect_lock);
     int r = run_stages(w);
+    if (r == WB_OK) /* the record of the attempt must not wait for a batch that may not come */
+        r = wb_stage_settle(w);
     pthread_mutex_unlock(&w->pipeline->suspect_lock);
     return r;
 }

@@ -25,21 +25,42 @@ uint64_t wb_attempts_number(const void *id, size_t id_size)
     return number | 1; /* 0 is no number */
 }
 
-void wb_attempts_encode(wb_buffer *buffer, const void *id, size_t id_size, uint32_t attempts)
+void wb_attempts_encode(wb_buffer *buffer, const void *id, size_t id_size, uint32_t attempts, uint64_t now)
 {
     buffer->size = 0;
     wb_buffer_put(buffer, format_1, sizeof format_1);
+    wb_buffer_put_u32(buffer, (uint32_t)(now >> 32));
+    wb_buffer_put_u32(buffer, (uint32_t)now);
     wb_buffer_put_u32(buffer, attempts);
     wb_buffer_put_string(buffer, id, id_size);
 }
 
+/* @return 0 when the bytes are no record. */
+static int start_reading(wb_reader *reader, const void *data, size_t size, uint64_t *ret_written)
+{
+    *reader = (wb_reader){ data, (const unsigned char *)data + size, 0 };
+    if (size < sizeof format_1 || memcmp(data, format_1, sizeof format_1) != 0)
+        return 0;
+    reader->at += sizeof format_1;
+    *ret_written = (uint64_t)wb_reader_u32(reader) << 32;
+    *ret_written |= wb_reader_u32(reader);
+    return !reader->failed;
+}
+
+int wb_attempts_is_older(const void *data, size_t size, uint64_t before)
+{
+    wb_reader reader;
+    uint64_t written;
+    return start_reading(&reader, data, size, &written) && written < before;
+}
+
 int64_t wb_attempts_decode(const void *data, size_t size, const void *id, size_t id_size)
 {
-    wb_reader reader = { data, (const unsigned char *)data + size, 0 };
+    wb_reader reader;
+    uint64_t written;
     size_t found_size;
-    if (size < sizeof format_1 || memcmp(data, format_1, sizeof format_1) != 0)
+    if (!start_reading(&reader, data, size, &written))
         return -1;
-    reader.at += sizeof format_1;
     uint32_t attempts = wb_reader_u32(&reader);
     const char *found = wb_reader_string(&reader, &found_size);
     if (reader.failed || found_size != id_size || memcmp(found, id, id_size) != 0)

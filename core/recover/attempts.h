@@ -32,11 +32,15 @@
 /** The number of the record of an id. */
 uint64_t wb_attempts_number(const void *id, size_t id_size);
 
-/** Encode into `buffer`, which is emptied. */
-void wb_attempts_encode(wb_buffer *buffer, const void *id, size_t id_size, uint32_t attempts);
+/** Encode into `buffer`, which is emptied. `now` is a batch number: when it is written. */
+void wb_attempts_encode(wb_buffer *buffer, const void *id, size_t id_size, uint32_t attempts, uint64_t now);
 
 /** @return the attempts in a row's bytes, or -1 when the row is not this id's record. */
 int64_t wb_attempts_decode(const void *data, size_t size, const void *id, size_t id_size);
+
+/** Whether a row is a record, anybody's, written before `before` (a batch number). Records
+ *  outlive their message when the process dies, or the database, just as it is done. */
+int wb_attempts_is_older(const void *data, size_t size, uint64_t before);
 
 /** Whether that many unfinished attempts, after the deliveries that made it a suspect, are as
  *  many as a message gets. */

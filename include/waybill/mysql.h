@@ -86,9 +86,10 @@ static inline MYSQL *wb_mysql(wb_context *ctx)
  *  is rolled back and retried, although the handler has returned by then.
  *  `wb_mysql_defer(ctx, "insert into orders values (?)", WB_MYSQL_TEXT(order_id))`
  *  One statement a call: DELETE, DO, INSERT, REPLACE, SELECT, UPDATE or WITH. Rows it returns
- *  are dropped. Values are not quoted into it: each becomes a literal of hexadecimal digits.
- *  Refused is also what the server may read in two ways: a backslash in front of a quote (write
- *  the quote twice, or pass a parameter), and comments it would execute.
+ *  are dropped. Nothing in a value is escaped: what is not plain text is written in hexadecimal
+ *  digits. Refused is also what the server may read in two ways: a backslash in front of a quote
+ *  (write the quote twice, or pass a parameter), a string right behind a parameter (`? 'b'`; write
+ *  AS if it is an alias), and comments it would execute.
  *  @return WB_OK; WB_REJECT when the endpoint's persistence is not mysql or the
  *  statement is refused; WB_NOT_CONNECTED; WB_RETRY: no memory. */
 static inline int wb_mysql_defer(wb_context *ctx, const char *statement,

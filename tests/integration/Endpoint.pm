@@ -54,7 +54,7 @@ $SIG{$_} = sub { exit 1 } for qw(INT TERM HUP);
 
 sub new {
     my ($class, $pair, %self) = @_;
-    my $kind = $pair =~ /^sqlite/ ? 'Endpoint::Sqlite' : 'Endpoint::Amqp';
+    my $kind = $pair =~ /mysql/ ? 'Endpoint::SqliteMysql' : $pair =~ /^sqlite/ ? 'Endpoint::Sqlite' : 'Endpoint::Amqp';
     my $self = bless { pair => $pair, name => 'orders', concurrency => 1, retries => 5, mode => 'receive_only',
         outbox => 'enabled = true;', with => '', persistence => 1, processes => [], %self }, $kind;
     File::Path::make_path($self->{dir} = work_dir() . "/$pair");
@@ -65,6 +65,8 @@ sub new {
     return $self;
 }
 
+# Is the handler module of MySQL built?
+sub has_mysql { return -e module('script_mysql') }
 sub module { return "$build/tests/integration/.libs/endpoint_$_[0].so" }
 
 # Keys of the endpoint: concurrency, batch_max, batch_time, body_max, shutdown_timeout; retries, error_queue;
@@ -74,7 +76,7 @@ sub configure {
     %$self = (%$self, %changes);
     my @settings = map { defined $self->{$_} ? qq($_ = $self->{$_};) : () } qw(concurrency batch_max);
     push @settings, map { defined $self->{$_} ? qq($_ = "$self->{$_}";) : () } qw(batch_time body_max shutdown_timeout);
-    my $handlers = $self->{handlers} || module('script');
+    my $handlers = $self->{handlers} || module($self->script);
     my $error    = $self->{error_queue} || 'error';
     my $outbox   = $self->{outbox} ? "outbox = { $self->{outbox} };" : '';
     my $text = <<END;
@@ -105,6 +107,7 @@ sub read_file {
 }
 
 # ---- the program ----------------------------------------------------------------------
+sub script { return 'script' }
 sub environment { my ($self) = @_; return (WAYBILL_PLUGIN_DIR => "$build/plugins", WB_TRACE => $self->{trace}) }
 
 sub spawn {
@@ -351,5 +354,29 @@ sub read {
     } $self->query("begin immediate; select id, headers, body from $table order by seq; delete from $table; commit");
 }
 sub depth { my ($self, $queue) = @_; return ($self->query('select count(*) from waybill_message_' . $self->number($queue)))[0][0] }
+
+# ---- SQLite's queues, MySQL's tables ------------------------------------------------------
+package Endpoint::SqliteMysql;
+use strict;
+use warnings;
+our @ISA = ('Endpoint::Sqlite');
+
+sub script { return 'script_mysql' }
+sub persistence_text {
+    my ($self) = @_;
+    return qq(persistence = { plugin = "mysql"; host = "$ENV{MYSQL_HOST}"; port = $ENV{MYSQL_PORT}; user = "$ENV{MYSQL_USER}"; )
+        . qq(password = "env:MYSQL_PASSWORD"; database = "$ENV{MYSQL_DATABASE}"; @{[ $self->{store} // '' ]} };);
+}
+
+sub sql {
+    my ($self, $text) = @_;
+    local $ENV{MYSQL_PWD} = $ENV{MYSQL_PASSWORD};
+    open my $mariadb, '-|', qw(mariadb --no-defaults --protocol=TCP --batch --raw --skip-column-names), "--host=$ENV{MYSQL_HOST}",
+        "--port=$ENV{MYSQL_PORT}", "--user=$ENV{MYSQL_USER}", "--execute=$text", $ENV{MYSQL_DATABASE} or die "mariadb: $!\n";
+    my @rows = map { chomp; [ split /\t/, $_, -1 ] } <$mariadb>;
+    close $mariadb or die "sql failed: $text\n";
+    return @rows;
+}
+sub pending { my ($self) = @_; return map { pack 'H*', $_->[0] } $self->sql("select hex(operations) from `$self->{name}_pending`") }
 
 1;

@@ -3,7 +3,7 @@
  * A handler that does what its message says: header "do" holds a command a line.
  *
  *   sql TEXT                    run TEXT on the plain connection
- *   defer TEXT                  the same as a deferred statement (pgsql)
+ *   defer TEXT                  the same as a deferred statement (pgsql, mysql)
  *   ignore TEXT                 the same as sql, but look away when it fails
  *   send QUEUE TYPE BODY        likewise now (WB_IMMEDIATE), memory (WB_NON_PERSISTENT)
  *   publish TYPE BODY           likewise reply
@@ -16,6 +16,7 @@
  *   until N KIND TEXT           the same while the attempt is less than N
  *   leave CODE                  return that number
  *   unread TEXT, pipeline       leave the connection with an unread result, or in pipeline mode
+ *                               (mysql: with a statement that nobody awaited)
  *
  * Before its first command each call inserts (id, attempt, size) into the table effects, and
  * tells the file WB_TRACE that it was called: a line "call ID ATTEMPT COUNT", which no
@@ -31,8 +32,9 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-#include <waybill/pgsql.h>
-#include <waybill/sqlite.h>
+#include <waybill/handler.h>
+
+#include "tests/integration/endpoint_script.h"
 
 #define HEADERS_MAX 300
 
@@ -70,43 +72,13 @@ static const char *hex_id(const wb_message *message, char text[520])
 
 /* ---- SQL ------------------------------------------------------------------------------ */
 
-static int run_pgsql(const script *s, PGconn *db, const char *sql)
-{
-    PGresult *result = PQexec(db, sql);
-    ExecStatusType status = PQresultStatus(result);
-    int r = status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK
-                ? WB_OK
-                : wb_fail(s->ctx, WB_RETRY, "%s", PQresultErrorMessage(result));
-    PQclear(result);
-    return r;
-}
-
-static int run_sql(const script *s, const char *sql)
-{
-    PGconn *pgsql = wb_pgsql(s->ctx);
-    sqlite3 *sqlite = wb_sqlite(s->ctx);
-    if (pgsql)
-        return run_pgsql(s, pgsql, sql);
-    if (!sqlite)
-        return WB_OK;
-    if (sqlite3_exec(sqlite, sql, NULL, NULL, NULL) != SQLITE_OK)
-        return wb_fail(s->ctx, WB_RETRY, "%s", sqlite3_errmsg(sqlite));
-    return WB_OK;
-}
-
-static int defer(const script *s, const char *sql)
-{
-    static const wb_pgsql_params none = { 0 };
-    return wb_sqlite(s->ctx) ? run_sql(s, sql) : wb_pgsql_defer(s->ctx, sql, &none);
-}
-
 static int add_effect(const script *s)
 {
     char id[520], sql[700];
     (void)snprintf(sql, sizeof sql, "insert into effects (id, attempt, size) values ('%s', %u, %zu)",
                    hex_id(s->message, id), (unsigned)s->message->attempt, s->message->body_size);
     trace("call %s %u %zu\n", id, (unsigned)s->message->attempt, s->count);
-    return run_sql(s, sql);
+    return script_sql(s->ctx, sql);
 }
 
 /* ---- sending -------------------------------------------------------------------------- */
@@ -190,15 +162,14 @@ static int fail(const script *s, const char *kind, const char *text)
 
 static int do_sql(script *s, const char *verb, char *rest)
 {
-    int r = strcmp(verb, "defer") == 0 ? defer(s, rest) : run_sql(s, rest);
+    int r = strcmp(verb, "defer") == 0 ? script_defer(s->ctx, rest) : script_sql(s->ctx, rest);
     return strcmp(verb, "ignore") == 0 ? WB_OK : r;
 }
 
 static int do_leave_busy(script *s, const char *verb, char *rest)
 {
-    PGconn *db = wb_pgsql(s->ctx);
-    int done = strcmp(verb, "unread") == 0 ? PQsendQuery(db, rest) : PQenterPipelineMode(db);
-    return done ? WB_OK : wb_fail(s->ctx, WB_UNRECOVERABLE, "%s", PQerrorMessage(db));
+    return strcmp(verb, "unread") == 0 ? script_leave_unread(s->ctx, rest)
+                                       : script_leave_pipeline(s->ctx);
 }
 
 static int do_send(script *s, const char *verb, char *rest)

@@ -45,6 +45,36 @@ sub check_configuration {
     refused(endpoint($pair), 'a secret that is not there', 78, qr/AMQP_PASSWORD/) if $pair =~ /amqp/;
 }
 
+# Transactions and the outbox exclude each other: whatever the plugins, both verbs say so before
+# anything is connected (there is nobody at port 1), with what would work.
+sub check_transactions {
+    my $kafka = -e "$Endpoint::build/plugins/transport/kafka/.libs/kafka.so";
+    my %transport = (amqp => 'plugin = "amqp"; host = "127.0.0.1"; port = 1;', $kafka ? (kafka => 'plugin = "kafka"; brokers = "127.0.0.1:1";') : ());
+    my $outbox = qr/transaction_mode = "sends_atomic_with_receive" does not go with the outbox enabled in line 6\b.*; use transaction_mode = "receive_only", or enabled = false in outbox$/m;
+    # not "none" either, where failed messages are to be retried
+    my $not_offered = qr/transaction_mode = "sends_atomic_with_receive" is not offered by transport "amqp"; use "receive_only"$/m;
+    my %reasons = (amqp => { with => [ $outbox, $not_offered ], without => [$not_offered] }, kafka => { with => [$outbox], without => [] });
+    for my $name (sort keys %transport) {
+        for my $side (sort keys %{ $reasons{$name} }) {
+            my $e = endpoint('amqp+pgsql', mode => 'sends_atomic_with_receive', outbox => $side eq 'with' ? 'enabled = true;' : '', store => 'port = 1;');
+            my $text = Endpoint::read_file($e->{conf});
+            Endpoint::write_file($e->{conf}, $text =~ s/port = \d+; user/user/r =~ s/transport = \{.*?\};/transport = { $transport{$name} };/r);
+            conflicts($e, "$name, sends_atomic_with_receive, $side outbox", $_, @{ $reasons{$name}{$side} }) for qw(check run);
+        }
+    }
+}
+
+# The verb reports these conflicts, all of line 2, and nothing else; a check without any is good.
+sub conflicts {
+    my ($e, $what, $verb, @reasons) = @_;
+    return if !@reasons && $verb eq 'run';
+    my ($code, $text) = $e->run($verb);
+    my @lines = split /\n/, $text;
+    is $code, @reasons ? 78 : 0, "$verb: $what: exit code";
+    is scalar(@lines), scalar(@reasons), "$verb: $what: nothing else" if @reasons;
+    like $text, qr/^\Q$e->{conf}\E:2: endpoint "$e->{name}": $_/m, "$verb: $what: says where, what, and what would work" for @reasons;
+}
+
 sub check_plugins {
     my ($pair) = @_;
     my $dir = "$Endpoint::work/plugins";
@@ -163,5 +193,6 @@ for my $pair ('amqp+pgsql', 'sqlite+sqlite') {
     check_stop($pair);
     check_idle_stop($pair);
 }
+check_transactions();
 check_amqp_pgsql();
 done_testing;

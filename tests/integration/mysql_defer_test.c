@@ -119,6 +119,115 @@ static void test_values_are_exact(void **state)
     }
 }
 
+static size_t next_random(unsigned *seed, size_t below)
+{
+    *seed = *seed * 1103515245 + 12345;
+    return (*seed >> 16) % below;
+}
+
+/* A value of printable bytes, of those with special ones among them, or of any: each way a
+ * literal is written. */
+static size_t fill_value(unsigned *seed, char *value, size_t most)
+{
+    static const char special[] = "'\\\"?;`\x81\x5c\xbf\x27\xe0";
+    const size_t kind = next_random(seed, 3);
+    const size_t size = next_random(seed, most + 1);
+    for (size_t i = 0; i < size; i++) {
+        value[i] = (char)(kind == 2 ? next_random(seed, 256) : 0x20 + next_random(seed, 0x5f));
+        if (kind == 1 && next_random(seed, 4) == 0)
+            value[i] = special[next_random(seed, sizeof special)];
+        else if (kind == 0 && (value[i] == '\'' || value[i] == '\\'))
+            value[i] = ' ';
+    }
+    return size;
+}
+
+/* The server has the very bytes. Text is of seven bits here: of others not all is valid. */
+static void check_values(wb_storage_session *s, const char *setting, unsigned seed)
+{
+    static const int types[] = { WB_MYSQL_TYPE_NUMBER, WB_MYSQL_TYPE_BINARY, WB_MYSQL_TYPE_TEXT };
+    char values[40][64];
+    char texts[40][64];
+    size_t sizes[40];
+
+    observe("delete from bytes");
+    begin_batch(s, 0);
+    exec(api->connection(s, 0), setting);
+    for (size_t i = 0; i < 40; i++) {
+        char number[8];
+        const size_t digits = (size_t)snprintf(number, sizeof number, "%zu", i);
+        sizes[i] = fill_value(&seed, values[i], sizeof values[i]);
+        for (size_t k = 0; k < sizes[i]; k++)
+            texts[i][k] = (char)(values[i][k] & 0x7f);
+        assert_int_equal(api->defer(s, i, "insert into bytes values (?, ?, cast(? as binary))",
+                                    &(wb_mysql_params){
+                                        3, types, (const size_t[]){ digits, sizes[i], sizes[i] },
+                                        (const char *const[]){ number, values[i], texts[i] } }),
+                         WB_OK);
+    }
+    if (commit_batch(s, 0, NULL, NULL) != WB_OK)
+        fail_msg("%s: %s", setting, failure.text);
+    begin_batch(s, 0);
+    MYSQL *db = api->connection(s, 0);
+    assert_int_equal(mysql_query(db, "select as_bytes, as_text from bytes order by item"), 0);
+    MYSQL_RES *rows = mysql_store_result(db);
+    for (size_t i = 0; i < 40; i++) {
+        MYSQL_ROW row = mysql_fetch_row(rows);
+        const unsigned long *lengths = mysql_fetch_lengths(rows);
+        for (size_t column = 0; column < 2; column++) {
+            if (!row[column] || lengths[column] != sizes[i] ||
+                memcmp(row[column], column ? texts[i] : values[i], sizes[i]) != 0)
+                fail_msg("%s: value %zu, column %zu", setting, i, column);
+        }
+    }
+    mysql_free_result(rows);
+    exec(db, "set names utf8mb4");
+    assert_int_equal(commit_batch(s, 0, NULL, NULL), WB_OK);
+}
+
+static void test_any_value_in_any_session(void **state)
+{
+    static const char *const settings[] = {
+        "set sql_mode = 'STRICT_ALL_TABLES,ANSI_QUOTES'",
+        "set sql_mode = 'STRICT_ALL_TABLES,NO_BACKSLASH_ESCAPES'",
+        "set sql_mode = 'STRICT_ALL_TABLES,ANSI_QUOTES,NO_BACKSLASH_ESCAPES,PIPES_AS_CONCAT'",
+        /* MariaDB's alone; MySQL refuses it */
+        "set sql_mode = /*M! 'EMPTY_STRING_IS_NULL,' */ 'STRICT_ALL_TABLES'",
+        "set names gbk", "set names sjis", "set names big5", "set names latin1", "set names swe7",
+    };
+    wb_storage_session *s = open_session(&orders);
+    (void)state;
+    observe("create or replace table bytes (item int primary key, as_bytes varbinary(100) not "
+            "null, as_text varbinary(100) not null)");
+    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)
+        check_values(s, settings[i], (unsigned)i + 1);
+    ops->close(s);
+    observe("drop table bytes");
+}
+
+/* A value is a string whatever its bytes, also where the server wants a number: else what is
+ * written would depend on them. */
+static void test_values_are_strings(void **state)
+{
+    static const int types[] = { WB_MYSQL_TYPE_BINARY, WB_MYSQL_TYPE_TEXT };
+    static const char *const values[] = { "1", "1\n" };
+    (void)state;
+    for (size_t i = 0; i < 4; i++) {
+        wb_storage_session *s = open_session(&orders);
+        const size_t length = strlen(values[i / 2]);
+        observe("delete from business");
+        begin_batch(s, 0);
+        assert_int_equal(api->defer(s, 0, "insert into business (item) values (? * 2)",
+                                    &(wb_mysql_params){ 1, &types[i % 2], &length,
+                                                        &values[i / 2] }),
+                         WB_OK);
+        if (commit_batch(s, 0, NULL, NULL) != WB_OK)
+            fail_msg("%s", failure.text);
+        assert_int_equal(observe_number("select item from business"), 2);
+        ops->close(s);
+    }
+}
+
 static void test_parameters_of_all_kinds(void **state)
 {
     static const int types[] = { WB_MYSQL_TYPE_NUMBER, WB_MYSQL_TYPE_BINARY };
@@ -228,7 +337,7 @@ static void test_more_than_a_packet(void **state)
     char *text = malloc(4001);
     size_t item = 0;
     (void)state;
-    memset(text, 'x', 4000);
+    memset(text, '\'', 4000); /* twice as long as a literal */
     text[4000] = '\0';
     begin_batch(s, 10);
     for (size_t i = 0; i < 2500; i++)
@@ -256,7 +365,7 @@ static void test_larger_than_a_packet(void **state)
     char *text = malloc(size + 1);
     size_t item = 0;
     (void)state;
-    memset(text, 'x', size);
+    memset(text, '\'', size);
     text[size] = '\0';
     begin_batch(s, 10);
     assert_int_equal(defer_row(s, 1, "x"), WB_OK);
@@ -490,6 +599,8 @@ int main(void)
         TEST(test_deferred_in_order_with_the_batch),
         TEST(test_deferred_is_copied),
         TEST(test_values_are_exact),
+        TEST(test_any_value_in_any_session),
+        TEST(test_values_are_strings),
         TEST(test_parameters_of_all_kinds),
         TEST(test_malformed_is_refused),
         TEST(test_failure_names_its_item),

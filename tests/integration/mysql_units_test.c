@@ -57,25 +57,86 @@ static void test_parameters_become_literals(void **state)
     assert_renders("select ?,?,?",
                    &(wb_mysql_params){ 3, types, lengths,
                                        (const char *const[]){ "ab", "\0'\xff", "12345" } },
-                   "select  _utf8mb4 x'61' , x'0027ff' , 12 ");
+                   "select  _utf8mb4 'a' , _binary x'0027ff' , 12 ");
     assert_renders("select 1 -?", &(wb_mysql_params){ 1, types + 2, NULL,
                                                       (const char *const[]){ "-5" } },
                    "select 1 - (-5) ");
     assert_renders("select 1", NULL, "select 1");
 }
 
+static void assert_literal(const char *value, size_t size, const char *binary, const char *text)
+{
+    mys_buffer buffer = { 0 };
+    mys_buffer_put_bytes(&buffer, value, size);
+    mys_buffer_put_string(&buffer, value, size);
+    mys_buffer_put(&buffer, "", 1);
+    assert_memory_equal(buffer.data, binary, strlen(binary));
+    assert_string_equal(buffer.data + strlen(binary), text);
+    mys_buffer_free(&buffer);
+}
+
+static void test_literals(void **state)
+{
+    (void)state;
+    assert_literal("a \"b\" ~", 7, "_binary 'a \"b\" ~'", "_utf8mb4 'a \"b\" ~'");
+    assert_literal("it's", 4, "_binary x'69742773'", "_utf8mb4 x'69742773'");
+    assert_literal("\\", 1, "_binary x'5c'", "_utf8mb4 x'5c'");
+    assert_literal("\x81", 1, "_binary x'81'", "_utf8mb4 x'81'");
+    assert_literal("a\0b", 3, "_binary x'610062'", "_utf8mb4 x'610062'");
+    assert_literal("", 0, "_binary x''", "_utf8mb4 x''"); /* '' might be NULL */
+}
+
+/* Each byte, at each place of values of each length around the words they are read in. */
+static void test_which_bytes_are_plain(void **state)
+{
+    char value[25];
+    (void)state;
+    for (size_t size = 1; size <= sizeof value; size++)
+        for (size_t at = 0; at < size; at++)
+            for (int byte = 0; byte < 256; byte++) {
+                const int plain = byte >= 0x20 && byte <= 0x7e && byte != '\'' && byte != '\\';
+                memset(value, "a ~"[size % 3], sizeof value);
+                value[at] = (char)byte;
+                if (mys_is_plain(value, size) != plain)
+                    fail_msg("byte %d at %zu of %zu", byte, at, size);
+            }
+}
+
+/* Bytes must not be taken for each other's borrow or carry. */
+static void test_which_neighbours_are_plain(void **state)
+{
+    (void)state;
+    for (unsigned pair = 0; pair < 65536; pair++) {
+        const char value[8] = { 'a', 'a', 'a', (char)(pair >> 8), (char)(pair & 255), 'a', 'a', 'a' };
+        assert_int_equal(mys_is_plain(value, sizeof value),
+                         mys_is_plain(value + 3, 1) && mys_is_plain(value + 4, 1));
+    }
+}
+
+static void test_strings_behind_parameters(void **state)
+{
+    (void)state;
+    assert_refused("select ? 'b'", WB_MYSQL_TEXT("a"), "joined");
+    assert_refused("select ?\n\"b\"", WB_MYSQL_TEXT("a"), "joined");
+    assert_refused("select ?/* a */ -- b\n'b'", WB_MYSQL_TEXT("a"), "joined");
+    assert_refused("select ?\xa0'b'", WB_MYSQL_TEXT("it's"), "joined");
+    assert_refused("select ?'b", WB_MYSQL_TEXT(NULL), "joined");
+    assert_renders("select ? `b`, ? as 'c', 'd'", WB_MYSQL_TEXT("a", "'"),
+                   "select  _utf8mb4 'a'  `b`,  _utf8mb4 x'27'  as 'c', 'd'");
+}
+
 static void test_question_marks_that_are_none(void **state)
 {
     (void)state;
     assert_renders("select '?', \"?\", `?`, 'it''s ?', \"a\"\"?\", `a``?`, ?", WB_MYSQL_TEXT("a"),
-                   "select '?', \"?\", `?`, 'it''s ?', \"a\"\"?\", `a``?`,  _utf8mb4 x'61' ");
+                   "select '?', \"?\", `?`, 'it''s ?', \"a\"\"?\", `a``?`,  _utf8mb4 'a' ");
     assert_renders("select 1 # ?\n+ 1", NULL, "select 1  \n+ 1");
     assert_renders("select 1 -- ?\n+ 1", NULL, "select 1  \n+ 1");
     assert_renders("select 1 --\t?\n+ 1 --", NULL, "select 1  \n+ 1  ");
     assert_renders("select 1 /* ? */+ 1", NULL, "select 1  + 1");
     assert_renders("/* a */ select /*+ no_merge(?) */ 1", NULL,
                    "  select /*+ no_merge(?) */ 1");
-    assert_renders("select 4/?", WB_MYSQL_TEXT("1"), "select 4/ _utf8mb4 x'31' ");
+    assert_renders("select 4/?", WB_MYSQL_TEXT("1"), "select 4/ _utf8mb4 '1' ");
 }
 
 /* With a blank of ours behind them they would be a comment, and swallow what follows. */
@@ -87,15 +148,15 @@ static void test_two_dashes(void **state)
     assert_refused("select 1 --- 2", NULL, "dashes");
     assert_renders("select 1 -/* x */-2", NULL, "select 1 - -2");
     assert_renders("select '--', 1 - -?", WB_MYSQL_TEXT("1"),
-                   "select '--', 1 - - _utf8mb4 x'31' ");
+                   "select '--', 1 - - _utf8mb4 '1' ");
 }
 
 static void test_backslashes(void **state)
 {
     (void)state;
     assert_renders("select '\\n\\\\', '\\\"', \"\\'\"", NULL, "select '\\n\\\\', '\\\"', \"\\'\"");
-    assert_renders("select 'a\\\\', ?", WB_MYSQL_TEXT("b"), "select 'a\\\\',  _utf8mb4 x'62' ");
-    assert_renders("select `a\\`, ?", WB_MYSQL_TEXT("b"), "select `a\\`,  _utf8mb4 x'62' ");
+    assert_renders("select 'a\\\\', ?", WB_MYSQL_TEXT("b"), "select 'a\\\\',  _utf8mb4 'b' ");
+    assert_renders("select `a\\`, ?", WB_MYSQL_TEXT("b"), "select `a\\`,  _utf8mb4 'b' ");
     assert_refused("select 'it\\'s', ?", WB_MYSQL_TEXT("b"), "sql_mode");
     assert_refused("select 'a\\\\\\'", NULL, "sql_mode");
     assert_refused("select \"a\\\"\"", NULL, "sql_mode");
@@ -171,9 +232,10 @@ static void test_parameters_that_do_not_fit(void **state)
 }
 
 /* Whatever the bytes: what comes out has no statement more than what went in, and a value
- * never leaves its digits. */
+ * never leaves its literal. */
 static void test_any_bytes(void **state)
 {
+    static const char *const values[] = { "';--", "?;--\"" };
     static const char alphabet[] = "'\"`\\?;#-/*!+ \nab(%";
     unsigned seed = 7;
     (void)state;
@@ -183,7 +245,7 @@ static void test_any_bytes(void **state)
         for (size_t i = 7; i < sizeof statement - 1; i++)
             statement[i] = alphabet[(seed = seed * 1103515245 + 12345) / 65536 %
                                     (sizeof alphabet - 1)];
-        if (!mys_statement_render(statement, WB_MYSQL_TEXT("';--"), &text)) {
+        if (!mys_statement_render(statement, WB_MYSQL_TEXT(values[round % 2]), &text)) {
             mys_buffer again = { 0 };
             mys_buffer_put(&text, "", 1);
             /* the output is a statement, and reads the same the second time */
@@ -325,6 +387,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parameters_become_literals),
+        cmocka_unit_test(test_literals),
+        cmocka_unit_test(test_which_bytes_are_plain),
+        cmocka_unit_test(test_which_neighbours_are_plain),
+        cmocka_unit_test(test_strings_behind_parameters),
         cmocka_unit_test(test_question_marks_that_are_none),
         cmocka_unit_test(test_two_dashes),
         cmocka_unit_test(test_backslashes),

@@ -42,7 +42,7 @@ static int tear_down(void **state)
 static void terminate(void)
 {
     observe("select pg_terminate_backend(pid, 5000) from pg_stat_activity "
-            "where application_name like 'waybill/%'");
+            "where application_name like 'waybill/%' and datname = current_database()");
 }
 
 /* After any loss the session says so, and a new one works. */

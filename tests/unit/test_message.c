@@ -336,7 +336,11 @@ static void test_attempts(void **state)
     (void)state;
     assert_true(wb_attempts_number("m\0x", 3) != wb_attempts_number("m", 1));
     assert_true(wb_attempts_number("m", 1) < wb_batch_number_at(wb_clock_wall()));
-    wb_attempts_encode(&buffer, "m\0x", 3, 7);
+    wb_attempts_encode(&buffer, "m\0x", 3, 7, UINT64_C(0x123456789a));
+    assert_true(wb_attempts_is_older(buffer.data, buffer.size, UINT64_C(0x123456789b)));
+    assert_false(wb_attempts_is_older(buffer.data, buffer.size, UINT64_C(0x123456789a)));
+    assert_false(wb_attempts_is_older(buffer.data, 8, UINT64_MAX));
+    assert_false(wb_attempts_is_older("WBO1xxxxyyyyyyyy", 16, UINT64_MAX));
     assert_int_equal(wb_attempts_decode(buffer.data, buffer.size, "m\0x", 3), 7);
     assert_int_equal(wb_attempts_decode(buffer.data, buffer.size, "m\0y", 3), -1);
     for (size_t size = 0; size < buffer.size; size++)

@@ -71,17 +71,58 @@ static void put_hex(mys_buffer *buffer, const unsigned char *data, size_t size)
     buffer->size += 2 * size;
 }
 
+/* A bit for each byte of a word; whatever the order of bytes. */
+#define EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
+
+/* Is each of the eight bytes one that may stand between quotes as it is? No sum leaves its
+ * byte where the byte is ASCII; where one is not, ~word already says no. */
+static int is_plain_word(uint64_t word)
+{
+    const uint64_t printable = (word + EACH(0x60)) & ~(word + EACH(1)) & ~word;
+    const uint64_t no_quote = (word ^ EACH('\'')) + EACH(0x7f);
+    const uint64_t no_backslash = (word ^ EACH('\\')) + EACH(0x7f);
+    return (printable & no_quote & no_backslash & EACH(0x80)) == EACH(0x80);
+}
+
+int mys_is_plain(const void *data, size_t size)
+{
+    const unsigned char *from = data;
+    uint64_t word;
+
+    for (; size >= sizeof word; size -= sizeof word, from += sizeof word) {
+        memcpy(&word, from, sizeof word);
+        if (!is_plain_word(word))
+            return 0;
+    }
+    word = EACH(' ');
+    if (size)
+        memcpy(&word, from, size);
+    return is_plain_word(word);
+}
+
+/* Not '' for an empty value: under EMPTY_STRING_IS_NULL that is NULL. */
+static void put_literal(mys_buffer *buffer, const void *data, size_t size)
+{
+    if (size && mys_is_plain(data, size)) {
+        mys_buffer_put(buffer, "'", 1);
+        mys_buffer_put(buffer, data, size);
+    } else {
+        mys_buffer_put(buffer, "x'", 2);
+        put_hex(buffer, data, size);
+    }
+    mys_buffer_put(buffer, "'", 1);
+}
+
 void mys_buffer_put_bytes(mys_buffer *buffer, const void *data, size_t size)
 {
-    mys_buffer_put(buffer, "x'", 2);
-    put_hex(buffer, data, size);
-    mys_buffer_put(buffer, "'", 1);
+    mys_buffer_put_text(buffer, "_binary ");
+    put_literal(buffer, data, size);
 }
 
 void mys_buffer_put_string(mys_buffer *buffer, const void *data, size_t size)
 {
     mys_buffer_put_text(buffer, "_utf8mb4 ");
-    mys_buffer_put_bytes(buffer, data, size);
+    put_literal(buffer, data, size);
 }
 
 void mys_buffer_reset(mys_buffer *buffer)

@@ -15,6 +15,7 @@ typedef struct lexer {
     mys_buffer *text;
     const wb_mysql_params *params;
     int used; /* parameters */
+    int is_behind_parameter; /* nothing but blanks and comments since */
     const char *refusal;
 } lexer;
 
@@ -86,6 +87,7 @@ static void put_parameter(lexer *l)
     else
         mys_buffer_put_string(l->text, value, size_of(l->params, i));
     mys_buffer_put(l->text, " ", 1);
+    l->is_behind_parameter = 1;
 }
 
 static const char *refusal_of_params(const wb_mysql_params *params)
@@ -147,6 +149,32 @@ static void copy_to(lexer *l, const char *end)
     l->at = end;
 }
 
+/* The server joins neighbouring strings: 'a' 'b' is 'ab', and the literal of a parameter may
+ * be such a string or not. */
+static void take_quoted(lexer *l)
+{
+    if (l->is_behind_parameter && *l->at != '`')
+        (void)refuse(l, "a string right behind a parameter might be joined with it");
+    copy_to(l, end_of_quoted(l));
+    l->is_behind_parameter = 0;
+}
+
+/* What is a blank to the server depends on the character set. */
+static int is_blank(const char *from, const char *end)
+{
+    while (from < end && (*from <= ' ' || *from >= 0x7f))
+        from++;
+    return from == end;
+}
+
+static void take_text(lexer *l)
+{
+    const char *end = l->at + 1 + strcspn(l->at + 1, "'\"`?;#-/");
+    if (!is_blank(l->at, end))
+        l->is_behind_parameter = 0;
+    copy_to(l, end);
+}
+
 static int is_line_comment(const char *at)
 {
     return *at == '#' ||
@@ -204,7 +232,7 @@ static void take_token(lexer *l)
     switch (*l->at) {
     case '\'':
     case '"':
-    case '`': copy_to(l, end_of_quoted(l)); break;
+    case '`': take_quoted(l); break;
     case '?': put_parameter(l); break;
     case ';': take_end(l); break;
     default:
@@ -214,7 +242,7 @@ static void take_token(lexer *l)
         if (l->at[0] == '-' && l->at[1] == '-')
             (void)refuse(l, "two dashes may become a comment: write a blank between them");
         else
-            copy_to(l, l->at + 1 + strcspn(l->at + 1, "'\"`?;#-/"));
+            take_text(l);
         break;
     }
 }

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * SQL of the scripted handler on MySQL or MariaDB.
+ */
+#include "config.h"
+
+#include <string.h>
+#include <waybill/mysql.h>
+
+#include "tests/integration/endpoint_script.h"
+
+static int answered(wb_context *ctx, MYSQL *db, int failed)
+{
+    return failed ? wb_fail(ctx, WB_RETRY, "%s", mysql_error(db)) : WB_OK;
+}
+
+static int query(wb_context *ctx, const char *sql, MYSQL **ret_db)
+{
+    MYSQL *db = *ret_db = wb_mysql(ctx);
+    if (!db)
+        return wb_fail(ctx, WB_RETRY, "no connection");
+    return answered(ctx, db, mysql_real_query(db, sql, strlen(sql)));
+}
+
+int script_sql(wb_context *ctx, const char *sql)
+{
+    MYSQL *db;
+    int r = query(ctx, sql, &db);
+    if (r == WB_OK)
+        mysql_free_result(mysql_store_result(db));
+    return r;
+}
+
+int script_defer(wb_context *ctx, const char *sql)
+{
+    return wb_mysql_defer(ctx, sql, NULL);
+}
+
+int script_leave_unread(wb_context *ctx, const char *sql)
+{
+    MYSQL *db;
+    return query(ctx, sql, &db);
+}
+
+int script_leave_pipeline(wb_context *ctx)
+{
+    MYSQL *db = wb_mysql(ctx);
+    return db ? answered(ctx, db, mysql_send_query(db, "select 1", 8))
+              : wb_fail(ctx, WB_RETRY, "no connection");
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * SQL of the scripted handler on PostgreSQL or SQLite, whichever the endpoint has.
+ */
+#include "config.h"
+
+#include <waybill/pgsql.h>
+#include <waybill/sqlite.h>
+
+#include "tests/integration/endpoint_script.h"
+
+static int run_pgsql(wb_context *ctx, PGconn *db, const char *sql)
+{
+    PGresult *result = PQexec(db, sql);
+    ExecStatusType status = PQresultStatus(result);
+    int r = status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK
+                ? WB_OK
+                : wb_fail(ctx, WB_RETRY, "%s", PQresultErrorMessage(result));
+    PQclear(result);
+    return r;
+}
+
+int script_sql(wb_context *ctx, const char *sql)
+{
+    PGconn *pgsql = wb_pgsql(ctx);
+    sqlite3 *sqlite = wb_sqlite(ctx);
+    if (pgsql)
+        return run_pgsql(ctx, pgsql, sql);
+    if (!sqlite)
+        return WB_OK;
+    if (sqlite3_exec(sqlite, sql, NULL, NULL, NULL) != SQLITE_OK)
+        return wb_fail(ctx, WB_RETRY, "%s", sqlite3_errmsg(sqlite));
+    return WB_OK;
+}
+
+int script_defer(wb_context *ctx, const char *sql)
+{
+    static const wb_pgsql_params none = { 0 };
+    return wb_sqlite(ctx) ? script_sql(ctx, sql) : wb_pgsql_defer(ctx, sql, &none);
+}
+
+static int left(wb_context *ctx, PGconn *db, int done)
+{
+    return done ? WB_OK : wb_fail(ctx, WB_UNRECOVERABLE, "%s", PQerrorMessage(db));
+}
+
+int script_leave_unread(wb_context *ctx, const char *sql)
+{
+    PGconn *db = wb_pgsql(ctx);
+    return left(ctx, db, PQsendQuery(db, sql));
+}
+
+int script_leave_pipeline(wb_context *ctx)
+{
+    PGconn *db = wb_pgsql(ctx);
+    return left(ctx, db, PQenterPipelineMode(db));
+}
