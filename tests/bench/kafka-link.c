@@ -217,10 +217,11 @@ size_t bench_producer_send(struct bench_producer *producer, const void *window, 
         memcpy(&body_size, at, sizeof body_size);
         const char *body = at + sizeof body_size;
         at = body + body_size;
-        bench_kafka_check(rd_kafka_producev(producer->client, RD_KAFKA_V_RKT(topic),
-                                            RD_KAFKA_V_VALUE((void *)(uintptr_t)body, body_size),
-                                            RD_KAFKA_V_HEADERS(take_headers(&at)),
-                                            RD_KAFKA_V_END),
+        /* Without the macros that check types: they are no ISO C. */
+        bench_kafka_check(rd_kafka_producev(producer->client, RD_KAFKA_VTYPE_RKT, topic,
+                                            RD_KAFKA_VTYPE_VALUE, body, (size_t)body_size,
+                                            RD_KAFKA_VTYPE_HEADERS, take_headers(&at),
+                                            RD_KAFKA_VTYPE_END),
                           "produce");
     }
     return count;

@@ -34,8 +34,8 @@ static const char *const schema[] = {
     /* so that records can be dropped by age; they are inserted in its order */
     "create index loop_dedup_age on loop_dedup using brin (batch)",
     "create table loop_pending (batch int8 primary key, operations bytea compression lz4 not null)",
-    "create table bench_order (order_id text primary key, amount int4 not null,"
-    " at timestamptz not null default clock_timestamp())",
+    ("create table bench_order (order_id text primary key, amount int4 not null,"
+     " at timestamptz not null default clock_timestamp())"),
 };
 
 static const struct {

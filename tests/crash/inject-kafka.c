@@ -47,12 +47,13 @@ static void send_line(rd_kafka_t *client, const char *topic, char *line)
     const char *key = key_of(body, &key_size);
     rd_kafka_resp_err_t error;
     do {
-        error = rd_kafka_producev(client, RD_KAFKA_V_TOPIC(topic),
-                                  RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
-                                  RD_KAFKA_V_KEY(key, key_size),
-                                  RD_KAFKA_V_HEADER("NServiceBus.MessageId", line, -1),
-                                  RD_KAFKA_V_HEADER("NServiceBus.EnclosedMessageTypes", type, -1),
-                                  RD_KAFKA_V_VALUE(body, strlen(body)), RD_KAFKA_V_END);
+        /* Without the macros that check types: they are no ISO C. */
+        error = rd_kafka_producev(
+            client, RD_KAFKA_VTYPE_TOPIC, topic, RD_KAFKA_VTYPE_MSGFLAGS, RD_KAFKA_MSG_F_COPY,
+            RD_KAFKA_VTYPE_KEY, key, key_size,
+            RD_KAFKA_VTYPE_HEADER, "NServiceBus.MessageId", line, (ssize_t)-1,
+            RD_KAFKA_VTYPE_HEADER, "NServiceBus.EnclosedMessageTypes", type, (ssize_t)-1,
+            RD_KAFKA_VTYPE_VALUE, body, strlen(body), RD_KAFKA_VTYPE_END);
         rd_kafka_poll(client, error == RD_KAFKA_RESP_ERR__QUEUE_FULL ? 100 : 0);
     } while (error == RD_KAFKA_RESP_ERR__QUEUE_FULL);
     cluster_check(error, "sending to", topic);

@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "plugins/transport/kafka/kafka-identity.h"
 #include "tests/integration/kafka-fixture.h"
 
 /* ---- topology -------------------------------------------------------------------- */
@@ -485,7 +486,8 @@ static void test_interrupt(void **state)
     fixture_end(&f);
 }
 
-/* Whoever comes second under a name takes the place of the first, which is told so. */
+/* Whoever comes second under a name takes the place of the first, which is told so, and with
+ * time, when neither gives in, that it is not alone. */
 static void test_twin(void **state)
 {
     const wb_incoming *message;
@@ -506,9 +508,46 @@ static void test_twin(void **state)
     do
         result = f.ops->receive(f.session, fixture_in(SECONDS(20)), &message, 1, &count, &f.error);
     while (result == WB_OK && count);
-    fixture_assert_failed(&f, result, WB_FATAL, WB_CAUSE_OTHER, "same instance name");
-    fixture_end(&f);
+    fixture_assert_failed(&f, result, WB_NOT_CONNECTED, WB_CAUSE_OTHER, "same instance name");
     fixture_end(&twin);
+    fixture_end(&f);
+}
+
+/* @return what the twin is told when the other has come (again). */
+static int fence(fixture *f, fixture *twin)
+{
+    const wb_incoming *message;
+    size_t count;
+    int result;
+    fixture_close(f);
+    fixture_open(f, 10);
+    do
+        result = twin->ops->receive(twin->session, fixture_in(SECONDS(20)), &message, 1, &count,
+                                    &twin->error);
+    while (result == WB_OK && count);
+    return result;
+}
+
+static void test_twins_for_long(void **state)
+{
+    fixture f, twin;
+    int result = WB_NOT_CONNECTED, fences = 0;
+    (void)state;
+    fixture_prepare(&f);
+    f.config.instance = "same";
+    fixture_start(&f, 10);
+    twin = f;
+    fixture_create(&twin);
+    fixture_open(&twin, 10);
+    for (; result == WB_NOT_CONNECTED && fences < 2 * WB_KAFKA_FENCES; fences++) {
+        fixture *one = fences % 2 ? &f : &twin, *other = fences % 2 ? &twin : &f;
+        result = fence(one, other);
+        if (result != WB_OK)
+            fixture_assert_failed(other, result, result, WB_CAUSE_OTHER, "same instance name");
+    }
+    assert_int_equal(result, WB_FATAL);
+    fixture_end(&twin);
+    fixture_end(&f);
 }
 
 static void test_purpose(void **state)
@@ -536,7 +575,7 @@ int main(void)
         cmocka_unit_test(test_retention),      cmocka_unit_test(test_delivery_count),
         cmocka_unit_test(test_restart),        cmocka_unit_test(test_two_sessions),
         cmocka_unit_test(test_long_handler),   cmocka_unit_test(test_interrupt),
-        cmocka_unit_test(test_twin),           cmocka_unit_test(test_purpose),
+        cmocka_unit_test(test_twin), cmocka_unit_test(test_twins_for_long),           cmocka_unit_test(test_purpose),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -133,6 +133,49 @@ static void test_rollback(void **state)
     pair_end(&p);
 }
 
+static void reopen_and_expect(pair *p, const char *id, uint32_t deliveries)
+{
+    const wb_incoming *message;
+    fixture_close(&p->in);
+    fixture_open(&p->in, 10);
+    fixture_receive(&p->in, &message, 1);
+    assert_string_equal(message->id, id);
+    assert_int_equal(message->delivery_count, deliveries);
+}
+
+/* Offsets are sent ahead, for all in hand: what becomes final is what was acknowledged. */
+static void test_part_of_a_batch(void **state)
+{
+    const wb_incoming *messages[4];
+    char note[64];
+    pair p;
+    (void)state;
+    pair_begin(&p, 4);
+    fixture_receive(&p.in, messages, 4);
+    begin(&p.in);
+    send_one(&p, "none");
+    commit(&p.in);
+    assert_int_equal(client_committed(p.in.queue, p.in.queue, 0, note, sizeof note), 0);
+    assert_string_equal(note, "waybill/1 1 4");
+    begin(&p.in);
+    send_one(&p, "one");
+    fixture_acknowledge(&p.in, messages, 1);
+    commit(&p.in);
+    assert_int_equal(client_committed(p.in.queue, p.in.queue, 0, note, sizeof note), 1);
+    assert_string_equal(note, "waybill/1 1 3");
+    reopen_and_expect(&p, "m-1", 1);
+    fixture_receive(&p.in, messages, 2);
+    /* A later one alone does not move the offset. */
+    begin(&p.in);
+    fixture_acknowledge(&p.in, messages + 1, 1);
+    commit(&p.in);
+    assert_int_equal(client_committed(p.in.queue, p.in.queue, 0, note, sizeof note), 1);
+    reopen_and_expect(&p, "m-1", 2);
+    assert_sent(&p, "none");
+    assert_sent(&p, "one");
+    pair_end(&p);
+}
+
 static void test_refused_send(void **state)
 {
     const wb_incoming *message;
@@ -251,6 +294,44 @@ static void test_death(void **state)
     pair_end(&p);
 }
 
+static void begin_and_die(pair *p)
+{
+    const wb_incoming *message;
+    fixture_create(&p->in);
+    fixture_open(&p->in, 10);
+    fixture_receive(&p->in, &message, 1);
+    begin(&p->in);
+    (void)raise(SIGKILL);
+}
+
+/* In a transaction of a process that does not come back, offsets are sent already. Whoever gets
+ * its partitions waits for the broker to abort it, which takes longer than other questions. */
+static void test_open_transaction_of_another(void **state)
+{
+    const wb_incoming *message;
+    int status = 0;
+    pair p;
+    (void)state;
+    pair_begin(&p, 1);
+    fixture_end(&p.in);
+    fixture_end(&p.out);
+    p.in.config.instance = "gone";
+    p.in.config.transaction_timeout = SECONDS(10);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        begin_and_die(&p);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status));
+    p.in.config.instance = "other";
+    p.in.config.connect_timeout = SECONDS(3);
+    fixture_create(&p.in);
+    fixture_open(&p.in, 10);
+    fixture_receive(&p.in, &message, 1);
+    assert_string_equal(message->id, "m-0");
+    fixture_end(&p.in);
+}
+
 /* A second process under the same name: the transaction of the first comes to nothing. */
 static void test_fenced(void **state)
 {
@@ -275,7 +356,7 @@ static void test_fenced(void **state)
     fixture_create(&twin.in);
     fixture_open(&twin.in, 10);
     result = p.in.ops->commit(p.in.session, &p.in.error);
-    fixture_assert_failed(&p.in, result, WB_FATAL, WB_CAUSE_OTHER, "same instance name");
+    fixture_assert_failed(&p.in, result, WB_IN_DOUBT, WB_CAUSE_OTHER, "same instance name");
     fixture_receive(&twin.in, &message, 1);
     begin(&twin.in);
     send_one(&twin, "of the second");
@@ -291,8 +372,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_commit), cmocka_unit_test(test_rollback),
+        cmocka_unit_test(test_part_of_a_batch),
         cmocka_unit_test(test_refused_send), cmocka_unit_test(test_close),
-        cmocka_unit_test(test_death), cmocka_unit_test(test_fenced),
+        cmocka_unit_test(test_death), cmocka_unit_test(test_open_transaction_of_another),
+        cmocka_unit_test(test_fenced),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

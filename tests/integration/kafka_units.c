@@ -109,9 +109,15 @@ static void test_notes(void **state)
     assert_int_equal(wb_kafka_offsets_note(&offsets).span, 3);
     wb_kafka_offsets_recount(&offsets, 7, 4);
     assert_int_equal(wb_kafka_offsets_note(&offsets).deliveries, 4);
+    assert_int_equal(wb_kafka_offsets_low_note(&offsets).deliveries, 4);
     wb_kafka_offsets_set(&offsets, 7, 1);
+    assert_int_equal(wb_kafka_offsets_note(&offsets).deliveries, 4);
+    assert_int_equal(wb_kafka_offsets_low_note(&offsets).deliveries, 1);
+    assert_int_equal(wb_kafka_offsets_low_note(&offsets).span, 1);
     wb_kafka_offsets_trim(&offsets);
     assert_int_equal(wb_kafka_offsets_note(&offsets).deliveries, 1);
+    wb_kafka_offsets_set(&offsets, 9, 1);
+    assert_int_equal(wb_kafka_offsets_low_note(&offsets).deliveries, 0);
     wb_kafka_offsets_free(&offsets);
 }
 
@@ -275,6 +281,33 @@ static void test_identity(void **state)
     wb_kafka_identity_destroy(&one);
 }
 
+/* Now and then a session is fenced by its own return; that often, it is a twin. */
+static void test_fences(void **state)
+{
+    wb_kafka_identity identity;
+    char name[WB_KAFKA_NAME_SIZE];
+    int64_t now = 7 * WB_KAFKA_FENCES_TIME, pause = WB_KAFKA_FENCES_TIME / WB_KAFKA_FENCES;
+    (void)state;
+    wb_kafka_identity_init(&identity);
+    assert_int_equal(wb_kafka_identity_take(&identity, "orders", "blue", name), 0);
+    assert_int_equal(wb_kafka_identity_take(&identity, "orders", "blue", name), 1);
+    for (int i = 0; i < 3 * WB_KAFKA_FENCES; i++)
+        assert_false(wb_kafka_identity_note_fence(&identity, 0, now));
+    for (int i = 1; i < WB_KAFKA_FENCES; i++) {
+        wb_kafka_identity_give_back(&identity, 0);
+        assert_int_equal(wb_kafka_identity_take(&identity, "orders", "blue", name), 0);
+        now += pause;
+        assert_int_equal(wb_kafka_identity_note_fence(&identity, 0, now), i == WB_KAFKA_FENCES - 1);
+    }
+    /* Of others, and of a time long past, it says nothing. */
+    assert_false(wb_kafka_identity_note_fence(&identity, 1, now));
+    assert_false(wb_kafka_identity_note_fence(&identity, -1, now));
+    wb_kafka_identity_give_back(&identity, 0);
+    assert_int_equal(wb_kafka_identity_take(&identity, "orders", "blue", name), 0);
+    assert_false(wb_kafka_identity_note_fence(&identity, 0, now + 2 * pause));
+    wb_kafka_identity_destroy(&identity);
+}
+
 static void test_deliveries(void **state)
 {
     const rd_kafka_msg_status_t no = RD_KAFKA_MSG_STATUS_NOT_PERSISTED;
@@ -300,6 +333,7 @@ int main(void)
         cmocka_unit_test(test_notes),              cmocka_unit_test(test_refused_properties),
         cmocka_unit_test(test_wrong_properties),   cmocka_unit_test(test_options),
         cmocka_unit_test(test_topic_names),        cmocka_unit_test(test_identity),
+        cmocka_unit_test(test_fences),
         cmocka_unit_test(test_deliveries),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

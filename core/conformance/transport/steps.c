@@ -14,6 +14,8 @@
 #define SHARED_PREFETCH 256
 #define SWEEP_MARKER 999998
 #define RETRY_EVERY (100 * WB_MILLISECOND)
+/* Both of a pair must have got messages so often, one after the other. */
+#define SETTLED_AFTER 3
 
 wb_tk *wb_tk_of(wb_kit *kit)
 {
@@ -297,29 +299,41 @@ wb_tk_session *wb_tk_receiver(wb_kit *kit)
 /* ---- two sessions ---------------------------------------------------------------------- */
 
 /* Which keys go where is the transport's affair: many are tried until both get some. */
-static int both_get_some(wb_kit *kit, wb_tk_session *pair[2])
+static int both_get_some(wb_kit *kit, wb_tk_session *pair[2], int64_t deadline, size_t *round)
 {
     wb_tk *tk = wb_tk_of(kit);
     wb_error error = { 0 };
     char key[24];
     size_t got[2] = { 0, 0 };
-    int64_t deadline = wb_tk_in(tk, tk->patience);
-    for (size_t round = 0; !got[0] || !got[1]; round++) {
+    for (; !got[0] || !got[1]; (*round)++) {
         if (wb_clock_monotonic() >= deadline) {
             wb_kit_skip(kit, "one of two sessions gets all messages");
             return 0;
         }
-        (void)snprintf(key, sizeof key, "try-%zu", round);
+        (void)snprintf(key, sizeof key, "try-%zu", *round);
         if (!wb_tk_send_numbers(wb_tk_sender(kit), tk->queues[WB_TK_MAIN], key, 1, 1))
             return 0;
         for (size_t i = 0; i < 2; i++) {
-            size_t who = (i + round) % 2; /* by turns, or the first would get everything */
+            size_t who = (i + *round) % 2; /* by turns, or the first would get everything */
             int result = wb_tk_take(pair[who], 10, wb_tk_in(tk, RETRY_EVERY / 2), &error);
             got[who] += pair[who]->count;
             if (!wb_tk_is_ok(kit, result, &error, "receive") || !wb_tk_finish(pair[who]))
                 return 0;
         }
     }
+    return 1;
+}
+
+/* Where keys have their sessions, they move when one comes or goes. What one got before the
+ * other came says nothing of what it gets from now on: it must be so for a while. */
+static int both_keep_getting(wb_kit *kit, wb_tk_session *pair[2])
+{
+    const wb_tk *tk = wb_tk_of(kit);
+    int64_t deadline = wb_tk_in(tk, tk->patience);
+    size_t round = 0;
+    for (int times = 0; times < SETTLED_AFTER; times++)
+        if (!both_get_some(kit, pair, deadline, &round))
+            return 0;
     return 1;
 }
 
@@ -347,5 +361,5 @@ int wb_tk_open_pair(wb_kit *kit, uint32_t prefetch, wb_tk_session *ret_pair[2])
             return 0;
     if (!(kit->plugin->capabilities & WB_CAP_ORDER_PER_KEY))
         return 1;
-    return both_get_some(kit, ret_pair) && take_the_rest(ret_pair);
+    return both_keep_getting(kit, ret_pair) && take_the_rest(ret_pair);
 }

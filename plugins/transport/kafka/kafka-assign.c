@@ -16,6 +16,9 @@
 #include "plugins/transport/kafka/kafka-consumer.h"
 
 #define SECOND INT64_C(1000000000)
+/* A broker looks for transactions to abort only so often
+ * (transaction.abort.timed.out.transaction.cleanup.interval.ms). */
+#define ABORT_DELAY (10 * SECOND)
 
 /* Timestamps that mean an end of the log (ListOffsets). */
 #define FIRST_OFFSET RD_KAFKA_OFFSET_BEGINNING
@@ -53,6 +56,7 @@ void wb_kafka_partition_release(wb_kafka_consumer *consumer, wb_kafka_partition 
 static void lose(wb_kafka_consumer *consumer, wb_kafka_partition *partition)
 {
     partition->lost = 1;
+    consumer->promise_broken |= partition->promised != WB_KAFKA_NOT_PROMISED;
     rd_kafka_queue_forward(partition->queue, NULL);
     rd_kafka_queue_destroy(partition->queue);
     partition->queue = NULL;
@@ -74,7 +78,7 @@ void wb_kafka_partitions_lose(wb_kafka_consumer *consumer)
 /* ---- where to begin -------------------------------------------------------------- */
 
 static int query_ends(wb_kafka_consumer *consumer, const rd_kafka_topic_partition_list_t *committed,
-                      int64_t end, int timeout, rd_kafka_topic_partition_list_t **ret_ends,
+                      int64_t end, int64_t deadline, rd_kafka_topic_partition_list_t **ret_ends,
                       rd_kafka_resp_err_t *ret_code)
 {
     rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(committed->cnt);
@@ -82,7 +86,8 @@ static int query_ends(wb_kafka_consumer *consumer, const rd_kafka_topic_partitio
         rd_kafka_topic_partition_list_add(list, committed->elems[i].topic,
                                           committed->elems[i].partition)
             ->offset = end;
-    *ret_code = rd_kafka_offsets_for_times(consumer->client->rk, list, timeout);
+    *ret_code = rd_kafka_offsets_for_times(consumer->client->rk, list,
+                                           wb_kafka_until(consumer->transport, deadline));
     for (int i = 0; i < list->cnt && !*ret_code; i++)
         *ret_code = list->elems[i].err;
     *ret_ends = list;
@@ -172,6 +177,7 @@ static wb_kafka_partition *make_partition(wb_kafka_consumer *consumer,
     (void)snprintf(partition->topic, sizeof partition->topic, "%s", committed->topic);
     partition->number = committed->partition;
     partition->start = partition->sent = partition->committed = start;
+    partition->promised = WB_KAFKA_NOT_PROMISED;
     wb_kafka_offsets_init(&partition->offsets, start);
     if (committed->offset == start)
         partition->found = partition->sent_note = read_note(consumer, committed);
@@ -206,21 +212,55 @@ static int add_partitions(wb_kafka_consumer *consumer,
     return 1;
 }
 
+static int is_closing(wb_kafka_consumer *consumer)
+{
+    (void)pthread_mutex_lock(&consumer->lock);
+    int answer = consumer->closing;
+    (void)pthread_mutex_unlock(&consumer->lock);
+    return answer;
+}
+
+static rd_kafka_resp_err_t ask_committed(const wb_kafka_consumer *consumer,
+                                         rd_kafka_topic_partition_list_t *list, int64_t deadline)
+{
+    rd_kafka_resp_err_t code = rd_kafka_committed(consumer->client->rk, list,
+                                                  wb_kafka_until(consumer->transport, deadline));
+    for (int i = 0; i < list->cnt && !code; i++)
+        code = list->elems[i].err;
+    return code;
+}
+
+/* While a transaction over them is open, maybe of a process that died, nobody is told; but it
+ * has an end. Joining again would disturb the others and bring nothing. */
+static rd_kafka_resp_err_t find_committed(wb_kafka_consumer *consumer,
+                                          rd_kafka_topic_partition_list_t *list)
+{
+    const wb_transport *transport = consumer->transport;
+    int64_t start = transport->host->now(), step = transport->config->connect_timeout;
+    int64_t most = transport->endpoint->mode == WB_MODE_SENDS_ATOMIC
+                       ? transport->config->transaction_timeout + ABORT_DELAY
+                       : 0;
+    rd_kafka_resp_err_t code;
+    do
+        code = ask_committed(consumer, list, transport->host->now() + step);
+    while ((code == RD_KAFKA_RESP_ERR__TIMED_OUT ||
+            code == RD_KAFKA_RESP_ERR_UNSTABLE_OFFSET_COMMIT) &&
+           transport->host->now() - start < most && !is_closing(consumer));
+    return code;
+}
+
 static rd_kafka_resp_err_t locate(wb_kafka_consumer *consumer,
                                   rd_kafka_topic_partition_list_t *assigned)
 {
     if (assigned->cnt == 0) /* more sessions than partitions: librdkafka refuses to ask */
         return RD_KAFKA_RESP_ERR_NO_ERROR;
-    int timeout =
-        wb_kafka_until(consumer->transport, consumer->transport->host->now() +
-                                                consumer->transport->config->connect_timeout);
     rd_kafka_topic_partition_list_t *committed = rd_kafka_topic_partition_list_copy(assigned);
     rd_kafka_topic_partition_list_t *firsts = NULL, *lasts = NULL;
-    rd_kafka_resp_err_t code = rd_kafka_committed(consumer->client->rk, committed, timeout);
-    for (int i = 0; i < committed->cnt && !code; i++)
-        code = committed->elems[i].err;
-    if (!code && query_ends(consumer, committed, FIRST_OFFSET, timeout, &firsts, &code) &&
-        query_ends(consumer, committed, LAST_OFFSET, timeout, &lasts, &code)) {
+    rd_kafka_resp_err_t code = find_committed(consumer, committed);
+    int64_t deadline =
+        consumer->transport->host->now() + consumer->transport->config->connect_timeout;
+    if (!code && query_ends(consumer, committed, FIRST_OFFSET, deadline, &firsts, &code) &&
+        query_ends(consumer, committed, LAST_OFFSET, deadline, &lasts, &code)) {
         (void)pthread_mutex_lock(&consumer->lock);
         if (!add_partitions(consumer, committed, firsts, lasts, assigned))
             code = RD_KAFKA_RESP_ERR__CRIT_SYS_RESOURCE;

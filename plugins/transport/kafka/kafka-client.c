@@ -232,12 +232,13 @@ int wb_kafka_client_ask(wb_kafka_client *client, const char *topic, int64_t dead
     return wb_kafka_client_failure(client, code, "reach the brokers", failure);
 }
 
-void wb_kafka_failure_map_fence(wb_kafka_failure *failure, const wb_transport *transport,
+void wb_kafka_failure_map_fence(wb_kafka_failure *failure, wb_transport *transport, int slot,
                                 rd_kafka_resp_err_t code, const char *doing)
 {
-    if (wb_kafka_map_is_fenced(code) && wb_kafka_identity_is_held(&transport->identity))
+    if (wb_kafka_map_is_fenced(code) &&
+        !wb_kafka_identity_note_fence(&transport->identity, slot, transport->host->now()))
         (void)wb_kafka_failure_set(failure, WB_NOT_CONNECTED, WB_CAUSE_OTHER, code,
-                                   "could not %s: the session was silent for too long and lost its "
-                                   "place (%s)",
+                                   "could not %s: the session lost its place; it was silent for too "
+                                   "long, or another process uses the same instance name (%s)",
                                    doing, rd_kafka_err2str(code));
 }

@@ -50,10 +50,9 @@ int wb_kafka_client_ask(wb_kafka_client *client, const char *topic, int64_t dead
 /** Milliseconds until a deadline, at least 0. */
 int wb_kafka_until(const wb_transport *transport, int64_t deadline);
 
-/** To be called before wb_kafka_failure_map() where a session may have been fenced: where nobody
- *  else can have its name, it lost its place because it was silent for too long, and opening it
- *  again is all that is needed. */
-void wb_kafka_failure_map_fence(wb_kafka_failure *failure, const wb_transport *transport,
+/** To be called before wb_kafka_failure_map() where the session of a slot may have been fenced:
+ *  opening it again is all that is needed, unless that happens again and again. */
+void wb_kafka_failure_map_fence(wb_kafka_failure *failure, wb_transport *transport, int slot,
                                 rd_kafka_resp_err_t code, const char *doing);
 
 #endif

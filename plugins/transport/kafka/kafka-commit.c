@@ -34,21 +34,29 @@ static wb_kafka_note note_of(const wb_kafka_partition *partition)
     return wb_kafka_offsets_note(&partition->offsets);
 }
 
+void wb_kafka_commit_list_add(rd_kafka_topic_partition_list_t *list,
+                              const wb_kafka_partition *partition, int64_t offset,
+                              wb_kafka_note note)
+{
+    char text[WB_KAFKA_NOTE_SIZE];
+    rd_kafka_topic_partition_t *entry =
+        rd_kafka_topic_partition_list_add(list, partition->topic, partition->number);
+    entry->offset = offset;
+    if (!note.deliveries)
+        return;
+    wb_kafka_note_write(text, note);
+    entry->metadata = strdup(text);
+    entry->metadata_size = entry->metadata ? strlen(text) : 0;
+}
+
 static void add(const wb_kafka_consumer *consumer, rd_kafka_topic_partition_list_t *list,
                 wb_kafka_partition *partition)
 {
-    char text[WB_KAFKA_NOTE_SIZE];
     wb_kafka_note note = note_of(partition);
-    rd_kafka_topic_partition_t *entry =
-        rd_kafka_topic_partition_list_add(list, partition->topic, partition->number);
-    entry->offset = has_transactions(consumer) ? partition->committed
-                                               : wb_kafka_offsets_low(&partition->offsets);
-    if (note.deliveries) {
-        wb_kafka_note_write(text, note);
-        entry->metadata = strdup(text);
-        entry->metadata_size = entry->metadata ? strlen(text) : 0;
-    }
-    partition->sent = entry->offset;
+    int64_t offset = has_transactions(consumer) ? partition->committed
+                                                : wb_kafka_offsets_low(&partition->offsets);
+    wb_kafka_commit_list_add(list, partition, offset, note);
+    partition->sent = offset;
     partition->sent_note = note;
     partition->note_due = 0;
 }
@@ -113,6 +121,8 @@ static int read_answer(wb_kafka_consumer *consumer, rd_kafka_event_t *event)
     }
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
         return 1;
+    /* The library's own errors say nothing of what the coordinator did, or will do. */
+    consumer->commit_unknown |= code < RD_KAFKA_RESP_ERR__END;
     forget_sent(consumer);
     log_failure(consumer, code);
     return 0;

@@ -10,8 +10,13 @@
 #include "plugins/transport/kafka/kafka-properties.h"
 
 #define MILLISECOND INT64_C(1000000)
+#define SECOND INT64_C(1000000000)
+#define REQUEST_TIMEOUT_LEAST (6 * SECOND)
+#define REQUEST_TIMEOUT_MOST (60 * SECOND)
 #define KIB 1024
 #define MIB (1024 * KIB)
+/* One answer comes on top of what the buffer holds. */
+#define FETCH_MOST (16 * MIB)
 
 /* One configuration in the making; the first failure ends it. */
 typedef struct maker {
@@ -79,6 +84,21 @@ static void set_connection(maker *m)
     }
 }
 
+/* A request to a broker that is gone holds back all others to it until it times out, as
+ * shipped after 60 s. No broker takes longer than 5 s for a commit (offsets.commit.timeout.ms);
+ * one that waits longer for its replicas is asked again, which does no harm. */
+static int64_t request_timeout(const maker *m)
+{
+    const wb_kafka_config *config = m->transport->config;
+    int64_t timeout = config->connect_timeout;
+    if (timeout < REQUEST_TIMEOUT_LEAST)
+        timeout = REQUEST_TIMEOUT_LEAST;
+    if (timeout > REQUEST_TIMEOUT_MOST)
+        timeout = REQUEST_TIMEOUT_MOST;
+    /* librdkafka refuses more. */
+    return timeout < config->transaction_timeout ? timeout : config->transaction_timeout;
+}
+
 /* What the user may change. */
 static void set_defaults(maker *m)
 {
@@ -89,6 +109,7 @@ static void set_defaults(maker *m)
      * acknowledgement of the packet before. */
     set(m, "socket.nagle.disable", "true");
     set(m, "socket.keepalive.enable", "true");
+    set_milliseconds(m, "socket.timeout.ms", request_timeout(m));
     /* A broker that restarts is found again soon, not after 10 s. */
     set(m, "reconnect.backoff.max.ms", "2000");
     set(m, "log.connection.close", "false");
@@ -99,9 +120,11 @@ static void set_defaults(maker *m)
 static void set_consumer_defaults(maker *m)
 {
     const wb_transport *transport = m->transport;
-    int64_t most = transport->config->fetch_buffer > transport->message_max
-                       ? transport->config->fetch_buffer
-                       : transport->message_max;
+    int64_t most = transport->config->fetch_buffer;
+    if (most > FETCH_MOST)
+        most = FETCH_MOST;
+    if (most < transport->message_max)
+        most = transport->message_max;
     set_number(m, "fetch.max.bytes", most > MIB ? most : MIB);
     /* As shipped it is 3 s, whatever the session: a shorter one would time out again and again. */
     int64_t heartbeat = transport->config->session_timeout / 5 / MILLISECOND;

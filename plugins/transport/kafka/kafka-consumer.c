@@ -15,6 +15,8 @@
 /* The worker's longest time to finish what it has in hand when partitions are taken away;
  * half of max.poll.interval.ms where that is less. */
 #define DRAIN_MAX (30 * SECOND)
+/* Longest time to commit and leave when the session has failed. */
+#define FAILED_CLOSE_MAX (3 * SECOND)
 
 void wb_kafka_consumer_wake(wb_kafka_consumer *consumer)
 {
@@ -202,13 +204,23 @@ static void destroy_queues(wb_kafka_consumer *consumer)
     rd_kafka_queue_destroy(consumer->events);
 }
 
-static void close_client(wb_kafka_consumer *consumer)
+/* One that has failed is closed to be opened again, and whom it waits for may be gone. What
+ * is not committed, or not left, comes again or later. */
+static int64_t close_deadline(const wb_kafka_consumer *consumer)
 {
     const wb_transport *transport = consumer->transport;
-    int64_t deadline = transport->host->now() + transport->config->connect_timeout;
+    int64_t most = transport->config->connect_timeout;
+    if (consumer->failure.result != WB_OK && most > FAILED_CLOSE_MAX)
+        most = FAILED_CLOSE_MAX;
+    return transport->host->now() + most;
+}
+
+static void close_client(wb_kafka_consumer *consumer)
+{
     int joined = consumer->running;
     announce_close(consumer);
     wb_kafka_poll_stop(consumer);
+    int64_t deadline = close_deadline(consumer);
     let_go(consumer, deadline);
     if (joined) {
         unsubscribe(consumer, deadline);

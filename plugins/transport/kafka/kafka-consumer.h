@@ -21,6 +21,9 @@ typedef struct wb_kafka_consumer wb_kafka_consumer;
 typedef struct wb_kafka_message wb_kafka_message;
 typedef struct wb_kafka_partition wb_kafka_partition;
 
+/** No offset of a partition was sent to the open transaction. */
+#define WB_KAFKA_NOT_PROMISED INT64_C(-1)
+
 /** A partition from its assignment until it is revoked and none of its messages is left. */
 struct wb_kafka_partition {
     wb_kafka_partition *next;
@@ -35,6 +38,7 @@ struct wb_kafka_partition {
     size_t held;       /* messages that point here */
     wb_kafka_note found;    /* beside the committed offset, when it was assigned */
     wb_kafka_note sent_note; /* beside `sent` */
+    int64_t promised; /* the offset the open transaction commits so far; NOT_PROMISED */
     int noted;              /* that its first message is handed out is noted */
     int note_due;           /* must be committed, whether or not the offset has moved */
 };
@@ -57,6 +61,7 @@ typedef struct wb_kafka_list {
 struct wb_kafka_consumer {
     /* constant */
     wb_transport *transport;
+    int slot; /* of its name */
     wb_kafka_client *client;
     rd_kafka_queue_t *messages; /* all partitions' */
     rd_kafka_queue_t *commits;  /* answers to commits */
@@ -80,6 +85,8 @@ struct wb_kafka_consumer {
     int draining;
     int closing;
     int committing; /* a commit is on its way */
+    int commit_unknown; /* what became of one is not known: it may yet take effect */
+    int promise_broken; /* a partition with a promise was taken away */
     int frozen;     /* a transaction is in doubt: nothing is committed any more */
 };
 
@@ -125,6 +132,21 @@ int wb_kafka_commit_serve(wb_kafka_consumer *consumer, int milliseconds);
  *  @locks lock held */
 int wb_kafka_commit_flush(wb_kafka_consumer *consumer, int64_t deadline, int last);
 
+/** An offset and its note, for a commit. */
+void wb_kafka_commit_list_add(rd_kafka_topic_partition_list_t *list,
+                              const wb_kafka_partition *partition, int64_t offset,
+                              wb_kafka_note note);
+
+/* ---- kafka-promise.c ---- */
+
+/** What a transaction that begins will commit if all messages in hand are acknowledged: it is
+ *  promised from now on. Maybe nothing. To be released with
+ *  rd_kafka_topic_partition_list_destroy(). */
+rd_kafka_topic_partition_list_t *wb_kafka_consumer_promise(wb_kafka_consumer *consumer);
+/** What it commits after all and was not promised, maybe nothing; to be released likewise.
+ *  @return NULL when a message settled or a partition with a promise is no longer ours. */
+rd_kafka_topic_partition_list_t *wb_kafka_consumer_progress(wb_kafka_consumer *consumer);
+
 /* ---- kafka-receive.c ---- */
 
 /** wb_transport_ops.receive, acknowledge, give_back. @return WB_OK or failure.result. */
@@ -140,10 +162,6 @@ int wb_kafka_consumer_settle(wb_kafka_consumer *consumer, const wb_incoming *con
                              size_t count);
 void wb_kafka_consumer_settle_commit(wb_kafka_consumer *consumer);
 void wb_kafka_consumer_settle_undo(wb_kafka_consumer *consumer);
-/** What a transaction commits: the low-water marks of partitions that have progress, maybe
- *  none. To be released with rd_kafka_topic_partition_list_destroy(). @return NULL when one of
- *  the messages settled is no longer ours. */
-rd_kafka_topic_partition_list_t *wb_kafka_consumer_progress(wb_kafka_consumer *consumer);
 /** A transaction is in doubt: whatever offset we know may be set back by committing it. */
 void wb_kafka_consumer_freeze(wb_kafka_consumer *consumer);
 /** Forget all messages, for closing. @locks lock held */

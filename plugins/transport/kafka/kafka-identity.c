@@ -78,7 +78,7 @@ static int name_instance(wb_kafka_identity *identity, const char *endpoint, cons
 static int first_free(const wb_kafka_identity *identity)
 {
     for (int slot = 0; slot < WB_KAFKA_SLOTS; slot++)
-        if (!identity->taken[slot])
+        if (!identity->slots[slot].taken)
             return slot;
     return -1;
 }
@@ -91,7 +91,8 @@ int wb_kafka_identity_take(wb_kafka_identity *identity, const char *endpoint,
     if (identity->instance[0] || name_instance(identity, endpoint, configured))
         slot = first_free(identity);
     if (slot >= 0) {
-        identity->taken[slot] = 1;
+        identity->slots[slot].taken = 1;
+        identity->slots[slot].fenced = 0;
         (void)snprintf(ret_name, WB_KAFKA_NAME_SIZE, "%.100s.%s.%d", endpoint, identity->instance,
                        slot);
     }
@@ -104,11 +105,27 @@ void wb_kafka_identity_give_back(wb_kafka_identity *identity, int slot)
     if (slot < 0)
         return;
     (void)pthread_mutex_lock(&identity->lock);
-    identity->taken[slot] = 0;
+    identity->slots[slot].taken = 0;
     (void)pthread_mutex_unlock(&identity->lock);
 }
 
-int wb_kafka_identity_is_held(const wb_kafka_identity *identity)
+static int note_fence(wb_kafka_place *place, int64_t now)
 {
-    return identity->socket >= 0;
+    const int64_t *oldest = &place->fences[WB_KAFKA_FENCES - 1];
+    if (!place->fenced) {
+        memmove(place->fences + 1, place->fences, sizeof place->fences - sizeof *place->fences);
+        place->fences[0] = now;
+    }
+    place->fenced = 1;
+    return *oldest && now - *oldest < WB_KAFKA_FENCES_TIME;
+}
+
+int wb_kafka_identity_note_fence(wb_kafka_identity *identity, int slot, int64_t now)
+{
+    if (slot < 0)
+        return 0;
+    (void)pthread_mutex_lock(&identity->lock);
+    int result = note_fence(&identity->slots[slot], now);
+    (void)pthread_mutex_unlock(&identity->lock);
+    return result;
 }

@@ -20,11 +20,22 @@
 #define WB_KAFKA_SLOTS 1024
 #define WB_KAFKA_NAME_SIZE 256
 
+/** So often may a name be fenced within the time (nanoseconds): a session that was silent for
+ *  too long is fenced by its own return, once; twins fence each other for ever. */
+#define WB_KAFKA_FENCES 5
+#define WB_KAFKA_FENCES_TIME INT64_C(60000000000)
+
+typedef struct wb_kafka_place {
+    int taken;
+    int fenced; /* since it was taken */
+    int64_t fences[WB_KAFKA_FENCES]; /* when, the newest first; 0: never */
+} wb_kafka_place;
+
 typedef struct wb_kafka_identity {
     pthread_mutex_t lock;
     int socket; /* -1: none yet, or the instance is configured */
     char instance[128];
-    unsigned char taken[WB_KAFKA_SLOTS];
+    wb_kafka_place slots[WB_KAFKA_SLOTS];
 } wb_kafka_identity;
 
 void wb_kafka_identity_init(wb_kafka_identity *identity);
@@ -34,9 +45,9 @@ void wb_kafka_identity_destroy(wb_kafka_identity *identity);
  *  of the session, "<endpoint>.<instance>.<slot>". @return the slot, or -1 when there is none. */
 int wb_kafka_identity_take(wb_kafka_identity *identity, const char *endpoint,
                            const char *configured, char ret_name[WB_KAFKA_NAME_SIZE]);
-/** Whether nobody else on this host can have our name: what fences a session is then no twin, but
- *  its own return after it was silent for too long. */
-int wb_kafka_identity_is_held(const wb_kafka_identity *identity);
+/** Somebody of the slot's name has taken the place of its session; told twice, it counts once.
+ *  @return whether this can only be a twin. */
+int wb_kafka_identity_note_fence(wb_kafka_identity *identity, int slot, int64_t now);
 /** Give a slot back; -1 does nothing. */
 void wb_kafka_identity_give_back(wb_kafka_identity *identity, int slot);
 

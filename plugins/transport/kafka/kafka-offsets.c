@@ -77,12 +77,19 @@ void wb_kafka_offsets_recount(wb_kafka_offsets *offsets, int64_t offset, uint32_
         mark->deliveries = deliveries;
 }
 
+/* Of the oldest not done; `count` when all are. */
+static size_t low_index(const wb_kafka_offsets *offsets)
+{
+    size_t index = 0;
+    while (index < offsets->count && mark_at(offsets, index)->done)
+        index++;
+    return index;
+}
+
 int64_t wb_kafka_offsets_low(const wb_kafka_offsets *offsets)
 {
-    for (size_t i = 0; i < offsets->count; i++)
-        if (!mark_at(offsets, i)->done)
-            return mark_at(offsets, i)->offset;
-    return offsets->next;
+    size_t index = low_index(offsets);
+    return index < offsets->count ? mark_at(offsets, index)->offset : offsets->next;
 }
 
 void wb_kafka_offsets_trim(wb_kafka_offsets *offsets)
@@ -97,13 +104,23 @@ void wb_kafka_offsets_trim(wb_kafka_offsets *offsets)
 
 #define NOTE_PREFIX "waybill/1 "
 
+static wb_kafka_note note_at(const wb_kafka_offsets *offsets, size_t index)
+{
+    if (index == offsets->count)
+        return (wb_kafka_note){ 0 };
+    const wb_kafka_mark *mark = mark_at(offsets, index);
+    int64_t span = offsets->next - mark->offset;
+    return (wb_kafka_note){ mark->deliveries, span < UINT32_MAX ? (uint32_t)span : UINT32_MAX };
+}
+
 wb_kafka_note wb_kafka_offsets_note(const wb_kafka_offsets *offsets)
 {
-    if (offsets->count == 0)
-        return (wb_kafka_note){ 0 };
-    const wb_kafka_mark *first = mark_at(offsets, 0);
-    int64_t span = offsets->next - first->offset;
-    return (wb_kafka_note){ first->deliveries, span < UINT32_MAX ? (uint32_t)span : UINT32_MAX };
+    return note_at(offsets, 0);
+}
+
+wb_kafka_note wb_kafka_offsets_low_note(const wb_kafka_offsets *offsets)
+{
+    return note_at(offsets, low_index(offsets));
 }
 
 void wb_kafka_note_write(char ret_text[WB_KAFKA_NOTE_SIZE], wb_kafka_note note)

@@ -51,6 +51,8 @@ void wb_kafka_offsets_trim(wb_kafka_offsets *offsets);
 
 /** The note of the oldest message not trimmed; all zero when there is none. */
 wb_kafka_note wb_kafka_offsets_note(const wb_kafka_offsets *offsets);
+/** The note of the oldest message not done; all zero when all are. */
+wb_kafka_note wb_kafka_offsets_low_note(const wb_kafka_offsets *offsets);
 
 /** Size of a note as text, with its NUL byte. */
 #define WB_KAFKA_NOTE_SIZE 40

@@ -98,7 +98,7 @@ static void keep_error(wb_kafka_consumer *consumer, const rd_kafka_message_t *me
         code == RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE)
         atomic_store(&consumer->transport->out_of_range, 1);
     (void)pthread_mutex_lock(&consumer->lock);
-    wb_kafka_failure_map_fence(&consumer->failure, consumer->transport, code, doing);
+    wb_kafka_failure_map_fence(&consumer->failure, consumer->transport, consumer->slot, code, doing);
     (void)wb_kafka_failure_map(&consumer->failure, code, doing, text);
     /* The worker goes on when somebody has repaired it; only a twin of ours ends it. */
     if (!wb_kafka_map_is_fenced(code))
@@ -234,15 +234,26 @@ static int has_notes(const wb_kafka_consumer *consumer)
 }
 
 /* A handler may end the process at once: the note must be there before. Where it cannot be
- * written, messages are handled all the same. */
+ * written, messages are handled all the same; but one that may yet arrive would set back what
+ * a transaction commits meanwhile. */
+static int write_notes(wb_kafka_consumer *consumer)
+{
+    const wb_transport *transport = consumer->transport;
+    if (wb_kafka_commit_flush(consumer, transport->host->now() + NOTE_WAIT, 0) ||
+        transport->endpoint->mode != WB_MODE_SENDS_ATOMIC)
+        return WB_OK;
+    if (!consumer->committing && !consumer->commit_unknown)
+        return WB_OK;
+    return wb_kafka_failure_set(&consumer->failure, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0,
+                                "the coordinator of the group does not answer");
+}
+
 static int before_handing_out(wb_kafka_consumer *consumer, const wb_incoming *const *messages,
                               size_t count)
 {
     if (is_forgetful(consumer))
         return commit_taken(consumer, messages, count);
-    if (has_notes(consumer))
-        (void)wb_kafka_commit_flush(consumer, consumer->transport->host->now() + NOTE_WAIT, 0);
-    return WB_OK;
+    return has_notes(consumer) ? write_notes(consumer) : WB_OK;
 }
 
 static int take_locked(wb_kafka_consumer *consumer, const wb_incoming **ret_messages, size_t max,
@@ -371,6 +382,7 @@ void wb_kafka_consumer_settle_commit(wb_kafka_consumer *consumer)
             continue;
         wb_kafka_offsets_trim(&partition->offsets);
         partition->sent = partition->committed = wb_kafka_offsets_low(&partition->offsets);
+        partition->sent_note = wb_kafka_offsets_note(&partition->offsets);
         remove_from(&consumer->in_hand, m);
         forget(consumer, m);
     }
@@ -394,32 +406,4 @@ void wb_kafka_consumer_freeze(wb_kafka_consumer *consumer)
     (void)pthread_mutex_lock(&consumer->lock);
     consumer->frozen = 1;
     (void)pthread_mutex_unlock(&consumer->lock);
-}
-
-static int holds_lost(const wb_kafka_consumer *consumer)
-{
-    for (const wb_kafka_message *m = consumer->in_hand.first; m; m = m->next)
-        if (m->settled && m->partition->lost)
-            return 1;
-    return 0;
-}
-
-static rd_kafka_topic_partition_list_t *list_progress(const wb_kafka_consumer *consumer)
-{
-    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(8);
-    for (const wb_kafka_partition *p = consumer->partitions; p; p = p->next) {
-        int64_t low = wb_kafka_offsets_low(&p->offsets);
-        if (!p->lost && low != p->committed)
-            rd_kafka_topic_partition_list_add(list, p->topic, p->number)->offset = low;
-    }
-    return list;
-}
-
-rd_kafka_topic_partition_list_t *wb_kafka_consumer_progress(wb_kafka_consumer *consumer)
-{
-    (void)pthread_mutex_lock(&consumer->lock);
-    rd_kafka_topic_partition_list_t *list =
-        holds_lost(consumer) ? NULL : list_progress(consumer);
-    (void)pthread_mutex_unlock(&consumer->lock);
-    return list;
 }

@@ -220,13 +220,22 @@ static int ensure_destinations(wb_kafka_producer *producer, int64_t deadline)
 static rd_kafka_resp_err_t produce(wb_kafka_slot *slot, rd_kafka_headers_t *headers)
 {
     const wb_operation *operation = slot->operation;
-    return rd_kafka_producev(
-        slot->producer->client->rk, RD_KAFKA_V_TOPIC(slot->topic),
-        RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
-        RD_KAFKA_V_KEY(operation->key_size ? operation->key : NULL, operation->key_size),
-        RD_KAFKA_V_VALUE((void *)(uintptr_t)(operation->body ? operation->body : ""),
-                         operation->body_size),
-        RD_KAFKA_V_HEADERS(headers), RD_KAFKA_V_OPAQUE(slot), RD_KAFKA_V_END);
+    void *key = (void *)(uintptr_t)(operation->key_size ? operation->key : NULL);
+    void *body = (void *)(uintptr_t)(operation->body ? operation->body : "");
+    const rd_kafka_vu_t fields[] = {
+        { .vtype = RD_KAFKA_VTYPE_TOPIC, .u.cstr = slot->topic },
+        { .vtype = RD_KAFKA_VTYPE_MSGFLAGS, .u.i = RD_KAFKA_MSG_F_COPY },
+        { .vtype = RD_KAFKA_VTYPE_KEY, .u.mem = { key, operation->key_size } },
+        { .vtype = RD_KAFKA_VTYPE_VALUE, .u.mem = { body, operation->body_size } },
+        { .vtype = RD_KAFKA_VTYPE_HEADERS, .u.headers = headers },
+        { .vtype = RD_KAFKA_VTYPE_OPAQUE, .u.ptr = slot },
+    };
+    rd_kafka_error_t *failed = rd_kafka_produceva(slot->producer->client->rk, fields,
+                                                  sizeof fields / sizeof *fields);
+    rd_kafka_resp_err_t code = rd_kafka_error_code(failed);
+    if (failed)
+        rd_kafka_error_destroy(failed);
+    return code;
 }
 
 static rd_kafka_resp_err_t produce_when_there_is_room(wb_kafka_slot *slot,
@@ -336,7 +345,8 @@ static int conclude(wb_kafka_producer *producer, wb_error *error)
         return WB_OK;
     rd_kafka_resp_err_t fatal =
         rd_kafka_fatal_error(producer->client->rk, text, sizeof text);
-    wb_kafka_failure_map_fence(&producer->failure, producer->transport, fatal, "send");
+    wb_kafka_failure_map_fence(&producer->failure, producer->transport, producer->slot, fatal,
+                               "send");
     if (fatal && wb_kafka_map_is_fenced(fatal))
         (void)wb_kafka_failure_map(&producer->failure, fatal, "send", text);
     else if (fatal)

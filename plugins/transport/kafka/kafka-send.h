@@ -23,6 +23,7 @@ typedef struct wb_kafka_slot {
 
 typedef struct wb_kafka_producer {
     wb_transport *transport;
+    int slot; /* of its name; -1: none */
     wb_kafka_client *client;
     wb_kafka_destinations destinations;
     wb_kafka_failure failure; /* it is of no more use */

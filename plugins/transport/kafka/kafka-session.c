@@ -51,6 +51,7 @@ static int open_halves(wb_transport_session *session, uint32_t purpose, uint32_t
     int result = WB_OK;
     if (purpose & WB_SESSION_RECEIVE)
         result = take_name(session, error);
+    session->producer.slot = session->consumer.slot = session->slot;
     if (result == WB_OK && (purpose & WB_SESSION_SEND))
         result = open_producer(session, purpose, error);
     /* Last, because messages begin to arrive. */
@@ -185,7 +186,7 @@ int wb_kafka_session_begin(wb_transport_session *session, wb_error *error)
 {
     if (!session->producer.has_transactions)
         return refuse_purpose(session, "use transactions", error);
-    return wb_kafka_transaction_begin(&session->producer, error);
+    return wb_kafka_transaction_begin(&session->producer, &session->consumer, error);
 }
 
 int wb_kafka_session_commit(wb_transport_session *session, wb_error *error)

@@ -71,7 +71,8 @@ static int end_with(wb_kafka_producer *producer, rd_kafka_error_t *failed, const
     rd_kafka_resp_err_t first = rd_kafka_fatal_error(producer->client->rk, text, sizeof text);
     if (first && wb_kafka_map_is_fenced(first))
         code = first;
-    wb_kafka_failure_map_fence(&producer->failure, producer->transport, code, doing);
+    wb_kafka_failure_map_fence(&producer->failure, producer->transport, producer->slot, code,
+                               doing);
     (void)wb_kafka_failure_map(&producer->failure, code, doing, rd_kafka_error_string(failed));
     rd_kafka_error_destroy(failed);
     return wb_kafka_failure_report(producer->transport->host, &producer->failure, error);
@@ -100,18 +101,15 @@ int wb_kafka_transaction_init(wb_kafka_producer *producer, wb_error *error)
     return end_with(producer, failed, "begin to use transactions", error);
 }
 
-int wb_kafka_transaction_begin(wb_kafka_producer *producer, wb_error *error)
-{
-    if (producer->failure.result != WB_OK)
-        return wb_kafka_failure_report(producer->transport->host, &producer->failure, error);
-    rd_kafka_error_t *failed = rd_kafka_begin_transaction(producer->client->rk);
-    if (failed)
-        return end_with(producer, failed, "begin a transaction", error);
-    producer->in_transaction = 1;
-    return WB_OK;
-}
+/* ---- begin ----------------------------------------------------------------------- */
 
-/* ---- commit ---------------------------------------------------------------------- */
+/* What others have already must not be done by us, too. */
+static int refuse_lost(const wb_kafka_producer *producer, wb_error *error)
+{
+    const wb_host *host = producer->transport->host;
+    return host->fail(host, error, WB_NOT_CONNECTED, WB_CAUSE_OTHER, 0,
+                      "partitions were taken away before the transaction was committed");
+}
 
 static int send_offsets(wb_kafka_producer *producer, const offsets_call *arguments,
                         int64_t deadline, wb_error *error)
@@ -125,6 +123,37 @@ static int send_offsets(wb_kafka_producer *producer, const offsets_call *argumen
         return abort_with(producer, failed, "commit offsets", error);
     return end_with(producer, failed, "commit offsets", error);
 }
+
+/* Before the messages. The coordinator refuses both until the markers of the transaction before
+ * are written; librdkafka tries offsets again after retry.backoff.ms, and a first message only
+ * after 20 ms. */
+static int promise(wb_kafka_producer *producer, wb_kafka_consumer *consumer, wb_error *error)
+{
+    rd_kafka_consumer_group_metadata_t *group =
+        rd_kafka_consumer_group_metadata(consumer->client->rk);
+    rd_kafka_topic_partition_list_t *offsets = wb_kafka_consumer_promise(consumer);
+    offsets_call arguments = { offsets, group };
+    int result = group ? send_offsets(producer, &arguments, latest(producer), error)
+                       : refuse_lost(producer, error);
+    rd_kafka_topic_partition_list_destroy(offsets);
+    if (group)
+        rd_kafka_consumer_group_metadata_destroy(group);
+    return result;
+}
+
+int wb_kafka_transaction_begin(wb_kafka_producer *producer, wb_kafka_consumer *consumer,
+                               wb_error *error)
+{
+    if (producer->failure.result != WB_OK)
+        return wb_kafka_failure_report(producer->transport->host, &producer->failure, error);
+    rd_kafka_error_t *failed = rd_kafka_begin_transaction(producer->client->rk);
+    if (failed)
+        return end_with(producer, failed, "begin a transaction", error);
+    producer->in_transaction = 1;
+    return promise(producer, consumer, error);
+}
+
+/* ---- commit ---------------------------------------------------------------------- */
 
 /* The coordinator may have heard of it, or not. Nothing may be committed after it by this
  * session: it could set offsets back that the transaction has moved. */
@@ -154,20 +183,13 @@ static int end_transaction(wb_kafka_producer *producer, wb_kafka_consumer *consu
     return WB_OK;
 }
 
-/* What others have already must not be done by us, too. */
-static int refuse_lost(const wb_kafka_producer *producer, wb_error *error)
-{
-    const wb_host *host = producer->transport->host;
-    return host->fail(host, error, WB_NOT_CONNECTED, WB_CAUSE_OTHER, 0,
-                      "partitions were taken away before the transaction was committed");
-}
-
 int wb_kafka_transaction_commit(wb_kafka_producer *producer, wb_kafka_consumer *consumer,
                                 wb_error *error)
 {
     int64_t deadline = latest(producer);
     /* First of all: it holds the generation of the group, and the coordinator refuses one that
-     * has passed. So what we find to be ours now is still ours when that is accepted. */
+     * has passed. So what we find to be ours now is still ours when that is accepted. What was
+     * accepted before stays ours: nobody is told where to begin while a transaction is open. */
     rd_kafka_consumer_group_metadata_t *group =
         rd_kafka_consumer_group_metadata(consumer->client->rk);
     rd_kafka_topic_partition_list_t *offsets = wb_kafka_consumer_progress(consumer);

@@ -14,7 +14,8 @@
 int wb_kafka_transaction_init(wb_kafka_producer *producer, wb_error *error);
 
 /** wb_transport_ops.begin, commit, rollback. */
-int wb_kafka_transaction_begin(wb_kafka_producer *producer, wb_error *error);
+int wb_kafka_transaction_begin(wb_kafka_producer *producer, wb_kafka_consumer *consumer,
+                               wb_error *error);
 int wb_kafka_transaction_commit(wb_kafka_producer *producer, wb_kafka_consumer *consumer,
                                 wb_error *error);
 int wb_kafka_transaction_rollback(wb_kafka_producer *producer, wb_kafka_consumer *consumer,
