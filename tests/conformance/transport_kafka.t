@@ -12,11 +12,11 @@ mkdir -p "$work"
 WAYBILL_PLUGIN_DIR=$top_builddir/plugins
 export WAYBILL_PLUGIN_DIR
 # more partitions than sessions, so that two sessions both get messages; and a process that
-# was killed is given up sooner; and a buffer that the kit's bound on memory has room for
+# was killed is given up sooner
 cat >"$work/waybill.conf" <<END
 endpoints = ( { name = "$KAFKA_PREFIX";
   transport = { plugin = "kafka"; brokers = "$KAFKA_BROKERS"; partitions = 4;
-                session_timeout = "3s"; fetch_buffer = "16MiB"; }; } );
+                session_timeout = "3s"; }; } );
 END
 "$top_srcdir/tests/conformance/judge" transport -c "$work/waybill.conf" <<'END'
 skip the shared resource is always the same

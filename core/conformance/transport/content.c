@@ -343,7 +343,7 @@ static void body_of(wb_kit *kit, size_t size)
     if (!s || !is_taken(kit, s, &letter) || !wb_tk_collect(s, 1))
         return;
     const wb_incoming *got = s->in_hand[0];
-    if (size > WB_TK_BODY_SURE && got->problem)
+    if ((int64_t)size > wb_tk_body_max(wb_tk_of(kit)) && got->problem)
         wb_kit_check(kit, got->problem[0] != '\0', "a problem without words");
     else
         expect_same(kit, got, &letter.operation);
@@ -364,15 +364,19 @@ static void bodies_around_64_kib(wb_kit *kit)
     body_of(kit, WB_TK_BODY_SURE);
 }
 
-static void bodies_over_body_max(wb_kit *kit)
+static void a_body_of_1_mib(wb_kit *kit)
 {
-    body_of(kit, WB_TK_BODY_SURE + 1);
     body_of(kit, (size_t)1 << 20);
 }
 
 static void a_body_of_16_mib(wb_kit *kit)
 {
     body_of(kit, (size_t)16 << 20);
+}
+
+static void bodies_over_body_max(wb_kit *kit)
+{
+    body_of(kit, (size_t)wb_tk_body_max(wb_tk_of(kit)) + 1);
 }
 
 /* A message that is refused harms none of its window. */
@@ -472,8 +476,9 @@ const wb_kit_case wb_tk_content_cases[] = {
     { "keys are bytes of any value", RO, keys_of_any_value },
     { "bodies of 0, 1, 255 and 256 bytes", RO, small_bodies },
     { "bodies of 64 KiB, and one byte less", RO, bodies_around_64_kib },
-    { "bodies over the endpoint's limit are delivered all the same", RO, bodies_over_body_max },
+    { "a body of 1 MiB", RO, a_body_of_1_mib },
     { "a body of 16 MiB", RO, a_body_of_16_mib },
+    { "a body over the endpoint's limit is delivered all the same, or refused", RO, bodies_over_body_max },
     { "small and large bodies in one window", RO, bodies_in_one_window },
     { "a message is valid until it is settled", RO, valid_until_settled },
     { "what is delivered again is what was sent", RO, redelivered_as_sent },

@@ -245,12 +245,13 @@ static void prefetch_changes(wb_kit *kit)
 
 /* ---- memory ---------------------------------------------------------------------------- */
 
-#define LARGE_COUNT 96
+#define LARGE_COUNT 256
 #define LARGE_SIZE ((size_t)1 << 20)
 #define LARGE_WINDOW 8
 #define LARGE_PREFETCH 4
-/* The host asks for few at a time; what is read ahead beyond that has this limit. */
-#define AHEAD_MAX ((size_t)32 << 20)
+/* The host asks for few at a time; what is read ahead beyond that has this limit, half of what
+ * the queue holds. */
+#define AHEAD_MAX ((size_t)128 << 20)
 
 static size_t resident(void)
 {

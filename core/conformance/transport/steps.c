@@ -65,6 +65,12 @@ static int subscribes(const wb_tk *tk, const char *name)
     return strcmp(name, tk->queues[WB_TK_MAIN]) == 0 || strcmp(name, tk->queues[WB_TK_OTHER]) == 0;
 }
 
+int64_t wb_tk_body_max(const wb_tk *tk)
+{
+    int64_t configured = tk->kit.endpoint->config->body_max;
+    return configured > WB_TK_BODY_SURE ? configured : WB_TK_BODY_SURE;
+}
+
 static int create(wb_tk *tk, wb_tk_instance *made, const char *name, int mode, wb_error *error)
 {
     made->tk = tk;
@@ -76,7 +82,7 @@ static int create(wb_tk *tk, wb_tk_instance *made, const char *name, int mode, w
         .mode = mode,
         .concurrency = 4,
         .batch_max = 100,
-        .body_max = WB_TK_BODY_SURE,
+        .body_max = wb_tk_body_max(tk),
         .types = made->types,
         .type_count = subscribes(tk, name) && (tk->kit.plugin->capabilities & WB_CAP_PUBLISH),
     };

@@ -31,7 +31,7 @@
 #define WB_TK_MARK_SIZE 40
 /* What is not there after this long while nothing holds it up is not there. */
 #define WB_TK_QUIET (300 * WB_MILLISECOND)
-/* The largest body a transport may not refuse. */
+/* The largest body a transport may not refuse, whatever its server is set to. */
 #define WB_TK_BODY_SURE 65536u
 
 #define WB_TK_VICTIMS 3
@@ -83,6 +83,9 @@ struct wb_tk_session {
 
 /** The kit that a case belongs to. */
 wb_tk *wb_tk_of(wb_kit *kit);
+
+/** The body_max of the kit's endpoints: the file's. */
+int64_t wb_tk_body_max(const wb_tk *tk);
 
 /** Fill names and mode. */
 void wb_tk_init(wb_tk *tk, const wb_endpoint_setup *endpoint, const wb_kit_options *options,
