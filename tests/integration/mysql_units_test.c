@@ -301,9 +301,10 @@ static void test_prefixes(void **state)
     for (size_t i = 0; i < sizeof hashed / sizeof hashed[0]; i++) {
         mys_names_init(&names, hashed[i], "shop");
         assert_non_null(strchr(names.prefix, '$'));
-        assert_true(strlen(names.prefix) <= MYS_PREFIX_MAX);
+        assert_true(strlen(names.prefix) <= WB_SQL_PREFIX_MAX);
     }
     mys_names_init(&names, "Orders", "shop");
+    assert_string_equal(names.prefix, "orders$e87b30a62af9f12c"); /* tables of this name exist */
     mys_names_init(&another, "oRDERS", "shop");
     assert_string_not_equal(names.prefix, another.prefix);
 }

@@ -107,7 +107,7 @@ static void test_other_names_never_meet(void **state)
         "a2345678901234567890123456789012345678901234567890",
     };
     const size_t count = sizeof names / sizeof names[0];
-    char seen[sizeof names / sizeof names[0]][PGSQL_PREFIX_MAX + 1];
+    char seen[sizeof names / sizeof names[0]][WB_SQL_PREFIX_MAX + 1];
     (void)state;
     for (size_t i = 0; i < count; i++) {
         (void)snprintf(seen[i], sizeof seen[i], "%s", prefix_of(names[i]));
@@ -125,8 +125,9 @@ static void test_identifiers_fit(void **state)
     (void)state;
     memset(name, 'X', sizeof name - 1);
     name[sizeof name - 1] = '\0';
-    assert_int_equal(strlen(prefix_of(name)), PGSQL_PREFIX_MAX);
-    assert_true(PGSQL_PREFIX_MAX + strlen("_pending_pkey") <= PGSQL_IDENTIFIER_MAX);
+    assert_string_equal(prefix_of("Orders"), "orders$e87b30a62af9f12c"); /* tables of this name exist */
+    assert_int_equal(strlen(prefix_of(name)), WB_SQL_PREFIX_MAX);
+    assert_true(WB_SQL_PREFIX_MAX + strlen("_pending_pkey") <= PGSQL_IDENTIFIER_MAX);
 }
 
 static void assert_expands(const char *endpoint, const char *schema, const char *template,

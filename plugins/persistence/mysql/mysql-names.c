@@ -7,56 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#define HASH_DIGITS 16
-/* What is kept of a name that cannot be kept whole: room for "$" and the hash. */
-#define KEPT_MAX (MYS_PREFIX_MAX - 1 - HASH_DIGITS)
-#define FNV_OFFSET UINT64_C(0xcbf29ce484222325)
-
-/* FNV-1a. Endpoint names come from the operator's file, not from an adversary. */
-static uint64_t hash(uint64_t state, const char *text)
-{
-    for (const unsigned char *c = (const unsigned char *)text; *c; c++)
-        state = (state ^ *c) * UINT64_C(0x100000001b3);
-    return state;
-}
-
-static int is_kept(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
-}
-
-static char nearest(char c)
-{
-    if (c >= 'A' && c <= 'Z')
-        return (char)(c - 'A' + 'a');
-    return is_kept(c) ? c : '_';
-}
-
-static int is_kept_whole(const char *name)
-{
-    size_t size = strlen(name);
-    if (size == 0 || size > MYS_PREFIX_MAX)
-        return 0;
-    for (size_t i = 0; i < size; i++)
-        if (!is_kept(name[i]))
-            return 0;
-    return 1;
-}
-
 void mys_names_init(mys_names *names, const char *endpoint, const char *database)
 {
-    size_t kept = 0;
-
     names->endpoint = endpoint;
     names->database = database;
-    if (is_kept_whole(endpoint)) {
-        (void)snprintf(names->prefix, sizeof names->prefix, "%s", endpoint);
-        return;
-    }
-    for (; endpoint[kept] && kept < KEPT_MAX; kept++)
-        names->prefix[kept] = nearest(endpoint[kept]);
-    (void)snprintf(names->prefix + kept, sizeof names->prefix - kept, "$%016" PRIx64,
-                   hash(FNV_OFFSET, endpoint));
+    wb_sql_prefix(endpoint, names->prefix);
 }
 
 static void put_identifier(mys_buffer *text, const char *first, const char *second)
@@ -127,8 +82,8 @@ void mys_names_expand(const mys_names *names, const char *template, mys_buffer *
 void mys_names_lock(const mys_names *names, const char *purpose, const char *prefix,
                     char ret_name[MYS_LOCK_NAME_SIZE])
 {
-    uint64_t state = hash(FNV_OFFSET, names->database);
-    state = hash(state, "/");
-    state = hash(state, prefix);
+    uint64_t state = wb_sql_hash(WB_SQL_HASH_START, names->database);
+    state = wb_sql_hash(state, "/");
+    state = wb_sql_hash(state, prefix);
     (void)snprintf(ret_name, MYS_LOCK_NAME_SIZE, "waybill %s %016" PRIx64, purpose, state);
 }

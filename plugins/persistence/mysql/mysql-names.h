@@ -15,10 +15,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "plugins/common/sql/prefix.h"
 #include "plugins/persistence/mysql/mysql-memory.h"
 
 /** MySQL's identifiers have 64 characters; our longest suffix is "_pending". */
-#define MYS_PREFIX_MAX 50
 #define MYS_IDENTIFIER_MAX 64
 /** GET_LOCK() takes names of 64 characters. */
 #define MYS_LOCK_NAME_SIZE 64
@@ -26,7 +26,7 @@
 typedef struct mys_names {
     const char *endpoint; /* kept, not copied */
     const char *database; /* kept, not copied */
-    char prefix[MYS_PREFIX_MAX + 1];
+    char prefix[WB_SQL_PREFIX_MAX + 1];
 } mys_names;
 
 void mys_names_init(mys_names *names, const char *endpoint, const char *database);

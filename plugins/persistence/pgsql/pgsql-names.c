@@ -3,60 +3,13 @@
 
 #include "plugins/persistence/pgsql/pgsql-names.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
-
-#define HASH_DIGITS 16
-/* What is kept of a name that cannot be kept whole: room for "$" and the hash. */
-#define KEPT_MAX (PGSQL_PREFIX_MAX - 1 - HASH_DIGITS)
-#define FNV_OFFSET UINT64_C(0xcbf29ce484222325)
-
-/* FNV-1a. Endpoint names come from the operator's file, not from an adversary. */
-static uint64_t hash(uint64_t state, const char *text)
-{
-    for (const unsigned char *c = (const unsigned char *)text; *c; c++)
-        state = (state ^ *c) * UINT64_C(0x100000001b3);
-    return state;
-}
-
-static int is_kept(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
-}
-
-static char nearest(char c)
-{
-    if (c >= 'A' && c <= 'Z')
-        return (char)(c - 'A' + 'a');
-    return is_kept(c) ? c : '_';
-}
-
-static int is_kept_whole(const char *name)
-{
-    size_t size = strlen(name);
-    if (size == 0 || size > PGSQL_PREFIX_MAX)
-        return 0;
-    for (size_t i = 0; i < size; i++)
-        if (!is_kept(name[i]))
-            return 0;
-    return 1;
-}
 
 void pgsql_names_init(pgsql_names *names, const char *endpoint, const char *schema)
 {
-    size_t kept = 0;
-
     names->endpoint = endpoint;
     names->schema = schema;
-    if (is_kept_whole(endpoint)) {
-        (void)snprintf(names->prefix, sizeof names->prefix, "%s", endpoint);
-        return;
-    }
-    for (; endpoint[kept] && kept < KEPT_MAX; kept++)
-        names->prefix[kept] = nearest(endpoint[kept]);
-    (void)snprintf(names->prefix + kept, sizeof names->prefix - kept, "$%016" PRIx64,
-                   hash(FNV_OFFSET, endpoint));
+    wb_sql_prefix(endpoint, names->prefix);
 }
 
 static void put_text(pgsql_buffer *text, const char *part)
@@ -140,10 +93,10 @@ void pgsql_names_expand(const pgsql_names *names, const char *template, pgsql_bu
 
 int64_t pgsql_names_lock(const pgsql_names *names, const char *purpose, const char *prefix)
 {
-    uint64_t state = hash(FNV_OFFSET, purpose);
-    state = hash(state, "/");
-    state = hash(state, names->schema);
-    state = hash(state, "/");
-    state = hash(state, prefix);
+    uint64_t state = wb_sql_hash(WB_SQL_HASH_START, purpose);
+    state = wb_sql_hash(state, "/");
+    state = wb_sql_hash(state, names->schema);
+    state = wb_sql_hash(state, "/");
+    state = wb_sql_hash(state, prefix);
     return (int64_t)state;
 }

@@ -14,16 +14,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "plugins/common/sql/prefix.h"
 #include "plugins/persistence/pgsql/pgsql-memory.h"
 
 /** PostgreSQL cuts identifiers at 63 bytes; our longest suffix is "_pending_pkey". */
-#define PGSQL_PREFIX_MAX 50
 #define PGSQL_IDENTIFIER_MAX 63
 
 typedef struct pgsql_names {
     const char *endpoint; /* kept, not copied */
     const char *schema;   /* kept, not copied */
-    char prefix[PGSQL_PREFIX_MAX + 1];
+    char prefix[WB_SQL_PREFIX_MAX + 1];
 } pgsql_names;
 
 void pgsql_names_init(pgsql_names *names, const char *endpoint, const char *schema);
