@@ -50,6 +50,7 @@ int wb_error_exit_code(const wb_error *error)
     case WB_CAUSE_MISSING:
     case WB_CAUSE_MISMATCH: return EX_OSFILE;
     case WB_CAUSE_CONFIG: return EX_CONFIG;
+    case WB_CAUSE_SERVER: return EX_TEMPFAIL;
     default: return error->result == WB_NOT_CONNECTED ? EX_UNAVAILABLE : EX_SOFTWARE;
     }
 }

@@ -168,7 +168,7 @@ static int connect_and_work(housekeeping *round)
 }
 
 /* A failing round never stops the endpoint: the next one tries again. */
-static void work(wb_housekeeper *keeper)
+void wb_housekeeper_round(wb_housekeeper *keeper)
 {
     const wb_pipeline *p = keeper->pipeline;
     housekeeping round = {
@@ -211,7 +211,7 @@ static void *housekeeper_main(void *argument)
 {
     wb_housekeeper *keeper = argument;
     while (wait_for_round(keeper))
-        work(keeper);
+        wb_housekeeper_round(keeper);
     return NULL;
 }
 

@@ -26,6 +26,8 @@ typedef struct wb_housekeeper {
 
 /** pipeline, interval, sweep_after and retention are set by the caller. @return 0 or errno. */
 int wb_housekeeper_start(wb_housekeeper *keeper);
+/** One round, on the caller's thread: for those who decide themselves when. */
+void wb_housekeeper_round(wb_housekeeper *keeper);
 /** pipeline->stop is set before; wakes and joins the thread. */
 void wb_housekeeper_stop(wb_housekeeper *keeper);
 

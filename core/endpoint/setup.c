@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/plugin/loader.h"
+#include "core/recover/recoverability.h"
 
 /* Plugins whose instances could share a transaction name what on; longer is nobody's. */
 #define RESOURCE_SIZE 4096
@@ -177,6 +178,8 @@ static void fill_info(wb_endpoint_setup *endpoint)
         .body_max = config->body_max,
         .types = endpoint->handlers.types,
         .type_count = endpoint->handlers.count,
+        .headers_max = WB_INCOMING_HEADERS_MAX + WB_PLATFORM_HEADERS_MAX,
+        .headers_size_max = WB_INCOMING_HEADERS_SIZE_MAX,
     };
 }
 

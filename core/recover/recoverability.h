@@ -22,10 +22,13 @@
 #define WB_FAILURE_CRASHES "Waybill.DeliveredTooOften"
 #define WB_FAILURE_DISPATCH "Waybill.DispatchFailed"
 
-/* Limits of an incoming message (its body's is the endpoint's body_max). Headers of the
- * platform (NServiceBus.*, $.diagnostics.*) do not count towards the first. */
+/* Limits of an incoming message (its body's is the endpoint's body_max): the users' headers;
+ * those of the platform (NServiceBus.*, $.diagnostics.*), so that a message which a handler gave
+ * all it may, or which comes back from the error queue, is not refused where it arrives; names
+ * and values of all of them together, in bytes. */
 #define WB_INCOMING_HEADERS_MAX 256
-#define WB_INCOMING_HEADERS_SIZE_MAX (4 * 1024 * 1024) /* names and values together, bytes */
+#define WB_PLATFORM_HEADERS_MAX 64
+#define WB_INCOMING_HEADERS_SIZE_MAX (64 * 1024)
 
 /** Why a message failed. */
 typedef struct wb_failure {

@@ -8,14 +8,16 @@
  * ever inserted and dropped by age; and pending operations (batch, bytes), one row a
  * batch, deleted when dispatched. A batch number is chosen by the host: milliseconds
  * since 2020-01-01 UTC in its upper 42 bits (positive as a signed number until 2089),
- * so that it also says how old a record is. Two endpoints never share records. Ids are
+ * so that it also says how old a record is. The time is the database's where clock() is
+ * there: a host whose clock is wrong harms nobody. A pending row may carry a number in
+ * the future: it is parked, and due then. Two endpoints never share records. Ids are
  * compared byte for byte.
  *
  * A transaction:
  *     begin (claims ids) -> handlers use the native handle -> commit (stores)
  * and outside of it: mark, pending, sweep, clean_up.
  *
- * Change log: 1.0 first version.
+ * Change log: 1.0 first version. Appended since: clock(), next_pending().
  */
 #ifndef WAYBILL_SYS_PERSISTENCE_H
 #define WAYBILL_SYS_PERSISTENCE_H
@@ -130,15 +132,17 @@ typedef struct wb_persistence_ops {
 
     /** After each handler: is the transaction still as it must be? WB_OK, or the class
      *  of what the handler did to it (left it failed: WB_RETRY; ended it: WB_FATAL for
-     *  the message, reported as WB_REJECT). `item` is the handler's. WB_ABORT when it
+     *  the message, reported as WB_REJECT). What a full disk or another trouble of the
+     *  server's did to it is WB_RETRY with WB_CAUSE_SERVER, whatever the handler made of
+     *  it. `item` is the handler's. WB_ABORT when it
      *  is not this item's doing (a deadlock, or what another item deferred failed).
      *  Costs no round trip. */
     int (*check)(wb_storage_session *session, size_t item, wb_error *error);
 
     /** Send what was deferred, store the operations, give back claims, commit: one
      *  round trip where the database allows.
-     *  @return WB_OK; WB_RETRY, WB_ABORT, WB_REJECT (rolled back by the callee; see
-     *  failed_item); WB_NOT_CONNECTED (lost before COMMIT was sent: not committed);
+     *  @return WB_OK; WB_RETRY (with WB_CAUSE_SERVER when it is the server's trouble and
+     *  no message's), WB_ABORT, WB_REJECT (rolled back by the callee; see failed_item); WB_NOT_CONNECTED (lost before COMMIT was sent: not committed);
      *  WB_IN_DOUBT (lost after COMMIT was sent). */
     int (*commit)(wb_storage_session *session, wb_commit *commit, wb_error *error);
     int (*rollback)(wb_storage_session *session, wb_error *error);
@@ -163,6 +167,17 @@ typedef struct wb_persistence_ops {
      *  *ret_deleted says how many, so that the host can pace. */
     int (*clean_up)(wb_storage_session *session, uint64_t before, size_t limit,
                     size_t *ret_deleted, wb_error *error);
+
+    /** Optional. The database's time, nanoseconds since 1970 UTC. Outside of a
+     *  transaction. Asked when a session was opened and before each clean-up. */
+    int (*clock)(wb_storage_session *session, int64_t *ret_wall, wb_error *error);
+
+    /** Optional, instead of sweep(): visit the oldest pending row with a number above
+     *  `after` and below `before`, if there is one, unless another instance is visiting
+     *  (then none). Holds one row in memory. The host walks with it from row to row:
+     *  rows that stay where they are do not hide those behind them. */
+    int (*next_pending)(wb_storage_session *session, uint64_t after, uint64_t before,
+                        wb_pending_fn visit, void *argument, wb_error *error);
 } wb_persistence_ops;
 
 #ifdef __cplusplus

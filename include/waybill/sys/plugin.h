@@ -22,7 +22,8 @@
  * umask or locale, unwind across the boundary, or write to stdout or stderr. It
  * stays loaded until the process ends.
  *
- * Change log: 1.0 first version.
+ * Change log: 1.0 first version. Appended since: WB_CAUSE_SERVER;
+ * wb_endpoint_info.headers_max, headers_size_max.
  */
 #ifndef WAYBILL_SYS_PLUGIN_H
 #define WAYBILL_SYS_PLUGIN_H
@@ -66,6 +67,21 @@ typedef struct wb_error wb_error;
 #define WB_CAUSE_CONFIG 5      /* the option's value is wrong: exit code 78 */
 #define WB_CAUSE_UNROUTABLE 6  /* no such destination */
 #define WB_CAUSE_TOO_LARGE 7   /* over a limit */
+#define WB_CAUSE_SERVER 8      /* the server cannot now, whoever asks: exit code 75 */
+
+/* Whose fault an error is. The host decides by class and cause:
+ *
+ *   the server's          WB_NOT_CONNECTED and WB_IN_DOUBT, and WB_RETRY with
+ *                         WB_CAUSE_SERVER (disk full, out of memory, too many
+ *                         connections, shutting down, a lock that a neighbour
+ *                         holds). The worker waits, with one log line; no message
+ *                         counts an attempt.
+ *   nobody's              WB_ABORT (deadlock, serialization failure): run again.
+ *   the message's         WB_RETRY with another cause, WB_REJECT: its attempt counts
+ *                         once it ran alone.
+ *   the configuration's   WB_FATAL: the endpoint ends and somebody must act.
+ *
+ * So a plugin says WB_CAUSE_SERVER whenever another message would have failed as well. */
 
 /* ---- host --------------------------------------------------------------- */
 
@@ -226,6 +242,13 @@ typedef struct wb_endpoint_info {
     /** Types handlers exist for, which the endpoint subscribes to. */
     const char *const *types;
     size_t type_count;
+    /** Most headers, and most bytes in their names and values together, that a message
+     *  is handed on with. A transport looks before it spends memory on them: of a message
+     *  with more it hands on the first that fit, and `problem` says how many there were.
+     *  (0 or absent: no limit.) */
+    uint32_t headers_max;
+    uint32_t reserved;
+    int64_t headers_size_max;
 } wb_endpoint_info;
 
 #ifdef __cplusplus

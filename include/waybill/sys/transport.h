@@ -12,7 +12,8 @@
  * is then delivered again by the broker. Closing gives unacknowledged messages
  * back to the queue.
  *
- * Change log: 1.0 first version.
+ * Change log: 1.0 first version. Appended since: wb_transport_limits and limits(),
+ * stop_receiving(), release_prefetched().
  */
 #ifndef WAYBILL_SYS_TRANSPORT_H
 #define WAYBILL_SYS_TRANSPORT_H
@@ -92,6 +93,20 @@ typedef struct wb_operation {
 #define WB_SESSION_RECEIVE 1u
 #define WB_SESSION_SEND 2u
 
+/** Nobody can say. */
+#define WB_LIMIT_UNKNOWN UINT32_MAX
+
+/** What the broker does to the endpoint's messages. Size first, append-only; zeroed by
+ *  the host before limits(). */
+typedef struct wb_transport_limits {
+    size_t struct_size;
+    /** The highest delivery_count the broker hands out: one that comes back once more is
+     *  dropped or dead-lettered. 0: it never drops. WB_LIMIT_UNKNOWN. The host gives a
+     *  message up below it, and refuses to run where it is too low for that. */
+    uint32_t delivery_limit;
+    uint32_t reserved;
+} wb_transport_limits;
+
 typedef struct wb_transport_ops {
     size_t struct_size;
 
@@ -123,7 +138,8 @@ typedef struct wb_transport_ops {
     void (*close)(wb_transport_session *session);
 
     /** How many messages the broker may hand out ahead of acknowledgements. Called
-     *  when the size of batches changes; never below what is in hand. Optional. */
+     *  when the size of batches changes; may be below what is in hand. Optional. The host
+     *  begins with 1 and follows the measured time of its handlers. */
     int (*set_prefetch)(wb_transport_session *session, uint32_t prefetch, wb_error *error);
 
     /** Take messages that are already there: waits until `deadline` for the first,
@@ -168,6 +184,22 @@ typedef struct wb_transport_ops {
 
     /** Make a receive() that waits, or the next one, return early. Any thread. */
     void (*interrupt)(wb_transport_session *session);
+
+    /** Optional. What the broker does to this endpoint's messages. Main thread, after
+     *  verify(); may connect. Not being able to tell is no error: WB_LIMIT_UNKNOWN. */
+    int (*limits)(wb_transport *transport, wb_transport_limits *limits, wb_error *error);
+
+    /** Optional. The endpoint stops: ask the broker for no more. receive() goes on to
+     *  return what had already been handed out, and then nothing, without waiting. So an
+     *  orderly stop handles what it has instead of giving it back, which would count as a
+     *  delivery. Worker thread. */
+    int (*stop_receiving)(wb_transport_session *session, wb_error *error);
+
+    /** Optional. Give back at once what was prefetched and not returned by receive() yet,
+     *  and prefetch nothing until the next receive(): the host calls it when a handler takes
+     *  long, so that others get those messages. Any thread, also while another call of
+     *  the session runs; never waits for the network. */
+    void (*release_prefetched)(wb_transport_session *session);
 } wb_transport_ops;
 
 #ifdef __cplusplus
