@@ -61,6 +61,8 @@ static void batch_then_singles(wb_kit *kit, int mode)
 #define HEADERS 2000
 #define LARGE ((size_t)2 << 20)
 
+enum { BAD_NAME, LARGE_HEADERS, LARGE_BODY };
+
 typedef struct bad_ones {
     wb_header headers[HEADERS];
     unsigned char bytes[LARGE];
@@ -70,8 +72,8 @@ typedef struct bad_ones {
 static void write_bad(wb_kit *kit, wb_tk_letter *letter, bad_ones *all, int which)
 {
     wb_tk *tk = wb_tk_of(kit);
-    wb_tk_write(kit, letter, which == 0 ? "\xff\xfe" : tk->queues[WB_TK_OTHER], "k", 9);
-    if (which == 1) {
+    wb_tk_write(kit, letter, which == BAD_NAME ? "\xff\xfe" : tk->queues[WB_TK_OTHER], "k", 9);
+    if (which == LARGE_HEADERS) {
         all->headers[0] = letter->headers[0];
         for (size_t i = 1; i < HEADERS; i++)
             all->headers[i] = (wb_header){ .name = "large",
@@ -80,7 +82,7 @@ static void write_bad(wb_kit *kit, wb_tk_letter *letter, bad_ones *all, int whic
         letter->operation.headers = all->headers;
         letter->operation.header_count = HEADERS;
     }
-    if (which == 2) {
+    if (which == LARGE_BODY) {
         letter->operation.body = all->bytes;
         letter->operation.body_size = LARGE;
     }
@@ -114,27 +116,38 @@ static int commit_or_again(wb_tk_setting *in)
            wb_tk_acknowledge_first(in) && wb_tk_commit(in);
 }
 
-static void goes_on_after_refusal(wb_kit *kit, int mode)
+static void goes_on_after(wb_kit *kit, int mode, int which)
 {
+    wb_tk_setting in;
+    wb_tk_letter bad;
+    int is_refused;
     bad_ones *all = wb_alloc_zero(1, sizeof *all);
     wb_kit_defer(kit, free, all);
     memset(all->bytes, 'b', sizeof all->bytes);
-    for (int which = 0; which < 3 && !kit->is_failed; which++) {
-        wb_tk_setting in;
-        wb_tk_letter bad;
-        int is_refused;
-        if (!wb_tk_settle_in(&in, kit, mode, 1) || !wb_tk_begin(&in))
-            return;
-        write_bad(kit, &bad, all, which);
-        if (!send_bad(&in, &bad, &is_refused) || !wb_tk_send_in(&in) ||
-            !wb_tk_acknowledge_first(&in) || !commit_or_again(&in) ||
-            !wb_tk_expect_at_other(&in))
-            return;
-        wb_kit_check(kit, is_refused || which, "a destination of the bytes FF FE was not refused");
-        wb_tk_expect_main_empty(&in);
-        wb_tk_close(in.s);
-        wb_tk_close(in.watch);
-    }
+    if (!wb_tk_settle_in(&in, kit, mode, 1) || !wb_tk_begin(&in))
+        return;
+    write_bad(kit, &bad, all, which);
+    if (!send_bad(&in, &bad, &is_refused) || !wb_tk_send_in(&in) ||
+        !wb_tk_acknowledge_first(&in) || !commit_or_again(&in) || !wb_tk_expect_at_other(&in))
+        return;
+    wb_kit_check(kit, is_refused || which != BAD_NAME,
+                 "a destination of the bytes FF FE was not refused");
+    wb_tk_expect_main_empty(&in);
+}
+
+static void goes_on_after_bad_name(wb_kit *kit, int mode)
+{
+    goes_on_after(kit, mode, BAD_NAME);
+}
+
+static void goes_on_after_large_headers(wb_kit *kit, int mode)
+{
+    goes_on_after(kit, mode, LARGE_HEADERS);
+}
+
+static void goes_on_after_large_body(wb_kit *kit, int mode)
+{
+    goes_on_after(kit, mode, LARGE_BODY);
 }
 
 static void rolled_back_after_refusal(wb_kit *kit, int mode)
@@ -144,7 +157,7 @@ static void rolled_back_after_refusal(wb_kit *kit, int mode)
     int is_refused;
     if (!wb_tk_settle_in(&in, kit, mode, 1) || !wb_tk_begin(&in) || !wb_tk_send_in(&in))
         return;
-    write_bad(kit, &bad, NULL, 0);
+    write_bad(kit, &bad, NULL, BAD_NAME);
     if (!send_bad(&in, &bad, &is_refused) || !wb_tk_acknowledge_first(&in) ||
         !wb_tk_roll_back(&in) || !wb_tk_expect_nothing_at_other(&in) || !wb_tk_begin(&in) ||
         !wb_tk_send_in(&in) || !wb_tk_acknowledge_first(&in) || !wb_tk_commit(&in) ||
@@ -170,14 +183,21 @@ static void handled_after_stop(wb_kit *kit, int mode)
 }
 
 WB_TK_IN_BOTH_MODES(batch_then_singles)
-WB_TK_IN_BOTH_MODES(goes_on_after_refusal)
+WB_TK_IN_BOTH_MODES(goes_on_after_bad_name)
+WB_TK_IN_BOTH_MODES(goes_on_after_large_headers)
+WB_TK_IN_BOTH_MODES(goes_on_after_large_body)
 WB_TK_IN_BOTH_MODES(rolled_back_after_refusal)
 WB_TK_IN_BOTH_MODES(handled_after_stop)
 
 const wb_kit_case wb_tk_rerun_cases[] = {
     WB_TK_BOTH("a batch that was rolled back is run again, and then one by one",
                batch_then_singles),
-    WB_TK_BOTH("a refused operation spoils nothing but itself", goes_on_after_refusal),
+    WB_TK_BOTH("a destination that cannot be is refused, the rest is committed",
+               goes_on_after_bad_name),
+    WB_TK_BOTH("headers that are too large are refused, the rest is committed",
+               goes_on_after_large_headers),
+    WB_TK_BOTH("a body that is too large is refused, the rest is committed",
+               goes_on_after_large_body),
     WB_TK_BOTH("after a refused operation rollback undoes the rest", rolled_back_after_refusal),
     WB_TK_BOTH("after stop_receiving() what is in hand is committed", handled_after_stop),
 };
