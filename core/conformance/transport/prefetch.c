@@ -236,7 +236,7 @@ static void nothing_to_release(wb_kit *kit)
     wb_tk_expect_empty(s);
 }
 
-/* While it receives, sends and acknowledges in its own thread. */
+/* While it receives and acknowledges in its own thread. */
 static void released_in_the_middle(wb_kit *kit)
 {
     enum { COUNT = 100 };
@@ -245,9 +245,10 @@ static void released_in_the_middle(wb_kit *kit)
         return;
     wb_tk_session *s = wb_tk_open(kit, WB_TK_MAIN, wb_tk_of(kit)->mode, 20);
     releaser helper = { .s = s, .times = 15, .every = 3 * WB_MILLISECOND };
-    if (!s || !wb_tk_sender(kit) || !start_release(&helper))
+    if (!s || !wb_tk_sender(kit) || !wb_tk_send_numbers(s, main_queue(kit), "k", 0, COUNT) ||
+        !start_release(&helper))
         return;
-    int is_ok = wb_tk_send_numbers(s, main_queue(kit), "k", 0, COUNT);
+    int is_ok = 1;
     for (size_t left = COUNT; is_ok && left;) {
         is_ok = wb_tk_collect(s, 1);
         if (is_ok)
