@@ -14,7 +14,7 @@
 /* Sessions that were broken; the kit opens few, and never two at one address at a time. */
 static wb_transport_session *broken[SESSIONS_MAX];
 static size_t broken_count;
-static const wb_host *some_host;
+static wb_host some_host; /* a copy: instances come and go */
 
 static int is_broken(const wb_transport_session *session)
 {
@@ -26,14 +26,14 @@ static int is_broken(const wb_transport_session *session)
 
 static int fail(wb_error *error)
 {
-    return some_host->fail(some_host, error, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0,
-                           "malformed UTF-8 in a name");
+    return some_host.fail(&some_host, error, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0,
+                          "malformed UTF-8 in a name");
 }
 
 static int create(const wb_host *host, const wb_endpoint_info *endpoint, const void *config,
                   wb_transport **ret_transport, wb_error *error)
 {
-    some_host = host;
+    some_host = *host;
     return whole()->create(host, endpoint, config, ret_transport, error);
 }
 

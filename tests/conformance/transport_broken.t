@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Transports with one fault each fail in the cases that are about it, and in no other. They
-# run half a dozen at once: they mostly wait for what does not come.
+# run eight or nine at once: they mostly wait for what does not come.
 set -u
 conformance=$top_srcdir/tests/conformance
 work=$top_builddir/tests/conformance/work/broken
@@ -75,6 +75,11 @@ judge early <<END
 $(skipped)
 $(unreleased)
 $(unordered)
+fail a message is delivered as often as limits() says
+fail of more headers than the endpoint takes the first come, and a problem
+fail of larger headers than the endpoint takes the first come, and a problem
+fail after stop_receiving() what is in hand can be settled, and answered
+fail messages held back while others are acknowledged come back after close
 fail what is delivered again is what was sent
 fail what was given back comes again at once
 fail a part of a batch is given back
@@ -94,34 +99,15 @@ judge loose <<END
 $(skipped)
 $(unreleased)
 $(unordered)
+fail refused operations of all kinds in one window, each with its result
+fail destinations that no protocol can carry are refused, and harm nobody
+fail sends_atomic_with_receive: a destination that cannot be is refused, the rest is committed
+fail transaction_scope: a destination that cannot be is refused, the rest is committed
 fail a send that nobody can receive is refused, the rest of its window is sent
 fail a destination that cannot be is refused, and is not the session's failure
 fail sends_atomic_with_receive: a send that nobody can receive is refused, the rest is committed
 fail transaction_scope: a send that nobody can receive is refused, the rest is committed
 END
-judge order <<END
-$(skipped)
-$(unreleased)
-skip a session takes no more than its prefetch from others
-fail order per key: nobody else gets a key that is in work
-END
-judge patient <<END
-$(skipped)
-$(unreleased)
-$(unordered)
-fail receive takes what is there and waits for no second message
-fail a message ends a receive that waits
-END
-judge rollback <<END
-$(skipped)
-$(unreleased)
-$(unordered)
-fail sends_atomic_with_receive: after rollback nothing is sent and the message is in hand
-fail transaction_scope: after rollback nothing is sent and the message is in hand
-fail sends_atomic_with_receive: after rollback the message can be given back
-fail transaction_scope: after rollback the message can be given back
-END
-wait
 judge boast <<END
 $(skipped)
 $(unreleased)
@@ -170,6 +156,38 @@ fail sends_atomic_with_receive: a send that nobody can receive is refused, the r
 fail transaction_scope: a send that nobody can receive is refused, the rest is committed
 END
 wait
+judge order <<END
+$(skipped)
+$(unreleased)
+skip a session takes no more than its prefetch from others
+fail order per key: nobody else gets a key that is in work
+END
+judge patient <<END
+$(skipped)
+$(unreleased)
+$(unordered)
+fail receive takes what is there and waits for no second message
+fail a message ends a receive that waits
+END
+judge rollback <<END
+$(skipped)
+$(unreleased)
+$(unordered)
+fail sends_atomic_with_receive: a batch that was rolled back is run again, and then one by one
+fail transaction_scope: a batch that was rolled back is run again, and then one by one
+fail sends_atomic_with_receive: headers that are too large are refused, the rest is committed
+fail transaction_scope: headers that are too large are refused, the rest is committed
+fail sends_atomic_with_receive: a body that is too large is refused, the rest is committed
+fail transaction_scope: a body that is too large is refused, the rest is committed
+fail sends_atomic_with_receive: after a refused operation rollback undoes the rest
+fail transaction_scope: after a refused operation rollback undoes the rest
+fail sends_atomic_with_receive: after stop_receiving() what is in hand is committed
+fail transaction_scope: after stop_receiving() what is in hand is committed
+fail sends_atomic_with_receive: after rollback nothing is sent and the message is in hand
+fail transaction_scope: after rollback nothing is sent and the message is in hand
+fail sends_atomic_with_receive: after rollback the message can be given back
+fail transaction_scope: after rollback the message can be given back
+END
 judge multiple <<END
 $(skipped)
 $(unreleased)

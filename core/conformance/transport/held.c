@@ -81,7 +81,7 @@ static void held_back(wb_kit *kit, int mode)
     wb_tk_session *sender = wb_tk_sender(kit);
     wb_tk_session *s = wb_tk_open(kit, WB_TK_MAIN, mode, 3 * BATCH);
     if (!s || !sender || !wb_tk_send_numbers(sender, s->instance->info.name, "k", 0, ALL) ||
-        !handle_batches(s, mode) || !wb_tk_expect_quiet(s, 2 * WB_SECOND))
+        !handle_batches(s, mode) || !wb_tk_expect_quiet(s, WB_SECOND))
         return;
     check_held(s);
     if (!wb_tk_reopen(s) || !expect_held(s))
