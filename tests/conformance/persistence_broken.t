@@ -16,7 +16,7 @@ try() { # BUG <EXPECTED: in the background, they mostly wait for the disk
     cat >"$work/$1.conf" <<END
 plugin_path = [ "$top_builddir/tests/conformance/.libs" ];
 endpoints = ( { name = "kit"; transport = { plugin = "sqlite"; file = "$work/queue.db"; };
-  persistence = { plugin = "broken_sqlite"; file = "$work/$1.db"; bug = "$1"; }; } );
+  persistence = { plugin = "broken_sqlite"; file = "$work/$1.db"; busy_timeout = "5s"; bug = "$1"; }; } );
 END
     cat - "$work/no-server" >"$work/$1.expected"
     "$conformance/judge" persistence -c "$work/$1.conf" <"$work/$1.expected" >"$work/$1.tap" 2>&1 &
@@ -30,6 +30,8 @@ skip cut before mark(): not connected, the row is there
 skip cut before pending(): not connected
 skip cut before sweep(): not connected, others may sweep
 skip cut before clean_up(): not connected, others may clean up
+skip cut before next_pending(): not connected, others may visit
+skip cut before clock(): not connected
 skip a begin whose request is lost leaves nothing
 skip a begin whose reply is lost leaves nothing
 skip a commit whose request is lost has not happened
@@ -40,6 +42,10 @@ skip a rollback whose reply is lost has rolled back
 skip a look at pending rows whose reply is lost changes nothing
 skip a sweep whose reply is lost keeps nobody from sweeping
 skip a clean-up whose reply is lost keeps nobody from cleaning up
+skip a visit of the next row whose reply is lost keeps nobody from visiting
+skip a look at the clock whose reply is lost changes nothing
+skip a connection too many is the server's fault
+skip crash: what fails while the server is down is its own fault
 skip crash: a commit that was reported survives
 skip crash: while a commit is on its way, all or nothing
 skip crash: between a commit and its reply, all or nothing
@@ -124,6 +130,52 @@ try close_commits <<'END'
 fail closing a session leaves nothing of its open transaction
 fail a claim waits for the transaction that holds it, ours when its session is closed
 fail marks made in begin() stand when the session is closed
+END
+wait
+try walks_on_the_spot <<'END'
+fail next_pending() walks over the rows in order, one a call
+fail next_pending() keeps to its bounds
+fail next_pending() visits the largest number
+fail next_pending() hands out rows as they are
+fail rows are marked or stay while next_pending() walks on
+fail next_pending() hands on what the visitor says
+fail while one instance visits a row another visits none
+fail while one instance visits a row another sweeps none
+fail batches are stored and marked while next_pending() visits
+fail next_pending() visits parked rows when they are due
+END
+try walks_past_the_visitor <<'END'
+fail next_pending() hands on what the visitor says
+END
+try walks_beside_others <<'END'
+fail while one instance visits a row another visits none
+fail while one instance visits a row another sweeps none
+END
+try sweeps_what_is_not_due <<'END'
+fail a sweep keeps to its limit and its bound
+fail rows with numbers in the future are not swept before
+END
+wait
+try parks_nothing <<'END'
+fail next_pending() visits the largest number
+fail next_pending() hands out rows as they are
+fail a transaction that claims nothing stores a row
+fail a parked row does not take the place of another
+fail rows with numbers in the future are not swept before
+fail next_pending() visits parked rows when they are due
+fail parked rows and the clean-up leave each other alone
+fail parked rows are marked like others
+fail a row is parked again under a later number
+END
+try clock_is_a_year_off <<'END'
+fail clock() tells the time, within minutes of the host's
+END
+try clock_stands_still <<'END'
+fail clock() goes on, and not back
+END
+try locks_are_the_messages <<'END'
+fail a lock that a neighbour holds for too long is the server's fault
+fail what fails beside an open transaction is the server's fault
 END
 wait
 
