@@ -92,6 +92,7 @@ try truncates_operations <<'END'
 fail operations of more than 64 KiB come back
 fail operations of 1 MiB come back
 fail operations of 16 MiB come back, or are refused as too large
+fail next_pending() hands out rows as they are
 END
 try marks_roll_back <<'END'
 fail marks made in begin() stand after a rollback
@@ -103,11 +104,14 @@ try rest_is_dropped <<'END'
 fail a mark with a rest shrinks the pending row
 fail several marks, each as it is meant
 fail a sweep finds what remains, not what was marked
+fail rows are marked or stay while next_pending() walks on
+fail parked rows are marked like others
 fail a clean-up keeps what is not dispatched
 END
 wait
 try clean_up_takes_pending <<'END'
 fail a clean-up keeps what is not dispatched
+fail parked rows and the clean-up leave each other alone
 fail records that are not dispatched do not keep the clean-up from others
 fail interleaved: a claim against the clean-up of its record
 fail interleaved: marks against clean-ups
@@ -117,6 +121,7 @@ END
 try sweeps_newest_first <<'END'
 fail a sweep visits the oldest first and changes nothing
 fail a sweep keeps to its limit and its bound
+fail rows with numbers in the future are not swept before
 fail a sweep finds what remains, not what was marked
 fail while one instance sweeps another visits nothing
 fail a session goes on after a sweep
@@ -125,6 +130,7 @@ fail interleaved: two sweeps and their marks
 END
 try refused_commit_is_ok <<'END'
 fail a second pending row under one number is refused and rolled back
+fail a parked row does not take the place of another
 END
 try close_commits <<'END'
 fail closing a session leaves nothing of its open transaction
