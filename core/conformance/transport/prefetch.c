@@ -102,7 +102,7 @@ static void grows_from_one(wb_kit *kit)
     wb_tk_expect_empty(s);
 }
 
-/* A new prefetch may be that of a new consumer: then one more comes, and no third. */
+/* A new prefetch may be that of a new consumer: then one more comes at once, and no second. */
 static void shrinks_to_one(wb_kit *kit)
 {
     wb_tk *tk = wb_tk_of(kit);
@@ -118,7 +118,8 @@ static void shrinks_to_one(wb_kit *kit)
     if (!other || !wb_tk_collect(other, 3) || !wb_tk_finish(other))
         return;
     wb_tk_close(other);
-    if (wb_tk_collect(s, 1) && wb_tk_expect_numbers(s, 0, 0, 6) && wb_tk_finish(s))
+    if (wb_tk_expect_numbers(s, 0, 0, 6) && wb_tk_finish(s) && wb_tk_collect(s, 1) &&
+        wb_tk_finish(s))
         wb_tk_expect_empty(s);
 }
 
