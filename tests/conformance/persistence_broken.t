@@ -16,7 +16,7 @@ try() { # BUG <EXPECTED: in the background, they mostly wait for the disk
     cat >"$work/$1.conf" <<END
 plugin_path = [ "$top_builddir/tests/conformance/.libs" ];
 endpoints = ( { name = "kit"; transport = { plugin = "sqlite"; file = "$work/queue.db"; };
-  persistence = { plugin = "broken_sqlite"; file = "$work/$1.db"; busy_timeout = "5s"; bug = "$1"; }; } );
+  persistence = { plugin = "broken_sqlite"; file = "$work/$1.db"; busy_timeout = "3s"; bug = "$1"; }; } );
 END
     cat - "$work/no-server" >"$work/$1.expected"
     "$conformance/judge" persistence -c "$work/$1.conf" <"$work/$1.expected" >"$work/$1.tap" 2>&1 &
@@ -67,7 +67,6 @@ try ids_end_at_nul <<'END'
 fail ids that differ in NUL bytes at their end are two ids
 fail ids that differ after a NUL byte are two ids
 END
-wait
 try forgets_released <<'END'
 fail claims that were committed are given back under their number, and only those
 fail claims given back can be claimed again, the others cannot
@@ -137,7 +136,6 @@ fail closing a session leaves nothing of its open transaction
 fail a claim waits for the transaction that holds it, ours when its session is closed
 fail marks made in begin() stand when the session is closed
 END
-wait
 try walks_on_the_spot <<'END'
 fail next_pending() walks over the rows in order, one a call
 fail next_pending() keeps to its bounds
