@@ -63,6 +63,7 @@ fail a claim waits for the transaction that holds it, a duplicate after its comm
 fail a claim waits for the transaction that holds it, ours after its rollback
 fail a claim waits for the transaction that holds it, ours when it was given back
 fail a claim waits for the transaction that holds it, ours when its session is closed
+fail a lock that a neighbour holds for too long is the server's fault
 may four workers claim the same ids, each takes effect once
 may interleaved: two batches claim the same ids and commit
 may interleaved: two batches share one id of three

@@ -67,7 +67,7 @@ static int send_between(wb_tk_session *s, wb_tk_letter *bad, const char *what)
 static const char **bad_names(wb_kit *kit)
 {
     static const char *const constant[] = { "\xff\xfe", "a\xc3", "\xc0\xaf", "\xed\xa0\x80",
-                                            "\x01", "a\x7f" "b", "a\r\nb", "\x1b[31mred", " \t " };
+                                            "\x01", "a\x7f", "a\r\nb", "\x1b[31mred", " \t " };
     static const size_t sizes[] = { 256, 1000, 70000 };
     enum { CONSTANT = sizeof constant / sizeof *constant };
     const char **names = wb_alloc_zero(NAMES, sizeof *names);
