@@ -16,6 +16,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#define PUBLIC __attribute__((visibility("default")))
+
 static int is_there(int file, const char *directory)
 {
     char link[64], path[PATH_MAX], space[PATH_MAX];
@@ -52,43 +54,43 @@ static ssize_t refuse(void)
     return -1;
 }
 
-ssize_t pwrite64(int file, const void *data, size_t size, off_t at)
+PUBLIC ssize_t pwrite64(int file, const void *data, size_t size, off_t at)
 {
     return is_full(file, at + (off_t)size) ? refuse() : syscall(SYS_pwrite64, file, data, size, at);
 }
 
-ssize_t pwrite(int file, const void *data, size_t size, off_t at)
+PUBLIC ssize_t pwrite(int file, const void *data, size_t size, off_t at)
 {
     return pwrite64(file, data, size, at);
 }
 
-ssize_t pwritev64(int file, const struct iovec *parts, int count, off_t at)
+PUBLIC ssize_t pwritev64(int file, const struct iovec *parts, int count, off_t at)
 {
     return is_full(file, at + size_of(parts, count))
                ? refuse()
                : syscall(SYS_pwritev, file, parts, (long)count, at, 0L);
 }
 
-ssize_t pwritev(int file, const struct iovec *parts, int count, off_t at)
+PUBLIC ssize_t pwritev(int file, const struct iovec *parts, int count, off_t at)
 {
     return pwritev64(file, parts, count, at);
 }
 
-ssize_t write(int file, const void *data, size_t size)
+PUBLIC ssize_t write(int file, const void *data, size_t size)
 {
     const off_t at = lseek(file, 0, SEEK_CUR);
     return at >= 0 && is_full(file, at + (off_t)size) ? refuse()
                                                       : syscall(SYS_write, file, data, size);
 }
 
-int posix_fallocate64(int file, off_t at, off_t size)
+PUBLIC int posix_fallocate64(int file, off_t at, off_t size)
 {
     if (is_full(file, at + size))
         return ENOSPC;
     return syscall(SYS_fallocate, file, 0L, at, size) == 0 ? 0 : errno;
 }
 
-int posix_fallocate(int file, off_t at, off_t size)
+PUBLIC int posix_fallocate(int file, off_t at, off_t size)
 {
     return posix_fallocate64(file, at, size);
 }
