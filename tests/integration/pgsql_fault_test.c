@@ -200,6 +200,22 @@ static void test_no_memory_for_a_deferred_statement(void **state)
     ops->close(s);
 }
 
+static void test_operations_over_the_limit(void **state)
+{
+    wb_storage_session *s = open_session(&orders);
+    wb_commit commit = { .struct_size = sizeof commit, .batch = 10, .operations = "not read",
+                         .operations_size = 1000000001 };
+    (void)state;
+    begin_batch(s, 10);
+    assert_int_equal(ops->commit(s, &commit, &failure), WB_REJECT);
+    assert_int_equal(commit.failed_item, SIZE_MAX);
+    assert_int_equal(failure.cause, WB_CAUSE_TOO_LARGE);
+    assert_non_null(strstr(failure.text, "1000000001 bytes of outgoing operations"));
+    begin_batch(s, 11); /* that commit's, not the session's */
+    assert_int_equal(commit_batch(s, 11, "x", NULL), WB_OK);
+    ops->close(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -210,6 +226,7 @@ int main(void)
         TEST(test_deferred_unique),
         TEST(test_lock_of_a_neighbour),
         TEST(test_no_memory_for_a_deferred_statement),
+        TEST(test_operations_over_the_limit),
     };
     return cmocka_run_group_tests_name("pgsql faults", tests, load_plugin, NULL);
 }

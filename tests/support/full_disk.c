@@ -83,11 +83,21 @@ PUBLIC ssize_t write(int file, const void *data, size_t size)
                                                       : syscall(SYS_write, file, data, size);
 }
 
+PUBLIC int fallocate64(int file, int mode, off_t at, off_t size)
+{
+    if (!(mode & FALLOC_FL_PUNCH_HOLE) && is_full(file, at + size))
+        return (int)refuse();
+    return (int)syscall(SYS_fallocate, file, (long)mode, at, size);
+}
+
+PUBLIC int fallocate(int file, int mode, off_t at, off_t size)
+{
+    return fallocate64(file, mode, at, size);
+}
+
 PUBLIC int posix_fallocate64(int file, off_t at, off_t size)
 {
-    if (is_full(file, at + size))
-        return ENOSPC;
-    return syscall(SYS_fallocate, file, 0L, at, size) == 0 ? 0 : errno;
+    return fallocate64(file, 0, at, size) == 0 ? 0 : errno;
 }
 
 PUBLIC int posix_fallocate(int file, off_t at, off_t size)
