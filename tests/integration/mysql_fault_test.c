@@ -102,7 +102,12 @@ static void test_prepared_statement(void **state)
     assert_int_not_equal(mysql_stmt_execute(statement), 0);
     assert_int_equal(ops->check(s, 3, &failure), WB_RETRY);
     assert_int_equal(failure.cause, WB_CAUSE_SERVER);
+    assert_int_equal(ops->rollback(s, &failure), WB_OK);
+    begin_batch(s, 11);
+    assert_non_null(api->connection(s, 3));
+    assert_int_not_equal(mysql_stmt_execute(statement), 0);
     mysql_stmt_close(statement);
+    assert_int_equal(ops->check(s, 3, &failure), WB_OK); /* known, see the README */
     ops->close(s);
 }
 
