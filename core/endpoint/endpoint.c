@@ -45,6 +45,7 @@ static void fill_pipeline(wb_endpoint *e)
     p->body_max = config->body_max;
     p->ordered = (setup->transport->capabilities & WB_CAP_ORDER_PER_KEY) != 0;
     p->sweep_after = config->outbox.sweep_after;
+    p->park_time = config->outbox.cleanup_interval;
     p->drain_time = config->shutdown_timeout / 2;
     wb_pipeline_init(p);
 }

@@ -89,6 +89,17 @@ static void count_attempts(wb_worker *w, const wb_error *error)
                                       &(wb_attempt){ WB_FAILURE_DISPATCH, reason, 0, 1 });
 }
 
+/* With the commit the transport forgets what was acknowledged. */
+static void keep_ids(wb_worker *w)
+{
+    for (size_t i = 0; i < w->batch_size; i++) {
+        wb_message *message = &w->batch[i]->message;
+        if (message->id)
+            message->id = wb_arena_copy(&w->arena, message->id, message->id_size);
+    }
+}
+
+/* `incoming` is gone by now. */
 static void settle(wb_worker *w)
 {
     for (size_t i = 0; i < w->batch_size; i++) {
@@ -105,6 +116,7 @@ int wb_stage_commit_transport(wb_worker *w, wb_error *error)
     if (!wb_has_transport_transaction(w->pipeline))
         return WB_OK;
     wb_crash_point("before_transport_commit");
+    keep_ids(w);
     int r = w->pipeline->transport_ops->commit(w->transport, error);
     error->result = r;
     if (r == WB_OK) {

@@ -420,9 +420,9 @@ static void test_parked(void **state)
     for (size_t size = 0; size < buffer.size; size++)
         assert_false(wb_parked_decode(buffer.data, size, &read));
     assert_false(wb_parked_decode("WBO1xxxxxxxxxxxxxx", 18, &read));
-    assert_int_equal(wb_parked_pause(1), 60 * WB_SECOND);
-    assert_int_equal(wb_parked_pause(2), 120 * WB_SECOND);
-    assert_int_equal(wb_parked_pause(UINT32_MAX), 3600 * WB_SECOND);
+    assert_int_equal(wb_parked_pause(60 * WB_SECOND, 1), 60 * WB_SECOND);
+    assert_int_equal(wb_parked_pause(60 * WB_SECOND, 2), 120 * WB_SECOND);
+    assert_int_equal(wb_parked_pause(60 * WB_SECOND, UINT32_MAX), 3600 * WB_SECOND);
     wb_buffer_free(&buffer);
 }
 
