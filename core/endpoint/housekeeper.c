@@ -212,6 +212,7 @@ static void *housekeeper_main(void *argument)
     wb_housekeeper *keeper = argument;
     while (wait_for_round(keeper))
         wb_housekeeper_round(keeper);
+    atomic_store(&keeper->running, 0);
     return NULL;
 }
 
@@ -226,14 +227,31 @@ int wb_housekeeper_start(wb_housekeeper *keeper)
     keeper->seen = NULL;
     keeper->seen_count = 0;
     keeper->stuck = 0;
-    return pthread_create(&keeper->thread, NULL, housekeeper_main, keeper);
+    atomic_store(&keeper->running, 1);
+    int code = pthread_create(&keeper->thread, NULL, housekeeper_main, keeper);
+    if (code == 0)
+        return 0;
+    atomic_store(&keeper->running, 0);
+    pthread_mutex_destroy(&keeper->lock);
+    pthread_cond_destroy(&keeper->wake);
+    return code;
 }
 
-void wb_housekeeper_stop(wb_housekeeper *keeper)
+void wb_housekeeper_wake(wb_housekeeper *keeper)
 {
     pthread_mutex_lock(&keeper->lock);
     pthread_cond_signal(&keeper->wake);
     pthread_mutex_unlock(&keeper->lock);
+}
+
+int wb_housekeeper_has_ended(const wb_housekeeper *keeper)
+{
+    return !atomic_load(&keeper->running);
+}
+
+void wb_housekeeper_stop(wb_housekeeper *keeper)
+{
+    wb_housekeeper_wake(keeper);
     pthread_join(keeper->thread, NULL);
     free(keeper->seen);
     pthread_mutex_destroy(&keeper->lock);

@@ -8,6 +8,8 @@
 #ifndef WB_ENDPOINT_HOUSEKEEPER_H
 #define WB_ENDPOINT_HOUSEKEEPER_H
 
+#include <stdatomic.h>
+
 #include "core/pipeline/pipeline.h"
 
 typedef struct wb_housekeeper {
@@ -17,6 +19,7 @@ typedef struct wb_housekeeper {
     int64_t retention;   /* ns: how long deduplication records are kept */
 
     pthread_t thread;
+    atomic_int running; /* from its start until its thread is about to return */
     pthread_mutex_t lock;
     pthread_cond_t wake;
     uint64_t *seen; /* pending rows the last round saw: only those seen twice are swept */
@@ -28,6 +31,10 @@ typedef struct wb_housekeeper {
 int wb_housekeeper_start(wb_housekeeper *keeper);
 /** One round, on the caller's thread: for those who decide themselves when. */
 void wb_housekeeper_round(wb_housekeeper *keeper);
+/** Wake it where it waits for its next round, so that it sees pipeline->stop. */
+void wb_housekeeper_wake(wb_housekeeper *keeper);
+/** Whether it was never started, or its thread is about to return. */
+int wb_housekeeper_has_ended(const wb_housekeeper *keeper);
 /** pipeline->stop is set before; wakes and joins the thread. */
 void wb_housekeeper_stop(wb_housekeeper *keeper);
 
