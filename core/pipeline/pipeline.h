@@ -42,6 +42,9 @@ typedef struct wb_pipeline {
     unsigned batch_max;
     int64_t batch_time; /* ns */
     int64_t body_max;
+    /* The highest delivery_count the broker hands out before it drops a message; 0: it never
+     * does. */
+    uint32_t delivery_limit;
 
     atomic_int stop; /* set once; workers finish what is in flight */
 
