@@ -112,11 +112,36 @@ static void note_failure(cli_hosted *one, const wb_error *reason, int64_t now)
     wb_endpoint_stop(one->endpoint);
 }
 
-static void restart(cli_hosted *one, int64_t now)
+static void restart_workers(cli_hosted *one, int64_t now)
 {
-    log_failure(one, WB_LOG_INFO, "endpoint is started again", one->restart.pause);
     wb_restart_started(&one->restart, now);
     (void)wb_endpoint_restart(one->endpoint); /* the next look tells */
+}
+
+/* Where some live, what they need is there, and the others join them. Where none does, it is
+ * verified first, as at every start: a worker that meets the same again would have taken a message,
+ * and what it gives back counts as a delivery. */
+static void restart(cli_hosted *one, int64_t now)
+{
+    wb_error error = { 0 };
+    log_failure(one, WB_LOG_INFO, "endpoint is started again", one->restart.pause);
+    if (wb_endpoint_missing(one->endpoint) < (unsigned)one->setup->config->concurrency)
+        restart_workers(one, now);
+    else if (wb_trial_start(one->setup, &one->trial, &error) != WB_OK)
+        note_failure(one, &error, now);
+}
+
+static void look_at_trial(cli_hosted *one, int64_t now)
+{
+    wb_error error = { 0 };
+    if (!wb_trial_has_ended(one->trial))
+        return;
+    int r = wb_trial_end(one->trial, &error);
+    one->trial = NULL;
+    if (r == WB_OK)
+        restart_workers(one, now);
+    else
+        note_failure(one, &error, now);
 }
 
 static void look_at(cli_hosted *one, int64_t now)
@@ -124,6 +149,10 @@ static void look_at(cli_hosted *one, int64_t now)
     wb_error error = { 0 };
     if (one->is_ended)
         return;
+    if (one->trial) {
+        look_at_trial(one, now);
+        return;
+    }
     int r = wb_endpoint_look(one->endpoint, &error);
     if (r != WB_OK && !wb_restart_is_planned(&one->restart))
         note_failure(one, &error, now);
@@ -162,7 +191,8 @@ static void work(cli_host *host)
 
 static int has_ended(const cli_hosted *one)
 {
-    return !one->endpoint || wb_endpoint_has_ended(one->endpoint);
+    return !one->endpoint ||
+           (wb_endpoint_has_ended(one->endpoint) && (!one->trial || wb_trial_has_ended(one->trial)));
 }
 
 static void begin_stop(cli_host *host)
@@ -212,6 +242,8 @@ static void stop(cli_host *host)
 static void join_one(cli_hosted *one)
 {
     wb_error error = { 0 };
+    if (one->trial)
+        (void)wb_trial_end(one->trial, &error); /* nobody needs to know any more */
     int r = wb_endpoint_join(one->endpoint, &error);
     if (r == WB_OK || one->failure.result != WB_OK)
         return;

@@ -14,11 +14,13 @@
 #include "core/cli/guard.h"
 #include "core/endpoint/endpoint.h"
 #include "core/endpoint/restart.h"
+#include "core/endpoint/trial.h"
 
 typedef struct cli_hosted {
     const wb_endpoint_setup *setup;
     wb_endpoint *endpoint; /* NULL: not made yet */
     wb_restart restart;
+    wb_trial *trial;   /* of whether it can start again; NULL: none */
     int is_ended;      /* for good, told to stop by us; its neighbours go on */
     wb_error failure;  /* why it gave up; result is WB_OK while all is well */
     int64_t failed_at; /* when it did first, since all was well */
