@@ -21,12 +21,20 @@
 #define PATIENCE (20 * WB_SECOND)
 #define ENDPOINTS 2
 
+/* Waits until a condition holds, and fails when it never does. */
+#define wait_until(condition)                                                                      \
+    do {                                                                                           \
+        int64_t end_ = wb_clock_monotonic() + PATIENCE;                                            \
+        while (!(condition) && wb_clock_monotonic() < end_)                                        \
+            wb_clock_pause(WB_MILLISECOND, NULL);                                                  \
+        assert_true(condition);                                                                    \
+    } while (0)
+
 /* The process that is the host. */
 static fake *fakes; /* shared with the test */
 static wb_endpoint_setup setups[ENDPOINTS];
 static wb_setup setup;
 static pid_t host;
-static int64_t began;
 
 static void prepare(unsigned workers, int outbox)
 {
@@ -53,7 +61,6 @@ static _Noreturn void be_host(int install, int threads)
 
 static void run_with(int install, int threads)
 {
-    began = wb_clock_monotonic();
     (void)remove(conf_write("host.log", ""));
     host = fork();
     if (host == 0)
@@ -64,8 +71,7 @@ static void run(void)
 {
     run_with(0, -1);
     for (size_t i = 0; i < ENDPOINTS; i++)
-        while (!fakes[i].received && wb_clock_monotonic() < began + PATIENCE)
-            wb_clock_pause(WB_MILLISECOND, NULL);
+        wait_until(fakes[i].received);
 }
 
 /* How long from now on it took to end, in milliseconds. */
@@ -74,13 +80,11 @@ static int64_t assert_exit(int expected)
     int status = 0;
     int64_t start = wb_clock_monotonic(), deadline = start + PATIENCE;
     while (waitpid(host, &status, WNOHANG) == 0) {
-        if (wb_clock_monotonic() > deadline) {
-            (void)kill(host, SIGKILL);
-            (void)waitpid(host, &status, 0);
+        if (wb_clock_monotonic() > deadline)
             fail_msg("the host does not end");
-        }
         wb_clock_pause(WB_MILLISECOND, NULL);
     }
+    host = 0;
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), expected);
     return (wb_clock_monotonic() - start) / WB_MILLISECOND;
@@ -130,10 +134,7 @@ static void wait_for_lines(const char *text, int count)
 static void wait_for_work(fake *f)
 {
     int looks = f->received;
-    int64_t end = wb_clock_monotonic() + PATIENCE;
-    while (f->received == looks && wb_clock_monotonic() < end)
-        wb_clock_pause(WB_MILLISECOND, NULL);
-    assert_true(f->received > looks);
+    wait_until(f->received > looks);
 }
 
 /* ---- start -------------------------------------------------------------------------------- */
@@ -167,8 +168,7 @@ static void test_threads_that_cannot_start(void **state)
     }
     prepare(2, 1);
     run_with(0, 7);
-    while (!fakes[1].received)
-        wb_clock_pause(WB_MILLISECOND, NULL);
+    wait_until(fakes[1].received);
     assert_stop(EX_OK);
 }
 
@@ -194,15 +194,13 @@ static void test_stop_while_starting(void **state)
     fakes[0].config.shutdown_timeout = fakes[1].config.shutdown_timeout = 400 * WB_MILLISECOND;
     fakes[1].hangs = FAKE_VERIFY;
     run_with(0, -1);
-    while (!fakes[1].instances)
-        wb_clock_pause(WB_MILLISECOND, NULL);
+    wait_until(fakes[1].instances);
     assert_between(assert_stop(EX_TEMPFAIL), 300, 1500);
 
     prepare(1, 0); /* and this one ends by itself in time */
     fakes[0].hangs = FAKE_VERIFY;
     run_with(0, -1);
-    while (!fakes[0].instances)
-        wb_clock_pause(WB_MILLISECOND, NULL);
+    wait_until(fakes[0].instances);
     (void)kill(host, SIGTERM);
     wb_clock_pause(200 * WB_MILLISECOND, NULL);
     fakes[0].hangs = 0;
@@ -271,8 +269,7 @@ static void test_hanging_housekeeper(void **state)
     run();
     fakes[1].storage_hangs = 1;
     int opened = fakes[1].storage_opened;
-    while (fakes[1].storage_opened == opened)
-        wb_clock_pause(WB_MILLISECOND, NULL);
+    wait_until(fakes[1].storage_opened != opened);
     assert_between(assert_stop(EX_TEMPFAIL), 450, 2000);
 }
 
@@ -303,7 +300,6 @@ static void test_restart(void **state)
     assert_lines("pause=2s", 2);
     wait_for_work(&fakes[1]); /* goes on */
     fakes[0].fatal = 0;
-    wait_for_lines("endpoint is started again", 3);
     wait_for_work(&fakes[0]);
     assert_stop(72); /* it has not run for as long as it had paused */
     assert_lines("waybill: endpoint \"orders\": told to fail in receive", 1);
@@ -323,6 +319,51 @@ static void test_restart_made_good(void **state)
     wb_clock_pause(1500 * WB_MILLISECOND, NULL);
     assert_int_equal(fakes[0].opened, opened + 1); /* the other one was left alone */
     assert_stop(EX_OK);
+}
+
+/* What verify finds costs no message a delivery: no session is opened before it is content. */
+static void test_restart_verifies_first(void **state)
+{
+    (void)state;
+    prepare(2, 1);
+    run();
+    fakes[0].fatal = FAKE_RECEIVE | FAKE_VERIFY;
+    wait_for_lines("\"endpoint gave up and is started again after a pause\" endpoint=orders workers=2 "
+                   "reason=\"told to fail in verify\" pause=2s", 1);
+    assert_int_equal(fakes[0].opened, 2);
+    wait_for_work(&fakes[1]);
+    fakes[0].fatal = 0;
+    wait_for_lines("endpoint is started again\"", 2);
+    wait_until(fakes[0].opened == 4);
+    wb_clock_pause(2200 * WB_MILLISECOND, NULL);
+    assert_stop(EX_OK);
+}
+
+/* A server that does not answer then keeps neither the neighbour nor the signal waiting. */
+static void test_restart_hangs(void **state)
+{
+    (void)state;
+    prepare(1, 0);
+    fakes[0].config.shutdown_timeout = 500 * WB_MILLISECOND;
+    fakes[1].config.on_endpoint_failure = WB_ON_FAILURE_EXIT;
+    run();
+    fakes[0].hangs = FAKE_VERIFY;
+    fakes[0].fatal = FAKE_RECEIVE;
+    wait_for_lines("endpoint is started again\"", 1);
+    fakes[1].fatal = FAKE_RECEIVE;
+    wait_for_lines("endpoint gave up and stays ended", 1);
+    assert_between(assert_stop(EX_TEMPFAIL), 450, 2000);
+
+    prepare(1, 0); /* and when it answers in time, nothing is started any more */
+    run();
+    fakes[0].hangs = FAKE_VERIFY;
+    fakes[0].fatal = FAKE_RECEIVE;
+    wait_for_lines("endpoint is started again\"", 1);
+    (void)kill(host, SIGTERM);
+    wb_clock_pause(200 * WB_MILLISECOND, NULL);
+    fakes[0].hangs = 0;
+    assert_exit(72);
+    assert_int_equal(fakes[0].opened, 1);
 }
 
 static void test_stop_in_a_pause(void **state)
@@ -368,8 +409,8 @@ static void test_exit_beside_restart(void **state)
     wait_for_lines("endpoint gave up and stays ended", 1);
     wait_for_lines("endpoint is started again", 1);
     fakes[1].fatal = 0;
-    wait_for_lines("endpoint is started again", 2);
-    wb_clock_pause(2300 * WB_MILLISECOND, NULL);
+    wait_for_work(&fakes[1]);
+    wb_clock_pause(1300 * WB_MILLISECOND, NULL);
     assert_stop(72); /* for the first one; the other one runs */
     assert_lines("waybill: endpoint \"orders\": ", 1);
     assert_lines("waybill: endpoint \"billing\": ", 0);
@@ -391,9 +432,18 @@ static void test_restart_beside_hanging(void **state)
     fakes[0].fatal = 0;
     int opened = fakes[0].opened;
     wait_for_lines("endpoint is started again", 1);
-    while (fakes[0].opened == opened)
-        wb_clock_pause(WB_MILLISECOND, NULL);
+    wait_until(fakes[0].opened != opened);
     assert_between(assert_stop(EX_TEMPFAIL), 250, 2000);
+}
+
+/* After a test that failed. */
+static int kill_host(void **state)
+{
+    (void)state;
+    if (host > 0 && kill(host, SIGKILL) == 0)
+        (void)waitpid(host, NULL, 0);
+    host = 0;
+    return 0;
 }
 
 static int share(void **state)
@@ -405,22 +455,24 @@ static int share(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_failed_start),
-        cmocka_unit_test(test_threads_that_cannot_start),
-        cmocka_unit_test(test_limit_too_low),
-        cmocka_unit_test(test_stop_while_starting),
-        cmocka_unit_test(test_stop),
-        cmocka_unit_test(test_hanging_worker),
-        cmocka_unit_test(test_longest_time_counts),
-        cmocka_unit_test(test_second_signal),
-        cmocka_unit_test(test_hanging_housekeeper),
-        cmocka_unit_test(test_hanging_destroy),
-        cmocka_unit_test(test_restart),
-        cmocka_unit_test(test_restart_made_good),
-        cmocka_unit_test(test_stop_in_a_pause),
-        cmocka_unit_test(test_exit),
-        cmocka_unit_test(test_exit_beside_restart),
-        cmocka_unit_test(test_restart_beside_hanging),
+        cmocka_unit_test_teardown(test_failed_start, kill_host),
+        cmocka_unit_test_teardown(test_threads_that_cannot_start, kill_host),
+        cmocka_unit_test_teardown(test_limit_too_low, kill_host),
+        cmocka_unit_test_teardown(test_stop_while_starting, kill_host),
+        cmocka_unit_test_teardown(test_stop, kill_host),
+        cmocka_unit_test_teardown(test_hanging_worker, kill_host),
+        cmocka_unit_test_teardown(test_longest_time_counts, kill_host),
+        cmocka_unit_test_teardown(test_second_signal, kill_host),
+        cmocka_unit_test_teardown(test_hanging_housekeeper, kill_host),
+        cmocka_unit_test_teardown(test_hanging_destroy, kill_host),
+        cmocka_unit_test_teardown(test_restart, kill_host),
+        cmocka_unit_test_teardown(test_restart_made_good, kill_host),
+        cmocka_unit_test_teardown(test_restart_verifies_first, kill_host),
+        cmocka_unit_test_teardown(test_restart_hangs, kill_host),
+        cmocka_unit_test_teardown(test_stop_in_a_pause, kill_host),
+        cmocka_unit_test_teardown(test_exit, kill_host),
+        cmocka_unit_test_teardown(test_exit_beside_restart, kill_host),
+        cmocka_unit_test_teardown(test_restart_beside_hanging, kill_host),
     };
     return cmocka_run_group_tests_name("host", tests, share, conf_teardown);
 }
