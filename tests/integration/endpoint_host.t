@@ -76,7 +76,7 @@ sub check_stop_while_broken {
     $e->wait_for('it gave up', sub { $e->log_lines($gave_up) });
     my $stopped = time;
     ends_with($e, $sound, 'stopped while broken', 70);
-    cmp_ok time - $stopped, '<', 3, 'stopped while broken: soon';
+    cmp_ok time - $stopped, '<', 10, 'stopped while broken: soon';
     my ($code, $text) = $e->run('run');
     is $code, 72, 'a start with a missing table ends the program, as ever' or diag $text;
     mend_table($e);
@@ -152,7 +152,7 @@ sub check_own_time {
     my $stopped = time;
     is $e->stop, 75, 'a handler hangs: exit code 75';
     my $took = time - $stopped;
-    ok $took > 0.4 && $took < 3, 'after its own shutdown_timeout' or diag "$took s";
+    ok $took > 0.4 && $took < 10, 'after its own shutdown_timeout' or diag "$took s";
     is scalar($e->log_lines(qr/reason=shutdown_timeout/)), 1, 'one line says so';
 }
 
@@ -171,7 +171,7 @@ sub check_housekeeper {
     sleep 2.5;
     my $stopped = time;
     my $code = $e->stop;
-    cmp_ok time - $stopped, '<', 3, "the housekeeper is at work: stopped in time with $code";
+    cmp_ok time - $stopped, '<', 10, "the housekeeper is at work: stopped in time with $code";
     Endpoint::write_file("$e->{dir}/gate", '');
     $busy->wait_for('the other one was left alone', sub { $busy->effects('holds') == 1 });
     is $busy->stop, 0, 'and stops';
@@ -189,7 +189,7 @@ sub check_mode_none {
     $e->wait_for('handlers fail', sub { $e->attempts('bad-1') });
     my $stopped = time;
     my $code = $e->stop;
-    cmp_ok time - $stopped, '<', 3, "mode none, no error queue: stopped in time with $code";
+    cmp_ok time - $stopped, '<', 10, "mode none, no error queue: stopped in time with $code";
 }
 
 my %checks = (
