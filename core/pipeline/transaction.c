@@ -69,8 +69,11 @@ int wb_stage_dispatch_inside(wb_worker *w, wb_item **ret_culprit, wb_error *erro
     int r = wb_window_send(&w->window, &w->outlet, error);
     if (r == WB_NOT_CONNECTED)
         w->transport_broken = 1;
-    if (r == WB_OK)
-        r = refuse(w, ret_culprit, error);
+    /* a refusal may have spoilt the transaction, too: then it is known whose fault that is */
+    if (r == WB_OK || r == WB_ABORT) {
+        int refused = refuse(w, ret_culprit, error);
+        r = refused == WB_OK ? r : refused;
+    }
     if (r != WB_OK)
         return r;
     wb_crash_point("after_dispatch");
