@@ -50,6 +50,8 @@ static void remove_from(wb_kafka_list *list, wb_kafka_message *message)
 static void forget(wb_kafka_consumer *consumer, wb_kafka_message *message)
 {
     wb_kafka_partition *partition = message->partition;
+    if (message->is_large)
+        wb_kafka_large_release(consumer, partition);
     wb_kafka_message_free(message);
     wb_kafka_partition_release(consumer, partition);
 }
@@ -131,25 +133,52 @@ static uint32_t deliveries_of(const wb_kafka_partition *partition, int64_t offse
     return offset - partition->start < partition->found.span ? partition->found.deliveries : 0;
 }
 
-/* @return the message, or NULL when it is not ours (any more) or memory is out. */
+/* Handing out the next would skip this one. */
+static void fail_without_memory(wb_kafka_consumer *consumer)
+{
+    (void)wb_kafka_failure_set(&consumer->failure, WB_NOT_CONNECTED, WB_CAUSE_OTHER, 0,
+                               "out of memory for a message");
+}
+
+/* Of a partition that is ours. Consumes `raw`. @return NULL when it is not handed out (now). */
+static wb_kafka_message *make(wb_kafka_consumer *consumer, wb_kafka_partition *partition,
+                              rd_kafka_message_t *raw)
+{
+    uint32_t deliveries = deliveries_of(partition, raw->offset);
+    wb_kafka_message *message = wb_kafka_message_make(consumer->transport->endpoint, raw);
+    if (!message) {
+        rd_kafka_message_destroy(raw);
+        fail_without_memory(consumer);
+        return NULL;
+    }
+    message->incoming.delivery_count = deliveries;
+    if (message->is_large && !wb_kafka_large_admit(consumer, partition, raw)) {
+        wb_kafka_message_free(message);
+        return NULL;
+    }
+    if (wb_kafka_offsets_add(&partition->offsets, raw->offset, deliveries + 1))
+        return message;
+    if (message->is_large)
+        wb_kafka_large_release(consumer, partition);
+    wb_kafka_message_free(message);
+    fail_without_memory(consumer);
+    return NULL;
+}
+
+/* Consumes `raw`. @return NULL when it is not ours (any more), or not handed out. */
 static wb_kafka_message *adopt(wb_kafka_consumer *consumer, rd_kafka_message_t *raw)
 {
     wb_kafka_partition *partition =
         wb_kafka_partition_find(consumer, rd_kafka_topic_name(raw->rkt), raw->partition);
-    if (!partition || raw->offset < partition->offsets.next)
-        return NULL;
-    wb_kafka_message *message = wb_kafka_message_make(raw);
-    uint32_t deliveries = deliveries_of(partition, raw->offset);
-    if (!message || !wb_kafka_offsets_add(&partition->offsets, raw->offset, deliveries + 1)) {
-        /* Handing out the next would skip this one. */
-        (void)wb_kafka_failure_set(&consumer->failure, WB_NOT_CONNECTED, WB_CAUSE_OTHER, 0,
-                                   "out of memory for a message");
-        free(message);
+    if (!partition || raw->offset < partition->offsets.next) {
+        rd_kafka_message_destroy(raw);
         return NULL;
     }
+    wb_kafka_message *message = make(consumer, partition, raw);
+    if (!message)
+        return NULL;
     message->partition = partition;
     partition->held++;
-    message->incoming.delivery_count = deliveries;
     /* That the first is handed out must be known before its handler ends the process; of later
      * ones it is noted with the commits of those before. */
     partition->note_due |= !partition->noted;
@@ -157,33 +186,41 @@ static wb_kafka_message *adopt(wb_kafka_consumer *consumer, rd_kafka_message_t *
     return message;
 }
 
+static wb_kafka_message *take_returned(wb_kafka_consumer *consumer)
+{
+    wb_kafka_message *message = consumer->returned.first;
+    remove_from(&consumer->returned, message);
+    wb_kafka_offsets_recount(&message->partition->offsets, message->raw->offset,
+                             message->incoming.delivery_count + 1);
+    return message;
+}
+
+/* @locks lock held, but not while it is noted */
+static void take_error(wb_kafka_consumer *consumer, rd_kafka_message_t *raw)
+{
+    (void)pthread_mutex_unlock(&consumer->lock);
+    wb_kafka_consumer_note_error(consumer, raw);
+    (void)pthread_mutex_lock(&consumer->lock);
+    rd_kafka_message_destroy(raw);
+}
+
 /* One message, or NULL when there is none now. Errors come this way, too.
  * @locks lock held, but not while an error is noted */
 static wb_kafka_message *take_one(wb_kafka_consumer *consumer)
 {
-    wb_kafka_message *message = consumer->returned.first;
+    wb_kafka_message *message = NULL;
     rd_kafka_message_t *raw;
-    if (message) {
-        remove_from(&consumer->returned, message);
-        wb_kafka_offsets_recount(&message->partition->offsets, message->raw->offset,
-                                 message->incoming.delivery_count + 1);
-        return message;
-    }
+    if (consumer->returned.first)
+        return take_returned(consumer);
     /* One by one: taking several at once loses messages before 2.1 when partitions move. */
-    while (!message && (raw = rd_kafka_consume_queue(consumer->messages, 0))) {
-        if (raw->err) {
-            (void)pthread_mutex_unlock(&consumer->lock);
-            wb_kafka_consumer_note_error(consumer, raw);
-            (void)pthread_mutex_lock(&consumer->lock);
-        } else {
+    while (!message && consumer->failure.result == WB_OK &&
+           (raw = rd_kafka_consume_queue(consumer->messages, 0))) {
+        if (raw->err)
+            take_error(consumer, raw);
+        else
             message = adopt(consumer, raw);
-        }
-        if (!message)
-            rd_kafka_message_destroy(raw);
-        if (consumer->failure.result != WB_OK)
-            break;
     }
-    if (message && message->raw)
+    if (message)
         consumer->transport->host->crash_point("received_frame");
     return message;
 }
@@ -191,8 +228,9 @@ static wb_kafka_message *take_one(wb_kafka_consumer *consumer)
 static size_t take(wb_kafka_consumer *consumer, const wb_incoming **ret_messages, size_t max)
 {
     size_t count = 0;
-    if (consumer->draining)
+    if (consumer->draining || consumer->stopped)
         return 0;
+    wb_kafka_consumer_follow_turns(consumer);
     while (count < max && consumer->in_hand.count < consumer->prefetch) {
         wb_kafka_message *message = take_one(consumer);
         if (!message)
@@ -288,7 +326,7 @@ int wb_kafka_consumer_receive(wb_kafka_consumer *consumer, int64_t deadline,
         int result = take_locked(consumer, ret_messages, max, ret_count);
         if (result != WB_OK || *ret_count)
             return result;
-        if (atomic_exchange(&consumer->interrupted, 0) ||
+        if (atomic_exchange(&consumer->interrupted, 0) || consumer->stopped ||
             consumer->transport->host->now() >= deadline)
             return WB_OK;
         wait_for_more(consumer, deadline);
@@ -320,6 +358,7 @@ void wb_kafka_consumer_acknowledge(wb_kafka_consumer *consumer, const wb_incomin
         remove_from(&consumer->in_hand, message);
         forget(consumer, message);
     }
+    wb_kafka_consumer_follow_gaps(consumer);
     (void)wb_kafka_commit_serve(consumer, 0);
     wb_kafka_commit_start(consumer);
     leave_hands(consumer);
@@ -351,6 +390,18 @@ void wb_kafka_consumer_give_back(wb_kafka_consumer *consumer, const wb_incoming 
         insert(&consumer->returned, message, place_of(&consumer->returned, message));
     }
     leave_hands(consumer);
+    (void)pthread_mutex_unlock(&consumer->lock);
+}
+
+/* What was fetched and not handed out is as if it had never been fetched. */
+void wb_kafka_consumer_stop(wb_kafka_consumer *consumer)
+{
+    (void)pthread_mutex_lock(&consumer->lock);
+    consumer->stopped = 1;
+    for (wb_kafka_partition *p = consumer->partitions; p; p = p->next) {
+        wb_kafka_partition_pause(consumer, p, WB_KAFKA_PAUSED_STOP);
+        wb_kafka_large_forget(consumer, p);
+    }
     (void)pthread_mutex_unlock(&consumer->lock);
 }
 
@@ -386,6 +437,7 @@ void wb_kafka_consumer_settle_commit(wb_kafka_consumer *consumer)
         remove_from(&consumer->in_hand, m);
         forget(consumer, m);
     }
+    wb_kafka_consumer_follow_gaps(consumer);
     leave_hands(consumer);
     (void)pthread_mutex_unlock(&consumer->lock);
 }

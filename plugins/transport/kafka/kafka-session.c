@@ -167,6 +167,14 @@ void wb_kafka_session_interrupt(wb_transport_session *session)
     wb_kafka_consumer_wake(&session->consumer);
 }
 
+int wb_kafka_session_stop_receiving(wb_transport_session *session, wb_error *error)
+{
+    if (!wb_kafka_consumer_is_open(&session->consumer))
+        return refuse_purpose(session, "receive", error);
+    wb_kafka_consumer_stop(&session->consumer);
+    return WB_OK;
+}
+
 /* ---- sending --------------------------------------------------------------------- */
 
 int wb_kafka_session_send(wb_transport_session *session, wb_operation *const *operations,
