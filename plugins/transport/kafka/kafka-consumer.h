@@ -176,9 +176,23 @@ rd_kafka_topic_partition_list_t *wb_kafka_consumer_progress(wb_kafka_consumer *c
 
 /* ---- kafka-receive.c ---- */
 
-/** wb_transport_ops.receive, acknowledge, give_back. @return WB_OK or failure.result. */
+/** wb_transport_ops.receive. @return WB_OK or failure.result. */
 int wb_kafka_consumer_receive(wb_kafka_consumer *consumer, int64_t deadline,
                               const wb_incoming **ret_messages, size_t max, size_t *ret_count);
+/** Make the worker look. Any thread. */
+void wb_kafka_consumer_wake(wb_kafka_consumer *consumer);
+/** An error the client reported; those that end the session are kept in `failure`. */
+void wb_kafka_consumer_note_error(wb_kafka_consumer *consumer, const rd_kafka_message_t *message);
+
+/* ---- kafka-hands.c ---- */
+
+/** Before `next`, or at the end. @locks lock held, for this and the next two */
+void wb_kafka_list_insert(wb_kafka_list *list, wb_kafka_message *message, wb_kafka_message *next);
+void wb_kafka_list_remove(wb_kafka_list *list, wb_kafka_message *message);
+/** Free one that is in no list. */
+void wb_kafka_message_forget(wb_kafka_consumer *consumer, wb_kafka_message *message);
+
+/** wb_transport_ops.acknowledge, give_back. */
 void wb_kafka_consumer_acknowledge(wb_kafka_consumer *consumer, const wb_incoming *const *messages,
                                    size_t count);
 void wb_kafka_consumer_give_back(wb_kafka_consumer *consumer, const wb_incoming *const *messages,
@@ -197,11 +211,5 @@ void wb_kafka_consumer_freeze(wb_kafka_consumer *consumer);
 void wb_kafka_messages_drop(wb_kafka_consumer *consumer);
 /** Drop what was given back of lost partitions. @locks lock held */
 void wb_kafka_messages_drop_lost(wb_kafka_consumer *consumer);
-
-/** Make the worker look. Any thread. */
-void wb_kafka_consumer_wake(wb_kafka_consumer *consumer);
-
-/** An error the client reported; those that end the session are kept in `failure`. */
-void wb_kafka_consumer_note_error(wb_kafka_consumer *consumer, const rd_kafka_message_t *message);
 
 #endif

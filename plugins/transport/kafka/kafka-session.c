@@ -181,6 +181,7 @@ int wb_kafka_session_send(wb_transport_session *session, wb_operation *const *op
                           size_t count, int64_t deadline, wb_error *error)
 {
     const wb_transport *transport = session->transport;
+    wb_kafka_window_unsend(operations, count, WB_NOT_CONNECTED);
     if (!wb_kafka_producer_is_open(&session->producer))
         return refuse_purpose(session, "send", error);
     int64_t latest = transport->host->now() + transport->config->confirm_timeout;

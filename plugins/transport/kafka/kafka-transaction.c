@@ -78,12 +78,16 @@ static int end_with(wb_kafka_producer *producer, rd_kafka_error_t *failed, const
     return wb_kafka_failure_report(producer->transport->host, &producer->failure, error);
 }
 
-/* Nothing of the transaction happened; it can be run again, if it can be rolled back. */
-static int abort_with(const wb_kafka_producer *producer, rd_kafka_error_t *failed,
-                      const char *doing, wb_error *error)
+/* Nothing of the transaction happened; it can be run again, if it can be rolled back, and if
+ * that is of any use. */
+static int abort_with(wb_kafka_producer *producer, rd_kafka_error_t *failed, const char *doing,
+                      wb_error *error)
 {
     const wb_host *host = producer->transport->host;
-    int result = host->fail(host, error, WB_ABORT, WB_CAUSE_OTHER, rd_kafka_error_code(failed),
+    wb_kafka_code row = wb_kafka_map_code(rd_kafka_error_code(failed));
+    if (row.delivery == WB_FATAL)
+        return end_with(producer, failed, doing, error);
+    int result = host->fail(host, error, WB_ABORT, row.cause, row.code,
                             "could not %s: %s", doing, rd_kafka_error_string(failed));
     rd_kafka_error_destroy(failed);
     return result;
