@@ -22,7 +22,7 @@
 
 int wb_kafka_producer_is_open(const wb_kafka_producer *producer)
 {
-    return producer->client != NULL;
+    return producer->transport != NULL;
 }
 
 static int connect_brokers(wb_kafka_producer *producer)
@@ -37,12 +37,11 @@ static int connect_brokers(wb_kafka_producer *producer)
     return result;
 }
 
-int wb_kafka_producer_open(wb_kafka_producer *producer, wb_transport *transport, const char *name,
-                           wb_error *error)
+static int start(wb_kafka_producer *producer, wb_error *error)
 {
-    producer->transport = transport;
-    producer->has_transactions = name != NULL;
-    rd_kafka_conf_t *conf = wb_kafka_conf_make(transport, WB_KAFKA_ROLE_PRODUCER, name, error);
+    wb_transport *transport = producer->transport;
+    rd_kafka_conf_t *conf =
+        wb_kafka_conf_make(transport, WB_KAFKA_ROLE_PRODUCER, producer->name, error);
     if (!conf)
         return WB_FATAL;
     rd_kafka_conf_set_dr_msg_cb(conf, wb_kafka_on_delivery);
@@ -50,18 +49,46 @@ int wb_kafka_producer_open(wb_kafka_producer *producer, wb_transport *transport,
     if (!producer->client)
         return WB_FATAL;
     int result = connect_brokers(producer);
-    if (result != WB_OK) {
+    if (result != WB_OK)
         (void)wb_kafka_failure_report(transport->host, &producer->failure, error);
+    return result;
+}
+
+static void end(wb_kafka_producer *producer)
+{
+    if (producer->client)
+        (void)rd_kafka_purge(producer->client->rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
+    wb_kafka_client_end(producer->client);
+    producer->client = NULL;
+}
+
+int wb_kafka_producer_open(wb_kafka_producer *producer, wb_transport *transport, const char *name,
+                           wb_error *error)
+{
+    producer->transport = transport;
+    producer->name = name;
+    producer->has_transactions = name != NULL;
+    int result = start(producer, error);
+    if (result != WB_OK)
         wb_kafka_producer_close(producer);
-    }
+    return result;
+}
+
+int wb_kafka_producer_renew(wb_kafka_producer *producer, wb_error *error)
+{
+    end(producer);
+    producer->outstanding = 0;
+    producer->in_transaction = producer->is_spoiled = 0;
+    int result = start(producer, error);
+    if (result != WB_OK)
+        (void)wb_kafka_failure_set(&producer->failure, result, WB_CAUSE_OTHER, 0,
+                                   "the producer could not be started again");
     return result;
 }
 
 void wb_kafka_producer_close(wb_kafka_producer *producer)
 {
-    if (producer->client)
-        (void)rd_kafka_purge(producer->client->rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
-    wb_kafka_client_end(producer->client);
+    end(producer);
     wb_kafka_destinations_clear(&producer->destinations);
     for (size_t i = 0; i < producer->capacity; i++)
         free(producer->slots[i].reason);
@@ -329,7 +356,9 @@ static int end_transaction(wb_kafka_producer *producer, rd_kafka_resp_err_t code
     int is_an_operations = wb_kafka_map_code(code).delivery == WB_REJECT;
     if (is_an_operations && suspect && !suspect->settled)
         wb_kafka_window_blame(suspect, code);
-    producer->careful_until = is_an_operations && !suspect ? host->now() + CAREFUL : 0;
+    producer->is_spoiled |= is_an_operations;
+    if (is_an_operations)
+        producer->careful_until = suspect ? 0 : host->now() + CAREFUL;
     for (size_t i = 0; i < producer->count; i++)
         if (!producer->slots[i].settled)
             producer->slots[i].operation->result = WB_ABORT;

@@ -28,8 +28,10 @@ typedef struct wb_kafka_producer {
     wb_kafka_client *client;
     wb_kafka_destinations destinations;
     wb_kafka_failure failure; /* it is of no more use */
+    const char *name; /* of transactions, the session's; NULL: none */
     int has_transactions;
     int in_transaction;
+    int is_spoiled; /* the broker refused something in the open transaction */
     /* the window */
     wb_kafka_slot *slots;
     size_t count, capacity;
@@ -49,6 +51,9 @@ typedef struct wb_kafka_producer {
  *  @return WB_OK, or a result with `error` filled and nothing left. */
 int wb_kafka_producer_open(wb_kafka_producer *producer, wb_transport *transport, const char *name,
                            wb_error *error);
+/** The same one anew, without what it was in the middle of. It has to take its transactions
+ *  over again. @return WB_OK, or producer->failure.result. */
+int wb_kafka_producer_renew(wb_kafka_producer *producer, wb_error *error);
 /** Also of one that is all zero. */
 void wb_kafka_producer_close(wb_kafka_producer *producer);
 int wb_kafka_producer_is_open(const wb_kafka_producer *producer);

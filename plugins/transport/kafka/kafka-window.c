@@ -155,6 +155,7 @@ static void note_failure(wb_kafka_producer *producer, const wb_kafka_slot *slot,
 static void fail(wb_kafka_slot *slot, rd_kafka_resp_err_t code, int result)
 {
     wb_kafka_producer *producer = slot->producer;
+    producer->is_spoiled |= producer->in_transaction && result == WB_REJECT;
     if (result == WB_REJECT && may_be_innocent(producer, code)) {
         slot->again = 1;
     } else if (result == WB_REJECT) {
