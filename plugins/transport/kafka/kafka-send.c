@@ -15,6 +15,8 @@
 #define FULL_PAUSE 20
 /* So long are operations sent one by one after one of several ended their transaction. */
 #define CAREFUL INT64_C(30000000000)
+/* So often do we look whether the transaction is over. */
+#define STEP 100
 /* After purging, deliveries are reported at once. */
 #define PURGE_WAIT 2000
 
@@ -215,13 +217,48 @@ static int produce_slot(wb_kafka_slot *slot, int64_t deadline)
 
 /* ---- waiting --------------------------------------------------------------------- */
 
-/* While it flushes, librdkafka does not linger. */
+rd_kafka_resp_err_t wb_kafka_producer_broken(const wb_kafka_producer *producer, char *text,
+                                             size_t size)
+{
+    rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR_NO_ERROR;
+    if (!producer->in_transaction)
+        return code;
+    /* There is no question for it. This is refused while a transaction is open, with what it
+     * fell for when it did. */
+    rd_kafka_error_t *refused = rd_kafka_begin_transaction(producer->client->rk);
+    if (refused && rd_kafka_error_txn_requires_abort(refused)) {
+        code = rd_kafka_error_code(refused);
+        (void)snprintf(text, size, "%s", rd_kafka_error_string(refused));
+    }
+    if (refused)
+        rd_kafka_error_destroy(refused);
+    return code;
+}
+
+static int is_broken(const wb_kafka_producer *producer)
+{
+    char ignored[8];
+    return wb_kafka_producer_broken(producer, ignored, sizeof ignored) !=
+           RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
+/* While it flushes, librdkafka does not linger. What is on its way when the transaction is over
+ * is reported only when it times out. */
+static void flush(wb_kafka_producer *producer, int64_t deadline)
+{
+    rd_kafka_t *rk = producer->client->rk;
+    while (producer->outstanding && rd_kafka_fatal_error(rk, NULL, 0) == 0) {
+        int left = wb_kafka_until(producer->transport, deadline);
+        if (left == 0 || is_broken(producer))
+            return;
+        (void)rd_kafka_flush(rk, producer->in_transaction && left > STEP ? STEP : left);
+    }
+}
+
 static void await(wb_kafka_producer *producer, int64_t deadline)
 {
     rd_kafka_t *rk = producer->client->rk;
-    while (producer->outstanding && wb_kafka_until(producer->transport, deadline) &&
-           rd_kafka_fatal_error(rk, NULL, 0) == RD_KAFKA_RESP_ERR_NO_ERROR)
-        (void)rd_kafka_flush(rk, wb_kafka_until(producer->transport, deadline));
+    flush(producer, deadline);
     if (!producer->outstanding)
         return;
     (void)rd_kafka_purge(rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
@@ -265,13 +302,6 @@ static int produce_all(wb_kafka_producer *producer, int64_t deadline)
             result = produce_slot(&producer->slots[i], deadline);
     }
     return result;
-}
-
-static int is_broken(const wb_kafka_producer *producer)
-{
-    char ignored[8];
-    return wb_kafka_producer_broken(producer, ignored, sizeof ignored) !=
-           RD_KAFKA_RESP_ERR_NO_ERROR;
 }
 
 /* One by one, until one ends the transaction. */
@@ -378,24 +408,6 @@ static int conclude(wb_kafka_producer *producer, wb_error *error)
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR || wb_kafka_map_code(code).delivery == WB_FATAL)
         return end_session(producer, unsettled, error);
     return end_transaction(producer, code, text, error);
-}
-
-rd_kafka_resp_err_t wb_kafka_producer_broken(const wb_kafka_producer *producer, char *text,
-                                             size_t size)
-{
-    rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR_NO_ERROR;
-    if (!producer->in_transaction)
-        return code;
-    /* There is no question for it. This is refused while a transaction is open, with what it
-     * fell for when it did. */
-    rd_kafka_error_t *refused = rd_kafka_begin_transaction(producer->client->rk);
-    if (refused && rd_kafka_error_txn_requires_abort(refused)) {
-        code = rd_kafka_error_code(refused);
-        (void)snprintf(text, size, "%s", rd_kafka_error_string(refused));
-    }
-    if (refused)
-        rd_kafka_error_destroy(refused);
-    return code;
 }
 
 int wb_kafka_producer_send(wb_kafka_producer *producer, wb_operation *const *operations,
