@@ -195,6 +195,30 @@ static void test_gap_and_rebalance(void **state)
     assert_int_equal(client_committed(f.queue, f.queue, 0, NULL, 0), COUNT);
 }
 
+/* Nobody waits for a message that is kept for long when partitions move. */
+static void test_kept_and_rebalance(void **state)
+{
+    const wb_incoming *kept, *message;
+    wb_transport_session *second;
+    size_t count;
+    fixture f;
+    (void)state;
+    fixture_begin_with(&f, 2, 10);
+    fill(&f, 0, 1);
+    fixture_receive(&f, &kept, 1);
+    for (int i = 0; i < 10; i++)
+        assert_int_equal(receive_some(&f, &message, 1, 0), 0);
+    fill(&f, 1, 1);
+    int64_t started = wb_clock_monotonic();
+    assert_int_equal(f.ops->open(f.transport, WB_SESSION_RECEIVE, 1, &second, &f.error), WB_OK);
+    assert_int_equal(f.ops->receive(second, fixture_in(SECONDS(25)), &message, 1, &count, &f.error),
+                     WB_OK);
+    assert_int_equal(count, 1);
+    assert_true(wb_clock_monotonic() - started < SECONDS(15));
+    f.ops->close(second);
+    fixture_end(&f);
+}
+
 /* ---- messages over the limits ------------------------------------------------------ */
 
 enum { LARGE = 1 << 20, LARGE_LIMIT = 64 << 10, PARTITIONS = 4, EACH = 30, LARGE_EACH = 5 };
@@ -458,6 +482,7 @@ int main(void)
         cmocka_unit_test(test_gap_and_end),
         cmocka_unit_test(test_gap_in_transactions),
         cmocka_unit_test(test_gap_and_rebalance),
+        cmocka_unit_test(test_kept_and_rebalance),
         cmocka_unit_test(test_large_one_at_a_time),
         cmocka_unit_test(test_large_kept),
         cmocka_unit_test(test_stop),

@@ -327,7 +327,7 @@ static void drain(wb_kafka_consumer *consumer)
     (void)clock_gettime(CLOCK_MONOTONIC, &latest);
     latest.tv_sec += (time_t)(consumer->drain_max / SECOND);
     consumer->draining = 1;
-    while (consumer->in_hand.count && !consumer->closing)
+    while (wb_kafka_consumer_is_busy(consumer) && !consumer->closing)
         if (pthread_cond_timedwait(&consumer->settled, &consumer->lock, &latest) == ETIMEDOUT) {
             log_undrained(consumer);
             break;

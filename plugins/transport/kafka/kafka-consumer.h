@@ -36,6 +36,10 @@ typedef struct wb_kafka_consumer wb_kafka_consumer;
  *  when the session ends before that one is acknowledged, and what is kept of them in memory. */
 #define WB_KAFKA_GAP_MAX 1000
 
+/** A message that is still in hand when its worker has asked for more so often is kept for
+ *  long: nobody waits for it when partitions move. */
+#define WB_KAFKA_KEPT_TURNS 8
+
 /** A partition from its assignment until it is revoked and none of its messages is left. */
 struct wb_kafka_partition {
     wb_kafka_partition *next;
@@ -88,6 +92,7 @@ struct wb_kafka_consumer {
     wb_kafka_list in_hand;
     wb_kafka_list returned; /* given back: handed out again before anything newer */
     uint32_t prefetch;
+    uint64_t turns; /* how often the worker asked for messages */
     int draining;
     int stopped; /* hands out nothing any more */
     int closing;
@@ -186,9 +191,11 @@ void wb_kafka_consumer_note_error(wb_kafka_consumer *consumer, const rd_kafka_me
 
 /* ---- kafka-hands.c ---- */
 
-/** Before `next`, or at the end. @locks lock held, for this and the next two */
+/** Before `next`, or at the end. @locks lock held, for all up to the next ones */
 void wb_kafka_list_insert(wb_kafka_list *list, wb_kafka_message *message, wb_kafka_message *next);
 void wb_kafka_list_remove(wb_kafka_list *list, wb_kafka_message *message);
+/** Whether a message is in hand that is being handled, not kept. @locks lock held */
+int wb_kafka_consumer_is_busy(const wb_kafka_consumer *consumer);
 /** Free one that is in no list. */
 void wb_kafka_message_forget(wb_kafka_consumer *consumer, wb_kafka_message *message);
 

@@ -72,6 +72,14 @@ void wb_kafka_messages_drop_lost(wb_kafka_consumer *consumer)
     }
 }
 
+int wb_kafka_consumer_is_busy(const wb_kafka_consumer *consumer)
+{
+    for (const wb_kafka_message *m = consumer->in_hand.last; m; m = m->previous)
+        if (consumer->turns - m->turn < WB_KAFKA_KEPT_TURNS)
+            return 1;
+    return 0;
+}
+
 /* ---- settling -------------------------------------------------------------------- */
 
 static wb_kafka_message *ours(const wb_incoming *incoming)
@@ -81,7 +89,7 @@ static wb_kafka_message *ours(const wb_incoming *incoming)
 
 static void leave_hands(wb_kafka_consumer *consumer)
 {
-    if (consumer->in_hand.count == 0)
+    if (!wb_kafka_consumer_is_busy(consumer))
         (void)pthread_cond_broadcast(&consumer->settled);
 }
 

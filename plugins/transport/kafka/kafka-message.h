@@ -22,6 +22,7 @@ struct wb_kafka_message {
     wb_kafka_message *next, *previous;
     int settled;  /* acknowledged in the open transaction */
     int is_large; /* over a limit: the process holds one of them at a time */
+    uint64_t turn; /* of the consumer, when it was handed out */
     wb_header headers[];
 };
 

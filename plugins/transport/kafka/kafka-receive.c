@@ -57,6 +57,7 @@ void wb_kafka_consumer_note_error(wb_kafka_consumer *consumer, const rd_kafka_me
 
 static void hold(wb_kafka_consumer *consumer, wb_kafka_message *message)
 {
+    message->turn = consumer->turns;
     wb_kafka_list_insert(&consumer->in_hand, message, NULL);
 }
 
@@ -252,9 +253,20 @@ static void wait_for_more(wb_kafka_consumer *consumer, int64_t deadline)
     (void)eventfd_read(consumer->wake, &ignored);
 }
 
+/* The poll thread may be waiting for what is in hand. */
+static void begin_turn(wb_kafka_consumer *consumer)
+{
+    (void)pthread_mutex_lock(&consumer->lock);
+    consumer->turns++;
+    if (consumer->draining)
+        (void)pthread_cond_broadcast(&consumer->settled);
+    (void)pthread_mutex_unlock(&consumer->lock);
+}
+
 int wb_kafka_consumer_receive(wb_kafka_consumer *consumer, int64_t deadline,
                               const wb_incoming **ret_messages, size_t max, size_t *ret_count)
 {
+    begin_turn(consumer);
     for (;;) {
         int result = take_locked(consumer, ret_messages, max, ret_count);
         if (result != WB_OK || *ret_count)
