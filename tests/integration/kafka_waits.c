@@ -259,13 +259,13 @@ static void handle(worker *w, const wb_incoming *message)
 {
     struct timespec pause = { 0, 1000000 };
     wb_error error;
-    int is_large = message->body_size > LARGE_LIMIT;
+    int is_large = message->body_size > LARGE_LIMIT, counts = message->body_size != 1;
     pause.tv_nsec *= is_large ? 30 : 1;
     (void)nanosleep(&pause, NULL);
     if (is_large)
         atomic_fetch_sub(w->large, 1);
     w->failed |= w->f->ops->acknowledge(w->session, &message, 1, &error) != WB_OK;
-    if (message->body_size != 1)
+    if (counts)
         atomic_fetch_sub(w->left, 1);
 }
 
