@@ -43,25 +43,26 @@ static int is_full(int file)
     return 0;
 }
 
+#define IN_FRONT __attribute__((visibility("default")))
 #define NEXT(result, name, ...)                                                                    \
     union {                                                                                        \
         void *object;                                                                              \
         result (*function)(__VA_ARGS__);                                                           \
     } next = { dlsym(RTLD_NEXT, name) }
 
-ssize_t write(int file, const void *data, size_t size)
+IN_FRONT ssize_t write(int file, const void *data, size_t size)
 {
     NEXT(ssize_t, "write", int, const void *, size_t);
     return is_full(file) ? -1 : next.function(file, data, size);
 }
 
-ssize_t pwrite(int file, const void *data, size_t size, off_t at)
+IN_FRONT ssize_t pwrite(int file, const void *data, size_t size, off_t at)
 {
     NEXT(ssize_t, "pwrite", int, const void *, size_t, off_t);
     return is_full(file) ? -1 : next.function(file, data, size, at);
 }
 
-ssize_t pwrite64(int file, const void *data, size_t size, off64_t at)
+IN_FRONT ssize_t pwrite64(int file, const void *data, size_t size, off64_t at)
 {
     NEXT(ssize_t, "pwrite64", int, const void *, size_t, off64_t);
     return is_full(file) ? -1 : next.function(file, data, size, at);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,8 @@
 #define PROBLEM_SIZE 160
 /* Ids and keys up to this are of no account; no longer id is ever handled. */
 #define NAME_BYTES_MAX ((size_t)64 << 10)
+/* What a row may have beside its headers and body: both of them, and SQLite's own bytes. */
+#define ROW_OVERHEAD (2 * NAME_BYTES_MAX + 1024)
 
 /* ---- a row, weighed before it is read ----------------------------------------------------- */
 
@@ -23,15 +26,18 @@ typedef struct part {
     size_t size; /* what is read of it */
 } part;
 
-/* A value that is small enough, an integer in place of one that is not (or that is no blob,
- * which only others write: its size in bytes cannot be asked without reading it). typeof()
- * and length() of a blob do not read it. */
+const char message_columns[] = "seq, id, key, headers, body";
+
+/* A value that is small enough, an integer in place of one that is not (or that is text, of
+ * which only others make any: its size in bytes cannot be asked without reading it). typeof()
+ * and length() of a blob do not read it. Dear, so only rows that are too large are asked so. */
 #define WITHIN(column, limit)                                                                      \
     "case typeof(" column ") when 'blob' then iif(length(" column ")<=" limit "," column ",0)"     \
     " when 'text' then 0 when 'null' then null else cast(" column " as blob) end"
 
-const char message_columns[] = "seq, " WITHIN("id", "?4") ", " WITHIN("key", "?4") ", " WITHIN(
-    "headers", "?5") ", " WITHIN("body", "?6");
+const char message_columns_weighed[] =
+    "seq, " WITHIN("id", "?4") ", " WITHIN("key", "?4") ", " WITHIN("headers", "?5") ", " WITHIN(
+        "body", "?6");
 
 static codec_limits header_limits(const wb_transport_session *session)
 {
@@ -63,12 +69,22 @@ void message_bind_limits(const wb_transport_session *session, sqlite3_stmt *stat
     (void)sqlite3_bind_int64(statement, 6, as_column(body_limit(session)));
 }
 
-static int open_part(wb_transport_session *session, sqlite3_stmt *row, int number, part *opened,
-                     wb_error *error)
+int message_row_max(const wb_transport_session *session)
+{
+    const codec_limits limits = header_limits(session);
+    size_t headers = codec_bytes_within(&limits);
+    size_t body = body_limit(session);
+    if (headers >= INT_MAX / 2 || body >= INT_MAX / 2 - ROW_OVERHEAD)
+        return INT_MAX;
+    return (int)(headers + body + ROW_OVERHEAD);
+}
+
+static int open_part(wb_transport_session *session, sqlite3_stmt *row, int number, int is_weighed,
+                     part *opened, wb_error *error)
 {
     static const char *const names[PARTS] = { "id", "key", "headers", "body" };
     int result = WB_OK;
-    if (sqlite3_column_type(row, number + 1) == SQLITE_INTEGER) {
+    if (is_weighed && sqlite3_column_type(row, number + 1) == SQLITE_INTEGER) {
         result = large_open(session, sqlite3_column_int64(row, 0), names[number], &opened->blob,
                             error);
         opened->total = result == WB_OK ? (size_t)sqlite3_blob_bytes(opened->blob) : 0;
@@ -86,14 +102,14 @@ static void close_parts(part parts[PARTS])
         (void)sqlite3_blob_close(parts[i].blob);
 }
 
-static int open_parts(wb_transport_session *session, sqlite3_stmt *row, part parts[PARTS],
-                      wb_error *error)
+static int open_parts(wb_transport_session *session, sqlite3_stmt *row, int is_weighed,
+                      part parts[PARTS], wb_error *error)
 {
     const codec_limits limits = header_limits(session);
     const size_t within = codec_bytes_within(&limits);
     int result = WB_OK;
     for (int i = 0; result == WB_OK && i < PARTS; i++)
-        result = open_part(session, row, i, &parts[i], error);
+        result = open_part(session, row, i, is_weighed, &parts[i], error);
     if (parts[PART_HEADERS].size > within)
         parts[PART_HEADERS].size = within;
     return result;
@@ -230,12 +246,12 @@ static int build(wb_transport_session *session, int64_t seq, const part parts[PA
     return WB_OK;
 }
 
-int message_read(wb_transport_session *session, sqlite3_stmt *row, int may_be_large,
-                 message **ret_message, wb_error *error)
+int message_read(wb_transport_session *session, sqlite3_stmt *row, int is_weighed,
+                 int may_be_large, message **ret_message, wb_error *error)
 {
     part parts[PARTS] = { { 0 } };
     *ret_message = NULL;
-    int result = open_parts(session, row, parts, error);
+    int result = open_parts(session, row, is_weighed, parts, error);
     int apart = result == WB_OK && is_large(session, parts);
     int entered = apart && may_be_large && large_enter();
     if (result == WB_OK && (!apart || entered))

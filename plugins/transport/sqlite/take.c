@@ -34,20 +34,26 @@ static int reserve_received(wb_transport_session *session, size_t max, wb_error 
     return WB_OK;
 }
 
-static int prepare_fetch(wb_transport_session *session, wb_error *error)
+static int prepare_fetch(wb_transport_session *session, sqlite3_stmt **statement,
+                         const char *columns, wb_error *error)
 {
-    if (session->fetch)
+    if (*statement)
         return WB_OK;
     char *sql = sqlite3_mprintf("select %s from waybill_message_%lld where seq between ?1 and ?2"
                                 " order by seq limit ?3",
-                                message_columns, (long long)session->queue);
+                                columns, (long long)session->queue);
     if (!sql)
         return db_out_of_memory(&session->db, error);
-    int result = db_prepare(&session->db, &session->fetch, sql, error);
+    int result = db_prepare(&session->db, statement, sql, error);
     sqlite3_free(sql);
-    if (result == WB_OK)
-        message_bind_limits(session, session->fetch);
     return result;
+}
+
+static void bind_run(sqlite3_stmt *statement, int64_t from, int64_t to, size_t limit)
+{
+    (void)sqlite3_bind_int64(statement, 1, from);
+    (void)sqlite3_bind_int64(statement, 2, to);
+    (void)sqlite3_bind_int64(statement, 3, (int64_t)limit);
 }
 
 static void add(wb_transport_session *session, batch *to, message *added)
@@ -68,12 +74,24 @@ static void leave(batch *taken)
         taken->is_over = 1;
 }
 
-/* Take the row that the statement is at. @return 1 in *ret_taken, or 0 when it is left. */
-static int fetch_row(wb_transport_session *session, batch *taken, int *ret_taken, wb_error *error)
+/* Where reading is in a run of numbers that nobody has claimed. */
+typedef struct run {
+    int64_t from; /* behind the last one looked at */
+    int64_t to;
+    int is_done;  /* there are no more */
+    int has_left; /* one, so the run ends here and another begins behind it */
+} run;
+
+/* Take the row that a statement is at, or leave it. */
+static int fetch_row(wb_transport_session *session, sqlite3_stmt *row, int is_weighed, run *at,
+                     batch *taken, wb_error *error)
 {
     message *read = NULL;
-    int result = message_read(session, session->fetch, taken->count == 0, &read, error);
-    *ret_taken = read != NULL;
+    int64_t number = sqlite3_column_int64(row, 0);
+    int result = message_read(session, row, is_weighed, taken->count == 0, &read, error);
+    at->is_done = number == at->to;
+    at->from = number < at->to ? number + 1 : at->to;
+    at->has_left = !read;
     if (read)
         add(session, taken, read);
     else if (result == WB_OK)
@@ -81,32 +99,46 @@ static int fetch_row(wb_transport_session *session, batch *taken, int *ret_taken
     return result;
 }
 
-/* Read messages whose numbers nobody has claimed, until one must be left or the batch is
- * full. *from moves behind the last one looked at; *ret_done says that there are no more. */
-static int fetch_run(wb_transport_session *session, int64_t *from, int64_t to, batch *taken,
-                     int *ret_done, wb_error *error)
+/* The next row is larger than any that is within the limits: look before reading it. */
+static int fetch_weighed(wb_transport_session *session, run *at, batch *taken, wb_error *error)
 {
-    int code = SQLITE_ROW;
-    int goes_on = 1;
-    int result = prepare_fetch(session, error);
+    int result =
+        prepare_fetch(session, &session->fetch_weighed, message_columns_weighed, error);
     if (result != WB_OK)
         return result;
-    (void)sqlite3_bind_int64(session->fetch, 1, *from);
-    (void)sqlite3_bind_int64(session->fetch, 2, to);
-    (void)sqlite3_bind_int64(session->fetch, 3, (int64_t)(taken->max - taken->count));
-    while (result == WB_OK && goes_on && !taken->is_over &&
-           (code = sqlite3_step(session->fetch)) == SQLITE_ROW) {
-        int64_t number = sqlite3_column_int64(session->fetch, 0);
-        result = fetch_row(session, taken, &goes_on, error);
-        *ret_done = number == to;
-        *from = number < to ? number + 1 : to;
-    }
-    if (code == SQLITE_DONE)
-        *ret_done = 1;
-    else if (code != SQLITE_ROW)
-        result = db_fail(&session->db, code, "read messages", error);
-    (void)sqlite3_reset(session->fetch);
+    sqlite3_stmt *row = session->fetch_weighed;
+    bind_run(row, at->from, at->to, 1);
+    message_bind_limits(session, row);
+    int code = sqlite3_step(row);
+    result = code == SQLITE_ROW ? fetch_row(session, row, 1, at, taken, error)
+                                : db_fail(&session->db, code, "read a message", error);
+    (void)sqlite3_reset(row);
     return result;
+}
+
+/* Read until one is left, the batch is full, or SQLite refuses to read a row because it is
+ * larger than the limit set here. */
+static int fetch_run(wb_transport_session *session, run *at, batch *taken, wb_error *error)
+{
+    int code = SQLITE_ROW;
+    int result = prepare_fetch(session, &session->fetch, message_columns, error);
+    if (result != WB_OK)
+        return result;
+    sqlite3_stmt *row = session->fetch;
+    bind_run(row, at->from, at->to, taken->max - taken->count);
+    int before =
+        sqlite3_limit(session->db.handle, SQLITE_LIMIT_LENGTH, message_row_max(session));
+    at->has_left = 0;
+    while (result == WB_OK && !at->has_left && !taken->is_over &&
+           (code = sqlite3_step(row)) == SQLITE_ROW)
+        result = fetch_row(session, row, 0, at, taken, error);
+    (void)sqlite3_limit(session->db.handle, SQLITE_LIMIT_LENGTH, before);
+    if (code == SQLITE_DONE)
+        at->is_done = 1;
+    else if (code != SQLITE_ROW && code != SQLITE_TOOBIG)
+        result = db_fail(&session->db, code, "read messages", error);
+    (void)sqlite3_reset(row);
+    return code == SQLITE_TOOBIG ? fetch_weighed(session, at, taken, error) : result;
 }
 
 /* Delivery counts exist only for messages that were delivered before. */
@@ -171,10 +203,10 @@ static int take_run(wb_transport_session *session, int64_t from, int64_t to, bat
                     wb_error *error)
 {
     int result = WB_OK;
-    int done = from > to;
-    while (result == WB_OK && !done && !taken->is_over) {
+    run at = { .from = from, .to = to, .is_done = from > to };
+    while (result == WB_OK && !at.is_done && !taken->is_over) {
         size_t before = taken->count;
-        result = fetch_run(session, &from, to, taken, &done, error);
+        result = fetch_run(session, &at, taken, error);
         if (result == WB_OK)
             result = keep_run(session, before, taken->count, error);
     }

@@ -111,6 +111,7 @@ struct wb_transport_session {
     int hot; /* the last receive found something: claim without looking first */
     sqlite3_stmt *list_claims;
     sqlite3_stmt *fetch;
+    sqlite3_stmt *fetch_weighed;
     sqlite3_stmt *peek;
     sqlite3_stmt *insert_claim;
     sqlite3_stmt *list_counts;
@@ -219,13 +220,17 @@ int session_receive(wb_transport_session *session, int64_t deadline,
                     wb_error *error);
 
 /* message.c */
-/* What a statement that reads messages selects, and the limits it needs (?4 to ?6). */
+/* What a statement that reads messages selects. One that weighs them first, value by value,
+ * has the limits as ?4 to ?6. */
 extern const char message_columns[];
+extern const char message_columns_weighed[];
 void message_bind_limits(const wb_transport_session *session, sqlite3_stmt *statement);
+/* A larger row is weighed. INT_MAX without limits. */
+int message_row_max(const wb_transport_session *session);
 /* A copy of such a row. *ret_message is NULL with WB_OK when it is over the limit and
  * either must not be or somebody else is in the gate. */
-int message_read(wb_transport_session *session, sqlite3_stmt *row, int may_be_large,
-                 message **ret_message, wb_error *error);
+int message_read(wb_transport_session *session, sqlite3_stmt *row, int is_weighed,
+                 int may_be_large, message **ret_message, wb_error *error);
 /* Keep it among the messages in hand. */
 void message_hold(wb_transport_session *session, message *held);
 /* Its bytes are needed no more, though the message is still in hand. */
