@@ -17,7 +17,7 @@
 
 static int is_mounted;
 
-/* ---- without a mount ----------------------------------------------------------------- */
+/* ---- without a mount --------------------------------------------------------------- */
 
 /* SQLite lets a test replace its system calls. */
 static atomic_int is_full;
@@ -42,7 +42,7 @@ static void replace_writes(void)
     assert_int_equal(vfs->xSetSystemCall(vfs, "pwrite64", as.call), SQLITE_OK);
 }
 
-/* ---- with one --------------------------------------------------------------------------- */
+/* ---- with one ---------------------------------------------------------------------- */
 
 static void write_map(const char *path, unsigned id)
 {

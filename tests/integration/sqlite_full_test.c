@@ -54,8 +54,8 @@ static int set_up_disk(void **state)
     made->directory = test_directory();
     made->queues = test_file(made->directory, "queues.db");
     made->data = test_file(made->directory, "data.db");
-    test_execute(made->data, "pragma journal_mode=wal; create table business(id integer primary key,"
-                             " n integer unique); create table blobs(b)");
+    test_execute(made->data, "pragma journal_mode=wal; create table blobs(b);"
+                             "create table business(id integer primary key, n integer unique)");
     *state = made;
     return 0;
 }
@@ -94,7 +94,7 @@ static int commit_plain(fixture *with, wb_storage_session *session)
     return with->ops->commit(session, &asked, &with->at.error);
 }
 
-/* ---- the persistence ---------------------------------------------------------------------- */
+/* ---- the persistence --------------------------------------------------------------- */
 
 static void a_full_disk_at_commit_is_the_servers(void **state)
 {
@@ -265,7 +265,7 @@ static void housekeeping_waits_for_room(void **state)
     with->ops->close(session);
 }
 
-/* ---- the transport -------------------------------------------------------------------------- */
+/* ---- the transport ----------------------------------------------------------------- */
 
 /* Whatever is sent is large, so that the log must grow. */
 static void send_until_full(fixture *with, wb_transport_session *session, int *ret_sent)
@@ -384,7 +384,7 @@ static void a_transaction_can_be_repeated(void **state)
     with->at.transport_ops->close(session);
 }
 
-/* ---- both on one file -------------------------------------------------------------------------- */
+/* ---- both on one file -------------------------------------------------------------- */
 
 static void a_joined_handlers_full_disk_is_seen(void **state)
 {
@@ -425,7 +425,7 @@ static void a_joined_handlers_full_disk_is_seen(void **state)
     ops->close(session);
 }
 
-/* ---- a file that others keep ---------------------------------------------------------------------- */
+/* ---- a file that others keep ------------------------------------------------------- */
 
 static void a_busy_file_is_the_servers_in_every_call(void **state)
 {

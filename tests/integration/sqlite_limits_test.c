@@ -28,7 +28,7 @@ static int set_up_limits(void **state)
     return 0;
 }
 
-/* ---- bodies --------------------------------------------------------------------------------- */
+/* ---- bodies ------------------------------------------------------------------------ */
 
 typedef struct filling {
     const char *file;
@@ -123,7 +123,8 @@ static void the_gate_is_the_processes(void **state)
     place_open(&other, "orders", NULL, path, NULL);
     other.info.body_max = MIB;
     place_install(&other);
-    const char *sql = "insert into waybill_message_1 values(1,'a',null,x'00000000',zeroblob(2<<20))";
+    const char *sql = "insert into waybill_message_1(seq,headers,body)"
+                      " values(1,x'00000000',zeroblob(2<<20))";
     test_execute(with->queues, sql);
     test_execute(path, sql);
     wb_transport_session *mine = place_session(&with->at, BOTH);
@@ -196,7 +197,7 @@ static void who_waits_for_the_gate_is_woken(void **state)
     with->at.transport_ops->close(session);
 }
 
-/* ---- headers ---------------------------------------------------------------------------------- */
+/* ---- headers ----------------------------------------------------------------------- */
 
 static void send_headers(fixture *with, wb_transport_session *session, const char *id, size_t count,
                          size_t size)
@@ -275,7 +276,7 @@ static void many_empty_headers_cost_no_memory(void **state)
     with->at.transport_ops->close(session);
 }
 
-/* ---- rows of others --------------------------------------------------------------------------- */
+/* ---- rows of others ---------------------------------------------------------------- */
 
 static void values_of_any_type_are_delivered(void **state)
 {
@@ -345,7 +346,7 @@ static void the_last_number_harms_nobody(void **state)
     with->at.transport_ops->close(two);
 }
 
-/* ---- messages set aside -------------------------------------------------------------------------- */
+/* ---- messages set aside ------------------------------------------------------------ */
 
 /* Ten messages stay unacknowledged for long, while thousands behind them come and go. */
 static void messages_set_aside_cost_a_claim_each(void **state)
@@ -389,7 +390,7 @@ static void messages_set_aside_cost_a_claim_each(void **state)
     assert_int_equal(test_query(with->queues, "select count(*) from waybill_redelivered"), 0);
 }
 
-/* ---- stop --------------------------------------------------------------------------------------- */
+/* ---- stop -------------------------------------------------------------------------- */
 
 static void a_stopped_session_receives_nothing(void **state)
 {
@@ -428,7 +429,7 @@ static void nothing_is_ever_dropped_for_its_deliveries(void **state)
     assert_int_equal(limits.delivery_limit, 0);
 }
 
-/* ---- poison operations ----------------------------------------------------------------------------- */
+/* ---- poison operations ------------------------------------------------------------- */
 
 static void poison_operations_are_refused_alone(void **state)
 {

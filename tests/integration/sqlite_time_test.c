@@ -39,7 +39,7 @@ static void the_clock_is_the_hosts(void **state)
     with->ops->close(session);
 }
 
-/* ---- the walk -------------------------------------------------------------------------------- */
+/* ---- the walk ---------------------------------------------------------------------- */
 
 typedef struct walk {
     const fixture *with;
@@ -103,7 +103,7 @@ static void a_walk_passes_rows_that_stay(void **state)
     with->ops->close(session);
 }
 
-/* ---- the future -------------------------------------------------------------------------------- */
+/* ---- the future -------------------------------------------------------------------- */
 
 static int told;
 static char told_text[400];

@@ -19,7 +19,7 @@
 
 #include <cmocka.h>
 
-/* ---- whose fault --------------------------------------------------------------------------- */
+/* ---- whose fault ------------------------------------------------------------------- */
 
 /* The table of plugins/common/sqlite/README.md. */
 static void test_every_code_has_its_culprit(void **state)
@@ -88,7 +88,7 @@ static void test_every_errno_has_its_culprit(void **state)
     }
 }
 
-/* ---- headers as a blob ------------------------------------------------------------------------ */
+/* ---- headers as a blob ------------------------------------------------------------- */
 
 /* Decode with limits, of a blob of which `size` bytes were read. @return how many headers,
  * -1 when it is damaged. */
