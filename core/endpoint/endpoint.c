@@ -52,7 +52,11 @@ static void fill_pipeline(wb_endpoint *e)
     p->batch_max = (unsigned)config->batch_max;
     p->batch_time = config->batch_time;
     p->body_max = config->body_max;
-    pthread_mutex_init(&p->suspect_lock, NULL);
+    p->ordered = (setup->transport->capabilities & WB_CAP_ORDER_PER_KEY) != 0;
+    p->sweep_after = config->outbox.sweep_after;
+    p->park_time = config->outbox.cleanup_interval;
+    p->drain_time = config->shutdown_timeout / 2;
+    wb_pipeline_init(p);
 }
 
 static int create_instances(wb_endpoint *e, wb_error *error)
@@ -91,7 +95,7 @@ void wb_endpoint_destroy(wb_endpoint *e)
         p->persistence_ops->destroy(p->persistence);
     if (p->transport)
         p->transport_ops->destroy(p->transport);
-    pthread_mutex_destroy(&p->suspect_lock);
+    wb_pipeline_free(p);
     free(e->seats);
     free(e);
 }
@@ -163,7 +167,6 @@ static int start_housekeeper(wb_endpoint *e, wb_error *error)
     const wb_endpoint_config *config = e->setup->config;
     e->housekeeper = (wb_housekeeper){ .pipeline = &e->pipeline,
                                        .interval = config->outbox.cleanup_interval,
-                                       .sweep_after = config->outbox.sweep_after,
                                        .retention = config->outbox.retention };
     int code = wb_housekeeper_start(&e->housekeeper);
     if (code != 0)
@@ -199,6 +202,8 @@ int wb_endpoint_look(wb_endpoint *e, wb_error *error)
         seat *place = &e->seats[i];
         if (place->is_taken && atomic_load(&place->worker.ended))
             clear_seat(e, place);
+        else if (place->is_taken)
+            wb_worker_look_after(&place->worker);
     }
     if (e->result != WB_OK)
         *error = e->failure;

@@ -35,7 +35,7 @@ int wb_limits_apply(wb_pipeline *p, wb_error *error)
     wb_transport_limits limits = { .struct_size = sizeof limits };
     uint32_t needed = p->recoverability.immediate_retries + WB_DELIVERIES_BESIDE_RETRIES;
 
-    p->delivery_limit = 0;
+    p->recoverability.delivery_limit = 0;
     /* With none a message is gone from the queue before it is handled. */
     if (p->mode == WB_MODE_NONE || !WB_HAS(p->transport_ops, wb_transport_ops, limits))
         return WB_OK;
@@ -48,6 +48,6 @@ int wb_limits_apply(wb_pipeline *p, wb_error *error)
     } else if (limits.delivery_limit && limits.delivery_limit < needed) {
         return refuse(p, limits.delivery_limit, needed, error);
     }
-    p->delivery_limit = limits.delivery_limit;
+    p->recoverability.delivery_limit = limits.delivery_limit;
     return WB_OK;
 }

@@ -54,7 +54,8 @@ $SIG{$_} = sub { exit 1 } for qw(INT TERM HUP);
 
 sub new {
     my ($class, $pair, %self) = @_;
-    my $kind = $pair =~ /mysql/ ? 'Endpoint::SqliteMysql' : $pair =~ /^sqlite/ ? 'Endpoint::Sqlite' : 'Endpoint::Amqp';
+    my $kind = $pair =~ /mysql/ ? 'Endpoint::SqliteMysql' : $pair eq 'sqlite+pgsql' ? 'Endpoint::SqlitePgsql'
+        : $pair =~ /^sqlite/ ? 'Endpoint::Sqlite' : 'Endpoint::Amqp';
     my $self = bless { pair => $pair, name => 'orders', concurrency => 1, retries => 5, mode => 'receive_only',
         outbox => 'enabled = true;', with => '', persistence => 1, processes => [], %self }, $kind;
     File::Path::make_path($self->{dir} = work_dir() . "/$pair");
@@ -384,5 +385,15 @@ sub sql {
     return @rows;
 }
 sub pending { my ($self) = @_; return map { pack 'H*', $_->[0] } $self->sql("select hex(operations) from `$self->{name}_pending`") }
+
+# ---- SQLite's queues, PostgreSQL's tables -------------------------------------------------
+package Endpoint::SqlitePgsql;
+use strict;
+use warnings;
+our @ISA = ('Endpoint::Sqlite');
+
+*persistence_text = \&Endpoint::Amqp::persistence_text;
+*sql              = \&Endpoint::Amqp::sql;
+*pending          = \&Endpoint::Amqp::pending;
 
 1;
