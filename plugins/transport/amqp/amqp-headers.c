@@ -5,9 +5,8 @@
 
 #include <string.h>
 
+#include "plugins/transport/amqp/amqp-names.h"
 #include "plugins/transport/amqp/amqp-values.h"
-
-#define SHORT_MAX 255
 
 #define MESSAGE_ID "NServiceBus.MessageId"
 #define CORRELATION_ID "NServiceBus.CorrelationId"
@@ -17,6 +16,7 @@
 #define NON_PERSISTENT "NServiceBus.Transport.RabbitMQ.UseNonPersistentDelivery"
 #define DELIVERY_COUNT "x-delivery-count"
 #define OCTETS "application/octet-stream"
+#define DIRECT_REPLY_TO "amq.rabbitmq.reply-to"
 
 /* Every header of every message is compared with these names: their sizes are known
  * when this is compiled. */
@@ -161,7 +161,7 @@ static amqp_bytes_t find_id(const amqp_basic_properties_t *properties)
     for (int i = 0; i < table.num_entries; i++) {
         const amqp_field_value_t *value = &table.entries[i].value;
         if ((value->kind == AMQP_FIELD_KIND_UTF8 || value->kind == AMQP_FIELD_KIND_BYTES) &&
-            value->value.bytes.len <= SHORT_MAX && IS(table.entries[i].key, MESSAGE_ID))
+            value->value.bytes.len <= WB_AMQP_SHORT_MAX && IS(table.entries[i].key, MESSAGE_ID))
             return value->value.bytes;
     }
     return amqp_empty_bytes;
@@ -188,27 +188,40 @@ void wb_amqp_headers_read(const amqp_basic_properties_t *properties, wb_incoming
     message->header_count = writer.count;
 }
 
+/* Integers of any width and sign; what is negative is no count. */
+static uint32_t count_of(const amqp_field_value_t *value)
+{
+    int64_t count = 0;
+    switch (value->kind) {
+    case AMQP_FIELD_KIND_I8: count = value->value.i8; break;
+    case AMQP_FIELD_KIND_U8: count = value->value.u8; break;
+    case AMQP_FIELD_KIND_I16: count = value->value.i16; break;
+    case AMQP_FIELD_KIND_U16: count = value->value.u16; break;
+    case AMQP_FIELD_KIND_I32: count = value->value.i32; break;
+    case AMQP_FIELD_KIND_U32: count = value->value.u32; break;
+    case AMQP_FIELD_KIND_I64:
+    case AMQP_FIELD_KIND_U64: count = value->value.i64; break;
+    default: break;
+    }
+    if (count < 0)
+        return 0;
+    return count < UINT32_MAX ? (uint32_t)count : UINT32_MAX;
+}
+
 uint32_t wb_amqp_delivery_count(const amqp_basic_properties_t *properties, int redelivered)
 {
     amqp_table_t table = table_of(properties);
+    uint32_t most = 1;
+    if (!redelivered)
+        return 0;
     for (int i = 0; i < table.num_entries; i++) {
-        const amqp_field_value_t *value = &table.entries[i].value;
-        if (!IS(table.entries[i].key, DELIVERY_COUNT))
-            continue;
-        switch (value->kind) {
-        case AMQP_FIELD_KIND_I8: return (uint32_t)value->value.i8;
-        case AMQP_FIELD_KIND_U8: return value->value.u8;
-        case AMQP_FIELD_KIND_I16: return (uint32_t)value->value.i16;
-        case AMQP_FIELD_KIND_U16: return value->value.u16;
-        case AMQP_FIELD_KIND_I32: return (uint32_t)value->value.i32;
-        case AMQP_FIELD_KIND_U32: return value->value.u32;
-        case AMQP_FIELD_KIND_I64:
-        case AMQP_FIELD_KIND_U64:
-            return value->value.u64 < UINT32_MAX ? (uint32_t)value->value.u64 : UINT32_MAX;
-        default: break;
-        }
+        uint32_t count = IS(table.entries[i].key, DELIVERY_COUNT)
+                             ? count_of(&table.entries[i].value)
+                             : 0;
+        if (count > most)
+            most = count;
     }
-    return redelivered ? 1 : 0;
+    return most;
 }
 
 /* ---- sent ------------------------------------------------------------------------ */
@@ -224,7 +237,7 @@ static amqp_bytes_t bytes_of(const char *data, size_t size)
 static void set_property(amqp_basic_properties_t *properties, amqp_flags_t flag,
                          amqp_bytes_t *property, amqp_bytes_t value)
 {
-    if (value.len == 0 || value.len > SHORT_MAX)
+    if (value.len == 0 || value.len > WB_AMQP_SHORT_MAX)
         return;
     *property = value;
     properties->_flags |= flag;
@@ -252,9 +265,11 @@ static int note_header(amqp_basic_properties_t *p, amqp_bytes_t name, amqp_bytes
         set_property(p, AMQP_BASIC_CONTENT_TYPE_FLAG, &p->content_type, value);
     } else if (IS(name, CORRELATION_ID))
         set_property(p, AMQP_BASIC_CORRELATION_ID_FLAG, &p->correlation_id, value);
-    else if (IS(name, REPLY_TO))
-        set_property(p, AMQP_BASIC_REPLY_TO_FLAG, &p->reply_to, value);
-    else if (IS(name, ENCLOSED_TYPES))
+    else if (IS(name, REPLY_TO)) {
+        /* The broker would put our own consumer's address here, and we have none. */
+        if (!IS(value, DIRECT_REPLY_TO))
+            set_property(p, AMQP_BASIC_REPLY_TO_FLAG, &p->reply_to, value);
+    } else if (IS(name, ENCLOSED_TYPES))
         set_property(p, AMQP_BASIC_TYPE_FLAG, &p->type, first_type(value));
     else if (IS(name, NON_PERSISTENT)) {
         p->delivery_mode = AMQP_DELIVERY_NONPERSISTENT;
@@ -263,10 +278,29 @@ static int note_header(amqp_basic_properties_t *p, amqp_bytes_t name, amqp_bytes
     return 1;
 }
 
+/* Headers the broker reads when a message is published, as routes beside the routing
+ * key: it accepts nothing but a list. */
+static int names_routes(amqp_bytes_t name)
+{
+    return IS(name, "CC") || IS(name, "BCC");
+}
+
+static amqp_table_entry_t make_entry(amqp_bytes_t name, amqp_bytes_t value,
+                                     amqp_field_value_t *spare)
+{
+    amqp_table_entry_t entry = { name, { .kind = AMQP_FIELD_KIND_UTF8, .value.bytes = value } };
+    if (names_routes(name)) {
+        *spare = entry.value;
+        entry.value = (amqp_field_value_t){ .kind = AMQP_FIELD_KIND_ARRAY,
+                                            .value.array = { 1, spare } };
+    }
+    return entry;
+}
+
 const char *wb_amqp_properties_make(const wb_operation *operation, amqp_table_entry_t *entries,
                                     amqp_basic_properties_t *ret_properties, size_t *ret_size)
 {
-    enum { FIXED = 6 * (SHORT_MAX + 1) + 64, ENTRY = 6 };
+    enum { FIXED = 6 * (WB_AMQP_SHORT_MAX + 1) + 64, ENTRY = 6 + 5 };
     amqp_basic_properties_t *p = ret_properties;
     size_t size = FIXED;
     int count = 0;
@@ -278,7 +312,7 @@ const char *wb_amqp_properties_make(const wb_operation *operation, amqp_table_en
                              ? AMQP_DELIVERY_NONPERSISTENT
                              : AMQP_DELIVERY_PERSISTENT,
     };
-    if (operation->id_size > SHORT_MAX)
+    if (operation->id_size > WB_AMQP_SHORT_MAX)
         return "its id is longer than 255 bytes";
     if (operation->id_size)
         set_property(p, AMQP_BASIC_MESSAGE_ID_FLAG, &p->message_id,
@@ -287,13 +321,12 @@ const char *wb_amqp_properties_make(const wb_operation *operation, amqp_table_en
         const wb_header *header = &operation->headers[i];
         amqp_bytes_t name = bytes_of(header->name, header->name_size);
         amqp_bytes_t value = bytes_of(header->value, header->value_size);
-        if (name.len > SHORT_MAX)
+        if (name.len > WB_AMQP_SHORT_MAX)
             return "the name of a header is longer than 255 bytes";
         if (!note_header(p, name, value))
             continue;
-        entries[count++] = (amqp_table_entry_t){
-            name, { .kind = AMQP_FIELD_KIND_UTF8, .value.bytes = value }
-        };
+        entries[count] = make_entry(name, value, &entries[operation->header_count + i].value);
+        count++;
         size += name.len + value.len + ENTRY;
     }
     p->headers = (amqp_table_t){ count, entries };

@@ -32,14 +32,17 @@ wb_amqp_size wb_amqp_headers_measure(const amqp_basic_properties_t *properties);
 void wb_amqp_headers_read(const amqp_basic_properties_t *properties, wb_incoming *message,
                           wb_header *headers, char *text);
 
-/** How often the message was delivered before: what a quorum queue counted, or at
- *  least once when it was redelivered. */
+/** How often the message was delivered before: what a quorum queue counted, and at
+ *  least once when it was redelivered. The count is a header that a publisher can
+ *  forge: without the flag, which is the broker's, it counts for nothing. */
 uint32_t wb_amqp_delivery_count(const amqp_basic_properties_t *properties, int redelivered);
 
 /** Make the properties of an operation. Everything points into the operation, and to
- *  `entries`, which holds header_count of them. *ret_size is an upper bound of the
- *  encoded size.
- *  @return NULL, or why the message can never be sent. */
+ *  `entries`, which has room for twice header_count. *ret_size is an upper bound of the
+ *  encoded size. Whatever the broker would refuse is put so that it does not: headers
+ *  that it reads as routes are lists, the reply address of a consumer it does not know
+ *  stands in its header alone.
+ *  @return NULL, or why the message can never be sent: it is too large. */
 const char *wb_amqp_properties_make(const wb_operation *operation, amqp_table_entry_t *entries,
                                     amqp_basic_properties_t *ret_properties, size_t *ret_size);
 

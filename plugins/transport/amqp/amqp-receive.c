@@ -70,6 +70,15 @@ size_t wb_amqp_receiver_take(wb_amqp_receiver *receiver, const wb_incoming **ret
 
 /* ---- frames ---------------------------------------------------------------------- */
 
+/* A classic queue counts nothing: what looks like its count was the sender's. */
+static uint32_t delivery_count(const wb_amqp_receiver *receiver,
+                               const amqp_basic_properties_t *properties)
+{
+    if (receiver->connection.transport->config->queue_type == WB_AMQP_QUEUE_CLASSIC)
+        return receiver->redelivered ? 1 : 0;
+    return wb_amqp_delivery_count(properties, receiver->redelivered);
+}
+
 /* One allocation: message, headers, strings, body, and a NUL byte behind each string. */
 static wb_amqp_message *allocate(const wb_amqp_receiver *receiver,
                                  const amqp_basic_properties_t *properties, size_t body_size)
@@ -87,8 +96,7 @@ static wb_amqp_message *allocate(const wb_amqp_receiver *receiver,
     message->incoming.struct_size = sizeof message->incoming;
     message->incoming.body = body;
     message->incoming.body_size = body_size;
-    message->incoming.delivery_count =
-        wb_amqp_delivery_count(properties, receiver->redelivered);
+    message->incoming.delivery_count = delivery_count(receiver, properties);
     wb_amqp_headers_read(properties, &message->incoming, headers, text);
     body[body_size] = '\0';
     return message;

@@ -76,13 +76,13 @@ static int start(wb_transport_session *session, uint32_t purpose, uint32_t prefe
     const wb_host *host = session->transport->host;
     session->group.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (session->group.wake < 0)
-        return host->fail(host, error, WB_RETRY, WB_CAUSE_OTHER, errno,
+        return host->fail(host, error, WB_RETRY, WB_CAUSE_SERVER, errno,
                           "could not make an event descriptor: %s", strerror(errno));
     if (connect_all(session, purpose, prefetch) != WB_OK)
         return report_failure(session, error);
     int failed = wb_amqp_keeper_start(session);
     if (failed)
-        return host->fail(host, error, WB_RETRY, WB_CAUSE_OTHER, failed,
+        return host->fail(host, error, WB_RETRY, WB_CAUSE_SERVER, failed,
                           "could not start a thread: %s", strerror(failed));
     return WB_OK;
 }
@@ -92,7 +92,7 @@ int wb_amqp_session_open(wb_transport *transport, uint32_t purpose, uint32_t pre
 {
     wb_transport_session *session = calloc(1, sizeof *session);
     if (!session)
-        return transport->host->fail(transport->host, error, WB_RETRY, WB_CAUSE_OTHER, ENOMEM,
+        return transport->host->fail(transport->host, error, WB_RETRY, WB_CAUSE_SERVER, ENOMEM,
                                      "out of memory for a session");
     session->transport = transport;
     session->keeper.stop = -1;
@@ -160,7 +160,7 @@ static int receive(wb_transport_session *session, int64_t deadline,
         *ret_count = wb_amqp_receiver_take(&session->receiver, ret_messages, max);
         if (*ret_count)
             return forget(session, ret_messages[*ret_count - 1], ret_count, error);
-        if ( was_interrupted(session) || in(session, 0) >= deadline)
+        if (was_interrupted(session) || in(session, 0) >= deadline)
             return WB_OK;
         wb_amqp_wait(&session->group, deadline, 1);
     }

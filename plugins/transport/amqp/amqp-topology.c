@@ -143,9 +143,11 @@ static int install_subscription(wb_amqp_connection *connection, const char *type
     const wb_host *host = connection->transport->host;
     const char *subscriber = connection->transport->endpoint->name;
     char name[WB_AMQP_NAME_SIZE];
-    if (!wb_amqp_event_exchange(type, name))
+    const char *problem =
+        wb_amqp_event_exchange(type, name) ? wb_amqp_name_problem(name) : "1 to 254 bytes";
+    if (problem)
         return host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 0,
-                          "type \"%s\" cannot name an exchange: 1 to 254 bytes", type);
+                          "type \"%s\" cannot name an exchange: %s", type, problem);
     int result =
         outcome(connection, wb_amqp_exchange_declare(connection, name, 0), "exchange", name, error);
     if (result == WB_OK)

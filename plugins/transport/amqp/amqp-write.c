@@ -53,7 +53,7 @@ static unsigned char *reserve(wb_amqp_connection *connection, size_t size)
             capacity *= 2;
         unsigned char *out = realloc(connection->out, capacity);
         if (!out) {
-            (void)wb_amqp_connection_fail(connection, WB_NOT_CONNECTED, WB_CAUSE_OTHER,
+            (void)wb_amqp_connection_fail(connection, WB_NOT_CONNECTED, WB_CAUSE_SERVER,
                                           "out of memory for %zu bytes to send", capacity);
             return NULL;
         }
