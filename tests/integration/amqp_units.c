@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The amqp transport without a broker: whose fault what is, and what is counted.
+ * The amqp transport without a broker: whose fault what is, what is counted, and limits
+ * that hold before memory is used.
  */
 #include "config.h"
 
@@ -10,10 +11,14 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "plugins/transport/amqp/amqp-headers.h"
+#include "plugins/transport/amqp/amqp-gate.h"
 #include "plugins/transport/amqp/amqp-map.h"
+#include "plugins/transport/amqp/amqp-message.h"
 
 /* ---- whose fault ----------------------------------------------------------------- */
 
@@ -149,6 +154,177 @@ static void test_delivery_count(void **state)
     assert_int_equal(count_with(VALUE(UTF8, bytes, amqp_cstring_bytes("9")), 1), 1);
 }
 
+/* ---- limits on headers ----------------------------------------------------------- */
+
+static amqp_table_entry_t text(const char *name, const char *value)
+{
+    return (amqp_table_entry_t){
+        amqp_cstring_bytes(name),
+        { .kind = AMQP_FIELD_KIND_UTF8, .value.bytes = amqp_cstring_bytes(value) }
+    };
+}
+
+static wb_amqp_message *message_of(const amqp_basic_properties_t *properties, uint32_t count,
+                                   int64_t size)
+{
+    static wb_endpoint_info endpoint;
+    static wb_transport transport;
+    endpoint = (wb_endpoint_info){ .struct_size = sizeof endpoint,
+                                   .body_max = 1000,
+                                   .headers_max = count,
+                                   .headers_size_max = size };
+    transport.endpoint = &endpoint;
+    wb_amqp_message *message = wb_amqp_message_new(&transport, properties, 0);
+    assert_non_null(message);
+    return message;
+}
+
+static const char *value_in(const wb_amqp_message *message, const char *name)
+{
+    for (size_t i = 0; i < message->incoming.header_count; i++) {
+        if (strcmp(message->incoming.headers[i].name, name) == 0)
+            return message->incoming.headers[i].value;
+    }
+    return NULL;
+}
+
+static void expect_problem(const wb_amqp_message *message, const char *expected)
+{
+    if (!expected)
+        assert_null(message->incoming.problem);
+    else
+        assert_string_equal(message->incoming.problem, expected);
+}
+
+static void test_header_count(void **state)
+{
+    amqp_table_entry_t entries[] = { text("a", "1"), text("x-death", "2"), text("b", "3"),
+                                     text("c", "4"), text("NServiceBus.ReplyToAddress", "5"),
+                                     text("NServiceBus.ReplyToAddress", "6") };
+    amqp_basic_properties_t properties = { ._flags = AMQP_BASIC_HEADERS_FLAG,
+                                           .headers = { 4, entries } };
+    (void)state;
+    wb_amqp_message *message = message_of(&properties, 3, 0);
+    expect_problem(message, NULL); /* bookkeeping does not count */
+    assert_int_equal(message->incoming.header_count, 3);
+    wb_amqp_message_free(message);
+    message = message_of(&properties, 0, 0); /* no limits */
+    expect_problem(message, NULL);
+    wb_amqp_message_free(message);
+    message = message_of(&properties, 2, 0);
+    expect_problem(message, "the message has 3 headers, more than 2: 2 of them were kept");
+    assert_string_equal(value_in(message, "a"), "1");
+    assert_string_equal(value_in(message, "b"), "3");
+    wb_amqp_message_free(message);
+    /* What a property says is kept, whatever else there is; but once. */
+    properties.headers.num_entries = 6;
+    properties._flags |= AMQP_BASIC_REPLY_TO_FLAG;
+    properties.reply_to = amqp_cstring_bytes("billing");
+    message = message_of(&properties, 2, 0);
+    expect_problem(message, "the message has 5 headers, more than 2: 2 of them were kept");
+    assert_string_equal(value_in(message, "a"), "1");
+    assert_string_equal(value_in(message, "NServiceBus.ReplyToAddress"), "billing");
+    wb_amqp_message_free(message);
+}
+
+/* Exactly at both limits, with a property that its header stands for as well. */
+static void test_limits_are_inclusive(void **state)
+{
+    amqp_table_entry_t entries[] = { text("a", "1"),
+                                     text("NServiceBus.EnclosedMessageTypes", "T"),
+                                     text("NServiceBus.CorrelationId", "c") };
+    amqp_basic_properties_t properties = { ._flags = AMQP_BASIC_HEADERS_FLAG |
+                                                     AMQP_BASIC_TYPE_FLAG |
+                                                     AMQP_BASIC_CORRELATION_ID_FLAG,
+                                           .headers = { 3, entries },
+                                           .type = amqp_cstring_bytes("T"),
+                                           .correlation_id = amqp_cstring_bytes("c") };
+    (void)state;
+    wb_amqp_message *message = message_of(&properties, 3, 2 + 33 + 26);
+    expect_problem(message, NULL);
+    assert_int_equal(message->incoming.header_count, 3);
+    wb_amqp_message_free(message);
+    message = message_of(&properties, 3, 2 + 33 + 25);
+    expect_problem(message, "the headers of the message have 61 bytes, more than 60: 2 of 3 "
+                            "headers were kept");
+    wb_amqp_message_free(message);
+}
+
+/* Text grows: a list of timestamps takes three times as much as on the wire. */
+static void test_header_size(void **state)
+{
+    enum { COUNT = 5000 };
+    static amqp_field_value_t stamps[COUNT];
+    for (int i = 0; i < COUNT; i++)
+        stamps[i] = (amqp_field_value_t){ .kind = AMQP_FIELD_KIND_TIMESTAMP };
+    amqp_table_entry_t entries[] = { text("before", "1"), text("stamps", ""), text("after", "2") };
+    entries[1].value = (amqp_field_value_t){ .kind = AMQP_FIELD_KIND_ARRAY,
+                                             .value.array = { COUNT, stamps } };
+    amqp_basic_properties_t properties = { ._flags = AMQP_BASIC_HEADERS_FLAG,
+                                           .headers = { 3, entries } };
+    (void)state;
+    wb_amqp_message *message = message_of(&properties, 320, 65536);
+    expect_problem(message, "the headers of the message have 145018 bytes, more than 65536: 2 of 3 "
+                            "headers were kept");
+    assert_string_equal(value_in(message, "before"), "1");
+    assert_string_equal(value_in(message, "after"), "2");
+    wb_amqp_message_free(message);
+}
+
+/* ---- large bodies ---------------------------------------------------------------- */
+
+static wb_amqp_message *large(uint64_t size)
+{
+    static wb_endpoint_info endpoint = { .struct_size = sizeof endpoint, .body_max = 1000 };
+    static wb_transport transport = { .endpoint = &endpoint };
+    amqp_basic_properties_t none = { ._flags = 0 };
+    return wb_amqp_message_new(&transport, &none, size);
+}
+
+/* The announced size is believed when it has come. */
+static void test_body_grows(void **state)
+{
+    static char part[100000];
+    wb_amqp_message *message = large(UINT64_C(400) << 20);
+    (void)state;
+    memset(part, 'p', sizeof part);
+    assert_int_equal(message->body_capacity, 0);
+    assert_true(wb_amqp_message_may_read(message));
+    for (size_t i = 1; i <= 50; i++) {
+        wb_amqp_message_add(message, (amqp_bytes_t){ sizeof part, part });
+        assert_int_equal(message->body_size, i * sizeof part);
+        assert_in_range(message->body_capacity, message->body_size + 1,
+                        (2 << 20) + 2 * message->body_size);
+    }
+    assert_int_equal(((const char *)message->incoming.body)[50 * sizeof part - 1], 'p');
+    wb_amqp_message_free(message);
+    /* Beyond what any broker keeps: never. */
+    message = large((UINT64_C(512) << 20) + 1);
+    assert_true(wb_amqp_message_may_read(message));
+    wb_amqp_message_add(message, (amqp_bytes_t){ sizeof part, part });
+    assert_int_equal(message->incoming.body_size, 0);
+    assert_non_null(strstr(message->incoming.problem, "larger than the memory"));
+    wb_amqp_message_free(message);
+}
+
+static void test_gate(void **state)
+{
+    wb_amqp_message *first = large(2000), *second = large(2000), *small = large(1000);
+    (void)state;
+    assert_true(wb_amqp_message_may_read(first));
+    assert_true(wb_amqp_message_may_read(first)); /* is inside */
+    assert_false(wb_amqp_message_may_read(second));
+    assert_true(wb_amqp_message_may_read(small));
+    wb_amqp_message_free(small);
+    assert_false(wb_amqp_message_may_read(second));
+    wb_amqp_message_free(first);
+    assert_true(wb_amqp_message_may_read(second));
+    wb_amqp_message_free(second);
+    assert_true(wb_amqp_gate_enter());
+    assert_false(wb_amqp_gate_enter());
+    wb_amqp_gate_leave();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -156,6 +332,11 @@ int main(void)
         cmocka_unit_test(test_closed_channels),
         cmocka_unit_test(test_statuses),
         cmocka_unit_test(test_delivery_count),
+        cmocka_unit_test(test_header_count),
+        cmocka_unit_test(test_limits_are_inclusive),
+        cmocka_unit_test(test_header_size),
+        cmocka_unit_test(test_body_grows),
+        cmocka_unit_test(test_gate),
     };
     return cmocka_run_group_tests_name("amqp units", tests, NULL, NULL);
 }

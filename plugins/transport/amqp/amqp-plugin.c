@@ -58,6 +58,8 @@ static const wb_transport_ops operations = {
     .give_back = wb_amqp_session_give_back,
     .send = wb_amqp_session_send,
     .interrupt = wb_amqp_session_interrupt,
+    .stop_receiving = wb_amqp_session_stop_receiving,
+    .release_prefetched = wb_amqp_session_release_prefetched,
 };
 
 static const wb_plugin descriptor = {

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plugins/transport/amqp/amqp-headers.h"
+#include "plugins/transport/amqp/amqp-properties.h"
 
 static const wb_host *host_of(const wb_amqp_sender *sender)
 {

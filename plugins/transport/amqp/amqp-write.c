@@ -83,6 +83,11 @@ static int is_writable(const wb_amqp_connection *connection)
     return poll(&fd, 1, 0) == 1 && (fd.revents & POLLOUT);
 }
 
+int wb_amqp_can_put(const wb_amqp_connection *connection)
+{
+    return !has_failed(connection) && (!connection->tls || is_writable(connection));
+}
+
 /* The library waits without limit. A worker is freed by the keeper, at the deadline.
  * The keeper, and an answer put while the worker is away, have nobody to free them:
  * their deadline has passed, and they write only what is sure to fit. */

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "plugins/transport/amqp/amqp-consume.h"
+
+#include <stdio.h>
+
+static amqp_bytes_t consumer_tag(const wb_amqp_receiver *receiver, char tag[32])
+{
+    (void)snprintf(tag, 32, "waybill-%u", receiver->consumer);
+    return amqp_cstring_bytes(tag);
+}
+
+/* Per consumer, not per channel: quorum queues know nothing else. It applies to
+ * consumers that come after it. */
+static amqp_basic_qos_t make_qos(const wb_amqp_receiver *receiver)
+{
+    uint32_t prefetch = receiver->prefetch;
+    return (amqp_basic_qos_t){
+        .prefetch_count = (uint16_t)(prefetch < UINT16_MAX ? prefetch : UINT16_MAX)
+    };
+}
+
+static amqp_basic_consume_t make_consume(const wb_amqp_receiver *receiver, char tag[32])
+{
+    const char *queue = receiver->connection.transport->endpoint->name;
+    return (amqp_basic_consume_t){ .queue = amqp_cstring_bytes(queue),
+                                   .consumer_tag = consumer_tag(receiver, tag) };
+}
+
+static void put(wb_amqp_receiver *receiver, amqp_method_number_t id, void *fields)
+{
+    wb_amqp_put_method(&receiver->connection, WB_AMQP_MAIN, id, fields);
+}
+
+int wb_amqp_consume_first(wb_amqp_receiver *receiver, uint32_t prefetch)
+{
+    char tag[32];
+    receiver->prefetch = prefetch ? prefetch : 1;
+    receiver->consumer = receiver->consuming = 1;
+    amqp_basic_qos_t qos = make_qos(receiver);
+    amqp_basic_consume_t consume = make_consume(receiver, tag);
+    int result = wb_amqp_rpc(&receiver->connection, WB_AMQP_MAIN, AMQP_BASIC_QOS_METHOD, &qos,
+                             AMQP_BASIC_QOS_OK_METHOD);
+    if (result != WB_OK)
+        return result;
+    return wb_amqp_rpc(&receiver->connection, WB_AMQP_MAIN, AMQP_BASIC_CONSUME_METHOD, &consume,
+                       AMQP_BASIC_CONSUME_OK_METHOD);
+}
+
+void wb_amqp_consume_on(wb_amqp_receiver *receiver)
+{
+    char tag[32];
+    if (receiver->consuming || receiver->stopping || receiver->released ||
+        receiver->count >= receiver->prefetch)
+        return;
+    receiver->consumer++;
+    receiver->consuming = 1;
+    amqp_basic_qos_t qos = make_qos(receiver);
+    amqp_basic_consume_t consume = make_consume(receiver, tag);
+    put(receiver, AMQP_BASIC_QOS_METHOD, &qos);
+    put(receiver, AMQP_BASIC_CONSUME_METHOD, &consume);
+}
+
+static void cancel(wb_amqp_receiver *receiver)
+{
+    char tag[32];
+    amqp_basic_cancel_t cancel = { .consumer_tag = consumer_tag(receiver, tag) };
+    if (!receiver->consuming)
+        return;
+    receiver->consuming = 0;
+    receiver->cancels++;
+    put(receiver, AMQP_BASIC_CANCEL_METHOD, &cancel);
+}
+
+void wb_amqp_consume_prefetch(wb_amqp_receiver *receiver, uint32_t prefetch)
+{
+    if (prefetch == 0)
+        prefetch = 1;
+    if (prefetch == receiver->prefetch)
+        return;
+    receiver->prefetch = prefetch;
+    if (receiver->stopping || receiver->released)
+        return;
+    cancel(receiver);
+    wb_amqp_consume_on(receiver);
+}
+
+void wb_amqp_consume_stop(wb_amqp_receiver *receiver)
+{
+    receiver->stopping = 1;
+    cancel(receiver);
+}
+
+int wb_amqp_consume_is_drained(const wb_amqp_receiver *receiver)
+{
+    return !receiver->ready && (receiver->cancels == 0 || receiver->connection.gated);
+}
+
+int wb_amqp_consume_release(wb_amqp_receiver *receiver)
+{
+    if (receiver->connection.failure.result != WB_OK)
+        return 0;
+    receiver->released = 1;
+    cancel(receiver);
+    wb_amqp_receiver_give_back_ready(receiver);
+    return receiver->cancels || receiver->ready || receiver->partial;
+}
+
+void wb_amqp_consume_again(wb_amqp_receiver *receiver)
+{
+    receiver->released = 0;
+    wb_amqp_consume_on(receiver);
+}

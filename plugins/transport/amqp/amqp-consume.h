@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * When a receiver asks the broker for messages. A prefetch belongs to a consumer from its
+ * start, so another prefetch is another consumer, and so is going on after a pause.
+ *
+ * Nothing here waits for an answer: methods of one channel are done in the order they are
+ * sent, and a refusal closes the channel, which fails the connection with its reason. So a
+ * change costs no round trip, it can be made by the keeper, and an answer that stands
+ * behind a body which must not be read yet stops nobody.
+ *
+ * The session's mutex is held by every caller.
+ */
+#ifndef WB_AMQP_CONSUME_H
+#define WB_AMQP_CONSUME_H
+
+#include "plugins/transport/amqp/amqp-receive.h"
+
+/** The first consumer of a new channel, waiting for the answers: the queue may not exist. */
+int wb_amqp_consume_first(wb_amqp_receiver *receiver, uint32_t prefetch);
+
+/** Consume if nothing is against it: not stopping, not released, fewer messages in hand
+ *  than are to be prefetched. Puts methods, does not flush. */
+void wb_amqp_consume_on(wb_amqp_receiver *receiver);
+
+/** Consume with another prefetch; what arrives in between is kept. */
+void wb_amqp_consume_prefetch(wb_amqp_receiver *receiver, uint32_t prefetch);
+
+/** For good: ask for no more. */
+void wb_amqp_consume_stop(wb_amqp_receiver *receiver);
+/** After that: whether everything that was on its way is there. One that stands behind a
+ *  body which may not be read yet does not count, closing gives it back. */
+int wb_amqp_consume_is_drained(const wb_amqp_receiver *receiver);
+
+/** Until wb_amqp_consume_again(): prefetch nothing, give back what nobody has taken. To be
+ *  called again as long as it returns 1: something may still be on its way. */
+int wb_amqp_consume_release(wb_amqp_receiver *receiver);
+void wb_amqp_consume_again(wb_amqp_receiver *receiver);
+
+#endif
