@@ -193,6 +193,47 @@ static void test_waiting(void **state)
     fixture_end(&holder);
 }
 
+/* The broker hangs up when nobody reads for 30 seconds: neither who waits for the process's
+ * memory nor who has enough to do while its handler is slow lets it come to that. */
+static void test_unread(void **state)
+{
+    enum { COUNT = 12, SIZE = 4 << 20 };
+    static const size_t sizes[COUNT] = { SIZE, SIZE, SIZE, SIZE, SIZE, SIZE,
+                                         SIZE, SIZE, SIZE, SIZE, SIZE, SIZE };
+    fixture holder, waiter, busy;
+    const wb_incoming *held, *message;
+    (void)state;
+    begin_waiting(&holder, &waiter, &held);
+    prepare(&busy, "/", SECONDS(1));
+    busy.endpoint.body_max = SIZE;
+    send_all(&busy, "abcdefghijkl", sizes);
+    fixture_open(&busy, COUNT);
+    const wb_incoming *handled;
+    fixture_receive(&busy, &handled, 1);
+    (void)sleep(35);
+    acknowledge(&busy, &handled, 1);
+    for (size_t i = 1; i < COUNT; i++) {
+        fixture_receive(&busy, &message, 1);
+        acknowledge(&busy, &message, 1);
+    }
+    fixture_receive_none(&busy);
+    /* What it gave back stood before this. */
+    fixture_receive(&waiter, &message, 1);
+    expect_sized(message, "x", 5);
+    acknowledge(&waiter, &message, 1);
+    fixture_receive_none(&waiter);
+    acknowledge(&holder, &held, 1);
+    for (size_t i = 0; i < 2; i++) {
+        fixture_receive(&waiter, &message, 1);
+        assert_int_equal(message->delivery_count, 1);
+        acknowledge(&waiter, &message, 1);
+    }
+    fixture_receive_none(&waiter);
+    fixture_end(&busy);
+    fixture_end(&waiter);
+    fixture_end(&holder);
+}
+
 /* Whatever is asked of it meanwhile is done at once, and a session that ends lets the
  * next one in. */
 static void test_calls_while_waiting(void **state)
@@ -329,6 +370,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_large_bodies),
         cmocka_unit_test(test_waiting),
+        cmocka_unit_test(test_unread),
         cmocka_unit_test(test_calls_while_waiting),
         cmocka_unit_test(test_release_while_waiting),
         cmocka_unit_test(test_dead_holder),

@@ -17,8 +17,10 @@
 
 #include "plugins/transport/amqp/amqp-headers.h"
 #include "plugins/transport/amqp/amqp-gate.h"
+#include "plugins/transport/amqp/amqp-management.h"
 #include "plugins/transport/amqp/amqp-map.h"
 #include "plugins/transport/amqp/amqp-message.h"
+#include "plugins/transport/amqp/amqp-queue.h"
 
 /* ---- whose fault ----------------------------------------------------------------- */
 
@@ -325,6 +327,132 @@ static void test_gate(void **state)
     wb_amqp_gate_leave();
 }
 
+/* ---- delivery limits ------------------------------------------------------------- */
+
+#define REFUSAL(name, received, current)                                                           \
+    "PRECONDITION_FAILED - inequivalent arg 'x-delivery-limit' for queue '" name                   \
+    "' in vhost '/': received " received " but current is " current
+
+static void test_limit_read(void **state)
+{
+    static const struct {
+        const char *text;
+        int read;
+        wb_amqp_limit limit;
+    } texts[] = {
+        { REFUSAL("q", "none", "the value '3' of type 'signedint'"), 1, { WB_AMQP_LIMIT_SET, 3 } },
+        { REFUSAL("q", "the value '-1' of type 'long'", "none"), 1, { WB_AMQP_LIMIT_NONE, 0 } },
+        { REFUSAL("q", "the value '-1' of type 'long'", "the value '9' of type 'long'"),
+          1,
+          { WB_AMQP_LIMIT_SET, 9 } },
+        { REFUSAL("but current is none", "none", "the value '-1' of type 'long'"),
+          1,
+          { WB_AMQP_LIMIT_SET, -1 } },
+        { REFUSAL("q", "none", "the val..."), 1, { WB_AMQP_LIMIT_UNREADABLE, 0 } },
+        { REFUSAL("q", "none", "the value '12..."), 1, { WB_AMQP_LIMIT_UNREADABLE, 0 } },
+        { REFUSAL("q", "none", "the value '' of type 'long'"), 1, { WB_AMQP_LIMIT_UNREADABLE, 0 } },
+        { "PRECONDITION_FAILED - inequivalent arg 'x-delivery-limit' for queue 'nnnn...",
+          1,
+          { WB_AMQP_LIMIT_UNREADABLE, 0 } },
+        { "PRECONDITION_FAILED - inequivalent arg 'x-queue-type' for queue 'x-delivery-limit' in "
+          "vhost '/': received none but current is the value '3' of type 'signedint'",
+          0,
+          { 0, 0 } },
+        { "", 0, { 0, 0 } },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        wb_amqp_limit limit = { 0, 0 };
+        assert_int_equal(wb_amqp_limit_read(texts[i].text, &limit), texts[i].read);
+        if (limit.is != texts[i].limit.is || limit.value != texts[i].limit.value)
+            fail_msg("%s: %d %lld", texts[i].text, limit.is, (long long)limit.value);
+    }
+}
+
+static void test_limit_resolve(void **state)
+{
+    static const wb_amqp_limit none = { WB_AMQP_LIMIT_NONE, 0 };
+    static const wb_amqp_limit off = { WB_AMQP_LIMIT_SET, -1 };
+    static const wb_amqp_limit zero = { WB_AMQP_LIMIT_SET, 0 };
+    static const wb_amqp_limit three = { WB_AMQP_LIMIT_SET, 3 };
+    static const wb_amqp_limit nine = { WB_AMQP_LIMIT_SET, 9 };
+    static const wb_amqp_limit huge = { WB_AMQP_LIMIT_SET, INT64_MAX };
+    static const wb_amqp_limit unreadable = { WB_AMQP_LIMIT_UNREADABLE, 0 };
+    (void)state;
+    assert_int_equal(wb_amqp_limit_resolve(3, none, none), 0);
+    assert_int_equal(wb_amqp_limit_resolve(4, none, none), 20);
+    assert_int_equal(wb_amqp_limit_resolve(5, none, none), 20);
+    assert_int_equal(wb_amqp_limit_resolve(0, none, none), WB_LIMIT_UNKNOWN);
+    assert_int_equal(wb_amqp_limit_resolve(0, three, none), 3);
+    assert_int_equal(wb_amqp_limit_resolve(4, off, none), 0);
+    assert_int_equal(wb_amqp_limit_resolve(4, off, nine), 9);
+    assert_int_equal(wb_amqp_limit_resolve(4, off, off), 0);
+    assert_int_equal(wb_amqp_limit_resolve(4, none, off), WB_LIMIT_UNKNOWN);
+    assert_int_equal(wb_amqp_limit_resolve(4, three, nine), 3);
+    assert_int_equal(wb_amqp_limit_resolve(4, nine, three), 3);
+    assert_int_equal(wb_amqp_limit_resolve(4, none, three), 3);
+    assert_int_equal(wb_amqp_limit_resolve(4, three, off), 3);
+    assert_int_equal(wb_amqp_limit_resolve(3, zero, none), 1);
+    assert_int_equal(wb_amqp_limit_resolve(3, huge, none), WB_LIMIT_UNKNOWN - 1);
+    assert_int_equal(wb_amqp_limit_resolve(4, unreadable, three), WB_LIMIT_UNKNOWN);
+    assert_int_equal(wb_amqp_limit_resolve(4, three, unreadable), WB_LIMIT_UNKNOWN);
+}
+
+static int major_of(const char *product, const char *version)
+{
+    amqp_table_entry_t entries[] = { text("product", product), text("version", version) };
+    return wb_amqp_major_of(&(amqp_table_t){ 2, entries });
+}
+
+static void test_major(void **state)
+{
+    amqp_table_t nothing = { 0, NULL };
+    (void)state;
+    assert_int_equal(major_of("RabbitMQ", "3.10.8"), 3);
+    assert_int_equal(major_of("RabbitMQ", "4.0.5"), 4);
+    assert_int_equal(major_of("RabbitMQ", "12.1"), 12);
+    assert_int_equal(major_of("RabbitMQ", "unknown"), 0);
+    assert_int_equal(major_of("Other", "2.0"), 0);
+    assert_int_equal(wb_amqp_major_of(&nothing), 0);
+}
+
+#ifdef HAVE_LIBCURL
+static void test_management_read(void **state)
+{
+    static const struct {
+        const char *json;
+        int told;
+        wb_amqp_limit argument, policy;
+    } answers[] = {
+        { "{\"arguments\":{\"x-queue-type\":\"quorum\",\"x-delivery-limit\":3},"
+          "\"effective_policy_definition\":{\"delivery-limit\":5}}",
+          1,
+          { WB_AMQP_LIMIT_SET, 3 },
+          { WB_AMQP_LIMIT_SET, 5 } },
+        { "{\"arguments\":{},\"effective_policy_definition\":{}}", 1, { 0, 0 }, { 0, 0 } },
+        { "{\"arguments\":{\"x-delivery-limit\":\"3\"},\"effective_policy_definition\":"
+          "{\"delivery-limit\":2.5}}",
+          1,
+          { WB_AMQP_LIMIT_UNREADABLE, 0 },
+          { WB_AMQP_LIMIT_UNREADABLE, 0 } },
+        { "{\"arguments\":{\"x-delivery-limit\":3}}", -1, { 0, 0 }, { 0, 0 } },
+        { "{\"error\":\"Object Not Found\"}", 0, { 0, 0 }, { 0, 0 } },
+        { "[]", 0, { 0, 0 }, { 0, 0 } },
+        { "<html>", 0, { 0, 0 }, { 0, 0 } },
+        { "", 0, { 0, 0 }, { 0, 0 } },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof answers / sizeof answers[0]; i++) {
+        wb_amqp_managed_queue queue = { .problem = "" };
+        int told = wb_amqp_management_read(answers[i].json, strlen(answers[i].json), &queue);
+        assert_int_equal(told, answers[i].told);
+        assert_int_equal(told == 1, queue.problem[0] == '\0');
+        assert_memory_equal(&queue.argument, &answers[i].argument, sizeof queue.argument);
+        assert_memory_equal(&queue.policy, &answers[i].policy, sizeof queue.policy);
+    }
+}
+#endif
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -337,6 +465,12 @@ int main(void)
         cmocka_unit_test(test_header_size),
         cmocka_unit_test(test_body_grows),
         cmocka_unit_test(test_gate),
+        cmocka_unit_test(test_limit_read),
+        cmocka_unit_test(test_limit_resolve),
+        cmocka_unit_test(test_major),
+#ifdef HAVE_LIBCURL
+        cmocka_unit_test(test_management_read),
+#endif
     };
     return cmocka_run_group_tests_name("amqp units", tests, NULL, NULL);
 }

@@ -175,6 +175,7 @@ static void say_goodbye(wb_amqp_connection *connection)
     connection->deadline = connection->transport->host->now() + CLOSE_PATIENCE;
     connection->renews = 0;
     connection->on_frame = NULL;
+    connection->before_wait = NULL;
     connection->paused = connection->gated = 0;
     (void)wb_amqp_rpc(connection, 0, AMQP_CONNECTION_CLOSE_METHOD, &close,
                       AMQP_CONNECTION_CLOSE_OK_METHOD);

@@ -79,13 +79,13 @@ struct wb_amqp_connection {
     _Atomic int64_t write_deadline;
     /** The owner's: do not read, there is enough to do. */
     int paused;
-    /** The owner's: do not read at all, not even an answer that somebody waits for, until
-     *  `may_read_on` returns 1. It is asked before every wait. */
+    /** The owner's: do not read at all, not even an answer that somebody waits for. */
     int gated;
-    int (*may_read_on)(void *owner);
     /** Frames may be waiting inside of the library, where poll() does not see them. */
     int leftover;
     wb_amqp_frame_fn on_frame;
+    /** NULL, or called before every wait: returns 1 to be called again soon. */
+    int (*before_wait)(void *owner);
     void *owner;
 };
 

@@ -5,6 +5,11 @@
 
 #include <stdio.h>
 
+#include "plugins/transport/amqp/amqp-gate.h"
+
+/* How long a broker is left with what it wants to send: a third of its own patience. */
+#define UNREAD_MAX INT64_C(10000000000)
+
 static amqp_bytes_t consumer_tag(const wb_amqp_receiver *receiver, char tag[32])
 {
     (void)snprintf(tag, 32, "waybill-%u", receiver->consumer);
@@ -51,7 +56,9 @@ int wb_amqp_consume_first(wb_amqp_receiver *receiver, uint32_t prefetch)
 void wb_amqp_consume_on(wb_amqp_receiver *receiver)
 {
     char tag[32];
-    if (receiver->consuming || receiver->stopping || receiver->released ||
+    if (receiver->held && wb_amqp_gate_is_free())
+        receiver->held = 0;
+    if (receiver->consuming || receiver->stopping || receiver->released || receiver->held ||
         receiver->count >= receiver->prefetch)
         return;
     receiver->consumer++;
@@ -111,4 +118,42 @@ void wb_amqp_consume_again(wb_amqp_receiver *receiver)
 {
     receiver->released = 0;
     wb_amqp_consume_on(receiver);
+}
+
+/* ---- reading is left alone ------------------------------------------------------- */
+
+static int is_unread_for_long(wb_amqp_receiver *receiver)
+{
+    const wb_amqp_connection *connection = &receiver->connection;
+    int64_t now = connection->transport->host->now();
+    if (!connection->gated && !connection->paused)
+        receiver->unread_since = 0;
+    else if (receiver->unread_since == 0)
+        receiver->unread_since = now;
+    return receiver->unread_since && now - receiver->unread_since > UNREAD_MAX;
+}
+
+static void hold(wb_amqp_receiver *receiver)
+{
+    receiver->held = 1;
+    cancel(receiver);
+    wb_amqp_receiver_give_back_gated(receiver);
+}
+
+int wb_amqp_consume_before_wait(void *owner)
+{
+    wb_amqp_receiver *receiver = owner;
+    wb_amqp_connection *connection = &receiver->connection;
+    if (connection->gated)
+        connection->gated = !wb_amqp_message_may_read(receiver->partial);
+    int long_unread = is_unread_for_long(receiver);
+    if (connection->gated && (long_unread || receiver->held))
+        hold(receiver);
+    else if (receiver->released || (connection->paused && long_unread))
+        (void)wb_amqp_consume_release(receiver);
+    if (receiver->held) {
+        wb_amqp_consume_on(receiver);
+        wb_amqp_flush_some(connection);
+    }
+    return connection->gated || receiver->held;
 }

@@ -18,8 +18,8 @@
 /** The first consumer of a new channel, waiting for the answers: the queue may not exist. */
 int wb_amqp_consume_first(wb_amqp_receiver *receiver, uint32_t prefetch);
 
-/** Consume if nothing is against it: not stopping, not released, fewer messages in hand
- *  than are to be prefetched. Puts methods, does not flush. */
+/** Consume if nothing is against it: not stopping, not released or held, fewer messages in
+ *  hand than are to be prefetched. Puts methods, does not flush. */
 void wb_amqp_consume_on(wb_amqp_receiver *receiver);
 
 /** Consume with another prefetch; what arrives in between is kept. */
@@ -35,5 +35,11 @@ int wb_amqp_consume_is_drained(const wb_amqp_receiver *receiver);
  *  called again as long as it returns 1: something may still be on its way. */
 int wb_amqp_consume_release(wb_amqp_receiver *receiver);
 void wb_amqp_consume_again(wb_amqp_receiver *receiver);
+
+/** The connection's before_wait. Reads on when the gate lets the message in. A broker
+ *  hangs up when nobody reads for 30 seconds, and every message in hand would count as
+ *  delivered: before that, what is not being read is given back, and consuming goes on
+ *  when the gate is free or the host receives. */
+int wb_amqp_consume_before_wait(void *receiver);
 
 #endif

@@ -5,14 +5,19 @@
 
 #include <stdatomic.h>
 
-static atomic_flag occupied = ATOMIC_FLAG_INIT;
+static atomic_int occupied;
+
+int wb_amqp_gate_is_free(void)
+{
+    return !atomic_load(&occupied);
+}
 
 int wb_amqp_gate_enter(void)
 {
-    return !atomic_flag_test_and_set(&occupied);
+    return !atomic_exchange(&occupied, 1);
 }
 
 void wb_amqp_gate_leave(void)
 {
-    atomic_flag_clear(&occupied);
+    atomic_store(&occupied, 0);
 }

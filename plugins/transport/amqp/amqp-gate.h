@@ -10,6 +10,8 @@
 #ifndef WB_AMQP_GATE_H
 #define WB_AMQP_GATE_H
 
+/** Whether nobody holds a message; no promise. */
+int wb_amqp_gate_is_free(void);
 /** @return 1: the caller may hold a message, until it leaves; 0: somebody else does.
  *  Any thread. */
 int wb_amqp_gate_enter(void);

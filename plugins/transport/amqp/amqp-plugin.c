@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <waybill/sys/transport.h>
 
+#include "plugins/transport/amqp/amqp-limits.h"
+#include "plugins/transport/amqp/amqp-management.h"
 #include "plugins/transport/amqp/amqp-session.h"
 #include "plugins/transport/amqp/amqp-topology.h"
 
@@ -27,6 +29,8 @@ static int create(const wb_host *host, const wb_endpoint_info *endpoint, const v
     int result = wb_amqp_config_check(host, config, error);
     if (result == WB_OK)
         result = check_names(host, endpoint, error);
+    if (result == WB_OK && ((const wb_amqp_config *)config)->management)
+        result = wb_amqp_management_check(host, config, error);
     if (result != WB_OK)
         return result;
     wb_transport *transport = calloc(1, sizeof *transport);
@@ -58,6 +62,7 @@ static const wb_transport_ops operations = {
     .give_back = wb_amqp_session_give_back,
     .send = wb_amqp_session_send,
     .interrupt = wb_amqp_session_interrupt,
+    .limits = wb_amqp_limits_of_queue,
     .stop_receiving = wb_amqp_session_stop_receiving,
     .release_prefetched = wb_amqp_session_release_prefetched,
 };

@@ -9,8 +9,8 @@
 #include "plugins/transport/amqp/amqp-connection.h"
 
 #define SECONDS INT64_C(1000000000)
-/* How often somebody who waits for the gate asks. */
-#define GATE_PERIOD (SECONDS / 50)
+/* What "soon" is. */
+#define SOON (SECONDS / 50)
 
 static int has_failed(const wb_amqp_connection *connection)
 {
@@ -134,18 +134,16 @@ static void pump(wb_amqp_connection *connection)
 
 /* ---- waiting --------------------------------------------------------------------- */
 
-/* @return whether somebody still waits. */
-static int try_gates(wb_amqp_group *group)
+/* @return whether somebody wants to be called again soon. */
+static int call_owners(wb_amqp_group *group)
 {
-    int waiting = 0;
+    int soon = 0;
     for (size_t i = 0; i < 2; i++) {
         wb_amqp_connection *connection = group->members[i];
-        if (!connection || has_failed(connection) || !connection->gated)
-            continue;
-        connection->gated = !connection->may_read_on(connection->owner);
-        waiting |= connection->gated;
+        if (connection && connection->before_wait && !has_failed(connection))
+            soon |= connection->before_wait(connection->owner);
     }
-    return waiting;
+    return soon;
 }
 
 static int pump_leftovers(wb_amqp_group *group)
@@ -236,11 +234,11 @@ void wb_amqp_wait(wb_amqp_group *group, int64_t deadline, int interruptible)
     }
     if (!now)
         return;
-    int gated = try_gates(group);
+    int soon = call_owners(group);
     if (pump_leftovers(group))
         return;
-    if (gated && deadline > now() + GATE_PERIOD)
-        deadline = now() + GATE_PERIOD;
+    if (soon && deadline > now() + SOON)
+        deadline = now() + SOON;
     poll_group(group, fds, deadline, interruptible, now());
     int64_t then = now();
     for (size_t i = 0; i < 2; i++) {

@@ -107,13 +107,6 @@ static void on_header(wb_amqp_receiver *receiver, const amqp_frame_t *frame)
         complete(receiver);
 }
 
-/* The process holds another large message: when it is gone, this one is read. */
-static int may_read_on(void *owner)
-{
-    wb_amqp_receiver *receiver = owner;
-    return !receiver->partial || wb_amqp_message_may_read(receiver->partial);
-}
-
 static void on_body(wb_amqp_receiver *receiver, amqp_bytes_t data)
 {
     if ((!receiver->partial && !receiver->skipping) || data.len > receiver->body_left) {
@@ -191,7 +184,7 @@ int wb_amqp_receiver_open(wb_amqp_receiver *receiver, wb_transport *transport,
                           wb_amqp_group *group, uint32_t prefetch)
 {
     receiver->connection.on_frame = on_frame;
-    receiver->connection.may_read_on = may_read_on;
+    receiver->connection.before_wait = wb_amqp_consume_before_wait;
     receiver->connection.owner = receiver;
     if (wb_amqp_connection_open(&receiver->connection, transport, group, "receive") == WB_OK &&
         wb_amqp_channel_ensure(&receiver->connection, WB_AMQP_MAIN) == WB_OK)
@@ -288,10 +281,9 @@ int wb_amqp_receiver_settle(wb_amqp_receiver *receiver, const wb_incoming *const
 
 /* ---- what nobody has taken ------------------------------------------------------- */
 
-/* One whose body waits for the gate is given back as well: its body is read over. */
-static void give_back_gated(wb_amqp_receiver *receiver)
+void wb_amqp_receiver_give_back_gated(wb_amqp_receiver *receiver)
 {
-    if (!receiver->connection.gated)
+    if (!receiver->connection.gated || !wb_amqp_can_put(&receiver->connection))
         return;
     put_settlement(receiver, receiver->partial->tag, 0, 1);
     wb_amqp_message_free(receiver->partial);
@@ -303,8 +295,7 @@ static void give_back_gated(wb_amqp_receiver *receiver)
 void wb_amqp_receiver_give_back_ready(wb_amqp_receiver *receiver)
 {
     wb_amqp_connection *connection = &receiver->connection;
-    if (wb_amqp_can_put(connection))
-        give_back_gated(receiver);
+    wb_amqp_receiver_give_back_gated(receiver);
     while (receiver->ready && wb_amqp_can_put(connection)) {
         wb_amqp_message *message = receiver->ready;
         receiver->ready = message->next;

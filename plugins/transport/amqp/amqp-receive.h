@@ -24,6 +24,7 @@ struct wb_amqp_receiver {
     int consuming;
     unsigned cancels; /* not answered yet */
     int released;     /* until the next receive(): nothing is prefetched */
+    int held;         /* until the gate is free: the same */
     int stopping;     /* for good */
     /* what is there */
     wb_amqp_message *first, *last;
@@ -36,6 +37,7 @@ struct wb_amqp_receiver {
     wb_amqp_message *partial;
     int skipping; /* it has been given back: its body is of no interest */
     uint64_t body_left;
+    int64_t unread_since; /* when reading was paused or gated; 0: neither */
 };
 
 /** Connect and consume. On failure the connection says why. */
@@ -57,7 +59,9 @@ int wb_amqp_receiver_forget(wb_amqp_receiver *receiver, const wb_incoming *last)
 int wb_amqp_receiver_settle(wb_amqp_receiver *receiver, const wb_incoming *const *messages,
                             size_t count, int requeue);
 
-/** Put "give back" for everything that nobody has taken, as far as it can be written
+/** Put "give back" for the message that waits for the gate; its body is read over. */
+void wb_amqp_receiver_give_back_gated(wb_amqp_receiver *receiver);
+/** The same for everything that nobody has taken. Both as far as they can be written
  *  without waiting. */
 void wb_amqp_receiver_give_back_ready(wb_amqp_receiver *receiver);
 /** The connection has failed: free what nobody can take any more. */
