@@ -41,28 +41,29 @@ static void put(wb_amqp_receiver *receiver, amqp_method_number_t id, void *field
 int wb_amqp_consume_first(wb_amqp_receiver *receiver, uint32_t prefetch)
 {
     char tag[32];
-    receiver->prefetch = prefetch ? prefetch : 1;
-    receiver->consumer = receiver->consuming = 1;
+    receiver->prefetch = receiver->consumer_prefetch = prefetch ? prefetch : 1;
+    receiver->consumer = 1;
+    receiver->consuming = WB_AMQP_CONSUMER_ASKED;
     amqp_basic_qos_t qos = make_qos(receiver);
     amqp_basic_consume_t consume = make_consume(receiver, tag);
     int result = wb_amqp_rpc(&receiver->connection, WB_AMQP_MAIN, AMQP_BASIC_QOS_METHOD, &qos,
                              AMQP_BASIC_QOS_OK_METHOD);
-    if (result != WB_OK)
-        return result;
-    return wb_amqp_rpc(&receiver->connection, WB_AMQP_MAIN, AMQP_BASIC_CONSUME_METHOD, &consume,
-                       AMQP_BASIC_CONSUME_OK_METHOD);
+    if (result == WB_OK)
+        result = wb_amqp_rpc(&receiver->connection, WB_AMQP_MAIN, AMQP_BASIC_CONSUME_METHOD,
+                             &consume, AMQP_BASIC_CONSUME_OK_METHOD);
+    if (result == WB_OK)
+        receiver->consuming = WB_AMQP_CONSUMER_RUNNING;
+    return result;
 }
 
-void wb_amqp_consume_on(wb_amqp_receiver *receiver)
+/* ---- one step -------------------------------------------------------------------- */
+
+static void begin(wb_amqp_receiver *receiver)
 {
     char tag[32];
-    if (receiver->held && wb_amqp_gate_is_free())
-        receiver->held = 0;
-    if (receiver->consuming || receiver->stopping || receiver->released || receiver->held ||
-        receiver->count >= receiver->prefetch)
-        return;
     receiver->consumer++;
-    receiver->consuming = 1;
+    receiver->consumer_prefetch = receiver->prefetch;
+    receiver->consuming = WB_AMQP_CONSUMER_ASKED;
     amqp_basic_qos_t qos = make_qos(receiver);
     amqp_basic_consume_t consume = make_consume(receiver, tag);
     put(receiver, AMQP_BASIC_QOS_METHOD, &qos);
@@ -73,35 +74,55 @@ static void cancel(wb_amqp_receiver *receiver)
 {
     char tag[32];
     amqp_basic_cancel_t cancel = { .consumer_tag = consumer_tag(receiver, tag) };
-    if (!receiver->consuming)
-        return;
-    receiver->consuming = 0;
+    receiver->consuming = WB_AMQP_CONSUMER_NONE;
     receiver->cancels++;
     put(receiver, AMQP_BASIC_CANCEL_METHOD, &cancel);
 }
 
+void wb_amqp_consume_step(wb_amqp_receiver *receiver)
+{
+    if (receiver->held && wb_amqp_gate_is_free())
+        receiver->held = 0;
+    int wanted = !receiver->stopping && !receiver->released && !receiver->held;
+    int has_other = receiver->consumer_prefetch != receiver->prefetch;
+    if (!wb_amqp_can_put(&receiver->connection))
+        return;
+    if (receiver->consuming == WB_AMQP_CONSUMER_RUNNING && (!wanted || has_other))
+        cancel(receiver);
+    if (receiver->consuming == WB_AMQP_CONSUMER_NONE && wanted &&
+        receiver->count < receiver->prefetch)
+        begin(receiver);
+}
+
+void wb_amqp_consume_confirmed(wb_amqp_receiver *receiver)
+{
+    receiver->consuming = WB_AMQP_CONSUMER_RUNNING;
+    wb_amqp_consume_step(receiver);
+}
+
+/* ---- what is wanted -------------------------------------------------------------- */
+
 void wb_amqp_consume_prefetch(wb_amqp_receiver *receiver, uint32_t prefetch)
 {
-    if (prefetch == 0)
-        prefetch = 1;
-    if (prefetch == receiver->prefetch)
-        return;
-    receiver->prefetch = prefetch;
-    if (receiver->stopping || receiver->released)
-        return;
-    cancel(receiver);
-    wb_amqp_consume_on(receiver);
+    receiver->prefetch = prefetch ? prefetch : 1;
+    wb_amqp_consume_step(receiver);
+}
+
+/* Messages can still arrive. */
+static int is_consuming(const wb_amqp_receiver *receiver)
+{
+    return receiver->consuming != WB_AMQP_CONSUMER_NONE || receiver->cancels;
 }
 
 void wb_amqp_consume_stop(wb_amqp_receiver *receiver)
 {
     receiver->stopping = 1;
-    cancel(receiver);
+    wb_amqp_consume_step(receiver);
 }
 
 int wb_amqp_consume_is_drained(const wb_amqp_receiver *receiver)
 {
-    return !receiver->ready && (receiver->cancels == 0 || receiver->connection.gated);
+    return !receiver->ready && (!is_consuming(receiver) || receiver->connection.gated);
 }
 
 int wb_amqp_consume_release(wb_amqp_receiver *receiver)
@@ -109,15 +130,15 @@ int wb_amqp_consume_release(wb_amqp_receiver *receiver)
     if (receiver->connection.failure.result != WB_OK)
         return 0;
     receiver->released = 1;
-    cancel(receiver);
+    wb_amqp_consume_step(receiver);
     wb_amqp_receiver_give_back_ready(receiver);
-    return receiver->cancels || receiver->ready || receiver->partial;
+    return is_consuming(receiver) || receiver->ready || receiver->partial;
 }
 
 void wb_amqp_consume_again(wb_amqp_receiver *receiver)
 {
     receiver->released = 0;
-    wb_amqp_consume_on(receiver);
+    wb_amqp_consume_step(receiver);
 }
 
 /* ---- reading is left alone ------------------------------------------------------- */
@@ -136,7 +157,7 @@ static int is_unread_for_long(wb_amqp_receiver *receiver)
 static void hold(wb_amqp_receiver *receiver)
 {
     receiver->held = 1;
-    cancel(receiver);
+    wb_amqp_consume_step(receiver);
     wb_amqp_receiver_give_back_gated(receiver);
 }
 
@@ -151,9 +172,6 @@ int wb_amqp_consume_before_wait(void *owner)
         hold(receiver);
     else if (receiver->released || (connection->paused && long_unread))
         (void)wb_amqp_consume_release(receiver);
-    if (receiver->held) {
-        wb_amqp_consume_on(receiver);
-        wb_amqp_flush_some(connection);
-    }
+    wb_amqp_consume_step(receiver);
     return connection->gated || receiver->held;
 }

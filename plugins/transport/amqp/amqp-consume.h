@@ -3,10 +3,13 @@
  * When a receiver asks the broker for messages. A prefetch belongs to a consumer from its
  * start, so another prefetch is another consumer, and so is going on after a pause.
  *
- * Nothing here waits for an answer: methods of one channel are done in the order they are
- * sent, and a refusal closes the channel, which fails the connection with its reason. So a
- * change costs no round trip, it can be made by the keeper, and an answer that stands
- * behind a body which must not be read yet stops nobody.
+ * Nothing here waits for an answer: what is wanted is written down, and whenever something
+ * changes, one function takes the next step from what there is. Methods of one channel are
+ * done in the order they are sent, and a refusal closes the channel, which fails the
+ * connection with its reason. So a change costs no round trip, it can be made by the
+ * keeper, and an answer that stands behind a body which must not be read yet stops nobody.
+ * One answer counts: a consumer that is cancelled before the broker has confirmed it
+ * crashes the channel (RabbitMQ 3.10, quorum queues: 541).
  *
  * The session's mutex is held by every caller.
  */
@@ -18,9 +21,17 @@
 /** The first consumer of a new channel, waiting for the answers: the queue may not exist. */
 int wb_amqp_consume_first(wb_amqp_receiver *receiver, uint32_t prefetch);
 
-/** Consume if nothing is against it: not stopping, not released or held, fewer messages in
- *  hand than are to be prefetched. Puts methods, does not flush. */
-void wb_amqp_consume_on(wb_amqp_receiver *receiver);
+/* What there is of a consumer. */
+#define WB_AMQP_CONSUMER_NONE 0
+#define WB_AMQP_CONSUMER_ASKED 1 /* not confirmed yet */
+#define WB_AMQP_CONSUMER_RUNNING 2
+
+/** Take the next step: cancel a consumer that should not be or has another prefetch;
+ *  begin one when fewer messages are in hand than are to be prefetched. Puts methods, does
+ *  not flush. Called after every change, and before every wait. */
+void wb_amqp_consume_step(wb_amqp_receiver *receiver);
+/** The broker confirmed the consumer. */
+void wb_amqp_consume_confirmed(wb_amqp_receiver *receiver);
 
 /** Consume with another prefetch; what arrives in between is kept. */
 void wb_amqp_consume_prefetch(wb_amqp_receiver *receiver, uint32_t prefetch);

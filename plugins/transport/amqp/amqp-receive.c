@@ -149,6 +149,7 @@ static void on_method(wb_amqp_receiver *receiver, const amqp_method_t *method)
         receiver->tag = deliver->delivery_tag;
         receiver->redelivered = deliver->redelivered;
         break;
+    case AMQP_BASIC_CONSUME_OK_METHOD: wb_amqp_consume_confirmed(receiver); break;
     case AMQP_BASIC_CANCEL_OK_METHOD: receiver->cancels--; break;
     case AMQP_BASIC_CANCEL_METHOD:
         (void)wb_amqp_connection_fail(&receiver->connection, WB_NOT_CONNECTED, WB_CAUSE_MISSING,
@@ -257,7 +258,7 @@ int wb_amqp_receiver_settle(wb_amqp_receiver *receiver, const wb_incoming *const
         return result_of(receiver);
     if (is_forgetful(receiver)) {
         free_settled(receiver, messages, count);
-        wb_amqp_consume_on(receiver);
+        wb_amqp_consume_step(receiver);
         return wb_amqp_flush(&receiver->connection);
     }
     for (size_t i = 0; i < count; i++) {
@@ -275,7 +276,7 @@ int wb_amqp_receiver_settle(wb_amqp_receiver *receiver, const wb_incoming *const
         unlink_and_free(receiver, message);
         left--;
     }
-    wb_amqp_consume_on(receiver);
+    wb_amqp_consume_step(receiver);
     return wb_amqp_flush(&receiver->connection);
 }
 

@@ -19,10 +19,11 @@
 struct wb_amqp_receiver {
     wb_amqp_connection connection;
     /* consuming: see amqp-consume.h */
-    uint32_t prefetch; /* as the host wants it */
-    unsigned consumer; /* the consumer's tag ends in it */
-    int consuming;
-    unsigned cancels; /* not answered yet */
+    uint32_t prefetch;          /* as the host wants it */
+    uint32_t consumer_prefetch; /* as the consumer has it */
+    unsigned consumer;          /* the consumer's tag ends in it */
+    int consuming;              /* WB_AMQP_CONSUMER_x */
+    unsigned cancels;           /* not answered yet */
     int released;     /* until the next receive(): nothing is prefetched */
     int held;         /* until the gate is free: the same */
     int stopping;     /* for good */
