@@ -10,10 +10,25 @@
 /* How long a broker is left with what it wants to send: a third of its own patience. */
 #define UNREAD_MAX INT64_C(10000000000)
 
+/* Nothing is on its way to a consumer that has been left alone for so long. */
+#define QUIET INT64_C(50000000)
+#define CANCEL_MAX INT64_C(1000000000)
+
+#define TAG "waybill-"
+
 static amqp_bytes_t consumer_tag(const wb_amqp_receiver *receiver, char tag[32])
 {
-    (void)snprintf(tag, 32, "waybill-%u", receiver->consumer);
+    (void)snprintf(tag, 32, TAG "%u", receiver->consumer);
     return amqp_cstring_bytes(tag);
+}
+
+unsigned wb_amqp_consumer_of(amqp_bytes_t tag)
+{
+    const char *digits = tag.bytes;
+    unsigned number = 0;
+    for (size_t i = sizeof TAG - 1; i < tag.len && digits[i] >= '0' && digits[i] <= '9'; i++)
+        number = number * 10 + (unsigned)(digits[i] - '0');
+    return number;
 }
 
 /* Per consumer, not per channel: quorum queues know nothing else. It applies to
@@ -53,6 +68,7 @@ int wb_amqp_consume_first(wb_amqp_receiver *receiver, uint32_t prefetch)
                              &consume, AMQP_BASIC_CONSUME_OK_METHOD);
     if (result == WB_OK)
         receiver->consuming = WB_AMQP_CONSUMER_RUNNING;
+    receiver->active = 1;
     return result;
 }
 
@@ -64,6 +80,7 @@ static void begin(wb_amqp_receiver *receiver)
     receiver->consumer++;
     receiver->consumer_prefetch = receiver->prefetch;
     receiver->consuming = WB_AMQP_CONSUMER_ASKED;
+    receiver->window = 0;
     amqp_basic_qos_t qos = make_qos(receiver);
     amqp_basic_consume_t consume = make_consume(receiver, tag);
     put(receiver, AMQP_BASIC_QOS_METHOD, &qos);
@@ -76,7 +93,27 @@ static void cancel(wb_amqp_receiver *receiver)
     amqp_basic_cancel_t cancel = { .consumer_tag = consumer_tag(receiver, tag) };
     receiver->consuming = WB_AMQP_CONSUMER_NONE;
     receiver->cancels++;
+    receiver->cancel_since = 0;
     put(receiver, AMQP_BASIC_CANCEL_METHOD, &cancel);
+}
+
+/* With mode none messages leave the broker's window before they leave ours. */
+static int is_window_full(const wb_amqp_receiver *receiver)
+{
+    return receiver->connection.transport->endpoint->mode != WB_MODE_NONE &&
+           receiver->window >= receiver->consumer_prefetch;
+}
+
+static int may_cancel(wb_amqp_receiver *receiver)
+{
+    int64_t now = receiver->connection.transport->host->now();
+    if (receiver->active)
+        receiver->active_at = now;
+    receiver->active = 0;
+    if (receiver->cancel_since == 0)
+        receiver->cancel_since = now;
+    return is_window_full(receiver) || now - receiver->active_at >= QUIET ||
+           now - receiver->cancel_since >= CANCEL_MAX;
 }
 
 void wb_amqp_consume_step(wb_amqp_receiver *receiver)
@@ -87,7 +124,9 @@ void wb_amqp_consume_step(wb_amqp_receiver *receiver)
     int has_other = receiver->consumer_prefetch != receiver->prefetch;
     if (!wb_amqp_can_put(&receiver->connection))
         return;
-    if (receiver->consuming == WB_AMQP_CONSUMER_RUNNING && (!wanted || has_other))
+    if (wanted && !has_other)
+        receiver->cancel_since = 0;
+    else if (receiver->consuming == WB_AMQP_CONSUMER_RUNNING && may_cancel(receiver))
         cancel(receiver);
     if (receiver->consuming == WB_AMQP_CONSUMER_NONE && wanted &&
         receiver->count < receiver->prefetch)
@@ -97,6 +136,7 @@ void wb_amqp_consume_step(wb_amqp_receiver *receiver)
 void wb_amqp_consume_confirmed(wb_amqp_receiver *receiver)
 {
     receiver->consuming = WB_AMQP_CONSUMER_RUNNING;
+    receiver->active = 1;
     wb_amqp_consume_step(receiver);
 }
 
@@ -108,8 +148,7 @@ void wb_amqp_consume_prefetch(wb_amqp_receiver *receiver, uint32_t prefetch)
     wb_amqp_consume_step(receiver);
 }
 
-/* Messages can still arrive. */
-static int is_consuming(const wb_amqp_receiver *receiver)
+int wb_amqp_consume_is_on(const wb_amqp_receiver *receiver)
 {
     return receiver->consuming != WB_AMQP_CONSUMER_NONE || receiver->cancels;
 }
@@ -122,7 +161,7 @@ void wb_amqp_consume_stop(wb_amqp_receiver *receiver)
 
 int wb_amqp_consume_is_drained(const wb_amqp_receiver *receiver)
 {
-    return !receiver->ready && (!is_consuming(receiver) || receiver->connection.gated);
+    return !receiver->ready && (!wb_amqp_consume_is_on(receiver) || receiver->connection.gated);
 }
 
 int wb_amqp_consume_release(wb_amqp_receiver *receiver)
@@ -132,7 +171,7 @@ int wb_amqp_consume_release(wb_amqp_receiver *receiver)
     receiver->released = 1;
     wb_amqp_consume_step(receiver);
     wb_amqp_receiver_give_back_ready(receiver);
-    return is_consuming(receiver) || receiver->ready || receiver->partial;
+    return wb_amqp_consume_is_on(receiver) || receiver->ready || receiver->partial;
 }
 
 void wb_amqp_consume_again(wb_amqp_receiver *receiver)
@@ -173,5 +212,5 @@ int wb_amqp_consume_before_wait(void *owner)
     else if (receiver->released || (connection->paused && long_unread))
         (void)wb_amqp_consume_release(receiver);
     wb_amqp_consume_step(receiver);
-    return connection->gated || receiver->held;
+    return connection->gated || receiver->held || receiver->cancel_since;
 }

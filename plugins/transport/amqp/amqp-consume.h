@@ -9,7 +9,10 @@
  * connection with its reason. So a change costs no round trip, it can be made by the
  * keeper, and an answer that stands behind a body which must not be read yet stops nobody.
  * One answer counts: a consumer that is cancelled before the broker has confirmed it
- * crashes the channel (RabbitMQ 3.10, quorum queues: 541).
+ * crashes the channel (RabbitMQ 3.10, quorum queues: 541). And a message that is on its way
+ * to a consumer inside the broker when that is cancelled goes back to its queue, with one
+ * more delivery: so a consumer is cancelled when nothing can be on its way, because its
+ * window is full or nothing has happened for a moment; or after a second all the same.
  *
  * The session's mutex is held by every caller.
  */
@@ -30,11 +33,16 @@ int wb_amqp_consume_first(wb_amqp_receiver *receiver, uint32_t prefetch);
  *  begin one when fewer messages are in hand than are to be prefetched. Puts methods, does
  *  not flush. Called after every change, and before every wait. */
 void wb_amqp_consume_step(wb_amqp_receiver *receiver);
+/** The number of the consumer that has this tag; 0: none of ours. */
+unsigned wb_amqp_consumer_of(amqp_bytes_t tag);
 /** The broker confirmed the consumer. */
 void wb_amqp_consume_confirmed(wb_amqp_receiver *receiver);
 
 /** Consume with another prefetch; what arrives in between is kept. */
 void wb_amqp_consume_prefetch(wb_amqp_receiver *receiver, uint32_t prefetch);
+
+/** Whether messages can still arrive. */
+int wb_amqp_consume_is_on(const wb_amqp_receiver *receiver);
 
 /** For good: ask for no more. */
 void wb_amqp_consume_stop(wb_amqp_receiver *receiver);

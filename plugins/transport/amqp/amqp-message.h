@@ -21,6 +21,7 @@ struct wb_amqp_message {
     const wb_amqp_receiver *receiver;
     wb_amqp_message *next, *previous;
     uint64_t tag;
+    unsigned consumer; /* to which it was delivered */
     int settling;
     int large;     /* its body is over the limit: `body` holds it */
     int holds_gate;

@@ -40,6 +40,15 @@ static void append(wb_amqp_receiver *receiver, wb_amqp_message *message)
     pause_or_go_on(receiver);
 }
 
+/* It leaves the consumer's window, and the next one may come. */
+static void free_message(wb_amqp_receiver *receiver, wb_amqp_message *message)
+{
+    if (message->consumer == receiver->consumer && receiver->window)
+        receiver->window--;
+    receiver->active = 1;
+    wb_amqp_message_free(message);
+}
+
 static void unlink_and_free(wb_amqp_receiver *receiver, wb_amqp_message *message)
 {
     if (message->previous)
@@ -51,7 +60,7 @@ static void unlink_and_free(wb_amqp_receiver *receiver, wb_amqp_message *message
     else
         receiver->last = message->previous;
     receiver->count--;
-    wb_amqp_message_free(message);
+    free_message(receiver, message);
 }
 
 size_t wb_amqp_receiver_take(wb_amqp_receiver *receiver, const wb_incoming **ret_messages,
@@ -99,6 +108,7 @@ static void on_header(wb_amqp_receiver *receiver, const amqp_frame_t *frame)
     }
     message->receiver = receiver;
     message->tag = receiver->tag;
+    message->consumer = receiver->tag_consumer;
     message->incoming.delivery_count = delivery_count(receiver, properties);
     receiver->partial = message;
     receiver->body_left = body_size;
@@ -148,6 +158,9 @@ static void on_method(wb_amqp_receiver *receiver, const amqp_method_t *method)
         transport->host->crash_point("received_frame");
         receiver->tag = deliver->delivery_tag;
         receiver->redelivered = deliver->redelivered;
+        receiver->tag_consumer = wb_amqp_consumer_of(deliver->consumer_tag);
+        receiver->window += receiver->tag_consumer == receiver->consumer;
+        receiver->active = 1;
         break;
     case AMQP_BASIC_CONSUME_OK_METHOD: wb_amqp_consume_confirmed(receiver); break;
     case AMQP_BASIC_CANCEL_OK_METHOD: receiver->cancels--; break;
@@ -266,6 +279,7 @@ int wb_amqp_receiver_settle(wb_amqp_receiver *receiver, const wb_incoming *const
         assert(message->receiver == receiver);
         message->settling = 1;
     }
+    wb_amqp_consume_step(receiver); /* while the window is full */
     size_t left = count - settle_oldest(receiver, requeue);
     wb_amqp_message *next = receiver->first;
     for (wb_amqp_message *message = next; message && left; message = next) {
@@ -287,7 +301,7 @@ void wb_amqp_receiver_give_back_gated(wb_amqp_receiver *receiver)
     if (!receiver->connection.gated || !wb_amqp_can_put(&receiver->connection))
         return;
     put_settlement(receiver, receiver->partial->tag, 0, 1);
-    wb_amqp_message_free(receiver->partial);
+    free_message(receiver, receiver->partial);
     receiver->partial = NULL;
     receiver->skipping = 1;
     receiver->connection.gated = 0;

@@ -24,6 +24,10 @@ struct wb_amqp_receiver {
     unsigned consumer;          /* the consumer's tag ends in it */
     int consuming;              /* WB_AMQP_CONSUMER_x */
     unsigned cancels;           /* not answered yet */
+    uint32_t window;            /* messages in hand that are the consumer's */
+    int active;                 /* messages came or went since active_at was looked at */
+    int64_t active_at;
+    int64_t cancel_since; /* when it should have been cancelled; 0: it need not be */
     int released;     /* until the next receive(): nothing is prefetched */
     int held;         /* until the gate is free: the same */
     int stopping;     /* for good */
@@ -34,6 +38,7 @@ struct wb_amqp_receiver {
     size_t ready_size; /* bytes of bodies from `ready` on */
     /* the message being read */
     uint64_t tag;
+    unsigned tag_consumer;
     int redelivered;
     wb_amqp_message *partial;
     int skipping; /* it has been given back: its body is of no interest */

@@ -189,8 +189,7 @@ int wb_amqp_session_receive(wb_transport_session *session, int64_t deadline,
     return result;
 }
 
-/* Once something waits to be taken receive() reads on by itself, and it may stand before
- * the answer; otherwise receive() must not have to wait. */
+/* What waits to be taken may stand before the answer: receive() reads on then. */
 int wb_amqp_session_stop_receiving(wb_transport_session *session, wb_error *error)
 {
     wb_amqp_receiver *receiver = &session->receiver;
@@ -200,8 +199,8 @@ int wb_amqp_session_stop_receiving(wb_transport_session *session, wb_error *erro
     enter(session, in(session, session->transport->config->connect_timeout));
     wb_amqp_consume_stop(receiver);
     wb_amqp_flush_some(connection);
-    while (connection->failure.result == WB_OK && !receiver->ready &&
-           !wb_amqp_consume_is_drained(receiver) && in(session, 0) < connection->deadline)
+    while (connection->failure.result == WB_OK && wb_amqp_consume_is_on(receiver) &&
+           !connection->gated && !connection->paused && in(session, 0) < connection->deadline)
         wb_amqp_wait(&session->group, connection->deadline, 0);
     int result = connection->failure.result;
     if (result != WB_OK)
