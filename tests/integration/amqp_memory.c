@@ -130,7 +130,8 @@ static void test_large_bodies(void **state)
         acknowledge(&f, &message, 1);
     }
     size_t grown = peak() - before;
-    if (grown > 2 * LARGE)
+    /* One, and another while it grows: the allocator may copy. */
+    if (grown > 3 * LARGE)
         fail_msg("%zu MiB for messages of %zu", grown / MIB, LARGE / MIB);
     for (size_t i = 0; i < SESSIONS; i++)
         f.ops->close(sessions[i]);

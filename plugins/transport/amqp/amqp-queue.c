@@ -56,8 +56,9 @@ static const char *find_last(const char *text, const char *words)
 }
 
 /* "PRECONDITION_FAILED - inequivalent arg 'x-delivery-limit' for queue 'q' in vhost '/':
- * received none but current is the value '3' of type 'signedint'". The broker cuts its
- * words off at 255 bytes. */
+ * received none but current is the value '3' of type 'signedint'", or with a limit on
+ * both sides "received '-1' but current is '3'". The broker cuts its words off at 255
+ * bytes. */
 int wb_amqp_limit_read(const char *text, wb_amqp_limit *ret_limit)
 {
     static const char refusal[] = "inequivalent arg '" DELIVERY_LIMIT "' for queue '";
@@ -68,10 +69,12 @@ int wb_amqp_limit_read(const char *text, wb_amqp_limit *ret_limit)
     *ret_limit = (wb_amqp_limit){ .is = WB_AMQP_LIMIT_UNREADABLE };
     if (current && strcmp(current, "none") == 0)
         ret_limit->is = WB_AMQP_LIMIT_NONE;
-    if (!current || strncmp(current, "the value '", 11) != 0)
+    if (!current)
         return 1;
-    long long value = strtoll(current + 11, &end, 10);
-    if (end != current + 11 && *end == '\'')
+    if (strncmp(current, "the value ", 10) == 0)
+        current += 10;
+    long long value = strtoll(current + (*current == '\''), &end, 10);
+    if (end != current + 1 && *current == '\'' && *end == '\'')
         *ret_limit = (wb_amqp_limit){ .is = WB_AMQP_LIMIT_SET, .value = value };
     return 1;
 }
