@@ -104,12 +104,17 @@ static int is_window_full(const wb_amqp_receiver *receiver)
            receiver->window >= receiver->consumer_prefetch;
 }
 
+/* Every wait begins with a step, so this is when something happened, or soon after. */
+static void note_activity(wb_amqp_receiver *receiver)
+{
+    if (receiver->active)
+        receiver->active_at = receiver->connection.transport->host->now();
+    receiver->active = 0;
+}
+
 static int may_cancel(wb_amqp_receiver *receiver)
 {
     int64_t now = receiver->connection.transport->host->now();
-    if (receiver->active)
-        receiver->active_at = now;
-    receiver->active = 0;
     if (receiver->cancel_since == 0)
         receiver->cancel_since = now;
     return is_window_full(receiver) || now - receiver->active_at >= QUIET ||
@@ -120,6 +125,7 @@ void wb_amqp_consume_step(wb_amqp_receiver *receiver)
 {
     if (receiver->held && wb_amqp_gate_is_free())
         receiver->held = 0;
+    note_activity(receiver);
     int wanted = !receiver->stopping && !receiver->released && !receiver->held;
     int has_other = receiver->consumer_prefetch != receiver->prefetch;
     if (!wb_amqp_can_put(&receiver->connection))
