@@ -69,8 +69,11 @@ int wb_stage_dispatch_inside(wb_worker *w, wb_item **ret_culprit, wb_error *erro
     int r = wb_window_send(&w->window, &w->outlet, error);
     if (r == WB_NOT_CONNECTED)
         w->transport_broken = 1;
-    if (r == WB_OK)
-        r = refuse(w, ret_culprit, error);
+    /* a refusal may have spoilt the transaction, too: then it is known whose fault that is */
+    if (r == WB_OK || r == WB_ABORT) {
+        int refused = refuse(w, ret_culprit, error);
+        r = refused == WB_OK ? r : refused;
+    }
     if (r != WB_OK)
         return r;
     wb_crash_point("after_dispatch");
@@ -78,7 +81,7 @@ int wb_stage_dispatch_inside(wb_worker *w, wb_item **ret_culprit, wb_error *erro
 }
 
 /* Business data in a database of its own is committed already, and will be again: that was an
- * attempt of each message, whoever's fault it is. */
+ * attempt of each message, unless the server could not for now. */
 static void count_attempts(wb_worker *w, const wb_error *error)
 {
     char reason[1200];
@@ -126,7 +129,7 @@ int wb_stage_commit_transport(wb_worker *w, wb_error *error)
     }
     if (r == WB_NOT_CONNECTED || r == WB_IN_DOUBT)
         w->transport_broken = 1;
-    else if (w->storage && w->pipeline->mode == WB_MODE_SENDS_ATOMIC)
+    else if (w->storage && w->pipeline->mode == WB_MODE_SENDS_ATOMIC && !wb_error_is_servers(error))
         count_attempts(w, error);
     return r;
 }

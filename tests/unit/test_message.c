@@ -499,11 +499,7 @@ static void test_attempts(void **state)
         assert_in_range(from, 1, WB_SUSPECT_DELIVERIES);
         assert_true(wb_attempts_are_exhausted(&limited, limit - from));
         assert_true(wb_attempts_deliveries_are_exhausted(&limited, limit - 1));
-        assert_true(wb_attempts_fit(&limited));
-        limited.immediate_retries = limit - 1;
-        assert_false(wb_attempts_fit(&limited));
     }
-    assert_true(wb_attempts_fit(&five));
     assert_false(wb_attempts_deliveries_are_exhausted(&five, WB_DELIVERIES_MAX - 1));
     assert_true(wb_attempts_deliveries_are_exhausted(&five, WB_DELIVERIES_MAX));
     wb_buffer_free(&buffer);
