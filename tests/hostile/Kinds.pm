@@ -8,8 +8,12 @@
 # expect: handled   each message has one effect
 #         error     each is in the error queue, and had no effect
 #         either    one or the other: nobody promises which
+#         nowhere   each is in the error queue; it had its effect, but what it asked for cannot go
+#                   there (with the outbox it stays pending)
 #         absent    neither: the broker never hands it out
 #         [ E, N ]  E effects and N messages in the error queue, from all of the kind's messages
+#
+# apart: it wants an endpoint of its own.
 #
 # A message's fields are those of Endpoint.pm: id, type (undef: none), do, headers, body, key, and
 # reply: the address to reply to, as the transport carries it; far: sent last of all. What only one transport can
@@ -19,6 +23,7 @@ package Kinds;
 use strict;
 use warnings;
 use Amqp;
+use Endpoint;
 
 our $types = $Endpoint::types;
 my $message_id = 'NServiceBus.MessageId';
@@ -40,6 +45,9 @@ sub kind { my ($expect, $name, @messages) = @_; push @kinds, { name => $name, ex
 sub handled { my ($name, %m) = @_; kind('handled', $name, \%m) }
 sub error   { my ($name, %m) = @_; kind('error',   $name, \%m) }
 sub either  { my ($name, %m) = @_; kind('either',  $name, \%m) }
+# What harms the kinds beside it by its nature gets an endpoint of its own.
+sub apart { my ($make) = @_; my $from = @kinds; $make->(); $_->{apart} = 1 for @kinds[ $from .. $#kinds ] }
+sub nowhere { my ($name, %m) = @_; kind('nowhere', $name, \%m) }
 # Both as what is handled and, under another id, as what nobody handles: then the copy carries it on.
 sub both {
     my ($name, %m) = @_;
@@ -128,19 +136,18 @@ sub headers {
 }
 
 sub replies {
-    my $nowhere = $peer->address('nowhere');
     error('reply-none', reply => undef);
     error('reply-empty', reply => '');
     error('reply-no-text', reply => "\xff\xfe");
     error('reply-nul', reply => $peer->address('sink') . "\0x");
     error('reply-lines', reply => $forged);
-    error('reply-255', reply => 'r' x 255);
+    nowhere('reply-255', reply => 'r' x 255);
     error('reply-256', reply => 'r' x 256);
     error('reply-10k', reply => 'r' x 10_000);
-    error('reply-missing', reply => $nowhere);
-    error('reply-blank', reply => ' ');
-    error('reply-path', reply => '../../etc/passwd');
-    error('reply-quotes', reply => q(';drop table effects--));
+    nowhere('reply-missing', reply => $peer->address('nowhere'));
+    nowhere('reply-blank', reply => ' ');
+    nowhere('reply-path', reply => '../../etc/passwd');
+    nowhere('reply-quotes', reply => q(';drop table effects--));
     kind([ 1, 1 ], 'reply-to-itself', { reply => $peer->{name}, do => 'reply Hostile.Nobody kind reply-to-itself' });
     kind([ 1, 1 ], 'reply-to-error', { reply => $peer->{error_queue} });
     error('reply-type-10k', do => 'reply ' . 'T' x 10_000 . ' kind');
@@ -204,7 +211,7 @@ sub amqp_values {
 
 sub amqp_properties {
     my $sink = $peer->address('sink');
-    error("amqp-reply-$_->[0]", reply => $_->[1]) for [ topic => 'amq.topic' ], [ direct => 'amq.rabbitmq.reply-to' ], [ none => 'amq.nothing' ];
+    nowhere("amqp-reply-$_->[0]", reply => $_->[1]) for [ topic => 'amq.topic' ], [ direct => 'amq.rabbitmq.reply-to' ], [ none => 'amq.nothing' ];
     handled('amqp-reply-header', reply => $sink, headers => [ [ 'NServiceBus.ReplyToAddress' => 'nowhere' ] ]);
     handled('amqp-id-header', headers => [ [ $message_id => 'another' ] ]);
     both('amqp-correlation-255', properties => { correlation_id => "\xff" x 255 });
@@ -255,8 +262,8 @@ sub kafka {
     both('kafka-committed', codec => $codecs{committed});
     kind('absent', 'kafka-aborted', { codec => $codecs{aborted} });
     kind('absent', 'kafka-aborted-failing', { codec => $codecs{aborted}, type => 'Hostile.Nobody' });
-    either('kafka-topic-of-offsets', reply => '__consumer_offsets');
-    error("kafka-reply-$_->[0]", reply => $_->[1]) for [ dots => '..' ], [ 250 => 't' x 250 ], [ slash => 'a/b' ];
+    nowhere('kafka-topic-of-offsets', reply => '__consumer_offsets');
+    nowhere("kafka-reply-$_->[0]", reply => $_->[1]) for [ dots => '..' ], [ 250 => 't' x 250 ], [ slash => 'a/b' ];
 }
 
 # ---- rows --------------------------------------------------------------------------------
@@ -287,7 +294,8 @@ sub sqlite {
     handled('row-seq-negative', row => { seq => '-5' });
     handled('row-seq-least', row => { seq => '-9223372036854775808' });
     handled('row-seq-far', row => { seq => '9000000000000000000' });
-    handled('row-seq-most', row => { seq => '9223372036854775807' });
+    # Nothing can be sent to this queue while that row is there.
+    apart(sub { handled('row-seq-most', row => { seq => '9223372036854775807' }) });
 }
 
 1;

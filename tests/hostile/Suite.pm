@@ -6,7 +6,8 @@
 #
 #   Suite::main([ 'amqp+pgsql', name => 'alone', concurrency => 1, around => 0 ], ...);
 #
-# around: good messages before and after each bad one. The rest is Peer's. HOSTILE_EACH=1 gives
+# around: good messages before and after each bad one; apart: the kinds that want that. The rest is
+# Peer's. HOSTILE_EACH=1 gives
 # each kind an endpoint of its own, so that one kind's harm hides no other's; arguments name
 # kinds.
 package Suite;
@@ -44,13 +45,14 @@ sub each_alone {
 sub run {
     my ($pair, %o) = @_;
     my $patience = $o{patience} || 25;
-    my $e = Peer->new($pair, body_max => '1MiB', shutdown_timeout => '5s', partitions => $o{concurrency}, retries => 2, %o);
+    my $e = Peer->new($pair, body_max => '1MiB', shutdown_timeout => '5s', retries => 2, %o);
     my $what = "$pair $o{name}";
     $e->{error_queue} = $e->address("$o{name}.error");
     $e->configure;
     $e->install;
+    $e->sql('delete from effects');
     my %only = map { $_ => 1 } @{ $o{kinds} || [] };
-    my @kinds = grep { !%only || $only{ $_->{name} } } Kinds::of($e);
+    my @kinds = grep { %only ? $only{ $_->{name} } : !$_->{apart} == !$o{apart} } Kinds::of($e);
     my @good;
     my @messages = arrange($e, $o{around}, \@good, @kinds);
     $e->inject($e->{name}, @messages);
@@ -75,7 +77,7 @@ sub arrange {
     my $partition = 0;
     my $add = sub {
         for (1 .. $_[0]) {
-            push @$good, sprintf 'good-%05d', 1 + @$good;
+            push @$good, sprintf '%s-good-%05d', $e->{name}, 1 + @$good;
             push @messages, { %{ $e->good($good->[-1]) }, partition => $partition };
         }
     };
@@ -136,6 +138,7 @@ sub is_met {
     return $handled == $kind->{expect}[0] && $moved == $kind->{expect}[1] if ref $kind->{expect};
     return $handled == $count && $moved == 0 if $kind->{expect} eq 'handled';
     return $handled == 0 && $moved == $count if $kind->{expect} eq 'error';
+    return $handled >= $count && $moved == $count if $kind->{expect} eq 'nowhere';
     return $handled + $moved == $count;
 }
 
@@ -176,7 +179,7 @@ sub judge_good {
     my %effects = effects($e);
     is_deeply [ first_few(grep { ($effects{$_} || 0) != 1 } @good) ], [], "$what: each good one was handled once";
     my %out;
-    $out{ $_->{body} }++ for $e->read($e->address('sink'));
+    $out{ $_->{body} // '' }++ for $e->read($e->address('sink'));
     is_deeply [ first_few(grep { ($out{$_} || 0) != 1 } @good) ], [], "$what: and its message is out";
 }
 sub first_few { return @_ > 5 ? (@_[ 0 .. 4 ], 'and ' . (@_ - 5) . ' more') : @_ }
