@@ -14,6 +14,7 @@ package Peer;
 use strict;
 use warnings;
 use Test::More;
+use Time::HiRes qw(time);
 use Endpoint;
 
 our @ISA = ('Endpoint');
@@ -61,6 +62,46 @@ sub good {
     return { id => $id, good => 1, do => "send $sink Hostile.Sent $id" } if $self->{good} % 3 == 0;
     return { id => $id, good => 1, do => "publish Hostile.Event $id\nsend $sink Hostile.Sent $id" } if $self->{good} % 3 == 1;
     return { id => $id, good => 1, do => "reply Hostile.Sent $id", reply => $sink };
+}
+
+# Several endpoints in one process, started and stopped as the first.
+sub together {
+    my ($first, @others) = @_;
+    my @texts = map { Endpoint::read_file($_->{conf}) =~ /^endpoints = \(\n(.*)^\);/ms ? $1 =~ s/\s+$//r : die "no endpoint in $_->{conf}\n" } $first, @others;
+    Endpoint::write_file($first->{conf}, "endpoints = (\n" . join(",\n", @texts) . "\n);\n");
+}
+
+# A number of good messages, and what holds when each was handled once and is out. Without the
+# outbox, "once" is still what happens while nothing breaks.
+sub some_good {
+    my ($self, $count) = @_;
+    return map { $self->good(sprintf '%s-good-%05d', $self->{name}, ++$self->{numbered}) } 1 .. $count;
+}
+sub is_all_good {
+    my ($self, $what, $seconds, @good) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    my @ids = map { $_->{id} } @good;
+    $self->wait_for("$what: the good ones are handled", sub { my %done = map { pack('H*', $_->[0]) => 1 } $self->sql('select distinct id from effects'); !grep { !$done{$_} } @ids }, $seconds);
+    is_deeply [ $self->not_once(@ids) ], [], "$self->{pair}: $what: each once";
+    $self->wait_for("$what: their messages come", sub { $self->{out}{ $_->{body} // '' }++ for $self->read($self->address('sink')); !grep { !$self->{out}{$_} } @ids }, $seconds);
+    is_deeply [ grep { ($self->{out}{$_} || 0) != 1 } @ids ], [], "$self->{pair}: $what: their messages are out";
+}
+
+# The end of a test: the process lived, on little memory and few lines, and leaves nothing.
+sub is_well {
+    my ($self, $what, $memory, $lines) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    ok $self->is_alive, "$self->{pair}: $what: the process lives";
+    cmp_ok $self->peak, '<=', $memory << 20, "$self->{pair}: $what: memory is bounded by $memory MiB";
+    cmp_ok scalar $self->lines, '<=', $lines, "$self->{pair}: $what: and the log by $lines lines" or diag join "\n", ($self->lines)[ -5 .. -1 ];
+    note sprintf '%s: %s: %.1f MB, %d lines', $self->{pair}, $what, $self->peak / 1e6, scalar $self->lines;
+}
+sub stops {
+    my ($self, $what, $seconds) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    my $started = time;
+    is $self->stop, 0, "$self->{pair}: $what: stops cleanly";
+    cmp_ok time - $started, '<=', $seconds, "$self->{pair}: $what: within $seconds s";
 }
 
 # ---- RabbitMQ ------------------------------------------------------------------------
