@@ -81,7 +81,7 @@ sub is_all_good {
     my ($self, $what, $seconds, @good) = @_;
     local $Test::Builder::Level = $Test::Builder::Level + 1;
     my @ids = map { $_->{id} } @good;
-    $self->wait_for("$what: the good ones are handled", sub { my %done = map { pack('H*', $_->[0]) => 1 } $self->sql('select distinct id from effects'); !grep { !$done{$_} } @ids }, $seconds);
+    return unless $self->wait_for("$what: the good ones are handled", sub { my %done = map { pack('H*', $_->[0]) => 1 } $self->sql('select distinct id from effects'); !grep { !$done{$_} } @ids }, $seconds);
     is_deeply [ $self->not_once(@ids) ], [], "$self->{pair}: $what: each once";
     $self->wait_for("$what: their messages come", sub { $self->{out}{ $_->{body} // '' }++ for $self->read($self->address('sink')); !grep { !$self->{out}{$_} } @ids }, $seconds);
     is_deeply [ grep { ($self->{out}{$_} || 0) != 1 } @ids ], [], "$self->{pair}: $what: their messages are out";
@@ -135,6 +135,19 @@ sub inject {
 }
 sub waiting { my ($self) = @_; return $self->depth($self->{name}) }
 sub left { return $_[0]->waiting }
+
+# From now on the queue has room for so many, and refuses others: by a policy, as operators do it.
+sub limit {
+    my ($self, $queue, $room) = @_;
+    my $server = "$ENV{WB_SERVER_DIR}/rabbitmq";
+    my $data = Endpoint::read_file("$server/data") =~ s/\s+$//r;
+    my %port = Endpoint::read_file("$data/ports") =~ /(dist|epmd)_port=(\d+)/g;
+    my $cookie = Endpoint::read_file("$data/.erlang.cookie");
+    my $text = qq(ok = rabbit_policy:set(<<"$ENV{AMQP_VHOST}">>, <<"$queue">>, <<"^$queue\$">>, [{<<"max-length">>, $room}, )
+        . qq({<<"overflow">>, <<"reject-publish">>}], 1, <<"queues">>, <<"tests">>).);
+    my $answer = `echo '$text' | HOME=$data ERL_EPMD_PORT=$port{epmd} erl_call -h limit$$ -address localhost:$port{dist} -c $cookie -e 2>&1`;
+    die "erl_call: $answer\n" if $answer !~ /^\{ok, ok\}/;
+}
 
 # ---- Kafka ---------------------------------------------------------------------------
 package Peer::Kafka;

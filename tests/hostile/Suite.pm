@@ -36,7 +36,9 @@ sub main {
 sub each_alone {
     my ($pair, %o) = @_;
     my $i = 0;
-    for my $name (@ARGV ? @ARGV : map { $_->{name} } Kinds::of(Peer->new($pair, %o, name => "$o{name}-table", queues => 0))) {
+    my $table = Peer->new($pair, %o, name => "$o{name}-table");
+    $table->install;
+    for my $name (@ARGV ? @ARGV : map { $_->{name} } Kinds::of($table)) {
         run($pair, %o, name => "$o{name}-" . ++$i, around => 3, patience => 8, kinds => [$name]);
     }
 }

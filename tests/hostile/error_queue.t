@@ -14,16 +14,6 @@ use Peer;
 
 Endpoint::under_servers(Peer::servers_of('amqp+pgsql'));
 
-# A queue under the exchange of its name, as the endpoint would declare it but for its arguments.
-sub queue_that_refuses {
-    my ($e, $name, $room) = @_;
-    my $amqp = $e->amqp;
-    eval { $amqp->delete($name) };
-    $amqp->declare($name, [ 'x-queue-type' => 'quorum' ], [ 'x-max-length' => [ l => pack 'q>', $room ] ], [ 'x-overflow' => 'reject-publish' ]);
-    $amqp->call($amqp->{channel}, 40, 10, "\0\0" . Amqp::short($name) . Amqp::short('fanout') . "\x02" . Amqp::table());
-    $amqp->call($amqp->{channel}, 50, 20, "\0\0" . Amqp::short($name) x 2 . Amqp::short('') . "\0" . Amqp::table());
-}
-
 sub endpoint {
     my ($name, $outbox, %more) = @_;
     my $e = Peer->new('amqp+pgsql', name => $name, error_queue => "$name.error", concurrency => 2, outbox => $outbox, shutdown_timeout => '5s', %more);
@@ -45,7 +35,7 @@ sub refusing_error_queue {
     my ($outbox) = @_;
     my $what = $outbox ? 'full error queue' : 'full error queue, no outbox';
     my $e = endpoint($outbox ? 'full' : 'full-plain', $outbox);
-    queue_that_refuses($e, $e->{error_queue}, 2);
+    $e->limit($e->{error_queue}, 2);
     my @good = $e->some_good(60);
     my @bad = map { { id => sprintf('bad-%02d', $_), type => 'Hostile.Nobody', body => 'bad' } } 1 .. 12;
     $e->inject($e->{name}, map { ($bad[$_], @good[ 5 * $_ .. 5 * $_ + 4 ]) } 0 .. 11);
@@ -90,10 +80,12 @@ sub refusing_destination {
     my ($outbox) = @_;
     my $what = $outbox ? 'full destination' : 'full destination, no outbox';
     my $e = endpoint($outbox ? 'busy' : 'busy-plain', $outbox, retries => 2);
-    queue_that_refuses($e, "$e->{name}.full", 1);
+    $e->make_queue("$e->{name}.full");
+    $e->limit("$e->{name}.full", 1);
     my @good = $e->some_good(60);
     my @bad = map { { id => sprintf('bad-%02d', $_), do => "send $e->{name}.full Hostile.Sent x", body => 'bad' } } 1 .. 6;
-    $e->amqp->publish('', "$e->{name}.full", {}, 'there is no room') for 1 .. 2;
+    # It says no a moment after it is full.
+    $e->wait_for("$what: it is", sub { !eval { $e->amqp->publish('', "$e->{name}.full", {}, 'there is no room'); 1 } });
     $e->inject($e->{name}, map { ($bad[$_], @good[ 10 * $_ .. 10 * $_ + 9 ]) } 0 .. 5);
     $e->start;
     $e->is_all_good($what, 40, @good);

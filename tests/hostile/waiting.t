@@ -9,7 +9,8 @@ use Test::More;
 use Time::HiRes qw(sleep time);
 use Peer;
 
-my @pairs = ('amqp+pgsql', 'sqlite+sqlite');
+# Data in a SQLite file would let one handler work at a time.
+my @pairs = ('amqp+pgsql', 'sqlite+pgsql');
 Endpoint::under_servers(Peer::servers_of(@pairs));
 
 # Sixteen messages of a second each lie there when four workers come: four seconds, and not sixteen.

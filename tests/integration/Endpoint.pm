@@ -175,7 +175,7 @@ sub wait_for {
         last if time > $end;
         sleep 0.02;
     }
-    ok $met, "$self->{pair}: $what" or diag join "\n", 'the end of the log:', (split /\n/, read_file($self->{log}))[ -8 .. -1 ];
+    ok $met, "$self->{pair}: $what" or diag join "\n", 'the end of the log:', grep { defined } (split /\n/, read_file($self->{log}))[ -8 .. -1 ];
     return $met;
 }
 
