@@ -28,7 +28,14 @@
 void __wrap_wb_clock_pause(int64_t duration, const atomic_int *stop);
 void __wrap_wb_clock_pause(int64_t duration, const atomic_int *stop)
 {
-    (void)duration, (void)stop;
+    (void)stop;
+    the_world.now += duration;
+}
+
+int64_t __wrap_wb_clock_monotonic(void);
+int64_t __wrap_wb_clock_monotonic(void)
+{
+    return the_world.now += 1000;
 }
 
 /* Message numbers with a fate of their own. */
@@ -115,11 +122,11 @@ static void run_seed(uint64_t seed)
         .transport_ops = &world_transport, .persistence_ops = &world_persistence,
         .persistence = (wb_persistence *)&the_world, .handlers = &handlers,
         .origin = wb_origin_make("simulated", 1, 1 << 20),
-        .recoverability = { 3, "error" }, .batch_max = 1 + (unsigned)(seed % 23),
+        .recoverability = { 3, "error", 0 }, .batch_max = 1 + (unsigned)(seed % 23),
         .batch_time = seed % 5 ? 20 * WB_MILLISECOND : 0, .body_max = 1 << 20,
     };
     world_reset(seed);
-    pthread_mutex_init(&pipeline.suspect_lock, NULL);
+    wb_pipeline_init(&pipeline);
     for (unsigned crashes = 0; crashes < crashes_of(seed) && !world_is_drained(); crashes++) {
         the_world.fault_percent = (int)(seed % 7);
         the_world.crash_after = 1 + (int)world_random(400);
@@ -128,7 +135,7 @@ static void run_seed(uint64_t seed)
     the_world.fault_percent = 0;
     while (!world_is_drained() && the_world.steps <= WORLD_STEPS_MAX)
         run_worker(&pipeline);
-    pthread_mutex_destroy(&pipeline.suspect_lock);
+    wb_pipeline_free(&pipeline);
 }
 
 static unsigned count_sent(const char *cause, const char *id, const char *destination)

@@ -123,7 +123,7 @@ static void transport_close(wb_transport_session *s)
 static int transport_receive(wb_transport_session *s, int64_t deadline, const wb_incoming **messages,
                              size_t max, size_t *ret_count, wb_error *error)
 {
-    (void)s, (void)deadline;
+    (void)s;
     *ret_count = 0;
     if (world_fault())
         return lost(error, WB_NOT_CONNECTED);
@@ -135,6 +135,8 @@ static int transport_receive(wb_transport_session *s, int64_t deadline, const wb
         m->unacknowledged = 1;
         messages[(*ret_count)++] = &m->incoming;
     }
+    if (!*ret_count && deadline > the_world.now)
+        the_world.now = deadline;
     if (world_is_drained() || the_world.steps > WORLD_STEPS_MAX)
         atomic_store(the_world.stop, 1);
     return WB_OK;

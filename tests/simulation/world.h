@@ -65,6 +65,7 @@ typedef struct {
     int fault_percent;
     int dead; /* the process has crashed: nothing it asks for happens any more */
     long steps;
+    int64_t now; /* virtual, ns */
     int crash_after; /* steps until it does; 0: never */
     atomic_int *stop;
 } world;
