@@ -28,7 +28,7 @@ for my $pair (@pairs) {
     my $end = time + 100;
     my $done = sub {
         push @failed, $killer->error, $innocent->error;
-        return @failed >= 2 && !$killer->not_once(map { $_->{id} } @beside) && !$innocent->not_once(map { $_->{id} } @innocents);
+        return (grep { $_->{id} eq 'killer-1' } @failed) && (grep { $_->{id} eq 'killer-2' } @failed) && !$killer->not_once(map { $_->{id} } @beside) && !$innocent->not_once(map { $_->{id} } @innocents);
     };
     for ($deaths = 0; $deaths < $restarts_max && time < $end; $deaths++) {
         $killer->{processes} = [];
@@ -39,7 +39,8 @@ for my $pair (@pairs) {
     }
     note "$pair: $deaths deaths";
     cmp_ok $deaths, '<', 24, "$pair: after less than a dozen deaths each the killers are known";
-    is_deeply [ sort map { $_->{id} } @failed ], [ 'killer-1', 'killer-2' ], "$pair: they alone are in an error queue";
+    my %failed = map { $_->{id} => 1 } @failed;    # a death between the move and its acknowledgement repeats it
+    is_deeply [ sort keys %failed ], [ 'killer-1', 'killer-2' ], "$pair: they alone are in an error queue";
     is_deeply [ $killer->not_once(map { $_->{id} } @innocents, @beside) ], [], "$pair: all others were handled once";
     is_deeply [ map { $killer->effects($_) } 'killer-1', 'killer-2' ], [ 0, 0 ], "$pair: they have no effect";
     is $killer->stop, 0, "$pair: stops cleanly";

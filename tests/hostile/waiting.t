@@ -16,10 +16,11 @@ Endpoint::under_servers(Peer::servers_of(@pairs));
 # Sixteen messages of a second each lie there when four workers come: four seconds, and not sixteen.
 sub slow {
     my ($pair) = @_;
-    my $e = Peer->new($pair, name => 'slow', concurrency => 4);
+    my $name = "slow-$pair" =~ s/\W/-/gr;    # both have their data in one database
+    my $e = Peer->new($pair, name => $name, concurrency => 4);
     $e->install;
-    my @ids = map { "slow-$_" } 1 .. 16;
-    $e->inject('slow', map { { id => $_, do => 'sleep 1000' } } @ids);
+    my @ids = map { "$name-$_" } 1 .. 16;
+    $e->inject($name, map { { id => $_, do => 'sleep 1000' } } @ids);
     $e->start;
     $e->wait_for('the first is in its handler', sub { Endpoint::read_file($e->{trace}) =~ /^call /m });
     my $started = time;
@@ -34,18 +35,18 @@ sub slow {
 # one's batch. Quick messages before it teach the workers to take many.
 sub hanging {
     my ($pair, $before, $after, $stuck_max) = @_;
-    my $name = "hanging-$before";
+    my $name = "hanging-$before-$pair" =~ s/\W/-/gr;
     my $e = Peer->new($pair, name => $name, concurrency => 2, batch_max => 10);
     my $gate = "$e->{dir}/$name.gate";
-    my @before = map { "before-$before-$_" } 1 .. $before;
-    my @after = map { "after-$before-$_" } 1 .. $after;
+    my @before = map { "$name-before-$_" } 1 .. $before;
+    my @after = map { "$name-after-$_" } 1 .. $after;
     $e->install;
     $e->inject($name, (map { { id => $_, do => 'sql select 1' } } @before), { id => $name, do => "wait $gate" }, map { { id => $_, do => 'sql select 1' } } @after);
     $e->start;
     $e->wait_for('a handler hangs', sub { $e->attempts($name) });
     $e->wait_for("$before before it, $after behind: at most $stuck_max of them wait", sub { $e->not_once(@before, @after) <= $stuck_max }, 10);
     # New ones, too, when nobody asks for more.
-    my @late = map { "late-$before-$_" } 1 .. 10;
+    my @late = map { "$name-late-$_" } 1 .. 10;
     $e->inject($name, map { { id => $_, do => 'sql select 1' } } @late);
     $e->wait_for('those that come later do not', sub { !$e->not_once(@late) }, 10);
     Endpoint::write_file($gate, '');
