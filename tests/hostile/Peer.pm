@@ -77,14 +77,15 @@ sub some_good {
     my ($self, $count) = @_;
     return map { $self->good(sprintf '%s-good-%05d', $self->{name}, ++$self->{numbered}) } 1 .. $count;
 }
+my %out;    # bodies in the sink, which endpoints of a test may share
 sub is_all_good {
     my ($self, $what, $seconds, @good) = @_;
     local $Test::Builder::Level = $Test::Builder::Level + 1;
     my @ids = map { $_->{id} } @good;
     return unless $self->wait_for("$what: the good ones are handled", sub { my %done = map { pack('H*', $_->[0]) => 1 } $self->sql('select distinct id from effects'); !grep { !$done{$_} } @ids }, $seconds);
     is_deeply [ $self->not_once(@ids) ], [], "$self->{pair}: $what: each once";
-    $self->wait_for("$what: their messages come", sub { $self->{out}{ $_->{body} // '' }++ for $self->read($self->address('sink')); !grep { !$self->{out}{$_} } @ids }, $seconds);
-    is_deeply [ grep { ($self->{out}{$_} || 0) != 1 } @ids ], [], "$self->{pair}: $what: their messages are out";
+    $self->wait_for("$what: their messages come", sub { $out{ $_->{body} // '' }++ for $self->read($self->address('sink')); !grep { !$out{$_} } @ids }, $seconds);
+    is_deeply [ grep { ($out{$_} || 0) != 1 } @ids ], [], "$self->{pair}: $what: their messages are out";
 }
 
 # The end of a test: the process lived, on little memory and few lines, and leaves nothing.
@@ -143,8 +144,11 @@ sub limit {
     my $data = Endpoint::read_file("$server/data") =~ s/\s+$//r;
     my %port = Endpoint::read_file("$data/ports") =~ /(dist|epmd)_port=(\d+)/g;
     my $cookie = Endpoint::read_file("$data/.erlang.cookie");
-    my $text = qq(ok = rabbit_policy:set(<<"$ENV{AMQP_VHOST}">>, <<"$queue">>, <<"^$queue\$">>, [{<<"max-length">>, $room}, )
-        . qq({<<"overflow">>, <<"reject-publish">>}], 1, <<"queues">>, <<"tests">>).);
+    my $text = 'ok = rabbit_policy:set(<<"VHOST">>, <<"QUEUE">>, <<"^QUEUE$">>, [{<<"max-length">>, ROOM}, {<<"overflow">>, <<"reject-publish">>}], '
+        . '1, <<"queues">>, <<"tests">>).';
+    $text =~ s/VHOST/$ENV{AMQP_VHOST}/;
+    $text =~ s/QUEUE/$queue/g;
+    $text =~ s/ROOM/$room/;
     my $answer = `echo '$text' | HOME=$data ERL_EPMD_PORT=$port{epmd} erl_call -h limit$$ -address localhost:$port{dist} -c $cookie -e 2>&1`;
     die "erl_call: $answer\n" if $answer !~ /^\{ok, ok\}/;
 }

@@ -31,24 +31,40 @@ sub places {
     return \%place;
 }
 
+# Each bad one is in the error queue, which has room again as soon as it is read, or in the outbox.
+sub all_found {
+    my ($e, $what, @bad) = @_;
+    my %moved;
+    $e->wait_for($what, sub { my $place = places($e, \%moved, map { $_->{id} } @bad); ($place->{moved} || 0) + ($e->{outbox} ? $place->{pending} || 0 : 0) == @bad }, 60);
+    is scalar(grep { $_ > 1 } values %moved), 0, "$e->{name}: nobody is there twice";
+}
+
+sub is_left_well {
+    my ($e, $what) = @_;
+    $e->stops($what, 10);
+    is $e->left, 0, "$what: the input queue is empty";
+}
+
+sub bad { my ($e, $count, %m) = @_; return map { { id => "$e->{name}-bad-$_", type => 'Hostile.Nobody', body => 'bad', %m } } 1 .. $count }
+
+# Each scenario is a list of steps; all of them take a step before one takes the next, so that
+# they wait side by side.
 sub refusing_error_queue {
     my ($outbox) = @_;
     my $what = $outbox ? 'full error queue' : 'full error queue, no outbox';
     my $e = endpoint($outbox ? 'full' : 'full-plain', $outbox);
-    $e->limit($e->{error_queue}, 2);
     my @good = $e->some_good(60);
-    my @bad = map { { id => sprintf('bad-%02d', $_), type => 'Hostile.Nobody', body => 'bad' } } 1 .. 12;
-    $e->inject($e->{name}, map { ($bad[$_], @good[ 5 * $_ .. 5 * $_ + 4 ]) } 0 .. 11);
-    $e->start;
-    $e->is_all_good($what, 30, @good);
-    sleep 3;
-    $e->is_well($what, 64, 60);
-    my %moved;
-    my $all = sub { my $place = places($e, \%moved, map { $_->{id} } @bad); ($place->{moved} || 0) + ($outbox ? $place->{pending} || 0 : 0) == @bad };
-    $e->wait_for("$what: each is in the error queue, or waits in the outbox for room", $all, 60);
-    is scalar(grep { $_ > 1 } values %moved), 0, "$what: nobody twice";
-    $e->stops($what, 10);
-    is $e->left, 0, "$what: the input queue is empty";
+    my @bad = bad($e, 4);
+    return (
+        sub {
+            $e->limit($e->{error_queue}, 2);
+            $e->inject($e->{name}, map { ($bad[$_], @good[ 15 * $_ .. 15 * $_ + 14 ]) } 0 .. 3);
+            $e->start;
+        },
+        sub { $e->is_all_good($what, 60, @good); $e->is_well($what, 64, 60) },
+        sub { all_found($e, "$what: each is in the error queue, or waits in the outbox for room", @bad) },
+        sub { is_left_well($e, $what) },
+    );
 }
 
 sub deleted_error_queue {
@@ -56,52 +72,55 @@ sub deleted_error_queue {
     my $what = $outbox ? 'deleted error queue' : 'deleted error queue, no outbox';
     my $e = endpoint($outbox ? 'gone' : 'gone-plain', $outbox);
     my @good = $e->some_good(60);
-    my @bad = map { { id => sprintf('bad-%02d', $_), type => 'Hostile.Nobody', body => 'bad' } } 1 .. 6;
-    $e->start;
-    $e->inject($e->{name}, @good[ 0 .. 9 ]);
-    $e->is_all_good("$what: before", 20, @good[ 0 .. 9 ]);
-    $e->amqp->delete($e->{error_queue});
-    $e->amqp->delete_exchange($e->{error_queue});
-    $e->inject($e->{name}, map { ($bad[$_], @good[ 10 + 5 * $_ .. 14 + 5 * $_ ]) } 0 .. 5);
-    $e->inject($e->{name}, @good[ 40 .. 59 ]);
-    $e->is_all_good($what, 30, @good[ 10 .. 59 ]);
-    sleep 3;
-    $e->is_well($what, 64, 60);
-    $e->make_queue($e->{error_queue});
-    my %moved;
-    my $all = sub { my $place = places($e, \%moved, map { $_->{id} } @bad); ($place->{moved} || 0) + ($outbox ? $place->{pending} || 0 : 0) == @bad };
-    $e->wait_for("$what: made again, it gets them, or they wait in the outbox", $all, 60);
-    $e->stops($what, 10);
-    is $e->left, 0, "$what: the input queue is empty";
+    my @bad = bad($e, 6);
+    return (
+        sub { $e->start; $e->inject($e->{name}, @good[ 0 .. 9 ]); $e->is_all_good("$what: before", 20, @good[ 0 .. 9 ]) },
+        sub {
+            $e->amqp->delete($e->{error_queue});
+            $e->amqp->delete_exchange($e->{error_queue});
+            $e->inject($e->{name}, map { ($bad[$_], @good[ 10 + 5 * $_ .. 14 + 5 * $_ ]) } 0 .. 5);
+            $e->inject($e->{name}, @good[ 40 .. 59 ]);
+            $e->is_all_good($what, 30, @good[ 10 .. 59 ]);
+        },
+        sub {
+            $e->is_well($what, 64, 60);
+            $e->make_queue($e->{error_queue});
+            all_found($e, "$what: made again, it gets them, or they wait in the outbox", @bad);
+        },
+        sub { is_left_well($e, $what) },
+    );
 }
 
 # A handler sends to a queue that is full.
 sub refusing_destination {
     my ($outbox) = @_;
     my $what = $outbox ? 'full destination' : 'full destination, no outbox';
-    my $e = endpoint($outbox ? 'busy' : 'busy-plain', $outbox, retries => 2);
-    $e->make_queue("$e->{name}.full");
-    $e->limit("$e->{name}.full", 1);
+    my $e = endpoint($outbox ? 'busy' : 'busy-plain', $outbox, retries => 1);
+    my $full = "$e->{name}.full";
     my @good = $e->some_good(60);
-    my @bad = map { { id => sprintf('bad-%02d', $_), do => "send $e->{name}.full Hostile.Sent x", body => 'bad' } } 1 .. 6;
-    # It says no a moment after it is full.
-    $e->wait_for("$what: it is", sub { !eval { $e->amqp->publish('', "$e->{name}.full", {}, 'there is no room'); 1 } });
-    $e->inject($e->{name}, map { ($bad[$_], @good[ 10 * $_ .. 10 * $_ + 9 ]) } 0 .. 5);
-    $e->start;
-    $e->is_all_good($what, 40, @good);
+    my @bad = bad($e, 2, type => 'Test.Do', do => "send $full Hostile.Sent x");
     my %moved;
-    $e->wait_for("$what: who sent there is in the error queue", sub { (places($e, \%moved, map { $_->{id} } @bad)->{moved} || 0) == @bad }, 60);
-    is_deeply [ sort grep { !/^bad/ } keys %moved ], [], "$what: and nobody else";
-    is_deeply [ $e->not_once(map { $_->{id} } @bad) ], [], "$what: with one effect each" if $outbox;
-    cmp_ok scalar($e->attempts($_->{id})), '<=', 3, "$what: $_->{id} was called as often as it may be" for @bad;
-    $e->is_well($what, 64, 100);
-    $e->stops($what, 10);
-    is $e->left, 0, "$what: the input queue is empty";
+    return (
+        sub {
+            $e->make_queue($full);
+            $e->limit($full, 1);
+            # It says no a moment after it is full.
+            $e->wait_for("$what: it is", sub { !eval { $e->amqp->publish('', $full, {}, 'there is no room'); 1 } });
+            $e->inject($e->{name}, map { ($bad[$_], @good[ 30 * $_ .. 30 * $_ + 29 ]) } 0, 1);
+            $e->start;
+        },
+        sub { $e->is_all_good($what, 60, @good) },
+        sub {
+            $e->wait_for("$what: who sent there is in the error queue", sub { (places($e, \%moved, map { $_->{id} } @bad)->{moved} || 0) == @bad }, 60);
+            is_deeply [ sort keys %moved ], [ map { $_->{id} } @bad ], "$what: and nobody else";
+            is_deeply [ $e->not_once(map { $_->{id} } @bad) ], [], "$what: with one effect each" if $outbox;
+            cmp_ok scalar(my @calls = $e->attempts($_->{id})), '<=', 2, "$what: $_->{id} was called as often as it may be" for @bad;
+            $e->is_well($what, 64, 100);
+        },
+        sub { is_left_well($e, $what) },
+    );
 }
 
-for my $outbox ('enabled = true;', '') {
-    refusing_error_queue($outbox) if !@ARGV || "@ARGV" =~ /full/;
-    deleted_error_queue($outbox) if !@ARGV || "@ARGV" =~ /gone/;
-    refusing_destination($outbox) if !@ARGV || "@ARGV" =~ /busy/;
-}
+my @scenarios = map { my $outbox = $_; map { [ $_->($outbox) ] } \&refusing_error_queue, \&deleted_error_queue, \&refusing_destination } 'enabled = true;', '';
+for my $step (0 .. 3) { $_->[$step]->() for @scenarios }
 done_testing;

