@@ -248,7 +248,8 @@ sub kafka {
     both('kafka-tombstone', value => undef, key => 'k');
     error('kafka-bare', id => undef, type => undef, do => undef, reply => undef, untold => 1, body => 'kind kafka-bare');
     both('kafka-key-empty', key => '');
-    both('kafka-key-1m', key => 'k' x 1_000_000);
+    both('kafka-key-60k', key => 'k' x 60_000);
+    error('kafka-key-1m', key => 'k' x 1_000_000);
     both('kafka-key-binary', key => "\0\xff\n");
     both('kafka-header-null', headers => [ [ null => undef ] ]);
     error('kafka-type-null', type => undef, headers => [ [ $types => undef ] ]);
