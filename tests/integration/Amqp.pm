@@ -7,7 +7,8 @@
 #   $amqp->declare('sink'); $amqp->publish('', 'sink', { id => 'a', headers => [ [ n => 'v' ] ] }, $body);
 #   my @messages = $amqp->drain('sink');           # { id, type, headers, body, delivery_mode, ... }
 #
-# Headers are pairs in order. A value that is an array is [ kind, bytes ] of an AMQP field.
+# Headers are pairs in order, or a string of what is encoded already. A value that is an array is
+# [ kind, bytes ] of an AMQP field.
 # Every call waits for the broker's answer, publish for its confirmation. A refused call dies
 # with the broker's words; the channel is then opened anew.
 package Amqp;
@@ -155,7 +156,7 @@ sub encode_properties {
         my ($name, $value) = ($properties[$i], $p->{ $properties[$i] });
         next unless defined $value;
         $flags |= 1 << 15 - $i;
-        $bytes .= $name eq 'headers' ? table(@$value) : $name =~ /^(?:delivery_mode|priority)$/ ? pack('C', $value)
+        $bytes .= $name eq 'headers' ? (ref $value ? table(@$value) : long($value)) : $name =~ /^(?:delivery_mode|priority)$/ ? pack('C', $value)
             : $name eq 'timestamp' ? pack('Q>', $value) : short($value);
     }
     return pack('n', $flags) . $bytes;

@@ -10,6 +10,7 @@
 #   my @out = $e->read('sink');       # { id, headers => [ [ n, v ], .. ], header => { n => v }, body, .. }
 #   $e->stop;                         # SIGTERM; the exit code
 #
+# A subclass brings a pair of its own (tests/hostile/Peer.pm).
 # Endpoints of a test share a virtual host, a database, or a file. Every process is killed
 # when the test ends.
 package Endpoint;
@@ -54,7 +55,7 @@ $SIG{$_} = sub { exit 1 } for qw(INT TERM HUP);
 
 sub new {
     my ($class, $pair, %self) = @_;
-    my $kind = $pair =~ /mysql/ ? 'Endpoint::SqliteMysql' : $pair eq 'sqlite+pgsql' ? 'Endpoint::SqlitePgsql'
+    my $kind = $class ne 'Endpoint' ? $class : $pair =~ /mysql/ ? 'Endpoint::SqliteMysql' : $pair eq 'sqlite+pgsql' ? 'Endpoint::SqlitePgsql'
         : $pair =~ /^sqlite/ ? 'Endpoint::Sqlite' : 'Endpoint::Amqp';
     my $self = bless { pair => $pair, name => 'orders', concurrency => 1, retries => 5, mode => 'receive_only',
         outbox => 'enabled = true;', with => '', persistence => 1, processes => [], %self }, $kind;
@@ -181,7 +182,7 @@ sub wait_for {
         last if time > $end;
         sleep 0.02;
     }
-    ok $met, "$self->{pair}: $what" or diag join "\n", 'the end of the log:', (split /\n/, read_file($self->{log}))[ -8 .. -1 ];
+    ok $met, "$self->{pair}: $what" or diag join "\n", 'the end of the log:', grep { defined } (split /\n/, read_file($self->{log}))[ -8 .. -1 ];
     return $met;
 }
 

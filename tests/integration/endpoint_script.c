@@ -15,6 +15,7 @@
  *   fail KIND TEXT              KIND is retry or unrecoverable
  *   until N KIND TEXT           the same while the attempt is less than N
  *   leave CODE                  return that number
+ *   kill                        end the process on the spot
  *   unread TEXT, pipeline       leave the connection with an unread result, or in pipeline mode
  *                               (mysql: with a statement that nobody awaited)
  *
@@ -25,6 +26,7 @@
 #include "config.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -229,6 +231,14 @@ static int do_fail(script *s, const char *verb, char *rest)
     return fail(s, kind, rest);
 }
 
+static int do_kill(script *s, const char *verb, char *rest)
+{
+    (void)s;
+    (void)verb;
+    (void)rest;
+    return raise(SIGKILL);
+}
+
 static const struct {
     const char *verb;
     int (*run)(script *s, const char *verb, char *rest);
@@ -239,7 +249,7 @@ static const struct {
     { "header", do_prepare },  { "headers", do_prepare }, { "pad", do_prepare },
     { "id", do_prepare },      { "sleep", do_pause },    { "wait", do_pause },
     { "fail", do_fail },       { "until", do_fail },     { "leave", do_fail },
-    { "unread", do_leave_busy }, { "pipeline", do_leave_busy },
+    { "unread", do_leave_busy }, { "pipeline", do_leave_busy }, { "kill", do_kill },
 };
 
 static int run_command(script *s, char *rest)

@@ -1,0 +1,16 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: Apache-2.0
+#
+# Every kind of message that means harm, through Kafka: alone and amid good ones, by one
+# worker and by several, with the outbox and without.
+use strict;
+use warnings;
+use lib "$ENV{top_srcdir}/tests/integration", "$ENV{top_srcdir}/tests/hostile";
+use Suite;
+
+Suite::main(
+    [ 'kafka+sqlite', name => 'alone', concurrency => 1, around => 0 ],
+    [ 'kafka+sqlite', name => 'amid', concurrency => 3, around => 25 ],
+    [ 'kafka+sqlite', name => 'alone-plain', concurrency => 3, around => 0, outbox => '' ],
+    [ 'kafka+sqlite', name => 'amid-plain', concurrency => 1, around => 5, outbox => '' ],
+);
