@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The real workers and housekeepers over a broker and a database in memory that fail, lie dead
+ * and lose replies at every step a seed says; afterwards the world is audited. Usage:
+ *     simulation [FIRST_SEED [COUNT]]
+ *     simulation --scenario NAME
+ *     simulation --list
+ * Each run is a process of its own, so that one that crashes or hangs is just another violation.
+ */
+#include "config.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <waybill/sys/plugin.h>
+
+#include "core/base/log.h"
+#include "tests/simulation/driver.h"
+#include "tests/simulation/population.h"
+#include "tests/simulation/random.h"
+#include "tests/simulation/scenarios.h"
+#include "tests/simulation/scheduler.h"
+#include "tests/simulation/shape.h"
+#include "tests/simulation/verdict.h"
+
+#define SEEDS_EACH_MODE 400
+#define MODES 4
+#define CHILDREN_MAX 16
+/* Seconds of real time after which a run is taken to hang. */
+#define WATCHDOG 60
+#define REPORTED_MAX 40
+
+typedef struct {
+    pid_t pid;
+    uint64_t seed;
+    const sim_scenario *scenario; /* or NULL */
+    char *verdict;
+} child;
+
+static child children[CHILDREN_MAX];
+static const char *const modes[MODES] = { "none", "receive_only", "sends_atomic_with_receive",
+                                          "transaction_scope" };
+
+static int mode_of(uint64_t seed)
+{
+    return (int)(seed % MODES);
+}
+
+/* ---- a run ---- */
+
+static void run_seed(uint64_t seed)
+{
+    sim_random_start(seed);
+    sim_shape_draw(mode_of(seed));
+    sim_populate();
+    sim_scheduler_limit(the_shape.steps_max);
+    sim_scheduler_run(sim_drive, the_shape.switching);
+}
+
+static void run(uint64_t seed, const sim_scenario *scenario)
+{
+    if (scenario)
+        sim_scenario_run(scenario, seed);
+    else
+        run_seed(seed);
+}
+
+static void start_child(child *c, int tells)
+{
+    memset(c->verdict, 0, SIM_VERDICT_SIZE);
+    (void)fflush(stdout);
+    c->pid = fork();
+    if (c->pid != 0)
+        return;
+    (void)alarm(WATCHDOG);
+    wb_log_set_level(tells ? WB_LOG_DEBUG : -1);
+    sim_verdict_start(c->verdict, tells);
+    run(c->seed, c->scenario);
+    (void)fflush(stdout);
+    _exit(0);
+}
+
+/* @return whether it is without violation; else its verdict says what. */
+static int conclude(const child *c, int status)
+{
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        return 1;
+    if (WIFSIGNALED(status))
+        (void)snprintf(c->verdict, SIM_VERDICT_SIZE, "%s (signal %d)",
+                       WTERMSIG(status) == SIGALRM ? "hangs" : "crashes", WTERMSIG(status));
+    else if (!c->verdict[0])
+        (void)snprintf(c->verdict, SIM_VERDICT_SIZE, "ends with %d", WEXITSTATUS(status));
+    return 0;
+}
+
+static child *await_child(int *ret_status)
+{
+    pid_t pid = wait(ret_status);
+    for (int i = 0; i < CHILDREN_MAX; i++)
+        if (children[i].pid == pid)
+            return &children[i];
+    abort();
+}
+
+/* ---- seeds ---- */
+
+typedef struct {
+    uint64_t next, end;
+    unsigned running, failures[MODES], seeds[MODES];
+    int tells;
+} campaign;
+
+static void report(const child *c)
+{
+    printf("# seed %llu (%s): %s; replay: simulation %llu 1\n", (unsigned long long)c->seed,
+           modes[mode_of(c->seed)], c->verdict, (unsigned long long)c->seed);
+    (void)fflush(stdout);
+}
+
+static void take_result(campaign *all)
+{
+    int status;
+    child *c = await_child(&status);
+    int is_good = conclude(c, status), mode = mode_of(c->seed);
+    c->pid = 0;
+    all->running--;
+    all->seeds[mode]++;
+    if (!is_good && all->failures[mode]++ < REPORTED_MAX)
+        report(c);
+}
+
+static child *find_slot(void)
+{
+    int i = 0;
+    while (children[i].pid)
+        i++;
+    return &children[i];
+}
+
+static void run_seeds(campaign *all)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    unsigned at_once = cores < 1 ? 1 : cores > CHILDREN_MAX ? CHILDREN_MAX : (unsigned)cores;
+    while (all->next < all->end || all->running) {
+        if (all->next == all->end || all->running == at_once) {
+            take_result(all);
+            continue;
+        }
+        child *c = find_slot();
+        c->seed = all->next++;
+        c->scenario = NULL;
+        start_child(c, all->tells);
+        all->running++;
+    }
+}
+
+/* ---- scenarios ---- */
+
+static int run_scenario(const sim_scenario *scenario, int tells)
+{
+    int status;
+    child *c = &children[0];
+    c->seed = 1;
+    c->scenario = scenario;
+    start_child(c, tells);
+    (void)await_child(&status);
+    c->pid = 0;
+    if (conclude(c, status))
+        return 1;
+    printf("# %s: %s; replay: simulation --scenario %s\n", scenario->name, c->verdict, scenario->name);
+    return 0;
+}
+
+static int run_scenarios(unsigned *number)
+{
+    int failures = 0;
+    const sim_scenario *scenario;
+    for (size_t i = 0; (scenario = sim_scenario_at(i)); i++) {
+        int is_good = run_scenario(scenario, 0);
+        failures += !is_good;
+        printf("%s %u - %s: %s\n", is_good ? "ok" : "not ok", ++*number, scenario->name, scenario->what);
+    }
+    return failures;
+}
+
+static int run_one_scenario(const char *name)
+{
+    const sim_scenario *scenario;
+    for (size_t i = 0; (scenario = sim_scenario_at(i)); i++)
+        if (strcmp(scenario->name, name) == 0) {
+            int is_good = run_scenario(scenario, 1);
+            printf("1..1\n%s 1 - %s: %s\n", is_good ? "ok" : "not ok", name, scenario->what);
+            return !is_good;
+        }
+    (void)fprintf(stderr, "simulation: no scenario \"%s\"\n", name);
+    return 64;
+}
+
+static int list_scenarios(void)
+{
+    const sim_scenario *scenario;
+    for (size_t i = 0; (scenario = sim_scenario_at(i)); i++)
+        printf("%-28s %s\n", scenario->name, scenario->what);
+    return 0;
+}
+
+/* ---- main ---- */
+
+static void make_slots(void)
+{
+    char *slots = mmap(NULL, CHILDREN_MAX * SIM_VERDICT_SIZE, PROT_READ | PROT_WRITE,
+                       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (slots == MAP_FAILED)
+        abort();
+    for (size_t i = 0; i < CHILDREN_MAX; i++)
+        children[i].verdict = slots + i * SIM_VERDICT_SIZE;
+}
+
+static int report_seeds(const campaign *all, unsigned *number)
+{
+    unsigned failures = 0;
+    for (int i = 0; i < MODES; i++) {
+        failures += all->failures[i];
+        if (all->seeds[i])
+            printf("%s %u - %s: %u seeds, %u with violations\n", all->failures[i] ? "not ok" : "ok", ++*number,
+                   modes[i], all->seeds[i], all->failures[i]);
+    }
+    return failures != 0;
+}
+
+int main(int argc, char **argv)
+{
+    unsigned number = 0;
+    int failures = 0;
+    make_slots();
+    if (argc > 2 && strcmp(argv[1], "--scenario") == 0)
+        return run_one_scenario(argv[2]);
+    if (argc > 1 && strcmp(argv[1], "--list") == 0)
+        return list_scenarios();
+    campaign all = { .next = argc > 1 ? strtoull(argv[1], NULL, 10) : 1 };
+    uint64_t count = argc > 2 ? strtoull(argv[2], NULL, 10) : SEEDS_EACH_MODE * MODES;
+    all.end = all.next + count;
+    all.tells = count == 1;
+    if (argc == 1)
+        failures = run_scenarios(&number);
+    run_seeds(&all);
+    failures += report_seeds(&all, &number);
+    printf("1..%u\n", number);
+    return failures != 0;
+}

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "tests/simulation/process.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/endpoint/housekeeper.h"
+#include "core/message/ids.h"
+#include "core/pipeline/worker.h"
+#include "tests/simulation/broker.h"
+#include "tests/simulation/handlers.h"
+#include "tests/simulation/persistence.h"
+#include "tests/simulation/shape.h"
+#include "tests/simulation/transport.h"
+#include "tests/simulation/verdict.h"
+
+#define WORKERS_MAX 3
+/* The product's shutdown_timeout, and what the slowest call takes. */
+#define STOP_TIMEOUT (30 * WB_SECOND)
+#define BODY_MAX 65536
+/* The host's pauses before it starts an endpoint again that gave up. */
+#define RESTART_PAUSE WB_SECOND
+#define RESTART_PAUSE_MAX (60 * WB_SECOND)
+
+typedef struct {
+    char name[16];
+    struct wb_transport transport;
+    struct wb_persistence persistence;
+    wb_transport_ops transport_ops;
+    wb_persistence_ops persistence_ops;
+    wb_pipeline pipeline;
+    wb_worker workers[WORKERS_MAX];
+    wb_housekeeper keeper;
+    sim_thread *keeper_thread;
+    int64_t restart_pause, restart_at;
+    int is_up;
+} endpoint;
+
+typedef struct {
+    int number;
+    endpoint endpoints[SIM_ENDPOINTS_MAX];
+    atomic_int stop;
+} host;
+
+static host *hosts[SIM_PROCESSES_MAX];
+static unsigned incarnations, rounds;
+
+static wb_handler_entry entries[] = { { SIM_TYPE_BATCH, NULL, sim_handle_batch, "simulation" },
+                                      { SIM_TYPE_ONE, sim_handle_one, NULL, "simulation" } };
+static const wb_handler_set handlers = { entries, 2, NULL };
+
+/* ---- an endpoint ---- */
+
+static void fill_pipeline(endpoint *e)
+{
+    const sim_shape *shape = &the_shape;
+    e->transport_ops = sim_transport_ops();
+    e->persistence_ops = sim_persistence_ops();
+    e->pipeline = (wb_pipeline){
+        .endpoint = e->name,
+        .mode = shape->mode,
+        .outbox = shape->outbox,
+        .transport_ops = &e->transport_ops,
+        .transport = &e->transport,
+        .persistence_ops = shape->persistence ? &e->persistence_ops : NULL,
+        .persistence = shape->persistence ? &e->persistence : NULL,
+        .origin = wb_origin_make(e->name, 1, BODY_MAX),
+        .handlers = &handlers,
+        .recoverability = { shape->retries, SIM_ERROR_QUEUE },
+        .batch_max = shape->batch_max,
+        .batch_time = shape->batch_time,
+        .body_max = BODY_MAX,
+    };
+    pthread_mutex_init(&e->pipeline.suspect_lock, NULL);
+}
+
+static void make_endpoint(endpoint *e, unsigned number)
+{
+    (void)snprintf(e->name, sizeof e->name, "endpoint-%u", number);
+    e->transport.endpoint = e->persistence.endpoint = number;
+    e->restart_pause = RESTART_PAUSE;
+    fill_pipeline(e);
+}
+
+static void *keep_house(void *argument)
+{
+    endpoint *e = argument;
+    for (;;) {
+        wb_clock_pause(the_shape.keeper_interval, &e->pipeline.stop);
+        if (e->pipeline.stop)
+            return NULL;
+        wb_housekeeper_round(&e->keeper);
+        rounds++;
+    }
+}
+
+static void start_workers(const host *h, endpoint *e)
+{
+    for (unsigned i = 0; i < the_shape.workers; i++) {
+        char name[24];
+        (void)snprintf(name, sizeof name, "p%d.%u/e%c/w%u", h->number, incarnations,
+                       e->name[strlen(e->name) - 1], i);
+        sim_name_next(name);
+        wb_worker_init(&e->workers[i], &e->pipeline, i);
+        if (wb_worker_start(&e->workers[i]) != 0)
+            abort();
+    }
+    e->is_up = 1;
+}
+
+static void start_endpoint(const host *h, endpoint *e)
+{
+    char name[24];
+    start_workers(h, e);
+    if (!the_shape.keepers || !the_shape.outbox)
+        return;
+    e->keeper = (wb_housekeeper){ .pipeline = &e->pipeline,
+                                  .interval = the_shape.keeper_interval,
+                                  .sweep_after = the_shape.sweep_after,
+                                  .retention = the_shape.retention };
+    (void)snprintf(name, sizeof name, "p%d.%u/e%c/hk", h->number, incarnations, e->name[strlen(e->name) - 1]);
+    e->keeper_thread = sim_spawn(h->number, name, keep_house, e);
+}
+
+static int workers_have_ended(void *argument)
+{
+    endpoint *e = argument;
+    for (unsigned i = 0; i < the_shape.workers; i++)
+        if (!atomic_load(&e->workers[i].ended))
+            return 0;
+    return 1;
+}
+
+static void free_workers(endpoint *e)
+{
+    for (unsigned i = 0; i < the_shape.workers; i++) {
+        wb_worker_join(&e->workers[i]);
+        wb_worker_free(&e->workers[i]);
+    }
+    e->is_up = 0;
+}
+
+/* An endpoint whose workers all gave up is started again, with growing pauses. */
+static void look_after(const host *h, endpoint *e)
+{
+    if (e->is_up && workers_have_ended(e)) {
+        sim_tell("endpoint %s gave up", e->name);
+        free_workers(e);
+        e->restart_at = sim_now() + e->restart_pause;
+        e->restart_pause = e->restart_pause * 2 < RESTART_PAUSE_MAX ? e->restart_pause * 2 : RESTART_PAUSE_MAX;
+    }
+    if (!e->is_up && sim_now() >= e->restart_at)
+        start_workers(h, e);
+}
+
+static int keeper_has_ended(void *argument)
+{
+    const endpoint *e = argument;
+    return !e->keeper_thread || sim_has_ended(e->keeper_thread);
+}
+
+static void stop_endpoint(endpoint *e, int64_t deadline)
+{
+    if (e->is_up) {
+        if (!sim_wait("stop", deadline, workers_have_ended, e))
+            sim_violation("a worker of %s does not end within %.0f s", e->name,
+                          (double)STOP_TIMEOUT / 1e9);
+        free_workers(e);
+    }
+    if (!sim_wait("stop", deadline, keeper_has_ended, e))
+        sim_violation("the housekeeper of %s does not end within %.0f s", e->name,
+                      (double)STOP_TIMEOUT / 1e9);
+}
+
+/* ---- the process ---- */
+
+static int is_stopped(void *argument)
+{
+    return atomic_load(&((host *)argument)->stop);
+}
+
+static void stop_all(host *h)
+{
+    int64_t deadline = sim_now() + STOP_TIMEOUT;
+    for (unsigned i = 0; i < the_shape.endpoints; i++) {
+        endpoint *e = &h->endpoints[i];
+        atomic_store(&e->pipeline.stop, 1);
+        for (unsigned k = 0; e->is_up && k < the_shape.workers; k++)
+            wb_worker_interrupt(&e->workers[k]);
+    }
+    for (unsigned i = 0; i < the_shape.endpoints; i++)
+        stop_endpoint(&h->endpoints[i], deadline);
+}
+
+static void *host_main(void *argument)
+{
+    host *h = argument;
+    for (unsigned i = 0; i < the_shape.endpoints; i++)
+        start_endpoint(h, &h->endpoints[i]);
+    while (!sim_wait("host", sim_now() + 200 * WB_MILLISECOND, is_stopped, h))
+        for (unsigned i = 0; i < the_shape.endpoints; i++)
+            look_after(h, &h->endpoints[i]);
+    sim_tell("process %d is told to stop", h->number);
+    stop_all(h);
+    hosts[h->number] = NULL;
+    return NULL;
+}
+
+/* What a dead process leaves in memory stays there: its threads still point to it. */
+static void bury(int process)
+{
+    sim_broker_bury(process);
+    sim_database_bury(process);
+    hosts[process] = NULL;
+}
+
+void sim_process_start(int process)
+{
+    char name[24];
+    host *h = calloc(1, sizeof *h);
+    if (!h)
+        abort();
+    incarnations++;
+    sim_on_death(bury);
+    sim_broker_note_stop(process, 0);
+    h->number = process;
+    for (unsigned i = 0; i < the_shape.endpoints; i++)
+        make_endpoint(&h->endpoints[i], i);
+    hosts[process] = h;
+    (void)snprintf(name, sizeof name, "p%d.%u", process, incarnations);
+    (void)sim_spawn(process, name, host_main, h);
+}
+
+static int is_gone(void *argument)
+{
+    return !hosts[*(const int *)argument];
+}
+
+void sim_process_stop(int process)
+{
+    if (!hosts[process])
+        return;
+    sim_broker_note_stop(process, 1);
+    atomic_store(&hosts[process]->stop, 1);
+    (void)sim_wait("await the stop", WB_NEVER, is_gone, &process);
+}
+
+int sim_process_is_alive(int process)
+{
+    return hosts[process] != NULL;
+}
+
+void sim_process_await_stop(int64_t until)
+{
+    (void)sim_wait("a handler hangs", until, is_stopped, hosts[sim_process()]);
+}
+
+unsigned sim_process_rounds(void)
+{
+    return rounds;
+}
+
+/* ---- rows of an earlier life ---- */
+
+uint64_t sim_process_batch(int64_t wall, unsigned serial)
+{
+    return wb_batch_number_at(wall) + serial;
+}
+
+void sim_process_store_row(unsigned endpoint_number, uint64_t batch, const char *destination,
+                           unsigned number)
+{
+    const sim_message *m = &sim_messages[number];
+    char body[24], id[40];
+    wb_arena arena;
+    wb_buffer encoded = { 0 };
+    wb_operation_list list = { 0 };
+    wb_arena_init(&arena, 4096);
+    wb_operation *operation = wb_operation_append(&list, &arena);
+    operation->kind = WB_OPERATION_SEND;
+    operation->flags = WB_OPERATION_MANDATORY;
+    operation->destination = destination;
+    operation->id_size = (size_t)snprintf(id, sizeof id, "earlier-%u-%llu", number, (unsigned long long)batch);
+    operation->id = id;
+    operation->body_size = (size_t)snprintf(body, sizeof body, "%u/%d/0", number,
+                                            strcmp(destination, SIM_SINK) ? SIM_LABEL_BAD : SIM_LABEL_FIRST);
+    operation->body = body;
+    wb_operations_encode_start(&encoded);
+    (void)wb_operations_encode_group(&encoded, m->id, m->id_size, &list);
+    (void)sim_database_store(endpoint_number, batch, encoded.data, encoded.size, 0);
+    wb_buffer_free(&encoded);
+    wb_arena_free(&arena);
+}
