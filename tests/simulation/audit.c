@@ -101,17 +101,25 @@ int sim_audit_is_finished(char *what, size_t size)
 
 /* ---- one message ---- */
 
+static int are_copies(const sim_message *a, const sim_message *b)
+{
+    return a == b || a->twin == b->twin || have_one_id(a, b);
+}
+
 /* Faults and neighbours may have cost it what no core could spare it. */
+static int is_struck(const sim_message *m)
+{
+    return m->failures + m->strikes > the_shape.retries || m->strikes > LOSSES_FORGIVEN ||
+           m->deaths >= DEATHS_FORGIVEN;
+}
+
+/* Copies in one hand share the fate of the first. */
 static int is_excusable(const sim_message *m)
 {
-    if (m->failures + m->strikes > the_shape.retries || m->strikes > LOSSES_FORGIVEN)
-        return 1;
-    if (m->deaths >= DEATHS_FORGIVEN)
-        return 1;
     for (unsigned i = 0; i < sim_message_count; i++)
-        if (sim_messages[i].number != m->number && have_one_id(&sim_messages[i], m) &&
-            (flags_of(&sim_messages[i]) & SIM_MAY_FAIL || sim_messages[i].failures > the_shape.retries))
-            return 1; /* copies in one hand share the fate of the first */
+        if (are_copies(&sim_messages[i], m) &&
+            (is_struck(&sim_messages[i]) || flags_of(&sim_messages[i]) & SIM_MAY_FAIL))
+            return 1;
     return 0;
 }
 
@@ -155,7 +163,7 @@ static void audit_effects(const sim_message *m)
     if (flags_of(m) & SIM_MUST_FAIL && !moved(m) && !m->vanished && !(flags_of(m) & SIM_STAYS) &&
         !(the_shape.outbox && m->has_other_copies && effects(m)) && m->place == SIM_GONE)
         sim_violation("message %u (%s) is not in the error queue", NAME(m));
-    if (moved(m) && effects(m) && !(flags_of(m) & (SIM_EFFECT_ANYWAY)) && !m->has_other_copies &&
+    if (moved(m) && effects(m) && !(flags_of(m) & SIM_EFFECT_ANYWAY) && !m->has_other_copies &&
         the_shape.persistence && !is_excusable(m))
         sim_violation("message %u (%s) has its effect and is in the error queue", NAME(m));
 }
@@ -211,8 +219,8 @@ static void audit_message(const sim_message *m)
         return;
     }
     audit_loss(m);
-    audit_effects(m);
     audit_blame(m);
+    audit_effects(m);
     audit_zombie(m);
     audit_bad_send(m);
     audit_runs(m);

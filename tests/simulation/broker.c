@@ -355,7 +355,7 @@ void sim_broker_bury(int process)
         }
         for (sim_delivery *d = s->deliveries; d; d = d->next)
             if (d->is_returned) {
-                d->message->deaths++;
+                d->message->deaths += the_killer == NULL;
                 d->message->excuses += d->message != the_killer;
             }
         *at = s->next;

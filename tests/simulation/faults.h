@@ -44,7 +44,14 @@ void sim_faults_storm(int on);
 int sim_faults_are_on(void);
 
 /* Outages: until a point in time everybody meets them. */
-typedef enum { SIM_DISK_FULL, SIM_DATABASE_DOWN, SIM_BROKER_DOWN, SIM_BROKER_NACKS, SIM_OUTAGES } sim_outage;
+typedef enum {
+    SIM_DISK_FULL,
+    SIM_DATABASE_DOWN,
+    SIM_BROKER_DOWN,
+    SIM_BROKER_NACKS,
+    SIM_BROKER_SLOW,
+    SIM_OUTAGES
+} sim_outage;
 void sim_outage_start(sim_outage outage, int64_t until);
 int sim_outage_is_on(sim_outage outage);
 

@@ -54,6 +54,14 @@ static int ask_send(call *c, sim_label label, const char *destination)
     return ask(c, WB_KIND_SEND, label, destination, 0);
 }
 
+/* Without check() nobody can tell the server's fault from the handler's. */
+static void note_unexplained(const call *c, wb_storage_session *session, int result)
+{
+    const sim_transaction *t = sim_database_transaction(session);
+    if (result != WB_OK && !the_shape.has_check && (t->is_servers || t->is_deadlock))
+        c->m->strikes++;
+}
+
 static int execute(call *c, sim_statement statement)
 {
     void *session;
@@ -62,7 +70,9 @@ static int execute(call *c, sim_statement statement)
         return WB_OK;
     if (statement != SIM_STATEMENT_PLAIN)
         sim_broker_excuse_hand(c->m, 0);
-    return sim_database_execute(session, item, c->run, statement);
+    int r = sim_database_execute(session, item, c->run, statement);
+    note_unexplained(c, session, r);
+    return r;
 }
 
 static int fail(call *c, int result, const char *reason)
@@ -79,16 +89,16 @@ static int handle_good(call *c)
     if (r != WB_OK)
         return wb_fail(c->ctx, WB_RETRY, "a statement failed");
     r = ask_send(c, SIM_LABEL_FIRST, SIM_SINK);
-    if (r == WB_OK && c->m->number % 3 == 0)
+    if (r == WB_OK && c->m->twin % 3 == 0)
         r = ask_send(c, SIM_LABEL_SECOND, SIM_SINK);
-    if (r == WB_OK && c->m->number % 4 == 0)
+    if (r == WB_OK && c->m->twin % 4 == 0)
         r = ask(c, WB_KIND_PUBLISH, SIM_LABEL_EVENT, NULL, 0);
     return r;
 }
 
 static int handle_flaky(call *c)
 {
-    if (c->m->failures < 1 + c->m->number % the_shape.retries)
+    if (c->m->failures < 1 + c->m->twin % the_shape.retries)
         return fail(c, WB_RETRY, "fails at first");
     return handle_good(c);
 }
@@ -101,7 +111,7 @@ static int handle_replies(call *c)
 
 static int handle_immediate(call *c)
 {
-    if (c->m->failures || c->m->number % 2) {
+    if (c->m->failures || c->m->twin % 2) {
         int r = handle_good(c);
         if (r != WB_OK || c->m->failures)
             return r;
@@ -119,7 +129,7 @@ static int handle_slow(call *c)
 static int handle_hangs(call *c)
 {
     if (c->m->runs <= HANGS_TWICE)
-        sim_process_await_stop(sim_now() + HANG);
+        sim_process_hang(sim_now() + HANG);
     return handle_good(c);
 }
 
@@ -190,7 +200,7 @@ static int handle_failing(call *c)
     int r = execute(c, SIM_STATEMENT_PLAIN);
     if (r != WB_OK)
         return r;
-    return fail(c, c->m->fate == SIM_FAILING || c->m->number % 2 ? WB_RETRY : WB_UNRECOVERABLE,
+    return fail(c, c->m->fate == SIM_FAILING || c->m->twin % 2 ? WB_RETRY : WB_UNRECOVERABLE,
                 "it is in its nature, and that is a reason of some length, as reasons are");
 }
 
@@ -218,7 +228,7 @@ static int handle_breaking(call *c)
         [SIM_CUTS] = SIM_STATEMENT_CUTTING,
     };
     int r = execute(c, statements[c->m->fate]);
-    if (r != WB_OK && c->m->number % 2 && c->m->fate != SIM_BREAKS)
+    if (r != WB_OK && c->m->twin % 2 && c->m->fate != SIM_BREAKS)
         return wb_fail(c->ctx, WB_RETRY, "a statement failed");
     return ask_send(c, SIM_LABEL_FIRST, SIM_SINK);
 }

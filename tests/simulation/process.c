@@ -17,7 +17,7 @@
 #include "tests/simulation/transport.h"
 #include "tests/simulation/verdict.h"
 
-#define WORKERS_MAX 3
+#define WORKERS_MAX 5
 /* The product's shutdown_timeout, and what the slowest call takes. */
 #define STOP_TIMEOUT (30 * WB_SECOND)
 #define BODY_MAX 65536
@@ -43,6 +43,7 @@ typedef struct {
     int number;
     endpoint endpoints[SIM_ENDPOINTS_MAX];
     atomic_int stop;
+    unsigned hanging; /* handlers that do not hear of it */
 } host;
 
 static host *hosts[SIM_PROCESSES_MAX];
@@ -125,13 +126,17 @@ static void start_endpoint(const host *h, endpoint *e)
     e->keeper_thread = sim_spawn(h->number, name, keep_house, e);
 }
 
+static unsigned count_workers(const endpoint *e)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; e->is_up && i < the_shape.workers; i++)
+        count += !atomic_load(&e->workers[i].ended);
+    return count;
+}
+
 static int workers_have_ended(void *argument)
 {
-    endpoint *e = argument;
-    for (unsigned i = 0; i < the_shape.workers; i++)
-        if (!atomic_load(&e->workers[i].ended))
-            return 0;
-    return 1;
+    return !count_workers(argument);
 }
 
 static void free_workers(endpoint *e)
@@ -162,17 +167,19 @@ static int keeper_has_ended(void *argument)
     return !e->keeper_thread || sim_has_ended(e->keeper_thread);
 }
 
-static void stop_endpoint(endpoint *e, int64_t deadline)
+/* What the user's handlers do not let end, the host ends with the process. */
+static void stop_endpoint(const host *h, endpoint *e, int64_t deadline)
 {
-    if (e->is_up) {
-        if (!sim_wait("stop", deadline, workers_have_ended, e))
-            sim_violation("a worker of %s does not end within %.0f s", e->name,
-                          (double)STOP_TIMEOUT / 1e9);
-        free_workers(e);
-    }
+    int have_ended = sim_wait("stop", deadline, workers_have_ended, e);
+    if (count_workers(e) > h->hanging)
+        sim_violation("a worker of %s does not end within %.0f s", e->name, (double)STOP_TIMEOUT / 1e9);
     if (!sim_wait("stop", deadline, keeper_has_ended, e))
         sim_violation("the housekeeper of %s does not end within %.0f s", e->name,
                       (double)STOP_TIMEOUT / 1e9);
+    if (!have_ended)
+        sim_kill(h->number);
+    if (e->is_up)
+        free_workers(e);
 }
 
 /* ---- the process ---- */
@@ -192,7 +199,7 @@ static void stop_all(host *h)
             wb_worker_interrupt(&e->workers[k]);
     }
     for (unsigned i = 0; i < the_shape.endpoints; i++)
-        stop_endpoint(&h->endpoints[i], deadline);
+        stop_endpoint(h, &h->endpoints[i], deadline);
 }
 
 static void *host_main(void *argument)
@@ -253,9 +260,12 @@ int sim_process_is_alive(int process)
     return hosts[process] != NULL;
 }
 
-void sim_process_await_stop(int64_t until)
+void sim_process_hang(int64_t until)
 {
-    (void)sim_wait("a handler hangs", until, is_stopped, hosts[sim_process()]);
+    host *h = hosts[sim_process()];
+    h->hanging += the_shape.hangs_hard != 0;
+    (void)sim_wait("a handler hangs", until, the_shape.hangs_hard ? NULL : is_stopped, h);
+    h->hanging -= the_shape.hangs_hard != 0;
 }
 
 unsigned sim_process_rounds(void)

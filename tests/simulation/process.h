@@ -15,8 +15,8 @@ void sim_process_start(int process);
 void sim_process_stop(int process);
 /** Whether it runs (or is stopping). */
 int sim_process_is_alive(int process);
-/** For a handler: until its process is told to stop, or `until`. */
-void sim_process_await_stop(int64_t until);
+/** For a handler: until its process is told to stop (unless it hangs hard), or `until`. */
+void sim_process_hang(int64_t until);
 
 /** A pending row as an earlier life left it: operations for `destination` of message `number`. */
 void sim_process_store_row(unsigned endpoint, uint64_t batch, const char *destination, unsigned number);

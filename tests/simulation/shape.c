@@ -6,6 +6,7 @@
 #include <waybill/sys/plugin.h>
 
 #include "tests/simulation/random.h"
+#include "tests/simulation/verdict.h"
 
 sim_shape the_shape;
 
@@ -134,4 +135,20 @@ void sim_shape_draw(int mode)
     respect_limit(&the_shape);
     draw_fates(&the_shape);
     the_shape.switching = 5 + sim_random(95);
+}
+
+void sim_shape_tell(void)
+{
+    const sim_shape *s = &the_shape;
+    sim_tell("mode %d persistence %d outbox %d endpoints %u processes %u workers %u retries %u batch_max %u",
+             s->mode, s->persistence, s->outbox, s->endpoints, s->processes, s->workers, s->retries,
+             s->batch_max);
+    sim_tell("pushes %d prefetch %d stop_receiving %d release %d check %d clock %d next_pending %d limit %u "
+             "error_size %u keepers %d",
+             s->pushes, s->has_prefetch, s->has_stop_receiving, s->has_release, s->has_check, s->has_clock,
+             s->has_next_pending, s->delivery_limit, s->error_size_max, s->keepers);
+    sim_tell("faults %u fatal %u outages %u deaths %u stops %u jumps %u messages %u copies %u", s->fault_permille,
+             s->fatal_permille, s->outages, s->deaths, s->stops, s->jumps, s->messages, s->copies_percent);
+    for (unsigned i = 0; i < s->fate_count; i++)
+        sim_tell("fate %s", sim_fates[s->fates[i]].name);
 }

@@ -41,6 +41,7 @@ typedef struct sim_shape {
     sim_fate fates[8]; /* the unusual ones */
     unsigned fate_count, fate_percent;
     unsigned killers_max;
+    int hangs_hard; /* a handler that hangs does not even hear that its process stops */
     /* scheduler */
     unsigned switching;
     long steps_max;
@@ -52,6 +53,8 @@ extern sim_shape the_shape;
 void sim_shape_plain(int mode, int outbox);
 /** One drawn for a seed, with that mode. */
 void sim_shape_draw(int mode);
+/** Tell it. */
+void sim_shape_tell(void);
 /** Whether a message of that fate makes sense in it. */
 int sim_shape_allows(sim_fate fate);
 

@@ -12,6 +12,8 @@
 #include "tests/simulation/shape.h"
 #include "tests/simulation/verdict.h"
 
+#define SLOW_SEND (300 * WB_MILLISECOND)
+
 static const sim_fault loss = { WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0 };
 
 /* What a fault does to the session. */
@@ -180,6 +182,8 @@ static int transport_send(wb_transport_session *s, wb_operation *const *operatio
     sim_fault fault = enter(s, SIM_CALL_SEND, "send");
     for (size_t i = 0; i < count; i++)
         operations[i]->result = WB_RETRY;
+    if (sim_outage_is_on(SIM_BROKER_SLOW))
+        sim_sleep(SLOW_SEND);
     if (s->is_dead)
         return leave(s, loss, "send", error);
     if (fault.result == WB_FATAL)

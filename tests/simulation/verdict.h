@@ -18,4 +18,7 @@ void sim_violation(const char *format, ...) WB_PRINTF(1, 2) __attribute__((noret
 /** A line of the story, if it is told. */
 void sim_tell(const char *format, ...) WB_PRINTF(1, 2);
 
+/** How many lines the core has logged. */
+unsigned long sim_log_lines(void);
+
 #endif
