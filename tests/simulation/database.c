@@ -9,7 +9,7 @@
 #include "core/message/ids.h"
 #include "tests/simulation/verdict.h"
 
-/* Between the birth of a batch's number and its commit. */
+/* Between the birth of a batch's number and its claims. */
 #define AGE_TOLERANCE (60 * WB_SECOND)
 
 sim_table sim_tables[SIM_ENDPOINTS_MAX];
@@ -105,6 +105,7 @@ void sim_database_claim(wb_storage_session *s, uint64_t batch, const wb_claim *c
     memcpy(record->id, claim->id, claim->id_size);
     record->id_size = claim->id_size;
     record->batch = batch;
+    record->born = sim_true_wall();
 }
 
 static int is_released(const wb_commit *commit, const sim_record *record)
@@ -221,8 +222,7 @@ void sim_transaction_add(sim_transaction *t, sim_run *run)
 static void add_record(sim_table *table, const sim_record *record)
 {
     table->records = grow(table->records, table->record_count, &table->record_max, sizeof *record);
-    table->records[table->record_count] = *record;
-    table->records[table->record_count++].born = sim_true_wall();
+    table->records[table->record_count++] = *record;
 }
 
 void sim_transaction_commit(sim_transaction *t, unsigned endpoint, const wb_commit *commit)

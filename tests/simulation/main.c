@@ -5,6 +5,7 @@
  *     simulation [FIRST_SEED [COUNT]]
  *     simulation --scenario NAME
  *     simulation --list
+ *     simulation --bugs
  * Each run is a process of its own, so that one that crashes or hangs is just another violation.
  */
 #include "config.h"
@@ -20,6 +21,7 @@
 #include <waybill/sys/plugin.h>
 
 #include "core/base/log.h"
+#include "tests/simulation/bugs.h"
 #include "tests/simulation/driver.h"
 #include "tests/simulation/population.h"
 #include "tests/simulation/random.h"
@@ -39,6 +41,7 @@ typedef struct {
     pid_t pid;
     uint64_t seed;
     const sim_scenario *scenario; /* or NULL */
+    const char *bug;              /* built in, or NULL */
     char *verdict;
 } child;
 
@@ -95,6 +98,8 @@ static void start_child(child *c, int tells)
         return;
     (void)alarm(WATCHDOG);
     stay_on_one_core(c);
+    if (c->bug)
+        (void)setenv("WAYBILL_BUG", c->bug, 1);
     wb_log_set_level(tells ? WB_LOG_DEBUG : -1);
     sim_verdict_start(c->verdict, tells);
     run(c->seed, c->scenario);
@@ -180,16 +185,25 @@ static void run_seeds(campaign *all)
 
 /* ---- scenarios ---- */
 
-static int run_scenario(const sim_scenario *scenario, int tells)
+/* @return whether it is without violation. */
+static int run_one(uint64_t seed, const sim_scenario *scenario, const char *bug, int tells)
 {
     int status;
     child *c = &children[0];
-    c->seed = 1;
+    c->seed = seed;
     c->scenario = scenario;
+    c->bug = bug;
     start_child(c, tells);
     (void)await_child(&status);
     c->pid = 0;
-    if (conclude(c, status))
+    c->bug = NULL;
+    return conclude(c, status);
+}
+
+static int run_scenario(const sim_scenario *scenario, int tells)
+{
+    const child *c = &children[0];
+    if (run_one(1, scenario, NULL, tells))
         return 1;
     printf("# %s: %s; replay: simulation --scenario %s\n", scenario->name, c->verdict, scenario->name);
     return 0;
@@ -207,17 +221,25 @@ static int run_scenarios(unsigned *number)
     return failures;
 }
 
+static const sim_scenario *find_scenario(const char *name)
+{
+    const sim_scenario *scenario = NULL;
+    for (size_t i = 0; (scenario = sim_scenario_at(i)); i++)
+        if (strcmp(scenario->name, name) == 0)
+            return scenario;
+    return NULL;
+}
+
 static int run_one_scenario(const char *name)
 {
-    const sim_scenario *scenario;
-    for (size_t i = 0; (scenario = sim_scenario_at(i)); i++)
-        if (strcmp(scenario->name, name) == 0) {
-            int is_good = run_scenario(scenario, 1);
-            printf("1..1\n%s 1 - %s: %s\n", is_good ? "ok" : "not ok", name, scenario->what);
-            return !is_good;
-        }
-    (void)fprintf(stderr, "simulation: no scenario \"%s\"\n", name);
-    return 64;
+    const sim_scenario *scenario = find_scenario(name);
+    if (!scenario) {
+        (void)fprintf(stderr, "simulation: no scenario \"%s\"\n", name);
+        return 64;
+    }
+    int is_good = run_scenario(scenario, 1);
+    printf("1..1\n%s 1 - %s: %s\n", is_good ? "ok" : "not ok", name, scenario->what);
+    return !is_good;
 }
 
 static int list_scenarios(void)
@@ -226,6 +248,31 @@ static int list_scenarios(void)
     for (size_t i = 0; (scenario = sim_scenario_at(i)); i++)
         printf("%-28s %s\n", scenario->name, scenario->what);
     return 0;
+}
+
+/* ---- built-in bugs ---- */
+
+static int is_caught(const sim_bug *bug)
+{
+    if (bug->scenario)
+        return !run_one(1, find_scenario(bug->scenario), bug->name, 0);
+    for (uint64_t i = 1; i <= SIM_SEEDS_FOR_A_BUG; i++)
+        if (!run_one(i * MODES + (uint64_t)bug->mode, NULL, bug->name, 0))
+            return 1;
+    return 0;
+}
+
+static int run_bugs(unsigned *number)
+{
+    int failures = 0;
+    for (const sim_bug *bug = sim_bugs; bug->name; bug++) {
+        int caught = is_caught(bug);
+        failures += !caught;
+        printf("%s %u - the built-in bug %s shows in %s%s%s\n", caught ? "ok" : "not ok", ++*number, bug->name,
+               bug->scenario ? bug->scenario : "a seed", caught ? ": " : "",
+               caught ? children[0].verdict : "");
+    }
+    return failures;
 }
 
 /* ---- main ---- */
@@ -261,12 +308,17 @@ int main(int argc, char **argv)
         return run_one_scenario(argv[2]);
     if (argc > 1 && strcmp(argv[1], "--list") == 0)
         return list_scenarios();
+    if (argc > 1 && strcmp(argv[1], "--bugs") == 0) {
+        failures = run_bugs(&number);
+        printf("1..%u\n", number);
+        return failures != 0;
+    }
     campaign all = { .next = argc > 1 ? strtoull(argv[1], NULL, 10) : 1 };
     uint64_t count = argc > 2 ? strtoull(argv[2], NULL, 10) : SEEDS_EACH_MODE * MODES;
     all.end = all.next + count;
     all.tells = count == 1;
     if (argc == 1)
-        failures = run_scenarios(&number);
+        failures = run_scenarios(&number) + run_bugs(&number);
     run_seeds(&all);
     failures += report_seeds(&all, &number);
     printf("1..%u\n", number);

@@ -139,8 +139,8 @@ static int send_one(wb_transport_session *s, wb_operation *operation)
     operation->result = r == WB_NOT_CONNECTED || r == WB_FATAL ? WB_RETRY : r;
     if (r == WB_OK)
         sim_broker_send(s, operation);
-    if (r == WB_RETRY)
-        sim_broker_excuse_hand(cause_of(operation), 0);
+    if (r == WB_RETRY || (r != WB_OK && s->has_transaction))
+        sim_broker_excuse_hand(cause_of(operation), 0); /* all in a transaction run again */
     return r;
 }
 
