@@ -24,6 +24,11 @@ int64_t wb_clock_wall(void)
     return read_clock(CLOCK_REALTIME);
 }
 
+int64_t wb_clock_steady(void)
+{
+    return read_clock(CLOCK_BOOTTIME);
+}
+
 void wb_clock_format_wire(int64_t wall, char text[WB_TIMESTAMP_SIZE])
 {
     /* Every outgoing message carries one: the part down to the second is kept. */

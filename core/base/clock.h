@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Two clocks: the monotonic one for deadlines and budgets, the wall clock for what
- * leaves the process (headers, batch numbers, the log).
+ * Three clocks: the monotonic one for deadlines and budgets, the wall clock for what
+ * leaves the process (headers, the log), the steady one to keep another's time.
  */
 #ifndef WB_BASE_CLOCK_H
 #define WB_BASE_CLOCK_H
@@ -18,6 +18,9 @@
 int64_t wb_clock_monotonic(void);
 /** Nanoseconds since 1970, UTC. */
 int64_t wb_clock_wall(void);
+/** Nanoseconds since the machine was started, the time it was suspended included: what the
+ *  distance to another machine's clock is measured from, as nobody sets it. */
+int64_t wb_clock_steady(void);
 
 /** Size of a wire timestamp with its NUL byte. */
 #define WB_TIMESTAMP_SIZE 29

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <sysexits.h>
 
+#include "core/base/crash.h"
+
 void wb_error_clear(wb_error *error)
 {
     memset(error, 0, sizeof *error);
@@ -31,6 +33,14 @@ int wb_error_set(wb_error *error, int result, int cause, int64_t native_code, co
     wb_error_set_v(error, result, cause, native_code, format, arguments);
     va_end(arguments);
     return result;
+}
+
+int wb_error_is_servers(const wb_error *error)
+{
+    if (error->result == WB_NOT_CONNECTED || error->result == WB_IN_DOUBT)
+        return 1;
+    return error->result == WB_RETRY && !wb_bug("wrong_fault") &&
+           (error->cause == WB_CAUSE_SERVER || error->cause == WB_CAUSE_UNREACHABLE);
 }
 
 const char *wb_result_name(int result)

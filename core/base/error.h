@@ -25,6 +25,9 @@ int wb_error_set(wb_error *error, int result, int cause, int64_t native_code, co
 int wb_error_set_v(wb_error *error, int result, int cause, int64_t native_code, const char *format,
                    va_list arguments) WB_PRINTF(5, 0);
 
+/** Whether it is the server's trouble (see sys/plugin.h): every message would have met it. */
+int wb_error_is_servers(const wb_error *error);
+
 /** The class in words, for logs: "in doubt". */
 const char *wb_result_name(int result);
 

@@ -43,7 +43,10 @@ static void fill_pipeline(wb_endpoint *e)
     p->batch_max = (unsigned)config->batch_max;
     p->batch_time = config->batch_time;
     p->body_max = config->body_max;
-    pthread_mutex_init(&p->suspect_lock, NULL);
+    p->ordered = (setup->transport->capabilities & WB_CAP_ORDER_PER_KEY) != 0;
+    p->sweep_after = config->outbox.sweep_after;
+    p->drain_time = config->shutdown_timeout / 2;
+    wb_pipeline_init(p);
 }
 
 static int create_instances(wb_endpoint *e, wb_error *error)
@@ -82,7 +85,7 @@ void wb_endpoint_destroy(wb_endpoint *e)
         p->persistence_ops->destroy(p->persistence);
     if (p->transport)
         p->transport_ops->destroy(p->transport);
-    pthread_mutex_destroy(&p->suspect_lock);
+    wb_pipeline_free(p);
     free(e->workers);
     free(e);
 }
@@ -133,7 +136,6 @@ static int start_housekeeper(wb_endpoint *e, wb_error *error)
     const wb_endpoint_config *config = e->setup->config;
     e->housekeeper = (wb_housekeeper){ .pipeline = &e->pipeline,
                                        .interval = config->outbox.cleanup_interval,
-                                       .sweep_after = config->outbox.sweep_after,
                                        .retention = config->outbox.retention };
     int code = wb_housekeeper_start(&e->housekeeper);
     if (code != 0)

@@ -4,214 +4,97 @@
 #include "core/endpoint/housekeeper.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
-#include "core/message/ids.h"
-#include "core/pipeline/stages.h"
-#include "core/recover/attempts.h"
+#include "core/endpoint/cleaner.h"
 
-/* Rows a round sweeps at most, and so many that stayed in the round before beside them: they come
- * first again and must not keep the rest from being found. */
-#define SWEEP_LIMIT 1000
-#define STUCK_MAX 10000
-/* Records a step of the clean-up deletes at most. */
-#define CLEAN_UP_STEP 1000
-/* A record of attempts that nobody has touched for so long is no use: whatever ends a process
- * time and again does it sooner. */
-#define ATTEMPTS_KEPT (24 * 3600 * WB_SECOND)
-/* The clean-up works for a tenth of the time, so that nobody notices it. */
-#define PACE 9
+/* Between two looks whether somebody asks for parked operations. */
+#define LOOK_EVERY (1 * WB_SECOND)
+/* The clean-up gets at least so long in a round, however long the sweep took. */
+#define CLEAN_UP_MIN (5 * WB_SECOND)
 
-typedef struct {
-    wb_housekeeper *keeper;
-    wb_transport_session *transport;
-    wb_storage_session *storage;
-    wb_arena arena;
-    size_t limit; /* rows to visit at most */
-    uint64_t *found;
-    size_t found_count;
-    wb_mark *marks;
-    size_t mark_count;
-    size_t stuck;
-    wb_error error;
-} housekeeping;
-
-static int was_seen(const wb_housekeeper *keeper, uint64_t batch)
+static void report(const wb_housekeeper *keeper, int result, const wb_error *error)
 {
-    for (size_t i = 0; i < keeper->seen_count; i++)
-        if (keeper->seen[i] == batch)
-            return 1;
-    return 0;
+    if (result != WB_OK)
+        wb_log_event(WB_LOG_WARNING, "housekeeping failed; it is tried again",
+                     { "endpoint", keeper->pipeline->endpoint }, { "class", wb_result_name(result) },
+                     { "reason", error->text });
 }
 
-static size_t count_operations(const wb_operation_group *groups)
+static int sweep(wb_housekeeper *keeper, wb_storage_session *storage, wb_error *error)
 {
-    size_t count = 0;
-    for (; groups; groups = groups->next)
-        count += groups->operations.count;
-    return count;
-}
-
-static int dispatch(housekeeping *round, const wb_operation_group *groups)
-{
-    const wb_pipeline *p = round->keeper->pipeline;
-    size_t count = count_operations(groups), used = 0;
-    wb_operation **window = wb_arena_alloc(&round->arena, count * sizeof *window);
-    for (; groups; groups = groups->next)
-        for (wb_operation_node *node = groups->operations.first; node; node = node->next)
-            window[used++] = &node->operation;
-    return p->transport_ops->send(round->transport, window, count,
-                                  wb_clock_monotonic() + WB_DISPATCH_TIMEOUT, &round->error);
-}
-
-/* What could not be dispatched stays in the row, and is tried again in the next round. */
-static void add_mark(housekeeping *round, uint64_t batch, const wb_operation_group *groups)
-{
-    wb_buffer encoded = { 0 };
-    size_t remaining = 0;
-    wb_mark *mark = &round->marks[round->mark_count++];
-
-    wb_operations_encode_start(&encoded);
-    for (; groups; groups = groups->next)
-        remaining += wb_operations_encode_group(&encoded, groups->cause, groups->cause_size,
-                                                &groups->operations);
-    *mark = (wb_mark){ batch, NULL, 0 };
-    if (remaining) {
-        round->stuck++;
-        mark->remaining = wb_arena_copy(&round->arena, encoded.data, encoded.size);
-        mark->remaining_size = encoded.size;
-        wb_log_event(WB_LOG_WARNING, "pending operations cannot be dispatched",
-                     { "endpoint", round->keeper->pipeline->endpoint });
-    }
-    wb_buffer_free(&encoded);
-}
-
-static int visit(void *argument, const wb_pending *pending)
-{
-    housekeeping *round = argument;
-    int failed;
-    round->found[round->found_count++] = pending->batch;
-    if (wb_attempts_is_older(pending->operations, pending->operations_size,
-                             wb_batch_number_at(wb_clock_wall() - ATTEMPTS_KEPT)))
-        round->marks[round->mark_count++] = (wb_mark){ pending->batch, NULL, 0 };
-    if (!was_seen(round->keeper, pending->batch))
-        return WB_OK;
-    const char *bytes = wb_arena_copy(&round->arena, pending->operations, pending->operations_size);
-    wb_operation_group *groups =
-        wb_operations_decode(bytes, pending->operations_size, &round->arena, &failed);
-    round->stuck += failed != 0;
-    if (failed)
-        return WB_OK; /* a record of attempts, or for a version that can read it */
-    int r = dispatch(round, groups);
-    if (r != WB_OK)
-        return r;
-    add_mark(round, pending->batch, groups);
-    return WB_OK;
-}
-
-static int sweep(housekeeping *round)
-{
-    wb_housekeeper *keeper = round->keeper;
-    const wb_pipeline *p = keeper->pipeline;
-    uint64_t before = wb_batch_number_at(wb_clock_wall() - keeper->sweep_after);
-    int r = p->persistence_ops->sweep(round->storage, before, round->limit, visit, round, &round->error);
-
-    if (r == WB_OK && round->mark_count) {
-        char count[24];
-        (void)snprintf(count, sizeof count, "%zu", round->mark_count);
-        wb_log_event(WB_LOG_INFO, "swept pending operations", { "endpoint", p->endpoint },
-                     { "rows", count });
-        r = p->persistence_ops->mark(round->storage, round->marks, round->mark_count, &round->error);
-    }
-    free(keeper->seen);
-    keeper->seen = round->found;
-    keeper->seen_count = round->found_count;
-    keeper->stuck = round->stuck;
-    round->found = NULL;
+    wb_pipeline *p = keeper->pipeline;
+    int r = wb_sweep(p, storage, &keeper->memory, wb_clock_monotonic() + keeper->interval, error);
+    report(keeper, r, error);
     return r;
 }
 
-static int clean_up(housekeeping *round)
-{
-    const wb_housekeeper *keeper = round->keeper;
-    const wb_pipeline *p = keeper->pipeline;
-    uint64_t before = wb_batch_number_at(wb_clock_wall() - keeper->retention);
-    size_t deleted = CLEAN_UP_STEP;
-    int r = WB_OK;
-
-    while (r == WB_OK && deleted == CLEAN_UP_STEP && !p->stop) {
-        int64_t started = wb_clock_monotonic();
-        r = p->persistence_ops->clean_up(round->storage, before, CLEAN_UP_STEP, &deleted, &round->error);
-        if (deleted == CLEAN_UP_STEP)
-            wb_clock_pause(PACE * (wb_clock_monotonic() - started), &p->stop);
-    }
-    return r;
-}
-
-static int connect_and_work(housekeeping *round)
-{
-    const wb_pipeline *p = round->keeper->pipeline;
-    int r;
-    if ((r = p->persistence_ops->open(p->persistence, &round->storage, &round->error)) != WB_OK)
-        return r;
-    if ((r = p->transport_ops->open(p->transport, WB_SESSION_SEND, 0, &round->transport,
-                                    &round->error)) != WB_OK)
-        return r;
-    if ((r = sweep(round)) != WB_OK)
-        return r;
-    return clean_up(round);
-}
-
-/* A failing round never stops the endpoint: the next one tries again. */
+/* The two share a connection to the database and nothing else: what stops the sweeper (a broker
+ * that is down) does not stop the clean-up. */
 void wb_housekeeper_round(wb_housekeeper *keeper)
 {
-    const wb_pipeline *p = keeper->pipeline;
-    housekeeping round = {
-        .keeper = keeper,
-        .limit = SWEEP_LIMIT + (keeper->stuck < STUCK_MAX ? keeper->stuck : STUCK_MAX),
-    };
-    wb_arena_init(&round.arena, 64 * 1024);
-    round.found = wb_alloc(round.limit * sizeof *round.found);
-    round.marks = wb_alloc(round.limit * sizeof *round.marks);
-    int r = connect_and_work(&round);
-    if (r != WB_OK)
-        wb_log_event(WB_LOG_WARNING, "housekeeping failed; it is tried again", { "endpoint", p->endpoint },
-                     { "class", wb_result_name(r) }, { "reason", round.error.text });
-    if (round.storage)
-        p->persistence_ops->close(round.storage);
-    if (round.transport)
-        p->transport_ops->close(round.transport);
-    free(round.found);
-    free(round.marks);
-    wb_arena_free(&round.arena);
+    wb_pipeline *p = keeper->pipeline;
+    wb_storage_session *storage = NULL;
+    wb_error error = { 0 };
+    int64_t started = wb_clock_monotonic(), until;
+
+    int r = p->persistence_ops->open(p->persistence, &storage, &error);
+    if (r == WB_OK)
+        r = sweep(keeper, storage, &error);
+    if (storage && r != WB_NOT_CONNECTED && r != WB_IN_DOUBT) {
+        until = started + keeper->interval;
+        if (until < wb_clock_monotonic() + CLEAN_UP_MIN)
+            until = wb_clock_monotonic() + CLEAN_UP_MIN;
+        report(keeper, wb_clean_up(p, storage, keeper->retention, until, &error), &error);
+    } else if (!storage) {
+        report(keeper, r, &error);
+    }
+    if (storage)
+        p->persistence_ops->close(storage);
 }
 
-/* @return whether to go on. */
-static int wait_for_round(wb_housekeeper *keeper)
+static struct timespec in(int64_t duration)
 {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
-    int64_t nanoseconds = until.tv_nsec + keeper->interval % WB_SECOND;
-    until.tv_sec += (time_t)(keeper->interval / WB_SECOND + nanoseconds / WB_SECOND);
+    int64_t nanoseconds = until.tv_nsec + duration % WB_SECOND;
+    until.tv_sec += (time_t)(duration / WB_SECOND + nanoseconds / WB_SECOND);
     until.tv_nsec = (long)(nanoseconds % WB_SECOND);
+    return until;
+}
+
+static void rest(wb_housekeeper *keeper, int64_t duration)
+{
+    struct timespec until = in(duration);
     pthread_mutex_lock(&keeper->lock);
     while (!keeper->pipeline->stop &&
            pthread_cond_timedwait(&keeper->wake, &keeper->lock, &until) != ETIMEDOUT)
         ;
     pthread_mutex_unlock(&keeper->lock);
-    return !keeper->pipeline->stop;
+}
+
+/* @return whether to go on. */
+static int wait_for_round(wb_housekeeper *keeper, int64_t until)
+{
+    const wb_pipeline *p = keeper->pipeline;
+    int64_t left;
+    while (!p->stop && !p->sweep_parked && (left = until - wb_clock_monotonic()) > 0)
+        rest(keeper, left < LOOK_EVERY ? left : LOOK_EVERY);
+    return !p->stop;
 }
 
 static void *housekeeper_main(void *argument)
 {
     wb_housekeeper *keeper = argument;
-    while (wait_for_round(keeper))
+    int64_t next = wb_clock_monotonic() + keeper->interval;
+    while (wait_for_round(keeper, next)) {
+        next = wb_clock_monotonic() + keeper->interval;
         wb_housekeeper_round(keeper);
+    }
+    atomic_store(&keeper->ended, 1);
     return NULL;
 }
 
@@ -223,19 +106,34 @@ int wb_housekeeper_start(wb_housekeeper *keeper)
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&keeper->wake, &attributes);
     pthread_condattr_destroy(&attributes);
-    keeper->seen = NULL;
-    keeper->seen_count = 0;
-    keeper->stuck = 0;
-    return pthread_create(&keeper->thread, NULL, housekeeper_main, keeper);
+    atomic_store(&keeper->ended, 0);
+    int code = pthread_create(&keeper->thread, NULL, housekeeper_main, keeper);
+    keeper->started = code == 0;
+    return code;
+}
+
+void wb_housekeeper_wake(wb_housekeeper *keeper)
+{
+    if (!keeper->started)
+        return;
+    pthread_mutex_lock(&keeper->lock);
+    pthread_cond_signal(&keeper->wake);
+    pthread_mutex_unlock(&keeper->lock);
+}
+
+int wb_housekeeper_has_ended(const wb_housekeeper *keeper)
+{
+    return !keeper->started || atomic_load(&keeper->ended);
 }
 
 void wb_housekeeper_stop(wb_housekeeper *keeper)
 {
-    pthread_mutex_lock(&keeper->lock);
-    pthread_cond_signal(&keeper->wake);
-    pthread_mutex_unlock(&keeper->lock);
+    if (!keeper->started)
+        return;
+    wb_housekeeper_wake(keeper);
     pthread_join(keeper->thread, NULL);
-    free(keeper->seen);
+    keeper->started = 0;
+    wb_sweep_forget(&keeper->memory);
     pthread_mutex_destroy(&keeper->lock);
     pthread_cond_destroy(&keeper->wake);
 }

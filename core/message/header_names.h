@@ -34,6 +34,8 @@
 #define WB_HEADER_EXCEPTION_STACK_TRACE "NServiceBus.ExceptionInfo.StackTrace"
 #define WB_HEADER_PROCESSING_MACHINE "NServiceBus.ProcessingMachine"
 #define WB_HEADER_PROCESSING_ENDPOINT "NServiceBus.ProcessingEndpoint"
+/* What was left out of the copy, because the error queue refused it as it was. */
+#define WB_HEADER_TRIMMED "Waybill.Trimmed"
 #define WB_HEADER_HOST_ID "$.diagnostics.hostid"
 #define WB_HEADER_HOST_NAME "$.diagnostics.hostdisplayname"
 

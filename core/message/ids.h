@@ -14,19 +14,33 @@
 /** Size of a generated id with its NUL byte: 8-4-4-4-12 hexadecimal digits. */
 #define WB_GENERATED_ID_SIZE 37
 
-/** The id of the nth (from 0) message that `endpoint` sends because of the incoming
- *  message `cause`. The same on every attempt, with or without outbox; different for
- *  two endpoints that handle the same event. A version 8 UUID (RFC 9562). */
-void wb_id_derive(const char *endpoint, const void *cause, size_t cause_size, uint32_t ordinal,
-                  char id[WB_GENERATED_ID_SIZE]);
+/** What an outgoing message's id follows from. */
+typedef struct wb_id_seed {
+    const char *endpoint;
+    int kind;      /* WB_KIND_x */
+    int immediate; /* immediate sends have ordinals of their own */
+    const char *type;
+    const char *destination; /* or NULL */
+    uint32_t ordinal;        /* the nth, from 0, that `cause` asks for */
+    const void *cause;       /* the incoming message's id */
+    size_t cause_size;
+} wb_id_seed;
+
+/** The id of a message that an endpoint sends because of another: the same on every attempt,
+ *  with or without outbox, as long as the handler asks for the same in the same order;
+ *  different for two endpoints that handle the same event, and for an attempt that asks for
+ *  something else. A version 8 UUID (RFC 9562); version 7, with the cause's time, when the
+ *  cause is one, so that what is ordered by time stays so. */
+void wb_id_derive(const wb_id_seed *seed, char id[WB_GENERATED_ID_SIZE]);
 
 /** A new id, ordered by time: a version 7 UUID (RFC 9562). Any thread. */
 void wb_id_generate(char id[WB_GENERATED_ID_SIZE]);
 
-/** A new batch number: milliseconds since 2020 in the upper 42 bits, then 22 random
- *  bits; never 0. As a signed number it stays positive until 2089. Two batches with the same number would be refused by the pending
- *  table's primary key, and the later one runs again under another number. */
-uint64_t wb_batch_number(void);
+/** A new batch number: milliseconds since 2020 in the upper 42 bits, then 22 random bits; never
+ *  0. As a signed number it stays positive until 2089. Two batches with the same number would
+ *  be refused by the pending table's primary key, and the later one runs again under another
+ *  number. `wall` is now, by the clock that records are aged by. */
+uint64_t wb_batch_number(int64_t wall);
 
 /** The smallest batch number of a wall-clock time. */
 uint64_t wb_batch_number_at(int64_t wall);

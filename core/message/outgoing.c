@@ -8,10 +8,12 @@
 #include <unistd.h>
 
 #include "core/base/clock.h"
+#include "core/base/crash.h"
 #include "core/base/sha256.h"
 #include "core/message/header_names.h"
 #include "core/message/ids.h"
 #include "core/message/incoming.h"
+#include "core/message/text.h"
 
 /* The headers Waybill sets itself, at most. */
 #define OWN_HEADERS_MAX 12
@@ -67,6 +69,7 @@ static int reject(wb_error *error, int cause, const char *what)
 
 static int check_headers(const wb_outgoing *outgoing, wb_error *error)
 {
+    size_t bytes = 0;
     if (outgoing->header_count > WB_OUTGOING_HEADERS_MAX)
         return reject(error, WB_CAUSE_TOO_LARGE, "an outgoing message has more than 256 headers");
     for (size_t i = 0; i < outgoing->header_count; i++) {
@@ -77,27 +80,33 @@ static int check_headers(const wb_outgoing *outgoing, wb_error *error)
             return reject(error, WB_CAUSE_TOO_LARGE, "an outgoing header's name is longer than 255 bytes");
         if (text_size(header->value, header->value_size) > WB_OUTGOING_VALUE_MAX)
             return reject(error, WB_CAUSE_TOO_LARGE, "an outgoing header's value is larger than 32 KiB");
+        bytes += text_size(header->name, header->name_size) + text_size(header->value, header->value_size);
     }
+    if (bytes > WB_OUTGOING_HEADERS_SIZE_MAX)
+        return reject(error, WB_CAUSE_TOO_LARGE, "an outgoing message's headers are larger than 60 KiB");
     return WB_OK;
 }
 
-static int check_name(const char *name, const char *what, wb_error *error)
+/* Names become arguments of a protocol: a broker may close the connection over one that is
+ * no text, and every message in hand with it. */
+static int check_name(const char *name, size_t size, const char *what, wb_error *error)
 {
-    size_t size = name ? strlen(name) : 0;
     if (size == 0)
         return wb_error_set(error, WB_REJECT, WB_CAUSE_OTHER, 0, "an outgoing message has no %s", what);
     if (size > WB_OUTGOING_NAME_MAX)
         return wb_error_set(error, WB_REJECT, WB_CAUSE_TOO_LARGE, 0,
                             "an outgoing message's %s is longer than 255 bytes", what);
+    if (!wb_text_is_plain(name, size))
+        return wb_error_set(error, WB_REJECT, WB_CAUSE_UNROUTABLE, 0,
+                            "an outgoing message's %s is no text: it holds control characters or is not UTF-8",
+                            what);
     return WB_OK;
 }
 
 static int check_outgoing(const wb_origin *origin, int kind, const wb_outgoing *outgoing,
                           wb_error *error)
 {
-    if (check_name(outgoing->type, "type", error) != WB_OK)
-        return WB_REJECT;
-    if (kind == WB_KIND_SEND && check_name(outgoing->destination, "destination", error) != WB_OK)
+    if (check_name(outgoing->type, text_size(outgoing->type, 0), "type", error) != WB_OK)
         return WB_REJECT;
     if (kind == WB_KIND_PUBLISH && outgoing->destination)
         return reject(error, WB_CAUSE_OTHER, "an event has no destination: use send for a command");
@@ -200,7 +209,20 @@ static void add_headers(const wb_origin *origin, int kind, const wb_outgoing *ou
     operation->header_count = list.count;
 }
 
-static void set_id(const wb_origin *origin, const wb_outgoing *outgoing, const wb_message *cause,
+static void derive_id(const wb_origin *origin, int kind, const wb_outgoing *outgoing,
+                      const wb_message *cause, uint32_t ordinal, const char *destination,
+                      char id[WB_GENERATED_ID_SIZE])
+{
+    wb_id_seed seed = { origin->endpoint.value, kind, (outgoing->flags & WB_IMMEDIATE) != 0,
+                        outgoing->type, destination, ordinal, cause->id, cause->id_size };
+    if (wb_bug("immediate_id")) {
+        seed.kind = seed.immediate = 0;
+        seed.type = seed.destination = "";
+    }
+    wb_id_derive(&seed, id);
+}
+
+static void set_id(const wb_origin *origin, int kind, const wb_outgoing *outgoing, const wb_message *cause,
                    uint32_t ordinal, wb_arena *arena, wb_operation *operation)
 {
     char id[WB_GENERATED_ID_SIZE];
@@ -211,7 +233,7 @@ static void set_id(const wb_origin *origin, const wb_outgoing *outgoing, const w
         return;
     }
     if (cause)
-        wb_id_derive(origin->endpoint.value, cause->id, cause->id_size, ordinal, id);
+        derive_id(origin, kind, outgoing, cause, ordinal, operation->destination, id);
     else
         wb_id_generate(id);
     operation->id = wb_arena_copy(arena, id, sizeof id - 1);
@@ -227,15 +249,24 @@ static int is_part_of(const void *body, size_t size, const wb_message *cause)
            start - from <= cause->body_size - size;
 }
 
+/* Where it goes, checked; a reply goes where a peer says.
+ * @return NULL with the error set when it can go nowhere. */
 static const char *destination_of(int kind, const wb_outgoing *outgoing, const wb_message *cause,
-                                  wb_arena *arena)
+                                  wb_arena *arena, wb_error *error)
 {
     const wb_header *reply_to = CAUSE_HEADER(cause, WB_HEADER_REPLY_TO);
-    switch (kind) {
-    case WB_KIND_SEND: return wb_arena_copy(arena, outgoing->destination, strlen(outgoing->destination));
-    case WB_KIND_PUBLISH: return wb_arena_copy(arena, outgoing->type, strlen(outgoing->type));
-    default: return reply_to ? wb_arena_copy(arena, reply_to->value, reply_to->value_size) : NULL;
+    const char *name = kind == WB_KIND_SEND ? outgoing->destination : outgoing->type;
+    size_t size = text_size(name, 0);
+    if (kind == WB_KIND_REPLY) {
+        if (!reply_to || !reply_to->value_size) {
+            (void)reject(error, WB_CAUSE_OTHER, "cannot reply: the message has no reply address");
+            return NULL;
+        }
+        name = reply_to->value;
+        size = reply_to->value_size;
     }
+    const char *what = kind == WB_KIND_REPLY ? "reply address" : kind == WB_KIND_SEND ? "destination" : "type";
+    return check_name(name, size, what, error) == WB_OK ? wb_arena_copy(arena, name, size) : NULL;
 }
 
 static void set_key(const wb_outgoing *outgoing, wb_arena *arena, wb_operation *operation)
@@ -266,16 +297,16 @@ int wb_outgoing_add(const wb_origin *origin, int kind, const wb_outgoing *outgoi
         return WB_REJECT;
     if (list->count >= WB_OUTGOING_PER_MESSAGE_MAX)
         return reject(error, WB_CAUSE_TOO_LARGE, "a message may cause at most 10000 outgoing messages");
-    const char *destination = destination_of(kind, &known, cause, arena);
-    if (!destination || !*destination)
-        return reject(error, WB_CAUSE_OTHER, "cannot reply: the message has no reply address");
+    const char *destination = destination_of(kind, &known, cause, arena, error);
+    if (!destination)
+        return WB_REJECT;
 
     wb_operation *operation = wb_operation_append(list, arena);
     operation->kind = kind == WB_KIND_PUBLISH ? WB_OPERATION_PUBLISH : WB_OPERATION_SEND;
     operation->flags = (kind == WB_KIND_PUBLISH ? 0 : WB_OPERATION_MANDATORY) |
                        (known.flags & WB_NON_PERSISTENT ? WB_OPERATION_NON_PERSISTENT : 0);
     operation->destination = destination;
-    set_id(origin, &known, cause, ordinal, arena, operation);
+    set_id(origin, kind, &known, cause, ordinal, arena, operation);
     add_headers(origin, kind, &known, cause, arena, operation);
     operation->body = is_part_of(known.body, known.body_size, cause)
                           ? known.body

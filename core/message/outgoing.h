@@ -14,6 +14,8 @@
 #define WB_OUTGOING_HEADERS_MAX 256
 #define WB_OUTGOING_NAME_MAX 255         /* header names, types, destinations: bytes */
 #define WB_OUTGOING_VALUE_MAX 32768      /* header value: bytes */
+/* Names and values together: what a receiver takes, less what the platform adds. */
+#define WB_OUTGOING_HEADERS_SIZE_MAX (60 * 1024)
 #define WB_OUTGOING_PER_MESSAGE_MAX 10000 /* operations */
 
 /** A string whose size is known. */
@@ -38,8 +40,8 @@ wb_origin wb_origin_make(const char *endpoint, int receives, int64_t body_max);
  *  not longer than `cause`.
  *
  *  `cause` is the message being handled, or NULL outside of handlers. `ordinal` counts the
- *  operations `cause` asked for, immediate ones included. `size` is the caller's sizeof
- *  *outgoing.
+ *  operations `cause` asked for; immediate ones are counted by themselves, since they stay
+ *  sent when an attempt fails. `size` is the caller's sizeof *outgoing.
  *  @return WB_OK, or WB_REJECT with the reason. */
 int wb_outgoing_add(const wb_origin *origin, int kind, const wb_outgoing *outgoing, size_t size,
                     const wb_message *cause, uint32_t ordinal, wb_arena *arena,

@@ -1,116 +1,262 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * The batch: the first of the messages a worker holds; how large it is, and what becomes of
- * its messages when it is over.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
+
+#include "core/pipeline/batch.h"
 
 #include <string.h>
 
+#include "core/base/clock.h"
 #include "core/base/crash.h"
 #include "core/message/ids.h"
-#include "core/pipeline/stages.h"
+#include "core/pipeline/marks.h"
+#include "core/pipeline/suspect.h"
 
-/* A suspect is a batch of its own. */
-static size_t choose_size(const wb_worker *w)
+/* ---- holding ----------------------------------------------------------------------- */
+
+size_t wb_batch_room(const wb_worker *w)
 {
-    size_t wanted = w->solo ? 1 : w->take, size = 1;
-    while (size < wanted && size < w->held_count && !wb_item_is_suspect(w, &w->held[0]) &&
-           !wb_item_is_suspect(w, &w->held[size]))
-        size++;
-    return size;
+    return w->free_count;
 }
 
-void wb_batch_start(wb_worker *w)
+wb_item *wb_batch_hold(wb_worker *w, const wb_incoming *incoming, const wb_handler_entry *handler)
 {
-    w->batch_size = choose_size(w);
-    w->batch_number = w->pipeline->outbox ? wb_batch_number() : 0;
+    wb_item *item = w->free_slots[--w->free_count];
+    w->held[w->held_count++] = item;
+    wb_item_init(item, incoming, handler);
+    return item;
+}
+
+static void let_go(wb_worker *w, wb_item *item)
+{
+    wb_item_clear(item);
+    w->free_slots[w->free_count++] = item;
+}
+
+/* ---- choosing ---------------------------------------------------------------------- */
+
+static int is_aside(const wb_item *item, int64_t now)
+{
+    return item->paused_until > now;
+}
+
+/* With transports that keep the order of a key, nobody passes one that waits. */
+static int is_behind_its_key(const wb_worker *w, size_t at, int64_t now)
+{
+    for (size_t i = 0; w->pipeline->ordered && w->held[at]->message.key_size && i < at; i++)
+        if (is_aside(w->held[i], now) && wb_item_has_key_of(w->held[i], w->held[at]))
+            return 1;
+    return 0;
+}
+
+static int can_run(const wb_worker *w, size_t at, int64_t now)
+{
+    return !is_aside(w->held[at], now) && !is_behind_its_key(w, at, now);
+}
+
+static int runs_alone(const wb_worker *w, const wb_item *item)
+{
+    return item->alone || wb_item_is_suspect(w->pipeline, item) ||
+           wb_suspicions_has(w->pipeline->suspicions, item->incoming->id, item->incoming->id_size);
+}
+
+/* An unknown handler may take any time: it counts as a whole batch's. */
+static int64_t cost_of(const wb_worker *w, const wb_item *item)
+{
+    if (item->verdict == WB_VERDICT_FAILED || !item->handler)
+        return 0;
+    int64_t cost = w->costs[item->handler - w->pipeline->handlers->entries];
+    return cost < 0 ? w->pipeline->batch_time : cost;
+}
+
+static void start(wb_worker *w)
+{
+    w->batch_number = w->pipeline->outbox ? wb_pipeline_batch_number(w->pipeline) : 0;
     w->transaction_ended = 0;
     w->grouped = 0;
     w->stored = 0;
     w->claim_count = 0;
+    w->handling_spent = 0;
     wb_arena_reset(&w->arena);
     wb_arena_reset(&w->recovered);
     for (size_t i = 0; i < w->batch_size; i++) {
-        wb_item *item = &w->held[i];
+        wb_item *item = w->batch[i];
+        item->place = i;
         item->message.attempt =
-            item->incoming->delivery_count + item->failure.attempts + item->failure.losses + 1;
+            item->incoming->delivery_count + item->failure.attempts + item->failure.faults + 1;
     }
 }
 
-static void reset_item(wb_item *item)
+/* The first that can run; a suspect only when no other suspect runs in this process. */
+static size_t find_first(wb_worker *w, int64_t now)
 {
-    if (item->state != WB_ITEM_FAILED)
-        item->state = WB_ITEM_READY;
-    item->leader = NULL;
-    item->duplicate_of = 0;
-    item->asked = 0;
-    memset(&item->operations, 0, sizeof item->operations);
+    for (size_t i = 0; i < w->held_count; i++) {
+        if (!can_run(w, i, now))
+            continue;
+        if (!wb_item_is_suspect(w->pipeline, w->held[i]) || (w->has_suspect_lock = wb_suspect_try_lock()))
+            return i;
+        wb_suspect_wait(w->held[i]);
+    }
+    return w->held_count;
 }
 
-void wb_batch_reset(wb_worker *w)
+static void add_company(wb_worker *w, size_t first, int64_t now)
+{
+    int64_t left = w->pipeline->batch_time - cost_of(w, w->batch[0]);
+    for (size_t i = first + 1; i < w->held_count && w->batch_size < w->take; i++) {
+        wb_item *item = w->held[i];
+        if (!can_run(w, i, now))
+            continue;
+        left -= cost_of(w, item);
+        if (left < 0 || runs_alone(w, item))
+            return;
+        w->batch[w->batch_size++] = item;
+    }
+}
+
+int wb_batch_choose(wb_worker *w)
+{
+    int64_t now = wb_clock_monotonic();
+    size_t first = find_first(w, now);
+    w->batch_size = 0;
+    if (first == w->held_count)
+        return 0;
+    w->batch[w->batch_size++] = w->held[first];
+    if (!runs_alone(w, w->batch[0]))
+        add_company(w, first, now);
+    start(w);
+    return 1;
+}
+
+int64_t wb_batch_next_time(const wb_worker *w)
+{
+    int64_t next = WB_NEVER;
+    for (size_t i = 0; i < w->held_count; i++)
+        if (w->held[i]->paused_until && w->held[i]->paused_until < next)
+            next = w->held[i]->paused_until;
+    return next;
+}
+
+size_t wb_batch_count_aside(const wb_worker *w)
+{
+    size_t count = 0;
+    int64_t now = wb_clock_monotonic();
+    for (size_t i = 0; i < w->held_count; i++)
+        count += is_aside(w->held[i], now);
+    return count;
+}
+
+/* ---- over -------------------------------------------------------------------------- */
+
+void wb_batch_rerun(wb_worker *w)
 {
     for (size_t i = 0; i < w->batch_size; i++)
-        reset_item(&w->held[i]);
+        wb_item_rerun(w->batch[i]);
 }
 
-/* Grow while batches are full and quick, shrink to what a batch's time allows. That time is the
- * handlers' alone: what commit and confirmations take hardly depends on how many messages there
- * are, and where it is long, large batches are what helps. */
-static void adapt(wb_worker *w, size_t kept)
+void wb_batch_run_alone(wb_worker *w)
 {
-    unsigned handled = (unsigned)(w->batch_size - kept);
-    if (kept)
-        w->take = handled ? handled : 1;
-    else if (w->batch_size == w->take && w->handling_spent < w->pipeline->batch_time / 2)
+    for (size_t i = 0; i < w->batch_size; i++)
+        w->batch[i]->alone = 1;
+}
+
+static int is_quick(const wb_worker *w)
+{
+    return w->handling_spent < w->pipeline->batch_time / 2;
+}
+
+/* A message that comes again may have ended a process: what is in hand beside it then counts a
+ * delivery more. So nothing grows until such messages are done. */
+static int are_first_deliveries(const wb_worker *w)
+{
+    for (size_t i = 0; i < w->batch_size; i++)
+        if (w->batch[i]->incoming->delivery_count)
+            return 0;
+    return 1;
+}
+
+/* Grow while batches are full, quick and delivered for the first time; shrink to what a batch's
+ * time allows. That time is the handlers' alone: what commit and confirmations take hardly
+ * depends on how many messages there are, and where it is long, large batches are what helps. */
+static void adapt(wb_worker *w)
+{
+    unsigned done = 0;
+    for (size_t i = 0; i < w->batch_size; i++)
+        done += w->batch[i]->state != WB_ITEM_KEPT;
+    if (w->handling_spent > w->pipeline->batch_time)
+        w->take = done < w->take ? (done ? done : 1) : w->take;
+    else if (w->batch_size >= w->take && is_quick(w) && are_first_deliveries(w))
         w->take = w->take * 2 < w->pipeline->batch_max ? w->take * 2 : w->pipeline->batch_max;
 }
 
-static int is_over(const wb_item *item)
+static void settle(wb_worker *w, wb_item *item)
 {
-    const wb_item *decisive = item->state == WB_ITEM_FOLLOWER ? item->leader : item;
-    return decisive->state == WB_ITEM_DONE;
+    wb_suspicions_forget(w->pipeline->suspicions, item->incoming->id, item->incoming->id_size);
+    if (!wb_has_transport_transaction(w->pipeline) && !wb_bug("ack_before_commit"))
+        wb_marks_add_message(w, item->incoming);
+    wb_suspect_done(w, item);
+    let_go(w, item);
 }
 
 void wb_batch_finish(wb_worker *w)
 {
-    size_t kept = 0, left = 0, late = 0;
-    int over[w->batch_size];
-
-    for (size_t i = 0; i < w->batch_size; i++) /* before items move: followers point to leaders */
-        over[i] = is_over(&w->held[i]);
+    size_t kept = 0;
+    adapt(w);
+    for (size_t i = 0; i < w->batch_size; i++)
+        if (w->batch[i]->state != WB_ITEM_SETTLED)
+            wb_item_rerun(w->batch[i]);
     for (size_t i = 0; i < w->held_count; i++) {
-        wb_item *item = &w->held[i];
-        if (item->absorbed || (i < w->batch_size && over[i])) {
-            if (!wb_has_transport_transaction(w) && !wb_bug("ack_before_commit"))
-                wb_settle_add_message(w, item->incoming);
-            wb_suspect_done(w, item);
-            wb_failure_clear(&item->failure);
-            left++;
-            continue;
-        }
-        if (i < w->batch_size) {
-            late += item->state == WB_ITEM_KEPT;
-            reset_item(item);
-        }
-        w->held[kept++] = *item;
+        if (w->held[i]->state == WB_ITEM_SETTLED)
+            settle(w, w->held[i]);
+        else
+            w->held[kept++] = w->held[i];
     }
     w->held_count = kept;
-    w->solo = w->solo > left ? w->solo - (unsigned)left : 0;
-    if (!w->solo)
-        adapt(w, late);
     w->batch_size = 0;
 }
 
 void wb_batch_drop_all(wb_worker *w)
 {
     for (size_t i = 0; i < w->held_count; i++) {
-        if (w->held[i].noted) /* the attempt ended, and the process lives to know it */
-            wb_suspect_done(w, &w->held[i]);
-        wb_failure_clear(&w->held[i].failure);
+        if (w->held[i]->noted) /* the attempt ended, and the process lives to know it */
+            wb_suspect_done(w, w->held[i]);
+        let_go(w, w->held[i]);
     }
     w->held_count = 0;
     w->batch_size = 0;
     w->settled_count = 0;
-    w->solo = 0;
+}
+
+size_t wb_batch_encode(wb_worker *w)
+{
+    size_t count = 0;
+    wb_operations_encode_start(&w->encoded);
+    for (size_t i = 0; i < w->batch_size; i++) {
+        const wb_item *item = w->batch[i];
+        if (item->state == WB_ITEM_HANDLED && item->operations.count)
+            count += wb_operations_encode_group(&w->encoded, item->incoming->id,
+                                                item->incoming->id_size, &item->operations);
+    }
+    return count;
+}
+
+/* ---- pace -------------------------------------------------------------------------- */
+
+/* While nothing is known, and where a message takes long, the one in hand is all; else what
+ * comes next as well. What is set aside takes its place in the broker's count. */
+unsigned wb_batch_prefetch(const wb_worker *w)
+{
+    unsigned wanted = w->take == 1 ? 1 : 2 * w->take;
+    return wanted + (unsigned)wb_batch_count_aside(w);
+}
+
+/* Quick to believe that a handler is fast, slow to believe that it is slow: a hiccup of the
+ * machine must not split batches. */
+void wb_batch_note_cost(wb_worker *w, const wb_handler_entry *handler, int64_t spent, size_t count)
+{
+    int64_t *cost = &w->costs[handler - w->pipeline->handlers->entries];
+    int64_t one = spent / (int64_t)count;
+    if (*cost < 0)
+        *cost = one;
+    else
+        *cost = one < *cost ? (*cost + one) / 2 : (*cost * 7 + one) / 8;
 }

@@ -10,6 +10,7 @@
 
 #include "core/base/crash.h"
 #include "core/base/log.h"
+#include "core/pipeline/marks.h"
 #include "core/pipeline/stages.h"
 
 static int compare_ids(const wb_item *a, const wb_item *b)
@@ -28,27 +29,27 @@ static int compare_items(const void *a, const void *b)
 {
     const wb_item *x = *(wb_item *const *)a, *y = *(wb_item *const *)b;
     int order = compare_ids(x, y);
-    return order ? order : (x > y) - (x < y);
+    return order ? order : (x->place > y->place) - (x->place < y->place);
 }
 
-static size_t collect_ready(wb_worker *w)
+static size_t collect_open(wb_worker *w)
 {
     size_t count = 0;
     for (size_t i = 0; i < w->batch_size; i++)
-        if (w->held[i].state == WB_ITEM_READY)
-            w->claimed[count++] = &w->held[i];
+        if (wb_item_is_open(w->batch[i]))
+            w->claimed[count++] = w->batch[i];
     return count;
 }
 
 /* The same id twice in one batch is one message and one duplicate. */
-static void prepare_claims(wb_worker *w, size_t ready)
+static void prepare_claims(wb_worker *w, size_t open)
 {
     size_t count = 0;
-    qsort(w->claimed, ready, sizeof *w->claimed, compare_items);
-    for (size_t i = 0; i < ready; i++) {
+    qsort(w->claimed, open, sizeof *w->claimed, compare_items);
+    for (size_t i = 0; i < open; i++) {
         wb_item *item = w->claimed[i];
         if (count && compare_ids(w->claimed[count - 1], item) == 0) {
-            item->state = WB_ITEM_FOLLOWER;
+            wb_item_change(item, WB_ITEM_COPY);
             item->leader = w->claimed[count - 1];
             continue;
         }
@@ -64,14 +65,14 @@ static void apply_claims(wb_worker *w)
         wb_item *item = w->claimed[i];
         if (!w->claims[i].duplicate_of || wb_bug("skip_dedup"))
             continue;
-        item->state = WB_ITEM_DUPLICATE;
+        wb_item_change(item, WB_ITEM_DUPLICATE);
         item->duplicate_of = w->claims[i].duplicate_of;
         wb_log_event(WB_LOG_DEBUG, "duplicate: handled before", { "endpoint", w->pipeline->endpoint },
                      { "message_id", item->incoming->id });
     }
 }
 
-static int begin(wb_worker *w)
+static int begin(wb_worker *w, wb_error *error)
 {
     wb_begin begin = {
         .struct_size = sizeof begin,
@@ -81,45 +82,50 @@ static int begin(wb_worker *w)
         .claims = w->claims,
         .claim_count = w->claim_count,
     };
-    int r = w->pipeline->persistence_ops->begin(w->storage, &begin, &w->error);
+    int r = w->pipeline->persistence_ops->begin(w->storage, &begin, error);
     if (r == WB_NOT_CONNECTED || r == WB_IN_DOUBT)
         w->storage_broken = 1;
     w->in_transaction = r == WB_OK;
+    if (r == WB_OK)
+        wb_marks_clear(w);
     return r;
 }
 
-static int join(wb_worker *w)
+static int join(wb_worker *w, wb_error *error)
 {
     const wb_pipeline *p = w->pipeline;
-    return p->persistence_ops->join(w->storage, p->transport_ops->native(w->transport), &w->error);
+    int r = p->persistence_ops->join(w->storage, p->transport_ops->native(w->transport), error);
+    if (r == WB_NOT_CONNECTED || r == WB_IN_DOUBT)
+        w->storage_broken = 1;
+    return r;
 }
 
-static int begin_transport(wb_worker *w)
+static int begin_transport(wb_worker *w, wb_error *error)
 {
     int r = WB_OK;
-    if (wb_has_transport_transaction(w))
-        r = w->pipeline->transport_ops->begin(w->transport, &w->error);
-    if (r == WB_NOT_CONNECTED)
+    if (wb_has_transport_transaction(w->pipeline))
+        r = w->pipeline->transport_ops->begin(w->transport, error);
+    if (r == WB_NOT_CONNECTED || r == WB_IN_DOUBT)
         w->transport_broken = 1;
     return r;
 }
 
-int wb_stage_claim(wb_worker *w)
+int wb_stage_claim(wb_worker *w, wb_error *error)
 {
-    size_t ready = collect_ready(w);
-    int r = begin_transport(w);
+    size_t open = collect_open(w), marks = w->mark_count;
+    int r = begin_transport(w, error);
 
-    if (r != WB_OK || !w->storage || !ready)
+    if (r != WB_OK || !w->storage || !open)
         return r;
     if (w->pipeline->mode == WB_MODE_TRANSACTION_SCOPE)
-        return join(w);
+        return join(w, error);
     if (w->pipeline->outbox)
-        prepare_claims(w, ready);
-    if ((r = begin(w)) != WB_OK)
+        prepare_claims(w, open);
+    if ((r = begin(w, error)) != WB_OK)
         return r;
+    if (marks)
+        wb_crash_point("after_mark");
     apply_claims(w);
     wb_crash_point("after_claim");
-    if ((r = wb_settle_marked(w)) != WB_OK)
-        return r;
-    return wb_suspect_give_up(w);
+    return WB_OK;
 }

@@ -7,21 +7,9 @@
 #include "config.h"
 
 #include "core/base/crash.h"
+#include "core/pipeline/batch.h"
 #include "core/pipeline/misbehave.h"
 #include "core/pipeline/stages.h"
-
-size_t wb_encode_handled(wb_worker *w)
-{
-    size_t count = 0;
-    wb_operations_encode_start(&w->encoded);
-    for (size_t i = 0; i < w->batch_size; i++) {
-        const wb_item *item = &w->held[i];
-        if (item->state == WB_ITEM_HANDLED && item->operations.count)
-            count += wb_operations_encode_group(&w->encoded, item->incoming->id,
-                                                item->incoming->id_size, &item->operations);
-    }
-    return count;
-}
 
 /* The claims of kept messages move to the front of the claim array. */
 static size_t collect_released(wb_worker *w)
@@ -33,16 +21,25 @@ static size_t collect_released(wb_worker *w)
     return count;
 }
 
-static int leave_joined(wb_worker *w)
+static int leave_joined(wb_worker *w, wb_error *error)
 {
-    return w->pipeline->persistence_ops->join(w->storage, NULL, &w->error);
+    return w->pipeline->persistence_ops->join(w->storage, NULL, error);
 }
 
-static int commit(wb_worker *w, size_t *ret_culprit)
+/* A deferred statement that failed names its message; what a batch handler deferred for several
+ * is nobody's in particular, and the server's trouble nobody's at all. */
+static wb_item *find_culprit(const wb_worker *w, const wb_commit *commit, const wb_error *error)
 {
-    wb_commit commit = { .struct_size = sizeof commit, .batch = w->batch_number, .failed_item = WB_NOBODY };
+    if (w->grouped || commit->failed_item >= w->batch_size || wb_error_is_servers(error))
+        return NULL;
+    return w->batch[commit->failed_item];
+}
+
+static int commit(wb_worker *w, wb_item **ret_culprit, wb_error *error)
+{
+    wb_commit commit = { .struct_size = sizeof commit, .batch = w->batch_number, .failed_item = SIZE_MAX };
     if (w->pipeline->outbox) {
-        if ((w->stored = wb_encode_handled(w) > 0)) {
+        if ((w->stored = wb_batch_encode(w) > 0)) {
             commit.operations = w->encoded.data;
             commit.operations_size = w->encoded.size;
         }
@@ -51,23 +48,38 @@ static int commit(wb_worker *w, size_t *ret_culprit)
     }
     wb_misbehave_before_commit(w);
     wb_crash_point("before_commit");
-    int r = w->pipeline->persistence_ops->commit(w->storage, &commit, &w->error);
+    int r = w->pipeline->persistence_ops->commit(w->storage, &commit, error);
+    error->result = r;
     w->in_transaction = 0;
     if (r == WB_OK)
         wb_crash_point("after_commit");
     else if (r == WB_NOT_CONNECTED || r == WB_IN_DOUBT)
         w->storage_broken = 1;
-    else if (!w->grouped)
-        *ret_culprit = commit.failed_item;
+    else
+        *ret_culprit = find_culprit(w, &commit, error);
     return r;
 }
 
-int wb_stage_commit(wb_worker *w, size_t *ret_culprit)
+/* Inside a transport transaction what they send is sent by now, and the commit is not the last
+ * step: they stay as they are. */
+static void note_committed(wb_worker *w)
 {
-    *ret_culprit = WB_NOBODY;
+    for (size_t i = 0; i < w->batch_size; i++)
+        if (w->batch[i]->state == WB_ITEM_HANDLED)
+            wb_item_change(w->batch[i], WB_ITEM_COMMITTED);
+}
+
+int wb_stage_commit(wb_worker *w, wb_item **ret_culprit, wb_error *error)
+{
+    int r = WB_OK;
+    *ret_culprit = NULL;
     if (w->pipeline->mode == WB_MODE_TRANSACTION_SCOPE && w->storage)
-        return leave_joined(w);
-    return w->in_transaction ? commit(w, ret_culprit) : WB_OK;
+        r = leave_joined(w, error);
+    else if (w->in_transaction)
+        r = commit(w, ret_culprit, error);
+    if (r == WB_OK)
+        note_committed(w);
+    return r;
 }
 
 int wb_stage_rollback(wb_worker *w)
@@ -83,7 +95,7 @@ int wb_stage_rollback(wb_worker *w)
     w->in_transaction = 0;
     if (p->mode == WB_MODE_TRANSACTION_SCOPE && w->storage)
         (void)p->persistence_ops->join(w->storage, NULL, &ignored);
-    if (wb_has_transport_transaction(w) && !w->transport_broken &&
+    if (wb_has_transport_transaction(p) && !w->transport_broken &&
         p->transport_ops->rollback(w->transport, &ignored) != WB_OK)
         w->transport_broken = 1;
     return w->storage_broken || w->transport_broken ? WB_NOT_CONNECTED : WB_OK;

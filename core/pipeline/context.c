@@ -7,16 +7,17 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/base/clock.h"
+#include "core/base/crash.h"
 #include "core/base/log.h"
-#include "core/pipeline/stages.h"
+#include "core/pipeline/context.h"
 
 typedef struct handler_call {
     wb_context context; /* first: the handler's pointer is ours */
     wb_worker *worker;
     wb_item *const *items;
     size_t count;
-    int broken; /* an immediate send found the session dead */
+    wb_error *error; /* what was said last; why the handler fails, if it does */
+    int broken;      /* an immediate send found the session dead */
 } handler_call;
 
 static handler_call *call_of(wb_context *ctx)
@@ -35,41 +36,49 @@ static wb_item *item_of_cause(const handler_call *call, const wb_message *cause)
 }
 
 /* Immediate sends must not become part of a transport transaction. */
-static int open_immediate(wb_worker *w, wb_transport_session **ret_session)
+static int open_immediate(handler_call *call, wb_outlet *ret_outlet)
 {
-    const wb_pipeline *p = w->pipeline;
+    wb_worker *w = call->worker;
+    wb_pipeline *p = w->pipeline;
     int r = WB_OK;
-    if (!wb_has_transport_transaction(w)) {
-        *ret_session = w->transport;
+    *ret_outlet = w->outlet;
+    if (!wb_has_transport_transaction(p))
         return WB_OK;
-    }
     if (!w->immediate)
-        r = p->transport_ops->open(p->transport, WB_SESSION_SEND, 0, &w->immediate, &w->error);
-    *ret_session = w->immediate;
+        r = p->transport_ops->open(p->transport, WB_SESSION_SEND, 0, &w->immediate, call->error);
+    ret_outlet->session = w->immediate;
     return r;
+}
+
+static void note_loss(handler_call *call, const wb_outlet *outlet)
+{
+    wb_worker *w = call->worker;
+    call->broken |= outlet->session == w->transport;
+    if (!w->immediate || outlet->session != w->immediate)
+        return;
+    w->pipeline->transport_ops->close(w->immediate);
+    w->immediate = NULL;
 }
 
 static int send_immediately(handler_call *call, wb_operation *operation)
 {
     wb_worker *w = call->worker;
-    wb_transport_session *session;
-    int64_t deadline = wb_clock_monotonic() + WB_DISPATCH_TIMEOUT;
-    int r = open_immediate(w, &session);
+    wb_outlet outlet;
+    wb_window window = { &operation, 1, 1, &w->arena };
+    int r = open_immediate(call, &outlet);
 
     if (r == WB_OK)
-        r = w->pipeline->transport_ops->send(session, &operation, 1, deadline, &w->error);
-    if (r == WB_NOT_CONNECTED || r == WB_IN_DOUBT) {
-        call->broken = session == w->transport;
-        if (session && session == w->immediate) {
-            w->pipeline->transport_ops->close(w->immediate);
-            w->immediate = NULL;
-        }
-        return WB_RETRY;
-    }
+        r = wb_window_send(&window, &outlet, call->error);
+    if (outlet.session == w->transport)
+        w->outlet.confirmed = outlet.confirmed;
     if (r == WB_OK && operation->result == WB_REJECT)
-        return wb_error_set(&w->error, WB_REJECT, operation->cause, 0, "cannot send to \"%s\": %s",
+        return wb_error_set(call->error, WB_REJECT, operation->cause, 0, "cannot send to \"%s\": %s",
                             operation->destination, operation->reason ? operation->reason : "refused");
-    return r;
+    if (r == WB_OK)
+        return WB_OK;
+    if (r != WB_ABORT)
+        note_loss(call, &outlet);
+    return WB_RETRY;
 }
 
 static int context_outgoing(wb_context *ctx, int kind, const wb_outgoing *outgoing, size_t size)
@@ -82,14 +91,15 @@ static int context_outgoing(wb_context *ctx, int kind, const wb_outgoing *outgoi
     wb_operation_list alone = { 0 };
 
     if (!item)
-        return wb_error_set(&w->error, WB_REJECT, WB_CAUSE_OTHER, 0,
+        return wb_error_set(call->error, WB_REJECT, WB_CAUSE_OTHER, 0,
                             "a batch handler must say which message causes an outgoing one: set .cause");
     int immediate = (outgoing->flags & WB_IMMEDIATE) != 0;
-    int r = wb_outgoing_add(&w->pipeline->origin, kind, outgoing, size, &item->message, item->asked,
-                            &w->arena, immediate ? &alone : &item->operations, &w->error);
+    uint32_t *ordinal = immediate && !wb_bug("immediate_id") ? &item->asked_immediate : &item->asked;
+    int r = wb_outgoing_add(&w->pipeline->origin, kind, outgoing, size, &item->message, *ordinal,
+                            &w->arena, immediate ? &alone : &item->operations, call->error);
     if (r != WB_OK)
         return r;
-    item->asked++;
+    (*ordinal)++;
     return immediate ? send_immediately(call, &alone.first->operation) : WB_OK;
 }
 
@@ -101,13 +111,13 @@ static const void *context_storage(wb_context *ctx, const char *name, void **ret
     if (!w->storage)
         return NULL;
     *ret_session = w->storage;
-    *ret_item = (size_t)(call->items[0] - w->held);
+    *ret_item = call->items[0]->place;
     return w->pipeline->persistence_ops->interface(w->storage, name);
 }
 
 static int context_fail(wb_context *ctx, int result, const char *reason)
 {
-    return wb_error_set(&call_of(ctx)->worker->error, result, WB_CAUSE_OTHER, 0, "%s", reason);
+    return wb_error_set(call_of(ctx)->error, result, WB_CAUSE_OTHER, 0, "%s", reason);
 }
 
 static void context_log(wb_context *ctx, int level, const char *text)
@@ -142,21 +152,24 @@ static int call_function(handler_call *call, const wb_handler_entry *handler)
     return handler->batch(&call->context, messages, call->count);
 }
 
-int wb_context_call(wb_worker *w, wb_item *const *items, size_t count)
+int wb_call_handler(wb_worker *w, wb_item *const *items, size_t count, wb_error *error)
 {
     const wb_handler_entry *handler = items[0]->handler;
-    handler_call call = { { &handler_api }, w, items, count, 0 };
+    handler_call call = { { &handler_api }, w, items, count, error, 0 };
 
-    wb_error_clear(&w->error);
+    wb_error_clear(error);
     int r = call_function(&call, handler);
     if (call.broken) {
         w->transport_broken = 1;
+        error->result = WB_NOT_CONNECTED;
         return WB_NOT_CONNECTED;
     }
     if (r == WB_OK)
         return WB_OK;
-    if (!w->error.text[0])
-        (void)snprintf(w->error.text, sizeof w->error.text, "the handler of %s returned %d", handler->type,
-                       r);
-    return r == WB_REJECT ? WB_REJECT : WB_RETRY;
+    if (!error->text[0])
+        (void)snprintf(error->text, sizeof error->text, "the handler of %s returned %d", handler->type, r);
+    /* what it was told of a server is no trouble of that server's yet: check() knows */
+    error->result = r == WB_REJECT ? WB_REJECT : WB_RETRY;
+    error->cause = WB_CAUSE_OTHER;
+    return error->result;
 }

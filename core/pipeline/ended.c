@@ -9,18 +9,17 @@
  */
 #include "config.h"
 
-#include "core/base/log.h"
-#include "core/message/ids.h"
+#include "core/pipeline/batch.h"
 #include "core/pipeline/stages.h"
 
 /* Claims once more: what the handler committed is a duplicate of this very batch. */
-static int probe(wb_worker *w)
+static int probe(wb_worker *w, wb_error *error)
 {
     wb_begin begin = { .struct_size = sizeof begin,
-                       .batch = wb_batch_number(),
+                       .batch = wb_pipeline_batch_number(w->pipeline),
                        .claims = w->claims,
                        .claim_count = w->claim_count };
-    int r = w->pipeline->persistence_ops->begin(w->storage, &begin, &w->error);
+    int r = w->pipeline->persistence_ops->begin(w->storage, &begin, error);
     w->in_transaction = r == WB_OK;
     return r;
 }
@@ -44,36 +43,26 @@ static size_t collect_unhandled(wb_worker *w)
     return count;
 }
 
-static int make_good(wb_worker *w)
+static int make_good(wb_worker *w, wb_error *error)
 {
-    wb_commit commit = { .struct_size = sizeof commit, .batch = w->batch_number, .failed_item = WB_NOBODY };
-    if (wb_encode_handled(w)) {
+    wb_commit commit = { .struct_size = sizeof commit, .batch = w->batch_number, .failed_item = SIZE_MAX };
+    if (wb_batch_encode(w)) {
         commit.operations = w->encoded.data;
         commit.operations_size = w->encoded.size;
     }
     commit.released = w->claims;
     commit.released_count = collect_unhandled(w);
-    int r = w->pipeline->persistence_ops->commit(w->storage, &commit, &w->error);
+    int r = w->pipeline->persistence_ops->commit(w->storage, &commit, error);
     w->in_transaction = 0;
     return r;
 }
 
-static int try_repair(wb_worker *w)
+int wb_stage_repair(wb_worker *w, wb_error *error)
 {
-    int r = probe(w);
+    int r = probe(w, error);
     if (r == WB_OK)
-        r = was_committed(w) ? make_good(w) : wb_stage_rollback(w);
+        r = was_committed(w) ? make_good(w, error) : wb_stage_rollback(w);
     if (r == WB_NOT_CONNECTED || r == WB_IN_DOUBT)
         w->storage_broken = 1;
     return r;
-}
-
-void wb_repair_ended(wb_worker *w)
-{
-    int r;
-    while ((r = try_repair(w)) != WB_OK && w->storage_broken && !w->pipeline->stop)
-        (void)wb_worker_connect(w);
-    if (r != WB_OK)
-        wb_log_event(WB_LOG_ERROR, "a handler ended the transaction: messages of its batch may be lost",
-                     { "endpoint", w->pipeline->endpoint }, { "reason", w->error.text });
 }

@@ -5,21 +5,20 @@
  */
 #include "config.h"
 
-#include <string.h>
-
 #include "core/base/clock.h"
 #include "core/base/crash.h"
+#include "core/pipeline/batch.h"
+#include "core/pipeline/context.h"
 #include "core/pipeline/stages.h"
+#include "core/pipeline/suspect.h"
 
 /* Messages with one key keep their order: none goes ahead of one that another handler gets. */
 static int passes_its_key(const wb_worker *w, size_t first, size_t at)
 {
-    const wb_item *item = &w->held[at];
-    for (size_t i = first + 1; item->message.key_size && i < at; i++) {
-        const wb_item *before = &w->held[i];
-        if (before->state == WB_ITEM_READY && before->handler != item->handler &&
-            before->message.key_size == item->message.key_size &&
-            memcmp(before->message.key, item->message.key, item->message.key_size) == 0)
+    for (size_t i = first + 1; i < at; i++) {
+        const wb_item *before = w->batch[i];
+        if (wb_item_is_open(before) && before->handler != w->batch[at]->handler &&
+            wb_item_has_key_of(before, w->batch[at]))
             return 1;
     }
     return 0;
@@ -28,91 +27,107 @@ static int passes_its_key(const wb_worker *w, size_t first, size_t at)
 /* The messages for one batch handler go in one call, at the place of the first. */
 static size_t collect_group(wb_worker *w, size_t first, wb_item **group)
 {
-    const wb_handler_entry *handler = w->held[first].handler;
+    const wb_handler_entry *handler = w->batch[first]->handler;
     size_t count = 0;
-    group[count++] = &w->held[first];
+    group[count++] = w->batch[first];
     if (!handler->batch)
         return count;
     for (size_t i = first + 1; i < w->batch_size; i++)
-        if (w->held[i].state == WB_ITEM_READY && w->held[i].handler == handler &&
+        if (wb_item_is_open(w->batch[i]) && w->batch[i]->handler == handler &&
             !passes_its_key(w, first, i))
-            group[count++] = &w->held[i];
+            group[count++] = w->batch[i];
     return count;
 }
 
-static int check_transaction(wb_worker *w, size_t item)
+static int check_transaction(wb_worker *w, size_t place, wb_error *error)
 {
     const wb_persistence_ops *ops = w->pipeline->persistence_ops;
     if (!w->storage || !WB_HAS(ops, wb_persistence_ops, check))
         return WB_OK;
-    return ops->check(w->storage, item, &w->error);
+    int r = ops->check(w->storage, place, error);
+    error->result = r;
+    return r;
 }
 
-/* The state of the transaction outranks what the handler says: a handler that ignores a
- * failed statement must not take the whole batch down with it. */
-static int run_group(wb_worker *w, wb_item **group, size_t count)
+/* The state of the transaction outranks what the handler says: the server's trouble is no
+ * handler's, a neighbour that broke the transaction makes no other message fail, and a handler
+ * that ignores a failed statement must not take the whole batch down with it. Only one that ran
+ * first can be believed when it says that its message never can be handled. */
+static int judge(wb_worker *w, int said, int checked, int is_first, wb_error *error, const wb_error *found)
 {
-    wb_crash_point("before_handle");
-    int r = wb_context_call(w, group, count);
-    wb_error handlers_own = w->error;
-    int checked = check_transaction(w, (size_t)(group[0] - w->held));
-    wb_crash_point("after_handle");
     if (checked == WB_NOT_CONNECTED || checked == WB_IN_DOUBT) {
         w->storage_broken = 1;
+        *error = *found;
         return WB_NOT_CONNECTED;
     }
     w->transaction_ended |= checked == WB_REJECT;
-    if (r == WB_REJECT || checked == WB_OK) {
-        w->error = handlers_own;
-        return r;
-    }
+    if (checked == WB_OK || (said == WB_REJECT && (is_first || wb_bug("blame")) && !wb_error_is_servers(found)))
+        return said;
+    *error = *found;
     return checked;
 }
 
-static void mark_handled(wb_item **group, size_t count)
+static int run_group(wb_worker *w, wb_item **group, size_t count, int is_first, wb_error *error)
+{
+    wb_error found = { 0 };
+    int64_t started = wb_clock_monotonic();
+    wb_crash_point("before_handle");
+    atomic_store(&w->handling_since, started);
+    int said = wb_call_handler(w, group, count, error);
+    atomic_store(&w->handling_since, 0);
+    int64_t spent = wb_clock_monotonic() - started;
+    wb_batch_note_cost(w, group[0]->handler, spent, count);
+    w->handling_spent += spent;
+    int checked = check_transaction(w, group[0]->place, &found);
+    wb_crash_point("after_handle");
+    return judge(w, said, checked, is_first, error, &found);
+}
+
+static void mark_handled(wb_worker *w, wb_item **group, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        group[i]->state = WB_ITEM_HANDLED;
+        wb_item_change(group[i], WB_ITEM_HANDLED);
+    w->grouped |= count > 1;
 }
 
 static void keep_rest(wb_worker *w, size_t from)
 {
     for (size_t i = from; i < w->batch_size; i++)
-        if (w->held[i].state == WB_ITEM_READY)
-            w->held[i].state = WB_ITEM_KEPT;
+        if (wb_item_is_open(w->batch[i]))
+            wb_item_change(w->batch[i], WB_ITEM_KEPT);
 }
 
-/* Its claim was free, so nothing of it was committed when the connection broke. */
-static int refuse_breaking(wb_worker *w, const wb_item *item)
+/* Its id is free, so nothing of it was committed when a process or a connection died of it. */
+static int refuse_dangerous(const wb_worker *w, const wb_item *item, wb_error *error)
 {
-    if (!wb_recover_is_breaking(&w->pipeline->recoverability, &item->failure))
-        return WB_OK;
-    return wb_error_set(&w->error, WB_REJECT, WB_CAUSE_OTHER, 0,
-                        "the connection to the database was lost %u times while it was handled: %s",
-                        item->failure.losses, item->failure.reason);
+    char reason[200];
+    const wb_pipeline *p = w->pipeline;
+    if (wb_suspect_why_given_up(p, item, reason, sizeof reason))
+        return wb_error_set(error, WB_REJECT, WB_CAUSE_OTHER, 0, "%s", reason);
+    if (wb_recover_is_faulty(&p->recoverability, &item->failure))
+        return wb_error_set(error, WB_REJECT, WB_CAUSE_OTHER, 0, "%s", item->failure.reason);
+    return WB_OK;
 }
 
-int wb_stage_handle(wb_worker *w, size_t *ret_culprit)
+int wb_stage_handle(wb_worker *w, wb_item **ret_culprit, wb_error *error)
 {
     wb_item *group[w->batch_size];
+    int is_first = 1;
 
-    *ret_culprit = WB_NOBODY;
-    w->handling_started = wb_clock_monotonic();
-    w->handling_spent = 0;
+    *ret_culprit = NULL;
     for (size_t i = 0; i < w->batch_size; i++) {
-        if (w->held[i].state != WB_ITEM_READY)
+        if (!wb_item_is_open(w->batch[i]))
             continue;
         size_t count = collect_group(w, i, group);
-        int r = refuse_breaking(w, &w->held[i]);
+        int r = refuse_dangerous(w, w->batch[i], error);
         if (r == WB_OK)
-            r = run_group(w, group, count);
+            r = run_group(w, group, count, is_first, error);
         if (r != WB_OK) {
-            *ret_culprit = count == 1 ? i : WB_NOBODY;
+            *ret_culprit = count == 1 ? group[0] : NULL;
             return r;
         }
-        mark_handled(group, count);
-        w->grouped |= count > 1;
-        w->handling_spent = wb_clock_monotonic() - w->handling_started;
+        mark_handled(w, group, count);
+        is_first = 0;
         if (w->handling_spent > w->pipeline->batch_time) {
             keep_rest(w, i + 1);
             break;

@@ -7,26 +7,29 @@
 
 #include "core/base/clock.h"
 #include "core/base/crash.h"
+#include "core/pipeline/marks.h"
 #include "core/pipeline/stages.h"
 
 static void dispatch_too_early(wb_worker *w)
 {
+    wb_error ignored;
     const wb_transport_ops *ops = w->pipeline->transport_ops;
     for (size_t i = 0; i < w->batch_size; i++)
-        for (wb_operation_node *node = w->held[i].operations.first; node; node = node->next) {
+        for (wb_operation_node *node = w->batch[i]->operations.first; node; node = node->next) {
             wb_operation *one = &node->operation;
             (void)ops->send(w->transport, &one, 1, wb_clock_monotonic() + WB_DISPATCH_TIMEOUT,
-                            &w->error);
+                            &ignored);
         }
 }
 
 static void acknowledge_too_early(wb_worker *w)
 {
+    wb_error ignored;
     for (size_t i = 0; i < w->batch_size; i++)
-        wb_settle_add_message(w, w->held[i].incoming);
-    (void)wb_settle_marked(w);
+        wb_marks_add_message(w, w->batch[i]->incoming);
+    (void)wb_stage_acknowledge(w, &ignored);
     /* a transport that keeps acknowledgements for later makes them now */
-    (void)w->pipeline->transport_ops->give_back(w->transport, NULL, 0, &w->error);
+    (void)w->pipeline->transport_ops->give_back(w->transport, NULL, 0, &ignored);
 }
 
 void wb_misbehave_before_commit(wb_worker *w)
@@ -40,8 +43,9 @@ void wb_misbehave_before_commit(wb_worker *w)
 void wb_misbehave_after_commit(wb_worker *w)
 {
     wb_mark mark = { w->batch_number, NULL, 0 };
+    wb_error ignored;
     if (wb_bug("mark_before_confirm") && w->stored)
-        (void)w->pipeline->persistence_ops->mark(w->storage, &mark, 1, &w->error);
+        (void)w->pipeline->persistence_ops->mark(w->storage, &mark, 1, &ignored);
 }
 
 #endif

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Built-in bugs (WAYBILL_BUG), in test builds only: each breaks one arrow of the pipeline, and
- * the crash suite must catch each. Two more sit where they break something: skip_dedup in
- * claim.c, not_mandatory in dispatch.c.
+ * the crash suite must catch each. The others sit where they break something (wb_bug): skip_dedup,
+ * not_mandatory for the crash suite; blame, unmovable, poison_operation, wrong_fault, lost_copy,
+ * sweep_stops, uncounted_attempt, immediate_id, suspect_across_endpoints for the simulation.
  */
 #ifndef WB_PIPELINE_MISBEHAVE_H
 #define WB_PIPELINE_MISBEHAVE_H
 
-#include "core/pipeline/pipeline.h"
+#include "core/pipeline/worker.h"
 
 #ifdef WB_TEST_HOOKS
 /** ack_before_commit, dispatch_before_commit. */

@@ -14,17 +14,11 @@
 #include "core/message/header_names.h"
 #include "core/message/ids.h"
 #include "core/message/incoming.h"
+#include "core/pipeline/batch.h"
 #include "core/pipeline/stages.h"
-#include "core/recover/attempts.h"
 
 /* A worker with nothing to do looks around this often; stopping interrupts it. */
 #define IDLE_WAIT (5 * WB_SECOND)
-
-static void refuse(wb_item *item, const char *kind, const char *reason)
-{
-    item->state = WB_ITEM_FAILED;
-    wb_failure_set(&item->failure, kind, reason, 0);
-}
 
 static size_t headers_size(const wb_incoming *incoming)
 {
@@ -34,31 +28,39 @@ static size_t headers_size(const wb_incoming *incoming)
     return size;
 }
 
-/* The users' headers: those of the platform do not count, or a message that a handler gave
- * all the headers it may would be refused where it arrives, as would one that comes back from
- * the error queue with the reasons it was there. */
-static size_t count_users_headers(const wb_incoming *incoming)
+/* The platform's headers are counted by themselves, or a message that a handler gave all the
+ * headers it may would be refused where it arrives, as would one that comes back from the error
+ * queue with the reasons it was there. */
+static size_t count_platforms_headers(const wb_incoming *incoming)
 {
     size_t count = 0;
     for (size_t i = 0; i < incoming->header_count; i++)
-        count += !wb_header_is_platforms(&incoming->headers[i]);
+        count += wb_header_is_platforms(&incoming->headers[i]) != 0;
     return count;
+}
+
+static int has_too_many_headers(const wb_incoming *incoming)
+{
+    if (incoming->header_count <= WB_PLATFORM_HEADERS_MAX)
+        return 0;
+    size_t platforms = count_platforms_headers(incoming);
+    return platforms > WB_PLATFORM_HEADERS_MAX ||
+           incoming->header_count - platforms > WB_INCOMING_HEADERS_MAX;
 }
 
 static int is_too_large(const wb_worker *w, const wb_incoming *incoming, char *reason, size_t size)
 {
-    size_t headers = incoming->header_count, bytes = headers_size(incoming);
-    if (headers > WB_INCOMING_HEADERS_MAX)
-        headers = count_users_headers(incoming);
+    size_t bytes = headers_size(incoming);
     if ((int64_t)incoming->body_size > w->pipeline->body_max)
         return snprintf(reason, size, "the body has %zu bytes, over body_max = %" PRId64,
                         incoming->body_size, w->pipeline->body_max);
     if (incoming->id_size > WB_ID_MAX)
         return snprintf(reason, size, "the message id has %zu bytes, more than %d", incoming->id_size,
                         WB_ID_MAX);
-    if (headers > WB_INCOMING_HEADERS_MAX)
-        return snprintf(reason, size, "the message has %zu headers, more than %d", headers,
-                        WB_INCOMING_HEADERS_MAX);
+    if (has_too_many_headers(incoming))
+        return snprintf(reason, size,
+                        "the message has %zu headers, more than %d and %d of the platform",
+                        incoming->header_count, WB_INCOMING_HEADERS_MAX, WB_PLATFORM_HEADERS_MAX);
     if (bytes > WB_INCOMING_HEADERS_SIZE_MAX)
         return snprintf(reason, size, "the headers have %zu bytes, more than %d", bytes,
                         WB_INCOMING_HEADERS_SIZE_MAX);
@@ -88,7 +90,7 @@ static void refuse_without_handler(wb_item *item)
         (void)snprintf(reason, sizeof reason, "no handler for \"%.300s\"", types->value);
     else
         (void)snprintf(reason, sizeof reason, "the message names no type: it has no header " WB_HEADER_TYPES);
-    refuse(item, WB_FAILURE_NO_HANDLER, reason);
+    wb_item_condemn(item, WB_FAILURE_NO_HANDLER, reason);
 }
 
 /* The order is that of the reasons a person would want to read first. */
@@ -97,71 +99,63 @@ static void admit(wb_worker *w, wb_item *item)
     const wb_incoming *incoming = item->incoming;
     char reason[200];
 
-    item->handler = find_handler(w->pipeline->handlers, incoming);
-    if (is_too_large(w, incoming, reason, sizeof reason)) {
-        refuse(item, WB_FAILURE_TOO_LARGE, reason);
-    } else if (incoming->problem) {
-        refuse(item, WB_FAILURE_UNREADABLE, incoming->problem);
-    } else if (!incoming->id || !incoming->id_size) {
-        refuse(item, WB_FAILURE_NO_ID, "the message has no id, so a duplicate could not be told");
-    } else if (!item->handler) {
+    if (is_too_large(w, incoming, reason, sizeof reason))
+        wb_item_condemn(item, WB_FAILURE_TOO_LARGE, reason);
+    else if (incoming->problem)
+        wb_item_condemn(item, WB_FAILURE_UNREADABLE, incoming->problem);
+    else if (!incoming->id || !incoming->id_size)
+        wb_item_condemn(item, WB_FAILURE_NO_ID, "the message has no id, so a duplicate could not be told");
+    else if (!item->handler)
         refuse_without_handler(item);
-    } else if (!w->pipeline->outbox && incoming->delivery_count > WB_DELIVERIES_MAX) {
-        (void)snprintf(reason, sizeof reason,
-                       "delivered %" PRIu32 " times without being finished: its handler seems to end "
-                       "the process",
-                       incoming->delivery_count);
-        refuse(item, WB_FAILURE_CRASHES, reason);
-    }
 }
 
-static void add_held(wb_worker *w, const wb_incoming *incoming)
+static int has_something_to_settle(const wb_worker *w)
 {
-    wb_item *item = &w->held[w->held_count++];
-    memset(item, 0, sizeof *item);
-    item->incoming = incoming;
-    item->state = WB_ITEM_READY;
-    admit(w, item);
-    item->message = (wb_message){
-        .struct_size = sizeof item->message,
-        .id = incoming->id,
-        .id_size = incoming->id_size,
-        .type = item->handler ? item->handler->type : NULL,
-        .body = incoming->body,
-        .body_size = incoming->body_size,
-        .headers = incoming->headers,
-        .header_count = incoming->header_count,
-        .key = incoming->key,
-        .key_size = incoming->key_size,
-    };
+    return w->settled_count || w->mark_count;
 }
 
 static int64_t wait_until(const wb_worker *w)
 {
-    if (w->settled_count || w->mark_count || w->pipeline->stop)
+    int64_t idle = wb_clock_monotonic() + IDLE_WAIT, next = wb_batch_next_time(w);
+    if (has_something_to_settle(w) || w->pipeline->stop)
         return 0; /* only what is there: the messages before wait for their mark */
-    return wb_clock_monotonic() + IDLE_WAIT;
+    return next < idle ? next : idle;
 }
 
-int wb_stage_receive(wb_worker *w)
+/* Too many are set aside: more would be more memory. Whoever is due first runs next. */
+static void wait_for_those_aside(const wb_worker *w)
+{
+    int64_t wait = wb_batch_next_time(w) - wb_clock_monotonic();
+    if (!has_something_to_settle(w) && wait > 0)
+        wb_clock_pause(wait < IDLE_WAIT ? wait : IDLE_WAIT, &w->pipeline->stop);
+}
+
+static size_t count_wanted(const wb_worker *w)
+{
+    size_t room = wb_batch_room(w);
+    if (wb_batch_count_aside(w) >= WB_ASIDE_MAX)
+        return 0;
+    return room < w->take ? room : w->take;
+}
+
+int wb_stage_receive(wb_worker *w, wb_error *error)
 {
     wb_pipeline *p = w->pipeline;
     const wb_incoming *messages[w->held_max];
-    size_t count = 0;
-    int r;
+    size_t count = 0, wanted = count_wanted(w);
 
-    if (w->held_count)
+    if (!wanted) {
+        wait_for_those_aside(w);
         return WB_OK;
-    r = p->transport_ops->receive(w->transport, wait_until(w), messages,
-                                  w->take, &count, &w->error);
+    }
+    int r = p->transport_ops->receive(w->transport, wait_until(w), messages, wanted, &count, error);
     if (r != WB_OK) {
         w->transport_broken = 1;
         return r;
     }
     for (size_t i = 0; i < count; i++)
-        add_held(w, messages[i]);
-    if (!count)
-        return wb_stage_settle(w);
-    wb_crash_point("after_receive");
+        admit(w, wb_batch_hold(w, messages[i], find_handler(p->handlers, messages[i])));
+    if (count)
+        wb_crash_point("after_receive");
     return WB_OK;
 }

@@ -7,14 +7,16 @@
  */
 #include "config.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "core/base/clock.h"
-#include "core/base/crash.h"
 #include "core/base/log.h"
+#include "core/message/header_names.h"
 #include "core/message/ids.h"
+#include "core/message/incoming.h"
+#include "core/pipeline/marks.h"
 #include "core/pipeline/stages.h"
+#include "core/pipeline/verdict.h"
 
 /* How young a row is given a moment: ten looks, a tenth of a second together. */
 #define YOUNG (1 * WB_SECOND)
@@ -30,6 +32,7 @@ typedef struct pending_row {
 typedef struct {
     wb_worker *worker;
     pending_row *rows;
+    size_t found;
     int young;
 } loading;
 
@@ -37,7 +40,7 @@ static size_t collect_batches(const wb_worker *w, uint64_t *batches)
 {
     size_t count = 0;
     for (size_t i = 0; i < w->batch_size; i++) {
-        const wb_item *item = &w->held[i];
+        const wb_item *item = w->batch[i];
         size_t at = 0;
         if (item->state != WB_ITEM_DUPLICATE)
             continue;
@@ -59,32 +62,43 @@ static void add_row(loading *load, pending_row *row)
     *at = row;
 }
 
+/* What a later version wrote stays for one that can read it: its sweeper dispatches it. The
+ * messages are duplicates all the same, and done here. */
+static void leave_unreadable(const wb_worker *w)
+{
+    wb_log_event(WB_LOG_WARNING, "a pending row holds bytes this version cannot read: left alone",
+                 { "endpoint", w->pipeline->endpoint });
+}
+
 static int visit(void *argument, const wb_pending *pending)
 {
     loading *load = argument;
-    wb_arena *arena = &load->worker->recovered;
+    wb_worker *w = load->worker;
+    wb_arena *arena = &w->recovered;
     const char *bytes = wb_arena_copy(arena, pending->operations, pending->operations_size);
     pending_row *row = wb_arena_alloc(arena, sizeof *row);
     int failed;
 
+    load->found++;
     row->batch = pending->batch;
     row->groups = wb_operations_decode(bytes, pending->operations_size, arena, &failed);
-    if (failed)
-        return wb_error_set(&load->worker->error, WB_FATAL, WB_CAUSE_OTHER, 0,
-                            "a pending row holds bytes this version cannot read");
+    if (failed) {
+        leave_unreadable(w);
+        return WB_OK;
+    }
     add_row(load, row);
-    load->young |= pending->batch > wb_batch_number_at(wb_clock_wall() - YOUNG);
+    load->young |= pending->batch > wb_batch_number_at(wb_pipeline_now(w->pipeline) - YOUNG);
     return WB_OK;
 }
 
-static int load_rows(wb_worker *w, const uint64_t *batches, size_t count, loading *load)
+static int load_rows(wb_worker *w, const uint64_t *batches, size_t count, loading *load, wb_error *error)
 {
     const wb_persistence_ops *ops = w->pipeline->persistence_ops;
     int looks = 0, r;
     do {
-        *load = (loading){ w, NULL, 0 };
+        *load = (loading){ .worker = w };
         wb_arena_reset(&w->recovered);
-        r = ops->pending(w->storage, batches, count, visit, load, &w->error);
+        r = ops->pending(w->storage, batches, count, visit, load, error);
         if (r != WB_OK || !load->young)
             break;
         wb_clock_pause(LOOK_EVERY, &w->pipeline->stop);
@@ -94,19 +108,10 @@ static int load_rows(wb_worker *w, const uint64_t *batches, size_t count, loadin
     return r;
 }
 
-static void fill_window(wb_worker *w, const pending_row *rows)
-{
-    w->window_count = 0;
-    for (; rows; rows = rows->next)
-        for (wb_operation_group *group = rows->groups; group; group = group->next)
-            for (wb_operation_node *node = group->operations.first; node; node = node->next)
-                wb_window_add(w, &node->operation);
-}
-
-static wb_item *find_duplicate(wb_worker *w, const wb_operation_group *group)
+static wb_item *find_duplicate(const wb_worker *w, const wb_operation_group *group)
 {
     for (size_t i = 0; i < w->batch_size; i++) {
-        wb_item *item = &w->held[i];
+        wb_item *item = w->batch[i];
         if (item->state == WB_ITEM_DUPLICATE && item->incoming->id_size == group->cause_size &&
             memcmp(item->incoming->id, group->cause, group->cause_size) == 0)
             return item;
@@ -120,43 +125,60 @@ static void blame(wb_worker *w, const wb_operation_group *group)
 {
     char reason[1200];
     wb_item *item = find_duplicate(w, group);
-    for (const wb_operation_node *node = group->operations.first; node; node = node->next) {
-        if (!item || node->operation.result != WB_REJECT)
-            continue;
-        (void)snprintf(reason, sizeof reason, "could not dispatch to \"%s\": %s",
-                       node->operation.destination, node->operation.reason ? node->operation.reason : "");
-        wb_item_fail(w, item, WB_FAILURE_DISPATCH, reason, 1);
+    const wb_operation *refused = wb_find_refused(&group->operations);
+    if (!item || !refused)
         return;
-    }
+    wb_describe_refusal(refused, reason, sizeof reason);
+    wb_item_rerun(item);
+    wb_verdict_attempt_failed(w, item, &(wb_attempt){ WB_FAILURE_DISPATCH, reason, 0, 1 });
 }
 
-static void conclude_row(wb_worker *w, const pending_row *row)
-{
-    size_t remaining = 0;
-    wb_operations_encode_start(&w->encoded);
-    for (const wb_operation_group *group = row->groups; group; group = group->next) {
-        size_t undone = wb_operations_encode_group(&w->encoded, group->cause, group->cause_size,
-                                                   &group->operations);
-        if (undone)
-            blame(w, group);
-        remaining += undone;
-    }
-    if (remaining)
-        wb_settle_add_mark(w, row->batch, w->encoded.data, w->encoded.size);
-    else
-        wb_settle_add_mark(w, row->batch, NULL, 0);
-}
-
-static void conclude(wb_worker *w, const pending_row *rows)
+/* The rows shrink to what remains, usually nothing. Also when the connection died in between:
+ * what was confirmed need not go out again. */
+static void keep_remains(wb_worker *w, const pending_row *rows)
 {
     for (; rows; rows = rows->next)
-        conclude_row(w, rows);
-    for (size_t i = 0; i < w->batch_size; i++)
-        if (w->held[i].state == WB_ITEM_DUPLICATE)
-            w->held[i].state = WB_ITEM_DONE;
+        wb_marks_add(w, wb_groups_mark(rows->batch, rows->groups, &w->encoded));
 }
 
-int wb_stage_resume(wb_worker *w)
+/* It came back from the error queue, and what it sent is no longer in its batch's row: parked,
+ * perhaps. Somebody has mended something. */
+static void ask_for_parked(wb_worker *w, const wb_item *item)
+{
+    if (WB_HEADERS_FIND(item->incoming->headers, item->incoming->header_count, WB_HEADER_FAILED_QUEUE))
+        atomic_store(&w->pipeline->sweep_parked, 1);
+}
+
+static void conclude(wb_worker *w, const loading *load)
+{
+    for (const pending_row *row = load->rows; row; row = row->next)
+        for (const wb_operation_group *group = row->groups; group; group = group->next)
+            blame(w, group);
+    for (size_t i = 0; i < w->batch_size; i++) {
+        if (w->batch[i]->state != WB_ITEM_DUPLICATE)
+            continue;
+        if (!load->found)
+            ask_for_parked(w, w->batch[i]);
+        wb_item_change(w->batch[i], WB_ITEM_SETTLED);
+    }
+}
+
+static int send_rows(wb_worker *w, const pending_row *rows, wb_error *error)
+{
+    if (!rows)
+        return WB_OK;
+    wb_log_event(WB_LOG_INFO, "resuming: committed operations were not dispatched",
+                 { "endpoint", w->pipeline->endpoint });
+    wb_window_clear(&w->window, &w->arena);
+    for (const pending_row *row = rows; row; row = row->next)
+        wb_window_add_groups(&w->window, row->groups);
+    int r = wb_window_send(&w->window, &w->outlet, error);
+    w->transport_broken |= r == WB_NOT_CONNECTED;
+    keep_remains(w, rows);
+    return r;
+}
+
+int wb_stage_resume(wb_worker *w, wb_error *error)
 {
     uint64_t batches[w->batch_size + 1];
     size_t count = collect_batches(w, batches);
@@ -165,15 +187,10 @@ int wb_stage_resume(wb_worker *w)
 
     if (!count)
         return WB_OK;
-    if ((r = load_rows(w, batches, count, &load)) != WB_OK)
+    if ((r = load_rows(w, batches, count, &load, error)) != WB_OK)
         return r;
-    if (load.rows) {
-        wb_log_event(WB_LOG_INFO, "resuming: committed operations were not dispatched",
-                     { "endpoint", w->pipeline->endpoint });
-        fill_window(w, load.rows);
-        if ((r = wb_dispatch_window(w)) != WB_OK)
-            return r;
-    }
-    conclude(w, load.rows);
+    if ((r = send_rows(w, load.rows, error)) != WB_OK)
+        return r;
+    conclude(w, &load);
     return WB_OK;
 }

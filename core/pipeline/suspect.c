@@ -1,19 +1,43 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * Suspects: messages that may have ended a process before (core/recover/attempts.h says how
- * they are told from those that were merely beside one). Before a suspect is handled, the
- * attempt is written down and committed; when it is done, the record goes with the marks.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
+
+#include "core/pipeline/suspect.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "core/base/clock.h"
 #include "core/base/crash.h"
 #include "core/base/log.h"
-#include "core/message/ids.h"
+#include "core/pipeline/marks.h"
 #include "core/pipeline/stages.h"
 #include "core/recover/attempts.h"
+
+/* How long one waits for another suspect's end before it asks again. */
+#define WAIT (20 * WB_MILLISECOND)
+
+static atomic_int is_taken;
+
+int wb_suspect_try_lock(void)
+{
+    return wb_bug("suspect_across_endpoints") || atomic_exchange(&is_taken, 1) == 0;
+}
+
+void wb_suspect_unlock(void)
+{
+    atomic_store(&is_taken, 0);
+}
+
+void wb_suspect_wait(wb_item *item)
+{
+    item->paused_until = wb_clock_monotonic() + WAIT;
+}
+
+int wb_item_is_suspect(const wb_pipeline *p, const wb_item *item)
+{
+    return p->mode != WB_MODE_NONE && item->verdict == WB_VERDICT_OPEN && item->incoming->id_size &&
+           item->incoming->delivery_count >= wb_attempts_suspect_from(&p->recoverability);
+}
 
 typedef struct {
     const wb_item *item;
@@ -30,92 +54,73 @@ static int visit(void *argument, const wb_pending *pending)
     return WB_OK;
 }
 
-static int add_record(wb_worker *w, uint64_t number)
+static int write_record(wb_worker *w, const search *s, uint64_t number, wb_error *error)
 {
-    const wb_persistence_ops *ops = w->pipeline->persistence_ops;
-    wb_begin begin = { .struct_size = sizeof begin, .batch = number };
-    wb_commit commit = { .struct_size = sizeof commit,
-                         .batch = number,
-                         .operations = w->encoded.data,
-                         .operations_size = w->encoded.size };
-    int r = ops->begin(w->storage, &begin, &w->error);
-    return r == WB_OK ? ops->commit(w->storage, &commit, &w->error) : r;
-}
-
-static int write_record(wb_worker *w, const search *s, uint64_t number)
-{
+    const wb_pipeline *p = w->pipeline;
     const wb_incoming *incoming = s->item->incoming;
     uint32_t attempts = s->attempts < 0 ? 1 : (uint32_t)s->attempts + 1;
-    wb_attempts_encode(&w->encoded, incoming->id, incoming->id_size, attempts,
-                       wb_batch_number());
+    wb_attempts_encode(&w->encoded, incoming->id, incoming->id_size, attempts, wb_pipeline_batch_number(p));
     if (s->attempts < 0)
-        return add_record(w, number);
+        return wb_pipeline_store_row(p, w->storage, number, w->encoded.data, w->encoded.size, error);
     wb_mark mark = { number, w->encoded.data, w->encoded.size };
-    return w->pipeline->persistence_ops->mark(w->storage, &mark, 1, &w->error);
+    return p->persistence_ops->mark(w->storage, &mark, 1, error);
 }
 
-static void give_up(wb_item *item)
-{
-    char reason[200];
-    (void)snprintf(reason, sizeof reason,
-                   "delivered %" PRIu32 " times, and the last %" PRIu32
-                   " times handled by itself, without being finished: its handler seems to end the "
-                   "process",
-                   item->incoming->delivery_count, item->exhausted);
-    item->state = WB_ITEM_FAILED;
-    wb_failure_set(&item->failure, WB_FAILURE_CRASHES, reason, 0);
-}
-
-static int note_attempt(wb_worker *w, wb_item *item)
+static int note_attempt(wb_worker *w, wb_item *item, wb_error *error)
 {
     const wb_pipeline *p = w->pipeline;
     uint64_t number = wb_attempts_number(item->incoming->id, item->incoming->id_size);
     search s = { item, -1, 0 };
-    int r = p->persistence_ops->pending(w->storage, &number, 1, visit, &s, &w->error);
+    int r = p->persistence_ops->pending(w->storage, &number, 1, visit, &s, error);
 
     if (r != WB_OK || s.taken)
         return r;
     if (s.attempts > 0 && wb_attempts_are_exhausted(&p->recoverability, (uint32_t)s.attempts)) {
-        item->exhausted = (uint32_t)s.attempts;
+        item->unfinished = (uint32_t)s.attempts;
         return WB_OK;
     }
     wb_log_event(WB_LOG_WARNING, "message handled by itself: it may have ended the process before",
                  { "endpoint", p->endpoint }, { "message_id", item->incoming->id });
-    r = write_record(w, &s, number);
+    r = write_record(w, &s, number, error);
     item->noted = r == WB_OK;
     return r;
 }
 
-int wb_item_is_suspect(const wb_worker *w, const wb_item *item)
+int wb_stage_suspect(wb_worker *w, wb_error *error)
 {
-    return w->pipeline->outbox && item->incoming->delivery_count >= WB_SUSPECT_DELIVERIES &&
-           item->incoming->id_size;
-}
-
-int wb_stage_suspect(wb_worker *w)
-{
-    wb_item *item = &w->held[0];
-    int r;
-    if (!wb_item_is_suspect(w, item) || item->state != WB_ITEM_READY || item->noted ||
-        item->exhausted)
+    wb_item *item = w->batch[0];
+    if (!w->pipeline->outbox || !wb_item_is_suspect(w->pipeline, item) || item->noted || item->unfinished)
         return WB_OK;
-    r = note_attempt(w, item);
+    int r = note_attempt(w, item, error);
     if (r == WB_NOT_CONNECTED || r == WB_IN_DOUBT)
         w->storage_broken = 1;
     return r;
 }
 
-int wb_suspect_give_up(wb_worker *w)
+const char *wb_suspect_why_given_up(const wb_pipeline *p, const wb_item *item, char *reason, size_t size)
 {
-    wb_item *item = &w->held[0];
-    if (!item->exhausted || item->state != WB_ITEM_READY)
-        return WB_OK;
-    give_up(item);
-    return wb_stage_rollback(w);
+    uint32_t deliveries = item->incoming->delivery_count;
+    if (p->outbox && item->unfinished)
+        (void)snprintf(reason, size,
+                       "delivered %" PRIu32 " times, and the last %" PRIu32
+                       " times handled by itself, without being finished: its handler seems to end the "
+                       "process",
+                       deliveries, item->unfinished);
+    else if (!p->outbox && p->mode != WB_MODE_NONE &&
+             wb_attempts_deliveries_are_exhausted(&p->recoverability, deliveries))
+        (void)snprintf(reason, size,
+                       "delivered %" PRIu32 " times without being finished: its handler seems to end the "
+                       "process",
+                       deliveries);
+    else
+        return NULL;
+    return reason;
 }
 
+/* The record may have been written by an earlier attempt, in another process. */
 void wb_suspect_done(wb_worker *w, const wb_item *item)
 {
-    if (wb_item_is_suspect(w, item))
-        wb_settle_add_mark(w, wb_attempts_number(item->incoming->id, item->incoming->id_size), NULL, 0);
+    if (w->pipeline->outbox && item->incoming->id_size &&
+        item->incoming->delivery_count >= wb_attempts_suspect_from(&w->pipeline->recoverability))
+        wb_marks_add(w, (wb_mark){ wb_attempts_number(item->incoming->id, item->incoming->id_size), NULL, 0 });
 }

@@ -12,181 +12,207 @@
 #include "core/base/clock.h"
 #include "core/base/crash.h"
 #include "core/base/log.h"
+#include "core/pipeline/batch.h"
+#include "core/pipeline/marks.h"
 #include "core/pipeline/misbehave.h"
+#include "core/pipeline/pace.h"
 #include "core/pipeline/stages.h"
+#include "core/pipeline/suspect.h"
 
-#define FIRST_TAKE 8
 #define ARENA_BLOCK (256 * 1024)
+/* A handler that takes longer keeps nobody else's messages waiting. */
+#define RELEASE_AFTER (1 * WB_SECOND)
 
-void wb_worker_init(wb_worker *w, wb_pipeline *pipeline, unsigned number)
-{
-    memset(w, 0, sizeof *w);
-    w->pipeline = pipeline;
-    w->number = number;
-    w->held_max = pipeline->batch_max;
-    w->held = wb_alloc_zero(w->held_max, sizeof *w->held);
-    w->claims = wb_alloc_zero(w->held_max, sizeof *w->claims);
-    w->claimed = wb_alloc_zero(w->held_max, sizeof *w->claimed);
-    w->take = pipeline->batch_max < FIRST_TAKE ? pipeline->batch_max : FIRST_TAKE;
-    wb_arena_init(&w->arena, ARENA_BLOCK);
-    wb_arena_init(&w->recovered, ARENA_BLOCK);
-    pthread_mutex_init(&w->transport_lock, NULL);
-}
+/* ---- a batch ---------------------------------------------------------------------- */
 
-void wb_worker_free(wb_worker *w)
+/* What a handler committed behind our back is made good before anything else: the connection
+ * may break in between, and comes back. */
+static void repair(wb_worker *w)
 {
-    for (size_t i = 0; i < w->mark_count; i++)
-        free((void *)(uintptr_t)w->marks[i].remaining);
-    free(w->held);
-    free(w->claims);
-    free(w->claimed);
-    free(w->window);
-    free(w->marks);
-    free(w->settled);
-    wb_buffer_free(&w->encoded);
-    wb_arena_free(&w->arena);
-    wb_arena_free(&w->recovered);
-    pthread_mutex_destroy(&w->transport_lock);
-}
-
-static int commit_transport(wb_worker *w)
-{
+    wb_error error = { 0 };
     int r;
-    if (!wb_has_transport_transaction(w))
-        return WB_OK;
-    wb_crash_point("before_transport_commit");
-    r = w->pipeline->transport_ops->commit(w->transport, &w->error);
-    if (r == WB_NOT_CONNECTED || r == WB_IN_DOUBT)
-        w->transport_broken = 1;
-    if (r == WB_OK)
-        wb_crash_point("after_transport_commit");
-    return r;
-}
-
-/* Phase 1: one database transaction. What fails here after the claim may be the fault of a
- * message. */
-static int run_transaction(wb_worker *w, size_t *ret_culprit)
-{
-    int r;
-    *ret_culprit = WB_NOBODY;
-    if ((r = wb_stage_handle(w, ret_culprit)) != WB_OK)
-        return r;
-    if (wb_has_transport_transaction(w) && (r = wb_stage_dispatch_inside(w, ret_culprit)) != WB_OK)
-        return r;
-    return wb_stage_commit(w, ret_culprit);
-}
-
-/* Phase 2: no database transaction. What fails here is nobody's fault: the messages run
- * again, and their claims say that they are duplicates. */
-static int run_dispatch(wb_worker *w)
-{
-    int r;
-    wb_misbehave_after_commit(w);
-    if (wb_has_transport_transaction(w))
-        return commit_transport(w);
-    /* What was committed before goes out before, so that a key keeps its order. */
-    if ((r = wb_stage_resume(w)) != WB_OK)
-        return r;
-    return wb_stage_dispatch(w);
-}
-
-static int adapt_prefetch(wb_worker *w)
-{
-    const wb_transport_ops *ops = w->pipeline->transport_ops;
-    unsigned wanted = 2 * w->take;
-    int r = WB_OK;
-    if (!WB_HAS(ops, wb_transport_ops, set_prefetch) ||
-        (wanted <= w->prefetch && wanted * 4 > w->prefetch))
-        return WB_OK;
-    w->prefetch = wanted;
-    if ((r = ops->set_prefetch(w->transport, wanted, &w->error)) != WB_OK)
-        w->transport_broken = 1;
-    return r;
+    while ((r = wb_stage_repair(w, &error)) != WB_OK && w->storage_broken && !w->pipeline->stop)
+        (void)wb_stage_connect(w, &error);
+    if (r != WB_OK)
+        wb_log_event(WB_LOG_ERROR, "a handler ended the transaction: messages of its batch may be lost",
+                     { "endpoint", w->pipeline->endpoint }, { "reason", error.text });
 }
 
 /* @return WB_NOT_CONNECTED when undoing showed that a session is lost, else `result`; a commit in
  * doubt stays one, so that it is reported as what it is. */
 static int undo(wb_worker *w, int result)
 {
-    wb_error reason = w->error;
     int r = wb_stage_rollback(w);
     if (w->transaction_ended && w->pipeline->outbox && r == WB_OK)
-        wb_repair_ended(w);
-    w->error = reason;
-    return r == WB_OK || result == WB_IN_DOUBT ? result : WB_NOT_CONNECTED;
+        repair(w);
+    return r == WB_OK || result == WB_IN_DOUBT || result == WB_FATAL ? result : WB_NOT_CONNECTED;
 }
 
-static int run_stages(wb_worker *w)
+/* Phase 1: one database transaction. What fails here may be the fault of a message. */
+static int run_transaction(wb_worker *w, wb_item **ret_culprit, wb_error *error)
 {
-    size_t culprit;
     int r;
-
-    if ((r = wb_stage_suspect(w)) == WB_OK && (r = wb_stage_claim(w)) == WB_OK) {
-        r = run_transaction(w, &culprit);
-        if (r != WB_OK)
-            return wb_isolate(w, undo(w, r), culprit);
-        r = run_dispatch(w);
-    }
-    if (r != WB_OK) {
-        r = undo(w, r);
-        wb_batch_reset(w);
-        wb_halve_after_abort(w, r);
+    if ((r = wb_stage_handle(w, ret_culprit, error)) != WB_OK)
         return r;
-    }
+    if (wb_has_transport_transaction(w->pipeline) &&
+        (r = wb_stage_dispatch_inside(w, ret_culprit, error)) != WB_OK)
+        return r;
+    return wb_stage_commit(w, ret_culprit, error);
+}
+
+/* Phase 2: no database transaction. What fails here is nobody's fault: the messages run
+ * again, and their claims say that they are duplicates. */
+static int run_dispatch(wb_worker *w, wb_error *error)
+{
+    int r;
+    wb_misbehave_after_commit(w);
+    if (wb_has_transport_transaction(w->pipeline))
+        return wb_stage_commit_transport(w, error);
+    /* What was committed before goes out before, so that a key keeps its order. */
+    if ((r = wb_stage_resume(w, error)) != WB_OK)
+        return r;
+    return wb_stage_dispatch(w, error);
+}
+
+/* Before any message is looked at: what fails here is no message's fault, unless the database
+ * refuses an id for good. */
+static int begin_batch(wb_worker *w, wb_item **ret_culprit, wb_error *error)
+{
+    int r;
+    *ret_culprit = NULL;
+    if ((r = wb_stage_suspect(w, error)) != WB_OK || (r = wb_stage_claim(w, error)) != WB_OK)
+        return r;
+    return wb_stage_settle(w, error); /* the marks rode along, or nothing was to be claimed */
+}
+
+static int fail_before_handling(wb_worker *w, int result, const wb_error *error)
+{
+    result = undo(w, result);
+    if (result == WB_REJECT)
+        return wb_stage_isolate(w, result, w->batch_size == 1 ? w->batch[0] : NULL, error);
+    wb_batch_rerun(w);
+    if (result == WB_ABORT && w->batch_size > 1)
+        w->take = (unsigned)(w->batch_size + 1) / 2;
+    return result;
+}
+
+/* In a transport transaction the database may have committed: its messages run again. */
+static int fail_dispatch(wb_worker *w, int result)
+{
+    result = undo(w, result);
+    wb_batch_run_alone(w);
     wb_batch_finish(w);
+    return result;
+}
+
+/* What a server's trouble is measured by: somebody's work was committed. */
+static int has_handled(const wb_worker *w)
+{
+    for (size_t i = 0; i < w->batch_size; i++)
+        if (w->batch[i]->verdict == WB_VERDICT_OPEN &&
+            (w->batch[i]->state == WB_ITEM_COMMITTED || w->batch[i]->state == WB_ITEM_SENT))
+            return 1;
+    return 0;
+}
+
+static int run_batch(wb_worker *w, wb_error *error)
+{
+    wb_item *culprit;
+    int r = begin_batch(w, &culprit, error);
+    if (r != WB_OK)
+        return fail_before_handling(w, r, error);
+    r = run_transaction(w, &culprit, error);
+    if (r != WB_OK) {
+        error->result = r;
+        return wb_stage_isolate(w, undo(w, r), culprit, error);
+    }
+    w->successes += has_handled(w) != 0;
+    r = run_dispatch(w, error);
+    if (r != WB_OK)
+        return fail_dispatch(w, r);
+    wb_batch_finish(w);
+    w->progressed = 1;
     return WB_OK;
 }
 
-static int run_batch(wb_worker *w)
+/* The record of a suspect's attempt must not wait for a batch that may not come; and without
+ * outbox nothing remembers what was handled but the acknowledgement. */
+static int run_chosen(wb_worker *w, wb_error *error)
 {
-    wb_batch_start(w);
-    if (!wb_item_is_suspect(w, &w->held[0]))
-        return run_stages(w);
-    pthread_mutex_lock(&w->pipeline->suspect_lock);
-    int r = run_stages(w);
-    if (r == WB_OK) /* the record of the attempt must not wait for a batch that may not come */
-        r = wb_stage_settle(w);
-    pthread_mutex_unlock(&w->pipeline->suspect_lock);
+    int is_suspect = w->has_suspect_lock;
+    int r = run_batch(w, error);
+    if (r == WB_OK && (is_suspect || !w->pipeline->outbox))
+        r = wb_stage_settle(w, error);
+    if (is_suspect)
+        wb_suspect_unlock();
+    w->has_suspect_lock = 0;
     return r;
 }
 
-static int run_cycle(wb_worker *w)
+/* ---- a cycle ---------------------------------------------------------------------- */
+
+static int adapt_prefetch(wb_worker *w, wb_error *error)
 {
-    int r;
-    if ((r = wb_worker_connect(w)) != WB_OK)
-        return r;
-    if ((r = wb_stage_receive(w)) != WB_OK)
-        return r;
-    if (w->held_count && (r = run_batch(w)) != WB_OK)
-        return r;
-    if (!w->pipeline->outbox && (r = wb_stage_settle(w)) != WB_OK)
-        return r;
-    return adapt_prefetch(w);
+    const wb_transport_ops *ops = w->pipeline->transport_ops;
+    unsigned wanted = wb_batch_prefetch(w);
+    int r = WB_OK;
+    if (!WB_HAS(ops, wb_transport_ops, set_prefetch) || w->refuses_more ||
+        (wanted <= w->prefetch && wanted * 4 > w->prefetch))
+        return WB_OK;
+    w->prefetch = wanted;
+    if ((r = ops->set_prefetch(w->transport, wanted, error)) != WB_OK)
+        w->transport_broken = 1;
+    return r;
 }
 
-/* All is well again: forget the back-off, and say so if we complained. */
-static void note_success(wb_worker *w)
+static int may_receive(const wb_worker *w)
 {
-    if (w->complained)
-        wb_log_event(WB_LOG_INFO, "at work again", { "endpoint", w->pipeline->endpoint });
-    w->complained = 0;
-    w->pause = 0;
+    return !w->pipeline->stop || w->refuses_more;
+}
+
+static int run_cycle(wb_worker *w, wb_error *error)
+{
+    int r;
+    w->progressed = 0;
+    if ((r = wb_stage_connect(w, error)) != WB_OK)
+        return r;
+    if (!wb_batch_choose(w)) {
+        if (may_receive(w) && (r = wb_stage_receive(w, error)) != WB_OK)
+            return r;
+        if (!wb_batch_choose(w))
+            return wb_stage_settle(w, error);
+    }
+    if ((r = run_chosen(w, error)) != WB_OK)
+        return r;
+    return adapt_prefetch(w, error);
 }
 
 /* A failure that is not a lost connection (a lock timeout, a full disk) must neither spin nor
  * be a secret. */
-static void note_failure(wb_worker *w, int result)
+static void note_failure(wb_worker *w, int result, wb_error *error)
 {
-    w->error.result = result;
+    error->result = result;
     if (result == WB_IN_DOUBT)
         wb_log_event(WB_LOG_WARNING, "outcome of a commit is unknown: the deduplication record decides",
-                     { "endpoint", w->pipeline->endpoint }, { "reason", w->error.text });
-    if (w->transport_broken || w->storage_broken || w->pipeline->stop)
+                     { "endpoint", w->pipeline->endpoint }, { "reason", error->text });
+    if (w->transport_broken || w->storage_broken || result == WB_FATAL || w->pipeline->stop)
         return;
     if (result != WB_ABORT)
-        wb_worker_complain(w, "cannot go on and tries again");
-    wb_clock_pause(10 * WB_MILLISECOND, &w->pipeline->stop);
+        wb_pace_complain(w, "cannot go on and tries again", error);
+    wb_pace_back_off(w);
 }
+
+static int work(wb_worker *w, wb_error *error)
+{
+    int r = run_cycle(w, error);
+    if (r != WB_OK)
+        note_failure(w, r, error);
+    else if (w->progressed || !w->held_count)
+        wb_pace_go_on(w);
+    return r;
+}
+
+/* ---- the end ---------------------------------------------------------------------- */
 
 static int is_connected(const wb_worker *w)
 {
@@ -194,12 +220,32 @@ static int is_connected(const wb_worker *w)
            !w->storage_broken;
 }
 
-/* With mode none nobody delivers again what is in hand. */
-static void finish_held(wb_worker *w)
+/* Ask for no more, so that what was handed out is handled instead of given back. */
+static void refuse_more(wb_worker *w)
 {
-    int r = WB_OK;
-    while (w->pipeline->mode == WB_MODE_NONE && w->held_count && r == WB_OK && is_connected(w))
-        r = run_batch(w);
+    const wb_transport_ops *ops = w->pipeline->transport_ops;
+    wb_error ignored;
+    if (!WB_HAS(ops, wb_transport_ops, stop_receiving))
+        return;
+    if (ops->stop_receiving(w->transport, &ignored) == WB_OK)
+        w->refuses_more = 1;
+    else
+        w->transport_broken = 1;
+}
+
+/* Until nothing in hand can run, something fails, or the time is up. */
+static void drain(wb_worker *w)
+{
+    wb_error error = { 0 };
+    int64_t until = wb_clock_monotonic() + w->pipeline->drain_time;
+    if (is_connected(w))
+        refuse_more(w);
+    do {
+        w->progressed = 0;
+    } while (is_connected(w) && work(w, &error) == WB_OK && w->progressed &&
+             wb_clock_monotonic() < until);
+    if (is_connected(w))
+        (void)wb_stage_settle(w, &error);
 }
 
 static void *worker_main(void *argument)
@@ -208,24 +254,67 @@ static void *worker_main(void *argument)
     wb_pipeline *p = w->pipeline;
     int r = WB_OK;
 
-    while (!p->stop && r != WB_FATAL) {
-        r = run_cycle(w);
-        if (r == WB_OK)
-            note_success(w);
-        else
-            note_failure(w, r);
-    }
+    while (!p->stop && r != WB_FATAL)
+        r = work(w, &w->error);
     w->gave_up = r == WB_FATAL;
     if (w->gave_up)
         wb_log_event(WB_LOG_ERROR, "worker gives up", { "endpoint", p->endpoint },
                      { "reason", w->error.text });
     else
-        finish_held(w);
-    if (!w->gave_up && is_connected(w))
-        (void)wb_stage_settle(w);
-    wb_worker_disconnect(w);
+        drain(w);
+    wb_stage_disconnect(w);
     atomic_store(&w->ended, 1);
     return NULL;
+}
+
+/* ---- life ------------------------------------------------------------------------- */
+
+static void init_costs(wb_worker *w)
+{
+    size_t count = w->pipeline->handlers ? w->pipeline->handlers->count : 0;
+    w->costs = wb_alloc((count + 1) * sizeof *w->costs);
+    for (size_t i = 0; i < count; i++)
+        w->costs[i] = -1;
+}
+
+void wb_worker_init(wb_worker *w, wb_pipeline *pipeline, unsigned number)
+{
+    memset(w, 0, sizeof *w);
+    w->pipeline = pipeline;
+    w->number = number;
+    w->take = 1;
+    w->held_max = pipeline->batch_max + WB_ASIDE_MAX;
+    w->slots = wb_alloc_zero(w->held_max, sizeof *w->slots);
+    w->free_slots = wb_alloc_zero(w->held_max, sizeof *w->free_slots);
+    w->held = wb_alloc_zero(w->held_max, sizeof *w->held);
+    w->batch = wb_alloc_zero(w->held_max, sizeof *w->batch);
+    w->claims = wb_alloc_zero(w->held_max, sizeof *w->claims);
+    w->claimed = wb_alloc_zero(w->held_max, sizeof *w->claimed);
+    for (size_t i = 0; i < w->held_max; i++)
+        w->free_slots[w->free_count++] = &w->slots[i];
+    init_costs(w);
+    wb_arena_init(&w->arena, ARENA_BLOCK);
+    wb_arena_init(&w->recovered, ARENA_BLOCK);
+    pthread_mutex_init(&w->transport_lock, NULL);
+}
+
+void wb_worker_free(wb_worker *w)
+{
+    wb_marks_clear(w);
+    free(w->slots);
+    free(w->free_slots);
+    free(w->held);
+    free(w->batch);
+    free(w->claims);
+    free(w->claimed);
+    free(w->costs);
+    free(w->marks);
+    free(w->settled);
+    wb_window_free(&w->window);
+    wb_buffer_free(&w->encoded);
+    wb_arena_free(&w->arena);
+    wb_arena_free(&w->recovered);
+    pthread_mutex_destroy(&w->transport_lock);
 }
 
 int wb_worker_start(wb_worker *w)
@@ -238,6 +327,20 @@ void wb_worker_interrupt(wb_worker *w)
     pthread_mutex_lock(&w->transport_lock);
     if (w->transport)
         w->pipeline->transport_ops->interrupt(w->transport);
+    pthread_mutex_unlock(&w->transport_lock);
+}
+
+void wb_worker_look_after(wb_worker *w)
+{
+    const wb_transport_ops *ops = w->pipeline->transport_ops;
+    int64_t since = atomic_load(&w->handling_since);
+    if (!since || since == w->released_for || wb_clock_monotonic() - since < RELEASE_AFTER ||
+        !WB_HAS(ops, wb_transport_ops, release_prefetched))
+        return;
+    w->released_for = since;
+    pthread_mutex_lock(&w->transport_lock);
+    if (w->transport)
+        ops->release_prefetched(w->transport);
     pthread_mutex_unlock(&w->transport_lock);
 }
 

@@ -1,11 +1,90 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A worker: one thread that runs the pipeline over sessions of its own.
+ * A worker: one thread that runs the pipeline over sessions and messages of its own. Nothing of
+ * it is shared, but for what is atomic and `transport`, which has a lock.
+ *
+ *   receive -> deduplicate+begin -> handle -> store -> commit -> dispatch -> mark -> acknowledge
  */
 #ifndef WB_PIPELINE_WORKER_H
 #define WB_PIPELINE_WORKER_H
 
+#include <pthread.h>
+
+#include "core/base/arena.h"
+#include "core/base/buffer.h"
+#include "core/base/error.h"
+#include "core/pipeline/item.h"
 #include "core/pipeline/pipeline.h"
+#include "core/pipeline/window.h"
+
+/** So many messages a worker sets aside (that cannot be moved, that meet a server's trouble)
+ *  before it takes no more: they stay unacknowledged. */
+#define WB_ASIDE_MAX 10
+
+typedef struct wb_worker {
+    wb_pipeline *pipeline;
+    unsigned number;
+    pthread_t thread;
+    wb_error error;   /* why it gave up; read after join */
+    int gave_up;
+    atomic_int ended; /* the thread is about to return */
+
+    /* Sessions. `transport` is guarded by the lock against calls from outside. */
+    pthread_mutex_t transport_lock;
+    wb_transport_session *transport;
+    wb_transport_session *immediate; /* for immediate sends beside a transport transaction */
+    wb_storage_session *storage;
+    wb_outlet outlet;
+    int transport_broken; /* must be opened again */
+    int storage_broken;
+    int refuses_more; /* the transport was asked for no more messages: the endpoint stops */
+
+    /* In hand: received and not settled, in order of receipt. */
+    wb_item *slots; /* held_max of them */
+    wb_item **free_slots;
+    size_t free_count;
+    wb_item **held;
+    size_t held_count;
+    size_t held_max;
+
+    /* The running batch. */
+    wb_item **batch; /* some of the held ones */
+    size_t batch_size;
+    uint64_t batch_number;
+    wb_claim *claims;  /* one for each item to handle, ascending ids */
+    wb_item **claimed; /* whose they are */
+    size_t claim_count;
+    int in_transaction;    /* the storage session has a transaction open */
+    int transaction_ended; /* by a handler */
+    int grouped;           /* a batch handler got several messages */
+    int stored;            /* the batch has a pending row */
+    int has_suspect_lock;
+    wb_arena arena;     /* operations of the batch */
+    wb_arena recovered; /* operations loaded from pending rows */
+    wb_buffer encoded;
+    wb_window window;
+
+    /* Dispatched, to be marked, then acknowledged. */
+    wb_mark *marks;
+    size_t mark_count;
+    size_t mark_max;
+    const wb_incoming **settled;
+    size_t settled_count;
+    size_t settled_max;
+
+    /* Pace. */
+    unsigned take;     /* how many messages the next batch takes */
+    unsigned prefetch; /* what the transport session was told */
+    int64_t *costs;    /* ns of one message, a handler entry each; -1: not known */
+    int64_t handling_spent;          /* by the handlers of the batch */
+    _Atomic int64_t handling_since;  /* a handler runs; 0: none does */
+    int64_t released_for;            /* prefetched messages were given away for that one */
+    uint64_t successes; /* batches that were committed: what a server's trouble is measured by */
+    int progressed;     /* the cycle got something done */
+    int64_t pause;      /* back-off after a failure; 0 when all is well */
+    int64_t complained; /* when a failure was logged last; 0 when all is well */
+    int64_t drain_until;
+} wb_worker;
 
 /** Prepare a worker; no thread, no connection yet. */
 void wb_worker_init(wb_worker *w, wb_pipeline *pipeline, unsigned number);
@@ -13,7 +92,10 @@ void wb_worker_init(wb_worker *w, wb_pipeline *pipeline, unsigned number);
 int wb_worker_start(wb_worker *w);
 /** Wake it where it waits for messages. Any thread; pipeline->stop is set before. */
 void wb_worker_interrupt(wb_worker *w);
-/** Wait for its thread. w->error.result is WB_FATAL if it gave up. */
+/** To be called now and then, from any one thread: when its handler takes long, what was
+ *  prefetched behind it is given to others. */
+void wb_worker_look_after(wb_worker *w);
+/** Wait for its thread. w->gave_up and w->error say whether and why it gave up. */
 void wb_worker_join(wb_worker *w);
 void wb_worker_free(wb_worker *w);
 

@@ -54,6 +54,13 @@ int wb_attempts_is_older(const void *data, size_t size, uint64_t before)
     return start_reading(&reader, data, size, &written) && written < before;
 }
 
+int wb_attempts_is_record(const void *data, size_t size)
+{
+    wb_reader reader;
+    uint64_t written;
+    return start_reading(&reader, data, size, &written);
+}
+
 int64_t wb_attempts_decode(const void *data, size_t size, const void *id, size_t id_size)
 {
     wb_reader reader;
@@ -68,11 +75,38 @@ int64_t wb_attempts_decode(const void *data, size_t size, const void *id, size_t
     return attempts;
 }
 
+/* The broker's limit, if it has one. All of ours together stay below it: the deliveries that
+ * make a suspect, and the attempts that are written down. */
+static uint32_t limit_of(const wb_recoverability *policy)
+{
+    return policy->delivery_limit ? policy->delivery_limit : UINT32_MAX;
+}
+
+uint32_t wb_attempts_suspect_from(const wb_recoverability *policy)
+{
+    uint32_t half = limit_of(policy) / 2;
+    if (half >= WB_SUSPECT_DELIVERIES)
+        return WB_SUSPECT_DELIVERIES;
+    return half ? half : 1;
+}
+
+int wb_attempts_deliveries_are_exhausted(const wb_recoverability *policy, uint32_t deliveries)
+{
+    uint32_t most = limit_of(policy) - 1;
+    return deliveries >= (most < WB_DELIVERIES_MAX ? most : WB_DELIVERIES_MAX);
+}
+
+int wb_attempts_fit(const wb_recoverability *policy)
+{
+    return limit_of(policy) >= policy->immediate_retries + 2;
+}
+
 int wb_attempts_are_exhausted(const wb_recoverability *policy, uint32_t attempts)
 {
-    unsigned all = policy->immediate_retries + 1;
-    unsigned left = all > WB_SUSPECT_DELIVERIES ? all - WB_SUSPECT_DELIVERIES : 0;
+    uint32_t before = wb_attempts_suspect_from(policy), room = limit_of(policy) - before;
+    uint32_t all = policy->immediate_retries + 1;
+    uint32_t left = all > before ? all - before : 0;
     if (left < WB_NOTED_ATTEMPTS_MIN)
         left = WB_NOTED_ATTEMPTS_MIN;
-    return attempts >= left;
+    return attempts >= (left < room ? left : room);
 }

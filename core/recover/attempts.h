@@ -18,16 +18,27 @@
 #include "core/recover/recoverability.h"
 
 /** Deliveries without acknowledgement that make a message a suspect: more than one or two
- *  restarts of servers and processes explain. */
+ *  restarts of servers and processes explain. Fewer where the broker gives up early. */
 #define WB_SUSPECT_DELIVERIES 3
 
 /** At least so many attempts are written down before a suspect is given up, whatever
- *  immediate_retries says: a process may be killed for other reasons than its message. */
+ *  immediate_retries says: a process may be killed for other reasons than its message. Fewer
+ *  where the broker gives up early. */
 #define WB_NOTED_ATTEMPTS_MIN 3
 
-/** Where nothing can be written down (no outbox), so many deliveries end the tries. It is the
- *  number at which RabbitMQ 4 drops a message from a quorum queue unless told otherwise. */
-#define WB_DELIVERIES_MAX 20
+/** Where nothing can be written down (no outbox), so many deliveries end the tries, or one less
+ *  than the broker allows. 20 is what RabbitMQ 4 allows unless told otherwise. */
+#define WB_DELIVERIES_MAX 19
+
+/** How many deliveries make a message a suspect. */
+uint32_t wb_attempts_suspect_from(const wb_recoverability *policy);
+
+/** Whether a message delivered so often is given up where nothing can be written down. */
+int wb_attempts_deliveries_are_exhausted(const wb_recoverability *policy, uint32_t deliveries);
+
+/** Whether a broker's limit leaves room for ours: it drops a message before we have given it
+ *  up where this is not so. */
+int wb_attempts_fit(const wb_recoverability *policy);
 
 /** The number of the record of an id. */
 uint64_t wb_attempts_number(const void *id, size_t id_size);
@@ -41,6 +52,9 @@ int64_t wb_attempts_decode(const void *data, size_t size, const void *id, size_t
 /** Whether a row is a record, anybody's, written before `before` (a batch number). Records
  *  outlive their message when the process dies, or the database, just as it is done. */
 int wb_attempts_is_older(const void *data, size_t size, uint64_t before);
+
+/** Whether a row is a record, anybody's. */
+int wb_attempts_is_record(const void *data, size_t size);
 
 /** Whether that many unfinished attempts, after the deliveries that made it a suspect, are as
  *  many as a message gets. */

@@ -32,10 +32,10 @@
 
 /** Why a message failed. */
 typedef struct wb_failure {
-    const char *kind;   /* WB_FAILURE_x; NULL: it has not failed */
-    char *reason;       /* malloc'ed, or NULL */
-    unsigned attempts;  /* failed attempts in this process */
-    unsigned losses;    /* how often the storage session broke while it was handled */
+    const char *kind;  /* WB_FAILURE_x; NULL: it has not failed */
+    char *reason;      /* malloc'ed, or NULL */
+    unsigned attempts; /* failed attempts in this process */
+    unsigned faults;   /* how often it alone met the server's trouble while others did not */
 } wb_failure;
 
 /** Remember why (the latest reason wins) and, if `counts`, that an attempt failed. */
@@ -45,25 +45,43 @@ void wb_failure_clear(wb_failure *failure);
 typedef struct wb_recoverability {
     unsigned immediate_retries;
     const char *error_queue;
+    uint32_t delivery_limit; /* the broker's; 0: it has none */
 } wb_recoverability;
 
 /** Whether a message that failed this often goes to the error queue now. */
 int wb_recover_is_exhausted(const wb_recoverability *policy, const wb_failure *failure);
 
-/** Whether a message broke the storage session too often. At least WB_LOSSES_MIN times are
- *  forgiven: a server that restarts is nobody's fault. */
-#define WB_LOSSES_MIN 3
-int wb_recover_is_breaking(const wb_recoverability *policy, const wb_failure *failure);
+/** Whether a message met the server's trouble so often, alone and while others did not, that
+ *  it must be its own. At least WB_FAULTS_MIN times are forgiven: a server that restarts is
+ *  nobody's fault. */
+#define WB_FAULTS_MIN 3
+int wb_recover_is_faulty(const wb_recoverability *policy, const wb_failure *failure);
 
 /** Whether a header comes from an earlier trip through the error queue. A message that is
  *  moved there again does not keep it. */
 int wb_recover_is_failure_header(const wb_header *header);
 
-/** The operation that moves a message to the error queue. Lives as long as the arena;
+/** How far a copy for the error queue may be cut down when the broker refuses it as it is: each
+ *  step does what the one before did, and more. The body is never cut. */
+#define WB_TRIM_NOTHING 0
+#define WB_TRIM_STACK_TRACE 1
+#define WB_TRIM_REASON 2
+#define WB_TRIM_HEADERS 3 /* the largest, until 32 KiB remain; with each step half of that */
+#define WB_TRIM_MAX 8
+
+/** A failed message on its way to the error queue. */
+typedef struct wb_failed_message {
+    const wb_incoming *incoming;
+    const wb_failure *failure;
+    const char *type; /* of its handler, or NULL */
+    unsigned trim;    /* WB_TRIM_x */
+} wb_failed_message;
+
+/** The operation that moves a message to the error queue: original body and headers, and why it
+ *  failed. What was cut is named in its header Waybill.Trimmed. Lives as long as the arena;
  *  points into `incoming`. */
 wb_operation *wb_recover_error_operation(const wb_recoverability *policy, const wb_origin *origin,
-                                         const wb_incoming *incoming, const wb_failure *failure,
-                                         const char *type, wb_arena *arena,
+                                         const wb_failed_message *message, wb_arena *arena,
                                          wb_operation_list *list);
 
 #endif

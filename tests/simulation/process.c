@@ -7,9 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/crash.h"
 #include "core/endpoint/housekeeper.h"
 #include "core/message/ids.h"
+#include "core/pipeline/suspect.h"
 #include "core/pipeline/worker.h"
+#include "core/recover/attempts.h"
 #include "tests/simulation/broker.h"
 #include "tests/simulation/handlers.h"
 #include "tests/simulation/persistence.h"
@@ -46,6 +49,24 @@ typedef struct {
     unsigned hanging; /* handlers that do not hear of it */
 } host;
 
+/* The core has one lock for the suspects of a process; ours are several in one. */
+static int suspect_locks[SIM_PROCESSES_MAX];
+int __wrap_wb_suspect_try_lock(void);
+void __wrap_wb_suspect_unlock(void);
+
+int __wrap_wb_suspect_try_lock(void)
+{
+    int *is_taken = &suspect_locks[sim_process()];
+    if (*is_taken && !wb_bug("suspect_across_endpoints"))
+        return 0;
+    return *is_taken = 1;
+}
+
+void __wrap_wb_suspect_unlock(void)
+{
+    suspect_locks[sim_process()] = 0;
+}
+
 static host *hosts[SIM_PROCESSES_MAX];
 static unsigned incarnations, rounds;
 
@@ -70,12 +91,16 @@ static void fill_pipeline(endpoint *e)
         .persistence = shape->persistence ? &e->persistence : NULL,
         .origin = wb_origin_make(e->name, 1, BODY_MAX),
         .handlers = &handlers,
-        .recoverability = { shape->retries, SIM_ERROR_QUEUE },
+        .recoverability = { shape->retries, SIM_ERROR_QUEUE, shape->tells_limit ? shape->delivery_limit : 0 },
         .batch_max = shape->batch_max,
         .batch_time = shape->batch_time,
         .body_max = BODY_MAX,
+        .sweep_after = shape->sweep_after,
+        .drain_time = STOP_TIMEOUT / 2,
     };
-    pthread_mutex_init(&e->pipeline.suspect_lock, NULL);
+    wb_pipeline_init(&e->pipeline);
+    if (shape->tells_limit && !wb_attempts_fit(&e->pipeline.recoverability))
+        sim_violation("no endpoint runs with this delivery limit");
 }
 
 static void make_endpoint(endpoint *e, unsigned number)
@@ -86,16 +111,24 @@ static void make_endpoint(endpoint *e, unsigned number)
     fill_pipeline(e);
 }
 
+static int is_wanted(void *argument)
+{
+    const endpoint *e = argument;
+    return e->pipeline.stop || e->pipeline.sweep_parked;
+}
+
 static void *keep_house(void *argument)
 {
     endpoint *e = argument;
     for (;;) {
-        wb_clock_pause(the_shape.keeper_interval, &e->pipeline.stop);
+        (void)sim_wait("housekeeper", sim_now() + the_shape.keeper_interval, is_wanted, e);
         if (e->pipeline.stop)
-            return NULL;
+            break;
         wb_housekeeper_round(&e->keeper);
         rounds++;
     }
+    wb_sweep_forget(&e->keeper.memory);
+    return NULL;
 }
 
 static void start_workers(const host *h, endpoint *e)
@@ -120,7 +153,6 @@ static void start_endpoint(const host *h, endpoint *e)
         return;
     e->keeper = (wb_housekeeper){ .pipeline = &e->pipeline,
                                   .interval = the_shape.keeper_interval,
-                                  .sweep_after = the_shape.sweep_after,
                                   .retention = the_shape.retention };
     (void)snprintf(name, sizeof name, "p%d.%u/e%c/hk", h->number, incarnations, e->name[strlen(e->name) - 1]);
     e->keeper_thread = sim_spawn(h->number, name, keep_house, e);
@@ -151,6 +183,8 @@ static void free_workers(endpoint *e)
 /* An endpoint whose workers all gave up is started again, with growing pauses. */
 static void look_after(const host *h, endpoint *e)
 {
+    for (unsigned i = 0; e->is_up && i < the_shape.workers; i++)
+        wb_worker_look_after(&e->workers[i]);
     if (e->is_up && workers_have_ended(e)) {
         sim_tell("endpoint %s gave up", e->name);
         free_workers(e);
@@ -180,6 +214,7 @@ static void stop_endpoint(const host *h, endpoint *e, int64_t deadline)
         sim_kill(h->number);
     if (e->is_up)
         free_workers(e);
+    wb_pipeline_free(&e->pipeline);
 }
 
 /* ---- the process ---- */
@@ -231,6 +266,7 @@ void sim_process_start(int process)
     if (!h)
         abort();
     incarnations++;
+    suspect_locks[process] = 0;
     sim_on_death(bury);
     sim_broker_note_stop(process, 0);
     h->number = process;

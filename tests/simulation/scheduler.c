@@ -60,6 +60,7 @@ int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex);
 void __wrap_wb_clock_pause(int64_t duration, const atomic_int *stop);
 int64_t __wrap_wb_clock_monotonic(void);
 int64_t __wrap_wb_clock_wall(void);
+int64_t __wrap_wb_clock_steady(void);
 ssize_t __wrap_getrandom(void *to, size_t size, unsigned flags);
 
 /* ---- who runs ---- */
@@ -385,6 +386,11 @@ void __wrap_wb_clock_pause(int64_t duration, const atomic_int *stop)
 int64_t __wrap_wb_clock_monotonic(void)
 {
     return scheduler.now += 200;
+}
+
+int64_t __wrap_wb_clock_steady(void)
+{
+    return scheduler.now;
 }
 
 int64_t __wrap_wb_clock_wall(void)

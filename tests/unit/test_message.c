@@ -14,7 +14,10 @@
 #include "core/message/incoming.h"
 #include "core/message/operations.h"
 #include "core/message/outgoing.h"
+#include "core/message/text.h"
 #include "core/recover/attempts.h"
+#include "core/recover/parked.h"
+#include "core/recover/suspicions.h"
 #include "core/recover/recoverability.h"
 
 static const wb_origin origin = {
@@ -48,25 +51,72 @@ static void test_sha256(void **state)
     assert_string_equal(hex, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
+static const wb_id_seed seed = { .endpoint = "orders", .kind = 1, .type = "T", .destination = "q",
+                                 .cause = "m-1", .cause_size = 3 };
+
 static void test_ids(void **state)
 {
     char a[WB_GENERATED_ID_SIZE], b[WB_GENERATED_ID_SIZE];
+    wb_id_seed other[] = { seed, seed, seed, seed, seed, seed, seed, seed };
     (void)state;
-    wb_id_derive("orders", "m-1", 3, 0, a);
-    wb_id_derive("orders", "m-1", 3, 0, b);
+    wb_id_derive(&seed, a);
+    wb_id_derive(&seed, b);
     assert_string_equal(a, b); /* every attempt sends the same id */
-    assert_int_equal(strlen(a), 36);
     assert_int_equal(a[14], '8');
-    wb_id_derive("orders", "m-1", 3, 1, b);
-    assert_string_not_equal(a, b);
-    wb_id_derive("billing", "m-1", 3, 0, b); /* two endpoints handle the same event */
-    assert_string_not_equal(a, b);
-    wb_id_derive("orders", "m-1\0", 4, 0, b); /* a NUL byte is part of an id */
-    assert_string_not_equal(a, b);
+    other[0].ordinal = 1;
+    other[1].endpoint = "billing"; /* two endpoints handle the same event */
+    other[2].cause = "m-1\0";      /* a NUL byte is part of an id */
+    other[2].cause_size = 4;
+    other[3].kind = 2;
+    other[4].immediate = 1;
+    other[5].type = "U";
+    other[6].destination = "r";
+    other[7].destination = NULL;
+    for (size_t i = 0; i < sizeof other / sizeof other[0]; i++) {
+        wb_id_derive(&other[i], b);
+        assert_string_not_equal(a, b);
+    }
     wb_id_generate(a);
     wb_id_generate(b);
     assert_string_not_equal(a, b);
     assert_int_equal(a[14], '7');
+}
+
+/* A version 7 UUID keeps its time; what only looks like one does not. */
+static void test_ordered_ids(void **state)
+{
+    static const char *const others[] = {
+        "018f0e1e-7a00-4abc-8def-0123456789ab", "018f0e1e-7a00-7abc-cdef-0123456789ab",
+        "018f0e1ex7a00-7abc-8def-0123456789ab", "018g0e1e-7a00-7abc-8def-0123456789ab",
+    };
+    char id[WB_GENERATED_ID_SIZE];
+    wb_id_seed ordered = seed;
+    (void)state;
+    ordered.cause = "018F0e1e-7a00-7abc-8def-0123456789ab";
+    ordered.cause_size = 36;
+    wb_id_derive(&ordered, id);
+    assert_memory_equal(id, "018f0e1e-7a00-7", 15);
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        ordered.cause = others[i];
+        wb_id_derive(&ordered, id);
+        assert_int_equal(id[14], '8');
+    }
+}
+
+static void test_plain_text(void **state)
+{
+    (void)state;
+    assert_true(wb_text_is_plain("", 0));
+    assert_true(wb_text_is_plain("orders.\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", 16));
+    assert_false(wb_text_is_plain("\xff\xfe", 2));
+    assert_false(wb_text_is_plain("a\0b", 3));
+    assert_false(wb_text_is_plain("a\nb", 3));
+    assert_false(wb_text_is_plain("\x7f", 1));
+    assert_false(wb_text_is_plain("\xc0\x80", 2));         /* overlong */
+    assert_false(wb_text_is_plain("\xe0\x80\x80", 3));     /* overlong */
+    assert_false(wb_text_is_plain("\xed\xa0\x80", 3));     /* half of a pair */
+    assert_false(wb_text_is_plain("\xf4\x90\x80\x80", 4)); /* beyond Unicode */
+    assert_false(wb_text_is_plain("\xe2\x82", 2));         /* cut */
 }
 
 static void test_batch_numbers(void **state)
@@ -74,7 +124,7 @@ static void test_batch_numbers(void **state)
     (void)state;
     uint64_t low = wb_batch_number_at(wb_clock_wall() - WB_SECOND);
     uint64_t high = wb_batch_number_at(wb_clock_wall() + WB_SECOND);
-    uint64_t number = wb_batch_number();
+    uint64_t number = wb_batch_number(wb_clock_wall());
     assert_true(low < number && number < high);
     assert_true(number <= INT64_MAX); /* databases have signed integers */
 }
@@ -290,7 +340,7 @@ static void test_error_operation(void **state)
     wb_arena arena;
     wb_operation_list list = { 0 };
     wb_failure failure = { 0 };
-    const wb_recoverability policy = { 5, "error" };
+    const wb_recoverability policy = { 5, "error", 0 };
     const wb_header headers[] = { { "keep", "me", 4, 2 },
                                   { WB_HEADER_RETRIES, "3", strlen(WB_HEADER_RETRIES), 1 },
                                   { "NServiceBus.ExceptionInfo.Data.x", "old", 32, 3 } };
@@ -298,9 +348,10 @@ static void test_error_operation(void **state)
                              .header_count = 3, .body = "body", .body_size = 4 };
     (void)state;
     wb_arena_init(&arena, 4096);
+    const wb_failed_message message = { &incoming, &failure, "T", WB_TRIM_NOTHING };
     wb_failure_set(&failure, WB_FAILURE_HANDLER, "because", 1);
     const wb_operation *operation =
-        wb_recover_error_operation(&policy, &origin, &incoming, &failure, "T", &arena, &list);
+        wb_recover_error_operation(&policy, &origin, &message, &arena, &list);
     assert_string_equal(operation->destination, "error");
     assert_int_equal(operation->flags, WB_OPERATION_MANDATORY);
     assert_ptr_equal(operation->body, incoming.body);
@@ -314,9 +365,100 @@ static void test_error_operation(void **state)
     wb_arena_free(&arena);
 }
 
+static size_t size_of_headers(const wb_operation *operation)
+{
+    size_t size = 0;
+    for (size_t i = 0; i < operation->header_count; i++)
+        size += operation->headers[i].name_size + operation->headers[i].value_size;
+    return size;
+}
+
+/* Each step of trimming makes the copy smaller, says what it left out, and keeps why. */
+static void test_trimming(void **state)
+{
+    static char large[40000], reason[5000];
+    wb_arena arena;
+    wb_failure failure = { 0 };
+    const wb_recoverability policy = { 5, "error", 0 };
+    const wb_header headers[] = { { "large", large, 5, sizeof large - 1 }, { "small", "s", 5, 1 } };
+    wb_incoming incoming = { .struct_size = sizeof incoming, .id = "m", .id_size = 1, .headers = headers,
+                             .header_count = 2, .body = "body", .body_size = 4 };
+    size_t before = SIZE_MAX;
+    (void)state;
+    memset(large, 'x', sizeof large - 1);
+    memset(reason, 'r', sizeof reason - 1);
+    wb_arena_init(&arena, 4096);
+    wb_failure_set(&failure, WB_FAILURE_HANDLER, reason, 1);
+    for (unsigned trim = WB_TRIM_NOTHING; trim <= WB_TRIM_HEADERS; trim++) {
+        wb_operation_list list = { 0 };
+        const wb_failed_message message = { &incoming, &failure, "T", trim };
+        const wb_operation *copy = wb_recover_error_operation(&policy, &origin, &message, &arena, &list);
+        assert_true(size_of_headers(copy) < before);
+        before = size_of_headers(copy);
+        assert_int_equal(header_of(copy, WB_HEADER_TRIMMED) != NULL, trim > WB_TRIM_NOTHING);
+        assert_int_equal(header_of(copy, "large") != NULL, trim < WB_TRIM_HEADERS);
+        assert_non_null(header_of(copy, "small"));
+        assert_int_equal(header_of(copy, WB_HEADER_EXCEPTION_MESSAGE)->value_size,
+                         trim < WB_TRIM_REASON ? sizeof reason - 1 : 256);
+        assert_int_equal(copy->body_size, 4);
+    }
+    wb_failure_clear(&failure);
+    wb_arena_free(&arena);
+}
+
+static void test_parked(void **state)
+{
+    wb_buffer buffer = { 0 };
+    wb_parked parked = { 3, "no such queue", "WBO1xyz", 7 }, read;
+    (void)state;
+    wb_parked_encode(&buffer, &parked);
+    assert_true(wb_parked_decode(buffer.data, buffer.size, &read));
+    assert_int_equal(read.tries, 3);
+    assert_string_equal(read.reason, "no such queue");
+    assert_int_equal(read.operations_size, 7);
+    assert_memory_equal(read.operations, "WBO1xyz", 7);
+    for (size_t size = 0; size < buffer.size; size++)
+        assert_false(wb_parked_decode(buffer.data, size, &read));
+    assert_false(wb_parked_decode("WBO1xxxxxxxxxxxxxx", 18, &read));
+    assert_int_equal(wb_parked_pause(1), 60 * WB_SECOND);
+    assert_int_equal(wb_parked_pause(2), 120 * WB_SECOND);
+    assert_int_equal(wb_parked_pause(UINT32_MAX), 3600 * WB_SECOND);
+    wb_buffer_free(&buffer);
+}
+
+static void test_suspicions(void **state)
+{
+    static wb_suspicions s;
+    char id[16];
+    (void)state;
+    wb_suspicions_init(&s);
+    assert_false(wb_suspicions_has(&s, "a", 1));
+    wb_suspicions_add(&s, "a", 1);
+    assert_true(wb_suspicions_has(&s, "a", 1));
+    assert_false(wb_suspicions_has(&s, "b", 1));
+    for (unsigned i = 1; i <= WB_DEATHS_MAX; i++) {
+        assert_false(wb_suspicions_is_deadly(&s, "a", 1));
+        wb_suspicions_count_death(&s, "a", 1, 1);
+        assert_int_equal(wb_suspicions_deaths(&s, "a", 1), i);
+    }
+    assert_true(wb_suspicions_is_deadly(&s, "a", 1));
+    for (unsigned i = 0; i < WB_DEATHS_UNPROVED_MAX; i++) {
+        assert_false(wb_suspicions_is_deadly(&s, "b", 1));
+        wb_suspicions_count_death(&s, "b", 1, 0);
+    }
+    assert_true(wb_suspicions_is_deadly(&s, "b", 1));
+    wb_suspicions_forget(&s, "a", 1);
+    assert_false(wb_suspicions_has(&s, "a", 1));
+    for (unsigned i = 0; i < 3 * WB_SUSPICIONS_MAX; i++)
+        wb_suspicions_add(&s, id, (size_t)snprintf(id, sizeof id, "%u", i));
+    assert_int_equal(s.count, WB_SUSPICIONS_MAX); /* the oldest went */
+    assert_true(wb_suspicions_has(&s, id, strlen(id)));
+    wb_suspicions_free(&s);
+}
+
 static void test_recoverability(void **state)
 {
-    const wb_recoverability none = { 0, "error" }, five = { 5, "error" };
+    const wb_recoverability none = { 0, "error", 0 }, five = { 5, "error", 0 };
     wb_failure failure = { 0 };
     (void)state;
     for (unsigned attempt = 1; attempt <= 5; attempt++) {
@@ -331,7 +473,7 @@ static void test_recoverability(void **state)
 
 static void test_attempts(void **state)
 {
-    const wb_recoverability none = { 0, "error" }, five = { 5, "error" };
+    const wb_recoverability none = { 0, "error", 0 }, five = { 5, "error", 0 };
     wb_buffer buffer = { 0 };
     (void)state;
     assert_true(wb_attempts_number("m\0x", 3) != wb_attempts_number("m", 1));
@@ -350,6 +492,20 @@ static void test_attempts(void **state)
     assert_true(wb_attempts_are_exhausted(&five, 3));
     assert_false(wb_attempts_are_exhausted(&none, 2)); /* the least, whatever is configured */
     assert_true(wb_attempts_are_exhausted(&none, 3));
+    /* all of ours stay below the broker's, whatever it is */
+    for (uint32_t limit = 2; limit < 40; limit++) {
+        wb_recoverability limited = { 0, "error", limit };
+        uint32_t from = wb_attempts_suspect_from(&limited);
+        assert_in_range(from, 1, WB_SUSPECT_DELIVERIES);
+        assert_true(wb_attempts_are_exhausted(&limited, limit - from));
+        assert_true(wb_attempts_deliveries_are_exhausted(&limited, limit - 1));
+        assert_true(wb_attempts_fit(&limited));
+        limited.immediate_retries = limit - 1;
+        assert_false(wb_attempts_fit(&limited));
+    }
+    assert_true(wb_attempts_fit(&five));
+    assert_false(wb_attempts_deliveries_are_exhausted(&five, WB_DELIVERIES_MAX - 1));
+    assert_true(wb_attempts_deliveries_are_exhausted(&five, WB_DELIVERIES_MAX));
     wb_buffer_free(&buffer);
 }
 
@@ -368,6 +524,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sha256),
         cmocka_unit_test(test_ids),
+        cmocka_unit_test(test_ordered_ids),
+        cmocka_unit_test(test_plain_text),
         cmocka_unit_test(test_batch_numbers),
         cmocka_unit_test(test_types),
         cmocka_unit_test(test_outgoing_headers),
@@ -376,6 +534,9 @@ int main(void)
         cmocka_unit_test(test_operations_round_trip),
         cmocka_unit_test(test_operations_damaged),
         cmocka_unit_test(test_error_operation),
+        cmocka_unit_test(test_trimming),
+        cmocka_unit_test(test_parked),
+        cmocka_unit_test(test_suspicions),
         cmocka_unit_test(test_recoverability),
         cmocka_unit_test(test_attempts),
         cmocka_unit_test(test_wire_time),

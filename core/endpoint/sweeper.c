@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "core/endpoint/sweeper.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/clock.h"
+#include "core/base/crash.h"
+#include "core/base/log.h"
+#include "core/message/ids.h"
+#include "core/pipeline/window.h"
+#include "core/recover/attempts.h"
+#include "core/recover/parked.h"
+
+/* A record of attempts that nobody has touched for so long is no use: whatever ends a process
+ * time and again does it sooner. */
+#define ATTEMPTS_KEPT (24 * 3600 * WB_SECOND)
+/* Rows remembered from one round to the next. Those beyond come in later rounds. */
+#define SEEN_MAX 65536
+
+typedef struct {
+    wb_pipeline *pipeline;
+    wb_storage_session *storage;
+    wb_outlet outlet; /* session NULL: not open */
+    wb_window window;
+    wb_arena arena;
+    wb_buffer bytes; /* the row in hand */
+    wb_buffer encoded;
+    uint64_t batch; /* its number; 0: there was none */
+    size_t passed;  /* rows the walk has left behind */
+    const wb_sweep_memory *before;
+    wb_sweep_memory after;
+    uint64_t young;  /* ordinary rows from this number on are left to their workers */
+    size_t swept;
+    size_t unreadable;
+    wb_error *error;
+} round;
+
+/* ---- the walk ---------------------------------------------------------------------- */
+
+static int take_row(void *argument, const wb_pending *pending)
+{
+    round *r = argument;
+    r->batch = pending->batch;
+    r->bytes.size = 0;
+    wb_buffer_put(&r->bytes, pending->operations, pending->operations_size);
+    return WB_OK;
+}
+
+typedef struct {
+    round *round;
+    uint64_t after;
+} search;
+
+/* For a persistence that can only visit from the start. */
+static int take_first_after(void *argument, const wb_pending *pending)
+{
+    const search *s = argument;
+    if (pending->batch <= s->after || s->round->batch)
+        return WB_OK;
+    return take_row(s->round, pending);
+}
+
+static int next_row(round *r, uint64_t before)
+{
+    const wb_persistence_ops *ops = r->pipeline->persistence_ops;
+    uint64_t after = r->batch;
+    r->batch = 0;
+    if (WB_HAS(ops, wb_persistence_ops, next_pending))
+        return ops->next_pending(r->storage, after, before, take_row, r, r->error);
+    search s = { r, after };
+    return ops->sweep(r->storage, before, r->passed + 1, take_first_after, &s, r->error);
+}
+
+/* ---- a row ------------------------------------------------------------------------- */
+
+static int was_seen(const wb_sweep_memory *memory, uint64_t batch)
+{
+    size_t low = 0, high = memory->count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (memory->seen[middle] < batch)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < memory->count && memory->seen[low] == batch;
+}
+
+static void remember(round *r)
+{
+    if (!r->after.seen)
+        r->after.seen = wb_alloc(SEEN_MAX * sizeof *r->after.seen);
+    if (r->after.count < SEEN_MAX)
+        r->after.seen[r->after.count++] = r->batch;
+}
+
+static int open_outlet(round *r)
+{
+    const wb_pipeline *p = r->pipeline;
+    if (r->outlet.session)
+        return WB_OK;
+    r->outlet = (wb_outlet){ r->pipeline, NULL, 0 };
+    return p->transport_ops->open(p->transport, WB_SESSION_SEND, 0, &r->outlet.session, r->error);
+}
+
+static void close_outlet(round *r)
+{
+    if (r->outlet.session)
+        r->pipeline->transport_ops->close(r->outlet.session);
+    r->outlet.session = NULL;
+}
+
+static int mark(round *r, wb_mark mark)
+{
+    return r->pipeline->persistence_ops->mark(r->storage, &mark, 1, r->error);
+}
+
+static const wb_operation *find_refused(const wb_operation_group *groups)
+{
+    const wb_operation *refused = NULL;
+    for (; groups && !refused; groups = groups->next)
+        refused = wb_find_refused(&groups->operations);
+    return refused;
+}
+
+/* The new row stands before the old one goes: a crash in between sends twice, and loses
+ * nothing. */
+static int park(round *r, const wb_mark *remaining, uint32_t tries, const wb_operation *refused)
+{
+    char reason[1200];
+    wb_describe_refusal(refused, reason, sizeof reason);
+    int result = wb_pipeline_park(r->pipeline, r->storage, remaining->remaining, remaining->remaining_size,
+                                  tries, reason, r->error);
+    return result == WB_OK ? mark(r, (wb_mark){ r->batch, NULL, 0 }) : result;
+}
+
+/* What was confirmed is marked whatever became of the rest. */
+static int conclude(round *r, const wb_operation_group *groups, uint32_t tries)
+{
+    const wb_operation *refused = find_refused(groups);
+    wb_mark remaining = wb_groups_mark(r->batch, groups, &r->encoded);
+    r->swept += !remaining.remaining;
+    return refused && remaining.remaining ? park(r, &remaining, tries + 1, refused) : mark(r, remaining);
+}
+
+/* A session that breaks over one row is no reason to give up the others. */
+static int dispatch(round *r, const void *operations, size_t size, uint32_t tries)
+{
+    int failed, result;
+    wb_operation_group *groups = wb_operations_decode(operations, size, &r->arena, &failed);
+    if (failed) {
+        r->unreadable++;
+        return WB_OK;
+    }
+    if ((result = open_outlet(r)) != WB_OK)
+        return result == WB_NOT_CONNECTED ? WB_RETRY : result;
+    wb_window_clear(&r->window, &r->arena);
+    wb_window_add_groups(&r->window, groups);
+    result = wb_window_send(&r->window, &r->outlet, r->error);
+    if (result == WB_OK)
+        return conclude(r, groups, tries);
+    close_outlet(r);
+    if (result == WB_FATAL || r->pipeline->stop)
+        return WB_RETRY;
+    wb_mark remaining = wb_groups_mark(r->batch, groups, &r->encoded);
+    return tries ? WB_OK : mark(r, remaining);
+}
+
+static int sweep_ordinary(round *r)
+{
+    if (r->batch >= r->young)
+        return WB_OK;
+    remember(r);
+    return was_seen(r->before, r->batch) ? dispatch(r, r->bytes.data, r->bytes.size, 0) : WB_OK;
+}
+
+static int sweep_row(round *r)
+{
+    const void *data = r->bytes.data;
+    size_t size = r->bytes.size;
+    uint64_t day_ago = wb_batch_number_at(wb_pipeline_now(r->pipeline) - ATTEMPTS_KEPT);
+    wb_parked parked;
+
+    wb_arena_reset(&r->arena);
+    if (wb_parked_decode(data, size, &parked))
+        return dispatch(r, parked.operations, parked.operations_size, parked.tries);
+    if (wb_attempts_is_older(data, size, day_ago))
+        return mark(r, (wb_mark){ r->batch, NULL, 0 });
+    if (wb_attempts_is_record(data, size))
+        return WB_OK;
+    return sweep_ordinary(r);
+}
+
+/* ---- a round ----------------------------------------------------------------------- */
+
+static void report(const round *r)
+{
+    char swept[24], unreadable[24];
+    if (!r->swept && !r->unreadable)
+        return;
+    (void)snprintf(swept, sizeof swept, "%zu", r->swept);
+    (void)snprintf(unreadable, sizeof unreadable, "%zu", r->unreadable);
+    wb_log_event(r->unreadable ? WB_LOG_WARNING : WB_LOG_INFO, "swept pending operations",
+                 { "endpoint", r->pipeline->endpoint }, { "rows", swept },
+                 { "unreadable_left_alone", r->unreadable ? unreadable : NULL });
+}
+
+/* Somebody asked for what is parked: then all of it is due. */
+static uint64_t choose_end(const round *r)
+{
+    return atomic_exchange(&r->pipeline->sweep_parked, 0) ? UINT64_MAX : r->young;
+}
+
+static int walk(round *r, int64_t until)
+{
+    const wb_pipeline *p = r->pipeline;
+    uint64_t end = choose_end(r);
+    int result = next_row(r, end);
+    while (result == WB_OK && r->batch && !p->stop && wb_clock_monotonic() < until) {
+        result = sweep_row(r);
+        r->passed++;
+        if (result == WB_OK)
+            result = wb_bug("sweep_stops") && r->window.count ? WB_RETRY : next_row(r, end);
+    }
+    return result;
+}
+
+int wb_sweep(wb_pipeline *p, wb_storage_session *storage, wb_sweep_memory *memory, int64_t until,
+             wb_error *error)
+{
+    round r = { .pipeline = p, .storage = storage, .before = memory, .error = error };
+    r.young = wb_batch_number_at(wb_pipeline_now(p) - p->sweep_after);
+    wb_arena_init(&r.arena, 64 * 1024);
+    int result = walk(&r, until);
+    report(&r);
+    close_outlet(&r);
+    wb_window_free(&r.window);
+    wb_arena_free(&r.arena);
+    wb_buffer_free(&r.bytes);
+    wb_buffer_free(&r.encoded);
+    wb_sweep_forget(memory);
+    *memory = r.after;
+    return result;
+}
+
+void wb_sweep_forget(wb_sweep_memory *memory)
+{
+    free(memory->seen);
+    *memory = (wb_sweep_memory){ 0 };
+}

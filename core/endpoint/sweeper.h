@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The sweeper: walks over the pending rows, oldest first, and dispatches what nobody else will:
+ * operations whose message never came back, and parked ones that are due. One row at a time,
+ * from reading to mark, so whatever becomes of one row is no other row's affair.
+ *
+ *   an ordinary row      dispatched once two rounds have seen it: a row normally lives
+ *                        milliseconds, however long ago its transaction began
+ *   a parked row         dispatched when it is due; parked again for longer if it cannot be
+ *   a record of attempts deleted when nobody has touched it for a day
+ *   anything else        of a later version: left alone
+ *
+ * A row whose operations cannot all be dispatched is parked: see core/recover/parked.h.
+ */
+#ifndef WB_ENDPOINT_SWEEPER_H
+#define WB_ENDPOINT_SWEEPER_H
+
+#include "core/base/error.h"
+#include "core/pipeline/pipeline.h"
+
+/** What one round leaves to the next: the ordinary rows it saw, in ascending order. */
+typedef struct wb_sweep_memory {
+    uint64_t *seen;
+    size_t count;
+} wb_sweep_memory;
+
+/** One round, at most until `until` has come or the endpoint stops. Opens a session of the
+ *  transport when there is something to send.
+ *  @return WB_OK; WB_NOT_CONNECTED or WB_IN_DOUBT when the storage session is lost; other
+ *  classes when the sweep had to end early. */
+int wb_sweep(wb_pipeline *p, wb_storage_session *storage, wb_sweep_memory *memory, int64_t until,
+             wb_error *error);
+void wb_sweep_forget(wb_sweep_memory *memory);
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The batch: which of the messages in hand run together, and what becomes of them when it is
+ * over. Its size follows the measured time of the handlers: types that are slow, or not known
+ * yet, run one at a time.
+ */
+#ifndef WB_PIPELINE_BATCH_H
+#define WB_PIPELINE_BATCH_H
+
+#include "core/pipeline/worker.h"
+
+/** Put received messages into the worker's hands. */
+wb_item *wb_batch_hold(wb_worker *w, const wb_incoming *incoming, const wb_handler_entry *handler);
+/** How many more it can hold. */
+size_t wb_batch_room(const wb_worker *w);
+
+/** Choose what runs now. @return whether anything can. */
+int wb_batch_choose(wb_worker *w);
+/** When the first of the messages that are set aside may run again; WB_NEVER without any. */
+int64_t wb_batch_next_time(const wb_worker *w);
+/** How many are set aside. */
+size_t wb_batch_count_aside(const wb_worker *w);
+
+/** Forget what the batch did: its messages are ready to run again. */
+void wb_batch_rerun(wb_worker *w);
+/** Each of its messages runs by itself next time. */
+void wb_batch_run_alone(wb_worker *w);
+/** Settled messages leave the worker's hands, the others are ready to run again. */
+void wb_batch_finish(wb_worker *w);
+/** Forget all messages, as after the loss of the transport session. */
+void wb_batch_drop_all(wb_worker *w);
+
+/** Encode the operations of its handled messages into w->encoded. @return how many there are. */
+size_t wb_batch_encode(wb_worker *w);
+
+/** What the transport should prefetch. */
+unsigned wb_batch_prefetch(const wb_worker *w);
+
+/** What a message of this handler takes, measured for `count` of them. */
+void wb_batch_note_cost(wb_worker *w, const wb_handler_entry *handler, int64_t spent, size_t count);
+
+#endif

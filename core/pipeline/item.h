@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * An item: a message in a worker's hands, from receive to acknowledge. Two things are known of
+ * it and never mixed up:
+ *
+ *   its verdict    open, or failed for good: it goes to the error queue;
+ *   its progress   one state, how far the running batch has come with it.
+ *
+ * All changes of both are here. A change that item.c's table does not allow ends the process:
+ * the broker delivers again what it had in hand, and nothing wrong is committed.
+ */
+#ifndef WB_PIPELINE_ITEM_H
+#define WB_PIPELINE_ITEM_H
+
+#include <waybill/sys/transport.h>
+
+#include "core/message/operations.h"
+#include "core/plugin/handlers.h"
+#include "core/recover/recoverability.h"
+
+typedef enum {
+    WB_ITEM_READY,     /* nothing of it has happened that counts */
+    WB_ITEM_HANDLED,   /* its handler returned WB_OK in the open transaction */
+    WB_ITEM_KEPT,      /* claimed, not handled: the batch's time was up */
+    WB_ITEM_DUPLICATE, /* a record of its id was there first */
+    WB_ITEM_COPY,      /* same id as an earlier one of this batch: shares its fate */
+    WB_ITEM_COMMITTED, /* its effect is durable; its operations leave now */
+    WB_ITEM_MOVING,    /* failed for good; its copy for the error queue leaves now */
+    WB_ITEM_SENT,      /* in a transport transaction: whatever it sends is sent, not committed */
+    WB_ITEM_SETTLED,   /* nothing left but to mark and acknowledge */
+    WB_ITEM_STATES
+} wb_item_state;
+
+typedef enum {
+    WB_VERDICT_OPEN,
+    WB_VERDICT_FAILED
+} wb_verdict;
+
+typedef struct wb_item {
+    const wb_incoming *incoming;
+    const wb_handler_entry *handler; /* NULL: nobody handles its type */
+    wb_message message;              /* what its handler sees */
+    wb_item_state state;             /* changed by wb_item_change() alone */
+    wb_verdict verdict;              /* changed by wb_item_condemn() alone */
+    wb_failure failure;
+
+    /* Of the running batch. */
+    size_t place; /* in the batch: what persistences know it by */
+    struct wb_item *leader; /* of a copy */
+    uint64_t duplicate_of;  /* of a duplicate: the batch that handled it */
+    wb_operation_list operations; /* in the batch's arena */
+    uint32_t asked;           /* ordinal of the next operation */
+    uint32_t asked_immediate; /* and of the next immediate one */
+
+    /* Until it is settled. */
+    int alone;            /* runs as a batch of its own */
+    int64_t paused_until; /* set aside: does not run before; 0 */
+    unsigned pauses;      /* how often it was set aside */
+    unsigned trim;        /* how far its copy for the error queue is cut */
+    uint64_t fault_seen;  /* the worker's count of successes when it last met the server's trouble */
+    int noted;            /* a suspect's attempt is written down */
+    uint32_t unfinished;  /* attempts written down before and never finished: all it gets */
+} wb_item;
+
+/** A message that was just received. */
+void wb_item_init(wb_item *item, const wb_incoming *incoming, const wb_handler_entry *handler);
+void wb_item_clear(wb_item *item);
+
+void wb_item_change(wb_item *item, wb_item_state to);
+/** Whatever the batch did with it counts no more: it is ready to run again. */
+void wb_item_rerun(wb_item *item);
+/** It failed for good. The failure says why. */
+void wb_item_condemn(wb_item *item, const char *kind, const char *reason);
+/** Set aside for a while; what can run, runs. */
+void wb_item_pause(wb_item *item, int64_t until);
+
+/** Whether its handler is to run. */
+static inline int wb_item_is_open(const wb_item *item)
+{
+    return item->state == WB_ITEM_READY && item->verdict == WB_VERDICT_OPEN;
+}
+
+/** Whether two messages have the same id. Messages without id have none in common. */
+int wb_item_is_same(const wb_item *a, const wb_item *b);
+/** Whether they have the same key, which keeps them in order where the transport does. */
+int wb_item_has_key_of(const wb_item *a, const wb_item *b);
+
+#endif

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "core/pipeline/move.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/clock.h"
+#include "core/base/crash.h"
+#include "core/base/log.h"
+
+/* Between two tries of an error queue that refuses: it may be made again, or emptied. */
+#define PAUSE_FIRST (1 * WB_SECOND)
+#define PAUSE_LONGEST (60 * WB_SECOND)
+/* So often it is tried again before the message is parked. */
+#define TRIES_BEFORE_PARKING 3
+
+static void add_copy(wb_worker *w, wb_item *item, unsigned trim)
+{
+    const wb_pipeline *p = w->pipeline;
+    const wb_failed_message message = { item->incoming, &item->failure, item->message.type, trim };
+    memset(&item->operations, 0, sizeof item->operations);
+    (void)wb_recover_error_operation(&p->recoverability, &p->origin, &message, &w->arena,
+                                     &item->operations);
+}
+
+void wb_move_prepare(wb_worker *w, wb_item *item)
+{
+    wb_item_change(item, WB_ITEM_MOVING);
+    add_copy(w, item, item->trim);
+}
+
+void wb_move_log(const wb_worker *w, const wb_item *item)
+{
+    const wb_pipeline *p = w->pipeline;
+    char attempts[12];
+    (void)snprintf(attempts, sizeof attempts, "%u", item->failure.attempts);
+    wb_log_event(WB_LOG_ERROR, "message moved to the error queue", { "endpoint", p->endpoint },
+                 { "message_id", item->incoming->id }, { "type", item->message.type },
+                 { "error_queue", p->recoverability.error_queue }, { "kind", item->failure.kind },
+                 { "attempts", attempts }, { "trimmed", item->trim ? "yes" : NULL },
+                 { "reason", item->failure.reason });
+}
+
+static void set_aside(wb_worker *w, wb_item *item, const char *reason)
+{
+    int64_t pause = PAUSE_FIRST;
+    for (unsigned i = 0; i < item->pauses && pause < PAUSE_LONGEST; i++)
+        pause *= 2;
+    wb_log_event(WB_LOG_ERROR, "message stays in hand: it cannot be moved to the error queue",
+                 { "endpoint", w->pipeline->endpoint }, { "message_id", item->incoming->id },
+                 { "error_queue", w->pipeline->recoverability.error_queue }, { "reason", reason });
+    item->trim = 0;
+    wb_item_pause(item, wb_clock_monotonic() + (pause < PAUSE_LONGEST ? pause : PAUSE_LONGEST));
+}
+
+/* With the outbox it waits in the database, whole, and no longer in the broker's queue.
+ * @return whether it does. */
+static int park(wb_worker *w, wb_item *item, const char *reason)
+{
+    wb_error error;
+    add_copy(w, item, WB_TRIM_NOTHING);
+    wb_operations_encode_start(&w->encoded);
+    (void)wb_operations_encode_group(&w->encoded, item->incoming->id, item->incoming->id_size,
+                                     &item->operations);
+    int r = wb_pipeline_park(w->pipeline, w->storage, w->encoded.data, w->encoded.size, 1, reason, &error);
+    w->storage_broken |= r == WB_NOT_CONNECTED || r == WB_IN_DOUBT;
+    if (r != WB_OK)
+        return 0;
+    wb_log_event(WB_LOG_ERROR, "message parked: it cannot be moved to the error queue",
+                 { "endpoint", w->pipeline->endpoint }, { "message_id", item->incoming->id },
+                 { "error_queue", w->pipeline->recoverability.error_queue }, { "kind", item->failure.kind },
+                 { "reason", item->failure.reason });
+    return 1;
+}
+
+static int can_be_cut(const wb_item *item, const wb_operation *refused)
+{
+    return refused->cause != WB_CAUSE_UNROUTABLE && item->trim < WB_TRIM_MAX && !wb_bug("unmovable");
+}
+
+void wb_move_refused(wb_worker *w, wb_item *item, const wb_operation *refused)
+{
+    char reason[1200];
+    wb_describe_refusal(refused, reason, sizeof reason);
+    item->alone = 1;
+    if (can_be_cut(item, refused))
+        item->trim++;
+    else
+        set_aside(w, item, reason);
+}
+
+void wb_move_conclude(wb_worker *w, wb_item *item)
+{
+    char reason[1200];
+    const wb_operation *refused = wb_find_refused(&item->operations);
+    if (!refused) {
+        wb_move_log(w, item);
+        wb_item_change(item, WB_ITEM_SETTLED);
+        return;
+    }
+    wb_describe_refusal(refused, reason, sizeof reason);
+    int is_final = refused->cause == WB_CAUSE_TOO_LARGE || item->pauses >= TRIES_BEFORE_PARKING;
+    if (!can_be_cut(item, refused) && w->pipeline->outbox && is_final && park(w, item, reason))
+        wb_item_change(item, WB_ITEM_SETTLED);
+    else
+        wb_move_refused(w, item, refused);
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "core/pipeline/pace.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/base/clock.h"
+#include "core/base/log.h"
+
+#define PAUSE_MIN (10 * WB_MILLISECOND)
+#define PAUSE_MAX (5 * WB_SECOND)
+#define COMPLAIN_EVERY (30 * WB_SECOND)
+
+/* A quarter of jitter, so that workers do not move in step. */
+void wb_pace_back_off(wb_worker *w)
+{
+    static _Thread_local unsigned seed;
+    if (!seed)
+        seed = (unsigned)wb_clock_wall() ^ w->number;
+    if (w->pause) {
+        int64_t jitter = w->pause / 4 * (int64_t)(rand_r(&seed) % 1000) / 1000;
+        wb_clock_pause(w->pause - jitter, &w->pipeline->stop);
+    }
+    w->pause = w->pause ? w->pause * 2 : PAUSE_MIN;
+    if (w->pause > PAUSE_MAX)
+        w->pause = PAUSE_MAX;
+}
+
+/* One line when it starts, one each half minute, one when it is over: no flood. */
+void wb_pace_complain(wb_worker *w, const char *text, const wb_error *error)
+{
+    int64_t now = wb_clock_monotonic();
+    char number[12];
+    if (w->complained && now - w->complained < COMPLAIN_EVERY)
+        return;
+    w->complained = now;
+    (void)snprintf(number, sizeof number, "%u", w->number);
+    wb_log_event(WB_LOG_ERROR, text, { "endpoint", w->pipeline->endpoint }, { "worker", number },
+                 { "class", wb_result_name(error->result) }, { "reason", error->text });
+}
+
+void wb_pace_go_on(wb_worker *w)
+{
+    if (w->complained)
+        wb_log_event(WB_LOG_INFO, "at work again", { "endpoint", w->pipeline->endpoint });
+    w->complained = 0;
+    w->pause = 0;
+}

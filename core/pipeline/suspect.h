@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Suspects: messages that may have ended a process before (core/recover/attempts.h says how they
+ * are told from those that were merely beside one). A suspect runs as a batch of its own, one
+ * at a time in the whole process, whatever endpoint it belongs to: so when the process ends,
+ * the one that was running did it. With the outbox its attempt is written down and committed
+ * first, and the record goes with the marks when the message is done.
+ */
+#ifndef WB_PIPELINE_SUSPECT_H
+#define WB_PIPELINE_SUSPECT_H
+
+#include "core/pipeline/worker.h"
+
+int wb_item_is_suspect(const wb_pipeline *p, const wb_item *item);
+
+/** The process's one place for suspects. Never waits: who does not get it does something else
+ *  for a moment, so that a suspect that hangs stops nobody. */
+int wb_suspect_try_lock(void);
+void wb_suspect_unlock(void);
+/** Set aside for that moment. */
+void wb_suspect_wait(wb_item *item);
+
+/** The message is done: its record goes with the next marks. */
+void wb_suspect_done(wb_worker *w, const wb_item *item);
+
+/** NULL, or why an item whose id was free is not handled any more: it has used up its
+ *  attempts. The text is written to `reason`. */
+const char *wb_suspect_why_given_up(const wb_pipeline *p, const wb_item *item, char *reason, size_t size);
+
+#endif

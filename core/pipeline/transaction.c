@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Transport transactions (sends_atomic_with_receive, transaction_scope): sends, moves to the
+ * error queue and acknowledgements become visible together. They happen before the database's
+ * commit, so nothing is settled until the transport has committed too.
+ */
+#include "config.h"
+
+#include <stdio.h>
+
+#include "core/base/crash.h"
+#include "core/pipeline/move.h"
+#include "core/pipeline/stages.h"
+#include "core/pipeline/verdict.h"
+
+static void fill_window(wb_worker *w)
+{
+    wb_window_clear(&w->window, &w->arena);
+    for (size_t i = 0; i < w->batch_size; i++) {
+        wb_item *item = w->batch[i];
+        if (item->state == WB_ITEM_READY && item->verdict == WB_VERDICT_FAILED)
+            wb_move_prepare(w, item);
+        if (item->state == WB_ITEM_MOVING || item->state == WB_ITEM_HANDLED)
+            wb_window_add_list(&w->window, &item->operations);
+    }
+}
+
+/* One refused operation: the transaction is run again without it. */
+static int refuse(wb_worker *w, wb_item **ret_culprit, wb_error *error)
+{
+    for (size_t i = 0; i < w->batch_size; i++) {
+        wb_item *item = w->batch[i];
+        const wb_operation *refused = wb_find_refused(&item->operations);
+        if (!refused)
+            continue;
+        *ret_culprit = item;
+        wb_describe_refusal(refused, error->text, sizeof error->text);
+        error->result = WB_RETRY;
+        error->cause = WB_CAUSE_OTHER;
+        if (item->state == WB_ITEM_MOVING)
+            wb_move_refused(w, item, refused);
+        return WB_RETRY;
+    }
+    return WB_OK;
+}
+
+static int acknowledge(wb_worker *w, wb_error *error)
+{
+    const wb_incoming *messages[w->batch_size];
+    size_t count = 0;
+    for (size_t i = 0; i < w->batch_size; i++) {
+        wb_item *item = w->batch[i];
+        if (item->state != WB_ITEM_HANDLED && item->state != WB_ITEM_MOVING)
+            continue;
+        wb_item_change(item, WB_ITEM_SENT);
+        messages[count++] = item->incoming;
+    }
+    int r = w->pipeline->transport_ops->acknowledge(w->transport, messages, count, error);
+    if (r != WB_OK)
+        w->transport_broken = 1;
+    return r;
+}
+
+int wb_stage_dispatch_inside(wb_worker *w, wb_item **ret_culprit, wb_error *error)
+{
+    *ret_culprit = NULL;
+    fill_window(w);
+    wb_crash_point("before_dispatch");
+    int r = wb_window_send(&w->window, &w->outlet, error);
+    if (r == WB_NOT_CONNECTED)
+        w->transport_broken = 1;
+    if (r == WB_OK)
+        r = refuse(w, ret_culprit, error);
+    if (r != WB_OK)
+        return r;
+    wb_crash_point("after_dispatch");
+    return acknowledge(w, error);
+}
+
+/* Business data in a database of its own is committed already, and will be again: that was an
+ * attempt of each message, whoever's fault it is. */
+static void count_attempts(wb_worker *w, const wb_error *error)
+{
+    char reason[1200];
+    (void)snprintf(reason, sizeof reason, "the transport's transaction was not committed: %s", error->text);
+    for (size_t i = 0; i < w->batch_size; i++)
+        if (w->batch[i]->state == WB_ITEM_SENT && w->batch[i]->verdict == WB_VERDICT_OPEN)
+            wb_verdict_attempt_failed(w, w->batch[i],
+                                      &(wb_attempt){ WB_FAILURE_DISPATCH, reason, 0, 1 });
+}
+
+static void settle(wb_worker *w)
+{
+    for (size_t i = 0; i < w->batch_size; i++) {
+        if (w->batch[i]->state != WB_ITEM_SENT)
+            continue;
+        if (w->batch[i]->verdict == WB_VERDICT_FAILED)
+            wb_move_log(w, w->batch[i]);
+        wb_item_change(w->batch[i], WB_ITEM_SETTLED);
+    }
+}
+
+int wb_stage_commit_transport(wb_worker *w, wb_error *error)
+{
+    if (!wb_has_transport_transaction(w->pipeline))
+        return WB_OK;
+    wb_crash_point("before_transport_commit");
+    int r = w->pipeline->transport_ops->commit(w->transport, error);
+    error->result = r;
+    if (r == WB_OK) {
+        wb_crash_point("after_transport_commit");
+        settle(w);
+        return WB_OK;
+    }
+    if (r == WB_NOT_CONNECTED || r == WB_IN_DOUBT)
+        w->transport_broken = 1;
+    else if (w->storage && w->pipeline->mode == WB_MODE_SENDS_ATOMIC)
+        count_attempts(w, error);
+    return r;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "core/pipeline/verdict.h"
+
+#include <stdio.h>
+
+#include "core/base/clock.h"
+#include "core/base/crash.h"
+#include "core/base/log.h"
+
+/* How long a message that met a server's trouble is set aside. */
+#define TROUBLE_PAUSE_FIRST (1 * WB_SECOND)
+#define TROUBLE_PAUSE_LONGEST (30 * WB_SECOND)
+
+void wb_verdict_condemn(wb_worker *w, wb_item *item, const char *kind, const char *reason)
+{
+    wb_item_condemn(item, kind, reason);
+    for (size_t i = 0; w->pipeline->outbox && !wb_bug("lost_copy") && i < w->held_count; i++) {
+        wb_item *copy = w->held[i];
+        if (copy != item && copy->verdict == WB_VERDICT_OPEN && copy->state != WB_ITEM_SETTLED &&
+            wb_item_is_same(copy, item))
+            wb_item_condemn(copy, kind, reason);
+    }
+}
+
+void wb_verdict_attempt_failed(wb_worker *w, wb_item *item, const wb_attempt *attempt)
+{
+    const wb_pipeline *p = w->pipeline;
+    char number[12];
+
+    wb_failure_set(&item->failure, attempt->kind, attempt->reason, !wb_bug("uncounted_attempt"));
+    int is_over = attempt->final || wb_recover_is_exhausted(&p->recoverability, &item->failure);
+    if (is_over && (attempt->is_sure || wb_bug("blame"))) {
+        wb_verdict_condemn(w, item, attempt->kind, attempt->reason);
+        return;
+    }
+    (void)snprintf(number, sizeof number, "%u", item->failure.attempts);
+    wb_log_event(WB_LOG_INFO, "message failed and is retried", { "endpoint", p->endpoint },
+                 { "message_id", item->incoming->id }, { "type", item->message.type },
+                 { "attempt", number }, { "reason", attempt->reason });
+}
+
+static int64_t trouble_pause(const wb_item *item)
+{
+    int64_t pause = TROUBLE_PAUSE_FIRST;
+    for (unsigned i = 0; i < item->failure.faults && pause < TROUBLE_PAUSE_LONGEST; i++)
+        pause *= 2;
+    return pause < TROUBLE_PAUSE_LONGEST ? pause : TROUBLE_PAUSE_LONGEST;
+}
+
+static void count_fault(wb_worker *w, wb_item *item, const wb_error *error)
+{
+    wb_failure_set(&item->failure, WB_FAILURE_HANDLER, error->text, 0);
+    item->failure.faults++;
+    if (wb_recover_is_faulty(&w->pipeline->recoverability, &item->failure))
+        wb_verdict_condemn(w, item, WB_FAILURE_HANDLER, error->text);
+}
+
+void wb_verdict_met_trouble(wb_worker *w, wb_item *item, const wb_error *error)
+{
+    if (item->fault_seen && w->successes >= item->fault_seen)
+        count_fault(w, item, error);
+    item->fault_seen = w->successes + 1;
+    if (item->verdict == WB_VERDICT_OPEN)
+        wb_item_pause(item, wb_clock_monotonic() + trouble_pause(item));
+}
+
+void wb_verdict_broke_connection(wb_worker *w, wb_item *item, const wb_error *error)
+{
+    char reason[1200];
+    wb_log_event(WB_LOG_WARNING, "connection to the database lost while a message was handled",
+                 { "endpoint", w->pipeline->endpoint }, { "message_id", item->incoming->id },
+                 { "reason", error->text });
+    (void)snprintf(reason, sizeof reason,
+                   "the connection to the database was lost %u times while it was handled: %s",
+                   item->failure.faults + 1, error->text);
+    wb_failure_set(&item->failure, WB_FAILURE_HANDLER, reason, 0);
+    item->failure.faults++;
+}

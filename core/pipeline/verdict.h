@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What becomes of a message whose attempt failed: tried again, or the error queue. The only
+ * place that counts attempts, and the only one that gives a verdict.
+ */
+#ifndef WB_PIPELINE_VERDICT_H
+#define WB_PIPELINE_VERDICT_H
+
+#include "core/pipeline/worker.h"
+
+/** How an attempt failed. */
+typedef struct wb_attempt {
+    const char *kind; /* WB_FAILURE_x */
+    const char *reason;
+    int final;   /* another attempt cannot succeed */
+    int is_sure; /* it ran alone or first in its transaction: no neighbour had a part in it. Only
+                    then is there a verdict; it counts in any case */
+} wb_attempt;
+
+void wb_verdict_attempt_failed(wb_worker *w, wb_item *item, const wb_attempt *attempt);
+
+/** A message, alone, met the server's trouble. If others did not since it last did, it is
+ *  counted; often enough, and the message fails. It is set aside for a growing while. */
+void wb_verdict_met_trouble(wb_worker *w, wb_item *item, const wb_error *error);
+
+/** The connection to the database broke while this message was handled, alone: a statement
+ *  that ends its server process does that each time. */
+void wb_verdict_broke_connection(wb_worker *w, wb_item *item, const wb_error *error);
+
+/** A message fails for good, and with it the copies of its id in hand: they would all take
+ *  effect or none. */
+void wb_verdict_condemn(wb_worker *w, wb_item *item, const char *kind, const char *reason);
+
+#endif

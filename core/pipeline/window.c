@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "core/pipeline/window.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/clock.h"
+#include "core/base/crash.h"
+#include "core/base/log.h"
+
+/* Between two tries of what the broker refused for now. Five refusals, three seconds, end them:
+ * a full queue that refuses (x-overflow = reject-publish) does so for ever. */
+#define PAUSE_FIRST (100 * WB_MILLISECOND)
+#define PAUSE_LONGEST (5 * WB_SECOND)
+#define REFUSALS_MAX 6
+/* A connection that took longer to die died of silence, not of what was sent. */
+#define DEATH_WITHIN (5 * WB_SECOND)
+/* AMQP's CONNECTION_FORCED: an operator closed it, or the broker shuts down. */
+#define CONNECTION_FORCED 320
+
+void wb_window_free(wb_window *window)
+{
+    free(window->operations);
+    memset(window, 0, sizeof *window);
+}
+
+void wb_window_clear(wb_window *window, wb_arena *arena)
+{
+    window->count = 0;
+    window->arena = arena;
+}
+
+void wb_window_add(wb_window *window, wb_operation *operation)
+{
+    if (window->count == window->max) {
+        window->max = window->max ? window->max * 2 : 128;
+        window->operations = wb_realloc(window->operations, window->max * sizeof *window->operations);
+    }
+    if (wb_bug("not_mandatory"))
+        operation->flags &= ~WB_OPERATION_MANDATORY;
+    window->operations[window->count++] = operation;
+}
+
+void wb_window_add_list(wb_window *window, const wb_operation_list *list)
+{
+    for (wb_operation_node *node = list->first; node; node = node->next)
+        wb_window_add(window, &node->operation);
+}
+
+void wb_window_add_groups(wb_window *window, const wb_operation_group *groups)
+{
+    for (; groups; groups = groups->next)
+        wb_window_add_list(window, &groups->operations);
+}
+
+static int is_done(const wb_operation *operation)
+{
+    return operation->result == WB_OK || operation->result == WB_REJECT;
+}
+
+static void refuse(wb_arena *arena, wb_operation *operation, const char *reason)
+{
+    operation->result = WB_REJECT;
+    operation->cause = WB_CAUSE_OTHER;
+    operation->reason = wb_arena_copy(arena, reason, strlen(reason));
+}
+
+/* ---- one try ---------------------------------------------------------------------- */
+
+/* A refusal's reason belongs to the session until its next call. */
+static void note_outcomes(const wb_window *part, wb_outlet *outlet)
+{
+    for (size_t i = 0; i < part->count; i++) {
+        wb_operation *operation = part->operations[i];
+        if (operation->result == WB_REJECT && operation->reason)
+            operation->reason = wb_arena_copy(part->arena, operation->reason, strlen(operation->reason));
+        outlet->confirmed += operation->result == WB_OK;
+    }
+}
+
+/* Leave what is neither confirmed nor refused for good. */
+static void keep_undone(wb_window *part)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < part->count; i++)
+        if (!is_done(part->operations[i]))
+            part->operations[count++] = part->operations[i];
+    part->count = count;
+}
+
+static int try_once(const wb_window *part, wb_outlet *outlet, wb_error *error)
+{
+    const wb_pipeline *p = outlet->pipeline;
+    int r = p->transport_ops->send(outlet->session, part->operations, part->count,
+                                   wb_clock_monotonic() + WB_DISPATCH_TIMEOUT, error);
+    error->result = r;
+    note_outcomes(part, outlet);
+    return r;
+}
+
+static void say_why_we_wait(const wb_outlet *outlet, const wb_error *error)
+{
+    wb_log_event(WB_LOG_WARNING, "the broker takes nothing for now: waiting",
+                 { "endpoint", outlet->pipeline->endpoint }, { "class", wb_result_name(error->result) },
+                 { "reason", error->text });
+}
+
+static void refuse_rest(const wb_window *part, const wb_error *error)
+{
+    char reason[1200];
+    (void)snprintf(reason, sizeof reason, "the broker refused it %d times: %s", REFUSALS_MAX, error->text);
+    for (size_t i = 0; i < part->count; i++)
+        refuse(part->arena, part->operations[i], reason);
+}
+
+/* Sends a part of a window until it is done. `part` is used up. */
+static int send_part(wb_window *part, wb_outlet *outlet, wb_error *error)
+{
+    const wb_pipeline *p = outlet->pipeline;
+    int64_t pause = PAUSE_FIRST;
+    int refusals = 0, waits = 0, r;
+
+    while (part->count && (r = try_once(part, outlet, error)) != WB_OK) {
+        if (r != WB_RETRY)
+            return r == WB_FATAL || r == WB_ABORT ? r : WB_NOT_CONNECTED;
+        if (wb_has_transport_transaction(p))
+            return WB_ABORT; /* a transaction is run again from its start, never in the middle */
+        keep_undone(part);
+        if (!wb_error_is_servers(error) && ++refusals == REFUSALS_MAX && !wb_bug("uncounted_attempt")) {
+            refuse_rest(part, error);
+            return WB_OK;
+        }
+        if (p->stop)
+            return WB_NOT_CONNECTED;
+        if (!waits++)
+            say_why_we_wait(outlet, error);
+        wb_clock_pause(pause, &p->stop);
+        pause = pause * 2 < PAUSE_LONGEST ? pause * 2 : PAUSE_LONGEST;
+    }
+    return WB_OK;
+}
+
+/* ---- suspicions ------------------------------------------------------------------- */
+
+static int is_suspected(const wb_window *window, const wb_outlet *outlet)
+{
+    wb_suspicions *s = outlet->pipeline->suspicions;
+    for (size_t i = 0; atomic_load(&s->count) && i < window->count; i++)
+        if (wb_suspicions_has(s, window->operations[i]->id, window->operations[i]->id_size))
+            return 1;
+    return 0;
+}
+
+static void suspect_rest(const wb_window *window, const wb_outlet *outlet)
+{
+    for (size_t i = 0; i < window->count && i < WB_SUSPICIONS_MAX; i++)
+        if (!is_done(window->operations[i]))
+            wb_suspicions_add(outlet->pipeline->suspicions, window->operations[i]->id,
+                              window->operations[i]->id_size);
+}
+
+static int send_together(const wb_window *window, wb_outlet *outlet, wb_error *error)
+{
+    wb_window part = { wb_alloc((window->count + 1) * sizeof *part.operations), window->count,
+                       window->count, window->arena };
+    memcpy(part.operations, window->operations, window->count * sizeof *part.operations);
+    int r = send_part(&part, outlet, error);
+    free(part.operations);
+    if (r == WB_NOT_CONNECTED && !outlet->pipeline->stop && !wb_bug("poison_operation"))
+        suspect_rest(window, outlet);
+    return r;
+}
+
+static int died_of_it(const wb_error *error, int64_t started)
+{
+    return wb_clock_monotonic() - started < DEATH_WITHIN && error->native_code != CONNECTION_FORCED;
+}
+
+static void count_death(const wb_operation *operation, const wb_outlet *outlet)
+{
+    wb_suspicions_count_death(outlet->pipeline->suspicions, operation->id, operation->id_size,
+                              outlet->confirmed > 0);
+    wb_log_event(WB_LOG_WARNING, "the connection broke while one operation was sent alone",
+                 { "endpoint", outlet->pipeline->endpoint }, { "message_id", operation->id },
+                 { "destination", operation->destination });
+}
+
+static int send_alone(wb_window *window, wb_operation *operation, wb_outlet *outlet, wb_error *error)
+{
+    wb_suspicions *s = outlet->pipeline->suspicions;
+    wb_window part = { &operation, 1, 1, window->arena };
+    int64_t started = wb_clock_monotonic();
+    if (is_done(operation))
+        return WB_OK;
+    if (wb_suspicions_is_deadly(s, operation->id, operation->id_size)) {
+        refuse(window->arena, operation, "the broker closed the connection each time it was sent");
+        return WB_OK;
+    }
+    int r = send_part(&part, outlet, error);
+    if (r == WB_OK)
+        wb_suspicions_forget(s, operation->id, operation->id_size);
+    else if (r == WB_NOT_CONNECTED && !outlet->pipeline->stop && died_of_it(error, started))
+        count_death(operation, outlet);
+    return r;
+}
+
+/* The harmless first: what a connection confirmed before it died is what makes the death count. */
+static int send_one_by_one(wb_window *window, wb_outlet *outlet, wb_error *error)
+{
+    wb_suspicions *s = outlet->pipeline->suspicions;
+    for (int deaths = 0; deaths < 2; deaths++)
+        for (size_t i = 0; i < window->count; i++) {
+            wb_operation *operation = window->operations[i];
+            if ((wb_suspicions_deaths(s, operation->id, operation->id_size) > 0) != deaths)
+                continue;
+            int r = send_alone(window, operation, outlet, error);
+            if (r != WB_OK)
+                return r;
+        }
+    return WB_OK;
+}
+
+int wb_window_send(wb_window *window, wb_outlet *outlet, wb_error *error)
+{
+    if (!window->count)
+        return WB_OK;
+    if (is_suspected(window, outlet))
+        return send_one_by_one(window, outlet, error);
+    return send_together(window, outlet, error);
+}
+
+/* ---- what remains ------------------------------------------------------------------ */
+
+const wb_operation *wb_find_refused(const wb_operation_list *list)
+{
+    for (const wb_operation_node *node = list->first; node; node = node->next)
+        if (node->operation.result == WB_REJECT)
+            return &node->operation;
+    return NULL;
+}
+
+void wb_describe_refusal(const wb_operation *operation, char *text, size_t size)
+{
+    (void)snprintf(text, size, "could not dispatch to \"%s\": %s", operation->destination,
+                   operation->reason ? operation->reason : "refused by the transport");
+}
+
+wb_mark wb_groups_mark(uint64_t batch, const wb_operation_group *groups, wb_buffer *bytes)
+{
+    size_t remaining = 0;
+    wb_operations_encode_start(bytes);
+    for (; groups; groups = groups->next)
+        remaining += wb_operations_encode_group(bytes, groups->cause, groups->cause_size,
+                                                &groups->operations);
+    if (remaining)
+        return (wb_mark){ batch, bytes->data, bytes->size };
+    return (wb_mark){ batch, NULL, 0 };
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The one way out: operations that leave together, with one window of confirmations. Workers
+ * dispatch their batches and what others left pending with it, the sweeper its rows. When it
+ * returns WB_OK every operation has an outcome: confirmed (WB_OK), or refused for good
+ * (WB_REJECT) with a reason that lives in the window's arena.
+ *
+ * Whose fault a refusal is: the operation's alone. A broker that refuses for now (a nack) is
+ * asked again a few times, with growing pauses; one that cannot for now (memory alarm, no
+ * leader) is waited for. An operation that makes the broker close the connection is found by
+ * sending what was under way one by one (core/recover/suspicions.h).
+ */
+#ifndef WB_PIPELINE_WINDOW_H
+#define WB_PIPELINE_WINDOW_H
+
+#include "core/base/arena.h"
+#include "core/base/buffer.h"
+#include "core/base/error.h"
+#include "core/message/operations.h"
+#include "core/pipeline/pipeline.h"
+
+/** How long a window may wait for its confirmations. */
+#define WB_DISPATCH_TIMEOUT INT64_C(30000000000)
+
+/** Where operations leave: a transport session, and what is known of it. */
+typedef struct wb_outlet {
+    wb_pipeline *pipeline;
+    wb_transport_session *session;
+    size_t confirmed; /* operations, since the session was opened */
+} wb_outlet;
+
+typedef struct wb_window {
+    wb_operation **operations;
+    size_t count;
+    size_t max;
+    wb_arena *arena; /* for reasons */
+} wb_window;
+
+void wb_window_free(wb_window *window);
+void wb_window_clear(wb_window *window, wb_arena *arena);
+void wb_window_add(wb_window *window, wb_operation *operation);
+void wb_window_add_list(wb_window *window, const wb_operation_list *list);
+void wb_window_add_groups(wb_window *window, const wb_operation_group *groups);
+
+/** Send until every operation has an outcome.
+ *  @return WB_OK; WB_ABORT inside a transport transaction that must be rolled back; WB_FATAL;
+ *  WB_NOT_CONNECTED when the session is lost, or the endpoint stops: what is not WB_OK then was
+ *  not confirmed. */
+int wb_window_send(wb_window *window, wb_outlet *outlet, wb_error *error);
+
+/** The first refused operation of a list, or NULL. */
+const wb_operation *wb_find_refused(const wb_operation_list *list);
+/** "could not dispatch to ...: ..." */
+void wb_describe_refusal(const wb_operation *operation, char *text, size_t size);
+
+/** The mark that leaves in the row of `batch` what of `groups` is not done. Points into
+ *  `bytes`, which is emptied. */
+wb_mark wb_groups_mark(uint64_t batch, const wb_operation_group *groups, wb_buffer *bytes);
+
+#endif

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The copy of a failed message that goes to the error queue, and how it is cut down when a
+ * broker refuses it: a copy that cannot be moved would stay in hand for ever.
+ */
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/clock.h"
+#include "core/message/header_names.h"
+#include "core/message/incoming.h"
+#include "core/recover/recoverability.h"
+
+/* NServiceBus cuts ExceptionInfo.Message here; ServicePulse expects no more. */
+#define REASON_MAX 16384
+#define REASON_TRIMMED 256
+#define FAILURE_HEADERS_MAX 11
+/* What is named as cut, at most. */
+#define TRIMMED_NAMES_MAX 1024
+
+typedef struct {
+    wb_header *headers;
+    size_t count;
+    size_t bytes;
+    unsigned trim;
+    char trimmed[TRIMMED_NAMES_MAX]; /* names of what was cut, with commas between */
+    wb_arena *arena;
+} header_list;
+
+static void add_header(header_list *list, wb_header header)
+{
+    list->headers[list->count++] = header;
+    list->bytes += header.name_size + header.value_size;
+}
+
+static void add(header_list *list, const char *name, const char *value, size_t value_max)
+{
+    size_t size = strnlen(value, value_max);
+    add_header(list, (wb_header){ name, wb_arena_copy(list->arena, value, size), strlen(name), size });
+}
+
+static void note_trimmed(header_list *list, const char *name)
+{
+    size_t used = strlen(list->trimmed);
+    (void)snprintf(list->trimmed + used, sizeof list->trimmed - used, "%s%.200s", used ? ", " : "", name);
+}
+
+static void add_failure(header_list *list, const wb_origin *origin, const wb_failed_message *message)
+{
+    const wb_failure *failure = message->failure;
+    char now[WB_TIMESTAMP_SIZE], place[600];
+    wb_clock_format_wire(wb_clock_wall(), now);
+    (void)snprintf(place, sizeof place, "at the handler of %.255s in endpoint %.255s",
+                   message->type ? message->type : "(no type)", origin->endpoint.value);
+    size_t reason_max = list->trim >= WB_TRIM_REASON ? REASON_TRIMMED : REASON_MAX;
+    if (strlen(failure->reason) > REASON_TRIMMED && list->trim >= WB_TRIM_REASON)
+        note_trimmed(list, WB_HEADER_EXCEPTION_MESSAGE);
+    if (list->trim >= WB_TRIM_STACK_TRACE)
+        note_trimmed(list, WB_HEADER_EXCEPTION_STACK_TRACE);
+    else
+        add(list, WB_HEADER_EXCEPTION_STACK_TRACE, place, sizeof place);
+    add(list, WB_HEADER_FAILED_QUEUE, origin->endpoint.value, SIZE_MAX);
+    add(list, WB_HEADER_TIME_OF_FAILURE, now, SIZE_MAX);
+    add(list, WB_HEADER_EXCEPTION_TYPE, failure->kind, SIZE_MAX);
+    add(list, WB_HEADER_EXCEPTION_MESSAGE, failure->reason, reason_max);
+    add(list, WB_HEADER_EXCEPTION_SOURCE, origin->endpoint.value, SIZE_MAX);
+    add(list, WB_HEADER_PROCESSING_MACHINE, origin->machine.value, SIZE_MAX);
+    add(list, WB_HEADER_PROCESSING_ENDPOINT, origin->endpoint.value, SIZE_MAX);
+    add(list, WB_HEADER_HOST_ID, origin->host_id.value, SIZE_MAX);
+    add(list, WB_HEADER_HOST_NAME, origin->machine.value, SIZE_MAX);
+}
+
+static size_t find_largest(const header_list *list)
+{
+    size_t found = 0, size = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        size_t own = list->headers[i].name_size + list->headers[i].value_size;
+        if (own > size) {
+            size = own;
+            found = i;
+        }
+    }
+    return found;
+}
+
+/* So many bytes of the message's own headers stay. */
+static size_t room_for_headers(unsigned trim)
+{
+    return trim < WB_TRIM_HEADERS ? SIZE_MAX : (size_t)(32 * 1024) >> (trim - WB_TRIM_HEADERS);
+}
+
+static void drop_largest(header_list *list)
+{
+    size_t at = find_largest(list);
+    wb_header *header = &list->headers[at];
+    note_trimmed(list, header->name);
+    list->bytes -= header->name_size + header->value_size;
+    memmove(header, header + 1, (--list->count - at) * sizeof *header);
+}
+
+/* A header of each kind costs the broker something, however short it is. */
+static void add_originals(header_list *list, const wb_incoming *incoming)
+{
+    for (size_t i = 0; i < incoming->header_count; i++)
+        if (!wb_recover_is_failure_header(&incoming->headers[i]))
+            add_header(list, incoming->headers[i]);
+    while (list->count && list->bytes > room_for_headers(list->trim))
+        drop_largest(list);
+    size_t most = list->trim < WB_TRIM_MAX ? SIZE_MAX : WB_PLATFORM_HEADERS_MAX;
+    while (list->count > most)
+        drop_largest(list);
+}
+
+wb_operation *wb_recover_error_operation(const wb_recoverability *policy, const wb_origin *origin,
+                                         const wb_failed_message *message, wb_arena *arena,
+                                         wb_operation_list *list)
+{
+    const wb_incoming *incoming = message->incoming;
+    wb_operation *operation = wb_operation_append(list, arena);
+    size_t most = incoming->header_count + FAILURE_HEADERS_MAX;
+    header_list headers = { .headers = wb_arena_alloc(arena, most * sizeof(wb_header)),
+                            .trim = message->trim, .arena = arena };
+    add_originals(&headers, incoming);
+    add_failure(&headers, origin, message);
+    if (headers.trimmed[0])
+        add(&headers, WB_HEADER_TRIMMED, headers.trimmed, sizeof headers.trimmed);
+
+    operation->kind = WB_OPERATION_SEND;
+    operation->flags = WB_OPERATION_MANDATORY;
+    operation->destination = policy->error_queue;
+    operation->id = incoming->id;
+    operation->id_size = incoming->id_size;
+    operation->headers = headers.headers;
+    operation->header_count = headers.count;
+    operation->body = incoming->body;
+    operation->body_size = incoming->body_size;
+    operation->key = incoming->key;
+    operation->key_size = incoming->key_size;
+    return operation;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "core/recover/parked.h"
+
+#include <string.h>
+
+#include "core/base/clock.h"
+
+#define PAUSE_FIRST (60 * WB_SECOND)
+#define PAUSE_LONGEST (3600 * WB_SECOND)
+
+static const char format_1[4] = { 'W', 'B', 'K', '1' };
+
+void wb_parked_encode(wb_buffer *buffer, const wb_parked *parked)
+{
+    buffer->size = 0;
+    wb_buffer_put(buffer, format_1, sizeof format_1);
+    wb_buffer_put_u32(buffer, parked->tries);
+    wb_buffer_put_string(buffer, parked->reason, strlen(parked->reason));
+    wb_buffer_put_string(buffer, parked->operations, parked->operations_size);
+}
+
+int wb_parked_decode(const void *data, size_t size, wb_parked *ret_parked)
+{
+    wb_reader reader = { data, (const unsigned char *)data + size, 0 };
+    size_t ignored;
+    if (size < sizeof format_1 || memcmp(data, format_1, sizeof format_1) != 0)
+        return 0;
+    reader.at += sizeof format_1;
+    ret_parked->tries = wb_reader_u32(&reader);
+    ret_parked->reason = wb_reader_string(&reader, &ignored);
+    ret_parked->operations = wb_reader_string(&reader, &ret_parked->operations_size);
+    return !reader.failed;
+}
+
+int64_t wb_parked_pause(uint32_t tries)
+{
+    int64_t pause = PAUSE_FIRST;
+    while (tries-- > 1 && pause < PAUSE_LONGEST)
+        pause *= 2;
+    return pause < PAUSE_LONGEST ? pause : PAUSE_LONGEST;
+}

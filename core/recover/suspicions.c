@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "core/recover/suspicions.h"
+
+#include <string.h>
+
+/* FNV-1a. Two ids with one hash share a suspicion: one of them is sent alone for nothing. */
+static uint64_t hash_of(const void *id, size_t size)
+{
+    const unsigned char *bytes = id;
+    uint64_t hash = UINT64_C(14695981039346656037);
+    for (size_t i = 0; i < size; i++)
+        hash = (hash ^ bytes[i]) * UINT64_C(1099511628211);
+    return hash ? hash : 1;
+}
+
+void wb_suspicions_init(wb_suspicions *s)
+{
+    memset(s, 0, sizeof *s);
+    pthread_mutex_init(&s->lock, NULL);
+}
+
+void wb_suspicions_free(wb_suspicions *s)
+{
+    pthread_mutex_destroy(&s->lock);
+}
+
+static wb_suspicion *find(wb_suspicions *s, uint64_t hash)
+{
+    for (size_t i = 0; i < WB_SUSPICIONS_MAX; i++)
+        if (s->table[i].hash == hash)
+            return &s->table[i];
+    return NULL;
+}
+
+static wb_suspicion *find_or_add(wb_suspicions *s, uint64_t hash)
+{
+    wb_suspicion *found = find(s, hash);
+    if (found)
+        return found;
+    found = find(s, 0);
+    if (found)
+        atomic_fetch_add(&s->count, 1);
+    else
+        found = &s->table[s->next++ % WB_SUSPICIONS_MAX];
+    *found = (wb_suspicion){ .hash = hash };
+    return found;
+}
+
+/* A copy of what is known of an id; nothing when it is not there. */
+static wb_suspicion look_up(wb_suspicions *s, const void *id, size_t size)
+{
+    wb_suspicion known = { 0 };
+    if (!atomic_load_explicit(&s->count, memory_order_relaxed))
+        return known;
+    pthread_mutex_lock(&s->lock);
+    const wb_suspicion *found = find(s, hash_of(id, size));
+    if (found)
+        known = *found;
+    pthread_mutex_unlock(&s->lock);
+    return known;
+}
+
+void wb_suspicions_add(wb_suspicions *s, const void *id, size_t size)
+{
+    pthread_mutex_lock(&s->lock);
+    (void)find_or_add(s, hash_of(id, size));
+    pthread_mutex_unlock(&s->lock);
+}
+
+void wb_suspicions_forget(wb_suspicions *s, const void *id, size_t size)
+{
+    if (!atomic_load_explicit(&s->count, memory_order_relaxed))
+        return;
+    pthread_mutex_lock(&s->lock);
+    wb_suspicion *found = find(s, hash_of(id, size));
+    if (found) {
+        *found = (wb_suspicion){ 0 };
+        atomic_fetch_sub(&s->count, 1);
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
+int wb_suspicions_has(wb_suspicions *s, const void *id, size_t size)
+{
+    return look_up(s, id, size).hash != 0;
+}
+
+void wb_suspicions_count_death(wb_suspicions *s, const void *id, size_t size, int proved)
+{
+    pthread_mutex_lock(&s->lock);
+    wb_suspicion *found = find_or_add(s, hash_of(id, size));
+    if (proved)
+        found->deaths++;
+    else
+        found->unproved++;
+    pthread_mutex_unlock(&s->lock);
+}
+
+int wb_suspicions_is_deadly(wb_suspicions *s, const void *id, size_t size)
+{
+    wb_suspicion known = look_up(s, id, size);
+    return known.deaths >= WB_DEATHS_MAX || known.unproved >= WB_DEATHS_UNPROVED_MAX;
+}
+
+unsigned wb_suspicions_deaths(wb_suspicions *s, const void *id, size_t size)
+{
+    wb_suspicion known = look_up(s, id, size);
+    return known.deaths + known.unproved;
+}
