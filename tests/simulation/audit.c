@@ -18,6 +18,8 @@
 /* Broken connections that a message is forgiven; deaths before a suspect is given up. */
 #define LOSSES_FORGIVEN 3
 #define DEATHS_FORGIVEN 3
+/* So many deliveries are never the end of an innocent. */
+#define DELIVERIES 10
 
 #define NAME(m) (m)->number, sim_fates[(m)->fate].name
 
@@ -73,10 +75,15 @@ static int may_stay(const sim_row *row)
 
 /* ---- while it runs ---- */
 
+/* Without outbox there is no table to try whether others can write, and nowhere to park. */
+static int may_wait(const sim_message *m)
+{
+    return !the_shape.outbox && (flags_of(m) & SIM_STAYS || m->fate == SIM_QUOTA);
+}
+
 static int is_settled(const sim_message *m)
 {
-    return m->place == SIM_GONE || m->place == SIM_DROPPED ||
-           (flags_of(m) & SIM_STAYS && !the_shape.outbox);
+    return m->place == SIM_GONE || m->place == SIM_DROPPED || may_wait(m);
 }
 
 static int rows_are_settled(void)
@@ -109,6 +116,8 @@ static int are_copies(const sim_message *a, const sim_message *b)
 /* Faults and neighbours may have cost it what no core could spare it. */
 static int is_struck(const sim_message *m)
 {
+    if (!the_shape.outbox && the_shape.pushes && !the_shape.has_prefetch && m->delivery_count > DELIVERIES)
+        return 1; /* the broker counts on all that is ahead, and nobody can tell it how much that is */
     return m->failures + m->strikes > the_shape.retries || m->strikes > LOSSES_FORGIVEN ||
            m->deaths >= DEATHS_FORGIVEN;
 }
@@ -148,7 +157,7 @@ static void audit_loss(const sim_message *m)
         sim_violation("message %u (%s) is lost by an orderly stop", NAME(m));
     if (effects(m) || moved(m) || m->vanished || m->abandoned)
         return;
-    if (flags_of(m) & SIM_STAYS && (m->place != SIM_GONE || is_in_a_row(m)))
+    if (may_wait(m) ? m->place != SIM_GONE : flags_of(m) & SIM_STAYS && is_in_a_row(m))
         return;
     sim_violation("message %u (%s) is lost", NAME(m));
 }

@@ -63,6 +63,7 @@ typedef enum {
 #define SIM_ENDS_PROCESS 256u
 #define SIM_HARMS_OTHERS 512u /* what it does may cost others an attempt no core can spare them */
 #define SIM_EFFECT_ANYWAY 1024u /* its effect may stay though it fails */
+#define SIM_CUTS_BROKER 2048u   /* it ends connections to the broker, or the worker */
 
 typedef struct sim_fate_entry {
     const char *name;

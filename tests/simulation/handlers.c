@@ -58,8 +58,10 @@ static int ask_send(call *c, sim_label label, const char *destination)
 static void note_unexplained(const call *c, wb_storage_session *session, int result)
 {
     const sim_transaction *t = sim_database_transaction(session);
-    if (result != WB_OK && !the_shape.has_check && (t->is_servers || t->is_deadlock))
-        c->m->strikes++;
+    if (result == WB_OK || the_shape.has_check || c->m->fate == SIM_CUTS || c->m->fate == SIM_QUOTA)
+        return;
+    if (t->is_servers || t->is_deadlock || session->is_dead)
+        c->m->strikes += c->m->fate == SIM_TOUCHY ? the_shape.retries + 1 : 1;
 }
 
 static int execute(call *c, sim_statement statement)

@@ -109,9 +109,8 @@ static int persistence_begin(wb_storage_session *s, wb_begin *begin, wb_error *e
 static int persistence_join(wb_storage_session *s, void *native, wb_error *error)
 {
     wb_transport_session *transport = native;
-    (void)error;
     s->joined = transport ? &transport->shared : NULL;
-    return WB_OK;
+    return s->is_dead ? lost(error) : WB_OK;
 }
 
 static const void *persistence_interface(wb_storage_session *s, const char *name)

@@ -153,17 +153,31 @@ static int can_be_copied(const sim_message *m)
            m->fate != SIM_LONG_ID && m->fate != SIM_LARGE_BODY && m->fate != SIM_HANGS;
 }
 
+/* Of some there are only a few: each ends a process, occupies a worker, or may stay in hand for
+ * ever, and a worker that has ten of those takes no more. */
+static int is_rare(sim_fate fate)
+{
+    return fate == SIM_HANGS || fate == SIM_QUOTA ||
+           sim_fates[fate].flags & (SIM_STAYS | SIM_ENDS_PROCESS | SIM_CUTS_BROKER);
+}
+
+/* Where nothing is written down the number of deliveries is all that tells who kills: one that
+ * does is all it can tell from its neighbours. */
+static unsigned rare_max(void)
+{
+    return the_shape.outbox || !the_shape.rare_max ? the_shape.rare_max : 1;
+}
+
 static sim_fate draw_fate(unsigned endpoint)
 {
     sim_fate fate;
-    unsigned killers = 0;
+    unsigned count = 0;
     if (!the_shape.fate_count || !sim_chance(the_shape.fate_percent))
         return SIM_GOOD;
     fate = the_shape.fates[sim_random(the_shape.fate_count)];
     for (unsigned i = 0; i < sim_message_count; i++)
-        killers += sim_messages[i].endpoint == endpoint &&
-                   (sim_messages[i].fate == SIM_KILLER || sim_messages[i].fate == SIM_HANGS);
-    return (fate == SIM_KILLER || fate == SIM_HANGS) && killers >= the_shape.killers_max ? SIM_GOOD : fate;
+        count += sim_messages[i].endpoint == endpoint && is_rare(sim_messages[i].fate);
+    return is_rare(fate) && count >= rare_max() ? SIM_GOOD : fate;
 }
 
 static void populate_next(unsigned endpoint)

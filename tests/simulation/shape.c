@@ -22,6 +22,8 @@ int sim_shape_allows(sim_fate fate)
         return 0;
     if (fate == SIM_LARGE_BODY && s->error_size_max)
         return 0; /* nothing of it can be trimmed */
+    if (flags & SIM_CUTS_BROKER && s->delivery_limit && s->delivery_limit < 20)
+        return 0; /* it takes as many connections to find it as such a broker allows */
     /* What a handler ends by itself nobody can hold together when something fails beside it. */
     return !(flags & SIM_HARMS_OTHERS) ||
            (!s->fault_permille && !s->deaths && !s->outages && s->mode == WB_MODE_RECEIVE_ONLY);
@@ -51,7 +53,7 @@ void sim_shape_plain(int mode, int outbox)
         .sweep_after = 5 * WB_SECOND,
         .retention = 3600 * WB_SECOND,
         .messages = 20,
-        .killers_max = 2,
+        .rare_max = 3,
         .switching = 50,
         .steps_max = 400000,
     };
@@ -120,10 +122,12 @@ static void respect_limit(sim_shape *s)
         return;
     if (s->retries + 2 > s->delivery_limit)
         s->retries = s->delivery_limit - 2;
+    s->has_prefetch = s->pushes;
+    s->has_stop_receiving = 1;
     s->fault_permille = 0;
     s->outages = 0;
     s->deaths = s->delivery_limit > 3;
-    s->killers_max = s->delivery_limit > 3;
+    s->rare_max = s->delivery_limit > 3;
 }
 
 void sim_shape_draw(int mode)

@@ -40,7 +40,7 @@ typedef struct sim_shape {
     unsigned copies_percent, batch_percent;
     sim_fate fates[8]; /* the unusual ones */
     unsigned fate_count, fate_percent;
-    unsigned killers_max;
+    unsigned rare_max; /* messages that end processes, hang, or stay, of an endpoint */
     int hangs_hard; /* a handler that hangs does not even hear that its process stops */
     /* scheduler */
     unsigned switching;
