@@ -162,6 +162,14 @@ static void audit_loss(const sim_message *m)
     sim_violation("message %u (%s) is lost", NAME(m));
 }
 
+static int has_copies(const sim_message *m)
+{
+    for (unsigned i = 0; i < sim_message_count; i++)
+        if (&sim_messages[i] != m && are_copies(&sim_messages[i], m))
+            return 1;
+    return 0;
+}
+
 static void audit_effects(const sim_message *m)
 {
     int once = the_shape.outbox || the_shape.mode == WB_MODE_TRANSACTION_SCOPE;
@@ -169,10 +177,10 @@ static void audit_effects(const sim_message *m)
         sim_violation("message %u (%s) has %u effects", NAME(m), effects(m));
     if (flags_of(m) & SIM_MUST_FAIL && the_shape.persistence && m->commits)
         sim_violation("message %u (%s) has an effect", NAME(m));
-    if (flags_of(m) & SIM_MUST_FAIL && !moved(m) && !m->vanished && !(flags_of(m) & SIM_STAYS) &&
-        !(the_shape.outbox && m->has_other_copies && effects(m)) && m->place == SIM_GONE)
+    if (flags_of(m) & SIM_MUST_FAIL && !effects(m) && !moved(m) && !m->vanished &&
+        !(flags_of(m) & SIM_STAYS) && m->place == SIM_GONE)
         sim_violation("message %u (%s) is not in the error queue", NAME(m));
-    if (moved(m) && effects(m) && !(flags_of(m) & SIM_EFFECT_ANYWAY) && !m->has_other_copies &&
+    if (moved(m) && effects(m) && !(flags_of(m) & SIM_EFFECT_ANYWAY) && !has_copies(m) &&
         the_shape.persistence && !is_excusable(m))
         sim_violation("message %u (%s) has its effect and is in the error queue", NAME(m));
 }
@@ -211,7 +219,7 @@ static void audit_runs(const sim_message *m)
     unsigned allowed = the_shape.retries + 1 + m->excuses;
     if (flags_of(m) & SIM_MAY_FAIL)
         allowed += RUNS_OF_THE_GUILTY;
-    if (m->runs > allowed)
+    if (m->runs > allowed && !may_wait(m))
         sim_violation("message %u (%s) ran %u times, %u were excused", NAME(m), m->runs, m->excuses);
 }
 

@@ -26,6 +26,11 @@ void sim_broker_note_stop(int process, int stops)
     is_stopping[process] = stops;
 }
 
+int sim_broker_is_stopping(int process)
+{
+    return is_stopping[process];
+}
+
 void sim_broker_note_killer(const sim_message *killer)
 {
     the_killer = killer;
@@ -286,14 +291,18 @@ wb_transport_session *sim_broker_open(unsigned endpoint, uint32_t purpose, unsig
     return s;
 }
 
+/* With mode none nobody delivers again what is in hand. An orderly stop finishes it, unless it was
+ * just then in trouble. */
 static void vanish(const wb_transport_session *s, const sim_delivery *d, int is_no_wonder)
 {
+    sim_message *m = d->message;
     if (the_shape.mode != WB_MODE_NONE || !d->is_returned)
         return;
-    if (is_no_wonder || !is_stopping[s->process] || sim_faults_are_on())
-        d->message->vanished++;
+    if (is_no_wonder || !is_stopping[s->process] || sim_faults_are_on() || m->excuses ||
+        sim_fates[m->fate].flags & SIM_LEAVES_ROWS)
+        m->vanished++;
     else
-        d->message->abandoned++;
+        m->abandoned++;
 }
 
 /* All that is in hand goes back to the queue; the memory stays the core's until it closes. */

@@ -159,6 +159,7 @@ static int handle_bad_send(call *c)
         [SIM_TOO_LARGE_SEND] = SIM_NARROW, [SIM_POISON_SEND] = SIM_KILLS, [SIM_FATAL_SEND] = SIM_FATAL_QUEUE,
     };
     int r = handle_good(c);
+    sim_broker_excuse_hand(c->m, 0); /* in a transport transaction all run again */
     return r == WB_OK ? ask_send(c, SIM_LABEL_BAD, destinations[c->m->fate]) : r;
 }
 

@@ -40,7 +40,6 @@ typedef struct sim_message {
     char *body;
     size_t body_size;
     const char *problem;
-    int has_other_copies; /* of its id, with another body */
     int is_foreigns;      /* a process of a later version handled it, and its row is of that version */
     sim_place place;
     uint32_t delivery_count;

@@ -125,11 +125,8 @@ sim_message *sim_populate_copy(const sim_message *of, int fate)
 {
     sim_message *m = sim_populate_one(of->endpoint, fate < 0 ? of->fate : (sim_fate)fate, 0);
     copy_id(m, of);
-    if (fate >= 0) {
-        m->has_other_copies = 1;
-        sim_messages[of->number].has_other_copies = 1;
+    if (fate >= 0)
         return m;
-    }
     m->twin = of->twin;
     m->headers = of->headers;
     m->header_count = of->header_count;

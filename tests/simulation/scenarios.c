@@ -567,6 +567,20 @@ static void prepare_quota(void)
     add(10, SIM_GOOD);
 }
 
+/* Nothing else has succeeded yet, and it stands in front. */
+static void prepare_quota_first(void)
+{
+    sim_shape_plain(WB_MODE_RECEIVE_ONLY, 1);
+    add(1, SIM_QUOTA);
+    add(10, SIM_GOOD);
+}
+
+static void prepare_quota_first_plain(void)
+{
+    prepare_quota_first();
+    the_shape.outbox = the_shape.keepers = 0;
+}
+
 /* ---- A.13 copies ---- */
 
 static void prepare_copies(void)
@@ -687,6 +701,8 @@ static const sim_scenario scenarios[] = {
     { "disk_full", "two minutes of a full disk", prepare_disk_full_outbox, drive_disk_full },
     { "disk_full_plain", "the same without outbox", prepare_disk_full_plain, drive_disk_full },
     { "quota", "a statement that always meets a full disk", prepare_quota, drive_good_first },
+    { "quota_first", "the same, the first message of all", prepare_quota_first, drive_good_first },
+    { "quota_first_plain", "the same without outbox", prepare_quota_first_plain, drive_good_first },
     { "copies", "copies of one id with other bodies, in one batch", prepare_copies, drive_copies },
     { "slow_handlers", "a backlog of slow messages uses all workers", prepare_slow, drive_slow },
     { "hanging_handler", "nobody stands behind a hanging handler", prepare_hanging, drive_hanging },

@@ -22,7 +22,7 @@ int sim_shape_allows(sim_fate fate)
         return 0;
     if (fate == SIM_LARGE_BODY && s->error_size_max)
         return 0; /* nothing of it can be trimmed */
-    if (flags & SIM_CUTS_BROKER && s->delivery_limit && s->delivery_limit < 20)
+    if (flags & SIM_CUTS_BROKER && s->delivery_limit && (s->delivery_limit < 20 || flags & SIM_STAYS))
         return 0; /* it takes as many connections to find it as such a broker allows */
     /* What a handler ends by itself nobody can hold together when something fails beside it. */
     return !(flags & SIM_HARMS_OTHERS) ||

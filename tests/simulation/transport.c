@@ -159,6 +159,21 @@ static int send_all(wb_transport_session *s, wb_operation *const *operations, si
     return all;
 }
 
+static int is_stopping(void *argument)
+{
+    (void)argument;
+    return sim_broker_is_stopping(sim_process());
+}
+
+/* No confirmation comes. What began before the process was told to stop ends with that: it is
+ * what begins later that must leave time. */
+static void wait_for_deadline(int64_t deadline)
+{
+    sim_ready_fn until_stop = is_stopping(NULL) ? NULL : is_stopping;
+    if (deadline > sim_now())
+        (void)sim_wait("send until the deadline", deadline, until_stop, NULL);
+}
+
 /* The loss of a connection, or of confirmations, in the middle of a window. */
 static int send_some(wb_transport_session *s, wb_operation *const *operations, size_t count,
                      sim_fault fault, int64_t deadline, wb_error *error)
@@ -171,8 +186,8 @@ static int send_some(wb_transport_session *s, wb_operation *const *operations, s
             operations[i]->result = WB_RETRY;
     if (r == WB_NOT_CONNECTED || r == WB_FATAL)
         return r;
-    if (fault.result == WB_RETRY && sim_random(4) == 0 && deadline > sim_now())
-        (void)sim_wait("send until the deadline", deadline, NULL, NULL);
+    if (fault.result == WB_RETRY && sim_random(4) == 0)
+        wait_for_deadline(deadline);
     return leave(s, fault, "send", error);
 }
 
