@@ -14,6 +14,7 @@ int sim_audit_is_finished(char *what, size_t size);
  *  no run that nobody counted. */
 void sim_audit(void);
 /** After the retention: nothing is kept without need. */
+int sim_audit_is_clean(void);
 void sim_audit_old(void);
 
 #endif

@@ -17,7 +17,7 @@
 
 #define HOUR (3600 * WB_SECOND)
 #define CALM_PATIENCE (12 * HOUR)
-#define ROUNDS_TO_CLEAN_UP 6
+#define ROUNDS_TO_CLEAN_UP 60
 
 static unsigned published; /* messages that are in their queues */
 
@@ -166,7 +166,7 @@ static void age(void)
         sim_set_wall_offset(i, 0);
     unsigned until = sim_process_rounds() + ROUNDS_TO_CLEAN_UP;
     start_the_dead();
-    while (sim_process_rounds() < until)
+    while (sim_process_rounds() < until && !sim_audit_is_clean())
         look_around(the_shape.keeper_interval);
     sim_drive_stop();
     sim_audit_old();

@@ -227,6 +227,7 @@ static int is_stopped(void *argument)
 static void stop_all(host *h)
 {
     int64_t deadline = sim_now() + STOP_TIMEOUT;
+    sim_broker_note_stop(h->number, 1);
     for (unsigned i = 0; i < the_shape.endpoints; i++) {
         endpoint *e = &h->endpoints[i];
         atomic_store(&e->pipeline.stop, 1);
@@ -286,7 +287,6 @@ void sim_process_stop(int process)
 {
     if (!hosts[process])
         return;
-    sim_broker_note_stop(process, 1);
     atomic_store(&hosts[process]->stop, 1);
     (void)sim_wait("await the stop", WB_NEVER, is_gone, &process);
 }

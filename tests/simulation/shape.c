@@ -22,8 +22,12 @@ int sim_shape_allows(sim_fate fate)
         return 0;
     if (fate == SIM_LARGE_BODY && s->error_size_max)
         return 0; /* nothing of it can be trimmed */
-    if (flags & SIM_CUTS_BROKER && s->delivery_limit && (s->delivery_limit < 20 || flags & SIM_STAYS))
-        return 0; /* it takes as many connections to find it as such a broker allows */
+    /* It takes up to ten connections of a process to find what ends them. */
+    if (flags & SIM_CUTS_BROKER && s->delivery_limit &&
+        (s->delivery_limit < 20 || s->processes > 1 || flags & SIM_STAYS))
+        return 0;
+    if (fate == SIM_POISON_MOVE && !s->outbox && s->processes > 1)
+        return 0;
     /* What a handler ends by itself nobody can hold together when something fails beside it. */
     return !(flags & SIM_HARMS_OTHERS) ||
            (!s->fault_permille && !s->deaths && !s->outages && s->mode == WB_MODE_RECEIVE_ONLY);
@@ -122,12 +126,13 @@ static void respect_limit(sim_shape *s)
         return;
     if (s->retries + 2 > s->delivery_limit)
         s->retries = s->delivery_limit - 2;
+    s->endpoints = 1;
     s->has_prefetch = s->pushes;
     s->has_stop_receiving = 1;
     s->fault_permille = 0;
     s->outages = 0;
     s->deaths = s->delivery_limit > 3;
-    s->rare_max = s->delivery_limit > 3;
+    s->rare_max = s->delivery_limit > 7;
 }
 
 void sim_shape_draw(int mode)
