@@ -131,7 +131,7 @@ static int is_struck(const sim_message *m)
     if (!the_shape.outbox && m->delivery_count > DELIVERIES && deliveries_tell_nothing())
         return 1;
     return m->failures + m->strikes > the_shape.retries || m->strikes > LOSSES_FORGIVEN ||
-           m->deaths >= DEATHS_FORGIVEN;
+           m->losses > LOSSES_FORGIVEN || m->deaths >= DEATHS_FORGIVEN;
 }
 
 /* Copies in one hand share the fate of the first. */

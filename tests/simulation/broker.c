@@ -17,18 +17,18 @@
 
 static wb_transport_session *sessions;
 static unsigned first_queued[SIM_ENDPOINTS_MAX]; /* no message before it is in a queue */
-static int is_stopping[SIM_PROCESSES_MAX];
+static int64_t stopped_at[SIM_PROCESSES_MAX];
 static const sim_message *the_killer;
 static unsigned most_in_hand;
 
 void sim_broker_note_stop(int process, int stops)
 {
-    is_stopping[process] = stops;
+    stopped_at[process] = stops ? sim_now() : 0;
 }
 
-int sim_broker_is_stopping(int process)
+int64_t sim_broker_stopped_at(int process)
 {
-    return is_stopping[process];
+    return stopped_at[process];
 }
 
 void sim_broker_note_killer(const sim_message *killer)
@@ -298,7 +298,7 @@ static void vanish(const wb_transport_session *s, const sim_delivery *d, int is_
     sim_message *m = d->message;
     if (the_shape.mode != WB_MODE_NONE || !d->is_returned)
         return;
-    if (is_no_wonder || !is_stopping[s->process] || sim_faults_are_on() || m->excuses ||
+    if (is_no_wonder || !stopped_at[s->process] || sim_faults_are_on() || m->excuses ||
         sim_fates[m->fate].flags & SIM_LEAVES_ROWS)
         m->vanished++;
     else
@@ -312,7 +312,7 @@ static void return_all(wb_transport_session *s, int is_no_wonder)
         sim_delivery *d = s->deliveries;
         s->deliveries = d->next;
         vanish(s, d, is_no_wonder);
-        if (is_stopping[s->process])
+        if (stopped_at[s->process])
             d->message->excuses++;
         requeue(d);
         d->next = s->lost;
@@ -326,6 +326,8 @@ void sim_broker_lose(wb_transport_session *s)
     if (s->is_dead)
         return;
     s->is_dead = 1;
+    for (sim_delivery *d = s->deliveries; d; d = d->next)
+        d->message->losses += sim_faults_are_on() != 0;
     sim_broker_roll_back(s);
     return_all(s, 1);
     sim_broker_pump();

@@ -92,7 +92,8 @@ void sim_broker_roll_back(wb_transport_session *session);
 void sim_broker_excuse_hand(const sim_message *except, unsigned strikes);
 /** A process was told to stop, or begins anew: what comes back from it then is no wonder. */
 void sim_broker_note_stop(int process, int stops);
-int sim_broker_is_stopping(int process);
+/** When it was; 0: it was not. */
+int64_t sim_broker_stopped_at(int process);
 /** The message whose handler ends the process now; NULL: none. */
 void sim_broker_note_killer(const sim_message *killer);
 /** From now on SIM_LATER is there. */

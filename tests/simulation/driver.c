@@ -168,8 +168,8 @@ static void age(void)
     start_the_dead();
     while (sim_process_rounds() < until && !sim_audit_is_clean())
         look_around(the_shape.keeper_interval);
-    sim_drive_stop();
     sim_audit_old();
+    sim_drive_stop();
 }
 
 void sim_drive(void)

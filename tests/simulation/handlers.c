@@ -14,7 +14,7 @@
 #include "tests/simulation/verdict.h"
 
 /* Somebody stops the process before, or it is over. */
-#define HANG (600 * WB_SECOND)
+#define HANG (180 * WB_SECOND)
 #define HANGS_TWICE 2
 
 typedef struct {

@@ -51,6 +51,7 @@ typedef struct sim_message {
     unsigned strikes;   /* faults of servers that may be taken for its own */
     unsigned excuses;   /* what makes one more run no wonder */
     unsigned deaths;    /* processes that died with it in hand, and by no message */
+    unsigned losses;    /* times it came back because its session was lost by chance */
     unsigned vanished;  /* with mode none: it was in hand when nobody could hold it */
     unsigned abandoned; /* the same, and nothing was the matter */
     unsigned moved;     /* copies in the error queue; counted at the twin */

@@ -187,7 +187,9 @@ static void populate_next(unsigned endpoint)
             return;
         }
     }
-    (void)sim_populate_one(endpoint, draw_fate(endpoint), sim_chance(the_shape.batch_percent));
+    /* who ends a transaction does it to all that are in its own call */
+    sim_fate fate = draw_fate(endpoint);
+    (void)sim_populate_one(endpoint, fate, sim_chance(the_shape.batch_percent) && fate != SIM_ENDS);
 }
 
 void sim_populate(void)

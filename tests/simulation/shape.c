@@ -142,7 +142,8 @@ void sim_shape_draw(int mode)
     draw_work(&the_shape);
     draw_trouble(&the_shape);
     respect_limit(&the_shape);
-    draw_fates(&the_shape);
+    if (the_shape.delivery_limit != 3) /* there is no room for anything beside orderly stops */
+        draw_fates(&the_shape);
     the_shape.switching = 5 + sim_random(95);
 }
 

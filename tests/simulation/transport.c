@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/base/error.h"
+#include "core/pipeline/window.h"
 #include "tests/simulation/broker.h"
 #include "tests/simulation/faults.h"
 #include "tests/simulation/random.h"
@@ -159,19 +160,26 @@ static int send_all(wb_transport_session *s, wb_operation *const *operations, si
     return all;
 }
 
-static int is_stopping(void *argument)
+typedef struct {
+    int process;
+    int64_t deadline;
+} deadline_wait;
+
+/* It was given before the process was told to stop. */
+static int is_overtaken(void *argument)
 {
-    (void)argument;
-    return sim_broker_is_stopping(sim_process());
+    const deadline_wait *wait = argument;
+    int64_t stopped = sim_broker_stopped_at(wait->process);
+    return stopped && wait->deadline < stopped + WB_DISPATCH_TIMEOUT;
 }
 
 /* No confirmation comes. What began before the process was told to stop ends with that: it is
  * what begins later that must leave time. */
 static void wait_for_deadline(int64_t deadline)
 {
-    sim_ready_fn until_stop = is_stopping(NULL) ? NULL : is_stopping;
+    deadline_wait wait = { sim_process(), deadline };
     if (deadline > sim_now())
-        (void)sim_wait("send until the deadline", deadline, until_stop, NULL);
+        (void)sim_wait("send until the deadline", deadline, is_overtaken, &wait);
 }
 
 /* The loss of a connection, or of confirmations, in the middle of a window. */
