@@ -63,6 +63,9 @@ static int may_stay(const sim_row *row)
                                                 SIM_BAD_BYTES, SIM_FATAL_QUEUE };
     if (row->is_foreign || row_contains(row, "WBA", 3))
         return 1;
+    if (row_contains(row, SIM_SINK, sizeof SIM_SINK) || /* its NUL included: a destination, and good */
+        row_contains(row, SIM_REPLIES_QUEUE, sizeof SIM_REPLIES_QUEUE))
+        return 0;
     for (size_t i = 0; i < sizeof destinations / sizeof destinations[0]; i++)
         if (row_contains(row, destinations[i], strlen(destinations[i])))
             return 1;

@@ -158,23 +158,32 @@ static int is_rare(sim_fate fate)
            sim_fates[fate].flags & (SIM_STAYS | SIM_ENDS_PROCESS | SIM_CUTS_BROKER);
 }
 
-/* Where nothing is written down the number of deliveries is all that tells who kills: one that
- * does is all it can tell from its neighbours. */
+/* Where nothing is written down, or a broker counts, the number of deliveries tells who kills: one
+ * that does is all it can tell from its neighbours. */
 static unsigned rare_max(void)
 {
-    return the_shape.outbox || !the_shape.rare_max ? the_shape.rare_max : 1;
+    int is_written = the_shape.outbox && !the_shape.delivery_limit;
+    return is_written || !the_shape.rare_max ? the_shape.rare_max : 1;
+}
+
+/* A second killer that is not yet a suspect may kill while an innocent suspect is handled; of
+ * more than one chance could make a case against that. */
+static int is_one_too_many(unsigned endpoint, sim_fate fate)
+{
+    unsigned rare = 0, killers = 0;
+    for (unsigned i = 0; i < sim_message_count; i++) {
+        rare += sim_messages[i].endpoint == endpoint && is_rare(sim_messages[i].fate);
+        killers += sim_messages[i].fate == SIM_KILLER;
+    }
+    return is_rare(fate) && (rare >= rare_max() || (fate == SIM_KILLER && killers));
 }
 
 static sim_fate draw_fate(unsigned endpoint)
 {
-    sim_fate fate;
-    unsigned count = 0;
     if (!the_shape.fate_count || !sim_chance(the_shape.fate_percent))
         return SIM_GOOD;
-    fate = the_shape.fates[sim_random(the_shape.fate_count)];
-    for (unsigned i = 0; i < sim_message_count; i++)
-        count += sim_messages[i].endpoint == endpoint && is_rare(sim_messages[i].fate);
-    return is_rare(fate) && count >= rare_max() ? SIM_GOOD : fate;
+    sim_fate fate = the_shape.fates[sim_random(the_shape.fate_count)];
+    return is_one_too_many(endpoint, fate) ? SIM_GOOD : fate;
 }
 
 static void populate_next(unsigned endpoint)
