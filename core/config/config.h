@@ -39,6 +39,10 @@ typedef struct wb_handler_choice {
 #define WB_SECTION_RECOVERABILITY 3
 #define WB_SECTION_COUNT 4
 
+/* What becomes of an endpoint whose workers gave up: wb_endpoint_config.on_endpoint_failure. */
+#define WB_ON_FAILURE_RESTART 0
+#define WB_ON_FAILURE_EXIT 1
+
 /** One endpoint. Durations are nanoseconds, sizes bytes. The defaults are in the option
  *  tables (config_tables.c). */
 typedef struct wb_endpoint_config {
@@ -54,6 +58,7 @@ typedef struct wb_endpoint_config {
     int64_t batch_time;
     int64_t body_max;
     int64_t shutdown_timeout;
+    int32_t on_endpoint_failure; /* WB_ON_FAILURE_x */
     int32_t send_only;
 
     wb_plugin_choice transport;

@@ -12,6 +12,8 @@ static const char *const log_levels[] = { "error", "warning", "info", "debug", N
 static const char *const modes[] = { "none", "receive_only", "sends_atomic_with_receive",
                                      "transaction_scope", NULL };
 
+static const char *const on_failure[] = { "restart", "exit", NULL };
+
 static const wb_option top_options[] = {
     { .name = "plugin_path",
       .type = WB_OPTION_LIST,
@@ -100,6 +102,18 @@ static const wb_option endpoint_options[] = {
       .maximum = DAY,
       .since = "0.1",
       .summary = "how long handlers in flight may take to finish after SIGTERM" },
+    { .name = "on_endpoint_failure",
+      .type = WB_OPTION_CHOICE,
+      .offset = offsetof(wb_endpoint_config, on_endpoint_failure),
+      .default_text = "restart",
+      .choices = on_failure,
+      .since = "0.1",
+      .summary = "what happens when workers give up while the endpoint runs",
+      .help = "A server that goes away is waited for. Workers give up where somebody must act: a "
+              "table was dropped, a file is damaged, a privilege was taken away. restart: they are "
+              "started again after a pause, from 1s to 1min, until it works. exit: the endpoint "
+              "ends, and the program when no other endpoint is left. Other endpoints go on in "
+              "both cases. An error at the start always ends the program." },
     { .name = "send_only",
       .type = WB_OPTION_BOOLEAN,
       .offset = offsetof(wb_endpoint_config, send_only),

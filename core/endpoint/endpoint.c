@@ -12,17 +12,26 @@
 #include "core/base/host.h"
 #include "core/base/log.h"
 #include "core/endpoint/housekeeper.h"
+#include "core/endpoint/limits.h"
 #include "core/pipeline/worker.h"
+
+/* A worker's place: empty before its thread was started and after it was joined. */
+typedef struct {
+    wb_worker worker;
+    int is_taken;
+} seat;
 
 struct wb_endpoint {
     const wb_endpoint_setup *setup;
     wb_host_instance transport_host;
     wb_host_instance persistence_host;
     wb_pipeline pipeline;
-    wb_worker *workers;
-    unsigned worker_count; /* started */
+    seat *seats;
+    unsigned seat_count; /* 0 until the endpoint was started */
     wb_housekeeper housekeeper;
     int has_housekeeper;
+    int result;      /* WB_OK, or the class of `failure` while seats are empty for it */
+    wb_error failure; /* why the first of those who gave up did */
 };
 
 static void fill_pipeline(wb_endpoint *e)
@@ -45,6 +54,7 @@ static void fill_pipeline(wb_endpoint *e)
     p->body_max = config->body_max;
     p->ordered = (setup->transport->capabilities & WB_CAP_ORDER_PER_KEY) != 0;
     p->sweep_after = config->outbox.sweep_after;
+    p->park_time = config->outbox.cleanup_interval;
     p->drain_time = config->shutdown_timeout / 2;
     wb_pipeline_init(p);
 }
@@ -86,7 +96,7 @@ void wb_endpoint_destroy(wb_endpoint *e)
     if (p->transport)
         p->transport_ops->destroy(p->transport);
     wb_pipeline_free(p);
-    free(e->workers);
+    free(e->seats);
     free(e);
 }
 
@@ -111,24 +121,45 @@ int wb_endpoint_verify(wb_endpoint *e, wb_error *error)
     int r = p->transport_ops->verify(p->transport, error);
     if (r == WB_OK && p->persistence_ops)
         r = p->persistence_ops->verify(p->persistence, error);
+    if (r == WB_OK && !e->setup->plan.send_only)
+        r = wb_limits_apply(&e->pipeline, error);
     return r;
 }
 
-static int start_workers(wb_endpoint *e, wb_error *error)
+/* @return WB_OK, or WB_FATAL and the seat stays empty. */
+static int fill_seat(wb_endpoint *e, unsigned number, wb_error *error)
 {
-    unsigned count = (unsigned)e->setup->config->concurrency;
-    e->workers = wb_alloc_zero(count, sizeof *e->workers);
-    for (unsigned i = 0; i < count; i++) {
-        wb_worker_init(&e->workers[i], &e->pipeline, i);
-        int code = wb_worker_start(&e->workers[i]);
-        if (code != 0) {
-            wb_worker_free(&e->workers[i]);
-            return wb_error_set(error, WB_FATAL, WB_CAUSE_OTHER, code, "could not start a worker: %s",
-                                strerror(code));
-        }
-        e->worker_count++;
+    seat *place = &e->seats[number];
+    wb_worker_init(&place->worker, &e->pipeline, number);
+    int code = wb_worker_start(&place->worker);
+    if (code == 0) {
+        place->is_taken = 1;
+        return WB_OK;
     }
-    return WB_OK;
+    wb_worker_free(&place->worker);
+    return wb_error_set(error, WB_FATAL, WB_CAUSE_OTHER, code, "could not start a worker: %s",
+                        strerror(code));
+}
+
+static int fill_seats(wb_endpoint *e, wb_error *error)
+{
+    int r = WB_OK;
+    for (unsigned i = 0; i < e->seat_count && r == WB_OK; i++)
+        if (!e->seats[i].is_taken)
+            r = fill_seat(e, i, error);
+    return r;
+}
+
+/* Joins a thread that is about to return, or that the caller waits for. */
+static void clear_seat(wb_endpoint *e, seat *place)
+{
+    wb_worker_join(&place->worker);
+    if (place->worker.gave_up && e->result == WB_OK) {
+        e->result = WB_FATAL;
+        e->failure = place->worker.error;
+    }
+    wb_worker_free(&place->worker);
+    place->is_taken = 0;
 }
 
 static int start_housekeeper(wb_endpoint *e, wb_error *error)
@@ -157,44 +188,73 @@ int wb_endpoint_start(wb_endpoint *e, wb_error *error)
                  { "persistence", e->setup->persistence ? e->setup->persistence->name : NULL },
                  { "mode", wb_mode_name(e->pipeline.mode) }, { "outbox", e->pipeline.outbox ? "on" : "off" },
                  { "workers", workers });
-    r = start_workers(e, error);
+    e->seat_count = (unsigned)e->setup->config->concurrency;
+    e->seats = wb_alloc_zero(e->seat_count, sizeof *e->seats);
+    r = fill_seats(e, error);
     if (r == WB_OK && e->pipeline.outbox)
         r = start_housekeeper(e, error);
     return r;
+}
+
+int wb_endpoint_look(wb_endpoint *e, wb_error *error)
+{
+    for (unsigned i = 0; i < e->seat_count; i++) {
+        seat *place = &e->seats[i];
+        if (place->is_taken && atomic_load(&place->worker.ended))
+            clear_seat(e, place);
+        else if (place->is_taken)
+            wb_worker_look_after(&place->worker);
+    }
+    if (e->result != WB_OK)
+        *error = e->failure;
+    return e->result;
+}
+
+unsigned wb_endpoint_missing(const wb_endpoint *e)
+{
+    unsigned missing = 0;
+    for (unsigned i = 0; i < e->seat_count; i++)
+        missing += !e->seats[i].is_taken;
+    return missing;
+}
+
+int wb_endpoint_restart(wb_endpoint *e)
+{
+    wb_error_clear(&e->failure);
+    e->result = fill_seats(e, &e->failure);
+    return e->result;
 }
 
 void wb_endpoint_stop(wb_endpoint *e)
 {
     wb_pipeline *p = &e->pipeline;
     atomic_store(&p->stop, 1);
-    for (unsigned i = 0; i < e->worker_count; i++)
-        wb_worker_interrupt(&e->workers[i]);
+    for (unsigned i = 0; i < e->seat_count; i++)
+        if (e->seats[i].is_taken)
+            wb_worker_interrupt(&e->seats[i].worker);
+    if (e->has_housekeeper)
+        wb_housekeeper_wake(&e->housekeeper);
 }
 
 int wb_endpoint_has_ended(const wb_endpoint *e)
 {
-    for (unsigned i = 0; i < e->worker_count; i++)
-        if (!atomic_load(&e->workers[i].ended))
+    for (unsigned i = 0; i < e->seat_count; i++)
+        if (e->seats[i].is_taken && !atomic_load(&e->seats[i].worker.ended))
             return 0;
-    return 1;
+    return wb_housekeeper_has_ended(&e->housekeeper);
 }
 
 int wb_endpoint_join(wb_endpoint *e, wb_error *error)
 {
-    int r = WB_OK;
-    for (unsigned i = 0; i < e->worker_count; i++) {
-        wb_worker_join(&e->workers[i]);
-        if (e->workers[i].gave_up && r == WB_OK) {
-            *error = e->workers[i].error;
-            r = WB_FATAL;
-        }
-        wb_worker_free(&e->workers[i]);
-    }
-    e->worker_count = 0;
+    for (unsigned i = 0; i < e->seat_count; i++)
+        if (e->seats[i].is_taken)
+            clear_seat(e, &e->seats[i]);
     if (e->has_housekeeper)
         wb_housekeeper_stop(&e->housekeeper);
     e->has_housekeeper = 0;
-    return r;
+    if (e->result != WB_OK)
+        *error = e->failure;
+    return e->result;
 }
 
 const wb_origin *wb_endpoint_origin(const wb_endpoint *e)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * An endpoint's life: create -> (install) -> verify -> start -> stop -> join -> destroy.
- * All of it on the main thread; only the workers and the housekeeper run beside it.
+ * An endpoint's life: create -> (install) -> verify -> start -> (look -> restart) -> stop ->
+ * join -> destroy. All of it on the main thread; only the workers and the housekeeper run
+ * beside it. From start to stop no call waits for a server or for a handler.
  */
 #ifndef WB_ENDPOINT_ENDPOINT_H
 #define WB_ENDPOINT_ENDPOINT_H
@@ -21,17 +22,34 @@ void wb_endpoint_destroy(wb_endpoint *endpoint);
 int wb_endpoint_install(wb_endpoint *endpoint, wb_error *error);
 /** The SQL install would run on an empty database, or NULL without persistence. */
 const char *wb_endpoint_schema(wb_endpoint *endpoint);
-/** Connect and check that queues and tables are there and usable. */
+/** Connect and check that queues and tables are there and usable, and that the broker hands
+ *  a message out often enough for its retries (limits.h). */
 int wb_endpoint_verify(wb_endpoint *endpoint, wb_error *error);
 
-/** Start workers and housekeeper. A send-only endpoint has none. */
+/** Start workers and housekeeper. A send-only endpoint has none. After an error some may run:
+ *  stop and join. */
 int wb_endpoint_start(wb_endpoint *endpoint, wb_error *error);
-/** Ask the workers to finish what is in flight; returns at once. */
+
+/** Look after the workers, some ten times a second: see whether any gave up, because something
+ *  failed that waiting does not cure, and give away what waits behind a handler that takes long.
+ *  Threads of those that gave up are joined; the others go on.
+ *  @return WB_OK, or WB_FATAL with the reason of the first, until wb_endpoint_restart(). */
+int wb_endpoint_look(wb_endpoint *endpoint, wb_error *error);
+/** How many workers do not run. */
+unsigned wb_endpoint_missing(const wb_endpoint *endpoint);
+/** Start new workers in the place of those that gave up, with sessions of their own, on the
+ *  same plugin instances. The endpoint was not told to stop.
+ *  @return WB_OK, or WB_FATAL when a thread could not be started: wb_endpoint_look() says so. */
+int wb_endpoint_restart(wb_endpoint *endpoint);
+
+/** Ask workers and housekeeper to finish what is in flight; returns at once. Any time after
+ *  create, also when start failed or was never called. */
 void wb_endpoint_stop(wb_endpoint *endpoint);
-/** Whether every worker has ended, by wb_endpoint_stop() or because it gave up. */
+/** Whether nobody is at work: every worker and the housekeeper have ended, or never ran. Then
+ *  wb_endpoint_join() waits for nothing. */
 int wb_endpoint_has_ended(const wb_endpoint *endpoint);
-/** Wait for the workers. @return WB_OK, or WB_FATAL with the first reason for which a
- *  worker gave up. */
+/** Wait for workers and housekeeper. @return WB_OK, or WB_FATAL with the reason for which the
+ *  first of the workers gave up that were not started again. */
 int wb_endpoint_join(wb_endpoint *endpoint, wb_error *error);
 
 /** For programs that send without an incoming message. */

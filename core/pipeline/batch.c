@@ -72,6 +72,7 @@ static void start(wb_worker *w)
 {
     w->batch_number = w->pipeline->outbox ? wb_pipeline_batch_number(w->pipeline) : 0;
     w->transaction_ended = 0;
+    w->handler_said = 0;
     w->grouped = 0;
     w->stored = 0;
     w->claim_count = 0;
@@ -190,7 +191,7 @@ static void adapt(wb_worker *w)
 
 static void settle(wb_worker *w, wb_item *item)
 {
-    wb_suspicions_forget(w->pipeline->suspicions, item->incoming->id, item->incoming->id_size);
+    wb_suspicions_forget(w->pipeline->suspicions, item->message.id, item->message.id_size);
     if (!wb_has_transport_transaction(w->pipeline) && !wb_bug("ack_before_commit"))
         wb_marks_add_message(w, item->incoming);
     wb_suspect_done(w, item);

@@ -61,6 +61,7 @@ static int judge(wb_worker *w, int said, int checked, int is_first, wb_error *er
         return WB_NOT_CONNECTED;
     }
     w->transaction_ended |= checked == WB_REJECT;
+    w->handler_said = said != WB_OK && checked == WB_OK;
     if (checked == WB_OK || (said == WB_REJECT && (is_first || wb_bug("blame")) && !wb_error_is_servers(found)))
         return said;
     *error = *found;

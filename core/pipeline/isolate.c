@@ -32,13 +32,15 @@ static wb_item *find_only_one(const wb_worker *w)
     return found;
 }
 
-/* Nobody's work was in the transaction before this one's; or nobody else can have ended it. */
+/* Nobody's work was in the transaction before this one's; or nobody else can have ended it. With
+ * mode none, which promises a single attempt, the handler's word has to do. */
 static int is_sure(const wb_worker *w, const wb_item *culprit)
 {
+    int has_company = 0;
     for (size_t i = 0; i < culprit->place; i++)
-        if (w->batch[i]->state == WB_ITEM_HANDLED || w->batch[i]->state == WB_ITEM_SENT)
-            return w->transaction_ended;
-    return 1;
+        has_company |= w->batch[i]->state == WB_ITEM_HANDLED || w->batch[i]->state == WB_ITEM_SENT;
+    return !has_company || !w->storage || w->transaction_ended ||
+           (w->pipeline->mode == WB_MODE_NONE && w->handler_said);
 }
 
 static void blame(wb_worker *w, wb_item *culprit, int result, const wb_error *error, int sure)

@@ -55,7 +55,7 @@ void wb_item_change(wb_item *item, wb_item_state to)
 {
     if (!(allowed[item->state] & 1u << to)) {
         wb_log_event(WB_LOG_ERROR, "a message cannot go from one state to another: the process ends",
-                     { "message_id", item->incoming->id }, { "from", names[item->state] },
+                     { "message_id", item->message.id }, { "from", names[item->state] },
                      { "to", names[to] });
         abort();
     }

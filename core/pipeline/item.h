@@ -39,7 +39,7 @@ typedef enum {
 typedef struct wb_item {
     const wb_incoming *incoming;
     const wb_handler_entry *handler; /* NULL: nobody handles its type */
-    wb_message message;              /* what its handler sees */
+    wb_message message;              /* what its handler sees; its id outlives `incoming` */
     wb_item_state state;             /* changed by wb_item_change() alone */
     wb_verdict verdict;              /* changed by wb_item_condemn() alone */
     wb_failure failure;

@@ -37,7 +37,7 @@ void wb_move_log(const wb_worker *w, const wb_item *item)
     char attempts[12];
     (void)snprintf(attempts, sizeof attempts, "%u", item->failure.attempts);
     wb_log_event(WB_LOG_ERROR, "message moved to the error queue", { "endpoint", p->endpoint },
-                 { "message_id", item->incoming->id }, { "type", item->message.type },
+                 { "message_id", item->message.id }, { "type", item->message.type },
                  { "error_queue", p->recoverability.error_queue }, { "kind", item->failure.kind },
                  { "attempts", attempts }, { "trimmed", item->trim ? "yes" : NULL },
                  { "reason", item->failure.reason });

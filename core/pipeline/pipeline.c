@@ -82,7 +82,7 @@ int wb_pipeline_park(const wb_pipeline *p, wb_storage_session *storage, const vo
 {
     wb_parked parked = { tries, reason, operations, size };
     wb_buffer bytes = { 0 };
-    int64_t pause = wb_parked_pause(tries);
+    int64_t pause = wb_parked_pause(p->park_time, tries);
     char count[12], seconds[24];
     wb_parked_encode(&bytes, &parked);
     int r = wb_pipeline_store_row(p, storage, number_due_in(p, pause), bytes.data, bytes.size, error);

@@ -31,6 +31,7 @@ typedef struct wb_pipeline {
     int64_t batch_time; /* ns */
     int64_t body_max;
     int64_t sweep_after; /* ns: younger pending rows are left to their workers */
+    int64_t park_time;   /* ns: how long parked operations wait at first */
     int64_t drain_time;  /* ns: how long a stop may go on handling what is in hand */
 
     atomic_int stop; /* set once; workers finish what is in flight */

@@ -39,13 +39,18 @@ static size_t count_platforms_headers(const wb_incoming *incoming)
     return count;
 }
 
-static int has_too_many_headers(const wb_incoming *incoming)
+static int has_too_many_headers(const wb_incoming *incoming, char *reason, size_t size)
 {
     if (incoming->header_count <= WB_PLATFORM_HEADERS_MAX)
         return 0;
-    size_t platforms = count_platforms_headers(incoming);
-    return platforms > WB_PLATFORM_HEADERS_MAX ||
-           incoming->header_count - platforms > WB_INCOMING_HEADERS_MAX;
+    size_t platforms = count_platforms_headers(incoming), own = incoming->header_count - platforms;
+    if (platforms > WB_PLATFORM_HEADERS_MAX)
+        return snprintf(reason, size, "the message has %zu headers of the platform, more than %d",
+                        platforms, WB_PLATFORM_HEADERS_MAX);
+    if (own > WB_INCOMING_HEADERS_MAX)
+        return snprintf(reason, size, "the message has %zu headers, more than %d", own,
+                        WB_INCOMING_HEADERS_MAX);
+    return 0;
 }
 
 static int is_too_large(const wb_worker *w, const wb_incoming *incoming, char *reason, size_t size)
@@ -57,10 +62,8 @@ static int is_too_large(const wb_worker *w, const wb_incoming *incoming, char *r
     if (incoming->id_size > WB_ID_MAX)
         return snprintf(reason, size, "the message id has %zu bytes, more than %d", incoming->id_size,
                         WB_ID_MAX);
-    if (has_too_many_headers(incoming))
-        return snprintf(reason, size,
-                        "the message has %zu headers, more than %d and %d of the platform",
-                        incoming->header_count, WB_INCOMING_HEADERS_MAX, WB_PLATFORM_HEADERS_MAX);
+    if (has_too_many_headers(incoming, reason, size))
+        return 1;
     if (bytes > WB_INCOMING_HEADERS_SIZE_MAX)
         return snprintf(reason, size, "the headers have %zu bytes, more than %d", bytes,
                         WB_INCOMING_HEADERS_SIZE_MAX);

@@ -69,8 +69,11 @@ int wb_stage_dispatch_inside(wb_worker *w, wb_item **ret_culprit, wb_error *erro
     int r = wb_window_send(&w->window, &w->outlet, error);
     if (r == WB_NOT_CONNECTED)
         w->transport_broken = 1;
-    if (r == WB_OK)
-        r = refuse(w, ret_culprit, error);
+    /* a refusal may have spoilt the transaction, too: then it is known whose fault that is */
+    if (r == WB_OK || r == WB_ABORT) {
+        int refused = refuse(w, ret_culprit, error);
+        r = refused == WB_OK ? r : refused;
+    }
     if (r != WB_OK)
         return r;
     wb_crash_point("after_dispatch");
@@ -89,6 +92,17 @@ static void count_attempts(wb_worker *w, const wb_error *error)
                                       &(wb_attempt){ WB_FAILURE_DISPATCH, reason, 0, 1 });
 }
 
+/* With the commit the transport forgets what was acknowledged. */
+static void keep_ids(wb_worker *w)
+{
+    for (size_t i = 0; i < w->batch_size; i++) {
+        wb_message *message = &w->batch[i]->message;
+        if (message->id)
+            message->id = wb_arena_copy(&w->arena, message->id, message->id_size);
+    }
+}
+
+/* `incoming` is gone by now. */
 static void settle(wb_worker *w)
 {
     for (size_t i = 0; i < w->batch_size; i++) {
@@ -105,6 +119,7 @@ int wb_stage_commit_transport(wb_worker *w, wb_error *error)
     if (!wb_has_transport_transaction(w->pipeline))
         return WB_OK;
     wb_crash_point("before_transport_commit");
+    keep_ids(w);
     int r = w->pipeline->transport_ops->commit(w->transport, error);
     error->result = r;
     if (r == WB_OK) {

@@ -96,11 +96,6 @@ int wb_attempts_deliveries_are_exhausted(const wb_recoverability *policy, uint32
     return deliveries >= (most < WB_DELIVERIES_MAX ? most : WB_DELIVERIES_MAX);
 }
 
-int wb_attempts_fit(const wb_recoverability *policy)
-{
-    return limit_of(policy) >= policy->immediate_retries + 2;
-}
-
 int wb_attempts_are_exhausted(const wb_recoverability *policy, uint32_t attempts)
 {
     uint32_t before = wb_attempts_suspect_from(policy), room = limit_of(policy) - before;

@@ -36,10 +36,6 @@ uint32_t wb_attempts_suspect_from(const wb_recoverability *policy);
 /** Whether a message delivered so often is given up where nothing can be written down. */
 int wb_attempts_deliveries_are_exhausted(const wb_recoverability *policy, uint32_t deliveries);
 
-/** Whether a broker's limit leaves room for ours: it drops a message before we have given it
- *  up where this is not so. */
-int wb_attempts_fit(const wb_recoverability *policy);
-
 /** The number of the record of an id. */
 uint64_t wb_attempts_number(const void *id, size_t id_size);
 

@@ -7,7 +7,6 @@
 
 #include "core/base/clock.h"
 
-#define PAUSE_FIRST (60 * WB_SECOND)
 #define PAUSE_LONGEST (3600 * WB_SECOND)
 
 static const char format_1[4] = { 'W', 'B', 'K', '1' };
@@ -34,9 +33,9 @@ int wb_parked_decode(const void *data, size_t size, wb_parked *ret_parked)
     return !reader.failed;
 }
 
-int64_t wb_parked_pause(uint32_t tries)
+int64_t wb_parked_pause(int64_t first, uint32_t tries)
 {
-    int64_t pause = PAUSE_FIRST;
+    int64_t pause = first;
     while (tries-- > 1 && pause < PAUSE_LONGEST)
         pause *= 2;
     return pause < PAUSE_LONGEST ? pause : PAUSE_LONGEST;

@@ -25,8 +25,8 @@ void wb_parked_encode(wb_buffer *buffer, const wb_parked *parked);
 /** @return 1, and what the bytes say, which points into them; 0 when they are no parked row. */
 int wb_parked_decode(const void *data, size_t size, wb_parked *ret_parked);
 
-/** How long after the nth try (from 1) the next one comes, in ns: a minute, doubled with each,
- *  at most an hour. */
-int64_t wb_parked_pause(uint32_t tries);
+/** How long after the nth try (from 1) the next one comes, in ns: `first`, doubled with each, at
+ *  most an hour. */
+int64_t wb_parked_pause(int64_t first, uint32_t tries);
 
 #endif

@@ -70,7 +70,9 @@ typedef struct wb_mysql_api {
  *  Do not commit, roll back, close, reconnect, change user, or leave results unread; nor run
  *  what commits by itself in MySQL: DDL, LOCK TABLES, SET autocommit and so on. It is found
  *  out, but what was committed then is. After an error 1213 (deadlock) or 1205 (lock wait)
- *  return: what the transaction did before may be gone. Session variables and the database in
+ *  return: what the transaction did before may be gone. An error that is the server's (a full
+ *  disk, a lock wait) costs the message no attempt if it was the last thing on the connection:
+ *  mysql_stmt_close() and any further statement hide it. Session variables and the database in
  *  use stay as you leave them, for whoever comes next. */
 static inline MYSQL *wb_mysql(wb_context *ctx)
 {

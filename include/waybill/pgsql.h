@@ -60,7 +60,9 @@ typedef struct wb_pgsql_api {
  *  it is not in pipeline mode. Deferred statements are sent and awaited first, so
  *  that order is what the handler wrote; after deferring more, ask for it again. If one
  *  of them fails, the transaction is failed (PQTRANS_INERROR) and so is every statement
- *  on it. Do not commit, roll back, close, or leave results unread. */
+ *  on it. Do not commit, roll back, close, or leave results unread. An error that is the
+ *  server's (a full disk, a lock) costs the message no attempt, unless a savepoint took it
+ *  back. */
 static inline PGconn *wb_pgsql(wb_context *ctx)
 {
     void *session = NULL;

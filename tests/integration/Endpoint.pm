@@ -54,7 +54,8 @@ $SIG{$_} = sub { exit 1 } for qw(INT TERM HUP);
 
 sub new {
     my ($class, $pair, %self) = @_;
-    my $kind = $pair =~ /mysql/ ? 'Endpoint::SqliteMysql' : $pair =~ /^sqlite/ ? 'Endpoint::Sqlite' : 'Endpoint::Amqp';
+    my $kind = $pair =~ /mysql/ ? 'Endpoint::SqliteMysql' : $pair eq 'sqlite+pgsql' ? 'Endpoint::SqlitePgsql'
+        : $pair =~ /^sqlite/ ? 'Endpoint::Sqlite' : 'Endpoint::Amqp';
     my $self = bless { pair => $pair, name => 'orders', concurrency => 1, retries => 5, mode => 'receive_only',
         outbox => 'enabled = true;', with => '', persistence => 1, processes => [], %self }, $kind;
     File::Path::make_path($self->{dir} = work_dir() . "/$pair");
@@ -70,26 +71,32 @@ sub has_mysql { return -e module('script_mysql') }
 sub module { return "$build/tests/integration/.libs/endpoint_$_[0].so" }
 
 # Keys of the endpoint: concurrency, batch_max, batch_time, body_max, shutdown_timeout; retries, error_queue;
-# mode, outbox (its text), with (more text), transport, store (more text for either).
+# mode, outbox (its text), with (more text), transport, store (more text for either); beside: other
+# endpoints, which the processes of this one run as well (install and prepare them through this one, too);
+# files: what begins the names of its own files (SQLite).
 sub configure {
     my ($self, %changes) = @_;
     %$self = (%$self, %changes);
+    write_file($self->{conf}, "endpoints = (\n" . join(",\n", map { $_->group } $self, @{ $self->{beside} || [] }) . "\n);\n");
+}
+
+sub group {
+    my ($self) = @_;
     my @settings = map { defined $self->{$_} ? qq($_ = $self->{$_};) : () } qw(concurrency batch_max);
     push @settings, map { defined $self->{$_} ? qq($_ = "$self->{$_}";) : () } qw(batch_time body_max shutdown_timeout);
     my $handlers = $self->{handlers} || module($self->script);
     my $error    = $self->{error_queue} || 'error';
     my $outbox   = $self->{outbox} ? "outbox = { $self->{outbox} };" : '';
     my $text = <<END;
-endpoints = (
   { name = "$self->{name}"; handlers = ["$handlers"]; transaction_mode = "$self->{mode}";
     @settings $self->{with}
     @{[ $self->transport_text ]}
     @{[ $self->{persistence} ? $self->persistence_text : '' ]}
     $outbox
     recoverability = { immediate_retries = $self->{retries}; error_queue = "$error"; }; }
-);
 END
-    write_file($self->{conf}, $text);
+    chomp $text;
+    return $text;
 }
 
 sub write_file {
@@ -147,7 +154,7 @@ sub install {
     my ($self) = @_;
     my ($code, $text) = $self->run('install');
     die "install of $self->{conf}: $code: $text" if ($code // -1) ne 0;
-    $self->prepare;
+    $_->prepare for $self, @{ $self->{beside} || [] };
 }
 
 sub start { my ($self) = @_; my $pid = $self->spawn($self->{log}, 'run', '-c', $self->{conf}); push @{ $self->{processes} }, $pid; return $pid }
@@ -285,8 +292,8 @@ use strict;
 use warnings;
 our @ISA = ('Endpoint');
 
-sub queue_file { my ($self) = @_; return "$self->{dir}/queue.db" }
-sub store_file { my ($self) = @_; return $self->{one_file} || $self->{mode} eq 'transaction_scope' ? $self->queue_file : "$self->{dir}/store.db" }
+sub queue_file { my ($self) = @_; return "$self->{dir}/@{[ $self->{files} // '' ]}queue.db" }
+sub store_file { my ($self) = @_; return $self->{one_file} || $self->{mode} eq 'transaction_scope' ? $self->queue_file : "$self->{dir}/@{[ $self->{files} // '' ]}store.db" }
 sub transport_text   { my ($self) = @_; return qq(transport = { plugin = "sqlite"; file = "@{[ $self->queue_file ]}"; @{[ $self->{transport} // '' ]} };) }
 sub persistence_text { my ($self) = @_; return qq(persistence = { plugin = "sqlite"; file = "@{[ $self->store_file ]}"; @{[ $self->{store} // '' ]} };) }
 
@@ -378,5 +385,15 @@ sub sql {
     return @rows;
 }
 sub pending { my ($self) = @_; return map { pack 'H*', $_->[0] } $self->sql("select hex(operations) from `$self->{name}_pending`") }
+
+# ---- SQLite's queues, PostgreSQL's tables -------------------------------------------------
+package Endpoint::SqlitePgsql;
+use strict;
+use warnings;
+our @ISA = ('Endpoint::Sqlite');
+
+*persistence_text = \&Endpoint::Amqp::persistence_text;
+*sql              = \&Endpoint::Amqp::sql;
+*pending          = \&Endpoint::Amqp::pending;
 
 1;

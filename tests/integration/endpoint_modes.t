@@ -40,7 +40,8 @@ sub check_effects {
     is scalar(@out), @good + $now, "$what: and nothing else of the failing one";
     if ($together) {
         like $failed{now}{"$exception.Message"}, qr/cannot send to "sink": nothing can be sent at once/, "$what: an immediate send is refused";
-        is_deeply [ $e->attempts('now') ], [ 1 ], "$what: without waiting for oneself";
+        my $calls = () = $e->attempts('now');    # once more if it did not run first in its transaction
+        ok $calls == 1 || $calls == 2, "$what: without waiting for oneself" or diag $calls;
         like $failed{lost}{"$exception.Message"}, qr/nowhere/, "$what: a send to nobody fails its message";
         is $e->effects('lost'), 0, "$what: which leaves no effect" if $e->{persistence};
     }

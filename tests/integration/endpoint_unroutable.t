@@ -57,7 +57,7 @@ sub check_sweeper {
     $e->stop;
     $e->configure(outbox => 'enabled = true; cleanup_interval = "1s"; sweep_after = "1s";');
     $e->start;
-    $e->wait_for('the sweeper says what it cannot dispatch', sub { $e->log_lines(qr/pending operations cannot be dispatched/) });
+    $e->wait_for('the sweeper says what it cannot dispatch', sub { $e->log_lines(qr/operations parked: they cannot be dispatched/) });
     is scalar($e->pending), 1, "$e->{pair}: and keeps it";
     $e->make_queue('elsewhere');
     my ($late) = $e->collect('elsewhere', 1, 'once there is a destination, the sweeper dispatches it');

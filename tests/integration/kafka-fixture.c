@@ -12,11 +12,12 @@
 #include <unistd.h>
 
 #define SEND_MAX 2048
-#define LINES 64
+#define LINES 256
+#define LINE_SIZE 600
 
 static atomic_int warnings;
 static pthread_mutex_t lines_lock = PTHREAD_MUTEX_INITIALIZER;
-static char lines[LINES][256];
+static char lines[LINES][LINE_SIZE];
 static size_t line_count;
 static struct {
     const char *name;
@@ -33,7 +34,7 @@ void (*fixture_at_point)(const char *name);
 static void count_line(const wb_host *host, int level, const char *text, const wb_field *fields,
                        size_t count)
 {
-    char line[256];
+    char line[LINE_SIZE];
     int size = snprintf(line, sizeof line, "%s", text);
     (void)host;
     for (size_t i = 0; i < count && size < (int)sizeof line; i++)
@@ -42,9 +43,8 @@ static void count_line(const wb_host *host, int level, const char *text, const w
     if (level == WB_LOG_DEBUG)
         return;
     printf("# log %d: %s\n", level, line);
-    if (level > WB_LOG_WARNING)
-        return;
-    atomic_fetch_add(&warnings, 1);
+    if (level <= WB_LOG_WARNING)
+        atomic_fetch_add(&warnings, 1);
     (void)pthread_mutex_lock(&lines_lock);
     memcpy(lines[line_count++ % LINES], line, sizeof line);
     (void)pthread_mutex_unlock(&lines_lock);
@@ -135,7 +135,9 @@ void fixture_prepare(fixture *f)
                                       .mode = WB_MODE_RECEIVE_ONLY,
                                       .concurrency = 1,
                                       .batch_max = 100,
-                                      .body_max = 16 << 20 };
+                                      .body_max = 16 << 20,
+                                      .headers_max = 320,
+                                      .headers_size_max = 64 << 10 };
     f->config = (wb_kafka_config){ .brokers = getenv("KAFKA_BROKERS"),
                                    .tls_ca_file = "/etc/ssl/certs/ca-certificates.crt",
                                    .connect_timeout = SECONDS(10),
@@ -280,6 +282,8 @@ static rd_kafka_t *start(rd_kafka_type_t type, const char *group)
                      RD_KAFKA_CONF_OK);
     (void)rd_kafka_conf_set(conf, "allow.auto.create.topics", "false", text, sizeof text);
     (void)rd_kafka_conf_set(conf, "log_level", "0", text, sizeof text);
+    if (type == RD_KAFKA_PRODUCER)
+        (void)rd_kafka_conf_set(conf, "message.max.bytes", "60000000", text, sizeof text);
     if (group)
         (void)rd_kafka_conf_set(conf, "group.id", group, text, sizeof text);
     rd_kafka_t *client = rd_kafka_new(type, conf, text, sizeof text);
@@ -310,14 +314,50 @@ static void await(rd_kafka_queue_t *queue)
 
 void client_make_topic(rd_kafka_t *client, const char *topic, int partitions)
 {
+    client_make_topic_with(client, topic, partitions, NULL, NULL);
+}
+
+void client_make_topic_with(rd_kafka_t *client, const char *topic, int partitions,
+                            const char *name, const char *value)
+{
     char text[200];
     rd_kafka_NewTopic_t *wanted = rd_kafka_NewTopic_new(topic, partitions, 1, text, sizeof text);
+    if (name)
+        (void)rd_kafka_NewTopic_set_config(wanted, name, value);
     rd_kafka_queue_t *queue = rd_kafka_queue_new(client);
     rd_kafka_CreateTopics(client, &wanted, 1, NULL, queue);
     await(queue);
     rd_kafka_NewTopic_destroy(wanted);
     while (client_count_partitions(client, topic) != partitions)
         (void)usleep(20000);
+}
+
+void client_produce(rd_kafka_t *client, const char *topic, int32_t partition, const void *body,
+                    size_t size, rd_kafka_headers_t *headers)
+{
+    rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR__QUEUE_FULL;
+    while (code == RD_KAFKA_RESP_ERR__QUEUE_FULL) {
+        const rd_kafka_vu_t fields[] = {
+            { .vtype = RD_KAFKA_VTYPE_TOPIC, .u.cstr = topic },
+            { .vtype = RD_KAFKA_VTYPE_PARTITION, .u.i32 = partition },
+            { .vtype = RD_KAFKA_VTYPE_MSGFLAGS, .u.i = RD_KAFKA_MSG_F_COPY },
+            { .vtype = RD_KAFKA_VTYPE_VALUE, .u.mem = { (void *)(uintptr_t)body, size } },
+            { .vtype = RD_KAFKA_VTYPE_HEADERS, .u.headers = headers },
+        };
+        rd_kafka_error_t *failed =
+            rd_kafka_produceva(client, fields, sizeof fields / sizeof *fields - (headers ? 0 : 1));
+        code = rd_kafka_error_code(failed);
+        if (failed)
+            rd_kafka_error_destroy(failed);
+        if (code)
+            (void)rd_kafka_flush(client, 100);
+    }
+    assert_int_equal(code, RD_KAFKA_RESP_ERR_NO_ERROR);
+}
+
+void client_flush(rd_kafka_t *client)
+{
+    assert_int_equal(rd_kafka_flush(client, 60000), RD_KAFKA_RESP_ERR_NO_ERROR);
 }
 
 void client_delete_topic(rd_kafka_t *client, const char *topic)

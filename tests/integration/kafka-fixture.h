@@ -69,7 +69,8 @@ wb_operation fixture_operation(const char *destination, const char *id, const ch
 void fixture_fill(fixture *f, size_t count);
 void fixture_assert_failed(const fixture *f, int got, int result, int cause, const char *text);
 
-/** Lines logged at warning level or worse, and of the last of these, its text. */
+/** Lines logged at warning level or worse; whether a line, other than a debug line, was logged
+ *  that holds a text. */
 int fixture_warnings(void);
 int fixture_logged(const char *text);
 int fixture_crash_points(const char *name);
@@ -80,6 +81,13 @@ extern void (*fixture_at_point)(const char *name);
 rd_kafka_t *client_open(void);
 void client_close(rd_kafka_t *client);
 void client_make_topic(rd_kafka_t *client, const char *topic, int partitions);
+/** The same with a property of the topic. */
+void client_make_topic_with(rd_kafka_t *client, const char *topic, int partitions,
+                            const char *name, const char *value);
+/** Produce a message, with headers that are taken over or NULL; all arrive with a flush. */
+void client_produce(rd_kafka_t *client, const char *topic, int32_t partition, const void *body,
+                    size_t size, rd_kafka_headers_t *headers);
+void client_flush(rd_kafka_t *client);
 void client_delete_topic(rd_kafka_t *client, const char *topic);
 /** Delete all messages before an offset of partition 0. */
 void client_delete_records(rd_kafka_t *client, const char *topic, int64_t before);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What a real broker does not do on demand: librdkafka's mock cluster answers with the error
- * that is asked for. Sending only: it knows no administration.
+ * that is asked for. It knows no administration.
  */
 #include "config.h"
 
@@ -12,7 +12,10 @@
 
 #include <librdkafka/rdkafka_mock.h> /* wants rdkafka.h before it */
 
-#define PRODUCE 0 /* the request's number in the protocol */
+/* The numbers of requests in the protocol. */
+#define PRODUCE 0
+#define ADD_PARTITIONS_TO_TXN 24
+#define END_TXN 26
 
 static rd_kafka_t *owner;
 static rd_kafka_mock_cluster_t *cluster;
@@ -63,6 +66,8 @@ static void test_passing_errors(void **state)
         RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS_AFTER_APPEND,
         RD_KAFKA_RESP_ERR_REQUEST_TIMED_OUT,
         RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION,
+        RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE,
+        RD_KAFKA_RESP_ERR_KAFKA_STORAGE_ERROR,
     };
     (void)state;
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
@@ -84,6 +89,11 @@ static void test_refusals(void **state)
     } refusals[] = {
         { RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED, WB_CAUSE_REFUSED },
         { RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, WB_CAUSE_TOO_LARGE },
+        { RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE, WB_CAUSE_TOO_LARGE },
+        { RD_KAFKA_RESP_ERR_INVALID_RECORD, WB_CAUSE_OTHER },
+        { RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP, WB_CAUSE_OTHER },
+        { RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION, WB_CAUSE_UNROUTABLE },
+        { RD_KAFKA_RESP_ERR_POLICY_VIOLATION, WB_CAUSE_UNROUTABLE },
     };
     (void)state;
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
@@ -95,6 +105,132 @@ static void test_refusals(void **state)
         assert_non_null(strstr(operation.reason, f.queue));
         fixture_end(&f);
     }
+}
+
+/* What is wrong with the server, or with us, is nobody's refusal: nothing is taken for sent, and
+ * the class says who must act. */
+static void test_others_fault(void **state)
+{
+    static const struct {
+        rd_kafka_resp_err_t code;
+        int result, cause;
+    } failures[] = {
+        { RD_KAFKA_RESP_ERR_THROTTLING_QUOTA_EXCEEDED, WB_NOT_CONNECTED, WB_CAUSE_SERVER },
+        { RD_KAFKA_RESP_ERR_UNKNOWN, WB_NOT_CONNECTED, WB_CAUSE_SERVER },
+        { RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED, WB_FATAL, WB_CAUSE_REFUSED },
+        { RD_KAFKA_RESP_ERR_UNSUPPORTED_COMPRESSION_TYPE, WB_FATAL, WB_CAUSE_CONFIG },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof failures / sizeof *failures; i++) {
+        wb_operation operation;
+        fixture f;
+        int result = send_with(&f, &operation, failures[i].code);
+        fixture_assert_failed(&f, result, failures[i].result, failures[i].cause, f.queue);
+        assert_int_equal(operation.result, failures[i].result);
+        fixture_end(&f);
+    }
+}
+
+/* ---- in a transaction -------------------------------------------------------------- */
+
+static void open_transactions(fixture *f)
+{
+    fixture_prepare(f);
+    f->endpoint.mode = WB_MODE_SENDS_ATOMIC;
+    assert_int_equal(rd_kafka_mock_topic_create(cluster, f->queue, 1, 1), RD_KAFKA_RESP_ERR_NO_ERROR);
+    fixture_create(f);
+    fixture_open(f, 10);
+    assert_int_equal(f->ops->begin(f->session, &f->error), WB_OK);
+}
+
+static void assert_works(fixture *f)
+{
+    wb_operation operation = fixture_operation(f->queue, "m-2", "body");
+    assert_int_equal(f->ops->begin(f->session, &f->error), WB_OK);
+    assert_int_equal(fixture_send(f, &operation, 1), WB_OK);
+    assert_int_equal(operation.result, WB_OK);
+    if (f->ops->commit(f->session, &f->error) != WB_OK)
+        fail_msg("commit: %s", f->error.text);
+}
+
+/* A topic that may be seen and not be written to is the operation's fault; the session lives. */
+static void test_refused_topic_in_transaction(void **state)
+{
+    fixture f;
+    (void)state;
+    open_transactions(&f);
+    wb_operation operation = fixture_operation(f.queue, "m-1", "body");
+    rd_kafka_mock_push_request_errors(cluster, ADD_PARTITIONS_TO_TXN, 1,
+                                      RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED);
+    assert_int_equal(fixture_send(&f, &operation, 1), WB_OK);
+    assert_int_equal(operation.result, WB_REJECT);
+    assert_int_equal(operation.cause, WB_CAUSE_REFUSED);
+    assert_int_equal(f.ops->rollback(f.session, &f.error), WB_OK);
+    assert_works(&f);
+    fixture_end(&f);
+}
+
+/* With others beside it nobody knows whose it is, until they are sent one by one. */
+static void test_refused_topic_among_others(void **state)
+{
+    fixture f;
+    wb_operation operations[3];
+    (void)state;
+    open_transactions(&f);
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < 3; i++)
+            operations[i] = fixture_operation(f.queue, i == 0 ? "a" : i == 1 ? "b" : "c", "body");
+        rd_kafka_mock_push_request_errors(cluster, ADD_PARTITIONS_TO_TXN, 1,
+                                          RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED);
+        int result = fixture_send(&f, operations, 3);
+        fixture_assert_failed(&f, result, WB_ABORT, WB_CAUSE_REFUSED, "cannot be committed");
+        assert_int_equal(operations[0].result, round ? WB_REJECT : WB_ABORT);
+        assert_int_equal(operations[1].result, WB_ABORT);
+        assert_int_equal(operations[2].result, WB_ABORT);
+        assert_int_equal(f.ops->rollback(f.session, &f.error), WB_OK);
+        assert_int_equal(f.ops->begin(f.session, &f.error), WB_OK);
+    }
+    assert_int_equal(fixture_send(&f, operations, 3), WB_OK);
+    assert_int_equal(operations[0].result, WB_REJECT);
+    assert_int_equal(operations[1].result, WB_OK);
+    assert_int_equal(operations[2].result, WB_OK);
+    assert_int_equal(f.ops->commit(f.session, &f.error), WB_OK);
+    fixture_end(&f);
+}
+
+/* Who may not use transactions at all is told so, and does not try for ever. */
+static void test_forbidden_transactions(void **state)
+{
+    fixture f;
+    (void)state;
+    open_transactions(&f);
+    wb_operation operation = fixture_operation(f.queue, "m-1", "body");
+    assert_int_equal(fixture_send(&f, &operation, 1), WB_OK);
+    rd_kafka_mock_push_request_errors(cluster, END_TXN, 1,
+                                      RD_KAFKA_RESP_ERR_TRANSACTIONAL_ID_AUTHORIZATION_FAILED);
+    int result = f.ops->commit(f.session, &f.error);
+    fixture_assert_failed(&f, result, WB_FATAL, WB_CAUSE_REFUSED, "commit the transaction");
+    fixture_end(&f);
+}
+
+/* ---- limits of topics --------------------------------------------------------------- */
+
+/* Where nobody says how large messages may be, all goes on, with one line. */
+static void test_unknown_limits(void **state)
+{
+    fixture f;
+    (void)state;
+    fixture_prepare(&f);
+    f.config.replication = 1;
+    assert_int_equal(rd_kafka_mock_topic_create(cluster, f.queue, 1, 1), RD_KAFKA_RESP_ERR_NO_ERROR);
+    assert_int_equal(rd_kafka_mock_topic_create(cluster, f.error_queue, 1, 1),
+                     RD_KAFKA_RESP_ERR_NO_ERROR);
+    fixture_create(&f);
+    int warnings = fixture_warnings();
+    assert_int_equal(f.ops->verify(f.transport, &f.error), WB_OK);
+    assert_int_equal(fixture_warnings(), warnings);
+    assert_true(fixture_logged("could not be found out"));
+    fixture_end(&f);
 }
 
 /* The broker has it and does not answer in time: nobody knows, and nobody says more. */
@@ -119,6 +255,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_passing_errors),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_others_fault),
+        cmocka_unit_test(test_refused_topic_in_transaction),
+        cmocka_unit_test(test_refused_topic_among_others),
+        cmocka_unit_test(test_forbidden_transactions),
+        cmocka_unit_test(test_unknown_limits),
         cmocka_unit_test(test_no_answer),
     };
     return cmocka_run_group_tests_name("kafka mock", tests, start_cluster, stop_cluster);

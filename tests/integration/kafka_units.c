@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the kafka transport can decide without a broker: offsets and notes, names, refused
- * properties, whose slot it is, what errors mean.
+ * properties, whose slot it is, what errors mean and whose fault they are.
  */
 #include "config.h"
 
@@ -17,9 +17,11 @@
 
 #include "core/base/host.h"
 #include "plugins/transport/kafka/kafka-identity.h"
+#include "plugins/transport/kafka/kafka-large.h"
 #include "plugins/transport/kafka/kafka-map.h"
 #include "plugins/transport/kafka/kafka-offsets.h"
 #include "plugins/transport/kafka/kafka-properties.h"
+#include "plugins/transport/kafka/kafka-refusals.h"
 #include "plugins/transport/kafka/kafka-topology.h"
 
 /* ---- offsets --------------------------------------------------------------------- */
@@ -68,12 +70,21 @@ static void test_random_order(void **state)
             size_t one = low + (size_t)rand_r(&seed) % (added - low);
             is_done[one] = 1;
             wb_kafka_offsets_set(&offsets, (int64_t)one, 1);
+            if (rand_r(&seed) % 8 == 0 && one > low) {
+                is_done[one] = 0;
+                wb_kafka_offsets_set(&offsets, (int64_t)one, 0);
+            }
         }
         while (low < added && is_done[low])
             low++;
         assert_int_equal(wb_kafka_offsets_low(&offsets), low);
-        if (rand_r(&seed) % 3 == 0)
+        if (rand_r(&seed) % 3 == 0) {
+            size_t done = 0;
             wb_kafka_offsets_trim(&offsets);
+            for (size_t i = low; i < added; i++)
+                done += is_done[i];
+            assert_int_equal(offsets.done, done);
+        }
     }
     wb_kafka_offsets_free(&offsets);
 }
@@ -324,6 +335,194 @@ static void test_deliveries(void **state)
     /* Refused, but an earlier try of the same may have arrived. */
     assert_int_equal(wb_kafka_map_delivery(RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED, maybe),
                      WB_IN_DOUBT);
+    assert_int_equal(wb_kafka_map_delivery(RD_KAFKA_RESP_ERR_KAFKA_STORAGE_ERROR, no),
+                     WB_NOT_CONNECTED);
+    assert_int_equal(wb_kafka_map_delivery(RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED, no),
+                     WB_FATAL);
+    assert_int_equal(wb_kafka_map_delivery(RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED, maybe),
+                     WB_IN_DOUBT);
+}
+
+/* ---- whose fault ------------------------------------------------------------------ */
+
+#define ERR(name) RD_KAFKA_RESP_ERR_##name
+
+static void assert_code(rd_kafka_resp_err_t code, int session, int delivery, int cause)
+{
+    wb_kafka_code row = wb_kafka_map_code(code);
+    if (row.session != session || row.delivery != delivery || row.cause != cause)
+        fail_msg("%s: session %d, delivery %d, cause %d", rd_kafka_err2name(code), row.session,
+                 row.delivery, row.cause);
+}
+
+/* Passes by itself: the worker waits, whoever asks. */
+static void test_servers_fault(void **state)
+{
+    static const rd_kafka_resp_err_t unreachable[] = {
+        ERR(_TRANSPORT), ERR(_ALL_BROKERS_DOWN), ERR(_RESOLVE), ERR(_TIMED_OUT),
+        ERR(_MSG_TIMED_OUT), ERR(NETWORK_EXCEPTION), ERR(BROKER_NOT_AVAILABLE), ERR(_WAIT_COORD),
+        ERR(_PURGE_QUEUE), ERR(_PURGE_INFLIGHT),
+    };
+    static const rd_kafka_resp_err_t cannot_now[] = {
+        ERR(UNKNOWN), ERR(NOT_ENOUGH_REPLICAS), ERR(NOT_ENOUGH_REPLICAS_AFTER_APPEND),
+        ERR(REQUEST_TIMED_OUT), ERR(KAFKA_STORAGE_ERROR), ERR(THROTTLING_QUOTA_EXCEEDED),
+        ERR(LEADER_NOT_AVAILABLE), ERR(NOT_LEADER_FOR_PARTITION), ERR(REPLICA_NOT_AVAILABLE),
+        ERR(COORDINATOR_LOAD_IN_PROGRESS), ERR(COORDINATOR_NOT_AVAILABLE), ERR(NOT_COORDINATOR),
+        ERR(CONCURRENT_TRANSACTIONS), ERR(UNSTABLE_OFFSET_COMMIT), ERR(REBALANCE_IN_PROGRESS),
+        ERR(NOT_CONTROLLER), ERR(LOG_DIR_NOT_FOUND), ERR(INVALID_MSG),
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof unreachable / sizeof *unreachable; i++)
+        assert_code(unreachable[i], WB_NOT_CONNECTED, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE);
+    for (size_t i = 0; i < sizeof cannot_now / sizeof *cannot_now; i++)
+        assert_code(cannot_now[i], WB_NOT_CONNECTED, WB_NOT_CONNECTED, WB_CAUSE_SERVER);
+    /* What nobody foresaw ends the session; it never ends the endpoint, and is no refusal. */
+    assert_code((rd_kafka_resp_err_t)4711, WB_NOT_CONNECTED, WB_NOT_CONNECTED, WB_CAUSE_OTHER);
+}
+
+static void test_operations_fault(void **state)
+{
+    static const struct {
+        rd_kafka_resp_err_t code;
+        int session, cause, is_shared;
+    } refusals[] = {
+        { ERR(MSG_SIZE_TOO_LARGE), WB_NOT_CONNECTED, WB_CAUSE_TOO_LARGE, 1 },
+        { ERR(RECORD_LIST_TOO_LARGE), WB_NOT_CONNECTED, WB_CAUSE_TOO_LARGE, 1 },
+        { ERR(INVALID_RECORD), WB_NOT_CONNECTED, WB_CAUSE_OTHER, 1 },
+        { ERR(INVALID_TIMESTAMP), WB_NOT_CONNECTED, WB_CAUSE_OTHER, 1 },
+        { ERR(UNKNOWN_TOPIC_OR_PART), WB_NOT_CONNECTED, WB_CAUSE_MISSING, 0 },
+        { ERR(_UNKNOWN_TOPIC), WB_NOT_CONNECTED, WB_CAUSE_MISSING, 0 },
+        { ERR(_UNKNOWN_PARTITION), WB_NOT_CONNECTED, WB_CAUSE_MISSING, 0 },
+        { ERR(TOPIC_EXCEPTION), WB_FATAL, WB_CAUSE_CONFIG, 0 },
+        { ERR(TOPIC_AUTHORIZATION_FAILED), WB_FATAL, WB_CAUSE_REFUSED, 0 },
+        { ERR(POLICY_VIOLATION), WB_FATAL, WB_CAUSE_CONFIG, 1 },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
+        assert_code(refusals[i].code, refusals[i].session, WB_REJECT, refusals[i].cause);
+        assert_int_equal(wb_kafka_map_is_shared(refusals[i].code), refusals[i].is_shared);
+    }
+}
+
+/* Waiting is of no use: somebody must act. */
+static void test_configurations_fault(void **state)
+{
+    static const rd_kafka_resp_err_t refused[] = {
+        ERR(GROUP_AUTHORIZATION_FAILED), ERR(CLUSTER_AUTHORIZATION_FAILED),
+        ERR(TRANSACTIONAL_ID_AUTHORIZATION_FAILED), ERR(SASL_AUTHENTICATION_FAILED),
+        ERR(UNSUPPORTED_SASL_MECHANISM), ERR(SECURITY_DISABLED), ERR(_AUTHENTICATION), ERR(_SSL),
+    };
+    static const rd_kafka_resp_err_t wrong[] = {
+        ERR(INVALID_SESSION_TIMEOUT), ERR(INVALID_TRANSACTION_TIMEOUT),
+        ERR(INCONSISTENT_GROUP_PROTOCOL), ERR(INVALID_PARTITIONS),
+        ERR(INVALID_REPLICATION_FACTOR), ERR(INVALID_CONFIG), ERR(UNSUPPORTED_VERSION),
+        ERR(UNSUPPORTED_COMPRESSION_TYPE), ERR(INVALID_REQUIRED_ACKS), ERR(GROUP_MAX_SIZE_REACHED),
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+        assert_code(refused[i], WB_FATAL, WB_FATAL, WB_CAUSE_REFUSED);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_code(wrong[i], WB_FATAL, WB_FATAL, WB_CAUSE_CONFIG);
+}
+
+/* Over every code librdkafka knows: nothing is answered that would be tried again for ever. */
+static void test_every_code(void **state)
+{
+    const struct rd_kafka_err_desc *all;
+    size_t count;
+    (void)state;
+    rd_kafka_get_err_descs(&all, &count);
+    for (size_t i = 0; i < count; i++) {
+        wb_kafka_code row = wb_kafka_map_code(all[i].code);
+        int passes = row.delivery == WB_NOT_CONNECTED;
+        assert_true(passes || row.delivery == WB_REJECT || row.delivery == WB_FATAL);
+        assert_true(row.session == WB_NOT_CONNECTED || row.session == WB_FATAL);
+        if (passes)
+            assert_int_equal(wb_kafka_map_is_shared(all[i].code), 0);
+        else
+            assert_int_not_equal(row.cause, WB_CAUSE_SERVER);
+        assert_int_equal(wb_kafka_map_is_fenced(all[i].code),
+                         passes && row.session == WB_FATAL);
+    }
+}
+
+static void test_failure(void **state)
+{
+    wb_kafka_failure failure = { 0 };
+    (void)state;
+    assert_int_equal(wb_kafka_failure_map(&failure, ERR(KAFKA_STORAGE_ERROR), "send", NULL),
+                     WB_NOT_CONNECTED);
+    assert_int_equal(failure.cause, WB_CAUSE_SERVER);
+    assert_non_null(strstr(failure.text, "could not send"));
+    /* The first reason is the one. */
+    assert_int_equal(wb_kafka_failure_map(&failure, ERR(_SSL), "connect", NULL), WB_NOT_CONNECTED);
+    assert_int_equal(failure.code, ERR(KAFKA_STORAGE_ERROR));
+}
+
+/* ---- turns, refusals --------------------------------------------------------------- */
+
+static void test_line(void **state)
+{
+    wb_kafka_large_line line;
+    wb_kafka_large_place a = { 0 }, b = { 0 }, c = { 0 };
+    (void)state;
+    wb_kafka_large_init(&line);
+    assert_true(wb_kafka_large_ask(&line, &a));
+    assert_true(wb_kafka_large_ask(&line, &a));
+    assert_false(wb_kafka_large_ask(&line, &b));
+    assert_false(wb_kafka_large_ask(&line, &c));
+    assert_false(wb_kafka_large_ask(&line, &b));
+    wb_kafka_large_leave(&line, &a);
+    wb_kafka_large_leave(&line, &a);
+    assert_false(wb_kafka_large_ask(&line, &a)); /* behind those that asked before */
+    assert_false(wb_kafka_large_ask(&line, &c));
+    assert_true(wb_kafka_large_ask(&line, &b));
+    wb_kafka_large_leave(&line, &c);
+    wb_kafka_large_leave(&line, &b);
+    assert_true(wb_kafka_large_ask(&line, &a));
+    wb_kafka_large_leave(&line, &a);
+    assert_null(line.first);
+    assert_null(line.last);
+    assert_true(wb_kafka_large_ask(&line, &c));
+    wb_kafka_large_destroy(&line);
+}
+
+static void test_refusals(void **state)
+{
+    const int64_t second = INT64_C(1000000000);
+    static wb_kafka_refusals refusals;
+    wb_header header = { "name", "value", 4, 5 };
+    wb_operation one = { .id = "id", .id_size = 2, .headers = &header, .header_count = 1,
+                         .body = "body", .body_size = 4 };
+    wb_operation other = one;
+    (void)state;
+    assert_int_equal(wb_kafka_refusals_find(&refusals, "t", &one, second), 0);
+    wb_kafka_refusals_add(&refusals, "t", &one, ERR(MSG_SIZE_TOO_LARGE), second);
+    assert_int_equal(wb_kafka_refusals_find(&refusals, "t", &one, 2 * second),
+                     ERR(MSG_SIZE_TOO_LARGE));
+    /* Elsewhere, later, another or another size of it: not refused. */
+    assert_int_equal(wb_kafka_refusals_find(&refusals, "u", &one, 2 * second), 0);
+    assert_int_equal(wb_kafka_refusals_find(&refusals, "t", &one, 40 * second), 0);
+    other.id = "ie";
+    assert_int_equal(wb_kafka_refusals_find(&refusals, "t", &other, 2 * second), 0);
+    other = one;
+    other.body_size = 3;
+    assert_int_equal(wb_kafka_refusals_find(&refusals, "t", &other, 2 * second), 0);
+    header.value_size = 4;
+    assert_int_equal(wb_kafka_refusals_find(&refusals, "t", &one, 2 * second), 0);
+    header.value_size = 5;
+    /* Without an id, the body tells. */
+    one.id_size = other.id_size = 0;
+    other.body_size = 4;
+    other.body = "bodY";
+    wb_kafka_refusals_add(&refusals, "t", &one, ERR(INVALID_RECORD), second);
+    assert_int_equal(wb_kafka_refusals_find(&refusals, "t", &one, second), ERR(INVALID_RECORD));
+    assert_int_equal(wb_kafka_refusals_find(&refusals, "t", &other, second), 0);
+    /* The newest are kept. */
+    for (int i = 0; i < WB_KAFKA_REFUSALS; i++)
+        wb_kafka_refusals_add(&refusals, "t", &other, ERR(POLICY_VIOLATION), second);
+    assert_int_equal(wb_kafka_refusals_find(&refusals, "t", &one, second), 0);
+    assert_int_equal(wb_kafka_refusals_find(&refusals, "t", &other, second), ERR(POLICY_VIOLATION));
 }
 
 int main(void)
@@ -333,8 +532,11 @@ int main(void)
         cmocka_unit_test(test_notes),              cmocka_unit_test(test_refused_properties),
         cmocka_unit_test(test_wrong_properties),   cmocka_unit_test(test_options),
         cmocka_unit_test(test_topic_names),        cmocka_unit_test(test_identity),
-        cmocka_unit_test(test_fences),
-        cmocka_unit_test(test_deliveries),
+        cmocka_unit_test(test_fences),             cmocka_unit_test(test_deliveries),
+        cmocka_unit_test(test_servers_fault),
+        cmocka_unit_test(test_operations_fault),   cmocka_unit_test(test_configurations_fault),
+        cmocka_unit_test(test_every_code),         cmocka_unit_test(test_failure),
+        cmocka_unit_test(test_line),               cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -95,6 +95,32 @@ static void test_ids_are_bytes(void **state)
     ops->close(s);
 }
 
+/* One id for each byte: alone, and 255 times. */
+#define STRANGE 512
+
+static void test_any_byte(void **state)
+{
+    static char ids[STRANGE][255];
+    wb_claim claims[STRANGE];
+    wb_storage_session *s = open_session(&orders);
+    (void)state;
+    for (size_t i = 0; i < STRANGE; i++) {
+        memset(ids[i], (int)(i / 2), sizeof ids[i]);
+        claims[i] = (wb_claim){ ids[i], i % 2 ? 255 : 1, 7 };
+    }
+    begin_claims(s, 20, claims, STRANGE);
+    for (size_t i = 0; i < STRANGE; i++)
+        assert_int_equal(claims[i].duplicate_of, 0);
+    wb_commit commit = { .struct_size = sizeof commit, .batch = 20, .released = claims + 100,
+                         .released_count = 100 };
+    assert_int_equal(ops->commit(s, &commit, &failure), WB_OK);
+    begin_claims(s, 21, claims, STRANGE); /* some duplicates, so that each is looked up */
+    for (size_t i = 0; i < STRANGE; i++)
+        assert_int_equal(claims[i].duplicate_of, i >= 100 && i < 200 ? 0 : 20);
+    assert_int_equal(commit_batch(s, 21, NULL, NULL), WB_OK);
+    ops->close(s);
+}
+
 static void test_endpoints_do_not_share_ids(void **state)
 {
     endpoint billing;
@@ -362,6 +388,7 @@ static void test_lock_timeout_is_retry(void **state)
                        .claim_count = 1 };
     assert_int_equal(ops->begin(t, &begin, &failure), WB_RETRY);
     assert_int_equal(failure.native_code, 1205);
+    assert_int_equal(failure.cause, WB_CAUSE_SERVER);
     assert_int_equal(ops->rollback(s, &failure), WB_OK);
     begin_claims(t, 12, &claim, 1); /* nothing was left open */
     assert_int_equal(claim.duplicate_of, 0);
@@ -454,6 +481,7 @@ int main(void)
         TEST(test_claims_are_ours_then_duplicates),
         TEST(test_same_batch_number_again_is_a_duplicate),
         TEST(test_ids_are_bytes),
+        TEST(test_any_byte),
         TEST(test_endpoints_do_not_share_ids),
         TEST(test_rollback_frees_claims),
         TEST(test_released_claims_are_free),

@@ -378,6 +378,8 @@ static void test_larger_than_a_packet(void **state)
     assert_int_equal(commit_batch(s, 11, text, &item), WB_REJECT); /* operations */
     assert_int_equal(item, SIZE_MAX);
     assert_int_equal(failure.cause, WB_CAUSE_TOO_LARGE);
+    assert_non_null(strstr(failure.text, "9437184 bytes of outgoing operations"));
+    assert_non_null(strstr(failure.text, "max_allowed_packet"));
     begin_batch(s, 12); /* the session goes on */
     assert_int_equal(commit_batch(s, 12, "x", NULL), WB_OK);
     assert_int_equal(observe_number("select count(*) from business"), 0);

@@ -399,7 +399,7 @@ static void test_deadlock_overlooked_is_found_out(void **state)
     }
 }
 
-static void test_lock_wait_of_a_handler_is_abort(void **state)
+static void test_lock_wait_of_a_handler_is_the_servers(void **state)
 {
     (void)state;
     endpoint_destroy(&orders);
@@ -413,11 +413,15 @@ static void test_lock_wait_of_a_handler_is_abort(void **state)
     MYSQL *db = api->connection(s, 4);
     assert_int_equal(mysql_query(db, "update accounts set amount = 7 where id = 2"), 0);
     assert_int_equal(mysql_query(db, "update accounts set amount = 7 where id = 1"), 1);
-    assert_int_equal(ops->check(s, 4, &failure), WB_ABORT); /* what stood before is half of it */
+    /* what stood before is half of it */
+    assert_int_equal(ops->check(s, 4, &failure), WB_RETRY);
+    assert_int_equal(failure.cause, WB_CAUSE_SERVER);
     assert_int_equal(ops->rollback(s, &failure), WB_OK);
     begin_batch(s, 11);
     assert_int_equal(api->defer(s, 6, "update accounts set amount = 7", NULL), WB_OK);
-    assert_int_equal(commit_batch(s, 11, "x", &item), WB_ABORT);
+    assert_int_equal(commit_batch(s, 11, "x", &item), WB_RETRY);
+    assert_int_equal(failure.cause, WB_CAUSE_SERVER);
+    assert_int_equal(item, SIZE_MAX);
     observe("commit");
     assert_int_equal(observe_number("select count(*) from accounts where amount = 7"), 0);
     ops->close(s);
@@ -512,7 +516,7 @@ int main(void)
         TEST(test_deadlock_is_abort),
         TEST(test_deadlock_of_a_handler_is_abort),
         TEST(test_deadlock_overlooked_is_found_out),
-        TEST(test_lock_wait_of_a_handler_is_abort),
+        TEST(test_lock_wait_of_a_handler_is_the_servers),
         TEST(test_same_batch_number_is_abort),
         TEST(test_tables_vanish),
         TEST(test_two_round_trips_a_batch),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Pending operations: stored, marked, swept; and the cleanup of old records. */
+ * Pending operations: stored, marked, swept; the cleanup of old records; the server's time. */
 #include "config.h"
 
 #include <pthread.h>
@@ -309,6 +309,157 @@ static void test_sweep_oldest_first_one_at_a_time(void **state)
     ops->close(s);
 }
 
+/* From row to row, those that stay where they are hide none. */
+static void test_next_pending(void **state)
+{
+    wb_storage_session *s = open_session(&orders);
+    const uint64_t high = UINT64_MAX - 1;
+    visits v = { 0 };
+    (void)state;
+    for (uint64_t batch = 30; batch >= 10; batch -= 10)
+        store(s, batch, "x", 1);
+    store(s, high, "last", 4);
+    uint64_t after = 0;
+    for (size_t i = 0; i < 3; i++, after = v.batches[v.count - 1])
+        assert_int_equal(ops->next_pending(s, after, high, visit, &v, &failure), WB_OK);
+    assert_int_equal(v.count, 3);
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(v.batches[i], 10 + 10 * i);
+    assert_int_equal(ops->next_pending(s, 30, high, visit, &v, &failure), WB_OK);
+    assert_int_equal(ops->next_pending(s, 9, 10, visit, &v, &failure), WB_OK);
+    assert_int_equal(ops->next_pending(s, 10, 20, visit, &v, &failure), WB_OK);
+    assert_int_equal(ops->next_pending(s, high, UINT64_MAX, visit, &v, &failure), WB_OK);
+    assert_int_equal(ops->next_pending(s, UINT64_MAX, UINT64_MAX, visit, &v, &failure), WB_OK);
+    assert_int_equal(v.count, 3);
+    v.answer = WB_REJECT;
+    assert_int_equal(ops->next_pending(s, 0, high, visit, &v, &failure), WB_REJECT);
+    assert_int_equal(v.count, 4);
+    begin_batch(s, 40); /* the session is idle again */
+    assert_int_equal(ops->next_pending(s, 0, high, visit, &v, &failure), WB_FATAL);
+    free(v.last);
+    ops->close(s);
+}
+
+static void next_by_another(void)
+{
+    visits v = { 0 };
+    assert_int_equal(ops->next_pending(other, 0, 100, visit, &v, &failure), WB_OK);
+    assert_int_equal(ops->sweep(other, 100, 10, visit, &v, &failure), WB_OK);
+    assert_int_equal(v.count, 0);
+}
+
+static void test_next_pending_one_at_a_time(void **state)
+{
+    wb_storage_session *s = open_session(&orders);
+    visits v = { .meanwhile = next_by_another };
+    (void)state;
+    other = open_session(&orders);
+    store(s, 10, "x", 1);
+    assert_int_equal(ops->next_pending(s, 0, 100, visit, &v, &failure), WB_OK);
+    assert_int_equal(ops->sweep(s, 100, 10, visit, &v, &failure), WB_OK);
+    assert_int_equal(v.count, 2);
+    v.meanwhile = NULL;
+    assert_int_equal(ops->next_pending(other, 0, 100, visit, &v, &failure), WB_OK);
+    assert_int_equal(v.count, 3);
+    free(v.last);
+    ops->close(other);
+    ops->close(s);
+}
+
+/* ---- memory ------------------------------------------------------------------------ */
+
+#define ROW ((size_t)32 * 1024 * 1024)
+
+static long resident_kilobytes(void)
+{
+    FILE *file = fopen("/proc/self/status", "r");
+    char line[256];
+    long size = 0;
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file) && sscanf(line, "VmRSS: %ld", &size) != 1)
+        ;
+    (void)fclose(file);
+    return size;
+}
+
+static int measure(void *argument, const wb_pending *pending)
+{
+    long *most = argument;
+    const long now = resident_kilobytes();
+    assert_int_equal(pending->operations_size, ROW);
+    *most = now > *most ? now : *most;
+    return WB_OK;
+}
+
+/* Eight rows of 32 MiB; the library needs a row twice for a moment. */
+static void test_sweep_holds_one_row(void **state)
+{
+    long most = 0;
+    (void)state;
+    observe("set global max_allowed_packet = 67108864"); /* of sessions to come */
+    connect_observer();
+    observe("insert into orders_pending select seq, repeat('x', 32 * 1024 * 1024) from seq_1_to_8");
+    wb_storage_session *s = open_session(&orders);
+    const long before = resident_kilobytes();
+    assert_int_equal(ops->sweep(s, 100, 10, measure, &most, &failure), WB_OK);
+    print_message("# %ld MB for rows of 32 MB\n", (most - before) / 1024);
+    assert_true(most - before < 4 * (long)ROW / 1024);
+    observe("delete from orders_pending");
+    observe("set global max_allowed_packet = default");
+    connect_observer();
+    ops->close(s);
+}
+
+/* ---- time -------------------------------------------------------------------------- */
+
+static void test_clock(void **state)
+{
+    wb_storage_session *s = open_session(&orders);
+    int64_t time = 0, later = 0;
+    (void)state;
+    begin_batch(s, 10); /* what a handler leaves behind */
+    assert_int_equal(mysql_query(api->connection(s, 0), "set time_zone = '+05:45'"), 0);
+    assert_int_equal(commit_batch(s, 10, NULL, NULL), WB_OK);
+    int64_t start = wb_clock_wall();
+    assert_int_equal(ops->clock(s, &time, &failure), WB_OK);
+    assert_true(time >= start - WB_MILLISECOND && time <= wb_clock_wall() + WB_MILLISECOND);
+    wb_clock_pause(20 * WB_MILLISECOND, NULL);
+    assert_int_equal(ops->clock(s, &later, &failure), WB_OK);
+    assert_true(later >= time + 20 * WB_MILLISECOND);
+    begin_batch(s, 11);
+    assert_int_equal(ops->clock(s, &time, &failure), WB_FATAL);
+    ops->close(s);
+}
+
+/* (now + seconds) as a batch number. */
+#define AT(seconds)                                                                                \
+    "(((timestampdiff(second, '2020-01-01', utc_timestamp()) + " #seconds ") * 1000) << 22)"
+
+static void test_records_from_the_future(void **state)
+{
+    wb_storage_session *s = open_session(&orders);
+    size_t deleted = 0;
+    (void)state;
+    warnings = 0;
+    observe("insert into orders_dedup values ('a', 1), ('now', " AT(0) "), ('soon', " AT(200) ")");
+    observe("insert into orders_pending values (" AT(0) ", 'x'), (" AT(7200) ", 'WBK1 parked')");
+    assert_int_equal(ops->clean_up(s, 30, 10, &deleted, &failure), WB_OK);
+    assert_int_equal(deleted, 1);
+    assert_int_equal(warnings, 0);
+    ops->close(s);
+
+    s = open_session(&orders);
+    observe("insert into orders_dedup select seq, seq + " AT(3600) " from seq_1_to_17");
+    observe("insert into orders_pending values (" AT(7201) ", 'x')");
+    for (int again = 0; again < 2; again++)
+        assert_int_equal(ops->clean_up(s, 30, 10, &deleted, &failure), WB_OK);
+    assert_int_equal(warnings, 1);
+    assert_non_null(strstr(warning, "from the future are left alone"));
+    assert_non_null(strstr(warning, " endpoint=orders records=17 pending=1 seconds_ahead=3"));
+    assert_int_equal(observe_number("select count(*) from orders_dedup"), 19);
+    ops->close(s);
+}
+
 static void test_cleanup_spares_young_and_pending(void **state)
 {
     wb_storage_session *s = open_session(&orders);
@@ -378,6 +529,11 @@ int main(void)
         TEST(test_marks_stand_when_claims_start_over),
         TEST(test_marks_stand_when_a_claim_is_held),
         TEST(test_sweep_oldest_first_one_at_a_time),
+        TEST(test_next_pending),
+        TEST(test_next_pending_one_at_a_time),
+        TEST(test_sweep_holds_one_row),
+        TEST(test_clock),
+        TEST(test_records_from_the_future),
         TEST(test_cleanup_spares_young_and_pending),
         TEST(test_cleanup_one_at_a_time),
     };

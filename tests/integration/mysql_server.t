@@ -1,12 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# With a server of its own: it is killed, and its settings are changed.
+# With a server of its own: it is killed, its settings are changed, its disk runs full.
 server=$top_srcdir/tests/support/server
 directory=$(mktemp -d "${TMPDIR:-/tmp}/waybill-mysql.XXXXXX") || exit 99
+disk=$(mktemp -d "${TMPDIR:-/tmp}/waybill-disk.XXXXXX") || exit 99
 end() {
     code=$?
     [ ! -f "$directory/kind" ] || "$server" stop "$directory"
     [ "$code" = 0 ] || [ "$code" = 77 ] || tail -n 50 "$directory"/*log | sed 's/^/# /'
+    "$top_srcdir/tests/support/disk" remove "$disk"
     rm -rf "$directory"
     exit "$code"
 }
@@ -14,7 +16,10 @@ trap end EXIT
 trap 'exit 143' TERM
 trap 'exit 130' INT
 trap 'exit 129' HUP
-"$server" start mariadb "$directory" 2>"$directory/message" || {
+"$top_srcdir/tests/support/disk" make "$disk" mysql || exit 99
+# shellcheck disable=SC2046
+env $("$top_srcdir/tests/support/disk" environment "$disk") "$server" start mariadb "$directory" \
+    2>"$directory/message" || {
     code=$?
     if [ $code = 77 ] && [ -z "${CI:-}" ]; then
         echo "1..0 # SKIP $(cat "$directory/message")"
@@ -25,4 +30,4 @@ trap 'exit 129' HUP
     exit 99
 }
 eval "$("$server" env "$directory")"
-"$top_builddir/tests/integration/mysql_server_test" "$directory"
+"$top_builddir/tests/integration/mysql_server_test" "$directory" "$disk"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What a server's settings and a server's death do, on a server of this test's own:
- * mysql_server_test DIRECTORY, that of tests/support/server. */
+ * mysql_server_test DIRECTORY DISK, those of tests/support/server and tests/support/disk. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -13,6 +13,7 @@
 
 static endpoint e;
 static const char *directory;
+static const char *disk_directory;
 
 static int set_up(void **state)
 {
@@ -236,6 +237,55 @@ static void test_server_dies_with_marks(void **state)
     assert_int_equal(observe_number("select count(*) from orders_pending"), 0);
 }
 
+/* ---- a full disk -------------------------------------------------------------------------- */
+
+#define MANY "insert into goods select repeat('x', 200) from seq_1_to_20000"
+
+static void disk(const char *verb)
+{
+    char command[1024];
+    (void)snprintf(command, sizeof command, "\"$top_srcdir/tests/support/disk\" %s '%s' >&2", verb,
+                   disk_directory);
+    assert_int_equal(system(command), 0);
+}
+
+static void assert_the_servers(int result)
+{
+    if (result != WB_RETRY || failure.cause != WB_CAUSE_SERVER)
+        fail_msg("class %d, cause %d: %s", result, failure.cause, failure.text);
+}
+
+/* Nobody's fault but the server's. */
+static void test_disk_is_full(void **state)
+{
+    wb_claim claim = claim_of("a");
+    char statement[512];
+    size_t item = 5;
+    (void)state;
+    (void)snprintf(statement, sizeof statement,
+                   "create table goods (x varchar(200)) engine = InnoDB data directory = '%s/space/db'",
+                   disk_directory);
+    observe(statement);
+    disk("fill");
+    wb_storage_session *s = open_session(&e);
+    begin_claims(s, 10, &claim, 1);
+    assert_int_not_equal(mysql_query(api->connection(s, 3), MANY), 0);
+    assert_the_servers(ops->check(s, 3, &failure));
+    assert_int_equal(ops->rollback(s, &failure), WB_OK);
+    begin_claims(s, 11, &claim, 1);
+    assert_int_equal(api->defer(s, 3, MANY, NULL), WB_OK);
+    assert_the_servers(commit_batch(s, 11, "x", &item));
+    print_message("# %s\n", failure.text);
+    assert_int_equal(item, SIZE_MAX);
+    disk("free");
+    begin_claims(s, 12, &claim, 1);
+    assert_int_equal(claim.duplicate_of, 0);
+    assert_int_equal(api->defer(s, 3, MANY, NULL), WB_OK);
+    assert_int_equal(commit_batch(s, 12, "x", NULL), WB_OK);
+    observe("drop table goods");
+    ops->close(s);
+}
+
 /* ---- what is refused -------------------------------------------------------------------- */
 
 static void test_statement_binlog_is_refused(void **state)
@@ -283,12 +333,16 @@ int main(int argc, char **argv)
         TEST(test_settings_that_lose_commits),
         TEST(test_read_only_server),
         TEST(test_small_packets_are_refused),
+        TEST(test_disk_is_full), /* before restarts, which would lose what is preloaded */
         TEST(test_server_dies_at_commit),
         TEST(test_server_dies_after_commit),
         TEST(test_server_dies_with_marks),
         TEST(test_statement_binlog_is_refused),
         TEST(test_server_without_tls),
     };
-    directory = argc > 1 ? argv[1] : ".";
+    if (argc != 3)
+        return 64;
+    directory = argv[1];
+    disk_directory = argv[2];
     return cmocka_run_group_tests_name("mysql server", tests, load_plugin, NULL);
 }

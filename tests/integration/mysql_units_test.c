@@ -332,18 +332,69 @@ static void test_lock_names(void **state)
 
 static void test_classes(void **state)
 {
+#define MESSAGE WB_RETRY, WB_CAUSE_OTHER
+#define SERVER WB_RETRY, WB_CAUSE_SERVER
+#define NOBODY WB_ABORT, WB_CAUSE_OTHER
+#define AWAY WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE
+#define NOBODY_KNOWS 0
+    static const struct {
+        unsigned code;
+        int handler, handler_cause, own, own_cause, commit;
+    } rows[] = {
+        { 3, SERVER, SERVER, NOBODY_KNOWS },
+        { 5, SERVER, SERVER, NOBODY_KNOWS },
+        { 20, SERVER, SERVER, NOBODY_KNOWS },
+        { 1016, SERVER, SERVER, NOBODY_KNOWS },
+        { 1020, NOBODY, NOBODY, WB_ABORT },
+        { 1021, SERVER, SERVER, NOBODY_KNOWS },
+        { 1026, SERVER, SERVER, NOBODY_KNOWS },
+        { 1030, SERVER, SERVER, NOBODY_KNOWS },
+        { 1037, SERVER, SERVER, NOBODY_KNOWS },
+        { 1038, SERVER, SERVER, NOBODY_KNOWS },
+        { 1040, SERVER, AWAY, NOBODY_KNOWS },
+        { 1041, SERVER, SERVER, NOBODY_KNOWS },
+        { 1045, MESSAGE, WB_FATAL, WB_CAUSE_REFUSED, NOBODY_KNOWS },
+        { 1047, AWAY, AWAY, NOBODY_KNOWS },
+        { 1049, MESSAGE, WB_FATAL, WB_CAUSE_MISSING, NOBODY_KNOWS },
+        { 1053, AWAY, AWAY, NOBODY_KNOWS },
+        { 1054, MESSAGE, WB_FATAL, WB_CAUSE_MISMATCH, NOBODY_KNOWS },
+        { 1062, MESSAGE, NOBODY, NOBODY_KNOWS },
+        { 1064, MESSAGE, WB_FATAL, WB_CAUSE_OTHER, NOBODY_KNOWS },
+        { 1114, SERVER, SERVER, NOBODY_KNOWS },
+        { 1135, SERVER, AWAY, NOBODY_KNOWS },
+        { 1142, MESSAGE, WB_FATAL, WB_CAUSE_REFUSED, NOBODY_KNOWS },
+        { 1146, MESSAGE, WB_FATAL, WB_CAUSE_MISSING, NOBODY_KNOWS },
+        { 1153, MESSAGE, WB_REJECT, WB_CAUSE_TOO_LARGE, NOBODY_KNOWS },
+        { 1180, MESSAGE, SERVER, NOBODY_KNOWS },
+        { 1203, SERVER, AWAY, NOBODY_KNOWS },
+        { 1205, SERVER, SERVER, WB_RETRY },
+        { 1206, SERVER, SERVER, WB_RETRY },
+        { 1213, NOBODY, NOBODY, WB_ABORT },
+        { 1226, SERVER, AWAY, NOBODY_KNOWS },
+        { 1290, SERVER, AWAY, WB_NOT_CONNECTED },
+        { 1317, SERVER, SERVER, NOBODY_KNOWS },
+        { 1452, MESSAGE, SERVER, NOBODY_KNOWS },
+        { 1598, SERVER, SERVER, NOBODY_KNOWS },
+        { 1614, NOBODY, NOBODY, WB_ABORT },
+        { 1644, MESSAGE, SERVER, NOBODY_KNOWS },
+        { 1665, MESSAGE, WB_FATAL, WB_CAUSE_CONFIG, NOBODY_KNOWS },
+        { 1792, MESSAGE, AWAY, WB_NOT_CONNECTED },
+        { 1927, AWAY, AWAY, NOBODY_KNOWS },
+        { 1969, SERVER, SERVER, NOBODY_KNOWS },
+        { 3024, SERVER, SERVER, NOBODY_KNOWS },
+        { 3101, NOBODY, NOBODY, WB_ABORT },
+        { 3572, SERVER, SERVER, NOBODY_KNOWS },
+        { 99999, MESSAGE, SERVER, NOBODY_KNOWS },
+    };
     (void)state;
-    assert_int_equal(mys_map(1213)->handler, WB_ABORT);
-    assert_int_equal(mys_map(1213)->commit, WB_ABORT);
-    assert_int_equal(mys_map(1205)->handler, WB_ABORT);
-    assert_int_equal(mys_map(1205)->own, WB_RETRY);
-    assert_int_equal(mys_map(1146)->handler, WB_RETRY);
-    assert_int_equal(mys_map(1146)->own, WB_FATAL);
-    assert_int_equal(mys_map(1146)->cause, WB_CAUSE_MISSING);
-    assert_int_equal(mys_map(1045)->cause, WB_CAUSE_REFUSED);
-    assert_int_equal(mys_map(1290)->own, WB_NOT_CONNECTED);
-    assert_int_equal(mys_map(1180)->commit, 0); /* nobody knows */
-    assert_int_equal(mys_map(99999)->handler, WB_RETRY);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const mys_mapping *got = mys_map(rows[i].code);
+        if (got->handler != rows[i].handler || got->handler_cause != rows[i].handler_cause ||
+            got->own != rows[i].own || got->own_cause != rows[i].own_cause ||
+            got->commit != rows[i].commit)
+            fail_msg("%u: handler %d, cause %d; own %d, cause %d; commit %d", rows[i].code,
+                     got->handler, got->handler_cause, got->own, got->own_cause, got->commit);
+    }
     assert_true(mys_is_client_error(2013));
     assert_true(mys_is_client_error(2006));
     assert_false(mys_is_client_error(1213));

@@ -39,7 +39,10 @@ static void host_log(const wb_host *host, int level, const char *text, const wb_
     if (level > WB_LOG_WARNING)
         return;
     warnings++;
-    (void)snprintf(warning, sizeof warning, "%s: %s", text, count ? fields[0].value : "");
+    int size = snprintf(warning, sizeof warning, "%s:", text);
+    for (size_t i = 0; i < count && (size_t)size < sizeof warning; i++)
+        size += snprintf(warning + size, sizeof warning - (size_t)size, " %s=%s", fields[i].name,
+                         fields[i].value);
 }
 
 static void host_crash_point(const char *name)

@@ -24,55 +24,67 @@
 
 static void test_sqlstate_map(void **state)
 {
+#define MESSAGE WB_RETRY, WB_CAUSE_OTHER
+#define SERVER WB_RETRY, WB_CAUSE_SERVER
+#define NOBODY WB_ABORT, WB_CAUSE_OTHER
+#define AWAY WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE
     static const struct {
         const char *sqlstate;
-        int handler, own, cause;
+        int handler, handler_cause, own, own_cause;
     } rows[] = {
-        { "08006", WB_NOT_CONNECTED, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE },
-        { "08P01", WB_NOT_CONNECTED, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE },
-        { "0A000", WB_RETRY, WB_NOT_CONNECTED, WB_CAUSE_OTHER },
-        { "21000", WB_RETRY, WB_RETRY, WB_CAUSE_OTHER },
-        { "22001", WB_RETRY, WB_FATAL, WB_CAUSE_CONFIG },
-        { "22P02", WB_RETRY, WB_FATAL, WB_CAUSE_CONFIG },
-        { "23502", WB_RETRY, WB_RETRY, WB_CAUSE_OTHER },
-        { "23505", WB_RETRY, WB_ABORT, WB_CAUSE_OTHER },
-        { "25006", WB_NOT_CONNECTED, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE },
-        { "25P02", WB_RETRY, WB_RETRY, WB_CAUSE_OTHER },
-        { "25P03", WB_NOT_CONNECTED, WB_NOT_CONNECTED, WB_CAUSE_OTHER },
-        { "26000", WB_ABORT, WB_NOT_CONNECTED, WB_CAUSE_OTHER },
-        { "26001", WB_RETRY, WB_FATAL, WB_CAUSE_OTHER },
-        { "28000", WB_RETRY, WB_FATAL, WB_CAUSE_REFUSED },
-        { "28P01", WB_RETRY, WB_FATAL, WB_CAUSE_REFUSED },
-        { "3D000", WB_RETRY, WB_FATAL, WB_CAUSE_MISSING },
-        { "3F000", WB_RETRY, WB_FATAL, WB_CAUSE_MISSING },
-        { "40001", WB_ABORT, WB_ABORT, WB_CAUSE_OTHER },
-        { "40003", WB_ABORT, WB_IN_DOUBT, WB_CAUSE_OTHER },
-        { "40P01", WB_ABORT, WB_ABORT, WB_CAUSE_OTHER },
-        { "42501", WB_RETRY, WB_FATAL, WB_CAUSE_REFUSED },
-        { "42601", WB_RETRY, WB_FATAL, WB_CAUSE_MISMATCH },
-        { "42703", WB_RETRY, WB_FATAL, WB_CAUSE_MISMATCH },
-        { "42P01", WB_RETRY, WB_FATAL, WB_CAUSE_MISSING },
-        { "53100", WB_RETRY, WB_RETRY, WB_CAUSE_OTHER },
-        { "53200", WB_RETRY, WB_RETRY, WB_CAUSE_OTHER },
-        { "53300", WB_RETRY, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE },
-        { "54000", WB_RETRY, WB_REJECT, WB_CAUSE_TOO_LARGE },
-        { "55006", WB_RETRY, WB_RETRY, WB_CAUSE_OTHER },
-        { "55P03", WB_RETRY, WB_RETRY, WB_CAUSE_OTHER },
-        { "57014", WB_RETRY, WB_RETRY, WB_CAUSE_OTHER },
-        { "57P01", WB_NOT_CONNECTED, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE },
-        { "57P03", WB_NOT_CONNECTED, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE },
-        { "57P04", WB_NOT_CONNECTED, WB_NOT_CONNECTED, WB_CAUSE_MISSING },
-        { "58030", WB_RETRY, WB_RETRY, WB_CAUSE_OTHER },
-        { "P0001", WB_RETRY, WB_RETRY, WB_CAUSE_OTHER },
-        { "XX000", WB_RETRY, WB_RETRY, WB_CAUSE_OTHER },
+        { "08000", MESSAGE, AWAY },
+        { "08006", MESSAGE, AWAY },
+        { "08P01", MESSAGE, AWAY },
+        { "0A000", MESSAGE, WB_NOT_CONNECTED, WB_CAUSE_OTHER },
+        { "21000", MESSAGE, SERVER },
+        { "22001", MESSAGE, WB_FATAL, WB_CAUSE_CONFIG },
+        { "22P02", MESSAGE, WB_FATAL, WB_CAUSE_CONFIG },
+        { "23502", MESSAGE, SERVER },
+        { "23505", MESSAGE, NOBODY },
+        { "25006", MESSAGE, AWAY },
+        { "25P02", MESSAGE, SERVER },
+        { "25P03", MESSAGE, WB_NOT_CONNECTED, WB_CAUSE_OTHER },
+        { "26000", MESSAGE, WB_NOT_CONNECTED, WB_CAUSE_OTHER },
+        { "26001", MESSAGE, WB_FATAL, WB_CAUSE_OTHER },
+        { "28000", MESSAGE, WB_FATAL, WB_CAUSE_REFUSED },
+        { "28P01", MESSAGE, WB_FATAL, WB_CAUSE_REFUSED },
+        { "3D000", MESSAGE, WB_FATAL, WB_CAUSE_MISSING },
+        { "3F000", MESSAGE, WB_FATAL, WB_CAUSE_MISSING },
+        { "40001", NOBODY, NOBODY },
+        { "40002", NOBODY, NOBODY },
+        { "40003", NOBODY, WB_IN_DOUBT, WB_CAUSE_OTHER },
+        { "40P01", NOBODY, NOBODY },
+        { "42501", MESSAGE, WB_FATAL, WB_CAUSE_REFUSED },
+        { "42601", MESSAGE, WB_FATAL, WB_CAUSE_MISMATCH },
+        { "42703", MESSAGE, WB_FATAL, WB_CAUSE_MISMATCH },
+        { "42P01", MESSAGE, WB_FATAL, WB_CAUSE_MISSING },
+        { "53000", SERVER, SERVER },
+        { "53100", SERVER, SERVER },
+        { "53200", SERVER, SERVER },
+        { "53300", SERVER, AWAY },
+        { "53400", SERVER, SERVER },
+        { "54000", MESSAGE, WB_REJECT, WB_CAUSE_TOO_LARGE },
+        { "55006", MESSAGE, SERVER },
+        { "55P03", SERVER, SERVER },
+        { "57000", SERVER, AWAY },
+        { "57014", SERVER, SERVER },
+        { "57P01", SERVER, AWAY },
+        { "57P03", SERVER, AWAY },
+        { "57P04", SERVER, WB_NOT_CONNECTED, WB_CAUSE_MISSING },
+        { "58000", SERVER, SERVER },
+        { "58030", SERVER, SERVER },
+        { "58P01", SERVER, SERVER },
+        { "P0001", MESSAGE, SERVER },
+        { "XX000", MESSAGE, SERVER },
+        { "XX001", MESSAGE, SERVER },
     };
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const pgsql_mapping *got = pgsql_map(rows[i].sqlstate);
-        if (got->handler != rows[i].handler || got->own != rows[i].own ||
-            got->cause != rows[i].cause)
-            fail_msg("%s: handler %d, own %d, cause %d", rows[i].sqlstate, got->handler, got->own,
-                     got->cause);
+        if (got->handler != rows[i].handler || got->handler_cause != rows[i].handler_cause ||
+            got->own != rows[i].own || got->own_cause != rows[i].own_cause)
+            fail_msg("%s: handler %d, cause %d; own %d, cause %d", rows[i].sqlstate, got->handler,
+                     got->handler_cause, got->own, got->own_cause);
     }
     assert_int_equal(pgsql_native_code("00010"), 36);
     assert_int_not_equal(pgsql_native_code("40P01"), pgsql_native_code("40001"));

@@ -75,6 +75,7 @@ static void test_defaults(void **state)
     assert_int_equal(a->batch_time, 20 * MS);
     assert_int_equal(a->body_max, 16 * 1024 * 1024);
     assert_int_equal(a->shutdown_timeout, 30 * S);
+    assert_int_equal(a->on_endpoint_failure, WB_ON_FAILURE_RESTART);
     assert_int_equal(a->send_only, 0);
     assert_null(a->persistence.plugin);
     assert_null(a->persistence.node);
@@ -89,6 +90,23 @@ static void test_defaults(void **state)
     assert_string_equal(a->recoverability.error_queue, "error");
     assert_int_equal(config->log_level, WB_LOG_INFO);
     assert_int_equal(config->plugin_path_count, 0);
+    done(config, &problems);
+}
+
+static void test_on_endpoint_failure(void **state)
+{
+    wb_problems problems;
+    (void)state;
+    wb_config *config = load("endpoints = (\n"
+                             "{ name = \"a\"; on_endpoint_failure = \"exit\"; transport = { plugin = \"t\"; }; },\n"
+                             "{ name = \"b\"; on_endpoint_failure = \"restart\"; transport = { plugin = \"t\"; }; },\n"
+                             "{ name = \"c\"; on_endpoint_failure = \"retry\"; transport = { plugin = \"t\"; }; } );",
+                             &problems);
+    assert_error_count(&problems, 1);
+    assert_problem(&problems, ":4: endpoint \"c\": option \"on_endpoint_failure\" = \"retry\" is none of: "
+                              "\"restart\", \"exit\"");
+    assert_int_equal(config->endpoints[0].on_endpoint_failure, WB_ON_FAILURE_EXIT);
+    assert_int_equal(config->endpoints[1].on_endpoint_failure, WB_ON_FAILURE_RESTART);
     done(config, &problems);
 }
 
@@ -277,6 +295,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sample),
         cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_on_endpoint_failure),
         cmocka_unit_test(test_all_errors_in_one_run),
         cmocka_unit_test(test_includes),
         cmocka_unit_test(test_names),

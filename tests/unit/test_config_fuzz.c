@@ -20,6 +20,7 @@ static const char sample[] =
     "    outbox = { enabled = true; retention = \"7d\"; }; /* a\n comment */\n"
     "    recoverability = { immediate_retries = +5; error_queue = \"error\\x41\"; }; },\n"
     "  { name = \"billing\"; body_max = \"16MiB\"; send_only = false;\n"
+    "    on_endpoint_failure = \"exit\";\n"
     "    transport = { plugin = \"kafka\"; number = -1.5e3; }; } // end\n"
     ");\n";
 

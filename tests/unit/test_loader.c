@@ -380,6 +380,7 @@ static void test_setup_reports_everything(void **state)
                    "  outbox = { enabled = true; }; },\n"
                    "{ name = \"billing\"; transport = { plugin = \"badmajor\"; }; },\n"
                    "{ name = \"notes\"; send_only = true; concurrency = 2;\n"
+                   "  on_endpoint_failure = \"exit\";\n"
                    "  transport = { plugin = \"queue\"; }; } );",
                    &problems, WB_FATAL);
     assert_problem(&problems, ":2: endpoint \"orders\": option \"batch_time\"");
@@ -398,7 +399,8 @@ static void test_setup_reports_everything(void **state)
                               "in line 6");
     assert_problem(&problems, ":7: endpoint \"billing\": plugin \"");
     assert_problem(&problems, ":8: endpoint \"notes\": \"concurrency\" is about an input queue");
-    assert_error_count(&problems, 9);
+    assert_problem(&problems, ":9: endpoint \"notes\": \"on_endpoint_failure\" is about an input queue");
+    assert_error_count(&problems, 10);
     for (size_t i = 0; i < setup->endpoint_count; i++)
         assert_int_equal(setup->endpoints[i].is_ready, 0);
     wb_setup_free(setup);

@@ -420,9 +420,9 @@ static void test_parked(void **state)
     for (size_t size = 0; size < buffer.size; size++)
         assert_false(wb_parked_decode(buffer.data, size, &read));
     assert_false(wb_parked_decode("WBO1xxxxxxxxxxxxxx", 18, &read));
-    assert_int_equal(wb_parked_pause(1), 60 * WB_SECOND);
-    assert_int_equal(wb_parked_pause(2), 120 * WB_SECOND);
-    assert_int_equal(wb_parked_pause(UINT32_MAX), 3600 * WB_SECOND);
+    assert_int_equal(wb_parked_pause(60 * WB_SECOND, 1), 60 * WB_SECOND);
+    assert_int_equal(wb_parked_pause(60 * WB_SECOND, 2), 120 * WB_SECOND);
+    assert_int_equal(wb_parked_pause(60 * WB_SECOND, UINT32_MAX), 3600 * WB_SECOND);
     wb_buffer_free(&buffer);
 }
 
@@ -499,11 +499,7 @@ static void test_attempts(void **state)
         assert_in_range(from, 1, WB_SUSPECT_DELIVERIES);
         assert_true(wb_attempts_are_exhausted(&limited, limit - from));
         assert_true(wb_attempts_deliveries_are_exhausted(&limited, limit - 1));
-        assert_true(wb_attempts_fit(&limited));
-        limited.immediate_retries = limit - 1;
-        assert_false(wb_attempts_fit(&limited));
     }
-    assert_true(wb_attempts_fit(&five));
     assert_false(wb_attempts_deliveries_are_exhausted(&five, WB_DELIVERIES_MAX - 1));
     assert_true(wb_attempts_deliveries_are_exhausted(&five, WB_DELIVERIES_MAX));
     wb_buffer_free(&buffer);

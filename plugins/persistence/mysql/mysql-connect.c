@@ -100,7 +100,7 @@ static int fail_connect(const wb_storage_session *s, wb_error *error)
                           "could not connect to MySQL: database \"%s\" does not exist: create it",
                           config->database);
     return host->fail(host, error, mapping->own == WB_FATAL ? WB_FATAL : WB_NOT_CONNECTED,
-                      mapping->cause, code, "could not connect to MySQL: %s (error %u)",
+                      mapping->own_cause, code, "could not connect to MySQL: %s (error %u)",
                       mysql_error(s->connection), code);
 }
 
@@ -120,7 +120,7 @@ static int connect_session(wb_storage_session *s, wb_error *error)
 
     s->connection = mysql_init(NULL);
     if (!s->connection)
-        return s->host->fail(s->host, error, WB_RETRY, WB_CAUSE_OTHER, 0, "out of memory");
+        return s->host->fail(s->host, error, WB_RETRY, WB_CAUSE_SERVER, 0, "out of memory");
     set_options(s);
     if (!mysql_real_connect(s->connection, config->socket ? NULL : config->host, config->user,
                             config->password, config->database, (unsigned)config->port,
@@ -136,7 +136,7 @@ int mys_session_connect(wb_persistence *persistence, wb_storage_session **ret_se
 {
     wb_storage_session *s = calloc(1, sizeof *s);
     if (!s)
-        return persistence->host->fail(persistence->host, error, WB_RETRY, WB_CAUSE_OTHER, 0,
+        return persistence->host->fail(persistence->host, error, WB_RETRY, WB_CAUSE_SERVER, 0,
                                        "out of memory");
     s->persistence = persistence;
     s->host = persistence->host;

@@ -18,6 +18,16 @@ static int refuse(const wb_storage_session *s, const char *reason)
     return WB_REJECT;
 }
 
+/* Noted, so that a handler that overlooks it does not commit without its statement. Another
+ * message would have met it, too. */
+static int refuse_for_memory(wb_storage_session *s)
+{
+    if (s->failure.result == WB_OK)
+        (void)mys_failure_note(s, WB_RETRY, WB_CAUSE_SERVER, MYS_NO_ITEM,
+                               "out of memory for a deferred statement");
+    return WB_RETRY;
+}
+
 static int api_defer(void *session, size_t item, const char *statement,
                      const wb_mysql_params *params)
 {
@@ -33,7 +43,7 @@ static int api_defer(void *session, size_t item, const char *statement,
         mys_list_drop(&s->deferred);
         return refuse(s, refusal);
     }
-    return mys_list_end(&s->deferred, item) == 0 ? WB_OK : WB_RETRY;
+    return mys_list_end(&s->deferred, item) == 0 ? WB_OK : refuse_for_memory(s);
 }
 
 /* ---- the plain connection --------------------------------------------------------- */
@@ -86,18 +96,25 @@ static int has_unread_results(const MYSQL *c)
     return c->status != MYSQL_STATUS_READY || c->server_status & SERVER_MORE_RESULTS_EXIST;
 }
 
+/* Errors that leave the transaction as it must be are the handler's affair. Not those of which
+ * another message could have been the victim, whatever the handler makes of it. */
+static int is_of_the_message(unsigned code)
+{
+    const mys_mapping *mapping = mys_map(code);
+    return mapping->handler == WB_RETRY && mapping->handler_cause == WB_CAUSE_OTHER;
+}
+
 /* The number of the last error. Of errors that a handler overlooked and called on, only what
  * they did to the transaction is left to see. */
 static int inspect_last_error(wb_storage_session *s)
 {
     const unsigned code = mysql_errno(s->connection);
-    const int class = code ? mys_map(code)->handler : WB_OK;
 
     if (!s->connection->net.pvio) {
         mys_failure_lost(s, mysql_error(s->connection));
         return s->failure.result;
     }
-    if (class != WB_ABORT && class != WB_NOT_CONNECTED)
+    if (code == 0 || mys_is_client_error(code) || is_of_the_message(code))
         return WB_OK;
     mys_failure_record(s, MYS_STEP_DEFERRED, s->last_item);
     return s->failure.result;

@@ -246,7 +246,7 @@ int mys_exchange_run(wb_storage_session *s, const char *crash_point)
     mys_exchange *x = &s->exchange;
 
     if (x->text.failed || x->out_of_memory)
-        return mys_failure_note(s, WB_RETRY, WB_CAUSE_OTHER, MYS_NO_ITEM, "out of memory");
+        return mys_failure_note(s, WB_RETRY, WB_CAUSE_SERVER, MYS_NO_ITEM, "out of memory");
     for (size_t first = 0; first < x->count && s->failure.result == WB_OK;) {
         const size_t last = steps_that_fit(s, first);
         run_part(s, first, last, crash_point);

@@ -30,9 +30,10 @@ void mys_failure_record(wb_storage_session *s, mys_step_kind kind, size_t item)
     case MYS_STEP_COMMIT: failure->result = class_of_commit(mapping); break;
     default: failure->result = mapping->own; break;
     }
-    failure->cause = kind == MYS_STEP_DEFERRED ? WB_CAUSE_OTHER : mapping->cause;
+    failure->cause = kind == MYS_STEP_DEFERRED ? mapping->handler_cause : mapping->own_cause;
     failure->code = code;
-    failure->item = item;
+    /* the server's trouble is no message's, whoever met it first */
+    failure->item = failure->cause == WB_CAUSE_SERVER ? MYS_NO_ITEM : item;
     (void)snprintf(failure->text, sizeof failure->text, "%s (error %u, SQLSTATE %s)",
                    mysql_error(s->connection), code, mysql_sqlstate(s->connection));
     if (failure->result == WB_NOT_CONNECTED || failure->result == WB_IN_DOUBT) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From an error number to Waybill's result class and cause.
+ * From an error number to Waybill's result class and cause, and so to whose fault it is
+ * (waybill/sys/plugin.h).
  *
  * The same number means different things for a handler's statement and for ours: a table
  * the handler misspelt is that message's failure, a missing outbox table is the
@@ -12,8 +13,9 @@
 typedef struct mys_mapping {
     unsigned code; /* 0 stands for all others */
     int handler;   /* WB_x class when a handler's statement failed */
+    int handler_cause; /* WB_CAUSE_x for it */
     int own;       /* WB_x class when ours, or the connecting, failed */
-    int cause;     /* WB_CAUSE_x, for ours */
+    int own_cause; /* WB_CAUSE_x for it, and for COMMIT */
     /** WB_x class when COMMIT itself failed. 0: nobody knows what became of it. */
     int commit;
 } mys_mapping;

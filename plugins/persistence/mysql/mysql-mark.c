@@ -45,7 +45,7 @@ int mys_compose_marks(wb_storage_session *s, const wb_mark *marks, size_t count)
     if (count == 0 || compose(&s->marks, s->persistence->sql, marks, count) == 0)
         return WB_OK;
     mys_list_reset(&s->marks);
-    return mys_failure_note(s, WB_RETRY, WB_CAUSE_OTHER, MYS_NO_ITEM, "out of memory");
+    return mys_failure_note(s, WB_RETRY, WB_CAUSE_SERVER, MYS_NO_ITEM, "out of memory");
 }
 
 int mys_mark(wb_storage_session *s, const wb_mark *marks, size_t count, wb_error *error)

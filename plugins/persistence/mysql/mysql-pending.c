@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "plugins/persistence/mysql/mysql-clock.h"
 #include "plugins/persistence/mysql/mysql-transaction.h"
 
 static int visit_rows(MYSQL_RES *rows, wb_pending_fn visit, void *argument)
@@ -19,18 +20,6 @@ static int visit_rows(MYSQL_RES *rows, wb_pending_fn visit, void *argument)
         };
         result = visit(argument, &pending);
     }
-    return result;
-}
-
-/* Run what was queued. Autocommit is off: even a SELECT has begun a transaction. */
-static int run(wb_storage_session *s)
-{
-    s->state = MYS_OPEN;
-    int result = mys_exchange_run(s, NULL);
-    if (result == WB_OK)
-        s->state = MYS_IDLE;
-    else
-        mys_undo(s);
     return result;
 }
 
@@ -53,7 +42,7 @@ int mys_pending(wb_storage_session *s, const uint64_t *batches, size_t count, wb
     mys_put(s, MYS_SQL_LIST_END);
     mys_exchange_end_rows(s, &rows);
     mys_queue_end(s);
-    int result = run(s);
+    int result = mys_run_outside(s);
     if (result != WB_OK)
         result = mys_report(s, "read pending operations", error);
     else
@@ -94,35 +83,107 @@ static int unlock(wb_storage_session *s, const char *purpose)
     mys_exchange_start(s);
     queue_lock(s, "DO RELEASE_LOCK", purpose, NULL);
     mys_queue_end(s);
-    return run(s);
+    return mys_run_outside(s);
+}
+
+static void queue_next(wb_storage_session *s, uint64_t from, uint64_t before,
+                       MYSQL_RES **ret_row)
+{
+    mys_put(s, MYS_SQL_NEXT);
+    mys_put_number(s, from);
+    mys_put(s, MYS_SQL_NEXT_BEFORE);
+    mys_put_number(s, before);
+    mys_put(s, MYS_SQL_NEXT_END);
+    mys_exchange_end_rows(s, ret_row);
+    mys_queue_end(s);
+}
+
+/* A walk along the pending rows, one in memory. */
+typedef struct walk {
+    uint64_t from; /* the next row's number, at least */
+    uint64_t before;
+    int ended;
+    wb_pending_fn visit;
+    void *argument;
+} walk;
+
+/* The walk goes on behind the row, whatever becomes of it. */
+static int note_and_visit(void *argument, const wb_pending *pending)
+{
+    walk *w = argument;
+    w->from = pending->batch + 1;
+    w->ended = w->from == 0;
+    return w->visit(w->argument, pending);
+}
+
+static int visit_next(walk *w, MYSQL_RES *row)
+{
+    w->ended = 1;
+    return visit_rows(row, note_and_visit, w);
+}
+
+/* The first row comes in the round trip that takes the lock. */
+static int walk_first(wb_storage_session *s, walk *w, int *ret_ours, wb_error *error)
+{
+    MYSQL_RES *answer = NULL;
+    MYSQL_RES *row = NULL;
+
+    mys_exchange_start(s);
+    queue_lock(s, "SELECT GET_LOCK", "sweep", &answer);
+    queue_next(s, w->from, w->before, &row);
+    int result = mys_run_outside(s);
+    *ret_ours = is_ours(answer);
+    if (result != WB_OK)
+        result = mys_report(s, "sweep pending operations", error);
+    else if (*ret_ours)
+        result = visit_next(w, row);
+    mysql_free_result(row);
+    return result;
+}
+
+static int walk_on(wb_storage_session *s, walk *w, wb_error *error)
+{
+    MYSQL_RES *row = NULL;
+
+    mys_exchange_start(s);
+    queue_next(s, w->from, w->before, &row);
+    int result = mys_run_outside(s);
+    if (result != WB_OK)
+        result = mys_report(s, "sweep pending operations", error);
+    else
+        result = visit_next(w, row);
+    mysql_free_result(row);
+    return result;
+}
+
+static int walk_along(wb_storage_session *s, walk *w, size_t limit, wb_error *error)
+{
+    int ours = 0;
+
+    if (s->state != MYS_IDLE)
+        return mys_session_unusable(s, "sweep pending operations", error);
+    if (limit == 0 || w->from >= w->before)
+        return WB_OK;
+    int result = walk_first(s, w, &ours, error);
+    for (size_t i = 1; i < limit && ours && !w->ended && result == WB_OK; i++)
+        result = walk_on(s, w, error);
+    if (ours && s->state == MYS_IDLE && unlock(s, "sweep") != WB_OK && result == WB_OK)
+        result = mys_report(s, "sweep pending operations", error);
+    return result;
 }
 
 int mys_sweep(wb_storage_session *s, uint64_t before, size_t limit, wb_pending_fn visit,
               void *argument, wb_error *error)
 {
-    MYSQL_RES *answer = NULL;
-    MYSQL_RES *rows = NULL;
+    walk w = { 0, before, 0, visit, argument };
+    return walk_along(s, &w, limit, error);
+}
 
-    if (s->state != MYS_IDLE)
-        return mys_session_unusable(s, "sweep pending operations", error);
-    mys_exchange_start(s);
-    queue_lock(s, "SELECT GET_LOCK", "sweep", &answer);
-    mys_put(s, MYS_SQL_SWEEP);
-    mys_put_number(s, before);
-    mys_put(s, MYS_SQL_SWEEP_LIMIT);
-    mys_put_number(s, limit);
-    mys_exchange_end_rows(s, &rows);
-    mys_queue_end(s);
-    int result = run(s);
-    const int ours = is_ours(answer);
-    if (result != WB_OK)
-        result = mys_report(s, "sweep pending operations", error);
-    else if (ours)
-        result = visit_rows(rows, visit, argument);
-    mysql_free_result(rows);
-    if (ours && s->state == MYS_IDLE && unlock(s, "sweep") != WB_OK && result == WB_OK)
-        result = mys_report(s, "sweep pending operations", error);
-    return result;
+int mys_next_pending(wb_storage_session *s, uint64_t after, uint64_t before, wb_pending_fn visit,
+                     void *argument, wb_error *error)
+{
+    walk w = { after + 1, after < before ? before : 0, 0, visit, argument };
+    return walk_along(s, &w, 1, error);
 }
 
 /* The DELETE goes once the lock is known to be ours. */
@@ -139,7 +200,7 @@ static int delete_old(wb_storage_session *s, uint64_t before, size_t limit, size
     mys_queue_end(s);
     queue_lock(s, "DO RELEASE_LOCK", "cleanup", NULL);
     mys_queue_end(s);
-    int result = run(s);
+    int result = mys_run_outside(s);
     *ret_deleted = (size_t)deleted;
     return result;
 }
@@ -152,10 +213,12 @@ int mys_clean_up(wb_storage_session *s, uint64_t before, size_t limit, size_t *r
     *ret_deleted = 0;
     if (s->state != MYS_IDLE)
         return mys_session_unusable(s, "clean up", error);
+    if (mys_clock_look_ahead(s) != WB_OK)
+        return mys_report(s, "clean up", error);
     mys_exchange_start(s);
     queue_lock(s, "SELECT GET_LOCK", "cleanup", &answer);
     mys_queue_end(s);
-    int result = run(s);
+    int result = mys_run_outside(s);
     if (!is_ours(answer))
         return result == WB_OK ? WB_OK : mys_report(s, "clean up", error);
     result = delete_old(s, before, limit, ret_deleted);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plugins/persistence/mysql/mysql-clock.h"
 #include "plugins/persistence/mysql/mysql-pending.h"
 #include "plugins/persistence/mysql/mysql-schema.h"
 #include "plugins/persistence/mysql/mysql-transaction.h"
@@ -91,6 +92,8 @@ static const wb_persistence_ops ops = {
     .pending = mys_pending,
     .sweep = mys_sweep,
     .clean_up = mys_clean_up,
+    .clock = mys_clock,
+    .next_pending = mys_next_pending,
 };
 
 static const wb_plugin descriptor = {

@@ -121,7 +121,7 @@ static int lock_out_others(wb_storage_session *s)
     int result = mys_schema_run(s, text, &answer);
     MYSQL_ROW row = answer ? mysql_fetch_row(answer) : NULL;
     if (result == WB_OK && (!row || !row[0] || *row[0] != '1'))
-        result = mys_failure_note(s, WB_RETRY, WB_CAUSE_OTHER, MYS_NO_ITEM,
+        result = mys_failure_note(s, WB_RETRY, WB_CAUSE_SERVER, MYS_NO_ITEM,
                                   "another installation has run for " INSTALL_LOCK_SECONDS
                                   " seconds");
     mysql_free_result(answer);

@@ -52,6 +52,7 @@ struct wb_storage_session {
     int handed_out;   /* a handler of this transaction has the connection */
     size_t last_item; /* whose handler has it */
     mys_watch watch;
+    int looked_ahead; /* records from the future were looked for */
 
     /** The marks in the open transaction: if it is rolled back they are made again. */
     mys_list marks;

@@ -22,10 +22,15 @@ typedef enum mys_sql {
     MYS_SQL_SHRINK,     /* operations SHRINK_BATCH batch */
     MYS_SQL_SHRINK_BATCH,
     MYS_SQL_PENDING,    /* batch, ... LIST_END -> batch, operations */
-    MYS_SQL_SWEEP,      /* before SWEEP_LIMIT limit -> as PENDING */
-    MYS_SQL_SWEEP_LIMIT,
+    MYS_SQL_NEXT,       /* from NEXT_BEFORE before NEXT_END -> as PENDING, one at most */
+    MYS_SQL_NEXT_BEFORE,
+    MYS_SQL_NEXT_END,
     MYS_SQL_CLEAN_UP,   /* before CLEAN_UP_LIMIT limit */
     MYS_SQL_CLEAN_UP_LIMIT,
+    MYS_SQL_CLOCK,      /* -> microseconds since 1970 UTC */
+    MYS_SQL_FUTURE,     /* from FUTURE_PENDING from FUTURE_END -> records, rows, newest */
+    MYS_SQL_FUTURE_PENDING,
+    MYS_SQL_FUTURE_END,
     MYS_SQL_LIST_END,
     MYS_SQL_COUNT
 } mys_sql;

@@ -66,6 +66,15 @@ static void look_for_loss(wb_storage_session *s)
         mys_failure_lost(s, NULL);
 }
 
+/* Only operations are as long as that, because what is deferred has an item. */
+static int fail_too_large(wb_storage_session *s, const wb_commit *commit, wb_error *error)
+{
+    return s->host->fail(s->host, error, WB_REJECT, WB_CAUSE_TOO_LARGE, s->failure.code,
+                         "could not commit: %zu bytes of outgoing operations in one batch are more "
+                         "than a statement holds: %s",
+                         commit->operations_size, s->failure.text);
+}
+
 static void queue_store(wb_storage_session *s, const wb_commit *commit)
 {
     mys_put(s, MYS_SQL_STORE);
@@ -123,6 +132,9 @@ int mys_commit(wb_storage_session *s, wb_commit *commit, wb_error *error)
     }
     commit->failed_item = s->failure.item;
     mys_undo(s);
+    if (result == WB_REJECT && s->failure.cause == WB_CAUSE_TOO_LARGE &&
+        commit->failed_item == MYS_NO_ITEM)
+        return fail_too_large(s, commit, error);
     return mys_report(s, "commit", error);
 }
 
@@ -165,6 +177,17 @@ void mys_undo(wb_storage_session *s)
         s->state = MYS_IDLE;
     if (failure.result != WB_OK)
         s->failure = failure;
+}
+
+int mys_run_outside(wb_storage_session *s)
+{
+    s->state = MYS_OPEN;
+    int result = mys_exchange_run(s, NULL);
+    if (result == WB_OK)
+        s->state = MYS_IDLE;
+    else
+        mys_undo(s);
+    return result;
 }
 
 int mys_rollback(wb_storage_session *s, wb_error *error)

@@ -16,6 +16,10 @@ int mys_mark(wb_storage_session *session, const wb_mark *marks, size_t count, wb
  *  and keep session->failure as it is. */
 void mys_undo(wb_storage_session *session);
 
+/** Run what was queued with mys_queue_end() behind it, outside of the framework's transactions:
+ *  autocommit is off, so that even a SELECT has begun one. @return as mys_exchange_run(). */
+int mys_run_outside(wb_storage_session *session);
+
 /** Write the statements of the marks into session->marks. @return WB_OK, or the class in
  *  session->failure. */
 int mys_compose_marks(wb_storage_session *session, const wb_mark *marks, size_t count);

@@ -132,7 +132,9 @@ int pgsql_settle_claims(wb_storage_session *s, wb_begin *begin, PGresult *claime
     for (int round = 0; count_unsettled(begin->claims, begin->claim_count); round++) {
         PGresult *found = NULL;
         if (round == ROUNDS_MAX) {
-            s->failure = (pgsql_failure){ .result = WB_RETRY, .item = PGSQL_NO_ITEM };
+            s->failure = (pgsql_failure){ .result = WB_RETRY,
+                                          .cause = WB_CAUSE_SERVER,
+                                          .item = PGSQL_NO_ITEM };
             (void)snprintf(s->failure.text, sizeof s->failure.text,
                            "records of duplicates come and go");
             return WB_RETRY;

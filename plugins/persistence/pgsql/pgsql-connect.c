@@ -59,7 +59,7 @@ static int fail_connect(const wb_storage_session *s, wb_error *error)
     if (text) {
         const pgsql_mapping *mapping = pgsql_map(sqlstate);
         int result = mapping->own == WB_FATAL ? WB_FATAL : WB_NOT_CONNECTED;
-        return host->fail(host, error, result, mapping->cause, pgsql_native_code(sqlstate),
+        return host->fail(host, error, result, mapping->own_cause, pgsql_native_code(sqlstate),
                           "could not connect to PostgreSQL: %.*s (SQLSTATE %s)",
                           (int)strcspn(text, "\n"), text, sqlstate);
     }
@@ -117,7 +117,7 @@ static int connect_session(wb_storage_session *s, wb_error *error)
     s->connection = PQconnectStartParams((const char *const *)params->keywords,
                                          (const char *const *)params->values, 0);
     if (!s->connection)
-        return s->host->fail(s->host, error, WB_RETRY, WB_CAUSE_OTHER, 0, "out of memory");
+        return s->host->fail(s->host, error, WB_RETRY, WB_CAUSE_SERVER, 0, "out of memory");
     PQsetNoticeReceiver(s->connection, take_notice, s);
     PQsetErrorVerbosity(s->connection, PQERRORS_VERBOSE);
     if (PQstatus(s->connection) == CONNECTION_BAD)
@@ -132,7 +132,7 @@ int pgsql_session_connect(wb_persistence *persistence, wb_storage_session **ret_
 {
     wb_storage_session *s = calloc(1, sizeof *s);
     if (!s)
-        return persistence->host->fail(persistence->host, error, WB_RETRY, WB_CAUSE_OTHER, 0,
+        return persistence->host->fail(persistence->host, error, WB_RETRY, WB_CAUSE_SERVER, 0,
                                        "out of memory");
     s->persistence = persistence;
     s->host = persistence->host;

@@ -142,6 +142,18 @@ static const char *copy_text(pgsql_defer *d, const char *statement)
     return copy ? memcpy(copy, statement, size) : NULL;
 }
 
+/* Noted, so that a handler that overlooks it does not commit without its statement. Another
+ * message would have met it, too. */
+static int refuse_for_memory(wb_storage_session *s)
+{
+    if (s->failure.result == WB_OK)
+        s->failure = (pgsql_failure){ .result = WB_RETRY, .cause = WB_CAUSE_SERVER,
+                                      .item = PGSQL_NO_ITEM,
+                                      .text = "out of memory for a deferred statement" };
+    s->flush_failed = 1;
+    return WB_RETRY;
+}
+
 static int api_defer(void *session, size_t item, const char *statement,
                      const wb_pgsql_params *params)
 {
@@ -162,13 +174,13 @@ static int api_defer(void *session, size_t item, const char *statement,
         return refuse(s, refusal);
     pgsql_deferred *deferred = pgsql_arena_alloc(&d->arena, sizeof *deferred);
     if (!deferred)
-        return WB_RETRY;
+        return refuse_for_memory(s);
     *deferred = (pgsql_deferred){ .item = item };
     if (s->prepared)
         deferred->cached = pgsql_cache_use(&d->cache, statement, params->count, params->types);
     deferred->text = deferred->cached ? deferred->cached->text : copy_text(d, statement);
     if (!deferred->text || (params->count && copy_params(d, deferred, params) != 0))
-        return WB_RETRY;
+        return refuse_for_memory(s);
     if (d->last)
         d->last->next = deferred;
     else
@@ -195,13 +207,14 @@ static void queue_preparation(wb_storage_session *s, const pgsql_deferred *defer
 static void queue_one(wb_storage_session *s, const pgsql_deferred *d)
 {
     pgsql_cached *cached = d->cached;
-    pgsql_step step = { .kind = PGSQL_STEP_DEFERRED, .item = d->item };
+    const pgsql_step step = { .kind = PGSQL_STEP_DEFERRED,
+                              .is_prepared = cached && cached->is_ready,
+                              .item = d->item };
     int sent;
 
     if (cached && cached->uses > 1 && !cached->is_ready && !cached->is_sent)
         queue_preparation(s, d);
-    step.is_prepared = cached && (cached->is_ready || cached->is_sent);
-    if (step.is_prepared)
+    if (cached && (cached->is_ready || cached->is_sent))
         sent = PQsendQueryPrepared(s->connection, cached->name, d->count, d->values, d->lengths,
                                    d->formats, 1);
     else
@@ -231,19 +244,29 @@ void pgsql_defer_free(pgsql_defer *defer)
 
 /* ---- the plain connection --------------------------------------------------- */
 
+/* A failed transaction answers nothing but errors until it is rolled back, to a savepoint: what
+ * succeeds tells that the failure of before is over. */
+static void take_handlers_result(wb_storage_session *s, const PGresult *result)
+{
+    const pgsql_step step = { .kind = PGSQL_STEP_DEFERRED, .item = s->last_item };
+    const ExecStatusType status = PQresultStatus(result);
+
+    if (s->flush_failed)
+        return;
+    if (status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK)
+        s->failure.result = WB_OK;
+    /* one without a code is libpq's own: a misuse, or the end of the connection */
+    else if (status == PGRES_FATAL_ERROR && PQresultErrorField(result, PG_DIAG_SQLSTATE))
+        pgsql_failure_record(s, &step, result);
+}
+
 /* Sees every result of the connection, and so the SQLSTATE of what failed in a handler:
- * a deadlock there is not the message's fault. */
+ * a deadlock there is not the message's fault, nor is a full disk. */
 static int watch(PGEventId id, void *info, void *argument)
 {
     wb_storage_session *s = argument;
-    if (id == PGEVT_RESULTCREATE && s->handed_out) {
-        const PGEventResultCreate *event = info;
-        const pgsql_step step = { .kind = PGSQL_STEP_DEFERRED, .item = s->last_item };
-        /* one without a code is libpq's own: a misuse, or the end of the connection */
-        if (PQresultStatus(event->result) == PGRES_FATAL_ERROR &&
-            PQresultErrorField(event->result, PG_DIAG_SQLSTATE))
-            pgsql_failure_record(s, &step, event->result);
-    }
+    if (id == PGEVT_RESULTCREATE && s->handed_out)
+        take_handlers_result(s, ((const PGEventResultCreate *)info)->result);
     return 1;
 }
 

@@ -43,7 +43,7 @@ typedef enum pgsql_step_kind {
 
 typedef struct pgsql_step {
     pgsql_step_kind kind;
-    int is_prepared;
+    int is_prepared; /* before this exchange began */
     size_t item;
     struct pgsql_cached *cached; /* PGSQL_STEP_PREPARE: what becomes ready */
     PGresult **ret_result;       /* who wants the rows, or NULL */

@@ -35,8 +35,29 @@ static int is_of_handler(const pgsql_step *step)
     return step->kind == PGSQL_STEP_DEFERRED || step->kind == PGSQL_STEP_PREPARE;
 }
 
+/* An error that is answered to COMMIT has rolled everything back, for sure: what failed was
+ * deferred to it by a handler's statement, so that its class is that of one. The one code that
+ * says that nobody knows is taken at its word. */
+static void classify(pgsql_failure *failure, const pgsql_step *step, const char *sqlstate)
+{
+    const pgsql_mapping *mapping = pgsql_map(sqlstate);
+    const int is_unknown = step->kind == PGSQL_STEP_COMMIT && mapping->own == WB_IN_DOUBT;
+
+    if (!is_unknown && (is_of_handler(step) || step->kind == PGSQL_STEP_COMMIT)) {
+        failure->result = mapping->handler;
+        failure->cause = mapping->handler_cause;
+    } else {
+        failure->result = mapping->own;
+        failure->cause = mapping->own_cause;
+    }
+    failure->native_code = pgsql_native_code(sqlstate);
+    /* the server's trouble is no message's, whoever met it first */
+    failure->item = failure->cause == WB_CAUSE_SERVER ? PGSQL_NO_ITEM : step->item;
+}
+
 /* Whether a prepared statement was gone, or was planned for another table than there is
- * now: nothing is wrong with the message, and prepared anew it works. */
+ * now: nothing is wrong with the message, and prepared anew it works. If it does not, it was
+ * prepared a moment ago, and the failure counts. */
 static int is_stale_plan(const pgsql_step *step, const char *sqlstate)
 {
     return step->is_prepared && (strcmp(sqlstate, "26000") == 0 || strcmp(sqlstate, "0A000") == 0);
@@ -46,7 +67,6 @@ void pgsql_failure_record(wb_storage_session *s, const pgsql_step *step, const P
 {
     const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
     pgsql_failure *failure = &s->failure;
-    const pgsql_mapping *mapping;
 
     if (failure->result != WB_OK)
         return;
@@ -54,11 +74,7 @@ void pgsql_failure_record(wb_storage_session *s, const pgsql_step *step, const P
         pgsql_failure_lost(s, PQresultErrorMessage(result));
         return;
     }
-    mapping = pgsql_map(sqlstate);
-    failure->result = is_of_handler(step) ? mapping->handler : mapping->own;
-    failure->cause = is_of_handler(step) ? WB_CAUSE_OTHER : mapping->cause;
-    failure->native_code = pgsql_native_code(sqlstate);
-    failure->item = step->item;
+    classify(failure, step, sqlstate);
     describe(failure, result, sqlstate);
     if (is_of_handler(step) && is_stale_plan(step, sqlstate)) {
         failure->result = WB_ABORT;

@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "plugins/persistence/pgsql/pgsql-clock.h"
 #include "plugins/persistence/pgsql/pgsql-transaction.h"
 
 static int visit_rows(const PGresult *rows, wb_pending_fn visit, void *argument)
@@ -45,39 +46,72 @@ int pgsql_pending(wb_storage_session *s, const uint64_t *batches, size_t count, 
     return result;
 }
 
-/* `before`, `limit` and the key of a lock, as the statements want them. */
-static void queue_limited(wb_storage_session *s, pgsql_sql which, uint64_t before, size_t limit,
-                          const char *purpose, PGresult **ret_result)
+/* ---- one instance at a time -------------------------------------------------------- */
+
+/* Two numbers and the key of a lock, as the statements want them. */
+static void queue_locked(wb_storage_session *s, pgsql_sql which, uint64_t first, uint64_t second,
+                         const char *purpose, PGresult **ret_result)
 {
     const pgsql_names *names = &s->persistence->names;
+    const uint64_t most = (uint64_t)INT64_MAX;
     char numbers[3][8];
-    pgsql_write_u64(numbers[0], before < (uint64_t)INT64_MAX ? before : (uint64_t)INT64_MAX);
-    pgsql_write_u64(numbers[1], limit < (size_t)INT64_MAX ? limit : (uint64_t)INT64_MAX);
+    pgsql_write_u64(numbers[0], first < most ? first : most);
+    pgsql_write_u64(numbers[1], second < most ? second : most);
     pgsql_write_u64(numbers[2], (uint64_t)pgsql_names_lock(names, purpose, names->prefix));
     const pgsql_value values[] = { { numbers[0], 8 }, { numbers[1], 8 }, { numbers[2], 8 } };
     pgsql_queue(s, which, values, 3, ret_result);
 }
 
+/* The lock is the transaction's, which lasts until the last row is visited; to take it again
+ * with each row costs nothing. */
+static int read_next(wb_storage_session *s, uint64_t from, uint64_t before, PGresult **ret_row)
+{
+    pgsql_exchange_start(s);
+    if (s->state == PGSQL_IDLE)
+        pgsql_queue(s, PGSQL_SQL_BEGIN, NULL, 0, NULL);
+    s->state = PGSQL_OPEN;
+    queue_locked(s, PGSQL_SQL_NEXT, from, before, "waybill sweep", ret_row);
+    return pgsql_exchange_run(s, NULL);
+}
+
+static int walk(wb_storage_session *s, uint64_t from, uint64_t before, size_t limit,
+                wb_pending_fn visit, void *argument, wb_error *error)
+{
+    int result = WB_OK;
+    int found = 1;
+
+    for (size_t i = 0; i < limit && found && result == WB_OK; i++) {
+        PGresult *row = NULL;
+        result = read_next(s, from, before, &row);
+        found = result == WB_OK && PQntuples(row) > 0;
+        if (found) {
+            from = pgsql_read_u64(PQgetvalue(row, 0, 0)) + 1;
+            result = visit_rows(row, visit, argument);
+        } else if (result != WB_OK) {
+            result = pgsql_report(s, "sweep pending operations", error);
+        }
+        PQclear(row);
+    }
+    pgsql_undo(s);
+    return result;
+}
+
 int pgsql_sweep(wb_storage_session *s, uint64_t before, size_t limit, wb_pending_fn visit,
                 void *argument, wb_error *error)
 {
-    PGresult *rows = NULL;
-
     if (s->state != PGSQL_IDLE)
         return pgsql_session_unusable(s, "sweep pending operations", error);
-    /* the transaction, and with it the lock, lasts until all rows are visited */
-    s->state = PGSQL_OPEN;
-    pgsql_exchange_start(s);
-    pgsql_queue(s, PGSQL_SQL_BEGIN, NULL, 0, NULL);
-    queue_limited(s, PGSQL_SQL_SWEEP, before, limit, "waybill sweep", &rows);
-    int result = pgsql_exchange_run(s, NULL);
-    if (result == WB_OK)
-        result = visit_rows(rows, visit, argument);
-    else
-        result = pgsql_report(s, "sweep pending operations", error);
-    PQclear(rows);
-    pgsql_undo(s);
-    return result;
+    return walk(s, 0, before, limit, visit, argument, error);
+}
+
+int pgsql_next_pending(wb_storage_session *s, uint64_t after, uint64_t before,
+                       wb_pending_fn visit, void *argument, wb_error *error)
+{
+    if (s->state != PGSQL_IDLE)
+        return pgsql_session_unusable(s, "sweep pending operations", error);
+    if (after >= before)
+        return WB_OK;
+    return walk(s, after + 1, before, 1, visit, argument, error);
 }
 
 int pgsql_clean_up(wb_storage_session *s, uint64_t before, size_t limit, size_t *ret_deleted,
@@ -87,9 +121,12 @@ int pgsql_clean_up(wb_storage_session *s, uint64_t before, size_t limit, size_t 
 
     if (s->state != PGSQL_IDLE)
         return pgsql_session_unusable(s, "clean up", error);
+    int result = pgsql_clock_look_ahead(s);
+    if (result != WB_OK)
+        return pgsql_report(s, "clean up", error);
     pgsql_exchange_start(s);
-    queue_limited(s, PGSQL_SQL_CLEAN_UP, before, limit, "waybill cleanup", &deleted);
-    int result = pgsql_exchange_run(s, NULL);
+    queue_locked(s, PGSQL_SQL_CLEAN_UP, before, limit, "waybill cleanup", &deleted);
+    result = pgsql_exchange_run(s, NULL);
     if (result != WB_OK)
         result = pgsql_report(s, "clean up", error);
     else

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What outlives a transaction: pending operations and old deduplication records
- * (wb_persistence_ops.pending, sweep, clean_up). Outside of a transaction only.
+ * (wb_persistence_ops.pending, next_pending, sweep, clean_up). Outside of a transaction only.
  */
 #ifndef PGSQL_PENDING_H
 #define PGSQL_PENDING_H
@@ -10,8 +10,10 @@
 
 int pgsql_pending(wb_storage_session *session, const uint64_t *batches, size_t count,
                   wb_pending_fn visit, void *argument, wb_error *error);
-/** The lock that keeps other instances out is held while rows are visited, and the
- *  session is inside a transaction then: `visit` must not use it. */
+/** Both hold one row in memory. The lock that keeps other instances out is held while it is
+ *  visited, and the session is inside a transaction then: `visit` must not use it. */
+int pgsql_next_pending(wb_storage_session *session, uint64_t after, uint64_t before,
+                       wb_pending_fn visit, void *argument, wb_error *error);
 int pgsql_sweep(wb_storage_session *session, uint64_t before, size_t limit, wb_pending_fn visit,
                 void *argument, wb_error *error);
 int pgsql_clean_up(wb_storage_session *session, uint64_t before, size_t limit, size_t *ret_deleted,

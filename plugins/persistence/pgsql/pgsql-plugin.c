@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plugins/persistence/pgsql/pgsql-clock.h"
 #include "plugins/persistence/pgsql/pgsql-pending.h"
 #include "plugins/persistence/pgsql/pgsql-schema.h"
 #include "plugins/persistence/pgsql/pgsql-transaction.h"
@@ -85,6 +86,8 @@ static const wb_persistence_ops ops = {
     .pending = pgsql_pending,
     .sweep = pgsql_sweep,
     .clean_up = pgsql_clean_up,
+    .clock = pgsql_clock,
+    .next_pending = pgsql_next_pending,
 };
 
 static const wb_plugin descriptor = {

@@ -45,10 +45,12 @@ struct wb_storage_session {
     pgsql_failure failure;
 
     pgsql_defer defer;
-    int flush_failed; /* a deferred statement failed before the connection was handed out */
+    int flush_failed; /* a deferred statement failed before the connection was handed out, or
+                         was not even taken */
     int handed_out;   /* a handler of this transaction has the connection */
     int watched;      /* our event procedure is registered */
     size_t last_item; /* whose handler has it */
+    int looked_ahead; /* records from the future were looked for */
 
     /* kept between batches: encoded arrays and where claims stand */
     pgsql_buffer keys;

@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "plugins/common/sql/ages.h"
+
 /* A lost mark means a duplicate with the same id and bytes: not worth a flush to disk.
  * set_config() in the statement itself makes it one statement instead of four; being in
  * a subquery it runs once, and not at all when no row is there to be written. */
@@ -44,10 +46,10 @@ static const char *const templates[PGSQL_SQL_COUNT] = {
                          "WHERE batch = $1::bigint AND " NOT_FLUSHED,
     [PGSQL_SQL_PENDING] =
         "SELECT batch, operations FROM {pending} WHERE batch = ANY ($1::bigint[])",
-    [PGSQL_SQL_SWEEP] =
+    [PGSQL_SQL_NEXT] =
         WITH_LOCK
-        "SELECT batch, operations FROM {pending} "
-        "WHERE (SELECT ours FROM lock) AND batch < $1::bigint ORDER BY batch LIMIT $2::bigint",
+        "SELECT batch, operations FROM {pending} WHERE (SELECT ours FROM lock) "
+        "AND batch >= $1::bigint AND batch < $2::bigint ORDER BY batch LIMIT 1",
     /* rows are found by the index on batch, oldest first, and deleted by their place. Not
      * FOR UPDATE SKIP LOCKED: the advisory lock keeps rivals out, nobody else touches old
      * records, and row locks would need a privilege and write 1.4 times the WAL */
@@ -58,6 +60,15 @@ static const char *const templates[PGSQL_SQL_COUNT] = {
         "WHERE (SELECT ours FROM lock) AND old.batch < $1::bigint AND NOT EXISTS "
         "(SELECT FROM {pending} AS pending WHERE pending.batch = old.batch) "
         "ORDER BY old.batch LIMIT $2::bigint))",
+    [PGSQL_SQL_CLOCK] = "SELECT pg_catalog.clock_timestamp()",
+    /* each by the right end of an index, and counted no further than the limit */
+    [PGSQL_SQL_FUTURE] =
+        "SELECT (SELECT pg_catalog.count(*) FROM (SELECT FROM {dedup} WHERE batch >= $1::bigint "
+        "LIMIT $2::bigint) AS records), "
+        "(SELECT pg_catalog.count(*) FROM (SELECT FROM {pending} WHERE batch >= $1::bigint AND "
+        "pg_catalog.substr(operations, 1, 4) <> '" WB_SQL_PARKED "'::bytea LIMIT $2::bigint) "
+        "AS pending), "
+        "(SELECT pg_catalog.max(batch) FROM {dedup})",
 };
 
 char *pgsql_sql_text(const pgsql_names *names, pgsql_sql which)

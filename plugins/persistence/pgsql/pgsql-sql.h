@@ -23,8 +23,11 @@ typedef enum pgsql_sql {
     PGSQL_SQL_RELEASE,  /* keys bytea[], batch bigint */
     PGSQL_SQL_SHRINK,   /* batch bigint, operations bytea */
     PGSQL_SQL_PENDING,  /* batches bigint[] -> batch bigint, operations bytea */
-    PGSQL_SQL_SWEEP,    /* before bigint, limit bigint, lock bigint -> as PENDING */
+    PGSQL_SQL_NEXT,     /* from bigint, before bigint, lock bigint -> as PENDING, one at most */
     PGSQL_SQL_CLEAN_UP, /* before bigint, limit bigint, lock bigint */
+    PGSQL_SQL_CLOCK,    /* -> now timestamptz */
+    PGSQL_SQL_FUTURE,   /* from bigint, limit bigint -> records, rows (the limit at most), newest:
+                           all bigint */
     PGSQL_SQL_COUNT
 } pgsql_sql;
 

@@ -56,6 +56,7 @@ void wb_kafka_partition_release(wb_kafka_consumer *consumer, wb_kafka_partition 
 static void lose(wb_kafka_consumer *consumer, wb_kafka_partition *partition)
 {
     partition->lost = 1;
+    wb_kafka_large_forget(consumer, partition);
     consumer->promise_broken |= partition->promised != WB_KAFKA_NOT_PROMISED;
     rd_kafka_queue_forward(partition->queue, NULL);
     rd_kafka_queue_destroy(partition->queue);
@@ -186,6 +187,9 @@ static wb_kafka_partition *make_partition(wb_kafka_consumer *consumer,
         rd_kafka_queue_get_partition(consumer->client->rk, partition->topic, partition->number);
     if (partition->queue)
         rd_kafka_queue_forward(partition->queue, consumer->messages);
+    /* Whether it waited is librdkafka's own knowledge, and outlives an assignment. */
+    partition->paused = WB_KAFKA_PAUSED_GAP;
+    wb_kafka_partition_resume(consumer, partition, WB_KAFKA_PAUSED_GAP);
     return partition;
 }
 
@@ -323,7 +327,7 @@ static void drain(wb_kafka_consumer *consumer)
     (void)clock_gettime(CLOCK_MONOTONIC, &latest);
     latest.tv_sec += (time_t)(consumer->drain_max / SECOND);
     consumer->draining = 1;
-    while (consumer->in_hand.count && !consumer->closing)
+    while (wb_kafka_consumer_is_busy(consumer) && !consumer->closing)
         if (pthread_cond_timedwait(&consumer->settled, &consumer->lock, &latest) == ETIMEDOUT) {
             log_undrained(consumer);
             break;

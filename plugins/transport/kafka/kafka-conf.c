@@ -17,6 +17,9 @@
 #define MIB (1024 * KIB)
 /* One answer comes on top of what the buffer holds. */
 #define FETCH_MOST (16 * MIB)
+/* librdkafka's own receive.message.max.bytes. A partition whose next message is larger stands
+ * still for ever, and a topic may take more than message_max. */
+#define RECEIVE_LEAST 100000000
 
 /* One configuration in the making; the first failure ends it. */
 typedef struct maker {
@@ -136,6 +139,8 @@ static void promise_consumer(maker *m, const char *name)
     const wb_transport *transport = m->transport;
     const wb_kafka_config *config = transport->config;
     int64_t fetch_max = wb_kafka_conf_number(m->conf, "fetch.max.bytes", 50 * MIB);
+    /* A response may exceed fetch.max.bytes by one message, however large. */
+    int64_t receive_max = fetch_max + transport->message_max + 2 * WB_KAFKA_ERROR_ROOM;
 
     set(m, "group.id", transport->endpoint->name);
     set(m, "group.instance.id", name);
@@ -149,9 +154,8 @@ static void promise_consumer(maker *m, const char *name)
     set(m, "isolation.level", "read_committed");
     set(m, "allow.auto.create.topics", "false");
     set_number(m, "queued.max.messages.kbytes", config->fetch_buffer / KIB);
-    /* A response may exceed fetch.max.bytes by one message, however large. */
     set_number(m, "receive.message.max.bytes",
-               fetch_max + transport->message_max + 2 * WB_KAFKA_ERROR_ROOM);
+               receive_max > RECEIVE_LEAST ? receive_max : RECEIVE_LEAST);
 }
 
 static void set_producer_defaults(maker *m)

@@ -5,7 +5,8 @@
  * A thread of its own (kafka-poll.c) polls the client all the time, so that a handler may
  * take as long as it likes: it serves rebalances (kafka-assign.c) and the answers to
  * commits (kafka-commit.c). Messages do not pass through it: the queue of each partition is
- * forwarded to `messages`, which the worker reads (kafka-receive.c).
+ * forwarded to `messages`, which the worker reads (kafka-receive.c). A partition may have to
+ * wait (kafka-pause.c).
  *
  * The lock guards everything here but what is said to be constant or atomic. Whoever reads
  * `messages` holds it, so a partition that is revoked under the lock yields nothing more.
@@ -14,15 +15,30 @@
 #define WB_KAFKA_CONSUMER_H
 
 #include "plugins/transport/kafka/kafka-client.h"
+#include "plugins/transport/kafka/kafka-message.h"
 #include "plugins/transport/kafka/kafka-offsets.h"
 #include "plugins/transport/kafka/kafka-topology.h"
 
 typedef struct wb_kafka_consumer wb_kafka_consumer;
-typedef struct wb_kafka_message wb_kafka_message;
-typedef struct wb_kafka_partition wb_kafka_partition;
 
 /** No offset of a partition was sent to the open transaction. */
 #define WB_KAFKA_NOT_PROMISED INT64_C(-1)
+
+/* Why nothing is fetched of a partition. */
+/** Too many messages are handled behind one that is not acknowledged. */
+#define WB_KAFKA_PAUSED_GAP 1u
+/** The next is over the limits, and the process holds one of them already. */
+#define WB_KAFKA_PAUSED_LARGE 2u
+/** The endpoint stops. */
+#define WB_KAFKA_PAUSED_STOP 4u
+
+/** So many handled messages may wait for an older one: that is how many are handled again
+ *  when the session ends before that one is acknowledged, and what is kept of them in memory. */
+#define WB_KAFKA_GAP_MAX 1000
+
+/** A message that is still in hand when its worker has asked for more so often is kept for
+ *  long: nobody waits for it when partitions move. */
+#define WB_KAFKA_KEPT_TURNS 8
 
 /** A partition from its assignment until it is revoked and none of its messages is left. */
 struct wb_kafka_partition {
@@ -41,16 +57,10 @@ struct wb_kafka_partition {
     int64_t promised; /* the offset the open transaction commits so far; NOT_PROMISED */
     int noted;              /* that its first message is handed out is noted */
     int note_due;           /* must be committed, whether or not the offset has moved */
-};
-
-/** A message in the worker's hands, or given back by it. */
-struct wb_kafka_message {
-    wb_incoming incoming; /* first: the host's pointer is ours */
-    rd_kafka_message_t *raw;
-    wb_kafka_partition *partition;
-    wb_kafka_message *next, *previous;
-    int settled; /* acknowledged in the open transaction */
-    wb_header headers[];
+    unsigned paused;        /* WB_KAFKA_PAUSED_x */
+    wb_kafka_large_place large; /* in the line for a message over the limits */
+    int large_held;         /* such a message of it is in hand, or given back */
+    int64_t turn_ends;      /* its turn, unless it is used by then */
 };
 
 typedef struct wb_kafka_list {
@@ -82,7 +92,9 @@ struct wb_kafka_consumer {
     wb_kafka_list in_hand;
     wb_kafka_list returned; /* given back: handed out again before anything newer */
     uint32_t prefetch;
+    uint64_t turns; /* how often the worker asked for messages */
     int draining;
+    int stopped; /* hands out nothing any more */
     int closing;
     int committing; /* a commit is on its way */
     int commit_unknown; /* what became of one is not known: it may yet take effect */
@@ -120,6 +132,26 @@ void wb_kafka_partition_release(wb_kafka_consumer *consumer, wb_kafka_partition 
 /** Revoke all, for closing. @locks lock held */
 void wb_kafka_partitions_lose(wb_kafka_consumer *consumer);
 
+/* ---- kafka-pause.c: all with the lock held ---- */
+
+/** Fetch nothing of a partition, or again if no other reason is left. */
+void wb_kafka_partition_pause(const wb_kafka_consumer *consumer, wb_kafka_partition *partition,
+                              unsigned reason);
+void wb_kafka_partition_resume(const wb_kafka_consumer *consumer, wb_kafka_partition *partition,
+                               unsigned reason);
+/** Something was acknowledged: partitions begin to wait, or go on. */
+void wb_kafka_consumer_follow_gaps(const wb_kafka_consumer *consumer);
+/** Whether a message over the limits may be handed out. If not, its partition goes back to it
+ *  and waits for its turn. */
+int wb_kafka_large_admit(wb_kafka_consumer *consumer, wb_kafka_partition *partition,
+                         const rd_kafka_message_t *raw);
+/** One that was admitted is gone. */
+void wb_kafka_large_release(const wb_kafka_consumer *consumer, wb_kafka_partition *partition);
+/** The partition is lost: it asks no longer. */
+void wb_kafka_large_forget(const wb_kafka_consumer *consumer, wb_kafka_partition *partition);
+/** Partitions whose turn has come go on. */
+void wb_kafka_consumer_follow_turns(const wb_kafka_consumer *consumer);
+
 /* ---- kafka-commit.c ---- */
 
 /** Commit what changed, unless a commit is on its way: the newest wins. @locks lock held */
@@ -149,9 +181,25 @@ rd_kafka_topic_partition_list_t *wb_kafka_consumer_progress(wb_kafka_consumer *c
 
 /* ---- kafka-receive.c ---- */
 
-/** wb_transport_ops.receive, acknowledge, give_back. @return WB_OK or failure.result. */
+/** wb_transport_ops.receive. @return WB_OK or failure.result. */
 int wb_kafka_consumer_receive(wb_kafka_consumer *consumer, int64_t deadline,
                               const wb_incoming **ret_messages, size_t max, size_t *ret_count);
+/** Make the worker look. Any thread. */
+void wb_kafka_consumer_wake(wb_kafka_consumer *consumer);
+/** An error the client reported; those that end the session are kept in `failure`. */
+void wb_kafka_consumer_note_error(wb_kafka_consumer *consumer, const rd_kafka_message_t *message);
+
+/* ---- kafka-hands.c ---- */
+
+/** Before `next`, or at the end. @locks lock held, for all up to the next ones */
+void wb_kafka_list_insert(wb_kafka_list *list, wb_kafka_message *message, wb_kafka_message *next);
+void wb_kafka_list_remove(wb_kafka_list *list, wb_kafka_message *message);
+/** Whether a message is in hand that is being handled, not kept. @locks lock held */
+int wb_kafka_consumer_is_busy(const wb_kafka_consumer *consumer);
+/** Free one that is in no list. */
+void wb_kafka_message_forget(wb_kafka_consumer *consumer, wb_kafka_message *message);
+
+/** wb_transport_ops.acknowledge, give_back. */
 void wb_kafka_consumer_acknowledge(wb_kafka_consumer *consumer, const wb_incoming *const *messages,
                                    size_t count);
 void wb_kafka_consumer_give_back(wb_kafka_consumer *consumer, const wb_incoming *const *messages,
@@ -162,24 +210,13 @@ int wb_kafka_consumer_settle(wb_kafka_consumer *consumer, const wb_incoming *con
                              size_t count);
 void wb_kafka_consumer_settle_commit(wb_kafka_consumer *consumer);
 void wb_kafka_consumer_settle_undo(wb_kafka_consumer *consumer);
+/** wb_transport_ops.stop_receiving. */
+void wb_kafka_consumer_stop(wb_kafka_consumer *consumer);
 /** A transaction is in doubt: whatever offset we know may be set back by committing it. */
 void wb_kafka_consumer_freeze(wb_kafka_consumer *consumer);
 /** Forget all messages, for closing. @locks lock held */
 void wb_kafka_messages_drop(wb_kafka_consumer *consumer);
 /** Drop what was given back of lost partitions. @locks lock held */
 void wb_kafka_messages_drop_lost(wb_kafka_consumer *consumer);
-
-/** Make the worker look. Any thread. */
-void wb_kafka_consumer_wake(wb_kafka_consumer *consumer);
-
-/** An error the client reported; those that end the session are kept in `failure`. */
-void wb_kafka_consumer_note_error(wb_kafka_consumer *consumer, const rd_kafka_message_t *message);
-
-/* ---- kafka-message.c ---- */
-
-/** Make a message of what librdkafka received; takes it over. NULL when memory is out, and
- *  it is still the caller's. */
-wb_kafka_message *wb_kafka_message_make(rd_kafka_message_t *raw);
-void wb_kafka_message_free(wb_kafka_message *message);
 
 #endif

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #define MESSAGE_ID "NServiceBus.MessageId"
+/* librdkafka does not read a message with more. */
+#define HEADERS_MAX 100000
 
 int wb_kafka_header_is_id(const char *name, size_t size)
 {
@@ -20,7 +22,7 @@ static size_t size_of(const char *text, size_t size)
 static int add(rd_kafka_headers_t *headers, const char *name, size_t name_size, const char *value,
                size_t value_size)
 {
-    return rd_kafka_header_add(headers, name, (ssize_t)name_size, value ? value : "",
+    return rd_kafka_header_add(headers, name ? name : "", (ssize_t)name_size, value ? value : "",
                                (ssize_t)value_size) == RD_KAFKA_RESP_ERR_NO_ERROR;
 }
 
@@ -46,16 +48,26 @@ static int add_all(rd_kafka_headers_t *headers, const wb_operation *operation)
     return ok;
 }
 
-rd_kafka_headers_t *wb_kafka_headers_make(const wb_operation *operation, const char **ret_reason)
+static const char *find_fault(const wb_operation *operation, int *ret_cause)
 {
-    *ret_reason = NULL;
+    *ret_cause = WB_CAUSE_TOO_LARGE;
+    if (operation->header_count >= HEADERS_MAX)
+        return "the message has more headers than can be read from Kafka: 99999";
+    *ret_cause = WB_CAUSE_OTHER;
     for (size_t i = 0; i < operation->header_count; i++) {
         const wb_header *header = &operation->headers[i];
-        if (header->name_size && memchr(header->name, '\0', header->name_size)) {
-            *ret_reason = "the name of a header holds a NUL byte";
-            return NULL;
-        }
+        if (header->name_size && memchr(header->name, '\0', header->name_size))
+            return "the name of a header holds a NUL byte";
     }
+    return NULL;
+}
+
+rd_kafka_headers_t *wb_kafka_headers_make(const wb_operation *operation, const char **ret_reason,
+                                          int *ret_cause)
+{
+    *ret_reason = find_fault(operation, ret_cause);
+    if (*ret_reason)
+        return NULL;
     rd_kafka_headers_t *headers = rd_kafka_headers_new(operation->header_count + 1);
     if (headers && !add_all(headers, operation)) {
         rd_kafka_headers_destroy(headers);

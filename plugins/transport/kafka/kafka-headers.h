@@ -13,7 +13,9 @@
 int wb_kafka_header_is_id(const char *name, size_t size);
 
 /** The record headers of an operation; the id is added where no header holds it. NULL when
- *  memory is out or, with *ret_reason, when the message can never be sent. */
-rd_kafka_headers_t *wb_kafka_headers_make(const wb_operation *operation, const char **ret_reason);
+ *  memory is out or, with *ret_reason and *ret_cause (WB_CAUSE_x), when the message can never
+ *  be sent. Values and names may hold any bytes, names no NUL byte. */
+rd_kafka_headers_t *wb_kafka_headers_make(const wb_operation *operation, const char **ret_reason,
+                                          int *ret_cause);
 
 #endif

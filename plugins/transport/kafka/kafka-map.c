@@ -8,6 +8,156 @@
 
 #define ERR(name) RD_KAFKA_RESP_ERR_##name
 
+/* ---- the table ------------------------------------------------------------------- */
+
+/* Passes by itself: whoever asks meets it. */
+#define SERVER(cause) WB_NOT_CONNECTED, WB_NOT_CONNECTED, WB_CAUSE_##cause
+/* Never passes for this operation, and is nobody else's. */
+#define OPERATION(cause) WB_NOT_CONNECTED, WB_REJECT, WB_CAUSE_##cause
+/* The same, and where the session itself meets it, somebody must act. */
+#define TOPIC(cause) WB_FATAL, WB_REJECT, WB_CAUSE_##cause
+/* Never passes until somebody acts. */
+#define CONFIGURATION(cause) WB_FATAL, WB_FATAL, WB_CAUSE_##cause
+
+#define ENDS WB_KAFKA_ENDS_CONSUMER
+#define SHARED WB_KAFKA_SHARED
+#define FENCED WB_KAFKA_FENCED
+
+static const wb_kafka_code codes[] = {
+    /* nobody answers */
+    { ERR(_TRANSPORT), SERVER(UNREACHABLE), 0 },
+    { ERR(_ALL_BROKERS_DOWN), SERVER(UNREACHABLE), 0 },
+    { ERR(_RESOLVE), SERVER(UNREACHABLE), 0 },
+    { ERR(_TIMED_OUT), SERVER(UNREACHABLE), 0 },
+    { ERR(_TIMED_OUT_QUEUE), SERVER(UNREACHABLE), 0 },
+    { ERR(_MSG_TIMED_OUT), SERVER(UNREACHABLE), 0 },
+    { ERR(_PURGE_QUEUE), SERVER(UNREACHABLE), 0 },
+    { ERR(_PURGE_INFLIGHT), SERVER(UNREACHABLE), 0 },
+    { ERR(_WAIT_COORD), SERVER(UNREACHABLE), 0 },
+    { ERR(NETWORK_EXCEPTION), SERVER(UNREACHABLE), 0 },
+    { ERR(BROKER_NOT_AVAILABLE), SERVER(UNREACHABLE), 0 },
+    /* the cluster cannot now: replicas, disks, quotas, elections, coordinators that move */
+    { ERR(UNKNOWN), SERVER(SERVER), 0 },
+    { ERR(REQUEST_TIMED_OUT), SERVER(SERVER), 0 },
+    { ERR(NOT_ENOUGH_REPLICAS), SERVER(SERVER), 0 },
+    { ERR(NOT_ENOUGH_REPLICAS_AFTER_APPEND), SERVER(SERVER), 0 },
+    { ERR(_ISR_INSUFF), SERVER(SERVER), 0 },
+    { ERR(KAFKA_STORAGE_ERROR), SERVER(SERVER), 0 },
+    { ERR(LOG_DIR_NOT_FOUND), SERVER(SERVER), 0 },
+    { ERR(THROTTLING_QUOTA_EXCEEDED), SERVER(SERVER), 0 },
+    { ERR(LEADER_NOT_AVAILABLE), SERVER(SERVER), 0 },
+    { ERR(NOT_LEADER_FOR_PARTITION), SERVER(SERVER), 0 },
+    { ERR(REPLICA_NOT_AVAILABLE), SERVER(SERVER), 0 },
+    { ERR(ELIGIBLE_LEADERS_NOT_AVAILABLE), SERVER(SERVER), 0 },
+    { ERR(FENCED_LEADER_EPOCH), SERVER(SERVER), 0 },
+    { ERR(UNKNOWN_LEADER_EPOCH), SERVER(SERVER), 0 },
+    { ERR(NOT_CONTROLLER), SERVER(SERVER), 0 },
+    { ERR(LISTENER_NOT_FOUND), SERVER(SERVER), 0 },
+    { ERR(COORDINATOR_LOAD_IN_PROGRESS), SERVER(SERVER), 0 },
+    { ERR(COORDINATOR_NOT_AVAILABLE), SERVER(SERVER), 0 },
+    { ERR(NOT_COORDINATOR), SERVER(SERVER), 0 },
+    { ERR(TRANSACTION_COORDINATOR_FENCED), SERVER(SERVER), 0 },
+    { ERR(CONCURRENT_TRANSACTIONS), SERVER(SERVER), 0 },
+    { ERR(UNSTABLE_OFFSET_COMMIT), SERVER(SERVER), 0 },
+    { ERR(OFFSET_NOT_AVAILABLE), SERVER(SERVER), 0 },
+    { ERR(REBALANCE_IN_PROGRESS), SERVER(SERVER), 0 },
+    { ERR(ILLEGAL_GENERATION), SERVER(SERVER), 0 },
+    { ERR(UNKNOWN_MEMBER_ID), SERVER(SERVER), 0 },
+    { ERR(INVALID_MSG), SERVER(SERVER), 0 }, /* damaged on its way */
+    /* this session's: another one begins anew */
+    { ERR(OFFSET_OUT_OF_RANGE), SERVER(OTHER), ENDS },
+    { ERR(_AUTO_OFFSET_RESET), SERVER(OTHER), ENDS },
+    { ERR(_BAD_MSG), SERVER(OTHER), ENDS },
+    { ERR(_BAD_COMPRESSION), SERVER(OTHER), ENDS },
+    { ERR(_FATAL), SERVER(OTHER), ENDS },
+    { ERR(OUT_OF_ORDER_SEQUENCE_NUMBER), SERVER(OTHER), 0 },
+    { ERR(UNKNOWN_PRODUCER_ID), SERVER(OTHER), 0 },
+    { ERR(INVALID_PRODUCER_ID_MAPPING), SERVER(OTHER), 0 },
+    { ERR(INVALID_TXN_STATE), SERVER(OTHER), 0 },
+    { ERR(_STATE), SERVER(OTHER), 0 },
+    { ERR(FENCED_INSTANCE_ID), WB_FATAL, WB_NOT_CONNECTED, WB_CAUSE_OTHER, ENDS | FENCED },
+    { ERR(_FENCED), WB_FATAL, WB_NOT_CONNECTED, WB_CAUSE_OTHER, FENCED },
+    { ERR(PRODUCER_FENCED), WB_FATAL, WB_NOT_CONNECTED, WB_CAUSE_OTHER, FENCED },
+    { ERR(INVALID_PRODUCER_EPOCH), WB_FATAL, WB_NOT_CONNECTED, WB_CAUSE_OTHER, FENCED },
+    /* the operation's */
+    { ERR(MSG_SIZE_TOO_LARGE), OPERATION(TOO_LARGE), ENDS | SHARED },
+    { ERR(RECORD_LIST_TOO_LARGE), OPERATION(TOO_LARGE), SHARED },
+    { ERR(INVALID_MSG_SIZE), OPERATION(OTHER), SHARED },
+    { ERR(INVALID_RECORD), OPERATION(OTHER), SHARED },
+    { ERR(INVALID_TIMESTAMP), OPERATION(OTHER), SHARED },
+    { ERR(UNKNOWN_TOPIC_OR_PART), OPERATION(MISSING), ENDS },
+    { ERR(_UNKNOWN_TOPIC), OPERATION(MISSING), 0 },
+    { ERR(_UNKNOWN_PARTITION), OPERATION(MISSING), 0 },
+    { ERR(TOPIC_EXCEPTION), TOPIC(CONFIG), 0 },
+    { ERR(TOPIC_AUTHORIZATION_FAILED), TOPIC(REFUSED), ENDS },
+    { ERR(_INVALID_ARG), TOPIC(CONFIG), 0 },
+    { ERR(POLICY_VIOLATION), TOPIC(CONFIG), SHARED },
+    { ERR(UNSUPPORTED_FOR_MESSAGE_FORMAT), TOPIC(CONFIG), 0 },
+    /* the configuration's */
+    { ERR(GROUP_AUTHORIZATION_FAILED), CONFIGURATION(REFUSED), ENDS },
+    { ERR(CLUSTER_AUTHORIZATION_FAILED), CONFIGURATION(REFUSED), 0 },
+    { ERR(TRANSACTIONAL_ID_AUTHORIZATION_FAILED), CONFIGURATION(REFUSED), 0 },
+    { ERR(SASL_AUTHENTICATION_FAILED), CONFIGURATION(REFUSED), 0 },
+    { ERR(UNSUPPORTED_SASL_MECHANISM), CONFIGURATION(REFUSED), 0 },
+    { ERR(ILLEGAL_SASL_STATE), CONFIGURATION(REFUSED), 0 },
+    { ERR(SECURITY_DISABLED), CONFIGURATION(REFUSED), 0 },
+    { ERR(_AUTHENTICATION), CONFIGURATION(REFUSED), 0 },
+    { ERR(_SSL), CONFIGURATION(REFUSED), 0 },
+    { ERR(INVALID_SESSION_TIMEOUT), CONFIGURATION(CONFIG), ENDS },
+    { ERR(INVALID_TRANSACTION_TIMEOUT), CONFIGURATION(CONFIG), 0 },
+    { ERR(INCONSISTENT_GROUP_PROTOCOL), CONFIGURATION(CONFIG), ENDS },
+    { ERR(GROUP_MAX_SIZE_REACHED), CONFIGURATION(CONFIG), ENDS },
+    { ERR(INVALID_GROUP_ID), CONFIGURATION(CONFIG), 0 },
+    { ERR(INVALID_REQUIRED_ACKS), CONFIGURATION(CONFIG), 0 },
+    { ERR(INVALID_PARTITIONS), CONFIGURATION(CONFIG), 0 },
+    { ERR(INVALID_REPLICATION_FACTOR), CONFIGURATION(CONFIG), 0 },
+    { ERR(INVALID_CONFIG), CONFIGURATION(CONFIG), 0 },
+    { ERR(UNSUPPORTED_COMPRESSION_TYPE), CONFIGURATION(CONFIG), 0 },
+    { ERR(UNSUPPORTED_VERSION), CONFIGURATION(CONFIG), 0 },
+    { ERR(_UNSUPPORTED_FEATURE), CONFIGURATION(CONFIG), 0 },
+};
+
+wb_kafka_code wb_kafka_map_code(rd_kafka_resp_err_t code)
+{
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
+        if (codes[i].code == code)
+            return codes[i];
+    return (wb_kafka_code){ code, SERVER(OTHER), 0 };
+}
+
+int wb_kafka_map_cause(rd_kafka_resp_err_t code)
+{
+    return wb_kafka_map_code(code).cause;
+}
+
+int wb_kafka_map_is_fenced(rd_kafka_resp_err_t code)
+{
+    return (wb_kafka_map_code(code).flags & FENCED) != 0;
+}
+
+int wb_kafka_map_is_shared(rd_kafka_resp_err_t code)
+{
+    return (wb_kafka_map_code(code).flags & SHARED) != 0;
+}
+
+int wb_kafka_map_ends_consumer(rd_kafka_resp_err_t code)
+{
+    return (wb_kafka_map_code(code).flags & ENDS) != 0;
+}
+
+int wb_kafka_map_delivery(rd_kafka_resp_err_t code, rd_kafka_msg_status_t status)
+{
+    wb_kafka_code row = wb_kafka_map_code(code);
+    if (code == ERR(NO_ERROR))
+        return WB_OK;
+    if (status == RD_KAFKA_MSG_STATUS_NOT_PERSISTED ||
+        (row.delivery == WB_REJECT && status != RD_KAFKA_MSG_STATUS_POSSIBLY_PERSISTED))
+        return row.delivery;
+    return WB_IN_DOUBT;
+}
+
+/* ---- failures -------------------------------------------------------------------- */
+
 int wb_kafka_failure_set(wb_kafka_failure *failure, int result, int cause, int64_t code,
                          const char *format, ...)
 {
@@ -23,45 +173,17 @@ int wb_kafka_failure_set(wb_kafka_failure *failure, int result, int cause, int64
     return result;
 }
 
-int wb_kafka_map_cause(rd_kafka_resp_err_t code)
-{
-    switch (code) {
-    case ERR(TOPIC_AUTHORIZATION_FAILED):
-    case ERR(GROUP_AUTHORIZATION_FAILED):
-    case ERR(CLUSTER_AUTHORIZATION_FAILED):
-    case ERR(TRANSACTIONAL_ID_AUTHORIZATION_FAILED):
-    case ERR(SASL_AUTHENTICATION_FAILED):
-    case ERR(UNSUPPORTED_SASL_MECHANISM):
-    case ERR(_AUTHENTICATION):
-    case ERR(_SSL): return WB_CAUSE_REFUSED;
-    case ERR(UNKNOWN_TOPIC_OR_PART):
-    case ERR(_UNKNOWN_TOPIC):
-    case ERR(_UNKNOWN_PARTITION): return WB_CAUSE_MISSING;
-    case ERR(_TRANSPORT):
-    case ERR(_ALL_BROKERS_DOWN):
-    case ERR(_RESOLVE):
-    case ERR(_TIMED_OUT): return WB_CAUSE_UNREACHABLE;
-    case ERR(TOPIC_EXCEPTION):
-    case ERR(INVALID_SESSION_TIMEOUT):
-    case ERR(INVALID_TRANSACTION_TIMEOUT): return WB_CAUSE_CONFIG;
-    case ERR(MSG_SIZE_TOO_LARGE):
-    case ERR(RECORD_LIST_TOO_LARGE): return WB_CAUSE_TOO_LARGE;
-    default: return WB_CAUSE_OTHER;
-    }
-}
-
 int wb_kafka_failure_map(wb_kafka_failure *failure, rd_kafka_resp_err_t code, const char *doing,
                          const char *detail)
 {
-    int cause = wb_kafka_map_cause(code);
-    int result = cause == WB_CAUSE_REFUSED || cause == WB_CAUSE_CONFIG ? WB_FATAL : WB_NOT_CONNECTED;
+    wb_kafka_code row = wb_kafka_map_code(code);
     if (wb_kafka_map_is_fenced(code))
         return wb_kafka_failure_set(failure, WB_FATAL, WB_CAUSE_OTHER, code,
                                     "could not %s: another process uses the same instance name and "
                                     "has taken the place of this one; give each its own with the "
                                     "option instance (%s)",
                                     doing, rd_kafka_err2str(code));
-    return wb_kafka_failure_set(failure, result, cause, code, "could not %s: %s", doing,
+    return wb_kafka_failure_set(failure, row.session, row.cause, code, "could not %s: %s", doing,
                                 detail && *detail ? detail : rd_kafka_err2str(code));
 }
 
@@ -69,49 +191,4 @@ int wb_kafka_failure_report(const wb_host *host, const wb_kafka_failure *failure
 {
     return host->fail(host, error, failure->result, failure->cause, failure->code, "%s",
                       failure->text);
-}
-
-int wb_kafka_map_is_fenced(rd_kafka_resp_err_t code)
-{
-    return code == ERR(FENCED_INSTANCE_ID) || code == ERR(_FENCED) ||
-           code == ERR(PRODUCER_FENCED) || code == ERR(INVALID_PRODUCER_EPOCH);
-}
-
-int wb_kafka_map_ends_consumer(rd_kafka_resp_err_t code)
-{
-    switch (code) {
-    case ERR(_FATAL):
-    case ERR(FENCED_INSTANCE_ID):
-    case ERR(_AUTO_OFFSET_RESET):
-    case ERR(OFFSET_OUT_OF_RANGE):
-    case ERR(UNKNOWN_TOPIC_OR_PART):
-    case ERR(TOPIC_AUTHORIZATION_FAILED):
-    case ERR(GROUP_AUTHORIZATION_FAILED):
-    case ERR(INVALID_SESSION_TIMEOUT):
-    case ERR(INCONSISTENT_GROUP_PROTOCOL):
-    case ERR(GROUP_MAX_SIZE_REACHED):
-    case ERR(MSG_SIZE_TOO_LARGE):
-    case ERR(_BAD_MSG):
-    case ERR(_BAD_COMPRESSION): return 1;
-    default: return 0;
-    }
-}
-
-int wb_kafka_map_delivery(rd_kafka_resp_err_t code, rd_kafka_msg_status_t status)
-{
-    switch (code) {
-    case ERR(NO_ERROR): return WB_OK;
-    case ERR(MSG_SIZE_TOO_LARGE):
-    case ERR(RECORD_LIST_TOO_LARGE):
-    case ERR(TOPIC_EXCEPTION):
-    case ERR(TOPIC_AUTHORIZATION_FAILED):
-    case ERR(INVALID_RECORD):
-    case ERR(POLICY_VIOLATION):
-    case ERR(UNKNOWN_TOPIC_OR_PART):
-    case ERR(_UNKNOWN_TOPIC):
-    case ERR(_UNKNOWN_PARTITION):
-        return status == RD_KAFKA_MSG_STATUS_POSSIBLY_PERSISTED ? WB_IN_DOUBT : WB_REJECT;
-    default:
-        return status == RD_KAFKA_MSG_STATUS_NOT_PERSISTED ? WB_NOT_CONNECTED : WB_IN_DOUBT;
-    }
 }

@@ -2,6 +2,10 @@
  *
  * What broke, in the host's words: librdkafka's error codes become a result class, a cause
  * and a text. Pure.
+ *
+ * Whose fault a code is stands in one table (kafka-map.c): the server's passes, an
+ * operation's never does, the configuration's waits for somebody who acts. WB_RETRY is not
+ * among the answers: what can be tried again is tried again by librdkafka, within a window.
  */
 #ifndef WB_KAFKA_MAP_H
 #define WB_KAFKA_MAP_H
@@ -29,6 +33,26 @@ int wb_kafka_failure_map(wb_kafka_failure *failure, rd_kafka_resp_err_t code, co
 /** Tell the host; returns failure->result. */
 int wb_kafka_failure_report(const wb_host *host, const wb_kafka_failure *failure, wb_error *error);
 
+/* Flags of a code. */
+/** Ends a consumer's session; the others pass by themselves. */
+#define WB_KAFKA_ENDS_CONSUMER 1u
+/** A request is refused whole for one of its messages: the others are innocent. */
+#define WB_KAFKA_SHARED 2u
+/** Somebody else came under our name. */
+#define WB_KAFKA_FENCED 4u
+
+/** One row of the table. */
+typedef struct wb_kafka_code {
+    rd_kafka_resp_err_t code;
+    int session;  /* WB_x, of a call that is about the session itself */
+    int delivery; /* WB_x, of an operation that is known not to be in the log */
+    int cause;    /* WB_CAUSE_x */
+    unsigned flags;
+} wb_kafka_code;
+
+/** The row of a code; of one that nobody foresaw, it is what breaks a session. */
+wb_kafka_code wb_kafka_map_code(rd_kafka_resp_err_t code);
+
 /** The cause that belongs to a code. */
 int wb_kafka_map_cause(rd_kafka_resp_err_t code);
 
@@ -38,8 +62,11 @@ int wb_kafka_map_is_fenced(rd_kafka_resp_err_t code);
 /** An error of a consumer that ends its session; the others pass by themselves. */
 int wb_kafka_map_ends_consumer(rd_kafka_resp_err_t code);
 
+/** A request was refused with this code, and it need not be for the message that is reported. */
+int wb_kafka_map_is_shared(rd_kafka_resp_err_t code);
+
 /** The result of an operation whose delivery failed: WB_REJECT can never succeed,
- *  WB_NOT_CONNECTED is known not to be in the log, WB_IN_DOUBT may be. */
+ *  WB_NOT_CONNECTED and WB_FATAL are known not to be in the log, WB_IN_DOUBT may be. */
 int wb_kafka_map_delivery(rd_kafka_resp_err_t code, rd_kafka_msg_status_t status);
 
 #endif

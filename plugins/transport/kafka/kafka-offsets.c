@@ -66,8 +66,13 @@ static wb_kafka_mark *find(const wb_kafka_offsets *offsets, int64_t offset)
 void wb_kafka_offsets_set(wb_kafka_offsets *offsets, int64_t offset, int done)
 {
     wb_kafka_mark *mark = find(offsets, offset);
-    if (mark)
-        mark->done = done;
+    if (!mark || mark->done == done)
+        return;
+    mark->done = done;
+    if (done)
+        offsets->done++;
+    else
+        offsets->done--;
 }
 
 void wb_kafka_offsets_recount(wb_kafka_offsets *offsets, int64_t offset, uint32_t deliveries)
@@ -97,6 +102,7 @@ void wb_kafka_offsets_trim(wb_kafka_offsets *offsets)
     while (offsets->count && mark_at(offsets, 0)->done) {
         offsets->first = (offsets->first + 1) & (offsets->capacity - 1);
         offsets->count--;
+        offsets->done--;
     }
 }
 

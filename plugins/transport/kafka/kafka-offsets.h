@@ -32,6 +32,7 @@ typedef struct wb_kafka_offsets {
     size_t capacity; /* a power of two */
     size_t first;
     size_t count;
+    size_t done;  /* of these */
     int64_t next; /* one after the last handed out */
 } wb_kafka_offsets;
 

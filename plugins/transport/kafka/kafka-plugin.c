@@ -40,14 +40,25 @@ static int create(const wb_host *host, const wb_endpoint_info *endpoint, const v
         return result;
     }
     wb_kafka_identity_init(&transport->identity);
+    wb_kafka_large_init(&transport->large);
     *ret_transport = transport;
     return WB_OK;
 }
 
 static void destroy(wb_transport *transport)
 {
+    wb_kafka_large_destroy(&transport->large);
     wb_kafka_identity_destroy(&transport->identity);
     free(transport);
+}
+
+/* Kafka counts no deliveries, and drops nothing for being delivered often. */
+static int limits(wb_transport *transport, wb_transport_limits *limits, wb_error *error)
+{
+    (void)transport;
+    (void)error;
+    limits->delivery_limit = 0;
+    return WB_OK;
 }
 
 static const wb_transport_ops operations = {
@@ -67,6 +78,8 @@ static const wb_transport_ops operations = {
     .commit = wb_kafka_session_commit,
     .rollback = wb_kafka_session_rollback,
     .interrupt = wb_kafka_session_interrupt,
+    .limits = limits,
+    .stop_receiving = wb_kafka_session_stop_receiving,
 };
 
 static const wb_plugin descriptor = {

@@ -12,7 +12,7 @@
 
 #include "plugins/transport/kafka/kafka-consumer.h"
 
-/* A commit that failed is tried again after this time. */
+/* A commit that failed is tried again after this time, and a turn is noticed. */
 #define TICK 500
 
 static void log_unreachable(wb_kafka_consumer *consumer)
@@ -44,6 +44,7 @@ static void serve(wb_kafka_consumer *consumer)
     }
     log_unreachable(consumer);
     (void)pthread_mutex_lock(&consumer->lock);
+    wb_kafka_consumer_follow_turns(consumer);
     (void)wb_kafka_commit_serve(consumer, 0);
     wb_kafka_commit_start(consumer);
     (void)pthread_mutex_unlock(&consumer->lock);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Messages in the worker's hands: taken, acknowledged, given back.
+ * Messages taken: from librdkafka, or among those given back.
  */
 #include "config.h"
 
@@ -15,71 +15,6 @@
 #define SECOND INT64_C(1000000000)
 /* Longest wait until it is written down that a partition's messages are handed out. */
 #define NOTE_WAIT (5 * SECOND)
-
-/* ---- lists ----------------------------------------------------------------------- */
-
-/* Before `next`, or at the end. */
-static void insert(wb_kafka_list *list, wb_kafka_message *message, wb_kafka_message *next)
-{
-    message->next = next;
-    message->previous = next ? next->previous : list->last;
-    if (message->previous)
-        message->previous->next = message;
-    else
-        list->first = message;
-    if (next)
-        next->previous = message;
-    else
-        list->last = message;
-    list->count++;
-}
-
-static void remove_from(wb_kafka_list *list, wb_kafka_message *message)
-{
-    if (message->previous)
-        message->previous->next = message->next;
-    else
-        list->first = message->next;
-    if (message->next)
-        message->next->previous = message->previous;
-    else
-        list->last = message->previous;
-    list->count--;
-}
-
-static void forget(wb_kafka_consumer *consumer, wb_kafka_message *message)
-{
-    wb_kafka_partition *partition = message->partition;
-    wb_kafka_message_free(message);
-    wb_kafka_partition_release(consumer, partition);
-}
-
-static void drop_all(wb_kafka_consumer *consumer, wb_kafka_list *list)
-{
-    while (list->first) {
-        wb_kafka_message *message = list->first;
-        remove_from(list, message);
-        forget(consumer, message);
-    }
-}
-
-void wb_kafka_messages_drop(wb_kafka_consumer *consumer)
-{
-    drop_all(consumer, &consumer->in_hand);
-    drop_all(consumer, &consumer->returned);
-}
-
-void wb_kafka_messages_drop_lost(wb_kafka_consumer *consumer)
-{
-    wb_kafka_message *next;
-    for (wb_kafka_message *m = consumer->returned.first; m; m = next) {
-        next = m->next;
-        if (!m->partition->lost)
-            continue;
-        remove_from(&consumer->returned, m);
-        forget(consumer, m);
-    }
-}
 
 /* ---- errors ---------------------------------------------------------------------- */
 
@@ -122,7 +57,8 @@ void wb_kafka_consumer_note_error(wb_kafka_consumer *consumer, const rd_kafka_me
 
 static void hold(wb_kafka_consumer *consumer, wb_kafka_message *message)
 {
-    insert(&consumer->in_hand, message, NULL);
+    message->turn = consumer->turns;
+    wb_kafka_list_insert(&consumer->in_hand, message, NULL);
 }
 
 /* As far as the note found with the assignment tells. */
@@ -131,25 +67,52 @@ static uint32_t deliveries_of(const wb_kafka_partition *partition, int64_t offse
     return offset - partition->start < partition->found.span ? partition->found.deliveries : 0;
 }
 
-/* @return the message, or NULL when it is not ours (any more) or memory is out. */
+/* Handing out the next would skip this one. */
+static void fail_without_memory(wb_kafka_consumer *consumer)
+{
+    (void)wb_kafka_failure_set(&consumer->failure, WB_NOT_CONNECTED, WB_CAUSE_OTHER, 0,
+                               "out of memory for a message");
+}
+
+/* Of a partition that is ours. Consumes `raw`. @return NULL when it is not handed out (now). */
+static wb_kafka_message *make(wb_kafka_consumer *consumer, wb_kafka_partition *partition,
+                              rd_kafka_message_t *raw)
+{
+    uint32_t deliveries = deliveries_of(partition, raw->offset);
+    wb_kafka_message *message = wb_kafka_message_make(consumer->transport->endpoint, raw);
+    if (!message) {
+        rd_kafka_message_destroy(raw);
+        fail_without_memory(consumer);
+        return NULL;
+    }
+    message->incoming.delivery_count = deliveries;
+    if (message->is_large && !wb_kafka_large_admit(consumer, partition, raw)) {
+        wb_kafka_message_free(message);
+        return NULL;
+    }
+    if (wb_kafka_offsets_add(&partition->offsets, raw->offset, deliveries + 1))
+        return message;
+    if (message->is_large)
+        wb_kafka_large_release(consumer, partition);
+    wb_kafka_message_free(message);
+    fail_without_memory(consumer);
+    return NULL;
+}
+
+/* Consumes `raw`. @return NULL when it is not ours (any more), or not handed out. */
 static wb_kafka_message *adopt(wb_kafka_consumer *consumer, rd_kafka_message_t *raw)
 {
     wb_kafka_partition *partition =
         wb_kafka_partition_find(consumer, rd_kafka_topic_name(raw->rkt), raw->partition);
-    if (!partition || raw->offset < partition->offsets.next)
-        return NULL;
-    wb_kafka_message *message = wb_kafka_message_make(raw);
-    uint32_t deliveries = deliveries_of(partition, raw->offset);
-    if (!message || !wb_kafka_offsets_add(&partition->offsets, raw->offset, deliveries + 1)) {
-        /* Handing out the next would skip this one. */
-        (void)wb_kafka_failure_set(&consumer->failure, WB_NOT_CONNECTED, WB_CAUSE_OTHER, 0,
-                                   "out of memory for a message");
-        free(message);
+    if (!partition || raw->offset < partition->offsets.next) {
+        rd_kafka_message_destroy(raw);
         return NULL;
     }
+    wb_kafka_message *message = make(consumer, partition, raw);
+    if (!message)
+        return NULL;
     message->partition = partition;
     partition->held++;
-    message->incoming.delivery_count = deliveries;
     /* That the first is handed out must be known before its handler ends the process; of later
      * ones it is noted with the commits of those before. */
     partition->note_due |= !partition->noted;
@@ -157,33 +120,41 @@ static wb_kafka_message *adopt(wb_kafka_consumer *consumer, rd_kafka_message_t *
     return message;
 }
 
+static wb_kafka_message *take_returned(wb_kafka_consumer *consumer)
+{
+    wb_kafka_message *message = consumer->returned.first;
+    wb_kafka_list_remove(&consumer->returned, message);
+    wb_kafka_offsets_recount(&message->partition->offsets, message->raw->offset,
+                             message->incoming.delivery_count + 1);
+    return message;
+}
+
+/* @locks lock held, but not while it is noted */
+static void take_error(wb_kafka_consumer *consumer, rd_kafka_message_t *raw)
+{
+    (void)pthread_mutex_unlock(&consumer->lock);
+    wb_kafka_consumer_note_error(consumer, raw);
+    (void)pthread_mutex_lock(&consumer->lock);
+    rd_kafka_message_destroy(raw);
+}
+
 /* One message, or NULL when there is none now. Errors come this way, too.
  * @locks lock held, but not while an error is noted */
 static wb_kafka_message *take_one(wb_kafka_consumer *consumer)
 {
-    wb_kafka_message *message = consumer->returned.first;
+    wb_kafka_message *message = NULL;
     rd_kafka_message_t *raw;
-    if (message) {
-        remove_from(&consumer->returned, message);
-        wb_kafka_offsets_recount(&message->partition->offsets, message->raw->offset,
-                                 message->incoming.delivery_count + 1);
-        return message;
-    }
+    if (consumer->returned.first)
+        return take_returned(consumer);
     /* One by one: taking several at once loses messages before 2.1 when partitions move. */
-    while (!message && (raw = rd_kafka_consume_queue(consumer->messages, 0))) {
-        if (raw->err) {
-            (void)pthread_mutex_unlock(&consumer->lock);
-            wb_kafka_consumer_note_error(consumer, raw);
-            (void)pthread_mutex_lock(&consumer->lock);
-        } else {
+    while (!message && consumer->failure.result == WB_OK &&
+           (raw = rd_kafka_consume_queue(consumer->messages, 0))) {
+        if (raw->err)
+            take_error(consumer, raw);
+        else
             message = adopt(consumer, raw);
-        }
-        if (!message)
-            rd_kafka_message_destroy(raw);
-        if (consumer->failure.result != WB_OK)
-            break;
     }
-    if (message && message->raw)
+    if (message)
         consumer->transport->host->crash_point("received_frame");
     return message;
 }
@@ -191,8 +162,9 @@ static wb_kafka_message *take_one(wb_kafka_consumer *consumer)
 static size_t take(wb_kafka_consumer *consumer, const wb_incoming **ret_messages, size_t max)
 {
     size_t count = 0;
-    if (consumer->draining)
+    if (consumer->draining || consumer->stopped)
         return 0;
+    wb_kafka_consumer_follow_turns(consumer);
     while (count < max && consumer->in_hand.count < consumer->prefetch) {
         wb_kafka_message *message = take_one(consumer);
         if (!message)
@@ -281,129 +253,27 @@ static void wait_for_more(wb_kafka_consumer *consumer, int64_t deadline)
     (void)eventfd_read(consumer->wake, &ignored);
 }
 
+/* The poll thread may be waiting for what is in hand. */
+static void begin_turn(wb_kafka_consumer *consumer)
+{
+    (void)pthread_mutex_lock(&consumer->lock);
+    consumer->turns++;
+    if (consumer->draining)
+        (void)pthread_cond_broadcast(&consumer->settled);
+    (void)pthread_mutex_unlock(&consumer->lock);
+}
+
 int wb_kafka_consumer_receive(wb_kafka_consumer *consumer, int64_t deadline,
                               const wb_incoming **ret_messages, size_t max, size_t *ret_count)
 {
+    begin_turn(consumer);
     for (;;) {
         int result = take_locked(consumer, ret_messages, max, ret_count);
         if (result != WB_OK || *ret_count)
             return result;
-        if (atomic_exchange(&consumer->interrupted, 0) ||
+        if (atomic_exchange(&consumer->interrupted, 0) || consumer->stopped ||
             consumer->transport->host->now() >= deadline)
             return WB_OK;
         wait_for_more(consumer, deadline);
     }
-}
-
-/* ---- settling -------------------------------------------------------------------- */
-
-static wb_kafka_message *ours(const wb_incoming *incoming)
-{
-    return (wb_kafka_message *)(uintptr_t)incoming;
-}
-
-static void leave_hands(wb_kafka_consumer *consumer)
-{
-    if (consumer->in_hand.count == 0)
-        (void)pthread_cond_broadcast(&consumer->settled);
-}
-
-void wb_kafka_consumer_acknowledge(wb_kafka_consumer *consumer, const wb_incoming *const *messages,
-                                   size_t count)
-{
-    (void)pthread_mutex_lock(&consumer->lock);
-    for (size_t i = 0; i < count; i++) {
-        wb_kafka_message *message = ours(messages[i]);
-        wb_kafka_partition *partition = message->partition;
-        wb_kafka_offsets_set(&partition->offsets, message->raw->offset, 1);
-        wb_kafka_offsets_trim(&partition->offsets);
-        remove_from(&consumer->in_hand, message);
-        forget(consumer, message);
-    }
-    (void)wb_kafka_commit_serve(consumer, 0);
-    wb_kafka_commit_start(consumer);
-    leave_hands(consumer);
-    (void)pthread_mutex_unlock(&consumer->lock);
-}
-
-/* Before the first newer one of the same partition. */
-static wb_kafka_message *place_of(const wb_kafka_list *list, const wb_kafka_message *message)
-{
-    for (wb_kafka_message *m = list->first; m; m = m->next)
-        if (m->partition == message->partition && m->raw->offset > message->raw->offset)
-            return m;
-    return NULL;
-}
-
-void wb_kafka_consumer_give_back(wb_kafka_consumer *consumer, const wb_incoming *const *messages,
-                                 size_t count)
-{
-    (void)pthread_mutex_lock(&consumer->lock);
-    for (size_t i = 0; i < count; i++) {
-        wb_kafka_message *message = ours(messages[i]);
-        remove_from(&consumer->in_hand, message);
-        if (message->partition->lost) {
-            forget(consumer, message);
-            continue;
-        }
-        message->settled = 0;
-        message->incoming.delivery_count++;
-        insert(&consumer->returned, message, place_of(&consumer->returned, message));
-    }
-    leave_hands(consumer);
-    (void)pthread_mutex_unlock(&consumer->lock);
-}
-
-/* ---- settling inside a transaction ------------------------------------------------ */
-
-int wb_kafka_consumer_settle(wb_kafka_consumer *consumer, const wb_incoming *const *messages,
-                             size_t count)
-{
-    int all = 1;
-    (void)pthread_mutex_lock(&consumer->lock);
-    for (size_t i = 0; i < count; i++) {
-        wb_kafka_message *message = ours(messages[i]);
-        message->settled = 1;
-        wb_kafka_offsets_set(&message->partition->offsets, message->raw->offset, 1);
-        all = all && !message->partition->lost;
-    }
-    (void)pthread_mutex_unlock(&consumer->lock);
-    return all;
-}
-
-void wb_kafka_consumer_settle_commit(wb_kafka_consumer *consumer)
-{
-    wb_kafka_message *next;
-    (void)pthread_mutex_lock(&consumer->lock);
-    for (wb_kafka_message *m = consumer->in_hand.first; m; m = next) {
-        wb_kafka_partition *partition = m->partition;
-        next = m->next;
-        if (!m->settled)
-            continue;
-        wb_kafka_offsets_trim(&partition->offsets);
-        partition->sent = partition->committed = wb_kafka_offsets_low(&partition->offsets);
-        partition->sent_note = wb_kafka_offsets_note(&partition->offsets);
-        remove_from(&consumer->in_hand, m);
-        forget(consumer, m);
-    }
-    leave_hands(consumer);
-    (void)pthread_mutex_unlock(&consumer->lock);
-}
-
-void wb_kafka_consumer_settle_undo(wb_kafka_consumer *consumer)
-{
-    (void)pthread_mutex_lock(&consumer->lock);
-    for (wb_kafka_message *m = consumer->in_hand.first; m; m = m->next) {
-        if (m->settled)
-            wb_kafka_offsets_set(&m->partition->offsets, m->raw->offset, 0);
-        m->settled = 0;
-    }
-    (void)pthread_mutex_unlock(&consumer->lock);
-}
-
-void wb_kafka_consumer_freeze(wb_kafka_consumer *consumer)
-{
-    (void)pthread_mutex_lock(&consumer->lock);
-    consumer->frozen = 1;
-    (void)pthread_mutex_unlock(&consumer->lock);
 }

@@ -4,7 +4,6 @@
 #include "plugins/transport/kafka/kafka-send.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,130 +11,20 @@
 #include "plugins/transport/kafka/kafka-conf.h"
 #include "plugins/transport/kafka/kafka-headers.h"
 
-#define REASON_SIZE 400
 /* librdkafka's queue is full: serve deliveries for so long before the next try. */
 #define FULL_PAUSE 20
+/* So long are operations sent one by one after one of several ended their transaction. */
+#define CAREFUL INT64_C(30000000000)
+/* So often do we look whether the transaction is over. */
+#define STEP 100
 /* After purging, deliveries are reported at once. */
 #define PURGE_WAIT 2000
-
-/* ---- slots ----------------------------------------------------------------------- */
-
-static void settle(wb_kafka_slot *slot, int result, int cause, const char *format, ...)
-    WB_PRINTF(4, 5);
-static void settle(wb_kafka_slot *slot, int result, int cause, const char *format, ...)
-{
-    va_list arguments;
-    slot->settled = 1;
-    slot->operation->result = result;
-    slot->operation->cause = cause;
-    if (!slot->reason)
-        slot->reason = malloc(REASON_SIZE);
-    if (slot->reason) {
-        va_start(arguments, format);
-        (void)vsnprintf(slot->reason, REASON_SIZE, format, arguments);
-        va_end(arguments);
-    }
-    slot->operation->reason = slot->reason;
-}
-
-static void confirm(wb_kafka_slot *slot)
-{
-    slot->settled = 1;
-    slot->operation->result = WB_OK;
-}
-
-static void reject(wb_kafka_slot *slot, rd_kafka_resp_err_t code)
-{
-    const wb_transport *transport = slot->producer->transport;
-    int cause = wb_kafka_map_cause(code);
-    if (cause == WB_CAUSE_TOO_LARGE)
-        settle(slot, WB_REJECT, cause,
-               "the message with its headers is larger than topic \"%s\" (max.message.bytes) or "
-               "message_max = %lld permits",
-               slot->topic, (long long)transport->message_max);
-    else if (cause == WB_CAUSE_MISSING || cause == WB_CAUSE_CONFIG)
-        settle(slot, WB_REJECT, WB_CAUSE_UNROUTABLE, "topic \"%s\": %s", slot->topic,
-               cause == WB_CAUSE_MISSING ? "there is no such topic" : rd_kafka_err2str(code));
-    else
-        settle(slot, WB_REJECT, cause, "topic \"%s\": %s", slot->topic, rd_kafka_err2str(code));
-}
-
-static int begin_window(wb_kafka_producer *producer, wb_operation *const *operations, size_t count)
-{
-    if (count > producer->capacity) {
-        wb_kafka_slot *slots = realloc(producer->slots, count * sizeof *slots);
-        if (!slots)
-            return 0;
-        memset(slots + producer->capacity, 0, (count - producer->capacity) * sizeof *slots);
-        producer->slots = slots;
-        producer->capacity = count;
-    }
-    for (size_t i = 0; i < count; i++) {
-        char *reason = producer->slots[i].reason;
-        producer->slots[i] = (wb_kafka_slot){ .operation = operations[i],
-                                              .producer = producer,
-                                              .reason = reason };
-        operations[i]->result = WB_NOT_CONNECTED;
-        operations[i]->cause = 0;
-        operations[i]->reason = NULL;
-    }
-    producer->count = count;
-    producer->reported = 0;
-    producer->alone = count == 1;
-    producer->half_passed = 0;
-    producer->in_doubt = 0;
-    return 1;
-}
-
-/* ---- deliveries ------------------------------------------------------------------ */
-
-static void note_half(wb_kafka_producer *producer)
-{
-    producer->reported++;
-    if (producer->half_passed || producer->count < 2 || producer->reported * 2 < producer->count)
-        return;
-    producer->half_passed = 1;
-    producer->transport->host->crash_point("half_confirmed");
-}
-
-/* A request with many messages is refused whole where one of them, or their sum, is too
- * large: none of them is in the log, and each is tried by itself. */
-static int may_be_innocent(const wb_kafka_producer *producer, rd_kafka_resp_err_t code, int result)
-{
-    return result == WB_REJECT && wb_kafka_map_cause(code) == WB_CAUSE_TOO_LARGE &&
-           !producer->alone && !producer->in_transaction;
-}
-
-/* @locality worker, while it waits */
-static void on_delivery(rd_kafka_t *rk, const rd_kafka_message_t *report, void *opaque)
-{
-    wb_kafka_slot *slot = report->_private;
-    wb_kafka_producer *producer = slot->producer;
-    (void)rk;
-    (void)opaque;
-    slot->outstanding = 0;
-    producer->outstanding--;
-    int result = wb_kafka_map_delivery(report->err, rd_kafka_message_status(report));
-    if (result == WB_OK)
-        confirm(slot);
-    else if (may_be_innocent(producer, report->err, result))
-        slot->again = 1;
-    else if (result == WB_REJECT) {
-        if (wb_kafka_map_cause(report->err) == WB_CAUSE_MISSING)
-            wb_kafka_destination_forget(&producer->destinations, slot->topic);
-        reject(slot, report->err);
-    } else {
-        slot->operation->result = result;
-        producer->in_doubt |= result == WB_IN_DOUBT;
-    }
-    note_half(producer);
-}
 
 /* ---- life ------------------------------------------------------------------------ */
 
 int wb_kafka_producer_is_open(const wb_kafka_producer *producer)
 {
-    return producer->client != NULL;
+    return producer->transport != NULL;
 }
 
 static int connect_brokers(wb_kafka_producer *producer)
@@ -150,31 +39,58 @@ static int connect_brokers(wb_kafka_producer *producer)
     return result;
 }
 
-int wb_kafka_producer_open(wb_kafka_producer *producer, wb_transport *transport, const char *name,
-                           wb_error *error)
+static int start(wb_kafka_producer *producer, wb_error *error)
 {
-    producer->transport = transport;
-    producer->has_transactions = name != NULL;
-    rd_kafka_conf_t *conf = wb_kafka_conf_make(transport, WB_KAFKA_ROLE_PRODUCER, name, error);
+    wb_transport *transport = producer->transport;
+    rd_kafka_conf_t *conf =
+        wb_kafka_conf_make(transport, WB_KAFKA_ROLE_PRODUCER, producer->name, error);
     if (!conf)
         return WB_FATAL;
-    rd_kafka_conf_set_dr_msg_cb(conf, on_delivery);
+    rd_kafka_conf_set_dr_msg_cb(conf, wb_kafka_on_delivery);
     producer->client = wb_kafka_client_start(transport, RD_KAFKA_PRODUCER, conf, producer, error);
     if (!producer->client)
         return WB_FATAL;
     int result = connect_brokers(producer);
-    if (result != WB_OK) {
+    if (result != WB_OK)
         (void)wb_kafka_failure_report(transport->host, &producer->failure, error);
+    return result;
+}
+
+static void end(wb_kafka_producer *producer)
+{
+    if (producer->client)
+        (void)rd_kafka_purge(producer->client->rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
+    wb_kafka_client_end(producer->client);
+    producer->client = NULL;
+}
+
+int wb_kafka_producer_open(wb_kafka_producer *producer, wb_transport *transport, const char *name,
+                           wb_error *error)
+{
+    producer->transport = transport;
+    producer->name = name;
+    producer->has_transactions = name != NULL;
+    int result = start(producer, error);
+    if (result != WB_OK)
         wb_kafka_producer_close(producer);
-    }
+    return result;
+}
+
+int wb_kafka_producer_renew(wb_kafka_producer *producer, wb_error *error)
+{
+    end(producer);
+    producer->outstanding = 0;
+    producer->in_transaction = producer->is_spoiled = 0;
+    int result = start(producer, error);
+    if (result != WB_OK)
+        (void)wb_kafka_failure_set(&producer->failure, result, WB_CAUSE_OTHER, 0,
+                                   "the producer could not be started again");
     return result;
 }
 
 void wb_kafka_producer_close(wb_kafka_producer *producer)
 {
-    if (producer->client)
-        (void)rd_kafka_purge(producer->client->rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
-    wb_kafka_client_end(producer->client);
+    end(producer);
     wb_kafka_destinations_clear(&producer->destinations);
     for (size_t i = 0; i < producer->capacity; i++)
         free(producer->slots[i].reason);
@@ -192,25 +108,41 @@ static int ensure_destination(wb_kafka_producer *producer, wb_kafka_slot *slot, 
     const char *reason = wb_kafka_topic_name(operation->destination ? operation->destination : "",
                                              is_event, slot->topic);
     if (reason) {
-        settle(slot, WB_REJECT, WB_CAUSE_UNROUTABLE, "destination \"%.200s\": %s",
+        wb_kafka_slot_refuse(slot, WB_CAUSE_UNROUTABLE, "destination \"%.200s\": %s",
                operation->destination ? operation->destination : "", reason);
         return WB_OK;
     }
     int result = wb_kafka_destination_ensure(&producer->destinations, producer->client, slot->topic,
                                              is_event, deadline, &code, &producer->failure);
     if (result == WB_REJECT) {
-        reject(slot, code);
+        wb_kafka_slot_reject(slot, code);
         return WB_OK;
     }
     return result;
+}
+
+/* What ended a transaction does not get into the next. */
+static void refuse_again(wb_kafka_slot *slot)
+{
+    wb_kafka_producer *producer = slot->producer;
+    if (slot->settled || !producer->in_transaction)
+        return;
+    rd_kafka_resp_err_t code =
+        wb_kafka_refusals_find(&producer->refusals, slot->topic, slot->operation,
+                               producer->transport->host->now());
+    if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
+        wb_kafka_slot_reject(slot, code);
 }
 
 /* All of them before the first message goes out: if nobody answers, nothing happened. */
 static int ensure_destinations(wb_kafka_producer *producer, int64_t deadline)
 {
     int result = WB_OK;
-    for (size_t i = 0; i < producer->count && result == WB_OK; i++)
+    for (size_t i = 0; i < producer->count && result == WB_OK; i++) {
         result = ensure_destination(producer, &producer->slots[i], deadline);
+        if (result == WB_OK)
+            refuse_again(&producer->slots[i]);
+    }
     return result;
 }
 
@@ -256,9 +188,10 @@ static int produce_slot(wb_kafka_slot *slot, int64_t deadline)
 {
     wb_kafka_producer *producer = slot->producer;
     const char *reason;
-    rd_kafka_headers_t *headers = wb_kafka_headers_make(slot->operation, &reason);
+    int cause;
+    rd_kafka_headers_t *headers = wb_kafka_headers_make(slot->operation, &reason, &cause);
     if (!headers && reason) {
-        settle(slot, WB_REJECT, WB_CAUSE_OTHER, "%s", reason);
+        wb_kafka_slot_refuse(slot, cause, "%s", reason);
         return WB_OK;
     }
     if (!headers)
@@ -273,10 +206,90 @@ static int produce_slot(wb_kafka_slot *slot, int64_t deadline)
     producer->outstanding--;
     rd_kafka_headers_destroy(headers);
     if (wb_kafka_map_delivery(code, RD_KAFKA_MSG_STATUS_NOT_PERSISTED) == WB_REJECT) {
-        reject(slot, code);
+        wb_kafka_slot_reject(slot, code);
         return WB_OK;
     }
+    /* The transaction is over: which message ended it is found out when all are reported. */
+    if (code == RD_KAFKA_RESP_ERR__STATE && producer->in_transaction)
+        return WB_ABORT;
     return wb_kafka_failure_map(&producer->failure, code, "produce", NULL);
+}
+
+/* ---- waiting --------------------------------------------------------------------- */
+
+rd_kafka_resp_err_t wb_kafka_producer_broken(const wb_kafka_producer *producer, char *text,
+                                             size_t size)
+{
+    rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR_NO_ERROR;
+    if (!producer->in_transaction)
+        return code;
+    /* There is no question for it. This is refused while a transaction is open, with what it
+     * fell for when it did. */
+    rd_kafka_error_t *refused = rd_kafka_begin_transaction(producer->client->rk);
+    if (refused && rd_kafka_error_txn_requires_abort(refused)) {
+        code = rd_kafka_error_code(refused);
+        (void)snprintf(text, size, "%s", rd_kafka_error_string(refused));
+    }
+    if (refused)
+        rd_kafka_error_destroy(refused);
+    return code;
+}
+
+static int is_broken(const wb_kafka_producer *producer)
+{
+    char ignored[8];
+    return wb_kafka_producer_broken(producer, ignored, sizeof ignored) !=
+           RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
+/* While it flushes, librdkafka does not linger. What is on its way when the transaction is over
+ * is reported only when it times out. */
+static void flush(wb_kafka_producer *producer, int64_t deadline)
+{
+    rd_kafka_t *rk = producer->client->rk;
+    while (producer->outstanding && rd_kafka_fatal_error(rk, NULL, 0) == 0) {
+        int left = wb_kafka_until(producer->transport, deadline);
+        if (left == 0 || is_broken(producer))
+            return;
+        (void)rd_kafka_flush(rk, producer->in_transaction && left > STEP ? STEP : left);
+    }
+}
+
+static void await(wb_kafka_producer *producer, int64_t deadline)
+{
+    rd_kafka_t *rk = producer->client->rk;
+    flush(producer, deadline);
+    if (!producer->outstanding)
+        return;
+    (void)rd_kafka_purge(rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
+    (void)rd_kafka_flush(rk, PURGE_WAIT);
+    for (size_t i = 0; i < producer->count; i++)
+        if (producer->slots[i].outstanding) {
+            producer->slots[i].operation->result = WB_IN_DOUBT;
+            producer->in_doubt = 1;
+        }
+}
+
+/* ---- the window ------------------------------------------------------------------ */
+
+/* By itself in its request, so that a refusal is its own. */
+static int produce_alone(wb_kafka_slot *slot, int64_t deadline)
+{
+    wb_kafka_producer *producer = slot->producer;
+    producer->alone = 1;
+    slot->again = 0;
+    int result = produce_slot(slot, deadline);
+    await(producer, deadline);
+    return result;
+}
+
+static int produce_again(wb_kafka_producer *producer, int64_t deadline)
+{
+    int result = WB_OK;
+    for (size_t i = 0; i < producer->count && result == WB_OK; i++)
+        if (producer->slots[i].again && !producer->slots[i].settled)
+            result = produce_alone(&producer->slots[i], deadline);
+    return result;
 }
 
 static int produce_all(wb_kafka_producer *producer, int64_t deadline)
@@ -291,76 +304,23 @@ static int produce_all(wb_kafka_producer *producer, int64_t deadline)
     return result;
 }
 
-/* ---- waiting --------------------------------------------------------------------- */
-
-/* While it flushes, librdkafka does not linger. */
-static void await(wb_kafka_producer *producer, int64_t deadline)
-{
-    rd_kafka_t *rk = producer->client->rk;
-    while (producer->outstanding && wb_kafka_until(producer->transport, deadline) &&
-           rd_kafka_fatal_error(rk, NULL, 0) == RD_KAFKA_RESP_ERR_NO_ERROR)
-        (void)rd_kafka_flush(rk, wb_kafka_until(producer->transport, deadline));
-    if (!producer->outstanding)
-        return;
-    (void)rd_kafka_purge(rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
-    (void)rd_kafka_flush(rk, PURGE_WAIT);
-    for (size_t i = 0; i < producer->count; i++)
-        if (producer->slots[i].outstanding) {
-            producer->slots[i].operation->result = WB_IN_DOUBT;
-            producer->in_doubt = 1;
-        }
-}
-
-static int produce_again(wb_kafka_producer *producer, int64_t deadline)
+/* One by one, until one ends the transaction. */
+static int produce_carefully(wb_kafka_producer *producer, int64_t deadline)
 {
     int result = WB_OK;
-    producer->alone = 1;
     for (size_t i = 0; i < producer->count && result == WB_OK; i++) {
         wb_kafka_slot *slot = &producer->slots[i];
-        if (!slot->again || slot->settled)
+        if (slot->settled)
             continue;
-        slot->again = 0;
-        result = produce_slot(slot, deadline);
-        await(producer, deadline);
+        result = produce_alone(slot, deadline);
+        if (slot->settled && slot->operation->result == WB_OK)
+            continue;
+        if (is_broken(producer))
+            producer->suspect = slot;
+        if (producer->suspect || !slot->settled)
+            break;
     }
     return result;
-}
-
-static size_t count_unsettled(const wb_kafka_producer *producer)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < producer->count; i++)
-        count += !producer->slots[i].settled;
-    return count;
-}
-
-/* Whatever it was, the host sends again what is not settled, with a new producer: with this
- * one it could be in the log twice or out of order. */
-static int conclude(wb_kafka_producer *producer, wb_error *error)
-{
-    const wb_host *host = producer->transport->host;
-    char text[300] = "";
-    size_t unsettled = count_unsettled(producer);
-    if (unsettled == 0)
-        return WB_OK;
-    rd_kafka_resp_err_t fatal =
-        rd_kafka_fatal_error(producer->client->rk, text, sizeof text);
-    wb_kafka_failure_map_fence(&producer->failure, producer->transport, producer->slot, fatal,
-                               "send");
-    if (fatal && wb_kafka_map_is_fenced(fatal))
-        (void)wb_kafka_failure_map(&producer->failure, fatal, "send", text);
-    else if (fatal)
-        (void)wb_kafka_failure_set(&producer->failure, WB_NOT_CONNECTED, WB_CAUSE_OTHER, fatal,
-                                   "the producer cannot go on: %s", text);
-    else
-        (void)wb_kafka_failure_set(&producer->failure, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0,
-                                   "%zu of %zu messages were not confirmed in time", unsettled,
-                                   producer->count);
-    (void)wb_kafka_failure_report(host, &producer->failure, error);
-    if (producer->in_doubt && producer->failure.result != WB_FATAL)
-        return host->fail(host, error, WB_IN_DOUBT, producer->failure.cause, producer->failure.code,
-                          "%s", producer->failure.text);
-    return producer->failure.result;
 }
 
 static int send_window(wb_kafka_producer *producer, int64_t deadline)
@@ -369,13 +329,85 @@ static int send_window(wb_kafka_producer *producer, int64_t deadline)
     int result = ensure_destinations(producer, deadline);
     if (result != WB_OK)
         return result;
+    if (producer->in_transaction && host->now() < producer->careful_until)
+        return produce_carefully(producer, deadline);
     result = produce_all(producer, deadline);
     if (result == WB_OK)
         host->crash_point("dispatch_unconfirmed");
     await(producer, deadline);
-    if (result == WB_OK && !producer->in_doubt)
+    if (producer->count == 1)
+        producer->suspect = producer->slots;
+    if (result == WB_OK && !producer->in_doubt && !producer->in_transaction)
         result = produce_again(producer, deadline);
     return result;
+}
+
+/* ---- the end of it --------------------------------------------------------------- */
+
+/* Whatever it was, the host sends again what is not settled, with a new producer: with this
+ * one it could be in the log twice or out of order. */
+static void find_reason(wb_kafka_producer *producer, size_t unsettled)
+{
+    char text[300] = "";
+    rd_kafka_resp_err_t fatal = rd_kafka_fatal_error(producer->client->rk, text, sizeof text);
+    wb_kafka_failure_map_fence(&producer->failure, producer->transport, producer->slot, fatal,
+                               "send");
+    if (fatal && wb_kafka_map_code(fatal).session == WB_FATAL)
+        (void)wb_kafka_failure_map(&producer->failure, fatal, "send", text);
+    else if (fatal)
+        (void)wb_kafka_failure_set(&producer->failure, WB_NOT_CONNECTED, WB_CAUSE_OTHER, fatal,
+                                   "the producer cannot go on: %s", text);
+    else if (producer->failure.result == WB_OK && producer->delivery_failure.result != WB_OK)
+        producer->failure = producer->delivery_failure;
+    else
+        (void)wb_kafka_failure_set(&producer->failure, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0,
+                                   "%zu of %zu messages were not confirmed in time", unsettled,
+                                   producer->count);
+}
+
+static int end_session(wb_kafka_producer *producer, size_t unsettled, wb_error *error)
+{
+    const wb_host *host = producer->transport->host;
+    find_reason(producer, unsettled);
+    (void)wb_kafka_failure_report(host, &producer->failure, error);
+    if (producer->in_doubt && producer->failure.result != WB_FATAL)
+        return host->fail(host, error, WB_IN_DOUBT, producer->failure.cause, producer->failure.code,
+                          "%s", producer->failure.text);
+    return producer->failure.result;
+}
+
+/* The transaction fell for `code`; the session lives. One operation to blame is blamed; where
+ * there are several, they are sent one by one when it is run again. */
+static int end_transaction(wb_kafka_producer *producer, rd_kafka_resp_err_t code, const char *text,
+                           wb_error *error)
+{
+    const wb_host *host = producer->transport->host;
+    wb_kafka_slot *suspect = producer->suspect;
+    int is_an_operations = wb_kafka_map_code(code).delivery == WB_REJECT;
+    if (is_an_operations && suspect && !suspect->settled)
+        wb_kafka_window_blame(suspect, code);
+    producer->is_spoiled |= is_an_operations;
+    if (is_an_operations)
+        producer->careful_until = suspect ? 0 : host->now() + CAREFUL;
+    for (size_t i = 0; i < producer->count; i++)
+        if (!producer->slots[i].settled)
+            producer->slots[i].operation->result = WB_ABORT;
+    if (wb_kafka_window_unsettled(producer) == 0)
+        return WB_OK;
+    return host->fail(host, error, WB_ABORT, wb_kafka_map_cause(code), code,
+                      "the transaction cannot be committed: %s", text);
+}
+
+static int conclude(wb_kafka_producer *producer, wb_error *error)
+{
+    char text[300];
+    size_t unsettled = wb_kafka_window_unsettled(producer);
+    if (unsettled == 0)
+        return WB_OK;
+    rd_kafka_resp_err_t code = wb_kafka_producer_broken(producer, text, sizeof text);
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR || wb_kafka_map_code(code).delivery == WB_FATAL)
+        return end_session(producer, unsettled, error);
+    return end_transaction(producer, code, text, error);
 }
 
 int wb_kafka_producer_send(wb_kafka_producer *producer, wb_operation *const *operations,
@@ -387,8 +419,9 @@ int wb_kafka_producer_send(wb_kafka_producer *producer, wb_operation *const *ope
     if (producer->has_transactions && !producer->in_transaction)
         return host->fail(host, error, WB_FATAL, WB_CAUSE_OTHER, 0,
                           "send outside of a transaction");
-    if (!begin_window(producer, operations, count))
-        return host->fail(host, error, WB_RETRY, WB_CAUSE_OTHER, ENOMEM, "out of memory");
+    if (!wb_kafka_window_begin(producer, operations, count))
+        return host->fail(host, error, WB_RETRY, WB_CAUSE_SERVER, ENOMEM, "out of memory");
+    producer->suspect = NULL;
     (void)send_window(producer, deadline);
     return conclude(producer, error);
 }

@@ -9,6 +9,7 @@
 
 #include "plugins/transport/kafka/kafka-client.h"
 #include "plugins/transport/kafka/kafka-destinations.h"
+#include "plugins/transport/kafka/kafka-refusals.h"
 
 /** One operation of a window. */
 typedef struct wb_kafka_slot {
@@ -16,7 +17,7 @@ typedef struct wb_kafka_slot {
     struct wb_kafka_producer *producer;
     char topic[WB_KAFKA_TOPIC_SIZE];
     int outstanding; /* produced, not reported */
-    int again;       /* refused with others in one request: produced once more by itself */
+    int again;       /* refused with others in one request: nobody knows for which */
     int settled;     /* its result is final */
     char *reason;    /* allocated with the first rejection; the operation points to it */
 } wb_kafka_slot;
@@ -27,8 +28,10 @@ typedef struct wb_kafka_producer {
     wb_kafka_client *client;
     wb_kafka_destinations destinations;
     wb_kafka_failure failure; /* it is of no more use */
+    const char *name; /* of transactions, the session's; NULL: none */
     int has_transactions;
     int in_transaction;
+    int is_spoiled; /* the broker refused something in the open transaction */
     /* the window */
     wb_kafka_slot *slots;
     size_t count, capacity;
@@ -37,18 +40,49 @@ typedef struct wb_kafka_producer {
     int alone; /* what is produced now is alone in its request */
     int half_passed;
     int in_doubt; /* a delivery's outcome is unknown */
+    wb_kafka_slot *suspect; /* the one that ended the transaction, if one did */
+    wb_kafka_failure delivery_failure; /* why one was not delivered, other than refused */
+    /* transactions */
+    wb_kafka_refusals refusals;
+    int64_t careful_until; /* operations are sent one by one */
 } wb_kafka_producer;
 
 /** Start a producer; with `name`, one of transactions under that name.
  *  @return WB_OK, or a result with `error` filled and nothing left. */
 int wb_kafka_producer_open(wb_kafka_producer *producer, wb_transport *transport, const char *name,
                            wb_error *error);
+/** The same one anew, without what it was in the middle of. It has to take its transactions
+ *  over again. @return WB_OK, or producer->failure.result. */
+int wb_kafka_producer_renew(wb_kafka_producer *producer, wb_error *error);
 /** Also of one that is all zero. */
 void wb_kafka_producer_close(wb_kafka_producer *producer);
 int wb_kafka_producer_is_open(const wb_kafka_producer *producer);
 
+/** What the open transaction fell for, so that it can only be rolled back; NO_ERROR when it did
+ *  not, or there is none. */
+rd_kafka_resp_err_t wb_kafka_producer_broken(const wb_kafka_producer *producer, char *text,
+                                             size_t size);
+
 /** wb_transport_ops.send. */
 int wb_kafka_producer_send(wb_kafka_producer *producer, wb_operation *const *operations,
                            size_t count, int64_t deadline, wb_error *error);
+
+/* ---- kafka-window.c ---- */
+
+/** None of them is sent: `result`. */
+void wb_kafka_window_unsend(wb_operation *const *operations, size_t count, int result);
+/** @return 0 when memory is out. */
+int wb_kafka_window_begin(wb_kafka_producer *producer, wb_operation *const *operations,
+                          size_t count);
+size_t wb_kafka_window_unsettled(const wb_kafka_producer *producer);
+
+/** Refuse an operation for good; in words of the code, or in others. */
+void wb_kafka_slot_reject(wb_kafka_slot *slot, rd_kafka_resp_err_t code);
+void wb_kafka_slot_refuse(wb_kafka_slot *slot, int cause, const char *format, ...) WB_PRINTF(3, 4);
+/** The broker refused it; inside a transaction it is not sent again soon. */
+void wb_kafka_window_blame(wb_kafka_slot *slot, rd_kafka_resp_err_t code);
+
+/** librdkafka's callback. @locality worker, while it waits */
+void wb_kafka_on_delivery(rd_kafka_t *rk, const rd_kafka_message_t *report, void *opaque);
 
 #endif

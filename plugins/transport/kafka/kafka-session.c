@@ -167,12 +167,21 @@ void wb_kafka_session_interrupt(wb_transport_session *session)
     wb_kafka_consumer_wake(&session->consumer);
 }
 
+int wb_kafka_session_stop_receiving(wb_transport_session *session, wb_error *error)
+{
+    if (!wb_kafka_consumer_is_open(&session->consumer))
+        return refuse_purpose(session, "receive", error);
+    wb_kafka_consumer_stop(&session->consumer);
+    return WB_OK;
+}
+
 /* ---- sending --------------------------------------------------------------------- */
 
 int wb_kafka_session_send(wb_transport_session *session, wb_operation *const *operations,
                           size_t count, int64_t deadline, wb_error *error)
 {
     const wb_transport *transport = session->transport;
+    wb_kafka_window_unsend(operations, count, WB_NOT_CONNECTED);
     if (!wb_kafka_producer_is_open(&session->producer))
         return refuse_purpose(session, "send", error);
     int64_t latest = transport->host->now() + transport->config->confirm_timeout;

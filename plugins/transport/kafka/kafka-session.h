@@ -35,5 +35,6 @@ int wb_kafka_session_begin(wb_transport_session *session, wb_error *error);
 int wb_kafka_session_commit(wb_transport_session *session, wb_error *error);
 int wb_kafka_session_rollback(wb_transport_session *session, wb_error *error);
 void wb_kafka_session_interrupt(wb_transport_session *session);
+int wb_kafka_session_stop_receiving(wb_transport_session *session, wb_error *error);
 
 #endif

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "plugins/transport/kafka/kafka-conf.h"
+#include "plugins/transport/kafka/kafka-limits.h"
 
 #define MILLISECOND INT64_C(1000000)
 
@@ -188,11 +189,6 @@ int wb_kafka_topic_create(wb_kafka_client *client, const char *topic, int64_t me
     *ret_existed = code == RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS;
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR || *ret_existed)
         return WB_OK;
-    if (code == RD_KAFKA_RESP_ERR_INVALID_REPLICATION_FACTOR ||
-        code == RD_KAFKA_RESP_ERR_INVALID_PARTITIONS ||
-        code == RD_KAFKA_RESP_ERR_INVALID_CONFIG || code == RD_KAFKA_RESP_ERR_POLICY_VIOLATION)
-        return wb_kafka_failure_set(failure, WB_FATAL, WB_CAUSE_CONFIG, code, "could not %s: %s",
-                                    doing, text);
     return wb_kafka_failure_map(failure, code, doing, text);
 }
 
@@ -261,6 +257,8 @@ static int install_all(wb_kafka_client *client, wb_kafka_failure *failure)
         result = install_topic(client, transport->endpoint->error_queue,
                                transport->message_max + WB_KAFKA_ERROR_ROOM, in(transport, timeout),
                                failure);
+    if (result == WB_OK)
+        wb_kafka_limits_compare(client, in(transport, timeout));
     rd_kafka_topic_partition_list_destroy(topics);
     return result;
 }
@@ -300,6 +298,8 @@ static int verify_all(wb_kafka_client *client, wb_kafka_failure *failure)
                                      &code, &partitions, NULL, failure);
     if (result == WB_OK)
         warn_of_idle_workers(transport, partitions);
+    if (result == WB_OK)
+        wb_kafka_limits_compare(client, in(transport, timeout));
     rd_kafka_topic_partition_list_destroy(topics);
     return result;
 }

@@ -78,12 +78,16 @@ static int end_with(wb_kafka_producer *producer, rd_kafka_error_t *failed, const
     return wb_kafka_failure_report(producer->transport->host, &producer->failure, error);
 }
 
-/* Nothing of the transaction happened; it can be run again, if it can be rolled back. */
-static int abort_with(const wb_kafka_producer *producer, rd_kafka_error_t *failed,
-                      const char *doing, wb_error *error)
+/* Nothing of the transaction happened; it can be run again, if it can be rolled back, and if
+ * that is of any use. */
+static int abort_with(wb_kafka_producer *producer, rd_kafka_error_t *failed, const char *doing,
+                      wb_error *error)
 {
     const wb_host *host = producer->transport->host;
-    int result = host->fail(host, error, WB_ABORT, WB_CAUSE_OTHER, rd_kafka_error_code(failed),
+    wb_kafka_code row = wb_kafka_map_code(rd_kafka_error_code(failed));
+    if (row.delivery == WB_FATAL)
+        return end_with(producer, failed, doing, error);
+    int result = host->fail(host, error, WB_ABORT, row.cause, row.code,
                             "could not %s: %s", doing, rd_kafka_error_string(failed));
     rd_kafka_error_destroy(failed);
     return result;
@@ -187,6 +191,8 @@ int wb_kafka_transaction_commit(wb_kafka_producer *producer, wb_kafka_consumer *
                                 wb_error *error)
 {
     int64_t deadline = latest(producer);
+    if (producer->failure.result != WB_OK)
+        return wb_kafka_failure_report(producer->transport->host, &producer->failure, error);
     /* First of all: it holds the generation of the group, and the coordinator refuses one that
      * has passed. So what we find to be ours now is still ours when that is accepted. What was
      * accepted before stays ours: nobody is told where to begin while a transaction is open. */
@@ -213,6 +219,15 @@ int wb_kafka_transaction_commit(wb_kafka_producer *producer, wb_kafka_consumer *
 
 /* ---- rollback -------------------------------------------------------------------- */
 
+/* What the broker refused leaves a gap in the numbers of the messages, which ends the next
+ * transaction, too; and where it refused the first, it knows of no transaction to end, which is
+ * fatal. One that begins anew under the name ends it, and begins to count anew. */
+static int renew(wb_kafka_producer *producer, wb_error *error)
+{
+    int result = wb_kafka_producer_renew(producer, error);
+    return result == WB_OK ? wb_kafka_transaction_init(producer, error) : result;
+}
+
 int wb_kafka_transaction_rollback(wb_kafka_producer *producer, wb_kafka_consumer *consumer,
                                   wb_error *error)
 {
@@ -221,6 +236,8 @@ int wb_kafka_transaction_rollback(wb_kafka_producer *producer, wb_kafka_consumer
         return WB_OK;
     if (producer->failure.result != WB_OK)
         return wb_kafka_failure_report(producer->transport->host, &producer->failure, error);
+    if (producer->is_spoiled)
+        return renew(producer, error);
     rd_kafka_error_t *failed = persist(producer, call_abort, NULL, latest(producer));
     if (failed)
         return end_with(producer, failed, "roll the transaction back", error);

@@ -10,6 +10,7 @@
 #include <waybill/sys/transport.h>
 
 #include "plugins/transport/kafka/kafka-identity.h"
+#include "plugins/transport/kafka/kafka-large.h"
 #include "plugins/transport/kafka/kafka-options.h"
 
 struct wb_transport {
@@ -23,6 +24,8 @@ struct wb_transport {
     atomic_int unreachable_logged;
     /** 1 when a broker said that a committed offset is not in the log. */
     atomic_int out_of_range;
+    /** Messages over the limits, of all sessions. */
+    wb_kafka_large_line large;
 };
 
 #endif

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "core/cli/host.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "core/base/arena.h"
+#include "core/base/log.h"
+#include "core/cli/cli.h"
+#include "core/config/units.h"
+
+/* How often the main thread looks whether an endpoint gave up, or has finished. */
+#define LOOK_EVERY (100 * WB_MILLISECOND)
+#define LOOK_EVERY_STOPPING (10 * WB_MILLISECOND)
+/* Closing plugins is no work in flight: it gets so long even when the time is over. */
+#define CLOSING WB_SECOND
+
+static int report(const cli_hosted *one, const wb_error *error)
+{
+    return cli_fail(wb_error_exit_code(error), "endpoint \"%s\": %s", one->setup->config->name, error->text);
+}
+
+/* ---- start ------------------------------------------------------------------------------ */
+
+static int choose(cli_host *host, const wb_setup *setup, const char *name)
+{
+    host->hosted = wb_alloc_zero(setup->endpoint_count, sizeof *host->hosted);
+    if (name) {
+        host->hosted[0].setup = cli_endpoint(setup, name);
+        host->count = host->hosted[0].setup != NULL;
+        return host->count ? EX_OK : EX_USAGE;
+    }
+    for (size_t i = 0; i < setup->endpoint_count; i++)
+        host->hosted[host->count++].setup = &setup->endpoints[i];
+    return EX_OK;
+}
+
+static int64_t longest_patience(const cli_host *host)
+{
+    int64_t longest = 0;
+    for (size_t i = 0; i < host->count; i++)
+        if (host->hosted[i].setup->config->shutdown_timeout > longest)
+            longest = host->hosted[i].setup->config->shutdown_timeout;
+    return longest;
+}
+
+static int start_guard(cli_host *host)
+{
+    int code = cli_guard_start(&host->guard, longest_patience(host));
+    if (code != 0)
+        return cli_fail(EX_SOFTWARE, "could not start a thread: %s", strerror(code));
+    host->has_guard = 1;
+    return EX_OK;
+}
+
+static int prepare_one(cli_hosted *one, int install)
+{
+    wb_error error = { 0 };
+    int r = wb_endpoint_create(one->setup, &one->endpoint, &error);
+    if (r == WB_OK && install)
+        r = wb_endpoint_install(one->endpoint, &error);
+    if (r == WB_OK)
+        r = wb_endpoint_verify(one->endpoint, &error);
+    return r == WB_OK ? EX_OK : report(one, &error);
+}
+
+static int start_one(cli_hosted *one)
+{
+    wb_error error = { 0 };
+    int r = wb_endpoint_start(one->endpoint, &error);
+    wb_restart_started(&one->restart, wb_clock_monotonic());
+    return r == WB_OK ? EX_OK : report(one, &error);
+}
+
+/* All are ready before the first one runs. Told to stop meanwhile, the rest is not begun. */
+static int start(cli_host *host, int install)
+{
+    int code = EX_OK;
+    for (size_t i = 0; i < host->count && code == EX_OK && !cli_guard_is_told(&host->guard); i++)
+        code = prepare_one(&host->hosted[i], install);
+    for (size_t i = 0; i < host->count && code == EX_OK && !cli_guard_is_told(&host->guard); i++)
+        code = start_one(&host->hosted[i]);
+    return code;
+}
+
+/* ---- run -------------------------------------------------------------------------------- */
+
+static void log_failure(const cli_hosted *one, int level, const char *text, int64_t pause)
+{
+    char duration[WB_UNIT_TEXT_SIZE], missing[12];
+    (void)snprintf(missing, sizeof missing, "%u", wb_endpoint_missing(one->endpoint));
+    wb_log_event(level, text, { "endpoint", one->setup->config->name }, { "workers", missing },
+                 { "reason", one->failure.text }, { "pause", pause ? wb_duration_format(pause, duration) : NULL });
+}
+
+static void note_failure(cli_hosted *one, const wb_error *reason, int64_t now)
+{
+    if (one->failure.result == WB_OK)
+        one->failed_at = now;
+    one->failure = *reason;
+    if (one->setup->config->on_endpoint_failure == WB_ON_FAILURE_RESTART) {
+        log_failure(one, WB_LOG_ERROR, "endpoint gave up and is started again after a pause",
+                    wb_restart_plan(&one->restart, now));
+        return;
+    }
+    log_failure(one, WB_LOG_ERROR, "endpoint gave up and stays ended", 0);
+    one->is_ended = 1;
+    wb_endpoint_stop(one->endpoint);
+}
+
+static void restart_workers(cli_hosted *one, int64_t now)
+{
+    wb_restart_started(&one->restart, now);
+    (void)wb_endpoint_restart(one->endpoint); /* the next look tells */
+}
+
+/* Where some live, what they need is there, and the others join them. Where none does, it is
+ * verified first, as at every start: a worker that meets the same again would have taken a message,
+ * and what it gives back counts as a delivery. */
+static void restart(cli_hosted *one, int64_t now)
+{
+    wb_error error = { 0 };
+    log_failure(one, WB_LOG_INFO, "endpoint is started again", one->restart.pause);
+    if (wb_endpoint_missing(one->endpoint) < (unsigned)one->setup->config->concurrency)
+        restart_workers(one, now);
+    else if (wb_trial_start(one->setup, &one->trial, &error) != WB_OK)
+        note_failure(one, &error, now);
+}
+
+static void look_at_trial(cli_hosted *one, int64_t now)
+{
+    wb_error error = { 0 };
+    if (!wb_trial_has_ended(one->trial))
+        return;
+    int r = wb_trial_end(one->trial, &error);
+    one->trial = NULL;
+    if (r == WB_OK)
+        restart_workers(one, now);
+    else
+        note_failure(one, &error, now);
+}
+
+static void look_at(cli_hosted *one, int64_t now)
+{
+    wb_error error = { 0 };
+    if (one->is_ended)
+        return;
+    if (one->trial) {
+        look_at_trial(one, now);
+        return;
+    }
+    int r = wb_endpoint_look(one->endpoint, &error);
+    if (r != WB_OK && !wb_restart_is_planned(&one->restart))
+        note_failure(one, &error, now);
+    if (wb_restart_is_due(&one->restart, now))
+        restart(one, now);
+    else if (r == WB_OK && wb_restart_is_proven(&one->restart, now))
+        one->failure.result = WB_OK;
+}
+
+/* A send-only endpoint has nothing that could end, or that one would wait for. */
+static int is_over(const cli_hosted *one)
+{
+    return one->setup->plan.send_only || (one->is_ended && wb_endpoint_has_ended(one->endpoint));
+}
+
+static int all_over(const cli_host *host)
+{
+    for (size_t i = 0; i < host->count; i++)
+        if (!is_over(&host->hosted[i]))
+            return 0;
+    return 1;
+}
+
+static void work(cli_host *host)
+{
+    while (!cli_guard_is_told(&host->guard) && !all_over(host)) {
+        cli_guard_sleep(&host->guard, LOOK_EVERY);
+        for (size_t i = 0; i < host->count; i++)
+            look_at(&host->hosted[i], wb_clock_monotonic());
+    }
+    if (cli_guard_is_told(&host->guard))
+        wb_log_write(WB_LOG_INFO, "stops: finishing what is in flight", NULL, 0);
+}
+
+/* ---- stop ------------------------------------------------------------------------------- */
+
+static int has_ended(const cli_hosted *one)
+{
+    return !one->endpoint ||
+           (wb_endpoint_has_ended(one->endpoint) && (!one->trial || wb_trial_has_ended(one->trial)));
+}
+
+static void begin_stop(cli_host *host)
+{
+    int64_t now = wb_clock_monotonic();
+    cli_guard_limit(&host->guard, now + longest_patience(host));
+    for (size_t i = 0; i < host->count; i++) {
+        cli_hosted *one = &host->hosted[i];
+        one->deadline = now + one->setup->config->shutdown_timeout;
+        if (one->endpoint)
+            wb_endpoint_stop(one->endpoint);
+    }
+}
+
+/* How many are waited for, having time left; *ret_late: how many have none. */
+static size_t count_unfinished(const cli_host *host, size_t *ret_late)
+{
+    size_t waiting = 0;
+    int64_t now = wb_clock_monotonic();
+    *ret_late = 0;
+    for (size_t i = 0; i < host->count; i++) {
+        if (has_ended(&host->hosted[i]))
+            continue;
+        if (now < host->hosted[i].deadline)
+            waiting++;
+        else
+            (*ret_late)++;
+    }
+    return waiting;
+}
+
+/* Whoever is still at work when the time is over is as if killed: nothing is lost, and it runs
+ * again. A thread that may still run long is never joined. */
+static void stop(cli_host *host)
+{
+    size_t late;
+    begin_stop(host);
+    while (count_unfinished(host, &late))
+        cli_guard_sleep(&host->guard, LOOK_EVERY_STOPPING);
+    if (late)
+        cli_guard_leave(&host->guard, "shutdown_timeout");
+    cli_guard_allow(&host->guard, CLOSING);
+}
+
+/* ---- end -------------------------------------------------------------------------------- */
+
+static void join_one(cli_hosted *one)
+{
+    wb_error error = { 0 };
+    if (one->trial)
+        (void)wb_trial_end(one->trial, &error); /* nobody needs to know any more */
+    int r = wb_endpoint_join(one->endpoint, &error);
+    if (r == WB_OK || one->failure.result != WB_OK)
+        return;
+    one->failure = error;
+    one->failed_at = wb_clock_monotonic();
+}
+
+/* Says what became of each endpoint that does not run any more. @return the exit code of the
+ * first. */
+static int report_failures(const cli_host *host)
+{
+    const cli_hosted *first = NULL;
+    for (size_t i = 0; i < host->count; i++) {
+        const cli_hosted *one = &host->hosted[i];
+        if (one->failure.result == WB_OK)
+            continue;
+        (void)report(one, &one->failure);
+        if (!first || one->failed_at < first->failed_at)
+            first = one;
+    }
+    return first ? wb_error_exit_code(&first->failure) : EX_OK;
+}
+
+static int finish(cli_host *host, int code)
+{
+    for (size_t i = 0; i < host->count; i++)
+        if (host->hosted[i].endpoint)
+            join_one(&host->hosted[i]);
+    int failed = report_failures(host);
+    for (size_t i = 0; i < host->count; i++)
+        wb_endpoint_destroy(host->hosted[i].endpoint);
+    return code == EX_OK ? failed : code;
+}
+
+int cli_host_run(cli_host *host, const wb_setup *setup, const char *name, int install)
+{
+    int code = choose(host, setup, name);
+    if (code == EX_OK)
+        code = start_guard(host);
+    if (code == EX_OK)
+        code = start(host, install);
+    if (code == EX_OK)
+        work(host);
+    if (host->has_guard) {
+        stop(host);
+        code = finish(host, code);
+        cli_guard_end(&host->guard);
+    }
+    free(host->hosted);
+    return code;
+}

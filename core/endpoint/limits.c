@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "core/endpoint/limits.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "core/base/log.h"
+
+static void warn_unknown(const wb_pipeline *p)
+{
+    char assumed[12];
+    (void)snprintf(assumed, sizeof assumed, "%d", WB_DELIVERY_LIMIT_ASSUMED);
+    wb_log_event(WB_LOG_WARNING, "nobody can tell after how many deliveries the broker drops a message",
+                 { "endpoint", p->endpoint }, { "queue", p->endpoint }, { "assumed", assumed });
+}
+
+/* Fewer retries only help where the limit leaves room for any. */
+static int refuse(const wb_pipeline *p, uint32_t limit, uint32_t needed, wb_error *error)
+{
+    char fewer[64] = "";
+    if (limit >= WB_DELIVERIES_BESIDE_RETRIES)
+        (void)snprintf(fewer, sizeof fewer, ", or set immediate_retries to %" PRIu32 " or less",
+                       limit - WB_DELIVERIES_BESIDE_RETRIES);
+    return wb_error_set(error, WB_FATAL, WB_CAUSE_MISMATCH, limit,
+                        "queue \"%s\" drops a message that comes back more than %" PRIu32
+                        " times (its delivery limit), and immediate_retries = %u needs at least %" PRIu32
+                        ": raise the queue's limit (x-delivery-limit, or the policy that sets it)%s",
+                        p->endpoint, limit, p->recoverability.immediate_retries, needed, fewer);
+}
+
+int wb_limits_apply(wb_pipeline *p, wb_error *error)
+{
+    wb_transport_limits limits = { .struct_size = sizeof limits };
+    uint32_t needed = p->recoverability.immediate_retries + WB_DELIVERIES_BESIDE_RETRIES;
+
+    p->recoverability.delivery_limit = 0;
+    /* With none a message is gone from the queue before it is handled. */
+    if (p->mode == WB_MODE_NONE || !WB_HAS(p->transport_ops, wb_transport_ops, limits))
+        return WB_OK;
+    int r = p->transport_ops->limits(p->transport, &limits, error);
+    if (r != WB_OK)
+        return r;
+    if (limits.delivery_limit == WB_LIMIT_UNKNOWN) {
+        warn_unknown(p);
+        limits.delivery_limit = WB_DELIVERY_LIMIT_ASSUMED;
+    } else if (limits.delivery_limit && limits.delivery_limit < needed) {
+        return refuse(p, limits.delivery_limit, needed, error);
+    }
+    p->recoverability.delivery_limit = limits.delivery_limit;
+    return WB_OK;
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Messages in the worker's hands: acknowledged, given back, settled in a transaction.
+ */
+#include "config.h"
+
+#include "plugins/transport/kafka/kafka-consumer.h"
+
+/* ---- lists ----------------------------------------------------------------------- */
+
+void wb_kafka_list_insert(wb_kafka_list *list, wb_kafka_message *message, wb_kafka_message *next)
+{
+    message->next = next;
+    message->previous = next ? next->previous : list->last;
+    if (message->previous)
+        message->previous->next = message;
+    else
+        list->first = message;
+    if (next)
+        next->previous = message;
+    else
+        list->last = message;
+    list->count++;
+}
+
+void wb_kafka_list_remove(wb_kafka_list *list, wb_kafka_message *message)
+{
+    if (message->previous)
+        message->previous->next = message->next;
+    else
+        list->first = message->next;
+    if (message->next)
+        message->next->previous = message->previous;
+    else
+        list->last = message->previous;
+    list->count--;
+}
+
+void wb_kafka_message_forget(wb_kafka_consumer *consumer, wb_kafka_message *message)
+{
+    wb_kafka_partition *partition = message->partition;
+    if (message->is_large)
+        wb_kafka_large_release(consumer, partition);
+    wb_kafka_message_free(message);
+    wb_kafka_partition_release(consumer, partition);
+}
+
+static void drop_all(wb_kafka_consumer *consumer, wb_kafka_list *list)
+{
+    while (list->first) {
+        wb_kafka_message *message = list->first;
+        wb_kafka_list_remove(list, message);
+        wb_kafka_message_forget(consumer, message);
+    }
+}
+
+void wb_kafka_messages_drop(wb_kafka_consumer *consumer)
+{
+    drop_all(consumer, &consumer->in_hand);
+    drop_all(consumer, &consumer->returned);
+}
+
+void wb_kafka_messages_drop_lost(wb_kafka_consumer *consumer)
+{
+    wb_kafka_message *next;
+    for (wb_kafka_message *m = consumer->returned.first; m; m = next) {
+        next = m->next;
+        if (!m->partition->lost)
+            continue;
+        wb_kafka_list_remove(&consumer->returned, m);
+        wb_kafka_message_forget(consumer, m);
+    }
+}
+
+int wb_kafka_consumer_is_busy(const wb_kafka_consumer *consumer)
+{
+    for (const wb_kafka_message *m = consumer->in_hand.last; m; m = m->previous)
+        if (consumer->turns - m->turn < WB_KAFKA_KEPT_TURNS)
+            return 1;
+    return 0;
+}
+
+/* ---- settling -------------------------------------------------------------------- */
+
+static wb_kafka_message *ours(const wb_incoming *incoming)
+{
+    return (wb_kafka_message *)(uintptr_t)incoming;
+}
+
+static void leave_hands(wb_kafka_consumer *consumer)
+{
+    if (!wb_kafka_consumer_is_busy(consumer))
+        (void)pthread_cond_broadcast(&consumer->settled);
+}
+
+void wb_kafka_consumer_acknowledge(wb_kafka_consumer *consumer, const wb_incoming *const *messages,
+                                   size_t count)
+{
+    (void)pthread_mutex_lock(&consumer->lock);
+    for (size_t i = 0; i < count; i++) {
+        wb_kafka_message *message = ours(messages[i]);
+        wb_kafka_partition *partition = message->partition;
+        wb_kafka_offsets_set(&partition->offsets, message->raw->offset, 1);
+        wb_kafka_offsets_trim(&partition->offsets);
+        wb_kafka_list_remove(&consumer->in_hand, message);
+        wb_kafka_message_forget(consumer, message);
+    }
+    wb_kafka_consumer_follow_gaps(consumer);
+    (void)wb_kafka_commit_serve(consumer, 0);
+    wb_kafka_commit_start(consumer);
+    leave_hands(consumer);
+    (void)pthread_mutex_unlock(&consumer->lock);
+}
+
+/* Before the first newer one of the same partition. */
+static wb_kafka_message *place_of(const wb_kafka_list *list, const wb_kafka_message *message)
+{
+    for (wb_kafka_message *m = list->first; m; m = m->next)
+        if (m->partition == message->partition && m->raw->offset > message->raw->offset)
+            return m;
+    return NULL;
+}
+
+void wb_kafka_consumer_give_back(wb_kafka_consumer *consumer, const wb_incoming *const *messages,
+                                 size_t count)
+{
+    (void)pthread_mutex_lock(&consumer->lock);
+    for (size_t i = 0; i < count; i++) {
+        wb_kafka_message *message = ours(messages[i]);
+        wb_kafka_list_remove(&consumer->in_hand, message);
+        if (message->partition->lost) {
+            wb_kafka_message_forget(consumer, message);
+            continue;
+        }
+        message->settled = 0;
+        message->incoming.delivery_count++;
+        wb_kafka_list_insert(&consumer->returned, message, place_of(&consumer->returned, message));
+    }
+    leave_hands(consumer);
+    (void)pthread_mutex_unlock(&consumer->lock);
+}
+
+/* What was fetched and not handed out is as if it had never been fetched. */
+void wb_kafka_consumer_stop(wb_kafka_consumer *consumer)
+{
+    (void)pthread_mutex_lock(&consumer->lock);
+    consumer->stopped = 1;
+    for (wb_kafka_partition *p = consumer->partitions; p; p = p->next) {
+        wb_kafka_partition_pause(consumer, p, WB_KAFKA_PAUSED_STOP);
+        wb_kafka_large_forget(consumer, p);
+    }
+    (void)pthread_mutex_unlock(&consumer->lock);
+}
+
+/* ---- settling inside a transaction ------------------------------------------------ */
+
+int wb_kafka_consumer_settle(wb_kafka_consumer *consumer, const wb_incoming *const *messages,
+                             size_t count)
+{
+    int all = 1;
+    (void)pthread_mutex_lock(&consumer->lock);
+    for (size_t i = 0; i < count; i++) {
+        wb_kafka_message *message = ours(messages[i]);
+        message->settled = 1;
+        wb_kafka_offsets_set(&message->partition->offsets, message->raw->offset, 1);
+        all = all && !message->partition->lost;
+    }
+    (void)pthread_mutex_unlock(&consumer->lock);
+    return all;
+}
+
+void wb_kafka_consumer_settle_commit(wb_kafka_consumer *consumer)
+{
+    wb_kafka_message *next;
+    (void)pthread_mutex_lock(&consumer->lock);
+    for (wb_kafka_message *m = consumer->in_hand.first; m; m = next) {
+        wb_kafka_partition *partition = m->partition;
+        next = m->next;
+        if (!m->settled)
+            continue;
+        wb_kafka_offsets_trim(&partition->offsets);
+        partition->sent = partition->committed = wb_kafka_offsets_low(&partition->offsets);
+        partition->sent_note = wb_kafka_offsets_note(&partition->offsets);
+        wb_kafka_list_remove(&consumer->in_hand, m);
+        wb_kafka_message_forget(consumer, m);
+    }
+    wb_kafka_consumer_follow_gaps(consumer);
+    leave_hands(consumer);
+    (void)pthread_mutex_unlock(&consumer->lock);
+}
+
+void wb_kafka_consumer_settle_undo(wb_kafka_consumer *consumer)
+{
+    (void)pthread_mutex_lock(&consumer->lock);
+    for (wb_kafka_message *m = consumer->in_hand.first; m; m = m->next) {
+        if (m->settled)
+            wb_kafka_offsets_set(&m->partition->offsets, m->raw->offset, 0);
+        m->settled = 0;
+    }
+    (void)pthread_mutex_unlock(&consumer->lock);
+}
+
+void wb_kafka_consumer_freeze(wb_kafka_consumer *consumer)
+{
+    (void)pthread_mutex_lock(&consumer->lock);
+    consumer->frozen = 1;
+    (void)pthread_mutex_unlock(&consumer->lock);
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "plugins/transport/kafka/kafka-limits.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plugins/transport/kafka/kafka-conf.h"
+#include "plugins/transport/kafka/kafka-topology.h"
+
+#define PROPERTY "max.message.bytes"
+#define UNKNOWN INT64_C(-1)
+
+static void log_unknown(const wb_transport *transport, const char *topic, const char *reason)
+{
+    wb_field fields[] = { { "endpoint", transport->endpoint->name },
+                          { "topic", topic },
+                          { "reason", reason } };
+    transport->host->log(transport->host, WB_LOG_INFO,
+                         "whether the error topic takes messages as large as this topic could not "
+                         "be found out",
+                         fields, 3);
+}
+
+/* ---- asking ---------------------------------------------------------------------- */
+
+static int64_t find_limit(const rd_kafka_ConfigResource_t *resource)
+{
+    size_t count = 0;
+    const rd_kafka_ConfigEntry_t **entries = rd_kafka_ConfigResource_configs(resource, &count);
+    for (size_t i = 0; i < count; i++) {
+        const char *value = rd_kafka_ConfigEntry_value(entries[i]);
+        if (value && strcmp(rd_kafka_ConfigEntry_name(entries[i]), PROPERTY) == 0)
+            return strtoll(value, NULL, 10);
+    }
+    return UNKNOWN;
+}
+
+static int64_t limit_of(const wb_transport *transport, const rd_kafka_ConfigResource_t *resource)
+{
+    const char *topic = rd_kafka_ConfigResource_name(resource);
+    rd_kafka_resp_err_t code = rd_kafka_ConfigResource_error(resource);
+    const char *text = rd_kafka_ConfigResource_error_string(resource);
+    int64_t limit = code ? UNKNOWN : find_limit(resource);
+    if (limit == UNKNOWN)
+        log_unknown(transport, topic, text ? text : rd_kafka_err2str(code));
+    return limit;
+}
+
+static rd_kafka_event_t *ask(wb_kafka_client *client, rd_kafka_ConfigResource_t **wanted,
+                             size_t count, int timeout)
+{
+    char text[200];
+    rd_kafka_AdminOptions_t *options =
+        rd_kafka_AdminOptions_new(client->rk, RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS);
+    rd_kafka_queue_t *answers = rd_kafka_queue_new(client->rk);
+    if (timeout < 1)
+        timeout = 1;
+    (void)rd_kafka_AdminOptions_set_request_timeout(options, timeout, text, sizeof text);
+    rd_kafka_DescribeConfigs(client->rk, wanted, count, options, answers);
+    rd_kafka_event_t *event = rd_kafka_queue_poll(answers, timeout + 500);
+    rd_kafka_queue_destroy(answers);
+    rd_kafka_AdminOptions_destroy(options);
+    return event;
+}
+
+/* ---- comparing ------------------------------------------------------------------- */
+
+static void warn(const wb_transport *transport, const char *text, const char *topic, int64_t limit,
+                 const char *other, int64_t other_limit)
+{
+    char its[24], others[24];
+    (void)snprintf(its, sizeof its, "%" PRId64, limit);
+    (void)snprintf(others, sizeof others, "%" PRId64, other_limit);
+    wb_field fields[] = { { "endpoint", transport->endpoint->name },
+                          { "topic", topic },
+                          { "its_limit", its },
+                          { "error_topic", transport->endpoint->error_queue },
+                          { other, others } };
+    transport->host->log(transport->host, WB_LOG_WARNING, text, fields, 5);
+}
+
+static void compare(const wb_transport *transport, const char *topic, int64_t limit,
+                    int64_t error_limit)
+{
+    int64_t sent = transport->message_max + WB_KAFKA_ERROR_ROOM;
+    if (error_limit != UNKNOWN && error_limit < limit)
+        warn(transport,
+             "the error topic takes smaller messages than the topic: what is larger cannot be "
+             "moved there; raise " PROPERTY " of the error topic",
+             topic, limit, "error_topic_limit", error_limit);
+    if (sent < limit)
+        warn(transport,
+             "the topic takes larger messages than this endpoint sends: what is larger cannot be "
+             "moved to the error topic; raise the option message_max",
+             topic, limit, "sends_up_to", sent);
+}
+
+static void compare_all(const wb_transport *transport, rd_kafka_event_t *event)
+{
+    size_t count = 0;
+    const rd_kafka_ConfigResource_t **resources = rd_kafka_DescribeConfigs_result_resources(
+        rd_kafka_event_DescribeConfigs_result(event), &count);
+    const char *error_topic = transport->endpoint->error_queue;
+    int64_t error_limit = UNKNOWN;
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(rd_kafka_ConfigResource_name(resources[i]), error_topic) == 0)
+            error_limit = limit_of(transport, resources[i]);
+    for (size_t i = 0; i < count; i++) {
+        const char *topic = rd_kafka_ConfigResource_name(resources[i]);
+        if (strcmp(topic, error_topic) == 0)
+            continue;
+        int64_t limit = limit_of(transport, resources[i]);
+        if (limit != UNKNOWN)
+            compare(transport, topic, limit, error_limit);
+    }
+}
+
+static void conclude(const wb_transport *transport, rd_kafka_event_t *event)
+{
+    if (!event)
+        log_unknown(transport, transport->endpoint->name, "no answer");
+    else if (rd_kafka_event_error(event))
+        log_unknown(transport, transport->endpoint->name, rd_kafka_event_error_string(event));
+    else
+        compare_all(transport, event);
+}
+
+void wb_kafka_limits_compare(wb_kafka_client *client, int64_t deadline)
+{
+    const wb_transport *transport = client->transport;
+    if (!transport->endpoint->error_queue)
+        return;
+    rd_kafka_topic_partition_list_t *topics = wb_kafka_topics_read(transport);
+    size_t count = 0;
+    rd_kafka_ConfigResource_t **wanted = calloc((size_t)topics->cnt + 1, sizeof *wanted);
+    for (int i = 0; wanted && i < topics->cnt; i++)
+        wanted[count++] =
+            rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, topics->elems[i].topic);
+    rd_kafka_topic_partition_list_destroy(topics);
+    if (!wanted)
+        return;
+    wanted[count++] =
+        rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, transport->endpoint->error_queue);
+    rd_kafka_event_t *event = ask(client, wanted, count, wb_kafka_until(transport, deadline));
+    conclude(transport, event);
+    if (event)
+        rd_kafka_event_destroy(event);
+    rd_kafka_ConfigResource_destroy_array(wanted, count);
+    free(wanted);
+}

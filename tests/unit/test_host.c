@@ -1,0 +1,481 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The host of several endpoints, each case in a process of its own: how it starts, stops and
+ * starts again what gave up, how long that takes, and what its exit code says.
+ */
+#include <config.h>
+
+#include "tests/unit/conf_support.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <sysexits.h>
+
+#include "core/base/clock.h"
+#include "core/base/error.h"
+#include "core/cli/host.h"
+#include "tests/unit/fake_plugins.h"
+
+#define PATIENCE (20 * WB_SECOND)
+/* Milliseconds: far below the 30 s of an endpoint that was told nothing else, and enough for a busy
+ * machine and a sanitizer. */
+#define SOON 8000
+#define ENDPOINTS 2
+
+/* Waits until a condition holds, and fails when it never does. */
+#define wait_until(condition)                                                                      \
+    do {                                                                                           \
+        int64_t end_ = wb_clock_monotonic() + PATIENCE;                                            \
+        while (!(condition) && wb_clock_monotonic() < end_)                                        \
+            wb_clock_pause(WB_MILLISECOND, NULL);                                                  \
+        assert_true(condition);                                                                    \
+    } while (0)
+
+/* The process that is the host. */
+static fake *fakes; /* shared with the test */
+static wb_endpoint_setup setups[ENDPOINTS];
+static wb_setup setup;
+static pid_t host;
+
+static void prepare(unsigned workers, int outbox)
+{
+    static const char *const names[ENDPOINTS] = { "orders", "billing" };
+    for (size_t i = 0; i < ENDPOINTS; i++)
+        fake_setup(&fakes[i], &setups[i], names[i], workers, outbox);
+    setup = (wb_setup){ .endpoints = setups, .endpoint_count = ENDPOINTS };
+}
+
+/* The child: what it leaves behind is wrong whatever its exit code. */
+static _Noreturn void be_host(int install, int threads)
+{
+    cli_host hosted = { 0 };
+    int file = open(conf_write("host.log", ""), O_WRONLY | O_APPEND);
+    (void)dup2(file, STDERR_FILENO);
+    cli_guard_block(&hosted.guard);
+    fake_threads = threads;
+    int code = cli_host_run(&hosted, &setup, NULL, install);
+    for (size_t i = 0; i < ENDPOINTS; i++)
+        if (fakes[i].instances || fakes[i].sessions)
+            code = 99;
+    exit(code);
+}
+
+static void run_with(int install, int threads)
+{
+    (void)remove(conf_write("host.log", ""));
+    host = fork();
+    if (host == 0)
+        be_host(install, threads);
+}
+
+static void run(void)
+{
+    run_with(0, -1);
+    for (size_t i = 0; i < ENDPOINTS; i++)
+        wait_until(fakes[i].received);
+}
+
+/* How long from now on it took to end, in milliseconds. */
+static int64_t assert_exit(int expected)
+{
+    int status = 0;
+    int64_t start = wb_clock_monotonic(), deadline = start + PATIENCE;
+    while (waitpid(host, &status, WNOHANG) == 0) {
+        if (wb_clock_monotonic() > deadline)
+            fail_msg("the host does not end");
+        wb_clock_pause(WB_MILLISECOND, NULL);
+    }
+    host = 0;
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), expected);
+    return (wb_clock_monotonic() - start) / WB_MILLISECOND;
+}
+
+static int64_t assert_stop(int expected)
+{
+    (void)kill(host, SIGTERM);
+    return assert_exit(expected);
+}
+
+static void assert_between(int64_t value, int64_t low, int64_t high)
+{
+    if (value < low || value > high)
+        fail_msg("%lld ms are not %lld to %lld", (long long)value, (long long)low, (long long)high);
+}
+
+/* How many lines of the log hold a text. */
+static int count_lines(const char *text)
+{
+    char path[512], line[5000];
+    int count = 0;
+    (void)snprintf(path, sizeof path, "%s/host.log", conf_directory);
+    FILE *file = fopen(path, "r");
+    while (file && fgets(line, sizeof line, file))
+        count += strstr(line, text) != NULL;
+    if (file)
+        (void)fclose(file);
+    return count;
+}
+
+static void assert_lines(const char *text, int count)
+{
+    int found = count_lines(text);
+    if (found != count)
+        fail_msg("%d lines hold \"%s\", not %d", found, text, count);
+}
+
+static void wait_for_lines(const char *text, int count)
+{
+    int64_t end = wb_clock_monotonic() + PATIENCE;
+    while (count_lines(text) < count && wb_clock_monotonic() < end)
+        wb_clock_pause(5 * WB_MILLISECOND, NULL);
+    assert_lines(text, count);
+}
+
+static void wait_for_work(fake *f)
+{
+    int looks = f->received;
+    wait_until(f->received > looks);
+}
+
+/* ---- start -------------------------------------------------------------------------------- */
+
+static void test_failed_start(void **state)
+{
+    static const unsigned calls[] = { FAKE_CREATE, FAKE_INSTALL, FAKE_VERIFY };
+    (void)state;
+    for (size_t i = 0; i < ENDPOINTS; i++) {
+        for (size_t call = 0; call < sizeof calls / sizeof calls[0]; call++) {
+            prepare(2, 1);
+            fakes[i].fatal = calls[call];
+            run_with(1, -1);
+            assert_exit(72);
+            assert_lines("told to fail in", 1);
+            assert_lines(i ? "waybill: endpoint \"billing\": " : "waybill: endpoint \"orders\": ", 1);
+            assert_int_equal(fakes[0].opened + fakes[1].opened, 0);
+        }
+    }
+}
+
+/* Guard, and of each endpoint two workers and a housekeeper: seven threads. */
+static void test_threads_that_cannot_start(void **state)
+{
+    (void)state;
+    for (int threads = 0; threads < 7; threads++) {
+        prepare(2, 1);
+        run_with(0, threads);
+        assert_exit(EX_SOFTWARE);
+        assert_lines("could not start", 1);
+    }
+    prepare(2, 1);
+    run_with(0, 7);
+    wait_until(fakes[1].received);
+    assert_stop(EX_OK);
+}
+
+static void test_limit_too_low(void **state)
+{
+    (void)state;
+    prepare(1, 0);
+    fakes[1].limit = 6;
+    run_with(0, -1);
+    assert_exit(72);
+    assert_lines("endpoint \"billing\": queue \"billing\" drops a message", 1);
+    prepare(1, 0);
+    fakes[1].limit = WB_LIMIT_UNKNOWN;
+    run();
+    assert_stop(EX_OK);
+    assert_lines("nobody can tell after how many deliveries", 1);
+}
+
+static void test_stop_while_starting(void **state)
+{
+    (void)state;
+    prepare(1, 0);
+    fakes[0].config.shutdown_timeout = fakes[1].config.shutdown_timeout = 400 * WB_MILLISECOND;
+    fakes[1].hangs = FAKE_VERIFY;
+    run_with(0, -1);
+    wait_until(fakes[1].instances);
+    assert_between(assert_stop(EX_TEMPFAIL), 300, SOON);
+
+    prepare(1, 0); /* and this one ends by itself in time */
+    fakes[0].hangs = FAKE_VERIFY;
+    run_with(0, -1);
+    wait_until(fakes[0].instances);
+    (void)kill(host, SIGTERM);
+    wb_clock_pause(200 * WB_MILLISECOND, NULL);
+    fakes[0].hangs = 0;
+    assert_exit(EX_OK);
+    assert_int_equal(fakes[1].opened, 0);
+}
+
+/* ---- stop --------------------------------------------------------------------------------- */
+
+static void test_stop(void **state)
+{
+    (void)state;
+    prepare(3, 1);
+    run();
+    assert_between(assert_stop(EX_OK), 0, SOON);
+    assert_lines("shutdown_timeout", 0);
+}
+
+static void test_hanging_worker(void **state)
+{
+    (void)state;
+    prepare(2, 1);
+    fakes[1].config.shutdown_timeout = 500 * WB_MILLISECOND;
+    run();
+    fakes[1].hangs_in = 2;
+    fakes[1].hangs = FAKE_RECEIVE;
+    wb_clock_pause(50 * WB_MILLISECOND, NULL);
+    /* its own time counts, and not the 30 s of its neighbour, who has ended */
+    assert_between(assert_stop(EX_TEMPFAIL), 450, SOON);
+    assert_lines("reason=shutdown_timeout", 1);
+}
+
+/* The one with more time gets it. */
+static void test_longest_time_counts(void **state)
+{
+    (void)state;
+    prepare(1, 0);
+    fakes[0].config.shutdown_timeout = 100 * WB_MILLISECOND;
+    fakes[1].config.shutdown_timeout = 900 * WB_MILLISECOND;
+    run();
+    fakes[0].hangs = fakes[1].hangs = FAKE_RECEIVE;
+    wb_clock_pause(50 * WB_MILLISECOND, NULL);
+    assert_between(assert_stop(EX_TEMPFAIL), 850, SOON);
+}
+
+static void test_second_signal(void **state)
+{
+    (void)state;
+    prepare(1, 0);
+    run();
+    fakes[0].hangs = FAKE_RECEIVE;
+    wb_clock_pause(50 * WB_MILLISECOND, NULL);
+    (void)kill(host, SIGTERM);
+    wb_clock_pause(400 * WB_MILLISECOND, NULL);
+    assert_int_equal(waitpid(host, NULL, WNOHANG), 0);
+    (void)kill(host, SIGINT);
+    assert_between(assert_exit(EX_TEMPFAIL), 0, SOON);
+    assert_lines("reason=\"second signal\"", 1);
+}
+
+static void test_hanging_housekeeper(void **state)
+{
+    (void)state;
+    prepare(1, 1);
+    fakes[0].config.shutdown_timeout = fakes[1].config.shutdown_timeout = 500 * WB_MILLISECOND;
+    run();
+    fakes[1].storage_hangs = 1;
+    int opened = fakes[1].storage_opened;
+    wait_until(fakes[1].storage_opened != opened);
+    assert_between(assert_stop(EX_TEMPFAIL), 450, SOON);
+}
+
+/* No work is in flight any more, but a plugin does not let go. */
+static void test_hanging_destroy(void **state)
+{
+    (void)state;
+    prepare(1, 0);
+    fakes[0].config.shutdown_timeout = fakes[1].config.shutdown_timeout = 200 * WB_MILLISECOND;
+    fakes[0].hangs = FAKE_DESTROY;
+    run();
+    assert_between(assert_stop(EX_TEMPFAIL), 900, SOON);
+}
+
+/* ---- endpoints that give up --------------------------------------------------------------- */
+
+static void test_restart(void **state)
+{
+    (void)state;
+    prepare(2, 1);
+    run();
+    fakes[0].fatal = FAKE_RECEIVE;
+    int64_t start = wb_clock_monotonic();
+    wait_for_lines("endpoint is started again", 2);
+    assert_between((wb_clock_monotonic() - start) / WB_MILLISECOND, 2900, 6000); /* 1 s, 2 s */
+    assert_lines("\"endpoint is started again\" endpoint=orders workers=2 reason=\"told to fail in receive\" pause=1s", 1);
+    assert_lines("pause=1s", 2); /* one when it gave up, one when it was started again */
+    assert_lines("pause=2s", 2);
+    wait_for_work(&fakes[1]); /* goes on */
+    fakes[0].fatal = 0;
+    wait_for_work(&fakes[0]);
+    assert_stop(72); /* it has not run for as long as it had paused */
+    assert_lines("waybill: endpoint \"orders\": told to fail in receive", 1);
+}
+
+static void test_restart_made_good(void **state)
+{
+    (void)state;
+    prepare(2, 0);
+    run();
+    fakes[0].fatal_in = 1;
+    fakes[0].fatal = FAKE_RECEIVE;
+    wait_for_lines("worker gives up", 1);
+    int opened = fakes[0].opened;
+    wait_for_lines("endpoint is started again", 1);
+    assert_lines("workers=1 reason=\"told to fail in receive\" pause=1s", 2);
+    wb_clock_pause(1500 * WB_MILLISECOND, NULL);
+    assert_int_equal(fakes[0].opened, opened + 1); /* the other one was left alone */
+    assert_stop(EX_OK);
+}
+
+/* What verify finds costs no message a delivery: no session is opened before it is content. */
+static void test_restart_verifies_first(void **state)
+{
+    (void)state;
+    prepare(2, 1);
+    run();
+    fakes[0].fatal = FAKE_RECEIVE | FAKE_VERIFY;
+    wait_for_lines("\"endpoint gave up and is started again after a pause\" endpoint=orders workers=2 "
+                   "reason=\"told to fail in verify\" pause=2s", 1);
+    assert_int_equal(fakes[0].opened, 2);
+    wait_for_work(&fakes[1]);
+    fakes[0].fatal = 0;
+    wait_for_lines("endpoint is started again\"", 2);
+    wait_until(fakes[0].opened == 4);
+    wb_clock_pause(2200 * WB_MILLISECOND, NULL);
+    assert_stop(EX_OK);
+}
+
+/* A server that does not answer then keeps neither the neighbour nor the signal waiting. */
+static void test_restart_hangs(void **state)
+{
+    (void)state;
+    prepare(1, 0);
+    fakes[0].config.shutdown_timeout = 500 * WB_MILLISECOND;
+    fakes[1].config.on_endpoint_failure = WB_ON_FAILURE_EXIT;
+    run();
+    fakes[0].hangs = FAKE_VERIFY;
+    fakes[0].fatal = FAKE_RECEIVE;
+    wait_for_lines("endpoint is started again\"", 1);
+    fakes[1].fatal = FAKE_RECEIVE;
+    wait_for_lines("endpoint gave up and stays ended", 1);
+    assert_between(assert_stop(EX_TEMPFAIL), 450, SOON);
+
+    prepare(1, 0); /* and when it answers in time, nothing is started any more */
+    run();
+    fakes[0].hangs = FAKE_VERIFY;
+    fakes[0].fatal = FAKE_RECEIVE;
+    wait_for_lines("endpoint is started again\"", 1);
+    (void)kill(host, SIGTERM);
+    wb_clock_pause(200 * WB_MILLISECOND, NULL);
+    fakes[0].hangs = 0;
+    assert_exit(72);
+    assert_int_equal(fakes[0].opened, 1);
+}
+
+static void test_stop_in_a_pause(void **state)
+{
+    (void)state;
+    prepare(1, 1);
+    run();
+    fakes[1].fatal = FAKE_RECEIVE;
+    wait_for_lines("endpoint gave up", 1);
+    assert_between(assert_stop(72), 0, SOON);
+    assert_lines("endpoint is started again ", 0);
+}
+
+static void test_exit(void **state)
+{
+    (void)state;
+    prepare(2, 1);
+    fakes[0].config.on_endpoint_failure = WB_ON_FAILURE_EXIT;
+    fakes[1].config.on_endpoint_failure = WB_ON_FAILURE_EXIT;
+    run();
+    fakes[0].fatal_in = 1;
+    fakes[0].fatal = FAKE_RECEIVE;
+    wait_for_lines("endpoint=orders workers=1 reason=\"told to fail in receive\"", 1);
+    wb_clock_pause(1500 * WB_MILLISECOND, NULL);
+    assert_int_equal(waitpid(host, NULL, WNOHANG), 0);
+    assert_int_equal(fakes[0].sessions, 0); /* the rest of it was stopped, too */
+    wait_for_work(&fakes[1]);
+    fakes[1].fatal = FAKE_RECEIVE; /* nobody is left */
+    assert_exit(72);
+    assert_lines("waybill: endpoint \"orders\": told to fail in receive", 1);
+    assert_lines("waybill: endpoint \"billing\": told to fail in receive", 1);
+    assert_lines("started again", 0);
+}
+
+/* A neighbour that was told to exit does not end one that is to be started again. */
+static void test_exit_beside_restart(void **state)
+{
+    (void)state;
+    prepare(1, 0);
+    fakes[0].config.on_endpoint_failure = WB_ON_FAILURE_EXIT;
+    run();
+    fakes[0].fatal = fakes[1].fatal = FAKE_RECEIVE;
+    wait_for_lines("endpoint gave up and stays ended", 1);
+    wait_for_lines("endpoint is started again", 1);
+    fakes[1].fatal = 0;
+    wait_for_work(&fakes[1]);
+    wb_clock_pause(1300 * WB_MILLISECOND, NULL);
+    assert_stop(72); /* for the first one; the other one runs */
+    assert_lines("waybill: endpoint \"orders\": ", 1);
+    assert_lines("waybill: endpoint \"billing\": ", 0);
+}
+
+/* One whose handler hangs while the rest gave up: it is not waited for, the others are replaced. */
+static void test_restart_beside_hanging(void **state)
+{
+    (void)state;
+    prepare(2, 0);
+    fakes[0].config.shutdown_timeout = 300 * WB_MILLISECOND;
+    run();
+    fakes[0].hangs_in = 1;
+    fakes[0].hangs = FAKE_RECEIVE;
+    wb_clock_pause(50 * WB_MILLISECOND, NULL);
+    fakes[0].fatal_in = 2;
+    fakes[0].fatal = FAKE_RECEIVE;
+    wait_for_lines("worker gives up", 1);
+    fakes[0].fatal = 0;
+    int opened = fakes[0].opened;
+    wait_for_lines("endpoint is started again", 1);
+    wait_until(fakes[0].opened != opened);
+    assert_between(assert_stop(EX_TEMPFAIL), 250, SOON);
+}
+
+/* After a test that failed. */
+static int kill_host(void **state)
+{
+    (void)state;
+    if (host > 0 && kill(host, SIGKILL) == 0)
+        (void)waitpid(host, NULL, 0);
+    host = 0;
+    return 0;
+}
+
+static int share(void **state)
+{
+    fakes = mmap(NULL, ENDPOINTS * sizeof *fakes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    return fakes == MAP_FAILED ? -1 : conf_setup(state);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(test_failed_start, kill_host),
+        cmocka_unit_test_teardown(test_threads_that_cannot_start, kill_host),
+        cmocka_unit_test_teardown(test_limit_too_low, kill_host),
+        cmocka_unit_test_teardown(test_stop_while_starting, kill_host),
+        cmocka_unit_test_teardown(test_stop, kill_host),
+        cmocka_unit_test_teardown(test_hanging_worker, kill_host),
+        cmocka_unit_test_teardown(test_longest_time_counts, kill_host),
+        cmocka_unit_test_teardown(test_second_signal, kill_host),
+        cmocka_unit_test_teardown(test_hanging_housekeeper, kill_host),
+        cmocka_unit_test_teardown(test_hanging_destroy, kill_host),
+        cmocka_unit_test_teardown(test_restart, kill_host),
+        cmocka_unit_test_teardown(test_restart_made_good, kill_host),
+        cmocka_unit_test_teardown(test_restart_verifies_first, kill_host),
+        cmocka_unit_test_teardown(test_restart_hangs, kill_host),
+        cmocka_unit_test_teardown(test_stop_in_a_pause, kill_host),
+        cmocka_unit_test_teardown(test_exit, kill_host),
+        cmocka_unit_test_teardown(test_exit_beside_restart, kill_host),
+        cmocka_unit_test_teardown(test_restart_beside_hanging, kill_host),
+    };
+    return cmocka_run_group_tests_name("host", tests, share, conf_teardown);
+}
