@@ -12,7 +12,6 @@
 #include "core/message/ids.h"
 #include "core/pipeline/suspect.h"
 #include "core/pipeline/worker.h"
-#include "core/recover/attempts.h"
 #include "tests/simulation/broker.h"
 #include "tests/simulation/handlers.h"
 #include "tests/simulation/persistence.h"
@@ -23,6 +22,7 @@
 #define WORKERS_MAX 5
 /* The product's shutdown_timeout, and what the slowest call takes. */
 #define STOP_TIMEOUT (30 * WB_SECOND)
+#define PARK_TIME (60 * WB_SECOND)
 #define BODY_MAX 65536
 /* The host's pauses before it starts an endpoint again that gave up. */
 #define RESTART_PAUSE WB_SECOND
@@ -96,11 +96,10 @@ static void fill_pipeline(endpoint *e)
         .batch_time = shape->batch_time,
         .body_max = BODY_MAX,
         .sweep_after = shape->sweep_after,
+        .park_time = PARK_TIME,
         .drain_time = STOP_TIMEOUT / 2,
     };
     wb_pipeline_init(&e->pipeline);
-    if (shape->tells_limit && !wb_attempts_fit(&e->pipeline.recoverability))
-        sim_violation("no endpoint runs with this delivery limit");
 }
 
 static void make_endpoint(endpoint *e, unsigned number)
