@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <waybill/sys/plugin.h>
+
 #include "tests/simulation/broker.h"
 #include "tests/simulation/persistence.h"
 #include "tests/simulation/process.h"
@@ -54,13 +56,14 @@ static int ask_send(call *c, sim_label label, const char *destination)
     return ask(c, WB_KIND_SEND, label, destination, 0);
 }
 
-/* Without check() nobody can tell the server's fault from the handler's. */
+/* Without check() nobody can tell the server's fault from the handler's; nor, where there is but
+ * one attempt, a neighbour's. */
 static void note_unexplained(const call *c, wb_storage_session *session, int result)
 {
     const sim_transaction *t = sim_database_transaction(session);
     if (result == WB_OK || the_shape.has_check || c->m->fate == SIM_CUTS || c->m->fate == SIM_QUOTA)
         return;
-    if (t->is_servers || t->is_deadlock || session->is_dead)
+    if (t->is_servers || t->is_deadlock || session->is_dead || the_shape.mode == WB_MODE_NONE)
         c->m->strikes += c->m->fate == SIM_TOUCHY ? the_shape.retries + 1 : 1;
 }
 

@@ -9,6 +9,7 @@
 
 #include "core/base/crash.h"
 #include "core/endpoint/housekeeper.h"
+#include "core/endpoint/restart.h"
 #include "core/message/ids.h"
 #include "core/pipeline/suspect.h"
 #include "core/pipeline/worker.h"
@@ -24,9 +25,6 @@
 #define STOP_TIMEOUT (30 * WB_SECOND)
 #define PARK_TIME (60 * WB_SECOND)
 #define BODY_MAX 65536
-/* The host's pauses before it starts an endpoint again that gave up. */
-#define RESTART_PAUSE WB_SECOND
-#define RESTART_PAUSE_MAX (60 * WB_SECOND)
 
 typedef struct {
     char name[16];
@@ -38,8 +36,8 @@ typedef struct {
     wb_worker workers[WORKERS_MAX];
     wb_housekeeper keeper;
     sim_thread *keeper_thread;
-    int64_t restart_pause, restart_at;
-    int is_up;
+    int seats[WORKERS_MAX]; /* whether there is such a worker */
+    wb_restart restart;
 } endpoint;
 
 typedef struct {
@@ -106,7 +104,6 @@ static void make_endpoint(endpoint *e, unsigned number)
 {
     (void)snprintf(e->name, sizeof e->name, "endpoint-%u", number);
     e->transport.endpoint = e->persistence.endpoint = number;
-    e->restart_pause = RESTART_PAUSE;
     fill_pipeline(e);
 }
 
@@ -130,18 +127,24 @@ static void *keep_house(void *argument)
     return NULL;
 }
 
+static void start_worker(const host *h, endpoint *e, unsigned number)
+{
+    char name[24];
+    (void)snprintf(name, sizeof name, "p%d.%u/e%c/w%u", h->number, incarnations,
+                   e->name[strlen(e->name) - 1], number);
+    sim_name_next(name);
+    wb_worker_init(&e->workers[number], &e->pipeline, number);
+    if (wb_worker_start(&e->workers[number]) != 0)
+        abort();
+    e->seats[number] = 1;
+}
+
 static void start_workers(const host *h, endpoint *e)
 {
-    for (unsigned i = 0; i < the_shape.workers; i++) {
-        char name[24];
-        (void)snprintf(name, sizeof name, "p%d.%u/e%c/w%u", h->number, incarnations,
-                       e->name[strlen(e->name) - 1], i);
-        sim_name_next(name);
-        wb_worker_init(&e->workers[i], &e->pipeline, i);
-        if (wb_worker_start(&e->workers[i]) != 0)
-            abort();
-    }
-    e->is_up = 1;
+    for (unsigned i = 0; i < the_shape.workers; i++)
+        if (!e->seats[i])
+            start_worker(h, e, i);
+    wb_restart_started(&e->restart, sim_now());
 }
 
 static void start_endpoint(const host *h, endpoint *e)
@@ -160,8 +163,8 @@ static void start_endpoint(const host *h, endpoint *e)
 static unsigned count_workers(const endpoint *e)
 {
     unsigned count = 0;
-    for (unsigned i = 0; e->is_up && i < the_shape.workers; i++)
-        count += !atomic_load(&e->workers[i].ended);
+    for (unsigned i = 0; i < the_shape.workers; i++)
+        count += e->seats[i] && !atomic_load(&e->workers[i].ended);
     return count;
 }
 
@@ -170,27 +173,32 @@ static int workers_have_ended(void *argument)
     return !count_workers(argument);
 }
 
-static void free_workers(endpoint *e)
+/* Waits for those that have not ended yet. @return how many seats are empty. */
+static unsigned free_workers(endpoint *e, int all)
 {
+    unsigned empty = 0;
     for (unsigned i = 0; i < the_shape.workers; i++) {
-        wb_worker_join(&e->workers[i]);
-        wb_worker_free(&e->workers[i]);
+        if (e->seats[i] && (all || atomic_load(&e->workers[i].ended))) {
+            wb_worker_join(&e->workers[i]);
+            wb_worker_free(&e->workers[i]);
+            e->seats[i] = 0;
+        }
+        empty += !e->seats[i];
     }
-    e->is_up = 0;
+    return empty;
 }
 
-/* An endpoint whose workers all gave up is started again, with growing pauses. */
+/* Workers that gave up are started again, after a growing pause. */
 static void look_after(const host *h, endpoint *e)
 {
-    for (unsigned i = 0; e->is_up && i < the_shape.workers; i++)
-        wb_worker_look_after(&e->workers[i]);
-    if (e->is_up && workers_have_ended(e)) {
-        sim_tell("endpoint %s gave up", e->name);
-        free_workers(e);
-        e->restart_at = sim_now() + e->restart_pause;
-        e->restart_pause = e->restart_pause * 2 < RESTART_PAUSE_MAX ? e->restart_pause * 2 : RESTART_PAUSE_MAX;
+    for (unsigned i = 0; i < the_shape.workers; i++)
+        if (e->seats[i])
+            wb_worker_look_after(&e->workers[i]);
+    if (free_workers(e, 0) && !wb_restart_is_planned(&e->restart)) {
+        sim_tell("workers of %s gave up", e->name);
+        (void)wb_restart_plan(&e->restart, sim_now());
     }
-    if (!e->is_up && sim_now() >= e->restart_at)
+    if (wb_restart_is_due(&e->restart, sim_now()))
         start_workers(h, e);
 }
 
@@ -211,8 +219,7 @@ static void stop_endpoint(const host *h, endpoint *e, int64_t deadline)
                       (double)STOP_TIMEOUT / 1e9);
     if (!have_ended)
         sim_kill(h->number);
-    if (e->is_up)
-        free_workers(e);
+    (void)free_workers(e, 1);
     wb_pipeline_free(&e->pipeline);
 }
 
@@ -230,8 +237,9 @@ static void stop_all(host *h)
     for (unsigned i = 0; i < the_shape.endpoints; i++) {
         endpoint *e = &h->endpoints[i];
         atomic_store(&e->pipeline.stop, 1);
-        for (unsigned k = 0; e->is_up && k < the_shape.workers; k++)
-            wb_worker_interrupt(&e->workers[k]);
+        for (unsigned k = 0; k < the_shape.workers; k++)
+            if (e->seats[k])
+                wb_worker_interrupt(&e->workers[k]);
     }
     for (unsigned i = 0; i < the_shape.endpoints; i++)
         stop_endpoint(h, &h->endpoints[i], deadline);

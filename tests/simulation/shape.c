@@ -22,9 +22,8 @@ int sim_shape_allows(sim_fate fate)
         return 0;
     if (fate == SIM_LARGE_BODY && s->error_size_max)
         return 0; /* nothing of it can be trimmed */
-    /* It takes up to ten connections of a process to find what ends them. */
-    if (flags & SIM_CUTS_BROKER && s->delivery_limit &&
-        (s->delivery_limit < 20 || s->processes > 1 || flags & SIM_STAYS))
+    /* It takes up to ten connections of a process to find what ends them, and each is a delivery. */
+    if (flags & SIM_CUTS_BROKER && s->delivery_limit)
         return 0;
     if (fate == SIM_POISON_MOVE && !s->outbox && s->processes > 1)
         return 0;
