@@ -35,6 +35,7 @@ void sim_verdict_start(char *slot, int tells)
     is_telling = tells;
 }
 
+static void tell(const char *format, va_list arguments) WB_PRINTF(1, 0);
 static void tell(const char *format, va_list arguments)
 {
     printf("# %10.4fs %-14s ", (double)sim_now() / 1e9, sim_thread_name());
