@@ -232,7 +232,12 @@ static void acknowledge(wb_transport_session *s, const wb_incoming *incoming)
         check_acknowledge(m);
     sim_tell("message %u (%s) is done", m->number, sim_fates[m->fate].name);
     m->place = SIM_GONE;
-    destroy(d);
+    if (!s->hides_success) {
+        destroy(d);
+        return;
+    }
+    d->next = s->lost;
+    s->lost = d;
 }
 
 void sim_broker_acknowledge(wb_transport_session *s, const wb_incoming *incoming)

@@ -47,6 +47,7 @@ struct wb_transport_session {
     uint32_t purpose;
     unsigned prefetch;
     int is_dead;        /* the connection is lost; the core may not know yet */
+    int hides_success;  /* what is done now is not told: the core keeps what it has in hand */
     int is_interrupted;
     int is_stopped;     /* stop_receiving() */
     int is_paused;      /* release_prefetched() */

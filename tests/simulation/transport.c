@@ -93,6 +93,7 @@ static int transport_acknowledge(wb_transport_session *s, const wb_incoming *con
                                  size_t count, wb_error *error)
 {
     sim_fault fault = enter(s, SIM_CALL_ACKNOWLEDGE, "acknowledge");
+    s->hides_success = fault.result != WB_OK;
     for (size_t i = 0; !s->is_dead && (fault.result == WB_OK || fault.done) && i < count; i++)
         sim_broker_acknowledge(s, messages[i]);
     sim_broker_pump();
@@ -256,6 +257,7 @@ static int transport_commit(wb_transport_session *s, wb_error *error)
     int r = s->is_dead ? WB_OK : refuse_commit(s, error);
     if (r != WB_OK)
         return r;
+    s->hides_success = fault.result != WB_OK;
     if (!s->is_dead && (fault.result == WB_OK || fault.done))
         sim_broker_commit(s);
     else
