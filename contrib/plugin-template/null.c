@@ -46,6 +46,7 @@ struct wb_transport {
 struct wb_transport_session {
     wb_transport *transport;
     int wake; /* eventfd: interrupt() may write it from any thread */
+    int is_stopped;
 };
 
 static int null_create(const wb_host *host, const wb_endpoint_info *endpoint, const void *config,
@@ -81,6 +82,18 @@ static int null_verify(wb_transport *transport, wb_error *error)
     return WB_OK;
 }
 
+/* A real transport says what its broker does to a message that comes back again and again, or
+ * that it cannot tell. Who forgets all messages drops none of them. */
+static int null_limits(wb_transport *transport, wb_transport_limits *limits, wb_error *error)
+{
+    (void)transport;
+    (void)error;
+    limits->delivery_limit = 0;
+    return WB_OK;
+}
+
+/* What fails here and below would fail for every message: the cause says that it is the
+ * server's fault, or the machine's, so that the host waits and blames no message. */
 static int null_open(wb_transport *transport, uint32_t purpose, uint32_t prefetch,
                      wb_transport_session **ret_session, wb_error *error)
 {
@@ -89,13 +102,14 @@ static int null_open(wb_transport *transport, uint32_t purpose, uint32_t prefetc
     (void)prefetch;
     wb_transport_session *session = calloc(1, sizeof *session);
     if (!session)
-        return host->fail(host, error, WB_RETRY, WB_CAUSE_OTHER, ENOMEM, "out of memory");
+        return host->fail(host, error, WB_RETRY, WB_CAUSE_SERVER, ENOMEM, "out of memory");
     session->transport = transport;
     session->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (session->wake < 0) {
         int code = errno;
         free(session);
-        return host->fail(host, error, WB_RETRY, WB_CAUSE_OTHER, code, "could not make an eventfd");
+        return host->fail(host, error, WB_RETRY, WB_CAUSE_SERVER, code,
+                          "could not make an eventfd");
     }
     *ret_session = session;
     return WB_OK;
@@ -129,7 +143,8 @@ static int wait_a_while(wb_transport_session *session, int64_t deadline)
     return poll(&wake, 1, wait > 0 ? (int)((wait + 999999) / 1000000) : 0) > 0;
 }
 
-/* A real transport returns what is there; this one waits until the deadline. */
+/* A real transport returns what is there, with no more headers than the endpoint takes and with
+ * its whole body; this one waits until the deadline, unless it was told to stop. */
 static int null_receive(wb_transport_session *session, int64_t deadline,
                         const wb_incoming **ret_messages, size_t max, size_t *ret_count,
                         wb_error *error)
@@ -138,12 +153,23 @@ static int null_receive(wb_transport_session *session, int64_t deadline,
     (void)max;
     (void)error;
     *ret_count = 0;
+    if (session->is_stopped)
+        return WB_OK;
     do {
         if (wait_a_while(session, deadline)) {
             forget_wake(session);
             break;
         }
     } while (session->transport->host->now() < deadline);
+    return WB_OK;
+}
+
+/* A real transport asks its broker for no more; receive() still returns what has come. One that
+ * reads ahead also has release_prefetched(). */
+static int null_stop_receiving(wb_transport_session *session, wb_error *error)
+{
+    (void)error;
+    session->is_stopped = 1;
     return WB_OK;
 }
 
@@ -174,8 +200,10 @@ static void announce(const wb_transport *transport, const wb_operation *operatio
         transport->host->log(transport->host, WB_LOG_INFO, "message forgotten", fields, 1);
 }
 
-/* A real transport writes all of them, then waits once for the confirmations. A result is
- * WB_OK only when the broker said that the message is durable. */
+/* A real transport looks at names before they become arguments of a protocol (one that cannot be
+ * is this operation's WB_REJECT, and no trouble of the session), writes all operations, then
+ * waits once for the confirmations. A result is WB_OK only when the broker said that the message
+ * is durable. */
 static int null_send(wb_transport_session *session, wb_operation *const *operations, size_t count,
                      int64_t deadline, wb_error *error)
 {
@@ -203,6 +231,8 @@ static const wb_transport_ops ops = {
     .give_back = null_settle,
     .send = null_send,
     .interrupt = null_interrupt,
+    .limits = null_limits,
+    .stop_receiving = null_stop_receiving,
 };
 
 /* Capabilities are promises: declare a mode only when it is kept. */

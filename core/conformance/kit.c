@@ -100,6 +100,19 @@ void wb_kit_skip(wb_kit *kit, const char *format, ...)
     va_end(arguments);
 }
 
+int wb_kit_lacks(wb_kit *kit, int is_there, const char *function)
+{
+    if (!is_there)
+        wb_kit_skip(kit, "%s has no %s()", kit->plugin->name, function);
+    return !is_there;
+}
+
+int wb_kit_is_servers_fault(int result, const wb_error *error)
+{
+    return result == WB_NOT_CONNECTED || result == WB_IN_DOUBT ||
+           (result == WB_RETRY && error->cause == WB_CAUSE_SERVER);
+}
+
 void wb_kit_defer(wb_kit *kit, void (*function)(void *), void *argument)
 {
     if (kit->cleanup_count == WB_KIT_CLEANUPS) /* a mistake in the kit itself */

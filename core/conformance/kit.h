@@ -72,6 +72,13 @@ int wb_kit_check(wb_kit *kit, int condition, const char *format, ...) WB_PRINTF(
 /** The case does not apply after all, for a reason that the capabilities do not show. */
 void wb_kit_skip(wb_kit *kit, const char *format, ...) WB_PRINTF(2, 3);
 
+/** Whether the plugin lacks an optional function; the case is then skipped and names it. */
+int wb_kit_lacks(wb_kit *kit, int is_there, const char *function);
+
+/** Whether the host takes a result for the server's fault (the table in waybill/sys/plugin.h):
+ *  it waits, and no message counts an attempt. */
+int wb_kit_is_servers_fault(int result, const wb_error *error);
+
 /** Call when the case is over, last first. */
 void wb_kit_defer(wb_kit *kit, void (*function)(void *), void *argument);
 

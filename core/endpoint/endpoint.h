@@ -30,9 +30,9 @@ int wb_endpoint_verify(wb_endpoint *endpoint, wb_error *error);
  *  stop and join. */
 int wb_endpoint_start(wb_endpoint *endpoint, wb_error *error);
 
-/** Look after the workers, some ten times a second: see whether any gave up, because something
- *  failed that waiting does not cure, and give away what waits behind a handler that takes long.
- *  Threads of those that gave up are joined; the others go on.
+/** Look after the workers, some ten times a second: whether handlers take long (what was prefetched
+ *  behind them is given to others), and whether workers gave up: something failed that waiting
+ *  does not cure. Their threads are joined; the others go on.
  *  @return WB_OK, or WB_FATAL with the reason of the first, until wb_endpoint_restart(). */
 int wb_endpoint_look(wb_endpoint *endpoint, wb_error *error);
 /** How many workers do not run. */

@@ -16,7 +16,7 @@
 #define WB_DELIVERY_LIMIT_ASSUMED 20
 
 /** Ask the transport what the broker does to the endpoint's messages and set
- *  pipeline->recoverability.delivery_limit (0: it never drops one). Main thread, after verify; may connect.
+ *  recoverability.delivery_limit (0: it never drops one). Main thread, after verify; may connect.
  *  A limit that nobody can tell is warned of.
  *  @return WB_OK, or WB_FATAL with WB_CAUSE_MISMATCH when the limit is too low for the
  *  endpoint's retries. */

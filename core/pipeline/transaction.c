@@ -81,7 +81,7 @@ int wb_stage_dispatch_inside(wb_worker *w, wb_item **ret_culprit, wb_error *erro
 }
 
 /* Business data in a database of its own is committed already, and will be again: that was an
- * attempt of each message, whoever's fault it is. */
+ * attempt of each message, unless the server could not for now. */
 static void count_attempts(wb_worker *w, const wb_error *error)
 {
     char reason[1200];
@@ -129,7 +129,7 @@ int wb_stage_commit_transport(wb_worker *w, wb_error *error)
     }
     if (r == WB_NOT_CONNECTED || r == WB_IN_DOUBT)
         w->transport_broken = 1;
-    else if (w->storage && w->pipeline->mode == WB_MODE_SENDS_ATOMIC)
+    else if (w->storage && w->pipeline->mode == WB_MODE_SENDS_ATOMIC && !wb_error_is_servers(error))
         count_attempts(w, error);
     return r;
 }

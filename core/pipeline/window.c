@@ -177,7 +177,8 @@ static int send_together(const wb_window *window, wb_outlet *outlet, wb_error *e
 
 static int died_of_it(const wb_error *error, int64_t started)
 {
-    return wb_clock_monotonic() - started < DEATH_WITHIN && error->native_code != CONNECTION_FORCED;
+    return wb_clock_monotonic() - started < DEATH_WITHIN && error->cause != WB_CAUSE_SERVER &&
+           error->native_code != CONNECTION_FORCED;
 }
 
 static void count_death(const wb_operation *operation, const wb_outlet *outlet)

@@ -24,11 +24,17 @@ static const char *const bugs[] = { "none", "ids_ignore_case", "ids_lose_blanks"
                                     "claims_by_looking", "forgets_released", "truncates_operations",
                                     "marks_roll_back", "rest_is_dropped", "clean_up_takes_pending",
                                     "sweeps_newest_first", "refused_commit_is_ok", "close_commits",
-                                    "doubt_is_ok", "doubt_is_nothing", "loss_is_retry", NULL };
+                                    "doubt_is_ok", "doubt_is_nothing", "loss_is_retry",
+                                    "walks_on_the_spot", "walks_past_the_visitor",
+                                    "walks_beside_others", "sweeps_what_is_not_due",
+                                    "parks_nothing", "clock_is_a_year_off", "clock_stands_still",
+                                    "locks_are_the_messages", NULL };
 enum { NONE, IDS_IGNORE_CASE, IDS_LOSE_BLANKS, IDS_END_AT_NUL, CLAIMS_BY_LOOKING, FORGETS_RELEASED,
        TRUNCATES_OPERATIONS, MARKS_ROLL_BACK, REST_IS_DROPPED, CLEAN_UP_TAKES_PENDING,
        SWEEPS_NEWEST_FIRST, REFUSED_COMMIT_IS_OK, CLOSE_COMMITS, DOUBT_IS_OK, DOUBT_IS_NOTHING,
-       LOSS_IS_RETRY };
+       LOSS_IS_RETRY, WALKS_ON_THE_SPOT, WALKS_PAST_THE_VISITOR, WALKS_BESIDE_OTHERS,
+       SWEEPS_WHAT_IS_NOT_DUE, PARKS_NOTHING, CLOCK_IS_A_YEAR_OFF, CLOCK_STANDS_STILL,
+       LOCKS_ARE_THE_MESSAGES };
 
 #define CLAIMS_MAX 1024
 #define MARKS_MAX 1024
@@ -36,11 +42,13 @@ enum { NONE, IDS_IGNORE_CASE, IDS_LOSE_BLANKS, IDS_END_AT_NUL, CLAIMS_BY_LOOKING
 static const wb_persistence_ops *base;
 static int32_t bug;
 static size_t bug_offset;
+static wb_host some_host; /* a copy: instances come and go */
 
 /* What a session's open transaction withholds from the base. */
 typedef struct {
     wb_storage_session *session; /* NULL: a free place */
     int is_open;
+    int has_claims;
     uint64_t batch;
     wb_mark marks[MARKS_MAX];
     size_t mark_count;
@@ -87,6 +95,15 @@ static void mangle(const wb_claim *claims, size_t count, wb_claim *ret_claims, c
     }
 }
 
+/* ---- whose fault ------------------------------------------------------------------------- */
+
+static int blame(int result, wb_error *error)
+{
+    if (bug != LOCKS_ARE_THE_MESSAGES || result != WB_RETRY)
+        return result;
+    return some_host.fail(&some_host, error, WB_RETRY, WB_CAUSE_OTHER, 0, "lock timeout");
+}
+
 /* ---- transactions ------------------------------------------------------------------------ */
 
 /* What an id's record says now counts until the commit, which then claims in earnest: a
@@ -129,7 +146,8 @@ static int broken_begin(wb_storage_session *session, wb_begin *begin, wb_error *
         mine->mark_count = begin->mark_count;
         mangled.mark_count = 0;
     }
-    int result = base->begin(session, &mangled, error);
+    mine->has_claims = begin->claim_count != 0;
+    int result = blame(base->begin(session, &mangled, error), error);
     for (size_t i = 0; i < begin->claim_count; i++)
         begin->claims[i].duplicate_of = claims[i].duplicate_of;
     if (result == WB_OK && bug == CLAIMS_BY_LOOKING)
@@ -149,6 +167,8 @@ static int commit_mangled(wb_storage_session *session, wb_commit *commit, wb_err
     mangled.released = claims;
     if (bug == FORGETS_RELEASED)
         mangled.released_count = 0;
+    if (bug == PARKS_NOTHING && !place_of(session)->has_claims)
+        mangled.operations = NULL;
     if (bug == TRUNCATES_OPERATIONS && mangled.operations_size > 65535)
         mangled.operations_size = 65535;
     int result = WB_OK;
@@ -212,7 +232,7 @@ static int broken_mark(wb_storage_session *session, const wb_mark *marks, size_t
         if (bug == REST_IS_DROPPED)
             mangled[i].remaining = NULL;
     }
-    int result = base->mark(session, mangled, count, error);
+    int result = blame(base->mark(session, mangled, count, error), error);
     return result == WB_NOT_CONNECTED && bug == LOSS_IS_RETRY ? WB_RETRY : result;
 }
 
@@ -233,6 +253,8 @@ static int broken_sweep(wb_storage_session *session, uint64_t before, size_t lim
                         wb_pending_fn visit, void *argument, wb_error *error)
 {
     collection all = { .count = 0 };
+    if (bug == SWEEPS_WHAT_IS_NOT_DUE)
+        before = INT64_MAX;
     if (bug != SWEEPS_NEWEST_FIRST)
         return base->sweep(session, before, limit, visit, argument, error);
     int result = base->sweep(session, before, limit, collect, &all, error);
@@ -240,6 +262,59 @@ static int broken_sweep(wb_storage_session *session, uint64_t before, size_t lim
         const uint64_t batch = all.marks[--all.count].batch;
         result = base->pending(session, &batch, 1, visit, argument, error);
     }
+    return result;
+}
+
+/* Of the rows a sweep finds, the first above `after`. */
+typedef struct {
+    uint64_t after;
+    wb_pending_fn visit;
+    void *argument;
+    int is_met;
+    int result; /* of the visitor */
+    uint64_t batch;
+} walk;
+
+#define MET 999
+
+static int meet(void *argument, const wb_pending *row)
+{
+    walk *on = argument;
+    if (bug != WALKS_ON_THE_SPOT && row->batch <= on->after)
+        return WB_OK;
+    on->is_met = 1;
+    on->batch = row->batch;
+    if (bug != WALKS_BESIDE_OTHERS)
+        on->result = on->visit(on->argument, row);
+    return MET;
+}
+
+/* The base sweeps as far as the row. Nobody else sweeps meanwhile, unless the row is visited
+ * only afterwards. */
+static int broken_next(wb_storage_session *session, uint64_t after, uint64_t before,
+                       wb_pending_fn visit, void *argument, wb_error *error)
+{
+    walk on = { .after = after, .visit = visit, .argument = argument };
+    int result = base->sweep(session, before, SIZE_MAX, meet, &on, error);
+    if (!on.is_met || result != MET)
+        return result;
+    if (bug == WALKS_BESIDE_OTHERS)
+        return base->pending(session, &on.batch, 1, visit, argument, error);
+    return bug == WALKS_PAST_THE_VISITOR ? WB_OK : on.result;
+}
+
+#define YEAR (INT64_C(365) * 24 * 3600 * 1000000000)
+
+static int broken_clock(wb_storage_session *session, int64_t *ret_wall, wb_error *error)
+{
+    static int64_t first;
+    int result = base->clock(session, ret_wall, error);
+    if (!first)
+        first = *ret_wall;
+    if (bug == CLOCK_IS_A_YEAR_OFF)
+        *ret_wall -= YEAR;
+    if (bug == CLOCK_STANDS_STILL)
+        *ret_wall = first;
     return result;
 }
 
@@ -260,6 +335,7 @@ static int broken_create(const wb_host *host, const wb_endpoint_info *endpoint, 
                          wb_persistence **ret_persistence, wb_error *error)
 {
     memcpy(&bug, (const char *)config + bug_offset, sizeof bug);
+    some_host = *host;
     return base->create(host, endpoint, config, ret_persistence, error);
 }
 
@@ -299,6 +375,9 @@ const wb_plugin *JOIN(broken_, JOIN(BASE, _LTX_wb_plugin))(void)
     ops.mark = broken_mark;
     ops.sweep = broken_sweep;
     ops.clean_up = broken_clean_up;
+    ops.next_pending = broken_next;
+    if (WB_HAS(base, wb_persistence_ops, clock))
+        ops.clock = broken_clock;
     plugin.name = "broken_" TEXT(BASE);
     plugin.ops = &ops;
     plugin.options = make_options(&plugin, &plugin.option_count);

@@ -16,7 +16,7 @@ try() { # BUG <EXPECTED: in the background, they mostly wait for the disk
     cat >"$work/$1.conf" <<END
 plugin_path = [ "$top_builddir/tests/conformance/.libs" ];
 endpoints = ( { name = "kit"; transport = { plugin = "sqlite"; file = "$work/queue.db"; };
-  persistence = { plugin = "broken_sqlite"; file = "$work/$1.db"; bug = "$1"; }; } );
+  persistence = { plugin = "broken_sqlite"; file = "$work/$1.db"; busy_timeout = "3s"; bug = "$1"; }; } );
 END
     cat - "$work/no-server" >"$work/$1.expected"
     "$conformance/judge" persistence -c "$work/$1.conf" <"$work/$1.expected" >"$work/$1.tap" 2>&1 &
@@ -30,6 +30,8 @@ skip cut before mark(): not connected, the row is there
 skip cut before pending(): not connected
 skip cut before sweep(): not connected, others may sweep
 skip cut before clean_up(): not connected, others may clean up
+skip cut before next_pending(): not connected, others may visit
+skip cut before clock(): not connected
 skip a begin whose request is lost leaves nothing
 skip a begin whose reply is lost leaves nothing
 skip a commit whose request is lost has not happened
@@ -40,6 +42,10 @@ skip a rollback whose reply is lost has rolled back
 skip a look at pending rows whose reply is lost changes nothing
 skip a sweep whose reply is lost keeps nobody from sweeping
 skip a clean-up whose reply is lost keeps nobody from cleaning up
+skip a visit of the next row whose reply is lost keeps nobody from visiting
+skip a look at the clock whose reply is lost changes nothing
+skip a connection too many is the server's fault
+skip crash: what fails while the server is down is its own fault
 skip crash: a commit that was reported survives
 skip crash: while a commit is on its way, all or nothing
 skip crash: between a commit and its reply, all or nothing
@@ -61,7 +67,6 @@ try ids_end_at_nul <<'END'
 fail ids that differ in NUL bytes at their end are two ids
 fail ids that differ after a NUL byte are two ids
 END
-wait
 try forgets_released <<'END'
 fail claims that were committed are given back under their number, and only those
 fail claims given back can be claimed again, the others cannot
@@ -86,6 +91,7 @@ try truncates_operations <<'END'
 fail operations of more than 64 KiB come back
 fail operations of 1 MiB come back
 fail operations of 16 MiB come back, or are refused as too large
+fail next_pending() hands out rows as they are
 END
 try marks_roll_back <<'END'
 fail marks made in begin() stand after a rollback
@@ -97,11 +103,14 @@ try rest_is_dropped <<'END'
 fail a mark with a rest shrinks the pending row
 fail several marks, each as it is meant
 fail a sweep finds what remains, not what was marked
+fail rows are marked or stay while next_pending() walks on
+fail parked rows are marked like others
 fail a clean-up keeps what is not dispatched
 END
 wait
 try clean_up_takes_pending <<'END'
 fail a clean-up keeps what is not dispatched
+fail parked rows and the clean-up leave each other alone
 fail records that are not dispatched do not keep the clean-up from others
 fail interleaved: a claim against the clean-up of its record
 fail interleaved: marks against clean-ups
@@ -111,6 +120,7 @@ END
 try sweeps_newest_first <<'END'
 fail a sweep visits the oldest first and changes nothing
 fail a sweep keeps to its limit and its bound
+fail rows with numbers in the future are not swept before
 fail a sweep finds what remains, not what was marked
 fail while one instance sweeps another visits nothing
 fail a session goes on after a sweep
@@ -119,11 +129,57 @@ fail interleaved: two sweeps and their marks
 END
 try refused_commit_is_ok <<'END'
 fail a second pending row under one number is refused and rolled back
+fail a parked row does not take the place of another
 END
 try close_commits <<'END'
 fail closing a session leaves nothing of its open transaction
 fail a claim waits for the transaction that holds it, ours when its session is closed
 fail marks made in begin() stand when the session is closed
+END
+try walks_on_the_spot <<'END'
+fail next_pending() walks over the rows in order, one a call
+fail next_pending() keeps to its bounds
+fail next_pending() visits the largest number
+fail next_pending() hands out rows as they are
+fail rows are marked or stay while next_pending() walks on
+fail next_pending() hands on what the visitor says
+fail while one instance visits a row another visits none
+fail while one instance visits a row another sweeps none
+fail batches are stored and marked while next_pending() visits
+fail next_pending() visits parked rows when they are due
+END
+try walks_past_the_visitor <<'END'
+fail next_pending() hands on what the visitor says
+END
+try walks_beside_others <<'END'
+fail while one instance visits a row another visits none
+fail while one instance visits a row another sweeps none
+END
+try sweeps_what_is_not_due <<'END'
+fail a sweep keeps to its limit and its bound
+fail rows with numbers in the future are not swept before
+END
+wait
+try parks_nothing <<'END'
+fail next_pending() visits the largest number
+fail next_pending() hands out rows as they are
+fail a transaction that claims nothing stores a row
+fail a parked row does not take the place of another
+fail rows with numbers in the future are not swept before
+fail next_pending() visits parked rows when they are due
+fail parked rows and the clean-up leave each other alone
+fail parked rows are marked like others
+fail a row is parked again under a later number
+END
+try clock_is_a_year_off <<'END'
+fail clock() tells the time, within minutes of the host's
+END
+try clock_stands_still <<'END'
+fail clock() goes on, and not back
+END
+try locks_are_the_messages <<'END'
+fail a lock that a neighbour holds for too long is the server's fault
+fail what fails beside an open transaction is the server's fault
 END
 wait
 

@@ -21,7 +21,8 @@ export WAYBILL_PLUGIN_DIR
 cat >"$work/waybill.conf" <<END
 endpoints = ( { name = "kit"; transport = { plugin = "sqlite"; file = "$work/queue.db"; };
   persistence = { plugin = "mysql"; host = "$MYSQL_HOST"; port = $MYSQL_PORT; user = "$MYSQL_USER";
-                  password = "env:MYSQL_PASSWORD"; database = "$MYSQL_DATABASE"; }; } );
+                  password = "env:MYSQL_PASSWORD"; database = "$MYSQL_DATABASE";
+                  lock_timeout = "5s"; }; } );
 END
 again="\"$support/server\" crash \"$work/server\" && \"$support/server\" restart \"$work/server\""
 "$top_srcdir/tests/conformance/judge" persistence -c "$work/waybill.conf" --crash-server "$again" <<'END'

@@ -20,7 +20,7 @@ WAYBILL_PLUGIN_DIR=$top_builddir/plugins
 export WAYBILL_PLUGIN_DIR
 cat >"$work/waybill.conf" <<END
 endpoints = ( { name = "kit"; transport = { plugin = "sqlite"; file = "$work/queue.db"; };
-  persistence = { plugin = "pgsql"; }; } );
+  persistence = { plugin = "pgsql"; lock_timeout = "5s"; }; } );
 END
 again="\"$support/server\" crash \"$work/server\" && \"$support/server\" restart \"$work/server\""
 "$top_srcdir/tests/conformance/judge" persistence -c "$work/waybill.conf" --crash-server "$again" <<'END'

@@ -10,7 +10,7 @@ WAYBILL_PLUGIN_DIR=$top_builddir/plugins
 export WAYBILL_PLUGIN_DIR
 cat >"$work/waybill.conf" <<END
 endpoints = ( { name = "kit"; transport = { plugin = "sqlite"; file = "$work/queue.db"; };
-                persistence = { plugin = "sqlite"; file = "$work/data.db"; }; } );
+                persistence = { plugin = "sqlite"; file = "$work/data.db"; busy_timeout = "5s"; }; } );
 END
 "$top_srcdir/tests/conformance/judge" persistence -c "$work/waybill.conf" <<'END'
 skip cut before begin(): not connected
@@ -20,6 +20,8 @@ skip cut before mark(): not connected, the row is there
 skip cut before pending(): not connected
 skip cut before sweep(): not connected, others may sweep
 skip cut before clean_up(): not connected, others may clean up
+skip cut before next_pending(): not connected, others may visit
+skip cut before clock(): not connected
 skip a begin whose request is lost leaves nothing
 skip a begin whose reply is lost leaves nothing
 skip a commit whose request is lost has not happened
@@ -30,6 +32,10 @@ skip a rollback whose reply is lost has rolled back
 skip a look at pending rows whose reply is lost changes nothing
 skip a sweep whose reply is lost keeps nobody from sweeping
 skip a clean-up whose reply is lost keeps nobody from cleaning up
+skip a visit of the next row whose reply is lost keeps nobody from visiting
+skip a look at the clock whose reply is lost changes nothing
+skip a connection too many is the server's fault
+skip crash: what fails while the server is down is its own fault
 skip crash: a commit that was reported survives
 skip crash: while a commit is on its way, all or nothing
 skip crash: between a commit and its reply, all or nothing

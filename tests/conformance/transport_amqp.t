@@ -46,6 +46,13 @@ skip $mode: a send that nobody can receive is refused, the rest is committed
 skip $mode: what another session sends at once survives a rollback
 skip $mode: two transactions side by side
 skip $mode: a connection lost before commit: all or nothing
+skip $mode: messages held back while others are committed come back after close
+skip $mode: a batch that was rolled back is run again, and then one by one
+skip $mode: a destination that cannot be is refused, the rest is committed
+skip $mode: headers that are too large are refused, the rest is committed
+skip $mode: a body that is too large is refused, the rest is committed
+skip $mode: after a refused operation rollback undoes the rest
+skip $mode: after stop_receiving() what is in hand is committed
 END
     done
 } | "$top_srcdir/tests/conformance/judge" transport -c "$work/waybill.conf" --crash-server "$again"

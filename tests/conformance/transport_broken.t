@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Transports with one fault each fail in the cases that are about it, and in no other. All
-# run at once: they mostly wait for what does not come.
+# Transports with one fault each fail in the cases that are about it, and in no other. They
+# run eight or nine at once: they mostly wait for what does not come.
 set -u
 conformance=$top_srcdir/tests/conformance
 work=$top_builddir/tests/conformance/work/broken
@@ -14,17 +14,31 @@ export WAYBILL_PLUGIN_DIR
 # What sqlite skips, whatever else is wrong with it.
 skipped() {
     cat <<'END'
+skip the prefetch may grow from 1 to 100
 skip the prefetch may change while messages are in hand
+skip the prefetch may shrink to 1 while more is in hand
 skip a connection lost while idle: unacknowledged messages come back
 skip a connection lost while receive waits
 skip a connection lost before messages are acknowledged
 skip lost connections are counted once at most
 skip a connection lost before a window is sent: what is not confirmed is sent again
 skip confirmed messages survive a crash of the server
+skip while the server is down and comes back, all that fails is the server's fault
 skip sends_atomic_with_receive: what another session sends at once survives a rollback
 skip transaction_scope: what another session sends at once survives a rollback
 skip sends_atomic_with_receive: a connection lost before commit: all or nothing
 skip transaction_scope: a connection lost before commit: all or nothing
+END
+}
+
+# It reads nothing ahead that it could give up.
+unreleased() {
+    cat <<'END'
+skip release_prefetched() gives others what was not received yet
+skip a session goes on receiving after release_prefetched()
+skip release_prefetched() of nothing harms nothing
+skip release_prefetched() while the session works loses and doubles nothing
+skip mode none: release_prefetched() gives others what was not received yet
 END
 }
 
@@ -51,6 +65,7 @@ END
 
 judge counts <<END
 $(skipped)
+$(unreleased)
 $(unordered)
 fail deliveries are counted: given back
 fail deliveries are counted for each message
@@ -58,7 +73,13 @@ fail deliveries are counted across the death of processes
 END
 judge early <<END
 $(skipped)
+$(unreleased)
 $(unordered)
+fail a message is delivered as often as limits() says
+fail of more headers than the endpoint takes the first come, and a problem
+fail of larger headers than the endpoint takes the first come, and a problem
+fail after stop_receiving() what is in hand can be settled, and answered
+fail messages held back while others are acknowledged come back after close
 fail what is delivered again is what was sent
 fail what was given back comes again at once
 fail a part of a batch is given back
@@ -76,30 +97,132 @@ fail deliveries are counted across the death of processes
 END
 judge loose <<END
 $(skipped)
+$(unreleased)
 $(unordered)
+fail refused operations of all kinds in one window, each with its result
+fail destinations that no protocol can carry are refused, and harm nobody
+fail sends_atomic_with_receive: a destination that cannot be is refused, the rest is committed
+fail transaction_scope: a destination that cannot be is refused, the rest is committed
 fail a send that nobody can receive is refused, the rest of its window is sent
 fail a destination that cannot be is refused, and is not the session's failure
 fail sends_atomic_with_receive: a send that nobody can receive is refused, the rest is committed
 fail transaction_scope: a send that nobody can receive is refused, the rest is committed
 END
+judge boast <<END
+$(skipped)
+$(unreleased)
+$(unordered)
+fail a message is delivered as often as limits() says
+END
+judge fickle <<END
+$(skipped)
+$(unreleased)
+$(unordered)
+fail limits() says the same twice
+END
+judge uncut <<END
+$(skipped)
+$(unreleased)
+$(unordered)
+fail of more headers than the endpoint takes the first come, and a problem
+fail of larger headers than the endpoint takes the first come, and a problem
+END
+judge hollow <<END
+$(skipped)
+$(unreleased)
+$(unordered)
+fail a body over the endpoint's limit comes whole
+END
+judge fragile <<END
+$(skipped)
+$(unreleased)
+$(unordered)
+fail destinations that no protocol can carry are refused, and harm nobody
+fail event types that no protocol can carry harm nobody
+fail sends_atomic_with_receive: a destination that cannot be is refused, the rest is committed
+fail transaction_scope: a destination that cannot be is refused, the rest is committed
+fail sends_atomic_with_receive: after a refused operation rollback undoes the rest
+fail transaction_scope: after a refused operation rollback undoes the rest
+END
+judge unset <<END
+$(skipped)
+$(unreleased)
+$(unordered)
+fail a send that nobody can receive is refused, the rest of its window is sent
+fail a destination that cannot be is refused, and is not the session's failure
+fail refused operations of all kinds in one window, each with its result
+fail destinations that no protocol can carry are refused, and harm nobody
+fail sends_atomic_with_receive: a send that nobody can receive is refused, the rest is committed
+fail transaction_scope: a send that nobody can receive is refused, the rest is committed
+END
+wait
 judge order <<END
 $(skipped)
+$(unreleased)
 skip a session takes no more than its prefetch from others
 fail order per key: nobody else gets a key that is in work
 END
 judge patient <<END
 $(skipped)
+$(unreleased)
 $(unordered)
 fail receive takes what is there and waits for no second message
 fail a message ends a receive that waits
 END
 judge rollback <<END
 $(skipped)
+$(unreleased)
 $(unordered)
+fail sends_atomic_with_receive: a batch that was rolled back is run again, and then one by one
+fail transaction_scope: a batch that was rolled back is run again, and then one by one
+fail sends_atomic_with_receive: headers that are too large are refused, the rest is committed
+fail transaction_scope: headers that are too large are refused, the rest is committed
+fail sends_atomic_with_receive: a body that is too large is refused, the rest is committed
+fail transaction_scope: a body that is too large is refused, the rest is committed
+fail sends_atomic_with_receive: after a refused operation rollback undoes the rest
+fail transaction_scope: after a refused operation rollback undoes the rest
+fail sends_atomic_with_receive: after stop_receiving() what is in hand is committed
+fail transaction_scope: after stop_receiving() what is in hand is committed
 fail sends_atomic_with_receive: after rollback nothing is sent and the message is in hand
 fail transaction_scope: after rollback nothing is sent and the message is in hand
 fail sends_atomic_with_receive: after rollback the message can be given back
 fail transaction_scope: after rollback the message can be given back
+END
+judge multiple <<END
+$(skipped)
+$(unreleased)
+$(unordered)
+fail messages are acknowledged with gaps
+fail messages held back while others are acknowledged come back after close
+fail sends_atomic_with_receive: messages held back while others are committed come back after close
+fail transaction_scope: messages held back while others are committed come back after close
+END
+judge deaf <<END
+$(skipped)
+$(unreleased)
+$(unordered)
+fail after stop_receiving() what had come is handed out, and others get the rest
+fail after stop_receiving() nothing more comes, and no receive waits
+fail after stop_receiving() what is in hand can be settled, and answered
+fail a session that stopped receiving is opened again and receives
+fail mode none: stop_receiving() loses nothing
+END
+judge hasty <<END
+$(skipped)
+$(unordered)
+fail after stop_receiving() what had come is handed out, and others get the rest
+END
+judge spill <<END
+$(skipped)
+$(unordered)
+fail release_prefetched() gives others what was not received yet
+fail a session goes on receiving after release_prefetched()
+fail release_prefetched() while the session works loses and doubles nothing
+END
+judge hoard <<END
+$(skipped)
+$(unordered)
+fail bodies over the endpoint's limit are not read ahead
 END
 wait
 

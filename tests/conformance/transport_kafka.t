@@ -21,7 +21,14 @@ END
 "$top_srcdir/tests/conformance/judge" transport -c "$work/waybill.conf" <<'END'
 skip the shared resource is always the same
 skip a session takes no more than its prefetch from others
+skip the prefetch may shrink to 1 while more is in hand
+skip release_prefetched() gives others what was not received yet
+skip a session goes on receiving after release_prefetched()
+skip release_prefetched() of nothing harms nothing
+skip release_prefetched() while the session works loses and doubles nothing
+skip mode none: release_prefetched() gives others what was not received yet
 skip confirmed messages survive a crash of the server
+skip while the server is down and comes back, all that fails is the server's fault
 skip transaction_scope: a transaction has a handle to share
 skip transaction_scope: after commit sends are there and the message is gone
 skip transaction_scope: before commit nothing is visible
@@ -33,4 +40,11 @@ skip transaction_scope: a send that nobody can receive is refused, the rest is c
 skip transaction_scope: what another session sends at once survives a rollback
 skip transaction_scope: two transactions side by side
 skip transaction_scope: a connection lost before commit: all or nothing
+skip transaction_scope: messages held back while others are committed come back after close
+skip transaction_scope: a batch that was rolled back is run again, and then one by one
+skip transaction_scope: a destination that cannot be is refused, the rest is committed
+skip transaction_scope: headers that are too large are refused, the rest is committed
+skip transaction_scope: a body that is too large is refused, the rest is committed
+skip transaction_scope: after a refused operation rollback undoes the rest
+skip transaction_scope: after stop_receiving() what is in hand is committed
 END

@@ -12,13 +12,21 @@ cat >"$work/waybill.conf" <<END
 endpoints = ( { name = "kit"; transport = { plugin = "sqlite"; file = "$work/queues.db"; }; } );
 END
 "$top_srcdir/tests/conformance/judge" transport -c "$work/waybill.conf" <<'END'
+skip the prefetch may grow from 1 to 100
 skip the prefetch may change while messages are in hand
+skip the prefetch may shrink to 1 while more is in hand
+skip release_prefetched() gives others what was not received yet
+skip a session goes on receiving after release_prefetched()
+skip release_prefetched() of nothing harms nothing
+skip release_prefetched() while the session works loses and doubles nothing
+skip mode none: release_prefetched() gives others what was not received yet
 skip a connection lost while idle: unacknowledged messages come back
 skip a connection lost while receive waits
 skip a connection lost before messages are acknowledged
 skip lost connections are counted once at most
 skip a connection lost before a window is sent: what is not confirmed is sent again
 skip confirmed messages survive a crash of the server
+skip while the server is down and comes back, all that fails is the server's fault
 skip order per key: in one session
 skip order per key: through give back
 skip order per key: through close and open

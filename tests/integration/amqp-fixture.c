@@ -14,6 +14,7 @@
 #define RECEIVE_MAX 512
 
 static atomic_int warnings;
+static char last_line[1024];
 static struct {
     const char *name;
     int passed;
@@ -28,12 +29,15 @@ static struct {
 static void count_line(const wb_host *host, int level, const char *text, const wb_field *fields,
                        size_t count)
 {
+    size_t at = 0;
     (void)host;
-    (void)fields;
-    (void)count;
+    at += (size_t)snprintf(last_line, sizeof last_line, "%s", text);
+    for (size_t i = 0; i < count && at < sizeof last_line; i++)
+        at += (size_t)snprintf(last_line + at, sizeof last_line - at, " %s=%s", fields[i].name,
+                               fields[i].value);
     if (level <= WB_LOG_WARNING)
         atomic_fetch_add(&warnings, 1);
-    printf("# log %d: %s\n", level, text);
+    printf("# log %d: %s\n", level, last_line);
 }
 
 static void count_point(const char *name)
@@ -50,6 +54,11 @@ static void count_point(const char *name)
 int fixture_warnings(void)
 {
     return atomic_load(&warnings);
+}
+
+const char *fixture_last_line(void)
+{
+    return last_line;
 }
 
 int fixture_crash_points(const char *name)

@@ -69,6 +69,8 @@ void fixture_broker(const char *verb, const char *arguments);
 
 /** Lines logged at warning level or worse, and crash points passed. */
 int fixture_warnings(void);
+/** The last line logged, with its fields. */
+const char *fixture_last_line(void);
 int fixture_crash_points(const char *name);
 
 /** A plain client: channel 1 is open. */

@@ -103,7 +103,10 @@ static int limits(wb_transport *transport, wb_transport_limits *answer, wb_error
 static int open_session(wb_transport *transport, uint32_t purpose, uint32_t prefetch,
                         wb_transport_session **ret_session, wb_error *error)
 {
-    (void)prefetch, (void)error;
+    (void)prefetch;
+    int r = meet(transport, FAKE_OPEN, "open", error);
+    if (r != WB_OK)
+        return r;
     wb_transport_session *session = malloc(sizeof *session);
     *session = (wb_transport_session){ .transport = transport };
     if (purpose & WB_SESSION_RECEIVE)

@@ -18,6 +18,7 @@
 #define FAKE_LIMITS 8u
 #define FAKE_RECEIVE 16u
 #define FAKE_DESTROY 32u
+#define FAKE_OPEN 64u
 
 typedef struct fake {
     atomic_uint fatal;  /* calls that fail with WB_FATAL, WB_CAUSE_MISSING */

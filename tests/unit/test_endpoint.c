@@ -135,6 +135,22 @@ static void test_worker_gives_up(void **state)
     end(e, WB_OK);
 }
 
+/* The same where it cannot even open its sessions: somebody must act. */
+static void test_open_is_fatal(void **state)
+{
+    wb_error error = { 0 };
+    (void)state;
+    wb_endpoint *e = make(2, 0);
+    f.fatal = FAKE_OPEN;
+    assert_int_equal(wb_endpoint_start(e, &error), WB_OK);
+    wait_until(wb_endpoint_look(e, &error) == WB_FATAL && wb_endpoint_missing(e) == 2);
+    assert_string_equal(error.text, "told to fail in open");
+    f.fatal = 0;
+    assert_int_equal(wb_endpoint_restart(e), WB_OK);
+    wait_until(f.opened == 2);
+    end(e, WB_OK);
+}
+
 static void test_gives_up_and_is_stopped(void **state)
 {
     wb_error error = { 0 };
@@ -307,6 +323,7 @@ int main(void)
         cmocka_unit_test(test_housekeeper_is_waited_for),
         cmocka_unit_test(test_idle_housekeeper_is_woken),
         cmocka_unit_test(test_worker_gives_up),
+        cmocka_unit_test(test_open_is_fatal),
         cmocka_unit_test(test_gives_up_and_is_stopped),
         cmocka_unit_test(test_restart_without_threads),
         cmocka_unit_test(test_limits),

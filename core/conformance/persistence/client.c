@@ -190,6 +190,14 @@ int wb_client_pending(wb_client *client, const uint64_t *batches, size_t count, 
     return client->ops->pending(client->session, batches, count, note_row, found, &client->error);
 }
 
+int wb_client_next(wb_client *client, uint64_t after, uint64_t before, wb_found *found)
+{
+    found->count = 0;
+    found->operations = NULL;
+    wb_error_clear(&client->error);
+    return client->ops->next_pending(client->session, after, before, note_row, found, &client->error);
+}
+
 /* ---- what cases do all the time ---------------------------------------------------------- */
 
 int wb_client_takes(wb_client *client, uint64_t batch, wb_claim *claims, size_t count)
@@ -205,6 +213,13 @@ int wb_client_takes(wb_client *client, uint64_t batch, wb_claim *claims, size_t 
         return 0;
     }
     return 1;
+}
+
+int wb_client_parks(wb_client *client, uint64_t batch, const char *operations)
+{
+    return wb_client_takes(client, batch, NULL, 0) &&
+           wb_client_check(client, wb_client_commit(client, batch, operations, strlen(operations)),
+                           WB_OK, "commit a row without a claim");
 }
 
 int wb_client_stores(wb_client *client, uint64_t batch, const char *id, const char *operations)

@@ -98,6 +98,29 @@ static void longest(wb_kit *kit)
     differ(kit, ids, 4);
 }
 
+/* 256 ids of 255 bytes: each begins with another byte, and only one byte value is not in it. */
+static void longest_of_every_byte(wb_kit *kit)
+{
+    enum { VALUES = 256, SIZE = 255 };
+    static unsigned char bytes[VALUES][SIZE];
+    wb_claim claims[VALUES];
+    size_t wrong = 0;
+    wb_client *a = wb_client_open(kit, 0), *b = wb_client_open(kit, 0);
+    for (size_t i = 0; i < VALUES; i++) {
+        for (size_t at = 0; at < SIZE; at++)
+            bytes[i][at] = (unsigned char)(i + at);
+        claims[i] = (wb_claim){ bytes[i], SIZE, 0 };
+    }
+    if (!a || !b || !wb_client_takes(a, WB_BATCH(1), claims, VALUES) ||
+        !wb_client_check(a, wb_client_commit(a, WB_BATCH(1), NULL, 0), WB_OK, "commit") ||
+        !wb_client_check(b, wb_client_begin(b, WB_BATCH(2), claims, VALUES), WB_OK, "begin"))
+        return;
+    for (size_t i = 0; i < VALUES; i++)
+        wrong += claims[i].duplicate_of != WB_BATCH(1);
+    wb_kit_check(kit, wrong == 0, "%zu of 256 ids of 255 bytes are not found again", wrong);
+    wb_client_check(b, wb_client_rollback(b), WB_OK, "roll back");
+}
+
 #define OUTBOX WB_CAP_OUTBOX
 static const wb_kit_case cases[] = {
     { "ids that differ in case are two ids", OUTBOX, in_case },
@@ -111,5 +134,6 @@ static const wb_kit_case cases[] = {
     { "ids need not be UTF-8", OUTBOX, not_utf8 },
     { "ids of one byte, every byte", OUTBOX, every_byte },
     { "ids of 255 bytes differ in their last one", OUTBOX, longest },
+    { "ids of 255 bytes, of every byte value", OUTBOX, longest_of_every_byte },
 };
 const wb_kit_group wb_cases_ids = WB_KIT_GROUP(cases);

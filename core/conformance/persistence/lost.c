@@ -85,6 +85,21 @@ static int call_sweep(wb_client *client)
     return r;
 }
 
+static int call_next(wb_client *client)
+{
+    wb_found found;
+    int r = wb_client_next(client, 0, WB_BATCH_END, &found);
+    free(found.operations);
+    return r;
+}
+
+static int call_clock(wb_client *client)
+{
+    int64_t wall;
+    wb_error_clear(&client->error);
+    return client->ops->clock(client->session, &wall, &client->error);
+}
+
 static int call_clean_up(wb_client *client)
 {
     size_t deleted;
@@ -160,6 +175,20 @@ static void check_sweep(wb_client *look, int result, int is_sent)
     wb_kit_check(look->kit, found.count == 1, "%zu rows are swept afterwards instead of 1", found.count);
 }
 
+static void check_next(wb_client *look, int result, int is_sent)
+{
+    int64_t deadline = wb_clock_monotonic() + WB_CALL_DEADLINE;
+    wb_found found;
+    check_untouched(look, result, is_sent);
+    do {
+        int r = wb_client_next(look, 0, WB_BATCH_END, &found);
+        if (!wb_client_check(look, r, WB_OK, "visit the next row"))
+            return;
+        free(found.operations);
+    } while (!found.count && wb_clock_monotonic() < deadline);
+    wb_kit_check(look->kit, found.count == 1, "no row is visited afterwards");
+}
+
 static void check_clean_up(wb_client *look, int result, int is_sent)
 {
     int64_t deadline = wb_clock_monotonic() + WB_CALL_DEADLINE;
@@ -186,6 +215,8 @@ static const lost_call of_rollback = { begin_three, wb_client_rollback, GONE_OR_
 static const lost_call of_mark = { store_two, call_mark, GONE_OR_UNKNOWN, check_mark };
 static const lost_call of_pending = { store_two, call_pending, GONE, check_untouched };
 static const lost_call of_sweep = { store_two, call_sweep, GONE_OR_DONE, check_sweep };
+static const lost_call of_next = { store_two, call_next, GONE_OR_DONE, check_next };
+static const lost_call of_clock = { store_two, call_clock, GONE, check_untouched };
 static const lost_call of_clean_up = { store_two, call_clean_up, GONE_OR_UNKNOWN | ONE_OF(WB_OK),
                                       check_clean_up };
 
@@ -361,6 +392,8 @@ CASE(cut_mark, cut(kit, &of_mark))
 CASE(cut_pending, cut(kit, &of_pending))
 CASE(cut_sweep, cut(kit, &of_sweep))
 CASE(cut_clean_up, cut(kit, &of_clean_up))
+CASE(cut_next, if (!WB_LACKS(kit, next_pending)) cut(kit, &of_next))
+CASE(cut_clock, if (!WB_LACKS(kit, clock)) cut(kit, &of_clock))
 CASE(begin_request, lose(kit, &of_begin, WB_LOSE_REQUEST))
 CASE(begin_reply, lose(kit, &of_begin, WB_LOSE_REPLY))
 CASE(commit_request, lose(kit, &of_commit, WB_LOSE_REQUEST))
@@ -371,6 +404,8 @@ CASE(rollback_reply, lose(kit, &of_rollback, WB_LOSE_REPLY))
 CASE(pending_reply, lose(kit, &of_pending, WB_LOSE_REPLY))
 CASE(sweep_reply, lose(kit, &of_sweep, WB_LOSE_REPLY))
 CASE(clean_up_reply, lose(kit, &of_clean_up, WB_LOSE_REPLY))
+CASE(next_reply, if (!WB_LACKS(kit, next_pending)) lose(kit, &of_next, WB_LOSE_REPLY))
+CASE(clock_reply, if (!WB_LACKS(kit, clock)) lose(kit, &of_clock, WB_LOSE_REPLY))
 CASE(crash_at_request, lose_in_crash(kit, &of_commit, WB_CRASH_AT_REQUEST))
 CASE(crash_at_reply, lose_in_crash(kit, &of_commit, WB_CRASH_AT_REPLY))
 CASE(crash_in_begin, lose_in_crash(kit, &of_begin, WB_CRASH_AT_REPLY))
@@ -386,6 +421,8 @@ static const wb_kit_case cases[] = {
     { "cut before pending(): not connected", OUTBOX, cut_pending },
     { "cut before sweep(): not connected, others may sweep", OUTBOX, cut_sweep },
     { "cut before clean_up(): not connected, others may clean up", OUTBOX, cut_clean_up },
+    { "cut before next_pending(): not connected, others may visit", OUTBOX, cut_next },
+    { "cut before clock(): not connected", OUTBOX, cut_clock },
     { "a begin whose request is lost leaves nothing", OUTBOX, begin_request },
     { "a begin whose reply is lost leaves nothing", OUTBOX, begin_reply },
     { "a commit whose request is lost has not happened", OUTBOX, commit_request },
@@ -396,6 +433,8 @@ static const wb_kit_case cases[] = {
     { "a look at pending rows whose reply is lost changes nothing", OUTBOX, pending_reply },
     { "a sweep whose reply is lost keeps nobody from sweeping", OUTBOX, sweep_reply },
     { "a clean-up whose reply is lost keeps nobody from cleaning up", OUTBOX, clean_up_reply },
+    { "a visit of the next row whose reply is lost keeps nobody from visiting", OUTBOX, next_reply },
+    { "a look at the clock whose reply is lost changes nothing", OUTBOX, clock_reply },
     { "crash: a commit that was reported survives", OUTBOX, commits_survive },
     { "crash: while a commit is on its way, all or nothing", OUTBOX, crash_at_request },
     { "crash: between a commit and its reply, all or nothing", OUTBOX, crash_at_reply },

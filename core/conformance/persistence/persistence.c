@@ -14,7 +14,8 @@
 static const wb_kit_group *const groups[] = {
     &wb_cases_descriptor, &wb_cases_schema, &wb_cases_transactions, &wb_cases_claims,
     &wb_cases_ids,        &wb_cases_operations, &wb_cases_marks,    &wb_cases_sweep,
-    &wb_cases_clean_up,   &wb_cases_threads,    &wb_cases_specs,    &wb_cases_victim,
+    &wb_cases_walk,       &wb_cases_parked,     &wb_cases_clean_up, &wb_cases_clock,
+    &wb_cases_fault,      &wb_cases_threads,    &wb_cases_specs,    &wb_cases_victim,
     &wb_cases_lost,       &wb_cases_process,
 };
 

@@ -28,6 +28,8 @@
 #define WB_BATCH(n) ((UINT64_C(1) << 59) + (n))
 /** Of the transactions that only look who has an id; always rolled back. */
 #define WB_BATCH_OF_LOOKS ((UINT64_C(1) << 60))
+/** In the future, by any clock: of rows that are parked. Nothing below WB_BATCH_OF_LOOKS is. */
+#define WB_PARKED(n) ((UINT64_C(1) << 61) + (n))
 /** Above all that the kit uses but the largest. */
 #define WB_BATCH_END ((uint64_t)INT64_MAX)
 
@@ -113,9 +115,18 @@ typedef struct wb_found {
 } wb_found;
 int wb_client_sweep(wb_client *client, uint64_t before, size_t limit, wb_found *found);
 int wb_client_pending(wb_client *client, const uint64_t *batches, size_t count, wb_found *found);
+/** At most one row; the plugin has next_pending(). */
+int wb_client_next(wb_client *client, uint64_t after, uint64_t before, wb_found *found);
+
+/** Skip the case by the name of the optional function that the plugin lacks. */
+#define WB_LACKS(kit, function)                                                                    \
+    wb_kit_lacks((kit), WB_HAS((const wb_persistence_ops *)(kit)->plugin->ops,                     \
+                               wb_persistence_ops, function), #function)
 
 /** Begin, claiming one id or those of an array that must all become ours. */
 int wb_client_takes(wb_client *client, uint64_t batch, wb_claim *claims, size_t count);
+/** A row without a claim: how a host parks operations, and notes attempts. */
+int wb_client_parks(wb_client *client, uint64_t batch, const char *operations);
 /** A whole batch of one id; with operations unless they are NULL. */
 int wb_client_stores(wb_client *client, uint64_t batch, const char *id, const char *operations);
 /** Whether a transaction that claims the id now is told `owner`: 0, it would be its own. */
@@ -141,6 +152,7 @@ typedef struct wb_kit_group {
 
 extern const wb_kit_group wb_cases_descriptor, wb_cases_schema, wb_cases_transactions,
     wb_cases_claims, wb_cases_ids, wb_cases_operations, wb_cases_marks, wb_cases_sweep,
-    wb_cases_clean_up, wb_cases_threads, wb_cases_specs, wb_cases_victim, wb_cases_lost, wb_cases_process;
+    wb_cases_walk, wb_cases_parked, wb_cases_clean_up, wb_cases_clock, wb_cases_fault, wb_cases_threads,
+    wb_cases_specs, wb_cases_victim, wb_cases_lost, wb_cases_process;
 
 #endif

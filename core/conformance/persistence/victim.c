@@ -65,6 +65,12 @@ static void live_until_visited(wb_client *victim)
     wb_kit_check(victim->kit, 0, "the sweep found nothing");
 }
 
+static void live_until_walked(wb_client *victim)
+{
+    (void)victim->ops->next_pending(victim->session, 0, WB_BATCH_END, die, NULL, &victim->error);
+    wb_kit_check(victim->kit, 0, "the walk found nothing");
+}
+
 static wb_client *prepare(wb_kit *kit)
 {
     wb_client *look = wb_client_open(kit, 0);
@@ -114,11 +120,30 @@ static void in_sweep(wb_kit *kit)
     wb_kit_check(kit, found.count == 1, "nobody sweeps after a process that was killed sweeping");
 }
 
+static void in_walk(wb_kit *kit)
+{
+    int64_t deadline = wb_clock_monotonic() + WB_CALL_DEADLINE;
+    wb_found found = { .count = 0 };
+    if (WB_LACKS(kit, next_pending))
+        return;
+    wb_client *look = prepare(kit);
+    if (!look || !run_victim(kit, live_until_walked))
+        return;
+    while (!found.count && wb_clock_monotonic() < deadline) {
+        int r = wb_client_next(look, 0, WB_BATCH_END, &found);
+        if (!wb_client_check(look, r, WB_OK, "visit the next row"))
+            return;
+        free(found.operations);
+    }
+    wb_kit_check(kit, found.count == 1, "nobody visits after a process that was killed visiting");
+}
+
 #define OUTBOX WB_CAP_OUTBOX
 static const wb_kit_case cases[] = {
     { "a process killed in a transaction leaves nothing of it", OUTBOX, in_transaction },
     { "a process killed after a commit leaves all of it", OUTBOX, past_commit },
     { "a process killed after a mark has marked", OUTBOX, past_mark },
     { "a process killed in a sweep keeps nobody from sweeping", OUTBOX, in_sweep },
+    { "a process killed while it visits a row keeps nobody from visiting", OUTBOX, in_walk },
 };
 const wb_kit_group wb_cases_victim = WB_KIT_GROUP(cases);

@@ -8,9 +8,11 @@
  */
 #include "config.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/conformance/relay.h"
 #include "core/conformance/transport/steps.h"
 
 static const char *main_queue(wb_kit *kit)
@@ -50,10 +52,9 @@ static wb_tk_session *open_wired_with(wb_kit *kit, size_t count, wb_wires *befor
                : NULL;
 }
 
-static int is_loss(int result)
+static int is_loss(int result, const wb_error *error)
 {
-    return result == WB_OK || result == WB_RETRY || result == WB_NOT_CONNECTED ||
-           result == WB_IN_DOUBT;
+    return result == WB_OK || wb_kit_is_servers_fault(result, error);
 }
 
 /* Of messages numbered below `count` those from `sure` on come, the others may: their
@@ -92,7 +93,8 @@ static void lost_while_idle(wb_kit *kit)
     wb_kit_check(kit, wb_wires_cut(&before) > 0, "there was nothing to cut");
     s->count = 0;
     int result = wb_tk_take(s, 10, wb_tk_in(s->tk, WB_TK_QUIET), &error);
-    wb_kit_check(kit, is_loss(result), "receive: %s: %s", wb_result_name(result), error.text);
+    wb_kit_check(kit, is_loss(result, &error), "receive: %s: %s", wb_result_name(result),
+                 error.text);
     if (wb_tk_reopen(s))
         expect_back(s, 10, 3);
 }
@@ -123,7 +125,8 @@ static void lost_while_waiting(wb_kit *kit)
     int64_t start = wb_clock_monotonic();
     int result = wb_tk_take(s, 10, start + tk->patience / 4, &error);
     (void)pthread_join(other.thread, NULL);
-    wb_kit_check(kit, is_loss(result), "receive: %s: %s", wb_result_name(result), error.text);
+    wb_kit_check(kit, is_loss(result, &error), "receive: %s: %s", wb_result_name(result),
+                 error.text);
     wb_kit_check(kit, wb_clock_monotonic() - start < tk->patience,
                  "receive did not return after its deadline");
     if (wb_tk_send_numbers(wb_tk_sender(kit), main_queue(kit), "k", 1, 1) && wb_tk_reopen(s) &&
@@ -142,7 +145,8 @@ static void lost_before_acknowledge(wb_kit *kit)
         return;
     (void)wb_wires_cut(&before);
     int result = tk->ops->acknowledge(s->session, s->in_hand, 5, &error);
-    wb_kit_check(kit, is_loss(result), "acknowledge: %s: %s", wb_result_name(result), error.text);
+    wb_kit_check(kit, is_loss(result, &error), "acknowledge: %s: %s", wb_result_name(result),
+                 error.text);
     if (wb_tk_reopen(s))
         expect_back(s, 10, 5);
 }
@@ -220,10 +224,10 @@ static void lost_before_send(wb_kit *kit)
     }
     (void)wb_wires_cut(&before);
     int result = tk->ops->send(s->session, again, COUNT, wb_tk_in(tk, tk->patience / 4), &error);
-    wb_kit_check(kit, is_loss(result), "send: %s: %s", wb_result_name(result), error.text);
+    wb_kit_check(kit, is_loss(result, &error), "send: %s: %s", wb_result_name(result), error.text);
     for (size_t i = 0; i < COUNT; i++)
-        if (wb_kit_check(kit, is_loss(again[i]->result), "operation %zu: %s", i,
-                         wb_result_name(again[i]->result)) &&
+        if (wb_kit_check(kit, again[i]->result == WB_RETRY || is_loss(again[i]->result, &error),
+                         "operation %zu: %s", i, wb_result_name(again[i]->result)) &&
             again[i]->result != WB_OK)
             again[left++] = again[i];
     wb_kit_check(kit, (result == WB_OK) == (left == 0), "send returned %s, %zu were not sent",
@@ -259,6 +263,101 @@ static void survives_a_crash(wb_kit *kit)
         expect_back(s, 100, 5);
 }
 
+typedef struct crash {
+    const char *command;
+    int is_crashed;
+    atomic_int is_over;
+    pthread_t thread;
+} crash;
+
+static void *crash_server(void *argument)
+{
+    crash *self = argument;
+    self->is_crashed = wb_relay_run(self->command);
+    atomic_store(&self->is_over, 1);
+    return NULL;
+}
+
+/* @return whether the session goes on. `*failures` counts what was the server's fault. */
+static int expect_servers_fault(wb_kit *kit, int result, const wb_error *error, const char *doing,
+                                size_t *failures)
+{
+    if (result == WB_OK)
+        return 1;
+    ++*failures;
+    wb_kit_check(kit, wb_kit_is_servers_fault(result, error),
+                 "%s while the server is down: %s, cause %d: %s", doing, wb_result_name(result),
+                 error->cause, error->text);
+    wb_kit_check(kit, error->cause != WB_CAUSE_CONFIG && error->cause != WB_CAUSE_TOO_LARGE,
+                 "%s while the server is down: cause %d: %s", doing, error->cause, error->text);
+    return 0;
+}
+
+/* One round of what a worker does; what fails ends the session. */
+static void work(wb_tk_session *s, size_t *failures)
+{
+    wb_kit *kit = &s->tk->kit;
+    wb_error error = { 0 };
+    wb_tk_letter letter;
+    wb_operation *operation = &letter.operation;
+    if (!s->session) {
+        int result = s->tk->ops->open(s->instance->transport, s->purpose, s->prefetch,
+                                      &s->session, &error);
+        if (!expect_servers_fault(kit, result, &error, "open", failures)) {
+            s->session = NULL;
+            return;
+        }
+    }
+    wb_tk_write(kit, &letter, main_queue(kit), "k", 1);
+    int result = s->tk->ops->send(s->session, &operation, 1, wb_tk_in(s->tk, 2 * WB_SECOND),
+                                  &error);
+    int is_ok = expect_servers_fault(kit, result, &error, "send", failures) &&
+                wb_kit_check(kit, operation->result == WB_OK, "a message was refused: %s",
+                             operation->reason ? operation->reason : "");
+    if (is_ok) {
+        result = wb_tk_take(s, 10, wb_tk_in(s->tk, WB_TK_QUIET / 3), &error);
+        is_ok = expect_servers_fault(kit, result, &error, "receive", failures);
+    }
+    if (is_ok && s->count) {
+        result = s->tk->ops->acknowledge(s->session, s->in_hand, s->count, &error);
+        is_ok = expect_servers_fault(kit, result, &error, "acknowledge", failures);
+        s->count = 0;
+    }
+    if (!is_ok)
+        wb_tk_close(s);
+}
+
+/* Sessions work on and are opened again and again until the server is back. */
+static void blames_the_server(wb_kit *kit)
+{
+    wb_tk *tk = wb_tk_of(kit);
+    crash server = { .command = kit->options->crash_server };
+    size_t failures = 0;
+    if (!server.command) {
+        wb_kit_skip(kit, "no --crash-server was given");
+        return;
+    }
+    wb_tk_session *s = wb_tk_open(kit, WB_TK_MAIN, tk->mode, 10);
+    if (!s)
+        return;
+    wb_tk_end(tk);
+    tk->is_swept = 0; /* what was in doubt is in the queue, or is not */
+    if (!wb_kit_check(kit, pthread_create(&server.thread, NULL, crash_server, &server) == 0,
+                      "could not start a thread"))
+        return;
+    while (!atomic_load(&server.is_over)) {
+        work(s, &failures);
+        wb_clock_pause(20 * WB_MILLISECOND, NULL);
+    }
+    (void)pthread_join(server.thread, NULL);
+    if (!wb_kit_check(kit, server.is_crashed, "the command failed: %s", server.command) ||
+        !wb_kit_check(kit, failures > 0, "nothing failed while the server was down") ||
+        !wb_tk_reopen(s) || !wb_tk_send_numbers(s, main_queue(kit), "k", 2, 1) ||
+        !wb_tk_collect(s, 1))
+        return;
+    wb_tk_finish(s);
+}
+
 #define RO WB_CAP_MODE_RECEIVE_ONLY
 
 const wb_kit_case wb_tk_loss_cases[] = {
@@ -273,5 +372,7 @@ const wb_kit_case wb_tk_loss_cases[] = {
     { "a connection lost before a window is sent: what is not confirmed is sent again", RO,
       lost_before_send },
     { "confirmed messages survive a crash of the server", RO, survives_a_crash },
+    { "while the server is down and comes back, all that fails is the server's fault", RO,
+      blames_the_server },
 };
 WB_TK_CASES(loss);

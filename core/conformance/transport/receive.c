@@ -4,10 +4,8 @@
  */
 #include "config.h"
 
-#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "core/base/arena.h"
 #include "core/conformance/transport/steps.h"
@@ -171,162 +169,6 @@ static void interrupts_lose_nothing(wb_kit *kit)
         (void)time_receive(s, 1, 0); /* an interrupt may be left over */
 }
 
-/* ---- prefetch -------------------------------------------------------------------------- */
-
-/* What a key's order forbids to hand to somebody else, nobody else gets. */
-static int skips_for_order(wb_kit *kit)
-{
-    if (!(kit->plugin->capabilities & WB_CAP_ORDER_PER_KEY))
-        return 0;
-    wb_kit_skip(kit, "who keeps the order per key holds messages back from other sessions");
-    return 1;
-}
-
-static void prefetch_leaves_the_rest(wb_kit *kit)
-{
-    wb_tk *tk = wb_tk_of(kit);
-    if (skips_for_order(kit))
-        return;
-    wb_tk_session *greedy = wb_tk_open(kit, WB_TK_MAIN, tk->mode, 3);
-    wb_tk_session *sender = wb_tk_sender(kit);
-    if (!greedy || !sender || !wb_tk_send_numbers(sender, tk->queues[WB_TK_MAIN], "k", 0, 10) ||
-        !wb_tk_collect(greedy, 1))
-        return;
-    wb_tk_session *other = wb_tk_open_for(greedy->instance, WB_SESSION_RECEIVE, 100);
-    if (!other || !wb_tk_collect(other, 7) || !wb_tk_finish(other))
-        return;
-    wb_tk_close(other);
-    if (wb_tk_collect(greedy, 2))
-        wb_tk_finish(greedy);
-}
-
-static int set_prefetch(wb_tk_session *s, uint32_t prefetch)
-{
-    wb_error error = { 0 };
-    int result = s->tk->ops->set_prefetch(s->session, prefetch, &error);
-    return wb_tk_is_ok(&s->tk->kit, result, &error, "set_prefetch");
-}
-
-static void prefetch_is_room(wb_kit *kit)
-{
-    wb_tk_session *s = wb_tk_open(kit, WB_TK_MAIN, wb_tk_of(kit)->mode, 3);
-    wb_tk_session *sender = wb_tk_sender(kit);
-    if (s && sender && wb_tk_send_numbers(sender, s->instance->info.name, "k", 0, 3) &&
-        wb_tk_collect(s, 3))
-        wb_tk_finish(s);
-}
-
-/* More, less, and less than is in hand. */
-static void prefetch_changes(wb_kit *kit)
-{
-    wb_tk *tk = wb_tk_of(kit);
-    if (!WB_HAS(tk->ops, wb_transport_ops, set_prefetch)) {
-        wb_kit_skip(kit, "%s has no set_prefetch", kit->plugin->name);
-        return;
-    }
-    wb_tk_session *s = wb_tk_open(kit, WB_TK_MAIN, tk->mode, 2);
-    wb_tk_session *sender = wb_tk_sender(kit);
-    if (!s || !sender || !wb_tk_send_numbers(sender, tk->queues[WB_TK_MAIN], "k", 0, 10) ||
-        !wb_tk_collect(s, 2) || !set_prefetch(s, 6) || !wb_tk_collect(s, 4) ||
-        !wb_tk_acknowledge(s, 0, 3) || !set_prefetch(s, 3) || !wb_tk_finish(s) ||
-        !set_prefetch(s, 1))
-        return;
-    size_t seen = 0;
-    for (size_t i = 0; i < 4; i++) { /* in any order: a new prefetch may be a new consumer */
-        if (!wb_tk_collect(s, 1))
-            return;
-        seen |= (size_t)1 << wb_tk_number(s->in_hand[0]) % 10;
-        if (!wb_tk_finish(s))
-            return;
-    }
-    wb_kit_check(kit, seen == 0x3c0, "of messages 6 to 9 not each came once");
-    wb_tk_expect_empty(s);
-}
-
-/* ---- memory ---------------------------------------------------------------------------- */
-
-#define LARGE_COUNT 256
-#define LARGE_SIZE ((size_t)1 << 20)
-#define LARGE_WINDOW 8
-#define LARGE_PREFETCH 4
-/* The host asks for few at a time; what is read ahead beyond that has this limit, half of what
- * the queue holds. */
-#define AHEAD_MAX ((size_t)128 << 20)
-
-static size_t resident(void)
-{
-    unsigned long pages = 0;
-    FILE *file = fopen("/proc/self/statm", "r");
-    (void)malloc_trim(0);
-    if (!file || fscanf(file, "%*u %lu", &pages) != 1)
-        pages = 0;
-    if (file)
-        (void)fclose(file);
-    return pages * (size_t)sysconf(_SC_PAGESIZE);
-}
-
-/* @return 0 when bodies of that size are refused: the case then uses smaller ones. */
-static int send_large(wb_kit *kit, size_t size)
-{
-    wb_tk *tk = wb_tk_of(kit);
-    wb_tk_letter letters[LARGE_WINDOW];
-    wb_operation *operations[LARGE_WINDOW];
-    wb_error error = { 0 };
-    int is_ok = 1;
-    wb_tk_session *sender = wb_tk_sender(kit);
-    char *body = wb_alloc_zero(1, size);
-    for (size_t at = 0; sender && is_ok && at < LARGE_COUNT * LARGE_SIZE / size;
-         at += LARGE_WINDOW) {
-        for (size_t i = 0; i < LARGE_WINDOW; i++) {
-            wb_tk_write(kit, &letters[i], tk->queues[WB_TK_MAIN], "k", at + i);
-            letters[i].operation.body = body;
-            letters[i].operation.body_size = size;
-            operations[i] = &letters[i].operation;
-        }
-        is_ok = wb_tk_is_ok(kit, tk->ops->send(sender->session, operations, LARGE_WINDOW,
-                                               wb_tk_in(tk, tk->patience), &error),
-                            &error, "send") &&
-                operations[0]->result == WB_OK;
-    }
-    free(body);
-    return sender && is_ok;
-}
-
-static size_t choose_large(wb_kit *kit)
-{
-    for (size_t size = LARGE_SIZE; size >= WB_TK_BODY_SURE; size /= 4)
-        if (send_large(kit, size))
-            return size;
-    wb_kit_check(kit, 0, "the messages could not be sent");
-    return 0;
-}
-
-static void memory_is_bounded(wb_kit *kit)
-{
-    wb_tk *tk = wb_tk_of(kit);
-    wb_tk_session *s = wb_tk_open(kit, WB_TK_MAIN, tk->mode, LARGE_PREFETCH);
-    if (!s)
-        return;
-    wb_tk_close(s); /* it was opened to make sure that the queue is empty */
-    size_t size = choose_large(kit);
-    size_t before = resident();
-    if (!size || !wb_tk_reopen(s) || !wb_tk_collect(s, LARGE_PREFETCH))
-        return;
-    wb_clock_pause(WB_SECOND, NULL); /* a handler that takes its time */
-    size_t after = resident();
-    size_t bound = 2 * LARGE_PREFETCH * size + AHEAD_MAX;
-    wb_kit_check(kit, before && after, "the size of the process is not known");
-    wb_kit_check(kit, after < before + bound, "%zu KiB more in use, %zu are justified",
-                 (after - before) / 1024, bound / 1024);
-    size_t left = LARGE_COUNT * LARGE_SIZE / size - LARGE_PREFETCH;
-    while (wb_tk_finish(s) && left) {
-        size_t next = left < LARGE_PREFETCH ? left : LARGE_PREFETCH;
-        if (!wb_tk_collect(s, next))
-            return;
-        left -= next;
-    }
-}
-
 /* ---- mode none ------------------------------------------------------------------------- */
 
 /* A transport that promises delivery in another mode delivers in this one, too. */
@@ -470,10 +312,6 @@ const wb_kit_case wb_tk_receive_cases[] = {
     { "interrupt ends the next receive, and only that", 0, is_interrupted_in_advance },
     { "a message ends a receive that waits", RO, a_send_wakes_it },
     { "interrupts from two threads lose no message", RO, interrupts_lose_nothing },
-    { "a session takes no more than its prefetch from others", RO, prefetch_leaves_the_rest },
-    { "as many as the prefetch can be in hand", RO, prefetch_is_room },
-    { "the prefetch may change while messages are in hand", RO, prefetch_changes },
-    { "a slow handler in front of a long queue needs bounded memory", RO, memory_is_bounded },
     { "mode none removes messages before they are handed out", WB_CAP_MODE_NONE,
       mode_none_removes },
     { "mode none delivers each message once", RO | WB_CAP_MODE_NONE, mode_none_delivers },

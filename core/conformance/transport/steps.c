@@ -71,7 +71,9 @@ int64_t wb_tk_body_max(const wb_tk *tk)
     return configured > WB_TK_BODY_SURE ? configured : WB_TK_BODY_SURE;
 }
 
-static int create(wb_tk *tk, wb_tk_instance *made, const char *name, int mode, wb_error *error)
+/* `change` may be NULL. */
+static int create(wb_tk *tk, wb_tk_instance *made, const char *name, int mode,
+                  void (*change)(wb_endpoint_info *info), wb_error *error)
 {
     made->tk = tk;
     made->types[0] = tk->event;
@@ -85,7 +87,11 @@ static int create(wb_tk *tk, wb_tk_instance *made, const char *name, int mode, w
         .body_max = wb_tk_body_max(tk),
         .types = made->types,
         .type_count = subscribes(tk, name) && (tk->kit.plugin->capabilities & WB_CAP_PUBLISH),
+        .headers_max = tk->kit.endpoint->info.headers_max,
+        .headers_size_max = tk->kit.endpoint->info.headers_size_max,
     };
+    if (change)
+        change(&made->info);
     wb_host_init(&made->host, made->info.name, tk->kit.plugin->name);
     return tk->ops->create(&made->host.host, &made->info, tk->kit.endpoint->transport_config,
                            &made->transport, error);
@@ -97,7 +103,7 @@ int wb_tk_install(wb_tk *tk, wb_error *error)
     int result = WB_OK;
     for (size_t i = 0; result == WB_OK && i < sizeof queues / sizeof *queues; i++) {
         wb_tk_instance instance = { 0 };
-        result = create(tk, &instance, tk->queues[queues[i]], tk->mode, error);
+        result = create(tk, &instance, tk->queues[queues[i]], tk->mode, NULL, error);
         if (result != WB_OK)
             break;
         result = tk->ops->install(instance.transport, error);
@@ -124,22 +130,34 @@ int wb_tk_is_ok(wb_kit *kit, int result, const wb_error *error, const char *doin
                         error->text);
 }
 
-static wb_tk_instance *make_instance(wb_kit *kit, const char *name, int mode)
+static wb_tk_instance *make_instance(wb_kit *kit, const char *name, int mode,
+                                     void (*change)(wb_endpoint_info *info))
 {
     wb_error error = { 0 };
     wb_tk_instance *made = wb_alloc_zero(1, sizeof *made);
-    if (wb_tk_is_ok(kit, create(wb_tk_of(kit), made, name, mode, &error), &error, "create"))
+    if (wb_tk_is_ok(kit, create(wb_tk_of(kit), made, name, mode, change, &error), &error,
+                    "create"))
         return made;
     free(made);
     return NULL;
 }
 
-wb_tk_instance *wb_tk_instance_named(wb_kit *kit, const char *name, int mode)
+static wb_tk_instance *keep_instance(wb_kit *kit, wb_tk_instance *made)
 {
-    wb_tk_instance *made = make_instance(kit, name, mode);
     if (made)
         wb_kit_defer(kit, destroy, made);
     return made;
+}
+
+wb_tk_instance *wb_tk_instance_named(wb_kit *kit, const char *name, int mode)
+{
+    return keep_instance(kit, make_instance(kit, name, mode, NULL));
+}
+
+wb_tk_instance *wb_tk_instance_changed(wb_kit *kit, int queue, int mode,
+                                       void (*change)(wb_endpoint_info *info))
+{
+    return keep_instance(kit, make_instance(kit, wb_tk_of(kit)->queues[queue], mode, change));
 }
 
 wb_tk_instance *wb_tk_instance_make(wb_kit *kit, int queue, int mode)
@@ -213,6 +231,14 @@ wb_tk_session *wb_tk_open(wb_kit *kit, int queue, int mode, uint32_t prefetch)
                     : NULL;
 }
 
+int wb_tk_skips_for_order(wb_kit *kit)
+{
+    if (!(kit->plugin->capabilities & WB_CAP_ORDER_PER_KEY))
+        return 0;
+    wb_kit_skip(kit, "who keeps the order per key holds messages back from other sessions");
+    return 1;
+}
+
 void wb_tk_close(wb_tk_session *s)
 {
     if (s->session)
@@ -243,7 +269,7 @@ int wb_tk_reopen(wb_tk_session *s)
 static wb_tk_session *open_shared(wb_kit *kit, uint32_t purpose)
 {
     wb_tk *tk = wb_tk_of(kit);
-    wb_tk_instance *instance = make_instance(kit, tk->queues[WB_TK_MAIN], tk->mode);
+    wb_tk_instance *instance = make_instance(kit, tk->queues[WB_TK_MAIN], tk->mode, NULL);
     wb_tk_session *made = instance ? make_session(instance, purpose, SHARED_PREFETCH) : NULL;
     if (instance && !made)
         destroy(instance);

@@ -101,6 +101,9 @@ void wb_tk_end(wb_tk *tk);
  *  @return NULL when it failed, which is noted. Destroyed after the case. */
 wb_tk_instance *wb_tk_instance_named(wb_kit *kit, const char *name, int mode);
 wb_tk_instance *wb_tk_instance_make(wb_kit *kit, int queue, int mode);
+/** The same for an endpoint with other limits: `change` is called before create(). */
+wb_tk_instance *wb_tk_instance_changed(wb_kit *kit, int queue, int mode,
+                                       void (*change)(wb_endpoint_info *info));
 
 /** Open a session for what `purpose` says. The shared receiver makes room first.
  *  @return NULL when it failed, which is noted. Closed after the case. */
@@ -110,6 +113,13 @@ wb_tk_session *wb_tk_open(wb_kit *kit, int queue, int mode, uint32_t prefetch);
 
 /** What it had in hand is no longer valid. Closing twice is allowed. */
 void wb_tk_close(wb_tk_session *s);
+/** Skip the case where one session's messages cannot be handed to another: what keeps the
+ *  order per key holds them back. @return whether it did. */
+int wb_tk_skips_for_order(wb_kit *kit);
+/** Skip the case by the name of the optional function that the plugin lacks. */
+#define WB_TK_LACKS(kit, function)                                                                 \
+    wb_kit_lacks((kit), WB_HAS(wb_tk_of(kit)->ops, wb_transport_ops, function), #function)
+
 /** Close and open again; a server that is not back yet is waited for. @return 0: failed. */
 int wb_tk_reopen(wb_tk_session *s);
 
@@ -196,11 +206,15 @@ int wb_tk_finish(wb_tk_session *s);
 /* ---- the cases, by topic: one table a file --------------------------------------------- */
 
 extern const wb_kit_case wb_tk_descriptor_cases[], wb_tk_life_cases[], wb_tk_content_cases[],
-    wb_tk_send_cases[], wb_tk_receive_cases[], wb_tk_acknowledge_cases[], wb_tk_loss_cases[],
-    wb_tk_order_cases[], wb_tk_transaction_cases[];
+    wb_tk_limits_cases[], wb_tk_send_cases[], wb_tk_harm_cases[], wb_tk_receive_cases[],
+    wb_tk_prefetch_cases[], wb_tk_memory_cases[], wb_tk_stop_cases[], wb_tk_acknowledge_cases[],
+    wb_tk_held_cases[], wb_tk_loss_cases[], wb_tk_order_cases[], wb_tk_transaction_cases[],
+    wb_tk_rerun_cases[];
 extern const size_t wb_tk_descriptor_count, wb_tk_life_count, wb_tk_content_count,
-    wb_tk_send_count, wb_tk_receive_count, wb_tk_acknowledge_count, wb_tk_loss_count,
-    wb_tk_order_count, wb_tk_transaction_count;
+    wb_tk_limits_count, wb_tk_send_count, wb_tk_harm_count, wb_tk_receive_count,
+    wb_tk_prefetch_count, wb_tk_memory_count, wb_tk_stop_count, wb_tk_acknowledge_count,
+    wb_tk_held_count, wb_tk_loss_count, wb_tk_order_count, wb_tk_transaction_count,
+    wb_tk_rerun_count;
 
 /** At the end of a topic's file. */
 #define WB_TK_CASES(topic) const size_t wb_tk_##topic##_count = \

@@ -108,7 +108,8 @@ typedef struct wb_persistence_ops {
     /** Make or upgrade the tables. Idempotent, and safe to run from two processes. */
     int (*install)(wb_persistence *persistence, wb_error *error);
     /** Check that the tables are there, in this version, with the privileges needed.
-     *  Warn about server settings that lose commits. Changes nothing. */
+     *  Warn about server settings that lose commits. Changes nothing. On the threads of a
+     *  transport's verify(). */
     int (*verify)(wb_persistence *persistence, wb_error *error);
 
     /** Connect. */

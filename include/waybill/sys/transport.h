@@ -127,7 +127,9 @@ typedef struct wb_transport_ops {
      *  @return WB_FATAL with WB_CAUSE_MISMATCH when one exists with other arguments. */
     int (*install)(wb_transport *transport, wb_error *error);
 
-    /** Check that what install() makes is there and usable. Changes nothing. */
+    /** Check that what install() makes is there and usable. Changes nothing. Main thread;
+     *  or, before an endpoint is started again, a thread of its own on an instance that nobody
+     *  else uses. */
     int (*verify)(wb_transport *transport, wb_error *error);
 
     /** Connect. `purpose` is a mask of WB_SESSION_x. The session prefetches at most

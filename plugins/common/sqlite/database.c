@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "plugins/common/sqlite/disk.h"
 #include "plugins/common/sqlite/map.h"
 #include "plugins/common/sqlite/path.h"
 
@@ -30,6 +31,14 @@ int db_fail(database *db, int code, const char *doing, wb_error *error)
                           "could not %s in \"%s\": %s%s", doing, db->path, text, meaning->remedy);
 }
 
+int db_fail_file(const wb_host *host, int number, const char *doing, const char *path,
+                 wb_error *error)
+{
+    const db_meaning meaning = db_meaning_of_errno(number);
+    return host->fail(host, error, meaning.result, meaning.cause, number,
+                      "could not %s \"%s\": %s%s", doing, path, strerror(number), meaning.remedy);
+}
+
 int db_was_busy(const database *db, int result)
 {
     return result == WB_RETRY && db->failure == SQLITE_BUSY;
@@ -38,7 +47,38 @@ int db_was_busy(const database *db, int result)
 int db_out_of_memory(database *db, wb_error *error)
 {
     db->failure = SQLITE_NOMEM;
-    return db->host->fail(db->host, error, WB_RETRY, WB_CAUSE_OTHER, SQLITE_NOMEM, "out of memory");
+    return db->host->fail(db->host, error, WB_RETRY, WB_CAUSE_SERVER, SQLITE_NOMEM,
+                          "out of memory");
+}
+
+/* ---- whose fault --------------------------------------------------------- */
+
+uint64_t db_watch(sqlite3 *handle)
+{
+    return disk_trouble_of(handle).count;
+}
+
+/* SQLITE_BUSY also says that a savepoint cannot end while a statement runs; then it comes
+ * with a text of its own, and it is the handler's. A lock has none. */
+static int is_servers(sqlite3 *handle, int code)
+{
+    if (!db_meaning_of(code)->is_servers)
+        return 0;
+    return (code & 0xff) != SQLITE_BUSY ||
+           strcmp(sqlite3_errmsg(handle), sqlite3_errstr(SQLITE_BUSY)) == 0;
+}
+
+int db_check_server(const wb_host *host, sqlite3 *handle, uint64_t watched, wb_error *error)
+{
+    int code = sqlite3_extended_errcode(handle);
+    disk_trouble met = disk_trouble_of(handle);
+    if (met.count != watched)
+        code = met.code;
+    else if (!is_servers(handle, code))
+        return WB_OK;
+    return host->fail(host, error, WB_RETRY, WB_CAUSE_SERVER, code,
+                      "a statement failed in \"%s\": %s%s", sqlite3_db_filename(handle, "main"),
+                      sqlite3_errstr(code), db_meaning_of(code)->remedy);
 }
 
 /* ---- waiting for the other writers --------------------------------------- */
@@ -89,20 +129,21 @@ static int check_present(database *db, wb_error *error)
 {
     if (access(db->path, R_OK | W_OK) == 0) /* never open(): see lockfile.h */
         return WB_OK;
+    int number = errno;
     if (!path_has_directory(db->path))
-        return db->host->fail(db->host, error, WB_FATAL, WB_CAUSE_MISSING, errno,
+        return db->host->fail(db->host, error, WB_FATAL, WB_CAUSE_MISSING, number,
                               "the directory of \"%s\" does not exist: create it", db->path);
-    int cause = errno == ENOENT ? WB_CAUSE_MISSING : WB_CAUSE_REFUSED;
-    return db->host->fail(db->host, error, WB_FATAL, cause, errno, "cannot use \"%s\": %s%s",
-                          db->path, strerror(errno),
-                          cause == WB_CAUSE_MISSING ? "; run `waybill install`"
-                                                    : ": it must be readable and writable");
+    if (number != ENOENT)
+        return db_fail_file(db->host, number, "use", db->path, error);
+    return db->host->fail(db->host, error, WB_FATAL, WB_CAUSE_MISSING, number,
+                          "cannot use \"%s\": %s; run `waybill install`", db->path,
+                          strerror(number));
 }
 
 static int open_handle(database *db, wb_error *error)
 {
-    int code = sqlite3_open_v2(db->path, &db->handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX,
-                               NULL);
+    const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE;
+    int code = sqlite3_open_v2(db->path, &db->handle, flags, disk_vfs());
     if (code != SQLITE_OK)
         return db_fail(db, code, "open a connection", error);
     (void)sqlite3_extended_result_codes(db->handle, 1);
@@ -184,14 +225,12 @@ static int create_file(database *db, wb_error *error)
         (void)close(fd);
         return WB_OK;
     }
-    if (errno == EEXIST)
+    int number = errno;
+    if (number == EEXIST)
         return WB_OK;
     if (!path_has_directory(db->path))
         return check_present(db, error);
-    int cause = errno == EACCES || errno == EPERM || errno == EROFS ? WB_CAUSE_REFUSED
-                                                                     : WB_CAUSE_OTHER;
-    return db->host->fail(db->host, error, WB_FATAL, cause, errno, "could not create \"%s\": %s",
-                          db->path, strerror(errno));
+    return db_fail_file(db->host, number, "create", db->path, error);
 }
 
 /* The change to WAL needs the file alone, and SQLite does not always call the busy
@@ -278,6 +317,8 @@ int db_begin(database *db, db_durability durability, wb_error *error)
     int result = set_level(db, level, error);
     if (result == WB_OK)
         result = db_prepare(db, &db->begin, "begin immediate", error);
+    if (result == WB_OK) /* now, since nothing may fail once it is needed */
+        result = db_prepare(db, &db->rollback, "rollback", error);
     return result == WB_OK ? db_run(db, db->begin, "begin a transaction", error) : result;
 }
 
@@ -315,64 +356,4 @@ void db_rollback(database *db)
 int db_in_transaction(const database *db)
 {
     return !sqlite3_get_autocommit(db->handle);
-}
-
-/* ---- schema versions ------------------------------------------------------- */
-
-static int table_exists(database *db, const char *name, int *ret_exists, wb_error *error)
-{
-    sqlite3_stmt *statement = NULL;
-    int result = db_prepare(db, &statement,
-                            "select 1 from sqlite_schema where type='table' and name=?1", error);
-    if (result != WB_OK)
-        return result;
-    (void)sqlite3_bind_text(statement, 1, name, -1, SQLITE_STATIC);
-    int code = sqlite3_step(statement);
-    *ret_exists = code == SQLITE_ROW;
-    if (code != SQLITE_ROW && code != SQLITE_DONE)
-        result = db_fail(db, code, "read the schema", error);
-    (void)sqlite3_finalize(statement);
-    return result;
-}
-
-int db_schema_version(database *db, const char *part, int *ret_version, wb_error *error)
-{
-    sqlite3_stmt *statement = NULL;
-    int exists = 0;
-    *ret_version = 0;
-    int result = table_exists(db, "waybill_schema", &exists, error);
-    if (result != WB_OK || !exists)
-        return result;
-    result = db_prepare(db, &statement, "select version from waybill_schema where part=?1", error);
-    if (result != WB_OK)
-        return result;
-    (void)sqlite3_bind_text(statement, 1, part, -1, SQLITE_STATIC);
-    int code = sqlite3_step(statement);
-    if (code == SQLITE_ROW)
-        *ret_version = sqlite3_column_int(statement, 0);
-    else if (code != SQLITE_DONE)
-        result = db_fail(db, code, "read the schema's version", error);
-    (void)sqlite3_finalize(statement);
-    return result;
-}
-
-int db_set_schema_version(database *db, const char *part, int version, wb_error *error)
-{
-    sqlite3_stmt *statement = NULL;
-    int result = db_execute(db,
-                            "create table if not exists waybill_schema(part text primary key,"
-                            " version integer not null) without rowid",
-                            "create the table of versions", error);
-    if (result == WB_OK)
-        result = db_prepare(db, &statement,
-                            "insert into waybill_schema(part,version) values(?1,?2)"
-                            " on conflict(part) do update set version=excluded.version",
-                            error);
-    if (result != WB_OK)
-        return result;
-    (void)sqlite3_bind_text(statement, 1, part, -1, SQLITE_STATIC);
-    (void)sqlite3_bind_int(statement, 2, version);
-    result = db_run(db, statement, "record the schema's version", error);
-    (void)sqlite3_finalize(statement);
-    return result;
 }

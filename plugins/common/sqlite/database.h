@@ -82,7 +82,20 @@ int db_execute(database *db, const char *sql, const char *doing, wb_error *error
 int db_fail(database *db, int code, const char *doing, wb_error *error);
 /** Whether a call just failed because others kept the file busy. */
 int db_was_busy(const database *db, int result);
-/** WB_RETRY for want of memory. */
+/** The same from the errno of a file beside the database: "could not DOING "PATH": ...". */
+int db_fail_file(const wb_host *host, int number, const char *doing, const char *path,
+                 wb_error *error);
+
+/** What db_check_server() compares with: call it when the transaction has begun. */
+uint64_t db_watch(sqlite3 *handle);
+/** Whether a trouble of the server's (a full or failing disk, no memory, a lock held by
+ *  others) met a statement of this thread since db_watch(), whoever made it and whatever
+ *  became of its result. What the disk refused is always seen; anything else only if no
+ *  later call on the connection succeeded. @return WB_OK for none, else WB_RETRY with
+ *  WB_CAUSE_SERVER. */
+int db_check_server(const wb_host *host, sqlite3 *handle, uint64_t watched, wb_error *error);
+
+/** WB_RETRY with WB_CAUSE_SERVER for want of memory. */
 int db_out_of_memory(database *db, wb_error *error);
 
 /** Version of a part of the schema, 0 when it is not there. */

@@ -11,6 +11,8 @@
 /* Above all numbers of sessions in the lock file. */
 #define SWEEP_LOCKS (INT64_C(1) << 32)
 
+#define ROW_BYTES_KEPT ((size_t)1 << 20)
+
 /* ---- marks ---------------------------------------------------------------------------- */
 
 static int mark_all(wb_storage_session *session, const wb_mark *mark, wb_error *error)
@@ -67,6 +69,16 @@ static int reserve(wb_storage_session *session, size_t size)
     return 0;
 }
 
+/* A session lives as long as its worker: it does not keep the memory of its largest row. */
+static void shrink(wb_storage_session *session)
+{
+    if (session->operations_capacity <= ROW_BYTES_KEPT)
+        return;
+    free(session->operations);
+    session->operations = NULL;
+    session->operations_capacity = 0;
+}
+
 /* Run a bound statement that yields one (batch, operations) or nothing, and copy it: a
  * visitor may use this session, or write the file through a transport. */
 static int read_pending(wb_storage_session *session, sqlite3_stmt *statement, int *ret_found,
@@ -114,6 +126,7 @@ int storage_pending(wb_storage_session *session, const uint64_t *batches, size_t
         result = read_pending(session, session->find_pending, &found, &batch, error);
         if (result == WB_OK && found)
             result = visit_row(session, batch, visit, argument);
+        shrink(session);
     }
     return result;
 }
@@ -141,15 +154,15 @@ static int lock_sweep(wb_storage_session *session, int64_t lock, int *ret_locked
     *ret_locked = taken == 1;
     if (taken >= 0)
         return WB_OK;
-    return host->fail(host, error, WB_RETRY, WB_CAUSE_REFUSED, errno, "could not lock \"%s\": %s",
-                      path, strerror(errno));
+    return db_fail_file(host, errno, "lock", path, error);
 }
 
-static int sweep_locked(wb_storage_session *session, uint64_t before, size_t limit,
-                        wb_pending_fn visit, void *argument, wb_error *error)
+/* Visit at most `limit` rows above `after` and below `before`, one after the other. */
+static int walk(wb_storage_session *session, uint64_t after, uint64_t before, size_t limit,
+                wb_pending_fn visit, void *argument, wb_error *error)
 {
     int found = 1;
-    uint64_t batch = 0;
+    uint64_t batch = after;
     int result = storage_prepare(session, &session->oldest_pending,
                                  "select batch, operations from \"waybill_%w_pending\""
                                  " where batch>?1 and batch<?2 order by batch limit 1",
@@ -161,50 +174,32 @@ static int sweep_locked(wb_storage_session *session, uint64_t before, size_t lim
         if (result != WB_OK || !found)
             break;
         result = visit_row(session, batch, visit, argument);
+        shrink(session);
     }
     return result;
 }
 
-int storage_sweep(wb_storage_session *session, uint64_t before, size_t limit, wb_pending_fn visit,
-                  void *argument, wb_error *error)
+static int walk_alone(wb_storage_session *session, uint64_t after, uint64_t before, size_t limit,
+                      wb_pending_fn visit, void *argument, wb_error *error)
 {
     int locked = 0;
     int64_t lock = sweep_lock(session->persistence->endpoint->name);
     int result = lock_sweep(session, lock, &locked, error);
     if (!locked)
         return result;
-    result = sweep_locked(session, before, limit, visit, argument, error);
+    result = walk(session, after, before, limit, visit, argument, error);
     lockfile_release(session->sweep_fd, lock);
     return result;
 }
 
-/* ---- clean up ------------------------------------------------------------------------- */
-
-/* One instance at a time by nature: a file has one writer. A busy file is left alone, the
- * host comes again. */
-int storage_clean_up(wb_storage_session *session, uint64_t before, size_t limit,
-                     size_t *ret_deleted, wb_error *error)
+int storage_sweep(wb_storage_session *session, uint64_t before, size_t limit, wb_pending_fn visit,
+                  void *argument, wb_error *error)
 {
-    *ret_deleted = 0;
-    int result = storage_prepare(
-        session, &session->clean_up,
-        "delete from \"waybill_%w_dedup\" where (batch,key) in"
-        " (select batch, key from \"waybill_%w_dedup\" d where batch<?1"
-        "  and not exists(select 1 from \"waybill_%w_pending\" p where p.batch=d.batch)"
-        "  order by batch limit ?2)",
-        error);
-    if (result == WB_OK)
-        result = db_begin(&session->db, DB_PROCESS_CRASH, error);
-    if (result != WB_OK)
-        return db_was_busy(&session->db, result) ? WB_OK : result;
-    (void)sqlite3_bind_int64(session->clean_up, 1, storage_batch_to_column(before));
-    (void)sqlite3_bind_int64(session->clean_up, 2, limit > INT64_MAX ? INT64_MAX : (int64_t)limit);
-    result = db_run(&session->db, session->clean_up, "clean up deduplication records", error);
-    size_t deleted = (size_t)sqlite3_changes(session->db.handle);
-    if (result == WB_OK)
-        result = db_commit(&session->db, error);
-    if (result == WB_OK)
-        *ret_deleted = deleted;
-    db_rollback(&session->db);
-    return result;
+    return walk_alone(session, 0, before, limit, visit, argument, error);
+}
+
+int storage_next_pending(wb_storage_session *session, uint64_t after, uint64_t before,
+                         wb_pending_fn visit, void *argument, wb_error *error)
+{
+    return walk_alone(session, after, before, 1, visit, argument, error);
 }

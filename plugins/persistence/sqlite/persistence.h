@@ -29,7 +29,9 @@ struct wb_storage_session {
     sqlite3 *joined;           /* a transport's connection, or NULL */
     uint64_t rollbacks;        /* of our own connection, counted */
     uint64_t rollbacks_before; /* when the transaction began */
-    int sweep_fd;       /* -1: not open */
+    uint64_t watched;          /* the same of what the disk refused */
+    int told_future;           /* that there are records from the future */
+    int sweep_fd;              /* -1: not open */
     void *operations;   /* a copy of one pending row */
     size_t operations_size;
     size_t operations_capacity;
@@ -42,6 +44,7 @@ struct wb_storage_session {
     sqlite3_stmt *find_pending;
     sqlite3_stmt *oldest_pending;
     sqlite3_stmt *clean_up;
+    sqlite3_stmt *newest;
 };
 
 /* names.c */
@@ -64,7 +67,9 @@ void storage_close(wb_storage_session *session);
 int storage_join(wb_storage_session *session, void *native, wb_error *error);
 const void *storage_interface(wb_storage_session *session, const char *name);
 int storage_check(wb_storage_session *session, size_t item, wb_error *error);
-/* Count rollbacks of the handlers' connection from here on. */
+/* Whether the server's trouble met the transaction: WB_RETRY with WB_CAUSE_SERVER. */
+int storage_check_server(wb_storage_session *session, wb_error *error);
+/* Count rollbacks of the handlers' connection, and its troubles, from here on. */
 void storage_watch(wb_storage_session *session);
 /* Whether the transaction that storage_watch() began to watch is still the one open. */
 int storage_is_intact(const wb_storage_session *session);
@@ -86,6 +91,11 @@ int storage_pending(wb_storage_session *session, const uint64_t *batches, size_t
                     wb_pending_fn visit, void *argument, wb_error *error);
 int storage_sweep(wb_storage_session *session, uint64_t before, size_t limit, wb_pending_fn visit,
                   void *argument, wb_error *error);
+int storage_next_pending(wb_storage_session *session, uint64_t after, uint64_t before,
+                         wb_pending_fn visit, void *argument, wb_error *error);
+
+/* cleanup.c */
+int storage_clock(wb_storage_session *session, int64_t *ret_wall, wb_error *error);
 int storage_clean_up(wb_storage_session *session, uint64_t before, size_t limit,
                      size_t *ret_deleted, wb_error *error);
 

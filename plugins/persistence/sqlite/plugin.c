@@ -116,6 +116,8 @@ static const wb_persistence_ops ops = {
     .pending = storage_pending,
     .sweep = storage_sweep,
     .clean_up = storage_clean_up,
+    .clock = storage_clock,
+    .next_pending = storage_next_pending,
 };
 
 static const wb_plugin descriptor = {

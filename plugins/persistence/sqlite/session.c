@@ -36,7 +36,7 @@ int storage_open(wb_persistence *persistence, wb_storage_session **ret_session, 
 {
     wb_storage_session *session = calloc(1, sizeof *session);
     if (!session)
-        return persistence->host->fail(persistence->host, error, WB_RETRY, WB_CAUSE_OTHER, 0,
+        return persistence->host->fail(persistence->host, error, WB_RETRY, WB_CAUSE_SERVER, 0,
                                        "out of memory");
     session->persistence = persistence;
     session->sweep_fd = -1;
@@ -89,6 +89,12 @@ void storage_watch(wb_storage_session *session)
     void *counter = session->joined ? NULL : &session->rollbacks;
     (void)sqlite3_rollback_hook(handle_of(session), on_rollback, counter);
     session->rollbacks_before = rollbacks_of(session);
+    session->watched = db_watch(handle_of(session));
+}
+
+int storage_check_server(wb_storage_session *session, wb_error *error)
+{
+    return db_check_server(session->db.host, handle_of(session), session->watched, error);
 }
 
 int storage_is_intact(const wb_storage_session *session)
@@ -135,30 +141,28 @@ static void reset_forgotten(sqlite3 *handle)
             (void)sqlite3_reset(each);
 }
 
-/* Some errors end a transaction by themselves; then it was not the handler's doing. */
-static int ended_by_error(sqlite3 *handle)
+/* sqlite3_interrupt() ends a transaction by itself; only a handler can have called it. */
+static int was_interrupted(sqlite3 *handle)
 {
-    switch (sqlite3_errcode(handle) & 0xff) {
-    case SQLITE_FULL:
-    case SQLITE_IOERR:
-    case SQLITE_NOMEM:
-    case SQLITE_BUSY:
-    case SQLITE_INTERRUPT: return 1;
-    default: return 0;
-    }
+    return (sqlite3_errcode(handle) & 0xff) == SQLITE_INTERRUPT;
 }
 
+/* The server's trouble first: SQLite ends a transaction because of it, and whatever the
+ * handler did afterwards was no longer in one. */
 int storage_check(wb_storage_session *session, size_t item, wb_error *error)
 {
     const wb_host *host = session->db.host;
     sqlite3 *handle = handle_of(session);
     (void)item;
+    int result = storage_check_server(session, error);
+    if (result != WB_OK)
+        return result;
     if (storage_is_intact(session)) {
         reset_forgotten(handle);
         return WB_OK;
     }
     int code = sqlite3_extended_errcode(handle);
-    if (ended_by_error(handle))
+    if (was_interrupted(handle))
         return host->fail(host, error, WB_RETRY, WB_CAUSE_OTHER, code,
                           "sqlite rolled the transaction back: %s", sqlite3_errmsg(handle));
     return host->fail(host, error, WB_REJECT, WB_CAUSE_OTHER, code,

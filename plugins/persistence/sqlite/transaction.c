@@ -100,6 +100,9 @@ static int check_intact(wb_storage_session *session, wb_error *error)
 {
     if (storage_is_intact(session))
         return WB_OK;
+    int result = storage_check_server(session, error);
+    if (result != WB_OK)
+        return result;
     return session->db.host->fail(session->db.host, error, WB_ABORT, WB_CAUSE_OTHER, 0,
                                   "the transaction in \"%s\" was ended before its commit",
                                   session->db.path);

@@ -15,6 +15,9 @@
 #define SECONDS INT64_C(1000000000)
 #define CLOSE_PATIENCE SECONDS
 #define FRAME_MAX 131072
+/* A quorum queue adds its count to the headers of what it delivers again, and does not
+ * split them: a frame that was just small enough comes back larger. */
+#define FRAME_GROWTH 4096
 
 static struct timeval to_timeval(int64_t duration)
 {
@@ -138,7 +141,7 @@ static int take_over(wb_amqp_connection *connection)
     connection->heartbeat = amqp_get_heartbeat(state) * SECONDS;
     connection->frame_max = (size_t)amqp_get_frame_max(state);
     int status = amqp_tune_connection(state, amqp_get_channel_max(state),
-                                      (int)connection->frame_max, 0);
+                                      (int)connection->frame_max + FRAME_GROWTH, 0);
     if (status != AMQP_STATUS_OK)
         return wb_amqp_map_status(&connection->failure, status, "set up the connection");
     connection->sent_at = connection->received_at = connection->transport->host->now();
@@ -172,7 +175,8 @@ static void say_goodbye(wb_amqp_connection *connection)
     connection->deadline = connection->transport->host->now() + CLOSE_PATIENCE;
     connection->renews = 0;
     connection->on_frame = NULL;
-    connection->paused = 0;
+    connection->before_wait = NULL;
+    connection->paused = connection->gated = 0;
     (void)wb_amqp_rpc(connection, 0, AMQP_CONNECTION_CLOSE_METHOD, &close,
                       AMQP_CONNECTION_CLOSE_OK_METHOD);
 }

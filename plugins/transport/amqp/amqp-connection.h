@@ -79,9 +79,13 @@ struct wb_amqp_connection {
     _Atomic int64_t write_deadline;
     /** The owner's: do not read, there is enough to do. */
     int paused;
+    /** The owner's: do not read at all, not even an answer that somebody waits for. */
+    int gated;
     /** Frames may be waiting inside of the library, where poll() does not see them. */
     int leftover;
     wb_amqp_frame_fn on_frame;
+    /** NULL, or called before every wait: returns 1 to be called again soon. */
+    int (*before_wait)(void *owner);
     void *owner;
 };
 
@@ -96,6 +100,8 @@ void wb_amqp_connection_close(wb_amqp_connection *connection);
 
 /* ---- writing --------------------------------------------------------------------- */
 
+/** Whether a method can be put now without waiting. */
+int wb_amqp_can_put(const wb_amqp_connection *connection);
 /** Put one method. */
 void wb_amqp_put_method(wb_amqp_connection *connection, amqp_channel_t channel,
                         amqp_method_number_t id, void *fields);

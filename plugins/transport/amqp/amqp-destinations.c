@@ -17,10 +17,10 @@ const char *wb_amqp_destination_exchange(const wb_operation *operation,
     if (operation->kind == WB_OPERATION_PUBLISH)
         return wb_amqp_event_exchange(destination, ret_name)
                    ? NULL
-                   : "its type cannot name an exchange: 1 to 254 bytes";
+                   : "1 to 254 bytes";
     /* The empty name would be the default exchange, where addresses mean nothing. */
     if (size == 0 || size >= WB_AMQP_NAME_SIZE)
-        return "its destination cannot name a queue: 1 to 255 bytes";
+        return "1 to 255 bytes";
     memcpy(ret_name, destination, size + 1);
     return NULL;
 }

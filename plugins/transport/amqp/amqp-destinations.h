@@ -14,7 +14,8 @@ typedef struct wb_amqp_destinations {
     size_t count, capacity;
 } wb_amqp_destinations;
 
-/** The exchange an operation goes to. @return NULL, or why there can be none. */
+/** The exchange an operation goes to; whether the broker takes its name is another
+ *  question (amqp-names.h). @return NULL, or why there can be none. */
 const char *wb_amqp_destination_exchange(const wb_operation *operation,
                                          char ret_name[WB_AMQP_NAME_SIZE]);
 

@@ -3,32 +3,13 @@
 
 #include "plugins/transport/amqp/amqp-headers.h"
 
-#include <string.h>
+#include <stdio.h>
 
+#include "plugins/transport/amqp/amqp-header-names.h"
+#include "plugins/transport/amqp/amqp-names.h"
 #include "plugins/transport/amqp/amqp-values.h"
 
-#define SHORT_MAX 255
-
-#define MESSAGE_ID "NServiceBus.MessageId"
-#define CORRELATION_ID "NServiceBus.CorrelationId"
-#define REPLY_TO "NServiceBus.ReplyToAddress"
-#define CONTENT_TYPE "NServiceBus.ContentType"
-#define ENCLOSED_TYPES "NServiceBus.EnclosedMessageTypes"
-#define NON_PERSISTENT "NServiceBus.Transport.RabbitMQ.UseNonPersistentDelivery"
 #define DELIVERY_COUNT "x-delivery-count"
-#define OCTETS "application/octet-stream"
-
-/* Every header of every message is compared with these names: their sizes are known
- * when this is compiled. */
-#define LITERAL(text) { sizeof text - 1, (void *)(uintptr_t)text }
-#define IS(name, text) is(name, (amqp_bytes_t)LITERAL(text))
-
-static inline int is(amqp_bytes_t name, amqp_bytes_t wanted)
-{
-    return name.len == wanted.len && memcmp(name.bytes, wanted.bytes, name.len) == 0;
-}
-
-/* ---- received -------------------------------------------------------------------- */
 
 static int is_bookkeeping(amqp_bytes_t name)
 {
@@ -47,7 +28,7 @@ static int is_bookkeeping(amqp_bytes_t name)
         LITERAL("NServiceBus.Transport.RabbitMQ.ConfirmationId"),
     };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (is(name, names[i]))
+        if (wb_amqp_is(name, names[i]))
             return 1;
     }
     return 0;
@@ -57,7 +38,8 @@ static int is_bookkeeping(amqp_bytes_t name)
 struct override {
     amqp_bytes_t name;
     amqp_bytes_t value; /* empty: the property is absent */
-    int seen;           /* a header of that name was met */
+    int met;            /* a header of that name was there */
+    int seen;           /* and is among the headers */
     int yields;         /* the header, if there is one, is kept */
 };
 
@@ -89,7 +71,7 @@ static void list_overrides(const amqp_basic_properties_t *p,
 static struct override *find_override(struct override overrides[OVERRIDES], amqp_bytes_t name)
 {
     for (size_t i = 0; i < OVERRIDES; i++) {
-        if (overrides[i].value.len && is(name, overrides[i].name))
+        if (overrides[i].value.len && wb_amqp_is(name, overrides[i].name))
             return &overrides[i];
     }
     return NULL;
@@ -100,7 +82,16 @@ struct writer {
     wb_header *headers;
     size_t count;
     wb_amqp_text text;
+    wb_amqp_limits left; /* of the limits */
+    size_t all_count, all_size;
 };
+
+static size_t text_size_of(const amqp_field_value_t *value)
+{
+    wb_amqp_text text = { 0 };
+    wb_amqp_value_put(&text, value);
+    return text.size;
+}
 
 static void put_header(struct writer *writer, amqp_bytes_t name, const amqp_field_value_t *value)
 {
@@ -119,10 +110,47 @@ static void put_header(struct writer *writer, amqp_bytes_t name, const amqp_fiel
     writer->count++;
 }
 
-static void put_override(struct writer *writer, const struct override *override)
+static void note(struct writer *writer, size_t size)
 {
-    amqp_field_value_t value = { .kind = AMQP_FIELD_KIND_UTF8, .value.bytes = override->value };
+    writer->all_count++;
+    writer->all_size += size;
+}
+
+/* @return 0 when it does not fit what is left of the limits. */
+static int put_if_it_fits(struct writer *writer, amqp_bytes_t name,
+                          const amqp_field_value_t *value, size_t size)
+{
+    if (writer->left.count == 0 || writer->left.size < size)
+        return 0;
+    writer->left.count--;
+    writer->left.size -= size;
+    put_header(writer, name, value);
+    return 1;
+}
+
+static amqp_field_value_t value_of(const struct override *override)
+{
+    return (amqp_field_value_t){ .kind = AMQP_FIELD_KIND_UTF8, .value.bytes = override->value };
+}
+
+static void put_override(struct writer *writer, struct override *override)
+{
+    amqp_field_value_t value = value_of(override);
     put_header(writer, override->name, &value);
+    override->seen = 1;
+}
+
+/* They are few and short, and say what the message is: they fit whatever else is there. */
+static void reserve_overrides(struct writer *writer, const struct override overrides[OVERRIDES])
+{
+    for (size_t i = 0; i < OVERRIDES; i++) {
+        size_t size = overrides[i].name.len + overrides[i].value.len;
+        if (!overrides[i].value.len || overrides[i].yields)
+            continue;
+        note(writer, size);
+        writer->left.count -= writer->left.count > 0;
+        writer->left.size -= size < writer->left.size ? size : writer->left.size;
+    }
 }
 
 static amqp_table_t table_of(const amqp_basic_properties_t *properties)
@@ -130,27 +158,57 @@ static amqp_table_t table_of(const amqp_basic_properties_t *properties)
     return (properties->_flags & AMQP_BASIC_HEADERS_FLAG) ? properties->headers : amqp_empty_table;
 }
 
-static void put_headers(struct writer *writer, const amqp_basic_properties_t *properties)
+static void put_entry(struct writer *writer, struct override overrides[OVERRIDES],
+                      const amqp_table_entry_t *entry)
+{
+    struct override *override = find_override(overrides, entry->key);
+    amqp_field_value_t value = entry->value;
+    if (override && !override->yields) {
+        if (!override->seen) {
+            put_override(writer, override);
+            return;
+        }
+        value = value_of(override);
+    }
+    size_t size = entry->key.len + text_size_of(&value);
+    note(writer, size);
+    int put = put_if_it_fits(writer, entry->key, &value, size);
+    if (override) {
+        override->met = 1;
+        override->seen |= put;
+    }
+}
+
+/* A type that its header is too large to tell is told by the property. */
+static void put_missing(struct writer *writer, struct override *override)
+{
+    size_t size = override->name.len + override->value.len;
+    amqp_field_value_t value = value_of(override);
+    if (!override->value.len || override->seen)
+        return;
+    if (!override->yields) {
+        put_override(writer, override);
+        return;
+    }
+    if (!override->met)
+        note(writer, size);
+    (void)put_if_it_fits(writer, override->name, &value, size);
+}
+
+static void put_headers(struct writer *writer, const amqp_basic_properties_t *properties,
+                        wb_amqp_limits limits)
 {
     struct override overrides[OVERRIDES];
     amqp_table_t table = table_of(properties);
     list_overrides(properties, overrides);
+    writer->left = limits;
+    reserve_overrides(writer, overrides);
     for (int i = 0; i < table.num_entries; i++) {
-        const amqp_table_entry_t *entry = &table.entries[i];
-        if (is_bookkeeping(entry->key))
-            continue;
-        struct override *override = find_override(overrides, entry->key);
-        if (override)
-            override->seen = 1;
-        if (override && !override->yields)
-            put_override(writer, override);
-        else
-            put_header(writer, entry->key, &entry->value);
+        if (!is_bookkeeping(table.entries[i].key))
+            put_entry(writer, overrides, &table.entries[i]);
     }
-    for (size_t i = 0; i < OVERRIDES; i++) {
-        if (overrides[i].value.len && !overrides[i].seen)
-            put_override(writer, &overrides[i]);
-    }
+    for (size_t i = 0; i < OVERRIDES; i++)
+        put_missing(writer, &overrides[i]);
 }
 
 static amqp_bytes_t find_id(const amqp_basic_properties_t *properties)
@@ -161,21 +219,25 @@ static amqp_bytes_t find_id(const amqp_basic_properties_t *properties)
     for (int i = 0; i < table.num_entries; i++) {
         const amqp_field_value_t *value = &table.entries[i].value;
         if ((value->kind == AMQP_FIELD_KIND_UTF8 || value->kind == AMQP_FIELD_KIND_BYTES) &&
-            value->value.bytes.len <= SHORT_MAX && IS(table.entries[i].key, MESSAGE_ID))
+            value->value.bytes.len <= WB_AMQP_SHORT_MAX && IS(table.entries[i].key, MESSAGE_ID))
             return value->value.bytes;
     }
     return amqp_empty_bytes;
 }
 
-wb_amqp_size wb_amqp_headers_measure(const amqp_basic_properties_t *properties)
+wb_amqp_size wb_amqp_headers_measure(const amqp_basic_properties_t *properties,
+                                     wb_amqp_limits limits)
 {
     struct writer writer = { 0 };
-    put_headers(&writer, properties);
-    return (wb_amqp_size){ writer.count, writer.text.size + find_id(properties).len + 1 };
+    put_headers(&writer, properties, limits);
+    return (wb_amqp_size){ .header_count = writer.count,
+                           .text_size = writer.text.size + find_id(properties).len + 1,
+                           .all_count = writer.all_count,
+                           .all_size = writer.all_size };
 }
 
-void wb_amqp_headers_read(const amqp_basic_properties_t *properties, wb_incoming *message,
-                          wb_header *headers, char *text)
+void wb_amqp_headers_read(const amqp_basic_properties_t *properties, wb_amqp_limits limits,
+                          wb_incoming *message, wb_header *headers, char *text)
 {
     amqp_bytes_t id = find_id(properties);
     struct writer writer = { .headers = headers, .text.data = text };
@@ -183,120 +245,59 @@ void wb_amqp_headers_read(const amqp_basic_properties_t *properties, wb_incoming
     wb_amqp_text_put(&writer.text, "", 1);
     message->id = id.len ? text : NULL;
     message->id_size = id.len;
-    put_headers(&writer, properties);
+    put_headers(&writer, properties, limits);
     message->headers = headers;
     message->header_count = writer.count;
+}
+
+size_t wb_amqp_headers_problem(const wb_amqp_size *size, wb_amqp_limits limits, char *buffer)
+{
+    size_t room = buffer ? wb_amqp_headers_problem(size, limits, NULL) : 0;
+    int length = -1;
+    if (size->all_count > limits.count)
+        length = snprintf(buffer, room,
+                          "the message has %zu headers, more than %zu: %zu of them were kept",
+                          size->all_count, limits.count, size->header_count);
+    else if (size->all_size > limits.size)
+        length = snprintf(buffer, room,
+                          "the headers of the message have %zu bytes, more than %zu: %zu of %zu "
+                          "headers were kept",
+                          size->all_size, limits.size, size->header_count, size->all_count);
+    return length < 0 ? 0 : (size_t)length + 1;
+}
+
+/* Integers of any width and sign; what is negative is no count. */
+static uint32_t count_of(const amqp_field_value_t *value)
+{
+    int64_t count = 0;
+    switch (value->kind) {
+    case AMQP_FIELD_KIND_I8: count = value->value.i8; break;
+    case AMQP_FIELD_KIND_U8: count = value->value.u8; break;
+    case AMQP_FIELD_KIND_I16: count = value->value.i16; break;
+    case AMQP_FIELD_KIND_U16: count = value->value.u16; break;
+    case AMQP_FIELD_KIND_I32: count = value->value.i32; break;
+    case AMQP_FIELD_KIND_U32: count = value->value.u32; break;
+    case AMQP_FIELD_KIND_I64:
+    case AMQP_FIELD_KIND_U64: count = value->value.i64; break;
+    default: break;
+    }
+    if (count < 0)
+        return 0;
+    return count < UINT32_MAX ? (uint32_t)count : UINT32_MAX;
 }
 
 uint32_t wb_amqp_delivery_count(const amqp_basic_properties_t *properties, int redelivered)
 {
     amqp_table_t table = table_of(properties);
-    for (int i = 0; i < table.num_entries; i++) {
-        const amqp_field_value_t *value = &table.entries[i].value;
-        if (!IS(table.entries[i].key, DELIVERY_COUNT))
-            continue;
-        switch (value->kind) {
-        case AMQP_FIELD_KIND_I8: return (uint32_t)value->value.i8;
-        case AMQP_FIELD_KIND_U8: return value->value.u8;
-        case AMQP_FIELD_KIND_I16: return (uint32_t)value->value.i16;
-        case AMQP_FIELD_KIND_U16: return value->value.u16;
-        case AMQP_FIELD_KIND_I32: return (uint32_t)value->value.i32;
-        case AMQP_FIELD_KIND_U32: return value->value.u32;
-        case AMQP_FIELD_KIND_I64:
-        case AMQP_FIELD_KIND_U64:
-            return value->value.u64 < UINT32_MAX ? (uint32_t)value->value.u64 : UINT32_MAX;
-        default: break;
-        }
-    }
-    return redelivered ? 1 : 0;
-}
-
-/* ---- sent ------------------------------------------------------------------------ */
-
-static amqp_bytes_t bytes_of(const char *data, size_t size)
-{
-    if (!data)
-        return amqp_empty_bytes;
-    return (amqp_bytes_t){ size ? size : strlen(data), (void *)(uintptr_t)data };
-}
-
-/* Properties hold 255 bytes; what is longer stands in its header alone. */
-static void set_property(amqp_basic_properties_t *properties, amqp_flags_t flag,
-                         amqp_bytes_t *property, amqp_bytes_t value)
-{
-    if (value.len == 0 || value.len > SHORT_MAX)
-        return;
-    *property = value;
-    properties->_flags |= flag;
-}
-
-/* The first of the enclosed types, without its assembly. */
-static amqp_bytes_t first_type(amqp_bytes_t types)
-{
-    const char *bytes = types.bytes;
-    for (size_t i = 0; i < types.len; i++) {
-        if (bytes[i] == ',' || bytes[i] == ';')
-            return (amqp_bytes_t){ i, types.bytes };
-    }
-    return types;
-}
-
-/* @return 0 when the header is an order to the transport, which is not sent. */
-static int note_header(amqp_basic_properties_t *p, amqp_bytes_t name, amqp_bytes_t value)
-{
-    if (name.len < 12 || memcmp(name.bytes, "NServiceBus.", 12) != 0)
-        return 1;
-    if (IS(name, CONTENT_TYPE)) {
-        /* The default would replace a header that no property can hold. */
-        p->_flags &= ~(amqp_flags_t)AMQP_BASIC_CONTENT_TYPE_FLAG;
-        set_property(p, AMQP_BASIC_CONTENT_TYPE_FLAG, &p->content_type, value);
-    } else if (IS(name, CORRELATION_ID))
-        set_property(p, AMQP_BASIC_CORRELATION_ID_FLAG, &p->correlation_id, value);
-    else if (IS(name, REPLY_TO))
-        set_property(p, AMQP_BASIC_REPLY_TO_FLAG, &p->reply_to, value);
-    else if (IS(name, ENCLOSED_TYPES))
-        set_property(p, AMQP_BASIC_TYPE_FLAG, &p->type, first_type(value));
-    else if (IS(name, NON_PERSISTENT)) {
-        p->delivery_mode = AMQP_DELIVERY_NONPERSISTENT;
+    uint32_t most = 1;
+    if (!redelivered)
         return 0;
+    for (int i = 0; i < table.num_entries; i++) {
+        uint32_t count = IS(table.entries[i].key, DELIVERY_COUNT)
+                             ? count_of(&table.entries[i].value)
+                             : 0;
+        if (count > most)
+            most = count;
     }
-    return 1;
-}
-
-const char *wb_amqp_properties_make(const wb_operation *operation, amqp_table_entry_t *entries,
-                                    amqp_basic_properties_t *ret_properties, size_t *ret_size)
-{
-    enum { FIXED = 6 * (SHORT_MAX + 1) + 64, ENTRY = 6 };
-    amqp_basic_properties_t *p = ret_properties;
-    size_t size = FIXED;
-    int count = 0;
-    *p = (amqp_basic_properties_t){
-        ._flags = AMQP_BASIC_DELIVERY_MODE_FLAG | AMQP_BASIC_CONTENT_TYPE_FLAG |
-                  AMQP_BASIC_HEADERS_FLAG,
-        .content_type = amqp_cstring_bytes(OCTETS),
-        .delivery_mode = (operation->flags & WB_OPERATION_NON_PERSISTENT)
-                             ? AMQP_DELIVERY_NONPERSISTENT
-                             : AMQP_DELIVERY_PERSISTENT,
-    };
-    if (operation->id_size > SHORT_MAX)
-        return "its id is longer than 255 bytes";
-    if (operation->id_size)
-        set_property(p, AMQP_BASIC_MESSAGE_ID_FLAG, &p->message_id,
-                     bytes_of(operation->id, operation->id_size));
-    for (size_t i = 0; i < operation->header_count; i++) {
-        const wb_header *header = &operation->headers[i];
-        amqp_bytes_t name = bytes_of(header->name, header->name_size);
-        amqp_bytes_t value = bytes_of(header->value, header->value_size);
-        if (name.len > SHORT_MAX)
-            return "the name of a header is longer than 255 bytes";
-        if (!note_header(p, name, value))
-            continue;
-        entries[count++] = (amqp_table_entry_t){
-            name, { .kind = AMQP_FIELD_KIND_UTF8, .value.bytes = value }
-        };
-        size += name.len + value.len + ENTRY;
-    }
-    p->headers = (amqp_table_t){ count, entries };
-    *ret_size = size;
-    return NULL;
+    return most;
 }

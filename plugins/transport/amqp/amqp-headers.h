@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * AMQP properties and header table on one side, headers of NServiceBus on the other.
- * Pure functions.
+ * AMQP properties and header table of what was received, as headers of NServiceBus. Pure
+ * functions; amqp-properties.h is the other way.
  *
  *   property         header                             when received
  *   message-id       the message's id                   else header NServiceBus.MessageId
@@ -17,30 +17,38 @@
 #include <amqp_framing.h>
 #include <waybill/sys/transport.h>
 
-/** What the strings of a message need. */
+/** Most headers, and most bytes in their names and values together; SIZE_MAX: any. */
+typedef struct wb_amqp_limits {
+    size_t count;
+    size_t size;
+} wb_amqp_limits;
+
+/** What the headers of a message need. */
 typedef struct wb_amqp_size {
-    size_t header_count;
-    size_t text_size;
+    size_t header_count; /* of those that fit the limits */
+    size_t text_size;    /* of their strings, with the id's */
+    size_t all_count;    /* of all there are */
+    size_t all_size;
 } wb_amqp_size;
 
-/** Measure what wb_amqp_headers_read() will write. */
-wb_amqp_size wb_amqp_headers_measure(const amqp_basic_properties_t *properties);
+/** Measure what wb_amqp_headers_read() will write. Headers that properties stand for
+ *  always fit; of the others the first ones do, and what is too large is left out. */
+wb_amqp_size wb_amqp_headers_measure(const amqp_basic_properties_t *properties,
+                                     wb_amqp_limits limits);
 
 /** Fill id, headers and header_count of `message`. `headers` and `text` have the
  *  measured sizes and become the message's. Values that are not strings are written
  *  as NServiceBus writes them; the broker's bookkeeping headers are left out. */
-void wb_amqp_headers_read(const amqp_basic_properties_t *properties, wb_incoming *message,
-                          wb_header *headers, char *text);
+void wb_amqp_headers_read(const amqp_basic_properties_t *properties, wb_amqp_limits limits,
+                          wb_incoming *message, wb_header *headers, char *text);
 
-/** How often the message was delivered before: what a quorum queue counted, or at
- *  least once when it was redelivered. */
+/** Say which limit the headers exceed. `buffer` is NULL or has room for the returned size,
+ *  NUL byte included; 0: they exceed none. */
+size_t wb_amqp_headers_problem(const wb_amqp_size *size, wb_amqp_limits limits, char *buffer);
+
+/** How often the message was delivered before: what a quorum queue counted, and at
+ *  least once when it was redelivered. The count is a header that a publisher can
+ *  forge: without the flag, which is the broker's, it counts for nothing. */
 uint32_t wb_amqp_delivery_count(const amqp_basic_properties_t *properties, int redelivered);
-
-/** Make the properties of an operation. Everything points into the operation, and to
- *  `entries`, which holds header_count of them. *ret_size is an upper bound of the
- *  encoded size.
- *  @return NULL, or why the message can never be sent. */
-const char *wb_amqp_properties_make(const wb_operation *operation, amqp_table_entry_t *entries,
-                                    amqp_basic_properties_t *ret_properties, size_t *ret_size);
 
 #endif

@@ -10,9 +10,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "plugins/transport/amqp/amqp-consume.h"
+
 #define MILLISECONDS INT64_C(1000000)
 #define PERIOD_MIN (100 * MILLISECONDS)
 #define PERIOD_MAX (2000 * MILLISECONDS)
+/* While messages that should be given back may still arrive, or the worker is in. */
+#define PERIOD_RELEASE (20 * MILLISECONDS)
 
 /* Often enough that a heartbeat which is due at half of the interval is on time. */
 static int64_t choose_period(const wb_amqp_group *group)
@@ -34,6 +38,12 @@ static void free_stuck_writer(wb_amqp_connection *connection)
         (void)shutdown(connection->fd, SHUT_RDWR);
 }
 
+static void release(wb_transport_session *session)
+{
+    if (atomic_load(&session->keeper.release) && !wb_amqp_consume_release(&session->receiver))
+        atomic_store(&session->keeper.release, 0);
+}
+
 static void look_after(wb_transport_session *session)
 {
     for (size_t i = 0; i < 2; i++) {
@@ -42,16 +52,27 @@ static void look_after(wb_transport_session *session)
     }
     if (pthread_mutex_trylock(&session->lock) != 0)
         return;
+    release(session);
     wb_amqp_wait(&session->group, 0, 0);
+    /* Nobody else may be looking for a while, and others may wait for its memory. */
+    if (session->receiver.connection.failure.result != WB_OK)
+        wb_amqp_receiver_drop_ready(&session->receiver);
     (void)pthread_mutex_unlock(&session->lock);
 }
 
 static void *keep(void *argument)
 {
     wb_transport_session *session = argument;
-    struct pollfd stop = { .fd = session->keeper.stop, .events = POLLIN };
-    while (poll(&stop, 1, (int)(session->keeper.period / MILLISECONDS)) <= 0)
-        look_after(session);
+    wb_amqp_keeper *keeper = &session->keeper;
+    struct pollfd wake = { .fd = keeper->wake, .events = POLLIN };
+    eventfd_t count;
+    while (!atomic_load(&keeper->stop)) {
+        int64_t period = atomic_load(&keeper->release) ? PERIOD_RELEASE : keeper->period;
+        (void)poll(&wake, 1, (int)(period / MILLISECONDS));
+        (void)eventfd_read(keeper->wake, &count);
+        if (!atomic_load(&keeper->stop))
+            look_after(session);
+    }
     return NULL;
 }
 
@@ -60,8 +81,8 @@ int wb_amqp_keeper_start(wb_transport_session *session)
     wb_amqp_keeper *keeper = &session->keeper;
     sigset_t all, before;
     keeper->period = choose_period(&session->group);
-    keeper->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (keeper->stop < 0)
+    keeper->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (keeper->wake < 0)
         return errno;
     /* Signals are the host's business. */
     (void)sigfillset(&all);
@@ -76,11 +97,12 @@ void wb_amqp_keeper_stop(wb_transport_session *session)
 {
     wb_amqp_keeper *keeper = &session->keeper;
     if (keeper->running) {
-        (void)eventfd_write(keeper->stop, 1);
+        atomic_store(&keeper->stop, 1);
+        (void)eventfd_write(keeper->wake, 1);
         (void)pthread_join(keeper->thread, NULL);
     }
-    if (keeper->stop >= 0)
-        (void)close(keeper->stop);
+    if (keeper->wake >= 0)
+        (void)close(keeper->wake);
     keeper->running = 0;
-    keeper->stop = -1;
+    keeper->wake = -1;
 }

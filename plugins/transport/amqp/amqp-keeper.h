@@ -5,7 +5,8 @@
  *
  * It takes the session's mutex only when it is free (a worker inside the plugin keeps
  * heartbeats itself), reads what has arrived, which changes the connections' state and
- * loses nothing, and sends heartbeats. Without the mutex it does one thing: with TLS
+ * loses nothing, and sends heartbeats. When release_prefetched() asked for it, it also
+ * gives back what the worker has not taken. Without the mutex it does one thing: with TLS
  * it shuts down a socket to which the worker has been writing for longer than its
  * deadline.
  */

@@ -31,40 +31,62 @@ int wb_amqp_map_status(wb_amqp_failure *failure, int status, const char *doing)
                                    "check tls_ca_file and that host is a name in the certificate",
                                    doing, text);
     case AMQP_STATUS_NO_MEMORY:
-        return wb_amqp_failure_set(failure, WB_NOT_CONNECTED, WB_CAUSE_OTHER, status,
+        return wb_amqp_failure_set(failure, WB_NOT_CONNECTED, WB_CAUSE_SERVER, status,
                                    "could not %s: out of memory", doing);
+    case AMQP_STATUS_BAD_AMQP_DATA:
+    case AMQP_STATUS_INVALID_PARAMETER:
+    case AMQP_STATUS_TABLE_TOO_BIG:
+        return wb_amqp_failure_set(failure, WB_NOT_CONNECTED, WB_CAUSE_OTHER, status,
+                                   "could not %s: %s", doing, text);
     default:
         return wb_amqp_failure_set(failure, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, status,
                                    "could not %s: %s", doing, text);
     }
 }
 
-static int contains(amqp_bytes_t text, const char *word)
+/* What a code with which the broker closes a connection says about whose fault it is.
+ * The first line that fits counts; `word` is what its text must contain. */
+static const struct meaning {
+    int code;
+    const char *word; /* NULL: any text */
+    int result;
+    int cause;
+    const char *remedy;
+} meanings[] = {
+    { AMQP_ACCESS_REFUSED, NULL, WB_FATAL, WB_CAUSE_REFUSED,
+      "; check user, password and permissions" },
+    /* Somebody else's connections: the same login works when there are fewer. */
+    { AMQP_NOT_ALLOWED, "is reached", WB_NOT_CONNECTED, WB_CAUSE_SERVER, "" },
+    { AMQP_NOT_ALLOWED, "is down", WB_NOT_CONNECTED, WB_CAUSE_SERVER, "" },
+    { AMQP_NOT_ALLOWED, "not found", WB_FATAL, WB_CAUSE_MISSING, "; create the virtual host" },
+    { AMQP_NOT_ALLOWED, "refused", WB_FATAL, WB_CAUSE_REFUSED,
+      "; give the user permissions in this virtual host" },
+    { AMQP_CONNECTION_FORCED, NULL, WB_NOT_CONNECTED, WB_CAUSE_SERVER, "" },
+    { AMQP_RESOURCE_ERROR, NULL, WB_NOT_CONNECTED, WB_CAUSE_SERVER, "" },
+    { AMQP_INTERNAL_ERROR, NULL, WB_NOT_CONNECTED, WB_CAUSE_SERVER, "" },
+    /* It disliked something that we sent. */
+    { 0, NULL, WB_NOT_CONNECTED, WB_CAUSE_OTHER, "" },
+};
+
+static const struct meaning *meaning_of(int code, amqp_bytes_t text)
 {
-    return memmem(text.bytes, text.len, word, strlen(word)) != NULL;
+    const struct meaning *meaning = meanings;
+    for (; meaning->code; meaning++) {
+        if (meaning->code == code &&
+            (!meaning->word ||
+             (text.len && memmem(text.bytes, text.len, meaning->word, strlen(meaning->word)))))
+            break;
+    }
+    return meaning;
 }
 
 int wb_amqp_map_connection_close(wb_amqp_failure *failure, int code, amqp_bytes_t text)
 {
-    int result = WB_NOT_CONNECTED;
-    int cause = WB_CAUSE_UNREACHABLE;
-    const char *remedy = "";
-    if (code == AMQP_ACCESS_REFUSED) {
-        result = WB_FATAL;
-        cause = WB_CAUSE_REFUSED;
-        remedy = "; check user, password and permissions";
-    } else if (code == AMQP_NOT_ALLOWED && contains(text, "not found")) {
-        result = WB_FATAL;
-        cause = WB_CAUSE_MISSING;
-        remedy = "; create the virtual host";
-    } else if (code == AMQP_NOT_ALLOWED && contains(text, "refused")) {
-        result = WB_FATAL;
-        cause = WB_CAUSE_REFUSED;
-        remedy = "; give the user permissions in this virtual host";
-    }
-    return wb_amqp_failure_set(failure, result, cause, code, "the broker says: %.*s%s",
-                               (int)(text.len < 255 ? text.len : 255), (const char *)text.bytes,
-                               remedy);
+    const struct meaning *meaning = meaning_of(code, text);
+    return wb_amqp_failure_set(failure, meaning->result, meaning->cause, code,
+                               "the broker says: %.*s%s",
+                               (int)(text.len < 255 ? text.len : 255),
+                               text.len ? (const char *)text.bytes : "", meaning->remedy);
 }
 
 int wb_amqp_map_login(wb_amqp_failure *failure, amqp_rpc_reply_t reply, const char *doing)
@@ -88,6 +110,10 @@ int wb_amqp_map_cause(int64_t code)
     case AMQP_ACCESS_REFUSED: return WB_CAUSE_REFUSED;
     case AMQP_NOT_FOUND: return WB_CAUSE_MISSING;
     case AMQP_PRECONDITION_FAILED: return WB_CAUSE_MISMATCH;
+    case AMQP_CONTENT_TOO_LARGE: return WB_CAUSE_TOO_LARGE;
+    case AMQP_CONNECTION_FORCED:
+    case AMQP_RESOURCE_ERROR:
+    case AMQP_INTERNAL_ERROR: return WB_CAUSE_SERVER;
     default: return WB_CAUSE_OTHER;
     }
 }

@@ -2,6 +2,11 @@
  *
  * What broke, in the host's words: AMQP reply codes and library statuses become a
  * result class, a cause and a text.
+ *
+ * A lost connection is nobody's fault and the server's to mend, but one kind is told
+ * apart by its cause: WB_CAUSE_OTHER means that the broker (or the library) disliked
+ * what was sent or received on it, so somebody's operation may be to blame;
+ * WB_CAUSE_UNREACHABLE and WB_CAUSE_SERVER never blame anybody.
  */
 #ifndef WB_AMQP_MAP_H
 #define WB_AMQP_MAP_H
@@ -33,7 +38,8 @@ int wb_amqp_map_connection_close(wb_amqp_failure *failure, int code, amqp_bytes_
 /** An answer to login. */
 int wb_amqp_map_login(wb_amqp_failure *failure, amqp_rpc_reply_t reply, const char *doing);
 
-/** The cause that belongs to the code with which a channel was closed. */
+/** The cause that belongs to the code with which a channel was closed. With
+ *  WB_CAUSE_SERVER the same request would succeed at another time. */
 int wb_amqp_map_cause(int64_t code);
 
 /** Tell the host; returns failure->result. */

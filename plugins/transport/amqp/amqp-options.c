@@ -49,19 +49,24 @@ const wb_option wb_amqp_options[WB_AMQP_OPTION_COUNT] = {
     { "allow_insecure", WB_OPTION_BOOLEAN, 0, AT(allow_insecure), "false", 0, 0, NULL, "0.1",
       "permit tls = \"off\" with a broker on another machine",
       "Passwords and messages then cross the network in clear text." },
+    { "management", WB_OPTION_STRING, WB_OPTION_SECRET | WB_OPTION_MAYBE_SECRET, AT(management),
+      NULL, 0, 0, NULL, "0.1", "URL of RabbitMQ's management interface, to know delivery limits",
+      "For example http://localhost:15672. A quorum queue drops what is delivered more often "
+      "than its limit, which a policy may set, and only this interface tells policies. Name and "
+      "password are those of the connection, unless the URL holds others; the user needs the tag "
+      "management. Needs a plugin built with libcurl." },
 };
 
-/* By name only: resolving here would ask the network, and trust the answer. */
-static int is_loopback(const char *host)
+int wb_amqp_is_loopback(const char *host)
 {
-    return strcmp(host, "localhost") == 0 || strcmp(host, "::1") == 0 ||
+    return strcmp(host, "localhost") == 0 || strcmp(host, "::1") == 0 || strcmp(host, "[::1]") == 0 ||
            (strncmp(host, "127.", 4) == 0 && host[strspn(host, "0123456789.")] == '\0');
 }
 
 int wb_amqp_config_uses_tls(const wb_amqp_config *config)
 {
     if (config->tls == WB_AMQP_TLS_AUTO)
-        return !is_loopback(config->host);
+        return !wb_amqp_is_loopback(config->host);
     return config->tls == WB_AMQP_TLS_ON;
 }
 
@@ -74,12 +79,12 @@ int wb_amqp_config_port(const wb_amqp_config *config)
 
 int wb_amqp_config_check(const wb_host *host, const wb_amqp_config *config, wb_error *error)
 {
-    if (!is_loopback(config->host) && !wb_amqp_config_uses_tls(config) && !config->allow_insecure)
+    if (!wb_amqp_is_loopback(config->host) && !wb_amqp_config_uses_tls(config) && !config->allow_insecure)
         return host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 0,
                           "tls = \"off\" with broker \"%s\", which is not on this machine: use "
                           "TLS, or set allow_insecure = true",
                           config->host);
-    if (!is_loopback(config->host) && strcmp(config->user, "guest") == 0 &&
+    if (!wb_amqp_is_loopback(config->host) && strcmp(config->user, "guest") == 0 &&
         strcmp(config->password, "guest") == 0)
         return host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 0,
                           "user \"guest\" with its default password is refused for broker \"%s\", "

@@ -32,10 +32,15 @@ typedef struct wb_amqp_config {
     const char *tls_cert_file;
     const char *tls_key_file;
     int32_t allow_insecure;
+    const char *management; /* NULL: not asked */
 } wb_amqp_config;
 
-#define WB_AMQP_OPTION_COUNT 14
+#define WB_AMQP_OPTION_COUNT 15
 extern const wb_option wb_amqp_options[WB_AMQP_OPTION_COUNT];
+
+/** Whether a name is this machine's. By name only: resolving would ask the network, and
+ *  trust the answer. */
+int wb_amqp_is_loopback(const char *host);
 
 /** Whether connections are encrypted: 1 or 0. */
 int wb_amqp_config_uses_tls(const wb_amqp_config *config);

@@ -5,13 +5,32 @@
 #include <stdlib.h>
 #include <waybill/sys/transport.h>
 
+#include "plugins/transport/amqp/amqp-limits.h"
+#include "plugins/transport/amqp/amqp-management.h"
 #include "plugins/transport/amqp/amqp-session.h"
 #include "plugins/transport/amqp/amqp-topology.h"
+
+/* Names the broker would answer by closing the connection, at every try. */
+static int check_names(const wb_host *host, const wb_endpoint_info *endpoint, wb_error *error)
+{
+    const char *const names[] = { endpoint->name, endpoint->error_queue };
+    for (size_t i = 0; i < 2; i++) {
+        const char *problem = names[i] ? wb_amqp_name_problem(names[i]) : NULL;
+        if (problem)
+            return host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 0,
+                              "\"%s\" cannot name a queue: %s", names[i], problem);
+    }
+    return WB_OK;
+}
 
 static int create(const wb_host *host, const wb_endpoint_info *endpoint, const void *config,
                   wb_transport **ret_transport, wb_error *error)
 {
     int result = wb_amqp_config_check(host, config, error);
+    if (result == WB_OK)
+        result = check_names(host, endpoint, error);
+    if (result == WB_OK && ((const wb_amqp_config *)config)->management)
+        result = wb_amqp_management_check(host, config, error);
     if (result != WB_OK)
         return result;
     wb_transport *transport = calloc(1, sizeof *transport);
@@ -43,6 +62,9 @@ static const wb_transport_ops operations = {
     .give_back = wb_amqp_session_give_back,
     .send = wb_amqp_session_send,
     .interrupt = wb_amqp_session_interrupt,
+    .limits = wb_amqp_limits_of_queue,
+    .stop_receiving = wb_amqp_session_stop_receiving,
+    .release_prefetched = wb_amqp_session_release_prefetched,
 };
 
 static const wb_plugin descriptor = {

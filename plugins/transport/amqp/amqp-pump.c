@@ -9,6 +9,8 @@
 #include "plugins/transport/amqp/amqp-connection.h"
 
 #define SECONDS INT64_C(1000000000)
+/* What "soon" is. */
+#define SOON (SECONDS / 50)
 
 static int has_failed(const wb_amqp_connection *connection)
 {
@@ -102,7 +104,8 @@ static void on_frame(wb_amqp_connection *connection, const amqp_frame_t *frame)
 /* An answer somebody waits for may stand behind what the owner does not want yet. */
 static int wants_input(const wb_amqp_connection *connection)
 {
-    return !has_failed(connection) && (!connection->paused || connection->rpc_expected);
+    return !has_failed(connection) && !connection->gated &&
+           (!connection->paused || connection->rpc_expected);
 }
 
 /* Afterwards nothing is left in the library, or `leftover` says so. What a frame
@@ -130,6 +133,18 @@ static void pump(wb_amqp_connection *connection)
 }
 
 /* ---- waiting --------------------------------------------------------------------- */
+
+/* @return whether somebody wants to be called again soon. */
+static int call_owners(wb_amqp_group *group)
+{
+    int soon = 0;
+    for (size_t i = 0; i < 2; i++) {
+        wb_amqp_connection *connection = group->members[i];
+        if (connection && connection->before_wait && !has_failed(connection))
+            soon |= connection->before_wait(connection->owner);
+    }
+    return soon;
+}
 
 static int pump_leftovers(wb_amqp_group *group)
 {
@@ -217,8 +232,13 @@ void wb_amqp_wait(wb_amqp_group *group, int64_t deadline, int interruptible)
         if (group->members[i])
             now = group->members[i]->transport->host->now;
     }
-    if (!now || pump_leftovers(group))
+    if (!now)
         return;
+    int soon = call_owners(group);
+    if (pump_leftovers(group))
+        return;
+    if (soon && deadline > now() + SOON)
+        deadline = now() + SOON;
     poll_group(group, fds, deadline, interruptible, now());
     int64_t then = now();
     for (size_t i = 0; i < 2; i++) {

@@ -4,15 +4,12 @@
 #include "plugins/transport/amqp/amqp-receive.h"
 
 #include <assert.h>
-#include <stdalign.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "plugins/transport/amqp/amqp-consume.h"
 #include "plugins/transport/amqp/amqp-headers.h"
 
-/* No broker keeps larger messages; whoever declares more is not believed. */
-#define BODY_CAP (UINT64_C(512) << 20)
 /* Once bodies of this size wait to be taken, the socket is left alone. */
 #define READY_SIZE_MAX ((size_t)32 << 20)
 
@@ -38,8 +35,18 @@ static void append(wb_amqp_receiver *receiver, wb_amqp_message *message)
     receiver->last = message;
     if (!receiver->ready)
         receiver->ready = message;
+    receiver->count++;
     receiver->ready_size += message->incoming.body_size;
     pause_or_go_on(receiver);
+}
+
+/* It leaves the consumer's window, and the next one may come. */
+static void free_message(wb_amqp_receiver *receiver, wb_amqp_message *message)
+{
+    if (message->consumer == receiver->consumer && receiver->window)
+        receiver->window--;
+    receiver->active = 1;
+    wb_amqp_message_free(message);
 }
 
 static void unlink_and_free(wb_amqp_receiver *receiver, wb_amqp_message *message)
@@ -52,7 +59,8 @@ static void unlink_and_free(wb_amqp_receiver *receiver, wb_amqp_message *message
         message->next->previous = message->previous;
     else
         receiver->last = message->previous;
-    free(message);
+    receiver->count--;
+    free_message(receiver, message);
 }
 
 size_t wb_amqp_receiver_take(wb_amqp_receiver *receiver, const wb_incoming **ret_messages,
@@ -70,74 +78,54 @@ size_t wb_amqp_receiver_take(wb_amqp_receiver *receiver, const wb_incoming **ret
 
 /* ---- frames ---------------------------------------------------------------------- */
 
-/* One allocation: message, headers, strings, body, and a NUL byte behind each string. */
-static wb_amqp_message *allocate(const wb_amqp_receiver *receiver,
-                                 const amqp_basic_properties_t *properties, size_t body_size)
+/* A classic queue counts nothing: what looks like its count was the sender's. */
+static uint32_t delivery_count(const wb_amqp_receiver *receiver,
+                               const amqp_basic_properties_t *properties)
 {
-    wb_amqp_size size = wb_amqp_headers_measure(properties);
-    size_t headers_size = size.header_count * sizeof(wb_header);
-    wb_amqp_message *message =
-        malloc(sizeof *message + headers_size + size.text_size + body_size + 1);
-    if (!message)
-        return NULL;
-    wb_header *headers = (wb_header *)(message + 1);
-    char *text = (char *)(message + 1) + headers_size;
-    char *body = text + size.text_size;
-    *message = (wb_amqp_message){ .receiver = receiver, .tag = receiver->tag };
-    message->incoming.struct_size = sizeof message->incoming;
-    message->incoming.body = body;
-    message->incoming.body_size = body_size;
-    message->incoming.delivery_count =
-        wb_amqp_delivery_count(properties, receiver->redelivered);
-    wb_amqp_headers_read(properties, &message->incoming, headers, text);
-    body[body_size] = '\0';
-    return message;
+    if (receiver->connection.transport->config->queue_type == WB_AMQP_QUEUE_CLASSIC)
+        return receiver->redelivered ? 1 : 0;
+    return wb_amqp_delivery_count(properties, receiver->redelivered);
 }
-_Static_assert(alignof(wb_header) <= alignof(wb_amqp_message), "headers follow the message");
 
 static void complete(wb_amqp_receiver *receiver)
 {
-    append(receiver, receiver->partial);
+    if (receiver->partial)
+        append(receiver, receiver->partial);
     receiver->partial = NULL;
-    receiver->body_at = NULL;
+    receiver->skipping = 0;
 }
 
 static void on_header(wb_amqp_receiver *receiver, const amqp_frame_t *frame)
 {
     const amqp_basic_properties_t *properties = frame->payload.properties.decoded;
     uint64_t body_size = frame->payload.properties.body_size;
-    wb_amqp_message *message = NULL;
-    if (body_size <= BODY_CAP)
-        message = allocate(receiver, properties, (size_t)body_size);
-    receiver->body_at = message ? (char *)(uintptr_t)message->incoming.body : NULL;
+    wb_amqp_message *message =
+        wb_amqp_message_new(receiver->connection.transport, properties, body_size);
     if (!message) {
-        /* Without the body it can still be moved out of the way, with the reason. */
-        message = allocate(receiver, properties, 0);
-        if (message)
-            message->incoming.problem = "its body is larger than the memory there is for it";
-    }
-    if (!message) {
-        (void)wb_amqp_connection_fail(&receiver->connection, WB_NOT_CONNECTED, WB_CAUSE_OTHER,
+        (void)wb_amqp_connection_fail(&receiver->connection, WB_NOT_CONNECTED, WB_CAUSE_SERVER,
                                       "out of memory for a message");
         return;
     }
+    message->receiver = receiver;
+    message->tag = receiver->tag;
+    message->consumer = receiver->tag_consumer;
+    message->incoming.delivery_count = delivery_count(receiver, properties);
     receiver->partial = message;
     receiver->body_left = body_size;
+    receiver->connection.gated = !wb_amqp_message_may_read(message);
     if (body_size == 0)
         complete(receiver);
 }
 
 static void on_body(wb_amqp_receiver *receiver, amqp_bytes_t data)
 {
-    if (!receiver->partial || data.len > receiver->body_left) {
+    if ((!receiver->partial && !receiver->skipping) || data.len > receiver->body_left) {
         (void)wb_amqp_connection_fail(&receiver->connection, WB_NOT_CONNECTED, WB_CAUSE_OTHER,
                                       "the broker sent a body that no message asked for");
         return;
     }
-    if (receiver->body_at && data.len) {
-        memcpy(receiver->body_at, data.bytes, data.len);
-        receiver->body_at += data.len;
-    }
+    if (receiver->partial)
+        wb_amqp_message_add(receiver->partial, data);
     receiver->body_left -= data.len;
     if (receiver->body_left == 0)
         complete(receiver);
@@ -170,7 +158,12 @@ static void on_method(wb_amqp_receiver *receiver, const amqp_method_t *method)
         transport->host->crash_point("received_frame");
         receiver->tag = deliver->delivery_tag;
         receiver->redelivered = deliver->redelivered;
+        receiver->tag_consumer = wb_amqp_consumer_of(deliver->consumer_tag);
+        receiver->window += receiver->tag_consumer == receiver->consumer;
+        receiver->active = 1;
         break;
+    case AMQP_BASIC_CONSUME_OK_METHOD: wb_amqp_consume_confirmed(receiver); break;
+    case AMQP_BASIC_CANCEL_OK_METHOD: receiver->cancels--; break;
     case AMQP_BASIC_CANCEL_METHOD:
         (void)wb_amqp_connection_fail(&receiver->connection, WB_NOT_CONNECTED, WB_CAUSE_MISSING,
                                       "queue \"%s\" was deleted or has moved: the broker cancelled "
@@ -187,38 +180,13 @@ static void on_frame(void *owner, const amqp_frame_t *frame)
     wb_amqp_receiver *receiver = owner;
     if (frame->frame_type == AMQP_FRAME_METHOD)
         on_method(receiver, &frame->payload.method);
-    else if (frame->frame_type == AMQP_FRAME_HEADER && !receiver->partial)
+    else if (frame->frame_type == AMQP_FRAME_HEADER && !receiver->partial && !receiver->skipping)
         on_header(receiver, frame);
     else if (frame->frame_type == AMQP_FRAME_BODY)
         on_body(receiver, frame->payload.body_fragment);
 }
 
-/* ---- consuming ------------------------------------------------------------------- */
-
-static amqp_bytes_t consumer_tag(const wb_amqp_receiver *receiver, char tag[32])
-{
-    (void)snprintf(tag, 32, "waybill-%u", receiver->consumer);
-    return amqp_cstring_bytes(tag);
-}
-
-/* Per consumer, not per channel: quorum queues know nothing else. It applies to
- * consumers that come after it. */
-static int consume(wb_amqp_receiver *receiver, uint32_t prefetch)
-{
-    char tag[32];
-    amqp_basic_qos_t qos = { .prefetch_count =
-                                 (uint16_t)(prefetch < UINT16_MAX ? prefetch : UINT16_MAX) };
-    int result = wb_amqp_rpc(&receiver->connection, WB_AMQP_MAIN, AMQP_BASIC_QOS_METHOD, &qos,
-                             AMQP_BASIC_QOS_OK_METHOD);
-    if (result != WB_OK)
-        return result;
-    receiver->prefetch = prefetch;
-    receiver->consumer++;
-    amqp_basic_consume_t consume = { .queue = amqp_cstring_bytes(endpoint_name(receiver)),
-                                     .consumer_tag = consumer_tag(receiver, tag) };
-    return wb_amqp_rpc(&receiver->connection, WB_AMQP_MAIN, AMQP_BASIC_CONSUME_METHOD, &consume,
-                       AMQP_BASIC_CONSUME_OK_METHOD);
-}
+/* ---- life ------------------------------------------------------------------------ */
 
 /* Whatever closed the channel has failed the connection as well, with the reason. */
 static int result_of(const wb_amqp_receiver *receiver)
@@ -230,10 +198,11 @@ int wb_amqp_receiver_open(wb_amqp_receiver *receiver, wb_transport *transport,
                           wb_amqp_group *group, uint32_t prefetch)
 {
     receiver->connection.on_frame = on_frame;
+    receiver->connection.before_wait = wb_amqp_consume_before_wait;
     receiver->connection.owner = receiver;
     if (wb_amqp_connection_open(&receiver->connection, transport, group, "receive") == WB_OK &&
         wb_amqp_channel_ensure(&receiver->connection, WB_AMQP_MAIN) == WB_OK)
-        (void)consume(receiver, prefetch ? prefetch : 1);
+        (void)wb_amqp_consume_first(receiver, prefetch);
     return result_of(receiver);
 }
 
@@ -242,22 +211,8 @@ void wb_amqp_receiver_close(wb_amqp_receiver *receiver)
     wb_amqp_connection_close(&receiver->connection);
     while (receiver->first)
         unlink_and_free(receiver, receiver->first);
-    free(receiver->partial);
+    wb_amqp_message_free(receiver->partial);
     memset(receiver, 0, sizeof *receiver);
-}
-
-int wb_amqp_receiver_set_prefetch(wb_amqp_receiver *receiver, uint32_t prefetch)
-{
-    char tag[32];
-    amqp_basic_cancel_t cancel = { .consumer_tag = consumer_tag(receiver, tag) };
-    if (prefetch == 0)
-        prefetch = 1;
-    if (prefetch == receiver->prefetch || result_of(receiver) != WB_OK)
-        return result_of(receiver);
-    if (wb_amqp_rpc(&receiver->connection, WB_AMQP_MAIN, AMQP_BASIC_CANCEL_METHOD, &cancel,
-                    AMQP_BASIC_CANCEL_OK_METHOD) == WB_OK)
-        (void)consume(receiver, prefetch);
-    return result_of(receiver);
 }
 
 /* ---- settling -------------------------------------------------------------------- */
@@ -316,13 +271,15 @@ int wb_amqp_receiver_settle(wb_amqp_receiver *receiver, const wb_incoming *const
         return result_of(receiver);
     if (is_forgetful(receiver)) {
         free_settled(receiver, messages, count);
-        return WB_OK;
+        wb_amqp_consume_step(receiver);
+        return wb_amqp_flush(&receiver->connection);
     }
     for (size_t i = 0; i < count; i++) {
         wb_amqp_message *message = (wb_amqp_message *)(uintptr_t)messages[i];
         assert(message->receiver == receiver);
         message->settling = 1;
     }
+    wb_amqp_consume_step(receiver); /* while the window is full */
     size_t left = count - settle_oldest(receiver, requeue);
     wb_amqp_message *next = receiver->first;
     for (wb_amqp_message *message = next; message && left; message = next) {
@@ -333,5 +290,47 @@ int wb_amqp_receiver_settle(wb_amqp_receiver *receiver, const wb_incoming *const
         unlink_and_free(receiver, message);
         left--;
     }
+    wb_amqp_consume_step(receiver);
     return wb_amqp_flush(&receiver->connection);
+}
+
+/* ---- what nobody has taken ------------------------------------------------------- */
+
+void wb_amqp_receiver_give_back_gated(wb_amqp_receiver *receiver)
+{
+    if (!receiver->connection.gated || !wb_amqp_can_put(&receiver->connection))
+        return;
+    put_settlement(receiver, receiver->partial->tag, 0, 1);
+    free_message(receiver, receiver->partial);
+    receiver->partial = NULL;
+    receiver->skipping = 1;
+    receiver->connection.gated = 0;
+}
+
+void wb_amqp_receiver_give_back_ready(wb_amqp_receiver *receiver)
+{
+    wb_amqp_connection *connection = &receiver->connection;
+    wb_amqp_receiver_give_back_gated(receiver);
+    while (receiver->ready && wb_amqp_can_put(connection)) {
+        wb_amqp_message *message = receiver->ready;
+        receiver->ready = message->next;
+        receiver->ready_size -= message->incoming.body_size;
+        put_settlement(receiver, message->tag, 0, 1);
+        unlink_and_free(receiver, message);
+    }
+    pause_or_go_on(receiver);
+    wb_amqp_flush_some(connection);
+}
+
+void wb_amqp_receiver_drop_ready(wb_amqp_receiver *receiver)
+{
+    wb_amqp_message *next;
+    for (wb_amqp_message *message = receiver->ready; message; message = next) {
+        next = message->next;
+        unlink_and_free(receiver, message);
+    }
+    receiver->ready = NULL;
+    receiver->ready_size = 0;
+    wb_amqp_message_free(receiver->partial);
+    receiver->partial = NULL;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The receiving connection of a session: consumes the endpoint's queue and keeps what
- * arrived until it is acknowledged or given back.
+ * The receiving connection of a session: keeps what arrived until it is acknowledged or
+ * given back. Who asks the broker for messages, and when, is in amqp-consume.h.
  *
  * Messages form one list in the order of their delivery tags: those handed out and
  * not settled, then those nobody has asked for yet (from `ready` on). A receiver lives
@@ -14,32 +14,36 @@
 #define WB_AMQP_RECEIVE_H
 
 #include "plugins/transport/amqp/amqp-connection.h"
-
-typedef struct wb_amqp_receiver wb_amqp_receiver;
-typedef struct wb_amqp_message wb_amqp_message;
-
-/** A message and, in the same allocation, its headers, strings and body. */
-struct wb_amqp_message {
-    wb_incoming incoming; /* first: the host's pointer is ours */
-    const wb_amqp_receiver *receiver;
-    wb_amqp_message *next, *previous;
-    uint64_t tag;
-    int settling;
-};
+#include "plugins/transport/amqp/amqp-message.h"
 
 struct wb_amqp_receiver {
     wb_amqp_connection connection;
-    uint32_t prefetch;
-    unsigned consumer; /* the consumer's tag ends in it */
+    /* consuming: see amqp-consume.h */
+    uint32_t prefetch;          /* as the host wants it */
+    uint32_t consumer_prefetch; /* as the consumer has it */
+    unsigned consumer;          /* the consumer's tag ends in it */
+    int consuming;              /* WB_AMQP_CONSUMER_x */
+    unsigned cancels;           /* not answered yet */
+    uint32_t window;            /* messages in hand that are the consumer's */
+    int active;                 /* messages came or went since active_at was looked at */
+    int64_t active_at;
+    int64_t cancel_since; /* when it should have been cancelled; 0: it need not be */
+    int released;     /* until the next receive(): nothing is prefetched */
+    int held;         /* until the gate is free: the same */
+    int stopping;     /* for good */
+    /* what is there */
     wb_amqp_message *first, *last;
     wb_amqp_message *ready; /* the first not handed out; NULL: none */
-    size_t ready_size;      /* bytes of bodies from `ready` on */
+    size_t count;
+    size_t ready_size; /* bytes of bodies from `ready` on */
     /* the message being read */
     uint64_t tag;
+    unsigned tag_consumer;
     int redelivered;
     wb_amqp_message *partial;
-    char *body_at; /* where the next frame of its body goes; NULL: nowhere */
+    int skipping; /* it has been given back: its body is of no interest */
     uint64_t body_left;
+    int64_t unread_since; /* when reading was paused or gated; 0: neither */
 };
 
 /** Connect and consume. On failure the connection says why. */
@@ -47,9 +51,6 @@ int wb_amqp_receiver_open(wb_amqp_receiver *receiver, wb_transport *transport,
                           wb_amqp_group *group, uint32_t prefetch);
 /** Also of one that is all zero. */
 void wb_amqp_receiver_close(wb_amqp_receiver *receiver);
-
-/** Consume again with another prefetch; what arrives in between is kept. */
-int wb_amqp_receiver_set_prefetch(wb_amqp_receiver *receiver, uint32_t prefetch);
 
 /** Hand out at most `max` messages; returns how many. */
 size_t wb_amqp_receiver_take(wb_amqp_receiver *receiver, const wb_incoming **ret_messages,
@@ -63,5 +64,13 @@ int wb_amqp_receiver_forget(wb_amqp_receiver *receiver, const wb_incoming *last)
  *  messages when the connection has failed before. */
 int wb_amqp_receiver_settle(wb_amqp_receiver *receiver, const wb_incoming *const *messages,
                             size_t count, int requeue);
+
+/** Put "give back" for the message that waits for the gate; its body is read over. */
+void wb_amqp_receiver_give_back_gated(wb_amqp_receiver *receiver);
+/** The same for everything that nobody has taken. Both as far as they can be written
+ *  without waiting. */
+void wb_amqp_receiver_give_back_ready(wb_amqp_receiver *receiver);
+/** The connection has failed: free what nobody can take any more. */
+void wb_amqp_receiver_drop_ready(wb_amqp_receiver *receiver);
 
 #endif

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plugins/transport/amqp/amqp-headers.h"
+#include "plugins/transport/amqp/amqp-properties.h"
 
 static const wb_host *host_of(const wb_amqp_sender *sender)
 {
@@ -83,6 +83,15 @@ static void on_frame(void *owner, const amqp_frame_t *frame)
         on_return_header(sender, frame->payload.properties.decoded);
 }
 
+/* The channel was closed for a reason that no message gave: the session starts anew. */
+static int fail_by_server(wb_amqp_sender *sender, const wb_amqp_channel *channel)
+{
+    if (wb_amqp_map_cause(channel->code) != WB_CAUSE_SERVER)
+        return WB_OK;
+    return wb_amqp_connection_fail(&sender->connection, WB_NOT_CONNECTED, WB_CAUSE_SERVER,
+                                   "the broker says: %s", channel->text);
+}
+
 /* ---- before publishing ----------------------------------------------------------- */
 
 static int await_unblocked(wb_amqp_sender *sender)
@@ -133,16 +142,24 @@ static int check_destination(wb_amqp_sender *sender, size_t slot)
     const wb_operation *operation = sender->window.slots[slot].operation;
     char name[WB_AMQP_NAME_SIZE];
     const char *problem = wb_amqp_destination_exchange(operation, name);
+    if (!problem)
+        problem = wb_amqp_name_problem(name);
     if (problem) {
-        wb_amqp_window_settle(&sender->window, slot, WB_REJECT, WB_CAUSE_UNROUTABLE, "%s", problem);
+        wb_amqp_window_settle(&sender->window, slot, WB_REJECT, WB_CAUSE_UNROUTABLE,
+                              "its %s cannot name %s: %s",
+                              operation->kind == WB_OPERATION_PUBLISH ? "type" : "destination",
+                              operation->kind == WB_OPERATION_PUBLISH ? "an exchange" : "a queue",
+                              problem);
         return WB_OK;
     }
     int result = wb_amqp_destination_ensure(&sender->destinations, &sender->connection, name,
                                             operation->kind == WB_OPERATION_PUBLISH);
     if (result != WB_REJECT)
         return result;
-    reject_destination(sender, slot, name);
-    return WB_OK;
+    result = fail_by_server(sender, &sender->connection.channels[WB_AMQP_SCRATCH]);
+    if (result == WB_OK)
+        reject_destination(sender, slot, name);
+    return result;
 }
 
 static int check_destinations(wb_amqp_sender *sender)
@@ -186,8 +203,8 @@ static int publish_one(wb_amqp_sender *sender, size_t slot)
     const wb_operation *operation = sender->window.slots[slot].operation;
     amqp_basic_properties_t properties;
     size_t size = 0;
-    if (!make_entries(sender, operation->header_count))
-        return wb_amqp_connection_fail(connection, WB_NOT_CONNECTED, WB_CAUSE_OTHER,
+    if (!make_entries(sender, 2 * operation->header_count))
+        return wb_amqp_connection_fail(connection, WB_NOT_CONNECTED, WB_CAUSE_SERVER,
                                        "out of memory for the headers of a message");
     const char *problem =
         wb_amqp_properties_make(operation, sender->entries, &properties, &size);
@@ -342,9 +359,10 @@ static int report_unsettled(wb_amqp_sender *sender, int result, wb_error *error)
     if (failure_of(sender) != WB_OK)
         return wb_amqp_failure_report(host, &sender->connection.failure, error);
     if (result == WB_RETRY)
-        return host->fail(host, error, WB_RETRY, WB_CAUSE_UNREACHABLE, 0,
+        return host->fail(host, error, WB_RETRY, WB_CAUSE_SERVER, 0,
                           "the broker blocks publishing: %zu messages wait", window->unsettled);
-    return host->fail(host, error, WB_IN_DOUBT, WB_CAUSE_UNREACHABLE, 0,
+    return host->fail(host, error, WB_IN_DOUBT,
+                      sender->connection.blocked ? WB_CAUSE_SERVER : WB_CAUSE_UNREACHABLE, 0,
                       "%zu of %zu messages were not confirmed in time%s", window->unsettled,
                       window->count,
                       sender->connection.blocked ? ": the broker blocks publishing" : "");
@@ -357,13 +375,14 @@ int wb_amqp_sender_send(wb_amqp_sender *sender, wb_operation *const *operations,
     int isolate = 0;
     int result = WB_OK;
     if (!wb_amqp_window_begin(&sender->window, operations, count))
-        return host->fail(host, error, WB_RETRY, WB_CAUSE_OTHER, 0,
+        return host->fail(host, error, WB_RETRY, WB_CAUSE_SERVER, 0,
                           "out of memory for a window of %zu messages", count);
     for (unsigned round = 0; sender->window.unsettled && result == WB_OK; round++) {
         result = send_round(sender, isolate);
         if (result == WB_REJECT) {
-            isolate = blame(sender, isolate, round);
-            result = WB_OK;
+            result = fail_by_server(sender, &sender->connection.channels[WB_AMQP_MAIN]);
+            if (result == WB_OK)
+                isolate = blame(sender, isolate, round);
         }
     }
     if (result == WB_OK)

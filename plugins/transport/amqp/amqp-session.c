@@ -9,6 +9,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "plugins/transport/amqp/amqp-consume.h"
 #include "plugins/transport/amqp/amqp-keeper.h"
 
 /* ---- entering and leaving -------------------------------------------------------- */
@@ -76,13 +77,13 @@ static int start(wb_transport_session *session, uint32_t purpose, uint32_t prefe
     const wb_host *host = session->transport->host;
     session->group.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (session->group.wake < 0)
-        return host->fail(host, error, WB_RETRY, WB_CAUSE_OTHER, errno,
+        return host->fail(host, error, WB_RETRY, WB_CAUSE_SERVER, errno,
                           "could not make an event descriptor: %s", strerror(errno));
     if (connect_all(session, purpose, prefetch) != WB_OK)
         return report_failure(session, error);
     int failed = wb_amqp_keeper_start(session);
     if (failed)
-        return host->fail(host, error, WB_RETRY, WB_CAUSE_OTHER, failed,
+        return host->fail(host, error, WB_RETRY, WB_CAUSE_SERVER, failed,
                           "could not start a thread: %s", strerror(failed));
     return WB_OK;
 }
@@ -92,10 +93,10 @@ int wb_amqp_session_open(wb_transport *transport, uint32_t purpose, uint32_t pre
 {
     wb_transport_session *session = calloc(1, sizeof *session);
     if (!session)
-        return transport->host->fail(transport->host, error, WB_RETRY, WB_CAUSE_OTHER, ENOMEM,
+        return transport->host->fail(transport->host, error, WB_RETRY, WB_CAUSE_SERVER, ENOMEM,
                                      "out of memory for a session");
     session->transport = transport;
-    session->keeper.stop = -1;
+    session->keeper.wake = -1;
     (void)pthread_mutex_init(&session->lock, NULL);
     int result = start(session, purpose, prefetch, error);
     if (result == WB_OK)
@@ -124,9 +125,11 @@ int wb_amqp_session_set_prefetch(wb_transport_session *session, uint32_t prefetc
     if (!session->group.members[0])
         return refuse_purpose(session, "receive", error);
     enter(session, in(session, session->transport->config->connect_timeout));
-    if (wb_amqp_receiver_set_prefetch(&session->receiver, prefetch) != WB_OK)
-        (void)report_failure(session, error);
+    wb_amqp_consume_prefetch(&session->receiver, prefetch);
+    (void)wb_amqp_flush(&session->receiver.connection);
     int result = session->receiver.connection.failure.result;
+    if (result != WB_OK)
+        (void)report_failure(session, error);
     leave(session);
     return result;
 }
@@ -152,15 +155,20 @@ static int forget(wb_transport_session *session, const wb_incoming *last, size_t
 static int receive(wb_transport_session *session, int64_t deadline,
                    const wb_incoming **ret_messages, size_t max, size_t *ret_count, wb_error *error)
 {
+    wb_amqp_receiver *receiver = &session->receiver;
+    wb_amqp_consume_again(receiver);
+    wb_amqp_flush_some(&receiver->connection);
     wb_amqp_wait(&session->group, 0, 0);
     for (;;) {
         int result = report_failure(session, error);
         if (result != WB_OK)
             return result;
-        *ret_count = wb_amqp_receiver_take(&session->receiver, ret_messages, max);
+        *ret_count = wb_amqp_receiver_take(receiver, ret_messages, max);
         if (*ret_count)
             return forget(session, ret_messages[*ret_count - 1], ret_count, error);
-        if ( was_interrupted(session) || in(session, 0) >= deadline)
+        if (receiver->stopping && wb_amqp_consume_is_drained(receiver))
+            return WB_OK;
+        if (was_interrupted(session) || in(session, 0) >= deadline)
             return WB_OK;
         wb_amqp_wait(&session->group, deadline, 1);
     }
@@ -175,8 +183,38 @@ int wb_amqp_session_receive(wb_transport_session *session, int64_t deadline,
         return refuse_purpose(session, "receive", error);
     enter(session, deadline);
     int result = receive(session, deadline, ret_messages, max, ret_count, error);
+    /* Whoever wanted it released while we were here meant what was there before. */
+    atomic_store(&session->keeper.release, 0);
     leave(session);
     return result;
+}
+
+/* What waits to be taken may stand before the answer: receive() reads on then. */
+int wb_amqp_session_stop_receiving(wb_transport_session *session, wb_error *error)
+{
+    wb_amqp_receiver *receiver = &session->receiver;
+    wb_amqp_connection *connection = &receiver->connection;
+    if (!session->group.members[0])
+        return refuse_purpose(session, "receive", error);
+    enter(session, in(session, session->transport->config->connect_timeout));
+    wb_amqp_consume_stop(receiver);
+    wb_amqp_flush_some(connection);
+    while (connection->failure.result == WB_OK && wb_amqp_consume_is_on(receiver) &&
+           !connection->gated && !connection->paused && in(session, 0) < connection->deadline)
+        wb_amqp_wait(&session->group, connection->deadline, 0);
+    int result = connection->failure.result;
+    if (result != WB_OK)
+        (void)report_failure(session, error);
+    leave(session);
+    return result;
+}
+
+void wb_amqp_session_release_prefetched(wb_transport_session *session)
+{
+    if (!session->group.members[0])
+        return;
+    atomic_store(&session->keeper.release, 1);
+    (void)eventfd_write(session->keeper.wake, 1);
 }
 
 static int settle(wb_transport_session *session, const wb_incoming *const *messages, size_t count,

@@ -2,12 +2,14 @@
  *
  * A session: a receiving and a sending connection, as its purpose asks for, the mutex
  * that guards both, and the keeper that looks after them while the worker is busy with
- * handlers. Every function of the SPI takes the mutex, but for interrupt().
+ * handlers. Every function of the SPI takes the mutex, but for interrupt() and
+ * release_prefetched(), which leaves its work to the keeper.
  */
 #ifndef WB_AMQP_SESSION_H
 #define WB_AMQP_SESSION_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "plugins/transport/amqp/amqp-receive.h"
 #include "plugins/transport/amqp/amqp-send.h"
@@ -16,7 +18,9 @@
 typedef struct wb_amqp_keeper {
     pthread_t thread;
     int running;
-    int stop; /* an eventfd */
+    int wake; /* an eventfd: look at the flags */
+    atomic_int stop;
+    atomic_int release; /* give back what nobody has taken, and go on until it is so */
     int64_t period;
 } wb_amqp_keeper;
 
@@ -37,6 +41,8 @@ int wb_amqp_session_set_prefetch(wb_transport_session *session, uint32_t prefetc
 int wb_amqp_session_receive(wb_transport_session *session, int64_t deadline,
                             const wb_incoming **ret_messages, size_t max, size_t *ret_count,
                             wb_error *error);
+int wb_amqp_session_stop_receiving(wb_transport_session *session, wb_error *error);
+void wb_amqp_session_release_prefetched(wb_transport_session *session);
 int wb_amqp_session_acknowledge(wb_transport_session *session, const wb_incoming *const *messages,
                                 size_t count, wb_error *error);
 int wb_amqp_session_give_back(wb_transport_session *session, const wb_incoming *const *messages,

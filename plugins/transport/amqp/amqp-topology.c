@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "plugins/transport/amqp/amqp-queue.h"
+
 int wb_amqp_event_exchange(const char *type, char ret_name[WB_AMQP_NAME_SIZE])
 {
     size_t size = strcspn(type, ",");
@@ -35,26 +37,6 @@ int wb_amqp_exchange_declare(wb_amqp_connection *connection, const char *name, i
     if (result == WB_OK)
         result = wb_amqp_rpc(connection, WB_AMQP_SCRATCH, AMQP_EXCHANGE_DECLARE_METHOD, &declare,
                              AMQP_EXCHANGE_DECLARE_OK_METHOD);
-    return result;
-}
-
-static int declare_queue(wb_amqp_connection *connection, const char *name, int passive)
-{
-    /* A classic queue is one without the argument: with it, it would not be the same
-     * as the queues that others declared. */
-    amqp_table_entry_t quorum = {
-        amqp_cstring_bytes("x-queue-type"),
-        { .kind = AMQP_FIELD_KIND_UTF8, .value.bytes = amqp_cstring_bytes("quorum") }
-    };
-    amqp_queue_declare_t declare = { .queue = amqp_cstring_bytes(name),
-                                     .passive = passive,
-                                     .durable = 1 };
-    if (!passive && connection->transport->config->queue_type == WB_AMQP_QUEUE_QUORUM)
-        declare.arguments = (amqp_table_t){ 1, &quorum };
-    int result = wb_amqp_channel_ensure(connection, WB_AMQP_SCRATCH);
-    if (result == WB_OK)
-        result = wb_amqp_rpc(connection, WB_AMQP_SCRATCH, AMQP_QUEUE_DECLARE_METHOD, &declare,
-                             AMQP_QUEUE_DECLARE_OK_METHOD);
     return result;
 }
 
@@ -129,7 +111,9 @@ static int outcome(const wb_amqp_connection *connection, int result, const char 
 
 static int install_address(wb_amqp_connection *connection, const char *name, wb_error *error)
 {
-    int result = outcome(connection, declare_queue(connection, name, 0), "queue", name, error);
+    wb_amqp_limit any;
+    int result = outcome(connection, wb_amqp_queue_declare(connection, name, &any), "queue", name,
+                         error);
     if (result == WB_OK)
         result = outcome(connection, wb_amqp_exchange_declare(connection, name, 0), "exchange",
                          name, error);
@@ -143,9 +127,11 @@ static int install_subscription(wb_amqp_connection *connection, const char *type
     const wb_host *host = connection->transport->host;
     const char *subscriber = connection->transport->endpoint->name;
     char name[WB_AMQP_NAME_SIZE];
-    if (!wb_amqp_event_exchange(type, name))
+    const char *problem =
+        wb_amqp_event_exchange(type, name) ? wb_amqp_name_problem(name) : "1 to 254 bytes";
+    if (problem)
         return host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 0,
-                          "type \"%s\" cannot name an exchange: 1 to 254 bytes", type);
+                          "type \"%s\" cannot name an exchange: %s", type, problem);
     int result =
         outcome(connection, wb_amqp_exchange_declare(connection, name, 0), "exchange", name, error);
     if (result == WB_OK)
@@ -171,10 +157,12 @@ static int install_all(wb_amqp_connection *connection, wb_error *error)
  * where the queue is there already; whoever may not declare is not told. */
 static int verify_queue(wb_amqp_connection *connection, const char *name, wb_error *error)
 {
-    int result = outcome(connection, declare_queue(connection, name, 1), "queue", name, error);
+    wb_amqp_limit any;
+    int result =
+        outcome(connection, wb_amqp_queue_exists(connection, name), "queue", name, error);
     if (result != WB_OK)
         return result;
-    result = declare_queue(connection, name, 0);
+    result = wb_amqp_queue_declare(connection, name, &any);
     if (result == WB_REJECT && connection->channels[WB_AMQP_SCRATCH].code == AMQP_ACCESS_REFUSED)
         return WB_OK;
     return outcome(connection, result, "queue", name, error);

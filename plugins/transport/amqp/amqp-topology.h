@@ -9,9 +9,7 @@
 #define WB_AMQP_TOPOLOGY_H
 
 #include "plugins/transport/amqp/amqp-connection.h"
-
-/** Size of an exchange's name with its NUL byte. */
-#define WB_AMQP_NAME_SIZE 256
+#include "plugins/transport/amqp/amqp-names.h"
 
 /** The exchange of an event type, without its assembly; 0 when the name is empty or
  *  longer than 255 bytes. */

@@ -53,7 +53,7 @@ static unsigned char *reserve(wb_amqp_connection *connection, size_t size)
             capacity *= 2;
         unsigned char *out = realloc(connection->out, capacity);
         if (!out) {
-            (void)wb_amqp_connection_fail(connection, WB_NOT_CONNECTED, WB_CAUSE_OTHER,
+            (void)wb_amqp_connection_fail(connection, WB_NOT_CONNECTED, WB_CAUSE_SERVER,
                                           "out of memory for %zu bytes to send", capacity);
             return NULL;
         }
@@ -81,6 +81,11 @@ static int is_writable(const wb_amqp_connection *connection)
 {
     struct pollfd fd = { .fd = connection->fd, .events = POLLOUT };
     return poll(&fd, 1, 0) == 1 && (fd.revents & POLLOUT);
+}
+
+int wb_amqp_can_put(const wb_amqp_connection *connection)
+{
+    return !has_failed(connection) && (!connection->tls || is_writable(connection));
 }
 
 /* The library waits without limit. A worker is freed by the keeper, at the deadline.

@@ -167,9 +167,13 @@ int session_acknowledge(wb_transport_session *session, const wb_incoming *const 
         return WB_OK;
     }
     int result = remember(session, messages, count, error);
-    if (result == WB_OK && session->in_transaction)
-        result = acknowledge_apply(session, before, error);
-    return result;
+    if (result != WB_OK)
+        return result;
+    if (session->in_transaction)
+        return acknowledge_apply(session, before, error);
+    for (size_t i = 0; i < count; i++)
+        message_release_large(session, (message *)(uintptr_t)messages[i]);
+    return WB_OK;
 }
 
 /* ---- give back ------------------------------------------------------------------ */

@@ -55,6 +55,18 @@ int claim_list(wb_transport_session *session, foreign_claim **ret_claims, size_t
     return result;
 }
 
+int64_t claim_gap_end(const foreign_claim *next, int64_t from)
+{
+    return !next ? INT64_MAX : next->first > from ? next->first - 1 : 0;
+}
+
+int64_t claim_gap_begin(const foreign_claim *next, int64_t from)
+{
+    if (!next || next->last == INT64_MAX)
+        return 0;
+    return next->last < from ? from : next->last + 1;
+}
+
 int claim_is_dead(const wb_transport_session *session, int64_t number)
 {
     return number != session->number && !lockfile_is_held(session->sessions_fd, number);

@@ -4,6 +4,7 @@
 #include "plugins/transport/sqlite/codec.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define U32_SIZE 4u
 #define HEADER_SIZE_MIN (2 * (U32_SIZE + 1)) /* empty name, empty value */
@@ -50,13 +51,13 @@ int codec_encode(codec_buffer *buffer, const wb_header *headers, size_t count)
         size_t name_size = string_size(header->name, header->name_size);
         size_t value_size = string_size(header->value, header->value_size);
         if (name_size > ENCODED_SIZE_MAX || value_size > ENCODED_SIZE_MAX)
-            return -1;
+            return CODEC_TOO_LARGE;
         size += HEADER_SIZE_MIN + name_size + value_size;
         if (size > ENCODED_SIZE_MAX)
-            return -1;
+            return CODEC_TOO_LARGE;
     }
     if (reserve(buffer, size) < 0)
-        return -1;
+        return CODEC_NO_MEMORY;
     unsigned char *at = put_u32(buffer->data, count);
     for (size_t i = 0; i < count; i++) {
         const wb_header *header = &headers[i];
@@ -81,13 +82,28 @@ static uint32_t get_u32(const unsigned char *at)
     return value;
 }
 
-size_t codec_count(const void *blob, size_t size)
+size_t codec_bytes_within(const codec_limits *limits)
 {
+    if (limits->count == 0 || limits->bytes == 0)
+        return SIZE_MAX;
+    return U32_SIZE + limits->count * HEADER_SIZE_MIN + limits->bytes;
+}
+
+codec_summary codec_summarize(const void *blob, size_t size, size_t total,
+                              const codec_limits *limits)
+{
+    codec_summary summary = { .is_damaged = 1 };
     if (!blob || size < U32_SIZE)
-        return 0;
+        return summary;
     size_t count = get_u32(blob);
-    size_t most = (size - U32_SIZE) / HEADER_SIZE_MIN;
-    return count < most ? count : most;
+    if (count > (total - U32_SIZE) / HEADER_SIZE_MIN)
+        return summary;
+    summary.count = count;
+    summary.bytes = total - U32_SIZE - count * HEADER_SIZE_MIN;
+    summary.kept = limits->count && count > limits->count ? limits->count : count;
+    summary.is_over = summary.kept < count || (limits->bytes && summary.bytes > limits->bytes);
+    summary.is_damaged = 0;
+    return summary;
 }
 
 /* Take one string at *at; @return 0, or -1 when it runs past the end. */
@@ -106,17 +122,23 @@ static int take_string(const unsigned char **at, const unsigned char *end, const
     return 0;
 }
 
-int codec_decode(const void *blob, size_t size, wb_header *headers, size_t count)
+int codec_decode(const void *blob, size_t size, const codec_summary *summary,
+                 const codec_limits *limits, wb_header *headers, size_t *ret_count)
 {
-    if (!blob || size < U32_SIZE || get_u32(blob) != count)
-        return -1;
     const unsigned char *at = (const unsigned char *)blob + U32_SIZE;
     const unsigned char *end = (const unsigned char *)blob + size;
-    for (size_t i = 0; i < count; i++) {
-        wb_header *header = &headers[i];
+    size_t bytes = 0;
+    size_t count = 0;
+    while (count < summary->kept) {
+        wb_header *header = &headers[count];
         if (take_string(&at, end, &header->name, &header->name_size) < 0 ||
             take_string(&at, end, &header->value, &header->value_size) < 0)
-            return -1;
+            break;
+        bytes += header->name_size + header->value_size;
+        if (limits->bytes && bytes > limits->bytes)
+            break;
+        count++;
     }
-    return at == end ? 0 : -1;
+    *ret_count = count;
+    return summary->is_over || (count == summary->count && at == end) ? 0 : -1;
 }

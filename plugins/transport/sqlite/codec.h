@@ -19,14 +19,38 @@ typedef struct codec_buffer {
 } codec_buffer;
 
 /** Encode into `buffer`, replacing what it held. A size of 0 means "up to the NUL
- *  byte". @return 0, or -1 when memory is out or the headers exceed 1 GiB. */
+ *  byte". @return 0, CODEC_TOO_LARGE over 1 GiB, or CODEC_NO_MEMORY. */
 int codec_encode(codec_buffer *buffer, const wb_header *headers, size_t count);
 void codec_free(codec_buffer *buffer);
 
-/** How many headers a blob claims to hold, never more than can fit in it. */
-size_t codec_count(const void *blob, size_t size);
-/** Fill `headers` (codec_count() of them) with pointers into the blob.
- *  @return 0, or -1 when the blob is damaged. */
-int codec_decode(const void *blob, size_t size, wb_header *headers, size_t count);
+#define CODEC_TOO_LARGE (-1)
+#define CODEC_NO_MEMORY (-2)
+
+/** Most headers, and most bytes of names and values together. 0: no limit. */
+typedef struct codec_limits {
+    size_t count;
+    size_t bytes;
+} codec_limits;
+
+/** How many bytes of a blob hold all that is within the limits; SIZE_MAX without limits. */
+size_t codec_bytes_within(const codec_limits *limits);
+
+/** What the start of a blob says of the whole of it. */
+typedef struct codec_summary {
+    size_t count; /* of headers */
+    size_t bytes; /* of names and values */
+    size_t kept;  /* most headers that codec_decode() returns */
+    int is_over;  /* the limits */
+    int is_damaged;
+} codec_summary;
+
+/** `size` bytes of a blob of `total` are at hand. */
+codec_summary codec_summarize(const void *blob, size_t size, size_t total,
+                              const codec_limits *limits);
+
+/** Fill `headers` (summary.kept of them) with pointers into the blob: all, or the first that
+ *  are within the limits. @return 0, or -1 when the blob is damaged. */
+int codec_decode(const void *blob, size_t size, const codec_summary *summary,
+                 const codec_limits *limits, wb_header *headers, size_t *ret_count);
 
 #endif

@@ -121,9 +121,7 @@ static int open_sessions_file(wb_transport *transport, wb_error *error)
 {
     int fd = lockfile_open(transport->sessions_path);
     if (fd < 0)
-        return transport->host->fail(transport->host, error, WB_FATAL, WB_CAUSE_REFUSED, errno,
-                                     "could not open \"%s\": %s", transport->sessions_path,
-                                     strerror(errno));
+        return db_fail_file(transport->host, errno, "open", transport->sessions_path, error);
     (void)close(fd);
     return WB_OK;
 }

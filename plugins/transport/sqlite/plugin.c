@@ -91,6 +91,15 @@ static int shared_resource(const void *config, char *buffer, size_t size)
     return path_canonical(options_set->file, buffer, size) < 0 ? WB_REJECT : WB_OK;
 }
 
+/* No message is ever dropped for how often it was delivered. */
+static int limits(wb_transport *transport, wb_transport_limits *limits, wb_error *error)
+{
+    (void)transport;
+    (void)error;
+    limits->delivery_limit = 0;
+    return WB_OK;
+}
+
 static const wb_transport_ops ops = {
     .struct_size = sizeof ops,
     .create = create,
@@ -109,6 +118,8 @@ static const wb_transport_ops ops = {
     .rollback = session_rollback,
     .native = session_native,
     .interrupt = session_interrupt,
+    .limits = limits,
+    .stop_receiving = session_stop_receiving,
 };
 
 static const wb_plugin descriptor = {

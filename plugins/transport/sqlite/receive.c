@@ -6,202 +6,11 @@
 #include "plugins/common/sqlite/lockfile.h"
 #include "plugins/transport/sqlite/transport.h"
 
-/* Large bodies end a batch early, so that memory stays bounded. */
-#define BATCH_BYTES_MAX ((size_t)32 << 20)
-
 #define MILLISECOND INT64_C(1000000)
 /* Belt and braces: a wake-up that never came costs this much, no more. */
 #define LOOK_EVERY (1000 * MILLISECOND)
 /* The kernel announces a closed descriptor a moment before it releases its lock. */
 #define LOOK_FOR_DEAD_EVERY (5 * MILLISECOND)
-
-/* ---- claim what is there --------------------------------------------------------- */
-
-typedef struct batch {
-    size_t max;
-    size_t count;
-    size_t bytes;
-} batch;
-
-static int reserve_received(wb_transport_session *session, size_t max, wb_error *error)
-{
-    if (max <= session->received_capacity)
-        return WB_OK;
-    const wb_incoming **grown = realloc((void *)session->received, max * sizeof *grown);
-    if (!grown)
-        return db_out_of_memory(&session->db, error);
-    session->received = grown;
-    session->received_capacity = max;
-    return WB_OK;
-}
-
-/* Read the messages of a run of numbers that nobody has claimed. */
-static int fetch_run(wb_transport_session *session, int64_t from, int64_t to, batch *taken,
-                     wb_error *error)
-{
-    int code = SQLITE_DONE;
-    int result = session_prepare_for_queue(
-        session, &session->fetch,
-        "select seq, id, key, headers, body from waybill_message_%lld"
-        " where seq between ?1 and ?2 order by seq limit ?3",
-        session->queue, error);
-    if (result != WB_OK)
-        return result;
-    (void)sqlite3_bind_int64(session->fetch, 1, from);
-    (void)sqlite3_bind_int64(session->fetch, 2, to);
-    (void)sqlite3_bind_int64(session->fetch, 3, (int64_t)(taken->max - taken->count));
-    while (taken->bytes < BATCH_BYTES_MAX && (code = sqlite3_step(session->fetch)) == SQLITE_ROW) {
-        message *read = message_read(session->fetch);
-        if (!read) {
-            result = db_out_of_memory(&session->db, error);
-            break;
-        }
-        message_hold(session, read);
-        session->received[taken->count++] = &read->incoming;
-        taken->bytes += read->incoming.body_size;
-    }
-    if (code != SQLITE_ROW && code != SQLITE_DONE)
-        result = db_fail(&session->db, code, "read messages", error);
-    (void)sqlite3_reset(session->fetch);
-    return result;
-}
-
-/* Delivery counts exist only for messages that were delivered before. */
-static int read_counts(wb_transport_session *session, claim *own, size_t from, size_t to,
-                       wb_error *error)
-{
-    int code;
-    int result = db_prepare(&session->db, &session->list_counts,
-                            "select seq, count from waybill_redelivered where queue=?1"
-                            " and seq between ?2 and ?3 order by seq",
-                            error);
-    if (result != WB_OK)
-        return result;
-    sqlite3_stmt *counts = session->list_counts;
-    (void)sqlite3_bind_int64(counts, 1, session->queue);
-    (void)sqlite3_bind_int64(counts, 2, own->first);
-    (void)sqlite3_bind_int64(counts, 3, own->last);
-    size_t at = from;
-    while ((code = sqlite3_step(counts)) == SQLITE_ROW) {
-        int64_t seq = sqlite3_column_int64(counts, 0);
-        while (at < to && ((const message *)session->received[at])->seq < seq)
-            at++;
-        if (at == to || ((const message *)session->received[at])->seq != seq)
-            continue;
-        ((message *)(uintptr_t)session->received[at])->incoming.delivery_count =
-            (uint32_t)sqlite3_column_int64(counts, 1);
-        own->redelivered = 1;
-    }
-    if (code != SQLITE_DONE)
-        result = db_fail(&session->db, code, "read delivery counts", error);
-    (void)sqlite3_reset(counts);
-    return result;
-}
-
-/* Claim the messages received[from] and later, which are one run. */
-static int claim_run(wb_transport_session *session, size_t from, size_t to, wb_error *error)
-{
-    claim *own = NULL;
-    const message *first = (const message *)session->received[from];
-    const message *last = (const message *)session->received[to - 1];
-    int result = claim_insert(session, first->seq, last->seq, &own, error);
-    if (result != WB_OK)
-        return result;
-    for (size_t i = from; i < to; i++)
-        ((message *)(uintptr_t)session->received[i])->claim = own;
-    own->held = to - from;
-    return read_counts(session, own, from, to, error);
-}
-
-static int take_run(wb_transport_session *session, int64_t from, int64_t to, batch *taken,
-                    wb_error *error)
-{
-    size_t before = taken->count;
-    int result = fetch_run(session, from, to, taken, error);
-    if (result != WB_OK || taken->count == before)
-        return result;
-    if (session_is_forgetful(session))
-        return acknowledge_run(session, ((const message *)session->received[before])->seq,
-                               ((const message *)session->received[taken->count - 1])->seq, error);
-    return claim_run(session, before, taken->count, error);
-}
-
-/* All claims of the living; what the dead had claimed is free when this returns. */
-static int list_living(wb_transport_session *session, foreign_claim **ret_claims,
-                       size_t *ret_count, wb_error *error)
-{
-    for (;;) {
-        size_t dead = 0;
-        int result = claim_list(session, ret_claims, ret_count, error);
-        while (result == WB_OK && dead < *ret_count &&
-               !claim_is_dead(session, (*ret_claims)[dead].session))
-            dead++;
-        if (result != WB_OK || dead == *ret_count)
-            return result;
-        result = claim_release_all(session, (*ret_claims)[dead].session, error);
-        free(*ret_claims);
-        *ret_claims = NULL;
-        *ret_count = 0;
-        if (result != WB_OK)
-            return result;
-    }
-}
-
-static int take_available(wb_transport_session *session, batch *taken, wb_error *error)
-{
-    foreign_claim *claims = NULL;
-    size_t count = 0;
-    int64_t from = 1;
-    int result = list_living(session, &claims, &count, error);
-    for (size_t i = 0; result == WB_OK && i <= count; i++) {
-        int64_t to = i < count ? claims[i].first - 1 : INT64_MAX;
-        if (taken->count == taken->max || taken->bytes >= BATCH_BYTES_MAX)
-            break;
-        if (from <= to)
-            result = take_run(session, from, to, taken, error);
-        if (i < count)
-            from = claims[i].last + 1;
-    }
-    free(claims);
-    return result;
-}
-
-static void drop(wb_transport_session *session, const batch *taken)
-{
-    for (size_t i = 0; i < taken->count; i++)
-        message_forget(session, (message *)(uintptr_t)session->received[i]);
-}
-
-/* One transaction: delete what was acknowledged, claim what comes next. It need not be
- * flushed: losing it in a power failure means delivering again. */
-static int take(wb_transport_session *session, size_t max, size_t *ret_count, wb_error *error)
-{
-    batch taken = { .max = max };
-    size_t acknowledged = session->acknowledged.count;
-    int result = reserve_received(session, max, error);
-    if (result == WB_OK)
-        result = session_begin_own(session, DB_PROCESS_CRASH, error);
-    if (result != WB_OK)
-        return result;
-    result = acknowledge_apply(session, 0, error);
-    if (result == WB_OK)
-        result = take_available(session, &taken, error);
-    if (result == WB_OK)
-        result = session_commit_own(session, error);
-    if (result != WB_OK) {
-        db_rollback(&session->db);
-        acknowledge_postponed(session);
-        drop(session, &taken);
-        return result;
-    }
-    acknowledge_committed(session);
-    if (acknowledged)
-        session->db.host->crash_point("acknowledge_sent");
-    if (taken.count)
-        session->db.host->crash_point("received_frame");
-    *ret_count = taken.count;
-    return WB_OK;
-}
 
 /* ---- look without claiming --------------------------------------------------------- */
 
@@ -232,15 +41,14 @@ static int look(wb_transport_session *session, int *ret_found, wb_error *error)
     int64_t from = 1;
     int result = claim_list(session, &claims, &count, error);
     *ret_found = 0;
-    for (size_t i = 0; result == WB_OK && !*ret_found && i <= count; i++) {
-        int64_t to = i < count ? claims[i].first - 1 : INT64_MAX;
+    for (size_t i = 0; result == WB_OK && !*ret_found && from; i++) {
+        const foreign_claim *next = i < count ? &claims[i] : NULL;
+        int64_t to = claim_gap_end(next, from);
         if (from <= to)
             result = peek_run(session, from, to, ret_found, error);
-        if (i == count)
-            break;
-        if (claim_is_dead(session, claims[i].session))
+        if (next && claim_is_dead(session, next->session))
             *ret_found = 1;
-        from = claims[i].last + 1;
+        from = claim_gap_begin(next, from);
     }
     free(claims);
     return result;
@@ -287,9 +95,19 @@ static int attempt(wb_transport_session *session, size_t max, size_t *ret_count,
     int result = worth ? WB_OK : look(session, &worth, error);
     *ret_idle = !worth;
     if (result == WB_OK && worth)
-        result = take(session, max, ret_count, error);
+        result = take_messages(session, max, ret_count, ret_idle, error);
     session->hot = result == WB_OK && *ret_count == max;
     return db_was_busy(&session->db, result) ? WB_OK : result;
+}
+
+/* What was acknowledged last is deleted now, not when the session is closed. */
+static int receive_nothing(wb_transport_session *session, size_t *ret_count, wb_error *error)
+{
+    *ret_count = 0;
+    session->db.deadline = 1; /* long past */
+    int result = acknowledge_flush(session, error);
+    session->db.deadline = 0;
+    return result == WB_RETRY ? WB_OK : result; /* close() tries again */
 }
 
 int session_receive(wb_transport_session *session, int64_t deadline,
@@ -299,6 +117,8 @@ int session_receive(wb_transport_session *session, int64_t deadline,
     size_t count = 0;
     int result = WB_OK;
     int idle = 0;
+    if (session->stopped)
+        return receive_nothing(session, ret_count, error);
     session->db.deadline = deadline > 0 ? deadline : 1;
     session->db.interrupted = &session->interrupted;
     do {

@@ -1,51 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "plugins/transport/sqlite/transport.h"
-
-#define REASON_SIZE 512
-
-/* ---- refused operations ------------------------------------------------------------ */
-
-static void forget_reasons(wb_transport_session *session)
-{
-    while (session->reason_count)
-        free(session->reasons[--session->reason_count]);
-}
-
-static const char *keep_reason(wb_transport_session *session, const char *text)
-{
-    if (session->reason_count == session->reason_capacity) {
-        size_t wanted = session->reason_capacity * 2 + 8;
-        char **grown = realloc(session->reasons, wanted * sizeof *grown);
-        if (!grown)
-            return "refused";
-        session->reasons = grown;
-        session->reason_capacity = wanted;
-    }
-    char *copy = strdup(text);
-    if (!copy)
-        return "refused";
-    return session->reasons[session->reason_count++] = copy;
-}
-
-static void WB_PRINTF(4, 5) refuse(wb_transport_session *session, wb_operation *operation,
-                                   int cause, const char *format, ...)
-{
-    char text[REASON_SIZE];
-    va_list arguments;
-    va_start(arguments, format);
-    (void)vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    operation->result = WB_REJECT;
-    operation->cause = cause;
-    operation->reason = keep_reason(session, text);
-}
 
 /* ---- queues ------------------------------------------------------------------------ */
 
@@ -123,7 +82,12 @@ static int read_next_seq(wb_transport_session *session, route *to, wb_error *err
         return result;
     (void)sqlite3_bind_int64(to->highest, 1, to->number);
     int code = sqlite3_step(to->highest);
-    if (code == SQLITE_ROW) {
+    if (code == SQLITE_ROW && sqlite3_column_type(to->highest, 0) != SQLITE_INTEGER) {
+        result = session->db.host->fail(session->db.host, error, WB_RETRY, WB_CAUSE_SERVER, 0,
+                                        "the numbers of a queue in \"%s\" are used up until it is "
+                                        "empty",
+                                        session->db.path);
+    } else if (code == SQLITE_ROW) {
         to->next_seq = sqlite3_column_int64(to->highest, 0);
         to->stamp = session->stamp;
     } else {
@@ -168,10 +132,13 @@ static int insert(wb_transport_session *session, route *to, wb_operation *operat
         code = sqlite3_step(row);
     (void)sqlite3_reset(row);
     if (code == SQLITE_DONE) {
-        to->next_seq++;
+        if (to->next_seq == INT64_MAX)
+            to->stamp = 0; /* the next one asks */
+        else
+            to->next_seq++;
         session->ring = 1;
     } else if (code == SQLITE_TOOBIG) {
-        refuse(session, operation, WB_CAUSE_TOO_LARGE, "too large for sqlite: %zu bytes",
+        reason_refuse(session, operation, WB_CAUSE_TOO_LARGE, "too large for sqlite: %zu bytes",
                operation->body_size);
     } else {
         result = db_fail(&session->db, code, "send a message", error);
@@ -259,9 +226,10 @@ static int send_to_queue(wb_transport_session *session, wb_operation *operation,
     int result = route_of_name(session, operation->destination, &to, error);
     if (result == WB_OK && to)
         return insert(session, to, operation, error);
+    char name[REASON_NAME_SIZE];
     if (result == WB_OK)
-        refuse(session, operation, WB_CAUSE_UNROUTABLE, "no queue \"%s\" in \"%s\"",
-               operation->destination, session->db.path);
+        reason_refuse(session, operation, WB_CAUSE_UNROUTABLE, "no queue \"%s\" in \"%s\"",
+               reason_show_name(name, operation->destination), session->db.path);
     return result;
 }
 
@@ -270,15 +238,19 @@ static int put(wb_transport_session *session, wb_operation *operation, wb_error 
     operation->result = WB_OK;
     operation->cause = WB_CAUSE_OTHER;
     operation->reason = NULL;
-    if (!operation->destination)
-        refuse(session, operation, WB_CAUSE_UNROUTABLE, "no destination");
-    else if (codec_encode(&session->headers, operation->headers, operation->header_count) < 0)
-        refuse(session, operation, WB_CAUSE_TOO_LARGE, "its headers are too large");
-    else if (operation->kind == WB_OPERATION_PUBLISH)
-        return publish(session, operation, error);
-    else
-        return send_to_queue(session, operation, error);
-    return WB_OK;
+    if (!operation->destination || !operation->destination[0]) {
+        reason_refuse(session, operation, WB_CAUSE_UNROUTABLE, "no destination");
+        return WB_OK;
+    }
+    int encoded = codec_encode(&session->headers, operation->headers, operation->header_count);
+    if (encoded == CODEC_NO_MEMORY)
+        return db_out_of_memory(&session->db, error);
+    if (encoded == CODEC_TOO_LARGE) {
+        reason_refuse(session, operation, WB_CAUSE_TOO_LARGE, "its headers are too large");
+        return WB_OK;
+    }
+    return operation->kind == WB_OPERATION_PUBLISH ? publish(session, operation, error)
+                                                   : send_to_queue(session, operation, error);
 }
 
 static int put_all(wb_transport_session *session, wb_operation *const *operations, size_t count,
@@ -315,7 +287,7 @@ static void fail_all(wb_transport_session *session, wb_operation *const *operati
 static int refuse_all(wb_transport_session *session, wb_operation *const *operations, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        refuse(session, operations[i], WB_CAUSE_OTHER,
+        reason_refuse(session, operations[i], WB_CAUSE_OTHER,
                "nothing can be sent at once while the transaction of this message holds \"%s\": send "
                "without WB_IMMEDIATE, or use transaction_mode = \"receive_only\"",
                session->db.path);
@@ -327,7 +299,7 @@ int session_send(wb_transport_session *session, wb_operation *const *operations,
 {
     int own = !session->in_transaction;
     int result = WB_OK;
-    forget_reasons(session);
+    reason_forget_all(session);
     if (count == 0)
         return WB_OK;
     if (session_is_blocked_by_thread(session))
@@ -338,9 +310,7 @@ int session_send(wb_transport_session *session, wb_operation *const *operations,
     if (own)
         result = session_begin_own(session, durability_of(operations, count), error);
     else if (!db_in_transaction(&session->db))
-        result = session->db.host->fail(session->db.host, error, WB_ABORT, WB_CAUSE_OTHER, 0,
-                                        "the transaction in \"%s\" was ended before its commit",
-                                        session->db.path);
+        result = session_fail_ended(session, error);
     if (result == WB_OK)
         result = put_all(session, operations, count, error);
     if (own && result == WB_OK) {
@@ -361,7 +331,7 @@ void send_free(wb_transport_session *session)
         free(session->types[i].type);
         free(session->types[i].queues);
     }
-    forget_reasons(session);
+    reason_forget_all(session);
     free(session->reasons);
     codec_free(&session->headers);
 }

@@ -2,9 +2,7 @@
 #include "config.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "plugins/common/sqlite/lockfile.h"
@@ -54,9 +52,7 @@ static int open_sessions_file(wb_transport_session *session, wb_error *error)
     session->sessions_fd = lockfile_open(transport->sessions_path);
     if (session->sessions_fd >= 0)
         return WB_OK;
-    return transport->host->fail(transport->host, error, WB_FATAL, WB_CAUSE_REFUSED, errno,
-                                 "could not open \"%s\": %s", transport->sessions_path,
-                                 strerror(errno));
+    return db_fail_file(transport->host, errno, "open", transport->sessions_path, error);
 }
 
 /* Whoever had our number before is dead; what it had claimed is given back before we
@@ -84,9 +80,12 @@ static int take_number(wb_transport_session *session, wb_error *error)
     int64_t number = 0;
     while (!taken && number < SESSIONS_MAX)
         taken = lockfile_try(session->sessions_fd, ++number);
-    if (taken <= 0)
-        return session->db.host->fail(session->db.host, error, WB_FATAL, WB_CAUSE_OTHER, errno,
-                                      "could not lock \"%s\": use a local file system",
+    if (taken < 0)
+        return db_fail_file(session->db.host, errno, "lock", session->transport->sessions_path,
+                            error);
+    if (!taken)
+        return session->db.host->fail(session->db.host, error, WB_RETRY, WB_CAUSE_SERVER, 0,
+                                      "all %d locks of \"%s\" are taken", SESSIONS_MAX,
                                       session->transport->sessions_path);
     session->number = number;
     return release_predecessor(session, error);
@@ -106,7 +105,7 @@ int session_open(wb_transport *transport, uint32_t purpose, uint32_t prefetch,
     (void)prefetch; /* nothing is taken ahead: receive() has all messages at hand */
     wb_transport_session *session = calloc(1, sizeof *session);
     if (!session)
-        return transport->host->fail(transport->host, error, WB_RETRY, WB_CAUSE_OTHER, 0,
+        return transport->host->fail(transport->host, error, WB_RETRY, WB_CAUSE_SERVER, 0,
                                      "out of memory");
     session->transport = transport;
     session->purpose = purpose;
@@ -204,12 +203,17 @@ int session_begin(wb_transport_session *session, wb_error *error)
         result = claim_verify(session, error);
     if (result != WB_OK)
         db_rollback(&session->db);
+    session->watched = db_watch(session->db.handle);
     set_in_transaction(session, result == WB_OK);
     return result;
 }
 
-static int fail_ended(wb_transport_session *session, wb_error *error)
+int session_fail_ended(wb_transport_session *session, wb_error *error)
 {
+    int result =
+        db_check_server(session->db.host, session->db.handle, session->watched, error);
+    if (result != WB_OK)
+        return result;
     return session->db.host->fail(session->db.host, error, WB_ABORT, WB_CAUSE_OTHER, 0,
                                   "the transaction in \"%s\" was ended before its commit",
                                   session->db.path);
@@ -223,7 +227,7 @@ int session_commit(wb_transport_session *session, wb_error *error)
         host->crash_point("dispatch_unconfirmed");
         result = session_commit_own(session, error);
     } else {
-        result = fail_ended(session, error);
+        result = session_fail_ended(session, error);
     }
     set_in_transaction(session, 0);
     if (result != WB_OK) {
@@ -232,6 +236,14 @@ int session_commit(wb_transport_session *session, wb_error *error)
     }
     acknowledge_committed(session);
     host->crash_point("acknowledge_sent");
+    return WB_OK;
+}
+
+/* Nothing is taken ahead, so there is nothing to tell a broker: receive() says it all. */
+int session_stop_receiving(wb_transport_session *session, wb_error *error)
+{
+    (void)error;
+    session->stopped = 1;
     return WB_OK;
 }
 

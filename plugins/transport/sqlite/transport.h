@@ -53,6 +53,8 @@ typedef struct message {
     wb_incoming incoming; /* first: the host's pointer is ours */
     int64_t seq;
     claim *claim;
+    size_t bytes; /* of memory */
+    void *large;  /* NULL, or the bytes of a message over the limit; it is in the gate */
     struct message *previous; /* in the list of messages in hand */
     struct message *next;
 } message;
@@ -94,11 +96,13 @@ struct wb_transport_session {
     int64_t number;  /* of the session, 1 and up; 0: receives nothing */
     int64_t queue;
     int in_transaction; /* between begin() and commit() or rollback() */
+    uint64_t watched;   /* what the disk had refused when it began */
+    int stopped;        /* receives nothing any more */
     uint64_t stamp;     /* counts transactions */
     int ring;           /* the open transaction makes messages available */
     int wrote;          /* since the log was last cut back */
 
-    /* receive.c */
+    /* take.c, receive.c */
     claim *claims;
     message *in_hand;
     message_list acknowledged;
@@ -107,6 +111,7 @@ struct wb_transport_session {
     int hot; /* the last receive found something: claim without looking first */
     sqlite3_stmt *list_claims;
     sqlite3_stmt *fetch;
+    sqlite3_stmt *fetch_weighed;
     sqlite3_stmt *peek;
     sqlite3_stmt *insert_claim;
     sqlite3_stmt *list_counts;
@@ -130,6 +135,8 @@ struct wb_transport_session {
     sqlite3_stmt *find_queue;
     sqlite3_stmt *find_subscribers;
     codec_buffer headers;
+
+    /* reason.c */
     char **reasons; /* texts of refused operations; valid until the next call */
     size_t reason_count;
     size_t reason_capacity;
@@ -157,6 +164,9 @@ int session_begin(wb_transport_session *session, wb_error *error);
 int session_commit(wb_transport_session *session, wb_error *error);
 int session_rollback(wb_transport_session *session, wb_error *error);
 void *session_native(wb_transport_session *session);
+int session_stop_receiving(wb_transport_session *session, wb_error *error);
+/* The transaction of begin() is gone before its commit: whose fault it was. */
+int session_fail_ended(wb_transport_session *session, wb_error *error);
 /* Whether another session of the calling thread has its transaction open: waiting for the
  * file would be in vain. */
 int session_is_blocked_by_thread(const wb_transport_session *session);
@@ -180,6 +190,11 @@ typedef struct foreign_claim {
 /* All claims of our queue in order; *ret_claims is to be freed. */
 int claim_list(wb_transport_session *session, foreign_claim **ret_claims, size_t *ret_count,
                wb_error *error);
+/* Claims in the order of their numbers have gaps between them: where the one that begins at
+ * `from` ends (below `from` when it is empty), and where the one behind the next claim begins;
+ * 0 when there is none. `next` is NULL behind the last claim. */
+int64_t claim_gap_end(const foreign_claim *next, int64_t from);
+int64_t claim_gap_begin(const foreign_claim *next, int64_t from);
 /* Whether the session of that number died (never true for our own). */
 int claim_is_dead(const wb_transport_session *session, int64_t number);
 /* Whether a session has claims, in any queue. */
@@ -193,18 +208,45 @@ int claim_insert(wb_transport_session *session, int64_t first, int64_t last, cla
 int claim_verify(wb_transport_session *session, wb_error *error);
 void claim_forget(wb_transport_session *session, claim *forgotten);
 
+/* take.c */
+/* Take at most `max` messages that are there into session->received. *ret_left says that
+ * some over the limit were left. */
+int take_messages(wb_transport_session *session, size_t max, size_t *ret_count, int *ret_left,
+                  wb_error *error);
+
 /* receive.c */
 int session_receive(wb_transport_session *session, int64_t deadline,
                     const wb_incoming **ret_messages, size_t max, size_t *ret_count,
                     wb_error *error);
 
 /* message.c */
-/* A copy of a row (seq, id, key, headers, body); NULL when memory is out. */
-message *message_read(sqlite3_stmt *row);
+/* What a statement that reads messages selects. One that weighs them first, value by value,
+ * has the limits as ?4 to ?6. */
+extern const char message_columns[];
+extern const char message_columns_weighed[];
+void message_bind_limits(const wb_transport_session *session, sqlite3_stmt *statement);
+/* A larger row is weighed. INT_MAX without limits. */
+int message_row_max(const wb_transport_session *session);
+/* A copy of such a row. *ret_message is NULL with WB_OK when it is over the limit and
+ * either must not be or somebody else is in the gate. */
+int message_read(wb_transport_session *session, sqlite3_stmt *row, int is_weighed,
+                 int may_be_large, message **ret_message, wb_error *error);
 /* Keep it among the messages in hand. */
 void message_hold(wb_transport_session *session, message *held);
+/* Its bytes are needed no more, though the message is still in hand. */
+void message_release_large(wb_transport_session *session, message *released);
 /* Free it, and its claim with the last message of it. */
 void message_forget(wb_transport_session *session, message *forgotten);
+
+/* large.c */
+/* The process holds one message over the limit at most. @return 1 entered, 0 occupied. */
+int large_enter(void);
+void large_leave(wb_transport_session *session);
+/* A value of a message's row, open for reading, and its first bytes; to be closed. */
+int large_open(wb_transport_session *session, int64_t seq, const char *column,
+               sqlite3_blob **ret_blob, wb_error *error);
+int large_read(wb_transport_session *session, sqlite3_blob *blob, void *to, size_t size,
+               wb_error *error);
 
 /* acknowledge.c */
 int session_acknowledge(wb_transport_session *session, const wb_incoming *const *messages,
@@ -227,6 +269,16 @@ int acknowledge_flush(wb_transport_session *session, wb_error *error);
 int session_send(wb_transport_session *session, wb_operation *const *operations, size_t count,
                  int64_t deadline, wb_error *error);
 void send_free(wb_transport_session *session);
+
+/* reason.c */
+#define REASON_NAME_SIZE 320
+/* Give an operation the result WB_REJECT with its cause and reason. */
+void WB_PRINTF(4, 5) reason_refuse(wb_transport_session *session, wb_operation *operation,
+                                   int cause, const char *format, ...);
+void reason_forget_all(wb_transport_session *session);
+/* A name that a peer gave, as text of ours: control characters and what is no UTF-8 as
+ * \\xNN, cut to what a reader needs. */
+const char *reason_show_name(char shown[REASON_NAME_SIZE], const char *name);
 
 /* wait.c */
 int wait_open(wb_transport_session *session, wb_error *error);

@@ -58,7 +58,7 @@ int wait_open(wb_transport_session *session, wb_error *error)
     wb_transport *transport = session->transport;
     session->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (session->wake < 0)
-        return transport->host->fail(transport->host, error, WB_RETRY, WB_CAUSE_OTHER, errno,
+        return transport->host->fail(transport->host, error, WB_RETRY, WB_CAUSE_SERVER, errno,
                                      "could not make an eventfd: %s", strerror(errno));
     (void)pthread_mutex_lock(&transport->lock);
     if (!transport->sessions)

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "plugins/common/sqlite/disk.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+
+/* Asked of a file by sqlite3_file_control(); codes above 100 are for applications. */
+#define DISK_TROUBLE_OF 0x57425344
+
+/* An open file: ours, and behind it in the same memory the real one. */
+typedef struct disk_file {
+    sqlite3_file base;
+    sqlite3_file *real;
+} disk_file;
+
+static _Thread_local disk_trouble thread_trouble;
+
+static int seen(int code)
+{
+    int primary = code & 0xff;
+    if (primary == SQLITE_FULL || (primary == SQLITE_IOERR && code != SQLITE_IOERR_SHORT_READ)) {
+        thread_trouble.count++;
+        thread_trouble.code = code;
+    }
+    return code;
+}
+
+static sqlite3_file *real(sqlite3_file *file)
+{
+    return ((disk_file *)file)->real;
+}
+
+/* ---- files --------------------------------------------------------------------------- */
+
+static int disk_close(sqlite3_file *file)
+{
+    return real(file)->pMethods->xClose(real(file));
+}
+
+static int disk_read(sqlite3_file *file, void *data, int size, sqlite3_int64 at)
+{
+    return seen(real(file)->pMethods->xRead(real(file), data, size, at));
+}
+
+/* A used-up quota and a limit on the size of files are a full disk by another name. */
+static int disk_write(sqlite3_file *file, const void *data, int size, sqlite3_int64 at)
+{
+    errno = 0;
+    int code = real(file)->pMethods->xWrite(real(file), data, size, at);
+    if (code == SQLITE_IOERR_WRITE && (errno == EDQUOT || errno == EFBIG))
+        code = SQLITE_FULL;
+    return seen(code);
+}
+
+static int disk_truncate(sqlite3_file *file, sqlite3_int64 size)
+{
+    return seen(real(file)->pMethods->xTruncate(real(file), size));
+}
+
+static int disk_sync(sqlite3_file *file, int flags)
+{
+    return seen(real(file)->pMethods->xSync(real(file), flags));
+}
+
+static int disk_size(sqlite3_file *file, sqlite3_int64 *ret_size)
+{
+    return seen(real(file)->pMethods->xFileSize(real(file), ret_size));
+}
+
+static int disk_lock(sqlite3_file *file, int level)
+{
+    return seen(real(file)->pMethods->xLock(real(file), level));
+}
+
+static int disk_unlock(sqlite3_file *file, int level)
+{
+    return real(file)->pMethods->xUnlock(real(file), level);
+}
+
+static int disk_check_reserved(sqlite3_file *file, int *ret_reserved)
+{
+    return real(file)->pMethods->xCheckReservedLock(real(file), ret_reserved);
+}
+
+static int disk_control(sqlite3_file *file, int code, void *argument)
+{
+    if (code != DISK_TROUBLE_OF)
+        return real(file)->pMethods->xFileControl(real(file), code, argument);
+    *(disk_trouble *)argument = thread_trouble;
+    return SQLITE_OK;
+}
+
+static int disk_sector_size(sqlite3_file *file)
+{
+    return real(file)->pMethods->xSectorSize(real(file));
+}
+
+static int disk_characteristics(sqlite3_file *file)
+{
+    return real(file)->pMethods->xDeviceCharacteristics(real(file));
+}
+
+static int disk_shm_map(sqlite3_file *file, int page, int size, int extend, void volatile **ret_at)
+{
+    return seen(real(file)->pMethods->xShmMap(real(file), page, size, extend, ret_at));
+}
+
+static int disk_shm_lock(sqlite3_file *file, int offset, int count, int flags)
+{
+    return seen(real(file)->pMethods->xShmLock(real(file), offset, count, flags));
+}
+
+static void disk_shm_barrier(sqlite3_file *file)
+{
+    real(file)->pMethods->xShmBarrier(real(file));
+}
+
+static int disk_shm_unmap(sqlite3_file *file, int delete)
+{
+    return real(file)->pMethods->xShmUnmap(real(file), delete);
+}
+
+static int disk_fetch(sqlite3_file *file, sqlite3_int64 at, int size, void **ret_at)
+{
+    return seen(real(file)->pMethods->xFetch(real(file), at, size, ret_at));
+}
+
+static int disk_unfetch(sqlite3_file *file, sqlite3_int64 at, void *data)
+{
+    return real(file)->pMethods->xUnfetch(real(file), at, data);
+}
+
+#define METHODS(version)                                                                           \
+    {                                                                                              \
+        .iVersion = (version), .xClose = disk_close, .xRead = disk_read, .xWrite = disk_write,     \
+        .xTruncate = disk_truncate, .xSync = disk_sync, .xFileSize = disk_size,                    \
+        .xLock = disk_lock, .xUnlock = disk_unlock, .xCheckReservedLock = disk_check_reserved,     \
+        .xFileControl = disk_control, .xSectorSize = disk_sector_size,                             \
+        .xDeviceCharacteristics = disk_characteristics, .xShmMap = disk_shm_map,                   \
+        .xShmLock = disk_shm_lock, .xShmBarrier = disk_shm_barrier, .xShmUnmap = disk_shm_unmap,   \
+        .xFetch = disk_fetch, .xUnfetch = disk_unfetch                                             \
+    }
+
+/* SQLite uses of a file what its version has: ours is that of the real file. */
+static const sqlite3_io_methods methods[] = { METHODS(1), METHODS(2), METHODS(3) };
+
+/* ---- the file system ------------------------------------------------------------------ */
+
+static sqlite3_vfs *real_vfs(sqlite3_vfs *vfs)
+{
+    return vfs->pAppData;
+}
+
+static int disk_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags,
+                     int *ret_flags)
+{
+    disk_file *opened = (disk_file *)file;
+    opened->base.pMethods = NULL;
+    opened->real = (sqlite3_file *)(opened + 1);
+    int code = real_vfs(vfs)->xOpen(real_vfs(vfs), name, opened->real, flags, ret_flags);
+    if (opened->real->pMethods) {
+        int version = opened->real->pMethods->iVersion;
+        opened->base.pMethods = &methods[version > 3 ? 2 : version - 1];
+    }
+    return code;
+}
+
+static int disk_delete(sqlite3_vfs *vfs, const char *name, int sync)
+{
+    return real_vfs(vfs)->xDelete(real_vfs(vfs), name, sync);
+}
+
+static int disk_access(sqlite3_vfs *vfs, const char *name, int flags, int *ret_yes)
+{
+    return real_vfs(vfs)->xAccess(real_vfs(vfs), name, flags, ret_yes);
+}
+
+static int disk_full_path(sqlite3_vfs *vfs, const char *name, int size, char *path)
+{
+    return real_vfs(vfs)->xFullPathname(real_vfs(vfs), name, size, path);
+}
+
+static void *disk_dl_open(sqlite3_vfs *vfs, const char *name)
+{
+    return real_vfs(vfs)->xDlOpen(real_vfs(vfs), name);
+}
+
+static void disk_dl_error(sqlite3_vfs *vfs, int size, char *text)
+{
+    real_vfs(vfs)->xDlError(real_vfs(vfs), size, text);
+}
+
+static void (*disk_dl_sym(sqlite3_vfs *vfs, void *object, const char *symbol))(void)
+{
+    return real_vfs(vfs)->xDlSym(real_vfs(vfs), object, symbol);
+}
+
+static void disk_dl_close(sqlite3_vfs *vfs, void *object)
+{
+    real_vfs(vfs)->xDlClose(real_vfs(vfs), object);
+}
+
+static int disk_randomness(sqlite3_vfs *vfs, int size, char *data)
+{
+    return real_vfs(vfs)->xRandomness(real_vfs(vfs), size, data);
+}
+
+static int disk_sleep(sqlite3_vfs *vfs, int microseconds)
+{
+    return real_vfs(vfs)->xSleep(real_vfs(vfs), microseconds);
+}
+
+static int disk_time(sqlite3_vfs *vfs, double *ret_day)
+{
+    return real_vfs(vfs)->xCurrentTime(real_vfs(vfs), ret_day);
+}
+
+static int disk_last_error(sqlite3_vfs *vfs, int size, char *text)
+{
+    return real_vfs(vfs)->xGetLastError(real_vfs(vfs), size, text);
+}
+
+static int disk_time_64(sqlite3_vfs *vfs, sqlite3_int64 *ret_time)
+{
+    return real_vfs(vfs)->xCurrentTimeInt64(real_vfs(vfs), ret_time);
+}
+
+static char vfs_name[40];
+static sqlite3_vfs disk = { .zName = vfs_name,
+                            .xOpen = disk_open,
+                            .xDelete = disk_delete,
+                            .xAccess = disk_access,
+                            .xFullPathname = disk_full_path,
+                            .xDlOpen = disk_dl_open,
+                            .xDlError = disk_dl_error,
+                            .xDlSym = disk_dl_sym,
+                            .xDlClose = disk_dl_close,
+                            .xRandomness = disk_randomness,
+                            .xSleep = disk_sleep,
+                            .xCurrentTime = disk_time,
+                            .xGetLastError = disk_last_error,
+                            .xCurrentTimeInt64 = disk_time_64 };
+static int is_registered;
+
+/* The two plugins have a copy each, hence the address in the name. */
+static void register_vfs(void)
+{
+    sqlite3_vfs *below = sqlite3_vfs_find(NULL);
+    if (!below)
+        return;
+    (void)snprintf(vfs_name, sizeof vfs_name, "waybill-%p", (void *)&disk);
+    disk.iVersion = below->iVersion > 2 ? 2 : below->iVersion;
+    disk.szOsFile = (int)sizeof(disk_file) + below->szOsFile;
+    disk.mxPathname = below->mxPathname;
+    disk.pAppData = below;
+    is_registered = sqlite3_vfs_register(&disk, 0) == SQLITE_OK;
+}
+
+const char *disk_vfs(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    (void)pthread_once(&once, register_vfs);
+    return is_registered ? vfs_name : NULL;
+}
+
+disk_trouble disk_trouble_of(sqlite3 *handle)
+{
+    disk_trouble trouble = { 0 };
+    if (sqlite3_file_control(handle, "main", DISK_TROUBLE_OF, &trouble) != SQLITE_OK)
+        return (disk_trouble){ 0 };
+    return trouble;
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "plugins/transport/amqp/amqp-limits.h"
+
+#include "plugins/transport/amqp/amqp-management.h"
+#include "plugins/transport/amqp/amqp-queue.h"
+
+/* What is not known, and why: an operator can do something about it. */
+static uint32_t unknown(const wb_transport *transport, const char *why)
+{
+    transport->host->log(transport->host, WB_LOG_WARNING,
+                         "the delivery limit of the queue is not known: the broker may drop what "
+                         "is delivered too often",
+                         (const wb_field[]){ { "queue", transport->endpoint->name },
+                                             { "reason", why } },
+                         2);
+    return WB_LIMIT_UNKNOWN;
+}
+
+/* Only asks: a queue that is not there is not made. */
+static int ask_broker(wb_amqp_connection *connection, wb_amqp_limit *ret_argument)
+{
+    const char *name = connection->transport->endpoint->name;
+    int result = wb_amqp_queue_exists(connection, name);
+    if (result == WB_OK)
+        result = wb_amqp_queue_declare(connection, name, ret_argument);
+    return result;
+}
+
+static uint32_t limit_by_amqp(const wb_transport *transport, wb_amqp_connection *connection)
+{
+    wb_amqp_limit argument, no_policy = { .is = WB_AMQP_LIMIT_NONE };
+    int result = ask_broker(connection, &argument);
+    if (result == WB_REJECT)
+        return unknown(transport, connection->channels[WB_AMQP_SCRATCH].text);
+    if (result != WB_OK)
+        return unknown(transport, connection->failure.text);
+    int major = wb_amqp_broker_major(connection);
+    uint32_t limit = wb_amqp_limit_resolve(major, argument, no_policy);
+    if (limit != WB_LIMIT_UNKNOWN)
+        return limit;
+    return unknown(transport, argument.is == WB_AMQP_LIMIT_UNREADABLE
+                                  ? "the broker's answer is cut off"
+                                  : "the broker is no RabbitMQ that tells its version");
+}
+
+static uint32_t limit_by_management(const wb_transport *transport, int major,
+                                    const wb_amqp_managed_queue *queue)
+{
+    uint32_t limit = wb_amqp_limit_resolve(major, queue->argument, queue->policy);
+    if (limit != WB_LIMIT_UNKNOWN)
+        return limit;
+    return unknown(transport, major ? "a policy's limit below 0 is not reliable"
+                                    : "the broker is no RabbitMQ that tells its version");
+}
+
+static void log_unmanaged(const wb_transport *transport, const char *why)
+{
+    transport->host->log(transport->host, WB_LOG_WARNING,
+                         "the management interface does not tell the queue's delivery limit: "
+                         "policies are not known",
+                         (const wb_field[]){ { "queue", transport->endpoint->name },
+                                             { "reason", why } },
+                         2);
+}
+
+static uint32_t limit_of(const wb_transport *transport, wb_amqp_connection *connection)
+{
+    wb_amqp_managed_queue queue;
+    if (transport->config->management) {
+        if (wb_amqp_management_ask(transport, &queue))
+            return limit_by_management(transport, wb_amqp_broker_major(connection), &queue);
+        log_unmanaged(transport, queue.problem);
+    }
+    return limit_by_amqp(transport, connection);
+}
+
+int wb_amqp_limits_of_queue(wb_transport *transport, wb_transport_limits *limits, wb_error *error)
+{
+    wb_amqp_connection connection = { 0 };
+    wb_amqp_group group = { .members = { &connection }, .wake = -1 };
+    (void)error;
+    if (transport->config->queue_type == WB_AMQP_QUEUE_CLASSIC) {
+        limits->delivery_limit = 0;
+        return WB_OK;
+    }
+    if (wb_amqp_connection_open(&connection, transport, &group, "limits") == WB_OK)
+        limits->delivery_limit = limit_of(transport, &connection);
+    else
+        limits->delivery_limit = unknown(transport, connection.failure.text);
+    wb_amqp_connection_close(&connection);
+    return WB_OK;
+}

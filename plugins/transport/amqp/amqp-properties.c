@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "plugins/transport/amqp/amqp-properties.h"
+
+#include "plugins/transport/amqp/amqp-header-names.h"
+#include "plugins/transport/amqp/amqp-names.h"
+
+#define OCTETS "application/octet-stream"
+#define DIRECT_REPLY_TO "amq.rabbitmq.reply-to"
+
+static amqp_bytes_t bytes_of(const char *data, size_t size)
+{
+    if (!data)
+        return amqp_empty_bytes;
+    return (amqp_bytes_t){ size ? size : strlen(data), (void *)(uintptr_t)data };
+}
+
+/* Properties hold 255 bytes; what is longer stands in its header alone. */
+static void set_property(amqp_basic_properties_t *properties, amqp_flags_t flag,
+                         amqp_bytes_t *property, amqp_bytes_t value)
+{
+    if (value.len == 0 || value.len > WB_AMQP_SHORT_MAX)
+        return;
+    *property = value;
+    properties->_flags |= flag;
+}
+
+/* The first of the enclosed types, without its assembly. */
+static amqp_bytes_t first_type(amqp_bytes_t types)
+{
+    const char *bytes = types.bytes;
+    for (size_t i = 0; i < types.len; i++) {
+        if (bytes[i] == ',' || bytes[i] == ';')
+            return (amqp_bytes_t){ i, types.bytes };
+    }
+    return types;
+}
+
+/* @return 0 when the header is an order to the transport, which is not sent. */
+static int note_header(amqp_basic_properties_t *p, amqp_bytes_t name, amqp_bytes_t value)
+{
+    if (name.len < 12 || memcmp(name.bytes, "NServiceBus.", 12) != 0)
+        return 1;
+    if (IS(name, CONTENT_TYPE)) {
+        /* The default would replace a header that no property can hold. */
+        p->_flags &= ~(amqp_flags_t)AMQP_BASIC_CONTENT_TYPE_FLAG;
+        set_property(p, AMQP_BASIC_CONTENT_TYPE_FLAG, &p->content_type, value);
+    } else if (IS(name, CORRELATION_ID))
+        set_property(p, AMQP_BASIC_CORRELATION_ID_FLAG, &p->correlation_id, value);
+    else if (IS(name, REPLY_TO)) {
+        /* The broker would put our own consumer's address here, and we have none. */
+        if (!IS(value, DIRECT_REPLY_TO))
+            set_property(p, AMQP_BASIC_REPLY_TO_FLAG, &p->reply_to, value);
+    } else if (IS(name, ENCLOSED_TYPES))
+        set_property(p, AMQP_BASIC_TYPE_FLAG, &p->type, first_type(value));
+    else if (IS(name, NON_PERSISTENT)) {
+        p->delivery_mode = AMQP_DELIVERY_NONPERSISTENT;
+        return 0;
+    }
+    return 1;
+}
+
+/* Headers the broker reads when a message is published, as routes beside the routing
+ * key: it accepts nothing but a list. */
+static int names_routes(amqp_bytes_t name)
+{
+    return IS(name, "CC") || IS(name, "BCC");
+}
+
+static amqp_table_entry_t make_entry(amqp_bytes_t name, amqp_bytes_t value,
+                                     amqp_field_value_t *spare)
+{
+    amqp_table_entry_t entry = { name, { .kind = AMQP_FIELD_KIND_UTF8, .value.bytes = value } };
+    if (names_routes(name)) {
+        *spare = entry.value;
+        entry.value = (amqp_field_value_t){ .kind = AMQP_FIELD_KIND_ARRAY,
+                                            .value.array = { 1, spare } };
+    }
+    return entry;
+}
+
+const char *wb_amqp_properties_make(const wb_operation *operation, amqp_table_entry_t *entries,
+                                    amqp_basic_properties_t *ret_properties, size_t *ret_size)
+{
+    enum { FIXED = 6 * (WB_AMQP_SHORT_MAX + 1) + 64, ENTRY = 6 + 5 };
+    amqp_basic_properties_t *p = ret_properties;
+    size_t size = FIXED;
+    int count = 0;
+    *p = (amqp_basic_properties_t){
+        ._flags = AMQP_BASIC_DELIVERY_MODE_FLAG | AMQP_BASIC_CONTENT_TYPE_FLAG |
+                  AMQP_BASIC_HEADERS_FLAG,
+        .content_type = amqp_cstring_bytes(OCTETS),
+        .delivery_mode = (operation->flags & WB_OPERATION_NON_PERSISTENT)
+                             ? AMQP_DELIVERY_NONPERSISTENT
+                             : AMQP_DELIVERY_PERSISTENT,
+    };
+    if (operation->id_size > WB_AMQP_SHORT_MAX)
+        return "its id is longer than 255 bytes";
+    if (operation->id_size)
+        set_property(p, AMQP_BASIC_MESSAGE_ID_FLAG, &p->message_id,
+                     bytes_of(operation->id, operation->id_size));
+    for (size_t i = 0; i < operation->header_count; i++) {
+        const wb_header *header = &operation->headers[i];
+        amqp_bytes_t name = bytes_of(header->name, header->name_size);
+        amqp_bytes_t value = bytes_of(header->value, header->value_size);
+        if (name.len > WB_AMQP_SHORT_MAX)
+            return "the name of a header is longer than 255 bytes";
+        if (!note_header(p, name, value))
+            continue;
+        entries[count] = make_entry(name, value, &entries[operation->header_count + i].value);
+        count++;
+        size += name.len + value.len + ENTRY;
+    }
+    p->headers = (amqp_table_t){ count, entries };
+    *ret_size = size;
+    return NULL;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * AMQP properties and header table of what is sent, from headers of NServiceBus. Pure;
+ * amqp-headers.h is the other way.
+ */
+#ifndef WB_AMQP_PROPERTIES_H
+#define WB_AMQP_PROPERTIES_H
+
+#include <amqp.h>
+#include <amqp_framing.h>
+#include <waybill/sys/transport.h>
+
+/** Make the properties of an operation. Everything points into the operation, and to
+ *  `entries`, which has room for twice header_count. *ret_size is an upper bound of the
+ *  encoded size. Whatever the broker would refuse is put so that it does not: headers
+ *  that it reads as routes are lists, the reply address of a consumer it does not know
+ *  stands in its header alone.
+ *  @return NULL, or why the message can never be sent: it is too large. */
+const char *wb_amqp_properties_make(const wb_operation *operation, amqp_table_entry_t *entries,
+                                    amqp_basic_properties_t *ret_properties, size_t *ret_size);
+
+#endif

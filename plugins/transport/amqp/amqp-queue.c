@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "plugins/transport/amqp/amqp-queue.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DELIVERY_LIMIT "x-delivery-limit"
+/* Of a quorum queue that says nothing, from RabbitMQ 4.0 on. */
+#define LIMIT_BY_DEFAULT 20
+
+/* ---- the broker ------------------------------------------------------------------ */
+
+static amqp_bytes_t property(const amqp_table_t *properties, const char *name)
+{
+    for (int i = 0; i < properties->num_entries; i++) {
+        const amqp_table_entry_t *entry = &properties->entries[i];
+        if (entry->key.len == strlen(name) && memcmp(entry->key.bytes, name, entry->key.len) == 0 &&
+            entry->value.kind == AMQP_FIELD_KIND_UTF8)
+            return entry->value.value.bytes;
+    }
+    return amqp_empty_bytes;
+}
+
+int wb_amqp_major_of(const amqp_table_t *properties)
+{
+    static const char rabbit[] = "RabbitMQ";
+    amqp_bytes_t product = property(properties, "product");
+    amqp_bytes_t version = property(properties, "version");
+    const char *digits = version.bytes;
+    int major = 0;
+    if (product.len != sizeof rabbit - 1 || memcmp(product.bytes, rabbit, product.len) != 0)
+        return 0;
+    for (size_t i = 0; i < version.len && i < 4 && digits[i] >= '0' && digits[i] <= '9'; i++)
+        major = major * 10 + (digits[i] - '0');
+    return major;
+}
+
+int wb_amqp_broker_major(const wb_amqp_connection *connection)
+{
+    const amqp_table_t *properties = amqp_get_server_properties(connection->state);
+    return properties ? wb_amqp_major_of(properties) : 0;
+}
+
+/* ---- limits ---------------------------------------------------------------------- */
+
+/* The last one, for the name of a queue may hold anything. */
+static const char *find_last(const char *text, const char *words)
+{
+    const char *found = NULL;
+    for (const char *at = text; (at = strstr(at, words)) != NULL; at++)
+        found = at;
+    return found ? found + strlen(words) : NULL;
+}
+
+/* "PRECONDITION_FAILED - inequivalent arg 'x-delivery-limit' for queue 'q' in vhost '/':
+ * received none but current is the value '3' of type 'signedint'", or with a limit on
+ * both sides "received '-1' but current is '3'". The broker cuts its words off at 255
+ * bytes. */
+int wb_amqp_limit_read(const char *text, wb_amqp_limit *ret_limit)
+{
+    static const char refusal[] = "inequivalent arg '" DELIVERY_LIMIT "' for queue '";
+    const char *current = find_last(text, "but current is ");
+    char *end;
+    if (!strstr(text, refusal))
+        return 0;
+    *ret_limit = (wb_amqp_limit){ .is = WB_AMQP_LIMIT_UNREADABLE };
+    if (current && strcmp(current, "none") == 0)
+        ret_limit->is = WB_AMQP_LIMIT_NONE;
+    if (!current)
+        return 1;
+    if (strncmp(current, "the value ", 10) == 0)
+        current += 10;
+    long long value = strtoll(current + (*current == '\''), &end, 10);
+    if (end != current + 1 && *current == '\'' && *end == '\'')
+        *ret_limit = (wb_amqp_limit){ .is = WB_AMQP_LIMIT_SET, .value = value };
+    return 1;
+}
+
+/* As the broker does it: the lower one counts, and one that is no limit not at all. */
+static int64_t lower(int64_t one, int64_t other)
+{
+    if (one < 0 || other < 0)
+        return one > other ? one : other;
+    return one < other ? one : other;
+}
+
+static uint32_t as_count(int64_t limit)
+{
+    if (limit < 0)
+        return 0;
+    /* 0 drops what is delivered a second time; there is no way to say that, and the host
+     * refuses 1 as well. */
+    if (limit == 0)
+        return 1;
+    return limit < WB_LIMIT_UNKNOWN ? (uint32_t)limit : WB_LIMIT_UNKNOWN - 1;
+}
+
+uint32_t wb_amqp_limit_resolve(int major, wb_amqp_limit argument, wb_amqp_limit policy)
+{
+    if (argument.is == WB_AMQP_LIMIT_UNREADABLE || policy.is == WB_AMQP_LIMIT_UNREADABLE)
+        return WB_LIMIT_UNKNOWN;
+    if (argument.is == WB_AMQP_LIMIT_SET && policy.is == WB_AMQP_LIMIT_SET)
+        return as_count(lower(argument.value, policy.value));
+    if (argument.is == WB_AMQP_LIMIT_SET)
+        return as_count(argument.value);
+    /* "No limit" is honoured as an argument; by policy alone it is not reliably so. */
+    if (policy.is == WB_AMQP_LIMIT_SET)
+        return policy.value < 0 ? WB_LIMIT_UNKNOWN : as_count(policy.value);
+    if (major == 0)
+        return WB_LIMIT_UNKNOWN;
+    return major < 4 ? 0 : LIMIT_BY_DEFAULT;
+}
+
+/* ---- declaring ------------------------------------------------------------------- */
+
+static int declare(wb_amqp_connection *connection, amqp_queue_declare_t *declare)
+{
+    int result = wb_amqp_channel_ensure(connection, WB_AMQP_SCRATCH);
+    if (result == WB_OK)
+        result = wb_amqp_rpc(connection, WB_AMQP_SCRATCH, AMQP_QUEUE_DECLARE_METHOD, declare,
+                             AMQP_QUEUE_DECLARE_OK_METHOD);
+    return result;
+}
+
+int wb_amqp_queue_exists(wb_amqp_connection *connection, const char *name)
+{
+    amqp_queue_declare_t passive = { .queue = amqp_cstring_bytes(name),
+                                     .passive = 1,
+                                     .durable = 1 };
+    return declare(connection, &passive);
+}
+
+static int declare_quorum(wb_amqp_connection *connection, const char *name, wb_amqp_limit limit)
+{
+    amqp_table_entry_t arguments[] = {
+        { amqp_cstring_bytes("x-queue-type"),
+          { .kind = AMQP_FIELD_KIND_UTF8, .value.bytes = amqp_cstring_bytes("quorum") } },
+        { amqp_cstring_bytes(DELIVERY_LIMIT),
+          { .kind = AMQP_FIELD_KIND_I64, .value.i64 = limit.value } },
+    };
+    amqp_queue_declare_t queue = {
+        .queue = amqp_cstring_bytes(name),
+        .durable = 1,
+        .arguments = { limit.is == WB_AMQP_LIMIT_SET ? 2 : 1, arguments },
+    };
+    return declare(connection, &queue);
+}
+
+/* A classic queue is one without the argument: with it, it would not be the same
+ * as the queues that others declared. It counts nothing and has no limit. */
+static int declare_classic(wb_amqp_connection *connection, const char *name)
+{
+    amqp_queue_declare_t queue = { .queue = amqp_cstring_bytes(name), .durable = 1 };
+    return declare(connection, &queue);
+}
+
+/* Whether the broker refuses nothing but the limit, and what it has. */
+static int refuses_limit(const wb_amqp_connection *connection, int result,
+                         wb_amqp_limit *ret_limit)
+{
+    const wb_amqp_channel *channel = &connection->channels[WB_AMQP_SCRATCH];
+    return result == WB_REJECT && channel->code == AMQP_PRECONDITION_FAILED &&
+           wb_amqp_limit_read(channel->text, ret_limit);
+}
+
+int wb_amqp_queue_declare(wb_amqp_connection *connection, const char *name,
+                          wb_amqp_limit *ret_limit)
+{
+    wb_amqp_limit limit = { .is = WB_AMQP_LIMIT_NONE };
+    *ret_limit = limit;
+    if (connection->transport->config->queue_type == WB_AMQP_QUEUE_CLASSIC)
+        return declare_classic(connection, name);
+    if (wb_amqp_broker_major(connection) >= 4)
+        limit = (wb_amqp_limit){ .is = WB_AMQP_LIMIT_SET, .value = -1 };
+    int result = declare_quorum(connection, name, limit);
+    /* Once more with what is there, so that everything else is compared. */
+    if (refuses_limit(connection, result, &limit))
+        result = declare_quorum(connection, name, limit);
+    if (refuses_limit(connection, result, &limit)) {
+        limit.is = WB_AMQP_LIMIT_UNREADABLE;
+        result = WB_OK;
+    }
+    if (result == WB_OK)
+        *ret_limit = limit;
+    return result;
+}

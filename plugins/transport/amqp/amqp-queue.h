@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Queues and the limit a broker sets to how often it delivers a message.
+ *
+ * A quorum queue drops what was delivered more often than its limit, before our own limit
+ * could move it to the error queue. From RabbitMQ 4.0 on there is one of 20 unless the
+ * queue is declared otherwise, so new queues are declared without any. A queue that exists
+ * keeps what it has: declared with another limit the broker refuses, and says in the
+ * refusal which one there is.
+ */
+#ifndef WB_AMQP_QUEUE_H
+#define WB_AMQP_QUEUE_H
+
+#include "plugins/transport/amqp/amqp-connection.h"
+
+/* What is known of a limit in one place. */
+#define WB_AMQP_LIMIT_NONE 0
+#define WB_AMQP_LIMIT_SET 1
+#define WB_AMQP_LIMIT_UNREADABLE 2 /* there is one, and the broker did not say which */
+
+typedef struct wb_amqp_limit {
+    int is;        /* WB_AMQP_LIMIT_x */
+    int64_t value; /* when set; below 0: without limit */
+} wb_amqp_limit;
+
+/** First number of the version of a RabbitMQ; 0: it does not say, or is none. */
+int wb_amqp_broker_major(const wb_amqp_connection *connection);
+/** The same of its server properties; pure. */
+int wb_amqp_major_of(const amqp_table_t *properties);
+
+/** Ask whether there is a queue. Results as wb_amqp_rpc(). */
+int wb_amqp_queue_exists(wb_amqp_connection *connection, const char *name);
+
+/** Declare a durable queue of the configured type. One that is there may have any
+ *  delivery limit: *ret_limit is its argument. Results as wb_amqp_rpc(). */
+int wb_amqp_queue_declare(wb_amqp_connection *connection, const char *name,
+                          wb_amqp_limit *ret_limit);
+
+/** Read the limit a queue has out of the broker's refusal; pure.
+ *  @return 0 when it refuses something else. */
+int wb_amqp_limit_read(const char *text, wb_amqp_limit *ret_limit);
+
+/** What follows from a queue's argument, the policies that apply to it and the broker's
+ *  version: how often a message is delivered again at most, as in wb_transport_limits.
+ *  Pure. */
+uint32_t wb_amqp_limit_resolve(int major, wb_amqp_limit argument, wb_amqp_limit policy);
+
+#endif

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The amqp transport and the broker's delivery limits: what install declares, what of an
+ * existing queue is accepted, and what is found out about it, with the management
+ * interface and without.
+ */
+#include "config.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/integration/amqp-fixture.h"
+
+#define NONE INT_MIN
+
+static void acknowledge(fixture *f, const wb_incoming *const *messages, size_t count)
+{
+    if (f->ops->acknowledge(f->session, messages, count, &f->error) != WB_OK)
+        fail_msg("acknowledge: %s", f->error.text);
+}
+
+/* ---- queues of others ------------------------------------------------------------ */
+
+static void declare(const char *queue, int limit, int length)
+{
+    amqp_table_entry_t arguments[] = {
+        { amqp_cstring_bytes("x-queue-type"),
+          { .kind = AMQP_FIELD_KIND_UTF8, .value.bytes = amqp_cstring_bytes("quorum") } },
+        { amqp_cstring_bytes("x-max-length"),
+          { .kind = AMQP_FIELD_KIND_I32, .value.i32 = length } },
+        { amqp_cstring_bytes("x-delivery-limit"),
+          { .kind = AMQP_FIELD_KIND_I32, .value.i32 = limit } },
+    };
+    amqp_table_t table = { 1, arguments };
+    if (length)
+        table.num_entries++;
+    else
+        arguments[1] = arguments[2];
+    if (limit != NONE)
+        table.num_entries++;
+    else if (!length)
+        table.num_entries = 1;
+    amqp_connection_state_t client = client_open();
+    assert_non_null(
+        amqp_queue_declare(client, 1, amqp_cstring_bytes(queue), 0, 1, 0, 0, table));
+    client_close(client);
+}
+
+/* Whether the running broker is 4.0 or later. */
+static int is_4(void)
+{
+    amqp_connection_state_t client = client_open();
+    const amqp_table_t *properties = amqp_get_server_properties(client);
+    int is = 0;
+    for (int i = 0; i < properties->num_entries; i++) {
+        if (properties->entries[i].key.len == 7 &&
+            memcmp(properties->entries[i].key.bytes, "version", 7) == 0)
+            is = ((const char *)properties->entries[i].value.value.bytes.bytes)[0] >= '4';
+    }
+    client_close(client);
+    return is;
+}
+
+static uint32_t limit_of(fixture *f)
+{
+    wb_transport_limits limits = { .struct_size = sizeof limits };
+    assert_true(WB_HAS(f->ops, wb_transport_ops, limits));
+    if (f->ops->limits(f->transport, &limits, &f->error) != WB_OK)
+        fail_msg("limits: %s", f->error.text);
+    return limits.delivery_limit;
+}
+
+static void prepare(fixture *f)
+{
+    fixture_prepare(f);
+    f->config.user = "guest";
+}
+
+static void install(fixture *f)
+{
+    if (f->ops->install(f->transport, &f->error) != WB_OK)
+        fail_msg("install: %s", f->error.text);
+    if (f->ops->verify(f->transport, &f->error) != WB_OK)
+        fail_msg("verify: %s", f->error.text);
+}
+
+/* ---- without the management interface -------------------------------------------- */
+
+static void test_new_queue(void **state)
+{
+    enum { TIMES = 30 };
+    fixture f;
+    const wb_incoming *message;
+    (void)state;
+    prepare(&f);
+    fixture_create(&f);
+    install(&f);
+    assert_int_equal(limit_of(&f), 0);
+    fixture_open(&f, 1);
+    fixture_fill(&f, 1);
+    for (uint32_t i = 0; i < TIMES; i++) {
+        fixture_receive(&f, &message, 1);
+        assert_int_equal(message->delivery_count, i);
+        assert_int_equal(f.ops->give_back(f.session, &message, 1, &f.error), WB_OK);
+    }
+    fixture_receive(&f, &message, 1);
+    acknowledge(&f, &message, 1);
+    fixture_end(&f);
+}
+
+/* One that is there is taken as it is, and its limit is what the broker does. */
+static void test_existing_queue(void **state)
+{
+    enum { LIMIT = 3 };
+    fixture f;
+    const wb_incoming *message;
+    (void)state;
+    prepare(&f);
+    fixture_create(&f);
+    declare(f.queue, LIMIT, 0);
+    declare(f.error_queue, 7, 0);
+    install(&f);
+    install(&f);
+    assert_int_equal(limit_of(&f), LIMIT);
+    fixture_open(&f, 1);
+    fixture_fill(&f, 1);
+    for (uint32_t i = 0; i <= LIMIT; i++) {
+        fixture_receive(&f, &message, 1);
+        assert_int_equal(message->delivery_count, i);
+        assert_int_equal(f.ops->give_back(f.session, &message, 1, &f.error), WB_OK);
+    }
+    fixture_receive_none(&f);
+    fixture_end(&f);
+}
+
+static void test_silent_queue(void **state)
+{
+    fixture f;
+    (void)state;
+    prepare(&f);
+    fixture_create(&f);
+    declare(f.queue, NONE, 0);
+    install(&f);
+    assert_int_equal(limit_of(&f), is_4() ? 20 : 0);
+    fixture_end(&f);
+}
+
+/* Everything else is compared as before, beside any limit. */
+static void test_other_arguments(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        fixture f;
+        prepare(&f);
+        fixture_create(&f);
+        declare(f.queue, i ? 3 : NONE, 1000);
+        assert_int_equal(f.ops->install(f.transport, &f.error), WB_FATAL);
+        assert_int_equal(f.error.cause, WB_CAUSE_MISMATCH);
+        if (!strstr(f.error.text, "x-max-length"))
+            fail_msg("install: %s", f.error.text);
+        fixture_end(&f);
+    }
+}
+
+static void test_classic_queue(void **state)
+{
+    fixture f;
+    (void)state;
+    prepare(&f);
+    f.config.queue_type = WB_AMQP_QUEUE_CLASSIC;
+    fixture_create(&f);
+    install(&f);
+    assert_int_equal(limit_of(&f), 0);
+    fixture_end(&f);
+}
+
+/* The broker's words are cut off, and the limit stands at their end. */
+static void test_long_name(void **state)
+{
+    fixture f;
+    char name[200];
+    (void)state;
+    prepare(&f);
+    memset(name, 'n', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    memcpy(name, f.queue, strlen(f.queue));
+    f.endpoint.name = name;
+    fixture_create(&f);
+    declare(name, 3, 0);
+    install(&f);
+    int warnings = fixture_warnings();
+    assert_int_equal(limit_of(&f), WB_LIMIT_UNKNOWN);
+    assert_int_equal(fixture_warnings(), warnings + 1);
+    fixture_end(&f);
+}
+
+/* Nobody listens, no queue, no permission: unknown, said once, and nothing is made. */
+static void test_unknown(void **state)
+{
+    fixture f;
+    (void)state;
+    prepare(&f);
+    fixture_create(&f);
+    int warnings = fixture_warnings();
+    assert_int_equal(limit_of(&f), WB_LIMIT_UNKNOWN);
+    assert_int_equal(fixture_warnings(), warnings + 1);
+    assert_int_equal(f.ops->verify(f.transport, &f.error), WB_FATAL);
+    assert_int_equal(f.error.cause, WB_CAUSE_MISSING);
+    install(&f);
+    fixture_broker("ctl", "add_user reader secret");
+    fixture_broker("ctl", "set_permissions reader '^$' '.*' '.*'");
+    f.config.user = "reader";
+    f.config.password = "secret";
+    assert_int_equal(limit_of(&f), WB_LIMIT_UNKNOWN);
+    assert_int_equal(fixture_warnings(), warnings + 2);
+    f.config.port = 1;
+    assert_int_equal(limit_of(&f), WB_LIMIT_UNKNOWN);
+    assert_int_equal(fixture_warnings(), warnings + 3);
+    fixture_end(&f);
+}
+
+/* ---- with it --------------------------------------------------------------------- */
+
+#ifdef HAVE_LIBCURL
+static void set_policy(const char *kind, const char *name, const char *queue, int limit)
+{
+    char command[300];
+    (void)snprintf(command, sizeof command,
+                   "%s --apply-to queues %s '^%s$' '{\"delivery-limit\":%d}'", kind, name, queue,
+                   limit);
+    fixture_broker("ctl", command);
+}
+
+static void manage(fixture *f, const char *login)
+{
+    static char url[200];
+    (void)snprintf(url, sizeof url, "http://%s127.0.0.1:%d/", login,
+                   fixture_port("MANAGEMENT_PORT"));
+    f->config.management = url;
+}
+
+/* Argument, policy, operator policy: the lowest one counts, as the broker does it. */
+static void test_management(void **state)
+{
+    fixture f;
+    const wb_incoming *message;
+    (void)state;
+    prepare(&f);
+    manage(&f, "");
+    fixture_create(&f);
+    set_policy("set_policy", "limits", f.queue, 7);
+    declare(f.queue, 9, 0);
+    install(&f);
+    int warnings = fixture_warnings();
+    assert_int_equal(limit_of(&f), 7);
+    client_delete_queue(f.queue);
+    set_policy("set_operator_policy", "limits", f.queue, 2);
+    declare(f.queue, 9, 0);
+    install(&f);
+    assert_int_equal(limit_of(&f), 2);
+    assert_int_equal(fixture_warnings(), warnings);
+    fixture_open(&f, 1);
+    fixture_fill(&f, 1);
+    for (uint32_t i = 0; i <= 2; i++) {
+        fixture_receive(&f, &message, 1);
+        assert_int_equal(f.ops->give_back(f.session, &message, 1, &f.error), WB_OK);
+    }
+    fixture_receive_none(&f);
+    fixture_close(&f);
+    client_delete_queue(f.queue);
+    fixture_broker("ctl", "clear_policy limits");
+    fixture_broker("ctl", "clear_operator_policy limits");
+    install(&f);
+    assert_int_equal(limit_of(&f), 0);
+    fixture_end(&f);
+}
+
+/* The URL's login is used, and shown nowhere; without the tag it is not enough, and what
+ * the broker itself tells is used. */
+static void test_management_login(void **state)
+{
+    fixture f;
+    (void)state;
+    prepare(&f);
+    manage(&f, "watcher:hush%2Fhush@");
+    fixture_create(&f);
+    declare(f.queue, 5, 0);
+    install(&f);
+    fixture_broker("ctl", "add_user watcher hush/hush");
+    fixture_broker("ctl", "set_permissions watcher '^$' '^$' '.*'");
+    int warnings = fixture_warnings();
+    assert_int_equal(limit_of(&f), 5);
+    assert_int_equal(fixture_warnings(), warnings + 1);
+    assert_null(strstr(fixture_last_line(), "hush"));
+    fixture_broker("ctl", "set_user_tags watcher monitoring");
+    assert_int_equal(limit_of(&f), 5);
+    assert_int_equal(fixture_warnings(), warnings + 1);
+    f.config.management = "http://127.0.0.1:1";
+    assert_int_equal(limit_of(&f), 5);
+    assert_int_equal(fixture_warnings(), warnings + 2);
+    fixture_end(&f);
+}
+
+static void refuse(const char *url, const char *text)
+{
+    fixture f;
+    prepare(&f);
+    f.config.management = url;
+    assert_int_equal(
+        f.ops->create(&f.host.host, &f.endpoint, &f.config, &f.transport, &f.error), WB_FATAL);
+    assert_int_equal(f.error.cause, WB_CAUSE_CONFIG);
+    if (!strstr(f.error.text, text) || strstr(f.error.text, "hush"))
+        fail_msg("create: %s", f.error.text);
+}
+
+static void test_management_option(void **state)
+{
+    (void)state;
+    refuse("", "is no URL");
+    refuse("localhost", "is no URL");
+    refuse("ftp://user:hush@localhost", "is no URL");
+    refuse("file:///etc/passwd", "is no URL");
+    refuse("http://user:hush@broker.example:15672", "clear text");
+}
+
+#else
+
+static void test_management_option(void **state)
+{
+    fixture f;
+    (void)state;
+    prepare(&f);
+    f.config.management = "http://127.0.0.1:15672";
+    assert_int_equal(
+        f.ops->create(&f.host.host, &f.endpoint, &f.config, &f.transport, &f.error), WB_FATAL);
+    assert_int_equal(f.error.cause, WB_CAUSE_CONFIG);
+    assert_non_null(strstr(f.error.text, "without libcurl"));
+}
+#endif
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_new_queue),
+        cmocka_unit_test(test_existing_queue),
+        cmocka_unit_test(test_silent_queue),
+        cmocka_unit_test(test_other_arguments),
+        cmocka_unit_test(test_classic_queue),
+        cmocka_unit_test(test_long_name),
+        cmocka_unit_test(test_unknown),
+        cmocka_unit_test(test_management_option),
+#ifdef HAVE_LIBCURL
+        cmocka_unit_test(test_management),
+        cmocka_unit_test(test_management_login),
+#endif
+    };
+    return cmocka_run_group_tests_name("amqp limits", tests, NULL, NULL);
+}

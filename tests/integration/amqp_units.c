@@ -1,0 +1,481 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The amqp transport without a broker: whose fault what is, what is counted, and limits
+ * that hold before memory is used.
+ */
+#include "config.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plugins/transport/amqp/amqp-headers.h"
+#include "plugins/transport/amqp/amqp-gate.h"
+#include "plugins/transport/amqp/amqp-management.h"
+#include "plugins/transport/amqp/amqp-map.h"
+#include "plugins/transport/amqp/amqp-message.h"
+#include "plugins/transport/amqp/amqp-queue.h"
+
+/* ---- whose fault ----------------------------------------------------------------- */
+
+/* RabbitMQ's own words, 3.10 and 4.0. */
+static const struct {
+    int code;
+    const char *text;
+    int result;
+    int cause;
+} closes[] = {
+    { 320, "CONNECTION_FORCED - broker forced connection closure with reason 'shutdown'",
+      WB_NOT_CONNECTED, WB_CAUSE_SERVER },
+    { 320, "CONNECTION_FORCED - Closed via management plugin", WB_NOT_CONNECTED, WB_CAUSE_SERVER },
+    { 541, "INTERNAL_ERROR", WB_NOT_CONNECTED, WB_CAUSE_SERVER },
+    { 541, "INTERNAL_ERROR - access to vhost '/' refused for user 'guest': vhost '/' is down",
+      WB_NOT_CONNECTED, WB_CAUSE_SERVER },
+    { 506, "RESOURCE_ERROR", WB_NOT_CONNECTED, WB_CAUSE_SERVER },
+    { 530, "NOT_ALLOWED - access to vhost '/' refused for user 'guest': connection limit (1) is "
+           "reached",
+      WB_NOT_CONNECTED, WB_CAUSE_SERVER },
+    { 530, "NOT_ALLOWED - connection refused for user 'guest': user connection limit (1) is reached",
+      WB_NOT_CONNECTED, WB_CAUSE_SERVER },
+    { 530, "NOT_ALLOWED - access to vhost '/' refused for user 'guest': vhost '/' is down",
+      WB_NOT_CONNECTED, WB_CAUSE_SERVER },
+    { 530, "NOT_ALLOWED - vhost nowhere not found", WB_FATAL, WB_CAUSE_MISSING },
+    { 530, "NOT_ALLOWED - access to vhost '/' refused for user 'guest'", WB_FATAL,
+      WB_CAUSE_REFUSED },
+    { 403, "ACCESS_REFUSED - Login was refused using authentication mechanism PLAIN.", WB_FATAL,
+      WB_CAUSE_REFUSED },
+    /* What we sent. */
+    { 501, "FRAME_ERROR", WB_NOT_CONNECTED, WB_CAUSE_OTHER },
+    { 502, "SYNTAX_ERROR", WB_NOT_CONNECTED, WB_CAUSE_OTHER },
+    { 503, "COMMAND_INVALID - unexpected method", WB_NOT_CONNECTED, WB_CAUSE_OTHER },
+    { 504, "CHANNEL_ERROR - expected 'channel.open'", WB_NOT_CONNECTED, WB_CAUSE_OTHER },
+    { 505, "UNEXPECTED_FRAME", WB_NOT_CONNECTED, WB_CAUSE_OTHER },
+    { 540, "NOT_IMPLEMENTED", WB_NOT_CONNECTED, WB_CAUSE_OTHER },
+    { 530, "", WB_NOT_CONNECTED, WB_CAUSE_OTHER },
+};
+
+static void test_closed_connections(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof closes / sizeof closes[0]; i++) {
+        wb_amqp_failure failure = { 0 };
+        int result = wb_amqp_map_connection_close(&failure, closes[i].code,
+                                                  amqp_cstring_bytes(closes[i].text));
+        if (result != closes[i].result || failure.cause != closes[i].cause)
+            fail_msg("%d %s: result %d cause %d", closes[i].code, closes[i].text, result,
+                     failure.cause);
+        assert_int_equal(failure.result, result);
+        assert_int_equal(failure.code, closes[i].code);
+        assert_non_null(strstr(failure.text, closes[i].text));
+    }
+}
+
+static void test_closed_channels(void **state)
+{
+    static const struct {
+        int code;
+        int cause;
+    } expected[] = {
+        { 311, WB_CAUSE_TOO_LARGE }, { 320, WB_CAUSE_SERVER },   { 403, WB_CAUSE_REFUSED },
+        { 404, WB_CAUSE_MISSING },   { 405, WB_CAUSE_OTHER },    { 406, WB_CAUSE_MISMATCH },
+        { 506, WB_CAUSE_SERVER },    { 541, WB_CAUSE_SERVER },   { 540, WB_CAUSE_OTHER },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++)
+        assert_int_equal(wb_amqp_map_cause(expected[i].code), expected[i].cause);
+}
+
+static void test_statuses(void **state)
+{
+    static const struct {
+        int status;
+        int result;
+        int cause;
+    } expected[] = {
+        { AMQP_STATUS_NO_MEMORY, WB_NOT_CONNECTED, WB_CAUSE_SERVER },
+        { AMQP_STATUS_CONNECTION_CLOSED, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE },
+        { AMQP_STATUS_SOCKET_ERROR, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE },
+        { AMQP_STATUS_TIMEOUT, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE },
+        { AMQP_STATUS_HEARTBEAT_TIMEOUT, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE },
+        { AMQP_STATUS_BAD_AMQP_DATA, WB_NOT_CONNECTED, WB_CAUSE_OTHER },
+        { AMQP_STATUS_TABLE_TOO_BIG, WB_NOT_CONNECTED, WB_CAUSE_OTHER },
+        { AMQP_STATUS_SSL_PEER_VERIFY_FAILED, WB_FATAL, WB_CAUSE_REFUSED },
+        { AMQP_STATUS_SSL_HOSTNAME_VERIFY_FAILED, WB_FATAL, WB_CAUSE_REFUSED },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
+        wb_amqp_failure failure = { 0 };
+        assert_int_equal(wb_amqp_map_status(&failure, expected[i].status, "test"),
+                         expected[i].result);
+        assert_int_equal(failure.cause, expected[i].cause);
+    }
+}
+
+/* ---- counts ---------------------------------------------------------------------- */
+
+static uint32_t count_with(amqp_field_value_t value, int redelivered)
+{
+    amqp_table_entry_t entry = { amqp_cstring_bytes("x-delivery-count"), value };
+    amqp_basic_properties_t properties = { ._flags = AMQP_BASIC_HEADERS_FLAG,
+                                           .headers = { 1, &entry } };
+    return wb_amqp_delivery_count(&properties, redelivered);
+}
+
+#define VALUE(k, field, v)                                                                         \
+    (amqp_field_value_t)                                                                           \
+    {                                                                                              \
+        .kind = AMQP_FIELD_KIND_##k, .value.field = (v)                                            \
+    }
+
+static void test_delivery_count(void **state)
+{
+    amqp_basic_properties_t none = { ._flags = 0 };
+    (void)state;
+    assert_int_equal(wb_amqp_delivery_count(&none, 0), 0);
+    assert_int_equal(wb_amqp_delivery_count(&none, 1), 1);
+    assert_int_equal(count_with(VALUE(I32, i32, 5), 0), 0); /* forged: never delivered */
+    assert_int_equal(count_with(VALUE(I8, i8, 5), 1), 5);
+    assert_int_equal(count_with(VALUE(U8, u8, 200), 1), 200);
+    assert_int_equal(count_with(VALUE(I16, i16, 5), 1), 5);
+    assert_int_equal(count_with(VALUE(U16, u16, 60000), 1), 60000);
+    assert_int_equal(count_with(VALUE(I32, i32, 5), 1), 5);
+    assert_int_equal(count_with(VALUE(U32, u32, 4000000000u), 1), 4000000000u);
+    assert_int_equal(count_with(VALUE(I64, i64, 5), 1), 5);
+    assert_int_equal(count_with(VALUE(I64, i64, INT64_MAX), 1), UINT32_MAX);
+    assert_int_equal(count_with(VALUE(I8, i8, -1), 1), 1);
+    assert_int_equal(count_with(VALUE(I16, i16, -1), 1), 1);
+    assert_int_equal(count_with(VALUE(I32, i32, -1), 1), 1);
+    assert_int_equal(count_with(VALUE(I64, i64, -1), 1), 1);
+    assert_int_equal(count_with(VALUE(I32, i32, 0), 1), 1);
+    assert_int_equal(count_with(VALUE(UTF8, bytes, amqp_cstring_bytes("9")), 1), 1);
+}
+
+/* ---- limits on headers ----------------------------------------------------------- */
+
+static amqp_table_entry_t text(const char *name, const char *value)
+{
+    return (amqp_table_entry_t){
+        amqp_cstring_bytes(name),
+        { .kind = AMQP_FIELD_KIND_UTF8, .value.bytes = amqp_cstring_bytes(value) }
+    };
+}
+
+static wb_amqp_message *message_of(const amqp_basic_properties_t *properties, uint32_t count,
+                                   int64_t size)
+{
+    static wb_endpoint_info endpoint;
+    static wb_transport transport;
+    endpoint = (wb_endpoint_info){ .struct_size = sizeof endpoint,
+                                   .body_max = 1000,
+                                   .headers_max = count,
+                                   .headers_size_max = size };
+    transport.endpoint = &endpoint;
+    wb_amqp_message *message = wb_amqp_message_new(&transport, properties, 0);
+    assert_non_null(message);
+    return message;
+}
+
+static const char *value_in(const wb_amqp_message *message, const char *name)
+{
+    for (size_t i = 0; i < message->incoming.header_count; i++) {
+        if (strcmp(message->incoming.headers[i].name, name) == 0)
+            return message->incoming.headers[i].value;
+    }
+    return NULL;
+}
+
+static void expect_problem(const wb_amqp_message *message, const char *expected)
+{
+    if (!expected)
+        assert_null(message->incoming.problem);
+    else
+        assert_string_equal(message->incoming.problem, expected);
+}
+
+static void test_header_count(void **state)
+{
+    amqp_table_entry_t entries[] = { text("a", "1"), text("x-death", "2"), text("b", "3"),
+                                     text("c", "4"), text("NServiceBus.ReplyToAddress", "5"),
+                                     text("NServiceBus.ReplyToAddress", "6") };
+    amqp_basic_properties_t properties = { ._flags = AMQP_BASIC_HEADERS_FLAG,
+                                           .headers = { 4, entries } };
+    (void)state;
+    wb_amqp_message *message = message_of(&properties, 3, 0);
+    expect_problem(message, NULL); /* bookkeeping does not count */
+    assert_int_equal(message->incoming.header_count, 3);
+    wb_amqp_message_free(message);
+    message = message_of(&properties, 0, 0); /* no limits */
+    expect_problem(message, NULL);
+    wb_amqp_message_free(message);
+    message = message_of(&properties, 2, 0);
+    expect_problem(message, "the message has 3 headers, more than 2: 2 of them were kept");
+    assert_string_equal(value_in(message, "a"), "1");
+    assert_string_equal(value_in(message, "b"), "3");
+    wb_amqp_message_free(message);
+    /* What a property says is kept, whatever else there is; but once. */
+    properties.headers.num_entries = 6;
+    properties._flags |= AMQP_BASIC_REPLY_TO_FLAG;
+    properties.reply_to = amqp_cstring_bytes("billing");
+    message = message_of(&properties, 2, 0);
+    expect_problem(message, "the message has 5 headers, more than 2: 2 of them were kept");
+    assert_string_equal(value_in(message, "a"), "1");
+    assert_string_equal(value_in(message, "NServiceBus.ReplyToAddress"), "billing");
+    wb_amqp_message_free(message);
+}
+
+/* Exactly at both limits, with a property that its header stands for as well. */
+static void test_limits_are_inclusive(void **state)
+{
+    amqp_table_entry_t entries[] = { text("a", "1"),
+                                     text("NServiceBus.EnclosedMessageTypes", "T"),
+                                     text("NServiceBus.CorrelationId", "c") };
+    amqp_basic_properties_t properties = { ._flags = AMQP_BASIC_HEADERS_FLAG |
+                                                     AMQP_BASIC_TYPE_FLAG |
+                                                     AMQP_BASIC_CORRELATION_ID_FLAG,
+                                           .headers = { 3, entries },
+                                           .type = amqp_cstring_bytes("T"),
+                                           .correlation_id = amqp_cstring_bytes("c") };
+    (void)state;
+    wb_amqp_message *message = message_of(&properties, 3, 2 + 33 + 26);
+    expect_problem(message, NULL);
+    assert_int_equal(message->incoming.header_count, 3);
+    wb_amqp_message_free(message);
+    message = message_of(&properties, 3, 2 + 33 + 25);
+    expect_problem(message, "the headers of the message have 61 bytes, more than 60: 2 of 3 "
+                            "headers were kept");
+    wb_amqp_message_free(message);
+}
+
+/* Text grows: a list of timestamps takes three times as much as on the wire. */
+static void test_header_size(void **state)
+{
+    enum { COUNT = 5000 };
+    static amqp_field_value_t stamps[COUNT];
+    for (int i = 0; i < COUNT; i++)
+        stamps[i] = (amqp_field_value_t){ .kind = AMQP_FIELD_KIND_TIMESTAMP };
+    amqp_table_entry_t entries[] = { text("before", "1"), text("stamps", ""), text("after", "2") };
+    entries[1].value = (amqp_field_value_t){ .kind = AMQP_FIELD_KIND_ARRAY,
+                                             .value.array = { COUNT, stamps } };
+    amqp_basic_properties_t properties = { ._flags = AMQP_BASIC_HEADERS_FLAG,
+                                           .headers = { 3, entries } };
+    (void)state;
+    wb_amqp_message *message = message_of(&properties, 320, 65536);
+    expect_problem(message, "the headers of the message have 145018 bytes, more than 65536: 2 of 3 "
+                            "headers were kept");
+    assert_string_equal(value_in(message, "before"), "1");
+    assert_string_equal(value_in(message, "after"), "2");
+    wb_amqp_message_free(message);
+}
+
+/* ---- large bodies ---------------------------------------------------------------- */
+
+static wb_amqp_message *large(uint64_t size)
+{
+    static wb_endpoint_info endpoint = { .struct_size = sizeof endpoint, .body_max = 1000 };
+    static wb_transport transport = { .endpoint = &endpoint };
+    amqp_basic_properties_t none = { ._flags = 0 };
+    return wb_amqp_message_new(&transport, &none, size);
+}
+
+/* The announced size is believed when it has come. */
+static void test_body_grows(void **state)
+{
+    static char part[100000];
+    wb_amqp_message *message = large(UINT64_C(400) << 20);
+    (void)state;
+    memset(part, 'p', sizeof part);
+    assert_int_equal(message->body_capacity, 0);
+    assert_true(wb_amqp_message_may_read(message));
+    for (size_t i = 1; i <= 50; i++) {
+        wb_amqp_message_add(message, (amqp_bytes_t){ sizeof part, part });
+        assert_int_equal(message->body_size, i * sizeof part);
+        assert_in_range(message->body_capacity, message->body_size + 1,
+                        (2 << 20) + 2 * message->body_size);
+    }
+    assert_int_equal(((const char *)message->incoming.body)[50 * sizeof part - 1], 'p');
+    wb_amqp_message_free(message);
+    /* Beyond what any broker keeps: never. */
+    message = large((UINT64_C(512) << 20) + 1);
+    assert_true(wb_amqp_message_may_read(message));
+    wb_amqp_message_add(message, (amqp_bytes_t){ sizeof part, part });
+    assert_int_equal(message->incoming.body_size, 0);
+    assert_non_null(strstr(message->incoming.problem, "larger than the memory"));
+    wb_amqp_message_free(message);
+}
+
+static void test_gate(void **state)
+{
+    wb_amqp_message *first = large(2000), *second = large(2000), *small = large(1000);
+    (void)state;
+    assert_true(wb_amqp_message_may_read(first));
+    assert_true(wb_amqp_message_may_read(first)); /* is inside */
+    assert_false(wb_amqp_message_may_read(second));
+    assert_true(wb_amqp_message_may_read(small));
+    wb_amqp_message_free(small);
+    assert_false(wb_amqp_message_may_read(second));
+    wb_amqp_message_free(first);
+    assert_true(wb_amqp_message_may_read(second));
+    wb_amqp_message_free(second);
+    assert_true(wb_amqp_gate_enter());
+    assert_false(wb_amqp_gate_enter());
+    wb_amqp_gate_leave();
+}
+
+/* ---- delivery limits ------------------------------------------------------------- */
+
+#define REFUSAL(name, received, current)                                                           \
+    "PRECONDITION_FAILED - inequivalent arg 'x-delivery-limit' for queue '" name                   \
+    "' in vhost '/': received " received " but current is " current
+
+static void test_limit_read(void **state)
+{
+    static const struct {
+        const char *text;
+        int read;
+        wb_amqp_limit limit;
+    } texts[] = {
+        { REFUSAL("q", "none", "the value '3' of type 'signedint'"), 1, { WB_AMQP_LIMIT_SET, 3 } },
+        { REFUSAL("q", "the value '-1' of type 'long'", "none"), 1, { WB_AMQP_LIMIT_NONE, 0 } },
+        { REFUSAL("q", "the value '-1' of type 'long'", "the value '9' of type 'long'"),
+          1,
+          { WB_AMQP_LIMIT_SET, 9 } },
+        { REFUSAL("but current is none", "none", "the value '-1' of type 'long'"),
+          1,
+          { WB_AMQP_LIMIT_SET, -1 } },
+        { REFUSAL("q", "'-1'", "'3'"), 1, { WB_AMQP_LIMIT_SET, 3 } },
+        { REFUSAL("q", "'3'", "'-1'"), 1, { WB_AMQP_LIMIT_SET, -1 } },
+        { REFUSAL("q", "'-1'", "'12..."), 1, { WB_AMQP_LIMIT_UNREADABLE, 0 } },
+        { REFUSAL("q", "'-1'", "''"), 1, { WB_AMQP_LIMIT_UNREADABLE, 0 } },
+        { REFUSAL("q", "'-1'", ""), 1, { WB_AMQP_LIMIT_UNREADABLE, 0 } },
+        { REFUSAL("q", "none", "the val..."), 1, { WB_AMQP_LIMIT_UNREADABLE, 0 } },
+        { REFUSAL("q", "none", "the value '12..."), 1, { WB_AMQP_LIMIT_UNREADABLE, 0 } },
+        { REFUSAL("q", "none", "the value '' of type 'long'"), 1, { WB_AMQP_LIMIT_UNREADABLE, 0 } },
+        { "PRECONDITION_FAILED - inequivalent arg 'x-delivery-limit' for queue 'nnnn...",
+          1,
+          { WB_AMQP_LIMIT_UNREADABLE, 0 } },
+        { "PRECONDITION_FAILED - inequivalent arg 'x-queue-type' for queue 'x-delivery-limit' in "
+          "vhost '/': received none but current is the value '3' of type 'signedint'",
+          0,
+          { 0, 0 } },
+        { "", 0, { 0, 0 } },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        wb_amqp_limit limit = { 0, 0 };
+        assert_int_equal(wb_amqp_limit_read(texts[i].text, &limit), texts[i].read);
+        if (limit.is != texts[i].limit.is || limit.value != texts[i].limit.value)
+            fail_msg("%s: %d %lld", texts[i].text, limit.is, (long long)limit.value);
+    }
+}
+
+static void test_limit_resolve(void **state)
+{
+    static const wb_amqp_limit none = { WB_AMQP_LIMIT_NONE, 0 };
+    static const wb_amqp_limit off = { WB_AMQP_LIMIT_SET, -1 };
+    static const wb_amqp_limit zero = { WB_AMQP_LIMIT_SET, 0 };
+    static const wb_amqp_limit three = { WB_AMQP_LIMIT_SET, 3 };
+    static const wb_amqp_limit nine = { WB_AMQP_LIMIT_SET, 9 };
+    static const wb_amqp_limit huge = { WB_AMQP_LIMIT_SET, INT64_MAX };
+    static const wb_amqp_limit unreadable = { WB_AMQP_LIMIT_UNREADABLE, 0 };
+    (void)state;
+    assert_int_equal(wb_amqp_limit_resolve(3, none, none), 0);
+    assert_int_equal(wb_amqp_limit_resolve(4, none, none), 20);
+    assert_int_equal(wb_amqp_limit_resolve(5, none, none), 20);
+    assert_int_equal(wb_amqp_limit_resolve(0, none, none), WB_LIMIT_UNKNOWN);
+    assert_int_equal(wb_amqp_limit_resolve(0, three, none), 3);
+    assert_int_equal(wb_amqp_limit_resolve(4, off, none), 0);
+    assert_int_equal(wb_amqp_limit_resolve(4, off, nine), 9);
+    assert_int_equal(wb_amqp_limit_resolve(4, off, off), 0);
+    assert_int_equal(wb_amqp_limit_resolve(4, none, off), WB_LIMIT_UNKNOWN);
+    assert_int_equal(wb_amqp_limit_resolve(4, three, nine), 3);
+    assert_int_equal(wb_amqp_limit_resolve(4, nine, three), 3);
+    assert_int_equal(wb_amqp_limit_resolve(4, none, three), 3);
+    assert_int_equal(wb_amqp_limit_resolve(4, three, off), 3);
+    assert_int_equal(wb_amqp_limit_resolve(3, zero, none), 1);
+    assert_int_equal(wb_amqp_limit_resolve(3, huge, none), WB_LIMIT_UNKNOWN - 1);
+    assert_int_equal(wb_amqp_limit_resolve(4, unreadable, three), WB_LIMIT_UNKNOWN);
+    assert_int_equal(wb_amqp_limit_resolve(4, three, unreadable), WB_LIMIT_UNKNOWN);
+}
+
+static int major_of(const char *product, const char *version)
+{
+    amqp_table_entry_t entries[] = { text("product", product), text("version", version) };
+    return wb_amqp_major_of(&(amqp_table_t){ 2, entries });
+}
+
+static void test_major(void **state)
+{
+    amqp_table_t nothing = { 0, NULL };
+    (void)state;
+    assert_int_equal(major_of("RabbitMQ", "3.10.8"), 3);
+    assert_int_equal(major_of("RabbitMQ", "4.0.5"), 4);
+    assert_int_equal(major_of("RabbitMQ", "12.1"), 12);
+    assert_int_equal(major_of("RabbitMQ", "unknown"), 0);
+    assert_int_equal(major_of("Other", "2.0"), 0);
+    assert_int_equal(wb_amqp_major_of(&nothing), 0);
+}
+
+#ifdef HAVE_LIBCURL
+static void test_management_read(void **state)
+{
+    static const struct {
+        const char *json;
+        int told;
+        wb_amqp_limit argument, policy;
+    } answers[] = {
+        { "{\"arguments\":{\"x-queue-type\":\"quorum\",\"x-delivery-limit\":3},"
+          "\"effective_policy_definition\":{\"delivery-limit\":5}}",
+          1,
+          { WB_AMQP_LIMIT_SET, 3 },
+          { WB_AMQP_LIMIT_SET, 5 } },
+        { "{\"arguments\":{},\"effective_policy_definition\":{}}", 1, { 0, 0 }, { 0, 0 } },
+        { "{\"arguments\":{\"x-delivery-limit\":\"3\"},\"effective_policy_definition\":"
+          "{\"delivery-limit\":2.5}}",
+          1,
+          { WB_AMQP_LIMIT_UNREADABLE, 0 },
+          { WB_AMQP_LIMIT_UNREADABLE, 0 } },
+        { "{\"arguments\":{\"x-delivery-limit\":3}}", -1, { 0, 0 }, { 0, 0 } },
+        { "{\"error\":\"Object Not Found\"}", 0, { 0, 0 }, { 0, 0 } },
+        { "[]", 0, { 0, 0 }, { 0, 0 } },
+        { "<html>", 0, { 0, 0 }, { 0, 0 } },
+        { "", 0, { 0, 0 }, { 0, 0 } },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof answers / sizeof answers[0]; i++) {
+        wb_amqp_managed_queue queue = { .problem = "" };
+        int told = wb_amqp_management_read(answers[i].json, strlen(answers[i].json), &queue);
+        assert_int_equal(told, answers[i].told);
+        assert_int_equal(told == 1, queue.problem[0] == '\0');
+        assert_memory_equal(&queue.argument, &answers[i].argument, sizeof queue.argument);
+        assert_memory_equal(&queue.policy, &answers[i].policy, sizeof queue.policy);
+    }
+}
+#endif
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_closed_connections),
+        cmocka_unit_test(test_closed_channels),
+        cmocka_unit_test(test_statuses),
+        cmocka_unit_test(test_delivery_count),
+        cmocka_unit_test(test_header_count),
+        cmocka_unit_test(test_limits_are_inclusive),
+        cmocka_unit_test(test_header_size),
+        cmocka_unit_test(test_body_grows),
+        cmocka_unit_test(test_gate),
+        cmocka_unit_test(test_limit_read),
+        cmocka_unit_test(test_limit_resolve),
+        cmocka_unit_test(test_major),
+#ifdef HAVE_LIBCURL
+        cmocka_unit_test(test_management_read),
+#endif
+    };
+    return cmocka_run_group_tests_name("amqp units", tests, NULL, NULL);
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The parts of the sqlite plugins that need no file: whose fault a result code is, and
+ * headers as a blob.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <sqlite3.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <waybill/sys/plugin.h>
+
+#include "plugins/common/sqlite/map.h"
+#include "plugins/transport/sqlite/codec.h"
+
+#include <cmocka.h>
+
+/* ---- whose fault ------------------------------------------------------------------- */
+
+/* The table of plugins/common/sqlite/README.md. */
+static void test_every_code_has_its_culprit(void **state)
+{
+    static const struct {
+        int code, result, cause, is_servers;
+    } rows[] = {
+        { SQLITE_BUSY, WB_RETRY, WB_CAUSE_SERVER, 1 },
+        { SQLITE_BUSY_SNAPSHOT, WB_RETRY, WB_CAUSE_SERVER, 1 },
+        { SQLITE_BUSY_RECOVERY, WB_RETRY, WB_CAUSE_SERVER, 1 },
+        { SQLITE_PROTOCOL, WB_RETRY, WB_CAUSE_SERVER, 1 },
+        { SQLITE_NOMEM, WB_RETRY, WB_CAUSE_SERVER, 1 },
+        { SQLITE_FULL, WB_RETRY, WB_CAUSE_SERVER, 1 },
+        { SQLITE_SCHEMA, WB_RETRY, WB_CAUSE_SERVER, 1 },
+        { SQLITE_IOERR, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 1 },
+        { SQLITE_IOERR_WRITE, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 1 },
+        { SQLITE_IOERR_FSYNC, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 1 },
+        { SQLITE_IOERR_SHMSIZE, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 1 },
+        { SQLITE_IOERR_NOMEM, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 1 },
+        { SQLITE_CANTOPEN, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0 },
+        { SQLITE_LOCKED, WB_RETRY, WB_CAUSE_OTHER, 0 },
+        { SQLITE_INTERRUPT, WB_RETRY, WB_CAUSE_OTHER, 0 },
+        { SQLITE_ABORT_ROLLBACK, WB_RETRY, WB_CAUSE_OTHER, 0 },
+        { SQLITE_CONSTRAINT_UNIQUE, WB_RETRY, WB_CAUSE_OTHER, 0 },
+        { SQLITE_CONSTRAINT_FOREIGNKEY, WB_RETRY, WB_CAUSE_OTHER, 0 },
+        { SQLITE_TOOBIG, WB_REJECT, WB_CAUSE_TOO_LARGE, 0 },
+        { SQLITE_NOLFS, WB_FATAL, WB_CAUSE_OTHER, 0 },
+        { SQLITE_PERM, WB_FATAL, WB_CAUSE_REFUSED, 0 },
+        { SQLITE_AUTH, WB_FATAL, WB_CAUSE_REFUSED, 0 },
+        { SQLITE_READONLY, WB_FATAL, WB_CAUSE_REFUSED, 0 },
+        { SQLITE_CORRUPT, WB_FATAL, WB_CAUSE_MISMATCH, 1 },
+        { SQLITE_NOTADB, WB_FATAL, WB_CAUSE_MISMATCH, 1 },
+        { SQLITE_FORMAT, WB_FATAL, WB_CAUSE_MISMATCH, 0 },
+        { SQLITE_ERROR, WB_FATAL, WB_CAUSE_OTHER, 0 },
+        { SQLITE_MISUSE, WB_FATAL, WB_CAUSE_OTHER, 0 },
+        { SQLITE_OK, WB_FATAL, WB_CAUSE_OTHER, 0 }, /* of a handler: nothing happened */
+        { SQLITE_DONE, WB_FATAL, WB_CAUSE_OTHER, 0 },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const db_meaning *got = db_meaning_of(rows[i].code);
+        if (got->result != rows[i].result || got->cause != rows[i].cause ||
+            got->is_servers != rows[i].is_servers)
+            fail_msg("%d: class %d, cause %d, the server's: %d", rows[i].code, got->result,
+                     got->cause, got->is_servers);
+    }
+}
+
+static void test_every_errno_has_its_culprit(void **state)
+{
+    static const struct {
+        int number, result, cause;
+    } rows[] = {
+        { ENOSPC, WB_RETRY, WB_CAUSE_SERVER }, { EDQUOT, WB_RETRY, WB_CAUSE_SERVER },
+        { EMFILE, WB_RETRY, WB_CAUSE_SERVER }, { ENFILE, WB_RETRY, WB_CAUSE_SERVER },
+        { ENOMEM, WB_RETRY, WB_CAUSE_SERVER }, { ENOLCK, WB_RETRY, WB_CAUSE_SERVER },
+        { EIO, WB_RETRY, WB_CAUSE_SERVER },    { ENOENT, WB_FATAL, WB_CAUSE_MISSING },
+        { EACCES, WB_FATAL, WB_CAUSE_REFUSED }, { EROFS, WB_FATAL, WB_CAUSE_REFUSED },
+        { EINVAL, WB_FATAL, WB_CAUSE_OTHER },  { ENOTDIR, WB_FATAL, WB_CAUSE_OTHER },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const db_meaning got = db_meaning_of_errno(rows[i].number);
+        if (got.result != rows[i].result || got.cause != rows[i].cause)
+            fail_msg("%s: class %d, cause %d", strerror(rows[i].number), got.result, got.cause);
+    }
+}
+
+/* ---- headers as a blob ------------------------------------------------------------- */
+
+/* Decode with limits, of a blob of which `size` bytes were read. @return how many headers,
+ * -1 when it is damaged. */
+static int decode(const codec_buffer *blob, size_t size, codec_limits limits, int *ret_is_over)
+{
+    wb_header headers[16];
+    size_t count = 0;
+    const codec_summary summary = codec_summarize(blob->data, size, blob->size, &limits);
+    assert_in_range(summary.kept, 0, 16);
+    *ret_is_over = summary.is_over;
+    if (summary.is_damaged ||
+        codec_decode(blob->data, size, &summary, &limits, headers, &count) < 0)
+        return -1;
+    for (size_t i = 0; i < count; i++)
+        assert_memory_equal(headers[i].name, "name", 4);
+    return (int)count;
+}
+
+static void test_the_first_headers_that_fit_are_kept(void **state)
+{
+    codec_buffer blob = { 0 };
+    wb_header headers[10];
+    int is_over;
+    (void)state;
+    for (size_t i = 0; i < 10; i++)
+        headers[i] = (wb_header){ "name", "value!", 4, 6 };
+    assert_int_equal(codec_encode(&blob, headers, 10), 0);
+    static const struct {
+        codec_limits limits;
+        int count, is_over;
+    } rows[] = {
+        { { 0, 0 }, 10, 0 },  { { 10, 100 }, 10, 0 }, { { 11, 101 }, 10, 0 }, { { 9, 100 }, 9, 1 },
+        { { 10, 99 }, 9, 1 }, { { 3, 0 }, 3, 1 },     { { 0, 25 }, 2, 1 },    { { 1, 9 }, 0, 1 },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        size_t within = codec_bytes_within(&rows[i].limits);
+        size_t size = blob.size < within ? blob.size : within;
+        assert_int_equal(decode(&blob, size, rows[i].limits, &is_over), rows[i].count);
+        assert_int_equal(is_over, rows[i].is_over);
+    }
+    codec_free(&blob);
+}
+
+static void test_a_blob_that_lies_is_damaged(void **state)
+{
+    codec_buffer blob = { 0 };
+    wb_header header = { "name", "value!", 4, 6 };
+    int is_over;
+    (void)state;
+    assert_int_equal(codec_encode(&blob, &header, 1), 0);
+    for (size_t at = 0; at < blob.size; at++) {
+        unsigned char before = blob.data[at];
+        if ((at >= 8 && at < 12) || (at >= 17 && at < 23))
+            continue; /* text */
+        blob.data[at] ^= 0x55;
+        assert_int_equal(decode(&blob, blob.size, (codec_limits){ 0 }, &is_over), -1);
+        blob.data[at] = before;
+    }
+    for (size_t size = 0; size < blob.size; size++) {
+        codec_buffer part = { blob.data, size, size };
+        assert_int_equal(decode(&part, size, (codec_limits){ 4, 100 }, &is_over), -1);
+    }
+    codec_free(&blob);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_code_has_its_culprit),
+        cmocka_unit_test(test_every_errno_has_its_culprit),
+        cmocka_unit_test(test_the_first_headers_that_fit_are_kept),
+        cmocka_unit_test(test_a_blob_that_lies_is_damaged),
+    };
+    return cmocka_run_group_tests_name("sqlite units", tests, NULL, NULL);
+}
