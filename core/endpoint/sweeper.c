@@ -18,6 +18,8 @@
 /* A record of attempts that nobody has touched for so long is no use: whatever ends a process
  * time and again does it sooner. */
 #define ATTEMPTS_KEPT (24 * 3600 * WB_SECOND)
+/* So many sessions broken in a row are the broker's affair, not the rows': the rest waits. */
+#define LOST_MAX 5
 /* Rows remembered from one round to the next. Those beyond come in later rounds. */
 #define SEEN_MAX 65536
 
@@ -35,6 +37,7 @@ typedef struct {
     wb_sweep_memory after;
     uint64_t young;  /* ordinary rows from this number on are left to their workers */
     size_t swept;
+    unsigned lost; /* sessions in a row that broke, with nothing sent in between */
     size_t unreadable;
     wb_error *error;
 } round;
@@ -161,10 +164,12 @@ static int dispatch(round *r, const void *operations, size_t size, uint32_t trie
     wb_window_clear(&r->window, &r->arena);
     wb_window_add_groups(&r->window, groups);
     result = wb_window_send(&r->window, &r->outlet, r->error);
-    if (result == WB_OK)
+    if (result == WB_OK) {
+        r->lost = 0;
         return conclude(r, groups, tries);
+    }
     close_outlet(r);
-    if (result == WB_FATAL || r->pipeline->stop)
+    if (++r->lost == LOST_MAX || r->pipeline->stop)
         return WB_RETRY;
     wb_mark remaining = wb_groups_mark(r->batch, groups, &r->encoded);
     return tries ? WB_OK : mark(r, remaining);

@@ -87,7 +87,7 @@ int wb_stage_isolate(wb_worker *w, int result, wb_item *culprit, const wb_error 
     }
     if (!culprit)
         culprit = only;
-    if (culprit)
+    if (culprit && culprit->verdict == WB_VERDICT_OPEN) /* else its move was refused: see move.c */
         blame(w, culprit, result, error, sure);
     return result == WB_ABORT ? result : WB_OK;
 }

@@ -163,6 +163,13 @@ static void suspect_rest(const wb_window *window, const wb_outlet *outlet)
                               window->operations[i]->id_size);
 }
 
+/* What the transport calls fatal ends the session as a broken connection does, and may be one
+ * operation's doing just the same. */
+static int is_lost(int result, const wb_outlet *outlet)
+{
+    return (result == WB_NOT_CONNECTED || result == WB_FATAL) && !outlet->pipeline->stop;
+}
+
 static int send_together(const wb_window *window, wb_outlet *outlet, wb_error *error)
 {
     wb_window part = { wb_alloc((window->count + 1) * sizeof *part.operations), window->count,
@@ -170,22 +177,23 @@ static int send_together(const wb_window *window, wb_outlet *outlet, wb_error *e
     memcpy(part.operations, window->operations, window->count * sizeof *part.operations);
     int r = send_part(&part, outlet, error);
     free(part.operations);
-    if (r == WB_NOT_CONNECTED && !outlet->pipeline->stop && !wb_bug("poison_operation"))
+    if (is_lost(r, outlet) && !wb_bug("poison_operation"))
         suspect_rest(window, outlet);
     return r;
 }
 
-static int died_of_it(const wb_error *error, int64_t started)
+static int died_of_it(int result, const wb_error *error, int64_t started)
 {
-    return wb_clock_monotonic() - started < DEATH_WITHIN && error->cause != WB_CAUSE_SERVER &&
-           error->native_code != CONNECTION_FORCED;
+    return result == WB_FATAL ||
+           (wb_clock_monotonic() - started < DEATH_WITHIN && error->cause != WB_CAUSE_SERVER &&
+            error->native_code != CONNECTION_FORCED);
 }
 
 static void count_death(const wb_operation *operation, const wb_outlet *outlet)
 {
     wb_suspicions_count_death(outlet->pipeline->suspicions, operation->id, operation->id_size,
                               outlet->confirmed > 0);
-    wb_log_event(WB_LOG_WARNING, "the connection broke while one operation was sent alone",
+    wb_log_event(WB_LOG_WARNING, "the session was lost while one operation was sent alone",
                  { "endpoint", outlet->pipeline->endpoint }, { "message_id", operation->id },
                  { "destination", operation->destination });
 }
@@ -198,13 +206,13 @@ static int send_alone(wb_window *window, wb_operation *operation, wb_outlet *out
     if (is_done(operation))
         return WB_OK;
     if (wb_suspicions_is_deadly(s, operation->id, operation->id_size)) {
-        refuse(window->arena, operation, "the broker closed the connection each time it was sent");
+        refuse(window->arena, operation, "the session was lost each time it was sent");
         return WB_OK;
     }
     int r = send_part(&part, outlet, error);
     if (r == WB_OK)
         wb_suspicions_forget(s, operation->id, operation->id_size);
-    else if (r == WB_NOT_CONNECTED && !outlet->pipeline->stop && died_of_it(error, started))
+    else if (is_lost(r, outlet) && died_of_it(r, error, started))
         count_death(operation, outlet);
     return r;
 }

@@ -105,6 +105,14 @@ static int fail_dispatch(wb_worker *w, int result)
     return result;
 }
 
+/* Whether nothing of the batch is committed when the transport's transaction is not: the database
+ * is part of it, or there is none. */
+static int is_undone(const wb_worker *w)
+{
+    return wb_has_transport_transaction(w->pipeline) &&
+           (w->pipeline->mode == WB_MODE_TRANSACTION_SCOPE || !w->storage);
+}
+
 /* What a server's trouble is measured by: somebody's work was committed. */
 static int has_handled(const wb_worker *w)
 {
@@ -126,10 +134,15 @@ static int run_batch(wb_worker *w, wb_error *error)
         error->result = r;
         return wb_stage_isolate(w, undo(w, r), culprit, error);
     }
-    w->successes += has_handled(w) != 0;
+    int handled = has_handled(w);
     r = run_dispatch(w, error);
+    if (r != WB_OK && is_undone(w)) {
+        error->result = r;
+        return wb_stage_isolate(w, undo(w, r), NULL, error);
+    }
     if (r != WB_OK)
         return fail_dispatch(w, r);
+    atomic_fetch_add(&w->pipeline->successes, (uint64_t)handled);
     wb_batch_finish(w);
     w->progressed = 1;
     return WB_OK;
