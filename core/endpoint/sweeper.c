@@ -38,6 +38,7 @@ typedef struct {
     uint64_t young;  /* ordinary rows from this number on are left to their workers */
     size_t swept;
     unsigned lost; /* sessions in a row that broke, with nothing sent in between */
+    size_t parked;
     size_t unreadable;
     wb_error *error;
 } round;
@@ -136,6 +137,7 @@ static int park(round *r, const wb_mark *remaining, uint32_t tries, const wb_ope
 {
     char reason[1200];
     wb_describe_refusal(refused, reason, sizeof reason);
+    r->parked++;
     int result = wb_pipeline_park(r->pipeline, r->storage, remaining->remaining, remaining->remaining_size,
                                   tries, reason, r->error);
     return result == WB_OK ? mark(r, (wb_mark){ r->batch, NULL, 0 }) : result;
@@ -204,13 +206,15 @@ static int sweep_row(round *r)
 
 static void report(const round *r)
 {
-    char swept[24], unreadable[24];
-    if (!r->swept && !r->unreadable)
+    char swept[24], parked[24], unreadable[24];
+    if (!r->swept && !r->parked && !r->unreadable)
         return;
+    (void)snprintf(parked, sizeof parked, "%zu", r->parked);
     (void)snprintf(swept, sizeof swept, "%zu", r->swept);
     (void)snprintf(unreadable, sizeof unreadable, "%zu", r->unreadable);
     wb_log_event(r->unreadable ? WB_LOG_WARNING : WB_LOG_INFO, "swept pending operations",
                  { "endpoint", r->pipeline->endpoint }, { "rows", swept },
+                 { "parked", r->parked ? parked : NULL },
                  { "unreadable_left_alone", r->unreadable ? unreadable : NULL });
 }
 

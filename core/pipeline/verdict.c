@@ -61,7 +61,7 @@ static void count_fault(wb_worker *w, wb_item *item, const wb_error *error)
         wb_verdict_condemn(w, item, WB_FAILURE_HANDLER, error->text);
 }
 
-/* Once others were committed while it was not, it counts without them too, slowly: there may be
+/* The pause outlasts the worker's own, so that others get a turn. Once others were committed while it was not, it counts without them too, slowly: there may be
  * no others any more. */
 void wb_verdict_met_trouble(wb_worker *w, wb_item *item, const wb_error *error)
 {
@@ -71,7 +71,7 @@ void wb_verdict_met_trouble(wb_worker *w, wb_item *item, const wb_error *error)
         count_fault(w, item, error);
     item->fault_seen = successes + 1;
     if (item->verdict == WB_VERDICT_OPEN)
-        wb_item_pause(item, wb_clock_monotonic() + trouble_pause(item, is_proved));
+        wb_item_pause(item, wb_clock_monotonic() + trouble_pause(item, is_proved) + 2 * w->pause);
 }
 
 void wb_verdict_broke_connection(wb_worker *w, wb_item *item, const wb_error *error)

@@ -92,11 +92,17 @@ static void keep_undone(wb_window *part)
     part->count = count;
 }
 
+/* A stop is not to wait longer than it may. */
+static int64_t patience(const wb_pipeline *p)
+{
+    return p->stop && p->drain_time < WB_DISPATCH_TIMEOUT ? p->drain_time : WB_DISPATCH_TIMEOUT;
+}
+
 static int try_once(const wb_window *part, wb_outlet *outlet, wb_error *error)
 {
     const wb_pipeline *p = outlet->pipeline;
     int r = p->transport_ops->send(outlet->session, part->operations, part->count,
-                                   wb_clock_monotonic() + WB_DISPATCH_TIMEOUT, error);
+                                   wb_clock_monotonic() + patience(p), error);
     error->result = r;
     note_outcomes(part, outlet);
     return r;
@@ -109,12 +115,13 @@ static void say_why_we_wait(const wb_outlet *outlet, const wb_error *error)
                  { "reason", error->text });
 }
 
-static void refuse_rest(const wb_window *part, const wb_error *error)
+void wb_window_refuse(wb_window *window, const wb_error *error)
 {
     char reason[1200];
-    (void)snprintf(reason, sizeof reason, "the broker refused it %d times: %s", REFUSALS_MAX, error->text);
-    for (size_t i = 0; i < part->count; i++)
-        refuse(part->arena, part->operations[i], reason);
+    (void)snprintf(reason, sizeof reason, "the broker refused it: %s", error->text);
+    for (size_t i = 0; i < window->count; i++)
+        if (!is_done(window->operations[i]))
+            refuse(window->arena, window->operations[i], reason);
 }
 
 /* Sends a part of a window until it is done. `part` is used up. */
@@ -128,10 +135,10 @@ static int send_part(wb_window *part, wb_outlet *outlet, wb_error *error)
         if (r != WB_RETRY)
             return r == WB_FATAL || r == WB_ABORT ? r : WB_NOT_CONNECTED;
         if (wb_has_transport_transaction(p))
-            return WB_ABORT; /* a transaction is run again from its start, never in the middle */
+            return WB_RETRY; /* a transaction is run again from its start, never in the middle */
         keep_undone(part);
         if (!wb_error_is_servers(error) && ++refusals == REFUSALS_MAX && !wb_bug("uncounted_attempt")) {
-            refuse_rest(part, error);
+            wb_window_refuse(part, error);
             return WB_OK;
         }
         if (p->stop)

@@ -204,6 +204,7 @@ static int run_cycle(wb_worker *w, wb_error *error)
  * be a secret. */
 static void note_failure(wb_worker *w, int result, wb_error *error)
 {
+    wb_error ignored;
     error->result = result;
     if (result == WB_IN_DOUBT)
         wb_log_event(WB_LOG_WARNING, "outcome of a commit is unknown: the deduplication record decides",
@@ -212,7 +213,8 @@ static void note_failure(wb_worker *w, int result, wb_error *error)
         return;
     if (result != WB_ABORT)
         wb_pace_complain(w, "cannot go on and tries again", error);
-    wb_pace_back_off(w);
+    if (adapt_prefetch(w, &ignored) == WB_OK) /* what is set aside makes room for others */
+        wb_pace_back_off(w);
 }
 
 static int work(wb_worker *w, wb_error *error)
@@ -246,6 +248,11 @@ static void refuse_more(wb_worker *w)
         w->transport_broken = 1;
 }
 
+static int has_more_to_run(const wb_worker *w)
+{
+    return wb_batch_count_aside(w) < w->held_count;
+}
+
 /* Until nothing in hand can run, something fails, or the time is up. */
 static void drain(wb_worker *w)
 {
@@ -253,10 +260,9 @@ static void drain(wb_worker *w)
     int64_t until = wb_clock_monotonic() + w->pipeline->drain_time;
     if (is_connected(w))
         refuse_more(w);
-    do {
-        w->progressed = 0;
-    } while (is_connected(w) && work(w, &error) == WB_OK && w->progressed &&
-             wb_clock_monotonic() < until);
+    while (is_connected(w) && work(w, &error) == WB_OK && (w->progressed || has_more_to_run(w)) &&
+           wb_clock_monotonic() < until)
+        ;
     if (is_connected(w))
         (void)wb_stage_settle(w, &error);
 }
