@@ -12,7 +12,7 @@
 #include "core/pipeline/verdict.h"
 
 /* So often a message that runs alone may be rolled back before that counts. */
-#define ABORTS_FORGIVEN 10
+#define ABORTS_FORGIVEN 3
 
 /* Whose state says that it was to run, or did, or was being moved. */
 static int took_part(const wb_item *item)

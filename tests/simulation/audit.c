@@ -78,10 +78,11 @@ static int may_stay(const sim_row *row)
 
 /* ---- while it runs ---- */
 
-/* Without outbox there is no table to try whether others can write, and nowhere to park. */
+/* Without outbox there is nowhere to park; and what meets the server's trouble is the server's as long
+ * as nobody else's success says that it is not. */
 static int may_wait(const sim_message *m)
 {
-    return !the_shape.outbox && (flags_of(m) & SIM_STAYS || m->fate == SIM_QUOTA);
+    return (!the_shape.outbox && flags_of(m) & SIM_STAYS) || m->fate == SIM_QUOTA;
 }
 
 static int is_settled(const sim_message *m)
@@ -302,6 +303,15 @@ void sim_audit(void)
     audit_sent();
 }
 
+/* Then its attempts stay written down. */
+static int somebody_waits(void)
+{
+    for (unsigned i = 0; i < sim_message_count; i++)
+        if (may_wait(&sim_messages[i]) && sim_messages[i].place != SIM_GONE)
+            return 1;
+    return 0;
+}
+
 /* What is kept beyond its time, or NULL. */
 static const char *find_old(void)
 {
@@ -311,7 +321,7 @@ static const char *find_old(void)
             if (!sim_database_row(e, t->records[i].batch))
                 return "a deduplication record";
         for (size_t i = 0; i < t->row_count; i++)
-            if (row_contains(&t->rows[i], "WBA", 3))
+            if (row_contains(&t->rows[i], "WBA", 3) && !somebody_waits())
                 return "a record of attempts";
     }
     return NULL;

@@ -226,6 +226,25 @@ static void prepare_quota_first(void)
     sim_scene_add(10, SIM_GOOD);
 }
 
+/* Others come and are done, now and then: then it is known whose fault that is. */
+static void drive_quota_company(void)
+{
+    unsigned moved = 0;
+    sim_drive_start();
+    for (int i = 0; i < 12; i++) {
+        sim_sleep(40 * WB_SECOND);
+        sim_scene_add(1, SIM_GOOD);
+        sim_broker_publish(0);
+    }
+    sim_drive_calm(SIM_HOUR);
+    sim_drive_stop();
+    sim_audit();
+    for (unsigned i = 0; i < sim_message_count; i++)
+        moved += sim_messages[i].fate == SIM_QUOTA && sim_messages[i].moved;
+    if (moved != 1)
+        sim_violation("%u of 1 messages over a quota are in the error queue", moved);
+}
+
 static void prepare_quota_first_plain(void)
 {
     prepare_quota_first();
@@ -281,6 +300,7 @@ const sim_scenario sim_scenarios_storage[] = {
     { "quota", "a statement that always meets a full disk", prepare_quota, sim_scene_good_first },
     { "quota_first", "the same, the first message of all", prepare_quota_first, sim_scene_good_first },
     { "quota_first_plain", "the same without outbox", prepare_quota_first_plain, sim_scene_good_first },
+    { "quota_company", "the same, and others are done meanwhile", prepare_quota, drive_quota_company },
     { "copies", "copies of one id with other bodies, in one batch", prepare_copies, drive_copies },
     { NULL, NULL, NULL, NULL },
 };
