@@ -18,6 +18,8 @@
 /* A record of attempts that nobody has touched for so long is no use: whatever ends a process
  * time and again does it sooner. */
 #define ATTEMPTS_KEPT (24 * 3600 * WB_SECOND)
+/* So many sessions broken in a row are the broker's affair, not the rows': the rest waits. */
+#define LOST_MAX 5
 /* Rows remembered from one round to the next. Those beyond come in later rounds. */
 #define SEEN_MAX 65536
 
@@ -35,6 +37,8 @@ typedef struct {
     wb_sweep_memory after;
     uint64_t young;  /* ordinary rows from this number on are left to their workers */
     size_t swept;
+    unsigned lost; /* sessions in a row that broke, with nothing sent in between */
+    size_t parked;
     size_t unreadable;
     wb_error *error;
 } round;
@@ -133,6 +137,7 @@ static int park(round *r, const wb_mark *remaining, uint32_t tries, const wb_ope
 {
     char reason[1200];
     wb_describe_refusal(refused, reason, sizeof reason);
+    r->parked++;
     int result = wb_pipeline_park(r->pipeline, r->storage, remaining->remaining, remaining->remaining_size,
                                   tries, reason, r->error);
     return result == WB_OK ? mark(r, (wb_mark){ r->batch, NULL, 0 }) : result;
@@ -161,10 +166,12 @@ static int dispatch(round *r, const void *operations, size_t size, uint32_t trie
     wb_window_clear(&r->window, &r->arena);
     wb_window_add_groups(&r->window, groups);
     result = wb_window_send(&r->window, &r->outlet, r->error);
-    if (result == WB_OK)
+    if (result == WB_OK) {
+        r->lost = 0;
         return conclude(r, groups, tries);
+    }
     close_outlet(r);
-    if (result == WB_FATAL || r->pipeline->stop)
+    if (++r->lost == LOST_MAX || r->pipeline->stop)
         return WB_RETRY;
     wb_mark remaining = wb_groups_mark(r->batch, groups, &r->encoded);
     return tries ? WB_OK : mark(r, remaining);
@@ -199,13 +206,15 @@ static int sweep_row(round *r)
 
 static void report(const round *r)
 {
-    char swept[24], unreadable[24];
-    if (!r->swept && !r->unreadable)
+    char swept[24], parked[24], unreadable[24];
+    if (!r->swept && !r->parked && !r->unreadable)
         return;
+    (void)snprintf(parked, sizeof parked, "%zu", r->parked);
     (void)snprintf(swept, sizeof swept, "%zu", r->swept);
     (void)snprintf(unreadable, sizeof unreadable, "%zu", r->unreadable);
     wb_log_event(r->unreadable ? WB_LOG_WARNING : WB_LOG_INFO, "swept pending operations",
                  { "endpoint", r->pipeline->endpoint }, { "rows", swept },
+                 { "parked", r->parked ? parked : NULL },
                  { "unreadable_left_alone", r->unreadable ? unreadable : NULL });
 }
 

@@ -170,7 +170,7 @@ static int is_quick(const wb_worker *w)
 static int are_first_deliveries(const wb_worker *w)
 {
     for (size_t i = 0; i < w->batch_size; i++)
-        if (w->batch[i]->incoming->delivery_count)
+        if (w->batch[i]->message.attempt > 1)
             return 0;
     return 1;
 }

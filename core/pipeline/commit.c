@@ -23,7 +23,9 @@ static size_t collect_released(wb_worker *w)
 
 static int leave_joined(wb_worker *w, wb_error *error)
 {
-    return w->pipeline->persistence_ops->join(w->storage, NULL, error);
+    int r = w->pipeline->persistence_ops->join(w->storage, NULL, error);
+    w->storage_broken |= r == WB_NOT_CONNECTED || r == WB_IN_DOUBT;
+    return r;
 }
 
 /* A deferred statement that failed names its message; what a batch handler deferred for several
@@ -94,7 +96,7 @@ int wb_stage_rollback(wb_worker *w)
         w->storage_broken = 1;
     w->in_transaction = 0;
     if (p->mode == WB_MODE_TRANSACTION_SCOPE && w->storage)
-        (void)p->persistence_ops->join(w->storage, NULL, &ignored);
+        w->storage_broken |= p->persistence_ops->join(w->storage, NULL, &ignored) != WB_OK;
     if (wb_has_transport_transaction(p) && !w->transport_broken &&
         p->transport_ops->rollback(w->transport, &ignored) != WB_OK)
         w->transport_broken = 1;

@@ -37,12 +37,20 @@ static void close_storage(wb_worker *w)
     w->in_transaction = 0;
 }
 
+/* Where it cannot be changed later it is what a worker may ever want. */
+static unsigned choose_prefetch(const wb_worker *w)
+{
+    const wb_pipeline *p = w->pipeline;
+    return WB_HAS(p->transport_ops, wb_transport_ops, set_prefetch) ? wb_batch_prefetch(w)
+                                                                    : 2 * p->batch_max + WB_ASIDE_MAX;
+}
+
 static int open_transport(wb_worker *w, wb_error *error)
 {
     wb_pipeline *p = w->pipeline;
     wb_transport_session *session = NULL;
 
-    w->prefetch = wb_batch_prefetch(w);
+    w->prefetch = choose_prefetch(w);
     int r = p->transport_ops->open(p->transport, WB_SESSION_RECEIVE | WB_SESSION_SEND, w->prefetch,
                                    &session, error);
     if (r != WB_OK)

@@ -76,7 +76,7 @@ static int send_immediately(handler_call *call, wb_operation *operation)
                             operation->destination, operation->reason ? operation->reason : "refused");
     if (r == WB_OK)
         return WB_OK;
-    if (r != WB_ABORT)
+    if (r != WB_ABORT && r != WB_RETRY)
         note_loss(call, &outlet);
     return WB_RETRY;
 }

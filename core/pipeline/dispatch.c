@@ -69,7 +69,7 @@ static int send(wb_worker *w, wb_error *error)
     w->transport_broken = 1;
     if (w->outlet.confirmed > before)
         mark_remains(w);
-    if (r == WB_NOT_CONNECTED && !w->pipeline->stop)
+    if ((r == WB_NOT_CONNECTED || r == WB_FATAL) && !w->pipeline->stop)
         suspect_causes(w);
     return r;
 }

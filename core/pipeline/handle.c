@@ -62,7 +62,8 @@ static int judge(wb_worker *w, int said, int checked, int is_first, wb_error *er
     }
     w->transaction_ended |= checked == WB_REJECT;
     w->handler_said = said != WB_OK && checked == WB_OK;
-    if (checked == WB_OK || (said == WB_REJECT && (is_first || wb_bug("blame")) && !wb_error_is_servers(found)))
+    int is_believed = (is_first && checked != WB_ABORT) || wb_bug("blame");
+    if (checked == WB_OK || (said == WB_REJECT && is_believed && !wb_error_is_servers(found)))
         return said;
     *error = *found;
     return checked;

@@ -11,14 +11,18 @@
 #include "core/pipeline/suspect.h"
 #include "core/pipeline/verdict.h"
 
-/* Whose state says that its handler was to run, or did. */
+/* So often a message that runs alone may be rolled back before that counts. */
+#define ABORTS_FORGIVEN 10
+
+/* Whose state says that it was to run, or did, or was being moved. */
 static int took_part(const wb_item *item)
 {
-    return item->state == WB_ITEM_HANDLED || item->state == WB_ITEM_SENT ||
+    return item->state == WB_ITEM_HANDLED || item->state == WB_ITEM_SENT || item->state == WB_ITEM_MOVING ||
            item->state == WB_ITEM_COMMITTED || wb_item_is_open(item);
 }
 
-/* With a single message to handle there is no doubt whose failure it is. */
+/* With a single message there is no doubt whose failure it is; unless that has failed for good
+ * already, and its move is refused: move.c has an answer to that. */
 static wb_item *find_only_one(const wb_worker *w)
 {
     wb_item *found = NULL;
@@ -29,7 +33,7 @@ static wb_item *find_only_one(const wb_worker *w)
             return NULL;
         found = w->batch[i];
     }
-    return found;
+    return found && found->verdict == WB_VERDICT_OPEN ? found : NULL;
 }
 
 /* Nobody's work was in the transaction before this one's; or nobody else can have ended it. With
@@ -54,6 +58,12 @@ static void blame(wb_worker *w, wb_item *culprit, int result, const wb_error *er
                            .final = result == WB_REJECT,
                            .is_sure = sure };
     wb_verdict_attempt_failed(w, culprit, &attempt);
+}
+
+/* A deadlock is nobody's fault, also of one that runs alone; one that never ends is its own. */
+static int is_forgiven(int result, wb_item *culprit)
+{
+    return result == WB_ABORT && ++culprit->aborts <= ABORTS_FORGIVEN;
 }
 
 static void halve(wb_worker *w)
@@ -87,7 +97,7 @@ int wb_stage_isolate(wb_worker *w, int result, wb_item *culprit, const wb_error 
     }
     if (!culprit)
         culprit = only;
-    if (culprit)
+    if (culprit && culprit->verdict == WB_VERDICT_OPEN && !is_forgiven(result, culprit))
         blame(w, culprit, result, error, sure);
     return result == WB_ABORT ? result : WB_OK;
 }

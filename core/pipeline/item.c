@@ -65,6 +65,7 @@ void wb_item_change(wb_item *item, wb_item_state to)
 void wb_item_rerun(wb_item *item)
 {
     wb_item_change(item, WB_ITEM_READY);
+    item->message.id = item->incoming->id; /* see wb_stage_commit_transport() */
     item->leader = NULL;
     item->duplicate_of = 0;
     item->asked = 0;

@@ -57,7 +57,8 @@ typedef struct wb_item {
     int64_t paused_until; /* set aside: does not run before; 0 */
     unsigned pauses;      /* how often it was set aside */
     unsigned trim;        /* how far its copy for the error queue is cut */
-    uint64_t fault_seen;  /* the worker's count of successes when it last met the server's trouble */
+    unsigned aborts;        /* how often it was rolled back while it ran alone */
+    uint64_t fault_seen;  /* one more than there were successes when it last met the server's trouble */
     int noted;            /* a suspect's attempt is written down */
     uint32_t unfinished;  /* attempts written down before and never finished: all it gets */
 } wb_item;

@@ -91,7 +91,7 @@ int wb_pipeline_park(const wb_pipeline *p, wb_storage_session *storage, const vo
         return r;
     (void)snprintf(count, sizeof count, "%" PRIu32, tries);
     (void)snprintf(seconds, sizeof seconds, "%" PRId64, pause / WB_SECOND);
-    wb_log_event(WB_LOG_WARNING, "operations parked: they cannot be dispatched", { "endpoint", p->endpoint },
+    wb_log_event(tries == 1 ? WB_LOG_WARNING : WB_LOG_DEBUG, "operations parked: they cannot be dispatched", { "endpoint", p->endpoint },
                  { "tries", count }, { "next_try_in_s", seconds }, { "reason", reason });
     return WB_OK;
 }

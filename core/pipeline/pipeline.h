@@ -39,6 +39,8 @@ typedef struct wb_pipeline {
     atomic_int sweep_parked;
     /* The database's time is wb_clock_steady() plus this; 0: not known, the wall clock is. */
     _Atomic int64_t time_offset;
+    /* Batches with handled messages that were committed: what a server's trouble is measured by. */
+    _Atomic uint64_t successes;
     wb_suspicions *suspicions;
 } wb_pipeline;
 

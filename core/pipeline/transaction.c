@@ -69,8 +69,10 @@ int wb_stage_dispatch_inside(wb_worker *w, wb_item **ret_culprit, wb_error *erro
     int r = wb_window_send(&w->window, &w->outlet, error);
     if (r == WB_NOT_CONNECTED)
         w->transport_broken = 1;
+    if (r == WB_RETRY && !wb_error_is_servers(error) && w->batch_size == 1)
+        wb_window_refuse(&w->window, error); /* a nack: nobody else's operation is there */
     /* a refusal may have spoilt the transaction, too: then it is known whose fault that is */
-    if (r == WB_OK || r == WB_ABORT) {
+    if (r == WB_OK || r == WB_ABORT || r == WB_RETRY) {
         int refused = refuse(w, ret_culprit, error);
         r = refused == WB_OK ? r : refused;
     }
@@ -89,7 +91,7 @@ static void count_attempts(wb_worker *w, const wb_error *error)
     for (size_t i = 0; i < w->batch_size; i++)
         if (w->batch[i]->state == WB_ITEM_SENT && w->batch[i]->verdict == WB_VERDICT_OPEN)
             wb_verdict_attempt_failed(w, w->batch[i],
-                                      &(wb_attempt){ WB_FAILURE_DISPATCH, reason, 0, 1 });
+                                      &(wb_attempt){ WB_FAILURE_DISPATCH, reason, 0, w->batch_size == 1 });
 }
 
 /* With the commit the transport forgets what was acknowledged. */

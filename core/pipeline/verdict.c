@@ -12,6 +12,8 @@
 /* How long a message that met a server's trouble is set aside. */
 #define TROUBLE_PAUSE_FIRST (1 * WB_SECOND)
 #define TROUBLE_PAUSE_LONGEST (30 * WB_SECOND)
+/* And while nothing else is committed that would show that the server is well. */
+#define TROUBLE_PAUSE_UNPROVED (60 * WB_SECOND)
 
 void wb_verdict_condemn(wb_worker *w, wb_item *item, const char *kind, const char *reason)
 {
@@ -41,9 +43,11 @@ void wb_verdict_attempt_failed(wb_worker *w, wb_item *item, const wb_attempt *at
                  { "attempt", number }, { "reason", attempt->reason });
 }
 
-static int64_t trouble_pause(const wb_item *item)
+static int64_t trouble_pause(const wb_item *item, int is_proved)
 {
     int64_t pause = TROUBLE_PAUSE_FIRST;
+    if (item->failure.faults && !is_proved)
+        return TROUBLE_PAUSE_UNPROVED;
     for (unsigned i = 0; i < item->failure.faults && pause < TROUBLE_PAUSE_LONGEST; i++)
         pause *= 2;
     return pause < TROUBLE_PAUSE_LONGEST ? pause : TROUBLE_PAUSE_LONGEST;
@@ -57,13 +61,17 @@ static void count_fault(wb_worker *w, wb_item *item, const wb_error *error)
         wb_verdict_condemn(w, item, WB_FAILURE_HANDLER, error->text);
 }
 
+/* The pause outlasts the worker's own, so that others get a turn. Once others were committed while it was not, it counts without them too, slowly: there may be
+ * no others any more. */
 void wb_verdict_met_trouble(wb_worker *w, wb_item *item, const wb_error *error)
 {
-    if (item->fault_seen && w->successes >= item->fault_seen)
+    uint64_t successes = atomic_load(&w->pipeline->successes);
+    int is_proved = item->fault_seen && successes >= item->fault_seen;
+    if (is_proved || item->failure.faults)
         count_fault(w, item, error);
-    item->fault_seen = w->successes + 1;
+    item->fault_seen = successes + 1;
     if (item->verdict == WB_VERDICT_OPEN)
-        wb_item_pause(item, wb_clock_monotonic() + trouble_pause(item));
+        wb_item_pause(item, wb_clock_monotonic() + trouble_pause(item, is_proved) + 2 * w->pause);
 }
 
 void wb_verdict_broke_connection(wb_worker *w, wb_item *item, const wb_error *error)

@@ -92,11 +92,17 @@ static void keep_undone(wb_window *part)
     part->count = count;
 }
 
+/* A stop is not to wait longer than it may. */
+static int64_t patience(const wb_pipeline *p)
+{
+    return p->stop && p->drain_time < WB_DISPATCH_TIMEOUT ? p->drain_time : WB_DISPATCH_TIMEOUT;
+}
+
 static int try_once(const wb_window *part, wb_outlet *outlet, wb_error *error)
 {
     const wb_pipeline *p = outlet->pipeline;
     int r = p->transport_ops->send(outlet->session, part->operations, part->count,
-                                   wb_clock_monotonic() + WB_DISPATCH_TIMEOUT, error);
+                                   wb_clock_monotonic() + patience(p), error);
     error->result = r;
     note_outcomes(part, outlet);
     return r;
@@ -109,12 +115,13 @@ static void say_why_we_wait(const wb_outlet *outlet, const wb_error *error)
                  { "reason", error->text });
 }
 
-static void refuse_rest(const wb_window *part, const wb_error *error)
+void wb_window_refuse(wb_window *window, const wb_error *error)
 {
     char reason[1200];
-    (void)snprintf(reason, sizeof reason, "the broker refused it %d times: %s", REFUSALS_MAX, error->text);
-    for (size_t i = 0; i < part->count; i++)
-        refuse(part->arena, part->operations[i], reason);
+    (void)snprintf(reason, sizeof reason, "the broker refused it: %s", error->text);
+    for (size_t i = 0; i < window->count; i++)
+        if (!is_done(window->operations[i]))
+            refuse(window->arena, window->operations[i], reason);
 }
 
 /* Sends a part of a window until it is done. `part` is used up. */
@@ -128,10 +135,10 @@ static int send_part(wb_window *part, wb_outlet *outlet, wb_error *error)
         if (r != WB_RETRY)
             return r == WB_FATAL || r == WB_ABORT ? r : WB_NOT_CONNECTED;
         if (wb_has_transport_transaction(p))
-            return WB_ABORT; /* a transaction is run again from its start, never in the middle */
+            return WB_RETRY; /* a transaction is run again from its start, never in the middle */
         keep_undone(part);
         if (!wb_error_is_servers(error) && ++refusals == REFUSALS_MAX && !wb_bug("uncounted_attempt")) {
-            refuse_rest(part, error);
+            wb_window_refuse(part, error);
             return WB_OK;
         }
         if (p->stop)
@@ -163,6 +170,13 @@ static void suspect_rest(const wb_window *window, const wb_outlet *outlet)
                               window->operations[i]->id_size);
 }
 
+/* What the transport calls fatal ends the session as a broken connection does, and may be one
+ * operation's doing just the same. */
+static int is_lost(int result, const wb_outlet *outlet)
+{
+    return (result == WB_NOT_CONNECTED || result == WB_FATAL) && !outlet->pipeline->stop;
+}
+
 static int send_together(const wb_window *window, wb_outlet *outlet, wb_error *error)
 {
     wb_window part = { wb_alloc((window->count + 1) * sizeof *part.operations), window->count,
@@ -170,22 +184,23 @@ static int send_together(const wb_window *window, wb_outlet *outlet, wb_error *e
     memcpy(part.operations, window->operations, window->count * sizeof *part.operations);
     int r = send_part(&part, outlet, error);
     free(part.operations);
-    if (r == WB_NOT_CONNECTED && !outlet->pipeline->stop && !wb_bug("poison_operation"))
+    if (is_lost(r, outlet) && !wb_bug("poison_operation"))
         suspect_rest(window, outlet);
     return r;
 }
 
-static int died_of_it(const wb_error *error, int64_t started)
+static int died_of_it(int result, const wb_error *error, int64_t started)
 {
-    return wb_clock_monotonic() - started < DEATH_WITHIN && error->cause != WB_CAUSE_SERVER &&
-           error->native_code != CONNECTION_FORCED;
+    return result == WB_FATAL ||
+           (wb_clock_monotonic() - started < DEATH_WITHIN && error->cause != WB_CAUSE_SERVER &&
+            error->native_code != CONNECTION_FORCED);
 }
 
 static void count_death(const wb_operation *operation, const wb_outlet *outlet)
 {
     wb_suspicions_count_death(outlet->pipeline->suspicions, operation->id, operation->id_size,
                               outlet->confirmed > 0);
-    wb_log_event(WB_LOG_WARNING, "the connection broke while one operation was sent alone",
+    wb_log_event(WB_LOG_WARNING, "the session was lost while one operation was sent alone",
                  { "endpoint", outlet->pipeline->endpoint }, { "message_id", operation->id },
                  { "destination", operation->destination });
 }
@@ -198,13 +213,13 @@ static int send_alone(wb_window *window, wb_operation *operation, wb_outlet *out
     if (is_done(operation))
         return WB_OK;
     if (wb_suspicions_is_deadly(s, operation->id, operation->id_size)) {
-        refuse(window->arena, operation, "the broker closed the connection each time it was sent");
+        refuse(window->arena, operation, "the session was lost each time it was sent");
         return WB_OK;
     }
     int r = send_part(&part, outlet, error);
     if (r == WB_OK)
         wb_suspicions_forget(s, operation->id, operation->id_size);
-    else if (r == WB_NOT_CONNECTED && !outlet->pipeline->stop && died_of_it(error, started))
+    else if (is_lost(r, outlet) && died_of_it(r, error, started))
         count_death(operation, outlet);
     return r;
 }

@@ -43,10 +43,12 @@ void wb_window_add_list(wb_window *window, const wb_operation_list *list);
 void wb_window_add_groups(wb_window *window, const wb_operation_group *groups);
 
 /** Send until every operation has an outcome.
- *  @return WB_OK; WB_ABORT inside a transport transaction that must be rolled back; WB_FATAL;
+ *  @return WB_OK; WB_ABORT or WB_RETRY inside a transport transaction that must be rolled back; WB_FATAL;
  *  WB_NOT_CONNECTED when the session is lost, or the endpoint stops: what is not WB_OK then was
  *  not confirmed. */
 int wb_window_send(wb_window *window, wb_outlet *outlet, wb_error *error);
+/** What has no outcome yet is refused, for the reason in `error`. */
+void wb_window_refuse(wb_window *window, const wb_error *error);
 
 /** The first refused operation of a list, or NULL. */
 const wb_operation *wb_find_refused(const wb_operation_list *list);

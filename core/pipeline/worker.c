@@ -105,6 +105,14 @@ static int fail_dispatch(wb_worker *w, int result)
     return result;
 }
 
+/* Whether nothing of the batch is committed when the transport's transaction is not: the database
+ * is part of it, or there is none. */
+static int is_undone(const wb_worker *w)
+{
+    return wb_has_transport_transaction(w->pipeline) &&
+           (w->pipeline->mode == WB_MODE_TRANSACTION_SCOPE || !w->storage);
+}
+
 /* What a server's trouble is measured by: somebody's work was committed. */
 static int has_handled(const wb_worker *w)
 {
@@ -126,10 +134,15 @@ static int run_batch(wb_worker *w, wb_error *error)
         error->result = r;
         return wb_stage_isolate(w, undo(w, r), culprit, error);
     }
-    w->successes += has_handled(w) != 0;
+    int handled = has_handled(w);
     r = run_dispatch(w, error);
+    if (r != WB_OK && is_undone(w)) {
+        error->result = r;
+        return wb_stage_isolate(w, undo(w, r), NULL, error);
+    }
     if (r != WB_OK)
         return fail_dispatch(w, r);
+    atomic_fetch_add(&w->pipeline->successes, (uint64_t)handled);
     wb_batch_finish(w);
     w->progressed = 1;
     return WB_OK;
@@ -191,6 +204,7 @@ static int run_cycle(wb_worker *w, wb_error *error)
  * be a secret. */
 static void note_failure(wb_worker *w, int result, wb_error *error)
 {
+    wb_error ignored;
     error->result = result;
     if (result == WB_IN_DOUBT)
         wb_log_event(WB_LOG_WARNING, "outcome of a commit is unknown: the deduplication record decides",
@@ -199,7 +213,8 @@ static void note_failure(wb_worker *w, int result, wb_error *error)
         return;
     if (result != WB_ABORT)
         wb_pace_complain(w, "cannot go on and tries again", error);
-    wb_pace_back_off(w);
+    if (adapt_prefetch(w, &ignored) == WB_OK) /* what is set aside makes room for others */
+        wb_pace_back_off(w);
 }
 
 static int work(wb_worker *w, wb_error *error)
@@ -233,6 +248,11 @@ static void refuse_more(wb_worker *w)
         w->transport_broken = 1;
 }
 
+static int has_more_to_run(const wb_worker *w)
+{
+    return wb_batch_count_aside(w) < w->held_count;
+}
+
 /* Until nothing in hand can run, something fails, or the time is up. */
 static void drain(wb_worker *w)
 {
@@ -240,10 +260,9 @@ static void drain(wb_worker *w)
     int64_t until = wb_clock_monotonic() + w->pipeline->drain_time;
     if (is_connected(w))
         refuse_more(w);
-    do {
-        w->progressed = 0;
-    } while (is_connected(w) && work(w, &error) == WB_OK && w->progressed &&
-             wb_clock_monotonic() < until);
+    while (is_connected(w) && work(w, &error) == WB_OK && (w->progressed || has_more_to_run(w)) &&
+           wb_clock_monotonic() < until)
+        ;
     if (is_connected(w))
         (void)wb_stage_settle(w, &error);
 }

@@ -4,6 +4,7 @@
 #include "tests/conformance/ahead.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,6 +20,7 @@ typedef struct {
     size_t in_hand;
     size_t prefetch;
     int is_stopped;
+    atomic_int is_released; /* while a call had the lock: it gives up what waits at its end */
 } place;
 
 static place places[SESSIONS_MAX];
@@ -51,9 +53,26 @@ static int is_forgetful(const wb_transport *transport)
     return 0;
 }
 
+/* The whole one reads bodies over the limit one at a time: it is told of none. What it was told
+ * lives as long as the process. */
+static const wb_endpoint_info *without_bound(const wb_endpoint_info *endpoint)
+{
+    static wb_endpoint_info *told[4096];
+    static size_t count;
+    wb_endpoint_info *changed = malloc(sizeof *changed);
+    if (!changed || count == sizeof told / sizeof *told)
+        abort();
+    *changed = *endpoint;
+    changed->body_max = INT64_MAX;
+    told[count++] = changed;
+    return changed;
+}
+
 static int ahead_create(const wb_host *host, const wb_endpoint_info *endpoint, const void *config,
                         wb_transport **ret_transport, wb_error *error)
 {
+    if (fault == AHEAD_HAS_NO_BOUND)
+        endpoint = without_bound(endpoint);
     int result = whole()->create(host, endpoint, config, ret_transport, error);
     if (result == WB_OK && endpoint->mode == WB_MODE_NONE && forgetful_count < FORGETFUL_MAX)
         forgetful[forgetful_count++] = *ret_transport;
@@ -88,6 +107,24 @@ static void ahead_close(wb_transport_session *session)
     whole()->close(session);
     (void)pthread_mutex_destroy(&mine->lock);
     mine->session = NULL;
+}
+
+/* ---- giving up ---------------------------------------------------------------------------- */
+
+static int give_up_waiting(place *mine, wb_error *error)
+{
+    size_t lost = fault == AHEAD_RELEASE_LOSES_ONE && mine->count;
+    int result = whole()->give_back(mine->session, mine->waiting + lost, mine->count - lost, error);
+    mine->count = 0;
+    return result;
+}
+
+/* At the end of each call. */
+static void leave(place *mine)
+{
+    if (atomic_exchange(&mine->is_released, 0))
+        (void)give_up_waiting(mine, NULL);
+    (void)pthread_mutex_unlock(&mine->lock);
 }
 
 /* ---- receiving --------------------------------------------------------------------------- */
@@ -125,15 +162,7 @@ static int ahead_receive(wb_transport_session *session, int64_t deadline,
     if (!mine->count && !mine->is_stopped)
         result = read_more(mine, deadline, room > max ? room : max, error);
     *ret_count = result == WB_OK ? hand_out(mine, ret_messages, max) : 0;
-    (void)pthread_mutex_unlock(&mine->lock);
-    return result;
-}
-
-static int give_up_waiting(place *mine, wb_error *error)
-{
-    size_t lost = fault == AHEAD_RELEASE_LOSES_ONE && mine->count;
-    int result = whole()->give_back(mine->session, mine->waiting + lost, mine->count - lost, error);
-    mine->count = 0;
+    leave(mine);
     return result;
 }
 
@@ -145,18 +174,17 @@ static int ahead_stop(wb_transport_session *session, wb_error *error)
     mine->is_stopped = 1;
     if (fault == AHEAD_STOP_GIVES_BACK)
         result = give_up_waiting(mine, error);
-    (void)pthread_mutex_unlock(&mine->lock);
+    leave(mine);
     return result;
 }
 
-/* A call of the session's own thread keeps it busy for long only when nothing waits. */
+/* Never waits for a call of the session's own thread, which may wait for messages. */
 static void ahead_release(wb_transport_session *session)
 {
     place *mine = place_of(session);
-    if (pthread_mutex_trylock(&mine->lock) != 0)
-        return;
-    (void)give_up_waiting(mine, NULL);
-    (void)pthread_mutex_unlock(&mine->lock);
+    atomic_store(&mine->is_released, 1);
+    if (pthread_mutex_trylock(&mine->lock) == 0)
+        leave(mine);
 }
 
 /* ---- the rest: nothing may run beside release_prefetched() --------------------------------- */
@@ -167,7 +195,7 @@ static void ahead_release(wb_transport_session *session)
         place *mine = place_of(session);                                                           \
         (void)pthread_mutex_lock(&mine->lock);                                                     \
         int result = whole()->call;                                                                \
-        (void)pthread_mutex_unlock(&mine->lock);                                                   \
+        leave(mine);                                                                               \
         return result;                                                                             \
     }
 
@@ -186,7 +214,7 @@ static int settle(wb_transport_session *session, const wb_incoming *const *messa
     (void)pthread_mutex_lock(&mine->lock);
     mine->in_hand -= count < mine->in_hand ? count : mine->in_hand;
     int result = how(session, messages, count, error);
-    (void)pthread_mutex_unlock(&mine->lock);
+    leave(mine);
     return result;
 }
 

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "tests/simulation/audit.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <waybill/sys/plugin.h>
+
+#include "tests/simulation/broker.h"
+#include "tests/simulation/database.h"
+#include "tests/simulation/shape.h"
+#include "tests/simulation/verdict.h"
+
+/* What fails by its own fault may run so often more than its retries: halved batches, a few tries
+ * of a nacked window, deaths before it is a suspect. */
+#define RUNS_OF_THE_GUILTY 25
+/* Broken connections that a message is forgiven; deaths before a suspect is given up. */
+#define LOSSES_FORGIVEN 3
+#define DEATHS_FORGIVEN 3
+/* So many deliveries are never the end of an innocent. */
+#define DELIVERIES 10
+
+#define NAME(m) (m)->number, sim_fates[(m)->fate].name
+
+static unsigned flags_of(const sim_message *m)
+{
+    return sim_fates[m->fate].flags;
+}
+
+static int have_one_id(const sim_message *a, const sim_message *b)
+{
+    return a->endpoint == b->endpoint && a->id_size && a->id_size == b->id_size &&
+           memcmp(a->id, b->id, a->id_size) == 0;
+}
+
+static unsigned moved(const sim_message *m)
+{
+    return sim_messages[m->twin].moved;
+}
+
+/* ---- rows ---- */
+
+static int row_contains(const sim_row *row, const void *text, size_t size)
+{
+    return size && memmem(row->bytes, row->size, text, size) != NULL;
+}
+
+static int is_in_a_row(const sim_message *m)
+{
+    const sim_table *t = &sim_tables[m->endpoint];
+    for (size_t i = 0; i < t->row_count; i++)
+        if (row_contains(&t->rows[i], m->id, m->id_size) ||
+            row_contains(&t->rows[i], m->body, m->body_size))
+            return 1;
+    return 0;
+}
+
+/* Whether it holds what nobody can dispatch, or read. */
+static int may_stay(const sim_row *row)
+{
+    static const char *const destinations[] = { SIM_NOWHERE, SIM_NACKS, SIM_NARROW, SIM_KILLS,
+                                                SIM_BAD_BYTES, SIM_FATAL_QUEUE };
+    if (row->is_foreign || row_contains(row, "WBA", 3))
+        return 1;
+    if (row_contains(row, SIM_SINK, sizeof SIM_SINK) || /* its NUL included: a destination, and good */
+        row_contains(row, SIM_REPLIES_QUEUE, sizeof SIM_REPLIES_QUEUE))
+        return 0;
+    for (size_t i = 0; i < sizeof destinations / sizeof destinations[0]; i++)
+        if (row_contains(row, destinations[i], strlen(destinations[i])))
+            return 1;
+    for (unsigned i = 0; i < sim_message_count; i++)
+        if (flags_of(&sim_messages[i]) & SIM_STAYS &&
+            row_contains(row, sim_messages[i].body, sim_messages[i].body_size))
+            return 1;
+    return 0;
+}
+
+/* ---- while it runs ---- */
+
+/* Without outbox there is no table to try whether others can write, and nowhere to park. */
+static int may_wait(const sim_message *m)
+{
+    return !the_shape.outbox && (flags_of(m) & SIM_STAYS || m->fate == SIM_QUOTA);
+}
+
+static int is_settled(const sim_message *m)
+{
+    return m->place == SIM_GONE || m->place == SIM_DROPPED || may_wait(m);
+}
+
+static int rows_are_settled(void)
+{
+    for (unsigned e = 0; the_shape.keepers && e < the_shape.endpoints; e++)
+        for (size_t i = 0; i < sim_tables[e].row_count; i++)
+            if (!may_stay(&sim_tables[e].rows[i]))
+                return 0;
+    return 1;
+}
+
+int sim_audit_is_finished(char *what, size_t size)
+{
+    for (unsigned i = 0; i < sim_message_count; i++)
+        if (!is_settled(&sim_messages[i])) {
+            (void)snprintf(what, size, "message %u (%s) is never done", NAME(&sim_messages[i]));
+            return 0;
+        }
+    (void)snprintf(what, size, "operations stay pending");
+    return rows_are_settled();
+}
+
+/* ---- one message ---- */
+
+static int are_copies(const sim_message *a, const sim_message *b)
+{
+    return a == b || a->twin == b->twin || have_one_id(a, b);
+}
+
+/* Where nothing is written down, whoever is in hand each time a killer kills looks like one; and
+ * so does whatever a broker pushes ahead that nobody can tell to push less. */
+static int deliveries_tell_nothing(void)
+{
+    if (the_shape.pushes && !the_shape.has_prefetch)
+        return 1;
+    for (unsigned i = 0; i < sim_message_count; i++)
+        if (sim_messages[i].fate == SIM_KILLER)
+            return 1;
+    return 0;
+}
+
+/* Faults and neighbours may have cost it what no core could spare it. */
+static int is_struck(const sim_message *m)
+{
+    if (!the_shape.outbox && m->delivery_count > DELIVERIES && deliveries_tell_nothing())
+        return 1;
+    return m->failures + m->strikes > the_shape.retries || m->strikes > LOSSES_FORGIVEN ||
+           m->losses > LOSSES_FORGIVEN || m->deaths >= DEATHS_FORGIVEN;
+}
+
+/* Copies in one hand share the fate of the first. */
+static int is_excusable(const sim_message *m)
+{
+    for (unsigned i = 0; i < sim_message_count; i++)
+        if (are_copies(&sim_messages[i], m) &&
+            (is_struck(&sim_messages[i]) || flags_of(&sim_messages[i]) & SIM_MAY_FAIL))
+            return 1;
+    return 0;
+}
+
+static unsigned commits_of_id(const sim_message *m)
+{
+    unsigned commits = 0;
+    for (unsigned i = 0; i < sim_message_count; i++)
+        if (&sim_messages[i] == m || have_one_id(&sim_messages[i], m))
+            commits += the_shape.persistence ? sim_messages[i].commits : sim_messages[i].returned;
+    return commits;
+}
+
+static unsigned effects(const sim_message *m)
+{
+    if (the_shape.outbox)
+        return commits_of_id(m);
+    return the_shape.persistence ? m->commits : m->returned;
+}
+
+static void audit_loss(const sim_message *m)
+{
+    if (m->place == SIM_DROPPED)
+        sim_violation("message %u (%s) is dropped by the broker: it came back %u times", NAME(m),
+                      m->delivery_count);
+    if (m->abandoned && !(flags_of(m) & SIM_STAYS))
+        sim_violation("message %u (%s) is lost by an orderly stop", NAME(m));
+    if (effects(m) || moved(m) || m->vanished || m->abandoned)
+        return;
+    if (may_wait(m) ? m->place != SIM_GONE : flags_of(m) & SIM_STAYS && is_in_a_row(m))
+        return;
+    sim_violation("message %u (%s) is lost", NAME(m));
+}
+
+static int has_copies(const sim_message *m)
+{
+    for (unsigned i = 0; i < sim_message_count; i++)
+        if (&sim_messages[i] != m && are_copies(&sim_messages[i], m))
+            return 1;
+    return 0;
+}
+
+static void audit_effects(const sim_message *m)
+{
+    int once = the_shape.outbox || the_shape.mode == WB_MODE_TRANSACTION_SCOPE;
+    if (once && m->fate != SIM_ENDS && effects(m) > 1)
+        sim_violation("message %u (%s) has %u effects", NAME(m), effects(m));
+    if (flags_of(m) & SIM_MUST_FAIL && the_shape.persistence && m->commits)
+        sim_violation("message %u (%s) has an effect", NAME(m));
+    if (flags_of(m) & SIM_MUST_FAIL && !effects(m) && !moved(m) && !m->vanished &&
+        !(flags_of(m) & SIM_STAYS) && m->place == SIM_GONE)
+        sim_violation("message %u (%s) is not in the error queue", NAME(m));
+    if (moved(m) && effects(m) && !(flags_of(m) & SIM_EFFECT_ANYWAY) && !has_copies(m) &&
+        the_shape.persistence && !is_excusable(m))
+        sim_violation("message %u (%s) has its effect and is in the error queue", NAME(m));
+}
+
+static void audit_blame(const sim_message *m)
+{
+    if (moved(m) && !(flags_of(m) & SIM_MAY_FAIL) && !is_excusable(m))
+        sim_violation("message %u (%s) is innocent and in the error queue", NAME(m));
+}
+
+/* What a committed run asked for must have arrived, but for what cannot. */
+static void audit_zombie(const sim_message *m)
+{
+    unsigned missing = m->asked & ~sim_messages[m->twin].sent;
+    if (m->fate != SIM_LATE_ROUTE)
+        missing &= ~(1u << SIM_LABEL_BAD);
+    if (!missing || m->vanished || m->fate == SIM_ENDS || (flags_of(m) & SIM_MUST_FAIL))
+        return;
+    if (moved(m) && (!the_shape.outbox || is_in_a_row(m) || !the_shape.keepers))
+        return;
+    if (m->place != SIM_GONE && !the_shape.outbox)
+        return;
+    sim_violation("message %u (%s) has its effect without what it sends (%x)", NAME(m), missing);
+}
+
+static void audit_bad_send(const sim_message *m)
+{
+    if (!(m->asked & 1u << SIM_LABEL_BAD) || moved(m) || is_in_a_row(m) || m->vanished ||
+        sim_messages[m->twin].sent & 1u << SIM_LABEL_BAD)
+        return;
+    sim_violation("message %u (%s): nobody hears of what could not be sent", NAME(m));
+}
+
+static void audit_runs(const sim_message *m)
+{
+    unsigned allowed = the_shape.retries + 1 + m->excuses;
+    if (flags_of(m) & SIM_MAY_FAIL)
+        allowed += RUNS_OF_THE_GUILTY + the_shape.retries * m->deliveries;
+    if (is_struck(m))
+        allowed += RUNS_OF_THE_GUILTY;
+    if (m->runs > allowed && !may_wait(m))
+        sim_violation("message %u (%s) ran %u times, %u were excused", NAME(m), m->runs, m->excuses);
+}
+
+static void audit_foreigns(const sim_message *m)
+{
+    if (m->runs || m->place != SIM_GONE || moved(m))
+        sim_violation("message %u was handled by a later version and is not let alone", m->number);
+}
+
+static void audit_message(const sim_message *m)
+{
+    if (m->is_foreigns) {
+        audit_foreigns(m);
+        return;
+    }
+    audit_loss(m);
+    audit_blame(m);
+    audit_effects(m);
+    audit_zombie(m);
+    audit_bad_send(m);
+    audit_runs(m);
+}
+
+/* ---- what was sent ---- */
+
+static void audit_ghost(const sim_sent *sent)
+{
+    const sim_run *run = sim_run_find(sent->run);
+    if (sent->label < 0 || sent->label == SIM_LABEL_IMMEDIATE || !run)
+        return;
+    if (the_shape.persistence ? !run->committed : run->failed)
+        sim_violation("message %u sent %d without an effect", sent->number, sent->label);
+}
+
+static void audit_pair(const sim_sent *a, const sim_sent *b)
+{
+    if (a->id_size != b->id_size || memcmp(a->id, b->id, a->id_size) != 0 || a->label < 0 || b->label < 0)
+        return;
+    if (a->number != b->number || a->label != b->label || a->ordinal != b->ordinal ||
+        strcmp(a->destination, b->destination) != 0)
+        sim_violation("two different messages have the id %s: %u/%d/%u and %u/%d/%u", a->id, a->number,
+                      a->label, a->ordinal, b->number, b->label, b->ordinal);
+    int same = the_shape.outbox && a->label != SIM_LABEL_IMMEDIATE ? a->hash == b->hash
+                                                                  : a->hash_steady == b->hash_steady;
+    if (!same && sim_messages[a->number].fate != SIM_ENDS)
+        sim_violation("duplicates of what message %u sent differ (%d)", a->number, a->label);
+}
+
+static void audit_sent(void)
+{
+    for (size_t i = 0; i < sim_sent_count; i++) {
+        audit_ghost(&sim_sents[i]);
+        for (size_t k = 0; k < i; k++)
+            if (sim_sents[i].label >= 0)
+                audit_pair(&sim_sents[i], &sim_sents[k]);
+    }
+}
+
+void sim_audit(void)
+{
+    for (unsigned i = 0; i < sim_message_count; i++)
+        audit_message(&sim_messages[i]);
+    audit_sent();
+}
+
+/* What is kept beyond its time, or NULL. */
+static const char *find_old(void)
+{
+    for (unsigned e = 0; e < the_shape.endpoints; e++) {
+        const sim_table *t = &sim_tables[e];
+        for (size_t i = 0; i < t->record_count; i++)
+            if (!sim_database_row(e, t->records[i].batch))
+                return "a deduplication record";
+        for (size_t i = 0; i < t->row_count; i++)
+            if (row_contains(&t->rows[i], "WBA", 3))
+                return "a record of attempts";
+    }
+    return NULL;
+}
+
+int sim_audit_is_clean(void)
+{
+    return !find_old();
+}
+
+void sim_audit_old(void)
+{
+    const char *old = find_old();
+    if (old)
+        sim_violation("%s is kept beyond its time", old);
+}

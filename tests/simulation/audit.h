@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The audit: what must hold after every run, from the ledger alone. What breaks an invariant ends
+ * the run with a violation.
+ */
+#ifndef WB_SIMULATION_AUDIT_H
+#define WB_SIMULATION_AUDIT_H
+
+#include <stddef.h>
+
+/** Whether all is done that can be; else `what` says what is missing. */
+int sim_audit_is_finished(char *what, size_t size);
+/** No loss, one effect, no zombie, no ghost, identical duplicates, no innocent in the error queue,
+ *  no run that nobody counted. */
+void sim_audit(void);
+/** After the retention: nothing is kept without need. */
+int sim_audit_is_clean(void);
+void sim_audit_old(void);
+
+#endif

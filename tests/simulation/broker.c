@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "tests/simulation/broker.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/simulation/faults.h"
+#include "tests/simulation/random.h"
+#include "tests/simulation/shape.h"
+#include "tests/simulation/verdict.h"
+
+/* What a worker may have in hand: a batch, one that waits for its marks, one that it takes next,
+ * and what it cannot move. */
+#define IN_HAND_MAX (3 * the_shape.batch_max + 20)
+
+static wb_transport_session *sessions;
+static unsigned first_queued[SIM_ENDPOINTS_MAX]; /* no message before it is in a queue */
+static int64_t stopped_at[SIM_PROCESSES_MAX];
+static const sim_message *the_killer;
+static unsigned most_in_hand;
+
+void sim_broker_note_stop(int process, int stops)
+{
+    stopped_at[process] = stops ? sim_now() : 0;
+}
+
+int64_t sim_broker_stopped_at(int process)
+{
+    return stopped_at[process];
+}
+
+void sim_broker_note_killer(const sim_message *killer)
+{
+    the_killer = killer;
+}
+
+unsigned sim_broker_most_in_hand(void)
+{
+    return most_in_hand;
+}
+
+/* ---- queues ---- */
+
+static void put_in_queue(sim_message *m)
+{
+    m->place = SIM_QUEUED;
+    if (m->number < first_queued[m->endpoint])
+        first_queued[m->endpoint] = m->number;
+}
+
+void sim_broker_publish(unsigned first)
+{
+    for (unsigned i = first; i < sim_message_count; i++)
+        if (sim_messages[i].place == SIM_AWAY)
+            put_in_queue(&sim_messages[i]);
+    sim_broker_pump();
+}
+
+static sim_message *find_queued(unsigned endpoint)
+{
+    unsigned *at = &first_queued[endpoint];
+    for (; *at < sim_message_count; (*at)++)
+        if (sim_messages[*at].place == SIM_QUEUED && sim_messages[*at].endpoint == endpoint)
+            return &sim_messages[*at];
+    return NULL;
+}
+
+/* It comes back from a session that did not acknowledge it. */
+static void requeue(sim_delivery *d)
+{
+    sim_message *m = d->message;
+    m->excuses += m->failures - d->failures_before; /* who counted them has forgotten */
+    if (the_shape.mode == WB_MODE_NONE && d->is_returned)
+        return;
+    m->delivery_count++;
+    if (the_shape.delivery_limit && m->delivery_count > the_shape.delivery_limit) {
+        sim_tell("the broker drops message %u: it came back too often", m->number);
+        m->place = SIM_DROPPED;
+        return;
+    }
+    put_in_queue(m);
+}
+
+/* ---- deliveries ---- */
+
+static sim_delivery *deliver(wb_transport_session *s, sim_message *m)
+{
+    sim_delivery *d = calloc(1, sizeof *d);
+    if (!d)
+        abort();
+    d->message = m;
+    d->failures_before = m->failures;
+    d->incoming = (wb_incoming){
+        .struct_size = sizeof d->incoming,
+        .id = m->id_size ? m->id : NULL,
+        .id_size = m->id_size,
+        .headers = m->headers,
+        .header_count = m->header_count,
+        .body = m->body,
+        .body_size = m->body_size,
+        .delivery_count = m->delivery_count,
+        .problem = m->problem,
+    };
+    m->place = SIM_IN_HAND;
+    m->deliveries++;
+    sim_delivery **at = &s->deliveries; /* in order of receipt */
+    while (*at)
+        at = &(*at)->next;
+    *at = d;
+    s->count++;
+    return d;
+}
+
+static int wants_more(const wb_transport_session *s, unsigned endpoint)
+{
+    return s->purpose & WB_SESSION_RECEIVE && s->endpoint == endpoint && !s->is_dead && !s->is_stopped &&
+           !s->is_paused && (!s->prefetch || s->count < s->prefetch);
+}
+
+static wb_transport_session *choose_session(unsigned endpoint)
+{
+    wb_transport_session *found = NULL;
+    unsigned seen = 0;
+    for (wb_transport_session *s = sessions; s; s = s->next)
+        if (wants_more(s, endpoint) && sim_random(++seen) == 0)
+            found = s;
+    return found;
+}
+
+void sim_broker_pump(void)
+{
+    sim_message *m;
+    wb_transport_session *s;
+    for (unsigned endpoint = 0; the_shape.pushes && endpoint < the_shape.endpoints; endpoint++)
+        while ((m = find_queued(endpoint)) && (s = choose_session(endpoint)))
+            (void)deliver(s, m);
+}
+
+int sim_broker_has_some(const wb_transport_session *s)
+{
+    return s->count > s->returned || (!the_shape.pushes && !s->is_stopped && find_queued(s->endpoint));
+}
+
+static void hand_out(wb_transport_session *s, sim_delivery *d, const wb_incoming **to)
+{
+    d->is_returned = 1;
+    s->returned++;
+    if (the_shape.mode == WB_MODE_NONE)
+        d->message->place = SIM_GONE;
+    *to = &d->incoming;
+}
+
+static void note_in_hand(const wb_transport_session *s)
+{
+    if (s->returned > most_in_hand)
+        most_in_hand = s->returned;
+    if (s->returned > IN_HAND_MAX)
+        sim_violation("a worker has %u messages in hand with batch_max = %u", s->returned,
+                      the_shape.batch_max);
+}
+
+size_t sim_broker_take(wb_transport_session *s, const wb_incoming **messages, size_t max)
+{
+    size_t count = 0;
+    sim_message *m;
+    for (sim_delivery *d = s->deliveries; d && count < max; d = d->next)
+        if (!d->is_returned)
+            hand_out(s, d, &messages[count++]);
+    while (!the_shape.pushes && !s->is_stopped && count < max && (m = find_queued(s->endpoint)))
+        hand_out(s, deliver(s, m), &messages[count++]);
+    note_in_hand(s);
+    return count;
+}
+
+static sim_delivery *unlink_delivery(wb_transport_session *s, const wb_incoming *incoming)
+{
+    for (sim_delivery **at = &s->deliveries; *at; at = &(*at)->next) {
+        sim_delivery *d = *at;
+        if (&d->incoming != incoming || !d->is_returned)
+            continue;
+        *at = d->next;
+        s->count--;
+        s->returned--;
+        return d;
+    }
+    sim_violation("a message that is not in hand is acknowledged or given back");
+}
+
+/* Whoever still looks at it sees no message. */
+static void destroy(sim_delivery *d)
+{
+    memset(d, 0xdd, sizeof *d);
+    free(d);
+}
+
+static int has_copies(const sim_message *m)
+{
+    for (unsigned i = 0; i < sim_message_count; i++)
+        if (i != m->number && sim_messages[i].id_size == m->id_size &&
+            memcmp(sim_messages[i].id, m->id, m->id_size) == 0)
+            return 1;
+    return 0;
+}
+
+/* Whether it may have been moved, or parked to be moved. */
+static int may_have_failed(const sim_message *m)
+{
+    return sim_fates[m->fate].flags & SIM_MAY_FAIL || sim_messages[m->twin].moved ||
+           m->failures + m->strikes > the_shape.retries;
+}
+
+/* With an outbox: only what is recorded and marked, or moved, may leave the queue. */
+static void check_acknowledge(const sim_message *m)
+{
+    if (!the_shape.outbox || may_have_failed(m) || has_copies(m))
+        return;
+    uint64_t batch = sim_database_find(m->endpoint, m->id, m->id_size);
+    const sim_row *row = batch ? sim_database_row(m->endpoint, batch) : NULL;
+    if (!batch)
+        sim_violation("message %u is acknowledged and not recorded", m->number);
+    if (row && !row->is_marked && !row->is_foreign)
+        sim_violation("message %u is acknowledged and its operations are not marked", m->number);
+}
+
+static void acknowledge(wb_transport_session *s, const wb_incoming *incoming)
+{
+    sim_delivery *d = unlink_delivery(s, incoming);
+    sim_message *m = d->message;
+    if (the_shape.mode == WB_MODE_RECEIVE_ONLY)
+        check_acknowledge(m);
+    sim_tell("message %u (%s) is done", m->number, sim_fates[m->fate].name);
+    m->place = SIM_GONE;
+    if (!s->hides_success) {
+        destroy(d);
+        return;
+    }
+    d->next = s->lost;
+    s->lost = d;
+}
+
+void sim_broker_acknowledge(wb_transport_session *s, const wb_incoming *incoming)
+{
+    if (!s->has_transaction) {
+        acknowledge(s, incoming);
+        return;
+    }
+    for (sim_delivery *d = s->deliveries; d; d = d->next)
+        if (&d->incoming == incoming) {
+            d->is_staged = 1;
+            return;
+        }
+    sim_violation("a message that is not in hand is acknowledged");
+}
+
+void sim_broker_give_back(wb_transport_session *s, const wb_incoming *incoming)
+{
+    sim_delivery *d = unlink_delivery(s, incoming);
+    requeue(d);
+    destroy(d);
+}
+
+void sim_broker_release(wb_transport_session *s)
+{
+    s->is_paused = 1;
+    for (sim_delivery **at = &s->deliveries; *at;) {
+        sim_delivery *d = *at;
+        if (d->is_returned) {
+            at = &d->next;
+            continue;
+        }
+        *at = d->next;
+        s->count--;
+        requeue(d);
+        destroy(d);
+    }
+    sim_broker_pump();
+}
+
+/* ---- sessions ---- */
+
+wb_transport_session *sim_broker_open(unsigned endpoint, uint32_t purpose, unsigned prefetch)
+{
+    wb_transport_session *s = calloc(1, sizeof *s);
+    if (!s)
+        abort();
+    s->endpoint = endpoint;
+    s->process = sim_process();
+    s->thread = sim_current();
+    s->purpose = purpose;
+    s->prefetch = prefetch;
+    s->next = sessions;
+    sessions = s;
+    sim_broker_pump();
+    return s;
+}
+
+/* With mode none nobody delivers again what is in hand. An orderly stop finishes it, unless it was
+ * just then in trouble. */
+static void vanish(const wb_transport_session *s, const sim_delivery *d, int is_no_wonder)
+{
+    sim_message *m = d->message;
+    if (the_shape.mode != WB_MODE_NONE || !d->is_returned)
+        return;
+    if (is_no_wonder || !stopped_at[s->process] || sim_faults_are_on() || m->excuses ||
+        sim_fates[m->fate].flags & SIM_LEAVES_ROWS)
+        m->vanished++;
+    else
+        m->abandoned++;
+}
+
+/* All that is in hand goes back to the queue; the memory stays the core's until it closes. */
+static void return_all(wb_transport_session *s, int is_no_wonder)
+{
+    while (s->deliveries) {
+        sim_delivery *d = s->deliveries;
+        s->deliveries = d->next;
+        vanish(s, d, is_no_wonder);
+        if (stopped_at[s->process])
+            d->message->excuses++;
+        requeue(d);
+        d->next = s->lost;
+        s->lost = d;
+    }
+    s->count = s->returned = 0;
+}
+
+void sim_broker_lose(wb_transport_session *s)
+{
+    if (s->is_dead)
+        return;
+    s->is_dead = 1;
+    for (sim_delivery *d = s->deliveries; d; d = d->next)
+        d->message->losses += sim_faults_are_on() != 0;
+    sim_broker_roll_back(s);
+    return_all(s, 1);
+    sim_broker_pump();
+}
+
+static void unlink_session(const wb_transport_session *s)
+{
+    wb_transport_session **at = &sessions;
+    while (*at != s)
+        at = &(*at)->next;
+    *at = s->next;
+}
+
+void sim_broker_close(wb_transport_session *s)
+{
+    sim_broker_roll_back(s);
+    return_all(s, 0);
+    unlink_session(s);
+    while (s->lost) {
+        sim_delivery *d = s->lost;
+        s->lost = d->next;
+        destroy(d);
+    }
+    memset(s, 0xdd, sizeof *s);
+    free(s);
+    sim_broker_pump();
+}
+
+void sim_broker_bury(int process)
+{
+    for (wb_transport_session **at = &sessions; *at;) {
+        wb_transport_session *s = *at;
+        if (s->process != process) {
+            at = &s->next;
+            continue;
+        }
+        for (sim_delivery *d = s->deliveries; d; d = d->next)
+            if (d->is_returned) {
+                d->message->deaths += the_killer == NULL;
+                d->message->excuses += d->message != the_killer;
+            }
+        *at = s->next;
+        sim_broker_roll_back(s);
+        return_all(s, 1);
+    }
+    the_killer = NULL;
+    sim_broker_pump();
+}
+
+void sim_broker_excuse_hand(const sim_message *except, unsigned strikes)
+{
+    for (wb_transport_session *s = sessions; s; s = s->next)
+        for (sim_delivery *d = s->deliveries; d && s->thread == sim_current(); d = d->next)
+            if (d->is_returned && d->message != except) {
+                d->message->excuses++;
+                d->message->strikes += strikes;
+            }
+}

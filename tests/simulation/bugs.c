@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "tests/simulation/bugs.h"
+
+#include <stddef.h>
+#include <waybill/sys/plugin.h>
+
+const sim_bug sim_bugs[] = {
+    { "skip_dedup", NULL, WB_MODE_RECEIVE_ONLY },
+    { "ack_before_commit", NULL, WB_MODE_RECEIVE_ONLY },
+    { "mark_before_confirm", NULL, WB_MODE_RECEIVE_ONLY },
+    { "dispatch_before_commit", NULL, WB_MODE_RECEIVE_ONLY },
+    { "not_mandatory", "unroutable", 0 },
+    { "blame", "blame", 0 },
+    { "unmovable", "unmovable_outbox", 0 },
+    { "poison_operation", "poison_send", 0 },
+    { "wrong_fault", "disk_full", 0 },
+    { "lost_copy", "copies", 0 },
+    { "sweep_stops", "sweep_first_fails", 0 },
+    { "uncounted_attempt", "commit_aborts", 0 },
+    { "immediate_id", "immediate_ids", 0 },
+    { "suspect_across_endpoints", "suspect_across_endpoints", 0 },
+    { NULL, NULL, 0 },
+};

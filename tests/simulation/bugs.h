@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The core's built-in bugs (WAYBILL_BUG), and where each must show: a simulation that does not
+ * see them proves nothing.
+ */
+#ifndef WB_SIMULATION_BUGS_H
+#define WB_SIMULATION_BUGS_H
+
+typedef struct sim_bug {
+    const char *name;
+    const char *scenario; /* that must fail with it; NULL: one of the first seeds of `mode` must */
+    int mode;
+} sim_bug;
+
+/** Ends with one without name. */
+extern const sim_bug sim_bugs[];
+
+/** So many seeds of a mode may pass before a bug must have shown. */
+#define SIM_SEEDS_FOR_A_BUG 200
+
+#endif

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "tests/simulation/database.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/message/ids.h"
+#include "tests/simulation/verdict.h"
+
+/* Between the birth of a batch's number and its claims. */
+#define AGE_TOLERANCE (60 * WB_SECOND)
+
+sim_table sim_tables[SIM_ENDPOINTS_MAX];
+static wb_storage_session *sessions;
+
+static void *grow(void *array, size_t count, size_t *max, size_t size)
+{
+    if (count < *max)
+        return array;
+    *max = *max ? *max * 2 : 64;
+    array = realloc(array, *max * size);
+    if (!array)
+        abort();
+    return array;
+}
+
+/* ---- sessions ---- */
+
+wb_storage_session *sim_database_open(unsigned endpoint)
+{
+    wb_storage_session *s = calloc(1, sizeof *s);
+    if (!s)
+        abort();
+    s->endpoint = endpoint;
+    s->process = sim_process();
+    s->thread = sim_current();
+    s->next = sessions;
+    sessions = s;
+    return s;
+}
+
+static void release_sweeper(const void *session)
+{
+    for (unsigned i = 0; i < SIM_ENDPOINTS_MAX; i++)
+        if (sim_tables[i].sweeper == session)
+            sim_tables[i].sweeper = NULL;
+}
+
+void sim_database_close(wb_storage_session *s)
+{
+    wb_storage_session **at = &sessions;
+    while (*at != s)
+        at = &(*at)->next;
+    *at = s->next;
+    release_sweeper(s);
+    sim_transaction_roll_back(&s->own);
+    free(s->own.runs);
+    free(s->own.claims);
+    memset(s, 0xdd, sizeof *s);
+    free(s);
+}
+
+void sim_database_bury(int process)
+{
+    for (wb_storage_session **at = &sessions; *at;) {
+        wb_storage_session *s = *at;
+        if (s->process != process) {
+            at = &s->next;
+            continue;
+        }
+        *at = s->next;
+        release_sweeper(s);
+        sim_transaction_roll_back(&s->own);
+    }
+}
+
+/* ---- deduplication records ---- */
+
+uint64_t sim_database_find(unsigned endpoint, const void *id, size_t id_size)
+{
+    const sim_table *t = &sim_tables[endpoint];
+    for (size_t i = 0; i < t->record_count; i++)
+        if (t->records[i].id_size == id_size && memcmp(t->records[i].id, id, id_size) == 0)
+            return t->records[i].batch;
+    return 0;
+}
+
+int sim_database_is_claimed(const wb_storage_session *session, const void *id, size_t id_size)
+{
+    for (const wb_storage_session *s = sessions; s; s = s->next)
+        for (size_t i = 0; s != session && s->endpoint == session->endpoint && i < s->own.claim_count; i++)
+            if (s->own.claims[i].id_size == id_size && memcmp(s->own.claims[i].id, id, id_size) == 0)
+                return 1;
+    return 0;
+}
+
+void sim_database_claim(wb_storage_session *s, uint64_t batch, const wb_claim *claim)
+{
+    sim_transaction *t = &s->own;
+    t->claims = grow(t->claims, t->claim_count, &t->claim_max, sizeof *t->claims);
+    sim_record *record = &t->claims[t->claim_count++];
+    memset(record, 0, sizeof *record);
+    memcpy(record->id, claim->id, claim->id_size);
+    record->id_size = claim->id_size;
+    record->batch = batch;
+    record->born = sim_true_wall();
+}
+
+static int is_released(const wb_commit *commit, const sim_record *record)
+{
+    for (size_t i = 0; commit && i < commit->released_count; i++)
+        if (commit->released[i].id_size == record->id_size &&
+            memcmp(commit->released[i].id, record->id, record->id_size) == 0)
+            return 1;
+    return 0;
+}
+
+static void remove_record(sim_table *t, const wb_claim *claim)
+{
+    for (size_t i = 0; i < t->record_count; i++)
+        if (t->records[i].id_size == claim->id_size &&
+            memcmp(t->records[i].id, claim->id, claim->id_size) == 0)
+            t->records[i--] = t->records[--t->record_count];
+}
+
+/* Of a host whose clock is wrong the database's own time tells the age, if it is asked. */
+static void check_age(const sim_record *record)
+{
+    int64_t age = sim_true_wall() - record->born;
+    if (the_shape.has_clock && age + AGE_TOLERANCE < the_shape.retention)
+        sim_violation("a record is removed after %.0f s, retention is %.0f s", (double)age / 1e9,
+                      (double)the_shape.retention / 1e9);
+}
+
+size_t sim_database_clean_up(unsigned endpoint, uint64_t before, size_t limit)
+{
+    sim_table *t = &sim_tables[endpoint];
+    size_t deleted = 0;
+    for (size_t i = 0; i < t->record_count && deleted < limit; i++) {
+        sim_record *record = &t->records[i];
+        if (record->batch >= before || sim_database_row(endpoint, record->batch))
+            continue;
+        check_age(record);
+        t->records[i--] = t->records[--t->record_count];
+        deleted++;
+    }
+    return deleted;
+}
+
+/* ---- pending rows ---- */
+
+sim_row *sim_database_row(unsigned endpoint, uint64_t batch)
+{
+    sim_table *t = &sim_tables[endpoint];
+    for (size_t i = 0; i < t->row_count; i++)
+        if (t->rows[i].batch == batch)
+            return &t->rows[i];
+    return NULL;
+}
+
+static void set_bytes(sim_row *row, const void *bytes, size_t size)
+{
+    void *copy = malloc(size);
+    if (!copy)
+        abort();
+    memcpy(copy, bytes, size);
+    free(row->bytes);
+    row->bytes = copy;
+    row->size = size;
+}
+
+int sim_database_store(unsigned endpoint, uint64_t batch, const void *bytes, size_t size, int is_foreign)
+{
+    sim_table *t = &sim_tables[endpoint];
+    if (sim_database_row(endpoint, batch))
+        return 0;
+    t->rows = grow(t->rows, t->row_count, &t->row_max, sizeof *t->rows);
+    sim_row *row = &t->rows[t->row_count++];
+    *row = (sim_row){ .batch = batch, .is_foreign = is_foreign, .born = sim_true_wall() };
+    set_bytes(row, bytes, size);
+    return 1;
+}
+
+void sim_database_mark(unsigned endpoint, const wb_mark *mark)
+{
+    sim_table *t = &sim_tables[endpoint];
+    sim_row *row = sim_database_row(endpoint, mark->batch);
+    if (!row)
+        return;
+    if (row->is_foreign)
+        sim_violation("a row that only a later version can read is changed");
+    row->is_marked = 1;
+    if (mark->remaining) {
+        set_bytes(row, mark->remaining, mark->remaining_size);
+        return;
+    }
+    free(row->bytes);
+    *row = t->rows[--t->row_count];
+}
+
+/* ---- transactions ---- */
+
+sim_transaction *sim_database_transaction(wb_storage_session *s)
+{
+    return s->joined ? s->joined : &s->own;
+}
+
+void sim_transaction_start(sim_transaction *t)
+{
+    sim_transaction_roll_back(t);
+    t->is_open = 1;
+}
+
+void sim_transaction_add(sim_transaction *t, sim_run *run)
+{
+    t->runs = grow(t->runs, t->run_count, &t->run_max, sizeof *t->runs);
+    t->runs[t->run_count++] = run;
+}
+
+static void add_record(sim_table *table, const sim_record *record)
+{
+    table->records = grow(table->records, table->record_count, &table->record_max, sizeof *record);
+    table->records[table->record_count++] = *record;
+}
+
+void sim_transaction_commit(sim_transaction *t, unsigned endpoint, const wb_commit *commit)
+{
+    sim_table *table = &sim_tables[endpoint];
+    for (size_t i = 0; i < t->claim_count; i++)
+        if (!is_released(commit, &t->claims[i]))
+            add_record(table, &t->claims[i]);
+    /* what this transaction did not claim itself it may give back, too */
+    for (size_t i = 0; commit && i < commit->released_count; i++)
+        remove_record(table, &commit->released[i]);
+    for (size_t i = 0; i < t->run_count; i++)
+        sim_run_commit(t->runs[i]);
+    sim_transaction_roll_back(t);
+}
+
+void sim_transaction_roll_back(sim_transaction *t)
+{
+    sim_run **runs = t->runs;
+    sim_record *claims = t->claims;
+    size_t run_max = t->run_max, claim_max = t->claim_max;
+    *t = (sim_transaction){ .runs = runs,
+                            .run_max = run_max,
+                            .claims = claims,
+                            .claim_max = claim_max,
+                            .broken_by = SIM_ITEM_NOBODY,
+                            .deferred_by = SIM_ITEM_NOBODY };
+}

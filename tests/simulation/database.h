@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The database: deduplication records, pending rows and the handlers' effects, of each
+ * endpoint; it outlives every process. persistence.c puts the SPI and the faults on top.
+ */
+#ifndef WB_SIMULATION_DATABASE_H
+#define WB_SIMULATION_DATABASE_H
+
+#include <waybill/sys/persistence.h>
+
+#include "tests/simulation/ledger.h"
+#include "tests/simulation/scheduler.h"
+#include "tests/simulation/shape.h"
+
+typedef struct sim_record {
+    char id[256];
+    size_t id_size;
+    uint64_t batch;
+    int64_t born; /* by the true clock */
+} sim_record;
+
+typedef struct sim_row {
+    uint64_t batch;
+    void *bytes;
+    size_t size;
+    int is_foreign; /* of a version to come: nobody may touch it */
+    int is_marked;
+    int64_t born;
+} sim_row;
+
+typedef struct sim_table {
+    sim_record *records;
+    size_t record_count, record_max;
+    sim_row *rows;
+    size_t row_count, row_max;
+    const void *sweeper; /* who sweeps */
+} sim_table;
+
+#define SIM_ITEM_NOBODY SIZE_MAX
+
+/** What an open transaction did. */
+typedef struct sim_transaction {
+    int is_open;
+    int is_broken;         /* a statement failed */
+    size_t broken_by;      /* the item */
+    int is_servers;        /* by a trouble of the server's */
+    int is_deadlock;
+    int is_ended;          /* by a handler */
+    size_t deferred_by;    /* an item's deferred statement will fail; or nobody's */
+    sim_run **runs;
+    size_t run_count, run_max;
+    sim_record *claims;
+    size_t claim_count, claim_max;
+} sim_transaction;
+
+struct wb_storage_session {
+    unsigned endpoint;
+    int process;
+    sim_thread *thread;
+    int is_dead;
+    sim_transaction own;
+    sim_transaction *joined; /* a transport's, or NULL */
+    struct wb_storage_session *next;
+};
+
+extern sim_table sim_tables[SIM_ENDPOINTS_MAX];
+
+wb_storage_session *sim_database_open(unsigned endpoint);
+void sim_database_close(wb_storage_session *session);
+void sim_database_bury(int process);
+
+/** The batch that recorded an id, or 0. */
+uint64_t sim_database_find(unsigned endpoint, const void *id, size_t id_size);
+/** Whether another open transaction has claimed it. */
+int sim_database_is_claimed(const wb_storage_session *session, const void *id, size_t id_size);
+void sim_database_claim(wb_storage_session *session, uint64_t batch, const wb_claim *claim);
+sim_row *sim_database_row(unsigned endpoint, uint64_t batch);
+/** @return 0 when there is one of that number. */
+int sim_database_store(unsigned endpoint, uint64_t batch, const void *bytes, size_t size, int is_foreign);
+void sim_database_mark(unsigned endpoint, const wb_mark *mark);
+size_t sim_database_clean_up(unsigned endpoint, uint64_t before, size_t limit);
+
+/** The transaction a session works in. */
+sim_transaction *sim_database_transaction(wb_storage_session *session);
+void sim_transaction_start(sim_transaction *transaction);
+void sim_transaction_add(sim_transaction *transaction, sim_run *run);
+/** Make it durable; `commit` may be NULL. */
+void sim_transaction_commit(sim_transaction *transaction, unsigned endpoint, const wb_commit *commit);
+void sim_transaction_roll_back(sim_transaction *transaction);
+
+/* ---- what handlers do ---- */
+
+typedef enum {
+    SIM_STATEMENT_PLAIN,
+    SIM_STATEMENT_FAILING,
+    SIM_STATEMENT_DEFERRED_FAILING,
+    SIM_STATEMENT_QUOTA,
+    SIM_STATEMENT_CUTTING,
+    SIM_STATEMENT_COMMIT
+} sim_statement;
+
+/** A business change on behalf of a run. @return WB_OK, or what the handler sees. */
+int sim_database_execute(wb_storage_session *session, size_t item, sim_run *run, sim_statement statement);
+
+#endif

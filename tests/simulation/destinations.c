@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What becomes of an operation at the broker, and the broker's transactions.
+ */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/simulation/broker.h"
+#include "tests/simulation/random.h"
+#include "tests/simulation/shape.h"
+#include "tests/simulation/verdict.h"
+
+static int later_is_there;
+
+void sim_broker_open_later(void)
+{
+    later_is_there = 1;
+}
+
+static int refuse(wb_operation *operation, int cause, const char *reason)
+{
+    operation->cause = cause;
+    operation->reason = reason;
+    return WB_REJECT;
+}
+
+static size_t size_of(const wb_operation *operation)
+{
+    size_t size = operation->body_size;
+    for (size_t i = 0; i < operation->header_count; i++)
+        size += operation->headers[i].name_size + operation->headers[i].value_size;
+    return size;
+}
+
+static int judge_move(wb_operation *operation)
+{
+    const sim_message *m = sim_ledger_parse(operation->body, operation->body_size);
+    if (!m)
+        sim_violation("a message of nobody goes to the error queue");
+    if (m->fate == SIM_UNMOVABLE)
+        return refuse(operation, WB_CAUSE_TOO_LARGE, "the queue takes nothing like it");
+    if (m->fate == SIM_POISON_MOVE)
+        return WB_NOT_CONNECTED;
+    if (the_shape.error_size_max && size_of(operation) > the_shape.error_size_max)
+        return refuse(operation, WB_CAUSE_TOO_LARGE, "the queue takes no message as large");
+    return WB_OK;
+}
+
+int sim_broker_judge(wb_operation *operation)
+{
+    static const char *const open[] = { SIM_SINK, SIM_REPLIES_QUEUE, "endpoint-0", "endpoint-1" };
+    const char *destination = operation->destination;
+    if (strcmp(destination, SIM_BAD_BYTES) == 0 || strcmp(destination, SIM_KILLS) == 0)
+        return WB_NOT_CONNECTED;
+    if (operation->kind == WB_OPERATION_PUBLISH)
+        return WB_OK;
+    if (strcmp(destination, SIM_ERROR_QUEUE) == 0)
+        return judge_move(operation);
+    if (strcmp(destination, SIM_NACKS) == 0)
+        return WB_RETRY;
+    if (strcmp(destination, SIM_NARROW) == 0)
+        return refuse(operation, WB_CAUSE_TOO_LARGE, "the queue takes no message as large");
+    if (strcmp(destination, SIM_FATAL_QUEUE) == 0)
+        return WB_FATAL;
+    for (size_t i = 0; i < sizeof open / sizeof open[0]; i++)
+        if (strcmp(destination, open[i]) == 0)
+            return WB_OK;
+    if (strcmp(destination, SIM_LATER) == 0 && later_is_there)
+        return WB_OK;
+    if (!(operation->flags & WB_OPERATION_MANDATORY))
+        return WB_OK; /* and nobody hears of it again */
+    return refuse(operation, WB_CAUSE_UNROUTABLE, "no such queue");
+}
+
+/* ---- transactions ---- */
+
+static void *copy(const void *data, size_t size)
+{
+    char *to = malloc(size + 1);
+    if (!to)
+        abort();
+    if (size)
+        memcpy(to, data, size);
+    to[size] = '\0';
+    return to;
+}
+
+static wb_header *copy_headers(const wb_operation *from)
+{
+    wb_header *headers = calloc(from->header_count + 1, sizeof *headers);
+    for (size_t i = 0; headers && i < from->header_count; i++) {
+        headers[i] = from->headers[i];
+        headers[i].name = copy(from->headers[i].name, from->headers[i].name_size);
+        headers[i].value = copy(from->headers[i].value, from->headers[i].value_size);
+    }
+    return headers;
+}
+
+static void stage(wb_transport_session *s, const wb_operation *from)
+{
+    sim_staged *staged = calloc(1, sizeof *staged), **at = &s->staged;
+    if (!staged)
+        abort();
+    staged->operation = *from;
+    staged->operation.destination = copy(from->destination, strlen(from->destination));
+    staged->operation.id = copy(from->id, from->id_size);
+    staged->operation.headers = copy_headers(from);
+    staged->operation.body = copy(from->body, from->body_size);
+    while (*at)
+        at = &(*at)->next;
+    *at = staged;
+}
+
+static void drop_staged(wb_transport_session *s)
+{
+    while (s->staged) {
+        sim_staged *staged = s->staged;
+        s->staged = staged->next;
+        for (size_t i = 0; i < staged->operation.header_count; i++) {
+            free((void *)(uintptr_t)staged->operation.headers[i].name);
+            free((void *)(uintptr_t)staged->operation.headers[i].value);
+        }
+        free((void *)(uintptr_t)staged->operation.headers);
+        free((void *)(uintptr_t)staged->operation.destination);
+        free((void *)(uintptr_t)staged->operation.id);
+        free((void *)(uintptr_t)staged->operation.body);
+        free(staged);
+    }
+}
+
+void sim_broker_send(wb_transport_session *s, const wb_operation *operation)
+{
+    const char *destination = operation->destination;
+    if (strcmp(destination, SIM_NOWHERE) == 0 || (strcmp(destination, SIM_LATER) == 0 && !later_is_there))
+        return; /* it was not mandatory */
+    if (s->has_transaction)
+        stage(s, operation);
+    else
+        sim_ledger_send(operation);
+}
+
+static int is_moved(const wb_transport_session *s, const sim_message *m)
+{
+    for (const sim_staged *staged = s->staged; staged; staged = staged->next)
+        if (strcmp(staged->operation.destination, SIM_ERROR_QUEUE) == 0 &&
+            sim_ledger_parse(staged->operation.body, staged->operation.body_size) == &sim_messages[m->twin])
+            return 1;
+    return 0;
+}
+
+sim_message *sim_broker_find_objection(const wb_transport_session *s)
+{
+    for (const sim_delivery *d = s->deliveries; d; d = d->next)
+        if (d->is_staged && d->message->fate == SIM_COMMIT_ABORTS && !is_moved(s, d->message))
+            return d->message;
+    return NULL;
+}
+
+void sim_broker_commit(wb_transport_session *s)
+{
+    s->has_transaction = 0;
+    for (const sim_staged *staged = s->staged; staged; staged = staged->next)
+        sim_ledger_send(&staged->operation);
+    drop_staged(s);
+    sim_transaction_commit(&s->shared, s->endpoint, NULL);
+    for (sim_delivery *d = s->deliveries, *next; d; d = next) {
+        next = d->next;
+        if (d->is_staged)
+            sim_broker_acknowledge(s, &d->incoming);
+    }
+    sim_broker_pump();
+}
+
+void sim_broker_roll_back(wb_transport_session *s)
+{
+    s->has_transaction = 0;
+    drop_staged(s);
+    sim_transaction_roll_back(&s->shared);
+    for (sim_delivery *d = s->deliveries; d; d = d->next)
+        d->is_staged = 0;
+}

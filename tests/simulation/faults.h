@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What goes wrong by chance, and what follows from it in the ledger: a fault excuses one more
+ * run of the messages at hand, and may count as an attempt of theirs.
+ */
+#ifndef WB_SIMULATION_FAULTS_H
+#define WB_SIMULATION_FAULTS_H
+
+#include <stdint.h>
+#include <waybill/sys/plugin.h>
+
+/** The plugins' functions that can fail, by what their failure can look like. */
+typedef enum {
+    SIM_CALL_OPEN_TRANSPORT,
+    SIM_CALL_RECEIVE,
+    SIM_CALL_ACKNOWLEDGE,
+    SIM_CALL_SEND,
+    SIM_CALL_TRANSPORT_BEGIN,
+    SIM_CALL_TRANSPORT_COMMIT,
+    SIM_CALL_TRANSPORT_OTHER, /* set_prefetch, give_back, stop_receiving, rollback */
+    SIM_CALL_OPEN_STORAGE,
+    SIM_CALL_BEGIN,
+    SIM_CALL_STATEMENT, /* a handler's */
+    SIM_CALL_COMMIT,
+    SIM_CALL_ROLLBACK,
+    SIM_CALL_MARK,
+    SIM_CALL_LOOK, /* pending, sweep, next_pending, clean_up, clock */
+    SIM_CALLS
+} sim_call;
+
+typedef struct sim_fault {
+    int result; /* WB_OK: none */
+    int cause;
+    int done; /* what was asked happened all the same */
+} sim_fault;
+
+/** Whether a fault strikes here; notes in the ledger what it excuses. */
+sim_fault sim_fault_draw(sim_call call);
+/** Fill `error`. @return the fault's result. */
+int sim_fault_fail(wb_error *error, sim_fault fault, const char *text);
+
+/** Faults by chance on or off. */
+void sim_faults_storm(int on);
+int sim_faults_are_on(void);
+
+/* Outages: until a point in time everybody meets them. */
+typedef enum {
+    SIM_DISK_FULL,
+    SIM_DATABASE_DOWN,
+    SIM_BROKER_DOWN,
+    SIM_BROKER_NACKS,
+    SIM_BROKER_SLOW,
+    SIM_OUTAGES
+} sim_outage;
+void sim_outage_start(sim_outage outage, int64_t until);
+int sim_outage_is_on(sim_outage outage);
+
+#endif

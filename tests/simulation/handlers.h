@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The handlers: what each does is its message's fate.
+ */
+#ifndef WB_SIMULATION_HANDLERS_H
+#define WB_SIMULATION_HANDLERS_H
+
+#include <waybill/handler.h>
+
+#define SIM_TYPE_ONE "Sim.One"
+#define SIM_TYPE_BATCH "Sim.Batch"
+#define SIM_TYPE_UNKNOWN "Sim.Unknown"
+#define SIM_TYPE_SENT "Sim.Done"
+
+int sim_handle_one(wb_context *ctx, const wb_message *message);
+int sim_handle_batch(wb_context *ctx, const wb_message *const *messages, size_t count);
+
+#endif

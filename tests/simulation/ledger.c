@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "tests/simulation/ledger.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/message/header_names.h"
+#include "core/recover/recoverability.h"
+#include "tests/simulation/shape.h"
+#include "tests/simulation/verdict.h"
+
+sim_message sim_messages[SIM_MESSAGES_MAX];
+unsigned sim_message_count;
+sim_sent *sim_sents;
+size_t sim_sent_count;
+
+static size_t sent_max;
+static sim_run **runs;
+static size_t run_count, run_max;
+
+sim_message *sim_ledger_find(const void *body)
+{
+    for (unsigned i = 0; i < sim_message_count; i++)
+        if (sim_messages[i].body == body)
+            return &sim_messages[i];
+    sim_violation("a handler gets a body that no message has");
+}
+
+sim_message *sim_ledger_parse(const void *body, size_t size)
+{
+    char text[24] = "";
+    unsigned number;
+    memcpy(text, body, size < sizeof text - 1 ? size : sizeof text - 1);
+    if (sscanf(text, "%u", &number) != 1 || number >= sim_message_count)
+        return NULL;
+    return &sim_messages[number];
+}
+
+/* ---- runs ---- */
+
+sim_run *sim_run_begin(sim_message *message)
+{
+    sim_run *run = calloc(1, sizeof *run);
+    if (run_count == run_max) {
+        run_max = run_max ? run_max * 2 : 1024;
+        runs = realloc(runs, run_max * sizeof *runs);
+    }
+    if (!run || !runs)
+        abort();
+    run->message = message;
+    runs[run_count++] = run;
+    run->serial = run_count;
+    message->runs++;
+    return run;
+}
+
+void sim_run_end(sim_run *run, int result, int own)
+{
+    sim_message *m = run->message;
+    run->failed = result != WB_OK;
+    if (result == WB_OK) {
+        m->returned++;
+        if (!the_shape.persistence)
+            m->asked |= run->asked;
+    } else if (own) {
+        m->failures++;
+    } else {
+        m->excuses++;
+    }
+}
+
+void sim_run_commit(sim_run *run)
+{
+    sim_message *m = run->message;
+    if (run->failed && m->fate != SIM_ENDS)
+        sim_violation("an effect of a handler that failed was committed: message %u", m->number);
+    run->committed = 1;
+    m->commits++;
+    m->asked |= run->asked;
+}
+
+const sim_run *sim_run_find(size_t serial)
+{
+    return serial && serial <= run_count ? runs[serial - 1] : NULL;
+}
+
+/* ---- what was sent ---- */
+
+static uint64_t hash_bytes(uint64_t hash, const void *data, size_t size)
+{
+    const unsigned char *bytes = data;
+    for (size_t i = 0; i < size; i++)
+        hash = (hash ^ bytes[i]) * UINT64_C(1099511628211);
+    return hash;
+}
+
+static void hash_header(sim_sent *sent, const wb_header *header)
+{
+    sent->hash = hash_bytes(sent->hash, header->name, header->name_size);
+    sent->hash = hash_bytes(sent->hash, header->value, header->value_size);
+    if (strcmp(header->name, WB_HEADER_TIME_SENT) == 0 || strcmp(header->name, "Sim.Run") == 0)
+        return;
+    sent->hash_steady = hash_bytes(sent->hash_steady, header->name, header->name_size);
+    sent->hash_steady = hash_bytes(sent->hash_steady, header->value, header->value_size);
+}
+
+static void read_headers(sim_sent *sent, const wb_operation *operation)
+{
+    for (size_t i = 0; i < operation->header_count; i++) {
+        const wb_header *header = &operation->headers[i];
+        hash_header(sent, header);
+        if (strcmp(header->name, "Sim.Run") == 0)
+            sent->run = strtoul(header->value, NULL, 10);
+        if (strcmp(header->name, WB_HEADER_EXCEPTION_TYPE) == 0)
+            sent->given_up = strcmp(header->value, WB_FAILURE_CRASHES) == 0;
+    }
+}
+
+/* What a handler sends has a body "number/label/ordinal"; what came in has none of these. */
+static void read_body(sim_sent *sent, const wb_operation *operation)
+{
+    char text[48] = "";
+    size_t size = operation->body_size < sizeof text - 1 ? operation->body_size : sizeof text - 1;
+    memcpy(text, operation->body, size);
+    sent->label = -1;
+    if (sscanf(text, "%u/%d/%u", &sent->number, &sent->label, &sent->ordinal) < 1)
+        sim_violation("a message without a known body arrives at \"%s\"", operation->destination);
+}
+
+static sim_sent *add_sent(void)
+{
+    if (sim_sent_count == sent_max) {
+        sent_max = sent_max ? sent_max * 2 : 1024;
+        sim_sents = realloc(sim_sents, sent_max * sizeof *sim_sents);
+    }
+    if (!sim_sents)
+        abort();
+    memset(&sim_sents[sim_sent_count], 0, sizeof *sim_sents);
+    return &sim_sents[sim_sent_count++];
+}
+
+/* A copy in the error queue is the message, whatever was said about it. */
+static void note_moved(sim_message *m, const wb_operation *operation)
+{
+    if (operation->body_size != m->body_size || memcmp(operation->body, m->body, m->body_size) != 0)
+        sim_violation("the copy of message %u in the error queue has another body", m->number);
+    m->moved++;
+}
+
+void sim_ledger_send(const wb_operation *operation)
+{
+    sim_sent *sent = add_sent();
+    sent->kind = operation->kind;
+    sent->id_size = operation->id_size < sizeof sent->id ? operation->id_size : sizeof sent->id - 1;
+    if (sent->id_size)
+        memcpy(sent->id, operation->id, sent->id_size);
+    (void)snprintf(sent->destination, sizeof sent->destination, "%s", operation->destination);
+    sent->hash = sent->hash_steady =
+        hash_bytes(UINT64_C(14695981039346656037), operation->body, operation->body_size);
+    read_headers(sent, operation);
+    read_body(sent, operation);
+    if (sent->number >= sim_message_count)
+        sim_violation("a message of nobody arrives at \"%s\"", sent->destination);
+    if (sent->label < 0)
+        note_moved(&sim_messages[sent->number], operation);
+    else
+        sim_messages[sent->number].sent |= 1u << sent->label;
+    sim_tell("arrives at %s: %u label %d", sent->destination, sent->number, sent->label);
+}

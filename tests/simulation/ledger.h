@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The ledger: every message that was ever put into the world, and what happened to it. Kept
+ * by the world, from what it sees; nothing in it comes from the core.
+ */
+#ifndef WB_SIMULATION_LEDGER_H
+#define WB_SIMULATION_LEDGER_H
+
+#include <waybill/message.h>
+#include <waybill/sys/transport.h>
+
+#include "tests/simulation/fate.h"
+
+#define SIM_MESSAGES_MAX 4096
+
+/* What a handler may send. A bit each in `asked` and `sent`. */
+typedef enum {
+    SIM_LABEL_FIRST,
+    SIM_LABEL_SECOND,
+    SIM_LABEL_EVENT,
+    SIM_LABEL_REPLY,
+    SIM_LABEL_BAD, /* to where it cannot go */
+    SIM_LABEL_IMMEDIATE,
+    SIM_LABEL_MORE, /* thirty of these */
+    SIM_LABELS
+} sim_label;
+
+typedef enum { SIM_AWAY, SIM_QUEUED, SIM_IN_HAND, SIM_GONE, SIM_DROPPED } sim_place;
+
+typedef struct sim_message {
+    unsigned number;
+    unsigned twin; /* whose body it has: its own number, or that of the message it copies */
+    unsigned endpoint;
+    sim_fate fate;
+    /* as it is in the broker */
+    char id[320];
+    size_t id_size; /* 0: none */
+    wb_header *headers;
+    size_t header_count;
+    char *body;
+    size_t body_size;
+    const char *problem;
+    int is_foreigns;      /* a process of a later version handled it, and its row is of that version */
+    sim_place place;
+    uint32_t delivery_count;
+    /* what was seen */
+    unsigned runs;      /* calls of its handler */
+    unsigned returned;  /* of them, so many with WB_OK */
+    unsigned commits;   /* effects in the database */
+    unsigned failures;  /* runs that failed by its own fault */
+    unsigned strikes;   /* faults of servers that may be taken for its own */
+    unsigned excuses;   /* what makes one more run no wonder */
+    unsigned deaths;    /* processes that died with it in hand, and by no message */
+    unsigned losses;    /* times it came back because its session was lost by chance */
+    unsigned vanished;  /* with mode none: it was in hand when nobody could hold it */
+    unsigned abandoned; /* the same, and nothing was the matter */
+    unsigned moved;     /* copies in the error queue; counted at the twin */
+    unsigned deliveries;
+    unsigned asked;     /* labels of a committed run, or, without database, of one that returned */
+    unsigned sent;      /* labels that reached their destination */
+} sim_message;
+
+typedef struct sim_run {
+    sim_message *message;
+    size_t serial; /* from 1 */
+    unsigned asked;
+    int failed;
+    int committed;
+} sim_run;
+
+extern sim_message sim_messages[SIM_MESSAGES_MAX];
+extern unsigned sim_message_count;
+
+/** The one whose body that is (a pointer handed out by the broker). */
+sim_message *sim_ledger_find(const void *body);
+/** The one whose body has that text, or NULL. */
+sim_message *sim_ledger_parse(const void *body, size_t size);
+
+/** A handler begins. Valid until the end of all. */
+sim_run *sim_run_begin(sim_message *message);
+/** It returned. `own`: a failure is its message's, and not a neighbour's. */
+void sim_run_end(sim_run *run, int result, int own);
+void sim_run_commit(sim_run *run);
+/** The one of that serial, or NULL. */
+const sim_run *sim_run_find(size_t serial);
+
+/* ---- what was sent ---- */
+
+typedef struct sim_sent {
+    char id[256];
+    size_t id_size;
+    char destination[256];
+    unsigned number; /* from its body */
+    int label;       /* -1: a copy of an incoming message */
+    unsigned ordinal; /* among those of its label */
+    size_t run;       /* the serial; 0: none is told */
+    uint64_t hash, hash_steady; /* of headers and body; without what differs from run to run */
+    int kind;
+    int given_up;
+} sim_sent;
+
+extern sim_sent *sim_sents;
+extern size_t sim_sent_count;
+
+/** An operation became visible at its destination. */
+void sim_ledger_send(const wb_operation *operation);
+
+#endif

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "tests/simulation/persistence.h"
+
+#include "core/base/error.h"
+#include "tests/simulation/broker.h"
+#include "tests/simulation/database.h"
+#include "tests/simulation/faults.h"
+#include "tests/simulation/random.h"
+#include "tests/simulation/verdict.h"
+
+/* How long a claim held by somebody else is waited for. */
+#define LOCK_TIMEOUT (10 * WB_SECOND)
+
+static int is_loss(int result)
+{
+    return result == WB_NOT_CONNECTED || result == WB_IN_DOUBT;
+}
+
+static int lost(wb_error *error)
+{
+    return wb_error_set(error, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0, "the database's connection is lost");
+}
+
+/* Every call: a scheduling point, then what goes wrong. */
+static sim_fault enter(wb_storage_session *s, sim_call call, const char *where)
+{
+    if (s->thread != sim_current())
+        sim_violation("%s() on a session of another thread", where);
+    sim_step(where);
+    if (s->is_dead)
+        return (sim_fault){ WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0 };
+    sim_fault fault = sim_fault_draw(call);
+    s->is_dead |= is_loss(fault.result);
+    if (s->is_dead)
+        sim_transaction_roll_back(&s->own);
+    return fault;
+}
+
+static void refuse_inside(const wb_storage_session *s, const char *where)
+{
+    if (s->own.is_open)
+        sim_violation("%s() inside a transaction", where);
+}
+
+static int persistence_open(wb_persistence *p, wb_storage_session **ret, wb_error *error)
+{
+    sim_step("persistence.open");
+    sim_fault fault = sim_fault_draw(SIM_CALL_OPEN_STORAGE);
+    if (fault.result != WB_OK)
+        return sim_fault_fail(error, fault, "persistence.open");
+    *ret = sim_database_open(p->endpoint);
+    return WB_OK;
+}
+
+static void persistence_close(wb_storage_session *s)
+{
+    sim_step("persistence.close");
+    sim_database_close(s);
+}
+
+/* ---- transactions ---- */
+
+typedef struct {
+    const wb_storage_session *session;
+    const wb_claim *claim;
+} claim_wait;
+
+static int is_free(void *argument)
+{
+    const claim_wait *wait = argument;
+    return !sim_database_is_claimed(wait->session, wait->claim->id, wait->claim->id_size);
+}
+
+static int claim_all(wb_storage_session *s, wb_begin *begin)
+{
+    for (size_t i = 0; i < begin->claim_count; i++) {
+        wb_claim *claim = &begin->claims[i];
+        claim_wait wait = { s, claim };
+        if (!is_free(&wait) && !sim_wait("claim", sim_now() + LOCK_TIMEOUT, is_free, &wait))
+            return 0;
+        claim->duplicate_of = sim_database_find(s->endpoint, claim->id, claim->id_size);
+        if (!claim->duplicate_of)
+            sim_database_claim(s, begin->batch, claim);
+    }
+    return 1;
+}
+
+static int persistence_begin(wb_storage_session *s, wb_begin *begin, wb_error *error)
+{
+    sim_fault fault = enter(s, SIM_CALL_BEGIN, "begin");
+    refuse_inside(s, "begin");
+    if (fault.result == WB_OK || sim_random(2))
+        for (size_t i = 0; i < begin->mark_count; i++)
+            sim_database_mark(s->endpoint, &begin->marks[i]);
+    if (fault.result != WB_OK)
+        return sim_fault_fail(error, fault, "begin");
+    sim_transaction_start(&s->own);
+    if (!claim_all(s, begin)) {
+        sim_transaction_roll_back(&s->own);
+        sim_broker_excuse_hand(NULL, 0);
+        return sim_fault_fail(error, (sim_fault){ WB_RETRY, WB_CAUSE_SERVER, 0 }, "a neighbour holds a claim");
+    }
+    sim_step("begun");
+    return WB_OK;
+}
+
+static int persistence_join(wb_storage_session *s, void *native, wb_error *error)
+{
+    wb_transport_session *transport = native;
+    s->joined = transport ? &transport->shared : NULL;
+    return s->is_dead ? lost(error) : WB_OK;
+}
+
+static const void *persistence_interface(wb_storage_session *s, const char *name)
+{
+    (void)name;
+    return s;
+}
+
+static int persistence_check(wb_storage_session *s, size_t item, wb_error *error)
+{
+    const sim_transaction *t = sim_database_transaction(s);
+    if (s->is_dead)
+        return lost(error);
+    if (t->is_ended)
+        return wb_error_set(error, WB_REJECT, WB_CAUSE_OTHER, 0, "the handler ended the transaction");
+    if (!t->is_broken)
+        return WB_OK;
+    if (t->is_servers)
+        return wb_error_set(error, WB_RETRY, WB_CAUSE_SERVER, 0, "the disk is full");
+    if (t->is_deadlock || t->broken_by != item)
+        return wb_error_set(error, WB_ABORT, WB_CAUSE_OTHER, 0, "the transaction was broken before");
+    return wb_error_set(error, WB_RETRY, WB_CAUSE_OTHER, 0, "a statement failed");
+}
+
+/* A deferred statement, or an earlier one that nobody looked after. */
+static int fail_broken(sim_transaction *t, wb_commit *commit, wb_error *error)
+{
+    if (t->deferred_by != SIM_ITEM_NOBODY && !t->is_broken) {
+        t->is_broken = 1;
+        t->broken_by = t->deferred_by;
+        if (sim_chance(70))
+            commit->failed_item = t->deferred_by;
+    }
+    if (t->is_ended)
+        return wb_error_set(error, WB_REJECT, WB_CAUSE_OTHER, 0, "there is no transaction any more");
+    if (!t->is_broken)
+        return WB_OK;
+    if (t->is_deadlock)
+        return wb_error_set(error, WB_ABORT, WB_CAUSE_OTHER, 0, "deadlock");
+    return wb_error_set(error, WB_RETRY, t->is_servers ? WB_CAUSE_SERVER : WB_CAUSE_OTHER, 0,
+                        "a statement failed");
+}
+
+static void make_durable(wb_storage_session *s, const wb_commit *commit)
+{
+    sim_transaction_commit(&s->own, s->endpoint, commit);
+    if (commit->operations)
+        (void)sim_database_store(s->endpoint, commit->batch, commit->operations, commit->operations_size, 0);
+}
+
+/* Messages that were beside the one whose statement failed run again. */
+static void excuse_neighbours(const sim_transaction *t)
+{
+    for (size_t i = 0; i < t->run_count; i++)
+        if (!(sim_fates[t->runs[i]->message->fate].flags & SIM_MUST_FAIL))
+            t->runs[i]->message->excuses++;
+}
+
+static int persistence_commit(wb_storage_session *s, wb_commit *commit, wb_error *error)
+{
+    if (!s->is_dead && !s->own.is_open && !s->own.is_ended)
+        sim_violation("commit() without a transaction");
+    sim_step("before commit");
+    int r = s->is_dead ? lost(error) : fail_broken(&s->own, commit, error);
+    if (r == WB_OK && commit->operations && sim_database_row(s->endpoint, commit->batch))
+        r = wb_error_set(error, WB_RETRY, WB_CAUSE_OTHER, 0, "there is such a row");
+    if (r != WB_OK) {
+        excuse_neighbours(&s->own);
+        sim_transaction_roll_back(&s->own);
+        return r;
+    }
+    sim_fault fault = sim_fault_draw(SIM_CALL_COMMIT);
+    if (fault.result == WB_OK || fault.done)
+        make_durable(s, commit);
+    sim_transaction_roll_back(&s->own);
+    s->is_dead |= is_loss(fault.result);
+    if (fault.result != WB_OK)
+        return sim_fault_fail(error, fault, fault.done ? "commit (done)" : "commit");
+    sim_step("committed");
+    return WB_OK;
+}
+
+static int persistence_rollback(wb_storage_session *s, wb_error *error)
+{
+    sim_fault fault = enter(s, SIM_CALL_ROLLBACK, "rollback");
+    sim_transaction_roll_back(&s->own);
+    return fault.result == WB_OK ? WB_OK : sim_fault_fail(error, fault, "rollback");
+}
+
+/* ---- outside of transactions ---- */
+
+static int persistence_mark(wb_storage_session *s, const wb_mark *marks, size_t count, wb_error *error)
+{
+    sim_fault fault = enter(s, SIM_CALL_MARK, "mark");
+    refuse_inside(s, "mark");
+    for (size_t i = 0; (fault.result == WB_OK || fault.done) && i < count; i++)
+        sim_database_mark(s->endpoint, &marks[i]);
+    if (fault.result != WB_OK)
+        return sim_fault_fail(error, fault, "mark");
+    sim_step("marked");
+    return WB_OK;
+}
+
+static int visit_row(unsigned endpoint, uint64_t batch, wb_pending_fn visit, void *argument)
+{
+    const sim_row *row = sim_database_row(endpoint, batch);
+    if (!row)
+        return WB_OK;
+    char bytes[row->size + 1]; /* who visits may take long, and the row may change */
+    wb_pending pending = { batch, bytes, row->size };
+    for (size_t i = 0; i < row->size; i++)
+        bytes[i] = ((const char *)row->bytes)[i];
+    return visit(argument, &pending);
+}
+
+static int persistence_pending(wb_storage_session *s, const uint64_t *batches, size_t count,
+                               wb_pending_fn visit, void *argument, wb_error *error)
+{
+    sim_fault fault = enter(s, SIM_CALL_LOOK, "pending");
+    int r = WB_OK;
+    refuse_inside(s, "pending");
+    if (fault.result != WB_OK)
+        return sim_fault_fail(error, fault, "pending");
+    for (size_t i = 0; r == WB_OK && i < count; i++)
+        r = visit_row(s->endpoint, batches[i], visit, argument);
+    return r;
+}
+
+/* The oldest row above `after` and below `before`, or 0. */
+static uint64_t next_row(unsigned endpoint, uint64_t after, uint64_t before)
+{
+    const sim_table *t = &sim_tables[endpoint];
+    uint64_t found = 0;
+    for (size_t i = 0; i < t->row_count; i++) {
+        uint64_t batch = t->rows[i].batch;
+        if (batch > after && batch < before && (!found || batch < found))
+            found = batch;
+    }
+    return found;
+}
+
+static int take_sweep(wb_storage_session *s)
+{
+    sim_table *t = &sim_tables[s->endpoint];
+    if (t->sweeper)
+        return 0;
+    t->sweeper = s;
+    return 1;
+}
+
+static int persistence_sweep(wb_storage_session *s, uint64_t before, size_t limit, wb_pending_fn visit,
+                             void *argument, wb_error *error)
+{
+    sim_fault fault = enter(s, SIM_CALL_LOOK, "sweep");
+    int r = WB_OK;
+    refuse_inside(s, "sweep");
+    if (fault.result != WB_OK)
+        return sim_fault_fail(error, fault, "sweep");
+    if (!take_sweep(s))
+        return WB_OK;
+    uint64_t at = 0;
+    for (size_t i = 0; r == WB_OK && i < limit && (at = next_row(s->endpoint, at, before)); i++)
+        r = visit_row(s->endpoint, at, visit, argument);
+    sim_tables[s->endpoint].sweeper = NULL;
+    return r;
+}
+
+static int persistence_next(wb_storage_session *s, uint64_t after, uint64_t before, wb_pending_fn visit,
+                            void *argument, wb_error *error)
+{
+    sim_fault fault = enter(s, SIM_CALL_LOOK, "next_pending");
+    int r = WB_OK;
+    refuse_inside(s, "next_pending");
+    if (fault.result != WB_OK)
+        return sim_fault_fail(error, fault, "next_pending");
+    if (!take_sweep(s))
+        return WB_OK;
+    uint64_t at = next_row(s->endpoint, after, before);
+    if (at)
+        r = visit_row(s->endpoint, at, visit, argument);
+    sim_tables[s->endpoint].sweeper = NULL;
+    return r;
+}
+
+static int persistence_clean_up(wb_storage_session *s, uint64_t before, size_t limit,
+                                size_t *ret_deleted, wb_error *error)
+{
+    sim_fault fault = enter(s, SIM_CALL_LOOK, "clean_up");
+    *ret_deleted = 0;
+    refuse_inside(s, "clean_up");
+    if (fault.result != WB_OK)
+        return sim_fault_fail(error, fault, "clean_up");
+    *ret_deleted = sim_database_clean_up(s->endpoint, before, limit);
+    return WB_OK;
+}
+
+static int persistence_clock(wb_storage_session *s, int64_t *ret_wall, wb_error *error)
+{
+    sim_fault fault = enter(s, SIM_CALL_LOOK, "clock");
+    refuse_inside(s, "clock");
+    if (fault.result != WB_OK)
+        return sim_fault_fail(error, fault, "clock");
+    *ret_wall = sim_true_wall();
+    return WB_OK;
+}
+
+wb_persistence_ops sim_persistence_ops(void)
+{
+    const sim_shape *shape = &the_shape;
+    return (wb_persistence_ops){
+        .struct_size = sizeof(wb_persistence_ops),
+        .open = persistence_open,
+        .close = persistence_close,
+        .begin = persistence_begin,
+        .join = shape->mode == WB_MODE_TRANSACTION_SCOPE ? persistence_join : NULL,
+        .interface = persistence_interface,
+        .check = shape->has_check ? persistence_check : NULL,
+        .commit = persistence_commit,
+        .rollback = persistence_rollback,
+        .mark = persistence_mark,
+        .pending = persistence_pending,
+        .sweep = persistence_sweep,
+        .clean_up = persistence_clean_up,
+        .clock = shape->has_clock ? persistence_clock : NULL,
+        .next_pending = shape->has_next_pending ? persistence_next : NULL,
+    };
+}

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "tests/simulation/process.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/crash.h"
+#include "core/endpoint/housekeeper.h"
+#include "core/endpoint/restart.h"
+#include "core/message/ids.h"
+#include "core/pipeline/suspect.h"
+#include "core/pipeline/worker.h"
+#include "tests/simulation/broker.h"
+#include "tests/simulation/handlers.h"
+#include "tests/simulation/persistence.h"
+#include "tests/simulation/shape.h"
+#include "tests/simulation/transport.h"
+#include "tests/simulation/verdict.h"
+
+#define WORKERS_MAX 5
+/* The product's shutdown_timeout, and what the slowest call takes. */
+#define STOP_TIMEOUT (30 * WB_SECOND)
+#define PARK_TIME (60 * WB_SECOND)
+#define BODY_MAX 65536
+
+typedef struct {
+    char name[16];
+    struct wb_transport transport;
+    struct wb_persistence persistence;
+    wb_transport_ops transport_ops;
+    wb_persistence_ops persistence_ops;
+    wb_pipeline pipeline;
+    wb_worker workers[WORKERS_MAX];
+    wb_housekeeper keeper;
+    sim_thread *keeper_thread;
+    int seats[WORKERS_MAX]; /* whether there is such a worker */
+    wb_restart restart;
+} endpoint;
+
+typedef struct {
+    int number;
+    endpoint endpoints[SIM_ENDPOINTS_MAX];
+    atomic_int stop;
+    unsigned hanging; /* handlers that do not hear of it */
+} host;
+
+/* The core has one lock for the suspects of a process; ours are several in one. */
+static int suspect_locks[SIM_PROCESSES_MAX];
+int __wrap_wb_suspect_try_lock(void);
+void __wrap_wb_suspect_unlock(void);
+
+int __wrap_wb_suspect_try_lock(void)
+{
+    int *is_taken = &suspect_locks[sim_process()];
+    if (*is_taken && !wb_bug("suspect_across_endpoints"))
+        return 0;
+    return *is_taken = 1;
+}
+
+void __wrap_wb_suspect_unlock(void)
+{
+    suspect_locks[sim_process()] = 0;
+}
+
+static host *hosts[SIM_PROCESSES_MAX];
+static unsigned incarnations, rounds;
+
+static wb_handler_entry entries[] = { { SIM_TYPE_BATCH, NULL, sim_handle_batch, "simulation" },
+                                      { SIM_TYPE_ONE, sim_handle_one, NULL, "simulation" } };
+static const wb_handler_set handlers = { entries, 2, NULL };
+
+/* ---- an endpoint ---- */
+
+static void fill_pipeline(endpoint *e)
+{
+    const sim_shape *shape = &the_shape;
+    e->transport_ops = sim_transport_ops();
+    e->persistence_ops = sim_persistence_ops();
+    e->pipeline = (wb_pipeline){
+        .endpoint = e->name,
+        .mode = shape->mode,
+        .outbox = shape->outbox,
+        .transport_ops = &e->transport_ops,
+        .transport = &e->transport,
+        .persistence_ops = shape->persistence ? &e->persistence_ops : NULL,
+        .persistence = shape->persistence ? &e->persistence : NULL,
+        .origin = wb_origin_make(e->name, 1, BODY_MAX),
+        .handlers = &handlers,
+        .recoverability = { shape->retries, SIM_ERROR_QUEUE, shape->tells_limit ? shape->delivery_limit : 0 },
+        .batch_max = shape->batch_max,
+        .batch_time = shape->batch_time,
+        .body_max = BODY_MAX,
+        .sweep_after = shape->sweep_after,
+        .park_time = PARK_TIME,
+        .drain_time = STOP_TIMEOUT / 2,
+    };
+    wb_pipeline_init(&e->pipeline);
+}
+
+static void make_endpoint(endpoint *e, unsigned number)
+{
+    (void)snprintf(e->name, sizeof e->name, "endpoint-%u", number);
+    e->transport.endpoint = e->persistence.endpoint = number;
+    fill_pipeline(e);
+}
+
+static int is_wanted(void *argument)
+{
+    const endpoint *e = argument;
+    return e->pipeline.stop || e->pipeline.sweep_parked;
+}
+
+static void *keep_house(void *argument)
+{
+    endpoint *e = argument;
+    for (;;) {
+        (void)sim_wait("housekeeper", sim_now() + the_shape.keeper_interval, is_wanted, e);
+        if (e->pipeline.stop)
+            break;
+        wb_housekeeper_round(&e->keeper);
+        rounds++;
+    }
+    wb_sweep_forget(&e->keeper.memory);
+    return NULL;
+}
+
+static void start_worker(const host *h, endpoint *e, unsigned number)
+{
+    char name[24];
+    (void)snprintf(name, sizeof name, "p%d.%u/e%c/w%u", h->number, incarnations,
+                   e->name[strlen(e->name) - 1], number);
+    sim_name_next(name);
+    wb_worker_init(&e->workers[number], &e->pipeline, number);
+    if (wb_worker_start(&e->workers[number]) != 0)
+        abort();
+    e->seats[number] = 1;
+}
+
+static void start_workers(const host *h, endpoint *e)
+{
+    for (unsigned i = 0; i < the_shape.workers; i++)
+        if (!e->seats[i])
+            start_worker(h, e, i);
+    wb_restart_started(&e->restart, sim_now());
+}
+
+static void start_endpoint(const host *h, endpoint *e)
+{
+    char name[24];
+    start_workers(h, e);
+    if (!the_shape.keepers || !the_shape.outbox)
+        return;
+    e->keeper = (wb_housekeeper){ .pipeline = &e->pipeline,
+                                  .interval = the_shape.keeper_interval,
+                                  .retention = the_shape.retention };
+    (void)snprintf(name, sizeof name, "p%d.%u/e%c/hk", h->number, incarnations, e->name[strlen(e->name) - 1]);
+    e->keeper_thread = sim_spawn(h->number, name, keep_house, e);
+}
+
+static unsigned count_workers(const endpoint *e)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < the_shape.workers; i++)
+        count += e->seats[i] && !atomic_load(&e->workers[i].ended);
+    return count;
+}
+
+static int workers_have_ended(void *argument)
+{
+    return !count_workers(argument);
+}
+
+/* Waits for those that have not ended yet. @return how many seats are empty. */
+static unsigned free_workers(endpoint *e, int all)
+{
+    unsigned empty = 0;
+    for (unsigned i = 0; i < the_shape.workers; i++) {
+        if (e->seats[i] && (all || atomic_load(&e->workers[i].ended))) {
+            wb_worker_join(&e->workers[i]);
+            wb_worker_free(&e->workers[i]);
+            e->seats[i] = 0;
+        }
+        empty += !e->seats[i];
+    }
+    return empty;
+}
+
+/* Workers that gave up are started again, after a growing pause. */
+static void look_after(const host *h, endpoint *e)
+{
+    for (unsigned i = 0; i < the_shape.workers; i++)
+        if (e->seats[i])
+            wb_worker_look_after(&e->workers[i]);
+    if (free_workers(e, 0) && !wb_restart_is_planned(&e->restart)) {
+        sim_tell("workers of %s gave up", e->name);
+        (void)wb_restart_plan(&e->restart, sim_now());
+    }
+    if (wb_restart_is_due(&e->restart, sim_now()))
+        start_workers(h, e);
+}
+
+static int keeper_has_ended(void *argument)
+{
+    const endpoint *e = argument;
+    return !e->keeper_thread || sim_has_ended(e->keeper_thread);
+}
+
+/* What the user's handlers do not let end, the host ends with the process. */
+static void stop_endpoint(const host *h, endpoint *e, int64_t deadline)
+{
+    int have_ended = sim_wait("stop", deadline, workers_have_ended, e);
+    if (count_workers(e) > h->hanging)
+        sim_violation("a worker of %s does not end within %.0f s", e->name, (double)STOP_TIMEOUT / 1e9);
+    if (!sim_wait("stop", deadline, keeper_has_ended, e))
+        sim_violation("the housekeeper of %s does not end within %.0f s", e->name,
+                      (double)STOP_TIMEOUT / 1e9);
+    if (!have_ended)
+        sim_kill(h->number);
+    (void)free_workers(e, 1);
+    wb_pipeline_free(&e->pipeline);
+}
+
+/* ---- the process ---- */
+
+static int is_stopped(void *argument)
+{
+    return atomic_load(&((host *)argument)->stop);
+}
+
+static void stop_all(host *h)
+{
+    int64_t deadline = sim_now() + STOP_TIMEOUT;
+    sim_broker_note_stop(h->number, 1);
+    for (unsigned i = 0; i < the_shape.endpoints; i++) {
+        endpoint *e = &h->endpoints[i];
+        atomic_store(&e->pipeline.stop, 1);
+        for (unsigned k = 0; k < the_shape.workers; k++)
+            if (e->seats[k])
+                wb_worker_interrupt(&e->workers[k]);
+    }
+    for (unsigned i = 0; i < the_shape.endpoints; i++)
+        stop_endpoint(h, &h->endpoints[i], deadline);
+}
+
+static void *host_main(void *argument)
+{
+    host *h = argument;
+    for (unsigned i = 0; i < the_shape.endpoints; i++)
+        start_endpoint(h, &h->endpoints[i]);
+    while (!sim_wait("host", sim_now() + 200 * WB_MILLISECOND, is_stopped, h))
+        for (unsigned i = 0; i < the_shape.endpoints; i++)
+            look_after(h, &h->endpoints[i]);
+    sim_tell("process %d is told to stop", h->number);
+    stop_all(h);
+    hosts[h->number] = NULL;
+    return NULL;
+}
+
+/* What a dead process leaves in memory stays there: its threads still point to it. */
+static void bury(int process)
+{
+    sim_broker_bury(process);
+    sim_database_bury(process);
+    hosts[process] = NULL;
+}
+
+void sim_process_start(int process)
+{
+    char name[24];
+    host *h = calloc(1, sizeof *h);
+    if (!h)
+        abort();
+    incarnations++;
+    suspect_locks[process] = 0;
+    sim_on_death(bury);
+    sim_broker_note_stop(process, 0);
+    h->number = process;
+    for (unsigned i = 0; i < the_shape.endpoints; i++)
+        make_endpoint(&h->endpoints[i], i);
+    hosts[process] = h;
+    (void)snprintf(name, sizeof name, "p%d.%u", process, incarnations);
+    (void)sim_spawn(process, name, host_main, h);
+}
+
+static int is_gone(void *argument)
+{
+    return !hosts[*(const int *)argument];
+}
+
+void sim_process_stop(int process)
+{
+    if (!hosts[process])
+        return;
+    atomic_store(&hosts[process]->stop, 1);
+    (void)sim_wait("await the stop", WB_NEVER, is_gone, &process);
+}
+
+int sim_process_is_alive(int process)
+{
+    return hosts[process] != NULL;
+}
+
+void sim_process_hang(int64_t until)
+{
+    host *h = hosts[sim_process()];
+    h->hanging += the_shape.hangs_hard != 0;
+    (void)sim_wait("a handler hangs", until, the_shape.hangs_hard ? NULL : is_stopped, h);
+    h->hanging -= the_shape.hangs_hard != 0;
+}
+
+unsigned sim_process_rounds(void)
+{
+    return rounds;
+}
+
+/* ---- rows of an earlier life ---- */
+
+uint64_t sim_process_batch(int64_t wall, unsigned serial)
+{
+    return wb_batch_number_at(wall) + serial;
+}
+
+void sim_process_store_row(unsigned endpoint_number, uint64_t batch, const char *destination,
+                           unsigned number)
+{
+    const sim_message *m = &sim_messages[number];
+    char body[24], id[40];
+    wb_arena arena;
+    wb_buffer encoded = { 0 };
+    wb_operation_list list = { 0 };
+    wb_arena_init(&arena, 4096);
+    wb_operation *operation = wb_operation_append(&list, &arena);
+    operation->kind = WB_OPERATION_SEND;
+    operation->flags = WB_OPERATION_MANDATORY;
+    operation->destination = destination;
+    operation->id_size = (size_t)snprintf(id, sizeof id, "earlier-%u-%llu", number, (unsigned long long)batch);
+    operation->id = id;
+    operation->body_size = (size_t)snprintf(body, sizeof body, "%u/%d/0", number,
+                                            strcmp(destination, SIM_SINK) ? SIM_LABEL_BAD : SIM_LABEL_FIRST);
+    operation->body = body;
+    wb_operations_encode_start(&encoded);
+    (void)wb_operations_encode_group(&encoded, m->id, m->id_size, &list);
+    (void)sim_database_store(endpoint_number, batch, encoded.data, encoded.size, 0);
+    wb_buffer_free(&encoded);
+    wb_arena_free(&arena);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A process: a host that runs endpoints of workers and housekeepers as the product does, is told
+ * to stop, or dies with all its threads. The one file that knows the core's insides; all else
+ * knows the SPIs.
+ */
+#ifndef WB_SIMULATION_PROCESS_H
+#define WB_SIMULATION_PROCESS_H
+
+#include <stdint.h>
+
+/** Start it: nothing of an earlier one of that number is alive. */
+void sim_process_start(int process);
+/** Tell it to stop, and see that it does in time. */
+void sim_process_stop(int process);
+/** Whether it runs (or is stopping). */
+int sim_process_is_alive(int process);
+/** For a handler: until its process is told to stop (unless it hangs hard), or `until`. */
+void sim_process_hang(int64_t until);
+
+/** A pending row as an earlier life left it: operations for `destination` of message `number`. */
+void sim_process_store_row(unsigned endpoint, uint64_t batch, const char *destination, unsigned number);
+/** The number of a batch that began at that time (by the true clock). */
+uint64_t sim_process_batch(int64_t wall, unsigned serial);
+/** How many housekeeping rounds have ended. */
+unsigned sim_process_rounds(void);
+
+#endif

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Scenarios of what leaves: transport transactions, moves to the error queue, nacks, ids, poison
+ * operations.
+ */
+#include "config.h"
+
+#include <stddef.h>
+#include <waybill/sys/plugin.h>
+
+#include "tests/simulation/scene.h"
+#include "tests/simulation/shape.h"
+
+/* ---- transport transactions ---- */
+
+static void prepare_refused_in_transaction(int mode)
+{
+    sim_shape_plain(mode, 0);
+    sim_scene_add(1, SIM_NO_HANDLER);
+    sim_scene_add(1, SIM_DEFERRED);
+    sim_scene_add(4, SIM_GOOD);
+    sim_scene_add(1, SIM_NO_HANDLER);
+    sim_scene_add(1, SIM_BREAKS);
+    sim_scene_add(4, SIM_GOOD);
+}
+
+static void prepare_refused_atomic(void)
+{
+    prepare_refused_in_transaction(WB_MODE_SENDS_ATOMIC);
+}
+
+static void prepare_refused_scope(void)
+{
+    prepare_refused_in_transaction(WB_MODE_TRANSACTION_SCOPE);
+}
+
+/* ---- unmovable ---- */
+
+static void prepare_unmovable(int mode, int outbox)
+{
+    sim_shape_plain(mode, outbox);
+    the_shape.error_size_max = 6000;
+    the_shape.workers = 2;
+    sim_scene_add(2, SIM_UNMOVABLE);
+    sim_scene_add(2, SIM_BULKY);
+    sim_scene_add(1, SIM_LARGE_HEADERS);
+    sim_scene_add(1, SIM_MANY_HEADERS);
+    sim_scene_add(10, SIM_GOOD);
+    sim_scene_add(1, SIM_UNMOVABLE);
+    sim_scene_add(10, SIM_GOOD);
+}
+
+static void prepare_unmovable_outbox(void)
+{
+    prepare_unmovable(WB_MODE_RECEIVE_ONLY, 1);
+}
+
+static void prepare_unmovable_plain(void)
+{
+    prepare_unmovable(WB_MODE_RECEIVE_ONLY, 0);
+}
+
+static void prepare_unmovable_atomic(void)
+{
+    prepare_unmovable(WB_MODE_SENDS_ATOMIC, 0);
+}
+
+static void prepare_unmovable_none(void)
+{
+    prepare_unmovable(WB_MODE_NONE, 0);
+}
+
+/* ---- retries without count ---- */
+
+static void prepare_uncounted(int mode, int outbox, sim_fate fate)
+{
+    sim_shape_plain(mode, outbox);
+    the_shape.workers = 2;
+    sim_scene_add(1, fate);
+    sim_scene_add(20, SIM_GOOD);
+}
+
+static void prepare_fatal_send(void)
+{
+    prepare_uncounted(WB_MODE_RECEIVE_ONLY, 0, SIM_FATAL_SEND);
+}
+
+static void prepare_fatal_send_outbox(void)
+{
+    prepare_uncounted(WB_MODE_RECEIVE_ONLY, 1, SIM_FATAL_SEND);
+}
+
+static void prepare_commit_aborts(void)
+{
+    prepare_uncounted(WB_MODE_SENDS_ATOMIC, 0, SIM_COMMIT_ABORTS);
+}
+
+static void prepare_commit_aborts_scope(void)
+{
+    prepare_uncounted(WB_MODE_TRANSACTION_SCOPE, 0, SIM_COMMIT_ABORTS);
+}
+
+static void prepare_nacked(void)
+{
+    prepare_uncounted(WB_MODE_RECEIVE_ONLY, 0, SIM_NACKED);
+}
+
+static void prepare_nacked_outbox(void)
+{
+    prepare_uncounted(WB_MODE_RECEIVE_ONLY, 1, SIM_NACKED);
+}
+
+static void prepare_nacked_atomic(void)
+{
+    prepare_uncounted(WB_MODE_SENDS_ATOMIC, 0, SIM_NACKED);
+}
+
+static void prepare_unroutable(void)
+{
+    prepare_uncounted(WB_MODE_RECEIVE_ONLY, 0, SIM_UNROUTABLE);
+}
+
+static void prepare_unroutable_outbox(void)
+{
+    prepare_uncounted(WB_MODE_RECEIVE_ONLY, 1, SIM_UNROUTABLE);
+}
+
+/* ---- ids ---- */
+
+static void prepare_immediate_ids(void)
+{
+    sim_shape_plain(WB_MODE_RECEIVE_ONLY, 1);
+    sim_scene_add(10, SIM_IMMEDIATE);
+}
+
+/* ---- poison operations ---- */
+
+static void prepare_poison_operation(int outbox, sim_fate fate)
+{
+    sim_shape_plain(WB_MODE_RECEIVE_ONLY, outbox);
+    the_shape.workers = 2;
+    sim_scene_add(15, SIM_GOOD);
+    sim_scene_add(1, fate);
+    sim_scene_add(30, SIM_GOOD);
+}
+
+static void prepare_bad_reply(void)
+{
+    prepare_poison_operation(1, SIM_BAD_REPLY);
+}
+
+static void prepare_bad_reply_plain(void)
+{
+    prepare_poison_operation(0, SIM_BAD_REPLY);
+}
+
+static void prepare_poison_send(void)
+{
+    prepare_poison_operation(1, SIM_POISON_SEND);
+}
+
+static void prepare_poison_send_plain(void)
+{
+    prepare_poison_operation(0, SIM_POISON_SEND);
+}
+
+static void prepare_poison_move(void)
+{
+    prepare_poison_operation(1, SIM_POISON_MOVE);
+}
+
+/* ---- the list ---- */
+
+const sim_scenario sim_scenarios_dispatch[] = {
+    { "refused_in_transaction", "a refused message beside a failing one, sends_atomic_with_receive",
+      prepare_refused_atomic, sim_scene_plainly },
+    { "refused_in_scope", "the same in transaction_scope", prepare_refused_scope, sim_scene_plainly },
+    { "unmovable_outbox", "messages the error queue refuses, with outbox", prepare_unmovable_outbox,
+      sim_scene_good_first },
+    { "unmovable_plain", "the same without outbox", prepare_unmovable_plain, sim_scene_good_first },
+    { "unmovable_atomic", "the same in a transport transaction", prepare_unmovable_atomic, sim_scene_good_first },
+    { "unmovable_none", "the same with mode none, and stops", prepare_unmovable_none, sim_scene_stops },
+    { "fatal_send", "sending is WB_FATAL, without outbox", prepare_fatal_send, sim_scene_plainly },
+    { "fatal_send_outbox", "the same with outbox", prepare_fatal_send_outbox, sim_scene_plainly },
+    { "commit_aborts", "a transport transaction that never commits", prepare_commit_aborts, sim_scene_good_first },
+    { "commit_aborts_scope", "the same in transaction_scope", prepare_commit_aborts_scope, sim_scene_good_first },
+    { "nacked", "a destination that nacks for ever, without outbox", prepare_nacked, sim_scene_good_first },
+    { "nacked_outbox", "the same with outbox", prepare_nacked_outbox, sim_scene_good_first },
+    { "nacked_atomic", "the same in a transport transaction", prepare_nacked_atomic, sim_scene_good_first },
+    { "unroutable", "a destination that is not there, without outbox", prepare_unroutable, sim_scene_good_first },
+    { "unroutable_outbox", "the same with outbox", prepare_unroutable_outbox, sim_scene_good_first },
+    { "immediate_ids", "an immediate send of a failed attempt has an id of its own", prepare_immediate_ids,
+      sim_scene_plainly },
+    { "bad_reply", "a reply address of bytes that end the connection", prepare_bad_reply, sim_scene_good_first },
+    { "bad_reply_plain", "the same without outbox", prepare_bad_reply_plain, sim_scene_good_first },
+    { "poison_send", "an operation that ends its connection", prepare_poison_send, sim_scene_good_first },
+    { "poison_send_plain", "the same without outbox", prepare_poison_send_plain, sim_scene_good_first },
+    { "poison_move", "a move to the error queue that ends its connection", prepare_poison_move,
+      sim_scene_good_first },
+    { NULL, NULL, NULL, NULL },
+};

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Scenarios of processes: limits of deliveries, suspects, stops, memory, slow handlers.
+ */
+#include "config.h"
+
+#include <stddef.h>
+#include <waybill/sys/plugin.h>
+
+#include "tests/simulation/audit.h"
+#include "tests/simulation/broker.h"
+#include "tests/simulation/driver.h"
+#include "tests/simulation/faults.h"
+#include "tests/simulation/population.h"
+#include "tests/simulation/random.h"
+#include "tests/simulation/scene.h"
+#include "tests/simulation/scheduler.h"
+#include "tests/simulation/shape.h"
+
+/* ---- limits and suspects ---- */
+
+static void prepare_limit(uint32_t limit, unsigned retries, int outbox)
+{
+    sim_shape_plain(WB_MODE_RECEIVE_ONLY, outbox);
+    the_shape.delivery_limit = limit;
+    the_shape.tells_limit = 1;
+    the_shape.retries = retries;
+}
+
+static void prepare_limit_killer(void)
+{
+    prepare_limit(20, 3, 0);
+    sim_scene_add(5, SIM_GOOD);
+    sim_scene_add(1, SIM_KILLER);
+    sim_scene_add(14, SIM_GOOD);
+}
+
+static void prepare_limit_killer_low(void)
+{
+    prepare_limit(7, 3, 0);
+    sim_scene_add(5, SIM_GOOD);
+    sim_scene_add(1, SIM_KILLER);
+    sim_scene_add(14, SIM_GOOD);
+}
+
+static void prepare_limit_killer_outbox(void)
+{
+    prepare_limit(7, 3, 1);
+    sim_scene_add(5, SIM_GOOD);
+    sim_scene_add(1, SIM_KILLER);
+    sim_scene_add(14, SIM_GOOD);
+}
+
+static void prepare_limit_stops(void)
+{
+    prepare_limit(3, 1, 0);
+    the_shape.workers = 2;
+    sim_scene_add(30, SIM_SLOW);
+}
+
+static void prepare_two_endpoints(void)
+{
+    sim_shape_plain(WB_MODE_RECEIVE_ONLY, 1);
+    the_shape.endpoints = 2;
+    the_shape.workers = 2;
+    for (int i = 0; i < 3; i++)
+        (void)sim_populate_one(0, SIM_KILLER, 0);
+    for (int i = 0; i < 8; i++)
+        (void)sim_populate_one(1, SIM_SLOW, 0);
+}
+
+/* ---- stops ---- */
+
+static void prepare_stop_suspects(void)
+{
+    sim_shape_plain(WB_MODE_RECEIVE_ONLY, 1);
+    the_shape.workers = 3;
+    the_shape.hangs_hard = 1;
+    the_shape.batch_max = 1;
+    sim_scene_add(1, SIM_HANGS);
+    sim_scene_add(6, SIM_GOOD);
+    for (unsigned i = 0; i < sim_message_count; i++)
+        sim_messages[i].delivery_count = 4;
+}
+
+static void drive_one_stop(void)
+{
+    sim_drive_start();
+    sim_sleep(5 * WB_SECOND);
+    sim_drive_stop();
+    sim_drive_start();
+    sim_sleep(5 * WB_SECOND);
+    sim_drive_stop();
+    sim_drive_start();
+    sim_drive_calm(6 * SIM_HOUR);
+    sim_drive_stop();
+    sim_audit();
+}
+
+/* A round that meets a slow broker, or one that takes nothing for now, has long to go. */
+static void prepare_stop_round(void)
+{
+    sim_shape_plain(WB_MODE_RECEIVE_ONLY, 1);
+    the_shape.steps_max = 2000000;
+    the_shape.keeper_interval = WB_SECOND;
+    for (int i = 0; i < 300; i++)
+        sim_scene_add_pending(SIM_SINK, 2 * SIM_HOUR);
+}
+
+static void drive_stop_round(void)
+{
+    sim_drive_start();
+    sim_outage_start(SIM_BROKER_SLOW, sim_now() + SIM_HOUR);
+    for (int i = 0; i < 8; i++) {
+        if (i == 4)
+            sim_outage_start(SIM_BROKER_NACKS, sim_now() + SIM_HOUR);
+        sim_sleep(sim_random_between(WB_SECOND, 20 * WB_SECOND));
+        sim_drive_stop();
+        sim_drive_start();
+    }
+    sim_drive_calm(12 * SIM_HOUR);
+    sim_drive_stop();
+    sim_audit();
+}
+
+/* ---- memory ---- */
+
+static void prepare_nobody_handles(void)
+{
+    sim_shape_plain(WB_MODE_RECEIVE_ONLY, 1);
+    the_shape.pushes = 0;
+    the_shape.has_prefetch = 0;
+    the_shape.steps_max = 2000000;
+    sim_scene_add(2000, SIM_NO_HANDLER);
+    sim_scene_add(10, SIM_GOOD);
+}
+
+/* ---- slow handlers ---- */
+
+static void prepare_slow(void)
+{
+    sim_shape_plain(WB_MODE_RECEIVE_ONLY, 1);
+    the_shape.workers = 5;
+    the_shape.batch_max = 100;
+    sim_scene_add(16, SIM_SLOW);
+}
+
+static void drive_slow(void)
+{
+    sim_drive_start();
+    sim_scene_expect_good(8 * WB_SECOND); /* five workers: a third of that; one: sixteen */
+    sim_drive_stop();
+    sim_audit();
+}
+
+static void prepare_hanging(void)
+{
+    sim_shape_plain(WB_MODE_RECEIVE_ONLY, 1);
+    the_shape.workers = 2;
+    the_shape.batch_max = 100;
+    sim_scene_add(1, SIM_HANGS);
+    sim_scene_add(20, SIM_GOOD);
+}
+
+static void drive_hanging(void)
+{
+    sim_drive_start();
+    sim_scene_expect_good(30 * WB_SECOND);
+    sim_drive_calm(SIM_HOUR);
+    sim_drive_stop();
+    sim_audit();
+}
+
+/* ---- the list ---- */
+
+const sim_scenario sim_scenarios_process[] = {
+    { "limit_killer", "a killer under a delivery limit of 20, without outbox", prepare_limit_killer,
+      sim_scene_plainly },
+    { "limit_killer_low", "the same under a limit of 7", prepare_limit_killer_low, sim_scene_plainly },
+    { "limit_killer_outbox", "the same with outbox", prepare_limit_killer_outbox, sim_scene_plainly },
+    { "limit_stops", "five orderly stops under a limit of 3", prepare_limit_stops, sim_scene_stops },
+    { "suspect_across_endpoints", "killers in one endpoint beside slow innocents in another",
+      prepare_two_endpoints, sim_scene_plainly },
+    { "stop_suspects", "a hanging suspect, others wait for their turn, and a stop", prepare_stop_suspects,
+      drive_one_stop },
+    { "stop_round", "a stop in a long round of the housekeeper", prepare_stop_round, drive_stop_round },
+    { "nobody_handles", "2,000 messages without handler, taken without prefetch", prepare_nobody_handles,
+      sim_scene_plainly },
+    { "slow_handlers", "a backlog of slow messages uses all workers", prepare_slow, drive_slow },
+    { "hanging_handler", "nobody stands behind a hanging handler", prepare_hanging, drive_hanging },
+    { NULL, NULL, NULL, NULL },
+};

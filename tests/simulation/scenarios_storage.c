@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Scenarios of the database: sweeper, broken transactions, clocks, full disks, copies.
+ */
+#include "config.h"
+
+#include <stddef.h>
+#include <waybill/sys/plugin.h>
+
+#include "tests/simulation/audit.h"
+#include "tests/simulation/broker.h"
+#include "tests/simulation/database.h"
+#include "tests/simulation/driver.h"
+#include "tests/simulation/faults.h"
+#include "tests/simulation/population.h"
+#include "tests/simulation/process.h"
+#include "tests/simulation/scene.h"
+#include "tests/simulation/scheduler.h"
+#include "tests/simulation/shape.h"
+#include "tests/simulation/verdict.h"
+
+/* ---- sweeper ---- */
+
+/* Two rounds see them, the second sends. */
+static void drive_sweep(void)
+{
+    sim_drive_start();
+    sim_drive_calm(100 * WB_SECOND);
+    sim_drive();
+}
+
+static void prepare_sweep(void)
+{
+    sim_shape_plain(WB_MODE_RECEIVE_ONLY, 1);
+    the_shape.steps_max = 2000000;
+}
+
+static void prepare_sweep_first_fails(void)
+{
+    prepare_sweep();
+    sim_scene_add_pending(SIM_SINK, 4 * SIM_HOUR);
+    sim_scene_add_pending(SIM_KILLS, 3 * SIM_HOUR);
+    sim_scene_add_pending(SIM_NACKS, 3 * SIM_HOUR);
+    for (int i = 0; i < 10; i++)
+        sim_scene_add_pending(SIM_SINK, 2 * SIM_HOUR);
+    sim_scene_add(10, SIM_GOOD);
+}
+
+static void prepare_sweep_fatal(void)
+{
+    prepare_sweep();
+    sim_scene_add_pending(SIM_FATAL_QUEUE, 3 * SIM_HOUR);
+    for (int i = 0; i < 10; i++)
+        sim_scene_add_pending(SIM_SINK, 2 * SIM_HOUR);
+}
+
+static void prepare_sweep_without_cursor(void)
+{
+    prepare_sweep_first_fails();
+    the_shape.has_next_pending = 0;
+}
+
+static void prepare_sweep_unreadable(void)
+{
+    prepare_sweep();
+    (void)sim_database_store(0, sim_process_batch(sim_true_wall() - 5 * SIM_HOUR, 1), "WBO9later", 9, 1);
+    for (int i = 0; i < 5; i++)
+        sim_scene_add_pending(SIM_SINK, 2 * SIM_HOUR);
+    sim_scene_add(5, SIM_GOOD);
+}
+
+/* A later version handled the message and died before it dispatched; the message comes to us. */
+static void prepare_duplicate_unreadable(void)
+{
+    wb_storage_session session = { 0 };
+    prepare_sweep();
+    sim_scene_add(5, SIM_GOOD);
+    sim_message *m = sim_populate_one(0, SIM_GOOD, 0);
+    uint64_t batch = sim_process_batch(sim_true_wall() - 10 * WB_SECOND, 77);
+    wb_claim claim = { m->id, m->id_size, 0 };
+    m->is_foreigns = 1;
+    sim_database_claim(&session, batch, &claim);
+    sim_transaction_commit(&session.own, 0, NULL);
+    (void)sim_database_store(0, batch, "WBO9later", 9, 1);
+    sim_scene_add(5, SIM_GOOD);
+}
+
+static void prepare_sweep_many(void)
+{
+    prepare_sweep();
+    sim_message *m = sim_populate_one(0, SIM_GOOD, 0);
+    m->place = SIM_GONE;
+    m->commits = 1;
+    for (unsigned i = 0; i < 11000; i++)
+        sim_process_store_row(0, sim_process_batch(sim_true_wall() - 5 * SIM_HOUR, i), SIM_NOWHERE, m->number);
+    for (int i = 0; i < 5; i++)
+        sim_scene_add_pending(SIM_SINK, 2 * SIM_HOUR);
+    sim_scene_add(10, SIM_GOOD);
+}
+
+/* Not after the 11,000 were tried time and again. */
+static void drive_sweep_many(void)
+{
+    char what[120];
+    sim_drive_start();
+    for (int i = 0; !sim_audit_is_finished(what, sizeof what); i++) {
+        if (i == 180)
+            sim_violation("%s behind 11,000 others", what);
+        sim_sleep(60 * WB_SECOND);
+    }
+    unsigned long lines = sim_log_lines();
+    sim_sleep(2 * SIM_HOUR);
+    if (sim_log_lines() - lines > 8 * 11000) /* each is tried after 1, 2, 4, ... 60 minutes */
+        sim_violation("%lu lines in two hours about rows that cannot be dispatched", sim_log_lines() - lines);
+    sim_drive_stop();
+    sim_audit();
+}
+
+/* ---- blame ---- */
+
+static void prepare_blame(int has_check)
+{
+    sim_shape_plain(WB_MODE_RECEIVE_ONLY, 1);
+    the_shape.has_check = has_check;
+    sim_scene_add(1, SIM_GOOD);
+    for (int i = 0; i < 4; i++) {
+        sim_scene_add(1, SIM_DEFERRED);
+        sim_scene_add(3, SIM_TOUCHY);
+    }
+}
+
+static void prepare_blame_checked(void)
+{
+    prepare_blame(1);
+}
+
+static void prepare_blame_unchecked(void)
+{
+    prepare_blame(0);
+}
+
+/* ---- clocks ---- */
+
+static void prepare_clock(void)
+{
+    sim_shape_plain(WB_MODE_RECEIVE_ONLY, 1);
+    the_shape.processes = 2;
+    the_shape.retention = 7 * SIM_DAY;
+    sim_scene_add(20, SIM_GOOD);
+}
+
+/* What was handled under a wrong clock comes once more when rounds have passed. */
+static void drive_clock(int64_t offset)
+{
+    unsigned before = sim_message_count;
+    sim_set_wall_offset(2, offset);
+    sim_drive_start();
+    sim_drive_calm(SIM_HOUR);
+    unsigned until = sim_process_rounds() + 8;
+    while (sim_process_rounds() < until)
+        sim_sleep(10 * WB_SECOND);
+    for (unsigned i = 0; i < before; i++)
+        (void)sim_populate_copy(&sim_messages[i], -1);
+    sim_drive_calm(SIM_HOUR);
+    sim_drive_stop();
+    sim_audit();
+}
+
+static void drive_clock_ahead(void)
+{
+    drive_clock(8 * SIM_DAY);
+}
+
+static void drive_clock_behind(void)
+{
+    drive_clock(-8 * SIM_DAY);
+}
+
+/* ---- whose fault ---- */
+
+static void prepare_disk_full(int outbox)
+{
+    sim_shape_plain(WB_MODE_RECEIVE_ONLY, outbox);
+    the_shape.workers = 2;
+    sim_scene_add(40, SIM_GOOD);
+}
+
+static void prepare_disk_full_outbox(void)
+{
+    prepare_disk_full(1);
+}
+
+static void prepare_disk_full_plain(void)
+{
+    prepare_disk_full(0);
+}
+
+static void drive_disk_full(void)
+{
+    sim_outage_start(SIM_DISK_FULL, sim_now() + 120 * WB_SECOND);
+    sim_drive_start();
+    sim_sleep(121 * WB_SECOND);
+    if (sim_steps_taken() > 4000)
+        sim_violation("%ld steps in two minutes of a full disk", sim_steps_taken());
+    unsigned long lines = sim_log_lines();
+    sim_drive_calm(SIM_HOUR);
+    sim_drive_stop();
+    sim_audit();
+    if (lines > 60)
+        sim_violation("%lu lines about a full disk", lines);
+}
+
+static void prepare_quota(void)
+{
+    sim_shape_plain(WB_MODE_RECEIVE_ONLY, 1);
+    sim_scene_add(10, SIM_GOOD);
+    sim_scene_add(1, SIM_QUOTA);
+    sim_scene_add(10, SIM_GOOD);
+}
+
+/* Nothing else has succeeded yet, and it stands in front. */
+static void prepare_quota_first(void)
+{
+    sim_shape_plain(WB_MODE_RECEIVE_ONLY, 1);
+    sim_scene_add(1, SIM_QUOTA);
+    sim_scene_add(10, SIM_GOOD);
+}
+
+static void prepare_quota_first_plain(void)
+{
+    prepare_quota_first();
+    the_shape.outbox = the_shape.keepers = 0;
+}
+
+/* ---- copies ---- */
+
+static void prepare_copies(void)
+{
+    sim_shape_plain(WB_MODE_RECEIVE_ONLY, 1);
+    sim_scene_add(60, SIM_GOOD); /* by then a batch is large */
+    for (int i = 0; i < 4; i++) {
+        const sim_message *first = sim_populate_one(0, i % 2 ? SIM_FAILING : SIM_POISON, 0);
+        (void)sim_populate_copy(first, SIM_GOOD);
+        (void)sim_populate_copy(first, SIM_POISON);
+        first = sim_populate_one(0, SIM_GOOD, 0);
+        (void)sim_populate_copy(first, SIM_GOOD);
+    }
+}
+
+/* Those in hand beside the first share its fate. */
+static void drive_copies(void)
+{
+    unsigned shared = 0;
+    sim_scene_plainly();
+    for (unsigned i = 0; i < sim_message_count; i++)
+        shared += sim_messages[i].fate == SIM_GOOD && sim_messages[i].moved;
+    if (!shared)
+        sim_violation("no copy shared the fate of the first");
+}
+
+/* ---- the list ---- */
+
+const sim_scenario sim_scenarios_storage[] = {
+    { "sweep_first_fails", "rows that cannot be dispatched before rows that can", prepare_sweep_first_fails,
+      drive_sweep },
+    { "sweep_without_cursor", "the same with a persistence without next_pending()",
+      prepare_sweep_without_cursor, drive_sweep },
+    { "sweep_fatal", "a row whose dispatch is WB_FATAL before rows that can be dispatched", prepare_sweep_fatal,
+      drive_sweep },
+    { "sweep_unreadable", "a row of a later version stops nobody", prepare_sweep_unreadable, drive_sweep },
+    { "duplicate_unreadable", "a duplicate whose row is of a later version", prepare_duplicate_unreadable,
+      drive_sweep },
+    { "sweep_many", "good rows behind 11,000 that cannot be dispatched", prepare_sweep_many, drive_sweep_many },
+    { "blame", "unrecoverable, but a neighbour broke the transaction", prepare_blame_checked, sim_scene_plainly },
+    { "blame_unchecked", "the same with a persistence without check()", prepare_blame_unchecked,
+      sim_scene_plainly },
+    { "clock_ahead", "a host whose clock is 8 days ahead", prepare_clock, drive_clock_ahead },
+    { "clock_behind", "a host whose clock is 8 days behind", prepare_clock, drive_clock_behind },
+    { "disk_full", "two minutes of a full disk", prepare_disk_full_outbox, drive_disk_full },
+    { "disk_full_plain", "the same without outbox", prepare_disk_full_plain, drive_disk_full },
+    { "quota", "a statement that always meets a full disk", prepare_quota, sim_scene_good_first },
+    { "quota_first", "the same, the first message of all", prepare_quota_first, sim_scene_good_first },
+    { "quota_first_plain", "the same without outbox", prepare_quota_first_plain, sim_scene_good_first },
+    { "copies", "copies of one id with other bodies, in one batch", prepare_copies, drive_copies },
+    { NULL, NULL, NULL, NULL },
+};

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "tests/simulation/scene.h"
+
+#include "tests/simulation/audit.h"
+#include "tests/simulation/broker.h"
+#include "tests/simulation/driver.h"
+#include "tests/simulation/population.h"
+#include "tests/simulation/process.h"
+#include "tests/simulation/random.h"
+#include "tests/simulation/scheduler.h"
+#include "tests/simulation/shape.h"
+#include "tests/simulation/verdict.h"
+
+/* ---- material ---- */
+
+void sim_scene_add(unsigned count, sim_fate fate)
+{
+    for (unsigned i = 0; i < count; i++)
+        for (unsigned endpoint = 0; endpoint < the_shape.endpoints; endpoint++)
+            (void)sim_populate_one(endpoint, fate, 0);
+}
+
+/* One that an earlier life handled; of its operations one is pending for that destination. */
+void sim_scene_add_pending(const char *destination, int64_t age)
+{
+    sim_message *m = sim_populate_one(0, SIM_GOOD, 0);
+    m->place = SIM_GONE;
+    m->commits = 1;
+    m->asked = destination[0] == SIM_SINK[0] ? 1u << SIM_LABEL_FIRST : 0;
+    sim_process_store_row(0, sim_process_batch(sim_true_wall() - age, m->number), destination, m->number);
+}
+
+/* ---- courses ---- */
+
+static void drive_for(int64_t patience)
+{
+    sim_drive_start();
+    sim_drive_calm(patience);
+    sim_drive_stop();
+    sim_audit();
+}
+
+void sim_scene_plainly(void)
+{
+    drive_for(6 * SIM_HOUR);
+}
+
+/* Good messages do not wait for the bad ones: they are done in a minute. */
+static int good_are_done(void *argument)
+{
+    (void)argument;
+    for (unsigned i = 0; i < sim_message_count; i++)
+        if (!(sim_fates[sim_messages[i].fate].flags & SIM_MAY_FAIL) &&
+            sim_messages[i].fate != SIM_HANGS && sim_messages[i].place != SIM_GONE)
+            return 0;
+    return 1;
+}
+
+void sim_scene_expect_good(int64_t within)
+{
+    if (!sim_wait("the good ones", sim_now() + within, good_are_done, NULL))
+        sim_violation("good messages are not done after %.0f s", (double)within / 1e9);
+}
+
+void sim_scene_good_first(void)
+{
+    sim_drive_start();
+    sim_scene_expect_good(120 * WB_SECOND);
+    sim_drive_calm(6 * SIM_HOUR);
+    sim_drive_stop();
+    sim_audit();
+}
+
+/* What nobody can finish must still let the process end, time and again. */
+void sim_scene_stops(void)
+{
+    sim_drive_start();
+    for (int i = 0; i < 5; i++) {
+        sim_sleep(sim_random_between(100 * WB_MILLISECOND, 3 * WB_SECOND));
+        sim_drive_stop();
+        sim_drive_start();
+    }
+    sim_drive_calm(6 * SIM_HOUR);
+    sim_drive_stop();
+    sim_audit();
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What scenarios are made of: messages, and courses of a run.
+ */
+#ifndef WB_SIMULATION_SCENE_H
+#define WB_SIMULATION_SCENE_H
+
+#include <stdint.h>
+
+#include "core/base/clock.h"
+#include "tests/simulation/fate.h"
+#include "tests/simulation/scenarios.h"
+
+#define SIM_HOUR (3600 * WB_SECOND)
+#define SIM_DAY (24 * SIM_HOUR)
+
+/** So many messages, at each endpoint. */
+void sim_scene_add(unsigned count, sim_fate fate);
+/** A message that an earlier life handled; one of its operations is pending for that destination. */
+void sim_scene_add_pending(const char *destination, int64_t age);
+
+/** Start, wait until all is done that can be, stop, audit. */
+void sim_scene_plainly(void);
+/** The same; good messages do not wait for the bad ones: they are done in two minutes. */
+void sim_scene_good_first(void);
+/** The same with five stops on the way. */
+void sim_scene_stops(void);
+/** A violation if good messages take longer. */
+void sim_scene_expect_good(int64_t within);
+
+/* The lists, each with an entry without name at its end. */
+extern const sim_scenario sim_scenarios_dispatch[];
+extern const sim_scenario sim_scenarios_storage[];
+extern const sim_scenario sim_scenarios_process[];
+
+#endif

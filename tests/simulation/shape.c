@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "tests/simulation/shape.h"
+
+#include <waybill/sys/plugin.h>
+
+#include "tests/simulation/random.h"
+#include "tests/simulation/verdict.h"
+
+sim_shape the_shape;
+
+int sim_shape_allows(sim_fate fate)
+{
+    const sim_shape *s = &the_shape;
+    unsigned flags = sim_fates[fate].flags;
+    if ((flags & SIM_NEEDS_STORAGE && !s->persistence) || (flags & SIM_NEEDS_CHECK && !s->has_check) ||
+        (flags & SIM_NEEDS_RETRIES && !s->retries) ||
+        (flags & SIM_NEEDS_TRANSPORT_TRANSACTION && s->mode < WB_MODE_SENDS_ATOMIC))
+        return 0;
+    if (fate == SIM_BULKY && !s->error_size_max)
+        return 0;
+    if (fate == SIM_LARGE_BODY && s->error_size_max)
+        return 0; /* nothing of it can be trimmed */
+    /* It takes up to ten connections of a process to find what ends them, and each is a delivery. */
+    if (flags & SIM_CUTS_BROKER && s->delivery_limit)
+        return 0;
+    if (fate == SIM_POISON_MOVE && !s->outbox && s->processes > 1)
+        return 0;
+    /* What a handler ends by itself nobody can hold together when something fails beside it. */
+    return !(flags & SIM_HARMS_OTHERS) ||
+           (!s->fault_permille && !s->deaths && !s->outages && s->mode == WB_MODE_RECEIVE_ONLY);
+}
+
+void sim_shape_plain(int mode, int outbox)
+{
+    the_shape = (sim_shape){
+        .mode = mode,
+        .persistence = mode != WB_MODE_NONE,
+        .outbox = outbox,
+        .endpoints = 1,
+        .processes = 1,
+        .workers = 1,
+        .retries = mode == WB_MODE_NONE ? 0 : 3,
+        .batch_max = 16,
+        .batch_time = 20 * WB_MILLISECOND,
+        .pushes = 1,
+        .has_prefetch = 1,
+        .has_stop_receiving = 1,
+        .has_release = 1,
+        .has_check = 1,
+        .has_clock = 1,
+        .has_next_pending = 1,
+        .keepers = outbox,
+        .keeper_interval = 10 * WB_SECOND,
+        .sweep_after = 5 * WB_SECOND,
+        .retention = 3600 * WB_SECOND,
+        .messages = 20,
+        .rare_max = 3,
+        .switching = 50,
+        .steps_max = 400000,
+    };
+}
+
+static void draw_plugins(sim_shape *s)
+{
+    s->persistence = s->mode == WB_MODE_TRANSACTION_SCOPE || sim_chance(75);
+    s->outbox = s->mode == WB_MODE_RECEIVE_ONLY && s->persistence && sim_chance(70);
+    s->pushes = sim_chance(70);
+    s->has_prefetch = s->pushes && sim_chance(80);
+    s->has_stop_receiving = sim_chance(70);
+    s->has_release = s->pushes && sim_chance(70);
+    s->has_check = sim_chance(75);
+    s->has_clock = sim_chance(70);
+    s->has_next_pending = sim_chance(70);
+    s->error_size_max = sim_chance(50) ? 6000 : 0;
+}
+
+static void draw_work(sim_shape *s)
+{
+    s->endpoints = 1 + sim_chance(30);
+    s->processes = 1 + sim_chance(30);
+    s->workers = 1 + sim_random(3);
+    s->retries = s->mode == WB_MODE_NONE ? 0 : sim_random(5);
+    s->batch_max = 1 + sim_random(24);
+    s->batch_time = sim_chance(80) ? 20 * WB_MILLISECOND : 0;
+    s->keepers = s->outbox && sim_chance(85);
+    s->keeper_interval = sim_random_between(2, 30) * WB_SECOND;
+    s->sweep_after = sim_random_between(1, 20) * WB_SECOND;
+    s->foreign_rows = s->outbox && sim_chance(20);
+    s->messages = 20 + sim_random(40);
+    s->copies_percent = sim_chance(60) ? sim_random(25) : 0;
+    s->batch_percent = sim_chance(50) ? sim_random(101) : 0;
+}
+
+static void draw_trouble(sim_shape *s)
+{
+    static const unsigned faults[] = { 0, 0, 2, 10, 30, 60 };
+    s->fault_permille = faults[sim_random(6)];
+    s->fatal_permille = sim_chance(40) ? sim_random(60) : 0;
+    s->outages = sim_chance(40) ? 1 + sim_random(3) : 0;
+    s->deaths = sim_chance(50) ? 1 + sim_random(6) : 0;
+    s->stops = sim_chance(50) ? 1 + sim_random(4) : 0;
+    s->jumps = s->has_clock && sim_chance(30) ? 1 + sim_random(3) : 0;
+    s->delivery_limit = sim_chance(15) ? (uint32_t[]){ 20, 7, 3 }[sim_random(3)] : 0;
+}
+
+static void draw_fates(sim_shape *s)
+{
+    unsigned wanted = sim_random(7);
+    s->fate_percent = sim_random(40);
+    while (s->fate_count < wanted) {
+        sim_fate fate = (sim_fate)(1 + sim_random(SIM_FATES - 1));
+        if (sim_shape_allows(fate))
+            s->fates[s->fate_count++] = fate;
+    }
+}
+
+/* A broker that drops what came back too often leaves no room for much of that: what happens
+ * there must be less than our own limit forgives the innocent. */
+static void respect_limit(sim_shape *s)
+{
+    s->tells_limit = s->delivery_limit != 0;
+    if (!s->delivery_limit)
+        return;
+    if (s->retries + 2 > s->delivery_limit)
+        s->retries = s->delivery_limit - 2;
+    s->endpoints = 1;
+    s->has_prefetch = s->pushes;
+    s->has_stop_receiving = 1;
+    s->fault_permille = 0;
+    s->outages = 0;
+    s->deaths = s->delivery_limit > 3;
+    s->rare_max = s->delivery_limit > 7;
+}
+
+void sim_shape_draw(int mode)
+{
+    sim_shape_plain(mode, 0);
+    draw_plugins(&the_shape);
+    draw_work(&the_shape);
+    draw_trouble(&the_shape);
+    respect_limit(&the_shape);
+    if (the_shape.delivery_limit != 3) /* there is no room for anything beside orderly stops */
+        draw_fates(&the_shape);
+    the_shape.switching = 5 + sim_random(95);
+}
+
+void sim_shape_tell(void)
+{
+    const sim_shape *s = &the_shape;
+    sim_tell("mode %d persistence %d outbox %d endpoints %u processes %u workers %u retries %u batch_max %u",
+             s->mode, s->persistence, s->outbox, s->endpoints, s->processes, s->workers, s->retries,
+             s->batch_max);
+    sim_tell("pushes %d prefetch %d stop_receiving %d release %d check %d clock %d next_pending %d limit %u "
+             "error_size %u keepers %d",
+             s->pushes, s->has_prefetch, s->has_stop_receiving, s->has_release, s->has_check, s->has_clock,
+             s->has_next_pending, s->delivery_limit, s->error_size_max, s->keepers);
+    sim_tell("faults %u fatal %u outages %u deaths %u stops %u jumps %u messages %u copies %u", s->fault_permille,
+             s->fatal_permille, s->outages, s->deaths, s->stops, s->jumps, s->messages, s->copies_percent);
+    for (unsigned i = 0; i < s->fate_count; i++)
+        sim_tell("fate %s", sim_fates[s->fates[i]].name);
+}

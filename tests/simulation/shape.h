@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The shape of a run: which promises are asked of which plugins, who works, what goes wrong.
+ * A seed chooses one; a scenario writes its own.
+ */
+#ifndef WB_SIMULATION_SHAPE_H
+#define WB_SIMULATION_SHAPE_H
+
+#include <stdint.h>
+
+#include "core/base/clock.h"
+#include "tests/simulation/fate.h"
+
+#define SIM_ENDPOINTS_MAX 2
+
+typedef struct sim_shape {
+    int mode; /* WB_MODE_x */
+    int persistence, outbox;
+    unsigned endpoints, processes, workers;
+    unsigned retries, batch_max;
+    int64_t batch_time;
+    /* broker */
+    int pushes; /* messages are handed out ahead, up to the prefetch; else taken by receive() */
+    int has_prefetch, has_stop_receiving, has_release; /* optional functions */
+    uint32_t delivery_limit;                           /* 0: none */
+    int tells_limit;
+    unsigned error_size_max; /* of a message in the error queue, headers and body; 0: no limit */
+    /* database */
+    int has_check, has_clock, has_next_pending;
+    /* housekeeper */
+    int keepers; /* in each process, for each endpoint with outbox */
+    int64_t keeper_interval, sweep_after, retention;
+    int foreign_rows; /* rows of a version to come are among the pending ones */
+    /* what goes wrong, while it storms */
+    unsigned fault_permille; /* of the calls */
+    unsigned fatal_permille; /* of the faults */
+    unsigned outages, deaths, stops, jumps;
+    /* messages */
+    unsigned messages; /* of an endpoint */
+    unsigned copies_percent, batch_percent;
+    sim_fate fates[8]; /* the unusual ones */
+    unsigned fate_count, fate_percent;
+    unsigned rare_max; /* messages that end processes, hang, or stay, of an endpoint */
+    int hangs_hard; /* a handler that hangs does not even hear that its process stops */
+    /* scheduler */
+    unsigned switching;
+    long steps_max;
+} sim_shape;
+
+extern sim_shape the_shape;
+
+/** A plain one: nothing goes wrong. */
+void sim_shape_plain(int mode, int outbox);
+/** One drawn for a seed, with that mode. */
+void sim_shape_draw(int mode);
+/** Tell it. */
+void sim_shape_tell(void);
+/** Whether a message of that fate makes sense in it. */
+int sim_shape_allows(sim_fate fate);
+
+#endif

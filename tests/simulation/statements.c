@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What handlers do in the database: plain changes, and such as break the transaction they are
+ * in at once, later, for a reason of the server's, or by ending it.
+ */
+#include "config.h"
+
+#include "tests/simulation/broker.h"
+#include "tests/simulation/database.h"
+#include "tests/simulation/faults.h"
+
+static void break_it(sim_transaction *t, size_t item)
+{
+    if (t->is_broken)
+        return;
+    t->is_broken = 1;
+    t->broken_by = item;
+}
+
+/* Deferred statements go out with the next one that is not. */
+static void flush(sim_transaction *t)
+{
+    if (t->deferred_by != SIM_ITEM_NOBODY)
+        break_it(t, t->deferred_by);
+}
+
+static int meet_fault(wb_storage_session *s, sim_transaction *t, size_t item)
+{
+    sim_fault fault = sim_fault_draw(SIM_CALL_STATEMENT);
+    switch (fault.result) {
+    case WB_OK: return 0;
+    case WB_NOT_CONNECTED: s->is_dead = 1; break;
+    case WB_ABORT: t->is_deadlock = 1; break;
+    default: t->is_servers = 1; break;
+    }
+    break_it(t, item);
+    return 1;
+}
+
+static void end_by_hand(wb_storage_session *s, sim_run *run)
+{
+    sim_transaction *t = sim_database_transaction(s);
+    sim_transaction_add(t, run);
+    sim_transaction_commit(t, s->endpoint, NULL);
+    t->is_ended = 1;
+}
+
+static int execute(wb_storage_session *s, sim_transaction *t, size_t item, sim_run *run,
+                   sim_statement statement)
+{
+    switch (statement) {
+    case SIM_STATEMENT_FAILING: break_it(t, item); return WB_RETRY;
+    case SIM_STATEMENT_QUOTA:
+        t->is_servers |= !t->is_broken;
+        break_it(t, item);
+        return WB_RETRY;
+    case SIM_STATEMENT_CUTTING:
+        sim_broker_excuse_hand(run->message, 0);
+        s->is_dead = 1;
+        return WB_NOT_CONNECTED;
+    case SIM_STATEMENT_COMMIT: end_by_hand(s, run); return WB_OK;
+    case SIM_STATEMENT_DEFERRED_FAILING: t->deferred_by = item; break;
+    case SIM_STATEMENT_PLAIN: break;
+    }
+    sim_transaction_add(t, run);
+    return WB_OK;
+}
+
+int sim_database_execute(wb_storage_session *s, size_t item, sim_run *run, sim_statement statement)
+{
+    sim_transaction *t = sim_database_transaction(s);
+    sim_step("statement");
+    if (s->is_dead)
+        return WB_NOT_CONNECTED;
+    if (t->is_ended)
+        return WB_RETRY;
+    flush(t);
+    if (t->is_broken || meet_fault(s, t, item))
+        return WB_RETRY;
+    return execute(s, t, item, run, statement);
+}
