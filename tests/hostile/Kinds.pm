@@ -16,7 +16,8 @@
 # apart: it wants an endpoint of its own.
 #
 # A message's fields are those of Endpoint.pm: id, type (undef: none), do, headers, body, key, and
-# reply: the address to reply to, as the transport carries it; far: sent last of all. What only one transport can
+# reply: the address to reply to, as the transport carries it; far: sent last of all; stays: it lies in
+# the queue for ever. What only one transport can
 # express: properties (AMQP), value, codec, timestamp (Kafka), row and blob (SQLite). A header
 # "!kind" or a body that begins with "kind NAME" tells whose a message in the error queue is.
 package Kinds;
@@ -292,8 +293,9 @@ sub sqlite {
     error('row-id-1m', row => { id => 'zeroblob(1000000)' });
     either('row-key-1m', row => { key => 'zeroblob(1000000)' });
     both('row-seq-gap', row => { seq => "(select max(seq) + 100000 from waybill_message_@{[ $peer->number($peer->{name}) ]} where seq < 1000000000)" });
-    handled('row-seq-negative', row => { seq => '-5' });
-    handled('row-seq-least', row => { seq => '-9223372036854775808' });
+    # Numbers begin with 1: nobody looks below.
+    kind('absent', 'row-seq-zero', { row => { seq => '0' }, stays => 1 });
+    kind('absent', 'row-seq-least', { row => { seq => '-9223372036854775808' }, stays => 1 });
     handled('row-seq-far', row => { seq => '9000000000000000000' });
     # Nothing can be sent to this queue while that row is there.
     apart(sub { handled('row-seq-most', row => { seq => '9223372036854775807' }) });

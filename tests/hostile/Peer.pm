@@ -84,8 +84,8 @@ sub is_all_good {
     my @ids = map { $_->{id} } @good;
     return unless $self->wait_for("$what: the good ones are handled", sub { my %done = map { pack('H*', $_->[0]) => 1 } $self->sql('select distinct id from effects'); !grep { !$done{$_} } @ids }, $seconds);
     is_deeply [ $self->not_once(@ids) ], [], "$self->{pair}: $what: each once";
-    $self->wait_for("$what: their messages come", sub { $out{ $_->{body} // '' }++ for $self->read($self->address('sink')); !grep { !$out{$_} } @ids }, $seconds);
-    is_deeply [ grep { ($out{$_} || 0) != 1 } @ids ], [], "$self->{pair}: $what: their messages are out";
+    $self->wait_for("$what: their messages come", sub { $out{ $self->{pair} }{ $_->{body} // '' }++ for $self->read($self->address('sink')); !grep { !$out{ $self->{pair} }{$_} } @ids }, $seconds);
+    is_deeply [ grep { ($out{ $self->{pair} }{$_} || 0) != 1 } @ids ], [], "$self->{pair}: $what: their messages are out";
 }
 
 # The end of a test: the process lived, on little memory and few lines, and leaves nothing.

@@ -74,7 +74,7 @@ sub nobodys {
     finish($e, '10,000 that nobody handles', $memory, 10_100);
 }
 
-my @tests = ([ large_bodies => 'amqp+pgsql', 64 << 20, 112 ], [ large_bodies => 'sqlite+sqlite', 32 << 20, 160 ], [ 'empty_headers' ],
+my @tests = ([ large_bodies => 'amqp+pgsql', 64 << 20, 112 ], [ large_bodies => 'sqlite+sqlite', 32 << 20, 112 ], [ 'empty_headers' ],
     [ nobodys => 'amqp+pgsql', 64 ], [ nobodys => 'sqlite+sqlite', 64 ], [ nobodys => 'kafka+sqlite', 80 ]);
 for (@tests) {
     my ($name, @arguments) = @$_;

@@ -19,7 +19,7 @@ sub by_their_headers {
     my $what = $outbox ? 'large headers' : 'large headers, no outbox';
     my $e = Peer->new('amqp+pgsql', name => $outbox ? 'headers' : 'headers-plain', concurrency => 2, outbox => $outbox,
         error_queue => $outbox ? 'headers.error' : 'headers-plain.error');
-    my $timestamps = [ A => Amqp::long(('T' . pack 'Q>', 1_700_000_000) x 5_000) ];
+    my $timestamps = [ A => Amqp::long(join '', map { 'T' . pack 'Q>', 1_700_000_000 } 1 .. 5_000) ];
     my @bad = (
         { id => 'one-header', type => 'Hostile.Nobody', body => 'body one', headers => [ [ small => 'kept' ], [ large => 'v' x 130_000 ] ] },
         { id => 'timestamps', type => 'Hostile.Nobody', body => 'body two', headers => [ [ small => 'kept' ], [ list => $timestamps ] ] },
@@ -34,7 +34,8 @@ sub by_their_headers {
         is $copy->{body}, $_->{body}, "$what: $_->{id}: the body is whole";
         is $copy->{header}{small}, 'kept', "$what: $_->{id}: small headers stay";
         like $copy->{header}{'NServiceBus.FailedQ'} // '', qr/^headers/, "$what: $_->{id}: it says where from";
-        ok length $copy->{header}{$trimmed}, "$what: $_->{id}: and what was left out";
+        # by the transport, before it took memory, or by who moves it
+        like "@{[ map { $_ // '' } @{ $copy->{header} }{ $trimmed, 'NServiceBus.ExceptionInfo.Message' } ]}", qr/large|list|of \d+ headers were kept/, "$what: $_->{id}: and what was left out";
     }
     $e->is_all_good($what, 20, @good);
     $e->is_well($what, 64, 60);
