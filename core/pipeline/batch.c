@@ -39,18 +39,23 @@ static int is_aside(const wb_item *item, int64_t now)
     return item->paused_until > now;
 }
 
+static int waits(const wb_item *item, wb_batch_choice choice, int64_t now)
+{
+    return choice == WB_BATCH_FRESH ? item->paused_until != 0 : is_aside(item, now);
+}
+
 /* With transports that keep the order of a key, nobody passes one that waits. */
-static int is_behind_its_key(const wb_worker *w, size_t at, int64_t now)
+static int is_behind_its_key(const wb_worker *w, size_t at, wb_batch_choice choice, int64_t now)
 {
     for (size_t i = 0; w->pipeline->ordered && w->held[at]->message.key_size && i < at; i++)
-        if (is_aside(w->held[i], now) && wb_item_has_key_of(w->held[i], w->held[at]))
+        if (waits(w->held[i], choice, now) && wb_item_has_key_of(w->held[i], w->held[at]))
             return 1;
     return 0;
 }
 
-static int can_run(const wb_worker *w, size_t at, int64_t now)
+static int can_run(const wb_worker *w, size_t at, wb_batch_choice choice, int64_t now)
 {
-    return !is_aside(w->held[at], now) && !is_behind_its_key(w, at, now);
+    return !waits(w->held[at], choice, now) && !is_behind_its_key(w, at, choice, now);
 }
 
 static int runs_alone(const wb_worker *w, const wb_item *item)
@@ -88,10 +93,10 @@ static void start(wb_worker *w)
 }
 
 /* The first that can run; a suspect only when no other suspect runs in this process. */
-static size_t find_first(wb_worker *w, int64_t now)
+static size_t find_first(wb_worker *w, wb_batch_choice choice, int64_t now)
 {
     for (size_t i = 0; i < w->held_count; i++) {
-        if (!can_run(w, i, now))
+        if (!can_run(w, i, choice, now))
             continue;
         if (!wb_item_is_suspect(w->pipeline, w->held[i]) || (w->has_suspect_lock = wb_suspect_try_lock()))
             return i;
@@ -100,12 +105,12 @@ static size_t find_first(wb_worker *w, int64_t now)
     return w->held_count;
 }
 
-static void add_company(wb_worker *w, size_t first, int64_t now)
+static void add_company(wb_worker *w, size_t first, wb_batch_choice choice, int64_t now)
 {
     int64_t left = w->pipeline->batch_time - cost_of(w, w->batch[0]);
     for (size_t i = first + 1; i < w->held_count && w->batch_size < w->take; i++) {
         wb_item *item = w->held[i];
-        if (!can_run(w, i, now))
+        if (!can_run(w, i, choice, now))
             continue;
         left -= cost_of(w, item);
         if (left < 0 || runs_alone(w, item))
@@ -114,16 +119,16 @@ static void add_company(wb_worker *w, size_t first, int64_t now)
     }
 }
 
-int wb_batch_choose(wb_worker *w)
+int wb_batch_choose(wb_worker *w, wb_batch_choice choice)
 {
     int64_t now = wb_clock_monotonic();
-    size_t first = find_first(w, now);
+    size_t first = find_first(w, choice, now);
     w->batch_size = 0;
     if (first == w->held_count)
         return 0;
     w->batch[w->batch_size++] = w->held[first];
     if (!runs_alone(w, w->batch[0]))
-        add_company(w, first, now);
+        add_company(w, first, choice, now);
     start(w);
     return 1;
 }

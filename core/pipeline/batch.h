@@ -14,8 +14,16 @@ wb_item *wb_batch_hold(wb_worker *w, const wb_incoming *incoming, const wb_handl
 /** How many more it can hold. */
 size_t wb_batch_room(const wb_worker *w);
 
+/** Whether messages that were set aside before may run, now that they are due. After each of them
+ *  it is the others' turn, also of those that are still at the broker: or a few, tried in turn,
+ *  would keep a worker busy. */
+typedef enum {
+    WB_BATCH_FRESH,
+    WB_BATCH_ANY
+} wb_batch_choice;
+
 /** Choose what runs now. @return whether anything can. */
-int wb_batch_choose(wb_worker *w);
+int wb_batch_choose(wb_worker *w, wb_batch_choice choice);
 /** When the first of the messages that are set aside may run again; WB_NEVER without any. */
 int64_t wb_batch_next_time(const wb_worker *w);
 /** How many are set aside. */

@@ -84,7 +84,7 @@ static void conclude_handled(wb_worker *w, wb_item *item)
     }
     wb_describe_refusal(refused, reason, sizeof reason);
     wb_item_rerun(item);
-    wb_verdict_attempt_failed(w, item, &(wb_attempt){ WB_FAILURE_DISPATCH, reason, 0, 1 });
+    wb_verdict_attempt_failed(w, item, &(wb_attempt){ WB_FAILURE_DISPATCH, reason, 0, 1, 1 });
 }
 
 static void conclude(wb_worker *w)

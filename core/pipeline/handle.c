@@ -39,12 +39,16 @@ static size_t collect_group(wb_worker *w, size_t first, wb_item **group)
     return count;
 }
 
+static int can_check(const wb_worker *w)
+{
+    return w->storage && WB_HAS(w->pipeline->persistence_ops, wb_persistence_ops, check);
+}
+
 static int check_transaction(wb_worker *w, size_t place, wb_error *error)
 {
-    const wb_persistence_ops *ops = w->pipeline->persistence_ops;
-    if (!w->storage || !WB_HAS(ops, wb_persistence_ops, check))
+    if (!can_check(w))
         return WB_OK;
-    int r = ops->check(w->storage, place, error);
+    int r = w->pipeline->persistence_ops->check(w->storage, place, error);
     error->result = r;
     return r;
 }
@@ -61,7 +65,7 @@ static int judge(wb_worker *w, int said, int checked, int is_first, wb_error *er
         return WB_NOT_CONNECTED;
     }
     w->transaction_ended |= checked == WB_REJECT;
-    w->handler_said = said != WB_OK && checked == WB_OK;
+    w->handler_said = said != WB_OK && checked == WB_OK && can_check(w);
     int is_believed = (is_first && checked != WB_ABORT) || wb_bug("blame");
     if (checked == WB_OK || (said == WB_REJECT && is_believed && !wb_error_is_servers(found)))
         return said;

@@ -56,7 +56,8 @@ static void blame(wb_worker *w, wb_item *culprit, int result, const wb_error *er
                                                          : WB_FAILURE_HANDLER,
                            .reason = error->text,
                            .final = result == WB_REJECT,
-                           .is_sure = sure };
+                           .is_sure = sure,
+                           .counts = sure || w->handler_said };
     wb_verdict_attempt_failed(w, culprit, &attempt);
 }
 

@@ -122,7 +122,7 @@ static int64_t wait_until(const wb_worker *w)
     int64_t idle = wb_clock_monotonic() + IDLE_WAIT, next = wb_batch_next_time(w);
     if (has_something_to_settle(w) || w->pipeline->stop)
         return 0; /* only what is there: the messages before wait for their mark */
-    return next < idle ? next : idle;
+    return next < idle ? next : idle; /* in the past when one that was set aside is due */
 }
 
 /* Too many are set aside: more would be more memory. Whoever is due first runs next. */

@@ -130,7 +130,7 @@ static void blame(wb_worker *w, const wb_operation_group *group)
         return;
     wb_describe_refusal(refused, reason, sizeof reason);
     wb_item_rerun(item);
-    wb_verdict_attempt_failed(w, item, &(wb_attempt){ WB_FAILURE_DISPATCH, reason, 0, 1 });
+    wb_verdict_attempt_failed(w, item, &(wb_attempt){ WB_FAILURE_DISPATCH, reason, 0, 1, 1 });
 }
 
 /* The rows shrink to what remains, usually nothing. Also when the connection died in between:

@@ -91,7 +91,7 @@ static void count_attempts(wb_worker *w, const wb_error *error)
     for (size_t i = 0; i < w->batch_size; i++)
         if (w->batch[i]->state == WB_ITEM_SENT && w->batch[i]->verdict == WB_VERDICT_OPEN)
             wb_verdict_attempt_failed(w, w->batch[i],
-                                      &(wb_attempt){ WB_FAILURE_DISPATCH, reason, 0, w->batch_size == 1 });
+                                      &(wb_attempt){ WB_FAILURE_DISPATCH, reason, 0, w->batch_size == 1, 1 });
 }
 
 /* With the commit the transport forgets what was acknowledged. */

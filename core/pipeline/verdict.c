@@ -29,7 +29,7 @@ void wb_verdict_attempt_failed(wb_worker *w, wb_item *item, const wb_attempt *at
     const wb_pipeline *p = w->pipeline;
     char number[12];
 
-    wb_failure_set(&item->failure, attempt->kind, attempt->reason, !wb_bug("uncounted_attempt"));
+    wb_failure_set(&item->failure, attempt->kind, attempt->reason, attempt->counts && !wb_bug("uncounted_attempt"));
     int is_over = attempt->final || wb_recover_is_exhausted(&p->recoverability, &item->failure);
     if (is_over && (attempt->is_sure || wb_bug("blame"))) {
         wb_verdict_condemn(w, item, attempt->kind, attempt->reason);

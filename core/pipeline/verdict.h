@@ -14,7 +14,8 @@ typedef struct wb_attempt {
     const char *reason;
     int final;   /* another attempt cannot succeed */
     int is_sure; /* it ran alone or first in its transaction: no neighbour had a part in it. Only
-                    then is there a verdict; it counts in any case */
+                    then is there a verdict */
+    int counts;  /* it is sure, or the handler said so in a transaction that was as it must be */
 } wb_attempt;
 
 void wb_verdict_attempt_failed(wb_worker *w, wb_item *item, const wb_attempt *attempt);

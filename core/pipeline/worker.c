@@ -189,12 +189,13 @@ static int run_cycle(wb_worker *w, wb_error *error)
     w->progressed = 0;
     if ((r = wb_stage_connect(w, error)) != WB_OK)
         return r;
-    if (!wb_batch_choose(w)) {
+    if (!wb_batch_choose(w, w->owes_turn ? WB_BATCH_FRESH : WB_BATCH_ANY)) {
         if (may_receive(w) && (r = wb_stage_receive(w, error)) != WB_OK)
             return r;
-        if (!wb_batch_choose(w))
+        if (!wb_batch_choose(w, WB_BATCH_FRESH) && !wb_batch_choose(w, WB_BATCH_ANY))
             return wb_stage_settle(w, error);
     }
+    w->owes_turn = w->batch[0]->paused_until != 0;
     if ((r = run_chosen(w, error)) != WB_OK)
         return r;
     return adapt_prefetch(w, error);

@@ -80,6 +80,7 @@ typedef struct wb_worker {
     int64_t handling_spent;          /* by the handlers of the batch */
     _Atomic int64_t handling_since;  /* a handler runs; 0: none does */
     int64_t released_for;            /* prefetched messages were given away for that one */
+    int owes_turn;      /* the last batch was one set aside before: now it is the others' turn */
     int progressed;     /* the cycle got something done */
     int64_t pause;      /* back-off after a failure; 0 when all is well */
     int64_t complained; /* when a failure was logged last; 0 when all is well */

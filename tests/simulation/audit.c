@@ -304,7 +304,7 @@ void sim_audit(void)
 }
 
 /* Then its attempts stay written down. */
-static int somebody_waits(void)
+int sim_audit_somebody_waits(void)
 {
     for (unsigned i = 0; i < sim_message_count; i++)
         if (may_wait(&sim_messages[i]) && sim_messages[i].place != SIM_GONE)
@@ -321,7 +321,7 @@ static const char *find_old(void)
             if (!sim_database_row(e, t->records[i].batch))
                 return "a deduplication record";
         for (size_t i = 0; i < t->row_count; i++)
-            if (row_contains(&t->rows[i], "WBA", 3) && !somebody_waits())
+            if (row_contains(&t->rows[i], "WBA", 3) && !sim_audit_somebody_waits())
                 return "a record of attempts";
     }
     return NULL;

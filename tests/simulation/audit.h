@@ -17,4 +17,7 @@ void sim_audit(void);
 int sim_audit_is_clean(void);
 void sim_audit_old(void);
 
+/** Whether a message is not done and need not be: it waits for a server as far as anybody knows. */
+int sim_audit_somebody_waits(void);
+
 #endif

@@ -159,7 +159,7 @@ void sim_drive_stop(void)
 
 static void age(void)
 {
-    if (!the_shape.outbox || !the_shape.keepers)
+    if (!the_shape.outbox || !the_shape.keepers || sim_audit_somebody_waits())
         return;
     sim_advance(the_shape.retention + 26 * HOUR);
     for (int i = 1; i <= (int)the_shape.processes; i++)
