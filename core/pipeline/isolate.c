@@ -6,6 +6,7 @@
  */
 #include "config.h"
 
+#include "core/base/log.h"
 #include "core/pipeline/batch.h"
 #include "core/pipeline/stages.h"
 #include "core/pipeline/suspect.h"
@@ -62,13 +63,19 @@ static void blame(wb_worker *w, wb_item *culprit, int result, const wb_error *er
 }
 
 /* A deadlock is nobody's fault, also of one that runs alone; one that never ends is its own. */
-static int is_forgiven(int result, wb_item *culprit)
+static int is_forgiven(const wb_worker *w, int result, wb_item *culprit, const wb_error *error)
 {
-    return result == WB_ABORT && ++culprit->aborts <= ABORTS_FORGIVEN;
+    if (result != WB_ABORT || ++culprit->aborts > ABORTS_FORGIVEN)
+        return 0;
+    wb_log_event(WB_LOG_INFO, "message was rolled back and runs again", { "endpoint", w->pipeline->endpoint },
+                 { "message_id", culprit->incoming->id }, { "reason", error->text });
+    return 1;
 }
 
-static void halve(wb_worker *w)
+static void halve(wb_worker *w, const wb_error *error)
 {
+    wb_log_event(WB_LOG_INFO, "batch was rolled back and runs again in halves",
+                 { "endpoint", w->pipeline->endpoint }, { "reason", error->text });
     w->take = (unsigned)(w->batch_size + 1) / 2;
 }
 
@@ -81,7 +88,7 @@ int wb_stage_isolate(wb_worker *w, int result, wb_item *culprit, const wb_error 
     if (result == WB_FATAL)
         return result;
     if (result == WB_ABORT && w->batch_size > 1) {
-        halve(w);
+        halve(w, error);
         return WB_OK;
     }
     wb_batch_run_alone(w);
@@ -98,7 +105,7 @@ int wb_stage_isolate(wb_worker *w, int result, wb_item *culprit, const wb_error 
     }
     if (!culprit)
         culprit = only;
-    if (culprit && culprit->verdict == WB_VERDICT_OPEN && !is_forgiven(result, culprit))
+    if (culprit && culprit->verdict == WB_VERDICT_OPEN && !is_forgiven(w, result, culprit, error))
         blame(w, culprit, result, error, sure);
     return result == WB_ABORT ? result : WB_OK;
 }

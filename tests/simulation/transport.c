@@ -262,6 +262,9 @@ static int transport_commit(wb_transport_session *s, wb_error *error)
         sim_broker_commit(s);
     else
         sim_broker_roll_back(s);
+    /* what it did to a database of its own stays done: an attempt of each, chance or not */
+    if (fault.result == WB_ABORT && the_shape.mode == WB_MODE_SENDS_ATOMIC)
+        sim_broker_excuse_hand(NULL, 1);
     if (fault.result != WB_OK)
         return leave(s, fault, fault.done ? "transport.commit (done)" : "transport.commit", error);
     sim_step("transport committed");
