@@ -170,13 +170,26 @@ int wb_amqp_consume_is_drained(const wb_amqp_receiver *receiver)
     return !receiver->ready && (!wb_amqp_consume_is_on(receiver) || receiver->connection.gated);
 }
 
+/* What is given back while a consumer is there may come back to it, with one more delivery: so
+ * not before it is cancelled. One that is not confirmed cannot be, and when its confirmation
+ * stands behind what is not being read, that has to go first all the same. */
+static int may_give_back(const wb_amqp_receiver *receiver)
+{
+    const wb_amqp_connection *connection = &receiver->connection;
+    return receiver->consuming == WB_AMQP_CONSUMER_NONE ||
+           (receiver->consuming == WB_AMQP_CONSUMER_ASKED &&
+            (connection->gated || connection->paused));
+}
+
 int wb_amqp_consume_release(wb_amqp_receiver *receiver)
 {
     if (receiver->connection.failure.result != WB_OK)
         return 0;
     receiver->released = 1;
     wb_amqp_consume_step(receiver);
-    wb_amqp_receiver_give_back_ready(receiver);
+    if (may_give_back(receiver))
+        wb_amqp_receiver_give_back_ready(receiver);
+    wb_amqp_flush_some(&receiver->connection);
     return wb_amqp_consume_is_on(receiver) || receiver->ready || receiver->partial;
 }
 

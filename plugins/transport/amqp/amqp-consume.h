@@ -50,8 +50,9 @@ void wb_amqp_consume_stop(wb_amqp_receiver *receiver);
  *  body which may not be read yet does not count, closing gives it back. */
 int wb_amqp_consume_is_drained(const wb_amqp_receiver *receiver);
 
-/** Until wb_amqp_consume_again(): prefetch nothing, give back what nobody has taken. To be
- *  called again as long as it returns 1: something may still be on its way. */
+/** Until wb_amqp_consume_again(): prefetch nothing, and give back what nobody has taken, once
+ *  the consumer is cancelled. Does not wait. To be called again as long as it returns 1:
+ *  something may still be on its way. */
 int wb_amqp_consume_release(wb_amqp_receiver *receiver);
 void wb_amqp_consume_again(wb_amqp_receiver *receiver);
 

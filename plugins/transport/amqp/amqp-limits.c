@@ -6,12 +6,11 @@
 #include "plugins/transport/amqp/amqp-management.h"
 #include "plugins/transport/amqp/amqp-queue.h"
 
-/* What is not known, and why: an operator can do something about it. */
+/* The host warns; only we know why, and an operator can do something about it. */
 static uint32_t unknown(const wb_transport *transport, const char *why)
 {
-    transport->host->log(transport->host, WB_LOG_WARNING,
-                         "the delivery limit of the queue is not known: the broker may drop what "
-                         "is delivered too often",
+    transport->host->log(transport->host, WB_LOG_INFO,
+                         "why the delivery limit of the queue is not known",
                          (const wb_field[]){ { "queue", transport->endpoint->name },
                                              { "reason", why } },
                          2);
@@ -55,9 +54,9 @@ static uint32_t limit_by_management(const wb_transport *transport, int major,
                                     : "the broker is no RabbitMQ that tells its version");
 }
 
-static void log_unmanaged(const wb_transport *transport, const char *why)
+static void log_unmanaged(const wb_transport *transport, int level, const char *why)
 {
-    transport->host->log(transport->host, WB_LOG_WARNING,
+    transport->host->log(transport->host, level,
                          "the management interface does not tell the queue's delivery limit: "
                          "policies are not known",
                          (const wb_field[]){ { "queue", transport->endpoint->name },
@@ -65,15 +64,23 @@ static void log_unmanaged(const wb_transport *transport, const char *why)
                          2);
 }
 
+/* With no limit at all the host warns: one warning is enough. */
+static uint32_t limit_unmanaged(const wb_transport *transport, wb_amqp_connection *connection,
+                                const char *why)
+{
+    uint32_t limit = limit_by_amqp(transport, connection);
+    log_unmanaged(transport, limit == WB_LIMIT_UNKNOWN ? WB_LOG_INFO : WB_LOG_WARNING, why);
+    return limit;
+}
+
 static uint32_t limit_of(const wb_transport *transport, wb_amqp_connection *connection)
 {
     wb_amqp_managed_queue queue;
-    if (transport->config->management) {
-        if (wb_amqp_management_ask(transport, &queue))
-            return limit_by_management(transport, wb_amqp_broker_major(connection), &queue);
-        log_unmanaged(transport, queue.problem);
-    }
-    return limit_by_amqp(transport, connection);
+    if (!transport->config->management)
+        return limit_by_amqp(transport, connection);
+    if (!wb_amqp_management_ask(transport, &queue))
+        return limit_unmanaged(transport, connection, queue.problem);
+    return limit_by_management(transport, wb_amqp_broker_major(connection), &queue);
 }
 
 int wb_amqp_limits_of_queue(wb_transport *transport, wb_transport_limits *limits, wb_error *error)

@@ -319,7 +319,6 @@ void wb_amqp_receiver_give_back_ready(wb_amqp_receiver *receiver)
         unlink_and_free(receiver, message);
     }
     pause_or_go_on(receiver);
-    wb_amqp_flush_some(connection);
 }
 
 void wb_amqp_receiver_drop_ready(wb_amqp_receiver *receiver)
