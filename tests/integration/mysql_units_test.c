@@ -336,6 +336,7 @@ static void test_classes(void **state)
 #define SERVER WB_RETRY, WB_CAUSE_SERVER
 #define NOBODY WB_ABORT, WB_CAUSE_OTHER
 #define AWAY WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE
+#define CROWDED WB_NOT_CONNECTED, WB_CAUSE_SERVER
 #define NOBODY_KNOWS 0
     static const struct {
         unsigned code;
@@ -351,7 +352,7 @@ static void test_classes(void **state)
         { 1030, SERVER, SERVER, NOBODY_KNOWS },
         { 1037, SERVER, SERVER, NOBODY_KNOWS },
         { 1038, SERVER, SERVER, NOBODY_KNOWS },
-        { 1040, SERVER, AWAY, NOBODY_KNOWS },
+        { 1040, SERVER, CROWDED, NOBODY_KNOWS },
         { 1041, SERVER, SERVER, NOBODY_KNOWS },
         { 1045, MESSAGE, WB_FATAL, WB_CAUSE_REFUSED, NOBODY_KNOWS },
         { 1047, AWAY, AWAY, NOBODY_KNOWS },
@@ -366,11 +367,11 @@ static void test_classes(void **state)
         { 1146, MESSAGE, WB_FATAL, WB_CAUSE_MISSING, NOBODY_KNOWS },
         { 1153, MESSAGE, WB_REJECT, WB_CAUSE_TOO_LARGE, NOBODY_KNOWS },
         { 1180, MESSAGE, SERVER, NOBODY_KNOWS },
-        { 1203, SERVER, AWAY, NOBODY_KNOWS },
+        { 1203, SERVER, CROWDED, NOBODY_KNOWS },
         { 1205, SERVER, SERVER, WB_RETRY },
         { 1206, SERVER, SERVER, WB_RETRY },
         { 1213, NOBODY, NOBODY, WB_ABORT },
-        { 1226, SERVER, AWAY, NOBODY_KNOWS },
+        { 1226, SERVER, CROWDED, NOBODY_KNOWS },
         { 1290, SERVER, AWAY, WB_NOT_CONNECTED },
         { 1317, SERVER, SERVER, NOBODY_KNOWS },
         { 1452, MESSAGE, SERVER, NOBODY_KNOWS },

@@ -28,6 +28,7 @@ static void test_sqlstate_map(void **state)
 #define SERVER WB_RETRY, WB_CAUSE_SERVER
 #define NOBODY WB_ABORT, WB_CAUSE_OTHER
 #define AWAY WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE
+#define CROWDED WB_NOT_CONNECTED, WB_CAUSE_SERVER
     static const struct {
         const char *sqlstate;
         int handler, handler_cause, own, own_cause;
@@ -61,7 +62,7 @@ static void test_sqlstate_map(void **state)
         { "53000", SERVER, SERVER },
         { "53100", SERVER, SERVER },
         { "53200", SERVER, SERVER },
-        { "53300", SERVER, AWAY },
+        { "53300", SERVER, CROWDED },
         { "53400", SERVER, SERVER },
         { "54000", MESSAGE, WB_REJECT, WB_CAUSE_TOO_LARGE },
         { "55006", MESSAGE, SERVER },

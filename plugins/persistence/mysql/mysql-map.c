@@ -14,6 +14,7 @@
 #define NOBODY WB_ABORT, WB_CAUSE_OTHER
 /* Ours: what is no message's doing waits for the server. */
 #define AWAY WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE
+#define CROWDED WB_NOT_CONNECTED, WB_CAUSE_SERVER
 #define ENDPOINT(cause) WB_FATAL, cause
 
 static const mys_mapping mappings[] = {
@@ -38,9 +39,9 @@ static const mys_mapping mappings[] = {
     { 1637, SERVER, SERVER, IN_DOUBT }, /* too many transactions */
     { 3019, SERVER, SERVER, IN_DOUBT }, /* the undo log is full */
     /* all connections are taken, the server goes down, or a KILL hit the session */
-    { 1040, SERVER, AWAY, IN_DOUBT }, /* all */
-    { 1203, SERVER, AWAY, IN_DOUBT }, /* this user's */
-    { 1226, SERVER, AWAY, IN_DOUBT }, /* this user's, of an hour */
+    { 1040, SERVER, CROWDED, IN_DOUBT }, /* all */
+    { 1203, SERVER, CROWDED, IN_DOUBT }, /* this user's */
+    { 1226, SERVER, CROWDED, IN_DOUBT }, /* this user's, of an hour */
     { 1053, AWAY, AWAY, IN_DOUBT },   /* shutdown */
     { 1927, AWAY, AWAY, IN_DOUBT },   /* killed */
     { 3169, AWAY, AWAY, IN_DOUBT },   /* killed */

@@ -16,6 +16,7 @@
 #define NOBODY WB_ABORT, WB_CAUSE_OTHER
 /* Ours: what is no message's doing waits for the server. */
 #define AWAY WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE
+#define CROWDED WB_NOT_CONNECTED, WB_CAUSE_SERVER
 #define RENEW WB_NOT_CONNECTED, WB_CAUSE_OTHER
 #define ENDPOINT(cause) WB_FATAL, cause
 
@@ -47,7 +48,7 @@ static const pgsql_mapping mappings[] = {
     { "42P01", MESSAGE, ENDPOINT(WB_CAUSE_MISSING) },
     { "42", MESSAGE, ENDPOINT(WB_CAUSE_MISMATCH) },
     /* disk full, out of memory, too many connections, a configured limit */
-    { "53300", SERVER, AWAY },
+    { "53300", SERVER, CROWDED },
     { "53", SERVER, SERVER },
     { "54", MESSAGE, WB_REJECT, WB_CAUSE_TOO_LARGE },
     /* a neighbour holds the lock */
