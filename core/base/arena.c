@@ -96,6 +96,9 @@ void wb_arena_reset(wb_arena *arena)
     }
     if (kept) {
         kept->next = NULL;
+#ifdef WB_TEST_HOOKS /* whoever still points into it sees that at once */
+        memset(kept->data, 0xdd, kept->size);
+#endif
         kept->used = 0;
         arena->blocks = kept;
     }

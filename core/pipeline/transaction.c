@@ -99,7 +99,7 @@ static void keep_ids(wb_worker *w)
 {
     for (size_t i = 0; i < w->batch_size; i++) {
         wb_message *message = &w->batch[i]->message;
-        if (message->id)
+        if (w->batch[i]->state == WB_ITEM_SENT && message->id)
             message->id = wb_arena_copy(&w->arena, message->id, message->id_size);
     }
 }

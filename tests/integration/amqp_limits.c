@@ -222,7 +222,7 @@ static void test_unknown(void **state)
     f.config.password = "secret";
     check_unknown(&f, "ACCESS_REFUSED");
     f.config.port = 1;
-    check_unknown(&f, "refused");
+    check_unknown(&f, "port 1");
     fixture_end(&f);
 }
 

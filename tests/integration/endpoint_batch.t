@@ -62,7 +62,7 @@ sub check_same_id_failing {
 
 sub check_batch_handler {
     my ($e) = @_;
-    my @ids = run_among($e, 'batch handler', 24, { id => 'odd', type => 'Test.Batch', do => 'fail retry odd one' });
+    my @ids = run_among($e, 'batch handler', 120, { id => 'odd', type => 'Test.Batch', do => 'fail retry odd one' });
     failed($e, 'odd', qr/^odd one$/);
     my @counts = map { /^call \S+ \d+ (\d+)/ ? $1 : () } split /\n/, Endpoint::read_file($e->{trace});
     ok((grep { $_ > 2 } @counts), "$e->{pair}: called with many messages");
