@@ -29,13 +29,14 @@ static int has_jumped(const wb_pipeline *p, int64_t jump)
     return 1;
 }
 
-int wb_clean_up(wb_pipeline *p, wb_storage_session *storage, int64_t retention, int64_t until,
-                wb_error *error)
+int wb_clean_up(wb_pipeline *p, wb_storage_session *storage, int64_t retention, int64_t *offset,
+                int64_t until, wb_error *error)
 {
-    int64_t jump = 0;
     size_t deleted = STEP;
-    int r = wb_pipeline_ask_time(p, storage, &jump, error);
-    if (r != WB_OK || has_jumped(p, jump))
+    int64_t before_that = *offset;
+    int r = wb_pipeline_ask_time(p, storage, error);
+    *offset = atomic_load(&p->time_offset);
+    if (r != WB_OK || (before_that && has_jumped(p, *offset - before_that)))
         return r;
     uint64_t before = wb_batch_number_at(wb_pipeline_now(p) - retention);
     while (r == WB_OK && deleted == STEP && !p->stop && wb_clock_monotonic() < until) {

@@ -23,6 +23,7 @@ typedef struct wb_housekeeper {
     int started;
     atomic_int ended; /* the thread is about to return */
     wb_sweep_memory memory;
+    int64_t time_offset; /* of the last clean-up: by how much the database's clock was ahead */
 } wb_housekeeper;
 
 /** pipeline, interval and retention are set by the caller. @return 0 or errno. */

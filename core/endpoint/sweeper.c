@@ -37,8 +37,12 @@ typedef struct {
     wb_sweep_memory after;
     uint64_t young;  /* ordinary rows from this number on are left to their workers */
     size_t swept;
+    int64_t until;
     unsigned lost; /* sessions in a row that broke, with nothing sent in between */
     size_t parked;
+    int is_asked;         /* somebody asked for all that is parked */
+    uint64_t *renumbered; /* rows this round parked then */
+    size_t renumbered_count;
     size_t unreadable;
     wb_error *error;
 } round;
@@ -107,7 +111,7 @@ static int open_outlet(round *r)
     const wb_pipeline *p = r->pipeline;
     if (r->outlet.session)
         return WB_OK;
-    r->outlet = (wb_outlet){ r->pipeline, NULL, 0 };
+    r->outlet = (wb_outlet){ r->pipeline, NULL, 0, r->until };
     return p->transport_ops->open(p->transport, WB_SESSION_SEND, 0, &r->outlet.session, r->error);
 }
 
@@ -131,6 +135,21 @@ static const wb_operation *find_refused(const wb_operation_group *groups)
     return refused;
 }
 
+/* When all that is parked is due, the walk comes to the new row, too. */
+static void remember_parked(round *r, uint64_t number)
+{
+    r->renumbered = wb_realloc(r->renumbered, (r->parked + 1) * sizeof *r->renumbered);
+    r->renumbered[r->renumbered_count++] = number;
+}
+
+static int was_parked_now(const round *r)
+{
+    for (size_t i = 0; i < r->renumbered_count; i++)
+        if (r->renumbered[i] == r->batch)
+            return 1;
+    return 0;
+}
+
 /* The new row stands before the old one goes: a crash in between sends twice, and loses
  * nothing. */
 static int park(round *r, const wb_mark *remaining, uint32_t tries, const wb_operation *refused)
@@ -138,8 +157,11 @@ static int park(round *r, const wb_mark *remaining, uint32_t tries, const wb_ope
     char reason[1200];
     wb_describe_refusal(refused, reason, sizeof reason);
     r->parked++;
-    int result = wb_pipeline_park(r->pipeline, r->storage, remaining->remaining, remaining->remaining_size,
-                                  tries, reason, r->error);
+    const wb_parked parked = { tries, reason, remaining->remaining, remaining->remaining_size };
+    uint64_t number = 0;
+    int result = wb_pipeline_park(r->pipeline, r->storage, &parked, &number, r->error);
+    if (result == WB_OK && r->is_asked)
+        remember_parked(r, number);
     return result == WB_OK ? mark(r, (wb_mark){ r->batch, NULL, 0 }) : result;
 }
 
@@ -193,6 +215,8 @@ static int sweep_row(round *r)
     wb_parked parked;
 
     wb_arena_reset(&r->arena);
+    if (was_parked_now(r))
+        return WB_OK;
     if (wb_parked_decode(data, size, &parked))
         return dispatch(r, parked.operations, parked.operations_size, parked.tries);
     if (wb_attempts_is_older(data, size, day_ago))
@@ -219,17 +243,18 @@ static void report(const round *r)
 }
 
 /* Somebody asked for what is parked: then all of it is due. */
-static uint64_t choose_end(const round *r)
+static uint64_t choose_end(round *r)
 {
-    return atomic_exchange(&r->pipeline->sweep_parked, 0) ? UINT64_MAX : r->young;
+    r->is_asked = atomic_exchange(&r->pipeline->sweep_parked, 0);
+    return r->is_asked ? INT64_MAX : r->young;
 }
 
-static int walk(round *r, int64_t until)
+static int walk(round *r)
 {
     const wb_pipeline *p = r->pipeline;
     uint64_t end = choose_end(r);
     int result = next_row(r, end);
-    while (result == WB_OK && r->batch && !p->stop && wb_clock_monotonic() < until) {
+    while (result == WB_OK && r->batch && !p->stop && wb_clock_monotonic() < r->until) {
         result = sweep_row(r);
         r->passed++;
         if (result == WB_OK)
@@ -241,16 +266,17 @@ static int walk(round *r, int64_t until)
 int wb_sweep(wb_pipeline *p, wb_storage_session *storage, wb_sweep_memory *memory, int64_t until,
              wb_error *error)
 {
-    round r = { .pipeline = p, .storage = storage, .before = memory, .error = error };
+    round r = { .pipeline = p, .storage = storage, .before = memory, .until = until, .error = error };
     r.young = wb_batch_number_at(wb_pipeline_now(p) - p->sweep_after);
     wb_arena_init(&r.arena, 64 * 1024);
-    int result = walk(&r, until);
+    int result = walk(&r);
     report(&r);
     close_outlet(&r);
     wb_window_free(&r.window);
     wb_arena_free(&r.arena);
     wb_buffer_free(&r.bytes);
     wb_buffer_free(&r.encoded);
+    free(r.renumbered);
     wb_sweep_forget(memory);
     *memory = r.after;
     return result;

@@ -88,7 +88,7 @@ static void start(wb_worker *w)
         wb_item *item = w->batch[i];
         item->place = i;
         item->message.attempt =
-            item->incoming->delivery_count + item->failure.attempts + item->failure.faults + 1;
+            item->incoming->delivery_count + item->failure.attempts + item->failure.faults + item->failure.unproved + 1;
     }
 }
 
@@ -131,6 +131,15 @@ int wb_batch_choose(wb_worker *w, wb_batch_choice choice)
         add_company(w, first, choice, now);
     start(w);
     return 1;
+}
+
+int wb_batch_can_run(const wb_worker *w)
+{
+    int64_t now = wb_clock_monotonic();
+    for (size_t i = 0; i < w->held_count; i++)
+        if (can_run(w, i, WB_BATCH_ANY, now))
+            return 1;
+    return 0;
 }
 
 int64_t wb_batch_next_time(const wb_worker *w)

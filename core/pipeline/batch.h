@@ -24,6 +24,8 @@ typedef enum {
 
 /** Choose what runs now. @return whether anything can. */
 int wb_batch_choose(wb_worker *w, wb_batch_choice choice);
+/** Whether anything in hand can run now. */
+int wb_batch_can_run(const wb_worker *w);
 /** When the first of the messages that are set aside may run again; WB_NEVER without any. */
 int64_t wb_batch_next_time(const wb_worker *w);
 /** How many are set aside. */

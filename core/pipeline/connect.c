@@ -58,7 +58,7 @@ static int open_transport(wb_worker *w, wb_error *error)
     pthread_mutex_lock(&w->transport_lock);
     w->transport = session;
     pthread_mutex_unlock(&w->transport_lock);
-    w->outlet = (wb_outlet){ p, session, 0 };
+    w->outlet = (wb_outlet){ p, session, 0, 0 };
     return WB_OK;
 }
 
@@ -66,36 +66,58 @@ static int open_storage(wb_worker *w, wb_error *error)
 {
     wb_pipeline *p = w->pipeline;
     int r = p->persistence_ops->open(p->persistence, &w->storage, error);
-    if (r == WB_OK && (r = wb_pipeline_ask_time(p, w->storage, NULL, error)) != WB_OK)
+    if (r == WB_OK && (r = wb_pipeline_ask_time(p, w->storage, error)) != WB_OK)
         close_storage(w);
     return r;
 }
 
-int wb_stage_connect(wb_worker *w, wb_error *error)
+int wb_stage_connect_storage(wb_worker *w, wb_error *error)
 {
-    const wb_pipeline *p = w->pipeline;
-    int r = WB_OK;
-
-    if (w->transport_broken)
-        close_transport(w);
+    int r;
     if (w->storage_broken)
         close_storage(w);
-    if (w->transport && (w->storage || !p->persistence_ops))
+    if (w->storage)
         return WB_OK;
     wb_pace_back_off(w);
-    if (!w->transport)
-        r = open_transport(w, error);
-    if (r == WB_OK && p->persistence_ops && !w->storage)
-        r = open_storage(w, error);
-    if (r == WB_OK || r == WB_FATAL)
+    if ((r = open_storage(w, error)) == WB_OK || r == WB_FATAL)
         return r;
     error->result = r;
     wb_pace_complain(w, "waiting for a server", error);
     return WB_NOT_CONNECTED;
 }
 
+static int connect_transport(wb_worker *w, wb_error *error)
+{
+    int r;
+    if (w->transport)
+        return WB_OK;
+    wb_pace_back_off(w);
+    if ((r = open_transport(w, error)) == WB_OK || r == WB_FATAL)
+        return r;
+    error->result = r;
+    wb_pace_complain(w, "waiting for a server", error);
+    return WB_NOT_CONNECTED;
+}
+
+int wb_stage_connect(wb_worker *w, wb_error *error)
+{
+    if (w->transport_broken)
+        close_transport(w);
+    int r = connect_transport(w, error);
+    return r == WB_OK && w->pipeline->persistence_ops ? wb_stage_connect_storage(w, error) : r;
+}
+
+/* A suspect in hand ended well as far as this process goes: its record is deleted. */
+static void make_last_marks(wb_worker *w)
+{
+    wb_error ignored;
+    if (w->mark_count && w->storage && !w->storage_broken && !w->in_transaction)
+        (void)w->pipeline->persistence_ops->mark(w->storage, w->marks, w->mark_count, &ignored);
+}
+
 void wb_stage_disconnect(wb_worker *w)
 {
     close_transport(w);
+    make_last_marks(w);
     close_storage(w);
 }

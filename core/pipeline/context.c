@@ -18,6 +18,7 @@ typedef struct handler_call {
     size_t count;
     wb_error *error; /* what was said last; why the handler fails, if it does */
     int broken;      /* an immediate send found the session dead */
+    int trouble;     /* no session for immediate sends could be had: the server's trouble */
 } handler_call;
 
 static handler_call *call_of(wb_context *ctx)
@@ -67,8 +68,12 @@ static int send_immediately(handler_call *call, wb_operation *operation)
     wb_window window = { &operation, 1, 1, &w->arena };
     int r = open_immediate(call, &outlet);
 
-    if (r == WB_OK)
+    if (r != WB_OK) {
+        call->error->result = r;
+        call->trouble |= wb_error_is_servers(call->error);
+    } else {
         r = wb_window_send(&window, &outlet, call->error);
+    }
     if (outlet.session == w->transport)
         w->outlet.confirmed = outlet.confirmed;
     if (r == WB_OK && operation->result == WB_REJECT)
@@ -155,7 +160,7 @@ static int call_function(handler_call *call, const wb_handler_entry *handler)
 int wb_call_handler(wb_worker *w, wb_item *const *items, size_t count, wb_error *error)
 {
     const wb_handler_entry *handler = items[0]->handler;
-    handler_call call = { { &handler_api }, w, items, count, error, 0 };
+    handler_call call = { { &handler_api }, w, items, count, error, 0, 0 };
 
     wb_error_clear(error);
     int r = call_function(&call, handler);
@@ -170,6 +175,6 @@ int wb_call_handler(wb_worker *w, wb_item *const *items, size_t count, wb_error 
         (void)snprintf(error->text, sizeof error->text, "the handler of %s returned %d", handler->type, r);
     /* what it was told of a server is no trouble of that server's yet: check() knows */
     error->result = r == WB_REJECT ? WB_REJECT : WB_RETRY;
-    error->cause = WB_CAUSE_OTHER;
+    error->cause = call.trouble ? WB_CAUSE_SERVER : WB_CAUSE_OTHER;
     return error->result;
 }

@@ -57,11 +57,17 @@ static int make_good(wb_worker *w, wb_error *error)
     return r;
 }
 
+static int leave(wb_worker *w, wb_error *error)
+{
+    w->in_transaction = 0;
+    return w->pipeline->persistence_ops->rollback(w->storage, error);
+}
+
 int wb_stage_repair(wb_worker *w, wb_error *error)
 {
     int r = probe(w, error);
     if (r == WB_OK)
-        r = was_committed(w) ? make_good(w, error) : wb_stage_rollback(w);
+        r = was_committed(w) ? make_good(w, error) : leave(w, error);
     if (r == WB_NOT_CONNECTED || r == WB_IN_DOUBT)
         w->storage_broken = 1;
     return r;

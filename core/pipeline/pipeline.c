@@ -12,7 +12,6 @@
 #include "core/base/error.h"
 #include "core/base/log.h"
 #include "core/message/ids.h"
-#include "core/recover/parked.h"
 
 void wb_pipeline_init(wb_pipeline *p)
 {
@@ -34,11 +33,9 @@ int64_t wb_pipeline_now(const wb_pipeline *p)
     return offset ? wb_clock_steady() + offset : wb_clock_wall();
 }
 
-int wb_pipeline_ask_time(wb_pipeline *p, wb_storage_session *storage, int64_t *ret_jump, wb_error *error)
+int wb_pipeline_ask_time(wb_pipeline *p, wb_storage_session *storage, wb_error *error)
 {
-    int64_t wall, before = wb_pipeline_now(p), known = atomic_load(&p->time_offset);
-    if (ret_jump)
-        *ret_jump = 0;
+    int64_t wall;
     if (!WB_HAS(p->persistence_ops, wb_persistence_ops, clock))
         return WB_OK;
     int r = p->persistence_ops->clock(storage, &wall, error);
@@ -46,8 +43,6 @@ int wb_pipeline_ask_time(wb_pipeline *p, wb_storage_session *storage, int64_t *r
         return r;
     int64_t offset = wall - wb_clock_steady();
     atomic_store(&p->time_offset, offset ? offset : 1);
-    if (ret_jump && known)
-        *ret_jump = wb_pipeline_now(p) - before;
     return WB_OK;
 }
 
@@ -77,21 +72,24 @@ static uint64_t number_due_in(const wb_pipeline *p, int64_t pause)
     return wb_batch_number(wb_pipeline_now(p) + pause - p->sweep_after);
 }
 
-int wb_pipeline_park(const wb_pipeline *p, wb_storage_session *storage, const void *operations,
-                     size_t size, uint32_t tries, const char *reason, wb_error *error)
+int wb_pipeline_park(const wb_pipeline *p, wb_storage_session *storage, const wb_parked *parked,
+                     uint64_t *ret_number, wb_error *error)
 {
-    wb_parked parked = { tries, reason, operations, size };
     wb_buffer bytes = { 0 };
-    int64_t pause = wb_parked_pause(p->park_time, tries);
+    int64_t pause = wb_parked_pause(p->park_time, parked->tries);
+    uint64_t number = number_due_in(p, pause);
+    int level = parked->tries == 1 ? WB_LOG_WARNING : WB_LOG_DEBUG;
     char count[12], seconds[24];
-    wb_parked_encode(&bytes, &parked);
-    int r = wb_pipeline_store_row(p, storage, number_due_in(p, pause), bytes.data, bytes.size, error);
+    wb_parked_encode(&bytes, parked);
+    int r = wb_pipeline_store_row(p, storage, number, bytes.data, bytes.size, error);
     wb_buffer_free(&bytes);
     if (r != WB_OK)
         return r;
-    (void)snprintf(count, sizeof count, "%" PRIu32, tries);
+    if (ret_number)
+        *ret_number = number;
+    (void)snprintf(count, sizeof count, "%" PRIu32, parked->tries);
     (void)snprintf(seconds, sizeof seconds, "%" PRId64, pause / WB_SECOND);
-    wb_log_event(tries == 1 ? WB_LOG_WARNING : WB_LOG_DEBUG, "operations parked: they cannot be dispatched", { "endpoint", p->endpoint },
-                 { "tries", count }, { "next_try_in_s", seconds }, { "reason", reason });
+    wb_log_event(level, "operations parked: they cannot be dispatched", { "endpoint", p->endpoint },
+                 { "tries", count }, { "next_try_in_s", seconds }, { "reason", parked->reason });
     return WB_OK;
 }

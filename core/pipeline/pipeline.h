@@ -12,6 +12,7 @@
 
 #include "core/message/outgoing.h"
 #include "core/plugin/handlers.h"
+#include "core/recover/parked.h"
 #include "core/recover/recoverability.h"
 #include "core/recover/suspicions.h"
 
@@ -57,9 +58,8 @@ static inline int wb_has_transport_transaction(const wb_pipeline *p)
 /** Now, by the clock that records are aged by: the database's where it has told. */
 int64_t wb_pipeline_now(const wb_pipeline *p);
 /** Ask the database for its time. A persistence that cannot tell leaves things as they are.
- *  *ret_jump, which may be NULL: how far off the time kept so far was.
  *  @return the class of what the persistence says. */
-int wb_pipeline_ask_time(wb_pipeline *p, wb_storage_session *storage, int64_t *ret_jump, wb_error *error);
+int wb_pipeline_ask_time(wb_pipeline *p, wb_storage_session *storage, wb_error *error);
 
 /** A new batch number, by that clock. */
 uint64_t wb_pipeline_batch_number(const wb_pipeline *p);
@@ -69,8 +69,8 @@ int wb_pipeline_store_row(const wb_pipeline *p, wb_storage_session *storage, uin
                           const void *bytes, size_t size, wb_error *error);
 
 /** Park operations (see core/recover/parked.h): they are due again after a pause that follows
- *  from `tries`. `operations` is a row's bytes. */
-int wb_pipeline_park(const wb_pipeline *p, wb_storage_session *storage, const void *operations,
-                     size_t size, uint32_t tries, const char *reason, wb_error *error);
+ *  from how often they were tried. *ret_number, which may be NULL, is the new row's. */
+int wb_pipeline_park(const wb_pipeline *p, wb_storage_session *storage, const wb_parked *parked,
+                     uint64_t *ret_number, wb_error *error);
 
 #endif

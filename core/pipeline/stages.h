@@ -12,6 +12,8 @@
 
 /** connect.c: open what is not open; backs off after failures. WB_FATAL: somebody must act. */
 int wb_stage_connect(wb_worker *w, wb_error *error);
+/** connect.c: the same for the storage session alone: what is in hand stays. */
+int wb_stage_connect_storage(wb_worker *w, wb_error *error);
 /** connect.c: close both sessions; what is in hand goes back to the broker. */
 void wb_stage_disconnect(wb_worker *w);
 
@@ -51,7 +53,7 @@ int wb_stage_commit_transport(wb_worker *w, wb_error *error);
 
 /** settle.c: make the marks, then acknowledge what waited for them. */
 int wb_stage_settle(wb_worker *w, wb_error *error);
-/** settle.c: the marks were made with the claims: acknowledge. */
+/** settle.c: its second half. */
 int wb_stage_acknowledge(wb_worker *w, wb_error *error);
 
 /** isolate.c: the batch failed and was rolled back: whose fault, and how it runs again.

@@ -44,7 +44,7 @@ void wb_verdict_attempt_failed(wb_worker *w, wb_item *item, const wb_attempt *at
 static int64_t trouble_pause(const wb_item *item)
 {
     int64_t pause = TROUBLE_PAUSE_FIRST;
-    for (unsigned i = 0; i < item->failure.faults && pause < TROUBLE_PAUSE_LONGEST; i++)
+    for (unsigned i = 0; i < item->failure.faults + item->failure.unproved && pause < TROUBLE_PAUSE_LONGEST; i++)
         pause *= 2;
     return pause < TROUBLE_PAUSE_LONGEST ? pause : TROUBLE_PAUSE_LONGEST;
 }
@@ -58,27 +58,44 @@ static void count_fault(wb_worker *w, wb_item *item, const wb_error *error)
 }
 
 /* Only what others committed since says that the server is well. A transaction of our own would not:
- * the table space of the outbox may have room while that of the business data has none. The pause
- * outlasts the worker's own, so that others get a turn. */
-void wb_verdict_met_trouble(wb_worker *w, wb_item *item, const wb_error *error)
+ * the table space of the outbox may have room while that of the business data has none. */
+static int is_proved(const wb_worker *w, wb_item *item)
 {
     uint64_t successes = atomic_load(&w->pipeline->successes);
-    if (item->fault_seen && successes >= item->fault_seen)
-        count_fault(w, item, error);
+    int proved = item->fault_seen && successes >= item->fault_seen;
     item->fault_seen = successes + 1;
+    return proved;
+}
+
+/* The pause outlasts the worker's own, so that others get a turn. */
+static void set_aside(const wb_worker *w, wb_item *item)
+{
     if (item->verdict == WB_VERDICT_OPEN)
         wb_item_pause(item, wb_clock_monotonic() + trouble_pause(item) + 2 * w->pause);
 }
 
+void wb_verdict_met_trouble(wb_worker *w, wb_item *item, const wb_error *error)
+{
+    if (is_proved(w, item))
+        count_fault(w, item, error);
+    set_aside(w, item);
+}
+
+/* A server that breaks every commit does so to everybody; a statement that ends its server process
+ * shows by what others commit meanwhile. When there are no others it takes many. The verdict waits
+ * for the next claim: the commit may have been made. */
 void wb_verdict_broke_connection(wb_worker *w, wb_item *item, const wb_error *error)
 {
     char reason[1200];
+    int proved = is_proved(w, item);
     wb_log_event(WB_LOG_WARNING, "connection to the database lost while a message was handled",
                  { "endpoint", w->pipeline->endpoint }, { "message_id", item->incoming->id },
                  { "reason", error->text });
+    item->failure.faults += proved != 0;
+    item->failure.unproved += proved == 0;
     (void)snprintf(reason, sizeof reason,
                    "the connection to the database was lost %u times while it was handled: %s",
-                   item->failure.faults + 1, error->text);
+                   item->failure.faults + item->failure.unproved, error->text);
     wb_failure_set(&item->failure, WB_FAILURE_HANDLER, reason, 0);
-    item->failure.faults++;
+    set_aside(w, item);
 }

@@ -12,7 +12,7 @@
 #include "core/base/crash.h"
 #include "core/base/log.h"
 
-/* Between two tries of what the broker refused for now. Five refusals, three seconds, end them:
+/* Between two tries of what the broker refused for now. Six refusals in three seconds end them:
  * a full queue that refuses (x-overflow = reject-publish) does so for ever. */
 #define PAUSE_FIRST (100 * WB_MILLISECOND)
 #define PAUSE_LONGEST (5 * WB_SECOND)
@@ -133,7 +133,7 @@ static int send_part(wb_window *part, wb_outlet *outlet, wb_error *error)
 
     while (part->count && (r = try_once(part, outlet, error)) != WB_OK) {
         if (r != WB_RETRY)
-            return r == WB_FATAL || r == WB_ABORT ? r : WB_NOT_CONNECTED;
+            return r == WB_FATAL || (r == WB_ABORT && wb_has_transport_transaction(p)) ? r : WB_NOT_CONNECTED;
         if (wb_has_transport_transaction(p))
             return WB_RETRY; /* a transaction is run again from its start, never in the middle */
         keep_undone(part);
@@ -143,6 +143,8 @@ static int send_part(wb_window *part, wb_outlet *outlet, wb_error *error)
         }
         if (p->stop)
             return WB_NOT_CONNECTED;
+        if (outlet->until && wb_clock_monotonic() >= outlet->until)
+            return WB_RETRY;
         if (!waits++)
             say_why_we_wait(outlet, error);
         wb_clock_pause(pause, &p->stop);

@@ -25,14 +25,17 @@
 
 /* ---- a batch ---------------------------------------------------------------------- */
 
-/* What a handler committed behind our back is made good before anything else: the connection
- * may break in between, and comes back. */
+/* What a handler committed behind our back is made good before anything else, and while its
+ * messages are in hand: the connection may be gone, or break in between, and comes back. */
 static void repair(wb_worker *w)
 {
     wb_error error = { 0 };
     int r;
-    while ((r = wb_stage_repair(w, &error)) != WB_OK && w->storage_broken && !w->pipeline->stop)
-        (void)wb_stage_connect(w, &error);
+    do {
+        r = wb_stage_connect_storage(w, &error);
+        if (r == WB_OK)
+            r = wb_stage_repair(w, &error);
+    } while (r != WB_OK && r != WB_FATAL && (w->storage_broken || !w->storage) && !w->pipeline->stop);
     if (r != WB_OK)
         wb_log_event(WB_LOG_ERROR, "a handler ended the transaction: messages of its batch may be lost",
                      { "endpoint", w->pipeline->endpoint }, { "reason", error.text });
@@ -43,7 +46,7 @@ static void repair(wb_worker *w)
 static int undo(wb_worker *w, int result)
 {
     int r = wb_stage_rollback(w);
-    if (w->transaction_ended && w->pipeline->outbox && r == WB_OK)
+    if (w->transaction_ended && w->pipeline->outbox)
         repair(w);
     return r == WB_OK || result == WB_IN_DOUBT || result == WB_FATAL ? result : WB_NOT_CONNECTED;
 }
@@ -249,11 +252,6 @@ static void refuse_more(wb_worker *w)
         w->transport_broken = 1;
 }
 
-static int has_more_to_run(const wb_worker *w)
-{
-    return wb_batch_count_aside(w) < w->held_count;
-}
-
 /* Until nothing in hand can run, something fails, or the time is up. */
 static void drain(wb_worker *w)
 {
@@ -261,7 +259,7 @@ static void drain(wb_worker *w)
     int64_t until = wb_clock_monotonic() + w->pipeline->drain_time;
     if (is_connected(w))
         refuse_more(w);
-    while (is_connected(w) && work(w, &error) == WB_OK && (w->progressed || has_more_to_run(w)) &&
+    while (is_connected(w) && work(w, &error) == WB_OK && (w->progressed || wb_batch_can_run(w)) &&
            wb_clock_monotonic() < until)
         ;
     if (is_connected(w))

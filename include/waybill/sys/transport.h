@@ -13,7 +13,7 @@
  * back to the queue.
  *
  * Change log: 1.0 first version. Appended since: wb_transport_limits and limits(),
- * stop_receiving(), release_prefetched().
+ * stop_receiving(), release_prefetched(); set_prefetch() may be below what is in hand.
  */
 #ifndef WAYBILL_SYS_TRANSPORT_H
 #define WAYBILL_SYS_TRANSPORT_H
