@@ -347,3 +347,8 @@ void sim_process_store_row(unsigned endpoint_number, uint64_t batch, const char 
     wb_buffer_free(&encoded);
     wb_arena_free(&arena);
 }
+
+void sim_process_want_parked(int process, unsigned number)
+{
+    atomic_store(&hosts[process]->endpoints[number].pipeline.sweep_parked, 1);
+}

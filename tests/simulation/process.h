@@ -25,4 +25,7 @@ uint64_t sim_process_batch(int64_t wall, unsigned serial);
 /** How many housekeeping rounds have ended. */
 unsigned sim_process_rounds(void);
 
+/** Somebody asks an endpoint's sweeper for all that is parked. */
+void sim_process_want_parked(int process, unsigned number);
+
 #endif

@@ -277,6 +277,60 @@ static void drive_copies(void)
         sim_violation("no copy shared the fate of the first");
 }
 
+/* ---- what counts for nobody ---- */
+
+static void drive_commits_break(void)
+{
+    sim_outage_start(SIM_COMMITS_BREAK, sim_now() + 120 * WB_SECOND);
+    sim_drive_start();
+    sim_sleep(121 * WB_SECOND);
+    sim_drive_calm(SIM_HOUR);
+    sim_drive_stop();
+    sim_audit();
+}
+
+/* Delivered often enough to be watched, and in hand at each of four orderly stops. */
+static void prepare_suspect_stops(void)
+{
+    sim_shape_plain(WB_MODE_RECEIVE_ONLY, 1);
+    sim_scene_add(1, SIM_GOOD);
+    sim_messages[0].delivery_count = 4;
+}
+
+static void drive_suspect_stops(void)
+{
+    for (int i = 0; i < 4; i++) {
+        sim_outage_start(SIM_STATEMENTS_FULL, sim_now() + SIM_HOUR);
+        sim_drive_start();
+        sim_sleep(3 * WB_SECOND);
+        sim_drive_stop();
+    }
+    sim_outage_start(SIM_STATEMENTS_FULL, 0);
+    sim_scene_plainly();
+}
+
+static void prepare_asked_for(void)
+{
+    prepare_sweep();
+    sim_scene_add_pending(SIM_NOWHERE, 3 * SIM_HOUR);
+    sim_scene_add(3, SIM_GOOD);
+}
+
+/* Asked for, a row that cannot be dispatched is tried once more, not all the time. */
+static void drive_asked_for(void)
+{
+    sim_drive_start();
+    sim_sleep(300 * WB_SECOND);
+    long before = sim_steps_taken();
+    sim_process_want_parked(1, 0);
+    sim_sleep(60 * WB_SECOND);
+    long steps = sim_steps_taken() - before;
+    sim_drive_calm(SIM_HOUR);
+    sim_drive_stop();
+    if (steps > 2000)
+        sim_violation("%ld steps for one row that somebody asked for", steps);
+}
+
 /* ---- the list ---- */
 
 const sim_scenario sim_scenarios_storage[] = {
@@ -301,6 +355,10 @@ const sim_scenario sim_scenarios_storage[] = {
     { "quota_first", "the same, the first message of all", prepare_quota_first, sim_scene_good_first },
     { "quota_first_plain", "the same without outbox", prepare_quota_first_plain, sim_scene_good_first },
     { "quota_company", "the same, and others are done meanwhile", prepare_quota, drive_quota_company },
+    { "commits_break", "two minutes in which each commit ends the server", prepare_disk_full_outbox,
+      drive_commits_break },
+    { "suspect_stops", "orderly stops with a suspect in hand", prepare_suspect_stops, drive_suspect_stops },
+    { "asked_for", "a parked row that somebody asks for", prepare_asked_for, drive_asked_for },
     { "copies", "copies of one id with other bodies, in one batch", prepare_copies, drive_copies },
     { NULL, NULL, NULL, NULL },
 };
