@@ -9,6 +9,7 @@
 #include "core/base/clock.h"
 #include "core/base/crash.h"
 #include "core/base/log.h"
+#include "core/pipeline/batch.h"
 
 /* Between two tries of an error queue that refuses: it may be made again, or emptied. */
 #define PAUSE_FIRST (1 * WB_SECOND)
@@ -102,7 +103,8 @@ void wb_move_conclude(wb_worker *w, wb_item *item)
         return;
     }
     wb_describe_refusal(refused, reason, sizeof reason);
-    int is_final = refused->cause == WB_CAUSE_TOO_LARGE || item->pauses >= TRIES_BEFORE_PARKING;
+    int is_final = refused->cause == WB_CAUSE_TOO_LARGE || item->pauses >= TRIES_BEFORE_PARKING ||
+                   wb_batch_count_aside(w) + 1 >= WB_ASIDE_MAX / 2; /* others must not wait for it */
     if (!can_be_cut(item, refused) && w->pipeline->outbox && is_final && park(w, item, reason))
         wb_item_change(item, WB_ITEM_SETTLED);
     else

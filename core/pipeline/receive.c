@@ -15,6 +15,7 @@
 #include "core/message/ids.h"
 #include "core/message/incoming.h"
 #include "core/pipeline/batch.h"
+#include "core/pipeline/pace.h"
 #include "core/pipeline/stages.h"
 
 /* A worker with nothing to do looks around this often; stopping interrupts it. */
@@ -126,8 +127,13 @@ static int64_t wait_until(const wb_worker *w)
 }
 
 /* Too many are set aside: more would be more memory. Whoever is due first runs next. */
-static void wait_for_those_aside(const wb_worker *w)
+static void wait_for_those_aside(wb_worker *w)
 {
+    wb_error why = { .result = WB_RETRY };
+    (void)snprintf(why.text, sizeof why.text,
+                   "%zu messages in hand wait for a server, or for an error queue that takes them",
+                   wb_batch_count_aside(w));
+    wb_pace_complain(w, "takes no more messages", &why);
     int64_t wait = wb_batch_next_time(w) - wb_clock_monotonic();
     if (!has_something_to_settle(w) && wait > 0)
         wb_clock_pause(wait < IDLE_WAIT ? wait : IDLE_WAIT, &w->pipeline->stop);

@@ -71,7 +71,8 @@ struct wb_context {
 
 /** Handle one message. @return WB_OK; WB_RETRY to be tried again (immediate
  *  retries, then the error queue); WB_UNRECOVERABLE for the error queue at once.
- *  Any other class counts as WB_RETRY, so `return wb_publish(...)` is right. */
+ *  (A refused send is WB_REJECT, which is the same.) Any other class counts as WB_RETRY, so
+ *  `return wb_publish(...)` is right. */
 typedef int (*wb_handler_fn)(wb_context *ctx, const wb_message *message);
 
 /** Handle all messages of one type of a batch in one call, for set-based SQL.

@@ -17,7 +17,8 @@
  *  (deadlock, serialization failure). */
 #define WB_ABORT 2
 /** This message or operation can never succeed (too large, no such destination).
- *  From a handler: straight to the error queue, no retries. */
+ *  From a handler: straight to the error queue, no retries; where it ran behind others in
+ *  one transaction it is asked once more, alone, so that no neighbour has a part in it. */
 #define WB_REJECT 3
 /** The outcome is unknown (connection lost during COMMIT, confirm not received).
  *  Never retried blindly: the deduplication record decides. */
