@@ -92,15 +92,39 @@ static void start(wb_worker *w)
     }
 }
 
-/* The first that can run; a suspect only when no other suspect runs in this process. */
-static size_t find_first(wb_worker *w, wb_batch_choice choice, int64_t now)
+static int has_earlier_of_key(const wb_worker *w, size_t at)
 {
+    for (size_t i = 0; w->pipeline->ordered && i < at; i++)
+        if (wb_item_has_key_of(w->held[i], w->held[at]))
+            return 1;
+    return 0;
+}
+
+/* Of those that were set aside and are due, the one that has waited longest; else the first. */
+static size_t find_next(const wb_worker *w, wb_batch_choice choice, int64_t now)
+{
+    size_t found = w->held_count;
     for (size_t i = 0; i < w->held_count; i++) {
+        int64_t due = w->held[i]->paused_until;
         if (!can_run(w, i, choice, now))
             continue;
-        if (!wb_item_is_suspect(w->pipeline, w->held[i]) || (w->has_suspect_lock = wb_suspect_try_lock()))
-            return i;
-        wb_suspect_wait(w->held[i]);
+        if (found == w->held_count ||
+            (due && (!w->held[found]->paused_until || due < w->held[found]->paused_until) &&
+             !has_earlier_of_key(w, i)))
+            found = i;
+    }
+    return found;
+}
+
+/* A suspect runs only when no other suspect runs in this process. */
+static size_t find_first(wb_worker *w, wb_batch_choice choice, int64_t now)
+{
+    size_t found;
+    while ((found = find_next(w, choice, now)) < w->held_count) {
+        wb_item *item = w->held[found];
+        if (!wb_item_is_suspect(w->pipeline, item) || (w->has_suspect_lock = wb_suspect_try_lock()))
+            return found;
+        wb_suspect_wait(item);
     }
     return w->held_count;
 }
