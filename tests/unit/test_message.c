@@ -397,6 +397,7 @@ static void test_trimming(void **state)
         before = size_of_headers(copy);
         assert_int_equal(header_of(copy, WB_HEADER_TRIMMED) != NULL, trim > WB_TRIM_NOTHING);
         assert_int_equal(header_of(copy, "large") != NULL, trim < WB_TRIM_HEADERS);
+        assert_int_equal(header_of(copy, WB_HEADER_EXCEPTION_STACK_TRACE) != NULL, trim < 1); /* first to go */
         assert_non_null(header_of(copy, "small"));
         assert_int_equal(header_of(copy, WB_HEADER_EXCEPTION_MESSAGE)->value_size,
                          trim < WB_TRIM_REASON ? sizeof reason - 1 : 256);

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Rooms of the pipeline by themselves, over plugins of a few lines: what the simulation cannot
+ * tell from the outside, because it only takes longer or only sends more.
+ */
+#include "config.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/base/clock.h"
+#include "core/base/log.h"
+#include "core/endpoint/cleaner.h"
+#include "core/message/header_names.h"
+#include "core/message/ids.h"
+#include "core/pipeline/batch.h"
+#include "core/pipeline/marks.h"
+#include "core/pipeline/stages.h"
+#include "core/pipeline/window.h"
+
+static int handle(wb_context *ctx, const wb_message *message)
+{
+    (void)ctx, (void)message;
+    return WB_OK;
+}
+
+static wb_handler_entry entries[] = { { "One", handle, NULL, "test" }, { "Two", handle, NULL, "test" } };
+static const wb_handler_set handlers = { entries, 2, NULL };
+static wb_pipeline pipeline;
+static wb_worker worker;
+static wb_incoming incoming[3];
+
+/* Three messages: two of key k, one of key l. Both handlers are known and quick. */
+static int set_up(void **state)
+{
+    static const char ids[] = "a\0b\0c", keys[] = "k\0k\0l";
+    (void)state;
+    pipeline = (wb_pipeline){ .endpoint = "e", .mode = WB_MODE_RECEIVE_ONLY, .handlers = &handlers,
+                              .batch_max = 8, .batch_time = WB_SECOND,
+                              .recoverability = { 5, "error", 0 } };
+    wb_pipeline_init(&pipeline);
+    wb_worker_init(&worker, &pipeline, 0);
+    worker.take = 8;
+    worker.costs[0] = worker.costs[1] = WB_MILLISECOND;
+    for (size_t i = 0; i < 3; i++)
+        incoming[i] = (wb_incoming){ .struct_size = sizeof incoming[i], .id = &ids[2 * i], .id_size = 1,
+                                     .key = &keys[2 * i], .key_size = 1 };
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    wb_worker_free(&worker);
+    wb_pipeline_free(&pipeline);
+    return 0;
+}
+
+/* ---- the batch ----------------------------------------------------------------------- */
+
+static void test_a_key_waits(void **state)
+{
+    (void)state;
+    pipeline.ordered = 1;
+    for (size_t i = 0; i < 3; i++)
+        wb_batch_hold(&worker, &incoming[i], &entries[0])->paused_until = i ? 0 : WB_NEVER;
+    assert_true(wb_batch_choose(&worker, WB_BATCH_ANY));
+    assert_int_equal(worker.batch_size, 1);
+    assert_ptr_equal(worker.batch[0]->incoming, &incoming[2]);
+    assert_true(wb_batch_can_run(&worker));
+    pipeline.ordered = 0; /* nobody promised an order */
+    assert_true(wb_batch_choose(&worker, WB_BATCH_ANY));
+    assert_int_equal(worker.batch_size, 2);
+}
+
+/* Nothing can run behind a paused key: a stop need not wait for it. */
+static void test_nothing_can_run(void **state)
+{
+    (void)state;
+    pipeline.ordered = 1;
+    for (size_t i = 0; i < 2; i++)
+        wb_batch_hold(&worker, &incoming[i], &entries[0])->paused_until = i ? 0 : WB_NEVER;
+    assert_false(wb_batch_can_run(&worker));
+    assert_false(wb_batch_choose(&worker, WB_BATCH_ANY));
+}
+
+static void test_unknown_types_run_alone(void **state)
+{
+    (void)state;
+    worker.costs[1] = -1;
+    for (size_t i = 0; i < 3; i++)
+        wb_batch_hold(&worker, &incoming[i], &entries[i == 1]);
+    assert_true(wb_batch_choose(&worker, WB_BATCH_ANY));
+    assert_int_equal(worker.batch_size, 1);
+}
+
+static void test_redeliveries_do_not_grow(void **state)
+{
+    (void)state;
+    worker.take = 1;
+    incoming[0].delivery_count = 1;
+    wb_batch_hold(&worker, &incoming[0], &entries[0]);
+    assert_true(wb_batch_choose(&worker, WB_BATCH_ANY));
+    wb_batch_finish(&worker);
+    assert_int_equal(worker.take, 1);
+    incoming[0].delivery_count = 0;
+    assert_true(wb_batch_choose(&worker, WB_BATCH_ANY));
+    wb_batch_finish(&worker);
+    assert_int_equal(worker.take, 2);
+}
+
+/* Others first, then whoever has waited longest. */
+static void test_turns(void **state)
+{
+    static const int64_t due[] = { 3, 2, 0 };
+    (void)state;
+    for (size_t i = 0; i < 3; i++)
+        wb_batch_hold(&worker, &incoming[i], &entries[0])->paused_until = due[i];
+    assert_true(wb_batch_choose(&worker, WB_BATCH_FRESH));
+    assert_ptr_equal(worker.batch[0]->incoming, &incoming[2]);
+    assert_int_equal(worker.batch_size, 1);
+    assert_true(wb_batch_choose(&worker, WB_BATCH_ANY));
+    assert_ptr_equal(worker.batch[0]->incoming, &incoming[1]);
+}
+
+/* ---- over plugins of a few lines ------------------------------------------------------- */
+
+static int64_t wall;
+static unsigned cleaned;
+static uint64_t stored;
+static wb_error death;
+static char sent[8];
+
+static int fake_begin(wb_storage_session *s, wb_begin *begin, wb_error *error)
+{
+    (void)s, (void)error;
+    stored = begin->batch;
+    return WB_OK;
+}
+
+static int fake_commit(wb_storage_session *s, wb_commit *commit, wb_error *error)
+{
+    (void)s, (void)commit, (void)error;
+    return WB_OK;
+}
+
+static int fake_clock(wb_storage_session *s, int64_t *ret_wall, wb_error *error)
+{
+    (void)s, (void)error;
+    *ret_wall = wall;
+    return WB_OK;
+}
+
+static int fake_clean_up(wb_storage_session *s, uint64_t before, size_t limit, size_t *ret_deleted,
+                         wb_error *error)
+{
+    (void)s, (void)before, (void)limit, (void)error;
+    *ret_deleted = 0;
+    cleaned++;
+    return WB_OK;
+}
+
+static int fake_pending(wb_storage_session *s, const uint64_t *batches, size_t count, wb_pending_fn visit,
+                        void *argument, wb_error *error)
+{
+    (void)s, (void)batches, (void)count, (void)visit, (void)argument, (void)error;
+    return WB_OK;
+}
+
+static const wb_persistence_ops storage_ops = { .struct_size = sizeof storage_ops, .begin = fake_begin,
+                                                .commit = fake_commit, .pending = fake_pending,
+                                                .clean_up = fake_clean_up, .clock = fake_clock };
+
+static int dying_send(wb_transport_session *s, wb_operation *const *operations, size_t count,
+                      int64_t deadline, wb_error *error)
+{
+    (void)s, (void)operations, (void)count, (void)deadline;
+    *error = death;
+    return WB_NOT_CONNECTED;
+}
+
+static int noting_send(wb_transport_session *s, wb_operation *const *operations, size_t count,
+                       int64_t deadline, wb_error *error)
+{
+    (void)s, (void)deadline, (void)error;
+    for (size_t i = 0; i < count; i++) {
+        strncat(sent, operations[i]->id, sizeof sent - strlen(sent) - 1);
+        operations[i]->result = WB_OK;
+    }
+    return WB_OK;
+}
+
+static int fake_open(wb_transport *t, uint32_t purpose, uint32_t prefetch,
+                     wb_transport_session **ret_session, wb_error *error)
+{
+    (void)t, (void)purpose, (void)prefetch, (void)error;
+    *ret_session = (wb_transport_session *)&death;
+    return WB_OK;
+}
+
+static void fake_close(wb_transport_session *s)
+{
+    (void)s;
+}
+
+static const wb_transport_ops dying_ops = { .struct_size = sizeof dying_ops, .open = fake_open,
+                                            .close = fake_close, .send = dying_send };
+static const wb_transport_ops noting_ops = { .struct_size = sizeof noting_ops, .send = noting_send };
+
+/* The round that sees the jump deletes nothing, whichever way it went, and whoever else asked for
+ * the time in between. */
+static void test_the_clock_jumps(void **state)
+{
+    static const int64_t days[] = { 0, 8, 8, 0, 0 };
+    static const unsigned wanted[] = { 1, 1, 2, 2, 3 };
+    wb_error error = { 0 };
+    int64_t offset = 0, start = INT64_C(1700000000) * WB_SECOND;
+    (void)state;
+    pipeline.persistence_ops = &storage_ops;
+    cleaned = 0;
+    for (size_t i = 0; i < sizeof days / sizeof days[0]; i++) {
+        wall = start + days[i] * 24 * 3600 * WB_SECOND;
+        assert_int_equal(wb_pipeline_ask_time(&pipeline, NULL, &error), WB_OK); /* a worker reconnects */
+        assert_int_equal(wb_clean_up(&pipeline, NULL, WB_SECOND, &offset, WB_NEVER, &error), WB_OK);
+        assert_int_equal(cleaned, wanted[i]);
+    }
+}
+
+static void test_the_number_of_a_parked_row(void **state)
+{
+    const wb_parked parked = { 1, "because", "x", 1 };
+    wb_error error = { 0 };
+    uint64_t number = 0;
+    (void)state;
+    pipeline.persistence_ops = &storage_ops;
+    pipeline.park_time = 60 * WB_SECOND;
+    pipeline.sweep_after = 20 * WB_SECOND;
+    uint64_t from = wb_batch_number_at(wb_pipeline_now(&pipeline) + 40 * WB_SECOND);
+    assert_int_equal(wb_pipeline_park(&pipeline, NULL, &parked, &number, &error), WB_OK);
+    assert_int_equal(number, stored);
+    assert_true(stored >= from);
+    assert_true(stored < wb_batch_number_at(wb_pipeline_now(&pipeline) + 41 * WB_SECOND));
+}
+
+static unsigned deaths_after(int cause, int code)
+{
+    wb_operation operation = { .id = "o", .id_size = 1, .destination = "d", .result = WB_RETRY };
+    wb_operation *list = &operation;
+    wb_arena arena;
+    wb_error error = { 0 };
+    wb_outlet outlet = { &pipeline, NULL, 1, 0 };
+    wb_arena_init(&arena, 4096);
+    wb_window window = { &list, 1, 1, &arena };
+    death = (wb_error){ .result = WB_NOT_CONNECTED, .cause = cause, .native_code = code };
+    pipeline.transport_ops = &dying_ops;
+    wb_suspicions_forget(pipeline.suspicions, "o", 1);
+    wb_suspicions_add(pipeline.suspicions, "o", 1);
+    assert_int_equal(wb_window_send(&window, &outlet, &error), WB_NOT_CONNECTED);
+    wb_arena_free(&arena);
+    return wb_suspicions_deaths(pipeline.suspicions, "o", 1);
+}
+
+static void test_deaths_that_count(void **state)
+{
+    (void)state;
+    assert_int_equal(deaths_after(WB_CAUSE_OTHER, 501), 1);
+    assert_int_equal(deaths_after(WB_CAUSE_UNREACHABLE, 0), 1);
+    assert_int_equal(deaths_after(WB_CAUSE_UNREACHABLE, 320), 0); /* CONNECTION_FORCED */
+    assert_int_equal(deaths_after(WB_CAUSE_SERVER, 0), 0);
+}
+
+static void test_the_harmless_first(void **state)
+{
+    wb_operation bad = { .id = "b", .id_size = 1, .result = WB_RETRY };
+    wb_operation good = { .id = "g", .id_size = 1, .result = WB_RETRY };
+    wb_operation *list[] = { &bad, &good };
+    wb_error error = { 0 };
+    wb_arena arena;
+    wb_outlet outlet = { &pipeline, NULL, 0, 0 };
+    (void)state;
+    pipeline.transport_ops = &noting_ops;
+    sent[0] = '\0';
+    wb_arena_init(&arena, 4096);
+    wb_window window = { list, 2, 2, &arena };
+    wb_suspicions_count_death(pipeline.suspicions, "b", 1, 0);
+    assert_int_equal(wb_window_send(&window, &outlet, &error), WB_OK);
+    assert_string_equal(sent, "gb");
+    assert_false(wb_suspicions_has(pipeline.suspicions, "b", 1)); /* it was confirmed after all */
+    wb_arena_free(&arena);
+}
+
+static void test_marks_outlive_a_session(void **state)
+{
+    wb_error error = { 0 };
+    (void)state;
+    pipeline.transport_ops = &dying_ops;
+    assert_int_equal(wb_stage_connect(&worker, &error), WB_OK);
+    wb_marks_add(&worker, (wb_mark){ 7, NULL, 0 });
+    worker.transport_broken = 1;
+    assert_int_equal(wb_stage_connect(&worker, &error), WB_OK);
+    assert_int_equal(worker.mark_count, 1);
+}
+
+/* A message that comes back from the error queue, whose operations are in no batch's row. */
+static void test_parked_rows_are_asked_for(void **state)
+{
+    static const wb_header came_back = { WB_HEADER_FAILED_QUEUE, "e", sizeof WB_HEADER_FAILED_QUEUE - 1, 1 };
+    wb_error error = { 0 };
+    pipeline.persistence_ops = &storage_ops;
+    (void)state;
+    for (int back = 0; back < 2; back++) {
+        incoming[back].headers = back ? &came_back : NULL;
+        incoming[back].header_count = (size_t)back;
+        wb_item *item = wb_batch_hold(&worker, &incoming[back], &entries[0]);
+        assert_true(wb_batch_choose(&worker, WB_BATCH_ANY));
+        wb_item_change(item, WB_ITEM_DUPLICATE);
+        item->duplicate_of = 7;
+        assert_int_equal(wb_stage_resume(&worker, &error), WB_OK);
+        assert_int_equal(item->state, WB_ITEM_SETTLED);
+        assert_int_equal(pipeline.sweep_parked, back);
+        wb_batch_finish(&worker);
+    }
+}
+
+int main(void)
+{
+#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(test_a_key_waits),
+        TEST(test_nothing_can_run),
+        TEST(test_unknown_types_run_alone),
+        TEST(test_redeliveries_do_not_grow),
+        TEST(test_turns),
+        TEST(test_the_clock_jumps),
+        TEST(test_the_number_of_a_parked_row),
+        TEST(test_deaths_that_count),
+        TEST(test_the_harmless_first),
+        TEST(test_marks_outlive_a_session),
+        TEST(test_parked_rows_are_asked_for),
+    };
+    wb_log_set_level(-1);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
