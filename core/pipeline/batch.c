@@ -88,7 +88,7 @@ static void start(wb_worker *w)
         wb_item *item = w->batch[i];
         item->place = i;
         item->message.attempt =
-            item->incoming->delivery_count + item->failure.attempts + item->failure.faults + item->failure.unproved + 1;
+            item->incoming->delivery_count + item->failure.attempts + item->failure.faults + 1;
     }
 }
 

@@ -44,7 +44,7 @@ void wb_verdict_attempt_failed(wb_worker *w, wb_item *item, const wb_attempt *at
 static int64_t trouble_pause(const wb_item *item)
 {
     int64_t pause = TROUBLE_PAUSE_FIRST;
-    for (unsigned i = 0; i < item->failure.faults + item->failure.unproved && pause < TROUBLE_PAUSE_LONGEST; i++)
+    for (unsigned i = 0; i < item->failure.faults && pause < TROUBLE_PAUSE_LONGEST; i++)
         pause *= 2;
     return pause < TROUBLE_PAUSE_LONGEST ? pause : TROUBLE_PAUSE_LONGEST;
 }
@@ -81,21 +81,16 @@ void wb_verdict_met_trouble(wb_worker *w, wb_item *item, const wb_error *error)
     set_aside(w, item);
 }
 
-/* A server that breaks every commit does so to everybody; a statement that ends its server process
- * shows by what others commit meanwhile. When there are no others it takes many. The verdict waits
- * for the next claim: the commit may have been made. */
+/* The verdict waits for the next claim: the commit may have been made. */
 void wb_verdict_broke_connection(wb_worker *w, wb_item *item, const wb_error *error)
 {
     char reason[1200];
-    int proved = is_proved(w, item);
     wb_log_event(WB_LOG_WARNING, "connection to the database lost while a message was handled",
                  { "endpoint", w->pipeline->endpoint }, { "message_id", item->incoming->id },
                  { "reason", error->text });
-    item->failure.faults += proved != 0;
-    item->failure.unproved += proved == 0;
+    item->failure.faults++;
     (void)snprintf(reason, sizeof reason,
                    "the connection to the database was lost %u times while it was handled: %s",
-                   item->failure.faults + item->failure.unproved, error->text);
+                   item->failure.faults, error->text);
     wb_failure_set(&item->failure, WB_FAILURE_HANDLER, reason, 0);
-    set_aside(w, item);
 }

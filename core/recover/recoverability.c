@@ -33,7 +33,7 @@ int wb_recover_is_faulty(const wb_recoverability *policy, const wb_failure *fail
 {
     unsigned forgiven = policy->immediate_retries < WB_FAULTS_MIN ? WB_FAULTS_MIN
                                                                   : policy->immediate_retries;
-    return failure->faults > forgiven || failure->unproved > WB_UNPROVED_MAX;
+    return failure->faults > forgiven;
 }
 
 static int starts_with(const wb_header *header, const char *prefix)

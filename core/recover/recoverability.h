@@ -36,7 +36,6 @@ typedef struct wb_failure {
     char *reason;      /* malloc'ed, or NULL */
     unsigned attempts; /* failed attempts in this process */
     unsigned faults;   /* how often it alone met the server's trouble while others did not */
-    unsigned unproved; /* how often it alone lost the connection, and there were no others to tell */
 } wb_failure;
 
 /** Remember why (the latest reason wins) and, if `counts`, that an attempt failed. */
@@ -56,8 +55,6 @@ int wb_recover_is_exhausted(const wb_recoverability *policy, const wb_failure *f
  *  it must be its own. At least WB_FAULTS_MIN times are forgiven: a server that restarts is
  *  nobody's fault. */
 #define WB_FAULTS_MIN 3
-/** And so many lost connections are where nobody else's success tells whose they were. */
-#define WB_UNPROVED_MAX 20
 int wb_recover_is_faulty(const wb_recoverability *policy, const wb_failure *failure);
 
 /** Whether a header comes from an earlier trip through the error queue. A message that is

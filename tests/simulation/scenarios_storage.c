@@ -279,16 +279,6 @@ static void drive_copies(void)
 
 /* ---- what counts for nobody ---- */
 
-static void drive_commits_break(void)
-{
-    sim_outage_start(SIM_COMMITS_BREAK, sim_now() + 120 * WB_SECOND);
-    sim_drive_start();
-    sim_sleep(121 * WB_SECOND);
-    sim_drive_calm(SIM_HOUR);
-    sim_drive_stop();
-    sim_audit();
-}
-
 /* Delivered often enough to be watched, and in hand at each of four orderly stops. */
 static void prepare_suspect_stops(void)
 {
@@ -355,8 +345,6 @@ const sim_scenario sim_scenarios_storage[] = {
     { "quota_first", "the same, the first message of all", prepare_quota_first, sim_scene_good_first },
     { "quota_first_plain", "the same without outbox", prepare_quota_first_plain, sim_scene_good_first },
     { "quota_company", "the same, and others are done meanwhile", prepare_quota, drive_quota_company },
-    { "commits_break", "two minutes in which each commit ends the server", prepare_disk_full_outbox,
-      drive_commits_break },
     { "suspect_stops", "orderly stops with a suspect in hand", prepare_suspect_stops, drive_suspect_stops },
     { "asked_for", "a parked row that somebody asks for", prepare_asked_for, drive_asked_for },
     { "copies", "copies of one id with other bodies, in one batch", prepare_copies, drive_copies },
