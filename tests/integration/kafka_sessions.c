@@ -271,6 +271,63 @@ static void receive_and_die(fixture *f)
     (void)raise(SIGKILL);
 }
 
+/* How often a message that ends the process was delivered when it ends it, behind so many quick ones
+ * that are done: not when it will be committed that they are. */
+enum { QUICK = 30 };
+
+static void handle_until_it_dies(fixture *f)
+{
+    const wb_incoming *message;
+    fixture_create(f);
+    fixture_open(f, 10);
+    for (;;) {
+        fixture_receive(f, &message, 1);
+        if (strcmp(message->id, "m-30") == 0) {
+            (void)!write(survivor_pipe[1], &message->delivery_count, sizeof message->delivery_count);
+            (void)raise(SIGKILL);
+        }
+        fixture_acknowledge(f, &message, 1);
+    }
+}
+
+static void test_delivery_count_behind_others(void **state)
+{
+    fixture f;
+    uint32_t deliveries[6];
+    (void)state;
+    fixture_begin(&f, 10);
+    fixture_fill(&f, QUICK + 1);
+    fixture_end(&f);
+    assert_int_equal(pipe(survivor_pipe), 0);
+    for (size_t death = 0; death < 6; death++) {
+        assert_true(WIFSIGNALED(in_process(handle_until_it_dies, &f)));
+        assert_int_equal(read(survivor_pipe[0], &deliveries[death], sizeof *deliveries), sizeof *deliveries);
+        printf("# death %zu: delivered %u times before\n", death, deliveries[death]);
+    }
+    assert_true(deliveries[5] >= 3);
+    assert_int_equal(client_committed(f.queue, f.queue, 0, NULL, 0), QUICK);
+}
+
+/* A session at work says so beside the offset; one that ends in order takes it back. */
+static void test_note_of_a_session_at_work(void **state)
+{
+    fixture f;
+    const wb_incoming *message;
+    char note[64];
+    (void)state;
+    fixture_begin(&f, 10);
+    fixture_fill(&f, 1);
+    fixture_receive(&f, &message, 1);
+    fixture_acknowledge(&f, &message, 1);
+    for (int i = 0; i < 100 && client_committed(f.queue, f.queue, 0, note, sizeof note) < 1; i++)
+        wb_clock_pause(SECONDS(1) / 10, NULL);
+    assert_string_equal(note, "waybill/1 0 0");
+    fixture_close(&f);
+    assert_int_equal(client_committed(f.queue, f.queue, 0, note, sizeof note), 1);
+    assert_string_equal(note, "");
+    fixture_end(&f);
+}
+
 static void test_delivery_count(void **state)
 {
     fixture f;
@@ -573,9 +630,12 @@ int main(void)
         cmocka_unit_test(test_low_water),      cmocka_unit_test(test_prefetch),
         cmocka_unit_test(test_give_back),      cmocka_unit_test(test_mode_none),
         cmocka_unit_test(test_retention),      cmocka_unit_test(test_delivery_count),
+        cmocka_unit_test(test_delivery_count_behind_others),
+        cmocka_unit_test(test_note_of_a_session_at_work),
         cmocka_unit_test(test_restart),        cmocka_unit_test(test_two_sessions),
         cmocka_unit_test(test_long_handler),   cmocka_unit_test(test_interrupt),
-        cmocka_unit_test(test_twin), cmocka_unit_test(test_twins_for_long),           cmocka_unit_test(test_purpose),
+        cmocka_unit_test(test_twin),           cmocka_unit_test(test_twins_for_long),
+        cmocka_unit_test(test_purpose),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

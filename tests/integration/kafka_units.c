@@ -89,6 +89,13 @@ static void test_random_order(void **state)
     wb_kafka_offsets_free(&offsets);
 }
 
+static void assert_note(wb_kafka_note note, uint32_t deliveries, uint32_t span, int is_there)
+{
+    assert_int_equal(note.deliveries, deliveries);
+    assert_int_equal(note.span, span);
+    assert_int_equal(note.is_there, is_there);
+}
+
 static void test_notes(void **state)
 {
     static const char *const foreign[] = { "",
@@ -105,8 +112,9 @@ static void test_notes(void **state)
     wb_kafka_offsets offsets;
     (void)state;
     for (size_t i = 0; i < sizeof foreign / sizeof foreign[0]; i++)
-        assert_int_equal(wb_kafka_note_read(foreign[i], strlen(foreign[i])).deliveries, 0);
-    wb_kafka_note_write(text, (wb_kafka_note){ UINT32_MAX, UINT32_MAX });
+        assert_note(wb_kafka_note_read(foreign[i], strlen(foreign[i])), 0, 0, 0);
+    assert_note(wb_kafka_note_read("waybill/1 0 0", strlen("waybill/1 0 0")), 0, 0, 1);
+    wb_kafka_note_write(text, (wb_kafka_note){ UINT32_MAX, UINT32_MAX, 1 });
     assert_int_equal(wb_kafka_note_read(text, strlen(text)).deliveries, UINT32_MAX);
     assert_int_equal(wb_kafka_note_read(text, strlen(text)).span, UINT32_MAX);
     /* Cut anywhere before its last number, it is nothing. */

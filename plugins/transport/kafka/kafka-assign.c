@@ -154,16 +154,20 @@ static int64_t choose_start(const wb_kafka_consumer *consumer,
 
 /* ---- assigned -------------------------------------------------------------------- */
 
+uint32_t wb_kafka_most_in_hand(const wb_kafka_consumer *consumer)
+{
+    return 2 * consumer->transport->endpoint->batch_max;
+}
+
 /* The host takes a message that was delivered so often for one that may end the process.
- * What was handed out after the note was written is then under suspicion, too: all that a
- * worker can have in hand. */
+ * What was handed out after the note was written is then under suspicion, too. */
 #define DELIVERIES_ALARMING 3
 
 static wb_kafka_note read_note(const wb_kafka_consumer *consumer,
                                const rd_kafka_topic_partition_t *committed)
 {
     wb_kafka_note note = wb_kafka_note_read(committed->metadata, committed->metadata_size);
-    uint32_t most = 2 * consumer->transport->endpoint->batch_max;
+    uint32_t most = wb_kafka_most_in_hand(consumer);
     if (note.deliveries >= DELIVERIES_ALARMING && note.span < most)
         note.span = most;
     return note;

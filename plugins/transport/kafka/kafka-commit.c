@@ -27,11 +27,13 @@ static int is_due(const wb_kafka_consumer *consumer, const wb_kafka_partition *p
 }
 
 /* What was found stays true until something is handed out. */
-static wb_kafka_note note_of(const wb_kafka_partition *partition)
+static wb_kafka_note note_of(const wb_kafka_consumer *consumer, const wb_kafka_partition *partition)
 {
     if (partition->offsets.next == partition->start)
         return partition->found;
-    return wb_kafka_offsets_note(&partition->offsets);
+    wb_kafka_note note = wb_kafka_offsets_note(&partition->offsets);
+    note.is_there |= !consumer->ends && !has_transactions(consumer);
+    return note;
 }
 
 void wb_kafka_commit_list_add(rd_kafka_topic_partition_list_t *list,
@@ -42,7 +44,7 @@ void wb_kafka_commit_list_add(rd_kafka_topic_partition_list_t *list,
     rd_kafka_topic_partition_t *entry =
         rd_kafka_topic_partition_list_add(list, partition->topic, partition->number);
     entry->offset = offset;
-    if (!note.deliveries)
+    if (!note.is_there)
         return;
     wb_kafka_note_write(text, note);
     entry->metadata = strdup(text);
@@ -52,7 +54,7 @@ void wb_kafka_commit_list_add(rd_kafka_topic_partition_list_t *list,
 static void add(const wb_kafka_consumer *consumer, rd_kafka_topic_partition_list_t *list,
                 wb_kafka_partition *partition)
 {
-    wb_kafka_note note = note_of(partition);
+    wb_kafka_note note = note_of(consumer, partition);
     int64_t offset = has_transactions(consumer) ? partition->committed
                                                 : wb_kafka_offsets_low(&partition->offsets);
     wb_kafka_commit_list_add(list, partition, offset, note);
@@ -145,14 +147,14 @@ int wb_kafka_commit_serve(wb_kafka_consumer *consumer, int milliseconds)
 
 static void check_notes(wb_kafka_consumer *consumer)
 {
-    for (wb_kafka_partition *p = consumer->partitions; p; p = p->next)
-        p->note_due |= note_of(p).deliveries != p->sent_note.deliveries;
+    for (wb_kafka_partition *p = consumer->partitions; p; p = p->next) {
+        wb_kafka_note note = note_of(consumer, p);
+        p->note_due |= note.deliveries != p->sent_note.deliveries || note.is_there != p->sent_note.is_there;
+    }
 }
 
-int wb_kafka_commit_flush(wb_kafka_consumer *consumer, int64_t deadline, int last)
+static int flush(wb_kafka_consumer *consumer, int64_t deadline)
 {
-    if (last)
-        check_notes(consumer);
     for (;;) {
         wb_kafka_commit_start(consumer);
         if (!consumer->committing)
@@ -161,4 +163,14 @@ int wb_kafka_commit_flush(wb_kafka_consumer *consumer, int64_t deadline, int las
         if (left == 0 || !wb_kafka_commit_serve(consumer, left))
             return 0;
     }
+}
+
+int wb_kafka_commit_flush(wb_kafka_consumer *consumer, int64_t deadline, int last)
+{
+    consumer->ends = last;
+    if (last)
+        check_notes(consumer);
+    int ok = flush(consumer, deadline);
+    consumer->ends = 0;
+    return ok;
 }

@@ -96,6 +96,7 @@ struct wb_kafka_consumer {
     int draining;
     int stopped; /* hands out nothing any more */
     int closing;
+    int ends; /* the commit that is being made is the last of these partitions */
     int committing; /* a commit is on its way */
     int commit_unknown; /* what became of one is not known: it may yet take effect */
     int promise_broken; /* a partition with a promise was taken away */
@@ -124,6 +125,8 @@ void wb_kafka_poll_stop(wb_kafka_consumer *consumer);
 void wb_kafka_on_rebalance(rd_kafka_t *rk, rd_kafka_resp_err_t code,
                            rd_kafka_topic_partition_list_t *partitions, void *opaque);
 
+/** All that a worker can have in hand of a partition when its process ends. */
+uint32_t wb_kafka_most_in_hand(const wb_kafka_consumer *consumer);
 /** A partition that is ours, or NULL. @locks lock held */
 wb_kafka_partition *wb_kafka_partition_find(const wb_kafka_consumer *consumer, const char *topic,
                                             int32_t number);

@@ -6,6 +6,10 @@
 
 #include "plugins/transport/kafka/kafka-consumer.h"
 
+#define SECOND INT64_C(1000000000)
+/* A coordinator that answers late holds up the worker no longer. */
+#define COMMIT_WAIT (1 * SECOND)
+
 /* ---- lists ----------------------------------------------------------------------- */
 
 void wb_kafka_list_insert(wb_kafka_list *list, wb_kafka_message *message, wb_kafka_message *next)
@@ -93,21 +97,42 @@ static void leave_hands(wb_kafka_consumer *consumer)
         (void)pthread_cond_broadcast(&consumer->settled);
 }
 
+/* After a session that did not end in order. Who ended it is among the next ones, and comes first
+ * next time only when it is known of those before that they are done: if they are as quick as
+ * commits are slow, each death would else bring us a single message nearer to it. */
+static int is_among_suspects(const wb_kafka_consumer *consumer, const wb_kafka_message *message)
+{
+    const wb_kafka_partition *partition = message->partition;
+    return partition->found.is_there &&
+           message->raw->offset - partition->start < wb_kafka_most_in_hand(consumer);
+}
+
+/* @locks lock held */
+static void commit(wb_kafka_consumer *consumer, int wait)
+{
+    (void)wb_kafka_commit_serve(consumer, 0);
+    if (wait)
+        (void)wb_kafka_commit_flush(consumer, consumer->transport->host->now() + COMMIT_WAIT, 0);
+    else
+        wb_kafka_commit_start(consumer);
+}
+
 void wb_kafka_consumer_acknowledge(wb_kafka_consumer *consumer, const wb_incoming *const *messages,
                                    size_t count)
 {
+    int suspects = 0;
     (void)pthread_mutex_lock(&consumer->lock);
     for (size_t i = 0; i < count; i++) {
         wb_kafka_message *message = ours(messages[i]);
         wb_kafka_partition *partition = message->partition;
+        suspects |= is_among_suspects(consumer, message);
         wb_kafka_offsets_set(&partition->offsets, message->raw->offset, 1);
         wb_kafka_offsets_trim(&partition->offsets);
         wb_kafka_list_remove(&consumer->in_hand, message);
         wb_kafka_message_forget(consumer, message);
     }
     wb_kafka_consumer_follow_gaps(consumer);
-    (void)wb_kafka_commit_serve(consumer, 0);
-    wb_kafka_commit_start(consumer);
+    commit(consumer, suspects);
     leave_hands(consumer);
     (void)pthread_mutex_unlock(&consumer->lock);
 }

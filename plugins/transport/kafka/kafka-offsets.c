@@ -116,7 +116,7 @@ static wb_kafka_note note_at(const wb_kafka_offsets *offsets, size_t index)
         return (wb_kafka_note){ 0 };
     const wb_kafka_mark *mark = mark_at(offsets, index);
     int64_t span = offsets->next - mark->offset;
-    return (wb_kafka_note){ mark->deliveries, span < UINT32_MAX ? (uint32_t)span : UINT32_MAX };
+    return (wb_kafka_note){ mark->deliveries, span < UINT32_MAX ? (uint32_t)span : UINT32_MAX, 1 };
 }
 
 wb_kafka_note wb_kafka_offsets_note(const wb_kafka_offsets *offsets)
@@ -163,5 +163,6 @@ wb_kafka_note wb_kafka_note_read(const void *text, size_t size)
     at += prefix;
     if (!read_number(&at, end, ' ', &note.deliveries) || !read_number(&at, end, '\0', &note.span))
         return (wb_kafka_note){ 0 };
+    note.is_there = 1;
     return note;
 }

@@ -24,6 +24,8 @@ typedef struct wb_kafka_mark {
 typedef struct wb_kafka_note {
     uint32_t deliveries;
     uint32_t span; /* offsets from the committed one on that it is true of */
+    int is_there;  /* there is one, if only to say that a session is at work: when it ends in
+                    order it takes that back */
 } wb_kafka_note;
 
 /** Those handed out, ascending, from the oldest not done (a ring). */
