@@ -27,7 +27,7 @@
 
 /* What a handler committed behind our back is made good before anything else, and while its
  * messages are in hand: the connection may be gone, or break in between, and comes back. */
-static void repair(wb_worker *w)
+static int repair(wb_worker *w)
 {
     wb_error error = { 0 };
     int r;
@@ -39,15 +39,17 @@ static void repair(wb_worker *w)
     if (r != WB_OK)
         wb_log_event(WB_LOG_ERROR, "a handler ended the transaction: messages of its batch may be lost",
                      { "endpoint", w->pipeline->endpoint }, { "reason", error.text });
+    return r;
 }
 
 /* @return WB_NOT_CONNECTED when undoing showed that a session is lost, else `result`; a commit in
- * doubt stays one, so that it is reported as what it is. */
+ * doubt stays one, so that it is reported as what it is. A session that was lost to a handler that
+ * ended the transaction, and is there again, hides no longer what that handler did. */
 static int undo(wb_worker *w, int result)
 {
     int r = wb_stage_rollback(w);
     if (w->transaction_ended && w->pipeline->outbox)
-        repair(w);
+        r = repair(w);
     return r == WB_OK || result == WB_IN_DOUBT || result == WB_FATAL ? result : WB_NOT_CONNECTED;
 }
 

@@ -46,7 +46,9 @@ typedef struct sim_transaction {
     int is_servers;        /* by a trouble of the server's */
     int is_deadlock;
     int is_ended;          /* by a handler */
+    int is_spoilt;         /* and it left the session in a state that rollback() cannot mend */
     size_t deferred_by;    /* an item's deferred statement will fail; or nobody's */
+    sim_message *cut_by;   /* whose commit ends the connection; or NULL */
     sim_run **runs;
     size_t run_count, run_max;
     sim_record *claims;
@@ -96,6 +98,7 @@ typedef enum {
     SIM_STATEMENT_DEFERRED_FAILING,
     SIM_STATEMENT_QUOTA,
     SIM_STATEMENT_CUTTING,
+    SIM_STATEMENT_CUTTING_LATE,
     SIM_STATEMENT_COMMIT
 } sim_statement;
 

@@ -183,6 +183,10 @@ static int persistence_commit(wb_storage_session *s, wb_commit *commit, wb_error
         return r;
     }
     sim_fault fault = sim_fault_draw(SIM_CALL_COMMIT);
+    if (s->own.cut_by) {
+        sim_broker_excuse_hand(s->own.cut_by, 0);
+        fault = (sim_fault){ WB_IN_DOUBT, WB_CAUSE_OTHER, 0 };
+    }
     if (fault.result == WB_OK || fault.done)
         make_durable(s, commit);
     sim_transaction_roll_back(&s->own);
@@ -195,6 +199,7 @@ static int persistence_commit(wb_storage_session *s, wb_commit *commit, wb_error
 
 static int persistence_rollback(wb_storage_session *s, wb_error *error)
 {
+    s->is_dead |= s->own.is_spoilt;
     sim_fault fault = enter(s, SIM_CALL_ROLLBACK, "rollback");
     sim_transaction_roll_back(&s->own);
     return fault.result == WB_OK ? WB_OK : sim_fault_fail(error, fault, "rollback");

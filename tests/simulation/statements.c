@@ -37,12 +37,26 @@ static int meet_fault(wb_storage_session *s, sim_transaction *t, size_t item)
     return 1;
 }
 
+/* Each message has its own way: a commit or a rollback, and a session that is good for nothing
+ * afterwards or is not. */
 static void end_by_hand(wb_storage_session *s, sim_run *run)
 {
     sim_transaction *t = sim_database_transaction(s);
+    unsigned way = run->message->number;
     sim_transaction_add(t, run);
-    sim_transaction_commit(t, s->endpoint, NULL);
+    if (way & 1)
+        sim_transaction_roll_back(t);
+    else
+        sim_transaction_commit(t, s->endpoint, NULL);
     t->is_ended = 1;
+    t->is_spoilt = (way & 2) != 0;
+}
+
+static int cut(wb_storage_session *s, const sim_message *m)
+{
+    sim_broker_excuse_hand(m, 0);
+    s->is_dead = 1;
+    return WB_NOT_CONNECTED;
 }
 
 static int execute(wb_storage_session *s, sim_transaction *t, size_t item, sim_run *run,
@@ -54,10 +68,12 @@ static int execute(wb_storage_session *s, sim_transaction *t, size_t item, sim_r
         t->is_servers |= !t->is_broken;
         break_it(t, item);
         return WB_RETRY;
-    case SIM_STATEMENT_CUTTING:
-        sim_broker_excuse_hand(run->message, 0);
-        s->is_dead = 1;
-        return WB_NOT_CONNECTED;
+    case SIM_STATEMENT_CUTTING: return cut(s, run->message);
+    case SIM_STATEMENT_CUTTING_LATE:
+        if (s->joined) /* its commit is the transport's */
+            return cut(s, run->message);
+        t->cut_by = run->message;
+        break;
     case SIM_STATEMENT_COMMIT: end_by_hand(s, run); return WB_OK;
     case SIM_STATEMENT_DEFERRED_FAILING: t->deferred_by = item; break;
     case SIM_STATEMENT_PLAIN: break;
