@@ -93,7 +93,6 @@ int wb_stage_isolate(wb_worker *w, int result, wb_item *culprit, const wb_error 
     }
     wb_batch_run_alone(w);
     if (result == WB_NOT_CONNECTED || result == WB_IN_DOUBT) {
-        /* a server that restarts breaks the connection of whoever is being handled */
         if (only && w->storage_broken && !w->transport_broken)
             wb_verdict_broke_connection(w, only, error);
         return result;

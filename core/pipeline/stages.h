@@ -24,6 +24,10 @@ int wb_stage_receive(wb_worker *w, wb_error *error);
 /** suspect.c: if the batch is a suspect, write its attempt down. */
 int wb_stage_suspect(wb_worker *w, wb_error *error);
 
+/** witness.c: if a connection broke while the batch's one message was handled, see whether the
+ *  database is well; then that counts. WB_NOT_CONNECTED: it is not. */
+int wb_stage_witness(wb_worker *w, wb_error *error);
+
 /** claim.c: marks of the batch before, begin, claim the ids: one round trip. What waited for
  *  those marks can be acknowledged then. */
 int wb_stage_claim(wb_worker *w, wb_error *error);

@@ -57,9 +57,7 @@ static void count_fault(wb_worker *w, wb_item *item, const wb_error *error)
         wb_verdict_condemn(w, item, WB_FAILURE_HANDLER, error->text);
 }
 
-/* Only what others committed since says that the server is well. A transaction of our own would not:
- * the table space of the outbox may have room while that of the business data has none. */
-static int is_proved(const wb_worker *w, wb_item *item)
+int wb_verdict_is_proved(const wb_worker *w, wb_item *item)
 {
     uint64_t successes = atomic_load(&w->pipeline->successes);
     int proved = item->fault_seen && successes >= item->fault_seen;
@@ -74,23 +72,33 @@ static void set_aside(const wb_worker *w, wb_item *item)
         wb_item_pause(item, wb_clock_monotonic() + trouble_pause(item) + 2 * w->pause);
 }
 
+/* Only what others committed says that the server is well. A transaction of our own would not: the
+ * table space of the outbox may have room while that of the business data has none. */
 void wb_verdict_met_trouble(wb_worker *w, wb_item *item, const wb_error *error)
 {
-    if (is_proved(w, item))
+    if (wb_verdict_is_proved(w, item))
         count_fault(w, item, error);
     set_aside(w, item);
 }
 
-/* The verdict waits for the next claim: the commit may have been made. */
 void wb_verdict_broke_connection(wb_worker *w, wb_item *item, const wb_error *error)
 {
-    char reason[1200];
     wb_log_event(WB_LOG_WARNING, "connection to the database lost while a message was handled",
                  { "endpoint", w->pipeline->endpoint }, { "message_id", item->incoming->id },
                  { "reason", error->text });
+    wb_failure_set(&item->failure, WB_FAILURE_HANDLER, error->text, 0);
+    (void)wb_verdict_is_proved(w, item);
+    item->is_doubted = 1;
+}
+
+/* The verdict waits for the claim that follows: the commit may have been made. */
+void wb_verdict_count_loss(wb_item *item)
+{
+    char reason[1200];
+    item->is_doubted = 0;
     item->failure.faults++;
     (void)snprintf(reason, sizeof reason,
                    "the connection to the database was lost %u times while it was handled: %s",
-                   item->failure.faults, error->text);
+                   item->failure.faults, item->failure.reason);
     wb_failure_set(&item->failure, WB_FAILURE_HANDLER, reason, 0);
 }

@@ -24,9 +24,15 @@ void wb_verdict_attempt_failed(wb_worker *w, wb_item *item, const wb_attempt *at
  *  counted; often enough, and the message fails. It is set aside for a growing while. */
 void wb_verdict_met_trouble(wb_worker *w, wb_item *item, const wb_error *error);
 
-/** The connection to the database broke while this message was handled, alone: a statement
- *  that ends its server process does that each time. */
+/** The connection to the database broke while this message was handled, alone. A statement that
+ *  ends its server process does that each time; a server that is ill does it to everybody. So
+ *  it is counted when the database is seen to be well (witness.c). */
 void wb_verdict_broke_connection(wb_worker *w, wb_item *item, const wb_error *error);
+/** It is: that was the message's doing. */
+void wb_verdict_count_loss(wb_item *item);
+/** Whether others committed since this message last met the server's trouble, or a broken
+ *  connection. From now on, that time is now. */
+int wb_verdict_is_proved(const wb_worker *w, wb_item *item);
 
 /** A message fails for good, and with it the copies of its id in hand: they would all take
  *  effect or none. */

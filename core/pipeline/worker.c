@@ -85,7 +85,8 @@ static int begin_batch(wb_worker *w, wb_item **ret_culprit, wb_error *error)
 {
     int r;
     *ret_culprit = NULL;
-    if ((r = wb_stage_suspect(w, error)) != WB_OK || (r = wb_stage_claim(w, error)) != WB_OK)
+    if ((r = wb_stage_suspect(w, error)) != WB_OK || (r = wb_stage_witness(w, error)) != WB_OK ||
+        (r = wb_stage_claim(w, error)) != WB_OK)
         return r;
     return wb_stage_settle(w, error); /* the marks rode along, or nothing was to be claimed */
 }

@@ -44,8 +44,25 @@ static wb_suspicion *find_or_add(wb_suspicions *s, uint64_t hash)
         atomic_fetch_add(&s->count, 1);
     else
         found = &s->table[s->next++ % WB_SUSPICIONS_MAX];
-    *found = (wb_suspicion){ .hash = hash };
+    *found = (wb_suspicion){ .hash = hash, .asked = wb_clock_monotonic() };
     return found;
+}
+
+static void forget(wb_suspicions *s, wb_suspicion *suspicion)
+{
+    *suspicion = (wb_suspicion){ 0 };
+    atomic_fetch_sub(&s->count, 1);
+}
+
+/* Now and then: the table is small, and a look at all of it is what each question costs. */
+static void sweep(wb_suspicions *s, int64_t now)
+{
+    if (now - s->swept < WB_SUSPICIONS_KEPT / 24)
+        return;
+    s->swept = now;
+    for (size_t i = 0; i < WB_SUSPICIONS_MAX; i++)
+        if (s->table[i].hash && now - s->table[i].asked > WB_SUSPICIONS_KEPT)
+            forget(s, &s->table[i]);
 }
 
 /* A copy of what is known of an id; nothing when it is not there. */
@@ -54,10 +71,14 @@ static wb_suspicion look_up(wb_suspicions *s, const void *id, size_t size)
     wb_suspicion known = { 0 };
     if (!atomic_load_explicit(&s->count, memory_order_relaxed))
         return known;
+    int64_t now = wb_clock_monotonic();
     pthread_mutex_lock(&s->lock);
-    const wb_suspicion *found = find(s, hash_of(id, size));
-    if (found)
+    sweep(s, now);
+    wb_suspicion *found = find(s, hash_of(id, size));
+    if (found) {
+        found->asked = now;
         known = *found;
+    }
     pthread_mutex_unlock(&s->lock);
     return known;
 }
@@ -75,10 +96,8 @@ void wb_suspicions_forget(wb_suspicions *s, const void *id, size_t size)
         return;
     pthread_mutex_lock(&s->lock);
     wb_suspicion *found = find(s, hash_of(id, size));
-    if (found) {
-        *found = (wb_suspicion){ 0 };
-        atomic_fetch_sub(&s->count, 1);
-    }
+    if (found)
+        forget(s, found);
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -95,13 +114,23 @@ void wb_suspicions_count_death(wb_suspicions *s, const void *id, size_t size, in
         found->deaths++;
     else
         found->unproved++;
+    found->died = wb_clock_monotonic();
     pthread_mutex_unlock(&s->lock);
+}
+
+static int64_t rest_of(const wb_suspicion *known)
+{
+    int64_t rest = WB_DEADLY_REST_FIRST;
+    for (unsigned n = known->deaths + known->unproved; n > WB_DEATHS_MAX && rest < WB_DEADLY_REST_LONGEST; n--)
+        rest *= 2;
+    return rest < WB_DEADLY_REST_LONGEST ? rest : WB_DEADLY_REST_LONGEST;
 }
 
 int wb_suspicions_is_deadly(wb_suspicions *s, const void *id, size_t size)
 {
     wb_suspicion known = look_up(s, id, size);
-    return known.deaths >= WB_DEATHS_MAX || known.unproved >= WB_DEATHS_UNPROVED_MAX;
+    return (known.deaths >= WB_DEATHS_MAX || known.unproved >= WB_DEATHS_UNPROVED_MAX) &&
+           wb_clock_monotonic() - known.died < rest_of(&known);
 }
 
 unsigned wb_suspicions_deaths(wb_suspicions *s, const void *id, size_t size)

@@ -99,6 +99,8 @@ int64_t sim_broker_stopped_at(int process);
 void sim_broker_note_killer(const sim_message *killer);
 /** From now on SIM_LATER is there. */
 void sim_broker_open_later(void);
+/** From now on it takes moves that ended its connections before. */
+void sim_broker_heal(void);
 /** Most messages a session had in hand. */
 unsigned sim_broker_most_in_hand(void);
 

@@ -19,6 +19,13 @@ void sim_broker_open_later(void)
     later_is_there = 1;
 }
 
+static int is_healed;
+
+void sim_broker_heal(void)
+{
+    is_healed = 1;
+}
+
 static int refuse(wb_operation *operation, int cause, const char *reason)
 {
     operation->cause = cause;
@@ -41,7 +48,7 @@ static int judge_move(wb_operation *operation)
         sim_violation("a message of nobody goes to the error queue");
     if (m->fate == SIM_UNMOVABLE)
         return refuse(operation, WB_CAUSE_TOO_LARGE, "the queue takes nothing like it");
-    if (m->fate == SIM_POISON_MOVE)
+    if (m->fate == SIM_POISON_MOVE && !is_healed)
         return WB_NOT_CONNECTED;
     if (the_shape.error_size_max && size_of(operation) > the_shape.error_size_max)
         return refuse(operation, WB_CAUSE_TOO_LARGE, "the queue takes no message as large");

@@ -36,6 +36,7 @@ const sim_fate_entry sim_fates[SIM_FATES] = {
     [SIM_ENDS] = { "ends", SIM_MAY_FAIL | SIM_EFFECT_ANYWAY | STORAGE | SIM_NEEDS_CHECK | SIM_HARMS_OTHERS },
     [SIM_QUOTA] = { "quota", FAILS | STORAGE | SIM_NEEDS_RETRIES },
     [SIM_CUTS] = { "cuts", FAILS | STORAGE | SIM_NEEDS_RETRIES },
+    [SIM_CUTS_LATE] = { "cuts-late", FAILS | STORAGE | SIM_NEEDS_RETRIES },
     [SIM_UNMOVABLE] = { "unmovable", FAILS | SIM_LEAVES_ROWS | SIM_STAYS },
     [SIM_BULKY] = { "bulky", FAILS },
     [SIM_POISON_MOVE] = { "poison-move", FAILS | SIM_LEAVES_ROWS | SIM_STAYS | SIM_CUTS_BROKER },

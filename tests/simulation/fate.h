@@ -36,6 +36,7 @@ typedef enum {
     SIM_ENDS,           /* ends the transaction */
     SIM_QUOTA,          /* its statement meets a full disk, each time, and nobody else's does */
     SIM_CUTS,           /* its statement ends the database's connection, each time */
+    SIM_CUTS_LATE,      /* the same at the commit */
     SIM_UNMOVABLE,      /* fails, and the error queue refuses it for ever */
     SIM_BULKY,          /* fails, and the error queue refuses it until its copy is trimmed */
     SIM_POISON_MOVE,    /* fails, and its move ends the connection */

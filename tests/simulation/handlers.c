@@ -232,6 +232,7 @@ static int handle_breaking(call *c)
         [SIM_ENDS] = SIM_STATEMENT_COMMIT,
         [SIM_QUOTA] = SIM_STATEMENT_QUOTA,
         [SIM_CUTS] = SIM_STATEMENT_CUTTING,
+        [SIM_CUTS_LATE] = SIM_STATEMENT_CUTTING_LATE,
     };
     int r = execute(c, statements[c->m->fate]);
     if (r != WB_OK && c->m->twin % 2 && c->m->fate != SIM_BREAKS)
@@ -269,6 +270,7 @@ static const fate_fn functions[SIM_FATES] = {
     [SIM_ENDS] = handle_breaking,
     [SIM_QUOTA] = handle_breaking,
     [SIM_CUTS] = handle_breaking,
+    [SIM_CUTS_LATE] = handle_breaking,
     [SIM_UNMOVABLE] = handle_failing,
     [SIM_BULKY] = handle_failing,
     [SIM_POISON_MOVE] = handle_failing,

@@ -8,8 +8,13 @@
 #include <stddef.h>
 #include <waybill/sys/plugin.h>
 
+#include "tests/simulation/audit.h"
+#include "tests/simulation/broker.h"
+#include "tests/simulation/driver.h"
 #include "tests/simulation/scene.h"
+#include "tests/simulation/scheduler.h"
 #include "tests/simulation/shape.h"
+#include "tests/simulation/verdict.h"
 
 /* ---- transport transactions ---- */
 
@@ -169,6 +174,27 @@ static void prepare_poison_move(void)
     prepare_poison_operation(1, SIM_POISON_MOVE);
 }
 
+static void prepare_poison_move_plain(void)
+{
+    prepare_poison_operation(0, SIM_POISON_MOVE);
+}
+
+/* What was given up is tried again now and then, in earnest. */
+static void drive_healed(void)
+{
+    unsigned moved = 0;
+    sim_drive_start();
+    sim_sleep(600 * WB_SECOND);
+    sim_broker_heal();
+    sim_sleep(4 * SIM_HOUR);
+    sim_drive_stop();
+    sim_audit();
+    for (unsigned i = 0; i < sim_message_count; i++)
+        moved += sim_messages[i].fate == SIM_POISON_MOVE && sim_messages[i].moved;
+    if (moved != 1)
+        sim_violation("a broker that was ill is not tried again when it is well");
+}
+
 /* ---- the list ---- */
 
 const sim_scenario sim_scenarios_dispatch[] = {
@@ -197,5 +223,7 @@ const sim_scenario sim_scenarios_dispatch[] = {
     { "poison_send_plain", "the same without outbox", prepare_poison_send_plain, sim_scene_good_first },
     { "poison_move", "a move to the error queue that ends its connection", prepare_poison_move,
       sim_scene_good_first },
+    { "poison_move_healed", "the same, and one day it does not", prepare_poison_move, drive_healed },
+    { "poison_move_healed_plain", "the same without outbox", prepare_poison_move_plain, drive_healed },
     { NULL, NULL, NULL, NULL },
 };

@@ -279,6 +279,49 @@ static void drive_copies(void)
 
 /* ---- what counts for nobody ---- */
 
+static void drive_commits_break(void)
+{
+    sim_outage_start(SIM_COMMITS_BREAK, sim_now() + 120 * WB_SECOND);
+    sim_drive_start();
+    sim_sleep(121 * WB_SECOND);
+    if (sim_steps_taken() > 4000)
+        sim_violation("%ld steps in two minutes of broken commits", sim_steps_taken());
+    sim_drive_calm(SIM_HOUR);
+    sim_drive_stop();
+    sim_audit();
+}
+
+static void prepare_commits_break_one(void)
+{
+    sim_shape_plain(WB_MODE_RECEIVE_ONLY, 1);
+    sim_scene_add(1, SIM_GOOD);
+}
+
+/* Nobody else is there to show that the database is well. */
+static void prepare_cuts_lonely(void)
+{
+    sim_shape_plain(WB_MODE_RECEIVE_ONLY, 1);
+    sim_scene_add(1, SIM_CUTS);
+    sim_scene_add(1, SIM_CUTS_LATE);
+}
+
+static void drive_cuts_lonely(void)
+{
+    sim_drive_start();
+    sim_drive_calm(120 * WB_SECOND);
+    sim_drive_stop();
+    sim_audit();
+}
+
+static void prepare_ends(void)
+{
+    sim_shape_plain(WB_MODE_RECEIVE_ONLY, 1);
+    for (int i = 0; i < 8; i++) {
+        sim_scene_add(1, SIM_ENDS);
+        sim_scene_add(2, SIM_GOOD);
+    }
+}
+
 /* Delivered often enough to be watched, and in hand at each of four orderly stops. */
 static void prepare_suspect_stops(void)
 {
@@ -345,6 +388,13 @@ const sim_scenario sim_scenarios_storage[] = {
     { "quota_first", "the same, the first message of all", prepare_quota_first, sim_scene_good_first },
     { "quota_first_plain", "the same without outbox", prepare_quota_first_plain, sim_scene_good_first },
     { "quota_company", "the same, and others are done meanwhile", prepare_quota, drive_quota_company },
+    { "commits_break", "two minutes in which each commit ends the connection", prepare_disk_full_outbox,
+      drive_commits_break },
+    { "commits_break_plain", "the same without outbox", prepare_disk_full_plain, drive_commits_break },
+    { "commits_break_one", "the same, and a single message", prepare_commits_break_one, drive_commits_break },
+    { "cuts_lonely", "statements and commits that end the connection, and nobody else", prepare_cuts_lonely,
+      drive_cuts_lonely },
+    { "ends", "handlers that end the transaction, in four ways", prepare_ends, sim_scene_good_first },
     { "suspect_stops", "orderly stops with a suspect in hand", prepare_suspect_stops, drive_suspect_stops },
     { "asked_for", "a parked row that somebody asks for", prepare_asked_for, drive_asked_for },
     { "copies", "copies of one id with other bodies, in one batch", prepare_copies, drive_copies },

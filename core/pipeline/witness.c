@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A connection to the database was lost while one message was handled, alone. Whether that was
+ * the message's doing or the server's is known when somebody else's commit succeeds: another
+ * message's, or else an empty one made here.
+ */
+#include "config.h"
+
+#include "core/message/operations.h"
+#include "core/pipeline/pace.h"
+#include "core/pipeline/stages.h"
+#include "core/pipeline/verdict.h"
+
+/* A row without operations, and gone again: a process that dies in between leaves nothing to do. */
+static int write_row(wb_worker *w, wb_error *error)
+{
+    const wb_pipeline *p = w->pipeline;
+    uint64_t number = wb_pipeline_batch_number(p);
+    wb_mark mark = { number, NULL, 0 };
+    wb_operations_encode_start(&w->encoded);
+    int r = wb_pipeline_store_row(p, w->storage, number, w->encoded.data, w->encoded.size, error);
+    return r == WB_OK ? p->persistence_ops->mark(w->storage, &mark, 1, error) : r;
+}
+
+static int commit_nothing(wb_worker *w, wb_error *error)
+{
+    const wb_persistence_ops *ops = w->pipeline->persistence_ops;
+    wb_begin begin = { .struct_size = sizeof begin };
+    wb_commit commit = { .struct_size = sizeof commit, .failed_item = SIZE_MAX };
+    int r = ops->begin(w->storage, &begin, error);
+    return r == WB_OK ? ops->commit(w->storage, &commit, error) : r;
+}
+
+static int probe(wb_worker *w, wb_error *error)
+{
+    if (w->pipeline->mode == WB_MODE_TRANSACTION_SCOPE)
+        return WB_OK; /* the database's commit is the transport's */
+    return w->pipeline->outbox ? write_row(w, error) : commit_nothing(w, error);
+}
+
+int wb_stage_witness(wb_worker *w, wb_error *error)
+{
+    wb_item *item = w->batch[0];
+    if (!item->is_doubted || item->verdict != WB_VERDICT_OPEN)
+        return WB_OK;
+    int r = wb_verdict_is_proved(w, item) ? WB_OK : probe(w, error);
+    if (r == WB_NOT_CONNECTED || r == WB_IN_DOUBT) {
+        w->storage_broken = 1;
+        error->result = r;
+        wb_pace_complain(w, "waiting for a server", error);
+        return WB_NOT_CONNECTED;
+    }
+    if (r == WB_OK)
+        wb_verdict_count_loss(item);
+    return r;
+}
