@@ -83,15 +83,16 @@ int wb_stage_dispatch_inside(wb_worker *w, wb_item **ret_culprit, wb_error *erro
 }
 
 /* Business data in a database of its own is committed already, and will be again: that was an
- * attempt of each message, unless the server could not for now. */
-static void count_attempts(wb_worker *w, const wb_error *error)
+ * attempt, unless the server could not for now. In company it is nobody's in particular; they all
+ * run alone next time. */
+static void count_attempt(wb_worker *w, const wb_error *error)
 {
     char reason[1200];
+    wb_item *item = w->batch[0];
+    if (w->batch_size > 1 || item->state != WB_ITEM_SENT || item->verdict != WB_VERDICT_OPEN)
+        return;
     (void)snprintf(reason, sizeof reason, "the transport's transaction was not committed: %s", error->text);
-    for (size_t i = 0; i < w->batch_size; i++)
-        if (w->batch[i]->state == WB_ITEM_SENT && w->batch[i]->verdict == WB_VERDICT_OPEN)
-            wb_verdict_attempt_failed(w, w->batch[i],
-                                      &(wb_attempt){ WB_FAILURE_DISPATCH, reason, 0, w->batch_size == 1, 1 });
+    wb_verdict_attempt_failed(w, item, &(wb_attempt){ WB_FAILURE_DISPATCH, reason, 0, 1, 1 });
 }
 
 /* With the commit the transport forgets what was acknowledged. */
@@ -132,6 +133,6 @@ int wb_stage_commit_transport(wb_worker *w, wb_error *error)
     if (r == WB_NOT_CONNECTED || r == WB_IN_DOUBT)
         w->transport_broken = 1;
     else if (w->storage && w->pipeline->mode == WB_MODE_SENDS_ATOMIC && !wb_error_is_servers(error))
-        count_attempts(w, error);
+        count_attempt(w, error);
     return r;
 }

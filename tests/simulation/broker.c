@@ -261,6 +261,13 @@ void sim_broker_give_back(wb_transport_session *s, const wb_incoming *incoming)
     destroy(d);
 }
 
+static unsigned released;
+
+unsigned sim_broker_released(void)
+{
+    return released;
+}
+
 void sim_broker_release(wb_transport_session *s)
 {
     s->is_paused = 1;
@@ -272,6 +279,7 @@ void sim_broker_release(wb_transport_session *s)
         }
         *at = d->next;
         s->count--;
+        released++;
         requeue(d);
         destroy(d);
     }

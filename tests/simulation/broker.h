@@ -77,6 +77,8 @@ size_t sim_broker_take(wb_transport_session *session, const wb_incoming **messag
 void sim_broker_acknowledge(wb_transport_session *session, const wb_incoming *incoming);
 void sim_broker_give_back(wb_transport_session *session, const wb_incoming *incoming);
 void sim_broker_release(wb_transport_session *session);
+/** So many messages were, ever. */
+unsigned sim_broker_released(void);
 
 /** What the broker does to an operation: WB_OK (it is there), WB_REJECT, WB_RETRY (nack),
  *  WB_NOT_CONNECTED (it ends the connection), WB_FATAL. */

@@ -16,6 +16,7 @@
 #include "tests/simulation/scene.h"
 #include "tests/simulation/scheduler.h"
 #include "tests/simulation/shape.h"
+#include "tests/simulation/verdict.h"
 
 /* ---- limits and suspects ---- */
 
@@ -171,6 +172,33 @@ static void drive_hanging(void)
     sim_audit();
 }
 
+/* By then batches are full. */
+static void prepare_hanging_later(void)
+{
+    sim_shape_plain(WB_MODE_RECEIVE_ONLY, 1);
+    the_shape.workers = 2;
+    the_shape.batch_max = 16;
+    sim_scene_add(200, SIM_GOOD);
+    sim_scene_add(1, SIM_HANGS);
+    sim_scene_add(60, SIM_GOOD);
+}
+
+/* Behind it stands the rest of its batch, and not what its session had fetched as well. */
+static void drive_hanging_later(void)
+{
+    unsigned undone = 0;
+    sim_drive_start();
+    sim_sleep(30 * WB_SECOND);
+    for (unsigned i = 0; i < sim_message_count; i++)
+        undone += sim_messages[i].place != SIM_GONE;
+    if (undone > the_shape.batch_max || !sim_broker_released())
+        sim_violation("%u messages wait for a hanging handler, %u were given to others", undone,
+                      sim_broker_released());
+    sim_drive_calm(SIM_HOUR);
+    sim_drive_stop();
+    sim_audit();
+}
+
 /* ---- the list ---- */
 
 const sim_scenario sim_scenarios_process[] = {
@@ -188,5 +216,7 @@ const sim_scenario sim_scenarios_process[] = {
       sim_scene_plainly },
     { "slow_handlers", "a backlog of slow messages uses all workers", prepare_slow, drive_slow },
     { "hanging_handler", "nobody stands behind a hanging handler", prepare_hanging, drive_hanging },
+    { "hanging_later", "nobody but the rest of its batch, when batches are large", prepare_hanging_later,
+      drive_hanging_later },
     { NULL, NULL, NULL, NULL },
 };

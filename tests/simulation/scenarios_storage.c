@@ -116,6 +116,28 @@ static void drive_sweep_many(void)
     sim_audit();
 }
 
+/* A row waits for the broker; the records of others grow old. */
+static void drive_clean_up_alone(void)
+{
+    sim_drive_start();
+    sim_scene_expect_good(60 * WB_SECOND);
+    sim_outage_start(SIM_BROKER_DOWN, sim_now() + 10 * SIM_DAY);
+    sim_sleep(SIM_DAY);
+    if (!sim_audit_is_clean())
+        sim_violation("the clean-up waits for the broker");
+    sim_outage_start(SIM_BROKER_DOWN, 0);
+    sim_drive_calm(SIM_HOUR);
+    sim_drive_stop();
+    sim_audit();
+}
+
+static void prepare_clean_up_alone(void)
+{
+    prepare_sweep();
+    sim_scene_add_pending(SIM_LATER, SIM_HOUR);
+    sim_scene_add(10, SIM_GOOD);
+}
+
 /* ---- blame ---- */
 
 static void prepare_blame(int has_check)
@@ -377,6 +399,8 @@ const sim_scenario sim_scenarios_storage[] = {
     { "duplicate_unreadable", "a duplicate whose row is of a later version", prepare_duplicate_unreadable,
       drive_sweep },
     { "sweep_many", "good rows behind 11,000 that cannot be dispatched", prepare_sweep_many, drive_sweep_many },
+    { "clean_up_alone", "records grow old while the broker is down", prepare_clean_up_alone,
+      drive_clean_up_alone },
     { "blame", "unrecoverable, but a neighbour broke the transaction", prepare_blame_checked, sim_scene_plainly },
     { "blame_unchecked", "the same with a persistence without check()", prepare_blame_unchecked,
       sim_scene_plainly },

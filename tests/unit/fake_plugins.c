@@ -49,7 +49,8 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, v
 
 static int fail_in(const wb_transport *transport, const char *name, wb_error *error)
 {
-    return transport->host->fail(transport->host, error, WB_FATAL, WB_CAUSE_MISSING, 0,
+    int cause = transport->told->cause;
+    return transport->host->fail(transport->host, error, WB_FATAL, cause ? cause : WB_CAUSE_MISSING, 0,
                                  "told to fail in %s", name);
 }
 

@@ -21,7 +21,8 @@
 #define FAKE_OPEN 64u
 
 typedef struct fake {
-    atomic_uint fatal;  /* calls that fail with WB_FATAL, WB_CAUSE_MISSING */
+    atomic_uint fatal;  /* calls that fail with WB_FATAL */
+    atomic_int cause;   /* and this cause; 0: WB_CAUSE_MISSING */
     atomic_uint hangs;  /* calls that do not return while their bit is set */
     /* receive() is concerned in this session only, counted as they are opened; 0: in all. */
     atomic_int fatal_in, hangs_in;

@@ -401,6 +401,21 @@ static void test_exit(void **state)
     assert_lines("started again", 0);
 }
 
+/* Whoever failed first says how it ends, whatever the order in the file. */
+static void test_exit_of_the_first(void **state)
+{
+    (void)state;
+    prepare(1, 0);
+    fakes[0].config.on_endpoint_failure = WB_ON_FAILURE_EXIT;
+    fakes[1].config.on_endpoint_failure = WB_ON_FAILURE_EXIT;
+    fakes[1].cause = WB_CAUSE_CONFIG;
+    run();
+    fakes[1].fatal = FAKE_RECEIVE;
+    wait_for_lines("endpoint gave up and stays ended", 1);
+    fakes[0].fatal = FAKE_RECEIVE;
+    assert_exit(EX_CONFIG);
+}
+
 /* A neighbour that was told to exit does not end one that is to be started again. */
 static void test_exit_beside_restart(void **state)
 {
@@ -474,6 +489,7 @@ int main(void)
         cmocka_unit_test_teardown(test_restart_hangs, kill_host),
         cmocka_unit_test_teardown(test_stop_in_a_pause, kill_host),
         cmocka_unit_test_teardown(test_exit, kill_host),
+        cmocka_unit_test_teardown(test_exit_of_the_first, kill_host),
         cmocka_unit_test_teardown(test_exit_beside_restart, kill_host),
         cmocka_unit_test_teardown(test_restart_beside_hanging, kill_host),
     };

@@ -251,6 +251,20 @@ static void test_outgoing_refused(void **state)
                    "256 headers");
 }
 
+/* Each header is within its limit, and they are not in all: with the platform's own a broker's limit
+ * of 64 KiB would be near. */
+static void test_outgoing_headers_in_all(void **state)
+{
+    static char value[20 * 1024 + 1];
+    wb_header headers[3] = { { "a", value, 0, 0 }, { "b", value, 0, 0 }, { "c", value, 0, 0 } };
+    wb_outgoing outgoing = { .type = "T", .headers = headers, .header_count = 3 };
+    (void)state;
+    memset(value, 'v', sizeof value - 1);
+    expect_refused(WB_KIND_PUBLISH, outgoing, "60 KiB");
+    outgoing.header_count = 2;
+    expect_key(outgoing, "");
+}
+
 static void add_operation(wb_operation_list *list, wb_arena *arena, const char *destination)
 {
     static const wb_header header = { "name", "a\0b", 4, 3 };
@@ -528,6 +542,7 @@ int main(void)
         cmocka_unit_test(test_outgoing_headers),
         cmocka_unit_test(test_outgoing_key),
         cmocka_unit_test(test_outgoing_refused),
+        cmocka_unit_test(test_outgoing_headers_in_all),
         cmocka_unit_test(test_operations_round_trip),
         cmocka_unit_test(test_operations_damaged),
         cmocka_unit_test(test_error_operation),
