@@ -94,13 +94,13 @@ void wb_sha256_update(wb_sha256 *hash, const void *data, size_t size)
 
 void wb_sha256_final(wb_sha256 *hash, unsigned char digest[WB_SHA256_SIZE])
 {
+    static const unsigned char zeros[sizeof hash->block];
     uint64_t bits = hash->total * 8;
     unsigned char length[8];
     for (size_t i = 0; i < 8; i++)
         length[i] = (unsigned char)(bits >> (56 - 8 * i));
     wb_sha256_update(hash, "\x80", 1);
-    while (hash->used != 56)
-        wb_sha256_update(hash, "", 1);
+    wb_sha256_update(hash, zeros, (2 * sizeof zeros - hash->used - sizeof length) % sizeof zeros);
     wb_sha256_update(hash, length, sizeof length);
     for (size_t i = 0; i < WB_SHA256_SIZE; i++)
         digest[i] = (unsigned char)(hash->state[i / 4] >> (24 - 8 * (i % 4)));

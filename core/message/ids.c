@@ -67,18 +67,70 @@ static int read_time_of_uuid(const char *id, size_t size, unsigned char ret_time
     return 1;
 }
 
+/* What all messages of one kind, type and destination have in common comes first and fills whole
+ * blocks of the hash. The state after it is kept, so a message costs one block more. */
+#define BLOCK 64
+#define SCOPE_MAX 1024
+/* A handler sends few kinds of messages. */
+#define SCOPES_KEPT 4
+
+typedef struct {
+    size_t size; /* 0: free */
+    unsigned char bytes[SCOPE_MAX];
+    wb_sha256 hash;
+} scope;
+
+static size_t size_of_scope(const wb_id_seed *seed)
+{
+    size_t size = 2 + strlen(seed->endpoint) + 1 + strlen(seed->type) + 1;
+    size += seed->destination ? strlen(seed->destination) + 1 : 0;
+    return (size + BLOCK - 1) / BLOCK * BLOCK;
+}
+
+static void write_scope(const wb_id_seed *seed, unsigned char *bytes, size_t size)
+{
+    const char *texts[] = { seed->endpoint, seed->type, seed->destination };
+    size_t at = 2;
+    memset(bytes, 0, size);
+    bytes[0] = (unsigned char)seed->kind;
+    bytes[1] = (unsigned char)seed->immediate;
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0] && texts[i]; i++) {
+        memcpy(bytes + at, texts[i], strlen(texts[i]));
+        at += strlen(texts[i]) + 1;
+    }
+}
+
+static void hash_scope(const wb_id_seed *seed, wb_sha256 *hash)
+{
+    static _Thread_local scope kept[SCOPES_KEPT];
+    static _Thread_local size_t next;
+    size_t size = size_of_scope(seed);
+    unsigned char bytes[size];
+
+    write_scope(seed, bytes, size);
+    for (size_t i = 0; i < SCOPES_KEPT; i++)
+        if (kept[i].size == size && memcmp(kept[i].bytes, bytes, size) == 0) {
+            *hash = kept[i].hash;
+            return;
+        }
+    wb_sha256_init(hash);
+    wb_sha256_update(hash, bytes, size);
+    if (size > SCOPE_MAX)
+        return;
+    scope *place = &kept[next++ % SCOPES_KEPT];
+    place->size = size;
+    memcpy(place->bytes, bytes, size);
+    place->hash = *hash;
+}
+
 static void hash_seed(const wb_id_seed *seed, unsigned char digest[WB_SHA256_SIZE])
 {
-    const char *destination = seed->destination ? seed->destination : "";
-    unsigned char fixed[6] = { (unsigned char)seed->kind,           (unsigned char)seed->immediate,
-                               (unsigned char)seed->ordinal,        (unsigned char)(seed->ordinal >> 8),
-                               (unsigned char)(seed->ordinal >> 16), (unsigned char)(seed->ordinal >> 24) };
+    const unsigned char ordinal[4] = { (unsigned char)seed->ordinal, (unsigned char)(seed->ordinal >> 8),
+                                       (unsigned char)(seed->ordinal >> 16),
+                                       (unsigned char)(seed->ordinal >> 24) };
     wb_sha256 hash;
-    wb_sha256_init(&hash);
-    wb_sha256_update(&hash, seed->endpoint, strlen(seed->endpoint) + 1);
-    wb_sha256_update(&hash, fixed, sizeof fixed);
-    wb_sha256_update(&hash, seed->type, strlen(seed->type) + 1);
-    wb_sha256_update(&hash, destination, strlen(destination) + 1);
+    hash_scope(seed, &hash);
+    wb_sha256_update(&hash, ordinal, sizeof ordinal);
     wb_sha256_update(&hash, seed->cause, seed->cause_size);
     wb_sha256_final(&hash, digest);
 }

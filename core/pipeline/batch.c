@@ -223,7 +223,8 @@ static void adapt(wb_worker *w)
         done += w->batch[i]->state != WB_ITEM_KEPT;
     if (w->handling_spent > w->pipeline->batch_time)
         w->take = done < w->take ? (done ? done : 1) : w->take;
-    else if (w->batch_size >= w->take && is_quick(w) && are_first_deliveries(w))
+    w->is_at_ease = w->batch_size >= w->take && is_quick(w) && are_first_deliveries(w);
+    if (w->is_at_ease)
         w->take = w->take * 2 < w->pipeline->batch_max ? w->take * 2 : w->pipeline->batch_max;
 }
 
@@ -284,7 +285,7 @@ size_t wb_batch_encode(wb_worker *w)
  * comes next as well. What is set aside takes its place in the broker's count. */
 unsigned wb_batch_prefetch(const wb_worker *w)
 {
-    unsigned wanted = w->take == 1 ? 1 : 2 * w->take;
+    unsigned wanted = w->take == 1 && !w->is_at_ease ? 1 : 2 * w->take;
     return wanted + (unsigned)wb_batch_count_aside(w);
 }
 

@@ -75,6 +75,7 @@ typedef struct wb_worker {
 
     /* Pace. */
     unsigned take;     /* how many messages the next batch takes */
+    int is_at_ease;    /* the last batch was full, quick and delivered for the first time */
     unsigned prefetch; /* what the transport session was told */
     int64_t *costs;    /* ns of one message, a handler entry each; -1: not known */
     int64_t handling_spent;          /* by the handlers of the batch */

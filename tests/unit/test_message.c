@@ -82,6 +82,29 @@ static void test_ids(void **state)
     assert_int_equal(a[14], '7');
 }
 
+/* What is kept from one derivation to the next changes nothing; nor does what is too long to keep. */
+static void test_ids_again(void **state)
+{
+    static char longest[2000];
+    char first[8][WB_GENERATED_ID_SIZE], id[WB_GENERATED_ID_SIZE];
+    static const char *const types[] = { "A", "B", "C", "D", "E", "F", "", longest };
+    wb_id_seed again = seed;
+    (void)state;
+    memset(longest, 'l', sizeof longest - 1);
+    for (int round = 0; round < 3; round++)
+        for (size_t i = 0; i < 8; i++) {
+            again.type = types[i];
+            wb_id_derive(&again, round ? id : first[i]);
+            for (size_t k = 0; k < i && !round; k++)
+                assert_string_not_equal(first[k], first[i]);
+            if (round)
+                assert_string_equal(id, first[i]);
+        }
+    /* Stored operations of a rolling upgrade are made again by another process: this never changes. */
+    wb_id_derive(&seed, id);
+    assert_string_equal(id, "08514540-1587-819f-9ab3-6957307de1a2");
+}
+
 /* A version 7 UUID keeps its time; what only looks like one does not. */
 static void test_ordered_ids(void **state)
 {
@@ -535,6 +558,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sha256),
         cmocka_unit_test(test_ids),
+        cmocka_unit_test(test_ids_again),
         cmocka_unit_test(test_ordered_ids),
         cmocka_unit_test(test_plain_text),
         cmocka_unit_test(test_batch_numbers),
