@@ -129,7 +129,7 @@ static void the_dead_are_noticed_by_who_waits(void **state)
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_int_equal(test_wait(planned.victim), -SIGKILL);
     print_message("# death to redelivery %lld us\n", (long long)(now - planned.when) / 1000);
-    assert_in_range(now - planned.when, 0, 100 * WB_MILLISECOND);
+    assert_in_range(now - planned.when, 0, 2 * WB_SECOND); /* there is no lease to run out */
     for (int i = 0; i < 5; i++) {
         assert_int_equal(test_number(messages[i]), i);
         assert_int_equal(messages[i]->delivery_count, 1);
