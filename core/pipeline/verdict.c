@@ -12,6 +12,9 @@
 /* How long a message that met a server's trouble is set aside. */
 #define TROUBLE_PAUSE_FIRST (1 * WB_SECOND)
 #define TROUBLE_PAUSE_LONGEST (30 * WB_SECOND)
+/* And one that lost a connection: a proxy that flaps does so for seconds. */
+#define LOSS_PAUSE_FIRST (500 * WB_MILLISECOND)
+#define LOSS_PAUSE_LONGEST (4 * WB_SECOND)
 
 void wb_verdict_condemn(wb_worker *w, wb_item *item, const char *kind, const char *reason)
 {
@@ -41,12 +44,11 @@ void wb_verdict_attempt_failed(wb_worker *w, wb_item *item, const wb_attempt *at
                  { "attempt", number }, { "reason", attempt->reason });
 }
 
-static int64_t trouble_pause(const wb_item *item)
+static int64_t trouble_pause(const wb_item *item, int64_t pause, int64_t longest)
 {
-    int64_t pause = TROUBLE_PAUSE_FIRST;
-    for (unsigned i = 0; i < item->failure.faults && pause < TROUBLE_PAUSE_LONGEST; i++)
+    for (unsigned i = 0; i < item->failure.faults && pause < longest; i++)
         pause *= 2;
-    return pause < TROUBLE_PAUSE_LONGEST ? pause : TROUBLE_PAUSE_LONGEST;
+    return pause < longest ? pause : longest;
 }
 
 static void count_fault(wb_worker *w, wb_item *item, const wb_error *error)
@@ -66,10 +68,10 @@ int wb_verdict_is_proved(const wb_worker *w, wb_item *item)
 }
 
 /* The pause outlasts the worker's own, so that others get a turn. */
-static void set_aside(const wb_worker *w, wb_item *item)
+static void set_aside(const wb_worker *w, wb_item *item, int64_t first, int64_t longest)
 {
     if (item->verdict == WB_VERDICT_OPEN)
-        wb_item_pause(item, wb_clock_monotonic() + trouble_pause(item) + 2 * w->pause);
+        wb_item_pause(item, wb_clock_monotonic() + trouble_pause(item, first, longest) + 2 * w->pause);
 }
 
 /* Only what others committed says that the server is well. A transaction of our own would not: the
@@ -78,7 +80,7 @@ void wb_verdict_met_trouble(wb_worker *w, wb_item *item, const wb_error *error)
 {
     if (wb_verdict_is_proved(w, item))
         count_fault(w, item, error);
-    set_aside(w, item);
+    set_aside(w, item, TROUBLE_PAUSE_FIRST, TROUBLE_PAUSE_LONGEST);
 }
 
 void wb_verdict_broke_connection(wb_worker *w, wb_item *item, const wb_error *error)
@@ -89,6 +91,12 @@ void wb_verdict_broke_connection(wb_worker *w, wb_item *item, const wb_error *er
     wb_failure_set(&item->failure, WB_FAILURE_HANDLER, error->text, 0);
     (void)wb_verdict_is_proved(w, item);
     item->is_doubted = 1;
+    set_aside(w, item, LOSS_PAUSE_FIRST, LOSS_PAUSE_LONGEST);
+}
+
+void wb_verdict_wait(const wb_worker *w, wb_item *item)
+{
+    set_aside(w, item, TROUBLE_PAUSE_FIRST, TROUBLE_PAUSE_LONGEST);
 }
 
 /* The verdict waits for the claim that follows: the commit may have been made. */

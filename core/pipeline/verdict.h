@@ -30,6 +30,8 @@ void wb_verdict_met_trouble(wb_worker *w, wb_item *item, const wb_error *error);
 void wb_verdict_broke_connection(wb_worker *w, wb_item *item, const wb_error *error);
 /** It is: that was the message's doing. */
 void wb_verdict_count_loss(wb_item *item);
+/** It cannot tell now: the message is asked about again in a while. */
+void wb_verdict_wait(const wb_worker *w, wb_item *item);
 /** Whether others committed since this message last met the server's trouble, or a broken
  *  connection. From now on, that time is now. */
 int wb_verdict_is_proved(const wb_worker *w, wb_item *item);

@@ -207,6 +207,12 @@ static void count_death(const wb_operation *operation, const wb_outlet *outlet)
                  { "destination", operation->destination });
 }
 
+/* With the outbox what is given up is parked, and the sweeper tries it on a session of its own. */
+static int are_deaths_dear(const wb_pipeline *p)
+{
+    return !p->outbox && p->recoverability.delivery_limit;
+}
+
 static int send_alone(wb_window *window, wb_operation *operation, wb_outlet *outlet, wb_error *error)
 {
     wb_suspicions *s = outlet->pipeline->suspicions;
@@ -214,7 +220,7 @@ static int send_alone(wb_window *window, wb_operation *operation, wb_outlet *out
     int64_t started = wb_clock_monotonic();
     if (is_done(operation))
         return WB_OK;
-    if (wb_suspicions_is_deadly(s, operation->id, operation->id_size)) {
+    if (wb_suspicions_is_deadly(s, operation->id, operation->id_size, are_deaths_dear(outlet->pipeline))) {
         refuse(window->arena, operation, "the session was lost each time it was sent");
         return WB_OK;
     }

@@ -52,5 +52,7 @@ int wb_stage_witness(wb_worker *w, wb_error *error)
     }
     if (r == WB_OK)
         wb_verdict_count_loss(item);
+    else
+        wb_verdict_wait(w, item);
     return r;
 }

@@ -176,7 +176,7 @@ static int adapt_prefetch(wb_worker *w, wb_error *error)
     unsigned wanted = wb_batch_prefetch(w);
     int r = WB_OK;
     if (!WB_HAS(ops, wb_transport_ops, set_prefetch) || w->refuses_more ||
-        (wanted <= w->prefetch && wanted * 4 > w->prefetch))
+        wanted == w->prefetch || (wanted > 1 && wanted < w->prefetch && wanted * 4 > w->prefetch))
         return WB_OK;
     w->prefetch = wanted;
     if ((r = ops->set_prefetch(w->transport, wanted, error)) != WB_OK)

@@ -121,16 +121,19 @@ void wb_suspicions_count_death(wb_suspicions *s, const void *id, size_t size, in
 static int64_t rest_of(const wb_suspicion *known)
 {
     int64_t rest = WB_DEADLY_REST_FIRST;
-    for (unsigned n = known->deaths + known->unproved; n > WB_DEATHS_MAX && rest < WB_DEADLY_REST_LONGEST; n--)
+    unsigned further = known->deaths > WB_DEATHS_MAX ? known->deaths - WB_DEATHS_MAX : 0;
+    if (known->unproved > WB_DEATHS_UNPROVED_MAX)
+        further += known->unproved - WB_DEATHS_UNPROVED_MAX;
+    for (; further && rest < WB_DEADLY_REST_LONGEST; further--)
         rest *= 2;
     return rest < WB_DEADLY_REST_LONGEST ? rest : WB_DEADLY_REST_LONGEST;
 }
 
-int wb_suspicions_is_deadly(wb_suspicions *s, const void *id, size_t size)
+int wb_suspicions_is_deadly(wb_suspicions *s, const void *id, size_t size, int for_ever)
 {
     wb_suspicion known = look_up(s, id, size);
     return (known.deaths >= WB_DEATHS_MAX || known.unproved >= WB_DEATHS_UNPROVED_MAX) &&
-           wb_clock_monotonic() - known.died < rest_of(&known);
+           (for_ever || wb_clock_monotonic() - known.died < rest_of(&known));
 }
 
 unsigned wb_suspicions_deaths(wb_suspicions *s, const void *id, size_t size)

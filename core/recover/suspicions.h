@@ -58,8 +58,10 @@ int wb_suspicions_has(wb_suspicions *suspicions, const void *id, size_t size);
 
 /** A connection died while this one was sent alone. `proved`: it had confirmed another. */
 void wb_suspicions_count_death(wb_suspicions *suspicions, const void *id, size_t size, int proved);
-/** Whether it died often enough, and rests. When it has rested it may be tried, alone, once more. */
-int wb_suspicions_is_deadly(wb_suspicions *suspicions, const void *id, size_t size);
+/** Whether it died often enough, and rests. When it has rested it may be tried, alone, once more;
+ *  with `for_ever` it never has: where each death counts a delivery of what is in hand, and the
+ *  broker drops what it delivered too often. */
+int wb_suspicions_is_deadly(wb_suspicions *suspicions, const void *id, size_t size, int for_ever);
 /** How often it died, for putting the harmless first. */
 unsigned wb_suspicions_deaths(wb_suspicions *suspicions, const void *id, size_t size);
 

@@ -290,12 +290,15 @@ static void handle_until_it_dies(fixture *f)
     }
 }
 
-static void test_delivery_count_behind_others(void **state)
+static void count_behind_others(unsigned batch_max)
 {
     fixture f;
     uint32_t deliveries[6];
-    (void)state;
-    fixture_begin(&f, 10);
+    fixture_prepare(&f);
+    f.endpoint.batch_max = batch_max;
+    fixture_create(&f);
+    assert_int_equal(f.ops->install(f.transport, &f.error), WB_OK);
+    fixture_open(&f, 10);
     fixture_fill(&f, QUICK + 1);
     fixture_end(&f);
     assert_int_equal(pipe(survivor_pipe), 0);
@@ -306,6 +309,19 @@ static void test_delivery_count_behind_others(void **state)
     }
     assert_true(deliveries[5] >= 3);
     assert_int_equal(client_committed(f.queue, f.queue, 0, NULL, 0), QUICK);
+}
+
+static void test_delivery_count_behind_others(void **state)
+{
+    (void)state;
+    count_behind_others(100);
+}
+
+/* What runs ahead of a commit has nothing to do with batches. */
+static void test_delivery_count_in_small_batches(void **state)
+{
+    (void)state;
+    count_behind_others(1);
 }
 
 /* A session at work says so beside the offset; one that ends in order takes it back. */
@@ -631,6 +647,7 @@ int main(void)
         cmocka_unit_test(test_give_back),      cmocka_unit_test(test_mode_none),
         cmocka_unit_test(test_retention),      cmocka_unit_test(test_delivery_count),
         cmocka_unit_test(test_delivery_count_behind_others),
+        cmocka_unit_test(test_delivery_count_in_small_batches),
         cmocka_unit_test(test_note_of_a_session_at_work),
         cmocka_unit_test(test_restart),        cmocka_unit_test(test_two_sessions),
         cmocka_unit_test(test_long_handler),   cmocka_unit_test(test_interrupt),

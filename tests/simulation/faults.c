@@ -75,6 +75,8 @@ static way meet_outage(sim_call call)
         return (way){ { WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0 }, 0 };
     if (sim_outage_is_on(SIM_STATEMENTS_FULL) && call == SIM_CALL_STATEMENT)
         return (way){ { WB_RETRY, WB_CAUSE_SERVER, 0 }, 0 };
+    if (sim_outage_is_on(SIM_STATEMENTS_BREAK) && call == SIM_CALL_STATEMENT)
+        return (way){ { WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0 }, 0 };
     if (sim_outage_is_on(SIM_COMMITS_BREAK) && call == SIM_CALL_COMMIT)
         return (way){ { WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0 }, 0 };
     if (sim_outage_is_on(SIM_DISK_FULL) && (call == SIM_CALL_COMMIT || call == SIM_CALL_STATEMENT))

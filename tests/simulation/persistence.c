@@ -183,6 +183,10 @@ static int persistence_commit(wb_storage_session *s, wb_commit *commit, wb_error
         return r;
     }
     sim_fault fault = sim_fault_draw(SIM_CALL_COMMIT);
+    if (sim_outage_is_on(SIM_WRITES_BREAK) && (commit->operations || s->own.claim_count || s->own.run_count)) {
+        sim_broker_excuse_hand(NULL, 0);
+        fault = (sim_fault){ WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0 };
+    }
     if (s->own.cut_by) {
         sim_broker_excuse_hand(s->own.cut_by, 0);
         fault = (sim_fault){ WB_IN_DOUBT, WB_CAUSE_OTHER, 0 };

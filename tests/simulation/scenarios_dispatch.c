@@ -179,6 +179,40 @@ static void prepare_poison_move_plain(void)
     prepare_poison_operation(0, SIM_POISON_MOVE);
 }
 
+/* Where each death of the session counts for what is in hand, and the broker drops after twenty. */
+static void prepare_poison_move_limit(void)
+{
+    prepare_poison_move_plain();
+    the_shape.workers = 1;
+    the_shape.delivery_limit = 20;
+    the_shape.tells_limit = 1;
+    the_shape.steps_max = 10000000;
+}
+
+static void drive_two_days(void)
+{
+    sim_drive_start();
+    sim_sleep(48 * SIM_HOUR);
+    sim_drive_stop();
+    sim_audit();
+}
+
+static void prepare_poison_move_rests(void)
+{
+    prepare_poison_move_plain();
+    the_shape.workers = 1;
+    the_shape.steps_max = 10000000;
+}
+
+/* An hour apart in the end: each try costs what is in hand a delivery. */
+static void drive_rests(void)
+{
+    drive_two_days();
+    for (unsigned i = 0; i < sim_message_count; i++)
+        if (sim_messages[i].delivery_count > 80)
+            sim_violation("message %u was delivered %u times in two days", i, sim_messages[i].delivery_count);
+}
+
 /* What was given up is tried again now and then, in earnest. */
 static void drive_healed(void)
 {
@@ -223,6 +257,9 @@ const sim_scenario sim_scenarios_dispatch[] = {
     { "poison_send_plain", "the same without outbox", prepare_poison_send_plain, sim_scene_good_first },
     { "poison_move", "a move to the error queue that ends its connection", prepare_poison_move,
       sim_scene_good_first },
+    { "poison_move_limit", "the same under a delivery limit of 20, for two days", prepare_poison_move_limit,
+      drive_two_days },
+    { "poison_move_rests", "the same without limit", prepare_poison_move_rests, drive_rests },
     { "poison_move_healed", "the same, and one day it does not", prepare_poison_move, drive_healed },
     { "poison_move_healed_plain", "the same without outbox", prepare_poison_move_plain, drive_healed },
     { NULL, NULL, NULL, NULL },

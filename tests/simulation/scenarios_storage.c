@@ -301,13 +301,48 @@ static void drive_copies(void)
 
 /* ---- what counts for nobody ---- */
 
-static void drive_commits_break(void)
+static void drive_breaks(sim_outage outage)
 {
-    sim_outage_start(SIM_COMMITS_BREAK, sim_now() + 120 * WB_SECOND);
+    sim_outage_start(outage, sim_now() + 120 * WB_SECOND);
     sim_drive_start();
     sim_sleep(121 * WB_SECOND);
     if (sim_steps_taken() > 4000)
         sim_violation("%ld steps in two minutes of broken commits", sim_steps_taken());
+    sim_drive_calm(SIM_HOUR);
+    sim_drive_stop();
+    sim_audit();
+}
+
+static void drive_commits_break(void)
+{
+    drive_breaks(SIM_COMMITS_BREAK);
+}
+
+static void drive_writes_break(void)
+{
+    drive_breaks(SIM_WRITES_BREAK);
+}
+
+/* A proxy that flaps, or somebody who ends all backends: for three seconds. */
+static void drive_statements_break(void)
+{
+    sim_outage_start(SIM_STATEMENTS_BREAK, sim_now() + 3 * WB_SECOND);
+    sim_drive_start();
+    sim_sleep(4 * WB_SECOND);
+    sim_drive_calm(SIM_HOUR);
+    sim_drive_stop();
+    sim_audit();
+}
+
+/* One connection is lost, once; what follows is somebody else's trouble. */
+static void drive_once_then_full(void)
+{
+    sim_outage_start(SIM_STATEMENTS_BREAK, sim_now() + 25 * WB_MILLISECOND);
+    sim_drive_start();
+    sim_sleep(30 * WB_MILLISECOND);
+    sim_outage_start(SIM_STATEMENTS_FULL, sim_now() + SIM_HOUR);
+    sim_sleep(SIM_HOUR);
+    sim_outage_start(SIM_STATEMENTS_FULL, 0);
     sim_drive_calm(SIM_HOUR);
     sim_drive_stop();
     sim_audit();
@@ -416,6 +451,12 @@ const sim_scenario sim_scenarios_storage[] = {
       drive_commits_break },
     { "commits_break_plain", "the same without outbox", prepare_disk_full_plain, drive_commits_break },
     { "commits_break_one", "the same, and a single message", prepare_commits_break_one, drive_commits_break },
+    { "writes_break", "the same, but for commits of nothing", prepare_disk_full_outbox, drive_writes_break },
+    { "statements_break", "three seconds in which statements end the connection", prepare_disk_full_outbox,
+      drive_statements_break },
+    { "statements_break_one", "the same, and a single message", prepare_commits_break_one,
+      drive_statements_break },
+    { "once_then_full", "one connection lost, then a full disk", prepare_commits_break_one, drive_once_then_full },
     { "cuts_lonely", "statements and commits that end the connection, and nobody else", prepare_cuts_lonely,
       drive_cuts_lonely },
     { "ends", "handlers that end the transaction, in four ways", prepare_ends, sim_scene_good_first },

@@ -82,24 +82,39 @@ static void test_ids(void **state)
     assert_int_equal(a[14], '7');
 }
 
+static void derive_twice(const wb_id_seed *from, char id[WB_GENERATED_ID_SIZE])
+{
+    char again[WB_GENERATED_ID_SIZE];
+    wb_id_derive(from, id);
+    wb_id_derive(from, again); /* now with what is kept */
+    assert_string_equal(again, id);
+}
+
 /* What is kept from one derivation to the next changes nothing; nor does what is too long to keep. */
 static void test_ids_again(void **state)
 {
     static char longest[2000];
-    char first[8][WB_GENERATED_ID_SIZE], id[WB_GENERATED_ID_SIZE];
-    static const char *const types[] = { "A", "B", "C", "D", "E", "F", "", longest };
-    wb_id_seed again = seed;
+    static const char *const texts[] = { "A", "B", "C", "D", "E", "F", "AB", longest };
+    enum { COUNT = sizeof texts / sizeof texts[0] };
+    char ids[3 * COUNT][WB_GENERATED_ID_SIZE], id[WB_GENERATED_ID_SIZE];
+    wb_id_seed seeds[3 * COUNT];
     (void)state;
     memset(longest, 'l', sizeof longest - 1);
-    for (int round = 0; round < 3; round++)
-        for (size_t i = 0; i < 8; i++) {
-            again.type = types[i];
-            wb_id_derive(&again, round ? id : first[i]);
-            for (size_t k = 0; k < i && !round; k++)
-                assert_string_not_equal(first[k], first[i]);
-            if (round)
-                assert_string_equal(id, first[i]);
-        }
+    for (size_t i = 0; i < COUNT; i++) {
+        seeds[3 * i] = seeds[3 * i + 1] = seeds[3 * i + 2] = seed;
+        seeds[3 * i].type = texts[i];
+        seeds[3 * i + 1].destination = texts[i];
+        seeds[3 * i + 2].endpoint = texts[i];
+    }
+    for (size_t i = 0; i < 3 * COUNT; i++) {
+        derive_twice(&seeds[i], ids[i]);
+        for (size_t k = 0; k < i; k++)
+            assert_string_not_equal(ids[k], ids[i]);
+    }
+    for (size_t i = 0; i < 3 * COUNT; i++) {
+        derive_twice(&seeds[i], id);
+        assert_string_equal(id, ids[i]);
+    }
     /* Stored operations of a rolling upgrade are made again by another process: this never changes. */
     wb_id_derive(&seed, id);
     assert_string_equal(id, "08514540-1587-819f-9ab3-6957307de1a2");
@@ -475,16 +490,16 @@ static void test_suspicions(void **state)
     assert_true(wb_suspicions_has(&s, "a", 1));
     assert_false(wb_suspicions_has(&s, "b", 1));
     for (unsigned i = 1; i <= WB_DEATHS_MAX; i++) {
-        assert_false(wb_suspicions_is_deadly(&s, "a", 1));
+        assert_false(wb_suspicions_is_deadly(&s, "a", 1, 0));
         wb_suspicions_count_death(&s, "a", 1, 1);
         assert_int_equal(wb_suspicions_deaths(&s, "a", 1), i);
     }
-    assert_true(wb_suspicions_is_deadly(&s, "a", 1));
+    assert_true(wb_suspicions_is_deadly(&s, "a", 1, 0));
     for (unsigned i = 0; i < WB_DEATHS_UNPROVED_MAX; i++) {
-        assert_false(wb_suspicions_is_deadly(&s, "b", 1));
+        assert_false(wb_suspicions_is_deadly(&s, "b", 1, 0));
         wb_suspicions_count_death(&s, "b", 1, 0);
     }
-    assert_true(wb_suspicions_is_deadly(&s, "b", 1));
+    assert_true(wb_suspicions_is_deadly(&s, "b", 1, 0));
     wb_suspicions_forget(&s, "a", 1);
     assert_false(wb_suspicions_has(&s, "a", 1));
     for (unsigned i = 0; i < 3 * WB_SUSPICIONS_MAX; i++)

@@ -9,6 +9,8 @@
 #define SECOND INT64_C(1000000000)
 /* A coordinator that answers late holds up the worker no longer. */
 #define COMMIT_WAIT (1 * SECOND)
+/* So many are quick enough to be done while one commit is on its way. */
+#define CAREFUL_MIN 1000
 
 /* ---- lists ----------------------------------------------------------------------- */
 
@@ -103,18 +105,27 @@ static void leave_hands(wb_kafka_consumer *consumer)
 static int is_among_suspects(const wb_kafka_consumer *consumer, const wb_kafka_message *message)
 {
     const wb_kafka_partition *partition = message->partition;
+    int64_t most = wb_kafka_most_in_hand(consumer);
     return partition->found.is_there &&
-           message->raw->offset - partition->start < wb_kafka_most_in_hand(consumer);
+           message->raw->offset - partition->start < (most > CAREFUL_MIN ? most : CAREFUL_MIN);
+}
+
+/* It does not answer in time: work goes on as if all had ended well. */
+static void be_careful_no_more(wb_kafka_consumer *consumer)
+{
+    for (wb_kafka_partition *p = consumer->partitions; p; p = p->next)
+        if (p->offsets.next > p->start)
+            p->found.is_there = 0;
 }
 
 /* @locks lock held */
 static void commit(wb_kafka_consumer *consumer, int wait)
 {
     (void)wb_kafka_commit_serve(consumer, 0);
-    if (wait)
-        (void)wb_kafka_commit_flush(consumer, consumer->transport->host->now() + COMMIT_WAIT, 0);
-    else
+    if (!wait)
         wb_kafka_commit_start(consumer);
+    else if (!wb_kafka_commit_flush(consumer, consumer->transport->host->now() + COMMIT_WAIT, 0))
+        be_careful_no_more(consumer);
 }
 
 void wb_kafka_consumer_acknowledge(wb_kafka_consumer *consumer, const wb_incoming *const *messages,
