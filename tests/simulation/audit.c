@@ -56,6 +56,15 @@ static int is_in_a_row(const sim_message *m)
     return 0;
 }
 
+static int is_whole_in_a_row(const sim_message *m)
+{
+    const sim_table *t = &sim_tables[m->endpoint];
+    for (size_t i = 0; i < t->row_count; i++)
+        if (row_contains(&t->rows[i], m->body, m->body_size))
+            return 1;
+    return 0;
+}
+
 /* Whether it holds what nobody can dispatch, or read. */
 static int may_stay(const sim_row *row)
 {
@@ -164,6 +173,15 @@ static unsigned effects(const sim_message *m)
     return the_shape.persistence ? m->commits : m->returned;
 }
 
+/* What kills connections is told by its id: a copy of it that fails, too, is parked in its stead. */
+static int is_parked_for_a_copy(const sim_message *m)
+{
+    for (unsigned i = 0; i < sim_message_count; i++)
+        if (are_copies(&sim_messages[i], m) && flags_of(&sim_messages[i]) & SIM_STAYS)
+            return is_whole_in_a_row(m);
+    return 0;
+}
+
 static void audit_loss(const sim_message *m)
 {
     if (m->place == SIM_DROPPED)
@@ -174,6 +192,8 @@ static void audit_loss(const sim_message *m)
     if (effects(m) || moved(m) || m->vanished || m->abandoned)
         return;
     if (may_wait(m) ? m->place != SIM_GONE : flags_of(m) & SIM_STAYS && is_in_a_row(m))
+        return;
+    if (is_parked_for_a_copy(m))
         return;
     sim_violation("message %u (%s) is lost", NAME(m));
 }
@@ -194,7 +214,7 @@ static void audit_effects(const sim_message *m)
     if (flags_of(m) & SIM_MUST_FAIL && the_shape.persistence && m->commits)
         sim_violation("message %u (%s) has an effect", NAME(m));
     if (flags_of(m) & SIM_MUST_FAIL && !effects(m) && !moved(m) && !m->vanished &&
-        !(flags_of(m) & SIM_STAYS) && m->place == SIM_GONE)
+        !(flags_of(m) & SIM_STAYS) && m->place == SIM_GONE && !is_parked_for_a_copy(m))
         sim_violation("message %u (%s) is not in the error queue", NAME(m));
     if (moved(m) && effects(m) && !(flags_of(m) & SIM_EFFECT_ANYWAY) && !has_copies(m) &&
         the_shape.persistence && !is_excusable(m))
