@@ -166,7 +166,7 @@ int mys_settle_claims(wb_storage_session *s, wb_begin *begin, uint64_t count_new
     if (result != WB_OK)
         return result;
     if (missing)
-        return mys_failure_note(s, WB_RETRY, WB_CAUSE_SERVER, MYS_NO_ITEM,
+        return wb_sql_note(s, WB_RETRY, WB_CAUSE_SERVER, WB_SQL_NO_ITEM,
                                 "records of duplicates come and go");
     settle_rest(begin);
     return WB_OK;

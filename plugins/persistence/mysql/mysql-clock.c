@@ -31,10 +31,10 @@ static int ask_clock(wb_storage_session *s, int64_t *ret_wall)
 
 int mys_clock(wb_storage_session *s, int64_t *ret_wall, wb_error *error)
 {
-    if (s->state != MYS_IDLE)
-        return mys_session_unusable(s, "ask for the server's time", error);
+    if (s->sql.state != WB_SQL_IDLE)
+        return wb_sql_unusable(s, "ask for the server's time", error);
     if (ask_clock(s, ret_wall) != WB_OK)
-        return mys_report(s, "ask for the server's time", error);
+        return wb_sql_report(s, "ask for the server's time", error);
     return WB_OK;
 }
 
@@ -42,7 +42,7 @@ static void report(const wb_storage_session *s, MYSQL_RES *rows, int64_t now)
 {
     const wb_persistence *p = s->persistence;
     MYSQL_ROW row = mysql_fetch_row(rows);
-    wb_sql_report_future(p->host, p->names.endpoint, number_of(row, 0), number_of(row, 1),
+    wb_sql_report_future(p->host, p->sql.names.endpoint, number_of(row, 0), number_of(row, 1),
                          number_of(row, 2), now);
 }
 
@@ -51,7 +51,7 @@ int mys_clock_look_ahead(wb_storage_session *s)
     MYSQL_RES *rows = NULL;
     int64_t now = 0;
 
-    if (s->looked_ahead)
+    if (s->sql.looked_ahead)
         return WB_OK;
     int result = ask_clock(s, &now);
     if (result != WB_OK)
@@ -67,7 +67,7 @@ int mys_clock_look_ahead(wb_storage_session *s)
     result = mys_run_outside(s);
     if (result == WB_OK)
         report(s, rows, now);
-    s->looked_ahead = result == WB_OK;
+    s->sql.looked_ahead = result == WB_OK;
     mysql_free_result(rows);
     return result;
 }

@@ -12,7 +12,7 @@
 int mys_clock(wb_storage_session *session, int64_t *ret_wall, wb_error *error);
 
 /** Warn of records from the future, once a session: two round trips.
- *  @return WB_OK, or the class in session->failure. */
+ *  @return WB_OK, or the class in session->sql.failure. */
 int mys_clock_look_ahead(wb_storage_session *session);
 
 #endif

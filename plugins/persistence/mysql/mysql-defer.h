@@ -15,7 +15,7 @@ const void *mys_interface(wb_storage_session *session, const char *name);
 int mys_check(wb_storage_session *session, size_t item, wb_error *error);
 
 /** Is the transaction still as it must be, as far as this side knows? Records what is
- *  wrong in session->failure. */
+ *  wrong in session->sql.failure. */
 int mys_defer_inspect(wb_storage_session *session);
 
 #endif

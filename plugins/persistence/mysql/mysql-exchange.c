@@ -13,21 +13,21 @@
 void mys_exchange_start(wb_storage_session *s)
 {
     mys_exchange *x = &s->exchange;
-    mys_buffer_reset(&x->text);
+    wb_sql_buffer_reset(&x->text);
     x->count = 0;
     x->commit_sent = x->committed = x->out_of_memory = 0;
-    s->failure.result = WB_OK;
-    s->failure.item = MYS_NO_ITEM;
+    s->sql.failure.result = WB_OK;
+    s->sql.failure.item = WB_SQL_NO_ITEM;
 }
 
 void mys_put(wb_storage_session *s, mys_sql part)
 {
-    mys_buffer_put_text(&s->exchange.text, s->persistence->sql[part]);
+    wb_sql_buffer_put_text(&s->exchange.text, s->persistence->texts[part]);
 }
 
 void mys_put_number(wb_storage_session *s, uint64_t number)
 {
-    mys_buffer_put_number(&s->exchange.text, number);
+    wb_sql_buffer_put_number(&s->exchange.text, number);
 }
 
 void mys_put_bytes(wb_storage_session *s, const void *data, size_t size)
@@ -37,7 +37,7 @@ void mys_put_bytes(wb_storage_session *s, const void *data, size_t size)
 
 void mys_put_text(wb_storage_session *s, const char *text)
 {
-    mys_buffer_put_text(&s->exchange.text, text);
+    wb_sql_buffer_put_text(&s->exchange.text, text);
 }
 
 static void end_step(wb_storage_session *s, mys_step step)
@@ -53,25 +53,25 @@ static void end_step(wb_storage_session *s, mys_step step)
         x->steps = steps;
         x->capacity = capacity;
     }
-    mys_buffer_put(&x->text, ";", 1);
+    wb_sql_buffer_put(&x->text, ";", 1);
     step.end = x->text.size;
     x->steps[x->count++] = step;
 }
 
 void mys_exchange_end(wb_storage_session *s)
 {
-    end_step(s, (mys_step){ .kind = MYS_STEP_OWN, .item = MYS_NO_ITEM });
+    end_step(s, (mys_step){ .kind = MYS_STEP_OWN, .item = WB_SQL_NO_ITEM });
 }
 
 void mys_exchange_end_rows(wb_storage_session *s, MYSQL_RES **ret_rows)
 {
-    end_step(s, (mys_step){ .kind = MYS_STEP_OWN, .item = MYS_NO_ITEM, .ret_rows = ret_rows });
+    end_step(s, (mys_step){ .kind = MYS_STEP_OWN, .item = WB_SQL_NO_ITEM, .ret_rows = ret_rows });
 }
 
 void mys_exchange_end_affected(wb_storage_session *s, uint64_t *ret_affected)
 {
     end_step(s, (mys_step){ .kind = MYS_STEP_OWN,
-                            .item = MYS_NO_ITEM,
+                            .item = WB_SQL_NO_ITEM,
                             .ret_affected = ret_affected });
 }
 
@@ -79,7 +79,7 @@ void mys_queue(wb_storage_session *s, mys_sql which)
 {
     mys_put(s, which);
     end_step(s, (mys_step){ .kind = which == MYS_SQL_COMMIT ? MYS_STEP_COMMIT : MYS_STEP_OWN,
-                            .item = MYS_NO_ITEM });
+                            .item = WB_SQL_NO_ITEM });
 }
 
 void mys_queue_end(wb_storage_session *s)
@@ -93,7 +93,7 @@ void mys_queue_list(wb_storage_session *s, const mys_list *list, mys_step_kind k
     size_t start = 0;
     for (size_t i = 0; i < list->count; i++) {
         const mys_statement *statement = &list->statements[i];
-        mys_buffer_put(&s->exchange.text, list->text.data + start, statement->end - start);
+        wb_sql_buffer_put(&s->exchange.text, list->text.data + start, statement->end - start);
         end_step(s, (mys_step){ .kind = kind, .item = statement->item });
         start = statement->end;
     }
@@ -112,7 +112,7 @@ static int send_option(wb_storage_session *s, int on)
     MYSQL *c = s->connection;
 
     if (c->methods->db_command(c, COM_SET_OPTION, bytes, sizeof bytes, 1, NULL) != 0) {
-        mys_failure_record(s, MYS_STEP_OWN, MYS_NO_ITEM);
+        mys_failure_record(s, MYS_STEP_OWN, WB_SQL_NO_ITEM);
         mys_failure_lost(s, NULL);
         return -1;
     }
@@ -135,7 +135,7 @@ int mys_exchange_restrict(wb_storage_session *s)
     mys_exchange_start(s);
     if (send_option(s, 0) == 0)
         (void)read_option(s);
-    return s->failure.result;
+    return s->sql.failure.result;
 }
 
 /* ---- sending and reading ------------------------------------------------------------ */
@@ -184,7 +184,7 @@ static void take_result(wb_storage_session *s, const mys_step *step)
 static void read_results(wb_storage_session *s, size_t first, size_t last)
 {
     MYSQL *c = s->connection;
-    for (size_t i = first; i < last && s->failure.result == WB_OK; i++) {
+    for (size_t i = first; i < last && s->sql.failure.result == WB_OK; i++) {
         const mys_step *step = &s->exchange.steps[i];
         int result = i == first ? mysql_read_query_result(c) : mysql_next_result(c);
         if (result < 0)
@@ -194,7 +194,7 @@ static void read_results(wb_storage_session *s, size_t first, size_t last)
         else
             take_result(s, step);
     }
-    if (s->failure.result == WB_OK && mysql_more_results(c))
+    if (s->sql.failure.result == WB_OK && mysql_more_results(c))
         mys_failure_lost(s, "the server answered more than it was asked");
 }
 
@@ -204,7 +204,7 @@ static int refuse_too_large(wb_storage_session *s, const mys_step *step)
     (void)snprintf(text, sizeof text,
                    "a statement is longer than the server's max_allowed_packet of %zu bytes",
                    s->packet_max);
-    return mys_failure_note(s, WB_REJECT, WB_CAUSE_TOO_LARGE, step->item, text);
+    return wb_sql_note(s, WB_REJECT, WB_CAUSE_TOO_LARGE, step->item, text);
 }
 
 /* One round trip for the steps from `first` up to `last`. */
@@ -225,7 +225,7 @@ static void run_part(wb_storage_session *s, size_t first, size_t last, const cha
     /* from here on the server may see it, whatever the library answers */
     x->commit_sent |= x->steps[last - 1].kind == MYS_STEP_COMMIT;
     if (mysql_send_query(s->connection, x->text.data + start, size) != 0) {
-        mys_failure_record(s, MYS_STEP_OWN, MYS_NO_ITEM);
+        mys_failure_record(s, MYS_STEP_OWN, WB_SQL_NO_ITEM);
         mys_failure_lost(s, NULL);
         return;
     }
@@ -237,7 +237,7 @@ static void run_part(wb_storage_session *s, size_t first, size_t last, const cha
     if (enable && read_option(s) != 0)
         return;
     read_results(s, first, last);
-    if (disable && s->state != MYS_LOST)
+    if (disable && s->sql.state != WB_SQL_LOST)
         (void)read_option(s);
 }
 
@@ -246,15 +246,15 @@ int mys_exchange_run(wb_storage_session *s, const char *crash_point)
     mys_exchange *x = &s->exchange;
 
     if (x->text.failed || x->out_of_memory)
-        return mys_failure_note(s, WB_RETRY, WB_CAUSE_SERVER, MYS_NO_ITEM, "out of memory");
-    for (size_t first = 0; first < x->count && s->failure.result == WB_OK;) {
+        return wb_sql_note(s, WB_RETRY, WB_CAUSE_SERVER, WB_SQL_NO_ITEM, "out of memory");
+    for (size_t first = 0; first < x->count && s->sql.failure.result == WB_OK;) {
         const size_t last = steps_that_fit(s, first);
         run_part(s, first, last, crash_point);
         first = last;
     }
     if (x->committed) /* what is lost after that answer is only the connection */
         return WB_OK;
-    if (x->commit_sent && s->failure.result == WB_OK)
+    if (x->commit_sent && s->sql.failure.result == WB_OK)
         mys_failure_lost(s, "the server did not end the transaction at COMMIT");
-    return s->failure.result;
+    return s->sql.failure.result;
 }

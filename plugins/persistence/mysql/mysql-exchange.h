@@ -23,19 +23,9 @@
 #include <stdint.h>
 #include <waybill/sys/persistence.h>
 
+#include "plugins/common/sql/session.h"
 #include "plugins/persistence/mysql/mysql-list.h"
 #include "plugins/persistence/mysql/mysql-sql.h"
-
-#define MYS_NO_ITEM SIZE_MAX
-
-/** What went wrong first. */
-typedef struct mys_failure {
-    int result; /* WB_OK: nothing */
-    int cause;
-    unsigned code; /* of the server or the client library */
-    size_t item;   /* whose deferred statement it was, or MYS_NO_ITEM */
-    char text[768];
-} mys_failure;
 
 typedef enum mys_step_kind {
     MYS_STEP_OWN,
@@ -53,7 +43,7 @@ typedef struct mys_step {
 } mys_step;
 
 typedef struct mys_exchange {
-    mys_buffer text;
+    wb_sql_buffer text;
     mys_step *steps;
     size_t count;
     size_t capacity;
@@ -84,24 +74,18 @@ void mys_queue_list(wb_storage_session *session, const mys_list *list, mys_step_
 void mys_queue_end(wb_storage_session *session);
 
 /** Send, pass `crash_point` (may be NULL) when everything is written, read all results.
- *  @return WB_OK, or the class in session->failure. The session is lost if the
+ *  @return WB_OK, or the class in session->sql.failure. The session is lost if the
  *  connection is. A transaction that was open may still be: MySQL rolls back the statement. */
 int mys_exchange_run(wb_storage_session *session, const char *crash_point);
 
 /** Before a handler gets the connection of a restricted session: it must not take several
  *  statements in one text. One round trip, unless an exchange has seen to it.
- *  @return WB_OK, or the class in session->failure. */
+ *  @return WB_OK, or the class in session->sql.failure. */
 int mys_exchange_restrict(wb_storage_session *session);
-
-/** Report session->failure as "could not <action>: <text>". @return its class. */
-int mys_report(wb_storage_session *session, const char *action, wb_error *error);
 
 /** Record why the last call of the client library failed, unless there is something already. */
 void mys_failure_record(wb_storage_session *session, mys_step_kind kind, size_t item);
-/** Record something of our own. @return `result`. */
-int mys_failure_note(wb_storage_session *session, int result, int cause, size_t item,
-                     const char *text);
-/** Record that the connection is gone, and why; ends in MYS_LOST. */
+/** Record that the connection is gone, and why; ends in WB_SQL_LOST. */
 void mys_failure_lost(wb_storage_session *session, const char *reason);
 
 #endif

@@ -28,8 +28,8 @@ int mys_pending(wb_storage_session *s, const uint64_t *batches, size_t count, wb
 {
     MYSQL_RES *rows = NULL;
 
-    if (s->state != MYS_IDLE)
-        return mys_session_unusable(s, "read pending operations", error);
+    if (s->sql.state != WB_SQL_IDLE)
+        return wb_sql_unusable(s, "read pending operations", error);
     if (!count)
         return WB_OK;
     mys_exchange_start(s);
@@ -44,7 +44,7 @@ int mys_pending(wb_storage_session *s, const uint64_t *batches, size_t count, wb
     mys_queue_end(s);
     int result = mys_run_outside(s);
     if (result != WB_OK)
-        result = mys_report(s, "read pending operations", error);
+        result = wb_sql_report(s, "read pending operations", error);
     else
         result = visit_rows(rows, visit, argument);
     mysql_free_result(rows);
@@ -57,7 +57,7 @@ static void queue_lock(wb_storage_session *s, const char *call, const char *purp
                        MYSQL_RES **ret_answer)
 {
     char name[MYS_LOCK_NAME_SIZE];
-    const mys_names *names = &s->persistence->names;
+    const wb_sql_names *names = &s->persistence->sql.names;
     mys_names_lock(names, purpose, names->prefix, name);
     mys_put_text(s, call);
     mys_put_text(s, "('");
@@ -134,7 +134,7 @@ static int walk_first(wb_storage_session *s, walk *w, int *ret_ours, wb_error *e
     int result = mys_run_outside(s);
     *ret_ours = is_ours(answer);
     if (result != WB_OK)
-        result = mys_report(s, "sweep pending operations", error);
+        result = wb_sql_report(s, "sweep pending operations", error);
     else if (*ret_ours)
         result = visit_next(w, row);
     mysql_free_result(row);
@@ -149,7 +149,7 @@ static int walk_on(wb_storage_session *s, walk *w, wb_error *error)
     queue_next(s, w->from, w->before, &row);
     int result = mys_run_outside(s);
     if (result != WB_OK)
-        result = mys_report(s, "sweep pending operations", error);
+        result = wb_sql_report(s, "sweep pending operations", error);
     else
         result = visit_next(w, row);
     mysql_free_result(row);
@@ -160,15 +160,15 @@ static int walk_along(wb_storage_session *s, walk *w, size_t limit, wb_error *er
 {
     int ours = 0;
 
-    if (s->state != MYS_IDLE)
-        return mys_session_unusable(s, "sweep pending operations", error);
+    if (s->sql.state != WB_SQL_IDLE)
+        return wb_sql_unusable(s, "sweep pending operations", error);
     if (limit == 0 || w->from >= w->before)
         return WB_OK;
     int result = walk_first(s, w, &ours, error);
     for (size_t i = 1; i < limit && ours && !w->ended && result == WB_OK; i++)
         result = walk_on(s, w, error);
-    if (ours && s->state == MYS_IDLE && unlock(s, "sweep") != WB_OK && result == WB_OK)
-        result = mys_report(s, "sweep pending operations", error);
+    if (ours && s->sql.state == WB_SQL_IDLE && unlock(s, "sweep") != WB_OK && result == WB_OK)
+        result = wb_sql_report(s, "sweep pending operations", error);
     return result;
 }
 
@@ -211,22 +211,22 @@ int mys_clean_up(wb_storage_session *s, uint64_t before, size_t limit, size_t *r
     MYSQL_RES *answer = NULL;
 
     *ret_deleted = 0;
-    if (s->state != MYS_IDLE)
-        return mys_session_unusable(s, "clean up", error);
+    if (s->sql.state != WB_SQL_IDLE)
+        return wb_sql_unusable(s, "clean up", error);
     if (mys_clock_look_ahead(s) != WB_OK)
-        return mys_report(s, "clean up", error);
+        return wb_sql_report(s, "clean up", error);
     mys_exchange_start(s);
     queue_lock(s, "SELECT GET_LOCK", "cleanup", &answer);
     mys_queue_end(s);
     int result = mys_run_outside(s);
     if (!is_ours(answer))
-        return result == WB_OK ? WB_OK : mys_report(s, "clean up", error);
+        return result == WB_OK ? WB_OK : wb_sql_report(s, "clean up", error);
     result = delete_old(s, before, limit, ret_deleted);
     if (result == WB_OK)
         return WB_OK;
-    const mys_failure failure = s->failure;
-    if (s->state == MYS_IDLE)
+    const wb_sql_failure failure = s->sql.failure;
+    if (s->sql.state == WB_SQL_IDLE)
         (void)unlock(s, "cleanup");
-    s->failure = failure;
-    return mys_report(s, "clean up", error);
+    s->sql.failure = failure;
+    return wb_sql_report(s, "clean up", error);
 }

@@ -44,21 +44,21 @@ static const statement statements[] = {
     "    VALUES ({prefix}, {endpoint}, " TEXT_OF(MYS_SCHEMA_VERSION) ")\n"                         \
     "    ON DUPLICATE KEY UPDATE version = GREATEST(version, " TEXT_OF(MYS_SCHEMA_VERSION) ")"
 
-char *mys_schema_text(const mys_names *names)
+char *mys_schema_text(const wb_sql_names *names)
 {
-    mys_buffer text = { 0 };
+    wb_sql_buffer text = { 0 };
 
     for (size_t i = 0; i < STATEMENT_COUNT; i++) {
-        mys_buffer_put_text(&text, "-- ");
-        mys_buffer_put_text(&text, statements[i].comment);
-        mys_buffer_put_text(&text, "\n");
-        mys_names_expand(names, statements[i].template, &text);
-        mys_buffer_put_text(&text, ";\n");
+        wb_sql_buffer_put_text(&text, "-- ");
+        wb_sql_buffer_put_text(&text, statements[i].comment);
+        wb_sql_buffer_put_text(&text, "\n");
+        wb_sql_names_expand(names, statements[i].template, &text);
+        wb_sql_buffer_put_text(&text, ";\n");
     }
-    mys_names_expand(names, RECORD_VERSION ";\n", &text);
-    mys_buffer_put(&text, "", 1);
+    wb_sql_names_expand(names, RECORD_VERSION ";\n", &text);
+    wb_sql_buffer_put(&text, "", 1);
     if (text.failed) {
-        mys_buffer_free(&text);
+        wb_sql_buffer_free(&text);
         return NULL;
     }
     return text.data;
@@ -67,23 +67,23 @@ char *mys_schema_text(const mys_names *names)
 int mys_schema_run(wb_storage_session *s, const char *template, MYSQL_RES **ret_rows)
 {
     mys_exchange_start(s);
-    mys_names_expand(&s->persistence->names, template, &s->exchange.text);
+    wb_sql_names_expand(&s->persistence->sql.names, template, &s->exchange.text);
     mys_exchange_end_rows(s, ret_rows);
     return mys_exchange_run(s, NULL);
 }
 
 static int compare(const wb_persistence *p, const char *endpoint, int version, wb_error *error)
 {
-    if (strcmp(endpoint, p->names.endpoint) != 0)
+    if (strcmp(endpoint, p->sql.names.endpoint) != 0)
         return p->host->fail(p->host, error, WB_FATAL, WB_CAUSE_MISMATCH, 0,
                              "the outbox tables \"%s_...\" in database \"%s\" belong to endpoint "
                              "\"%s\": set another option \"database\" for endpoint \"%s\"",
-                             p->names.prefix, p->names.database, endpoint, p->names.endpoint);
+                             p->sql.names.prefix, p->sql.names.container, endpoint, p->sql.names.endpoint);
     if (version > MYS_SCHEMA_VERSION)
         return p->host->fail(p->host, error, WB_FATAL, WB_CAUSE_MISMATCH, version,
                              "the outbox tables of endpoint \"%s\" in database \"%s\" have version "
                              "%d, this plugin knows version %d: use a newer Waybill",
-                             endpoint, p->names.database, version, MYS_SCHEMA_VERSION);
+                             endpoint, p->sql.names.container, version, MYS_SCHEMA_VERSION);
     return WB_OK;
 }
 
@@ -96,7 +96,7 @@ int mys_schema_read_version(wb_storage_session *s, int *ret_version, wb_error *e
     *ret_version = 0;
     if (result != WB_OK) {
         mysql_free_result(rows);
-        return mys_report(s, "read the version of the outbox tables", error);
+        return wb_sql_report(s, "read the version of the outbox tables", error);
     }
     MYSQL_ROW row = mysql_fetch_row(rows);
     if (row) {
@@ -116,12 +116,12 @@ static int lock_out_others(wb_storage_session *s)
     char text[128];
     MYSQL_RES *answer = NULL;
 
-    mys_names_lock(&s->persistence->names, "install", "", name);
+    mys_names_lock(&s->persistence->sql.names, "install", "", name);
     (void)snprintf(text, sizeof text, "SELECT GET_LOCK('%s', " INSTALL_LOCK_SECONDS ")", name);
     int result = mys_schema_run(s, text, &answer);
     MYSQL_ROW row = answer ? mysql_fetch_row(answer) : NULL;
     if (result == WB_OK && (!row || !row[0] || *row[0] != '1'))
-        result = mys_failure_note(s, WB_RETRY, WB_CAUSE_SERVER, MYS_NO_ITEM,
+        result = wb_sql_note(s, WB_RETRY, WB_CAUSE_SERVER, WB_SQL_NO_ITEM,
                                   "another installation has run for " INSTALL_LOCK_SECONDS
                                   " seconds");
     mysql_free_result(answer);
@@ -132,7 +132,7 @@ static int make_tables(wb_storage_session *s, size_t from, size_t to, wb_error *
 {
     for (size_t i = from; i < to; i++)
         if (mys_schema_run(s, statements[i].template, NULL) != WB_OK)
-            return mys_report(s, "install the outbox tables", error);
+            return wb_sql_report(s, "install the outbox tables", error);
     return WB_OK;
 }
 
@@ -147,7 +147,7 @@ static int install(wb_storage_session *s, wb_error *error)
         result = make_tables(s, 1, STATEMENT_COUNT, error);
     if (result == WB_OK && (mys_schema_run(s, RECORD_VERSION, NULL) != WB_OK ||
                             mys_schema_run(s, "COMMIT", NULL) != WB_OK))
-        result = mys_report(s, "install the outbox tables", error);
+        result = wb_sql_report(s, "install the outbox tables", error);
     return result;
 }
 
@@ -159,7 +159,7 @@ int mys_install(wb_persistence *p, wb_error *error)
     if (result != WB_OK)
         return result;
     if (lock_out_others(s) != WB_OK)
-        result = mys_report(s, "install the outbox tables", error);
+        result = wb_sql_report(s, "install the outbox tables", error);
     else
         result = install(s, error);
     mys_session_close(s);

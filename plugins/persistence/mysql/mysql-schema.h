@@ -9,7 +9,7 @@
 
 /** The SQL an installation runs on an empty database, in memory of malloc(), or NULL:
  *  out of memory. */
-char *mys_schema_text(const mys_names *names);
+char *mys_schema_text(const wb_sql_names *names);
 
 /** wb_persistence_ops.install and verify; both open a connection of their own. */
 int mys_install(wb_persistence *persistence, wb_error *error);
@@ -19,7 +19,7 @@ int mys_verify(wb_persistence *persistence, wb_error *error);
 #define MYS_SCHEMA_VERSION 1
 
 /** Run one statement by itself; {names} in it are replaced. Its rows go to *ret_rows, if
- *  somebody wants them. @return WB_OK, or the class in session->failure. */
+ *  somebody wants them. @return WB_OK, or the class in session->sql.failure. */
 int mys_schema_run(wb_storage_session *session, const char *template, MYSQL_RES **ret_rows);
 /** The version of the tables of this endpoint, 0 if none are recorded.
  *  @return WB_OK, or WB_FATAL with a filled error: they are another endpoint's, or newer. */

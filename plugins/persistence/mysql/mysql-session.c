@@ -16,18 +16,6 @@
 #define ROW_LOCK_WAIT_MAX 100000000
 #define TABLE_LOCK_WAIT_MAX 31536000
 
-int mys_session_unusable(wb_storage_session *s, const char *action, wb_error *error)
-{
-    if (s->state == MYS_LOST)
-        return s->host->fail(s->host, error, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0,
-                             "could not %s: %s", action,
-                             s->failure.result != WB_OK ? s->failure.text
-                                                        : "the connection was lost");
-    return s->host->fail(s->host, error, WB_FATAL, WB_CAUSE_OTHER, 0,
-                         "could not %s: a transaction is %s", action,
-                         s->state == MYS_OPEN ? "open" : "not open");
-}
-
 static int64_t whole_seconds(int64_t duration, int64_t most)
 {
     const int64_t seconds = (duration + SECOND - 1) / SECOND;
@@ -66,7 +54,7 @@ static int set_up(wb_storage_session *s, wb_error *error)
     mys_exchange_end_rows(s, &row);
     if (mys_exchange_run(s, NULL) != WB_OK) {
         mysql_free_result(row);
-        return mys_report(s, "set up the session", error);
+        return wb_sql_report(s, "set up the session", error);
     }
     MYSQL_ROW values = mysql_fetch_row(row);
     if (values && values[0]) /* a byte of it is the command's */
@@ -82,6 +70,7 @@ int mys_session_open(wb_persistence *persistence, wb_storage_session **ret_sessi
     int result = mys_session_connect(persistence, &s, error);
     if (result != WB_OK)
         return result;
+    s->sql.outbox = &persistence->sql;
     result = set_up(s, error);
     if (result == WB_OK)
         *ret_session = s;
@@ -92,13 +81,13 @@ int mys_session_open(wb_persistence *persistence, wb_storage_session **ret_sessi
 
 void mys_session_close(wb_storage_session *s)
 {
-    if (s->state == MYS_OPEN && s->marks.count)
+    if (s->sql.state == WB_SQL_OPEN && s->marks.count)
         mys_undo(s); /* the server would roll back what has to stand */
     if (s->connection)
         mysql_close(s->connection);
     mys_list_free(&s->deferred);
     mys_list_free(&s->marks);
-    mys_buffer_free(&s->exchange.text);
+    wb_sql_buffer_free(&s->exchange.text);
     free(s->exchange.steps);
     free(s);
 }

@@ -46,14 +46,7 @@ static const char *const templates[MYS_SQL_COUNT] = {
     [MYS_SQL_LIST_END] = ")",
 };
 
-char *mys_sql_text(const mys_names *names, mys_sql which)
+char *mys_sql_text(const wb_sql_names *names, mys_sql which)
 {
-    mys_buffer text = { 0 };
-    mys_names_expand(names, templates[which], &text);
-    mys_buffer_put(&text, "", 1);
-    if (text.failed) {
-        mys_buffer_free(&text);
-        return NULL;
-    }
-    return text.data;
+    return wb_sql_names_text(names, templates[which]);
 }

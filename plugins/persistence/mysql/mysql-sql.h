@@ -36,6 +36,6 @@ typedef enum mys_sql {
 } mys_sql;
 
 /** The text with its tables' names in it, in memory of malloc(), or NULL. */
-char *mys_sql_text(const mys_names *names, mys_sql which);
+char *mys_sql_text(const wb_sql_names *names, mys_sql which);
 
 #endif

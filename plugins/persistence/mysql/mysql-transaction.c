@@ -19,8 +19,8 @@ static void forget_transaction(wb_storage_session *s)
     mys_list_reset(&s->deferred);
     mys_list_reset(&s->marks);
     mys_watch_reset(&s->watch, 0);
-    s->flush_failed = s->handed_out = 0;
-    s->last_item = MYS_NO_ITEM;
+    s->sql.flush_failed = s->sql.handed_out = 0;
+    s->sql.last_item = WB_SQL_NO_ITEM;
 }
 
 static int claim(wb_storage_session *s, wb_begin *begin)
@@ -34,7 +34,7 @@ static int claim(wb_storage_session *s, wb_begin *begin)
     int result = mys_compose_marks(s, begin->marks, begin->mark_count);
     if (result != WB_OK)
         return result;
-    s->state = MYS_OPEN;
+    s->sql.state = WB_SQL_OPEN;
     mys_queue_begin(s);
     if (claims)
         mys_queue_claims(s, begin, &count_new);
@@ -44,13 +44,13 @@ static int claim(wb_storage_session *s, wb_begin *begin)
 
 int mys_begin(wb_storage_session *s, wb_begin *begin, wb_error *error)
 {
-    if (s->state != MYS_IDLE)
-        return mys_session_unusable(s, "begin a transaction", error);
+    if (s->sql.state != WB_SQL_IDLE)
+        return wb_sql_unusable(s, "begin a transaction", error);
     forget_transaction(s);
     if (claim(s, begin) == WB_OK)
         return WB_OK;
     mys_undo(s);
-    return mys_report(s, "begin a transaction", error);
+    return wb_sql_report(s, "begin a transaction", error);
 }
 
 /* ---- commit -------------------------------------------------------------------- */
@@ -69,10 +69,10 @@ static void look_for_loss(wb_storage_session *s)
 /* Only operations are as long as that, because what is deferred has an item. */
 static int fail_too_large(wb_storage_session *s, const wb_commit *commit, wb_error *error)
 {
-    return s->host->fail(s->host, error, WB_REJECT, WB_CAUSE_TOO_LARGE, s->failure.code,
+    return s->host->fail(s->host, error, WB_REJECT, WB_CAUSE_TOO_LARGE, s->sql.failure.native_code,
                          "could not commit: %zu bytes of outgoing operations in one batch are more "
                          "than a statement holds: %s",
-                         commit->operations_size, s->failure.text);
+                         commit->operations_size, s->sql.failure.text);
 }
 
 static void queue_store(wb_storage_session *s, const wb_commit *commit)
@@ -105,10 +105,10 @@ static int try_commit(wb_storage_session *s, const wb_commit *commit)
     int result = mys_defer_inspect(s);
     if (result != WB_OK)
         return result;
-    s->handed_out = 0;
+    s->sql.handed_out = 0;
     look_for_loss(s);
-    if (s->state == MYS_LOST)
-        return s->failure.result;
+    if (s->sql.state == WB_SQL_LOST)
+        return s->sql.failure.result;
     mys_exchange_start(s);
     mys_queue_list(s, &s->deferred, MYS_STEP_DEFERRED);
     if (commit->operations)
@@ -120,22 +120,22 @@ static int try_commit(wb_storage_session *s, const wb_commit *commit)
 
 int mys_commit(wb_storage_session *s, wb_commit *commit, wb_error *error)
 {
-    commit->failed_item = MYS_NO_ITEM;
-    if (s->state != MYS_OPEN)
-        return mys_session_unusable(s, "commit", error);
+    commit->failed_item = WB_SQL_NO_ITEM;
+    if (s->sql.state != WB_SQL_OPEN)
+        return wb_sql_unusable(s, "commit", error);
     int result = try_commit(s, commit);
     if (result == WB_OK) {
         forget_transaction(s);
-        if (s->state == MYS_OPEN)
-            s->state = MYS_IDLE;
+        if (s->sql.state == WB_SQL_OPEN)
+            s->sql.state = WB_SQL_IDLE;
         return WB_OK;
     }
-    commit->failed_item = s->failure.item;
+    commit->failed_item = s->sql.failure.item;
     mys_undo(s);
-    if (result == WB_REJECT && s->failure.cause == WB_CAUSE_TOO_LARGE &&
-        commit->failed_item == MYS_NO_ITEM)
+    if (result == WB_REJECT && s->sql.failure.cause == WB_CAUSE_TOO_LARGE &&
+        commit->failed_item == WB_SQL_NO_ITEM)
         return fail_too_large(s, commit, error);
-    return mys_report(s, "commit", error);
+    return wb_sql_report(s, "commit", error);
 }
 
 /* ---- rollback -------------------------------------------------------------------- */
@@ -167,24 +167,24 @@ static void roll_back(wb_storage_session *s)
 
 void mys_undo(wb_storage_session *s)
 {
-    const mys_failure failure = s->failure;
+    const wb_sql_failure failure = s->sql.failure;
 
     s->exchange.commit_sent = 0; /* what ends here was not committed */
-    if (s->state == MYS_OPEN && can_be_used(s))
+    if (s->sql.state == WB_SQL_OPEN && can_be_used(s))
         roll_back(s);
     forget_transaction(s);
-    if (s->state == MYS_OPEN)
-        s->state = MYS_IDLE;
+    if (s->sql.state == WB_SQL_OPEN)
+        s->sql.state = WB_SQL_IDLE;
     if (failure.result != WB_OK)
-        s->failure = failure;
+        s->sql.failure = failure;
 }
 
 int mys_run_outside(wb_storage_session *s)
 {
-    s->state = MYS_OPEN;
+    s->sql.state = WB_SQL_OPEN;
     int result = mys_exchange_run(s, NULL);
     if (result == WB_OK)
-        s->state = MYS_IDLE;
+        s->sql.state = WB_SQL_IDLE;
     else
         mys_undo(s);
     return result;
@@ -192,11 +192,11 @@ int mys_run_outside(wb_storage_session *s)
 
 int mys_rollback(wb_storage_session *s, wb_error *error)
 {
-    if (s->state == MYS_OPEN) {
-        s->failure.result = WB_OK;
+    if (s->sql.state == WB_SQL_OPEN) {
+        s->sql.failure.result = WB_OK;
         mys_undo(s);
     }
-    if (s->state == MYS_LOST)
-        return mys_session_unusable(s, "roll back", error);
+    if (s->sql.state == WB_SQL_LOST)
+        return wb_sql_unusable(s, "roll back", error);
     return WB_OK;
 }

@@ -13,7 +13,7 @@ int mys_rollback(wb_storage_session *session, wb_error *error);
 int mys_mark(wb_storage_session *session, const wb_mark *marks, size_t count, wb_error *error);
 
 /** Roll back what is open, if anything, make its marks by themselves in the same round trip,
- *  and keep session->failure as it is. */
+ *  and keep session->sql.failure as it is. */
 void mys_undo(wb_storage_session *session);
 
 /** Run what was queued with mys_queue_end() behind it, outside of the framework's transactions:
@@ -21,7 +21,7 @@ void mys_undo(wb_storage_session *session);
 int mys_run_outside(wb_storage_session *session);
 
 /** Write the statements of the marks into session->marks. @return WB_OK, or the class in
- *  session->failure. */
+ *  session->sql.failure. */
 int mys_compose_marks(wb_storage_session *session, const wb_mark *marks, size_t count);
 /** Queue BEGIN and session->marks. */
 void mys_queue_begin(wb_storage_session *session);
@@ -32,7 +32,7 @@ void mys_queue_begin(wb_storage_session *session);
 /** Queue the claims of all unsettled ids; the number of those that are new is added. */
 void mys_queue_claims(wb_storage_session *session, const wb_begin *begin, uint64_t *ret_new);
 /** Fill duplicate_of of all claims, given the number that is new. Needs another round trip
- *  only if there are duplicates. @return WB_OK, or the class in session->failure. */
+ *  only if there are duplicates. @return WB_OK, or the class in session->sql.failure. */
 int mys_settle_claims(wb_storage_session *session, wb_begin *begin, uint64_t count_new);
 
 /** Ids of one statement: 270 KB of text at most, whatever the size of the batch. */

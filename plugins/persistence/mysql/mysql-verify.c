@@ -24,7 +24,7 @@ static int check_tables(wb_storage_session *s, wb_error *error)
 {
     for (size_t i = 0; i < PROBE_COUNT; i++)
         if (mys_schema_run(s, probes[i], NULL) != WB_OK)
-            return mys_report(s, "use the outbox tables", error);
+            return wb_sql_report(s, "use the outbox tables", error);
     return WB_OK;
 }
 
@@ -40,7 +40,7 @@ static int check_engine(wb_storage_session *s, wb_error *error)
                                 "CONCAT({prefix}, '_pending'))",
                                 &rows);
     if (result != WB_OK)
-        result = mys_report(s, "look at the outbox tables", error);
+        result = wb_sql_report(s, "look at the outbox tables", error);
     else if ((row = mysql_fetch_row(rows)) != NULL)
         result = p->host->fail(p->host, error, WB_FATAL, WB_CAUSE_MISMATCH, 0,
                                "the outbox table \"%s\" has engine %s, which knows no "
@@ -61,7 +61,7 @@ static int check_version(wb_storage_session *s, wb_error *error)
                          version,
                          "the outbox tables of endpoint \"%s\" in database \"%s\" have version %d, "
                          "not %d: run \"waybill install\"",
-                         p->names.endpoint, p->names.database, version, MYS_SCHEMA_VERSION);
+                         p->sql.names.endpoint, p->sql.names.container, version, MYS_SCHEMA_VERSION);
 }
 
 /* ---- the server's settings ------------------------------------------------------- */
@@ -123,7 +123,7 @@ static int check_settings(wb_storage_session *s, wb_error *error)
         "'wsrep_on')",
         &rows);
     if (result != WB_OK)
-        result = mys_report(s, "read the server's settings", error);
+        result = wb_sql_report(s, "read the server's settings", error);
     while (result == WB_OK && (row = mysql_fetch_row(rows)) != NULL)
         take_setting(s, row[0], row[1], &found);
     mysql_free_result(rows);
@@ -148,7 +148,7 @@ static int check_writable(wb_storage_session *s, wb_error *error)
     if (mys_schema_run(s, "START TRANSACTION READ WRITE", NULL) == WB_OK &&
         mys_schema_run(s, "ROLLBACK", NULL) == WB_OK)
         return WB_OK;
-    return mys_report(s, "begin a transaction that writes", error);
+    return wb_sql_report(s, "begin a transaction that writes", error);
 }
 
 int mys_verify(wb_persistence *p, wb_error *error)

@@ -12,9 +12,9 @@
 /* Each time round a record must have been cleaned up between two statements. */
 #define ROUNDS_MAX 10
 
-static void put_array_header(pgsql_buffer *buffer, uint32_t type, size_t count)
+static void put_array_header(wb_sql_buffer *buffer, uint32_t type, size_t count)
 {
-    pgsql_buffer_reset(buffer);
+    wb_sql_buffer_reset(buffer);
     pgsql_buffer_put_u32(buffer, count ? 1 : 0); /* dimensions */
     pgsql_buffer_put_u32(buffer, 0);             /* no NULLs */
     pgsql_buffer_put_u32(buffer, type);
@@ -32,7 +32,7 @@ static size_t count_unsettled(const wb_claim *claims, size_t count)
     return unsettled;
 }
 
-void pgsql_encode_keys(pgsql_buffer *buffer, const wb_claim *claims, size_t count,
+void pgsql_encode_keys(wb_sql_buffer *buffer, const wb_claim *claims, size_t count,
                        int only_unsettled)
 {
     put_array_header(buffer, OID_BYTEA, only_unsettled ? count_unsettled(claims, count) : count);
@@ -40,11 +40,11 @@ void pgsql_encode_keys(pgsql_buffer *buffer, const wb_claim *claims, size_t coun
         if (only_unsettled && claims[i].duplicate_of != PGSQL_UNSETTLED)
             continue;
         pgsql_buffer_put_u32(buffer, (uint32_t)claims[i].id_size);
-        pgsql_buffer_put(buffer, claims[i].id, claims[i].id_size);
+        wb_sql_buffer_put(buffer, claims[i].id, claims[i].id_size);
     }
 }
 
-void pgsql_encode_batches(pgsql_buffer *buffer, const uint64_t *batches, size_t count)
+void pgsql_encode_batches(wb_sql_buffer *buffer, const uint64_t *batches, size_t count)
 {
     put_array_header(buffer, OID_INT8, count);
     for (size_t i = 0; i < count; i++) {
@@ -53,7 +53,7 @@ void pgsql_encode_batches(pgsql_buffer *buffer, const uint64_t *batches, size_t 
     }
 }
 
-void pgsql_encode_gone(pgsql_buffer *buffer, const wb_mark *marks, size_t count, size_t gone)
+void pgsql_encode_gone(wb_sql_buffer *buffer, const wb_mark *marks, size_t count, size_t gone)
 {
     put_array_header(buffer, OID_INT8, gone);
     for (size_t i = 0; i < count; i++) {
@@ -132,10 +132,10 @@ int pgsql_settle_claims(wb_storage_session *s, wb_begin *begin, PGresult *claime
     for (int round = 0; count_unsettled(begin->claims, begin->claim_count); round++) {
         PGresult *found = NULL;
         if (round == ROUNDS_MAX) {
-            s->failure = (pgsql_failure){ .result = WB_RETRY,
+            s->sql.failure = (wb_sql_failure){ .result = WB_RETRY,
                                           .cause = WB_CAUSE_SERVER,
-                                          .item = PGSQL_NO_ITEM };
-            (void)snprintf(s->failure.text, sizeof s->failure.text,
+                                          .item = WB_SQL_NO_ITEM };
+            (void)snprintf(s->sql.failure.text, sizeof s->sql.failure.text,
                            "records of duplicates come and go");
             return WB_RETRY;
         }

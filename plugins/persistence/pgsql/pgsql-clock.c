@@ -24,17 +24,17 @@ static int ask_clock(wb_storage_session *s, int64_t *ret_wall)
 
 int pgsql_clock(wb_storage_session *s, int64_t *ret_wall, wb_error *error)
 {
-    if (s->state != PGSQL_IDLE)
-        return pgsql_session_unusable(s, "ask for the server's time", error);
+    if (s->sql.state != WB_SQL_IDLE)
+        return wb_sql_unusable(s, "ask for the server's time", error);
     if (ask_clock(s, ret_wall) != WB_OK)
-        return pgsql_report(s, "ask for the server's time", error);
+        return wb_sql_report(s, "ask for the server's time", error);
     return WB_OK;
 }
 
 static void report(const wb_storage_session *s, const PGresult *row, int64_t now)
 {
     const wb_persistence *p = s->persistence;
-    wb_sql_report_future(p->host, p->names.endpoint, pgsql_read_u64(PQgetvalue(row, 0, 0)),
+    wb_sql_report_future(p->host, p->sql.names.endpoint, pgsql_read_u64(PQgetvalue(row, 0, 0)),
                          pgsql_read_u64(PQgetvalue(row, 0, 1)),
                          PQgetisnull(row, 0, 2) ? 0 : pgsql_read_u64(PQgetvalue(row, 0, 2)), now);
 }
@@ -46,7 +46,7 @@ int pgsql_clock_look_ahead(wb_storage_session *s)
     PGresult *row = NULL;
     int64_t now = 0;
 
-    if (s->looked_ahead)
+    if (s->sql.looked_ahead)
         return WB_OK;
     int result = ask_clock(s, &now);
     if (result != WB_OK)
@@ -58,7 +58,7 @@ int pgsql_clock_look_ahead(wb_storage_session *s)
     result = pgsql_exchange_run(s, NULL);
     if (result == WB_OK)
         report(s, row, now);
-    s->looked_ahead = result == WB_OK;
+    s->sql.looked_ahead = result == WB_OK;
     PQclear(row);
     return result;
 }

@@ -11,7 +11,7 @@
 int pgsql_clock(wb_storage_session *session, int64_t *ret_wall, wb_error *error);
 
 /** Warn of records from the future, once a session: two round trips.
- *  @return WB_OK, or the class in session->failure. */
+ *  @return WB_OK, or the class in session->sql.failure. */
 int pgsql_clock_look_ahead(wb_storage_session *session);
 
 #endif

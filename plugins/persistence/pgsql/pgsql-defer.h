@@ -47,7 +47,7 @@ const void *pgsql_interface(wb_storage_session *session, const char *name);
 int pgsql_check(wb_storage_session *session, size_t item, wb_error *error);
 
 /** Is the transaction still as it must be, as far as this side knows? Records what is
- *  wrong in session->failure. */
+ *  wrong in session->sql.failure. */
 int pgsql_defer_inspect(wb_storage_session *session);
 
 #endif

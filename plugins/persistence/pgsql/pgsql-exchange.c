@@ -24,8 +24,8 @@ void pgsql_exchange_start(wb_storage_session *s)
     pgsql_exchange *x = &s->exchange;
     x->count = 0;
     x->commits = x->committed = x->broken = x->out_of_memory = 0;
-    s->failure.result = WB_OK;
-    s->failure.item = PGSQL_NO_ITEM;
+    s->sql.failure.result = WB_OK;
+    s->sql.failure.item = WB_SQL_NO_ITEM;
     if (PQsetnonblocking(s->connection, 1) != 0 || !PQenterPipelineMode(s->connection))
         x->broken = 1;
 }
@@ -58,7 +58,7 @@ void pgsql_queue(wb_storage_session *s, pgsql_sql which, const pgsql_value *valu
     static const int binary[VALUES_MAX] = { 1, 1, 1 };
     pgsql_step step = { .kind = which == PGSQL_SQL_COMMIT ? PGSQL_STEP_COMMIT : PGSQL_STEP_OWN,
                         .is_prepared = s->prepared && which < PGSQL_SQL_PREPARED,
-                        .item = PGSQL_NO_ITEM,
+                        .item = WB_SQL_NO_ITEM,
                         .ret_result = ret_result };
     if (s->exchange.broken)
         return;
@@ -71,7 +71,7 @@ void pgsql_queue(wb_storage_session *s, pgsql_sql which, const pgsql_value *valu
     int sent = step.is_prepared
                    ? PQsendQueryPrepared(s->connection, prepared_names[which], value_count, data,
                                          sizes, binary, 1)
-                   : PQsendQueryParams(s->connection, s->persistence->sql[which], value_count, NULL,
+                   : PQsendQueryParams(s->connection, s->persistence->texts[which], value_count, NULL,
                                        data, sizes, binary, 1);
     pgsql_exchange_note(s, &step, sent);
 }
@@ -79,7 +79,7 @@ void pgsql_queue(wb_storage_session *s, pgsql_sql which, const pgsql_value *valu
 void pgsql_queue_text(wb_storage_session *s, const char *statement, const char *const *values,
                       int value_count, PGresult **ret_result)
 {
-    pgsql_step step = { .kind = PGSQL_STEP_OWN, .item = PGSQL_NO_ITEM, .ret_result = ret_result };
+    pgsql_step step = { .kind = PGSQL_STEP_OWN, .item = WB_SQL_NO_ITEM, .ret_result = ret_result };
     if (s->exchange.broken)
         return;
     pgsql_exchange_note(s, &step,
@@ -89,16 +89,16 @@ void pgsql_queue_text(wb_storage_session *s, const char *statement, const char *
 
 void pgsql_queue_preparations(wb_storage_session *s)
 {
-    const pgsql_step step = { .kind = PGSQL_STEP_OWN, .item = PGSQL_NO_ITEM };
+    const pgsql_step step = { .kind = PGSQL_STEP_OWN, .item = WB_SQL_NO_ITEM };
     for (int i = 0; i < PGSQL_SQL_PREPARED && !s->exchange.broken; i++)
         pgsql_exchange_note(s, &step,
-                            PQsendPrepare(s->connection, prepared_names[i], s->persistence->sql[i],
+                            PQsendPrepare(s->connection, prepared_names[i], s->persistence->texts[i],
                                           0, NULL));
 }
 
 void pgsql_queue_sync(wb_storage_session *s)
 {
-    const pgsql_step step = { .kind = PGSQL_STEP_SYNC, .item = PGSQL_NO_ITEM };
+    const pgsql_step step = { .kind = PGSQL_STEP_SYNC, .item = WB_SQL_NO_ITEM };
     if (!s->exchange.broken)
         pgsql_exchange_note(s, &step, PQpipelineSync(s->connection));
 }
@@ -139,10 +139,10 @@ static int flush(wb_storage_session *s)
  * A connection that breaks still yields what arrived before, then an error result. */
 static PGresult *next_result(wb_storage_session *s)
 {
-    while (s->state != PGSQL_LOST && PQisBusy(s->connection))
+    while (s->sql.state != WB_SQL_LOST && PQisBusy(s->connection))
         if (flush(s) != 0 || pump(s, POLLIN) != 0)
             break;
-    return s->state == PGSQL_LOST ? NULL : PQgetResult(s->connection);
+    return s->sql.state == WB_SQL_LOST ? NULL : PQgetResult(s->connection);
 }
 
 static void take_result(wb_storage_session *s, const pgsql_step *step, PGresult *result)
@@ -179,7 +179,7 @@ static int read_step(wb_storage_session *s, const pgsql_step *step)
         step->cached->is_sent = 0;
     for (;;) {
         PGresult *result = next_result(s);
-        if (!result && (s->state == PGSQL_LOST || PQstatus(s->connection) == CONNECTION_BAD))
+        if (!result && (s->sql.state == WB_SQL_LOST || PQstatus(s->connection) == CONNECTION_BAD))
             return -1;
         if (!result && step->kind != PGSQL_STEP_SYNC)
             return 0;
@@ -194,7 +194,7 @@ static int read_step(wb_storage_session *s, const pgsql_step *step)
 
 static void read_all(wb_storage_session *s)
 {
-    for (size_t i = 0; i < s->exchange.count && s->state != PGSQL_LOST; i++)
+    for (size_t i = 0; i < s->exchange.count && s->sql.state != WB_SQL_LOST; i++)
         if (read_step(s, &s->exchange.steps[i]) != 0)
             break;
 }
@@ -202,7 +202,7 @@ static void read_all(wb_storage_session *s)
 /* Back to libpq's ordinary mode, if the connection is as good as it was. */
 static void leave(wb_storage_session *s)
 {
-    if (s->state == PGSQL_LOST)
+    if (s->sql.state == WB_SQL_LOST)
         return;
     if (s->exchange.broken || PQstatus(s->connection) == CONNECTION_BAD ||
         !PQexitPipelineMode(s->connection) || PQsetnonblocking(s->connection, 0) != 0)
@@ -225,10 +225,10 @@ int pgsql_exchange_run(wb_storage_session *s, const char *crash_point)
     leave(s);
     if (x->committed) /* what is lost after that answer is only the connection */
         return WB_OK;
-    if (x->commits && s->failure.result == WB_OK) {
-        s->failure = (pgsql_failure){ .result = WB_RETRY, .item = PGSQL_NO_ITEM };
-        (void)snprintf(s->failure.text, sizeof s->failure.text,
+    if (x->commits && s->sql.failure.result == WB_OK) {
+        s->sql.failure = (wb_sql_failure){ .result = WB_RETRY, .item = WB_SQL_NO_ITEM };
+        (void)snprintf(s->sql.failure.text, sizeof s->sql.failure.text,
                        "the server rolled the transaction back at its end");
     }
-    return s->failure.result;
+    return s->sql.failure.result;
 }

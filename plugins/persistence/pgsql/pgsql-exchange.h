@@ -17,18 +17,8 @@
 #include <stddef.h>
 #include <waybill/sys/persistence.h>
 
+#include "plugins/common/sql/session.h"
 #include "plugins/persistence/pgsql/pgsql-sql.h"
-
-#define PGSQL_NO_ITEM SIZE_MAX
-
-/** What went wrong first. */
-typedef struct pgsql_failure {
-    int result; /* WB_OK: nothing */
-    int cause;
-    int64_t native_code; /* see pgsql_native_code() */
-    size_t item;         /* whose deferred statement it was, or PGSQL_NO_ITEM */
-    char text[768];
-} pgsql_failure;
 
 struct pgsql_cached;
 
@@ -85,17 +75,14 @@ void pgsql_queue_sync(wb_storage_session *session);
 void pgsql_exchange_note(wb_storage_session *session, const pgsql_step *step, int sent);
 
 /** Send, then pass `crash_point` (may be NULL), then read all results.
- *  @return WB_OK, or the class in session->failure. The session is lost if the
+ *  @return WB_OK, or the class in session->sql.failure. The session is lost if the
  *  connection is. A transaction that was open still is, in failed state. */
 int pgsql_exchange_run(wb_storage_session *session, const char *crash_point);
-
-/** Report session->failure as "could not <action>: <text>". @return its class. */
-int pgsql_report(wb_storage_session *session, const char *action, wb_error *error);
 
 /** Record the failure an error result stands for, unless there is one already. */
 void pgsql_failure_record(wb_storage_session *session, const pgsql_step *step,
                           const PGresult *result);
-/** Record that the connection is gone, and why; ends in PGSQL_LOST. */
+/** Record that the connection is gone, and why; ends in WB_SQL_LOST. */
 void pgsql_failure_lost(wb_storage_session *session, const char *reason);
 
 #endif

@@ -28,13 +28,13 @@ void pgsql_queue_marks(wb_storage_session *s, const wb_mark *marks, size_t count
 
 int pgsql_mark(wb_storage_session *s, const wb_mark *marks, size_t count, wb_error *error)
 {
-    if (s->state != PGSQL_IDLE)
-        return pgsql_session_unusable(s, "mark operations as dispatched", error);
+    if (s->sql.state != WB_SQL_IDLE)
+        return wb_sql_unusable(s, "mark operations as dispatched", error);
     if (!count)
         return WB_OK;
     pgsql_exchange_start(s);
     pgsql_queue_marks(s, marks, count);
     if (pgsql_exchange_run(s, "mark_sent") != WB_OK)
-        return pgsql_report(s, "mark operations as dispatched", error);
+        return wb_sql_report(s, "mark operations as dispatched", error);
     return WB_OK;
 }

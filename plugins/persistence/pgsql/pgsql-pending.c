@@ -27,8 +27,8 @@ int pgsql_pending(wb_storage_session *s, const uint64_t *batches, size_t count, 
 {
     PGresult *rows = NULL;
 
-    if (s->state != PGSQL_IDLE)
-        return pgsql_session_unusable(s, "read pending operations", error);
+    if (s->sql.state != WB_SQL_IDLE)
+        return wb_sql_unusable(s, "read pending operations", error);
     if (!count)
         return WB_OK;
     pgsql_exchange_start(s);
@@ -39,7 +39,7 @@ int pgsql_pending(wb_storage_session *s, const uint64_t *batches, size_t count, 
     pgsql_queue(s, PGSQL_SQL_PENDING, &value, 1, &rows);
     int result = pgsql_exchange_run(s, NULL);
     if (result != WB_OK)
-        result = pgsql_report(s, "read pending operations", error);
+        result = wb_sql_report(s, "read pending operations", error);
     else
         result = visit_rows(rows, visit, argument);
     PQclear(rows);
@@ -52,7 +52,7 @@ int pgsql_pending(wb_storage_session *s, const uint64_t *batches, size_t count, 
 static void queue_locked(wb_storage_session *s, pgsql_sql which, uint64_t first, uint64_t second,
                          const char *purpose, PGresult **ret_result)
 {
-    const pgsql_names *names = &s->persistence->names;
+    const wb_sql_names *names = &s->persistence->sql.names;
     const uint64_t most = (uint64_t)INT64_MAX;
     char numbers[3][8];
     pgsql_write_u64(numbers[0], first < most ? first : most);
@@ -67,9 +67,9 @@ static void queue_locked(wb_storage_session *s, pgsql_sql which, uint64_t first,
 static int read_next(wb_storage_session *s, uint64_t from, uint64_t before, PGresult **ret_row)
 {
     pgsql_exchange_start(s);
-    if (s->state == PGSQL_IDLE)
+    if (s->sql.state == WB_SQL_IDLE)
         pgsql_queue(s, PGSQL_SQL_BEGIN, NULL, 0, NULL);
-    s->state = PGSQL_OPEN;
+    s->sql.state = WB_SQL_OPEN;
     queue_locked(s, PGSQL_SQL_NEXT, from, before, "waybill sweep", ret_row);
     return pgsql_exchange_run(s, NULL);
 }
@@ -88,7 +88,7 @@ static int walk(wb_storage_session *s, uint64_t from, uint64_t before, size_t li
             from = pgsql_read_u64(PQgetvalue(row, 0, 0)) + 1;
             result = visit_rows(row, visit, argument);
         } else if (result != WB_OK) {
-            result = pgsql_report(s, "sweep pending operations", error);
+            result = wb_sql_report(s, "sweep pending operations", error);
         }
         PQclear(row);
     }
@@ -99,16 +99,16 @@ static int walk(wb_storage_session *s, uint64_t from, uint64_t before, size_t li
 int pgsql_sweep(wb_storage_session *s, uint64_t before, size_t limit, wb_pending_fn visit,
                 void *argument, wb_error *error)
 {
-    if (s->state != PGSQL_IDLE)
-        return pgsql_session_unusable(s, "sweep pending operations", error);
+    if (s->sql.state != WB_SQL_IDLE)
+        return wb_sql_unusable(s, "sweep pending operations", error);
     return walk(s, 0, before, limit, visit, argument, error);
 }
 
 int pgsql_next_pending(wb_storage_session *s, uint64_t after, uint64_t before,
                        wb_pending_fn visit, void *argument, wb_error *error)
 {
-    if (s->state != PGSQL_IDLE)
-        return pgsql_session_unusable(s, "sweep pending operations", error);
+    if (s->sql.state != WB_SQL_IDLE)
+        return wb_sql_unusable(s, "sweep pending operations", error);
     if (after >= before)
         return WB_OK;
     return walk(s, after + 1, before, 1, visit, argument, error);
@@ -119,16 +119,16 @@ int pgsql_clean_up(wb_storage_session *s, uint64_t before, size_t limit, size_t 
 {
     PGresult *deleted = NULL;
 
-    if (s->state != PGSQL_IDLE)
-        return pgsql_session_unusable(s, "clean up", error);
+    if (s->sql.state != WB_SQL_IDLE)
+        return wb_sql_unusable(s, "clean up", error);
     int result = pgsql_clock_look_ahead(s);
     if (result != WB_OK)
-        return pgsql_report(s, "clean up", error);
+        return wb_sql_report(s, "clean up", error);
     pgsql_exchange_start(s);
     queue_locked(s, PGSQL_SQL_CLEAN_UP, before, limit, "waybill cleanup", &deleted);
     result = pgsql_exchange_run(s, NULL);
     if (result != WB_OK)
-        result = pgsql_report(s, "clean up", error);
+        result = wb_sql_report(s, "clean up", error);
     else
         *ret_deleted = (size_t)strtoull(PQcmdTuples(deleted), NULL, 10);
     PQclear(deleted);

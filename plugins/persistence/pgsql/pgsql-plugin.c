@@ -12,7 +12,7 @@
 static void destroy(wb_persistence *p)
 {
     for (int i = 0; i < PGSQL_SQL_COUNT; i++)
-        free(p->sql[i]);
+        free(p->texts[i]);
     free(p->schema);
     pgsql_params_free(&p->params);
     free(p);
@@ -22,10 +22,10 @@ static int build_texts(wb_persistence *p, wb_error *error)
 {
     int missing = 0;
     for (int i = 0; i < PGSQL_SQL_COUNT; i++) {
-        p->sql[i] = pgsql_sql_text(&p->names, (pgsql_sql)i);
-        missing |= !p->sql[i];
+        p->texts[i] = pgsql_sql_text(&p->sql.names, (pgsql_sql)i);
+        missing |= !p->texts[i];
     }
-    p->schema = pgsql_schema_text(&p->names);
+    p->schema = pgsql_schema_text(&p->sql.names);
     if (missing || !p->schema)
         return p->host->fail(p->host, error, WB_FATAL, WB_CAUSE_OTHER, 0, "out of memory");
     return WB_OK;
@@ -50,9 +50,9 @@ static int create(const wb_host *host, const wb_endpoint_info *endpoint, const v
     wb_persistence *p = calloc(1, sizeof *p);
     if (!p)
         return host->fail(host, error, WB_FATAL, WB_CAUSE_OTHER, 0, "out of memory");
-    p->host = host;
+    p->host = p->sql.host = host;
     p->config = config;
-    pgsql_names_init(&p->names, endpoint->name, p->config->schema);
+    wb_sql_names_init(&p->sql.names, &pgsql_quoting, endpoint->name, p->config->schema);
     result = pgsql_params_build(host, config, endpoint->name, &p->params, error);
     if (result == WB_OK)
         result = build_texts(p, error);

@@ -60,31 +60,31 @@ static const statement statements[] = {
     "    ON CONFLICT (prefix) DO UPDATE SET version = EXCLUDED.version, installed = now()\n"       \
     "    WHERE known.version < EXCLUDED.version"
 
-static void put_text(pgsql_buffer *text, const char *part)
+static void put_text(wb_sql_buffer *text, const char *part)
 {
-    pgsql_buffer_put(text, part, strlen(part));
+    wb_sql_buffer_put(text, part, strlen(part));
 }
 
-char *pgsql_schema_text(const pgsql_names *names)
+char *pgsql_schema_text(const wb_sql_names *names)
 {
-    pgsql_buffer text = { 0 };
+    wb_sql_buffer text = { 0 };
 
     put_text(&text, "BEGIN;\n");
     for (size_t i = 0; i < STATEMENT_COUNT; i++) {
-        if (statements[i].when == SCHEMA_ABSENT && strcmp(names->schema, "public") == 0)
+        if (statements[i].when == SCHEMA_ABSENT && strcmp(names->container, "public") == 0)
             continue;
         if (statements[i].comment) {
             put_text(&text, "-- ");
             put_text(&text, statements[i].comment);
             put_text(&text, "\n");
         }
-        pgsql_names_expand(names, statements[i].template, &text);
+        wb_sql_names_expand(names, statements[i].template, &text);
         put_text(&text, ";\n");
     }
-    pgsql_names_expand(names, RECORD_VERSION ";\nCOMMIT;\n", &text);
-    pgsql_buffer_put(&text, "", 1);
+    wb_sql_names_expand(names, RECORD_VERSION ";\nCOMMIT;\n", &text);
+    wb_sql_buffer_put(&text, "", 1);
     if (text.failed) {
-        pgsql_buffer_free(&text);
+        wb_sql_buffer_free(&text);
         return NULL;
     }
     return text.data;
@@ -93,17 +93,17 @@ char *pgsql_schema_text(const pgsql_names *names)
 int pgsql_schema_run(wb_storage_session *s, const char *template, const char *const *values,
                      int value_count, PGresult **ret_result)
 {
-    pgsql_buffer text = { 0 };
+    wb_sql_buffer text = { 0 };
 
-    pgsql_names_expand(&s->persistence->names, template, &text);
-    pgsql_buffer_put(&text, "", 1);
+    wb_sql_names_expand(&s->persistence->sql.names, template, &text);
+    wb_sql_buffer_put(&text, "", 1);
     pgsql_exchange_start(s);
     if (text.failed)
         s->exchange.broken = s->exchange.out_of_memory = 1;
     else
         pgsql_queue_text(s, text.data, values, value_count, ret_result);
     int result = pgsql_exchange_run(s, NULL);
-    pgsql_buffer_free(&text);
+    wb_sql_buffer_free(&text);
     return result;
 }
 
@@ -115,16 +115,16 @@ int pgsql_schema_compare(wb_persistence *p, const PGresult *row, int *ret_versio
     }
     const char *endpoint = PQgetvalue(row, 0, 0);
     int version = atoi(PQgetvalue(row, 0, 1));
-    if (strcmp(endpoint, p->names.endpoint) != 0)
+    if (strcmp(endpoint, p->sql.names.endpoint) != 0)
         return p->host->fail(p->host, error, WB_FATAL, WB_CAUSE_MISMATCH, 0,
                              "the outbox tables \"%s_...\" in schema \"%s\" belong to endpoint "
                              "\"%s\": set another option \"schema\" for endpoint \"%s\"",
-                             p->names.prefix, p->names.schema, endpoint, p->names.endpoint);
+                             p->sql.names.prefix, p->sql.names.container, endpoint, p->sql.names.endpoint);
     if (version > PGSQL_SCHEMA_VERSION)
         return p->host->fail(p->host, error, WB_FATAL, WB_CAUSE_MISMATCH, version,
                              "the outbox tables of endpoint \"%s\" in schema \"%s\" have version "
                              "%d, this plugin knows version %d: use a newer Waybill",
-                             endpoint, p->names.schema, version, PGSQL_SCHEMA_VERSION);
+                             endpoint, p->sql.names.container, version, PGSQL_SCHEMA_VERSION);
     *ret_version = version;
     return WB_OK;
 }
@@ -135,8 +135,8 @@ int pgsql_schema_compare(wb_persistence *p, const PGresult *row, int *ret_versio
  * IF NOT EXISTS alone fails when both create the same table at once. */
 static int look_around(wb_storage_session *s, int holds[3])
 {
-    const pgsql_names *names = &s->persistence->names;
-    const char *const schema[] = { names->schema };
+    const wb_sql_names *names = &s->persistence->sql.names;
+    const char *const schema[] = { names->container };
     char key[24];
     const char *const lock[] = { key };
     PGresult *row = NULL;
@@ -145,7 +145,7 @@ static int look_around(wb_storage_session *s, int holds[3])
                    (long long)pgsql_names_lock(names, "waybill install", ""));
     int result = pgsql_schema_run(s, "BEGIN", NULL, 0, NULL);
     if (result == WB_OK) {
-        s->state = PGSQL_OPEN;
+        s->sql.state = WB_SQL_OPEN;
         result = pgsql_schema_run(s, "SELECT pg_catalog.pg_advisory_xact_lock($1::bigint)", lock, 1,
                                   NULL);
     }
@@ -184,7 +184,7 @@ static int check_owner(wb_storage_session *s, wb_error *error)
     int version = 0;
 
     if (pgsql_schema_run(s, PGSQL_SCHEMA_SELECT_VERSION, NULL, 0, &row) != WB_OK)
-        return pgsql_report(s, "read the version of the outbox tables", error);
+        return wb_sql_report(s, "read the version of the outbox tables", error);
     int result = pgsql_schema_compare(s->persistence, row, &version, error);
     PQclear(row);
     return result;
@@ -196,7 +196,7 @@ static int commit_tables(wb_storage_session *s)
     if (result == WB_OK)
         result = pgsql_schema_run(s, "COMMIT", NULL, 0, NULL);
     if (result == WB_OK)
-        s->state = PGSQL_IDLE;
+        s->sql.state = WB_SQL_IDLE;
     return result;
 }
 
@@ -204,7 +204,7 @@ int pgsql_install(wb_persistence *p, wb_error *error)
 {
     wb_storage_session *s = NULL;
     int holds[3] = { 0 };
-    int result = pgsql_session_connect(p, &s, error);
+    int result = pgsql_session_start(p, &s, error);
 
     if (result != WB_OK)
         return result;
@@ -212,12 +212,12 @@ int pgsql_install(wb_persistence *p, wb_error *error)
     if (result == WB_OK)
         result = make_tables(s, holds);
     if (result != WB_OK) {
-        result = pgsql_report(s, "install the outbox tables", error);
+        result = wb_sql_report(s, "install the outbox tables", error);
         goto out;
     }
     result = check_owner(s, error);
     if (result == WB_OK && commit_tables(s) != WB_OK)
-        result = pgsql_report(s, "install the outbox tables", error);
+        result = wb_sql_report(s, "install the outbox tables", error);
 out:
     pgsql_session_close(s); /* rolls back what did not commit */
     return result;

@@ -9,7 +9,7 @@
 
 /** The SQL an installation runs on an empty database, in memory of malloc(), or NULL:
  *  out of memory. */
-char *pgsql_schema_text(const pgsql_names *names);
+char *pgsql_schema_text(const wb_sql_names *names);
 
 /** wb_persistence_ops.install and verify; both open a connection of their own. */
 int pgsql_install(wb_persistence *persistence, wb_error *error);

@@ -25,18 +25,6 @@ void pgsql_session_queue_settings(wb_storage_session *s, int transaction_only)
     pgsql_queue(s, PGSQL_SQL_SETTINGS, values, 3, NULL);
 }
 
-int pgsql_session_unusable(wb_storage_session *s, const char *action, wb_error *error)
-{
-    if (s->state == PGSQL_LOST)
-        return s->host->fail(s->host, error, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0,
-                             "could not %s: %s", action,
-                             s->failure.result != WB_OK ? s->failure.text
-                                                        : "the connection was lost");
-    return s->host->fail(s->host, error, WB_FATAL, WB_CAUSE_OTHER, 0,
-                         "could not %s: a transaction is %s", action,
-                         s->state == PGSQL_OPEN ? "open" : "not open");
-}
-
 /* Behind a pooler nothing may be left in the server's session. */
 static int set_up(wb_storage_session *s, wb_error *error)
 {
@@ -46,16 +34,25 @@ static int set_up(wb_storage_session *s, wb_error *error)
     pgsql_session_queue_settings(s, 0);
     pgsql_queue_preparations(s);
     if (pgsql_exchange_run(s, NULL) != WB_OK)
-        return pgsql_report(s, "prepare the outbox statements", error);
+        return wb_sql_report(s, "prepare the outbox statements", error);
     s->prepared = 1;
     return WB_OK;
+}
+
+int pgsql_session_start(wb_persistence *persistence, wb_storage_session **ret_session,
+                        wb_error *error)
+{
+    int result = pgsql_session_connect(persistence, ret_session, error);
+    if (result == WB_OK)
+        (*ret_session)->sql.outbox = &persistence->sql;
+    return result;
 }
 
 int pgsql_session_open(wb_persistence *persistence, wb_storage_session **ret_session,
                        wb_error *error)
 {
     wb_storage_session *s = NULL;
-    int result = pgsql_session_connect(persistence, &s, error);
+    int result = pgsql_session_start(persistence, &s, error);
     if (result != WB_OK)
         return result;
     result = set_up(s, error);
@@ -70,8 +67,8 @@ void pgsql_session_close(wb_storage_session *s)
 {
     PQfinish(s->connection);
     pgsql_defer_free(&s->defer);
-    pgsql_buffer_free(&s->keys);
-    pgsql_buffer_free(&s->batches);
+    wb_sql_buffer_free(&s->keys);
+    wb_sql_buffer_free(&s->batches);
     free(s->exchange.steps);
     free(s);
 }

@@ -71,14 +71,7 @@ static const char *const templates[PGSQL_SQL_COUNT] = {
         "(SELECT pg_catalog.max(batch) FROM {dedup})",
 };
 
-char *pgsql_sql_text(const pgsql_names *names, pgsql_sql which)
+char *pgsql_sql_text(const wb_sql_names *names, pgsql_sql which)
 {
-    pgsql_buffer text = { 0 };
-    pgsql_names_expand(names, templates[which], &text);
-    pgsql_buffer_put(&text, "", 1);
-    if (text.failed) {
-        pgsql_buffer_free(&text);
-        return NULL;
-    }
-    return text.data;
+    return wb_sql_names_text(names, templates[which]);
 }

@@ -32,6 +32,6 @@ typedef enum pgsql_sql {
 } pgsql_sql;
 
 /** The statement with its tables' names in it, in memory of malloc(), or NULL. */
-char *pgsql_sql_text(const pgsql_names *names, pgsql_sql which);
+char *pgsql_sql_text(const wb_sql_names *names, pgsql_sql which);
 
 #endif

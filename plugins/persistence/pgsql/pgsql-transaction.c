@@ -47,8 +47,8 @@ static void forget_transaction(wb_storage_session *s)
 {
     pgsql_defer_reset(s);
     pgsql_cache_next_round(&s->defer.cache);
-    s->flush_failed = s->handed_out = 0;
-    s->last_item = PGSQL_NO_ITEM;
+    s->sql.flush_failed = s->sql.handed_out = 0;
+    s->sql.last_item = WB_SQL_NO_ITEM;
 }
 
 static int claim(wb_storage_session *s, wb_begin *begin)
@@ -58,7 +58,7 @@ static int claim(wb_storage_session *s, wb_begin *begin)
     for (size_t i = 0; i < begin->claim_count; i++)
         begin->claims[i].duplicate_of = PGSQL_UNSETTLED;
     pgsql_exchange_start(s);
-    s->state = PGSQL_OPEN;
+    s->sql.state = WB_SQL_OPEN;
     queue_begin(s, begin, &claimed);
     int result = pgsql_exchange_run(s, "claim_sent");
     if (result == WB_OK && claimed)
@@ -69,8 +69,8 @@ static int claim(wb_storage_session *s, wb_begin *begin)
 
 int pgsql_begin(wb_storage_session *s, wb_begin *begin, wb_error *error)
 {
-    if (s->state != PGSQL_IDLE)
-        return pgsql_session_unusable(s, "begin a transaction", error);
+    if (s->sql.state != WB_SQL_IDLE)
+        return wb_sql_unusable(s, "begin a transaction", error);
     if (begin->batch > BATCH_MAX)
         return s->host->fail(s->host, error, WB_FATAL, WB_CAUSE_TOO_LARGE, 0,
                              "could not begin a transaction: the batch number is too large");
@@ -78,7 +78,7 @@ int pgsql_begin(wb_storage_session *s, wb_begin *begin, wb_error *error)
     if (claim(s, begin) == WB_OK)
         return WB_OK;
     pgsql_undo(s);
-    return pgsql_report(s, "begin a transaction", error);
+    return wb_sql_report(s, "begin a transaction", error);
 }
 
 /* ---- commit -------------------------------------------------------------------- */
@@ -122,10 +122,10 @@ static int try_commit(wb_storage_session *s, const wb_commit *commit)
     int result = pgsql_defer_inspect(s);
     if (result != WB_OK)
         return result;
-    s->handed_out = 0;
+    s->sql.handed_out = 0;
     look_for_loss(s);
-    if (s->state == PGSQL_LOST)
-        return s->failure.result;
+    if (s->sql.state == WB_SQL_LOST)
+        return s->sql.failure.result;
     pgsql_exchange_start(s);
     queue_commit(s, commit);
     return pgsql_exchange_run(s, "commit_sent");
@@ -133,9 +133,9 @@ static int try_commit(wb_storage_session *s, const wb_commit *commit)
 
 int pgsql_commit(wb_storage_session *s, wb_commit *commit, wb_error *error)
 {
-    commit->failed_item = PGSQL_NO_ITEM;
-    if (s->state != PGSQL_OPEN)
-        return pgsql_session_unusable(s, "commit", error);
+    commit->failed_item = WB_SQL_NO_ITEM;
+    if (s->sql.state != WB_SQL_OPEN)
+        return wb_sql_unusable(s, "commit", error);
     if (commit->operations && commit->operations_size > OPERATIONS_MAX) {
         pgsql_undo(s);
         return s->host->fail(s->host, error, WB_REJECT, WB_CAUSE_TOO_LARGE, 0,
@@ -146,13 +146,13 @@ int pgsql_commit(wb_storage_session *s, wb_commit *commit, wb_error *error)
     int result = try_commit(s, commit);
     if (result == WB_OK) {
         forget_transaction(s);
-        if (s->state == PGSQL_OPEN)
-            s->state = PGSQL_IDLE;
+        if (s->sql.state == WB_SQL_OPEN)
+            s->sql.state = WB_SQL_IDLE;
         return WB_OK;
     }
-    commit->failed_item = s->failure.item;
+    commit->failed_item = s->sql.failure.item;
     pgsql_undo(s);
-    return pgsql_report(s, "commit", error);
+    return wb_sql_report(s, "commit", error);
 }
 
 /* ---- rollback -------------------------------------------------------------------- */
@@ -170,29 +170,29 @@ static int can_be_used(wb_storage_session *s)
 
 void pgsql_undo(wb_storage_session *s)
 {
-    const pgsql_failure failure = s->failure;
+    const wb_sql_failure failure = s->sql.failure;
 
     forget_transaction(s);
-    if (s->state != PGSQL_OPEN)
+    if (s->sql.state != WB_SQL_OPEN)
         return;
     if (can_be_used(s) && PQtransactionStatus(s->connection) != PQTRANS_IDLE) {
         pgsql_exchange_start(s);
         pgsql_queue(s, PGSQL_SQL_ROLLBACK, NULL, 0, NULL);
         (void)pgsql_exchange_run(s, NULL);
     }
-    if (s->state == PGSQL_OPEN)
-        s->state = PGSQL_IDLE;
+    if (s->sql.state == WB_SQL_OPEN)
+        s->sql.state = WB_SQL_IDLE;
     if (failure.result != WB_OK)
-        s->failure = failure;
+        s->sql.failure = failure;
 }
 
 int pgsql_rollback(wb_storage_session *s, wb_error *error)
 {
-    if (s->state == PGSQL_OPEN) {
-        s->failure.result = WB_OK;
+    if (s->sql.state == WB_SQL_OPEN) {
+        s->sql.failure.result = WB_OK;
         pgsql_undo(s);
     }
-    if (s->state == PGSQL_LOST)
-        return pgsql_session_unusable(s, "roll back", error);
+    if (s->sql.state == WB_SQL_LOST)
+        return wb_sql_unusable(s, "roll back", error);
     return WB_OK;
 }

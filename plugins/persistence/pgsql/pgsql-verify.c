@@ -31,7 +31,7 @@ static int check_table(const wb_persistence *p, const PGresult *rows, int row, w
         return p->host->fail(p->host, error, WB_FATAL, WB_CAUSE_MISSING, 0,
                              "the outbox table %s of endpoint \"%s\" does not exist: run \"waybill "
                              "install\"",
-                             name, p->names.endpoint);
+                             name, p->sql.names.endpoint);
     if (*PQgetvalue(rows, row, 2) != 't')
         return p->host->fail(p->host, error, WB_FATAL, WB_CAUSE_REFUSED, 0,
                              "user \"%s\" lacks privileges on the outbox table %s: grant %s",
@@ -41,12 +41,12 @@ static int check_table(const wb_persistence *p, const PGresult *rows, int row, w
 
 static int check_tables(wb_storage_session *s, wb_error *error)
 {
-    const pgsql_names *names = &s->persistence->names;
-    const char *const values[] = { names->schema, names->prefix };
+    const wb_sql_names *names = &s->persistence->sql.names;
+    const char *const values[] = { names->container, names->prefix };
     PGresult *rows = NULL;
 
     if (pgsql_schema_run(s, SELECT_TABLES, values, 2, &rows) != WB_OK)
-        return pgsql_report(s, "look for the outbox tables", error);
+        return wb_sql_report(s, "look for the outbox tables", error);
     int result = WB_OK;
     for (int row = 0; row < PQntuples(rows) && result == WB_OK; row++)
         result = check_table(s->persistence, rows, row, error);
@@ -61,7 +61,7 @@ static int check_version(wb_storage_session *s, wb_error *error)
     int version = 0;
 
     if (pgsql_schema_run(s, PGSQL_SCHEMA_SELECT_VERSION, NULL, 0, &row) != WB_OK)
-        return pgsql_report(s, "read the version of the outbox tables", error);
+        return wb_sql_report(s, "read the version of the outbox tables", error);
     int result = pgsql_schema_compare(s->persistence, row, &version, error);
     PQclear(row);
     if (result != WB_OK || version == PGSQL_SCHEMA_VERSION)
@@ -70,7 +70,7 @@ static int check_version(wb_storage_session *s, wb_error *error)
                          version,
                          "the outbox tables of endpoint \"%s\" in schema \"%s\" have version %d, "
                          "not %d: run \"waybill install\"",
-                         p->names.endpoint, p->names.schema, version, PGSQL_SCHEMA_VERSION);
+                         p->sql.names.endpoint, p->sql.names.container, version, PGSQL_SCHEMA_VERSION);
 }
 
 /* Said, but not refused: some people test on such servers. */
@@ -81,7 +81,7 @@ static int check_settings(wb_storage_session *s, wb_error *error)
     int result = WB_OK;
 
     if (pgsql_schema_run(s, SELECT_SETTINGS, NULL, 0, &rows) != WB_OK)
-        return pgsql_report(s, "read the server's settings", error);
+        return wb_sql_report(s, "read the server's settings", error);
     for (int row = 0; row < PQntuples(rows); row++) {
         const char *name = PQgetvalue(rows, row, 0);
         const wb_field field = { "setting", name };
@@ -101,7 +101,7 @@ static int check_settings(wb_storage_session *s, wb_error *error)
 int pgsql_verify(wb_persistence *p, wb_error *error)
 {
     wb_storage_session *s = NULL;
-    int result = pgsql_session_connect(p, &s, error);
+    int result = pgsql_session_start(p, &s, error);
 
     if (result != WB_OK)
         return result;
