@@ -15,7 +15,7 @@
 
 #include "plugins/persistence/mysql/mysql-list.h"
 #include "plugins/persistence/mysql/mysql-map.h"
-#include "plugins/persistence/mysql/mysql-names.h"
+#include "plugins/persistence/mysql/mysql-dialect.h"
 #include "plugins/persistence/mysql/mysql-options.h"
 #include "plugins/persistence/mysql/mysql-statement.h"
 
@@ -318,12 +318,12 @@ static void test_lock_names(void **state)
     (void)state;
     wb_sql_names_init(&shop, &mys_quoting, "orders", "shop");
     wb_sql_names_init(&stock, &mys_quoting, "orders", "stock");
-    mys_names_lock(&shop, "sweep", shop.prefix, a);
-    mys_names_lock(&shop, "sweep", shop.prefix, b);
+    mys_lock_name(&shop, "sweep", shop.prefix, a);
+    mys_lock_name(&shop, "sweep", shop.prefix, b);
     assert_string_equal(a, b);
-    mys_names_lock(&shop, "cleanup", shop.prefix, b);
+    mys_lock_name(&shop, "cleanup", shop.prefix, b);
     assert_string_not_equal(a, b);
-    mys_names_lock(&stock, "sweep", stock.prefix, b); /* the server's other database */
+    mys_lock_name(&stock, "sweep", stock.prefix, b); /* the server's other database */
     assert_string_not_equal(a, b);
     assert_null(strchr(a, '\''));
 }

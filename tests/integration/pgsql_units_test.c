@@ -15,7 +15,7 @@
 
 #include "plugins/persistence/pgsql/pgsql-cache.h"
 #include "plugins/persistence/pgsql/pgsql-map.h"
-#include "plugins/persistence/pgsql/pgsql-names.h"
+#include "plugins/persistence/pgsql/pgsql-dialect.h"
 #include "plugins/persistence/pgsql/pgsql-params.h"
 
 #include <cmocka.h>
@@ -177,13 +177,13 @@ static void test_locks_differ(void **state)
     wb_sql_names_init(&a, &pgsql_quoting, "orders", "public");
     wb_sql_names_init(&b, &pgsql_quoting, "billing", "public");
     wb_sql_names_init(&c, &pgsql_quoting, "orders", "other");
-    int64_t sweep = pgsql_names_lock(&a, "waybill sweep", a.prefix);
-    assert_true(sweep == pgsql_names_lock(&a, "waybill sweep", a.prefix));
-    assert_true(sweep != pgsql_names_lock(&a, "waybill cleanup", a.prefix));
-    assert_true(sweep != pgsql_names_lock(&b, "waybill sweep", b.prefix));
-    assert_true(sweep != pgsql_names_lock(&c, "waybill sweep", c.prefix));
-    assert_true(pgsql_names_lock(&a, "waybill install", "") ==
-                pgsql_names_lock(&b, "waybill install", ""));
+    int64_t sweep = pgsql_lock_key(&a, "sweep", a.prefix);
+    assert_true(sweep == pgsql_lock_key(&a, "sweep", a.prefix));
+    assert_true(sweep != pgsql_lock_key(&a, "cleanup", a.prefix));
+    assert_true(sweep != pgsql_lock_key(&b, "sweep", b.prefix));
+    assert_true(sweep != pgsql_lock_key(&c, "sweep", c.prefix));
+    assert_true(pgsql_lock_key(&a, "install", "") ==
+                pgsql_lock_key(&b, "install", ""));
 }
 
 /* ---- hosts ----------------------------------------------------------------------- */

@@ -41,6 +41,9 @@ typedef struct wb_sql_session {
                          was not even taken */
     int handed_out;   /* a handler of this transaction has the connection */
     size_t last_item; /* whose handler has it */
+    /** The server's locks end with the transaction that takes them: what visits rows does so
+     *  inside of one. */
+    int locks_in_transaction;
     int looked_ahead; /* records from the future were looked for */
 } wb_sql_session;
 

@@ -143,20 +143,3 @@ int mys_defer_inspect(wb_storage_session *s)
         return s->sql.failure.result;
     return s->sql.handed_out ? inspect_connection(s) : WB_OK;
 }
-
-int mys_check(wb_storage_session *s, size_t item, wb_error *error)
-{
-    int result = s->sql.state == WB_SQL_IDLE ? WB_OK : mys_defer_inspect(s);
-
-    if (s->sql.state == WB_SQL_LOST)
-        return wb_sql_unusable(s, "go on with the transaction", error);
-    if (result == WB_OK)
-        return WB_OK;
-    /* not this item's doing: nobody may be blamed for it before its item runs alone */
-    if (s->sql.failure.item != item && s->sql.failure.item != WB_SQL_NO_ITEM)
-        return s->host->fail(s->host, error, WB_ABORT, WB_CAUSE_OTHER, s->sql.failure.native_code,
-                             "a statement that another message deferred failed: %s",
-                             s->sql.failure.text);
-    return s->host->fail(s->host, error, result, s->sql.failure.cause, s->sql.failure.native_code, "%s",
-                         s->sql.failure.text);
-}

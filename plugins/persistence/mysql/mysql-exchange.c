@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "plugins/persistence/mysql/mysql-dialect.h"
 #include "plugins/persistence/mysql/mysql-session.h"
 
 /* ---- composing ------------------------------------------------------------------ */
@@ -18,26 +19,6 @@ void mys_exchange_start(wb_storage_session *s)
     x->commit_sent = x->committed = x->out_of_memory = 0;
     s->sql.failure.result = WB_OK;
     s->sql.failure.item = WB_SQL_NO_ITEM;
-}
-
-void mys_put(wb_storage_session *s, mys_sql part)
-{
-    wb_sql_buffer_put_text(&s->exchange.text, s->persistence->texts[part]);
-}
-
-void mys_put_number(wb_storage_session *s, uint64_t number)
-{
-    wb_sql_buffer_put_number(&s->exchange.text, number);
-}
-
-void mys_put_bytes(wb_storage_session *s, const void *data, size_t size)
-{
-    mys_buffer_put_bytes(&s->exchange.text, data, size);
-}
-
-void mys_put_text(wb_storage_session *s, const char *text)
-{
-    wb_sql_buffer_put_text(&s->exchange.text, text);
 }
 
 static void end_step(wb_storage_session *s, mys_step step)
@@ -58,34 +39,25 @@ static void end_step(wb_storage_session *s, mys_step step)
     x->steps[x->count++] = step;
 }
 
-void mys_exchange_end(wb_storage_session *s)
+void mys_queue(wb_storage_session *s, wb_sql_which which, const wb_sql_value *values,
+               size_t count, wb_sql_answer *ret_answer)
 {
-    end_step(s, (mys_step){ .kind = MYS_STEP_OWN, .item = WB_SQL_NO_ITEM });
-}
-
-void mys_exchange_end_rows(wb_storage_session *s, MYSQL_RES **ret_rows)
-{
-    end_step(s, (mys_step){ .kind = MYS_STEP_OWN, .item = WB_SQL_NO_ITEM, .ret_rows = ret_rows });
-}
-
-void mys_exchange_end_affected(wb_storage_session *s, uint64_t *ret_affected)
-{
-    end_step(s, (mys_step){ .kind = MYS_STEP_OWN,
+    const wb_sql_outbox *outbox = s->sql.outbox;
+    mys_render(&outbox->names, outbox->statements[which], values, count, &s->exchange.text);
+    end_step(s, (mys_step){ .kind = which == WB_SQL_COMMIT ? MYS_STEP_COMMIT : MYS_STEP_OWN,
                             .item = WB_SQL_NO_ITEM,
-                            .ret_affected = ret_affected });
+                            .ret_answer = ret_answer });
 }
 
-void mys_queue(wb_storage_session *s, mys_sql which)
+void mys_queue_text(wb_storage_session *s, const char *statement, wb_sql_answer *ret_answer)
 {
-    mys_put(s, which);
-    end_step(s, (mys_step){ .kind = which == MYS_SQL_COMMIT ? MYS_STEP_COMMIT : MYS_STEP_OWN,
-                            .item = WB_SQL_NO_ITEM });
+    wb_sql_buffer_put_text(&s->exchange.text, statement);
+    end_step(s, (mys_step){ .item = WB_SQL_NO_ITEM, .ret_answer = ret_answer });
 }
 
 void mys_queue_end(wb_storage_session *s)
 {
-    mys_put(s, MYS_SQL_COMMIT);
-    mys_exchange_end(s);
+    mys_queue_text(s, "COMMIT", NULL);
 }
 
 void mys_queue_list(wb_storage_session *s, const mys_list *list, mys_step_kind kind)
@@ -96,6 +68,17 @@ void mys_queue_list(wb_storage_session *s, const mys_list *list, mys_step_kind k
         wb_sql_buffer_put(&s->exchange.text, list->text.data + start, statement->end - start);
         end_step(s, (mys_step){ .kind = kind, .item = statement->item });
         start = statement->end;
+    }
+}
+
+void mys_exchange_keep(wb_storage_session *s, size_t first, mys_list *list)
+{
+    mys_exchange *x = &s->exchange;
+    for (size_t i = first; i < x->count; i++) {
+        const size_t start = i ? x->steps[i - 1].end : 0;
+        wb_sql_buffer_put(&list->text, x->text.data + start, x->steps[i].end - 1 - start);
+        if (mys_list_end(list, WB_SQL_NO_ITEM) != 0)
+            x->out_of_memory = 1;
     }
 }
 
@@ -166,16 +149,16 @@ static void take_result(wb_storage_session *s, const mys_step *step)
     MYSQL *c = s->connection;
 
     if (mysql_field_count(c) == 0) {
-        if (step->ret_affected)
-            *step->ret_affected += mysql_affected_rows(c);
+        if (step->ret_answer)
+            step->ret_answer->affected += mysql_affected_rows(c);
         if (step->kind == MYS_STEP_COMMIT)
             s->exchange.committed = !(c->server_status & SERVER_STATUS_IN_TRANS);
         return;
     }
-    const int wanted = step->ret_rows && !*step->ret_rows;
+    const int wanted = step->ret_answer && !step->ret_answer->rows;
     MYSQL_RES *rows = wanted ? mysql_store_result(c) : mysql_use_result(c);
     if (rows && wanted)
-        *step->ret_rows = rows;
+        step->ret_answer->rows = rows;
     else if (!rows || drop_rows(c, rows) != 0)
         mys_failure_record(s, step->kind, step->item);
 }

@@ -2,7 +2,7 @@
  *
  * An exchange: several statements in one round trip, with MySQL's multi-statements.
  *
- *     mys_exchange_start -> (mys_put_... -> mys_exchange_end)... -> mys_exchange_run
+ *     mys_exchange_start -> mys_queue_... -> mys_exchange_run
  *
  * Composing reports nothing; run() sends the text and reads every result. The server
  * stops at the first statement that fails: a COMMIT behind it is not executed. A text that is
@@ -23,9 +23,8 @@
 #include <stdint.h>
 #include <waybill/sys/persistence.h>
 
-#include "plugins/common/sql/session.h"
+#include "plugins/common/sql/driver.h"
 #include "plugins/persistence/mysql/mysql-list.h"
-#include "plugins/persistence/mysql/mysql-sql.h"
 
 typedef enum mys_step_kind {
     MYS_STEP_OWN,
@@ -37,9 +36,8 @@ typedef enum mys_step_kind {
 typedef struct mys_step {
     mys_step_kind kind;
     size_t item;
-    size_t end;             /* of the statement in the text, with its ";" */
-    MYSQL_RES **ret_rows;   /* who wants the rows, or NULL */
-    uint64_t *ret_affected; /* who wants their number added, or NULL */
+    size_t end;                /* of the statement in the text, with its ";" */
+    wb_sql_answer *ret_answer; /* who wants to know, or NULL */
 } mys_step;
 
 typedef struct mys_exchange {
@@ -55,23 +53,17 @@ typedef struct mys_exchange {
 /** Forgets the failure of before. */
 void mys_exchange_start(wb_storage_session *session);
 
-/** Append to the statement that is being composed. */
-void mys_put(wb_storage_session *session, mys_sql part);
-void mys_put_number(wb_storage_session *session, uint64_t number);
-void mys_put_bytes(wb_storage_session *session, const void *data, size_t size);
-void mys_put_text(wb_storage_session *session, const char *text);
-/** It is complete. */
-void mys_exchange_end(wb_storage_session *session);
-/** The same; its rows go to *ret_rows (which the caller frees, if they come) or its affected
- *  rows are added to *ret_affected. */
-void mys_exchange_end_rows(wb_storage_session *session, MYSQL_RES **ret_rows);
-void mys_exchange_end_affected(wb_storage_session *session, uint64_t *ret_affected);
-/** A whole statement. */
-void mys_queue(wb_storage_session *session, mys_sql which);
+/** wb_sql_driver.queue and queue_text. */
+void mys_queue(wb_storage_session *session, wb_sql_which which, const wb_sql_value *values,
+               size_t count, wb_sql_answer *ret_answer);
+void mys_queue_text(wb_storage_session *session, const char *statement,
+                    wb_sql_answer *ret_answer);
 void mys_queue_list(wb_storage_session *session, const mys_list *list, mys_step_kind kind);
 /** COMMIT of what is nobody's business: not the framework's transaction, so that its loss is
- *  not called in doubt. */
+ *  not called in doubt. Autocommit is off, so that even a SELECT has begun one. */
 void mys_queue_end(wb_storage_session *session);
+/** Remember the statements queued since there were `first`. */
+void mys_exchange_keep(wb_storage_session *session, size_t first, mys_list *list);
 
 /** Send, pass `crash_point` (may be NULL) when everything is written, read all results.
  *  @return WB_OK, or the class in session->sql.failure. The session is lost if the

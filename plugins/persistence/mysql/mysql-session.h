@@ -12,17 +12,13 @@
 #include "plugins/persistence/mysql/mysql-defer.h"
 #include "plugins/persistence/mysql/mysql-exchange.h"
 #include "plugins/persistence/mysql/mysql-list.h"
-#include "plugins/persistence/mysql/mysql-names.h"
 #include "plugins/persistence/mysql/mysql-options.h"
-#include "plugins/persistence/mysql/mysql-sql.h"
 #include "plugins/persistence/mysql/mysql-watch.h"
 
 struct wb_persistence {
     wb_sql_outbox sql;
     const wb_host *host;
     const mys_config *config;
-    char *texts[MYS_SQL_COUNT];
-    char *schema; /* SQL text of an installation */
 };
 
 struct wb_storage_session {

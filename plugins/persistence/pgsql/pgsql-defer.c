@@ -313,9 +313,7 @@ const void *pgsql_interface(wb_storage_session *s, const char *name)
 
 static int found(wb_storage_session *s, int result, const char *text)
 {
-    s->sql.failure = (wb_sql_failure){ .result = result, .item = s->sql.last_item };
-    (void)snprintf(s->sql.failure.text, sizeof s->sql.failure.text, "%s", text);
-    return result;
+    return wb_sql_note(s, result, WB_CAUSE_OTHER, s->sql.last_item, text);
 }
 
 int pgsql_defer_inspect(wb_storage_session *s)
@@ -344,21 +342,4 @@ int pgsql_defer_inspect(wb_storage_session *s)
     case PQTRANS_IDLE: return found(s, WB_REJECT, "the handler ended the transaction");
     default: return found(s, WB_REJECT, "the handler left results unread");
     }
-}
-
-int pgsql_check(wb_storage_session *s, size_t item, wb_error *error)
-{
-    int result = s->sql.state == WB_SQL_IDLE ? WB_OK : pgsql_defer_inspect(s);
-
-    if (s->sql.state == WB_SQL_LOST)
-        return wb_sql_unusable(s, "go on with the transaction", error);
-    if (result == WB_OK)
-        return WB_OK;
-    /* not this item's doing: nobody may be blamed for it before its item runs alone */
-    if (s->sql.failure.item != item && s->sql.failure.item != WB_SQL_NO_ITEM)
-        return s->host->fail(s->host, error, WB_ABORT, WB_CAUSE_OTHER, s->sql.failure.native_code,
-                             "a statement that another message deferred failed: %s",
-                             s->sql.failure.text);
-    return s->host->fail(s->host, error, result, s->sql.failure.cause, s->sql.failure.native_code, "%s",
-                         s->sql.failure.text);
 }

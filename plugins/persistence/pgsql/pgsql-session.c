@@ -11,23 +11,22 @@
 void pgsql_session_queue_settings(wb_storage_session *s, int transaction_only)
 {
     const pgsql_config *config = s->persistence->config;
-    char lock[24];
-    char statement[24];
-    const int lock_size = snprintf(lock, sizeof lock, "%" PRId64, config->lock_timeout / 1000000);
-    const int statement_size =
-        snprintf(statement, sizeof statement, "%" PRId64, config->statement_timeout / 1000000);
-    const char local = (char)transaction_only;
-    const pgsql_value values[] = {
-        { lock, (size_t)lock_size },
-        { config->statement_timeout ? statement : NULL, (size_t)statement_size },
-        { &local, 1 },
-    };
-    pgsql_queue(s, PGSQL_SQL_SETTINGS, values, 3, NULL);
+    const char *local = transaction_only ? "true" : "false";
+    char text[256];
+    int size = snprintf(text, sizeof text,
+                        "SELECT pg_catalog.set_config('lock_timeout', '%" PRId64 "', %s)",
+                        config->lock_timeout / 1000000, local);
+    if (config->statement_timeout)
+        (void)snprintf(text + size, sizeof text - (size_t)size,
+                       ", pg_catalog.set_config('statement_timeout', '%" PRId64 "', %s)",
+                       config->statement_timeout / 1000000, local);
+    pgsql_queue_text(s, text, NULL);
 }
 
 /* Behind a pooler nothing may be left in the server's session. */
 static int set_up(wb_storage_session *s, wb_error *error)
 {
+    s->sql.locks_in_transaction = !s->persistence->config->prepare;
     if (!s->persistence->config->prepare)
         return WB_OK;
     pgsql_exchange_start(s);
@@ -67,8 +66,7 @@ void pgsql_session_close(wb_storage_session *s)
 {
     PQfinish(s->connection);
     pgsql_defer_free(&s->defer);
-    wb_sql_buffer_free(&s->keys);
-    wb_sql_buffer_free(&s->batches);
+    wb_sql_buffer_free(&s->array);
     free(s->exchange.steps);
     free(s);
 }

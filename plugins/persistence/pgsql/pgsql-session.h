@@ -11,17 +11,13 @@
 #include "plugins/common/sql/session.h"
 #include "plugins/persistence/pgsql/pgsql-defer.h"
 #include "plugins/persistence/pgsql/pgsql-exchange.h"
-#include "plugins/persistence/pgsql/pgsql-names.h"
 #include "plugins/persistence/pgsql/pgsql-params.h"
-#include "plugins/persistence/pgsql/pgsql-sql.h"
 
 struct wb_persistence {
     wb_sql_outbox sql;
     const wb_host *host;
     const pgsql_config *config;
     pgsql_params params;
-    char *texts[PGSQL_SQL_COUNT];
-    char *schema; /* SQL text of an installation */
 };
 
 struct wb_storage_session {
@@ -29,16 +25,14 @@ struct wb_storage_session {
     wb_persistence *persistence;
     const wb_host *host;
     PGconn *connection;
-    int prepared; /* the first PGSQL_SQL_PREPARED statements are */
+    int prepared; /* the frequent statements are */
 
     pgsql_exchange exchange;
 
     pgsql_defer defer;
-    int watched;      /* our event procedure is registered */
+    int watched; /* our event procedure is registered */
 
-    /* kept between batches: encoded arrays and where claims stand */
-    wb_sql_buffer keys;
-    wb_sql_buffer batches;
+    wb_sql_buffer array; /* the list among a statement's parameters; kept for its memory */
 };
 
 /** Connect, and do nothing else. @return WB_OK, or the class and a filled error. */
