@@ -7,26 +7,7 @@
 #include <stdlib.h>
 
 #include "core/base/clock.h"
-#include "tests/integration/mysql_fixture.h"
-
-/* Twice as long as hexadecimal digits, which the server's 16 MiB must hold. */
-#define LARGE (7 * 1024 * 1024)
-
-static endpoint orders;
-
-static int set_up(void **state)
-{
-    (void)state;
-    endpoint_install(&orders, "orders");
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    endpoint_destroy(&orders);
-    return 0;
-}
+#include "tests/integration/sql_server.h"
 
 typedef struct visits {
     size_t count;
@@ -64,15 +45,16 @@ static void store(wb_storage_session *s, uint64_t batch, const char *operations,
 
 static void test_pending_is_exact(void **state)
 {
-    static const size_t sizes[] = { 0, 1, 2000, 100000, LARGE };
+    const size_t large = words.operations;
+    const size_t sizes[] = { 0, 1, 2000, 100000, large };
     wb_storage_session *s = open_session(&orders);
-    char *bytes = malloc(LARGE);
+    char *bytes = malloc(large);
     (void)state;
-    for (size_t i = 0; i < LARGE; i++)
+    for (size_t i = 0; i < large; i++)
         bytes[i] = (char)(i * 7 + i / 251);
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         visits v = { 0 };
-        uint64_t batch = (UINT64_C(1) << 63) + i;
+        uint64_t batch = words.batch_max / 2 + 1 + i;
         store(s, batch, bytes, sizes[i]);
         assert_int_equal(ops->pending(s, &batch, 1, visit, &v, &failure), WB_OK);
         assert_int_equal(v.count, 1);
@@ -181,8 +163,8 @@ static void assert_marked(void)
     assert_int_equal(observe_number("select length(operations) from orders_pending"), 1);
 }
 
-/* Marks that ride in begin() are flushed with its transaction, and stand if it is rolled
- * back. */
+/* Marks that ride in begin() are flushed with its transaction or before it, and stand if it is
+ * rolled back. */
 static void test_marks_ride_along(void **state)
 {
     wb_storage_session *s = open_session(&orders);
@@ -190,7 +172,8 @@ static void test_marks_ride_along(void **state)
     (void)state;
     store_two(s);
     assert_int_equal(begin_with_marks(s, &claim), WB_OK);
-    assert_int_equal(observe_number("select count(*) from orders_pending"), 2); /* not yet */
+    assert_int_equal(observe_number("select count(*) from orders_pending"),
+                     words.marks_wait ? 2 : 1);
     assert_int_equal(commit_batch(s, 12, NULL, NULL), WB_OK);
     assert_marked();
     ops->close(s);
@@ -313,7 +296,7 @@ static void test_sweep_oldest_first_one_at_a_time(void **state)
 static void test_next_pending(void **state)
 {
     wb_storage_session *s = open_session(&orders);
-    const uint64_t high = UINT64_MAX - 1;
+    const uint64_t high = words.batch_max;
     visits v = { 0 };
     (void)state;
     for (uint64_t batch = 30; batch >= 10; batch -= 10)
@@ -396,17 +379,13 @@ static void test_sweep_holds_one_row(void **state)
 {
     long most = 0;
     (void)state;
-    observe("set global max_allowed_packet = 67108864"); /* of sessions to come */
-    connect_observer();
-    observe("insert into orders_pending select seq, repeat('x', 32 * 1024 * 1024) from seq_1_to_8");
+    make_large_rows();
     wb_storage_session *s = open_session(&orders);
     const long before = resident_kilobytes();
     assert_int_equal(ops->sweep(s, 100, 10, measure, &most, &failure), WB_OK);
     print_message("# %ld MB for rows of 32 MB\n", (most - before) / 1024);
     assert_true(most - before < 4 * (long)ROW / 1024);
-    observe("delete from orders_pending");
-    observe("set global max_allowed_packet = default");
-    connect_observer();
+    drop_large_rows();
     ops->close(s);
 }
 
@@ -418,7 +397,7 @@ static void test_clock(void **state)
     int64_t time = 0, later = 0;
     (void)state;
     begin_batch(s, 10); /* what a handler leaves behind */
-    assert_int_equal(mysql_query(api->connection(s, 0), "set time_zone = '+05:45'"), 0);
+    assert_int_equal(query_plain(s, 0, words.time_zone), 0);
     assert_int_equal(commit_batch(s, 10, NULL, NULL), WB_OK);
     int64_t start = wb_clock_wall();
     assert_int_equal(ops->clock(s, &time, &failure), WB_OK);
@@ -431,9 +410,16 @@ static void test_clock(void **state)
     ops->close(s);
 }
 
-/* (now + seconds) as a batch number. */
-#define AT(seconds)                                                                                \
-    "(((timestampdiff(second, '2020-01-01', utc_timestamp()) + " #seconds ") * 1000) << 22)"
+/* A statement with batch numbers of now and so many seconds. */
+static void observe_at(const char *format, int first, int second)
+{
+    char statement[512];
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+    (void)snprintf(statement, sizeof statement, format, batch_at(first), batch_at(second));
+#pragma GCC diagnostic pop
+    observe(statement);
+}
 
 static void test_records_from_the_future(void **state)
 {
@@ -441,16 +427,18 @@ static void test_records_from_the_future(void **state)
     size_t deleted = 0;
     (void)state;
     warnings = 0;
-    observe("insert into orders_dedup values ('a', 1), ('now', " AT(0) "), ('soon', " AT(200) ")");
-    observe("insert into orders_pending values (" AT(0) ", 'x'), (" AT(7200) ", 'WBK1 parked')");
+    char spread[160];
+    observe_at("insert into orders_dedup values ('a', 1), ('now', %s), ('soon', %s)", 0, 200);
+    observe_at("insert into orders_pending values (%s, 'x'), (%s, 'WBK1 parked')", 0, 7200);
     assert_int_equal(ops->clean_up(s, 30, 10, &deleted, &failure), WB_OK);
     assert_int_equal(deleted, 1);
     assert_int_equal(warnings, 0);
     ops->close(s);
 
     s = open_session(&orders);
-    observe("insert into orders_dedup select seq, seq + " AT(3600) " from seq_1_to_17");
-    observe("insert into orders_pending values (" AT(7201) ", 'x')");
+    (void)snprintf(spread, sizeof spread, "n + %s", batch_at(3600));
+    fill_records(17, spread);
+    observe_at("insert into orders_pending values (%s, 'x'), (%s, 'WBK1 parked')", 7201, 7202);
     for (int again = 0; again < 2; again++)
         assert_int_equal(ops->clean_up(s, 30, 10, &deleted, &failure), WB_OK);
     assert_int_equal(warnings, 1);
@@ -465,8 +453,7 @@ static void test_cleanup_spares_young_and_pending(void **state)
     wb_storage_session *s = open_session(&orders);
     size_t deleted = 0;
     (void)state;
-    observe("insert into orders_dedup select lpad(seq * 7919 % 5003, 8, '0'), seq div 100 "
-            "from seq_1_to_5000");
+    fill_records(5000, words.hundreds);
     observe("insert into orders_pending values (7, 'x'), (8, 'x')");
     assert_int_equal(ops->clean_up(s, 30, 500, &deleted, &failure), WB_OK);
     assert_int_equal(deleted, 500);
@@ -498,14 +485,13 @@ static void test_cleanup_one_at_a_time(void **state)
     pthread_t thread;
     (void)state;
     observe("insert into orders_dedup values ('a', 1)");
-    observe("begin"); /* whoever deletes the record waits for the observer */
-    observe("select * from orders_dedup where id = 'a' for update");
+    hold_record();
     other = open_session(&orders);
     assert_int_equal(pthread_create(&thread, NULL, clean_up_slowly, &deleted_slowly), 0);
     await_waiting(1);
     assert_int_equal(ops->clean_up(s, 10, 10, &deleted, &failure), WB_OK);
     assert_int_equal(deleted, 0);
-    observe("commit");
+    release_record();
     pthread_join(thread, NULL);
     assert_int_equal(deleted_slowly, 1);
     assert_int_equal(ops->clean_up(s, 10, 10, &deleted, &failure), WB_OK); /* is free again */
@@ -516,26 +502,25 @@ static void test_cleanup_one_at_a_time(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
-        TEST(test_pending_is_exact),
-        TEST(test_no_operations_no_row),
-        TEST(test_absent_ones_are_passed_over),
-        TEST(test_visitor_stops),
-        TEST(test_mark_deletes_and_shrinks),
-        TEST(test_marks_ride_along),
-        TEST(test_marks_stand_when_rolled_back),
-        TEST(test_marks_stand_when_closed),
-        TEST(test_marks_stand_when_the_commit_fails),
-        TEST(test_marks_stand_when_claims_start_over),
-        TEST(test_marks_stand_when_a_claim_is_held),
-        TEST(test_sweep_oldest_first_one_at_a_time),
-        TEST(test_next_pending),
-        TEST(test_next_pending_one_at_a_time),
-        TEST(test_sweep_holds_one_row),
-        TEST(test_clock),
-        TEST(test_records_from_the_future),
-        TEST(test_cleanup_spares_young_and_pending),
-        TEST(test_cleanup_one_at_a_time),
+        TEST_ORDERS(test_pending_is_exact),
+        TEST_ORDERS(test_no_operations_no_row),
+        TEST_ORDERS(test_absent_ones_are_passed_over),
+        TEST_ORDERS(test_visitor_stops),
+        TEST_ORDERS(test_mark_deletes_and_shrinks),
+        TEST_ORDERS(test_marks_ride_along),
+        TEST_ORDERS(test_marks_stand_when_rolled_back),
+        TEST_ORDERS(test_marks_stand_when_closed),
+        TEST_ORDERS(test_marks_stand_when_the_commit_fails),
+        TEST_ORDERS(test_marks_stand_when_claims_start_over),
+        TEST_ORDERS(test_marks_stand_when_a_claim_is_held),
+        TEST_ORDERS(test_sweep_oldest_first_one_at_a_time),
+        TEST_ORDERS(test_next_pending),
+        TEST_ORDERS(test_next_pending_one_at_a_time),
+        TEST_ORDERS(test_sweep_holds_one_row),
+        TEST_ORDERS(test_clock),
+        TEST_ORDERS(test_records_from_the_future),
+        TEST_ORDERS(test_cleanup_spares_young_and_pending),
+        TEST_ORDERS(test_cleanup_one_at_a_time),
     };
-    return cmocka_run_group_tests_name("mysql outbox", tests, load_plugin, NULL);
+    return run_sql_tests("outbox", tests, sizeof tests / sizeof tests[0]);
 }

@@ -7,24 +7,9 @@
 #include <stdlib.h>
 
 #include "core/base/clock.h"
-#include "tests/integration/mysql_fixture.h"
+#include "tests/integration/sql_server.h"
 
-static endpoint orders;
 static int victims;
-
-static int set_up(void **state)
-{
-    (void)state;
-    endpoint_install(&orders, "orders");
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    endpoint_destroy(&orders);
-    return 0;
-}
 
 static void test_claims_are_ours_then_duplicates(void **state)
 {
@@ -274,7 +259,7 @@ static void test_same_ids_get_on(void **state)
                 assert_int_equal(rivals[i].result, WB_ABORT);
             aborted += rivals[i].result != WB_OK;
         }
-        assert_in_range(aborted, 0, 7);
+        assert_in_range(aborted, 0, words.may_deadlock ? 7 : 0);
         victims += aborted;
     }
     print_message("# %d of 160 were deadlock victims\n", victims);
@@ -387,7 +372,7 @@ static void test_lock_timeout_is_retry(void **state)
     wb_begin begin = { .struct_size = sizeof begin, .batch = 11, .claims = &claim,
                        .claim_count = 1 };
     assert_int_equal(ops->begin(t, &begin, &failure), WB_RETRY);
-    assert_int_equal(failure.native_code, 1205);
+    assert_int_equal(failure.native_code, words.lock_timeout);
     assert_int_equal(failure.cause, WB_CAUSE_SERVER);
     assert_int_equal(ops->rollback(s, &failure), WB_OK);
     begin_claims(t, 12, &claim, 1); /* nothing was left open */
@@ -402,20 +387,24 @@ static void test_batch_zero_claims_nothing(void **state)
     wb_storage_session *s = open_session(&orders);
     (void)state;
     begin_batch(s, 0);
-    assert_int_equal(api->defer(s, 0, "do 1", NULL), WB_OK);
+    assert_int_equal(api->defer(s, 0, words.nothing, NULL), WB_OK);
     assert_int_equal(commit_batch(s, 0, NULL, NULL), WB_OK);
     assert_int_equal(observe_number("select count(*) from orders_dedup"), 0);
     ops->close(s);
 }
 
-/* A record that is being cleaned up is waited for, and then claimed. */
+/* A record that is being cleaned up is waited for, and then claimed; PostgreSQL takes it for one
+ * that is there. */
 static void test_record_cleaned_up_meanwhile(void **state)
 {
     rival r;
     (void)state;
     observe("insert into orders_dedup values ('a', 5), ('c', 6)");
     observe("begin");
-    observe("delete from orders_dedup where id = 'a'");
+    char statement[64];
+    (void)snprintf(statement, sizeof statement, "delete from orders_dedup where %s = 'a'",
+                   words.key);
+    observe(statement);
     start_rival(&r, 10);
     await_waiting(1);
     observe("commit");
@@ -477,23 +466,23 @@ static void test_large_batches(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
-        TEST(test_claims_are_ours_then_duplicates),
-        TEST(test_same_batch_number_again_is_a_duplicate),
-        TEST(test_ids_are_bytes),
-        TEST(test_any_byte),
-        TEST(test_endpoints_do_not_share_ids),
-        TEST(test_rollback_frees_claims),
-        TEST(test_released_claims_are_free),
-        TEST(test_release_spares_other_batches),
-        TEST(test_second_waits_for_first),
-        TEST(test_same_ids_get_on),
-        TEST(test_each_id_is_won_once),
-        TEST(test_lock_timeout_is_retry),
-        TEST(test_batch_zero_claims_nothing),
-        TEST(test_record_cleaned_up_meanwhile),
-        TEST(test_same_number_partly),
-        TEST(test_large_batches),
+        TEST_ORDERS(test_claims_are_ours_then_duplicates),
+        TEST_ORDERS(test_same_batch_number_again_is_a_duplicate),
+        TEST_ORDERS(test_ids_are_bytes),
+        TEST_ORDERS(test_any_byte),
+        TEST_ORDERS(test_endpoints_do_not_share_ids),
+        TEST_ORDERS(test_rollback_frees_claims),
+        TEST_ORDERS(test_released_claims_are_free),
+        TEST_ORDERS(test_release_spares_other_batches),
+        TEST_ORDERS(test_second_waits_for_first),
+        TEST_ORDERS(test_same_ids_get_on),
+        TEST_ORDERS(test_each_id_is_won_once),
+        TEST_ORDERS(test_lock_timeout_is_retry),
+        TEST_ORDERS(test_batch_zero_claims_nothing),
+        TEST_ORDERS(test_same_number_partly),
+        TEST_ORDERS(test_large_batches),
+        TEST_ORDERS(test_record_cleaned_up_meanwhile), /* the last: not everywhere */
     };
-    return cmocka_run_group_tests_name("mysql claims", tests, load_plugin, NULL);
+    const size_t count = sizeof tests / sizeof tests[0];
+    return run_sql_tests("claims", tests, words.waits_for_deletion ? count : count - 1);
 }
