@@ -11,7 +11,6 @@
 
 #define INSERT "insert into business (item, text) values (?, ?)"
 
-static endpoint orders;
 
 static int set_up(void **state)
 {

@@ -12,7 +12,6 @@
 #include "tests/integration/mysql_fixture.h"
 #include "tests/integration/proxy.h"
 
-static endpoint orders;
 static proxy *between;
 
 static int set_up(void **state)

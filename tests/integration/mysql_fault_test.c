@@ -7,7 +7,6 @@
 #include "core/base/clock.h"
 #include "tests/integration/mysql_fixture.h"
 
-static endpoint orders;
 
 typedef struct fault {
     unsigned code;

@@ -15,7 +15,7 @@
 
 #include "plugins/persistence/mysql/mysql-list.h"
 #include "plugins/persistence/mysql/mysql-map.h"
-#include "plugins/persistence/mysql/mysql-names.h"
+#include "plugins/persistence/mysql/mysql-dialect.h"
 #include "plugins/persistence/mysql/mysql-options.h"
 #include "plugins/persistence/mysql/mysql-statement.h"
 
@@ -25,25 +25,25 @@
 
 static void assert_renders(const char *statement, const wb_mysql_params *params, const char *wanted)
 {
-    mys_buffer text = { 0 };
-    mys_buffer_put(&text, "before;", 7);
+    wb_sql_buffer text = { 0 };
+    wb_sql_buffer_put(&text, "before;", 7);
     const char *refusal = mys_statement_render(statement, params, &text);
     if (refusal)
         fail_msg("%s: %s", statement, refusal);
-    mys_buffer_put(&text, "", 1);
+    wb_sql_buffer_put(&text, "", 1);
     assert_string_equal(text.data + 7, wanted);
-    mys_buffer_free(&text);
+    wb_sql_buffer_free(&text);
 }
 
 static void assert_refused(const char *statement, const wb_mysql_params *params, const char *why)
 {
-    mys_buffer text = { 0 };
+    wb_sql_buffer text = { 0 };
     const char *refusal = mys_statement_render(statement, params, &text);
     if (!refusal)
         fail_msg("%s: not refused", statement);
     if (!strstr(refusal, why))
         fail_msg("%s: %s", statement, refusal);
-    mys_buffer_free(&text);
+    wb_sql_buffer_free(&text);
 }
 
 static void test_parameters_become_literals(void **state)
@@ -66,13 +66,13 @@ static void test_parameters_become_literals(void **state)
 
 static void assert_literal(const char *value, size_t size, const char *binary, const char *text)
 {
-    mys_buffer buffer = { 0 };
+    wb_sql_buffer buffer = { 0 };
     mys_buffer_put_bytes(&buffer, value, size);
     mys_buffer_put_string(&buffer, value, size);
-    mys_buffer_put(&buffer, "", 1);
+    wb_sql_buffer_put(&buffer, "", 1);
     assert_memory_equal(buffer.data, binary, strlen(binary));
     assert_string_equal(buffer.data + strlen(binary), text);
-    mys_buffer_free(&buffer);
+    wb_sql_buffer_free(&buffer);
 }
 
 static void test_literals(void **state)
@@ -189,9 +189,9 @@ static void test_what_may_be_deferred(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof allowed / sizeof allowed[0]; i++) {
-        mys_buffer text = { 0 };
+        wb_sql_buffer text = { 0 };
         assert_null(mys_statement_render(allowed[i], NULL, &text));
-        mys_buffer_free(&text);
+        wb_sql_buffer_free(&text);
     }
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)
         assert_refused(refused[i], NULL, "can be deferred");
@@ -241,20 +241,20 @@ static void test_any_bytes(void **state)
     (void)state;
     for (int round = 0; round < 20000; round++) {
         char statement[40] = "select ";
-        mys_buffer text = { 0 };
+        wb_sql_buffer text = { 0 };
         for (size_t i = 7; i < sizeof statement - 1; i++)
             statement[i] = alphabet[(seed = seed * 1103515245 + 12345) / 65536 %
                                     (sizeof alphabet - 1)];
         if (!mys_statement_render(statement, WB_MYSQL_TEXT(values[round % 2]), &text)) {
-            mys_buffer again = { 0 };
-            mys_buffer_put(&text, "", 1);
+            wb_sql_buffer again = { 0 };
+            wb_sql_buffer_put(&text, "", 1);
             /* the output is a statement, and reads the same the second time */
             assert_null(mys_statement_render(text.data, NULL, &again));
-            mys_buffer_put(&again, "", 1);
+            wb_sql_buffer_put(&again, "", 1);
             assert_string_equal(again.data, text.data);
-            mys_buffer_free(&again);
+            wb_sql_buffer_free(&again);
         }
-        mys_buffer_free(&text);
+        wb_sql_buffer_free(&text);
     }
 }
 
@@ -263,14 +263,14 @@ static void test_any_bytes(void **state)
 static char *expand(const char *endpoint, const char *database, const char *template)
 {
     static char result[512];
-    mys_names names;
-    mys_buffer text = { 0 };
-    mys_names_init(&names, endpoint, database);
-    mys_names_expand(&names, template, &text);
+    wb_sql_names names;
+    wb_sql_buffer text = { 0 };
+    wb_sql_names_init(&names, &mys_quoting, endpoint, database);
+    wb_sql_names_expand(&names, template, &text);
     assert_true(text.size < sizeof result);
     memcpy(result, text.data, text.size);
     result[text.size] = '\0';
-    mys_buffer_free(&text);
+    wb_sql_buffer_free(&text);
     return result;
 }
 
@@ -291,39 +291,39 @@ static void test_prefixes(void **state)
     static const char longer[] = "a23456789012345678901234567890123456789012345678901";
     static const char *const whole[] = { "orders", "a_1", longest };
     static const char *const hashed[] = { "Orders", "orders ", "sales.orders", "", longer };
-    mys_names names;
-    mys_names another;
+    wb_sql_names names;
+    wb_sql_names another;
     (void)state;
     for (size_t i = 0; i < sizeof whole / sizeof whole[0]; i++) {
-        mys_names_init(&names, whole[i], "shop");
+        wb_sql_names_init(&names, &mys_quoting, whole[i], "shop");
         assert_string_equal(names.prefix, whole[i]);
     }
     for (size_t i = 0; i < sizeof hashed / sizeof hashed[0]; i++) {
-        mys_names_init(&names, hashed[i], "shop");
+        wb_sql_names_init(&names, &mys_quoting, hashed[i], "shop");
         assert_non_null(strchr(names.prefix, '$'));
         assert_true(strlen(names.prefix) <= WB_SQL_PREFIX_MAX);
     }
-    mys_names_init(&names, "Orders", "shop");
+    wb_sql_names_init(&names, &mys_quoting, "Orders", "shop");
     assert_string_equal(names.prefix, "orders$e87b30a62af9f12c"); /* tables of this name exist */
-    mys_names_init(&another, "oRDERS", "shop");
+    wb_sql_names_init(&another, &mys_quoting, "oRDERS", "shop");
     assert_string_not_equal(names.prefix, another.prefix);
 }
 
 static void test_lock_names(void **state)
 {
-    mys_names shop;
-    mys_names stock;
+    wb_sql_names shop;
+    wb_sql_names stock;
     char a[MYS_LOCK_NAME_SIZE];
     char b[MYS_LOCK_NAME_SIZE];
     (void)state;
-    mys_names_init(&shop, "orders", "shop");
-    mys_names_init(&stock, "orders", "stock");
-    mys_names_lock(&shop, "sweep", shop.prefix, a);
-    mys_names_lock(&shop, "sweep", shop.prefix, b);
+    wb_sql_names_init(&shop, &mys_quoting, "orders", "shop");
+    wb_sql_names_init(&stock, &mys_quoting, "orders", "stock");
+    mys_lock_name(&shop, "sweep", shop.prefix, a);
+    mys_lock_name(&shop, "sweep", shop.prefix, b);
     assert_string_equal(a, b);
-    mys_names_lock(&shop, "cleanup", shop.prefix, b);
+    mys_lock_name(&shop, "cleanup", shop.prefix, b);
     assert_string_not_equal(a, b);
-    mys_names_lock(&stock, "sweep", stock.prefix, b); /* the server's other database */
+    mys_lock_name(&stock, "sweep", stock.prefix, b); /* the server's other database */
     assert_string_not_equal(a, b);
     assert_null(strchr(a, '\''));
 }
@@ -410,11 +410,11 @@ static void test_lists(void **state)
     mys_list list = { 0 };
     (void)state;
     for (size_t i = 0; i < 300; i++) {
-        mys_buffer_put_number(&list.text, i);
+        wb_sql_buffer_put_number(&list.text, i);
         assert_int_equal(mys_list_end(&list, i), 0);
     }
     const size_t size = list.text.size;
-    mys_buffer_put_text(&list.text, "half of");
+    wb_sql_buffer_put_text(&list.text, "half of");
     mys_list_drop(&list);
     assert_int_equal(list.text.size, size);
     assert_int_equal(list.count, 300);

@@ -11,7 +11,6 @@
 
 #define INSERT "insert into business (item, text) values ($1, $2)"
 
-static endpoint orders;
 
 static int prepared = 1;
 

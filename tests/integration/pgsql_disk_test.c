@@ -12,7 +12,6 @@
 #define MANY "insert into goods select generate_series(1, 100000)"
 #define ONE "insert into goods values (1)"
 
-static endpoint orders;
 static const char *directory;
 
 static void disk(const char *verb)

@@ -12,7 +12,6 @@
 #include "tests/integration/pgsql_fixture.h"
 #include "tests/integration/proxy.h"
 
-static endpoint orders;
 static proxy *between;
 
 static int set_up(void **state)
@@ -81,7 +80,8 @@ static void test_lost_while_handlers_run(void **state)
     (void)state;
     begin_claims(s, 10, &claim, 1);
     terminate();
-    await_number("select count(*) from pg_stat_activity where application_name like 'waybill/%'",
+    await_number("select count(*) from pg_stat_activity where application_name like 'waybill/%' "
+                 "and datname = current_database()",
                  0);
     wb_clock_pause(100 * WB_MILLISECOND, NULL); /* for the news to pass the proxy */
     assert_int_equal(commit_batch(s, 10, "x", NULL), WB_NOT_CONNECTED); /* known, not in doubt */

@@ -8,7 +8,6 @@
 
 #include "tests/integration/pgsql_fixture.h"
 
-static endpoint orders;
 
 typedef struct fault {
     const char *sqlstate;

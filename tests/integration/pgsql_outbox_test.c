@@ -1,52 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Pending operations: stored, marked, swept; the cleanup of old records; the server's time. */
+ * Outside of a batch: what only PostgreSQL has. */
 #include "config.h"
-
-#include <pthread.h>
-#include <stdlib.h>
 
 #include "core/base/clock.h"
 #include "tests/integration/pgsql_fixture.h"
-
-static endpoint orders;
-
-static int set_up(void **state)
-{
-    (void)state;
-    endpoint_install(&orders, "orders");
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    endpoint_destroy(&orders);
-    return 0;
-}
-
-typedef struct visits {
-    size_t count;
-    uint64_t batches[16];
-    char *last;
-    size_t last_size;
-    int answer;
-    void (*meanwhile)(void);
-} visits;
-
-static int visit(void *argument, const wb_pending *pending)
-{
-    visits *v = argument;
-    assert_true(v->count < 16);
-    v->batches[v->count++] = pending->batch;
-    free(v->last);
-    v->last = malloc(pending->operations_size + 1);
-    memcpy(v->last, pending->operations, pending->operations_size);
-    v->last_size = pending->operations_size;
-    if (v->meanwhile)
-        v->meanwhile();
-    return v->answer;
-}
 
 static void store(wb_storage_session *s, uint64_t batch, const char *operations, size_t size)
 {
@@ -57,123 +15,6 @@ static void store(wb_storage_session *s, uint64_t batch, const char *operations,
     begin_batch(s, batch);
     if (ops->commit(s, &commit, &failure) != WB_OK)
         fail_msg("%s", failure.text);
-}
-
-static void test_pending_is_exact(void **state)
-{
-    static const size_t sizes[] = { 0, 1, 2000, 100000, 20 * 1024 * 1024 };
-    wb_storage_session *s = open_session(&orders);
-    char *bytes = malloc(20 * 1024 * 1024);
-    (void)state;
-    for (size_t i = 0; i < 20 * 1024 * 1024; i++)
-        bytes[i] = (char)(i * 7 + i / 251);
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-        visits v = { 0 };
-        uint64_t batch = (UINT64_C(1) << 60) + i;
-        store(s, batch, bytes, sizes[i]);
-        assert_int_equal(ops->pending(s, &batch, 1, visit, &v, &failure), WB_OK);
-        assert_int_equal(v.count, 1);
-        assert_true(v.batches[0] == batch);
-        assert_int_equal(v.last_size, sizes[i]);
-        assert_memory_equal(v.last, bytes, sizes[i]);
-        free(v.last);
-    }
-    free(bytes);
-    ops->close(s);
-}
-
-static void test_no_operations_no_row(void **state)
-{
-    wb_storage_session *s = open_session(&orders);
-    wb_claim claim = claim_of("a");
-    (void)state;
-    begin_claims(s, 10, &claim, 1);
-    assert_int_equal(commit_batch(s, 10, NULL, NULL), WB_OK);
-    assert_int_equal(observe_number("select count(*) from orders_pending"), 0);
-    ops->close(s);
-}
-
-static void test_absent_ones_are_passed_over(void **state)
-{
-    wb_storage_session *s = open_session(&orders);
-    const uint64_t batches[] = { 9, 10, 11, 12 };
-    visits v = { 0 };
-    (void)state;
-    store(s, 10, "ten", 3);
-    store(s, 12, "twelve", 6);
-    assert_int_equal(ops->pending(s, batches, 4, visit, &v, &failure), WB_OK);
-    assert_int_equal(v.count, 2);
-    assert_int_equal(ops->pending(s, batches, 0, visit, &v, &failure), WB_OK);
-    assert_int_equal(v.count, 2);
-    free(v.last);
-    ops->close(s);
-}
-
-static void test_visitor_stops(void **state)
-{
-    wb_storage_session *s = open_session(&orders);
-    const uint64_t batches[] = { 10, 11 };
-    visits v = { .answer = WB_REJECT };
-    (void)state;
-    store(s, 10, "x", 1);
-    store(s, 11, "x", 1);
-    assert_int_equal(ops->pending(s, batches, 2, visit, &v, &failure), WB_REJECT);
-    assert_int_equal(ops->sweep(s, 100, 10, visit, &v, &failure), WB_REJECT);
-    assert_int_equal(v.count, 2);
-    begin_batch(s, 12); /* the session is idle again */
-    free(v.last);
-    ops->close(s);
-}
-
-static void test_mark_deletes_and_shrinks(void **state)
-{
-    wb_storage_session *s = open_session(&orders);
-    const uint64_t eleven = 11;
-    const wb_mark marks[] = {
-        { .batch = 10 },
-        { .batch = 11, .remaining = "rest", .remaining_size = 4 },
-        { .batch = 12 },
-        { .batch = 99 },
-        { .batch = 98, .remaining = "rest", .remaining_size = 4 },
-    };
-    visits v = { 0 };
-    (void)state;
-    for (uint64_t batch = 10; batch < 14; batch++)
-        store(s, batch, "operations", 10);
-    for (int again = 0; again < 2; again++) { /* marking twice is no error */
-        assert_int_equal(ops->mark(s, marks, 5, &failure), WB_OK);
-        assert_int_equal(observe_number("select count(*) from orders_pending"), 2);
-        assert_int_equal(observe_number("select count(*) from orders_pending where batch = 13"), 1);
-    }
-    assert_int_equal(ops->pending(s, &eleven, 1, visit, &v, &failure), WB_OK);
-    assert_int_equal(v.last_size, 4);
-    assert_memory_equal(v.last, "rest", 4);
-    free(v.last);
-    ops->close(s);
-}
-
-/* Marks that ride in begin() stand whatever becomes of the transaction. */
-static void test_marks_ride_along_and_stand(void **state)
-{
-    wb_storage_session *s = open_session(&orders);
-    wb_claim claim = claim_of("a");
-    const wb_mark marks[] = { { .batch = 10 },
-                              { .batch = 11, .remaining = "r", .remaining_size = 1 } };
-    wb_begin begin = { .struct_size = sizeof begin,
-                       .marks = marks,
-                       .mark_count = 2,
-                       .batch = 12,
-                       .claims = &claim,
-                       .claim_count = 1 };
-    (void)state;
-    store(s, 10, "operations", 10);
-    store(s, 11, "operations", 10);
-    assert_int_equal(ops->begin(s, &begin, &failure), WB_OK);
-    assert_int_equal(observe_number("select count(*) from orders_pending"), 1);
-    assert_int_equal(observe_number("select length(operations) from orders_pending"), 1);
-    assert_int_equal(ops->rollback(s, &failure), WB_OK);
-    assert_int_equal(observe_number("select count(*) from orders_pending"), 1);
-    ops->close(s);
 }
 
 /* synchronous_commit is off for a mark and for nothing else. */
@@ -205,265 +46,50 @@ static void test_mark_alone_is_not_flushed(void **state)
     ops->close(s);
 }
 
-static wb_storage_session *other;
+/* ---- a time limit for idle transactions -------------------------------------------------- */
 
-static void sweep_by_another(void)
+static int linger(void *argument, const wb_pending *pending)
 {
-    visits v = { 0 };
-    assert_int_equal(ops->sweep(other, 100, 10, visit, &v, &failure), WB_OK);
-    assert_int_equal(v.count, 0);
-}
-
-static void test_sweep_oldest_first_one_at_a_time(void **state)
-{
-    wb_storage_session *s = open_session(&orders);
-    visits v = { 0 };
-    (void)state;
-    for (uint64_t batch = 30; batch >= 10; batch -= 5)
-        store(s, batch, "x", 1);
-    assert_int_equal(ops->sweep(s, 30, 3, visit, &v, &failure), WB_OK);
-    assert_int_equal(v.count, 3);
-    for (size_t i = 0; i < 3; i++)
-        assert_int_equal(v.batches[i], 10 + 5 * i);
-    other = open_session(&orders);
-    v.count = 0;
-    v.meanwhile = sweep_by_another;
-    assert_int_equal(ops->sweep(s, 100, 10, visit, &v, &failure), WB_OK);
-    assert_int_equal(v.count, 5);
-    v.count = 0;
-    v.meanwhile = NULL;
-    assert_int_equal(ops->sweep(other, 100, 10, visit, &v, &failure), WB_OK);
-    assert_int_equal(v.count, 5);
-    free(v.last);
-    ops->close(other);
-    ops->close(s);
-}
-
-/* From row to row, those that stay where they are hide none. */
-static void test_next_pending(void **state)
-{
-    wb_storage_session *s = open_session(&orders);
-    const uint64_t high = (uint64_t)INT64_MAX;
-    visits v = { 0 };
-    (void)state;
-    for (uint64_t batch = 30; batch >= 10; batch -= 10)
-        store(s, batch, "x", 1);
-    store(s, high, "last", 4);
-    uint64_t after = 0;
-    for (size_t i = 0; i < 3; i++, after = v.batches[v.count - 1])
-        assert_int_equal(ops->next_pending(s, after, high, visit, &v, &failure), WB_OK);
-    assert_int_equal(v.count, 3);
-    for (size_t i = 0; i < 3; i++)
-        assert_int_equal(v.batches[i], 10 + 10 * i);
-    assert_int_equal(ops->next_pending(s, 30, high, visit, &v, &failure), WB_OK);
-    assert_int_equal(ops->next_pending(s, 9, 10, visit, &v, &failure), WB_OK);
-    assert_int_equal(ops->next_pending(s, 10, 20, visit, &v, &failure), WB_OK);
-    assert_int_equal(ops->next_pending(s, high, UINT64_MAX, visit, &v, &failure), WB_OK);
-    assert_int_equal(ops->next_pending(s, UINT64_MAX, UINT64_MAX, visit, &v, &failure), WB_OK);
-    assert_int_equal(v.count, 3);
-    v.answer = WB_REJECT;
-    assert_int_equal(ops->next_pending(s, 0, high, visit, &v, &failure), WB_REJECT);
-    assert_int_equal(v.count, 4);
-    begin_batch(s, 40); /* the session is idle again */
-    assert_int_equal(ops->next_pending(s, 0, high, visit, &v, &failure), WB_FATAL);
-    free(v.last);
-    ops->close(s);
-}
-
-static void next_by_another(void)
-{
-    visits v = { 0 };
-    assert_int_equal(ops->next_pending(other, 0, 100, visit, &v, &failure), WB_OK);
-    assert_int_equal(ops->sweep(other, 100, 10, visit, &v, &failure), WB_OK);
-    assert_int_equal(v.count, 0);
-}
-
-static void test_next_pending_one_at_a_time(void **state)
-{
-    wb_storage_session *s = open_session(&orders);
-    visits v = { .meanwhile = next_by_another };
-    (void)state;
-    other = open_session(&orders);
-    store(s, 10, "x", 1);
-    assert_int_equal(ops->next_pending(s, 0, 100, visit, &v, &failure), WB_OK);
-    assert_int_equal(ops->sweep(s, 100, 10, visit, &v, &failure), WB_OK);
-    assert_int_equal(v.count, 2);
-    v.meanwhile = NULL;
-    assert_int_equal(ops->next_pending(other, 0, 100, visit, &v, &failure), WB_OK);
-    assert_int_equal(v.count, 3);
-    free(v.last);
-    ops->close(other);
-    ops->close(s);
-}
-
-/* ---- memory ------------------------------------------------------------------------ */
-
-#define LARGE ((size_t)32 * 1024 * 1024)
-
-static long resident_kilobytes(void)
-{
-    FILE *file = fopen("/proc/self/status", "r");
-    char line[256];
-    long size = 0;
-    assert_non_null(file);
-    while (fgets(line, sizeof line, file) && sscanf(line, "VmRSS: %ld", &size) != 1)
-        ;
-    (void)fclose(file);
-    return size;
-}
-
-static int measure(void *argument, const wb_pending *pending)
-{
-    long *most = argument;
-    const long now = resident_kilobytes();
-    assert_int_equal(pending->operations_size, LARGE);
-    *most = now > *most ? now : *most;
+    size_t *visited = argument;
+    (void)pending;
+    ++*visited;
+    wb_clock_pause(400 * WB_MILLISECOND, NULL);
     return WB_OK;
 }
 
-/* Eight rows of 32 MiB; libpq needs a row twice for a moment. */
-static void test_sweep_holds_one_row(void **state)
+/* A row is dispatched for longer than that, with sessions of either kind. */
+static void test_sweep_outlasts_idle_transactions(void **state)
 {
-    long most = 0;
+    endpoint patient;
     (void)state;
-    observe("alter table orders_pending alter operations set storage external");
-    observe("insert into orders_pending select n, convert_to(repeat('x', 32 * 1024 * 1024), 'UTF8') "
-            "from generate_series(1, 8) n");
-    wb_storage_session *s = open_session(&orders);
-    const long before = resident_kilobytes();
-    assert_int_equal(ops->sweep(s, 100, 10, measure, &most, &failure), WB_OK);
-    print_message("# %ld MB for rows of 32 MB\n", (most - before) / 1024);
-    assert_true(most - before < 4 * (long)LARGE / 1024);
-    observe("alter table orders_pending alter operations set storage extended");
-    ops->close(s);
+    observe("alter role postgres set idle_in_transaction_session_timeout = '100ms'");
+    for (int prepare = 0; prepare < 2; prepare++) {
+        size_t visited = 0;
+        endpoint_init(&patient, "orders");
+        patient.config.prepare = prepare;
+        endpoint_create(&patient);
+        wb_storage_session *s = open_session(&patient);
+        wb_storage_session *other = open_session(&patient);
+        if (!prepare) {
+            store(s, 10, "x", 1);
+            store(s, 11, "x", 1);
+        }
+        const int result = ops->sweep(s, 100, 10, linger, &visited, &failure);
+        if (result != WB_OK)
+            fail_msg("%s", failure.text);
+        assert_int_equal(visited, 2);
+        /* and the lock is free again */
+        assert_int_equal(ops->next_pending(other, 0, 100, linger, &visited, &failure), WB_OK);
+        assert_int_equal(visited, 3);
+        ops->close(other);
+        ops->close(s);
+        endpoint_destroy(&patient);
+    }
+    observe("alter role postgres reset idle_in_transaction_session_timeout");
 }
 
-/* ---- time -------------------------------------------------------------------------- */
-
-static void test_clock(void **state)
-{
-    wb_storage_session *s = open_session(&orders);
-    int64_t time = 0, later = 0;
-    (void)state;
-    begin_batch(s, 10); /* what a handler leaves behind */
-    PQclear(PQexec(api->connection(s, 0), "set time zone 'Asia/Kathmandu'"));
-    assert_int_equal(commit_batch(s, 10, NULL, NULL), WB_OK);
-    int64_t start = wb_clock_wall();
-    assert_int_equal(ops->clock(s, &time, &failure), WB_OK);
-    assert_true(time >= start - WB_MILLISECOND && time <= wb_clock_wall() + WB_MILLISECOND);
-    wb_clock_pause(20 * WB_MILLISECOND, NULL);
-    assert_int_equal(ops->clock(s, &later, &failure), WB_OK);
-    assert_true(later >= time + 20 * WB_MILLISECOND);
-    begin_batch(s, 11);
-    assert_int_equal(ops->clock(s, &time, &failure), WB_FATAL);
-    ops->close(s);
-}
-
-/* (now + seconds) as a batch number. */
-#define AT(seconds)                                                                                \
-    "(((extract(epoch from clock_timestamp()) - 1577836800 + " #seconds ") * 1000)::bigint << 22)"
-
-static void test_records_from_the_future(void **state)
-{
-    wb_storage_session *s = open_session(&orders);
-    size_t deleted = 0;
-    (void)state;
-    warnings = 0;
-    observe("insert into orders_dedup values ('a', 1), ('now', " AT(0) "), ('soon', " AT(200) ")");
-    observe("insert into orders_pending values (" AT(0) ", 'x'), (" AT(7200) ", 'WBK1 parked')");
-    assert_int_equal(ops->clean_up(s, 30, 10, &deleted, &failure), WB_OK);
-    assert_int_equal(deleted, 1);
-    assert_int_equal(warnings, 0);
-    ops->close(s);
-
-    s = open_session(&orders);
-    observe("insert into orders_dedup select int8send(n), n + " AT(3600)
-            " from generate_series(1, 17) n");
-    observe("insert into orders_pending values (" AT(7201) ", 'x')");
-    for (int again = 0; again < 2; again++)
-        assert_int_equal(ops->clean_up(s, 30, 10, &deleted, &failure), WB_OK);
-    assert_int_equal(warnings, 1);
-    assert_non_null(strstr(warning, "from the future are left alone"));
-    assert_non_null(strstr(warning, " endpoint=orders records=17 pending=1 seconds_ahead=3"));
-    assert_int_equal(observe_number("select count(*) from orders_dedup"), 19);
-    ops->close(s);
-}
-
-static void test_cleanup_spares_young_and_pending(void **state)
-{
-    wb_storage_session *s = open_session(&orders);
-    size_t deleted = 0;
-    (void)state;
-    observe("insert into orders_dedup select int8send(n), n / 100 from generate_series(1, 5000) n");
-    observe("insert into orders_pending values (7, 'x'), (8, 'x')");
-    assert_int_equal(ops->clean_up(s, 30, 500, &deleted, &failure), WB_OK);
-    assert_int_equal(deleted, 500);
-    assert_int_equal(observe_number("select min(batch) from orders_dedup"), 5); /* oldest first */
-    do
-        assert_int_equal(ops->clean_up(s, 30, 500, &deleted, &failure), WB_OK);
-    while (deleted);
-    assert_int_equal(observe_number("select count(*) from orders_dedup where batch < 30"), 200);
-    assert_int_equal(observe_number("select count(*) from orders_dedup where batch in (7, 8)"),
-                     200);
-    assert_int_equal(observe_number("select count(*) from orders_dedup where batch >= 30"), 2001);
-    ops->close(s);
-}
-
-static void *clean_up_slowly(void *argument)
-{
-    size_t *deleted = argument;
-    wb_error error;
-    if (ops->clean_up(other, 10, 10, deleted, &error) != WB_OK)
-        *deleted = SIZE_MAX;
-    return NULL;
-}
-
-static void test_cleanup_one_at_a_time(void **state)
-{
-    wb_storage_session *s = open_session(&orders);
-    size_t deleted = 7;
-    size_t deleted_slowly = 0;
-    pthread_t thread;
-    (void)state;
-    observe("insert into orders_dedup values ('a', 1)");
-    /* whoever deletes the record waits for the observer */
-    observe("create or replace function slow() returns trigger language plpgsql as $$ begin "
-            "perform pg_advisory_xact_lock(1); return old; end $$");
-    observe("create trigger slow before delete on orders_dedup "
-            "for each row execute function slow()");
-    observe("select pg_advisory_lock(1)");
-    other = open_session(&orders);
-    assert_int_equal(pthread_create(&thread, NULL, clean_up_slowly, &deleted_slowly), 0);
-    await_number("select count(*) from pg_locks where not granted", 1);
-    assert_int_equal(ops->clean_up(s, 10, 10, &deleted, &failure), WB_OK);
-    assert_int_equal(deleted, 0);
-    observe("select pg_advisory_unlock(1)");
-    pthread_join(thread, NULL);
-    observe("drop trigger slow on orders_dedup");
-    assert_int_equal(deleted_slowly, 1);
-    ops->close(other);
-    ops->close(s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
-        TEST(test_pending_is_exact),
-        TEST(test_no_operations_no_row),
-        TEST(test_absent_ones_are_passed_over),
-        TEST(test_visitor_stops),
-        TEST(test_mark_deletes_and_shrinks),
-        TEST(test_marks_ride_along_and_stand),
-        TEST(test_mark_alone_is_not_flushed),
-        TEST(test_sweep_oldest_first_one_at_a_time),
-        TEST(test_next_pending),
-        TEST(test_next_pending_one_at_a_time),
-        TEST(test_sweep_holds_one_row),
-        TEST(test_clock),
-        TEST(test_records_from_the_future),
-        TEST(test_cleanup_spares_young_and_pending),
-        TEST(test_cleanup_one_at_a_time),
-    };
-    return cmocka_run_group_tests_name("pgsql outbox", tests, load_plugin, NULL);
-}
+const struct CMUnitTest own_tests[] = {
+    TEST_ORDERS(test_mark_alone_is_not_flushed),
+    TEST_ORDERS(test_sweep_outlasts_idle_transactions),
+};
+const size_t own_count = sizeof own_tests / sizeof own_tests[0];

@@ -15,7 +15,7 @@
 
 #include "plugins/persistence/pgsql/pgsql-cache.h"
 #include "plugins/persistence/pgsql/pgsql-map.h"
-#include "plugins/persistence/pgsql/pgsql-names.h"
+#include "plugins/persistence/pgsql/pgsql-dialect.h"
 #include "plugins/persistence/pgsql/pgsql-params.h"
 
 #include <cmocka.h>
@@ -95,8 +95,8 @@ static void test_sqlstate_map(void **state)
 
 static const char *prefix_of(const char *endpoint)
 {
-    static pgsql_names names;
-    pgsql_names_init(&names, endpoint, "public");
+    static wb_sql_names names;
+    wb_sql_names_init(&names, &pgsql_quoting, endpoint, "public");
     return names.prefix;
 }
 
@@ -146,13 +146,13 @@ static void test_identifiers_fit(void **state)
 static void assert_expands(const char *endpoint, const char *schema, const char *template,
                            const char *wanted)
 {
-    pgsql_names names;
-    pgsql_buffer text = { 0 };
-    pgsql_names_init(&names, endpoint, schema);
-    pgsql_names_expand(&names, template, &text);
-    pgsql_buffer_put(&text, "", 1);
+    wb_sql_names names;
+    wb_sql_buffer text = { 0 };
+    wb_sql_names_init(&names, &pgsql_quoting, endpoint, schema);
+    wb_sql_names_expand(&names, template, &text);
+    wb_sql_buffer_put(&text, "", 1);
     assert_string_equal(text.data, wanted);
-    pgsql_buffer_free(&text);
+    wb_sql_buffer_free(&text);
 }
 
 static void test_expansion_quotes(void **state)
@@ -172,18 +172,18 @@ static void test_expansion_quotes(void **state)
 
 static void test_locks_differ(void **state)
 {
-    pgsql_names a, b, c;
+    wb_sql_names a, b, c;
     (void)state;
-    pgsql_names_init(&a, "orders", "public");
-    pgsql_names_init(&b, "billing", "public");
-    pgsql_names_init(&c, "orders", "other");
-    int64_t sweep = pgsql_names_lock(&a, "waybill sweep", a.prefix);
-    assert_true(sweep == pgsql_names_lock(&a, "waybill sweep", a.prefix));
-    assert_true(sweep != pgsql_names_lock(&a, "waybill cleanup", a.prefix));
-    assert_true(sweep != pgsql_names_lock(&b, "waybill sweep", b.prefix));
-    assert_true(sweep != pgsql_names_lock(&c, "waybill sweep", c.prefix));
-    assert_true(pgsql_names_lock(&a, "waybill install", "") ==
-                pgsql_names_lock(&b, "waybill install", ""));
+    wb_sql_names_init(&a, &pgsql_quoting, "orders", "public");
+    wb_sql_names_init(&b, &pgsql_quoting, "billing", "public");
+    wb_sql_names_init(&c, &pgsql_quoting, "orders", "other");
+    int64_t sweep = pgsql_lock_key(&a, "sweep", a.prefix);
+    assert_true(sweep == pgsql_lock_key(&a, "sweep", a.prefix));
+    assert_true(sweep != pgsql_lock_key(&a, "cleanup", a.prefix));
+    assert_true(sweep != pgsql_lock_key(&b, "sweep", b.prefix));
+    assert_true(sweep != pgsql_lock_key(&c, "sweep", c.prefix));
+    assert_true(pgsql_lock_key(&a, "install", "") ==
+                pgsql_lock_key(&b, "install", ""));
 }
 
 /* ---- hosts ----------------------------------------------------------------------- */

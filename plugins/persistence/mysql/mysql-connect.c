@@ -77,7 +77,7 @@ static void set_options(wb_storage_session *s)
                    "sha256_password,auth_gssapi_client,parsec");
     mysql_optionsv(s->connection, MYSQL_OPT_CONNECT_ATTR_ADD, "program_name", "waybill");
     mysql_optionsv(s->connection, MYSQL_OPT_CONNECT_ATTR_ADD, "waybill_endpoint",
-                   s->persistence->names.endpoint);
+                   s->persistence->sql.names.endpoint);
     set_tls(s);
 }
 

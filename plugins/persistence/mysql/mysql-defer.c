@@ -22,8 +22,8 @@ static int refuse(const wb_storage_session *s, const char *reason)
  * message would have met it, too. */
 static int refuse_for_memory(wb_storage_session *s)
 {
-    if (s->failure.result == WB_OK)
-        (void)mys_failure_note(s, WB_RETRY, WB_CAUSE_SERVER, MYS_NO_ITEM,
+    if (s->sql.failure.result == WB_OK)
+        (void)wb_sql_note(s, WB_RETRY, WB_CAUSE_SERVER, WB_SQL_NO_ITEM,
                                "out of memory for a deferred statement");
     return WB_RETRY;
 }
@@ -33,9 +33,9 @@ static int api_defer(void *session, size_t item, const char *statement,
 {
     wb_storage_session *s = session;
 
-    if (s->state == MYS_LOST)
+    if (s->sql.state == WB_SQL_LOST)
         return WB_NOT_CONNECTED;
-    if (s->state != MYS_OPEN)
+    if (s->sql.state != WB_SQL_OPEN)
         return refuse(s, "no transaction is open");
     const char *refusal =
         mys_statement_render(statement ? statement : "", params, &s->deferred.text);
@@ -54,23 +54,23 @@ static int send_deferred(wb_storage_session *s)
         return WB_OK;
     mys_exchange_start(s);
     mys_queue_list(s, &s->deferred, MYS_STEP_DEFERRED);
-    s->flush_failed = mys_exchange_run(s, NULL) != WB_OK;
+    s->sql.flush_failed = mys_exchange_run(s, NULL) != WB_OK;
     mys_list_reset(&s->deferred);
-    return s->failure.result;
+    return s->sql.failure.result;
 }
 
 static MYSQL *api_connection(void *session, size_t item)
 {
     wb_storage_session *s = session;
-    if (s->state != MYS_OPEN || mys_defer_inspect(s) != WB_OK)
+    if (s->sql.state != WB_SQL_OPEN || mys_defer_inspect(s) != WB_OK)
         return NULL;
     s->is_restricted = !s->persistence->config->multi_statements; /* from now on */
     if (send_deferred(s) != WB_OK || mys_exchange_restrict(s) != WB_OK)
         return NULL;
-    if (!s->handed_out)
+    if (!s->sql.handed_out)
         mys_watch_reset(&s->watch, 1);
-    s->handed_out = 1;
-    s->last_item = item;
+    s->sql.handed_out = 1;
+    s->sql.last_item = item;
     return s->connection;
 }
 
@@ -86,9 +86,9 @@ const void *mys_interface(wb_storage_session *s, const char *name)
 
 static int found(wb_storage_session *s, int result, const char *text)
 {
-    if (s->failure.result == WB_OK)
-        (void)mys_failure_note(s, result, WB_CAUSE_OTHER, s->last_item, text);
-    return s->failure.result;
+    if (s->sql.failure.result == WB_OK)
+        (void)wb_sql_note(s, result, WB_CAUSE_OTHER, s->sql.last_item, text);
+    return s->sql.failure.result;
 }
 
 static int has_unread_results(const MYSQL *c)
@@ -112,12 +112,12 @@ static int inspect_last_error(wb_storage_session *s)
 
     if (!s->connection->net.pvio) {
         mys_failure_lost(s, mysql_error(s->connection));
-        return s->failure.result;
+        return s->sql.failure.result;
     }
     if (code == 0 || mys_is_client_error(code) || is_of_the_message(code))
         return WB_OK;
-    mys_failure_record(s, MYS_STEP_DEFERRED, s->last_item);
-    return s->failure.result;
+    mys_failure_record(s, MYS_STEP_DEFERRED, s->sql.last_item);
+    return s->sql.failure.result;
 }
 
 static int inspect_connection(wb_storage_session *s)
@@ -125,7 +125,7 @@ static int inspect_connection(wb_storage_session *s)
     if (has_unread_results(s->connection))
         return found(s, WB_REJECT, "the handler left results unread");
     if (inspect_last_error(s) != WB_OK)
-        return s->failure.result;
+        return s->sql.failure.result;
     if (s->watch.ended)
         return found(s, WB_REJECT,
                      "the handler ended the transaction: COMMIT, ROLLBACK, or a statement that "
@@ -139,24 +139,7 @@ static int inspect_connection(wb_storage_session *s)
 
 int mys_defer_inspect(wb_storage_session *s)
 {
-    if (s->state != MYS_OPEN || s->flush_failed || s->failure.result != WB_OK)
-        return s->failure.result;
-    return s->handed_out ? inspect_connection(s) : WB_OK;
-}
-
-int mys_check(wb_storage_session *s, size_t item, wb_error *error)
-{
-    int result = s->state == MYS_IDLE ? WB_OK : mys_defer_inspect(s);
-
-    if (s->state == MYS_LOST)
-        return mys_session_unusable(s, "go on with the transaction", error);
-    if (result == WB_OK)
-        return WB_OK;
-    /* not this item's doing: nobody may be blamed for it before its item runs alone */
-    if (s->failure.item != item && s->failure.item != MYS_NO_ITEM)
-        return s->host->fail(s->host, error, WB_ABORT, WB_CAUSE_OTHER, s->failure.code,
-                             "a statement that another message deferred failed: %s",
-                             s->failure.text);
-    return s->host->fail(s->host, error, result, s->failure.cause, s->failure.code, "%s",
-                         s->failure.text);
+    if (s->sql.state != WB_SQL_OPEN || s->sql.flush_failed || s->sql.failure.result != WB_OK)
+        return s->sql.failure.result;
+    return s->sql.handed_out ? inspect_connection(s) : WB_OK;
 }

@@ -9,13 +9,11 @@
 #include <waybill/mysql.h>
 #include <waybill/sys/persistence.h>
 
-
-/** wb_persistence_ops.interface and check. */
+/** wb_persistence_ops.interface. */
 const void *mys_interface(wb_storage_session *session, const char *name);
-int mys_check(wb_storage_session *session, size_t item, wb_error *error);
 
 /** Is the transaction still as it must be, as far as this side knows? Records what is
- *  wrong in session->failure. */
+ *  wrong in session->sql.failure. */
 int mys_defer_inspect(wb_storage_session *session);
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "plugins/persistence/mysql/mysql-dialect.h"
 #include "plugins/persistence/mysql/mysql-session.h"
 
 /* ---- composing ------------------------------------------------------------------ */
@@ -13,31 +14,11 @@
 void mys_exchange_start(wb_storage_session *s)
 {
     mys_exchange *x = &s->exchange;
-    mys_buffer_reset(&x->text);
+    wb_sql_buffer_reset(&x->text);
     x->count = 0;
     x->commit_sent = x->committed = x->out_of_memory = 0;
-    s->failure.result = WB_OK;
-    s->failure.item = MYS_NO_ITEM;
-}
-
-void mys_put(wb_storage_session *s, mys_sql part)
-{
-    mys_buffer_put_text(&s->exchange.text, s->persistence->sql[part]);
-}
-
-void mys_put_number(wb_storage_session *s, uint64_t number)
-{
-    mys_buffer_put_number(&s->exchange.text, number);
-}
-
-void mys_put_bytes(wb_storage_session *s, const void *data, size_t size)
-{
-    mys_buffer_put_bytes(&s->exchange.text, data, size);
-}
-
-void mys_put_text(wb_storage_session *s, const char *text)
-{
-    mys_buffer_put_text(&s->exchange.text, text);
+    s->sql.failure.result = WB_OK;
+    s->sql.failure.item = WB_SQL_NO_ITEM;
 }
 
 static void end_step(wb_storage_session *s, mys_step step)
@@ -53,39 +34,30 @@ static void end_step(wb_storage_session *s, mys_step step)
         x->steps = steps;
         x->capacity = capacity;
     }
-    mys_buffer_put(&x->text, ";", 1);
+    wb_sql_buffer_put(&x->text, ";", 1);
     step.end = x->text.size;
     x->steps[x->count++] = step;
 }
 
-void mys_exchange_end(wb_storage_session *s)
+void mys_queue(wb_storage_session *s, wb_sql_which which, const wb_sql_value *values,
+               size_t count, wb_sql_answer *ret_answer)
 {
-    end_step(s, (mys_step){ .kind = MYS_STEP_OWN, .item = MYS_NO_ITEM });
+    const wb_sql_outbox *outbox = s->sql.outbox;
+    mys_render(&outbox->names, outbox->statements[which], values, count, &s->exchange.text);
+    end_step(s, (mys_step){ .kind = which == WB_SQL_COMMIT ? MYS_STEP_COMMIT : MYS_STEP_OWN,
+                            .item = WB_SQL_NO_ITEM,
+                            .ret_answer = ret_answer });
 }
 
-void mys_exchange_end_rows(wb_storage_session *s, MYSQL_RES **ret_rows)
+void mys_queue_text(wb_storage_session *s, const char *statement, wb_sql_answer *ret_answer)
 {
-    end_step(s, (mys_step){ .kind = MYS_STEP_OWN, .item = MYS_NO_ITEM, .ret_rows = ret_rows });
-}
-
-void mys_exchange_end_affected(wb_storage_session *s, uint64_t *ret_affected)
-{
-    end_step(s, (mys_step){ .kind = MYS_STEP_OWN,
-                            .item = MYS_NO_ITEM,
-                            .ret_affected = ret_affected });
-}
-
-void mys_queue(wb_storage_session *s, mys_sql which)
-{
-    mys_put(s, which);
-    end_step(s, (mys_step){ .kind = which == MYS_SQL_COMMIT ? MYS_STEP_COMMIT : MYS_STEP_OWN,
-                            .item = MYS_NO_ITEM });
+    wb_sql_buffer_put_text(&s->exchange.text, statement);
+    end_step(s, (mys_step){ .item = WB_SQL_NO_ITEM, .ret_answer = ret_answer });
 }
 
 void mys_queue_end(wb_storage_session *s)
 {
-    mys_put(s, MYS_SQL_COMMIT);
-    mys_exchange_end(s);
+    mys_queue_text(s, "COMMIT", NULL);
 }
 
 void mys_queue_list(wb_storage_session *s, const mys_list *list, mys_step_kind kind)
@@ -93,9 +65,20 @@ void mys_queue_list(wb_storage_session *s, const mys_list *list, mys_step_kind k
     size_t start = 0;
     for (size_t i = 0; i < list->count; i++) {
         const mys_statement *statement = &list->statements[i];
-        mys_buffer_put(&s->exchange.text, list->text.data + start, statement->end - start);
+        wb_sql_buffer_put(&s->exchange.text, list->text.data + start, statement->end - start);
         end_step(s, (mys_step){ .kind = kind, .item = statement->item });
         start = statement->end;
+    }
+}
+
+void mys_exchange_keep(wb_storage_session *s, size_t first, mys_list *list)
+{
+    mys_exchange *x = &s->exchange;
+    for (size_t i = first; i < x->count; i++) {
+        const size_t start = i ? x->steps[i - 1].end : 0;
+        wb_sql_buffer_put(&list->text, x->text.data + start, x->steps[i].end - 1 - start);
+        if (mys_list_end(list, WB_SQL_NO_ITEM) != 0)
+            x->out_of_memory = 1;
     }
 }
 
@@ -112,7 +95,7 @@ static int send_option(wb_storage_session *s, int on)
     MYSQL *c = s->connection;
 
     if (c->methods->db_command(c, COM_SET_OPTION, bytes, sizeof bytes, 1, NULL) != 0) {
-        mys_failure_record(s, MYS_STEP_OWN, MYS_NO_ITEM);
+        mys_failure_record(s, MYS_STEP_OWN, WB_SQL_NO_ITEM);
         mys_failure_lost(s, NULL);
         return -1;
     }
@@ -135,7 +118,7 @@ int mys_exchange_restrict(wb_storage_session *s)
     mys_exchange_start(s);
     if (send_option(s, 0) == 0)
         (void)read_option(s);
-    return s->failure.result;
+    return s->sql.failure.result;
 }
 
 /* ---- sending and reading ------------------------------------------------------------ */
@@ -166,16 +149,16 @@ static void take_result(wb_storage_session *s, const mys_step *step)
     MYSQL *c = s->connection;
 
     if (mysql_field_count(c) == 0) {
-        if (step->ret_affected)
-            *step->ret_affected += mysql_affected_rows(c);
+        if (step->ret_answer)
+            step->ret_answer->affected += mysql_affected_rows(c);
         if (step->kind == MYS_STEP_COMMIT)
             s->exchange.committed = !(c->server_status & SERVER_STATUS_IN_TRANS);
         return;
     }
-    const int wanted = step->ret_rows && !*step->ret_rows;
+    const int wanted = step->ret_answer && !step->ret_answer->rows;
     MYSQL_RES *rows = wanted ? mysql_store_result(c) : mysql_use_result(c);
     if (rows && wanted)
-        *step->ret_rows = rows;
+        step->ret_answer->rows = rows;
     else if (!rows || drop_rows(c, rows) != 0)
         mys_failure_record(s, step->kind, step->item);
 }
@@ -184,7 +167,7 @@ static void take_result(wb_storage_session *s, const mys_step *step)
 static void read_results(wb_storage_session *s, size_t first, size_t last)
 {
     MYSQL *c = s->connection;
-    for (size_t i = first; i < last && s->failure.result == WB_OK; i++) {
+    for (size_t i = first; i < last && s->sql.failure.result == WB_OK; i++) {
         const mys_step *step = &s->exchange.steps[i];
         int result = i == first ? mysql_read_query_result(c) : mysql_next_result(c);
         if (result < 0)
@@ -194,7 +177,7 @@ static void read_results(wb_storage_session *s, size_t first, size_t last)
         else
             take_result(s, step);
     }
-    if (s->failure.result == WB_OK && mysql_more_results(c))
+    if (s->sql.failure.result == WB_OK && mysql_more_results(c))
         mys_failure_lost(s, "the server answered more than it was asked");
 }
 
@@ -204,7 +187,7 @@ static int refuse_too_large(wb_storage_session *s, const mys_step *step)
     (void)snprintf(text, sizeof text,
                    "a statement is longer than the server's max_allowed_packet of %zu bytes",
                    s->packet_max);
-    return mys_failure_note(s, WB_REJECT, WB_CAUSE_TOO_LARGE, step->item, text);
+    return wb_sql_note(s, WB_REJECT, WB_CAUSE_TOO_LARGE, step->item, text);
 }
 
 /* One round trip for the steps from `first` up to `last`. */
@@ -225,7 +208,7 @@ static void run_part(wb_storage_session *s, size_t first, size_t last, const cha
     /* from here on the server may see it, whatever the library answers */
     x->commit_sent |= x->steps[last - 1].kind == MYS_STEP_COMMIT;
     if (mysql_send_query(s->connection, x->text.data + start, size) != 0) {
-        mys_failure_record(s, MYS_STEP_OWN, MYS_NO_ITEM);
+        mys_failure_record(s, MYS_STEP_OWN, WB_SQL_NO_ITEM);
         mys_failure_lost(s, NULL);
         return;
     }
@@ -237,7 +220,7 @@ static void run_part(wb_storage_session *s, size_t first, size_t last, const cha
     if (enable && read_option(s) != 0)
         return;
     read_results(s, first, last);
-    if (disable && s->state != MYS_LOST)
+    if (disable && s->sql.state != WB_SQL_LOST)
         (void)read_option(s);
 }
 
@@ -246,15 +229,15 @@ int mys_exchange_run(wb_storage_session *s, const char *crash_point)
     mys_exchange *x = &s->exchange;
 
     if (x->text.failed || x->out_of_memory)
-        return mys_failure_note(s, WB_RETRY, WB_CAUSE_SERVER, MYS_NO_ITEM, "out of memory");
-    for (size_t first = 0; first < x->count && s->failure.result == WB_OK;) {
+        return wb_sql_note(s, WB_RETRY, WB_CAUSE_SERVER, WB_SQL_NO_ITEM, "out of memory");
+    for (size_t first = 0; first < x->count && s->sql.failure.result == WB_OK;) {
         const size_t last = steps_that_fit(s, first);
         run_part(s, first, last, crash_point);
         first = last;
     }
     if (x->committed) /* what is lost after that answer is only the connection */
         return WB_OK;
-    if (x->commit_sent && s->failure.result == WB_OK)
+    if (x->commit_sent && s->sql.failure.result == WB_OK)
         mys_failure_lost(s, "the server did not end the transaction at COMMIT");
-    return s->failure.result;
+    return s->sql.failure.result;
 }

@@ -2,7 +2,7 @@
  *
  * An exchange: several statements in one round trip, with MySQL's multi-statements.
  *
- *     mys_exchange_start -> (mys_put_... -> mys_exchange_end)... -> mys_exchange_run
+ *     mys_exchange_start -> mys_queue_... -> mys_exchange_run
  *
  * Composing reports nothing; run() sends the text and reads every result. The server
  * stops at the first statement that fails: a COMMIT behind it is not executed. A text that is
@@ -23,19 +23,8 @@
 #include <stdint.h>
 #include <waybill/sys/persistence.h>
 
+#include "plugins/common/sql/driver.h"
 #include "plugins/persistence/mysql/mysql-list.h"
-#include "plugins/persistence/mysql/mysql-sql.h"
-
-#define MYS_NO_ITEM SIZE_MAX
-
-/** What went wrong first. */
-typedef struct mys_failure {
-    int result; /* WB_OK: nothing */
-    int cause;
-    unsigned code; /* of the server or the client library */
-    size_t item;   /* whose deferred statement it was, or MYS_NO_ITEM */
-    char text[768];
-} mys_failure;
 
 typedef enum mys_step_kind {
     MYS_STEP_OWN,
@@ -47,13 +36,12 @@ typedef enum mys_step_kind {
 typedef struct mys_step {
     mys_step_kind kind;
     size_t item;
-    size_t end;             /* of the statement in the text, with its ";" */
-    MYSQL_RES **ret_rows;   /* who wants the rows, or NULL */
-    uint64_t *ret_affected; /* who wants their number added, or NULL */
+    size_t end;                /* of the statement in the text, with its ";" */
+    wb_sql_answer *ret_answer; /* who wants to know, or NULL */
 } mys_step;
 
 typedef struct mys_exchange {
-    mys_buffer text;
+    wb_sql_buffer text;
     mys_step *steps;
     size_t count;
     size_t capacity;
@@ -65,43 +53,31 @@ typedef struct mys_exchange {
 /** Forgets the failure of before. */
 void mys_exchange_start(wb_storage_session *session);
 
-/** Append to the statement that is being composed. */
-void mys_put(wb_storage_session *session, mys_sql part);
-void mys_put_number(wb_storage_session *session, uint64_t number);
-void mys_put_bytes(wb_storage_session *session, const void *data, size_t size);
-void mys_put_text(wb_storage_session *session, const char *text);
-/** It is complete. */
-void mys_exchange_end(wb_storage_session *session);
-/** The same; its rows go to *ret_rows (which the caller frees, if they come) or its affected
- *  rows are added to *ret_affected. */
-void mys_exchange_end_rows(wb_storage_session *session, MYSQL_RES **ret_rows);
-void mys_exchange_end_affected(wb_storage_session *session, uint64_t *ret_affected);
-/** A whole statement. */
-void mys_queue(wb_storage_session *session, mys_sql which);
+/** wb_sql_driver.queue and queue_text. */
+void mys_queue(wb_storage_session *session, wb_sql_which which, const wb_sql_value *values,
+               size_t count, wb_sql_answer *ret_answer);
+void mys_queue_text(wb_storage_session *session, const char *statement,
+                    wb_sql_answer *ret_answer);
 void mys_queue_list(wb_storage_session *session, const mys_list *list, mys_step_kind kind);
 /** COMMIT of what is nobody's business: not the framework's transaction, so that its loss is
- *  not called in doubt. */
+ *  not called in doubt. Autocommit is off, so that even a SELECT has begun one. */
 void mys_queue_end(wb_storage_session *session);
+/** Remember the statements queued since there were `first`. */
+void mys_exchange_keep(wb_storage_session *session, size_t first, mys_list *list);
 
 /** Send, pass `crash_point` (may be NULL) when everything is written, read all results.
- *  @return WB_OK, or the class in session->failure. The session is lost if the
+ *  @return WB_OK, or the class in session->sql.failure. The session is lost if the
  *  connection is. A transaction that was open may still be: MySQL rolls back the statement. */
 int mys_exchange_run(wb_storage_session *session, const char *crash_point);
 
 /** Before a handler gets the connection of a restricted session: it must not take several
  *  statements in one text. One round trip, unless an exchange has seen to it.
- *  @return WB_OK, or the class in session->failure. */
+ *  @return WB_OK, or the class in session->sql.failure. */
 int mys_exchange_restrict(wb_storage_session *session);
-
-/** Report session->failure as "could not <action>: <text>". @return its class. */
-int mys_report(wb_storage_session *session, const char *action, wb_error *error);
 
 /** Record why the last call of the client library failed, unless there is something already. */
 void mys_failure_record(wb_storage_session *session, mys_step_kind kind, size_t item);
-/** Record something of our own. @return `result`. */
-int mys_failure_note(wb_storage_session *session, int result, int cause, size_t item,
-                     const char *text);
-/** Record that the connection is gone, and why; ends in MYS_LOST. */
+/** Record that the connection is gone, and why; ends in WB_SQL_LOST. */
 void mys_failure_lost(wb_storage_session *session, const char *reason);
 
 #endif

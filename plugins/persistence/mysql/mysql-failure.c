@@ -14,7 +14,7 @@ static int class_of_commit(const mys_mapping *mapping)
 
 void mys_failure_record(wb_storage_session *s, mys_step_kind kind, size_t item)
 {
-    mys_failure *failure = &s->failure;
+    wb_sql_failure *failure = &s->sql.failure;
     const unsigned code = mysql_errno(s->connection);
     const mys_mapping *mapping = mys_map(code);
 
@@ -31,42 +31,25 @@ void mys_failure_record(wb_storage_session *s, mys_step_kind kind, size_t item)
     default: failure->result = mapping->own; break;
     }
     failure->cause = kind == MYS_STEP_DEFERRED ? mapping->handler_cause : mapping->own_cause;
-    failure->code = code;
+    failure->native_code = code;
     /* the server's trouble is no message's, whoever met it first */
-    failure->item = failure->cause == WB_CAUSE_SERVER ? MYS_NO_ITEM : item;
+    failure->item = failure->cause == WB_CAUSE_SERVER ? WB_SQL_NO_ITEM : item;
     (void)snprintf(failure->text, sizeof failure->text, "%s (error %u, SQLSTATE %s)",
                    mysql_error(s->connection), code, mysql_sqlstate(s->connection));
     if (failure->result == WB_NOT_CONNECTED || failure->result == WB_IN_DOUBT) {
-        failure->item = MYS_NO_ITEM;
-        s->state = MYS_LOST;
+        failure->item = WB_SQL_NO_ITEM;
+        s->sql.state = WB_SQL_LOST;
     }
-}
-
-int mys_failure_note(wb_storage_session *s, int result, int cause, size_t item, const char *text)
-{
-    s->failure = (mys_failure){ .result = result, .cause = cause, .item = item };
-    (void)snprintf(s->failure.text, sizeof s->failure.text, "%s", text);
-    return result;
 }
 
 void mys_failure_lost(wb_storage_session *s, const char *reason)
 {
-    if (s->failure.result == WB_OK) {
+    if (s->sql.failure.result == WB_OK) {
         const unsigned code = mysql_errno(s->connection);
-        (void)mys_failure_note(s, s->exchange.commit_sent ? WB_IN_DOUBT : WB_NOT_CONNECTED,
-                               WB_CAUSE_UNREACHABLE, MYS_NO_ITEM,
+        (void)wb_sql_note(s, s->exchange.commit_sent ? WB_IN_DOUBT : WB_NOT_CONNECTED,
+                               WB_CAUSE_UNREACHABLE, WB_SQL_NO_ITEM,
                                reason && *reason ? reason : "the connection was lost");
-        s->failure.code = code;
+        s->sql.failure.native_code = code;
     }
-    s->state = MYS_LOST;
-}
-
-int mys_report(wb_storage_session *s, const char *action, wb_error *error)
-{
-    const mys_failure *f = &s->failure;
-    const char *remedy = "";
-    if (f->cause == WB_CAUSE_MISSING)
-        remedy = ": run \"waybill install\"";
-    return s->host->fail(s->host, error, f->result, f->cause, f->code, "could not %s: %s%s", action,
-                         f->text, remedy);
+    s->sql.state = WB_SQL_LOST;
 }

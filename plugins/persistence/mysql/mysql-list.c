@@ -38,12 +38,12 @@ void mys_list_drop(mys_list *list)
 void mys_list_reset(mys_list *list)
 {
     list->count = 0;
-    mys_buffer_reset(&list->text);
+    wb_sql_buffer_reset(&list->text);
 }
 
 void mys_list_free(mys_list *list)
 {
-    mys_buffer_free(&list->text);
+    wb_sql_buffer_free(&list->text);
     free(list->statements);
     memset(list, 0, sizeof *list);
 }

@@ -16,7 +16,7 @@ typedef struct mys_statement {
 
 /** All zero is empty. */
 typedef struct mys_list {
-    mys_buffer text;
+    wb_sql_buffer text;
     mys_statement *statements;
     size_t count;
     size_t capacity;

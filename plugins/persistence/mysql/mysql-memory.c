@@ -11,47 +11,6 @@
 /* What an ordinary batch needs; a larger one's memory is given back. */
 #define KEPT_MAX ((size_t)4 * 1024 * 1024)
 
-static int reserve(mys_buffer *buffer, size_t more)
-{
-    size_t capacity = buffer->capacity ? buffer->capacity : 1024;
-    if (buffer->capacity - buffer->size >= more)
-        return 0;
-    if (more > SIZE_MAX / 4) {
-        buffer->failed = 1;
-        return -1;
-    }
-    while (capacity - buffer->size < more)
-        capacity *= 2;
-    char *data = realloc(buffer->data, capacity);
-    if (!data) {
-        buffer->failed = 1;
-        return -1;
-    }
-    buffer->data = data;
-    buffer->capacity = capacity;
-    return 0;
-}
-
-void mys_buffer_put(mys_buffer *buffer, const void *data, size_t size)
-{
-    if (!size || reserve(buffer, size) != 0)
-        return;
-    memcpy(buffer->data + buffer->size, data, size);
-    buffer->size += size;
-}
-
-void mys_buffer_put_text(mys_buffer *buffer, const char *text)
-{
-    mys_buffer_put(buffer, text, strlen(text));
-}
-
-void mys_buffer_put_number(mys_buffer *buffer, uint64_t number)
-{
-    char text[24];
-    int size = snprintf(text, sizeof text, "%" PRIu64, number);
-    mys_buffer_put(buffer, text, (size_t)size);
-}
-
 /* Digits come in pairs, from a table: 100 KB a batch pass through here. */
 #define ROW(first)                                                                                 \
     first "0" first "1" first "2" first "3" first "4" first "5" first "6" first "7" first          \
@@ -59,9 +18,9 @@ void mys_buffer_put_number(mys_buffer *buffer, uint64_t number)
 static const char pairs[] = ROW("0") ROW("1") ROW("2") ROW("3") ROW("4") ROW("5") ROW("6") ROW("7")
     ROW("8") ROW("9") ROW("a") ROW("b") ROW("c") ROW("d") ROW("e") ROW("f");
 
-static void put_hex(mys_buffer *buffer, const unsigned char *data, size_t size)
+static void put_hex(wb_sql_buffer *buffer, const unsigned char *data, size_t size)
 {
-    if (size > SIZE_MAX / 8 || reserve(buffer, 2 * size) != 0) {
+    if (size > SIZE_MAX / 8 || wb_sql_buffer_reserve(buffer, 2 * size) != 0) {
         buffer->failed = 1;
         return;
     }
@@ -101,40 +60,27 @@ int mys_is_plain(const void *data, size_t size)
 }
 
 /* Not '' for an empty value: under EMPTY_STRING_IS_NULL that is NULL. */
-static void put_literal(mys_buffer *buffer, const void *data, size_t size)
+static void put_literal(wb_sql_buffer *buffer, const void *data, size_t size)
 {
     if (size && mys_is_plain(data, size)) {
-        mys_buffer_put(buffer, "'", 1);
-        mys_buffer_put(buffer, data, size);
+        wb_sql_buffer_put(buffer, "'", 1);
+        wb_sql_buffer_put(buffer, data, size);
     } else {
-        mys_buffer_put(buffer, "x'", 2);
+        wb_sql_buffer_put(buffer, "x'", 2);
         put_hex(buffer, data, size);
     }
-    mys_buffer_put(buffer, "'", 1);
+    wb_sql_buffer_put(buffer, "'", 1);
 }
 
-void mys_buffer_put_bytes(mys_buffer *buffer, const void *data, size_t size)
+void mys_buffer_put_bytes(wb_sql_buffer *buffer, const void *data, size_t size)
 {
-    mys_buffer_put_text(buffer, "_binary ");
+    wb_sql_buffer_put_text(buffer, "_binary ");
     put_literal(buffer, data, size);
 }
 
-void mys_buffer_put_string(mys_buffer *buffer, const void *data, size_t size)
+void mys_buffer_put_string(wb_sql_buffer *buffer, const void *data, size_t size)
 {
-    mys_buffer_put_text(buffer, "_utf8mb4 ");
+    wb_sql_buffer_put_text(buffer, "_utf8mb4 ");
     put_literal(buffer, data, size);
 }
 
-void mys_buffer_reset(mys_buffer *buffer)
-{
-    if (buffer->capacity > KEPT_MAX)
-        mys_buffer_free(buffer);
-    buffer->size = 0;
-    buffer->failed = 0;
-}
-
-void mys_buffer_free(mys_buffer *buffer)
-{
-    free(buffer->data);
-    memset(buffer, 0, sizeof *buffer);
-}

@@ -23,25 +23,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** All zero is empty. */
-typedef struct mys_buffer {
-    char *data;
-    size_t size;
-    size_t capacity;
-    int failed; /* memory was out; what was put since is missing */
-} mys_buffer;
+#include "plugins/common/sql/buffer.h"
 
-void mys_buffer_put(mys_buffer *buffer, const void *data, size_t size);
-void mys_buffer_put_text(mys_buffer *buffer, const char *text);
-void mys_buffer_put_number(mys_buffer *buffer, uint64_t number);
 /** May these bytes stand between single quotes as they are? */
 int mys_is_plain(const void *data, size_t size);
 /** _binary '...' or _binary x'...': a string of bytes without character set. */
-void mys_buffer_put_bytes(mys_buffer *buffer, const void *data, size_t size);
+void mys_buffer_put_bytes(wb_sql_buffer *buffer, const void *data, size_t size);
 /** _utf8mb4 '...' or _utf8mb4 x'...': a string of characters. */
-void mys_buffer_put_string(mys_buffer *buffer, const void *data, size_t size);
-/** Empty it, but keep its memory, unless that is a lot. */
-void mys_buffer_reset(mys_buffer *buffer);
-void mys_buffer_free(mys_buffer *buffer);
+void mys_buffer_put_string(wb_sql_buffer *buffer, const void *data, size_t size);
 
 #endif

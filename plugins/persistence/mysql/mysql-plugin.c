@@ -4,30 +4,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plugins/persistence/mysql/mysql-clock.h"
-#include "plugins/persistence/mysql/mysql-pending.h"
-#include "plugins/persistence/mysql/mysql-schema.h"
-#include "plugins/persistence/mysql/mysql-transaction.h"
+#include "plugins/common/sql/pending.h"
+#include "plugins/common/sql/schema.h"
+#include "plugins/common/sql/transaction.h"
+#include "plugins/persistence/mysql/mysql-dialect.h"
+#include "plugins/persistence/mysql/mysql-driver.h"
+#include "plugins/persistence/mysql/mysql-session.h"
 
 static void destroy(wb_persistence *p)
 {
-    for (int i = 0; i < MYS_SQL_COUNT; i++)
-        free(p->sql[i]);
-    free(p->schema);
+    wb_sql_outbox_free(&p->sql);
     free(p);
-}
-
-static int build_texts(wb_persistence *p, wb_error *error)
-{
-    int missing = 0;
-    for (int i = 0; i < MYS_SQL_COUNT; i++) {
-        p->sql[i] = mys_sql_text(&p->names, (mys_sql)i);
-        missing |= !p->sql[i];
-    }
-    p->schema = mys_schema_text(&p->names);
-    if (missing || !p->schema)
-        return p->host->fail(p->host, error, WB_FATAL, WB_CAUSE_OTHER, 0, "out of memory");
-    return WB_OK;
 }
 
 static int check_config(const wb_host *host, const mys_config *config, wb_error *error)
@@ -60,8 +47,8 @@ static int create(const wb_host *host, const wb_endpoint_info *endpoint, const v
         return host->fail(host, error, WB_FATAL, WB_CAUSE_OTHER, 0, "out of memory");
     p->host = host;
     p->config = config;
-    mys_names_init(&p->names, endpoint->name, p->config->database);
-    result = build_texts(p, error);
+    result = wb_sql_outbox_init(&p->sql, host, &mys_dialect, &mys_driver, endpoint->name,
+                                p->config->database, error);
     if (result == WB_OK)
         *ret_persistence = p;
     else
@@ -69,31 +56,26 @@ static int create(const wb_host *host, const wb_endpoint_info *endpoint, const v
     return result;
 }
 
-static const char *schema(wb_persistence *p)
-{
-    return p->schema;
-}
-
 static const wb_persistence_ops ops = {
     .struct_size = sizeof(wb_persistence_ops),
     .create = create,
     .destroy = destroy,
-    .schema = schema,
-    .install = mys_install,
-    .verify = mys_verify,
+    .schema = wb_sql_schema,
+    .install = wb_sql_install,
+    .verify = wb_sql_verify,
     .open = mys_session_open,
     .close = mys_session_close,
-    .begin = mys_begin,
+    .begin = wb_sql_begin,
     .interface = mys_interface,
-    .check = mys_check,
-    .commit = mys_commit,
-    .rollback = mys_rollback,
-    .mark = mys_mark,
-    .pending = mys_pending,
-    .sweep = mys_sweep,
-    .clean_up = mys_clean_up,
-    .clock = mys_clock,
-    .next_pending = mys_next_pending,
+    .check = wb_sql_check,
+    .commit = wb_sql_commit,
+    .rollback = wb_sql_rollback,
+    .mark = wb_sql_mark,
+    .pending = wb_sql_pending,
+    .sweep = wb_sql_sweep,
+    .clean_up = wb_sql_clean_up,
+    .clock = wb_sql_clock,
+    .next_pending = wb_sql_next_pending,
 };
 
 static const wb_plugin descriptor = {

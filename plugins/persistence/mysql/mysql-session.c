@@ -7,26 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "plugins/persistence/mysql/mysql-transaction.h"
-
-#include "plugins/persistence/mysql/mysql-transaction.h"
+#include "plugins/common/sql/transaction.h"
+#include "plugins/persistence/mysql/mysql-driver.h"
 
 #define SECOND INT64_C(1000000000)
 /* The longest waits both servers take. */
 #define ROW_LOCK_WAIT_MAX 100000000
 #define TABLE_LOCK_WAIT_MAX 31536000
-
-int mys_session_unusable(wb_storage_session *s, const char *action, wb_error *error)
-{
-    if (s->state == MYS_LOST)
-        return s->host->fail(s->host, error, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0,
-                             "could not %s: %s", action,
-                             s->failure.result != WB_OK ? s->failure.text
-                                                        : "the connection was lost");
-    return s->host->fail(s->host, error, WB_FATAL, WB_CAUSE_OTHER, 0,
-                         "could not %s: a transaction is %s", action,
-                         s->state == MYS_OPEN ? "open" : "not open");
-}
 
 static int64_t whole_seconds(int64_t duration, int64_t most)
 {
@@ -41,8 +28,7 @@ static void queue_settings(wb_storage_session *s)
 {
     char text[768];
     const int64_t timeout = s->persistence->config->lock_timeout;
-    mys_put_text(s, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED");
-    mys_exchange_end(s);
+    mys_queue_text(s, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED", NULL);
     (void)snprintf(
         text, sizeof text,
         "SET @@session.autocommit = 0, @@session.innodb_lock_wait_timeout = %" PRId64
@@ -52,27 +38,24 @@ static void queue_settings(wb_storage_session *s)
         "FIND_IN_SET('STRICT_TRANS_TABLES', @@session.sql_mode), @@session.sql_mode, "
         "CONCAT_WS(',', NULLIF(@@session.sql_mode, ''), 'STRICT_TRANS_TABLES'))",
         whole_seconds(timeout, ROW_LOCK_WAIT_MAX), whole_seconds(timeout, TABLE_LOCK_WAIT_MAX));
-    mys_put_text(s, text);
-    mys_exchange_end(s);
+    mys_queue_text(s, text, NULL);
 }
 
 static int set_up(wb_storage_session *s, wb_error *error)
 {
-    MYSQL_RES *row = NULL;
+    wb_sql_answer row = { 0 };
+    wb_sql_cell most;
 
     mys_exchange_start(s);
     queue_settings(s);
-    mys_put_text(s, "SELECT @@max_allowed_packet");
-    mys_exchange_end_rows(s, &row);
-    if (mys_exchange_run(s, NULL) != WB_OK) {
-        mysql_free_result(row);
-        return mys_report(s, "set up the session", error);
-    }
-    MYSQL_ROW values = mysql_fetch_row(row);
-    if (values && values[0]) /* a byte of it is the command's */
-        s->packet_max = (size_t)strtoull(values[0], NULL, 10) - 1;
-    mysql_free_result(row);
-    return WB_OK;
+    mys_queue_text(s, "SELECT @@max_allowed_packet", &row);
+    int result = mys_exchange_run(s, NULL);
+    if (result != WB_OK)
+        result = wb_sql_report(s, "set up the session", error);
+    else if (mys_fetch(&row, &most, 1) && most.data) /* a byte of it is the command's */
+        s->packet_max = (size_t)strtoull(most.data, NULL, 10) - 1;
+    mys_clear(&row);
+    return result;
 }
 
 int mys_session_open(wb_persistence *persistence, wb_storage_session **ret_session,
@@ -82,6 +65,7 @@ int mys_session_open(wb_persistence *persistence, wb_storage_session **ret_sessi
     int result = mys_session_connect(persistence, &s, error);
     if (result != WB_OK)
         return result;
+    s->sql.outbox = &persistence->sql;
     result = set_up(s, error);
     if (result == WB_OK)
         *ret_session = s;
@@ -92,13 +76,13 @@ int mys_session_open(wb_persistence *persistence, wb_storage_session **ret_sessi
 
 void mys_session_close(wb_storage_session *s)
 {
-    if (s->state == MYS_OPEN && s->marks.count)
-        mys_undo(s); /* the server would roll back what has to stand */
+    if (s->sql.state == WB_SQL_OPEN && s->marks.count)
+        wb_sql_undo(s); /* the server would roll back what has to stand */
     if (s->connection)
         mysql_close(s->connection);
     mys_list_free(&s->deferred);
     mys_list_free(&s->marks);
-    mys_buffer_free(&s->exchange.text);
+    wb_sql_buffer_free(&s->exchange.text);
     free(s->exchange.steps);
     free(s);
 }

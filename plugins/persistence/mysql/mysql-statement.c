@@ -12,7 +12,7 @@
 
 typedef struct lexer {
     const char *at;
-    mys_buffer *text;
+    wb_sql_buffer *text;
     const wb_mysql_params *params;
     int used; /* parameters */
     int is_behind_parameter; /* nothing but blanks and comments since */
@@ -63,9 +63,9 @@ static void put_number(lexer *l, const char *value, size_t size)
         return;
     }
     const int negative = *value == '-'; /* "1 -?" must not become a comment */
-    mys_buffer_put(l->text, "(", (size_t)negative);
-    mys_buffer_put(l->text, value, size);
-    mys_buffer_put(l->text, ")", (size_t)negative);
+    wb_sql_buffer_put(l->text, "(", (size_t)negative);
+    wb_sql_buffer_put(l->text, value, size);
+    wb_sql_buffer_put(l->text, ")", (size_t)negative);
 }
 
 static void put_parameter(lexer *l)
@@ -77,16 +77,16 @@ static void put_parameter(lexer *l)
         return;
     }
     const char *value = l->params->values[i];
-    mys_buffer_put(l->text, " ", 1);
+    wb_sql_buffer_put(l->text, " ", 1);
     if (!value)
-        mys_buffer_put_text(l->text, "NULL");
+        wb_sql_buffer_put_text(l->text, "NULL");
     else if (type_of(l->params, i) == WB_MYSQL_TYPE_NUMBER)
         put_number(l, value, size_of(l->params, i));
     else if (type_of(l->params, i) == WB_MYSQL_TYPE_BINARY)
         mys_buffer_put_bytes(l->text, value, size_of(l->params, i));
     else
         mys_buffer_put_string(l->text, value, size_of(l->params, i));
-    mys_buffer_put(l->text, " ", 1);
+    wb_sql_buffer_put(l->text, " ", 1);
     l->is_behind_parameter = 1;
 }
 
@@ -145,7 +145,7 @@ static void copy_to(lexer *l, const char *end)
 {
     if (!end)
         return;
-    mys_buffer_put(l->text, l->at, (size_t)(end - l->at));
+    wb_sql_buffer_put(l->text, l->at, (size_t)(end - l->at));
     l->at = end;
 }
 
@@ -193,7 +193,7 @@ static void take_block_comment(lexer *l)
     } else if (l->at[2] == '+') {
         copy_to(l, end + 2);
     } else {
-        mys_buffer_put(l->text, " ", 1);
+        wb_sql_buffer_put(l->text, " ", 1);
         l->at = end + 2;
     }
 }
@@ -201,7 +201,7 @@ static void take_block_comment(lexer *l)
 static void take_line_comment(lexer *l)
 {
     l->at += strcspn(l->at, "\n");
-    mys_buffer_put(l->text, " ", 1);
+    wb_sql_buffer_put(l->text, " ", 1);
 }
 
 static int take_comment(lexer *l)
@@ -268,7 +268,7 @@ static const char *refusal_of_word(const char *text, size_t size)
 }
 
 const char *mys_statement_render(const char *statement, const wb_mysql_params *params,
-                                 mys_buffer *text)
+                                 wb_sql_buffer *text)
 {
     static const wb_mysql_params none = { 0 };
     const size_t start = text->size;

@@ -17,6 +17,6 @@
 /** Append `statement`, without comments and without a ";" at its end.
  *  @return NULL, or why it is refused: a static text; what was appended is then of no use. */
 const char *mys_statement_render(const char *statement, const wb_mysql_params *params,
-                                 mys_buffer *text);
+                                 wb_sql_buffer *text);
 
 #endif

@@ -5,7 +5,9 @@
 #include <string.h>
 #include <strings.h>
 
-#include "plugins/persistence/mysql/mysql-schema.h"
+#include "plugins/common/sql/schema.h"
+#include "plugins/persistence/mysql/mysql-driver.h"
+#include "plugins/persistence/mysql/mysql-session.h"
 
 /* EXPLAIN needs the tables, columns and privileges that the statement does, and does
  * nothing. */
@@ -23,50 +25,36 @@ static const char *const probes[] = {
 static int check_tables(wb_storage_session *s, wb_error *error)
 {
     for (size_t i = 0; i < PROBE_COUNT; i++)
-        if (mys_schema_run(s, probes[i], NULL) != WB_OK)
-            return mys_report(s, "use the outbox tables", error);
+        if (wb_sql_schema_run(s, probes[i], NULL) != WB_OK)
+            return wb_sql_report(s, "use the outbox tables", error);
     return WB_OK;
 }
 
 static int check_engine(wb_storage_session *s, wb_error *error)
 {
     const wb_persistence *p = s->persistence;
-    MYSQL_RES *rows = NULL;
-    MYSQL_ROW row;
-    int result = mys_schema_run(s,
+    wb_sql_answer rows = { 0 };
+    wb_sql_cell cells[2];
+    int result = wb_sql_schema_run(s,
                                 "SELECT table_name, engine FROM information_schema.tables "
                                 "WHERE table_schema = {database} AND engine <> 'InnoDB' AND "
                                 "table_name IN (CONCAT({prefix}, '_dedup'), "
                                 "CONCAT({prefix}, '_pending'))",
                                 &rows);
     if (result != WB_OK)
-        result = mys_report(s, "look at the outbox tables", error);
-    else if ((row = mysql_fetch_row(rows)) != NULL)
+        result = wb_sql_report(s, "look at the outbox tables", error);
+    else if (mys_fetch(&rows, cells, 2))
         result = p->host->fail(p->host, error, WB_FATAL, WB_CAUSE_MISMATCH, 0,
                                "the outbox table \"%s\" has engine %s, which knows no "
                                "transactions: ALTER TABLE ... ENGINE = InnoDB",
-                               row[0], row[1]);
-    mysql_free_result(rows);
+                               cells[0].data, cells[1].data);
+    mys_clear(&rows);
     return result;
-}
-
-static int check_version(wb_storage_session *s, wb_error *error)
-{
-    const wb_persistence *p = s->persistence;
-    int version = 0;
-    int result = mys_schema_read_version(s, &version, error);
-    if (result != WB_OK || version == MYS_SCHEMA_VERSION)
-        return result;
-    return p->host->fail(p->host, error, WB_FATAL, version ? WB_CAUSE_MISMATCH : WB_CAUSE_MISSING,
-                         version,
-                         "the outbox tables of endpoint \"%s\" in database \"%s\" have version %d, "
-                         "not %d: run \"waybill install\"",
-                         p->names.endpoint, p->names.database, version, MYS_SCHEMA_VERSION);
 }
 
 /* ---- the server's settings ------------------------------------------------------- */
 
-/* A claim statement must fit: MYS_IDS_MAX ids of 255 bytes. */
+/* A claim statement must fit: mys_dialect.keys_max ids of 255 bytes. */
 #define PACKET_MIN ((size_t)1024 * 1024 - 1)
 
 typedef struct settings {
@@ -113,20 +101,20 @@ static int check_settings(wb_storage_session *s, wb_error *error)
 {
     const wb_host *host = s->host;
     settings found = { 0 };
-    MYSQL_RES *rows = NULL;
-    MYSQL_ROW row;
+    wb_sql_answer rows = { 0 };
+    wb_sql_cell cells[2];
     /* in the order of their names: log_bin stands before sync_binlog */
-    int result = mys_schema_run(
+    int result = wb_sql_schema_run(
         s,
         "SHOW VARIABLES WHERE Variable_name IN ('binlog_format', 'innodb_doublewrite', "
         "'innodb_flush_log_at_trx_commit', 'innodb_read_only', 'log_bin', 'sync_binlog', "
         "'wsrep_on')",
         &rows);
     if (result != WB_OK)
-        result = mys_report(s, "read the server's settings", error);
-    while (result == WB_OK && (row = mysql_fetch_row(rows)) != NULL)
-        take_setting(s, row[0], row[1], &found);
-    mysql_free_result(rows);
+        result = wb_sql_report(s, "read the server's settings", error);
+    while (result == WB_OK && mys_fetch(&rows, cells, 2))
+        take_setting(s, cells[0].data, cells[1].data, &found);
+    mys_clear(&rows);
     if (result == WB_OK && found.has_binlog && found.is_statement_binlog)
         return host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 1665,
                           "the server's binlog_format is STATEMENT, which cannot log what "
@@ -145,28 +133,12 @@ static int check_settings(wb_storage_session *s, wb_error *error)
 /* Some roles may write to a replica; most cannot even begin. */
 static int check_writable(wb_storage_session *s, wb_error *error)
 {
-    if (mys_schema_run(s, "START TRANSACTION READ WRITE", NULL) == WB_OK &&
-        mys_schema_run(s, "ROLLBACK", NULL) == WB_OK)
+    if (wb_sql_schema_run(s, "START TRANSACTION READ WRITE", NULL) == WB_OK &&
+        wb_sql_schema_run(s, "ROLLBACK", NULL) == WB_OK)
         return WB_OK;
-    return mys_report(s, "begin a transaction that writes", error);
+    return wb_sql_report(s, "begin a transaction that writes", error);
 }
 
-int mys_verify(wb_persistence *p, wb_error *error)
-{
-    wb_storage_session *s = NULL;
-    int result = mys_session_open(p, &s, error);
-
-    if (result != WB_OK)
-        return result;
-    result = check_version(s, error);
-    if (result == WB_OK)
-        result = check_settings(s, error);
-    if (result == WB_OK)
-        result = check_writable(s, error);
-    if (result == WB_OK)
-        result = check_tables(s, error);
-    if (result == WB_OK)
-        result = check_engine(s, error);
-    mys_session_close(s);
-    return result;
-}
+int (*const mys_checks[])(wb_storage_session *, wb_error *) = {
+    wb_sql_check_version, check_settings, check_writable, check_tables, check_engine, NULL,
+};

@@ -146,11 +146,11 @@ static const char *copy_text(pgsql_defer *d, const char *statement)
  * message would have met it, too. */
 static int refuse_for_memory(wb_storage_session *s)
 {
-    if (s->failure.result == WB_OK)
-        s->failure = (pgsql_failure){ .result = WB_RETRY, .cause = WB_CAUSE_SERVER,
-                                      .item = PGSQL_NO_ITEM,
+    if (s->sql.failure.result == WB_OK)
+        s->sql.failure = (wb_sql_failure){ .result = WB_RETRY, .cause = WB_CAUSE_SERVER,
+                                      .item = WB_SQL_NO_ITEM,
                                       .text = "out of memory for a deferred statement" };
-    s->flush_failed = 1;
+    s->sql.flush_failed = 1;
     return WB_RETRY;
 }
 
@@ -161,9 +161,9 @@ static int api_defer(void *session, size_t item, const char *statement,
     wb_storage_session *s = session;
     pgsql_defer *d = &s->defer;
 
-    if (s->state == PGSQL_LOST)
+    if (s->sql.state == WB_SQL_LOST)
         return WB_NOT_CONNECTED;
-    if (s->state != PGSQL_OPEN)
+    if (s->sql.state != WB_SQL_OPEN)
         return refuse(s, "no transaction is open");
     if (!params)
         params = &none;
@@ -248,13 +248,13 @@ void pgsql_defer_free(pgsql_defer *defer)
  * succeeds tells that the failure of before is over. */
 static void take_handlers_result(wb_storage_session *s, const PGresult *result)
 {
-    const pgsql_step step = { .kind = PGSQL_STEP_DEFERRED, .item = s->last_item };
+    const pgsql_step step = { .kind = PGSQL_STEP_DEFERRED, .item = s->sql.last_item };
     const ExecStatusType status = PQresultStatus(result);
 
-    if (s->flush_failed)
+    if (s->sql.flush_failed)
         return;
     if (status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK)
-        s->failure.result = WB_OK;
+        s->sql.failure.result = WB_OK;
     /* one without a code is libpq's own: a misuse, or the end of the connection */
     else if (status == PGRES_FATAL_ERROR && PQresultErrorField(result, PG_DIAG_SQLSTATE))
         pgsql_failure_record(s, &step, result);
@@ -265,19 +265,19 @@ static void take_handlers_result(wb_storage_session *s, const PGresult *result)
 static int watch(PGEventId id, void *info, void *argument)
 {
     wb_storage_session *s = argument;
-    if (id == PGEVT_RESULTCREATE && s->handed_out)
+    if (id == PGEVT_RESULTCREATE && s->sql.handed_out)
         take_handlers_result(s, ((const PGEventResultCreate *)info)->result);
     return 1;
 }
 
 static void send_deferred(wb_storage_session *s)
 {
-    if (!s->defer.first || s->failure.result != WB_OK)
+    if (!s->defer.first || s->sql.failure.result != WB_OK)
         return;
-    s->handed_out = 0;
+    s->sql.handed_out = 0;
     pgsql_exchange_start(s);
     pgsql_defer_queue(s);
-    s->flush_failed = pgsql_exchange_run(s, NULL) != WB_OK;
+    s->sql.flush_failed = pgsql_exchange_run(s, NULL) != WB_OK;
     pgsql_defer_reset(s);
 }
 
@@ -285,15 +285,15 @@ static PGconn *api_connection(void *session, size_t item)
 {
     wb_storage_session *s = session;
 
-    if (s->state != PGSQL_OPEN)
+    if (s->sql.state != WB_SQL_OPEN)
         return NULL;
     send_deferred(s);
-    if (s->state == PGSQL_LOST)
+    if (s->sql.state == WB_SQL_LOST)
         return NULL;
     if (!s->watched)
         s->watched = PQregisterEventProc(s->connection, watch, "waybill", s);
-    s->handed_out = 1;
-    s->last_item = item;
+    s->sql.handed_out = 1;
+    s->sql.last_item = item;
     return s->connection;
 }
 
@@ -313,52 +313,33 @@ const void *pgsql_interface(wb_storage_session *s, const char *name)
 
 static int found(wb_storage_session *s, int result, const char *text)
 {
-    s->failure = (pgsql_failure){ .result = result, .item = s->last_item };
-    (void)snprintf(s->failure.text, sizeof s->failure.text, "%s", text);
-    return result;
+    return wb_sql_note(s, result, WB_CAUSE_OTHER, s->sql.last_item, text);
 }
 
 int pgsql_defer_inspect(wb_storage_session *s)
 {
-    if (!s->handed_out || s->state == PGSQL_LOST)
-        return s->failure.result;
+    if (!s->sql.handed_out || s->sql.state == WB_SQL_LOST)
+        return s->sql.failure.result;
     if (PQstatus(s->connection) == CONNECTION_BAD) {
-        s->failure.result = WB_OK;
+        s->sql.failure.result = WB_OK;
         pgsql_failure_lost(s, NULL);
-        return s->failure.result;
+        return s->sql.failure.result;
     }
     /* its message was promised that this is its failure, even if a handler rolled back to
      * a savepoint since */
-    if (s->flush_failed)
-        return s->failure.result;
+    if (s->sql.flush_failed)
+        return s->sql.failure.result;
     if (PQpipelineStatus(s->connection) != PQ_PIPELINE_OFF)
         return found(s, WB_REJECT, "the handler left the connection in pipeline mode");
     switch (PQtransactionStatus(s->connection)) {
     case PQTRANS_INTRANS: /* an error it rolled back to a savepoint is no failure */
-        s->failure.result = WB_OK;
+        s->sql.failure.result = WB_OK;
         return WB_OK;
     case PQTRANS_INERROR:
-        return s->failure.result != WB_OK
-                   ? s->failure.result
+        return s->sql.failure.result != WB_OK
+                   ? s->sql.failure.result
                    : found(s, WB_RETRY, "the handler left the transaction failed");
     case PQTRANS_IDLE: return found(s, WB_REJECT, "the handler ended the transaction");
     default: return found(s, WB_REJECT, "the handler left results unread");
     }
-}
-
-int pgsql_check(wb_storage_session *s, size_t item, wb_error *error)
-{
-    int result = s->state == PGSQL_IDLE ? WB_OK : pgsql_defer_inspect(s);
-
-    if (s->state == PGSQL_LOST)
-        return pgsql_session_unusable(s, "go on with the transaction", error);
-    if (result == WB_OK)
-        return WB_OK;
-    /* not this item's doing: nobody may be blamed for it before its item runs alone */
-    if (s->failure.item != item && s->failure.item != PGSQL_NO_ITEM)
-        return s->host->fail(s->host, error, WB_ABORT, WB_CAUSE_OTHER, s->failure.native_code,
-                             "a statement that another message deferred failed: %s",
-                             s->failure.text);
-    return s->host->fail(s->host, error, result, s->failure.cause, s->failure.native_code, "%s",
-                         s->failure.text);
 }

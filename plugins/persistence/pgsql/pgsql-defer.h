@@ -42,12 +42,11 @@ void pgsql_defer_queue(wb_storage_session *session);
 void pgsql_defer_reset(wb_storage_session *session);
 void pgsql_defer_free(pgsql_defer *defer);
 
-/** wb_persistence_ops.interface and check. */
+/** wb_persistence_ops.interface. */
 const void *pgsql_interface(wb_storage_session *session, const char *name);
-int pgsql_check(wb_storage_session *session, size_t item, wb_error *error);
 
 /** Is the transaction still as it must be, as far as this side knows? Records what is
- *  wrong in session->failure. */
+ *  wrong in session->sql.failure. */
 int pgsql_defer_inspect(wb_storage_session *session);
 
 #endif

@@ -10,12 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plugins/persistence/pgsql/pgsql-dialect.h"
 #include "plugins/persistence/pgsql/pgsql-session.h"
+#include "plugins/persistence/pgsql/pgsql-values.h"
 
 #define VALUES_MAX 3
 
 /* Names of our prepared statements on the server. */
-static const char *const prepared_names[PGSQL_SQL_PREPARED] = {
+static const char *const prepared_names[WB_SQL_FREQUENT] = {
     "waybill_begin", "waybill_claim", "waybill_store", "waybill_mark", "waybill_commit"
 };
 
@@ -24,8 +26,8 @@ void pgsql_exchange_start(wb_storage_session *s)
     pgsql_exchange *x = &s->exchange;
     x->count = 0;
     x->commits = x->committed = x->broken = x->out_of_memory = 0;
-    s->failure.result = WB_OK;
-    s->failure.item = PGSQL_NO_ITEM;
+    s->sql.failure.result = WB_OK;
+    s->sql.failure.item = WB_SQL_NO_ITEM;
     if (PQsetnonblocking(s->connection, 1) != 0 || !PQenterPipelineMode(s->connection))
         x->broken = 1;
 }
@@ -50,56 +52,79 @@ void pgsql_exchange_note(wb_storage_session *s, const pgsql_step *step, int sent
     x->steps[x->count++] = *step;
 }
 
-void pgsql_queue(wb_storage_session *s, pgsql_sql which, const pgsql_value *values, int value_count,
-                 PGresult **ret_result)
+static const char *text_of(const wb_storage_session *s, wb_sql_which which)
+{
+    if (which == WB_SQL_LOCK && s->sql.locks_in_transaction)
+        return pgsql_lock_in_transaction;
+    return s->sql.outbox->statements[which];
+}
+
+static void queue_values(wb_storage_session *s, wb_sql_which which, const pgsql_value *values,
+                         int count, wb_sql_answer *ret_answer)
 {
     const char *data[VALUES_MAX];
     int sizes[VALUES_MAX];
     static const int binary[VALUES_MAX] = { 1, 1, 1 };
-    pgsql_step step = { .kind = which == PGSQL_SQL_COMMIT ? PGSQL_STEP_COMMIT : PGSQL_STEP_OWN,
-                        .is_prepared = s->prepared && which < PGSQL_SQL_PREPARED,
-                        .item = PGSQL_NO_ITEM,
-                        .ret_result = ret_result };
-    if (s->exchange.broken)
-        return;
-    for (int i = 0; i < value_count; i++) {
+    pgsql_step step = { .kind = which == WB_SQL_COMMIT ? PGSQL_STEP_COMMIT : PGSQL_STEP_OWN,
+                        .is_prepared = s->prepared && which < WB_SQL_FREQUENT,
+                        .item = WB_SQL_NO_ITEM,
+                        .ret_answer = ret_answer };
+    for (int i = 0; i < count; i++) {
         data[i] = values[i].data;
         sizes[i] = (int)values[i].size;
     }
     /* from here on the server may see it, whatever libpq answers */
-    s->exchange.commits |= which == PGSQL_SQL_COMMIT;
+    s->exchange.commits |= which == WB_SQL_COMMIT;
     int sent = step.is_prepared
-                   ? PQsendQueryPrepared(s->connection, prepared_names[which], value_count, data,
-                                         sizes, binary, 1)
-                   : PQsendQueryParams(s->connection, s->persistence->sql[which], value_count, NULL,
-                                       data, sizes, binary, 1);
+                   ? PQsendQueryPrepared(s->connection, prepared_names[which], count, data, sizes,
+                                         binary, 1)
+                   : PQsendQueryParams(s->connection, text_of(s, which), count, NULL, data, sizes,
+                                       binary, 1);
     pgsql_exchange_note(s, &step, sent);
 }
 
-void pgsql_queue_text(wb_storage_session *s, const char *statement, const char *const *values,
-                      int value_count, PGresult **ret_result)
+void pgsql_queue(wb_storage_session *s, wb_sql_which which, const wb_sql_value *values,
+                 size_t count, wb_sql_answer *ret_answer)
 {
-    pgsql_step step = { .kind = PGSQL_STEP_OWN, .item = PGSQL_NO_ITEM, .ret_result = ret_result };
-    if (s->exchange.broken)
-        return;
-    pgsql_exchange_note(s, &step,
-                        PQsendQueryParams(s->connection, statement, value_count, NULL, values, NULL,
-                                          NULL, 0));
+    pgsql_value encoded[VALUES_MAX];
+
+    if (which == WB_SQL_LOCK && s->sql.locks_in_transaction)
+        pgsql_queue(s, WB_SQL_BEGIN, NULL, 0, NULL);
+    for (size_t i = 0; i < count; i++)
+        if (pgsql_encode(s, &values[i], &encoded[i]) != 0)
+            s->exchange.broken = s->exchange.out_of_memory = 1;
+    if (!s->exchange.broken)
+        queue_values(s, which, encoded, (int)count, ret_answer);
+}
+
+void pgsql_queue_text(wb_storage_session *s, const char *statement, wb_sql_answer *ret_answer)
+{
+    const pgsql_step step = { .kind = PGSQL_STEP_OWN, .item = WB_SQL_NO_ITEM,
+                              .ret_answer = ret_answer };
+    if (!s->exchange.broken)
+        pgsql_exchange_note(s, &step,
+                            PQsendQueryParams(s->connection, statement, 0, NULL, NULL, NULL, NULL,
+                                              0));
 }
 
 void pgsql_queue_preparations(wb_storage_session *s)
 {
-    const pgsql_step step = { .kind = PGSQL_STEP_OWN, .item = PGSQL_NO_ITEM };
-    for (int i = 0; i < PGSQL_SQL_PREPARED && !s->exchange.broken; i++)
+    const pgsql_step step = { .kind = PGSQL_STEP_OWN, .item = WB_SQL_NO_ITEM };
+    for (int i = 0; i < WB_SQL_FREQUENT && !s->exchange.broken; i++)
         pgsql_exchange_note(s, &step,
-                            PQsendPrepare(s->connection, prepared_names[i], s->persistence->sql[i],
-                                          0, NULL));
+                            PQsendPrepare(s->connection, prepared_names[i],
+                                          s->sql.outbox->statements[i], 0, NULL));
+}
+
+static int ends_with_sync(const pgsql_exchange *x)
+{
+    return x->count && x->steps[x->count - 1].kind == PGSQL_STEP_SYNC;
 }
 
 void pgsql_queue_sync(wb_storage_session *s)
 {
-    const pgsql_step step = { .kind = PGSQL_STEP_SYNC, .item = PGSQL_NO_ITEM };
-    if (!s->exchange.broken)
+    const pgsql_step step = { .kind = PGSQL_STEP_SYNC, .item = WB_SQL_NO_ITEM };
+    if (!s->exchange.broken && !ends_with_sync(&s->exchange))
         pgsql_exchange_note(s, &step, PQpipelineSync(s->connection));
 }
 
@@ -139,10 +164,10 @@ static int flush(wb_storage_session *s)
  * A connection that breaks still yields what arrived before, then an error result. */
 static PGresult *next_result(wb_storage_session *s)
 {
-    while (s->state != PGSQL_LOST && PQisBusy(s->connection))
+    while (s->sql.state != WB_SQL_LOST && PQisBusy(s->connection))
         if (flush(s) != 0 || pump(s, POLLIN) != 0)
             break;
-    return s->state == PGSQL_LOST ? NULL : PQgetResult(s->connection);
+    return s->sql.state == WB_SQL_LOST ? NULL : PQgetResult(s->connection);
 }
 
 static void take_result(wb_storage_session *s, const pgsql_step *step, PGresult *result)
@@ -157,8 +182,10 @@ static void take_result(wb_storage_session *s, const pgsql_step *step, PGresult 
             step->cached->is_ready = 1;
         if (step->kind == PGSQL_STEP_COMMIT)
             s->exchange.committed = strcmp(PQcmdStatus(result), "COMMIT") == 0;
-        if (step->ret_result && !*step->ret_result) {
-            *step->ret_result = result;
+        if (step->ret_answer)
+            step->ret_answer->affected += strtoull(PQcmdTuples(result), NULL, 10);
+        if (step->ret_answer && status == PGRES_TUPLES_OK && !step->ret_answer->rows) {
+            step->ret_answer->rows = result;
             return;
         }
         break;
@@ -179,7 +206,7 @@ static int read_step(wb_storage_session *s, const pgsql_step *step)
         step->cached->is_sent = 0;
     for (;;) {
         PGresult *result = next_result(s);
-        if (!result && (s->state == PGSQL_LOST || PQstatus(s->connection) == CONNECTION_BAD))
+        if (!result && (s->sql.state == WB_SQL_LOST || PQstatus(s->connection) == CONNECTION_BAD))
             return -1;
         if (!result && step->kind != PGSQL_STEP_SYNC)
             return 0;
@@ -194,7 +221,7 @@ static int read_step(wb_storage_session *s, const pgsql_step *step)
 
 static void read_all(wb_storage_session *s)
 {
-    for (size_t i = 0; i < s->exchange.count && s->state != PGSQL_LOST; i++)
+    for (size_t i = 0; i < s->exchange.count && s->sql.state != WB_SQL_LOST; i++)
         if (read_step(s, &s->exchange.steps[i]) != 0)
             break;
 }
@@ -202,7 +229,7 @@ static void read_all(wb_storage_session *s)
 /* Back to libpq's ordinary mode, if the connection is as good as it was. */
 static void leave(wb_storage_session *s)
 {
-    if (s->state == PGSQL_LOST)
+    if (s->sql.state == WB_SQL_LOST)
         return;
     if (s->exchange.broken || PQstatus(s->connection) == CONNECTION_BAD ||
         !PQexitPipelineMode(s->connection) || PQsetnonblocking(s->connection, 0) != 0)
@@ -225,10 +252,10 @@ int pgsql_exchange_run(wb_storage_session *s, const char *crash_point)
     leave(s);
     if (x->committed) /* what is lost after that answer is only the connection */
         return WB_OK;
-    if (x->commits && s->failure.result == WB_OK) {
-        s->failure = (pgsql_failure){ .result = WB_RETRY, .item = PGSQL_NO_ITEM };
-        (void)snprintf(s->failure.text, sizeof s->failure.text,
+    if (x->commits && s->sql.failure.result == WB_OK) {
+        s->sql.failure = (wb_sql_failure){ .result = WB_RETRY, .item = WB_SQL_NO_ITEM };
+        (void)snprintf(s->sql.failure.text, sizeof s->sql.failure.text,
                        "the server rolled the transaction back at its end");
     }
-    return s->failure.result;
+    return s->sql.failure.result;
 }

@@ -17,18 +17,7 @@
 #include <stddef.h>
 #include <waybill/sys/persistence.h>
 
-#include "plugins/persistence/pgsql/pgsql-sql.h"
-
-#define PGSQL_NO_ITEM SIZE_MAX
-
-/** What went wrong first. */
-typedef struct pgsql_failure {
-    int result; /* WB_OK: nothing */
-    int cause;
-    int64_t native_code; /* see pgsql_native_code() */
-    size_t item;         /* whose deferred statement it was, or PGSQL_NO_ITEM */
-    char text[768];
-} pgsql_failure;
+#include "plugins/common/sql/driver.h"
 
 struct pgsql_cached;
 
@@ -46,7 +35,7 @@ typedef struct pgsql_step {
     int is_prepared; /* before this exchange began */
     size_t item;
     struct pgsql_cached *cached; /* PGSQL_STEP_PREPARE: what becomes ready */
-    PGresult **ret_result;       /* who wants the rows, or NULL */
+    wb_sql_answer *ret_answer;   /* who wants to know, or NULL */
 } pgsql_step;
 
 typedef struct pgsql_exchange {
@@ -59,43 +48,32 @@ typedef struct pgsql_exchange {
     int out_of_memory;
 } pgsql_exchange;
 
-/** One parameter in binary format. */
-typedef struct pgsql_value {
-    const void *data; /* NULL: SQL NULL */
-    size_t size;      /* at most INT_MAX */
-} pgsql_value;
-
 /** Leaves libpq's ordinary mode. Forgets the failure of before. */
 void pgsql_exchange_start(wb_storage_session *session);
 
-/** Queue one of our statements. With `ret_result` the caller gets, and clears, its
- *  result if it succeeds; otherwise *ret_result stays as it is. */
-void pgsql_queue(wb_storage_session *session, pgsql_sql which, const pgsql_value *values,
-                 int value_count, PGresult **ret_result);
-/** Queue any other statement, with text parameters (may be NULL) and text results. */
-void pgsql_queue_text(wb_storage_session *session, const char *statement, const char *const *values,
-                      int value_count, PGresult **ret_result);
+/** wb_sql_driver.queue and queue_text. */
+void pgsql_queue(wb_storage_session *session, wb_sql_which which, const wb_sql_value *values,
+                 size_t count, wb_sql_answer *ret_answer);
+void pgsql_queue_text(wb_storage_session *session, const char *statement,
+                      wb_sql_answer *ret_answer);
 /** Queue the preparing of our statements. */
 void pgsql_queue_preparations(wb_storage_session *session);
 /** Queue a synchronization point: what precedes it is a transaction of its own, unless
- *  a BEGIN is open. run() adds the last one. */
+ *  a BEGIN is open. run() sees to the last one. */
 void pgsql_queue_sync(wb_storage_session *session);
 
 /** Take a step that the caller has sent to libpq; `sent` is what libpq said. */
 void pgsql_exchange_note(wb_storage_session *session, const pgsql_step *step, int sent);
 
 /** Send, then pass `crash_point` (may be NULL), then read all results.
- *  @return WB_OK, or the class in session->failure. The session is lost if the
+ *  @return WB_OK, or the class in session->sql.failure. The session is lost if the
  *  connection is. A transaction that was open still is, in failed state. */
 int pgsql_exchange_run(wb_storage_session *session, const char *crash_point);
-
-/** Report session->failure as "could not <action>: <text>". @return its class. */
-int pgsql_report(wb_storage_session *session, const char *action, wb_error *error);
 
 /** Record the failure an error result stands for, unless there is one already. */
 void pgsql_failure_record(wb_storage_session *session, const pgsql_step *step,
                           const PGresult *result);
-/** Record that the connection is gone, and why; ends in PGSQL_LOST. */
+/** Record that the connection is gone, and why; ends in WB_SQL_LOST. */
 void pgsql_failure_lost(wb_storage_session *session, const char *reason);
 
 #endif

@@ -8,7 +8,7 @@
 #include "plugins/persistence/pgsql/pgsql-map.h"
 #include "plugins/persistence/pgsql/pgsql-session.h"
 
-static void describe(pgsql_failure *failure, const PGresult *result, const char *sqlstate)
+static void describe(wb_sql_failure *failure, const PGresult *result, const char *sqlstate)
 {
     const char *message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
     const char *detail = PQresultErrorField(result, PG_DIAG_MESSAGE_DETAIL);
@@ -38,7 +38,7 @@ static int is_of_handler(const pgsql_step *step)
 /* An error that is answered to COMMIT has rolled everything back, for sure: what failed was
  * deferred to it by a handler's statement, so that its class is that of one. The one code that
  * says that nobody knows is taken at its word. */
-static void classify(pgsql_failure *failure, const pgsql_step *step, const char *sqlstate)
+static void classify(wb_sql_failure *failure, const pgsql_step *step, const char *sqlstate)
 {
     const pgsql_mapping *mapping = pgsql_map(sqlstate);
     const int is_unknown = step->kind == PGSQL_STEP_COMMIT && mapping->own == WB_IN_DOUBT;
@@ -52,7 +52,7 @@ static void classify(pgsql_failure *failure, const pgsql_step *step, const char 
     }
     failure->native_code = pgsql_native_code(sqlstate);
     /* the server's trouble is no message's, whoever met it first */
-    failure->item = failure->cause == WB_CAUSE_SERVER ? PGSQL_NO_ITEM : step->item;
+    failure->item = failure->cause == WB_CAUSE_SERVER ? WB_SQL_NO_ITEM : step->item;
 }
 
 /* Whether a prepared statement was gone, or was planned for another table than there is
@@ -66,7 +66,7 @@ static int is_stale_plan(const pgsql_step *step, const char *sqlstate)
 void pgsql_failure_record(wb_storage_session *s, const pgsql_step *step, const PGresult *result)
 {
     const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
-    pgsql_failure *failure = &s->failure;
+    wb_sql_failure *failure = &s->sql.failure;
 
     if (failure->result != WB_OK)
         return;
@@ -83,13 +83,13 @@ void pgsql_failure_record(wb_storage_session *s, const pgsql_step *step, const P
     if (is_end_of_session(result)) {
         failure->result = WB_NOT_CONNECTED;
         failure->cause = WB_CAUSE_UNREACHABLE;
-        failure->item = PGSQL_NO_ITEM;
+        failure->item = WB_SQL_NO_ITEM;
         /* it may have committed, and ended before it said so */
         if (s->exchange.commits && is_end_of_commit(step))
             failure->result = WB_IN_DOUBT;
     }
     if (failure->result == WB_NOT_CONNECTED || failure->result == WB_IN_DOUBT)
-        s->state = PGSQL_LOST;
+        s->sql.state = WB_SQL_LOST;
 }
 
 /* The last line of what libpq says, without line break. */
@@ -107,25 +107,15 @@ static void copy_reason(char *text, size_t size, const char *reason)
 
 void pgsql_failure_lost(wb_storage_session *s, const char *reason)
 {
-    pgsql_failure *failure = &s->failure;
+    wb_sql_failure *failure = &s->sql.failure;
 
     if (failure->result == WB_OK) {
         failure->result = s->exchange.commits ? WB_IN_DOUBT : WB_NOT_CONNECTED;
         failure->cause = WB_CAUSE_UNREACHABLE;
         failure->native_code = 0;
-        failure->item = PGSQL_NO_ITEM;
+        failure->item = WB_SQL_NO_ITEM;
         copy_reason(failure->text, sizeof failure->text,
                     reason ? reason : PQerrorMessage(s->connection));
     }
-    s->state = PGSQL_LOST;
-}
-
-int pgsql_report(wb_storage_session *s, const char *action, wb_error *error)
-{
-    const pgsql_failure *f = &s->failure;
-    const char *remedy = "";
-    if (f->cause == WB_CAUSE_MISSING)
-        remedy = ": run \"waybill install\"";
-    return s->host->fail(s->host, error, f->result, f->cause, f->native_code,
-                         "could not %s: %s%s", action, f->text, remedy);
+    s->sql.state = WB_SQL_LOST;
 }

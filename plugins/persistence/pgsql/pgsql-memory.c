@@ -16,54 +16,17 @@ struct pgsql_block {
     max_align_t data[];
 };
 
-static int reserve(pgsql_buffer *buffer, size_t more)
-{
-    size_t capacity = buffer->capacity ? buffer->capacity : 1024;
-    if (buffer->capacity - buffer->size >= more)
-        return 0;
-    while (capacity - buffer->size < more)
-        capacity *= 2;
-    char *data = realloc(buffer->data, capacity);
-    if (!data) {
-        buffer->failed = 1;
-        return -1;
-    }
-    buffer->data = data;
-    buffer->capacity = capacity;
-    return 0;
-}
-
-void pgsql_buffer_put(pgsql_buffer *buffer, const void *data, size_t size)
-{
-    if (!size || reserve(buffer, size) != 0)
-        return;
-    memcpy(buffer->data + buffer->size, data, size);
-    buffer->size += size;
-}
-
-void pgsql_buffer_put_u32(pgsql_buffer *buffer, uint32_t value)
+void pgsql_buffer_put_u32(wb_sql_buffer *buffer, uint32_t value)
 {
     char bytes[4] = { (char)(value >> 24), (char)(value >> 16), (char)(value >> 8), (char)value };
-    pgsql_buffer_put(buffer, bytes, sizeof bytes);
+    wb_sql_buffer_put(buffer, bytes, sizeof bytes);
 }
 
-void pgsql_buffer_put_u64(pgsql_buffer *buffer, uint64_t value)
+void pgsql_buffer_put_u64(wb_sql_buffer *buffer, uint64_t value)
 {
     char bytes[8];
     pgsql_write_u64(bytes, value);
-    pgsql_buffer_put(buffer, bytes, sizeof bytes);
-}
-
-void pgsql_buffer_reset(pgsql_buffer *buffer)
-{
-    buffer->size = 0;
-    buffer->failed = 0;
-}
-
-void pgsql_buffer_free(pgsql_buffer *buffer)
-{
-    free(buffer->data);
-    memset(buffer, 0, sizeof *buffer);
+    wb_sql_buffer_put(buffer, bytes, sizeof bytes);
 }
 
 uint64_t pgsql_read_u64(const char *bytes)

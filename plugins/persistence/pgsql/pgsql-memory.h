@@ -9,20 +9,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** All zero is empty. Integers are put big-endian, as PostgreSQL's binary formats are. */
-typedef struct pgsql_buffer {
-    char *data;
-    size_t size;
-    size_t capacity;
-    int failed; /* memory was out; what was put since is missing */
-} pgsql_buffer;
+#include "plugins/common/sql/buffer.h"
 
-void pgsql_buffer_put(pgsql_buffer *buffer, const void *data, size_t size);
-void pgsql_buffer_put_u32(pgsql_buffer *buffer, uint32_t value);
-void pgsql_buffer_put_u64(pgsql_buffer *buffer, uint64_t value);
-/** Empty it, but keep its memory. */
-void pgsql_buffer_reset(pgsql_buffer *buffer);
-void pgsql_buffer_free(pgsql_buffer *buffer);
+void pgsql_buffer_put_u32(wb_sql_buffer *buffer, uint32_t value);
+void pgsql_buffer_put_u64(wb_sql_buffer *buffer, uint64_t value);
 
 /** Big-endian integers, as found in binary results. */
 uint64_t pgsql_read_u64(const char *bytes);

@@ -4,31 +4,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plugins/persistence/pgsql/pgsql-clock.h"
-#include "plugins/persistence/pgsql/pgsql-pending.h"
-#include "plugins/persistence/pgsql/pgsql-schema.h"
-#include "plugins/persistence/pgsql/pgsql-transaction.h"
+#include "plugins/common/sql/pending.h"
+#include "plugins/common/sql/schema.h"
+#include "plugins/common/sql/transaction.h"
+#include "plugins/persistence/pgsql/pgsql-dialect.h"
+#include "plugins/persistence/pgsql/pgsql-driver.h"
+#include "plugins/persistence/pgsql/pgsql-session.h"
 
 static void destroy(wb_persistence *p)
 {
-    for (int i = 0; i < PGSQL_SQL_COUNT; i++)
-        free(p->sql[i]);
-    free(p->schema);
+    wb_sql_outbox_free(&p->sql);
     pgsql_params_free(&p->params);
     free(p);
-}
-
-static int build_texts(wb_persistence *p, wb_error *error)
-{
-    int missing = 0;
-    for (int i = 0; i < PGSQL_SQL_COUNT; i++) {
-        p->sql[i] = pgsql_sql_text(&p->names, (pgsql_sql)i);
-        missing |= !p->sql[i];
-    }
-    p->schema = pgsql_schema_text(&p->names);
-    if (missing || !p->schema)
-        return p->host->fail(p->host, error, WB_FATAL, WB_CAUSE_OTHER, 0, "out of memory");
-    return WB_OK;
 }
 
 static int check_config(const wb_host *host, const pgsql_config *config, wb_error *error)
@@ -52,10 +39,10 @@ static int create(const wb_host *host, const wb_endpoint_info *endpoint, const v
         return host->fail(host, error, WB_FATAL, WB_CAUSE_OTHER, 0, "out of memory");
     p->host = host;
     p->config = config;
-    pgsql_names_init(&p->names, endpoint->name, p->config->schema);
     result = pgsql_params_build(host, config, endpoint->name, &p->params, error);
     if (result == WB_OK)
-        result = build_texts(p, error);
+        result = wb_sql_outbox_init(&p->sql, host, &pgsql_dialect, &pgsql_driver, endpoint->name,
+                                    p->config->schema, error);
     if (result == WB_OK)
         *ret_persistence = p;
     else
@@ -63,31 +50,26 @@ static int create(const wb_host *host, const wb_endpoint_info *endpoint, const v
     return result;
 }
 
-static const char *schema(wb_persistence *p)
-{
-    return p->schema;
-}
-
 static const wb_persistence_ops ops = {
     .struct_size = sizeof(wb_persistence_ops),
     .create = create,
     .destroy = destroy,
-    .schema = schema,
-    .install = pgsql_install,
-    .verify = pgsql_verify,
+    .schema = wb_sql_schema,
+    .install = wb_sql_install,
+    .verify = wb_sql_verify,
     .open = pgsql_session_open,
     .close = pgsql_session_close,
-    .begin = pgsql_begin,
+    .begin = wb_sql_begin,
     .interface = pgsql_interface,
-    .check = pgsql_check,
-    .commit = pgsql_commit,
-    .rollback = pgsql_rollback,
-    .mark = pgsql_mark,
-    .pending = pgsql_pending,
-    .sweep = pgsql_sweep,
-    .clean_up = pgsql_clean_up,
-    .clock = pgsql_clock,
-    .next_pending = pgsql_next_pending,
+    .check = wb_sql_check,
+    .commit = wb_sql_commit,
+    .rollback = wb_sql_rollback,
+    .mark = wb_sql_mark,
+    .pending = wb_sql_pending,
+    .sweep = wb_sql_sweep,
+    .clean_up = wb_sql_clean_up,
+    .clock = wb_sql_clock,
+    .next_pending = wb_sql_next_pending,
 };
 
 static const wb_plugin descriptor = {

@@ -11,51 +11,47 @@
 void pgsql_session_queue_settings(wb_storage_session *s, int transaction_only)
 {
     const pgsql_config *config = s->persistence->config;
-    char lock[24];
-    char statement[24];
-    const int lock_size = snprintf(lock, sizeof lock, "%" PRId64, config->lock_timeout / 1000000);
-    const int statement_size =
-        snprintf(statement, sizeof statement, "%" PRId64, config->statement_timeout / 1000000);
-    const char local = (char)transaction_only;
-    const pgsql_value values[] = {
-        { lock, (size_t)lock_size },
-        { config->statement_timeout ? statement : NULL, (size_t)statement_size },
-        { &local, 1 },
-    };
-    pgsql_queue(s, PGSQL_SQL_SETTINGS, values, 3, NULL);
-}
-
-int pgsql_session_unusable(wb_storage_session *s, const char *action, wb_error *error)
-{
-    if (s->state == PGSQL_LOST)
-        return s->host->fail(s->host, error, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0,
-                             "could not %s: %s", action,
-                             s->failure.result != WB_OK ? s->failure.text
-                                                        : "the connection was lost");
-    return s->host->fail(s->host, error, WB_FATAL, WB_CAUSE_OTHER, 0,
-                         "could not %s: a transaction is %s", action,
-                         s->state == PGSQL_OPEN ? "open" : "not open");
+    const char *local = transaction_only ? "true" : "false";
+    char text[256];
+    int size = snprintf(text, sizeof text,
+                        "SELECT pg_catalog.set_config('lock_timeout', '%" PRId64 "', %s)",
+                        config->lock_timeout / 1000000, local);
+    if (config->statement_timeout)
+        (void)snprintf(text + size, sizeof text - (size_t)size,
+                       ", pg_catalog.set_config('statement_timeout', '%" PRId64 "', %s)",
+                       config->statement_timeout / 1000000, local);
+    pgsql_queue_text(s, text, NULL);
 }
 
 /* Behind a pooler nothing may be left in the server's session. */
 static int set_up(wb_storage_session *s, wb_error *error)
 {
+    s->sql.locks_in_transaction = !s->persistence->config->prepare;
     if (!s->persistence->config->prepare)
         return WB_OK;
     pgsql_exchange_start(s);
     pgsql_session_queue_settings(s, 0);
     pgsql_queue_preparations(s);
     if (pgsql_exchange_run(s, NULL) != WB_OK)
-        return pgsql_report(s, "prepare the outbox statements", error);
+        return wb_sql_report(s, "prepare the outbox statements", error);
     s->prepared = 1;
     return WB_OK;
+}
+
+int pgsql_session_start(wb_persistence *persistence, wb_storage_session **ret_session,
+                        wb_error *error)
+{
+    int result = pgsql_session_connect(persistence, ret_session, error);
+    if (result == WB_OK)
+        (*ret_session)->sql.outbox = &persistence->sql;
+    return result;
 }
 
 int pgsql_session_open(wb_persistence *persistence, wb_storage_session **ret_session,
                        wb_error *error)
 {
     wb_storage_session *s = NULL;
-    int result = pgsql_session_connect(persistence, &s, error);
+    int result = pgsql_session_start(persistence, &s, error);
     if (result != WB_OK)
         return result;
     result = set_up(s, error);
@@ -70,8 +66,7 @@ void pgsql_session_close(wb_storage_session *s)
 {
     PQfinish(s->connection);
     pgsql_defer_free(&s->defer);
-    pgsql_buffer_free(&s->keys);
-    pgsql_buffer_free(&s->batches);
+    wb_sql_buffer_free(&s->array);
     free(s->exchange.steps);
     free(s);
 }

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How a server is asked, through its client library. An exchange is one round trip, as far as
+ * what is queued fits into one:
+ *
+ *     start -> queue..., queue_... -> run
+ *
+ * Queueing reports nothing: what cannot be queued is run()'s failure. What follows a statement
+ * that failed is not executed; a COMMIT above all. Values are bound, or written so that they
+ * cannot end their literal.
+ */
+#ifndef WB_COMMON_SQL_DRIVER_H
+#define WB_COMMON_SQL_DRIVER_H
+
+#include "plugins/common/sql/session.h"
+
+/** A parameter of a statement. */
+typedef struct wb_sql_value {
+    enum {
+        WB_SQL_A_NUMBER,
+        WB_SQL_A_TEXT,         /* `size` bytes at `data` */
+        WB_SQL_A_LOCK,         /* the endpoint's lock for the purpose `data`, a string */
+        WB_SQL_SOME_NUMBERS,   /* `size` uint64_t */
+        WB_SQL_SOME_KEYS,      /* the ids of `size` wb_claim */
+        WB_SQL_UNSETTLED_KEYS, /* of those with duplicate_of == WB_SQL_UNSETTLED */
+        WB_SQL_GONE_BATCHES    /* those of `size` wb_mark of which nothing remains */
+    } kind;
+    uint64_t number;
+    const void *data;
+    size_t size;
+} wb_sql_value;
+
+#define WB_SQL_NUMBER(value) ((wb_sql_value){ WB_SQL_A_NUMBER, (value), NULL, 0 })
+#define WB_SQL_BYTES(data, size) ((wb_sql_value){ WB_SQL_A_TEXT, 0, (data), (size) })
+#define WB_SQL_LOCK_FOR(purpose) ((wb_sql_value){ WB_SQL_A_LOCK, 0, (purpose), 0 })
+#define WB_SQL_LIST(kind, data, size) ((wb_sql_value){ (kind), 0, (data), (size) })
+
+/** A claim whose standing is not known yet: what duplicate_of is until then. */
+#define WB_SQL_UNSETTLED UINT64_MAX
+
+/** Whether element `i` of a list is meant. */
+int wb_sql_is_listed(const wb_sql_value *list, size_t i);
+size_t wb_sql_count_listed(const wb_sql_value *list);
+
+/** What statements answered. All zero is nothing yet. */
+typedef struct wb_sql_answer {
+    void *rows;        /* the client library's, or NULL: none came */
+    int row;           /* the next to fetch, for drivers that number them */
+    uint64_t affected; /* sum over all statements with this answer */
+} wb_sql_answer;
+
+typedef struct wb_sql_cell {
+    const char *data; /* NULL: SQL NULL */
+    size_t size;
+} wb_sql_cell;
+
+/** What stands on the server, before a rollback. */
+typedef enum wb_sql_standing {
+    WB_SQL_NOTHING,     /* no transaction */
+    WB_SQL_TRANSACTION, /* one that ROLLBACK ends */
+    WB_SQL_UNUSABLE     /* nothing can be asked; the loss is recorded */
+} wb_sql_standing;
+
+typedef struct wb_sql_driver {
+    /** Forgets the failure of before. */
+    void (*start)(wb_storage_session *session);
+    /** One of the outbox' statements. `ret_answer` may be NULL. With locks_in_transaction, LOCK
+     *  is preceded by a BEGIN. */
+    void (*queue)(wb_storage_session *session, wb_sql_which which, const wb_sql_value *values,
+                  size_t count, wb_sql_answer *ret_answer);
+    /** Any other statement; {names} are replaced already. Its rows are text. */
+    void (*queue_text)(wb_storage_session *session, const char *statement,
+                       wb_sql_answer *ret_answer);
+    /** Outside of the framework's transactions: what was queued stands by itself. */
+    void (*queue_end)(wb_storage_session *session);
+    /** BEGIN and what belongs to it; the marks, too, in the transaction or before it. Without
+     *  marks it is the transaction of before again, after a ROLLBACK, with its marks. */
+    void (*queue_begin)(wb_storage_session *session, const wb_mark *marks, size_t count);
+    /** ROLLBACK, and the marks by themselves if they were in the transaction. */
+    void (*queue_rollback)(wb_storage_session *session);
+    /** What handlers deferred. */
+    void (*queue_deferred)(wb_storage_session *session);
+    /** Send, pass `crash_point` (may be NULL) when all is sent, read all answers. @return WB_OK,
+     *  or the class in the session's failure. It is lost if the connection is. */
+    int (*run)(wb_storage_session *session, const char *crash_point);
+
+    /** Drop what handlers deferred, and the marks of the transaction. */
+    void (*forget)(wb_storage_session *session);
+    /** Is the transaction still as it must be, as far as this side knows? Records what is wrong
+     *  as the session's failure. @return its class. */
+    int (*inspect)(wb_storage_session *session);
+    /** Record it if the connection broke while handlers ran. Costs no round trip. */
+    void (*look_for_loss)(wb_storage_session *session);
+    wb_sql_standing (*standing)(wb_storage_session *session);
+    /** Record that the connection is gone, and why (NULL: the client library knows). */
+    void (*lose)(wb_storage_session *session, const char *reason);
+
+    /** The next row. @return 0: there is none. Cells last until the answer is cleared. */
+    int (*fetch)(wb_sql_answer *answer, wb_sql_cell *ret_cells, size_t count);
+    /** Of a cell of one of the outbox' statements. NULL is 0. */
+    uint64_t (*number)(const wb_sql_cell *cell);
+    void (*clear)(wb_sql_answer *answer);
+
+    /** A session for install and verify. */
+    int (*connect)(wb_persistence *persistence, wb_storage_session **ret_session,
+                   wb_error *error);
+    void (*close)(wb_storage_session *session);
+    /** Keep other installations out; bit n of *ret_holds says that condition n holds.
+     *  @return WB_OK, or the class in the session's failure. */
+    int (*prepare_install)(wb_storage_session *session, unsigned *ret_holds);
+    /** What verify looks at, one after the other, up to NULL. */
+    int (*const *checks)(wb_storage_session *session, wb_error *error);
+} wb_sql_driver;
+
+#endif

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * An outbox: one endpoint's tables on one server, what a kind of server is asked with
+ * (wb_sql_dialect), and how it is asked (wb_sql_driver, in driver.h).
+ */
+#ifndef WB_COMMON_SQL_OUTBOX_H
+#define WB_COMMON_SQL_OUTBOX_H
+
+#include <waybill/sys/persistence.h>
+
+#include "plugins/common/sql/names.h"
+
+/** The statements of an outbox, and their parameters. How those are written into a template is
+ *  the driver's affair. */
+typedef enum wb_sql_which {
+    /* one batch after the other uses these */
+    WB_SQL_BEGIN,
+    WB_SQL_CLAIM, /* keys, batch; affects the new ones */
+    WB_SQL_STORE, /* batch, operations */
+    WB_SQL_MARK,  /* batches */
+    WB_SQL_COMMIT,
+    WB_SQL_FREQUENT, /* number of the above */
+    /* rare */
+    WB_SQL_ROLLBACK = WB_SQL_FREQUENT,
+    WB_SQL_LOOKUP,   /* keys -> key, batch; in the order of the keys */
+    WB_SQL_RELEASE,  /* keys, batch */
+    WB_SQL_SHRINK,   /* batch, operations */
+    WB_SQL_PENDING,  /* batches -> batch, operations */
+    WB_SQL_LOCK,     /* lock -> 1: it is ours until UNLOCK. Does not wait. */
+    WB_SQL_UNLOCK,   /* lock */
+    WB_SQL_NEXT,     /* from, before -> as PENDING, the lowest batch only */
+    WB_SQL_CLEAN_UP, /* before, limit, lock; affects the records it deletes, oldest first */
+    WB_SQL_CLOCK,    /* -> microseconds since 1970 UTC */
+    WB_SQL_FUTURE,   /* from -> records, rows (WB_SQL_FUTURE_MAX at most), newest record */
+    WB_SQL_COUNT
+} wb_sql_which;
+
+/** A statement of an installation. Each must be harmless where it was run before. */
+typedef struct wb_sql_definition {
+    int version; /* of the schema that needs it */
+    int when;    /* 0: always; else a condition of the dialect's own, 1 to 31 */
+    const char *comment; /* or NULL */
+    const char *template;
+} wb_sql_definition;
+
+/** What one kind of server is asked with. Templates have {names} (names.h). */
+typedef struct wb_sql_dialect {
+    const wb_sql_quoting *quoting;
+    const char *const *templates; /* WB_SQL_COUNT of them */
+
+    const wb_sql_definition *definitions;
+    size_t definition_count;
+    size_t first_count;         /* the first ones, up to the table {endpoints} */
+    int schema_version;
+    const char *record_version; /* statement that writes it into {endpoints} */
+    const char *schema_start;   /* around the text of an installation */
+    const char *schema_end;
+    /** Whether the text of an installation has definitions of a condition; NULL: it has all. */
+    int (*is_written)(const wb_sql_names *names, int when);
+
+    size_t keys_max;       /* of one statement */
+    uint64_t batch_max;    /* the highest batch number a table holds */
+    size_t operations_max; /* bytes a row holds; what a statement holds is the driver's affair */
+    /** CLEAN_UP takes the lock by itself, and deletes nothing if it is another's. */
+    int clean_up_locks;
+} wb_sql_dialect;
+
+struct wb_sql_driver;
+
+/** The first member of each plugin's struct wb_persistence. */
+typedef struct wb_sql_outbox {
+    const wb_host *host;
+    const wb_sql_dialect *dialect;
+    const struct wb_sql_driver *driver;
+    wb_sql_names names;
+    char *statements[WB_SQL_COUNT];
+    char *schema; /* SQL text of an installation */
+} wb_sql_outbox;
+
+/** Fill all of it. @return WB_OK, or WB_FATAL: out of memory; to be freed either way. */
+int wb_sql_outbox_init(wb_sql_outbox *outbox, const wb_host *host, const wb_sql_dialect *dialect,
+                       const struct wb_sql_driver *driver, const char *endpoint,
+                       const char *container, wb_error *error);
+void wb_sql_outbox_free(wb_sql_outbox *outbox);
+
+#endif

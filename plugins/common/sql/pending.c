@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "plugins/common/sql/pending.h"
+
+#include "plugins/common/sql/transaction.h"
+
+#define SWEEP WB_SQL_LOCK_FOR("sweep")
+#define CLEANUP WB_SQL_LOCK_FOR("cleanup")
+
+static int visit_rows(const wb_sql_driver *driver, wb_sql_answer *rows, wb_pending_fn visit,
+                      void *argument)
+{
+    wb_sql_cell cells[2];
+    int result = WB_OK;
+    while (result == WB_OK && driver->fetch(rows, cells, 2)) {
+        const wb_pending pending = {
+            .batch = driver->number(&cells[0]),
+            .operations = cells[1].data,
+            .operations_size = cells[1].size,
+        };
+        result = visit(argument, &pending);
+    }
+    return result;
+}
+
+int wb_sql_pending(wb_storage_session *session, const uint64_t *batches, size_t count,
+                   wb_pending_fn visit, void *argument, wb_error *error)
+{
+    const wb_sql_session *s = wb_sql_of(session);
+    const wb_sql_driver *driver = s->outbox->driver;
+    const wb_sql_value value = WB_SQL_LIST(WB_SQL_SOME_NUMBERS, batches, count);
+    wb_sql_answer rows = { 0 };
+
+    if (s->state != WB_SQL_IDLE)
+        return wb_sql_unusable(session, "read pending operations", error);
+    if (!count)
+        return WB_OK;
+    driver->start(session);
+    driver->queue(session, WB_SQL_PENDING, &value, 1, &rows);
+    int result = wb_sql_run_outside(session, NULL);
+    if (result != WB_OK)
+        result = wb_sql_report(session, "read pending operations", error);
+    else
+        result = visit_rows(driver, &rows, visit, argument);
+    driver->clear(&rows);
+    return result;
+}
+
+/* ---- one instance at a time -------------------------------------------------------- */
+
+static int is_ours(const wb_sql_driver *driver, wb_sql_answer *answer)
+{
+    wb_sql_cell cell;
+    const int ours = driver->fetch(answer, &cell, 1) && driver->number(&cell) == 1;
+    driver->clear(answer);
+    return ours;
+}
+
+/* The connection's end would free it, too; a session whose lock is in doubt is given up. */
+static int unlock(wb_storage_session *session, wb_sql_value lock)
+{
+    wb_sql_session *s = wb_sql_of(session);
+    const wb_sql_driver *driver = s->outbox->driver;
+    if (s->locks_in_transaction) {
+        s->state = WB_SQL_OPEN;
+        wb_sql_undo(session);
+        return WB_OK;
+    }
+    driver->start(session);
+    driver->queue(session, WB_SQL_UNLOCK, &lock, 1, NULL);
+    return wb_sql_run_outside(session, NULL);
+}
+
+/* A walk along the pending rows, one in memory. */
+typedef struct walk {
+    uint64_t from; /* the next row's number, at least */
+    uint64_t before;
+    int is_ours; /* the lock */
+    int ended;
+    wb_pending_fn visit;
+    void *argument;
+} walk;
+
+/* The walk goes on behind the row, whatever becomes of it. */
+static int note_and_visit(void *argument, const wb_pending *pending)
+{
+    walk *w = argument;
+    w->from = pending->batch + 1;
+    w->ended = w->from == 0;
+    return w->visit(w->argument, pending);
+}
+
+/* The first row comes in the round trip that takes the lock. */
+static int step(wb_storage_session *session, walk *w, wb_error *error)
+{
+    const wb_sql_driver *driver = wb_sql_of(session)->outbox->driver;
+    const wb_sql_value lock = SWEEP;
+    const wb_sql_value range[] = { WB_SQL_NUMBER(w->from), WB_SQL_NUMBER(w->before) };
+    wb_sql_answer locked = { 0 };
+    wb_sql_answer row = { 0 };
+
+    driver->start(session);
+    if (!w->is_ours)
+        driver->queue(session, WB_SQL_LOCK, &lock, 1, &locked);
+    driver->queue(session, WB_SQL_NEXT, range, 2, &row);
+    int result = wb_sql_run_outside(session, NULL);
+    w->is_ours = w->is_ours || is_ours(driver, &locked);
+    w->ended = 1;
+    if (result != WB_OK)
+        result = wb_sql_report(session, "sweep pending operations", error);
+    else if (w->is_ours)
+        result = visit_rows(driver, &row, note_and_visit, w);
+    driver->clear(&row);
+    return result;
+}
+
+static int walk_along(wb_storage_session *session, walk *w, size_t limit, wb_error *error)
+{
+    const wb_sql_session *s = wb_sql_of(session);
+    int result = WB_OK;
+
+    if (s->state != WB_SQL_IDLE)
+        return wb_sql_unusable(session, "sweep pending operations", error);
+    if (w->from >= w->before)
+        return WB_OK;
+    for (size_t i = 0; i < limit && !w->ended && result == WB_OK; i++)
+        result = step(session, w, error);
+    if ((w->is_ours || s->locks_in_transaction) && s->state == WB_SQL_IDLE &&
+        unlock(session, SWEEP) != WB_OK && result == WB_OK)
+        result = wb_sql_report(session, "sweep pending operations", error);
+    return result;
+}
+
+int wb_sql_sweep(wb_storage_session *session, uint64_t before, size_t limit, wb_pending_fn visit,
+                 void *argument, wb_error *error)
+{
+    walk w = { .before = before, .visit = visit, .argument = argument };
+    return walk_along(session, &w, limit, error);
+}
+
+int wb_sql_next_pending(wb_storage_session *session, uint64_t after, uint64_t before,
+                        wb_pending_fn visit, void *argument, wb_error *error)
+{
+    walk w = { .from = after + 1, .before = after < before ? before : 0, .visit = visit,
+               .argument = argument };
+    return walk_along(session, &w, 1, error);
+}
+
+/* ---- clean-up ------------------------------------------------------------------------ */
+
+static int lock_clean_up(wb_storage_session *session, int *ret_ours)
+{
+    const wb_sql_outbox *outbox = wb_sql_of(session)->outbox;
+    const wb_sql_value lock = CLEANUP;
+    wb_sql_answer locked = { 0 };
+
+    *ret_ours = 1;
+    if (outbox->dialect->clean_up_locks)
+        return WB_OK;
+    outbox->driver->start(session);
+    outbox->driver->queue(session, WB_SQL_LOCK, &lock, 1, &locked);
+    int result = wb_sql_run_outside(session, NULL);
+    *ret_ours = is_ours(outbox->driver, &locked);
+    return result;
+}
+
+/* The records are deleted once the lock is known to be ours. */
+static int delete_old(wb_storage_session *session, uint64_t before, size_t limit,
+                      size_t *ret_deleted)
+{
+    wb_sql_session *s = wb_sql_of(session);
+    const wb_sql_driver *driver = s->outbox->driver;
+    const int unlocks = !s->outbox->dialect->clean_up_locks;
+    const wb_sql_value values[] = { WB_SQL_NUMBER(before), WB_SQL_NUMBER(limit), CLEANUP };
+    wb_sql_answer deleted = { 0 };
+
+    driver->start(session);
+    driver->queue(session, WB_SQL_CLEAN_UP, values, 3, &deleted);
+    if (unlocks) {
+        driver->queue_end(session);
+        driver->queue(session, WB_SQL_UNLOCK, &values[2], 1, NULL);
+    }
+    int result = wb_sql_run_outside(session, NULL);
+    driver->clear(&deleted);
+    *ret_deleted = (size_t)deleted.affected;
+    const wb_sql_failure failure = s->failure;
+    if (result != WB_OK && unlocks && s->state == WB_SQL_IDLE)
+        (void)unlock(session, CLEANUP);
+    s->failure = failure;
+    return result;
+}
+
+int wb_sql_clean_up(wb_storage_session *session, uint64_t before, size_t limit,
+                    size_t *ret_deleted, wb_error *error)
+{
+    int ours = 0;
+
+    *ret_deleted = 0;
+    if (wb_sql_of(session)->state != WB_SQL_IDLE)
+        return wb_sql_unusable(session, "clean up", error);
+    int result = wb_sql_look_ahead(session);
+    if (result == WB_OK)
+        result = lock_clean_up(session, &ours);
+    if (result == WB_OK && ours)
+        result = delete_old(session, before, limit, ret_deleted);
+    return result == WB_OK ? WB_OK : wb_sql_report(session, "clean up", error);
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "plugins/common/sql/schema.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define INSTALL "install the outbox tables"
+
+char *wb_sql_schema_text(const wb_sql_dialect *dialect, const wb_sql_names *names)
+{
+    wb_sql_buffer text = { 0 };
+
+    wb_sql_buffer_put_text(&text, dialect->schema_start);
+    for (size_t i = 0; i < dialect->definition_count; i++) {
+        const wb_sql_definition *definition = &dialect->definitions[i];
+        if (dialect->is_written && !dialect->is_written(names, definition->when))
+            continue;
+        if (definition->comment) {
+            wb_sql_buffer_put_text(&text, "-- ");
+            wb_sql_buffer_put_text(&text, definition->comment);
+            wb_sql_buffer_put_text(&text, "\n");
+        }
+        wb_sql_names_expand(names, definition->template, &text);
+        wb_sql_buffer_put_text(&text, ";\n");
+    }
+    wb_sql_names_expand(names, dialect->record_version, &text);
+    wb_sql_buffer_put_text(&text, ";\n");
+    wb_sql_buffer_put_text(&text, dialect->schema_end);
+    wb_sql_buffer_put(&text, "", 1);
+    if (text.failed) {
+        wb_sql_buffer_free(&text);
+        return NULL;
+    }
+    return text.data;
+}
+
+const char *wb_sql_schema(wb_persistence *persistence)
+{
+    return ((const wb_sql_outbox *)(void *)persistence)->schema;
+}
+
+int wb_sql_schema_run(wb_storage_session *session, const char *template, wb_sql_answer *ret_rows)
+{
+    const wb_sql_outbox *outbox = wb_sql_of(session)->outbox;
+    char *text = wb_sql_names_text(&outbox->names, template);
+
+    if (!text)
+        return wb_sql_note(session, WB_RETRY, WB_CAUSE_SERVER, WB_SQL_NO_ITEM, "out of memory");
+    outbox->driver->start(session);
+    outbox->driver->queue_text(session, text, ret_rows);
+    int result = outbox->driver->run(session, NULL);
+    free(text);
+    return result;
+}
+
+/* ---- the version ---------------------------------------------------------------- */
+
+static int compare(const wb_sql_outbox *outbox, const char *endpoint, int version, wb_error *error)
+{
+    const wb_host *host = outbox->host;
+    const wb_sql_names *names = &outbox->names;
+    const char *where = names->quoting->where;
+    const int known = outbox->dialect->schema_version;
+
+    if (strcmp(endpoint, names->endpoint) != 0)
+        return host->fail(host, error, WB_FATAL, WB_CAUSE_MISMATCH, 0,
+                          "the outbox tables \"%s_...\" in %s \"%s\" belong to endpoint \"%s\": "
+                          "set another option \"%s\" for endpoint \"%s\"",
+                          names->prefix, where, names->container, endpoint, where,
+                          names->endpoint);
+    if (version > known)
+        return host->fail(host, error, WB_FATAL, WB_CAUSE_MISMATCH, version,
+                          "the outbox tables of endpoint \"%s\" in %s \"%s\" have version %d, this "
+                          "plugin knows version %d: use a newer Waybill",
+                          endpoint, where, names->container, version, known);
+    return WB_OK;
+}
+
+static int read_version(wb_storage_session *session, int *ret_version, wb_error *error)
+{
+    const wb_sql_outbox *outbox = wb_sql_of(session)->outbox;
+    wb_sql_answer row = { 0 };
+    wb_sql_cell cells[2];
+    int result = wb_sql_schema_run(
+        session, "SELECT endpoint, version FROM {endpoints} WHERE prefix = {prefix}", &row);
+
+    *ret_version = 0;
+    if (result != WB_OK) {
+        result = wb_sql_report(session, "read the version of the outbox tables", error);
+    } else if (outbox->driver->fetch(&row, cells, 2)) {
+        *ret_version = atoi(cells[1].data);
+        result = compare(outbox, cells[0].data, *ret_version, error);
+    }
+    outbox->driver->clear(&row);
+    return result;
+}
+
+int wb_sql_check_version(wb_storage_session *session, wb_error *error)
+{
+    const wb_sql_outbox *outbox = wb_sql_of(session)->outbox;
+    const wb_sql_names *names = &outbox->names;
+    const int wanted = outbox->dialect->schema_version;
+    int version = 0;
+    int result = read_version(session, &version, error);
+
+    if (result != WB_OK || version == wanted)
+        return result;
+    return outbox->host->fail(outbox->host, error, WB_FATAL,
+                              version ? WB_CAUSE_MISMATCH : WB_CAUSE_MISSING, version,
+                              "the outbox tables of endpoint \"%s\" in %s \"%s\" have version %d, "
+                              "not %d: run \"waybill install\"",
+                              names->endpoint, names->quoting->where, names->container, version,
+                              wanted);
+}
+
+/* ---- install and verify ------------------------------------------------------------ */
+
+static int define(wb_storage_session *session, size_t from, size_t to, unsigned holds,
+                  wb_error *error)
+{
+    const wb_sql_dialect *dialect = wb_sql_of(session)->outbox->dialect;
+    for (size_t i = from; i < to; i++) {
+        const wb_sql_definition *definition = &dialect->definitions[i];
+        if ((holds >> definition->when & 1) &&
+            wb_sql_schema_run(session, definition->template, NULL) != WB_OK)
+            return wb_sql_report(session, INSTALL, error);
+    }
+    return WB_OK;
+}
+
+/* The table of versions must be there before it can be asked whose the others are. */
+static int install(wb_storage_session *session, wb_error *error)
+{
+    const wb_sql_outbox *outbox = wb_sql_of(session)->outbox;
+    const wb_sql_dialect *dialect = outbox->dialect;
+    unsigned holds = 0;
+    int version = 0;
+
+    if (outbox->driver->prepare_install(session, &holds) != WB_OK)
+        return wb_sql_report(session, INSTALL, error);
+    holds |= 1;
+    int result = define(session, 0, dialect->first_count, holds, error);
+    if (result == WB_OK)
+        result = read_version(session, &version, error);
+    if (result == WB_OK)
+        result = define(session, dialect->first_count, dialect->definition_count, holds, error);
+    if (result == WB_OK && (wb_sql_schema_run(session, dialect->record_version, NULL) != WB_OK ||
+                            wb_sql_schema_run(session, "COMMIT", NULL) != WB_OK))
+        result = wb_sql_report(session, INSTALL, error);
+    return result;
+}
+
+static const wb_sql_driver *driver_of(wb_persistence *persistence)
+{
+    return ((const wb_sql_outbox *)(void *)persistence)->driver;
+}
+
+int wb_sql_install(wb_persistence *persistence, wb_error *error)
+{
+    const wb_sql_driver *driver = driver_of(persistence);
+    wb_storage_session *session = NULL;
+    int result = driver->connect(persistence, &session, error);
+
+    if (result != WB_OK)
+        return result;
+    result = install(session, error);
+    driver->close(session); /* rolls back what did not commit, and frees the lock */
+    return result;
+}
+
+int wb_sql_verify(wb_persistence *persistence, wb_error *error)
+{
+    const wb_sql_driver *driver = driver_of(persistence);
+    wb_storage_session *session = NULL;
+    int result = driver->connect(persistence, &session, error);
+
+    if (result != WB_OK)
+        return result;
+    for (int (*const *check)(wb_storage_session *, wb_error *) = driver->checks;
+         *check && result == WB_OK; check++)
+        result = (*check)(session, error);
+    driver->close(session);
+    return result;
+}

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "plugins/common/sql/transaction.h"
+
+/* ---- begin ------------------------------------------------------------------- */
+
+static void forget_transaction(wb_storage_session *session)
+{
+    wb_sql_session *s = wb_sql_of(session);
+    s->outbox->driver->forget(session);
+    s->flush_failed = s->handed_out = 0;
+    s->last_item = WB_SQL_NO_ITEM;
+}
+
+static int claim(wb_storage_session *session, wb_begin *begin)
+{
+    wb_sql_session *s = wb_sql_of(session);
+    const wb_sql_driver *driver = s->outbox->driver;
+    const int claims = begin->batch && begin->claim_count;
+    wb_sql_answer claimed = { 0 };
+
+    for (size_t i = 0; i < begin->claim_count; i++)
+        begin->claims[i].duplicate_of = WB_SQL_UNSETTLED;
+    driver->start(session);
+    s->state = WB_SQL_OPEN;
+    driver->queue_begin(session, begin->marks, begin->mark_count);
+    if (claims)
+        wb_sql_queue_claims(session, begin, &claimed);
+    int result = driver->run(session, "claim_sent");
+    return result == WB_OK && claims ? wb_sql_settle_claims(session, begin, claimed.affected)
+                                     : result;
+}
+
+int wb_sql_begin(wb_storage_session *session, wb_begin *begin, wb_error *error)
+{
+    const wb_sql_session *s = wb_sql_of(session);
+    const wb_host *host = s->outbox->host;
+
+    if (s->state != WB_SQL_IDLE)
+        return wb_sql_unusable(session, "begin a transaction", error);
+    if (begin->batch > s->outbox->dialect->batch_max)
+        return host->fail(host, error, WB_FATAL, WB_CAUSE_TOO_LARGE, 0,
+                          "could not begin a transaction: the batch number is too large");
+    forget_transaction(session);
+    if (claim(session, begin) == WB_OK)
+        return WB_OK;
+    wb_sql_undo(session);
+    return wb_sql_report(session, "begin a transaction", error);
+}
+
+/* ---- check --------------------------------------------------------------------- */
+
+int wb_sql_check(wb_storage_session *session, size_t item, wb_error *error)
+{
+    const wb_sql_session *s = wb_sql_of(session);
+    const wb_host *host = s->outbox->host;
+    int result = s->state == WB_SQL_IDLE ? WB_OK : s->outbox->driver->inspect(session);
+
+    if (s->state == WB_SQL_LOST)
+        return wb_sql_unusable(session, "go on with the transaction", error);
+    if (result == WB_OK)
+        return WB_OK;
+    /* not this item's doing: nobody may be blamed for it before its item runs alone */
+    if (s->failure.item != item && s->failure.item != WB_SQL_NO_ITEM)
+        return host->fail(host, error, WB_ABORT, WB_CAUSE_OTHER, s->failure.native_code,
+                          "a statement that another message deferred failed: %s",
+                          s->failure.text);
+    return host->fail(host, error, result, s->failure.cause, s->failure.native_code, "%s",
+                      s->failure.text);
+}
+
+/* ---- commit -------------------------------------------------------------------- */
+
+static void queue_release(wb_storage_session *session, const wb_commit *commit)
+{
+    const wb_sql_outbox *outbox = wb_sql_of(session)->outbox;
+    const size_t most = outbox->dialect->keys_max;
+    for (size_t i = 0; i < commit->released_count; i += most) {
+        const size_t rest = commit->released_count - i;
+        const wb_sql_value values[] = {
+            WB_SQL_LIST(WB_SQL_SOME_KEYS, commit->released + i, rest < most ? rest : most),
+            WB_SQL_NUMBER(commit->batch),
+        };
+        outbox->driver->queue(session, WB_SQL_RELEASE, values, 2, NULL);
+    }
+}
+
+static void queue_commit(wb_storage_session *session, const wb_commit *commit)
+{
+    const wb_sql_driver *driver = wb_sql_of(session)->outbox->driver;
+    const wb_sql_value stored[] = { WB_SQL_NUMBER(commit->batch),
+                                    WB_SQL_BYTES(commit->operations, commit->operations_size) };
+    driver->queue_deferred(session);
+    if (commit->operations)
+        driver->queue(session, WB_SQL_STORE, stored, 2, NULL);
+    queue_release(session, commit);
+    driver->queue(session, WB_SQL_COMMIT, NULL, 0, NULL);
+}
+
+/* The failure of before (of what was deferred before the plain connection, or what a handler
+ * did) is this transaction's; otherwise try. A connection that broke while handlers ran is
+ * found out before COMMIT is sent: then it is known that nothing committed. */
+static int try_commit(wb_storage_session *session, const wb_commit *commit)
+{
+    wb_sql_session *s = wb_sql_of(session);
+    const wb_sql_driver *driver = s->outbox->driver;
+
+    if (commit->operations && commit->operations_size > s->outbox->dialect->operations_max)
+        return wb_sql_note(session, WB_REJECT, WB_CAUSE_TOO_LARGE, WB_SQL_NO_ITEM,
+                           "a row does not hold it");
+    int result = driver->inspect(session);
+    if (result != WB_OK)
+        return result;
+    s->handed_out = 0;
+    driver->look_for_loss(session);
+    if (s->state == WB_SQL_LOST)
+        return s->failure.result;
+    driver->start(session);
+    queue_commit(session, commit);
+    return driver->run(session, "commit_sent");
+}
+
+/* Only operations are as long as that, because what is deferred has an item. */
+static int report_commit(wb_storage_session *session, const wb_commit *commit, wb_error *error)
+{
+    const wb_sql_session *s = wb_sql_of(session);
+    const wb_host *host = s->outbox->host;
+    const wb_sql_failure *f = &s->failure;
+    if (f->result != WB_REJECT || f->cause != WB_CAUSE_TOO_LARGE || f->item != WB_SQL_NO_ITEM)
+        return wb_sql_report(session, "commit", error);
+    return host->fail(host, error, WB_REJECT, WB_CAUSE_TOO_LARGE, f->native_code,
+                      "could not commit: %zu bytes of outgoing operations in one batch are more "
+                      "than the server takes: %s",
+                      commit->operations_size, f->text);
+}
+
+int wb_sql_commit(wb_storage_session *session, wb_commit *commit, wb_error *error)
+{
+    wb_sql_session *s = wb_sql_of(session);
+
+    commit->failed_item = WB_SQL_NO_ITEM;
+    if (s->state != WB_SQL_OPEN)
+        return wb_sql_unusable(session, "commit", error);
+    if (try_commit(session, commit) == WB_OK) {
+        forget_transaction(session);
+        if (s->state == WB_SQL_OPEN)
+            s->state = WB_SQL_IDLE;
+        return WB_OK;
+    }
+    commit->failed_item = s->failure.item;
+    wb_sql_undo(session);
+    return report_commit(session, commit, error);
+}
+
+/* ---- rollback -------------------------------------------------------------------- */
+
+/* A connection in the middle of something cannot be rolled back on: giving it up makes the
+ * server roll back. So does one that does not answer: nobody knows what is open. */
+static void roll_back(wb_storage_session *session)
+{
+    const wb_sql_driver *driver = wb_sql_of(session)->outbox->driver;
+    if (driver->standing(session) != WB_SQL_TRANSACTION)
+        return;
+    driver->start(session);
+    driver->queue_rollback(session);
+    if (driver->run(session, NULL) != WB_OK)
+        driver->lose(session, NULL);
+}
+
+void wb_sql_undo(wb_storage_session *session)
+{
+    wb_sql_session *s = wb_sql_of(session);
+    const wb_sql_failure failure = s->failure;
+
+    s->handed_out = 0;
+    if (s->state == WB_SQL_OPEN)
+        roll_back(session);
+    forget_transaction(session);
+    if (s->state == WB_SQL_OPEN)
+        s->state = WB_SQL_IDLE;
+    if (failure.result != WB_OK)
+        s->failure = failure;
+}
+
+int wb_sql_rollback(wb_storage_session *session, wb_error *error)
+{
+    wb_sql_session *s = wb_sql_of(session);
+    if (s->state == WB_SQL_OPEN) {
+        s->failure.result = WB_OK;
+        wb_sql_undo(session);
+    }
+    if (s->state == WB_SQL_LOST)
+        return wb_sql_unusable(session, "roll back", error);
+    return WB_OK;
+}
+
+/* ---- outside of a batch ------------------------------------------------------------ */
+
+/* Where a server begins a transaction with any statement, one is open while this runs. */
+int wb_sql_run_outside(wb_storage_session *session, const char *crash_point)
+{
+    wb_sql_session *s = wb_sql_of(session);
+    s->outbox->driver->queue_end(session);
+    s->state = WB_SQL_OPEN;
+    int result = s->outbox->driver->run(session, crash_point);
+    if (result == WB_OK && s->state == WB_SQL_OPEN)
+        s->state = WB_SQL_IDLE;
+    else if (result != WB_OK)
+        wb_sql_undo(session);
+    return result;
+}
+
+void wb_sql_queue_marks(wb_storage_session *session, const wb_mark *marks, size_t count)
+{
+    const wb_sql_driver *driver = wb_sql_of(session)->outbox->driver;
+    const wb_sql_value gone = WB_SQL_LIST(WB_SQL_GONE_BATCHES, marks, count);
+
+    if (wb_sql_count_listed(&gone))
+        driver->queue(session, WB_SQL_MARK, &gone, 1, NULL);
+    for (size_t i = 0; i < count; i++) {
+        const wb_sql_value values[] = {
+            WB_SQL_NUMBER(marks[i].batch),
+            WB_SQL_BYTES(marks[i].remaining, marks[i].remaining_size),
+        };
+        if (marks[i].remaining)
+            driver->queue(session, WB_SQL_SHRINK, values, 2, NULL);
+    }
+}
+
+int wb_sql_mark(wb_storage_session *session, const wb_mark *marks, size_t count, wb_error *error)
+{
+    const wb_sql_session *s = wb_sql_of(session);
+
+    if (s->state != WB_SQL_IDLE)
+        return wb_sql_unusable(session, "mark operations as dispatched", error);
+    if (!count)
+        return WB_OK;
+    s->outbox->driver->start(session);
+    wb_sql_queue_marks(session, marks, count);
+    if (wb_sql_run_outside(session, "mark_sent") != WB_OK)
+        return wb_sql_report(session, "mark operations as dispatched", error);
+    return WB_OK;
+}

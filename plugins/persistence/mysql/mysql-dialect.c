@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "plugins/persistence/mysql/mysql-dialect.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "plugins/common/sql/ages.h"
+#include "plugins/persistence/mysql/mysql-memory.h"
+
+#define SCHEMA_VERSION 1
+#define TEXT_OF_(number) #number
+#define TEXT_OF(number) TEXT_OF_(number)
+
+/* ---- names, values, locks ------------------------------------------------------ */
+
+/* Readable where it can be: an administrator may run the text of schema() by hand. */
+static void put_literal(wb_sql_buffer *text, const char *value)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                "0123456789_.-$ ";
+    if (value[strspn(value, plain)]) {
+        mys_buffer_put_string(text, value, strlen(value));
+        return;
+    }
+    wb_sql_buffer_put(text, "'", 1);
+    wb_sql_buffer_put_text(text, value);
+    wb_sql_buffer_put(text, "'", 1);
+}
+
+const wb_sql_quoting mys_quoting = { '`', "database", put_literal };
+
+void mys_lock_name(const wb_sql_names *names, const char *purpose, const char *prefix,
+                    char ret_name[MYS_LOCK_NAME_SIZE])
+{
+    uint64_t state = wb_sql_hash(WB_SQL_HASH_START, names->container);
+    state = wb_sql_hash(state, "/");
+    state = wb_sql_hash(state, prefix);
+    (void)snprintf(ret_name, MYS_LOCK_NAME_SIZE, "waybill %s %016" PRIx64, purpose, state);
+}
+
+/* ---- the outbox ------------------------------------------------------------------ */
+
+#define LIMITED " LIMIT " TEXT_OF(WB_SQL_FUTURE_MAX) ")"
+
+static const char *const templates[WB_SQL_COUNT] = {
+    /* READ WRITE, so that a server that takes no writes says so now and not in a handler */
+    [WB_SQL_BEGIN] = "START TRANSACTION READ WRITE",
+    [WB_SQL_COMMIT] = "COMMIT",
+    [WB_SQL_ROLLBACK] = "ROLLBACK",
+    /* not INSERT IGNORE, which would hide other errors; an assignment of what is there
+     * already counts no affected row, so that their number says how many ids are new */
+    [WB_SQL_CLAIM] = "INSERT INTO {dedup} (id, batch) VALUES [($1,$2)] "
+                     "ON DUPLICATE KEY UPDATE batch = batch",
+    [WB_SQL_STORE] = "INSERT INTO {pending} (batch, operations) VALUES ($1,$2)",
+    [WB_SQL_MARK] = "DELETE FROM {pending} WHERE batch IN ([$1])",
+    [WB_SQL_LOOKUP] = "SELECT id, batch FROM {dedup} WHERE id IN ([$1]) ORDER BY id",
+    [WB_SQL_RELEASE] = "DELETE FROM {dedup} WHERE batch = $2 AND id IN ([$1])",
+    [WB_SQL_SHRINK] = "UPDATE {pending} SET operations = $2 WHERE batch = $1",
+    [WB_SQL_PENDING] = "SELECT batch, operations FROM {pending} WHERE batch IN ([$1])",
+    [WB_SQL_LOCK] = "SELECT GET_LOCK($1, 0)",
+    [WB_SQL_UNLOCK] = "DO RELEASE_LOCK($1)",
+    [WB_SQL_NEXT] = "SELECT batch, operations FROM {pending} WHERE batch >= $1 AND batch < $2 "
+                    "ORDER BY batch LIMIT 1",
+    [WB_SQL_CLEAN_UP] = "DELETE FROM {dedup} WHERE batch < $1 AND NOT EXISTS "
+                        "(SELECT 1 FROM {pending} WHERE {pending}.batch = {dedup}.batch) "
+                        "ORDER BY batch LIMIT $2",
+    /* in UTC, whatever the session's time zone, and without a hole or a double hour. A handler
+     * that sets the session variable `timestamp` sets this clock, too */
+    [WB_SQL_CLOCK] =
+        "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6))",
+    /* each by the right end of an index, and counted no further than the limit */
+    [WB_SQL_FUTURE] =
+        "SELECT (SELECT COUNT(*) FROM (SELECT 1 FROM {dedup} WHERE batch >= $1" LIMITED
+        " AS records), (SELECT COUNT(*) FROM (SELECT 1 FROM {pending} WHERE "
+        "SUBSTRING(operations, 1, 4) <> _binary '" WB_SQL_PARKED "' AND batch >= $1" LIMITED
+        " AS pending), (SELECT MAX(batch) FROM {dedup})",
+};
+
+/* ---- its tables -------------------------------------------------------------------- */
+
+/* A later version appends its statements here. Each must be harmless where it was run
+ * before: MySQL commits DDL at once, so that an installation that dies is repeated. */
+static const wb_sql_definition definitions[] = {
+    { 1, 0, "which endpoints have tables here, and in which version",
+      "CREATE TABLE IF NOT EXISTS {endpoints} (\n"
+      "    prefix varchar(50) CHARACTER SET ascii COLLATE ascii_bin NOT NULL PRIMARY KEY,\n"
+      "    endpoint varchar(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,\n"
+      "    version int NOT NULL,\n"
+      "    installed timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP\n) ENGINE = InnoDB" },
+    { 1, 0,
+      "ids that were processed, until they are deleted by age: batch >> 22 is in milliseconds "
+      "since 2020",
+      "CREATE TABLE IF NOT EXISTS {dedup} (\n"
+      "    id varbinary(255) NOT NULL PRIMARY KEY,\n"
+      "    batch bigint unsigned NOT NULL,\n"
+      "    KEY batch (batch)\n) ENGINE = InnoDB" },
+    { 1, 0, "outgoing operations of a batch, from its commit until they are dispatched",
+      "CREATE TABLE IF NOT EXISTS {pending} (\n"
+      "    batch bigint unsigned NOT NULL PRIMARY KEY,\n"
+      "    operations longblob NOT NULL\n) ENGINE = InnoDB" },
+};
+
+#define RECORD_VERSION                                                                             \
+    "INSERT INTO {endpoints} (prefix, endpoint, version)\n"                                        \
+    "    VALUES ({prefix}, {endpoint}, " TEXT_OF(SCHEMA_VERSION) ")\n"                         \
+    "    ON DUPLICATE KEY UPDATE version = GREATEST(version, " TEXT_OF(SCHEMA_VERSION) ")"
+
+const wb_sql_dialect mys_dialect = {
+    .quoting = &mys_quoting,
+    .templates = templates,
+    .definitions = definitions,
+    .definition_count = sizeof definitions / sizeof definitions[0],
+    .first_count = 1,
+    .schema_version = SCHEMA_VERSION,
+    .record_version = RECORD_VERSION,
+    .schema_start = "",
+    .schema_end = "",
+    /* 270 KB of text at most, whatever the size of the batch */
+    .keys_max = 500,
+    .batch_max = UINT64_MAX,
+    .operations_max = SIZE_MAX,
+};

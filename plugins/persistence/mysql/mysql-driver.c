@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "plugins/persistence/mysql/mysql-driver.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "plugins/common/sql/schema.h"
+#include "plugins/common/sql/transaction.h"
+#include "plugins/persistence/mysql/mysql-dialect.h"
+#include "plugins/persistence/mysql/mysql-session.h"
+
+#define INSTALL_LOCK_SECONDS "60"
+
+/* The marks go inside: by themselves they would cost a flush to disk. They are kept, because a
+ * rollback must not take them back. */
+static void queue_begin(wb_storage_session *s, const wb_mark *marks, size_t count)
+{
+    mys_queue(s, WB_SQL_BEGIN, NULL, 0, NULL);
+    mys_queue_list(s, &s->marks, MYS_STEP_OWN);
+    const size_t first = s->exchange.count;
+    wb_sql_queue_marks(s, marks, count);
+    mys_exchange_keep(s, first, &s->marks);
+}
+
+/* The marks were in the transaction, because only its flush to disk made them last; now they
+ * need one of their own. */
+static void queue_rollback(wb_storage_session *s)
+{
+    mys_queue(s, WB_SQL_ROLLBACK, NULL, 0, NULL);
+    if (s->marks.count) {
+        mys_queue_list(s, &s->marks, MYS_STEP_OWN);
+        mys_queue_end(s);
+    }
+}
+
+static void queue_deferred(wb_storage_session *s)
+{
+    mys_queue_list(s, &s->deferred, MYS_STEP_DEFERRED);
+}
+
+static void forget(wb_storage_session *s)
+{
+    mys_list_reset(&s->deferred);
+    mys_list_reset(&s->marks);
+    mys_watch_reset(&s->watch, 0);
+}
+
+/* A server says nothing unasked but that it goes. */
+static void look_for_loss(wb_storage_session *s)
+{
+    struct pollfd descriptor = { .fd = mysql_get_socket(s->connection), .events = POLLIN };
+    s->exchange.commit_sent = 0;
+    if (!s->connection->net.pvio || descriptor.fd < 0 || poll(&descriptor, 1, 0) > 0)
+        mys_failure_lost(s, NULL);
+}
+
+static wb_sql_standing standing(wb_storage_session *s)
+{
+    const MYSQL *c = s->connection;
+    s->exchange.commit_sent = 0; /* what ends here was not committed */
+    if (c->status == MYSQL_STATUS_READY && !(c->server_status & SERVER_MORE_RESULTS_EXIST))
+        return WB_SQL_TRANSACTION;
+    mys_failure_lost(s, "a handler left it in the middle of a statement");
+    return WB_SQL_UNUSABLE;
+}
+
+int mys_fetch(wb_sql_answer *answer, wb_sql_cell *ret_cells, size_t count)
+{
+    MYSQL_ROW row = answer->rows ? mysql_fetch_row(answer->rows) : NULL;
+    if (!row)
+        return 0;
+    const unsigned long *sizes = mysql_fetch_lengths(answer->rows);
+    for (size_t i = 0; i < count; i++)
+        ret_cells[i] = (wb_sql_cell){ row[i], sizes[i] };
+    return 1;
+}
+
+static uint64_t number(const wb_sql_cell *cell)
+{
+    return cell->data ? strtoull(cell->data, NULL, 10) : 0;
+}
+
+void mys_clear(wb_sql_answer *answer)
+{
+    mysql_free_result(answer->rows);
+    answer->rows = NULL;
+}
+
+/* Of two installations one waits. The lock goes with the connection. */
+static int prepare_install(wb_storage_session *s, unsigned *ret_holds)
+{
+    char name[MYS_LOCK_NAME_SIZE];
+    char text[128];
+    wb_sql_answer answer = { 0 };
+    wb_sql_cell cell;
+
+    *ret_holds = 0;
+    mys_lock_name(&s->sql.outbox->names, "install", "", name);
+    (void)snprintf(text, sizeof text, "SELECT GET_LOCK('%s', " INSTALL_LOCK_SECONDS ")", name);
+    int result = wb_sql_schema_run(s, text, &answer);
+    if (result == WB_OK && (!mys_fetch(&answer, &cell, 1) || number(&cell) != 1))
+        result = wb_sql_note(s, WB_RETRY, WB_CAUSE_SERVER, WB_SQL_NO_ITEM,
+                             "another installation has run for " INSTALL_LOCK_SECONDS " seconds");
+    mys_clear(&answer);
+    return result;
+}
+
+const wb_sql_driver mys_driver = {
+    .start = mys_exchange_start,
+    .queue = mys_queue,
+    .queue_text = mys_queue_text,
+    .queue_end = mys_queue_end,
+    .queue_begin = queue_begin,
+    .queue_rollback = queue_rollback,
+    .queue_deferred = queue_deferred,
+    .run = mys_exchange_run,
+    .forget = forget,
+    .inspect = mys_defer_inspect,
+    .look_for_loss = look_for_loss,
+    .standing = standing,
+    .lose = mys_failure_lost,
+    .fetch = mys_fetch,
+    .number = number,
+    .clear = mys_clear,
+    .connect = mys_session_open,
+    .close = mys_session_close,
+    .prepare_install = prepare_install,
+    .checks = mys_checks,
+};

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How MySQL is asked (wb_sql_driver): over mysql-exchange.c.
+ */
+#ifndef MYSQL_DRIVER_H
+#define MYSQL_DRIVER_H
+
+#include "plugins/common/sql/driver.h"
+
+extern const wb_sql_driver mys_driver;
+
+/** What verify looks at, up to NULL. */
+extern int (*const mys_checks[])(wb_storage_session *session, wb_error *error);
+
+/** Rows of the client library. */
+int mys_fetch(wb_sql_answer *answer, wb_sql_cell *ret_cells, size_t count);
+void mys_clear(wb_sql_answer *answer);
+
+#endif

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "plugins/persistence/pgsql/pgsql-dialect.h"
+
+#include <string.h>
+
+#include "plugins/common/sql/ages.h"
+
+#define SCHEMA_VERSION 1
+#define TEXT_OF_(number) #number
+#define TEXT_OF(number) TEXT_OF_(number)
+
+/* ---- names, values, locks ------------------------------------------------------ */
+
+/* Means the same whatever standard_conforming_strings says. */
+static void put_literal(wb_sql_buffer *text, const char *value)
+{
+    const int escaped = strchr(value, '\\') != NULL;
+    wb_sql_buffer_put_text(text, escaped ? " E'" : "'");
+    for (const char *c = value; *c; c++) {
+        if (*c == '\'' || *c == '\\')
+            wb_sql_buffer_put(text, c, 1);
+        wb_sql_buffer_put(text, c, 1);
+    }
+    wb_sql_buffer_put(text, "'", 1);
+}
+
+const wb_sql_quoting pgsql_quoting = { '"', "schema", put_literal };
+
+int64_t pgsql_lock_key(const wb_sql_names *names, const char *purpose, const char *prefix)
+{
+    uint64_t state = wb_sql_hash(WB_SQL_HASH_START, "waybill ");
+    state = wb_sql_hash(state, purpose);
+    state = wb_sql_hash(state, "/");
+    state = wb_sql_hash(state, names->container);
+    state = wb_sql_hash(state, "/");
+    state = wb_sql_hash(state, prefix);
+    return (int64_t)state;
+}
+
+/* A time limit for idle transactions would end this one while its rows are dispatched. */
+const char pgsql_lock_in_transaction[] =
+    "SELECT (pg_catalog.pg_try_advisory_xact_lock($1::bigint) AND "
+    "pg_catalog.set_config('idle_in_transaction_session_timeout', '0', true) IS NOT NULL)"
+    "::integer::bigint";
+
+/* ---- the outbox ------------------------------------------------------------------ */
+
+/* A lost mark means a duplicate with the same id and bytes: not worth a flush to disk.
+ * set_config() in the statement itself makes it one statement instead of four; being in
+ * a subquery it runs once, and not at all when no row is there to be written. */
+#define NOT_FLUSHED "(SELECT pg_catalog.set_config('synchronous_commit', 'off', true)) IS NOT NULL"
+
+/* Taken until the end of the transaction, or not at all: another instance has it. */
+#define WITH_LOCK                                                                                  \
+    "WITH lock AS MATERIALIZED "                                                                   \
+    "(SELECT pg_catalog.pg_try_advisory_xact_lock($3::bigint) AS ours) "
+
+#define LIMITED "LIMIT " TEXT_OF(WB_SQL_FUTURE_MAX) ")"
+
+static const char *const templates[WB_SQL_COUNT] = {
+    /* READ COMMITTED, because under REPEATABLE READ a claim may skip a record that it
+     * cannot see; READ WRITE, so that a standby says so now and not in a handler */
+    [WB_SQL_BEGIN] = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE",
+    /* unnest() yields the array's order and nothing here sorts: two batches that share
+     * ids meet them in the same order and never deadlock */
+    [WB_SQL_CLAIM] = "INSERT INTO {dedup} (key, batch) "
+                     "SELECT key, $2::bigint "
+                     "FROM pg_catalog.unnest($1::bytea[]) AS claims (key) "
+                     "ON CONFLICT DO NOTHING",
+    [WB_SQL_STORE] = "INSERT INTO {pending} (batch, operations) VALUES ($1::bigint, $2::bytea)",
+    [WB_SQL_MARK] = "DELETE FROM {pending} WHERE batch = ANY ($1::bigint[]) AND " NOT_FLUSHED,
+    [WB_SQL_COMMIT] = "COMMIT",
+    [WB_SQL_ROLLBACK] = "ROLLBACK",
+    [WB_SQL_LOOKUP] = "SELECT dedup.key, dedup.batch "
+                      "FROM pg_catalog.unnest($1::bytea[]) WITH ORDINALITY "
+                      "AS claims (key, position) "
+                      "JOIN {dedup} AS dedup ON dedup.key = claims.key "
+                      "ORDER BY claims.position",
+    [WB_SQL_RELEASE] =
+        "DELETE FROM {dedup} WHERE key = ANY ($1::bytea[]) AND batch = $2::bigint",
+    [WB_SQL_SHRINK] = "UPDATE {pending} SET operations = $2::bytea "
+                      "WHERE batch = $1::bigint AND " NOT_FLUSHED,
+    [WB_SQL_PENDING] =
+        "SELECT batch, operations FROM {pending} WHERE batch = ANY ($1::bigint[])",
+    /* the session's, so that no transaction is open while rows are visited */
+    [WB_SQL_LOCK] = "SELECT pg_catalog.pg_try_advisory_lock($1::bigint)::integer::bigint",
+    [WB_SQL_UNLOCK] = "SELECT pg_catalog.pg_advisory_unlock($1::bigint)",
+    [WB_SQL_NEXT] = "SELECT batch, operations FROM {pending} "
+                    "WHERE batch >= $1::bigint AND batch < $2::bigint ORDER BY batch LIMIT 1",
+    /* rows are found by the index on batch, oldest first, and deleted by their place. Not
+     * FOR UPDATE SKIP LOCKED: the advisory lock keeps rivals out, nobody else touches old
+     * records, and row locks would need a privilege and write 1.4 times the WAL */
+    [WB_SQL_CLEAN_UP] =
+        WITH_LOCK
+        "DELETE FROM {dedup} WHERE ctid = ANY (ARRAY("
+        "SELECT old.ctid FROM {dedup} AS old "
+        "WHERE (SELECT ours FROM lock) AND old.batch < $1::bigint AND NOT EXISTS "
+        "(SELECT FROM {pending} AS pending WHERE pending.batch = old.batch) "
+        "ORDER BY old.batch LIMIT $2::bigint))",
+    [WB_SQL_CLOCK] =
+        "SELECT (EXTRACT(EPOCH FROM pg_catalog.clock_timestamp()) * 1000000)::bigint",
+    /* each by the right end of an index, and counted no further than the limit */
+    [WB_SQL_FUTURE] =
+        "SELECT (SELECT pg_catalog.count(*) FROM (SELECT FROM {dedup} WHERE batch >= $1::bigint "
+        LIMITED " AS records), "
+        "(SELECT pg_catalog.count(*) FROM (SELECT FROM {pending} WHERE batch >= $1::bigint AND "
+        "pg_catalog.substr(operations, 1, 4) <> '" WB_SQL_PARKED "'::bytea " LIMITED
+        " AS pending), "
+        "(SELECT pg_catalog.max(batch) FROM {dedup})",
+};
+
+/* ---- its tables -------------------------------------------------------------------- */
+
+/* Every name of a table, index or constraint holds the endpoint's prefix: PostgreSQL wants
+ * index names unique in a schema, and IF NOT EXISTS would pass over a second endpoint's.
+ * A later version appends its statements here. */
+static const wb_sql_definition definitions[] = {
+    { 1, PGSQL_SCHEMA_ABSENT, NULL, "CREATE SCHEMA IF NOT EXISTS {schema}" },
+    { 1, 0, "which endpoints have tables here, and in which version",
+      "CREATE TABLE IF NOT EXISTS {endpoints} (\n"
+      "    prefix text PRIMARY KEY,\n"
+      "    endpoint text NOT NULL,\n"
+      "    version integer NOT NULL,\n"
+      "    installed timestamptz NOT NULL DEFAULT now()\n)" },
+    { 1, 0, "ids that were processed; only ever inserted, and deleted by age",
+      "CREATE TABLE IF NOT EXISTS {dedup} (\n"
+      "    key bytea NOT NULL CONSTRAINT {dedup_pkey} PRIMARY KEY,\n"
+      "    batch bigint NOT NULL\n"
+      ") WITH (autovacuum_vacuum_scale_factor = 0.05,\n"
+      "        autovacuum_vacuum_insert_scale_factor = 0.1)" },
+    { 1, 0, "milliseconds since 2020 are batch >> 22, so this is an index on age",
+      "CREATE INDEX IF NOT EXISTS {dedup_batch} ON {dedup} (batch)" },
+    { 1, 0, "outgoing operations of a batch, from its commit until they are dispatched",
+      "CREATE TABLE IF NOT EXISTS {pending} (\n"
+      "    batch bigint NOT NULL CONSTRAINT {pending_pkey} PRIMARY KEY,\n"
+      "    operations bytea NOT NULL\n"
+      ") WITH (vacuum_truncate = off, autovacuum_vacuum_scale_factor = 0,\n"
+      "        autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0,\n"
+      "        toast.vacuum_truncate = off, toast.autovacuum_vacuum_scale_factor = 0,\n"
+      "        toast.autovacuum_vacuum_threshold = 1000, toast.autovacuum_vacuum_cost_delay = 0)" },
+    { 1, PGSQL_HAS_LZ4, "leave this out where the server was built without lz4",
+      "ALTER TABLE {pending} ALTER COLUMN operations SET COMPRESSION lz4" },
+};
+
+#define RECORD_VERSION                                                                             \
+    "INSERT INTO {endpoints} AS known (prefix, endpoint, version)\n"                               \
+    "    VALUES ({prefix}, {endpoint}, " TEXT_OF(SCHEMA_VERSION) ")\n"                       \
+    "    ON CONFLICT (prefix) DO UPDATE SET version = EXCLUDED.version, installed = now()\n"       \
+    "    WHERE known.version < EXCLUDED.version"
+
+static int is_written(const wb_sql_names *names, int when)
+{
+    return when != PGSQL_SCHEMA_ABSENT || strcmp(names->container, "public") != 0;
+}
+
+const wb_sql_dialect pgsql_dialect = {
+    .quoting = &pgsql_quoting,
+    .templates = templates,
+    .definitions = definitions,
+    .definition_count = sizeof definitions / sizeof definitions[0],
+    .first_count = 2,
+    .schema_version = SCHEMA_VERSION,
+    .record_version = RECORD_VERSION,
+    .schema_start = "BEGIN;\n",
+    .schema_end = "COMMIT;\n",
+    .is_written = is_written,
+    .keys_max = SIZE_MAX,
+    /* what a bigint holds: the milliseconds in a batch number reach it in the year 2089 */
+    .batch_max = INT64_MAX,
+    /* a field holds at most 1 GB, a message of the protocol a little more */
+    .operations_max = (size_t)1000 * 1000 * 1000,
+    .clean_up_locks = 1,
+};

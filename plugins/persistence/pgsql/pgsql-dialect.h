@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What PostgreSQL is asked with: the statements of the outbox and of its installation.
+ */
+#ifndef PGSQL_DIALECT_H
+#define PGSQL_DIALECT_H
+
+#include "plugins/common/sql/outbox.h"
+
+/** PostgreSQL cuts identifiers at 63 bytes; our longest suffix is "_pending_pkey". */
+#define PGSQL_IDENTIFIER_MAX 63
+
+/** Conditions of definitions. */
+#define PGSQL_SCHEMA_ABSENT 1 /* creating it needs a privilege that an existing one does not */
+#define PGSQL_HAS_LZ4 2
+
+extern const wb_sql_quoting pgsql_quoting;
+/** Parameters are $1 and so on, and results are in binary format: numbers are bigint. */
+extern const wb_sql_dialect pgsql_dialect;
+
+/** WB_SQL_LOCK behind a pooler, which gives each transaction another of the server's sessions. */
+extern const char pgsql_lock_in_transaction[];
+
+/** The key of an advisory lock: the same in every process for the same purpose, schema
+ *  and, unless `prefix` is "", endpoint. */
+int64_t pgsql_lock_key(const wb_sql_names *names, const char *purpose, const char *prefix);
+
+#endif

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "plugins/persistence/pgsql/pgsql-driver.h"
+
+#include <poll.h>
+#include <stdio.h>
+
+#include "plugins/common/sql/transaction.h"
+#include "plugins/persistence/pgsql/pgsql-session.h"
+
+/* Statements the server need not keep any longer; in a transaction of their own, so that
+ * a rollback does not leave open which are gone. */
+static void queue_dropped(wb_storage_session *s)
+{
+    pgsql_cache *cache = &s->defer.cache;
+    for (size_t i = 0; i < cache->dropped_count; i++) {
+        char statement[PGSQL_STATEMENT_NAME_SIZE + 16];
+        (void)snprintf(statement, sizeof statement, "DEALLOCATE %s", cache->dropped[i]);
+        pgsql_queue_text(s, statement, NULL);
+    }
+    if (cache->dropped_count)
+        pgsql_queue_sync(s);
+    cache->dropped_count = 0;
+}
+
+/* The marks go before, by themselves: without a flush to disk they cost next to nothing. */
+static void queue_begin(wb_storage_session *s, const wb_mark *marks, size_t count)
+{
+    queue_dropped(s);
+    if (count) {
+        wb_sql_queue_marks(s, marks, count);
+        pgsql_queue_sync(s);
+    }
+    pgsql_queue(s, WB_SQL_BEGIN, NULL, 0, NULL);
+    if (!s->prepared)
+        pgsql_session_queue_settings(s, 1);
+}
+
+static void queue_rollback(wb_storage_session *s)
+{
+    pgsql_queue(s, WB_SQL_ROLLBACK, NULL, 0, NULL);
+}
+
+static void forget(wb_storage_session *s)
+{
+    pgsql_defer_reset(s);
+    pgsql_cache_next_round(&s->defer.cache);
+}
+
+static void look_for_loss(wb_storage_session *s)
+{
+    struct pollfd descriptor = { .fd = PQsocket(s->connection), .events = POLLIN };
+    s->exchange.commits = 0;
+    if (descriptor.fd < 0 ||
+        (poll(&descriptor, 1, 0) > 0 &&
+         (!PQconsumeInput(s->connection) || PQstatus(s->connection) == CONNECTION_BAD)))
+        pgsql_failure_lost(s, NULL);
+}
+
+static wb_sql_standing standing(wb_storage_session *s)
+{
+    const PGTransactionStatusType status = PQtransactionStatus(s->connection);
+    if (PQpipelineStatus(s->connection) != PQ_PIPELINE_OFF || status == PQTRANS_ACTIVE) {
+        pgsql_failure_lost(s, "a handler left it in the middle of a statement");
+        return WB_SQL_UNUSABLE;
+    }
+    return status == PQTRANS_IDLE ? WB_SQL_NOTHING : WB_SQL_TRANSACTION;
+}
+
+int pgsql_fetch(wb_sql_answer *answer, wb_sql_cell *ret_cells, size_t count)
+{
+    const PGresult *rows = answer->rows;
+    const int row = answer->row;
+
+    if (!rows || row >= PQntuples(rows))
+        return 0;
+    for (int i = 0; i < (int)count; i++) {
+        ret_cells[i].data = PQgetisnull(rows, row, i) ? NULL : PQgetvalue(rows, row, i);
+        ret_cells[i].size = (size_t)PQgetlength(rows, row, i);
+    }
+    answer->row++;
+    return 1;
+}
+
+static uint64_t number(const wb_sql_cell *cell)
+{
+    return cell->data ? pgsql_read_u64(cell->data) : 0;
+}
+
+void pgsql_clear(wb_sql_answer *answer)
+{
+    PQclear(answer->rows);
+    answer->rows = NULL;
+}
+
+const wb_sql_driver pgsql_driver = {
+    .start = pgsql_exchange_start,
+    .queue = pgsql_queue,
+    .queue_text = pgsql_queue_text,
+    .queue_end = pgsql_queue_sync,
+    .queue_begin = queue_begin,
+    .queue_rollback = queue_rollback,
+    .queue_deferred = pgsql_defer_queue,
+    .run = pgsql_exchange_run,
+    .forget = forget,
+    .inspect = pgsql_defer_inspect,
+    .look_for_loss = look_for_loss,
+    .standing = standing,
+    .lose = pgsql_failure_lost,
+    .fetch = pgsql_fetch,
+    .number = number,
+    .clear = pgsql_clear,
+    .connect = pgsql_session_start,
+    .close = pgsql_session_close,
+    .prepare_install = pgsql_prepare_install,
+    .checks = pgsql_checks,
+};
