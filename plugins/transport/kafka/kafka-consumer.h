@@ -135,6 +135,16 @@ void wb_kafka_partition_release(wb_kafka_consumer *consumer, wb_kafka_partition 
 /** Revoke all, for closing. @locks lock held */
 void wb_kafka_partitions_lose(wb_kafka_consumer *consumer);
 
+/* ---- kafka-start.c ---- */
+
+/** Where reading of partitions begins. `committed` and `starts` hold the same partitions; both
+ *  are sorted, and filled with what the group has committed (with its notes) and with where to
+ *  begin. Waits for answers, and while a transaction over the offsets is open. @return 0 or an
+ *  error code. @locality poll thread, lock not held */
+rd_kafka_resp_err_t wb_kafka_start_find(wb_kafka_consumer *consumer,
+                                        rd_kafka_topic_partition_list_t *committed,
+                                        rd_kafka_topic_partition_list_t *starts);
+
 /* ---- kafka-pause.c: all with the lock held ---- */
 
 /** Fetch nothing of a partition, or again if no other reason is left. */

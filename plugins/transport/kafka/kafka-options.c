@@ -68,8 +68,9 @@ const wb_option wb_kafka_options[WB_KAFKA_OPTION_COUNT] = {
       "answer more: 16 MiB, or the largest message." },
     { "event_start", WB_OPTION_CHOICE, 0, AT(event_start), "earliest", 0, 0, start_choices, "0.1",
       "where a new subscriber begins to read an event's topic",
-      "earliest: with everything the topic still holds. Where the endpoint has read before, and in "
-      "its own topic, this has no effect." },
+      "earliest: with everything the topic still holds. latest: with what is published from then on; "
+      "that place is committed at once, and partitions that are added later are read from their "
+      "beginning. Where the endpoint has read before, and in its own topic, this has no effect." },
     { "instance", WB_OPTION_STRING, 0, AT(instance), NULL, 0, 0, NULL, "0.1",
       "name of this process among those of the endpoint; by default host name and number",
       "It is part of group.instance.id and transactional.id: a process that is started again under "
