@@ -165,6 +165,16 @@ static int is_assigned_again(rd_kafka_resp_err_t code)
            code == RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID;
 }
 
+/* With NULL the client would wait for another answer, and never join again. */
+static void reject_assignment(wb_kafka_consumer *consumer, rd_kafka_resp_err_t code)
+{
+    rd_kafka_topic_partition_list_t *none = rd_kafka_topic_partition_list_new(0);
+    if (!is_assigned_again(code))
+        fail(consumer, code, "learn where to begin");
+    (void)rd_kafka_assign(consumer->client->rk, none);
+    rd_kafka_topic_partition_list_destroy(none);
+}
+
 static void on_assigned(wb_kafka_consumer *consumer, rd_kafka_topic_partition_list_t *partitions)
 {
     rd_kafka_t *rk = consumer->client->rk;
@@ -172,9 +182,7 @@ static void on_assigned(wb_kafka_consumer *consumer, rd_kafka_topic_partition_li
     if (partitions->cnt) /* there may be fewer partitions than members */
         code = locate(consumer, partitions);
     if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
-        if (!is_assigned_again(code))
-            fail(consumer, code, "learn where to begin");
-        (void)rd_kafka_assign(rk, NULL);
+        reject_assignment(consumer, code);
         return;
     }
     code = rd_kafka_assign(rk, partitions);

@@ -144,8 +144,10 @@ static void promise_consumer(maker *m, const char *name)
 
     set(m, "group.id", transport->endpoint->name);
     set(m, "group.instance.id", name);
-    /* librdkafka's cooperative assignment hangs and crashes before 2.6. */
-    set(m, "partition.assignment.strategy", "range,roundrobin");
+    /* By range, topics of few partitions would all go to the first workers. It stays second, for
+     * groups with members that know nothing else yet. librdkafka's cooperative assignment
+     * hangs and crashes before 2.6. */
+    set(m, "partition.assignment.strategy", "roundrobin,range");
     set_milliseconds(m, "session.timeout.ms", config->session_timeout);
     set(m, "enable.auto.commit", "false");
     set(m, "enable.auto.offset.store", "false");

@@ -75,7 +75,8 @@ const wb_option wb_kafka_options[WB_KAFKA_OPTION_COUNT] = {
       "name of this process among those of the endpoint; by default host name and number",
       "It is part of group.instance.id and transactional.id: a process that is started again under "
       "the same name takes the place of the one before, and fences it. No two processes may have "
-      "the same at a time." },
+      "the same at a time. A process with a name that stops in order keeps its partitions for "
+      "session_timeout: in a rolling restart nothing moves." },
     { "properties", WB_OPTION_MAP, 0, AT(properties), NULL, 0, 0, NULL, "0.1",
       "properties for librdkafka, as its CONFIGURATION.md names them",
       "Those that would break a promise of Waybill are refused with the reason." },

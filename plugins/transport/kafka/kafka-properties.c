@@ -44,7 +44,8 @@ static const struct {
     { "auto.offset.reset", "messages could be skipped without anybody hearing of it" },
     { "isolation.level", "messages of aborted transactions would be handled" },
     { "partition.assignment.strategy",
-      "cooperative assignment hangs with librdkafka before 2.6, and others must agree" },
+      "it is round-robin: cooperative assignment hangs with librdkafka before 2.6, and others must "
+      "agree" },
     { "queuing.strategy", "the order of messages would be lost" },
     { "enable.partition.eof", "the transport does not ask for it" },
     { "enable.idempotence", "messages could be sent twice and out of order" },

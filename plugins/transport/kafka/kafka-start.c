@@ -28,6 +28,8 @@
 #define FIRST_OFFSET RD_KAFKA_OFFSET_BEGINNING
 #define LAST_OFFSET RD_KAFKA_OFFSET_END
 
+static const struct timespec a_while = { 0, 20 * MILLISECOND };
+
 typedef rd_kafka_topic_partition_list_t partition_list;
 typedef rd_kafka_topic_partition_t partition_entry;
 
@@ -77,19 +79,38 @@ static rd_kafka_resp_err_t find_committed(wb_kafka_consumer *consumer,
 
 /* ---- the ends of the log ----------------------------------------------------------- */
 
-static int query_ends(wb_kafka_consumer *consumer, const partition_list *committed,
-                      int64_t end, int64_t deadline, partition_list **ret_ends,
-                      rd_kafka_resp_err_t *ret_code)
+static rd_kafka_resp_err_t ask_ends(const wb_kafka_consumer *consumer, partition_list *list,
+                                    int64_t end, int64_t deadline)
+{
+    for (int i = 0; i < list->cnt; i++)
+        list->elems[i].offset = end;
+    rd_kafka_resp_err_t code = rd_kafka_offsets_for_times(
+        consumer->client->rk, list, wb_kafka_until(consumer->transport, deadline));
+    for (int i = 0; i < list->cnt && !code; i++)
+        code = list->elems[i].err;
+    return code;
+}
+
+/* A topic that was just made, or a leader that moves: librdkafka asks whom it knows, once. */
+static int is_leader_elsewhere(rd_kafka_resp_err_t code)
+{
+    return code == RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION ||
+           code == RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE ||
+           code == RD_KAFKA_RESP_ERR_FENCED_LEADER_EPOCH ||
+           code == RD_KAFKA_RESP_ERR_UNKNOWN_LEADER_EPOCH;
+}
+
+/* @return whether they are known; the list is made in any case. */
+static int query_ends(wb_kafka_consumer *consumer, const partition_list *committed, int64_t end,
+                      int64_t deadline, partition_list **ret_ends, rd_kafka_resp_err_t *ret_code)
 {
     partition_list *list = rd_kafka_topic_partition_list_new(committed->cnt);
     for (int i = 0; i < committed->cnt; i++)
-        rd_kafka_topic_partition_list_add(list, committed->elems[i].topic,
-                                          committed->elems[i].partition)
-            ->offset = end;
-    *ret_code = rd_kafka_offsets_for_times(consumer->client->rk, list,
-                                           wb_kafka_until(consumer->transport, deadline));
-    for (int i = 0; i < list->cnt && !*ret_code; i++)
-        *ret_code = list->elems[i].err;
+        (void)rd_kafka_topic_partition_list_add(list, committed->elems[i].topic,
+                                                committed->elems[i].partition);
+    while (is_leader_elsewhere(*ret_code = ask_ends(consumer, list, end, deadline)) &&
+           wb_kafka_until(consumer->transport, deadline) && !is_closing(consumer))
+        (void)nanosleep(&a_while, NULL);
     *ret_ends = list;
     return *ret_code == RD_KAFKA_RESP_ERR_NO_ERROR;
 }
@@ -210,12 +231,11 @@ static rd_kafka_resp_err_t begin_at_end(wb_kafka_consumer *consumer, partition_l
 /* The member with partition 0 may be gone, or older than this way of beginning. */
 static rd_kafka_resp_err_t await_start(wb_kafka_consumer *consumer, partition_list *all)
 {
-    static const struct timespec pause = { 0, 20 * MILLISECOND };
     int64_t deadline = deadline_of(consumer);
     rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR_NO_ERROR;
     while (!code && !is_known(all) && wb_kafka_until(consumer->transport, deadline) &&
            !is_closing(consumer)) {
-        (void)nanosleep(&pause, NULL);
+        (void)nanosleep(&a_while, NULL);
         code = find_committed(consumer, all);
     }
     return code;

@@ -68,6 +68,16 @@ rd_kafka_topic_partition_list_t *wb_kafka_topics_read(const wb_transport *transp
     return topics;
 }
 
+unsigned wb_kafka_topics_hash(const wb_transport *transport)
+{
+    unsigned all = 0;
+    rd_kafka_topic_partition_list_t *topics = wb_kafka_topics_read(transport);
+    for (int i = 0; i < topics->cnt; i++)
+        all ^= wb_kafka_hash(topics->elems[i].topic);
+    rd_kafka_topic_partition_list_destroy(topics);
+    return all;
+}
+
 /* ---- looking --------------------------------------------------------------------- */
 
 static int replicas_of(const struct rd_kafka_metadata_topic *topic)
