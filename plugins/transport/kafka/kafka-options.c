@@ -53,8 +53,9 @@ const wb_option wb_kafka_options[WB_KAFKA_OPTION_COUNT] = {
       HOUR / 4, NULL, "0.1", "the broker aborts a transaction that is open for longer",
       "With sends_atomic_with_receive. Handlers of a batch must be done by then." },
     { "partitions", WB_OPTION_INTEGER, 0, AT(partitions), "-1", -1, 100000, NULL, "0.1",
-      "partitions of the topics that waybill install makes; -1: the broker's default",
-      "No more workers than partitions receive at a time, over all processes of the endpoint. "
+      "partitions of the endpoint's own topic, if waybill install makes it; -1: the broker's default",
+      "Topics of events and the error topic, which belong to others, too, get the broker's default. No "
+      "more workers than partitions receive at a time, over all processes of the endpoint. "
       "Adding partitions later breaks the order of messages with the same key." },
     { "replication", WB_OPTION_INTEGER, 0, AT(replication), "-1", -1, 1000, NULL, "0.1",
       "replicas of the topics that waybill install makes; -1: the broker's default", NULL },
