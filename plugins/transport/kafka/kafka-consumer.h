@@ -73,6 +73,7 @@ struct wb_kafka_consumer {
     wb_transport *transport;
     int slot; /* of its name */
     wb_kafka_client *client;
+    int64_t oversize_next; /* poll thread's: when a message that cannot be received is looked for */
     rd_kafka_queue_t *messages; /* all partitions' */
     rd_kafka_queue_t *commits;  /* answers to commits */
     rd_kafka_queue_t *events;   /* what the poll thread serves */
@@ -144,6 +145,12 @@ void wb_kafka_partitions_lose(wb_kafka_consumer *consumer);
 rd_kafka_resp_err_t wb_kafka_start_find(wb_kafka_consumer *consumer,
                                         rd_kafka_topic_partition_list_t *committed,
                                         rd_kafka_topic_partition_list_t *starts);
+
+/* ---- kafka-oversize.c ---- */
+
+/** Where an answer was too large to be received, say which message stops its partition: once a
+ *  minute. Takes up to 5 s a partition, drain_max in all. @locality poll thread, lock not held */
+void wb_kafka_consumer_follow_oversize(wb_kafka_consumer *consumer);
 
 /* ---- kafka-pause.c: all with the lock held ---- */
 

@@ -79,7 +79,7 @@ const wb_option wb_kafka_options[WB_KAFKA_OPTION_COUNT] = {
       "the same at a time. A process with a name that stops in order keeps its partitions for "
       "session_timeout: in a rolling restart nothing moves." },
     { "properties", WB_OPTION_MAP, 0, AT(properties), NULL, 0, 0, NULL, "0.1",
-      "properties for librdkafka, as its CONFIGURATION.md names them",
+      "properties for librdkafka, as its CONFIGURATION.md names them: [ \"linger.ms=5\" ]",
       "Those that would break a promise of Waybill are refused with the reason." },
 };
 

@@ -29,7 +29,6 @@ static const struct {
     { "session.timeout.ms", "set the option session_timeout" },
     { "transaction.timeout.ms", "set the option transaction_timeout" },
     { "message.max.bytes", "set the option message_max" },
-    { "receive.message.max.bytes", "it follows from the option message_max" },
     { "queued.max.messages.kbytes", "set the option fetch_buffer" },
     { "group.instance.id", "set the option instance" },
     { "transactional.id", "set the option instance" },
