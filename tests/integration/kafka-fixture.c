@@ -332,6 +332,19 @@ void client_make_topic_with(rd_kafka_t *client, const char *topic, int partition
         (void)usleep(20000);
 }
 
+void client_add_partitions(rd_kafka_t *client, const char *topic, int partitions)
+{
+    char text[200];
+    rd_kafka_NewPartitions_t *wanted =
+        rd_kafka_NewPartitions_new(topic, (size_t)partitions, text, sizeof text);
+    rd_kafka_queue_t *queue = rd_kafka_queue_new(client);
+    rd_kafka_CreatePartitions(client, &wanted, 1, NULL, queue);
+    await(queue);
+    rd_kafka_NewPartitions_destroy(wanted);
+    while (client_count_partitions(client, topic) != partitions)
+        (void)usleep(20000);
+}
+
 void client_produce(rd_kafka_t *client, const char *topic, int32_t partition, const void *body,
                     size_t size, rd_kafka_headers_t *headers)
 {

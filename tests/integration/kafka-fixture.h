@@ -84,6 +84,8 @@ void client_make_topic(rd_kafka_t *client, const char *topic, int partitions);
 /** The same with a property of the topic. */
 void client_make_topic_with(rd_kafka_t *client, const char *topic, int partitions,
                             const char *name, const char *value);
+/** Add partitions up to `partitions`. */
+void client_add_partitions(rd_kafka_t *client, const char *topic, int partitions);
 /** Produce a message, with headers that are taken over or NULL; all arrive with a flush. */
 void client_produce(rd_kafka_t *client, const char *topic, int32_t partition, const void *body,
                     size_t size, rd_kafka_headers_t *headers);

@@ -340,6 +340,63 @@ static void test_huge_body(void **state)
     fixture_end(&f);
 }
 
+static void produce_around_huge(rd_kafka_t *client, const fixture *f)
+{
+    client_produce(client, f->queue, 0, "before", 6, NULL);
+    client_flush(client);
+    produce_huge(client, f);
+    client_produce(client, f->queue, 1, "other", 5, NULL);
+}
+
+static void await_line(const char *text)
+{
+    int64_t deadline = fixture_in(SECONDS(30));
+    while (!fixture_logged(text) && wb_clock_monotonic() < deadline)
+        (void)usleep(50000);
+    if (!fixture_logged(text))
+        fail_msg("no line with \"%s\"", text);
+}
+
+/* Larger than can be received: the line says where, other partitions go on, and so does this
+ * one when the record was deleted, or may be received. */
+static void test_over_receive_limit(void **state)
+{
+    static const char *const names[] = { "receive.message.max.bytes" };
+    static const char *const limits[] = { "5000000" }, *const raised[] = { "40000000" };
+    wb_option_map map = { 1, names, limits };
+    const wb_incoming *messages[2];
+    char where[200];
+    fixture f;
+    (void)state;
+    prepare_topic(&f, 2);
+    f.config.properties = &map;
+    produce_in_process(produce_around_huge, &f);
+    fixture_open(&f, 10);
+    fixture_receive(&f, messages, 2);
+    assert_int_equal(messages[0]->body_size + messages[1]->body_size, 11);
+    fixture_acknowledge(&f, messages, 2);
+    (void)snprintf(where, sizeof where, "topic=%s partition=0 offset=1 bytes=3145", f.queue);
+    await_line(where);
+    assert_true(fixture_logged("limit=5000000"));
+    fixture_receive_none(&f);
+    fixture_close(&f);
+    map.values = raised;
+    fixture_open(&f, 10);
+    fixture_receive(&f, messages, 2);
+    assert_int_equal(messages[0]->body_size, 30 * MIB);
+    assert_int_equal(messages[1]->body_size, 6);
+    fixture_close(&f);
+    map.values = limits;
+    rd_kafka_t *client = client_open();
+    client_delete_records(client, f.queue, 2);
+    client_close(client);
+    fixture_open(&f, 10);
+    fixture_receive(&f, messages, 1);
+    assert_int_equal(messages[0]->body_size, 6);
+    fixture_acknowledge(&f, messages, 1);
+    fixture_end(&f);
+}
+
 static void produce_headers(rd_kafka_t *client, const fixture *f)
 {
     char name[8];
@@ -447,7 +504,7 @@ int main(void)
         cmocka_unit_test(test_no_limits),
         cmocka_unit_test(test_memory_of_bodies),
         cmocka_unit_test(test_memory_of_bodies_and_workers),
-        cmocka_unit_test(test_huge_body),
+        cmocka_unit_test(test_over_receive_limit), cmocka_unit_test(test_huge_body),
         cmocka_unit_test(test_memory_of_headers),
         cmocka_unit_test(test_smaller_error_topic),
         cmocka_unit_test(test_sends_less_than_it_reads),

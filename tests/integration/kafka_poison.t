@@ -20,7 +20,8 @@ export WAYBILL_PLUGIN_DIR=$top_builddir/plugins WB_TRACE=$dir/trace
 cat >"$dir/conf" <<END
 endpoints = ( { name = "${KAFKA_PREFIX}poison";
   handlers = [ "$top_builddir/tests/integration/.libs/kafka_suicide.so" ];
-  transport = { plugin = "kafka"; brokers = "$KAFKA_BROKERS"; partitions = 1; };
+  transport = { plugin = "kafka"; brokers = "$KAFKA_BROKERS"; partitions = 1;
+    properties = [ "linger.ms=5", "retry.backoff.ms=50" ]; };
   persistence = { plugin = "sqlite"; file = "$dir/store.db"; };
   outbox = { enabled = true; };
   recoverability = { error_queue = "${KAFKA_PREFIX}poison.error"; }; } );
@@ -46,7 +47,13 @@ while [ $deaths -lt 15 ]; do
     deaths=$((deaths + 1))
 done
 echo "# $deaths deaths"
-plan 3
+plan 4
+refused() {
+    sed 's/retry.backoff.ms=50/acks=1/' "$dir/conf" >"$dir/refused"
+    "$waybill" run -c "$dir/refused" >/dev/null 2>"$dir/check"
+    [ $? = 78 ] && grep -q '"acks" is refused' "$dir/check"
+}
+ok "properties are a list of texts; one that breaks a promise ends the start" refused
 in_time() { moved && [ $deaths -lt 12 ]; }
 ok "the message is in the error queue after less than a dozen deaths" in_time
 ok "all others were handled" handled

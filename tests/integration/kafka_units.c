@@ -296,7 +296,7 @@ static void test_identity(void **state)
     wb_kafka_identity_destroy(&other);
     wb_kafka_identity_init(&one);
     assert_int_equal(wb_kafka_identity_take(&one, "orders", "blue", a), 0);
-    assert_string_equal(a, "orders.blue.0");
+    assert_string_equal(a, "orders.0000.blue");
     wb_kafka_identity_destroy(&one);
 }
 

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Partitions come and go. When they come, reading begins at an offset we name, never at one
- * a reset policy chooses. When they go, what the worker has in hand is finished first, if
+ * Partitions come and go. When they come, reading begins at an offset we name (kafka-start.c).
+ * When they go, what the worker has in hand is finished first, if
  * that does not take long, and committed; only then may somebody else begin.
  */
 #include "config.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,13 +15,6 @@
 #include "plugins/transport/kafka/kafka-consumer.h"
 
 #define SECOND INT64_C(1000000000)
-/* A broker looks for transactions to abort only so often
- * (transaction.abort.timed.out.transaction.cleanup.interval.ms). */
-#define ABORT_DELAY (10 * SECOND)
-
-/* Timestamps that mean an end of the log (ListOffsets). */
-#define FIRST_OFFSET RD_KAFKA_OFFSET_BEGINNING
-#define LAST_OFFSET RD_KAFKA_OFFSET_END
 
 /* ---- partitions ------------------------------------------------------------------ */
 
@@ -76,82 +68,6 @@ void wb_kafka_partitions_lose(wb_kafka_consumer *consumer)
     wb_kafka_messages_drop_lost(consumer);
 }
 
-/* ---- where to begin -------------------------------------------------------------- */
-
-static int query_ends(wb_kafka_consumer *consumer, const rd_kafka_topic_partition_list_t *committed,
-                      int64_t end, int64_t deadline, rd_kafka_topic_partition_list_t **ret_ends,
-                      rd_kafka_resp_err_t *ret_code)
-{
-    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(committed->cnt);
-    for (int i = 0; i < committed->cnt; i++)
-        rd_kafka_topic_partition_list_add(list, committed->elems[i].topic,
-                                          committed->elems[i].partition)
-            ->offset = end;
-    *ret_code = rd_kafka_offsets_for_times(consumer->client->rk, list,
-                                           wb_kafka_until(consumer->transport, deadline));
-    for (int i = 0; i < list->cnt && !*ret_code; i++)
-        *ret_code = list->elems[i].err;
-    *ret_ends = list;
-    return *ret_code == RD_KAFKA_RESP_ERR_NO_ERROR;
-}
-
-static int64_t offset_of(const rd_kafka_topic_partition_list_t *list,
-                         const rd_kafka_topic_partition_t *wanted)
-{
-    const rd_kafka_topic_partition_t *found =
-        rd_kafka_topic_partition_list_find((rd_kafka_topic_partition_list_t *)(uintptr_t)list,
-                                           wanted->topic, wanted->partition);
-    return found ? found->offset : RD_KAFKA_OFFSET_INVALID;
-}
-
-static void log_gone(const wb_kafka_consumer *consumer, const rd_kafka_topic_partition_t *committed,
-                     int64_t first, int64_t last)
-{
-    const wb_host *host = consumer->transport->host;
-    char number[16], from[24], to[24], count[24];
-    int gone = committed->offset < first;
-    (void)snprintf(number, sizeof number, "%" PRId32, committed->partition);
-    (void)snprintf(from, sizeof from, "%" PRId64, committed->offset);
-    (void)snprintf(to, sizeof to, "%" PRId64, first);
-    (void)snprintf(count, sizeof count, "%" PRId64,
-                   gone ? first - committed->offset : committed->offset - last);
-    wb_field fields[] = { { "endpoint", consumer->transport->endpoint->name },
-                          { "topic", committed->topic },
-                          { "partition", number },
-                          { "committed", from },
-                          { "going_on_at", to },
-                          { "messages", count } };
-    host->log(host, WB_LOG_ERROR,
-              gone ? "messages are lost: the topic's retention deleted them before they were read"
-                   : "the log is shorter than what was read of it: messages are lost, others are "
-                     "delivered again",
-              fields, 6);
-}
-
-/* A committed offset is beyond the end for a moment when a broker restarts, because the end
- * others may see lags behind. Only what a broker said to be out of range is taken for it. */
-static int is_out_of_range(const wb_kafka_consumer *consumer, int64_t committed, int64_t first,
-                           int64_t last)
-{
-    return committed < first ||
-           (committed > last && atomic_load(&consumer->transport->out_of_range));
-}
-
-static int64_t choose_start(const wb_kafka_consumer *consumer,
-                            const rd_kafka_topic_partition_t *committed, int64_t first, int64_t last)
-{
-    const wb_transport *transport = consumer->transport;
-    if (committed->offset < 0)
-        return transport->config->event_start == WB_KAFKA_START_LATEST &&
-                       strcmp(committed->topic, transport->endpoint->name) != 0
-                   ? last
-                   : first;
-    if (!is_out_of_range(consumer, committed->offset, first, last))
-        return committed->offset;
-    log_gone(consumer, committed, first, last);
-    return first;
-}
-
 /* ---- assigned -------------------------------------------------------------------- */
 
 uint32_t wb_kafka_most_in_hand(const wb_kafka_consumer *consumer)
@@ -199,19 +115,13 @@ static wb_kafka_partition *make_partition(wb_kafka_consumer *consumer,
 
 static int add_partitions(wb_kafka_consumer *consumer,
                           const rd_kafka_topic_partition_list_t *committed,
-                          const rd_kafka_topic_partition_list_t *firsts,
-                          const rd_kafka_topic_partition_list_t *lasts,
-                          rd_kafka_topic_partition_list_t *assigned)
+                          const rd_kafka_topic_partition_list_t *starts)
 {
     for (int i = 0; i < committed->cnt; i++) {
-        const rd_kafka_topic_partition_t *entry = &committed->elems[i];
-        int64_t start = choose_start(consumer, entry, offset_of(firsts, entry),
-                                     offset_of(lasts, entry));
-        wb_kafka_partition *partition = make_partition(consumer, entry, start);
+        wb_kafka_partition *partition =
+            make_partition(consumer, &committed->elems[i], starts->elems[i].offset);
         if (!partition)
             return 0;
-        (void)rd_kafka_topic_partition_list_set_offset(assigned, entry->topic, entry->partition,
-                                                       start);
         partition->next = consumer->partitions;
         consumer->partitions = partition;
         if (!partition->queue)
@@ -220,66 +130,21 @@ static int add_partitions(wb_kafka_consumer *consumer,
     return 1;
 }
 
-static int is_closing(wb_kafka_consumer *consumer)
-{
-    (void)pthread_mutex_lock(&consumer->lock);
-    int answer = consumer->closing;
-    (void)pthread_mutex_unlock(&consumer->lock);
-    return answer;
-}
-
-static rd_kafka_resp_err_t ask_committed(const wb_kafka_consumer *consumer,
-                                         rd_kafka_topic_partition_list_t *list, int64_t deadline)
-{
-    rd_kafka_resp_err_t code = rd_kafka_committed(consumer->client->rk, list,
-                                                  wb_kafka_until(consumer->transport, deadline));
-    for (int i = 0; i < list->cnt && !code; i++)
-        code = list->elems[i].err;
-    return code;
-}
-
-/* While a transaction over them is open, maybe of a process that died, nobody is told; but it
- * has an end. Joining again would disturb the others and bring nothing. */
-static rd_kafka_resp_err_t find_committed(wb_kafka_consumer *consumer,
-                                          rd_kafka_topic_partition_list_t *list)
-{
-    const wb_transport *transport = consumer->transport;
-    int64_t start = transport->host->now(), step = transport->config->connect_timeout;
-    int64_t most = transport->endpoint->mode == WB_MODE_SENDS_ATOMIC
-                       ? transport->config->transaction_timeout + ABORT_DELAY
-                       : 0;
-    rd_kafka_resp_err_t code;
-    do
-        code = ask_committed(consumer, list, transport->host->now() + step);
-    while ((code == RD_KAFKA_RESP_ERR__TIMED_OUT ||
-            code == RD_KAFKA_RESP_ERR_UNSTABLE_OFFSET_COMMIT) &&
-           transport->host->now() - start < most && !is_closing(consumer));
-    return code;
-}
-
 static rd_kafka_resp_err_t locate(wb_kafka_consumer *consumer,
                                   rd_kafka_topic_partition_list_t *assigned)
 {
     if (assigned->cnt == 0) /* more sessions than partitions: librdkafka refuses to ask */
         return RD_KAFKA_RESP_ERR_NO_ERROR;
     rd_kafka_topic_partition_list_t *committed = rd_kafka_topic_partition_list_copy(assigned);
-    rd_kafka_topic_partition_list_t *firsts = NULL, *lasts = NULL;
-    rd_kafka_resp_err_t code = find_committed(consumer, committed);
-    int64_t deadline =
-        consumer->transport->host->now() + consumer->transport->config->connect_timeout;
-    if (!code && query_ends(consumer, committed, FIRST_OFFSET, deadline, &firsts, &code) &&
-        query_ends(consumer, committed, LAST_OFFSET, deadline, &lasts, &code)) {
+    rd_kafka_resp_err_t code = wb_kafka_start_find(consumer, committed, assigned);
+    if (!code) {
         (void)pthread_mutex_lock(&consumer->lock);
-        if (!add_partitions(consumer, committed, firsts, lasts, assigned))
+        if (!add_partitions(consumer, committed, assigned))
             code = RD_KAFKA_RESP_ERR__CRIT_SYS_RESOURCE;
         (void)pthread_mutex_unlock(&consumer->lock);
         atomic_store(&consumer->transport->out_of_range, 0);
     }
     rd_kafka_topic_partition_list_destroy(committed);
-    if (firsts)
-        rd_kafka_topic_partition_list_destroy(firsts);
-    if (lasts)
-        rd_kafka_topic_partition_list_destroy(lasts);
     return code;
 }
 
@@ -292,6 +157,24 @@ static void fail(wb_kafka_consumer *consumer, rd_kafka_resp_err_t code, const ch
     wb_kafka_consumer_wake(consumer);
 }
 
+/* The group has moved on meanwhile: librdkafka joins again, and brings other partitions. */
+static int is_assigned_again(rd_kafka_resp_err_t code)
+{
+    return code == RD_KAFKA_RESP_ERR_ILLEGAL_GENERATION ||
+           code == RD_KAFKA_RESP_ERR_REBALANCE_IN_PROGRESS ||
+           code == RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID;
+}
+
+/* With NULL the client would wait for another answer, and never join again. */
+static void reject_assignment(wb_kafka_consumer *consumer, rd_kafka_resp_err_t code)
+{
+    rd_kafka_topic_partition_list_t *none = rd_kafka_topic_partition_list_new(0);
+    if (!is_assigned_again(code))
+        fail(consumer, code, "learn where to begin");
+    (void)rd_kafka_assign(consumer->client->rk, none);
+    rd_kafka_topic_partition_list_destroy(none);
+}
+
 static void on_assigned(wb_kafka_consumer *consumer, rd_kafka_topic_partition_list_t *partitions)
 {
     rd_kafka_t *rk = consumer->client->rk;
@@ -299,8 +182,7 @@ static void on_assigned(wb_kafka_consumer *consumer, rd_kafka_topic_partition_li
     if (partitions->cnt) /* there may be fewer partitions than members */
         code = locate(consumer, partitions);
     if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
-        fail(consumer, code, "learn where to begin");
-        (void)rd_kafka_assign(rk, NULL);
+        reject_assignment(consumer, code);
         return;
     }
     code = rd_kafka_assign(rk, partitions);

@@ -4,6 +4,7 @@
 #include "plugins/transport/kafka/kafka-client.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -50,12 +51,32 @@ static void on_log(const rd_kafka_t *rk, int level, const char *facility, const 
     (void)pthread_mutex_unlock(&client->lock);
 }
 
+/* By its text alone: the code is that of any damaged answer. */
+static void note_oversize(wb_kafka_client *client, const char *reason)
+{
+    const char *at = strstr(reason, "Invalid response size ");
+    if (at && strstr(at, "receive.message.max.bytes"))
+        (void)sscanf(at, "Invalid response size %" SCNd64 " (0..%" SCNd64, &client->oversize,
+                     &client->oversize_limit);
+}
+
+int64_t wb_kafka_client_take_oversize(wb_kafka_client *client, int64_t *ret_limit)
+{
+    (void)pthread_mutex_lock(&client->lock);
+    int64_t size = client->oversize;
+    *ret_limit = client->oversize_limit;
+    client->oversize = 0;
+    (void)pthread_mutex_unlock(&client->lock);
+    return size;
+}
+
 /* @locality whoever polls the client */
 static void on_error(rd_kafka_t *rk, int code, const char *reason, void *opaque)
 {
     wb_kafka_client *client = opaque;
     (void)rk;
     (void)pthread_mutex_lock(&client->lock);
+    note_oversize(client, reason);
     if (code == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN)
         client->all_down = 1;
     else

@@ -25,6 +25,7 @@ typedef struct wb_kafka_client {
     rd_kafka_resp_err_t last_code; /* of a connection; 0 when nothing was said */
     char last_text[300];
     int all_down;
+    int64_t oversize, oversize_limit; /* of an answer that could not be received; 0: none */
 } wb_kafka_client;
 
 /** Start a client with `conf`, whose callbacks other than those for errors and log lines
@@ -46,6 +47,10 @@ int wb_kafka_client_failure(wb_kafka_client *client, rd_kafka_resp_err_t code, c
  *  rd_kafka_metadata_destroy(). @return WB_OK, or failure->result. */
 int wb_kafka_client_ask(wb_kafka_client *client, const char *topic, int64_t deadline,
                         const struct rd_kafka_metadata **ret_metadata, wb_kafka_failure *failure);
+
+/** The size of the last answer that was larger than can be received, once, or 0; and the
+ *  limit. */
+int64_t wb_kafka_client_take_oversize(wb_kafka_client *client, int64_t *ret_limit);
 
 /** Milliseconds until a deadline, at least 0. */
 int wb_kafka_until(const wb_transport *transport, int64_t deadline);

@@ -18,8 +18,8 @@
 /* One answer comes on top of what the buffer holds. */
 #define FETCH_MOST (16 * MIB)
 /* librdkafka's own receive.message.max.bytes. A partition whose next message is larger stands
- * still for ever, and a topic may take more than message_max. */
-#define RECEIVE_LEAST 100000000
+ * still (kafka-oversize.c), and a topic may take more than message_max. */
+#define RECEIVE_USUAL 100000000
 
 /* One configuration in the making; the first failure ends it. */
 typedef struct maker {
@@ -140,12 +140,15 @@ static void promise_consumer(maker *m, const char *name)
     const wb_kafka_config *config = transport->config;
     int64_t fetch_max = wb_kafka_conf_number(m->conf, "fetch.max.bytes", 50 * MIB);
     /* A response may exceed fetch.max.bytes by one message, however large. */
-    int64_t receive_max = fetch_max + transport->message_max + 2 * WB_KAFKA_ERROR_ROOM;
+    int64_t receive_least = fetch_max + transport->message_max + 2 * WB_KAFKA_ERROR_ROOM;
+    int64_t receive_max = wb_kafka_conf_number(m->conf, "receive.message.max.bytes", RECEIVE_USUAL);
 
     set(m, "group.id", transport->endpoint->name);
     set(m, "group.instance.id", name);
-    /* librdkafka's cooperative assignment hangs and crashes before 2.6. */
-    set(m, "partition.assignment.strategy", "range,roundrobin");
+    /* By range, topics of few partitions would all go to the first workers. It stays second, for
+     * groups with members that know nothing else yet. librdkafka's cooperative assignment
+     * hangs and crashes before 2.6. */
+    set(m, "partition.assignment.strategy", "roundrobin,range");
     set_milliseconds(m, "session.timeout.ms", config->session_timeout);
     set(m, "enable.auto.commit", "false");
     set(m, "enable.auto.offset.store", "false");
@@ -155,7 +158,7 @@ static void promise_consumer(maker *m, const char *name)
     set(m, "allow.auto.create.topics", "false");
     set_number(m, "queued.max.messages.kbytes", config->fetch_buffer / KIB);
     set_number(m, "receive.message.max.bytes",
-               receive_max > RECEIVE_LEAST ? receive_max : RECEIVE_LEAST);
+               receive_max > receive_least ? receive_max : receive_least);
 }
 
 static void set_producer_defaults(maker *m)

@@ -4,6 +4,7 @@
 #include "plugins/transport/kafka/kafka-consumer.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -52,8 +53,12 @@ static int init(wb_kafka_consumer *consumer, wb_transport *transport, uint32_t p
 
 static int start_client(wb_kafka_consumer *consumer, const char *name, wb_error *error)
 {
+    char member[WB_KAFKA_NAME_SIZE + 16];
+    /* Who comes back under the name of a member gets what that one had, although it may have
+     * handlers of other types now: with other topics it is another member. */
+    (void)snprintf(member, sizeof member, "%s.%08x", name, wb_kafka_topics_hash(consumer->transport));
     rd_kafka_conf_t *conf =
-        wb_kafka_conf_make(consumer->transport, WB_KAFKA_ROLE_CONSUMER, name, error);
+        wb_kafka_conf_make(consumer->transport, WB_KAFKA_ROLE_CONSUMER, member, error);
     if (!conf)
         return WB_FATAL;
     int64_t half = wb_kafka_conf_number(conf, "max.poll.interval.ms", 300000) * MILLISECOND / 2;
@@ -163,9 +168,15 @@ static int is_member(rd_kafka_t *rk)
     return answer;
 }
 
-/* A member with a name of its own does not leave when it is closed, so that it can come back
- * after a crash; but this is no crash, and its partitions should not wait for the session to
- * time out. Unsubscribing leaves, before closing, and the member's id is gone when it did. */
+/* A member with a name does not leave when it is closed. Where the operator gave the name, that is
+ * how it should be: the process comes back, and nobody else's partitions move meanwhile. */
+static int keeps_its_place(const wb_kafka_consumer *consumer)
+{
+    return consumer->transport->config->instance != NULL;
+}
+
+/* With a name of ours the partitions should not wait for the session to time out.
+ * Unsubscribing leaves, before closing, and the member's id is gone when it did. */
 static void unsubscribe(wb_kafka_consumer *consumer, int64_t deadline)
 {
     rd_kafka_t *rk = consumer->client->rk;
@@ -223,7 +234,8 @@ static void close_client(wb_kafka_consumer *consumer)
     int64_t deadline = close_deadline(consumer);
     let_go(consumer, deadline);
     if (joined) {
-        unsubscribe(consumer, deadline);
+        if (!keeps_its_place(consumer))
+            unsubscribe(consumer, deadline);
         leave_group(consumer, deadline);
     }
     destroy_queues(consumer);

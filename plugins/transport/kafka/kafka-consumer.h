@@ -73,6 +73,7 @@ struct wb_kafka_consumer {
     wb_transport *transport;
     int slot; /* of its name */
     wb_kafka_client *client;
+    int64_t oversize_next; /* poll thread's: when a message that cannot be received is looked for */
     rd_kafka_queue_t *messages; /* all partitions' */
     rd_kafka_queue_t *commits;  /* answers to commits */
     rd_kafka_queue_t *events;   /* what the poll thread serves */
@@ -134,6 +135,22 @@ wb_kafka_partition *wb_kafka_partition_find(const wb_kafka_consumer *consumer, c
 void wb_kafka_partition_release(wb_kafka_consumer *consumer, wb_kafka_partition *partition);
 /** Revoke all, for closing. @locks lock held */
 void wb_kafka_partitions_lose(wb_kafka_consumer *consumer);
+
+/* ---- kafka-start.c ---- */
+
+/** Where reading of partitions begins. `committed` and `starts` hold the same partitions; both
+ *  are sorted, and filled with what the group has committed (with its notes) and with where to
+ *  begin. Waits for answers, and while a transaction over the offsets is open. @return 0 or an
+ *  error code. @locality poll thread, lock not held */
+rd_kafka_resp_err_t wb_kafka_start_find(wb_kafka_consumer *consumer,
+                                        rd_kafka_topic_partition_list_t *committed,
+                                        rd_kafka_topic_partition_list_t *starts);
+
+/* ---- kafka-oversize.c ---- */
+
+/** Where an answer was too large to be received, say which message stops its partition: once a
+ *  minute. Takes up to 5 s a partition, drain_max in all. @locality poll thread, lock not held */
+void wb_kafka_consumer_follow_oversize(wb_kafka_consumer *consumer);
 
 /* ---- kafka-pause.c: all with the lock held ---- */
 

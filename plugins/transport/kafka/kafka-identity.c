@@ -27,7 +27,7 @@ void wb_kafka_identity_destroy(wb_kafka_identity *identity)
 }
 
 /* A name of an endpoint may be longer than a socket's: its end and a hash of it all. */
-static unsigned hash(const char *text)
+unsigned wb_kafka_hash(const char *text)
 {
     unsigned value = 2166136261u; /* FNV-1a */
     for (; *text; text++)
@@ -42,7 +42,7 @@ static int try_number(int socket, const char *endpoint, int number)
     const char *end = size > 60 ? endpoint + size - 60 : endpoint;
     /* The leading NUL byte makes it abstract: no file, nothing to clean up. */
     int length = snprintf(address.sun_path + 1, sizeof address.sun_path - 1,
-                          "waybill/kafka/%s/%08x/%d", end, hash(endpoint), number);
+                          "waybill/kafka/%s/%08x/%d", end, wb_kafka_hash(endpoint), number);
     return bind(socket, (struct sockaddr *)&address,
                 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length));
 }
@@ -93,8 +93,8 @@ int wb_kafka_identity_take(wb_kafka_identity *identity, const char *endpoint,
     if (slot >= 0) {
         identity->slots[slot].taken = 1;
         identity->slots[slot].fenced = 0;
-        (void)snprintf(ret_name, WB_KAFKA_NAME_SIZE, "%.100s.%s.%d", endpoint, identity->instance,
-                       slot);
+        (void)snprintf(ret_name, WB_KAFKA_NAME_SIZE, "%.100s.%04d.%s", endpoint, slot,
+                       identity->instance);
     }
     (void)pthread_mutex_unlock(&identity->lock);
     return slot;

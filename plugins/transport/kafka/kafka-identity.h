@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who a session is among all sessions of the endpoint: "<instance>-<slot>".
+ * Who a session is among all sessions of the endpoint: "<endpoint>.<slot>.<instance>". In the
+ * order of these names partitions are given out: the slot comes first, and has four digits, so
+ * that all processes have got one before any gets a second.
  *
  * Kafka lets a client that comes back under the same name take the place of the one
  * before: it gets its partitions without waiting for the session timeout
@@ -41,8 +43,11 @@ typedef struct wb_kafka_identity {
 void wb_kafka_identity_init(wb_kafka_identity *identity);
 void wb_kafka_identity_destroy(wb_kafka_identity *identity);
 
+/** A small hash of a text. Pure. */
+unsigned wb_kafka_hash(const char *text);
+
 /** Take the first free slot. `configured` is the option's value or NULL. Writes the name
- *  of the session, "<endpoint>.<instance>.<slot>". @return the slot, or -1 when there is none. */
+ *  of the session, "<endpoint>.<slot>.<instance>". @return the slot, or -1 when there is none. */
 int wb_kafka_identity_take(wb_kafka_identity *identity, const char *endpoint,
                            const char *configured, char ret_name[WB_KAFKA_NAME_SIZE]);
 /** Somebody of the slot's name has taken the place of its session; told twice, it counts once.

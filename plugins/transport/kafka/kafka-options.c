@@ -53,8 +53,9 @@ const wb_option wb_kafka_options[WB_KAFKA_OPTION_COUNT] = {
       HOUR / 4, NULL, "0.1", "the broker aborts a transaction that is open for longer",
       "With sends_atomic_with_receive. Handlers of a batch must be done by then." },
     { "partitions", WB_OPTION_INTEGER, 0, AT(partitions), "-1", -1, 100000, NULL, "0.1",
-      "partitions of the topics that waybill install makes; -1: the broker's default",
-      "No more workers than partitions receive at a time, over all processes of the endpoint. "
+      "partitions of the endpoint's own topic, if waybill install makes it; -1: the broker's default",
+      "Topics of events and the error topic, which belong to others, too, get the broker's default. No "
+      "more workers than partitions receive at a time, over all processes of the endpoint. "
       "Adding partitions later breaks the order of messages with the same key." },
     { "replication", WB_OPTION_INTEGER, 0, AT(replication), "-1", -1, 1000, NULL, "0.1",
       "replicas of the topics that waybill install makes; -1: the broker's default", NULL },
@@ -68,15 +69,17 @@ const wb_option wb_kafka_options[WB_KAFKA_OPTION_COUNT] = {
       "answer more: 16 MiB, or the largest message." },
     { "event_start", WB_OPTION_CHOICE, 0, AT(event_start), "earliest", 0, 0, start_choices, "0.1",
       "where a new subscriber begins to read an event's topic",
-      "earliest: with everything the topic still holds. Where the endpoint has read before, and in "
-      "its own topic, this has no effect." },
+      "earliest: with everything the topic still holds. latest: with what is published from then on; "
+      "that place is committed at once, and partitions that are added later are read from their "
+      "beginning. Where the endpoint has read before, and in its own topic, this has no effect." },
     { "instance", WB_OPTION_STRING, 0, AT(instance), NULL, 0, 0, NULL, "0.1",
       "name of this process among those of the endpoint; by default host name and number",
       "It is part of group.instance.id and transactional.id: a process that is started again under "
       "the same name takes the place of the one before, and fences it. No two processes may have "
-      "the same at a time." },
+      "the same at a time. A process with a name that stops in order keeps its partitions for "
+      "session_timeout: in a rolling restart nothing moves." },
     { "properties", WB_OPTION_MAP, 0, AT(properties), NULL, 0, 0, NULL, "0.1",
-      "properties for librdkafka, as its CONFIGURATION.md names them",
+      "properties for librdkafka, as its CONFIGURATION.md names them: [ \"linger.ms=5\" ]",
       "Those that would break a promise of Waybill are refused with the reason." },
 };
 

@@ -43,6 +43,7 @@ static void serve(wb_kafka_consumer *consumer)
         rd_kafka_message_destroy(message);
     }
     log_unreachable(consumer);
+    wb_kafka_consumer_follow_oversize(consumer);
     (void)pthread_mutex_lock(&consumer->lock);
     wb_kafka_consumer_follow_turns(consumer);
     (void)wb_kafka_commit_serve(consumer, 0);

@@ -29,7 +29,6 @@ static const struct {
     { "session.timeout.ms", "set the option session_timeout" },
     { "transaction.timeout.ms", "set the option transaction_timeout" },
     { "message.max.bytes", "set the option message_max" },
-    { "receive.message.max.bytes", "it follows from the option message_max" },
     { "queued.max.messages.kbytes", "set the option fetch_buffer" },
     { "group.instance.id", "set the option instance" },
     { "transactional.id", "set the option instance" },
@@ -44,7 +43,8 @@ static const struct {
     { "auto.offset.reset", "messages could be skipped without anybody hearing of it" },
     { "isolation.level", "messages of aborted transactions would be handled" },
     { "partition.assignment.strategy",
-      "cooperative assignment hangs with librdkafka before 2.6, and others must agree" },
+      "it is round-robin: cooperative assignment hangs with librdkafka before 2.6, and others must "
+      "agree" },
     { "queuing.strategy", "the order of messages would be lost" },
     { "enable.partition.eof", "the transport does not ask for it" },
     { "enable.idempotence", "messages could be sent twice and out of order" },

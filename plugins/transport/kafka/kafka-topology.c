@@ -68,6 +68,16 @@ rd_kafka_topic_partition_list_t *wb_kafka_topics_read(const wb_transport *transp
     return topics;
 }
 
+unsigned wb_kafka_topics_hash(const wb_transport *transport)
+{
+    unsigned all = 0;
+    rd_kafka_topic_partition_list_t *topics = wb_kafka_topics_read(transport);
+    for (int i = 0; i < topics->cnt; i++)
+        all ^= wb_kafka_hash(topics->elems[i].topic);
+    rd_kafka_topic_partition_list_destroy(topics);
+    return all;
+}
+
 /* ---- looking --------------------------------------------------------------------- */
 
 static int replicas_of(const struct rd_kafka_metadata_topic *topic)
@@ -121,12 +131,18 @@ int wb_kafka_topic_await(wb_kafka_client *client, const char *topic, int64_t dea
 
 /* ---- making ---------------------------------------------------------------------- */
 
+/* The error topic and those of events are others', too. @return what is asked for, or -1. */
+static int64_t partitions_of(const wb_transport *transport, const char *topic)
+{
+    return strcmp(topic, transport->endpoint->name) == 0 ? transport->config->partitions : -1;
+}
+
 static rd_kafka_NewTopic_t *describe(const wb_transport *transport, const char *topic,
                                      int64_t message_max, char *text, size_t size)
 {
     const wb_kafka_config *config = transport->config;
     char limit[24];
-    rd_kafka_NewTopic_t *wanted = rd_kafka_NewTopic_new(topic, (int)config->partitions,
+    rd_kafka_NewTopic_t *wanted = rd_kafka_NewTopic_new(topic, (int)partitions_of(transport, topic),
                                                         (int)config->replication, text, size);
     (void)snprintf(limit, sizeof limit, "%" PRId64, message_max);
     if (wanted)
@@ -220,7 +236,8 @@ static int check_topic(wb_kafka_client *client, const char *topic, int64_t deadl
         return wb_kafka_failure_set(failure, WB_FATAL, wb_kafka_map_cause(code), code,
                                     "could not use topic \"%s\": %s", topic, rd_kafka_err2str(code));
     if (result == WB_OK)
-        result = compare(topic, "partitions", config->partitions, partitions, failure);
+        result = compare(topic, "partitions", partitions_of(client->transport, topic), partitions,
+                         failure);
     if (result == WB_OK && replicas)
         result = compare(topic, "replication", config->replication, replicas, failure);
     return result;

@@ -20,6 +20,9 @@ const char *wb_kafka_topic_name(const char *name, int is_event, char ret_topic[W
  *  rd_kafka_topic_partition_list_destroy(). The configuration was checked. */
 rd_kafka_topic_partition_list_t *wb_kafka_topics_read(const wb_transport *transport);
 
+/** What tells one set of topics from another, whatever their order. */
+unsigned wb_kafka_topics_hash(const wb_transport *transport);
+
 /** Refuse names no topic can have. @return WB_OK, or WB_FATAL with WB_CAUSE_CONFIG. */
 int wb_kafka_topology_check(const wb_transport *transport, wb_error *error);
 
