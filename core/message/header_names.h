@@ -19,6 +19,20 @@
 #define WB_HEADER_TYPES "NServiceBus.EnclosedMessageTypes"
 #define WB_HEADER_TIME_SENT "NServiceBus.TimeSent"
 
+/* A saga that asked gets its answers by these. */
+#define WB_HEADER_ORIGINATING_SAGA_ID "NServiceBus.OriginatingSagaId"
+#define WB_HEADER_ORIGINATING_SAGA_TYPE "NServiceBus.OriginatingSagaType"
+#define WB_HEADER_SAGA_ID "NServiceBus.SagaId"
+#define WB_HEADER_SAGA_TYPE "NServiceBus.SagaType"
+
+/* W3C trace context and baggage. */
+#define WB_HEADER_TRACE_PARENT "traceparent"
+#define WB_HEADER_TRACE_STATE "tracestate"
+#define WB_HEADER_BAGGAGE "baggage"
+
+/* Of a message that is for a part of the platform, not for a handler. */
+#define WB_HEADER_CONTROL_MESSAGE "NServiceBus.ControlMessage"
+
 /* Ours: the key of a message whose sender has no other way to give one. */
 #define WB_HEADER_KEY "Waybill.Key"
 

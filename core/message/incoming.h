@@ -15,7 +15,8 @@ const wb_header *wb_headers_find(const wb_header *headers, size_t count, const c
 #define WB_HEADERS_FIND(headers, count, literal)                                                   \
     wb_headers_find((headers), (count), "" literal, sizeof(literal) - 1)
 
-/** Whether a header is one of the platform's (NServiceBus.*, $.diagnostics.*), not a user's. */
+/** Whether a header is one of the platform's (NServiceBus.*, $.diagnostics.*, Waybill.*, those
+ *  of a trace), not a user's. */
 int wb_header_is_platforms(const wb_header *header);
 
 /** Walk the types in EnclosedMessageTypes: "Ns.Type, Assembly, ...;Ns.Base, ...". Start

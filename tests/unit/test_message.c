@@ -212,6 +212,86 @@ static void test_outgoing_headers(void **state)
     wb_arena_free(&arena);
 }
 
+#define HEADER(name, value) { name, value, sizeof name - 1, sizeof value - 1 }
+
+/* What a saga of NServiceBus asks, as captured from one, and a trace. */
+static const wb_header asked_by_saga[] = {
+    HEADER("NServiceBus.ReplyToAddress", "net"),
+    HEADER("NServiceBus.OriginatingSagaId", "107903c5-da9f-8edd-b929-6dd4aa3b748d"),
+    HEADER("NServiceBus.OriginatingSagaType", "AskSaga, Peer, Version=1.0.0.0"),
+    HEADER("traceparent", "00-45f7e53b7c2458eddb112b6e6ed457bf-3b31d146a19c8a94-01"),
+    HEADER("tracestate", "vendor=1"),
+    HEADER("baggage", "customer=7"),
+};
+#define ASKED_COUNT (sizeof asked_by_saga / sizeof asked_by_saga[0])
+
+static void test_replies_to_sagas(void **state)
+{
+    static const int kinds[] = { WB_KIND_REPLY, WB_KIND_SEND };
+    wb_message cause = make_cause(asked_by_saga, ASKED_COUNT);
+    wb_outgoing outgoing = { .type = "Shop.Answer", .destination = "net" };
+    wb_error error;
+    wb_arena arena;
+    (void)state;
+    wb_arena_init(&arena, 4096);
+    for (size_t i = 0; i < 2; i++) {
+        wb_operation_list list = { 0 };
+        assert_int_equal(wb_outgoing_add(&origin, kinds[i], &outgoing, sizeof outgoing, &cause, 0, &arena,
+                                         &list, &error), WB_OK);
+        const wb_header *id = header_of(&list.first->operation, "NServiceBus.SagaId");
+        const wb_header *type = header_of(&list.first->operation, "NServiceBus.SagaType");
+        assert_int_equal(id != NULL, kinds[i] == WB_KIND_REPLY);
+        assert_int_equal(type != NULL, kinds[i] == WB_KIND_REPLY);
+        if (id && type) {
+            assert_string_equal(id->value, "107903c5-da9f-8edd-b929-6dd4aa3b748d");
+            assert_string_equal(type->value, "AskSaga, Peer, Version=1.0.0.0");
+        }
+        assert_null(header_of(&list.first->operation, "NServiceBus.OriginatingSagaId"));
+    }
+    wb_arena_free(&arena);
+}
+
+static void test_traces(void **state)
+{
+    static char much[30 * 1024 + 1];
+    wb_header own[] = { { "tracestate", "mine", 0, 0 }, { "A", much, 0, 0 }, { "B", much, 0, 0 } };
+    wb_message cause = make_cause(asked_by_saga, ASKED_COUNT);
+    wb_outgoing outgoing = { .type = "Shop.Answer", .headers = own, .header_count = 1 };
+    wb_operation_list list = { 0 };
+    wb_error error;
+    wb_arena arena;
+    (void)state;
+    wb_arena_init(&arena, 4096);
+    assert_int_equal(wb_outgoing_add(&origin, WB_KIND_PUBLISH, &outgoing, sizeof outgoing, &cause, 0, &arena,
+                                     &list, &error), WB_OK);
+    const wb_operation *operation = &list.first->operation;
+    assert_string_equal(header_of(operation, "traceparent")->value, asked_by_saga[3].value);
+    assert_string_equal(header_of(operation, "tracestate")->value, "mine"); /* the handler's wins */
+    assert_string_equal(header_of(operation, "baggage")->value, "customer=7");
+
+    /* no room is left for what a peer wants carried on */
+    memset(much, 'x', 30 * 1024 - 15);
+    outgoing.header_count = 3;
+    assert_int_equal(wb_outgoing_add(&origin, WB_KIND_PUBLISH, &outgoing, sizeof outgoing, &cause, 1, &arena,
+                                     &list, &error), WB_OK);
+    assert_null(header_of(&list.last->operation, "traceparent"));
+    wb_arena_free(&arena);
+}
+
+/* 256 of a handler, and what the platform adds: whoever receives it takes it. */
+static void test_platform_headers(void **state)
+{
+    static const wb_header theirs[] = { HEADER("NServiceBus.X", "1"), HEADER("$.diagnostics.x", "1"),
+                                        HEADER("Waybill.Priority", "1"), HEADER("traceparent", "1"),
+                                        HEADER("tracestate", "1"), HEADER("baggage", "1") };
+    static const wb_header own[] = { HEADER("nservicebus", "1"), HEADER("traceparent2", "1") };
+    (void)state;
+    for (size_t i = 0; i < sizeof theirs / sizeof theirs[0]; i++)
+        assert_true(wb_header_is_platforms(&theirs[i]));
+    for (size_t i = 0; i < 2; i++)
+        assert_false(wb_header_is_platforms(&own[i]));
+}
+
 static void expect_key(wb_outgoing outgoing, const char *key)
 {
     wb_operation_list list = { 0 };
@@ -564,6 +644,9 @@ int main(void)
         cmocka_unit_test(test_batch_numbers),
         cmocka_unit_test(test_types),
         cmocka_unit_test(test_outgoing_headers),
+        cmocka_unit_test(test_replies_to_sagas),
+        cmocka_unit_test(test_traces),
+        cmocka_unit_test(test_platform_headers),
         cmocka_unit_test(test_outgoing_key),
         cmocka_unit_test(test_outgoing_refused),
         cmocka_unit_test(test_outgoing_headers_in_all),
