@@ -28,17 +28,3 @@ int wb_header_is_platforms(const wb_header *header)
             return 1;
     return 0;
 }
-
-const char *wb_type_next(const char **position, size_t *ret_size)
-{
-    const char *start = *position;
-    start += strspn(start, "; ");
-    if (!*start)
-        return NULL;
-    size_t size = strcspn(start, ",;");
-    *position = start + strcspn(start, ";");
-    while (size && start[size - 1] == ' ')
-        size--;
-    *ret_size = size;
-    return start;
-}

@@ -290,13 +290,22 @@ static int is_part_of(const void *body, size_t size, const wb_message *cause)
            start - from <= cause->body_size - size;
 }
 
+/* An event goes to its type, whatever assemblies its name was given with. */
+static const char *event_name(const wb_outgoing *outgoing, char name[WB_TYPE_SIZE])
+{
+    const char *position = outgoing->type;
+    size_t size;
+    return wb_type_next(&position, name, &size) ? name : "";
+}
+
 /* Where it goes, checked; a reply goes where a peer says.
  * @return NULL with the error set when it can go nowhere. */
 static const char *destination_of(int kind, const wb_outgoing *outgoing, const wb_message *cause,
                                   wb_arena *arena, wb_error *error)
 {
     const wb_header *reply_to = CAUSE_HEADER(cause, WB_HEADER_REPLY_TO);
-    const char *name = kind == WB_KIND_SEND ? outgoing->destination : outgoing->type;
+    char event[WB_TYPE_SIZE];
+    const char *name = kind == WB_KIND_PUBLISH ? event_name(outgoing, event) : outgoing->destination;
     size_t size = text_size(name, 0);
     if (kind == WB_KIND_REPLY) {
         if (!reply_to || !reply_to->value_size) {

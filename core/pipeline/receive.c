@@ -78,9 +78,9 @@ static const wb_handler_entry *find_handler(const wb_handler_set *handlers, cons
         WB_HEADERS_FIND(incoming->headers, incoming->header_count, WB_HEADER_TYPES);
     const char *position = types ? types->value : "";
     const wb_handler_entry *handler = NULL;
-    const char *type;
+    char type[WB_TYPE_SIZE];
     size_t size;
-    while (!handler && (type = wb_type_next(&position, &size)))
+    while (!handler && wb_type_next(&position, type, &size))
         handler = wb_handlers_find(handlers, type, size);
     return handler;
 }

@@ -152,20 +152,66 @@ static void test_batch_numbers(void **state)
     assert_true(number <= INT64_MAX); /* databases have signed integers */
 }
 
+/* The names in a list of types, with a bar behind each. */
+static void expect_types(const char *list, const char *wanted)
+{
+    char name[WB_TYPE_SIZE], all[1000] = "";
+    size_t size = 0;
+    while (wb_type_next(&list, name, &size)) {
+        assert_int_equal(size, strlen(name));
+        strcat(strcat(all, name), "|");
+    }
+    assert_string_equal(all, wanted);
+}
+
+#define LIBRARY "System.Private.CoreLib, Version=10.0.0.0, Culture=neutral, PublicKeyToken=7cec85d7bea7798e"
+
 static void test_types(void **state)
 {
-    const char *position = "Sales.PlaceOrder, Sales, Version=1.0.0.0;Sales.Order ; Base";
-    size_t size;
     (void)state;
-    const char *type = wb_type_next(&position, &size);
-    assert_int_equal(size, strlen("Sales.PlaceOrder"));
-    assert_memory_equal(type, "Sales.PlaceOrder", size);
-    type = wb_type_next(&position, &size);
-    assert_memory_equal(type, "Sales.Order", size);
-    assert_int_equal(size, strlen("Sales.Order"));
-    type = wb_type_next(&position, &size);
-    assert_memory_equal(type, "Base", size);
-    assert_null(wb_type_next(&position, &size));
+    expect_types("Sales.PlaceOrder, Sales, Version=1.0.0.0;Sales.Order ; Base",
+                 "Sales.PlaceOrder|Sales.Order|Base|");
+    expect_types("", "");
+    expect_types(" ;, Assembly;; A;", "A|");
+    expect_types("Shop.Outer+Inner, Peer, Version=1.0.0.0", "Shop.Outer+Inner|");
+}
+
+/* As captured, and what else .NET may write. */
+static void test_generic_types(void **state)
+{
+    (void)state;
+    expect_types("Shop.Wrapper`1[[System.Int32, " LIBRARY "]], Peer, Version=1.0.0.0",
+                 "Shop.Wrapper`1[[System.Int32]]|");
+    expect_types("Shop.Wrapper`1[[System.Collections.Generic.List`1[[System.String, " LIBRARY "]], " LIBRARY
+                 "]], Peer, Version=1.0.0.0;Shop.Base, Peer",
+                 "Shop.Wrapper`1[[System.Collections.Generic.List`1[[System.String]]]]|Shop.Base|");
+    expect_types("Shop.Pair`2[[System.Int32[,], " LIBRARY "],[Shop.Key[], Peer]], Peer",
+                 "Shop.Pair`2[[System.Int32[,]],[Shop.Key[]]]|");
+    expect_types("Shop.Pair`2[ [ A , B ] , [ C ] ]", "Shop.Pair`2[[A],[C]]|");
+    expect_types("Shop.Pair`2[[A],[C]]", "Shop.Pair`2[[A],[C]]|");
+    expect_types("Shop.Pair`2[A,Shop.Wrapper`1[B]]", "Shop.Pair`2[A,Shop.Wrapper`1[B]]|");
+    /* cut, as the property is, or broken: never more than the name, and the next one is read */
+    expect_types("Shop.Wrapper`1[[System.Int32", "Shop.Wrapper`1[[System.Int32|");
+    expect_types("A[[B, C;D]]];E", "A[[B|D]]]|E|");
+}
+
+static void test_types_too_long(void **state)
+{
+    char list[600], deep[200];
+    (void)state;
+    memset(list, 'x', 255);
+    strcpy(list + 255, ";B");
+    char wanted[260];
+    memcpy(wanted, list, 255);
+    strcpy(wanted + 255, "|B|");
+    expect_types(list, wanted);
+    memset(list, 'x', 256);
+    strcpy(list + 256, " ;B");
+    expect_types(list, "B|");
+    memset(deep, '[', sizeof deep);
+    deep[0] = 'A';
+    strcpy(deep + 150, ";B");
+    expect_types(deep, "B|");
 }
 
 static const wb_header *header_of(const wb_operation *operation, const char *name)
@@ -643,6 +689,8 @@ int main(void)
         cmocka_unit_test(test_plain_text),
         cmocka_unit_test(test_batch_numbers),
         cmocka_unit_test(test_types),
+        cmocka_unit_test(test_generic_types),
+        cmocka_unit_test(test_types_too_long),
         cmocka_unit_test(test_outgoing_headers),
         cmocka_unit_test(test_replies_to_sagas),
         cmocka_unit_test(test_traces),

@@ -9,7 +9,7 @@
 
 int wb_amqp_event_exchange(const char *type, char ret_name[WB_AMQP_NAME_SIZE])
 {
-    size_t size = strcspn(type, ",");
+    size_t size = strcspn(type, ",["); /* .NET leaves out what a generic type is of */
     while (size && type[size - 1] == ' ')
         size--;
     if (size == 0 || size + 1 >= WB_AMQP_NAME_SIZE)

@@ -11,7 +11,7 @@
 #include "plugins/transport/amqp/amqp-connection.h"
 #include "plugins/transport/amqp/amqp-names.h"
 
-/** The exchange of an event type, without its assembly; 0 when the name is empty or
+/** The exchange of an event type, without its assembly and its type arguments; 0 when the name is empty or
  *  longer than 255 bytes. */
 int wb_amqp_event_exchange(const char *type, char ret_name[WB_AMQP_NAME_SIZE]);
 
