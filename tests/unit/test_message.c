@@ -537,6 +537,42 @@ static size_t size_of_headers(const wb_operation *operation)
 }
 
 /* Each step of trimming makes the copy smaller, says what it left out, and keeps why. */
+/* The id by which tools know a failed message: the one it was received with, even if somebody else's
+ * message carries it in no header; trimming does not take it. */
+static void test_error_copy_has_an_id(void **state)
+{
+    static const struct {
+        const char *id, *header, *wanted; /* NULL: a new one */
+    } cases[] = { { "native", NULL, "native" }, { "native", "theirs", "theirs" }, { "native", "", "native" },
+                  { NULL, NULL, NULL }, { NULL, "", NULL } };
+    const wb_recoverability policy = { 5, "error", 0 };
+    wb_failure failure = { 0 };
+    wb_arena arena;
+    (void)state;
+    wb_arena_init(&arena, 4096);
+    wb_failure_set(&failure, WB_FAILURE_HANDLER, "because", 1);
+    for (size_t i = 0; i < 2 * sizeof cases / sizeof cases[0]; i++) {
+        const char *id = cases[i / 2].id, *value = cases[i / 2].header;
+        wb_header header = { WB_HEADER_MESSAGE_ID, value, strlen(WB_HEADER_MESSAGE_ID), value ? strlen(value) : 0 };
+        wb_incoming incoming = { .struct_size = sizeof incoming, .id = id, .id_size = id ? strlen(id) : 0,
+                                 .headers = &header, .header_count = value != NULL };
+        const wb_failed_message message = { &incoming, &failure, "T", i % 2 ? WB_TRIM_MAX : WB_TRIM_NOTHING };
+        wb_operation_list list = { 0 };
+        const wb_operation *copy = wb_recover_error_operation(&policy, &origin, &message, &arena, &list);
+        const wb_header *found = header_of(copy, WB_HEADER_MESSAGE_ID);
+        assert_non_null(found);
+        assert_int_equal(found->value_size, cases[i / 2].wanted ? strlen(cases[i / 2].wanted)
+                                                                 : WB_GENERATED_ID_SIZE - 1);
+        if (cases[i / 2].wanted)
+            assert_string_equal(found->value, cases[i / 2].wanted);
+        for (size_t k = 0; k < copy->header_count; k++) /* and no second one */
+            assert_true(&copy->headers[k] == found || strcmp(copy->headers[k].name, WB_HEADER_MESSAGE_ID) != 0);
+        assert_int_equal(copy->id_size, incoming.id_size);
+    }
+    wb_failure_clear(&failure);
+    wb_arena_free(&arena);
+}
+
 static void test_trimming(void **state)
 {
     static char large[40000], reason[5000];
@@ -701,6 +737,7 @@ int main(void)
         cmocka_unit_test(test_operations_round_trip),
         cmocka_unit_test(test_operations_damaged),
         cmocka_unit_test(test_error_operation),
+        cmocka_unit_test(test_error_copy_has_an_id),
         cmocka_unit_test(test_trimming),
         cmocka_unit_test(test_parked),
         cmocka_unit_test(test_suspicions),
