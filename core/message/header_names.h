@@ -36,6 +36,13 @@
 /* Ours: the key of a message whose sender has no other way to give one. */
 #define WB_HEADER_KEY "Waybill.Key"
 
+/* Ours: what other senders say of a message beside its headers, where the transport has a place for
+ * that. Numbers are decimal; the time is in seconds since 1970, UTC. */
+#define WB_HEADER_CONTENT_ENCODING "Waybill.ContentEncoding"
+#define WB_HEADER_PRIORITY "Waybill.Priority"
+#define WB_HEADER_TIMESTAMP "Waybill.Timestamp"
+#define WB_HEADER_APP_ID "Waybill.AppId"
+
 /* On a message in the error queue. */
 #define WB_HEADER_RETRIES "NServiceBus.Retries"
 #define WB_HEADER_FL_RETRIES "NServiceBus.FLRetries"
