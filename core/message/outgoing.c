@@ -229,6 +229,8 @@ static void add_headers(const wb_origin *origin, int kind, const wb_outgoing *ou
                                                    sizeof(wb_header)),
                          0, arena };
     char now[WB_TIMESTAMP_SIZE];
+    const wb_type_bases *bases = wb_type_bases_find(origin->bases, origin->base_count, outgoing->type);
+    const char *types = bases ? bases->list : outgoing->type;
     const char *content_type = outgoing->content_type ? outgoing->content_type : "application/json";
     wb_clock_format_wire(wb_clock_wall(), now);
 
@@ -243,7 +245,7 @@ static void add_headers(const wb_origin *origin, int kind, const wb_outgoing *ou
     ADD_TEXT(&list, outgoing, WB_HEADER_ORIGINATING_MACHINE, origin->machine);
     ADD_TEXT(&list, outgoing, WB_HEADER_ORIGINATING_HOST_ID, origin->host_id);
     ADD_COPY(&list, outgoing, WB_HEADER_CONTENT_TYPE, content_type, strlen(content_type));
-    ADD_COPY(&list, outgoing, WB_HEADER_TYPES, outgoing->type, strlen(outgoing->type));
+    ADD_COPY(&list, outgoing, WB_HEADER_TYPES, types, strlen(types));
     ADD_COPY(&list, outgoing, WB_HEADER_TIME_SENT, now, strlen(now));
     add_user_headers(&list, outgoing);
     operation->headers = list.headers;

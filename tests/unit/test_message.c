@@ -21,7 +21,7 @@
 #include "core/recover/recoverability.h"
 
 static const wb_origin origin = {
-    { "orders", 6 }, { "orders", 6 }, { "machine", 7 }, { "0123", 4 }, 1000
+    { "orders", 6 }, { "orders", 6 }, { "machine", 7 }, { "0123", 4 }, 1000, NULL, 0
 };
 
 static void hash_text(const char *text, size_t repeat, char hex[65])
@@ -293,6 +293,30 @@ static void test_replies_to_sagas(void **state)
             assert_string_equal(type->value, "AskSaga, Peer, Version=1.0.0.0");
         }
         assert_null(header_of(&list.first->operation, "NServiceBus.OriginatingSagaId"));
+    }
+    wb_arena_free(&arena);
+}
+
+/* What it is derived from stands behind it, with whatever assembly it is given. */
+static void test_bases(void **state)
+{
+    static const wb_type_bases bases[] = { { "Sales.OrderPlaced", "Sales.OrderPlaced;Sales.IOrderEvent" } };
+    static const char *const types[] = { "Sales.OrderPlaced, Sales, Version=1.0", "Sales.OrderPlaced", "Sales.Other" };
+    wb_origin derived = origin;
+    wb_error error;
+    wb_arena arena;
+    (void)state;
+    derived.bases = bases;
+    derived.base_count = 1;
+    wb_arena_init(&arena, 4096);
+    for (size_t i = 0; i < 3; i++) {
+        wb_operation_list list = { 0 };
+        wb_outgoing outgoing = { .type = types[i] };
+        assert_int_equal(wb_outgoing_add(&derived, WB_KIND_PUBLISH, &outgoing, sizeof outgoing, NULL, 0, &arena,
+                                         &list, &error), WB_OK);
+        assert_string_equal(list.first->operation.destination, i < 2 ? "Sales.OrderPlaced" : types[i]);
+        assert_string_equal(header_of(&list.first->operation, WB_HEADER_TYPES)->value,
+                            i < 2 ? bases[0].list : types[i]);
     }
     wb_arena_free(&arena);
 }
@@ -729,6 +753,7 @@ int main(void)
         cmocka_unit_test(test_types_too_long),
         cmocka_unit_test(test_outgoing_headers),
         cmocka_unit_test(test_replies_to_sagas),
+        cmocka_unit_test(test_bases),
         cmocka_unit_test(test_traces),
         cmocka_unit_test(test_platform_headers),
         cmocka_unit_test(test_outgoing_key),

@@ -19,6 +19,9 @@ int wb_amqp_event_exchange(const char *type, char ret_name[WB_AMQP_NAME_SIZE]);
  *  that name. On the scratch channel. Results as wb_amqp_rpc(). */
 int wb_amqp_exchange_declare(wb_amqp_connection *connection, const char *name, int passive);
 
+/** What goes to `source` goes to `destination`, too. On the scratch channel; results the same. */
+int wb_amqp_exchange_bind(wb_amqp_connection *connection, const char *source, const char *destination);
+
 /** wb_transport_ops.install and verify. */
 int wb_amqp_install(wb_transport *transport, wb_error *error);
 int wb_amqp_verify(wb_transport *transport, wb_error *error);
