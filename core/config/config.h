@@ -11,6 +11,7 @@
 #ifndef WB_CONFIG_CONFIG_H
 #define WB_CONFIG_CONFIG_H
 
+#include "core/base/type_bases.h"
 #include "core/config/conf_node.h"
 #include "core/config/option.h"
 
@@ -52,6 +53,8 @@ typedef struct wb_endpoint_config {
 
     const wb_handler_choice *handlers;
     size_t handler_count;
+    const wb_type_bases *types; /* what its types are derived from */
+    size_t type_count;
     int64_t concurrency;      /* default: the number of CPUs, at least 2 */
     int32_t transaction_mode; /* WB_MODE_x */
     int64_t batch_max;

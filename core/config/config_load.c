@@ -6,12 +6,13 @@
 #include <string.h>
 
 #include "core/config/config.h"
+#include "core/config/config_types.h"
 
 #define SUBJECT_SIZE 512
 
 static const char *const top_groups[] = { "endpoints", NULL };
 static const char *const endpoint_groups[] = { "transport", "persistence", "outbox",
-                                               "recoverability", NULL };
+                                               "recoverability", "types", NULL };
 
 /* One endpoint while it is read. */
 typedef struct {
@@ -160,6 +161,8 @@ static void read_endpoint(wb_config *config, wb_problems *problems, const wb_con
         endpoint->concurrency = default_concurrency();
     check_names(&r);
     read_handlers(&r);
+    wb_config_read_types(&config->arena, problems, r.subject, wb_conf_child(node, "types"),
+                         &endpoint->types, &endpoint->type_count);
     endpoint->transport = read_plugin(&r, "transport", 1);
     endpoint->persistence = read_plugin(&r, "persistence", 0);
     endpoint->has_errors = problems->error_count != errors_before;

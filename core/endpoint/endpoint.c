@@ -46,6 +46,8 @@ static void fill_pipeline(wb_endpoint *e)
     p->transport_ops = setup->transport_ops;
     p->persistence_ops = setup->persistence_ops;
     p->origin = wb_origin_make(config->name, !setup->plan.send_only, config->body_max);
+    p->origin.bases = config->types;
+    p->origin.base_count = config->type_count;
     p->handlers = &setup->handlers;
     p->recoverability.immediate_retries = (unsigned)setup->plan.immediate_retries;
     p->recoverability.error_queue = setup->info.error_queue;

@@ -165,7 +165,15 @@ static void negotiate(const loading *l)
     free(negotiation);
 }
 
-static void fill_info(wb_endpoint_setup *endpoint)
+static const char **list_derived(wb_arena *arena, const wb_endpoint_config *config)
+{
+    const char **derived = wb_arena_alloc(arena, (config->type_count + 1) * sizeof *derived);
+    for (size_t i = 0; i < config->type_count; i++)
+        derived[i] = config->types[i].list;
+    return derived;
+}
+
+static void fill_info(wb_arena *arena, wb_endpoint_setup *endpoint)
 {
     const wb_endpoint_config *config = endpoint->config;
     endpoint->info = (wb_endpoint_info){
@@ -181,6 +189,8 @@ static void fill_info(wb_endpoint_setup *endpoint)
         .type_count = endpoint->handlers.count,
         .headers_max = WB_INCOMING_HEADERS_MAX + WB_PLATFORM_HEADERS_MAX,
         .headers_size_max = WB_INCOMING_HEADERS_SIZE_MAX,
+        .derived = list_derived(arena, config),
+        .derived_count = config->type_count,
     };
 }
 
@@ -196,7 +206,7 @@ static void load_endpoint(const loading *l)
                                l->problems);
     if (plugins_are_known(endpoint) && !(l->flags & WB_SETUP_PLUGINS_ONLY))
         negotiate(l);
-    fill_info(endpoint);
+    fill_info(&l->setup->config->arena, endpoint);
     endpoint->is_ready =
         !endpoint->config->has_errors && l->problems->error_count == errors_before;
 }

@@ -19,8 +19,29 @@
 #define WB_HEADER_TYPES "NServiceBus.EnclosedMessageTypes"
 #define WB_HEADER_TIME_SENT "NServiceBus.TimeSent"
 
+/* A saga that asked gets its answers by these. */
+#define WB_HEADER_ORIGINATING_SAGA_ID "NServiceBus.OriginatingSagaId"
+#define WB_HEADER_ORIGINATING_SAGA_TYPE "NServiceBus.OriginatingSagaType"
+#define WB_HEADER_SAGA_ID "NServiceBus.SagaId"
+#define WB_HEADER_SAGA_TYPE "NServiceBus.SagaType"
+
+/* W3C trace context and baggage. */
+#define WB_HEADER_TRACE_PARENT "traceparent"
+#define WB_HEADER_TRACE_STATE "tracestate"
+#define WB_HEADER_BAGGAGE "baggage"
+
+/* Of a message that is for a part of the platform, not for a handler. */
+#define WB_HEADER_CONTROL_MESSAGE "NServiceBus.ControlMessage"
+
 /* Ours: the key of a message whose sender has no other way to give one. */
 #define WB_HEADER_KEY "Waybill.Key"
+
+/* Ours: what other senders say of a message beside its headers, where the transport has a place for
+ * that. Numbers are decimal; the time is in seconds since 1970, UTC. */
+#define WB_HEADER_CONTENT_ENCODING "Waybill.ContentEncoding"
+#define WB_HEADER_PRIORITY "Waybill.Priority"
+#define WB_HEADER_TIMESTAMP "Waybill.Timestamp"
+#define WB_HEADER_APP_ID "Waybill.AppId"
 
 /* On a message in the error queue. */
 #define WB_HEADER_RETRIES "NServiceBus.Retries"

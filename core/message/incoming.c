@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "core/message/header_names.h"
+
 const wb_header *wb_headers_find(const wb_header *headers, size_t count, const char *name,
                                  size_t name_size)
 {
@@ -16,23 +18,13 @@ const wb_header *wb_headers_find(const wb_header *headers, size_t count, const c
 
 int wb_header_is_platforms(const wb_header *header)
 {
-    static const char *const prefixes[] = { "NServiceBus.", "$.diagnostics." };
+    static const char *const prefixes[] = { "NServiceBus.", "$.diagnostics.", "Waybill." };
+    static const char *const names[] = { WB_HEADER_TRACE_PARENT, WB_HEADER_TRACE_STATE, WB_HEADER_BAGGAGE };
     for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++)
         if (strncmp(header->name, prefixes[i], strlen(prefixes[i])) == 0)
             return 1;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(header->name, names[i]) == 0)
+            return 1;
     return 0;
-}
-
-const char *wb_type_next(const char **position, size_t *ret_size)
-{
-    const char *start = *position;
-    start += strspn(start, "; ");
-    if (!*start)
-        return NULL;
-    size_t size = strcspn(start, ",;");
-    *position = start + strcspn(start, ";");
-    while (size && start[size - 1] == ' ')
-        size--;
-    *ret_size = size;
-    return start;
 }

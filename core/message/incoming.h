@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reading incoming messages: headers by name, and the types a message says it is.
+ * Reading incoming messages: headers by name. The types a message says it is are read by
+ * wb_type_next(), which transports use too.
  */
 #ifndef WB_MESSAGE_INCOMING_H
 #define WB_MESSAGE_INCOMING_H
 
 #include <waybill/sys/transport.h>
+#include <waybill/sys/types.h>
 
 /** The first header of that name, or NULL. */
 const wb_header *wb_headers_find(const wb_header *headers, size_t count, const char *name,
@@ -15,12 +17,8 @@ const wb_header *wb_headers_find(const wb_header *headers, size_t count, const c
 #define WB_HEADERS_FIND(headers, count, literal)                                                   \
     wb_headers_find((headers), (count), "" literal, sizeof(literal) - 1)
 
-/** Whether a header is one of the platform's (NServiceBus.*, $.diagnostics.*), not a user's. */
+/** Whether a header is one of the platform's (NServiceBus.*, $.diagnostics.*, Waybill.*, those
+ *  of a trace), not a user's. */
 int wb_header_is_platforms(const wb_header *header);
-
-/** Walk the types in EnclosedMessageTypes: "Ns.Type, Assembly, ...;Ns.Base, ...". Start
- *  with *position = header value; @return the next full name (not terminated) and its
- *  size, or NULL at the end. */
-const char *wb_type_next(const char **position, size_t *ret_size);
 
 #endif

@@ -16,7 +16,7 @@
 #include "core/message/text.h"
 
 /* The headers Waybill sets itself, at most. */
-#define OWN_HEADERS_MAX 12
+#define OWN_HEADERS_MAX 17
 
 typedef struct {
     wb_header *headers;
@@ -171,6 +171,44 @@ static void add_relations(header_list *list, const wb_outgoing *outgoing, const 
         ADD(list, outgoing, WB_HEADER_RELATED_TO, cause->id, cause->id_size);
 }
 
+/* A saga that asked for something finds its data by what comes back. */
+static void add_saga(header_list *list, const wb_outgoing *outgoing, const wb_message *cause)
+{
+    const wb_header *id = CAUSE_HEADER(cause, WB_HEADER_ORIGINATING_SAGA_ID);
+    const wb_header *type = CAUSE_HEADER(cause, WB_HEADER_ORIGINATING_SAGA_TYPE);
+    if (id)
+        ADD(list, outgoing, WB_HEADER_SAGA_ID, id->value, id->value_size);
+    if (type)
+        ADD(list, outgoing, WB_HEADER_SAGA_TYPE, type->value, type->value_size);
+}
+
+static size_t size_of_user_headers(const wb_outgoing *outgoing)
+{
+    size_t size = 0;
+    for (size_t i = 0; i < outgoing->header_count; i++)
+        size += text_size(outgoing->headers[i].name, outgoing->headers[i].name_size) +
+                text_size(outgoing->headers[i].value, outgoing->headers[i].value_size);
+    return size;
+}
+
+/* The trace goes on in what a handler sends. A peer wrote it, so it may be large: what would
+ * make the message one that no receiver takes is left out. */
+static void add_trace(header_list *list, const wb_outgoing *outgoing, const wb_message *cause)
+{
+    static const wb_text names[] = { { WB_HEADER_TRACE_PARENT, sizeof WB_HEADER_TRACE_PARENT - 1 },
+                                     { WB_HEADER_TRACE_STATE, sizeof WB_HEADER_TRACE_STATE - 1 },
+                                     { WB_HEADER_BAGGAGE, sizeof WB_HEADER_BAGGAGE - 1 } };
+    size_t room = WB_OUTGOING_HEADERS_SIZE_MAX - size_of_user_headers(outgoing);
+    for (size_t i = 0; cause && i < sizeof names / sizeof names[0]; i++) {
+        const wb_header *found =
+            wb_headers_find(cause->headers, cause->header_count, names[i].value, names[i].size);
+        if (!found || found->value_size > WB_OUTGOING_VALUE_MAX || names[i].size + found->value_size > room)
+            continue;
+        room -= names[i].size + found->value_size;
+        add_header(list, outgoing, names[i].value, names[i].size, found->value, found->value_size);
+    }
+}
+
 static void add_user_headers(header_list *list, const wb_outgoing *outgoing)
 {
     for (size_t i = 0; i < outgoing->header_count; i++) {
@@ -191,18 +229,23 @@ static void add_headers(const wb_origin *origin, int kind, const wb_outgoing *ou
                                                    sizeof(wb_header)),
                          0, arena };
     char now[WB_TIMESTAMP_SIZE];
+    const wb_type_bases *bases = wb_type_bases_find(origin->bases, origin->base_count, outgoing->type);
+    const char *types = bases ? bases->list : outgoing->type;
     const char *content_type = outgoing->content_type ? outgoing->content_type : "application/json";
     wb_clock_format_wire(wb_clock_wall(), now);
 
     ADD(&list, outgoing, WB_HEADER_MESSAGE_ID, operation->id, operation->id_size);
     ADD_TEXT(&list, outgoing, WB_HEADER_INTENT, intents[kind]);
     add_relations(&list, outgoing, operation, cause);
+    if (kind == WB_KIND_REPLY)
+        add_saga(&list, outgoing, cause);
+    add_trace(&list, outgoing, cause);
     ADD_TEXT(&list, outgoing, WB_HEADER_REPLY_TO, origin->reply_to);
     ADD_TEXT(&list, outgoing, WB_HEADER_ORIGINATING_ENDPOINT, origin->endpoint);
     ADD_TEXT(&list, outgoing, WB_HEADER_ORIGINATING_MACHINE, origin->machine);
     ADD_TEXT(&list, outgoing, WB_HEADER_ORIGINATING_HOST_ID, origin->host_id);
     ADD_COPY(&list, outgoing, WB_HEADER_CONTENT_TYPE, content_type, strlen(content_type));
-    ADD_COPY(&list, outgoing, WB_HEADER_TYPES, outgoing->type, strlen(outgoing->type));
+    ADD_COPY(&list, outgoing, WB_HEADER_TYPES, types, strlen(types));
     ADD_COPY(&list, outgoing, WB_HEADER_TIME_SENT, now, strlen(now));
     add_user_headers(&list, outgoing);
     operation->headers = list.headers;
@@ -249,13 +292,22 @@ static int is_part_of(const void *body, size_t size, const wb_message *cause)
            start - from <= cause->body_size - size;
 }
 
+/* An event goes to its type, whatever assemblies its name was given with. */
+static const char *event_name(const wb_outgoing *outgoing, char name[WB_TYPE_SIZE])
+{
+    const char *position = outgoing->type;
+    size_t size;
+    return wb_type_next(&position, name, &size) ? name : "";
+}
+
 /* Where it goes, checked; a reply goes where a peer says.
  * @return NULL with the error set when it can go nowhere. */
 static const char *destination_of(int kind, const wb_outgoing *outgoing, const wb_message *cause,
                                   wb_arena *arena, wb_error *error)
 {
     const wb_header *reply_to = CAUSE_HEADER(cause, WB_HEADER_REPLY_TO);
-    const char *name = kind == WB_KIND_SEND ? outgoing->destination : outgoing->type;
+    char event[WB_TYPE_SIZE];
+    const char *name = kind == WB_KIND_PUBLISH ? event_name(outgoing, event) : outgoing->destination;
     size_t size = text_size(name, 0);
     if (kind == WB_KIND_REPLY) {
         if (!reply_to || !reply_to->value_size) {

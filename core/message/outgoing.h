@@ -8,6 +8,7 @@
 #include <waybill/handler.h>
 
 #include "core/base/error.h"
+#include "core/base/type_bases.h"
 #include "core/message/operations.h"
 
 /* Limits of one outgoing message and of what one incoming message may cause. */
@@ -31,6 +32,8 @@ typedef struct wb_origin {
     wb_text machine;
     wb_text host_id; /* 32 hexadecimal digits, the same for each start on a machine */
     int64_t body_max;
+    const wb_type_bases *bases; /* what types are derived from; may be changed after make */
+    size_t base_count;
 } wb_origin;
 
 /** The name is kept, not copied. Main thread. */

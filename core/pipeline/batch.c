@@ -67,10 +67,12 @@ static int runs_alone(const wb_worker *w, const wb_item *item)
 /* An unknown handler may take any time: it counts as a whole batch's. */
 static int64_t cost_of(const wb_worker *w, const wb_item *item)
 {
-    if (item->verdict == WB_VERDICT_FAILED || !item->handler)
-        return 0;
-    int64_t cost = w->costs[item->handler - w->pipeline->handlers->entries];
-    return cost < 0 ? w->pipeline->batch_time : cost;
+    int64_t all = 0;
+    for (size_t i = 0; item->verdict == WB_VERDICT_OPEN && i < item->handler_count; i++) {
+        int64_t cost = w->costs[item->handlers[i] - w->pipeline->handlers->entries];
+        all += cost < 0 ? w->pipeline->batch_time : cost;
+    }
+    return all;
 }
 
 static void start(wb_worker *w)

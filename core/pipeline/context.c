@@ -159,9 +159,11 @@ static int call_function(handler_call *call, const wb_handler_entry *handler)
 
 int wb_call_handler(wb_worker *w, wb_item *const *items, size_t count, wb_error *error)
 {
-    const wb_handler_entry *handler = items[0]->handler;
+    const wb_handler_entry *handler = wb_item_handler(items[0]);
     handler_call call = { { &handler_api }, w, items, count, error, 0, 0 };
 
+    for (size_t i = 0; i < count; i++)
+        items[i]->message.type = handler->type;
     wb_error_clear(error);
     int r = call_function(&call, handler);
     if (call.broken) {

@@ -7,7 +7,7 @@
 
 #include "core/pipeline/worker.h"
 
-/** Call one handler for `count` messages of the batch.
+/** Call the handler that is next for `count` messages of the batch.
  *  @return WB_OK; WB_RETRY, WB_REJECT with what it said; WB_NOT_CONNECTED when an immediate send
  *  found the session dead. */
 int wb_call_handler(wb_worker *w, wb_item *const *items, size_t count, wb_error *error);

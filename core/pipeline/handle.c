@@ -12,12 +12,19 @@
 #include "core/pipeline/stages.h"
 #include "core/pipeline/suspect.h"
 
+/* A message with several handlers has each called for it alone: they run in their order, with
+ * nobody's in between. */
+static int can_join(const wb_item *item, const wb_handler_entry *handler)
+{
+    return item->handler_count == 1 && item->handlers[0] == handler;
+}
+
 /* Messages with one key keep their order: none goes ahead of one that another handler gets. */
 static int passes_its_key(const wb_worker *w, size_t first, size_t at)
 {
     for (size_t i = first + 1; i < at; i++) {
         const wb_item *before = w->batch[i];
-        if (wb_item_is_open(before) && before->handler != w->batch[at]->handler &&
+        if (wb_item_is_open(before) && !can_join(before, wb_item_handler(w->batch[at])) &&
             wb_item_has_key_of(before, w->batch[at]))
             return 1;
     }
@@ -27,13 +34,13 @@ static int passes_its_key(const wb_worker *w, size_t first, size_t at)
 /* The messages for one batch handler go in one call, at the place of the first. */
 static size_t collect_group(wb_worker *w, size_t first, wb_item **group)
 {
-    const wb_handler_entry *handler = w->batch[first]->handler;
+    const wb_handler_entry *handler = wb_item_handler(w->batch[first]);
     size_t count = 0;
     group[count++] = w->batch[first];
-    if (!handler->batch)
+    if (!handler || !handler->batch || !can_join(w->batch[first], handler))
         return count;
     for (size_t i = first + 1; i < w->batch_size; i++)
-        if (wb_item_is_open(w->batch[i]) && w->batch[i]->handler == handler &&
+        if (wb_item_is_open(w->batch[i]) && can_join(w->batch[i], handler) &&
             !passes_its_key(w, first, i))
             group[count++] = w->batch[i];
     return count;
@@ -82,11 +89,23 @@ static int run_group(wb_worker *w, wb_item **group, size_t count, int is_first, 
     int said = wb_call_handler(w, group, count, error);
     atomic_store(&w->handling_since, 0);
     int64_t spent = wb_clock_monotonic() - started;
-    wb_batch_note_cost(w, group[0]->handler, spent, count);
+    wb_batch_note_cost(w, wb_item_handler(group[0]), spent, count);
     w->handling_spent += spent;
     int checked = check_transaction(w, group[0]->place, &found);
     wb_crash_point("after_handle");
     return judge(w, said, checked, is_first, error, &found);
+}
+
+/* All handlers of the group, one after the other in one transaction; one that fails ends it. */
+static int run_handlers(wb_worker *w, wb_item **group, size_t count, int is_first, wb_error *error)
+{
+    int r = WB_OK;
+    while (r == WB_OK && wb_item_handler(group[0])) {
+        r = run_group(w, group, count, is_first, error);
+        for (size_t i = 0; r == WB_OK && i < count; i++)
+            group[i]->handlers_done++;
+    }
+    return r;
 }
 
 static void mark_handled(wb_worker *w, wb_item **group, size_t count)
@@ -127,7 +146,7 @@ int wb_stage_handle(wb_worker *w, wb_item **ret_culprit, wb_error *error)
         size_t count = collect_group(w, i, group);
         int r = refuse_dangerous(w, w->batch[i], error);
         if (r == WB_OK)
-            r = run_group(w, group, count, is_first, error);
+            r = run_handlers(w, group, count, is_first, error);
         if (r != WB_OK) {
             *ret_culprit = count == 1 ? group[0] : NULL;
             return r;

@@ -31,12 +31,10 @@ void wb_item_init(wb_item *item, const wb_incoming *incoming, const wb_handler_e
 {
     memset(item, 0, sizeof *item);
     item->incoming = incoming;
-    item->handler = handler;
     item->message = (wb_message){
         .struct_size = sizeof item->message,
         .id = incoming->id,
         .id_size = incoming->id_size,
-        .type = handler ? handler->type : NULL,
         .body = incoming->body,
         .body_size = incoming->body_size,
         .headers = incoming->headers,
@@ -44,6 +42,20 @@ void wb_item_init(wb_item *item, const wb_incoming *incoming, const wb_handler_e
         .key = incoming->key,
         .key_size = incoming->key_size,
     };
+    if (handler)
+        (void)wb_item_add_handler(item, handler);
+}
+
+int wb_item_add_handler(wb_item *item, const wb_handler_entry *handler)
+{
+    for (size_t i = 0; i < item->handler_count; i++)
+        if (item->handlers[i] == handler)
+            return 1;
+    if (item->handler_count == WB_ITEM_HANDLERS_MAX)
+        return 0;
+    item->handlers[item->handler_count++] = handler;
+    item->message.type = item->handlers[0]->type;
+    return 1;
 }
 
 void wb_item_clear(wb_item *item)
@@ -68,6 +80,7 @@ void wb_item_rerun(wb_item *item)
     item->message.id = item->incoming->id; /* see wb_stage_commit_transport() */
     item->leader = NULL;
     item->duplicate_of = 0;
+    item->handlers_done = 0;
     item->asked = 0;
     item->asked_immediate = 0;
     memset(&item->operations, 0, sizeof item->operations);

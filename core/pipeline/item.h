@@ -20,7 +20,7 @@
 
 typedef enum {
     WB_ITEM_READY,     /* nothing of it has happened that counts */
-    WB_ITEM_HANDLED,   /* its handler returned WB_OK in the open transaction */
+    WB_ITEM_HANDLED,   /* its handlers returned WB_OK in the open transaction */
     WB_ITEM_KEPT,      /* claimed, not handled: the batch's time was up */
     WB_ITEM_DUPLICATE, /* a record of its id was there first */
     WB_ITEM_COPY,      /* same id as an earlier one of this batch: shares its fate */
@@ -36,15 +36,22 @@ typedef enum {
     WB_VERDICT_FAILED
 } wb_verdict;
 
+/** So many handlers a message may have: one for each type it says it is. */
+#define WB_ITEM_HANDLERS_MAX 16
+#define WB_ITEM_HANDLERS_TEXT "16"
+
 typedef struct wb_item {
     const wb_incoming *incoming;
-    const wb_handler_entry *handler; /* NULL: nobody handles its type */
-    wb_message message;              /* what its handler sees; its id outlives `incoming` */
+    /* Of its types, the most derived first; they run in this order. */
+    const wb_handler_entry *handlers[WB_ITEM_HANDLERS_MAX];
+    size_t handler_count;
+    wb_message message; /* what its handlers see; its id outlives `incoming` */
     wb_item_state state;             /* changed by wb_item_change() alone */
     wb_verdict verdict;              /* changed by wb_item_condemn() alone */
     wb_failure failure;
 
     /* Of the running batch. */
+    size_t handlers_done;
     size_t place; /* in the batch: what persistences know it by */
     struct wb_item *leader; /* of a copy */
     uint64_t duplicate_of;  /* of a duplicate: the batch that handled it */
@@ -64,8 +71,10 @@ typedef struct wb_item {
     uint32_t unfinished;  /* attempts written down before and never finished: all it gets */
 } wb_item;
 
-/** A message that was just received. */
+/** A message that was just received, and its handler, if that is known. */
 void wb_item_init(wb_item *item, const wb_incoming *incoming, const wb_handler_entry *handler);
+/** A further handler; one it has already is not added. @return 0 when there is no place. */
+int wb_item_add_handler(wb_item *item, const wb_handler_entry *handler);
 void wb_item_clear(wb_item *item);
 
 void wb_item_change(wb_item *item, wb_item_state to);
@@ -76,7 +85,13 @@ void wb_item_condemn(wb_item *item, const char *kind, const char *reason);
 /** Set aside for a while; what can run, runs. */
 void wb_item_pause(wb_item *item, int64_t until);
 
-/** Whether its handler is to run. */
+/** The handler that is to run next, or NULL: all have run. */
+static inline const wb_handler_entry *wb_item_handler(const wb_item *item)
+{
+    return item->handlers_done < item->handler_count ? item->handlers[item->handlers_done] : NULL;
+}
+
+/** Whether its handlers are to run. */
 static inline int wb_item_is_open(const wb_item *item)
 {
     return item->state == WB_ITEM_READY && item->verdict == WB_VERDICT_OPEN;

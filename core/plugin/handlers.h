@@ -16,7 +16,7 @@
 
 /** One type: exactly one of the two functions is set. */
 typedef struct wb_handler_entry {
-    const char *type;
+    const char *type; /* without assemblies, as wb_type_next() has it */
     wb_handler_fn one;
     wb_batch_handler_fn batch;
     const char *module; /* the path it came from */

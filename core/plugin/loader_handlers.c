@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <waybill/sys/types.h>
 
 #include "core/base/error.h"
 #include "core/plugin/handlers.h"
 #include "core/plugin/trust.h"
 
-#define TYPE_MAX 255
 #define END_OF(type, field) (offsetof(type, field) + sizeof(((const type *)0)->field))
 
 typedef const wb_handler_module *(*module_fn)(void);
@@ -114,6 +114,18 @@ static int check_module(const loading *l, const wb_handler_module *module)
     return WB_FATAL;
 }
 
+/* The name without assemblies, which is how messages are compared with it.
+ * @return NULL when it is no name of a type. */
+static const char *name_of(const loading *l, const char *type)
+{
+    const char *position = type ? type : "";
+    char name[WB_TYPE_SIZE];
+    size_t size;
+    if (!wb_type_next(&position, name, &size) || *position)
+        return NULL;
+    return strcmp(name, type) == 0 ? type : wb_arena_copy(&l->config->arena, name, size);
+}
+
 static const wb_handler_entry *find_type(const wb_handler_set *set, const char *type)
 {
     for (size_t i = 0; i < set->count; i++)
@@ -126,11 +138,11 @@ static int check_handler(const loading *l, const wb_handler *handler)
 {
     const char *name = l->endpoint->name;
     const wb_handler_entry *other;
-    if (!handler->type || !*handler->type || strlen(handler->type) > TYPE_MAX)
+    if (!handler->type)
         complain(l,
                  "endpoint \"%s\": handler module \"%s\" has a handler whose type is not 1 to %d "
-                 "bytes long",
-                 name, l->path, TYPE_MAX);
+                 "bytes long, or names several",
+                 name, l->path, WB_TYPE_SIZE - 1);
     else if (!handler->one == !handler->batch)
         complain(l,
                  "endpoint \"%s\": handler module \"%s\": type \"%s\" must have exactly one "
@@ -152,6 +164,7 @@ static void add_handlers(const loading *l, const wb_handler_module *module)
         wb_handler handler;
         memcpy(&handler, (const char *)module->handlers + i * module->handler_stride,
                sizeof handler);
+        handler.type = name_of(l, handler.type);
         if (check_handler(l, &handler) != WB_OK)
             continue;
         l->set->entries =

@@ -10,13 +10,14 @@
 
 #include "core/base/clock.h"
 #include "core/message/header_names.h"
+#include "core/message/ids.h"
 #include "core/message/incoming.h"
 #include "core/recover/recoverability.h"
 
 /* NServiceBus cuts ExceptionInfo.Message here; ServicePulse expects no more. */
 #define REASON_MAX 16384
 #define REASON_TRIMMED 256
-#define FAILURE_HEADERS_MAX 11
+#define FAILURE_HEADERS_MAX 12
 /* What is named as cut, at most. */
 #define TRIMMED_NAMES_MAX 1024
 
@@ -41,10 +42,37 @@ static void add(header_list *list, const char *name, const char *value, size_t v
     add_header(list, (wb_header){ name, wb_arena_copy(list->arena, value, size), strlen(name), size });
 }
 
+static void remove_header(header_list *list, size_t at)
+{
+    wb_header *header = &list->headers[at];
+    list->bytes -= header->name_size + header->value_size;
+    memmove(header, header + 1, (--list->count - at) * sizeof *header);
+}
+
 static void note_trimmed(header_list *list, const char *name)
 {
     size_t used = strlen(list->trimmed);
     (void)snprintf(list->trimmed + used, sizeof list->trimmed - used, "%s%.200s", used ? ", " : "", name);
+}
+
+/* Tools know a failed message by this header. One that had no id gets a new one: when it is sent
+ * back it can be handled. */
+static void add_id(header_list *list, const wb_incoming *incoming)
+{
+    char generated[WB_GENERATED_ID_SIZE];
+    const wb_header *found = WB_HEADERS_FIND(list->headers, list->count, WB_HEADER_MESSAGE_ID);
+    if (found && found->value_size)
+        return;
+    if (found) /* empty: two would leave it to each reader which one counts */
+        remove_header(list, (size_t)(found - list->headers));
+    wb_header added = { WB_HEADER_MESSAGE_ID, incoming->id, sizeof WB_HEADER_MESSAGE_ID - 1,
+                        incoming->id_size };
+    if (!incoming->id || !incoming->id_size) {
+        wb_id_generate(generated);
+        added.value_size = sizeof generated - 1;
+        added.value = wb_arena_copy(list->arena, generated, added.value_size);
+    }
+    add_header(list, added);
 }
 
 static void add_failure(header_list *list, const wb_origin *origin, const wb_failed_message *message)
@@ -94,10 +122,8 @@ static size_t room_for_headers(unsigned trim)
 static void drop_largest(header_list *list)
 {
     size_t at = find_largest(list);
-    wb_header *header = &list->headers[at];
-    note_trimmed(list, header->name);
-    list->bytes -= header->name_size + header->value_size;
-    memmove(header, header + 1, (--list->count - at) * sizeof *header);
+    note_trimmed(list, list->headers[at].name);
+    remove_header(list, at);
 }
 
 /* A header of each kind costs the broker something, however short it is. */
@@ -123,6 +149,7 @@ wb_operation *wb_recover_error_operation(const wb_recoverability *policy, const 
     header_list headers = { .headers = wb_arena_alloc(arena, most * sizeof(wb_header)),
                             .trim = message->trim, .arena = arena };
     add_originals(&headers, incoming);
+    add_id(&headers, incoming);
     add_failure(&headers, origin, message);
     if (headers.trimmed[0])
         add(&headers, WB_HEADER_TRIMMED, headers.trimmed, sizeof headers.trimmed);

@@ -75,7 +75,8 @@ struct wb_context {
  *  `return wb_publish(...)` is right. */
 typedef int (*wb_handler_fn)(wb_context *ctx, const wb_message *message);
 
-/** Handle all messages of one type of a batch in one call, for set-based SQL.
+/** Handle all messages of one type of a batch in one call, for set-based SQL. (One that has
+ *  handlers for its other types as well is handed over alone.)
  *  Anything but WB_OK rolls the batch back; its messages are then handled one by
  *  one by the same function with count = 1, and only the failing one fails. */
 typedef int (*wb_batch_handler_fn)(wb_context *ctx, const wb_message *const *messages,
@@ -167,7 +168,8 @@ typedef struct wb_handler_module {
 #define WB_HANDLER(type, function) { type, function, NULL }
 #define WB_BATCH_HANDLER(type, function) { type, NULL, function }
 
-/** Define the module's table; once a module, at file level:
+/** Types are compared by their full names, without assemblies, byte for byte. Define the
+ *  module's table; once a module, at file level:
  *  `WB_HANDLERS(WB_HANDLER("A.B", f), WB_BATCH_HANDLER("A.C", g))` */
 #ifdef __cplusplus
 #define WB_HANDLERS_LINKAGE extern "C"

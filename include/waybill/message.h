@@ -35,7 +35,10 @@ typedef struct wb_message {
     /** Message id, 1 to 255 bytes of any value, followed by a NUL byte. */
     const char *id;
     size_t id_size;
-    /** The type this handler was chosen for, e.g. "Sales.PlaceOrder". */
+    /** The type this handler was chosen for, e.g. "Sales.PlaceOrder"; of a generic type without
+     *  assemblies, e.g. "Sales.Changed`1[[Sales.Price]]". A message that says it is of several
+     *  types has the handler of each run, in the order in which it names them (the most derived
+     *  first), in one transaction: one that fails undoes all, and each is then run again. */
     const char *type;
     const void *body;
     size_t body_size;

@@ -52,7 +52,9 @@ sub check_failed {
     my $header = $got->{header};
     my $original = $sent->{stays} || Endpoint::headers_of($sent);
     ok $got->{body} eq ($sent->{body} // ''), "$name: the body" or diag length $got->{body};
-    my @headers = grep { $_->[0] !~ $failure } @{ $got->{headers} };
+    my @headers = grep { $_->[0] !~ $failure && $_->[0] ne 'NServiceBus.MessageId' } @{ $got->{headers} };
+    my @ids = map { $_->[1] } grep { $_->[0] eq 'NServiceBus.MessageId' } @{ $got->{headers} };
+    ok @ids == 1 && (defined $sent->{id} ? $ids[0] eq $sent->{id} : $ids[0] =~ /^[0-9a-f-]{36}$/), "$name: and one with its id";
     is_deeply [ $e->ordered(@headers) ], [ $e->ordered(@$original) ], "$name: the headers";
     my @added = sort map { $_->[0] } grep { $_->[0] =~ $failure } @{ $got->{headers} };
     is_deeply \@added, \@failure_headers, "$name: each failure header once";

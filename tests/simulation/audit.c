@@ -191,6 +191,8 @@ static void audit_loss(const sim_message *m)
         sim_violation("message %u (%s) is lost by an orderly stop", NAME(m));
     if (effects(m) || moved(m) || m->vanished || m->abandoned)
         return;
+    if (flags_of(m) & SIM_IGNORED && m->place == SIM_GONE)
+        return;
     if (may_wait(m) ? m->place != SIM_GONE : flags_of(m) & SIM_STAYS && is_in_a_row(m))
         return;
     if (is_parked_for_a_copy(m))

@@ -40,6 +40,7 @@ const sim_fate_entry sim_fates[SIM_FATES] = {
     [SIM_UNMOVABLE] = { "unmovable", FAILS | SIM_LEAVES_ROWS | SIM_STAYS },
     [SIM_BULKY] = { "bulky", FAILS },
     [SIM_POISON_MOVE] = { "poison-move", FAILS | SIM_LEAVES_ROWS | SIM_STAYS | SIM_CUTS_BROKER },
+    [SIM_CONTROL] = { "control", SIM_IGNORED },
     [SIM_NO_HANDLER] = { "no-handler", FAILS },
     [SIM_NO_TYPE] = { "no-type", FAILS },
     [SIM_NO_ID] = { "no-id", FAILS },

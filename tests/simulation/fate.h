@@ -40,6 +40,7 @@ typedef enum {
     SIM_UNMOVABLE,      /* fails, and the error queue refuses it for ever */
     SIM_BULKY,          /* fails, and the error queue refuses it until its copy is trimmed */
     SIM_POISON_MOVE,    /* fails, and its move ends the connection */
+    SIM_CONTROL,        /* a control message for nobody here: acknowledged */
     /* it cannot be handled */
     SIM_NO_HANDLER,
     SIM_NO_TYPE,
@@ -65,6 +66,7 @@ typedef enum {
 #define SIM_HARMS_OTHERS 512u /* what it does may cost others an attempt no core can spare them */
 #define SIM_EFFECT_ANYWAY 1024u /* its effect may stay though it fails */
 #define SIM_CUTS_BROKER 2048u   /* it ends connections to the broker, or the worker */
+#define SIM_IGNORED 4096u       /* no handler gets it, and it is done */
 
 typedef struct sim_fate_entry {
     const char *name;

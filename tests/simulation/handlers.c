@@ -297,6 +297,23 @@ int sim_handle_one(wb_context *ctx, const wb_message *message)
     return handle(ctx, message, 1);
 }
 
+/* Fails once for some, so that what the first handler did is undone with it. */
+int sim_handle_base(wb_context *ctx, const wb_message *message)
+{
+    call c = { ctx, message, sim_ledger_find(message->body), NULL, 0 };
+    c.run = c.m->run;
+    sim_tell("message %u (%s) is handled as its base", c.m->number, sim_fates[c.m->fate].name);
+    if (!c.run || !c.m->has_base)
+        sim_violation("message %u reaches the handler of its base, and no other before", c.m->number);
+    sim_step("handler");
+    int is_good = c.m->fate != SIM_GOOD || c.m->twin % 2 || c.m->failures || !the_shape.retries;
+    int r = is_good ? ask_send(&c, SIM_LABEL_BASE, SIM_SINK) : fail(&c, WB_RETRY, "its base fails at first");
+    sim_run_end_base(c.run, r, c.own);
+    if (r != WB_OK)
+        sim_broker_excuse_hand(c.m, 0);
+    return r;
+}
+
 int sim_handle_batch(wb_context *ctx, const wb_message *const *messages, size_t count)
 {
     int r = WB_OK;

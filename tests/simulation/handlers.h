@@ -9,10 +9,12 @@
 
 #define SIM_TYPE_ONE "Sim.One"
 #define SIM_TYPE_BATCH "Sim.Batch"
+#define SIM_TYPE_BASE "Sim.Base"
 #define SIM_TYPE_UNKNOWN "Sim.Unknown"
 #define SIM_TYPE_SENT "Sim.Done"
 
 int sim_handle_one(wb_context *ctx, const wb_message *message);
+int sim_handle_base(wb_context *ctx, const wb_message *message);
 int sim_handle_batch(wb_context *ctx, const wb_message *const *messages, size_t count);
 
 #endif

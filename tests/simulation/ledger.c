@@ -54,6 +54,7 @@ sim_run *sim_run_begin(sim_message *message)
     runs[run_count++] = run;
     run->serial = run_count;
     message->runs++;
+    message->run = run;
     return run;
 }
 
@@ -72,9 +73,20 @@ void sim_run_end(sim_run *run, int result, int own)
     }
 }
 
+void sim_run_end_base(sim_run *run, int result, int own)
+{
+    if (run->failed || run->based)
+        sim_violation("message %u: the handler of its base runs, but not after its own", run->message->number);
+    run->based = 1;
+    run->message->returned--;
+    sim_run_end(run, result, own);
+}
+
 void sim_run_commit(sim_run *run)
 {
     sim_message *m = run->message;
+    if (m->has_base && !run->based)
+        sim_violation("message %u is committed without what the handler of its base does", m->number);
     if (run->failed && m->fate != SIM_ENDS)
         sim_violation("an effect of a handler that failed was committed: message %u", m->number);
     run->committed = 1;

@@ -22,6 +22,7 @@ typedef enum {
     SIM_LABEL_BAD, /* to where it cannot go */
     SIM_LABEL_IMMEDIATE,
     SIM_LABEL_MORE, /* thirty of these */
+    SIM_LABEL_BASE, /* by the handler of the type it is derived from */
     SIM_LABELS
 } sim_label;
 
@@ -40,11 +41,13 @@ typedef struct sim_message {
     char *body;
     size_t body_size;
     const char *problem;
+    int has_base;         /* it names a type that its own is derived from, and that has a handler too */
     int is_foreigns;      /* a process of a later version handled it, and its row is of that version */
     sim_place place;
     uint32_t delivery_count;
     /* what was seen */
     unsigned runs;      /* calls of its handler */
+    struct sim_run *run; /* the latest */
     unsigned returned;  /* of them, so many with WB_OK */
     unsigned commits;   /* effects in the database */
     unsigned failures;  /* runs that failed by its own fault */
@@ -66,6 +69,7 @@ typedef struct sim_run {
     unsigned asked;
     int failed;
     int committed;
+    int based; /* the handler of its base ran, after that of its own type */
 } sim_run;
 
 extern sim_message sim_messages[SIM_MESSAGES_MAX];
@@ -80,6 +84,8 @@ sim_message *sim_ledger_parse(const void *body, size_t size);
 sim_run *sim_run_begin(sim_message *message);
 /** It returned. `own`: a failure is its message's, and not a neighbour's. */
 void sim_run_end(sim_run *run, int result, int own);
+/** The handler of its base returned. */
+void sim_run_end_base(sim_run *run, int result, int own);
 void sim_run_commit(sim_run *run);
 /** The one of that serial, or NULL. */
 const sim_run *sim_run_find(size_t serial);

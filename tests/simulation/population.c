@@ -58,13 +58,29 @@ static void add_many(sim_message *m)
     }
 }
 
+/* Some say that they are of a type and of its base, with all that .NET says of types. */
+static void add_types(sim_message *m, int batch_handler)
+{
+    static const char rest[] = ", Sim, Version=1.0.0.0;Sim.Unknown, Sim;" SIM_TYPE_BASE ", Sim;" SIM_TYPE_BASE;
+    char types[200];
+    if (m->fate == SIM_NO_TYPE)
+        return;
+    if (m->fate == SIM_CONTROL) {
+        add_text(m, WB_HEADER_CONTROL_MESSAGE, "True");
+        return;
+    }
+    m->has_base = m->number % 3 == 0 && m->fate != SIM_ENDS && m->fate != SIM_NO_HANDLER;
+    (void)snprintf(types, sizeof types, "%s%s",
+                   m->fate == SIM_NO_HANDLER ? SIM_TYPE_UNKNOWN
+                                             : batch_handler ? SIM_TYPE_BATCH : SIM_TYPE_ONE,
+                   m->has_base ? rest : "");
+    add_text(m, WB_HEADER_TYPES, types);
+}
+
 static void make_headers(sim_message *m, int batch_handler)
 {
     m->headers = fresh(HEADERS_MAX * sizeof *m->headers);
-    if (m->fate != SIM_NO_TYPE)
-        add_text(m, WB_HEADER_TYPES,
-                 m->fate == SIM_NO_HANDLER ? SIM_TYPE_UNKNOWN
-                                           : batch_handler ? SIM_TYPE_BATCH : SIM_TYPE_ONE);
+    add_types(m, batch_handler);
     switch (m->fate) {
     case SIM_REPLIES: add_text(m, WB_HEADER_REPLY_TO, SIM_REPLIES_QUEUE); break;
     case SIM_BAD_REPLY: add_text(m, WB_HEADER_REPLY_TO, SIM_BAD_BYTES); break;
@@ -128,6 +144,7 @@ sim_message *sim_populate_copy(const sim_message *of, int fate)
     if (fate >= 0)
         return m;
     m->twin = of->twin;
+    m->has_base = of->has_base;
     m->headers = of->headers;
     m->header_count = of->header_count;
     memcpy(m->body, of->body, of->body_size);

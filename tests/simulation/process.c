@@ -68,9 +68,10 @@ void __wrap_wb_suspect_unlock(void)
 static host *hosts[SIM_PROCESSES_MAX];
 static unsigned incarnations, rounds;
 
-static wb_handler_entry entries[] = { { SIM_TYPE_BATCH, NULL, sim_handle_batch, "simulation" },
+static wb_handler_entry entries[] = { { SIM_TYPE_BASE, sim_handle_base, NULL, "simulation" },
+                                      { SIM_TYPE_BATCH, NULL, sim_handle_batch, "simulation" },
                                       { SIM_TYPE_ONE, sim_handle_one, NULL, "simulation" } };
-static const wb_handler_set handlers = { entries, 2, NULL };
+static const wb_handler_set handlers = { entries, 3, NULL };
 
 /* ---- an endpoint ---- */
 

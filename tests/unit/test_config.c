@@ -145,6 +145,52 @@ static void test_all_errors_in_one_run(void **state)
     done(config, &problems);
 }
 
+static void test_types(void **state)
+{
+    wb_problems problems;
+    (void)state;
+    wb_config *config = load("endpoints = (\n"
+                             "  { name = \"orders\"; transport = { plugin = \"amqp\"; };\n"
+                             "    types = ( { type = \"Sales.Placed, Sales, Version=1.0\"; bases = [ \"Sales.Base\", \"Sales.Any\" ]; },\n"
+                             "              { type = \"Sales.Some`1[[Sales.Key, Sales]]\"; bases = [ \"Sales.Any\" ]; } ); } );",
+                             &problems);
+    assert_error_count(&problems, 0);
+    const wb_endpoint_config *orders = wb_config_endpoint(config, "orders");
+    assert_int_equal(orders->type_count, 2);
+    assert_string_equal(wb_type_bases_find(orders->types, 2, "Sales.Placed")->list,
+                        "Sales.Placed;Sales.Base;Sales.Any");
+    assert_string_equal(wb_type_bases_find(orders->types, 2, "Sales.Some`1[[Sales.Key]], More")->list,
+                        "Sales.Some`1[[Sales.Key]];Sales.Any");
+    assert_null(wb_type_bases_find(orders->types, 2, "Sales.Base"));
+    done(config, &problems);
+}
+
+static void test_wrong_types(void **state)
+{
+    wb_problems problems;
+    (void)state;
+    wb_config *config = load("endpoints = (\n"
+                             "  { name = \"orders\"; transport = { plugin = \"amqp\"; };\n"
+                             "    types = ( { type = \"A\"; },\n"
+                             "              { type = \"B\"; bases = [ \"B\" ]; },\n"
+                             "              { type = \"C\"; bases = [ \"D\", \"D, Lib\" ]; },\n"
+                             "              { type = \"C\"; bases = [ \"E;F\" ]; base = 1; },\n"
+                             "              7 ); },\n"
+                             "  { name = \"billing\"; transport = { plugin = \"amqp\"; }; types = \"A\"; } );",
+                             &problems);
+    assert_error_count(&problems, 8);
+    assert_problem(&problems, ":3: endpoint \"orders\": an element of \"types\" has no type or no bases");
+    assert_problem(&problems, ":4: endpoint \"orders\": \"B\" in \"types\": this is the type itself");
+    assert_problem(&problems, ":5: endpoint \"orders\": \"D, Lib\" in \"types\": this is the type itself, or a "
+                              "base for the second time");
+    assert_problem(&problems, ":6: endpoint \"orders\": unknown option \"base\" in \"types\"");
+    assert_problem(&problems, ":6: endpoint \"orders\": \"C\" in \"types\": this type stands there twice");
+    assert_problem(&problems, ":6: endpoint \"orders\": \"E;F\" in \"types\": this is not the name of one type");
+    assert_problem(&problems, ":7: endpoint \"orders\": an element of \"types\" has no type or no bases");
+    assert_problem(&problems, ":8: endpoint \"billing\": \"A\" in \"types\": this is not a list");
+    done(config, &problems);
+}
+
 static void test_includes(void **state)
 {
     wb_problems problems;
@@ -297,6 +343,8 @@ int main(void)
         cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_on_endpoint_failure),
         cmocka_unit_test(test_all_errors_in_one_run),
+        cmocka_unit_test(test_types),
+        cmocka_unit_test(test_wrong_types),
         cmocka_unit_test(test_includes),
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_syntax),

@@ -283,15 +283,17 @@ static void test_refused_handlers(void **state)
                    quoted("handlers/.libs/major.so"), quoted("handlers/.libs/minor.so"),
                    quoted("plugins/transport/queue/.libs/queue.so"));
     assert_int_equal(load_handlers(list, &set, &problems), WB_FATAL);
-    assert_int_equal(set.count, 3);
-    assert_error_count(&problems, 8);
+    assert_int_equal(set.count, 4);
+    assert_string_equal(set.types[3], "Sales.Some`1[[Sales.New]]");
+    assert_error_count(&problems, 10);
+    assert_problem(&problems, "endpoint \"orders\": type \"Sales.New\" is handled by \"");
     assert_problem(&problems, ":4: endpoint \"orders\": type \"Sales.PlaceOrder\" is handled by "
                               "\"");
     assert_problem(&problems, "/orders.so\" and again by \"");
     assert_problem(&problems, "/again.so\"; an endpoint has one handler for a type");
     assert_problem(&problems, "type \"Sales.Both\" must have exactly one function");
     assert_problem(&problems, "type \"Sales.Neither\" must have exactly one function");
-    assert_problem(&problems, "has a handler whose type is not 1 to 255 bytes long");
+    assert_problem(&problems, "has a handler whose type is not 1 to 255 bytes long, or names several");
     assert_problem(&problems, ":5: endpoint \"orders\": handler module \"");
     assert_problem(&problems, "major.so\" is refused: it was built for ABI 9, this host offers");
     assert_problem(&problems, "minor.so\" is refused: it needs ABI 1.3, this host offers ABI 1.0");

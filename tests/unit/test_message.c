@@ -21,7 +21,7 @@
 #include "core/recover/recoverability.h"
 
 static const wb_origin origin = {
-    { "orders", 6 }, { "orders", 6 }, { "machine", 7 }, { "0123", 4 }, 1000
+    { "orders", 6 }, { "orders", 6 }, { "machine", 7 }, { "0123", 4 }, 1000, NULL, 0
 };
 
 static void hash_text(const char *text, size_t repeat, char hex[65])
@@ -167,20 +167,66 @@ static void test_batch_numbers(void **state)
     assert_true(number <= INT64_MAX); /* databases have signed integers */
 }
 
+/* The names in a list of types, with a bar behind each. */
+static void expect_types(const char *list, const char *wanted)
+{
+    char name[WB_TYPE_SIZE], all[1000] = "";
+    size_t size = 0;
+    while (wb_type_next(&list, name, &size)) {
+        assert_int_equal(size, strlen(name));
+        strcat(strcat(all, name), "|");
+    }
+    assert_string_equal(all, wanted);
+}
+
+#define LIBRARY "System.Private.CoreLib, Version=10.0.0.0, Culture=neutral, PublicKeyToken=7cec85d7bea7798e"
+
 static void test_types(void **state)
 {
-    const char *position = "Sales.PlaceOrder, Sales, Version=1.0.0.0;Sales.Order ; Base";
-    size_t size;
     (void)state;
-    const char *type = wb_type_next(&position, &size);
-    assert_int_equal(size, strlen("Sales.PlaceOrder"));
-    assert_memory_equal(type, "Sales.PlaceOrder", size);
-    type = wb_type_next(&position, &size);
-    assert_memory_equal(type, "Sales.Order", size);
-    assert_int_equal(size, strlen("Sales.Order"));
-    type = wb_type_next(&position, &size);
-    assert_memory_equal(type, "Base", size);
-    assert_null(wb_type_next(&position, &size));
+    expect_types("Sales.PlaceOrder, Sales, Version=1.0.0.0;Sales.Order ; Base",
+                 "Sales.PlaceOrder|Sales.Order|Base|");
+    expect_types("", "");
+    expect_types(" ;, Assembly;; A;", "A|");
+    expect_types("Shop.Outer+Inner, Peer, Version=1.0.0.0", "Shop.Outer+Inner|");
+}
+
+/* As captured, and what else .NET may write. */
+static void test_generic_types(void **state)
+{
+    (void)state;
+    expect_types("Shop.Wrapper`1[[System.Int32, " LIBRARY "]], Peer, Version=1.0.0.0",
+                 "Shop.Wrapper`1[[System.Int32]]|");
+    expect_types("Shop.Wrapper`1[[System.Collections.Generic.List`1[[System.String, " LIBRARY "]], " LIBRARY
+                 "]], Peer, Version=1.0.0.0;Shop.Base, Peer",
+                 "Shop.Wrapper`1[[System.Collections.Generic.List`1[[System.String]]]]|Shop.Base|");
+    expect_types("Shop.Pair`2[[System.Int32[,], " LIBRARY "],[Shop.Key[], Peer]], Peer",
+                 "Shop.Pair`2[[System.Int32[,]],[Shop.Key[]]]|");
+    expect_types("Shop.Pair`2[ [ A , B ] , [ C ] ]", "Shop.Pair`2[[A],[C]]|");
+    expect_types("Shop.Pair`2[[A],[C]]", "Shop.Pair`2[[A],[C]]|");
+    expect_types("Shop.Pair`2[A,Shop.Wrapper`1[B]]", "Shop.Pair`2[A,Shop.Wrapper`1[B]]|");
+    /* cut, as the property is, or broken: never more than the name, and the next one is read */
+    expect_types("Shop.Wrapper`1[[System.Int32", "Shop.Wrapper`1[[System.Int32|");
+    expect_types("A[[B, C;D]]];E", "A[[B|D]]]|E|");
+}
+
+static void test_types_too_long(void **state)
+{
+    char list[600], deep[200];
+    (void)state;
+    memset(list, 'x', 255);
+    strcpy(list + 255, ";B");
+    char wanted[260];
+    memcpy(wanted, list, 255);
+    strcpy(wanted + 255, "|B|");
+    expect_types(list, wanted);
+    memset(list, 'x', 256);
+    strcpy(list + 256, " ;B");
+    expect_types(list, "B|");
+    memset(deep, '[', sizeof deep);
+    deep[0] = 'A';
+    strcpy(deep + 150, ";B");
+    expect_types(deep, "B|");
 }
 
 static const wb_header *header_of(const wb_operation *operation, const char *name)
@@ -225,6 +271,110 @@ static void test_outgoing_headers(void **state)
                                      &list, &error), WB_OK);
     assert_string_equal(list.last->operation.destination, "client");
     wb_arena_free(&arena);
+}
+
+#define HEADER(name, value) { name, value, sizeof name - 1, sizeof value - 1 }
+
+/* What a saga of NServiceBus asks, as captured from one, and a trace. */
+static const wb_header asked_by_saga[] = {
+    HEADER("NServiceBus.ReplyToAddress", "net"),
+    HEADER("NServiceBus.OriginatingSagaId", "107903c5-da9f-8edd-b929-6dd4aa3b748d"),
+    HEADER("NServiceBus.OriginatingSagaType", "AskSaga, Peer, Version=1.0.0.0"),
+    HEADER("traceparent", "00-45f7e53b7c2458eddb112b6e6ed457bf-3b31d146a19c8a94-01"),
+    HEADER("tracestate", "vendor=1"),
+    HEADER("baggage", "customer=7"),
+};
+#define ASKED_COUNT (sizeof asked_by_saga / sizeof asked_by_saga[0])
+
+static void test_replies_to_sagas(void **state)
+{
+    static const int kinds[] = { WB_KIND_REPLY, WB_KIND_SEND };
+    wb_message cause = make_cause(asked_by_saga, ASKED_COUNT);
+    wb_outgoing outgoing = { .type = "Shop.Answer", .destination = "net" };
+    wb_error error;
+    wb_arena arena;
+    (void)state;
+    wb_arena_init(&arena, 4096);
+    for (size_t i = 0; i < 2; i++) {
+        wb_operation_list list = { 0 };
+        assert_int_equal(wb_outgoing_add(&origin, kinds[i], &outgoing, sizeof outgoing, &cause, 0, &arena,
+                                         &list, &error), WB_OK);
+        const wb_header *id = header_of(&list.first->operation, "NServiceBus.SagaId");
+        const wb_header *type = header_of(&list.first->operation, "NServiceBus.SagaType");
+        assert_int_equal(id != NULL, kinds[i] == WB_KIND_REPLY);
+        assert_int_equal(type != NULL, kinds[i] == WB_KIND_REPLY);
+        if (id && type) {
+            assert_string_equal(id->value, "107903c5-da9f-8edd-b929-6dd4aa3b748d");
+            assert_string_equal(type->value, "AskSaga, Peer, Version=1.0.0.0");
+        }
+        assert_null(header_of(&list.first->operation, "NServiceBus.OriginatingSagaId"));
+    }
+    wb_arena_free(&arena);
+}
+
+/* What it is derived from stands behind it, with whatever assembly it is given. */
+static void test_bases(void **state)
+{
+    static const wb_type_bases bases[] = { { "Sales.OrderPlaced", "Sales.OrderPlaced;Sales.IOrderEvent" } };
+    static const char *const types[] = { "Sales.OrderPlaced, Sales, Version=1.0", "Sales.OrderPlaced", "Sales.Other" };
+    wb_origin derived = origin;
+    wb_error error;
+    wb_arena arena;
+    (void)state;
+    derived.bases = bases;
+    derived.base_count = 1;
+    wb_arena_init(&arena, 4096);
+    for (size_t i = 0; i < 3; i++) {
+        wb_operation_list list = { 0 };
+        wb_outgoing outgoing = { .type = types[i] };
+        assert_int_equal(wb_outgoing_add(&derived, WB_KIND_PUBLISH, &outgoing, sizeof outgoing, NULL, 0, &arena,
+                                         &list, &error), WB_OK);
+        assert_string_equal(list.first->operation.destination, i < 2 ? "Sales.OrderPlaced" : types[i]);
+        assert_string_equal(header_of(&list.first->operation, WB_HEADER_TYPES)->value,
+                            i < 2 ? bases[0].list : types[i]);
+    }
+    wb_arena_free(&arena);
+}
+
+static void test_traces(void **state)
+{
+    static char much[30 * 1024 + 1];
+    wb_header own[] = { { "tracestate", "mine", 0, 0 }, { "A", much, 0, 0 }, { "B", much, 0, 0 } };
+    wb_message cause = make_cause(asked_by_saga, ASKED_COUNT);
+    wb_outgoing outgoing = { .type = "Shop.Answer", .headers = own, .header_count = 1 };
+    wb_operation_list list = { 0 };
+    wb_error error;
+    wb_arena arena;
+    (void)state;
+    wb_arena_init(&arena, 4096);
+    assert_int_equal(wb_outgoing_add(&origin, WB_KIND_PUBLISH, &outgoing, sizeof outgoing, &cause, 0, &arena,
+                                     &list, &error), WB_OK);
+    const wb_operation *operation = &list.first->operation;
+    assert_string_equal(header_of(operation, "traceparent")->value, asked_by_saga[3].value);
+    assert_string_equal(header_of(operation, "tracestate")->value, "mine"); /* the handler's wins */
+    assert_string_equal(header_of(operation, "baggage")->value, "customer=7");
+
+    /* no room is left for what a peer wants carried on */
+    memset(much, 'x', 30 * 1024 - 15);
+    outgoing.header_count = 3;
+    assert_int_equal(wb_outgoing_add(&origin, WB_KIND_PUBLISH, &outgoing, sizeof outgoing, &cause, 1, &arena,
+                                     &list, &error), WB_OK);
+    assert_null(header_of(&list.last->operation, "traceparent"));
+    wb_arena_free(&arena);
+}
+
+/* 256 of a handler, and what the platform adds: whoever receives it takes it. */
+static void test_platform_headers(void **state)
+{
+    static const wb_header theirs[] = { HEADER("NServiceBus.X", "1"), HEADER("$.diagnostics.x", "1"),
+                                        HEADER("Waybill.Priority", "1"), HEADER("traceparent", "1"),
+                                        HEADER("tracestate", "1"), HEADER("baggage", "1") };
+    static const wb_header own[] = { HEADER("nservicebus", "1"), HEADER("traceparent2", "1") };
+    (void)state;
+    for (size_t i = 0; i < sizeof theirs / sizeof theirs[0]; i++)
+        assert_true(wb_header_is_platforms(&theirs[i]));
+    for (size_t i = 0; i < 2; i++)
+        assert_false(wb_header_is_platforms(&own[i]));
 }
 
 static void expect_key(wb_outgoing outgoing, const char *key)
@@ -426,6 +576,42 @@ static size_t size_of_headers(const wb_operation *operation)
 }
 
 /* Each step of trimming makes the copy smaller, says what it left out, and keeps why. */
+/* The id by which tools know a failed message: the one it was received with, even if somebody else's
+ * message carries it in no header; trimming does not take it. */
+static void test_error_copy_has_an_id(void **state)
+{
+    static const struct {
+        const char *id, *header, *wanted; /* NULL: a new one */
+    } cases[] = { { "native", NULL, "native" }, { "native", "theirs", "theirs" }, { "native", "", "native" },
+                  { NULL, NULL, NULL }, { NULL, "", NULL } };
+    const wb_recoverability policy = { 5, "error", 0 };
+    wb_failure failure = { 0 };
+    wb_arena arena;
+    (void)state;
+    wb_arena_init(&arena, 4096);
+    wb_failure_set(&failure, WB_FAILURE_HANDLER, "because", 1);
+    for (size_t i = 0; i < 2 * sizeof cases / sizeof cases[0]; i++) {
+        const char *id = cases[i / 2].id, *value = cases[i / 2].header;
+        wb_header header = { WB_HEADER_MESSAGE_ID, value, strlen(WB_HEADER_MESSAGE_ID), value ? strlen(value) : 0 };
+        wb_incoming incoming = { .struct_size = sizeof incoming, .id = id, .id_size = id ? strlen(id) : 0,
+                                 .headers = &header, .header_count = value != NULL };
+        const wb_failed_message message = { &incoming, &failure, "T", i % 2 ? WB_TRIM_MAX : WB_TRIM_NOTHING };
+        wb_operation_list list = { 0 };
+        const wb_operation *copy = wb_recover_error_operation(&policy, &origin, &message, &arena, &list);
+        const wb_header *found = header_of(copy, WB_HEADER_MESSAGE_ID);
+        assert_non_null(found);
+        assert_int_equal(found->value_size, cases[i / 2].wanted ? strlen(cases[i / 2].wanted)
+                                                                 : WB_GENERATED_ID_SIZE - 1);
+        if (cases[i / 2].wanted)
+            assert_string_equal(found->value, cases[i / 2].wanted);
+        for (size_t k = 0; k < copy->header_count; k++) /* and no second one */
+            assert_true(&copy->headers[k] == found || strcmp(copy->headers[k].name, WB_HEADER_MESSAGE_ID) != 0);
+        assert_int_equal(copy->id_size, incoming.id_size);
+    }
+    wb_failure_clear(&failure);
+    wb_arena_free(&arena);
+}
+
 static void test_trimming(void **state)
 {
     static char large[40000], reason[5000];
@@ -578,13 +764,20 @@ int main(void)
         cmocka_unit_test(test_plain_text),
         cmocka_unit_test(test_batch_numbers),
         cmocka_unit_test(test_types),
+        cmocka_unit_test(test_generic_types),
+        cmocka_unit_test(test_types_too_long),
         cmocka_unit_test(test_outgoing_headers),
+        cmocka_unit_test(test_replies_to_sagas),
+        cmocka_unit_test(test_bases),
+        cmocka_unit_test(test_traces),
+        cmocka_unit_test(test_platform_headers),
         cmocka_unit_test(test_outgoing_key),
         cmocka_unit_test(test_outgoing_refused),
         cmocka_unit_test(test_outgoing_headers_in_all),
         cmocka_unit_test(test_operations_round_trip),
         cmocka_unit_test(test_operations_damaged),
         cmocka_unit_test(test_error_operation),
+        cmocka_unit_test(test_error_copy_has_an_id),
         cmocka_unit_test(test_trimming),
         cmocka_unit_test(test_parked),
         cmocka_unit_test(test_suspicions),

@@ -104,9 +104,24 @@ static void headers_of_nservicebus(wb_kit *kit)
         { "NServiceBus.ReplyToAddress", "somebody@somewhere", 0, 0 },
         { "NServiceBus.EnclosedMessageTypes", "Sales.Placed, Sales;Sales.Any, Sales", 0, 0 },
         { "NServiceBus.TimeSent", "2026-01-01 12:00:00:000000 Z", 0, 0 },
+        { "Waybill.ContentEncoding", "gzip", 0, 0 },
+        { "Waybill.AppId", "shop", 0, 0 },
+        { "Waybill.Priority", "7", 0, 0 },
+        { "Waybill.Timestamp", "1700000000", 0, 0 },
         { "traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", 0, 0 },
     };
     with_headers_and_id(kit, headers, sizeof headers / sizeof *headers, "the-id");
+}
+
+/* Numbers that are none, or not in the form in which a property would come back. */
+static void headers_almost_numbers(wb_kit *kit)
+{
+    static const char *const values[] = { "", "007", "256", "-1", "+1", "1e3", " 1", "99999999999999999999", "0" };
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        const wb_header headers[] = { { "Waybill.Priority", values[i], 0, 0 },
+                                      { "Waybill.Timestamp", values[i], 0, 0 } };
+        with_headers(kit, headers, 2);
+    }
 }
 
 static void a_hundred_headers(wb_kit *kit)
@@ -382,6 +397,7 @@ const wb_kit_case wb_tk_content_cases[] = {
     { "values of headers may be empty, large, or any bytes", RO, headers_of_any_value },
     { "names and values of headers may be any UTF-8", RO, headers_beyond_ascii },
     { "headers of NServiceBus are headers", RO, headers_of_nservicebus },
+    { "headers of properties that are no numbers stay as they are", RO, headers_almost_numbers },
     { "a hundred headers", RO, a_hundred_headers },
     { "a message without headers", RO, without_headers },
     { "a message without id", RO, without_id },

@@ -215,6 +215,39 @@ static void each_subscriber_once(wb_kit *kit)
         wb_tk_expect_empty(other);
 }
 
+/* Of a type nobody subscribed to, which says that it is derived from one with subscribers: twice,
+ * and from one that nobody heard of, and from one that cannot be subscribed to. In one window with
+ * events of that base itself, whose order they keep. */
+static void bases(wb_kit *kit)
+{
+    enum { COUNT = 6 };
+    wb_tk *tk = wb_tk_of(kit);
+    char derived[WB_TK_NAME_SIZE + 16], types[6 * WB_TK_NAME_SIZE], long_name[400];
+    wb_tk_letter letters[COUNT];
+    wb_header headers[COUNT][3];
+    wb_operation *operations[COUNT];
+    wb_tk_session *other = wb_tk_open(kit, WB_TK_OTHER, tk->mode, 100);
+    wb_tk_session *s = wb_tk_receiver(kit);
+    memset(long_name, 'x', sizeof long_name);
+    (void)snprintf(derived, sizeof derived, "%s.Derived", tk->event);
+    (void)snprintf(types, sizeof types, "%s, Lib, Version=1.0;%s.More;%.300s;a\r\nb;%s, Lib;%s", derived,
+                   derived, long_name, tk->event, tk->event);
+    for (size_t i = 0; i < COUNT; i++) {
+        operations[i] = write_event(kit, &letters[i], i % 2 ? derived : tk->event, i);
+        memcpy(headers[i], letters[i].headers, sizeof letters[i].headers);
+        headers[i][2] = (wb_header){ .name = "NServiceBus.EnclosedMessageTypes", .value = i % 2 ? types : tk->event };
+        operations[i]->headers = headers[i];
+        operations[i]->header_count = 3;
+    }
+    if (!s || !other || !wb_tk_send(s, operations, COUNT) || !wb_tk_collect(s, COUNT) ||
+        !wb_tk_collect(other, COUNT))
+        return;
+    wb_tk_expect_numbers(s, 0, 0, COUNT);
+    wb_tk_expect_numbers(other, 0, 0, COUNT);
+    if (wb_tk_finish(s) && wb_tk_finish(other) && wb_tk_expect_empty(s))
+        wb_tk_expect_empty(other);
+}
+
 static void without_subscribers(wb_kit *kit)
 {
     wb_tk_letter letters[3];
@@ -296,6 +329,7 @@ const wb_kit_case wb_tk_send_cases[] = {
     { "a session that only sends takes nothing", RO, a_session_that_only_sends },
     { "a session that only receives", RO, a_session_that_only_receives },
     { "an event reaches each subscriber once", RO | WB_CAP_PUBLISH, each_subscriber_once },
+    { "an event reaches subscribers of its bases once", RO | WB_CAP_PUBLISH, bases },
     { "an event that nobody subscribed to is no error", RO | WB_CAP_PUBLISH, without_subscribers },
     { "events and commands in one window", RO | WB_CAP_PUBLISH, events_and_commands },
     { "a send whose deadline has passed returns, and says the truth", RO, after_the_deadline },

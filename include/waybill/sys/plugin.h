@@ -23,7 +23,7 @@
  * stays loaded until the process ends.
  *
  * Change log: 1.0 first version. Appended since: WB_CAUSE_SERVER;
- * wb_endpoint_info.headers_max, headers_size_max.
+ * wb_endpoint_info.headers_max, headers_size_max, derived, derived_count.
  */
 #ifndef WAYBILL_SYS_PLUGIN_H
 #define WAYBILL_SYS_PLUGIN_H
@@ -249,6 +249,10 @@ typedef struct wb_endpoint_info {
     uint32_t headers_max;
     uint32_t reserved;
     int64_t headers_size_max;
+    /** Types that have bases, as "Type;Base;Base": what the endpoint publishes as the first
+     *  reaches the subscribers of all (sys/types.h walks the names). */
+    const char *const *derived;
+    size_t derived_count;
 } wb_endpoint_info;
 
 #ifdef __cplusplus

@@ -13,7 +13,8 @@
  * back to the queue.
  *
  * Change log: 1.0 first version. Appended since: wb_transport_limits and limits(),
- * stop_receiving(), release_prefetched(); set_prefetch() may be below what is in hand.
+ * stop_receiving(), release_prefetched(); set_prefetch() may be below what is in hand; an
+ * event reaches subscribers of its bases.
  */
 #ifndef WAYBILL_SYS_TRANSPORT_H
 #define WAYBILL_SYS_TRANSPORT_H
@@ -69,7 +70,10 @@ typedef struct wb_operation {
     size_t struct_size;
     int32_t kind;
     uint32_t flags;
-    /** SEND: the queue. PUBLISH: the event type. */
+    /** SEND: the queue. PUBLISH: the event type. Its header NServiceBus.EnclosedMessageTypes
+     *  may name types it is derived from as well (sys/types.h walks them): whoever subscribed
+     *  to any of them gets it, an endpoint's queue once if the transport can tell. A base whose
+     *  name nobody could subscribe to is passed over. */
     const char *destination;
     const char *id;
     size_t id_size; /* 0 only for a message without id on its way to the error queue */

@@ -71,7 +71,7 @@ static void remember(wb_amqp_destinations *destinations, const char *name)
 
 /* An event's exchange that is there with another type, or that we may not declare,
  * is good enough to publish to. */
-static int ensure_event(wb_amqp_connection *connection, const char *name)
+int wb_amqp_event_declare(wb_amqp_connection *connection, const char *name)
 {
     int result = wb_amqp_exchange_declare(connection, name, 0);
     if (result != WB_REJECT)
@@ -82,6 +82,18 @@ static int ensure_event(wb_amqp_connection *connection, const char *name)
     return wb_amqp_exchange_declare(connection, name, 1);
 }
 
+int wb_amqp_destinations_has(const wb_amqp_destinations *destinations, const char *name)
+{
+    int found;
+    (void)find(destinations, name, &found);
+    return found;
+}
+
+void wb_amqp_destinations_add(wb_amqp_destinations *destinations, const char *name)
+{
+    remember(destinations, name);
+}
+
 int wb_amqp_destination_ensure(wb_amqp_destinations *destinations, wb_amqp_connection *connection,
                                const char *name, int is_event)
 {
@@ -89,7 +101,7 @@ int wb_amqp_destination_ensure(wb_amqp_destinations *destinations, wb_amqp_conne
     (void)find(destinations, name, &found);
     if (found)
         return WB_OK;
-    int result = is_event ? ensure_event(connection, name)
+    int result = is_event ? wb_amqp_event_declare(connection, name)
                           : wb_amqp_exchange_declare(connection, name, 1);
     if (result == WB_OK)
         remember(destinations, name);

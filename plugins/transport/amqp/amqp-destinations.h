@@ -26,6 +26,14 @@ const char *wb_amqp_destination_exchange(const wb_operation *operation,
 int wb_amqp_destination_ensure(wb_amqp_destinations *destinations, wb_amqp_connection *connection,
                                const char *name, int is_event);
 
+/** Whether a name was added. */
+int wb_amqp_destinations_has(const wb_amqp_destinations *destinations, const char *name);
+/** Remember one; not twice. Without memory it is not. */
+void wb_amqp_destinations_add(wb_amqp_destinations *destinations, const char *name);
+
+/** Make sure of an event's exchange. On the scratch channel. Results as wb_amqp_rpc(). */
+int wb_amqp_event_declare(wb_amqp_connection *connection, const char *name);
+
 /** Forget everything: something was deleted. Also frees. */
 void wb_amqp_destinations_clear(wb_amqp_destinations *destinations);
 

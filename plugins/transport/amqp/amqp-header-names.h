@@ -15,6 +15,10 @@
 #define REPLY_TO "NServiceBus.ReplyToAddress"
 #define CONTENT_TYPE "NServiceBus.ContentType"
 #define ENCLOSED_TYPES "NServiceBus.EnclosedMessageTypes"
+#define CONTENT_ENCODING "Waybill.ContentEncoding"
+#define PRIORITY "Waybill.Priority"
+#define TIMESTAMP "Waybill.Timestamp"
+#define APP_ID "Waybill.AppId"
 #define NON_PERSISTENT "NServiceBus.Transport.RabbitMQ.UseNonPersistentDelivery"
 
 #define LITERAL(text) { sizeof text - 1, (void *)(uintptr_t)text }

@@ -3,6 +3,7 @@
 
 #include "plugins/transport/amqp/amqp-headers.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "plugins/transport/amqp/amqp-header-names.h"
@@ -41,14 +42,25 @@ struct override {
     int met;            /* a header of that name was there */
     int seen;           /* and is among the headers */
     int yields;         /* the header, if there is one, is kept */
+    char digits[24];    /* of a number */
 };
 
-#define OVERRIDES 4
+#define OVERRIDES 8
 
 static amqp_bytes_t if_set(const amqp_basic_properties_t *properties, amqp_flags_t flag,
                            amqp_bytes_t value)
 {
     return (properties->_flags & flag) ? value : amqp_empty_bytes;
+}
+
+/* A number's digits are the override's own: it stays where it is. */
+static void set_number(struct override *override, amqp_bytes_t name, int is_set, uint64_t number)
+{
+    *override = (struct override){ .name = name };
+    if (!is_set)
+        return;
+    int size = snprintf(override->digits, sizeof override->digits, "%" PRIu64, number);
+    override->value = (amqp_bytes_t){ (size_t)size, override->digits };
 }
 
 static void list_overrides(const amqp_basic_properties_t *p,
@@ -66,6 +78,16 @@ static void list_overrides(const amqp_basic_properties_t *p,
     overrides[3] = (struct override){ .name = LITERAL(ENCLOSED_TYPES),
                                       .value = if_set(p, AMQP_BASIC_TYPE_FLAG, p->type),
                                       .yields = 1 };
+    overrides[4] = (struct override){
+        .name = LITERAL(CONTENT_ENCODING),
+        .value = if_set(p, AMQP_BASIC_CONTENT_ENCODING_FLAG, p->content_encoding)
+    };
+    overrides[5] = (struct override){ .name = LITERAL(APP_ID),
+                                      .value = if_set(p, AMQP_BASIC_APP_ID_FLAG, p->app_id) };
+    set_number(&overrides[6], (amqp_bytes_t)LITERAL(PRIORITY),
+               (p->_flags & AMQP_BASIC_PRIORITY_FLAG) != 0, p->priority);
+    set_number(&overrides[7], (amqp_bytes_t)LITERAL(TIMESTAMP),
+               (p->_flags & AMQP_BASIC_TIMESTAMP_FLAG) != 0, p->timestamp);
 }
 
 static struct override *find_override(struct override overrides[OVERRIDES], amqp_bytes_t name)

@@ -9,6 +9,10 @@
  *   reply-to         NServiceBus.ReplyToAddress         replaces the header
  *   content-type     NServiceBus.ContentType            replaces the header
  *   type             NServiceBus.EnclosedMessageTypes   only if the header is absent
+ *   content-encoding Waybill.ContentEncoding            replaces the header
+ *   app-id           Waybill.AppId                      replaces the header
+ *   priority         Waybill.Priority, decimal          replaces the header
+ *   timestamp        Waybill.Timestamp, decimal seconds replaces the header
  */
 #ifndef WB_AMQP_HEADERS_H
 #define WB_AMQP_HEADERS_H

@@ -37,9 +37,43 @@ static amqp_bytes_t first_type(amqp_bytes_t types)
     return types;
 }
 
+/* What a number is in the form in which it is received again, or -1: then its header alone holds it. */
+static int64_t number_of(amqp_bytes_t value, int64_t most)
+{
+    const char *digits = value.bytes;
+    int64_t number = 0;
+    if (value.len == 0 || value.len > 18 || (value.len > 1 && digits[0] == '0'))
+        return -1;
+    for (size_t i = 0; i < value.len; i++) {
+        if (digits[i] < '0' || digits[i] > '9')
+            return -1;
+        number = number * 10 + (digits[i] - '0');
+    }
+    return number <= most ? number : -1;
+}
+
+/* What other senders said of a message, on its way to the error queue and back. */
+static void note_own(amqp_basic_properties_t *p, amqp_bytes_t name, amqp_bytes_t value)
+{
+    int64_t number;
+    if (IS(name, CONTENT_ENCODING))
+        set_property(p, AMQP_BASIC_CONTENT_ENCODING_FLAG, &p->content_encoding, value);
+    else if (IS(name, APP_ID))
+        set_property(p, AMQP_BASIC_APP_ID_FLAG, &p->app_id, value);
+    else if (IS(name, PRIORITY) && (number = number_of(value, UINT8_MAX)) >= 0) {
+        p->priority = (uint8_t)number;
+        p->_flags |= AMQP_BASIC_PRIORITY_FLAG;
+    } else if (IS(name, TIMESTAMP) && (number = number_of(value, INT64_MAX)) >= 0) {
+        p->timestamp = (uint64_t)number;
+        p->_flags |= AMQP_BASIC_TIMESTAMP_FLAG;
+    }
+}
+
 /* @return 0 when the header is an order to the transport, which is not sent. */
 static int note_header(amqp_basic_properties_t *p, amqp_bytes_t name, amqp_bytes_t value)
 {
+    if (name.len > 8 && memcmp(name.bytes, "Waybill.", 8) == 0)
+        note_own(p, name, value);
     if (name.len < 12 || memcmp(name.bytes, "NServiceBus.", 12) != 0)
         return 1;
     if (IS(name, CONTENT_TYPE)) {
@@ -83,7 +117,7 @@ static amqp_table_entry_t make_entry(amqp_bytes_t name, amqp_bytes_t value,
 const char *wb_amqp_properties_make(const wb_operation *operation, amqp_table_entry_t *entries,
                                     amqp_basic_properties_t *ret_properties, size_t *ret_size)
 {
-    enum { FIXED = 6 * (WB_AMQP_SHORT_MAX + 1) + 64, ENTRY = 6 + 5 };
+    enum { FIXED = 8 * (WB_AMQP_SHORT_MAX + 1) + 80, ENTRY = 6 + 5 };
     amqp_basic_properties_t *p = ret_properties;
     size_t size = FIXED;
     int count = 0;

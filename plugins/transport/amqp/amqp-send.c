@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plugins/transport/amqp/amqp-bases.h"
 #include "plugins/transport/amqp/amqp-properties.h"
 
 static const wb_host *host_of(const wb_amqp_sender *sender)
@@ -154,6 +155,8 @@ static int check_destination(wb_amqp_sender *sender, size_t slot)
     }
     int result = wb_amqp_destination_ensure(&sender->destinations, &sender->connection, name,
                                             operation->kind == WB_OPERATION_PUBLISH);
+    if (result == WB_OK && operation->kind == WB_OPERATION_PUBLISH)
+        result = wb_amqp_bases_ensure(&sender->destinations, &sender->connection, operation, name);
     if (result != WB_REJECT)
         return result;
     result = fail_by_server(sender, &sender->connection.channels[WB_AMQP_SCRATCH]);

@@ -5,11 +5,12 @@
 
 #include <string.h>
 
+#include "plugins/transport/amqp/amqp-bases.h"
 #include "plugins/transport/amqp/amqp-queue.h"
 
 int wb_amqp_event_exchange(const char *type, char ret_name[WB_AMQP_NAME_SIZE])
 {
-    size_t size = strcspn(type, ",");
+    size_t size = strcspn(type, ",["); /* .NET leaves out what a generic type is of */
     while (size && type[size - 1] == ' ')
         size--;
     if (size == 0 || size + 1 >= WB_AMQP_NAME_SIZE)
@@ -48,8 +49,8 @@ static int bind_queue(wb_amqp_connection *connection, const char *name)
                        AMQP_QUEUE_BIND_OK_METHOD);
 }
 
-static int bind_exchange(wb_amqp_connection *connection, const char *source,
-                         const char *destination)
+int wb_amqp_exchange_bind(wb_amqp_connection *connection, const char *source,
+                          const char *destination)
 {
     amqp_exchange_bind_t bind = { .destination = amqp_cstring_bytes(destination),
                                   .source = amqp_cstring_bytes(source) };
@@ -135,9 +136,14 @@ static int install_subscription(wb_amqp_connection *connection, const char *type
     int result =
         outcome(connection, wb_amqp_exchange_declare(connection, name, 0), "exchange", name, error);
     if (result == WB_OK)
-        result = outcome(connection, bind_exchange(connection, name, subscriber), "exchange", name,
-                         error);
+        result = outcome(connection, wb_amqp_exchange_bind(connection, name, subscriber), "exchange",
+                         name, error);
     return result;
+}
+
+static size_t count_derived(const wb_endpoint_info *endpoint)
+{
+    return WB_HAS(endpoint, wb_endpoint_info, derived_count) ? endpoint->derived_count : 0;
 }
 
 static int install_all(wb_amqp_connection *connection, wb_error *error)
@@ -148,6 +154,9 @@ static int install_all(wb_amqp_connection *connection, wb_error *error)
         result = install_address(connection, endpoint->error_queue, error);
     for (size_t i = 0; i < endpoint->type_count && result == WB_OK; i++)
         result = install_subscription(connection, endpoint->types[i], error);
+    for (size_t i = 0; i < count_derived(endpoint) && result == WB_OK; i++)
+        result = outcome(connection, wb_amqp_bases_bind(NULL, connection, endpoint->derived[i]),
+                         "exchange of", endpoint->derived[i], error);
     return result;
 }
 

@@ -11,13 +11,16 @@
 #include "plugins/transport/amqp/amqp-connection.h"
 #include "plugins/transport/amqp/amqp-names.h"
 
-/** The exchange of an event type, without its assembly; 0 when the name is empty or
+/** The exchange of an event type, without its assembly and its type arguments; 0 when the name is empty or
  *  longer than 255 bytes. */
 int wb_amqp_event_exchange(const char *type, char ret_name[WB_AMQP_NAME_SIZE]);
 
 /** Declare a durable fanout exchange, or with `passive` ask whether there is one of
  *  that name. On the scratch channel. Results as wb_amqp_rpc(). */
 int wb_amqp_exchange_declare(wb_amqp_connection *connection, const char *name, int passive);
+
+/** What goes to `source` goes to `destination`, too. On the scratch channel; results the same. */
+int wb_amqp_exchange_bind(wb_amqp_connection *connection, const char *source, const char *destination);
 
 /** wb_transport_ops.install and verify. */
 int wb_amqp_install(wb_transport *transport, wb_error *error);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
+#include "plugins/transport/kafka/kafka-bases.h"
 #include "plugins/transport/kafka/kafka-session.h"
 
 #include <errno.h>
@@ -185,8 +186,8 @@ int wb_kafka_session_send(wb_transport_session *session, wb_operation *const *op
     if (!wb_kafka_producer_is_open(&session->producer))
         return refuse_purpose(session, "send", error);
     int64_t latest = transport->host->now() + transport->config->confirm_timeout;
-    return wb_kafka_producer_send(&session->producer, operations, count,
-                                  deadline < latest ? deadline : latest, error);
+    return wb_kafka_bases_send(&session->producer, operations, count,
+                               deadline < latest ? deadline : latest, error);
 }
 
 /* ---- transactions ---------------------------------------------------------------- */

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <waybill/sys/types.h>
 
 #include "plugins/transport/sqlite/transport.h"
 
@@ -205,14 +206,51 @@ static int read_subscribers(wb_transport_session *session, subscribers *of, wb_e
     return result;
 }
 
-static int publish(wb_transport_session *session, wb_operation *operation, wb_error *error)
+static int has_subscriber(const subscribers *all, int64_t queue)
+{
+    for (size_t i = 0; i < all->count; i++)
+        if (all->queues[i] == queue)
+            return 1;
+    return 0;
+}
+
+/* Whoever subscribed to several of its types gets the event once. */
+static int add_subscribers(wb_transport_session *session, const char *type, wb_error *error)
 {
     int result = WB_OK;
-    subscribers *to = subscribers_of(session, operation->destination);
-    if (!to)
+    subscribers *of = subscribers_of(session, type);
+    if (!of)
         return db_out_of_memory(&session->db, error);
-    if (to->stamp != session->stamp)
-        result = read_subscribers(session, to, error);
+    if (of->stamp != session->stamp)
+        result = read_subscribers(session, of, error);
+    for (size_t i = 0; result == WB_OK && i < of->count; i++)
+        if (!has_subscriber(&session->addressees, of->queues[i]) &&
+            add_subscriber(&session->addressees, of->queues[i]) < 0)
+            result = db_out_of_memory(&session->db, error);
+    return result;
+}
+
+static const char *types_of(const wb_operation *operation)
+{
+    static const char name[] = "NServiceBus.EnclosedMessageTypes";
+    for (size_t i = 0; i < operation->header_count; i++) {
+        const wb_header *header = &operation->headers[i];
+        if (strcmp(header->name, name) == 0)
+            return header->value;
+    }
+    return "";
+}
+
+static int publish(wb_transport_session *session, wb_operation *operation, wb_error *error)
+{
+    const char *types = types_of(operation);
+    char type[WB_TYPE_SIZE];
+    size_t size;
+    const subscribers *to = &session->addressees;
+    session->addressees.count = 0;
+    int result = add_subscribers(session, operation->destination, error);
+    while (result == WB_OK && wb_type_next(&types, type, &size))
+        result = add_subscribers(session, type, error);
     for (size_t i = 0; result == WB_OK && i < to->count && operation->result == WB_OK; i++)
         result = insert(session, route_of_number(session, to->queues[i]), operation, error);
     return result;
@@ -331,6 +369,7 @@ void send_free(wb_transport_session *session)
         free(session->types[i].type);
         free(session->types[i].queues);
     }
+    free(session->addressees.queues);
     reason_forget_all(session);
     free(session->reasons);
     codec_free(&session->headers);

@@ -130,6 +130,7 @@ struct wb_transport_session {
     size_t route_count;
     size_t route_evict;
     subscribers types[TYPES_MAX];
+    subscribers addressees; /* of the event that is being sent; its type is NULL */
     size_t type_count;
     size_t type_evict;
     sqlite3_stmt *find_queue;

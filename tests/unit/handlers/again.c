@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Types that another module has too, and types with both functions, with none, without a
- * name.
+ * name; and types whose names have assemblies.
  */
 #include <waybill/handler.h>
 
@@ -18,4 +18,6 @@ static int many(wb_context *context, const wb_message *const *messages, size_t c
 }
 
 WB_HANDLERS(WB_HANDLER("Sales.PlaceOrder", one), { "Sales.Both", one, many },
-            { "Sales.Neither", NULL, NULL }, WB_HANDLER("", one), WB_HANDLER("Sales.New", one))
+            { "Sales.Neither", NULL, NULL }, WB_HANDLER("", one), WB_HANDLER("Sales.New", one),
+            WB_HANDLER("Sales.New, Sales", one), WB_HANDLER("Sales.Newer;Sales.New", one),
+            WB_HANDLER("Sales.Some`1[[Sales.New, Sales, Version=1.0]], Sales", one))

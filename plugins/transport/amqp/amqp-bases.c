@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "plugins/transport/amqp/amqp-bases.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <waybill/sys/types.h>
+
+#include "plugins/transport/amqp/amqp-header-names.h"
+
+/* Two exchanges as one name to remember: no name holds a line end. */
+#define PAIR_SIZE (2 * WB_AMQP_NAME_SIZE)
+
+static int was_refused(const wb_amqp_connection *connection, int result)
+{
+    int code = connection->channels[WB_AMQP_SCRATCH].code;
+    return result == WB_REJECT && (code == AMQP_ACCESS_REFUSED || code == AMQP_NOT_FOUND);
+}
+
+static void complain(const wb_amqp_connection *connection, const char *child, const char *base)
+{
+    const wb_host *host = connection->transport->host;
+    const wb_field fields[] = { { "exchange", child }, { "base", base },
+                                { "reason", connection->channels[WB_AMQP_SCRATCH].text } };
+    host->log(host, WB_LOG_WARNING,
+              "an event's exchange cannot be bound to that of its base: who subscribed to the base gets "
+              "the event only if waybill install, or somebody else, bound them",
+              fields, sizeof fields / sizeof fields[0]);
+}
+
+/* A base that is not there, and that we may not make, has no subscribers. */
+static int bind_base(wb_amqp_destinations *known, wb_amqp_connection *connection, const char *child,
+                     const char *base)
+{
+    char pair[PAIR_SIZE];
+    (void)snprintf(pair, sizeof pair, "%s\n%s", child, base);
+    if (known && wb_amqp_destinations_has(known, pair))
+        return WB_OK;
+    int result = wb_amqp_event_declare(connection, base);
+    if (result == WB_OK)
+        result = wb_amqp_exchange_bind(connection, child, base);
+    if (known && was_refused(connection, result)) {
+        complain(connection, child, base);
+        result = WB_OK;
+    }
+    if (known && result == WB_OK)
+        wb_amqp_destinations_add(known, pair);
+    return result;
+}
+
+static int bind_bases(wb_amqp_destinations *known, wb_amqp_connection *connection, const char *types,
+                      const char *child)
+{
+    char type[WB_TYPE_SIZE], base[WB_AMQP_NAME_SIZE];
+    size_t size;
+    int result = WB_OK;
+    while (result == WB_OK && wb_type_next(&types, type, &size)) {
+        if (wb_amqp_event_exchange(type, base) && !wb_amqp_name_problem(base) && strcmp(base, child) != 0)
+            result = bind_base(known, connection, child, base);
+    }
+    return result;
+}
+
+int wb_amqp_bases_bind(wb_amqp_destinations *known, wb_amqp_connection *connection, const char *types)
+{
+    char type[WB_TYPE_SIZE], child[WB_AMQP_NAME_SIZE];
+    size_t size;
+    if (!wb_type_next(&types, type, &size) || !wb_amqp_event_exchange(type, child))
+        return WB_OK;
+    int result = wb_amqp_event_declare(connection, child);
+    return result == WB_OK ? bind_bases(known, connection, types, child) : result;
+}
+
+int wb_amqp_bases_ensure(wb_amqp_destinations *known, wb_amqp_connection *connection,
+                         const wb_operation *operation, const char *child)
+{
+    for (size_t i = 0; i < operation->header_count; i++) {
+        const wb_header *header = &operation->headers[i];
+        if (strcmp(header->name, ENCLOSED_TYPES) == 0)
+            return strchr(header->value, ';') ? bind_bases(known, connection, header->value, child) : WB_OK;
+    }
+    return WB_OK;
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "plugins/transport/kafka/kafka-bases.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <waybill/sys/types.h>
+
+#include "plugins/transport/kafka/kafka-topology.h"
+
+/* A window with a record for each base beside the operations themselves. */
+typedef struct {
+    wb_operation *copies;
+    wb_operation **all;
+    char (*types)[WB_TYPE_SIZE]; /* of the copies */
+    size_t *of;                  /* of the copies: whose they are */
+    size_t count, room;          /* of the copies */
+} window;
+
+static const char *types_of(const wb_operation *operation)
+{
+    for (size_t i = 0; operation->kind == WB_OPERATION_PUBLISH && i < operation->header_count; i++)
+        if (strcmp(operation->headers[i].name, "NServiceBus.EnclosedMessageTypes") == 0)
+            return operation->headers[i].value;
+    return "";
+}
+
+/* At most so many; most have none. */
+static size_t count_bases(const wb_operation *operation)
+{
+    const char *types = types_of(operation);
+    size_t count = 0;
+    while ((types = strchr(types, ';'))) {
+        types++;
+        count++;
+    }
+    return count ? count + 1 : 0;
+}
+
+static int has_topic(const window *w, size_t at, const char *destination, const char *type)
+{
+    char topic[WB_KAFKA_TOPIC_SIZE];
+    if (strcmp(type, destination) == 0 || wb_kafka_topic_name(type, 1, topic))
+        return 1;
+    for (size_t i = 0; i < w->count; i++)
+        if (w->of[i] == at && strcmp(w->types[i], type) == 0)
+            return 1;
+    return 0;
+}
+
+/* A name that can be no topic's has no subscribers. */
+static void add_bases(window *w, wb_operation *const *operations, size_t at)
+{
+    const wb_operation *operation = operations[at];
+    const char *types = types_of(operation);
+    char type[WB_TYPE_SIZE];
+    size_t size;
+    while (w->count < w->room && wb_type_next(&types, type, &size)) {
+        if (has_topic(w, at, operation->destination ? operation->destination : "", type))
+            continue;
+        memcpy(w->types[w->count], type, size + 1);
+        w->copies[w->count] = *operation;
+        w->copies[w->count].destination = w->types[w->count];
+        w->of[w->count] = at;
+        w->count++;
+    }
+}
+
+static int make(window *w, size_t room, size_t count)
+{
+    w->room = room;
+    w->copies = calloc(room, sizeof *w->copies);
+    w->types = calloc(room, sizeof *w->types);
+    w->of = calloc(room, sizeof *w->of);
+    w->all = calloc(room + count, sizeof *w->all);
+    return w->copies && w->types && w->of && w->all;
+}
+
+static void free_window(window *w)
+{
+    free(w->copies);
+    free(w->types);
+    free(w->of);
+    free(w->all);
+}
+
+/* An operation is sent when all of its records are; one that is refused for good refuses it. */
+static void fold(const window *w, wb_operation *const *operations)
+{
+    for (size_t i = 0; i < w->count; i++) {
+        wb_operation *operation = operations[w->of[i]];
+        const wb_operation *copy = &w->copies[i];
+        if (copy->result == WB_OK || operation->result == WB_REJECT)
+            continue;
+        if (operation->result == WB_OK || copy->result == WB_REJECT) {
+            operation->result = copy->result;
+            operation->cause = copy->cause;
+            operation->reason = copy->reason;
+        }
+    }
+}
+
+static int send_all(window *w, wb_kafka_producer *producer, wb_operation *const *operations,
+                    size_t count, int64_t deadline, wb_error *error)
+{
+    for (size_t i = 0, at = 0; i < count; i++) {
+        size_t from = w->count;
+        add_bases(w, operations, i);
+        w->all[at++] = operations[i];
+        for (size_t k = from; k < w->count; k++) /* here, for the order in a base's topic */
+            w->all[at++] = &w->copies[k];
+    }
+    int result = wb_kafka_producer_send(producer, w->all, count + w->count, deadline, error);
+    fold(w, operations);
+    return result;
+}
+
+int wb_kafka_bases_send(wb_kafka_producer *producer, wb_operation *const *operations, size_t count,
+                        int64_t deadline, wb_error *error)
+{
+    const wb_host *host = producer->transport->host;
+    window w = { 0 };
+    size_t bases = 0;
+    for (size_t i = 0; i < count; i++)
+        bases += count_bases(operations[i]);
+    if (!bases)
+        return wb_kafka_producer_send(producer, operations, count, deadline, error);
+    int result;
+    if (make(&w, bases, count)) {
+        result = send_all(&w, producer, operations, count, deadline, error);
+    } else {
+        wb_kafka_window_unsend(operations, count, WB_RETRY);
+        result = host->fail(host, error, WB_RETRY, WB_CAUSE_SERVER, 0, "out of memory for %zu events", bases);
+    }
+    free_window(&w);
+    return result;
+}
