@@ -71,7 +71,8 @@ static inline const char *wb_message_header(const wb_message *message, const cha
 /** wb_outgoing.flags: hand the message to the broker at once and wait for its
  *  confirmation, whatever becomes of the transaction. It bypasses the outbox: if
  *  the handler then fails, the message was sent all the same, and a retry sends
- *  it again (with the same id). */
+ *  it again (with the same id). Refused (WB_REJECT) by the sqlite transport while
+ *  the handler's own transaction holds the file of the queues. */
 #define WB_IMMEDIATE 1u
 /** wb_outgoing.flags: the broker may keep the message in memory only. */
 #define WB_NON_PERSISTENT 2u

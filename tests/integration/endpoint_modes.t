@@ -11,10 +11,11 @@ use Endpoint;
 Endpoint::under_servers(qw(pgsql rabbitmq));
 my $exception = 'NServiceBus.ExceptionInfo';
 
-# Each row: pair, mode, whether there is a persistence.
+# Each row: pair, mode, whether there is a persistence, and in the file of the queues.
 my @endpoints = (
     [ 'amqp+pgsql',    'receive_only', 1 ], [ 'amqp+pgsql',    'receive_only', 0 ], [ 'amqp+pgsql',    'none', 1 ], [ 'amqp+pgsql', 'none', 0 ],
     [ 'sqlite+sqlite', 'receive_only', 1 ], [ 'sqlite+sqlite', 'receive_only', 0 ], [ 'sqlite+sqlite', 'none', 1 ], [ 'sqlite+sqlite', 'none', 0 ],
+    [ 'sqlite+sqlite', 'receive_only', 1, 1 ], [ 'sqlite+sqlite', 'none', 1, 1 ],
     [ 'sqlite+sqlite', 'sends_atomic_with_receive', 1 ], [ 'sqlite+sqlite', 'sends_atomic_with_receive', 0 ], [ 'sqlite+sqlite', 'transaction_scope', 1 ],
 );
 
@@ -25,23 +26,27 @@ sub check_effects {
     my ($e, $what, $attempts) = @_;
     my @good = map { "good-$_" } 1 .. 10;
     my @messages = map { { id => $_, do => "send sink T.Good $_" } } @good;
-    my $together = $e->{mode} =~ /atomic|scope/;    # the file is locked while handlers run
-    splice @messages, 4, 0, { id => 'bad', do => "send sink T.Bad x\n@{[ $together ? '' : 'now sink T.Now x' ]}\nfail retry busy" };
-    splice @messages, 8, 0, { id => 'lost', do => "send sink T.Lost x\nsend nowhere T.Lost x" }, { id => 'now', do => 'now sink T.Now x' } if $together;
+    my $together = $e->{mode} =~ /atomic|scope/;
+    my $locked = $together || $e->{one_file};    # the file is, while handlers run
+    splice @messages, 4, 0, { id => 'bad', do => "send sink T.Bad x\n@{[ $locked ? '' : 'now sink T.Now x' ]}\nfail retry busy" };
+    splice @messages, 8, 0, { id => 'lost', do => "send sink T.Lost x\nsend nowhere T.Lost x" } if $together;
+    splice @messages, 8, 0, { id => 'now', do => 'now sink T.Now x' } if $locked;
     $e->send($e->{name}, @messages);
     $e->start;
     my %failed = map { $_->{id} => $_->{header} } $e->collect('error', @messages - @good, "$what: failing messages are in the error queue");
     is $failed{bad}{"$exception.Message"}, 'busy', "$what: with the reason";
     is_deeply [ $e->attempts('bad') ], [ 1 .. $attempts ], "$what: after $attempts attempts";
-    my $now = $together ? 0 : $attempts;
+    my $now = $locked ? 0 : $attempts;
     my @out = $e->collect('sink', @good + $now, "$what: sends arrive");
     is_deeply [ sort map { $_->{body} } grep { $_->{header}{$Endpoint::types} eq 'T.Good' } @out ], [ sort @good ], "$what: each once";
     is scalar(grep { $_->{header}{$Endpoint::types} eq 'T.Now' } @out), $now, "$what: immediate ones of each attempt";
     is scalar(@out), @good + $now, "$what: and nothing else of the failing one";
-    if ($together) {
+    if ($locked) {
         like $failed{now}{"$exception.Message"}, qr/cannot send to "sink": nothing can be sent at once/, "$what: an immediate send is refused";
         my $calls = () = $e->attempts('now');    # once more if it did not run first in its transaction
         ok $calls == 1 || $calls == 2, "$what: without waiting for oneself" or diag $calls;
+    }
+    if ($together) {
         like $failed{lost}{"$exception.Message"}, qr/nowhere/, "$what: a send to nobody fails its message";
         is $e->effects('lost'), 0, "$what: which leaves no effect" if $e->{persistence};
     }
@@ -82,10 +87,10 @@ sub check_stop {
 
 my $number = 0;
 for (@endpoints) {
-    my ($pair, $mode, $persistence) = @$_;
-    my $what = "$mode, " . ($persistence ? 'no outbox' : 'no persistence');
+    my ($pair, $mode, $persistence, $one_file) = @$_;
+    my $what = "$mode, " . ($one_file ? 'one file' : $persistence ? 'no outbox' : 'no persistence');
     my $retries = $mode eq 'none' ? 0 : 2;
-    my $e = Endpoint->new($pair, name => 'mode' . ++$number, mode => $mode, persistence => $persistence, outbox => '', retries => $retries);
+    my $e = Endpoint->new($pair, name => 'mode' . ++$number, mode => $mode, persistence => $persistence, outbox => '', retries => $retries, one_file => $one_file);
     $e->install;
     $e->sql('delete from effects') if $persistence;
     check_effects($e, $what, $retries + 1);

@@ -382,6 +382,78 @@ static void test_connect_timeout(void **state)
     close(silent);
 }
 
+/* ---- a server without TLS, which writes down what it is told -------------------------- */
+
+typedef struct peer {
+    int listener;
+    int knows_methods; /* of authentication */
+    ssize_t heard;
+} peer;
+
+static size_t greet(const peer *p, unsigned char *packet)
+{
+    static const unsigned char without[] = "\12" "5.5.5-10.11.6-MariaDB\0" "\1\0\0\0" "saltsalt\0"
+                                           "\x0f\xa2" "\x2d" "\2\0" "\0\0" "\0" "\0\0\0\0\0\0\0\0\0\0"
+                                           "saltsaltsalt";
+    static const unsigned char with[] = "\12" "5.5.5-10.11.6-MariaDB\0" "\1\0\0\0" "saltsalt\0"
+                                        "\x0f\xa2" "\x2d" "\2\0" "\x09\0" "\25" "\0\0\0\0\0\0\0\0\0\0"
+                                        "saltsaltsalt\0" "mysql_native_password";
+    size_t size = p->knows_methods ? sizeof with : sizeof without;
+    packet[0] = (unsigned char)size;
+    packet[1] = packet[2] = packet[3] = 0;
+    memcpy(packet + 4, p->knows_methods ? with : without, size);
+    return size + 4;
+}
+
+static void *listen_to_one(void *argument)
+{
+    peer *p = argument;
+    unsigned char bytes[512];
+    struct timeval patience = { .tv_sec = 5 };
+    int connection = accept(p->listener, NULL, NULL);
+    size_t size = greet(p, bytes);
+    (void)setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    if (write(connection, bytes, size) == (ssize_t)size)
+        p->heard = read(connection, bytes, sizeof bytes);
+    close(connection);
+    return NULL;
+}
+
+static void hears_nothing(int32_t mode, int knows_methods)
+{
+    struct sockaddr_in address = { .sin_family = AF_INET,
+                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    socklen_t size = sizeof address;
+    peer p = { socket(AF_INET, SOCK_STREAM, 0), knows_methods, -1 };
+    wb_storage_session *s = NULL;
+    pthread_t thread;
+    assert_int_equal(bind(p.listener, (struct sockaddr *)&address, size), 0);
+    assert_int_equal(listen(p.listener, 8), 0);
+    assert_int_equal(getsockname(p.listener, (struct sockaddr *)&address, &size), 0);
+    assert_int_equal(pthread_create(&thread, NULL, listen_to_one, &p), 0);
+    e.config.host = "127.0.0.1";
+    e.config.port = ntohs(address.sin_port);
+    e.config.ssl_mode = mode;
+    endpoint_create(&e);
+    int result = ops->open(e.persistence, &s, &failure);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(p.heard, 0); /* the end, and not one byte before it */
+    assert_fails(result, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, "does not support it");
+    endpoint_destroy(&e);
+    close(p.listener);
+}
+
+static void test_no_user_name_before_tls(void **state)
+{
+    (void)state;
+    for (int knows_methods = 0; knows_methods < 2; knows_methods++) {
+        hears_nothing(MYS_SSL_VERIFY, knows_methods);
+        hears_nothing(MYS_SSL_REQUIRED, knows_methods);
+    }
+    endpoint_init(&e, "orders");
+    endpoint_create(&e);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -403,6 +475,7 @@ int main(void)
         TEST(test_tls_of_another_host),
         TEST(test_malformed_options),
         TEST(test_connect_timeout),
+        TEST(test_no_user_name_before_tls),
     };
     return cmocka_run_group_tests_name("mysql schema and connecting", tests, load_plugin, NULL);
 }

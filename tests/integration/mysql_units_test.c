@@ -436,6 +436,67 @@ static void test_options_fit_their_struct(void **state)
     }
 }
 
+/* ---- TLS ------------------------------------------------------------------------------- */
+
+static int failures;
+static int warnings;
+
+static int host_fail(const wb_host *host, wb_error *error, int result, int cause,
+                     int64_t native_code, const char *format, ...) WB_PRINTF(6, 7);
+static int host_fail(const wb_host *host, wb_error *error, int result, int cause,
+                     int64_t native_code, const char *format, ...)
+{
+    (void)host;
+    (void)error;
+    (void)native_code;
+    assert_int_equal(cause, WB_CAUSE_CONFIG);
+    assert_non_null(strstr(format, "allow_insecure"));
+    failures++;
+    return result;
+}
+
+static void host_log(const wb_host *host, int level, const char *text, const wb_field *fields,
+                     size_t count)
+{
+    (void)host;
+    (void)fields;
+    (void)count;
+    assert_int_equal(level, WB_LOG_WARNING);
+    assert_non_null(strstr(text, "verify_identity"));
+    warnings++;
+}
+
+static void test_tls_is_not_weakened_in_silence(void **state)
+{
+    static const struct {
+        mys_config config;
+        int mode, failures, warnings;
+    } rows[] = {
+        { { .host = "db1" }, MYS_SSL_VERIFY, 0, 0 },
+        { { .host = "db1", .ssl_mode = MYS_SSL_VERIFY }, MYS_SSL_VERIFY, 0, 0 },
+        { { .host = "db1", .ssl_mode = MYS_SSL_REQUIRED }, MYS_SSL_REQUIRED, 0, 1 },
+        { { .host = "db1", .ssl_mode = MYS_SSL_DISABLED }, MYS_SSL_DISABLED, 1, 0 },
+        { { .host = "db1", .ssl_mode = MYS_SSL_DISABLED, .allow_insecure = 1 }, MYS_SSL_DISABLED, 0, 1 },
+        { { .host = "127.0.0.1.example.com", .ssl_mode = MYS_SSL_DISABLED }, MYS_SSL_DISABLED, 1, 0 },
+        { { .host = "127.0.0.1", .ssl_mode = MYS_SSL_DISABLED }, MYS_SSL_DISABLED, 0, 0 },
+        { { .host = "127.0.0.2" }, MYS_SSL_DISABLED, 0, 0 },
+        { { .host = "::1", .ssl_mode = MYS_SSL_REQUIRED }, MYS_SSL_REQUIRED, 0, 0 },
+        { { .host = "localhost" }, MYS_SSL_DISABLED, 0, 0 },
+        { { .host = "db1", .socket = "/run/db1", .ssl_mode = MYS_SSL_DISABLED }, MYS_SSL_DISABLED, 0, 0 },
+    };
+    const wb_host host = { .struct_size = sizeof host, .fail = host_fail, .log = host_log };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        failures = warnings = 0;
+        int result = mys_config_check_tls(&host, &rows[i].config, NULL);
+        if (mys_config_ssl_mode(&rows[i].config) != rows[i].mode ||
+            failures != rows[i].failures || warnings != rows[i].warnings ||
+            result != (failures ? WB_FATAL : WB_OK))
+            fail_msg("row %zu: mode %d, %d failures, %d warnings, result %d", i,
+                     mys_config_ssl_mode(&rows[i].config), failures, warnings, result);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -458,6 +519,7 @@ int main(void)
         cmocka_unit_test(test_classes),
         cmocka_unit_test(test_lists),
         cmocka_unit_test(test_options_fit_their_struct),
+        cmocka_unit_test(test_tls_is_not_weakened_in_silence),
     };
     return cmocka_run_group_tests_name("mysql units", tests, NULL, NULL);
 }

@@ -10,7 +10,9 @@
 #include <stdint.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <waybill/sys/plugin.h>
 
 #include "plugins/persistence/pgsql/pgsql-cache.h"
@@ -232,7 +234,20 @@ static int host_fail(const wb_host *host, wb_error *error, int result, int cause
     assert_int_equal(cause, WB_CAUSE_CONFIG);
     return result;
 }
-static const wb_host host = { .struct_size = sizeof(wb_host), .fail = host_fail };
+static int warnings;
+
+static void host_log(const wb_host *host, int level, const char *text, const wb_field *fields,
+                     size_t count)
+{
+    (void)host;
+    (void)fields;
+    (void)count;
+    assert_int_equal(level, WB_LOG_WARNING);
+    assert_non_null(strstr(text, "verify-full"));
+    warnings++;
+}
+
+static const wb_host host = { .struct_size = sizeof(wb_host), .fail = host_fail, .log = host_log };
 
 static void test_params_override_and_are_safe(void **state)
 {
@@ -264,6 +279,106 @@ static void test_params_override_and_are_safe(void **state)
     assert_null(value_of(&params, "sslmode"));
     assert_string_equal(value_of(&params, "port"), "6000");
     pgsql_params_free(&params);
+}
+
+/* A row: the environment, the options; sslmode, whether it is refused, whether warned of. */
+typedef struct tls_row {
+    const char *variable, *value;
+    pgsql_config config;
+    const char *sslmode;
+    int is_refused, is_warned;
+} tls_row;
+
+#define DISABLE 1
+#define PREFER 3
+#define REQUIRE 4
+#define VERIFY_CA 5
+#define VERIFY_FULL 6
+
+static void check_tls_row(const tls_row *row, size_t number)
+{
+    pgsql_params params;
+    warnings = 0;
+    if (row->variable)
+        setenv(row->variable, row->value, 1);
+    int result = pgsql_params_build(&host, &row->config, "orders", &params, NULL);
+    if (row->variable)
+        unsetenv(row->variable);
+    const char *sslmode = value_of(&params, "sslmode");
+    if (result != (row->is_refused ? WB_FATAL : WB_OK) || warnings != row->is_warned ||
+        strcmp(sslmode ? sslmode : "", row->sslmode) != 0)
+        fail_msg("row %zu: result %d, sslmode %s, %d warnings", number, result,
+                 sslmode ? sslmode : "unsaid", warnings);
+    if (row->is_refused)
+        assert_non_null(strstr(message, "allow_insecure"));
+    pgsql_params_free(&params);
+}
+
+static void test_tls_is_not_weakened_in_silence(void **state)
+{
+    static const tls_row rows[] = {
+        { "PGSSLMODE", "disable", { .host = "db1" }, "verify-full", 0, 0 },
+        { "PGSSLMODE", "allow", { .host = "db1" }, "verify-full", 0, 0 },
+        { "PGSSLMODE", "require", { .host = "db1" }, "verify-full", 0, 0 },
+        { "PGSSLMODE", "verify-ca", { .host = "127.0.0.1,db1" }, "verify-full", 0, 0 },
+        { "PGREQUIRESSL", "1", { .host = "db1" }, "verify-full", 0, 0 },
+        { "PGHOST", "db1", { .database = "shop" }, "verify-full", 0, 0 },
+        { "PGSSLMODE", "disable", { .host = "127.0.0.1" }, "", 0, 0 },
+        { "PGSSLMODE", "disable", { .host = "db1", .sslmode = REQUIRE }, "require", 0, 1 },
+        { NULL, NULL, { .host = "db1", .sslmode = DISABLE }, "disable", 1, 0 },
+        { NULL, NULL, { .host = "db1", .sslmode = PREFER }, "prefer", 1, 0 },
+        { NULL, NULL, { .conninfo = "host=db1 sslmode=allow" }, "allow", 1, 0 },
+        { NULL, NULL, { .conninfo = "hostaddr=10.0.0.1 sslmode=disable" }, "disable", 1, 0 },
+        { NULL, NULL, { .host = "db1", .sslmode = DISABLE, .allow_insecure = 1 }, "disable", 0, 1 },
+        { NULL, NULL, { .host = "db1", .sslmode = VERIFY_CA }, "verify-ca", 0, 1 },
+        { NULL, NULL, { .host = "db1", .sslmode = VERIFY_FULL }, "verify-full", 0, 0 },
+        { NULL, NULL, { .host = "/run/postgresql", .sslmode = DISABLE }, "disable", 0, 0 },
+        { NULL, NULL, { .host = "::1", .sslmode = REQUIRE }, "require", 0, 0 },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        check_tls_row(&rows[i], i);
+}
+
+static void test_the_environment_lowers_no_version(void **state)
+{
+    const pgsql_config away = { .host = "db1" };
+    const pgsql_config said = { .conninfo = "host=db1 ssl_min_protocol_version=TLSv1.3" };
+    pgsql_params params;
+    (void)state;
+    setenv("PGSSLMINPROTOCOLVERSION", "TLSv1", 1);
+    assert_int_equal(pgsql_params_build(&host, &away, "orders", &params, NULL), WB_OK);
+    assert_string_equal(value_of(&params, "ssl_min_protocol_version"), "TLSv1.2");
+    pgsql_params_free(&params);
+    assert_int_equal(pgsql_params_build(&host, &said, "orders", &params, NULL), WB_OK);
+    assert_string_equal(value_of(&params, "ssl_min_protocol_version"), "TLSv1.3");
+    pgsql_params_free(&params);
+    unsetenv("PGSSLMINPROTOCOLVERSION");
+}
+
+/* A service that conninfo names is configuration; one that the environment names is not. */
+static void test_services_count_when_they_are_asked_for(void **state)
+{
+    const tls_row rows[] = {
+        { NULL, NULL, { .conninfo = "service=strict" }, "verify-full", 0, 0 },
+        { NULL, NULL, { .conninfo = "service=lax" }, "", 0, 1 },
+        { NULL, NULL, { .conninfo = "service=plain" }, "", 1, 0 },
+        { "PGSSLMODE", "require", { .conninfo = "service=strict" }, "verify-full", 0, 0 },
+        { "PGSERVICE", "lax", { .database = "shop" }, "verify-full", 0, 0 },
+    };
+    char path[] = "/tmp/waybill-services.XXXXXX";
+    FILE *file = fdopen(mkstemp(path), "w");
+    (void)state;
+    assert_non_null(file);
+    (void)fputs("[strict]\nhost=db1\n[lax]\nhost=db1\nsslmode=require\n"
+                "[plain]\nhost=db1\nsslmode=disable\n",
+                file);
+    (void)fclose(file);
+    setenv("PGSERVICEFILE", path, 1);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        check_tls_row(&rows[i], i);
+    unsetenv("PGSERVICEFILE");
+    (void)unlink(path);
 }
 
 static void test_malformed_conninfo_keeps_its_secret(void **state)
@@ -331,6 +446,9 @@ int main(void)
         cmocka_unit_test(test_local_hosts),
         cmocka_unit_test(test_params_override_and_are_safe),
         cmocka_unit_test(test_malformed_conninfo_keeps_its_secret),
+        cmocka_unit_test(test_tls_is_not_weakened_in_silence),
+        cmocka_unit_test(test_the_environment_lowers_no_version),
+        cmocka_unit_test(test_services_count_when_they_are_asked_for),
         cmocka_unit_test(test_cache_knows_text_and_types),
         cmocka_unit_test(test_cache_is_bounded),
     };

@@ -4,6 +4,7 @@
  */
 #include "config.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -131,6 +132,76 @@ static void the_outbox_works_on_two_files(void **state)
     the_outbox_works_on(with, with->queues, with->data);
 }
 
+/* ---- sending at once, while this thread has the file -------------------------------------- */
+
+static int send_now(place *at, wb_transport_session *session, int milliseconds,
+                    wb_operation *operation)
+{
+    wb_operation *window = operation;
+    *operation = test_send("error", "now", 3, "now", 3);
+    return at->transport_ops->send(session, &window, 1, test_now() + milliseconds * WB_MILLISECOND,
+                                   &at->error);
+}
+
+typedef struct elsewhere {
+    place *at;
+    wb_transport_session *session;
+    int result;
+} elsewhere;
+
+static void *send_elsewhere(void *argument)
+{
+    elsewhere *mine = argument;
+    wb_operation operation;
+    mine->result = send_now(mine->at, mine->session, 50, &operation);
+    return NULL;
+}
+
+static void nobody_waits_for_a_lock_of_ones_own(void **state)
+{
+    const fixture *with = *state;
+    place at;
+    wb_operation operation;
+    wb_claim claim = { .id = "m", .id_size = 1 };
+    pthread_t thread;
+    place_open(&at, "orders", NULL, with->data, with->data); /* one file */
+    place_install(&at);
+    wb_transport_session *session = place_session(&at, BOTH);
+    wb_storage_session *storage = place_storage(&at);
+    begin(with, storage, 1, &claim, 1);
+    int64_t before = test_now();
+    assert_int_equal(send_now(&at, session, 10000, &operation), WB_OK);
+    assert_true(test_now() - before < 2 * WB_SECOND);
+    assert_int_equal(operation.result, WB_REJECT);
+    assert_non_null(strstr(operation.reason, "without WB_IMMEDIATE"));
+    elsewhere other = { &at, session, WB_OK }; /* another thread's lock is waited for */
+    assert_int_equal(pthread_create(&thread, NULL, send_elsewhere, &other), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(other.result, WB_RETRY);
+    assert_int_equal(commit(with, storage, 1, NULL), WB_OK);
+    assert_int_equal(send_now(&at, session, 10000, &operation), WB_OK);
+    assert_int_equal(operation.result, WB_OK);
+    assert_int_equal(test_messages(with->data, "error"), 1);
+    at.transport_ops->close(session);
+    with->ops->close(storage);
+    place_close(&at);
+}
+
+static void another_file_of_this_thread_is_in_nobodys_way(void **state)
+{
+    fixture *with = *state;
+    wb_operation operation;
+    wb_claim claim = { .id = "m", .id_size = 1 };
+    wb_transport_session *session = place_session(&with->at, BOTH);
+    wb_storage_session *storage = place_storage(&with->at);
+    begin(with, storage, 1, &claim, 1);
+    assert_int_equal(send_now(&with->at, session, 10000, &operation), WB_OK);
+    assert_int_equal(operation.result, WB_OK);
+    assert_int_equal(commit(with, storage, 1, NULL), WB_OK);
+    with->at.transport_ops->close(session);
+    with->ops->close(storage);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -140,6 +211,8 @@ int main(void)
         CASE(a_joined_handler_cannot_end_the_transaction),
         CASE(the_outbox_works_on_one_file),
         CASE(the_outbox_works_on_two_files),
+        CASE(nobody_waits_for_a_lock_of_ones_own),
+        CASE(another_file_of_this_thread_is_in_nobodys_way),
     };
     return cmocka_run_group_tests_name("sqlite pair", tests, NULL, NULL);
 }

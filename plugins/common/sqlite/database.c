@@ -12,14 +12,10 @@
 #include "plugins/common/sqlite/disk.h"
 #include "plugins/common/sqlite/map.h"
 #include "plugins/common/sqlite/path.h"
+#include "plugins/common/sqlite/wal.h"
 
 #define MICROSECOND INT64_C(1000)
 #define MILLISECOND INT64_C(1000000)
-
-/* 16 MiB of log before a writer carries it into the file: pages of a busy queue are
- * written many times over and reach the file once. The log is cut back to this size. */
-#define CHECKPOINT_PAGES "4000"
-#define LOG_BYTES_KEPT "16777216"
 
 int db_fail(database *db, int code, const char *doing, wb_error *error)
 {
@@ -151,8 +147,8 @@ static int open_handle(database *db, wb_error *error)
     (void)sqlite3_commit_hook(db->handle, on_commit, db);
     /* secure_delete is on in some distributions and would write every freed page */
     return db_execute(db,
-                      "pragma wal_autocheckpoint=" CHECKPOINT_PAGES ";"
-                      "pragma journal_size_limit=" LOG_BYTES_KEPT ";"
+                      "pragma wal_autocheckpoint=0;" /* wal.c */
+                      "pragma journal_size_limit=" WAL_BYTES_KEPT ";"
                       "pragma secure_delete=fast; pragma temp_store=memory;"
                       "pragma synchronous=full",
                       "set up a connection", error);
@@ -330,6 +326,7 @@ int db_commit(database *db, wb_error *error)
         return result;
     }
     db->committing = 1;
+    wal_watch(db);
     int code = sqlite3_step(db->commit);
     if (code != SQLITE_DONE) {
         result = db_fail(db, code, "commit", error);
@@ -340,7 +337,9 @@ int db_commit(database *db, wb_error *error)
     }
     (void)sqlite3_reset(db->commit);
     db->committing = 0;
-    if (result != WB_OK)
+    if (result == WB_OK)
+        wal_bound(db);
+    else
         db_rollback(db);
     return result;
 }

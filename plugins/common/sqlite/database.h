@@ -44,6 +44,7 @@ typedef struct database {
     uint32_t jitter;
     int failure;    /* the result code that db_fail() saw last */
     int committing; /* a COMMIT that is not ours is refused */
+    int log_pages;  /* in the log after the last commit */
     sqlite3_stmt *begin;
     sqlite3_stmt *commit;
     sqlite3_stmt *rollback;
@@ -63,7 +64,7 @@ int db_create(database *db, const wb_host *host, const db_config *config, const 
 
 /** BEGIN IMMEDIATE. WB_RETRY when other writers kept the file longer than allowed. */
 int db_begin(database *db, db_durability durability, wb_error *error);
-/** COMMIT. On failure the transaction is rolled back; WB_IN_DOUBT when the disk failed
+/** COMMIT; a long log is then carried into the file (wal.h). On failure the transaction is rolled back; WB_IN_DOUBT when the disk failed
  *  while the log was flushed: after a power loss the transaction may be there. */
 int db_commit(database *db, wb_error *error);
 /** ROLLBACK, if a transaction is open. */

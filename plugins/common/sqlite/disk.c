@@ -5,18 +5,114 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
+/* Of whatever both copies of this file agree on: to be changed with the structs that a file
+ * control fills. */
+#define VFS_NAME "waybill-2"
 /* Asked of a file by sqlite3_file_control(); codes above 100 are for applications. */
 #define DISK_TROUBLE_OF 0x57425344
+#define DISK_VIEW_OF 0x57425345
+/* The first lock byte of a file's shared memory (SQLite: WAL_WRITE_LOCK, walformat). */
+#define WRITE_LOCK 0
+
+/* A database file that somebody in the process has open. */
+typedef struct disk_database {
+    struct disk_database *next;
+    size_t users;
+    _Atomic(const void *) writer; /* the thread that holds the write lock through us */
+    disk_log log;
+    char path[];
+} disk_database;
 
 /* An open file: ours, and behind it in the same memory the real one. */
 typedef struct disk_file {
     sqlite3_file base;
     sqlite3_file *real;
+    disk_database *database; /* of a main file, else NULL */
+    uint64_t write_locks;
 } disk_file;
 
+typedef struct disk_view {
+    disk_log *log;
+    uint64_t write_locks;
+    int is_written_here;
+} disk_view;
+
 static _Thread_local disk_trouble thread_trouble;
+
+/* ---- databases ----------------------------------------------------------------------- */
+
+static pthread_mutex_t databases_lock = PTHREAD_MUTEX_INITIALIZER;
+static disk_database *databases;
+
+/* Plugins open canonical paths, so equal files have equal names. */
+static disk_database *find_database(const char *path)
+{
+    disk_database *found = databases;
+    while (found && strcmp(found->path, path) != 0)
+        found = found->next;
+    if (found)
+        return found;
+    size_t size = strlen(path) + 1;
+    found = calloc(1, sizeof *found + size);
+    if (!found)
+        return NULL;
+    memcpy(found->path, path, size);
+    found->next = databases;
+    return databases = found;
+}
+
+static disk_database *enter_database(const char *path)
+{
+    (void)pthread_mutex_lock(&databases_lock);
+    disk_database *entered = find_database(path);
+    if (entered)
+        entered->users++;
+    (void)pthread_mutex_unlock(&databases_lock);
+    return entered;
+}
+
+static void leave_database(disk_database *left)
+{
+    (void)pthread_mutex_lock(&databases_lock);
+    disk_database **at = &databases;
+    while (*at != left)
+        at = &(*at)->next;
+    if (--left->users == 0) {
+        *at = left->next;
+        free(left);
+    }
+    (void)pthread_mutex_unlock(&databases_lock);
+}
+
+/* The address of a thread's own variable tells it from all others alive. */
+static const void *this_thread(void)
+{
+    return &thread_trouble;
+}
+
+static void note_write_lock(disk_file *file, int flags)
+{
+    if (!file->database)
+        return;
+    if (flags & SQLITE_SHM_LOCK)
+        file->write_locks++;
+    atomic_store(&file->database->writer, flags & SQLITE_SHM_LOCK ? this_thread() : NULL);
+}
+
+static void view(const disk_file *file, disk_view *to)
+{
+    disk_database *database = file->database;
+    if (!database)
+        return;
+    to->log = &database->log;
+    to->write_locks = file->write_locks;
+    to->is_written_here = atomic_load(&database->writer) == this_thread();
+}
+
+/* ---- what was refused ------------------------------------------------------------------ */
 
 static int seen(int code)
 {
@@ -37,7 +133,11 @@ static sqlite3_file *real(sqlite3_file *file)
 
 static int disk_close(sqlite3_file *file)
 {
-    return real(file)->pMethods->xClose(real(file));
+    disk_database *database = ((disk_file *)file)->database;
+    int code = real(file)->pMethods->xClose(real(file));
+    if (database)
+        leave_database(database);
+    return code;
 }
 
 static int disk_read(sqlite3_file *file, void *data, int size, sqlite3_int64 at)
@@ -87,9 +187,12 @@ static int disk_check_reserved(sqlite3_file *file, int *ret_reserved)
 
 static int disk_control(sqlite3_file *file, int code, void *argument)
 {
-    if (code != DISK_TROUBLE_OF)
+    if (code == DISK_TROUBLE_OF)
+        *(disk_trouble *)argument = thread_trouble;
+    else if (code == DISK_VIEW_OF)
+        view((disk_file *)file, argument);
+    else
         return real(file)->pMethods->xFileControl(real(file), code, argument);
-    *(disk_trouble *)argument = thread_trouble;
     return SQLITE_OK;
 }
 
@@ -110,7 +213,10 @@ static int disk_shm_map(sqlite3_file *file, int page, int size, int extend, void
 
 static int disk_shm_lock(sqlite3_file *file, int offset, int count, int flags)
 {
-    return seen(real(file)->pMethods->xShmLock(real(file), offset, count, flags));
+    int code = seen(real(file)->pMethods->xShmLock(real(file), offset, count, flags));
+    if (code == SQLITE_OK && offset == WRITE_LOCK)
+        note_write_lock((disk_file *)file, flags);
+    return code;
 }
 
 static void disk_shm_barrier(sqlite3_file *file)
@@ -160,8 +266,12 @@ static int disk_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int
     disk_file *opened = (disk_file *)file;
     opened->base.pMethods = NULL;
     opened->real = (sqlite3_file *)(opened + 1);
+    opened->database = NULL;
+    opened->write_locks = 0;
     int code = real_vfs(vfs)->xOpen(real_vfs(vfs), name, opened->real, flags, ret_flags);
     if (opened->real->pMethods) {
+        if (name && (flags & SQLITE_OPEN_MAIN_DB))
+            opened->database = enter_database(name);
         int version = opened->real->pMethods->iVersion;
         opened->base.pMethods = &methods[version > 3 ? 2 : version - 1];
     }
@@ -228,8 +338,7 @@ static int disk_time_64(sqlite3_vfs *vfs, sqlite3_int64 *ret_time)
     return real_vfs(vfs)->xCurrentTimeInt64(real_vfs(vfs), ret_time);
 }
 
-static char vfs_name[40];
-static sqlite3_vfs disk = { .zName = vfs_name,
+static sqlite3_vfs disk = { .zName = VFS_NAME,
                             .xOpen = disk_open,
                             .xDelete = disk_delete,
                             .xAccess = disk_access,
@@ -243,27 +352,31 @@ static sqlite3_vfs disk = { .zName = vfs_name,
                             .xCurrentTime = disk_time,
                             .xGetLastError = disk_last_error,
                             .xCurrentTimeInt64 = disk_time_64 };
-static int is_registered;
 
-/* The two plugins have a copy each, hence the address in the name. */
 static void register_vfs(void)
 {
     sqlite3_vfs *below = sqlite3_vfs_find(NULL);
     if (!below)
         return;
-    (void)snprintf(vfs_name, sizeof vfs_name, "waybill-%p", (void *)&disk);
     disk.iVersion = below->iVersion > 2 ? 2 : below->iVersion;
     disk.szOsFile = (int)sizeof(disk_file) + below->szOsFile;
     disk.mxPathname = below->mxPathname;
     disk.pAppData = below;
-    is_registered = sqlite3_vfs_register(&disk, 0) == SQLITE_OK;
+    (void)sqlite3_vfs_register(&disk, 0);
 }
 
+/* The lock is SQLite's, since it must be the same for both copies. */
 const char *disk_vfs(void)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    (void)pthread_once(&once, register_vfs);
-    return is_registered ? vfs_name : NULL;
+    if (sqlite3_initialize() != SQLITE_OK)
+        return NULL;
+    sqlite3_mutex *lock = sqlite3_mutex_alloc(SQLITE_MUTEX_STATIC_APP1);
+    sqlite3_mutex_enter(lock);
+    if (!sqlite3_vfs_find(VFS_NAME))
+        register_vfs();
+    int is_registered = sqlite3_vfs_find(VFS_NAME) != NULL;
+    sqlite3_mutex_leave(lock);
+    return is_registered ? VFS_NAME : NULL;
 }
 
 disk_trouble disk_trouble_of(sqlite3 *handle)
@@ -272,4 +385,26 @@ disk_trouble disk_trouble_of(sqlite3 *handle)
     if (sqlite3_file_control(handle, "main", DISK_TROUBLE_OF, &trouble) != SQLITE_OK)
         return (disk_trouble){ 0 };
     return trouble;
+}
+
+static disk_view view_of(sqlite3 *handle)
+{
+    disk_view seen_now = { 0 };
+    (void)sqlite3_file_control(handle, "main", DISK_VIEW_OF, &seen_now);
+    return seen_now;
+}
+
+int disk_is_written_here(sqlite3 *handle)
+{
+    return view_of(handle).is_written_here;
+}
+
+uint64_t disk_write_locks(sqlite3 *handle)
+{
+    return view_of(handle).write_locks;
+}
+
+disk_log *disk_log_of(sqlite3 *handle)
+{
+    return view_of(handle).log;
 }

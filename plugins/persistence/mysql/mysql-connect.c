@@ -3,51 +3,16 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "plugins/persistence/mysql/mysql-map.h"
 #include "plugins/persistence/mysql/mysql-session.h"
+#include "plugins/persistence/mysql/mysql-tls.h"
 
 #define SECOND INT64_C(1000000000)
 /* What the client library is ready to receive, and to send: the server's limits count. */
 #define CLIENT_PACKET_MAX 1073741824UL
 /* What a server surely takes before it was asked. */
 #define PACKET_MAX_UNKNOWN 16384
-
-static int is_local(const mys_config *config)
-{
-    const char *host = config->host;
-    if (config->socket || !host || strcmp(host, "localhost") == 0 || strcmp(host, "::1") == 0)
-        return 1;
-    return strncmp(host, "127.", 4) == 0 && strspn(host, "0123456789.") == strlen(host);
-}
-
-static int ssl_mode(const mys_config *config)
-{
-    if (config->ssl_mode != MYS_SSL_AUTO)
-        return config->ssl_mode;
-    return is_local(config) ? MYS_SSL_DISABLED : MYS_SSL_VERIFY;
-}
-
-static void set_tls(wb_storage_session *s)
-{
-    const mys_config *config = s->persistence->config;
-    const int mode = ssl_mode(config);
-    const my_bool on = 1;
-    const my_bool verify = mode == MYS_SSL_VERIFY;
-
-    if (mode == MYS_SSL_DISABLED)
-        return;
-    mysql_optionsv(s->connection, MYSQL_OPT_SSL_ENFORCE, &on);
-    mysql_optionsv(s->connection, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &verify);
-    mysql_optionsv(s->connection, MARIADB_OPT_TLS_VERSION, "TLSv1.2,TLSv1.3");
-    if (config->ssl_ca)
-        mysql_optionsv(s->connection, MYSQL_OPT_SSL_CA, config->ssl_ca);
-    if (config->ssl_cert)
-        mysql_optionsv(s->connection, MYSQL_OPT_SSL_CERT, config->ssl_cert);
-    if (config->ssl_key)
-        mysql_optionsv(s->connection, MYSQL_OPT_SSL_KEY, config->ssl_key);
-}
 
 static void set_timeout(wb_storage_session *s, enum mysql_option option, int64_t duration)
 {
@@ -74,11 +39,11 @@ static void set_options(wb_storage_session *s)
     /* not the one that sends the password as it is, nor one that asks a terminal for it */
     mysql_optionsv(s->connection, MARIADB_OPT_RESTRICTED_AUTH,
                    "mysql_native_password,client_ed25519,caching_sha2_password,"
-                   "sha256_password,auth_gssapi_client,parsec");
+                   "sha256_password,auth_gssapi_client,parsec," MYS_TLS_GATE);
     mysql_optionsv(s->connection, MYSQL_OPT_CONNECT_ATTR_ADD, "program_name", "waybill");
     mysql_optionsv(s->connection, MYSQL_OPT_CONNECT_ATTR_ADD, "waybill_endpoint",
                    s->persistence->sql.names.endpoint);
-    set_tls(s);
+    mys_tls_set(s->connection, config);
 }
 
 static int fail_connect(const wb_storage_session *s, wb_error *error)
@@ -90,7 +55,7 @@ static int fail_connect(const wb_storage_session *s, wb_error *error)
 
     if (mys_is_client_error(code) || code < 1000) {
         const char *hint = "";
-        if (config->ssl_mode == MYS_SSL_AUTO && !is_local(config))
+        if (config->ssl_mode == MYS_SSL_AUTO && !mys_config_is_local(config))
             hint = " (ssl_mode is verify_identity because the server is on another machine)";
         return host->fail(host, error, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, code,
                           "could not connect to MySQL: %s%s", mysql_error(s->connection), hint);
@@ -104,10 +69,11 @@ static int fail_connect(const wb_storage_session *s, wb_error *error)
                       mysql_error(s->connection), code);
 }
 
-/* Some versions of the client library go on in plain text where the server offers no TLS. */
+/* Belt and braces: mysql-tls.h keeps the client library from going on in plain text. */
 static int check_encryption(const wb_storage_session *s, wb_error *error)
 {
-    if (ssl_mode(s->persistence->config) == MYS_SSL_DISABLED || mysql_get_ssl_cipher(s->connection))
+    if (mys_config_ssl_mode(s->persistence->config) == MYS_SSL_DISABLED ||
+        mysql_get_ssl_cipher(s->connection))
         return WB_OK;
     return s->host->fail(s->host, error, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0,
                          "could not connect to MySQL: the server offers no TLS, and ssl_mode asks "

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
+#include <string.h>
+
 #include "plugins/persistence/mysql/mysql-options.h"
 
 #define AT(field) offsetof(mys_config, field)
@@ -35,8 +37,9 @@ const wb_option mys_options[MYS_OPTION_COUNT] = {
       "TLS and how much of it is verified",
       "auto: verify_identity, or disabled for a Unix socket or a loopback address. "
       "verify_identity: encrypted, and the certificate is one of the named host, from a trusted "
-      "authority. required: encrypted, to whoever answers. A server that offers no TLS is refused "
-      "by both." },
+      "authority. required: encrypted, to whoever answers, which is warned of when the server is on "
+      "another machine. A server that offers no TLS is refused by both, before it learns the user. "
+      "disabled is refused for a server on another machine, unless allow_insecure is set." },
     { "ssl_ca", WB_OPTION_STRING, 0, AT(ssl_ca), NULL, 0, 0, NULL, "0.1",
       "file with the certificate authorities to trust", "Those of the system when nobody says." },
     { "ssl_cert", WB_OPTION_STRING, 0, AT(ssl_cert), NULL, 0, 0, NULL, "0.1",
@@ -46,4 +49,44 @@ const wb_option mys_options[MYS_OPTION_COUNT] = {
     { "multi_statements", WB_OPTION_BOOLEAN, 0, AT(multi_statements), "false", 0, 0, NULL, "0.1",
       "let handlers send several statements in one text on the plain connection",
       "Off, a value that a handler pasted into a statement cannot add a statement of its own." },
+    { "allow_insecure", WB_OPTION_BOOLEAN, 0, AT(allow_insecure), "false", 0, 0, NULL, "0.1",
+      "permit ssl_mode = \"disabled\" with a server on another machine",
+      "What is stored and read then crosses the network in clear text." },
 };
+
+/* ---- TLS ---------------------------------------------------------------------------- */
+
+int mys_config_is_local(const mys_config *config)
+{
+    const char *host = config->host;
+    if (config->socket || !host || strcmp(host, "localhost") == 0 || strcmp(host, "::1") == 0)
+        return 1;
+    return strncmp(host, "127.", 4) == 0 && strspn(host, "0123456789.") == strlen(host);
+}
+
+int mys_config_ssl_mode(const mys_config *config)
+{
+    if (config->ssl_mode != MYS_SSL_AUTO)
+        return config->ssl_mode;
+    return mys_config_is_local(config) ? MYS_SSL_DISABLED : MYS_SSL_VERIFY;
+}
+
+int mys_config_check_tls(const wb_host *host, const mys_config *config, wb_error *error)
+{
+    const int mode = mys_config_ssl_mode(config);
+    if (mys_config_is_local(config))
+        return WB_OK;
+    if (mode == MYS_SSL_DISABLED && !config->allow_insecure)
+        return host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 0,
+                          "ssl_mode = \"disabled\" with server \"%s\", which is not on this "
+                          "machine: use \"verify_identity\", or set allow_insecure = true",
+                          config->host);
+    if (mode != MYS_SSL_VERIFY)
+        host->log(host, WB_LOG_WARNING,
+                  "the server is on another machine, and nobody verifies that it is the right one: "
+                  "use ssl_mode = \"verify_identity\"",
+                  (const wb_field[]){ { "host", config->host },
+                                      { "ssl_mode", ssl_modes[mode] } },
+                  2);
+    return WB_OK;
+}

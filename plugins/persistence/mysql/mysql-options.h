@@ -28,9 +28,18 @@ typedef struct mys_config {
     const char *ssl_key;
     int32_t ssl_mode; /* MYS_SSL_x */
     int32_t multi_statements;
+    int32_t allow_insecure;
 } mys_config;
 
-#define MYS_OPTION_COUNT 14
+#define MYS_OPTION_COUNT 15
 extern const wb_option mys_options[MYS_OPTION_COUNT];
+
+/** Whether the server is on this machine: a Unix socket or a loopback address. */
+int mys_config_is_local(const mys_config *config);
+/** MYS_SSL_x, but for auto what it means here. */
+int mys_config_ssl_mode(const mys_config *config);
+/** Refuse plain text between machines that nobody allowed, and warn of TLS that proves
+ *  nothing. @return WB_OK, or WB_FATAL with cause WB_CAUSE_CONFIG. */
+int mys_config_check_tls(const wb_host *host, const mys_config *config, wb_error *error);
 
 #endif

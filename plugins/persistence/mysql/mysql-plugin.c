@@ -10,6 +10,7 @@
 #include "plugins/persistence/mysql/mysql-dialect.h"
 #include "plugins/persistence/mysql/mysql-driver.h"
 #include "plugins/persistence/mysql/mysql-session.h"
+#include "plugins/persistence/mysql/mysql-tls.h"
 
 static void destroy(wb_persistence *p)
 {
@@ -29,7 +30,7 @@ static int check_config(const wb_host *host, const mys_config *config, wb_error 
         return host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 0,
                           "option \"ssl_mode\" = \"disabled\" contradicts \"ssl_ca\", \"ssl_cert\" "
                           "and \"ssl_key\"");
-    return WB_OK;
+    return mys_config_check_tls(host, config, error);
 }
 
 static int create(const wb_host *host, const wb_endpoint_info *endpoint, const void *config,
@@ -39,7 +40,7 @@ static int create(const wb_host *host, const wb_endpoint_info *endpoint, const v
     if (result != WB_OK)
         return result;
     /* on the main thread, before there are others: connecting would do it, not safely */
-    if (mysql_library_init(0, NULL, NULL) != 0)
+    if (mysql_library_init(0, NULL, NULL) != 0 || mys_tls_init() != 0)
         return host->fail(host, error, WB_FATAL, WB_CAUSE_OTHER, 0,
                           "could not initialize the MySQL client library");
     wb_persistence *p = calloc(1, sizeof *p);

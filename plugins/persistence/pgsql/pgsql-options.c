@@ -49,8 +49,13 @@ const wb_option pgsql_options[PGSQL_OPTION_COUNT] = {
     { "sslmode", WB_OPTION_CHOICE, 0, AT(sslmode), "auto", 0, 0, pgsql_sslmodes, "0.1",
       "TLS and how much of it is verified",
       "auto: verify-full, or for a Unix socket or a loopback address what libpq does. What "
-      "conninfo says wins over auto." },
+      "conninfo or the service it names says wins over auto; the environment (PGSSLMODE) does not, "
+      "unless the server is on this machine. For a server on another machine disable, allow and "
+      "prefer are refused unless allow_insecure is set, and require and verify-ca are warned of." },
     { "sslrootcert", WB_OPTION_STRING, 0, AT(sslrootcert), NULL, 0, 0, NULL, "0.1",
       "file with the certificate authorities to trust",
       "libpq looks into ~/.postgresql/root.crt when nobody says." },
+    { "allow_insecure", WB_OPTION_BOOLEAN, 0, AT(allow_insecure), "false", 0, 0, NULL, "0.1",
+      "permit plain text with a server on another machine: sslmode disable, allow, prefer",
+      "Passwords and what is stored and read may then cross the network in clear text." },
 };

@@ -26,10 +26,11 @@ typedef struct pgsql_config {
     const char *sslrootcert;
     int32_t sslmode; /* index into pgsql_sslmodes */
     int32_t prepare;
+    int32_t allow_insecure;
 } pgsql_config;
 
 extern const char *const pgsql_sslmodes[];
-#define PGSQL_OPTION_COUNT 15
+#define PGSQL_OPTION_COUNT 16
 extern const wb_option pgsql_options[PGSQL_OPTION_COUNT];
 
 #endif

@@ -102,6 +102,11 @@ static int set_options(pgsql_params *params, const pgsql_config *config)
            set(params, "client_encoding", "UTF8");
 }
 
+static int out_of_memory(const wb_host *host, wb_error *error)
+{
+    return host->fail(host, error, WB_FATAL, WB_CAUSE_OTHER, 0, "out of memory");
+}
+
 static int is_local(const char *host, size_t size)
 {
     char text[256];
@@ -178,28 +183,87 @@ static PQconninfoOption *resolve(const pgsql_params *params)
     return options;
 }
 
-/* Defaults that depend on which server it is. libpq's own are not safe between machines:
- * sslmode=prefer falls back to plain text in silence. */
-static int set_safety(pgsql_params *params)
-{
-    PQconninfoOption *resolved = resolve(params);
-    const char *hosts = value_of(resolved, "host");
-    const char *sslmode = value_of(resolved, "sslmode");
-    int failed = 0;
+/* ---- TLS -------------------------------------------------------------------------- */
 
-    params->hosts = hosts_in(hosts ? hosts : value_of(resolved, "hostaddr"));
-    if (!has(params, "sslmode") && (!sslmode || strcmp(sslmode, "prefer") == 0) &&
-        !pgsql_params_are_local(hosts, value_of(resolved, "hostaddr"))) {
+/* What nobody but the environment may have said: neither the options, nor conninfo, nor a
+ * service that conninfo names. A service that says the same as the environment cannot be
+ * told from one that says nothing. */
+static int is_environments(const pgsql_params *params, const char *value, const char *variable)
+{
+    const char *said = getenv(variable);
+    return !has(params, "service") || (said && value && strcmp(said, value) == 0);
+}
+
+/* libpq's own defaults are not safe between machines: prefer falls back to plain text in
+ * silence. And whoever sets an environment variable for psql does not mean this program. */
+static int set_verified(pgsql_params *params, const PQconninfoOption *resolved)
+{
+    const char *mode = value_of(resolved, "sslmode");
+    const char *version = value_of(resolved, "ssl_min_protocol_version");
+    const char *legacy = getenv("PGREQUIRESSL");
+    int is_require = mode && strcmp(mode, "require") == 0 && legacy && *legacy == '1';
+    int failed = 0;
+    if (!has(params, "sslmode") && (!mode || strcmp(mode, "prefer") == 0 || is_require ||
+                                    is_environments(params, mode, "PGSSLMODE"))) {
         failed |= set(params, "sslmode", "verify-full");
         params->tls_by_default = 1;
     }
+    if (!has(params, "ssl_min_protocol_version") &&
+        (!version || is_environments(params, version, "PGSSLMINPROTOCOLVERSION")))
+        failed |= set(params, "ssl_min_protocol_version", "TLSv1.2");
+    return failed;
+}
+
+static int is_plain(const char *mode)
+{
+    return strcmp(mode, "disable") == 0 || strcmp(mode, "allow") == 0 ||
+           strcmp(mode, "prefer") == 0;
+}
+
+/* Of what was asked for, by whomever. */
+static int check_tls(const wb_host *host, const pgsql_config *config, const pgsql_params *params,
+                     const PQconninfoOption *resolved, wb_error *error)
+{
+    size_t at;
+    const char *mode =
+        find(params, "sslmode", &at) ? params->values[at] : value_of(resolved, "sslmode");
+    const char *server = value_of(resolved, "host");
+    if (!server)
+        server = value_of(resolved, "hostaddr");
+    if (is_plain(mode) && !config->allow_insecure)
+        return host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 0,
+                          "sslmode = \"%s\" with server \"%s\", which is not on this machine: use "
+                          "\"verify-full\", or set allow_insecure = true",
+                          mode, server);
+    if (strcmp(mode, "verify-full") != 0)
+        host->log(host, WB_LOG_WARNING,
+                  "the server is on another machine, and nobody verifies that it is the right one: "
+                  "use sslmode = \"verify-full\"",
+                  (const wb_field[]){ { "host", server }, { "sslmode", mode } }, 2);
+    return WB_OK;
+}
+
+/* Defaults that depend on which server it is. */
+static int set_safety(const wb_host *host, const pgsql_config *config, pgsql_params *params,
+                      wb_error *error)
+{
+    PQconninfoOption *resolved = resolve(params);
+    const char *hosts = value_of(resolved, "host");
+    const char *addresses = value_of(resolved, "hostaddr");
+    const int is_away = !pgsql_params_are_local(hosts, addresses);
+    int failed = is_away ? set_verified(params, resolved) : 0;
+
+    params->hosts = hosts_in(hosts ? hosts : addresses);
     /* of several servers, the one that can write */
     if (params->hosts > 1 && !has(params, "target_session_attrs"))
         failed |= set(params, "target_session_attrs", "read-write");
     if (!has(params, "gssencmode"))
         failed |= set(params, "gssencmode", "disable");
+    int result = failed    ? out_of_memory(host, error)
+                 : is_away ? check_tls(host, config, params, resolved, error)
+                           : WB_OK;
     PQconninfoFree(resolved);
-    return failed ? -1 : 0;
+    return result;
 }
 
 int pgsql_params_build(const wb_host *host, const pgsql_config *config, const char *endpoint,
@@ -215,9 +279,9 @@ int pgsql_params_build(const wb_host *host, const pgsql_config *config, const ch
         return host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 0,
                           "option \"conninfo\" is not a connection string: write \"host=... "
                           "dbname=...\", \"service=...\" or a postgresql:// URI");
-    if (failed || set_options(ret_params, config) != 0 || set_safety(ret_params) != 0)
-        return host->fail(host, error, WB_FATAL, WB_CAUSE_OTHER, 0, "out of memory");
-    return WB_OK;
+    if (failed || set_options(ret_params, config) != 0)
+        return out_of_memory(host, error);
+    return set_safety(host, config, ret_params, error);
 }
 
 void pgsql_params_free(pgsql_params *params)

@@ -22,7 +22,8 @@ typedef struct pgsql_params {
 } pgsql_params;
 
 /** Build them; no network. A service file and the environment are looked at, to know
- *  whether the server is on this machine.
+ *  whether the server is on this machine. If it is not, plain text that nobody allowed is
+ *  refused, and TLS that verifies less than everything is warned of.
  *  @return WB_OK, or WB_FATAL with cause WB_CAUSE_CONFIG. */
 int pgsql_params_build(const wb_host *host, const pgsql_config *config, const char *endpoint,
                        pgsql_params *ret_params, wb_error *error);

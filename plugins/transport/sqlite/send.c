@@ -327,7 +327,8 @@ static int refuse_all(wb_transport_session *session, wb_operation *const *operat
     for (size_t i = 0; i < count; i++)
         reason_refuse(session, operations[i], WB_CAUSE_OTHER,
                "nothing can be sent at once while the transaction of this message holds \"%s\": send "
-               "without WB_IMMEDIATE, or use transaction_mode = \"receive_only\"",
+               "without WB_IMMEDIATE, or use transaction_mode = \"receive_only\" with the data in "
+               "another file",
                session->db.path);
     return WB_OK;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "plugins/common/sqlite/disk.h"
 #include "plugins/common/sqlite/lockfile.h"
 #include "plugins/transport/sqlite/transport.h"
 
@@ -180,18 +181,9 @@ int session_commit_own(wb_transport_session *session, wb_error *error)
     return result;
 }
 
-/* Of a thread: a worker's other session, which sends immediately, would wait for a lock
- * that its own thread holds. */
-static _Thread_local int thread_in_transaction;
-
 int session_is_blocked_by_thread(const wb_transport_session *session)
 {
-    return thread_in_transaction && !session->in_transaction;
-}
-
-static void set_in_transaction(wb_transport_session *session, int is_open)
-{
-    session->in_transaction = thread_in_transaction = is_open;
+    return !session->in_transaction && disk_is_written_here(session->db.handle);
 }
 
 int session_begin(wb_transport_session *session, wb_error *error)
@@ -204,7 +196,7 @@ int session_begin(wb_transport_session *session, wb_error *error)
     if (result != WB_OK)
         db_rollback(&session->db);
     session->watched = db_watch(session->db.handle);
-    set_in_transaction(session, result == WB_OK);
+    session->in_transaction = result == WB_OK;
     return result;
 }
 
@@ -229,7 +221,7 @@ int session_commit(wb_transport_session *session, wb_error *error)
     } else {
         result = session_fail_ended(session, error);
     }
-    set_in_transaction(session, 0);
+    session->in_transaction = 0;
     if (result != WB_OK) {
         acknowledge_rolled_back(session);
         return result;
@@ -253,8 +245,7 @@ int session_rollback(wb_transport_session *session, wb_error *error)
     db_rollback(&session->db);
     if (session->in_transaction)
         acknowledge_rolled_back(session);
-    if (session->in_transaction)
-        set_in_transaction(session, 0);
+    session->in_transaction = 0;
     return WB_OK;
 }
 

@@ -168,8 +168,8 @@ void *session_native(wb_transport_session *session);
 int session_stop_receiving(wb_transport_session *session, wb_error *error);
 /* The transaction of begin() is gone before its commit: whose fault it was. */
 int session_fail_ended(wb_transport_session *session, wb_error *error);
-/* Whether another session of the calling thread has its transaction open: waiting for the
- * file would be in vain. */
+/* Whether the calling thread has a transaction open on the file, of another session or of
+ * the persistence: waiting for it would be in vain. */
 int session_is_blocked_by_thread(const wb_transport_session *session);
 
 /* Open and end a transaction of the session's own; the commit rings the bell if asked. */
