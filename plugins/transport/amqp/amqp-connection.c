@@ -19,8 +19,16 @@
  * split them: a frame that was just small enough comes back larger. */
 #define FRAME_GROWTH 4096
 
-static struct timeval to_timeval(int64_t duration)
+/* Of one step of connecting. */
+static struct timeval patience(const wb_amqp_connection *connection)
 {
+    int64_t duration = connection->transport->config->connect_timeout;
+    if (connection->deadline) {
+        int64_t left = connection->deadline - connection->transport->host->now();
+        duration = left < duration ? left : duration;
+    }
+    if (duration < SECONDS / 1000)
+        duration = SECONDS / 1000;
     return (struct timeval){ .tv_sec = (time_t)(duration / SECONDS),
                              .tv_usec = (suseconds_t)(duration % SECONDS / 1000) };
 }
@@ -71,7 +79,7 @@ static int set_up_tls(wb_amqp_connection *connection, amqp_socket_t *socket)
 static int open_socket(wb_amqp_connection *connection)
 {
     const wb_amqp_config *config = connection->transport->config;
-    struct timeval timeout = to_timeval(config->connect_timeout);
+    struct timeval timeout = patience(connection);
     char doing[300];
     amqp_socket_t *socket = connection->tls ? amqp_ssl_socket_new(connection->state)
                                             : amqp_tcp_socket_new(connection->state);
@@ -124,7 +132,7 @@ static int log_in(wb_amqp_connection *connection, const char *role)
             .value.table = { sizeof able / sizeof able[0], able } } },
     };
     amqp_table_t properties = { sizeof entries / sizeof entries[0], entries };
-    struct timeval timeout = to_timeval(config->connect_timeout);
+    struct timeval timeout = patience(connection);
     (void)amqp_set_handshake_timeout(connection->state, &timeout);
     amqp_rpc_reply_t reply = amqp_login_with_properties(
         connection->state, config->vhost, 0, FRAME_MAX, (int)(config->heartbeat / SECONDS),
