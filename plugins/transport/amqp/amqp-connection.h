@@ -92,7 +92,7 @@ struct wb_amqp_connection {
 
 /** Connect and log in; `role` shows up in the broker's list of connections. The
  *  group's slot must be filled by the caller, before or after. On failure `failure` is
- *  filled. Waits at most connect_timeout twice, and not beyond `deadline` unless it is 0. */
+ *  filled: what the last host tried says. Waits at most connect_timeout twice for each host, and not beyond `deadline` unless it is 0. */
 int wb_amqp_connection_open(wb_amqp_connection *connection, wb_transport *transport,
                             wb_amqp_group *group, const char *role);
 /** Close politely within a second if the connection is in order, and free. May be
