@@ -55,7 +55,8 @@ const char *wb_result_name(int result)
 int wb_error_exit_code(const wb_error *error)
 {
     switch (error->cause) {
-    case WB_CAUSE_UNREACHABLE: return EX_UNAVAILABLE;
+    case WB_CAUSE_UNREACHABLE:
+    case WB_CAUSE_SENDING: return EX_UNAVAILABLE;
     case WB_CAUSE_REFUSED: return EX_NOPERM;
     case WB_CAUSE_MISSING:
     case WB_CAUSE_MISMATCH: return EX_OSFILE;

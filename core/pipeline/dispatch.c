@@ -9,6 +9,7 @@
 #include "core/pipeline/marks.h"
 #include "core/pipeline/move.h"
 #include "core/pipeline/stages.h"
+#include "core/pipeline/unconfirmed.h"
 #include "core/pipeline/verdict.h"
 
 static void fill_window(wb_worker *w)
@@ -62,9 +63,9 @@ static int send(wb_worker *w, wb_error *error)
     size_t before = w->outlet.confirmed;
     wb_crash_point("before_dispatch");
     int r = wb_window_send(&w->window, &w->outlet, error);
-    if (r == WB_OK) {
+    if (r == WB_OK || r == WB_IN_DOUBT) {
         wb_crash_point("after_dispatch");
-        return WB_OK;
+        return r;
     }
     w->transport_broken = 1;
     if (w->outlet.confirmed > before)
@@ -87,11 +88,13 @@ static void conclude_handled(wb_worker *w, wb_item *item)
     wb_verdict_attempt_failed(w, item, &(wb_attempt){ WB_FAILURE_DISPATCH, reason, 0, 1, 1 });
 }
 
-static void conclude(wb_worker *w)
+static void conclude(wb_worker *w, const wb_error *error)
 {
     for (size_t i = 0; i < w->batch_size; i++) {
         wb_item *item = w->batch[i];
-        if (item->state == WB_ITEM_COMMITTED)
+        if (wb_unconfirmed_find(&item->operations))
+            wb_unconfirmed_set_aside(w, item, error);
+        else if (item->state == WB_ITEM_COMMITTED)
             conclude_handled(w, item);
         else if (item->state == WB_ITEM_MOVING)
             wb_move_conclude(w, item);
@@ -107,9 +110,9 @@ int wb_stage_dispatch(wb_worker *w, wb_error *error)
 {
     fill_window(w);
     int r = w->window.count ? send(w, error) : WB_OK;
-    if (r != WB_OK)
+    if (r != WB_OK && r != WB_IN_DOUBT)
         return r;
     mark_remains(w);
-    conclude(w);
+    conclude(w, error);
     return WB_OK;
 }

@@ -16,6 +16,7 @@
 #include "core/message/incoming.h"
 #include "core/pipeline/marks.h"
 #include "core/pipeline/stages.h"
+#include "core/pipeline/unconfirmed.h"
 #include "core/pipeline/verdict.h"
 
 /* How young a row is given a moment: ten looks, a tenth of a second together. */
@@ -149,6 +150,19 @@ static void ask_for_parked(wb_worker *w, const wb_item *item)
         atomic_store(&w->pipeline->sweep_parked, 1);
 }
 
+/* What holds an operation that is not confirmed waits; others need not. */
+static void set_aside(wb_worker *w, const loading *load, const wb_error *error)
+{
+    for (const pending_row *row = load->rows; row; row = row->next)
+        for (const wb_operation_group *group = row->groups; group; group = group->next) {
+            wb_item *item = find_duplicate(w, group);
+            if (item && wb_unconfirmed_find(&group->operations)) {
+                wb_item_rerun(item);
+                wb_unconfirmed_set_aside(w, item, error);
+            }
+        }
+}
+
 static void conclude(wb_worker *w, const loading *load)
 {
     for (const pending_row *row = load->rows; row; row = row->next)
@@ -189,8 +203,10 @@ int wb_stage_resume(wb_worker *w, wb_error *error)
         return WB_OK;
     if ((r = load_rows(w, batches, count, &load, error)) != WB_OK)
         return r;
-    if ((r = send_rows(w, load.rows, error)) != WB_OK)
+    r = send_rows(w, load.rows, error);
+    if (r != WB_OK && r != WB_IN_DOUBT)
         return r;
+    set_aside(w, &load, error);
     conclude(w, &load);
     return WB_OK;
 }

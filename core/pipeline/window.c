@@ -17,6 +17,9 @@
 #define PAUSE_FIRST (100 * WB_MILLISECOND)
 #define PAUSE_LONGEST (5 * WB_SECOND)
 #define REFUSALS_MAX 6
+/* So often a window is sent on a way out that was made for it; then it is the destination that
+ * does not confirm. With mode none, which runs nothing twice, there is no giving up. */
+#define SILENCES_MAX 2
 /* A connection that took longer to die died of silence, not of what was sent. */
 #define DEATH_WITHIN (5 * WB_SECOND)
 /* AMQP's CONNECTION_FORCED: an operator closed it, or the broker shuts down. */
@@ -55,6 +58,12 @@ void wb_window_add_groups(wb_window *window, const wb_operation_group *groups)
 {
     for (; groups; groups = groups->next)
         wb_window_add_list(window, &groups->operations);
+}
+
+/* Sending alone failed: the session has made, or makes, a new way out. */
+static int is_silence(int result, const wb_error *error, const wb_pipeline *p)
+{
+    return result == WB_IN_DOUBT && error->cause == WB_CAUSE_SENDING && !wb_has_transport_transaction(p);
 }
 
 static int is_done(const wb_operation *operation)
@@ -129,10 +138,10 @@ static int send_part(wb_window *part, wb_outlet *outlet, wb_error *error)
 {
     const wb_pipeline *p = outlet->pipeline;
     int64_t pause = PAUSE_FIRST;
-    int refusals = 0, waits = 0, r;
+    int refusals = 0, silences = 0, waits = 0, r;
 
     while (part->count && (r = try_once(part, outlet, error)) != WB_OK) {
-        if (r != WB_RETRY)
+        if (r != WB_RETRY && !is_silence(r, error, p))
             return r == WB_FATAL || (r == WB_ABORT && wb_has_transport_transaction(p)) ? r : WB_NOT_CONNECTED;
         if (wb_has_transport_transaction(p))
             return WB_RETRY; /* a transaction is run again from its start, never in the middle */
@@ -143,6 +152,9 @@ static int send_part(wb_window *part, wb_outlet *outlet, wb_error *error)
         }
         if (p->stop)
             return WB_NOT_CONNECTED;
+        silences = r == WB_IN_DOUBT ? silences + 1 : 0;
+        if (part->count && silences >= SILENCES_MAX && p->mode != WB_MODE_NONE)
+            return WB_IN_DOUBT;
         if (outlet->until && wb_clock_monotonic() >= outlet->until)
             return WB_RETRY;
         if (!waits++)
@@ -232,20 +244,23 @@ static int send_alone(wb_window *window, wb_operation *operation, wb_outlet *out
     return r;
 }
 
-/* The harmless first: what a connection confirmed before it died is what makes the death count. */
+/* The harmless first: what a connection confirmed before it died is what makes the death count.
+ * One that is not confirmed keeps nobody else. */
 static int send_one_by_one(wb_window *window, wb_outlet *outlet, wb_error *error)
 {
     wb_suspicions *s = outlet->pipeline->suspicions;
+    int all = WB_OK;
     for (int deaths = 0; deaths < 2; deaths++)
         for (size_t i = 0; i < window->count; i++) {
             wb_operation *operation = window->operations[i];
             if ((wb_suspicions_deaths(s, operation->id, operation->id_size) > 0) != deaths)
                 continue;
             int r = send_alone(window, operation, outlet, error);
-            if (r != WB_OK)
+            if (r != WB_OK && r != WB_IN_DOUBT)
                 return r;
+            all = r != WB_OK ? r : all;
         }
-    return WB_OK;
+    return all;
 }
 
 int wb_window_send(wb_window *window, wb_outlet *outlet, wb_error *error)

@@ -44,7 +44,8 @@ void wb_window_add_list(wb_window *window, const wb_operation_list *list);
 void wb_window_add_groups(wb_window *window, const wb_operation_group *groups);
 
 /** Send until every operation has an outcome.
- *  @return WB_OK; WB_ABORT or WB_RETRY inside a transport transaction that must be rolled back; WB_FATAL;
+ *  @return WB_OK; WB_IN_DOUBT: what is neither WB_OK nor WB_REJECT is not confirmed, on a second
+ *  way out either, and the session lives; WB_ABORT or WB_RETRY inside a transport transaction that must be rolled back; WB_FATAL;
  *  WB_NOT_CONNECTED when the session is lost, or the endpoint stops: what is not WB_OK then was
  *  not confirmed. */
 int wb_window_send(wb_window *window, wb_outlet *outlet, wb_error *error);

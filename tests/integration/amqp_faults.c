@@ -230,13 +230,109 @@ static void test_alarm_tls(void **state)
     alarm_with(WB_AMQP_TLS_ON);
 }
 
+/* What is in a queue, by the broker's own count. */
+static int count_in(const char *queue)
+{
+    amqp_connection_state_t client = client_open();
+    amqp_queue_declare_ok_t *ok =
+        amqp_queue_declare(client, 1, amqp_cstring_bytes(queue), 1, 0, 0, 0, amqp_empty_table);
+    assert_non_null(ok);
+    int count = (int)ok->message_count;
+    client_close(client);
+    return count;
+}
+
+static void raise_alarm(void)
+{
+    fixture_broker("ctl", "eval 'rabbit_alarm:set_alarm({{resource_limit, memory, node()}, []}).'");
+}
+
+static void clear_alarm(void)
+{
+    fixture_broker("ctl", "eval 'rabbit_alarm:clear_alarm({resource_limit, memory, node()}).'");
+}
+
+/* A window that is not confirmed costs the sending connection alone: what is in hand stays
+ * there, and counts no delivery. The new one asks before it publishes. */
+static void keep_with(int32_t tls, size_t body_size)
+{
+    static char ca[512];
+    static char body[8 << 20];
+    fixture f;
+    const wb_incoming *messages[3];
+    fixture_prepare(&f);
+    (void)snprintf(ca, sizeof ca, "%s/ca.pem", fixture_directory());
+    f.config.tls = tls;
+    f.config.tls_ca_file = ca;
+    f.config.port = fixture_port(tls == WB_AMQP_TLS_ON ? "AMQPS_PORT" : "AMQP_PORT");
+    fixture_create(&f);
+    assert_int_equal(f.ops->install(f.transport, &f.error), WB_OK);
+    fixture_open(&f, 10);
+    fixture_fill(&f, 3);
+    fixture_receive(&f, messages, 2); /* the third is prefetched */
+    raise_alarm();
+    wb_operation operation = fixture_operation(f.error_queue, "blocked", "b");
+    operation.body = body;
+    operation.body_size = body_size;
+    assert_int_equal(send_within(&f, &operation, SECONDS(2)), WB_IN_DOUBT);
+    assert_int_equal(f.error.cause, WB_CAUSE_SENDING);
+    assert_int_not_equal(operation.result, WB_OK);
+    assert_int_not_equal(operation.result, WB_REJECT);
+    acknowledge(&f, messages, 1); /* receiving lives */
+    fixture_receive(&f, messages, 1);
+    assert_string_equal(messages[0]->id, "m-2");
+    assert_int_equal(messages[0]->delivery_count, 0);
+    /* It is known before anything is published. */
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(send_within(&f, &operation, SECONDS(2)), WB_RETRY);
+        assert_int_equal(f.error.cause, WB_CAUSE_SERVER);
+        assert_int_equal(operation.result, WB_RETRY);
+    }
+    clear_alarm();
+    assert_int_equal(send_within(&f, &operation, SECONDS(20)), WB_OK);
+    acknowledge(&f, messages, 1);
+    acknowledge(&f, &messages[1], 1);
+    fixture_receive_none(&f);
+    /* once what was tried first, perhaps, and once what was confirmed; no probe */
+    assert_in_range(count_in(f.error_queue), 1, 2);
+    assert_int_equal(count_in(f.queue), 0);
+    fixture_end(&f);
+}
+
+static void test_alarm_keeps_what_is_in_hand(void **state)
+{
+    (void)state;
+    keep_with(WB_AMQP_TLS_OFF, 1);
+}
+
+static void test_alarm_keeps_what_is_in_hand_tls(void **state)
+{
+    (void)state;
+    keep_with(WB_AMQP_TLS_ON, 1);
+}
+
+/* Writing itself is stuck. */
+static void test_alarm_stops_writing(void **state)
+{
+    (void)state;
+    keep_with(WB_AMQP_TLS_OFF, 8 << 20);
+}
+
+static void test_alarm_stops_writing_tls(void **state)
+{
+    (void)state;
+    keep_with(WB_AMQP_TLS_ON, 8 << 20);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_slow_handler),  cmocka_unit_test(test_slow_handler_tls),
         cmocka_unit_test(test_long_wait),     cmocka_unit_test(test_alarm),
         cmocka_unit_test(test_alarm_tls),     cmocka_unit_test(test_frozen_broker),
-        cmocka_unit_test(test_killed_broker),
+        cmocka_unit_test(test_killed_broker), cmocka_unit_test(test_alarm_keeps_what_is_in_hand),
+        cmocka_unit_test(test_alarm_keeps_what_is_in_hand_tls),
+        cmocka_unit_test(test_alarm_stops_writing), cmocka_unit_test(test_alarm_stops_writing_tls),
     };
     return cmocka_run_group_tests_name("amqp faults", tests, NULL, NULL);
 }

@@ -122,6 +122,28 @@ static void test_configuration(void **state)
     assert_failed(&f, try_create(&f), WB_FATAL, WB_CAUSE_CONFIG, "tls_key_file");
 }
 
+/* The broker has no way to log in by a certificate, and the error says what it lacks. */
+static void test_external_not_offered(void **state)
+{
+    static char ca[512], certificate[512], key[512];
+    fixture f;
+    (void)state;
+    (void)snprintf(ca, sizeof ca, "%s/ca.pem", fixture_directory());
+    (void)snprintf(certificate, sizeof certificate, "%s/clerk.pem", fixture_directory());
+    (void)snprintf(key, sizeof key, "%s/clerk.key", fixture_directory());
+    fixture_prepare(&f);
+    f.config.tls = WB_AMQP_TLS_ON;
+    f.config.port = fixture_port("AMQPS_PORT");
+    f.config.tls_ca_file = ca;
+    f.config.tls_cert_file = certificate;
+    f.config.tls_key_file = key;
+    f.config.sasl = WB_AMQP_SASL_EXTERNAL;
+    fixture_create(&f);
+    int result = f.ops->install(f.transport, &f.error);
+    assert_failed(&f, result, WB_FATAL, WB_CAUSE_REFUSED, "rabbitmq_auth_mechanism_ssl");
+    fixture_end(&f);
+}
+
 static void test_tls(void **state)
 {
     static char ca[512];
@@ -383,6 +405,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_install),       cmocka_unit_test(test_mismatch),
         cmocka_unit_test(test_refused),       cmocka_unit_test(test_configuration),
+        cmocka_unit_test(test_external_not_offered),
         cmocka_unit_test(test_tls),           cmocka_unit_test(test_delivery_count),
         cmocka_unit_test(test_classic_queue), cmocka_unit_test(test_any_order),
         cmocka_unit_test(test_prefetch),      cmocka_unit_test(test_large_backlog),

@@ -149,6 +149,27 @@ sub rabbitmq_blocks {
     cmp_ok count_lines() - $lines, '<=', 6, 'a memory alarm: few lines in the log';
 }
 
+# The alarm outlasts many windows: what is in hand stays there, and comes from the broker once.
+sub rabbitmq_blocks_long {
+    $e->stop;
+    $e->configure(transport => 'confirm_timeout = "500ms";');
+    my @messages = messages(50, 'sql select 1');
+    $e->send('orders', @messages);
+    erlang('rabbit_alarm:set_alarm({{resource_limit, memory, node()}, []}).');
+    my ($lines, $resumed) = (count_lines(), scalar $e->log_lines(qr/msg="resuming/));
+    $e->start;
+    sleep 6;
+    erlang('rabbit_alarm:clear_alarm({resource_limit, memory, node()}).');
+    complete('a long alarm', @messages);
+    is scalar($e->log_lines(qr/msg="resuming/)), $resumed, 'a long alarm: nothing came again';
+    cmp_ok count_lines() - $lines, '<=', 10, 'a long alarm: few lines in the log';
+    $e->stop;
+    $e->configure(transport => undef);
+    my $starts = () = $e->log_lines(qr/endpoint starts/);
+    $e->start;
+    $e->wait_for('a long alarm: it runs again', sub { (() = $e->log_lines(qr/endpoint starts/)) > $starts });
+}
+
 sub queue_is_deleted {
     my $lines = count_lines();
     $e->amqp->delete('orders');
@@ -191,7 +212,7 @@ $e->install;
 with_password();
 $e->start;
 $e->wait_for('it runs', sub { $e->log_lines(qr/endpoint starts/) });
-my %days = (idle => \&pgsql_dies_idle, database => \&pgsql_dies_busy, broker => \&rabbitmq_dies_busy, blocked => \&rabbitmq_blocks,
+my %days = (idle => \&pgsql_dies_idle, database => \&pgsql_dies_busy, broker => \&rabbitmq_dies_busy, blocked => \&rabbitmq_blocks, long => \&rabbitmq_blocks_long,
     deleted => \&queue_is_deleted, stop => \&stops_while_waiting);
-for (@ARGV ? @ARGV : qw(idle database broker blocked deleted stop)) { $days{$_}->() }
+for (@ARGV ? @ARGV : qw(idle database broker blocked long deleted stop)) { $days{$_}->() }
 done_testing;

@@ -63,9 +63,9 @@ static void plant_foreign_row(void)
 
 static void start_outage(void)
 {
-    static const sim_outage all[] = { SIM_BROKER_DOWN, SIM_BROKER_NACKS, SIM_BROKER_SLOW, SIM_DISK_FULL,
-                                      SIM_DATABASE_DOWN };
-    sim_outage outage = all[sim_random(the_shape.persistence ? 5 : 3)];
+    static const sim_outage all[] = { SIM_BROKER_DOWN,   SIM_BROKER_NACKS, SIM_BROKER_SLOW,
+                                      SIM_BROKER_SILENT, SIM_DISK_FULL,    SIM_DATABASE_DOWN };
+    sim_outage outage = all[sim_random(the_shape.persistence ? 6 : 4)];
     sim_tell("outage %d begins", (int)outage);
     sim_outage_start(outage, sim_now() + sim_random_between(WB_SECOND, 40 * WB_SECOND));
 }

@@ -25,13 +25,16 @@ typedef struct {
 #define SERVER { { WB_RETRY, WB_CAUSE_SERVER, 0 }, 0 }
 #define AGAIN { { WB_RETRY, WB_CAUSE_OTHER, 0 }, 1 }
 #define NONE { { WB_OK, 0, 0 }, 0 }
-#define WAYS 5
+/* Sending alone failed; the session lives. */
+#define SILENCE { { WB_IN_DOUBT, WB_CAUSE_SENDING, 0 }, 0 }
+#define SILENCE_DONE { { WB_IN_DOUBT, WB_CAUSE_SENDING, 1 }, 0 }
+#define WAYS 7
 
 static const way ways[SIM_CALLS][WAYS] = {
     [SIM_CALL_OPEN_TRANSPORT] = { LOST, LOST },
     [SIM_CALL_RECEIVE] = { LOST },
     [SIM_CALL_ACKNOWLEDGE] = { LOST, LOST_REPLY },
-    [SIM_CALL_SEND] = { LOST, LOST_REPLY, DOUBT, DOUBT_DONE, AGAIN },
+    [SIM_CALL_SEND] = { LOST, LOST_REPLY, DOUBT, DOUBT_DONE, AGAIN, SILENCE, SILENCE_DONE },
     [SIM_CALL_TRANSPORT_BEGIN] = { LOST },
     [SIM_CALL_TRANSPORT_COMMIT] = { LOST, DOUBT, DOUBT_DONE, ABORTED, AGAIN },
     [SIM_CALL_TRANSPORT_OTHER] = { LOST },
@@ -73,6 +76,8 @@ static way meet_outage(sim_call call)
         return (way){ { WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0 }, 0 };
     if (sim_outage_is_on(SIM_DATABASE_DOWN) && !is_transports(call))
         return (way){ { WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0 }, 0 };
+    if (sim_outage_is_on(SIM_BROKER_SILENT) && call == SIM_CALL_SEND)
+        return (way)SILENCE;
     if (sim_outage_is_on(SIM_STATEMENTS_FULL) && call == SIM_CALL_STATEMENT)
         return (way){ { WB_RETRY, WB_CAUSE_SERVER, 0 }, 0 };
     if (sim_outage_is_on(SIM_STATEMENTS_BREAK) && call == SIM_CALL_STATEMENT)

@@ -54,6 +54,7 @@ typedef enum {
     SIM_BROKER_DOWN,
     SIM_BROKER_NACKS,
     SIM_BROKER_SLOW,
+    SIM_BROKER_SILENT, /* it confirms nothing: sending begins anew, and receiving lives */
     SIM_OUTAGES
 } sim_outage;
 void sim_outage_start(sim_outage outage, int64_t until);

@@ -59,6 +59,34 @@ static void prepare_limit_stops(void)
     sim_scene_add(30, SIM_SLOW);
 }
 
+static void prepare_limit_silence(void)
+{
+    prepare_limit(5, 3, 1);
+    the_shape.workers = 2;
+    sim_scene_add(60, SIM_GOOD);
+}
+
+static void prepare_limit_silence_plain(void)
+{
+    prepare_limit(5, 3, 0);
+    the_shape.workers = 2;
+    sim_scene_add(60, SIM_GOOD);
+}
+
+/* What is in hand stays there, and counts no delivery. */
+static void drive_silence(void)
+{
+    sim_drive_start();
+    sim_outage_start(SIM_BROKER_SILENT, sim_now() + SIM_HOUR);
+    sim_sleep(SIM_HOUR + WB_SECOND);
+    unsigned long lines = sim_log_lines();
+    sim_drive_calm(SIM_HOUR);
+    sim_drive_stop();
+    sim_audit();
+    if (lines > 500)
+        sim_violation("%lu lines in an hour without confirmations", lines);
+}
+
 static void prepare_two_endpoints(void)
 {
     sim_shape_plain(WB_MODE_RECEIVE_ONLY, 1);
@@ -207,6 +235,9 @@ const sim_scenario sim_scenarios_process[] = {
     { "limit_killer_low", "the same under a limit of 7", prepare_limit_killer_low, sim_scene_plainly },
     { "limit_killer_outbox", "the same with outbox", prepare_limit_killer_outbox, sim_scene_plainly },
     { "limit_stops", "five orderly stops under a limit of 3", prepare_limit_stops, sim_scene_stops },
+    { "limit_silence", "an hour without confirmations under a limit of 5", prepare_limit_silence,
+      drive_silence },
+    { "limit_silence_plain", "the same without outbox", prepare_limit_silence_plain, drive_silence },
     { "suspect_across_endpoints", "killers in one endpoint beside slow innocents in another",
       prepare_two_endpoints, sim_scene_plainly },
     { "stop_suspects", "a hanging suspect, others wait for their turn, and a stop", prepare_stop_suspects,

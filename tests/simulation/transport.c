@@ -20,7 +20,8 @@ static const sim_fault loss = { WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0 };
 /* What a fault does to the session. */
 static void suffer(wb_transport_session *s, sim_fault fault)
 {
-    if (fault.result == WB_NOT_CONNECTED || fault.result == WB_IN_DOUBT)
+    int is_silence = fault.cause == WB_CAUSE_SENDING && !s->has_transaction;
+    if (fault.result == WB_NOT_CONNECTED || (fault.result == WB_IN_DOUBT && !is_silence))
         sim_broker_lose(s);
 }
 
@@ -195,7 +196,7 @@ static int send_some(wb_transport_session *s, wb_operation *const *operations, s
             operations[i]->result = WB_RETRY;
     if (r == WB_NOT_CONNECTED || r == WB_FATAL)
         return r;
-    if (fault.result == WB_RETRY && sim_random(4) == 0)
+    if ((fault.result == WB_RETRY || fault.cause == WB_CAUSE_SENDING) && sim_random(4) == 0)
         wait_for_deadline(deadline);
     return leave(s, fault, "send", error);
 }

@@ -294,6 +294,56 @@ static void test_the_harmless_first(void **state)
     wb_arena_free(&arena);
 }
 
+/* One destination confirms nothing, whoever asks. */
+static int silent_send(wb_transport_session *s, wb_operation *const *operations, size_t count,
+                       int64_t deadline, wb_error *error)
+{
+    int silent = 0;
+    (void)s, (void)deadline;
+    for (size_t i = 0; i < count; i++) {
+        int is_silent = operations[i]->id[0] == 's';
+        (void)strncat(sent, operations[i]->id, 1);
+        operations[i]->result = is_silent ? WB_IN_DOUBT : WB_OK;
+        silent |= is_silent;
+    }
+    error->result = silent ? WB_IN_DOUBT : WB_OK;
+    error->cause = WB_CAUSE_SENDING;
+    return error->result;
+}
+
+static const wb_transport_ops silent_ops = { .struct_size = sizeof silent_ops, .send = silent_send };
+
+static void send_silently(const char *expected)
+{
+    wb_operation silent = { .id = "s", .id_size = 1, .result = WB_RETRY };
+    wb_operation good = { .id = "g", .id_size = 1, .result = WB_RETRY };
+    wb_operation *list[] = { &silent, &good };
+    wb_error error = { 0 };
+    wb_arena arena;
+    wb_outlet outlet = { &pipeline, NULL, 0, 0 };
+    pipeline.transport_ops = &silent_ops;
+    sent[0] = '\0';
+    wb_arena_init(&arena, 4096);
+    wb_window window = { list, 2, 2, &arena };
+    assert_int_equal(wb_window_send(&window, &outlet, &error), WB_IN_DOUBT);
+    assert_string_equal(sent, expected);
+    assert_int_equal(good.result, WB_OK);
+    assert_int_equal(silent.result, WB_IN_DOUBT);
+    wb_arena_free(&arena);
+}
+
+/* What is not confirmed is sent once more, by itself, and keeps nobody else; nobody is suspected. */
+static void test_silence(void **state)
+{
+    (void)state;
+    pipeline.mode = WB_MODE_RECEIVE_ONLY;
+    send_silently("sgs");
+    assert_false(wb_suspicions_has(pipeline.suspicions, "s", 1));
+    wb_suspicions_add(pipeline.suspicions, "s", 1);
+    send_silently("ssg");
+    assert_int_equal(wb_suspicions_deaths(pipeline.suspicions, "s", 1), 0);
+}
+
 static void test_marks_outlive_a_session(void **state)
 {
     wb_error error = { 0 };
@@ -340,6 +390,7 @@ int main(void)
         TEST(test_the_number_of_a_parked_row),
         TEST(test_deaths_that_count),
         TEST(test_the_harmless_first),
+        TEST(test_silence),
         TEST(test_marks_outlive_a_session),
         TEST(test_parked_rows_are_asked_for),
     };

@@ -23,7 +23,7 @@
  * stays loaded until the process ends.
  *
  * Change log: 1.0 first version. Appended since: WB_CAUSE_SERVER;
- * wb_endpoint_info.headers_max, headers_size_max, derived, derived_count.
+ * wb_endpoint_info.headers_max, headers_size_max, derived, derived_count; WB_CAUSE_SENDING.
  */
 #ifndef WAYBILL_SYS_PLUGIN_H
 #define WAYBILL_SYS_PLUGIN_H
@@ -68,6 +68,7 @@ typedef struct wb_error wb_error;
 #define WB_CAUSE_UNROUTABLE 6  /* no such destination */
 #define WB_CAUSE_TOO_LARGE 7   /* over a limit */
 #define WB_CAUSE_SERVER 8      /* the server cannot now, whoever asks: exit code 75 */
+#define WB_CAUSE_SENDING 9     /* of send() alone: only sending failed, see transport.h; exit code 69 */
 
 /* Whose fault an error is. The host decides by class and cause:
  *

@@ -10,11 +10,13 @@
  * A session that returned WB_NOT_CONNECTED or WB_IN_DOUBT is closed and opened
  * again by the host, with back-off; everything received on it and not acknowledged
  * is then delivered again by the broker. Closing gives unacknowledged messages
- * back to the queue.
+ * back to the queue. One answer is different: WB_IN_DOUBT with WB_CAUSE_SENDING, see
+ * send().
  *
  * Change log: 1.0 first version. Appended since: wb_transport_limits and limits(),
  * stop_receiving(), release_prefetched(); set_prefetch() may be below what is in hand; an
- * event reaches subscribers of its bases.
+ * event reaches subscribers of its bases; send() may end with WB_IN_DOUBT and
+ * WB_CAUSE_SENDING (a host that does not know it closes the session).
  */
 #ifndef WAYBILL_SYS_TRANSPORT_H
 #define WAYBILL_SYS_TRANSPORT_H
@@ -173,7 +175,10 @@ typedef struct wb_transport_ops {
      *  confirmations. Every operation's result is set on return. Inside begin() and
      *  commit() the operations become visible with the commit.
      *  @return WB_OK when every result is WB_OK or WB_REJECT; otherwise the class of
-     *  what went wrong, and the host sends again what is not WB_OK. */
+     *  what went wrong, and the host sends again what is not WB_OK. WB_IN_DOUBT with
+     *  WB_CAUSE_SENDING: confirmations did not come, and sending alone is to begin anew. The
+     *  session stays open, what was received on it stays in hand and can be acknowledged,
+     *  and the next send() makes a new way out. Not inside begin() and commit(). */
     int (*send)(wb_transport_session *session, wb_operation *const *operations, size_t count,
                 int64_t deadline, wb_error *error);
 

@@ -12,6 +12,8 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 
+#include "plugins/transport/amqp/amqp-hosts.h"
+
 #define SECONDS INT64_C(1000000000)
 #define CLOSE_PATIENCE SECONDS
 #define FRAME_MAX 131072
@@ -19,8 +21,16 @@
  * split them: a frame that was just small enough comes back larger. */
 #define FRAME_GROWTH 4096
 
-static struct timeval to_timeval(int64_t duration)
+/* Of one step of connecting. */
+static struct timeval patience(const wb_amqp_connection *connection)
 {
+    int64_t duration = connection->transport->config->connect_timeout;
+    if (connection->deadline) {
+        int64_t left = connection->deadline - connection->transport->host->now();
+        duration = left < duration ? left : duration;
+    }
+    if (duration < SECONDS / 1000)
+        duration = SECONDS / 1000;
     return (struct timeval){ .tv_sec = (time_t)(duration / SECONDS),
                              .tv_usec = (suseconds_t)(duration % SECONDS / 1000) };
 }
@@ -68,10 +78,9 @@ static int set_up_tls(wb_amqp_connection *connection, amqp_socket_t *socket)
     return WB_OK;
 }
 
-static int open_socket(wb_amqp_connection *connection)
+static int open_socket(wb_amqp_connection *connection, const wb_amqp_host *host)
 {
-    const wb_amqp_config *config = connection->transport->config;
-    struct timeval timeout = to_timeval(config->connect_timeout);
+    struct timeval timeout = patience(connection);
     char doing[300];
     amqp_socket_t *socket = connection->tls ? amqp_ssl_socket_new(connection->state)
                                             : amqp_tcp_socket_new(connection->state);
@@ -79,9 +88,8 @@ static int open_socket(wb_amqp_connection *connection)
         return wb_amqp_map_status(&connection->failure, AMQP_STATUS_NO_MEMORY, "make a socket");
     if (connection->tls && set_up_tls(connection, socket) != WB_OK)
         return connection->failure.result;
-    int port = wb_amqp_config_port(config);
-    (void)snprintf(doing, sizeof doing, "connect to \"%s\" port %d", config->host, port);
-    int status = amqp_socket_open_noblock(socket, config->host, port, &timeout);
+    (void)snprintf(doing, sizeof doing, "connect to \"%.255s\" port %d", host->name, host->port);
+    int status = amqp_socket_open_noblock(socket, host->name, host->port, &timeout);
     if (status != AMQP_STATUS_OK)
         return wb_amqp_map_status(&connection->failure, status, doing);
     connection->fd = amqp_get_sockfd(connection->state);
@@ -102,15 +110,28 @@ static amqp_table_entry_t string(const char *name, const char *value)
     };
 }
 
-static int log_in(wb_amqp_connection *connection, const char *role)
+static amqp_rpc_reply_t send_login(wb_amqp_connection *connection, const amqp_table_t *properties)
+{
+    const wb_amqp_config *config = connection->transport->config;
+    int heartbeat = (int)(config->heartbeat / SECONDS);
+    /* The library takes no empty identity, the broker looks at the certificate alone. */
+    if (config->sasl == WB_AMQP_SASL_EXTERNAL)
+        return amqp_login_with_properties(connection->state, config->vhost, 0, FRAME_MAX, heartbeat,
+                                          properties, AMQP_SASL_METHOD_EXTERNAL, "certificate");
+    return amqp_login_with_properties(connection->state, config->vhost, 0, FRAME_MAX, heartbeat,
+                                      properties, AMQP_SASL_METHOD_PLAIN, config->user,
+                                      config->password);
+}
+
+static int log_in(wb_amqp_connection *connection, const wb_amqp_host *host, const char *role)
 {
     const wb_amqp_config *config = connection->transport->config;
     const char *endpoint = connection->transport->endpoint->name;
     char name[300];
-    char doing[300];
+    char doing[600];
     (void)snprintf(name, sizeof name, "waybill %s (%s)", endpoint, role);
-    (void)snprintf(doing, sizeof doing, "log in to virtual host \"%s\" at \"%s\"", config->vhost,
-                   config->host);
+    (void)snprintf(doing, sizeof doing, "log in to virtual host \"%.255s\" at \"%.255s\"", config->vhost,
+                   host->name);
     amqp_table_entry_t able[] = { flag("connection.blocked"), flag("consumer_cancel_notify"),
                                   flag("basic.nack"), flag("publisher_confirms"),
                                   flag("authentication_failure_close") };
@@ -124,12 +145,9 @@ static int log_in(wb_amqp_connection *connection, const char *role)
             .value.table = { sizeof able / sizeof able[0], able } } },
     };
     amqp_table_t properties = { sizeof entries / sizeof entries[0], entries };
-    struct timeval timeout = to_timeval(config->connect_timeout);
+    struct timeval timeout = patience(connection);
     (void)amqp_set_handshake_timeout(connection->state, &timeout);
-    amqp_rpc_reply_t reply = amqp_login_with_properties(
-        connection->state, config->vhost, 0, FRAME_MAX, (int)(config->heartbeat / SECONDS),
-        &properties, AMQP_SASL_METHOD_PLAIN, config->user, config->password);
-    return wb_amqp_map_login(&connection->failure, reply, doing);
+    return wb_amqp_map_login(&connection->failure, send_login(connection, &properties), doing);
 }
 
 /* From here on heartbeats are ours. The library would send its own between two halves
@@ -150,19 +168,54 @@ static int take_over(wb_amqp_connection *connection)
     return WB_OK;
 }
 
+static int try_host(wb_amqp_connection *connection, const wb_amqp_host *host, const char *role)
+{
+    connection->state = amqp_new_connection();
+    if (!connection->state)
+        return wb_amqp_map_status(&connection->failure, AMQP_STATUS_NO_MEMORY, "connect");
+    if (open_socket(connection, host) != WB_OK || log_in(connection, host, role) != WB_OK)
+        return connection->failure.result;
+    return take_over(connection);
+}
+
+/* Another node may do what this one cannot; what it says of user and virtual host, all say. */
+static int may_try_another(const wb_amqp_connection *connection)
+{
+    const wb_amqp_failure *failure = &connection->failure;
+    return failure->result == WB_NOT_CONNECTED ||
+           failure->code == AMQP_STATUS_SSL_HOSTNAME_VERIFY_FAILED ||
+           failure->code == AMQP_STATUS_SSL_PEER_VERIFY_FAILED;
+}
+
+static void forget_host(wb_amqp_connection *connection)
+{
+    /* without waiting for the end of TLS */
+    if (connection->state && connection->fd >= 0)
+        (void)shutdown(connection->fd, SHUT_RDWR);
+    if (connection->state)
+        (void)amqp_destroy_connection(connection->state);
+    connection->state = NULL;
+    connection->fd = -1;
+    connection->failure = (wb_amqp_failure){ 0 };
+}
+
 int wb_amqp_connection_open(wb_amqp_connection *connection, wb_transport *transport,
                             wb_amqp_group *group, const char *role)
 {
+    wb_amqp_hosts hosts;
     connection->transport = transport;
     connection->group = group;
     connection->fd = -1;
     connection->tls = wb_amqp_config_uses_tls(transport->config);
-    connection->state = amqp_new_connection();
-    if (!connection->state)
-        return wb_amqp_map_status(&connection->failure, AMQP_STATUS_NO_MEMORY, "connect");
-    if (open_socket(connection) != WB_OK || log_in(connection, role) != WB_OK)
-        return connection->failure.result;
-    return take_over(connection);
+    (void)wb_amqp_hosts_read(transport->config, &hosts);
+    wb_amqp_hosts_shuffle(&hosts);
+    for (size_t i = 0; i < hosts.count; i++) {
+        if (i > 0)
+            forget_host(connection);
+        if (try_host(connection, &hosts.list[i], role) == WB_OK || !may_try_another(connection))
+            break;
+    }
+    return connection->failure.result;
 }
 
 /* ---- closing --------------------------------------------------------------------- */

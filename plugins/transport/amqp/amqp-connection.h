@@ -61,12 +61,13 @@ struct wb_amqp_connection {
     int64_t heartbeat; /* as negotiated, ns; 0: none */
     int64_t sent_at;
     int64_t received_at;
-    /** Until when whatever the owner does now may wait. */
+    /** Until when whatever the owner does now may wait; 0: it has not begun. */
     int64_t deadline;
     /** While setting up: every answer is waited for anew, for connect_timeout. */
     int renews;
     wb_amqp_failure failure;
     int blocked; /* the broker said connection.blocked */
+    int stuck;   /* it failed because the broker took no data until the deadline */
     wb_amqp_channel channels[WB_AMQP_CHANNELS];
     /* the one call that may be waiting for an answer */
     amqp_channel_t rpc_channel;
@@ -90,8 +91,8 @@ struct wb_amqp_connection {
 };
 
 /** Connect and log in; `role` shows up in the broker's list of connections. The
- *  group's slot must be filled by the caller. On failure `failure` is filled.
- *  Waits at most connect_timeout twice. */
+ *  group's slot must be filled by the caller, before or after. On failure `failure` is
+ *  filled: what the last host tried says. Waits at most connect_timeout twice for each host, and not beyond `deadline` unless it is 0. */
 int wb_amqp_connection_open(wb_amqp_connection *connection, wb_transport *transport,
                             wb_amqp_group *group, const char *role);
 /** Close politely within a second if the connection is in order, and free. May be

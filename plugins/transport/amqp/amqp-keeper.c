@@ -30,7 +30,7 @@ static int64_t choose_period(const wb_amqp_group *group)
     return period > PERIOD_MIN ? period : PERIOD_MIN;
 }
 
-/* The descriptor is open as long as this thread runs. */
+/* The descriptor is not closed meanwhile: `closing` is held. */
 static void free_stuck_writer(wb_amqp_connection *connection)
 {
     int64_t deadline = atomic_load(&connection->write_deadline);
@@ -46,10 +46,12 @@ static void release(wb_transport_session *session)
 
 static void look_after(wb_transport_session *session)
 {
+    (void)pthread_mutex_lock(&session->keeper.closing);
     for (size_t i = 0; i < 2; i++) {
         if (session->group.members[i])
             free_stuck_writer(session->group.members[i]);
     }
+    (void)pthread_mutex_unlock(&session->keeper.closing);
     if (pthread_mutex_trylock(&session->lock) != 0)
         return;
     release(session);

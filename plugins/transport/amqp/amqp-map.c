@@ -30,6 +30,12 @@ int wb_amqp_map_status(wb_amqp_failure *failure, int status, const char *doing)
                                    "could not %s: the broker's certificate is not trusted (%s); "
                                    "check tls_ca_file and that host is a name in the certificate",
                                    doing, text);
+    case AMQP_STATUS_BROKER_UNSUPPORTED_SASL_METHOD:
+        return wb_amqp_failure_set(failure, WB_FATAL, WB_CAUSE_REFUSED, status,
+                                   "could not %s: the broker does not offer this way to log in; "
+                                   "for sasl = \"external\" it needs rabbitmq_auth_mechanism_ssl "
+                                   "and EXTERNAL among its auth_mechanisms",
+                                   doing);
     case AMQP_STATUS_NO_MEMORY:
         return wb_amqp_failure_set(failure, WB_NOT_CONNECTED, WB_CAUSE_SERVER, status,
                                    "could not %s: out of memory", doing);
@@ -57,6 +63,7 @@ static const struct meaning {
       "; check user, password and permissions" },
     /* Somebody else's connections: the same login works when there are fewer. */
     { AMQP_NOT_ALLOWED, "is reached", WB_NOT_CONNECTED, WB_CAUSE_SERVER, "" },
+    { AMQP_NOT_ALLOWED, "has reached the maximum", WB_NOT_CONNECTED, WB_CAUSE_SERVER, "" },
     { AMQP_NOT_ALLOWED, "is down", WB_NOT_CONNECTED, WB_CAUSE_SERVER, "" },
     { AMQP_NOT_ALLOWED, "not found", WB_FATAL, WB_CAUSE_MISSING, "; create the virtual host" },
     { AMQP_NOT_ALLOWED, "refused", WB_FATAL, WB_CAUSE_REFUSED,

@@ -5,11 +5,14 @@
 
 #include <string.h>
 
+#include "plugins/transport/amqp/amqp-hosts.h"
+
 #define SECONDS INT64_C(1000000000)
 #define HOUR (3600 * SECONDS)
 
 static const char *const queue_types[] = { "quorum", "classic", NULL };
 static const char *const tls_choices[] = { "auto", "on", "off", NULL };
+static const char *const sasl_choices[] = { "plain", "external", NULL };
 
 #define AT(field) offsetof(wb_amqp_config, field)
 
@@ -18,6 +21,10 @@ const wb_option wb_amqp_options[WB_AMQP_OPTION_COUNT] = {
       "name or address of the broker",
       "With TLS this must be a DNS name that stands in the broker's certificate: addresses in "
       "certificates are not recognised." },
+    { "hosts", WB_OPTION_STRING, 0, AT(hosts), NULL, 0, 0, NULL, "0.1",
+      "nodes of a cluster, instead of host: \"a,b,c:5673\"",
+      "At most 16. They are tried in random order until one takes the connection, each for as long "
+      "as connect_timeout." },
     { "port", WB_OPTION_INTEGER, 0, AT(port), "0", 0, 65535, NULL, "0.1",
       "TCP port of the broker; 0 means 5672, or 5671 with TLS", NULL },
     { "vhost", WB_OPTION_STRING, 0, AT(vhost), "/", 0, 0, NULL, "0.1", "virtual host", NULL },
@@ -46,6 +53,11 @@ const wb_option wb_amqp_options[WB_AMQP_OPTION_COUNT] = {
       "certificate to show to the broker", NULL },
     { "tls_key_file", WB_OPTION_STRING, 0, AT(tls_key_file), NULL, 0, 0, NULL, "0.1",
       "private key of tls_cert_file", NULL },
+    { "sasl", WB_OPTION_CHOICE, 0, AT(sasl), "plain", 0, 0, sasl_choices, "0.1",
+      "how to log in: with user and password, or external, by tls_cert_file",
+      "With external the broker takes the user's name from the certificate: it needs the plugin "
+      "rabbitmq_auth_mechanism_ssl, and EXTERNAL among its auth_mechanisms. The files of certificates "
+      "are read again for every connection." },
     { "allow_insecure", WB_OPTION_BOOLEAN, 0, AT(allow_insecure), "false", 0, 0, NULL, "0.1",
       "permit tls = \"off\" with a broker on another machine",
       "Passwords and messages then cross the network in clear text." },
@@ -65,35 +77,66 @@ int wb_amqp_is_loopback(const char *host)
 
 int wb_amqp_config_uses_tls(const wb_amqp_config *config)
 {
+    wb_amqp_hosts hosts;
     if (config->tls == WB_AMQP_TLS_AUTO)
-        return !wb_amqp_is_loopback(config->host);
+        return wb_amqp_hosts_find_remote(config, &hosts) != NULL;
     return config->tls == WB_AMQP_TLS_ON;
 }
 
-int wb_amqp_config_port(const wb_amqp_config *config)
+static int check_hosts(const wb_host *host, const wb_amqp_config *config, wb_error *error)
 {
-    if (config->port != 0)
-        return (int)config->port;
-    return wb_amqp_config_uses_tls(config) ? 5671 : 5672;
+    wb_amqp_hosts hosts;
+    if (strchr(config->host, ','))
+        return host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 0,
+                          "host = \"%s\" is several names: write hosts = \"%s\"", config->host,
+                          config->host);
+    if (config->hosts && strcmp(config->host, "localhost") != 0)
+        return host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 0,
+                          "host and hosts are both set: keep one of them");
+    const char *problem = wb_amqp_hosts_read(config, &hosts);
+    if (problem)
+        return host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 0,
+                          "hosts = \"%s\" cannot be used: %s", config->hosts, problem);
+    return WB_OK;
 }
 
-int wb_amqp_config_check(const wb_host *host, const wb_amqp_config *config, wb_error *error)
+static int check_remote(const wb_host *host, const wb_amqp_config *config, wb_error *error)
 {
-    if (!wb_amqp_is_loopback(config->host) && !wb_amqp_config_uses_tls(config) && !config->allow_insecure)
+    wb_amqp_hosts hosts;
+    const char *remote = wb_amqp_hosts_find_remote(config, &hosts);
+    if (remote && !wb_amqp_config_uses_tls(config) && !config->allow_insecure)
         return host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 0,
                           "tls = \"off\" with broker \"%s\", which is not on this machine: use "
                           "TLS, or set allow_insecure = true",
-                          config->host);
-    if (!wb_amqp_is_loopback(config->host) && strcmp(config->user, "guest") == 0 &&
+                          remote);
+    if (remote && config->sasl == WB_AMQP_SASL_PLAIN && strcmp(config->user, "guest") == 0 &&
         strcmp(config->password, "guest") == 0)
         return host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 0,
                           "user \"guest\" with its default password is refused for broker \"%s\", "
                           "which is not on this machine: set user and password",
-                          config->host);
+                          remote);
+    return WB_OK;
+}
+
+static int check_certificate(const wb_host *host, const wb_amqp_config *config, wb_error *error)
+{
     if (!config->tls_cert_file != !config->tls_key_file)
         return host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 0,
                           "%s is set without %s: a client certificate needs both",
                           config->tls_cert_file ? "tls_cert_file" : "tls_key_file",
                           config->tls_cert_file ? "tls_key_file" : "tls_cert_file");
+    if (config->sasl == WB_AMQP_SASL_EXTERNAL &&
+        (!config->tls_cert_file || !wb_amqp_config_uses_tls(config)))
+        return host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 0,
+                          "sasl = \"external\" logs in by a certificate: set tls_cert_file and "
+                          "tls_key_file, and tls = \"on\" with a broker on this machine");
     return WB_OK;
+}
+
+int wb_amqp_config_check(const wb_host *host, const wb_amqp_config *config, wb_error *error)
+{
+    int result = check_hosts(host, config, error);
+    if (result == WB_OK)
+        result = check_remote(host, config, error);
+    return result == WB_OK ? check_certificate(host, config, error) : result;
 }

@@ -16,9 +16,14 @@
 #define WB_AMQP_TLS_ON 1
 #define WB_AMQP_TLS_OFF 2
 
+/* Values of wb_amqp_config.sasl, in the order of its choices. */
+#define WB_AMQP_SASL_PLAIN 0
+#define WB_AMQP_SASL_EXTERNAL 1
+
 /** Filled by the host from wb_amqp_options. Durations in nanoseconds. */
 typedef struct wb_amqp_config {
     const char *host;
+    const char *hosts; /* NULL: `host` alone */
     int64_t port; /* 0: what the protocol says */
     const char *vhost;
     const char *user;
@@ -31,11 +36,12 @@ typedef struct wb_amqp_config {
     const char *tls_ca_file;
     const char *tls_cert_file;
     const char *tls_key_file;
+    int32_t sasl;
     int32_t allow_insecure;
     const char *management; /* NULL: not asked */
 } wb_amqp_config;
 
-#define WB_AMQP_OPTION_COUNT 15
+#define WB_AMQP_OPTION_COUNT 17
 extern const wb_option wb_amqp_options[WB_AMQP_OPTION_COUNT];
 
 /** Whether a name is this machine's. By name only: resolving would ask the network, and
@@ -45,11 +51,8 @@ int wb_amqp_is_loopback(const char *host);
 /** Whether connections are encrypted: 1 or 0. */
 int wb_amqp_config_uses_tls(const wb_amqp_config *config);
 
-/** The TCP port to connect to. */
-int wb_amqp_config_port(const wb_amqp_config *config);
-
 /** Refuse what single options cannot: plain text or the default password off this
- *  machine, half a client certificate. @return WB_OK, or WB_FATAL with
+ *  machine, half a client certificate, a login by a certificate that is not there. @return WB_OK, or WB_FATAL with
  *  WB_CAUSE_CONFIG. */
 int wb_amqp_config_check(const wb_host *host, const wb_amqp_config *config, wb_error *error);
 

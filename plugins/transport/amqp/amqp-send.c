@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "plugins/transport/amqp/amqp-bases.h"
+#include "plugins/transport/amqp/amqp-probe.h"
 #include "plugins/transport/amqp/amqp-properties.h"
 
 static const wb_host *host_of(const wb_amqp_sender *sender)
@@ -34,6 +35,7 @@ static int failure_of(const wb_amqp_sender *sender)
 
 static void on_confirm(wb_amqp_sender *sender, uint64_t tag, int multiple, int nack)
 {
+    wb_amqp_probe_confirmed(sender, tag, multiple);
     wb_amqp_window_confirm(&sender->window, tag, multiple, nack);
     if (sender->confirms_seen++ == 0 && sender->window.outstanding)
         host_of(sender)->crash_point("half_confirmed");
@@ -113,6 +115,7 @@ static int prepare_channel(wb_amqp_sender *sender)
     if (is_open(sender))
         return WB_OK;
     sender->in_return = 0;
+    sender->probe = 0;
     int result = wb_amqp_channel_ensure(connection, WB_AMQP_MAIN);
     if (result == WB_OK)
         result = wb_amqp_rpc(connection, WB_AMQP_MAIN, AMQP_CONFIRM_SELECT_METHOD, &select,
@@ -123,6 +126,26 @@ static int prepare_channel(wb_amqp_sender *sender)
                                          connection->channels[WB_AMQP_MAIN].text);
     wb_amqp_window_new_channel(&sender->window);
     return result;
+}
+
+/* After a window that was not confirmed: whether the broker takes anything. What closes the
+ * channel instead is an answer, too. */
+static int ask_first(wb_amqp_sender *sender)
+{
+    wb_amqp_connection *connection = &sender->connection;
+    atomic_int *unconfirmed = &connection->transport->unconfirmed;
+    if (atomic_load(unconfirmed) && !sender->probe)
+        wb_amqp_probe_put(sender);
+    (void)wb_amqp_flush(connection);
+    while (failure_of(sender) == WB_OK && is_open(sender) &&
+           (connection->blocked || (sender->probe && atomic_load(unconfirmed)))) {
+        if (is_late(sender))
+            return connection->blocked ? WB_RETRY : WB_IN_DOUBT;
+        wb_amqp_wait(connection->group, connection->deadline, 0);
+    }
+    if (failure_of(sender) == WB_OK)
+        atomic_store(unconfirmed, 0);
+    return failure_of(sender) == WB_OK ? prepare_channel(sender) : failure_of(sender);
 }
 
 static void reject_destination(wb_amqp_sender *sender, size_t slot, const char *name)
@@ -322,6 +345,8 @@ static int send_round(wb_amqp_sender *sender, int isolate)
     int result = await_unblocked(sender);
     if (result == WB_OK)
         result = prepare_channel(sender);
+    if (result == WB_OK && atomic_load(&sender->connection.transport->unconfirmed))
+        result = ask_first(sender);
     if (result == WB_OK)
         result = check_destinations(sender);
     if (result == WB_OK)
@@ -359,15 +384,13 @@ static int report_unsettled(wb_amqp_sender *sender, int result, wb_error *error)
         if (window->published[at] != SIZE_MAX)
             window->slots[window->published[at]].operation->result = WB_IN_DOUBT;
     }
-    if (failure_of(sender) != WB_OK)
+    if (failure_of(sender) != WB_OK && !sender->connection.stuck)
         return wb_amqp_failure_report(host, &sender->connection.failure, error);
     if (result == WB_RETRY)
         return host->fail(host, error, WB_RETRY, WB_CAUSE_SERVER, 0,
                           "the broker blocks publishing: %zu messages wait", window->unsettled);
-    return host->fail(host, error, WB_IN_DOUBT,
-                      sender->connection.blocked ? WB_CAUSE_SERVER : WB_CAUSE_UNREACHABLE, 0,
-                      "%zu of %zu messages were not confirmed in time%s", window->unsettled,
-                      window->count,
+    return host->fail(host, error, WB_IN_DOUBT, WB_CAUSE_SENDING, 0, "%zu of %zu messages were not confirmed in time%s",
+                      window->unsettled, window->count,
                       sender->connection.blocked ? ": the broker blocks publishing" : "");
 }
 
@@ -395,13 +418,34 @@ int wb_amqp_sender_send(wb_amqp_sender *sender, wb_operation *const *operations,
 
 /* ---- life ------------------------------------------------------------------------ */
 
-int wb_amqp_sender_open(wb_amqp_sender *sender, wb_transport *transport, wb_amqp_group *group)
+static int connect(wb_amqp_sender *sender, wb_transport *transport, wb_amqp_group *group)
 {
     sender->connection.on_frame = on_frame;
     sender->connection.owner = sender;
-    if (wb_amqp_connection_open(&sender->connection, transport, group, "send") == WB_OK)
+    return wb_amqp_connection_open(&sender->connection, transport, group, "send");
+}
+
+int wb_amqp_sender_open(wb_amqp_sender *sender, wb_transport *transport, wb_amqp_group *group)
+{
+    if (connect(sender, transport, group) == WB_OK)
         (void)prepare_channel(sender);
     return failure_of(sender);
+}
+
+int wb_amqp_sender_reconnect(wb_amqp_sender *sender, wb_transport *transport, wb_amqp_group *group,
+                             int64_t deadline)
+{
+    sender->connection.deadline = deadline;
+    int result = connect(sender, transport, group);
+    sender->connection.renews = 0;
+    return result;
+}
+
+void wb_amqp_sender_drop(wb_amqp_sender *sender)
+{
+    /* one that has failed says no goodbye */
+    (void)wb_amqp_connection_fail(&sender->connection, WB_NOT_CONNECTED, WB_CAUSE_SENDING, "%s", "");
+    wb_amqp_connection_close(&sender->connection);
 }
 
 void wb_amqp_sender_close(wb_amqp_sender *sender)

@@ -26,6 +26,7 @@ typedef struct wb_amqp_sender {
     amqp_table_entry_t *entries; /* of the message being encoded */
     size_t entry_capacity;
     int confirms_seen; /* in this round */
+    uint64_t probe;    /* sequence number of the probe that is under way; 0: none */
     /* the basic.return being read */
     int in_return;
     char exchange[WB_AMQP_NAME_SIZE];
@@ -34,10 +35,17 @@ typedef struct wb_amqp_sender {
 
 /** Connect. On failure the connection says why. */
 int wb_amqp_sender_open(wb_amqp_sender *sender, wb_transport *transport, wb_amqp_group *group);
+/** Connect again, until `deadline`, after wb_amqp_sender_drop(). Touches nothing of the group:
+ *  the caller need not hold the session's mutex, and fills the group's slot afterwards. */
+int wb_amqp_sender_reconnect(wb_amqp_sender *sender, wb_transport *transport, wb_amqp_group *group,
+                             int64_t deadline);
+/** Close the connection at once; reasons of refusals stay valid. Does not wait. */
+void wb_amqp_sender_drop(wb_amqp_sender *sender);
 /** Also of one that is all zero. */
 void wb_amqp_sender_close(wb_amqp_sender *sender);
 
-/** wb_transport_ops.send, until the connection's deadline. */
+/** wb_transport_ops.send, until the connection's deadline. After WB_IN_DOUBT the connection is
+ *  of no more use. */
 int wb_amqp_sender_send(wb_amqp_sender *sender, wb_operation *const *operations, size_t count,
                         wb_error *error);
 

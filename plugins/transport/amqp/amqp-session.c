@@ -96,8 +96,10 @@ int wb_amqp_session_open(wb_transport *transport, uint32_t purpose, uint32_t pre
         return transport->host->fail(transport->host, error, WB_RETRY, WB_CAUSE_SERVER, ENOMEM,
                                      "out of memory for a session");
     session->transport = transport;
+    session->purpose = purpose;
     session->keeper.wake = -1;
     (void)pthread_mutex_init(&session->lock, NULL);
+    (void)pthread_mutex_init(&session->keeper.closing, NULL);
     int result = start(session, purpose, prefetch, error);
     if (result == WB_OK)
         *ret_session = session;
@@ -114,6 +116,7 @@ void wb_amqp_session_close(wb_transport_session *session)
     wb_amqp_sender_close(&session->sender);
     if (session->group.wake >= 0)
         (void)close(session->group.wake);
+    (void)pthread_mutex_destroy(&session->keeper.closing);
     (void)pthread_mutex_destroy(&session->lock);
     free(session);
 }
@@ -251,14 +254,77 @@ void wb_amqp_session_interrupt(wb_transport_session *session)
 
 /* ---- sending --------------------------------------------------------------------- */
 
+static void set_sender(wb_transport_session *session, wb_amqp_connection *connection)
+{
+    (void)pthread_mutex_lock(&session->keeper.closing);
+    session->group.members[1] = connection;
+    if (!connection)
+        wb_amqp_sender_drop(&session->sender);
+    (void)pthread_mutex_unlock(&session->keeper.closing);
+}
+
+/* Nothing was published. What will not be mended by waiting comes up when the session is
+ * opened again, and is no operation's doing. */
+static int report_no_way_out(wb_transport_session *session, wb_error *error)
+{
+    const wb_amqp_failure *failure = &session->sender.connection.failure;
+    int is_passing = failure->cause == WB_CAUSE_UNREACHABLE || failure->cause == WB_CAUSE_SERVER;
+    const wb_host *host = session->transport->host;
+    return host->fail(host, error, is_passing ? WB_RETRY : WB_NOT_CONNECTED,
+                      is_passing ? failure->cause : WB_CAUSE_SERVER, failure->code,
+                      "sending cannot go on: %s", failure->text);
+}
+
+/* The mutex is free while it connects, so that the keeper looks after what receives. */
+static int reopen_sender(wb_transport_session *session, int64_t deadline, wb_error *error)
+{
+    wb_amqp_sender *sender = &session->sender;
+    leave(session);
+    int result = wb_amqp_sender_reconnect(sender, session->transport, &session->group, deadline);
+    (void)pthread_mutex_lock(&session->lock);
+    if (result == WB_OK) {
+        set_sender(session, &sender->connection);
+        return WB_OK;
+    }
+    result = report_failure(session, error);
+    if (result == WB_OK)
+        result = report_no_way_out(session, error);
+    wb_amqp_sender_drop(sender);
+    return result;
+}
+
+/* Confirms do not come: the sending connection is given up, and what is in hand is not. */
+static int give_up_sender(wb_transport_session *session, wb_error *error)
+{
+    atomic_store(&session->transport->unconfirmed, 1);
+    set_sender(session, NULL);
+    int result = report_failure(session, error);
+    return result == WB_OK ? WB_IN_DOUBT : result;
+}
+
+static int send(wb_transport_session *session, wb_operation *const *operations, size_t count,
+                int64_t deadline, wb_error *error)
+{
+    int result = WB_OK;
+    for (size_t i = 0; i < count; i++)
+        operations[i]->result = WB_NOT_CONNECTED;
+    if (!session->group.members[1])
+        result = reopen_sender(session, deadline, error);
+    if (result == WB_OK)
+        result = wb_amqp_sender_send(&session->sender, operations, count, error);
+    return result == WB_IN_DOUBT ? give_up_sender(session, error) : result;
+}
+
 int wb_amqp_session_send(wb_transport_session *session, wb_operation *const *operations,
                          size_t count, int64_t deadline, wb_error *error)
 {
-    if (!session->group.members[1])
+    if (!(session->purpose & WB_SESSION_SEND))
         return refuse_purpose(session, "send", error);
     int64_t latest = in(session, session->transport->config->confirm_timeout);
-    enter(session, deadline < latest ? deadline : latest);
-    int result = wb_amqp_sender_send(&session->sender, operations, count, error);
+    if (deadline > latest)
+        deadline = latest;
+    enter(session, deadline);
+    int result = send(session, operations, count, deadline, error);
     leave(session);
     return result;
 }

@@ -22,12 +22,18 @@ typedef struct wb_amqp_keeper {
     atomic_int stop;
     atomic_int release; /* give back what nobody has taken, and go on until it is so */
     int64_t period;
+    /** While the keeper runs, a descriptor is closed with this held: it may be shutting one
+     *  down without the session's mutex. Taken after that one. */
+    pthread_mutex_t closing;
 } wb_amqp_keeper;
 
 struct wb_transport_session {
     wb_transport *transport;
+    uint32_t purpose;
     pthread_mutex_t lock;
-    wb_amqp_group group; /* members: the connections of receiver and sender */
+    /** Members: the connections of receiver and sender. The sender's is missing after a window
+     *  was not confirmed, until the next send(). */
+    wb_amqp_group group;
     wb_amqp_receiver receiver;
     wb_amqp_sender sender;
     wb_amqp_keeper keeper;

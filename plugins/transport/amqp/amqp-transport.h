@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The plugin's instance: what create() was told. Read-only once made, but for the
- * flag that keeps the log from being flooded.
+ * The plugin's instance: what create() was told. Read-only once made, but for what the
+ * sessions know of the broker together: two flags.
  */
 #ifndef WB_AMQP_TRANSPORT_H
 #define WB_AMQP_TRANSPORT_H
@@ -18,6 +18,9 @@ struct wb_transport {
     /** 1 while the log already says that the broker blocks publishing: sessions
      *  come and go during an alarm, the line does not. */
     atomic_int blocked_logged;
+    /** 1 after a window was not confirmed in time, until something is: who publishes next
+     *  sends a probe first (amqp-probe.h). */
+    atomic_int unconfirmed;
 };
 
 #endif

@@ -72,6 +72,13 @@ void wb_amqp_window_new_channel(wb_amqp_window *window)
     wb_amqp_window_new_round(window);
 }
 
+uint64_t wb_amqp_window_skip(wb_amqp_window *window)
+{
+    uint64_t sequence = window->next++;
+    wb_amqp_window_new_round(window);
+    return sequence;
+}
+
 void wb_amqp_window_publish(wb_amqp_window *window, size_t slot)
 {
     window->slots[slot].returned = 0;

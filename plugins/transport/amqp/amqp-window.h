@@ -46,6 +46,9 @@ void wb_amqp_window_free(wb_amqp_window *window);
 void wb_amqp_window_new_channel(wb_amqp_window *window);
 /** A new round of publishing: what is outstanding from before is nobody's. */
 void wb_amqp_window_new_round(wb_amqp_window *window);
+/** Something was published that is no slot's: nobody waits for its confirm here.
+ *  @return its sequence number. */
+uint64_t wb_amqp_window_skip(wb_amqp_window *window);
 /** A slot was published. */
 void wb_amqp_window_publish(wb_amqp_window *window, size_t slot);
 

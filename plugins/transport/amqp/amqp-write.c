@@ -106,6 +106,7 @@ static int send_frame(wb_amqp_connection *connection, const amqp_frame_t *frame)
     connection->sent_at = now;
     if (status == AMQP_STATUS_OK)
         return WB_OK;
+    connection->stuck = until && connection->transport->host->now() >= until;
     return wb_amqp_map_status(&connection->failure, status, "send");
 }
 
@@ -244,10 +245,12 @@ int wb_amqp_flush(wb_amqp_connection *connection)
 {
     wb_amqp_flush_some(connection);
     while (!has_failed(connection) && connection->out_size) {
-        if (connection->transport->host->now() >= connection->deadline)
+        if (connection->transport->host->now() >= connection->deadline) {
+            connection->stuck = 1;
             return wb_amqp_connection_fail(connection, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE,
                                            "the broker took no data in time%s",
                                            connection->blocked ? ": it blocks publishing" : "");
+        }
         wb_amqp_wait(connection->group, connection->deadline, 0);
     }
     return connection->failure.result;

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "plugins/transport/amqp/amqp-hosts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+/* ":5673" behind a name. */
+static const char *read_port(const char *text, size_t size, int *ret_port)
+{
+    char digits[6] = "";
+    char *end;
+    if (!size)
+        return NULL;
+    if (text[0] != ':' || size < 2 || size > sizeof digits)
+        return "a port follows a name behind a colon";
+    memcpy(digits, text + 1, size - 1);
+    long port = strtol(digits, &end, 10);
+    if (*end || port < 1 || port > 65535)
+        return "a port is a number from 1 to 65535";
+    *ret_port = (int)port;
+    return NULL;
+}
+
+/* "name", "name:port", "address", "[::1]:port". An address of version 6 with a port needs
+ * brackets; without either it is taken whole. */
+static const char *read_one(const char *text, size_t size, wb_amqp_host *host)
+{
+    const char *colon = memchr(text, ':', size);
+    const char *bracket = text[0] == '[' ? memchr(text, ']', size) : NULL;
+    size_t name = size;
+    if (text[0] == '[' && !bracket)
+        return "a bracket is not closed";
+    if (bracket)
+        name = (size_t)(bracket + 1 - text);
+    else if (colon && !memchr(colon + 1, ':', size - (size_t)(colon + 1 - text)))
+        name = (size_t)(colon - text);
+    size_t skip = bracket != NULL;
+    if (name <= 2 * skip || name >= sizeof host->name)
+        return "a name is empty or too long";
+    memcpy(host->name, text + skip, name - 2 * skip);
+    host->name[name - 2 * skip] = '\0';
+    return read_port(text + name, size - name, &host->port);
+}
+
+static int default_port(const wb_amqp_config *config, const wb_amqp_hosts *hosts)
+{
+    int is_remote = 0;
+    for (size_t i = 0; i < hosts->count; i++)
+        is_remote |= !wb_amqp_is_loopback(hosts->list[i].name);
+    if (config->port)
+        return (int)config->port;
+    return config->tls == WB_AMQP_TLS_ON || (config->tls == WB_AMQP_TLS_AUTO && is_remote) ? 5671 : 5672;
+}
+
+static const char *read_list(const char *text, wb_amqp_hosts *hosts)
+{
+    const char *problem = NULL;
+    while (!problem) {
+        text += strspn(text, " ");
+        size_t size = strcspn(text, ","), name = size;
+        while (name && text[name - 1] == ' ')
+            name--;
+        if (!name)
+            return "a name is empty";
+        if (hosts->count == WB_AMQP_HOSTS_MAX)
+            return "there are more than 16";
+        problem = read_one(text, name, &hosts->list[hosts->count++]);
+        if (!text[size])
+            break;
+        text += size + 1;
+    }
+    return problem;
+}
+
+const char *wb_amqp_hosts_read(const wb_amqp_config *config, wb_amqp_hosts *hosts)
+{
+    const char *problem = NULL;
+    memset(hosts, 0, sizeof *hosts);
+    if (config->hosts)
+        problem = read_list(config->hosts, hosts);
+    else
+        (void)snprintf(hosts->list[hosts->count++].name, WB_AMQP_HOST_SIZE, "%s", config->host);
+    int port = default_port(config, hosts);
+    for (size_t i = 0; i < hosts->count; i++)
+        hosts->list[i].port = hosts->list[i].port ? hosts->list[i].port : port;
+    return problem;
+}
+
+void wb_amqp_hosts_shuffle(wb_amqp_hosts *hosts)
+{
+    unsigned chance[WB_AMQP_HOSTS_MAX] = { 0 };
+    if (getrandom(chance, sizeof chance, 0) < 0)
+        return; /* the order of the file, then */
+    for (size_t left = hosts->count; left > 1; left--) {
+        size_t drawn = chance[left - 1] % left;
+        wb_amqp_host last = hosts->list[left - 1];
+        hosts->list[left - 1] = hosts->list[drawn];
+        hosts->list[drawn] = last;
+    }
+}
+
+const char *wb_amqp_hosts_find_remote(const wb_amqp_config *config, wb_amqp_hosts *hosts)
+{
+    (void)wb_amqp_hosts_read(config, hosts);
+    for (size_t i = 0; i < hosts->count; i++)
+        if (!wb_amqp_is_loopback(hosts->list[i].name))
+            return hosts->list[i].name;
+    return NULL;
+}
