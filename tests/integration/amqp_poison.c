@@ -356,6 +356,30 @@ static void test_forged_count(void **state)
     fixture_end(&f);
 }
 
+/* The broker writes its count over the first of them, and leaves others behind it. */
+static void test_forged_count_twice(void **state)
+{
+    fixture f;
+    const wb_incoming *message;
+    (void)state;
+    fixture_begin(&f, 1);
+    amqp_table_entry_t forged[] = { entry("x-delivery-count", AMQP_FIELD_KIND_I64),
+                                    entry("x-delivery-count", AMQP_FIELD_KIND_I64) };
+    forged[0].value.value.i64 = 1000;
+    forged[1].value.value.i64 = 2000;
+    amqp_basic_properties_t properties = { ._flags = AMQP_BASIC_HEADERS_FLAG,
+                                           .headers = { 2, forged } };
+    client_publish(f.queue, &properties, "x", 1);
+    for (uint32_t i = 0; i < 3; i++) {
+        fixture_receive(&f, &message, 1);
+        assert_int_equal(message->delivery_count, i);
+        assert_int_equal(f.ops->give_back(f.session, &message, 1, &f.error), WB_OK);
+    }
+    fixture_receive(&f, &message, 1);
+    assert_int_equal(f.ops->acknowledge(f.session, &message, 1, &f.error), WB_OK);
+    fixture_end(&f);
+}
+
 /* A classic queue counts nothing and hands a forged count on. */
 static void test_forged_count_classic(void **state)
 {
@@ -388,6 +412,7 @@ int main(void)
         cmocka_unit_test(test_header_names),  cmocka_unit_test(test_header_values),
         cmocka_unit_test(test_error_copy),    cmocka_unit_test(test_full_frame),
         cmocka_unit_test(test_forged_count),  cmocka_unit_test(test_forged_count_classic),
+        cmocka_unit_test(test_forged_count_twice),
     };
     return cmocka_run_group_tests_name("amqp poison", tests, fill_strings, NULL);
 }
