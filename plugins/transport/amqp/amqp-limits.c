@@ -20,10 +20,12 @@ static uint32_t unknown(const wb_transport *transport, const char *why)
 /* Only asks: a queue that is not there is not made. */
 static int ask_broker(wb_amqp_connection *connection, wb_amqp_limit *ret_argument)
 {
-    const char *name = connection->transport->endpoint->name;
+    const wb_transport *transport = connection->transport;
+    const char *name = transport->endpoint->name;
     int result = wb_amqp_queue_exists(connection, name);
     if (result == WB_OK)
-        result = wb_amqp_queue_declare(connection, name, ret_argument);
+        result = wb_amqp_queue_declare(connection, name, transport->config->queue_type,
+                                       ret_argument);
     return result;
 }
 

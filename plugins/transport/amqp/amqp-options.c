@@ -9,6 +9,7 @@
 #define HOUR (3600 * SECONDS)
 
 static const char *const queue_types[] = { "quorum", "classic", NULL };
+static const char *const error_queue_types[] = { "same", "quorum", "classic", NULL };
 static const char *const tls_choices[] = { "auto", "on", "off", NULL };
 
 #define AT(field) offsetof(wb_amqp_config, field)
@@ -32,6 +33,9 @@ const wb_option wb_amqp_options[WB_AMQP_OPTION_COUNT] = {
       "type of the queues that are declared",
       "Quorum queues count deliveries across crashes, and are faster with batches. An existing "
       "queue keeps its type: delete it, or name its type here." },
+    { "error_queue_type", WB_OPTION_CHOICE, 0, AT(error_queue_type), "same", 0, 0,
+      error_queue_types, "0.1", "type of the error queue; same means that of queue_type",
+      "Often the error queue is shared, and another endpoint has made it." },
     { "connect_timeout", WB_OPTION_DURATION, 0, AT(connect_timeout), "10s", SECONDS / 10, HOUR,
       NULL, "0.1", "longest wait for a connection, and for each answer of the broker", NULL },
     { "confirm_timeout", WB_OPTION_DURATION, 0, AT(confirm_timeout), "30s", SECONDS / 10, HOUR,
@@ -96,4 +100,12 @@ int wb_amqp_config_check(const wb_host *host, const wb_amqp_config *config, wb_e
                           config->tls_cert_file ? "tls_cert_file" : "tls_key_file",
                           config->tls_cert_file ? "tls_key_file" : "tls_cert_file");
     return WB_OK;
+}
+
+int wb_amqp_config_error_queue_type(const wb_amqp_config *config)
+{
+    if (config->error_queue_type == WB_AMQP_ERROR_QUEUE_SAME)
+        return config->queue_type;
+    return config->error_queue_type == WB_AMQP_ERROR_QUEUE_QUORUM ? WB_AMQP_QUEUE_QUORUM
+                                                                  : WB_AMQP_QUEUE_CLASSIC;
 }

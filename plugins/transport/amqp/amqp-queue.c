@@ -166,12 +166,12 @@ static int refuses_limit(const wb_amqp_connection *connection, int result,
            wb_amqp_limit_read(channel->text, ret_limit);
 }
 
-int wb_amqp_queue_declare(wb_amqp_connection *connection, const char *name,
+int wb_amqp_queue_declare(wb_amqp_connection *connection, const char *name, int type,
                           wb_amqp_limit *ret_limit)
 {
     wb_amqp_limit limit = { .is = WB_AMQP_LIMIT_NONE };
     *ret_limit = limit;
-    if (connection->transport->config->queue_type == WB_AMQP_QUEUE_CLASSIC)
+    if (type == WB_AMQP_QUEUE_CLASSIC)
         return declare_classic(connection, name);
     if (wb_amqp_broker_major(connection) >= 4)
         limit = (wb_amqp_limit){ .is = WB_AMQP_LIMIT_SET, .value = -1 };

@@ -31,9 +31,9 @@ int wb_amqp_major_of(const amqp_table_t *properties);
 /** Ask whether there is a queue. Results as wb_amqp_rpc(). */
 int wb_amqp_queue_exists(wb_amqp_connection *connection, const char *name);
 
-/** Declare a durable queue of the configured type. One that is there may have any
+/** Declare a durable queue of a type, WB_AMQP_QUEUE_x. One that is there may have any
  *  delivery limit: *ret_limit is its argument. Results as wb_amqp_rpc(). */
-int wb_amqp_queue_declare(wb_amqp_connection *connection, const char *name,
+int wb_amqp_queue_declare(wb_amqp_connection *connection, const char *name, int type,
                           wb_amqp_limit *ret_limit);
 
 /** Read the limit a queue has out of the broker's refusal; pure.

@@ -74,6 +74,19 @@ static void argument_name(const char *text, char ret_name[64])
     ret_name[size] = '\0';
 }
 
+static int is_error_queue(const wb_transport *transport, const char *name)
+{
+    const wb_endpoint_info *endpoint = transport->endpoint;
+    return endpoint->error_queue && strcmp(name, endpoint->error_queue) == 0 &&
+           strcmp(name, endpoint->name) != 0;
+}
+
+static int type_of(const wb_transport *transport, const char *name)
+{
+    return is_error_queue(transport, name) ? wb_amqp_config_error_queue_type(transport->config)
+                                           : transport->config->queue_type;
+}
+
 static int refused(const wb_amqp_connection *connection, const char *what, const char *name,
                    wb_error *error)
 {
@@ -87,9 +100,12 @@ static int refused(const wb_amqp_connection *connection, const char *what, const
     case AMQP_PRECONDITION_FAILED:
         argument_name(channel->text, argument);
         return host->fail(host, error, WB_FATAL, WB_CAUSE_MISMATCH, channel->code,
-                          "%s \"%s\" exists with another %s: set queue_type to what it is, or "
+                          "%s \"%s\" exists with another %s: set %s to what it is, or "
                           "delete it (the broker says: %s)",
-                          what, name, argument, channel->text);
+                          what, name, argument,
+                          is_error_queue(connection->transport, name) ? "error_queue_type"
+                                                                      : "queue_type",
+                          channel->text);
     default:
         return host->fail(host, error, WB_FATAL, wb_amqp_map_cause(channel->code), channel->code,
                           "could not use %s \"%s\": the broker says: %s", what, name,
@@ -112,7 +128,7 @@ static int outcome(const wb_amqp_connection *connection, int result, const char 
 static int install_address(wb_amqp_connection *connection, const char *name, wb_error *error)
 {
     wb_amqp_limit any;
-    int result = outcome(connection, wb_amqp_queue_declare(connection, name, &any), "queue", name,
+    int result = outcome(connection, wb_amqp_queue_declare(connection, name, type_of(connection->transport, name), &any), "queue", name,
                          error);
     if (result == WB_OK)
         result = outcome(connection, wb_amqp_exchange_declare(connection, name, 0), "exchange",
@@ -162,7 +178,7 @@ static int verify_queue(wb_amqp_connection *connection, const char *name, wb_err
         outcome(connection, wb_amqp_queue_exists(connection, name), "queue", name, error);
     if (result != WB_OK)
         return result;
-    result = wb_amqp_queue_declare(connection, name, &any);
+    result = wb_amqp_queue_declare(connection, name, type_of(connection->transport, name), &any);
     if (result == WB_REJECT && connection->channels[WB_AMQP_SCRATCH].code == AMQP_ACCESS_REFUSED)
         return WB_OK;
     return outcome(connection, result, "queue", name, error);
