@@ -18,6 +18,9 @@ struct wb_transport {
     /** 1 while the log already says that the broker blocks publishing: sessions
      *  come and go during an alarm, the line does not. */
     atomic_int blocked_logged;
+    /** Until then consumers prefetch one message: a frame could not be decoded, which
+     *  costs the connection, and what else is in hand one delivery. */
+    _Atomic int64_t careful_until;
 };
 
 #endif
