@@ -36,6 +36,10 @@ const wb_option wb_amqp_options[WB_AMQP_OPTION_COUNT] = {
     { "error_queue_type", WB_OPTION_CHOICE, 0, AT(error_queue_type), "same", 0, 0,
       error_queue_types, "0.1", "type of the error queue; same means that of queue_type",
       "Often the error queue is shared, and another endpoint has made it." },
+    { "dead_letter_exchange", WB_OPTION_STRING, 0, AT(dead_letter_exchange), NULL, 0, 0, NULL,
+      "0.1", "exchange that gets what the endpoint's queue drops",
+      "Messages that cannot be decoded, and what a limit on the queue drops. It must exist; the name of "
+      "the error queue will do. Without it, or a policy that sets one, such messages are gone." },
     { "connect_timeout", WB_OPTION_DURATION, 0, AT(connect_timeout), "10s", SECONDS / 10, HOUR,
       NULL, "0.1", "longest wait for a connection, and for each answer of the broker", NULL },
     { "confirm_timeout", WB_OPTION_DURATION, 0, AT(confirm_timeout), "30s", SECONDS / 10, HOUR,

@@ -31,6 +31,7 @@ typedef struct wb_amqp_config {
     int64_t heartbeat;
     int32_t queue_type;
     int32_t error_queue_type;
+    const char *dead_letter_exchange; /* NULL: none */
     int64_t connect_timeout;
     int64_t confirm_timeout;
     int32_t tls;
@@ -41,7 +42,7 @@ typedef struct wb_amqp_config {
     const char *management; /* NULL: not asked */
 } wb_amqp_config;
 
-#define WB_AMQP_OPTION_COUNT 16
+#define WB_AMQP_OPTION_COUNT 17
 extern const wb_option wb_amqp_options[WB_AMQP_OPTION_COUNT];
 
 /** Whether a name is this machine's. By name only: resolving would ask the network, and
