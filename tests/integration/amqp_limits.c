@@ -252,7 +252,7 @@ static void test_other_arguments(void **state)
     }
 }
 
-/* Quorum queues of 3.10 and later know it too; here it is the classic ones' turn. */
+/* How long failures are kept is the operator's affair, how long messages wait is not. */
 static void test_other_arguments_classic(void **state)
 {
     fixture f;
@@ -406,6 +406,33 @@ static void test_management(void **state)
     fixture_end(&f);
 }
 
+/* Policies break promises as arguments do, of either queue. */
+static void test_management_promises(void **state)
+{
+    char command[400];
+    fixture f;
+    (void)state;
+    prepare(&f);
+    manage(&f, "");
+    fixture_create(&f);
+    for (int i = 0; i < 3; i++) {
+        (void)snprintf(command, sizeof command, "set_policy short --apply-to queues '^%s$' '%s'",
+                       i == 1 ? f.error_queue : f.queue,
+                       i == 2 ? "{\"max-length\":5,\"overflow\":\"reject-publish\"}"
+                              : "{\"max-length\":5}");
+        fixture_broker("ctl", command);
+        assert_int_equal(f.ops->install(f.transport, &f.error), WB_OK);
+        int result = f.ops->verify(f.transport, &f.error);
+        assert_int_equal(result, i == 2 ? WB_OK : WB_FATAL);
+        if (i != 2 && !strstr(f.error.text, "x-max-length = 5"))
+            fail_msg("verify: %s", f.error.text);
+        client_delete_queue(f.queue);
+        client_delete_queue(f.error_queue);
+    }
+    fixture_broker("ctl", "clear_policy short");
+    f.ops->destroy(f.transport);
+}
+
 /* The URL's login is used, and shown nowhere; without the tag it is not enough, and what
  * the broker itself tells is used. */
 static void test_management_login(void **state)
@@ -485,6 +512,7 @@ int main(void)
 #ifdef HAVE_LIBCURL
         cmocka_unit_test(test_management),
         cmocka_unit_test(test_management_login),
+        cmocka_unit_test(test_management_promises),
 #endif
     };
     return cmocka_run_group_tests_name("amqp limits", tests, NULL, NULL);

@@ -348,7 +348,8 @@ static void publish_large_header(const char *queue)
     amqp_connection_state_t client = amqp_new_connection();
     amqp_socket_t *socket = amqp_tcp_socket_new(client);
     assert_int_equal(amqp_socket_open(socket, "127.0.0.1", fixture_port("AMQP_PORT")), 0);
-    assert_int_equal(amqp_login(client, "/", 0, 1 << 20, 0, AMQP_SASL_METHOD_PLAIN, "guest", "guest")
+    assert_int_equal(amqp_login(client, "/", 0, 1 << 20, 0, AMQP_SASL_METHOD_PLAIN, "guest",
+                                "guest")
                          .reply_type,
                      AMQP_RESPONSE_NORMAL);
     assert_non_null(amqp_channel_open(client, 1));
@@ -388,7 +389,18 @@ static size_t receive_all(fixture *f, size_t *ret_sessions)
     return total;
 }
 
-/* What cannot be decoded is rejected; its neighbours come, and pay one delivery at most. */
+static uint32_t depth_of(const char *queue)
+{
+    amqp_connection_state_t client = client_open();
+    amqp_queue_declare_ok_t *ok = amqp_queue_declare(client, 1, amqp_cstring_bytes(queue), 1, 1, 0,
+                                                     0, amqp_empty_table);
+    assert_non_null(ok);
+    uint32_t depth = ok->message_count;
+    client_close(client);
+    return depth;
+}
+
+/* What cannot be decoded is rejected, to where the operator wants it; its neighbours come, and pay one delivery at most. */
 static void test_unreadable(void **state)
 {
     enum { UNREADABLE = 5 };
@@ -405,6 +417,7 @@ static void test_unreadable(void **state)
             f.config.tls_ca_file = authority;
             f.config.port = fixture_port("AMQPS_PORT");
         }
+        f.config.dead_letter_exchange = tls ? NULL : f.error_queue;
         fixture_create(&f);
         assert_int_equal(f.ops->install(f.transport, &f.error), WB_OK);
         int warnings = fixture_warnings();
@@ -416,6 +429,7 @@ static void test_unreadable(void **state)
         assert_int_equal(receive_all(&f, &sessions), 6);
         assert_int_equal(sessions, 1 + UNREADABLE);
         assert_int_equal(fixture_warnings(), warnings + UNREADABLE);
+        assert_int_equal(depth_of(f.error_queue), tls ? 0 : UNREADABLE);
         fixture_end(&f);
     }
 }

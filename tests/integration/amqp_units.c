@@ -374,7 +374,8 @@ static void test_limit_read(void **state)
     }
 }
 
-#define ARGUMENT_REFUSAL "PRECONDITION_FAILED - inequivalent arg '%s' for queue 'q' in vhost '/': received none"
+#define ARGUMENT_REFUSAL                                                                           \
+    "PRECONDITION_FAILED - inequivalent arg '%s' for queue 'q' in vhost '/': received none"
 
 static wb_amqp_argument argument_of(const char *name, const char *current)
 {
@@ -402,13 +403,15 @@ static void test_argument_read(void **state)
     assert_int_equal(argument.number, 1);
     assert_int_equal(argument_of("x-a", "the value '[1,2]' of type 'array'").kind, 0);
     assert_int_equal(argument_of("x-a", "none").kind, 0);
-    assert_int_equal(argument_of("x-a", "the value '' of type 'longstr'").kind, AMQP_FIELD_KIND_UTF8);
+    assert_int_equal(argument_of("x-a", "the value '' of type 'longstr'").kind,
+                     AMQP_FIELD_KIND_UTF8);
     memset(cut, 'c', sizeof cut);
     cut[sizeof cut - 1] = '\0';
     memcpy(cut, "the value '", 11);
     assert_int_equal(argument_of("x-a", cut).kind, 0);
     assert_int_equal(argument_of("x-a", "the value 'v' of type 'longst").kind, 0);
-    assert_int_equal(wb_amqp_argument_read("inequivalent arg 'durable' for queue 'q'", &argument), 0);
+    assert_int_equal(wb_amqp_argument_read("inequivalent arg 'durable' for queue 'q'", &argument),
+                     0);
     assert_int_equal(wb_amqp_argument_read("no queue 'q' in vhost '/'", &argument), 0);
 }
 

@@ -81,7 +81,7 @@ static uint32_t limit_of(const wb_transport *transport, wb_amqp_connection *conn
     wb_amqp_managed_queue queue;
     if (!transport->config->management)
         return limit_by_amqp(transport, connection);
-    if (!wb_amqp_management_ask(transport, &queue))
+    if (!wb_amqp_management_ask(transport, transport->endpoint->name, &queue))
         return limit_unmanaged(transport, connection, queue.problem);
     return limit_by_management(transport, wb_amqp_broker_major(connection), &queue);
 }

@@ -38,8 +38,8 @@ const wb_option wb_amqp_options[WB_AMQP_OPTION_COUNT] = {
       "Often the error queue is shared, and another endpoint has made it." },
     { "dead_letter_exchange", WB_OPTION_STRING, 0, AT(dead_letter_exchange), NULL, 0, 0, NULL,
       "0.1", "exchange that gets what the endpoint's queue drops",
-      "Messages that cannot be decoded, and what a limit on the queue drops. It must exist; the name of "
-      "the error queue will do. Without it, or a policy that sets one, such messages are gone." },
+      "Messages that cannot be decoded, and what a limit on the queue drops. It must exist; the "
+      "name of the error queue will do. Without it, or a policy that sets one, such messages are gone." },
     { "connect_timeout", WB_OPTION_DURATION, 0, AT(connect_timeout), "10s", SECONDS / 10, HOUR,
       NULL, "0.1", "longest wait for a connection, and for each answer of the broker", NULL },
     { "confirm_timeout", WB_OPTION_DURATION, 0, AT(confirm_timeout), "30s", SECONDS / 10, HOUR,
@@ -58,9 +58,10 @@ const wb_option wb_amqp_options[WB_AMQP_OPTION_COUNT] = {
       "permit tls = \"off\" with a broker on another machine",
       "Passwords and messages then cross the network in clear text." },
     { "management", WB_OPTION_STRING, WB_OPTION_SECRET | WB_OPTION_MAYBE_SECRET, AT(management),
-      NULL, 0, 0, NULL, "0.1", "URL of RabbitMQ's management interface, to know delivery limits",
+      NULL, 0, 0, NULL, "0.1", "URL of RabbitMQ's management interface, to know policies",
       "For example http://localhost:15672. A quorum queue drops what is delivered more often "
-      "than its limit, which a policy may set, and only this interface tells policies. Name and "
+      "than its limit, which a policy may set, as it may let messages expire or drop the oldest; "
+      "only this interface tells policies. Name and "
       "password are those of the connection, unless the URL holds others; the user needs the tag "
       "management. Needs a plugin built with libcurl." },
 };

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "plugins/transport/amqp/amqp-management.h"
 #include "plugins/transport/amqp/amqp-queue.h"
 
 int wb_amqp_event_exchange(const char *type, char ret_name[WB_AMQP_NAME_SIZE])
@@ -135,7 +136,7 @@ static int outcome(const wb_amqp_connection *connection, int result, const char 
 /* ---- queues of others ------------------------------------------------------------ */
 
 static int refuse_broken(const wb_transport *transport, const char *name,
-                         const wb_amqp_arguments *arguments, const char *origin, wb_error *error)
+                         const wb_amqp_arguments *arguments, wb_error *error)
 {
     const wb_host *host = transport->host;
     const char *why;
@@ -144,8 +145,9 @@ static int refuse_broken(const wb_transport *transport, const char *name,
     if (!broken)
         return WB_OK;
     return host->fail(host, error, WB_FATAL, WB_CAUSE_MISMATCH, 0,
-                      "queue \"%s\" has %s%s = %s: %s; take that away, or use another queue", name,
-                      broken->name, origin, broken->text[0] ? broken->text : "something", why);
+                      "queue \"%s\" has %s = %s: %s; take that argument or policy away, or use "
+                      "another queue",
+                      name, broken->name, broken->text[0] ? broken->text : "something", why);
 }
 
 static void log_incomplete(const wb_transport *transport, const char *name)
@@ -170,7 +172,7 @@ static int declare_queue(wb_amqp_connection *connection, const char *name, int *
         return WB_OK;
     if (found.incomplete)
         log_incomplete(transport, name);
-    return refuse_broken(transport, name, &found.arguments, "", error);
+    return refuse_broken(transport, name, &found.arguments, error);
 }
 
 /* ---- install --------------------------------------------------------------------- */
@@ -237,6 +239,15 @@ static int install_all(wb_amqp_connection *connection, wb_error *error)
 
 /* ---- verify ---------------------------------------------------------------------- */
 
+/* What the interface does not tell is no reason to refuse: limits() says why. */
+static int verify_policies(const wb_transport *transport, const char *name, wb_error *error)
+{
+    wb_amqp_managed_queue queue;
+    if (!transport->config->management || !wb_amqp_management_ask(transport, name, &queue))
+        return WB_OK;
+    return refuse_broken(transport, name, &queue.effective, error);
+}
+
 /* A passive declaration does not compare arguments. One that does creates nothing
  * where the queue is there already; whoever may not declare is not told. */
 static int verify_queue(wb_amqp_connection *connection, const char *name, wb_error *error)
@@ -248,9 +259,9 @@ static int verify_queue(wb_amqp_connection *connection, const char *name, wb_err
         result = declare_queue(connection, name, &declared, error);
     if (result != WB_OK)
         return result;
-    if (declared == WB_REJECT && connection->channels[WB_AMQP_SCRATCH].code == AMQP_ACCESS_REFUSED)
-        return WB_OK;
-    return outcome(connection, declared, "queue", name, error);
+    if (declared != WB_REJECT || connection->channels[WB_AMQP_SCRATCH].code != AMQP_ACCESS_REFUSED)
+        result = outcome(connection, declared, "queue", name, error);
+    return result == WB_OK ? verify_policies(connection->transport, name, error) : result;
 }
 
 static int verify_exchange(wb_amqp_connection *connection, const char *name, wb_error *error)
