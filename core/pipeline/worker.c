@@ -338,9 +338,22 @@ void wb_worker_free(wb_worker *w)
     pthread_mutex_destroy(&w->transport_lock);
 }
 
+/* What the system gives a thread follows ulimit -s, which the transports' promise to read
+ * every message they get must not depend on. More than that is left as it is. */
 int wb_worker_start(wb_worker *w)
 {
-    return pthread_create(&w->thread, NULL, worker_main, w);
+    pthread_attr_t attributes;
+    size_t size = 0;
+    int code = pthread_attr_init(&attributes);
+    if (code != 0)
+        return code;
+    (void)pthread_attr_getstacksize(&attributes, &size);
+    if (size < WB_WORKER_STACK)
+        code = pthread_attr_setstacksize(&attributes, WB_WORKER_STACK);
+    if (code == 0)
+        code = pthread_create(&w->thread, &attributes, worker_main, w);
+    (void)pthread_attr_destroy(&attributes);
+    return code;
 }
 
 void wb_worker_interrupt(wb_worker *w)

@@ -127,7 +127,8 @@ sub spawn {
     open STDOUT, '>>', $output or POSIX::_exit(99);
     open STDERR, '>&', \*STDOUT;
     open STDIN, '<', '/dev/null';
-    exec "$build/waybill", @arguments or POSIX::_exit(99);
+    my @limited = $self->{stack} ? ('/bin/sh', '-c', "ulimit -s $self->{stack} && exec \"\$0\" \"\$@\"") : ();
+    exec @limited, "$build/waybill", @arguments or POSIX::_exit(99);
 }
 
 sub await_exit {    # the exit code, "signal N", or nothing when it does not end

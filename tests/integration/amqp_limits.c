@@ -49,6 +49,54 @@ static void declare(const char *queue, int limit, int length)
     client_close(client);
 }
 
+static amqp_field_value_t value_of(char *text)
+{
+    char *end;
+    long long number = strtoll(text, &end, 10);
+    if (strcmp(text, "true") == 0)
+        return (amqp_field_value_t){ .kind = AMQP_FIELD_KIND_BOOLEAN, .value.boolean = 1 };
+    if (*end == '\0')
+        return (amqp_field_value_t){ .kind = AMQP_FIELD_KIND_I32, .value.i32 = (int32_t)number };
+    return (amqp_field_value_t){ .kind = AMQP_FIELD_KIND_UTF8,
+                                 .value.bytes = amqp_cstring_bytes(text) };
+}
+
+/* `words` are "name=value name=value"; without type none is named. */
+static void declare_with(const char *queue, const char *type, const char *words)
+{
+    enum { MOST = 10 };
+    amqp_table_entry_t arguments[MOST];
+    char text[500];
+    char *rest = NULL;
+    int count = 0;
+    (void)snprintf(text, sizeof text, "%s%s %s", type ? "x-queue-type=" : "", type ? type : "",
+                   words);
+    for (char *word = strtok_r(text, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
+        char *value = strchr(word, '=');
+        assert_true(value && count < MOST);
+        *value++ = '\0';
+        arguments[count++] = (amqp_table_entry_t){ amqp_cstring_bytes(word), value_of(value) };
+    }
+    amqp_connection_state_t client = client_open();
+    if (!amqp_queue_declare(client, 1, amqp_cstring_bytes(queue), 0, 1, 0, 0,
+                            (amqp_table_t){ count, arguments }))
+        fail_msg("the broker does not take %s", words);
+    client_close(client);
+}
+
+/* Take one message and reject it for good. */
+static void client_reject(const char *queue)
+{
+    amqp_connection_state_t client = client_open();
+    assert_int_equal(amqp_basic_get(client, 1, amqp_cstring_bytes(queue), 0).reply_type,
+                     AMQP_RESPONSE_NORMAL);
+    amqp_message_t message;
+    assert_int_equal(amqp_read_message(client, 1, &message, 0).reply_type, AMQP_RESPONSE_NORMAL);
+    amqp_destroy_message(&message);
+    assert_int_equal(amqp_basic_reject(client, 1, 1, 0), 0);
+    client_close(client);
+}
+
 /* Whether the running broker is 4.0 or later. */
 static int is_4(void)
 {
@@ -95,6 +143,13 @@ static void install(fixture *f)
         fail_msg("install: %s", f->error.text);
     if (f->ops->verify(f->transport, &f->error) != WB_OK)
         fail_msg("verify: %s", f->error.text);
+}
+
+static void refuse_queue(fixture *f, const char *words)
+{
+    assert_int_equal(f->ops->install(f->transport, &f->error), WB_FATAL);
+    if (!strstr(f->error.text, words))
+        fail_msg("install, not \"%s\": %s", words, f->error.text);
 }
 
 /* ---- without the management interface -------------------------------------------- */
@@ -158,21 +213,90 @@ static void test_silent_queue(void **state)
     fixture_end(&f);
 }
 
-/* Everything else is compared as before, beside any limit. */
+/* Arguments that one can live with, and those that break a promise, beside any limit. */
 static void test_other_arguments(void **state)
 {
+    static const struct {
+        const char *arguments; /* name=value, text or number */
+        const char *own;       /* what is said of an input queue; NULL: nothing */
+        const char *error;     /* of an error queue */
+    } cases[] = {
+        { "x-max-length=1000", "x-max-length = 1000", "x-max-length = 1000" },
+        { "x-max-length=1000 x-overflow=drop-head", "x-max-length", "x-max-length" },
+        { "x-max-length=1000 x-overflow=reject-publish", NULL, NULL },
+        { "x-max-length-bytes=100000", "x-max-length-bytes", "x-max-length-bytes" },
+        { "x-dead-letter-exchange=elsewhere x-dead-letter-routing-key=it's.of.type", NULL, NULL },
+        { "x-single-active-consumer=true x-quorum-initial-group-size=1", NULL, NULL },
+        { "x-expires=3600000 x-overflow=reject-publish", "x-expires", "x-expires" },
+        { "x-dead-letter-exchange=a x-dead-letter-strategy=at-least-once "
+          "x-overflow=reject-publish x-max-length=5 x-delivery-limit=7",
+          NULL, NULL },
+    };
     (void)state;
-    for (int i = 0; i < 2; i++) {
-        fixture f;
-        prepare(&f);
-        fixture_create(&f);
-        declare(f.queue, i ? 3 : NONE, 1000);
-        assert_int_equal(f.ops->install(f.transport, &f.error), WB_FATAL);
-        assert_int_equal(f.error.cause, WB_CAUSE_MISMATCH);
-        if (!strstr(f.error.text, "x-max-length"))
-            fail_msg("install: %s", f.error.text);
-        fixture_end(&f);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        for (int error_queue = 0; error_queue < 2; error_queue++) {
+            const char *expected = error_queue ? cases[i].error : cases[i].own;
+            fixture f;
+            prepare(&f);
+            fixture_create(&f);
+            declare_with(error_queue ? f.error_queue : f.queue, "quorum", cases[i].arguments);
+            if (expected) {
+                refuse_queue(&f, expected);
+            } else {
+                install(&f);
+                if (!error_queue && strstr(cases[i].arguments, "limit=7"))
+                    assert_int_equal(limit_of(&f), 7);
+            }
+            fixture_end(&f);
+        }
     }
+}
+
+/* How long failures are kept is the operator's affair, how long messages wait is not. */
+static void test_other_arguments_classic(void **state)
+{
+    fixture f;
+    (void)state;
+    prepare(&f);
+    f.config.queue_type = WB_AMQP_QUEUE_CLASSIC;
+    fixture_create(&f);
+    declare_with(f.queue, "classic", "x-max-priority=5");
+    declare_with(f.error_queue, NULL, "x-message-ttl=86400000");
+    install(&f);
+    client_delete_queue(f.queue);
+    declare_with(f.queue, NULL, "x-max-priority=5 x-message-ttl=1000");
+    refuse_queue(&f, "x-message-ttl = 1000");
+    fixture_end(&f);
+}
+
+/* What cannot be handled has a place, if that place is there. */
+static void test_dead_letters(void **state)
+{
+    fixture f;
+    const wb_incoming *message;
+    (void)state;
+    prepare(&f);
+    f.config.dead_letter_exchange = "nowhere";
+    fixture_create(&f);
+    refuse_queue(&f, "\"nowhere\" does not exist");
+    client_delete_queue(f.queue);
+    f.config.dead_letter_exchange = f.error_queue;
+    install(&f);
+    install(&f);
+    f.config.dead_letter_exchange = "other";
+    refuse_queue(&f, "x-dead-letter-exchange");
+    f.config.dead_letter_exchange = NULL;
+    install(&f);
+    fixture_open(&f, 1);
+    fixture_fill(&f, 1);
+    fixture_close(&f);
+    client_reject(f.queue);
+    f.endpoint.name = f.error_queue;
+    fixture_open(&f, 1);
+    fixture_receive(&f, &message, 1);
+    assert_string_equal(message->id, "m-0");
+    acknowledge(&f, &message, 1);
+    fixture_end(&f);
 }
 
 static void test_classic_queue(void **state)
@@ -282,6 +406,33 @@ static void test_management(void **state)
     fixture_end(&f);
 }
 
+/* Policies break promises as arguments do, of either queue. */
+static void test_management_promises(void **state)
+{
+    char command[400];
+    fixture f;
+    (void)state;
+    prepare(&f);
+    manage(&f, "");
+    fixture_create(&f);
+    for (int i = 0; i < 3; i++) {
+        (void)snprintf(command, sizeof command, "set_policy short --apply-to queues '^%s$' '%s'",
+                       i == 1 ? f.error_queue : f.queue,
+                       i == 2 ? "{\"max-length\":5,\"overflow\":\"reject-publish\"}"
+                              : "{\"max-length\":5}");
+        fixture_broker("ctl", command);
+        assert_int_equal(f.ops->install(f.transport, &f.error), WB_OK);
+        int result = f.ops->verify(f.transport, &f.error);
+        assert_int_equal(result, i == 2 ? WB_OK : WB_FATAL);
+        if (i != 2 && !strstr(f.error.text, "x-max-length = 5"))
+            fail_msg("verify: %s", f.error.text);
+        client_delete_queue(f.queue);
+        client_delete_queue(f.error_queue);
+    }
+    fixture_broker("ctl", "clear_policy short");
+    f.ops->destroy(f.transport);
+}
+
 /* The URL's login is used, and shown nowhere; without the tag it is not enough, and what
  * the broker itself tells is used. */
 static void test_management_login(void **state)
@@ -352,6 +503,8 @@ int main(void)
         cmocka_unit_test(test_existing_queue),
         cmocka_unit_test(test_silent_queue),
         cmocka_unit_test(test_other_arguments),
+        cmocka_unit_test(test_other_arguments_classic),
+        cmocka_unit_test(test_dead_letters),
         cmocka_unit_test(test_classic_queue),
         cmocka_unit_test(test_long_name),
         cmocka_unit_test(test_unknown),
@@ -359,6 +512,7 @@ int main(void)
 #ifdef HAVE_LIBCURL
         cmocka_unit_test(test_management),
         cmocka_unit_test(test_management_login),
+        cmocka_unit_test(test_management_promises),
 #endif
     };
     return cmocka_run_group_tests_name("amqp limits", tests, NULL, NULL);

@@ -320,6 +320,43 @@ static void test_deep_nesting(void **state)
     fixture_end(&f);
 }
 
+/* Another thread reads while the host does something else, and its stack is not what the
+ * system gives by default. */
+static void test_deep_nesting_meanwhile(void **state)
+{
+    enum { DEPTH = 25000 };
+    static amqp_field_value_t levels[DEPTH];
+    pthread_attr_t before, small;
+    fixture f;
+    (void)state;
+    for (int i = DEPTH - 1; i >= 0; i--)
+        levels[i] = (amqp_field_value_t){ .kind = AMQP_FIELD_KIND_ARRAY,
+                                          .value.array = { i < DEPTH - 1, &levels[i + 1] } };
+    amqp_table_entry_t header_entry = { amqp_cstring_bytes("deep"), levels[0] };
+    amqp_basic_properties_t properties = { ._flags = AMQP_BASIC_HEADERS_FLAG,
+                                           .headers = { 1, &header_entry } };
+    assert_int_equal(pthread_getattr_default_np(&before), 0);
+    assert_int_equal(pthread_attr_init(&small), 0);
+    assert_int_equal(pthread_attr_setstacksize(&small, 256 << 10), 0);
+    assert_int_equal(pthread_setattr_default_np(&small), 0);
+    fixture_prepare(&f);
+    f.config.heartbeat = SECONDS(1);
+    fixture_create(&f);
+    assert_int_equal(f.ops->install(f.transport, &f.error), WB_OK);
+    fixture_open(&f, 10);
+    int frames = fixture_crash_points("received_frame");
+    client_publish(f.queue, &properties, "x", 1);
+    int64_t deadline = fixture_in(SECONDS(20));
+    while (fixture_crash_points("received_frame") == frames && fixture_in(0) < deadline)
+        (void)usleep(10000);
+    assert_int_equal(pthread_setattr_default_np(&before), 0);
+    const wb_incoming *message;
+    fixture_receive(&f, &message, 1);
+    assert_header(message, "deep", "");
+    acknowledge(&f, &message, 1);
+    fixture_end(&f);
+}
+
 /* ---- results --------------------------------------------------------------------- */
 
 static void assert_rejected(const wb_operation *operation, int cause, const char *text)
@@ -542,6 +579,7 @@ int main(void)
         cmocka_unit_test(test_foreign_values),
         cmocka_unit_test(test_foreign_ids),
         cmocka_unit_test(test_deep_nesting),
+        cmocka_unit_test(test_deep_nesting_meanwhile),
         cmocka_unit_test(test_unroutable),
         cmocka_unit_test(test_missing_exchange),
         cmocka_unit_test(test_deleted_exchange),

@@ -6,6 +6,7 @@
  */
 #include "config.h"
 
+#include <amqp_tcp_socket.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -334,6 +335,105 @@ static void test_full_frame(void **state)
     fixture_end(&f);
 }
 
+/* A client that negotiated larger frames than we did sends a header none of ours holds. */
+static void publish_large_header(const char *queue)
+{
+    enum { SIZE = 600000 };
+    static char value[SIZE];
+    memset(value, 'v', SIZE);
+    amqp_table_entry_t large = entry("large", AMQP_FIELD_KIND_UTF8);
+    large.value.value.bytes = (amqp_bytes_t){ SIZE, value };
+    amqp_basic_properties_t properties = { ._flags = AMQP_BASIC_HEADERS_FLAG,
+                                           .headers = { 1, &large } };
+    amqp_connection_state_t client = amqp_new_connection();
+    amqp_socket_t *socket = amqp_tcp_socket_new(client);
+    assert_int_equal(amqp_socket_open(socket, "127.0.0.1", fixture_port("AMQP_PORT")), 0);
+    assert_int_equal(amqp_login(client, "/", 0, 1 << 20, 0, AMQP_SASL_METHOD_PLAIN, "guest",
+                                "guest")
+                         .reply_type,
+                     AMQP_RESPONSE_NORMAL);
+    assert_non_null(amqp_channel_open(client, 1));
+    assert_int_equal(amqp_basic_publish(client, 1, amqp_empty_bytes, amqp_cstring_bytes(queue), 0,
+                                        0, &properties, amqp_cstring_bytes("large")),
+                     0);
+    client_close(client);
+}
+
+/* Receive until nothing comes, acknowledging all, on as many sessions as it takes.
+ * @return how many messages there were. */
+static size_t receive_all(fixture *f, size_t *ret_sessions)
+{
+    size_t total = 0, got;
+    *ret_sessions = 1;
+    do {
+        const wb_incoming *messages[10];
+        got = 0;
+        int result = f->ops->receive(f->session, fixture_in(SECONDS(1)), messages, 10, &got,
+                                     &f->error);
+        if (result == WB_NOT_CONNECTED) {
+            if (!strstr(f->error.text, "refuses to decode"))
+                fail_msg("receive: %s", f->error.text);
+            fixture_close(f);
+            fixture_open(f, 10);
+            ++*ret_sessions;
+            got = 1;
+            continue;
+        }
+        assert_int_equal(result, WB_OK);
+        for (size_t i = 0; i < got; i++)
+            assert_true(messages[i]->delivery_count <= 1);
+        if (got)
+            assert_int_equal(f->ops->acknowledge(f->session, messages, got, &f->error), WB_OK);
+        total += got;
+    } while (got);
+    return total;
+}
+
+static uint32_t depth_of(const char *queue)
+{
+    amqp_connection_state_t client = client_open();
+    amqp_queue_declare_ok_t *ok = amqp_queue_declare(client, 1, amqp_cstring_bytes(queue), 1, 1, 0,
+                                                     0, amqp_empty_table);
+    assert_non_null(ok);
+    uint32_t depth = ok->message_count;
+    client_close(client);
+    return depth;
+}
+
+/* What cannot be decoded is rejected, to where the operator wants it; its neighbours come, and pay one delivery at most. */
+static void test_unreadable(void **state)
+{
+    enum { UNREADABLE = 5 };
+    fixture f;
+    size_t sessions;
+    (void)state;
+    fixture_broker("ctl", "eval 'application:set_env(rabbit, frame_max, 1048576).'");
+    for (int tls = 0; tls < 2; tls++) {
+        char authority[600];
+        fixture_prepare(&f);
+        if (tls) {
+            (void)snprintf(authority, sizeof authority, "%s/ca.pem", fixture_directory());
+            f.config.tls = WB_AMQP_TLS_ON;
+            f.config.tls_ca_file = authority;
+            f.config.port = fixture_port("AMQPS_PORT");
+        }
+        f.config.dead_letter_exchange = tls ? NULL : f.error_queue;
+        fixture_create(&f);
+        assert_int_equal(f.ops->install(f.transport, &f.error), WB_OK);
+        int warnings = fixture_warnings();
+        fixture_open(&f, 10);
+        fixture_fill(&f, 3);
+        for (int i = 0; i < UNREADABLE; i++)
+            publish_large_header(f.queue);
+        fixture_fill(&f, 3);
+        assert_int_equal(receive_all(&f, &sessions), 6);
+        assert_int_equal(sessions, 1 + UNREADABLE);
+        assert_int_equal(fixture_warnings(), warnings + UNREADABLE);
+        assert_int_equal(depth_of(f.error_queue), tls ? 0 : UNREADABLE);
+        fixture_end(&f);
+    }
+}
+
 static void test_forged_count(void **state)
 {
     fixture f;
@@ -353,6 +453,30 @@ static void test_forged_count(void **state)
         assert_int_equal(message->delivery_count, 1);
         acknowledge(&f, &message, 1);
     }
+    fixture_end(&f);
+}
+
+/* The broker writes its count over the first of them, and leaves others behind it. */
+static void test_forged_count_twice(void **state)
+{
+    fixture f;
+    const wb_incoming *message;
+    (void)state;
+    fixture_begin(&f, 1);
+    amqp_table_entry_t forged[] = { entry("x-delivery-count", AMQP_FIELD_KIND_I64),
+                                    entry("x-delivery-count", AMQP_FIELD_KIND_I64) };
+    forged[0].value.value.i64 = 1000;
+    forged[1].value.value.i64 = 2000;
+    amqp_basic_properties_t properties = { ._flags = AMQP_BASIC_HEADERS_FLAG,
+                                           .headers = { 2, forged } };
+    client_publish(f.queue, &properties, "x", 1);
+    for (uint32_t i = 0; i < 3; i++) {
+        fixture_receive(&f, &message, 1);
+        assert_int_equal(message->delivery_count, i);
+        assert_int_equal(f.ops->give_back(f.session, &message, 1, &f.error), WB_OK);
+    }
+    fixture_receive(&f, &message, 1);
+    assert_int_equal(f.ops->acknowledge(f.session, &message, 1, &f.error), WB_OK);
     fixture_end(&f);
 }
 
@@ -387,7 +511,9 @@ int main(void)
         cmocka_unit_test(test_line_ends),     cmocka_unit_test(test_ids),
         cmocka_unit_test(test_header_names),  cmocka_unit_test(test_header_values),
         cmocka_unit_test(test_error_copy),    cmocka_unit_test(test_full_frame),
+        cmocka_unit_test(test_unreadable),
         cmocka_unit_test(test_forged_count),  cmocka_unit_test(test_forged_count_classic),
+        cmocka_unit_test(test_forged_count_twice),
     };
     return cmocka_run_group_tests_name("amqp poison", tests, fill_strings, NULL);
 }

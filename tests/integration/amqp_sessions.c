@@ -72,6 +72,30 @@ static void test_mismatch(void **state)
     fixture_end(&f);
 }
 
+/* Others made the error queue, of another type than ours. */
+static void test_error_queue_type(void **state)
+{
+    fixture f;
+    (void)state;
+    fixture_prepare(&f);
+    fixture_create(&f);
+    client_declare_classic(f.error_queue);
+    int result = f.ops->install(f.transport, &f.error);
+    assert_failed(&f, result, WB_FATAL, WB_CAUSE_MISMATCH, "set error_queue_type");
+    f.config.error_queue_type = WB_AMQP_ERROR_QUEUE_CLASSIC;
+    assert_int_equal(f.ops->install(f.transport, &f.error), WB_OK);
+    assert_int_equal(f.ops->verify(f.transport, &f.error), WB_OK);
+    client_delete_queue(f.queue);
+    client_delete_queue(f.error_queue);
+    f.config.queue_type = WB_AMQP_QUEUE_CLASSIC;
+    f.config.error_queue_type = WB_AMQP_ERROR_QUEUE_QUORUM;
+    assert_int_equal(f.ops->install(f.transport, &f.error), WB_OK);
+    f.config.error_queue_type = WB_AMQP_ERROR_QUEUE_SAME;
+    result = f.ops->verify(f.transport, &f.error);
+    assert_failed(&f, result, WB_FATAL, WB_CAUSE_MISMATCH, "set error_queue_type");
+    fixture_end(&f);
+}
+
 /* ---- connecting ------------------------------------------------------------------ */
 
 static void test_refused(void **state)
@@ -406,6 +430,7 @@ int main(void)
         cmocka_unit_test(test_install),       cmocka_unit_test(test_mismatch),
         cmocka_unit_test(test_refused),       cmocka_unit_test(test_configuration),
         cmocka_unit_test(test_external_not_offered),
+        cmocka_unit_test(test_error_queue_type),
         cmocka_unit_test(test_tls),           cmocka_unit_test(test_delivery_count),
         cmocka_unit_test(test_classic_queue), cmocka_unit_test(test_any_order),
         cmocka_unit_test(test_prefetch),      cmocka_unit_test(test_large_backlog),

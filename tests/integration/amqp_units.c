@@ -374,6 +374,76 @@ static void test_limit_read(void **state)
     }
 }
 
+#define ARGUMENT_REFUSAL                                                                           \
+    "PRECONDITION_FAILED - inequivalent arg '%s' for queue 'q' in vhost '/': received none"
+
+static wb_amqp_argument argument_of(const char *name, const char *current)
+{
+    wb_amqp_argument argument;
+    char text[400];
+    (void)snprintf(text, sizeof text, ARGUMENT_REFUSAL " but current is %s", name, current);
+    text[255] = '\0'; /* as the broker does */
+    assert_int_equal(wb_amqp_argument_read(text, &argument), 1);
+    assert_string_equal(argument.name, name);
+    return argument;
+}
+
+static void test_argument_read(void **state)
+{
+    wb_amqp_argument argument = argument_of("x-max-length", "the value '1000' of type 'signedint'");
+    char cut[300];
+    (void)state;
+    assert_int_equal(argument.kind, AMQP_FIELD_KIND_I64);
+    assert_int_equal(argument.number, 1000);
+    argument = argument_of("x-a", "the value 'it's' of type 'longstr'");
+    assert_int_equal(argument.kind, AMQP_FIELD_KIND_UTF8);
+    assert_string_equal(argument.text, "it's");
+    argument = argument_of("x-single-active-consumer", "the value 'true' of type 'bool'");
+    assert_int_equal(argument.kind, AMQP_FIELD_KIND_BOOLEAN);
+    assert_int_equal(argument.number, 1);
+    assert_int_equal(argument_of("x-a", "the value '[1,2]' of type 'array'").kind, 0);
+    assert_int_equal(argument_of("x-a", "none").kind, 0);
+    assert_int_equal(argument_of("x-a", "the value '' of type 'longstr'").kind,
+                     AMQP_FIELD_KIND_UTF8);
+    memset(cut, 'c', sizeof cut);
+    cut[sizeof cut - 1] = '\0';
+    memcpy(cut, "the value '", 11);
+    assert_int_equal(argument_of("x-a", cut).kind, 0);
+    assert_int_equal(argument_of("x-a", "the value 'v' of type 'longst").kind, 0);
+    assert_int_equal(wb_amqp_argument_read("inequivalent arg 'durable' for queue 'q'", &argument),
+                     0);
+    assert_int_equal(wb_amqp_argument_read("no queue 'q' in vhost '/'", &argument), 0);
+}
+
+static const char *broken(int own, const char *first, const char *second)
+{
+    wb_amqp_arguments arguments = { .count = 0 };
+    const char *const words[] = { first, second };
+    const char *why;
+    for (int i = 0; i < 2 && words[i]; i++) {
+        wb_amqp_argument argument = { .kind = AMQP_FIELD_KIND_UTF8 };
+        (void)sscanf(words[i], "%63[^=]=%255s", argument.name, argument.text);
+        assert_int_equal(wb_amqp_arguments_add(&arguments, &argument), 1);
+        assert_int_equal(wb_amqp_arguments_add(&arguments, &argument), 0);
+    }
+    const wb_amqp_argument *found = wb_amqp_arguments_broken(&arguments, own, &why);
+    return found ? why : NULL;
+}
+
+static void test_arguments_broken(void **state)
+{
+    (void)state;
+    assert_null(broken(1, NULL, NULL));
+    assert_non_null(broken(1, "x-message-ttl=5", NULL));
+    assert_null(broken(0, "x-message-ttl=5", NULL));
+    assert_non_null(broken(0, "x-expires=5", NULL));
+    assert_non_null(broken(1, "x-max-length=5", NULL));
+    assert_non_null(broken(1, "x-max-length-bytes=5", "x-overflow=drop-head"));
+    assert_null(broken(1, "x-max-length-bytes=5", "x-overflow=reject-publish"));
+    assert_null(broken(0, "x-max-length=5", "x-overflow=reject-publish-dlx"));
+    assert_null(broken(1, "x-overflow=drop-head", "x-max-priority=5"));
+}
+
 static void test_limit_resolve(void **state)
 {
     static const wb_amqp_limit none = { WB_AMQP_LIMIT_NONE, 0 };
@@ -471,6 +541,8 @@ int main(void)
         cmocka_unit_test(test_body_grows),
         cmocka_unit_test(test_gate),
         cmocka_unit_test(test_limit_read),
+        cmocka_unit_test(test_argument_read),
+        cmocka_unit_test(test_arguments_broken),
         cmocka_unit_test(test_limit_resolve),
         cmocka_unit_test(test_major),
 #ifdef HAVE_LIBCURL

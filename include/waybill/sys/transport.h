@@ -13,10 +13,13 @@
  * back to the queue. One answer is different: WB_IN_DOUBT with WB_CAUSE_SENDING, see
  * send().
  *
+ * A worker thread has a stack of at least WB_WORKER_STACK bytes, whatever the system's
+ * default is: a client library may follow the nesting of what it decodes.
+ *
  * Change log: 1.0 first version. Appended since: wb_transport_limits and limits(),
  * stop_receiving(), release_prefetched(); set_prefetch() may be below what is in hand; an
  * event reaches subscribers of its bases; send() may end with WB_IN_DOUBT and
- * WB_CAUSE_SENDING (a host that does not know it closes the session).
+ * WB_CAUSE_SENDING (a host that does not know it closes the session); WB_WORKER_STACK.
  */
 #ifndef WAYBILL_SYS_TRANSPORT_H
 #define WAYBILL_SYS_TRANSPORT_H
@@ -98,6 +101,9 @@ typedef struct wb_operation {
 /* What a session is opened for. */
 #define WB_SESSION_RECEIVE 1u
 #define WB_SESSION_SEND 2u
+
+/** Stack of a worker thread, at least. */
+#define WB_WORKER_STACK ((size_t)16 << 20)
 
 /** Nobody can say. */
 #define WB_LIMIT_UNKNOWN UINT32_MAX

@@ -5,6 +5,7 @@
 
 #include <amqp_ssl_socket.h>
 #include <amqp_tcp_socket.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,10 +17,12 @@
 
 #define SECONDS INT64_C(1000000000)
 #define CLOSE_PATIENCE SECONDS
+#define CLOSE_OK_SIZE 12
 #define FRAME_MAX 131072
-/* A quorum queue adds its count to the headers of what it delivers again, and does not
- * split them: a frame that was just small enough comes back larger. */
-#define FRAME_GROWTH 4096
+/* The broker adds to headers and does not split them, so a frame that was just small
+ * enough comes back larger: by a count on redelivery, by the whole list of its routes (x-death)
+ * when it was dead-lettered on its way. And others may have negotiated more than we. */
+#define FRAME_RECEIVED_MAX (2 * FRAME_MAX)
 
 /* Of one step of connecting. */
 static struct timeval patience(const wb_amqp_connection *connection)
@@ -159,7 +162,7 @@ static int take_over(wb_amqp_connection *connection)
     connection->heartbeat = amqp_get_heartbeat(state) * SECONDS;
     connection->frame_max = (size_t)amqp_get_frame_max(state);
     int status = amqp_tune_connection(state, amqp_get_channel_max(state),
-                                      (int)connection->frame_max + FRAME_GROWTH, 0);
+                                      FRAME_RECEIVED_MAX, 0);
     if (status != AMQP_STATUS_OK)
         return wb_amqp_map_status(&connection->failure, status, "set up the connection");
     connection->sent_at = connection->received_at = connection->transport->host->now();
@@ -220,6 +223,46 @@ int wb_amqp_connection_open(wb_amqp_connection *connection, wb_transport *transp
 
 /* ---- closing --------------------------------------------------------------------- */
 
+static int is_close_ok(const unsigned char *end)
+{
+    static const unsigned char frame[] = { 1, 0, 0, 0, 0, 0, 4, 0, 10, 0, 51, AMQP_FRAME_END };
+    return memcmp(end - CLOSE_OK_SIZE, frame, CLOSE_OK_SIZE) == 0;
+}
+
+/* What arrives is thrown away, past the library. With TLS nobody can tell when the answer
+ * is there: it is given its time. */
+static void read_over(const wb_amqp_connection *connection)
+{
+    unsigned char data[16384];
+    size_t kept = 0;
+    for (;;) {
+        int64_t left = connection->deadline - connection->transport->host->now();
+        struct pollfd fd = { .fd = connection->fd, .events = POLLIN };
+        if (left <= 0 || poll(&fd, 1, (int)(left / 1000000) + 1) <= 0)
+            return;
+        ssize_t size = recv(connection->fd, data + kept, sizeof data - kept, MSG_DONTWAIT);
+        if (size <= 0)
+            return;
+        kept += (size_t)size;
+        if (kept < CLOSE_OK_SIZE)
+            continue;
+        if (is_close_ok(data + kept))
+            return;
+        memmove(data, data + kept - CLOSE_OK_SIZE, CLOSE_OK_SIZE);
+        kept = CLOSE_OK_SIZE;
+    }
+}
+
+void wb_amqp_connection_part(wb_amqp_connection *connection)
+{
+    amqp_connection_close_t close = { .reply_code = AMQP_REPLY_SUCCESS,
+                                      .reply_text = amqp_cstring_bytes("closed") };
+    connection->deadline = connection->transport->host->now() + CLOSE_PATIENCE;
+    wb_amqp_put_method(connection, 0, AMQP_CONNECTION_CLOSE_METHOD, &close);
+    if (wb_amqp_flush(connection) == WB_OK)
+        read_over(connection);
+}
+
 /* When the broker has answered, it has given back what was unacknowledged. */
 static void say_goodbye(wb_amqp_connection *connection)
 {
@@ -239,7 +282,7 @@ void wb_amqp_connection_close(wb_amqp_connection *connection)
     if (connection->state) {
         /* A broker that blocks publishing does not read: it would not answer. */
         if (connection->fd >= 0 && connection->failure.result == WB_OK && !connection->blocked)
-            say_goodbye(connection);
+            connection->deaf ? wb_amqp_connection_part(connection) : say_goodbye(connection);
         /* The library ends TLS with a message of its own, and would wait for the broker
          * to take it. */
         if (connection->fd >= 0)

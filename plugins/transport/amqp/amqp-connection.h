@@ -82,9 +82,15 @@ struct wb_amqp_connection {
     int paused;
     /** The owner's: do not read at all, not even an answer that somebody waits for. */
     int gated;
+    /** The library cannot read on: it could not decode a frame, and would try again for ever.
+     *  Writing goes on, so what is in hand can be settled. */
+    int deaf;
     /** Frames may be waiting inside of the library, where poll() does not see them. */
     int leftover;
     wb_amqp_frame_fn on_frame;
+    /** NULL, or called when a frame cannot be decoded: returns 1 when the owner knows whose
+     *  it is and the connection becomes deaf, 0 when it fails. */
+    int (*on_unreadable)(void *owner);
     /** NULL, or called before every wait: returns 1 to be called again soon. */
     int (*before_wait)(void *owner);
     void *owner;
@@ -98,6 +104,10 @@ int wb_amqp_connection_open(wb_amqp_connection *connection, wb_transport *transp
 /** Close politely within a second if the connection is in order, and free. May be
  *  called on one that is all zero. */
 void wb_amqp_connection_close(wb_amqp_connection *connection);
+
+/** Have a deaf connection closed by the broker, so that it has read all that was written;
+ *  within a second. Nothing can be settled afterwards. */
+void wb_amqp_connection_part(wb_amqp_connection *connection);
 
 /* ---- writing --------------------------------------------------------------------- */
 

@@ -31,11 +31,21 @@ unsigned wb_amqp_consumer_of(amqp_bytes_t tag)
     return number;
 }
 
+/* None before the first consumer is wanted. */
+static uint32_t wanted_prefetch(const wb_amqp_receiver *receiver)
+{
+    wb_transport *transport = receiver->connection.transport;
+    int64_t careful = atomic_load(&transport->careful_until);
+    if (receiver->prefetch > 1 && careful && transport->host->now() < careful)
+        return 1;
+    return receiver->prefetch;
+}
+
 /* Per consumer, not per channel: quorum queues know nothing else. It applies to
  * consumers that come after it. */
 static amqp_basic_qos_t make_qos(const wb_amqp_receiver *receiver)
 {
-    uint32_t prefetch = receiver->prefetch;
+    uint32_t prefetch = receiver->consumer_prefetch;
     return (amqp_basic_qos_t){
         .prefetch_count = (uint16_t)(prefetch < UINT16_MAX ? prefetch : UINT16_MAX)
     };
@@ -56,7 +66,8 @@ static void put(wb_amqp_receiver *receiver, amqp_method_number_t id, void *field
 int wb_amqp_consume_first(wb_amqp_receiver *receiver, uint32_t prefetch)
 {
     char tag[32];
-    receiver->prefetch = receiver->consumer_prefetch = prefetch ? prefetch : 1;
+    receiver->prefetch = prefetch ? prefetch : 1;
+    receiver->consumer_prefetch = wanted_prefetch(receiver);
     receiver->consumer = 1;
     receiver->consuming = WB_AMQP_CONSUMER_ASKED;
     amqp_basic_qos_t qos = make_qos(receiver);
@@ -78,7 +89,7 @@ static void begin(wb_amqp_receiver *receiver)
 {
     char tag[32];
     receiver->consumer++;
-    receiver->consumer_prefetch = receiver->prefetch;
+    receiver->consumer_prefetch = wanted_prefetch(receiver);
     receiver->consuming = WB_AMQP_CONSUMER_ASKED;
     receiver->window = 0;
     amqp_basic_qos_t qos = make_qos(receiver);
@@ -127,16 +138,23 @@ void wb_amqp_consume_step(wb_amqp_receiver *receiver)
         receiver->held = 0;
     note_activity(receiver);
     int wanted = !receiver->stopping && !receiver->released && !receiver->held;
-    int has_other = receiver->consumer_prefetch != receiver->prefetch;
-    if (!wb_amqp_can_put(&receiver->connection))
+    uint32_t prefetch = wanted_prefetch(receiver);
+    int has_other = receiver->consumer_prefetch != prefetch;
+    if (receiver->connection.deaf || !wb_amqp_can_put(&receiver->connection))
         return;
     if (wanted && !has_other)
         receiver->cancel_since = 0;
     else if (receiver->consuming == WB_AMQP_CONSUMER_RUNNING && may_cancel(receiver))
         cancel(receiver);
     if (receiver->consuming == WB_AMQP_CONSUMER_NONE && wanted &&
-        receiver->count < receiver->prefetch)
+        receiver->count < prefetch)
         begin(receiver);
+}
+
+void wb_amqp_consume_leave(wb_amqp_receiver *receiver)
+{
+    if (receiver->consuming == WB_AMQP_CONSUMER_RUNNING)
+        cancel(receiver);
 }
 
 void wb_amqp_consume_confirmed(wb_amqp_receiver *receiver)
@@ -167,7 +185,9 @@ void wb_amqp_consume_stop(wb_amqp_receiver *receiver)
 
 int wb_amqp_consume_is_drained(const wb_amqp_receiver *receiver)
 {
-    return !receiver->ready && (!wb_amqp_consume_is_on(receiver) || receiver->connection.gated);
+    const wb_amqp_connection *connection = &receiver->connection;
+    return !receiver->ready &&
+           (!wb_amqp_consume_is_on(receiver) || connection->gated || connection->deaf);
 }
 
 /* What is given back while a consumer is there may come back to it, with one more delivery: so

@@ -33,6 +33,8 @@ int wb_amqp_consume_first(wb_amqp_receiver *receiver, uint32_t prefetch);
  *  begin one when fewer messages are in hand than are to be prefetched. Puts methods, does
  *  not flush. Called after every change, and before every wait. */
 void wb_amqp_consume_step(wb_amqp_receiver *receiver);
+/** No more, at once: the connection is about to end. */
+void wb_amqp_consume_leave(wb_amqp_receiver *receiver);
 /** The number of the consumer that has this tag; 0: none of ours. */
 unsigned wb_amqp_consumer_of(amqp_bytes_t tag);
 /** The broker confirmed the consumer. */

@@ -310,18 +310,19 @@ static uint32_t count_of(const amqp_field_value_t *value)
     return count < UINT32_MAX ? (uint32_t)count : UINT32_MAX;
 }
 
+/* Of headers with this name the broker writes over the first and sorts by name, keeping
+ * the order of equal ones: the others are the sender's. */
 uint32_t wb_amqp_delivery_count(const amqp_basic_properties_t *properties, int redelivered)
 {
     amqp_table_t table = table_of(properties);
-    uint32_t most = 1;
+    uint32_t count = 0;
     if (!redelivered)
         return 0;
     for (int i = 0; i < table.num_entries; i++) {
-        uint32_t count = IS(table.entries[i].key, DELIVERY_COUNT)
-                             ? count_of(&table.entries[i].value)
-                             : 0;
-        if (count > most)
-            most = count;
+        if (IS(table.entries[i].key, DELIVERY_COUNT)) {
+            count = count_of(&table.entries[i].value);
+            break;
+        }
     }
-    return most;
+    return count ? count : 1;
 }

@@ -78,6 +78,20 @@ static void *keep(void *argument)
     return NULL;
 }
 
+/* It reads frames as the worker does, and decodes as deep. */
+static int create_thread(pthread_t *ret_thread, wb_transport_session *session)
+{
+    pthread_attr_t attributes;
+    int failed = pthread_attr_init(&attributes);
+    if (failed)
+        return failed;
+    failed = pthread_attr_setstacksize(&attributes, WB_WORKER_STACK);
+    if (!failed)
+        failed = pthread_create(ret_thread, &attributes, keep, session);
+    (void)pthread_attr_destroy(&attributes);
+    return failed;
+}
+
 int wb_amqp_keeper_start(wb_transport_session *session)
 {
     wb_amqp_keeper *keeper = &session->keeper;
@@ -89,7 +103,7 @@ int wb_amqp_keeper_start(wb_transport_session *session)
     /* Signals are the host's business. */
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    int failed = pthread_create(&keeper->thread, NULL, keep, session);
+    int failed = create_thread(&keeper->thread, session);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     keeper->running = !failed;
     return failed;

@@ -18,28 +18,31 @@ static uint32_t unknown(const wb_transport *transport, const char *why)
 }
 
 /* Only asks: a queue that is not there is not made. */
-static int ask_broker(wb_amqp_connection *connection, wb_amqp_limit *ret_argument)
+static int ask_broker(wb_amqp_connection *connection, wb_amqp_found *ret_found)
 {
-    const char *name = connection->transport->endpoint->name;
+    const wb_transport *transport = connection->transport;
+    const char *name = transport->endpoint->name;
     int result = wb_amqp_queue_exists(connection, name);
     if (result == WB_OK)
-        result = wb_amqp_queue_declare(connection, name, ret_argument);
+        result = wb_amqp_queue_declare(connection, name, transport->config->queue_type,
+                                       transport->config->dead_letter_exchange, ret_found);
     return result;
 }
 
 static uint32_t limit_by_amqp(const wb_transport *transport, wb_amqp_connection *connection)
 {
-    wb_amqp_limit argument, no_policy = { .is = WB_AMQP_LIMIT_NONE };
-    int result = ask_broker(connection, &argument);
+    wb_amqp_limit no_policy = { .is = WB_AMQP_LIMIT_NONE };
+    wb_amqp_found found;
+    int result = ask_broker(connection, &found);
     if (result == WB_REJECT)
         return unknown(transport, connection->channels[WB_AMQP_SCRATCH].text);
     if (result != WB_OK)
         return unknown(transport, connection->failure.text);
     int major = wb_amqp_broker_major(connection);
-    uint32_t limit = wb_amqp_limit_resolve(major, argument, no_policy);
+    uint32_t limit = wb_amqp_limit_resolve(major, found.limit, no_policy);
     if (limit != WB_LIMIT_UNKNOWN)
         return limit;
-    return unknown(transport, argument.is == WB_AMQP_LIMIT_UNREADABLE
+    return unknown(transport, found.limit.is == WB_AMQP_LIMIT_UNREADABLE
                                   ? "the broker's answer is cut off"
                                   : "the broker is no RabbitMQ that tells its version");
 }
@@ -78,7 +81,7 @@ static uint32_t limit_of(const wb_transport *transport, wb_amqp_connection *conn
     wb_amqp_managed_queue queue;
     if (!transport->config->management)
         return limit_by_amqp(transport, connection);
-    if (!wb_amqp_management_ask(transport, &queue))
+    if (!wb_amqp_management_ask(transport, transport->endpoint->name, &queue))
         return limit_unmanaged(transport, connection, queue.problem);
     return limit_by_management(transport, wb_amqp_broker_major(connection), &queue);
 }

@@ -27,11 +27,31 @@ static wb_amqp_limit read_limit(const json_t *object, const char *name)
     return (wb_amqp_limit){ .is = WB_AMQP_LIMIT_SET, .value = json_integer_value(value) };
 }
 
+/* An argument counts before a policy of the same name; that the lower one of two numbers
+ * does makes no difference here. */
+static void read_all(json_t *object, const char *prefix, wb_amqp_arguments *arguments)
+{
+    const char *name;
+    json_t *value;
+    json_object_foreach(object, name, value) {
+        wb_amqp_argument argument = { .kind = AMQP_FIELD_KIND_UTF8 };
+        int size = snprintf(argument.name, sizeof argument.name, "%s%s", prefix, name);
+        if (size < 0 || (size_t)size >= sizeof argument.name)
+            continue;
+        if (json_is_integer(value))
+            (void)snprintf(argument.text, sizeof argument.text, "%" JSON_INTEGER_FORMAT,
+                           json_integer_value(value));
+        else if (json_is_string(value))
+            (void)snprintf(argument.text, sizeof argument.text, "%s", json_string_value(value));
+        (void)wb_amqp_arguments_add(arguments, &argument);
+    }
+}
+
 int wb_amqp_management_read(const char *json, size_t size, wb_amqp_managed_queue *ret_queue)
 {
     json_t *queue = json_loadb(json, size, 0, NULL);
-    const json_t *arguments = json_object_get(queue, "arguments");
-    const json_t *policy = json_object_get(queue, "effective_policy_definition");
+    json_t *arguments = json_object_get(queue, "arguments");
+    json_t *policy = json_object_get(queue, "effective_policy_definition");
     int told = 0;
     if (!json_is_object(arguments)) {
         (void)snprintf(ret_queue->problem, sizeof ret_queue->problem, "its answer is no queue");
@@ -42,6 +62,9 @@ int wb_amqp_management_read(const char *json, size_t size, wb_amqp_managed_queue
     } else {
         ret_queue->argument = read_limit(arguments, "x-delivery-limit");
         ret_queue->policy = read_limit(policy, "delivery-limit");
+        ret_queue->effective.count = 0;
+        read_all(arguments, "", &ret_queue->effective);
+        read_all(policy, "x-", &ret_queue->effective);
         told = 1;
     }
     json_decref(queue);
@@ -70,12 +93,12 @@ static size_t on_data(char *data, size_t one, size_t size, void *user)
     return size;
 }
 
-static int put_path(CURLU *url, const wb_transport *transport)
+static int put_path(CURLU *url, const wb_transport *transport, const char *queue)
 {
     char *base = NULL;
     char path[4096];
     char *vhost = curl_easy_escape(NULL, transport->config->vhost, 0);
-    char *name = curl_easy_escape(NULL, transport->endpoint->name, 0);
+    char *name = curl_easy_escape(NULL, queue, 0);
     int put = 0;
     if (vhost && name && curl_url_get(url, CURLUPART_PATH, &base, 0) == CURLUE_OK) {
         size_t size = strlen(base);
@@ -114,11 +137,12 @@ static int put_login(CURL *easy, CURLU *url, const wb_amqp_config *config)
     return put;
 }
 
-static int set_up(CURL *easy, CURLU *url, const wb_transport *transport, answer *got)
+static int set_up(CURL *easy, CURLU *url, const wb_transport *transport, const char *queue,
+                  answer *got)
 {
     const wb_amqp_config *config = transport->config;
     long timeout = (long)(config->connect_timeout / MILLISECONDS);
-    return put_path(url, transport) && put_login(easy, url, config) &&
+    return put_path(url, transport, queue) && put_login(easy, url, config) &&
            curl_easy_setopt(easy, CURLOPT_CURLU, url) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https") == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_CAINFO, config->tls_ca_file) == CURLE_OK &&
@@ -160,7 +184,8 @@ static int get(CURL *easy, const wb_transport *transport, answer *got,
     return told > 0;
 }
 
-int wb_amqp_management_ask(const wb_transport *transport, wb_amqp_managed_queue *ret_queue)
+int wb_amqp_management_ask(const wb_transport *transport, const char *name,
+                           wb_amqp_managed_queue *ret_queue)
 {
     answer got = { 0 };
     int told = 0;
@@ -171,7 +196,7 @@ int wb_amqp_management_ask(const wb_transport *transport, wb_amqp_managed_queue 
     CURLU *url = curl_url();
     if (easy && url &&
         curl_url_set(url, CURLUPART_URL, transport->config->management, 0) == CURLUE_OK &&
-        set_up(easy, url, transport, &got))
+        set_up(easy, url, transport, name, &got))
         told = get(easy, transport, &got, ret_queue);
     curl_easy_cleanup(easy);
     curl_url_cleanup(url);
@@ -220,9 +245,11 @@ int wb_amqp_management_check(const wb_host *host, const wb_amqp_config *config, 
                       "option out, or build with libcurl 7.85 or later");
 }
 
-int wb_amqp_management_ask(const wb_transport *transport, wb_amqp_managed_queue *ret_queue)
+int wb_amqp_management_ask(const wb_transport *transport, const char *name,
+                           wb_amqp_managed_queue *ret_queue)
 {
     (void)transport;
+    (void)name;
     *ret_queue = (wb_amqp_managed_queue){ .problem = "this plugin was built without libcurl" };
     return 0;
 }

@@ -12,6 +12,7 @@
 typedef struct wb_amqp_managed_queue {
     wb_amqp_limit argument;
     wb_amqp_limit policy; /* the lower one of what policy and operator policy say */
+    wb_amqp_arguments effective; /* arguments, and policies as if they were some */
     char problem[300];
 } wb_amqp_managed_queue;
 
@@ -19,10 +20,11 @@ typedef struct wb_amqp_managed_queue {
  *  to another machine. @return WB_OK, or WB_FATAL with WB_CAUSE_CONFIG. */
 int wb_amqp_management_check(const wb_host *host, const wb_amqp_config *config, wb_error *error);
 
-/** Ask for the endpoint's queue. Its policies are told by statistics, which come some
+/** Ask for a queue. Its policies are told by statistics, which come some
  *  seconds after the queue was made: waits for them, up to connect_timeout.
  *  @return 1; 0 when it does not tell, and `problem` says why. Main thread. */
-int wb_amqp_management_ask(const wb_transport *transport, wb_amqp_managed_queue *ret_queue);
+int wb_amqp_management_ask(const wb_transport *transport, const char *name,
+                           wb_amqp_managed_queue *ret_queue);
 
 /** Read its answer; pure. @return 1; 0: it is none, and `problem` says so; -1: the
  *  policies are not told yet. */

@@ -11,6 +11,7 @@
 #define HOUR (3600 * SECONDS)
 
 static const char *const queue_types[] = { "quorum", "classic", NULL };
+static const char *const error_queue_types[] = { "same", "quorum", "classic", NULL };
 static const char *const tls_choices[] = { "auto", "on", "off", NULL };
 static const char *const sasl_choices[] = { "plain", "external", NULL };
 
@@ -39,6 +40,13 @@ const wb_option wb_amqp_options[WB_AMQP_OPTION_COUNT] = {
       "type of the queues that are declared",
       "Quorum queues count deliveries across crashes, and are faster with batches. An existing "
       "queue keeps its type: delete it, or name its type here." },
+    { "error_queue_type", WB_OPTION_CHOICE, 0, AT(error_queue_type), "same", 0, 0,
+      error_queue_types, "0.1", "type of the error queue; same means that of queue_type",
+      "Often the error queue is shared, and another endpoint has made it." },
+    { "dead_letter_exchange", WB_OPTION_STRING, 0, AT(dead_letter_exchange), NULL, 0, 0, NULL,
+      "0.1", "exchange that gets what the endpoint's queue drops",
+      "Messages that cannot be decoded, and what a limit on the queue drops. It must exist; the "
+      "name of the error queue will do. Without it, or a policy that sets one, such messages are gone." },
     { "connect_timeout", WB_OPTION_DURATION, 0, AT(connect_timeout), "10s", SECONDS / 10, HOUR,
       NULL, "0.1", "longest wait for a connection, and for each answer of the broker", NULL },
     { "confirm_timeout", WB_OPTION_DURATION, 0, AT(confirm_timeout), "30s", SECONDS / 10, HOUR,
@@ -62,9 +70,10 @@ const wb_option wb_amqp_options[WB_AMQP_OPTION_COUNT] = {
       "permit tls = \"off\" with a broker on another machine",
       "Passwords and messages then cross the network in clear text." },
     { "management", WB_OPTION_STRING, WB_OPTION_SECRET | WB_OPTION_MAYBE_SECRET, AT(management),
-      NULL, 0, 0, NULL, "0.1", "URL of RabbitMQ's management interface, to know delivery limits",
+      NULL, 0, 0, NULL, "0.1", "URL of RabbitMQ's management interface, to know policies",
       "For example http://localhost:15672. A quorum queue drops what is delivered more often "
-      "than its limit, which a policy may set, and only this interface tells policies. Name and "
+      "than its limit, which a policy may set, as it may let messages expire or drop the oldest; "
+      "only this interface tells policies. Name and "
       "password are those of the connection, unless the URL holds others; the user needs the tag "
       "management. Needs a plugin built with libcurl." },
 };
@@ -131,6 +140,14 @@ static int check_certificate(const wb_host *host, const wb_amqp_config *config, 
                           "sasl = \"external\" logs in by a certificate: set tls_cert_file and "
                           "tls_key_file, and tls = \"on\" with a broker on this machine");
     return WB_OK;
+}
+
+int wb_amqp_config_error_queue_type(const wb_amqp_config *config)
+{
+    if (config->error_queue_type == WB_AMQP_ERROR_QUEUE_SAME)
+        return config->queue_type;
+    return config->error_queue_type == WB_AMQP_ERROR_QUEUE_QUORUM ? WB_AMQP_QUEUE_QUORUM
+                                                                  : WB_AMQP_QUEUE_CLASSIC;
 }
 
 int wb_amqp_config_check(const wb_host *host, const wb_amqp_config *config, wb_error *error)

@@ -11,6 +11,11 @@
 #define WB_AMQP_QUEUE_QUORUM 0
 #define WB_AMQP_QUEUE_CLASSIC 1
 
+/* Values of wb_amqp_config.error_queue_type, in the order of its choices. */
+#define WB_AMQP_ERROR_QUEUE_SAME 0
+#define WB_AMQP_ERROR_QUEUE_QUORUM 1
+#define WB_AMQP_ERROR_QUEUE_CLASSIC 2
+
 /* Values of wb_amqp_config.tls, in the order of its choices. */
 #define WB_AMQP_TLS_AUTO 0
 #define WB_AMQP_TLS_ON 1
@@ -30,6 +35,8 @@ typedef struct wb_amqp_config {
     const char *password;
     int64_t heartbeat;
     int32_t queue_type;
+    int32_t error_queue_type;
+    const char *dead_letter_exchange; /* NULL: none */
     int64_t connect_timeout;
     int64_t confirm_timeout;
     int32_t tls;
@@ -41,7 +48,7 @@ typedef struct wb_amqp_config {
     const char *management; /* NULL: not asked */
 } wb_amqp_config;
 
-#define WB_AMQP_OPTION_COUNT 17
+#define WB_AMQP_OPTION_COUNT 19
 extern const wb_option wb_amqp_options[WB_AMQP_OPTION_COUNT];
 
 /** Whether a name is this machine's. By name only: resolving would ask the network, and
@@ -50,6 +57,9 @@ int wb_amqp_is_loopback(const char *host);
 
 /** Whether connections are encrypted: 1 or 0. */
 int wb_amqp_config_uses_tls(const wb_amqp_config *config);
+
+/** The type of the error queue: WB_AMQP_QUEUE_x. */
+int wb_amqp_config_error_queue_type(const wb_amqp_config *config);
 
 /** Refuse what single options cannot: plain text or the default password off this
  *  machine, half a client certificate, a login by a certificate that is not there. @return WB_OK, or WB_FATAL with

@@ -23,12 +23,24 @@ static int check_names(const wb_host *host, const wb_endpoint_info *endpoint, wb
     return WB_OK;
 }
 
+static int check_dead_letters(const wb_host *host, const wb_amqp_config *config, wb_error *error)
+{
+    const char *name = config->dead_letter_exchange;
+    const char *problem = name ? wb_amqp_name_problem(name) : NULL;
+    if (!problem)
+        return WB_OK;
+    return host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 0,
+                      "dead_letter_exchange \"%s\" cannot name an exchange: %s", name, problem);
+}
+
 static int create(const wb_host *host, const wb_endpoint_info *endpoint, const void *config,
                   wb_transport **ret_transport, wb_error *error)
 {
     int result = wb_amqp_config_check(host, config, error);
     if (result == WB_OK)
         result = check_names(host, endpoint, error);
+    if (result == WB_OK)
+        result = check_dead_letters(host, config, error);
     if (result == WB_OK && ((const wb_amqp_config *)config)->management)
         result = wb_amqp_management_check(host, config, error);
     if (result != WB_OK)

@@ -104,7 +104,7 @@ static void on_frame(wb_amqp_connection *connection, const amqp_frame_t *frame)
 /* An answer somebody waits for may stand behind what the owner does not want yet. */
 static int wants_input(const wb_amqp_connection *connection)
 {
-    return !has_failed(connection) && !connection->gated &&
+    return !has_failed(connection) && !connection->gated && !connection->deaf &&
            (!connection->paused || connection->rpc_expected);
 }
 
@@ -117,6 +117,12 @@ static void pump(wb_amqp_connection *connection)
         struct timeval none = { 0, 0 };
         int status = amqp_simple_wait_frame_noblock(connection->state, &frame, &none);
         if (status == AMQP_STATUS_TIMEOUT) {
+            connection->leftover = 0;
+            return;
+        }
+        if (status == AMQP_STATUS_BAD_AMQP_DATA && connection->on_unreadable &&
+            connection->on_unreadable(connection->owner)) {
+            connection->deaf = 1;
             connection->leftover = 0;
             return;
         }

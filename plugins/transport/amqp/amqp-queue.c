@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define QUEUE_TYPE "x-queue-type"
 #define DELIVERY_LIMIT "x-delivery-limit"
+#define DEAD_LETTER_EXCHANGE "x-dead-letter-exchange"
 /* Of a quorum queue that says nothing, from RabbitMQ 4.0 on. */
 #define LIMIT_BY_DEFAULT 20
 
@@ -133,57 +135,76 @@ int wb_amqp_queue_exists(wb_amqp_connection *connection, const char *name)
     return declare(connection, &passive);
 }
 
-static int declare_quorum(wb_amqp_connection *connection, const char *name, wb_amqp_limit limit)
+static amqp_table_entry_t text_entry(const char *name, const char *value)
 {
-    amqp_table_entry_t arguments[] = {
-        { amqp_cstring_bytes("x-queue-type"),
-          { .kind = AMQP_FIELD_KIND_UTF8, .value.bytes = amqp_cstring_bytes("quorum") } },
-        { amqp_cstring_bytes(DELIVERY_LIMIT),
-          { .kind = AMQP_FIELD_KIND_I64, .value.i64 = limit.value } },
+    return (amqp_table_entry_t){
+        amqp_cstring_bytes(name),
+        { .kind = AMQP_FIELD_KIND_UTF8, .value.bytes = amqp_cstring_bytes(value) }
     };
-    amqp_queue_declare_t queue = {
-        .queue = amqp_cstring_bytes(name),
-        .durable = 1,
-        .arguments = { limit.is == WB_AMQP_LIMIT_SET ? 2 : 1, arguments },
-    };
+}
+
+/* A classic queue is one without the argument x-queue-type: with it, it would not be the
+ * same as the queues that others declared. It counts nothing and has no limit. */
+static int declare_as(wb_amqp_connection *connection, const char *name, int type,
+                      const char *dead_letter, const wb_amqp_found *found)
+{
+    amqp_table_entry_t entries[WB_AMQP_ARGUMENTS_MAX + 3];
+    int count = 0;
+    if (type == WB_AMQP_QUEUE_QUORUM)
+        entries[count++] = text_entry(QUEUE_TYPE, "quorum");
+    if (found->limit.is == WB_AMQP_LIMIT_SET)
+        entries[count++] = (amqp_table_entry_t){ amqp_cstring_bytes(DELIVERY_LIMIT),
+                                                 { .kind = AMQP_FIELD_KIND_I64,
+                                                   .value.i64 = found->limit.value } };
+    if (dead_letter)
+        entries[count++] = text_entry(DEAD_LETTER_EXCHANGE, dead_letter);
+    count = wb_amqp_arguments_put(&found->arguments, entries, count);
+    amqp_queue_declare_t queue = { .queue = amqp_cstring_bytes(name),
+                                   .durable = 1,
+                                   .arguments = { count, entries } };
     return declare(connection, &queue);
 }
 
-/* A classic queue is one without the argument: with it, it would not be the same
- * as the queues that others declared. It counts nothing and has no limit. */
-static int declare_classic(wb_amqp_connection *connection, const char *name)
+/* A type other than ours, or another dead-letter exchange than the one asked for. */
+static int is_ours_to_say(const wb_amqp_argument *argument, int type, const char *dead_letter)
 {
-    amqp_queue_declare_t queue = { .queue = amqp_cstring_bytes(name), .durable = 1 };
-    return declare(connection, &queue);
+    if (strcmp(argument->name, QUEUE_TYPE) == 0)
+        return type != WB_AMQP_QUEUE_CLASSIC || strcmp(argument->text, "classic") != 0;
+    return dead_letter && strcmp(argument->name, DEAD_LETTER_EXCHANGE) == 0;
 }
 
-/* Whether the broker refuses nothing but the limit, and what it has. */
-static int refuses_limit(const wb_amqp_connection *connection, int result,
-                         wb_amqp_limit *ret_limit)
+/* @return 1 when the refusal told something to try again with. */
+static int learn(const char *text, int type, const char *dead_letter, wb_amqp_found *found,
+                 int *limit_known)
+{
+    wb_amqp_argument argument;
+    if (type == WB_AMQP_QUEUE_QUORUM && wb_amqp_limit_read(text, &found->limit)) {
+        if (*limit_known)
+            found->limit.is = WB_AMQP_LIMIT_UNREADABLE;
+        found->incomplete = found->limit.is == WB_AMQP_LIMIT_UNREADABLE;
+        *limit_known = 1;
+        return !found->incomplete;
+    }
+    if (!wb_amqp_argument_read(text, &argument) || is_ours_to_say(&argument, type, dead_letter))
+        return 0;
+    int added = wb_amqp_arguments_add(&found->arguments, &argument);
+    found->incomplete = !argument.kind || !added;
+    return !found->incomplete;
+}
+
+int wb_amqp_queue_declare(wb_amqp_connection *connection, const char *name, int type,
+                          const char *dead_letter, wb_amqp_found *ret_found)
 {
     const wb_amqp_channel *channel = &connection->channels[WB_AMQP_SCRATCH];
-    return result == WB_REJECT && channel->code == AMQP_PRECONDITION_FAILED &&
-           wb_amqp_limit_read(channel->text, ret_limit);
-}
-
-int wb_amqp_queue_declare(wb_amqp_connection *connection, const char *name,
-                          wb_amqp_limit *ret_limit)
-{
-    wb_amqp_limit limit = { .is = WB_AMQP_LIMIT_NONE };
-    *ret_limit = limit;
-    if (connection->transport->config->queue_type == WB_AMQP_QUEUE_CLASSIC)
-        return declare_classic(connection, name);
-    if (wb_amqp_broker_major(connection) >= 4)
-        limit = (wb_amqp_limit){ .is = WB_AMQP_LIMIT_SET, .value = -1 };
-    int result = declare_quorum(connection, name, limit);
-    /* Once more with what is there, so that everything else is compared. */
-    if (refuses_limit(connection, result, &limit))
-        result = declare_quorum(connection, name, limit);
-    if (refuses_limit(connection, result, &limit)) {
-        limit.is = WB_AMQP_LIMIT_UNREADABLE;
-        result = WB_OK;
-    }
-    if (result == WB_OK)
-        *ret_limit = limit;
-    return result;
+    int limit_known = 0;
+    int result;
+    *ret_found = (wb_amqp_found){ .limit.is = WB_AMQP_LIMIT_NONE };
+    if (type == WB_AMQP_QUEUE_QUORUM && wb_amqp_broker_major(connection) >= 4)
+        ret_found->limit = (wb_amqp_limit){ .is = WB_AMQP_LIMIT_SET, .value = -1 };
+    do
+        result = declare_as(connection, name, type, dead_letter, ret_found);
+    while (result == WB_REJECT && channel->code == AMQP_PRECONDITION_FAILED &&
+           learn(channel->text, type, dead_letter, ret_found, &limit_known));
+    /* It is there, and of our type: what else it has the broker did not manage to say. */
+    return ret_found->incomplete ? WB_OK : result;
 }

@@ -11,6 +11,7 @@
 #ifndef WB_AMQP_QUEUE_H
 #define WB_AMQP_QUEUE_H
 
+#include "plugins/transport/amqp/amqp-arguments.h"
 #include "plugins/transport/amqp/amqp-connection.h"
 
 /* What is known of a limit in one place. */
@@ -31,10 +32,18 @@ int wb_amqp_major_of(const amqp_table_t *properties);
 /** Ask whether there is a queue. Results as wb_amqp_rpc(). */
 int wb_amqp_queue_exists(wb_amqp_connection *connection, const char *name);
 
-/** Declare a durable queue of the configured type. One that is there may have any
- *  delivery limit: *ret_limit is its argument. Results as wb_amqp_rpc(). */
-int wb_amqp_queue_declare(wb_amqp_connection *connection, const char *name,
-                          wb_amqp_limit *ret_limit);
+/** What an existing queue turned out to have. */
+typedef struct wb_amqp_found {
+    wb_amqp_limit limit;         /* x-delivery-limit */
+    wb_amqp_arguments arguments; /* the others, beyond what we declare */
+    int incomplete;              /* the broker's words were cut off: there may be more */
+} wb_amqp_found;
+
+/** Declare a durable queue of a type, WB_AMQP_QUEUE_x, with a dead-letter exchange unless
+ *  NULL. One that is there may have any other arguments: *ret_found. Results as
+ *  wb_amqp_rpc(). */
+int wb_amqp_queue_declare(wb_amqp_connection *connection, const char *name, int type,
+                          const char *dead_letter, wb_amqp_found *ret_found);
 
 /** Read the limit a queue has out of the broker's refusal; pure.
  *  @return 0 when it refuses something else. */

@@ -12,6 +12,8 @@
 
 /* Once bodies of this size wait to be taken, the socket is left alone. */
 #define READY_SIZE_MAX ((size_t)32 << 20)
+/* After one frame that cannot be decoded there may be others. */
+#define CAREFUL_FOR INT64_C(10000000000)
 
 static const char *endpoint_name(const wb_amqp_receiver *receiver)
 {
@@ -95,6 +97,29 @@ static void complete(wb_amqp_receiver *receiver)
     receiver->skipping = 0;
 }
 
+/* Rejected at once, because on the next connection it would be the same again, and again. */
+static int on_unreadable(void *owner)
+{
+    wb_amqp_receiver *receiver = owner;
+    wb_amqp_connection *connection = &receiver->connection;
+    wb_transport *transport = connection->transport;
+    amqp_basic_nack_t reject = { .delivery_tag = receiver->tag };
+    if (!receiver->awaits_header)
+        return 0;
+    connection->deaf = 1;
+    atomic_store(&transport->careful_until, transport->host->now() + CAREFUL_FOR);
+    wb_amqp_consume_leave(receiver);
+    wb_amqp_put_method(connection, WB_AMQP_MAIN, AMQP_BASIC_NACK_METHOD, &reject);
+    wb_amqp_flush_some(connection);
+    transport->host->log(transport->host, WB_LOG_ERROR,
+                         "the client library refuses to decode the headers of a message: it was "
+                         "rejected, and is gone unless the queue has a dead-letter exchange",
+                         (const wb_field[]){ { "queue", endpoint_name(receiver) },
+                                             { "exchange", receiver->exchange } },
+                         2);
+    return 1;
+}
+
 static void on_header(wb_amqp_receiver *receiver, const amqp_frame_t *frame)
 {
     const amqp_basic_properties_t *properties = frame->payload.properties.decoded;
@@ -106,6 +131,7 @@ static void on_header(wb_amqp_receiver *receiver, const amqp_frame_t *frame)
                                       "out of memory for a message");
         return;
     }
+    receiver->awaits_header = 0;
     message->receiver = receiver;
     message->tag = receiver->tag;
     message->consumer = receiver->tag_consumer;
@@ -149,6 +175,14 @@ static void on_channel_close(wb_amqp_receiver *receiver)
             "the broker closed the channel that receives from \"%s\": %s", name, channel->text);
 }
 
+static void copy_text(char *to, size_t size, amqp_bytes_t text)
+{
+    size_t length = text.len < size ? text.len : size - 1;
+    if (length)
+        memcpy(to, text.bytes, length);
+    to[length] = '\0';
+}
+
 static void on_method(wb_amqp_receiver *receiver, const amqp_method_t *method)
 {
     const amqp_basic_deliver_t *deliver = method->decoded;
@@ -158,6 +192,8 @@ static void on_method(wb_amqp_receiver *receiver, const amqp_method_t *method)
         transport->host->crash_point("received_frame");
         receiver->tag = deliver->delivery_tag;
         receiver->redelivered = deliver->redelivered;
+        receiver->awaits_header = 1;
+        copy_text(receiver->exchange, sizeof receiver->exchange, deliver->exchange);
         receiver->tag_consumer = wb_amqp_consumer_of(deliver->consumer_tag);
         receiver->window += receiver->tag_consumer == receiver->consumer;
         receiver->active = 1;
@@ -198,12 +234,22 @@ int wb_amqp_receiver_open(wb_amqp_receiver *receiver, wb_transport *transport,
                           wb_amqp_group *group, uint32_t prefetch)
 {
     receiver->connection.on_frame = on_frame;
+    receiver->connection.on_unreadable = on_unreadable;
     receiver->connection.before_wait = wb_amqp_consume_before_wait;
     receiver->connection.owner = receiver;
     if (wb_amqp_connection_open(&receiver->connection, transport, group, "receive") == WB_OK &&
         wb_amqp_channel_ensure(&receiver->connection, WB_AMQP_MAIN) == WB_OK)
         (void)wb_amqp_consume_first(receiver, prefetch);
     return result_of(receiver);
+}
+
+int wb_amqp_receiver_end_deaf(wb_amqp_receiver *receiver)
+{
+    if (result_of(receiver) == WB_OK)
+        wb_amqp_connection_part(&receiver->connection);
+    return wb_amqp_connection_fail(&receiver->connection, WB_NOT_CONNECTED, WB_CAUSE_OTHER,
+                                   "a message that the client library refuses to decode was "
+                                   "rejected: connecting again");
 }
 
 void wb_amqp_receiver_close(wb_amqp_receiver *receiver)

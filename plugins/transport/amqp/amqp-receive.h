@@ -40,11 +40,16 @@ struct wb_amqp_receiver {
     uint64_t tag;
     unsigned tag_consumer;
     int redelivered;
+    int awaits_header; /* of the message with that tag */
+    char exchange[256]; /* it came through */
     wb_amqp_message *partial;
     int skipping; /* it has been given back: its body is of no interest */
     uint64_t body_left;
     int64_t unread_since; /* when reading was paused or gated; 0: neither */
 };
+
+/** The connection is deaf and nobody waits to be taken: close it, and fail with the reason. */
+int wb_amqp_receiver_end_deaf(wb_amqp_receiver *receiver);
 
 /** Connect and consume. On failure the connection says why. */
 int wb_amqp_receiver_open(wb_amqp_receiver *receiver, wb_transport *transport,

@@ -171,6 +171,10 @@ static int receive(wb_transport_session *session, int64_t deadline,
             return forget(session, ret_messages[*ret_count - 1], ret_count, error);
         if (receiver->stopping && wb_amqp_consume_is_drained(receiver))
             return WB_OK;
+        if (receiver->connection.deaf) {
+            (void)wb_amqp_receiver_end_deaf(receiver);
+            continue;
+        }
         if (was_interrupted(session) || in(session, 0) >= deadline)
             return WB_OK;
         wb_amqp_wait(&session->group, deadline, 1);
@@ -203,7 +207,8 @@ int wb_amqp_session_stop_receiving(wb_transport_session *session, wb_error *erro
     wb_amqp_consume_stop(receiver);
     wb_amqp_flush_some(connection);
     while (connection->failure.result == WB_OK && wb_amqp_consume_is_on(receiver) &&
-           !connection->gated && !connection->paused && in(session, 0) < connection->deadline)
+           !connection->gated && !connection->paused && !connection->deaf &&
+           in(session, 0) < connection->deadline)
         wb_amqp_wait(&session->group, connection->deadline, 0);
     int result = connection->failure.result;
     if (result != WB_OK)

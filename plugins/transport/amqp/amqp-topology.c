@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "plugins/transport/amqp/amqp-bases.h"
+#include "plugins/transport/amqp/amqp-management.h"
 #include "plugins/transport/amqp/amqp-queue.h"
 
 int wb_amqp_event_exchange(const char *type, char ret_name[WB_AMQP_NAME_SIZE])
@@ -75,6 +76,31 @@ static void argument_name(const char *text, char ret_name[64])
     ret_name[size] = '\0';
 }
 
+static int is_error_queue(const wb_transport *transport, const char *name)
+{
+    const wb_endpoint_info *endpoint = transport->endpoint;
+    return endpoint->error_queue && strcmp(name, endpoint->error_queue) == 0 &&
+           strcmp(name, endpoint->name) != 0;
+}
+
+static int type_of(const wb_transport *transport, const char *name)
+{
+    return is_error_queue(transport, name) ? wb_amqp_config_error_queue_type(transport->config)
+                                           : transport->config->queue_type;
+}
+
+/* What an operator can set to what is there. */
+static const char *remedy_for(const wb_transport *transport, const char *name,
+                              const char *argument)
+{
+    if (strcmp(argument, "x-queue-type") == 0)
+        return is_error_queue(transport, name) ? "set error_queue_type to what it is, or delete it"
+                                               : "set queue_type to what it is, or delete it";
+    if (strcmp(argument, "x-dead-letter-exchange") == 0)
+        return "set dead_letter_exchange to what it is or leave it out, or delete the queue";
+    return "delete it";
+}
+
 static int refused(const wb_amqp_connection *connection, const char *what, const char *name,
                    wb_error *error)
 {
@@ -88,9 +114,9 @@ static int refused(const wb_amqp_connection *connection, const char *what, const
     case AMQP_PRECONDITION_FAILED:
         argument_name(channel->text, argument);
         return host->fail(host, error, WB_FATAL, WB_CAUSE_MISMATCH, channel->code,
-                          "%s \"%s\" exists with another %s: set queue_type to what it is, or "
-                          "delete it (the broker says: %s)",
-                          what, name, argument, channel->text);
+                          "%s \"%s\" exists with another %s: %s (the broker says: %s)", what,
+                          name, argument, remedy_for(connection->transport, name, argument),
+                          channel->text);
     default:
         return host->fail(host, error, WB_FATAL, wb_amqp_map_cause(channel->code), channel->code,
                           "could not use %s \"%s\": the broker says: %s", what, name,
@@ -108,13 +134,56 @@ static int outcome(const wb_amqp_connection *connection, int result, const char 
     return wb_amqp_failure_report(connection->transport->host, &connection->failure, error);
 }
 
+/* ---- queues of others ------------------------------------------------------------ */
+
+static int refuse_broken(const wb_transport *transport, const char *name,
+                         const wb_amqp_arguments *arguments, wb_error *error)
+{
+    const wb_host *host = transport->host;
+    const char *why;
+    const wb_amqp_argument *broken =
+        wb_amqp_arguments_broken(arguments, !is_error_queue(transport, name), &why);
+    if (!broken)
+        return WB_OK;
+    return host->fail(host, error, WB_FATAL, WB_CAUSE_MISMATCH, 0,
+                      "queue \"%s\" has %s = %s: %s; take that argument or policy away, or use "
+                      "another queue",
+                      name, broken->name, broken->text[0] ? broken->text : "something", why);
+}
+
+static void log_incomplete(const wb_transport *transport, const char *name)
+{
+    transport->host->log(transport->host, WB_LOG_INFO,
+                         "not every argument of the queue is known: the broker's answer is cut off",
+                         (const wb_field[]){ { "queue", name } }, 1);
+}
+
+/* Declares it, and judges what it has if it was there. Whoever may not declare is told
+ * nothing, and gets WB_REJECT with the code. */
+static int declare_queue(wb_amqp_connection *connection, const char *name, int *ret_result,
+                         wb_error *error)
+{
+    const wb_transport *transport = connection->transport;
+    int own = !is_error_queue(transport, name);
+    wb_amqp_found found;
+    *ret_result = wb_amqp_queue_declare(connection, name, type_of(transport, name),
+                                        own ? transport->config->dead_letter_exchange : NULL,
+                                        &found);
+    if (*ret_result != WB_OK)
+        return WB_OK;
+    if (found.incomplete)
+        log_incomplete(transport, name);
+    return refuse_broken(transport, name, &found.arguments, error);
+}
+
 /* ---- install --------------------------------------------------------------------- */
 
 static int install_address(wb_amqp_connection *connection, const char *name, wb_error *error)
 {
-    wb_amqp_limit any;
-    int result = outcome(connection, wb_amqp_queue_declare(connection, name, &any), "queue", name,
-                         error);
+    int declared;
+    int result = declare_queue(connection, name, &declared, error);
+    if (result == WB_OK)
+        result = outcome(connection, declared, "queue", name, error);
     if (result == WB_OK)
         result = outcome(connection, wb_amqp_exchange_declare(connection, name, 0), "exchange",
                          name, error);
@@ -146,12 +215,29 @@ static size_t count_derived(const wb_endpoint_info *endpoint)
     return WB_HAS(endpoint, wb_endpoint_info, derived_count) ? endpoint->derived_count : 0;
 }
 
+static int verify_dead_letters(wb_amqp_connection *connection, wb_error *error)
+{
+    const wb_host *host = connection->transport->host;
+    const char *name = connection->transport->config->dead_letter_exchange;
+    if (!name)
+        return WB_OK;
+    int result = wb_amqp_exchange_declare(connection, name, 1);
+    if (result == WB_REJECT && connection->channels[WB_AMQP_SCRATCH].code == AMQP_NOT_FOUND)
+        return host->fail(host, error, WB_FATAL, WB_CAUSE_MISSING, AMQP_NOT_FOUND,
+                          "dead_letter_exchange \"%s\" does not exist: make it, or name the error "
+                          "queue's",
+                          name);
+    return outcome(connection, result, "exchange", name, error);
+}
+
 static int install_all(wb_amqp_connection *connection, wb_error *error)
 {
     const wb_endpoint_info *endpoint = connection->transport->endpoint;
     int result = install_address(connection, endpoint->name, error);
     if (result == WB_OK && endpoint->error_queue)
         result = install_address(connection, endpoint->error_queue, error);
+    if (result == WB_OK)
+        result = verify_dead_letters(connection, error);
     for (size_t i = 0; i < endpoint->type_count && result == WB_OK; i++)
         result = install_subscription(connection, endpoint->types[i], error);
     for (size_t i = 0; i < count_derived(endpoint) && result == WB_OK; i++)
@@ -162,19 +248,29 @@ static int install_all(wb_amqp_connection *connection, wb_error *error)
 
 /* ---- verify ---------------------------------------------------------------------- */
 
+/* What the interface does not tell is no reason to refuse: limits() says why. */
+static int verify_policies(const wb_transport *transport, const char *name, wb_error *error)
+{
+    wb_amqp_managed_queue queue;
+    if (!transport->config->management || !wb_amqp_management_ask(transport, name, &queue))
+        return WB_OK;
+    return refuse_broken(transport, name, &queue.effective, error);
+}
+
 /* A passive declaration does not compare arguments. One that does creates nothing
  * where the queue is there already; whoever may not declare is not told. */
 static int verify_queue(wb_amqp_connection *connection, const char *name, wb_error *error)
 {
-    wb_amqp_limit any;
+    int declared;
     int result =
         outcome(connection, wb_amqp_queue_exists(connection, name), "queue", name, error);
+    if (result == WB_OK)
+        result = declare_queue(connection, name, &declared, error);
     if (result != WB_OK)
         return result;
-    result = wb_amqp_queue_declare(connection, name, &any);
-    if (result == WB_REJECT && connection->channels[WB_AMQP_SCRATCH].code == AMQP_ACCESS_REFUSED)
-        return WB_OK;
-    return outcome(connection, result, "queue", name, error);
+    if (declared != WB_REJECT || connection->channels[WB_AMQP_SCRATCH].code != AMQP_ACCESS_REFUSED)
+        result = outcome(connection, declared, "queue", name, error);
+    return result == WB_OK ? verify_policies(connection->transport, name, error) : result;
 }
 
 static int verify_exchange(wb_amqp_connection *connection, const char *name, wb_error *error)
@@ -194,6 +290,8 @@ static int verify_all(wb_amqp_connection *connection, wb_error *error)
         result = verify_queue(connection, endpoint->error_queue, error);
     if (result == WB_OK && endpoint->error_queue)
         result = verify_exchange(connection, endpoint->error_queue, error);
+    if (result == WB_OK)
+        result = verify_dead_letters(connection, error);
     for (size_t i = 0; i < endpoint->type_count && result == WB_OK; i++) {
         if (wb_amqp_event_exchange(endpoint->types[i], name))
             result = verify_exchange(connection, name, error);

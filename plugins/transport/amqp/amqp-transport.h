@@ -21,6 +21,9 @@ struct wb_transport {
     /** 1 after a window was not confirmed in time, until something is: who publishes next
      *  sends a probe first (amqp-probe.h). */
     atomic_int unconfirmed;
+    /** Until then consumers prefetch one message: a frame could not be decoded, which
+     *  costs the connection, and what else is in hand one delivery. */
+    _Atomic int64_t careful_until;
 };
 
 #endif
