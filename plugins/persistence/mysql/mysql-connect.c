@@ -29,6 +29,20 @@ static int ssl_mode(const mys_config *config)
     return is_local(config) ? MYS_SSL_DISABLED : MYS_SSL_VERIFY;
 }
 
+/* Whom to trust without ssl_ca. Connector/C looks where OpenSSL does, but from 3.4 on takes a
+ * certificate of anybody as well when the server knows the account's password, unless it was
+ * told of a place. */
+static void set_default_authorities(wb_storage_session *s)
+{
+#if MARIADB_PACKAGE_VERSION_ID >= 30400
+    const char *place = getenv("SSL_CERT_DIR");
+    mysql_optionsv(s->connection, MYSQL_OPT_SSL_CAPATH,
+                   place && place[0] ? place : "/etc/ssl/certs");
+#else
+    (void)s;
+#endif
+}
+
 static void set_tls(wb_storage_session *s)
 {
     const mys_config *config = s->persistence->config;
@@ -43,6 +57,8 @@ static void set_tls(wb_storage_session *s)
     mysql_optionsv(s->connection, MARIADB_OPT_TLS_VERSION, "TLSv1.2,TLSv1.3");
     if (config->ssl_ca)
         mysql_optionsv(s->connection, MYSQL_OPT_SSL_CA, config->ssl_ca);
+    else if (verify)
+        set_default_authorities(s);
     if (config->ssl_cert)
         mysql_optionsv(s->connection, MYSQL_OPT_SSL_CERT, config->ssl_cert);
     if (config->ssl_key)
