@@ -27,7 +27,7 @@ is_cut() { # the server ends the connection this statement waits on
 plan 7
 is "the database is the one in MYSQL_DATABASE" "$(sql 'select database()')" "$MYSQL_DATABASE"
 is "what is committed is durable" \
-    "$(sql 'select @@innodb_flush_log_at_trx_commit, @@log_bin, @@innodb_doublewrite')" \
+    "$(sql 'select @@innodb_flush_log_at_trx_commit, @@log_bin, @@innodb_doublewrite in ("1", "ON")')" \
     "1	0	1"
 is "isolation is as shipped" "$(sql 'select @@tx_isolation')" REPEATABLE-READ
 is "the server's certificate is signed by MYSQL_CA" \
