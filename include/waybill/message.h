@@ -87,7 +87,8 @@ typedef struct wb_outgoing {
     const char *destination;
     const void *body;
     size_t body_size;
-    /** Added to, or replacing, the headers Waybill sets itself. */
+    /** Added to, or replacing, the headers Waybill sets itself. Names should differ: not
+     *  every transport keeps the order of headers, or several of one name (RabbitMQ 4). */
     const wb_header *headers;
     size_t header_count;
     /** Message id, 1 to 255 bytes. Leave NULL: Waybill then derives one from the

@@ -3,8 +3,6 @@
 
 #include "tests/bench/amqp-link.h"
 
-#include <amqp_framing.h>
-#include <amqp_tcp_socket.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>

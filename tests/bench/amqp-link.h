@@ -9,9 +9,8 @@
 #ifndef BENCH_AMQP_LINK_H
 #define BENCH_AMQP_LINK_H
 
+#include "plugins/common/rabbitmq.h"
 #include "tests/bench/common.h"
-
-#include <amqp.h>
 
 #define BENCH_CHANNEL 1
 

@@ -10,7 +10,6 @@
 
 #include "tests/bench/amqp-link.h"
 
-#include <amqp_framing.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -26,6 +26,7 @@ END
 again="\"$support/server\" crash \"$work/server\" && \"$support/server\" restart \"$work/server\""
 {
     cat <<'END'
+skip headers keep their order, and doubles stay
 skip the shared resource is always the same
 skip order per key: in one session
 skip order per key: through give back

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Transports with one fault each fail in the cases that are about it, and in no other. They
-# run eight or nine at once: they mostly wait for what does not come.
+# run up to eleven at once: they mostly wait for what does not come.
 set -u
 conformance=$top_srcdir/tests/conformance
 work=$top_builddir/tests/conformance/work/broken
@@ -143,6 +143,20 @@ fail sends_atomic_with_receive: a destination that cannot be is refused, the res
 fail transaction_scope: a destination that cannot be is refused, the rest is committed
 fail sends_atomic_with_receive: after a refused operation rollback undoes the rest
 fail transaction_scope: after a refused operation rollback undoes the rest
+END
+judge mixed <<END
+$(skipped)
+$(unreleased)
+$(unordered)
+skip headers keep their order, and doubles stay
+END
+judge garbled <<END
+$(skipped)
+$(unreleased)
+$(unordered)
+skip headers keep their order, and doubles stay
+fail of several headers of one name one comes at least
+fail what is delivered again is what was sent
 END
 judge unset <<END
 $(skipped)

@@ -25,9 +25,10 @@ static const wb_party transports[] = {
       .capabilities = NONE | RECEIVE_ONLY | WB_CAP_DELIVERY_COUNT | WB_CAP_PUBLISH },
     { .name = "kafka",
       .capabilities = NONE | RECEIVE_ONLY | ATOMIC | WB_CAP_DELIVERY_COUNT | WB_CAP_ORDER_PER_KEY |
-                      WB_CAP_PUBLISH },
+                      WB_CAP_PUBLISH | WB_CAP_HEADER_ORDER },
     { .name = "sqlite",
-      .capabilities = NONE | RECEIVE_ONLY | ATOMIC | SCOPE | WB_CAP_DELIVERY_COUNT | WB_CAP_PUBLISH,
+      .capabilities = NONE | RECEIVE_ONLY | ATOMIC | SCOPE | WB_CAP_DELIVERY_COUNT |
+                      WB_CAP_PUBLISH | WB_CAP_HEADER_ORDER,
       .shared_resource = "/var/lib/orders.db" },
     { .name = "delaying", .capabilities = NONE | RECEIVE_ONLY | WB_CAP_PUBLISH | WB_CAP_DELAY },
 };

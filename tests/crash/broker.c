@@ -3,7 +3,6 @@
 
 #include "tests/crash/broker.h"
 
-#include <amqp_tcp_socket.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>

@@ -8,7 +8,7 @@
 #ifndef WB_TESTS_CRASH_BROKER_H
 #define WB_TESTS_CRASH_BROKER_H
 
-#include <amqp.h>
+#include "plugins/common/rabbitmq.h"
 
 /** All use this channel. */
 #define BROKER_CHANNEL 1

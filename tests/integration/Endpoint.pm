@@ -380,7 +380,7 @@ sub persistence_text {
 sub sql {
     my ($self, $text) = @_;
     local $ENV{MYSQL_PWD} = $ENV{MYSQL_PASSWORD};
-    open my $mariadb, '-|', qw(mariadb --no-defaults --protocol=TCP --batch --raw --skip-column-names), "--host=$ENV{MYSQL_HOST}",
+    open my $mariadb, '-|', qw(mariadb --no-defaults --protocol=TCP --skip-ssl --batch --raw --skip-column-names), "--host=$ENV{MYSQL_HOST}",
         "--port=$ENV{MYSQL_PORT}", "--user=$ENV{MYSQL_USER}", "--execute=$text", $ENV{MYSQL_DATABASE} or die "mariadb: $!\n";
     my @rows = map { chomp; [ split /\t/, $_, -1 ] } <$mariadb>;
     close $mariadb or die "sql failed: $text\n";

@@ -3,7 +3,6 @@
 
 #include "tests/integration/amqp-fixture.h"
 
-#include <amqp_tcp_socket.h>
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <stdio.h>

@@ -14,13 +14,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <amqp.h>
-#include <amqp_framing.h>
 #include <cmocka.h>
 #include <waybill/sys/transport.h>
 
 #include "core/base/clock.h"
 #include "core/base/host.h"
+#include "plugins/common/rabbitmq.h"
 #include "plugins/transport/amqp/amqp-options.h"
 
 #define SECONDS(n) ((n) * WB_SECOND)

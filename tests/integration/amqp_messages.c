@@ -122,8 +122,8 @@ static void test_headers(void **state)
     fixture_receive(&f, &message, 1);
     assert_true(message->header_count >= COUNT);
     for (int i = 0; i < COUNT; i++) {
-        const wb_header *got = &message->headers[i];
-        assert_int_equal(got->name_size, headers[i].name_size);
+        const wb_header *got = header(message, names[i]); /* RabbitMQ 4 mixes them */
+        assert_non_null(got);
         assert_memory_equal(got->name, headers[i].name, got->name_size + 1);
         assert_int_equal(got->value_size, headers[i].value_size);
         assert_memory_equal(got->value, headers[i].value, got->value_size + 1);

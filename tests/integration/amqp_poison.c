@@ -6,11 +6,11 @@
  */
 #include "config.h"
 
-#include <amqp_tcp_socket.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "plugins/common/rabbitmq.h"
 #include "tests/integration/amqp-fixture.h"
 
 #define LONGEST 255

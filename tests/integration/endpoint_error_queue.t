@@ -18,9 +18,11 @@ my $failure = join '|', map { quotemeta } @failure_headers;
 $failure = qr/^(?:$failure)$/;
 my $odd_id = join '', "\0", map { chr } 1 .. 254;
 
-# Headers of a bad message: whatever is legal.
+# Headers of a bad message: whatever is legal. RabbitMQ 4 leaves one of each name.
 sub unusual_headers {
-    return [ [ "Grüße \x{e2}\x{82}\x{ac}" => "\x{f0}\x{9f}\x{93}\x{ac} \x{ff}\x{fe}" ], [ empty => '' ], [ twice => 'a' ], [ twice => 'b' ],
+    my ($e) = @_;
+    my @twice = $e->{pair} =~ /amqp/ ? () : ([ twice => 'a' ], [ twice => 'b' ]);
+    return [ [ "Grüße \x{e2}\x{82}\x{ac}" => "\x{f0}\x{9f}\x{93}\x{ac} \x{ff}\x{fe}" ], [ empty => '' ], @twice,
         [ "a name\n with\tblanks" => "line\r\n\0line" ], [ 'n' x 255 => 'v' x 30_000 ], [ 'NServiceBus.ConversationId' => 'c-1' ] ];
 }
 
@@ -28,10 +30,10 @@ sub bad_messages {
     my ($e) = @_;
     my $full = [ [ first => '1' ], map { [ "h$_" => "v$_" ] } 1 .. 253 ];    # 256 with type and script
     my @bad = (
-        { id => 'no-handler', type => 'Test.Nobody', headers => unusual_headers(), body => "\0\1\2\xff", kind => 'NoHandler', reason => qr/no handler for "Test\.Nobody"/ },
+        { id => 'no-handler', type => 'Test.Nobody', headers => unusual_headers($e), body => "\0\1\2\xff", kind => 'NoHandler', reason => qr/no handler for "Test\.Nobody"/ },
         { id => 'no-type', type => undef, body => 'x', kind => 'NoHandler', reason => qr/names no type/ },
         { id => 'empty', type => 'Test.Nobody', body => '', kind => 'NoHandler', reason => qr/no handler/ },
-        { id => $odd_id, do => 'fail unrecoverable no such customer: "x"', body => 'order', headers => unusual_headers(), calls => [ 1 ], final => 1,
+        { id => $odd_id, do => 'fail unrecoverable no such customer: "x"', body => 'order', headers => unusual_headers($e), calls => [ 1 ], final => 1,
             kind => 'Unrecoverable', reason => qr/^no such customer: "x"$/ },
         { id => 'r', do => 'fail retry busy', headers => $full, body => 'order', calls => [ 1 .. 6 ], kind => 'HandlerFailed', reason => qr/^busy$/ },
         { id => 'leave', do => 'leave 4711', calls => [ 1 .. 6 ], kind => 'HandlerFailed', reason => qr/the handler of Test\.Do returned 4711/ },

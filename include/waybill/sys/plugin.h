@@ -174,6 +174,9 @@ typedef struct wb_option {
 #define WB_CAP_ORDER_PER_KEY (UINT64_C(1) << 6)
 /* Transport: publish and subscribe. */
 #define WB_CAP_PUBLISH (UINT64_C(1) << 7)
+/* Transport: a message's headers arrive in the order they were sent in, and several of one
+ * name all arrive. Without it they are a set with one value a name, whichever. */
+#define WB_CAP_HEADER_ORDER (UINT64_C(1) << 8)
 /* Persistence: keeps an outbox. */
 #define WB_CAP_OUTBOX (UINT64_C(1) << 16)
 /* Persistence: keeps delayed messages. */

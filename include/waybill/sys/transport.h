@@ -19,7 +19,8 @@
  * Change log: 1.0 first version. Appended since: wb_transport_limits and limits(),
  * stop_receiving(), release_prefetched(); set_prefetch() may be below what is in hand; an
  * event reaches subscribers of its bases; send() may end with WB_IN_DOUBT and
- * WB_CAUSE_SENDING (a host that does not know it closes the session); WB_WORKER_STACK.
+ * WB_CAUSE_SENDING (a host that does not know it closes the session); WB_WORKER_STACK;
+ * WB_CAP_HEADER_ORDER, without which the order of headers is no promise any more.
  */
 #ifndef WAYBILL_SYS_TRANSPORT_H
 #define WAYBILL_SYS_TRANSPORT_H
@@ -36,8 +37,8 @@ typedef struct wb_transport_session wb_transport_session; /* the plugin's sessio
 
 /** One message received. Allocated and owned by the session; valid until it is
  *  acknowledged, given back, or the session is closed. Strings are NUL-terminated
- *  beyond their size. Header order is kept; when a message is delivered again it may
- *  be kept among headers of one name only. Broker properties that have a header
+ *  beyond their size. With WB_CAP_HEADER_ORDER the order of headers is kept; when a
+ *  message is delivered again it may be kept among headers of one name only. Broker properties that have a header
  *  name of NServiceBus (content type, reply-to, correlation id, type) are among
  *  the headers; bookkeeping headers of the broker are not. */
 typedef struct wb_incoming {

@@ -4,6 +4,7 @@
 #include "plugins/persistence/mysql/mysql-tls.h"
 
 #include <mysql/plugin_auth.h>
+#include <stdlib.h>
 
 /* <mysql/client_plugin.h> cannot be included: it needs files that Debian does not ship.
  * 1.1 appended the hash of a password, which is not asked for when it is NULL. */
@@ -56,6 +57,19 @@ int mys_tls_init(void)
     return is_known ? 0 : -1;
 }
 
+/* Whom to trust without ssl_ca. Connector/C looks where OpenSSL does, but from 3.4 on takes a
+ * certificate of anybody as well when the server knows the account's password, unless it was
+ * told of a place. */
+static void set_default_authorities(MYSQL *connection)
+{
+#if MARIADB_PACKAGE_VERSION_ID >= 30400
+    const char *place = getenv("SSL_CERT_DIR");
+    mysql_optionsv(connection, MYSQL_OPT_SSL_CAPATH, place && place[0] ? place : "/etc/ssl/certs");
+#else
+    (void)connection;
+#endif
+}
+
 void mys_tls_set(MYSQL *connection, const mys_config *config)
 {
     const int mode = mys_config_ssl_mode(config);
@@ -70,6 +84,8 @@ void mys_tls_set(MYSQL *connection, const mys_config *config)
         mysql_optionsv(connection, MYSQL_DEFAULT_AUTH, MYS_TLS_GATE);
     if (config->ssl_ca)
         mysql_optionsv(connection, MYSQL_OPT_SSL_CA, config->ssl_ca);
+    else if (mode == MYS_SSL_VERIFY)
+        set_default_authorities(connection);
     if (config->ssl_cert)
         mysql_optionsv(connection, MYSQL_OPT_SSL_CERT, config->ssl_cert);
     if (config->ssl_key)

@@ -7,9 +7,10 @@
 #ifndef WB_AMQP_ARGUMENTS_H
 #define WB_AMQP_ARGUMENTS_H
 
-#include <amqp.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "plugins/common/rabbitmq.h"
 
 /* Brokers know some twenty. */
 #define WB_AMQP_ARGUMENTS_MAX 24

@@ -3,8 +3,6 @@
 
 #include "plugins/transport/amqp/amqp-connection.h"
 
-#include <amqp_ssl_socket.h>
-#include <amqp_tcp_socket.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -22,10 +22,9 @@
 #ifndef WB_AMQP_CONNECTION_H
 #define WB_AMQP_CONNECTION_H
 
-#include <amqp.h>
-#include <amqp_framing.h>
 #include <stdatomic.h>
 
+#include "plugins/common/rabbitmq.h"
 #include "plugins/transport/amqp/amqp-map.h"
 #include "plugins/transport/amqp/amqp-transport.h"
 

@@ -6,9 +6,10 @@
 #ifndef WB_AMQP_HEADER_NAMES_H
 #define WB_AMQP_HEADER_NAMES_H
 
-#include <amqp.h>
 #include <stdint.h>
 #include <string.h>
+
+#include "plugins/common/rabbitmq.h"
 
 #define MESSAGE_ID "NServiceBus.MessageId"
 #define CORRELATION_ID "NServiceBus.CorrelationId"

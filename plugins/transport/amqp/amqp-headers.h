@@ -17,9 +17,9 @@
 #ifndef WB_AMQP_HEADERS_H
 #define WB_AMQP_HEADERS_H
 
-#include <amqp.h>
-#include <amqp_framing.h>
 #include <waybill/sys/transport.h>
+
+#include "plugins/common/rabbitmq.h"
 
 /** Most headers, and most bytes in their names and values together; SIZE_MAX: any. */
 typedef struct wb_amqp_limits {

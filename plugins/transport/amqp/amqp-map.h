@@ -11,9 +11,10 @@
 #ifndef WB_AMQP_MAP_H
 #define WB_AMQP_MAP_H
 
-#include <amqp.h>
 #include <stdint.h>
 #include <waybill/sys/plugin.h>
+
+#include "plugins/common/rabbitmq.h"
 
 /** Why a connection or a channel is no more; all zero: nothing happened. Kept with
  *  the connection, because the thread that finds out may be the keeper, which has

@@ -8,9 +8,7 @@
 #ifndef WB_AMQP_MESSAGE_H
 #define WB_AMQP_MESSAGE_H
 
-#include <amqp.h>
-#include <amqp_framing.h>
-
+#include "plugins/common/rabbitmq.h"
 #include "plugins/transport/amqp/amqp-transport.h"
 
 typedef struct wb_amqp_receiver wb_amqp_receiver;

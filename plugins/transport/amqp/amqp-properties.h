@@ -6,9 +6,9 @@
 #ifndef WB_AMQP_PROPERTIES_H
 #define WB_AMQP_PROPERTIES_H
 
-#include <amqp.h>
-#include <amqp_framing.h>
 #include <waybill/sys/transport.h>
+
+#include "plugins/common/rabbitmq.h"
 
 /** Make the properties of an operation. Everything points into the operation, and to
  *  `entries`, which has room for twice header_count. *ret_size is an upper bound of the

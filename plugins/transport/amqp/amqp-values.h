@@ -7,8 +7,9 @@
 #ifndef WB_AMQP_VALUES_H
 #define WB_AMQP_VALUES_H
 
-#include <amqp.h>
 #include <stddef.h>
+
+#include "plugins/common/rabbitmq.h"
 
 /** Receives text; without a place to write to, it only counts. */
 typedef struct wb_amqp_text {

@@ -11,9 +11,10 @@
 #ifndef WB_AMQP_WINDOW_H
 #define WB_AMQP_WINDOW_H
 
-#include <amqp.h>
 #include <stdint.h>
 #include <waybill/sys/transport.h>
+
+#include "plugins/common/rabbitmq.h"
 
 #define WB_AMQP_REASON_SIZE 400
 

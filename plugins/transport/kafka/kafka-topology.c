@@ -113,7 +113,7 @@ int wb_kafka_topic_await(wb_kafka_client *client, const char *topic, int64_t dea
                          wb_kafka_failure *failure)
 {
     static const struct timespec pause = { 0, 20 * MILLISECOND };
-    rd_kafka_resp_err_t code;
+    rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR_NO_ERROR;
     int partitions, result;
     for (;;) {
         result = wb_kafka_topic_find(client, topic, deadline, &code, &partitions, NULL, failure);

@@ -23,7 +23,7 @@ sub section {
 sub sql {
     my ($self, $text) = @_;
     local $ENV{MYSQL_PWD} = $ENV{MYSQL_PASSWORD};
-    return Tools::rows(Tools::run($text, qw(mariadb --no-defaults --protocol=TCP --batch --raw --skip-column-names),
+    return Tools::rows(Tools::run($text, qw(mariadb --no-defaults --protocol=TCP --skip-ssl --batch --raw --skip-column-names),
         "--host=$ENV{MYSQL_HOST}", "--port=$ENV{MYSQL_PORT}", "--user=$ENV{MYSQL_USER}", $ENV{MYSQL_DATABASE}));
 }
 

@@ -65,11 +65,11 @@ END
 }
 mariadb_pid() { saved_pid "$data/pid"; }
 mariadb_sql() { # as the administrator; MYSQL_HOST would lead elsewhere
-    mariadb --no-defaults --user="$(id -un)" --host=localhost --protocol=SOCKET \
+    mariadb --no-defaults --user="$(id -un)" --host=localhost --protocol=SOCKET --skip-ssl \
         --socket="$data/socket" -N -B -e "$1"
 }
 mariadb_up() { # the tests' own way in
-    MYSQL_PWD=$MYSQL_PASSWORD mariadb --no-defaults --user="$MYSQL_USER" --protocol=TCP \
+    MYSQL_PWD=$MYSQL_PASSWORD mariadb --no-defaults --user="$MYSQL_USER" --protocol=TCP --skip-ssl \
         --host="$MYSQL_HOST" --port="$MYSQL_PORT" -e 'select 1' >/dev/null 2>&1
 }
 mariadb_launch() {

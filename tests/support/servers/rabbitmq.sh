@@ -36,6 +36,7 @@ log.file = broker.log
 log.file.level = info
 disk_free_limit.absolute = 100MB
 raft.wal_max_size_bytes = 33554432
+max_message_size = 134217728
 END
     set_env AMQP_HOST 127.0.0.1 AMQP_PORT "$amqp_port" AMQP_USER guest AMQP_PASSWORD guest \
         AMQP_VHOST /
