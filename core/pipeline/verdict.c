@@ -91,7 +91,8 @@ void wb_verdict_broke_connection(wb_worker *w, wb_item *item, const wb_error *er
     wb_failure_set(&item->failure, WB_FAILURE_HANDLER, error->text, 0);
     (void)wb_verdict_is_proved(w, item);
     item->is_doubted = 1;
-    set_aside(w, item, LOSS_PAUSE_FIRST, LOSS_PAUSE_LONGEST);
+    if (item->failure.faults) /* the first time nearly always it was committed, or a server restarted */
+        set_aside(w, item, LOSS_PAUSE_FIRST, LOSS_PAUSE_LONGEST);
 }
 
 void wb_verdict_wait(const wb_worker *w, wb_item *item)
