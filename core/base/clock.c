@@ -59,6 +59,14 @@ void wb_clock_format_log(int64_t wall, char text[WB_LOG_TIMESTAMP_SIZE])
                    (unsigned)(wall % WB_SECOND / WB_MILLISECOND) % 1000u);
 }
 
+int64_t wb_clock_backoff(int64_t first, unsigned times, int64_t longest)
+{
+    int64_t pause = first;
+    while (times-- > 0 && pause < longest)
+        pause *= 2;
+    return pause < longest ? pause : longest;
+}
+
 void wb_clock_pause(int64_t duration, const atomic_int *stop)
 {
     int64_t end = wb_clock_monotonic() + duration;

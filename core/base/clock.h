@@ -32,6 +32,9 @@ void wb_clock_format_wire(int64_t wall, char text[WB_TIMESTAMP_SIZE]);
 /** "yyyy-MM-ddTHH:mm:ss.fffZ" */
 void wb_clock_format_log(int64_t wall, char text[WB_LOG_TIMESTAMP_SIZE]);
 
+/** A pause that grows: `first`, doubled so many times, at most `longest`. */
+int64_t wb_clock_backoff(int64_t first, unsigned times, int64_t longest);
+
 /** Sleep for a while, or until `*stop` is set (looked at every few milliseconds). */
 void wb_clock_pause(int64_t duration, const atomic_int *stop);
 

@@ -73,30 +73,20 @@ static int open_storage(wb_worker *w, wb_error *error)
 
 int wb_stage_connect_storage(wb_worker *w, wb_error *error)
 {
-    int r;
     if (w->storage_broken)
         close_storage(w);
     if (w->storage)
         return WB_OK;
     wb_pace_back_off(w);
-    if ((r = open_storage(w, error)) == WB_OK || r == WB_FATAL)
-        return r;
-    error->result = r;
-    wb_pace_complain(w, "waiting for a server", error);
-    return WB_NOT_CONNECTED;
+    return wb_pace_wait_for_server(w, open_storage(w, error), error);
 }
 
 static int connect_transport(wb_worker *w, wb_error *error)
 {
-    int r;
     if (w->transport)
         return WB_OK;
     wb_pace_back_off(w);
-    if ((r = open_transport(w, error)) == WB_OK || r == WB_FATAL)
-        return r;
-    error->result = r;
-    wb_pace_complain(w, "waiting for a server", error);
-    return WB_NOT_CONNECTED;
+    return wb_pace_wait_for_server(w, open_transport(w, error), error);
 }
 
 int wb_stage_connect(wb_worker *w, wb_error *error)

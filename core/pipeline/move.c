@@ -46,14 +46,12 @@ void wb_move_log(const wb_worker *w, const wb_item *item)
 
 static void set_aside(wb_worker *w, wb_item *item, const char *reason)
 {
-    int64_t pause = PAUSE_FIRST;
-    for (unsigned i = 0; i < item->pauses && pause < PAUSE_LONGEST; i++)
-        pause *= 2;
+    int64_t pause = wb_clock_backoff(PAUSE_FIRST, item->pauses, PAUSE_LONGEST);
     wb_log_event(WB_LOG_ERROR, "message stays in hand: it cannot be moved to the error queue",
                  { "endpoint", w->pipeline->endpoint }, { "message_id", item->incoming->id },
                  { "error_queue", w->pipeline->recoverability.error_queue }, { "reason", reason });
     item->trim = 0;
-    wb_item_pause(item, wb_clock_monotonic() + (pause < PAUSE_LONGEST ? pause : PAUSE_LONGEST));
+    wb_item_pause(item, wb_clock_monotonic() + pause);
 }
 
 /* With the outbox it waits in the database, whole, and no longer in the broker's queue.

@@ -41,6 +41,15 @@ void wb_pace_complain(wb_worker *w, const char *text, const wb_error *error)
                  { "class", wb_result_name(error->result) }, { "reason", error->text });
 }
 
+int wb_pace_wait_for_server(wb_worker *w, int result, wb_error *error)
+{
+    if (result == WB_OK || result == WB_FATAL)
+        return result;
+    error->result = result;
+    wb_pace_complain(w, "waiting for a server", error);
+    return WB_NOT_CONNECTED;
+}
+
 void wb_pace_go_on(wb_worker *w)
 {
     if (w->complained)

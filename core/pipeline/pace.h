@@ -11,6 +11,9 @@
 void wb_pace_back_off(wb_worker *w);
 /** Log why the worker cannot go on, unless it did so lately. */
 void wb_pace_complain(wb_worker *w, const char *text, const wb_error *error);
+/** What came of asking a server: WB_OK and WB_FATAL stay; all else is logged as above and is
+ *  WB_NOT_CONNECTED. */
+int wb_pace_wait_for_server(wb_worker *w, int result, wb_error *error);
 /** All is well again: forget the back-off, and say so if we complained. */
 void wb_pace_go_on(wb_worker *w);
 

@@ -52,7 +52,7 @@ int wb_stage_dispatch(wb_worker *w, wb_error *error);
 
 /** transaction.c: the same inside a transport transaction, and acknowledge; before the commit. */
 int wb_stage_dispatch_inside(wb_worker *w, wb_item **ret_culprit, wb_error *error);
-/** transaction.c: commit the transport transaction, if the mode has one. */
+/** transaction.c: commit the transport transaction. */
 int wb_stage_commit_transport(wb_worker *w, wb_error *error);
 
 /** settle.c: make the marks, then acknowledge what waited for them. */

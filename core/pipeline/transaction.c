@@ -119,8 +119,6 @@ static void settle(wb_worker *w)
 
 int wb_stage_commit_transport(wb_worker *w, wb_error *error)
 {
-    if (!wb_has_transport_transaction(w->pipeline))
-        return WB_OK;
     wb_crash_point("before_transport_commit");
     keep_ids(w);
     int r = w->pipeline->transport_ops->commit(w->transport, error);

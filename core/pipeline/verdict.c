@@ -44,13 +44,6 @@ void wb_verdict_attempt_failed(wb_worker *w, wb_item *item, const wb_attempt *at
                  { "attempt", number }, { "reason", attempt->reason });
 }
 
-static int64_t trouble_pause(const wb_item *item, int64_t pause, int64_t longest)
-{
-    for (unsigned i = 0; i < item->failure.faults && pause < longest; i++)
-        pause *= 2;
-    return pause < longest ? pause : longest;
-}
-
 static void count_fault(wb_worker *w, wb_item *item, const wb_error *error)
 {
     wb_failure_set(&item->failure, WB_FAILURE_HANDLER, error->text, 0);
@@ -59,19 +52,22 @@ static void count_fault(wb_worker *w, wb_item *item, const wb_error *error)
         wb_verdict_condemn(w, item, WB_FAILURE_HANDLER, error->text);
 }
 
-int wb_verdict_is_proved(const wb_worker *w, wb_item *item)
+int wb_verdict_is_proved(const wb_worker *w, const wb_item *item)
 {
-    uint64_t successes = atomic_load(&w->pipeline->successes);
-    int proved = item->fault_seen && successes >= item->fault_seen;
-    item->fault_seen = successes + 1;
-    return proved;
+    return item->fault_seen && atomic_load(&w->pipeline->successes) >= item->fault_seen;
+}
+
+static void watch_others(const wb_worker *w, wb_item *item)
+{
+    item->fault_seen = atomic_load(&w->pipeline->successes) + 1;
 }
 
 /* The pause outlasts the worker's own, so that others get a turn. */
 static void set_aside(const wb_worker *w, wb_item *item, int64_t first, int64_t longest)
 {
+    int64_t pause = wb_clock_backoff(first, item->failure.faults, longest);
     if (item->verdict == WB_VERDICT_OPEN)
-        wb_item_pause(item, wb_clock_monotonic() + trouble_pause(item, first, longest) + 2 * w->pause);
+        wb_item_pause(item, wb_clock_monotonic() + pause + 2 * w->pause);
 }
 
 /* Only what others committed says that the server is well. A transaction of our own would not: the
@@ -80,6 +76,7 @@ void wb_verdict_met_trouble(wb_worker *w, wb_item *item, const wb_error *error)
 {
     if (wb_verdict_is_proved(w, item))
         count_fault(w, item, error);
+    watch_others(w, item);
     set_aside(w, item, TROUBLE_PAUSE_FIRST, TROUBLE_PAUSE_LONGEST);
 }
 
@@ -89,9 +86,10 @@ void wb_verdict_broke_connection(wb_worker *w, wb_item *item, const wb_error *er
                  { "endpoint", w->pipeline->endpoint }, { "message_id", item->incoming->id },
                  { "reason", error->text });
     wb_failure_set(&item->failure, WB_FAILURE_HANDLER, error->text, 0);
-    (void)wb_verdict_is_proved(w, item);
+    watch_others(w, item);
     item->is_doubted = 1;
-    set_aside(w, item, LOSS_PAUSE_FIRST, LOSS_PAUSE_LONGEST);
+    if (item->failure.faults) /* the first time nearly always it was committed, or a server restarted */
+        set_aside(w, item, LOSS_PAUSE_FIRST, LOSS_PAUSE_LONGEST);
 }
 
 void wb_verdict_wait(const wb_worker *w, wb_item *item)

@@ -33,8 +33,8 @@ void wb_verdict_count_loss(wb_item *item);
 /** It cannot tell now: the message is asked about again in a while. */
 void wb_verdict_wait(const wb_worker *w, wb_item *item);
 /** Whether others committed since this message last met the server's trouble, or a broken
- *  connection. From now on, that time is now. */
-int wb_verdict_is_proved(const wb_worker *w, wb_item *item);
+ *  connection. */
+int wb_verdict_is_proved(const wb_worker *w, const wb_item *item);
 
 /** A message fails for good, and with it the copies of its id in hand: they would all take
  *  effect or none. */

@@ -2,7 +2,7 @@
  *
  * A connection to the database was lost while one message was handled, alone. Whether that was
  * the message's doing or the server's is known when somebody else's commit succeeds: another
- * message's, or else an empty one made here.
+ * message's, or else one made here that leaves nothing behind.
  */
 #include "config.h"
 
@@ -46,13 +46,11 @@ int wb_stage_witness(wb_worker *w, wb_error *error)
     int r = wb_verdict_is_proved(w, item) ? WB_OK : probe(w, error);
     if (r == WB_NOT_CONNECTED || r == WB_IN_DOUBT) {
         w->storage_broken = 1;
-        error->result = r;
-        wb_pace_complain(w, "waiting for a server", error);
-        return WB_NOT_CONNECTED;
+        return wb_pace_wait_for_server(w, r, error);
     }
     if (r == WB_OK)
         wb_verdict_count_loss(item);
     else
         wb_verdict_wait(w, item);
-    return r;
+    return r == WB_REJECT ? WB_RETRY : r; /* what is refused is ours, not the message */
 }

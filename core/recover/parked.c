@@ -35,8 +35,5 @@ int wb_parked_decode(const void *data, size_t size, wb_parked *ret_parked)
 
 int64_t wb_parked_pause(int64_t first, uint32_t tries)
 {
-    int64_t pause = first;
-    while (tries-- > 1 && pause < PAUSE_LONGEST)
-        pause *= 2;
-    return pause < PAUSE_LONGEST ? pause : PAUSE_LONGEST;
+    return wb_clock_backoff(first, tries > 1 ? tries - 1 : 0, PAUSE_LONGEST);
 }

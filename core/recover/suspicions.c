@@ -120,13 +120,10 @@ void wb_suspicions_count_death(wb_suspicions *s, const void *id, size_t size, in
 
 static int64_t rest_of(const wb_suspicion *known)
 {
-    int64_t rest = WB_DEADLY_REST_FIRST;
     unsigned further = known->deaths > WB_DEATHS_MAX ? known->deaths - WB_DEATHS_MAX : 0;
     if (known->unproved > WB_DEATHS_UNPROVED_MAX)
         further += known->unproved - WB_DEATHS_UNPROVED_MAX;
-    for (; further && rest < WB_DEADLY_REST_LONGEST; further--)
-        rest *= 2;
-    return rest < WB_DEADLY_REST_LONGEST ? rest : WB_DEADLY_REST_LONGEST;
+    return wb_clock_backoff(WB_DEADLY_REST_FIRST, further, WB_DEADLY_REST_LONGEST);
 }
 
 int wb_suspicions_is_deadly(wb_suspicions *s, const void *id, size_t size, int for_ever)

@@ -95,11 +95,13 @@ static rd_kafka_headers_t *take_headers(input *in)
 }
 
 static int refused;
+static int64_t delivered; /* the offset of the newest */
 
 static void on_delivery(rd_kafka_t *client, const rd_kafka_message_t *message, void *opaque)
 {
     (void)client;
     (void)opaque;
+    delivered = message->offset;
     if (message->err && message->err != RD_KAFKA_RESP_ERR__PURGE_QUEUE) {
         fprintf(stderr, "refused: %s\n", rd_kafka_err2str(message->err));
         refused = 1;
@@ -152,6 +154,22 @@ static void produce(rd_kafka_t *client, const char *topic, int32_t partition, in
     }
 }
 
+/* The coordinator answers before it has the marker of a transaction's end written. It takes an
+ * offset as a message does: behind the last one it would look like one that nobody handles. Up to
+ * then the end that others are shown is before the transaction. */
+static void wait_for_marker(rd_kafka_t *client, const char *topic, int32_t partition)
+{
+    int64_t low, high = 0;
+    for (int tries = 0; high < delivered + 2; tries++) {
+        if (tries == CLUSTER_PATIENCE_MS)
+            cluster_check(RD_KAFKA_RESP_ERR__TIMED_OUT, "the marker in", topic);
+        (void)usleep(tries ? 1000 : 0);
+        cluster_check(rd_kafka_query_watermark_offsets(client, topic, partition, &low, &high,
+                                                       CLUSTER_PATIENCE_MS),
+                      "end of", topic);
+    }
+}
+
 static void inject_one(const char *topic, input *in, uint8_t codec)
 {
     static int ready[CODEC_ABORT + 1];
@@ -173,6 +191,8 @@ static void inject_one(const char *topic, input *in, uint8_t codec)
         check_error(rd_kafka_commit_transaction(client, CLUSTER_PATIENCE_MS), "committing");
     else if (codec == CODEC_ABORT)
         check_error(rd_kafka_abort_transaction(client, CLUSTER_PATIENCE_MS), "aborting");
+    if (codec >= CODEC_COMMIT)
+        wait_for_marker(client, topic, partition);
 }
 
 static int inject(const char *topic)

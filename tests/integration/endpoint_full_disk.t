@@ -13,7 +13,7 @@ use SmallDisk;
 BEGIN { SmallDisk::own_space() }
 use Endpoint;
 
-use constant { MESSAGES => 300, FULL => 3 };
+use constant { MESSAGES => 300, FULL => 3, QUIET => 6 };    # a worker pauses for 5 s at most
 
 # Queue and data have a directory each; with one file, or one disk, it is the same.
 {
@@ -34,7 +34,7 @@ sub memory {    # of a process, in MiB
 sub stands_still {
     my ($e) = @_;
     my ($count, $since) = ($e->depth('orders'), time);
-    while (time - $since < 1) {
+    while (time - $since < QUIET) {
         sleep 0.05;
         my $now = $e->depth('orders');
         ($count, $since) = ($now, time) if $now != $count;

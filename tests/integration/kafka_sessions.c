@@ -6,12 +6,9 @@
 #include "config.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "plugins/transport/kafka/kafka-identity.h"
@@ -247,179 +244,6 @@ static void test_retention(void **state)
     fixture_end(&f);
 }
 
-/* ---- deliveries that come to nothing ----------------------------------------------- */
-
-/* Run `work` in a process of its own, which ends with _exit(0) or is killed. */
-static int in_process(void (*work)(fixture *f), fixture *f)
-{
-    int status = 0;
-    (void)fflush(stdout);
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0) {
-        work(f);
-        (void)fflush(stdout);
-        _exit(0);
-    }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    return status;
-}
-
-static int survivor_pipe[2];
-
-static void receive_and_die(fixture *f)
-{
-    const wb_incoming *message;
-    fixture_create(f);
-    fixture_open(f, 10);
-    fixture_receive(f, &message, 1);
-    (void)!write(survivor_pipe[1], &message->delivery_count, sizeof message->delivery_count);
-    (void)raise(SIGKILL);
-}
-
-/* How often a message that ends the process was delivered when it ends it, behind so many quick ones
- * that are done: not when it will be committed that they are. */
-enum { QUICK = 30 };
-
-static void handle_until_it_dies(fixture *f)
-{
-    const wb_incoming *message;
-    fixture_create(f);
-    fixture_open(f, 10);
-    for (;;) {
-        fixture_receive(f, &message, 1);
-        if (strcmp(message->id, "m-30") == 0) {
-            (void)!write(survivor_pipe[1], &message->delivery_count, sizeof message->delivery_count);
-            (void)raise(SIGKILL);
-        }
-        fixture_acknowledge(f, &message, 1);
-    }
-}
-
-static void count_behind_others(unsigned batch_max)
-{
-    fixture f;
-    uint32_t deliveries[6];
-    fixture_prepare(&f);
-    f.endpoint.batch_max = batch_max;
-    fixture_create(&f);
-    assert_int_equal(f.ops->install(f.transport, &f.error), WB_OK);
-    fixture_open(&f, 10);
-    fixture_fill(&f, QUICK + 1);
-    fixture_end(&f);
-    assert_int_equal(pipe(survivor_pipe), 0);
-    for (size_t death = 0; death < 6; death++) {
-        assert_true(WIFSIGNALED(in_process(handle_until_it_dies, &f)));
-        assert_int_equal(read(survivor_pipe[0], &deliveries[death], sizeof *deliveries), sizeof *deliveries);
-        printf("# death %zu: delivered %u times before\n", death, deliveries[death]);
-    }
-    assert_true(deliveries[5] >= 3);
-    assert_int_equal(client_committed(f.queue, f.queue, 0, NULL, 0), QUICK);
-}
-
-static void test_delivery_count_behind_others(void **state)
-{
-    (void)state;
-    count_behind_others(100);
-}
-
-/* What runs ahead of a commit has nothing to do with batches. */
-static void test_delivery_count_in_small_batches(void **state)
-{
-    (void)state;
-    count_behind_others(1);
-}
-
-/* A session at work says so beside the offset; one that ends in order takes it back. */
-static void test_note_of_a_session_at_work(void **state)
-{
-    fixture f;
-    const wb_incoming *message;
-    char note[64];
-    (void)state;
-    fixture_begin(&f, 10);
-    fixture_fill(&f, 1);
-    fixture_receive(&f, &message, 1);
-    fixture_acknowledge(&f, &message, 1);
-    for (int i = 0; i < 100 && client_committed(f.queue, f.queue, 0, note, sizeof note) < 1; i++)
-        wb_clock_pause(SECONDS(1) / 10, NULL);
-    assert_string_equal(note, "waybill/1 0 0");
-    fixture_close(&f);
-    assert_int_equal(client_committed(f.queue, f.queue, 0, note, sizeof note), 1);
-    assert_string_equal(note, "");
-    fixture_end(&f);
-}
-
-static void test_delivery_count(void **state)
-{
-    fixture f;
-    const wb_incoming *messages[3];
-    char note[64];
-    uint32_t deliveries;
-    (void)state;
-    fixture_begin(&f, 10);
-    fixture_fill(&f, 3);
-    fixture_receive(&f, messages, 1);
-    fixture_acknowledge(&f, messages, 1);
-    fixture_end(&f);
-    assert_int_equal(pipe(survivor_pipe), 0);
-    for (uint32_t death = 0; death < 3; death++) {
-        assert_true(WIFSIGNALED(in_process(receive_and_die, &f)));
-        assert_int_equal(read(survivor_pipe[0], &deliveries, sizeof deliveries), sizeof deliveries);
-        assert_int_equal(deliveries, death);
-    }
-    assert_int_equal(client_committed(f.queue, f.queue, 0, note, sizeof note), 1);
-    assert_string_equal(note, "waybill/1 3 1");
-    /* Now what was in hand with it is suspected, too. A session that ends counts as well. */
-    fixture_create(&f);
-    fixture_open(&f, 10);
-    fixture_receive(&f, messages, 2);
-    assert_int_equal(messages[0]->delivery_count, 3);
-    assert_int_equal(messages[1]->delivery_count, 3);
-    fixture_close(&f);
-    assert_int_equal(client_committed(f.queue, f.queue, 0, note, sizeof note), 1);
-    assert_string_equal(note, "waybill/1 4 2");
-    /* One in which nobody asks for messages does not. */
-    fixture_open(&f, 10);
-    fixture_close(&f);
-    fixture_open(&f, 10);
-    fixture_receive(&f, messages, 2);
-    assert_int_equal(messages[0]->delivery_count, 4);
-    fixture_acknowledge(&f, messages, 2);
-    fixture_close(&f);
-    assert_int_equal(client_committed(f.queue, f.queue, 0, note, sizeof note), 3);
-    assert_string_equal(note, "");
-    fixture_open(&f, 10);
-    fixture_fill(&f, 1);
-    fixture_receive(&f, messages, 1);
-    assert_int_equal(messages[0]->delivery_count, 0);
-    fixture_acknowledge(&f, messages, 1);
-    fixture_end(&f);
-}
-
-/* A process that is killed and started again has its partitions back at once. */
-static void test_restart(void **state)
-{
-    fixture f;
-    const wb_incoming *message;
-    uint32_t deliveries;
-    (void)state;
-    fixture_begin(&f, 10);
-    fixture_fill(&f, 1);
-    fixture_end(&f);
-    f.config.session_timeout = SECONDS(25);
-    assert_int_equal(pipe(survivor_pipe), 0);
-    assert_true(WIFSIGNALED(in_process(receive_and_die, &f)));
-    assert_int_equal(read(survivor_pipe[0], &deliveries, sizeof deliveries), sizeof deliveries);
-    int64_t started = wb_clock_monotonic();
-    fixture_create(&f);
-    fixture_open(&f, 10);
-    fixture_receive(&f, &message, 1);
-    assert_true(wb_clock_monotonic() - started < SECONDS(20));
-    fixture_acknowledge(&f, &message, 1);
-    fixture_end(&f);
-}
-
 /* ---- partitions that move --------------------------------------------------------- */
 
 typedef struct worker {
@@ -651,11 +475,7 @@ int main(void)
         cmocka_unit_test(test_install_race),   cmocka_unit_test(test_refused),
         cmocka_unit_test(test_low_water),      cmocka_unit_test(test_prefetch),
         cmocka_unit_test(test_give_back),      cmocka_unit_test(test_mode_none),
-        cmocka_unit_test(test_retention),      cmocka_unit_test(test_delivery_count),
-        cmocka_unit_test(test_delivery_count_behind_others),
-        cmocka_unit_test(test_delivery_count_in_small_batches),
-        cmocka_unit_test(test_note_of_a_session_at_work),
-        cmocka_unit_test(test_restart),        cmocka_unit_test(test_two_sessions),
+        cmocka_unit_test(test_retention),      cmocka_unit_test(test_two_sessions),
         cmocka_unit_test(test_long_handler),   cmocka_unit_test(test_interrupt),
         cmocka_unit_test(test_twin),           cmocka_unit_test(test_twins_for_long),
         cmocka_unit_test(test_purpose),

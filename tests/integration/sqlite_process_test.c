@@ -109,9 +109,8 @@ static void *kill_soon(void *argument)
     return NULL;
 }
 
-static void the_dead_are_noticed_by_who_waits(void **state)
+static int64_t time_to_redelivery(fixture *with)
 {
-    fixture *with = *state;
     const wb_incoming *messages[10];
     pthread_t thread;
     place at;
@@ -128,14 +127,29 @@ static void the_dead_are_noticed_by_who_waits(void **state)
     int64_t now = test_now();
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_int_equal(test_wait(planned.victim), -SIGKILL);
-    print_message("# death to redelivery %lld us\n", (long long)(now - planned.when) / 1000);
-    assert_in_range(now - planned.when, 0, 2 * WB_SECOND); /* there is no lease to run out */
     for (int i = 0; i < 5; i++) {
         assert_int_equal(test_number(messages[i]), i);
         assert_int_equal(messages[i]->delivery_count, 1);
     }
     at.transport_ops->close(session);
     place_close(&at);
+    return now - planned.when;
+}
+
+/* At once, there is no lease to run out: on a machine that is busy, one time of five. */
+static void the_dead_are_noticed_by_who_waits(void **state)
+{
+    int64_t best = WB_NEVER;
+    for (int i = 0; i < 5 && best > 100 * WB_MILLISECOND; i++) {
+        if (i) {
+            (void)tear_down(state);
+            (void)set_up(state);
+        }
+        int64_t spent = time_to_redelivery(*state);
+        best = spent < best ? spent : best;
+        print_message("# death to redelivery %lld us\n", (long long)spent / 1000);
+    }
+    assert_in_range(best, 0, 100 * WB_MILLISECOND);
 }
 
 static void a_restart_has_no_lease_to_wait_for(void **state)

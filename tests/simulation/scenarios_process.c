@@ -121,9 +121,7 @@ static void drive_one_stop(void)
     sim_sleep(5 * WB_SECOND);
     sim_drive_stop();
     sim_drive_start();
-    sim_drive_calm(6 * SIM_HOUR);
-    sim_drive_stop();
-    sim_audit();
+    sim_scene_end(6 * SIM_HOUR);
 }
 
 /* A round that meets a slow broker, or one that takes nothing for now, has long to go. */
@@ -147,9 +145,7 @@ static void drive_stop_round(void)
         sim_drive_stop();
         sim_drive_start();
     }
-    sim_drive_calm(12 * SIM_HOUR);
-    sim_drive_stop();
-    sim_audit();
+    sim_scene_end(12 * SIM_HOUR);
 }
 
 /* ---- memory ---- */
@@ -195,9 +191,7 @@ static void drive_hanging(void)
 {
     sim_drive_start();
     sim_scene_expect_good(30 * WB_SECOND);
-    sim_drive_calm(SIM_HOUR);
-    sim_drive_stop();
-    sim_audit();
+    sim_scene_end(SIM_HOUR);
 }
 
 /* By then batches are full. */
@@ -222,9 +216,7 @@ static void drive_hanging_later(void)
     if (undone > the_shape.batch_max || !sim_broker_released())
         sim_violation("%u messages wait for a hanging handler, %u were given to others", undone,
                       sim_broker_released());
-    sim_drive_calm(SIM_HOUR);
-    sim_drive_stop();
-    sim_audit();
+    sim_scene_end(SIM_HOUR);
 }
 
 /* ---- the list ---- */

@@ -126,9 +126,7 @@ static void drive_clean_up_alone(void)
     if (!sim_audit_is_clean())
         sim_violation("the clean-up waits for the broker");
     sim_outage_start(SIM_BROKER_DOWN, 0);
-    sim_drive_calm(SIM_HOUR);
-    sim_drive_stop();
-    sim_audit();
+    sim_scene_end(SIM_HOUR);
 }
 
 static void prepare_clean_up_alone(void)
@@ -183,9 +181,7 @@ static void drive_clock(int64_t offset)
         sim_sleep(10 * WB_SECOND);
     for (unsigned i = 0; i < before; i++)
         (void)sim_populate_copy(&sim_messages[i], -1);
-    sim_drive_calm(SIM_HOUR);
-    sim_drive_stop();
-    sim_audit();
+    sim_scene_end(SIM_HOUR);
 }
 
 static void drive_clock_ahead(void)
@@ -225,9 +221,7 @@ static void drive_disk_full(void)
     if (sim_steps_taken() > 4000)
         sim_violation("%ld steps in two minutes of a full disk", sim_steps_taken());
     unsigned long lines = sim_log_lines();
-    sim_drive_calm(SIM_HOUR);
-    sim_drive_stop();
-    sim_audit();
+    sim_scene_end(SIM_HOUR);
     if (lines > 60)
         sim_violation("%lu lines about a full disk", lines);
 }
@@ -258,9 +252,7 @@ static void drive_quota_company(void)
         sim_scene_add(1, SIM_GOOD);
         sim_broker_publish(0);
     }
-    sim_drive_calm(SIM_HOUR);
-    sim_drive_stop();
-    sim_audit();
+    sim_scene_end(SIM_HOUR);
     for (unsigned i = 0; i < sim_message_count; i++)
         moved += sim_messages[i].fate == SIM_QUOTA && sim_messages[i].moved;
     if (moved != 1)
@@ -308,9 +300,7 @@ static void drive_breaks(sim_outage outage)
     sim_sleep(121 * WB_SECOND);
     if (sim_steps_taken() > 4000)
         sim_violation("%ld steps in two minutes of broken commits", sim_steps_taken());
-    sim_drive_calm(SIM_HOUR);
-    sim_drive_stop();
-    sim_audit();
+    sim_scene_end(SIM_HOUR);
 }
 
 static void drive_commits_break(void)
@@ -329,9 +319,7 @@ static void drive_statements_break(void)
     sim_outage_start(SIM_STATEMENTS_BREAK, sim_now() + 3 * WB_SECOND);
     sim_drive_start();
     sim_sleep(4 * WB_SECOND);
-    sim_drive_calm(SIM_HOUR);
-    sim_drive_stop();
-    sim_audit();
+    sim_scene_end(SIM_HOUR);
 }
 
 /* One connection is lost, once; what follows is somebody else's trouble. */
@@ -343,9 +331,7 @@ static void drive_once_then_full(void)
     sim_outage_start(SIM_STATEMENTS_FULL, sim_now() + SIM_HOUR);
     sim_sleep(SIM_HOUR);
     sim_outage_start(SIM_STATEMENTS_FULL, 0);
-    sim_drive_calm(SIM_HOUR);
-    sim_drive_stop();
-    sim_audit();
+    sim_scene_end(SIM_HOUR);
 }
 
 static void prepare_commits_break_one(void)
@@ -365,9 +351,7 @@ static void prepare_cuts_lonely(void)
 static void drive_cuts_lonely(void)
 {
     sim_drive_start();
-    sim_drive_calm(120 * WB_SECOND);
-    sim_drive_stop();
-    sim_audit();
+    sim_scene_end(120 * WB_SECOND);
 }
 
 static void prepare_ends(void)

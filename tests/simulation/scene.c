@@ -37,9 +37,7 @@ void sim_scene_add_pending(const char *destination, int64_t age)
 static void drive_for(int64_t patience)
 {
     sim_drive_start();
-    sim_drive_calm(patience);
-    sim_drive_stop();
-    sim_audit();
+    sim_scene_end(patience);
 }
 
 void sim_scene_plainly(void)
@@ -58,6 +56,13 @@ static int good_are_done(void *argument)
     return 1;
 }
 
+void sim_scene_end(int64_t patience)
+{
+    sim_drive_calm(patience);
+    sim_drive_stop();
+    sim_audit();
+}
+
 void sim_scene_expect_good(int64_t within)
 {
     if (!sim_wait("the good ones", sim_now() + within, good_are_done, NULL))
@@ -68,9 +73,7 @@ void sim_scene_good_first(void)
 {
     sim_drive_start();
     sim_scene_expect_good(120 * WB_SECOND);
-    sim_drive_calm(6 * SIM_HOUR);
-    sim_drive_stop();
-    sim_audit();
+    sim_scene_end(6 * SIM_HOUR);
 }
 
 /* What nobody can finish must still let the process end, time and again. */
@@ -82,7 +85,5 @@ void sim_scene_stops(void)
         sim_drive_stop();
         sim_drive_start();
     }
-    sim_drive_calm(6 * SIM_HOUR);
-    sim_drive_stop();
-    sim_audit();
+    sim_scene_end(6 * SIM_HOUR);
 }

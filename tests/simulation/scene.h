@@ -25,6 +25,8 @@ void sim_scene_plainly(void);
 void sim_scene_good_first(void);
 /** The same with five stops on the way. */
 void sim_scene_stops(void);
+/** Calm until all is done that can be, stop, audit. A violation if it takes longer. */
+void sim_scene_end(int64_t patience);
 /** A violation if good messages take longer. */
 void sim_scene_expect_good(int64_t within);
 

@@ -70,23 +70,36 @@ void wb_kafka_partitions_lose(wb_kafka_consumer *consumer)
 
 /* ---- assigned -------------------------------------------------------------------- */
 
-uint32_t wb_kafka_most_in_hand(const wb_kafka_consumer *consumer)
+/* The host takes a message that was delivered so often for one that may end the process.
+ * What was handed out after the note was written is then under suspicion, too: all that a
+ * worker can have in hand. */
+#define DELIVERIES_ALARMING 3
+/* So many are quick enough to be done while one commit is on its way. */
+#define CAREFUL_MIN 1000
+
+static uint32_t most_in_hand(const wb_kafka_consumer *consumer)
 {
     return 2 * consumer->transport->endpoint->batch_max;
 }
-
-/* The host takes a message that was delivered so often for one that may end the process.
- * What was handed out after the note was written is then under suspicion, too. */
-#define DELIVERIES_ALARMING 3
 
 static wb_kafka_note read_note(const wb_kafka_consumer *consumer,
                                const rd_kafka_topic_partition_t *committed)
 {
     wb_kafka_note note = wb_kafka_note_read(committed->metadata, committed->metadata_size);
-    uint32_t most = wb_kafka_most_in_hand(consumer);
+    uint32_t most = most_in_hand(consumer);
     if (note.deliveries >= DELIVERIES_ALARMING && note.span < most)
         note.span = most;
     return note;
+}
+
+/* After a session that did not end in order. Who ended it is among the next ones, and comes first
+ * next time only when it is known of those before that they are done: if they are as quick as
+ * commits are slow, each death would else bring us a single message nearer to it. */
+static void be_careful(const wb_kafka_consumer *consumer, wb_kafka_partition *partition)
+{
+    uint32_t most = most_in_hand(consumer);
+    if (partition->found.is_there)
+        partition->careful_until = partition->start + (most > CAREFUL_MIN ? most : CAREFUL_MIN);
 }
 
 static wb_kafka_partition *make_partition(wb_kafka_consumer *consumer,
@@ -102,6 +115,7 @@ static wb_kafka_partition *make_partition(wb_kafka_consumer *consumer,
     wb_kafka_offsets_init(&partition->offsets, start);
     if (committed->offset == start)
         partition->found = partition->sent_note = read_note(consumer, committed);
+    be_careful(consumer, partition);
     /* Before it is assigned: a queue forwarded by us stays so, librdkafka leaves it alone. */
     partition->queue =
         rd_kafka_queue_get_partition(consumer->client->rk, partition->topic, partition->number);

@@ -54,6 +54,7 @@ struct wb_kafka_partition {
     size_t held;       /* messages that point here */
     wb_kafka_note found;    /* beside the committed offset, when it was assigned */
     wb_kafka_note sent_note; /* beside `sent` */
+    int64_t careful_until; /* acknowledging messages before this offset waits for the commit; 0 */
     int64_t promised; /* the offset the open transaction commits so far; NOT_PROMISED */
     int noted;              /* that its first message is handed out is noted */
     int note_due;           /* must be committed, whether or not the offset has moved */
@@ -126,8 +127,6 @@ void wb_kafka_poll_stop(wb_kafka_consumer *consumer);
 void wb_kafka_on_rebalance(rd_kafka_t *rk, rd_kafka_resp_err_t code,
                            rd_kafka_topic_partition_list_t *partitions, void *opaque);
 
-/** All that a worker can have in hand of a partition when its process ends. */
-uint32_t wb_kafka_most_in_hand(const wb_kafka_consumer *consumer);
 /** A partition that is ours, or NULL. @locks lock held */
 wb_kafka_partition *wb_kafka_partition_find(const wb_kafka_consumer *consumer, const char *topic,
                                             int32_t number);

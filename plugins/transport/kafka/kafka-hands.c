@@ -9,8 +9,6 @@
 #define SECOND INT64_C(1000000000)
 /* A coordinator that answers late holds up the worker no longer. */
 #define COMMIT_WAIT (1 * SECOND)
-/* So many are quick enough to be done while one commit is on its way. */
-#define CAREFUL_MIN 1000
 
 /* ---- lists ----------------------------------------------------------------------- */
 
@@ -99,23 +97,11 @@ static void leave_hands(wb_kafka_consumer *consumer)
         (void)pthread_cond_broadcast(&consumer->settled);
 }
 
-/* After a session that did not end in order. Who ended it is among the next ones, and comes first
- * next time only when it is known of those before that they are done: if they are as quick as
- * commits are slow, each death would else bring us a single message nearer to it. */
-static int is_among_suspects(const wb_kafka_consumer *consumer, const wb_kafka_message *message)
-{
-    const wb_kafka_partition *partition = message->partition;
-    int64_t most = wb_kafka_most_in_hand(consumer);
-    return partition->found.is_there &&
-           message->raw->offset - partition->start < (most > CAREFUL_MIN ? most : CAREFUL_MIN);
-}
-
 /* It does not answer in time: work goes on as if all had ended well. */
 static void be_careful_no_more(wb_kafka_consumer *consumer)
 {
     for (wb_kafka_partition *p = consumer->partitions; p; p = p->next)
-        if (p->offsets.next > p->start)
-            p->found.is_there = 0;
+        p->careful_until = 0;
 }
 
 /* @locks lock held */
@@ -131,19 +117,19 @@ static void commit(wb_kafka_consumer *consumer, int wait)
 void wb_kafka_consumer_acknowledge(wb_kafka_consumer *consumer, const wb_incoming *const *messages,
                                    size_t count)
 {
-    int suspects = 0;
+    int wait = 0;
     (void)pthread_mutex_lock(&consumer->lock);
     for (size_t i = 0; i < count; i++) {
         wb_kafka_message *message = ours(messages[i]);
         wb_kafka_partition *partition = message->partition;
-        suspects |= is_among_suspects(consumer, message);
+        wait |= message->raw->offset < partition->careful_until;
         wb_kafka_offsets_set(&partition->offsets, message->raw->offset, 1);
         wb_kafka_offsets_trim(&partition->offsets);
         wb_kafka_list_remove(&consumer->in_hand, message);
         wb_kafka_message_forget(consumer, message);
     }
     wb_kafka_consumer_follow_gaps(consumer);
-    commit(consumer, suspects);
+    commit(consumer, wait);
     leave_hands(consumer);
     (void)pthread_mutex_unlock(&consumer->lock);
 }
