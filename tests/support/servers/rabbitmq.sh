@@ -41,7 +41,7 @@ END
     set_env AMQP_HOST 127.0.0.1 AMQP_PORT "$amqp_port" AMQP_USER guest AMQP_PASSWORD guest \
         AMQP_VHOST /
 }
-rabbitmq_pid() { saved_pid "$data/pid"; }
+rabbitmq_pid() { server_pid "$data/pid"; }
 rabbitmq_up() { # the listener opens last when the broker boots
     perl -MIO::Socket::INET -e '
         my $address = "127.0.0.1:$ENV{AMQP_PORT}";
