@@ -271,7 +271,7 @@ static void test_params_override_and_are_safe(void **state)
     assert_string_equal(value_of(&params, "sslmode"), "require");
     assert_string_equal(value_of(&params, "target_session_attrs"), "read-write");
     assert_string_equal(value_of(&params, "application_name"), "waybill/orders");
-    assert_int_equal(params.hosts, 2);
+    assert_int_equal(params.servers.count, 2);
     pgsql_params_free(&params);
 
     config = (pgsql_config){ .host = "127.0.0.1", .port = 6000 };
