@@ -37,7 +37,7 @@ static void test_sqlstate_map(void **state)
     } rows[] = {
         { "08000", MESSAGE, AWAY },
         { "08006", MESSAGE, AWAY },
-        { "08P01", MESSAGE, AWAY },
+        { "08P01", MESSAGE, CROWDED },
         { "0A000", MESSAGE, WB_NOT_CONNECTED, WB_CAUSE_OTHER },
         { "21000", MESSAGE, SERVER },
         { "22001", MESSAGE, WB_FATAL, WB_CAUSE_CONFIG },
