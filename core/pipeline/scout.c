@@ -39,3 +39,9 @@ void wb_scout_look(wb_worker *w, const wb_incoming *const *messages, size_t coun
         if (!messages[i]->delivery_count)
             atomic_store(until, OVER);
 }
+
+void wb_scout_end(wb_worker *w)
+{
+    if (w->number == 0)
+        atomic_store(&w->pipeline->scouting_until, OVER);
+}

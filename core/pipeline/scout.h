@@ -19,5 +19,7 @@
 int wb_scout_lets_receive(const wb_worker *w);
 /** Tell of what the worker received; before it receives for the first time of nothing. */
 void wb_scout_look(wb_worker *w, const wb_incoming *const *messages, size_t count);
+/** The worker gives up: nobody waits for it. */
+void wb_scout_end(wb_worker *w);
 
 #endif

@@ -276,6 +276,13 @@ static void drain(wb_worker *w)
         (void)wb_stage_settle(w, &error);
 }
 
+static void give_up(wb_worker *w)
+{
+    wb_log_event(WB_LOG_ERROR, "worker gives up", { "endpoint", w->pipeline->endpoint },
+                 { "reason", w->error.text });
+    wb_scout_end(w);
+}
+
 static void *worker_main(void *argument)
 {
     wb_worker *w = argument;
@@ -286,8 +293,7 @@ static void *worker_main(void *argument)
         r = work(w, &w->error);
     w->gave_up = r == WB_FATAL;
     if (w->gave_up)
-        wb_log_event(WB_LOG_ERROR, "worker gives up", { "endpoint", p->endpoint },
-                     { "reason", w->error.text });
+        give_up(w);
     else
         drain(w);
     wb_stage_disconnect(w);
