@@ -89,9 +89,19 @@ static int check_settings(wb_storage_session *s, wb_error *error)
     return WB_OK;
 }
 
+/* A pooler in statement mode has none. */
+static int check_transactions(wb_storage_session *s, wb_error *error)
+{
+    if (wb_sql_schema_run(s, "BEGIN", NULL) != WB_OK ||
+        wb_sql_schema_run(s, "ROLLBACK", NULL) != WB_OK)
+        return wb_sql_report(s, "open a transaction", error);
+    return WB_OK;
+}
+
 int (*const pgsql_checks[])(wb_storage_session *, wb_error *) = {
     check_tables,
     wb_sql_check_version,
     check_settings,
+    check_transactions,
     NULL,
 };

@@ -5,7 +5,7 @@
 # PGSERVERPORT the server's own, and PGBOUNCERPORT the pooler's once more, for tests that have another
 # PostgreSQL besides. The server crashes; the pooler goes on, as it would. Each
 # transaction is given the connection that was unused for longest: what is left in a session
-# is missed at once.
+# is missed at once. The database "statements" is the one named postgres, in statement mode.
 
 # shellcheck disable=SC1091
 . "$here/servers/pgsql.sh"
@@ -25,6 +25,7 @@ pgbouncer_create() {
     echo '"postgres" ""' >"$data/users"
     cat >"$data/pgbouncer.ini" <<END
 [databases]
+statements = host=127.0.0.1 port=$PGSERVERPORT dbname=postgres pool_mode=statement
 * = host=127.0.0.1 port=$PGSERVERPORT
 [pgbouncer]
 listen_addr = 127.0.0.1
