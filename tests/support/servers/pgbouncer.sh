@@ -44,10 +44,14 @@ END
     [ "$(id -u)" != 0 ] || chown postgres "$data/users" "$data/pgbouncer.ini"
 }
 pgbouncer_pid() { pgsql_pid; }
+pooler_pid() { # the saved one, unless it is somebody else's by now
+    local pid; pid=$(saved_pid "$data/pgbouncer.pid")
+    if [ -n "$pid" ] && grep -qsF -- "$data" "/proc/$pid/cmdline"; then echo "$pid"; fi
+}
 pgbouncer_up() { pgsql_up; }
 pooler_launch() {
     local bin; bin=$(pgbouncer_bin)
-    is_gone "$(saved_pid "$data/pgbouncer.pid")" || return 0
+    is_gone "$(pooler_pid)" || return 0
     rm -f "$data/pgbouncer.pid"
     as_postgres setsid "$bin" "$data/pgbouncer.ini" >>"$dir/pooler.log" 2>&1 </dev/null 9>&- &
     wait_until 100 $! test -s "$data/pgbouncer.pid"
@@ -58,7 +62,7 @@ pgbouncer_launch() {
 pgbouncer_crash() { pgsql_crash; }
 pgbouncer_halt() { pgsql_halt; }
 pgbouncer_clean_up() {
-    local pid; pid=$(saved_pid "$data/pgbouncer.pid")
+    local pid; pid=$(pooler_pid)
     is_gone "$pid" || { kill "$pid" && await_end "$pid"; }
 }
 pgbouncer_space() { at_server pgsql_space "$1"; }
