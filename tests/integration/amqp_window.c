@@ -13,6 +13,7 @@
 #include <cmocka.h>
 #include <string.h>
 
+#include "plugins/transport/amqp/amqp-options.h"
 #include "plugins/transport/amqp/amqp-window.h"
 
 #define COUNT 8
@@ -84,7 +85,7 @@ static void test_nonsense(void **state)
     wb_amqp_window_confirm(&window, 0, 0, 0);
     wb_amqp_window_confirm(&window, 9, 0, 0);
     wb_amqp_window_confirm(&window, UINT64_MAX, 1, 0);
-    wb_amqp_window_return(&window, amqp_cstring_bytes("q"), amqp_cstring_bytes("z"));
+    wb_amqp_window_return(&window, amqp_cstring_bytes("q"), amqp_empty_bytes, amqp_cstring_bytes("z"));
     assert_results("--------");
     assert_int_equal(window.outstanding, COUNT);
     wb_amqp_window_free(&window);
@@ -98,13 +99,31 @@ static void test_returns(void **state)
     operations[1].id = operations[3].id = operations[6].id = "a";
     operations[1].flags = 0; /* would not be returned */
     operations[4].destination = "other";
-    wb_amqp_window_return(&window, amqp_cstring_bytes("q"), amqp_cstring_bytes("a"));
-    wb_amqp_window_return(&window, amqp_cstring_bytes("q"), amqp_cstring_bytes("a"));
-    wb_amqp_window_return(&window, amqp_cstring_bytes("other"), amqp_cstring_bytes("e"));
+    wb_amqp_window_return(&window, amqp_cstring_bytes("q"), amqp_empty_bytes, amqp_cstring_bytes("a"));
+    wb_amqp_window_return(&window, amqp_cstring_bytes("q"), amqp_empty_bytes, amqp_cstring_bytes("a"));
+    wb_amqp_window_return(&window, amqp_cstring_bytes("other"), amqp_empty_bytes, amqp_cstring_bytes("e"));
     wb_amqp_window_confirm(&window, 8, 1, 0);
     assert_results("xooxxooo");
     assert_string_equal(operations[4].reason, "no queue is bound to \"other\"");
     assert_int_equal(operations[4].cause, WB_CAUSE_UNROUTABLE);
+    wb_amqp_window_free(&window);
+}
+
+/* Through the default exchange all have the same one: the key tells, also of one id twice. */
+static void test_returned_keys(void **state)
+{
+    wb_amqp_window window;
+    (void)state;
+    begin(&window);
+    window.topology = WB_AMQP_TOPOLOGY_DIRECT;
+    operations[2].destination = operations[5].destination = "other";
+    operations[0].id = operations[2].id = operations[5].id = "a";
+    wb_amqp_window_return(&window, amqp_empty_bytes, amqp_cstring_bytes("other"), amqp_cstring_bytes("a"));
+    wb_amqp_window_return(&window, amqp_empty_bytes, amqp_cstring_bytes("other"), amqp_cstring_bytes("a"));
+    wb_amqp_window_confirm(&window, 8, 1, 0);
+    assert_results("ooxooxoo");
+    assert_string_equal(operations[2].reason,
+                        "there is no queue \"other\": is the receiving endpoint installed?");
     wb_amqp_window_free(&window);
 }
 
@@ -115,7 +134,7 @@ static void test_second_round(void **state)
     wb_amqp_window window;
     (void)state;
     begin(&window);
-    wb_amqp_window_return(&window, amqp_cstring_bytes("q"), amqp_cstring_bytes("b"));
+    wb_amqp_window_return(&window, amqp_cstring_bytes("q"), amqp_empty_bytes, amqp_cstring_bytes("b"));
     wb_amqp_window_confirm(&window, 1, 0, 0);
     wb_amqp_window_new_channel(&window);
     wb_amqp_window_new_round(&window);
@@ -149,7 +168,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_out_of_order), cmocka_unit_test(test_nacks),
-        cmocka_unit_test(test_nonsense),     cmocka_unit_test(test_returns),
+        cmocka_unit_test(test_nonsense),     cmocka_unit_test(test_returns), cmocka_unit_test(test_returned_keys),
         cmocka_unit_test(test_second_round), cmocka_unit_test(test_late_confirms),
     };
     return cmocka_run_group_tests_name("amqp window", tests, NULL, NULL);

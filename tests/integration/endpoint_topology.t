@@ -1,0 +1,83 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: Apache-2.0
+#
+# RabbitMQ's two topologies: where things arrive that an endpoint sends, and from where they reach it, looked at
+# from outside. The peers of the direct topology are queues without exchanges, bound to amq.topic as .NET does.
+use strict;
+use warnings;
+use lib "$ENV{top_srcdir}/tests/integration";
+use Test::More;
+use Endpoint;
+
+Endpoint::under_servers(qw(pgsql rabbitmq));
+my $n = 'NServiceBus';
+my $amqp;
+
+sub one { my ($e, $queue, $what) = @_; my ($got) = $e->collect($queue, 1, $what); return $got || { header => {} } }
+sub bind_topic { my ($queue, $key) = @_; $amqp->call($amqp->{channel}, 50, 20, "\0\0" . join('', map { Amqp::short($_) } $queue, 'amq.topic', $key) . "\0" . Amqp::table()) }
+sub has_exchange { my ($name) = @_; return eval { $amqp->call($amqp->{channel}, 40, 10, "\0\0" . Amqp::short($name) . Amqp::short('fanout') . "\x03" . Amqp::table()); 1 } ? 1 : 0 }
+sub body_of { my ($e, $queue, $what) = @_; return one($e, $queue, $what)->{body} // 'nothing' }
+
+# Sends, replies, error copies: to queues that have no exchange.
+sub check_sends {
+    my ($e, $address) = @_;
+    my $what = "$e->{name}, to $address";
+    $e->send($e->{name}, { id => "$what 1", do => "send $address T.T hello" });
+    is body_of($e, 'plain', "$what: a send arrives"), 'hello', "$what: as it was";
+    $e->send($e->{name}, { id => "$what 2", do => 'reply T.T yes', headers => [ [ "$n.ReplyToAddress" => $address ] ] });
+    is body_of($e, 'plain', "$what: a reply arrives"), 'yes', "$what: as it was";
+    is(($e->run('send', '--to', $address, '--type', 'T.T', '--body', 'cli'))[0], 0, "$what: waybill send");
+    is body_of($e, 'plain', "$what: its message arrives"), 'cli', "$what: as it was";
+
+    $e->send($e->{name}, { id => "$what 3", do => 'fail unrecoverable no', headers => [ [ "$n.ReplyToAddress" => $address ] ] });
+    my $got = one($e, $e->{name} . '-failed', "$what: a failed message is in the error queue");
+    is_deeply [ $got->{reply_to}, @{ $got->{header} }{ "$n.FailedQ", "$n.ReplyToAddress" } ], [ $address, $e->{name}, $address ], "$what: with its addresses";
+    $e->send($e->{name}, { id => "$what 4", do => 'send ' . $address . 's T.T lost' });
+    $got = one($e, $e->{name} . '-failed', "$what: one that sends to nobody as well");
+    like $got->{header}{"$n.ExceptionInfo.Message"}, qr/could not dispatch to "\Q${address}\Es": there is no queue "plains": is the receiving endpoint installed\?/, "$what: with the reason";
+}
+
+sub check_events {
+    my ($e) = @_;
+    $amqp->declare($_) for qw(net both middle);
+    bind_topic(net => 'Test-Base.Test-IThing.Test-Also.#');
+    bind_topic(both => $_) for 'Test-Base.#', 'Test-Also.#', 'Test-Base.Test-IThing.#';
+    bind_topic(middle => 'Test-IThing.#');
+    $e->send('sales', { id => 'tell', do => 'publish Test.Also news' });
+    my ($got) = one($e, 'net', 'an event reaches who handles its type');
+    is_deeply [ $got->{body}, $got->{header}{$Endpoint::types}, $got->{header}{BCC} ], [ 'news', 'Test.Also;Test.IThing;Test.Base', undef ], 'with all its types, and no trace of how';
+    is body_of($e, 'both', 'who handles several of its types gets it'), 'news', 'as it was';
+    is body_of($e, 'middle', 'who handles a type in the middle as well'), 'news', 'as it was';
+    $e->wait_for('and the publisher itself', sub { $e->effects($got->{id}) == 1 });
+    is scalar($e->read('both')), 0, 'each queue gets it once';
+
+    my @message = ({ id => 'from-net', type => 'Test.Also', headers => [ [ $Endpoint::types => 'Test.Also, Peer;Test.IThing, Peer;Test.Base, Peer' ] ] }, '');
+    $amqp->publish('amq.topic', 'Test-Base.Test-IThing.Test-Also', @message);
+    $e->wait_for('an event of .NET is handled', sub { $e->effects('from-net') == 1 });
+    my $waiting = $e->pending;    # of the sends to nobody
+    $e->send('sales', { id => 'alone', do => 'publish T.Unheard news' });
+    $e->wait_for('an event nobody subscribed to is no error', sub { $e->effects('alone') == 1 && $e->pending == $waiting });
+}
+
+my $direct = Endpoint->new('amqp+pgsql', name => 'sales', transport => 'topology = "direct";', error_queue => 'sales-failed',
+    with => 'types = ( { type = "Test.Also"; bases = [ "Test.IThing", "Test.Base" ]; } );');
+my $conventional = Endpoint->new('amqp+pgsql', name => 'orders', error_queue => 'queue:orders-failed');
+$amqp = $direct->amqp;
+$amqp->declare('plain');
+
+my ($code, $text) = $direct->run('run');
+is $code, 72, 'direct: what is not installed is not run';
+like $text, qr/queue "sales" does not exist: run waybill install/, 'with the remedy';
+$_->install for $direct, $conventional;
+is_deeply [ map { has_exchange($_) } qw(sales sales-failed orders-failed plain orders) ], [ 0, 0, 0, 0, 1 ], 'exchanges are made for addresses of the conventional topology alone';
+$_->start for $direct, $conventional;
+check_sends($direct, $_) for 'plain', 'queue:plain';
+check_sends($conventional, 'queue:plain');
+check_events($direct);
+is $_->stop, 0, "$_->{name} stops cleanly" for $direct, $conventional;
+
+$conventional = Endpoint->new('amqp+pgsql', name => 'queue:orders');
+($code, $text) = $conventional->run('install');
+is $code, 78, 'an endpoint cannot have a name that is an address of its own';
+like $text, qr/an endpoint cannot be named "queue:orders": as a destination this is the queue "orders"/, 'with the reason';
+done_testing;
