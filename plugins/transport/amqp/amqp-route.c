@@ -19,16 +19,28 @@ const char *wb_amqp_address_queue(const char *address)
 
 /* ---- events, conventional -------------------------------------------------------- */
 
+/* A name holds dots only between its namespaces: those behind a '+' are in the type's own. */
+static const char *own_name(const char *type, size_t size, const char **ret_space_end)
+{
+    const char *nested = memchr(type, '+', size);
+    const char *dot = memrchr(type, '.', nested ? (size_t)(nested - type) : size);
+    const char *plus = nested ? memrchr(nested, '+', size - (size_t)(nested - type)) : NULL;
+    *ret_space_end = dot ? dot : type;
+    if (plus)
+        return plus + 1;
+    return dot ? dot + 1 : type;
+}
+
 int wb_amqp_event_exchange(const char *type, char ret_name[WB_AMQP_NAME_SIZE])
 {
+    const char *space_end;
     size_t size = strcspn(type, ",["); /* .NET leaves out what a generic type is of */
     while (size && type[size - 1] == ' ')
         size--;
     if (size == 0 || size + 1 >= WB_AMQP_NAME_SIZE)
         return 0;
-    const char *dot = memrchr(type, '.', size);
-    size_t space = dot ? (size_t)(dot - type) : 0;
-    const char *name = dot ? dot + 1 : type;
+    const char *name = own_name(type, size, &space_end);
+    size_t space = (size_t)(space_end - type);
     size_t name_size = size - (size_t)(name - type);
     memcpy(ret_name, type, space);
     ret_name[space] = ':';

@@ -32,7 +32,7 @@ const char *wb_amqp_route_make(int topology, const wb_operation *operation, wb_a
 const char *wb_amqp_address_queue(const char *address);
 
 /** The exchange of an event type in the conventional topology, as .NET names it: the namespace,
- *  ':', and the type's own name, without its assembly and its arguments.
+ *  ':', and the type's own name, without the types around it, its assembly and its arguments.
  *  @return 0 when the name is empty or longer than 255 bytes. */
 int wb_amqp_event_exchange(const char *type, char ret_name[WB_AMQP_NAME_SIZE]);
 
