@@ -148,7 +148,9 @@ static void log_incomplete(const wb_transport *transport, const char *name)
                          (const wb_field[]){ { "queue", name } }, 1);
 }
 
-/* Declares it, and judges what it has if it was there. Whoever may not declare is told
+/* An error queue is others', too: declared with an argument that NServiceBus does not give it, it would keep
+ * their endpoints from starting.
+ * Declares it, and judges what it has if it was there. Whoever may not declare is told
  * nothing, and gets WB_REJECT with the code. */
 static int declare_queue(wb_amqp_connection *connection, const char *name, int *ret_result,
                          wb_error *error)
@@ -156,7 +158,7 @@ static int declare_queue(wb_amqp_connection *connection, const char *name, int *
     const wb_transport *transport = connection->transport;
     int own = !is_error_queue(transport, name);
     wb_amqp_found found;
-    *ret_result = wb_amqp_queue_declare(connection, name, type_of(transport, name),
+    *ret_result = wb_amqp_queue_declare(connection, name, type_of(transport, name), own,
                                         own ? transport->config->dead_letter_exchange : NULL,
                                         &found);
     if (*ret_result != WB_OK)
