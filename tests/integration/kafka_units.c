@@ -260,8 +260,7 @@ static void test_topic_names(void **state)
     assert_string_equal(topic, "Shop.Wrapper-601-5B-5BSystem.Int32-5D-5D");
     assert_null(wb_kafka_topic_name("Shop.Pair`2[[A],[B]]", 1, topic));
     assert_string_equal(topic, "Shop.Pair-602-5B-5BA-5D-2C-5BB-5D-5D");
-    assert_null(wb_kafka_topic_name("caf\xc3\xa9", 1, topic));
-    assert_string_equal(topic, "caf-C3-A9");
+    assert_non_null(wb_kafka_topic_name("caf\xc3\xa9", 1, topic));
     /* not the topic of another type, nor another topic than before */
     assert_null(wb_kafka_topic_name("Shop.Outer-2BInner", 1, topic));
     assert_string_equal(topic, "Shop.Outer-2D2BInner");

@@ -50,8 +50,8 @@ static const char *event_topic(const char *type, char ret_topic[WB_KAFKA_TOPIC_S
         return "it cannot name a topic: 1 to 249 characters";
     for (const char *at = name; *at; at++) {
         unsigned char byte = (unsigned char)*at;
-        if (byte < 0x20 || byte == 0x7f)
-            return "it cannot name a topic: it holds a control character";
+        if (byte < 0x20 || byte > 0x7e)
+            return "it cannot name a topic: it holds a control character, or one that is not in ASCII";
         int as_number = must_be_number(at);
         if (size + (as_number ? 3 : 1) >= WB_KAFKA_TOPIC_SIZE)
             return "it cannot name a topic: 1 to 249 characters, each counting three that is no letter, "
