@@ -133,7 +133,7 @@ static void check_item(const wb_item *item, const capture *message)
 
 /* Of one topology. */
 typedef struct {
-    int topology; /* WB_AMQP_TOPOLOGY_x */
+    wb_amqp_config config;
     size_t events;
 } replay;
 
@@ -144,7 +144,7 @@ static void check_route(const capture *message, replay *r)
     const wb_incoming *incoming = &message->incoming;
     const wb_header *intent =
         capture_header(incoming->headers, incoming->header_count, "NServiceBus.MessageIntent");
-    const char *queue = r->topology == WB_AMQP_TOPOLOGY_DIRECT ? message->key : message->exchange;
+    const char *queue = r->config.topology == WB_AMQP_TOPOLOGY_DIRECT ? message->key : message->exchange;
     int is_event = intent && strcmp(intent->value, "Publish") == 0 && strcmp(queue, "audit") != 0;
     const wb_operation operation = { .struct_size = sizeof operation,
                                      .kind = is_event ? WB_OPERATION_PUBLISH : WB_OPERATION_SEND,
@@ -154,7 +154,7 @@ static void check_route(const capture *message, replay *r)
     wb_amqp_route route;
     if (!queue[0] || strncmp(message->exchange, "nsb.v2.delay", 12) == 0)
         return;
-    assert_null(wb_amqp_route_make(r->topology, &operation, &route));
+    assert_null(wb_amqp_route_make(&r->config, &operation, &route));
     assert_string_equal(route.exchange, message->exchange);
     assert_string_equal(route.key, message->key);
     r->events += (size_t)is_event;
@@ -173,7 +173,7 @@ static void check_message(const capture *message, void *user)
 
 static void test_conventional(void **state)
 {
-    replay r = { .topology = WB_AMQP_TOPOLOGY_CONVENTIONAL };
+    replay r = { .config.topology = WB_AMQP_TOPOLOGY_CONVENTIONAL };
     (void)state;
     assert_int_equal(captures_each("conventional", check_message, &r), CONVENTIONAL);
     assert_int_equal(r.events, 2);
@@ -182,7 +182,7 @@ static void test_conventional(void **state)
 
 static void test_direct(void **state)
 {
-    replay r = { .topology = WB_AMQP_TOPOLOGY_DIRECT };
+    replay r = { .config.topology = WB_AMQP_TOPOLOGY_DIRECT };
     (void)state;
     assert_int_equal(captures_each("direct", check_message, &r), DIRECT);
     assert_int_equal(r.events, 2);

@@ -18,6 +18,7 @@
 
 #define COUNT 8
 
+static const wb_amqp_config conventional, direct = { .topology = WB_AMQP_TOPOLOGY_DIRECT };
 static wb_operation operations[COUNT];
 static wb_operation *pointers[COUNT];
 
@@ -33,7 +34,7 @@ static void begin(wb_amqp_window *window)
                                         .id_size = 1 };
         pointers[i] = &operations[i];
     }
-    *window = (wb_amqp_window){ 0 };
+    *window = (wb_amqp_window){ .config = &conventional };
     wb_amqp_window_new_channel(window);
     assert_true(wb_amqp_window_begin(window, pointers, COUNT));
     for (size_t i = 0; i < COUNT; i++)
@@ -115,7 +116,7 @@ static void test_returned_keys(void **state)
     wb_amqp_window window;
     (void)state;
     begin(&window);
-    window.topology = WB_AMQP_TOPOLOGY_DIRECT;
+    window.config = &direct;
     operations[2].destination = operations[5].destination = "other";
     operations[0].id = operations[2].id = operations[5].id = "a";
     wb_amqp_window_return(&window, amqp_empty_bytes, amqp_cstring_bytes("other"), amqp_cstring_bytes("a"));

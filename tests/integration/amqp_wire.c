@@ -40,6 +40,8 @@ static void test_exchanges(void **state)
     }
 }
 
+static const wb_amqp_config direct = { .topology = WB_AMQP_TOPOLOGY_DIRECT };
+
 static wb_operation operation_to(int kind, const char *destination, wb_header *types)
 {
     return (wb_operation){ .struct_size = sizeof(wb_operation), .kind = kind, .destination = destination,
@@ -71,9 +73,10 @@ static void test_routes(void **state)
     wb_amqp_route route;
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const wb_amqp_config config = { .topology = rows[i].topology };
         wb_header types = { .name = "NServiceBus.EnclosedMessageTypes", .value = rows[i].types };
         const wb_operation operation = operation_to(rows[i].kind, rows[i].destination, &types);
-        assert_null(wb_amqp_route_make(rows[i].topology, &operation, &route));
+        assert_null(wb_amqp_route_make(&config, &operation, &route));
         assert_string_equal(route.exchange, rows[i].exchange);
         assert_string_equal(route.key, rows[i].key);
     }
@@ -98,8 +101,9 @@ static void test_no_routes(void **state)
     wb_amqp_route route;
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const wb_amqp_config config = { .topology = rows[i].topology };
         const wb_operation operation = operation_to(rows[i].kind, rows[i].destination, &none);
-        const char *problem = wb_amqp_route_make(rows[i].topology, &operation, &route);
+        const char *problem = wb_amqp_route_make(&config, &operation, &route);
         assert_non_null(problem);
         assert_string_equal(problem, rows[i].problem);
     }
@@ -108,7 +112,7 @@ static void test_no_routes(void **state)
     (void)snprintf(types, sizeof types, "Shop.A;%s;%.150s", base, base);
     none.value = types;
     const wb_operation operation = operation_to(WB_OPERATION_PUBLISH, "Shop.A", &none);
-    assert_string_equal(wb_amqp_route_make(WB_AMQP_TOPOLOGY_DIRECT, &operation, &route),
+    assert_string_equal(wb_amqp_route_make(&direct, &operation, &route),
                         "with its bases it is longer than 255 bytes");
 }
 
@@ -135,8 +139,8 @@ static void test_more_keys(void **state)
     wb_amqp_route route;
     size_t size;
     (void)state;
-    assert_null(wb_amqp_route_make(WB_AMQP_TOPOLOGY_DIRECT, &operation, &route));
-    wb_amqp_more_make(&endpoint, &operation, route.key, &more);
+    assert_null(wb_amqp_route_make(&direct, &operation, &route));
+    wb_amqp_more_make(&endpoint, &direct, &operation, route.key, &more);
     assert_int_equal(more.count, 4);
     assert_true(has_key(&more, "Shop-Base.Shop-IThing.Shop-Derived"));
     assert_true(has_key(&more, "Shop-IThing.Shop-Derived"));
@@ -151,6 +155,68 @@ static void test_more_keys(void **state)
     assert_int_equal(entries[1].value.kind, AMQP_FIELD_KIND_ARRAY);
     assert_int_equal(entries[1].value.value.array.num_entries, 5);
     assert_true(has_key(&more, "mine"));
+}
+
+/* Keys that no list of types gives: of a class whose base class has an interface, and of a generic type. */
+static void test_routing_keys(void **state)
+{
+    static const char *const values[] = {
+        "Shop.Placed=Shop-IEvent.Shop-Event.Shop-IEvent.Shop-Placed",
+        "Shop.Wrapper`1[[System.Int32]]=Shop-Wrapper`1[[System-Int32, CoreLib, Version=10-0-0-0]]"
+    };
+    const wb_option_list keys = { 2, values };
+    const wb_amqp_config config = { .topology = WB_AMQP_TOPOLOGY_DIRECT, .routing_keys = &keys };
+    wb_header types = { .name = "NServiceBus.EnclosedMessageTypes", .value = "Shop.Placed;Shop.Event;Shop.IEvent" };
+    const wb_operation placed = operation_to(WB_OPERATION_PUBLISH, "Shop.Placed", &types);
+    const wb_endpoint_info endpoint = { .struct_size = sizeof endpoint };
+    static wb_amqp_more more;
+    char key[WB_AMQP_NAME_SIZE];
+    wb_amqp_route route;
+    (void)state;
+    assert_null(wb_amqp_route_make(&config, &placed, &route));
+    assert_string_equal(route.key, "Shop-IEvent.Shop-Event.Shop-IEvent.Shop-Placed");
+    wb_amqp_more_make(&endpoint, &config, &placed, route.key, &more);
+    assert_int_equal(more.count, 3);
+    assert_true(has_key(&more, "Shop-Event.Shop-IEvent.Shop-Placed"));
+    assert_null(wb_amqp_event_key(&config, "Shop.Wrapper`1[[System.Int32, CoreLib]], Shop", NULL, key));
+    assert_string_equal(key, "Shop-Wrapper`1[[System-Int32, CoreLib, Version=10-0-0-0]]");
+    assert_null(wb_amqp_event_key(&config, "Shop.Place", NULL, key));
+    assert_string_equal(key, "Shop-Place");
+}
+
+static char complaint[400];
+
+static int note_failure(const wb_host *host, wb_error *error, int result, int cause, int64_t code,
+                        const char *format, ...)
+{
+    va_list arguments;
+    (void)host, (void)error, (void)cause, (void)code;
+    va_start(arguments, format);
+    (void)vsnprintf(complaint, sizeof complaint, format, arguments);
+    va_end(arguments);
+    return result;
+}
+
+static void test_wrong_routing_keys(void **state)
+{
+    static const struct {
+        int topology;
+        const char *value, *problem;
+    } rows[] = {
+        { WB_AMQP_TOPOLOGY_DIRECT, "Shop.Placed", "write TYPE=KEY" },
+        { WB_AMQP_TOPOLOGY_DIRECT, "=Shop-Placed", "write TYPE=KEY" },
+        { WB_AMQP_TOPOLOGY_DIRECT, "Shop.Placed=", "1 to 255 bytes" },
+        { WB_AMQP_TOPOLOGY_DIRECT, "Shop.Placed=a\nb", "control character" },
+        { WB_AMQP_TOPOLOGY_CONVENTIONAL, "Shop.Placed=Shop-Placed", "without topology = \"direct\"" },
+    };
+    const wb_host host = { .struct_size = sizeof host, .fail = note_failure };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const wb_option_list keys = { 1, &rows[i].value };
+        const wb_amqp_config config = { .topology = rows[i].topology, .routing_keys = &keys };
+        assert_int_equal(wb_amqp_route_check(&host, &config, NULL), WB_FATAL);
+        assert_non_null(strstr(complaint, rows[i].problem));
+    }
 }
 
 static const char *value_of(const wb_incoming *message, const char *name)
@@ -212,6 +278,8 @@ int main(void)
         cmocka_unit_test(test_routes),
         cmocka_unit_test(test_no_routes),
         cmocka_unit_test(test_more_keys),
+        cmocka_unit_test(test_routing_keys),
+        cmocka_unit_test(test_wrong_routing_keys),
         cmocka_unit_test(test_properties),
     };
     return cmocka_run_group_tests_name("amqp wire", tests, NULL, NULL);

@@ -56,6 +56,8 @@ sub check_events {
     my @message = ({ id => 'from-net', type => 'Test.Also', headers => [ [ $Endpoint::types => 'Test.Also, Peer;Test.IThing, Peer;Test.Base, Peer' ] ] }, '');
     $amqp->publish('amq.topic', 'Test-Base.Test-IThing.Test-Also', @message);
     $e->wait_for('an event of .NET is handled', sub { $e->effects('from-net') == 1 });
+    $amqp->publish('amq.topic', 'Test-I.Test-B.Test-I.Test-Batch', { id => 'by-key', headers => [ [ $Endpoint::types => 'Test.Batch, Peer' ] ] }, '');
+    $e->wait_for('and one by the routing key that is configured', sub { $e->effects('by-key') == 1 });
     my $waiting = $e->pending;    # of the sends to nobody
     $e->send('sales', { id => 'alone', do => 'publish T.Unheard news' });
     $e->wait_for('an event nobody subscribed to is no error', sub { $e->effects('alone') == 1 && $e->pending == $waiting });
@@ -120,7 +122,8 @@ sub check_install {
 check_install(conventional => 'net');
 check_install(direct => 'netd');
 
-my $direct = Endpoint->new('amqp+pgsql', name => 'sales', transport => 'topology = "direct";', error_queue => 'sales-failed',
+my $direct = Endpoint->new('amqp+pgsql', name => 'sales', error_queue => 'sales-failed',
+    transport => 'topology = "direct"; routing_keys = [ "Test.Batch=Test-I.Test-B.Test-I.Test-Batch" ];',
     with => 'types = ( { type = "Test.Also"; bases = [ "Test.IThing", "Test.Base" ]; } );');
 my $conventional = Endpoint->new('amqp+pgsql', name => 'orders', error_queue => 'queue:orders-failed');
 $amqp = $direct->amqp;

@@ -30,21 +30,22 @@ static int is_met(const char *key, const char *wanted)
     return 0;
 }
 
-static void add_configured(const wb_endpoint_info *endpoint, const char *type, const char *key,
-                           wb_amqp_more *more)
+/* By what this endpoint would bind a type, if it handled it. */
+static void add_known(const wb_endpoint_info *endpoint, const wb_amqp_config *config, const char *type,
+                      const char *key, wb_amqp_more *more)
 {
     const char *bases = wb_amqp_bases_configured(endpoint, type);
-    if (!bases || more->text_count == sizeof more->text / sizeof more->text[0])
+    if (more->text_count == sizeof more->text / sizeof more->text[0])
         return;
     char *text = more->text[more->text_count];
-    if (wb_amqp_event_key(type, bases, text) || is_met(key, text))
+    if (wb_amqp_event_key(config, type, bases, text) || is_met(key, text))
         return;
     more->text_count++;
     wb_amqp_more_add(more, amqp_cstring_bytes(text));
 }
 
-void wb_amqp_more_make(const wb_endpoint_info *endpoint, const wb_operation *operation, const char *key,
-                       wb_amqp_more *ret_more)
+void wb_amqp_more_make(const wb_endpoint_info *endpoint, const wb_amqp_config *config,
+                       const wb_operation *operation, const char *key, wb_amqp_more *ret_more)
 {
     const char *types = wb_amqp_types_of(operation);
     char type[WB_TYPE_SIZE];
@@ -53,5 +54,5 @@ void wb_amqp_more_make(const wb_endpoint_info *endpoint, const wb_operation *ope
     for (const char *dot = strchr(key, '.'); dot; dot = strchr(dot + 1, '.'))
         wb_amqp_more_add(ret_more, amqp_cstring_bytes(dot + 1));
     while (types && wb_type_next(&types, type, &size))
-        add_configured(endpoint, type, key, ret_more);
+        add_known(endpoint, config, type, key, ret_more);
 }

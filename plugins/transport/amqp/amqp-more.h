@@ -12,7 +12,7 @@
 #include "plugins/common/rabbitmq.h"
 #include "plugins/transport/amqp/amqp-route.h"
 
-/* A key of 255 bytes has 128 words at most; each begins a key, and may have one configured. */
+/* A key of 255 bytes has 128 words at most; each begins a key, and may have another of its own. */
 #define WB_AMQP_MORE_MAX 256
 
 /** Large, and not to be filled with zeros: wb_amqp_more_make() does what is needed. */
@@ -24,10 +24,10 @@ typedef struct wb_amqp_more {
 } wb_amqp_more;
 
 /** The keys an event has beside its own, `key`, which they point into: what is left of it behind
- *  each dot, and the key of each base of which the endpoint knows the bases, unless it is one of
- *  those already. */
-void wb_amqp_more_make(const wb_endpoint_info *endpoint, const wb_operation *operation, const char *key,
-                       wb_amqp_more *ret_more);
+ *  each dot, and the keys of its types as the endpoint would bind them (it may know the bases of
+ *  a base), unless one of those meets them already. */
+void wb_amqp_more_make(const wb_endpoint_info *endpoint, const wb_amqp_config *config,
+                       const wb_operation *operation, const char *key, wb_amqp_more *ret_more);
 
 /** Add one that lives as long. */
 void wb_amqp_more_add(wb_amqp_more *more, amqp_bytes_t key);

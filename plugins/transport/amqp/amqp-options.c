@@ -51,6 +51,12 @@ const wb_option wb_amqp_options[WB_AMQP_OPTION_COUNT] = {
       "for a routing key; who handles an event that has bases names them in types, in the order of "
       "who publishes it. In either, queue:NAME as a destination, reply address or error queue "
       "is a queue that needs no exchange. A change leaves the old bindings where they are." },
+    { "routing_keys", WB_OPTION_LIST, 0, AT(routing_keys), NULL, 0, 0, NULL, "0.1",
+      "routing keys of events for which types do not give that of .NET: [ \"TYPE=KEY\" ]",
+      "With topology = \"direct\", for who publishes and who handles the type. The key of .NET has, for a "
+      "class, that of its base class, that of its first interface, and its name. So an event Shop.Placed of "
+      "a base class Shop.Event that has an interface Shop.IEvent needs "
+      "\"Shop.Placed=Shop-IEvent.Shop-Event.Shop-IEvent.Shop-Placed\"; and a generic one its name with assemblies." },
     { "dead_letter_exchange", WB_OPTION_STRING, 0, AT(dead_letter_exchange), NULL, 0, 0, NULL,
       "0.1", "exchange that gets what the endpoint's queue drops",
       "Messages that cannot be decoded, and what a limit on the queue drops. It must exist; the "

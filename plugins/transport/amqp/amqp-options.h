@@ -41,6 +41,7 @@ typedef struct wb_amqp_config {
     int32_t queue_type;
     int32_t error_queue_type;
     int32_t topology;
+    const wb_option_list *routing_keys; /* "TYPE=KEY"; NULL: none */
     const char *dead_letter_exchange; /* NULL: none */
     int64_t connect_timeout;
     int64_t confirm_timeout;
@@ -53,7 +54,7 @@ typedef struct wb_amqp_config {
     const char *management; /* NULL: not asked */
 } wb_amqp_config;
 
-#define WB_AMQP_OPTION_COUNT 20
+#define WB_AMQP_OPTION_COUNT 21
 extern const wb_option wb_amqp_options[WB_AMQP_OPTION_COUNT];
 
 /** Whether a name is this machine's. By name only: resolving would ask the network, and

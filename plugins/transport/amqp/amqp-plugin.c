@@ -49,6 +49,8 @@ static int create(const wb_host *host, const wb_endpoint_info *endpoint, const v
         result = check_names(host, endpoint, error);
     if (result == WB_OK)
         result = check_dead_letters(host, config, error);
+    if (result == WB_OK)
+        result = wb_amqp_route_check(host, config, error);
     if (result == WB_OK && ((const wb_amqp_config *)config)->management)
         result = wb_amqp_management_check(host, config, error);
     if (result != WB_OK)

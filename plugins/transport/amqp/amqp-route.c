@@ -7,7 +7,6 @@
 #include <waybill/sys/types.h>
 
 #include "plugins/transport/amqp/amqp-header-names.h"
-#include "plugins/transport/amqp/amqp-options.h"
 
 #define QUEUE_PREFIX "queue:"
 
@@ -47,6 +46,14 @@ int wb_amqp_event_exchange(const char *type, char ret_name[WB_AMQP_NAME_SIZE])
     memcpy(ret_name + space + 1, name, name_size);
     ret_name[space + 1 + name_size] = '\0';
     return 1;
+}
+
+static const char *copy_name(const char *name, char ret_name[WB_AMQP_NAME_SIZE])
+{
+    const char *problem = wb_amqp_name_problem(name);
+    if (!problem)
+        memcpy(ret_name, name, strlen(name) + 1);
+    return problem;
 }
 
 /* ---- events, direct -------------------------------------------------------------- */
@@ -89,12 +96,28 @@ static int put_word(char key[WB_AMQP_NAME_SIZE], const char *name, size_t size)
     return 1;
 }
 
-const char *wb_amqp_event_key(const char *type, const char *types, char ret_key[WB_AMQP_NAME_SIZE])
+/* The key that is configured for a type, or NULL. */
+static const char *find_key(const wb_amqp_config *config, const char *type, size_t size)
+{
+    const wb_option_list *keys = config->routing_keys;
+    for (size_t i = 0; keys && i < keys->count; i++)
+        if (strcspn(keys->values[i], "=") == size && memcmp(keys->values[i], type, size) == 0)
+            return keys->values[i] + size + 1;
+    return NULL;
+}
+
+const char *wb_amqp_event_key(const wb_amqp_config *config, const char *type, const char *types,
+                              char ret_key[WB_AMQP_NAME_SIZE])
 {
     char name[WB_TYPE_SIZE];
     size_t size;
     ret_key[0] = '\0';
-    if (!wb_type_next(&type, name, &size) || !put_word(ret_key, name, size))
+    if (!wb_type_next(&type, name, &size))
+        return "1 to 254 bytes";
+    const char *key = find_key(config, name, size);
+    if (key)
+        return copy_name(key, ret_key);
+    if (!put_word(ret_key, name, size))
         return "1 to 254 bytes";
     const char *problem = word_problem(name);
     while (!problem && types && wb_type_next(&types, name, &size)) {
@@ -126,36 +149,56 @@ const char *wb_amqp_types_of(const wb_operation *operation)
     return NULL;
 }
 
-/* ---- operations ------------------------------------------------------------------ */
+/* ---- the option ------------------------------------------------------------------ */
 
-static const char *copy_name(const char *name, char ret_name[WB_AMQP_NAME_SIZE])
+static const char *problem_of(const char *value)
 {
-    const char *problem = wb_amqp_name_problem(name);
-    if (!problem)
-        memcpy(ret_name, name, strlen(name) + 1);
-    return problem;
+    const char *equals = strchr(value, '=');
+    if (!equals || equals == value)
+        return "write TYPE=KEY, with the type's full name without assemblies";
+    if (strlen(equals + 1) + sizeof WB_AMQP_AND_DERIVED > WB_AMQP_NAME_SIZE)
+        return "a key has 253 bytes at most";
+    return wb_amqp_name_problem(equals + 1);
 }
 
-static const char *route_event(int topology, const wb_operation *operation, const char *type,
+int wb_amqp_route_check(const wb_host *host, const wb_amqp_config *config, wb_error *error)
+{
+    const wb_option_list *keys = config->routing_keys;
+    if (keys && keys->count && config->topology != WB_AMQP_TOPOLOGY_DIRECT)
+        return host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 0,
+                          "routing_keys are of no use without topology = \"direct\"");
+    for (size_t i = 0; keys && i < keys->count; i++) {
+        const char *problem = problem_of(keys->values[i]);
+        if (problem)
+            return host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 0,
+                              "routing_keys holds \"%s\": %s", keys->values[i], problem);
+    }
+    return WB_OK;
+}
+
+/* ---- operations ------------------------------------------------------------------ */
+
+static const char *route_event(const wb_amqp_config *config, const wb_operation *operation, const char *type,
                                wb_amqp_route *route)
 {
-    if (topology == WB_AMQP_TOPOLOGY_DIRECT) {
+    if (config->topology == WB_AMQP_TOPOLOGY_DIRECT) {
         memcpy(route->exchange, WB_AMQP_EVENTS, sizeof WB_AMQP_EVENTS);
-        return wb_amqp_event_key(type, wb_amqp_types_of(operation), route->key);
+        return wb_amqp_event_key(config, type, wb_amqp_types_of(operation), route->key);
     }
     return wb_amqp_event_exchange(type, route->exchange) ? wb_amqp_name_problem(route->exchange)
                                                          : "1 to 254 bytes";
 }
 
 /* An empty destination would be the default exchange, where addresses mean nothing. */
-const char *wb_amqp_route_make(int topology, const wb_operation *operation, wb_amqp_route *ret_route)
+const char *wb_amqp_route_make(const wb_amqp_config *config, const wb_operation *operation,
+                               wb_amqp_route *ret_route)
 {
     const char *destination = operation->destination ? operation->destination : "";
     const char *queue = wb_amqp_address_queue(destination);
     ret_route->exchange[0] = ret_route->key[0] = '\0';
     if (operation->kind == WB_OPERATION_PUBLISH)
-        return route_event(topology, operation, destination, ret_route);
-    if (topology == WB_AMQP_TOPOLOGY_DIRECT || queue != destination)
+        return route_event(config, operation, destination, ret_route);
+    if (config->topology == WB_AMQP_TOPOLOGY_DIRECT || queue != destination)
         return copy_name(queue, ret_route->key);
     return copy_name(destination, ret_route->exchange);
 }

@@ -14,6 +14,7 @@
 #include <waybill/sys/transport.h>
 
 #include "plugins/transport/amqp/amqp-names.h"
+#include "plugins/transport/amqp/amqp-options.h"
 
 /** The exchange of all events in the direct topology; every broker has it. */
 #define WB_AMQP_EVENTS "amq.topic"
@@ -23,10 +24,11 @@ typedef struct wb_amqp_route {
     char key[WB_AMQP_NAME_SIZE];
 } wb_amqp_route;
 
-/** The route of an operation in a topology, WB_AMQP_TOPOLOGY_x.
+/** The route of an operation in the topology that is configured.
  *  @return NULL, or why the broker could have none, to follow "its destination cannot name a
  *  queue: ", or "its type cannot name an exchange: ". */
-const char *wb_amqp_route_make(int topology, const wb_operation *operation, wb_amqp_route *ret_route);
+const char *wb_amqp_route_make(const wb_amqp_config *config, const wb_operation *operation,
+                               wb_amqp_route *ret_route);
 
 /** The queue that an address names: what follows "queue:", if that is how it begins. */
 const char *wb_amqp_address_queue(const char *address);
@@ -36,11 +38,16 @@ const char *wb_amqp_address_queue(const char *address);
  *  @return 0 when the name is empty or longer than 255 bytes. */
 int wb_amqp_event_exchange(const char *type, char ret_name[WB_AMQP_NAME_SIZE]);
 
-/** The routing key of an event type in the direct topology. `types` lists it with its bases, the
+/** The routing key of an event type in the direct topology: what the option routing_keys says, or made
+ *  of names. `types` lists it with its bases, the
  *  nearest first, as NServiceBus.EnclosedMessageTypes does, or is NULL. Names that no key can
  *  hold are passed over, unless it is the type's own.
  *  @return NULL, or why there can be none. */
-const char *wb_amqp_event_key(const char *type, const char *types, char ret_key[WB_AMQP_NAME_SIZE]);
+const char *wb_amqp_event_key(const wb_amqp_config *config, const char *type, const char *types,
+                              char ret_key[WB_AMQP_NAME_SIZE]);
+
+/** Refuse routing keys that are none. @return WB_OK, or WB_FATAL with WB_CAUSE_CONFIG. */
+int wb_amqp_route_check(const wb_host *host, const wb_amqp_config *config, wb_error *error);
 
 /** What follows the key of a type in a binding: types derived from it, too. */
 #define WB_AMQP_AND_DERIVED ".#"

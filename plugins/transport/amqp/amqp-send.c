@@ -169,7 +169,7 @@ static void reject_destination(wb_amqp_sender *sender, size_t slot, const char *
 static void reject_name(wb_amqp_sender *sender, size_t slot, const char *problem)
 {
     int is_event = sender->window.slots[slot].operation->kind == WB_OPERATION_PUBLISH;
-    const char *what = sender->window.topology == WB_AMQP_TOPOLOGY_DIRECT ? "a routing key"
+    const char *what = sender->window.config->topology == WB_AMQP_TOPOLOGY_DIRECT ? "a routing key"
                                                                           : "an exchange";
     wb_amqp_window_settle(&sender->window, slot, WB_REJECT, WB_CAUSE_UNROUTABLE,
                           "its %s cannot name %s: %s", is_event ? "type" : "destination",
@@ -192,7 +192,7 @@ static int check_destination(wb_amqp_sender *sender, size_t slot)
 {
     const wb_operation *operation = sender->window.slots[slot].operation;
     wb_amqp_route route;
-    const char *problem = wb_amqp_route_make(sender->window.topology, operation, &route);
+    const char *problem = wb_amqp_route_make(sender->window.config, operation, &route);
     if (problem)
         reject_name(sender, slot, problem);
     if (problem || route.key[0])
@@ -274,10 +274,11 @@ static int publish_one(wb_amqp_sender *sender, size_t slot)
     const wb_operation *operation = sender->window.slots[slot].operation;
     wb_amqp_route route;
     wb_amqp_more more;
-    (void)wb_amqp_route_make(sender->window.topology, operation, &route); /* checked before */
+    (void)wb_amqp_route_make(sender->window.config, operation, &route); /* checked before */
     int has_bases = operation->kind == WB_OPERATION_PUBLISH && strchr(route.key, '.');
     if (has_bases)
-        wb_amqp_more_make(sender->connection.transport->endpoint, operation, route.key, &more);
+        wb_amqp_more_make(sender->connection.transport->endpoint, sender->window.config, operation, route.key,
+                          &more);
     return publish_with(sender, slot, &route, has_bases ? &more : NULL);
 }
 
@@ -453,7 +454,7 @@ static int connect(wb_amqp_sender *sender, wb_transport *transport, wb_amqp_grou
 {
     sender->connection.on_frame = on_frame;
     sender->connection.owner = sender;
-    sender->window.topology = transport->config->topology;
+    sender->window.config = transport->config;
     return wb_amqp_connection_open(&sender->connection, transport, group, "send");
 }
 

@@ -205,7 +205,7 @@ static int subscribe_direct(wb_amqp_connection *connection, const char *type, wb
     const wb_endpoint_info *endpoint = connection->transport->endpoint;
     char key[WB_AMQP_NAME_SIZE + sizeof WB_AMQP_AND_DERIVED];
     const char *problem =
-        wb_amqp_event_key(type, wb_amqp_bases_configured(endpoint, type), key);
+        wb_amqp_event_key(connection->transport->config, type, wb_amqp_bases_configured(endpoint, type), key);
     if (!problem && strlen(key) + sizeof WB_AMQP_AND_DERIVED > WB_AMQP_NAME_SIZE)
         problem = "with its bases it is longer than 253 bytes";
     if (problem)

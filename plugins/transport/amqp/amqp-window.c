@@ -57,7 +57,7 @@ void wb_amqp_window_free(wb_amqp_window *window)
     forget_reasons(window);
     free(window->slots);
     free(window->published);
-    *window = (wb_amqp_window){ .topology = window->topology };
+    *window = (wb_amqp_window){ .config = window->config };
 }
 
 void wb_amqp_window_new_round(wb_amqp_window *window)
@@ -114,7 +114,7 @@ static void settle_returned(wb_amqp_window *window, size_t slot)
 {
     const wb_operation *operation = window->slots[slot].operation;
     wb_amqp_route route;
-    if (!wb_amqp_route_make(window->topology, operation, &route) && !route.exchange[0])
+    if (!wb_amqp_route_make(window->config, operation, &route) && !route.exchange[0])
         wb_amqp_window_settle(window, slot, WB_REJECT, WB_CAUSE_UNROUTABLE,
                               "there is no queue \"%s\": is the receiving endpoint installed?",
                               route.key);
@@ -164,14 +164,14 @@ struct returned {
     amqp_bytes_t exchange, key, id;
 };
 
-static int fits(int topology, const wb_operation *operation, const struct returned *it)
+static int fits(const wb_amqp_config *config, const wb_operation *operation, const struct returned *it)
 {
     amqp_bytes_t id = it->id;
     wb_amqp_route route;
     if (!(operation->flags & WB_OPERATION_MANDATORY) || operation->id_size != id.len ||
         (id.len && memcmp(operation->id, id.bytes, id.len) != 0))
         return 0;
-    return wb_amqp_route_make(topology, operation, &route) == NULL &&
+    return wb_amqp_route_make(config, operation, &route) == NULL &&
            is_text(it->exchange, route.exchange) && is_text(it->key, route.key);
 }
 
@@ -180,7 +180,7 @@ static int note_return(wb_amqp_window *window, size_t from, size_t to, const str
     for (size_t at = from; at < to; at++) {
         size_t slot = window->published[at];
         if (slot == NOBODY || window->slots[slot].returned ||
-            !fits(window->topology, window->slots[slot].operation, it))
+            !fits(window->config, window->slots[slot].operation, it))
             continue;
         window->slots[slot].returned = 1;
         window->returns = at + 1;

@@ -15,6 +15,7 @@
 #include <waybill/sys/transport.h>
 
 #include "plugins/common/rabbitmq.h"
+#include "plugins/transport/amqp/amqp-options.h"
 
 #define WB_AMQP_REASON_SIZE 400
 
@@ -26,7 +27,7 @@ typedef struct wb_amqp_slot {
 } wb_amqp_slot;
 
 typedef struct wb_amqp_window {
-    int topology; /* WB_AMQP_TOPOLOGY_x: where its operations go */
+    const wb_amqp_config *config; /* where its operations go */
     wb_amqp_slot *slots; /* one an operation, in the host's order */
     size_t count, capacity;
     size_t unsettled;
