@@ -68,7 +68,14 @@ my $rows = <<'END';
 Plain = fun P({resource, _, _, N}) -> N; P(L) when is_list(L) -> maps:from_list([{K, V} || {K, _, V} <- L]); P(V) -> V end,
 Rows = fun(L) -> [maps:from_list([{K, Plain(V)} || {K, V} <- R]) || R <- L] end,
 Arguments = [durable, auto_delete, arguments],
-ok = file:write_file("FILE", rabbit_json:encode(#{
+Json = fun
+    J(T) when T =:= true; T =:= false; is_integer(T) -> io_lib:format("~p", [T]);
+    J(T) when is_atom(T) -> [34, atom_to_list(T), 34];
+    J(T) when is_binary(T) -> [34, T, 34];
+    J(T) when is_list(T) -> ["[", lists:join(",", [J(E) || E <- T]), "]"];
+    J(T) when is_map(T) -> ["{", lists:join(",", [[J(K), ":", J(V)] || {K, V} <- maps:to_list(T)]), "}"]
+end,
+ok = file:write_file("FILE", Json(#{
     queues => Rows(rabbit_amqqueue:info_all(<<"VHOST">>, [name | Arguments])),
     exchanges => Rows(rabbit_exchange:info_all(<<"VHOST">>, [name, type, internal | Arguments])),
     bindings => Rows(rabbit_binding:info_all(<<"VHOST">>, [source_name, destination_name, destination_kind, routing_key, arguments]))})).
