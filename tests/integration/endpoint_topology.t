@@ -58,6 +58,11 @@ sub check_events {
     $e->wait_for('an event of .NET is handled', sub { $e->effects('from-net') == 1 });
     $amqp->publish('amq.topic', 'Test-I.Test-B.Test-I.Test-Batch', { id => 'by-key', headers => [ [ $Endpoint::types => 'Test.Batch, Peer' ] ] }, '');
     $e->wait_for('and one by the routing key that is configured', sub { $e->effects('by-key') == 1 });
+    bind_topic(net => 'Test-Wrapped`1[[X, Version=1-0]].#');
+    $e->read($_) for qw(net both);    # what .NET published
+    $e->send('sales', { id => 'wrap', do => 'publish Test.Wrapped paper' });
+    is body_of($e, 'net', 'an event reaches who knows it by that key'), 'paper', 'as it was';
+    is body_of($e, 'both', 'and who handles its base, which the key leaves out'), 'paper', 'as it was';
     my $waiting = $e->pending;    # of the sends to nobody
     $e->send('sales', { id => 'alone', do => 'publish T.Unheard news' });
     $e->wait_for('an event nobody subscribed to is no error', sub { $e->effects('alone') == 1 && $e->pending == $waiting });
@@ -130,8 +135,8 @@ check_install(conventional => 'net');
 check_install(direct => 'netd');
 
 my $direct = Endpoint->new('amqp+pgsql', name => 'sales', error_queue => 'sales-failed',
-    transport => 'topology = "direct"; routing_keys = [ "Test.Batch=Test-I.Test-B.Test-I.Test-Batch" ];',
-    with => 'types = ( { type = "Test.Also"; bases = [ "Test.IThing", "Test.Base" ]; } );');
+    transport => 'topology = "direct"; routing_keys = [ "Test.Batch=Test-I.Test-B.Test-I.Test-Batch", "Test.Wrapped=Test-Wrapped`1[[X, Version=1-0]]" ];',
+    with => 'types = ( { type = "Test.Also"; bases = [ "Test.IThing", "Test.Base" ]; }, { type = "Test.Wrapped"; bases = [ "Test.Base" ]; } );');
 my $conventional = Endpoint->new('amqp+pgsql', name => 'orders', error_queue => 'queue:orders-failed');
 $amqp = $direct->amqp;
 $amqp->declare('plain');

@@ -169,8 +169,8 @@ static void reject_destination(wb_amqp_sender *sender, size_t slot, const char *
 static void reject_name(wb_amqp_sender *sender, size_t slot, const char *problem)
 {
     int is_event = sender->window.slots[slot].operation->kind == WB_OPERATION_PUBLISH;
-    const char *what = sender->window.config->topology == WB_AMQP_TOPOLOGY_DIRECT ? "a routing key"
-                                                                          : "an exchange";
+    int is_direct = sender->window.config->topology == WB_AMQP_TOPOLOGY_DIRECT;
+    const char *what = is_direct ? "a routing key" : "an exchange";
     wb_amqp_window_settle(&sender->window, slot, WB_REJECT, WB_CAUSE_UNROUTABLE,
                           "its %s cannot name %s: %s", is_event ? "type" : "destination",
                           is_event ? what : "a queue", problem);
@@ -275,11 +275,11 @@ static int publish_one(wb_amqp_sender *sender, size_t slot)
     wb_amqp_route route;
     wb_amqp_more more;
     (void)wb_amqp_route_make(sender->window.config, operation, &route); /* checked before */
-    int has_bases = operation->kind == WB_OPERATION_PUBLISH && strchr(route.key, '.');
-    if (has_bases)
+    int is_keyed = operation->kind == WB_OPERATION_PUBLISH && route.key[0];
+    if (is_keyed)
         wb_amqp_more_make(sender->connection.transport->endpoint, sender->window.config, operation, route.key,
                           &more);
-    return publish_with(sender, slot, &route, has_bases ? &more : NULL);
+    return publish_with(sender, slot, &route, is_keyed ? &more : NULL);
 }
 
 /* @return WB_OK, also when the channel is closed meanwhile; or the failure's result. */
