@@ -26,7 +26,7 @@ rabbitmq_create() {
         echo "amqp_port=$amqp_port dist_port=$(free_port) epmd_port=$(free_port)"
         echo "node=waybill$amqp_port"
     } >"$data/ports"
-    echo '[].' >"$data/enabled_plugins"
+    echo "[${WB_RABBITMQ_PLUGINS:-}]." >"$data/enabled_plugins"
     : >"$data/env.conf"
     echo '[].' >"$data/advanced.config"
     head -c 24 /dev/urandom | od -An -tx1 | tr -d ' \n' >"$data/.erlang.cookie"
@@ -38,6 +38,7 @@ disk_free_limit.absolute = 100MB
 raft.wal_max_size_bytes = 33554432
 max_message_size = 134217728
 END
+    own_configuration >>"$data/rabbitmq.conf"
     set_env AMQP_HOST 127.0.0.1 AMQP_PORT "$amqp_port" AMQP_USER guest AMQP_PASSWORD guest \
         AMQP_VHOST /
 }
