@@ -124,14 +124,10 @@ static wb_item *find_duplicate(const wb_worker *w, const wb_operation_group *gro
  * it stays pending for that message, or for the sweeper. */
 static void blame(wb_worker *w, const wb_operation_group *group)
 {
-    char reason[1200];
     wb_item *item = find_duplicate(w, group);
     const wb_operation *refused = wb_find_refused(&group->operations);
-    if (!item || !refused)
-        return;
-    wb_describe_refusal(refused, reason, sizeof reason);
-    wb_item_rerun(item);
-    wb_verdict_attempt_failed(w, item, &(wb_attempt){ WB_FAILURE_DISPATCH, reason, 0, 1, 1 });
+    if (item && refused)
+        wb_verdict_was_refused(w, item, refused);
 }
 
 /* The rows shrink to what remains, usually nothing. Also when the connection died in between:
