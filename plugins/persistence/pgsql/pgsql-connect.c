@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "plugins/persistence/pgsql/pgsql-map.h"
+#include "plugins/persistence/pgsql/pgsql-refusal.h"
 #include "plugins/persistence/pgsql/pgsql-session.h"
 
 #define SQLSTATE_SIZE 6
@@ -55,13 +56,15 @@ static int fail_connect(const wb_storage_session *s, wb_error *error)
     const char *message = PQerrorMessage(s->connection);
     char sqlstate[SQLSTATE_SIZE] = "";
     const char *text = find_sqlstate(message, sqlstate);
+    const pgsql_refusal *refusal = pgsql_refusal_find(message);
 
     if (text) {
         const pgsql_mapping *mapping = pgsql_map(sqlstate);
         int result = mapping->own == WB_FATAL ? WB_FATAL : WB_NOT_CONNECTED;
         return host->fail(host, error, result, mapping->own_cause, pgsql_native_code(sqlstate),
-                          "could not connect to PostgreSQL: %.*s (SQLSTATE %s)",
-                          (int)strcspn(text, "\n"), text, sqlstate);
+                          "could not connect to PostgreSQL: %.*s (SQLSTATE %s)%s",
+                          (int)strcspn(text, "\n"), text, sqlstate,
+                          refusal ? refusal->remedy : "");
     }
     while (isspace((unsigned char)*message))
         message++;
@@ -69,6 +72,10 @@ static int fail_connect(const wb_storage_session *s, wb_error *error)
         return host->fail(host, error, WB_FATAL, WB_CAUSE_REFUSED, 0,
                           "could not connect to PostgreSQL: the server asks for a password: set "
                           "option \"password\"");
+    if (refusal)
+        return host->fail(host, error, refusal->result, refusal->cause, 0,
+                          "could not connect to PostgreSQL: %.*s%s", (int)strcspn(message, "\n"),
+                          message, refusal->remedy);
     return host->fail(host, error, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0,
                       "could not connect to PostgreSQL: %.*s%s", (int)strcspn(message, "\n"),
                       message,
