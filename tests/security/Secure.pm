@@ -56,6 +56,14 @@ sub refused {
     note sprintf '%.1f s: %s', time - $started, $errors[0] // '';
 }
 
+# A verb does what it is to do.
+sub succeeds {
+    my ($e, $what, $verb) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    my ($code, $text) = ends($e, $verb);
+    is $code, 0, "$e->{pair}: $what" or diag $text;
+}
+
 sub message {
     my ($do) = @_;
     return { id => 'case-' . ++$count, do => $do };

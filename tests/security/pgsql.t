@@ -112,6 +112,12 @@ sub each_privilege_at_the_start {
     Secure::refused($e, 'no connect', 77, qr/permission denied for database "postgres".*CONNECT/);
     $e->sql("grant connect on database postgres to public");
     Secure::refused($e, 'install without create', 77, qr/"clerk" may make no tables in schema public: grant CREATE/, 'install');
+    $e->sql('create schema fresh; grant usage, create on schema fresh to clerk');
+    store($clerk, trusting($ours), 'schema = "fresh";');
+    Secure::succeeds($e, 'install with what it needs', 'install');
+    $e->sql('grant create on database postgres to clerk');
+    store($clerk, trusting($ours), 'schema = "fresher";');
+    Secure::succeeds($e, 'install with what it needs, the schema not there', 'install');
 }
 
 # What it has done stays; what was refused is done when it is granted.

@@ -108,6 +108,8 @@ sub permissions_at_the_start {
     Secure::refused($e, 'no read', 77, qr/queue .orders.*read permission.*set_permissions/);
     permit('^$', '.*', '.*');
     Secure::refused($e, 'install without configure', 77, qr/queue .orders.*configure permission.*set_permissions/, 'install');
+    permit(('^(orders|error|Test:.*)$') x 3);
+    Secure::succeeds($e, 'install with what it needs', 'install');
     permit(@documented);
 }
 

@@ -72,13 +72,10 @@ static int fail_connect(const wb_storage_session *s, wb_error *error)
         return host->fail(host, error, WB_FATAL, WB_CAUSE_REFUSED, 0,
                           "could not connect to PostgreSQL: the server asks for a password: set "
                           "option \"password\"");
-    if (refusal)
-        return host->fail(host, error, refusal->result, refusal->cause, 0,
-                          "could not connect to PostgreSQL: %.*s%s", (int)strcspn(message, "\n"),
-                          message, refusal->remedy);
-    return host->fail(host, error, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0,
-                      "could not connect to PostgreSQL: %.*s%s", (int)strcspn(message, "\n"),
-                      message,
+    return host->fail(host, error, refusal ? refusal->result : WB_NOT_CONNECTED,
+                      refusal ? refusal->cause : WB_CAUSE_UNREACHABLE, 0,
+                      "could not connect to PostgreSQL: %.*s%s%s", (int)strcspn(message, "\n"),
+                      message, refusal ? refusal->remedy : "",
                       s->persistence->params.tls_by_default
                           ? " (sslmode is verify-full because the server is on another machine)"
                           : "");
