@@ -39,11 +39,13 @@ sub start {
     my ($class, $kind, %how) = @_;
     my $self = bless { kind => $kind, dir => Endpoint::work_dir() . "/$kind", shown => $how{shown} // $shown{$kind} }, $class;
     local %ENV = (%ENV, %{ $how{environment} || {} });
+    delete $ENV{WB_SERVER_CONFIGURATION};
     if ($how{configuration}) {
         $ENV{WB_SERVER_CONFIGURATION} = Endpoint::work_dir() . "/$kind.conf";
         Endpoint::write_file($ENV{WB_SERVER_CONFIGURATION}, $how{configuration});
     }
     my $code = system($tool, 'start', $kind, $self->{dir}) >> 8;
+    unlink $ENV{WB_SERVER_CONFIGURATION} if $how{configuration};    # it may hold passwords
     if ($code == 77 && !$ENV{CI}) { plan skip_all => "$kind is not installed"; }
     die "$kind did not start\n" if $code;
     push @running, $self;

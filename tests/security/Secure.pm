@@ -74,6 +74,8 @@ sub has_ended { my ($e) = @_; return grep { Endpoint::read_file("/proc/$_/status
 
 sub sink { my ($e) = @_; return $e->can('address') ? $e->address('sink') : 'sink' }
 
+sub deliver { my ($e, @messages) = @_; my $way = $e->can('send') || $e->can('inject'); $e->$way($e->{name}, @messages) }
+
 sub stops {
     my ($e, $what, $code) = @_;
     local $Test::Builder::Level = $Test::Builder::Level + 1;
@@ -88,7 +90,7 @@ sub runs {
     my $m = message($do // 'send ' . sink($e) . ' T.T works');
     unlink $e->{log};
     $e->start;
-    $e->send($e->{name}, $m);
+    deliver($e, $m);
     $e->wait_for("$what: works", sub { has_ended($e) || $e->effects($m->{id}) == 1 }, 30);
     $e->collect(sink($e), $count // 1, "$what: what it sends arrives");
     return { endpoint => $e, what => $what, message => message('send ' . sink($e) . ' T.T again') };
@@ -107,7 +109,7 @@ sub waits {
     my $m = message($do);
     unlink $e->{log};
     $e->start;
-    $e->send($e->{name}, $m);
+    deliver($e, $m);
     $e->wait_for("$what: it says so", sub { has_ended($e) || $e->log_lines($sentence) }, 30);
     note $_ for $e->log_lines($sentence);
     return { endpoint => $e, what => $what, message => $m };

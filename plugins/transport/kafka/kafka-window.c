@@ -50,7 +50,8 @@ void wb_kafka_slot_reject(wb_kafka_slot *slot, rd_kafka_resp_err_t code)
         wb_kafka_slot_refuse(slot, WB_CAUSE_UNROUTABLE, "topic \"%s\": %s", slot->topic,
                cause == WB_CAUSE_MISSING ? "there is no such topic" : rd_kafka_err2str(code));
     else
-        wb_kafka_slot_refuse(slot, cause, "topic \"%s\": %s", slot->topic, rd_kafka_err2str(code));
+        wb_kafka_slot_refuse(slot, cause, "topic \"%s\": %s%s", slot->topic, rd_kafka_err2str(code),
+                             wb_kafka_map_remedy(code, WB_KAFKA_WRITE));
 }
 
 /* Whatever happens, none is taken for sent that is not. */
