@@ -78,10 +78,12 @@ static int send(wb_worker *w, wb_error *error)
 static void conclude_handled(wb_worker *w, wb_item *item)
 {
     const wb_operation *refused = wb_find_refused(&item->operations);
-    if (refused)
+    if (refused) {
         wb_verdict_was_refused(w, item, refused);
-    else
-        wb_item_change(item, WB_ITEM_SETTLED);
+        return;
+    }
+    atomic_fetch_add(&w->pipeline->arrivals, item->operations.count > 0);
+    wb_item_change(item, WB_ITEM_SETTLED);
 }
 
 static void conclude(wb_worker *w, const wb_error *error)

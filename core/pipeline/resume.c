@@ -173,12 +173,22 @@ static void conclude(wb_worker *w, const loading *load)
     }
 }
 
+/* Of what was set aside a line said why; it need not be told of each try. */
+static int is_news(const wb_worker *w)
+{
+    for (size_t i = 0; i < w->batch_size; i++)
+        if (w->batch[i]->state == WB_ITEM_DUPLICATE && !w->batch[i]->pauses)
+            return 1;
+    return 0;
+}
+
 static int send_rows(wb_worker *w, const pending_row *rows, wb_error *error)
 {
     if (!rows)
         return WB_OK;
-    wb_log_event(WB_LOG_INFO, "resuming: committed operations were not dispatched",
-                 { "endpoint", w->pipeline->endpoint });
+    if (is_news(w))
+        wb_log_event(WB_LOG_INFO, "resuming: committed operations were not dispatched",
+                     { "endpoint", w->pipeline->endpoint });
     wb_window_clear(&w->window, &w->arena);
     for (const pending_row *row = rows; row; row = row->next)
         wb_window_add_groups(&w->window, row->groups);

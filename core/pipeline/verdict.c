@@ -16,6 +16,9 @@
 /* And one that lost a connection: a proxy that flaps does so for seconds. */
 #define LOSS_PAUSE_FIRST (500 * WB_MILLISECOND)
 #define LOSS_PAUSE_LONGEST (4 * WB_SECOND)
+/* And one whose handler runs again to send what was refused. */
+#define REFUSAL_PAUSE_FIRST (10 * WB_SECOND)
+#define REFUSAL_PAUSE_LONGEST (300 * WB_SECOND)
 /* The same refusal, again. */
 #define TELL_EVERY (30 * WB_SECOND)
 
@@ -97,16 +100,26 @@ static void tell_refusal(wb_worker *w, const wb_item *item, const char *reason)
                  { "reason", reason });
 }
 
-/* The batch that is concluded here will count as a success itself, hence one more. */
+/* Without the outbox each try runs the handler again. */
+static int64_t pause_for_privilege(const wb_worker *w, const wb_item *item)
+{
+    int dear = !w->pipeline->outbox;
+    return wb_clock_backoff(dear ? REFUSAL_PAUSE_FIRST : TROUBLE_PAUSE_FIRST, item->pauses,
+                            dear ? REFUSAL_PAUSE_LONGEST : TROUBLE_PAUSE_LONGEST);
+}
+
+/* Only what others sent, and what arrived, says that sending is not forbidden to everybody: that
+ * they were committed does not. */
 static void wait_for_privilege(wb_worker *w, wb_item *item, const char *reason)
 {
+    uint64_t arrivals = atomic_load(&w->pipeline->arrivals);
     tell_refusal(w, item, reason);
-    if (wb_verdict_is_proved(w, item))
+    if (item->arrivals_seen && arrivals >= item->arrivals_seen)
         count_fault(w, item, WB_FAILURE_DISPATCH, reason);
-    watch_others(w, item);
-    item->fault_seen++;
+    item->arrivals_seen = arrivals + 1;
     item->alone = 1;
-    set_aside(w, item, TROUBLE_PAUSE_FIRST, TROUBLE_PAUSE_LONGEST);
+    if (item->verdict == WB_VERDICT_OPEN)
+        wb_item_pause(item, wb_clock_monotonic() + pause_for_privilege(w, item));
 }
 
 void wb_verdict_was_refused(wb_worker *w, wb_item *item, const wb_operation *refused)

@@ -76,7 +76,7 @@ sub issue {
 # The certificates that servers show, by what is wrong with them; `others` sign one, too.
 sub servers {
     my ($self, $others) = @_;
-    my %right = (cn => 'localhost', names => 'DNS:localhost,IP:127.0.0.1');
+    my %right = (cn => 'localhost', names => 'DNS:localhost,DNS:127.1,IP:127.0.0.1');
     return (
         right    => $self->issue('right', %right),
         wrong    => $self->issue('wrong', cn => 'elsewhere.example', names => 'DNS:elsewhere.example'),

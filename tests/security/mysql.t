@@ -25,8 +25,9 @@ my $server = PrivateServer->start('mariadb')->enter_environment;
 my $database = $ENV{MYSQL_DATABASE};
 my $e = Endpoint->new('sqlite+mysql', name => 'orders', retries => 1);
 
-# localhost would be the socket: a name that leads to it by TCP.
-my $tcp = qq(host = "127.0.0.1"; port = $ENV{MYSQL_PORT};);
+# localhost would be the socket; of 127.0.0.1 Connector/C 3.4 does not verify the name. This leads
+# there, too, and is none of theirs.
+my $tcp = qq(host = "127.1"; port = $ENV{MYSQL_PORT};);
 sub store { my (@options) = @_; $e->configure(store_group => qq(persistence = { plugin = "mysql"; database = "$database"; @options };)) }
 sub trusting { my ($authority) = @_; return sprintf '%s ssl_mode = "verify_identity"; ssl_ca = "%s";', $tcp, $authority->pem }
 sub showing { my ($files) = @_; return qq(ssl_cert = "$files.pem"; ssl_key = "$files.key";) }
@@ -72,7 +73,8 @@ sub certificates_are_asked_for {
     store($certified, trusting($ours));
     Secure::refused($e, 'no certificate of ours', 77, qr/Access denied for user 'mutual'.*ssl_cert/);
     store($certified, trusting($ours), showing($impostor));
-    Secure::refused($e, 'a certificate of another authority', 69, qr/ssl_cert/);    # the server just hangs up
+    # 69: Connector/C 3.3 does not see why the server hangs up
+    Secure::refused($e, 'a certificate of another authority', qr/^(?:69|77)$/, qr/ssl_cert/);
     store('user = "clerk"; password = "env:WRONG_PASSWORD";', trusting($ours));
     Secure::refused($e, 'wrong password', 77, qr/Access denied for user 'clerk'.*check user and password/);
     store($clerk, $tcp, 'ssl_mode = "disabled";');

@@ -114,6 +114,7 @@ sub permissions_at_the_start {
 }
 
 sub permissions_are_waited_for {
+    transport($plain, as_clerk());
     permit('^$', '^(error)$', '^orders$');
     my $case = Secure::waits($e, 'no write', 'send sink T.T waits', qr/exchange .sink.*write permission.*set_permissions/);
     permit(@documented);
