@@ -45,10 +45,10 @@ sub ends {
 
 # One line of errors, and it is the sentence.
 sub refused {
-    my ($e, $what, $code, $sentence, $verb) = @_;
+    my ($e, $what, $code, $sentence, $verb, @arguments) = @_;
     local $Test::Builder::Level = $Test::Builder::Level + 1;
     my $started = time;
-    my ($ended, $text) = ends($e, $verb || 'run');
+    my ($ended, $text) = ends($e, $verb || 'run', @arguments);
     my @errors = grep { /^waybill: |level=error/ } split /\n/, $text;
     like $ended, ref $code ? $code : qr/^$code$/, "$e->{pair}: $what: exit code $code" or diag $text;
     is scalar @errors, 1, "$e->{pair}: $what: one sentence" or diag $text;

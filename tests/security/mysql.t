@@ -64,6 +64,20 @@ sub tls_is_verified {
     $server->present($shown{right});
     store($clerk, $tcp, 'ssl_mode = "verify_identity"; ssl_ca = "/nowhere.pem";');
     Secure::refused($e, 'no file of authorities', 78, qr/ssl_ca/);
+    store($clerk, trusting($ours));
+    with_line('skip_ssl', sub { Secure::refused($e, 'TLS is not offered', 69, qr/does not support it.*switch TLS on/) });
+}
+
+# With a line more in the server's configuration.
+sub with_line {
+    my ($line, $code) = @_;
+    my $file = $server->data . '/my.cnf';
+    my $text = Endpoint::read_file($file);
+    Endpoint::write_file($file, "$text$line\n");
+    $server->restart;
+    $code->();
+    Endpoint::write_file($file, $text);
+    $server->restart;
 }
 
 sub certificates_are_asked_for {

@@ -108,6 +108,9 @@ sub permissions_at_the_start {
     Secure::refused($e, 'no read', 77, qr/queue .orders.*read permission.*set_permissions/);
     permit('^$', '.*', '.*');
     Secure::refused($e, 'install without configure', 77, qr/queue .orders.*configure permission.*set_permissions/, 'install');
+    permit(@documented);
+    $e->make_queue('vault');
+    Secure::refused($e, 'send without write', 77, qr/exchange .vault.*write permission.*set_permissions/, qw(send --to vault --type T.T --body x));
     permit(('^(orders|error|Test:.*)$') x 3);
     Secure::succeeds($e, 'install with what it needs', 'install');
     permit(@documented);

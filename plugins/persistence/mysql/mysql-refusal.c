@@ -26,6 +26,9 @@ static mys_refusal refusal_of_tls(const mys_config *config, const char *text)
         is_unreadable(config->ssl_key))
         return (mys_refusal){ WB_FATAL, WB_CAUSE_CONFIG,
                               "; a file that ssl_ca, ssl_cert or ssl_key names cannot be read" };
+    if (strstr(text, "server does not support it"))
+        return (mys_refusal){ WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE,
+                              "; switch TLS on in the server, or see ssl_mode" };
     if (strstr(text, "alert unknown ca") || (strstr(text, "alert") && strstr(text, "certificate")))
         return (mys_refusal){ WB_FATAL, WB_CAUSE_REFUSED,
                               "; the server does not take the certificate ssl_cert" };
