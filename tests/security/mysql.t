@@ -59,7 +59,7 @@ sub tls_is_verified {
         my ($which, $what) = @$_;
         $server->present($shown{$which});
         Secure::shows($ENV{MYSQL_PORT}, 'mysql', $shown{$which});
-        Secure::refused($e, "the server's certificate is $what", 77, qr/certificate.*ssl_ca.*expired.*host/i);
+        Secure::refused($e, "the server's certificate is $what", 77, qr/(?:certificate|hostname).*ssl_ca.*certificate.*expired.*host/i);
     }
     $server->present($shown{right});
     store($clerk, $tcp, 'ssl_mode = "verify_identity"; ssl_ca = "/nowhere.pem";');

@@ -32,8 +32,9 @@ static mys_refusal refusal_of_tls(const mys_config *config, const char *text)
     if (strstr(text, "alert unknown ca") || (strstr(text, "alert") && strstr(text, "certificate")))
         return (mys_refusal){ WB_FATAL, WB_CAUSE_REFUSED,
                               "; the server does not take the certificate ssl_cert" };
-    /* "certificate has expired", "Validation of SSL server certificate failed", ... */
-    if (strcasestr(text, "certificate"))
+    /* "certificate has expired", "Validation of SSL server certificate failed", and from 3.4 on
+     * "Hostname verification failed" */
+    if (strcasestr(text, "certificate") || strcasestr(text, "hostname"))
         return (mys_refusal){ WB_FATAL, WB_CAUSE_REFUSED,
                               "; check ssl_ca, that the server's certificate has not expired, and "
                               "that option \"host\" is a name in it" };
