@@ -144,6 +144,12 @@ sub rights_are_waited_for {
     my $case = Secure::waits($e, 'no write', "send $sink T.T waits", qr/topic .*\Q$sink\E.*write.*kafka-acls/i);
     $rights->allow('clerk', topic => $sink, 'write');
     Secure::goes_on($case);
+    $rights->allow('clerk', topic => "$ENV{KAFKA_PREFIX}.", 'write', prefixed => 1);
+    $case = Secure::waits($e, 'no create for an event', "publish $ENV{KAFKA_PREFIX}.Placed event", qr/topic .*Placed.*CREATE.*kafka-acls/);
+    $rights->allow('clerk', topic => "$ENV{KAFKA_PREFIX}.", 'create', prefixed => 1);
+    $e->wait_for('no create for an event: goes on when it is granted', sub { $e->waiting == 0 });
+    Secure::stops($e, 'no create for an event');
+    ok !$e->read($error), 'and nothing is in the error topic';
     $rights->allow('clerk', topic => $error, 'describe');
     $rights->forbid('clerk', topic => $error, 'write');
     $case = Secure::waits($e, 'no write to the error topic', 'fail unrecoverable because', qr/topic .*\Q$error\E.*write.*kafka-acls/i);

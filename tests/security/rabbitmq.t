@@ -122,6 +122,15 @@ sub permissions_are_waited_for {
     my $case = Secure::waits($e, 'no write', 'send sink T.T waits', qr/exchange .sink.*write permission.*set_permissions/);
     permit(@documented);
     Secure::goes_on($case);
+    permit('^$', $documented[1] =~ s/Placed/Missing/r, '^orders$');
+    $case = Secure::waits($e, 'no configure for an event', 'publish Shop.Missing event', qr/exchange .Shop:Missing.*configure permission.*set_permissions/);
+    permit('^Shop:Missing$', $documented[1] =~ s/Placed/Missing/r, '^orders$');
+    $e->wait_for('no configure for an event: its exchange is made when it is granted', sub {
+        eval { $e->amqp->call($e->amqp->{channel}, 40, 10, "\0\0" . Amqp::short('Shop:Missing') . Amqp::short('fanout') . "\x01" . Amqp::table()) };
+        !$@;
+    });
+    Secure::stops($e, 'no configure for an event');
+    is $e->depth('error'), 0, 'and nothing is in the error queue';
     permit('^$', '^(sink)$', '^orders$');
     $case = Secure::waits($e, 'no write to the error queue', 'fail unrecoverable because', qr/exchange .error.*write permission.*set_permissions/);
     permit(@documented);

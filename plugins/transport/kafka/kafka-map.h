@@ -73,6 +73,7 @@ int wb_kafka_map_is_refusal(rd_kafka_resp_err_t code, const char *text);
 #define WB_KAFKA_READ 0
 #define WB_KAFKA_WRITE 1
 #define WB_KAFKA_CREATE 2
+#define WB_KAFKA_PUBLISH 3 /* written, and made when it is not there */
 /** What an operator grants when that is not authorized: the end of a sentence, empty where that
  *  is not the reason. */
 const char *wb_kafka_map_remedy(rd_kafka_resp_err_t code, int operation);
