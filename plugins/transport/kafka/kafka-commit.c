@@ -10,7 +10,7 @@
 
 #include "plugins/transport/kafka/kafka-consumer.h"
 
-/* Inside a transaction offsets go with it; only notes are committed here. */
+/* Inside a transaction offsets go with it; only notes, and ends of partitions, are committed here. */
 static int has_transactions(const wb_kafka_consumer *consumer)
 {
     return consumer->transport->endpoint->mode == WB_MODE_SENDS_ATOMIC;
@@ -22,7 +22,7 @@ static int is_due(const wb_kafka_consumer *consumer, const wb_kafka_partition *p
         return 0;
     if (partition->note_due)
         return 1;
-    return !has_transactions(consumer) &&
+    return (!has_transactions(consumer) || partition->at_end) &&
            wb_kafka_offsets_low(&partition->offsets) != partition->sent;
 }
 
@@ -55,8 +55,9 @@ static void add(const wb_kafka_consumer *consumer, rd_kafka_topic_partition_list
                 wb_kafka_partition *partition)
 {
     wb_kafka_note note = note_of(consumer, partition);
-    int64_t offset = has_transactions(consumer) ? partition->committed
-                                                : wb_kafka_offsets_low(&partition->offsets);
+    int64_t offset = has_transactions(consumer) && !partition->at_end
+                         ? partition->committed
+                         : wb_kafka_offsets_low(&partition->offsets);
     wb_kafka_commit_list_add(list, partition, offset, note);
     partition->sent = offset;
     partition->sent_note = note;

@@ -152,6 +152,8 @@ static void promise_consumer(maker *m, const char *name)
     set_milliseconds(m, "session.timeout.ms", config->session_timeout);
     set(m, "enable.auto.commit", "false");
     set(m, "enable.auto.offset.store", "false");
+    /* What stands behind the last message and is none: kafka-receive.c. */
+    set(m, "enable.partition.eof", "true");
     /* Never a silent jump: before 2.2 even a torn TLS connection could reset offsets. */
     set(m, "auto.offset.reset", "error");
     set(m, "isolation.level", "read_committed");

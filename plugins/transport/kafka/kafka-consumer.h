@@ -58,6 +58,7 @@ struct wb_kafka_partition {
     int64_t promised; /* the offset the open transaction commits so far; NOT_PROMISED */
     int noted;              /* that its first message is handed out is noted */
     int note_due;           /* must be committed, whether or not the offset has moved */
+    int at_end;             /* its end was met and nothing was handed out since */
     unsigned paused;        /* WB_KAFKA_PAUSED_x */
     wb_kafka_large_place large; /* in the line for a message over the limits */
     int large_held;         /* such a message of it is in hand, or given back */

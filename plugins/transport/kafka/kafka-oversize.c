@@ -31,12 +31,10 @@ typedef struct place {
 
 static wb_kafka_client *start_probe(const wb_kafka_consumer *consumer)
 {
-    char text[100];
     rd_kafka_conf_t *conf =
         wb_kafka_conf_make(consumer->transport, WB_KAFKA_ROLE_CONSUMER, NULL, NULL);
     if (!conf)
         return NULL;
-    (void)rd_kafka_conf_set(conf, "enable.partition.eof", "true", text, sizeof text);
     wb_kafka_client *probe =
         wb_kafka_client_start(consumer->transport, RD_KAFKA_CONSUMER, conf, NULL, NULL);
     if (probe)

@@ -113,6 +113,7 @@ static wb_kafka_message *adopt(wb_kafka_consumer *consumer, rd_kafka_message_t *
         return NULL;
     message->partition = partition;
     partition->held++;
+    partition->at_end = 0;
     /* That the first is handed out must be known before its handler ends the process; of later
      * ones it is noted with the commits of those before. */
     partition->note_due |= !partition->noted;
@@ -127,6 +128,20 @@ static wb_kafka_message *take_returned(wb_kafka_consumer *consumer)
     wb_kafka_offsets_recount(&message->partition->offsets, message->raw->offset,
                              message->incoming.delivery_count + 1);
     return message;
+}
+
+/* The end of a transaction takes an offset as a message does, and nobody is handed it: behind the
+ * last message it would look like one that waits, for ever. With transactions the offset goes with
+ * the next one, unless there is nothing that one could be about. */
+static void take_end(wb_kafka_consumer *consumer, rd_kafka_message_t *raw)
+{
+    wb_kafka_partition *partition =
+        wb_kafka_partition_find(consumer, rd_kafka_topic_name(raw->rkt), raw->partition);
+    if (partition && wb_kafka_offsets_skip(&partition->offsets, raw->offset)) {
+        partition->at_end = partition->offsets.count == 0;
+        wb_kafka_commit_start(consumer);
+    }
+    rd_kafka_message_destroy(raw);
 }
 
 /* @locks lock held, but not while it is noted */
@@ -149,7 +164,9 @@ static wb_kafka_message *take_one(wb_kafka_consumer *consumer)
     /* One by one: taking several at once loses messages before 2.1 when partitions move. */
     while (!message && consumer->failure.result == WB_OK &&
            (raw = rd_kafka_consume_queue(consumer->messages, 0))) {
-        if (raw->err)
+        if (raw->err == RD_KAFKA_RESP_ERR__PARTITION_EOF)
+            take_end(consumer, raw);
+        else if (raw->err)
             take_error(consumer, raw);
         else
             message = adopt(consumer, raw);
@@ -197,8 +214,11 @@ static int commit_taken(wb_kafka_consumer *consumer, const wb_incoming *const *m
                                 "offsets could not be committed before the messages are handled");
 }
 
+/* Before a transaction begins the commit of an end must have been answered, too. */
 static int has_notes(const wb_kafka_consumer *consumer)
 {
+    if (consumer->committing && consumer->transport->endpoint->mode == WB_MODE_SENDS_ATOMIC)
+        return 1;
     for (const wb_kafka_partition *p = consumer->partitions; p; p = p->next)
         if (p->note_due && !p->lost)
             return 1;
