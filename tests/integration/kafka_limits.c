@@ -280,6 +280,7 @@ static void prepare_topic(fixture *f, int partitions)
     fixture_prepare(f);
     f->endpoint.body_max = 64 << 10;
     f->config.partitions = partitions;
+    f->endpoint.concurrency = (uint32_t)partitions;
     f->config.fetch_buffer = MIB;
     (void)snprintf(limit, sizeof limit, "%lld", (long long)(40 * MIB));
     rd_kafka_t *client = client_open();
