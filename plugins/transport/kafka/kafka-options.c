@@ -62,7 +62,7 @@ const wb_option wb_kafka_options[WB_KAFKA_OPTION_COUNT] = {
     { "message_max", WB_OPTION_SIZE, 0, AT(message_max), "0", 0, 90 * MIB, NULL, "0.1",
       "largest message with its headers; 0 means body_max and 1 MiB",
       "waybill install gives the topics it makes this limit (max.message.bytes)." },
-    { "fetch_buffer", WB_OPTION_SIZE, 0, AT(fetch_buffer), "16MiB", MIB / 4, 2047 * MIB, NULL,
+    { "fetch_buffer", WB_OPTION_SIZE, 0, AT(fetch_buffer), "12MiB", MIB / 4, 2047 * MIB, NULL,
       "0.1", "how many bytes of messages the endpoint's workers in a process hold ahead, together",
       "Each of them holds its part. Headers are not counted, nor what librdkafka needs for a message; and "
       "one answer comes on top: up to 16 MiB, or the largest message." },
