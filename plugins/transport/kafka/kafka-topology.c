@@ -389,9 +389,9 @@ static int with_own_client(wb_transport *transport,
     if (!conf)
         return WB_FATAL;
     wb_kafka_client *client =
-        wb_kafka_client_start(transport, RD_KAFKA_PRODUCER, conf, NULL, error);
+        wb_kafka_client_start(transport, RD_KAFKA_PRODUCER, conf, NULL, &failure);
     if (!client)
-        return WB_FATAL;
+        return wb_kafka_failure_report(transport->host, &failure, error);
     const struct rd_kafka_metadata *metadata;
     int result = wb_kafka_client_ask(client, NULL, in(transport, transport->config->connect_timeout),
                                      &metadata, &failure);
