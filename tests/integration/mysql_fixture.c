@@ -25,16 +25,22 @@ const sql_words words = {
 
 static MYSQL *observer;
 
-void connect_observer(void)
+static MYSQL *connect_one(void)
 {
     const char *port = getenv("MYSQL_PORT");
-    if (observer)
-        mysql_close(observer);
-    observer = mysql_init(NULL);
-    if (!port || !mysql_real_connect(observer, getenv("MYSQL_HOST"), getenv("MYSQL_USER"),
+    MYSQL *one = mysql_init(NULL);
+    if (!port || !mysql_real_connect(one, getenv("MYSQL_HOST"), getenv("MYSQL_USER"),
                                      getenv("MYSQL_PASSWORD"), getenv("MYSQL_DATABASE"),
                                      (unsigned)atoi(port), NULL, 0))
-        fail_msg("%s", port ? mysql_error(observer) : "no server");
+        fail_msg("%s", port ? mysql_error(one) : "no server");
+    return one;
+}
+
+void connect_observer(void)
+{
+    if (observer)
+        mysql_close(observer);
+    observer = connect_one();
 }
 
 void server_defaults(mys_config *config)
@@ -109,7 +115,7 @@ void fill_records(int count, const char *batch)
 {
     char statement[320];
     (void)snprintf(statement, sizeof statement,
-                   "insert into orders_dedup select lpad(n * 7919 %% 5003, 8, '0'), %s "
+                   "insert into orders_dedup select lpad(n * 7919 %% 1000003, 8, '0'), %s "
                    "from (select seq as n from seq_1_to_%d) numbers",
                    batch, count);
     observe(statement);
@@ -124,6 +130,27 @@ void hold_record(void)
 void release_record(void)
 {
     observe("commit");
+}
+
+static MYSQL *onlooker;
+
+void hold_snapshot(void)
+{
+    onlooker = connect_one();
+    assert_int_equal(mysql_query(onlooker, "start transaction with consistent snapshot"), 0);
+}
+
+void release_snapshot(void)
+{
+    mysql_close(onlooker);
+}
+
+void fill_pending(int count)
+{
+    char statement[128];
+    (void)snprintf(statement, sizeof statement,
+                   "insert into orders_pending select seq, 'x' from seq_1_to_%d", count);
+    observe(statement);
 }
 
 void make_large_rows(void)

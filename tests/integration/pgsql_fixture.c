@@ -98,6 +98,7 @@ void fill_records(int count, const char *batch)
                    "insert into orders_dedup select int8send(n), %s from generate_series(1, %d) n",
                    batch, count);
     observe(statement);
+    observe("analyze orders_dedup"); /* or plans are those of an empty table for a while */
 }
 
 void hold_record(void)
@@ -114,6 +115,30 @@ void release_record(void)
     observe("select pg_advisory_unlock(1)");
     await_waiting(0);
     observe("drop trigger slow on orders_dedup");
+}
+
+static PGconn *onlooker;
+
+void hold_snapshot(void)
+{
+    onlooker = PQconnectdb("");
+    PQclear(PQexec(onlooker, "begin isolation level repeatable read"));
+    PGresult *rows = PQexec(onlooker, "select count(*) from orders_dedup");
+    assert_int_equal(PQntuples(rows), 1);
+    PQclear(rows);
+}
+
+void release_snapshot(void)
+{
+    PQfinish(onlooker);
+}
+
+void fill_pending(int count)
+{
+    char statement[128];
+    (void)snprintf(statement, sizeof statement,
+                   "insert into orders_pending select n, 'x' from generate_series(1, %d) n", count);
+    observe(statement);
 }
 
 void make_large_rows(void)

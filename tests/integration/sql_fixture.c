@@ -16,6 +16,8 @@ wb_error failure;
 void (*at_crash_point)(const char *name);
 char warning[256];
 int warnings;
+int64_t clock_ahead;
+int64_t clock_step;
 
 endpoint orders;
 
@@ -51,7 +53,13 @@ static void host_crash_point(const char *name)
         at_crash_point(name);
 }
 
-static const wb_host host = { sizeof(wb_host), host_fail, host_log, wb_clock_monotonic,
+static int64_t host_now(void)
+{
+    clock_ahead += clock_step;
+    return wb_clock_monotonic() + clock_ahead;
+}
+
+static const wb_host host = { sizeof(wb_host), host_fail, host_log, host_now,
                               host_crash_point };
 
 int load_plugin(void **state)
@@ -119,6 +127,7 @@ void endpoint_destroy(endpoint *e)
 {
     ops->destroy(e->persistence);
     at_crash_point = NULL;
+    clock_step = 0;
 }
 
 wb_storage_session *open_session(endpoint *e)

@@ -35,6 +35,9 @@ extern void (*at_crash_point)(const char *name);
 /** The last warning that was logged, and how many. */
 extern char warning[256];
 extern int warnings;
+/** The host's clock, ahead of the machine's; and by how much more each time it is asked. */
+extern int64_t clock_ahead;
+extern int64_t clock_step;
 
 /** An endpoint. Its host, configuration and info live as long as the test. */
 typedef struct endpoint {
@@ -99,6 +102,11 @@ void fill_records(int count, const char *batch);
 /** Whoever deletes the record of id 'a' waits until it is released. */
 void hold_record(void);
 void release_record(void);
+/** A transaction that could see all that is there now. */
+void hold_snapshot(void);
+void release_snapshot(void);
+/** Pending rows with the numbers 1 to `count`. */
+void fill_pending(int count);
 /** Eight pending rows of 32 MiB. */
 void make_large_rows(void);
 void drop_large_rows(void);

@@ -8,6 +8,7 @@
 
 #include <waybill/sys/persistence.h>
 
+#include "plugins/common/sql/gap.h"
 #include "plugins/common/sql/names.h"
 
 /** The statements of an outbox, and their parameters. How those are written into a template is
@@ -29,7 +30,10 @@ typedef enum wb_sql_which {
     WB_SQL_LOCK,     /* lock -> 1: it is ours until UNLOCK. Does not wait. */
     WB_SQL_UNLOCK,   /* lock */
     WB_SQL_NEXT,     /* from, before -> as PENDING, the lowest batch only */
-    WB_SQL_CLEAN_UP, /* before, limit, lock; affects the records it deletes, oldest first */
+    /* from, before, limit -> the highest batch whose records CLEAN_UP will delete. NULL where
+     * CLEAN_UP says it: -> the batch of each record that it deleted */
+    WB_SQL_REACH,
+    WB_SQL_CLEAN_UP, /* from, before, limit, lock; affects the records it deletes, oldest first */
     WB_SQL_CLOCK,    /* -> microseconds since 1970 UTC */
     WB_SQL_FUTURE,   /* from -> records, rows (WB_SQL_FUTURE_MAX at most), newest record */
     WB_SQL_COUNT
@@ -46,7 +50,7 @@ typedef struct wb_sql_definition {
 /** What one kind of server is asked with. Templates have {names} (names.h). */
 typedef struct wb_sql_dialect {
     const wb_sql_quoting *quoting;
-    const char *const *templates; /* WB_SQL_COUNT of them */
+    const char *const *templates; /* WB_SQL_COUNT of them; NULL: not needed */
 
     const wb_sql_definition *definitions;
     size_t definition_count;
@@ -75,6 +79,9 @@ typedef struct wb_sql_outbox {
     wb_sql_names names;
     char *statements[WB_SQL_COUNT];
     char *schema; /* SQL text of an installation */
+    /** Below the lowest pending row, and below the oldest record: sessions come and go. */
+    wb_sql_gap swept;
+    wb_sql_gap cleaned;
 } wb_sql_outbox;
 
 /** Fill all of it. @return WB_OK, or WB_FATAL: out of memory; to be freed either way. */

@@ -43,6 +43,9 @@ void mys_lock_name(const wb_sql_names *names, const char *purpose, const char *p
 
 /* ---- the outbox ------------------------------------------------------------------ */
 
+#define OLD_RECORDS                                                                                \
+    "WHERE batch >= $1 AND batch < $2 AND NOT EXISTS "                                             \
+    "(SELECT 1 FROM {pending} WHERE {pending}.batch = {dedup}.batch) ORDER BY batch LIMIT $3"
 #define LIMITED " LIMIT " TEXT_OF(WB_SQL_FUTURE_MAX) ")"
 
 static const char *const templates[WB_SQL_COUNT] = {
@@ -64,9 +67,8 @@ static const char *const templates[WB_SQL_COUNT] = {
     [WB_SQL_UNLOCK] = "DO RELEASE_LOCK($1)",
     [WB_SQL_NEXT] = "SELECT batch, operations FROM {pending} WHERE batch >= $1 AND batch < $2 "
                     "ORDER BY batch LIMIT 1",
-    [WB_SQL_CLEAN_UP] = "DELETE FROM {dedup} WHERE batch < $1 AND NOT EXISTS "
-                        "(SELECT 1 FROM {pending} WHERE {pending}.batch = {dedup}.batch) "
-                        "ORDER BY batch LIMIT $2",
+    [WB_SQL_REACH] = "SELECT MAX(batch) FROM (SELECT batch FROM {dedup} " OLD_RECORDS ") AS old",
+    [WB_SQL_CLEAN_UP] = "DELETE FROM {dedup} " OLD_RECORDS,
     /* in UTC, whatever the session's time zone, and without a hole or a double hour. A handler
      * that sets the session variable `timestamp` sets this clock, too */
     [WB_SQL_CLOCK] =

@@ -39,11 +39,13 @@ int64_t pgsql_lock_key(const wb_sql_names *names, const char *purpose, const cha
     return (int64_t)state;
 }
 
-/* A time limit for idle transactions would end this one while its rows are dispatched. */
+/* A time limit for transactions, idle or not, would end this one while its rows are dispatched.
+ * Only those that the server knows can be set aside: one is new in version 17. */
 const char pgsql_lock_in_transaction[] =
     "SELECT (pg_catalog.pg_try_advisory_xact_lock($1::bigint) AND "
-    "pg_catalog.set_config('idle_in_transaction_session_timeout', '0', true) IS NOT NULL)"
-    "::integer::bigint";
+    "(SELECT pg_catalog.count(pg_catalog.set_config(name, '0', true)) "
+    "FROM pg_catalog.pg_settings WHERE name IN "
+    "('idle_in_transaction_session_timeout', 'transaction_timeout')) > 0)::integer::bigint";
 
 /* ---- the outbox ------------------------------------------------------------------ */
 
@@ -55,7 +57,7 @@ const char pgsql_lock_in_transaction[] =
 /* Taken until the end of the transaction, or not at all: another instance has it. */
 #define WITH_LOCK                                                                                  \
     "WITH lock AS MATERIALIZED "                                                                   \
-    "(SELECT pg_catalog.pg_try_advisory_xact_lock($3::bigint) AS ours) "
+    "(SELECT pg_catalog.pg_try_advisory_xact_lock($4::bigint) AS ours) "
 
 #define LIMITED "LIMIT " TEXT_OF(WB_SQL_FUTURE_MAX) ")"
 
@@ -89,16 +91,18 @@ static const char *const templates[WB_SQL_COUNT] = {
     [WB_SQL_UNLOCK] = "SELECT pg_catalog.pg_advisory_unlock($1::bigint)",
     [WB_SQL_NEXT] = "SELECT batch, operations FROM {pending} "
                     "WHERE batch >= $1::bigint AND batch < $2::bigint ORDER BY batch LIMIT 1",
-    /* rows are found by the index on batch, oldest first, and deleted by their place. Not
-     * FOR UPDATE SKIP LOCKED: the advisory lock keeps rivals out, nobody else touches old
-     * records, and row locks would need a privilege and write 1.4 times the WAL */
+    /* rows are found by the index on batch, oldest first, and deleted by their place. Pending
+     * rows in the range of the records only, or a plan may read all that some snapshot keeps of
+     * them. Not FOR UPDATE SKIP LOCKED: the advisory lock keeps rivals out, nobody else touches
+     * old records, and row locks would need a privilege and write 1.4 times the WAL */
     [WB_SQL_CLEAN_UP] =
         WITH_LOCK
         "DELETE FROM {dedup} WHERE ctid = ANY (ARRAY("
         "SELECT old.ctid FROM {dedup} AS old "
-        "WHERE (SELECT ours FROM lock) AND old.batch < $1::bigint AND NOT EXISTS "
-        "(SELECT FROM {pending} AS pending WHERE pending.batch = old.batch) "
-        "ORDER BY old.batch LIMIT $2::bigint))",
+        "WHERE (SELECT ours FROM lock) AND old.batch >= $1::bigint AND old.batch < $2::bigint "
+        "AND NOT EXISTS (SELECT FROM {pending} AS pending WHERE pending.batch = old.batch AND "
+        "pending.batch >= $1::bigint AND pending.batch < $2::bigint) "
+        "ORDER BY old.batch LIMIT $3::bigint)) RETURNING batch",
     [WB_SQL_CLOCK] =
         "SELECT (EXTRACT(EPOCH FROM pg_catalog.clock_timestamp()) * 1000000)::bigint",
     /* each by the right end of an index, and counted no further than the limit */

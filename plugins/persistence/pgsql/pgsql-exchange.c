@@ -14,7 +14,7 @@
 #include "plugins/persistence/pgsql/pgsql-session.h"
 #include "plugins/persistence/pgsql/pgsql-values.h"
 
-#define VALUES_MAX 3
+#define VALUES_MAX 4
 
 /* Names of our prepared statements on the server. */
 static const char *const prepared_names[WB_SQL_FREQUENT] = {
@@ -64,7 +64,7 @@ static void queue_values(wb_storage_session *s, wb_sql_which which, const pgsql_
 {
     const char *data[VALUES_MAX];
     int sizes[VALUES_MAX];
-    static const int binary[VALUES_MAX] = { 1, 1, 1 };
+    static const int binary[VALUES_MAX] = { 1, 1, 1, 1 };
     pgsql_step step = { .kind = which == WB_SQL_COMMIT ? PGSQL_STEP_COMMIT : PGSQL_STEP_OWN,
                         .is_prepared = s->prepared && which < WB_SQL_FREQUENT,
                         .item = WB_SQL_NO_ITEM,
