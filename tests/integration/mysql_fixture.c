@@ -9,11 +9,16 @@
 
 const sql_words words = {
     .name = "mysql",
+    .library = "libmariadb.so.3",
     .interface = WB_MYSQL_INTERFACE,
     .key = "id",
     .nothing = "do 1",
     .hundreds = "n div 100",
     .time_zone = "set time_zone = '+05:45'",
+    .sleep = "do sleep(60)",
+    .suicide = "kill connection_id()",
+    .silence = "Lost connection",
+    .deferred = 30, /* each answer comes by itself */
     .batch_max = UINT64_MAX - 1,
     /* twice as long as hexadecimal digits, which the server's 16 MiB must hold */
     .operations = (size_t)7 * 1024 * 1024,
@@ -90,6 +95,31 @@ void await_waiting(long long wanted)
         wb_clock_pause(120 * WB_MILLISECOND, NULL);
     }
     fail_msg("%lld wait for a lock, wanted %lld", got, wanted);
+}
+
+#define SESSIONS "from information_schema.processlist where db = database() and id <> connection_id()"
+
+void end_sessions(void)
+{
+    char statement[64];
+    long long id; /* one may end by itself meanwhile */
+    while ((id = observe_number("select coalesce(max(id), 0) " SESSIONS))) {
+        (void)snprintf(statement, sizeof statement, "kill %lld", id);
+        observe(statement);
+        await_number("select count(*) " SESSIONS " and command <> 'Killed'", 0);
+    }
+}
+
+void await_sleeper(void)
+{
+    await_number("select count(*) " SESSIONS " and state = 'User sleep'", 1);
+}
+
+proxy *put_proxy(mys_config *config)
+{
+    proxy *p = proxy_start(getenv("MYSQL_HOST"), atoi(getenv("MYSQL_PORT")));
+    config->port = proxy_port(p);
+    return p;
 }
 
 int query_plain(wb_storage_session *session, size_t item, const char *statement)

@@ -9,11 +9,17 @@
 
 const sql_words words = {
     .name = "pgsql",
+    .library = "libpq.so.5",
     .interface = WB_PGSQL_INTERFACE,
     .key = "key",
     .nothing = "create table if not exists anything (t text)",
     .hundreds = "n / 100",
     .time_zone = "set time zone 'Asia/Kathmandu'",
+    .sleep = "select pg_sleep(60)",
+    .suicide = "select pg_terminate_backend(pg_backend_pid())",
+    .silence = "reply_timeout",
+    .deferred = 100,
+    .tells_its_end = 1,
     .batch_max = (uint64_t)INT64_MAX,
     .operations = (size_t)20 * 1024 * 1024,
     .lock_timeout = 8663763, /* 55P03 */
@@ -69,6 +75,28 @@ void await_waiting(long long wanted)
     await_number("select count(*) from pg_stat_activity where wait_event_type = 'Lock' "
                  "and application_name like 'waybill/%' and datname = current_database()",
                  wanted);
+}
+
+#define SESSIONS "from pg_stat_activity where application_name like 'waybill/%' " \
+                 "and datname = current_database()"
+
+void end_sessions(void)
+{
+    observe("select pg_terminate_backend(pid) " SESSIONS);
+    await_number("select count(*) " SESSIONS, 0);
+}
+
+void await_sleeper(void)
+{
+    await_number("select count(*) " SESSIONS " and wait_event = 'PgSleep'", 1);
+}
+
+proxy *put_proxy(pgsql_config *config)
+{
+    proxy *p = proxy_start(getenv("PGHOST"), atoi(getenv("PGPORT")));
+    config->port = proxy_port(p);
+    config->sslmode = 1; /* disable: the proxy sees whole messages */
+    return p;
 }
 
 int query_plain(wb_storage_session *session, size_t item, const char *statement)

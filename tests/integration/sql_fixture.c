@@ -201,6 +201,49 @@ int tear_down_orders(void **state)
     return 0;
 }
 
+proxy *between;
+
+int set_up_proxied(void **state)
+{
+    (void)set_up_orders(state);
+    observe("create table if not exists accounts (id int primary key, amount int)");
+    observe("delete from accounts");
+    observe("insert into accounts values (1, 0), (2, 0)");
+    between = put_proxy(&orders.config);
+    endpoint_destroy(&orders);
+    endpoint_create(&orders);
+    return 0;
+}
+
+int tear_down_proxied(void **state)
+{
+    at_crash_point = NULL;
+    proxy_stop(between);
+    return tear_down_orders(state);
+}
+
+void go_straight(void)
+{
+    endpoint_destroy(&orders);
+    server_defaults(&orders.config);
+    endpoint_create(&orders);
+}
+
+static void *run_commit(void *argument)
+{
+    commit_thread *c = argument;
+    wb_error error;
+    wb_commit commit = { .struct_size = sizeof commit, .batch = c->batch, .operations = "x",
+                         .operations_size = 1 };
+    c->result = ops->commit(c->session, &commit, &error);
+    return NULL;
+}
+
+void start_commit(commit_thread *commit)
+{
+    assert_int_equal(pthread_create(&commit->thread, NULL, run_commit, commit), 0);
+}
+
 int run_sql_tests(const char *subject, const struct CMUnitTest *tests, size_t count)
 {
     struct CMUnitTest all[64];
