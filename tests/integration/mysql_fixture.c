@@ -11,12 +11,19 @@ const sql_words words = {
     .name = "mysql",
     .library = "libmariadb.so.3",
     .interface = WB_MYSQL_INTERFACE,
+    .container = "database",
+    .quote = '`',
+    .make_container = "create database %s character set latin1",
+    .drop_container = "drop database if exists %s",
+    .no_user = "error 1045",
+    .no_database = "create it",
     .key = "id",
     .nothing = "do 1",
     .hundreds = "n div 100",
     .time_zone = "set time_zone = '+05:45'",
     .sleep = "do sleep(60)",
     .suicide = "kill connection_id()",
+    .connect_timeout = "could not connect",
     .silence = "Lost connection",
     .deferred = 30, /* each answer comes by itself */
     .batch_max = UINT64_MAX - 1,
@@ -96,6 +103,44 @@ void await_waiting(long long wanted)
     }
     fail_msg("%lld wait for a lock, wanted %lld", got, wanted);
 }
+
+/* ---- containers and privileges ------------------------------------------------------- */
+
+#define CLERK "waybill_clerk"
+
+const char *spare_container(void)
+{
+    static char name[64];
+    (void)snprintf(name, sizeof name, "%s_b", getenv("MYSQL_DATABASE"));
+    return name;
+}
+
+void use_container(mys_config *config, const char *name)
+{
+    config->database = name;
+}
+
+const char *container_of(const mys_config *config)
+{
+    return config->database;
+}
+
+void make_clerk(mys_config *config)
+{
+    observe("create or replace user " CLERK " identified by 'secret'");
+    config->user = CLERK;
+    config->password = "secret";
+}
+
+const char *const clerk_grants[] = {
+    "grant select on %s.waybill_endpoints to " CLERK,
+    "grant select, insert, update, delete on %s.orders_dedup to " CLERK,
+    "grant select, insert, delete on %s.orders_pending to " CLERK,
+    "grant update on %s.orders_pending to " CLERK,
+    NULL,
+};
+
+/* ---- sessions ------------------------------------------------------------------------ */
 
 #define SESSIONS "from information_schema.processlist where db = database() and id <> connection_id()"
 

@@ -11,12 +11,19 @@ const sql_words words = {
     .name = "pgsql",
     .library = "libpq.so.5",
     .interface = WB_PGSQL_INTERFACE,
+    .container = "schema",
+    .quote = '"',
+    .make_container = "create schema %s",
+    .drop_container = "drop schema if exists %s cascade",
+    .no_user = "SQLSTATE 28000",
+    .no_database = "SQLSTATE 3D000",
     .key = "key",
     .nothing = "create table if not exists anything (t text)",
     .hundreds = "n / 100",
     .time_zone = "set time zone 'Asia/Kathmandu'",
     .sleep = "select pg_sleep(60)",
     .suicide = "select pg_terminate_backend(pg_backend_pid())",
+    .connect_timeout = "connect_timeout",
     .silence = "reply_timeout",
     .deferred = 100,
     .tells_its_end = 1,
@@ -76,6 +83,41 @@ void await_waiting(long long wanted)
                  "and application_name like 'waybill/%' and datname = current_database()",
                  wanted);
 }
+
+/* ---- containers and privileges ------------------------------------------------------- */
+
+const char *spare_container(void)
+{
+    return "empty";
+}
+
+void use_container(pgsql_config *config, const char *name)
+{
+    config->schema = name;
+}
+
+const char *container_of(const pgsql_config *config)
+{
+    return config->schema;
+}
+
+void make_clerk(pgsql_config *config)
+{
+    observe("do $$ begin create role waybill_clerk login; "
+            "exception when duplicate_object then end $$");
+    config->user = "waybill_clerk";
+}
+
+const char *const clerk_grants[] = {
+    "grant usage on schema %s to waybill_clerk",
+    "grant select on %s.waybill_endpoints to waybill_clerk",
+    "grant select, insert, delete on %s.orders_dedup to waybill_clerk",
+    "grant select, insert, delete on %s.orders_pending to waybill_clerk",
+    "grant update on %s.orders_pending to waybill_clerk",
+    NULL,
+};
+
+/* ---- sessions ------------------------------------------------------------------------ */
 
 #define SESSIONS "from pg_stat_activity where application_name like 'waybill/%' " \
                  "and datname = current_database()"

@@ -126,6 +126,7 @@ void endpoint_install(endpoint *e, const char *name)
 void endpoint_destroy(endpoint *e)
 {
     ops->destroy(e->persistence);
+    e->persistence = NULL;
     at_crash_point = NULL;
     clock_step = 0;
 }

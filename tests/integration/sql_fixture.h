@@ -17,12 +17,19 @@ typedef struct sql_words {
     const char *name;      /* of the plugin */
     const char *library;   /* its client library */
     const char *interface; /* of its handlers */
+    const char *container; /* the option that names the schema or database of the tables */
+    char quote;            /* around names */
+    const char *make_container; /* statements, with a quoted name in the place of %s */
+    const char *drop_container;
+    const char *no_user;     /* what is said of one that does not exist */
+    const char *no_database;
     const char *key;       /* the column of ids in the dedup table */
     const char *nothing;   /* a statement that may be deferred, and does nothing */
     const char *hundreds;  /* n divided by 100 */
     const char *time_zone; /* a statement that sets an odd one */
     const char *sleep;     /* one that takes a minute, and may be deferred */
     const char *suicide;   /* one that ends its own session */
+    const char *connect_timeout; /* what is said when connecting takes too long */
     const char *silence;   /* what is said of a server that does not answer */
     size_t deferred;       /* so many make no further round trip */
     int tells_its_end;     /* a session that is ended in a statement always hears of it */
@@ -123,6 +130,15 @@ void connect_observer(void);
 void server_defaults(server_config *config);
 /** Run a statement on the plain connection of a handler. @return 0, or else: it failed. */
 int query_plain(wb_storage_session *session, size_t item, const char *statement);
+/** The name of a container that tests may make and drop; other names begin with it. */
+const char *spare_container(void);
+/** `name` is kept, not copied. */
+void use_container(server_config *config, const char *name);
+const char *container_of(const server_config *config);
+/** Connect as a user that may do nothing, but install nothing either. */
+void make_clerk(server_config *config);
+/** One after the other; each is needed, up to NULL, for the container in the place of %s. */
+extern const char *const clerk_grants[];
 /** End all sessions of this test's database but the observer's, and wait until they are gone. */
 void end_sessions(void);
 /** Wait until a session runs words.sleep. */
