@@ -202,6 +202,11 @@ void hold_record(void)
     observe("select * from orders_dedup where id = 'a' for update");
 }
 
+void await_deleter(void)
+{
+    await_waiting(1);
+}
+
 void release_record(void)
 {
     observe("commit");

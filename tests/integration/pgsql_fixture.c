@@ -180,6 +180,11 @@ void hold_record(void)
     observe("select pg_advisory_lock(1)");
 }
 
+void await_deleter(void)
+{
+    await_number("select count(*) " SESSIONS " and wait_event = 'advisory'", 1);
+}
+
 void release_record(void)
 {
     observe("select pg_advisory_unlock(1)");

@@ -151,6 +151,8 @@ const char *batch_at(int seconds);
 void fill_records(int count, const char *batch);
 /** Whoever deletes the record of id 'a' waits until it is released. */
 void hold_record(void);
+/** Wait until somebody waits for it, and for nothing else. */
+void await_deleter(void);
 void release_record(void);
 /** A transaction that could see all that is there now. */
 void hold_snapshot(void);

@@ -583,7 +583,7 @@ static void test_cleanup_one_at_a_time(void **state)
     hold_record();
     other = open_session(&orders);
     assert_int_equal(pthread_create(&thread, NULL, clean_up_slowly, &deleted_slowly), 0);
-    await_waiting(1);
+    await_deleter();
     assert_int_equal(ops->clean_up(s, 10, 10, &deleted, &failure), WB_OK);
     assert_int_equal(deleted, 0);
     release_record();
