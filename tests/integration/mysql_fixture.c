@@ -9,6 +9,7 @@
 
 const sql_words words = {
     .name = "mysql",
+    .directory = "plugins/persistence/mysql",
     .library = "libmariadb.so.3",
     .interface = WB_MYSQL_INTERFACE,
     .container = "database",

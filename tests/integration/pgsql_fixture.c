@@ -7,8 +7,15 @@
 
 #include "core/base/clock.h"
 
+/* Of a plugin that is compiled for the tests. */
+#if !defined PLUGIN_NAME
+#define PLUGIN_NAME "pgsql"
+#define PLUGIN_DIRECTORY "plugins/persistence/pgsql"
+#endif
+
 const sql_words words = {
-    .name = "pgsql",
+    .name = PLUGIN_NAME,
+    .directory = PLUGIN_DIRECTORY,
     .library = "libpq.so.5",
     .interface = WB_PGSQL_INTERFACE,
     .container = "schema",

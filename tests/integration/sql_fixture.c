@@ -68,8 +68,8 @@ int load_plugin(void **state)
     char symbol[64];
     const char *top = getenv("top_builddir");
     (void)state;
-    (void)snprintf(path, sizeof path, "%s/plugins/persistence/%s/.libs/%s.so",
-                   top ? top : ".", words.name, words.name);
+    (void)snprintf(path, sizeof path, "%s/%s/.libs/%s.so", top ? top : ".", words.directory,
+                   words.name);
     (void)snprintf(symbol, sizeof symbol, "%s_LTX_wb_plugin", words.name);
     void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!module) {

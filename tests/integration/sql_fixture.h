@@ -15,6 +15,7 @@
 /** What differs from server to server. */
 typedef struct sql_words {
     const char *name;      /* of the plugin */
+    const char *directory; /* where it is built */
     const char *library;   /* its client library */
     const char *interface; /* of its handlers */
     const char *container; /* the option that names the schema or database of the tables */

@@ -28,6 +28,8 @@ typedef enum wb_sql_which {
     WB_SQL_SHRINK,   /* batch, operations */
     WB_SQL_PENDING,  /* batches -> batch, operations */
     WB_SQL_LOCK,     /* lock -> 1: it is ours until UNLOCK. Does not wait. */
+    WB_SQL_LOCK_IN_TRANSACTION, /* lock -> 1: it is ours until the transaction ends; instead of
+                                 * LOCK, which may be NULL, and UNLOCK */
     WB_SQL_UNLOCK,   /* lock */
     WB_SQL_NEXT,     /* from, before -> as PENDING, the lowest batch only */
     /* from, before, limit -> the highest batch whose records CLEAN_UP will delete. NULL where
@@ -65,8 +67,18 @@ typedef struct wb_sql_dialect {
     size_t keys_max;       /* of one statement */
     uint64_t batch_max;    /* the highest batch number a table holds */
     size_t operations_max; /* bytes a row holds; what a statement holds is the driver's affair */
-    /** CLEAN_UP takes the lock by itself, and deletes nothing if it is another's. */
+    /** CLEAN_UP takes the lock by itself, and deletes nothing if it is another's. Must be where
+     *  LOCK is NULL. */
     int clean_up_locks;
+    /** Instead of a lock's name statements get its purpose, "sweep" or "cleanup", as text: whose it
+     *  is, they know. */
+    int locks_by_purpose;
+
+    /** Keep other installations out; bit n of *ret_holds says that condition n holds.
+     *  @return WB_OK, or the class in the session's failure. */
+    int (*prepare_install)(wb_storage_session *session, unsigned *ret_holds);
+    /** What verify looks at, one after the other, up to NULL. */
+    int (*const *checks)(wb_storage_session *session, wb_error *error);
 } wb_sql_dialect;
 
 struct wb_sql_driver;

@@ -3,10 +3,18 @@
 
 #include "plugins/common/sql/pending.h"
 
+#include <string.h>
+
 #include "plugins/common/sql/transaction.h"
 
-#define SWEEP WB_SQL_LOCK_FOR("sweep")
-#define CLEANUP WB_SQL_LOCK_FOR("cleanup")
+#define SWEEP "sweep"
+#define CLEANUP "cleanup"
+
+static wb_sql_value lock_for(const wb_sql_outbox *outbox, const char *purpose)
+{
+    return outbox->dialect->locks_by_purpose ? WB_SQL_BYTES(purpose, strlen(purpose))
+                                             : WB_SQL_LOCK_FOR(purpose);
+}
 
 static int visit_rows(const wb_sql_driver *driver, wb_sql_answer *rows, wb_pending_fn visit,
                       void *argument)
@@ -58,10 +66,11 @@ static int is_ours(const wb_sql_driver *driver, wb_sql_answer *answer)
 }
 
 /* The connection's end would free it, too; a session whose lock is in doubt is given up. */
-static int unlock(wb_storage_session *session, wb_sql_value lock)
+static int unlock(wb_storage_session *session, const char *purpose)
 {
     wb_sql_session *s = wb_sql_of(session);
     const wb_sql_driver *driver = s->outbox->driver;
+    const wb_sql_value lock = lock_for(s->outbox, purpose);
     if (s->locks_in_transaction) {
         s->state = WB_SQL_OPEN;
         wb_sql_undo(session);
@@ -96,8 +105,9 @@ static int note_and_visit(void *argument, const wb_pending *pending)
 /* The first row comes in the round trip that takes the lock. */
 static int ask_for_next(wb_storage_session *session, walk *w, uint64_t from, wb_sql_answer *ret_row)
 {
-    const wb_sql_driver *driver = wb_sql_of(session)->outbox->driver;
-    const wb_sql_value lock = SWEEP;
+    const wb_sql_outbox *outbox = wb_sql_of(session)->outbox;
+    const wb_sql_driver *driver = outbox->driver;
+    const wb_sql_value lock = lock_for(outbox, SWEEP);
     const wb_sql_value range[] = { WB_SQL_NUMBER(from), WB_SQL_NUMBER(w->before) };
     wb_sql_answer locked = { 0 };
 
@@ -168,7 +178,7 @@ int wb_sql_next_pending(wb_storage_session *session, uint64_t after, uint64_t be
 static int lock_clean_up(wb_storage_session *session, int *ret_ours)
 {
     const wb_sql_outbox *outbox = wb_sql_of(session)->outbox;
-    const wb_sql_value lock = CLEANUP;
+    const wb_sql_value lock = lock_for(outbox, CLEANUP);
     wb_sql_answer locked = { 0 };
 
     *ret_ours = 1;
@@ -202,7 +212,7 @@ static int delete_from(wb_storage_session *session, uint64_t from, uint64_t befo
     const wb_sql_driver *driver = s->outbox->driver;
     const int unlocks = !s->outbox->dialect->clean_up_locks;
     const wb_sql_value values[] = { WB_SQL_NUMBER(from), WB_SQL_NUMBER(before),
-                                    WB_SQL_NUMBER(limit), CLEANUP };
+                                    WB_SQL_NUMBER(limit), lock_for(s->outbox, CLEANUP) };
     wb_sql_answer reach = { 0 };
     wb_sql_answer deleted = { 0 };
 

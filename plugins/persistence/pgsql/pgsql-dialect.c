@@ -6,46 +6,11 @@
 #include <string.h>
 
 #include "plugins/common/sql/ages.h"
+#include "plugins/persistence/pgsql/pgsql-driver.h"
 
 #define SCHEMA_VERSION 1
 #define TEXT_OF_(number) #number
 #define TEXT_OF(number) TEXT_OF_(number)
-
-/* ---- names, values, locks ------------------------------------------------------ */
-
-/* Means the same whatever standard_conforming_strings says. */
-static void put_literal(wb_sql_buffer *text, const char *value)
-{
-    const int escaped = strchr(value, '\\') != NULL;
-    wb_sql_buffer_put_text(text, escaped ? " E'" : "'");
-    for (const char *c = value; *c; c++) {
-        if (*c == '\'' || *c == '\\')
-            wb_sql_buffer_put(text, c, 1);
-        wb_sql_buffer_put(text, c, 1);
-    }
-    wb_sql_buffer_put(text, "'", 1);
-}
-
-const wb_sql_quoting pgsql_quoting = { '"', "schema", put_literal };
-
-int64_t pgsql_lock_key(const wb_sql_names *names, const char *purpose, const char *prefix)
-{
-    uint64_t state = wb_sql_hash(WB_SQL_HASH_START, "waybill ");
-    state = wb_sql_hash(state, purpose);
-    state = wb_sql_hash(state, "/");
-    state = wb_sql_hash(state, names->container);
-    state = wb_sql_hash(state, "/");
-    state = wb_sql_hash(state, prefix);
-    return (int64_t)state;
-}
-
-/* A time limit for transactions, idle or not, would end this one while its rows are dispatched.
- * Only those that the server knows can be set aside: one is new in version 17. */
-const char pgsql_lock_in_transaction[] =
-    "SELECT (pg_catalog.pg_try_advisory_xact_lock($1::bigint) AND "
-    "(SELECT pg_catalog.count(pg_catalog.set_config(name, '0', true)) "
-    "FROM pg_catalog.pg_settings WHERE name IN "
-    "('idle_in_transaction_session_timeout', 'transaction_timeout')) > 0)::integer::bigint";
 
 /* ---- the outbox ------------------------------------------------------------------ */
 
@@ -88,6 +53,13 @@ static const char *const templates[WB_SQL_COUNT] = {
         "SELECT batch, operations FROM {pending} WHERE batch = ANY ($1::bigint[])",
     /* the session's, so that no transaction is open while rows are visited */
     [WB_SQL_LOCK] = "SELECT pg_catalog.pg_try_advisory_lock($1::bigint)::integer::bigint",
+    /* a time limit for transactions, idle or not, would end this one while its rows are
+     * dispatched. Only those that the server knows can be set aside: one is new in version 17 */
+    [WB_SQL_LOCK_IN_TRANSACTION] =
+        "SELECT (pg_catalog.pg_try_advisory_xact_lock($1::bigint) AND "
+        "(SELECT pg_catalog.count(pg_catalog.set_config(name, '0', true)) "
+        "FROM pg_catalog.pg_settings WHERE name IN "
+        "('idle_in_transaction_session_timeout', 'transaction_timeout')) > 0)::integer::bigint",
     [WB_SQL_UNLOCK] = "SELECT pg_catalog.pg_advisory_unlock($1::bigint)",
     [WB_SQL_NEXT] = "SELECT batch, operations FROM {pending} "
                     "WHERE batch >= $1::bigint AND batch < $2::bigint ORDER BY batch LIMIT 1",
@@ -176,4 +148,6 @@ const wb_sql_dialect pgsql_dialect = {
     /* a field holds at most 1 GB, a message of the protocol a little more */
     .operations_max = (size_t)1000 * 1000 * 1000,
     .clean_up_locks = 1,
+    .prepare_install = pgsql_prepare_install,
+    .checks = pgsql_checks,
 };

@@ -55,7 +55,7 @@ void pgsql_exchange_note(wb_storage_session *s, const pgsql_step *step, int sent
 static const char *text_of(const wb_storage_session *s, wb_sql_which which)
 {
     if (which == WB_SQL_LOCK && s->sql.locks_in_transaction)
-        return pgsql_lock_in_transaction;
+        which = WB_SQL_LOCK_IN_TRANSACTION;
     return s->sql.outbox->statements[which];
 }
 

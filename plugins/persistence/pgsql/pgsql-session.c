@@ -26,7 +26,8 @@ void pgsql_session_queue_settings(wb_storage_session *s, int transaction_only)
 /* Behind a pooler nothing may be left in the server's session. */
 static int set_up(wb_storage_session *s, wb_error *error)
 {
-    s->sql.locks_in_transaction = !s->persistence->config->prepare;
+    s->sql.locks_in_transaction =
+        !s->persistence->config->prepare || !s->sql.outbox->statements[WB_SQL_LOCK];
     if (!s->persistence->config->prepare)
         return WB_OK;
     pgsql_exchange_start(s);
