@@ -3,9 +3,6 @@
 
 #include "plugins/transport/kafka/kafka-map.h"
 
-#include <stdarg.h>
-#include <stdio.h>
-
 #define ERR(name) RD_KAFKA_RESP_ERR_##name
 
 /* ---- the table ------------------------------------------------------------------- */
@@ -158,21 +155,6 @@ int wb_kafka_map_delivery(rd_kafka_resp_err_t code, rd_kafka_msg_status_t status
 
 /* ---- failures -------------------------------------------------------------------- */
 
-int wb_kafka_failure_set(wb_kafka_failure *failure, int result, int cause, int64_t code,
-                         const char *format, ...)
-{
-    va_list arguments;
-    if (failure->result != WB_OK)
-        return failure->result;
-    failure->result = result;
-    failure->cause = cause;
-    failure->code = code;
-    va_start(arguments, format);
-    (void)vsnprintf(failure->text, sizeof failure->text, format, arguments);
-    va_end(arguments);
-    return result;
-}
-
 int wb_kafka_failure_map(wb_kafka_failure *failure, rd_kafka_resp_err_t code, const char *doing,
                          const char *detail)
 {
@@ -185,10 +167,4 @@ int wb_kafka_failure_map(wb_kafka_failure *failure, rd_kafka_resp_err_t code, co
                                     doing, rd_kafka_err2str(code));
     return wb_kafka_failure_set(failure, row.session, row.cause, code, "could not %s: %s", doing,
                                 detail && *detail ? detail : rd_kafka_err2str(code));
-}
-
-int wb_kafka_failure_report(const wb_host *host, const wb_kafka_failure *failure, wb_error *error)
-{
-    return host->fail(host, error, failure->result, failure->cause, failure->code, "%s",
-                      failure->text);
 }
