@@ -21,7 +21,7 @@
 /* ---- time ----------------------------------------------------------------------------- */
 
 /* A file has no clock but that of the host it is on, and all who use it are on that host. */
-int storage_clock(wb_storage_session *session, int64_t *ret_wall, wb_error *error)
+int wb_sqlite_storage_clock(wb_storage_session *session, int64_t *ret_wall, wb_error *error)
 {
     struct timespec now;
     (void)session;
@@ -54,35 +54,36 @@ static void look_for_future(wb_storage_session *session, int64_t wall)
 {
     int64_t limit = wall / MILLISECOND - EPOCH_SECONDS * 1000 + FUTURE_AFTER_MS;
     if (session->told_future || limit < 0 ||
-        storage_prepare(session, &session->newest,
-                        "select max((select coalesce(max(batch),?1) from \"waybill_%w_dedup\"),"
-                        " (select coalesce(max(batch),?1) from (select batch, operations from"
-                        "  \"waybill_%w_pending\" where batch>?1 order by batch desc limit 100)"
-                        "  where substr(operations,1,4)<>x'57424b31'))",
-                        NULL) != WB_OK)
+        wb_sqlite_storage_prepare(
+            session, &session->newest,
+            "select max((select coalesce(max(batch),?1) from \"waybill_%w_dedup\"),"
+            " (select coalesce(max(batch),?1) from (select batch, operations from"
+            "  \"waybill_%w_pending\" where batch>?1 order by batch desc limit 100)"
+            "  where substr(operations,1,4)<>x'57424b31'))",
+            NULL) != WB_OK)
         return;
-    int64_t column = storage_batch_to_column((uint64_t)limit << BATCH_SHIFT);
+    int64_t column = wb_sqlite_storage_batch_to_column((uint64_t)limit << BATCH_SHIFT);
     (void)sqlite3_bind_int64(session->newest, 1, column);
     int64_t newest = sqlite3_step(session->newest) == SQLITE_ROW
                          ? sqlite3_column_int64(session->newest, 0)
                          : column;
     (void)sqlite3_reset(session->newest);
     if (newest > column)
-        tell_future(session, storage_batch_from_column(newest));
+        tell_future(session, wb_sqlite_storage_batch_from_column(newest));
 }
 
 /* ---- clean up ------------------------------------------------------------------------- */
 
 /* One instance at a time by nature: a file has one writer. A busy file is left alone, the
  * host comes again. */
-int storage_clean_up(wb_storage_session *session, uint64_t before, size_t limit,
-                     size_t *ret_deleted, wb_error *error)
+int wb_sqlite_storage_clean_up(wb_storage_session *session, uint64_t before, size_t limit,
+                               size_t *ret_deleted, wb_error *error)
 {
     int64_t wall = 0;
     *ret_deleted = 0;
-    (void)storage_clock(session, &wall, NULL);
+    (void)wb_sqlite_storage_clock(session, &wall, NULL);
     look_for_future(session, wall);
-    int result = storage_prepare(
+    int result = wb_sqlite_storage_prepare(
         session, &session->clean_up,
         "delete from \"waybill_%w_dedup\" where (batch,key) in"
         " (select batch, key from \"waybill_%w_dedup\" d where batch<?1"
@@ -90,17 +91,18 @@ int storage_clean_up(wb_storage_session *session, uint64_t before, size_t limit,
         "  order by batch limit ?2)",
         error);
     if (result == WB_OK)
-        result = db_begin(&session->db, DB_PROCESS_CRASH, error);
+        result = wb_sqlite_db_begin(&session->db, WB_SQLITE_DB_PROCESS_CRASH, error);
     if (result != WB_OK)
-        return db_was_busy(&session->db, result) ? WB_OK : result;
-    (void)sqlite3_bind_int64(session->clean_up, 1, storage_batch_to_column(before));
+        return wb_sqlite_db_was_busy(&session->db, result) ? WB_OK : result;
+    (void)sqlite3_bind_int64(session->clean_up, 1, wb_sqlite_storage_batch_to_column(before));
     (void)sqlite3_bind_int64(session->clean_up, 2, limit > INT64_MAX ? INT64_MAX : (int64_t)limit);
-    result = db_run(&session->db, session->clean_up, "clean up deduplication records", error);
+    result = wb_sqlite_db_run(&session->db, session->clean_up, "clean up deduplication records",
+                              error);
     size_t deleted = (size_t)sqlite3_changes(session->db.handle);
     if (result == WB_OK)
-        result = db_commit(&session->db, error);
+        result = wb_sqlite_db_commit(&session->db, error);
     if (result == WB_OK)
         *ret_deleted = deleted;
-    db_rollback(&session->db);
+    wb_sqlite_db_rollback(&session->db);
     return result;
 }
