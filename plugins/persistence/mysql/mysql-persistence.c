@@ -4,9 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plugins/common/sql/pending.h"
-#include "plugins/common/sql/schema.h"
-#include "plugins/common/sql/transaction.h"
 #include "plugins/persistence/mysql/mysql-dialect.h"
 #include "plugins/persistence/mysql/mysql-driver.h"
 #include "plugins/persistence/mysql/mysql-persistence.h"
@@ -58,24 +55,5 @@ static int create(const wb_host *host, const wb_endpoint_info *endpoint, const v
     return result;
 }
 
-const wb_persistence_ops mys_ops = {
-    .struct_size = sizeof(wb_persistence_ops),
-    .create = create,
-    .destroy = destroy,
-    .schema = wb_sql_schema,
-    .install = wb_sql_install,
-    .verify = wb_sql_verify,
-    .open = mys_session_open,
-    .close = mys_session_close,
-    .begin = wb_sql_begin,
-    .interface = mys_interface,
-    .check = wb_sql_check,
-    .commit = wb_sql_commit,
-    .rollback = wb_sql_rollback,
-    .mark = wb_sql_mark,
-    .pending = wb_sql_pending,
-    .sweep = wb_sql_sweep,
-    .clean_up = wb_sql_clean_up,
-    .clock = wb_sql_clock,
-    .next_pending = wb_sql_next_pending,
-};
+const wb_persistence_ops mys_ops =
+    WB_SQL_OPS(create, destroy, mys_session_open, mys_session_close, mys_interface);

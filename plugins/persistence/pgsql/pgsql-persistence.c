@@ -4,9 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plugins/common/sql/pending.h"
-#include "plugins/common/sql/schema.h"
-#include "plugins/common/sql/transaction.h"
 #include "plugins/persistence/pgsql/pgsql-dialect.h"
 #include "plugins/persistence/pgsql/pgsql-driver.h"
 #include "plugins/persistence/pgsql/pgsql-persistence.h"
@@ -51,24 +48,5 @@ static int create(const wb_host *host, const wb_endpoint_info *endpoint, const v
     return result;
 }
 
-const wb_persistence_ops pgsql_ops = {
-    .struct_size = sizeof(wb_persistence_ops),
-    .create = create,
-    .destroy = destroy,
-    .schema = wb_sql_schema,
-    .install = wb_sql_install,
-    .verify = wb_sql_verify,
-    .open = pgsql_session_open,
-    .close = pgsql_session_close,
-    .begin = wb_sql_begin,
-    .interface = pgsql_interface,
-    .check = wb_sql_check,
-    .commit = wb_sql_commit,
-    .rollback = wb_sql_rollback,
-    .mark = wb_sql_mark,
-    .pending = wb_sql_pending,
-    .sweep = wb_sql_sweep,
-    .clean_up = wb_sql_clean_up,
-    .clock = wb_sql_clock,
-    .next_pending = wb_sql_next_pending,
-};
+const wb_persistence_ops pgsql_ops =
+    WB_SQL_OPS(create, destroy, pgsql_session_open, pgsql_session_close, pgsql_interface);
