@@ -476,16 +476,13 @@ static void test_cleanup_spares_young_and_pending(void **state)
 #define OLD_STEPS 200
 #define OLD_STEP 1000
 
-static int compare_times(const void *a, const void *b)
+/* The best of some, because others use the machine too. */
+static double best_ms(const int64_t *times, size_t count)
 {
-    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
-static double median_ms(int64_t *times, size_t count)
-{
-    qsort(times, count, sizeof *times, compare_times);
-    return (double)times[count / 2] / (double)WB_MILLISECOND;
+    int64_t best = times[0];
+    for (size_t i = 1; i < count; i++)
+        best = times[i] < best ? times[i] : best;
+    return (double)best / (double)WB_MILLISECOND;
 }
 
 /* What is deleted stays in the indexes: the last clean-up takes no longer than the first. */
@@ -507,8 +504,8 @@ static void test_cleanup_beside_a_snapshot(void **state)
         times[i] = wb_clock_monotonic() - start;
         assert_int_equal(deleted, OLD_STEP);
     }
-    const double first = median_ms(times + 1, 20);
-    const double last = median_ms(times + OLD_STEPS - 20, 20);
+    const double first = best_ms(times, 20);
+    const double last = best_ms(times + OLD_STEPS - 20, 20);
     print_message("# %d records a time beside a snapshot: %.1f ms the first 20 times, %.1f ms the "
                   "last of %d\n",
                   OLD_STEP, first, last, OLD_STEPS);
