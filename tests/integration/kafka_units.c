@@ -254,6 +254,20 @@ static void test_topic_names(void **state)
     (void)state;
     assert_null(wb_kafka_topic_name("Sales.OrderPlaced , Assembly", 1, topic));
     assert_string_equal(topic, "Sales.OrderPlaced");
+    assert_null(wb_kafka_topic_name("Shop.Outer+Inner, Shop", 1, topic));
+    assert_string_equal(topic, "Shop.Outer-2BInner");
+    assert_null(wb_kafka_topic_name("Shop.Wrapper`1[[System.Int32, Lib, Version=1.0]], Shop", 1, topic));
+    assert_string_equal(topic, "Shop.Wrapper-601-5B-5BSystem.Int32-5D-5D");
+    assert_null(wb_kafka_topic_name("Shop.Pair`2[[A],[B]]", 1, topic));
+    assert_string_equal(topic, "Shop.Pair-602-5B-5BA-5D-2C-5BB-5D-5D");
+    assert_non_null(wb_kafka_topic_name("caf\xc3\xa9", 1, topic));
+    /* not the topic of another type, nor another topic than before */
+    assert_null(wb_kafka_topic_name("Shop.Outer-2BInner", 1, topic));
+    assert_string_equal(topic, "Shop.Outer-2D2BInner");
+    assert_null(wb_kafka_topic_name("order-placed-2b-2", 1, topic));
+    assert_string_equal(topic, "order-placed-2b-2");
+    assert_non_null(wb_kafka_topic_name("a\r\nb", 1, topic));
+    assert_non_null(wb_kafka_topic_name("Shop.Outer+Inner", 0, topic));
     assert_non_null(wb_kafka_topic_name("Sales.OrderPlaced, Assembly", 0, topic));
     assert_non_null(wb_kafka_topic_name("", 0, topic));
     assert_non_null(wb_kafka_topic_name(" ,x", 1, topic));
@@ -266,6 +280,13 @@ static void test_topic_names(void **state)
     name[249] = '\0';
     assert_null(wb_kafka_topic_name(name, 0, topic));
     assert_string_equal(topic, name);
+    assert_null(wb_kafka_topic_name(name, 1, topic));
+    assert_string_equal(topic, name);
+    name[0] = '+';
+    assert_non_null(wb_kafka_topic_name(name, 1, topic));
+    name[247] = '\0';
+    assert_null(wb_kafka_topic_name(name, 1, topic));
+    assert_int_equal(strlen(topic), 249);
 }
 
 /* ---- identity, errors -------------------------------------------------------------- */
@@ -369,7 +390,7 @@ static void test_servers_fault(void **state)
     static const rd_kafka_resp_err_t unreachable[] = {
         ERR(_TRANSPORT), ERR(_ALL_BROKERS_DOWN), ERR(_RESOLVE), ERR(_TIMED_OUT),
         ERR(_MSG_TIMED_OUT), ERR(NETWORK_EXCEPTION), ERR(BROKER_NOT_AVAILABLE), ERR(_WAIT_COORD),
-        ERR(_PURGE_QUEUE), ERR(_PURGE_INFLIGHT),
+        ERR(_PURGE_QUEUE), ERR(_PURGE_INFLIGHT), ERR(_SSL),
     };
     static const rd_kafka_resp_err_t cannot_now[] = {
         ERR(UNKNOWN), ERR(NOT_ENOUGH_REPLICAS), ERR(NOT_ENOUGH_REPLICAS_AFTER_APPEND),
@@ -418,7 +439,7 @@ static void test_configurations_fault(void **state)
     static const rd_kafka_resp_err_t refused[] = {
         ERR(GROUP_AUTHORIZATION_FAILED), ERR(CLUSTER_AUTHORIZATION_FAILED),
         ERR(TRANSACTIONAL_ID_AUTHORIZATION_FAILED), ERR(SASL_AUTHENTICATION_FAILED),
-        ERR(UNSUPPORTED_SASL_MECHANISM), ERR(SECURITY_DISABLED), ERR(_AUTHENTICATION), ERR(_SSL),
+        ERR(UNSUPPORTED_SASL_MECHANISM), ERR(SECURITY_DISABLED), ERR(_AUTHENTICATION),
     };
     static const rd_kafka_resp_err_t wrong[] = {
         ERR(INVALID_SESSION_TIMEOUT), ERR(INVALID_TRANSACTION_TIMEOUT),
@@ -465,6 +486,40 @@ static void test_failure(void **state)
     /* The first reason is the one. */
     assert_int_equal(wb_kafka_failure_map(&failure, ERR(_SSL), "connect", NULL), WB_NOT_CONNECTED);
     assert_int_equal(failure.code, ERR(KAFKA_STORAGE_ERROR));
+}
+
+/* What librdkafka says of a connection tells more than its code. */
+static void test_sayings(void **state)
+{
+    static const struct {
+        rd_kafka_resp_err_t code;
+        const char *text;
+        int result;
+        const char *remedy;
+    } rows[] = {
+        { ERR(_SSL), "SSL handshake failed: error:0A000086:SSL routines::certificate verify failed: ...",
+          WB_FATAL, "check tls_ca_file" },
+        { ERR(_SSL), "SSL handshake failed: error:0A000126:SSL routines::unexpected eof while reading",
+          WB_NOT_CONNECTED, "offers TLS" },
+        { ERR(_TRANSPORT), "Receive failed: sslv3 alert certificate unknown: SSL alert number 46",
+          WB_FATAL, "tls_cert_file" },
+        { ERR(_TRANSPORT), "Receive failed: sslv3 alert bad certificate: SSL alert number 42",
+          WB_FATAL, "tls_cert_file" },
+        { ERR(_TRANSPORT), "Connect failed: Connection refused", WB_NOT_CONNECTED, "refused" },
+        { ERR(_AUTHENTICATION), "SASL authentication error: invalid credentials", WB_FATAL,
+          "check user and password" },
+        { ERR(GROUP_AUTHORIZATION_FAILED), NULL, WB_FATAL, "grant the user READ on the group" },
+        { ERR(TRANSACTIONAL_ID_AUTHORIZATION_FAILED), NULL, WB_FATAL, "grant the user WRITE" },
+        { ERR(CLUSTER_AUTHORIZATION_FAILED), NULL, WB_FATAL, "IDEMPOTENT_WRITE" },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        wb_kafka_failure failure = { 0 };
+        int result = wb_kafka_failure_map(&failure, rows[i].code, "connect", rows[i].text);
+        if (result != rows[i].result || !strstr(failure.text, rows[i].remedy))
+            fail_msg("%zu: %d: %s", i, result, failure.text);
+        assert_int_equal(wb_kafka_map_is_refusal(rows[i].code, rows[i].text), result == WB_FATAL);
+    }
 }
 
 /* ---- turns, refusals --------------------------------------------------------------- */
@@ -544,6 +599,7 @@ int main(void)
         cmocka_unit_test(test_servers_fault),
         cmocka_unit_test(test_operations_fault),   cmocka_unit_test(test_configurations_fault),
         cmocka_unit_test(test_every_code),         cmocka_unit_test(test_failure),
+        cmocka_unit_test(test_sayings),
         cmocka_unit_test(test_line),               cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -85,8 +85,8 @@ static void test_missing_privileges_are_named(void **state)
                  "lacks privileges");
     observe_in("grant select, insert, delete on %s.orders_pending to waybill_clerk");
     assert_fails(ops->verify(e.persistence, &failure), WB_FATAL, WB_CAUSE_REFUSED,
-                 "grant SELECT, INSERT, UPDATE, DELETE");
-    assert_fails(ops->install(e.persistence, &failure), WB_FATAL, WB_CAUSE_REFUSED, "42501");
+                 "orders_pending: grant UPDATE");
+    assert_fails(ops->install(e.persistence, &failure), WB_FATAL, WB_CAUSE_REFUSED, "grant CREATE");
 }
 
 static void test_settings_that_lose_commits(void **state)

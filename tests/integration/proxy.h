@@ -5,6 +5,8 @@
 #ifndef PROXY_H
 #define PROXY_H
 
+#include <stddef.h>
+
 /** What happens to a direction of the proxied connection. */
 #define PROXY_PASS 0
 #define PROXY_SWALLOW 1
@@ -17,6 +19,8 @@ void proxy_to_server(proxy *p, int what);
 void proxy_to_client(proxy *p, int what);
 /** Wait until the connection that is proxied now has ended for its client, too. */
 void proxy_await_end(const proxy *p);
+/** Say something to the client that its server did not. */
+void proxy_tell_client(proxy *p, const void *bytes, size_t size);
 /** Close the connection that is proxied now; later ones are let through. */
 void proxy_cut(proxy *p);
 void proxy_stop(proxy *p);

@@ -7,14 +7,20 @@
 #include "plugins/persistence/pgsql/pgsql-driver.h"
 #include "plugins/persistence/pgsql/pgsql-session.h"
 
-/* One row for each table: is it there, may we do what we will do with it. to_regclass()
- * yields NULL, instead of failing, for what is absent. */
+/* A schema that may not be entered hides its tables. Absent, it has no row. */
+#define SELECT_SCHEMA                                                                              \
+    "SELECT pg_catalog.format('user \"%s\" lacks a privilege on schema %I: grant USAGE', "         \
+    "current_user, nspname) FROM pg_catalog.pg_namespace "                                         \
+    "WHERE nspname = {database} AND NOT pg_catalog.has_schema_privilege(oid, 'USAGE')"
+
+/* One row for each table: is it there, what may we not do that we will do with it.
+ * to_regclass() yields NULL, instead of failing, for what is absent. */
 #define SELECT_TABLES                                                                              \
     "SELECT name, pg_catalog.to_regclass(name) IS NOT NULL, "                                      \
-    "(SELECT pg_catalog.bool_and(pg_catalog.has_table_privilege("                                  \
-    "pg_catalog.to_regclass(name), privilege)) "                                                   \
-    "FROM pg_catalog.unnest(privileges) AS privilege), "                                           \
-    "pg_catalog.array_to_string(privileges, ', '), current_user "                                  \
+    "(SELECT pg_catalog.string_agg(privilege, ', ') "                                              \
+    "FROM pg_catalog.unnest(privileges) AS privilege "                                             \
+    "WHERE NOT pg_catalog.has_table_privilege(pg_catalog.to_regclass(name), privilege)), "         \
+    "current_user "                                                                                \
     "FROM (VALUES ('waybill_endpoints', ARRAY['SELECT']), "                                        \
     "({prefix} || '_dedup', ARRAY['SELECT', 'INSERT', 'DELETE']), "                                \
     "({prefix} || '_pending', ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE'])) "                    \
@@ -22,7 +28,8 @@
     "LATERAL (SELECT pg_catalog.format('%I.%I', {database}, unqualified) AS name) AS qualified"
 
 #define SELECT_SETTINGS                                                                            \
-    "SELECT name, setting, pg_catalog.pg_is_in_recovery() FROM pg_catalog.pg_settings "            \
+    "SELECT name, setting, pg_catalog.pg_is_in_recovery(), "                                       \
+    "pg_catalog.current_setting('transaction_read_only') FROM pg_catalog.pg_settings "             \
     "WHERE name IN ('fsync', 'full_page_writes', 'synchronous_commit')"
 
 static int check_table(const wb_persistence *p, const wb_sql_cell *cells, wb_error *error)
@@ -34,22 +41,36 @@ static int check_table(const wb_persistence *p, const wb_sql_cell *cells, wb_err
                              "the outbox table %s of endpoint \"%s\" does not exist: run \"waybill "
                              "install\"",
                              name, p->sql.names.endpoint);
-    if (!cells[2].data || *cells[2].data != 't')
+    if (cells[2].data)
         return p->host->fail(p->host, error, WB_FATAL, WB_CAUSE_REFUSED, 0,
                              "user \"%s\" lacks privileges on the outbox table %s: grant %s",
-                             cells[4].data, name, cells[3].data);
+                             cells[3].data, name, cells[2].data);
     return WB_OK;
+}
+
+static int check_schema(wb_storage_session *s, wb_error *error)
+{
+    wb_sql_answer rows = { 0 };
+    wb_sql_cell cell;
+    int result = wb_sql_schema_run(s, SELECT_SCHEMA, &rows);
+
+    if (result != WB_OK)
+        result = wb_sql_report(s, "look for the schema", error);
+    else if (pgsql_fetch(&rows, &cell, 1))
+        result = s->host->fail(s->host, error, WB_FATAL, WB_CAUSE_REFUSED, 0, "%s", cell.data);
+    pgsql_clear(&rows);
+    return result;
 }
 
 static int check_tables(wb_storage_session *s, wb_error *error)
 {
     wb_sql_answer rows = { 0 };
-    wb_sql_cell cells[5];
+    wb_sql_cell cells[4];
     int result = wb_sql_schema_run(s, SELECT_TABLES, &rows);
 
     if (result != WB_OK)
         result = wb_sql_report(s, "look for the outbox tables", error);
-    while (result == WB_OK && pgsql_fetch(&rows, cells, 5))
+    while (result == WB_OK && pgsql_fetch(&rows, cells, 4))
         result = check_table(s->persistence, cells, error);
     pgsql_clear(&rows);
     return result;
@@ -60,30 +81,48 @@ static int check_settings(wb_storage_session *s, wb_error *error)
 {
     const wb_host *host = s->host;
     wb_sql_answer rows = { 0 };
-    wb_sql_cell cells[3];
+    wb_sql_cell cells[4];
     int standby = 0;
+    int read_only = 0;
 
     if (wb_sql_schema_run(s, SELECT_SETTINGS, &rows) != WB_OK)
         return wb_sql_report(s, "read the server's settings", error);
-    while (pgsql_fetch(&rows, cells, 3)) {
+    while (pgsql_fetch(&rows, cells, 4)) {
         const wb_field field = { "setting", cells[0].data };
         if (strcmp(cells[1].data, "off") == 0)
             host->log(host, WB_LOG_WARNING,
                       "a setting of PostgreSQL is off: commits can be lost when the machine fails",
                       &field, 1);
         standby = *cells[2].data == 't';
+        read_only = strcmp(cells[3].data, "on") == 0;
     }
     pgsql_clear(&rows);
     if (standby)
         return host->fail(host, error, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0,
                           "the PostgreSQL server is a standby and takes no writes: name its "
                           "primary in option \"host\"");
+    if (read_only)
+        return host->fail(host, error, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0,
+                          "the PostgreSQL server takes no writes of user \"%s\": "
+                          "default_transaction_read_only is on",
+                          PQuser(s->connection));
+    return WB_OK;
+}
+
+/* A pooler in statement mode has none. */
+static int check_transactions(wb_storage_session *s, wb_error *error)
+{
+    if (wb_sql_schema_run(s, "BEGIN", NULL) != WB_OK ||
+        wb_sql_schema_run(s, "ROLLBACK", NULL) != WB_OK)
+        return wb_sql_report(s, "open a transaction", error);
     return WB_OK;
 }
 
 int (*const pgsql_checks[])(wb_storage_session *, wb_error *) = {
+    check_schema,
     check_tables,
     wb_sql_check_version,
     check_settings,
+    check_transactions,
     NULL,
 };

@@ -143,6 +143,23 @@ static amqp_table_entry_t text_entry(const char *name, const char *value)
     };
 }
 
+/* A priority that is no number is refused, so there never is a consumer. */
+int wb_amqp_queue_may_read(wb_amqp_connection *connection, const char *name)
+{
+    amqp_table_entry_t impossible = text_entry("x-priority", "none");
+    amqp_basic_consume_t consume = { .queue = amqp_cstring_bytes(name),
+                                     .arguments = { 1, &impossible } };
+    if (!wb_amqp_broker_major(connection))
+        return WB_OK;
+    int result = wb_amqp_channel_ensure(connection, WB_AMQP_SCRATCH);
+    if (result == WB_OK)
+        result = wb_amqp_rpc(connection, WB_AMQP_SCRATCH, AMQP_BASIC_CONSUME_METHOD, &consume,
+                         AMQP_BASIC_CONSUME_OK_METHOD);
+    if (result == WB_REJECT && connection->channels[WB_AMQP_SCRATCH].code != AMQP_ACCESS_REFUSED)
+        return WB_OK;
+    return result;
+}
+
 /* A classic queue is one without the argument x-queue-type: with it, it would not be the
  * same as the queues that others declared. It counts nothing and has no limit. */
 static int declare_as(wb_amqp_connection *connection, const char *name, int type,
@@ -192,14 +209,14 @@ static int learn(const char *text, int type, const char *dead_letter, wb_amqp_fo
     return !found->incomplete;
 }
 
-int wb_amqp_queue_declare(wb_amqp_connection *connection, const char *name, int type,
+int wb_amqp_queue_declare(wb_amqp_connection *connection, const char *name, int type, int without_limit,
                           const char *dead_letter, wb_amqp_found *ret_found)
 {
     const wb_amqp_channel *channel = &connection->channels[WB_AMQP_SCRATCH];
     int limit_known = 0;
     int result;
     *ret_found = (wb_amqp_found){ .limit.is = WB_AMQP_LIMIT_NONE };
-    if (type == WB_AMQP_QUEUE_QUORUM && wb_amqp_broker_major(connection) >= 4)
+    if (without_limit && type == WB_AMQP_QUEUE_QUORUM && wb_amqp_broker_major(connection) >= 4)
         ret_found->limit = (wb_amqp_limit){ .is = WB_AMQP_LIMIT_SET, .value = -1 };
     do
         result = declare_as(connection, name, type, dead_letter, ret_found);

@@ -32,6 +32,11 @@ int wb_amqp_major_of(const amqp_table_t *properties);
 /** Ask whether there is a queue. Results as wb_amqp_rpc(). */
 int wb_amqp_queue_exists(wb_amqp_connection *connection, const char *name);
 
+/** Ask whether we may receive from a queue, without receiving. RabbitMQ looks at permissions
+ *  first and refuses the arguments then; others are not asked. Results as wb_amqp_rpc(),
+ *  WB_REJECT for want of permission alone. */
+int wb_amqp_queue_may_read(wb_amqp_connection *connection, const char *name);
+
 /** What an existing queue turned out to have. */
 typedef struct wb_amqp_found {
     wb_amqp_limit limit;         /* x-delivery-limit */
@@ -40,9 +45,9 @@ typedef struct wb_amqp_found {
 } wb_amqp_found;
 
 /** Declare a durable queue of a type, WB_AMQP_QUEUE_x, with a dead-letter exchange unless
- *  NULL. One that is there may have any other arguments: *ret_found. Results as
- *  wb_amqp_rpc(). */
-int wb_amqp_queue_declare(wb_amqp_connection *connection, const char *name, int type,
+ *  NULL, and `without_limit` of deliveries if the broker has one by default. One that is there
+ *  may have any other arguments: *ret_found. Results as wb_amqp_rpc(). */
+int wb_amqp_queue_declare(wb_amqp_connection *connection, const char *name, int type, int without_limit,
                           const char *dead_letter, wb_amqp_found *ret_found);
 
 /** Read the limit a queue has out of the broker's refusal; pure.

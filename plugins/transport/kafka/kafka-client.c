@@ -213,7 +213,7 @@ static void forget_errors(wb_kafka_client *client)
 static int is_hopeless(wb_kafka_client *client)
 {
     (void)pthread_mutex_lock(&client->lock);
-    int answer = client->all_down || wb_kafka_map_cause(client->last_code) == WB_CAUSE_REFUSED;
+    int answer = client->all_down || wb_kafka_map_is_refusal(client->last_code, client->last_text);
     (void)pthread_mutex_unlock(&client->lock);
     return answer;
 }

@@ -83,6 +83,14 @@ static void make_queues(wb_kafka_consumer *consumer)
     rd_kafka_queue_io_event_enable(consumer->events, consumer->poll_wake, &one, sizeof one);
 }
 
+static int refuse_topic(const char *topic, rd_kafka_resp_err_t code, wb_kafka_failure *failure)
+{
+    const char *remedy = wb_kafka_map_remedy(code, WB_KAFKA_READ);
+    return wb_kafka_failure_set(failure, WB_NOT_CONNECTED, wb_kafka_map_cause(code), code,
+                                "topic \"%s\" cannot be read: %s%s", topic, rd_kafka_err2str(code),
+                                *remedy ? remedy : "; run waybill install");
+}
+
 /* Subscribing to what is not there is no error to librdkafka; it would be silent. */
 static int check_topics(wb_kafka_consumer *consumer, const rd_kafka_topic_partition_list_t *topics,
                         wb_kafka_failure *failure)
@@ -95,9 +103,7 @@ static int check_topics(wb_kafka_consumer *consumer, const rd_kafka_topic_partit
         const char *topic = topics->elems[i].topic;
         result = wb_kafka_topic_find(consumer->client, topic, deadline, &code, NULL, NULL, failure);
         if (result == WB_REJECT)
-            return wb_kafka_failure_set(failure, WB_NOT_CONNECTED, wb_kafka_map_cause(code), code,
-                                        "topic \"%s\" cannot be read: %s; run waybill install",
-                                        topic, rd_kafka_err2str(code));
+            return refuse_topic(topic, code, failure);
     }
     return result;
 }

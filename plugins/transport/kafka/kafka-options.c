@@ -36,7 +36,8 @@ const wb_option wb_kafka_options[WB_KAFKA_OPTION_COUNT] = {
     { "tls_key_password", WB_OPTION_STRING, WB_OPTION_SECRET, AT(tls_key_password), NULL, 0, 0,
       NULL, "0.1", "password of tls_key_file, usually env:NAME or file:PATH", NULL },
     { "sasl_mechanism", WB_OPTION_CHOICE, 0, AT(sasl_mechanism), "none", 0, 0, sasl_choices, "0.1",
-      "how to log in", "plain shows the password to the broker, so it should come with tls." },
+      "how to log in", "librdkafka before 2.6.1 (Debian 12) cannot log in by SCRAM to Kafka 4.0 and later. plain "
+      "shows the password to the broker, so it should come with tls." },
     { "user", WB_OPTION_STRING, 0, AT(user), NULL, 0, 0, NULL, "0.1", "user name", NULL },
     { "password", WB_OPTION_STRING, WB_OPTION_SECRET, AT(password), NULL, 0, 0, NULL, "0.1",
       "password, usually env:NAME or file:PATH", NULL },

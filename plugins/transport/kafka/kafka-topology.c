@@ -7,29 +7,74 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <waybill/sys/types.h>
 
 #include "plugins/transport/kafka/kafka-conf.h"
 #include "plugins/transport/kafka/kafka-limits.h"
+#include "plugins/transport/kafka/kafka-rights.h"
 
 #define MILLISECOND INT64_C(1000000)
 
 /* ---- names ----------------------------------------------------------------------- */
 
-const char *wb_kafka_topic_name(const char *name, int is_event, char ret_topic[WB_KAFKA_TOPIC_SIZE])
+static const char legal[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+static const char digits[] = "0123456789ABCDEF";
+
+static const char *address_topic(const char *name, char ret_topic[WB_KAFKA_TOPIC_SIZE])
 {
-    size_t size = is_event ? strcspn(name, ",") : strlen(name);
-    while (is_event && size && name[size - 1] == ' ')
-        size--;
+    size_t size = strlen(name);
     if (size == 0 || size >= WB_KAFKA_TOPIC_SIZE)
         return "it cannot name a topic: 1 to 249 characters";
-    memcpy(ret_topic, name, size);
-    ret_topic[size] = '\0';
-    if (strspn(ret_topic, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") !=
-        size)
+    memcpy(ret_topic, name, size + 1);
+    if (strspn(ret_topic, legal) != size)
         return "it cannot name a topic: only letters, digits, '.', '_' and '-'";
-    if (strcmp(ret_topic, ".") == 0 || strcmp(ret_topic, "..") == 0)
-        return "it cannot name a topic";
     return NULL;
+}
+
+static int is_digit(char byte)
+{
+    return byte && strchr(digits, byte) != NULL;
+}
+
+/* Also of a '-' that would be read as the beginning of another one's number. */
+static int must_be_number(const char *at)
+{
+    return !strchr(legal, *at) || (*at == '-' && is_digit(at[1]) && is_digit(at[2]));
+}
+
+/* Two types never share a topic: who handles one of them would get the other's events. */
+static const char *event_topic(const char *type, char ret_topic[WB_KAFKA_TOPIC_SIZE])
+{
+    char name[WB_TYPE_SIZE];
+    size_t length, size = 0;
+    if (!wb_type_next(&type, name, &length))
+        return "it cannot name a topic: 1 to 249 characters";
+    for (const char *at = name; *at; at++) {
+        unsigned char byte = (unsigned char)*at;
+        if (byte < 0x20 || byte > 0x7e)
+            return "it cannot name a topic: it holds a control character, or one that is not in ASCII";
+        int as_number = must_be_number(at);
+        if (size + (as_number ? 3 : 1) >= WB_KAFKA_TOPIC_SIZE)
+            return "it cannot name a topic: 1 to 249 characters, each counting three that is no letter, "
+                   "digit, '.', '_' or '-'";
+        if (!as_number) {
+            ret_topic[size++] = *at;
+            continue;
+        }
+        ret_topic[size++] = '-';
+        ret_topic[size++] = digits[byte >> 4];
+        ret_topic[size++] = digits[byte & 15];
+    }
+    ret_topic[size] = '\0';
+    return NULL;
+}
+
+const char *wb_kafka_topic_name(const char *name, int is_event, char ret_topic[WB_KAFKA_TOPIC_SIZE])
+{
+    const char *reason = is_event ? event_topic(name, ret_topic) : address_topic(name, ret_topic);
+    if (!reason && (strcmp(ret_topic, ".") == 0 || strcmp(ret_topic, "..") == 0))
+        reason = "it cannot name a topic";
+    return reason;
 }
 
 static int check_name(const wb_transport *transport, const char *what, const char *name,
@@ -205,6 +250,9 @@ int wb_kafka_topic_create(wb_kafka_client *client, const char *topic, int64_t me
     *ret_existed = code == RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS;
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR || *ret_existed)
         return WB_OK;
+    if (wb_kafka_map_cause(code) == WB_CAUSE_REFUSED)
+        return wb_kafka_failure_set(failure, WB_FATAL, WB_CAUSE_REFUSED, code, "could not %s: %s%s", doing,
+                                    text, wb_kafka_map_remedy(code, WB_KAFKA_CREATE));
     return wb_kafka_failure_map(failure, code, doing, text);
 }
 
@@ -221,6 +269,12 @@ static int compare(const char *topic, const char *what, int64_t wanted, int foun
                                 topic, what, found, what, wanted, what);
 }
 
+static int operation_on(const wb_transport *transport, const char *topic)
+{
+    const char *error_queue = transport->endpoint->error_queue;
+    return error_queue && strcmp(topic, error_queue) == 0 ? WB_KAFKA_WRITE : WB_KAFKA_READ;
+}
+
 static int check_topic(wb_kafka_client *client, const char *topic, int64_t deadline,
                        wb_kafka_failure *failure)
 {
@@ -234,7 +288,8 @@ static int check_topic(wb_kafka_client *client, const char *topic, int64_t deadl
                                     "topic \"%s\" does not exist: run waybill install", topic);
     if (result == WB_REJECT)
         return wb_kafka_failure_set(failure, WB_FATAL, wb_kafka_map_cause(code), code,
-                                    "could not use topic \"%s\": %s", topic, rd_kafka_err2str(code));
+                                    "could not use topic \"%s\": %s%s", topic, rd_kafka_err2str(code),
+                                    wb_kafka_map_remedy(code, operation_on(client->transport, topic)));
     if (result == WB_OK)
         result = compare(topic, "partitions", partitions_of(client->transport, topic), partitions,
                          failure);
@@ -315,6 +370,8 @@ static int verify_all(wb_kafka_client *client, wb_kafka_failure *failure)
                                      &code, &partitions, NULL, failure);
     if (result == WB_OK)
         warn_of_idle_workers(transport, partitions);
+    if (result == WB_OK)
+        result = wb_kafka_rights_verify(client->transport, in(transport, timeout), failure);
     if (result == WB_OK)
         wb_kafka_limits_compare(client, in(transport, timeout));
     rd_kafka_topic_partition_list_destroy(topics);

@@ -41,6 +41,7 @@ void wb_kafka_slot_reject(wb_kafka_slot *slot, rd_kafka_resp_err_t code)
 {
     const wb_transport *transport = slot->producer->transport;
     int cause = wb_kafka_map_cause(code);
+    int is_event = slot->operation->kind == WB_OPERATION_PUBLISH;
     if (cause == WB_CAUSE_TOO_LARGE)
         wb_kafka_slot_refuse(slot, cause,
                "the message with its headers is larger than topic \"%s\" (max.message.bytes) or "
@@ -50,7 +51,8 @@ void wb_kafka_slot_reject(wb_kafka_slot *slot, rd_kafka_resp_err_t code)
         wb_kafka_slot_refuse(slot, WB_CAUSE_UNROUTABLE, "topic \"%s\": %s", slot->topic,
                cause == WB_CAUSE_MISSING ? "there is no such topic" : rd_kafka_err2str(code));
     else
-        wb_kafka_slot_refuse(slot, cause, "topic \"%s\": %s", slot->topic, rd_kafka_err2str(code));
+        wb_kafka_slot_refuse(slot, cause, "topic \"%s\": %s%s", slot->topic, rd_kafka_err2str(code),
+                             wb_kafka_map_remedy(code, is_event ? WB_KAFKA_PUBLISH : WB_KAFKA_WRITE));
 }
 
 /* Whatever happens, none is taken for sent that is not. */

@@ -46,7 +46,9 @@ character_set_server = utf8mb4
 collation_server = utf8mb4_general_ci
 ssl_cert = $data/tls/server.pem
 ssl_key = $data/tls/server.key
+ssl_ca = $data/tls/ca.pem
 END
+    own_configuration >>"$data/my.cnf"
     cat >"$data/users.sql" <<END
 flush privileges;
 create user waybill@'%' identified by '$password';
@@ -63,7 +65,7 @@ END
         MYSQL_PASSWORD "$password" MYSQL_DATABASE waybill MYSQL_SOCKET "$data/socket" \
         MYSQL_CA "$data/tls/ca.pem"
 }
-mariadb_pid() { saved_pid "$data/pid"; }
+mariadb_pid() { server_pid "$data/pid"; }
 mariadb_sql() { # as the administrator; MYSQL_HOST would lead elsewhere
     mariadb --no-defaults --user="$(id -un)" --host=localhost --protocol=SOCKET --skip-ssl \
         --socket="$data/socket" -N -B -e "$1"
