@@ -10,8 +10,6 @@
 #include "tests/integration/mysql_fixture.h"
 #include "tests/integration/proxy.h"
 
-static proxy *between;
-
 static int set_up(void **state)
 {
     (void)state;

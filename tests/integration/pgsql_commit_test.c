@@ -120,8 +120,6 @@ static void test_end_of_the_session_at_commit(void **state)
 
 /* ---- other words -------------------------------------------------------------------- */
 
-static proxy *between;
-
 static int set_up_between(void **state)
 {
     set_up(state);

@@ -154,12 +154,12 @@ static void test_silent_first_host(void **state)
 
 static void test_first_host_closes(void **state)
 {
-    stub proxy = { .closes = 1 }; /* one in front of a server that is not there */
+    stub in_front = { .closes = 1 }; /* one in front of a server that is not there */
     (void)state;
-    stub_start(&proxy, "127.0.0.1", 0);
-    look_at(BOTH, proxy.port, server_port());
+    stub_start(&in_front, "127.0.0.1", 0);
+    look_at(BOTH, in_front.port, server_port());
     assert_true(time_opening() < 0.9);
-    stub_stop(&proxy);
+    stub_stop(&in_front);
 }
 
 static void test_nobody_listens_first(void **state)
@@ -188,21 +188,21 @@ static void test_all_fail(void **state)
 {
     wb_storage_session *s = NULL;
     stub silent = { .closes = 0 };
-    stub proxy = { .closes = 1 };
+    stub in_front = { .closes = 1 };
     char port[32];
     (void)state;
     stub_start(&silent, "127.0.0.1", 0);
-    stub_start(&proxy, "127.0.0.1", 0);
-    look_at(BOTH, silent.port, proxy.port);
+    stub_start(&in_front, "127.0.0.1", 0);
+    look_at(BOTH, silent.port, in_front.port);
     assert_int_equal(ops->open(orders.persistence, &s, &failure), WB_NOT_CONNECTED);
     assert_int_equal(failure.cause, WB_CAUSE_UNREACHABLE);
     (void)snprintf(port, sizeof port, "port %d", silent.port);
     assert_non_null(strstr(failure.text, port)); /* each with its reason */
     assert_non_null(strstr(failure.text, "connect_timeout"));
-    (void)snprintf(port, sizeof port, "port %d", proxy.port);
+    (void)snprintf(port, sizeof port, "port %d", in_front.port);
     assert_non_null(strstr(failure.text, port));
     stub_stop(&silent);
-    stub_stop(&proxy);
+    stub_stop(&in_front);
 }
 
 /* A wrong password at one, and silence at the other: waiting may help. Wrong everywhere, it is
@@ -210,10 +210,10 @@ static void test_all_fail(void **state)
 static void test_refused_by_one_and_by_all(void **state)
 {
     wb_storage_session *s = NULL;
-    stub proxy = { .closes = 1 };
+    stub in_front = { .closes = 1 };
     (void)state;
-    stub_start(&proxy, "127.0.0.1", 0);
-    look_at(BOTH, server_port(), proxy.port);
+    stub_start(&in_front, "127.0.0.1", 0);
+    look_at(BOTH, server_port(), in_front.port);
     orders.config.database = "no such database";
     endpoint_destroy(&orders);
     endpoint_create(&orders);
@@ -222,7 +222,7 @@ static void test_refused_by_one_and_by_all(void **state)
     look_at(BOTH, server_port(), server_port());
     assert_int_equal(ops->open(orders.persistence, &s, &failure), WB_FATAL);
     assert_int_equal(failure.cause, WB_CAUSE_MISSING);
-    stub_stop(&proxy);
+    stub_stop(&in_front);
 }
 
 /* Nobody listens at the first address of its name: the server is the same. */
