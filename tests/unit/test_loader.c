@@ -212,6 +212,9 @@ static void test_plugin_path(void **state)
 
 /* ---- handler modules ---- */
 
+/* What a set names belongs to its configuration, which lives until the next one. */
+static wb_config *handlers_config;
+
 static int load_handlers(const char *list, wb_handler_set *set, wb_problems *problems)
 {
     char text[4 * PATH_MAX];
@@ -220,12 +223,12 @@ static int load_handlers(const char *list, wb_handler_set *set, wb_problems *pro
                    "endpoints = ( { name = \"orders\"; transport = { plugin = \"queue\"; };\n"
                    "handlers = [\n%s ]; } );",
                    list);
-    wb_config *config = wb_config_load(conf_write("handlers.conf", text), problems);
+    wb_config_free(handlers_config);
+    handlers_config = wb_config_load(conf_write("handlers.conf", text), problems);
     assert_error_count(problems, 0);
-    int result = wb_handlers_load(config, &config->endpoints[0], set, problems);
-    if (set->count) /* module paths belong to the configuration */
+    int result = wb_handlers_load(handlers_config, &handlers_config->endpoints[0], set, problems);
+    if (set->count)
         assert_int_equal(set->entries[0].module[0], '/');
-    wb_config_free(config);
     return result;
 }
 
@@ -437,6 +440,12 @@ static void test_setup_reports_everything(void **state)
     wb_problems_free(&problems);
 }
 
+static int group_teardown(void **state)
+{
+    wb_config_free(handlers_config);
+    return conf_teardown(state);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -454,5 +463,5 @@ int main(void)
         cmocka_unit_test(test_commands),
         cmocka_unit_test(test_setup_reports_everything),
     };
-    return cmocka_run_group_tests_name("loader", tests, group_setup, conf_teardown);
+    return cmocka_run_group_tests_name("loader", tests, group_setup, group_teardown);
 }
