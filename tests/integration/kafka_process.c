@@ -39,6 +39,7 @@ typedef struct process {
 
 static void prepare(process *p, int workers)
 {
+    memset(p, 0, sizeof *p);
     fixture_prepare(&p->f);
     p->workers = workers;
     p->f.endpoint.concurrency = (uint32_t)workers;
@@ -298,6 +299,113 @@ static void test_lost_while_one_hangs(void **state)
     end(&p);
 }
 
+/* ---- sessions that come and go ------------------------------------------------------ */
+
+enum { RESTLESS = 4, RESTLESS_EACH = 4000 };
+
+/* What was handed out of each partition and not given back; under the lock. */
+typedef struct ledger {
+    pthread_mutex_t lock;
+    int handed[RESTLESS];
+    atomic_int left;
+} ledger;
+
+typedef struct restless {
+    process *process;
+    ledger *ledger;
+    int number;
+    int sessions;
+    pthread_t thread;
+    wb_error error;
+    const char *failed;
+} restless;
+
+/* Nothing is passed over, comes out of order, or comes again when it was acknowledged. */
+static void note_taken(restless *r, const wb_incoming *const *messages, size_t count)
+{
+    (void)pthread_mutex_lock(&r->ledger->lock);
+    for (size_t i = 0; i < count; i++)
+        if (atoi((const char *)messages[i]->body + 2) != r->ledger->handed[partition_of(messages[i])]++)
+            r->failed = "a message came out of its turn";
+    (void)pthread_mutex_unlock(&r->ledger->lock);
+}
+
+static void note_given_back(restless *r, const wb_incoming *const *messages, size_t count)
+{
+    (void)pthread_mutex_lock(&r->ledger->lock);
+    for (size_t i = 0; i < count; i++)
+        r->ledger->handed[partition_of(messages[i])]--;
+    (void)pthread_mutex_unlock(&r->ledger->lock);
+}
+
+/* One session: it ends with its last messages in hand. */
+static void work_for_a_while(restless *r, int batches)
+{
+    const wb_transport_ops *ops = r->process->f.ops;
+    const wb_incoming *messages[10];
+    wb_transport_session *session = NULL;
+    size_t count = 0;
+    if (ops->open(r->process->f.transport, WB_SESSION_RECEIVE, 10, &session, &r->error)) {
+        r->failed = r->error.text;
+        return;
+    }
+    for (int i = 0; i < batches && !r->failed && atomic_load(&r->ledger->left) > 0; i++) {
+        if (ops->receive(session, fixture_in(WB_SECOND / 50), messages, 10, &count, &r->error))
+            r->failed = r->error.text;
+        note_taken(r, messages, count);
+        if (count == 0 || i == batches - 1)
+            continue;
+        if (ops->acknowledge(session, messages, count, &r->error))
+            r->failed = r->error.text;
+        atomic_fetch_sub(&r->ledger->left, (int)count);
+        count = 0;
+    }
+    note_given_back(r, messages, count);
+    ops->close(session);
+    r->sessions++;
+}
+
+static void *be_restless(void *argument)
+{
+    restless *r = argument;
+    unsigned seed = (unsigned)r->number;
+    while (atomic_load(&r->ledger->left) > 0 && !r->failed)
+        work_for_a_while(r, 1 + rand_r(&seed) % 20);
+    return NULL;
+}
+
+static void test_sessions_come_and_go(void **state)
+{
+    static ledger l;
+    static restless workers[RESTLESS];
+    process p;
+    int sessions = 0;
+    (void)state;
+    prepare(&p, RESTLESS);
+    fixture_create(&p.f);
+    assert_int_equal(p.f.ops->install(p.f.transport, &p.f.error), WB_OK);
+    fill(&p, RESTLESS_EACH);
+    (void)pthread_mutex_init(&l.lock, NULL);
+    atomic_store(&l.left, RESTLESS * RESTLESS_EACH);
+    open_session(&p, 0); /* it stays, and the member of the group with it */
+    assert_int_equal(p.f.ops->stop_receiving(p.sessions[0], &p.f.error), WB_OK);
+    for (int i = 0; i < RESTLESS; i++) {
+        workers[i] = (restless){ .process = &p, .ledger = &l, .number = i };
+        assert_int_equal(pthread_create(&workers[i].thread, NULL, be_restless, &workers[i]), 0);
+    }
+    for (int i = 0; i < RESTLESS; i++) {
+        assert_int_equal(pthread_join(workers[i].thread, NULL), 0);
+        if (workers[i].failed)
+            fail_msg("%s", workers[i].failed);
+        sessions += workers[i].sessions;
+    }
+    printf("# %d sessions\n", sessions);
+    assert_int_equal(atomic_load(&l.left), 0);
+    end(&p);
+    for (int32_t partition = 0; partition < RESTLESS; partition++)
+        assert_int_equal(client_committed(p.f.queue, p.f.queue, partition, NULL, 0), RESTLESS_EACH);
+}
+
 /* ---- sending --------------------------------------------------------------------- */
 
 typedef struct sender {
@@ -532,6 +640,7 @@ int main(void)
         cmocka_unit_test(test_one_comes_late),
         cmocka_unit_test(test_one_stops),
         cmocka_unit_test(test_lost_while_one_hangs),
+        cmocka_unit_test(test_sessions_come_and_go),
         cmocka_unit_test(test_refused_beside_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -142,7 +142,7 @@ static void set_consumer_defaults(maker *m)
         most = transport->message_max;
     set_number(m, "fetch.max.bytes", most > MIB ? most : MIB);
     /* How soon it is seen that a full queue has room again; for older ones see kafka-hunger.c. */
-    if (rd_kafka_version() >= 0x02020000)
+    if (wb_kafka_conf_number(m->conf, "fetch.queue.backoff.ms", -1) >= 0)
         set(m, "fetch.queue.backoff.ms", "20");
     /* As shipped it is 3 s, whatever the session: a shorter one would time out again and again. */
     int64_t heartbeat = transport->config->session_timeout / 5 / MILLISECOND;

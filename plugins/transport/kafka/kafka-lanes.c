@@ -122,12 +122,12 @@ static wb_kafka_receiver *find_least(const wb_kafka_consumer *consumer)
     return least;
 }
 
-/* Whether the two have more alike when a lane has moved. */
+/* Whether the two have more alike when a lane has moved; a stopped worker needs none. */
 static int evens_out(const wb_kafka_lane *lane, const wb_kafka_receiver *to)
 {
     const wb_kafka_receiver *from = lane->home;
-    if (from == to)
-        return 0;
+    if (from == to || from->stopped)
+        return from != to;
     if (lane->partitions)
         return from->partitions > to->partitions &&
                lane->partitions < from->partitions - to->partitions;
