@@ -5,6 +5,12 @@
 
 #include <string.h>
 
+/* Names that nobody may declare, whatever his permissions (AMQP 0-9-1, exchange.declare). */
+static int is_reserved(const char *name)
+{
+    return strncmp(name, "amq.", 4) == 0;
+}
+
 /* An event's exchange that is there with another type, or that we may not declare,
  * is good enough to publish to. If it is not there, what is missing is the permission. */
 int wb_amqp_event_declare(wb_amqp_connection *connection, const char *name)
@@ -16,7 +22,8 @@ int wb_amqp_event_declare(wb_amqp_connection *connection, const char *name)
         return result;
     const wb_amqp_channel refused = *channel;
     result = wb_amqp_exchange_declare(connection, name, 1);
-    if (result == WB_REJECT && channel->code == AMQP_NOT_FOUND && refused.code == AMQP_ACCESS_REFUSED) {
+    if (result == WB_REJECT && channel->code == AMQP_NOT_FOUND &&
+        refused.code == AMQP_ACCESS_REFUSED && !is_reserved(name)) {
         channel->code = refused.code;
         memcpy(channel->text, refused.text, sizeof channel->text);
     }
