@@ -10,17 +10,17 @@
 #include <stdlib.h>
 
 const session_ending endings[] = {
-    { { "commit" }, 1, 0 },
-    { { "rollback" }, 0, 0 },
-    { { "commit; begin" }, 1, 0 },
-    { { "commit", "begin" }, 1, 0 },
-    { { "end; start transaction" }, 1, 0 },
-    { { "commit and chain" }, 1, 0 },
-    { { "commit", "do $$ begin perform 1; commit; perform 2; end $$", "begin" }, 1, 0 },
-    { { "rollback; begin" }, 0, 1 },
-    { { "abort", "begin isolation level serializable" }, 0, 1 },
-    { { "rollback and chain" }, 0, 1 },
-    { { "savepoint mine", "rollback to mine", "rollback; begin" }, 0, 1 },
+    { { "commit" }, 1, 0, 0 },
+    { { "rollback" }, 0, 0, 0 },
+    { { "commit; begin" }, 1, 0, 0 },
+    { { "commit", "begin" }, 1, 0, 0 },
+    { { "end; start transaction" }, 1, 0, 0 },
+    { { "commit and chain" }, 1, 0, 0 },
+    { { "commit", "do $$ begin perform 1; commit; perform 2; end $$", "begin" }, 1, 0, 0 },
+    { { "rollback; begin" }, 0, 1, 0 },
+    { { "abort", "begin isolation level serializable" }, 0, 1, 0 },
+    { { "rollback and chain" }, 0, 1, 0 },
+    { { "savepoint mine", "rollback to mine", "rollback; begin" }, 0, 1, 0 },
 };
 const size_t ending_count = sizeof endings / sizeof endings[0];
 
@@ -72,6 +72,14 @@ void make_settings(void)
 void drop_settings(void)
 {
     observe("drop role anybody");
+}
+
+const char *run_all(wb_storage_session *session, size_t item, const char *const texts[3])
+{
+    for (size_t i = 0; i < 3 && texts[i]; i++)
+        if (query_plain(session, item, texts[i]) != 0)
+            return texts[i];
+    return NULL;
 }
 
 long long query_number(wb_storage_session *session, size_t item, const char *query)

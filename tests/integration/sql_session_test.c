@@ -45,8 +45,9 @@ static void run(wb_storage_session *s, size_t item, const char *text)
 
 static void end_it(wb_storage_session *s, const session_ending *ending)
 {
-    for (size_t i = 0; i < 3 && ending->texts[i]; i++)
-        run(s, 1, ending->texts[i]);
+    const char *failed = run_all(s, 1, ending->texts);
+    if (failed)
+        fail_msg("%s", failed);
 }
 
 static void assert_ending(const session_ending *ending, const char *what, long long got,
@@ -78,7 +79,7 @@ static void try_ending(wb_storage_session *s, const session_ending *ending, size
                   WB_REJECT);
     assert_int_not_equal(failure.cause, WB_CAUSE_TOO_LARGE);
     assert_non_null(strstr(failure.text, "the handler ended the transaction"));
-    assert_ending(ending, "the item", (long long)item, 1);
+    assert_ending(ending, "the item", (long long)item, ending->is_unnamed ? -1 : 1);
     assert_ending(ending, "pending", observe_number("select count(*) from orders_pending"), 0);
     assert_ending(ending, "claims", observe_number("select count(*) from orders_dedup"),
                   ending->is_committed ? (long long)claim_count : 0);

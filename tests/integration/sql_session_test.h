@@ -15,6 +15,7 @@ typedef struct session_ending {
     const char *texts[3];
     int is_committed; /* what was done before */
     int is_late;      /* it shows at the commit only */
+    int is_unnamed;   /* and nobody knows whose handler it was */
 } session_ending;
 
 /** A statement that leaves something behind, and a query that yields what is looked at as a
@@ -44,6 +45,8 @@ struct proxy *start_proxy(server_config *config);
 /** Before and after each test: what the settings need. */
 void make_settings(void);
 void drop_settings(void);
+/** Run texts up to NULL on one plain connection. @return the one that failed, or NULL. */
+const char *run_all(struct wb_storage_session *session, size_t item, const char *const texts[3]);
 /** What a query on the plain connection yields. */
 long long query_number(struct wb_storage_session *session, size_t item, const char *query);
 

@@ -6,6 +6,13 @@
 #include "plugins/persistence/mysql/mysql-map.h"
 #include "plugins/persistence/mysql/mysql-session.h"
 
+#define NO_SUCH_SAVEPOINT 1305
+
+static int is_of_handler(mys_step_kind kind)
+{
+    return kind == MYS_STEP_DEFERRED || kind == MYS_STEP_REST || kind == MYS_STEP_LAST_OF_REST;
+}
+
 /* A COMMIT that fails did nothing only where that is known of its error. */
 static int class_of_commit(const mys_mapping *mapping)
 {
@@ -25,12 +32,18 @@ void mys_failure_record(wb_storage_session *s, mys_step_kind kind, size_t item)
                                  : "the server's answer is not to what was asked");
         return;
     }
+    if (kind == MYS_STEP_GUARD && code == NO_SUCH_SAVEPOINT) {
+        (void)mys_guard_found(s);
+        return;
+    }
     switch (kind) {
+    case MYS_STEP_REST: /* what cannot be put back is the fault of who set it */
+    case MYS_STEP_LAST_OF_REST:
     case MYS_STEP_DEFERRED: failure->result = mapping->handler; break;
     case MYS_STEP_COMMIT: failure->result = class_of_commit(mapping); break;
     default: failure->result = mapping->own; break;
     }
-    failure->cause = kind == MYS_STEP_DEFERRED ? mapping->handler_cause : mapping->own_cause;
+    failure->cause = is_of_handler(kind) ? mapping->handler_cause : mapping->own_cause;
     failure->native_code = code;
     /* the server's trouble is no message's, whoever met it first */
     failure->item = failure->cause == WB_CAUSE_SERVER ? WB_SQL_NO_ITEM : item;
