@@ -102,9 +102,9 @@ static int has_unread_results(const MYSQL *c)
 
 /* Errors that leave the transaction as it must be are the handler's affair. Not those of which
  * another message could have been the victim, whatever the handler makes of it. */
-static int is_of_the_message(unsigned code)
+static int is_of_the_message(unsigned code, const char *text)
 {
-    const mys_mapping *mapping = mys_map(code);
+    const mys_mapping *mapping = mys_map_error(code, text);
     return mapping->handler == WB_RETRY && mapping->handler_cause == WB_CAUSE_OTHER;
 }
 
@@ -118,7 +118,7 @@ static int inspect_last_error(wb_storage_session *s)
         mys_failure_lost(s, mysql_error(s->connection));
         return s->sql.failure.result;
     }
-    if (code == 0 || mys_is_client_error(code) || is_of_the_message(code))
+    if (code == 0 || mys_is_client_error(code) || is_of_the_message(code, mysql_error(s->connection)))
         return WB_OK;
     mys_failure_record(s, MYS_STEP_DEFERRED, s->sql.last_item);
     return s->sql.failure.result;

@@ -6,6 +6,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <strings.h>
 
 #include "plugins/common/sql/transaction.h"
 #include "plugins/persistence/mysql/mysql-driver.h"
@@ -42,12 +44,17 @@ void mys_session_queue_settings(wb_storage_session *s)
     mys_queue_text(s, text, NULL);
 }
 
-/* A byte of what the server takes is the command's. */
+/* A byte of what the server takes is the command's. On a replica some accounts may write in spite
+ * of read_only: what they wrote would be on no other server. */
 static int take_answer(wb_storage_session *s, wb_sql_answer *row, wb_error *error)
 {
-    wb_sql_cell cells[3];
-    if (!mys_fetch(row, cells, 3) || !cells[0].data || !cells[1].data)
+    wb_sql_cell cells[4];
+    if (!mys_fetch(row, cells, 4) || !cells[0].data || !cells[1].data || !cells[3].data)
         return WB_OK;
+    if (strcmp(cells[3].data, "0") != 0 && strcasecmp(cells[3].data, "OFF") != 0)
+        return s->host->fail(s->host, error, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0,
+                             "the MySQL server takes no writes (read_only): name its primary in "
+                             "option \"host\"");
     s->packet_max = (size_t)strtoull(cells[0].data, NULL, 10) - 1;
     if (mys_guard_init(s, &cells[1], &cells[2]) == 0)
         return WB_OK;
@@ -59,7 +66,7 @@ static int set_up(wb_storage_session *s, wb_error *error)
     char question[128];
     wb_sql_answer row = { 0 };
 
-    (void)snprintf(question, sizeof question, "SELECT @@max_allowed_packet, %s, %s",
+    (void)snprintf(question, sizeof question, "SELECT @@max_allowed_packet, %s, %s, @@global.read_only",
                    MYS_GUARD_COLUMNS, mys_guard_role_column(s->connection));
     mys_exchange_start(s);
     mys_session_queue_settings(s);
