@@ -62,6 +62,10 @@ void db_close(database *db);
 int db_create(database *db, const wb_host *host, const db_config *config, const char *path,
               wb_error *error);
 
+/** Put our hooks on the connection: its busy wait, and the one that refuses a COMMIT which is
+ *  not ours. @return whether the latter was there, and not a handler's in its place. */
+int db_hook(database *db);
+
 /** BEGIN IMMEDIATE. WB_RETRY when other writers kept the file longer than allowed. */
 int db_begin(database *db, db_durability durability, wb_error *error);
 /** COMMIT; a long log is then carried into the file (wal.h). On failure the transaction is rolled back; WB_IN_DOUBT when the disk failed
