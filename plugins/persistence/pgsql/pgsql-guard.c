@@ -34,8 +34,9 @@ static void write_statement(const wb_storage_session *s, int with_guard, char te
     char settings[PGSQL_SETTINGS_SIZE] = "";
     if (s->prepared)
         pgsql_session_settings(s, 0, settings);
-    (void)snprintf(text, TEXT_SIZE, "SELECT %s%s%s%s", with_guard ? IS_OURS ", " : "", SET_USER,
-                   *settings ? ", " : "", settings);
+    /* one column: libpq describes each of each result */
+    (void)snprintf(text, TEXT_SIZE, "SELECT pg_catalog.num_nulls(%s%s%s%s)",
+                   with_guard ? IS_OURS ", " : "", SET_USER, *settings ? ", " : "", settings);
 }
 
 /* ---- queueing ------------------------------------------------------------------ */
@@ -109,7 +110,8 @@ static void queue_statement(wb_storage_session *s, int with_guard)
         values[2] = value_of(&g->began, 0);
     if (s->prepared)
         queue(s, (pgsql_step){ 0 }, NAME_OF_RESET, NULL, NULL, 0);
-    write_statement(s, with_guard, text);
+    if (!s->prepared || !with_guard)
+        write_statement(s, with_guard, text);
     queue(s, (pgsql_step){ .kind = with_guard ? PGSQL_STEP_GUARD : PGSQL_STEP_OWN },
           with_guard ? NAME_OF_GUARD : NULL, text, values, with_guard ? 3 : 2);
 }
