@@ -46,6 +46,8 @@ typedef struct wb_pipeline {
     _Atomic uint64_t control_messages;
     _Atomic int64_t control_messages_due;
     wb_suspicions *suspicions;
+    /* When the scout is alone no longer (scout.h), monotonic; 0: it has not begun. */
+    _Atomic int64_t scouting_until;
 } wb_pipeline;
 
 /** Prepare what has to be; the other fields are set by the caller, before or after. */

@@ -12,6 +12,7 @@
 #include "core/pipeline/admit.h"
 #include "core/pipeline/batch.h"
 #include "core/pipeline/pace.h"
+#include "core/pipeline/scout.h"
 #include "core/pipeline/stages.h"
 
 /* A worker with nothing to do looks around this often; stopping interrupts it. */
@@ -61,11 +62,13 @@ int wb_stage_receive(wb_worker *w, wb_error *error)
         wait_for_those_aside(w);
         return WB_OK;
     }
+    wb_scout_look(w, NULL, 0);
     int r = p->transport_ops->receive(w->transport, wait_until(w), messages, wanted, &count, error);
     if (r != WB_OK) {
         w->transport_broken = 1;
         return r;
     }
+    wb_scout_look(w, messages, count);
     for (size_t i = 0; i < count; i++)
         wb_admit(w, wb_batch_hold(w, messages[i], NULL));
     if (count)

@@ -71,10 +71,10 @@ static int is_done(const wb_operation *operation)
     return operation->result == WB_OK || operation->result == WB_REJECT;
 }
 
-static void refuse(wb_arena *arena, wb_operation *operation, const char *reason)
+static void refuse(wb_arena *arena, wb_operation *operation, int cause, const char *reason)
 {
     operation->result = WB_REJECT;
-    operation->cause = WB_CAUSE_OTHER;
+    operation->cause = cause;
     operation->reason = wb_arena_copy(arena, reason, strlen(reason));
 }
 
@@ -130,7 +130,7 @@ void wb_window_refuse(wb_window *window, const wb_error *error)
     (void)snprintf(reason, sizeof reason, "the broker refused it: %s", error->text);
     for (size_t i = 0; i < window->count; i++)
         if (!is_done(window->operations[i]))
-            refuse(window->arena, window->operations[i], reason);
+            refuse(window->arena, window->operations[i], WB_CAUSE_SERVER, reason);
 }
 
 /* Sends a part of a window until it is done. `part` is used up. */
@@ -233,7 +233,7 @@ static int send_alone(wb_window *window, wb_operation *operation, wb_outlet *out
     if (is_done(operation))
         return WB_OK;
     if (wb_suspicions_is_deadly(s, operation->id, operation->id_size, are_deaths_dear(outlet->pipeline))) {
-        refuse(window->arena, operation, "the session was lost each time it was sent");
+        refuse(window->arena, operation, WB_CAUSE_OTHER, "the session was lost each time it was sent");
         return WB_OK;
     }
     int r = send_part(&part, outlet, error);

@@ -49,7 +49,8 @@ void wb_window_add_groups(wb_window *window, const wb_operation_group *groups);
  *  WB_NOT_CONNECTED when the session is lost, or the endpoint stops: what is not WB_OK then was
  *  not confirmed. */
 int wb_window_send(wb_window *window, wb_outlet *outlet, wb_error *error);
-/** What has no outcome yet is refused, for the reason in `error`. */
+/** What has no outcome yet is refused, for the reason in `error`, which was the server's state
+ *  (a full queue) and nothing in the messages: WB_CAUSE_SERVER. */
 void wb_window_refuse(wb_window *window, const wb_error *error);
 
 /** The first refused operation of a list, or NULL. */

@@ -16,12 +16,15 @@
 #include "core/pipeline/marks.h"
 #include "core/pipeline/misbehave.h"
 #include "core/pipeline/pace.h"
+#include "core/pipeline/scout.h"
 #include "core/pipeline/stages.h"
 #include "core/pipeline/suspect.h"
 
 #define ARENA_BLOCK (256 * 1024)
 /* A handler that takes longer keeps nobody else's messages waiting. */
 #define RELEASE_AFTER (1 * WB_SECOND)
+/* Between two looks whether the scout is done. */
+#define SCOUT_WAIT (20 * WB_MILLISECOND)
 
 /* ---- a batch ---------------------------------------------------------------------- */
 
@@ -193,6 +196,10 @@ static int run_cycle(wb_worker *w, wb_error *error)
 {
     int r;
     w->progressed = 0;
+    if (!wb_scout_lets_receive(w)) {
+        wb_clock_pause(SCOUT_WAIT, &w->pipeline->stop);
+        return WB_OK;
+    }
     if ((r = wb_stage_connect(w, error)) != WB_OK)
         return r;
     if (!wb_batch_choose(w, w->owes_turn ? WB_BATCH_FRESH : WB_BATCH_ANY)) {
@@ -269,6 +276,13 @@ static void drain(wb_worker *w)
         (void)wb_stage_settle(w, &error);
 }
 
+static void give_up(wb_worker *w)
+{
+    wb_log_event(WB_LOG_ERROR, "worker gives up", { "endpoint", w->pipeline->endpoint },
+                 { "reason", w->error.text });
+    wb_scout_end(w);
+}
+
 static void *worker_main(void *argument)
 {
     wb_worker *w = argument;
@@ -279,8 +293,7 @@ static void *worker_main(void *argument)
         r = work(w, &w->error);
     w->gave_up = r == WB_FATAL;
     if (w->gave_up)
-        wb_log_event(WB_LOG_ERROR, "worker gives up", { "endpoint", p->endpoint },
-                     { "reason", w->error.text });
+        give_up(w);
     else
         drain(w);
     wb_stage_disconnect(w);

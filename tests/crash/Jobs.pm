@@ -17,7 +17,7 @@ use Oracle;
 sub key { return join '/', map { $_[0]{$_} } qw(pair point shape nth) }
 
 # Kinds of servers that pairs need. A trial's `servers` may name another kind for one.
-my %servers = (amqp => 'rabbitmq', kafka => 'kafka', pgsql => 'pgsql', mysql => 'mariadb');
+my %servers = (amqp => 'rabbitmq', kafka => 'kafka', pgsql => 'pgsql', pgbouncer => 'pgbouncer', mysql => 'mariadb');
 
 sub kinds {
     my %kinds;

@@ -53,7 +53,8 @@ sub half {
 
 sub is_built {
     my ($transport, $store) = split_name($_[0]);
-    my @plugins = ("transport/$transport", $store eq 'none' ? () : "persistence/$store");
+    my $plugin = $store eq 'pgbouncer' ? 'pgsql' : $store;
+    my @plugins = ("transport/$transport", $store eq 'none' ? () : "persistence/$plugin");
     return @plugins == grep { -e "$Crash::build/plugins/$_/@{[ m{(\w+)$} ]}.la" } @plugins;
 }
 

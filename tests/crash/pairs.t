@@ -27,11 +27,9 @@ sub run_trial {
 
 my %crashes = (copies => undef, committed => 'after_commit', dispatched => 'after_dispatch');
 my @specs;
-for my $transport (qw(amqp kafka sqlite)) {
-    for my $store (qw(pgsql mysql sqlite)) {
-        push @specs, map { { pair => "$transport+$store", point => 'outbox', shape => $_, nth => 1, crash => $crashes{$_} } }
-            sort keys %crashes;
-    }
+my @pairs = map { my $transport = $_; map { "$transport+$_" } qw(pgsql mysql sqlite) } qw(amqp kafka sqlite);
+for my $pair (@pairs, 'sqlite+pgbouncer') {
+    push @specs, map { { pair => $pair, point => 'outbox', shape => $_, nth => 1, crash => $crashes{$_} } } sort keys %crashes;
 }
 my @kinds = Jobs::kinds(grep { Pair::is_built($_->{pair}) } @specs);
 if (@kinds && !$ENV{WB_SERVERS_READY}) {    # skipped, not failed, where a server is not installed

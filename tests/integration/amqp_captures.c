@@ -184,7 +184,7 @@ static void check_message(const json_t *message)
     wb_header *headers = calloc(size.header_count + 1, sizeof *headers);
     char *text = malloc(size.text_size);
     assert_true(headers && text);
-    wb_amqp_headers_read(&properties, any, &incoming, headers, text);
+    (void)wb_amqp_headers_read(&properties, any, &incoming, headers, text);
     incoming.body = json_string_value(json_object_get(message, "body"));
     incoming.body_size = strlen(incoming.body);
 

@@ -297,6 +297,30 @@ static void test_foreign_ids(void **state)
     fixture_end(&f);
 }
 
+/* Nested deeper than the library decodes (0.14 and later: 100 levels or so) the message is
+ * rejected; nothing else suffers. */
+static void receive_nested(fixture *f, const char *name, const char *value)
+{
+    const wb_incoming *message;
+    size_t got = 0;
+    if (amqp_version_number() < AMQP_VERSION_CODE(0, 14, 0, 0)) {
+        fixture_receive(f, &message, 1);
+        assert_header(message, name, value);
+    } else {
+        int r = f->ops->receive(f->session, fixture_in(SECONDS(20)), &message, 1, &got, &f->error);
+        assert_int_equal(r, WB_NOT_CONNECTED);
+        if (!strstr(f->error.text, "refuses to decode"))
+            fail_msg("receive: %s", f->error.text);
+        fixture_close(f);
+        fixture_open(f, 10);
+        client_publish(f->queue, NULL, "after", 5);
+        fixture_receive(f, &message, 1);
+        assert_int_equal(message->body_size, 5);
+        assert_int_equal(message->delivery_count, 0);
+    }
+    acknowledge(f, &message, 1);
+}
+
 /* A client may nest as deep as a frame allows; nobody's stack may suffer. */
 static void test_deep_nesting(void **state)
 {
@@ -313,10 +337,7 @@ static void test_deep_nesting(void **state)
     amqp_basic_properties_t properties = { ._flags = AMQP_BASIC_HEADERS_FLAG,
                                            .headers = { 1, levels } };
     client_publish(f.queue, &properties, "x", 1);
-    const wb_incoming *message;
-    fixture_receive(&f, &message, 1);
-    assert_header(message, "d", "d=d=d=d=d=d=d=d=");
-    acknowledge(&f, &message, 1);
+    receive_nested(&f, "d", "d=d=d=d=d=d=d=d=");
     fixture_end(&f);
 }
 
@@ -347,13 +368,12 @@ static void test_deep_nesting_meanwhile(void **state)
     int frames = fixture_crash_points("received_frame");
     client_publish(f.queue, &properties, "x", 1);
     int64_t deadline = fixture_in(SECONDS(20));
-    while (fixture_crash_points("received_frame") == frames && fixture_in(0) < deadline)
+    while (fixture_crash_points("received_frame") == frames &&
+           !strstr(fixture_last_line(), "refuses to decode") && fixture_in(0) < deadline)
         (void)usleep(10000);
+    assert_true(fixture_in(0) < deadline);
     assert_int_equal(pthread_setattr_default_np(&before), 0);
-    const wb_incoming *message;
-    fixture_receive(&f, &message, 1);
-    assert_header(message, "deep", "");
-    acknowledge(&f, &message, 1);
+    receive_nested(&f, "deep", "");
     fixture_end(&f);
 }
 

@@ -69,7 +69,7 @@ static void test_properties(void **state)
     amqp_table_entry_t *entries = calloc(2 * size.header_count + 1, sizeof *entries);
     char *text = malloc(size.text_size);
     assert_true(headers && entries && text);
-    wb_amqp_headers_read(&sent, any, &message, headers, text);
+    (void)wb_amqp_headers_read(&sent, any, &message, headers, text);
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
         assert_non_null(value_of(&message, wanted[i][0]));
         assert_string_equal(value_of(&message, wanted[i][0]), wanted[i][1]);

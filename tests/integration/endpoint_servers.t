@@ -9,42 +9,9 @@ use lib "$ENV{top_srcdir}/tests/integration";
 use Test::More;
 use Time::HiRes qw(sleep time);
 use Endpoint;
+use Servers;
 
 my $exception = 'NServiceBus.ExceptionInfo';
-my %dir = map { $_ => Endpoint::work_dir() . "/$_" } qw(pgsql rabbitmq);
-my %running;
-
-sub server { return system("$Endpoint::source/tests/support/server", @_) >> 8 }
-
-END { my $status = $?; server('stop', $dir{$_}) for keys %running; $? = $status }
-
-sub start_servers {
-    my %pids;
-    for my $kind (sort keys %dir) {
-        my $pid = fork // die "fork: $!\n";
-        if (!$pid) { POSIX::_exit(server('start', $kind, $dir{$kind})) }
-        $pids{$kind} = $pid;
-    }
-    for my $kind (sort keys %pids) {
-        waitpid $pids{$kind}, 0;
-        my $code = $? >> 8;
-        $running{$kind} = 1 unless $code;
-        plan skip_all => "$kind is not installed" if $code == 77 && !$ENV{CI};
-        BAIL_OUT("$kind did not start") if $code;
-        $ENV{$1} = $2 while `$Endpoint::source/tests/support/server env '$dir{$kind}'` =~ /^(\w+)='(.*)';/mg;
-    }
-}
-
-sub erlang {    # run it in the broker
-    my ($text) = @_;
-    my $data = Endpoint::read_file("$dir{rabbitmq}/data") =~ s/\s+$//r;
-    my ($port) = Endpoint::read_file("$data/ports") =~ /dist_port=(\d+)/;
-    my $cookie = Endpoint::read_file("$data/.erlang.cookie");
-    my ($epmd) = Endpoint::read_file("$data/ports") =~ /epmd_port=(\d+)/;
-    my $answer = `echo '$text' | HOME=$data ERL_EPMD_PORT=$epmd erl_call -address localhost:$port -c $cookie -e 2>&1`;
-    die "erl_call: $answer\n" if $answer ne '{ok, ok}';
-}
-
 my $e;
 my $round = 0;
 
@@ -97,12 +64,12 @@ sub with_password {
 
 sub pgsql_dies_idle {
     my $lines = count_lines();
-    server('crash', $dir{pgsql});
+    Servers::server('crash', 'pgsql');
     my @messages = messages(20, 'sql select 1');
     sleep 0.5;
     $e->send('orders', @messages);
     sleep 1.5;
-    server('restart', $dir{pgsql});
+    Servers::server('restart', 'pgsql');
     complete('PostgreSQL dies while idle', @messages);
     quiet('PostgreSQL dies while idle', $lines, qr/waiting for a server.*PostgreSQL/);
 }
@@ -112,9 +79,9 @@ sub pgsql_dies_busy {
     my @messages = messages(300, 'sleep 5');
     $e->send('orders', @messages);
     $e->wait_for('busy', sub { $e->effects > 50 });
-    server('crash', $dir{pgsql});
+    Servers::server('crash', 'pgsql');
     sleep 2;
-    server('restart', $dir{pgsql});
+    Servers::server('restart', 'pgsql');
     complete('PostgreSQL dies while busy', @messages);
     quiet('PostgreSQL dies while busy', $lines, qr/waiting for a server.*PostgreSQL/);
 }
@@ -125,10 +92,10 @@ sub rabbitmq_dies_busy {
     my $before = $e->effects;
     $e->send('orders', @messages);
     $e->wait_for('busy', sub { $e->effects > $before + 50 });
-    server('crash', $dir{rabbitmq});
+    Servers::server('crash', 'rabbitmq');
     $e->forget_broker;
     sleep 1;
-    server('restart', $dir{rabbitmq});
+    Servers::server('restart', 'rabbitmq');
     complete('RabbitMQ dies while busy', @messages);
     quiet('RabbitMQ dies while busy', $lines, qr/waiting for a server.*could not/);
 }
@@ -137,13 +104,13 @@ sub rabbitmq_blocks {
     $e->stop;
     my @messages = messages(50, 'sql select 1');
     $e->send('orders', @messages);
-    erlang('rabbit_alarm:set_alarm({{resource_limit, memory, node()}, []}).');
+    Servers::alarm_on('memory');
     my $lines = count_lines();
     $e->start;
     $e->wait_for('a memory alarm: the endpoint says so', sub { $e->log_lines(qr/the broker blocks publishing/) });
     sleep 1;
     is $e->depth('sink'), 0, 'a memory alarm: nothing is sent';
-    erlang('rabbit_alarm:clear_alarm({resource_limit, memory, node()}).');
+    Servers::alarm_off('memory');
     complete('a memory alarm', @messages);
     ok scalar($e->log_lines(qr/the broker accepts messages again/)), 'a memory alarm: the endpoint says that it is over';
     cmp_ok count_lines() - $lines, '<=', 6, 'a memory alarm: few lines in the log';
@@ -155,11 +122,11 @@ sub rabbitmq_blocks_long {
     $e->configure(transport => 'confirm_timeout = "500ms";');
     my @messages = messages(50, 'sql select 1');
     $e->send('orders', @messages);
-    erlang('rabbit_alarm:set_alarm({{resource_limit, memory, node()}, []}).');
+    Servers::alarm_on('memory');
     my ($lines, $resumed) = (count_lines(), scalar $e->log_lines(qr/msg="resuming/));
     $e->start;
     sleep 6;
-    erlang('rabbit_alarm:clear_alarm({resource_limit, memory, node()}).');
+    Servers::alarm_off('memory');
     complete('a long alarm', @messages);
     is scalar($e->log_lines(qr/msg="resuming/)), $resumed, 'a long alarm: nothing came again';
     cmp_ok count_lines() - $lines, '<=', 10, 'a long alarm: few lines in the log';
@@ -188,16 +155,16 @@ sub queue_is_deleted {
 sub stops_while_waiting {
     $e->send('orders', { id => 'left' });
     $e->wait_for('idle again', sub { $e->effects('left') == 1 });
-    server('crash', $dir{pgsql});
+    Servers::server('crash', 'pgsql');
     $e->send('orders', { id => 'kept' });
     sleep 1;
     my $stopped = time;
     is $e->stop, 0, 'stops cleanly while PostgreSQL is away';
     cmp_ok time - $stopped, '<', 3, 'soon';
-    server('restart', $dir{pgsql});
+    Servers::server('restart', 'pgsql');
     $e->start;
     $e->wait_for('nothing is lost', sub { $e->effects('kept') == 1 });
-    server('crash', $dir{rabbitmq});
+    Servers::server('crash', 'rabbitmq');
     $e->forget_broker;
     sleep 1;
     $stopped = time;
@@ -205,7 +172,7 @@ sub stops_while_waiting {
     cmp_ok time - $stopped, '<', 3, 'soon';
 }
 
-start_servers();
+Servers::start('pgsql', 'rabbitmq');
 $e = Endpoint->new('amqp+pgsql', concurrency => 2,
     outbox => 'enabled = true; cleanup_interval = "2s"; sweep_after = "1s";');    # marks may be lost with the server
 $e->install;

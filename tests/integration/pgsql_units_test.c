@@ -37,7 +37,7 @@ static void test_sqlstate_map(void **state)
     } rows[] = {
         { "08000", MESSAGE, AWAY },
         { "08006", MESSAGE, AWAY },
-        { "08P01", MESSAGE, AWAY },
+        { "08P01", MESSAGE, CROWDED },
         { "0A000", MESSAGE, WB_NOT_CONNECTED, WB_CAUSE_OTHER },
         { "21000", MESSAGE, SERVER },
         { "22001", MESSAGE, WB_FATAL, WB_CAUSE_CONFIG },
@@ -271,7 +271,7 @@ static void test_params_override_and_are_safe(void **state)
     assert_string_equal(value_of(&params, "sslmode"), "require");
     assert_string_equal(value_of(&params, "target_session_attrs"), "read-write");
     assert_string_equal(value_of(&params, "application_name"), "waybill/orders");
-    assert_int_equal(params.hosts, 2);
+    assert_int_equal(params.servers.count, 2);
     pgsql_params_free(&params);
 
     config = (pgsql_config){ .host = "127.0.0.1", .port = 6000 };

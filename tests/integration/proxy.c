@@ -155,6 +155,11 @@ void proxy_to_client(proxy *p, int what)
     atomic_store(&p->ways[1].what, what);
 }
 
+void proxy_tell_client(proxy *p, const void *bytes, size_t size)
+{
+    assert_int_equal(send(atomic_load(&p->client), bytes, size, MSG_NOSIGNAL), size);
+}
+
 void proxy_cut(proxy *p)
 {
     int client = atomic_load(&p->client);

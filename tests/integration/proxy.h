@@ -5,6 +5,8 @@
 #ifndef PROXY_H
 #define PROXY_H
 
+#include <stddef.h>
+
 /** What happens to a direction of the proxied connection. */
 #define PROXY_PASS 0
 #define PROXY_SWALLOW 1
@@ -15,6 +17,8 @@ int proxy_port(const proxy *p);
 void proxy_set_delay(proxy *p, int milliseconds); /* each way */
 void proxy_to_server(proxy *p, int what);
 void proxy_to_client(proxy *p, int what);
+/** Say something to the client that its server did not. */
+void proxy_tell_client(proxy *p, const void *bytes, size_t size);
 /** Close the connection that is proxied now; later ones are let through. */
 void proxy_cut(proxy *p);
 void proxy_stop(proxy *p);

@@ -52,6 +52,28 @@ static void prepare_limit_killer_outbox(void)
     sim_scene_add(14, SIM_GOOD);
 }
 
+/* Killers in the hands of three workers, who die together. */
+static void prepare_limit_killers(int outbox)
+{
+    prepare_limit(5, 3, outbox);
+    the_shape.workers = 3;
+    sim_scene_add(5, SIM_GOOD);
+    for (int i = 0; i < 3; i++) {
+        sim_scene_add(1, SIM_KILLER);
+        sim_scene_add(4, SIM_GOOD);
+    }
+}
+
+static void prepare_limit_killers_outbox(void)
+{
+    prepare_limit_killers(1);
+}
+
+static void prepare_limit_killers_plain(void)
+{
+    prepare_limit_killers(0);
+}
+
 static void prepare_limit_stops(void)
 {
     prepare_limit(3, 1, 0);
@@ -226,6 +248,9 @@ const sim_scenario sim_scenarios_process[] = {
       sim_scene_plainly },
     { "limit_killer_low", "the same under a limit of 7", prepare_limit_killer_low, sim_scene_plainly },
     { "limit_killer_outbox", "the same with outbox", prepare_limit_killer_outbox, sim_scene_plainly },
+    { "limit_killers", "three killers and three workers under a limit of 5", prepare_limit_killers_outbox,
+      sim_scene_plainly },
+    { "limit_killers_plain", "the same without outbox", prepare_limit_killers_plain, sim_scene_plainly },
     { "limit_stops", "five orderly stops under a limit of 3", prepare_limit_stops, sim_scene_stops },
     { "limit_silence", "an hour without confirmations under a limit of 5", prepare_limit_silence,
       drive_silence },

@@ -49,32 +49,65 @@ static const char *find_sqlstate(const char *message, char sqlstate[SQLSTATE_SIZ
     return text;
 }
 
-static int fail_connect(const wb_storage_session *s, wb_error *error)
+/* What became of the servers that were tried. */
+typedef struct report {
+    int result; /* WB_OK: none was tried */
+    int cause;
+    int64_t native_code;
+    size_t size;
+    char text[900];
+} report;
+
+/* Waiting helps as long as it may help with one of them. */
+static int note(report *r, int result, int cause, int64_t native_code, const char *text)
 {
-    const wb_host *host = s->host;
+    const size_t room = sizeof r->text - r->size;
+    const int size = snprintf(r->text + r->size, room, "%s%.*s", r->size ? "; " : "",
+                              (int)strcspn(text, "\n"), text);
+    r->size += size < (int)room ? (size_t)size : room - 1;
+    if (r->result == WB_OK || (r->result == WB_FATAL && result != WB_FATAL)) {
+        r->result = result;
+        r->cause = cause;
+        r->native_code = native_code;
+    }
+    return result;
+}
+
+/* One of several says which it is, as libpq does where it speaks itself. */
+static int note_server(const wb_storage_session *s, report *r, int result, int cause,
+                       int64_t native_code, const char *text)
+{
+    char line[512];
+    const int is_one = s->persistence->params.servers.count == 1;
+    (void)snprintf(line, sizeof line, "server \"%s\", port %s: %.*s", PQhost(s->connection),
+                   PQport(s->connection), (int)strcspn(text, "\n"), text);
+    return note(r, result, cause, native_code, is_one ? text : line);
+}
+
+static int note_refusal(const wb_storage_session *s, report *r)
+{
     const char *message = PQerrorMessage(s->connection);
     char sqlstate[SQLSTATE_SIZE] = "";
     const char *text = find_sqlstate(message, sqlstate);
+    char line[512];
 
     if (text) {
         const pgsql_mapping *mapping = pgsql_map(sqlstate);
-        int result = mapping->own == WB_FATAL ? WB_FATAL : WB_NOT_CONNECTED;
-        return host->fail(host, error, result, mapping->own_cause, pgsql_native_code(sqlstate),
-                          "could not connect to PostgreSQL: %.*s (SQLSTATE %s)",
-                          (int)strcspn(text, "\n"), text, sqlstate);
+        const int result = mapping->own == WB_FATAL ? WB_FATAL : WB_NOT_CONNECTED;
+        (void)snprintf(line, sizeof line, "%.*s (SQLSTATE %s)", (int)strcspn(text, "\n"), text,
+                       sqlstate);
+        return note_server(s, r, result, mapping->own_cause, pgsql_native_code(sqlstate), line);
     }
+    if (PQconnectionNeedsPassword(s->connection))
+        return note_server(s, r, WB_FATAL, WB_CAUSE_REFUSED, 0,
+                           "the server asks for a password: set option \"password\"");
     while (isspace((unsigned char)*message))
         message++;
-    if (PQconnectionNeedsPassword(s->connection))
-        return host->fail(host, error, WB_FATAL, WB_CAUSE_REFUSED, 0,
-                          "could not connect to PostgreSQL: the server asks for a password: set "
-                          "option \"password\"");
-    return host->fail(host, error, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0,
-                      "could not connect to PostgreSQL: %.*s%s", (int)strcspn(message, "\n"),
-                      message,
-                      s->persistence->params.tls_by_default
-                          ? " (sslmode is verify-full because the server is on another machine)"
-                          : "");
+    (void)snprintf(line, sizeof line, "%.*s%s", (int)strcspn(message, "\n"), message,
+                   s->persistence->params.tls_by_default
+                       ? " (sslmode is verify-full because the server is on another machine)"
+                       : "");
+    return note(r, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0, line);
 }
 
 /* @return 0 when the socket is ready, -1 at the deadline. */
@@ -93,38 +126,74 @@ static int await(const wb_storage_session *s, short events, int64_t deadline)
     }
 }
 
-static int connect_before(wb_storage_session *s, int64_t deadline, wb_error *error)
+static int connect_before(wb_storage_session *s, int64_t deadline, report *r)
 {
     /* libpq: behave as if told to write */
     PostgresPollingStatusType next = PGRES_POLLING_WRITING;
 
     while (next != PGRES_POLLING_OK && next != PGRES_POLLING_FAILED) {
         if (await(s, next == PGRES_POLLING_READING ? POLLIN : POLLOUT, deadline) != 0)
-            return s->host->fail(s->host, error, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, ETIMEDOUT,
-                                 "could not connect to PostgreSQL: no answer within "
-                                 "connect_timeout");
+            return note_server(s, r, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, ETIMEDOUT,
+                               "no answer within connect_timeout");
         next = PQconnectPoll(s->connection);
     }
-    return next == PGRES_POLLING_OK ? WB_OK : fail_connect(s, error);
+    return next == PGRES_POLLING_OK ? WB_OK : note_refusal(s, r);
 }
 
-static int connect_session(wb_storage_session *s, wb_error *error)
+static int connect_to(wb_storage_session *s, const char *const *keywords,
+                      const char *const *values, report *r)
 {
-    const pgsql_params *params = &s->persistence->params;
-    int64_t deadline =
-        s->host->now() + s->persistence->config->connect_timeout * (int64_t)params->hosts;
+    const int64_t deadline = s->host->now() + s->persistence->config->connect_timeout;
 
-    s->connection = PQconnectStartParams((const char *const *)params->keywords,
-                                         (const char *const *)params->values, 0);
+    PQfinish(s->connection); /* of the server before */
+    s->connection = PQconnectStartParams(keywords, values, 0);
     if (!s->connection)
-        return s->host->fail(s->host, error, WB_RETRY, WB_CAUSE_SERVER, 0, "out of memory");
+        return note(r, WB_RETRY, WB_CAUSE_SERVER, 0, "out of memory");
     PQsetNoticeReceiver(s->connection, take_notice, s);
     PQsetErrorVerbosity(s->connection, PQERRORS_VERBOSE);
     if (PQstatus(s->connection) == CONNECTION_BAD)
-        return fail_connect(s, error);
-    int result = connect_before(s, deadline, error);
+        return note_refusal(s, r);
+    const int result = connect_before(s, deadline, r);
     PQsetErrorVerbosity(s->connection, PQERRORS_DEFAULT);
     return result;
+}
+
+static int connect_server(wb_storage_session *s, const pgsql_server *server, report *r)
+{
+    const pgsql_params *params = &s->persistence->params;
+    const char *keywords[PGSQL_PARAMS_MAX + 4];
+    const char *values[PGSQL_PARAMS_MAX + 4];
+    char addresses[PGSQL_ADDRESSES_MAX][PGSQL_ADDRESS_SIZE];
+    const size_t count = pgsql_server_addresses(server, addresses);
+    int result = WB_NOT_CONNECTED;
+
+    if (params->servers.count == 1 && count == 0)
+        return connect_to(s, (const char *const *)params->keywords,
+                          (const char *const *)params->values, r);
+    for (size_t i = 0; i < (count ? count : 1) && result != WB_OK; i++) {
+        pgsql_params_for(params, server, count ? addresses[i] : NULL, keywords, values);
+        result = connect_to(s, keywords, values, r);
+    }
+    return result;
+}
+
+/* First the one that was right the last time: a silent one in front of it costs its time once. */
+static int connect_session(wb_storage_session *s, wb_error *error)
+{
+    wb_persistence *p = s->persistence;
+    const pgsql_servers *servers = &p->params.servers;
+    const size_t first = atomic_load(&p->server);
+    report r = { .result = WB_OK };
+
+    for (size_t i = 0; i < servers->count; i++) {
+        const size_t at = (first + i) % servers->count;
+        if (connect_server(s, &servers->list[at], &r) == WB_OK) {
+            atomic_store(&p->server, at);
+            return WB_OK;
+        }
+    }
+    return s->host->fail(s->host, error, r.result, r.cause, r.native_code,
+                         "could not connect to PostgreSQL: %s", r.text);
 }
 
 int pgsql_session_connect(wb_persistence *persistence, wb_storage_session **ret_session,

@@ -17,17 +17,27 @@ static void describe(wb_sql_failure *failure, const PGresult *result, const char
                    detail ? ")" : "", sqlstate);
 }
 
-/* A server that ends the session does so after the last complete answer: what is
- * reported for a step before the COMMIT, the COMMIT never was executed. */
-static int is_end_of_session(const PGresult *result)
+/* Each server writes the severity a second time, untranslated; a pooler that speaks for itself
+ * does not. Its word is worth no more than a broken connection: the server's is lost. */
+static int is_end_of_session(const PGresult *result, int *ret_of_server)
 {
     const char *severity = PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED);
-    return severity && (strcmp(severity, "FATAL") == 0 || strcmp(severity, "PANIC") == 0);
+    *ret_of_server = severity != NULL;
+    return !severity || strcmp(severity, "FATAL") == 0 || strcmp(severity, "PANIC") == 0;
 }
 
 static int is_end_of_commit(const pgsql_step *step)
 {
     return step->kind == PGSQL_STEP_COMMIT || step->kind == PGSQL_STEP_SYNC;
+}
+
+/* The session ended: may a COMMIT have been executed? A server says so after its last complete
+ * answer: what it reports for a step in front of the COMMIT, the COMMIT never was executed. A
+ * pooler may have lost such answers. */
+static int class_of_end(const wb_storage_session *s, const pgsql_step *step, int of_server)
+{
+    const int may_be = !of_server || s->is_pooled || is_end_of_commit(step);
+    return s->exchange.commits && may_be ? WB_IN_DOUBT : WB_NOT_CONNECTED;
 }
 
 static int is_of_handler(const pgsql_step *step)
@@ -36,14 +46,12 @@ static int is_of_handler(const pgsql_step *step)
 }
 
 /* An error that is answered to COMMIT has rolled everything back, for sure: what failed was
- * deferred to it by a handler's statement, so that its class is that of one. The one code that
- * says that nobody knows is taken at its word. */
+ * deferred to it by a handler's statement, so that its class is that of one. */
 static void classify(wb_sql_failure *failure, const pgsql_step *step, const char *sqlstate)
 {
     const pgsql_mapping *mapping = pgsql_map(sqlstate);
-    const int is_unknown = step->kind == PGSQL_STEP_COMMIT && mapping->own == WB_IN_DOUBT;
 
-    if (!is_unknown && (is_of_handler(step) || step->kind == PGSQL_STEP_COMMIT)) {
+    if (is_of_handler(step) || step->kind == PGSQL_STEP_COMMIT) {
         failure->result = mapping->handler;
         failure->cause = mapping->handler_cause;
     } else {
@@ -67,6 +75,7 @@ void pgsql_failure_record(wb_storage_session *s, const pgsql_step *step, const P
 {
     const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
     wb_sql_failure *failure = &s->sql.failure;
+    int of_server;
 
     if (failure->result != WB_OK)
         return;
@@ -84,13 +93,10 @@ void pgsql_failure_record(wb_storage_session *s, const pgsql_step *step, const P
         failure->result = WB_ABORT;
         pgsql_cache_distrust(&s->defer.cache);
     }
-    if (is_end_of_session(result)) {
-        failure->result = WB_NOT_CONNECTED;
+    if (is_end_of_session(result, &of_server)) {
+        failure->result = class_of_end(s, step, of_server);
         failure->cause = WB_CAUSE_UNREACHABLE;
         failure->item = WB_SQL_NO_ITEM;
-        /* it may have committed, and ended before it said so */
-        if (s->exchange.commits && is_end_of_commit(step))
-            failure->result = WB_IN_DOUBT;
     }
     if (failure->result == WB_NOT_CONNECTED || failure->result == WB_IN_DOUBT)
         s->sql.state = WB_SQL_LOST;

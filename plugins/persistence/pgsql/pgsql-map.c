@@ -24,7 +24,9 @@
  * WB_NOT_CONNECTED whatever the code: the handler's column is for sessions that live, as after an
  * error that a foreign server's wrapper passed on. */
 static const pgsql_mapping mappings[] = {
-    /* connection: in a handler's statement that of a foreign table, say */
+    /* connection: in a handler's statement that of a foreign table, say. A pooler that has too many
+     * connections, or no server, answers with this one */
+    { "08P01", MESSAGE, CROWDED },
     { "08", MESSAGE, AWAY },
     /* behind a pooler, or after DISCARD ALL, a prepared statement of ours may be gone */
     { "26000", MESSAGE, RENEW },

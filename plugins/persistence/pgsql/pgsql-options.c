@@ -17,7 +17,8 @@ const wb_option pgsql_options[PGSQL_OPTION_COUNT] = {
       "\"host=db1,db2 dbname=shop\". The options below win over what it says; what neither "
       "says comes from the service, the PG... environment variables, and libpq." },
     { "host", WB_OPTION_STRING, 0, AT(host), NULL, 0, 0, NULL, "0.1",
-      "server name, address, or directory of its Unix socket", NULL },
+      "server name, address, or directory of its Unix socket",
+      "Several, with commas between them: the first that takes writes is used." },
     { "port", WB_OPTION_INTEGER, 0, AT(port), NULL, 1, 65535, NULL, "0.1", "server port", NULL },
     { "database", WB_OPTION_STRING, 0, AT(database), NULL, 0, 0, NULL, "0.1", "database name",
       NULL },
@@ -30,10 +31,11 @@ const wb_option pgsql_options[PGSQL_OPTION_COUNT] = {
       "is left alone." },
     { "prepare", WB_OPTION_BOOLEAN, 0, AT(prepare), "true", 0, 0, NULL, "0.1",
       "use prepared statements and session settings",
-      "Switch it off behind a pooler in transaction mode: nothing is then kept in the server's "
-      "session from one transaction to the next." },
+      "Off, nothing is kept in the server's session from one transaction to the next, as a pooler "
+      "in transaction mode wants it. A pooler that gives connections numbers of its own "
+      "(PgBouncer) is seen, and counts as off; for others switch it off." },
     { "connect_timeout", WB_OPTION_DURATION, 0, AT(connect_timeout), "10s", SECOND / 10, DAY, NULL,
-      "0.1", "longest wait for a connection, for each host", NULL },
+      "0.1", "longest wait for a connection, for each host and each address of its name", NULL },
     { "tcp_user_timeout", WB_OPTION_DURATION, 0, AT(tcp_user_timeout), "30s", 0, DAY, NULL, "0.1",
       "give up a connection whose peer does not acknowledge data for so long",
       "0 leaves it to the operating system: about 15 minutes." },

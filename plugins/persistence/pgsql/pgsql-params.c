@@ -117,12 +117,6 @@ static int is_local(const char *host, size_t size)
            (strncmp(text, "127.", 4) == 0 && strspn(text, "0123456789.") == strlen(text));
 }
 
-static const char *next_in_list(const char *list, size_t *ret_size)
-{
-    *ret_size = strcspn(list, ",");
-    return list[*ret_size] ? list + *ret_size + 1 : NULL;
-}
-
 int pgsql_params_are_local(const char *hosts, const char *addresses)
 {
     if (!hosts)
@@ -134,22 +128,14 @@ int pgsql_params_are_local(const char *hosts, const char *addresses)
         size_t address_size = 0;
         const char *host = hosts;
         const char *address = addresses;
-        hosts = hosts ? next_in_list(hosts, &host_size) : NULL;
-        addresses = addresses ? next_in_list(addresses, &address_size) : NULL;
+        hosts = hosts ? pgsql_next_in_list(hosts, &host_size) : NULL;
+        addresses = addresses ? pgsql_next_in_list(addresses, &address_size) : NULL;
         if (address_size) /* the address is what is connected to; the host is its name then */
             host = address;
         if (!is_local(host ? host : "", address_size ? address_size : host_size))
             return 0;
     }
     return 1;
-}
-
-static size_t hosts_in(const char *list)
-{
-    size_t count = 1;
-    for (; list && *list; list++)
-        count += *list == ',';
-    return count;
 }
 
 static const char *value_of(const PQconninfoOption *options, const char *keyword)
@@ -253,9 +239,9 @@ static int set_safety(const wb_host *host, const pgsql_config *config, pgsql_par
     const int is_away = !pgsql_params_are_local(hosts, addresses);
     int failed = is_away ? set_verified(params, resolved) : 0;
 
-    params->hosts = hosts_in(hosts ? hosts : addresses);
+    failed |= pgsql_servers_split(hosts, addresses, value_of(resolved, "port"), &params->servers);
     /* of several servers, the one that can write */
-    if (params->hosts > 1 && !has(params, "target_session_attrs"))
+    if (params->servers.count > 1 && !has(params, "target_session_attrs"))
         failed |= set(params, "target_session_attrs", "read-write");
     if (!has(params, "gssencmode"))
         failed |= set(params, "gssencmode", "disable");
@@ -284,11 +270,35 @@ int pgsql_params_build(const wb_host *host, const pgsql_config *config, const ch
     return set_safety(host, config, ret_params, error);
 }
 
+static int names_the_server(const char *keyword)
+{
+    return strcmp(keyword, "host") == 0 || strcmp(keyword, "hostaddr") == 0 ||
+           strcmp(keyword, "port") == 0;
+}
+
+/* libpq ignores what is NULL, so that an element without a value is not the whole list. */
+void pgsql_params_for(const pgsql_params *params, const pgsql_server *server, const char *address,
+                      const char **ret_keywords, const char **ret_values)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < params->count; i++)
+        if (!names_the_server(params->keywords[i])) {
+            ret_keywords[count] = params->keywords[i];
+            ret_values[count++] = params->values[i];
+        }
+    const char *const keywords[] = { "host", "hostaddr", "port", NULL };
+    const char *const values[] = { server->host, address ? address : server->address,
+                                   server->port, NULL };
+    memcpy(ret_keywords + count, keywords, sizeof keywords);
+    memcpy(ret_values + count, values, sizeof values);
+}
+
 void pgsql_params_free(pgsql_params *params)
 {
     for (size_t i = 0; i < params->count; i++) {
         free(params->keywords[i]);
         forget_value(params->values[i]);
     }
+    pgsql_servers_free(&params->servers);
     memset(params, 0, sizeof *params);
 }

@@ -9,6 +9,7 @@
 #include <stddef.h>
 
 #include "plugins/persistence/pgsql/pgsql-options.h"
+#include "plugins/persistence/pgsql/pgsql-servers.h"
 
 #define PGSQL_PARAMS_MAX 64
 
@@ -17,7 +18,7 @@ typedef struct pgsql_params {
     char *keywords[PGSQL_PARAMS_MAX + 1];
     char *values[PGSQL_PARAMS_MAX + 1];
     size_t count;
-    size_t hosts;      /* at least 1 */
+    pgsql_servers servers;
     int tls_by_default; /* sslmode became verify-full although nobody asked for it */
 } pgsql_params;
 
@@ -27,6 +28,10 @@ typedef struct pgsql_params {
  *  @return WB_OK, or WB_FATAL with cause WB_CAUSE_CONFIG. */
 int pgsql_params_build(const wb_host *host, const pgsql_config *config, const char *endpoint,
                        pgsql_params *ret_params, wb_error *error);
+/** The same for one server, `address` (may be NULL) being its own; keywords and values want
+ *  PGSQL_PARAMS_MAX + 4 places. Nothing is copied. */
+void pgsql_params_for(const pgsql_params *params, const pgsql_server *server, const char *address,
+                      const char **ret_keywords, const char **ret_values);
 /** Also after a failed build. Overwrites the password. */
 void pgsql_params_free(pgsql_params *params);
 

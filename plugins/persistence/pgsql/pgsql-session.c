@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plugins/common/sql/schema.h"
+#include "plugins/persistence/pgsql/pgsql-driver.h"
+
 void pgsql_session_settings(const wb_storage_session *s, int transaction_only,
                             char ret_text[PGSQL_SETTINGS_SIZE])
 {
@@ -31,19 +34,53 @@ void pgsql_session_queue_settings(wb_storage_session *s, int transaction_only)
     pgsql_queue_text(s, text, NULL);
 }
 
-/* Behind a pooler nothing may be left in the server's session. */
-static int set_up(wb_storage_session *s, wb_error *error)
+static void say_pooled(const wb_persistence *p)
 {
-    s->sql.locks_in_transaction = !s->persistence->config->prepare;
-    if (!s->persistence->config->prepare)
-        return WB_OK;
+    p->host->log(p->host, WB_LOG_INFO,
+                 "a connection pooler is in front of PostgreSQL: no prepared statements, and "
+                 "settings go with each transaction",
+                 (const wb_field[]){ { "endpoint", p->sql.names.endpoint } }, 1);
+}
+
+/* The server's process is not the one that the connection was given the number of: a pooler
+ * answered, and may give each transaction another session. Asked before anything is left in one.
+ * Poolers that pass on the number are not seen: for them there is the option. */
+static int look_for_pooler(wb_storage_session *s)
+{
+    wb_persistence *p = s->persistence;
+    wb_sql_answer answer = { 0 };
+    wb_sql_cell process = { "", 0 };
+
+    int result = wb_sql_schema_run(s, "SELECT pg_catalog.pg_backend_pid()", &answer);
+    if (result == WB_OK && pgsql_fetch(&answer, &process, 1))
+        s->is_pooled = atoi(process.data) != PQbackendPID(s->connection);
+    pgsql_clear(&answer);
+    if (s->is_pooled && !atomic_exchange(&p->said_pooled, 1))
+        say_pooled(p);
+    return result;
+}
+
+static int prepare(wb_storage_session *s)
+{
     pgsql_exchange_start(s);
     pgsql_session_queue_settings(s, 0);
     pgsql_queue_preparations(s);
-    if (pgsql_exchange_run(s, NULL) != WB_OK)
-        return wb_sql_report(s, "prepare the outbox statements", error);
-    s->prepared = 1;
-    return WB_OK;
+    const int result = pgsql_exchange_run(s, NULL);
+    s->prepared = result == WB_OK;
+    return result;
+}
+
+/* Behind a pooler nothing may be left in the server's session. */
+static int set_up(wb_storage_session *s, wb_error *error)
+{
+    int result = WB_OK;
+    s->is_pooled = !s->persistence->config->prepare;
+    if (!s->is_pooled)
+        result = look_for_pooler(s);
+    s->sql.locks_in_transaction = s->is_pooled;
+    if (result == WB_OK && !s->is_pooled)
+        result = prepare(s);
+    return result == WB_OK ? WB_OK : wb_sql_report(s, "prepare the outbox statements", error);
 }
 
 int pgsql_session_start(wb_persistence *persistence, wb_storage_session **ret_session,

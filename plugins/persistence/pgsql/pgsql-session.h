@@ -6,6 +6,7 @@
 #define PGSQL_SESSION_H
 
 #include <libpq-fe.h>
+#include <stdatomic.h>
 #include <waybill/sys/persistence.h>
 
 #include "plugins/common/sql/session.h"
@@ -19,6 +20,8 @@ struct wb_persistence {
     const wb_host *host;
     const pgsql_config *config;
     pgsql_params params;
+    atomic_size_t server; /* where the last session found the one to use */
+    atomic_int said_pooled;
 };
 
 struct wb_storage_session {
@@ -26,7 +29,8 @@ struct wb_storage_session {
     wb_persistence *persistence;
     const wb_host *host;
     PGconn *connection;
-    int prepared; /* the frequent statements are */
+    int prepared;  /* the frequent statements are */
+    int is_pooled; /* a pooler is in between, or may be: who speaks is not always the server */
 
     pgsql_exchange exchange;
 

@@ -11,10 +11,21 @@
 #include "plugins/transport/amqp/amqp-values.h"
 
 #define DELIVERY_COUNT "x-delivery-count"
+/* Most bytes of a header's name and a property that stands for it. */
+#define OVERRIDE_SIZE (sizeof ENCLOSED_TYPES + WB_AMQP_SHORT_MAX)
+
+/* All names begin with one of two letters, so that most headers are asked about two names. */
+static int is_one_of(amqp_bytes_t name, const amqp_bytes_t *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (wb_amqp_is(name, names[i]))
+            return 1;
+    return 0;
+}
 
 static int is_bookkeeping(amqp_bytes_t name)
 {
-    static const amqp_bytes_t names[] = {
+    static const amqp_bytes_t brokers[] = {
         LITERAL("x-death"),
         LITERAL("x-first-death-exchange"),
         LITERAL("x-first-death-queue"),
@@ -25,87 +36,84 @@ static int is_bookkeeping(amqp_bytes_t name)
         LITERAL(DELIVERY_COUNT),
         LITERAL("x-acquired-count"),
         LITERAL("x-dotnet-pub-seq-no"),
+    };
+    static const amqp_bytes_t transports[] = {
         LITERAL("NServiceBus.Transport.RabbitMQ.DelayInSeconds"),
         LITERAL("NServiceBus.Transport.RabbitMQ.ConfirmationId"),
     };
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (wb_amqp_is(name, names[i]))
-            return 1;
-    }
-    return 0;
+    if (name.len && *(const char *)name.bytes == 'x')
+        return is_one_of(name, brokers, sizeof brokers / sizeof brokers[0]);
+    return is_one_of(name, transports, sizeof transports / sizeof transports[0]);
 }
 
 /* A property that stands for a header. */
 struct override {
     amqp_bytes_t name;
-    amqp_bytes_t value; /* empty: the property is absent */
-    int met;            /* a header of that name was there */
-    int seen;           /* and is among the headers */
-    int yields;         /* the header, if there is one, is kept */
-    char digits[24];    /* of a number */
+    amqp_bytes_t value;
+    int met;         /* a header of that name was there */
+    int seen;        /* and is among the headers */
+    int yields;      /* the header, if there is one, is kept */
+    char digits[24]; /* of a number: the override stays where it is */
 };
 
 #define OVERRIDES 8
 
-static amqp_bytes_t if_set(const amqp_basic_properties_t *properties, amqp_flags_t flag,
-                           amqp_bytes_t value)
+/* Those of a message. */
+struct overrides {
+    struct override list[OVERRIDES];
+    size_t count;
+};
+
+static void add(struct overrides *overrides, amqp_bytes_t name, int is_set, amqp_bytes_t value)
 {
-    return (properties->_flags & flag) ? value : amqp_empty_bytes;
+    if (is_set && value.len)
+        overrides->list[overrides->count++] = (struct override){ .name = name, .value = value };
 }
 
-/* A number's digits are the override's own: it stays where it is. */
-static void set_number(struct override *override, amqp_bytes_t name, int is_set, uint64_t number)
+static void add_number(struct overrides *overrides, amqp_bytes_t name, int is_set, uint64_t number)
 {
-    *override = (struct override){ .name = name };
     if (!is_set)
         return;
+    struct override *override = &overrides->list[overrides->count++];
+    *override = (struct override){ .name = name };
     int size = snprintf(override->digits, sizeof override->digits, "%" PRIu64, number);
     override->value = (amqp_bytes_t){ (size_t)size, override->digits };
 }
 
-static void list_overrides(const amqp_basic_properties_t *p,
-                           struct override overrides[OVERRIDES])
+static void list_overrides(struct overrides *overrides, const amqp_basic_properties_t *p)
 {
-    overrides[0] = (struct override){
-        .name = LITERAL(REPLY_TO), .value = if_set(p, AMQP_BASIC_REPLY_TO_FLAG, p->reply_to)
-    };
-    overrides[1] =
-        (struct override){ .name = LITERAL(CORRELATION_ID),
-                           .value = if_set(p, AMQP_BASIC_CORRELATION_ID_FLAG, p->correlation_id) };
-    overrides[2] =
-        (struct override){ .name = LITERAL(CONTENT_TYPE),
-                           .value = if_set(p, AMQP_BASIC_CONTENT_TYPE_FLAG, p->content_type) };
-    overrides[3] = (struct override){ .name = LITERAL(ENCLOSED_TYPES),
-                                      .value = if_set(p, AMQP_BASIC_TYPE_FLAG, p->type),
-                                      .yields = 1 };
-    overrides[4] = (struct override){
-        .name = LITERAL(CONTENT_ENCODING),
-        .value = if_set(p, AMQP_BASIC_CONTENT_ENCODING_FLAG, p->content_encoding)
-    };
-    overrides[5] = (struct override){ .name = LITERAL(APP_ID),
-                                      .value = if_set(p, AMQP_BASIC_APP_ID_FLAG, p->app_id) };
-    set_number(&overrides[6], (amqp_bytes_t)LITERAL(PRIORITY),
-               (p->_flags & AMQP_BASIC_PRIORITY_FLAG) != 0, p->priority);
-    set_number(&overrides[7], (amqp_bytes_t)LITERAL(TIMESTAMP),
-               (p->_flags & AMQP_BASIC_TIMESTAMP_FLAG) != 0, p->timestamp);
+#define NAME(text) ((amqp_bytes_t)LITERAL(text))
+#define IS_SET(property) ((p->_flags & AMQP_BASIC_##property##_FLAG) != 0)
+    overrides->count = 0;
+    add(overrides, NAME(ENCLOSED_TYPES), IS_SET(TYPE), p->type);
+    if (overrides->count)
+        overrides->list[0].yields = 1;
+    add(overrides, NAME(REPLY_TO), IS_SET(REPLY_TO), p->reply_to);
+    add(overrides, NAME(CORRELATION_ID), IS_SET(CORRELATION_ID), p->correlation_id);
+    add(overrides, NAME(CONTENT_TYPE), IS_SET(CONTENT_TYPE), p->content_type);
+    add(overrides, NAME(CONTENT_ENCODING), IS_SET(CONTENT_ENCODING), p->content_encoding);
+    add(overrides, NAME(APP_ID), IS_SET(APP_ID), p->app_id);
+    add_number(overrides, NAME(PRIORITY), IS_SET(PRIORITY), p->priority);
+    add_number(overrides, NAME(TIMESTAMP), IS_SET(TIMESTAMP), p->timestamp);
+#undef IS_SET
+#undef NAME
 }
 
-static struct override *find_override(struct override overrides[OVERRIDES], amqp_bytes_t name)
+static struct override *find_override(struct overrides *overrides, amqp_bytes_t name)
 {
-    for (size_t i = 0; i < OVERRIDES; i++) {
-        if (overrides[i].value.len && wb_amqp_is(name, overrides[i].name))
-            return &overrides[i];
-    }
+    for (size_t i = 0; i < overrides->count; i++)
+        if (wb_amqp_is(name, overrides->list[i].name))
+            return &overrides->list[i];
     return NULL;
 }
 
-/* Headers and their strings; without places to write to, it only counts. */
+/* Headers and their strings. */
 struct writer {
     wb_header *headers;
     size_t count;
     wb_amqp_text text;
     wb_amqp_limits left; /* of the limits */
-    size_t all_count, all_size;
+    wb_amqp_limits all;  /* there are */
 };
 
 static size_t text_size_of(const amqp_field_value_t *value)
@@ -117,27 +125,38 @@ static size_t text_size_of(const amqp_field_value_t *value)
     return text.size;
 }
 
+static const char *put_string(struct writer *writer, amqp_bytes_t string)
+{
+    char *at = writer->text.data + writer->text.size;
+    if (string.len)
+        memcpy(at, string.bytes, string.len);
+    at[string.len] = '\0';
+    writer->text.size += string.len + 1;
+    return at;
+}
+
+static const char *put_value(struct writer *writer, const amqp_field_value_t *value)
+{
+    if (value->kind == AMQP_FIELD_KIND_UTF8)
+        return put_string(writer, value->value.bytes);
+    const char *at = writer->text.data + writer->text.size;
+    wb_amqp_value_put(&writer->text, value);
+    (void)put_string(writer, amqp_empty_bytes);
+    return at;
+}
+
 static void put_header(struct writer *writer, amqp_bytes_t name, const amqp_field_value_t *value)
 {
-    size_t name_at = writer->text.size;
-    wb_amqp_text_put(&writer->text, name.bytes, name.len);
-    wb_amqp_text_put(&writer->text, "", 1);
-    size_t value_at = writer->text.size;
-    wb_amqp_value_put(&writer->text, value);
-    size_t value_end = writer->text.size;
-    wb_amqp_text_put(&writer->text, "", 1);
-    if (writer->headers)
-        writer->headers[writer->count] = (wb_header){ .name = writer->text.data + name_at,
-                                                      .value = writer->text.data + value_at,
-                                                      .name_size = name.len,
-                                                      .value_size = value_end - value_at };
-    writer->count++;
+    wb_header *header = &writer->headers[writer->count++];
+    *header = (wb_header){ .name = put_string(writer, name), .name_size = name.len };
+    header->value = put_value(writer, value);
+    header->value_size = (size_t)(writer->text.data + writer->text.size - header->value) - 1;
 }
 
 static void note(struct writer *writer, size_t size)
 {
-    writer->all_count++;
-    writer->all_size += size;
+    writer->all.count++;
+    writer->all.size += size;
 }
 
 /* @return 0 when it does not fit what is left of the limits. */
@@ -165,11 +184,12 @@ static void put_override(struct writer *writer, struct override *override)
 }
 
 /* They are few and short, and say what the message is: they fit whatever else is there. */
-static void reserve_overrides(struct writer *writer, const struct override overrides[OVERRIDES])
+static void reserve_overrides(struct writer *writer, const struct overrides *overrides)
 {
-    for (size_t i = 0; i < OVERRIDES; i++) {
-        size_t size = overrides[i].name.len + overrides[i].value.len;
-        if (!overrides[i].value.len || overrides[i].yields)
+    for (size_t i = 0; i < overrides->count; i++) {
+        const struct override *override = &overrides->list[i];
+        size_t size = override->name.len + override->value.len;
+        if (override->yields)
             continue;
         note(writer, size);
         writer->left.count -= writer->left.count > 0;
@@ -182,7 +202,7 @@ static amqp_table_t table_of(const amqp_basic_properties_t *properties)
     return (properties->_flags & AMQP_BASIC_HEADERS_FLAG) ? properties->headers : amqp_empty_table;
 }
 
-static void put_entry(struct writer *writer, struct override overrides[OVERRIDES],
+static void put_entry(struct writer *writer, struct overrides *overrides,
                       const amqp_table_entry_t *entry)
 {
     struct override *override = find_override(overrides, entry->key);
@@ -208,7 +228,7 @@ static void put_missing(struct writer *writer, struct override *override)
 {
     size_t size = override->name.len + override->value.len;
     amqp_field_value_t value = value_of(override);
-    if (!override->value.len || override->seen)
+    if (override->seen)
         return;
     if (!override->yields) {
         put_override(writer, override);
@@ -219,20 +239,18 @@ static void put_missing(struct writer *writer, struct override *override)
     (void)put_if_it_fits(writer, override->name, &value, size);
 }
 
-static void put_headers(struct writer *writer, const amqp_basic_properties_t *properties,
-                        wb_amqp_limits limits)
+static void put_headers(struct writer *writer, const amqp_basic_properties_t *properties)
 {
-    struct override overrides[OVERRIDES];
+    struct overrides overrides;
     amqp_table_t table = table_of(properties);
-    list_overrides(properties, overrides);
-    writer->left = limits;
-    reserve_overrides(writer, overrides);
+    list_overrides(&overrides, properties);
+    reserve_overrides(writer, &overrides);
     for (int i = 0; i < table.num_entries; i++) {
         if (!is_bookkeeping(table.entries[i].key))
-            put_entry(writer, overrides, &table.entries[i]);
+            put_entry(writer, &overrides, &table.entries[i]);
     }
-    for (size_t i = 0; i < OVERRIDES; i++)
-        put_missing(writer, &overrides[i]);
+    for (size_t i = 0; i < overrides.count; i++)
+        put_missing(writer, &overrides.list[i]);
 }
 
 static amqp_bytes_t find_id(const amqp_basic_properties_t *properties)
@@ -249,45 +267,50 @@ static amqp_bytes_t find_id(const amqp_basic_properties_t *properties)
     return amqp_empty_bytes;
 }
 
+/* Overrides are at most OVERRIDES more headers, and their strings are short. */
 wb_amqp_size wb_amqp_headers_measure(const amqp_basic_properties_t *properties,
                                      wb_amqp_limits limits)
 {
-    struct writer writer = { 0 };
-    put_headers(&writer, properties, limits);
-    return (wb_amqp_size){ .header_count = writer.count,
-                           .text_size = writer.text.size + find_id(properties).len + 1,
-                           .all_count = writer.all_count,
-                           .all_size = writer.all_size };
+    amqp_table_t table = table_of(properties);
+    size_t count = (size_t)table.num_entries, size = 0;
+    for (size_t i = 0; i < count; i++)
+        size += table.entries[i].key.len + text_size_of(&table.entries[i].value);
+    count = (count < limits.count ? count : limits.count) + OVERRIDES;
+    size = (size < limits.size ? size : limits.size) + OVERRIDES * OVERRIDE_SIZE;
+    return (wb_amqp_size){ .header_count = count,
+                           .text_size = size + 2 * count + find_id(properties).len + 1 };
 }
 
-void wb_amqp_headers_read(const amqp_basic_properties_t *properties, wb_amqp_limits limits,
-                          wb_incoming *message, wb_header *headers, char *text)
+wb_amqp_limits wb_amqp_headers_read(const amqp_basic_properties_t *properties,
+                                    wb_amqp_limits limits, wb_incoming *message,
+                                    wb_header *headers, char *text)
 {
     amqp_bytes_t id = find_id(properties);
-    struct writer writer = { .headers = headers, .text.data = text };
-    wb_amqp_text_put(&writer.text, id.bytes, id.len);
-    wb_amqp_text_put(&writer.text, "", 1);
-    message->id = id.len ? text : NULL;
+    struct writer writer = { .headers = headers, .text.data = text, .left = limits };
+    message->id = put_string(&writer, id);
     message->id_size = id.len;
-    put_headers(&writer, properties, limits);
+    if (!id.len)
+        message->id = NULL;
+    put_headers(&writer, properties);
     message->headers = headers;
     message->header_count = writer.count;
+    return writer.all;
 }
 
-size_t wb_amqp_headers_problem(const wb_amqp_size *size, wb_amqp_limits limits, char *buffer)
+size_t wb_amqp_headers_problem(wb_amqp_limits all, size_t kept, wb_amqp_limits limits,
+                               char *buffer, size_t size)
 {
-    size_t room = buffer ? wb_amqp_headers_problem(size, limits, NULL) : 0;
-    int length = -1;
-    if (size->all_count > limits.count)
-        length = snprintf(buffer, room,
+    int length = 0;
+    if (all.count > limits.count)
+        length = snprintf(buffer, size,
                           "the message has %zu headers, more than %zu: %zu of them were kept",
-                          size->all_count, limits.count, size->header_count);
-    else if (size->all_size > limits.size)
-        length = snprintf(buffer, room,
+                          all.count, limits.count, kept);
+    else if (all.size > limits.size)
+        length = snprintf(buffer, size,
                           "the headers of the message have %zu bytes, more than %zu: %zu of %zu "
                           "headers were kept",
-                          size->all_size, limits.size, size->header_count, size->all_count);
-    return length < 0 ? 0 : (size_t)length + 1;
+                          all.size, limits.size, kept, all.count);
+    return length > 0 ? (size_t)length : 0;
 }
 
 /* Integers of any width and sign; what is negative is no count. */

@@ -21,34 +21,36 @@
 
 #include "plugins/common/rabbitmq.h"
 
-/** Most headers, and most bytes in their names and values together; SIZE_MAX: any. */
+/** Of headers, and of bytes in their names and values together: the most, SIZE_MAX for any, or
+ *  how many there are. */
 typedef struct wb_amqp_limits {
     size_t count;
     size_t size;
 } wb_amqp_limits;
 
-/** What the headers of a message need. */
+/** The most that the headers of a message need. */
 typedef struct wb_amqp_size {
     size_t header_count; /* of those that fit the limits */
     size_t text_size;    /* of their strings, with the id's */
-    size_t all_count;    /* of all there are */
-    size_t all_size;
 } wb_amqp_size;
 
-/** Measure what wb_amqp_headers_read() will write. Headers that properties stand for
- *  always fit; of the others the first ones do, and what is too large is left out. */
+/** Measure what wb_amqp_headers_read() may write. */
 wb_amqp_size wb_amqp_headers_measure(const amqp_basic_properties_t *properties,
                                      wb_amqp_limits limits);
 
 /** Fill id, headers and header_count of `message`. `headers` and `text` have the
  *  measured sizes and become the message's. Values that are not strings are written
- *  as NServiceBus writes them; the broker's bookkeeping headers are left out. */
-void wb_amqp_headers_read(const amqp_basic_properties_t *properties, wb_amqp_limits limits,
-                          wb_incoming *message, wb_header *headers, char *text);
+ *  as NServiceBus writes them; the broker's bookkeeping headers are left out. Headers that
+ *  properties stand for always fit the limits; of the others the first ones do, and what is too
+ *  large is left out. @return how many headers, of how many bytes, there are. */
+wb_amqp_limits wb_amqp_headers_read(const amqp_basic_properties_t *properties,
+                                    wb_amqp_limits limits, wb_incoming *message,
+                                    wb_header *headers, char *text);
 
-/** Say which limit the headers exceed. `buffer` is NULL or has room for the returned size,
- *  NUL byte included; 0: they exceed none. */
-size_t wb_amqp_headers_problem(const wb_amqp_size *size, wb_amqp_limits limits, char *buffer);
+/** Say which limit the headers exceed of which so many were kept.
+ *  @return the length of the text; 0, and nothing is written: they exceed none. */
+size_t wb_amqp_headers_problem(wb_amqp_limits all, size_t kept, wb_amqp_limits limits,
+                               char *buffer, size_t size);
 
 /** How often the message was delivered before: what a quorum queue counted, and at
  *  least once when it was redelivered. The count is a header that a publisher can

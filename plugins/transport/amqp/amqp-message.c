@@ -15,6 +15,10 @@
 /* What is announced need not come: a large body begins with this. */
 #define BODY_FIRST ((size_t)1 << 20)
 
+/* Of a text about headers. */
+#define PROBLEM_SIZE 200
+
+static const char too_much[] = "its headers are over the limits";
 static const char no_memory[] = "its body is larger than the memory there is for it";
 
 /* A host that knows no limits sets none. */
@@ -28,26 +32,31 @@ static wb_amqp_limits limits_of(const wb_endpoint_info *endpoint)
     return limits;
 }
 
+/* It is rare: no message has room for it. */
+static void note_problem(wb_amqp_message *message, wb_amqp_limits all, wb_amqp_limits limits)
+{
+    char text[PROBLEM_SIZE];
+    if (!wb_amqp_headers_problem(all, message->incoming.header_count, limits, text, sizeof text))
+        return;
+    message->problem = strdup(text);
+    message->incoming.problem = message->problem ? message->problem : too_much;
+}
+
 static wb_amqp_message *allocate(const amqp_basic_properties_t *properties, wb_amqp_limits limits,
                                  size_t body_size)
 {
     wb_amqp_size size = wb_amqp_headers_measure(properties, limits);
     size_t headers_size = size.header_count * sizeof(wb_header);
-    size_t problem_size = wb_amqp_headers_problem(&size, limits, NULL);
-    wb_amqp_message *message = malloc(sizeof *message + headers_size + size.text_size +
-                                      problem_size + body_size + 1);
+    wb_amqp_message *message =
+        malloc(sizeof *message + headers_size + size.text_size + body_size + 1);
     if (!message)
         return NULL;
     wb_header *headers = (wb_header *)(message + 1);
     char *text = (char *)(message + 1) + headers_size;
-    char *problem = text + size.text_size;
-    char *body = problem + problem_size;
+    char *body = text + size.text_size;
     *message = (wb_amqp_message){ .incoming = { .struct_size = sizeof message->incoming } };
-    wb_amqp_headers_read(properties, limits, &message->incoming, headers, text);
-    if (problem_size) {
-        (void)wb_amqp_headers_problem(&size, limits, problem);
-        message->incoming.problem = problem;
-    }
+    wb_amqp_limits all = wb_amqp_headers_read(properties, limits, &message->incoming, headers, text);
+    note_problem(message, all, limits);
     message->body = body;
     message->incoming.body = body;
     body[body_size] = '\0';
@@ -104,6 +113,7 @@ void wb_amqp_message_free(wb_amqp_message *message)
         free(message->body);
     if (message->holds_gate)
         wb_amqp_gate_leave();
+    free(message->problem);
     free(message);
 }
 

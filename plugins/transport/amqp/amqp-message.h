@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One received message: struct, headers, strings and body in one allocation. Limits hold
+ * One received message: struct, headers, strings and body in one allocation, which is never too
+ * small for them and mostly a little too large: they are looked at once. Limits hold
  * before memory is used: of headers beyond the endpoint's limits only the first that fit
  * are copied, and a body over the limit stands in an allocation of its own, which grows as
  * the body arrives, and only while the message holds the process's gate.
@@ -24,6 +25,7 @@ struct wb_amqp_message {
     int large;     /* its body is over the limit: `body` holds it */
     int holds_gate;
     int bodiless;  /* its body cannot be held: it is read and dropped */
+    char *problem; /* with its headers, or NULL */
     char *body;
     size_t body_size, body_capacity; /* of what has arrived */
 };

@@ -10,7 +10,7 @@ kafka_metadata=$here/kafka-metadata
 
 kafka_nodes() { cut -d ' ' -f 1 "$data/nodes"; }
 kafka_port() { sed -n "s/^$1 \([0-9]*\) .*/\1/p" "$data/nodes"; }
-kafka_node_pid() { saved_pid "$data/$1/pid"; }
+kafka_node_pid() { server_pid "$data/$1/pid"; }
 kafka_java() { # to be called in a subshell, which becomes the Java machine
     # 1 for the compiler's tier: a broker here does not live to earn more
     exec setsid java -Xmx512m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 \
@@ -111,7 +111,7 @@ kafka_start_node() {
     (kafka_java "$1" kafka.Kafka "$data/$1/server.properties") >>"$dir/log" 2>&1 </dev/null 9>&- &
     echo $! >"$data/$1/pid"
 }
-kafka_await_node() { wait_until 600 "$(kafka_node_pid "$1")" kafka_node_up "$1"; }
+kafka_await_node() { wait_until 600 "$(saved_pid "$data/$1/pid")" kafka_node_up "$1"; }
 kafka_launch() {
     local id
     for id in $(kafka_nodes); do kafka_start_node "$id"; done

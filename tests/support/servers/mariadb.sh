@@ -63,7 +63,7 @@ END
         MYSQL_PASSWORD "$password" MYSQL_DATABASE waybill MYSQL_SOCKET "$data/socket" \
         MYSQL_CA "$data/tls/ca.pem"
 }
-mariadb_pid() { saved_pid "$data/pid"; }
+mariadb_pid() { server_pid "$data/pid"; }
 mariadb_sql() { # as the administrator; MYSQL_HOST would lead elsewhere
     mariadb --no-defaults --user="$(id -un)" --host=localhost --protocol=SOCKET --skip-ssl \
         --socket="$data/socket" -N -B -e "$1"

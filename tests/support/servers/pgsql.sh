@@ -31,7 +31,7 @@ log_line_prefix = '%m [%p] '
 END
     set_env PGHOST 127.0.0.1 PGPORT "$port" PGUSER postgres PGDATABASE postgres
 }
-pgsql_pid() { saved_pid "$data/db/postmaster.pid"; }
+pgsql_pid() { server_pid "$data/db/postmaster.pid"; }
 pgsql_sql() { "$(pgsql_bin)/psql" -X -q -d postgres -c "$1"; }
 pgsql_up() { pgsql_sql 'select 1' >/dev/null 2>&1; }
 pgsql_launch() {

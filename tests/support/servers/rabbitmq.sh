@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2154
 #
-# RabbitMQ, for `server`. A space is a virtual host.
+# RabbitMQ, for `server`. A space is a virtual host. WB_RABBITMQ_PLUGINS: names of plugins,
+# separated by commas; with rabbitmq_management AMQP_MANAGEMENT is its address.
 
 rabbitmq_server=/usr/lib/rabbitmq/bin/rabbitmq-server # the wrapper in sbin changes the user
 rabbitmq_variables() {
@@ -26,7 +27,7 @@ rabbitmq_create() {
         echo "amqp_port=$amqp_port dist_port=$(free_port) epmd_port=$(free_port)"
         echo "node=waybill$amqp_port"
     } >"$data/ports"
-    echo '[].' >"$data/enabled_plugins"
+    echo "[${WB_RABBITMQ_PLUGINS:-}]." >"$data/enabled_plugins"
     : >"$data/env.conf"
     echo '[].' >"$data/advanced.config"
     head -c 24 /dev/urandom | od -An -tx1 | tr -d ' \n' >"$data/.erlang.cookie"
@@ -40,8 +41,13 @@ max_message_size = 134217728
 END
     set_env AMQP_HOST 127.0.0.1 AMQP_PORT "$amqp_port" AMQP_USER guest AMQP_PASSWORD guest \
         AMQP_VHOST /
+    case ${WB_RABBITMQ_PLUGINS:-} in *management*) rabbitmq_manage "$(free_port)" ;; esac
 }
-rabbitmq_pid() { saved_pid "$data/pid"; }
+rabbitmq_manage() {
+    printf 'management.tcp.ip = 127.0.0.1\nmanagement.tcp.port = %s\n' "$1" >>"$data/rabbitmq.conf"
+    set_env AMQP_MANAGEMENT "http://127.0.0.1:$1"
+}
+rabbitmq_pid() { server_pid "$data/pid"; }
 rabbitmq_up() { # the listener opens last when the broker boots
     perl -MIO::Socket::INET -e '
         my $address = "127.0.0.1:$ENV{AMQP_PORT}";

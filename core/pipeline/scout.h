@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The scout: after an unclean end one worker looks first at what comes back.
+ *
+ * A message whose handler ends the process comes back, and so does all that was in the hands of the
+ * other workers; each death counts a delivery for all of them. Where the broker drops what it delivered
+ * too often, two such messages in the hands of two workers would use up each other's deliveries. So of
+ * an endpoint that starts, worker 0 receives alone, one message at a time, until it gets one that was
+ * never delivered before: what comes back is ahead of those. Then, or after some seconds (what
+ * comes back may be slow, or much), the others begin.
+ */
+#ifndef WB_PIPELINE_SCOUT_H
+#define WB_PIPELINE_SCOUT_H
+
+#include "core/pipeline/worker.h"
+
+/** Whether the worker may receive; one that may not asks again. With the outbox, where the broker
+ *  sets no limit, every worker may. */
+int wb_scout_lets_receive(const wb_worker *w);
+/** Tell of what the worker received; before it receives for the first time of nothing. */
+void wb_scout_look(wb_worker *w, const wb_incoming *const *messages, size_t count);
+/** The worker gives up: nobody waits for it. */
+void wb_scout_end(wb_worker *w);
+
+#endif

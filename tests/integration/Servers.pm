@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Servers of a test's own, which it may kill, stop the work of, or set policies in.
+#
+#   Servers::start('pgsql', 'rabbitmq');          # side by side; then they are in the environment
+#   Servers::server('crash', 'pgsql');            # a verb of tests/support/server
+#   Servers::erlang('rabbit_alarm:set_alarm(...)');    # in the broker; 30 ms
+#   Servers::policy('orders', 'delivery-limit' => 5);
+#
+# They end with the test. One that is not installed skips it.
+package Servers;
+use strict;
+use warnings;
+use Test::More;
+use Endpoint;
+
+my %running;
+
+sub dir { my ($kind) = @_; return Endpoint::work_dir() . "/$kind" }
+sub server { my ($verb, $kind) = @_; return system("$Endpoint::source/tests/support/server", $verb, $verb eq 'start' ? $kind : (), dir($kind)) >> 8 }
+
+END { my $status = $?; server('stop', $_) for keys %running; $? = $status }
+
+sub start {
+    my %pids;
+    Endpoint::work_dir();    # made here, not by one of those below
+    for my $kind (@_) {
+        my $pid = fork // die "fork: $!\n";
+        if (!$pid) { POSIX::_exit(server('start', $kind)) }
+        $pids{$kind} = $pid;
+    }
+    for my $kind (sort keys %pids) {
+        waitpid $pids{$kind}, 0;
+        my $code = $? >> 8;
+        $running{$kind} = 1 unless $code;
+        plan skip_all => "$kind is not installed" if $code == 77 && !$ENV{CI};
+        BAIL_OUT("$kind did not start") if $code;
+        my $text = `$Endpoint::source/tests/support/server env '@{[ dir($kind) ]}'`;
+        $ENV{$1} = $2 while $text =~ /^(\w+)='(.*)';/mg;
+    }
+}
+
+# ---- RabbitMQ ------------------------------------------------------------------------
+sub erlang {    # text that returns ok
+    my ($text) = @_;
+    my $data = Endpoint::read_file(dir('rabbitmq') . '/data') =~ s/\s+$//r;
+    my %port = Endpoint::read_file("$data/ports") =~ /(dist|epmd)_port=(\d+)/g;
+    my $cookie = Endpoint::read_file("$data/.erlang.cookie");
+    my $answer = `echo '$text' | HOME=$data ERL_EPMD_PORT=$port{epmd} erl_call -h test$$ -address localhost:$port{dist} -c $cookie -e 2>&1`;
+    die "erl_call: $answer\n" if $answer ne '{ok, ok}';
+}
+
+# Alarms of memory or disk are set and cleared; several can be on at once.
+sub alarm_on { my ($resource) = @_; erlang("rabbit_alarm:set_alarm({{resource_limit, $resource, node()}, []}).") }
+sub alarm_off { my ($resource) = @_; erlang("rabbit_alarm:clear_alarm({resource_limit, $resource, node()}).") }
+
+# What operators set for a queue; text values are bytes. Later ones replace earlier ones.
+sub policy {
+    my ($queue, @settings) = @_;
+    my @terms;
+    while (my ($name, $value) = splice @settings, 0, 2) { push @terms, "{<<\"$name\">>, " . ($value =~ /^-?\d+$/ ? $value : "<<\"$value\">>") . '}' }
+    erlang("rabbit_policy:set(<<\"$ENV{AMQP_VHOST}\">>, <<\"$queue\">>, <<\"^$queue\$\">>, [" . join(', ', @terms) . '], 1, <<"queues">>, <<"tests">>).');
+}
+
+sub broker_log { return Endpoint::read_file(dir('rabbitmq') . '/broker.log') }
+
+1;
