@@ -111,9 +111,11 @@ const mys_mapping *mys_map(unsigned code)
  * are the server's affair; --secure-file-priv and such are the statement's. */
 const mys_mapping *mys_map_error(unsigned code, const char *text)
 {
+    static const mys_mapping of_the_statement = { OPTION_PREVENTS_STATEMENT, MESSAGE, AWAY,
+                                                  WB_NOT_CONNECTED };
     if (code != OPTION_PREVENTS_STATEMENT || strstr(text, "read-only") || strstr(text, "read_only"))
         return mys_map(code);
-    return mys_map(0);
+    return &of_the_statement;
 }
 
 int mys_is_client_error(unsigned code)
