@@ -134,11 +134,25 @@ void pgsql_guard_queue_commit(wb_storage_session *s)
         queue_statement(s, 1);
 }
 
+/* Where nothing could be asked: the transaction had failed when a handler got the connection. */
+static void queue_defaults(wb_storage_session *s)
+{
+    pgsql_queue_text(s, "RESET SESSION AUTHORIZATION", NULL);
+    pgsql_queue_text(s, "RESET ROLE", NULL);
+    if (s->prepared) {
+        pgsql_queue_text(s, "RESET ALL", NULL);
+        pgsql_session_queue_settings(s, 0);
+    }
+}
+
 void pgsql_guard_queue_before(wb_storage_session *s)
 {
-    if (!s->guard.is_left || !s->guard.initial.rows)
+    if (!s->guard.is_left)
         return;
-    queue_statement(s, 0);
+    if (s->guard.initial.rows)
+        queue_statement(s, 0);
+    else
+        queue_defaults(s);
     pgsql_queue_sync(s);
     s->guard.is_left = 0;
 }
