@@ -73,7 +73,8 @@ typedef struct wb_pgsql_api {
  *  setting (search_path, time zone, client_encoding, timeouts, synchronous_commit, your own
  *  custom.settings) is what the connection began with; a rollback takes settings back by itself.
  *  The statements that were deferred run before that, Waybill's own and the triggers that are
- *  deferred to COMMIT after it. Within a batch neighbours see each other's settings: SET LOCAL
+ *  deferred to COMMIT after it. The character set alone is put back before any statement that
+ *  was deferred: the text of those is in the connection's own. Within a batch neighbours see each other's settings: SET LOCAL
  *  does not change that. With the option prepare = false, behind a pooler, only user and role
  *  are put back: use SET LOCAL there. Not put back are temporary tables, advisory locks of the
  *  session, LISTEN, prepared statements, cursors WITH HOLD and what currval() knows. */

@@ -127,6 +127,53 @@ static void test_role_behind_a_pooler(void **state)
     ops->close(s);
 }
 
+/* Of what another handler deferred not even the text would be the same. */
+static void test_encoding_of_what_is_deferred(void **state)
+{
+    static const char text[] = "insert into texts values ('\xc3\xa9', $1)";
+    wb_storage_session *s = open_session(&orders);
+    (void)state;
+    observe("create table if not exists texts (a text, b text)");
+    observe("truncate texts");
+    for (size_t i = 0; i < 2; i++) {
+        begin_batch(s, 10 + i);
+        if (i)
+            assert_int_equal(PQsetClientEncoding(api->connection(s, 0), "LATIN1"), 0);
+        else
+            assert_int_equal(query_plain(s, 0, "set client_encoding = latin1"), 0);
+        assert_int_equal(api->defer(s, 1, text, WB_PGSQL_TEXT("\xc3\xa9")), WB_OK);
+        if (i) /* sent before the connection is given out again */
+            assert_int_equal(query_plain(s, 2, "select 1"), 0);
+        assert_int_equal(commit_batch(s, 10 + i, "x", NULL), WB_OK);
+    }
+    assert_int_equal(observe_number("select count(*) from texts where a = U&'\\00E9' and b = a"), 2);
+    ops->close(s);
+}
+
+/* The first connection a handler of the session gets is in a failed transaction: nothing could be
+ * asked before. */
+static void test_settings_of_a_failed_transaction(void **state)
+{
+    wb_storage_session *s = open_session(&orders);
+    (void)state;
+    begin_batch(s, 10);
+    assert_int_equal(api->defer(s, 0, "select 1/0", NULL), WB_OK);
+    PQclear(PQexec(api->connection(s, 1), "rollback"));
+    assert_int_equal(query_plain(s, 1, "set role anybody"), 0);
+    assert_int_equal(query_plain(s, 1, "set time zone 'Asia/Kathmandu'"), 0);
+    assert_int_equal(query_plain(s, 1, "begin"), 0);
+    assert_int_equal(ops->check(s, 0, &failure), WB_RETRY);
+    assert_int_equal(ops->rollback(s, &failure), WB_OK);
+    for (uint64_t batch = 11; batch < 13; batch++) {
+        begin_batch(s, batch);
+        assert_int_equal(query_number(s, 0, IS("current_user = 'anybody'")), 0);
+        assert_int_equal(query_number(s, 0, HAS("TimeZone", "Asia/Kathmandu")), 0);
+        assert_int_equal(query_number(s, 0, HAS("lock_timeout", "30s")), 1);
+        assert_int_equal(commit_batch(s, batch, "x", NULL), WB_OK);
+    }
+    ops->close(s);
+}
+
 /* A tag says ROLLBACK in either case: who went back to a savepoint must not pay for who ended the
  * transaction. */
 static void test_one_of_two_ended_it(void **state)
@@ -174,6 +221,9 @@ const struct CMUnitTest own_tests[] = {
     UNPREPARED(test_endings_without_claims),
     UNPREPARED(test_savepoints_are_legal),
     UNPREPARED(test_role_behind_a_pooler),
+    TEST(test_encoding_of_what_is_deferred),
+    UNPREPARED(test_encoding_of_what_is_deferred),
+    TEST(test_settings_of_a_failed_transaction),
     TEST(test_one_of_two_ended_it),
     TEST(test_prepared_transaction),
 };

@@ -17,7 +17,8 @@
  *     begin (claims ids) -> handlers use the native handle -> commit (stores)
  * and outside of it: mark, pending, sweep, clean_up.
  *
- * Change log: 1.0 first version. Appended since: clock(), next_pending().
+ * Change log: 1.0 first version. Appended since: clock(), next_pending(); commit() may find that
+ * a handler ended the transaction.
  */
 #ifndef WAYBILL_SYS_PERSISTENCE_H
 #define WAYBILL_SYS_PERSISTENCE_H

@@ -225,6 +225,8 @@ static void queue_one(wb_storage_session *s, const pgsql_deferred *d)
 
 void pgsql_defer_queue(wb_storage_session *s)
 {
+    if (s->defer.first)
+        pgsql_guard_queue_encoding(s);
     for (const pgsql_deferred *d = s->defer.first; d && !s->exchange.broken; d = d->next)
         queue_one(s, d);
 }

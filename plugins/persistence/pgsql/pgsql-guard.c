@@ -76,6 +76,7 @@ void pgsql_guard_queue_first(wb_storage_session *s)
     pgsql_guard *g = &s->guard;
 
     if (!g->initial.rows) {
+        g->encoding = PQclientEncoding(s->connection);
         if (s->prepared) {
             write_statement(s, 1, text);
             prepare(s, NAME_OF_TRANSACTION, SELECT_TRANSACTION);
@@ -85,6 +86,17 @@ void pgsql_guard_queue_first(wb_storage_session *s)
         pgsql_queue_text(s, SELECT_INITIAL, &g->initial);
     }
     queue_question(s);
+}
+
+/* The server reports it with each change. */
+void pgsql_guard_queue_encoding(wb_storage_session *s)
+{
+    char text[64];
+    if (!s->guard.initial.rows || PQclientEncoding(s->connection) == s->guard.encoding)
+        return;
+    (void)snprintf(text, sizeof text, "SET client_encoding TO '%s'",
+                   pg_encoding_to_char(s->guard.encoding));
+    pgsql_queue_text(s, text, NULL);
 }
 
 void pgsql_guard_queue_begin(wb_storage_session *s)
@@ -122,11 +134,25 @@ void pgsql_guard_queue_commit(wb_storage_session *s)
         queue_statement(s, 1);
 }
 
+/* Where nothing could be asked: the transaction had failed when a handler got the connection. */
+static void queue_defaults(wb_storage_session *s)
+{
+    pgsql_queue_text(s, "RESET SESSION AUTHORIZATION", NULL);
+    pgsql_queue_text(s, "RESET ROLE", NULL);
+    if (s->prepared) {
+        pgsql_queue_text(s, "RESET ALL", NULL);
+        pgsql_session_queue_settings(s, 0);
+    }
+}
+
 void pgsql_guard_queue_before(wb_storage_session *s)
 {
-    if (!s->guard.is_left || !s->guard.initial.rows)
+    if (!s->guard.is_left)
         return;
-    queue_statement(s, 0);
+    if (s->guard.initial.rows)
+        queue_statement(s, 0);
+    else
+        queue_defaults(s);
     pgsql_queue_sync(s);
     s->guard.is_left = 0;
 }

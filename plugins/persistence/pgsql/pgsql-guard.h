@@ -26,6 +26,7 @@
 /** All zero: no handler had the connection yet. */
 typedef struct pgsql_guard {
     wb_sql_answer initial; /* user and role of the session */
+    int encoding;          /* of the client, libpq's number */
     wb_sql_answer began;   /* the id of the transaction; none: nobody asked */
     int is_left;           /* a handler had the connection, and its settings may be there */
     int is_ended;          /* a statement that ends transactions was seen */
@@ -40,6 +41,8 @@ void pgsql_guard_queue_first(wb_storage_session *session);
 /** After BEGIN, in the same exchange; and before it, in a transaction of its own. */
 void pgsql_guard_queue_begin(wb_storage_session *session);
 void pgsql_guard_queue_before(wb_storage_session *session);
+/** In front of what was deferred: whose text it is did not choose another's character set. */
+void pgsql_guard_queue_encoding(wb_storage_session *session);
 /** Behind what handlers did, in front of what is ours. */
 void pgsql_guard_queue_commit(wb_storage_session *session);
 
