@@ -84,6 +84,7 @@ typedef struct wb_endpoint_config {
     /* Where each option was set; use WB_CONFIG_ORIGIN. */
     const wb_conf_origin *origins[WB_SECTION_COUNT];
     const wb_option_list *handler_list;
+    const wb_option_list *commands; /* types of handlers that are not subscribed to; may be NULL */
 } wb_endpoint_config;
 
 typedef struct wb_config {

@@ -49,6 +49,13 @@ static const wb_option endpoint_options[] = {
       .summary = "handler modules to load",
       .help = "Shared objects that export WB_HANDLERS. A relative path starts at the directory of "
               "the configuration file, then at the installed handler directory." },
+    { .name = "commands",
+      .type = WB_OPTION_LIST,
+      .offset = offsetof(wb_endpoint_config, commands),
+      .since = "0.1",
+      .summary = "types of handlers whose messages are sent to the queue and never published",
+      .help = "Commands and replies. waybill install makes no subscription for them; to all other types "
+              "of the handlers the endpoint subscribes. What was subscribed to before is left alone." },
     { .name = "concurrency",
       .type = WB_OPTION_INTEGER,
       .offset = offsetof(wb_endpoint_config, concurrency),

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/endpoint/subscriptions.h"
 #include "core/plugin/loader.h"
 #include "core/recover/recoverability.h"
 
@@ -13,7 +14,7 @@
 #define RESOURCE_SIZE 4096
 
 /* The options that are about an input queue; refused for a send-only endpoint. */
-#define INPUT_OPTION_COUNT 10
+#define INPUT_OPTION_COUNT 11
 
 typedef struct {
     wb_setup *setup;
@@ -81,6 +82,7 @@ static size_t find_input_settings(const wb_endpoint_config *config,
 {
     const wb_input_setting all[INPUT_OPTION_COUNT] = {
         { "handlers", WB_CONFIG_ORIGIN(config, handler_list) },
+        { "commands", WB_CONFIG_ORIGIN(config, commands) },
         { "concurrency", WB_CONFIG_ORIGIN(config, concurrency) },
         { "transaction_mode", WB_CONFIG_ORIGIN(config, transaction_mode) },
         { "batch_max", WB_CONFIG_ORIGIN(config, batch_max) },
@@ -173,7 +175,7 @@ static const char **list_derived(wb_arena *arena, const wb_endpoint_config *conf
     return derived;
 }
 
-static void fill_info(wb_arena *arena, wb_endpoint_setup *endpoint)
+static void fill_info(wb_arena *arena, wb_endpoint_setup *endpoint, wb_problems *handler_problems)
 {
     const wb_endpoint_config *config = endpoint->config;
     endpoint->info = (wb_endpoint_info){
@@ -185,13 +187,13 @@ static void fill_info(wb_arena *arena, wb_endpoint_setup *endpoint)
         .concurrency = (uint32_t)config->concurrency,
         .batch_max = (uint32_t)config->batch_max,
         .body_max = config->body_max,
-        .types = endpoint->handlers.types,
-        .type_count = endpoint->handlers.count,
         .headers_max = WB_INCOMING_HEADERS_MAX + WB_PLATFORM_HEADERS_MAX,
         .headers_size_max = WB_INCOMING_HEADERS_SIZE_MAX,
         .derived = list_derived(arena, config),
         .derived_count = config->type_count,
     };
+    wb_subscriptions_make(arena, config, &endpoint->handlers, handler_problems, &endpoint->info.types,
+                          &endpoint->info.type_count);
 }
 
 static void load_endpoint(const loading *l)
@@ -199,14 +201,15 @@ static void load_endpoint(const loading *l)
     size_t errors_before = l->problems->error_count;
     wb_endpoint_setup *endpoint = l->endpoint;
 
+    int has_handlers = 0;
     load_plugins(l);
     /* after the persistence: modules may need the symbols of its client library */
     if (!(l->flags & (WB_SETUP_WITHOUT_HANDLERS | WB_SETUP_PLUGINS_ONLY)))
-        (void)wb_handlers_load(l->setup->config, endpoint->config, &endpoint->handlers,
-                               l->problems);
+        has_handlers = wb_handlers_load(l->setup->config, endpoint->config, &endpoint->handlers,
+                                        l->problems) == WB_OK;
     if (plugins_are_known(endpoint) && !(l->flags & WB_SETUP_PLUGINS_ONLY))
         negotiate(l);
-    fill_info(&l->setup->config->arena, endpoint);
+    fill_info(&l->setup->config->arena, endpoint, has_handlers ? l->problems : NULL);
     endpoint->is_ready =
         !endpoint->config->has_errors && l->problems->error_count == errors_before;
 }

@@ -41,7 +41,7 @@ typedef struct wb_setup {
 } wb_setup;
 
 /** Do not load handler modules: for programs that only send. The set is empty then, and
- *  so are info.types. */
+ *  so are info.types, which otherwise are all types of the handlers but the commands. */
 #define WB_SETUP_WITHOUT_HANDLERS 1u
 /** Load plugins and their options only: no handler modules, no negotiation, no plan. For
  *  what tries a plugin in ways of its own. */

@@ -82,8 +82,8 @@ static inline const char *wb_message_header(const wb_message *message, const cha
 typedef struct wb_outgoing {
     /** Required: "Namespace.Name", as in NServiceBus. */
     const char *type;
-    /** The receiving endpoint's queue. Required by wb_send(), refused by
-     *  wb_publish(), ignored by wb_reply(). */
+    /** The receiving endpoint's queue; on RabbitMQ also "queue:NAME", a queue of nobody's
+     *  endpoint. Required by wb_send(), refused by wb_publish(), ignored by wb_reply(). */
     const char *destination;
     const void *body;
     size_t body_size;

@@ -1,10 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# The amqp transport passes the kit, on a RabbitMQ of its own, which is killed once.
+# The amqp transport passes the kit, on a RabbitMQ of its own, which is killed once. Other topologies
+# come from here as well: transport_amqp_direct.t.
 set -u
+topology=${topology:-conventional}
 support=$top_srcdir/tests/support
-work=$top_builddir/tests/conformance/work/amqp
+work=$top_builddir/tests/conformance/work/amqp-$topology
 rm -rf "$work"
 mkdir -p "$work"
 trap '"$support/server" stop "$work/server" 2>/dev/null' EXIT
@@ -21,7 +23,7 @@ export WAYBILL_PLUGIN_DIR AMQP_PASSWORD
 cat >"$work/waybill.conf" <<END
 endpoints = ( { name = "kit";
   transport = { plugin = "amqp"; host = "$AMQP_HOST"; port = $AMQP_PORT; user = "$AMQP_USER";
-                password = "env:AMQP_PASSWORD"; }; } );
+                password = "env:AMQP_PASSWORD"; topology = "$topology"; }; } );
 END
 again="\"$support/server\" crash \"$work/server\" && \"$support/server\" restart \"$work/server\""
 {

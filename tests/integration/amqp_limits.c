@@ -176,6 +176,20 @@ static void test_new_queue(void **state)
     fixture_end(&f);
 }
 
+/* Whoever made the error queue: endpoints of .NET declare it without a limit, and do not start when the
+ * broker finds one (4.x, where ours is without by an argument). */
+static void test_error_queue(void **state)
+{
+    fixture f;
+    (void)state;
+    prepare(&f);
+    fixture_create(&f);
+    install(&f);
+    declare(f.error_queue, NONE, 0);
+    install(&f);
+    fixture_end(&f);
+}
+
 /* One that is there is taken as it is, and its limit is what the broker does. */
 static void test_existing_queue(void **state)
 {
@@ -500,6 +514,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_new_queue),
+        cmocka_unit_test(test_error_queue),
         cmocka_unit_test(test_existing_queue),
         cmocka_unit_test(test_silent_queue),
         cmocka_unit_test(test_other_arguments),

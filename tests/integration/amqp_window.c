@@ -13,10 +13,12 @@
 #include <cmocka.h>
 #include <string.h>
 
+#include "plugins/transport/amqp/amqp-options.h"
 #include "plugins/transport/amqp/amqp-window.h"
 
 #define COUNT 8
 
+static const wb_amqp_config conventional, direct = { .topology = WB_AMQP_TOPOLOGY_DIRECT };
 static wb_operation operations[COUNT];
 static wb_operation *pointers[COUNT];
 
@@ -32,7 +34,7 @@ static void begin(wb_amqp_window *window)
                                         .id_size = 1 };
         pointers[i] = &operations[i];
     }
-    *window = (wb_amqp_window){ 0 };
+    *window = (wb_amqp_window){ .config = &conventional };
     wb_amqp_window_new_channel(window);
     assert_true(wb_amqp_window_begin(window, pointers, COUNT));
     for (size_t i = 0; i < COUNT; i++)
@@ -84,7 +86,7 @@ static void test_nonsense(void **state)
     wb_amqp_window_confirm(&window, 0, 0, 0);
     wb_amqp_window_confirm(&window, 9, 0, 0);
     wb_amqp_window_confirm(&window, UINT64_MAX, 1, 0);
-    wb_amqp_window_return(&window, amqp_cstring_bytes("q"), amqp_cstring_bytes("z"));
+    wb_amqp_window_return(&window, amqp_cstring_bytes("q"), amqp_empty_bytes, amqp_cstring_bytes("z"));
     assert_results("--------");
     assert_int_equal(window.outstanding, COUNT);
     wb_amqp_window_free(&window);
@@ -98,13 +100,31 @@ static void test_returns(void **state)
     operations[1].id = operations[3].id = operations[6].id = "a";
     operations[1].flags = 0; /* would not be returned */
     operations[4].destination = "other";
-    wb_amqp_window_return(&window, amqp_cstring_bytes("q"), amqp_cstring_bytes("a"));
-    wb_amqp_window_return(&window, amqp_cstring_bytes("q"), amqp_cstring_bytes("a"));
-    wb_amqp_window_return(&window, amqp_cstring_bytes("other"), amqp_cstring_bytes("e"));
+    wb_amqp_window_return(&window, amqp_cstring_bytes("q"), amqp_empty_bytes, amqp_cstring_bytes("a"));
+    wb_amqp_window_return(&window, amqp_cstring_bytes("q"), amqp_empty_bytes, amqp_cstring_bytes("a"));
+    wb_amqp_window_return(&window, amqp_cstring_bytes("other"), amqp_empty_bytes, amqp_cstring_bytes("e"));
     wb_amqp_window_confirm(&window, 8, 1, 0);
     assert_results("xooxxooo");
     assert_string_equal(operations[4].reason, "no queue is bound to \"other\"");
     assert_int_equal(operations[4].cause, WB_CAUSE_UNROUTABLE);
+    wb_amqp_window_free(&window);
+}
+
+/* Through the default exchange all have the same one: the key tells, also of one id twice. */
+static void test_returned_keys(void **state)
+{
+    wb_amqp_window window;
+    (void)state;
+    begin(&window);
+    window.config = &direct;
+    operations[2].destination = operations[5].destination = "other";
+    operations[0].id = operations[2].id = operations[5].id = "a";
+    wb_amqp_window_return(&window, amqp_empty_bytes, amqp_cstring_bytes("other"), amqp_cstring_bytes("a"));
+    wb_amqp_window_return(&window, amqp_empty_bytes, amqp_cstring_bytes("other"), amqp_cstring_bytes("a"));
+    wb_amqp_window_confirm(&window, 8, 1, 0);
+    assert_results("ooxooxoo");
+    assert_string_equal(operations[2].reason,
+                        "there is no queue \"other\": is the receiving endpoint installed?");
     wb_amqp_window_free(&window);
 }
 
@@ -115,7 +135,7 @@ static void test_second_round(void **state)
     wb_amqp_window window;
     (void)state;
     begin(&window);
-    wb_amqp_window_return(&window, amqp_cstring_bytes("q"), amqp_cstring_bytes("b"));
+    wb_amqp_window_return(&window, amqp_cstring_bytes("q"), amqp_empty_bytes, amqp_cstring_bytes("b"));
     wb_amqp_window_confirm(&window, 1, 0, 0);
     wb_amqp_window_new_channel(&window);
     wb_amqp_window_new_round(&window);
@@ -149,7 +169,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_out_of_order), cmocka_unit_test(test_nacks),
-        cmocka_unit_test(test_nonsense),     cmocka_unit_test(test_returns),
+        cmocka_unit_test(test_nonsense),     cmocka_unit_test(test_returns), cmocka_unit_test(test_returned_keys),
         cmocka_unit_test(test_second_round), cmocka_unit_test(test_late_confirms),
     };
     return cmocka_run_group_tests_name("amqp window", tests, NULL, NULL);

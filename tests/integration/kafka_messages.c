@@ -193,15 +193,14 @@ static void test_unroutable(void **state)
     fixture_end(&f);
 }
 
-static void test_publish(void **state)
+static void publish(const char *type_end, const char *topic_end)
 {
     char type[160];
     char qualified[200];
     fixture f;
-    (void)state;
     fixture_prepare(&f);
-    (void)snprintf(type, sizeof type, "%s.Happened", f.queue);
-    (void)snprintf(qualified, sizeof qualified, "%s, Assembly, Version=1", type);
+    (void)snprintf(type, sizeof type, "%s%s", f.queue, topic_end);
+    (void)snprintf(qualified, sizeof qualified, "%s%s, Assembly, Version=1", f.queue, type_end);
     f.config.partitions = 3;
     fixture_create(&f);
     assert_int_equal(f.ops->install(f.transport, &f.error), WB_OK);
@@ -227,6 +226,14 @@ static void test_publish(void **state)
     assert_string_equal(message->id, "e");
     fixture_acknowledge(&f, &message, 1);
     fixture_end(&f);
+}
+
+static void test_publish(void **state)
+{
+    (void)state;
+    publish(".Happened", ".Happened");
+    /* what no topic's name can hold */
+    publish(".Outer+Wrapper`1[[System.Int32, Lib]]", ".Outer-2BWrapper-601-5B-5BSystem.Int32-5D-5D");
 }
 
 static void test_too_large(void **state)

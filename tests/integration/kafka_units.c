@@ -254,6 +254,20 @@ static void test_topic_names(void **state)
     (void)state;
     assert_null(wb_kafka_topic_name("Sales.OrderPlaced , Assembly", 1, topic));
     assert_string_equal(topic, "Sales.OrderPlaced");
+    assert_null(wb_kafka_topic_name("Shop.Outer+Inner, Shop", 1, topic));
+    assert_string_equal(topic, "Shop.Outer-2BInner");
+    assert_null(wb_kafka_topic_name("Shop.Wrapper`1[[System.Int32, Lib, Version=1.0]], Shop", 1, topic));
+    assert_string_equal(topic, "Shop.Wrapper-601-5B-5BSystem.Int32-5D-5D");
+    assert_null(wb_kafka_topic_name("Shop.Pair`2[[A],[B]]", 1, topic));
+    assert_string_equal(topic, "Shop.Pair-602-5B-5BA-5D-2C-5BB-5D-5D");
+    assert_non_null(wb_kafka_topic_name("caf\xc3\xa9", 1, topic));
+    /* not the topic of another type, nor another topic than before */
+    assert_null(wb_kafka_topic_name("Shop.Outer-2BInner", 1, topic));
+    assert_string_equal(topic, "Shop.Outer-2D2BInner");
+    assert_null(wb_kafka_topic_name("order-placed-2b-2", 1, topic));
+    assert_string_equal(topic, "order-placed-2b-2");
+    assert_non_null(wb_kafka_topic_name("a\r\nb", 1, topic));
+    assert_non_null(wb_kafka_topic_name("Shop.Outer+Inner", 0, topic));
     assert_non_null(wb_kafka_topic_name("Sales.OrderPlaced, Assembly", 0, topic));
     assert_non_null(wb_kafka_topic_name("", 0, topic));
     assert_non_null(wb_kafka_topic_name(" ,x", 1, topic));
@@ -266,6 +280,13 @@ static void test_topic_names(void **state)
     name[249] = '\0';
     assert_null(wb_kafka_topic_name(name, 0, topic));
     assert_string_equal(topic, name);
+    assert_null(wb_kafka_topic_name(name, 1, topic));
+    assert_string_equal(topic, name);
+    name[0] = '+';
+    assert_non_null(wb_kafka_topic_name(name, 1, topic));
+    name[247] = '\0';
+    assert_null(wb_kafka_topic_name(name, 1, topic));
+    assert_int_equal(strlen(topic), 249);
 }
 
 /* ---- identity, errors -------------------------------------------------------------- */

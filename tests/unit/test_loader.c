@@ -369,6 +369,34 @@ static void test_setup(void **state)
     wb_problems_free(&problems);
 }
 
+/* What is sent to the queue and never published needs no subscription. */
+static void test_commands(void **state)
+{
+    static const char format[] =
+        "endpoints = ( { name = \"orders\"; handlers = [%s];\n"
+        "transport = { plugin = \"file\"; path = \"/a\"; };\n"
+        "commands = [ \"Sales.PlaceOrder, Sales, Version=1.0\"%s ]; } );";
+    char text[2 * PATH_MAX];
+    wb_problems problems;
+    (void)state;
+    (void)snprintf(text, sizeof text, format, quoted("handlers/.libs/orders.so"), "");
+    wb_setup *setup = load_setup(text, &problems, WB_OK);
+    const wb_endpoint_setup *orders = wb_setup_endpoint(setup, "orders");
+    assert_int_equal(orders->handlers.count, 2);
+    assert_int_equal(orders->info.type_count, 1);
+    assert_string_equal(orders->info.types[0], "Sales.CancelOrder");
+    wb_setup_free(setup);
+    wb_problems_free(&problems);
+
+    (void)snprintf(text, sizeof text, format, quoted("handlers/.libs/orders.so"), ", \"Sales.Place\"");
+    setup = load_setup(text, &problems, WB_FATAL);
+    assert_problem(&problems, ":3: endpoint \"orders\": \"commands\" names \"Sales.Place\", for which there "
+                              "is no handler");
+    assert_error_count(&problems, 1);
+    wb_setup_free(setup);
+    wb_problems_free(&problems);
+}
+
 static void test_setup_reports_everything(void **state)
 {
     wb_problems problems;
@@ -423,6 +451,7 @@ int main(void)
         cmocka_unit_test(test_handlers_built_later),
         cmocka_unit_test(test_refused_handlers),
         cmocka_unit_test(test_setup),
+        cmocka_unit_test(test_commands),
         cmocka_unit_test(test_setup_reports_everything),
     };
     return cmocka_run_group_tests_name("loader", tests, group_setup, conf_teardown);

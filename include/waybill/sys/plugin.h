@@ -243,7 +243,7 @@ typedef struct wb_endpoint_info {
     /** Largest body handed to handlers. A transport still delivers a larger
      *  message, so that it can go to the error queue. */
     int64_t body_max;
-    /** Types handlers exist for, which the endpoint subscribes to. */
+    /** Types the endpoint subscribes to: those it has handlers for, but its commands. */
     const char *const *types;
     size_t type_count;
     /** Most headers, and most bytes in their names and values together, that a message

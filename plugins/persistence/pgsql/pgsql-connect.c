@@ -49,28 +49,38 @@ static const char *find_sqlstate(const char *message, char sqlstate[SQLSTATE_SIZ
     return text;
 }
 
-/* What became of the servers that were tried. */
-typedef struct report {
-    int result; /* WB_OK: none was tried */
+typedef struct verdict {
+    int result; /* WB_OK: none yet */
     int cause;
     int64_t native_code;
+} verdict;
+
+/* What became of the servers that were tried. */
+typedef struct report {
+    verdict all;
+    verdict server; /* which is being tried */
     size_t size;
     char text[900];
 } report;
 
-/* Waiting helps as long as it may help with one of them. */
+/* Of a server's addresses, the one that refused for good has the last word. */
 static int note(report *r, int result, int cause, int64_t native_code, const char *text)
 {
     const size_t room = sizeof r->text - r->size;
     const int size = snprintf(r->text + r->size, room, "%s%.*s", r->size ? "; " : "",
                               (int)strcspn(text, "\n"), text);
     r->size += size < (int)room ? (size_t)size : room - 1;
-    if (r->result == WB_OK || (r->result == WB_FATAL && result != WB_FATAL)) {
-        r->result = result;
-        r->cause = cause;
-        r->native_code = native_code;
-    }
+    if (r->server.result == WB_OK || (result == WB_FATAL && r->server.result != WB_FATAL))
+        r->server = (verdict){ result, cause, native_code };
     return result;
+}
+
+/* Of several servers, waiting helps as long as it may help with one. */
+static void end_server(report *r)
+{
+    if (r->all.result == WB_OK || r->all.result == WB_FATAL)
+        r->all = r->server;
+    r->server = (verdict){ .result = WB_OK };
 }
 
 /* One of several says which it is, as libpq does where it speaks itself. */
@@ -79,8 +89,10 @@ static int note_server(const wb_storage_session *s, report *r, int result, int c
 {
     char line[512];
     const int is_one = s->persistence->params.servers.count == 1;
-    (void)snprintf(line, sizeof line, "server \"%s\", port %s: %.*s", PQhost(s->connection),
-                   PQport(s->connection), (int)strcspn(text, "\n"), text);
+    const char *host = PQhost(s->connection);
+    const char *port = PQport(s->connection);
+    (void)snprintf(line, sizeof line, "server \"%s\", port %s: %.*s", host ? host : "",
+                   port ? port : "", (int)strcspn(text, "\n"), text);
     return note(r, result, cause, native_code, is_one ? text : line);
 }
 
@@ -183,7 +195,7 @@ static int connect_session(wb_storage_session *s, wb_error *error)
     wb_persistence *p = s->persistence;
     const pgsql_servers *servers = &p->params.servers;
     const size_t first = atomic_load(&p->server);
-    report r = { .result = WB_OK };
+    report r = { .size = 0 };
 
     for (size_t i = 0; i < servers->count; i++) {
         const size_t at = (first + i) % servers->count;
@@ -191,8 +203,9 @@ static int connect_session(wb_storage_session *s, wb_error *error)
             atomic_store(&p->server, at);
             return WB_OK;
         }
+        end_server(&r);
     }
-    return s->host->fail(s->host, error, r.result, r.cause, r.native_code,
+    return s->host->fail(s->host, error, r.all.result, r.all.cause, r.all.native_code,
                          "could not connect to PostgreSQL: %s", r.text);
 }
 

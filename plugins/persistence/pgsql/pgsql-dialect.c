@@ -39,11 +39,13 @@ int64_t pgsql_lock_key(const wb_sql_names *names, const char *purpose, const cha
     return (int64_t)state;
 }
 
-/* A time limit for idle transactions would end this one while its rows are dispatched. */
+/* A time limit for transactions, idle or not, would end this one while its rows are dispatched.
+ * From the table of settings, because PostgreSQL 16 knows no transaction_timeout. */
 const char pgsql_lock_in_transaction[] =
     "SELECT (pg_catalog.pg_try_advisory_xact_lock($1::bigint) AND "
-    "pg_catalog.set_config('idle_in_transaction_session_timeout', '0', true) IS NOT NULL)"
-    "::integer::bigint";
+    "(SELECT pg_catalog.count(pg_catalog.set_config(name, '0', true)) "
+    "FROM pg_catalog.pg_settings WHERE name IN "
+    "('idle_in_transaction_session_timeout', 'transaction_timeout')) > 0)::integer::bigint";
 
 /* ---- the outbox ------------------------------------------------------------------ */
 

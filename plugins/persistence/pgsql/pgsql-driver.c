@@ -30,8 +30,9 @@ static void queue_begin(wb_storage_session *s, const wb_mark *marks, size_t coun
     queue_dropped(s);
     pgsql_guard_queue_before(s);
     if (count) {
+        pgsql_queue_outside(s);
         wb_sql_queue_marks(s, marks, count);
-        pgsql_queue_sync(s);
+        pgsql_queue_end(s);
     }
     pgsql_queue(s, WB_SQL_BEGIN, NULL, 0, NULL);
     if (!s->prepared)
@@ -107,7 +108,7 @@ const wb_sql_driver pgsql_driver = {
     .start = pgsql_exchange_start,
     .queue = pgsql_queue,
     .queue_text = pgsql_queue_text,
-    .queue_end = pgsql_queue_sync,
+    .queue_end = pgsql_queue_end,
     .queue_begin = queue_begin,
     .queue_rollback = queue_rollback,
     .queue_deferred = queue_deferred,

@@ -25,7 +25,7 @@ void pgsql_exchange_start(wb_storage_session *s)
 {
     pgsql_exchange *x = &s->exchange;
     x->count = 0;
-    x->commits = x->committed = x->broken = x->out_of_memory = 0;
+    x->is_outside = x->commits = x->committed = x->broken = x->out_of_memory = 0;
     s->sql.failure.result = WB_OK;
     s->sql.failure.item = WB_SQL_NO_ITEM;
     if (PQsetnonblocking(s->connection, 1) != 0 || !PQenterPipelineMode(s->connection))
@@ -91,13 +91,39 @@ static void queue_values(wb_storage_session *s, wb_sql_which which, const pgsql_
                        values, count);
 }
 
+void pgsql_queue_outside(wb_storage_session *s)
+{
+    if (s->prepared)
+        return;
+    queue_values(s, WB_SQL_BEGIN, NULL, 0, NULL);
+    pgsql_session_queue_settings(s, 1);
+    s->exchange.is_outside = 1;
+}
+
+void pgsql_queue_end(wb_storage_session *s)
+{
+    if (s->exchange.is_outside)
+        pgsql_queue_text(s, "COMMIT", NULL); /* ours, and not in doubt */
+    s->exchange.is_outside = 0;
+    pgsql_queue_sync(s);
+}
+
+/* The first of an exchange, and no transaction is open. */
+static int starts_outside(const wb_storage_session *s)
+{
+    return s->sql.state == WB_SQL_IDLE && !s->exchange.count && !s->exchange.broken &&
+           PQtransactionStatus(s->connection) == PQTRANS_IDLE;
+}
+
 void pgsql_queue(wb_storage_session *s, wb_sql_which which, const wb_sql_value *values,
                  size_t count, wb_sql_answer *ret_answer)
 {
-    pgsql_value encoded[VALUES_MAX];
+    pgsql_value encoded[VALUES_MAX] = { { 0 } };
 
     if (which == WB_SQL_LOCK && s->sql.locks_in_transaction)
         pgsql_queue(s, WB_SQL_BEGIN, NULL, 0, NULL);
+    else if (which != WB_SQL_BEGIN && starts_outside(s))
+        pgsql_queue_outside(s);
     for (size_t i = 0; i < count; i++)
         if (pgsql_encode(s, &values[i], &encoded[i]) != 0)
             s->exchange.broken = s->exchange.out_of_memory = 1;

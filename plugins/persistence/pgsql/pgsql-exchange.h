@@ -44,9 +44,10 @@ typedef struct pgsql_exchange {
     pgsql_step *steps;
     size_t count;
     size_t capacity;
-    int commits;   /* a COMMIT is among the steps */
-    int committed; /* and the server said that it did */
-    int broken;    /* queueing failed: nothing after that was queued */
+    int is_outside; /* a BEGIN was put in front, of which the COMMIT is due */
+    int commits;    /* a COMMIT is among the steps */
+    int committed;  /* and the server said that it did */
+    int broken;     /* queueing failed: nothing after that was queued */
     int out_of_memory;
 } pgsql_exchange;
 
@@ -63,6 +64,11 @@ void pgsql_queue_values(wb_storage_session *session, const pgsql_step *step, con
                         const struct pgsql_value *values, int count);
 /** Queue the preparing of our statements. */
 void pgsql_queue_preparations(wb_storage_session *session);
+/** wb_sql_driver.queue_end: what precedes it, back to the one before, is a transaction of its own. */
+void pgsql_queue_end(wb_storage_session *session);
+/** Begin such a transaction with the isolation, access and settings of ours, where the session
+ *  does not have them. pgsql_queue() does, if nothing is open. */
+void pgsql_queue_outside(wb_storage_session *session);
 /** Queue a synchronization point: what precedes it is a transaction of its own, unless
  *  a BEGIN is open. run() sees to the last one. */
 void pgsql_queue_sync(wb_storage_session *session);

@@ -17,8 +17,8 @@ static void describe(wb_sql_failure *failure, const PGresult *result, const char
                    detail ? ")" : "", sqlstate);
 }
 
-/* Each server writes the severity a second time, untranslated; a pooler that speaks for itself
- * does not. Its word is worth no more than a broken connection: the server's is lost. */
+/* Each server writes the severity a second time, untranslated; PgBouncer does not when it speaks for
+ * itself. A pooler's word is worth no more than a broken connection: the server's is lost. */
 static int is_end_of_session(const PGresult *result, int *ret_of_server)
 {
     const char *severity = PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED);

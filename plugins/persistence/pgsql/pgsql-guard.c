@@ -25,7 +25,7 @@
     "pg_catalog.set_config('session_authorization', $1::pg_catalog.text, false), "                 \
     "pg_catalog.set_config('role', $2::pg_catalog.text, false)"
 
-#define TEXT_SIZE 512
+#define TEXT_SIZE 768
 
 /* Behind a pooler settings are not ours to reset: it keeps account of some, and gives the session
  * to others. Ours go with each transaction there. */

@@ -52,8 +52,8 @@ int pgsql_session_open(wb_persistence *persistence, wb_storage_session **ret_ses
                        wb_error *error);
 void pgsql_session_close(wb_storage_session *session);
 
-#define PGSQL_SETTINGS_SIZE 224
-/** Expressions that set the session's timeouts: for good, or for the transaction only. */
+#define PGSQL_SETTINGS_SIZE 320
+/** Expressions that set the session's timeouts, and more: for good, or for the transaction only. */
 void pgsql_session_settings(const wb_storage_session *session, int transaction_only,
                             char ret_text[PGSQL_SETTINGS_SIZE]);
 /** Queue that. */

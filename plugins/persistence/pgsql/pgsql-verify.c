@@ -22,7 +22,8 @@
     "LATERAL (SELECT pg_catalog.format('%I.%I', {database}, unqualified) AS name) AS qualified"
 
 #define SELECT_SETTINGS                                                                            \
-    "SELECT name, setting, pg_catalog.pg_is_in_recovery() FROM pg_catalog.pg_settings "            \
+    "SELECT name, setting, pg_catalog.pg_is_in_recovery(), "                                       \
+    "pg_catalog.current_setting('transaction_read_only') FROM pg_catalog.pg_settings "             \
     "WHERE name IN ('fsync', 'full_page_writes', 'synchronous_commit')"
 
 static int check_table(const wb_persistence *p, const wb_sql_cell *cells, wb_error *error)
@@ -60,24 +61,40 @@ static int check_settings(wb_storage_session *s, wb_error *error)
 {
     const wb_host *host = s->host;
     wb_sql_answer rows = { 0 };
-    wb_sql_cell cells[3];
+    wb_sql_cell cells[4];
     int standby = 0;
+    int read_only = 0;
 
     if (wb_sql_schema_run(s, SELECT_SETTINGS, &rows) != WB_OK)
         return wb_sql_report(s, "read the server's settings", error);
-    while (pgsql_fetch(&rows, cells, 3)) {
+    while (pgsql_fetch(&rows, cells, 4)) {
         const wb_field field = { "setting", cells[0].data };
         if (strcmp(cells[1].data, "off") == 0)
             host->log(host, WB_LOG_WARNING,
                       "a setting of PostgreSQL is off: commits can be lost when the machine fails",
                       &field, 1);
         standby = *cells[2].data == 't';
+        read_only = strcmp(cells[3].data, "on") == 0;
     }
     pgsql_clear(&rows);
     if (standby)
         return host->fail(host, error, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0,
                           "the PostgreSQL server is a standby and takes no writes: name its "
                           "primary in option \"host\"");
+    if (read_only)
+        return host->fail(host, error, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0,
+                          "the PostgreSQL server takes no writes of user \"%s\": "
+                          "default_transaction_read_only is on",
+                          PQuser(s->connection));
+    return WB_OK;
+}
+
+/* A pooler in statement mode has none. */
+static int check_transactions(wb_storage_session *s, wb_error *error)
+{
+    if (wb_sql_schema_run(s, "BEGIN", NULL) != WB_OK ||
+        wb_sql_schema_run(s, "ROLLBACK", NULL) != WB_OK)
+        return wb_sql_report(s, "open a transaction", error);
     return WB_OK;
 }
 
@@ -85,5 +102,6 @@ int (*const pgsql_checks[])(wb_storage_session *, wb_error *) = {
     check_tables,
     wb_sql_check_version,
     check_settings,
+    check_transactions,
     NULL,
 };

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <waybill/sys/types.h>
 
-#include "plugins/transport/amqp/amqp-header-names.h"
+#include "plugins/transport/amqp/amqp-route.h"
 
 /* Two exchanges as one name to remember: no name holds a line end. */
 #define PAIR_SIZE (2 * WB_AMQP_NAME_SIZE)
@@ -75,10 +75,6 @@ int wb_amqp_bases_bind(wb_amqp_destinations *known, wb_amqp_connection *connecti
 int wb_amqp_bases_ensure(wb_amqp_destinations *known, wb_amqp_connection *connection,
                          const wb_operation *operation, const char *child)
 {
-    for (size_t i = 0; i < operation->header_count; i++) {
-        const wb_header *header = &operation->headers[i];
-        if (strcmp(header->name, ENCLOSED_TYPES) == 0)
-            return strchr(header->value, ';') ? bind_bases(known, connection, header->value, child) : WB_OK;
-    }
-    return WB_OK;
+    const char *types = wb_amqp_types_of(operation);
+    return types && strchr(types, ';') ? bind_bases(known, connection, types, child) : WB_OK;
 }

@@ -9,22 +9,6 @@
 /* Replies may go to very many queues; asking again costs a round trip, no more. */
 #define REMEMBERED_MAX 4096
 
-const char *wb_amqp_destination_exchange(const wb_operation *operation,
-                                         char ret_name[WB_AMQP_NAME_SIZE])
-{
-    const char *destination = operation->destination ? operation->destination : "";
-    size_t size = strlen(destination);
-    if (operation->kind == WB_OPERATION_PUBLISH)
-        return wb_amqp_event_exchange(destination, ret_name)
-                   ? NULL
-                   : "1 to 254 bytes";
-    /* The empty name would be the default exchange, where addresses mean nothing. */
-    if (size == 0 || size >= WB_AMQP_NAME_SIZE)
-        return "1 to 255 bytes";
-    memcpy(ret_name, destination, size + 1);
-    return NULL;
-}
-
 /* The place of a name, or where it belongs; *ret_found says which. */
 static size_t find(const wb_amqp_destinations *destinations, const char *name, int *ret_found)
 {

@@ -14,11 +14,6 @@ typedef struct wb_amqp_destinations {
     size_t count, capacity;
 } wb_amqp_destinations;
 
-/** The exchange an operation goes to; whether the broker takes its name is another
- *  question (amqp-names.h). @return NULL, or why there can be none. */
-const char *wb_amqp_destination_exchange(const wb_operation *operation,
-                                         char ret_name[WB_AMQP_NAME_SIZE]);
-
 /** Make sure of an exchange: sends ask for it, events declare it. On the scratch
  *  channel.
  *  @return WB_OK; WB_REJECT: it does not exist or must not be used, and the scratch

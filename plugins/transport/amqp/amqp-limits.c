@@ -24,7 +24,7 @@ static int ask_broker(wb_amqp_connection *connection, wb_amqp_found *ret_found)
     const char *name = transport->endpoint->name;
     int result = wb_amqp_queue_exists(connection, name);
     if (result == WB_OK)
-        result = wb_amqp_queue_declare(connection, name, transport->config->queue_type,
+        result = wb_amqp_queue_declare(connection, name, transport->config->queue_type, 1,
                                        transport->config->dead_letter_exchange, ret_found);
     return result;
 }

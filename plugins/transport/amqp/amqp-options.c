@@ -12,6 +12,7 @@
 
 static const char *const queue_types[] = { "quorum", "classic", NULL };
 static const char *const error_queue_types[] = { "same", "quorum", "classic", NULL };
+static const char *const topologies[] = { "conventional", "direct", NULL };
 static const char *const tls_choices[] = { "auto", "on", "off", NULL };
 static const char *const sasl_choices[] = { "plain", "external", NULL };
 
@@ -43,10 +44,23 @@ const wb_option wb_amqp_options[WB_AMQP_OPTION_COUNT] = {
     { "error_queue_type", WB_OPTION_CHOICE, 0, AT(error_queue_type), "same", 0, 0,
       error_queue_types, "0.1", "type of the error queue; same means that of queue_type",
       "Often the error queue is shared, and another endpoint has made it." },
+    { "topology", WB_OPTION_CHOICE, 0, AT(topology), "conventional", 0, 0, topologies, "0.1",
+      "how messages find their queues: as all endpoints of the system do it",
+      "The two routing topologies of NServiceBus. conventional: an exchange for each queue and each "
+      "type of event. direct: the default exchange, and amq.topic with the names of an event's types "
+      "for a routing key; who handles an event that has bases names them in types, in the order of "
+      "who publishes it. In either, queue:NAME as a destination, reply address or error queue "
+      "is a queue that needs no exchange. A change leaves the old bindings where they are." },
+    { "routing_keys", WB_OPTION_LIST, 0, AT(routing_keys), NULL, 0, 0, NULL, "0.1",
+      "routing keys of events for which types do not give that of .NET: [ \"TYPE=KEY\" ]",
+      "With topology = \"direct\", for who publishes and who handles the type. The key of .NET has, for a "
+      "class, that of its base class, that of its first interface, and its name. So an event Shop.Placed of "
+      "a base class Shop.Event that has an interface Shop.IEvent needs "
+      "\"Shop.Placed=Shop-IEvent.Shop-Event.Shop-IEvent.Shop-Placed\"; and a generic one its name with assemblies." },
     { "dead_letter_exchange", WB_OPTION_STRING, 0, AT(dead_letter_exchange), NULL, 0, 0, NULL,
       "0.1", "exchange that gets what the endpoint's queue drops",
       "Messages that cannot be decoded, and what a limit on the queue drops. It must exist; the "
-      "name of the error queue will do. Without it, or a policy that sets one, such messages are gone." },
+      "name of the error queue will do in the conventional topology. Without it, or a policy that sets one, such messages are gone." },
     { "connect_timeout", WB_OPTION_DURATION, 0, AT(connect_timeout), "10s", SECONDS / 10, HOUR,
       NULL, "0.1", "longest wait for a connection, and for each answer of the broker", NULL },
     { "confirm_timeout", WB_OPTION_DURATION, 0, AT(confirm_timeout), "30s", SECONDS / 10, HOUR,

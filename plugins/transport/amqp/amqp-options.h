@@ -16,6 +16,10 @@
 #define WB_AMQP_ERROR_QUEUE_QUORUM 1
 #define WB_AMQP_ERROR_QUEUE_CLASSIC 2
 
+/* Values of wb_amqp_config.topology, in the order of its choices. */
+#define WB_AMQP_TOPOLOGY_CONVENTIONAL 0
+#define WB_AMQP_TOPOLOGY_DIRECT 1
+
 /* Values of wb_amqp_config.tls, in the order of its choices. */
 #define WB_AMQP_TLS_AUTO 0
 #define WB_AMQP_TLS_ON 1
@@ -36,6 +40,8 @@ typedef struct wb_amqp_config {
     int64_t heartbeat;
     int32_t queue_type;
     int32_t error_queue_type;
+    int32_t topology;
+    const wb_option_list *routing_keys; /* "TYPE=KEY"; NULL: none */
     const char *dead_letter_exchange; /* NULL: none */
     int64_t connect_timeout;
     int64_t confirm_timeout;
@@ -48,7 +54,7 @@ typedef struct wb_amqp_config {
     const char *management; /* NULL: not asked */
 } wb_amqp_config;
 
-#define WB_AMQP_OPTION_COUNT 19
+#define WB_AMQP_OPTION_COUNT 21
 extern const wb_option wb_amqp_options[WB_AMQP_OPTION_COUNT];
 
 /** Whether a name is this machine's. By name only: resolving would ask the network, and

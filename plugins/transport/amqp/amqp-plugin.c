@@ -7,13 +7,21 @@
 
 #include "plugins/transport/amqp/amqp-limits.h"
 #include "plugins/transport/amqp/amqp-management.h"
+#include "plugins/transport/amqp/amqp-route.h"
 #include "plugins/transport/amqp/amqp-session.h"
 #include "plugins/transport/amqp/amqp-topology.h"
 
 /* Names the broker would answer by closing the connection, at every try. */
 static int check_names(const wb_host *host, const wb_endpoint_info *endpoint, wb_error *error)
 {
-    const char *const names[] = { endpoint->name, endpoint->error_queue };
+    const char *error_queue =
+        endpoint->error_queue ? wb_amqp_address_queue(endpoint->error_queue) : NULL;
+    const char *const names[] = { endpoint->name, error_queue };
+    if (wb_amqp_address_queue(endpoint->name) != endpoint->name)
+        return host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 0,
+                          "an endpoint cannot be named \"%s\": as a destination this is the queue "
+                          "\"%s\"",
+                          endpoint->name, wb_amqp_address_queue(endpoint->name));
     for (size_t i = 0; i < 2; i++) {
         const char *problem = names[i] ? wb_amqp_name_problem(names[i]) : NULL;
         if (problem)
@@ -41,6 +49,8 @@ static int create(const wb_host *host, const wb_endpoint_info *endpoint, const v
         result = check_names(host, endpoint, error);
     if (result == WB_OK)
         result = check_dead_letters(host, config, error);
+    if (result == WB_OK)
+        result = wb_amqp_route_check(host, config, error);
     if (result == WB_OK && ((const wb_amqp_config *)config)->management)
         result = wb_amqp_management_check(host, config, error);
     if (result != WB_OK)

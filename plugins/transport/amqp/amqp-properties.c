@@ -7,6 +7,8 @@
 #include "plugins/transport/amqp/amqp-names.h"
 
 #define OCTETS "application/octet-stream"
+/* The broker takes it out. */
+#define ROUTES_HIDDEN "BCC"
 #define DIRECT_REPLY_TO "amq.rabbitmq.reply-to"
 
 static amqp_bytes_t bytes_of(const char *data, size_t size)
@@ -99,7 +101,20 @@ static int note_header(amqp_basic_properties_t *p, amqp_bytes_t name, amqp_bytes
  * key: it accepts nothing but a list. */
 static int names_routes(amqp_bytes_t name)
 {
-    return IS(name, "CC") || IS(name, "BCC");
+    return IS(name, "CC") || IS(name, ROUTES_HIDDEN);
+}
+
+/* As one list: of two headers the broker would read the first. */
+static size_t put_more(wb_amqp_more *more, amqp_table_entry_t *entry)
+{
+    size_t size = 0;
+    *entry = (amqp_table_entry_t){
+        LITERAL(ROUTES_HIDDEN),
+        { .kind = AMQP_FIELD_KIND_ARRAY, .value.array = { (int)more->count, more->keys } }
+    };
+    for (size_t i = 0; i < more->count; i++)
+        size += more->keys[i].value.bytes.len + 5;
+    return size;
 }
 
 static amqp_table_entry_t make_entry(amqp_bytes_t name, amqp_bytes_t value,
@@ -114,7 +129,8 @@ static amqp_table_entry_t make_entry(amqp_bytes_t name, amqp_bytes_t value,
     return entry;
 }
 
-const char *wb_amqp_properties_make(const wb_operation *operation, amqp_table_entry_t *entries,
+const char *wb_amqp_properties_make(const wb_operation *operation, wb_amqp_more *more,
+                                    amqp_table_entry_t *entries,
                                     amqp_basic_properties_t *ret_properties, size_t *ret_size)
 {
     enum { FIXED = 8 * (WB_AMQP_SHORT_MAX + 1) + 80, ENTRY = 6 + 5 };
@@ -142,10 +158,16 @@ const char *wb_amqp_properties_make(const wb_operation *operation, amqp_table_en
             return "the name of a header is longer than 255 bytes";
         if (!note_header(p, name, value))
             continue;
-        entries[count] = make_entry(name, value, &entries[operation->header_count + i].value);
+        if (more && more->count && IS(name, ROUTES_HIDDEN)) {
+            wb_amqp_more_add(more, value);
+            continue;
+        }
+        entries[count] = make_entry(name, value, &entries[operation->header_count + 1 + i].value);
         count++;
         size += name.len + value.len + ENTRY;
     }
+    if (more && more->count)
+        size += put_more(more, &entries[count++]) + sizeof ROUTES_HIDDEN + ENTRY;
     p->headers = (amqp_table_t){ count, entries };
     *ret_size = size;
     return NULL;

@@ -8,15 +8,17 @@
 
 #include <waybill/sys/transport.h>
 
-#include "plugins/common/rabbitmq.h"
+#include "plugins/transport/amqp/amqp-more.h"
 
-/** Make the properties of an operation. Everything points into the operation, and to
- *  `entries`, which has room for twice header_count. *ret_size is an upper bound of the
+/** Make the properties of an operation. Everything points into the operation, to `more`, and to
+ *  `entries`, which has room for twice header_count and one. `more` are routing keys beside the
+ *  message's own, or NULL; the sender's header BCC, if there is one, joins them. *ret_size is an upper bound of the
  *  encoded size. Whatever the broker would refuse is put so that it does not: headers
  *  that it reads as routes are lists, the reply address of a consumer it does not know
  *  stands in its header alone.
  *  @return NULL, or why the message can never be sent: it is too large. */
-const char *wb_amqp_properties_make(const wb_operation *operation, amqp_table_entry_t *entries,
+const char *wb_amqp_properties_make(const wb_operation *operation, wb_amqp_more *more,
+                                    amqp_table_entry_t *entries,
                                     amqp_basic_properties_t *ret_properties, size_t *ret_size);
 
 #endif

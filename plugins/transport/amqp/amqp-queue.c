@@ -192,14 +192,14 @@ static int learn(const char *text, int type, const char *dead_letter, wb_amqp_fo
     return !found->incomplete;
 }
 
-int wb_amqp_queue_declare(wb_amqp_connection *connection, const char *name, int type,
+int wb_amqp_queue_declare(wb_amqp_connection *connection, const char *name, int type, int without_limit,
                           const char *dead_letter, wb_amqp_found *ret_found)
 {
     const wb_amqp_channel *channel = &connection->channels[WB_AMQP_SCRATCH];
     int limit_known = 0;
     int result;
     *ret_found = (wb_amqp_found){ .limit.is = WB_AMQP_LIMIT_NONE };
-    if (type == WB_AMQP_QUEUE_QUORUM && wb_amqp_broker_major(connection) >= 4)
+    if (without_limit && type == WB_AMQP_QUEUE_QUORUM && wb_amqp_broker_major(connection) >= 4)
         ret_found->limit = (wb_amqp_limit){ .is = WB_AMQP_LIMIT_SET, .value = -1 };
     do
         result = declare_as(connection, name, type, dead_letter, ret_found);

@@ -40,9 +40,9 @@ typedef struct wb_amqp_found {
 } wb_amqp_found;
 
 /** Declare a durable queue of a type, WB_AMQP_QUEUE_x, with a dead-letter exchange unless
- *  NULL. One that is there may have any other arguments: *ret_found. Results as
- *  wb_amqp_rpc(). */
-int wb_amqp_queue_declare(wb_amqp_connection *connection, const char *name, int type,
+ *  NULL, and `without_limit` of deliveries if the broker has one by default. One that is there
+ *  may have any other arguments: *ret_found. Results as wb_amqp_rpc(). */
+int wb_amqp_queue_declare(wb_amqp_connection *connection, const char *name, int type, int without_limit,
                           const char *dead_letter, wb_amqp_found *ret_found);
 
 /** Read the limit a queue has out of the broker's refusal; pure.

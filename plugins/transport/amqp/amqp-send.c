@@ -41,26 +41,31 @@ static void on_confirm(wb_amqp_sender *sender, uint64_t tag, int multiple, int n
         host_of(sender)->crash_point("half_confirmed");
 }
 
+static int copy_name(amqp_bytes_t from, char ret_name[WB_AMQP_NAME_SIZE])
+{
+    if (from.len >= WB_AMQP_NAME_SIZE)
+        return 0;
+    if (from.len)
+        memcpy(ret_name, from.bytes, from.len);
+    ret_name[from.len] = '\0';
+    return 1;
+}
+
 static void on_return(wb_amqp_sender *sender, const amqp_basic_return_t *method)
 {
-    size_t size = method->exchange.len;
-    if (size >= sizeof sender->exchange)
-        return;
-    if (size)
-        memcpy(sender->exchange, method->exchange.bytes, size);
-    sender->exchange_size = size;
-    sender->in_return = 1;
+    sender->in_return = copy_name(method->exchange, sender->returned.exchange) &&
+                        copy_name(method->routing_key, sender->returned.key);
 }
 
 /* Its body follows and is of no interest. */
 static void on_return_header(wb_amqp_sender *sender, const amqp_basic_properties_t *properties)
 {
-    amqp_bytes_t exchange = { sender->exchange_size, sender->exchange };
     amqp_bytes_t id = amqp_empty_bytes;
     if (properties->_flags & AMQP_BASIC_MESSAGE_ID_FLAG)
         id = properties->message_id;
     if (sender->in_return)
-        wb_amqp_window_return(&sender->window, exchange, id);
+        wb_amqp_window_return(&sender->window, amqp_cstring_bytes(sender->returned.exchange),
+                              amqp_cstring_bytes(sender->returned.key), id);
     sender->in_return = 0;
 }
 
@@ -161,30 +166,43 @@ static void reject_destination(wb_amqp_sender *sender, size_t slot, const char *
                               scratch->text);
 }
 
+static void reject_name(wb_amqp_sender *sender, size_t slot, const char *problem)
+{
+    int is_event = sender->window.slots[slot].operation->kind == WB_OPERATION_PUBLISH;
+    int is_direct = sender->window.config->topology == WB_AMQP_TOPOLOGY_DIRECT;
+    const char *what = is_direct ? "a routing key" : "an exchange";
+    wb_amqp_window_settle(&sender->window, slot, WB_REJECT, WB_CAUSE_UNROUTABLE,
+                          "its %s cannot name %s: %s", is_event ? "type" : "destination",
+                          is_event ? what : "a queue", problem);
+}
+
+static int ensure_exchange(wb_amqp_sender *sender, const wb_operation *operation, const char *name)
+{
+    int is_event = operation->kind == WB_OPERATION_PUBLISH;
+    int result =
+        wb_amqp_destination_ensure(&sender->destinations, &sender->connection, name, is_event);
+    if (result == WB_OK && is_event)
+        result = wb_amqp_bases_ensure(&sender->destinations, &sender->connection, operation, name);
+    return result;
+}
+
+/* Where there is a key, it is an exchange that every broker has: a queue that is not there comes
+ * back. */
 static int check_destination(wb_amqp_sender *sender, size_t slot)
 {
     const wb_operation *operation = sender->window.slots[slot].operation;
-    char name[WB_AMQP_NAME_SIZE];
-    const char *problem = wb_amqp_destination_exchange(operation, name);
-    if (!problem)
-        problem = wb_amqp_name_problem(name);
-    if (problem) {
-        wb_amqp_window_settle(&sender->window, slot, WB_REJECT, WB_CAUSE_UNROUTABLE,
-                              "its %s cannot name %s: %s",
-                              operation->kind == WB_OPERATION_PUBLISH ? "type" : "destination",
-                              operation->kind == WB_OPERATION_PUBLISH ? "an exchange" : "a queue",
-                              problem);
+    wb_amqp_route route;
+    const char *problem = wb_amqp_route_make(sender->window.config, operation, &route);
+    if (problem)
+        reject_name(sender, slot, problem);
+    if (problem || route.key[0])
         return WB_OK;
-    }
-    int result = wb_amqp_destination_ensure(&sender->destinations, &sender->connection, name,
-                                            operation->kind == WB_OPERATION_PUBLISH);
-    if (result == WB_OK && operation->kind == WB_OPERATION_PUBLISH)
-        result = wb_amqp_bases_ensure(&sender->destinations, &sender->connection, operation, name);
+    int result = ensure_exchange(sender, operation, route.exchange);
     if (result != WB_REJECT)
         return result;
     result = fail_by_server(sender, &sender->connection.channels[WB_AMQP_SCRATCH]);
     if (result == WB_OK)
-        reject_destination(sender, slot, name);
+        reject_destination(sender, slot, route.exchange);
     return result;
 }
 
@@ -212,28 +230,29 @@ static int make_entries(wb_amqp_sender *sender, size_t count)
     return 1;
 }
 
-static void put_publish(wb_amqp_sender *sender, const wb_operation *operation)
+static void put_publish(wb_amqp_sender *sender, const wb_operation *operation,
+                        const wb_amqp_route *route)
 {
-    char name[WB_AMQP_NAME_SIZE];
-    (void)wb_amqp_destination_exchange(operation, name); /* checked before */
-    amqp_basic_publish_t publish = { .exchange = amqp_cstring_bytes(name),
+    amqp_basic_publish_t publish = { .exchange = amqp_cstring_bytes(route->exchange),
+                                     .routing_key = amqp_cstring_bytes(route->key),
                                      .mandatory =
                                          (operation->flags & WB_OPERATION_MANDATORY) != 0 };
     wb_amqp_put_method(&sender->connection, WB_AMQP_MAIN, AMQP_BASIC_PUBLISH_METHOD, &publish);
 }
 
 /* Everything that can be wrong with a message is found before its first frame. */
-static int publish_one(wb_amqp_sender *sender, size_t slot)
+static int publish_with(wb_amqp_sender *sender, size_t slot, const wb_amqp_route *route,
+                        wb_amqp_more *more)
 {
     wb_amqp_connection *connection = &sender->connection;
     const wb_operation *operation = sender->window.slots[slot].operation;
     amqp_basic_properties_t properties;
     size_t size = 0;
-    if (!make_entries(sender, 2 * operation->header_count))
+    if (!make_entries(sender, 2 * operation->header_count + 1))
         return wb_amqp_connection_fail(connection, WB_NOT_CONNECTED, WB_CAUSE_SERVER,
                                        "out of memory for the headers of a message");
     const char *problem =
-        wb_amqp_properties_make(operation, sender->entries, &properties, &size);
+        wb_amqp_properties_make(operation, more, sender->entries, &properties, &size);
     if (!problem && size + 32 > connection->frame_max)
         problem = "its headers do not fit the broker's largest frame";
     if (problem) {
@@ -241,13 +260,26 @@ static int publish_one(wb_amqp_sender *sender, size_t slot)
         return WB_OK;
     }
     wb_amqp_window_publish(&sender->window, slot);
-    put_publish(sender, operation);
+    put_publish(sender, operation, route);
     int result = wb_amqp_put_content(connection, WB_AMQP_MAIN, &properties, size, operation->body,
                                      operation->body_size);
     /* With TLS nothing has read so far, and both sides could end up only writing. */
     if (connection->tls)
         wb_amqp_wait(connection->group, 0, 0);
     return result;
+}
+
+static int publish_one(wb_amqp_sender *sender, size_t slot)
+{
+    const wb_operation *operation = sender->window.slots[slot].operation;
+    wb_amqp_route route;
+    wb_amqp_more more;
+    (void)wb_amqp_route_make(sender->window.config, operation, &route); /* checked before */
+    int is_keyed = operation->kind == WB_OPERATION_PUBLISH && route.key[0];
+    if (is_keyed)
+        wb_amqp_more_make(sender->connection.transport->endpoint, sender->window.config, operation, route.key,
+                          &more);
+    return publish_with(sender, slot, &route, is_keyed ? &more : NULL);
 }
 
 /* @return WB_OK, also when the channel is closed meanwhile; or the failure's result. */
@@ -422,6 +454,7 @@ static int connect(wb_amqp_sender *sender, wb_transport *transport, wb_amqp_grou
 {
     sender->connection.on_frame = on_frame;
     sender->connection.owner = sender;
+    sender->window.config = transport->config;
     return wb_amqp_connection_open(&sender->connection, transport, group, "send");
 }
 

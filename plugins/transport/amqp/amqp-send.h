@@ -17,6 +17,7 @@
 
 #include "plugins/transport/amqp/amqp-connection.h"
 #include "plugins/transport/amqp/amqp-destinations.h"
+#include "plugins/transport/amqp/amqp-route.h"
 #include "plugins/transport/amqp/amqp-window.h"
 
 typedef struct wb_amqp_sender {
@@ -29,8 +30,7 @@ typedef struct wb_amqp_sender {
     uint64_t probe;    /* sequence number of the probe that is under way; 0: none */
     /* the basic.return being read */
     int in_return;
-    char exchange[WB_AMQP_NAME_SIZE];
-    size_t exchange_size;
+    wb_amqp_route returned;
 } wb_amqp_sender;
 
 /** Connect. On failure the connection says why. */

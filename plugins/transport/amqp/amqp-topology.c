@@ -8,24 +8,7 @@
 #include "plugins/transport/amqp/amqp-bases.h"
 #include "plugins/transport/amqp/amqp-management.h"
 #include "plugins/transport/amqp/amqp-queue.h"
-
-int wb_amqp_event_exchange(const char *type, char ret_name[WB_AMQP_NAME_SIZE])
-{
-    size_t size = strcspn(type, ",["); /* .NET leaves out what a generic type is of */
-    while (size && type[size - 1] == ' ')
-        size--;
-    if (size == 0 || size + 1 >= WB_AMQP_NAME_SIZE)
-        return 0;
-    const char *dot = memrchr(type, '.', size);
-    size_t space = dot ? (size_t)(dot - type) : 0;
-    const char *name = dot ? dot + 1 : type;
-    size_t name_size = size - (size_t)(name - type);
-    memcpy(ret_name, type, space);
-    ret_name[space] = ':';
-    memcpy(ret_name + space + 1, name, name_size);
-    ret_name[space + 1 + name_size] = '\0';
-    return 1;
-}
+#include "plugins/transport/amqp/amqp-route.h"
 
 /* ---- single steps ---------------------------------------------------------------- */
 
@@ -42,10 +25,12 @@ int wb_amqp_exchange_declare(wb_amqp_connection *connection, const char *name, i
     return result;
 }
 
-static int bind_queue(wb_amqp_connection *connection, const char *name)
+static int bind_queue(wb_amqp_connection *connection, const char *exchange, const char *key,
+                      const char *queue)
 {
-    amqp_queue_bind_t bind = { .queue = amqp_cstring_bytes(name),
-                               .exchange = amqp_cstring_bytes(name) };
+    amqp_queue_bind_t bind = { .queue = amqp_cstring_bytes(queue),
+                               .exchange = amqp_cstring_bytes(exchange),
+                               .routing_key = amqp_cstring_bytes(key) };
     return wb_amqp_rpc(connection, WB_AMQP_SCRATCH, AMQP_QUEUE_BIND_METHOD, &bind,
                        AMQP_QUEUE_BIND_OK_METHOD);
 }
@@ -76,10 +61,15 @@ static void argument_name(const char *text, char ret_name[64])
     ret_name[size] = '\0';
 }
 
+static int is_direct(const wb_amqp_connection *connection)
+{
+    return connection->transport->config->topology == WB_AMQP_TOPOLOGY_DIRECT;
+}
+
 static int is_error_queue(const wb_transport *transport, const char *name)
 {
     const wb_endpoint_info *endpoint = transport->endpoint;
-    return endpoint->error_queue && strcmp(name, endpoint->error_queue) == 0 &&
+    return endpoint->error_queue && strcmp(name, wb_amqp_address_queue(endpoint->error_queue)) == 0 &&
            strcmp(name, endpoint->name) != 0;
 }
 
@@ -158,7 +148,9 @@ static void log_incomplete(const wb_transport *transport, const char *name)
                          (const wb_field[]){ { "queue", name } }, 1);
 }
 
-/* Declares it, and judges what it has if it was there. Whoever may not declare is told
+/* An error queue is others', too: declared with an argument that NServiceBus does not give it, it would keep
+ * their endpoints from starting.
+ * Declares it, and judges what it has if it was there. Whoever may not declare is told
  * nothing, and gets WB_REJECT with the code. */
 static int declare_queue(wb_amqp_connection *connection, const char *name, int *ret_result,
                          wb_error *error)
@@ -166,7 +158,7 @@ static int declare_queue(wb_amqp_connection *connection, const char *name, int *
     const wb_transport *transport = connection->transport;
     int own = !is_error_queue(transport, name);
     wb_amqp_found found;
-    *ret_result = wb_amqp_queue_declare(connection, name, type_of(transport, name),
+    *ret_result = wb_amqp_queue_declare(connection, name, type_of(transport, name), own,
                                         own ? transport->config->dead_letter_exchange : NULL,
                                         &found);
     if (*ret_result != WB_OK)
@@ -178,30 +170,61 @@ static int declare_queue(wb_amqp_connection *connection, const char *name, int *
 
 /* ---- install --------------------------------------------------------------------- */
 
-static int install_address(wb_amqp_connection *connection, const char *name, wb_error *error)
+/* Whether an address is an exchange, too, through which its queue is reached. */
+static int has_exchange(const wb_amqp_connection *connection, const char *address)
 {
+    return !is_direct(connection) && wb_amqp_address_queue(address) == address;
+}
+
+static int install_address(wb_amqp_connection *connection, const char *address, wb_error *error)
+{
+    const char *name = wb_amqp_address_queue(address);
     int declared;
     int result = declare_queue(connection, name, &declared, error);
     if (result == WB_OK)
         result = outcome(connection, declared, "queue", name, error);
+    if (result != WB_OK || !has_exchange(connection, address))
+        return result;
+    result = outcome(connection, wb_amqp_exchange_declare(connection, name, 0), "exchange", name, error);
     if (result == WB_OK)
-        result = outcome(connection, wb_amqp_exchange_declare(connection, name, 0), "exchange",
-                         name, error);
-    if (result == WB_OK)
-        result = outcome(connection, bind_queue(connection, name), "exchange", name, error);
+        result = outcome(connection, bind_queue(connection, name, "", name), "exchange", name, error);
     return result;
 }
 
-static int install_subscription(wb_amqp_connection *connection, const char *type, wb_error *error)
+static int fail_type(const wb_amqp_connection *connection, const char *type, const char *what,
+                     const char *problem, wb_error *error)
 {
     const wb_host *host = connection->transport->host;
+    return host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 0, "type \"%s\" cannot name %s: %s",
+                      type, what, problem);
+}
+
+/* The queue itself, by the names of the type and of what it is derived from. */
+static int subscribe_direct(wb_amqp_connection *connection, const char *type, wb_error *error)
+{
+    const wb_endpoint_info *endpoint = connection->transport->endpoint;
+    char key[WB_AMQP_NAME_SIZE + sizeof WB_AMQP_AND_DERIVED];
+    const char *problem =
+        wb_amqp_event_key(connection->transport->config, type, wb_amqp_bases_configured(endpoint, type), key);
+    if (!problem && strlen(key) + sizeof WB_AMQP_AND_DERIVED > WB_AMQP_NAME_SIZE)
+        problem = "with its bases it is longer than 253 bytes";
+    if (problem)
+        return fail_type(connection, type, "a routing key", problem, error);
+    memcpy(key + strlen(key), WB_AMQP_AND_DERIVED, sizeof WB_AMQP_AND_DERIVED);
+    int result = wb_amqp_channel_ensure(connection, WB_AMQP_SCRATCH);
+    if (result == WB_OK)
+        result = bind_queue(connection, WB_AMQP_EVENTS, key, endpoint->name);
+    return outcome(connection, result, "exchange", WB_AMQP_EVENTS, error);
+}
+
+static int subscribe_conventional(wb_amqp_connection *connection, const char *type, wb_error *error)
+{
     const char *subscriber = connection->transport->endpoint->name;
     char name[WB_AMQP_NAME_SIZE];
     const char *problem =
         wb_amqp_event_exchange(type, name) ? wb_amqp_name_problem(name) : "1 to 254 bytes";
     if (problem)
-        return host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 0,
-                          "type \"%s\" cannot name an exchange: %s", type, problem);
+        return fail_type(connection, type, "an exchange", problem, error);
     int result =
         outcome(connection, wb_amqp_exchange_declare(connection, name, 0), "exchange", name, error);
     if (result == WB_OK)
@@ -210,9 +233,17 @@ static int install_subscription(wb_amqp_connection *connection, const char *type
     return result;
 }
 
-static size_t count_derived(const wb_endpoint_info *endpoint)
+/* In the direct topology nothing is made for what is published. */
+static int bind_published(wb_amqp_connection *connection, wb_error *error)
 {
-    return WB_HAS(endpoint, wb_endpoint_info, derived_count) ? endpoint->derived_count : 0;
+    const wb_endpoint_info *endpoint = connection->transport->endpoint;
+    int result = WB_OK;
+    if (is_direct(connection) || !WB_HAS(endpoint, wb_endpoint_info, derived_count))
+        return WB_OK;
+    for (size_t i = 0; i < endpoint->derived_count && result == WB_OK; i++)
+        result = outcome(connection, wb_amqp_bases_bind(NULL, connection, endpoint->derived[i]),
+                         "exchange of", endpoint->derived[i], error);
+    return result;
 }
 
 static int verify_dead_letters(wb_amqp_connection *connection, wb_error *error)
@@ -239,11 +270,9 @@ static int install_all(wb_amqp_connection *connection, wb_error *error)
     if (result == WB_OK)
         result = verify_dead_letters(connection, error);
     for (size_t i = 0; i < endpoint->type_count && result == WB_OK; i++)
-        result = install_subscription(connection, endpoint->types[i], error);
-    for (size_t i = 0; i < count_derived(endpoint) && result == WB_OK; i++)
-        result = outcome(connection, wb_amqp_bases_bind(NULL, connection, endpoint->derived[i]),
-                         "exchange of", endpoint->derived[i], error);
-    return result;
+        result = is_direct(connection) ? subscribe_direct(connection, endpoint->types[i], error)
+                                       : subscribe_conventional(connection, endpoint->types[i], error);
+    return result == WB_OK ? bind_published(connection, error) : result;
 }
 
 /* ---- verify ---------------------------------------------------------------------- */
@@ -279,20 +308,24 @@ static int verify_exchange(wb_amqp_connection *connection, const char *name, wb_
                    error);
 }
 
+static int verify_address(wb_amqp_connection *connection, const char *address, wb_error *error)
+{
+    int result = verify_queue(connection, wb_amqp_address_queue(address), error);
+    if (result == WB_OK && has_exchange(connection, address))
+        result = verify_exchange(connection, address, error);
+    return result;
+}
+
 static int verify_all(wb_amqp_connection *connection, wb_error *error)
 {
     const wb_endpoint_info *endpoint = connection->transport->endpoint;
     char name[WB_AMQP_NAME_SIZE];
-    int result = verify_queue(connection, endpoint->name, error);
-    if (result == WB_OK)
-        result = verify_exchange(connection, endpoint->name, error);
+    int result = verify_address(connection, endpoint->name, error);
     if (result == WB_OK && endpoint->error_queue)
-        result = verify_queue(connection, endpoint->error_queue, error);
-    if (result == WB_OK && endpoint->error_queue)
-        result = verify_exchange(connection, endpoint->error_queue, error);
+        result = verify_address(connection, endpoint->error_queue, error);
     if (result == WB_OK)
         result = verify_dead_letters(connection, error);
-    for (size_t i = 0; i < endpoint->type_count && result == WB_OK; i++) {
+    for (size_t i = 0; i < endpoint->type_count && result == WB_OK && !is_direct(connection); i++) {
         if (wb_amqp_event_exchange(endpoint->types[i], name))
             result = verify_exchange(connection, name, error);
     }

@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Queues and exchanges, as NServiceBus's conventional topology has them: an address
+ * Queues, exchanges and bindings, as NServiceBus has them. Conventional: an address
  * is a durable queue and a durable fanout exchange of the same name, bound together;
  * an event type "Ns.Name" is a durable fanout exchange "Ns:Name", bound to the
- * exchange of every subscriber.
+ * exchange of every subscriber. Direct: an address is a durable queue; a subscriber's is
+ * bound to amq.topic with the names of a type and its bases (amqp-route.h).
  */
 #ifndef WB_AMQP_TOPOLOGY_H
 #define WB_AMQP_TOPOLOGY_H
 
 #include "plugins/transport/amqp/amqp-connection.h"
 #include "plugins/transport/amqp/amqp-names.h"
-
-/** The exchange of an event type, without its assembly and its type arguments; 0 when the name is empty or
- *  longer than 255 bytes. */
-int wb_amqp_event_exchange(const char *type, char ret_name[WB_AMQP_NAME_SIZE]);
 
 /** Declare a durable fanout exchange, or with `passive` ask whether there is one of
  *  that name. On the scratch channel. Results as wb_amqp_rpc(). */

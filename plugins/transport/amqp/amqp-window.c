@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plugins/transport/amqp/amqp-destinations.h"
+#include "plugins/transport/amqp/amqp-route.h"
 
 #define NOBODY SIZE_MAX /* a confirmed place in `published` */
 
@@ -57,7 +57,7 @@ void wb_amqp_window_free(wb_amqp_window *window)
     forget_reasons(window);
     free(window->slots);
     free(window->published);
-    *window = (wb_amqp_window){ 0 };
+    *window = (wb_amqp_window){ .config = window->config };
 }
 
 void wb_amqp_window_new_round(wb_amqp_window *window)
@@ -110,6 +110,19 @@ void wb_amqp_window_settle(wb_amqp_window *window, size_t index, int result, int
     slot->operation->reason = slot->reason;
 }
 
+static void settle_returned(wb_amqp_window *window, size_t slot)
+{
+    const wb_operation *operation = window->slots[slot].operation;
+    wb_amqp_route route;
+    if (!wb_amqp_route_make(window->config, operation, &route) && !route.exchange[0])
+        wb_amqp_window_settle(window, slot, WB_REJECT, WB_CAUSE_UNROUTABLE,
+                              "there is no queue \"%s\": is the receiving endpoint installed?",
+                              route.key);
+    else
+        wb_amqp_window_settle(window, slot, WB_REJECT, WB_CAUSE_UNROUTABLE,
+                              "no queue is bound to \"%s\"", operation->destination);
+}
+
 static void confirm_one(wb_amqp_window *window, size_t at, int nack)
 {
     size_t slot = window->published[at];
@@ -120,9 +133,7 @@ static void confirm_one(wb_amqp_window *window, size_t at, int nack)
     if (nack)
         wb_amqp_window_settle(window, slot, WB_RETRY, WB_CAUSE_OTHER, "%s", "");
     else if (window->slots[slot].returned)
-        wb_amqp_window_settle(window, slot, WB_REJECT, WB_CAUSE_UNROUTABLE,
-                              "no queue is bound to \"%s\"",
-                              window->slots[slot].operation->destination);
+        settle_returned(window, slot);
     else
         wb_amqp_window_settle(window, slot, WB_OK, WB_CAUSE_OTHER, "%s", "");
 }
@@ -143,23 +154,33 @@ void wb_amqp_window_confirm(wb_amqp_window *window, uint64_t sequence, int multi
         window->lowest++;
 }
 
-static int fits(const wb_operation *operation, amqp_bytes_t exchange, amqp_bytes_t id)
+static int is_text(amqp_bytes_t bytes, const char *text)
 {
-    char name[WB_AMQP_NAME_SIZE];
+    return strlen(text) == bytes.len && (!bytes.len || memcmp(text, bytes.bytes, bytes.len) == 0);
+}
+
+/* What came back, as the broker names it. */
+struct returned {
+    amqp_bytes_t exchange, key, id;
+};
+
+static int fits(const wb_amqp_config *config, const wb_operation *operation, const struct returned *it)
+{
+    amqp_bytes_t id = it->id;
+    wb_amqp_route route;
     if (!(operation->flags & WB_OPERATION_MANDATORY) || operation->id_size != id.len ||
         (id.len && memcmp(operation->id, id.bytes, id.len) != 0))
         return 0;
-    return wb_amqp_destination_exchange(operation, name) == NULL &&
-           strlen(name) == exchange.len && memcmp(name, exchange.bytes, exchange.len) == 0;
+    return wb_amqp_route_make(config, operation, &route) == NULL &&
+           is_text(it->exchange, route.exchange) && is_text(it->key, route.key);
 }
 
-static int note_return(wb_amqp_window *window, size_t from, size_t to, amqp_bytes_t exchange,
-                       amqp_bytes_t id)
+static int note_return(wb_amqp_window *window, size_t from, size_t to, const struct returned *it)
 {
     for (size_t at = from; at < to; at++) {
         size_t slot = window->published[at];
         if (slot == NOBODY || window->slots[slot].returned ||
-            !fits(window->slots[slot].operation, exchange, id))
+            !fits(window->config, window->slots[slot].operation, it))
             continue;
         window->slots[slot].returned = 1;
         window->returns = at + 1;
@@ -168,9 +189,11 @@ static int note_return(wb_amqp_window *window, size_t from, size_t to, amqp_byte
     return 0;
 }
 
-void wb_amqp_window_return(wb_amqp_window *window, amqp_bytes_t exchange, amqp_bytes_t id)
+void wb_amqp_window_return(wb_amqp_window *window, amqp_bytes_t exchange, amqp_bytes_t key,
+                           amqp_bytes_t id)
 {
+    const struct returned it = { exchange, key, id };
     size_t from = window->returns;
-    if (!note_return(window, from, window->published_count, exchange, id))
-        (void)note_return(window, 0, from, exchange, id);
+    if (!note_return(window, from, window->published_count, &it))
+        (void)note_return(window, 0, from, &it);
 }

@@ -5,7 +5,7 @@
  *
  * Confirms name publish sequence numbers, counted by the channel from 1; they come out
  * of order and in groups. A return comes before its confirm and names nothing but
- * exchange and id, but returns come in the order of publishing: the first operation
+ * exchange, routing key and id, but returns come in the order of publishing: the first operation
  * from where the last return was found that fits is the one, also among equal ids.
  */
 #ifndef WB_AMQP_WINDOW_H
@@ -15,6 +15,7 @@
 #include <waybill/sys/transport.h>
 
 #include "plugins/common/rabbitmq.h"
+#include "plugins/transport/amqp/amqp-options.h"
 
 #define WB_AMQP_REASON_SIZE 400
 
@@ -26,6 +27,7 @@ typedef struct wb_amqp_slot {
 } wb_amqp_slot;
 
 typedef struct wb_amqp_window {
+    const wb_amqp_config *config; /* where its operations go */
     wb_amqp_slot *slots; /* one an operation, in the host's order */
     size_t count, capacity;
     size_t unsettled;
@@ -59,6 +61,7 @@ void wb_amqp_window_settle(wb_amqp_window *window, size_t slot, int result, int 
 /** basic.ack or basic.nack. */
 void wb_amqp_window_confirm(wb_amqp_window *window, uint64_t sequence, int multiple, int nack);
 /** basic.return. */
-void wb_amqp_window_return(wb_amqp_window *window, amqp_bytes_t exchange, amqp_bytes_t id);
+void wb_amqp_window_return(wb_amqp_window *window, amqp_bytes_t exchange, amqp_bytes_t key,
+                           amqp_bytes_t id);
 
 #endif

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <waybill/sys/types.h>
 
 #include "plugins/transport/kafka/kafka-conf.h"
 #include "plugins/transport/kafka/kafka-limits.h"
@@ -15,21 +16,64 @@
 
 /* ---- names ----------------------------------------------------------------------- */
 
-const char *wb_kafka_topic_name(const char *name, int is_event, char ret_topic[WB_KAFKA_TOPIC_SIZE])
+static const char legal[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+static const char digits[] = "0123456789ABCDEF";
+
+static const char *address_topic(const char *name, char ret_topic[WB_KAFKA_TOPIC_SIZE])
 {
-    size_t size = is_event ? strcspn(name, ",") : strlen(name);
-    while (is_event && size && name[size - 1] == ' ')
-        size--;
+    size_t size = strlen(name);
     if (size == 0 || size >= WB_KAFKA_TOPIC_SIZE)
         return "it cannot name a topic: 1 to 249 characters";
-    memcpy(ret_topic, name, size);
-    ret_topic[size] = '\0';
-    if (strspn(ret_topic, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") !=
-        size)
+    memcpy(ret_topic, name, size + 1);
+    if (strspn(ret_topic, legal) != size)
         return "it cannot name a topic: only letters, digits, '.', '_' and '-'";
-    if (strcmp(ret_topic, ".") == 0 || strcmp(ret_topic, "..") == 0)
-        return "it cannot name a topic";
     return NULL;
+}
+
+static int is_digit(char byte)
+{
+    return byte && strchr(digits, byte) != NULL;
+}
+
+/* Also of a '-' that would be read as the beginning of another one's number. */
+static int must_be_number(const char *at)
+{
+    return !strchr(legal, *at) || (*at == '-' && is_digit(at[1]) && is_digit(at[2]));
+}
+
+/* Two types never share a topic: who handles one of them would get the other's events. */
+static const char *event_topic(const char *type, char ret_topic[WB_KAFKA_TOPIC_SIZE])
+{
+    char name[WB_TYPE_SIZE];
+    size_t length, size = 0;
+    if (!wb_type_next(&type, name, &length))
+        return "it cannot name a topic: 1 to 249 characters";
+    for (const char *at = name; *at; at++) {
+        unsigned char byte = (unsigned char)*at;
+        if (byte < 0x20 || byte > 0x7e)
+            return "it cannot name a topic: it holds a control character, or one that is not in ASCII";
+        int as_number = must_be_number(at);
+        if (size + (as_number ? 3 : 1) >= WB_KAFKA_TOPIC_SIZE)
+            return "it cannot name a topic: 1 to 249 characters, each counting three that is no letter, "
+                   "digit, '.', '_' or '-'";
+        if (!as_number) {
+            ret_topic[size++] = *at;
+            continue;
+        }
+        ret_topic[size++] = '-';
+        ret_topic[size++] = digits[byte >> 4];
+        ret_topic[size++] = digits[byte & 15];
+    }
+    ret_topic[size] = '\0';
+    return NULL;
+}
+
+const char *wb_kafka_topic_name(const char *name, int is_event, char ret_topic[WB_KAFKA_TOPIC_SIZE])
+{
+    const char *reason = is_event ? event_topic(name, ret_topic) : address_topic(name, ret_topic);
+    if (!reason && (strcmp(ret_topic, ".") == 0 || strcmp(ret_topic, "..") == 0))
+        reason = "it cannot name a topic";
+    return reason;
 }
 
 static int check_name(const wb_transport *transport, const char *what, const char *name,

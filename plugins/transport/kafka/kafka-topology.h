@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Topics: an address is a topic of that name, and so is an event type, "Ns.Name" without
- * its assembly. The group of an endpoint, named like it, reads its own topic and those of
+ * its assembly. What a topic's name cannot hold stands there as '-' and its number, in an event
+ * type's: "Shop.Outer-2BInner" is Shop.Outer+Inner. The group of an endpoint, named like it, reads its own topic and those of
  * the types it has handlers for.
  */
 #ifndef WB_KAFKA_TOPOLOGY_H

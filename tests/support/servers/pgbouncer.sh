@@ -5,7 +5,7 @@
 # PGSERVERPORT the server's own, and PGBOUNCERPORT the pooler's once more, for tests that have another
 # PostgreSQL besides. The server crashes; the pooler goes on, as it would. Each
 # transaction is given the connection that was unused for longest: what is left in a session
-# is missed at once.
+# is missed at once. The database "statements" is the one named postgres, in statement mode.
 
 # shellcheck disable=SC1091
 . "$here/servers/pgsql.sh"
@@ -25,6 +25,7 @@ pgbouncer_create() {
     echo '"postgres" ""' >"$data/users"
     cat >"$data/pgbouncer.ini" <<END
 [databases]
+statements = host=127.0.0.1 port=$PGSERVERPORT dbname=postgres pool_mode=statement
 * = host=127.0.0.1 port=$PGSERVERPORT
 [pgbouncer]
 listen_addr = 127.0.0.1
@@ -43,10 +44,14 @@ END
     [ "$(id -u)" != 0 ] || chown postgres "$data/users" "$data/pgbouncer.ini"
 }
 pgbouncer_pid() { pgsql_pid; }
+pooler_pid() { # the saved one, unless it is somebody else's by now
+    local pid; pid=$(saved_pid "$data/pgbouncer.pid")
+    if [ -n "$pid" ] && grep -qsF -- "$data" "/proc/$pid/cmdline"; then echo "$pid"; fi
+}
 pgbouncer_up() { pgsql_up; }
 pooler_launch() {
     local bin; bin=$(pgbouncer_bin)
-    is_gone "$(saved_pid "$data/pgbouncer.pid")" || return 0
+    is_gone "$(pooler_pid)" || return 0
     rm -f "$data/pgbouncer.pid"
     as_postgres setsid "$bin" "$data/pgbouncer.ini" >>"$dir/pooler.log" 2>&1 </dev/null 9>&- &
     wait_until 100 $! test -s "$data/pgbouncer.pid"
@@ -57,7 +62,7 @@ pgbouncer_launch() {
 pgbouncer_crash() { pgsql_crash; }
 pgbouncer_halt() { pgsql_halt; }
 pgbouncer_clean_up() {
-    local pid; pid=$(saved_pid "$data/pgbouncer.pid")
+    local pid; pid=$(pooler_pid)
     is_gone "$pid" || { kill "$pid" && await_end "$pid"; }
 }
 pgbouncer_space() { at_server pgsql_space "$1"; }
