@@ -174,6 +174,25 @@ static void test_settings_of_a_failed_transaction(void **state)
     ops->close(s);
 }
 
+/* What the session is set to by us, and not by its role, is there behind RESET ALL, too. */
+static void test_own_settings_stay(void **state)
+{
+    (void)state;
+    observe("alter role current_user set default_transaction_isolation = 'serializable'");
+    observe("alter role current_user set lock_timeout = '7s'");
+    wb_storage_session *s = open_session(&orders);
+    observe("alter role current_user reset default_transaction_isolation");
+    observe("alter role current_user reset lock_timeout");
+    for (uint64_t batch = 10; batch < 13; batch++) {
+        begin_batch(s, batch);
+        assert_int_equal(
+            query_number(s, 0, HAS("default_transaction_isolation", "read committed")), 1);
+        assert_int_equal(query_number(s, 0, HAS("lock_timeout", "30s")), 1);
+        assert_int_equal(commit_batch(s, batch, "x", NULL), WB_OK);
+    }
+    ops->close(s);
+}
+
 /* A tag says ROLLBACK in either case: who went back to a savepoint must not pay for who ended the
  * transaction. */
 static void test_one_of_two_ended_it(void **state)
@@ -224,6 +243,7 @@ const struct CMUnitTest own_tests[] = {
     TEST(test_encoding_of_what_is_deferred),
     UNPREPARED(test_encoding_of_what_is_deferred),
     TEST(test_settings_of_a_failed_transaction),
+    TEST(test_own_settings_stay),
     TEST(test_one_of_two_ended_it),
     TEST(test_prepared_transaction),
 };
