@@ -146,7 +146,8 @@ static void test_encoding_of_what_is_deferred(void **state)
             assert_int_equal(query_plain(s, 2, "select 1"), 0);
         assert_int_equal(commit_batch(s, 10 + i, "x", NULL), WB_OK);
     }
-    assert_int_equal(observe_number("select count(*) from texts where a = U&'\\00E9' and b = a"), 2);
+    assert_int_equal(
+        observe_number("select count(*) from texts where a = U&'\\00E9' and b = a"), 2);
     ops->close(s);
 }
 

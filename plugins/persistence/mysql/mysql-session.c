@@ -66,8 +66,9 @@ static int set_up(wb_storage_session *s, wb_error *error)
     char question[128];
     wb_sql_answer row = { 0 };
 
-    (void)snprintf(question, sizeof question, "SELECT @@max_allowed_packet, %s, %s, @@global.read_only",
-                   MYS_GUARD_COLUMNS, mys_guard_role_column(s->connection));
+    (void)snprintf(question, sizeof question,
+                   "SELECT @@max_allowed_packet, %s, %s, @@global.read_only", MYS_GUARD_COLUMNS,
+                   mys_guard_role_column(s->connection));
     mys_exchange_start(s);
     mys_session_queue_settings(s);
     mys_queue_text(s, question, &row);

@@ -177,8 +177,8 @@ int storage_check(wb_storage_session *session, size_t item, wb_error *error)
         return result;
     if (!is_known)
         return host->fail(host, error, WB_REJECT, WB_CAUSE_OTHER, 0,
-                          "the handler replaced the commit or rollback hook: nobody knows whether it "
-                          "ended the transaction");
+                          "the handler replaced the commit or rollback hook: nobody knows whether "
+                          "it ended the transaction");
     if (storage_is_intact(session)) {
         reset_forgotten(handle);
         return WB_OK;
