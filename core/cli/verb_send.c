@@ -61,12 +61,18 @@ static int fail(const sender *s)
 
 /* ---- sending ---- */
 
+static int report_refused(const wb_operation *operation)
+{
+    return cli_fail(operation->cause == WB_CAUSE_REFUSED ? EX_NOPERM : EX_DATAERR,
+                    "message \"%s\" was refused: %s", operation->id,
+                    operation->reason ? operation->reason : "no reason given");
+}
+
 static int check_refused(const sender *s)
 {
     for (const wb_operation_node *node = s->window.first; node; node = node->next)
         if (node->operation.result == WB_REJECT)
-            return cli_fail(EX_DATAERR, "message \"%s\" was refused: %s", node->operation.id,
-                            node->operation.reason ? node->operation.reason : "no reason given");
+            return report_refused(&node->operation);
     return EX_OK;
 }
 

@@ -77,15 +77,13 @@ static int send(wb_worker *w, wb_error *error)
 
 static void conclude_handled(wb_worker *w, wb_item *item)
 {
-    char reason[1200];
     const wb_operation *refused = wb_find_refused(&item->operations);
-    if (!refused) {
-        wb_item_change(item, WB_ITEM_SETTLED);
+    if (refused) {
+        wb_verdict_was_refused(w, item, refused);
         return;
     }
-    wb_describe_refusal(refused, reason, sizeof reason);
-    wb_item_rerun(item);
-    wb_verdict_attempt_failed(w, item, &(wb_attempt){ WB_FAILURE_DISPATCH, reason, 0, 1, 1 });
+    atomic_fetch_add(&w->pipeline->arrivals, item->operations.count > 0);
+    wb_item_change(item, WB_ITEM_SETTLED);
 }
 
 static void conclude(wb_worker *w, const wb_error *error)

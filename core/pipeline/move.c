@@ -78,7 +78,7 @@ static int park(wb_worker *w, wb_item *item, const char *reason)
 static int can_be_cut(const wb_item *item, const wb_operation *refused)
 {
     return refused->cause != WB_CAUSE_UNROUTABLE && refused->cause != WB_CAUSE_SERVER &&
-           item->trim < WB_TRIM_MAX && !wb_bug("unmovable");
+           refused->cause != WB_CAUSE_REFUSED && item->trim < WB_TRIM_MAX && !wb_bug("unmovable");
 }
 
 void wb_move_refused(wb_worker *w, wb_item *item, const wb_operation *refused)

@@ -42,6 +42,8 @@ typedef struct wb_pipeline {
     _Atomic int64_t time_offset;
     /* Batches with handled messages that were committed: what a server's trouble is measured by. */
     _Atomic uint64_t successes;
+    /* Messages whose operations the broker took, all of them. */
+    _Atomic uint64_t arrivals;
     /* Control messages that were for nothing here, and when the next line may say so. */
     _Atomic uint64_t control_messages;
     _Atomic int64_t control_messages_due;

@@ -124,14 +124,10 @@ static wb_item *find_duplicate(const wb_worker *w, const wb_operation_group *gro
  * it stays pending for that message, or for the sweeper. */
 static void blame(wb_worker *w, const wb_operation_group *group)
 {
-    char reason[1200];
     wb_item *item = find_duplicate(w, group);
     const wb_operation *refused = wb_find_refused(&group->operations);
-    if (!item || !refused)
-        return;
-    wb_describe_refusal(refused, reason, sizeof reason);
-    wb_item_rerun(item);
-    wb_verdict_attempt_failed(w, item, &(wb_attempt){ WB_FAILURE_DISPATCH, reason, 0, 1, 1 });
+    if (item && refused)
+        wb_verdict_was_refused(w, item, refused);
 }
 
 /* The rows shrink to what remains, usually nothing. Also when the connection died in between:
@@ -177,12 +173,22 @@ static void conclude(wb_worker *w, const loading *load)
     }
 }
 
+/* Of what was set aside a line said why; it need not be told of each try. */
+static int is_news(const wb_worker *w)
+{
+    for (size_t i = 0; i < w->batch_size; i++)
+        if (w->batch[i]->state == WB_ITEM_DUPLICATE && !w->batch[i]->pauses)
+            return 1;
+    return 0;
+}
+
 static int send_rows(wb_worker *w, const pending_row *rows, wb_error *error)
 {
     if (!rows)
         return WB_OK;
-    wb_log_event(WB_LOG_INFO, "resuming: committed operations were not dispatched",
-                 { "endpoint", w->pipeline->endpoint });
+    if (is_news(w))
+        wb_log_event(WB_LOG_INFO, "resuming: committed operations were not dispatched",
+                     { "endpoint", w->pipeline->endpoint });
     wb_window_clear(&w->window, &w->arena);
     for (const pending_row *row = rows; row; row = row->next)
         wb_window_add_groups(&w->window, row->groups);

@@ -11,13 +11,17 @@
 /* In the place of a time: long ago. */
 #define OVER 1
 
-/* Where deliveries count: the broker has a limit, or may have one that nobody sees, and nothing
- * is written down. */
+/* Nothing is written down, and the broker may have a limit that nobody sees. With transports that
+ * keep the order of a key each worker has messages of its own, and those of one say nothing of others'. */
+static int is_in_the_dark(const wb_pipeline *p)
+{
+    return !p->outbox && !p->ordered && WB_HAS(p->transport_ops, wb_transport_ops, limits);
+}
+
 static int is_wanted(const wb_pipeline *p)
 {
-    int counts = p->recoverability.delivery_limit ||
-                 (!p->outbox && WB_HAS(p->transport_ops, wb_transport_ops, limits));
-    return counts && p->mode != WB_MODE_NONE && !wb_bug("no_scout");
+    return (p->recoverability.delivery_limit || is_in_the_dark(p)) && p->mode != WB_MODE_NONE &&
+           !wb_bug("no_scout");
 }
 
 int wb_scout_lets_receive(const wb_worker *w)

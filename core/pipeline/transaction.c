@@ -36,7 +36,8 @@ static int refuse(wb_worker *w, wb_item **ret_culprit, wb_error *error)
         *ret_culprit = item;
         wb_describe_refusal(refused, error->text, sizeof error->text);
         error->result = WB_RETRY;
-        error->cause = WB_CAUSE_OTHER;
+        /* a privilege that is missing is somebody else's to grant */
+        error->cause = refused->cause == WB_CAUSE_REFUSED ? WB_CAUSE_SERVER : WB_CAUSE_OTHER;
         if (item->state == WB_ITEM_MOVING)
             wb_move_refused(w, item, refused);
         return WB_RETRY;

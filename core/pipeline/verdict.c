@@ -4,6 +4,7 @@
 #include "core/pipeline/verdict.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "core/base/clock.h"
 #include "core/base/crash.h"
@@ -15,6 +16,11 @@
 /* And one that lost a connection: a proxy that flaps does so for seconds. */
 #define LOSS_PAUSE_FIRST (500 * WB_MILLISECOND)
 #define LOSS_PAUSE_LONGEST (4 * WB_SECOND)
+/* And one whose handler runs again to send what was refused. */
+#define REFUSAL_PAUSE_FIRST (10 * WB_SECOND)
+#define REFUSAL_PAUSE_LONGEST (300 * WB_SECOND)
+/* The same refusal, again. */
+#define TELL_EVERY (30 * WB_SECOND)
 
 void wb_verdict_condemn(wb_worker *w, wb_item *item, const char *kind, const char *reason)
 {
@@ -44,12 +50,12 @@ void wb_verdict_attempt_failed(wb_worker *w, wb_item *item, const wb_attempt *at
                  { "attempt", number }, { "reason", attempt->reason });
 }
 
-static void count_fault(wb_worker *w, wb_item *item, const wb_error *error)
+static void count_fault(wb_worker *w, wb_item *item, const char *kind, const char *reason)
 {
-    wb_failure_set(&item->failure, WB_FAILURE_HANDLER, error->text, 0);
+    wb_failure_set(&item->failure, kind, reason, 0);
     item->failure.faults++;
     if (wb_recover_is_faulty(&w->pipeline->recoverability, &item->failure))
-        wb_verdict_condemn(w, item, WB_FAILURE_HANDLER, error->text);
+        wb_verdict_condemn(w, item, kind, reason);
 }
 
 int wb_verdict_is_proved(const wb_worker *w, const wb_item *item)
@@ -75,9 +81,56 @@ static void set_aside(const wb_worker *w, wb_item *item, int64_t first, int64_t 
 void wb_verdict_met_trouble(wb_worker *w, wb_item *item, const wb_error *error)
 {
     if (wb_verdict_is_proved(w, item))
-        count_fault(w, item, error);
+        count_fault(w, item, WB_FAILURE_HANDLER, error->text);
     watch_others(w, item);
     set_aside(w, item, TROUBLE_PAUSE_FIRST, TROUBLE_PAUSE_LONGEST);
+}
+
+/* A line when it begins, and one each half minute; one for each destination. */
+static void tell_refusal(wb_worker *w, const wb_item *item, const char *reason)
+{
+    int64_t now = wb_clock_monotonic();
+    if (w->refusal_told && now - w->refusal_told < TELL_EVERY &&
+        strncmp(w->refusal, reason, sizeof w->refusal - 1) == 0)
+        return;
+    w->refusal_told = now;
+    (void)snprintf(w->refusal, sizeof w->refusal, "%.*s", (int)sizeof w->refusal - 1, reason);
+    wb_log_event(WB_LOG_ERROR, "message stays in hand: a privilege is missing for what it sends",
+                 { "endpoint", w->pipeline->endpoint }, { "message_id", item->incoming->id },
+                 { "reason", reason });
+}
+
+/* Without the outbox each try runs the handler again. */
+static int64_t pause_for_privilege(const wb_worker *w, const wb_item *item)
+{
+    int dear = !w->pipeline->outbox;
+    return wb_clock_backoff(dear ? REFUSAL_PAUSE_FIRST : TROUBLE_PAUSE_FIRST, item->pauses,
+                            dear ? REFUSAL_PAUSE_LONGEST : TROUBLE_PAUSE_LONGEST);
+}
+
+/* Only what others sent, and what arrived, says that sending is not forbidden to everybody: that
+ * they were committed does not. */
+static void wait_for_privilege(wb_worker *w, wb_item *item, const char *reason)
+{
+    uint64_t arrivals = atomic_load(&w->pipeline->arrivals);
+    tell_refusal(w, item, reason);
+    if (item->arrivals_seen && arrivals >= item->arrivals_seen)
+        count_fault(w, item, WB_FAILURE_DISPATCH, reason);
+    item->arrivals_seen = arrivals + 1;
+    item->alone = 1;
+    if (item->verdict == WB_VERDICT_OPEN)
+        wb_item_pause(item, wb_clock_monotonic() + pause_for_privilege(w, item));
+}
+
+void wb_verdict_was_refused(wb_worker *w, wb_item *item, const wb_operation *refused)
+{
+    char reason[1200];
+    wb_describe_refusal(refused, reason, sizeof reason);
+    wb_item_rerun(item);
+    if (refused->cause == WB_CAUSE_REFUSED && w->pipeline->mode != WB_MODE_NONE)
+        wait_for_privilege(w, item, reason);
+    else
+        wb_verdict_attempt_failed(w, item, &(wb_attempt){ WB_FAILURE_DISPATCH, reason, 0, 1, 1 });
 }
 
 void wb_verdict_broke_connection(wb_worker *w, wb_item *item, const wb_error *error)

@@ -24,6 +24,11 @@ void wb_verdict_attempt_failed(wb_worker *w, wb_item *item, const wb_attempt *at
  *  counted; often enough, and the message fails. It is set aside for a growing while. */
 void wb_verdict_met_trouble(wb_worker *w, wb_item *item, const wb_error *error);
 
+/** What it sends was refused, for good or for want of a privilege. The first is an attempt. The
+ *  second is somebody else's to mend: it is waited for as a server's trouble is, and counts only
+ *  if others, whose destinations are open, are done in between. What was committed stays so. */
+void wb_verdict_was_refused(wb_worker *w, wb_item *item, const wb_operation *refused);
+
 /** The connection to the database broke while this message was handled, alone. A statement that
  *  ends its server process does that each time; a server that is ill does it to everybody. So
  *  it is counted when the database is seen to be well (witness.c). */

@@ -86,6 +86,8 @@ typedef struct wb_worker {
     int progressed;     /* the cycle got something done */
     int64_t pause;      /* back-off after a failure; 0 when all is well */
     int64_t complained; /* when a failure was logged last; 0 when all is well */
+    int64_t refusal_told; /* when a missing privilege was, and which: its first words */
+    char refusal[200];
 } wb_worker;
 
 /** Prepare a worker; no thread, no connection yet. */

@@ -74,7 +74,30 @@ sub by_a_small_topic {
     is $e->left, 0, 'nothing is left';
 }
 
+# Without the outbox there is nothing to park it in: it keeps its partition's offset, those behind it are
+# handled, and when the error topic takes it all is done.
+sub by_a_small_topic_without_outbox {
+    my $e = Peer->new('kafka+sqlite', name => 'topic-plain', error_queue => 'topic-plain.error', concurrency => 2, body_max => '1MiB', outbox => '');
+    $e->install;
+    $e->tool('', 'hostile/kafka-peer', 'config', $e->{error_queue}, 'max.message.bytes', 20_000);
+    my @good = $e->some_good(40);
+    $e->inject($e->{name}, @good[ 0 .. 19 ], { id => 'fat-body', type => 'Hostile.Nobody', body => 'b' x 100_000 }, @good[ 20 .. 39 ]);
+    $e->start;
+    my $what = 'a small error topic, no outbox';
+    $e->is_all_good($what, 30, @good);
+    $e->wait_for("$what: a line says so", sub { grep { /fat-body/ } $e->lines });
+    $e->wait_for("$what: the partition's offset waits for it", sub { $e->waiting == 21 });
+    $e->tool('', 'hostile/kafka-peer', 'config', $e->{error_queue}, 'max.message.bytes', 2_000_000);
+    my ($copy) = $e->collect($e->{error_queue}, 1, "$what: it is there when the topic takes it");
+    is length $copy->{body}, 100_000, "$what: its body is whole";
+    $e->wait_for("$what: nothing waits", sub { !$e->waiting });
+    $e->is_well($what, 100, 100);
+    $e->stops($what, 10);
+    is $e->left, 0, "$what: nothing is left";
+}
+
 by_their_headers('enabled = true;');
 by_their_headers('');
 by_a_small_topic();
+by_a_small_topic_without_outbox();
 done_testing;

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "plugins/common/rabbitmq.h"
 #include "tests/integration/amqp-fixture.h"
@@ -434,6 +435,34 @@ static void test_unreadable(void **state)
     }
 }
 
+/* What is in hand is settled first: who only looks is not told to connect again. */
+static void test_unreadable_beside_another(void **state)
+{
+    fixture f;
+    const wb_incoming *message, *none;
+    size_t got;
+    (void)state;
+    fixture_begin(&f, 10);
+    fixture_fill(&f, 1);
+    fixture_receive(&f, &message, 1);
+    publish_large_header(f.queue);
+    int64_t deadline = fixture_in(SECONDS(20));
+    for (int after = 0; after < 3 && fixture_in(0) < deadline; (void)usleep(10000)) {
+        after += strstr(fixture_last_line(), "refuses to decode") != NULL;
+        if (f.ops->receive(f.session, 0, &none, 1, &got, &f.error) != WB_OK)
+            fail_msg("receive: %s", f.error.text);
+        assert_int_equal(got, 0);
+    }
+    assert_non_null(strstr(fixture_last_line(), "refuses to decode"));
+    acknowledge(&f, &message, 1);
+    assert_int_equal(f.ops->receive(f.session, fixture_in(SECONDS(1)), &none, 1, &got, &f.error),
+                     WB_NOT_CONNECTED);
+    fixture_close(&f);
+    fixture_open(&f, 10);
+    fixture_receive_none(&f);
+    fixture_end(&f);
+}
+
 static void test_forged_count(void **state)
 {
     fixture f;
@@ -512,6 +541,7 @@ int main(void)
         cmocka_unit_test(test_header_names),  cmocka_unit_test(test_header_values),
         cmocka_unit_test(test_error_copy),    cmocka_unit_test(test_full_frame),
         cmocka_unit_test(test_unreadable),
+        cmocka_unit_test(test_unreadable_beside_another),
         cmocka_unit_test(test_forged_count),  cmocka_unit_test(test_forged_count_classic),
         cmocka_unit_test(test_forged_count_twice),
     };

@@ -91,6 +91,31 @@ static void test_closed_channels(void **state)
         assert_int_equal(wb_amqp_map_cause(expected[i].code), expected[i].cause);
 }
 
+/* Whatever RabbitMQ says, the sentence ends with the permission that is missing. */
+static void test_missing_permissions(void **state)
+{
+    static const struct {
+        int code, class_id, method_id;
+        const char *permission; /* NULL: nothing to grant */
+    } expected[] = {
+        { 403, 50, 10, "configure permission" }, { 403, 40, 10, "configure permission" },
+        { 403, 50, 20, "write permission" },     { 403, 40, 30, "write permission" },
+        { 403, 60, 20, "read permission" },      { 403, 60, 40, "write permission" },
+        { 403, 20, 10, NULL },                   { 404, 60, 40, NULL },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
+        amqp_channel_close_t close = { .reply_code = (uint16_t)expected[i].code,
+                                       .class_id = (uint16_t)expected[i].class_id,
+                                       .method_id = (uint16_t)expected[i].method_id };
+        const char *remedy = wb_amqp_map_remedy(&close);
+        if (!expected[i].permission)
+            assert_string_equal(remedy, "");
+        else if (!strstr(remedy, expected[i].permission) || !strstr(remedy, "set_permissions"))
+            fail_msg("%zu: \"%s\"", i, remedy);
+    }
+}
+
 static void test_statuses(void **state)
 {
     static const struct {
@@ -533,6 +558,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_closed_connections),
         cmocka_unit_test(test_closed_channels),
+        cmocka_unit_test(test_missing_permissions),
         cmocka_unit_test(test_statuses),
         cmocka_unit_test(test_delivery_count),
         cmocka_unit_test(test_header_count),

@@ -89,13 +89,13 @@ int fixture_crash_points(const char *name)
 
 /* ---- the plugin ------------------------------------------------------------------ */
 
-const wb_transport_ops *fixture_ops(void)
+static const wb_plugin *load(void)
 {
-    static const wb_transport_ops *ops;
+    static const wb_plugin *plugin;
     char path[1024];
     const char *build = getenv("top_builddir");
-    if (ops)
-        return ops;
+    if (plugin)
+        return plugin;
     (void)snprintf(path, sizeof path, "%s/plugins/transport/kafka/.libs/kafka.so",
                    build ? build : ".");
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -106,10 +106,26 @@ const wb_transport_ops *fixture_ops(void)
         const wb_plugin *(*function)(void);
     } entry = { dlsym(library, "kafka_LTX_wb_plugin") };
     assert_non_null(entry.object);
-    const wb_plugin *plugin = entry.function();
+    plugin = entry.function();
     assert_int_equal(plugin->config_size, sizeof(wb_kafka_config));
-    ops = plugin->ops;
-    return ops;
+    return plugin;
+}
+
+const wb_transport_ops *fixture_ops(void)
+{
+    return load()->ops;
+}
+
+int64_t fixture_default_size(const char *option)
+{
+    const wb_plugin *plugin = load();
+    for (size_t i = 0; i < plugin->option_count; i++)
+        if (strcmp(plugin->options[i].name, option) == 0) {
+            assert_non_null(strstr(plugin->options[i].default_text, "MiB"));
+            return strtoll(plugin->options[i].default_text, NULL, 10) << 20;
+        }
+    fail_msg("no option %s", option);
+    return 0;
 }
 
 void fixture_name(char *name, size_t size)

@@ -39,6 +39,8 @@ typedef struct fixture {
 
 /** The plugin's operations. */
 const wb_transport_ops *fixture_ops(void);
+/** The default of an option that is a size in MiB, in bytes. */
+int64_t fixture_default_size(const char *option);
 /** Fill in defaults and new names; no instance yet, so that tests may change the
  *  configuration. One partition. */
 void fixture_prepare(fixture *f);

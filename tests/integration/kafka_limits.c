@@ -280,6 +280,7 @@ static void prepare_topic(fixture *f, int partitions)
     fixture_prepare(f);
     f->endpoint.body_max = 64 << 10;
     f->config.partitions = partitions;
+    f->endpoint.concurrency = (uint32_t)partitions;
     f->config.fetch_buffer = MIB;
     (void)snprintf(limit, sizeof limit, "%lld", (long long)(40 * MIB));
     rd_kafka_t *client = client_open();
@@ -338,6 +339,34 @@ static void test_huge_body(void **state)
     assert_int_equal(messages[1]->body_size, 6);
     fixture_acknowledge(&f, messages, 2);
     fixture_end(&f);
+}
+
+/* Larger than an answer is asked to be, and than its partition's part of one: what stands first in an
+ * answer always fits. Others go on meanwhile. */
+static void test_over_fetch_limits(void **state)
+{
+    static const char *const names[] = { "fetch.max.bytes", "max.partition.fetch.bytes" };
+    static const char *const values[] = { "1000000", "50000" };
+    wb_option_map map = { 2, names, values };
+    const wb_incoming *messages[3];
+    size_t sizes = 0;
+    fixture f;
+    (void)state;
+    prepare_topic(&f, 2);
+    f.config.properties = &map;
+    produce_in_process(produce_huge, &f);
+    rd_kafka_t *client = client_open();
+    client_produce(client, f.queue, 1, "other", 5, NULL);
+    client_flush(client);
+    client_close(client);
+    fixture_open(&f, 10);
+    fixture_receive(&f, messages, 3);
+    for (int i = 0; i < 3; i++)
+        sizes += messages[i]->body_size;
+    assert_int_equal(sizes, 30 * MIB + 6 + 5);
+    fixture_acknowledge(&f, messages, 3);
+    fixture_end(&f);
+    assert_int_equal(client_committed(f.queue, f.queue, 0, NULL, 0), 2);
 }
 
 static void produce_around_huge(rd_kafka_t *client, const fixture *f)
@@ -505,6 +534,7 @@ int main(void)
         cmocka_unit_test(test_memory_of_bodies),
         cmocka_unit_test(test_memory_of_bodies_and_workers),
         cmocka_unit_test(test_over_receive_limit), cmocka_unit_test(test_huge_body),
+        cmocka_unit_test(test_over_fetch_limits),
         cmocka_unit_test(test_memory_of_headers),
         cmocka_unit_test(test_smaller_error_topic),
         cmocka_unit_test(test_sends_less_than_it_reads),

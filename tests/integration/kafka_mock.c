@@ -5,8 +5,12 @@
  */
 #include "config.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tests/integration/kafka-fixture.h"
 
@@ -250,6 +254,99 @@ static void test_no_answer(void **state)
     fixture_end(&f);
 }
 
+/* ---- several sessions of a process --------------------------------------------------- */
+
+typedef struct sender {
+    fixture *f;
+    wb_transport_session *session;
+    const char *topic;
+    atomic_int *stop;
+    int sent, failed;
+    int64_t longest;
+    wb_error error;
+} sender;
+
+static int send_one(sender *s, const char *topic, int64_t patience)
+{
+    wb_operation operation = fixture_operation(topic, "id", "body"), *one = &operation;
+    int64_t started = wb_clock_monotonic();
+    int result = s->f->ops->send(s->session, &one, 1, fixture_in(patience), &s->error);
+    int64_t spent = wb_clock_monotonic() - started;
+    s->longest = spent > s->longest ? spent : s->longest;
+    s->sent += result == WB_OK && operation.result == WB_OK;
+    return result;
+}
+
+static void reopen(sender *s)
+{
+    s->f->ops->close(s->session);
+    if (s->f->ops->open(s->f->transport, WB_SESSION_SEND, 0, &s->session, &s->error))
+        fail_msg("open: %s", s->error.text);
+}
+
+static void *send_main(void *argument)
+{
+    sender *s = argument;
+    while (!atomic_load(s->stop)) {
+        if (send_one(s, s->topic, SECONDS(20)) == WB_OK)
+            continue;
+        s->failed++;
+        reopen(s);
+    }
+    return NULL;
+}
+
+/* A destination that confirms nothing holds up who sends there. The others go on; of what they have
+ * on its way when that one gives up, nobody knows, and they begin anew once. */
+static void test_unconfirmed_beside_others(void **state)
+{
+    fixture f;
+    sender deaf = { .f = &f }, other = { .f = &f };
+    pthread_t thread;
+    atomic_int stop = 0;
+    (void)state;
+    char before[100];
+    (void)snprintf(before, sizeof before, "%s", getenv("KAFKA_BROKERS"));
+    rd_kafka_mock_cluster_t *two = rd_kafka_mock_cluster_new(owner, 2);
+    assert_int_equal(setenv("KAFKA_BROKERS", rd_kafka_mock_cluster_bootstraps(two), 1), 0);
+    fixture_prepare(&f);
+    (void)rd_kafka_mock_topic_create(two, f.queue, 1, 1);
+    (void)rd_kafka_mock_topic_create(two, f.error_queue, 1, 1);
+    (void)rd_kafka_mock_partition_set_leader(two, f.queue, 0, 1);
+    (void)rd_kafka_mock_partition_set_leader(two, f.error_queue, 0, 2);
+    fixture_create(&f);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(f.ops->open(f.transport, WB_SESSION_SEND, 0, i ? &other.session : &deaf.session,
+                                     &f.error),
+                         WB_OK);
+    assert_int_equal(send_one(&deaf, f.queue, SECONDS(20)), WB_OK);
+    other.topic = f.error_queue;
+    other.stop = &stop;
+    assert_int_equal(pthread_create(&thread, NULL, send_main, &other), 0);
+    (void)usleep(300000);
+    (void)rd_kafka_mock_broker_set_rtt(two, 1, 60000);
+    int sent = other.sent;
+    int result = send_one(&deaf, f.queue, SECONDS(3));
+    assert_true(result == WB_IN_DOUBT || result == WB_NOT_CONNECTED);
+    printf("# beside it: %d sent in 3 s, longest window %lld ms\n", other.sent - sent,
+           (long long)(other.longest / 1000000));
+    assert_true(other.sent - sent > 300);
+    (void)rd_kafka_mock_broker_set_rtt(two, 1, 0);
+    reopen(&deaf);
+    assert_int_equal(send_one(&deaf, f.queue, SECONDS(20)), WB_OK);
+    sent = other.sent;
+    (void)usleep(300000);
+    atomic_store(&stop, 1);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_true(other.sent > sent);
+    assert_true(other.failed <= 1);
+    f.ops->close(deaf.session);
+    f.ops->close(other.session);
+    fixture_end(&f);
+    assert_int_equal(setenv("KAFKA_BROKERS", before, 1), 0);
+    rd_kafka_mock_cluster_destroy(two);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -261,6 +358,7 @@ int main(void)
         cmocka_unit_test(test_forbidden_transactions),
         cmocka_unit_test(test_unknown_limits),
         cmocka_unit_test(test_no_answer),
+        cmocka_unit_test(test_unconfirmed_beside_others),
     };
     return cmocka_run_group_tests_name("kafka mock", tests, start_cluster, stop_cluster);
 }

@@ -274,20 +274,23 @@ static void *work(void *argument)
     return NULL;
 }
 
-/* Each message once: the first lets go of what it has in hand before the second begins. */
-static void test_two_sessions(void **state)
+/* Of two processes each message once: the first lets go of what it has in hand before the second
+ * begins. */
+static void test_two_processes(void **state)
 {
     enum { COUNT = 1000 };
     static char keys[COUNT][8];
     static wb_operation operations[COUNT];
     atomic_int left = COUNT;
     const wb_incoming *messages[10];
-    fixture f;
+    fixture f, other;
     pthread_t threads[2];
     (void)state;
     fixture_prepare(&f);
     f.config.partitions = 4;
     fixture_start(&f, 32);
+    other = f;
+    fixture_create(&other);
     for (int i = 0; i < COUNT; i++) {
         (void)snprintf(keys[i], sizeof keys[i], "%d", i % 50);
         operations[i] = fixture_operation(f.queue, keys[i], "x");
@@ -297,8 +300,9 @@ static void test_two_sessions(void **state)
     assert_int_equal(fixture_send(&f, operations, COUNT), WB_OK);
     fixture_receive(&f, messages, 10);
     worker workers[2] = { { .f = &f, .session = f.session, .left = &left },
-                          { .f = &f, .left = &left } };
-    assert_int_equal(f.ops->open(f.transport, WB_SESSION_RECEIVE, 32, &workers[1].session, &f.error),
+                          { .f = &other, .left = &left } };
+    assert_int_equal(f.ops->open(other.transport, WB_SESSION_RECEIVE, 32, &workers[1].session,
+                                 &f.error),
                      WB_OK);
     const wb_incoming *first;
     size_t count;
@@ -322,6 +326,8 @@ static void test_two_sessions(void **state)
     assert_int_equal(workers[0].received + workers[1].received + 11, COUNT);
     assert_true(workers[0].received > 0);
     f.ops->close(workers[1].session);
+    other.session = NULL;
+    fixture_end(&other);
     fixture_end(&f);
     int64_t committed = 0;
     for (int32_t partition = 0; partition < 4; partition++) {
@@ -475,7 +481,7 @@ int main(void)
         cmocka_unit_test(test_install_race),   cmocka_unit_test(test_refused),
         cmocka_unit_test(test_low_water),      cmocka_unit_test(test_prefetch),
         cmocka_unit_test(test_give_back),      cmocka_unit_test(test_mode_none),
-        cmocka_unit_test(test_retention),      cmocka_unit_test(test_two_sessions),
+        cmocka_unit_test(test_retention),      cmocka_unit_test(test_two_processes),
         cmocka_unit_test(test_long_handler),   cmocka_unit_test(test_interrupt),
         cmocka_unit_test(test_twin),           cmocka_unit_test(test_twins_for_long),
         cmocka_unit_test(test_purpose),

@@ -141,6 +141,7 @@ static void test_workers(void **state)
     int events = 0, old = 0;
     (void)state;
     prepare(&s, PARTITIONS);
+    s.f.endpoint.concurrency = WORKERS;
     for (int i = 0; i < WORKERS; i++)
         assert_int_equal(s.f.ops->open(s.f.transport, WB_SESSION_RECEIVE, 32, &sessions[i],
                                        &s.f.error),

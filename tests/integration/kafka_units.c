@@ -390,7 +390,7 @@ static void test_servers_fault(void **state)
     static const rd_kafka_resp_err_t unreachable[] = {
         ERR(_TRANSPORT), ERR(_ALL_BROKERS_DOWN), ERR(_RESOLVE), ERR(_TIMED_OUT),
         ERR(_MSG_TIMED_OUT), ERR(NETWORK_EXCEPTION), ERR(BROKER_NOT_AVAILABLE), ERR(_WAIT_COORD),
-        ERR(_PURGE_QUEUE), ERR(_PURGE_INFLIGHT),
+        ERR(_PURGE_QUEUE), ERR(_PURGE_INFLIGHT), ERR(_SSL),
     };
     static const rd_kafka_resp_err_t cannot_now[] = {
         ERR(UNKNOWN), ERR(NOT_ENOUGH_REPLICAS), ERR(NOT_ENOUGH_REPLICAS_AFTER_APPEND),
@@ -439,7 +439,7 @@ static void test_configurations_fault(void **state)
     static const rd_kafka_resp_err_t refused[] = {
         ERR(GROUP_AUTHORIZATION_FAILED), ERR(CLUSTER_AUTHORIZATION_FAILED),
         ERR(TRANSACTIONAL_ID_AUTHORIZATION_FAILED), ERR(SASL_AUTHENTICATION_FAILED),
-        ERR(UNSUPPORTED_SASL_MECHANISM), ERR(SECURITY_DISABLED), ERR(_AUTHENTICATION), ERR(_SSL),
+        ERR(UNSUPPORTED_SASL_MECHANISM), ERR(SECURITY_DISABLED), ERR(_AUTHENTICATION),
     };
     static const rd_kafka_resp_err_t wrong[] = {
         ERR(INVALID_SESSION_TIMEOUT), ERR(INVALID_TRANSACTION_TIMEOUT),
@@ -486,6 +486,40 @@ static void test_failure(void **state)
     /* The first reason is the one. */
     assert_int_equal(wb_kafka_failure_map(&failure, ERR(_SSL), "connect", NULL), WB_NOT_CONNECTED);
     assert_int_equal(failure.code, ERR(KAFKA_STORAGE_ERROR));
+}
+
+/* What librdkafka says of a connection tells more than its code. */
+static void test_sayings(void **state)
+{
+    static const struct {
+        rd_kafka_resp_err_t code;
+        const char *text;
+        int result;
+        const char *remedy;
+    } rows[] = {
+        { ERR(_SSL), "SSL handshake failed: error:0A000086:SSL routines::certificate verify failed: ...",
+          WB_FATAL, "check tls_ca_file" },
+        { ERR(_SSL), "SSL handshake failed: error:0A000126:SSL routines::unexpected eof while reading",
+          WB_NOT_CONNECTED, "offers TLS" },
+        { ERR(_TRANSPORT), "Receive failed: sslv3 alert certificate unknown: SSL alert number 46",
+          WB_FATAL, "tls_cert_file" },
+        { ERR(_TRANSPORT), "Receive failed: sslv3 alert bad certificate: SSL alert number 42",
+          WB_FATAL, "tls_cert_file" },
+        { ERR(_TRANSPORT), "Connect failed: Connection refused", WB_NOT_CONNECTED, "refused" },
+        { ERR(_AUTHENTICATION), "SASL authentication error: invalid credentials", WB_FATAL,
+          "check user and password" },
+        { ERR(GROUP_AUTHORIZATION_FAILED), NULL, WB_FATAL, "grant the user READ on the group" },
+        { ERR(TRANSACTIONAL_ID_AUTHORIZATION_FAILED), NULL, WB_FATAL, "grant the user WRITE" },
+        { ERR(CLUSTER_AUTHORIZATION_FAILED), NULL, WB_FATAL, "IDEMPOTENT_WRITE" },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        wb_kafka_failure failure = { 0 };
+        int result = wb_kafka_failure_map(&failure, rows[i].code, "connect", rows[i].text);
+        if (result != rows[i].result || !strstr(failure.text, rows[i].remedy))
+            fail_msg("%zu: %d: %s", i, result, failure.text);
+        assert_int_equal(wb_kafka_map_is_refusal(rows[i].code, rows[i].text), result == WB_FATAL);
+    }
 }
 
 /* ---- turns, refusals --------------------------------------------------------------- */
@@ -565,6 +599,7 @@ int main(void)
         cmocka_unit_test(test_servers_fault),
         cmocka_unit_test(test_operations_fault),   cmocka_unit_test(test_configurations_fault),
         cmocka_unit_test(test_every_code),         cmocka_unit_test(test_failure),
+        cmocka_unit_test(test_sayings),
         cmocka_unit_test(test_line),               cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -173,19 +173,19 @@ static void test_gap_and_rebalance(void **state)
     enum { COUNT = 2 * GAP_MAX };
     static unsigned char seen[COUNT];
     const wb_incoming *kept = NULL, *messages[100];
-    wb_transport_session *second;
     size_t total = 0, count;
-    fixture f;
+    fixture f, second;
     (void)state;
     fixture_begin_with(&f, 1, 200);
     fill(&f, 0, COUNT);
     (void)handle_all_but_first(&f, &kept, seen);
     assert_int_equal(f.ops->give_back(f.session, &kept, 1, &f.error), WB_OK);
-    /* It comes and goes: all partitions are taken away and given out anew, twice. */
-    assert_int_equal(f.ops->open(f.transport, WB_SESSION_RECEIVE, 1, &second, &f.error), WB_OK);
-    assert_int_equal(f.ops->receive(second, fixture_in(SECONDS(4)), messages, 1, &count, &f.error),
-                     WB_OK);
-    f.ops->close(second);
+    /* Another process comes and goes: all partitions are taken away and given out anew, twice. */
+    second = f;
+    fixture_create(&second);
+    fixture_open(&second, 1);
+    assert_int_equal(receive_some(&second, messages, 1, SECONDS(4)), 0);
+    fixture_end(&second);
     while (total < COUNT && (count = receive_some(&f, messages, 100, SECONDS(20))) > 0) {
         fixture_acknowledge(&f, messages, count);
         total += count;
@@ -199,9 +199,7 @@ static void test_gap_and_rebalance(void **state)
 static void test_kept_and_rebalance(void **state)
 {
     const wb_incoming *kept, *message;
-    wb_transport_session *second;
-    size_t count;
-    fixture f;
+    fixture f, second;
     (void)state;
     fixture_begin_with(&f, 2, 10);
     fill(&f, 0, 1);
@@ -210,12 +208,12 @@ static void test_kept_and_rebalance(void **state)
         assert_int_equal(receive_some(&f, &message, 1, 0), 0);
     fill(&f, 1, 1);
     int64_t started = wb_clock_monotonic();
-    assert_int_equal(f.ops->open(f.transport, WB_SESSION_RECEIVE, 1, &second, &f.error), WB_OK);
-    assert_int_equal(f.ops->receive(second, fixture_in(SECONDS(25)), &message, 1, &count, &f.error),
-                     WB_OK);
-    assert_int_equal(count, 1);
+    second = f;
+    fixture_create(&second);
+    fixture_open(&second, 1);
+    assert_int_equal(receive_some(&second, &message, 1, SECONDS(25)), 1);
     assert_true(wb_clock_monotonic() - started < SECONDS(15));
-    f.ops->close(second);
+    fixture_end(&second);
     fixture_end(&f);
 }
 
@@ -316,6 +314,7 @@ static void test_large_one_at_a_time(void **state)
     (void)state;
     fixture_prepare(&f);
     f.endpoint.body_max = LARGE_LIMIT;
+    f.endpoint.concurrency = WORKERS;
     f.config.message_max = 2 * LARGE;
     f.config.partitions = PARTITIONS;
     fixture_start(&f, 16);

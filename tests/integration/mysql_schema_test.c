@@ -334,20 +334,45 @@ static void test_tls_of_an_unknown_authority(void **state)
 {
     (void)state;
     e.config.ssl_mode = MYS_SSL_VERIFY;
-    assert_open_fails(WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, "could not connect");
+    assert_open_fails(WB_FATAL, WB_CAUSE_REFUSED, "check ssl_ca");
     endpoint_destroy(&e);
     e.config.ssl_ca = getenv("OTHER_CA");
-    assert_open_fails(WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, "could not connect");
+    assert_open_fails(WB_FATAL, WB_CAUSE_REFUSED, "check ssl_ca");
 }
 
-/* Another name for this machine, which the certificate does not hold. */
+/* Without ssl_ca: whom the system trusts, wherever OpenSSL was told to look for that. */
+static void test_tls_of_the_systems_authorities(void **state)
+{
+    char place[] = "/tmp/waybill-ca.XXXXXX", command[400];
+    (void)state;
+    endpoint_create(&e);
+    install(&e);
+    endpoint_destroy(&e);
+    e.config.ssl_mode = MYS_SSL_VERIFY;
+    setenv("SSL_CERT_FILE", getenv("MYSQL_CA"), 1);
+    assert_encrypted(1);
+    unsetenv("SSL_CERT_FILE");
+    assert_open_fails(WB_FATAL, WB_CAUSE_REFUSED, "check ssl_ca");
+    endpoint_destroy(&e);
+    assert_non_null(mkdtemp(place));
+    (void)snprintf(command, sizeof command, "cp '%s' %s/ca.pem && openssl rehash %s", getenv("MYSQL_CA"),
+                   place, place);
+    assert_int_equal(system(command), 0);
+    setenv("SSL_CERT_DIR", place, 1);
+    assert_encrypted(1);
+    unsetenv("SSL_CERT_DIR");
+    (void)snprintf(command, sizeof command, "rm -r %s", place);
+    assert_int_equal(system(command), 0);
+}
+
+/* Another name for the address, which the certificate does not hold. */
 static void test_tls_of_another_host(void **state)
 {
     (void)state;
-    e.config.host = "127.0.0.2";
+    e.config.host = "127.1";
     e.config.ssl_mode = MYS_SSL_VERIFY;
     e.config.ssl_ca = getenv("MYSQL_CA");
-    assert_open_fails(WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, "could not connect");
+    assert_open_fails(WB_FATAL, WB_CAUSE_REFUSED, "is a name in it");
 }
 
 static void test_malformed_options(void **state)
@@ -472,6 +497,7 @@ int main(void)
         TEST(test_socket),
         TEST(test_tls),
         TEST(test_tls_of_an_unknown_authority),
+        TEST(test_tls_of_the_systems_authorities),
         TEST(test_tls_of_another_host),
         TEST(test_malformed_options),
         TEST(test_connect_timeout),

@@ -53,6 +53,7 @@ typedef enum {
     SIM_DATABASE_DOWN,
     SIM_BROKER_DOWN,
     SIM_BROKER_NACKS,
+    SIM_BROKER_FORBIDS, /* sending, for want of a privilege */
     SIM_BROKER_SLOW,
     SIM_BROKER_SILENT, /* it confirms nothing: sending begins anew, and receiving lives */
     SIM_OUTAGES

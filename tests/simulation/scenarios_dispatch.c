@@ -11,6 +11,7 @@
 #include "tests/simulation/audit.h"
 #include "tests/simulation/broker.h"
 #include "tests/simulation/driver.h"
+#include "tests/simulation/faults.h"
 #include "tests/simulation/scene.h"
 #include "tests/simulation/scheduler.h"
 #include "tests/simulation/shape.h"
@@ -231,6 +232,40 @@ static void drive_healed(void)
 
 /* ---- the list ---- */
 
+/* Nobody may send, and after a while somebody grants it: no message has failed meanwhile. */
+static void prepare_forbidden_in(int mode, int outbox)
+{
+    sim_shape_plain(mode, outbox);
+    the_shape.workers = 2;
+    sim_scene_add(30, SIM_GOOD);
+}
+
+static void prepare_forbidden(void)
+{
+    prepare_forbidden_in(WB_MODE_RECEIVE_ONLY, 1);
+}
+
+static void prepare_forbidden_plain(void)
+{
+    prepare_forbidden_in(WB_MODE_RECEIVE_ONLY, 0);
+}
+
+static void prepare_forbidden_atomic(void)
+{
+    prepare_forbidden_in(WB_MODE_SENDS_ATOMIC, 0);
+}
+
+static void drive_forbidden(void)
+{
+    sim_drive_start();
+    sim_outage_start(SIM_BROKER_FORBIDS, sim_now() + 10 * 60 * WB_SECOND);
+    sim_sleep(10 * 60 * WB_SECOND);
+    unsigned long lines = sim_log_lines();
+    sim_scene_end(6 * SIM_HOUR);
+    if (lines > 400)
+        sim_violation("%lu lines in ten minutes without a privilege", lines);
+}
+
 const sim_scenario sim_scenarios_dispatch[] = {
     { "refused_in_transaction", "a refused message beside a failing one, sends_atomic_with_receive",
       prepare_refused_atomic, sim_scene_plainly },
@@ -247,6 +282,9 @@ const sim_scenario sim_scenarios_dispatch[] = {
     { "nacked", "a destination that nacks for ever, without outbox", prepare_nacked, sim_scene_good_first },
     { "nacked_outbox", "the same with outbox", prepare_nacked_outbox, sim_scene_good_first },
     { "nacked_atomic", "the same in a transport transaction", prepare_nacked_atomic, sim_scene_good_first },
+    { "forbidden", "nobody may send for a while, with outbox", prepare_forbidden, drive_forbidden },
+    { "forbidden_plain", "the same without outbox", prepare_forbidden_plain, drive_forbidden },
+    { "forbidden_atomic", "the same in a transport transaction", prepare_forbidden_atomic, drive_forbidden },
     { "unroutable", "a destination that is not there, without outbox", prepare_unroutable, sim_scene_good_first },
     { "unroutable_outbox", "the same with outbox", prepare_unroutable_outbox, sim_scene_good_first },
     { "immediate_ids", "an immediate send of a failed attempt has an id of its own", prepare_immediate_ids,

@@ -139,6 +139,12 @@ static int send_one(wb_transport_session *s, wb_operation *operation)
         cause_of(operation)->excuses++;
         r = WB_RETRY;
     }
+    if (sim_outage_is_on(SIM_BROKER_FORBIDS) && r == WB_OK) {
+        cause_of(operation)->excuses++; /* without outbox it runs again */
+        operation->cause = WB_CAUSE_REFUSED;
+        operation->reason = "the user may not write there";
+        r = WB_REJECT;
+    }
     operation->result = r == WB_NOT_CONNECTED || r == WB_FATAL ? WB_RETRY : r;
     if (r == WB_OK)
         sim_broker_send(s, operation);

@@ -20,6 +20,7 @@
 #include "core/message/ids.h"
 #include "core/pipeline/batch.h"
 #include "core/pipeline/marks.h"
+#include "core/pipeline/scout.h"
 #include "core/pipeline/stages.h"
 #include "core/pipeline/window.h"
 
@@ -377,6 +378,69 @@ static void test_parked_rows_are_asked_for(void **state)
     }
 }
 
+/* ---- the scout -------------------------------------------------------------------------- */
+
+static int tell_no_limit(wb_transport *transport, wb_transport_limits *limits, wb_error *error)
+{
+    (void)transport, (void)limits, (void)error;
+    return WB_OK;
+}
+
+/* Who waits for the first worker: nobody where deliveries do not matter. */
+static void test_who_waits_for_the_scout(void **state)
+{
+    static const wb_transport_ops silent = { .struct_size = sizeof silent },
+                                  counting = { .struct_size = sizeof counting, .limits = tell_no_limit };
+    static const struct {
+        const wb_transport_ops *ops;
+        uint32_t limit;
+        int outbox, ordered, mode, waits;
+    } cases[] = {
+        { &counting, 5, 1, 0, WB_MODE_RECEIVE_ONLY, 1 },  { &counting, 5, 0, 0, WB_MODE_RECEIVE_ONLY, 1 },
+        { &counting, 0, 0, 0, WB_MODE_RECEIVE_ONLY, 1 },  { &counting, 0, 1, 0, WB_MODE_RECEIVE_ONLY, 0 },
+        { &counting, 0, 0, 1, WB_MODE_RECEIVE_ONLY, 0 },  { &silent, 0, 0, 0, WB_MODE_RECEIVE_ONLY, 0 },
+        { &counting, 5, 0, 0, WB_MODE_NONE, 0 },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        pipeline.transport_ops = cases[i].ops;
+        pipeline.recoverability.delivery_limit = cases[i].limit;
+        pipeline.outbox = cases[i].outbox;
+        pipeline.ordered = cases[i].ordered;
+        pipeline.mode = cases[i].mode;
+        worker.number = 0;
+        assert_true(wb_scout_lets_receive(&worker));
+        worker.number = 1;
+        if (wb_scout_lets_receive(&worker) == cases[i].waits)
+            fail_msg("case %zu", i);
+    }
+}
+
+/* Until it gets a message that was never delivered before, or gives up. */
+static void test_how_long_the_scout_is_alone(void **state)
+{
+    static const wb_transport_ops ops = { .struct_size = sizeof ops };
+    const wb_incoming *again = &incoming[0], *fresh = &incoming[1];
+    wb_worker other = { .pipeline = &pipeline, .number = 1 };
+    (void)state;
+    incoming[0].delivery_count = 1;
+    pipeline.transport_ops = &ops;
+    pipeline.recoverability.delivery_limit = 5;
+    wb_scout_look(&worker, NULL, 0);
+    wb_scout_look(&worker, &again, 1);
+    wb_scout_look(&other, &fresh, 1);
+    assert_false(wb_scout_lets_receive(&other));
+    wb_scout_look(&worker, &fresh, 1);
+    assert_true(wb_scout_lets_receive(&other));
+    wb_scout_look(&worker, &again, 1);
+    assert_true(wb_scout_lets_receive(&other));
+    atomic_store(&pipeline.scouting_until, 0);
+    wb_scout_end(&other);
+    assert_false(wb_scout_lets_receive(&other));
+    wb_scout_end(&worker);
+    assert_true(wb_scout_lets_receive(&other));
+}
+
 int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
@@ -393,6 +457,8 @@ int main(void)
         TEST(test_silence),
         TEST(test_marks_outlive_a_session),
         TEST(test_parked_rows_are_asked_for),
+        TEST(test_who_waits_for_the_scout),
+        TEST(test_how_long_the_scout_is_alone),
     };
     wb_log_set_level(-1);
     return cmocka_run_group_tests(tests, NULL, NULL);

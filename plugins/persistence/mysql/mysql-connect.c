@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "plugins/persistence/mysql/mysql-map.h"
+#include "plugins/persistence/mysql/mysql-refusal.h"
 #include "plugins/persistence/mysql/mysql-session.h"
 #include "plugins/persistence/mysql/mysql-tls.h"
 
@@ -52,14 +53,19 @@ static int fail_connect(const wb_storage_session *s, wb_error *error)
     const mys_config *config = s->persistence->config;
     const unsigned code = mysql_errno(s->connection);
     const mys_mapping *mapping = mys_map(code);
+    const mys_refusal refusal = mys_refusal_find(config, code, mysql_error(s->connection));
+    const int is_unheard = mys_is_client_error(code) || code < 1000;
+    const char *hint = "";
 
-    if (mys_is_client_error(code) || code < 1000) {
-        const char *hint = "";
-        if (config->ssl_mode == MYS_SSL_AUTO && !mys_config_is_local(config))
-            hint = " (ssl_mode is verify_identity because the server is on another machine)";
+    if (is_unheard && config->ssl_mode == MYS_SSL_AUTO && !mys_config_is_local(config))
+        hint = " (ssl_mode is verify_identity because the server is on another machine)";
+    if (refusal.result != WB_OK)
+        return host->fail(host, error, refusal.result, refusal.cause, code,
+                          "could not connect to MySQL: %s (error %u)%s%s", mysql_error(s->connection),
+                          code, refusal.remedy, hint);
+    if (is_unheard)
         return host->fail(host, error, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, code,
                           "could not connect to MySQL: %s%s", mysql_error(s->connection), hint);
-    }
     if (code == 1049)
         return host->fail(host, error, WB_FATAL, WB_CAUSE_MISSING, code,
                           "could not connect to MySQL: database \"%s\" does not exist: create it",

@@ -75,8 +75,9 @@ void mys_failure_record(wb_storage_session *s, mys_step_kind kind, size_t item)
     failure->native_code = code;
     /* the server's trouble is no message's, whoever met it first */
     failure->item = failure->cause == WB_CAUSE_SERVER ? WB_SQL_NO_ITEM : item;
-    (void)snprintf(failure->text, sizeof failure->text, "%s (error %u, SQLSTATE %s)",
-                   error.text, code, mysql_sqlstate(s->connection));
+    (void)snprintf(failure->text, sizeof failure->text, "%s (error %u, SQLSTATE %s)%s",
+                   error.text, code, mysql_sqlstate(s->connection),
+                   mapping->own_cause == WB_CAUSE_REFUSED ? "; grant it to the user" : "");
     if (failure->result == WB_NOT_CONNECTED || failure->result == WB_IN_DOUBT) {
         failure->item = WB_SQL_NO_ITEM;
         s->sql.state = WB_SQL_LOST;

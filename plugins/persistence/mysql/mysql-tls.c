@@ -5,6 +5,7 @@
 
 #include <mysql/plugin_auth.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 /* <mysql/client_plugin.h> cannot be included: it needs files that Debian does not ship.
  * 1.1 appended the hash of a password, which is not asked for when it is NULL. */
@@ -59,12 +60,14 @@ int mys_tls_init(void)
 
 /* Whom to trust without ssl_ca. Connector/C looks where OpenSSL does, but from 3.4 on takes a
  * certificate of anybody as well when the server knows the account's password, unless it was
- * told of a place. */
+ * told of a place; and then it looks there alone, so it is told of both that OpenSSL has. */
 static void set_default_authorities(MYSQL *connection)
 {
 #if MARIADB_PACKAGE_VERSION_ID >= 30400
-    const char *place = getenv("SSL_CERT_DIR");
+    const char *place = getenv("SSL_CERT_DIR"), *file = getenv("SSL_CERT_FILE");
     mysql_optionsv(connection, MYSQL_OPT_SSL_CAPATH, place && place[0] ? place : "/etc/ssl/certs");
+    if (file && access(file, R_OK) == 0)
+        mysql_optionsv(connection, MYSQL_OPT_SSL_CA, file);
 #else
     (void)connection;
 #endif

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "plugins/persistence/pgsql/pgsql-map.h"
+#include "plugins/persistence/pgsql/pgsql-refusal.h"
 #include "plugins/persistence/pgsql/pgsql-session.h"
 
 #define SQLSTATE_SIZE 6
@@ -101,13 +102,15 @@ static int note_refusal(const wb_storage_session *s, report *r)
     const char *message = PQerrorMessage(s->connection);
     char sqlstate[SQLSTATE_SIZE] = "";
     const char *text = find_sqlstate(message, sqlstate);
+    const pgsql_refusal *refusal = pgsql_refusal_find(message);
+    const char *remedy = refusal ? refusal->remedy : "";
     char line[512];
 
     if (text) {
         const pgsql_mapping *mapping = pgsql_map(sqlstate);
         const int result = mapping->own == WB_FATAL ? WB_FATAL : WB_NOT_CONNECTED;
-        (void)snprintf(line, sizeof line, "%.*s (SQLSTATE %s)", (int)strcspn(text, "\n"), text,
-                       sqlstate);
+        (void)snprintf(line, sizeof line, "%.*s (SQLSTATE %s)%s", (int)strcspn(text, "\n"), text,
+                       sqlstate, remedy);
         return note_server(s, r, result, mapping->own_cause, pgsql_native_code(sqlstate), line);
     }
     if (PQconnectionNeedsPassword(s->connection))
@@ -115,11 +118,12 @@ static int note_refusal(const wb_storage_session *s, report *r)
                            "the server asks for a password: set option \"password\"");
     while (isspace((unsigned char)*message))
         message++;
-    (void)snprintf(line, sizeof line, "%.*s%s", (int)strcspn(message, "\n"), message,
+    (void)snprintf(line, sizeof line, "%.*s%s%s", (int)strcspn(message, "\n"), message, remedy,
                    s->persistence->params.tls_by_default
                        ? " (sslmode is verify-full because the server is on another machine)"
                        : "");
-    return note(r, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0, line);
+    return note(r, refusal ? refusal->result : WB_NOT_CONNECTED,
+                refusal ? refusal->cause : WB_CAUSE_UNREACHABLE, 0, line);
 }
 
 /* @return 0 when the socket is ready, -1 at the deadline. */

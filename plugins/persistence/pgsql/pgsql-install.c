@@ -11,7 +11,10 @@
 #define SELECT_CONDITIONS                                                                          \
     "SELECT NOT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = {database}), "         \
     "EXISTS (SELECT FROM pg_catalog.pg_settings WHERE name = 'default_toast_compression' "         \
-    "AND 'lz4' = ANY (enumvals))"
+    "AND 'lz4' = ANY (enumvals)), "                                                                \
+    "(SELECT pg_catalog.format('user \"%s\" may make no tables in schema %I: grant CREATE', "       \
+    "current_user, nspname) FROM pg_catalog.pg_namespace WHERE nspname = {database} "              \
+    "AND NOT pg_catalog.has_schema_privilege(oid, 'CREATE'))"
 
 /* IF NOT EXISTS alone fails when two installations create the same table at once. */
 static int lock_out_others(wb_storage_session *session)
@@ -25,7 +28,7 @@ static int lock_out_others(wb_storage_session *session)
 int pgsql_prepare_install(wb_storage_session *session, unsigned *ret_holds)
 {
     wb_sql_answer row = { 0 };
-    wb_sql_cell cells[2];
+    wb_sql_cell cells[3];
     int result = wb_sql_schema_run(session, "BEGIN", NULL);
 
     if (result == WB_OK) {
@@ -36,9 +39,12 @@ int pgsql_prepare_install(wb_storage_session *session, unsigned *ret_holds)
         result = wb_sql_schema_run(session, "SET LOCAL client_min_messages = warning", NULL);
     if (result == WB_OK)
         result = wb_sql_schema_run(session, SELECT_CONDITIONS, &row);
-    if (result == WB_OK && pgsql_fetch(&row, cells, 2))
+    int found = result == WB_OK && pgsql_fetch(&row, cells, 3);
+    if (found)
         *ret_holds = (unsigned)(*cells[0].data == 't') << PGSQL_SCHEMA_ABSENT |
                      (unsigned)(*cells[1].data == 't') << PGSQL_HAS_LZ4;
+    if (found && cells[2].data)
+        result = wb_sql_note(session, WB_FATAL, WB_CAUSE_REFUSED, WB_SQL_NO_ITEM, cells[2].data);
     pgsql_clear(&row);
     return result;
 }

@@ -7,14 +7,20 @@
 #include "plugins/persistence/pgsql/pgsql-driver.h"
 #include "plugins/persistence/pgsql/pgsql-session.h"
 
-/* One row for each table: is it there, may we do what we will do with it. to_regclass()
- * yields NULL, instead of failing, for what is absent. */
+/* A schema that may not be entered hides its tables. Absent, it has no row. */
+#define SELECT_SCHEMA                                                                              \
+    "SELECT pg_catalog.format('user \"%s\" lacks a privilege on schema %I: grant USAGE', "         \
+    "current_user, nspname) FROM pg_catalog.pg_namespace "                                         \
+    "WHERE nspname = {database} AND NOT pg_catalog.has_schema_privilege(oid, 'USAGE')"
+
+/* One row for each table: is it there, what may we not do that we will do with it.
+ * to_regclass() yields NULL, instead of failing, for what is absent. */
 #define SELECT_TABLES                                                                              \
     "SELECT name, pg_catalog.to_regclass(name) IS NOT NULL, "                                      \
-    "(SELECT pg_catalog.bool_and(pg_catalog.has_table_privilege("                                  \
-    "pg_catalog.to_regclass(name), privilege)) "                                                   \
-    "FROM pg_catalog.unnest(privileges) AS privilege), "                                           \
-    "pg_catalog.array_to_string(privileges, ', '), current_user "                                  \
+    "(SELECT pg_catalog.string_agg(privilege, ', ') "                                              \
+    "FROM pg_catalog.unnest(privileges) AS privilege "                                             \
+    "WHERE NOT pg_catalog.has_table_privilege(pg_catalog.to_regclass(name), privilege)), "         \
+    "current_user "                                                                                \
     "FROM (VALUES ('waybill_endpoints', ARRAY['SELECT']), "                                        \
     "({prefix} || '_dedup', ARRAY['SELECT', 'INSERT', 'DELETE']), "                                \
     "({prefix} || '_pending', ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE'])) "                    \
@@ -35,22 +41,36 @@ static int check_table(const wb_persistence *p, const wb_sql_cell *cells, wb_err
                              "the outbox table %s of endpoint \"%s\" does not exist: run \"waybill "
                              "install\"",
                              name, p->sql.names.endpoint);
-    if (!cells[2].data || *cells[2].data != 't')
+    if (cells[2].data)
         return p->host->fail(p->host, error, WB_FATAL, WB_CAUSE_REFUSED, 0,
                              "user \"%s\" lacks privileges on the outbox table %s: grant %s",
-                             cells[4].data, name, cells[3].data);
+                             cells[3].data, name, cells[2].data);
     return WB_OK;
+}
+
+static int check_schema(wb_storage_session *s, wb_error *error)
+{
+    wb_sql_answer rows = { 0 };
+    wb_sql_cell cell;
+    int result = wb_sql_schema_run(s, SELECT_SCHEMA, &rows);
+
+    if (result != WB_OK)
+        result = wb_sql_report(s, "look for the schema", error);
+    else if (pgsql_fetch(&rows, &cell, 1))
+        result = s->host->fail(s->host, error, WB_FATAL, WB_CAUSE_REFUSED, 0, "%s", cell.data);
+    pgsql_clear(&rows);
+    return result;
 }
 
 static int check_tables(wb_storage_session *s, wb_error *error)
 {
     wb_sql_answer rows = { 0 };
-    wb_sql_cell cells[5];
+    wb_sql_cell cells[4];
     int result = wb_sql_schema_run(s, SELECT_TABLES, &rows);
 
     if (result != WB_OK)
         result = wb_sql_report(s, "look for the outbox tables", error);
-    while (result == WB_OK && pgsql_fetch(&rows, cells, 5))
+    while (result == WB_OK && pgsql_fetch(&rows, cells, 4))
         result = check_table(s->persistence, cells, error);
     pgsql_clear(&rows);
     return result;
@@ -99,6 +119,7 @@ static int check_transactions(wb_storage_session *s, wb_error *error)
 }
 
 int (*const pgsql_checks[])(wb_storage_session *, wb_error *) = {
+    check_schema,
     check_tables,
     wb_sql_check_version,
     check_settings,

@@ -124,6 +124,15 @@ static amqp_rpc_reply_t send_login(wb_amqp_connection *connection, const amqp_ta
                                       config->password);
 }
 
+/* With TLS 1.3 a certificate of ours that is missing or not trusted ends a connection that
+ * stands already; the library does not always see that it was TLS that ended it. */
+static int was_hung_up(const amqp_rpc_reply_t *reply)
+{
+    return reply->reply_type == AMQP_RESPONSE_LIBRARY_EXCEPTION &&
+           (reply->library_error == AMQP_STATUS_CONNECTION_CLOSED ||
+            reply->library_error == AMQP_STATUS_SOCKET_ERROR);
+}
+
 static int log_in(wb_amqp_connection *connection, const wb_amqp_host *host, const char *role)
 {
     const wb_amqp_config *config = connection->transport->config;
@@ -148,7 +157,10 @@ static int log_in(wb_amqp_connection *connection, const wb_amqp_host *host, cons
     amqp_table_t properties = { sizeof entries / sizeof entries[0], entries };
     struct timeval timeout = patience(connection);
     (void)amqp_set_handshake_timeout(connection->state, &timeout);
-    return wb_amqp_map_login(&connection->failure, send_login(connection, &properties), doing);
+    amqp_rpc_reply_t reply = send_login(connection, &properties);
+    if (connection->tls && was_hung_up(&reply))
+        reply.library_error = AMQP_STATUS_SSL_ERROR;
+    return wb_amqp_map_login(&connection->failure, reply, doing);
 }
 
 /* From here on heartbeats are ours. The library would send its own between two halves

@@ -37,7 +37,7 @@ typedef struct wb_amqp_connection wb_amqp_connection;
 typedef struct wb_amqp_channel {
     int open;
     int code; /* with which the broker closed it, 0 when it did not */
-    char text[256];
+    char text[512]; /* the broker's words, and what to do about a missing permission */
 } wb_amqp_channel;
 
 /** Connections that are waited for together. */

@@ -54,16 +54,21 @@ static void remember(wb_amqp_destinations *destinations, const char *name)
 }
 
 /* An event's exchange that is there with another type, or that we may not declare,
- * is good enough to publish to. */
+ * is good enough to publish to. If it is not there, what is missing is the permission. */
 int wb_amqp_event_declare(wb_amqp_connection *connection, const char *name)
 {
+    wb_amqp_channel *channel = &connection->channels[WB_AMQP_SCRATCH];
     int result = wb_amqp_exchange_declare(connection, name, 0);
-    if (result != WB_REJECT)
+    if (result != WB_REJECT ||
+        (channel->code != AMQP_PRECONDITION_FAILED && channel->code != AMQP_ACCESS_REFUSED))
         return result;
-    int code = connection->channels[WB_AMQP_SCRATCH].code;
-    if (code != AMQP_PRECONDITION_FAILED && code != AMQP_ACCESS_REFUSED)
-        return result;
-    return wb_amqp_exchange_declare(connection, name, 1);
+    const wb_amqp_channel refused = *channel;
+    result = wb_amqp_exchange_declare(connection, name, 1);
+    if (result == WB_REJECT && channel->code == AMQP_NOT_FOUND && refused.code == AMQP_ACCESS_REFUSED) {
+        channel->code = refused.code;
+        memcpy(channel->text, refused.text, sizeof channel->text);
+    }
+    return result;
 }
 
 int wb_amqp_destinations_has(const wb_amqp_destinations *destinations, const char *name)

@@ -28,7 +28,19 @@ int wb_amqp_map_status(wb_amqp_failure *failure, int status, const char *doing)
     case AMQP_STATUS_SSL_PEER_VERIFY_FAILED:
         return wb_amqp_failure_set(failure, WB_FATAL, WB_CAUSE_REFUSED, status,
                                    "could not %s: the broker's certificate is not trusted (%s); "
-                                   "check tls_ca_file and that host is a name in the certificate",
+                                   "check tls_ca_file, that the certificate has not expired, and that "
+                                   "host is a name in it",
+                                   doing, text);
+    case AMQP_STATUS_SSL_CONNECTION_FAILED:
+        return wb_amqp_failure_set(failure, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, status,
+                                   "could not %s: TLS cannot be set up (%s); check that the broker "
+                                   "offers TLS at this port",
+                                   doing, text);
+    case AMQP_STATUS_SSL_ERROR:
+        return wb_amqp_failure_set(failure, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, status,
+                                   "could not %s: the broker ended TLS (%s); if it asks for "
+                                   "certificates, check tls_cert_file and whether the broker trusts "
+                                   "who signed it",
                                    doing, text);
     case AMQP_STATUS_BROKER_UNSUPPORTED_SASL_METHOD:
         return wb_amqp_failure_set(failure, WB_FATAL, WB_CAUSE_REFUSED, status,
@@ -109,6 +121,31 @@ int wb_amqp_map_login(wb_amqp_failure *failure, amqp_rpc_reply_t reply, const ch
         return wb_amqp_map_status(failure, reply.library_error, doing);
     return wb_amqp_failure_set(failure, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0,
                                "could not %s: the answer is not AMQP 0-9-1", doing);
+}
+
+/* RabbitMQ 3 does not say which of its three permissions is missing; the method does. */
+static const struct need {
+    amqp_method_number_t method;
+    const char *remedy;
+} needs[] = {
+#define GRANT(permissions) "; grant the user " permissions " (rabbitmqctl set_permissions)"
+    { AMQP_QUEUE_DECLARE_METHOD, GRANT("configure permission for it") },
+    { AMQP_EXCHANGE_DECLARE_METHOD, GRANT("configure permission for it") },
+    { AMQP_QUEUE_BIND_METHOD, GRANT("write permission for the queue and read permission for the exchange") },
+    { AMQP_EXCHANGE_BIND_METHOD,
+      GRANT("write permission for the exchange that receives and read permission for the other") },
+    { AMQP_BASIC_CONSUME_METHOD, GRANT("read permission for it") },
+    { AMQP_BASIC_PUBLISH_METHOD, GRANT("write permission for it") },
+#undef GRANT
+};
+
+const char *wb_amqp_map_remedy(const amqp_channel_close_t *close)
+{
+    amqp_method_number_t method = (amqp_method_number_t)close->class_id << 16 | close->method_id;
+    for (size_t i = 0; close->reply_code == AMQP_ACCESS_REFUSED && i < sizeof needs / sizeof *needs; i++)
+        if (needs[i].method == method)
+            return needs[i].remedy;
+    return "";
 }
 
 int wb_amqp_map_cause(int64_t code)

@@ -43,6 +43,10 @@ int wb_amqp_map_login(wb_amqp_failure *failure, amqp_rpc_reply_t reply, const ch
  *  WB_CAUSE_SERVER the same request would succeed at another time. */
 int wb_amqp_map_cause(int64_t code);
 
+/** What an operator grants when the broker closed a channel for want of a permission: the
+ *  end of a sentence; empty where that is not the reason. */
+const char *wb_amqp_map_remedy(const amqp_channel_close_t *close);
+
 /** Tell the host; returns failure->result. */
 int wb_amqp_failure_report(const wb_host *host, const wb_amqp_failure *failure, wb_error *error);
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/time.h>
 
@@ -66,14 +67,11 @@ static void on_channel_close(wb_amqp_connection *connection, amqp_channel_t numb
 {
     wb_amqp_channel *channel = &connection->channels[number];
     amqp_channel_close_ok_t ok = { 0 };
-    size_t size = close->reply_text.len;
-    if (size > sizeof channel->text - 1)
-        size = sizeof channel->text - 1;
     channel->open = 0;
     channel->code = close->reply_code;
-    if (size)
-        memcpy(channel->text, close->reply_text.bytes, size);
-    channel->text[size] = '\0';
+    (void)snprintf(channel->text, sizeof channel->text, "%.*s%s", (int)close->reply_text.len,
+                   close->reply_text.len ? (const char *)close->reply_text.bytes : "",
+                   wb_amqp_map_remedy(close));
     wb_amqp_put_method(connection, number, AMQP_CHANNEL_CLOSE_OK_METHOD, &ok);
     wb_amqp_flush_some(connection);
 }

@@ -143,6 +143,23 @@ static amqp_table_entry_t text_entry(const char *name, const char *value)
     };
 }
 
+/* A priority that is no number is refused, so there never is a consumer. */
+int wb_amqp_queue_may_read(wb_amqp_connection *connection, const char *name)
+{
+    amqp_table_entry_t impossible = text_entry("x-priority", "none");
+    amqp_basic_consume_t consume = { .queue = amqp_cstring_bytes(name),
+                                     .arguments = { 1, &impossible } };
+    if (!wb_amqp_broker_major(connection))
+        return WB_OK;
+    int result = wb_amqp_channel_ensure(connection, WB_AMQP_SCRATCH);
+    if (result == WB_OK)
+        result = wb_amqp_rpc(connection, WB_AMQP_SCRATCH, AMQP_BASIC_CONSUME_METHOD, &consume,
+                         AMQP_BASIC_CONSUME_OK_METHOD);
+    if (result == WB_REJECT && connection->channels[WB_AMQP_SCRATCH].code != AMQP_ACCESS_REFUSED)
+        return WB_OK;
+    return result;
+}
+
 /* A classic queue is one without the argument x-queue-type: with it, it would not be the
  * same as the queues that others declared. It counts nothing and has no limit. */
 static int declare_as(wb_amqp_connection *connection, const char *name, int type,

@@ -32,6 +32,11 @@ int wb_amqp_major_of(const amqp_table_t *properties);
 /** Ask whether there is a queue. Results as wb_amqp_rpc(). */
 int wb_amqp_queue_exists(wb_amqp_connection *connection, const char *name);
 
+/** Ask whether we may receive from a queue, without receiving. RabbitMQ looks at permissions
+ *  first and refuses the arguments then; others are not asked. Results as wb_amqp_rpc(),
+ *  WB_REJECT for want of permission alone. */
+int wb_amqp_queue_may_read(wb_amqp_connection *connection, const char *name);
+
 /** What an existing queue turned out to have. */
 typedef struct wb_amqp_found {
     wb_amqp_limit limit;         /* x-delivery-limit */

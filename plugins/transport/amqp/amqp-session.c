@@ -171,12 +171,13 @@ static int receive(wb_transport_session *session, int64_t deadline,
             return forget(session, ret_messages[*ret_count - 1], ret_count, error);
         if (receiver->stopping && wb_amqp_consume_is_drained(receiver))
             return WB_OK;
+        if (was_interrupted(session) || in(session, 0) >= deadline)
+            return WB_OK;
+        /* Who only looks, or is woken, may have something to settle first. */
         if (receiver->connection.deaf) {
             (void)wb_amqp_receiver_end_deaf(receiver);
             continue;
         }
-        if (was_interrupted(session) || in(session, 0) >= deadline)
-            return WB_OK;
         wb_amqp_wait(&session->group, deadline, 1);
     }
 }

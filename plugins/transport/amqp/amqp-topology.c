@@ -321,6 +321,9 @@ static int verify_all(wb_amqp_connection *connection, wb_error *error)
     const wb_endpoint_info *endpoint = connection->transport->endpoint;
     char name[WB_AMQP_NAME_SIZE];
     int result = verify_address(connection, endpoint->name, error);
+    if (result == WB_OK)
+        result = outcome(connection, wb_amqp_queue_may_read(connection, endpoint->name), "queue",
+                         endpoint->name, error);
     if (result == WB_OK && endpoint->error_queue)
         result = verify_address(connection, endpoint->error_queue, error);
     if (result == WB_OK)

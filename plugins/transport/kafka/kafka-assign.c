@@ -48,6 +48,7 @@ void wb_kafka_partition_release(wb_kafka_consumer *consumer, wb_kafka_partition 
 static void lose(wb_kafka_consumer *consumer, wb_kafka_partition *partition)
 {
     partition->lost = 1;
+    wb_kafka_lane_count(partition->lane, -1);
     wb_kafka_large_forget(consumer, partition);
     consumer->promise_broken |= partition->promised != WB_KAFKA_NOT_PROMISED;
     rd_kafka_queue_forward(partition->queue, NULL);
@@ -65,7 +66,7 @@ void wb_kafka_partitions_lose(wb_kafka_consumer *consumer)
         if (!p->lost)
             lose(consumer, p);
     }
-    wb_kafka_messages_drop_lost(consumer);
+    wb_kafka_messages_drop(consumer, 0);
 }
 
 /* ---- assigned -------------------------------------------------------------------- */
@@ -116,11 +117,13 @@ static wb_kafka_partition *make_partition(wb_kafka_consumer *consumer,
     if (committed->offset == start)
         partition->found = partition->sent_note = read_note(consumer, committed);
     be_careful(consumer, partition);
+    partition->lane = wb_kafka_lane_choose(consumer);
+    wb_kafka_lane_count(partition->lane, 1);
     /* Before it is assigned: a queue forwarded by us stays so, librdkafka leaves it alone. */
     partition->queue =
         rd_kafka_queue_get_partition(consumer->client->rk, partition->topic, partition->number);
     if (partition->queue)
-        rd_kafka_queue_forward(partition->queue, consumer->messages);
+        rd_kafka_queue_forward(partition->queue, partition->lane->messages);
     /* Whether it waited is librdkafka's own knowledge, and outlives an assignment. */
     partition->paused = WB_KAFKA_PAUSED_GAP;
     wb_kafka_partition_resume(consumer, partition, WB_KAFKA_PAUSED_GAP);
@@ -141,6 +144,7 @@ static int add_partitions(wb_kafka_consumer *consumer,
         if (!partition->queue)
             return 0;
     }
+    wb_kafka_lanes_spread(consumer);
     return 1;
 }
 
@@ -167,8 +171,8 @@ static void fail(wb_kafka_consumer *consumer, rd_kafka_resp_err_t code, const ch
     (void)pthread_mutex_lock(&consumer->lock);
     (void)wb_kafka_failure_map(&consumer->failure, code, doing, NULL);
     wb_kafka_partitions_lose(consumer);
+    wb_kafka_receivers_wake(consumer);
     (void)pthread_mutex_unlock(&consumer->lock);
-    wb_kafka_consumer_wake(consumer);
 }
 
 /* The group has moved on meanwhile: librdkafka joins again, and brings other partitions. */
@@ -212,7 +216,10 @@ static void log_undrained(const wb_kafka_consumer *consumer)
 {
     const wb_host *host = consumer->transport->host;
     char count[24];
-    (void)snprintf(count, sizeof count, "%zu", consumer->in_hand.count);
+    size_t in_hand = 0;
+    for (size_t i = 0; i < consumer->lane_count; i++)
+        in_hand += consumer->lanes[i].in_hand;
+    (void)snprintf(count, sizeof count, "%zu", in_hand);
     wb_field fields[] = { { "endpoint", consumer->transport->endpoint->name },
                           { "messages", count } };
     host->log(host, WB_LOG_WARNING,
@@ -220,7 +227,7 @@ static void log_undrained(const wb_kafka_consumer *consumer)
               fields, 2);
 }
 
-/* Nothing new is handed out meanwhile. @locks lock held, released while it waits */
+/* Nothing new is handed out from here on. @locks lock held, released while it waits */
 static void drain(wb_kafka_consumer *consumer)
 {
     struct timespec latest;
@@ -232,7 +239,6 @@ static void drain(wb_kafka_consumer *consumer)
             log_undrained(consumer);
             break;
         }
-    consumer->draining = 0;
 }
 
 static void on_revoked(wb_kafka_consumer *consumer)
@@ -249,9 +255,10 @@ static void on_revoked(wb_kafka_consumer *consumer)
                                             consumer->transport->config->connect_timeout,
                                         1);
     }
-    /* When it closes, the worker commits, and forgets them itself. */
+    /* When it closes, who closes it commits, and forgets them itself. */
     if (!consumer->closing || lost)
         wb_kafka_partitions_lose(consumer);
+    consumer->draining = 0;
     (void)pthread_mutex_unlock(&consumer->lock);
     (void)rd_kafka_assign(rk, NULL);
 }

@@ -25,6 +25,37 @@ int wb_kafka_until(const wb_transport *transport, int64_t deadline)
     return left < INT_MAX ? (int)left : INT_MAX;
 }
 
+void wb_kafka_condition_init(pthread_cond_t *condition)
+{
+    pthread_condattr_t monotonic;
+    (void)pthread_condattr_init(&monotonic);
+    (void)pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(condition, &monotonic);
+    (void)pthread_condattr_destroy(&monotonic);
+}
+
+struct timespec wb_kafka_condition_time(int milliseconds)
+{
+    struct timespec at;
+    (void)clock_gettime(CLOCK_MONOTONIC, &at);
+    int64_t nanoseconds = at.tv_nsec + milliseconds * MILLISECOND;
+    at.tv_sec += (time_t)(nanoseconds / SECOND);
+    at.tv_nsec = (long)(nanoseconds % SECOND);
+    return at;
+}
+
+int wb_kafka_name_take(wb_transport *transport, char ret_name[WB_KAFKA_NAME_SIZE],
+                       wb_kafka_failure *failure)
+{
+    int slot = wb_kafka_identity_take(&transport->identity, transport->endpoint->name,
+                                      transport->config->instance, ret_name);
+    if (slot < 0)
+        (void)wb_kafka_failure_set(failure, WB_RETRY, WB_CAUSE_OTHER, 0,
+                                   "could not find a free name for the session: set the option "
+                                   "instance");
+    return slot;
+}
+
 /* ---- what librdkafka says -------------------------------------------------------- */
 
 /* A broker that cannot be reached is reported where somebody waits for it, once. What
@@ -130,14 +161,13 @@ static rd_kafka_t *start_quietly(rd_kafka_type_t type, rd_kafka_conf_t *conf, ch
 }
 
 wb_kafka_client *wb_kafka_client_start(wb_transport *transport, rd_kafka_type_t type,
-                                       rd_kafka_conf_t *conf, void *owner, wb_error *error)
+                                       rd_kafka_conf_t *conf, void *owner, wb_kafka_failure *failure)
 {
-    const wb_host *host = transport->host;
     char text[400];
     wb_kafka_client *client = allocate(transport, owner);
     if (!client) {
         rd_kafka_conf_destroy(conf);
-        (void)host->fail(host, error, WB_RETRY, WB_CAUSE_OTHER, ENOMEM, "out of memory");
+        (void)wb_kafka_failure_set(failure, WB_RETRY, WB_CAUSE_OTHER, ENOMEM, "out of memory");
         return NULL;
     }
     rd_kafka_conf_set_opaque(conf, client);
@@ -147,8 +177,8 @@ wb_kafka_client *wb_kafka_client_start(wb_transport *transport, rd_kafka_type_t 
     if (client->rk)
         return client;
     rd_kafka_conf_destroy(conf);
-    (void)host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, rd_kafka_last_error(),
-                     "librdkafka refuses its configuration: %s", text);
+    (void)wb_kafka_failure_set(failure, WB_FATAL, WB_CAUSE_CONFIG, rd_kafka_last_error(),
+                               "librdkafka refuses its configuration: %s", text);
     release(client);
     return NULL;
 }
@@ -210,12 +240,24 @@ void wb_kafka_client_end(wb_kafka_client *client)
 
 /* ---- asking ---------------------------------------------------------------------- */
 
-static void forget_errors(wb_kafka_client *client)
+/* What others who ask were told is still so. */
+static void begin_to_ask(wb_kafka_client *client)
 {
     (void)pthread_mutex_lock(&client->lock);
+    if (client->asking++) {
+        (void)pthread_mutex_unlock(&client->lock);
+        return;
+    }
     client->last_code = RD_KAFKA_RESP_ERR_NO_ERROR;
     client->last_text[0] = '\0';
     client->all_down = 0;
+    (void)pthread_mutex_unlock(&client->lock);
+}
+
+static void end_asking(wb_kafka_client *client)
+{
+    (void)pthread_mutex_lock(&client->lock);
+    client->asking--;
     (void)pthread_mutex_unlock(&client->lock);
 }
 
@@ -223,7 +265,7 @@ static void forget_errors(wb_kafka_client *client)
 static int is_hopeless(wb_kafka_client *client)
 {
     (void)pthread_mutex_lock(&client->lock);
-    int answer = client->all_down || wb_kafka_map_cause(client->last_code) == WB_CAUSE_REFUSED;
+    int answer = client->all_down || wb_kafka_map_is_refusal(client->last_code, client->last_text);
     (void)pthread_mutex_unlock(&client->lock);
     return answer;
 }
@@ -235,7 +277,7 @@ int wb_kafka_client_ask(wb_kafka_client *client, const char *topic, int64_t dead
     rd_kafka_topic_t *handle = topic ? rd_kafka_topic_new(client->rk, topic, NULL) : NULL;
     rd_kafka_resp_err_t code;
     int left;
-    forget_errors(client);
+    begin_to_ask(client);
     for (;;) {
         left = wb_kafka_until(client->transport, deadline);
         code = rd_kafka_metadata(client->rk, 0, handle, ret_metadata,
@@ -246,6 +288,7 @@ int wb_kafka_client_ask(wb_kafka_client *client, const char *topic, int64_t dead
         if (left == 0 || is_hopeless(client))
             break;
     }
+    end_asking(client);
     if (handle)
         rd_kafka_topic_destroy(handle);
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR)

@@ -25,14 +25,15 @@ typedef struct wb_kafka_client {
     rd_kafka_resp_err_t last_code; /* of a connection; 0 when nothing was said */
     char last_text[300];
     int all_down;
+    int asking; /* so many questions wait for an answer */
     int64_t oversize, oversize_limit; /* of an answer that could not be received; 0: none */
 } wb_kafka_client;
 
 /** Start a client with `conf`, whose callbacks other than those for errors and log lines
  *  are set; it is used up. Their opaque is the client.
- *  @return NULL with `error` filled. */
+ *  @return NULL with `failure` filled. */
 wb_kafka_client *wb_kafka_client_start(wb_transport *transport, rd_kafka_type_t type,
-                                       rd_kafka_conf_t *conf, void *owner, wb_error *error);
+                                       rd_kafka_conf_t *conf, void *owner, wb_kafka_failure *failure);
 
 /** End it; all its objects but the handle must be gone, and a consumer be closed. NULL
  *  does nothing. Never takes longer than connect_timeout. */
@@ -54,6 +55,15 @@ int64_t wb_kafka_client_take_oversize(wb_kafka_client *client, int64_t *ret_limi
 
 /** Milliseconds until a deadline, at least 0. */
 int wb_kafka_until(const wb_transport *transport, int64_t deadline);
+
+/** A condition that is waited for on the clock of deadlines, and so many milliseconds from now. */
+void wb_kafka_condition_init(pthread_cond_t *condition);
+struct timespec wb_kafka_condition_time(int milliseconds);
+
+/** A name of its own for a session, or for all of a process. @return the slot, or -1 with `failure`
+ *  filled. */
+int wb_kafka_name_take(wb_transport *transport, char ret_name[WB_KAFKA_NAME_SIZE],
+                       wb_kafka_failure *failure);
 
 /** To be called before wb_kafka_failure_map() where the session of a slot may have been fenced:
  *  opening it again is all that is needed, unless that happens again and again. */

@@ -10,10 +10,15 @@
 
 #include "plugins/transport/kafka/kafka-consumer.h"
 
-/* Inside a transaction offsets go with it; only notes are committed here. */
+/* Inside a transaction offsets go with it; only notes, and ends of partitions, are committed here. */
 static int has_transactions(const wb_kafka_consumer *consumer)
 {
     return consumer->transport->endpoint->mode == WB_MODE_SENDS_ATOMIC;
+}
+
+static int is_at_end(const wb_kafka_partition *partition)
+{
+    return partition->met_end && partition->offsets.count == 0;
 }
 
 static int is_due(const wb_kafka_consumer *consumer, const wb_kafka_partition *partition)
@@ -22,7 +27,7 @@ static int is_due(const wb_kafka_consumer *consumer, const wb_kafka_partition *p
         return 0;
     if (partition->note_due)
         return 1;
-    return !has_transactions(consumer) &&
+    return (!has_transactions(consumer) || is_at_end(partition)) &&
            wb_kafka_offsets_low(&partition->offsets) != partition->sent;
 }
 
@@ -55,8 +60,9 @@ static void add(const wb_kafka_consumer *consumer, rd_kafka_topic_partition_list
                 wb_kafka_partition *partition)
 {
     wb_kafka_note note = note_of(consumer, partition);
-    int64_t offset = has_transactions(consumer) ? partition->committed
-                                                : wb_kafka_offsets_low(&partition->offsets);
+    int64_t offset = has_transactions(consumer) && !is_at_end(partition)
+                         ? partition->committed
+                         : wb_kafka_offsets_low(&partition->offsets);
     wb_kafka_commit_list_add(list, partition, offset, note);
     partition->sent = offset;
     partition->sent_note = note;
@@ -95,6 +101,7 @@ void wb_kafka_commit_start(wb_kafka_consumer *consumer)
         consumer->committing = 1;
     else
         forget_sent(consumer);
+    consumer->commits_begun += (uint64_t)consumer->committing;
     rd_kafka_topic_partition_list_destroy(list);
 }
 
@@ -130,19 +137,51 @@ static int read_answer(wb_kafka_consumer *consumer, rd_kafka_event_t *event)
     return 0;
 }
 
-int wb_kafka_commit_serve(wb_kafka_consumer *consumer, int milliseconds)
+/* Consumes `event`; NULL does nothing. */
+static void take_answer(wb_kafka_consumer *consumer, rd_kafka_event_t *event)
+{
+    if (event && rd_kafka_event_type(event) == RD_KAFKA_EVENT_OFFSET_COMMIT) {
+        consumer->committing = 0;
+        if (!read_answer(consumer, event))
+            consumer->commits_failed = consumer->commits_begun;
+    }
+    if (event)
+        rd_kafka_event_destroy(event);
+}
+
+void wb_kafka_commit_serve(wb_kafka_consumer *consumer)
 {
     rd_kafka_event_t *event;
-    int ok = 1;
-    while ((event = rd_kafka_queue_poll(consumer->commits, milliseconds))) {
-        if (rd_kafka_event_type(event) == RD_KAFKA_EVENT_OFFSET_COMMIT) {
-            consumer->committing = 0;
-            ok = read_answer(consumer, event) && ok;
-        }
-        rd_kafka_event_destroy(event);
-        milliseconds = 0;
+    while (!consumer->serving && (event = rd_kafka_queue_poll(consumer->commits, 0)))
+        take_answer(consumer, event);
+}
+
+/* ---- waiting --------------------------------------------------------------------- */
+
+/* One of those that wait serves the answer for all. */
+static void wait_for_answer(wb_kafka_consumer *consumer, int milliseconds)
+{
+    struct timespec until = wb_kafka_condition_time(milliseconds);
+    if (consumer->serving) {
+        (void)pthread_cond_timedwait(&consumer->answered, &consumer->lock, &until);
+        return;
     }
-    return ok;
+    consumer->serving = 1;
+    (void)pthread_mutex_unlock(&consumer->lock);
+    rd_kafka_event_t *event = rd_kafka_queue_poll(consumer->commits, milliseconds);
+    (void)pthread_mutex_lock(&consumer->lock);
+    consumer->serving = 0;
+    take_answer(consumer, event);
+    wb_kafka_commit_start(consumer);
+    (void)pthread_cond_broadcast(&consumer->answered);
+}
+
+static int has_due(const wb_kafka_consumer *consumer)
+{
+    for (const wb_kafka_partition *p = consumer->partitions; p; p = p->next)
+        if (is_due(consumer, p))
+            return 1;
+    return 0;
 }
 
 static void check_notes(wb_kafka_consumer *consumer)
@@ -153,15 +192,21 @@ static void check_notes(wb_kafka_consumer *consumer)
     }
 }
 
+/* What is due now goes with this one, or with the one after that which is on its way. */
 static int flush(wb_kafka_consumer *consumer, int64_t deadline)
 {
+    int is_later = consumer->committing && has_due(consumer);
+    wb_kafka_commit_start(consumer);
+    uint64_t number = consumer->commits_begun + (uint64_t)is_later;
     for (;;) {
-        wb_kafka_commit_start(consumer);
         if (!consumer->committing)
-            return !consumer->frozen;
+            wb_kafka_commit_start(consumer);
+        if (!consumer->committing || consumer->commits_begun > number)
+            return !consumer->frozen && consumer->commits_failed < number;
         int left = wb_kafka_until(consumer->transport, deadline);
-        if (left == 0 || !wb_kafka_commit_serve(consumer, left))
+        if (left == 0)
             return 0;
+        wait_for_answer(consumer, left);
     }
 }
 

@@ -120,15 +120,30 @@ static void set_defaults(maker *m)
 
 /* ---- roles ----------------------------------------------------------------------- */
 
+size_t wb_kafka_conf_workers(const wb_transport *transport)
+{
+    return transport->endpoint->concurrency ? transport->endpoint->concurrency : 1;
+}
+
+/* Of the fetch buffer, librdkafka counts for each queue that it fills: that of a lane. */
+int64_t wb_kafka_conf_share_of_buffer(const wb_transport *transport)
+{
+    return transport->config->fetch_buffer / (int64_t)wb_kafka_conf_workers(transport);
+}
+
 static void set_consumer_defaults(maker *m)
 {
     const wb_transport *transport = m->transport;
-    int64_t most = transport->config->fetch_buffer;
+    int64_t most = transport->endpoint->mode == WB_MODE_SENDS_ATOMIC ? wb_kafka_conf_share_of_buffer(transport)
+                                                                    : transport->config->fetch_buffer;
     if (most > FETCH_MOST)
         most = FETCH_MOST;
     if (most < transport->message_max)
         most = transport->message_max;
     set_number(m, "fetch.max.bytes", most > MIB ? most : MIB);
+    /* How soon it is seen that a full queue has room again; for older ones see kafka-hunger.c. */
+    if (rd_kafka_version() >= 0x02020000)
+        set(m, "fetch.queue.backoff.ms", "20");
     /* As shipped it is 3 s, whatever the session: a shorter one would time out again and again. */
     int64_t heartbeat = transport->config->session_timeout / 5 / MILLISECOND;
     set_number(m, "heartbeat.interval.ms", heartbeat < 3000 ? heartbeat : 3000);
@@ -152,11 +167,14 @@ static void promise_consumer(maker *m, const char *name)
     set_milliseconds(m, "session.timeout.ms", config->session_timeout);
     set(m, "enable.auto.commit", "false");
     set(m, "enable.auto.offset.store", "false");
+    /* What stands behind the last message and is none: kafka-receive.c. */
+    set(m, "enable.partition.eof", "true");
     /* Never a silent jump: before 2.2 even a torn TLS connection could reset offsets. */
     set(m, "auto.offset.reset", "error");
     set(m, "isolation.level", "read_committed");
     set(m, "allow.auto.create.topics", "false");
-    set_number(m, "queued.max.messages.kbytes", config->fetch_buffer / KIB);
+    int64_t share = wb_kafka_conf_share_of_buffer(transport) / KIB;
+    set_number(m, "queued.max.messages.kbytes", share > 1 ? share : 1);
     set_number(m, "receive.message.max.bytes",
                receive_max > receive_least ? receive_max : receive_least);
 }

@@ -27,4 +27,9 @@ rd_kafka_conf_t *wb_kafka_conf_make(const wb_transport *transport, int role, con
 /** A number among the properties, or `otherwise`. */
 int64_t wb_kafka_conf_number(const rd_kafka_conf_t *conf, const char *property, int64_t otherwise);
 
+/** Sessions that receive at a time, at least 1: they share the fetch buffer. */
+size_t wb_kafka_conf_workers(const wb_transport *transport);
+/** How many bytes of bodies each may have ahead. */
+int64_t wb_kafka_conf_share_of_buffer(const wb_transport *transport);
+
 #endif

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -13,74 +14,78 @@
 
 #define MILLISECOND INT64_C(1000000)
 #define SECOND INT64_C(1000000000)
-/* The worker's longest time to finish what it has in hand when partitions are taken away;
+/* The workers' longest time to finish what they have in hand when partitions are taken away;
  * half of max.poll.interval.ms where that is less. */
 #define DRAIN_MAX (30 * SECOND)
 /* Longest time to commit and leave when the session has failed. */
 #define FAILED_CLOSE_MAX (3 * SECOND)
 
-void wb_kafka_consumer_wake(wb_kafka_consumer *consumer)
-{
-    (void)eventfd_write(consumer->wake, 1);
-}
-
-int wb_kafka_consumer_is_open(const wb_kafka_consumer *consumer)
-{
-    return consumer->client != NULL;
-}
-
 /* ---- opening --------------------------------------------------------------------- */
 
-static int init(wb_kafka_consumer *consumer, wb_transport *transport, uint32_t prefetch,
-                wb_error *error)
+static int init(wb_kafka_consumer *consumer, wb_transport *transport, wb_kafka_failure *failure)
 {
-    const wb_host *host = transport->host;
-    pthread_condattr_t monotonic;
     consumer->transport = transport;
-    consumer->prefetch = prefetch ? prefetch : 1;
+    consumer->slot = -1;
     (void)pthread_mutex_init(&consumer->lock, NULL);
-    (void)pthread_condattr_init(&monotonic);
-    (void)pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&consumer->settled, &monotonic);
-    (void)pthread_condattr_destroy(&monotonic);
-    consumer->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    wb_kafka_condition_init(&consumer->settled);
+    wb_kafka_condition_init(&consumer->answered);
     consumer->poll_wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (consumer->wake < 0 || consumer->poll_wake < 0)
-        return host->fail(host, error, WB_RETRY, WB_CAUSE_OTHER, errno,
-                          "could not make an event descriptor: %s", strerror(errno));
+    if (consumer->poll_wake < 0)
+        return wb_kafka_failure_set(failure, WB_RETRY, WB_CAUSE_OTHER, errno,
+                                    "could not make an event descriptor: %s", strerror(errno));
     return WB_OK;
 }
 
-static int start_client(wb_kafka_consumer *consumer, const char *name, wb_error *error)
+static int take_name(wb_kafka_consumer *consumer, char ret_name[WB_KAFKA_NAME_SIZE],
+                     wb_kafka_failure *failure)
+{
+    consumer->slot = wb_kafka_name_take(consumer->transport, ret_name, failure);
+    consumer->owns_slot = consumer->slot >= 0;
+    return consumer->owns_slot ? WB_OK : failure->result;
+}
+
+static int start_client(wb_kafka_consumer *consumer, const char *name, wb_kafka_failure *failure)
 {
     char member[WB_KAFKA_NAME_SIZE + 16];
     /* Who comes back under the name of a member gets what that one had, although it may have
      * handlers of other types now: with other topics it is another member. */
     (void)snprintf(member, sizeof member, "%s.%08x", name, wb_kafka_topics_hash(consumer->transport));
     rd_kafka_conf_t *conf =
-        wb_kafka_conf_make(consumer->transport, WB_KAFKA_ROLE_CONSUMER, member, error);
+        wb_kafka_conf_make(consumer->transport, WB_KAFKA_ROLE_CONSUMER, member, NULL);
     if (!conf)
-        return WB_FATAL;
+        return wb_kafka_failure_set(failure, WB_FATAL, WB_CAUSE_CONFIG, 0,
+                                    "librdkafka does not accept the configuration of a consumer");
     int64_t half = wb_kafka_conf_number(conf, "max.poll.interval.ms", 300000) * MILLISECOND / 2;
     consumer->drain_max = half < DRAIN_MAX ? half : DRAIN_MAX;
     rd_kafka_conf_set_rebalance_cb(conf, wb_kafka_on_rebalance);
     consumer->client =
-        wb_kafka_client_start(consumer->transport, RD_KAFKA_CONSUMER, conf, consumer, error);
-    return consumer->client ? WB_OK : WB_FATAL;
+        wb_kafka_client_start(consumer->transport, RD_KAFKA_CONSUMER, conf, consumer, failure);
+    return consumer->client ? WB_OK : failure->result;
 }
 
 /* Queues tell when they are no longer empty by writing to a descriptor. */
-static void make_queues(wb_kafka_consumer *consumer)
+static int make_queues(wb_kafka_consumer *consumer, wb_kafka_failure *failure)
 {
     static const uint64_t one = 1;
     rd_kafka_t *rk = consumer->client->rk;
+    const wb_transport *transport = consumer->transport;
+    size_t lanes = transport->endpoint->mode == WB_MODE_SENDS_ATOMIC ? 1 : wb_kafka_conf_workers(transport);
     (void)rd_kafka_poll_set_consumer(rk);
-    consumer->messages = rd_kafka_queue_new(rk);
     consumer->commits = rd_kafka_queue_new(rk);
     consumer->events = rd_kafka_queue_get_consumer(rk);
-    rd_kafka_queue_io_event_enable(consumer->messages, consumer->wake, &one, sizeof one);
     rd_kafka_queue_io_event_enable(consumer->commits, consumer->poll_wake, &one, sizeof one);
     rd_kafka_queue_io_event_enable(consumer->events, consumer->poll_wake, &one, sizeof one);
+    if (wb_kafka_lanes_make(consumer, lanes))
+        return WB_OK;
+    return wb_kafka_failure_set(failure, WB_RETRY, WB_CAUSE_OTHER, ENOMEM, "out of memory");
+}
+
+static int refuse_topic(const char *topic, rd_kafka_resp_err_t code, wb_kafka_failure *failure)
+{
+    const char *remedy = wb_kafka_map_remedy(code, WB_KAFKA_READ);
+    return wb_kafka_failure_set(failure, WB_NOT_CONNECTED, wb_kafka_map_cause(code), code,
+                                "topic \"%s\" cannot be read: %s%s", topic, rd_kafka_err2str(code),
+                                *remedy ? remedy : "; run waybill install");
 }
 
 /* Subscribing to what is not there is no error to librdkafka; it would be silent. */
@@ -95,47 +100,52 @@ static int check_topics(wb_kafka_consumer *consumer, const rd_kafka_topic_partit
         const char *topic = topics->elems[i].topic;
         result = wb_kafka_topic_find(consumer->client, topic, deadline, &code, NULL, NULL, failure);
         if (result == WB_REJECT)
-            return wb_kafka_failure_set(failure, WB_NOT_CONNECTED, wb_kafka_map_cause(code), code,
-                                        "topic \"%s\" cannot be read: %s; run waybill install",
-                                        topic, rd_kafka_err2str(code));
+            return refuse_topic(topic, code, failure);
     }
     return result;
 }
 
-static int join_group(wb_kafka_consumer *consumer, wb_error *error)
+static int join_group(wb_kafka_consumer *consumer, wb_kafka_failure *failure)
 {
-    const wb_transport *transport = consumer->transport;
-    wb_kafka_failure failure = { 0 };
-    rd_kafka_topic_partition_list_t *topics = wb_kafka_topics_read(transport);
-    int result = check_topics(consumer, topics, &failure);
+    rd_kafka_topic_partition_list_t *topics = wb_kafka_topics_read(consumer->transport);
+    int result = check_topics(consumer, topics, failure);
     if (result == WB_OK) {
         rd_kafka_resp_err_t code = rd_kafka_subscribe(consumer->client->rk, topics);
         if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
-            result = wb_kafka_failure_map(&failure, code, "subscribe", NULL);
+            result = wb_kafka_failure_map(failure, code, "subscribe", NULL);
     }
     rd_kafka_topic_partition_list_destroy(topics);
-    if (result != WB_OK)
-        return wb_kafka_failure_report(transport->host, &failure, error);
-    int failed = wb_kafka_poll_start(consumer);
+    int failed = result == WB_OK ? wb_kafka_poll_start(consumer) : 0;
     if (failed)
-        return transport->host->fail(transport->host, error, WB_RETRY, WB_CAUSE_OTHER, failed,
-                                     "could not start a thread: %s", strerror(failed));
-    return WB_OK;
+        result = wb_kafka_failure_set(failure, WB_RETRY, WB_CAUSE_OTHER, failed,
+                                      "could not start a thread: %s", strerror(failed));
+    return result;
 }
 
-int wb_kafka_consumer_open(wb_kafka_consumer *consumer, wb_transport *transport, const char *name,
-                           uint32_t prefetch, wb_error *error)
+wb_kafka_consumer *wb_kafka_consumer_open(wb_transport *transport, int slot, const char *name,
+                                          wb_kafka_failure *failure)
 {
-    int result = init(consumer, transport, prefetch, error);
-    if (result == WB_OK)
-        result = start_client(consumer, name, error);
-    if (result == WB_OK) {
-        make_queues(consumer);
-        result = join_group(consumer, error);
+    char own[WB_KAFKA_NAME_SIZE];
+    wb_kafka_consumer *consumer = calloc(1, sizeof *consumer);
+    if (!consumer) {
+        (void)wb_kafka_failure_set(failure, WB_RETRY, WB_CAUSE_OTHER, ENOMEM, "out of memory");
+        return NULL;
     }
-    if (result != WB_OK)
-        wb_kafka_consumer_close(consumer);
-    return result;
+    int result = init(consumer, transport, failure);
+    if (result == WB_OK && !name)
+        result = take_name(consumer, own, failure);
+    else
+        consumer->slot = slot;
+    if (result == WB_OK)
+        result = start_client(consumer, name ? name : own, failure);
+    if (result == WB_OK)
+        result = make_queues(consumer, failure);
+    if (result == WB_OK)
+        result = join_group(consumer, failure);
+    if (result == WB_OK)
+        return consumer;
+    wb_kafka_consumer_close(consumer);
+    return NULL;
 }
 
 /* ---- closing --------------------------------------------------------------------- */
@@ -145,6 +155,7 @@ static void announce_close(wb_kafka_consumer *consumer)
     (void)pthread_mutex_lock(&consumer->lock);
     consumer->closing = 1;
     (void)pthread_cond_broadcast(&consumer->settled);
+    wb_kafka_receivers_wake(consumer);
     (void)pthread_mutex_unlock(&consumer->lock);
 }
 
@@ -154,7 +165,7 @@ static void let_go(wb_kafka_consumer *consumer, int64_t deadline)
 {
     (void)pthread_mutex_lock(&consumer->lock);
     (void)wb_kafka_commit_flush(consumer, deadline, 1);
-    wb_kafka_messages_drop(consumer);
+    wb_kafka_messages_drop(consumer, 1);
     wb_kafka_partitions_lose(consumer);
     (void)pthread_mutex_unlock(&consumer->lock);
 }
@@ -204,13 +215,12 @@ static void leave_group(wb_kafka_consumer *consumer, int64_t deadline)
     rd_kafka_queue_destroy(last);
 }
 
+/* Nobody may write to a descriptor that is closed, and maybe somebody else's. */
 static void destroy_queues(wb_kafka_consumer *consumer)
 {
-    /* Nobody may write to a descriptor that is closed, and maybe somebody else's. */
-    rd_kafka_queue_io_event_enable(consumer->messages, -1, NULL, 0);
+    wb_kafka_lanes_free(consumer);
     rd_kafka_queue_io_event_enable(consumer->commits, -1, NULL, 0);
     rd_kafka_queue_io_event_enable(consumer->events, -1, NULL, 0);
-    rd_kafka_queue_destroy(consumer->messages);
     rd_kafka_queue_destroy(consumer->commits);
     rd_kafka_queue_destroy(consumer->events);
 }
@@ -226,7 +236,8 @@ static int64_t close_deadline(const wb_kafka_consumer *consumer)
     return transport->host->now() + most;
 }
 
-static void close_client(wb_kafka_consumer *consumer)
+/* It is no member any more, and nothing of it can be committed. Others may hold messages of it. */
+static void leave(wb_kafka_consumer *consumer)
 {
     int joined = consumer->running;
     announce_close(consumer);
@@ -238,21 +249,71 @@ static void close_client(wb_kafka_consumer *consumer)
             unsubscribe(consumer, deadline);
         leave_group(consumer, deadline);
     }
-    destroy_queues(consumer);
-    wb_kafka_client_end(consumer->client);
+    consumer->has_left = 1;
+    if (consumer->owns_slot)
+        wb_kafka_identity_give_back(&consumer->transport->identity, consumer->slot);
+    consumer->owns_slot = 0;
 }
 
 void wb_kafka_consumer_close(wb_kafka_consumer *consumer)
 {
-    if (!consumer->transport)
-        return;
-    if (consumer->client)
-        close_client(consumer);
-    if (consumer->wake >= 0)
-        (void)close(consumer->wake);
+    if (consumer->commits && !consumer->has_left)
+        leave(consumer);
+    if (consumer->owns_slot)
+        wb_kafka_identity_give_back(&consumer->transport->identity, consumer->slot);
+    if (consumer->commits)
+        destroy_queues(consumer);
+    wb_kafka_client_end(consumer->client);
     if (consumer->poll_wake >= 0)
         (void)close(consumer->poll_wake);
     (void)pthread_cond_destroy(&consumer->settled);
+    (void)pthread_cond_destroy(&consumer->answered);
     (void)pthread_mutex_destroy(&consumer->lock);
-    memset(consumer, 0, sizeof *consumer);
+    free(consumer);
+}
+
+/* ---- the process's ---------------------------------------------------------------- */
+
+static wb_kafka_consumer *of(wb_kafka_shared *thing)
+{
+    return (wb_kafka_consumer *)thing;
+}
+
+static wb_kafka_shared *share_open(wb_transport *transport, wb_kafka_failure *failure)
+{
+    wb_kafka_consumer *consumer = wb_kafka_consumer_open(transport, -1, NULL, failure);
+    return consumer ? &consumer->shared : NULL;
+}
+
+static int share_is_usable(wb_kafka_shared *thing)
+{
+    wb_kafka_consumer *consumer = of(thing);
+    (void)pthread_mutex_lock(&consumer->lock);
+    int answer = consumer->failure.result == WB_OK;
+    (void)pthread_mutex_unlock(&consumer->lock);
+    return answer;
+}
+
+/* Before another comes under its name. */
+static void share_retire(wb_kafka_shared *thing)
+{
+    leave(of(thing));
+}
+
+static void share_close(wb_kafka_shared *thing)
+{
+    wb_kafka_consumer_close(of(thing));
+}
+
+static const wb_kafka_share_kind kind = { share_open, share_is_usable, share_retire, share_close };
+
+wb_kafka_consumer *wb_kafka_consumer_take(wb_transport *transport, wb_kafka_failure *failure)
+{
+    wb_kafka_shared *thing = wb_kafka_share_take(&transport->consumers, &kind, transport, failure);
+    return thing ? of(thing) : NULL;
+}
+
+void wb_kafka_consumer_give_back(wb_kafka_consumer *consumer)
+{
+    wb_kafka_share_give_back(&consumer->transport->consumers, &kind, &consumer->shared);
 }

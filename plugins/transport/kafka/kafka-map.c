@@ -5,6 +5,10 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
+
+/* The version whose SCRAM sends the nonce once: brokers from 4.0 on refuse the other. */
+#define SCRAM_MENDED 0x02060100
 
 #define ERR(name) RD_KAFKA_RESP_ERR_##name
 
@@ -28,6 +32,7 @@ static const wb_kafka_code codes[] = {
     { ERR(_TRANSPORT), SERVER(UNREACHABLE), 0 },
     { ERR(_ALL_BROKERS_DOWN), SERVER(UNREACHABLE), 0 },
     { ERR(_RESOLVE), SERVER(UNREACHABLE), 0 },
+    { ERR(_SSL), SERVER(UNREACHABLE), 0 }, /* or refused: see sayings */
     { ERR(_TIMED_OUT), SERVER(UNREACHABLE), 0 },
     { ERR(_TIMED_OUT_QUEUE), SERVER(UNREACHABLE), 0 },
     { ERR(_MSG_TIMED_OUT), SERVER(UNREACHABLE), 0 },
@@ -102,7 +107,6 @@ static const wb_kafka_code codes[] = {
     { ERR(ILLEGAL_SASL_STATE), CONFIGURATION(REFUSED), 0 },
     { ERR(SECURITY_DISABLED), CONFIGURATION(REFUSED), 0 },
     { ERR(_AUTHENTICATION), CONFIGURATION(REFUSED), 0 },
-    { ERR(_SSL), CONFIGURATION(REFUSED), 0 },
     { ERR(INVALID_SESSION_TIMEOUT), CONFIGURATION(CONFIG), ENDS },
     { ERR(INVALID_TRANSACTION_TIMEOUT), CONFIGURATION(CONFIG), 0 },
     { ERR(INCONSISTENT_GROUP_PROTOCOL), CONFIGURATION(CONFIG), ENDS },
@@ -173,6 +177,89 @@ int wb_kafka_failure_set(wb_kafka_failure *failure, int result, int cause, int64
     return result;
 }
 
+/* A handshake that was torn and a certificate that is not trusted have the same code, or that of
+ * any lost connection: the words tell. The first that fit count. */
+static const struct saying {
+    const char *words;
+    int result;
+    int cause;
+    const char *remedy;
+} sayings[] = {
+    { "certificate verify failed", WB_FATAL, WB_CAUSE_REFUSED,
+      "; check tls_ca_file, that the broker's certificate has not expired, and that brokers has a "
+      "name in it" },
+    { "alert certificate", WB_FATAL, WB_CAUSE_REFUSED, NULL },
+    { "alert bad certificate", WB_FATAL, WB_CAUSE_REFUSED, NULL },
+    { "alert unknown ca", WB_FATAL, WB_CAUSE_REFUSED, NULL },
+    { "SSL handshake failed", WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE,
+      "; check that the broker offers TLS at this port" },
+};
+
+static const struct saying *find_saying(const char *text)
+{
+    for (size_t i = 0; text && i < sizeof sayings / sizeof *sayings; i++)
+        if (strstr(text, sayings[i].words))
+            return &sayings[i];
+    return NULL;
+}
+
+int wb_kafka_map_is_refusal(rd_kafka_resp_err_t code, const char *text)
+{
+    const struct saying *saying = find_saying(text);
+    return wb_kafka_map_cause(code) == WB_CAUSE_REFUSED ||
+           (saying && saying->cause == WB_CAUSE_REFUSED);
+}
+
+static const char *remedy_of_login(const char *text)
+{
+    if (text && strstr(text, "SCRAM") && rd_kafka_version() < SCRAM_MENDED)
+        return "; check user and password; librdkafka before 2.6.1, which this is, cannot log in by "
+               "SCRAM to Kafka 4.0 and later: use plain with TLS";
+    return "; check user and password";
+}
+
+const char *wb_kafka_map_remedy(rd_kafka_resp_err_t code, int operation)
+{
+    static const char *const topics[] = { "; grant the user READ on the topic (kafka-acls)",
+                                          "; grant the user WRITE on the topic (kafka-acls)",
+                                          "; grant the user CREATE on the topic (kafka-acls)",
+                                          "; grant the user WRITE on the topic, and CREATE if it is not "
+                                          "there (kafka-acls)" };
+    switch (code) {
+    case ERR(TOPIC_AUTHORIZATION_FAILED): return topics[operation];
+    case ERR(GROUP_AUTHORIZATION_FAILED):
+        return "; grant the user READ on the group, which has the endpoint's name (kafka-acls)";
+    case ERR(TRANSACTIONAL_ID_AUTHORIZATION_FAILED):
+        return "; grant the user WRITE on the transactional ids that begin with the endpoint's name "
+               "and a dot (kafka-acls)";
+    case ERR(CLUSTER_AUTHORIZATION_FAILED):
+        return operation == WB_KAFKA_CREATE ? topics[operation]
+                                            : "; grant the user IDEMPOTENT_WRITE on the cluster (kafka-acls)";
+    default: return "";
+    }
+}
+
+static const char *remedy_of(rd_kafka_resp_err_t code, const char *text)
+{
+    const struct saying *saying = find_saying(text);
+    if (code == ERR(_AUTHENTICATION) || code == ERR(SASL_AUTHENTICATION_FAILED))
+        return remedy_of_login(text);
+    if (saying)
+        return saying->remedy ? saying->remedy : "; the broker wants a certificate that it trusts: "
+                                                 "check tls_cert_file";
+    return wb_kafka_map_remedy(code, WB_KAFKA_READ);
+}
+
+/* The end of a sentence is what to do: the middle gives way. */
+static int set_with_remedy(wb_kafka_failure *failure, const wb_kafka_code *row, const char *doing,
+                           const char *text)
+{
+    const struct saying *saying = find_saying(text);
+    return wb_kafka_failure_set(failure, saying ? saying->result : row->session,
+                                saying ? saying->cause : row->cause, row->code, "could not %s: %.220s%s",
+                                doing, text, remedy_of(row->code, text));
+}
+
 int wb_kafka_failure_map(wb_kafka_failure *failure, rd_kafka_resp_err_t code, const char *doing,
                          const char *detail)
 {
@@ -183,8 +270,7 @@ int wb_kafka_failure_map(wb_kafka_failure *failure, rd_kafka_resp_err_t code, co
                                     "has taken the place of this one; give each its own with the "
                                     "option instance (%s)",
                                     doing, rd_kafka_err2str(code));
-    return wb_kafka_failure_set(failure, row.session, row.cause, code, "could not %s: %s", doing,
-                                detail && *detail ? detail : rd_kafka_err2str(code));
+    return set_with_remedy(failure, &row, doing, detail && *detail ? detail : rd_kafka_err2str(code));
 }
 
 int wb_kafka_failure_report(const wb_host *host, const wb_kafka_failure *failure, wb_error *error)

@@ -65,6 +65,19 @@ int wb_kafka_map_ends_consumer(rd_kafka_resp_err_t code);
 /** A request was refused with this code, and it need not be for the message that is reported. */
 int wb_kafka_map_is_shared(rd_kafka_resp_err_t code);
 
+/** What librdkafka says of a connection (code and text) cannot pass by itself: a certificate or a
+ *  login that is not trusted. */
+int wb_kafka_map_is_refusal(rd_kafka_resp_err_t code, const char *text);
+
+/** What is done with a topic. */
+#define WB_KAFKA_READ 0
+#define WB_KAFKA_WRITE 1
+#define WB_KAFKA_CREATE 2
+#define WB_KAFKA_PUBLISH 3 /* written, and made when it is not there */
+/** What an operator grants when that is not authorized: the end of a sentence, empty where that
+ *  is not the reason. */
+const char *wb_kafka_map_remedy(rd_kafka_resp_err_t code, int operation);
+
 /** The result of an operation whose delivery failed: WB_REJECT can never succeed,
  *  WB_NOT_CONNECTED and WB_FATAL are known not to be in the log, WB_IN_DOUBT may be. */
 int wb_kafka_map_delivery(rd_kafka_resp_err_t code, rd_kafka_msg_status_t status);

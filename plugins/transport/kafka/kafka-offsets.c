@@ -49,6 +49,14 @@ int wb_kafka_offsets_add(wb_kafka_offsets *offsets, int64_t offset, uint32_t del
     return 1;
 }
 
+int wb_kafka_offsets_skip(wb_kafka_offsets *offsets, int64_t offset)
+{
+    if (offset <= offsets->next)
+        return 0;
+    offsets->next = offset;
+    return 1;
+}
+
 static wb_kafka_mark *find(const wb_kafka_offsets *offsets, int64_t offset)
 {
     size_t low = 0, high = offsets->count;

@@ -35,7 +35,7 @@ typedef struct wb_kafka_offsets {
     size_t first;
     size_t count;
     size_t done;  /* of these */
-    int64_t next; /* one after the last handed out */
+    int64_t next; /* one after the last handed out, and what is no message behind it */
 } wb_kafka_offsets;
 
 void wb_kafka_offsets_init(wb_kafka_offsets *offsets, int64_t start);
@@ -43,6 +43,9 @@ void wb_kafka_offsets_free(wb_kafka_offsets *offsets);
 
 /** A message is handed out; ascending, gaps are usual. @return 0 when memory is out. */
 int wb_kafka_offsets_add(wb_kafka_offsets *offsets, int64_t offset, uint32_t deliveries);
+/** There is no message up to `offset`: what stands there is no message at all. @return whether
+ *  that was news. */
+int wb_kafka_offsets_skip(wb_kafka_offsets *offsets, int64_t offset);
 /** How often it was delivered is known better now. */
 void wb_kafka_offsets_recount(wb_kafka_offsets *offsets, int64_t offset, uint32_t deliveries);
 /** A message is done, or after all it is not. */

@@ -33,7 +33,8 @@ const wb_option wb_kafka_options[WB_KAFKA_OPTION_COUNT] = {
     { "tls_key_password", WB_OPTION_STRING, WB_OPTION_SECRET, AT(tls_key_password), NULL, 0, 0,
       NULL, "0.1", "password of tls_key_file, usually env:NAME or file:PATH", NULL },
     { "sasl_mechanism", WB_OPTION_CHOICE, 0, AT(sasl_mechanism), "none", 0, 0, sasl_choices, "0.1",
-      "how to log in", "plain shows the password to the broker, so it should come with tls." },
+      "how to log in", "librdkafka before 2.6.1 (Debian 12) cannot log in by SCRAM to Kafka 4.0 and later. plain "
+      "shows the password to the broker, so it should come with tls." },
     { "user", WB_OPTION_STRING, 0, AT(user), NULL, 0, 0, NULL, "0.1", "user name", NULL },
     { "password", WB_OPTION_STRING, WB_OPTION_SECRET, AT(password), NULL, 0, 0, NULL, "0.1",
       "password, usually env:NAME or file:PATH", NULL },
@@ -62,11 +63,10 @@ const wb_option wb_kafka_options[WB_KAFKA_OPTION_COUNT] = {
     { "message_max", WB_OPTION_SIZE, 0, AT(message_max), "0", 0, 90 * MIB, NULL, "0.1",
       "largest message with its headers; 0 means body_max and 1 MiB",
       "waybill install gives the topics it makes this limit (max.message.bytes)." },
-    { "fetch_buffer", WB_OPTION_SIZE, 0, AT(fetch_buffer), "64MiB", MIB / 4, 2047 * MIB, NULL,
-      "0.1", "how many bytes of messages a worker holds ahead",
-      "While it is full, librdkafka before 2.2 fetches nothing for a whole second: it should hold "
-      "the messages of more than a second. Each worker uses it where so many wait, and one "
-      "answer more: 16 MiB, or the largest message." },
+    { "fetch_buffer", WB_OPTION_SIZE, 0, AT(fetch_buffer), "12MiB", MIB / 4, 2047 * MIB, NULL,
+      "0.1", "how many bytes of messages the endpoint's workers in a process hold ahead, together",
+      "Each of them holds its part. Headers are not counted, nor what librdkafka needs for a message; and "
+      "one answer comes on top: up to 16 MiB, or the largest message." },
     { "event_start", WB_OPTION_CHOICE, 0, AT(event_start), "earliest", 0, 0, start_choices, "0.1",
       "where a new subscriber begins to read an event's topic",
       "earliest: with everything the topic still holds. latest: with what is published from then on; "

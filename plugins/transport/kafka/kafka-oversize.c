@@ -31,14 +31,13 @@ typedef struct place {
 
 static wb_kafka_client *start_probe(const wb_kafka_consumer *consumer)
 {
-    char text[100];
+    wb_kafka_failure ignored = { 0 };
     rd_kafka_conf_t *conf =
         wb_kafka_conf_make(consumer->transport, WB_KAFKA_ROLE_CONSUMER, NULL, NULL);
     if (!conf)
         return NULL;
-    (void)rd_kafka_conf_set(conf, "enable.partition.eof", "true", text, sizeof text);
     wb_kafka_client *probe =
-        wb_kafka_client_start(consumer->transport, RD_KAFKA_CONSUMER, conf, NULL, NULL);
+        wb_kafka_client_start(consumer->transport, RD_KAFKA_CONSUMER, conf, NULL, &ignored);
     if (probe)
         (void)rd_kafka_poll_set_consumer(probe->rk);
     return probe;

@@ -145,8 +145,7 @@ static void follow_turn(const wb_kafka_consumer *consumer, wb_kafka_partition *p
 void wb_kafka_consumer_follow_turns(const wb_kafka_consumer *consumer)
 {
     int64_t now = consumer->transport->host->now();
-    if (consumer->stopped)
-        return;
     for (wb_kafka_partition *p = consumer->partitions; p; p = p->next)
-        follow_turn(consumer, p, now);
+        if (!(p->paused & WB_KAFKA_PAUSED_STOP))
+            follow_turn(consumer, p, now);
 }

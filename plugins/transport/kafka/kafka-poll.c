@@ -44,9 +44,10 @@ static void serve(wb_kafka_consumer *consumer)
     }
     log_unreachable(consumer);
     wb_kafka_consumer_follow_oversize(consumer);
+    wb_kafka_consumer_follow_hunger(consumer);
     (void)pthread_mutex_lock(&consumer->lock);
     wb_kafka_consumer_follow_turns(consumer);
-    (void)wb_kafka_commit_serve(consumer, 0);
+    wb_kafka_commit_serve(consumer);
     wb_kafka_commit_start(consumer);
     (void)pthread_mutex_unlock(&consumer->lock);
 }

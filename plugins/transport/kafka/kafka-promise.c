@@ -12,9 +12,9 @@
 
 #include "plugins/transport/kafka/kafka-consumer.h"
 
-static void mark_in_hand(wb_kafka_consumer *consumer, int done)
+static void mark_in_hand(wb_kafka_receiver *receiver, int done)
 {
-    for (const wb_kafka_message *m = consumer->in_hand.first; m; m = m->next)
+    for (const wb_kafka_message *m = receiver->in_hand.first; m; m = m->next)
         if (!m->settled)
             wb_kafka_offsets_set(&m->partition->offsets, m->raw->offset, done);
 }
@@ -39,33 +39,35 @@ static void keep_promises(wb_kafka_consumer *consumer, const rd_kafka_topic_part
             ->promised = list->elems[i].offset;
 }
 
-rd_kafka_topic_partition_list_t *wb_kafka_consumer_promise(wb_kafka_consumer *consumer)
+rd_kafka_topic_partition_list_t *wb_kafka_receiver_promise(wb_kafka_receiver *receiver)
 {
+    wb_kafka_consumer *consumer = receiver->consumer;
     (void)pthread_mutex_lock(&consumer->lock);
     consumer->promise_broken = 0;
     for (wb_kafka_partition *p = consumer->partitions; p; p = p->next)
         p->promised = WB_KAFKA_NOT_PROMISED;
-    mark_in_hand(consumer, 1);
+    mark_in_hand(receiver, 1);
     rd_kafka_topic_partition_list_t *list = list_differences(consumer);
-    mark_in_hand(consumer, 0);
+    mark_in_hand(receiver, 0);
     keep_promises(consumer, list);
     (void)pthread_mutex_unlock(&consumer->lock);
     return list;
 }
 
-static int holds_lost(const wb_kafka_consumer *consumer)
+static int holds_lost(const wb_kafka_receiver *receiver)
 {
-    for (const wb_kafka_message *m = consumer->in_hand.first; m; m = m->next)
+    for (const wb_kafka_message *m = receiver->in_hand.first; m; m = m->next)
         if (m->settled && m->partition->lost)
             return 1;
     return 0;
 }
 
-rd_kafka_topic_partition_list_t *wb_kafka_consumer_progress(wb_kafka_consumer *consumer)
+rd_kafka_topic_partition_list_t *wb_kafka_receiver_progress(wb_kafka_receiver *receiver)
 {
+    wb_kafka_consumer *consumer = receiver->consumer;
     (void)pthread_mutex_lock(&consumer->lock);
     rd_kafka_topic_partition_list_t *list =
-        consumer->promise_broken || holds_lost(consumer) ? NULL : list_differences(consumer);
+        consumer->promise_broken || holds_lost(receiver) ? NULL : list_differences(consumer);
     (void)pthread_mutex_unlock(&consumer->lock);
     return list;
 }

@@ -46,7 +46,7 @@ static const struct {
       "it is round-robin: cooperative assignment hangs with librdkafka before 2.6, and others must "
       "agree" },
     { "queuing.strategy", "the order of messages would be lost" },
-    { "enable.partition.eof", "the transport does not ask for it" },
+    { "enable.partition.eof", "the transport commits what is behind the last message" },
     { "enable.idempotence", "messages could be sent twice and out of order" },
     { "acks", "a confirmed message could be lost with one broker" },
     { "request.required.acks", "a confirmed message could be lost with one broker" },

@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 
 #include "plugins/transport/kafka/kafka-consumer.h"
@@ -38,8 +39,8 @@ static void keep_error(wb_kafka_consumer *consumer, const rd_kafka_message_t *me
     /* The worker goes on when somebody has repaired it; only a twin of ours ends it. */
     if (!wb_kafka_map_is_fenced(code))
         consumer->failure.result = WB_NOT_CONNECTED;
+    wb_kafka_receivers_wake(consumer);
     (void)pthread_mutex_unlock(&consumer->lock);
-    wb_kafka_consumer_wake(consumer);
 }
 
 void wb_kafka_consumer_note_error(wb_kafka_consumer *consumer, const rd_kafka_message_t *message)
@@ -55,12 +56,6 @@ void wb_kafka_consumer_note_error(wb_kafka_consumer *consumer, const rd_kafka_me
 
 /* ---- taking ---------------------------------------------------------------------- */
 
-static void hold(wb_kafka_consumer *consumer, wb_kafka_message *message)
-{
-    message->turn = consumer->turns;
-    wb_kafka_list_insert(&consumer->in_hand, message, NULL);
-}
-
 /* As far as the note found with the assignment tells. */
 static uint32_t deliveries_of(const wb_kafka_partition *partition, int64_t offset)
 {
@@ -70,6 +65,7 @@ static uint32_t deliveries_of(const wb_kafka_partition *partition, int64_t offse
 /* Handing out the next would skip this one. */
 static void fail_without_memory(wb_kafka_consumer *consumer)
 {
+    wb_kafka_receivers_wake(consumer);
     (void)wb_kafka_failure_set(&consumer->failure, WB_NOT_CONNECTED, WB_CAUSE_OTHER, 0,
                                "out of memory for a message");
 }
@@ -99,11 +95,22 @@ static wb_kafka_message *make(wb_kafka_consumer *consumer, wb_kafka_partition *p
     return NULL;
 }
 
-/* Consumes `raw`. @return NULL when it is not ours (any more), or not handed out. */
-static wb_kafka_message *adopt(wb_kafka_consumer *consumer, rd_kafka_message_t *raw)
+/* Messages come in runs of one partition. NULL when it is not ours (any more). */
+static wb_kafka_partition *partition_of(wb_kafka_consumer *consumer, wb_kafka_lane *lane,
+                                        const rd_kafka_message_t *raw)
 {
-    wb_kafka_partition *partition =
-        wb_kafka_partition_find(consumer, rd_kafka_topic_name(raw->rkt), raw->partition);
+    const char *topic = rd_kafka_topic_name(raw->rkt);
+    wb_kafka_partition *recent = lane->recent;
+    if (!recent || recent->number != raw->partition || strcmp(recent->topic, topic) != 0)
+        lane->recent = recent = wb_kafka_partition_find(consumer, topic, raw->partition);
+    return recent;
+}
+
+/* Consumes `raw`. @return NULL when it is not ours (any more), or not handed out. */
+static wb_kafka_message *adopt(wb_kafka_consumer *consumer, wb_kafka_lane *lane,
+                               rd_kafka_message_t *raw)
+{
+    wb_kafka_partition *partition = partition_of(consumer, lane, raw);
     if (!partition || raw->offset < partition->offsets.next) {
         rd_kafka_message_destroy(raw);
         return NULL;
@@ -113,6 +120,8 @@ static wb_kafka_message *adopt(wb_kafka_consumer *consumer, rd_kafka_message_t *
         return NULL;
     message->partition = partition;
     partition->held++;
+    partition->met_end = 0;
+    lane->taken += raw->len;
     /* That the first is handed out must be known before its handler ends the process; of later
      * ones it is noted with the commits of those before. */
     partition->note_due |= !partition->noted;
@@ -120,57 +129,93 @@ static wb_kafka_message *adopt(wb_kafka_consumer *consumer, rd_kafka_message_t *
     return message;
 }
 
-static wb_kafka_message *take_returned(wb_kafka_consumer *consumer)
+static wb_kafka_message *take_returned(wb_kafka_lane *lane)
 {
-    wb_kafka_message *message = consumer->returned.first;
-    wb_kafka_list_remove(&consumer->returned, message);
+    wb_kafka_message *message = lane->returned.first;
+    wb_kafka_list_remove(&lane->returned, message);
     wb_kafka_offsets_recount(&message->partition->offsets, message->raw->offset,
                              message->incoming.delivery_count + 1);
     return message;
 }
 
+/* The end of a transaction takes an offset as a message does, and nobody is handed it: behind the
+ * last message it would look like one that waits, for ever. With transactions the offset goes with
+ * the next one, unless there is nothing that one could be about. */
+static void take_end(wb_kafka_consumer *consumer, rd_kafka_message_t *raw)
+{
+    wb_kafka_partition *partition =
+        wb_kafka_partition_find(consumer, rd_kafka_topic_name(raw->rkt), raw->partition);
+    if (partition)
+        partition->met_end = 1;
+    if (partition && wb_kafka_offsets_skip(&partition->offsets, raw->offset))
+        wb_kafka_commit_start(consumer);
+    rd_kafka_message_destroy(raw);
+}
+
 /* @locks lock held, but not while it is noted */
-static void take_error(wb_kafka_consumer *consumer, rd_kafka_message_t *raw)
+static void take_error(wb_kafka_consumer *consumer, const wb_kafka_lane *lane, rd_kafka_message_t *raw)
 {
     (void)pthread_mutex_unlock(&consumer->lock);
     wb_kafka_consumer_note_error(consumer, raw);
     (void)pthread_mutex_lock(&consumer->lock);
     rd_kafka_message_destroy(raw);
+    if (lane->home) /* maybe another by now */
+        wb_kafka_receiver_wake(lane->home);
 }
 
 /* One message, or NULL when there is none now. Errors come this way, too.
  * @locks lock held, but not while an error is noted */
-static wb_kafka_message *take_one(wb_kafka_consumer *consumer)
+static wb_kafka_message *take_one(wb_kafka_consumer *consumer, wb_kafka_lane *lane)
 {
     wb_kafka_message *message = NULL;
     rd_kafka_message_t *raw;
-    if (consumer->returned.first)
-        return take_returned(consumer);
+    if (lane->returned.first)
+        return take_returned(lane);
     /* One by one: taking several at once loses messages before 2.1 when partitions move. */
     while (!message && consumer->failure.result == WB_OK &&
-           (raw = rd_kafka_consume_queue(consumer->messages, 0))) {
-        if (raw->err)
-            take_error(consumer, raw);
-        else
-            message = adopt(consumer, raw);
+           (raw = rd_kafka_consume_queue(lane->messages, 0))) {
+        if (raw->err == RD_KAFKA_RESP_ERR__PARTITION_EOF)
+            take_end(consumer, raw);
+        else if (!raw->err)
+            message = adopt(consumer, lane, raw);
+        else {
+            take_error(consumer, lane, raw);
+            break;
+        }
     }
     if (message)
         consumer->transport->host->crash_point("received_frame");
+    else
+        wb_kafka_lane_ran_empty(consumer, lane);
     return message;
 }
 
-static size_t take(wb_kafka_consumer *consumer, const wb_incoming **ret_messages, size_t max)
+static size_t take_from(wb_kafka_receiver *receiver, wb_kafka_lane *lane,
+                        const wb_incoming **ret_messages, size_t max)
 {
     size_t count = 0;
-    if (consumer->draining || consumer->stopped)
-        return 0;
-    wb_kafka_consumer_follow_turns(consumer);
-    while (count < max && consumer->in_hand.count < consumer->prefetch) {
-        wb_kafka_message *message = take_one(consumer);
+    while (count < max && receiver->in_hand.count < receiver->prefetch) {
+        wb_kafka_message *message = take_one(receiver->consumer, lane);
         if (!message)
             break;
-        hold(consumer, message);
+        wb_kafka_receiver_hold(receiver, message);
         ret_messages[count++] = &message->incoming;
+    }
+    return count;
+}
+
+/* Beginning with another lane each time, where there are several. */
+static size_t take(wb_kafka_receiver *receiver, const wb_incoming **ret_messages, size_t max)
+{
+    wb_kafka_consumer *consumer = receiver->consumer;
+    size_t count = 0;
+    if (consumer->draining || receiver->stopped)
+        return 0;
+    wb_kafka_consumer_follow_turns(consumer);
+    for (size_t i = 0; i < consumer->lane_count && count < max; i++) {
+        wb_kafka_lane *lane = &consumer->lanes[(receiver->turns + i) % consumer->lane_count];
+        if (lane->home == receiver)
+            count += take_from(receiver, lane, ret_messages + count, max - count);
     }
     return count;
 }
@@ -197,8 +242,11 @@ static int commit_taken(wb_kafka_consumer *consumer, const wb_incoming *const *m
                                 "offsets could not be committed before the messages are handled");
 }
 
+/* Before a transaction begins the commit of an end must have been answered, too. */
 static int has_notes(const wb_kafka_consumer *consumer)
 {
+    if (consumer->committing && consumer->transport->endpoint->mode == WB_MODE_SENDS_ATOMIC)
+        return 1;
     for (const wb_kafka_partition *p = consumer->partitions; p; p = p->next)
         if (p->note_due && !p->lost)
             return 1;
@@ -228,13 +276,14 @@ static int before_handing_out(wb_kafka_consumer *consumer, const wb_incoming *co
     return has_notes(consumer) ? write_notes(consumer) : WB_OK;
 }
 
-static int take_locked(wb_kafka_consumer *consumer, const wb_incoming **ret_messages, size_t max,
+static int take_locked(wb_kafka_receiver *receiver, const wb_incoming **ret_messages, size_t max,
                        size_t *ret_count)
 {
+    wb_kafka_consumer *consumer = receiver->consumer;
     (void)pthread_mutex_lock(&consumer->lock);
     int result = consumer->failure.result;
     if (result == WB_OK)
-        *ret_count = take(consumer, ret_messages, max);
+        *ret_count = take(receiver, ret_messages, max);
     if (*ret_count)
         result = before_handing_out(consumer, ret_messages, *ret_count);
     else
@@ -245,35 +294,36 @@ static int take_locked(wb_kafka_consumer *consumer, const wb_incoming **ret_mess
     return result;
 }
 
-static void wait_for_more(wb_kafka_consumer *consumer, int64_t deadline)
+static void wait_for_more(wb_kafka_receiver *receiver, int64_t deadline)
 {
-    struct pollfd wait = { .fd = consumer->wake, .events = POLLIN };
+    struct pollfd wait = { .fd = receiver->wake, .events = POLLIN };
     eventfd_t ignored;
-    (void)poll(&wait, 1, wb_kafka_until(consumer->transport, deadline));
-    (void)eventfd_read(consumer->wake, &ignored);
+    (void)poll(&wait, 1, wb_kafka_until(receiver->consumer->transport, deadline));
+    (void)eventfd_read(receiver->wake, &ignored);
 }
 
 /* The poll thread may be waiting for what is in hand. */
-static void begin_turn(wb_kafka_consumer *consumer)
+static void begin_turn(wb_kafka_receiver *receiver)
 {
+    wb_kafka_consumer *consumer = receiver->consumer;
     (void)pthread_mutex_lock(&consumer->lock);
-    consumer->turns++;
+    receiver->turns++;
     if (consumer->draining)
         (void)pthread_cond_broadcast(&consumer->settled);
     (void)pthread_mutex_unlock(&consumer->lock);
 }
 
-int wb_kafka_consumer_receive(wb_kafka_consumer *consumer, int64_t deadline,
+int wb_kafka_receiver_receive(wb_kafka_receiver *receiver, int64_t deadline,
                               const wb_incoming **ret_messages, size_t max, size_t *ret_count)
 {
-    begin_turn(consumer);
+    begin_turn(receiver);
     for (;;) {
-        int result = take_locked(consumer, ret_messages, max, ret_count);
+        int result = take_locked(receiver, ret_messages, max, ret_count);
         if (result != WB_OK || *ret_count)
             return result;
-        if (atomic_exchange(&consumer->interrupted, 0) || consumer->stopped ||
-            consumer->transport->host->now() >= deadline)
+        if (atomic_exchange(&receiver->interrupted, 0) || receiver->stopped ||
+            receiver->consumer->transport->host->now() >= deadline)
             return WB_OK;
-        wait_for_more(consumer, deadline);
+        wait_for_more(receiver, deadline);
     }
 }

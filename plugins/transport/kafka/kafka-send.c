@@ -8,17 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plugins/transport/kafka/kafka-conf.h"
 #include "plugins/transport/kafka/kafka-headers.h"
 
 /* librdkafka's queue is full: serve deliveries for so long before the next try. */
 #define FULL_PAUSE 20
 /* So long are operations sent one by one after one of several ended their transaction. */
 #define CAREFUL INT64_C(30000000000)
-/* So often do we look whether the transaction is over. */
-#define STEP 100
 /* After purging, deliveries are reported at once. */
 #define PURGE_WAIT 2000
+#define MILLISECOND INT64_C(1000000)
 
 /* ---- life ------------------------------------------------------------------------ */
 
@@ -27,41 +25,27 @@ int wb_kafka_producer_is_open(const wb_kafka_producer *producer)
     return producer->transport != NULL;
 }
 
-static int connect_brokers(wb_kafka_producer *producer)
+static void use(wb_kafka_producer *producer, wb_kafka_outlet *outlet)
 {
-    const wb_transport *transport = producer->transport;
-    const struct rd_kafka_metadata *metadata;
-    int result = wb_kafka_client_ask(producer->client, NULL,
-                                     transport->host->now() + transport->config->connect_timeout,
-                                     &metadata, &producer->failure);
-    if (result == WB_OK)
-        rd_kafka_metadata_destroy(metadata);
-    return result;
+    producer->outlet = outlet;
+    producer->client = outlet ? outlet->client : NULL;
 }
 
-static int start(wb_kafka_producer *producer, wb_error *error)
+static wb_kafka_outlet *get_outlet(const wb_kafka_producer *producer, wb_kafka_failure *failure)
 {
-    wb_transport *transport = producer->transport;
-    rd_kafka_conf_t *conf =
-        wb_kafka_conf_make(transport, WB_KAFKA_ROLE_PRODUCER, producer->name, error);
-    if (!conf)
-        return WB_FATAL;
-    rd_kafka_conf_set_dr_msg_cb(conf, wb_kafka_on_delivery);
-    producer->client = wb_kafka_client_start(transport, RD_KAFKA_PRODUCER, conf, producer, error);
-    if (!producer->client)
-        return WB_FATAL;
-    int result = connect_brokers(producer);
-    if (result != WB_OK)
-        (void)wb_kafka_failure_report(transport->host, &producer->failure, error);
-    return result;
+    return producer->has_transactions
+               ? wb_kafka_outlet_open(producer->transport, producer->name, failure)
+               : wb_kafka_outlet_take(producer->transport, failure);
 }
 
-static void end(wb_kafka_producer *producer)
+static void drop_outlet(wb_kafka_producer *producer)
 {
-    if (producer->client)
-        (void)rd_kafka_purge(producer->client->rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
-    wb_kafka_client_end(producer->client);
-    producer->client = NULL;
+    wb_kafka_outlet *outlet = producer->outlet;
+    use(producer, NULL);
+    if (producer->has_transactions)
+        wb_kafka_outlet_close(outlet);
+    else if (outlet)
+        wb_kafka_outlet_give_back(outlet);
 }
 
 int wb_kafka_producer_open(wb_kafka_producer *producer, wb_transport *transport, const char *name,
@@ -70,32 +54,48 @@ int wb_kafka_producer_open(wb_kafka_producer *producer, wb_transport *transport,
     producer->transport = transport;
     producer->name = name;
     producer->has_transactions = name != NULL;
-    int result = start(producer, error);
-    if (result != WB_OK)
-        wb_kafka_producer_close(producer);
+    wb_kafka_waiter_init(&producer->waiter);
+    use(producer, get_outlet(producer, &producer->failure));
+    if (producer->outlet)
+        return WB_OK;
+    int result = wb_kafka_failure_report(transport->host, &producer->failure, error);
+    wb_kafka_producer_close(producer);
     return result;
 }
 
 int wb_kafka_producer_renew(wb_kafka_producer *producer, wb_error *error)
 {
-    end(producer);
-    producer->outstanding = 0;
+    wb_kafka_window_free(producer);
+    drop_outlet(producer);
     producer->in_transaction = producer->is_spoiled = 0;
-    int result = start(producer, error);
-    if (result != WB_OK)
-        (void)wb_kafka_failure_set(&producer->failure, result, WB_CAUSE_OTHER, 0,
-                                   "the producer could not be started again");
-    return result;
+    use(producer, get_outlet(producer, &producer->failure));
+    return producer->outlet
+               ? WB_OK
+               : wb_kafka_failure_report(producer->transport->host, &producer->failure, error);
 }
 
 void wb_kafka_producer_close(wb_kafka_producer *producer)
 {
-    end(producer);
+    if (!producer->transport)
+        return;
+    wb_kafka_window_free(producer);
+    drop_outlet(producer);
     wb_kafka_destinations_clear(&producer->destinations);
-    for (size_t i = 0; i < producer->capacity; i++)
-        free(producer->slots[i].reason);
-    free(producer->slots);
+    wb_kafka_waiter_destroy(&producer->waiter);
     memset(producer, 0, sizeof *producer);
+}
+
+/* Something failed for somebody; nothing of ours is on its way with it. */
+static int follow_outlet(wb_kafka_producer *producer)
+{
+    if (producer->has_transactions || wb_kafka_outlet_is_usable(producer->outlet))
+        return WB_OK;
+    wb_kafka_outlet *outlet = wb_kafka_outlet_take(producer->transport, &producer->failure);
+    if (!outlet)
+        return producer->failure.result;
+    drop_outlet(producer);
+    use(producer, outlet);
+    return WB_OK;
 }
 
 /* ---- destinations ---------------------------------------------------------------- */
@@ -170,17 +170,32 @@ static rd_kafka_resp_err_t produce(wb_kafka_slot *slot, rd_kafka_headers_t *head
     return code;
 }
 
+/* Nothing goes out behind what was purged before it: its keys would lose their order. */
+static rd_kafka_resp_err_t produce_unless_purged(wb_kafka_slot *slot, rd_kafka_headers_t *headers)
+{
+    wb_kafka_producer *producer = slot->producer;
+    (void)pthread_mutex_lock(&producer->outlet->lock);
+    rd_kafka_resp_err_t code =
+        producer->outlet->is_purged ? RD_KAFKA_RESP_ERR__PURGE_QUEUE : produce(slot, headers);
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
+        slot->outstanding = 1;
+        producer->outstanding++;
+    } else if (code == RD_KAFKA_RESP_ERR__QUEUE_FULL) {
+        wb_kafka_outlet_serve(producer->outlet, &producer->waiter, FULL_PAUSE);
+    }
+    (void)pthread_mutex_unlock(&producer->outlet->lock);
+    return code;
+}
+
 static rd_kafka_resp_err_t produce_when_there_is_room(wb_kafka_slot *slot,
                                                       rd_kafka_headers_t *headers, int64_t deadline)
 {
-    wb_kafka_producer *producer = slot->producer;
-    for (;;) {
-        rd_kafka_resp_err_t code = produce(slot, headers);
-        if (code != RD_KAFKA_RESP_ERR__QUEUE_FULL ||
-            !wb_kafka_until(producer->transport, deadline))
-            return code;
-        (void)rd_kafka_flush(producer->client->rk, FULL_PAUSE);
-    }
+    rd_kafka_resp_err_t code;
+    do
+        code = produce_unless_purged(slot, headers);
+    while (code == RD_KAFKA_RESP_ERR__QUEUE_FULL &&
+           wb_kafka_until(slot->producer->transport, deadline));
+    return code;
 }
 
 /* @return WB_OK when it is produced or refused for good, or failure.result. */
@@ -197,13 +212,9 @@ static int produce_slot(wb_kafka_slot *slot, int64_t deadline)
     if (!headers)
         return wb_kafka_failure_set(&producer->failure, WB_NOT_CONNECTED, WB_CAUSE_OTHER, ENOMEM,
                                     "out of memory");
-    slot->outstanding = 1;
-    producer->outstanding++;
     rd_kafka_resp_err_t code = produce_when_there_is_room(slot, headers, deadline);
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
         return WB_OK;
-    slot->outstanding = 0;
-    producer->outstanding--;
     rd_kafka_headers_destroy(headers);
     if (wb_kafka_map_delivery(code, RD_KAFKA_MSG_STATUS_NOT_PERSISTED) == WB_REJECT) {
         wb_kafka_slot_reject(slot, code);
@@ -212,6 +223,10 @@ static int produce_slot(wb_kafka_slot *slot, int64_t deadline)
     /* The transaction is over: which message ended it is found out when all are reported. */
     if (code == RD_KAFKA_RESP_ERR__STATE && producer->in_transaction)
         return WB_ABORT;
+    if (code == RD_KAFKA_RESP_ERR__PURGE_QUEUE)
+        return wb_kafka_failure_set(&producer->failure, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, code,
+                                    "what another worker of the process sent was not confirmed in "
+                                    "time: those in the middle of sending begin anew");
     return wb_kafka_failure_map(&producer->failure, code, "produce", NULL);
 }
 
@@ -242,32 +257,38 @@ static int is_broken(const wb_kafka_producer *producer)
            RD_KAFKA_RESP_ERR_NO_ERROR;
 }
 
-/* While it flushes, librdkafka does not linger. What is on its way when the transaction is over
- * is reported only when it times out. */
+/* What is on its way when the transaction is over is reported only when it times out.
+ * @locks the outlet's, released while it waits */
 static void flush(wb_kafka_producer *producer, int64_t deadline)
 {
-    rd_kafka_t *rk = producer->client->rk;
-    while (producer->outstanding && rd_kafka_fatal_error(rk, NULL, 0) == 0) {
+    while (producer->outstanding && rd_kafka_fatal_error(producer->client->rk, NULL, 0) == 0) {
         int left = wb_kafka_until(producer->transport, deadline);
         if (left == 0 || is_broken(producer))
-            return;
-        (void)rd_kafka_flush(rk, producer->in_transaction && left > STEP ? STEP : left);
+            break;
+        wb_kafka_outlet_serve(producer->outlet, &producer->waiter, left);
     }
+}
+
+/* What others have on its way goes, too: there is no telling apart.
+ * @locks the outlet's, released while it waits */
+static void purge(wb_kafka_producer *producer)
+{
+    wb_kafka_outlet *outlet = producer->outlet;
+    int left = PURGE_WAIT;
+    int64_t latest = producer->transport->host->now() + PURGE_WAIT * MILLISECOND;
+    outlet->is_over = outlet->is_purged = !producer->has_transactions;
+    (void)rd_kafka_purge(outlet->client->rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
+    for (; producer->outstanding && left; left = wb_kafka_until(producer->transport, latest))
+        wb_kafka_outlet_serve(outlet, &producer->waiter, left);
 }
 
 static void await(wb_kafka_producer *producer, int64_t deadline)
 {
-    rd_kafka_t *rk = producer->client->rk;
+    (void)pthread_mutex_lock(&producer->outlet->lock);
     flush(producer, deadline);
-    if (!producer->outstanding)
-        return;
-    (void)rd_kafka_purge(rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
-    (void)rd_kafka_flush(rk, PURGE_WAIT);
-    for (size_t i = 0; i < producer->count; i++)
-        if (producer->slots[i].outstanding) {
-            producer->slots[i].operation->result = WB_IN_DOUBT;
-            producer->in_doubt = 1;
-        }
+    if (producer->outstanding)
+        purge(producer);
+    (void)pthread_mutex_unlock(&producer->outlet->lock);
 }
 
 /* ---- the window ------------------------------------------------------------------ */
@@ -283,12 +304,40 @@ static int produce_alone(wb_kafka_slot *slot, int64_t deadline)
     return result;
 }
 
-static int produce_again(wb_kafka_producer *producer, int64_t deadline)
+static int has_again(const wb_kafka_producer *producer)
+{
+    for (size_t i = 0; i < producer->count; i++)
+        if (producer->slots[i].again && !producer->slots[i].settled)
+            return 1;
+    return 0;
+}
+
+static int produce_each(wb_kafka_producer *producer, int64_t deadline)
 {
     int result = WB_OK;
     for (size_t i = 0; i < producer->count && result == WB_OK; i++)
         if (producer->slots[i].again && !producer->slots[i].settled)
             result = produce_alone(&producer->slots[i], deadline);
+    return result;
+}
+
+/* Through a client of its own, for with that of the process others might be in the same request. */
+static int produce_again(wb_kafka_producer *producer, int64_t deadline)
+{
+    wb_kafka_outlet *shared = producer->outlet;
+    if (!has_again(producer))
+        return WB_OK;
+    wb_kafka_outlet *own = wb_kafka_outlet_open(producer->transport, NULL, &producer->failure);
+    if (!own)
+        return producer->failure.result;
+    wb_kafka_window_end(producer);
+    use(producer, own);
+    wb_kafka_window_enter(producer);
+    int result = produce_each(producer, deadline);
+    wb_kafka_window_end(producer);
+    use(producer, shared);
+    wb_kafka_window_enter(producer);
+    wb_kafka_outlet_close(own);
     return result;
 }
 
@@ -368,6 +417,7 @@ static void find_reason(wb_kafka_producer *producer, size_t unsettled)
 static int end_session(wb_kafka_producer *producer, size_t unsettled, wb_error *error)
 {
     const wb_host *host = producer->transport->host;
+    wb_kafka_outlet_end(producer->outlet);
     find_reason(producer, unsettled);
     (void)wb_kafka_failure_report(host, &producer->failure, error);
     if (producer->in_doubt && producer->failure.result != WB_FATAL)
@@ -419,9 +469,12 @@ int wb_kafka_producer_send(wb_kafka_producer *producer, wb_operation *const *ope
     if (producer->has_transactions && !producer->in_transaction)
         return host->fail(host, error, WB_FATAL, WB_CAUSE_OTHER, 0,
                           "send outside of a transaction");
+    if (follow_outlet(producer) != WB_OK)
+        return wb_kafka_failure_report(host, &producer->failure, error);
     if (!wb_kafka_window_begin(producer, operations, count))
         return host->fail(host, error, WB_RETRY, WB_CAUSE_SERVER, ENOMEM, "out of memory");
     producer->suspect = NULL;
     (void)send_window(producer, deadline);
+    wb_kafka_window_end(producer);
     return conclude(producer, error);
 }

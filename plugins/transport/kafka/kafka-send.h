@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The sending half of a session: an idempotent producer, and one window at a time.
+ * The sending half of a session: one window at a time, through an idempotent producer that all
+ * sessions of a process share (kafka-outlet.c), or through one of its own where there are transactions.
  *
- * Only the session's worker uses it. Deliveries are reported while it waits for them.
+ * Only the session's worker uses it. Deliveries are reported by whichever worker serves them, with the
+ * outlet's lock, which guards what they change: the slots that are on their way, and what is said to
+ * be guarded.
  */
 #ifndef WB_KAFKA_SEND_H
 #define WB_KAFKA_SEND_H
 
 #include "plugins/transport/kafka/kafka-client.h"
 #include "plugins/transport/kafka/kafka-destinations.h"
+#include "plugins/transport/kafka/kafka-outlet.h"
 #include "plugins/transport/kafka/kafka-refusals.h"
 
 /** One operation of a window. */
@@ -16,7 +20,7 @@ typedef struct wb_kafka_slot {
     wb_operation *operation;
     struct wb_kafka_producer *producer;
     char topic[WB_KAFKA_TOPIC_SIZE];
-    int outstanding; /* produced, not reported */
+    int outstanding; /* produced, neither reported nor given up; guarded */
     int again;       /* refused with others in one request: nobody knows for which */
     int settled;     /* its result is final */
     char *reason;    /* allocated with the first rejection; the operation points to it */
@@ -25,7 +29,9 @@ typedef struct wb_kafka_slot {
 typedef struct wb_kafka_producer {
     wb_transport *transport;
     int slot; /* of its name; -1: none */
-    wb_kafka_client *client;
+    wb_kafka_outlet *outlet;
+    wb_kafka_client *client; /* the outlet's */
+    wb_kafka_waiter waiter;
     wb_kafka_destinations destinations;
     wb_kafka_failure failure; /* it is of no more use */
     const char *name; /* of transactions, the session's; NULL: none */
@@ -35,11 +41,13 @@ typedef struct wb_kafka_producer {
     /* the window */
     wb_kafka_slot *slots;
     size_t count, capacity;
-    size_t outstanding;
+    size_t outstanding; /* guarded, like the next */
     size_t reported;
-    int alone; /* what is produced now is alone in its request */
-    int half_passed;
+    int alone; /* what is produced now is alone in its request, if no other window came in between */
+    unsigned mixes; /* of the outlet, when the window began; guarded */
+    int half_passed; /* guarded, like the next */
     int in_doubt; /* a delivery's outcome is unknown */
+    int has_orphans; /* slots that were given up: the outlet keeps them; guarded */
     wb_kafka_slot *suspect; /* the one that ended the transaction, if one did */
     wb_kafka_failure delivery_failure; /* why one was not delivered, other than refused */
     /* transactions */
@@ -82,7 +90,13 @@ void wb_kafka_slot_refuse(wb_kafka_slot *slot, int cause, const char *format, ..
 /** The broker refused it; inside a transaction it is not sent again soon. */
 void wb_kafka_window_blame(wb_kafka_slot *slot, rd_kafka_resp_err_t code);
 
-/** librdkafka's callback. @locality worker, while it waits */
+void wb_kafka_window_free(wb_kafka_producer *producer);
+/** It is on its way through the producer's outlet. */
+void wb_kafka_window_enter(wb_kafka_producer *producer);
+/** It is over: slots that are still on their way are in doubt, and given up. */
+void wb_kafka_window_end(wb_kafka_producer *producer);
+
+/** librdkafka's callback. @locality a worker that serves deliveries */
 void wb_kafka_on_delivery(rd_kafka_t *rk, const rd_kafka_message_t *report, void *opaque);
 
 #endif

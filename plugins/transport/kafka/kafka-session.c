@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 static int refuse_purpose(const wb_transport_session *session, const char *what, wb_error *error)
 {
@@ -16,23 +17,16 @@ static int refuse_purpose(const wb_transport_session *session, const char *what,
 
 /* ---- life ------------------------------------------------------------------------ */
 
-static int take_name(wb_transport_session *session, wb_error *error)
+static int has_transactions(const wb_transport *transport)
 {
-    wb_transport *transport = session->transport;
-    session->slot = wb_kafka_identity_take(&transport->identity, transport->endpoint->name,
-                                           transport->config->instance, session->name);
-    if (session->slot >= 0)
-        return WB_OK;
-    return transport->host->fail(transport->host, error, WB_RETRY, WB_CAUSE_OTHER, 0,
-                                 "could not find a free name for the session: set the option "
-                                 "instance");
+    return transport->endpoint->mode == WB_MODE_SENDS_ATOMIC;
 }
 
 /* Sessions that only send are for what is sent whatever becomes of a transaction. */
 static int needs_transactions(const wb_transport *transport, uint32_t purpose)
 {
     uint32_t both = WB_SESSION_RECEIVE | WB_SESSION_SEND;
-    return transport->endpoint->mode == WB_MODE_SENDS_ATOMIC && (purpose & both) == both;
+    return has_transactions(transport) && (purpose & both) == both;
 }
 
 static int open_producer(wb_transport_session *session, uint32_t purpose, wb_error *error)
@@ -46,19 +40,57 @@ static int open_producer(wb_transport_session *session, uint32_t purpose, wb_err
     return result;
 }
 
+static wb_kafka_consumer *take_consumer(wb_transport_session *session, wb_kafka_failure *failure)
+{
+    if (has_transactions(session->transport))
+        return wb_kafka_consumer_open(session->transport, session->slot, session->name, failure);
+    return wb_kafka_consumer_take(session->transport, failure);
+}
+
+static void give_back_consumer(wb_transport_session *session, wb_kafka_consumer *consumer)
+{
+    if (has_transactions(session->transport))
+        wb_kafka_consumer_close(consumer);
+    else
+        wb_kafka_consumer_give_back(consumer);
+}
+
+static int open_receiver(wb_transport_session *session, uint32_t prefetch, wb_error *error)
+{
+    wb_kafka_failure failure = { 0 };
+    wb_kafka_consumer *consumer = take_consumer(session, &failure);
+    int code = consumer ? wb_kafka_receiver_attach(&session->receiver, consumer, prefetch) : 0;
+    if (consumer && !code)
+        return WB_OK;
+    if (consumer) {
+        (void)wb_kafka_failure_set(&failure, WB_RETRY, WB_CAUSE_OTHER, code,
+                                   "could not make an event descriptor: %s", strerror(code));
+        give_back_consumer(session, consumer);
+    }
+    return wb_kafka_failure_report(session->transport->host, &failure, error);
+}
+
+static int take_name(wb_transport_session *session, wb_error *error)
+{
+    wb_kafka_failure failure = { 0 };
+    session->slot = wb_kafka_name_take(session->transport, session->name, &failure);
+    return session->slot >= 0
+               ? WB_OK
+               : wb_kafka_failure_report(session->transport->host, &failure, error);
+}
+
 static int open_halves(wb_transport_session *session, uint32_t purpose, uint32_t prefetch,
                        wb_error *error)
 {
     int result = WB_OK;
-    if (purpose & WB_SESSION_RECEIVE)
+    if ((purpose & WB_SESSION_RECEIVE) && has_transactions(session->transport))
         result = take_name(session, error);
-    session->producer.slot = session->consumer.slot = session->slot;
+    session->producer.slot = session->slot;
     if (result == WB_OK && (purpose & WB_SESSION_SEND))
         result = open_producer(session, purpose, error);
     /* Last, because messages begin to arrive. */
     if (result == WB_OK && (purpose & WB_SESSION_RECEIVE))
-        result = wb_kafka_consumer_open(&session->consumer, session->transport, session->name,
-                                        prefetch, error);
+        result = open_receiver(session, prefetch, error);
     return result;
 }
 
@@ -81,9 +113,12 @@ int wb_kafka_session_open(wb_transport *transport, uint32_t purpose, uint32_t pr
 
 void wb_kafka_session_close(wb_transport_session *session)
 {
+    wb_kafka_consumer *consumer = session->receiver.consumer;
     if (session->producer.in_transaction)
         wb_kafka_transaction_abandon(&session->producer);
-    wb_kafka_consumer_close(&session->consumer);
+    wb_kafka_receiver_detach(&session->receiver);
+    if (consumer)
+        give_back_consumer(session, consumer);
     wb_kafka_producer_close(&session->producer);
     wb_kafka_identity_give_back(&session->transport->identity, session->slot);
     free(session);
@@ -94,18 +129,18 @@ void wb_kafka_session_close(wb_transport_session *session)
 int wb_kafka_session_set_prefetch(wb_transport_session *session, uint32_t prefetch,
                                   wb_error *error)
 {
-    wb_kafka_consumer *consumer = &session->consumer;
-    if (!wb_kafka_consumer_is_open(consumer))
+    wb_kafka_consumer *consumer = session->receiver.consumer;
+    if (!consumer)
         return refuse_purpose(session, "receive", error);
     (void)pthread_mutex_lock(&consumer->lock);
-    consumer->prefetch = prefetch ? prefetch : 1;
+    session->receiver.prefetch = prefetch ? prefetch : 1;
     (void)pthread_mutex_unlock(&consumer->lock);
     return WB_OK;
 }
 
 static int report_consumer(wb_transport_session *session, wb_error *error)
 {
-    wb_kafka_consumer *consumer = &session->consumer;
+    wb_kafka_consumer *consumer = session->receiver.consumer;
     (void)pthread_mutex_lock(&consumer->lock);
     int result = wb_kafka_failure_report(session->transport->host, &consumer->failure, error);
     (void)pthread_mutex_unlock(&consumer->lock);
@@ -119,11 +154,11 @@ int wb_kafka_session_receive(wb_transport_session *session, int64_t deadline,
                              wb_error *error)
 {
     *ret_count = 0;
-    if (!wb_kafka_consumer_is_open(&session->consumer))
+    if (!wb_kafka_receiver_is_open(&session->receiver))
         return refuse_purpose(session, "receive", error);
     if (session->producer.failure.result != WB_OK)
         return wb_kafka_failure_report(session->transport->host, &session->producer.failure, error);
-    int result = wb_kafka_consumer_receive(&session->consumer, deadline, ret_messages, max,
+    int result = wb_kafka_receiver_receive(&session->receiver, deadline, ret_messages, max,
                                            ret_count);
     return result == WB_OK ? WB_OK : report_consumer(session, error);
 }
@@ -139,13 +174,13 @@ static int refuse_lost(const wb_transport_session *session, wb_error *error)
 int wb_kafka_session_acknowledge(wb_transport_session *session, const wb_incoming *const *messages,
                                  size_t count, wb_error *error)
 {
-    if (!wb_kafka_consumer_is_open(&session->consumer))
+    if (!wb_kafka_receiver_is_open(&session->receiver))
         return refuse_purpose(session, "receive", error);
     if (session->producer.in_transaction) {
-        if (!wb_kafka_consumer_settle(&session->consumer, messages, count))
+        if (!wb_kafka_receiver_settle(&session->receiver, messages, count))
             return refuse_lost(session, error);
     } else {
-        wb_kafka_consumer_acknowledge(&session->consumer, messages, count);
+        wb_kafka_receiver_acknowledge(&session->receiver, messages, count);
     }
     session->transport->host->crash_point("acknowledge_sent");
     return WB_OK;
@@ -154,25 +189,25 @@ int wb_kafka_session_acknowledge(wb_transport_session *session, const wb_incomin
 int wb_kafka_session_give_back(wb_transport_session *session, const wb_incoming *const *messages,
                                size_t count, wb_error *error)
 {
-    if (!wb_kafka_consumer_is_open(&session->consumer))
+    if (!wb_kafka_receiver_is_open(&session->receiver))
         return refuse_purpose(session, "receive", error);
-    wb_kafka_consumer_give_back(&session->consumer, messages, count);
+    wb_kafka_receiver_give_back(&session->receiver, messages, count);
     return WB_OK;
 }
 
 void wb_kafka_session_interrupt(wb_transport_session *session)
 {
-    if (!wb_kafka_consumer_is_open(&session->consumer))
+    if (!wb_kafka_receiver_is_open(&session->receiver))
         return;
-    atomic_store(&session->consumer.interrupted, 1);
-    wb_kafka_consumer_wake(&session->consumer);
+    atomic_store(&session->receiver.interrupted, 1);
+    wb_kafka_receiver_wake(&session->receiver);
 }
 
 int wb_kafka_session_stop_receiving(wb_transport_session *session, wb_error *error)
 {
-    if (!wb_kafka_consumer_is_open(&session->consumer))
+    if (!wb_kafka_receiver_is_open(&session->receiver))
         return refuse_purpose(session, "receive", error);
-    wb_kafka_consumer_stop(&session->consumer);
+    wb_kafka_receiver_stop(&session->receiver);
     return WB_OK;
 }
 
@@ -196,19 +231,19 @@ int wb_kafka_session_begin(wb_transport_session *session, wb_error *error)
 {
     if (!session->producer.has_transactions)
         return refuse_purpose(session, "use transactions", error);
-    return wb_kafka_transaction_begin(&session->producer, &session->consumer, error);
+    return wb_kafka_transaction_begin(&session->producer, &session->receiver, error);
 }
 
 int wb_kafka_session_commit(wb_transport_session *session, wb_error *error)
 {
     if (!session->producer.has_transactions)
         return refuse_purpose(session, "use transactions", error);
-    return wb_kafka_transaction_commit(&session->producer, &session->consumer, error);
+    return wb_kafka_transaction_commit(&session->producer, &session->receiver, error);
 }
 
 int wb_kafka_session_rollback(wb_transport_session *session, wb_error *error)
 {
     if (!session->producer.has_transactions)
         return refuse_purpose(session, "use transactions", error);
-    return wb_kafka_transaction_rollback(&session->producer, &session->consumer, error);
+    return wb_kafka_transaction_rollback(&session->producer, &session->receiver, error);
 }

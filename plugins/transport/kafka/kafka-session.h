@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A session: a consumer and a producer, as its purpose asks for.
+ * A session: what receives and what sends, as its purpose asks for. Where the mode has transactions
+ * both have clients of their own; else all sessions of the process share one for each.
  */
 #ifndef WB_KAFKA_SESSION_H
 #define WB_KAFKA_SESSION_H
@@ -12,7 +13,7 @@ struct wb_transport_session {
     wb_transport *transport;
     int slot; /* -1: none */
     char name[WB_KAFKA_NAME_SIZE];
-    wb_kafka_consumer consumer;
+    wb_kafka_receiver receiver;
     wb_kafka_producer producer;
 };
 

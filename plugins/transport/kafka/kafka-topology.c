@@ -11,6 +11,7 @@
 
 #include "plugins/transport/kafka/kafka-conf.h"
 #include "plugins/transport/kafka/kafka-limits.h"
+#include "plugins/transport/kafka/kafka-rights.h"
 
 #define MILLISECOND INT64_C(1000000)
 
@@ -249,6 +250,9 @@ int wb_kafka_topic_create(wb_kafka_client *client, const char *topic, int64_t me
     *ret_existed = code == RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS;
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR || *ret_existed)
         return WB_OK;
+    if (wb_kafka_map_cause(code) == WB_CAUSE_REFUSED)
+        return wb_kafka_failure_set(failure, WB_FATAL, WB_CAUSE_REFUSED, code, "could not %s: %s%s", doing,
+                                    text, wb_kafka_map_remedy(code, WB_KAFKA_CREATE));
     return wb_kafka_failure_map(failure, code, doing, text);
 }
 
@@ -265,6 +269,12 @@ static int compare(const char *topic, const char *what, int64_t wanted, int foun
                                 topic, what, found, what, wanted, what);
 }
 
+static int operation_on(const wb_transport *transport, const char *topic)
+{
+    const char *error_queue = transport->endpoint->error_queue;
+    return error_queue && strcmp(topic, error_queue) == 0 ? WB_KAFKA_WRITE : WB_KAFKA_READ;
+}
+
 static int check_topic(wb_kafka_client *client, const char *topic, int64_t deadline,
                        wb_kafka_failure *failure)
 {
@@ -278,7 +288,8 @@ static int check_topic(wb_kafka_client *client, const char *topic, int64_t deadl
                                     "topic \"%s\" does not exist: run waybill install", topic);
     if (result == WB_REJECT)
         return wb_kafka_failure_set(failure, WB_FATAL, wb_kafka_map_cause(code), code,
-                                    "could not use topic \"%s\": %s", topic, rd_kafka_err2str(code));
+                                    "could not use topic \"%s\": %s%s", topic, rd_kafka_err2str(code),
+                                    wb_kafka_map_remedy(code, operation_on(client->transport, topic)));
     if (result == WB_OK)
         result = compare(topic, "partitions", partitions_of(client->transport, topic), partitions,
                          failure);
@@ -360,6 +371,8 @@ static int verify_all(wb_kafka_client *client, wb_kafka_failure *failure)
     if (result == WB_OK)
         warn_of_idle_workers(transport, partitions);
     if (result == WB_OK)
+        result = wb_kafka_rights_verify(client->transport, in(transport, timeout), failure);
+    if (result == WB_OK)
         wb_kafka_limits_compare(client, in(transport, timeout));
     rd_kafka_topic_partition_list_destroy(topics);
     return result;
@@ -376,9 +389,9 @@ static int with_own_client(wb_transport *transport,
     if (!conf)
         return WB_FATAL;
     wb_kafka_client *client =
-        wb_kafka_client_start(transport, RD_KAFKA_PRODUCER, conf, NULL, error);
+        wb_kafka_client_start(transport, RD_KAFKA_PRODUCER, conf, NULL, &failure);
     if (!client)
-        return WB_FATAL;
+        return wb_kafka_failure_report(transport->host, &failure, error);
     const struct rd_kafka_metadata *metadata;
     int result = wb_kafka_client_ask(client, NULL, in(transport, transport->config->connect_timeout),
                                      &metadata, &failure);

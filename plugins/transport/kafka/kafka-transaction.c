@@ -131,11 +131,11 @@ static int send_offsets(wb_kafka_producer *producer, const offsets_call *argumen
 /* Before the messages. The coordinator refuses both until the markers of the transaction before
  * are written; librdkafka tries offsets again after retry.backoff.ms, and a first message only
  * after 20 ms. */
-static int promise(wb_kafka_producer *producer, wb_kafka_consumer *consumer, wb_error *error)
+static int promise(wb_kafka_producer *producer, wb_kafka_receiver *receiver, wb_error *error)
 {
     rd_kafka_consumer_group_metadata_t *group =
-        rd_kafka_consumer_group_metadata(consumer->client->rk);
-    rd_kafka_topic_partition_list_t *offsets = wb_kafka_consumer_promise(consumer);
+        rd_kafka_consumer_group_metadata(receiver->consumer->client->rk);
+    rd_kafka_topic_partition_list_t *offsets = wb_kafka_receiver_promise(receiver);
     offsets_call arguments = { offsets, group };
     int result = group ? send_offsets(producer, &arguments, latest(producer), error)
                        : refuse_lost(producer, error);
@@ -145,7 +145,7 @@ static int promise(wb_kafka_producer *producer, wb_kafka_consumer *consumer, wb_
     return result;
 }
 
-int wb_kafka_transaction_begin(wb_kafka_producer *producer, wb_kafka_consumer *consumer,
+int wb_kafka_transaction_begin(wb_kafka_producer *producer, wb_kafka_receiver *receiver,
                                wb_error *error)
 {
     if (producer->failure.result != WB_OK)
@@ -154,18 +154,18 @@ int wb_kafka_transaction_begin(wb_kafka_producer *producer, wb_kafka_consumer *c
     if (failed)
         return end_with(producer, failed, "begin a transaction", error);
     producer->in_transaction = 1;
-    return promise(producer, consumer, error);
+    return promise(producer, receiver, error);
 }
 
 /* ---- commit ---------------------------------------------------------------------- */
 
 /* The coordinator may have heard of it, or not. Nothing may be committed after it by this
  * session: it could set offsets back that the transaction has moved. */
-static int doubt(wb_kafka_producer *producer, wb_kafka_consumer *consumer, rd_kafka_error_t *failed,
+static int doubt(wb_kafka_producer *producer, wb_kafka_receiver *receiver, rd_kafka_error_t *failed,
                  wb_error *error)
 {
     const wb_host *host = producer->transport->host;
-    wb_kafka_consumer_freeze(consumer);
+    wb_kafka_consumer_freeze(receiver->consumer);
     int result = end_with(producer, failed, "commit the transaction", error);
     if (result == WB_FATAL)
         return result;
@@ -173,21 +173,21 @@ static int doubt(wb_kafka_producer *producer, wb_kafka_consumer *consumer, rd_ka
                       "%s", producer->failure.text);
 }
 
-static int end_transaction(wb_kafka_producer *producer, wb_kafka_consumer *consumer,
+static int end_transaction(wb_kafka_producer *producer, wb_kafka_receiver *receiver,
                            int64_t deadline, wb_error *error)
 {
     rd_kafka_error_t *failed = persist(producer, call_commit, NULL, deadline);
     if (failed && rd_kafka_error_txn_requires_abort(failed))
         return abort_with(producer, failed, "commit the transaction", error);
     if (failed)
-        return doubt(producer, consumer, failed, error);
+        return doubt(producer, receiver, failed, error);
     producer->transport->host->crash_point("transport_commit_sent");
     producer->in_transaction = 0;
-    wb_kafka_consumer_settle_commit(consumer);
+    wb_kafka_receiver_settle_commit(receiver);
     return WB_OK;
 }
 
-int wb_kafka_transaction_commit(wb_kafka_producer *producer, wb_kafka_consumer *consumer,
+int wb_kafka_transaction_commit(wb_kafka_producer *producer, wb_kafka_receiver *receiver,
                                 wb_error *error)
 {
     int64_t deadline = latest(producer);
@@ -197,8 +197,8 @@ int wb_kafka_transaction_commit(wb_kafka_producer *producer, wb_kafka_consumer *
      * has passed. So what we find to be ours now is still ours when that is accepted. What was
      * accepted before stays ours: nobody is told where to begin while a transaction is open. */
     rd_kafka_consumer_group_metadata_t *group =
-        rd_kafka_consumer_group_metadata(consumer->client->rk);
-    rd_kafka_topic_partition_list_t *offsets = wb_kafka_consumer_progress(consumer);
+        rd_kafka_consumer_group_metadata(receiver->consumer->client->rk);
+    rd_kafka_topic_partition_list_t *offsets = wb_kafka_receiver_progress(receiver);
     int result = WB_OK;
     if (!offsets || !group)
         result = refuse_lost(producer, error);
@@ -208,7 +208,7 @@ int wb_kafka_transaction_commit(wb_kafka_producer *producer, wb_kafka_consumer *
     }
     if (result == WB_OK) {
         producer->transport->host->crash_point("offsets_sent");
-        result = end_transaction(producer, consumer, deadline, error);
+        result = end_transaction(producer, receiver, deadline, error);
     }
     if (offsets)
         rd_kafka_topic_partition_list_destroy(offsets);
@@ -228,10 +228,10 @@ static int renew(wb_kafka_producer *producer, wb_error *error)
     return result == WB_OK ? wb_kafka_transaction_init(producer, error) : result;
 }
 
-int wb_kafka_transaction_rollback(wb_kafka_producer *producer, wb_kafka_consumer *consumer,
+int wb_kafka_transaction_rollback(wb_kafka_producer *producer, wb_kafka_receiver *receiver,
                                   wb_error *error)
 {
-    wb_kafka_consumer_settle_undo(consumer);
+    wb_kafka_receiver_settle_undo(receiver);
     if (!producer->in_transaction)
         return WB_OK;
     if (producer->failure.result != WB_OK)

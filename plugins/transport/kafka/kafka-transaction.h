@@ -14,11 +14,11 @@
 int wb_kafka_transaction_init(wb_kafka_producer *producer, wb_error *error);
 
 /** wb_transport_ops.begin, commit, rollback. */
-int wb_kafka_transaction_begin(wb_kafka_producer *producer, wb_kafka_consumer *consumer,
+int wb_kafka_transaction_begin(wb_kafka_producer *producer, wb_kafka_receiver *receiver,
                                wb_error *error);
-int wb_kafka_transaction_commit(wb_kafka_producer *producer, wb_kafka_consumer *consumer,
+int wb_kafka_transaction_commit(wb_kafka_producer *producer, wb_kafka_receiver *receiver,
                                 wb_error *error);
-int wb_kafka_transaction_rollback(wb_kafka_producer *producer, wb_kafka_consumer *consumer,
+int wb_kafka_transaction_rollback(wb_kafka_producer *producer, wb_kafka_receiver *receiver,
                                   wb_error *error);
 
 /** Before closing: what is open is aborted, if that goes quickly. Its timeout would do it,

@@ -12,6 +12,7 @@
 #include "plugins/transport/kafka/kafka-identity.h"
 #include "plugins/transport/kafka/kafka-large.h"
 #include "plugins/transport/kafka/kafka-options.h"
+#include "plugins/transport/kafka/kafka-share.h"
 
 struct wb_transport {
     const wb_host *host;
@@ -26,6 +27,8 @@ struct wb_transport {
     atomic_int out_of_range;
     /** Messages over the limits, of all sessions. */
     wb_kafka_large_line large;
+    /** The consumer and the producer of all sessions without transactions. */
+    wb_kafka_share consumers, outlets;
 };
 
 #endif

@@ -41,6 +41,7 @@ void wb_kafka_slot_reject(wb_kafka_slot *slot, rd_kafka_resp_err_t code)
 {
     const wb_transport *transport = slot->producer->transport;
     int cause = wb_kafka_map_cause(code);
+    int is_event = slot->operation->kind == WB_OPERATION_PUBLISH;
     if (cause == WB_CAUSE_TOO_LARGE)
         wb_kafka_slot_refuse(slot, cause,
                "the message with its headers is larger than topic \"%s\" (max.message.bytes) or "
@@ -50,7 +51,8 @@ void wb_kafka_slot_reject(wb_kafka_slot *slot, rd_kafka_resp_err_t code)
         wb_kafka_slot_refuse(slot, WB_CAUSE_UNROUTABLE, "topic \"%s\": %s", slot->topic,
                cause == WB_CAUSE_MISSING ? "there is no such topic" : rd_kafka_err2str(code));
     else
-        wb_kafka_slot_refuse(slot, cause, "topic \"%s\": %s", slot->topic, rd_kafka_err2str(code));
+        wb_kafka_slot_refuse(slot, cause, "topic \"%s\": %s%s", slot->topic, rd_kafka_err2str(code),
+                             wb_kafka_map_remedy(code, is_event ? WB_KAFKA_PUBLISH : WB_KAFKA_WRITE));
 }
 
 /* Whatever happens, none is taken for sent that is not. */
@@ -63,8 +65,24 @@ void wb_kafka_window_unsend(wb_operation *const *operations, size_t count, int r
     }
 }
 
+/* Late reports point to slots that were given up. */
+void wb_kafka_window_free(wb_kafka_producer *producer)
+{
+    for (size_t i = 0; i < producer->capacity; i++)
+        free(producer->slots[i].reason);
+    if (producer->has_orphans)
+        wb_kafka_outlet_adopt(producer->outlet, producer->slots);
+    else
+        free(producer->slots);
+    producer->slots = NULL;
+    producer->capacity = producer->count = 0;
+    producer->has_orphans = 0;
+}
+
 static int make_room(wb_kafka_producer *producer, size_t count)
 {
+    if (producer->has_orphans)
+        wb_kafka_window_free(producer);
     if (count <= producer->capacity)
         return 1;
     wb_kafka_slot *slots = realloc(producer->slots, count * sizeof *slots);
@@ -74,6 +92,16 @@ static int make_room(wb_kafka_producer *producer, size_t count)
     producer->slots = slots;
     producer->capacity = count;
     return 1;
+}
+
+/* Requests hold what is there for a partition, of all windows on their way. */
+void wb_kafka_window_enter(wb_kafka_producer *producer)
+{
+    wb_kafka_outlet *outlet = producer->outlet;
+    (void)pthread_mutex_lock(&outlet->lock);
+    producer->mixes = outlet->mixes;
+    outlet->mixes += outlet->windows++ > 0;
+    (void)pthread_mutex_unlock(&outlet->lock);
 }
 
 int wb_kafka_window_begin(wb_kafka_producer *producer, wb_operation *const *operations,
@@ -87,6 +115,7 @@ int wb_kafka_window_begin(wb_kafka_producer *producer, wb_operation *const *oper
                                               .producer = producer,
                                               .reason = reason };
     }
+    wb_kafka_window_enter(producer);
     producer->count = count;
     producer->reported = 0;
     producer->alone = count == 1;
@@ -119,7 +148,8 @@ static void note_half(wb_kafka_producer *producer)
  * large, or one is no valid record: none of them is in the log, and each is tried by itself. */
 static int may_be_innocent(const wb_kafka_producer *producer, rd_kafka_resp_err_t code)
 {
-    return wb_kafka_map_is_shared(code) && !producer->alone;
+    return wb_kafka_map_is_shared(code) &&
+           !(producer->alone && producer->mixes == producer->outlet->mixes);
 }
 
 /* For good. In a transaction it is over with that, and run again. */
@@ -167,19 +197,45 @@ static void fail(wb_kafka_slot *slot, rd_kafka_resp_err_t code, int result)
     }
 }
 
-/* @locality worker, while it waits */
-void wb_kafka_on_delivery(rd_kafka_t *rk, const rd_kafka_message_t *report, void *opaque)
+static void report(wb_kafka_slot *slot, const rd_kafka_message_t *message)
 {
-    wb_kafka_slot *slot = report->_private;
     wb_kafka_producer *producer = slot->producer;
-    (void)rk;
-    (void)opaque;
     slot->outstanding = 0;
     producer->outstanding--;
-    int result = wb_kafka_map_delivery(report->err, rd_kafka_message_status(report));
+    int result = wb_kafka_map_delivery(message->err, rd_kafka_message_status(message));
     if (result == WB_OK)
         confirm(slot);
     else
-        fail(slot, report->err, result);
+        fail(slot, message->err, result);
     note_half(producer);
+    if (!producer->outstanding)
+        wb_kafka_outlet_wake(producer->outlet, &producer->waiter);
+}
+
+void wb_kafka_on_delivery(rd_kafka_t *rk, const rd_kafka_message_t *message, void *opaque)
+{
+    wb_kafka_outlet *outlet = ((wb_kafka_client *)opaque)->owner;
+    wb_kafka_slot *slot = message->_private;
+    (void)rk;
+    (void)pthread_mutex_lock(&outlet->lock);
+    if (slot->outstanding) /* else it was given up, and who sent it may be gone */
+        report(slot, message);
+    (void)pthread_mutex_unlock(&outlet->lock);
+}
+
+void wb_kafka_window_end(wb_kafka_producer *producer)
+{
+    wb_kafka_outlet *outlet = producer->outlet;
+    (void)pthread_mutex_lock(&outlet->lock);
+    outlet->windows--;
+    for (size_t i = 0; i < producer->count && producer->outstanding; i++) {
+        wb_kafka_slot *slot = &producer->slots[i];
+        if (!slot->outstanding)
+            continue;
+        slot->operation->result = WB_IN_DOUBT;
+        slot->outstanding = 0;
+        producer->in_doubt = producer->has_orphans = 1;
+    }
+    producer->outstanding = 0;
+    (void)pthread_mutex_unlock(&outlet->lock);
 }

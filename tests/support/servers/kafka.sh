@@ -18,7 +18,8 @@ kafka_java() { # to be called in a subshell, which becomes the Java machine
         -cp "$(cat "$data/libs")/*" "${@:2}"
 }
 
-# What is not here is as shipped: topics are made when first asked for, for instance.
+# What is not here is as shipped: topics are made when first asked for, for instance. A test may add
+# listeners (WB_KAFKA_LISTENERS, WB_KAFKA_PROTOCOLS) and properties (WB_SERVER_CONFIGURATION).
 kafka_properties() { # NODE
     local id broker controller voters='' replicas=1 in_sync=1
     while read -r id broker controller; do
@@ -30,8 +31,8 @@ kafka_properties() { # NODE
 process.roles=broker,controller
 node.id=$1
 controller.quorum.voters=$voters
-listeners=BROKER://127.0.0.1:$broker,CONTROLLER://127.0.0.1:$controller
-listener.security.protocol.map=BROKER:PLAINTEXT,CONTROLLER:PLAINTEXT
+listeners=BROKER://127.0.0.1:$broker,CONTROLLER://127.0.0.1:$controller${WB_KAFKA_LISTENERS:+,$WB_KAFKA_LISTENERS}
+listener.security.protocol.map=BROKER:PLAINTEXT,CONTROLLER:PLAINTEXT${WB_KAFKA_PROTOCOLS:+,$WB_KAFKA_PROTOCOLS}
 inter.broker.listener.name=BROKER
 controller.listener.names=CONTROLLER
 log.dirs=$data/$1/log
@@ -53,6 +54,7 @@ controller.quorum.election.timeout.ms=300
 # 128 MB as shipped, taken at the start.
 log.cleaner.dedupe.buffer.size=4194304
 END
+    own_configuration
 }
 kafka_create() {
     local id last=1 cluster
@@ -72,8 +74,9 @@ END
     for id in $(kafka_nodes); do
         mkdir "$data/$id"
         kafka_properties "$id" >"$data/$id/server.properties"
+        # shellcheck disable=SC2086
         (kafka_java "$id" kafka.tools.StorageTool format -t "$cluster" \
-            -c "$data/$id/server.properties") >"$dir/format$id.log" 2>&1 </dev/null 9>&- &
+            -c "$data/$id/server.properties" ${WB_KAFKA_FORMAT:-}) >"$dir/format$id.log" 2>&1 </dev/null 9>&- &
     done
     wait
     for id in $(kafka_nodes); do

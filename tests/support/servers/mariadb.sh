@@ -46,7 +46,9 @@ character_set_server = utf8mb4
 collation_server = utf8mb4_general_ci
 ssl_cert = $data/tls/server.pem
 ssl_key = $data/tls/server.key
+ssl_ca = $data/tls/ca.pem
 END
+    own_configuration >>"$data/my.cnf"
     cat >"$data/users.sql" <<END
 flush privileges;
 create user waybill@'%' identified by '$password';

@@ -29,6 +29,7 @@ max_prepared_transactions = 4
 shared_buffers = 64MB
 log_line_prefix = '%m [%p] '
 END
+    own_configuration >>"$data/db/postgresql.conf"
     set_env PGHOST 127.0.0.1 PGPORT "$port" PGUSER postgres PGDATABASE postgres
 }
 pgsql_pid() { server_pid "$data/db/postmaster.pid"; }

@@ -39,6 +39,7 @@ disk_free_limit.absolute = 100MB
 raft.wal_max_size_bytes = 33554432
 max_message_size = 134217728
 END
+    own_configuration >>"$data/rabbitmq.conf"
     set_env AMQP_HOST 127.0.0.1 AMQP_PORT "$amqp_port" AMQP_USER guest AMQP_PASSWORD guest \
         AMQP_VHOST /
     case ${WB_RABBITMQ_PLUGINS:-} in *management*) rabbitmq_manage "$(free_port)" ;; esac
