@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Connecting, installing, verifying: what is there, what is said when it is not. */
+ * Connecting, installing, verifying: what only MySQL has. */
 #include "config.h"
 
 #include <arpa/inet.h>
@@ -10,192 +10,7 @@
 #include <unistd.h>
 
 #include "core/base/clock.h"
-#include "tests/integration/mysql_fixture.h"
-
-#define CLERK "waybill_clerk"
-
-static endpoint e;
-static char empty[64]; /* a database beside the test's own */
-
-/* A statement with the name of that database in the place of %s. */
-static void observe_in(const char *format)
-{
-    char statement[512];
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-    (void)snprintf(statement, sizeof statement, format, empty);
-#pragma GCC diagnostic pop
-    observe(statement);
-}
-
-static int set_up(void **state)
-{
-    (void)state;
-    (void)snprintf(empty, sizeof empty, "%s_b", getenv("MYSQL_DATABASE"));
-    observe_in("drop database if exists %s");
-    observe_in("create database %s character set latin1");
-    endpoint_init(&e, "orders");
-    e.config.database = empty;
-    warnings = 0;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    if (e.persistence)
-        endpoint_destroy(&e);
-    observe_in("drop database if exists %s");
-    return 0;
-}
-
-static void assert_fails(int result, int wanted, int cause, const char *text)
-{
-    if (result != wanted || failure.cause != cause || !strstr(failure.text, text))
-        fail_msg("got %d, cause %d: %s", result, failure.cause, failure.text);
-    const char *password = getenv("MYSQL_PASSWORD");
-    assert_true(!password || !*password || !strstr(failure.text, password));
-}
-
-static void install(endpoint *which)
-{
-    if (ops->install(which->persistence, &failure) != WB_OK)
-        fail_msg("%s", failure.text);
-}
-
-static void verify(endpoint *which)
-{
-    if (ops->verify(which->persistence, &failure) != WB_OK)
-        fail_msg("%s", failure.text);
-}
-
-static void test_descriptor(void **state)
-{
-    (void)state;
-    assert_int_equal(plugin->struct_size, sizeof(wb_plugin));
-    assert_int_equal(plugin->magic, WB_PLUGIN_MAGIC);
-    assert_int_equal(plugin->kind, WB_PLUGIN_PERSISTENCE);
-    assert_string_equal(plugin->name, "mysql");
-    assert_string_equal(plugin->client_library, "libmariadb.so.3");
-    assert_true((plugin->capabilities & WB_CAP_OUTBOX) != 0);
-    for (size_t i = 0; i < plugin->option_count; i++) {
-        const wb_option *option = &plugin->options[i];
-        assert_true(option->offset < plugin->config_size);
-        if (strcmp(option->name, "password") == 0)
-            assert_true((option->flags & WB_OPTION_SECRET) != 0);
-    }
-}
-
-static void test_missing_tables(void **state)
-{
-    (void)state;
-    endpoint_create(&e);
-    assert_fails(ops->verify(e.persistence, &failure), WB_FATAL, WB_CAUSE_MISSING,
-                 "run \"waybill install\"");
-    install(&e);
-    verify(&e);
-    observe_in("drop table %s.orders_pending");
-    assert_fails(ops->verify(e.persistence, &failure), WB_FATAL, WB_CAUSE_MISSING,
-                 "orders_pending");
-    install(&e);
-    verify(&e);
-}
-
-static void *install_once(void *argument)
-{
-    wb_error error;
-    int *result = argument;
-    *result = ops->install(e.persistence, &error);
-    return NULL;
-}
-
-static void test_install_again_and_at_once(void **state)
-{
-    pthread_t threads[8];
-    int results[8];
-    (void)state;
-    endpoint_create(&e);
-    for (int i = 0; i < 8; i++)
-        pthread_create(&threads[i], NULL, install_once, &results[i]);
-    for (int i = 0; i < 8; i++) {
-        pthread_join(threads[i], NULL);
-        assert_int_equal(results[i], WB_OK);
-    }
-    verify(&e);
-    observe_in("insert into %s.orders_dedup values ('a', 1)");
-    install(&e); /* keeps what is there */
-    observe_in("delete from %s.orders_dedup");
-    assert_int_equal(observe_number("select row_count()"), 1);
-}
-
-static void test_odd_names(void **state)
-{
-    static const char *const names[] = { "Sales.Orders", "o'r\\d`ers {dedup}", "b\xc3\xbc" "cher",
-                                         "a rather long name of an endpoint, longer than what "
-                                         "MySQL takes as an identifier" };
-    char odd_database[64];
-    char statement[160];
-    (void)state;
-    (void)snprintf(odd_database, sizeof odd_database, "%s o`d;d", getenv("MYSQL_DATABASE"));
-    (void)snprintf(statement, sizeof statement, "create database `%s o``d;d`",
-                   getenv("MYSQL_DATABASE"));
-    observe(statement);
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        endpoint odd;
-        wb_claim claim = claim_of("a");
-        const wb_mark mark = { .batch = 1 };
-        endpoint_init(&odd, names[i]);
-        odd.config.database = odd_database;
-        endpoint_create(&odd);
-        install(&odd);
-        verify(&odd);
-        wb_storage_session *s = open_session(&odd);
-        begin_claims(s, 1, &claim, 1);
-        assert_int_equal(claim.duplicate_of, 0);
-        assert_int_equal(commit_batch(s, 1, "x", NULL), WB_OK);
-        assert_int_equal(ops->mark(s, &mark, 1, &failure), WB_OK);
-        ops->close(s);
-        endpoint_destroy(&odd);
-    }
-    (void)snprintf(statement, sizeof statement,
-                   "select count(*) from `%s o``d;d`.waybill_endpoints", getenv("MYSQL_DATABASE"));
-    assert_int_equal(observe_number(statement), 4);
-    (void)snprintf(statement, sizeof statement, "drop database `%s o``d;d`",
-                   getenv("MYSQL_DATABASE"));
-    observe(statement);
-}
-
-/* What an administrator runs by hand is what install does. */
-static void test_printed_schema(void **state)
-{
-    (void)state;
-    endpoint_create(&e);
-    char *text = strdup(ops->schema(e.persistence));
-    for (char *rest = text, *statement; (statement = strsep(&rest, ";")) && rest;)
-        observe(statement);
-    free(text);
-    verify(&e);
-    install(&e);
-    verify(&e);
-}
-
-static void test_other_versions_and_owners(void **state)
-{
-    (void)state;
-    endpoint_create(&e);
-    install(&e);
-    observe_in("update %s.waybill_endpoints set version = 2");
-    assert_fails(ops->verify(e.persistence, &failure), WB_FATAL, WB_CAUSE_MISMATCH, "version 2");
-    assert_fails(ops->install(e.persistence, &failure), WB_FATAL, WB_CAUSE_MISMATCH, "newer");
-    observe_in("update %s.waybill_endpoints set version = 0");
-    assert_fails(ops->verify(e.persistence, &failure), WB_FATAL, WB_CAUSE_MISSING,
-                 "run \"waybill install\"");
-    install(&e);
-    verify(&e);
-    observe_in("update %s.waybill_endpoints set endpoint = 'another'");
-    assert_fails(ops->verify(e.persistence, &failure), WB_FATAL, WB_CAUSE_MISMATCH, "another");
-    assert_fails(ops->install(e.persistence, &failure), WB_FATAL, WB_CAUSE_MISMATCH, "another");
-}
+#include "tests/integration/sql_schema.h"
 
 static void test_other_engine(void **state)
 {
@@ -206,79 +21,16 @@ static void test_other_engine(void **state)
     assert_fails(ops->verify(e.persistence, &failure), WB_FATAL, WB_CAUSE_MISMATCH, "MyISAM");
 }
 
-static void test_privileges(void **state)
+static void test_wrong_password(void **state)
 {
-    static const char *const grants[] = {
-        "grant select on %s.waybill_endpoints to " CLERK,
-        "grant select, insert, update, delete on %s.orders_dedup to " CLERK,
-        "grant select, insert, delete on %s.orders_pending to " CLERK,
-        "grant update on %s.orders_pending to " CLERK,
-    };
     (void)state;
-    endpoint_create(&e);
-    install(&e);
-    endpoint_destroy(&e);
-    e.persistence = NULL;
-    observe("create or replace user " CLERK " identified by 'secret'");
-    e.config.user = CLERK;
+    make_clerk(&e.config);
     e.config.password = "wrong";
     endpoint_create(&e);
     assert_fails(ops->verify(e.persistence, &failure), WB_FATAL, WB_CAUSE_REFUSED, "1045");
-    e.config.password = "secret";
-    for (size_t i = 0; i < sizeof grants / sizeof grants[0]; i++) {
-        assert_fails(ops->verify(e.persistence, &failure), WB_FATAL, WB_CAUSE_REFUSED, "denied");
-        observe_in(grants[i]);
-    }
-    verify(&e); /* and that is enough to work */
-    assert_fails(ops->install(e.persistence, &failure), WB_FATAL, WB_CAUSE_REFUSED, "denied");
-    wb_storage_session *s = open_session(&e);
-    wb_claim claims[] = { claim_of("a"), claim_of("b") };
-    const wb_mark marks[] = { { .batch = 1 }, { .batch = 2, .remaining = "x",
-                                               .remaining_size = 1 } };
-    size_t deleted = 0;
-    begin_claims(s, 1, claims, 1);
-    assert_int_equal(commit_batch(s, 1, "x", NULL), WB_OK);
-    begin_claims(s, 2, claims, 2);
-    assert_int_equal(ops->rollback(s, &failure), WB_OK);
-    assert_int_equal(ops->mark(s, marks, 2, &failure), WB_OK);
-    if (ops->clean_up(s, 9, 9, &deleted, &failure) != WB_OK)
-        fail_msg("%s", failure.text);
-    assert_int_equal(deleted, 1);
-    ops->close(s);
-    observe("drop user " CLERK);
 }
 
 /* ---- connecting ------------------------------------------------------------------- */
-
-static void assert_open_fails(int wanted, int cause, const char *text)
-{
-    wb_storage_session *s = NULL;
-    endpoint_create(&e);
-    assert_fails(ops->open(e.persistence, &s, &failure), wanted, cause, text);
-    assert_fails(ops->verify(e.persistence, &failure), wanted, cause, text);
-    assert_fails(ops->install(e.persistence, &failure), wanted, cause, text);
-}
-
-static void test_no_server(void **state)
-{
-    (void)state;
-    e.config.port = 1;
-    assert_open_fails(WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, "could not connect");
-}
-
-static void test_no_such_user(void **state)
-{
-    (void)state;
-    e.config.user = "nobody_of_that_name";
-    assert_open_fails(WB_FATAL, WB_CAUSE_REFUSED, "error 1045");
-}
-
-static void test_no_such_database(void **state)
-{
-    (void)state;
-    observe_in("drop database %s");
-    assert_open_fails(WB_FATAL, WB_CAUSE_MISSING, "create it");
-}
 
 static void test_socket(void **state)
 {
@@ -375,36 +127,12 @@ static void test_tls_of_another_host(void **state)
     assert_open_fails(WB_FATAL, WB_CAUSE_REFUSED, "is a name in it");
 }
 
-static void test_malformed_options(void **state)
+static void test_tls_options_contradict(void **state)
 {
     (void)state;
-    e.config.database = "";
-    assert_fails(endpoint_try(&e), WB_FATAL, WB_CAUSE_CONFIG, "database");
-    e.config.database = empty;
     e.config.ssl_mode = MYS_SSL_DISABLED;
     e.config.ssl_ca = "x";
     assert_fails(endpoint_try(&e), WB_FATAL, WB_CAUSE_CONFIG, "ssl_mode");
-}
-
-static void test_connect_timeout(void **state)
-{
-    struct sockaddr_in address = { .sin_family = AF_INET,
-                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-    socklen_t size = sizeof address;
-    int silent = socket(AF_INET, SOCK_STREAM, 0);
-    wb_storage_session *s = NULL;
-    (void)state;
-    assert_int_equal(bind(silent, (struct sockaddr *)&address, size), 0);
-    assert_int_equal(listen(silent, 8), 0);
-    assert_int_equal(getsockname(silent, (struct sockaddr *)&address, &size), 0);
-    e.config.port = ntohs(address.sin_port);
-    e.config.connect_timeout = WB_SECOND;
-    int64_t start = wb_clock_monotonic();
-    endpoint_create(&e);
-    assert_fails(ops->open(e.persistence, &s, &failure), WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE,
-                 "could not connect");
-    assert_true(wb_clock_monotonic() - start < 10 * WB_SECOND);
-    close(silent);
 }
 
 /* ---- a server without TLS, which writes down what it is told -------------------------- */
@@ -479,29 +207,15 @@ static void test_no_user_name_before_tls(void **state)
     endpoint_create(&e);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
-        TEST(test_descriptor),
-        TEST(test_missing_tables),
-        TEST(test_install_again_and_at_once),
-        TEST(test_odd_names),
-        TEST(test_printed_schema),
-        TEST(test_other_versions_and_owners),
-        TEST(test_other_engine),
-        TEST(test_privileges),
-        TEST(test_no_server),
-        TEST(test_no_such_user),
-        TEST(test_no_such_database),
-        TEST(test_socket),
-        TEST(test_tls),
-        TEST(test_tls_of_an_unknown_authority),
-        TEST(test_tls_of_the_systems_authorities),
-        TEST(test_tls_of_another_host),
-        TEST(test_malformed_options),
-        TEST(test_connect_timeout),
-        TEST(test_no_user_name_before_tls),
-    };
-    return cmocka_run_group_tests_name("mysql schema and connecting", tests, load_plugin, NULL);
-}
+const struct CMUnitTest own_tests[] = {
+    TEST_SCHEMA(test_other_engine),
+    TEST_SCHEMA(test_wrong_password),
+    TEST_SCHEMA(test_socket),
+    TEST_SCHEMA(test_tls),
+    TEST_SCHEMA(test_tls_of_an_unknown_authority),
+    TEST_SCHEMA(test_tls_of_the_systems_authorities),
+    TEST_SCHEMA(test_tls_of_another_host),
+    TEST_SCHEMA(test_tls_options_contradict),
+    TEST_SCHEMA(test_no_user_name_before_tls),
+};
+const size_t own_count = sizeof own_tests / sizeof own_tests[0];

@@ -206,11 +206,14 @@ static int commit_while(wb_claim *claim, uint64_t batch, void (*at_point)(const 
     return result;
 }
 
-/* It takes in what is sent, and does nothing about it. */
+/* It takes in what is sent, and does nothing about it: from when each of its threads has stopped. */
 static void freeze(void)
 {
     char command[1024];
-    (void)snprintf(command, sizeof command, "kill -STOP \"$(cat \"$(cat '%s/data')/pid\")\"",
+    (void)snprintf(command, sizeof command,
+                   "pid=$(cat \"$(cat '%s/data')/pid\") && kill -STOP \"$pid\" && "
+                   "while grep -q '^State:[[:space:]]*[^T[:space:]]' /proc/\"$pid\"/task/*/status; "
+                   "do sleep 0.01; done",
                    directory);
     assert_int_equal(system(command), 0);
 }

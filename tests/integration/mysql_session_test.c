@@ -123,9 +123,9 @@ long long query_number(wb_storage_session *session, size_t item, const char *que
 
 proxy *start_proxy(mys_config *config)
 {
-    proxy *between = proxy_start(getenv("MYSQL_HOST"), atoi(getenv("MYSQL_PORT")));
-    config->port = proxy_port(between);
-    return between;
+    proxy *way = proxy_start(getenv("MYSQL_HOST"), atoi(getenv("MYSQL_PORT")));
+    config->port = proxy_port(way);
+    return way;
 }
 
 /* ---- what only MySQL and MariaDB have ------------------------------------------------------- */

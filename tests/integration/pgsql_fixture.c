@@ -7,13 +7,33 @@
 
 #include "core/base/clock.h"
 
+/* Of a plugin that is compiled for the tests. */
+#if !defined PLUGIN_NAME
+#define PLUGIN_NAME "pgsql"
+#define PLUGIN_DIRECTORY "plugins/persistence/pgsql"
+#endif
+
 const sql_words words = {
-    .name = "pgsql",
+    .name = PLUGIN_NAME,
+    .directory = PLUGIN_DIRECTORY,
+    .library = "libpq.so.5",
     .interface = WB_PGSQL_INTERFACE,
+    .container = "schema",
+    .quote = '"',
+    .make_container = "create schema %s",
+    .drop_container = "drop schema if exists %s cascade",
+    .no_user = "SQLSTATE 28000",
+    .no_database = "SQLSTATE 3D000",
     .key = "key",
     .nothing = "create table if not exists anything (t text)",
     .hundreds = "n / 100",
     .time_zone = "set time zone 'Asia/Kathmandu'",
+    .sleep = "select pg_sleep(60)",
+    .suicide = "select pg_terminate_backend(pg_backend_pid())",
+    .connect_timeout = "connect_timeout",
+    .silence = "reply_timeout",
+    .deferred = 100,
+    .tells_its_end = 1,
     .batch_max = (uint64_t)INT64_MAX,
     .operations = (size_t)20 * 1024 * 1024,
     .lock_timeout = 8663763, /* 55P03 */
@@ -71,6 +91,63 @@ void await_waiting(long long wanted)
                  wanted);
 }
 
+/* ---- containers and privileges ------------------------------------------------------- */
+
+const char *spare_container(void)
+{
+    return "empty";
+}
+
+void use_container(pgsql_config *config, const char *name)
+{
+    config->schema = name;
+}
+
+const char *container_of(const pgsql_config *config)
+{
+    return config->schema;
+}
+
+void make_clerk(pgsql_config *config)
+{
+    observe("do $$ begin create role waybill_clerk login; "
+            "exception when duplicate_object then end $$");
+    config->user = "waybill_clerk";
+}
+
+const char *const clerk_grants[] = {
+    "grant usage on schema %s to waybill_clerk",
+    "grant select on %s.waybill_endpoints to waybill_clerk",
+    "grant select, insert, delete on %s.orders_dedup to waybill_clerk",
+    "grant select, insert, delete on %s.orders_pending to waybill_clerk",
+    "grant update on %s.orders_pending to waybill_clerk",
+    NULL,
+};
+
+/* ---- sessions ------------------------------------------------------------------------ */
+
+#define SESSIONS "from pg_stat_activity where application_name like 'waybill/%' " \
+                 "and datname = current_database()"
+
+void end_sessions(void)
+{
+    observe("select pg_terminate_backend(pid) " SESSIONS);
+    await_number("select count(*) " SESSIONS, 0);
+}
+
+void await_sleeper(void)
+{
+    await_number("select count(*) " SESSIONS " and wait_event = 'PgSleep'", 1);
+}
+
+proxy *put_proxy(pgsql_config *config)
+{
+    proxy *p = proxy_start(getenv("PGHOST"), atoi(getenv("PGPORT")));
+    config->port = proxy_port(p);
+    config->sslmode = 1; /* disable: the proxy sees whole messages */
+    return p;
+}
+
 int query_plain(wb_storage_session *session, size_t item, const char *statement)
 {
     PGresult *result = PQexec(api->connection(session, item), statement);
@@ -98,6 +175,7 @@ void fill_records(int count, const char *batch)
                    "insert into orders_dedup select int8send(n), %s from generate_series(1, %d) n",
                    batch, count);
     observe(statement);
+    observe("analyze orders_dedup"); /* or plans are those of an empty table for a while */
 }
 
 void hold_record(void)
@@ -109,11 +187,40 @@ void hold_record(void)
     observe("select pg_advisory_lock(1)");
 }
 
+void await_deleter(void)
+{
+    await_number("select count(*) " SESSIONS " and wait_event = 'advisory'", 1);
+}
+
 void release_record(void)
 {
     observe("select pg_advisory_unlock(1)");
     await_waiting(0);
     observe("drop trigger slow on orders_dedup");
+}
+
+static PGconn *onlooker;
+
+void hold_snapshot(void)
+{
+    onlooker = PQconnectdb("");
+    PQclear(PQexec(onlooker, "begin isolation level repeatable read"));
+    PGresult *rows = PQexec(onlooker, "select count(*) from orders_dedup");
+    assert_int_equal(PQntuples(rows), 1);
+    PQclear(rows);
+}
+
+void release_snapshot(void)
+{
+    PQfinish(onlooker);
+}
+
+void fill_pending(int count)
+{
+    char statement[128];
+    (void)snprintf(statement, sizeof statement,
+                   "insert into orders_pending select n, 'x' from generate_series(1, %d) n", count);
+    observe(statement);
 }
 
 void make_large_rows(void)

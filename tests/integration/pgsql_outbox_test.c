@@ -61,6 +61,7 @@ static int linger(void *argument, const wb_pending *pending)
 static void test_sweep_outlasts_idle_transactions(void **state)
 {
     endpoint patient;
+    wb_storage_session *early = open_session(&orders); /* the limit is not its */
     (void)state;
     observe("alter role postgres set idle_in_transaction_session_timeout = '100ms'");
     for (int prepare = 0; prepare < 2; prepare++) {
@@ -71,8 +72,8 @@ static void test_sweep_outlasts_idle_transactions(void **state)
         wb_storage_session *s = open_session(&patient);
         wb_storage_session *other = open_session(&patient);
         if (!prepare) {
-            store(s, 10, "x", 1);
-            store(s, 11, "x", 1);
+            store(early, 10, "x", 1);
+            store(early, 11, "x", 1);
         }
         const int result = ops->sweep(s, 100, 10, linger, &visited, &failure);
         if (result != WB_OK)
@@ -85,6 +86,7 @@ static void test_sweep_outlasts_idle_transactions(void **state)
         ops->close(s);
         endpoint_destroy(&patient);
     }
+    ops->close(early);
     observe("alter role postgres reset idle_in_transaction_session_timeout");
 }
 

@@ -1,91 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Connecting, installing, verifying: what is there, what is said when it is not. */
+ * Connecting, installing, verifying: what only PostgreSQL has. */
 #include "config.h"
 
-#include <arpa/inet.h>
-#include <pthread.h>
-#include <stdlib.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include "core/base/clock.h"
-#include "tests/integration/pgsql_fixture.h"
+#include "tests/integration/sql_schema.h"
 
-static endpoint e;
-
-static int set_up(void **state)
-{
-    (void)state;
-    observe("drop schema if exists empty cascade");
-    observe("create schema empty");
-    endpoint_init(&e, "orders");
-    e.config.schema = "empty";
-    warnings = 0;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    if (e.persistence)
-        endpoint_destroy(&e);
-    return 0;
-}
-
-static void assert_fails(int result, int wanted, int cause, const char *text)
-{
-    if (result != wanted || failure.cause != cause || !strstr(failure.text, text))
-        fail_msg("got %d, cause %d: %s", result, failure.cause, failure.text);
-}
-
-static void install(endpoint *which)
-{
-    if (ops->install(which->persistence, &failure) != WB_OK)
-        fail_msg("%s", failure.text);
-}
-
-static void verify(endpoint *which)
-{
-    if (ops->verify(which->persistence, &failure) != WB_OK)
-        fail_msg("%s", failure.text);
-}
-
-static void test_descriptor(void **state)
-{
-    (void)state;
-    assert_int_equal(plugin->struct_size, sizeof(wb_plugin));
-    assert_int_equal(plugin->magic, WB_PLUGIN_MAGIC);
-    assert_int_equal(plugin->kind, WB_PLUGIN_PERSISTENCE);
-    assert_string_equal(plugin->name, "pgsql");
-    assert_string_equal(plugin->client_library, "libpq.so.5");
-    assert_true((plugin->capabilities & WB_CAP_OUTBOX) != 0);
-    for (size_t i = 0; i < plugin->option_count; i++) {
-        const wb_option *option = &plugin->options[i];
-        assert_non_null(option->name);
-        assert_non_null(option->summary);
-        assert_true(option->offset < plugin->config_size);
-        if (strcmp(option->name, "password") == 0 || strcmp(option->name, "conninfo") == 0)
-            assert_true((option->flags & WB_OPTION_SECRET) != 0);
-    }
-}
-
-static void test_missing_tables_are_said_once(void **state)
+/* A session is prepared for the tables as it is opened. */
+static void test_missing_tables_are_said_at_open(void **state)
 {
     wb_storage_session *s = NULL;
     (void)state;
     endpoint_create(&e);
-    assert_fails(ops->verify(e.persistence, &failure), WB_FATAL, WB_CAUSE_MISSING,
-                 "run \"waybill install\"");
     assert_fails(ops->open(e.persistence, &s, &failure), WB_FATAL, WB_CAUSE_MISSING,
                  "run \"waybill install\"");
-    install(&e);
-    verify(&e);
-    observe("drop table empty.orders_pending");
-    assert_fails(ops->verify(e.persistence, &failure), WB_FATAL, WB_CAUSE_MISSING,
-                 "empty.orders_pending");
-    install(&e);
-    verify(&e);
 }
 
 static void test_install_makes_the_schema(void **state)
@@ -97,35 +25,6 @@ static void test_install_makes_the_schema(void **state)
                  "run \"waybill install\"");
     install(&e);
     verify(&e);
-}
-
-static void *install_once(void *argument)
-{
-    wb_error error;
-    int *result = argument;
-    *result = ops->install(e.persistence, &error);
-    return NULL;
-}
-
-static void test_install_again_and_at_once(void **state)
-{
-    pthread_t threads[8];
-    int results[8];
-    (void)state;
-    endpoint_create(&e);
-    for (int round = 0; round < 5; round++) {
-        observe("drop schema if exists empty cascade");
-        for (int i = 0; i < 8; i++)
-            pthread_create(&threads[i], NULL, install_once, &results[i]);
-        for (int i = 0; i < 8; i++) {
-            pthread_join(threads[i], NULL);
-            assert_int_equal(results[i], WB_OK);
-        }
-        verify(&e);
-    }
-    observe("insert into empty.orders_dedup values ('a', 1)");
-    install(&e); /* keeps what is there */
-    assert_int_equal(observe_number("select count(*) from empty.orders_dedup"), 1);
 }
 
 /* Names of indexes are unique in a schema: the second endpoint must have its own. */
@@ -145,33 +44,6 @@ static void test_endpoints_share_a_schema(void **state)
                                     "and indexdef like '%(batch)' and tablename like '%_dedup'"),
                      2);
     endpoint_destroy(&other);
-}
-
-static void test_odd_names(void **state)
-{
-    static const char *const names[] = { "Sales.Orders", "o'r\\d\"ers {dedup}", "b\xc3\xbc" "cher",
-                                         "a rather long name of an endpoint, longer than what "
-                                         "PostgreSQL keeps of an identifier" };
-    (void)state;
-    observe("drop schema if exists \"odd \"\"schema'\" cascade");
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        endpoint odd;
-        wb_claim claim = claim_of("a");
-        endpoint_init(&odd, names[i]);
-        odd.config.schema = "odd \"schema'";
-        endpoint_create(&odd);
-        install(&odd);
-        verify(&odd);
-        wb_storage_session *s = open_session(&odd);
-        begin_claims(s, 1, &claim, 1);
-        assert_int_equal(claim.duplicate_of, 0);
-        assert_int_equal(commit_batch(s, 1, "x", NULL), WB_OK);
-        ops->close(s);
-        endpoint_destroy(&odd);
-    }
-    assert_int_equal(observe_number("select count(*) from \"odd \"\"schema'\".waybill_endpoints"),
-                     4);
-    observe("drop schema \"odd \"\"schema'\" cascade");
 }
 
 static void test_printed_schema_is_what_install_does(void **state)
@@ -198,58 +70,23 @@ static void test_printed_schema_is_what_install_does(void **state)
     endpoint_destroy(&printed);
 }
 
-static void test_other_versions_and_owners(void **state)
-{
-    (void)state;
-    endpoint_create(&e);
-    install(&e);
-    observe("update empty.waybill_endpoints set version = 2");
-    assert_fails(ops->verify(e.persistence, &failure), WB_FATAL, WB_CAUSE_MISMATCH, "version 2");
-    assert_fails(ops->install(e.persistence, &failure), WB_FATAL, WB_CAUSE_MISMATCH, "newer");
-    observe("update empty.waybill_endpoints set version = 0");
-    assert_fails(ops->verify(e.persistence, &failure), WB_FATAL, WB_CAUSE_MISSING,
-                 "run \"waybill install\"");
-    install(&e);
-    verify(&e);
-    observe("update empty.waybill_endpoints set endpoint = 'another'");
-    assert_fails(ops->verify(e.persistence, &failure), WB_FATAL, WB_CAUSE_MISMATCH, "another");
-    assert_fails(ops->install(e.persistence, &failure), WB_FATAL, WB_CAUSE_MISMATCH, "another");
-}
-
-static void test_privileges(void **state)
+static void test_missing_privileges_are_named(void **state)
 {
     (void)state;
     endpoint_create(&e);
     install(&e);
     endpoint_destroy(&e);
-    observe("do $$ begin create role waybill_clerk login; "
-            "exception when duplicate_object then end $$");
-    e.config.user = "waybill_clerk";
+    make_clerk(&e.config);
     endpoint_create(&e);
-    assert_int_not_equal(ops->verify(e.persistence, &failure), WB_OK);
-    assert_int_equal(failure.cause, WB_CAUSE_REFUSED);
-    observe("grant usage on schema empty to waybill_clerk");
+    observe_in("grant usage on schema %s to waybill_clerk");
+    observe_in("grant select on %s.waybill_endpoints to waybill_clerk");
+    observe_in("grant select, insert, delete on %s.orders_dedup to waybill_clerk");
     assert_fails(ops->verify(e.persistence, &failure), WB_FATAL, WB_CAUSE_REFUSED,
                  "lacks privileges");
-    observe("grant select on empty.waybill_endpoints to waybill_clerk");
-    observe("grant select, insert, delete on empty.orders_dedup to waybill_clerk");
-    observe("grant select, insert, delete on empty.orders_pending to waybill_clerk");
+    observe_in("grant select, insert, delete on %s.orders_pending to waybill_clerk");
     assert_fails(ops->verify(e.persistence, &failure), WB_FATAL, WB_CAUSE_REFUSED,
                  "orders_pending: grant UPDATE");
     assert_fails(ops->install(e.persistence, &failure), WB_FATAL, WB_CAUSE_REFUSED, "grant CREATE");
-    observe("grant update on empty.orders_pending to waybill_clerk");
-    verify(&e); /* and that is enough to work */
-    wb_storage_session *s = open_session(&e);
-    wb_claim claim = claim_of("a");
-    const wb_mark mark = { .batch = 1 };
-    size_t deleted = 0;
-    begin_claims(s, 1, &claim, 1);
-    assert_int_equal(commit_batch(s, 1, "x", NULL), WB_OK);
-    assert_int_equal(ops->mark(s, &mark, 1, &failure), WB_OK);
-    if (ops->clean_up(s, 9, 9, &deleted, &failure) != WB_OK)
-        fail_msg("%s", failure.text);
-    assert_int_equal(deleted, 1);
-    ops->close(s);
 }
 
 static void test_settings_that_lose_commits(void **state)
@@ -268,36 +105,6 @@ static void test_settings_that_lose_commits(void **state)
 
 /* ---- connecting ------------------------------------------------------------------- */
 
-static void assert_open_fails(int wanted, int cause, const char *text)
-{
-    wb_storage_session *s = NULL;
-    endpoint_create(&e);
-    assert_fails(ops->open(e.persistence, &s, &failure), wanted, cause, text);
-    assert_fails(ops->verify(e.persistence, &failure), wanted, cause, text);
-    assert_fails(ops->install(e.persistence, &failure), wanted, cause, text);
-}
-
-static void test_no_server(void **state)
-{
-    (void)state;
-    e.config.port = 1;
-    assert_open_fails(WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, "refused");
-}
-
-static void test_no_such_role(void **state)
-{
-    (void)state;
-    e.config.user = "nobody_of_that_name";
-    assert_open_fails(WB_FATAL, WB_CAUSE_REFUSED, "SQLSTATE 28000");
-}
-
-static void test_no_such_database(void **state)
-{
-    (void)state;
-    e.config.conninfo = "dbname=none_of_that_name";
-    assert_open_fails(WB_FATAL, WB_CAUSE_MISSING, "SQLSTATE 3D000");
-}
-
 static void test_no_such_service(void **state)
 {
     (void)state;
@@ -312,32 +119,11 @@ static void test_tls_is_not_given_up(void **state)
     assert_open_fails(WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, "");
 }
 
-static void test_malformed_options(void **state)
+static void test_malformed_conninfo(void **state)
 {
     (void)state;
     e.config.conninfo = "host=x bogus=y";
     assert_fails(endpoint_try(&e), WB_FATAL, WB_CAUSE_CONFIG, "conninfo");
-    e.config.conninfo = NULL;
-    e.config.schema = "";
-    assert_fails(endpoint_try(&e), WB_FATAL, WB_CAUSE_CONFIG, "schema");
-}
-
-static void test_connect_timeout(void **state)
-{
-    struct sockaddr_in address = { .sin_family = AF_INET,
-                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-    socklen_t size = sizeof address;
-    int silent = socket(AF_INET, SOCK_STREAM, 0);
-    (void)state;
-    assert_int_equal(bind(silent, (struct sockaddr *)&address, size), 0);
-    assert_int_equal(listen(silent, 8), 0);
-    assert_int_equal(getsockname(silent, (struct sockaddr *)&address, &size), 0);
-    e.config.port = ntohs(address.sin_port);
-    e.config.connect_timeout = 200 * WB_MILLISECOND;
-    int64_t start = wb_clock_monotonic();
-    assert_open_fails(WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, "connect_timeout");
-    assert_true(wb_clock_monotonic() - start < 5 * WB_SECOND);
-    close(silent);
 }
 
 static void test_application_name_and_encoding(void **state)
@@ -359,28 +145,16 @@ static void test_application_name_and_encoding(void **state)
     ops->close(s);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
-        TEST(test_descriptor),
-        TEST(test_missing_tables_are_said_once),
-        TEST(test_install_makes_the_schema),
-        TEST(test_install_again_and_at_once),
-        TEST(test_endpoints_share_a_schema),
-        TEST(test_odd_names),
-        TEST(test_printed_schema_is_what_install_does),
-        TEST(test_other_versions_and_owners),
-        TEST(test_privileges),
-        TEST(test_settings_that_lose_commits),
-        TEST(test_no_server),
-        TEST(test_no_such_role),
-        TEST(test_no_such_database),
-        TEST(test_no_such_service),
-        TEST(test_tls_is_not_given_up),
-        TEST(test_malformed_options),
-        TEST(test_connect_timeout),
-        TEST(test_application_name_and_encoding),
-    };
-    return cmocka_run_group_tests_name("pgsql schema and connecting", tests, load_plugin, NULL);
-}
+const struct CMUnitTest own_tests[] = {
+    TEST_SCHEMA(test_missing_tables_are_said_at_open),
+    TEST_SCHEMA(test_install_makes_the_schema),
+    TEST_SCHEMA(test_endpoints_share_a_schema),
+    TEST_SCHEMA(test_printed_schema_is_what_install_does),
+    TEST_SCHEMA(test_missing_privileges_are_named),
+    TEST_SCHEMA(test_settings_that_lose_commits),
+    TEST_SCHEMA(test_no_such_service),
+    TEST_SCHEMA(test_tls_is_not_given_up),
+    TEST_SCHEMA(test_malformed_conninfo),
+    TEST_SCHEMA(test_application_name_and_encoding),
+};
+const size_t own_count = sizeof own_tests / sizeof own_tests[0];

@@ -94,10 +94,10 @@ long long query_number(wb_storage_session *session, size_t item, const char *que
 
 proxy *start_proxy(pgsql_config *config)
 {
-    proxy *between = proxy_start(getenv("PGHOST"), atoi(getenv("PGPORT")));
-    config->port = proxy_port(between);
+    proxy *way = proxy_start(getenv("PGHOST"), atoi(getenv("PGPORT")));
+    config->port = proxy_port(way);
     config->sslmode = 1; /* disable */
-    return between;
+    return way;
 }
 
 /* ---- what only PostgreSQL has ------------------------------------------------------------- */

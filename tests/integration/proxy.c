@@ -170,6 +170,12 @@ void proxy_cut(proxy *p)
         shutdown(server, SHUT_RDWR);
 }
 
+void proxy_await_end(const proxy *p)
+{
+    while (atomic_load(&p->client) >= 0)
+        wb_clock_pause(WB_MILLISECOND, NULL);
+}
+
 void proxy_stop(proxy *p)
 {
     shutdown(p->listener, SHUT_RDWR);

@@ -17,6 +17,8 @@ int proxy_port(const proxy *p);
 void proxy_set_delay(proxy *p, int milliseconds); /* each way */
 void proxy_to_server(proxy *p, int what);
 void proxy_to_client(proxy *p, int what);
+/** Wait until the connection that is proxied now has ended for its client, too. */
+void proxy_await_end(const proxy *p);
 /** Say something to the client that its server did not. */
 void proxy_tell_client(proxy *p, const void *bytes, size_t size);
 /** Close the connection that is proxied now; later ones are let through. */

@@ -16,6 +16,8 @@ wb_error failure;
 void (*at_crash_point)(const char *name);
 char warning[256];
 int warnings;
+int64_t clock_ahead;
+int64_t clock_step;
 
 endpoint orders;
 
@@ -51,7 +53,13 @@ static void host_crash_point(const char *name)
         at_crash_point(name);
 }
 
-static const wb_host host = { sizeof(wb_host), host_fail, host_log, wb_clock_monotonic,
+static int64_t host_now(void)
+{
+    clock_ahead += clock_step;
+    return wb_clock_monotonic() + clock_ahead;
+}
+
+static const wb_host host = { sizeof(wb_host), host_fail, host_log, host_now,
                               host_crash_point };
 
 int load_plugin(void **state)
@@ -60,8 +68,8 @@ int load_plugin(void **state)
     char symbol[64];
     const char *top = getenv("top_builddir");
     (void)state;
-    (void)snprintf(path, sizeof path, "%s/plugins/persistence/%s/.libs/%s.so",
-                   top ? top : ".", words.name, words.name);
+    (void)snprintf(path, sizeof path, "%s/%s/.libs/%s.so", top ? top : ".", words.directory,
+                   words.name);
     (void)snprintf(symbol, sizeof symbol, "%s_LTX_wb_plugin", words.name);
     void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!module) {
@@ -118,7 +126,9 @@ void endpoint_install(endpoint *e, const char *name)
 void endpoint_destroy(endpoint *e)
 {
     ops->destroy(e->persistence);
+    e->persistence = NULL;
     at_crash_point = NULL;
+    clock_step = 0;
 }
 
 wb_storage_session *open_session(endpoint *e)
@@ -190,6 +200,49 @@ int tear_down_orders(void **state)
     (void)state;
     endpoint_destroy(&orders);
     return 0;
+}
+
+proxy *between;
+
+int set_up_proxied(void **state)
+{
+    (void)set_up_orders(state);
+    observe("create table if not exists accounts (id int primary key, amount int)");
+    observe("delete from accounts");
+    observe("insert into accounts values (1, 0), (2, 0)");
+    between = put_proxy(&orders.config);
+    endpoint_destroy(&orders);
+    endpoint_create(&orders);
+    return 0;
+}
+
+int tear_down_proxied(void **state)
+{
+    at_crash_point = NULL;
+    proxy_stop(between);
+    return tear_down_orders(state);
+}
+
+void go_straight(void)
+{
+    endpoint_destroy(&orders);
+    server_defaults(&orders.config);
+    endpoint_create(&orders);
+}
+
+static void *run_commit(void *argument)
+{
+    commit_thread *c = argument;
+    wb_error error;
+    wb_commit commit = { .struct_size = sizeof commit, .batch = c->batch, .operations = "x",
+                         .operations_size = 1 };
+    c->result = ops->commit(c->session, &commit, &error);
+    return NULL;
+}
+
+void start_commit(commit_thread *commit)
+{
+    assert_int_equal(pthread_create(&commit->thread, NULL, run_commit, commit), 0);
 }
 
 int run_sql_tests(const char *subject, const struct CMUnitTest *tests, size_t count)

@@ -8,14 +8,32 @@
 #ifndef SQL_FIXTURE_H
 #define SQL_FIXTURE_H
 
+#include <pthread.h>
+
+#include "tests/integration/proxy.h"
+
 /** What differs from server to server. */
 typedef struct sql_words {
     const char *name;      /* of the plugin */
+    const char *directory; /* where it is built */
+    const char *library;   /* its client library */
     const char *interface; /* of its handlers */
+    const char *container; /* the option that names the schema or database of the tables */
+    char quote;            /* around names */
+    const char *make_container; /* statements, with a quoted name in the place of %s */
+    const char *drop_container;
+    const char *no_user;     /* what is said of one that does not exist */
+    const char *no_database;
     const char *key;       /* the column of ids in the dedup table */
     const char *nothing;   /* a statement that may be deferred, and does nothing */
     const char *hundreds;  /* n divided by 100 */
     const char *time_zone; /* a statement that sets an odd one */
+    const char *sleep;     /* one that takes a minute, and may be deferred */
+    const char *suicide;   /* one that ends its own session */
+    const char *connect_timeout; /* what is said when connecting takes too long */
+    const char *silence;   /* what is said of a server that does not answer */
+    size_t deferred;       /* so many make no further round trip */
+    int tells_its_end;     /* a session that is ended in a statement always hears of it */
     uint64_t batch_max;    /* the highest batch number but one */
     size_t operations;     /* a batch can have so many bytes of them */
     int64_t lock_timeout;  /* native code of a wait for a lock that ended */
@@ -35,6 +53,9 @@ extern void (*at_crash_point)(const char *name);
 /** The last warning that was logged, and how many. */
 extern char warning[256];
 extern int warnings;
+/** The host's clock, ahead of the machine's; and by how much more each time it is asked. */
+extern int64_t clock_ahead;
+extern int64_t clock_step;
 
 /** An endpoint. Its host, configuration and info live as long as the test. */
 typedef struct endpoint {
@@ -79,6 +100,24 @@ int set_up_orders(void **state);
 int tear_down_orders(void **state);
 #define TEST_ORDERS(function)                                                                      \
     cmocka_unit_test_setup_teardown(function, set_up_orders, tear_down_orders)
+/** The same, with a proxy between it and the server, and a table of accounts, 1 and 2. The proxy
+ *  takes one connection at a time: go_straight() for more, which resets the configuration. */
+extern proxy *between;
+int set_up_proxied(void **state);
+int tear_down_proxied(void **state);
+void go_straight(void);
+#define TEST_PROXIED(function)                                                                     \
+    cmocka_unit_test_setup_teardown(function, set_up_proxied, tear_down_proxied)
+
+/** A commit in a thread of its own, of operations "x". */
+typedef struct commit_thread {
+    wb_storage_session *session;
+    uint64_t batch;
+    int result;
+    pthread_t thread;
+} commit_thread;
+void start_commit(commit_thread *commit);
+
 /** Tests of this server beside those of all; a program need not have any. */
 extern const struct CMUnitTest own_tests[] __attribute__((weak));
 extern const size_t own_count __attribute__((weak));
@@ -92,13 +131,35 @@ void connect_observer(void);
 void server_defaults(server_config *config);
 /** Run a statement on the plain connection of a handler. @return 0, or else: it failed. */
 int query_plain(wb_storage_session *session, size_t item, const char *statement);
+/** The name of a container that tests may make and drop; other names begin with it. */
+const char *spare_container(void);
+/** `name` is kept, not copied. */
+void use_container(server_config *config, const char *name);
+const char *container_of(const server_config *config);
+/** Connect as a user that may do nothing, but install nothing either. */
+void make_clerk(server_config *config);
+/** One after the other; each is needed, up to NULL, for the container in the place of %s. */
+extern const char *const clerk_grants[];
+/** End all sessions of this test's database but the observer's, and wait until they are gone. */
+void end_sessions(void);
+/** Wait until a session runs words.sleep. */
+void await_sleeper(void);
+/** A proxy to the server, and a configuration that goes through it, unencrypted. */
+proxy *put_proxy(server_config *config);
 /** The batch number of now and so many seconds, as an expression; three live at a time. */
 const char *batch_at(int seconds);
 /** Make records with the ids of n = 1 to `count`; `batch` is an expression with n. */
 void fill_records(int count, const char *batch);
 /** Whoever deletes the record of id 'a' waits until it is released. */
 void hold_record(void);
+/** Wait until somebody waits for it, and for nothing else. */
+void await_deleter(void);
 void release_record(void);
+/** A transaction that could see all that is there now. */
+void hold_snapshot(void);
+void release_snapshot(void);
+/** Pending rows with the numbers 1 to `count`. */
+void fill_pending(int count);
 /** Eight pending rows of 32 MiB. */
 void make_large_rows(void);
 void drop_large_rows(void);

@@ -250,12 +250,12 @@ static double time_a_batch(wb_storage_session *s, uint64_t batch)
 /* Begin, the handler's statement, commit; one more the first time in a session. */
 static void test_it_costs_no_round_trip(void **state)
 {
-    proxy *between = start_proxy(&orders.config);
+    proxy *way = start_proxy(&orders.config);
     double best = 1e9;
     (void)state;
     endpoint_destroy(&orders);
     endpoint_create(&orders);
-    proxy_set_delay(between, DELAY);
+    proxy_set_delay(way, DELAY);
     wb_storage_session *s = open_session(&orders);
     const double first = time_a_batch(s, 10);
     for (uint64_t batch = 11; batch < 20 && best > 3.5; batch++) {
@@ -265,7 +265,7 @@ static void test_it_costs_no_round_trip(void **state)
     print_message("# begin, a statement, commit: %.2f round trips, %.2f the first time\n", best,
                   first);
     ops->close(s);
-    proxy_stop(between);
+    proxy_stop(way);
     assert_true(best >= 3 && best < 3.9);
     assert_true(first < 4.9);
 }

@@ -60,7 +60,7 @@ static void test_every_code_has_its_culprit(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        const db_meaning *got = db_meaning_of(rows[i].code);
+        const wb_sqlite_db_meaning *got = wb_sqlite_db_meaning_of(rows[i].code);
         if (got->result != rows[i].result || got->cause != rows[i].cause ||
             got->is_servers != rows[i].is_servers)
             fail_msg("%d: class %d, cause %d, the server's: %d", rows[i].code, got->result,
@@ -82,7 +82,7 @@ static void test_every_errno_has_its_culprit(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        const db_meaning got = db_meaning_of_errno(rows[i].number);
+        const wb_sqlite_db_meaning got = wb_sqlite_db_meaning_of_errno(rows[i].number);
         if (got.result != rows[i].result || got.cause != rows[i].cause)
             fail_msg("%s: class %d, cause %d", strerror(rows[i].number), got.result, got.cause);
     }
@@ -92,15 +92,17 @@ static void test_every_errno_has_its_culprit(void **state)
 
 /* Decode with limits, of a blob of which `size` bytes were read. @return how many headers,
  * -1 when it is damaged. */
-static int decode(const codec_buffer *blob, size_t size, codec_limits limits, int *ret_is_over)
+static int decode(const wb_sqlite_codec_buffer *blob, size_t size, wb_sqlite_codec_limits limits,
+                  int *ret_is_over)
 {
     wb_header headers[16];
     size_t count = 0;
-    const codec_summary summary = codec_summarize(blob->data, size, blob->size, &limits);
+    const wb_sqlite_codec_summary summary = wb_sqlite_codec_summarize(blob->data, size, blob->size,
+                                                                      &limits);
     assert_in_range(summary.kept, 0, 16);
     *ret_is_over = summary.is_over;
     if (summary.is_damaged ||
-        codec_decode(blob->data, size, &summary, &limits, headers, &count) < 0)
+        wb_sqlite_codec_decode(blob->data, size, &summary, &limits, headers, &count) < 0)
         return -1;
     for (size_t i = 0; i < count; i++)
         assert_memory_equal(headers[i].name, "name", 4);
@@ -109,49 +111,49 @@ static int decode(const codec_buffer *blob, size_t size, codec_limits limits, in
 
 static void test_the_first_headers_that_fit_are_kept(void **state)
 {
-    codec_buffer blob = { 0 };
+    wb_sqlite_codec_buffer blob = { 0 };
     wb_header headers[10];
     int is_over;
     (void)state;
     for (size_t i = 0; i < 10; i++)
         headers[i] = (wb_header){ "name", "value!", 4, 6 };
-    assert_int_equal(codec_encode(&blob, headers, 10), 0);
+    assert_int_equal(wb_sqlite_codec_encode(&blob, headers, 10), 0);
     static const struct {
-        codec_limits limits;
+        wb_sqlite_codec_limits limits;
         int count, is_over;
     } rows[] = {
         { { 0, 0 }, 10, 0 },  { { 10, 100 }, 10, 0 }, { { 11, 101 }, 10, 0 }, { { 9, 100 }, 9, 1 },
         { { 10, 99 }, 9, 1 }, { { 3, 0 }, 3, 1 },     { { 0, 25 }, 2, 1 },    { { 1, 9 }, 0, 1 },
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        size_t within = codec_bytes_within(&rows[i].limits);
+        size_t within = wb_sqlite_codec_bytes_within(&rows[i].limits);
         size_t size = blob.size < within ? blob.size : within;
         assert_int_equal(decode(&blob, size, rows[i].limits, &is_over), rows[i].count);
         assert_int_equal(is_over, rows[i].is_over);
     }
-    codec_free(&blob);
+    wb_sqlite_codec_free(&blob);
 }
 
 static void test_a_blob_that_lies_is_damaged(void **state)
 {
-    codec_buffer blob = { 0 };
+    wb_sqlite_codec_buffer blob = { 0 };
     wb_header header = { "name", "value!", 4, 6 };
     int is_over;
     (void)state;
-    assert_int_equal(codec_encode(&blob, &header, 1), 0);
+    assert_int_equal(wb_sqlite_codec_encode(&blob, &header, 1), 0);
     for (size_t at = 0; at < blob.size; at++) {
         unsigned char before = blob.data[at];
         if ((at >= 8 && at < 12) || (at >= 17 && at < 23))
             continue; /* text */
         blob.data[at] ^= 0x55;
-        assert_int_equal(decode(&blob, blob.size, (codec_limits){ 0 }, &is_over), -1);
+        assert_int_equal(decode(&blob, blob.size, (wb_sqlite_codec_limits){ 0 }, &is_over), -1);
         blob.data[at] = before;
     }
     for (size_t size = 0; size < blob.size; size++) {
-        codec_buffer part = { blob.data, size, size };
-        assert_int_equal(decode(&part, size, (codec_limits){ 4, 100 }, &is_over), -1);
+        wb_sqlite_codec_buffer part = { blob.data, size, size };
+        assert_int_equal(decode(&part, size, (wb_sqlite_codec_limits){ 4, 100 }, &is_over), -1);
     }
-    codec_free(&blob);
+    wb_sqlite_codec_free(&blob);
 }
 
 int main(void)

@@ -65,7 +65,7 @@ typedef struct wb_sql_driver {
     /** Forgets the failure of before. */
     void (*start)(wb_storage_session *session);
     /** One of the outbox' statements. `ret_answer` may be NULL. With locks_in_transaction, LOCK
-     *  is preceded by a BEGIN. */
+     *  is a BEGIN and LOCK_IN_TRANSACTION. */
     void (*queue)(wb_storage_session *session, wb_sql_which which, const wb_sql_value *values,
                   size_t count, wb_sql_answer *ret_answer);
     /** Any other statement; {names} are replaced already. Its rows are text. */
@@ -105,11 +105,6 @@ typedef struct wb_sql_driver {
     int (*connect)(wb_persistence *persistence, wb_storage_session **ret_session,
                    wb_error *error);
     void (*close)(wb_storage_session *session);
-    /** Keep other installations out; bit n of *ret_holds says that condition n holds.
-     *  @return WB_OK, or the class in the session's failure. */
-    int (*prepare_install)(wb_storage_session *session, unsigned *ret_holds);
-    /** What verify looks at, one after the other, up to NULL. */
-    int (*const *checks)(wb_storage_session *session, wb_error *error);
 } wb_sql_driver;
 
 #endif

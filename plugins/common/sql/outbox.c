@@ -16,8 +16,12 @@ int wb_sql_outbox_init(wb_sql_outbox *outbox, const wb_host *host, const wb_sql_
     outbox->host = host;
     outbox->dialect = dialect;
     outbox->driver = driver;
+    wb_sql_gap_init(&outbox->swept);
+    wb_sql_gap_init(&outbox->cleaned);
     wb_sql_names_init(&outbox->names, dialect->quoting, endpoint, container);
     for (int i = 0; i < WB_SQL_COUNT; i++) {
+        if (!dialect->templates[i])
+            continue;
         outbox->statements[i] = wb_sql_names_text(&outbox->names, dialect->templates[i]);
         missing |= !outbox->statements[i];
     }
@@ -32,4 +36,6 @@ void wb_sql_outbox_free(wb_sql_outbox *outbox)
     for (int i = 0; i < WB_SQL_COUNT; i++)
         free(outbox->statements[i]);
     free(outbox->schema);
+    wb_sql_gap_free(&outbox->swept);
+    wb_sql_gap_free(&outbox->cleaned);
 }

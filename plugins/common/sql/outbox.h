@@ -8,6 +8,7 @@
 
 #include <waybill/sys/persistence.h>
 
+#include "plugins/common/sql/gap.h"
 #include "plugins/common/sql/names.h"
 
 /** The statements of an outbox, and their parameters. How those are written into a template is
@@ -27,9 +28,14 @@ typedef enum wb_sql_which {
     WB_SQL_SHRINK,   /* batch, operations */
     WB_SQL_PENDING,  /* batches -> batch, operations */
     WB_SQL_LOCK,     /* lock -> 1: it is ours until UNLOCK. Does not wait. */
+    WB_SQL_LOCK_IN_TRANSACTION, /* lock -> 1: it is ours until the transaction ends; instead of
+                                 * LOCK, which may be NULL, and UNLOCK */
     WB_SQL_UNLOCK,   /* lock */
     WB_SQL_NEXT,     /* from, before -> as PENDING, the lowest batch only */
-    WB_SQL_CLEAN_UP, /* before, limit, lock; affects the records it deletes, oldest first */
+    /* from, before, limit -> the highest batch whose records CLEAN_UP will delete. NULL where
+     * CLEAN_UP says it: -> the batch of each record that it deleted */
+    WB_SQL_REACH,
+    WB_SQL_CLEAN_UP, /* from, before, limit, lock; affects the records it deletes, oldest first */
     WB_SQL_CLOCK,    /* -> microseconds since 1970 UTC */
     WB_SQL_FUTURE,   /* from -> records, rows (WB_SQL_FUTURE_MAX at most), newest record */
     WB_SQL_COUNT
@@ -46,7 +52,7 @@ typedef struct wb_sql_definition {
 /** What one kind of server is asked with. Templates have {names} (names.h). */
 typedef struct wb_sql_dialect {
     const wb_sql_quoting *quoting;
-    const char *const *templates; /* WB_SQL_COUNT of them */
+    const char *const *templates; /* WB_SQL_COUNT of them; NULL: not needed */
 
     const wb_sql_definition *definitions;
     size_t definition_count;
@@ -61,8 +67,18 @@ typedef struct wb_sql_dialect {
     size_t keys_max;       /* of one statement */
     uint64_t batch_max;    /* the highest batch number a table holds */
     size_t operations_max; /* bytes a row holds; what a statement holds is the driver's affair */
-    /** CLEAN_UP takes the lock by itself, and deletes nothing if it is another's. */
+    /** CLEAN_UP takes the lock by itself, and deletes nothing if it is another's. Must be where
+     *  LOCK is NULL. */
     int clean_up_locks;
+    /** Instead of a lock's name statements get its purpose, "sweep" or "cleanup", as text: whose it
+     *  is, they know. */
+    int locks_by_purpose;
+
+    /** Keep other installations out; bit n of *ret_holds says that condition n holds.
+     *  @return WB_OK, or the class in the session's failure. */
+    int (*prepare_install)(wb_storage_session *session, unsigned *ret_holds);
+    /** What verify looks at, one after the other, up to NULL. */
+    int (*const *checks)(wb_storage_session *session, wb_error *error);
 } wb_sql_dialect;
 
 struct wb_sql_driver;
@@ -75,6 +91,9 @@ typedef struct wb_sql_outbox {
     wb_sql_names names;
     char *statements[WB_SQL_COUNT];
     char *schema; /* SQL text of an installation */
+    /** Below the lowest pending row, and below the oldest record: sessions come and go. */
+    wb_sql_gap swept;
+    wb_sql_gap cleaned;
 } wb_sql_outbox;
 
 /** Fill all of it. @return WB_OK, or WB_FATAL: out of memory; to be freed either way. */

@@ -3,10 +3,18 @@
 
 #include "plugins/common/sql/pending.h"
 
+#include <string.h>
+
 #include "plugins/common/sql/transaction.h"
 
-#define SWEEP WB_SQL_LOCK_FOR("sweep")
-#define CLEANUP WB_SQL_LOCK_FOR("cleanup")
+#define SWEEP "sweep"
+#define CLEANUP "cleanup"
+
+static wb_sql_value lock_for(const wb_sql_outbox *outbox, const char *purpose)
+{
+    return outbox->dialect->locks_by_purpose ? WB_SQL_BYTES(purpose, strlen(purpose))
+                                             : WB_SQL_LOCK_FOR(purpose);
+}
 
 static int visit_rows(const wb_sql_driver *driver, wb_sql_answer *rows, wb_pending_fn visit,
                       void *argument)
@@ -58,10 +66,11 @@ static int is_ours(const wb_sql_driver *driver, wb_sql_answer *answer)
 }
 
 /* The connection's end would free it, too; a session whose lock is in doubt is given up. */
-static int unlock(wb_storage_session *session, wb_sql_value lock)
+static int unlock(wb_storage_session *session, const char *purpose)
 {
     wb_sql_session *s = wb_sql_of(session);
     const wb_sql_driver *driver = s->outbox->driver;
+    const wb_sql_value lock = lock_for(s->outbox, purpose);
     if (s->locks_in_transaction) {
         s->state = WB_SQL_OPEN;
         wb_sql_undo(session);
@@ -74,7 +83,8 @@ static int unlock(wb_storage_session *session, wb_sql_value lock)
 
 /* A walk along the pending rows, one in memory. */
 typedef struct walk {
-    uint64_t from; /* the next row's number, at least */
+    uint64_t from;  /* the next row's number, at least */
+    uint64_t found; /* the number of the row it came to, or `before` */
     uint64_t before;
     int is_ours; /* the lock */
     int ended;
@@ -86,32 +96,48 @@ typedef struct walk {
 static int note_and_visit(void *argument, const wb_pending *pending)
 {
     walk *w = argument;
+    w->found = pending->batch;
     w->from = pending->batch + 1;
     w->ended = w->from == 0;
     return w->visit(w->argument, pending);
 }
 
 /* The first row comes in the round trip that takes the lock. */
-static int step(wb_storage_session *session, walk *w, wb_error *error)
+static int ask_for_next(wb_storage_session *session, walk *w, uint64_t from, wb_sql_answer *ret_row)
 {
-    const wb_sql_driver *driver = wb_sql_of(session)->outbox->driver;
-    const wb_sql_value lock = SWEEP;
-    const wb_sql_value range[] = { WB_SQL_NUMBER(w->from), WB_SQL_NUMBER(w->before) };
+    const wb_sql_outbox *outbox = wb_sql_of(session)->outbox;
+    const wb_sql_driver *driver = outbox->driver;
+    const wb_sql_value lock = lock_for(outbox, SWEEP);
+    const wb_sql_value range[] = { WB_SQL_NUMBER(from), WB_SQL_NUMBER(w->before) };
     wb_sql_answer locked = { 0 };
-    wb_sql_answer row = { 0 };
 
     driver->start(session);
     if (!w->is_ours)
         driver->queue(session, WB_SQL_LOCK, &lock, 1, &locked);
-    driver->queue(session, WB_SQL_NEXT, range, 2, &row);
+    driver->queue(session, WB_SQL_NEXT, range, 2, ret_row);
     int result = wb_sql_run_outside(session, NULL);
     w->is_ours = w->is_ours || is_ours(driver, &locked);
+    return result;
+}
+
+static int step(wb_storage_session *session, walk *w, wb_error *error)
+{
+    wb_sql_outbox *outbox = wb_sql_of(session)->outbox;
+    wb_sql_look look = wb_sql_gap_begin(&outbox->swept, w->from, outbox->host->now());
+    wb_sql_answer row = { 0 };
+
+    int result = ask_for_next(session, w, look.start, &row);
+    look.ended = outbox->host->now();
+    w->found = w->before;
     w->ended = 1;
     if (result != WB_OK)
         result = wb_sql_report(session, "sweep pending operations", error);
     else if (w->is_ours)
-        result = visit_rows(driver, &row, note_and_visit, w);
-    driver->clear(&row);
+        result = visit_rows(outbox->driver, &row, note_and_visit, w);
+    outbox->driver->clear(&row);
+    look.reached = w->found;
+    if (result == WB_OK && w->is_ours)
+        wb_sql_gap_end(&outbox->swept, &look);
     return result;
 }
 
@@ -152,7 +178,7 @@ int wb_sql_next_pending(wb_storage_session *session, uint64_t after, uint64_t be
 static int lock_clean_up(wb_storage_session *session, int *ret_ours)
 {
     const wb_sql_outbox *outbox = wb_sql_of(session)->outbox;
-    const wb_sql_value lock = CLEANUP;
+    const wb_sql_value lock = lock_for(outbox, CLEANUP);
     wb_sql_answer locked = { 0 };
 
     *ret_ours = 1;
@@ -165,29 +191,64 @@ static int lock_clean_up(wb_storage_session *session, int *ret_ours)
     return result;
 }
 
+/* The highest of the batches that were answered, or 0; clears the answer. */
+static uint64_t take_highest(const wb_sql_driver *driver, wb_sql_answer *batches)
+{
+    wb_sql_cell cell;
+    uint64_t highest = 0;
+    while (driver->fetch(batches, &cell, 1)) {
+        const uint64_t batch = driver->number(&cell);
+        highest = batch > highest ? batch : highest;
+    }
+    driver->clear(batches);
+    return highest;
+}
+
 /* The records are deleted once the lock is known to be ours. */
-static int delete_old(wb_storage_session *session, uint64_t before, size_t limit,
-                      size_t *ret_deleted)
+static int delete_from(wb_storage_session *session, uint64_t from, uint64_t before, size_t limit,
+                       size_t *ret_deleted, uint64_t *ret_highest)
 {
     wb_sql_session *s = wb_sql_of(session);
     const wb_sql_driver *driver = s->outbox->driver;
     const int unlocks = !s->outbox->dialect->clean_up_locks;
-    const wb_sql_value values[] = { WB_SQL_NUMBER(before), WB_SQL_NUMBER(limit), CLEANUP };
+    const wb_sql_value values[] = { WB_SQL_NUMBER(from), WB_SQL_NUMBER(before),
+                                    WB_SQL_NUMBER(limit), lock_for(s->outbox, CLEANUP) };
+    wb_sql_answer reach = { 0 };
     wb_sql_answer deleted = { 0 };
 
     driver->start(session);
-    driver->queue(session, WB_SQL_CLEAN_UP, values, 3, &deleted);
+    if (s->outbox->statements[WB_SQL_REACH])
+        driver->queue(session, WB_SQL_REACH, values, 3, &reach);
+    driver->queue(session, WB_SQL_CLEAN_UP, values, 4, &deleted);
     if (unlocks) {
         driver->queue_end(session);
-        driver->queue(session, WB_SQL_UNLOCK, &values[2], 1, NULL);
+        driver->queue(session, WB_SQL_UNLOCK, &values[3], 1, NULL);
     }
     int result = wb_sql_run_outside(session, NULL);
-    driver->clear(&deleted);
     *ret_deleted = (size_t)deleted.affected;
+    *ret_highest = take_highest(driver, s->outbox->statements[WB_SQL_REACH] ? &reach : &deleted);
+    driver->clear(&deleted);
     const wb_sql_failure failure = s->failure;
     if (result != WB_OK && unlocks && s->state == WB_SQL_IDLE)
         (void)unlock(session, CLEANUP);
     s->failure = failure;
+    return result;
+}
+
+/* A full step ends among the records of its last batch. */
+static int delete_old(wb_storage_session *session, uint64_t before, size_t limit,
+                      size_t *ret_deleted)
+{
+    wb_sql_outbox *outbox = wb_sql_of(session)->outbox;
+    wb_sql_look look = wb_sql_gap_begin(&outbox->cleaned, 0, outbox->host->now());
+    uint64_t highest = 0;
+
+    int result = delete_from(session, look.start, before, limit, ret_deleted, &highest);
+    look.ended = outbox->host->now();
+    look.goes_on = *ret_deleted == limit;
+    look.reached = look.goes_on ? highest : before;
+    if (result == WB_OK)
+        wb_sql_gap_end(&outbox->cleaned, &look);
     return result;
 }
 

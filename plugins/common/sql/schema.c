@@ -138,7 +138,7 @@ static int install(wb_storage_session *session, wb_error *error)
     unsigned holds = 0;
     int version = 0;
 
-    if (outbox->driver->prepare_install(session, &holds) != WB_OK)
+    if (dialect->prepare_install(session, &holds) != WB_OK)
         return wb_sql_report(session, INSTALL, error);
     holds |= 1;
     int result = define(session, 0, dialect->first_count, holds, error);
@@ -178,7 +178,8 @@ int wb_sql_verify(wb_persistence *persistence, wb_error *error)
 
     if (result != WB_OK)
         return result;
-    for (int (*const *check)(wb_storage_session *, wb_error *) = driver->checks;
+    for (int (*const *check)(wb_storage_session *, wb_error *) =
+             wb_sql_of(session)->outbox->dialect->checks;
          *check && result == WB_OK; check++)
         result = (*check)(session, error);
     driver->close(session);

@@ -17,9 +17,9 @@
 #define MICROSECOND INT64_C(1000)
 #define MILLISECOND INT64_C(1000000)
 
-int db_fail(database *db, int code, const char *doing, wb_error *error)
+int wb_sqlite_db_fail(wb_sqlite_database *db, int code, const char *doing, wb_error *error)
 {
-    const db_meaning *meaning = db_meaning_of(code);
+    const wb_sqlite_db_meaning *meaning = wb_sqlite_db_meaning_of(code);
     const char *text = db->handle ? sqlite3_errmsg(db->handle) : sqlite3_errstr(code);
     int native = db->handle ? sqlite3_extended_errcode(db->handle) : code;
     db->failure = code & 0xff;
@@ -27,20 +27,20 @@ int db_fail(database *db, int code, const char *doing, wb_error *error)
                           "could not %s in \"%s\": %s%s", doing, db->path, text, meaning->remedy);
 }
 
-int db_fail_file(const wb_host *host, int number, const char *doing, const char *path,
-                 wb_error *error)
+int wb_sqlite_db_fail_file(const wb_host *host, int number, const char *doing, const char *path,
+                           wb_error *error)
 {
-    const db_meaning meaning = db_meaning_of_errno(number);
+    const wb_sqlite_db_meaning meaning = wb_sqlite_db_meaning_of_errno(number);
     return host->fail(host, error, meaning.result, meaning.cause, number,
                       "could not %s \"%s\": %s%s", doing, path, strerror(number), meaning.remedy);
 }
 
-int db_was_busy(const database *db, int result)
+int wb_sqlite_db_was_busy(const wb_sqlite_database *db, int result)
 {
     return result == WB_RETRY && db->failure == SQLITE_BUSY;
 }
 
-int db_out_of_memory(database *db, wb_error *error)
+int wb_sqlite_db_out_of_memory(wb_sqlite_database *db, wb_error *error)
 {
     db->failure = SQLITE_NOMEM;
     return db->host->fail(db->host, error, WB_RETRY, WB_CAUSE_SERVER, SQLITE_NOMEM,
@@ -49,32 +49,33 @@ int db_out_of_memory(database *db, wb_error *error)
 
 /* ---- whose fault --------------------------------------------------------- */
 
-uint64_t db_watch(sqlite3 *handle)
+uint64_t wb_sqlite_db_watch(sqlite3 *handle)
 {
-    return disk_trouble_of(handle).count;
+    return wb_sqlite_disk_trouble_of(handle).count;
 }
 
 /* SQLITE_BUSY also says that a savepoint cannot end while a statement runs; then it comes
  * with a text of its own, and it is the handler's. A lock has none. */
 static int is_servers(sqlite3 *handle, int code)
 {
-    if (!db_meaning_of(code)->is_servers)
+    if (!wb_sqlite_db_meaning_of(code)->is_servers)
         return 0;
     return (code & 0xff) != SQLITE_BUSY ||
            strcmp(sqlite3_errmsg(handle), sqlite3_errstr(SQLITE_BUSY)) == 0;
 }
 
-int db_check_server(const wb_host *host, sqlite3 *handle, uint64_t watched, wb_error *error)
+int wb_sqlite_db_check_server(const wb_host *host, sqlite3 *handle, uint64_t watched,
+                              wb_error *error)
 {
     int code = sqlite3_extended_errcode(handle);
-    disk_trouble met = disk_trouble_of(handle);
+    wb_sqlite_disk_trouble met = wb_sqlite_disk_trouble_of(handle);
     if (met.count != watched)
         code = met.code;
     else if (!is_servers(handle, code))
         return WB_OK;
     return host->fail(host, error, WB_RETRY, WB_CAUSE_SERVER, code,
                       "a statement failed in \"%s\": %s%s", sqlite3_db_filename(handle, "main"),
-                      sqlite3_errstr(code), db_meaning_of(code)->remedy);
+                      sqlite3_errstr(code), wb_sqlite_db_meaning_of(code)->remedy);
 }
 
 /* ---- waiting for the other writers --------------------------------------- */
@@ -89,7 +90,7 @@ static void pause_for(int64_t duration)
 /* Random waits of the same distribution for old and new waiters: SQLite's lock has no
  * queue, and growing waits would starve whoever waited longest. Only a lock held for
  * long (a slow handler in a shared transaction) is looked at less often. */
-static int64_t busy_pause(database *db, int count)
+static int64_t busy_pause(wb_sqlite_database *db, int count)
 {
     db->jitter = db->jitter * 1664525u + 1013904223u;
     int64_t share = (int64_t)(db->jitter >> 22); /* 0 to 1023 */
@@ -99,7 +100,7 @@ static int64_t busy_pause(database *db, int count)
 
 static int on_busy(void *argument, int count)
 {
-    database *db = argument;
+    wb_sqlite_database *db = argument;
     int64_t now = db->host->now();
     if (count == 0) {
         db->busy_until = now + db->busy_timeout;
@@ -115,11 +116,11 @@ static int on_busy(void *argument, int count)
 /* A handler shares this connection; its COMMIT would tear the batch apart. */
 static int on_commit(void *argument)
 {
-    const database *db = argument;
+    const wb_sqlite_database *db = argument;
     return !db->committing;
 }
 
-int db_hook(database *db)
+int wb_sqlite_db_hook(wb_sqlite_database *db)
 {
     (void)sqlite3_busy_handler(db->handle, on_busy, db);
     return sqlite3_commit_hook(db->handle, on_commit, db) == db;
@@ -127,51 +128,52 @@ int db_hook(database *db)
 
 /* ---- open and close ------------------------------------------------------- */
 
-static int check_present(database *db, wb_error *error)
+static int check_present(wb_sqlite_database *db, wb_error *error)
 {
     if (access(db->path, R_OK | W_OK) == 0) /* never open(): see lockfile.h */
         return WB_OK;
     int number = errno;
-    if (!path_has_directory(db->path))
+    if (!wb_sqlite_path_has_directory(db->path))
         return db->host->fail(db->host, error, WB_FATAL, WB_CAUSE_MISSING, number,
                               "the directory of \"%s\" does not exist: create it", db->path);
     if (number != ENOENT)
-        return db_fail_file(db->host, number, "use", db->path, error);
+        return wb_sqlite_db_fail_file(db->host, number, "use", db->path, error);
     return db->host->fail(db->host, error, WB_FATAL, WB_CAUSE_MISSING, number,
                           "cannot use \"%s\": %s; run `waybill install`", db->path,
                           strerror(number));
 }
 
-static int open_handle(database *db, wb_error *error)
+static int open_handle(wb_sqlite_database *db, wb_error *error)
 {
     const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE;
-    int code = sqlite3_open_v2(db->path, &db->handle, flags, disk_vfs());
+    int code = sqlite3_open_v2(db->path, &db->handle, flags, wb_sqlite_disk_vfs());
     if (code != SQLITE_OK)
-        return db_fail(db, code, "open a connection", error);
+        return wb_sqlite_db_fail(db, code, "open a connection", error);
     (void)sqlite3_extended_result_codes(db->handle, 1);
-    (void)db_hook(db);
+    (void)wb_sqlite_db_hook(db);
     /* secure_delete is on in some distributions and would write every freed page */
-    return db_execute(db,
-                      "pragma wal_autocheckpoint=0;" /* wal.c */
-                      "pragma journal_size_limit=" WAL_BYTES_KEPT ";"
-                      "pragma secure_delete=fast; pragma temp_store=memory;"
-                      "pragma synchronous=full",
-                      "set up a connection", error);
+    return wb_sqlite_db_execute(db,
+                                "pragma wal_autocheckpoint=0;" /* wal.c */
+                                "pragma journal_size_limit=" WB_SQLITE_WAL_BYTES_KEPT ";"
+                                "pragma secure_delete=fast; pragma temp_store=memory;"
+                                "pragma synchronous=full",
+                                "set up a connection", error);
 }
 
-static void init(database *db, const wb_host *host, const db_config *config, const char *path)
+static void init(wb_sqlite_database *db, const wb_host *host, const wb_sqlite_db_config *config,
+                 const char *path)
 {
     memset(db, 0, sizeof *db);
     db->host = host;
     db->path = path;
     db->busy_timeout = config->busy_timeout;
-    db->strongest = config->synchronous == 0 ? DB_POWER_LOSS : DB_PROCESS_CRASH;
-    db->level = DB_POWER_LOSS;
+    db->strongest = config->synchronous == 0 ? WB_SQLITE_DB_POWER_LOSS : WB_SQLITE_DB_PROCESS_CRASH;
+    db->level = WB_SQLITE_DB_POWER_LOSS;
     db->jitter = (uint32_t)host->now() ^ (uint32_t)(uintptr_t)db;
 }
 
 /* PRAGMA journal_mode, with or without asking for another; *ret_wal says what it is. */
-static int journal_mode(database *db, const char *sql, int *ret_wal, wb_error *error)
+static int journal_mode(wb_sqlite_database *db, const char *sql, int *ret_wal, wb_error *error)
 {
     sqlite3_stmt *statement = NULL;
     db->committing = 1; /* the change is a transaction of its own */
@@ -180,15 +182,16 @@ static int journal_mode(database *db, const char *sql, int *ret_wal, wb_error *e
         code = sqlite3_step(statement);
     int wal = code == SQLITE_ROW &&
               strcmp((const char *)sqlite3_column_text(statement, 0), "wal") == 0;
-    int result = code == SQLITE_ROW ? WB_OK : db_fail(db, code, "read the journal mode", error);
+    int result = code == SQLITE_ROW ? WB_OK : wb_sqlite_db_fail(db, code, "read the journal mode",
+                                                                error);
     (void)sqlite3_finalize(statement);
     db->committing = 0;
     *ret_wal = wal;
     return result;
 }
 
-int db_open(database *db, const wb_host *host, const db_config *config, const char *path,
-            wb_error *error)
+int wb_sqlite_db_open(wb_sqlite_database *db, const wb_host *host,
+                      const wb_sqlite_db_config *config, const char *path, wb_error *error)
 {
     int wal = 0;
     init(db, host, config, path);
@@ -201,11 +204,11 @@ int db_open(database *db, const wb_host *host, const db_config *config, const ch
         result = host->fail(host, error, WB_FATAL, WB_CAUSE_MISMATCH, 0,
                             "\"%s\" is not in wal mode: run `waybill install`", path);
     if (result != WB_OK)
-        db_close(db);
+        wb_sqlite_db_close(db);
     return result;
 }
 
-void db_close(database *db)
+void wb_sqlite_db_close(wb_sqlite_database *db)
 {
     if (!db->handle)
         return;
@@ -219,7 +222,7 @@ void db_close(database *db)
 
 /* Exclusive creation: a descriptor of a file that SQLite has open in this process must
  * never be closed. */
-static int create_file(database *db, wb_error *error)
+static int create_file(wb_sqlite_database *db, wb_error *error)
 {
     int fd = open(db->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd >= 0) {
@@ -229,14 +232,14 @@ static int create_file(database *db, wb_error *error)
     int number = errno;
     if (number == EEXIST)
         return WB_OK;
-    if (!path_has_directory(db->path))
+    if (!wb_sqlite_path_has_directory(db->path))
         return check_present(db, error);
-    return db_fail_file(db->host, number, "create", db->path, error);
+    return wb_sqlite_db_fail_file(db->host, number, "create", db->path, error);
 }
 
 /* The change to WAL needs the file alone, and SQLite does not always call the busy
  * handler for it: a second installer is waited for here. */
-static int enter_wal(database *db, wb_error *error)
+static int enter_wal(wb_sqlite_database *db, wb_error *error)
 {
     int64_t until = db->host->now() + db->busy_timeout;
     for (;;) {
@@ -254,8 +257,8 @@ static int enter_wal(database *db, wb_error *error)
     }
 }
 
-int db_create(database *db, const wb_host *host, const db_config *config, const char *path,
-              wb_error *error)
+int wb_sqlite_db_create(wb_sqlite_database *db, const wb_host *host,
+                        const wb_sqlite_db_config *config, const char *path, wb_error *error)
 {
     init(db, host, config, path);
     int result = create_file(db, error);
@@ -264,13 +267,14 @@ int db_create(database *db, const wb_host *host, const db_config *config, const 
     if (result == WB_OK)
         result = enter_wal(db, error);
     if (result != WB_OK)
-        db_close(db);
+        wb_sqlite_db_close(db);
     return result;
 }
 
 /* ---- statements ------------------------------------------------------------ */
 
-int db_prepare(database *db, sqlite3_stmt **statement, const char *sql, wb_error *error)
+int wb_sqlite_db_prepare(wb_sqlite_database *db, sqlite3_stmt **statement, const char *sql,
+                         wb_error *error)
 {
     if (*statement)
         return WB_OK;
@@ -281,60 +285,62 @@ int db_prepare(database *db, sqlite3_stmt **statement, const char *sql, wb_error
         return db->host->fail(db->host, error, WB_FATAL, WB_CAUSE_MISSING, code,
                               "\"%s\" lacks its tables: %s; run `waybill install`", db->path,
                               sqlite3_errmsg(db->handle));
-    return db_fail(db, code, "prepare a statement", error);
+    return wb_sqlite_db_fail(db, code, "prepare a statement", error);
 }
 
-int db_run(database *db, sqlite3_stmt *statement, const char *doing, wb_error *error)
+int wb_sqlite_db_run(wb_sqlite_database *db, sqlite3_stmt *statement, const char *doing,
+                     wb_error *error)
 {
     int code = sqlite3_step(statement);
-    int result = code == SQLITE_DONE ? WB_OK : db_fail(db, code, doing, error);
+    int result = code == SQLITE_DONE ? WB_OK : wb_sqlite_db_fail(db, code, doing, error);
     (void)sqlite3_reset(statement);
     return result;
 }
 
-int db_execute(database *db, const char *sql, const char *doing, wb_error *error)
+int wb_sqlite_db_execute(wb_sqlite_database *db, const char *sql, const char *doing,
+                         wb_error *error)
 {
     int code = sqlite3_exec(db->handle, sql, NULL, NULL, NULL);
-    return code == SQLITE_OK ? WB_OK : db_fail(db, code, doing, error);
+    return code == SQLITE_OK ? WB_OK : wb_sqlite_db_fail(db, code, doing, error);
 }
 
 /* ---- transactions ---------------------------------------------------------- */
 
-static int set_level(database *db, db_durability level, wb_error *error)
+static int set_level(wb_sqlite_database *db, wb_sqlite_db_durability level, wb_error *error)
 {
     if (db->level == level)
         return WB_OK;
-    const char *sql = level == DB_POWER_LOSS ? "pragma synchronous=full"
+    const char *sql = level == WB_SQLITE_DB_POWER_LOSS ? "pragma synchronous=full"
                                              : "pragma synchronous=normal";
-    int result = db_execute(db, sql, "choose the durability", error);
+    int result = wb_sqlite_db_execute(db, sql, "choose the durability", error);
     if (result == WB_OK)
         db->level = level;
     return result;
 }
 
-int db_begin(database *db, db_durability durability, wb_error *error)
+int wb_sqlite_db_begin(wb_sqlite_database *db, wb_sqlite_db_durability durability, wb_error *error)
 {
-    db_durability level = durability < db->strongest ? durability : db->strongest;
+    wb_sqlite_db_durability level = durability < db->strongest ? durability : db->strongest;
     int result = set_level(db, level, error);
     if (result == WB_OK)
-        result = db_prepare(db, &db->begin, "begin immediate", error);
+        result = wb_sqlite_db_prepare(db, &db->begin, "begin immediate", error);
     if (result == WB_OK) /* now, since nothing may fail once it is needed */
-        result = db_prepare(db, &db->rollback, "rollback", error);
-    return result == WB_OK ? db_run(db, db->begin, "begin a transaction", error) : result;
+        result = wb_sqlite_db_prepare(db, &db->rollback, "rollback", error);
+    return result == WB_OK ? wb_sqlite_db_run(db, db->begin, "begin a transaction", error) : result;
 }
 
-int db_commit(database *db, wb_error *error)
+int wb_sqlite_db_commit(wb_sqlite_database *db, wb_error *error)
 {
-    int result = db_prepare(db, &db->commit, "commit", error);
+    int result = wb_sqlite_db_prepare(db, &db->commit, "commit", error);
     if (result != WB_OK) {
-        db_rollback(db);
+        wb_sqlite_db_rollback(db);
         return result;
     }
     db->committing = 1;
-    wal_watch(db);
+    wb_sqlite_wal_watch(db);
     int code = sqlite3_step(db->commit);
     if (code != SQLITE_DONE) {
-        result = db_fail(db, code, "commit", error);
+        result = wb_sqlite_db_fail(db, code, "commit", error);
         if (result == WB_NOT_CONNECTED)
             result = db->host->fail(db->host, error, WB_IN_DOUBT, WB_CAUSE_UNREACHABLE, code,
                                     "the disk failed during a commit in \"%s\": %s", db->path,
@@ -343,21 +349,21 @@ int db_commit(database *db, wb_error *error)
     (void)sqlite3_reset(db->commit);
     db->committing = 0;
     if (result == WB_OK)
-        wal_bound(db);
+        wb_sqlite_wal_bound(db);
     else
-        db_rollback(db);
+        wb_sqlite_db_rollback(db);
     return result;
 }
 
-void db_rollback(database *db)
+void wb_sqlite_db_rollback(wb_sqlite_database *db)
 {
-    if (!db_in_transaction(db))
+    if (!wb_sqlite_db_in_transaction(db))
         return;
-    if (db_prepare(db, &db->rollback, "rollback", NULL) == WB_OK)
-        (void)db_run(db, db->rollback, "roll back", NULL);
+    if (wb_sqlite_db_prepare(db, &db->rollback, "rollback", NULL) == WB_OK)
+        (void)wb_sqlite_db_run(db, db->rollback, "roll back", NULL);
 }
 
-int db_in_transaction(const database *db)
+int wb_sqlite_db_in_transaction(const wb_sqlite_database *db)
 {
     return !sqlite3_get_autocommit(db->handle);
 }

@@ -22,7 +22,7 @@ typedef struct disk_database {
     struct disk_database *next;
     size_t users;
     _Atomic(const void *) writer; /* the thread that holds the write lock through us */
-    disk_log log;
+    wb_sqlite_disk_log log;
     char path[];
 } disk_database;
 
@@ -35,12 +35,12 @@ typedef struct disk_file {
 } disk_file;
 
 typedef struct disk_view {
-    disk_log *log;
+    wb_sqlite_disk_log *log;
     uint64_t write_locks;
     int is_written_here;
 } disk_view;
 
-static _Thread_local disk_trouble thread_trouble;
+static _Thread_local wb_sqlite_disk_trouble thread_trouble;
 
 /* ---- databases ----------------------------------------------------------------------- */
 
@@ -188,7 +188,7 @@ static int disk_check_reserved(sqlite3_file *file, int *ret_reserved)
 static int disk_control(sqlite3_file *file, int code, void *argument)
 {
     if (code == DISK_TROUBLE_OF)
-        *(disk_trouble *)argument = thread_trouble;
+        *(wb_sqlite_disk_trouble *)argument = thread_trouble;
     else if (code == DISK_VIEW_OF)
         view((disk_file *)file, argument);
     else
@@ -366,7 +366,7 @@ static void register_vfs(void)
 }
 
 /* The lock is SQLite's, since it must be the same for both copies. */
-const char *disk_vfs(void)
+const char *wb_sqlite_disk_vfs(void)
 {
     if (sqlite3_initialize() != SQLITE_OK)
         return NULL;
@@ -379,11 +379,11 @@ const char *disk_vfs(void)
     return is_registered ? VFS_NAME : NULL;
 }
 
-disk_trouble disk_trouble_of(sqlite3 *handle)
+wb_sqlite_disk_trouble wb_sqlite_disk_trouble_of(sqlite3 *handle)
 {
-    disk_trouble trouble = { 0 };
+    wb_sqlite_disk_trouble trouble = { 0 };
     if (sqlite3_file_control(handle, "main", DISK_TROUBLE_OF, &trouble) != SQLITE_OK)
-        return (disk_trouble){ 0 };
+        return (wb_sqlite_disk_trouble){ 0 };
     return trouble;
 }
 
@@ -394,17 +394,17 @@ static disk_view view_of(sqlite3 *handle)
     return seen_now;
 }
 
-int disk_is_written_here(sqlite3 *handle)
+int wb_sqlite_disk_is_written_here(sqlite3 *handle)
 {
     return view_of(handle).is_written_here;
 }
 
-uint64_t disk_write_locks(sqlite3 *handle)
+uint64_t wb_sqlite_disk_write_locks(sqlite3 *handle)
 {
     return view_of(handle).write_locks;
 }
 
-disk_log *disk_log_of(sqlite3 *handle)
+wb_sqlite_disk_log *wb_sqlite_disk_log_of(sqlite3 *handle)
 {
     return view_of(handle).log;
 }

@@ -18,34 +18,34 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-typedef struct disk_trouble {
+typedef struct wb_sqlite_disk_trouble {
     uint64_t count; /* of refusals so far, on this thread; 0 also for another VFS */
     int code;       /* the last one, as an extended result code */
-} disk_trouble;
+} wb_sqlite_disk_trouble;
 
 /** What the process knows of the log of a file, over all its connections; wal.c uses it.
  *  Nanoseconds of the host's clock; 0 for never. [any thread] */
-typedef struct disk_log {
+typedef struct wb_sqlite_disk_log {
     _Atomic int64_t insist_at;  /* not before */
     _Atomic int64_t pause;      /* before the last insistence */
     _Atomic int64_t held_since; /* readers were in the way of each since then */
     _Atomic int64_t told_at;
-} disk_log;
+} wb_sqlite_disk_log;
 
 /** Name of the VFS to open connections with, registered at the first call. NULL, which is
  *  the default VFS, when memory is out. [any thread] */
-const char *disk_vfs(void);
+const char *wb_sqlite_disk_vfs(void);
 
 /** What the disk refused to the calling thread on connections like this one. The
  *  connection may be of the other plugin, which has a copy of this file of its own. */
-disk_trouble disk_trouble_of(sqlite3 *handle);
+wb_sqlite_disk_trouble wb_sqlite_disk_trouble_of(sqlite3 *handle);
 
 /** Whether the calling thread holds the write lock of this connection's file, on whichever
  *  connection of either plugin. */
-int disk_is_written_here(sqlite3 *handle);
+int wb_sqlite_disk_is_written_here(sqlite3 *handle);
 /** How often this connection got the write lock of its file. */
-uint64_t disk_write_locks(sqlite3 *handle);
+uint64_t wb_sqlite_disk_write_locks(sqlite3 *handle);
 /** Of this connection's file; lives as long as the connection. NULL for another VFS. */
-disk_log *disk_log_of(sqlite3 *handle);
+wb_sqlite_disk_log *wb_sqlite_disk_log_of(sqlite3 *handle);
 
 #endif

@@ -15,12 +15,12 @@ static struct flock one_byte(int64_t byte, short type)
     };
 }
 
-int lockfile_open(const char *path)
+int wb_sqlite_lockfile_open(const char *path)
 {
     return open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 }
 
-int lockfile_try(int fd, int64_t byte)
+int wb_sqlite_lockfile_try(int fd, int64_t byte)
 {
     struct flock lock = one_byte(byte, F_WRLCK);
     if (fcntl(fd, F_OFD_SETLK, &lock) == 0)
@@ -28,19 +28,19 @@ int lockfile_try(int fd, int64_t byte)
     return errno == EAGAIN || errno == EACCES ? 0 : -1;
 }
 
-void lockfile_release(int fd, int64_t byte)
+void wb_sqlite_lockfile_release(int fd, int64_t byte)
 {
     struct flock lock = one_byte(byte, F_UNLCK);
     (void)fcntl(fd, F_OFD_SETLK, &lock);
 }
 
-int lockfile_is_held(int fd, int64_t byte)
+int wb_sqlite_lockfile_is_held(int fd, int64_t byte)
 {
     struct flock lock = one_byte(byte, F_WRLCK);
     return fcntl(fd, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
 }
 
-int lockfile_is_deleted(int fd)
+int wb_sqlite_lockfile_is_deleted(int fd)
 {
     struct stat status;
     return fstat(fd, &status) == 0 && status.st_nlink == 0;

@@ -12,18 +12,18 @@
 
 #include <stdint.h>
 
-#define LOCKFILE_SUFFIX "-sessions"
+#define WB_SQLITE_LOCKFILE_SUFFIX "-sessions"
 
 /** Open, made with mode 0600 when absent. @return a descriptor or -1 with errno. */
-int lockfile_open(const char *path);
+int wb_sqlite_lockfile_open(const char *path);
 /** Take the lock on a byte for this descriptor, without waiting.
  *  @return 1 taken, 0 held by another descriptor, -1 with errno. */
-int lockfile_try(int fd, int64_t byte);
-void lockfile_release(int fd, int64_t byte);
+int wb_sqlite_lockfile_try(int fd, int64_t byte);
+void wb_sqlite_lockfile_release(int fd, int64_t byte);
 /** Whether another descriptor, of this or another process, holds it. On an error the
  *  answer is yes: a live holder must never be taken for dead. */
-int lockfile_is_held(int fd, int64_t byte);
+int wb_sqlite_lockfile_is_held(int fd, int64_t byte);
 /** Whether the file was deleted under its users. */
-int lockfile_is_deleted(int fd);
+int wb_sqlite_lockfile_is_deleted(int fd);
 
 #endif

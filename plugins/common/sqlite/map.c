@@ -13,7 +13,7 @@
  * suspect and it is opened anew; a damaged or foreign file waits for a person. The fourth
  * column is about a handler's own statements: whether another message would have met the
  * same. What a handler did to its connection (interrupted it, left a table locked) is its own. */
-static const db_meaning meanings[] = {
+static const wb_sqlite_db_meaning meanings[] = {
     { SQLITE_BUSY, WB_RETRY, WB_CAUSE_SERVER, 1, ": another writer held the file for too long" },
     { SQLITE_PROTOCOL, WB_RETRY, WB_CAUSE_SERVER, 1, ": too many connections at once" },
     { SQLITE_NOMEM, WB_RETRY, WB_CAUSE_SERVER, 1, "" },
@@ -37,36 +37,38 @@ static const db_meaning meanings[] = {
     { SQLITE_FORMAT, WB_FATAL, WB_CAUSE_MISMATCH, 0, "" },
 };
 
-const db_meaning *db_meaning_of(int code)
+const wb_sqlite_db_meaning *wb_sqlite_db_meaning_of(int code)
 {
-    static const db_meaning other = { SQLITE_ERROR, WB_FATAL, WB_CAUSE_OTHER, 0, "" };
+    static const wb_sqlite_db_meaning other = { SQLITE_ERROR, WB_FATAL, WB_CAUSE_OTHER, 0, "" };
     for (size_t i = 0; i < sizeof meanings / sizeof meanings[0]; i++)
         if (meanings[i].code == (code & 0xff))
             return &meanings[i];
     return &other;
 }
 
-db_meaning db_meaning_of_errno(int number)
+wb_sqlite_db_meaning wb_sqlite_db_meaning_of_errno(int number)
 {
     switch (number) {
     case ENOSPC:
-    case EDQUOT: return (db_meaning){ number, WB_RETRY, WB_CAUSE_SERVER, 1, ": free space" };
+    case EDQUOT: return (wb_sqlite_db_meaning){ number, WB_RETRY, WB_CAUSE_SERVER, 1,
+                                               ": free space" };
     case EMFILE:
     case ENFILE:
     case ENOMEM:
     case ENOLCK:
-    case EIO: return (db_meaning){ number, WB_RETRY, WB_CAUSE_SERVER, 1, "" };
-    case ENOENT: return (db_meaning){ number, WB_FATAL, WB_CAUSE_MISSING, 0, "" };
+    case EIO: return (wb_sqlite_db_meaning){ number, WB_RETRY, WB_CAUSE_SERVER, 1, "" };
+    case ENOENT: return (wb_sqlite_db_meaning){ number, WB_FATAL, WB_CAUSE_MISSING, 0, "" };
     case EACCES:
     case EPERM:
     case ELOOP:
     case EROFS:
-        return (db_meaning){ number, WB_FATAL, WB_CAUSE_REFUSED, 0,
+        return (wb_sqlite_db_meaning){ number, WB_FATAL, WB_CAUSE_REFUSED, 0,
                              ": it must be readable and writable" };
     case EINVAL:
     case EOPNOTSUPP:
     case ENOSYS:
-        return (db_meaning){ number, WB_FATAL, WB_CAUSE_OTHER, 0, ": use a local file system" };
-    default: return (db_meaning){ number, WB_FATAL, WB_CAUSE_OTHER, 0, "" };
+        return (wb_sqlite_db_meaning){ number, WB_FATAL, WB_CAUSE_OTHER, 0,
+                                      ": use a local file system" };
+    default: return (wb_sqlite_db_meaning){ number, WB_FATAL, WB_CAUSE_OTHER, 0, "" };
     }
 }

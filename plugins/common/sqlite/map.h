@@ -6,18 +6,18 @@
 #ifndef WB_SQLITE_MAP_H
 #define WB_SQLITE_MAP_H
 
-typedef struct db_meaning {
+typedef struct wb_sqlite_db_meaning {
     int code;           /* primary result code */
     int result;         /* WB_x, when a statement of ours got it */
     int cause;          /* WB_CAUSE_x */
     int is_servers;     /* the server's fault also when a handler's own statement got it */
     const char *remedy; /* appended to the text; may be empty */
-} db_meaning;
+} wb_sqlite_db_meaning;
 
 /** Never NULL; takes extended codes as well. */
-const db_meaning *db_meaning_of(int code);
+const wb_sqlite_db_meaning *wb_sqlite_db_meaning_of(int code);
 
 /** The same for an errno of a file beside the database; `code` is the errno. */
-db_meaning db_meaning_of_errno(int number);
+wb_sqlite_db_meaning wb_sqlite_db_meaning_of_errno(int number);
 
 #endif

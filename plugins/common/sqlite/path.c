@@ -36,7 +36,7 @@ static int join_to(char *buffer, size_t size, const char *directory, const char 
     return length < 0 || (size_t)length >= size ? -1 : 0;
 }
 
-int path_canonical(const char *file, char *buffer, size_t size)
+int wb_sqlite_path_canonical(const char *file, char *buffer, size_t size)
 {
     char directory[PATH_MAX];
     char resolved[PATH_MAX];
@@ -54,7 +54,7 @@ int path_canonical(const char *file, char *buffer, size_t size)
     return join_to(buffer, size, resolved, file);
 }
 
-int path_has_directory(const char *path)
+int wb_sqlite_path_has_directory(const char *path)
 {
     char directory[PATH_MAX];
     const char *base;
@@ -63,7 +63,7 @@ int path_has_directory(const char *path)
            S_ISDIR(status.st_mode);
 }
 
-char *path_join(const char *path, const char *suffix)
+char *wb_sqlite_path_join(const char *path, const char *suffix)
 {
     size_t size = strlen(path) + strlen(suffix) + 1;
     char *joined = malloc(size);

@@ -11,12 +11,12 @@
 /** Write the canonical absolute path of `file`, which need not exist, to `buffer`.
  *  When its directory does not exist the path is only made absolute. @return 0, or -1
  *  when it does not fit or is empty. */
-int path_canonical(const char *file, char *buffer, size_t size);
+int wb_sqlite_path_canonical(const char *file, char *buffer, size_t size);
 
 /** Whether the directory of a canonical path exists. */
-int path_has_directory(const char *path);
+int wb_sqlite_path_has_directory(const char *path);
 
 /** A copy of the two, joined; to be freed. NULL when memory is out. */
-char *path_join(const char *path, const char *suffix);
+char *wb_sqlite_path_join(const char *path, const char *suffix);
 
 #endif

@@ -26,7 +26,7 @@
 /* Files that a handler attached are carried over as SQLite itself would do it. */
 static int on_commit_logged(void *argument, sqlite3 *handle, const char *name, int pages)
 {
-    database *db = argument;
+    wb_sqlite_database *db = argument;
     if (strcmp(name, "main") == 0)
         db->log_pages = pages;
     else if (pages >= CHECKPOINT_PAGES)
@@ -34,7 +34,7 @@ static int on_commit_logged(void *argument, sqlite3 *handle, const char *name, i
     return SQLITE_OK;
 }
 
-void wal_watch(database *db)
+void wb_sqlite_wal_watch(wb_sqlite_database *db)
 {
     db->log_pages = 0;
     (void)sqlite3_wal_hook(db->handle, on_commit_logged, db);
@@ -42,7 +42,7 @@ void wal_watch(database *db)
 
 /* ---- readers that stay ----------------------------------------------------------------- */
 
-static void tell(database *db, int64_t age)
+static void tell(wb_sqlite_database *db, int64_t age)
 {
     char size_text[32] = "";
     char age_text[32];
@@ -59,7 +59,7 @@ static void tell(database *db, int64_t age)
 }
 
 /* One line a minute and process, whichever connection comes first. */
-static void tell_sometimes(database *db, disk_log *log, int64_t now)
+static void tell_sometimes(wb_sqlite_database *db, wb_sqlite_disk_log *log, int64_t now)
 {
     int64_t since = atomic_load(&log->held_since);
     int64_t told = atomic_load(&log->told_at);
@@ -69,7 +69,7 @@ static void tell_sometimes(database *db, disk_log *log, int64_t now)
         tell(db, now - since);
 }
 
-static void readers_stayed(database *db, disk_log *log)
+static void readers_stayed(wb_sqlite_database *db, wb_sqlite_disk_log *log)
 {
     int64_t now = db->host->now();
     int64_t none = 0;
@@ -84,7 +84,7 @@ static void readers_stayed(database *db, disk_log *log)
     tell_sometimes(db, log, now);
 }
 
-static void readers_left(disk_log *log)
+static void readers_left(wb_sqlite_disk_log *log)
 {
     if (atomic_load(&log->held_since) == 0)
         return;
@@ -97,24 +97,24 @@ static void readers_left(disk_log *log)
 
 /* That the write lock could not be had, or that somebody else is at it, says nothing of
  * readers: the next commit tries again. */
-static void insist(database *db, disk_log *log)
+static void insist(wb_sqlite_database *db, wb_sqlite_disk_log *log)
 {
     int64_t deadline = db->deadline;
-    uint64_t locks = disk_write_locks(db->handle);
+    uint64_t locks = wb_sqlite_disk_write_locks(db->handle);
     db->deadline = db->host->now() + INSIST_FOR;
     int code = sqlite3_wal_checkpoint_v2(db->handle, "main", SQLITE_CHECKPOINT_RESTART, NULL, NULL);
     db->deadline = deadline;
     if (code == SQLITE_OK)
         readers_left(log);
-    else if (code == SQLITE_BUSY && disk_write_locks(db->handle) != locks)
+    else if (code == SQLITE_BUSY && wb_sqlite_disk_write_locks(db->handle) != locks)
         readers_stayed(db, log);
 }
 
-void wal_bound(database *db)
+void wb_sqlite_wal_bound(wb_sqlite_database *db)
 {
     if (db->log_pages == 0)
         return;
-    disk_log *log = disk_log_of(db->handle);
+    wb_sqlite_disk_log *log = wb_sqlite_disk_log_of(db->handle);
     if (log && db->log_pages < INSIST_PAGES)
         readers_left(log);
     if (db->log_pages < CHECKPOINT_PAGES)

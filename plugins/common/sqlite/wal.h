@@ -12,14 +12,14 @@
 #include "plugins/common/sqlite/database.h"
 
 /** A log that was started anew is cut to this. */
-#define WAL_BYTES_KEPT "16777216"
+#define WB_SQLITE_WAL_BYTES_KEPT "16777216"
 
 /** Note how long the log is when this transaction has been committed. Before each COMMIT,
  *  since a handler may have set PRAGMA wal_autocheckpoint, which ends the noting. */
-void wal_watch(database *db);
+void wb_sqlite_wal_watch(wb_sqlite_database *db);
 /** After a COMMIT: carry a log of 16 MiB into the file as far as its readers let us, and
  *  one of 32 MiB whole. Never an error: the commit stands. May take 50 ms more than the
  *  writing, but not at each commit. */
-void wal_bound(database *db);
+void wb_sqlite_wal_bound(wb_sqlite_database *db);
 
 #endif

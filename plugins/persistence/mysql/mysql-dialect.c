@@ -3,46 +3,18 @@
 
 #include "plugins/persistence/mysql/mysql-dialect.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "plugins/common/sql/ages.h"
-#include "plugins/persistence/mysql/mysql-memory.h"
+#include "plugins/persistence/mysql/mysql-driver.h"
 
 #define SCHEMA_VERSION 1
 #define TEXT_OF_(number) #number
 #define TEXT_OF(number) TEXT_OF_(number)
 
-/* ---- names, values, locks ------------------------------------------------------ */
-
-/* Readable where it can be: an administrator may run the text of schema() by hand. */
-static void put_literal(wb_sql_buffer *text, const char *value)
-{
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                "0123456789_.-$ ";
-    if (value[strspn(value, plain)]) {
-        mys_buffer_put_string(text, value, strlen(value));
-        return;
-    }
-    wb_sql_buffer_put(text, "'", 1);
-    wb_sql_buffer_put_text(text, value);
-    wb_sql_buffer_put(text, "'", 1);
-}
-
-const wb_sql_quoting mys_quoting = { '`', "database", put_literal };
-
-void mys_lock_name(const wb_sql_names *names, const char *purpose, const char *prefix,
-                    char ret_name[MYS_LOCK_NAME_SIZE])
-{
-    uint64_t state = wb_sql_hash(WB_SQL_HASH_START, names->container);
-    state = wb_sql_hash(state, "/");
-    state = wb_sql_hash(state, prefix);
-    (void)snprintf(ret_name, MYS_LOCK_NAME_SIZE, "waybill %s %016" PRIx64, purpose, state);
-}
-
 /* ---- the outbox ------------------------------------------------------------------ */
 
+#define OLD_RECORDS                                                                                \
+    "WHERE batch >= $1 AND batch < $2 AND NOT EXISTS "                                             \
+    "(SELECT 1 FROM {pending} WHERE {pending}.batch = {dedup}.batch) ORDER BY batch LIMIT $3"
 #define LIMITED " LIMIT " TEXT_OF(WB_SQL_FUTURE_MAX) ")"
 
 static const char *const templates[WB_SQL_COUNT] = {
@@ -65,9 +37,8 @@ static const char *const templates[WB_SQL_COUNT] = {
     [WB_SQL_UNLOCK] = "DO RELEASE_LOCK($1)",
     [WB_SQL_NEXT] = "SELECT batch, operations FROM {pending} WHERE batch >= $1 AND batch < $2 "
                     "ORDER BY batch LIMIT 1",
-    [WB_SQL_CLEAN_UP] = "DELETE FROM {dedup} WHERE batch < $1 AND NOT EXISTS "
-                        "(SELECT 1 FROM {pending} WHERE {pending}.batch = {dedup}.batch) "
-                        "ORDER BY batch LIMIT $2",
+    [WB_SQL_REACH] = "SELECT MAX(batch) FROM (SELECT batch FROM {dedup} " OLD_RECORDS ") AS old",
+    [WB_SQL_CLEAN_UP] = "DELETE FROM {dedup} " OLD_RECORDS,
     /* in UTC, whatever the session's time zone, and without a hole or a double hour. A handler
      * that sets the session variable `timestamp` sets this clock, too */
     [WB_SQL_CLOCK] =
@@ -123,4 +94,6 @@ const wb_sql_dialect mys_dialect = {
     .keys_max = 500,
     .batch_max = UINT64_MAX,
     .operations_max = SIZE_MAX,
+    .prepare_install = mys_prepare_install,
+    .checks = mys_checks,
 };

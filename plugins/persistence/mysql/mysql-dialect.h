@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What MySQL and MariaDB are asked with: the statements of the outbox and of its installation.
+ * What MySQL and MariaDB are asked with: the statements of the outbox and of its installation, all
+ * in mysql-dialect.c. A plugin for another server that Connector/C talks to has a file of its own
+ * in its place, with a mys_dialect and MYS_PLUGIN (mysql-persistence.h), and is made of the others.
  */
 #ifndef MYSQL_DIALECT_H
 #define MYSQL_DIALECT_H

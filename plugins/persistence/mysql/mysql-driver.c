@@ -4,15 +4,10 @@
 #include "plugins/persistence/mysql/mysql-driver.h"
 
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 
-#include "plugins/common/sql/schema.h"
 #include "plugins/common/sql/transaction.h"
-#include "plugins/persistence/mysql/mysql-dialect.h"
 #include "plugins/persistence/mysql/mysql-session.h"
-
-#define INSTALL_LOCK_SECONDS "60"
 
 /* The marks go inside: by themselves they would cost a flush to disk. They are kept, because a
  * rollback must not take them back. */
@@ -85,7 +80,7 @@ int mys_fetch(wb_sql_answer *answer, wb_sql_cell *ret_cells, size_t count)
     return 1;
 }
 
-static uint64_t number(const wb_sql_cell *cell)
+uint64_t mys_number(const wb_sql_cell *cell)
 {
     return cell->data ? strtoull(cell->data, NULL, 10) : 0;
 }
@@ -94,25 +89,6 @@ void mys_clear(wb_sql_answer *answer)
 {
     mysql_free_result(answer->rows);
     answer->rows = NULL;
-}
-
-/* Of two installations one waits. The lock goes with the connection. */
-static int prepare_install(wb_storage_session *s, unsigned *ret_holds)
-{
-    char name[MYS_LOCK_NAME_SIZE];
-    char text[128];
-    wb_sql_answer answer = { 0 };
-    wb_sql_cell cell;
-
-    *ret_holds = 0;
-    mys_lock_name(&s->sql.outbox->names, "install", "", name);
-    (void)snprintf(text, sizeof text, "SELECT GET_LOCK('%s', " INSTALL_LOCK_SECONDS ")", name);
-    int result = wb_sql_schema_run(s, text, &answer);
-    if (result == WB_OK && (!mys_fetch(&answer, &cell, 1) || number(&cell) != 1))
-        result = wb_sql_note(s, WB_RETRY, WB_CAUSE_SERVER, WB_SQL_NO_ITEM,
-                             "another installation has run for " INSTALL_LOCK_SECONDS " seconds");
-    mys_clear(&answer);
-    return result;
 }
 
 const wb_sql_driver mys_driver = {
@@ -130,10 +106,8 @@ const wb_sql_driver mys_driver = {
     .standing = standing,
     .lose = mys_failure_lost,
     .fetch = mys_fetch,
-    .number = number,
+    .number = mys_number,
     .clear = mys_clear,
     .connect = mys_session_open,
     .close = mys_session_close,
-    .prepare_install = prepare_install,
-    .checks = mys_checks,
 };

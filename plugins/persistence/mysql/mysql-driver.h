@@ -9,11 +9,14 @@
 
 extern const wb_sql_driver mys_driver;
 
+/** Wants the lock of installations. */
+int mys_prepare_install(wb_storage_session *session, unsigned *ret_holds);
 /** What verify looks at, up to NULL. */
 extern int (*const mys_checks[])(wb_storage_session *session, wb_error *error);
 
 /** Rows of the client library. */
 int mys_fetch(wb_sql_answer *answer, wb_sql_cell *ret_cells, size_t count);
+uint64_t mys_number(const wb_sql_cell *cell);
 void mys_clear(wb_sql_answer *answer);
 
 #endif

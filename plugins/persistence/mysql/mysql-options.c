@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "plugins/common/loopback.h"
 #include "plugins/persistence/mysql/mysql-options.h"
 
 #define AT(field) offsetof(mys_config, field)
@@ -59,9 +60,7 @@ const wb_option mys_options[MYS_OPTION_COUNT] = {
 int mys_config_is_local(const mys_config *config)
 {
     const char *host = config->host;
-    if (config->socket || !host || strcmp(host, "localhost") == 0 || strcmp(host, "::1") == 0)
-        return 1;
-    return strncmp(host, "127.", 4) == 0 && strspn(host, "0123456789.") == strlen(host);
+    return config->socket || !host || wb_common_is_loopback(host, strlen(host));
 }
 
 int mys_config_ssl_mode(const mys_config *config)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What PostgreSQL is asked with: the statements of the outbox and of its installation.
+ * What PostgreSQL is asked with: the statements of the outbox and of its installation, all in
+ * pgsql-dialect.c. A plugin for another server that libpq talks to has a file of its own in its
+ * place, with a pgsql_dialect and PGSQL_PLUGIN (pgsql-persistence.h), and is made of the others.
  */
 #ifndef PGSQL_DIALECT_H
 #define PGSQL_DIALECT_H
@@ -17,9 +19,6 @@
 extern const wb_sql_quoting pgsql_quoting;
 /** Parameters are $1 and so on, and results are in binary format: numbers are bigint. */
 extern const wb_sql_dialect pgsql_dialect;
-
-/** WB_SQL_LOCK behind a pooler, which gives each transaction another of the server's sessions. */
-extern const char pgsql_lock_in_transaction[];
 
 /** The key of an advisory lock: the same in every process for the same purpose, schema
  *  and, unless `prefix` is "", endpoint. */

@@ -123,6 +123,4 @@ const wb_sql_driver pgsql_driver = {
     .clear = pgsql_clear,
     .connect = pgsql_session_start,
     .close = pgsql_session_close,
-    .prepare_install = pgsql_prepare_install,
-    .checks = pgsql_checks,
 };

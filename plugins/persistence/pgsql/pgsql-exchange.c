@@ -14,7 +14,7 @@
 #include "plugins/persistence/pgsql/pgsql-session.h"
 #include "plugins/persistence/pgsql/pgsql-values.h"
 
-#define VALUES_MAX 3
+#define VALUES_MAX 4
 
 /* Names of our prepared statements on the server. */
 static const char *const prepared_names[WB_SQL_FREQUENT] = {
@@ -55,7 +55,7 @@ void pgsql_exchange_note(wb_storage_session *s, const pgsql_step *step, int sent
 static const char *text_of(const wb_storage_session *s, wb_sql_which which)
 {
     if (which == WB_SQL_LOCK && s->sql.locks_in_transaction)
-        return pgsql_lock_in_transaction;
+        which = WB_SQL_LOCK_IN_TRANSACTION;
     return s->sql.outbox->statements[which];
 }
 
@@ -64,7 +64,7 @@ void pgsql_queue_values(wb_storage_session *s, const pgsql_step *step, const cha
 {
     const char *data[VALUES_MAX];
     int sizes[VALUES_MAX];
-    static const int binary[VALUES_MAX] = { 1, 1, 1 };
+    static const int binary[VALUES_MAX] = { 1, 1, 1, 1 };
 
     if (s->exchange.broken)
         return;

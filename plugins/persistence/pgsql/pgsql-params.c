@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plugins/common/loopback.h"
+
 static int find(const pgsql_params *params, const char *keyword, size_t *ret_at)
 {
     for (size_t i = 0; i < params->count; i++)
@@ -109,12 +111,7 @@ static int out_of_memory(const wb_host *host, wb_error *error)
 
 static int is_local(const char *host, size_t size)
 {
-    char text[256];
-    if (size == 0 || *host == '/' || *host == '@')
-        return 1;
-    (void)snprintf(text, sizeof text, "%.*s", (int)(size < 255 ? size : 255), host);
-    return strcmp(text, "localhost") == 0 || strcmp(text, "::1") == 0 ||
-           (strncmp(text, "127.", 4) == 0 && strspn(text, "0123456789.") == strlen(text));
+    return size == 0 || *host == '/' || *host == '@' || wb_common_is_loopback(host, size);
 }
 
 int pgsql_params_are_local(const char *hosts, const char *addresses)

@@ -93,7 +93,7 @@ static int set_up(wb_storage_session *s, wb_error *error)
 {
     int result = look_around(s);
     s->is_pooled |= !s->persistence->config->prepare;
-    s->sql.locks_in_transaction = s->is_pooled;
+    s->sql.locks_in_transaction = s->is_pooled || !s->sql.outbox->statements[WB_SQL_LOCK];
     if (result == WB_OK && !s->is_pooled)
         result = prepare(s);
     return result == WB_OK ? WB_OK : wb_sql_report(s, "use the PostgreSQL server", error);

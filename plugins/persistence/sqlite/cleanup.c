@@ -5,23 +5,17 @@
  */
 #include "config.h"
 
-#include <stdio.h>
 #include <time.h>
 
+#include "plugins/common/sql/ages.h"
 #include "plugins/persistence/sqlite/persistence.h"
 
 #define SECOND INT64_C(1000000000)
-#define MILLISECOND INT64_C(1000000)
-/* Batch numbers: milliseconds since 2020 in the upper bits. */
-#define EPOCH_SECONDS INT64_C(1577836800)
-#define BATCH_SHIFT 22
-/* A clock that is corrected goes back a little. */
-#define FUTURE_AFTER_MS INT64_C(60000)
 
 /* ---- time ----------------------------------------------------------------------------- */
 
 /* A file has no clock but that of the host it is on, and all who use it are on that host. */
-int storage_clock(wb_storage_session *session, int64_t *ret_wall, wb_error *error)
+int wb_sqlite_storage_clock(wb_storage_session *session, int64_t *ret_wall, wb_error *error)
 {
     struct timespec now;
     (void)session;
@@ -33,56 +27,47 @@ int storage_clock(wb_storage_session *session, int64_t *ret_wall, wb_error *erro
 
 /* ---- records from the future -------------------------------------------------------------- */
 
-static void tell_future(wb_storage_session *session, uint64_t batch)
-{
-    const wb_host *host = session->db.host;
-    char text[32] = "";
-    struct tm parts;
-    time_t when = (time_t)(EPOCH_SECONDS + (int64_t)(batch >> BATCH_SHIFT) / 1000);
-    if (gmtime_r(&when, &parts))
-        (void)strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
-    host->log(host, WB_LOG_WARNING,
-              "records from the future are left alone: is the clock of this host right, or was it "
-              "wrong?",
-              (const wb_field[]){ { "file", session->persistence->path }, { "newest", text } }, 2);
-    session->told_future = 1;
-}
+#define TEXT_OF_(number) #number
+#define TEXT_OF(number) TEXT_OF_(number)
+#define LIMITED " limit " TEXT_OF(WB_SQL_FUTURE_MAX) ")"
 
-/* The newest record, and the newest of the last pending rows that is not parked (a parked
- * row's number is when it is due). A hint: what cannot be read is not told. */
+/* A parked row's number is when it is due. A hint: what cannot be read is not told. */
 static void look_for_future(wb_storage_session *session, int64_t wall)
 {
-    int64_t limit = wall / MILLISECOND - EPOCH_SECONDS * 1000 + FUTURE_AFTER_MS;
-    if (session->told_future || limit < 0 ||
-        storage_prepare(session, &session->newest,
-                        "select max((select coalesce(max(batch),?1) from \"waybill_%w_dedup\"),"
-                        " (select coalesce(max(batch),?1) from (select batch, operations from"
-                        "  \"waybill_%w_pending\" where batch>?1 order by batch desc limit 100)"
-                        "  where substr(operations,1,4)<>x'57424b31'))",
-                        NULL) != WB_OK)
+    if (session->told_future ||
+        wb_sqlite_storage_prepare(
+            session, &session->newest,
+            "select (select count(*) from (select 1 from \"waybill_%w_dedup\" where batch>=?1" LIMITED
+            "), (select count(*) from (select operations from \"waybill_%w_pending\" where batch>=?1"
+            LIMITED " where cast(substr(operations,1,4) as text)<>'" WB_SQL_PARKED "'),"
+            " (select max(batch) from \"waybill_%w_dedup\")",
+            NULL) != WB_OK)
         return;
-    int64_t column = storage_batch_to_column((uint64_t)limit << BATCH_SHIFT);
-    (void)sqlite3_bind_int64(session->newest, 1, column);
-    int64_t newest = sqlite3_step(session->newest) == SQLITE_ROW
-                         ? sqlite3_column_int64(session->newest, 0)
-                         : column;
-    (void)sqlite3_reset(session->newest);
-    if (newest > column)
-        tell_future(session, storage_batch_from_column(newest));
+    sqlite3_stmt *row = session->newest;
+    (void)sqlite3_bind_int64(row, 1, wb_sqlite_storage_batch_to_column(wb_sql_future(wall)));
+    if (sqlite3_step(row) == SQLITE_ROW) {
+        const uint64_t records = (uint64_t)sqlite3_column_int64(row, 0);
+        const uint64_t pending = (uint64_t)sqlite3_column_int64(row, 1);
+        const uint64_t newest = wb_sqlite_storage_batch_from_column(sqlite3_column_int64(row, 2));
+        wb_sql_report_future(session->db.host, session->persistence->endpoint->name, records,
+                             pending, newest, wall);
+        session->told_future = records || pending;
+    }
+    (void)sqlite3_reset(row);
 }
 
 /* ---- clean up ------------------------------------------------------------------------- */
 
 /* One instance at a time by nature: a file has one writer. A busy file is left alone, the
  * host comes again. */
-int storage_clean_up(wb_storage_session *session, uint64_t before, size_t limit,
-                     size_t *ret_deleted, wb_error *error)
+int wb_sqlite_storage_clean_up(wb_storage_session *session, uint64_t before, size_t limit,
+                               size_t *ret_deleted, wb_error *error)
 {
     int64_t wall = 0;
     *ret_deleted = 0;
-    (void)storage_clock(session, &wall, NULL);
+    (void)wb_sqlite_storage_clock(session, &wall, NULL);
     look_for_future(session, wall);
-    int result = storage_prepare(
+    int result = wb_sqlite_storage_prepare(
         session, &session->clean_up,
         "delete from \"waybill_%w_dedup\" where (batch,key) in"
         " (select batch, key from \"waybill_%w_dedup\" d where batch<?1"
@@ -90,17 +75,18 @@ int storage_clean_up(wb_storage_session *session, uint64_t before, size_t limit,
         "  order by batch limit ?2)",
         error);
     if (result == WB_OK)
-        result = db_begin(&session->db, DB_PROCESS_CRASH, error);
+        result = wb_sqlite_db_begin(&session->db, WB_SQLITE_DB_PROCESS_CRASH, error);
     if (result != WB_OK)
-        return db_was_busy(&session->db, result) ? WB_OK : result;
-    (void)sqlite3_bind_int64(session->clean_up, 1, storage_batch_to_column(before));
+        return wb_sqlite_db_was_busy(&session->db, result) ? WB_OK : result;
+    (void)sqlite3_bind_int64(session->clean_up, 1, wb_sqlite_storage_batch_to_column(before));
     (void)sqlite3_bind_int64(session->clean_up, 2, limit > INT64_MAX ? INT64_MAX : (int64_t)limit);
-    result = db_run(&session->db, session->clean_up, "clean up deduplication records", error);
+    result = wb_sqlite_db_run(&session->db, session->clean_up, "clean up deduplication records",
+                              error);
     size_t deleted = (size_t)sqlite3_changes(session->db.handle);
     if (result == WB_OK)
-        result = db_commit(&session->db, error);
+        result = wb_sqlite_db_commit(&session->db, error);
     if (result == WB_OK)
         *ret_deleted = deleted;
-    db_rollback(&session->db);
+    wb_sqlite_db_rollback(&session->db);
     return result;
 }

@@ -12,7 +12,7 @@ static int is_plain(char c)
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
 }
 
-char *names_encode(const char *endpoint)
+char *wb_sqlite_names_encode(const char *endpoint)
 {
     char *encoded = malloc(strlen(endpoint) * 3 + 1);
     char *at = encoded;
@@ -28,7 +28,7 @@ char *names_encode(const char *endpoint)
     return encoded;
 }
 
-char *names_format(const char *format, const char *tables)
+char *wb_sqlite_names_format(const char *format, const char *tables)
 {
     return sqlite3_mprintf(format, tables, tables, tables, tables);
 }

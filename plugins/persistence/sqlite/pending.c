@@ -17,41 +17,46 @@
 
 static int mark_all(wb_storage_session *session, const wb_mark *mark, wb_error *error)
 {
-    int result = storage_prepare(session, &session->delete_pending,
-                                 "delete from \"waybill_%w_pending\" where batch=?1", error);
+    int result = wb_sqlite_storage_prepare(session, &session->delete_pending,
+                                           "delete from \"waybill_%w_pending\" where batch=?1",
+                                           error);
     if (result != WB_OK)
         return result;
-    (void)sqlite3_bind_int64(session->delete_pending, 1, storage_batch_to_column(mark->batch));
-    return db_run(&session->db, session->delete_pending, "mark operations", error);
+    (void)sqlite3_bind_int64(session->delete_pending, 1,
+                             wb_sqlite_storage_batch_to_column(mark->batch));
+    return wb_sqlite_db_run(&session->db, session->delete_pending, "mark operations", error);
 }
 
 static int mark_some(wb_storage_session *session, const wb_mark *mark, wb_error *error)
 {
-    int result = storage_prepare(session, &session->update_pending,
-                                 "update \"waybill_%w_pending\" set operations=?2 where batch=?1",
-                                 error);
+    int result =
+        wb_sqlite_storage_prepare(session, &session->update_pending,
+                                  "update \"waybill_%w_pending\" set operations=?2 where batch=?1",
+                                  error);
     if (result != WB_OK)
         return result;
-    (void)sqlite3_bind_int64(session->update_pending, 1, storage_batch_to_column(mark->batch));
+    (void)sqlite3_bind_int64(session->update_pending, 1,
+                             wb_sqlite_storage_batch_to_column(mark->batch));
     (void)sqlite3_bind_blob64(session->update_pending, 2, mark->remaining, mark->remaining_size,
                               SQLITE_STATIC);
-    return db_run(&session->db, session->update_pending, "mark operations", error);
+    return wb_sqlite_db_run(&session->db, session->update_pending, "mark operations", error);
 }
 
-int storage_mark(wb_storage_session *session, const wb_mark *marks, size_t count, wb_error *error)
+int wb_sqlite_storage_mark(wb_storage_session *session, const wb_mark *marks, size_t count,
+                           wb_error *error)
 {
     if (count == 0)
         return WB_OK;
-    int result = db_begin(&session->db, DB_PROCESS_CRASH, error);
+    int result = wb_sqlite_db_begin(&session->db, WB_SQLITE_DB_PROCESS_CRASH, error);
     for (size_t i = 0; result == WB_OK && i < count; i++)
         result = marks[i].remaining ? mark_some(session, &marks[i], error)
                                     : mark_all(session, &marks[i], error);
     if (result == WB_OK)
-        result = db_commit(&session->db, error);
+        result = wb_sqlite_db_commit(&session->db, error);
     if (result == WB_OK)
         session->db.host->crash_point("mark_sent");
     else
-        db_rollback(&session->db);
+        wb_sqlite_db_rollback(&session->db);
     return result;
 }
 
@@ -90,14 +95,14 @@ static int read_pending(wb_storage_session *session, sqlite3_stmt *statement, in
     if (code == SQLITE_ROW) {
         const void *data = sqlite3_column_blob(statement, 1);
         size_t size = data ? (size_t)sqlite3_column_bytes(statement, 1) : 0;
-        *ret_batch = storage_batch_from_column(sqlite3_column_int64(statement, 0));
+        *ret_batch = wb_sqlite_storage_batch_from_column(sqlite3_column_int64(statement, 0));
         if (reserve(session, size + 1) < 0)
-            result = db_out_of_memory(&session->db, error);
+            result = wb_sqlite_db_out_of_memory(&session->db, error);
         else if (size)
             memcpy(session->operations, data, size);
         session->operations_size = size;
     } else if (code != SQLITE_DONE) {
-        result = db_fail(&session->db, code, "read pending operations", error);
+        result = wb_sqlite_db_fail(&session->db, code, "read pending operations", error);
     }
     (void)sqlite3_reset(statement);
     return result;
@@ -112,17 +117,18 @@ static int visit_row(wb_storage_session *session, uint64_t batch, wb_pending_fn 
     return visit(argument, &row);
 }
 
-int storage_pending(wb_storage_session *session, const uint64_t *batches, size_t count,
-                    wb_pending_fn visit, void *argument, wb_error *error)
+int wb_sqlite_storage_pending(wb_storage_session *session, const uint64_t *batches, size_t count,
+                              wb_pending_fn visit, void *argument, wb_error *error)
 {
-    int result = storage_prepare(session, &session->find_pending,
-                                 "select batch, operations from \"waybill_%w_pending\""
-                                 " where batch=?1",
-                                 error);
+    int result = wb_sqlite_storage_prepare(session, &session->find_pending,
+                                           "select batch, operations from \"waybill_%w_pending\""
+                                           " where batch=?1",
+                                           error);
     for (size_t i = 0; result == WB_OK && i < count; i++) {
         int found = 0;
         uint64_t batch = 0;
-        (void)sqlite3_bind_int64(session->find_pending, 1, storage_batch_to_column(batches[i]));
+        (void)sqlite3_bind_int64(session->find_pending, 1,
+                                 wb_sqlite_storage_batch_to_column(batches[i]));
         result = read_pending(session, session->find_pending, &found, &batch, error);
         if (result == WB_OK && found)
             result = visit_row(session, batch, visit, argument);
@@ -149,12 +155,12 @@ static int lock_sweep(wb_storage_session *session, int64_t lock, int *ret_locked
     const wb_host *host = session->db.host;
     const char *path = session->persistence->sessions_path;
     if (session->sweep_fd < 0)
-        session->sweep_fd = lockfile_open(path);
-    int taken = session->sweep_fd < 0 ? -1 : lockfile_try(session->sweep_fd, lock);
+        session->sweep_fd = wb_sqlite_lockfile_open(path);
+    int taken = session->sweep_fd < 0 ? -1 : wb_sqlite_lockfile_try(session->sweep_fd, lock);
     *ret_locked = taken == 1;
     if (taken >= 0)
         return WB_OK;
-    return db_fail_file(host, errno, "lock", path, error);
+    return wb_sqlite_db_fail_file(host, errno, "lock", path, error);
 }
 
 /* Visit at most `limit` rows above `after` and below `before`, one after the other. */
@@ -163,13 +169,15 @@ static int walk(wb_storage_session *session, uint64_t after, uint64_t before, si
 {
     int found = 1;
     uint64_t batch = after;
-    int result = storage_prepare(session, &session->oldest_pending,
-                                 "select batch, operations from \"waybill_%w_pending\""
-                                 " where batch>?1 and batch<?2 order by batch limit 1",
-                                 error);
+    int result = wb_sqlite_storage_prepare(session, &session->oldest_pending,
+                                           "select batch, operations from \"waybill_%w_pending\""
+                                           " where batch>?1 and batch<?2 order by batch limit 1",
+                                           error);
     for (size_t i = 0; result == WB_OK && i < limit; i++) {
-        (void)sqlite3_bind_int64(session->oldest_pending, 1, storage_batch_to_column(batch));
-        (void)sqlite3_bind_int64(session->oldest_pending, 2, storage_batch_to_column(before));
+        (void)sqlite3_bind_int64(session->oldest_pending, 1,
+                                 wb_sqlite_storage_batch_to_column(batch));
+        (void)sqlite3_bind_int64(session->oldest_pending, 2,
+                                 wb_sqlite_storage_batch_to_column(before));
         result = read_pending(session, session->oldest_pending, &found, &batch, error);
         if (result != WB_OK || !found)
             break;
@@ -188,18 +196,18 @@ static int walk_alone(wb_storage_session *session, uint64_t after, uint64_t befo
     if (!locked)
         return result;
     result = walk(session, after, before, limit, visit, argument, error);
-    lockfile_release(session->sweep_fd, lock);
+    wb_sqlite_lockfile_release(session->sweep_fd, lock);
     return result;
 }
 
-int storage_sweep(wb_storage_session *session, uint64_t before, size_t limit, wb_pending_fn visit,
-                  void *argument, wb_error *error)
+int wb_sqlite_storage_sweep(wb_storage_session *session, uint64_t before, size_t limit,
+                            wb_pending_fn visit, void *argument, wb_error *error)
 {
     return walk_alone(session, 0, before, limit, visit, argument, error);
 }
 
-int storage_next_pending(wb_storage_session *session, uint64_t after, uint64_t before,
-                         wb_pending_fn visit, void *argument, wb_error *error)
+int wb_sqlite_storage_next_pending(wb_storage_session *session, uint64_t after, uint64_t before,
+                                   wb_pending_fn visit, void *argument, wb_error *error)
 {
     return walk_alone(session, after, before, 1, visit, argument, error);
 }

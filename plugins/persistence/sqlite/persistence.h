@@ -10,12 +10,12 @@
 
 #include "plugins/common/sqlite/database.h"
 
-#define PERSISTENCE_SCHEMA_VERSION 1
+#define WB_SQLITE_PERSISTENCE_SCHEMA_VERSION 1
 
 struct wb_persistence {
     const wb_host *host;
     const wb_endpoint_info *endpoint;
-    const db_config *config;
+    const wb_sqlite_db_config *config;
     char *path;          /* canonical path of the file */
     char *sessions_path; /* where the sweeper's lock is */
     char *part;          /* of the schema: "persistence:" and the endpoint's name */
@@ -25,7 +25,7 @@ struct wb_persistence {
 
 struct wb_storage_session {
     wb_persistence *persistence;
-    database db;
+    wb_sqlite_database db;
     sqlite3 *joined;           /* a transport's connection, or NULL */
     uint64_t rollbacks;        /* of our own connection, counted */
     uint64_t rollbacks_before; /* when the transaction began */
@@ -52,51 +52,53 @@ struct wb_storage_session {
 /* The endpoint's name as it stands in table names: lower case letters, digits, '_', '-'
  * and '.' as they are, any other byte as %XX. SQLite compares table names without regard
  * to case, so two names that differ must differ in more than case. NULL: no memory. */
-char *names_encode(const char *endpoint);
+char *wb_sqlite_names_encode(const char *endpoint);
 /* sqlite3_mprintf() with the encoded name for every "%w", at most four. */
-char *names_format(const char *format, const char *tables);
+char *wb_sqlite_names_format(const char *format, const char *tables);
 
 /* schema.c */
-char *schema_text(const char *tables, const char *part);
-int schema_install(wb_persistence *persistence, wb_error *error);
-int schema_verify(wb_persistence *persistence, wb_error *error);
+char *wb_sqlite_schema_text(const char *tables, const char *part);
+int wb_sqlite_schema_install(wb_persistence *persistence, wb_error *error);
+int wb_sqlite_schema_verify(wb_persistence *persistence, wb_error *error);
 
 /* session.c */
-int storage_open(wb_persistence *persistence, wb_storage_session **ret_session, wb_error *error);
-void storage_close(wb_storage_session *session);
-int storage_join(wb_storage_session *session, void *native, wb_error *error);
-const void *storage_interface(wb_storage_session *session, const char *name);
-int storage_check(wb_storage_session *session, size_t item, wb_error *error);
+int wb_sqlite_storage_open(wb_persistence *persistence, wb_storage_session **ret_session,
+                           wb_error *error);
+void wb_sqlite_storage_close(wb_storage_session *session);
+int wb_sqlite_storage_join(wb_storage_session *session, void *native, wb_error *error);
+const void *wb_sqlite_storage_interface(wb_storage_session *session, const char *name);
+int wb_sqlite_storage_check(wb_storage_session *session, size_t item, wb_error *error);
 /* Whether the server's trouble met the transaction: WB_RETRY with WB_CAUSE_SERVER. */
-int storage_check_server(wb_storage_session *session, wb_error *error);
+int wb_sqlite_storage_check_server(wb_storage_session *session, wb_error *error);
 /* Count rollbacks of the handlers' connection, and its troubles, from here on. */
-void storage_watch(wb_storage_session *session);
-/* Whether the transaction that storage_watch() began to watch is still the one open. */
-int storage_is_intact(const wb_storage_session *session);
-/* db_prepare() with table names filled in, see names_format(). */
-int storage_prepare(wb_storage_session *session, sqlite3_stmt **statement, const char *format,
-                    wb_error *error);
+void wb_sqlite_storage_watch(wb_storage_session *session);
+/* Whether the transaction that wb_sqlite_storage_watch() began to watch is still the one open. */
+int wb_sqlite_storage_is_intact(const wb_storage_session *session);
+/* wb_sqlite_db_prepare() with table names filled in, see wb_sqlite_names_format(). */
+int wb_sqlite_storage_prepare(wb_storage_session *session, sqlite3_stmt **statement,
+                              const char *format, wb_error *error);
 /* A batch number as SQLite stores it: its integers are signed, the order must not be. */
-int64_t storage_batch_to_column(uint64_t batch);
-uint64_t storage_batch_from_column(int64_t column);
+int64_t wb_sqlite_storage_batch_to_column(uint64_t batch);
+uint64_t wb_sqlite_storage_batch_from_column(int64_t column);
 
 /* transaction.c */
-int storage_begin(wb_storage_session *session, wb_begin *begin, wb_error *error);
-int storage_commit(wb_storage_session *session, wb_commit *commit, wb_error *error);
-int storage_rollback(wb_storage_session *session, wb_error *error);
+int wb_sqlite_storage_begin(wb_storage_session *session, wb_begin *begin, wb_error *error);
+int wb_sqlite_storage_commit(wb_storage_session *session, wb_commit *commit, wb_error *error);
+int wb_sqlite_storage_rollback(wb_storage_session *session, wb_error *error);
 
 /* pending.c */
-int storage_mark(wb_storage_session *session, const wb_mark *marks, size_t count, wb_error *error);
-int storage_pending(wb_storage_session *session, const uint64_t *batches, size_t count,
-                    wb_pending_fn visit, void *argument, wb_error *error);
-int storage_sweep(wb_storage_session *session, uint64_t before, size_t limit, wb_pending_fn visit,
-                  void *argument, wb_error *error);
-int storage_next_pending(wb_storage_session *session, uint64_t after, uint64_t before,
-                         wb_pending_fn visit, void *argument, wb_error *error);
+int wb_sqlite_storage_mark(wb_storage_session *session, const wb_mark *marks, size_t count,
+                           wb_error *error);
+int wb_sqlite_storage_pending(wb_storage_session *session, const uint64_t *batches, size_t count,
+                              wb_pending_fn visit, void *argument, wb_error *error);
+int wb_sqlite_storage_sweep(wb_storage_session *session, uint64_t before, size_t limit,
+                            wb_pending_fn visit, void *argument, wb_error *error);
+int wb_sqlite_storage_next_pending(wb_storage_session *session, uint64_t after, uint64_t before,
+                                   wb_pending_fn visit, void *argument, wb_error *error);
 
 /* cleanup.c */
-int storage_clock(wb_storage_session *session, int64_t *ret_wall, wb_error *error);
-int storage_clean_up(wb_storage_session *session, uint64_t before, size_t limit,
-                     size_t *ret_deleted, wb_error *error);
+int wb_sqlite_storage_clock(wb_storage_session *session, int64_t *ret_wall, wb_error *error);
+int wb_sqlite_storage_clean_up(wb_storage_session *session, uint64_t before, size_t limit,
+                               size_t *ret_deleted, wb_error *error);
 
 #endif

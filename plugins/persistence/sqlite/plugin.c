@@ -14,14 +14,14 @@ static const wb_option options[] = {
     { .name = "file",
       .type = WB_OPTION_STRING,
       .flags = WB_OPTION_REQUIRED,
-      .offset = offsetof(db_config, file),
+      .offset = offsetof(wb_sqlite_db_config, file),
       .since = "0.1",
       .summary = "the file that holds the business data and the outbox",
       .help = "It may be the file of the sqlite transport; handlers can then send nothing with "
               "WB_IMMEDIATE. It must be on a file system of the machine itself." },
     { .name = "busy_timeout",
       .type = WB_OPTION_DURATION,
-      .offset = offsetof(db_config, busy_timeout),
+      .offset = offsetof(wb_sqlite_db_config, busy_timeout),
       .default_text = "10s",
       .minimum = 1000000,
       .maximum = INT64_C(3600000000000),
@@ -31,7 +31,7 @@ static const wb_option options[] = {
               "time is tried again later." },
     { .name = "synchronous",
       .type = WB_OPTION_CHOICE,
-      .offset = offsetof(db_config, synchronous),
+      .offset = offsetof(wb_sqlite_db_config, synchronous),
       .default_text = "full",
       .choices = synchronous_choices,
       .since = "0.1",
@@ -59,8 +59,8 @@ static int create(const wb_host *host, const wb_endpoint_info *endpoint, const v
                   wb_persistence **ret_persistence, wb_error *error)
 {
     char path[PATH_MAX];
-    const db_config *options_set = config;
-    if (path_canonical(options_set->file, path, sizeof path) < 0)
+    const wb_sqlite_db_config *options_set = config;
+    if (wb_sqlite_path_canonical(options_set->file, path, sizeof path) < 0)
         return host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 0,
                           "file = \"%s\" is not the path of a file",
                           options_set->file ? options_set->file : "");
@@ -69,12 +69,12 @@ static int create(const wb_host *host, const wb_endpoint_info *endpoint, const v
         made->host = host;
         made->endpoint = endpoint;
         made->config = options_set;
-        made->path = path_join(path, "");
-        made->sessions_path = path_join(path, LOCKFILE_SUFFIX);
-        made->part = path_join("persistence:", endpoint->name);
-        made->tables = names_encode(endpoint->name);
+        made->path = wb_sqlite_path_join(path, "");
+        made->sessions_path = wb_sqlite_path_join(path, WB_SQLITE_LOCKFILE_SUFFIX);
+        made->part = wb_sqlite_path_join("persistence:", endpoint->name);
+        made->tables = wb_sqlite_names_encode(endpoint->name);
         if (made->part && made->tables)
-            made->schema = schema_text(made->tables, made->part);
+            made->schema = wb_sqlite_schema_text(made->tables, made->part);
     }
     if (!made || !is_complete(made)) {
         if (made)
@@ -87,8 +87,8 @@ static int create(const wb_host *host, const wb_endpoint_info *endpoint, const v
 
 static int shared_resource(const void *config, char *buffer, size_t size)
 {
-    const db_config *options_set = config;
-    return path_canonical(options_set->file, buffer, size) < 0 ? WB_REJECT : WB_OK;
+    const wb_sqlite_db_config *options_set = config;
+    return wb_sqlite_path_canonical(options_set->file, buffer, size) < 0 ? WB_REJECT : WB_OK;
 }
 
 static const char *schema(wb_persistence *persistence)
@@ -102,22 +102,22 @@ static const wb_persistence_ops ops = {
     .destroy = destroy,
     .shared_resource = shared_resource,
     .schema = schema,
-    .install = schema_install,
-    .verify = schema_verify,
-    .open = storage_open,
-    .close = storage_close,
-    .begin = storage_begin,
-    .join = storage_join,
-    .interface = storage_interface,
-    .check = storage_check,
-    .commit = storage_commit,
-    .rollback = storage_rollback,
-    .mark = storage_mark,
-    .pending = storage_pending,
-    .sweep = storage_sweep,
-    .clean_up = storage_clean_up,
-    .clock = storage_clock,
-    .next_pending = storage_next_pending,
+    .install = wb_sqlite_schema_install,
+    .verify = wb_sqlite_schema_verify,
+    .open = wb_sqlite_storage_open,
+    .close = wb_sqlite_storage_close,
+    .begin = wb_sqlite_storage_begin,
+    .join = wb_sqlite_storage_join,
+    .interface = wb_sqlite_storage_interface,
+    .check = wb_sqlite_storage_check,
+    .commit = wb_sqlite_storage_commit,
+    .rollback = wb_sqlite_storage_rollback,
+    .mark = wb_sqlite_storage_mark,
+    .pending = wb_sqlite_storage_pending,
+    .sweep = wb_sqlite_storage_sweep,
+    .clean_up = wb_sqlite_storage_clean_up,
+    .clock = wb_sqlite_storage_clock,
+    .next_pending = wb_sqlite_storage_next_pending,
 };
 
 static const wb_plugin descriptor = {
@@ -133,7 +133,7 @@ static const wb_plugin descriptor = {
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .option_stride = sizeof(wb_option),
-    .config_size = sizeof(db_config),
+    .config_size = sizeof(wb_sqlite_db_config),
     .ops = &ops,
     .client_library = "libsqlite3.so.0",
 };

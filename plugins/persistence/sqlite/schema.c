@@ -22,11 +22,11 @@ static const char version_format[] =
     "insert into waybill_schema(part, version) values(%Q, %d)\n"
     "  on conflict(part) do update set version=excluded.version;\n";
 
-char *schema_text(const char *tables, const char *part)
+char *wb_sqlite_schema_text(const char *tables, const char *part)
 {
     char *text = NULL;
-    char *made = names_format(tables_format, tables);
-    char *version = sqlite3_mprintf(version_format, part, PERSISTENCE_SCHEMA_VERSION);
+    char *made = wb_sqlite_names_format(tables_format, tables);
+    char *version = sqlite3_mprintf(version_format, part, WB_SQLITE_PERSISTENCE_SCHEMA_VERSION);
     if (made && version)
         text = sqlite3_mprintf("%s%s", made, version);
     sqlite3_free(made);
@@ -34,39 +34,41 @@ char *schema_text(const char *tables, const char *part)
     return text;
 }
 
-static int check_version(wb_persistence *persistence, database *db, int *ret_version,
+static int check_version(wb_persistence *persistence, wb_sqlite_database *db, int *ret_version,
                          wb_error *error)
 {
-    int result = db_schema_version(db, persistence->part, ret_version, error);
-    if (result == WB_OK && *ret_version > PERSISTENCE_SCHEMA_VERSION)
+    int result = wb_sqlite_db_schema_version(db, persistence->part, ret_version, error);
+    if (result == WB_OK && *ret_version > WB_SQLITE_PERSISTENCE_SCHEMA_VERSION)
         result = persistence->host->fail(
             persistence->host, error, WB_FATAL, WB_CAUSE_MISMATCH, *ret_version,
             "the tables of endpoint \"%s\" in \"%s\" have version %d, this is version %d: use a "
             "newer waybill",
-            persistence->endpoint->name, db->path, *ret_version, PERSISTENCE_SCHEMA_VERSION);
+            persistence->endpoint->name, db->path, *ret_version,
+            WB_SQLITE_PERSISTENCE_SCHEMA_VERSION);
     return result;
 }
 
-int schema_install(wb_persistence *persistence, wb_error *error)
+int wb_sqlite_schema_install(wb_persistence *persistence, wb_error *error)
 {
-    database db;
+    wb_sqlite_database db;
     int version = 0;
-    int result = db_create(&db, persistence->host, persistence->config, persistence->path, error);
+    int result = wb_sqlite_db_create(&db, persistence->host, persistence->config, persistence->path,
+                                     error);
     if (result != WB_OK)
         return result;
-    result = db_begin(&db, DB_POWER_LOSS, error);
+    result = wb_sqlite_db_begin(&db, WB_SQLITE_DB_POWER_LOSS, error);
     if (result == WB_OK)
         result = check_version(persistence, &db, &version, error);
     if (result == WB_OK)
-        result = db_execute(&db, persistence->schema, "make the tables", error);
+        result = wb_sqlite_db_execute(&db, persistence->schema, "make the tables", error);
     if (result == WB_OK)
-        result = db_commit(&db, error);
-    db_rollback(&db);
-    db_close(&db);
+        result = wb_sqlite_db_commit(&db, error);
+    wb_sqlite_db_rollback(&db);
+    wb_sqlite_db_close(&db);
     return result;
 }
 
-static int verify_tables(wb_persistence *persistence, database *db, wb_error *error)
+static int verify_tables(wb_persistence *persistence, wb_sqlite_database *db, wb_error *error)
 {
     sqlite3_stmt *statement = NULL;
     int version = 0;
@@ -78,28 +80,28 @@ static int verify_tables(wb_persistence *persistence, database *db, wb_error *er
                                        persistence->endpoint->name, db->path);
     if (result != WB_OK)
         return result;
-    char *sql = names_format("select d.batch, d.key, p.operations from \"waybill_%w_dedup\" d,"
-                             " \"waybill_%w_pending\" p limit 0",
-                             persistence->tables);
+    char *sql =
+        wb_sqlite_names_format("select d.batch, d.key, p.operations from \"waybill_%w_dedup\" d,"
+                               " \"waybill_%w_pending\" p limit 0", persistence->tables);
     if (!sql)
-        return db_out_of_memory(db, error);
-    result = db_prepare(db, &statement, sql, error);
+        return wb_sqlite_db_out_of_memory(db, error);
+    result = wb_sqlite_db_prepare(db, &statement, sql, error);
     (void)sqlite3_finalize(statement);
     sqlite3_free(sql);
     return result;
 }
 
-int schema_verify(wb_persistence *persistence, wb_error *error)
+int wb_sqlite_schema_verify(wb_persistence *persistence, wb_error *error)
 {
-    database db;
+    wb_sqlite_database db;
     const wb_host *host = persistence->host;
-    int result = db_open(&db, host, persistence->config, persistence->path, error);
+    int result = wb_sqlite_db_open(&db, host, persistence->config, persistence->path, error);
     if (result != WB_OK)
         return result;
     result = verify_tables(persistence, &db, error);
     if (result == WB_OK && persistence->config->synchronous != 0)
         host->log(host, WB_LOG_WARNING, "synchronous = normal: a power loss may undo commits",
                   (const wb_field[]){ { "file", persistence->path } }, 1);
-    db_close(&db);
+    wb_sqlite_db_close(&db);
     return result;
 }

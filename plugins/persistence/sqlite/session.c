@@ -9,30 +9,31 @@
 
 #define SIGN (UINT64_C(1) << 63)
 
-int64_t storage_batch_to_column(uint64_t batch)
+int64_t wb_sqlite_storage_batch_to_column(uint64_t batch)
 {
     return (int64_t)(batch ^ SIGN);
 }
 
-uint64_t storage_batch_from_column(int64_t column)
+uint64_t wb_sqlite_storage_batch_from_column(int64_t column)
 {
     return (uint64_t)column ^ SIGN;
 }
 
-int storage_prepare(wb_storage_session *session, sqlite3_stmt **statement, const char *format,
-                    wb_error *error)
+int wb_sqlite_storage_prepare(wb_storage_session *session, sqlite3_stmt **statement,
+                              const char *format, wb_error *error)
 {
     if (*statement)
         return WB_OK;
-    char *sql = names_format(format, session->persistence->tables);
+    char *sql = wb_sqlite_names_format(format, session->persistence->tables);
     if (!sql)
-        return db_out_of_memory(&session->db, error);
-    int result = db_prepare(&session->db, statement, sql, error);
+        return wb_sqlite_db_out_of_memory(&session->db, error);
+    int result = wb_sqlite_db_prepare(&session->db, statement, sql, error);
     sqlite3_free(sql);
     return result;
 }
 
-int storage_open(wb_persistence *persistence, wb_storage_session **ret_session, wb_error *error)
+int wb_sqlite_storage_open(wb_persistence *persistence, wb_storage_session **ret_session,
+                           wb_error *error)
 {
     wb_storage_session *session = calloc(1, sizeof *session);
     if (!session)
@@ -41,7 +42,8 @@ int storage_open(wb_persistence *persistence, wb_storage_session **ret_session, 
     session->persistence = persistence;
     session->sweep_fd = -1;
     int result =
-        db_open(&session->db, persistence->host, persistence->config, persistence->path, error);
+        wb_sqlite_db_open(&session->db, persistence->host, persistence->config, persistence->path,
+                          error);
     if (result == WB_OK)
         *ret_session = session;
     else
@@ -49,10 +51,10 @@ int storage_open(wb_persistence *persistence, wb_storage_session **ret_session, 
     return result;
 }
 
-void storage_close(wb_storage_session *session)
+void wb_sqlite_storage_close(wb_storage_session *session)
 {
-    db_rollback(&session->db);
-    db_close(&session->db);
+    wb_sqlite_db_rollback(&session->db);
+    wb_sqlite_db_close(&session->db);
     if (session->sweep_fd >= 0)
         (void)close(session->sweep_fd);
     free(session->operations);
@@ -97,30 +99,30 @@ static int hook(wb_storage_session *session)
 static int are_hooks_ours(wb_storage_session *session)
 {
     const int is_watched = hook(session);
-    return (session->joined || db_hook(&session->db)) && is_watched;
+    return (session->joined || wb_sqlite_db_hook(&session->db)) && is_watched;
 }
 
-void storage_watch(wb_storage_session *session)
+void wb_sqlite_storage_watch(wb_storage_session *session)
 {
     (void)hook(session);
     if (!session->joined)
-        (void)db_hook(&session->db);
+        (void)wb_sqlite_db_hook(&session->db);
     session->rollbacks_before = rollbacks_of(session);
-    session->watched = db_watch(handle_of(session));
+    session->watched = wb_sqlite_db_watch(handle_of(session));
 }
 
-int storage_check_server(wb_storage_session *session, wb_error *error)
+int wb_sqlite_storage_check_server(wb_storage_session *session, wb_error *error)
 {
-    return db_check_server(session->db.host, handle_of(session), session->watched, error);
+    return wb_sqlite_db_check_server(session->db.host, handle_of(session), session->watched, error);
 }
 
-int storage_is_intact(const wb_storage_session *session)
+int wb_sqlite_storage_is_intact(const wb_storage_session *session)
 {
     return !sqlite3_get_autocommit(handle_of(session)) &&
            session->rollbacks_before == rollbacks_of(session);
 }
 
-int storage_join(wb_storage_session *session, void *native, wb_error *error)
+int wb_sqlite_storage_join(wb_storage_session *session, void *native, wb_error *error)
 {
     const wb_host *host = session->db.host;
     session->joined = native;
@@ -131,7 +133,7 @@ int storage_join(wb_storage_session *session, void *native, wb_error *error)
         return host->fail(host, error, WB_ABORT, WB_CAUSE_OTHER, 0,
                           "the transport has no open transaction to join");
     }
-    storage_watch(session);
+    wb_sqlite_storage_watch(session);
     return WB_OK;
 }
 
@@ -141,7 +143,7 @@ static sqlite3 *connection(void *session, size_t item)
     return handle_of(session);
 }
 
-const void *storage_interface(wb_storage_session *session, const char *name)
+const void *wb_sqlite_storage_interface(wb_storage_session *session, const char *name)
 {
     static const wb_sqlite_api api = { .struct_size = sizeof api, .connection = connection };
     (void)session;
@@ -166,20 +168,20 @@ static int was_interrupted(sqlite3 *handle)
 
 /* The server's trouble first: SQLite ends a transaction because of it, and whatever the
  * handler did afterwards was no longer in one. */
-int storage_check(wb_storage_session *session, size_t item, wb_error *error)
+int wb_sqlite_storage_check(wb_storage_session *session, size_t item, wb_error *error)
 {
     const wb_host *host = session->db.host;
     sqlite3 *handle = handle_of(session);
     (void)item;
     const int is_known = are_hooks_ours(session);
-    int result = storage_check_server(session, error);
+    int result = wb_sqlite_storage_check_server(session, error);
     if (result != WB_OK)
         return result;
     if (!is_known)
         return host->fail(host, error, WB_REJECT, WB_CAUSE_OTHER, 0,
                           "the handler replaced the commit or rollback hook: nobody knows whether "
                           "it ended the transaction");
-    if (storage_is_intact(session)) {
+    if (wb_sqlite_storage_is_intact(session)) {
         reset_forgotten(handle);
         return WB_OK;
     }

@@ -7,18 +7,19 @@
 
 static int find_owner(wb_storage_session *session, wb_claim *claim, wb_error *error)
 {
-    int result = storage_prepare(session, &session->find_claim,
-                                 "select batch from \"waybill_%w_dedup\" where key=?1", error);
+    int result = wb_sqlite_storage_prepare(session, &session->find_claim,
+                                           "select batch from \"waybill_%w_dedup\" where key=?1",
+                                           error);
     if (result != WB_OK)
         return result;
     (void)sqlite3_bind_blob64(session->find_claim, 1, claim->id, claim->id_size, SQLITE_STATIC);
     int code = sqlite3_step(session->find_claim);
     if (code == SQLITE_ROW)
         claim->duplicate_of =
-            storage_batch_from_column(sqlite3_column_int64(session->find_claim, 0));
+            wb_sqlite_storage_batch_from_column(sqlite3_column_int64(session->find_claim, 0));
     else
-        result = db_fail(&session->db, code == SQLITE_DONE ? SQLITE_CORRUPT : code,
-                         "find a deduplication record", error);
+        result = wb_sqlite_db_fail(&session->db, code == SQLITE_DONE ? SQLITE_CORRUPT : code,
+                                   "find a deduplication record", error);
     (void)sqlite3_reset(session->find_claim);
     return result;
 }
@@ -26,37 +27,38 @@ static int find_owner(wb_storage_session *session, wb_claim *claim, wb_error *er
 /* The insert is the check: a key that is there already makes no row. */
 static int claim_ids(wb_storage_session *session, wb_begin *begin, wb_error *error)
 {
-    int result = storage_prepare(session, &session->insert_claim,
-                                 "insert into \"waybill_%w_dedup\"(batch,key) values(?1,?2)"
-                                 " on conflict do nothing",
-                                 error);
+    int result =
+        wb_sqlite_storage_prepare(session, &session->insert_claim,
+                                  "insert into \"waybill_%w_dedup\"(batch,key) values(?1,?2)"
+                                  " on conflict do nothing", error);
     if (result != WB_OK)
         return result;
-    (void)sqlite3_bind_int64(session->insert_claim, 1, storage_batch_to_column(begin->batch));
+    (void)sqlite3_bind_int64(session->insert_claim, 1,
+                             wb_sqlite_storage_batch_to_column(begin->batch));
     for (size_t i = 0; result == WB_OK && i < begin->claim_count; i++) {
         wb_claim *claim = &begin->claims[i];
         claim->duplicate_of = 0;
         (void)sqlite3_bind_blob64(session->insert_claim, 2, claim->id, claim->id_size,
                                   SQLITE_STATIC);
-        result = db_run(&session->db, session->insert_claim, "claim a message id", error);
+        result = wb_sqlite_db_run(&session->db, session->insert_claim, "claim a message id", error);
         if (result == WB_OK && sqlite3_changes(session->db.handle) == 0)
             result = find_owner(session, claim, error);
     }
     return result;
 }
 
-int storage_begin(wb_storage_session *session, wb_begin *begin, wb_error *error)
+int wb_sqlite_storage_begin(wb_storage_session *session, wb_begin *begin, wb_error *error)
 {
-    int result = storage_mark(session, begin->marks, begin->mark_count, error);
+    int result = wb_sqlite_storage_mark(session, begin->marks, begin->mark_count, error);
     if (result == WB_OK)
-        result = db_begin(&session->db, DB_POWER_LOSS, error);
+        result = wb_sqlite_db_begin(&session->db, WB_SQLITE_DB_POWER_LOSS, error);
     if (result != WB_OK)
         return result;
-    storage_watch(session);
+    wb_sqlite_storage_watch(session);
     if (begin->batch != 0)
         result = claim_ids(session, begin, error);
     if (result != WB_OK)
-        db_rollback(&session->db);
+        wb_sqlite_db_rollback(&session->db);
     else
         session->db.host->crash_point("claim_sent");
     return result;
@@ -66,41 +68,45 @@ int storage_begin(wb_storage_session *session, wb_begin *begin, wb_error *error)
 
 static int store(wb_storage_session *session, const wb_commit *commit, wb_error *error)
 {
-    int result = storage_prepare(session, &session->insert_pending,
-                                 "insert into \"waybill_%w_pending\"(batch,operations)"
-                                 " values(?1,?2)",
-                                 error);
+    int result = wb_sqlite_storage_prepare(session, &session->insert_pending,
+                                           "insert into \"waybill_%w_pending\"(batch,operations)"
+                                           " values(?1,?2)",
+                                           error);
     if (result != WB_OK)
         return result;
-    (void)sqlite3_bind_int64(session->insert_pending, 1, storage_batch_to_column(commit->batch));
+    (void)sqlite3_bind_int64(session->insert_pending, 1,
+                             wb_sqlite_storage_batch_to_column(commit->batch));
     if (sqlite3_bind_blob64(session->insert_pending, 2, commit->operations,
                             commit->operations_size, SQLITE_STATIC) != SQLITE_OK)
-        return db_fail(&session->db, SQLITE_TOOBIG, "store outgoing operations", error);
-    return db_run(&session->db, session->insert_pending, "store outgoing operations", error);
+        return wb_sqlite_db_fail(&session->db, SQLITE_TOOBIG, "store outgoing operations", error);
+    return wb_sqlite_db_run(&session->db, session->insert_pending, "store outgoing operations",
+                            error);
 }
 
 static int release(wb_storage_session *session, const wb_commit *commit, wb_error *error)
 {
-    int result = storage_prepare(session, &session->release_claim,
-                                 "delete from \"waybill_%w_dedup\" where batch=?1 and key=?2",
-                                 error);
+    int result =
+        wb_sqlite_storage_prepare(session, &session->release_claim,
+                                  "delete from \"waybill_%w_dedup\" where batch=?1 and key=?2",
+                                  error);
     if (result != WB_OK)
         return result;
-    (void)sqlite3_bind_int64(session->release_claim, 1, storage_batch_to_column(commit->batch));
+    (void)sqlite3_bind_int64(session->release_claim, 1,
+                             wb_sqlite_storage_batch_to_column(commit->batch));
     for (size_t i = 0; result == WB_OK && i < commit->released_count; i++) {
         const wb_claim *claim = &commit->released[i];
         (void)sqlite3_bind_blob64(session->release_claim, 2, claim->id, claim->id_size,
                                   SQLITE_STATIC);
-        result = db_run(&session->db, session->release_claim, "give a claim back", error);
+        result = wb_sqlite_db_run(&session->db, session->release_claim, "give a claim back", error);
     }
     return result;
 }
 
 static int check_intact(wb_storage_session *session, wb_error *error)
 {
-    if (storage_is_intact(session))
+    if (wb_sqlite_storage_is_intact(session))
         return WB_OK;
-    int result = storage_check_server(session, error);
+    int result = wb_sqlite_storage_check_server(session, error);
     if (result != WB_OK)
         return result;
     return session->db.host->fail(session->db.host, error, WB_ABORT, WB_CAUSE_OTHER, 0,
@@ -108,7 +114,7 @@ static int check_intact(wb_storage_session *session, wb_error *error)
                                   session->db.path);
 }
 
-int storage_commit(wb_storage_session *session, wb_commit *commit, wb_error *error)
+int wb_sqlite_storage_commit(wb_storage_session *session, wb_commit *commit, wb_error *error)
 {
     commit->failed_item = SIZE_MAX;
     int result = check_intact(session, error);
@@ -118,16 +124,16 @@ int storage_commit(wb_storage_session *session, wb_commit *commit, wb_error *err
         result = release(session, commit, error);
     if (result == WB_OK) {
         session->db.host->crash_point("commit_sent");
-        result = db_commit(&session->db, error);
+        result = wb_sqlite_db_commit(&session->db, error);
     }
     if (result != WB_OK)
-        db_rollback(&session->db);
+        wb_sqlite_db_rollback(&session->db);
     return result;
 }
 
-int storage_rollback(wb_storage_session *session, wb_error *error)
+int wb_sqlite_storage_rollback(wb_storage_session *session, wb_error *error)
 {
     (void)error; /* a rollback that fails leaves nothing behind either */
-    db_rollback(&session->db);
+    wb_sqlite_db_rollback(&session->db);
     return WB_OK;
 }

@@ -7,12 +7,10 @@
 #ifndef WB_AMQP_DESTINATIONS_H
 #define WB_AMQP_DESTINATIONS_H
 
+#include "plugins/common/known.h"
 #include "plugins/transport/amqp/amqp-topology.h"
 
-typedef struct wb_amqp_destinations {
-    char **names; /* sorted */
-    size_t count, capacity;
-} wb_amqp_destinations;
+typedef wb_common_known wb_amqp_destinations;
 
 /** Make sure of an exchange: sends ask for it, events declare it. On the scratch
  *  channel.

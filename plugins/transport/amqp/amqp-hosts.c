@@ -8,6 +8,8 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "plugins/common/loopback.h"
+
 /* ":5673" behind a name. */
 static const char *read_port(const char *text, size_t size, int *ret_port)
 {
@@ -46,11 +48,16 @@ static const char *read_one(const char *text, size_t size, wb_amqp_host *host)
     return read_port(text + name, size - name, &host->port);
 }
 
+static int is_loopback(const wb_amqp_host *host)
+{
+    return wb_common_is_loopback(host->name, strlen(host->name));
+}
+
 static int default_port(const wb_amqp_config *config, const wb_amqp_hosts *hosts)
 {
     int is_remote = 0;
     for (size_t i = 0; i < hosts->count; i++)
-        is_remote |= !wb_amqp_is_loopback(hosts->list[i].name);
+        is_remote |= !is_loopback(&hosts->list[i]);
     if (config->port)
         return (int)config->port;
     return config->tls == WB_AMQP_TLS_ON || (config->tls == WB_AMQP_TLS_AUTO && is_remote) ? 5671 : 5672;
@@ -107,7 +114,7 @@ const char *wb_amqp_hosts_find_remote(const wb_amqp_config *config, wb_amqp_host
 {
     (void)wb_amqp_hosts_read(config, hosts);
     for (size_t i = 0; i < hosts->count; i++)
-        if (!wb_amqp_is_loopback(hosts->list[i].name))
+        if (!is_loopback(&hosts->list[i]))
             return hosts->list[i].name;
     return NULL;
 }

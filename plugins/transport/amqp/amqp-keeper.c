@@ -5,11 +5,11 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "plugins/common/thread.h"
 #include "plugins/transport/amqp/amqp-consume.h"
 
 #define MILLISECONDS INT64_C(1000000)
@@ -78,33 +78,15 @@ static void *keep(void *argument)
     return NULL;
 }
 
-/* It reads frames as the worker does, and decodes as deep. */
-static int create_thread(pthread_t *ret_thread, wb_transport_session *session)
-{
-    pthread_attr_t attributes;
-    int failed = pthread_attr_init(&attributes);
-    if (failed)
-        return failed;
-    failed = pthread_attr_setstacksize(&attributes, WB_WORKER_STACK);
-    if (!failed)
-        failed = pthread_create(ret_thread, &attributes, keep, session);
-    (void)pthread_attr_destroy(&attributes);
-    return failed;
-}
-
 int wb_amqp_keeper_start(wb_transport_session *session)
 {
     wb_amqp_keeper *keeper = &session->keeper;
-    sigset_t all, before;
     keeper->period = choose_period(&session->group);
     keeper->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (keeper->wake < 0)
         return errno;
-    /* Signals are the host's business. */
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    int failed = create_thread(&keeper->thread, session);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    /* It reads frames as the worker does, and decodes as deep. */
+    int failed = wb_common_thread_start(&keeper->thread, WB_WORKER_STACK, keep, session);
     keeper->running = !failed;
     return failed;
 }

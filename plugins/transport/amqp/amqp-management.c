@@ -11,6 +11,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "plugins/common/loopback.h"
+
 #define ANSWER_MAX ((size_t)1 << 20)
 #define MILLISECONDS INT64_C(1000000)
 
@@ -211,7 +213,7 @@ static const char *problem_of(const wb_amqp_config *config, const char *scheme, 
 {
     if (!scheme || !host || (strcmp(scheme, "http") != 0 && strcmp(scheme, "https") != 0))
         return "is no URL such as http://localhost:15672";
-    if (strcmp(scheme, "http") == 0 && !wb_amqp_is_loopback(host) && !config->allow_insecure)
+    if (strcmp(scheme, "http") == 0 && !wb_common_is_loopback(host, strlen(host)) && !config->allow_insecure)
         return "would send the password to another machine in clear text: use https, or set "
                "allow_insecure = true";
     return NULL;

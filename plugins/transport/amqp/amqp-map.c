@@ -3,22 +3,7 @@
 
 #include "plugins/transport/amqp/amqp-map.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
-
-int wb_amqp_failure_set(wb_amqp_failure *failure, int result, int cause, int64_t code,
-                        const char *format, ...)
-{
-    va_list arguments;
-    failure->result = result;
-    failure->cause = cause;
-    failure->code = code;
-    va_start(arguments, format);
-    (void)vsnprintf(failure->text, sizeof failure->text, format, arguments);
-    va_end(arguments);
-    return result;
-}
 
 int wb_amqp_map_status(wb_amqp_failure *failure, int status, const char *doing)
 {
@@ -160,10 +145,4 @@ int wb_amqp_map_cause(int64_t code)
     case AMQP_INTERNAL_ERROR: return WB_CAUSE_SERVER;
     default: return WB_CAUSE_OTHER;
     }
-}
-
-int wb_amqp_failure_report(const wb_host *host, const wb_amqp_failure *failure, wb_error *error)
-{
-    return host->fail(host, error, failure->result, failure->cause, failure->code, "%s",
-                      failure->text);
 }

@@ -14,21 +14,14 @@
 #include <stdint.h>
 #include <waybill/sys/plugin.h>
 
+#include "plugins/common/failure.h"
 #include "plugins/common/rabbitmq.h"
 
-/** Why a connection or a channel is no more; all zero: nothing happened. Kept with
- *  the connection, because the thread that finds out may be the keeper, which has
- *  nobody to tell. */
-typedef struct wb_amqp_failure {
-    int result; /* WB_x; WB_OK when nothing failed */
-    int cause;  /* WB_CAUSE_x */
-    int64_t code;
-    char text[480];
-} wb_amqp_failure;
-
-/** Fill `failure` and return `result`. */
-int wb_amqp_failure_set(wb_amqp_failure *failure, int result, int cause, int64_t code,
-                        const char *format, ...) WB_PRINTF(5, 6);
+/** Why a connection or a channel is no more. Kept with the connection, because the thread that
+ *  finds out may be the keeper, which has nobody to tell. The last reason is the one. */
+typedef wb_common_failure wb_amqp_failure;
+#define wb_amqp_failure_set wb_common_failure_set
+#define wb_amqp_failure_report wb_common_failure_report
 
 /** A negative status of the library. `doing` completes "could not ...". */
 int wb_amqp_map_status(wb_amqp_failure *failure, int status, const char *doing);
@@ -46,8 +39,5 @@ int wb_amqp_map_cause(int64_t code);
 /** What an operator grants when the broker closed a channel for want of a permission: the
  *  end of a sentence; empty where that is not the reason. */
 const char *wb_amqp_map_remedy(const amqp_channel_close_t *close);
-
-/** Tell the host; returns failure->result. */
-int wb_amqp_failure_report(const wb_host *host, const wb_amqp_failure *failure, wb_error *error);
 
 #endif

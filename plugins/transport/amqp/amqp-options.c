@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "plugins/common/certificate.h"
 #include "plugins/transport/amqp/amqp-hosts.h"
 
 #define SECONDS INT64_C(1000000000)
@@ -92,12 +93,6 @@ const wb_option wb_amqp_options[WB_AMQP_OPTION_COUNT] = {
       "management. Needs a plugin built with libcurl." },
 };
 
-int wb_amqp_is_loopback(const char *host)
-{
-    return strcmp(host, "localhost") == 0 || strcmp(host, "::1") == 0 || strcmp(host, "[::1]") == 0 ||
-           (strncmp(host, "127.", 4) == 0 && host[strspn(host, "0123456789.")] == '\0');
-}
-
 int wb_amqp_config_uses_tls(const wb_amqp_config *config)
 {
     wb_amqp_hosts hosts;
@@ -143,17 +138,13 @@ static int check_remote(const wb_host *host, const wb_amqp_config *config, wb_er
 
 static int check_certificate(const wb_host *host, const wb_amqp_config *config, wb_error *error)
 {
-    if (!config->tls_cert_file != !config->tls_key_file)
-        return host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 0,
-                          "%s is set without %s: a client certificate needs both",
-                          config->tls_cert_file ? "tls_cert_file" : "tls_key_file",
-                          config->tls_cert_file ? "tls_key_file" : "tls_cert_file");
-    if (config->sasl == WB_AMQP_SASL_EXTERNAL &&
+    int result = wb_common_certificate_check(host, config->tls_cert_file, config->tls_key_file, error);
+    if (result == WB_OK && config->sasl == WB_AMQP_SASL_EXTERNAL &&
         (!config->tls_cert_file || !wb_amqp_config_uses_tls(config)))
         return host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 0,
                           "sasl = \"external\" logs in by a certificate: set tls_cert_file and "
                           "tls_key_file, and tls = \"on\" with a broker on this machine");
-    return WB_OK;
+    return result;
 }
 
 int wb_amqp_config_error_queue_type(const wb_amqp_config *config)

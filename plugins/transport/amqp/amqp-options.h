@@ -57,10 +57,6 @@ typedef struct wb_amqp_config {
 #define WB_AMQP_OPTION_COUNT 21
 extern const wb_option wb_amqp_options[WB_AMQP_OPTION_COUNT];
 
-/** Whether a name is this machine's. By name only: resolving would ask the network, and
- *  trust the answer. */
-int wb_amqp_is_loopback(const char *host);
-
 /** Whether connections are encrypted: 1 or 0. */
 int wb_amqp_config_uses_tls(const wb_amqp_config *config);
 

@@ -6,11 +6,12 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+#include "plugins/common/thread.h"
 
 #define MILLISECOND INT64_C(1000000)
 #define SECOND INT64_C(1000000000)
@@ -152,11 +153,10 @@ static void release(wb_kafka_client *client)
 static rd_kafka_t *start_quietly(rd_kafka_type_t type, rd_kafka_conf_t *conf, char *text,
                                  size_t size)
 {
-    sigset_t all, before;
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    sigset_t before;
+    wb_common_signals_block(&before);
     rd_kafka_t *rk = rd_kafka_new(type, conf, text, size);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    wb_common_signals_restore(&before);
     return rk;
 }
 
@@ -201,16 +201,6 @@ static struct timespec wall_in(int64_t duration)
     return at;
 }
 
-static int start_destroying(wb_kafka_client *client, pthread_t *ret_thread)
-{
-    sigset_t all, before;
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    int failed = pthread_create(ret_thread, NULL, destroy_main, client);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return failed;
-}
-
 static void abandon(wb_kafka_client *client, pthread_t thread)
 {
     const wb_host *host = client->host;
@@ -229,7 +219,7 @@ void wb_kafka_client_end(wb_kafka_client *client)
     if (!client)
         return;
     struct timespec latest = wall_in(client->transport->config->connect_timeout);
-    if (start_destroying(client, &thread) != 0)
+    if (wb_common_thread_start(&thread, 0, destroy_main, client) != 0)
         (void)destroy_main(client);
     else if (pthread_timedjoin_np(thread, NULL, &latest) != 0) {
         abandon(client, thread);

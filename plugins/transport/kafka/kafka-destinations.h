@@ -6,17 +6,10 @@
 #ifndef WB_KAFKA_DESTINATIONS_H
 #define WB_KAFKA_DESTINATIONS_H
 
+#include "plugins/common/known.h"
 #include "plugins/transport/kafka/kafka-topology.h"
 
-typedef struct wb_kafka_destination {
-    char *name;
-    int64_t until;
-} wb_kafka_destination;
-
-typedef struct wb_kafka_destinations {
-    wb_kafka_destination *known; /* ascending names */
-    size_t count, capacity;
-} wb_kafka_destinations;
+typedef wb_common_known wb_kafka_destinations;
 
 /** Whether a topic is there; an event's is made when it is not, so that no event is lost
  *  because nobody has subscribed yet. @return WB_OK; WB_REJECT with *ret_code; or

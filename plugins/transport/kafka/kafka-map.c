@@ -3,8 +3,6 @@
 
 #include "plugins/transport/kafka/kafka-map.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 /* The version whose SCRAM sends the nonce once: brokers from 4.0 on refuse the other. */
@@ -162,21 +160,6 @@ int wb_kafka_map_delivery(rd_kafka_resp_err_t code, rd_kafka_msg_status_t status
 
 /* ---- failures -------------------------------------------------------------------- */
 
-int wb_kafka_failure_set(wb_kafka_failure *failure, int result, int cause, int64_t code,
-                         const char *format, ...)
-{
-    va_list arguments;
-    if (failure->result != WB_OK)
-        return failure->result;
-    failure->result = result;
-    failure->cause = cause;
-    failure->code = code;
-    va_start(arguments, format);
-    (void)vsnprintf(failure->text, sizeof failure->text, format, arguments);
-    va_end(arguments);
-    return result;
-}
-
 /* A handshake that was torn and a certificate that is not trusted have the same code, or that of
  * any lost connection: the words tell. The first that fit count. */
 static const struct saying {
@@ -271,10 +254,4 @@ int wb_kafka_failure_map(wb_kafka_failure *failure, rd_kafka_resp_err_t code, co
                                     "option instance (%s)",
                                     doing, rd_kafka_err2str(code));
     return set_with_remedy(failure, &row, doing, detail && *detail ? detail : rd_kafka_err2str(code));
-}
-
-int wb_kafka_failure_report(const wb_host *host, const wb_kafka_failure *failure, wb_error *error)
-{
-    return host->fail(host, error, failure->result, failure->cause, failure->code, "%s",
-                      failure->text);
 }

@@ -13,25 +13,16 @@
 #include <librdkafka/rdkafka.h>
 #include <waybill/sys/plugin.h>
 
-/** Why a client is of no more use; all zero: nothing happened. Kept with the client,
- *  because the thread that finds out may have nobody to tell. */
-typedef struct wb_kafka_failure {
-    int result; /* WB_x; WB_OK when nothing failed */
-    int cause;  /* WB_CAUSE_x */
-    int64_t code;
-    char text[480];
-} wb_kafka_failure;
+#include "plugins/common/failure.h"
 
-/** Fill `failure`, unless it is filled: the first reason is the one. @return its result. */
-int wb_kafka_failure_set(wb_kafka_failure *failure, int result, int cause, int64_t code,
-                         const char *format, ...) WB_PRINTF(5, 6);
+/** Why a client is of no more use. The first reason is the one. */
+typedef wb_common_failure wb_kafka_failure;
+#define wb_kafka_failure_set wb_common_failure_note
+#define wb_kafka_failure_report wb_common_failure_report
 
-/** The same for an error code. `doing` completes "could not ..."; `detail` may be NULL. */
+/** Note an error code. `doing` completes "could not ..."; `detail` may be NULL. */
 int wb_kafka_failure_map(wb_kafka_failure *failure, rd_kafka_resp_err_t code, const char *doing,
                          const char *detail);
-
-/** Tell the host; returns failure->result. */
-int wb_kafka_failure_report(const wb_host *host, const wb_kafka_failure *failure, wb_error *error);
 
 /* Flags of a code. */
 /** Ends a consumer's session; the others pass by themselves. */

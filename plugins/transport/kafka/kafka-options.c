@@ -6,6 +6,9 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "plugins/common/certificate.h"
+#include "plugins/common/loopback.h"
+
 #define SECONDS INT64_C(1000000000)
 #define HOUR (3600 * SECONDS)
 #define MIB (INT64_C(1) << 20)
@@ -85,8 +88,7 @@ const wb_option wb_kafka_options[WB_KAFKA_OPTION_COUNT] = {
 
 /* ---- where the brokers are ------------------------------------------------------- */
 
-/* One of the list, without protocol and port. By name only: resolving here would ask the
- * network, and trust the answer. */
+/* One of the list, without protocol and port. */
 static int is_loopback(const char *broker, size_t size)
 {
     const char *scheme = memmem(broker, size, "://", 3);
@@ -94,15 +96,13 @@ static int is_loopback(const char *broker, size_t size)
         size -= (size_t)(scheme + 3 - broker);
         broker = scheme + 3;
     }
-    if (size && *broker == '[')
-        return size >= 5 && strncmp(broker, "[::1]", 5) == 0;
+    const char *bracket = size && *broker == '[' ? memchr(broker, ']', size) : NULL;
+    if (bracket)
+        return wb_common_is_loopback(broker, (size_t)(bracket + 1 - broker));
     const char *colon = memrchr(broker, ':', size);
     if (colon)
         size = (size_t)(colon - broker);
-    if (size == 9 && strncmp(broker, "localhost", 9) == 0)
-        return 1;
-    return size > 4 && strncmp(broker, "127.", 4) == 0 &&
-           strspn(broker, "0123456789.") >= size;
+    return wb_common_is_loopback(broker, size);
 }
 
 int wb_kafka_config_is_local(const wb_kafka_config *config)
@@ -161,10 +161,9 @@ static int check_brokers(const wb_host *host, const wb_kafka_config *config, wb_
 
 static int check_login(const wb_host *host, const wb_kafka_config *config, wb_error *error)
 {
-    if (!config->tls_cert_file != !config->tls_key_file)
-        return REFUSE("%s is set without %s: a client certificate needs both",
-                      config->tls_cert_file ? "tls_cert_file" : "tls_key_file",
-                      config->tls_cert_file ? "tls_key_file" : "tls_cert_file");
+    int result = wb_common_certificate_check(host, config->tls_cert_file, config->tls_key_file, error);
+    if (result != WB_OK)
+        return result;
     if (config->sasl_mechanism && (!config->user || !config->password))
         return REFUSE("sasl_mechanism is set without %s", config->user ? "password" : "user");
     if (!config->sasl_mechanism && (config->user || config->password))

@@ -6,10 +6,10 @@
 #include "config.h"
 
 #include <poll.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/eventfd.h>
 
+#include "plugins/common/thread.h"
 #include "plugins/transport/kafka/kafka-consumer.h"
 
 /* A commit that failed is tried again after this time, and a turn is noticed. */
@@ -67,11 +67,7 @@ static void *poll_main(void *argument)
 
 int wb_kafka_poll_start(wb_kafka_consumer *consumer)
 {
-    sigset_t all, before;
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    int failed = pthread_create(&consumer->thread, NULL, poll_main, consumer);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int failed = wb_common_thread_start(&consumer->thread, 0, poll_main, consumer);
     consumer->running = !failed;
     return failed;
 }

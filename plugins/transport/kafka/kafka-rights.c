@@ -15,6 +15,7 @@
 
 static wb_kafka_client *start_probe(wb_transport *transport)
 {
+    wb_kafka_failure ignored = { 0 };
     char text[100];
     rd_kafka_conf_t *conf = wb_kafka_conf_make(transport, WB_KAFKA_ROLE_CONSUMER, NULL, NULL);
     if (!conf)
@@ -22,7 +23,8 @@ static wb_kafka_client *start_probe(wb_transport *transport)
     (void)rd_kafka_conf_set(conf, "enable.partition.eof", "true", text, sizeof text);
     /* At the end of a topic the broker waits for so long before it says so. */
     (void)rd_kafka_conf_set(conf, "fetch.wait.max.ms", "10", text, sizeof text);
-    wb_kafka_client *probe = wb_kafka_client_start(transport, RD_KAFKA_CONSUMER, conf, NULL, NULL);
+    wb_kafka_client *probe =
+        wb_kafka_client_start(transport, RD_KAFKA_CONSUMER, conf, NULL, &ignored);
     if (probe)
         (void)rd_kafka_poll_set_consumer(probe->rk);
     return probe;

@@ -12,17 +12,17 @@
 static int remember(wb_transport_session *session, const wb_incoming *const *messages,
                     size_t count, wb_error *error)
 {
-    message_list *list = &session->acknowledged;
+    wb_sqlite_message_list *list = &session->acknowledged;
     if (list->count + count > list->capacity) {
         size_t wanted = (list->count + count) * 2;
-        message **grown = realloc(list->items, wanted * sizeof *grown);
+        wb_sqlite_message **grown = realloc(list->items, wanted * sizeof *grown);
         if (!grown)
-            return db_out_of_memory(&session->db, error);
+            return wb_sqlite_db_out_of_memory(&session->db, error);
         list->items = grown;
         list->capacity = wanted;
     }
     for (size_t i = 0; i < count; i++)
-        list->items[list->count++] = (message *)(uintptr_t)messages[i];
+        list->items[list->count++] = (wb_sqlite_message *)(uintptr_t)messages[i];
     return WB_OK;
 }
 
@@ -30,53 +30,56 @@ static int remember(wb_transport_session *session, const wb_incoming *const *mes
 
 static int delete_run(wb_transport_session *session, int64_t first, int64_t last, wb_error *error)
 {
-    int result = session_prepare_for_queue(
+    int result = wb_sqlite_session_prepare_for_queue(
         session, &session->delete_run,
         "delete from waybill_message_%lld where seq between ?1 and ?2", session->queue, error);
     if (result != WB_OK)
         return result;
     (void)sqlite3_bind_int64(session->delete_run, 1, first);
     (void)sqlite3_bind_int64(session->delete_run, 2, last);
-    return db_run(&session->db, session->delete_run, "delete messages", error);
+    return wb_sqlite_db_run(&session->db, session->delete_run, "delete messages", error);
 }
 
 static int delete_counts(wb_transport_session *session, int64_t first, int64_t last,
                          wb_error *error)
 {
-    int result = db_prepare(&session->db, &session->delete_counts,
-                            "delete from waybill_redelivered where queue=?1"
-                            " and seq between ?2 and ?3",
-                            error);
+    int result = wb_sqlite_db_prepare(&session->db, &session->delete_counts,
+                                      "delete from waybill_redelivered where queue=?1"
+                                      " and seq between ?2 and ?3",
+                                      error);
     if (result != WB_OK)
         return result;
     (void)sqlite3_bind_int64(session->delete_counts, 1, session->queue);
     (void)sqlite3_bind_int64(session->delete_counts, 2, first);
     (void)sqlite3_bind_int64(session->delete_counts, 3, last);
-    return db_run(&session->db, session->delete_counts, "delete counts", error);
+    return wb_sqlite_db_run(&session->db, session->delete_counts, "delete counts", error);
 }
 
-int acknowledge_run(wb_transport_session *session, int64_t first, int64_t last, wb_error *error)
+int wb_sqlite_acknowledge_run(wb_transport_session *session, int64_t first, int64_t last,
+                              wb_error *error)
 {
     int result = delete_run(session, first, last, error);
     return result == WB_OK ? delete_counts(session, first, last, error) : result;
 }
 
-static int delete_claim(wb_transport_session *session, const claim *owner, wb_error *error)
+static int delete_claim(wb_transport_session *session, const wb_sqlite_claim *owner,
+                        wb_error *error)
 {
-    int result = db_prepare(&session->db, &session->delete_claim,
-                            "delete from waybill_claim where queue=?1 and first=?2 and session=?3",
-                            error);
+    int result =
+        wb_sqlite_db_prepare(&session->db, &session->delete_claim,
+                             "delete from waybill_claim where queue=?1 and first=?2 and session=?3",
+                             error);
     if (result != WB_OK)
         return result;
     (void)sqlite3_bind_int64(session->delete_claim, 1, session->queue);
     (void)sqlite3_bind_int64(session->delete_claim, 2, owner->first);
     (void)sqlite3_bind_int64(session->delete_claim, 3, session->number);
-    return db_run(&session->db, session->delete_claim, "release a claim", error);
+    return wb_sqlite_db_run(&session->db, session->delete_claim, "release a claim", error);
 }
 
 /* The usual case: a batch is acknowledged as it was received, and one statement deletes
  * all of it. */
-static int delete_whole(wb_transport_session *session, claim *owner, wb_error *error)
+static int delete_whole(wb_transport_session *session, wb_sqlite_claim *owner, wb_error *error)
 {
     owner->gone = 1;
     int result = delete_run(session, owner->first, owner->last, error);
@@ -85,7 +88,7 @@ static int delete_whole(wb_transport_session *session, claim *owner, wb_error *e
     return result == WB_OK ? delete_claim(session, owner, error) : result;
 }
 
-static int delete_one(wb_transport_session *session, const message *one, wb_error *error)
+static int delete_one(wb_transport_session *session, const wb_sqlite_message *one, wb_error *error)
 {
     int result = delete_run(session, one->seq, one->seq, error);
     if (result == WB_OK && one->incoming.delivery_count > 0)
@@ -93,14 +96,14 @@ static int delete_one(wb_transport_session *session, const message *one, wb_erro
     return result;
 }
 
-int acknowledge_apply(wb_transport_session *session, size_t from, wb_error *error)
+int wb_sqlite_acknowledge_apply(wb_transport_session *session, size_t from, wb_error *error)
 {
-    const message_list *list = &session->acknowledged;
+    const wb_sqlite_message_list *list = &session->acknowledged;
     int result = WB_OK;
     for (size_t i = from; i < list->count; i++)
         list->items[i]->claim->leaving++;
     for (size_t i = from; result == WB_OK && i < list->count; i++) {
-        claim *owner = list->items[i]->claim;
+        wb_sqlite_claim *owner = list->items[i]->claim;
         if (owner->gone)
             continue;
         result = owner->leaving == owner->held ? delete_whole(session, owner, error)
@@ -111,99 +114,99 @@ int acknowledge_apply(wb_transport_session *session, size_t from, wb_error *erro
 
 static void forget_leaving(wb_transport_session *session)
 {
-    for (claim *own = session->claims; own; own = own->next) {
+    for (wb_sqlite_claim *own = session->claims; own; own = own->next) {
         own->leaving = 0;
         own->gone = 0;
     }
 }
 
-void acknowledge_committed(wb_transport_session *session)
+void wb_sqlite_acknowledge_committed(wb_transport_session *session)
 {
-    message_list *list = &session->acknowledged;
+    wb_sqlite_message_list *list = &session->acknowledged;
     for (size_t i = 0; i < list->count; i++)
-        message_forget(session, list->items[i]);
+        wb_sqlite_message_forget(session, list->items[i]);
     list->count = 0;
     forget_leaving(session);
 }
 
 /* They stay acknowledged, and their rows are deleted by a later transaction. */
-void acknowledge_postponed(wb_transport_session *session)
+void wb_sqlite_acknowledge_postponed(wb_transport_session *session)
 {
     forget_leaving(session);
 }
 
-void acknowledge_rolled_back(wb_transport_session *session)
+void wb_sqlite_acknowledge_rolled_back(wb_transport_session *session)
 {
     forget_leaving(session);
     session->acknowledged.count = 0;
 }
 
-int acknowledge_flush(wb_transport_session *session, wb_error *error)
+int wb_sqlite_acknowledge_flush(wb_transport_session *session, wb_error *error)
 {
     if (session->acknowledged.count == 0)
         return WB_OK;
-    int result = session_begin_own(session, DB_PROCESS_CRASH, error);
+    int result = wb_sqlite_session_begin_own(session, WB_SQLITE_DB_PROCESS_CRASH, error);
     if (result == WB_OK)
-        result = acknowledge_apply(session, 0, error);
+        result = wb_sqlite_acknowledge_apply(session, 0, error);
     if (result == WB_OK)
-        result = session_commit_own(session, error);
+        result = wb_sqlite_session_commit_own(session, error);
     if (result == WB_OK) {
-        acknowledge_committed(session);
+        wb_sqlite_acknowledge_committed(session);
         session->db.host->crash_point("acknowledge_sent");
     } else {
-        db_rollback(&session->db);
-        acknowledge_postponed(session);
+        wb_sqlite_db_rollback(&session->db);
+        wb_sqlite_acknowledge_postponed(session);
     }
     return result;
 }
 
-int session_acknowledge(wb_transport_session *session, const wb_incoming *const *messages,
-                        size_t count, wb_error *error)
+int wb_sqlite_session_acknowledge(wb_transport_session *session, const wb_incoming *const *messages,
+                                  size_t count, wb_error *error)
 {
     size_t before = session->acknowledged.count;
-    if (session_is_forgetful(session)) {
+    if (wb_sqlite_session_is_forgetful(session)) {
         for (size_t i = 0; i < count; i++)
-            message_forget(session, (message *)(uintptr_t)messages[i]);
+            wb_sqlite_message_forget(session, (wb_sqlite_message *)(uintptr_t)messages[i]);
         return WB_OK;
     }
     int result = remember(session, messages, count, error);
     if (result != WB_OK)
         return result;
     if (session->in_transaction)
-        return acknowledge_apply(session, before, error);
+        return wb_sqlite_acknowledge_apply(session, before, error);
     for (size_t i = 0; i < count; i++)
-        message_release_large(session, (message *)(uintptr_t)messages[i]);
+        wb_sqlite_message_release_large(session, (wb_sqlite_message *)(uintptr_t)messages[i]);
     return WB_OK;
 }
 
 /* ---- give back ------------------------------------------------------------------ */
 
-static int count_up(wb_transport_session *session, const message *one, wb_error *error)
+static int count_up(wb_transport_session *session, const wb_sqlite_message *one, wb_error *error)
 {
-    int result = db_prepare(&session->db, &session->count_up,
-                            "insert into waybill_redelivered(queue,seq,count) values(?1,?2,1)"
-                            " on conflict(queue,seq) do update set count=count+1",
-                            error);
+    int result =
+        wb_sqlite_db_prepare(&session->db, &session->count_up,
+                             "insert into waybill_redelivered(queue,seq,count) values(?1,?2,1)"
+                             " on conflict(queue,seq) do update set count=count+1", error);
     if (result != WB_OK)
         return result;
     (void)sqlite3_bind_int64(session->count_up, 1, session->queue);
     (void)sqlite3_bind_int64(session->count_up, 2, one->seq);
-    return db_run(&session->db, session->count_up, "count a delivery", error);
+    return wb_sqlite_db_run(&session->db, session->count_up, "count a delivery", error);
 }
 
 /* What stays in hand of a claim gets a claim a message instead of the run. */
-static int split(wb_transport_session *session, claim *owner, message *const *returned,
-                 size_t count, wb_error *error)
+static int split(wb_transport_session *session, wb_sqlite_claim *owner,
+                 wb_sqlite_message *const *returned, size_t count, wb_error *error)
 {
     int result = WB_OK;
-    for (message *one = session->in_hand; result == WB_OK && one; one = one->next) {
+    for (wb_sqlite_message *one = session->in_hand; result == WB_OK && one; one = one->next) {
         int goes = one->claim != owner;
-        claim *own;
+        wb_sqlite_claim *own;
         for (size_t i = 0; !goes && i < count; i++)
             goes = returned[i] == one;
         if (goes)
             continue;
-        result = claim_insert(session, one->seq, one->seq, &own, error);
+        result = wb_sqlite_claim_insert(session, one->seq, one->seq, &own, error);
         if (result != WB_OK)
             break;
         own->held = 1;
@@ -214,14 +217,14 @@ static int split(wb_transport_session *session, claim *owner, message *const *re
     return result;
 }
 
-static int give_back_rows(wb_transport_session *session, message *const *returned, size_t count,
-                          wb_error *error)
+static int give_back_rows(wb_transport_session *session, wb_sqlite_message *const *returned,
+                          size_t count, wb_error *error)
 {
     int result = WB_OK;
     for (size_t i = 0; i < count; i++)
         returned[i]->claim->leaving++;
     for (size_t i = 0; result == WB_OK && i < count; i++) {
-        claim *owner = returned[i]->claim;
+        wb_sqlite_claim *owner = returned[i]->claim;
         result = count_up(session, returned[i], error);
         if (result != WB_OK || owner->gone)
             continue;
@@ -242,30 +245,30 @@ static int fail_split(wb_transport_session *session, wb_error *error)
                                   session->db.path);
 }
 
-int session_give_back(wb_transport_session *session, const wb_incoming *const *messages,
-                      size_t count, wb_error *error)
+int wb_sqlite_session_give_back(wb_transport_session *session, const wb_incoming *const *messages,
+                                size_t count, wb_error *error)
 {
-    message *const *returned = (message *const *)(uintptr_t)messages;
-    if (session_is_forgetful(session))
-        return session_acknowledge(session, messages, count, error);
+    wb_sqlite_message *const *returned = (wb_sqlite_message *const *)(uintptr_t)messages;
+    if (wb_sqlite_session_is_forgetful(session))
+        return wb_sqlite_session_acknowledge(session, messages, count, error);
     if (session->in_transaction)
         return session->db.host->fail(session->db.host, error, WB_ABORT, WB_CAUSE_OTHER, 0,
                                       "messages cannot be given back inside a transaction");
-    int result = acknowledge_flush(session, error);
+    int result = wb_sqlite_acknowledge_flush(session, error);
     if (result == WB_OK && count > 0)
-        result = session_begin_own(session, DB_PROCESS_CRASH, error);
+        result = wb_sqlite_session_begin_own(session, WB_SQLITE_DB_PROCESS_CRASH, error);
     if (result != WB_OK || count == 0)
         return result;
     result = give_back_rows(session, returned, count, error);
     session->ring = 1;
     if (result == WB_OK)
-        result = session_commit_own(session, error);
+        result = wb_sqlite_session_commit_own(session, error);
     if (result != WB_OK) {
-        db_rollback(&session->db);
+        wb_sqlite_db_rollback(&session->db);
         return fail_split(session, error);
     }
     forget_leaving(session);
     for (size_t i = 0; i < count; i++)
-        message_forget(session, returned[i]);
+        wb_sqlite_message_forget(session, returned[i]);
     return WB_OK;
 }

@@ -8,10 +8,10 @@
 
 #define FIRST_CAPACITY 16u
 
-static int grow(foreign_claim **claims, size_t *capacity)
+static int grow(wb_sqlite_foreign_claim **claims, size_t *capacity)
 {
     size_t wanted = *capacity ? *capacity * 2 : FIRST_CAPACITY;
-    foreign_claim *grown = realloc(*claims, wanted * sizeof **claims);
+    wb_sqlite_foreign_claim *grown = realloc(*claims, wanted * sizeof **claims);
     if (!grown)
         return -1;
     *claims = grown;
@@ -19,17 +19,17 @@ static int grow(foreign_claim **claims, size_t *capacity)
     return 0;
 }
 
-int claim_list(wb_transport_session *session, foreign_claim **ret_claims, size_t *ret_count,
-               wb_error *error)
+int wb_sqlite_claim_list(wb_transport_session *session, wb_sqlite_foreign_claim **ret_claims,
+                         size_t *ret_count, wb_error *error)
 {
-    foreign_claim *claims = NULL;
+    wb_sqlite_foreign_claim *claims = NULL;
     size_t count = 0;
     size_t capacity = 0;
     int code = SQLITE_DONE;
-    int result = db_prepare(&session->db, &session->list_claims,
-                            "select first, last, session from waybill_claim where queue=?1"
-                            " order by first",
-                            error);
+    int result =
+        wb_sqlite_db_prepare(&session->db, &session->list_claims,
+                             "select first, last, session from waybill_claim where queue=?1"
+                             " order by first", error);
     if (result != WB_OK)
         return result;
     sqlite3_stmt *list = session->list_claims;
@@ -37,14 +37,14 @@ int claim_list(wb_transport_session *session, foreign_claim **ret_claims, size_t
     while ((code = sqlite3_step(list)) == SQLITE_ROW) {
         if (count == capacity && grow(&claims, &capacity) < 0)
             break;
-        claims[count++] = (foreign_claim){ .first = sqlite3_column_int64(list, 0),
+        claims[count++] = (wb_sqlite_foreign_claim){ .first = sqlite3_column_int64(list, 0),
                                            .last = sqlite3_column_int64(list, 1),
                                            .session = sqlite3_column_int64(list, 2) };
     }
     if (code == SQLITE_ROW)
-        result = db_out_of_memory(&session->db, error);
+        result = wb_sqlite_db_out_of_memory(&session->db, error);
     else if (code != SQLITE_DONE)
-        result = db_fail(&session->db, code, "read the claims", error);
+        result = wb_sqlite_db_fail(&session->db, code, "read the claims", error);
     (void)sqlite3_reset(list);
     if (result == WB_OK) {
         *ret_claims = claims;
@@ -55,21 +55,21 @@ int claim_list(wb_transport_session *session, foreign_claim **ret_claims, size_t
     return result;
 }
 
-int64_t claim_gap_end(const foreign_claim *next, int64_t from)
+int64_t wb_sqlite_claim_gap_end(const wb_sqlite_foreign_claim *next, int64_t from)
 {
     return !next ? INT64_MAX : next->first > from ? next->first - 1 : 0;
 }
 
-int64_t claim_gap_begin(const foreign_claim *next, int64_t from)
+int64_t wb_sqlite_claim_gap_begin(const wb_sqlite_foreign_claim *next, int64_t from)
 {
     if (!next || next->last == INT64_MAX)
         return 0;
     return next->last < from ? from : next->last + 1;
 }
 
-int claim_is_dead(const wb_transport_session *session, int64_t number)
+int wb_sqlite_claim_is_dead(const wb_transport_session *session, int64_t number)
 {
-    return number != session->number && !lockfile_is_held(session->sessions_fd, number);
+    return number != session->number && !wb_sqlite_lockfile_is_held(session->sessions_fd, number);
 }
 
 /* Count a delivery of each message of a claim that is still in its queue. */
@@ -77,7 +77,7 @@ static int count_up_claim(wb_transport_session *session, int64_t queue, int64_t 
                           int64_t last, wb_error *error)
 {
     sqlite3_stmt *count = NULL;
-    int result = session_prepare_for_queue(
+    int result = wb_sqlite_session_prepare_for_queue(
         session, &count,
         "insert into waybill_redelivered(queue,seq,count)"
         " select ?1, seq, 1 from waybill_message_%lld where seq between ?2 and ?3"
@@ -88,21 +88,24 @@ static int count_up_claim(wb_transport_session *session, int64_t queue, int64_t 
     (void)sqlite3_bind_int64(count, 1, queue);
     (void)sqlite3_bind_int64(count, 2, first);
     (void)sqlite3_bind_int64(count, 3, last);
-    result = db_run(&session->db, count, "count deliveries", error);
+    result = wb_sqlite_db_run(&session->db, count, "count deliveries", error);
     (void)sqlite3_finalize(count);
     return result;
 }
 
 static int prepare_claims_of(wb_transport_session *session, int64_t number, wb_error *error)
 {
-    int result = db_prepare(&session->db, &session->claims_of,
-                            "select queue, first, last from waybill_claim where session=?1", error);
+    int result =
+        wb_sqlite_db_prepare(&session->db, &session->claims_of,
+                             "select queue, first, last from waybill_claim where session=?1",
+                             error);
     if (result == WB_OK)
         (void)sqlite3_bind_int64(session->claims_of, 1, number);
     return result;
 }
 
-int claim_exists(wb_transport_session *session, int64_t number, int *ret_exists, wb_error *error)
+int wb_sqlite_claim_exists(wb_transport_session *session, int64_t number, int *ret_exists,
+                           wb_error *error)
 {
     int result = prepare_claims_of(session, number, error);
     if (result != WB_OK)
@@ -110,25 +113,25 @@ int claim_exists(wb_transport_session *session, int64_t number, int *ret_exists,
     int code = sqlite3_step(session->claims_of);
     *ret_exists = code == SQLITE_ROW;
     if (code != SQLITE_ROW && code != SQLITE_DONE)
-        result = db_fail(&session->db, code, "read the claims", error);
+        result = wb_sqlite_db_fail(&session->db, code, "read the claims", error);
     (void)sqlite3_reset(session->claims_of);
     return result;
 }
 
-int claim_release_all(wb_transport_session *session, int64_t number, wb_error *error)
+int wb_sqlite_claim_release_all(wb_transport_session *session, int64_t number, wb_error *error)
 {
-    database *db = &session->db;
+    wb_sqlite_database *db = &session->db;
     int code;
     int result = prepare_claims_of(session, number, error);
     if (result == WB_OK)
-        result = db_prepare(db, &session->release_all,
-                            "delete from waybill_claim where session=?1", error);
+        result = wb_sqlite_db_prepare(db, &session->release_all,
+                                      "delete from waybill_claim where session=?1", error);
     if (result != WB_OK)
         return result;
     sqlite3_stmt *claims = session->claims_of;
     while (result == WB_OK && (code = sqlite3_step(claims)) != SQLITE_DONE) {
         if (code != SQLITE_ROW)
-            result = db_fail(db, code, "read the claims", error);
+            result = wb_sqlite_db_fail(db, code, "read the claims", error);
         else
             result = count_up_claim(session, sqlite3_column_int64(claims, 0),
                                     sqlite3_column_int64(claims, 1),
@@ -139,27 +142,27 @@ int claim_release_all(wb_transport_session *session, int64_t number, wb_error *e
     if (result != WB_OK)
         return result;
     (void)sqlite3_bind_int64(session->release_all, 1, number);
-    return db_run(db, session->release_all, "release claims", error);
+    return wb_sqlite_db_run(db, session->release_all, "release claims", error);
 }
 
-int claim_insert(wb_transport_session *session, int64_t first, int64_t last, claim **ret_claim,
-                 wb_error *error)
+int wb_sqlite_claim_insert(wb_transport_session *session, int64_t first, int64_t last,
+                           wb_sqlite_claim **ret_claim, wb_error *error)
 {
-    int result = db_prepare(&session->db, &session->insert_claim,
-                            "insert into waybill_claim(queue,first,last,session)"
-                            " values(?1,?2,?3,?4)",
-                            error);
+    int result = wb_sqlite_db_prepare(&session->db, &session->insert_claim,
+                                      "insert into waybill_claim(queue,first,last,session)"
+                                      " values(?1,?2,?3,?4)",
+                                      error);
     if (result != WB_OK)
         return result;
-    claim *made = calloc(1, sizeof *made);
+    wb_sqlite_claim *made = calloc(1, sizeof *made);
     if (!made)
-        return db_out_of_memory(&session->db, error);
+        return wb_sqlite_db_out_of_memory(&session->db, error);
     sqlite3_stmt *insert = session->insert_claim;
     (void)sqlite3_bind_int64(insert, 1, session->queue);
     (void)sqlite3_bind_int64(insert, 2, first);
     (void)sqlite3_bind_int64(insert, 3, last);
     (void)sqlite3_bind_int64(insert, 4, session->number);
-    result = db_run(&session->db, insert, "claim messages", error);
+    result = wb_sqlite_db_run(&session->db, insert, "claim messages", error);
     if (result != WB_OK) {
         free(made);
         return result;
@@ -174,14 +177,14 @@ int claim_insert(wb_transport_session *session, int64_t first, int64_t last, cla
 
 /* Only somebody who deleted the sessions file can have made others believe that we are
  * dead; then what we would commit was or will be done by them as well. */
-int claim_verify(wb_transport_session *session, wb_error *error)
+int wb_sqlite_claim_verify(wb_transport_session *session, wb_error *error)
 {
-    database *db = &session->db;
-    int result = db_prepare(db, &session->find_claim,
-                            "select 1 from waybill_claim where queue=?1 and first=?2"
-                            " and session=?3",
-                            error);
-    for (const claim *own = session->claims; result == WB_OK && own; own = own->next) {
+    wb_sqlite_database *db = &session->db;
+    int result = wb_sqlite_db_prepare(db, &session->find_claim,
+                                      "select 1 from waybill_claim where queue=?1 and first=?2"
+                                      " and session=?3",
+                                      error);
+    for (const wb_sqlite_claim *own = session->claims; result == WB_OK && own; own = own->next) {
         (void)sqlite3_bind_int64(session->find_claim, 1, session->queue);
         (void)sqlite3_bind_int64(session->find_claim, 2, own->first);
         (void)sqlite3_bind_int64(session->find_claim, 3, session->number);
@@ -192,15 +195,15 @@ int claim_verify(wb_transport_session *session, wb_error *error)
                                     "deleted?",
                                     session->transport->sessions_path);
         else if (code != SQLITE_ROW)
-            result = db_fail(db, code, "check a claim", error);
+            result = wb_sqlite_db_fail(db, code, "check a claim", error);
         (void)sqlite3_reset(session->find_claim);
     }
     return result;
 }
 
-void claim_forget(wb_transport_session *session, claim *forgotten)
+void wb_sqlite_claim_forget(wb_transport_session *session, wb_sqlite_claim *forgotten)
 {
-    claim **link = &session->claims;
+    wb_sqlite_claim **link = &session->claims;
     while (*link != forgotten)
         link = &(*link)->next;
     *link = forgotten->next;

@@ -31,7 +31,7 @@ static unsigned char *put_string(unsigned char *at, const char *text, size_t siz
     return at + size + 1;
 }
 
-static int reserve(codec_buffer *buffer, size_t size)
+static int reserve(wb_sqlite_codec_buffer *buffer, size_t size)
 {
     if (size <= buffer->capacity)
         return 0;
@@ -43,7 +43,7 @@ static int reserve(codec_buffer *buffer, size_t size)
     return 0;
 }
 
-int codec_encode(codec_buffer *buffer, const wb_header *headers, size_t count)
+int wb_sqlite_codec_encode(wb_sqlite_codec_buffer *buffer, const wb_header *headers, size_t count)
 {
     size_t size = U32_SIZE;
     for (size_t i = 0; i < count; i++) {
@@ -51,13 +51,13 @@ int codec_encode(codec_buffer *buffer, const wb_header *headers, size_t count)
         size_t name_size = string_size(header->name, header->name_size);
         size_t value_size = string_size(header->value, header->value_size);
         if (name_size > ENCODED_SIZE_MAX || value_size > ENCODED_SIZE_MAX)
-            return CODEC_TOO_LARGE;
+            return WB_SQLITE_CODEC_TOO_LARGE;
         size += HEADER_SIZE_MIN + name_size + value_size;
         if (size > ENCODED_SIZE_MAX)
-            return CODEC_TOO_LARGE;
+            return WB_SQLITE_CODEC_TOO_LARGE;
     }
     if (reserve(buffer, size) < 0)
-        return CODEC_NO_MEMORY;
+        return WB_SQLITE_CODEC_NO_MEMORY;
     unsigned char *at = put_u32(buffer->data, count);
     for (size_t i = 0; i < count; i++) {
         const wb_header *header = &headers[i];
@@ -68,10 +68,10 @@ int codec_encode(codec_buffer *buffer, const wb_header *headers, size_t count)
     return 0;
 }
 
-void codec_free(codec_buffer *buffer)
+void wb_sqlite_codec_free(wb_sqlite_codec_buffer *buffer)
 {
     free(buffer->data);
-    *buffer = (codec_buffer){ 0 };
+    *buffer = (wb_sqlite_codec_buffer){ 0 };
 }
 
 static uint32_t get_u32(const unsigned char *at)
@@ -82,17 +82,17 @@ static uint32_t get_u32(const unsigned char *at)
     return value;
 }
 
-size_t codec_bytes_within(const codec_limits *limits)
+size_t wb_sqlite_codec_bytes_within(const wb_sqlite_codec_limits *limits)
 {
     if (limits->count == 0 || limits->bytes == 0)
         return SIZE_MAX;
     return U32_SIZE + limits->count * HEADER_SIZE_MIN + limits->bytes;
 }
 
-codec_summary codec_summarize(const void *blob, size_t size, size_t total,
-                              const codec_limits *limits)
+wb_sqlite_codec_summary wb_sqlite_codec_summarize(const void *blob, size_t size, size_t total,
+                                                  const wb_sqlite_codec_limits *limits)
 {
-    codec_summary summary = { .is_damaged = 1 };
+    wb_sqlite_codec_summary summary = { .is_damaged = 1 };
     if (!blob || size < U32_SIZE)
         return summary;
     size_t count = get_u32(blob);
@@ -122,8 +122,9 @@ static int take_string(const unsigned char **at, const unsigned char *end, const
     return 0;
 }
 
-int codec_decode(const void *blob, size_t size, const codec_summary *summary,
-                 const codec_limits *limits, wb_header *headers, size_t *ret_count)
+int wb_sqlite_codec_decode(const void *blob, size_t size, const wb_sqlite_codec_summary *summary,
+                           const wb_sqlite_codec_limits *limits, wb_header *headers,
+                           size_t *ret_count)
 {
     const unsigned char *at = (const unsigned char *)blob + U32_SIZE;
     const unsigned char *end = (const unsigned char *)blob + size;

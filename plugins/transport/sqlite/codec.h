@@ -12,45 +12,46 @@
 #include <waybill/message.h>
 
 /** A growable run of bytes, kept for reuse. All zero is empty. */
-typedef struct codec_buffer {
+typedef struct wb_sqlite_codec_buffer {
     unsigned char *data;
     size_t size;
     size_t capacity;
-} codec_buffer;
+} wb_sqlite_codec_buffer;
 
 /** Encode into `buffer`, replacing what it held. A size of 0 means "up to the NUL
- *  byte". @return 0, CODEC_TOO_LARGE over 1 GiB, or CODEC_NO_MEMORY. */
-int codec_encode(codec_buffer *buffer, const wb_header *headers, size_t count);
-void codec_free(codec_buffer *buffer);
+ *  byte". @return 0, WB_SQLITE_CODEC_TOO_LARGE over 1 GiB, or WB_SQLITE_CODEC_NO_MEMORY. */
+int wb_sqlite_codec_encode(wb_sqlite_codec_buffer *buffer, const wb_header *headers, size_t count);
+void wb_sqlite_codec_free(wb_sqlite_codec_buffer *buffer);
 
-#define CODEC_TOO_LARGE (-1)
-#define CODEC_NO_MEMORY (-2)
+#define WB_SQLITE_CODEC_TOO_LARGE (-1)
+#define WB_SQLITE_CODEC_NO_MEMORY (-2)
 
 /** Most headers, and most bytes of names and values together. 0: no limit. */
-typedef struct codec_limits {
+typedef struct wb_sqlite_codec_limits {
     size_t count;
     size_t bytes;
-} codec_limits;
+} wb_sqlite_codec_limits;
 
 /** How many bytes of a blob hold all that is within the limits; SIZE_MAX without limits. */
-size_t codec_bytes_within(const codec_limits *limits);
+size_t wb_sqlite_codec_bytes_within(const wb_sqlite_codec_limits *limits);
 
 /** What the start of a blob says of the whole of it. */
-typedef struct codec_summary {
+typedef struct wb_sqlite_codec_summary {
     size_t count; /* of headers */
     size_t bytes; /* of names and values */
-    size_t kept;  /* most headers that codec_decode() returns */
+    size_t kept;  /* most headers that wb_sqlite_codec_decode() returns */
     int is_over;  /* the limits */
     int is_damaged;
-} codec_summary;
+} wb_sqlite_codec_summary;
 
 /** `size` bytes of a blob of `total` are at hand. */
-codec_summary codec_summarize(const void *blob, size_t size, size_t total,
-                              const codec_limits *limits);
+wb_sqlite_codec_summary wb_sqlite_codec_summarize(const void *blob, size_t size, size_t total,
+                                                  const wb_sqlite_codec_limits *limits);
 
 /** Fill `headers` (summary.kept of them) with pointers into the blob: all, or the first that
  *  are within the limits. @return 0, or -1 when the blob is damaged. */
-int codec_decode(const void *blob, size_t size, const codec_summary *summary,
-                 const codec_limits *limits, wb_header *headers, size_t *ret_count);
+int wb_sqlite_codec_decode(const void *blob, size_t size, const wb_sqlite_codec_summary *summary,
+                           const wb_sqlite_codec_limits *limits, wb_header *headers,
+                           size_t *ret_count);
 
 #endif

@@ -24,37 +24,41 @@ static const char schema[] =
     " queue integer not null, seq integer not null, count integer not null,"
     " primary key(queue, seq)) without rowid;";
 
-static int find_queue(database *db, const char *name, int64_t *ret_number, wb_error *error)
+static int find_queue(wb_sqlite_database *db, const char *name, int64_t *ret_number,
+                      wb_error *error)
 {
     sqlite3_stmt *statement = NULL;
     int result =
-        db_prepare(db, &statement, "select number from waybill_queue where name=?1", error);
+        wb_sqlite_db_prepare(db, &statement, "select number from waybill_queue where name=?1",
+                             error);
     if (result != WB_OK)
         return result;
     (void)sqlite3_bind_text(statement, 1, name, -1, SQLITE_STATIC);
     int code = sqlite3_step(statement);
     *ret_number = code == SQLITE_ROW ? sqlite3_column_int64(statement, 0) : 0;
     if (code != SQLITE_ROW && code != SQLITE_DONE)
-        result = db_fail(db, code, "look up a queue", error);
+        result = wb_sqlite_db_fail(db, code, "look up a queue", error);
     (void)sqlite3_finalize(statement);
     return result;
 }
 
-static int insert_queue(database *db, const char *name, wb_error *error)
+static int insert_queue(wb_sqlite_database *db, const char *name, wb_error *error)
 {
     sqlite3_stmt *statement = NULL;
-    int result = db_prepare(db, &statement,
-                            "insert into waybill_queue(name) values(?1) on conflict do nothing",
-                            error);
+    int result =
+        wb_sqlite_db_prepare(db, &statement,
+                             "insert into waybill_queue(name) values(?1) on conflict do nothing",
+                             error);
     if (result != WB_OK)
         return result;
     (void)sqlite3_bind_text(statement, 1, name, -1, SQLITE_STATIC);
-    result = db_run(db, statement, "make a queue", error);
+    result = wb_sqlite_db_run(db, statement, "make a queue", error);
     (void)sqlite3_finalize(statement);
     return result;
 }
 
-static int make_queue(database *db, const char *name, int64_t *ret_number, wb_error *error)
+static int make_queue(wb_sqlite_database *db, const char *name, int64_t *ret_number,
+                      wb_error *error)
 {
     char sql[256];
     int result = insert_queue(db, name, error);
@@ -67,37 +71,39 @@ static int make_queue(database *db, const char *name, int64_t *ret_number, wb_er
                    " seq integer primary key, id blob, key blob,"
                    " headers blob not null, body blob not null)",
                    (long long)*ret_number);
-    return db_execute(db, sql, "make a queue", error);
+    return wb_sqlite_db_execute(db, sql, "make a queue", error);
 }
 
-static int subscribe(database *db, const char *type, int64_t queue, wb_error *error)
+static int subscribe(wb_sqlite_database *db, const char *type, int64_t queue, wb_error *error)
 {
     sqlite3_stmt *statement = NULL;
-    int result = db_prepare(db, &statement,
-                            "insert into waybill_subscription(type,queue) values(?1,?2)"
-                            " on conflict do nothing",
-                            error);
+    int result = wb_sqlite_db_prepare(db, &statement,
+                                      "insert into waybill_subscription(type,queue) values(?1,?2)"
+                                      " on conflict do nothing",
+                                      error);
     if (result != WB_OK)
         return result;
     (void)sqlite3_bind_text(statement, 1, type, -1, SQLITE_STATIC);
     (void)sqlite3_bind_int64(statement, 2, queue);
-    result = db_run(db, statement, "subscribe", error);
+    result = wb_sqlite_db_run(db, statement, "subscribe", error);
     (void)sqlite3_finalize(statement);
     return result;
 }
 
-static int check_version(wb_transport *transport, database *db, int *ret_version, wb_error *error)
+static int check_version(wb_transport *transport, wb_sqlite_database *db, int *ret_version,
+                         wb_error *error)
 {
-    int result = db_schema_version(db, TRANSPORT_SCHEMA_PART, ret_version, error);
-    if (result == WB_OK && *ret_version > TRANSPORT_SCHEMA_VERSION)
+    int result = wb_sqlite_db_schema_version(db, WB_SQLITE_TRANSPORT_SCHEMA_PART, ret_version,
+                                             error);
+    if (result == WB_OK && *ret_version > WB_SQLITE_TRANSPORT_SCHEMA_VERSION)
         result = transport->host->fail(
             transport->host, error, WB_FATAL, WB_CAUSE_MISMATCH, *ret_version,
             "the queues in \"%s\" have version %d, this is version %d: use a newer waybill",
-            db->path, *ret_version, TRANSPORT_SCHEMA_VERSION);
+            db->path, *ret_version, WB_SQLITE_TRANSPORT_SCHEMA_VERSION);
     return result;
 }
 
-static int install_tables(wb_transport *transport, database *db, wb_error *error)
+static int install_tables(wb_transport *transport, wb_sqlite_database *db, wb_error *error)
 {
     const wb_endpoint_info *endpoint = transport->endpoint;
     int version = 0;
@@ -105,9 +111,10 @@ static int install_tables(wb_transport *transport, database *db, wb_error *error
     int64_t error_queue = 0;
     int result = check_version(transport, db, &version, error);
     if (result == WB_OK)
-        result = db_execute(db, schema, "make the tables", error);
+        result = wb_sqlite_db_execute(db, schema, "make the tables", error);
     if (result == WB_OK)
-        result = db_set_schema_version(db, TRANSPORT_SCHEMA_PART, TRANSPORT_SCHEMA_VERSION, error);
+        result = wb_sqlite_db_set_schema_version(db, WB_SQLITE_TRANSPORT_SCHEMA_PART,
+                                                 WB_SQLITE_TRANSPORT_SCHEMA_VERSION, error);
     if (result == WB_OK)
         result = make_queue(db, endpoint->name, &queue, error);
     if (result == WB_OK && endpoint->error_queue)
@@ -119,28 +126,30 @@ static int install_tables(wb_transport *transport, database *db, wb_error *error
 
 static int open_sessions_file(wb_transport *transport, wb_error *error)
 {
-    int fd = lockfile_open(transport->sessions_path);
+    int fd = wb_sqlite_lockfile_open(transport->sessions_path);
     if (fd < 0)
-        return db_fail_file(transport->host, errno, "open", transport->sessions_path, error);
+        return wb_sqlite_db_fail_file(transport->host, errno, "open", transport->sessions_path,
+                                      error);
     (void)close(fd);
     return WB_OK;
 }
 
-int transport_install(wb_transport *transport, wb_error *error)
+int wb_sqlite_transport_install(wb_transport *transport, wb_error *error)
 {
-    database db;
-    int result = db_create(&db, transport->host, transport->config, transport->path, error);
+    wb_sqlite_database db;
+    int result = wb_sqlite_db_create(&db, transport->host, transport->config, transport->path,
+                                     error);
     if (result != WB_OK)
         return result;
     result = open_sessions_file(transport, error);
     if (result == WB_OK)
-        result = db_begin(&db, DB_POWER_LOSS, error);
+        result = wb_sqlite_db_begin(&db, WB_SQLITE_DB_POWER_LOSS, error);
     if (result == WB_OK)
         result = install_tables(transport, &db, error);
     if (result == WB_OK)
-        result = db_commit(&db, error);
-    db_rollback(&db);
-    db_close(&db);
+        result = wb_sqlite_db_commit(&db, error);
+    wb_sqlite_db_rollback(&db);
+    wb_sqlite_db_close(&db);
     return result;
 }
 
@@ -153,18 +162,18 @@ static int missing(wb_transport *transport, const char *what, const char *name, 
                                  transport->path);
 }
 
-static int verify_queue(wb_transport *transport, database *db, const char *name,
+static int verify_queue(wb_transport *transport, wb_sqlite_database *db, const char *name,
                         int64_t *ret_number, wb_error *error)
 {
     int result = find_queue(db, name, ret_number, error);
     return result == WB_OK && *ret_number == 0 ? missing(transport, "queue", name, error) : result;
 }
 
-static int verify_subscription(wb_transport *transport, database *db, const char *type,
+static int verify_subscription(wb_transport *transport, wb_sqlite_database *db, const char *type,
                                int64_t queue, wb_error *error)
 {
     sqlite3_stmt *statement = NULL;
-    int result = db_prepare(
+    int result = wb_sqlite_db_prepare(
         db, &statement, "select 1 from waybill_subscription where type=?1 and queue=?2", error);
     if (result != WB_OK)
         return result;
@@ -174,12 +183,12 @@ static int verify_subscription(wb_transport *transport, database *db, const char
     if (code == SQLITE_DONE)
         result = missing(transport, "subscription to", type, error);
     else if (code != SQLITE_ROW)
-        result = db_fail(db, code, "read the subscriptions", error);
+        result = wb_sqlite_db_fail(db, code, "read the subscriptions", error);
     (void)sqlite3_finalize(statement);
     return result;
 }
 
-static int verify_tables(wb_transport *transport, database *db, wb_error *error)
+static int verify_tables(wb_transport *transport, wb_sqlite_database *db, wb_error *error)
 {
     const wb_endpoint_info *endpoint = transport->endpoint;
     int version = 0;
@@ -197,13 +206,13 @@ static int verify_tables(wb_transport *transport, database *db, wb_error *error)
     return result;
 }
 
-int transport_verify(wb_transport *transport, wb_error *error)
+int wb_sqlite_transport_verify(wb_transport *transport, wb_error *error)
 {
-    database db;
-    int result = db_open(&db, transport->host, transport->config, transport->path, error);
+    wb_sqlite_database db;
+    int result = wb_sqlite_db_open(&db, transport->host, transport->config, transport->path, error);
     if (result != WB_OK)
         return result;
     result = verify_tables(transport, &db, error);
-    db_close(&db);
+    wb_sqlite_db_close(&db);
     return result;
 }

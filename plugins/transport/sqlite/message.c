@@ -26,7 +26,7 @@ typedef struct part {
     size_t size; /* what is read of it */
 } part;
 
-const char message_columns[] = "seq, id, key, headers, body";
+const char wb_sqlite_message_columns[] = "seq, id, key, headers, body";
 
 /* A value that is small enough, an integer in place of one that is not (or that is text, of
  * which only others make any: its size in bytes cannot be asked without reading it). typeof()
@@ -35,14 +35,14 @@ const char message_columns[] = "seq, id, key, headers, body";
     "case typeof(" column ") when 'blob' then iif(length(" column ")<=" limit "," column ",0)"     \
     " when 'text' then 0 when 'null' then null else cast(" column " as blob) end"
 
-const char message_columns_weighed[] =
+const char wb_sqlite_message_columns_weighed[] =
     "seq, " WITHIN("id", "?4") ", " WITHIN("key", "?4") ", " WITHIN("headers", "?5") ", " WITHIN(
         "body", "?6");
 
-static codec_limits header_limits(const wb_transport_session *session)
+static wb_sqlite_codec_limits header_limits(const wb_transport_session *session)
 {
     const wb_endpoint_info *endpoint = session->transport->endpoint;
-    codec_limits limits = { 0 };
+    wb_sqlite_codec_limits limits = { 0 };
     if (WB_HAS(endpoint, wb_endpoint_info, headers_max))
         limits.count = endpoint->headers_max;
     if (WB_HAS(endpoint, wb_endpoint_info, headers_size_max) && endpoint->headers_size_max > 0)
@@ -61,18 +61,18 @@ static int64_t as_column(size_t limit)
     return limit > INT64_MAX ? INT64_MAX : (int64_t)limit;
 }
 
-void message_bind_limits(const wb_transport_session *session, sqlite3_stmt *statement)
+void wb_sqlite_message_bind_limits(const wb_transport_session *session, sqlite3_stmt *statement)
 {
-    const codec_limits limits = header_limits(session);
+    const wb_sqlite_codec_limits limits = header_limits(session);
     (void)sqlite3_bind_int64(statement, 4, as_column(NAME_BYTES_MAX));
-    (void)sqlite3_bind_int64(statement, 5, as_column(codec_bytes_within(&limits)));
+    (void)sqlite3_bind_int64(statement, 5, as_column(wb_sqlite_codec_bytes_within(&limits)));
     (void)sqlite3_bind_int64(statement, 6, as_column(body_limit(session)));
 }
 
-int message_row_max(const wb_transport_session *session)
+int wb_sqlite_message_row_max(const wb_transport_session *session)
 {
-    const codec_limits limits = header_limits(session);
-    size_t headers = codec_bytes_within(&limits);
+    const wb_sqlite_codec_limits limits = header_limits(session);
+    size_t headers = wb_sqlite_codec_bytes_within(&limits);
     size_t body = body_limit(session);
     if (headers >= INT_MAX / 2 || body >= INT_MAX / 2 - ROW_OVERHEAD)
         return INT_MAX;
@@ -85,8 +85,8 @@ static int open_part(wb_transport_session *session, sqlite3_stmt *row, int numbe
     static const char *const names[PARTS] = { "id", "key", "headers", "body" };
     int result = WB_OK;
     if (is_weighed && sqlite3_column_type(row, number + 1) == SQLITE_INTEGER) {
-        result = large_open(session, sqlite3_column_int64(row, 0), names[number], &opened->blob,
-                            error);
+        result = wb_sqlite_large_open(session, sqlite3_column_int64(row, 0), names[number],
+                                      &opened->blob, error);
         opened->total = result == WB_OK ? (size_t)sqlite3_blob_bytes(opened->blob) : 0;
     } else {
         opened->data = sqlite3_column_blob(row, number + 1);
@@ -105,8 +105,8 @@ static void close_parts(part parts[PARTS])
 static int open_parts(wb_transport_session *session, sqlite3_stmt *row, int is_weighed,
                       part parts[PARTS], wb_error *error)
 {
-    const codec_limits limits = header_limits(session);
-    const size_t within = codec_bytes_within(&limits);
+    const wb_sqlite_codec_limits limits = header_limits(session);
+    const size_t within = wb_sqlite_codec_bytes_within(&limits);
     int result = WB_OK;
     for (int i = 0; result == WB_OK && i < PARTS; i++)
         result = open_part(session, row, i, is_weighed, &parts[i], error);
@@ -129,7 +129,7 @@ static int put(wb_transport_session *session, unsigned char **at, const part *fr
 {
     int result = WB_OK;
     if (from->blob && from->size)
-        result = large_read(session, from->blob, *at, from->size, error);
+        result = wb_sqlite_large_read(session, from->blob, *at, from->size, error);
     else if (from->size)
         memcpy(*at, from->data, from->size);
     (*at)[from->size] = '\0';
@@ -137,7 +137,7 @@ static int put(wb_transport_session *session, unsigned char **at, const part *fr
     return result;
 }
 
-static int put_all(wb_transport_session *session, message *to, unsigned char *at,
+static int put_all(wb_transport_session *session, wb_sqlite_message *to, unsigned char *at,
                    const part parts[PARTS], const unsigned char *starts[PARTS], wb_error *error)
 {
     int result = WB_OK;
@@ -158,8 +158,8 @@ static int put_all(wb_transport_session *session, message *to, unsigned char *at
 /* What memory a message takes: in `fixed` the struct, its headers and what is wrong with
  * them, in `bytes` the parts of its row. */
 typedef struct plan {
-    codec_limits limits;
-    codec_summary summary;
+    wb_sqlite_codec_limits limits;
+    wb_sqlite_codec_summary summary;
     size_t fixed;
     size_t bytes;
 } plan;
@@ -171,14 +171,14 @@ static int make_plan(wb_transport_session *session, const part parts[PARTS], pla
     unsigned char first[sizeof(uint32_t)] = { 0 };
     const void *start = blob->data;
     if (blob->blob && blob->size >= sizeof first) {
-        int result = large_read(session, blob->blob, first, sizeof first, error);
+        int result = wb_sqlite_large_read(session, blob->blob, first, sizeof first, error);
         if (result != WB_OK)
             return result;
         start = first;
     }
     made->limits = header_limits(session);
-    made->summary = codec_summarize(start, blob->size, blob->total, &made->limits);
-    made->fixed = sizeof(message) + made->summary.kept * sizeof(wb_header) +
+    made->summary = wb_sqlite_codec_summarize(start, blob->size, blob->total, &made->limits);
+    made->fixed = sizeof(wb_sqlite_message) + made->summary.kept * sizeof(wb_header) +
                   (made->summary.is_over ? PROBLEM_SIZE : 0);
     made->bytes = PARTS;
     for (int i = 0; i < PARTS; i++)
@@ -188,16 +188,16 @@ static int make_plan(wb_transport_session *session, const part parts[PARTS], pla
 
 /* One allocation a message; but the bytes of a large one are apart, since they go as soon as
  * it is acknowledged. */
-static message *allocate(const plan *by, int is_apart)
+static wb_sqlite_message *allocate(const plan *by, int is_apart)
 {
-    message *made = malloc(by->fixed + (is_apart ? 0 : by->bytes));
+    wb_sqlite_message *made = malloc(by->fixed + (is_apart ? 0 : by->bytes));
     void *apart = is_apart ? malloc(by->bytes) : NULL;
     if (!made || (is_apart && !apart)) {
         free(made);
         free(apart);
         return NULL;
     }
-    *made = (message){ .large = apart, .bytes = by->fixed + by->bytes };
+    *made = (wb_sqlite_message){ .large = apart, .bytes = by->fixed + by->bytes };
     return made;
 }
 
@@ -211,28 +211,28 @@ static const char *describe(char *text, const plan *by)
 
 static void decode_headers(wb_incoming *to, const unsigned char *blob, size_t size, const plan *by)
 {
-    wb_header *headers = (wb_header *)(void *)((message *)(void *)to + 1);
+    wb_header *headers = (wb_header *)(void *)((wb_sqlite_message *)(void *)to + 1);
     to->headers = headers;
     if (by->summary.is_over)
         to->problem = describe((char *)(headers + by->summary.kept), by);
-    if (!by->summary.is_damaged &&
-        codec_decode(blob, size, &by->summary, &by->limits, headers, &to->header_count) == 0)
+    if (!by->summary.is_damaged && wb_sqlite_codec_decode(blob, size, &by->summary, &by->limits,
+                                                          headers, &to->header_count) == 0)
         return;
     to->header_count = 0;
     to->problem = "its headers are damaged";
 }
 
 static int build(wb_transport_session *session, int64_t seq, const part parts[PARTS], int is_apart,
-                 message **ret_message, wb_error *error)
+                 wb_sqlite_message **ret_message, wb_error *error)
 {
     plan by;
     const unsigned char *starts[PARTS];
     int result = make_plan(session, parts, &by, error);
     if (result != WB_OK)
         return result;
-    message *made = allocate(&by, is_apart);
+    wb_sqlite_message *made = allocate(&by, is_apart);
     if (!made)
-        return db_out_of_memory(&session->db, error);
+        return wb_sqlite_db_out_of_memory(&session->db, error);
     made->seq = seq;
     unsigned char *at = is_apart ? made->large : (unsigned char *)made + by.fixed;
     result = put_all(session, made, at, parts, starts, error);
@@ -246,23 +246,23 @@ static int build(wb_transport_session *session, int64_t seq, const part parts[PA
     return WB_OK;
 }
 
-int message_read(wb_transport_session *session, sqlite3_stmt *row, int is_weighed,
-                 int may_be_large, message **ret_message, wb_error *error)
+int wb_sqlite_message_read(wb_transport_session *session, sqlite3_stmt *row, int is_weighed,
+                           int may_be_large, wb_sqlite_message **ret_message, wb_error *error)
 {
     part parts[PARTS] = { { 0 } };
     *ret_message = NULL;
     int result = open_parts(session, row, is_weighed, parts, error);
     int apart = result == WB_OK && is_large(session, parts);
-    int entered = apart && may_be_large && large_enter();
+    int entered = apart && may_be_large && wb_sqlite_large_enter();
     if (result == WB_OK && (!apart || entered))
         result = build(session, sqlite3_column_int64(row, 0), parts, apart, ret_message, error);
     close_parts(parts);
     if (entered && !*ret_message)
-        large_leave(session);
+        wb_sqlite_large_leave(session);
     return result;
 }
 
-void message_hold(wb_transport_session *session, message *held)
+void wb_sqlite_message_hold(wb_transport_session *session, wb_sqlite_message *held)
 {
     held->previous = NULL;
     held->next = session->in_hand;
@@ -271,26 +271,26 @@ void message_hold(wb_transport_session *session, message *held)
     session->in_hand = held;
 }
 
-void message_release_large(wb_transport_session *session, message *released)
+void wb_sqlite_message_release_large(wb_transport_session *session, wb_sqlite_message *released)
 {
     if (!released->large)
         return;
     free(released->large);
     released->large = NULL;
-    large_leave(session);
+    wb_sqlite_large_leave(session);
 }
 
-void message_forget(wb_transport_session *session, message *forgotten)
+void wb_sqlite_message_forget(wb_transport_session *session, wb_sqlite_message *forgotten)
 {
-    claim *owner = forgotten->claim;
+    wb_sqlite_claim *owner = forgotten->claim;
     if (forgotten->previous)
         forgotten->previous->next = forgotten->next;
     else
         session->in_hand = forgotten->next;
     if (forgotten->next)
         forgotten->next->previous = forgotten->previous;
-    message_release_large(session, forgotten);
+    wb_sqlite_message_release_large(session, forgotten);
     free(forgotten);
     if (owner && --owner->held == 0)
-        claim_forget(session, owner);
+        wb_sqlite_claim_forget(session, owner);
 }

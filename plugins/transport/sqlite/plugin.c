@@ -14,7 +14,7 @@ static const wb_option options[] = {
     { .name = "file",
       .type = WB_OPTION_STRING,
       .flags = WB_OPTION_REQUIRED,
-      .offset = offsetof(db_config, file),
+      .offset = offsetof(wb_sqlite_db_config, file),
       .since = "0.1",
       .summary = "the file that holds all queues of the system",
       .help = "All processes that send to each other name the same file, on a file system of "
@@ -22,7 +22,7 @@ static const wb_option options[] = {
               "transport FILE-sessions; none of them may be deleted while a process runs." },
     { .name = "busy_timeout",
       .type = WB_OPTION_DURATION,
-      .offset = offsetof(db_config, busy_timeout),
+      .offset = offsetof(wb_sqlite_db_config, busy_timeout),
       .default_text = "10s",
       .minimum = 1000000,
       .maximum = INT64_C(3600000000000),
@@ -32,7 +32,7 @@ static const wb_option options[] = {
               "time is tried again later." },
     { .name = "synchronous",
       .type = WB_OPTION_CHOICE,
-      .offset = offsetof(db_config, synchronous),
+      .offset = offsetof(wb_sqlite_db_config, synchronous),
       .default_text = "full",
       .choices = synchronous_choices,
       .since = "0.1",
@@ -45,10 +45,10 @@ static int create(const wb_host *host, const wb_endpoint_info *endpoint, const v
                   wb_transport **ret_transport, wb_error *error)
 {
     char path[PATH_MAX];
-    const db_config *options_set = config;
+    const wb_sqlite_db_config *options_set = config;
     wb_transport *transport = NULL;
     int result = WB_OK;
-    if (path_canonical(options_set->file, path, sizeof path) < 0)
+    if (wb_sqlite_path_canonical(options_set->file, path, sizeof path) < 0)
         return host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 0,
                           "file = \"%s\" is not the path of a file",
                           options_set->file ? options_set->file : "");
@@ -58,8 +58,8 @@ static int create(const wb_host *host, const wb_endpoint_info *endpoint, const v
         transport->endpoint = endpoint;
         transport->config = options_set;
         transport->watch = -1;
-        transport->path = path_join(path, "");
-        transport->sessions_path = path_join(path, LOCKFILE_SUFFIX);
+        transport->path = wb_sqlite_path_join(path, "");
+        transport->sessions_path = wb_sqlite_path_join(path, WB_SQLITE_LOCKFILE_SUFFIX);
     }
     if (!transport || !transport->path || !transport->sessions_path ||
         pthread_mutex_init(&transport->lock, NULL) != 0) {
@@ -87,8 +87,8 @@ static void destroy(wb_transport *transport)
 
 static int shared_resource(const void *config, char *buffer, size_t size)
 {
-    const db_config *options_set = config;
-    return path_canonical(options_set->file, buffer, size) < 0 ? WB_REJECT : WB_OK;
+    const wb_sqlite_db_config *options_set = config;
+    return wb_sqlite_path_canonical(options_set->file, buffer, size) < 0 ? WB_REJECT : WB_OK;
 }
 
 /* No message is ever dropped for how often it was delivered. */
@@ -105,21 +105,21 @@ static const wb_transport_ops ops = {
     .create = create,
     .destroy = destroy,
     .shared_resource = shared_resource,
-    .install = transport_install,
-    .verify = transport_verify,
-    .open = session_open,
-    .close = session_close,
-    .receive = session_receive,
-    .acknowledge = session_acknowledge,
-    .give_back = session_give_back,
-    .send = session_send,
-    .begin = session_begin,
-    .commit = session_commit,
-    .rollback = session_rollback,
-    .native = session_native,
-    .interrupt = session_interrupt,
+    .install = wb_sqlite_transport_install,
+    .verify = wb_sqlite_transport_verify,
+    .open = wb_sqlite_session_open,
+    .close = wb_sqlite_session_close,
+    .receive = wb_sqlite_session_receive,
+    .acknowledge = wb_sqlite_session_acknowledge,
+    .give_back = wb_sqlite_session_give_back,
+    .send = wb_sqlite_session_send,
+    .begin = wb_sqlite_session_begin,
+    .commit = wb_sqlite_session_commit,
+    .rollback = wb_sqlite_session_rollback,
+    .native = wb_sqlite_session_native,
+    .interrupt = wb_sqlite_session_interrupt,
     .limits = limits,
-    .stop_receiving = session_stop_receiving,
+    .stop_receiving = wb_sqlite_session_stop_receiving,
 };
 
 static const wb_plugin descriptor = {
@@ -137,7 +137,7 @@ static const wb_plugin descriptor = {
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .option_stride = sizeof(wb_option),
-    .config_size = sizeof(db_config),
+    .config_size = sizeof(wb_sqlite_db_config),
     .ops = &ops,
     .client_library = "libsqlite3.so.0",
 };

@@ -15,7 +15,7 @@
 #define ELLIPSIS "..."
 #define LONGEST_STEP 4 /* of a name: one character, or \\xNN */
 
-void reason_forget_all(wb_transport_session *session)
+void wb_sqlite_reason_forget_all(wb_transport_session *session)
 {
     while (session->reason_count)
         free(session->reasons[--session->reason_count]);
@@ -37,8 +37,8 @@ static const char *keep(wb_transport_session *session, const char *text)
     return session->reasons[session->reason_count++] = copy;
 }
 
-void reason_refuse(wb_transport_session *session, wb_operation *operation, int cause,
-                   const char *format, ...)
+void wb_sqlite_reason_refuse(wb_transport_session *session, wb_operation *operation, int cause,
+                             const char *format, ...)
 {
     char text[REASON_SIZE];
     va_list arguments;
@@ -72,10 +72,10 @@ static size_t printable(const unsigned char *text)
     return is_overlong || is_no_character ? 0 : size;
 }
 
-const char *reason_show_name(char shown[REASON_NAME_SIZE], const char *name)
+const char *wb_sqlite_reason_show_name(char shown[WB_SQLITE_REASON_NAME_SIZE], const char *name)
 {
     size_t used = 0;
-    const size_t most = REASON_NAME_SIZE - LONGEST_STEP - sizeof ELLIPSIS;
+    const size_t most = WB_SQLITE_REASON_NAME_SIZE - LONGEST_STEP - sizeof ELLIPSIS;
     while (*name && used < most) {
         size_t size = printable((const unsigned char *)name);
         if (size)

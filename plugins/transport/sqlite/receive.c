@@ -17,7 +17,7 @@
 static int peek_run(wb_transport_session *session, int64_t from, int64_t to, int *ret_found,
                     wb_error *error)
 {
-    int result = session_prepare_for_queue(
+    int result = wb_sqlite_session_prepare_for_queue(
         session, &session->peek,
         "select 1 from waybill_message_%lld where seq between ?1 and ?2 limit 1", session->queue,
         error);
@@ -28,7 +28,7 @@ static int peek_run(wb_transport_session *session, int64_t from, int64_t to, int
     int code = sqlite3_step(session->peek);
     *ret_found = code == SQLITE_ROW;
     if (code != SQLITE_ROW && code != SQLITE_DONE)
-        result = db_fail(&session->db, code, "look for messages", error);
+        result = wb_sqlite_db_fail(&session->db, code, "look for messages", error);
     (void)sqlite3_reset(session->peek);
     return result;
 }
@@ -36,19 +36,19 @@ static int peek_run(wb_transport_session *session, int64_t from, int64_t to, int
 /* Whether there is something to take. A hint: taking decides. */
 static int look(wb_transport_session *session, int *ret_found, wb_error *error)
 {
-    foreign_claim *claims = NULL;
+    wb_sqlite_foreign_claim *claims = NULL;
     size_t count = 0;
     int64_t from = 1;
-    int result = claim_list(session, &claims, &count, error);
+    int result = wb_sqlite_claim_list(session, &claims, &count, error);
     *ret_found = 0;
     for (size_t i = 0; result == WB_OK && !*ret_found && from; i++) {
-        const foreign_claim *next = i < count ? &claims[i] : NULL;
-        int64_t to = claim_gap_end(next, from);
+        const wb_sqlite_foreign_claim *next = i < count ? &claims[i] : NULL;
+        int64_t to = wb_sqlite_claim_gap_end(next, from);
         if (from <= to)
             result = peek_run(session, from, to, ret_found, error);
-        if (next && claim_is_dead(session, next->session))
+        if (next && wb_sqlite_claim_is_dead(session, next->session))
             *ret_found = 1;
-        from = claim_gap_begin(next, from);
+        from = wb_sqlite_claim_gap_begin(next, from);
     }
     free(claims);
     return result;
@@ -76,11 +76,11 @@ static int rest(wb_transport_session *session, int64_t deadline, wb_error *error
     int64_t until = now + (dead_about > 0 ? LOOK_FOR_DEAD_EVERY : LOOK_EVERY);
     if (dead_about > 0)
         atomic_fetch_sub(&session->died, 1);
-    wait_for_change(session, until < deadline ? until : deadline);
+    wb_sqlite_wait_for_change(session, until < deadline ? until : deadline);
     if (dead_about > 0 || session->db.host->now() < until || until > deadline)
         return WB_OK;
     tidy(session);
-    if (!lockfile_is_deleted(session->sessions_fd))
+    if (!wb_sqlite_lockfile_is_deleted(session->sessions_fd))
         return WB_OK;
     return session->db.host->fail(session->db.host, error, WB_NOT_CONNECTED, WB_CAUSE_OTHER, 0,
                                   "\"%s\" was deleted: stop all processes that use it",
@@ -95,9 +95,9 @@ static int attempt(wb_transport_session *session, size_t max, size_t *ret_count,
     int result = worth ? WB_OK : look(session, &worth, error);
     *ret_idle = !worth;
     if (result == WB_OK && worth)
-        result = take_messages(session, max, ret_count, ret_idle, error);
+        result = wb_sqlite_take_messages(session, max, ret_count, ret_idle, error);
     session->hot = result == WB_OK && *ret_count == max;
-    return db_was_busy(&session->db, result) ? WB_OK : result;
+    return wb_sqlite_db_was_busy(&session->db, result) ? WB_OK : result;
 }
 
 /* What was acknowledged last is deleted now, not when the session is closed. */
@@ -105,14 +105,14 @@ static int receive_nothing(wb_transport_session *session, size_t *ret_count, wb_
 {
     *ret_count = 0;
     session->db.deadline = 1; /* long past */
-    int result = acknowledge_flush(session, error);
+    int result = wb_sqlite_acknowledge_flush(session, error);
     session->db.deadline = 0;
     return result == WB_RETRY ? WB_OK : result; /* close() tries again */
 }
 
-int session_receive(wb_transport_session *session, int64_t deadline,
-                    const wb_incoming **ret_messages, size_t max, size_t *ret_count,
-                    wb_error *error)
+int wb_sqlite_session_receive(wb_transport_session *session, int64_t deadline,
+                              const wb_incoming **ret_messages, size_t max, size_t *ret_count,
+                              wb_error *error)
 {
     size_t count = 0;
     int result = WB_OK;
@@ -124,11 +124,11 @@ int session_receive(wb_transport_session *session, int64_t deadline,
     do {
         if (atomic_exchange(&session->interrupted, 0))
             break;
-        wait_prepare(session);
+        wb_sqlite_wait_prepare(session);
         result = attempt(session, max, &count, &idle, error);
         if (result == WB_OK && count == 0 && idle)
             result = rest(session, deadline, error);
-        wait_done(session);
+        wb_sqlite_wait_done(session);
     } while (result == WB_OK && count == 0 && session->db.host->now() < deadline);
     session->db.deadline = 0;
     session->db.interrupted = NULL;

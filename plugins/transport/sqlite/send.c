@@ -9,24 +9,24 @@
 
 /* ---- queues ------------------------------------------------------------------------ */
 
-static void free_route(route *freed)
+static void free_route(wb_sqlite_route *freed)
 {
     (void)sqlite3_finalize(freed->insert);
     (void)sqlite3_finalize(freed->highest);
     free(freed->name);
-    *freed = (route){ 0 };
+    *freed = (wb_sqlite_route){ 0 };
 }
 
-static route *route_of_number(wb_transport_session *session, int64_t number)
+static wb_sqlite_route *route_of_number(wb_transport_session *session, int64_t number)
 {
     for (size_t i = 0; i < session->route_count; i++)
         if (session->routes[i].number == number)
             return &session->routes[i];
-    route *made;
-    if (session->route_count < ROUTES_MAX) {
+    wb_sqlite_route *made;
+    if (session->route_count < WB_SQLITE_ROUTES_MAX) {
         made = &session->routes[session->route_count++];
     } else {
-        made = &session->routes[session->route_evict++ % ROUTES_MAX];
+        made = &session->routes[session->route_evict++ % WB_SQLITE_ROUTES_MAX];
         free_route(made);
     }
     made->number = number;
@@ -36,22 +36,22 @@ static route *route_of_number(wb_transport_session *session, int64_t number)
 static int look_up_queue(wb_transport_session *session, const char *name, int64_t *ret_number,
                          wb_error *error)
 {
-    int result = db_prepare(&session->db, &session->find_queue,
-                            "select number from waybill_queue where name=?1", error);
+    int result = wb_sqlite_db_prepare(&session->db, &session->find_queue,
+                                      "select number from waybill_queue where name=?1", error);
     if (result != WB_OK)
         return result;
     (void)sqlite3_bind_text(session->find_queue, 1, name, -1, SQLITE_STATIC);
     int code = sqlite3_step(session->find_queue);
     *ret_number = code == SQLITE_ROW ? sqlite3_column_int64(session->find_queue, 0) : 0;
     if (code != SQLITE_ROW && code != SQLITE_DONE)
-        result = db_fail(&session->db, code, "look up a queue", error);
+        result = wb_sqlite_db_fail(&session->db, code, "look up a queue", error);
     (void)sqlite3_reset(session->find_queue);
     return result;
 }
 
 /* *ret_route is NULL when there is no such queue. */
-static int route_of_name(wb_transport_session *session, const char *name, route **ret_route,
-                         wb_error *error)
+static int route_of_name(wb_transport_session *session, const char *name,
+                         wb_sqlite_route **ret_route, wb_error *error)
 {
     int64_t number = 0;
     *ret_route = NULL;
@@ -63,7 +63,7 @@ static int route_of_name(wb_transport_session *session, const char *name, route 
     int result = look_up_queue(session, name, &number, error);
     if (result != WB_OK || number == 0)
         return result;
-    route *found = route_of_number(session, number);
+    wb_sqlite_route *found = route_of_number(session, number);
     if (!found->name)
         found->name = strdup(name); /* without memory it is looked up again */
     *ret_route = found;
@@ -72,9 +72,9 @@ static int route_of_name(wb_transport_session *session, const char *name, route 
 
 /* The first free number of a queue: above all messages, and above all claims, whose
  * messages may be gone while their numbers are still spoken for. */
-static int read_next_seq(wb_transport_session *session, route *to, wb_error *error)
+static int read_next_seq(wb_transport_session *session, wb_sqlite_route *to, wb_error *error)
 {
-    int result = session_prepare_for_queue(
+    int result = wb_sqlite_session_prepare_for_queue(
         session, &to->highest,
         "select max((select coalesce(max(seq),0) from waybill_message_%lld),"
         " (select coalesce(max(last),0) from waybill_claim where queue=?1))+1",
@@ -92,7 +92,7 @@ static int read_next_seq(wb_transport_session *session, route *to, wb_error *err
         to->next_seq = sqlite3_column_int64(to->highest, 0);
         to->stamp = session->stamp;
     } else {
-        result = db_fail(&session->db, code, "number a message", error);
+        result = wb_sqlite_db_fail(&session->db, code, "number a message", error);
     }
     (void)sqlite3_reset(to->highest);
     return result;
@@ -108,10 +108,10 @@ static int bind_bytes(sqlite3_stmt *statement, int at, const void *data, size_t 
     return sqlite3_bind_blob64(statement, at, size ? data : "", size, SQLITE_STATIC);
 }
 
-static int insert(wb_transport_session *session, route *to, wb_operation *operation,
+static int insert(wb_transport_session *session, wb_sqlite_route *to, wb_operation *operation,
                   wb_error *error)
 {
-    int result = session_prepare_for_queue(
+    int result = wb_sqlite_session_prepare_for_queue(
         session, &to->insert,
         "insert into waybill_message_%lld(seq,id,key,headers,body) values(?1,?2,?3,?4,?5)",
         to->number, error);
@@ -139,17 +139,17 @@ static int insert(wb_transport_session *session, route *to, wb_operation *operat
             to->next_seq++;
         session->ring = 1;
     } else if (code == SQLITE_TOOBIG) {
-        reason_refuse(session, operation, WB_CAUSE_TOO_LARGE, "too large for sqlite: %zu bytes",
-               operation->body_size);
+        wb_sqlite_reason_refuse(session, operation, WB_CAUSE_TOO_LARGE,
+                                "too large for sqlite: %zu bytes", operation->body_size);
     } else {
-        result = db_fail(&session->db, code, "send a message", error);
+        result = wb_sqlite_db_fail(&session->db, code, "send a message", error);
     }
     return result;
 }
 
 /* ---- publish ----------------------------------------------------------------------- */
 
-static subscribers *subscribers_of(wb_transport_session *session, const char *type)
+static wb_sqlite_subscribers *subscribers_of(wb_transport_session *session, const char *type)
 {
     for (size_t i = 0; i < session->type_count; i++)
         if (strcmp(session->types[i].type, type) == 0)
@@ -157,11 +157,11 @@ static subscribers *subscribers_of(wb_transport_session *session, const char *ty
     char *copy = strdup(type);
     if (!copy)
         return NULL;
-    subscribers *made;
-    if (session->type_count < TYPES_MAX) {
+    wb_sqlite_subscribers *made;
+    if (session->type_count < WB_SQLITE_TYPES_MAX) {
         made = &session->types[session->type_count++];
     } else {
-        made = &session->types[session->type_evict++ % TYPES_MAX];
+        made = &session->types[session->type_evict++ % WB_SQLITE_TYPES_MAX];
         free(made->type);
     }
     made->type = copy;
@@ -169,7 +169,7 @@ static subscribers *subscribers_of(wb_transport_session *session, const char *ty
     return made;
 }
 
-static int add_subscriber(subscribers *to, int64_t queue)
+static int add_subscriber(wb_sqlite_subscribers *to, int64_t queue)
 {
     if (to->count == to->capacity) {
         size_t wanted = to->capacity * 2 + 4;
@@ -184,12 +184,14 @@ static int add_subscriber(subscribers *to, int64_t queue)
 }
 
 /* Read once a transaction: within it nobody else can subscribe. */
-static int read_subscribers(wb_transport_session *session, subscribers *of, wb_error *error)
+static int read_subscribers(wb_transport_session *session, wb_sqlite_subscribers *of,
+                            wb_error *error)
 {
     int code;
     int result =
-        db_prepare(&session->db, &session->find_subscribers,
-                   "select queue from waybill_subscription where type=?1 order by queue", error);
+        wb_sqlite_db_prepare(&session->db, &session->find_subscribers,
+                             "select queue from waybill_subscription where type=?1 order by queue",
+                             error);
     if (result != WB_OK)
         return result;
     of->count = 0;
@@ -200,13 +202,14 @@ static int read_subscribers(wb_transport_session *session, subscribers *of, wb_e
     if (code == SQLITE_DONE)
         of->stamp = session->stamp;
     else
-        result = code == SQLITE_ROW ? db_out_of_memory(&session->db, error)
-                                    : db_fail(&session->db, code, "read subscriptions", error);
+        result = code == SQLITE_ROW ? wb_sqlite_db_out_of_memory(&session->db, error)
+                                    : wb_sqlite_db_fail(&session->db, code, "read subscriptions",
+                                                        error);
     (void)sqlite3_reset(session->find_subscribers);
     return result;
 }
 
-static int has_subscriber(const subscribers *all, int64_t queue)
+static int has_subscriber(const wb_sqlite_subscribers *all, int64_t queue)
 {
     for (size_t i = 0; i < all->count; i++)
         if (all->queues[i] == queue)
@@ -218,15 +221,15 @@ static int has_subscriber(const subscribers *all, int64_t queue)
 static int add_subscribers(wb_transport_session *session, const char *type, wb_error *error)
 {
     int result = WB_OK;
-    subscribers *of = subscribers_of(session, type);
+    wb_sqlite_subscribers *of = subscribers_of(session, type);
     if (!of)
-        return db_out_of_memory(&session->db, error);
+        return wb_sqlite_db_out_of_memory(&session->db, error);
     if (of->stamp != session->stamp)
         result = read_subscribers(session, of, error);
     for (size_t i = 0; result == WB_OK && i < of->count; i++)
         if (!has_subscriber(&session->addressees, of->queues[i]) &&
             add_subscriber(&session->addressees, of->queues[i]) < 0)
-            result = db_out_of_memory(&session->db, error);
+            result = wb_sqlite_db_out_of_memory(&session->db, error);
     return result;
 }
 
@@ -246,7 +249,7 @@ static int publish(wb_transport_session *session, wb_operation *operation, wb_er
     const char *types = types_of(operation);
     char type[WB_TYPE_SIZE];
     size_t size;
-    const subscribers *to = &session->addressees;
+    const wb_sqlite_subscribers *to = &session->addressees;
     session->addressees.count = 0;
     int result = add_subscribers(session, operation->destination, error);
     while (result == WB_OK && wb_type_next(&types, type, &size))
@@ -260,14 +263,14 @@ static int publish(wb_transport_session *session, wb_operation *operation, wb_er
 
 static int send_to_queue(wb_transport_session *session, wb_operation *operation, wb_error *error)
 {
-    route *to = NULL;
+    wb_sqlite_route *to = NULL;
     int result = route_of_name(session, operation->destination, &to, error);
     if (result == WB_OK && to)
         return insert(session, to, operation, error);
-    char name[REASON_NAME_SIZE];
+    char name[WB_SQLITE_REASON_NAME_SIZE];
     if (result == WB_OK)
-        reason_refuse(session, operation, WB_CAUSE_UNROUTABLE, "no queue \"%s\" in \"%s\"",
-               reason_show_name(name, operation->destination), session->db.path);
+        wb_sqlite_reason_refuse(session, operation, WB_CAUSE_UNROUTABLE, "no queue \"%s\" in \"%s\"",
+               wb_sqlite_reason_show_name(name, operation->destination), session->db.path);
     return result;
 }
 
@@ -277,14 +280,16 @@ static int put(wb_transport_session *session, wb_operation *operation, wb_error 
     operation->cause = WB_CAUSE_OTHER;
     operation->reason = NULL;
     if (!operation->destination || !operation->destination[0]) {
-        reason_refuse(session, operation, WB_CAUSE_UNROUTABLE, "no destination");
+        wb_sqlite_reason_refuse(session, operation, WB_CAUSE_UNROUTABLE, "no destination");
         return WB_OK;
     }
-    int encoded = codec_encode(&session->headers, operation->headers, operation->header_count);
-    if (encoded == CODEC_NO_MEMORY)
-        return db_out_of_memory(&session->db, error);
-    if (encoded == CODEC_TOO_LARGE) {
-        reason_refuse(session, operation, WB_CAUSE_TOO_LARGE, "its headers are too large");
+    int encoded = wb_sqlite_codec_encode(&session->headers, operation->headers,
+                                         operation->header_count);
+    if (encoded == WB_SQLITE_CODEC_NO_MEMORY)
+        return wb_sqlite_db_out_of_memory(&session->db, error);
+    if (encoded == WB_SQLITE_CODEC_TOO_LARGE) {
+        wb_sqlite_reason_refuse(session, operation, WB_CAUSE_TOO_LARGE,
+                                "its headers are too large");
         return WB_OK;
     }
     return operation->kind == WB_OPERATION_PUBLISH ? publish(session, operation, error)
@@ -303,12 +308,12 @@ static int put_all(wb_transport_session *session, wb_operation *const *operation
     return result;
 }
 
-static db_durability durability_of(wb_operation *const *operations, size_t count)
+static wb_sqlite_db_durability durability_of(wb_operation *const *operations, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         if (!(operations[i]->flags & WB_OPERATION_NON_PERSISTENT))
-            return DB_POWER_LOSS;
-    return DB_PROCESS_CRASH;
+            return WB_SQLITE_DB_POWER_LOSS;
+    return WB_SQLITE_DB_PROCESS_CRASH;
 }
 
 /* The rows of a failed window are gone with its transaction, also with the host's own:
@@ -316,7 +321,7 @@ static db_durability durability_of(wb_operation *const *operations, size_t count
 static void fail_all(wb_transport_session *session, wb_operation *const *operations, size_t count,
                      int result)
 {
-    db_rollback(&session->db);
+    wb_sqlite_db_rollback(&session->db);
     for (size_t i = 0; i < count; i++)
         if (operations[i]->result != WB_REJECT)
             operations[i]->result = result;
@@ -325,7 +330,7 @@ static void fail_all(wb_transport_session *session, wb_operation *const *operati
 static int refuse_all(wb_transport_session *session, wb_operation *const *operations, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        reason_refuse(session, operations[i], WB_CAUSE_OTHER,
+        wb_sqlite_reason_refuse(session, operations[i], WB_CAUSE_OTHER,
                "nothing can be sent at once while the transaction of this message holds \"%s\": send "
                "without WB_IMMEDIATE, or use transaction_mode = \"receive_only\" with the data in "
                "another file",
@@ -333,28 +338,28 @@ static int refuse_all(wb_transport_session *session, wb_operation *const *operat
     return WB_OK;
 }
 
-int session_send(wb_transport_session *session, wb_operation *const *operations, size_t count,
-                 int64_t deadline, wb_error *error)
+int wb_sqlite_session_send(wb_transport_session *session, wb_operation *const *operations,
+                           size_t count, int64_t deadline, wb_error *error)
 {
     int own = !session->in_transaction;
     int result = WB_OK;
-    reason_forget_all(session);
+    wb_sqlite_reason_forget_all(session);
     if (count == 0)
         return WB_OK;
-    if (session_is_blocked_by_thread(session))
+    if (wb_sqlite_session_is_blocked_by_thread(session))
         return refuse_all(session, operations, count);
     for (size_t i = 0; i < count; i++)
         operations[i]->result = WB_RETRY;
     session->db.deadline = deadline;
     if (own)
-        result = session_begin_own(session, durability_of(operations, count), error);
-    else if (!db_in_transaction(&session->db))
-        result = session_fail_ended(session, error);
+        result = wb_sqlite_session_begin_own(session, durability_of(operations, count), error);
+    else if (!wb_sqlite_db_in_transaction(&session->db))
+        result = wb_sqlite_session_fail_ended(session, error);
     if (result == WB_OK)
         result = put_all(session, operations, count, error);
     if (own && result == WB_OK) {
         session->db.host->crash_point("dispatch_unconfirmed");
-        result = session_commit_own(session, error);
+        result = wb_sqlite_session_commit_own(session, error);
     }
     session->db.deadline = 0;
     if (result != WB_OK)
@@ -362,7 +367,7 @@ int session_send(wb_transport_session *session, wb_operation *const *operations,
     return result;
 }
 
-void send_free(wb_transport_session *session)
+void wb_sqlite_send_free(wb_transport_session *session)
 {
     for (size_t i = 0; i < session->route_count; i++)
         free_route(&session->routes[i]);
@@ -371,7 +376,7 @@ void send_free(wb_transport_session *session)
         free(session->types[i].queues);
     }
     free(session->addressees.queues);
-    reason_forget_all(session);
+    wb_sqlite_reason_forget_all(session);
     free(session->reasons);
-    codec_free(&session->headers);
+    wb_sqlite_codec_free(&session->headers);
 }

@@ -11,15 +11,15 @@
 
 #define SESSIONS_MAX 65535
 
-int session_prepare_for_queue(wb_transport_session *session, sqlite3_stmt **statement,
-                              const char *format, int64_t queue, wb_error *error)
+int wb_sqlite_session_prepare_for_queue(wb_transport_session *session, sqlite3_stmt **statement,
+                                        const char *format, int64_t queue, wb_error *error)
 {
     if (*statement)
         return WB_OK;
     char *sql = sqlite3_mprintf(format, (long long)queue);
     if (!sql)
-        return db_out_of_memory(&session->db, error);
-    int result = db_prepare(&session->db, statement, sql, error);
+        return wb_sqlite_db_out_of_memory(&session->db, error);
+    int result = wb_sqlite_db_prepare(&session->db, statement, sql, error);
     sqlite3_free(sql);
     return result;
 }
@@ -29,8 +29,8 @@ int session_prepare_for_queue(wb_transport_session *session, sqlite3_stmt **stat
 static int find_own_queue(wb_transport_session *session, wb_error *error)
 {
     const char *name = session->transport->endpoint->name;
-    int result = db_prepare(&session->db, &session->find_queue,
-                            "select number from waybill_queue where name=?1", error);
+    int result = wb_sqlite_db_prepare(&session->db, &session->find_queue,
+                                      "select number from waybill_queue where name=?1", error);
     if (result != WB_OK)
         return result;
     (void)sqlite3_bind_text(session->find_queue, 1, name, -1, SQLITE_STATIC);
@@ -42,7 +42,7 @@ static int find_own_queue(wb_transport_session *session, wb_error *error)
                                         "no queue \"%s\" in \"%s\": run `waybill install`", name,
                                         session->db.path);
     else
-        result = db_fail(&session->db, code, "look up a queue", error);
+        result = wb_sqlite_db_fail(&session->db, code, "look up a queue", error);
     (void)sqlite3_reset(session->find_queue);
     return result;
 }
@@ -50,10 +50,10 @@ static int find_own_queue(wb_transport_session *session, wb_error *error)
 static int open_sessions_file(wb_transport_session *session, wb_error *error)
 {
     const wb_transport *transport = session->transport;
-    session->sessions_fd = lockfile_open(transport->sessions_path);
+    session->sessions_fd = wb_sqlite_lockfile_open(transport->sessions_path);
     if (session->sessions_fd >= 0)
         return WB_OK;
-    return db_fail_file(transport->host, errno, "open", transport->sessions_path, error);
+    return wb_sqlite_db_fail_file(transport->host, errno, "open", transport->sessions_path, error);
 }
 
 /* Whoever had our number before is dead; what it had claimed is given back before we
@@ -62,15 +62,15 @@ static int open_sessions_file(wb_transport_session *session, wb_error *error)
 static int release_predecessor(wb_transport_session *session, wb_error *error)
 {
     int exists = 0;
-    int result = claim_exists(session, session->number, &exists, error);
+    int result = wb_sqlite_claim_exists(session, session->number, &exists, error);
     if (result != WB_OK || !exists)
         return result;
-    result = session_begin_own(session, DB_PROCESS_CRASH, error);
+    result = wb_sqlite_session_begin_own(session, WB_SQLITE_DB_PROCESS_CRASH, error);
     if (result == WB_OK)
-        result = claim_release_all(session, session->number, error);
+        result = wb_sqlite_claim_release_all(session, session->number, error);
     if (result == WB_OK)
-        result = session_commit_own(session, error);
-    db_rollback(&session->db);
+        result = wb_sqlite_session_commit_own(session, error);
+    wb_sqlite_db_rollback(&session->db);
     return result;
 }
 
@@ -80,10 +80,10 @@ static int take_number(wb_transport_session *session, wb_error *error)
     int taken = 0;
     int64_t number = 0;
     while (!taken && number < SESSIONS_MAX)
-        taken = lockfile_try(session->sessions_fd, ++number);
+        taken = wb_sqlite_lockfile_try(session->sessions_fd, ++number);
     if (taken < 0)
-        return db_fail_file(session->db.host, errno, "lock", session->transport->sessions_path,
-                            error);
+        return wb_sqlite_db_fail_file(session->db.host, errno, "lock",
+                                      session->transport->sessions_path, error);
     if (!taken)
         return session->db.host->fail(session->db.host, error, WB_RETRY, WB_CAUSE_SERVER, 0,
                                       "all %d locks of \"%s\" are taken", SESSIONS_MAX,
@@ -96,12 +96,12 @@ static int open_for_receive(wb_transport_session *session, wb_error *error)
 {
     int result = find_own_queue(session, error);
     if (result == WB_OK)
-        result = wait_open(session, error);
+        result = wb_sqlite_wait_open(session, error);
     return result == WB_OK ? take_number(session, error) : result;
 }
 
-int session_open(wb_transport *transport, uint32_t purpose, uint32_t prefetch,
-                 wb_transport_session **ret_session, wb_error *error)
+int wb_sqlite_session_open(wb_transport *transport, uint32_t purpose, uint32_t prefetch,
+                           wb_transport_session **ret_session, wb_error *error)
 {
     (void)prefetch; /* nothing is taken ahead: receive() has all messages at hand */
     wb_transport_session *session = calloc(1, sizeof *session);
@@ -113,7 +113,7 @@ int session_open(wb_transport *transport, uint32_t purpose, uint32_t prefetch,
     session->sessions_fd = -1;
     session->wake = -1;
     int result =
-        db_open(&session->db, transport->host, transport->config, transport->path, error);
+        wb_sqlite_db_open(&session->db, transport->host, transport->config, transport->path, error);
     if (result == WB_OK)
         result = open_sessions_file(session, error);
     if (result == WB_OK && (purpose & WB_SESSION_RECEIVE))
@@ -121,7 +121,7 @@ int session_open(wb_transport *transport, uint32_t purpose, uint32_t prefetch,
     if (result == WB_OK)
         *ret_session = session;
     else
-        session_close(session);
+        wb_sqlite_session_close(session);
     return result;
 }
 
@@ -133,31 +133,31 @@ static void give_back_all(wb_transport_session *session)
 {
     if (!session->claims)
         return;
-    int result = session_begin_own(session, DB_PROCESS_CRASH, NULL);
+    int result = wb_sqlite_session_begin_own(session, WB_SQLITE_DB_PROCESS_CRASH, NULL);
     if (result == WB_OK)
-        result = acknowledge_apply(session, 0, NULL);
+        result = wb_sqlite_acknowledge_apply(session, 0, NULL);
     if (result == WB_OK)
-        result = claim_release_all(session, session->number, NULL);
+        result = wb_sqlite_claim_release_all(session, session->number, NULL);
     if (result == WB_OK)
-        (void)session_commit_own(session, NULL);
-    db_rollback(&session->db);
+        (void)wb_sqlite_session_commit_own(session, NULL);
+    wb_sqlite_db_rollback(&session->db);
 }
 
-void session_close(wb_transport_session *session)
+void wb_sqlite_session_close(wb_transport_session *session)
 {
     if (session->db.handle) {
-        (void)session_rollback(session, NULL);
+        (void)wb_sqlite_session_rollback(session, NULL);
         give_back_all(session);
     }
     while (session->in_hand)
-        message_forget(session, session->in_hand);
+        wb_sqlite_message_forget(session, session->in_hand);
     while (session->claims)
-        claim_forget(session, session->claims);
-    send_free(session);
+        wb_sqlite_claim_forget(session, session->claims);
+    wb_sqlite_send_free(session);
     free(session->acknowledged.items);
     free((void *)session->received);
-    db_close(&session->db);
-    wait_close(session);
+    wb_sqlite_db_close(&session->db);
+    wb_sqlite_wait_close(session);
     if (session->sessions_fd >= 0)
         (void)close(session->sessions_fd);
     free(session);
@@ -165,45 +165,46 @@ void session_close(wb_transport_session *session)
 
 /* ---- transactions ------------------------------------------------------------- */
 
-int session_begin_own(wb_transport_session *session, db_durability durability, wb_error *error)
+int wb_sqlite_session_begin_own(wb_transport_session *session, wb_sqlite_db_durability durability,
+                                wb_error *error)
 {
     session->stamp++;
     session->ring = 0;
-    return db_begin(&session->db, durability, error);
+    return wb_sqlite_db_begin(&session->db, durability, error);
 }
 
-int session_commit_own(wb_transport_session *session, wb_error *error)
+int wb_sqlite_session_commit_own(wb_transport_session *session, wb_error *error)
 {
-    int result = db_commit(&session->db, error);
+    int result = wb_sqlite_db_commit(&session->db, error);
     session->wrote = 1;
     if (result == WB_OK && session->ring)
-        wait_ring(session);
+        wb_sqlite_wait_ring(session);
     return result;
 }
 
-int session_is_blocked_by_thread(const wb_transport_session *session)
+int wb_sqlite_session_is_blocked_by_thread(const wb_transport_session *session)
 {
-    return !session->in_transaction && disk_is_written_here(session->db.handle);
+    return !session->in_transaction && wb_sqlite_disk_is_written_here(session->db.handle);
 }
 
-int session_begin(wb_transport_session *session, wb_error *error)
+int wb_sqlite_session_begin(wb_transport_session *session, wb_error *error)
 {
-    int result = acknowledge_flush(session, error);
+    int result = wb_sqlite_acknowledge_flush(session, error);
     if (result == WB_OK)
-        result = session_begin_own(session, DB_POWER_LOSS, error);
+        result = wb_sqlite_session_begin_own(session, WB_SQLITE_DB_POWER_LOSS, error);
     if (result == WB_OK)
-        result = claim_verify(session, error);
+        result = wb_sqlite_claim_verify(session, error);
     if (result != WB_OK)
-        db_rollback(&session->db);
-    session->watched = db_watch(session->db.handle);
+        wb_sqlite_db_rollback(&session->db);
+    session->watched = wb_sqlite_db_watch(session->db.handle);
     session->in_transaction = result == WB_OK;
     return result;
 }
 
-int session_fail_ended(wb_transport_session *session, wb_error *error)
+int wb_sqlite_session_fail_ended(wb_transport_session *session, wb_error *error)
 {
     int result =
-        db_check_server(session->db.host, session->db.handle, session->watched, error);
+        wb_sqlite_db_check_server(session->db.host, session->db.handle, session->watched, error);
     if (result != WB_OK)
         return result;
     return session->db.host->fail(session->db.host, error, WB_ABORT, WB_CAUSE_OTHER, 0,
@@ -211,45 +212,45 @@ int session_fail_ended(wb_transport_session *session, wb_error *error)
                                   session->db.path);
 }
 
-int session_commit(wb_transport_session *session, wb_error *error)
+int wb_sqlite_session_commit(wb_transport_session *session, wb_error *error)
 {
     int result;
     const wb_host *host = session->db.host;
-    if (session->in_transaction && db_in_transaction(&session->db)) {
+    if (session->in_transaction && wb_sqlite_db_in_transaction(&session->db)) {
         host->crash_point("dispatch_unconfirmed");
-        result = session_commit_own(session, error);
+        result = wb_sqlite_session_commit_own(session, error);
     } else {
-        result = session_fail_ended(session, error);
+        result = wb_sqlite_session_fail_ended(session, error);
     }
     session->in_transaction = 0;
     if (result != WB_OK) {
-        acknowledge_rolled_back(session);
+        wb_sqlite_acknowledge_rolled_back(session);
         return result;
     }
-    acknowledge_committed(session);
+    wb_sqlite_acknowledge_committed(session);
     host->crash_point("acknowledge_sent");
     return WB_OK;
 }
 
 /* Nothing is taken ahead, so there is nothing to tell a broker: receive() says it all. */
-int session_stop_receiving(wb_transport_session *session, wb_error *error)
+int wb_sqlite_session_stop_receiving(wb_transport_session *session, wb_error *error)
 {
     (void)error;
     session->stopped = 1;
     return WB_OK;
 }
 
-int session_rollback(wb_transport_session *session, wb_error *error)
+int wb_sqlite_session_rollback(wb_transport_session *session, wb_error *error)
 {
     (void)error; /* a rollback that fails leaves nothing behind either */
-    db_rollback(&session->db);
+    wb_sqlite_db_rollback(&session->db);
     if (session->in_transaction)
-        acknowledge_rolled_back(session);
+        wb_sqlite_acknowledge_rolled_back(session);
     session->in_transaction = 0;
     return WB_OK;
 }
 
-void *session_native(wb_transport_session *session)
+void *wb_sqlite_session_native(wb_transport_session *session)
 {
     return session->db.handle;
 }

@@ -28,7 +28,7 @@ static int reserve_received(wb_transport_session *session, size_t max, wb_error 
         return WB_OK;
     const wb_incoming **grown = realloc((void *)session->received, max * sizeof *grown);
     if (!grown)
-        return db_out_of_memory(&session->db, error);
+        return wb_sqlite_db_out_of_memory(&session->db, error);
     session->received = grown;
     session->received_capacity = max;
     return WB_OK;
@@ -43,8 +43,8 @@ static int prepare_fetch(wb_transport_session *session, sqlite3_stmt **statement
                                 " order by seq limit ?3",
                                 columns, (long long)session->queue);
     if (!sql)
-        return db_out_of_memory(&session->db, error);
-    int result = db_prepare(&session->db, statement, sql, error);
+        return wb_sqlite_db_out_of_memory(&session->db, error);
+    int result = wb_sqlite_db_prepare(&session->db, statement, sql, error);
     sqlite3_free(sql);
     return result;
 }
@@ -56,9 +56,9 @@ static void bind_run(sqlite3_stmt *statement, int64_t from, int64_t to, size_t l
     (void)sqlite3_bind_int64(statement, 3, (int64_t)limit);
 }
 
-static void add(wb_transport_session *session, batch *to, message *added)
+static void add(wb_transport_session *session, batch *to, wb_sqlite_message *added)
 {
-    message_hold(session, added);
+    wb_sqlite_message_hold(session, added);
     session->received[to->count++] = &added->incoming;
     to->bytes += added->bytes;
     to->is_over = to->count == to->max || to->bytes >= BATCH_BYTES_MAX || added->large;
@@ -86,9 +86,9 @@ typedef struct run {
 static int fetch_row(wb_transport_session *session, sqlite3_stmt *row, int is_weighed, run *at,
                      batch *taken, wb_error *error)
 {
-    message *read = NULL;
+    wb_sqlite_message *read = NULL;
     int64_t number = sqlite3_column_int64(row, 0);
-    int result = message_read(session, row, is_weighed, taken->count == 0, &read, error);
+    int result = wb_sqlite_message_read(session, row, is_weighed, taken->count == 0, &read, error);
     at->is_done = number == at->to;
     at->from = number < at->to ? number + 1 : at->to;
     at->has_left = !read;
@@ -103,15 +103,15 @@ static int fetch_row(wb_transport_session *session, sqlite3_stmt *row, int is_we
 static int fetch_weighed(wb_transport_session *session, run *at, batch *taken, wb_error *error)
 {
     int result =
-        prepare_fetch(session, &session->fetch_weighed, message_columns_weighed, error);
+        prepare_fetch(session, &session->fetch_weighed, wb_sqlite_message_columns_weighed, error);
     if (result != WB_OK)
         return result;
     sqlite3_stmt *row = session->fetch_weighed;
     bind_run(row, at->from, at->to, 1);
-    message_bind_limits(session, row);
+    wb_sqlite_message_bind_limits(session, row);
     int code = sqlite3_step(row);
     result = code == SQLITE_ROW ? fetch_row(session, row, 1, at, taken, error)
-                                : db_fail(&session->db, code, "read a message", error);
+                                : wb_sqlite_db_fail(&session->db, code, "read a message", error);
     (void)sqlite3_reset(row);
     return result;
 }
@@ -121,13 +121,13 @@ static int fetch_weighed(wb_transport_session *session, run *at, batch *taken, w
 static int fetch_run(wb_transport_session *session, run *at, batch *taken, wb_error *error)
 {
     int code = SQLITE_ROW;
-    int result = prepare_fetch(session, &session->fetch, message_columns, error);
+    int result = prepare_fetch(session, &session->fetch, wb_sqlite_message_columns, error);
     if (result != WB_OK)
         return result;
     sqlite3_stmt *row = session->fetch;
     bind_run(row, at->from, at->to, taken->max - taken->count);
     int before =
-        sqlite3_limit(session->db.handle, SQLITE_LIMIT_LENGTH, message_row_max(session));
+        sqlite3_limit(session->db.handle, SQLITE_LIMIT_LENGTH, wb_sqlite_message_row_max(session));
     at->has_left = 0;
     while (result == WB_OK && !at->has_left && !taken->is_over &&
            (code = sqlite3_step(row)) == SQLITE_ROW)
@@ -136,20 +136,20 @@ static int fetch_run(wb_transport_session *session, run *at, batch *taken, wb_er
     if (code == SQLITE_DONE)
         at->is_done = 1;
     else if (code != SQLITE_ROW && code != SQLITE_TOOBIG)
-        result = db_fail(&session->db, code, "read messages", error);
+        result = wb_sqlite_db_fail(&session->db, code, "read messages", error);
     (void)sqlite3_reset(row);
     return code == SQLITE_TOOBIG ? fetch_weighed(session, at, taken, error) : result;
 }
 
 /* Delivery counts exist only for messages that were delivered before. */
-static int read_counts(wb_transport_session *session, claim *own, size_t from, size_t to,
+static int read_counts(wb_transport_session *session, wb_sqlite_claim *own, size_t from, size_t to,
                        wb_error *error)
 {
     int code;
-    int result = db_prepare(&session->db, &session->list_counts,
-                            "select seq, count from waybill_redelivered where queue=?1"
-                            " and seq between ?2 and ?3 order by seq",
-                            error);
+    int result = wb_sqlite_db_prepare(&session->db, &session->list_counts,
+                                      "select seq, count from waybill_redelivered where queue=?1"
+                                      " and seq between ?2 and ?3 order by seq",
+                                      error);
     if (result != WB_OK)
         return result;
     sqlite3_stmt *counts = session->list_counts;
@@ -159,16 +159,16 @@ static int read_counts(wb_transport_session *session, claim *own, size_t from, s
     size_t at = from;
     while ((code = sqlite3_step(counts)) == SQLITE_ROW) {
         int64_t seq = sqlite3_column_int64(counts, 0);
-        while (at < to && ((const message *)session->received[at])->seq < seq)
+        while (at < to && ((const wb_sqlite_message *)session->received[at])->seq < seq)
             at++;
-        if (at == to || ((const message *)session->received[at])->seq != seq)
+        if (at == to || ((const wb_sqlite_message *)session->received[at])->seq != seq)
             continue;
-        ((message *)(uintptr_t)session->received[at])->incoming.delivery_count =
+        ((wb_sqlite_message *)(uintptr_t)session->received[at])->incoming.delivery_count =
             (uint32_t)sqlite3_column_int64(counts, 1);
         own->redelivered = 1;
     }
     if (code != SQLITE_DONE)
-        result = db_fail(&session->db, code, "read delivery counts", error);
+        result = wb_sqlite_db_fail(&session->db, code, "read delivery counts", error);
     (void)sqlite3_reset(counts);
     return result;
 }
@@ -176,14 +176,14 @@ static int read_counts(wb_transport_session *session, claim *own, size_t from, s
 /* Claim the messages received[from] and later, which are one run. */
 static int claim_run(wb_transport_session *session, size_t from, size_t to, wb_error *error)
 {
-    claim *own = NULL;
-    const message *first = (const message *)session->received[from];
-    const message *last = (const message *)session->received[to - 1];
-    int result = claim_insert(session, first->seq, last->seq, &own, error);
+    wb_sqlite_claim *own = NULL;
+    const wb_sqlite_message *first = (const wb_sqlite_message *)session->received[from];
+    const wb_sqlite_message *last = (const wb_sqlite_message *)session->received[to - 1];
+    int result = wb_sqlite_claim_insert(session, first->seq, last->seq, &own, error);
     if (result != WB_OK)
         return result;
     for (size_t i = from; i < to; i++)
-        ((message *)(uintptr_t)session->received[i])->claim = own;
+        ((wb_sqlite_message *)(uintptr_t)session->received[i])->claim = own;
     own->held = to - from;
     return read_counts(session, own, from, to, error);
 }
@@ -193,9 +193,10 @@ static int keep_run(wb_transport_session *session, size_t from, size_t to, wb_er
 {
     if (from == to)
         return WB_OK;
-    if (session_is_forgetful(session))
-        return acknowledge_run(session, ((const message *)session->received[from])->seq,
-                               ((const message *)session->received[to - 1])->seq, error);
+    if (wb_sqlite_session_is_forgetful(session))
+        return wb_sqlite_acknowledge_run(
+            session, ((const wb_sqlite_message *)session->received[from])->seq,
+            ((const wb_sqlite_message *)session->received[to - 1])->seq, error);
     return claim_run(session, from, to, error);
 }
 
@@ -214,18 +215,18 @@ static int take_run(wb_transport_session *session, int64_t from, int64_t to, bat
 }
 
 /* All claims of the living; what the dead had claimed is free when this returns. */
-static int list_living(wb_transport_session *session, foreign_claim **ret_claims,
+static int list_living(wb_transport_session *session, wb_sqlite_foreign_claim **ret_claims,
                        size_t *ret_count, wb_error *error)
 {
     for (;;) {
         size_t dead = 0;
-        int result = claim_list(session, ret_claims, ret_count, error);
+        int result = wb_sqlite_claim_list(session, ret_claims, ret_count, error);
         while (result == WB_OK && dead < *ret_count &&
-               !claim_is_dead(session, (*ret_claims)[dead].session))
+               !wb_sqlite_claim_is_dead(session, (*ret_claims)[dead].session))
             dead++;
         if (result != WB_OK || dead == *ret_count)
             return result;
-        result = claim_release_all(session, (*ret_claims)[dead].session, error);
+        result = wb_sqlite_claim_release_all(session, (*ret_claims)[dead].session, error);
         free(*ret_claims);
         *ret_claims = NULL;
         *ret_count = 0;
@@ -236,14 +237,14 @@ static int list_living(wb_transport_session *session, foreign_claim **ret_claims
 
 static int take_available(wb_transport_session *session, batch *taken, wb_error *error)
 {
-    foreign_claim *claims = NULL;
+    wb_sqlite_foreign_claim *claims = NULL;
     size_t count = 0;
     int64_t from = 1;
     int result = list_living(session, &claims, &count, error);
     for (size_t i = 0; result == WB_OK && from && !taken->is_over; i++) {
-        const foreign_claim *next = i < count ? &claims[i] : NULL;
-        result = take_run(session, from, claim_gap_end(next, from), taken, error);
-        from = claim_gap_begin(next, from);
+        const wb_sqlite_foreign_claim *next = i < count ? &claims[i] : NULL;
+        result = take_run(session, from, wb_sqlite_claim_gap_end(next, from), taken, error);
+        from = wb_sqlite_claim_gap_begin(next, from);
     }
     free(claims);
     return result;
@@ -252,33 +253,33 @@ static int take_available(wb_transport_session *session, batch *taken, wb_error 
 static void drop(wb_transport_session *session, const batch *taken)
 {
     for (size_t i = 0; i < taken->count; i++)
-        message_forget(session, (message *)(uintptr_t)session->received[i]);
+        wb_sqlite_message_forget(session, (wb_sqlite_message *)(uintptr_t)session->received[i]);
 }
 
 /* One transaction: delete what was acknowledged, claim what comes next. It need not be
  * flushed: losing it in a power failure means delivering again. */
-int take_messages(wb_transport_session *session, size_t max, size_t *ret_count, int *ret_left,
-                  wb_error *error)
+int wb_sqlite_take_messages(wb_transport_session *session, size_t max, size_t *ret_count,
+                            int *ret_left, wb_error *error)
 {
     batch taken = { .max = max };
     size_t acknowledged = session->acknowledged.count;
     int result = reserve_received(session, max, error);
     if (result == WB_OK)
-        result = session_begin_own(session, DB_PROCESS_CRASH, error);
+        result = wb_sqlite_session_begin_own(session, WB_SQLITE_DB_PROCESS_CRASH, error);
     if (result != WB_OK)
         return result;
-    result = acknowledge_apply(session, 0, error);
+    result = wb_sqlite_acknowledge_apply(session, 0, error);
     if (result == WB_OK)
         result = take_available(session, &taken, error);
     if (result == WB_OK)
-        result = session_commit_own(session, error);
+        result = wb_sqlite_session_commit_own(session, error);
     if (result != WB_OK) {
-        db_rollback(&session->db);
-        acknowledge_postponed(session);
+        wb_sqlite_db_rollback(&session->db);
+        wb_sqlite_acknowledge_postponed(session);
         drop(session, &taken);
         return result;
     }
-    acknowledge_committed(session);
+    wb_sqlite_acknowledge_committed(session);
     if (acknowledged)
         session->db.host->crash_point("acknowledge_sent");
     if (taken.count)

@@ -53,7 +53,7 @@ static void open_watch(wb_transport *transport)
     transport->watch = watch;
 }
 
-int wait_open(wb_transport_session *session, wb_error *error)
+int wb_sqlite_wait_open(wb_transport_session *session, wb_error *error)
 {
     wb_transport *transport = session->transport;
     session->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -69,7 +69,7 @@ int wait_open(wb_transport_session *session, wb_error *error)
     return WB_OK;
 }
 
-void wait_close(wb_transport_session *session)
+void wb_sqlite_wait_close(wb_transport_session *session)
 {
     wb_transport *transport = session->transport;
     if (session->wake < 0)
@@ -122,17 +122,17 @@ static void spread(wb_transport_session *reader)
 
 /* ---- one session's wait ------------------------------------------------------------ */
 
-void wait_prepare(wb_transport_session *session)
+void wb_sqlite_wait_prepare(wb_transport_session *session)
 {
     atomic_store(&session->waiting, 1);
 }
 
-void wait_done(wb_transport_session *session)
+void wb_sqlite_wait_done(wb_transport_session *session)
 {
     atomic_store(&session->waiting, 0);
 }
 
-void wait_for_change(wb_transport_session *session, int64_t until)
+void wb_sqlite_wait_for_change(wb_transport_session *session, int64_t until)
 {
     int watch = session->transport->watch;
     int64_t left = until - session->db.host->now();
@@ -154,13 +154,13 @@ void wait_for_change(wb_transport_session *session, int64_t until)
         spread(session);
 }
 
-void wait_ring(wb_transport_session *session)
+void wb_sqlite_wait_ring(wb_transport_session *session)
 {
     ssize_t written = pwrite(session->sessions_fd, "\n", 1, 0);
     (void)written; /* a full disk: waiters look once a second */
 }
 
-void session_interrupt(wb_transport_session *session)
+void wb_sqlite_session_interrupt(wb_transport_session *session)
 {
     atomic_store(&session->interrupted, 1);
     if (session->wake >= 0)

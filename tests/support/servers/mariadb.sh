@@ -28,10 +28,13 @@ mariadb_create() {
     mariadb_certificates >"$dir/openssl.log" 2>&1 ||
         { cat "$dir/openssl.log" >&2; die "no certificates"; }
     # What is not here is as shipped: the isolation level, the strict mode, doublewrite.
-    # There is no binlog, so a commit is one fsync, of the redo log.
+    # There is no binlog, so a commit is one fsync, of the redo log. Temporary tables lie apart:
+    # a server that starts removes all it finds beside its own.
+    mkdir "$data/tmp"
     cat >"$data/my.cnf" <<END
 [mariadbd]
 datadir = $data/db
+tmpdir = $data/tmp
 socket = $data/socket
 pid_file = $data/pid
 bind_address = 127.0.0.1

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A made-up server that libpq talks to: PostgreSQL's protocol without advisory locks and without
+ * places of rows (ctid), and at most 1,000 keys a statement. Locks are rows, held until the
+ * transaction ends. Tested on PostgreSQL, which has all that this uses.
+ *
+ * Everything that a plugin for one more server on a known client library needs is in this file.
+ */
+#include "config.h"
+
+#include "plugins/common/sql/ages.h"
+#include "plugins/common/sql/schema.h"
+#include "plugins/persistence/pgsql/pgsql-dialect.h"
+#include "plugins/persistence/pgsql/pgsql-persistence.h"
+
+#define SCHEMA_VERSION 1
+#define TEXT_OF_(number) #number
+#define TEXT_OF(number) TEXT_OF_(number)
+#define LIMITED "LIMIT " TEXT_OF(WB_SQL_FUTURE_MAX) ")"
+
+/* Does not wait: no row is no lock. */
+#define LOCK(purpose)                                                                              \
+    "SELECT 1::bigint AS ours FROM {schema}.waybill_locks "                                        \
+    "WHERE prefix = {prefix} AND purpose = " purpose " FOR UPDATE SKIP LOCKED"
+
+static const char *const templates[WB_SQL_COUNT] = {
+    [WB_SQL_BEGIN] = "BEGIN ISOLATION LEVEL READ COMMITTED",
+    [WB_SQL_CLAIM] = "INSERT INTO {dedup} (key, batch) SELECT key, $2::bigint "
+                     "FROM unnest($1::bytea[]) AS claims (key) ON CONFLICT (key) DO NOTHING",
+    [WB_SQL_STORE] = "INSERT INTO {pending} (batch, operations) VALUES ($1::bigint, $2::bytea)",
+    [WB_SQL_MARK] = "DELETE FROM {pending} WHERE batch = ANY ($1::bigint[])",
+    [WB_SQL_COMMIT] = "COMMIT",
+    [WB_SQL_ROLLBACK] = "ROLLBACK",
+    [WB_SQL_LOOKUP] = "SELECT key, batch FROM {dedup} WHERE key = ANY ($1::bytea[]) ORDER BY key",
+    [WB_SQL_RELEASE] = "DELETE FROM {dedup} WHERE key = ANY ($1::bytea[]) AND batch = $2::bigint",
+    [WB_SQL_SHRINK] = "UPDATE {pending} SET operations = $2::bytea WHERE batch = $1::bigint",
+    [WB_SQL_PENDING] = "SELECT batch, operations FROM {pending} WHERE batch = ANY ($1::bigint[])",
+    [WB_SQL_LOCK_IN_TRANSACTION] = LOCK("$1::text"),
+    [WB_SQL_NEXT] = "SELECT batch, operations FROM {pending} "
+                    "WHERE batch >= $1::bigint AND batch < $2::bigint ORDER BY batch LIMIT 1",
+    [WB_SQL_CLEAN_UP] =
+        "WITH lock AS MATERIALIZED (" LOCK("$4::text") ") "
+        "DELETE FROM {dedup} WHERE key IN (SELECT old.key FROM lock, {dedup} AS old "
+        "WHERE old.batch >= $1::bigint AND old.batch < $2::bigint AND NOT EXISTS "
+        "(SELECT 1 FROM {pending} AS pending WHERE pending.batch = old.batch) "
+        "ORDER BY old.batch LIMIT $3::bigint) RETURNING batch",
+    [WB_SQL_CLOCK] = "SELECT (EXTRACT(EPOCH FROM clock_timestamp()) * 1000000)::bigint",
+    [WB_SQL_FUTURE] =
+        "SELECT (SELECT count(*) FROM (SELECT 1 FROM {dedup} WHERE batch >= $1::bigint "
+        LIMITED " AS records), "
+        "(SELECT count(*) FROM (SELECT 1 FROM {pending} WHERE batch >= $1::bigint AND "
+        "substr(operations, 1, 4) <> '" WB_SQL_PARKED "'::bytea " LIMITED " AS pending), "
+        "(SELECT max(batch) FROM {dedup})",
+};
+
+static const wb_sql_definition definitions[] = {
+    { 1, 0, NULL,
+      "CREATE TABLE IF NOT EXISTS {endpoints} (prefix varchar(50) PRIMARY KEY, "
+      "endpoint varchar(255) NOT NULL, version integer NOT NULL)" },
+    { 1, 0, "one row for each thing that one instance at a time does",
+      "CREATE TABLE IF NOT EXISTS {schema}.waybill_locks (prefix varchar(50) NOT NULL, "
+      "purpose varchar(20) NOT NULL, PRIMARY KEY (prefix, purpose))" },
+    { 1, 0, NULL,
+      "INSERT INTO {schema}.waybill_locks VALUES ({prefix}, 'sweep'), ({prefix}, 'cleanup') "
+      "ON CONFLICT (prefix, purpose) DO NOTHING" },
+    { 1, 0, NULL,
+      "CREATE TABLE IF NOT EXISTS {dedup} (key bytea PRIMARY KEY, batch bigint NOT NULL)" },
+    { 1, 0, NULL, "CREATE INDEX IF NOT EXISTS {dedup_batch} ON {dedup} (batch)" },
+    { 1, 0, NULL,
+      "CREATE TABLE IF NOT EXISTS {pending} (batch bigint PRIMARY KEY, "
+      "operations bytea NOT NULL)" },
+};
+
+/* Two installations at once are the administrator's affair. */
+static int prepare_install(wb_storage_session *session, unsigned *ret_holds)
+{
+    *ret_holds = 0;
+    const int result = wb_sql_schema_run(session, "BEGIN", NULL);
+    if (result == WB_OK)
+        wb_sql_of(session)->state = WB_SQL_OPEN;
+    return result;
+}
+
+static int (*const checks[])(wb_storage_session *, wb_error *) = { wb_sql_check_version, NULL };
+
+const wb_sql_dialect pgsql_dialect = {
+    .quoting = &pgsql_quoting,
+    .templates = templates,
+    .definitions = definitions,
+    .definition_count = sizeof definitions / sizeof definitions[0],
+    .first_count = 1,
+    .schema_version = SCHEMA_VERSION,
+    .record_version = "INSERT INTO {endpoints} (prefix, endpoint, version) VALUES "
+                      "({prefix}, {endpoint}, " TEXT_OF(SCHEMA_VERSION) ") "
+                      "ON CONFLICT (prefix) DO UPDATE SET version = EXCLUDED.version",
+    .schema_start = "",
+    .schema_end = "",
+    .keys_max = 1000,
+    .batch_max = INT64_MAX,
+    .operations_max = (size_t)64 * 1024 * 1024,
+    .clean_up_locks = 1,
+    .locks_by_purpose = 1,
+    .prepare_install = prepare_install,
+    .checks = checks,
+};
+
+PGSQL_PLUGIN(rowlocks, "rowlocks", "outbox in a made-up server")

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Connecting, installing, verifying: what is there, what is said when it is not. */
+#include "config.h"
+
+#include <arpa/inet.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "core/base/clock.h"
+#include "tests/integration/sql_schema.h"
+
+static void test_descriptor(void **state)
+{
+    (void)state;
+    assert_int_equal(plugin->struct_size, sizeof(wb_plugin));
+    assert_int_equal(plugin->magic, WB_PLUGIN_MAGIC);
+    assert_int_equal(plugin->kind, WB_PLUGIN_PERSISTENCE);
+    assert_string_equal(plugin->name, words.name);
+    assert_string_equal(plugin->client_library, words.library);
+    assert_true((plugin->capabilities & WB_CAP_OUTBOX) != 0);
+    for (size_t i = 0; i < plugin->option_count; i++) {
+        const wb_option *option = &plugin->options[i];
+        assert_non_null(option->name);
+        assert_non_null(option->summary);
+        assert_true(option->offset < plugin->config_size);
+        if (strcmp(option->name, "password") == 0 || strcmp(option->name, "conninfo") == 0)
+            assert_true((option->flags & WB_OPTION_SECRET) != 0);
+    }
+}
+
+static void test_missing_tables(void **state)
+{
+    (void)state;
+    endpoint_create(&e);
+    assert_fails(ops->verify(e.persistence, &failure), WB_FATAL, WB_CAUSE_MISSING,
+                 "run \"waybill install\"");
+    install(&e);
+    verify(&e);
+    observe_in("drop table %s.orders_pending");
+    assert_fails(ops->verify(e.persistence, &failure), WB_FATAL, WB_CAUSE_MISSING,
+                 "orders_pending");
+    install(&e);
+    verify(&e);
+}
+
+static void *install_once(void *argument)
+{
+    wb_error error;
+    int *result = argument;
+    *result = ops->install(e.persistence, &error);
+    return NULL;
+}
+
+static void test_install_again_and_at_once(void **state)
+{
+    pthread_t threads[8];
+    int results[8];
+    (void)state;
+    endpoint_create(&e);
+    for (int round = 0; round < 3; round++) {
+        make_container(spare_container());
+        for (int i = 0; i < 8; i++)
+            pthread_create(&threads[i], NULL, install_once, &results[i]);
+        for (int i = 0; i < 8; i++) {
+            pthread_join(threads[i], NULL);
+            assert_int_equal(results[i], WB_OK);
+        }
+        verify(&e);
+    }
+    observe_in("insert into %s.orders_dedup values ('a', 1)");
+    install(&e); /* keeps what is there */
+    assert_int_equal(count_in("orders_dedup"), 1);
+}
+
+static void test_endpoints_share_a_container(void **state)
+{
+    endpoint other;
+    (void)state;
+    endpoint_create(&e);
+    install(&e);
+    endpoint_init(&other, "billing");
+    use_container(&other.config, spare_container());
+    endpoint_create(&other);
+    install(&other);
+    verify(&other);
+    verify(&e);
+    assert_int_equal(count_in("waybill_endpoints"), 2);
+    endpoint_destroy(&other);
+}
+
+static void use_once(endpoint *odd)
+{
+    wb_claim claim = claim_of("a");
+    const wb_mark mark = { .batch = 1 };
+    install(odd);
+    verify(odd);
+    wb_storage_session *s = open_session(odd);
+    begin_claims(s, 1, &claim, 1);
+    assert_int_equal(claim.duplicate_of, 0);
+    assert_int_equal(commit_batch(s, 1, "x", NULL), WB_OK);
+    assert_int_equal(ops->mark(s, &mark, 1, &failure), WB_OK);
+    ops->close(s);
+}
+
+/* Quotes of either kind, a backslash, braces, no ASCII, and more than an identifier holds; in a
+ * container with a quote and a semicolon in its name. */
+static void test_odd_names(void **state)
+{
+    static const char *const names[] = { "Sales.Orders", "o'r\\d`e\"rs {dedup}", "b\xc3\xbc" "cher",
+                                         "a rather long name of an endpoint, longer than what "
+                                         "most servers keep of an identifier" };
+    char odd_container[80];
+    (void)state;
+    (void)snprintf(odd_container, sizeof odd_container, "%s o%c'd;d", spare_container(), words.quote);
+    make_container(odd_container);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        endpoint odd;
+        endpoint_init(&odd, names[i]);
+        use_container(&odd.config, odd_container);
+        endpoint_create(&odd);
+        use_once(&odd);
+        endpoint_destroy(&odd);
+    }
+    use_container(&e.config, odd_container);
+    assert_int_equal(count_in("waybill_endpoints"), 4);
+    drop_container(odd_container);
+}
+
+/* What an administrator runs by hand is what install does. */
+static void test_printed_schema(void **state)
+{
+    (void)state;
+    endpoint_create(&e);
+    char *text = strdup(ops->schema(e.persistence));
+    for (char *statement = text, *end; (end = strstr(statement, ";\n")); statement = end + 2) {
+        *end = '\0';
+        observe(statement);
+    }
+    free(text);
+    verify(&e);
+    install(&e);
+    verify(&e);
+}
+
+static void test_other_versions_and_owners(void **state)
+{
+    (void)state;
+    endpoint_create(&e);
+    install(&e);
+    observe_in("update %s.waybill_endpoints set version = 2");
+    assert_fails(ops->verify(e.persistence, &failure), WB_FATAL, WB_CAUSE_MISMATCH, "version 2");
+    assert_fails(ops->install(e.persistence, &failure), WB_FATAL, WB_CAUSE_MISMATCH, "newer");
+    observe_in("update %s.waybill_endpoints set version = 0");
+    assert_fails(ops->verify(e.persistence, &failure), WB_FATAL, WB_CAUSE_MISSING,
+                 "run \"waybill install\"");
+    install(&e);
+    verify(&e);
+    observe_in("update %s.waybill_endpoints set endpoint = 'another'");
+    assert_fails(ops->verify(e.persistence, &failure), WB_FATAL, WB_CAUSE_MISMATCH, "another");
+    assert_fails(ops->install(e.persistence, &failure), WB_FATAL, WB_CAUSE_MISMATCH, "another");
+}
+
+static void work_as_clerk(void)
+{
+    wb_storage_session *s = open_session(&e);
+    wb_claim claims[] = { claim_of("a"), claim_of("b") };
+    const wb_mark marks[] = { { .batch = 1 }, { .batch = 2, .remaining = "x",
+                                               .remaining_size = 1 } };
+    size_t deleted = 0;
+    begin_claims(s, 1, claims, 1);
+    assert_int_equal(commit_batch(s, 1, "x", NULL), WB_OK);
+    begin_claims(s, 2, claims, 2);
+    assert_int_equal(ops->rollback(s, &failure), WB_OK);
+    assert_int_equal(ops->mark(s, marks, 2, &failure), WB_OK);
+    if (ops->clean_up(s, 9, 9, &deleted, &failure) != WB_OK)
+        fail_msg("%s", failure.text);
+    assert_int_equal(deleted, 1);
+    ops->close(s);
+}
+
+static void test_privileges(void **state)
+{
+    (void)state;
+    endpoint_create(&e);
+    install(&e);
+    endpoint_destroy(&e);
+    make_clerk(&e.config);
+    endpoint_create(&e);
+    for (size_t i = 0; clerk_grants[i]; i++) {
+        assert_fails(ops->verify(e.persistence, &failure), WB_FATAL, WB_CAUSE_REFUSED, "");
+        observe_in(clerk_grants[i]);
+    }
+    verify(&e); /* and that is enough to work */
+    assert_fails(ops->install(e.persistence, &failure), WB_FATAL, WB_CAUSE_REFUSED, "");
+    work_as_clerk();
+}
+
+/* ---- connecting ------------------------------------------------------------------- */
+
+static void test_no_server(void **state)
+{
+    (void)state;
+    e.config.port = 1;
+    assert_open_fails(WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, "could not connect");
+}
+
+static void test_no_such_user(void **state)
+{
+    (void)state;
+    e.config.user = "nobody_of_that_name";
+    assert_open_fails(WB_FATAL, WB_CAUSE_REFUSED, words.no_user);
+}
+
+static void test_no_such_database(void **state)
+{
+    (void)state;
+    drop_container(spare_container());
+    e.config.database = spare_container();
+    assert_open_fails(WB_FATAL, WB_CAUSE_MISSING, words.no_database);
+}
+
+static void test_container_without_a_name(void **state)
+{
+    (void)state;
+    use_container(&e.config, "");
+    assert_fails(endpoint_try(&e), WB_FATAL, WB_CAUSE_CONFIG, words.container);
+}
+
+static void test_connect_timeout(void **state)
+{
+    struct sockaddr_in address = { .sin_family = AF_INET,
+                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    socklen_t size = sizeof address;
+    int silent = socket(AF_INET, SOCK_STREAM, 0);
+    (void)state;
+    assert_int_equal(bind(silent, (struct sockaddr *)&address, size), 0);
+    assert_int_equal(listen(silent, 8), 0);
+    assert_int_equal(getsockname(silent, (struct sockaddr *)&address, &size), 0);
+    e.config.port = ntohs(address.sin_port);
+    e.config.connect_timeout = WB_SECOND;
+    int64_t start = wb_clock_monotonic();
+    assert_open_fails(WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, words.connect_timeout);
+    assert_true(wb_clock_monotonic() - start < 15 * WB_SECOND); /* it tried three times */
+    close(silent);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST_SCHEMA(test_descriptor),
+        TEST_SCHEMA(test_missing_tables),
+        TEST_SCHEMA(test_install_again_and_at_once),
+        TEST_SCHEMA(test_endpoints_share_a_container),
+        TEST_SCHEMA(test_odd_names),
+        TEST_SCHEMA(test_printed_schema),
+        TEST_SCHEMA(test_other_versions_and_owners),
+        TEST_SCHEMA(test_privileges),
+        TEST_SCHEMA(test_no_server),
+        TEST_SCHEMA(test_no_such_user),
+        TEST_SCHEMA(test_no_such_database),
+        TEST_SCHEMA(test_container_without_a_name),
+        TEST_SCHEMA(test_connect_timeout),
+    };
+    return run_sql_tests("schema and connecting", tests, sizeof tests / sizeof tests[0]);
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What plugins share: names of this machine, certificates, names that are known, threads, failures.
+ */
+#include <config.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "plugins/common/certificate.h"
+#include "plugins/common/failure.h"
+#include "plugins/common/known.h"
+#include "plugins/common/loopback.h"
+#include "plugins/common/thread.h"
+
+static char said[480];
+
+static int host_fail(const wb_host *host, wb_error *error, int result, int cause,
+                     int64_t native_code, const char *format, ...) WB_PRINTF(6, 7);
+static int host_fail(const wb_host *host, wb_error *error, int result, int cause,
+                     int64_t native_code, const char *format, ...)
+{
+    va_list arguments;
+    (void)host, (void)error, (void)cause, (void)native_code;
+    va_start(arguments, format);
+    (void)vsnprintf(said, sizeof said, format, arguments);
+    va_end(arguments);
+    return result;
+}
+
+static const wb_host host = { .struct_size = sizeof host, .fail = host_fail };
+
+/* here: its macro "fail" would hide the host's member */
+#include <cmocka.h>
+
+static void test_names_of_this_machine(void **state)
+{
+    static const char *const here[] = { "localhost", "127.0.0.1", "127.1", "::1", "[::1]" };
+    static const char *const away[] = { "",          "127.",        "127.example.org", "localhost.org",
+                                        "localhos",  "::10",        "[::1",            "128.0.0.1",
+                                        "127.0.0.x", "db.localhost" };
+    (void)state;
+    for (size_t i = 0; i < sizeof here / sizeof *here; i++)
+        assert_true(wb_common_is_loopback(here[i], strlen(here[i])));
+    for (size_t i = 0; i < sizeof away / sizeof *away; i++)
+        assert_false(wb_common_is_loopback(away[i], strlen(away[i])));
+    assert_true(wb_common_is_loopback("localhost:5672", 9)); /* no more than its bytes */
+    assert_false(wb_common_is_loopback("127.0.0.1\0x", 11));
+}
+
+static void test_certificates_come_in_pairs(void **state)
+{
+    (void)state;
+    assert_int_equal(wb_common_certificate_check(&host, NULL, NULL, NULL), WB_OK);
+    assert_int_equal(wb_common_certificate_check(&host, "c", "k", NULL), WB_OK);
+    assert_int_equal(wb_common_certificate_check(&host, "c", NULL, NULL), WB_FATAL);
+    assert_string_equal(said, "tls_cert_file is set without tls_key_file: a client certificate "
+                              "needs both");
+    assert_int_equal(wb_common_certificate_check(&host, NULL, "k", NULL), WB_FATAL);
+    assert_non_null(strstr(said, "tls_key_file is set without tls_cert_file"));
+}
+
+static void test_known_names(void **state)
+{
+    wb_common_known known = { 0 };
+    char name[16];
+    (void)state;
+    for (int i = 0; i < 100; i++) {
+        (void)snprintf(name, sizeof name, "n%d", i * 37 % 100);
+        wb_common_known_add(&known, name, i % 2 ? WB_COMMON_FOR_EVER : 5);
+    }
+    wb_common_known_add(&known, "n37", WB_COMMON_FOR_EVER); /* again, and not twice */
+    assert_int_equal(known.count, 100);
+    for (int i = 0; i < 100; i++) {
+        (void)snprintf(name, sizeof name, "n%d", i * 37 % 100);
+        assert_true(wb_common_known_has(&known, name, 4));
+        assert_int_equal(wb_common_known_has(&known, name, 5), i % 2);
+    }
+    assert_false(wb_common_known_has(&known, "n", 0));
+    wb_common_known_drop(&known, "n50");
+    wb_common_known_drop(&known, "never there");
+    assert_false(wb_common_known_has(&known, "n50", 0));
+    assert_true(wb_common_known_has(&known, "n51", 0) && wb_common_known_has(&known, "n5", 0));
+    assert_int_equal(known.count, 99);
+    wb_common_known_clear(&known);
+    assert_false(wb_common_known_has(&known, "n51", 0));
+}
+
+static void test_known_names_are_bounded(void **state)
+{
+    wb_common_known known = { 0 };
+    char name[16];
+    (void)state;
+    for (int i = 0; i <= WB_COMMON_KNOWN_MAX; i++) {
+        assert_true(known.count <= WB_COMMON_KNOWN_MAX);
+        (void)snprintf(name, sizeof name, "%d", i);
+        wb_common_known_add(&known, name, WB_COMMON_FOR_EVER);
+        assert_true(wb_common_known_has(&known, name, 0));
+    }
+    assert_int_equal(known.count, 1);
+    wb_common_known_clear(&known);
+}
+
+typedef struct seen {
+    sigset_t mask;
+    size_t stack;
+} seen;
+
+static void *look_around(void *argument)
+{
+    seen *s = argument;
+    pthread_attr_t attributes;
+    (void)pthread_sigmask(SIG_SETMASK, NULL, &s->mask);
+    if (pthread_getattr_np(pthread_self(), &attributes) == 0) {
+        (void)pthread_attr_getstacksize(&attributes, &s->stack);
+        (void)pthread_attr_destroy(&attributes);
+    }
+    return NULL;
+}
+
+static void test_threads_take_no_signals(void **state)
+{
+    const size_t stack = (size_t)3 * 1024 * 1024;
+    pthread_t thread;
+    sigset_t mine;
+    (void)state;
+    for (int own_stack = 1; own_stack >= 0; own_stack--) { /* a larger one may be used again */
+        seen s = { .stack = 0 };
+        assert_int_equal(wb_common_thread_start(&thread, own_stack ? stack : 0, look_around, &s), 0);
+        (void)pthread_join(thread, NULL);
+        assert_true(sigismember(&s.mask, SIGTERM) && sigismember(&s.mask, SIGUSR1));
+        assert_true(s.stack >= stack);
+        assert_int_equal(s.stack < 2 * stack, own_stack);
+        (void)pthread_sigmask(SIG_SETMASK, NULL, &mine);
+        assert_false(sigismember(&mine, SIGTERM));
+    }
+    assert_int_not_equal(wb_common_thread_start(&thread, 1, look_around, NULL), 0);
+    (void)pthread_sigmask(SIG_SETMASK, NULL, &mine);
+    assert_false(sigismember(&mine, SIGTERM));
+}
+
+static void test_failures(void **state)
+{
+    wb_common_failure failure = { 0 };
+    (void)state;
+    assert_int_equal(wb_common_failure_note(&failure, WB_RETRY, WB_CAUSE_SERVER, 7, "%s", "first"),
+                     WB_RETRY);
+    assert_int_equal(wb_common_failure_note(&failure, WB_FATAL, WB_CAUSE_OTHER, 8, "second"),
+                     WB_RETRY);
+    assert_int_equal(wb_common_failure_report(&host, &failure, NULL), WB_RETRY);
+    assert_string_equal(said, "first");
+    assert_int_equal(wb_common_failure_set(&failure, WB_FATAL, WB_CAUSE_OTHER, 9, "%% third"),
+                     WB_FATAL);
+    assert_int_equal(wb_common_failure_report(&host, &failure, NULL), WB_FATAL);
+    assert_string_equal(said, "% third");
+    assert_int_equal(failure.code, 9);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_names_of_this_machine),
+        cmocka_unit_test(test_certificates_come_in_pairs),
+        cmocka_unit_test(test_known_names),
+        cmocka_unit_test(test_known_names_are_bounded),
+        cmocka_unit_test(test_threads_take_no_signals),
+        cmocka_unit_test(test_failures),
+    };
+    return cmocka_run_group_tests_name("what plugins share", tests, NULL, NULL);
+}
