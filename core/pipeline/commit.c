@@ -37,6 +37,18 @@ static wb_item *find_culprit(const wb_worker *w, const wb_commit *commit, const 
     return w->batch[commit->failed_item];
 }
 
+/* A handler ended the transaction, which only the commit has shown. What was handled before it
+ * may be committed; what came after it was in another transaction, and is rolled back. Where
+ * nobody knows who it was everybody runs again: nothing may be lost. */
+static void note_ended(wb_worker *w, size_t failed_item)
+{
+    const unsigned turn = failed_item < w->batch_size ? w->batch[failed_item]->turn : 0;
+    w->transaction_ended = 1;
+    for (size_t i = 0; i < w->batch_size; i++)
+        if (w->batch[i]->state == WB_ITEM_HANDLED && w->batch[i]->turn >= turn)
+            wb_item_rerun(w->batch[i]);
+}
+
 static int commit(wb_worker *w, wb_item **ret_culprit, wb_error *error)
 {
     wb_commit commit = { .struct_size = sizeof commit, .batch = w->batch_number, .failed_item = SIZE_MAX };
@@ -59,6 +71,8 @@ static int commit(wb_worker *w, wb_item **ret_culprit, wb_error *error)
         w->storage_broken = 1;
     else
         *ret_culprit = find_culprit(w, &commit, error);
+    if (r == WB_REJECT && error->cause != WB_CAUSE_TOO_LARGE)
+        note_ended(w, commit.failed_item);
     return r;
 }
 

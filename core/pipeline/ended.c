@@ -6,6 +6,9 @@
  * for duplicates and be lost. Both are made good in a transaction of their own, before the
  * batch runs again one by one. (A process that dies before that loses them: no rule of the
  * database keeps a handler from committing.)
+ *
+ * Who began another transaction at once may be found by the commit only (commit.c): then those
+ * after the culprit count as not handled.
  */
 #include "config.h"
 

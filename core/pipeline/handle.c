@@ -110,8 +110,11 @@ static int run_handlers(wb_worker *w, wb_item **group, size_t count, int is_firs
 
 static void mark_handled(wb_worker *w, wb_item **group, size_t count)
 {
-    for (size_t i = 0; i < count; i++)
+    w->turns++;
+    for (size_t i = 0; i < count; i++) {
         wb_item_change(group[i], WB_ITEM_HANDLED);
+        group[i]->turn = w->turns;
+    }
     w->grouped |= count > 1;
 }
 

@@ -53,6 +53,7 @@ typedef struct wb_item {
     /* Of the running batch. */
     size_t handlers_done;
     size_t place; /* in the batch: what persistences know it by */
+    unsigned turn; /* number of the call that handled it */
     struct wb_item *leader; /* of a copy */
     uint64_t duplicate_of;  /* of a duplicate: the batch that handled it */
     wb_operation_list operations; /* in the batch's arena */

@@ -55,8 +55,9 @@ typedef struct wb_worker {
     wb_item **claimed; /* whose they are */
     size_t claim_count;
     int in_transaction;    /* the storage session has a transaction open */
-    int transaction_ended; /* by a handler */
+    int transaction_ended; /* by a handler, as check or commit found */
     int handler_said;      /* that its message failed, and the transaction was as it must be */
+    unsigned turns;        /* calls of handlers that succeeded */
     int grouped;           /* a batch handler got several messages */
     int stored;            /* the batch has a pending row */
     int has_suspect_lock;

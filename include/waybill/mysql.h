@@ -68,12 +68,23 @@ typedef struct wb_mysql_api {
  *  after deferring more, ask for it again.
  *
  *  Do not commit, roll back, close, reconnect, change user, or leave results unread; nor run
- *  what commits by itself in MySQL: DDL, LOCK TABLES, SET autocommit and so on. It is found
- *  out, but what was committed then is. After an error 1213 (deadlock) or 1205 (lock wait)
+ *  what commits by itself in MySQL: DDL, LOCK TABLES, SET autocommit and so on. Savepoints may
+ *  be used, but for one named waybill_batch. A handler that ends the transaction is found out,
+ *  however it is written: its message goes to the error queue, and its neighbours are handled
+ *  once; but what was committed then is. After an error 1213 (deadlock) or 1205 (lock wait)
  *  return: what the transaction did before may be gone. An error that is the server's (a full
  *  disk, a lock wait) costs the message no attempt if it was the last thing on the connection:
- *  mysql_stmt_close() and any further statement hide it. Session variables and the database in
- *  use stay as you leave them, for whoever comes next. */
+ *  mysql_stmt_close() and any further statement hide it.
+ *
+ *  What a handler sets lasts, at most, to the end of its batch. With the commit, or a rollback,
+ *  Waybill puts back the character set (SET NAMES, mysql_set_character_set()), session variables
+ *  that were changed (sql_mode, time_zone, timestamp, isolation, limits and whatever else the server
+ *  reports: to the server's global value, or Waybill's own), the role and the database in use. The
+ *  character set is put back before any text of Waybill's, also in the middle of a batch: what is
+ *  deferred is always UTF-8. Deferred statements run under the other settings as they are when
+ *  they are sent. Within a batch neighbours see each other's settings. Not put back are user
+ *  variables (@x), temporary tables, prepared statements, GET_LOCK() and LAST_INSERT_ID(), nor what a
+ *  handler changed that set session_track_system_variables to something else before. */
 static inline MYSQL *wb_mysql(wb_context *ctx)
 {
     void *session = NULL;

@@ -60,9 +60,24 @@ typedef struct wb_pgsql_api {
  *  it is not in pipeline mode. Deferred statements are sent and awaited first, so
  *  that order is what the handler wrote; after deferring more, ask for it again. If one
  *  of them fails, the transaction is failed (PQTRANS_INERROR) and so is every statement
- *  on it. Do not commit, roll back, close, or leave results unread. An error that is the
- *  server's (a full disk, a lock) costs the message no attempt, unless a savepoint took it
- *  back. */
+ *  on it. An error that is the server's (a full disk, a lock) costs the message no attempt,
+ *  unless a savepoint took it back.
+ *
+ *  Do not commit, roll back, prepare the transaction, close, leave results unread, or drop
+ *  prepared statements that are not yours (DEALLOCATE ALL). Savepoints may be used. A handler
+ *  that ends the transaction is found out, however it is written: its message goes to the error
+ *  queue, and its neighbours are handled once.
+ *
+ *  What a handler sets lasts, at most, to the end of its batch: with the commit Waybill puts the
+ *  user and the role back (SET SESSION AUTHORIZATION, SET ROLE) and runs RESET ALL, so that every
+ *  setting (search_path, time zone, client_encoding, timeouts, synchronous_commit, your own
+ *  custom.settings) is what the connection began with; a rollback takes settings back by itself.
+ *  The statements that were deferred run before that, Waybill's own and the triggers that are
+ *  deferred to COMMIT after it. The character set alone is put back before any statement that
+ *  was deferred: the text of those is in the connection's own. Within a batch neighbours see each other's settings: SET LOCAL
+ *  does not change that. With the option prepare = false, behind a pooler, only user and role
+ *  are put back: use SET LOCAL there. Not put back are temporary tables, advisory locks of the
+ *  session, LISTEN, prepared statements, cursors WITH HOLD and what currval() knows. */
 static inline PGconn *wb_pgsql(wb_context *ctx)
 {
     void *session = NULL;

@@ -32,7 +32,10 @@ typedef struct wb_sqlite_api {
 /** The connection, inside the framework's transaction (BEGIN IMMEDIATE), or NULL
  *  when the endpoint's persistence is not sqlite. The same connection serves all
  *  messages of a worker, so prepared statements may be cached in a thread-local
- *  variable together with it. Do not commit, roll back or close it. */
+ *  variable together with it. Do not commit, roll back or close it, nor replace its commit or
+ *  rollback hook: that is found out, and the message goes to the error queue. A busy timeout
+ *  that a handler sets ends with its batch. Whatever else it sets stays as it is: pragmas,
+ *  attached files, temporary tables, functions, other hooks. */
 static inline sqlite3 *wb_sqlite(wb_context *ctx)
 {
     void *session = NULL;

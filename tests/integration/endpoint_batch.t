@@ -89,9 +89,14 @@ sub check_order_of_keys {
 
 # Handlers that break the rules: what they do, and the reason that is given.
 my %misuse = (
-    sqlite => { commits => [ 'sql commit', qr/transaction/ ], 'rolls-back' => [ 'sql rollback', qr/transaction/ ] },
+    sqlite => {
+        commits => [ 'sql commit', qr/transaction/ ], 'rolls-back' => [ 'sql rollback', qr/transaction/ ],
+        'rolls-back-and-begins' => [ "sql rollback\nsql begin immediate", qr/ended the transaction/ ],
+    },
     pgsql => {
         commits => [ 'sql commit', qr/transaction/ ], 'rolls-back' => [ 'sql rollback', qr/transaction/ ],
+        'commits-and-begins' => [ 'sql commit; begin', qr/ended the transaction/ ], 'commits-and-chains' => [ 'sql commit and chain', qr/ended the transaction/ ],
+        'rolls-back-and-begins' => [ 'sql rollback; begin', qr/ended the transaction/ ],
         ignores => [ 'ignore insert into nowhere values (1)', qr/"nowhere" does not exist/ ], defers => [ 'defer select 1/0', qr/division by zero/ ],
         pipelines => [ 'pipeline', qr/pipeline mode/ ], 'reads-not' => [ 'unread select 1', qr/./ ],
         'breaks-off' => [ 'sql select pg_terminate_backend(pg_backend_pid())', qr/terminat/ ],
@@ -99,6 +104,7 @@ my %misuse = (
     mysql => {
         commits => [ 'sql commit', qr/ended the transaction/ ], 'rolls-back' => [ 'sql rollback', qr/ended the transaction/ ],
         'commits-and-begins' => [ "sql commit\nsql begin", qr/ended the transaction/ ],
+        'rolls-back-and-begins' => [ "sql rollback\nsql begin", qr/ended the transaction/ ],
         'commits-by-ddl' => [ 'sql create or replace table made_by_a_handler (a int)', qr/ended the transaction/ ],
         'commits-by-setting' => [ 'sql set autocommit = 1', qr/ended the transaction/ ],
         defers => [ 'defer insert into nowhere values (1)', qr/nowhere' doesn't exist/ ], 'defers-ddl' => [ 'defer drop table effects', qr/./ ],
@@ -118,6 +124,24 @@ sub check_misuse {
         is $e->effects($id), 0, "$e->{pair}: without effect" unless $id =~ /^commits/;
         finish($e, @ids);
     }
+}
+
+# What one sets is neither its neighbours' nor the outbox' affair, in the next batch nor in its own commit.
+my %sets = (
+    pgsql => [ 'sql set role nobody_in_particular', 'sql set client_encoding = latin1', 'sql set search_path = nowhere', 'sql set default_transaction_read_only = on' ],
+    mysql => [ 'sql set names gbk', q(sql set sql_mode = ''), 'sql use mysql', 'sql set completion_type = 2' ],
+);
+
+sub check_settings {
+    my ($e) = @_;
+    my ($store) = $e->{pair} =~ /\+(\w+)/;
+    my @does = @{ $sets{$store} or return };
+    $e->sql(q(do $$ begin if to_regrole('nobody_in_particular') is null then create role nobody_in_particular; end if; end $$)) if $store eq 'pgsql';
+    my @setters = map { { id => "sets-$_", do => "send sink T.Sets $_\n$does[$_]" } } 0 .. $#does;
+    my @ids = run_among($e, 'handlers that change settings', 40, @setters);
+    $e->wait_for('the setters are done', sub { !$e->not_once(map { $_->{id} } @setters) });
+    is scalar($e->collect('sink', scalar @setters)), scalar @setters, "$e->{pair}: what setters send is out";
+    finish($e, @ids, map { $_->{id} } @setters);
 }
 
 # In MySQL the transaction goes on after a statement that failed, so a handler may look away. One
@@ -191,6 +215,7 @@ for my $pair ('amqp+pgsql', 'sqlite+sqlite', $has_mysql ? 'sqlite+mysql' : ()) {
     check_same_id_failing($e);
     check_batch_handler($e);
     check_misuse($e);
+    check_settings($e);
     check_slow($e) unless $pair =~ /mysql/;
     check_forgiven($e) if $pair =~ /mysql/;
     check_deadlock($e) if $pair =~ /pgsql|mysql/;

@@ -11,20 +11,29 @@
 typedef struct fault {
     unsigned code;
     int result, cause;
+    const char *text; /* NULL: any */
 } fault;
 
 static const fault faults[] = {
-    { 1062, WB_RETRY, WB_CAUSE_OTHER },  { 1146, WB_RETRY, WB_CAUSE_OTHER },
-    { 1264, WB_RETRY, WB_CAUSE_OTHER },  { 1452, WB_RETRY, WB_CAUSE_OTHER },
-    { 1644, WB_RETRY, WB_CAUSE_OTHER },  { 1213, WB_ABORT, WB_CAUSE_OTHER },
-    { 3101, WB_ABORT, WB_CAUSE_OTHER },  { 3, WB_RETRY, WB_CAUSE_SERVER },
-    { 1021, WB_RETRY, WB_CAUSE_SERVER }, { 1026, WB_RETRY, WB_CAUSE_SERVER },
-    { 1030, WB_RETRY, WB_CAUSE_SERVER }, { 1037, WB_RETRY, WB_CAUSE_SERVER },
-    { 1038, WB_RETRY, WB_CAUSE_SERVER }, { 1041, WB_RETRY, WB_CAUSE_SERVER },
-    { 1114, WB_RETRY, WB_CAUSE_SERVER }, { 1135, WB_RETRY, WB_CAUSE_SERVER },
-    { 1203, WB_RETRY, WB_CAUSE_SERVER }, { 1205, WB_RETRY, WB_CAUSE_SERVER },
-    { 1290, WB_RETRY, WB_CAUSE_SERVER }, { 1317, WB_RETRY, WB_CAUSE_SERVER },
-    { 1598, WB_RETRY, WB_CAUSE_SERVER }, { 1969, WB_RETRY, WB_CAUSE_SERVER },
+    { 1062, WB_RETRY, WB_CAUSE_OTHER, NULL },  { 1146, WB_RETRY, WB_CAUSE_OTHER, NULL },
+    { 1264, WB_RETRY, WB_CAUSE_OTHER, NULL },  { 1452, WB_RETRY, WB_CAUSE_OTHER, NULL },
+    { 1644, WB_RETRY, WB_CAUSE_OTHER, NULL },  { 1213, WB_ABORT, WB_CAUSE_OTHER, NULL },
+    { 3101, WB_ABORT, WB_CAUSE_OTHER, NULL },  { 3, WB_RETRY, WB_CAUSE_SERVER, NULL },
+    { 1021, WB_RETRY, WB_CAUSE_SERVER, NULL }, { 1026, WB_RETRY, WB_CAUSE_SERVER, NULL },
+    { 1030, WB_RETRY, WB_CAUSE_SERVER, NULL }, { 1037, WB_RETRY, WB_CAUSE_SERVER, NULL },
+    { 1038, WB_RETRY, WB_CAUSE_SERVER, NULL }, { 1041, WB_RETRY, WB_CAUSE_SERVER, NULL },
+    { 1114, WB_RETRY, WB_CAUSE_SERVER, NULL }, { 1135, WB_RETRY, WB_CAUSE_SERVER, NULL },
+    { 1203, WB_RETRY, WB_CAUSE_SERVER, NULL }, { 1205, WB_RETRY, WB_CAUSE_SERVER, NULL },
+    { 1317, WB_RETRY, WB_CAUSE_SERVER, NULL },
+    /* of one number the text says whose it is */
+    { 1290, WB_RETRY, WB_CAUSE_SERVER, "the MariaDB server is running with --read-only" },
+    { 1290, WB_RETRY, WB_CAUSE_SERVER, "running with the --super-read-only option" },
+    { 1290, WB_RETRY, WB_CAUSE_OTHER, "running with the --secure-file-priv option" },
+    { 1598, WB_RETRY, WB_CAUSE_SERVER, NULL }, { 1969, WB_RETRY, WB_CAUSE_SERVER, NULL },
+    /* numbers of the client library, which a SIGNAL may use */
+    { 2006, WB_RETRY, WB_CAUSE_OTHER, NULL },  { 2013, WB_RETRY, WB_CAUSE_OTHER, NULL },
+    { 2014, WB_RETRY, WB_CAUSE_OTHER, NULL },  { 2027, WB_RETRY, WB_CAUSE_OTHER, NULL },
+    { 2055, WB_RETRY, WB_CAUSE_OTHER, NULL },  { 5014, WB_RETRY, WB_CAUSE_OTHER, NULL },
 };
 #define FAULT_COUNT (sizeof faults / sizeof faults[0])
 
@@ -33,10 +42,10 @@ static int set_up(void **state)
     (void)state;
     observe("set innodb_lock_wait_timeout = 5, lock_wait_timeout = 5"); /* for what failed before */
     endpoint_install(&orders, "orders");
-    observe("create or replace table asked (code int) engine = InnoDB");
+    observe("create or replace table asked (code int, words varchar(80)) engine = InnoDB");
     observe("create trigger asked before insert on asked for each row begin "
-            "declare code int default new.code; "
-            "signal sqlstate 'HY000' set mysql_errno = code, message_text = 'as asked'; end");
+            "declare code int default new.code; declare words varchar(80) default new.words; "
+            "signal sqlstate 'HY000' set mysql_errno = code, message_text = words; end");
     return 0;
 }
 
@@ -63,8 +72,9 @@ static size_t item_of(const fault *f)
 
 static const char *ask(const fault *f)
 {
-    static char text[128];
-    (void)snprintf(text, sizeof text, "insert into asked values (%u)", f->code);
+    static char text[160];
+    (void)snprintf(text, sizeof text, "insert into asked values (%u, '%s')", f->code,
+                   f->text ? f->text : "as asked");
     return text;
 }
 
@@ -92,7 +102,7 @@ static void test_handlers_statement(void **state)
 /* A prepared statement's error is seen until the statement is closed. */
 static void test_prepared_statement(void **state)
 {
-    static const char text[] = "insert into asked values (1114)";
+    static const char text[] = "insert into asked values (1114, 'full')";
     wb_storage_session *s = open_session(&orders);
     (void)state;
     begin_batch(s, 10);
@@ -165,6 +175,27 @@ static void test_own_statement(void **state)
     ops->close(s);
 }
 
+/* A duplicate that a trigger changes counts two, so that two would pass for one that is new. */
+static void test_too_many_new_records(void **state)
+{
+    wb_storage_session *s = open_session(&orders);
+    wb_claim claim = claim_of("a");
+    wb_begin begin = { .struct_size = sizeof begin, .batch = 10, .claims = &claim,
+                       .claim_count = 1 };
+    (void)state;
+    observe("insert into orders_dedup values ('a', 5)");
+    observe("create trigger twice before update on orders_dedup for each row "
+            "set new.batch = new.batch + 1");
+    const int begun = ops->begin(s, &begin, &failure);
+    observe("drop trigger twice");
+    assert_int_equal(begun, WB_FATAL);
+    assert_int_equal(failure.cause, WB_CAUSE_MISMATCH);
+    assert_non_null(strstr(failure.text, "trigger"));
+    begin_claims(s, 11, &claim, 1);
+    assert_int_equal(claim.duplicate_of, 5);
+    ops->close(s);
+}
+
 /* Overlooked, the handler's message would be committed without its statement. */
 static void test_no_memory_for_a_deferred_statement(void **state)
 {
@@ -196,6 +227,7 @@ int main(void)
         TEST(test_prepared_statement),
         TEST(test_deferred_statement),
         TEST(test_own_statement),
+        TEST(test_too_many_new_records),
         TEST(test_no_memory_for_a_deferred_statement),
     };
     return cmocka_run_group_tests_name("mysql faults", tests, load_plugin, NULL);

@@ -21,11 +21,10 @@ static void test_sweep_outlasts_idle_transactions(void **state)
     size_t visited = 0;
     (void)state;
     observe("insert into orders_pending values (10, 'x'), (11, 'x')");
-    wb_storage_session *s = open_session(&orders);
     wb_storage_session *other = open_session(&orders);
-    begin_batch(s, 9); /* not for the whole server: other tests use it */
-    assert_int_equal(query_plain(s, 0, "set session idle_transaction_timeout = 1"), 0);
-    assert_int_equal(commit_batch(s, 9, NULL, NULL), WB_OK);
+    observe("set global idle_transaction_timeout = 1"); /* of sessions that are opened now */
+    wb_storage_session *s = open_session(&orders);
+    observe("set global idle_transaction_timeout = default");
     const int result = ops->sweep(s, 100, 10, linger, &visited, &failure);
     if (result != WB_OK)
         fail_msg("%s", failure.text);

@@ -128,6 +128,45 @@ static void test_read_only_server(void **state)
     assert_int_equal(begun, WB_NOT_CONNECTED);
 }
 
+/* One that may write all the same must not: its outbox would be on no other server. */
+static void test_read_only_server_and_a_privileged_account(void **state)
+{
+    wb_storage_session *s = NULL;
+    (void)state;
+    observe("set global read_only = 1");
+    const int verified = ops->verify(e.persistence, &failure);
+    const int opened = ops->open(e.persistence, &s, &failure);
+    observe("set global read_only = 0");
+    assert_int_equal(verified, WB_NOT_CONNECTED);
+    assert_int_equal(opened, WB_NOT_CONNECTED);
+    assert_non_null(strstr(failure.text, "takes no writes"));
+    verify();
+    ops->close(open_session(&e));
+}
+
+/* LOAD DATA and the like have one number with read_only. */
+static void test_secure_file_priv(void **state)
+{
+    (void)state;
+    size_t item;
+    configure("secure_file_priv=/usr/share");
+    restart();
+    wb_storage_session *s = open_session(&e);
+    begin_batch(s, 1);
+    assert_int_equal(api->defer(s, 3, "select 1 into outfile '/tmp/waybill-nowhere'", NULL), WB_OK);
+    assert_int_equal(commit_batch(s, 1, "x", &item), WB_RETRY);
+    assert_int_equal(failure.native_code, 1290);
+    assert_int_equal(failure.cause, WB_CAUSE_OTHER);
+    assert_int_equal(item, 3);
+    begin_batch(s, 2);
+    assert_int_not_equal(query_plain(s, 3, "load data infile '/etc/hosts' into table "
+                                           "orders_pending"), 0);
+    assert_int_equal(ops->check(s, 3, &failure), WB_OK); /* the handler's affair */
+    ops->close(s);
+    configure("secure_file_priv=");
+    restart();
+}
+
 static void test_small_packets_are_refused(void **state)
 {
     (void)state;
@@ -335,6 +374,8 @@ int main(int argc, char **argv)
         TEST(test_session),
         TEST(test_settings_that_lose_commits),
         TEST(test_read_only_server),
+        TEST(test_read_only_server_and_a_privileged_account),
+        TEST(test_secure_file_priv),
         TEST(test_small_packets_are_refused),
         TEST(test_disk_is_full), /* before restarts, which would lose what is preloaded */
         TEST(test_server_dies_at_commit),

@@ -160,6 +160,69 @@ static void a_handler_cannot_end_the_transaction(void **state)
     with->ops->close(session);
 }
 
+static int allow(void *argument)
+{
+    (void)argument;
+    return 0;
+}
+
+static void overlook(void *argument)
+{
+    (void)argument;
+}
+
+/* Without our hooks a COMMIT is made, and nobody sees a transaction that another follows. */
+static void a_handler_cannot_replace_the_hooks(void **state)
+{
+    fixture *with = *state;
+    static const char *const endings[] = { "insert into business values(2,2); commit; "
+                                           "begin immediate",
+                                           "rollback; begin immediate" };
+    wb_storage_session *session = place_storage(&with->at);
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(claim(with, session, 7, "a"), 0);
+        (void)sqlite3_commit_hook(handle(with, session), allow, NULL);
+        (void)sqlite3_rollback_hook(handle(with, session), overlook, NULL);
+        assert_int_equal(run(handle(with, session), endings[i]), SQLITE_OK);
+        assert_int_equal(with->ops->check(session, 0, &with->at.error), WB_REJECT);
+        assert_int_equal(with->ops->rollback(session, NULL), WB_OK);
+        assert_int_equal(claim(with, session, 8, "a"), i ? 0 : 7); /* and ours are there again */
+        assert_int_not_equal(run(handle(with, session), "commit"), SQLITE_OK);
+        assert_int_equal(with->ops->check(session, 0, &with->at.error), WB_REJECT);
+        assert_int_equal(with->ops->rollback(session, NULL), WB_OK);
+        test_execute(with->data, "delete from waybill_orders_dedup");
+    }
+    with->ops->close(session);
+}
+
+static void *let_go(void *argument)
+{
+    usleep(200000);
+    assert_int_equal(sqlite3_exec(argument, "commit", NULL, NULL, NULL), SQLITE_OK);
+    return NULL;
+}
+
+/* A handler's PRAGMA busy_timeout takes the place of our busy wait. */
+static void a_handlers_busy_timeout_ends_with_its_batch(void **state)
+{
+    fixture *with = *state;
+    sqlite3 *other = NULL;
+    pthread_t thread;
+    wb_storage_session *session = place_storage(&with->at);
+    begin(with, session, 0, NULL, 0);
+    (void)sqlite3_busy_timeout(handle(with, session), 0);
+    assert_int_equal(with->ops->check(session, 0, NULL), WB_OK);
+    assert_int_equal(commit(with, session, 0, NULL), WB_OK);
+    assert_int_equal(sqlite3_open(with->data, &other), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(other, "begin immediate", NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(pthread_create(&thread, NULL, let_go, other), 0);
+    begin(with, session, 0, NULL, 0);
+    assert_int_equal(commit(with, session, 0, NULL), WB_OK);
+    pthread_join(thread, NULL);
+    (void)sqlite3_close(other);
+    with->ops->close(session);
+}
+
 static void a_failed_statement_leaves_the_transaction(void **state)
 {
     fixture *with = *state;
@@ -389,6 +452,8 @@ int main(void)
         CASE(a_claim_in_flight_is_waited_for),
         CASE(a_busy_file_is_retried_later),
         CASE(a_handler_cannot_end_the_transaction),
+        CASE(a_handler_cannot_replace_the_hooks),
+        CASE(a_handlers_busy_timeout_ends_with_its_batch),
         CASE(a_failed_statement_leaves_the_transaction),
         CASE(a_forgotten_cursor_does_no_harm),
         CASE(a_constraint_that_fails_at_commit_rolls_back),

@@ -249,5 +249,6 @@ void sim_transaction_roll_back(sim_transaction *t)
                             .claims = claims,
                             .claim_max = claim_max,
                             .broken_by = SIM_ITEM_NOBODY,
+                            .ended_by = SIM_ITEM_NOBODY,
                             .deferred_by = SIM_ITEM_NOBODY };
 }

@@ -46,6 +46,9 @@ typedef struct sim_transaction {
     int is_servers;        /* by a trouble of the server's */
     int is_deadlock;
     int is_ended;          /* by a handler */
+    int is_anew;           /* and begun anew by it: only the commit can tell */
+    size_t ended_by;       /* the item */
+    int is_guessed;        /* that it was this one nobody can tell */
     int is_spoilt;         /* and it left the session in a state that rollback() cannot mend */
     size_t deferred_by;    /* an item's deferred statement will fail; or nobody's */
     sim_message *cut_by;   /* whose commit ends the connection; or NULL */

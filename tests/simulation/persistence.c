@@ -124,7 +124,7 @@ static int persistence_check(wb_storage_session *s, size_t item, wb_error *error
     const sim_transaction *t = sim_database_transaction(s);
     if (s->is_dead)
         return lost(error);
-    if (t->is_ended)
+    if (t->is_ended && !t->is_anew)
         return wb_error_set(error, WB_REJECT, WB_CAUSE_OTHER, 0, "the handler ended the transaction");
     if (!t->is_broken)
         return WB_OK;
@@ -144,8 +144,11 @@ static int fail_broken(sim_transaction *t, wb_commit *commit, wb_error *error)
         if (sim_chance(70))
             commit->failed_item = t->deferred_by;
     }
-    if (t->is_ended)
-        return wb_error_set(error, WB_REJECT, WB_CAUSE_OTHER, 0, "there is no transaction any more");
+    if (t->is_ended) {
+        if (!t->is_guessed)
+            commit->failed_item = t->ended_by;
+        return wb_error_set(error, WB_REJECT, WB_CAUSE_OTHER, 0, "it is not the transaction that was begun");
+    }
     if (!t->is_broken)
         return WB_OK;
     if (t->is_deadlock)

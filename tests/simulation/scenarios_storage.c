@@ -443,7 +443,7 @@ const sim_scenario sim_scenarios_storage[] = {
     { "once_then_full", "one connection lost, then a full disk", prepare_commits_break_one, drive_once_then_full },
     { "cuts_lonely", "statements and commits that end the connection, and nobody else", prepare_cuts_lonely,
       drive_cuts_lonely },
-    { "ends", "handlers that end the transaction, in four ways", prepare_ends, sim_scene_good_first },
+    { "ends", "handlers that end the transaction, in eight ways", prepare_ends, sim_scene_good_first },
     { "suspect_stops", "orderly stops with a suspect in hand", prepare_suspect_stops, drive_suspect_stops },
     { "asked_for", "a parked row that somebody asks for", prepare_asked_for, drive_asked_for },
     { "copies", "copies of one id with other bodies, in one batch", prepare_copies, drive_copies },

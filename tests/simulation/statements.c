@@ -37,19 +37,28 @@ static int meet_fault(wb_storage_session *s, sim_transaction *t, size_t item)
     return 1;
 }
 
-/* Each message has its own way: a commit or a rollback, and a session that is good for nothing
- * afterwards or is not. */
-static void end_by_hand(wb_storage_session *s, sim_run *run)
+/* Each message has its own way: a commit or a rollback; a session that is good for nothing
+ * afterwards or is not; and another transaction or none. Who ended it by a rollback may be
+ * unknown then. Of several in one batch the first is the one that counts, and the others roll
+ * back: of two commits that nobody sees, nobody could say who was before which. */
+static void end_by_hand(wb_storage_session *s, size_t item, sim_run *run)
 {
     sim_transaction *t = sim_database_transaction(s);
     unsigned way = run->message->number;
+    size_t first = t->is_ended ? t->ended_by : item;
+    int is_rolled_back = way & 1 || t->is_ended;
+    int is_guessed = t->is_ended ? t->is_guessed : (way & 9) == 9;
+    int is_anew = t->is_ended || way & 4;
     sim_transaction_add(t, run);
-    if (way & 1)
+    if (is_rolled_back)
         sim_transaction_roll_back(t);
     else
         sim_transaction_commit(t, s->endpoint, NULL);
     t->is_ended = 1;
     t->is_spoilt = (way & 2) != 0;
+    t->is_anew = t->is_open = is_anew;
+    t->ended_by = first;
+    t->is_guessed = is_guessed;
 }
 
 static int cut(wb_storage_session *s, const sim_message *m)
@@ -74,7 +83,7 @@ static int execute(wb_storage_session *s, sim_transaction *t, size_t item, sim_r
             return cut(s, run->message);
         t->cut_by = run->message;
         break;
-    case SIM_STATEMENT_COMMIT: end_by_hand(s, run); return WB_OK;
+    case SIM_STATEMENT_COMMIT: end_by_hand(s, item, run); return WB_OK;
     case SIM_STATEMENT_DEFERRED_FAILING: t->deferred_by = item; break;
     case SIM_STATEMENT_PLAIN: break;
     }
@@ -88,7 +97,7 @@ int sim_database_execute(wb_storage_session *s, size_t item, sim_run *run, sim_s
     sim_step("statement");
     if (s->is_dead)
         return WB_NOT_CONNECTED;
-    if (t->is_ended)
+    if (t->is_ended && !t->is_anew)
         return WB_RETRY;
     flush(t);
     if (t->is_broken || meet_fault(s, t, item))

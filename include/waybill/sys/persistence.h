@@ -17,7 +17,8 @@
  *     begin (claims ids) -> handlers use the native handle -> commit (stores)
  * and outside of it: mark, pending, sweep, clean_up.
  *
- * Change log: 1.0 first version. Appended since: clock(), next_pending().
+ * Change log: 1.0 first version. Appended since: clock(), next_pending(); commit() may find that
+ * a handler ended the transaction.
  */
 #ifndef WAYBILL_SYS_PERSISTENCE_H
 #define WAYBILL_SYS_PERSISTENCE_H
@@ -144,7 +145,12 @@ typedef struct wb_persistence_ops {
      *  round trip where the database allows.
      *  @return WB_OK; WB_RETRY (with WB_CAUSE_SERVER when it is the server's trouble and
      *  no message's), WB_ABORT, WB_REJECT (rolled back by the callee; see failed_item); WB_NOT_CONNECTED (lost before COMMIT was sent: not committed);
-     *  WB_IN_DOUBT (lost after COMMIT was sent). */
+     *  WB_IN_DOUBT (lost after COMMIT was sent).
+     *  A handler may have ended the transaction and begun another in a way that check()
+     *  cannot see: then nothing is committed, and it is WB_REJECT with any cause but
+     *  WB_CAUSE_TOO_LARGE, and with failed_item if it is known whose handler that was. The
+     *  host then makes good what that handler committed of others' work: who ran before it
+     *  keeps its effects, who ran after it runs again; all run again if it is not known. */
     int (*commit)(wb_storage_session *session, wb_commit *commit, wb_error *error);
     int (*rollback)(wb_storage_session *session, wb_error *error);
 

@@ -92,6 +92,14 @@ static int tell_apart(wb_begin *begin, uint64_t count_new)
     return 1;
 }
 
+/* Nothing rests on the order of what CLAIM answers, but on its number. */
+static int refuse_count(wb_storage_session *session)
+{
+    return wb_sql_note(session, WB_FATAL, WB_CAUSE_MISMATCH, WB_SQL_NO_ITEM,
+                       "the server counts more new deduplication records than ids were claimed: "
+                       "has the table a rule or a trigger?");
+}
+
 /* Once more from the start of the transaction: without our records, what is there was there
  * before. */
 static int start_over(wb_storage_session *session, wb_begin *begin, uint64_t *ret_missing)
@@ -111,6 +119,8 @@ static int start_over(wb_storage_session *session, wb_begin *begin, uint64_t *re
     driver->start(session);
     wb_sql_queue_claims(session, begin, &claimed);
     result = driver->run(session, NULL);
+    if (result == WB_OK && claimed.affected > wanted)
+        return refuse_count(session);
     *ret_missing = wanted - claimed.affected;
     return result;
 }
@@ -131,6 +141,8 @@ int wb_sql_settle_claims(wb_storage_session *session, wb_begin *begin, uint64_t 
         settle_rest(begin);
         return WB_OK;
     }
+    if (count_new > begin->claim_count)
+        return refuse_count(session);
     result = look_up(session, begin);
     if (result != WB_OK || tell_apart(begin, count_new))
         return result;

@@ -120,6 +120,12 @@ static int on_commit(void *argument)
     return !db->committing;
 }
 
+int wb_sqlite_db_hook(wb_sqlite_database *db)
+{
+    (void)sqlite3_busy_handler(db->handle, on_busy, db);
+    return sqlite3_commit_hook(db->handle, on_commit, db) == db;
+}
+
 /* ---- open and close ------------------------------------------------------- */
 
 static int check_present(wb_sqlite_database *db, wb_error *error)
@@ -144,8 +150,7 @@ static int open_handle(wb_sqlite_database *db, wb_error *error)
     if (code != SQLITE_OK)
         return wb_sqlite_db_fail(db, code, "open a connection", error);
     (void)sqlite3_extended_result_codes(db->handle, 1);
-    (void)sqlite3_busy_handler(db->handle, on_busy, db);
-    (void)sqlite3_commit_hook(db->handle, on_commit, db);
+    (void)wb_sqlite_db_hook(db);
     /* secure_delete is on in some distributions and would write every freed page */
     return wb_sqlite_db_execute(db,
                                 "pragma wal_autocheckpoint=0;" /* wal.c */

@@ -62,6 +62,10 @@ void wb_sqlite_db_close(wb_sqlite_database *db);
 int wb_sqlite_db_create(wb_sqlite_database *db, const wb_host *host,
                         const wb_sqlite_db_config *config, const char *path, wb_error *error);
 
+/** Put our hooks on the connection: its busy wait, and the one that refuses a COMMIT which is
+ *  not ours. @return whether the latter was there, and not a handler's in its place. */
+int wb_sqlite_db_hook(wb_sqlite_database *db);
+
 /** BEGIN IMMEDIATE. WB_RETRY when other writers kept the file longer than allowed. */
 int wb_sqlite_db_begin(wb_sqlite_database *db, wb_sqlite_db_durability durability, wb_error *error);
 /** COMMIT; a long log is then carried into the file (wal.h). On failure the transaction is rolled back; WB_IN_DOUBT when the disk failed

@@ -48,12 +48,15 @@ static int api_defer(void *session, size_t item, const char *statement,
 
 /* ---- the plain connection --------------------------------------------------------- */
 
+/* And what has to be there before a handler gets the connection. */
 static int send_deferred(wb_storage_session *s)
 {
-    if (!s->deferred.count)
+    if (!s->deferred.count && s->guard.has_savepoint)
         return WB_OK;
     mys_exchange_start(s);
     mys_queue_list(s, &s->deferred, MYS_STEP_DEFERRED);
+    if (!s->guard.has_savepoint)
+        mys_guard_queue_savepoint(s);
     s->sql.flush_failed = mys_exchange_run(s, NULL) != WB_OK;
     mys_list_reset(&s->deferred);
     return s->sql.failure.result;
@@ -69,7 +72,8 @@ static MYSQL *api_connection(void *session, size_t item)
         return NULL;
     if (!s->sql.handed_out)
         mys_watch_reset(&s->watch, 1);
-    s->sql.handed_out = 1;
+    mys_guard_hand_out(s, item);
+    s->sql.handed_out = s->watch.collects = 1;
     s->sql.last_item = item;
     return s->connection;
 }
@@ -98,9 +102,9 @@ static int has_unread_results(const MYSQL *c)
 
 /* Errors that leave the transaction as it must be are the handler's affair. Not those of which
  * another message could have been the victim, whatever the handler makes of it. */
-static int is_of_the_message(unsigned code)
+static int is_of_the_message(unsigned code, const char *text)
 {
-    const mys_mapping *mapping = mys_map(code);
+    const mys_mapping *mapping = mys_map_error(code, text);
     return mapping->handler == WB_RETRY && mapping->handler_cause == WB_CAUSE_OTHER;
 }
 
@@ -114,7 +118,7 @@ static int inspect_last_error(wb_storage_session *s)
         mys_failure_lost(s, mysql_error(s->connection));
         return s->sql.failure.result;
     }
-    if (code == 0 || mys_is_client_error(code) || is_of_the_message(code))
+    if (code == 0 || mys_is_client_error(code) || is_of_the_message(code, mysql_error(s->connection)))
         return WB_OK;
     mys_failure_record(s, MYS_STEP_DEFERRED, s->sql.last_item);
     return s->sql.failure.result;
@@ -128,8 +132,7 @@ static int inspect_connection(wb_storage_session *s)
         return s->sql.failure.result;
     if (s->watch.ended)
         return found(s, WB_REJECT,
-                     "the handler ended the transaction: COMMIT, ROLLBACK, or a statement that "
-                     "commits by itself in MySQL, such as DDL, LOCK TABLES or SET autocommit");
+                     MYS_ENDED);
     if (s->watch.another)
         return found(s, WB_ABORT,
                      "the server rolled the transaction back, and the handler went on after that "

@@ -20,8 +20,9 @@
 static const char *const templates[WB_SQL_COUNT] = {
     /* READ WRITE, so that a server that takes no writes says so now and not in a handler */
     [WB_SQL_BEGIN] = "START TRANSACTION READ WRITE",
-    [WB_SQL_COMMIT] = "COMMIT",
-    [WB_SQL_ROLLBACK] = "ROLLBACK",
+    /* whatever completion_type says */
+    [WB_SQL_COMMIT] = "COMMIT AND NO CHAIN NO RELEASE",
+    [WB_SQL_ROLLBACK] = "ROLLBACK AND NO CHAIN NO RELEASE",
     /* not INSERT IGNORE, which would hide other errors; an assignment of what is there
      * already counts no affected row, so that their number says how many ids are new */
     [WB_SQL_CLAIM] = "INSERT INTO {dedup} (id, batch) VALUES [($1,$2)] "

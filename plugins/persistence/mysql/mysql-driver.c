@@ -13,11 +13,14 @@
  * rollback must not take them back. */
 static void queue_begin(wb_storage_session *s, const wb_mark *marks, size_t count)
 {
+    mys_guard_queue_rest(s);
     mys_queue(s, WB_SQL_BEGIN, NULL, 0, NULL);
     mys_queue_list(s, &s->marks, MYS_STEP_OWN);
     const size_t first = s->exchange.count;
     wb_sql_queue_marks(s, marks, count);
     mys_exchange_keep(s, first, &s->marks);
+    if (s->guard.is_used)
+        mys_guard_queue_savepoint(s);
 }
 
 /* The marks were in the transaction, because only its flush to disk made them last; now they
@@ -25,6 +28,7 @@ static void queue_begin(wb_storage_session *s, const wb_mark *marks, size_t coun
 static void queue_rollback(wb_storage_session *s)
 {
     mys_queue(s, WB_SQL_ROLLBACK, NULL, 0, NULL);
+    mys_guard_queue_rest(s);
     if (s->marks.count) {
         mys_queue_list(s, &s->marks, MYS_STEP_OWN);
         mys_queue_end(s);
@@ -33,7 +37,9 @@ static void queue_rollback(wb_storage_session *s)
 
 static void queue_deferred(wb_storage_session *s)
 {
+    mys_guard_queue_release(s);
     mys_queue_list(s, &s->deferred, MYS_STEP_DEFERRED);
+    mys_guard_queue_rest(s);
 }
 
 static void forget(wb_storage_session *s)
@@ -41,6 +47,7 @@ static void forget(wb_storage_session *s)
     mys_list_reset(&s->deferred);
     mys_list_reset(&s->marks);
     mys_watch_reset(&s->watch, 0);
+    mys_guard_forget(&s->guard);
 }
 
 /* A server says nothing unasked but that it goes. */

@@ -19,6 +19,7 @@ void mys_exchange_start(wb_storage_session *s)
     x->commit_sent = x->committed = x->out_of_memory = 0;
     s->sql.failure.result = WB_OK;
     s->sql.failure.item = WB_SQL_NO_ITEM;
+    mys_guard_queue_names(s);
 }
 
 static void end_step(wb_storage_session *s, mys_step step)
@@ -55,9 +56,15 @@ void mys_queue_text(wb_storage_session *s, const char *statement, wb_sql_answer 
     end_step(s, (mys_step){ .item = WB_SQL_NO_ITEM, .ret_answer = ret_answer });
 }
 
+void mys_queue_kind(wb_storage_session *s, mys_step_kind kind, const char *text)
+{
+    wb_sql_buffer_put_text(&s->exchange.text, text);
+    end_step(s, (mys_step){ .kind = kind, .item = WB_SQL_NO_ITEM });
+}
+
 void mys_queue_end(wb_storage_session *s)
 {
-    mys_queue_text(s, "COMMIT", NULL);
+    mys_queue_text(s, s->sql.outbox->statements[WB_SQL_COMMIT], NULL);
 }
 
 void mys_queue_list(wb_storage_session *s, const mys_list *list, mys_step_kind kind)
@@ -151,6 +158,7 @@ static void take_result(wb_storage_session *s, const mys_step *step)
     if (mysql_field_count(c) == 0) {
         if (step->ret_answer)
             step->ret_answer->affected += mysql_affected_rows(c);
+        mys_guard_take(s, step->kind);
         if (step->kind == MYS_STEP_COMMIT)
             s->exchange.committed = !(c->server_status & SERVER_STATUS_IN_TRANS);
         return;
@@ -169,6 +177,7 @@ static void read_results(wb_storage_session *s, size_t first, size_t last)
     MYSQL *c = s->connection;
     for (size_t i = first; i < last && s->sql.failure.result == WB_OK; i++) {
         const mys_step *step = &s->exchange.steps[i];
+        s->watch.collects = step->kind == MYS_STEP_DEFERRED;
         int result = i == first ? mysql_read_query_result(c) : mysql_next_result(c);
         if (result < 0)
             mys_failure_lost(s, "the server answered less than it was asked");
@@ -235,6 +244,7 @@ int mys_exchange_run(wb_storage_session *s, const char *crash_point)
         run_part(s, first, last, crash_point);
         first = last;
     }
+    s->watch.collects = s->sql.handed_out;
     if (x->committed) /* what is lost after that answer is only the connection */
         return WB_OK;
     if (x->commit_sent && s->sql.failure.result == WB_OK)

@@ -29,7 +29,11 @@
 typedef enum mys_step_kind {
     MYS_STEP_OWN,
     MYS_STEP_COMMIT,
-    MYS_STEP_DEFERRED /* a handler's statement */
+    MYS_STEP_DEFERRED,    /* a handler's statement */
+    MYS_STEP_GUARD,       /* fails if the transaction is not the one that was begun */
+    MYS_STEP_NAMES,       /* puts the character set back */
+    MYS_STEP_REST,        /* and the rest of what handlers left */
+    MYS_STEP_LAST_OF_REST
 } mys_step_kind;
 
 /** A statement of the text. */
@@ -58,6 +62,8 @@ void mys_queue(wb_storage_session *session, wb_sql_which which, const wb_sql_val
                size_t count, wb_sql_answer *ret_answer);
 void mys_queue_text(wb_storage_session *session, const char *statement,
                     wb_sql_answer *ret_answer);
+/** The text, if any is left of it to be put, ends a step of that kind. */
+void mys_queue_kind(wb_storage_session *session, mys_step_kind kind, const char *text);
 void mys_queue_list(wb_storage_session *session, const mys_list *list, mys_step_kind kind);
 /** COMMIT of what is nobody's business: not the framework's transaction, so that its loss is
  *  not called in doubt. Autocommit is off, so that even a SELECT has begun one. */

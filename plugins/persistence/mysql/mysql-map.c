@@ -3,6 +3,7 @@
 
 #include "plugins/persistence/mysql/mysql-map.h"
 
+#include <string.h>
 #include <waybill/sys/plugin.h>
 
 #define IN_DOUBT 0
@@ -102,6 +103,19 @@ const mys_mapping *mys_map(unsigned code)
     while (mapping->code && mapping->code != code)
         mapping++;
     return mapping;
+}
+
+#define OPTION_PREVENTS_STATEMENT 1290
+
+/* The option's name stands in the text whatever its language: --read-only and --super-read-only
+ * are the server's affair; --secure-file-priv and such are the statement's. */
+const mys_mapping *mys_map_error(unsigned code, const char *text)
+{
+    static const mys_mapping of_the_statement = { OPTION_PREVENTS_STATEMENT, MESSAGE, AWAY,
+                                                  WB_NOT_CONNECTED };
+    if (code != OPTION_PREVENTS_STATEMENT || strstr(text, "read-only") || strstr(text, "read_only"))
+        return mys_map(code);
+    return &of_the_statement;
 }
 
 int mys_is_client_error(unsigned code)

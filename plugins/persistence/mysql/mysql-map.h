@@ -23,7 +23,12 @@ typedef struct mys_mapping {
 /** Never NULL. */
 const mys_mapping *mys_map(unsigned code);
 
-/** Whether the client library made it up: the connection cannot be trusted any more. */
+/** The same for the error that a connection has: some numbers stand for several options of the
+ *  server, which only the text tells apart. */
+const mys_mapping *mys_map_error(unsigned code, const char *text);
+
+/** Whether the client library made it up, if it did not come with a packet of the server: the
+ *  connection cannot be trusted any more. */
 int mys_is_client_error(unsigned code);
 
 #endif

@@ -11,6 +11,7 @@
 #include "plugins/common/sql/session.h"
 #include "plugins/persistence/mysql/mysql-defer.h"
 #include "plugins/persistence/mysql/mysql-exchange.h"
+#include "plugins/persistence/mysql/mysql-guard.h"
 #include "plugins/persistence/mysql/mysql-list.h"
 #include "plugins/persistence/mysql/mysql-options.h"
 #include "plugins/persistence/mysql/mysql-watch.h"
@@ -34,6 +35,7 @@ struct wb_storage_session {
 
     mys_list deferred; /* handlers' statements for the next round trip */
     mys_watch watch;
+    mys_guard guard;
 
     /** The marks in the open transaction: if it is rolled back they are made again. */
     mys_list marks;
@@ -42,6 +44,8 @@ struct wb_storage_session {
 /** Connect, and do nothing else. @return WB_OK, or the class and a filled error. */
 int mys_session_connect(wb_persistence *persistence, wb_storage_session **ret_session,
                         wb_error *error);
+/** Queue what a session is set to. */
+void mys_session_queue_settings(wb_storage_session *session);
 /** wb_persistence_ops.open and close. */
 int mys_session_open(wb_persistence *persistence, wb_storage_session **ret_session,
                      wb_error *error);

@@ -134,7 +134,7 @@ static int check_settings(wb_storage_session *s, wb_error *error)
 static int check_writable(wb_storage_session *s, wb_error *error)
 {
     if (wb_sql_schema_run(s, "START TRANSACTION READ WRITE", NULL) == WB_OK &&
-        wb_sql_schema_run(s, "ROLLBACK", NULL) == WB_OK)
+        wb_sql_schema_run(s, "ROLLBACK AND NO CHAIN NO RELEASE", NULL) == WB_OK)
         return WB_OK;
     return wb_sql_report(s, "begin a transaction that writes", error);
 }

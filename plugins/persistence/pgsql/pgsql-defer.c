@@ -225,6 +225,8 @@ static void queue_one(wb_storage_session *s, const pgsql_deferred *d)
 
 void pgsql_defer_queue(wb_storage_session *s)
 {
+    if (s->defer.first)
+        pgsql_guard_queue_encoding(s);
     for (const pgsql_deferred *d = s->defer.first; d && !s->exchange.broken; d = d->next)
         queue_one(s, d);
 }
@@ -253,6 +255,8 @@ static void take_handlers_result(wb_storage_session *s, const PGresult *result)
 
     if (s->sql.flush_failed)
         return;
+    if (status == PGRES_COMMAND_OK)
+        pgsql_guard_watch(s, result);
     if (status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK)
         s->sql.failure.result = WB_OK;
     /* one without a code is libpq's own: a misuse, or the end of the connection */
@@ -270,13 +274,18 @@ static int watch(PGEventId id, void *info, void *argument)
     return 1;
 }
 
+/* And what has to be known before a handler gets the connection. */
 static void send_deferred(wb_storage_session *s)
 {
-    if (!s->defer.first || s->sql.failure.result != WB_OK)
+    const int is_new = pgsql_guard_is_new(s);
+
+    if ((!s->defer.first && !is_new) || s->sql.failure.result != WB_OK)
         return;
     s->sql.handed_out = 0;
     pgsql_exchange_start(s);
     pgsql_defer_queue(s);
+    if (is_new)
+        pgsql_guard_queue_first(s);
     s->sql.flush_failed = pgsql_exchange_run(s, NULL) != WB_OK;
     pgsql_defer_reset(s);
 }
@@ -292,7 +301,7 @@ static PGconn *api_connection(void *session, size_t item)
         return NULL;
     if (!s->watched)
         s->watched = PQregisterEventProc(s->connection, watch, "waybill", s);
-    s->sql.handed_out = 1;
+    s->sql.handed_out = s->guard.is_left = 1;
     s->sql.last_item = item;
     return s->connection;
 }
@@ -329,6 +338,8 @@ int pgsql_defer_inspect(wb_storage_session *s)
      * a savepoint since */
     if (s->sql.flush_failed)
         return s->sql.failure.result;
+    if (s->guard.is_ended)
+        return pgsql_guard_found(s);
     if (PQpipelineStatus(s->connection) != PQ_PIPELINE_OFF)
         return found(s, WB_REJECT, "the handler left the connection in pipeline mode");
     switch (PQtransactionStatus(s->connection)) {

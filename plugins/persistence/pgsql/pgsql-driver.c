@@ -28,6 +28,7 @@ static void queue_dropped(wb_storage_session *s)
 static void queue_begin(wb_storage_session *s, const wb_mark *marks, size_t count)
 {
     queue_dropped(s);
+    pgsql_guard_queue_before(s);
     if (count) {
         pgsql_queue_outside(s);
         wb_sql_queue_marks(s, marks, count);
@@ -36,6 +37,7 @@ static void queue_begin(wb_storage_session *s, const wb_mark *marks, size_t coun
     pgsql_queue(s, WB_SQL_BEGIN, NULL, 0, NULL);
     if (!s->prepared)
         pgsql_session_queue_settings(s, 1);
+    pgsql_guard_queue_begin(s);
 }
 
 static void queue_rollback(wb_storage_session *s)
@@ -43,8 +45,15 @@ static void queue_rollback(wb_storage_session *s)
     pgsql_queue(s, WB_SQL_ROLLBACK, NULL, 0, NULL);
 }
 
+static void queue_deferred(wb_storage_session *s)
+{
+    pgsql_defer_queue(s);
+    pgsql_guard_queue_commit(s);
+}
+
 static void forget(wb_storage_session *s)
 {
+    pgsql_guard_forget(s);
     pgsql_defer_reset(s);
     pgsql_cache_next_round(&s->defer.cache);
 }
@@ -102,7 +111,7 @@ const wb_sql_driver pgsql_driver = {
     .queue_end = pgsql_queue_end,
     .queue_begin = queue_begin,
     .queue_rollback = queue_rollback,
-    .queue_deferred = pgsql_defer_queue,
+    .queue_deferred = queue_deferred,
     .run = pgsql_exchange_run,
     .forget = forget,
     .inspect = pgsql_defer_inspect,

@@ -59,28 +59,36 @@ static const char *text_of(const wb_storage_session *s, wb_sql_which which)
     return s->sql.outbox->statements[which];
 }
 
-static void queue_values(wb_storage_session *s, wb_sql_which which, const pgsql_value *values,
-                         int count, wb_sql_answer *ret_answer)
+void pgsql_queue_values(wb_storage_session *s, const pgsql_step *step, const char *what,
+                        const pgsql_value *values, int count)
 {
     const char *data[VALUES_MAX];
     int sizes[VALUES_MAX];
     static const int binary[VALUES_MAX] = { 1, 1, 1, 1 };
-    pgsql_step step = { .kind = which == WB_SQL_COMMIT ? PGSQL_STEP_COMMIT : PGSQL_STEP_OWN,
-                        .is_prepared = s->prepared && which < WB_SQL_FREQUENT,
-                        .item = WB_SQL_NO_ITEM,
-                        .ret_answer = ret_answer };
+
+    if (s->exchange.broken)
+        return;
     for (int i = 0; i < count; i++) {
         data[i] = values[i].data;
         sizes[i] = (int)values[i].size;
     }
     /* from here on the server may see it, whatever libpq answers */
-    s->exchange.commits |= which == WB_SQL_COMMIT;
-    int sent = step.is_prepared
-                   ? PQsendQueryPrepared(s->connection, prepared_names[which], count, data, sizes,
-                                         binary, 1)
-                   : PQsendQueryParams(s->connection, text_of(s, which), count, NULL, data, sizes,
-                                       binary, 1);
-    pgsql_exchange_note(s, &step, sent);
+    s->exchange.commits |= step->kind == PGSQL_STEP_COMMIT;
+    int sent = step->is_prepared
+                   ? PQsendQueryPrepared(s->connection, what, count, data, sizes, binary, 1)
+                   : PQsendQueryParams(s->connection, what, count, NULL, data, sizes, binary, 1);
+    pgsql_exchange_note(s, step, sent);
+}
+
+static void queue_values(wb_storage_session *s, wb_sql_which which, const pgsql_value *values,
+                         int count, wb_sql_answer *ret_answer)
+{
+    const pgsql_step step = { .kind = which == WB_SQL_COMMIT ? PGSQL_STEP_COMMIT : PGSQL_STEP_OWN,
+                              .is_prepared = s->prepared && which < WB_SQL_FREQUENT,
+                              .item = WB_SQL_NO_ITEM,
+                              .ret_answer = ret_answer };
+    pgsql_queue_values(s, &step, step.is_prepared ? prepared_names[which] : text_of(s, which),
+                       values, count);
 }
 
 void pgsql_queue_outside(wb_storage_session *s)
@@ -206,6 +214,8 @@ static void take_result(wb_storage_session *s, const pgsql_step *step, PGresult 
     case PGRES_EMPTY_QUERY:
         if (step->kind == PGSQL_STEP_PREPARE)
             step->cached->is_ready = 1;
+        if (step->kind == PGSQL_STEP_GUARD)
+            s->guard.is_left = 0;
         if (step->kind == PGSQL_STEP_COMMIT)
             s->exchange.committed = strcmp(PQcmdStatus(result), "COMMIT") == 0;
         if (step->ret_answer)

@@ -20,11 +20,13 @@
 #include "plugins/common/sql/driver.h"
 
 struct pgsql_cached;
+struct pgsql_value;
 
 /** What a result belongs to, in the order of sending. */
 typedef enum pgsql_step_kind {
     PGSQL_STEP_OWN,
     PGSQL_STEP_COMMIT,
+    PGSQL_STEP_GUARD,    /* fails if the transaction is not the one that was begun */
     PGSQL_STEP_DEFERRED, /* a handler's statement */
     PGSQL_STEP_PREPARE,  /* the parsing of one */
     PGSQL_STEP_SYNC
@@ -57,6 +59,9 @@ void pgsql_queue(wb_storage_session *session, wb_sql_which which, const wb_sql_v
                  size_t count, wb_sql_answer *ret_answer);
 void pgsql_queue_text(wb_storage_session *session, const char *statement,
                       wb_sql_answer *ret_answer);
+/** Any statement with values: prepared under the name `what`, or the text `what`. */
+void pgsql_queue_values(wb_storage_session *session, const pgsql_step *step, const char *what,
+                        const struct pgsql_value *values, int count);
 /** Queue the preparing of our statements. */
 void pgsql_queue_preparations(wb_storage_session *session);
 /** wb_sql_driver.queue_end: what precedes it, back to the one before, is a transaction of its own. */

@@ -83,6 +83,10 @@ void pgsql_failure_record(wb_storage_session *s, const pgsql_step *step, const P
         pgsql_failure_lost(s, PQresultErrorMessage(result));
         return;
     }
+    if (step->kind == PGSQL_STEP_GUARD && strcmp(sqlstate, PGSQL_GUARD_SQLSTATE) == 0) {
+        (void)pgsql_guard_found(s);
+        return;
+    }
     classify(failure, step, sqlstate);
     describe(failure, result, sqlstate);
     if (is_of_handler(step) && is_stale_plan(step, sqlstate)) {

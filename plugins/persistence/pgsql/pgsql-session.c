@@ -16,19 +16,27 @@
 #define READ_COMMITTED                                                                             \
     ", pg_catalog.set_config('default_transaction_isolation', 'read committed', false)"
 
-void pgsql_session_queue_settings(wb_storage_session *s, int transaction_only)
+void pgsql_session_settings(const wb_storage_session *s, int transaction_only,
+                            char ret_text[PGSQL_SETTINGS_SIZE])
 {
     const pgsql_config *config = s->persistence->config;
     const char *local = transaction_only ? "true" : "false";
-    char text[320];
-    int size = snprintf(text, sizeof text,
-                        "SELECT pg_catalog.set_config('lock_timeout', '%" PRId64 "', %s)%s",
+    int size = snprintf(ret_text, PGSQL_SETTINGS_SIZE,
+                        "pg_catalog.set_config('lock_timeout', '%" PRId64 "', %s)%s",
                         config->lock_timeout / 1000000, local,
                         transaction_only ? "" : READ_COMMITTED);
     if (config->statement_timeout)
-        (void)snprintf(text + size, sizeof text - (size_t)size,
+        (void)snprintf(ret_text + size, PGSQL_SETTINGS_SIZE - (size_t)size,
                        ", pg_catalog.set_config('statement_timeout', '%" PRId64 "', %s)",
                        config->statement_timeout / 1000000, local);
+}
+
+void pgsql_session_queue_settings(wb_storage_session *s, int transaction_only)
+{
+    char settings[PGSQL_SETTINGS_SIZE];
+    char text[PGSQL_SETTINGS_SIZE + 16];
+    pgsql_session_settings(s, transaction_only, settings);
+    (void)snprintf(text, sizeof text, "SELECT %s", settings);
     pgsql_queue_text(s, text, NULL);
 }
 
@@ -119,6 +127,7 @@ void pgsql_session_close(wb_storage_session *s)
 {
     PQfinish(s->connection);
     pgsql_defer_free(&s->defer);
+    pgsql_guard_free(&s->guard);
     wb_sql_buffer_free(&s->array);
     free(s->exchange.steps);
     free(s);

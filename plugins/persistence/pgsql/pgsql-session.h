@@ -12,6 +12,7 @@
 #include "plugins/common/sql/session.h"
 #include "plugins/persistence/pgsql/pgsql-defer.h"
 #include "plugins/persistence/pgsql/pgsql-exchange.h"
+#include "plugins/persistence/pgsql/pgsql-guard.h"
 #include "plugins/persistence/pgsql/pgsql-params.h"
 
 struct wb_persistence {
@@ -35,6 +36,7 @@ struct wb_storage_session {
 
     pgsql_defer defer;
     int watched; /* our event procedure is registered */
+    pgsql_guard guard;
 
     wb_sql_buffer array; /* the list among a statement's parameters; kept for its memory */
 };
@@ -50,7 +52,11 @@ int pgsql_session_open(wb_persistence *persistence, wb_storage_session **ret_ses
                        wb_error *error);
 void pgsql_session_close(wb_storage_session *session);
 
-/** Queue the session's timeouts: for good, or for the transaction only. */
+#define PGSQL_SETTINGS_SIZE 320
+/** Expressions that set the session's timeouts, and more: for good, or for the transaction only. */
+void pgsql_session_settings(const wb_storage_session *session, int transaction_only,
+                            char ret_text[PGSQL_SETTINGS_SIZE]);
+/** Queue that. */
 void pgsql_session_queue_settings(wb_storage_session *session, int transaction_only);
 
 #endif

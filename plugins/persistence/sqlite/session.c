@@ -66,14 +66,15 @@ void wb_sqlite_storage_close(wb_storage_session *session)
 /* Counts for a joined connection are of the thread and not of the session: the hook may
  * outlive the session, and a batch stays on one thread from join() to its commit. */
 static _Thread_local uint64_t thread_rollbacks;
+static uint64_t of_thread; /* its address stands for that */
 
 static void on_rollback(void *argument)
 {
     uint64_t *rollbacks = argument;
-    if (rollbacks)
-        (*rollbacks)++;
-    else
+    if (rollbacks == &of_thread)
         thread_rollbacks++;
+    else
+        (*rollbacks)++;
 }
 
 static uint64_t rollbacks_of(const wb_storage_session *session)
@@ -86,10 +87,26 @@ static sqlite3 *handle_of(const wb_storage_session *session)
     return session->joined ? session->joined : session->db.handle;
 }
 
+/* @return whether the hook was there before, and not a handler's in its place. */
+static int hook(wb_storage_session *session)
+{
+    void *counter = session->joined ? &of_thread : &session->rollbacks;
+    return sqlite3_rollback_hook(handle_of(session), on_rollback, counter) == counter;
+}
+
+/* What a handler replaced is put back; but the commit hook of a joined connection is the
+ * transport's, and nobody can tell here whether it is there. */
+static int are_hooks_ours(wb_storage_session *session)
+{
+    const int is_watched = hook(session);
+    return (session->joined || wb_sqlite_db_hook(&session->db)) && is_watched;
+}
+
 void wb_sqlite_storage_watch(wb_storage_session *session)
 {
-    void *counter = session->joined ? NULL : &session->rollbacks;
-    (void)sqlite3_rollback_hook(handle_of(session), on_rollback, counter);
+    (void)hook(session);
+    if (!session->joined)
+        (void)wb_sqlite_db_hook(&session->db);
     session->rollbacks_before = rollbacks_of(session);
     session->watched = wb_sqlite_db_watch(handle_of(session));
 }
@@ -156,9 +173,14 @@ int wb_sqlite_storage_check(wb_storage_session *session, size_t item, wb_error *
     const wb_host *host = session->db.host;
     sqlite3 *handle = handle_of(session);
     (void)item;
+    const int is_known = are_hooks_ours(session);
     int result = wb_sqlite_storage_check_server(session, error);
     if (result != WB_OK)
         return result;
+    if (!is_known)
+        return host->fail(host, error, WB_REJECT, WB_CAUSE_OTHER, 0,
+                          "the handler replaced the commit or rollback hook: nobody knows whether "
+                          "it ended the transaction");
     if (wb_sqlite_storage_is_intact(session)) {
         reset_forgotten(handle);
         return WB_OK;

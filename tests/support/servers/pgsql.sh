@@ -25,6 +25,7 @@ listen_addresses = '127.0.0.1'
 port = $port
 unix_socket_directories = ''
 max_connections = 200
+max_prepared_transactions = 4
 shared_buffers = 64MB
 log_line_prefix = '%m [%p] '
 END

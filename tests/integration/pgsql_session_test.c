@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What handlers may do to the session: PostgreSQL's words for it, and what only it has. */
+#include "config.h"
+
+#include "tests/integration/pgsql_fixture.h"
+#include "tests/integration/proxy.h"
+#include "tests/integration/sql_session_test.h"
+
+#include <stdlib.h>
+
+const session_ending endings[] = {
+    { { "commit" }, 1, 0, 0 },
+    { { "rollback" }, 0, 0, 0 },
+    { { "commit; begin" }, 1, 0, 0 },
+    { { "commit", "begin" }, 1, 0, 0 },
+    { { "end; start transaction" }, 1, 0, 0 },
+    { { "commit and chain" }, 1, 0, 0 },
+    { { "commit", "do $$ begin perform 1; commit; perform 2; end $$", "begin" }, 1, 0, 0 },
+    { { "rollback; begin" }, 0, 1, 0 },
+    { { "abort", "begin isolation level serializable" }, 0, 1, 0 },
+    { { "rollback and chain" }, 0, 1, 0 },
+    { { "savepoint mine", "rollback to mine", "rollback; begin" }, 0, 1, 0 },
+};
+const size_t ending_count = sizeof endings / sizeof endings[0];
+
+const char *const savepoints[] = {
+    "savepoint mine",
+    "insert into business values (5)",
+    "rollback to mine",
+    "release mine",
+    "savepoint theirs; rollback to savepoint theirs; insert into business values (6)",
+    "do $$ begin begin perform 1/0; exception when others then null; end; end $$",
+    "begin", /* a warning */
+};
+const size_t savepoint_count = sizeof savepoints / sizeof savepoints[0];
+
+#define IS(expression) "select (" expression ")::int"
+#define HAS(name, value) IS("current_setting('" name "') = '" value "'")
+
+const session_setting settings[] = {
+    { "set search_path = nowhere", HAS("search_path", "nowhere") },
+    { "select set_config('search_path', 'elsewhere', false)", HAS("search_path", "elsewhere") },
+    { "set statement_timeout = '11s'", HAS("statement_timeout", "11s") },
+    { "set lock_timeout = '12s'", HAS("lock_timeout", "12s") },
+    { "set role anybody", IS("current_user = 'anybody'") },
+    { "set session authorization anybody", IS("session_user = 'anybody'") },
+    { "set client_encoding = latin1", HAS("client_encoding", "LATIN1") },
+    { "set time zone 'Asia/Kathmandu'", HAS("TimeZone", "Asia/Kathmandu") },
+    { "set datestyle = german", HAS("DateStyle", "German, DMY") },
+    { "set standard_conforming_strings = off", HAS("standard_conforming_strings", "off") },
+    { "set bytea_output = escape", HAS("bytea_output", "escape") },
+    { "set default_transaction_isolation = serializable",
+      HAS("default_transaction_isolation", "serializable") },
+    { "set default_transaction_read_only = on", HAS("default_transaction_read_only", "on") },
+    { "set synchronous_commit = off", HAS("synchronous_commit", "off") },
+    { "set row_security = off", HAS("row_security", "off") },
+    { "set session_replication_role = replica", HAS("session_replication_role", "replica") },
+    { "set enable_indexscan = off", HAS("enable_indexscan", "off") },
+    { "set my.tenant = '7'", IS("coalesce(current_setting('my.tenant', true), '') = '7'") },
+    { "set application_name = 'mine'", HAS("application_name", "mine") },
+    { "reset lock_timeout", HAS("lock_timeout", "0") },
+};
+const size_t setting_count = sizeof settings / sizeof settings[0];
+
+void make_settings(void)
+{
+    observe("do $$ begin if not exists (select from pg_roles where rolname = 'anybody') then "
+            "create role anybody; end if; end $$");
+}
+
+void drop_settings(void)
+{
+    observe("drop role anybody");
+}
+
+const char *run_all(wb_storage_session *session, size_t item, const char *const texts[3])
+{
+    for (size_t i = 0; i < 3 && texts[i]; i++)
+        if (query_plain(session, item, texts[i]) != 0)
+            return texts[i];
+    return NULL;
+}
+
+long long query_number(wb_storage_session *session, size_t item, const char *query)
+{
+    PGresult *result = PQexec(api->connection(session, item), query);
+    if (PQresultStatus(result) != PGRES_TUPLES_OK)
+        fail_msg("%s: %s", query, PQresultErrorMessage(result));
+    long long number = strtoll(PQgetvalue(result, 0, 0), NULL, 10);
+    PQclear(result);
+    return number;
+}
+
+proxy *start_proxy(pgsql_config *config)
+{
+    proxy *way = proxy_start(getenv("PGHOST"), atoi(getenv("PGPORT")));
+    config->port = proxy_port(way);
+    config->sslmode = 1; /* disable */
+    return way;
+}
+
+/* ---- what only PostgreSQL has ------------------------------------------------------------- */
+
+static int set_up_unprepared(void **state)
+{
+    set_up_session(state);
+    orders.config.prepare = 0;
+    return 0;
+}
+
+/* Behind a pooler the server's session goes on to others: user and role go back all the same. */
+static void test_role_behind_a_pooler(void **state)
+{
+    wb_storage_session *s = open_session(&orders);
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        begin_batch(s, 10 + i);
+        assert_int_equal(query_plain(s, 0, i ? "set session authorization anybody"
+                                             : "set role anybody"), 0);
+        assert_int_equal(commit_batch(s, 10 + i, "x", NULL), WB_OK);
+        begin_batch(s, 20 + i);
+        assert_int_equal(query_number(s, 0, IS("current_user = 'anybody'")), 0);
+        assert_int_equal(query_number(s, 0, HAS("lock_timeout", "30s")), 1);
+        assert_int_equal(commit_batch(s, 20 + i, "x", NULL), WB_OK);
+    }
+    ops->close(s);
+}
+
+/* Of what another handler deferred not even the text would be the same. */
+static void test_encoding_of_what_is_deferred(void **state)
+{
+    static const char text[] = "insert into texts values ('\xc3\xa9', $1)";
+    wb_storage_session *s = open_session(&orders);
+    (void)state;
+    observe("create table if not exists texts (a text, b text)");
+    observe("truncate texts");
+    for (size_t i = 0; i < 2; i++) {
+        begin_batch(s, 10 + i);
+        if (i)
+            assert_int_equal(PQsetClientEncoding(api->connection(s, 0), "LATIN1"), 0);
+        else
+            assert_int_equal(query_plain(s, 0, "set client_encoding = latin1"), 0);
+        assert_int_equal(api->defer(s, 1, text, WB_PGSQL_TEXT("\xc3\xa9")), WB_OK);
+        if (i) /* sent before the connection is given out again */
+            assert_int_equal(query_plain(s, 2, "select 1"), 0);
+        assert_int_equal(commit_batch(s, 10 + i, "x", NULL), WB_OK);
+    }
+    assert_int_equal(
+        observe_number("select count(*) from texts where a = U&'\\00E9' and b = a"), 2);
+    ops->close(s);
+}
+
+/* The first connection a handler of the session gets is in a failed transaction: nothing could be
+ * asked before. */
+static void test_settings_of_a_failed_transaction(void **state)
+{
+    wb_storage_session *s = open_session(&orders);
+    (void)state;
+    begin_batch(s, 10);
+    assert_int_equal(api->defer(s, 0, "select 1/0", NULL), WB_OK);
+    PQclear(PQexec(api->connection(s, 1), "rollback"));
+    assert_int_equal(query_plain(s, 1, "set role anybody"), 0);
+    assert_int_equal(query_plain(s, 1, "set time zone 'Asia/Kathmandu'"), 0);
+    assert_int_equal(query_plain(s, 1, "begin"), 0);
+    assert_int_equal(ops->check(s, 0, &failure), WB_RETRY);
+    assert_int_equal(ops->rollback(s, &failure), WB_OK);
+    for (uint64_t batch = 11; batch < 13; batch++) {
+        begin_batch(s, batch);
+        assert_int_equal(query_number(s, 0, IS("current_user = 'anybody'")), 0);
+        assert_int_equal(query_number(s, 0, HAS("TimeZone", "Asia/Kathmandu")), 0);
+        assert_int_equal(query_number(s, 0, HAS("lock_timeout", "30s")), 1);
+        assert_int_equal(commit_batch(s, batch, "x", NULL), WB_OK);
+    }
+    ops->close(s);
+}
+
+/* What the session is set to by us, and not by its role, is there behind RESET ALL, too. */
+static void test_own_settings_stay(void **state)
+{
+    (void)state;
+    observe("alter role current_user set default_transaction_isolation = 'serializable'");
+    observe("alter role current_user set lock_timeout = '7s'");
+    wb_storage_session *s = open_session(&orders);
+    observe("alter role current_user reset default_transaction_isolation");
+    observe("alter role current_user reset lock_timeout");
+    for (uint64_t batch = 10; batch < 13; batch++) {
+        begin_batch(s, batch);
+        assert_int_equal(
+            query_number(s, 0, HAS("default_transaction_isolation", "read committed")), 1);
+        assert_int_equal(query_number(s, 0, HAS("lock_timeout", "30s")), 1);
+        assert_int_equal(commit_batch(s, batch, "x", NULL), WB_OK);
+    }
+    ops->close(s);
+}
+
+/* A tag says ROLLBACK in either case: who went back to a savepoint must not pay for who ended the
+ * transaction. */
+static void test_one_of_two_ended_it(void **state)
+{
+    wb_storage_session *s = open_session(&orders);
+    wb_claim claim = claim_of("a");
+    size_t item = 0;
+    (void)state;
+    begin_claims(s, 10, &claim, 1);
+    assert_int_equal(query_plain(s, 1, "savepoint mine; rollback to mine; rollback to mine"), 0);
+    assert_int_equal(query_plain(s, 2, "rollback; begin"), 0);
+    assert_int_equal(ops->check(s, 2, &failure), WB_OK);
+    assert_int_equal(commit_batch(s, 10, "x", &item), WB_REJECT);
+    assert_int_equal(item, SIZE_MAX);
+    assert_int_equal(observe_number("select count(*) from orders_pending"), 0);
+    ops->close(s);
+}
+
+/* It takes the claims along: nobody can have them before somebody decides. */
+static void test_prepared_transaction(void **state)
+{
+    wb_storage_session *s = open_session(&orders);
+    wb_claim claim = claim_of("a");
+    (void)state;
+    begin_claims(s, 10, &claim, 1);
+    assert_int_equal(query_plain(s, 1, "prepare transaction 'mine'"), 0);
+    assert_int_equal(query_plain(s, 1, "begin"), 0);
+    assert_int_equal(ops->check(s, 1, &failure), WB_REJECT);
+    assert_int_equal(commit_batch(s, 10, "x", NULL), WB_REJECT);
+    assert_int_equal(observe_number("select count(*) from orders_pending"), 0);
+    observe("rollback prepared 'mine'");
+    begin_claims(s, 11, &claim, 1);
+    assert_int_equal(claim.duplicate_of, 0);
+    assert_int_equal(commit_batch(s, 11, "x", NULL), WB_OK);
+    ops->close(s);
+}
+
+#define TEST(function)                                                                             \
+    cmocka_unit_test_setup_teardown(function, set_up_session, tear_down_session)
+#define UNPREPARED(function)                                                                       \
+    { "unprepared_" #function, function, set_up_unprepared, tear_down_session, NULL }
+
+const struct CMUnitTest own_tests[] = {
+    UNPREPARED(test_endings),
+    UNPREPARED(test_endings_without_claims),
+    UNPREPARED(test_savepoints_are_legal),
+    UNPREPARED(test_role_behind_a_pooler),
+    TEST(test_encoding_of_what_is_deferred),
+    UNPREPARED(test_encoding_of_what_is_deferred),
+    TEST(test_settings_of_a_failed_transaction),
+    TEST(test_own_settings_stay),
+    TEST(test_one_of_two_ended_it),
+    TEST(test_prepared_transaction),
+};
+const size_t own_count = sizeof own_tests / sizeof own_tests[0];
