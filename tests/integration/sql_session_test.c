@@ -247,27 +247,40 @@ static double time_a_batch(wb_storage_session *s, uint64_t batch)
     return (double)(wb_clock_monotonic() - start) / (2 * DELAY * (double)WB_MILLISECOND);
 }
 
-/* Begin, the handler's statement, commit; one more the first time in a session. */
+/* Of a session's first batch, and the best of those behind it. */
+typedef struct {
+    double first, later;
+} times;
+
+static void time_a_session(times *best, uint64_t batch)
+{
+    wb_storage_session *s = open_session(&orders);
+    const double first = time_a_batch(s, batch++);
+    best->first = first < best->first ? first : best->first;
+    for (int i = 0; i < 3; i++) {
+        const double later = time_a_batch(s, batch++);
+        best->later = later < best->later ? later : best->later;
+    }
+    ops->close(s);
+}
+
+/* Begin, the handler's statement, commit; one more the first time in a session. A busy machine
+ * has several tries. */
 static void test_it_costs_no_round_trip(void **state)
 {
     proxy *way = start_proxy(&orders.config);
-    double best = 1e9;
+    times best = { 1e9, 1e9 };
     (void)state;
     endpoint_destroy(&orders);
     endpoint_create(&orders);
     proxy_set_delay(way, DELAY);
-    wb_storage_session *s = open_session(&orders);
-    const double first = time_a_batch(s, 10);
-    for (uint64_t batch = 11; batch < 20 && best > 3.5; batch++) {
-        const double took = time_a_batch(s, batch);
-        best = took < best ? took : best;
-    }
-    print_message("# begin, a statement, commit: %.2f round trips, %.2f the first time\n", best,
-                  first);
-    ops->close(s);
+    for (uint64_t i = 1; i <= 8 && (best.first >= 4.9 || best.later >= 3.9); i++)
+        time_a_session(&best, 10 * i);
+    print_message("# begin, a statement, commit: %.2f round trips, %.2f the first time\n",
+                  best.later, best.first);
     proxy_stop(way);
-    assert_true(best >= 3 && best < 3.9);
-    assert_true(first < 4.9);
+    assert_true(best.later >= 3 && best.later < 3.9);
+    assert_true(best.first < 4.9);
 }
 
 #define TEST(function)                                                                             \
