@@ -66,7 +66,7 @@ typedef struct wb_item {
     unsigned pauses;      /* how often it was set aside */
     unsigned trim;        /* how far its copy for the error queue is cut */
     unsigned aborts;        /* how often it was rolled back while it ran alone */
-    uint64_t fault_seen;  /* one more than there were successes when it last met the server's trouble, or lost a connection */
+    uint64_t fault_seen;  /* successes + 1 when it last met the server's trouble or lost a connection */
     uint64_t arrivals_seen; /* the same of arrivals, when what it sends was last refused for want of a privilege */
     int is_doubted;       /* a connection broke while it was handled: its doing, or the server's? */
     int noted;            /* a suspect's attempt is written down */

@@ -64,13 +64,16 @@ sub full_disk {
     my $pid = $e->start;
     $e->wait_for("$what: some are handled", sub { $e->effects >= 20 });
     $disks{$full}->fill;
-    my $left = stands_still($e);
-    my $lines = $e->log_lines('.');
-    sleep FULL;
+    my ($left, $now, $lines);
+    for (1 .. 10) {    # small ones may find room in a log that is written from its start again
+        $left = stands_still($e);
+        $lines = $e->log_lines('.');
+        sleep FULL;
+        $now = $e->depth('orders');
+        last if $now == $left;
+    }
     cmp_ok $left, '>', 0, "$what: it stands still";
-    # Small ones may find room in a log that is written from its start again.
-    $left = $e->depth('orders');
-    cmp_ok $left, '>', 0, "$what: it waits";
+    is $now, $left, "$what: it waits";
     cmp_ok $e->effects, '>=', MESSAGES - $left, "$what: what left the queue has had its effect";
     ok $e->is_alive, "$what: it is alive";
     is $e->depth('error'), 0, "$what: nothing is in the error queue while the disk is full";
