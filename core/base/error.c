@@ -40,7 +40,8 @@ int wb_error_is_servers(const wb_error *error)
     if (error->result == WB_NOT_CONNECTED || error->result == WB_IN_DOUBT)
         return 1;
     return error->result == WB_RETRY && !wb_bug("wrong_fault") &&
-           (error->cause == WB_CAUSE_SERVER || error->cause == WB_CAUSE_UNREACHABLE);
+           (error->cause == WB_CAUSE_SERVER || error->cause == WB_CAUSE_UNREACHABLE ||
+            error->cause == WB_CAUSE_SENDING);
 }
 
 const char *wb_result_name(int result)

@@ -111,7 +111,7 @@ static int open_outlet(round *r)
     const wb_pipeline *p = r->pipeline;
     if (r->outlet.session)
         return WB_OK;
-    r->outlet = (wb_outlet){ r->pipeline, NULL, 0, r->until };
+    r->outlet = (wb_outlet){ .pipeline = r->pipeline, .until = r->until };
     return p->transport_ops->open(p->transport, WB_SESSION_SEND, 0, &r->outlet.session, r->error);
 }
 

@@ -22,9 +22,9 @@ static void close_transport(wb_worker *w)
     wb_batch_drop_all(w);
     if (session)
         ops->close(session);
-    if (w->immediate)
-        ops->close(w->immediate);
-    w->immediate = NULL;
+    if (w->immediate.session)
+        ops->close(w->immediate.session);
+    w->immediate.session = NULL;
     w->transport_broken = 0;
 }
 
@@ -58,7 +58,7 @@ static int open_transport(wb_worker *w, wb_error *error)
     pthread_mutex_lock(&w->transport_lock);
     w->transport = session;
     pthread_mutex_unlock(&w->transport_lock);
-    w->outlet = (wb_outlet){ p, session, 0, 0 };
+    w->outlet = (wb_outlet){ .pipeline = p, .session = session };
     return WB_OK;
 }
 

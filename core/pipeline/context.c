@@ -18,7 +18,7 @@ typedef struct handler_call {
     size_t count;
     wb_error *error; /* what was said last; why the handler fails, if it does */
     int broken;      /* an immediate send found the session dead */
-    int trouble;     /* no session for immediate sends could be had: the server's trouble */
+    int trouble;     /* an immediate send met the server's: WB_CAUSE_SERVER, WB_CAUSE_SENDING, or 0 */
 } handler_call;
 
 static handler_call *call_of(wb_context *ctx)
@@ -37,53 +37,53 @@ static wb_item *item_of_cause(const handler_call *call, const wb_message *cause)
 }
 
 /* Immediate sends must not become part of a transport transaction. */
-static int open_immediate(handler_call *call, wb_outlet *ret_outlet)
+static int open_immediate(handler_call *call, wb_outlet **ret_outlet)
 {
     wb_worker *w = call->worker;
     wb_pipeline *p = w->pipeline;
-    int r = WB_OK;
-    *ret_outlet = w->outlet;
+    *ret_outlet = &w->outlet;
     if (!wb_has_transport_transaction(p))
         return WB_OK;
-    if (!w->immediate)
-        r = p->transport_ops->open(p->transport, WB_SESSION_SEND, 0, &w->immediate, call->error);
-    ret_outlet->session = w->immediate;
+    *ret_outlet = &w->immediate;
+    if (w->immediate.session)
+        return WB_OK;
+    w->immediate = (wb_outlet){ .pipeline = p, .is_apart = 1 };
+    int r = p->transport_ops->open(p->transport, WB_SESSION_SEND, 0, &w->immediate.session, call->error);
+    call->error->result = r;
     return r;
 }
 
-static void note_loss(handler_call *call, const wb_outlet *outlet)
+/* The session that receives takes all in hand along; one beside it is opened again for the next
+ * attempt, and what became of this one is the server's trouble until others are sent. */
+static void note_loss(handler_call *call, wb_outlet *outlet)
 {
-    wb_worker *w = call->worker;
-    call->broken |= outlet->session == w->transport;
-    if (!w->immediate || outlet->session != w->immediate)
+    call->broken |= !outlet->is_apart;
+    if (!outlet->is_apart)
         return;
-    w->pipeline->transport_ops->close(w->immediate);
-    w->immediate = NULL;
+    call->trouble = WB_CAUSE_SERVER;
+    outlet->pipeline->transport_ops->close(outlet->session);
+    outlet->session = NULL;
 }
 
 static int send_immediately(handler_call *call, wb_operation *operation)
 {
-    wb_worker *w = call->worker;
-    wb_outlet outlet;
-    wb_window window = { &operation, 1, 1, &w->arena };
-    int r = open_immediate(call, &outlet);
+    wb_window window = { &operation, 1, 1, &call->worker->arena };
+    wb_outlet *outlet;
 
-    if (r != WB_OK) {
-        call->error->result = r;
-        call->trouble |= wb_error_is_servers(call->error);
-    } else {
-        r = wb_window_send(&window, &outlet, call->error);
+    if (open_immediate(call, &outlet) != WB_OK) {
+        if (wb_error_is_servers(call->error))
+            call->trouble = WB_CAUSE_SERVER;
+        return WB_RETRY;
     }
-    if (outlet.session == w->transport)
-        w->outlet.confirmed = outlet.confirmed;
+    int r = wb_window_send(&window, outlet, call->error);
     if (r == WB_OK && operation->result == WB_REJECT)
         return wb_error_set(call->error, WB_REJECT, operation->cause, 0, "cannot send to \"%s\": %s",
                             operation->destination, operation->reason ? operation->reason : "refused");
-    if (r == WB_OK)
-        return WB_OK;
-    if (r != WB_ABORT && r != WB_RETRY)
-        note_loss(call, &outlet);
-    return WB_RETRY;
+    if (r == WB_IN_DOUBT) /* not confirmed, and the session lives */
+        call->trouble = WB_CAUSE_SENDING;
+    if (r == WB_NOT_CONNECTED || r == WB_FATAL)
+        note_loss(call, outlet);
+    return r == WB_OK ? WB_OK : WB_RETRY;
 }
 
 static int context_outgoing(wb_context *ctx, int kind, const wb_outgoing *outgoing, size_t size)
@@ -177,6 +177,6 @@ int wb_call_handler(wb_worker *w, wb_item *const *items, size_t count, wb_error 
         (void)snprintf(error->text, sizeof error->text, "the handler of %s returned %d", handler->type, r);
     /* what it was told of a server is no trouble of that server's yet: check() knows */
     error->result = r == WB_REJECT ? WB_REJECT : WB_RETRY;
-    error->cause = call.trouble ? WB_CAUSE_SERVER : WB_CAUSE_OTHER;
+    error->cause = call.trouble ? call.trouble : WB_CAUSE_OTHER;
     return error->result;
 }

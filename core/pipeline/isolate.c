@@ -10,6 +10,7 @@
 #include "core/pipeline/batch.h"
 #include "core/pipeline/stages.h"
 #include "core/pipeline/suspect.h"
+#include "core/pipeline/unconfirmed.h"
 #include "core/pipeline/verdict.h"
 
 /* So often a message that runs alone may be rolled back before that counts. */
@@ -96,6 +97,10 @@ int wb_stage_isolate(wb_worker *w, int result, wb_item *culprit, const wb_error 
         if (only && w->storage_broken && !w->transport_broken)
             wb_verdict_broke_connection(w, only, error);
         return result;
+    }
+    if (only && error->cause == WB_CAUSE_SENDING) {
+        wb_unconfirmed_set_aside(w, only, error);
+        return WB_OK;
     }
     if (wb_error_is_servers(error)) {
         if (only)

@@ -61,9 +61,9 @@ void wb_window_add_groups(wb_window *window, const wb_operation_group *groups)
 }
 
 /* Sending alone failed: the session has made, or makes, a new way out. */
-static int is_silence(int result, const wb_error *error, const wb_pipeline *p)
+static int is_silence(int result, const wb_error *error, int in_transaction)
 {
-    return result == WB_IN_DOUBT && error->cause == WB_CAUSE_SENDING && !wb_has_transport_transaction(p);
+    return result == WB_IN_DOUBT && error->cause == WB_CAUSE_SENDING && !in_transaction;
 }
 
 static int is_done(const wb_operation *operation)
@@ -138,12 +138,13 @@ static int send_part(wb_window *part, wb_outlet *outlet, wb_error *error)
 {
     const wb_pipeline *p = outlet->pipeline;
     int64_t pause = PAUSE_FIRST;
+    int in_transaction = wb_has_transport_transaction(p) && !outlet->is_apart;
     int refusals = 0, silences = 0, waits = 0, r;
 
     while (part->count && (r = try_once(part, outlet, error)) != WB_OK) {
-        if (r != WB_RETRY && !is_silence(r, error, p))
-            return r == WB_FATAL || (r == WB_ABORT && wb_has_transport_transaction(p)) ? r : WB_NOT_CONNECTED;
-        if (wb_has_transport_transaction(p))
+        if (r != WB_RETRY && !is_silence(r, error, in_transaction))
+            return r == WB_FATAL || (r == WB_ABORT && in_transaction) ? r : WB_NOT_CONNECTED;
+        if (in_transaction)
             return WB_RETRY; /* a transaction is run again from its start, never in the middle */
         keep_undone(part);
         if (!wb_error_is_servers(error) && ++refusals == REFUSALS_MAX && !wb_bug("uncounted_attempt")) {
@@ -207,7 +208,7 @@ static int died_of_it(int result, const wb_error *error, int64_t started)
 {
     return result == WB_FATAL ||
            (wb_clock_monotonic() - started < DEATH_WITHIN && error->cause != WB_CAUSE_SERVER &&
-            error->native_code != CONNECTION_FORCED);
+            error->cause != WB_CAUSE_SENDING && error->native_code != CONNECTION_FORCED);
 }
 
 static void count_death(const wb_operation *operation, const wb_outlet *outlet)

@@ -28,6 +28,7 @@ typedef struct wb_outlet {
     wb_transport_session *session;
     size_t confirmed; /* operations, since the session was opened */
     int64_t until;    /* a broker that takes nothing is waited for no longer; 0: for ever */
+    int is_apart;     /* beside the transport's transaction, where the mode has one */
 } wb_outlet;
 
 typedef struct wb_window {

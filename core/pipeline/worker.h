@@ -32,9 +32,9 @@ typedef struct wb_worker {
     /* Sessions. `transport` is guarded by the lock against calls from outside. */
     pthread_mutex_t transport_lock;
     wb_transport_session *transport;
-    wb_transport_session *immediate; /* for immediate sends beside a transport transaction */
     wb_storage_session *storage;
     wb_outlet outlet;
+    wb_outlet immediate; /* for immediate sends beside a transport transaction; session NULL: not open */
     int transport_broken; /* must be opened again */
     int storage_broken;
     int refuses_more; /* the transport was asked for no more messages: the endpoint stops */

@@ -68,19 +68,21 @@ static int is_whole_in_a_row(const sim_message *m)
 /* Whether it holds what nobody can dispatch, or read. */
 static int may_stay(const sim_row *row)
 {
-    static const char *const destinations[] = { SIM_NOWHERE, SIM_NACKS, SIM_NARROW, SIM_KILLS,
-                                                SIM_BAD_BYTES, SIM_FATAL_QUEUE };
+    static const char *const good[] = { SIM_SINK, SIM_REPLIES_QUEUE, SIM_ERROR_QUEUE };
+    static const char *const bad[] = { SIM_NOWHERE, SIM_NACKS, SIM_NARROW, SIM_KILLS,
+                                       SIM_BAD_BYTES, SIM_FATAL_QUEUE };
     if (row->is_foreign || row_contains(row, "WBA", 3))
         return 1;
-    if (row_contains(row, SIM_SINK, sizeof SIM_SINK) || /* its NUL included: a destination, and good */
-        row_contains(row, SIM_REPLIES_QUEUE, sizeof SIM_REPLIES_QUEUE))
-        return 0;
-    for (size_t i = 0; i < sizeof destinations / sizeof destinations[0]; i++)
-        if (row_contains(row, destinations[i], strlen(destinations[i])))
-            return 1;
     for (unsigned i = 0; i < sim_message_count; i++)
         if (flags_of(&sim_messages[i]) & SIM_STAYS &&
             row_contains(row, sim_messages[i].body, sim_messages[i].body_size))
+            return 1;
+    /* a copy for the error queue has what its message had, bad addresses, too */
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
+        if (row_contains(row, good[i], strlen(good[i]) + 1)) /* its NUL included: a destination */
+            return 0;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        if (row_contains(row, bad[i], strlen(bad[i])))
             return 1;
     return 0;
 }

@@ -30,6 +30,7 @@ typedef enum {
     SIM_FAILING,        /* WB_RETRY each time */
     SIM_NO_REPLY,       /* replies, and there is no address */
     SIM_BAD_IMMEDIATE,  /* sends at once to a destination that is not there */
+    SIM_DEADLY_IMMEDIATE, /* sends at once what ends the connection */
     SIM_KILLER,         /* ends the process */
     SIM_BREAKS,         /* a statement fails, and it ignores that */
     SIM_DEFERRED,       /* a deferred statement fails at the next statement, or at the commit */

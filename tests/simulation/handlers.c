@@ -189,12 +189,13 @@ static int handle_no_reply(call *c)
 
 static int handle_bad_immediate(call *c)
 {
+    const char *nowhere = c->m->fate == SIM_DEADLY_IMMEDIATE ? SIM_KILLS : SIM_NOWHERE;
     char body[16];
     int size = snprintf(body, sizeof body, "%u/%d/0", c->m->twin, (int)SIM_LABEL_BAD);
     int r = execute(c, SIM_STATEMENT_PLAIN);
     if (r != WB_OK)
         return r;
-    r = wb_send(c->ctx, &(wb_outgoing){ .type = SIM_TYPE_SENT, .destination = SIM_NOWHERE, .body = body,
+    r = wb_send(c->ctx, &(wb_outgoing){ .type = SIM_TYPE_SENT, .destination = nowhere, .body = body,
                                         .body_size = (size_t)size, .flags = WB_IMMEDIATE,
                                         .cause = c->message });
     c->own = r == WB_REJECT;
@@ -264,6 +265,7 @@ static const fate_fn functions[SIM_FATES] = {
     [SIM_FAILING] = handle_failing,
     [SIM_NO_REPLY] = handle_no_reply,
     [SIM_BAD_IMMEDIATE] = handle_bad_immediate,
+    [SIM_DEADLY_IMMEDIATE] = handle_bad_immediate,
     [SIM_KILLER] = handle_killer,
     [SIM_BREAKS] = handle_breaking,
     [SIM_DEFERRED] = handle_breaking,

@@ -85,14 +85,18 @@ static void prepare_limit_silence(void)
 {
     prepare_limit(5, 3, 1);
     the_shape.workers = 2;
-    sim_scene_add(60, SIM_GOOD);
+    sim_scene_add(1, SIM_IMMEDIATE);
+    sim_scene_add(50, SIM_GOOD);
+    sim_scene_add(3, SIM_IMMEDIATE);
 }
 
 static void prepare_limit_silence_plain(void)
 {
     prepare_limit(5, 3, 0);
     the_shape.workers = 2;
-    sim_scene_add(60, SIM_GOOD);
+    sim_scene_add(1, SIM_IMMEDIATE);
+    sim_scene_add(50, SIM_GOOD);
+    sim_scene_add(3, SIM_IMMEDIATE);
 }
 
 /* What is in hand stays there, and counts no delivery. */

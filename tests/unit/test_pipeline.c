@@ -254,7 +254,7 @@ static unsigned deaths_after(int cause, int code)
     wb_operation *list = &operation;
     wb_arena arena;
     wb_error error = { 0 };
-    wb_outlet outlet = { &pipeline, NULL, 1, 0 };
+    wb_outlet outlet = { .pipeline = &pipeline, .confirmed = 1 };
     wb_arena_init(&arena, 4096);
     wb_window window = { &list, 1, 1, &arena };
     death = (wb_error){ .result = WB_NOT_CONNECTED, .cause = cause, .native_code = code };
@@ -282,7 +282,7 @@ static void test_the_harmless_first(void **state)
     wb_operation *list[] = { &bad, &good };
     wb_error error = { 0 };
     wb_arena arena;
-    wb_outlet outlet = { &pipeline, NULL, 0, 0 };
+    wb_outlet outlet = { .pipeline = &pipeline };
     (void)state;
     pipeline.transport_ops = &noting_ops;
     sent[0] = '\0';
@@ -321,7 +321,7 @@ static void send_silently(const char *expected)
     wb_operation *list[] = { &silent, &good };
     wb_error error = { 0 };
     wb_arena arena;
-    wb_outlet outlet = { &pipeline, NULL, 0, 0 };
+    wb_outlet outlet = { .pipeline = &pipeline };
     pipeline.transport_ops = &silent_ops;
     sent[0] = '\0';
     wb_arena_init(&arena, 4096);
