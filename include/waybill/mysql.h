@@ -82,8 +82,10 @@ typedef struct wb_mysql_api {
  *  reports: to the server's global value, or Waybill's own), the role and the database in use. The
  *  character set is put back before any text of Waybill's, also in the middle of a batch: what is
  *  deferred is always UTF-8. Deferred statements run under the other settings as they are when
- *  they are sent. Within a batch neighbours see each other's settings. Not put back are user
- *  variables (@x), temporary tables, prepared statements, GET_LOCK() and LAST_INSERT_ID(), nor what a
+ *  they are sent. Within a batch neighbours see each other's settings. Of variables of storage
+ *  engines, which MariaDB 11.8 does not report, innodb_lock_wait_timeout, innodb_strict_mode and
+ *  innodb_table_locks are put back; other ones may last as long as the session there. Not put back
+ *  are user variables (@x), temporary tables, prepared statements, GET_LOCK() and LAST_INSERT_ID(), nor what a
  *  handler changed that set session_track_system_variables to something else before. */
 static inline MYSQL *wb_mysql(wb_context *ctx)
 {

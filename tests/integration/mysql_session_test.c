@@ -60,6 +60,8 @@ const session_setting settings[] = {
     { "set session transaction isolation level serializable",
       HAS("tx_isolation", "SERIALIZABLE") },
     { "set innodb_lock_wait_timeout = 3", HAS("innodb_lock_wait_timeout", "3") },
+    { "set innodb_strict_mode = off", HAS("innodb_strict_mode", "OFF") },
+    { "set innodb_table_locks = off", HAS("innodb_table_locks", "OFF") },
     { "set lock_wait_timeout = 3", HAS("lock_wait_timeout", "3") },
     { "set foreign_key_checks = 0", HAS("foreign_key_checks", "0") },
     { "set max_statement_time = 7", "select @@max_statement_time = 7" },

@@ -86,6 +86,10 @@ static void end_step(wb_storage_session *s)
     mys_queue_kind(s, MYS_STEP_REST, "");
 }
 
+/* What a handler may have set and MariaDB 11.8 does not report: a storage engine's variables. */
+#define UNTRACKED                                                                                  \
+    "@@session.innodb_strict_mode = DEFAULT, @@session.innodb_table_locks = DEFAULT, "
+
 /* The role, and in MariaDB with it the variables. */
 static void queue_set(wb_storage_session *s)
 {
@@ -97,6 +101,12 @@ static void queue_set(wb_storage_session *s)
     wb_sql_buffer_put(text, g->role.data, g->role.size);
     if (g->role.size && !g->takes_more)
         end_step(s);
+    if (is_mariadb(s->connection)) {
+        wb_sql_buffer_put_text(text, is_begun ? ", " : "SET ");
+        wb_sql_buffer_put_text(text, UNTRACKED);
+        mys_session_put_row_lock_wait(s, text);
+        is_begun = 1;
+    }
     for (size_t at = 0; at < w->changed.size; at += strlen(w->changed.data + at) + 1) {
         wb_sql_buffer_put_text(text, is_begun ? ", @@session." : "SET @@session.");
         wb_sql_buffer_put_text(text, w->changed.data + at);

@@ -23,6 +23,14 @@ static int64_t whole_seconds(int64_t duration, int64_t most)
     return duration == 0 || seconds > most ? most : seconds;
 }
 
+void mys_session_put_row_lock_wait(const wb_storage_session *s, wb_sql_buffer *text)
+{
+    char assignment[80];
+    (void)snprintf(assignment, sizeof assignment, "@@session.innodb_lock_wait_timeout = %" PRId64,
+                   whole_seconds(s->persistence->config->lock_timeout, ROW_LOCK_WAIT_MAX));
+    wb_sql_buffer_put_text(text, assignment);
+}
+
 /* READ COMMITTED: no gap locks, and a claim that waited sees what it waited for. Strict,
  * because a value that is cut in silence is lost data. Autocommit off: what a handler does
  * after it lost the transaction is not committed. */
