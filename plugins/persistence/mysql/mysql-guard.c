@@ -3,6 +3,7 @@
 
 #include "plugins/persistence/mysql/mysql-guard.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -86,9 +87,25 @@ static void end_step(wb_storage_session *s)
     mys_queue_kind(s, MYS_STEP_REST, "");
 }
 
-/* What a handler may have set and MariaDB 11.8 does not report: a storage engine's variables. */
-#define UNTRACKED                                                                                  \
-    "@@session.innodb_strict_mode = DEFAULT, @@session.innodb_table_locks = DEFAULT, "
+/* MariaDB 11.8 does not report a storage engine's variables, and after one was set it may not
+ * report the next change of another (timestamp was seen). So they are set only where they differ. */
+static void queue_untracked(wb_storage_session *s)
+{
+    char text[640];
+    const int64_t wait = mys_session_row_lock_wait(s);
+    if (!s->guard.needs_rest || !is_mariadb(s->connection))
+        return;
+    (void)snprintf(text, sizeof text,
+                   "IF @@session.innodb_lock_wait_timeout <> %" PRId64
+                   " OR @@session.innodb_strict_mode <> @@global.innodb_strict_mode"
+                   " OR @@session.innodb_table_locks <> @@global.innodb_table_locks"
+                   " THEN SET @@session.innodb_lock_wait_timeout = %" PRId64
+                   ", @@session.innodb_strict_mode = DEFAULT, @@session.innodb_table_locks = DEFAULT"
+                   ", @@session.timestamp = DEFAULT; END IF",
+                   wait, wait);
+    wb_sql_buffer_put_text(&s->exchange.text, text);
+    end_step(s);
+}
 
 /* The role, and in MariaDB with it the variables. */
 static void queue_set(wb_storage_session *s)
@@ -101,12 +118,6 @@ static void queue_set(wb_storage_session *s)
     wb_sql_buffer_put(text, g->role.data, g->role.size);
     if (g->role.size && !g->takes_more)
         end_step(s);
-    if (is_mariadb(s->connection)) {
-        wb_sql_buffer_put_text(text, is_begun ? ", " : "SET ");
-        wb_sql_buffer_put_text(text, UNTRACKED);
-        mys_session_put_row_lock_wait(s, text);
-        is_begun = 1;
-    }
     for (size_t at = 0; at < w->changed.size; at += strlen(w->changed.data + at) + 1) {
         wb_sql_buffer_put_text(text, is_begun ? ", @@session." : "SET @@session.");
         wb_sql_buffer_put_text(text, w->changed.data + at);
@@ -138,6 +149,7 @@ void mys_guard_queue_rest(wb_storage_session *s)
         mys_session_queue_settings(s);
     if (w->database_changed)
         queue_database(s);
+    queue_untracked(s);
     if (s->exchange.count > first)
         s->exchange.steps[s->exchange.count - 1].kind = MYS_STEP_LAST_OF_REST;
 }

@@ -23,12 +23,9 @@ static int64_t whole_seconds(int64_t duration, int64_t most)
     return duration == 0 || seconds > most ? most : seconds;
 }
 
-void mys_session_put_row_lock_wait(const wb_storage_session *s, wb_sql_buffer *text)
+int64_t mys_session_row_lock_wait(const wb_storage_session *s)
 {
-    char assignment[80];
-    (void)snprintf(assignment, sizeof assignment, "@@session.innodb_lock_wait_timeout = %" PRId64,
-                   whole_seconds(s->persistence->config->lock_timeout, ROW_LOCK_WAIT_MAX));
-    wb_sql_buffer_put_text(text, assignment);
+    return whole_seconds(s->persistence->config->lock_timeout, ROW_LOCK_WAIT_MAX);
 }
 
 /* READ COMMITTED: no gap locks, and a claim that waited sees what it waited for. Strict,
@@ -48,7 +45,7 @@ void mys_session_queue_settings(wb_storage_session *s)
         "FIND_IN_SET('STRICT_ALL_TABLES', @@session.sql_mode) OR "
         "FIND_IN_SET('STRICT_TRANS_TABLES', @@session.sql_mode), @@session.sql_mode, "
         "CONCAT_WS(',', NULLIF(@@session.sql_mode, ''), 'STRICT_TRANS_TABLES'))",
-        whole_seconds(timeout, ROW_LOCK_WAIT_MAX), whole_seconds(timeout, TABLE_LOCK_WAIT_MAX));
+        mys_session_row_lock_wait(s), whole_seconds(timeout, TABLE_LOCK_WAIT_MAX));
     mys_queue_text(s, text, NULL);
 }
 

@@ -46,8 +46,8 @@ int mys_session_connect(wb_persistence *persistence, wb_storage_session **ret_se
                         wb_error *error);
 /** Queue what a session is set to. */
 void mys_session_queue_settings(wb_storage_session *session);
-/** One of them as an assignment: how long a statement waits for a row. */
-void mys_session_put_row_lock_wait(const wb_storage_session *session, wb_sql_buffer *text);
+/** One of them: seconds that a statement waits for a row. */
+int64_t mys_session_row_lock_wait(const wb_storage_session *session);
 /** wb_persistence_ops.open and close. */
 int mys_session_open(wb_persistence *persistence, wb_storage_session **ret_session,
                      wb_error *error);
