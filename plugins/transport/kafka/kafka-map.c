@@ -206,8 +206,8 @@ const char *wb_kafka_map_remedy(rd_kafka_resp_err_t code, int operation)
     static const char *const topics[] = { "; grant the user READ on the topic (kafka-acls)",
                                           "; grant the user WRITE on the topic (kafka-acls)",
                                           "; grant the user CREATE on the topic (kafka-acls)",
-                                          "; grant the user WRITE on the topic, and CREATE if it is not "
-                                          "there (kafka-acls)" };
+                                          ("; grant the user WRITE on the topic, and CREATE if it is "
+                                           "not there (kafka-acls)") };
     switch (code) {
     case ERR(TOPIC_AUTHORIZATION_FAILED): return topics[operation];
     case ERR(GROUP_AUTHORIZATION_FAILED):
