@@ -229,6 +229,20 @@ static void test_one_of_two_ended_it(void **state)
     ops->close(s);
 }
 
+static void test_who_is_named_each_time(void **state)
+{
+    wb_storage_session *s = open_session(&orders);
+    (void)state;
+    for (size_t i = 3; i < 6; i++) {
+        size_t item = 0;
+        begin_batch(s, 10);
+        assert_int_equal(query_plain(s, i, "rollback; begin"), 0);
+        assert_int_equal(commit_batch(s, 10, "x", &item), WB_REJECT);
+        assert_int_equal(item, i);
+    }
+    ops->close(s);
+}
+
 /* It takes the claims along: nobody can have them before somebody decides. */
 static void test_prepared_transaction(void **state)
 {
@@ -264,6 +278,7 @@ const struct CMUnitTest own_tests[] = {
     TEST(test_own_settings_stay),
     TEST(test_roles_of_the_account_stay),
     TEST(test_one_of_two_ended_it),
+    TEST(test_who_is_named_each_time),
     TEST(test_prepared_transaction),
 };
 const size_t own_count = sizeof own_tests / sizeof own_tests[0];
