@@ -267,6 +267,29 @@ static void a_handlers_busy_timeout_ends_with_its_batch(void **state)
     with->ops->close(session);
 }
 
+static int stop(void *argument)
+{
+    (void)argument;
+    return 1;
+}
+
+/* SQLite ends the transaction then: the message may be tried again. */
+static void an_interrupted_statement_is_retried(void **state)
+{
+    fixture *with = *state;
+    wb_storage_session *session = place_storage(&with->at);
+    begin(with, session, 0, NULL, 0);
+    sqlite3_progress_handler(handle(with, session), 1, stop, NULL);
+    assert_int_equal(run(handle(with, session), "insert into business with recursive n(i) as (select 1 "
+                                                "union all select i + 1 from n limit 999) "
+                                                "select i, i from n"),
+                     SQLITE_INTERRUPT);
+    sqlite3_progress_handler(handle(with, session), 0, NULL, NULL);
+    assert_int_equal(with->ops->check(session, 0, &with->at.error), WB_RETRY);
+    assert_int_equal(with->ops->rollback(session, NULL), WB_OK);
+    with->ops->close(session);
+}
+
 static void a_failed_statement_leaves_the_transaction(void **state)
 {
     fixture *with = *state;
@@ -500,6 +523,7 @@ int main(void)
         CASE(a_handler_cannot_end_the_transaction),
         CASE(a_handler_cannot_replace_the_hooks),
         CASE(a_handlers_busy_timeout_ends_with_its_batch),
+        CASE(an_interrupted_statement_is_retried),
         CASE(a_failed_statement_leaves_the_transaction),
         CASE(a_forgotten_cursor_does_no_harm),
         CASE(a_constraint_that_fails_at_commit_rolls_back),
