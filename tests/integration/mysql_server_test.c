@@ -345,20 +345,25 @@ static void test_statement_binlog_is_refused(void **state)
     assert_non_null(strstr(warning, "sync_binlog"));
 }
 
-/* TLS that the server does not offer is not given up in silence. */
+/* TLS that the server does not offer is not given up in silence, and the server hears nothing: no
+ * user, and nothing made of the password. */
 static void test_server_without_tls(void **state)
 {
+    static const char unheard[] = "select variable_value from information_schema.global_status "
+                                  "where variable_name = 'Aborted_connects_preauth'";
     (void)state;
     configure("skip_ssl");
     restart();
     endpoint_destroy(&e);
     for (int mode = MYS_SSL_REQUIRED; mode <= MYS_SSL_VERIFY; mode++) {
         wb_storage_session *s = NULL;
+        const long long before = observe_number(unheard);
         e.config.ssl_mode = mode;
         e.config.ssl_ca = getenv("MYSQL_CA");
         endpoint_create(&e);
         assert_int_equal(ops->open(e.persistence, &s, &failure), WB_NOT_CONNECTED);
         print_message("# %s\n", failure.text);
+        await_number(unheard, before + 1);
         endpoint_destroy(&e);
     }
     e.config.ssl_mode = MYS_SSL_AUTO;

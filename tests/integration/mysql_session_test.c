@@ -163,6 +163,52 @@ static void test_xa(void **state)
     ops->close(s);
 }
 
+/* Where one handler alone had the connection, it was that one. */
+static void test_the_only_one_is_named(void **state)
+{
+    static const char *const texts[] = { BLIND, "rollback and chain" };
+    wb_storage_session *s = open_session(&orders);
+    (void)state;
+    for (size_t i = 3; i < 6; i++) {
+        size_t item = 0;
+        begin_batch(s, 10);
+        assert_null(run_all(s, i, texts));
+        assert_int_equal(ops->check(s, i, &failure), WB_OK);
+        assert_int_equal(commit_batch(s, 10, "x", &item), WB_REJECT);
+        assert_int_equal(item, i);
+    }
+    ops->close(s);
+}
+
+static int count(void *argument, const wb_pending *pending)
+{
+    (void)pending;
+    ++*(int *)argument;
+    return WB_OK;
+}
+
+/* What comes behind a rollback, and without a batch, is not touched by them. */
+static void test_settings_end_with_a_rollback(void **state)
+{
+    const uint64_t batches[] = { 10, 11 };
+    wb_storage_session *s = open_session(&orders);
+    int64_t time = 0;
+    int rows = 0;
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        begin_batch(s, batches[i]);
+        assert_int_equal(commit_batch(s, batches[i], "x", NULL), WB_OK);
+    }
+    begin_batch(s, 12);
+    assert_int_equal(query_plain(s, 0, "set timestamp = 17, sql_select_limit = 1"), 0);
+    assert_int_equal(ops->rollback(s, &failure), WB_OK);
+    assert_int_equal(ops->pending(s, batches, 2, count, &rows, &failure), WB_OK);
+    assert_int_equal(rows, 2);
+    assert_int_equal(ops->clock(s, &time, &failure), WB_OK);
+    assert_true(time > INT64_C(1577836800000000000));
+    ops->close(s);
+}
+
 /* A statement that was deferred may call a function, which may set what it likes. */
 static void test_deferred_function_sets(void **state)
 {
@@ -284,6 +330,8 @@ const struct CMUnitTest own_tests[] = {
     MULTI(test_endings_without_claims),
     MULTI(test_savepoints_are_legal),
     TEST(test_xa),
+    TEST(test_the_only_one_is_named),
+    TEST(test_settings_end_with_a_rollback),
     TEST(test_deferred_function_sets),
     TEST(test_constants_after_other_names),
     TEST(test_the_library_knows),

@@ -37,7 +37,7 @@ static void clean_up_record(const char *name)
     assert_string_equal(name, "claim_sent");
     at_crash_point = NULL;
     await_number("select count(*) from pg_stat_activity where application_name like 'waybill/%' "
-                 "and state = 'idle in transaction'",
+                 "and datname = current_database() and state = 'idle in transaction'",
                  1);
     observe("delete from orders_dedup where key = 'a'");
 }

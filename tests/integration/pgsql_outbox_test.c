@@ -90,8 +90,40 @@ static void test_sweep_outlasts_idle_transactions(void **state)
     observe("alter role postgres reset idle_in_transaction_session_timeout");
 }
 
+/* ---- behind a pooler -------------------------------------------------------------------- */
+
+#define OPEN "select count(*) from pg_stat_activity where application_name like 'waybill/%' " \
+             "and datname = current_database() and state like 'idle in transaction%'"
+
+static int sweep_too(void *argument, const wb_pending *pending)
+{
+    size_t visited = 0;
+    (void)pending;
+    assert_int_equal(ops->sweep(argument, 100, 10, linger, &visited, &failure), WB_OK);
+    assert_int_equal(visited, 0);
+    await_number(OPEN, 1);
+    return WB_OK;
+}
+
+/* The lock is taken in a transaction. Who does not get it has none open either. */
+static void test_whose_sweep_it_is_not(void **state)
+{
+    (void)state;
+    endpoint_destroy(&orders);
+    orders.config.prepare = 0;
+    endpoint_create(&orders);
+    wb_storage_session *s = open_session(&orders);
+    wb_storage_session *other = open_session(&orders);
+    store(s, 10, "x", 1);
+    assert_int_equal(ops->sweep(s, 100, 10, sweep_too, other, &failure), WB_OK);
+    await_number(OPEN, 0);
+    ops->close(other);
+    ops->close(s);
+}
+
 const struct CMUnitTest own_tests[] = {
     TEST_ORDERS(test_mark_alone_is_not_flushed),
     TEST_ORDERS(test_sweep_outlasts_idle_transactions),
+    TEST_ORDERS(test_whose_sweep_it_is_not),
 };
 const size_t own_count = sizeof own_tests / sizeof own_tests[0];

@@ -194,6 +194,23 @@ static void test_own_settings_stay(void **state)
     ops->close(s);
 }
 
+/* The user goes back first: that sets the role to none. */
+static void test_roles_of_the_account_stay(void **state)
+{
+    (void)state;
+    observe("grant postgres to anybody");
+    observe("alter role postgres set role = 'anybody'");
+    wb_storage_session *s = open_session(&orders);
+    observe("alter role postgres reset role");
+    for (uint64_t batch = 10; batch < 13; batch++) {
+        begin_batch(s, batch);
+        assert_int_equal(query_number(s, 0, IS("current_user = 'anybody'")), 1);
+        assert_int_equal(query_plain(s, 0, "set role none"), 0);
+        assert_int_equal(commit_batch(s, batch, "x", NULL), WB_OK);
+    }
+    ops->close(s);
+}
+
 /* A tag says ROLLBACK in either case: who went back to a savepoint must not pay for who ended the
  * transaction. */
 static void test_one_of_two_ended_it(void **state)
@@ -209,6 +226,20 @@ static void test_one_of_two_ended_it(void **state)
     assert_int_equal(commit_batch(s, 10, "x", &item), WB_REJECT);
     assert_int_equal(item, SIZE_MAX);
     assert_int_equal(observe_number("select count(*) from orders_pending"), 0);
+    ops->close(s);
+}
+
+static void test_who_is_named_each_time(void **state)
+{
+    wb_storage_session *s = open_session(&orders);
+    (void)state;
+    for (size_t i = 3; i < 6; i++) {
+        size_t item = 0;
+        begin_batch(s, 10);
+        assert_int_equal(query_plain(s, i, "rollback; begin"), 0);
+        assert_int_equal(commit_batch(s, 10, "x", &item), WB_REJECT);
+        assert_int_equal(item, i);
+    }
     ops->close(s);
 }
 
@@ -245,7 +276,9 @@ const struct CMUnitTest own_tests[] = {
     UNPREPARED(test_encoding_of_what_is_deferred),
     TEST(test_settings_of_a_failed_transaction),
     TEST(test_own_settings_stay),
+    TEST(test_roles_of_the_account_stay),
     TEST(test_one_of_two_ended_it),
+    TEST(test_who_is_named_each_time),
     TEST(test_prepared_transaction),
 };
 const size_t own_count = sizeof own_tests / sizeof own_tests[0];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The parts of the pgsql persistence that need no server: SQLSTATE map, names, hosts,
- * the cache of statements. */
+ * the cache of statements, what was found empty. */
 #include "config.h"
 
 #include <setjmp.h>
@@ -15,6 +15,7 @@
 #include <unistd.h>
 #include <waybill/sys/plugin.h>
 
+#include "plugins/common/sql/gap.h"
 #include "plugins/persistence/pgsql/pgsql-cache.h"
 #include "plugins/persistence/pgsql/pgsql-map.h"
 #include "plugins/persistence/pgsql/pgsql-dialect.h"
@@ -434,6 +435,73 @@ static void test_cache_is_bounded(void **state)
     pgsql_cache_free(&cache);
 }
 
+/* ---- what was found empty ------------------------------------------------------ */
+
+#define SECOND INT64_C(1000000000)
+
+/* All from `from` on was looked through, in so many seconds. */
+static void look_through(wb_sql_gap *gap, uint64_t from, uint64_t reached, int64_t now, int64_t took)
+{
+    wb_sql_look look = wb_sql_gap_begin(gap, from, now * SECOND);
+    assert_int_equal(look.start, from);
+    look.reached = reached;
+    look.ended = (now + took) * SECOND;
+    wb_sql_gap_end(gap, &look);
+}
+
+static uint64_t start_of_look(wb_sql_gap *gap, uint64_t from, int64_t now)
+{
+    return wb_sql_gap_begin(gap, from, now * SECOND).start;
+}
+
+static void test_a_gap_is_passed_over_for_a_while(void **state)
+{
+    wb_sql_gap gap;
+    (void)state;
+    wb_sql_gap_init(&gap);
+    look_through(&gap, 10, 100, 0, 5);
+    assert_int_equal(start_of_look(&gap, 9, 6), 9);
+    assert_int_equal(start_of_look(&gap, 10, 104), 100);
+    assert_int_equal(start_of_look(&gap, 99, 104), 100);
+    assert_int_equal(start_of_look(&gap, 100, 104), 100);
+    assert_int_equal(start_of_look(&gap, 101, 104), 101);
+    assert_int_equal(start_of_look(&gap, 10, 105), 10);
+    wb_sql_gap_free(&gap);
+}
+
+/* The dearest counts, as long as it holds. */
+static void test_which_gap_is_kept(void **state)
+{
+    wb_sql_gap gap;
+    (void)state;
+    wb_sql_gap_init(&gap);
+    look_through(&gap, 10, 100, 0, 5);
+    look_through(&gap, 200, 300, 10, 4);
+    assert_int_equal(start_of_look(&gap, 10, 20), 100);
+    look_through(&gap, 200, 300, 20, 6);
+    assert_int_equal(start_of_look(&gap, 200, 30), 300);
+    look_through(&gap, 10, 100, 150, 2);
+    assert_int_equal(start_of_look(&gap, 10, 160), 100);
+    wb_sql_gap_free(&gap);
+}
+
+/* Two look at once: who went on behind a gap that is another by now does not stretch it over the
+ * row that the other found. */
+static void test_looks_at_once(void **state)
+{
+    wb_sql_gap gap;
+    (void)state;
+    wb_sql_gap_init(&gap);
+    look_through(&gap, 10, 100, 0, 5);
+    wb_sql_look late = wb_sql_gap_begin(&gap, 10, 104 * SECOND);
+    look_through(&gap, 10, 60, 106, 6);
+    late.reached = 200;
+    late.ended = 113 * SECOND;
+    wb_sql_gap_end(&gap, &late);
+    assert_int_equal(start_of_look(&gap, 10, 120), 60);
+    wb_sql_gap_free(&gap);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -451,6 +519,9 @@ int main(void)
         cmocka_unit_test(test_services_count_when_they_are_asked_for),
         cmocka_unit_test(test_cache_knows_text_and_types),
         cmocka_unit_test(test_cache_is_bounded),
+        cmocka_unit_test(test_a_gap_is_passed_over_for_a_while),
+        cmocka_unit_test(test_which_gap_is_kept),
+        cmocka_unit_test(test_looks_at_once),
     };
     return cmocka_run_group_tests_name("pgsql units", tests, NULL, NULL);
 }

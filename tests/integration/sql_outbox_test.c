@@ -292,6 +292,29 @@ static void test_sweep_oldest_first_one_at_a_time(void **state)
     ops->close(s);
 }
 
+/* Another process sweeps: what this one was not shown is not taken for empty. */
+static void test_a_sweep_of_others_hides_nothing(void **state)
+{
+    endpoint twin;
+    visits v = { .meanwhile = sweep_by_another };
+    (void)state;
+    endpoint_init(&twin, "orders");
+    endpoint_create(&twin);
+    wb_storage_session *s = open_session(&twin);
+    other = open_session(&orders);
+    store(s, 10, "x", 1);
+    clock_step = WB_SECOND / 4; /* each look is thought to be long */
+    assert_int_equal(ops->sweep(s, 100, 10, visit, &v, &failure), WB_OK);
+    assert_int_equal(v.count, 1);
+    v.meanwhile = NULL;
+    assert_int_equal(ops->sweep(other, 100, 10, visit, &v, &failure), WB_OK);
+    assert_int_equal(v.count, 2);
+    free(v.last);
+    ops->close(other);
+    ops->close(s);
+    endpoint_destroy(&twin);
+}
+
 /* From row to row, those that stay where they are hide none. */
 static void test_next_pending(void **state)
 {
@@ -606,6 +629,7 @@ int main(void)
         TEST_ORDERS(test_marks_stand_when_claims_start_over),
         TEST_ORDERS(test_marks_stand_when_a_claim_is_held),
         TEST_ORDERS(test_sweep_oldest_first_one_at_a_time),
+        TEST_ORDERS(test_a_sweep_of_others_hides_nothing),
         TEST_ORDERS(test_next_pending),
         TEST_ORDERS(test_next_pending_one_at_a_time),
         TEST_ORDERS(test_sweep_holds_one_row),

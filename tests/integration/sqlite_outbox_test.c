@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "tests/integration/sqlite_fixture.h"
@@ -139,6 +140,49 @@ static void a_busy_file_is_retried_later(void **state)
     with->ops->close(two);
 }
 
+/* ---- what is flushed to disk ------------------------------------------------------------- */
+
+static int flushes;
+
+/* for SQLite, too */
+__attribute__((visibility("default"))) int fdatasync(int file)
+{
+    flushes++;
+    return (int)syscall(SYS_fdatasync, file);
+}
+
+/* Of a batch, and of a mark behind it, each time again. */
+static void assert_flushes(const fixture *with, int of_batch)
+{
+    wb_storage_session *session = place_storage(&with->at);
+    for (uint64_t batch = 7; batch < 10; batch++) {
+        wb_mark before = { .batch = batch - 1 };
+        wb_begin asked = { .struct_size = sizeof asked, .marks = &before, .mark_count = 1,
+                           .batch = batch };
+        assert_int_equal(with->ops->begin(session, &asked, NULL), WB_OK);
+        flushes = 0;
+        assert_int_equal(commit(with, session, batch, "operations"), WB_OK);
+        if (batch > 7) /* the first begins the log */
+            assert_int_equal(flushes != 0, of_batch);
+        flushes = 0;
+        mark(with, session, batch, "rest");
+        assert_int_equal(flushes, 0);
+    }
+    with->ops->close(session);
+}
+
+static void a_batch_survives_a_power_loss(void **state)
+{
+    assert_flushes(*state, 1);
+}
+
+static void unless_that_is_not_wanted(void **state)
+{
+    fixture *with = *state;
+    test_config_set(test_plugin("persistence"), with->at.persistence_config, "synchronous", 1);
+    assert_flushes(with, 0);
+}
+
 /* ---- what a handler may not do ----------------------------------------------------------- */
 
 static void a_handler_cannot_end_the_transaction(void **state)
@@ -220,6 +264,29 @@ static void a_handlers_busy_timeout_ends_with_its_batch(void **state)
     assert_int_equal(commit(with, session, 0, NULL), WB_OK);
     pthread_join(thread, NULL);
     (void)sqlite3_close(other);
+    with->ops->close(session);
+}
+
+static int stop(void *argument)
+{
+    (void)argument;
+    return 1;
+}
+
+/* SQLite ends the transaction then: the message may be tried again. */
+static void an_interrupted_statement_is_retried(void **state)
+{
+    fixture *with = *state;
+    wb_storage_session *session = place_storage(&with->at);
+    begin(with, session, 0, NULL, 0);
+    sqlite3_progress_handler(handle(with, session), 1, stop, NULL);
+    assert_int_equal(run(handle(with, session), "insert into business with recursive n(i) as (select 1 "
+                                                "union all select i + 1 from n limit 999) "
+                                                "select i, i from n"),
+                     SQLITE_INTERRUPT);
+    sqlite3_progress_handler(handle(with, session), 0, NULL, NULL);
+    assert_int_equal(with->ops->check(session, 0, &with->at.error), WB_RETRY);
+    assert_int_equal(with->ops->rollback(session, NULL), WB_OK);
     with->ops->close(session);
 }
 
@@ -451,9 +518,12 @@ int main(void)
         CASE(names_that_differ_in_case_are_two_endpoints),
         CASE(a_claim_in_flight_is_waited_for),
         CASE(a_busy_file_is_retried_later),
+        CASE(a_batch_survives_a_power_loss),
+        CASE(unless_that_is_not_wanted),
         CASE(a_handler_cannot_end_the_transaction),
         CASE(a_handler_cannot_replace_the_hooks),
         CASE(a_handlers_busy_timeout_ends_with_its_batch),
+        CASE(an_interrupted_statement_is_retried),
         CASE(a_failed_statement_leaves_the_transaction),
         CASE(a_forgotten_cursor_does_no_harm),
         CASE(a_constraint_that_fails_at_commit_rolls_back),

@@ -116,6 +116,23 @@ static void drive_sweep_many(void)
     sim_audit();
 }
 
+static void prepare_sweep_park(void)
+{
+    prepare_sweep();
+    for (int i = 0; i < 5; i++)
+        sim_scene_add_pending(SIM_SINK, 2 * SIM_HOUR);
+}
+
+/* What is refused is to be parked, and cannot be: it stays where it is. */
+static void drive_sweep_park(void)
+{
+    sim_outage_start(SIM_BROKER_FORBIDS, sim_now() + 120 * WB_SECOND);
+    sim_outage_start(SIM_COMMITS_BREAK, sim_now() + 120 * WB_SECOND);
+    sim_drive_start();
+    sim_sleep(121 * WB_SECOND);
+    sim_scene_end(SIM_HOUR);
+}
+
 /* A row waits for the broker; the records of others grow old. */
 static void drive_clean_up_alone(void)
 {
@@ -418,6 +435,7 @@ const sim_scenario sim_scenarios_storage[] = {
     { "duplicate_unreadable", "a duplicate whose row is of a later version", prepare_duplicate_unreadable,
       drive_sweep },
     { "sweep_many", "good rows behind 11,000 that cannot be dispatched", prepare_sweep_many, drive_sweep_many },
+    { "sweep_park", "refused rows that cannot be parked for two minutes", prepare_sweep_park, drive_sweep_park },
     { "clean_up_alone", "records grow old while the broker is down", prepare_clean_up_alone,
       drive_clean_up_alone },
     { "blame", "unrecoverable, but a neighbour broke the transaction", prepare_blame_checked, sim_scene_plainly },

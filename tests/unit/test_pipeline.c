@@ -378,6 +378,101 @@ static void test_parked_rows_are_asked_for(void **state)
     }
 }
 
+/* ---- handlers that end the transaction --------------------------------------------------- */
+
+static size_t failed_item;
+static uint64_t owners[2];
+static unsigned commits;
+
+static int refusing_commit(wb_storage_session *s, wb_commit *commit, wb_error *error)
+{
+    (void)s, (void)error;
+    commit->failed_item = failed_item;
+    return WB_REJECT;
+}
+
+static int claiming_begin(wb_storage_session *s, wb_begin *begin, wb_error *error)
+{
+    (void)s, (void)error;
+    for (size_t i = 0; i < begin->claim_count; i++)
+        begin->claims[i].duplicate_of = owners[i];
+    return WB_OK;
+}
+
+static int counting_commit(wb_storage_session *s, wb_commit *commit, wb_error *error)
+{
+    (void)s, (void)commit, (void)error;
+    commits++;
+    return WB_OK;
+}
+
+static int fake_rollback(wb_storage_session *s, wb_error *error)
+{
+    (void)s, (void)error;
+    return WB_OK;
+}
+
+/* Only the commit has shown it: who did it, and who came after it, was not handled. */
+static void test_who_was_handled(void **state)
+{
+    static const wb_persistence_ops ops = { .struct_size = sizeof ops, .commit = refusing_commit };
+    static const struct {
+        size_t item;
+        int cause;
+        size_t handled;
+    } cases[] = { { 0, WB_CAUSE_OTHER, 0 }, { 1, WB_CAUSE_OTHER, 1 }, { SIZE_MAX, WB_CAUSE_OTHER, 0 },
+                  { SIZE_MAX, WB_CAUSE_TOO_LARGE, 3 } };
+    wb_item *culprit;
+    (void)state;
+    pipeline.persistence_ops = &ops;
+    for (size_t i = 0; i < 3; i++)
+        wb_batch_hold(&worker, &incoming[i], &entries[0]);
+    for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
+        wb_error error = { .cause = cases[c].cause };
+        failed_item = cases[c].item;
+        assert_true(wb_batch_choose(&worker, WB_BATCH_ANY));
+        for (unsigned i = 0; i < 3; i++) {
+            wb_item_change(worker.batch[i], WB_ITEM_HANDLED);
+            worker.batch[i]->turn = i + 1;
+        }
+        worker.in_transaction = 1;
+        assert_int_equal(wb_stage_commit(&worker, &culprit, &error), WB_REJECT);
+        assert_int_equal(worker.transaction_ended, cases[c].cause == WB_CAUSE_OTHER);
+        for (size_t i = 0; i < 3; i++)
+            assert_int_equal(worker.batch[i]->state,
+                             i < cases[c].handled ? WB_ITEM_HANDLED : WB_ITEM_READY);
+        wb_batch_rerun(&worker);
+    }
+}
+
+/* A single claim that is free says that it was rolled back, or made good before; making it good
+ * again would record whoever is free as handled. */
+static void test_what_is_made_good(void **state)
+{
+    static const wb_persistence_ops ops = { .struct_size = sizeof ops, .begin = claiming_begin,
+                                            .commit = counting_commit, .rollback = fake_rollback };
+    static const struct {
+        uint64_t owners[2];
+        unsigned commits;
+    } cases[] = { { { 0, 0 }, 0 }, { { 0, 7 }, 0 }, { { 7, 0 }, 0 }, { { 7, 7 }, 1 } };
+    wb_error error = { 0 };
+    (void)state;
+    pipeline.persistence_ops = &ops;
+    for (size_t i = 0; i < 2; i++)
+        wb_batch_hold(&worker, &incoming[i], &entries[0]);
+    assert_true(wb_batch_choose(&worker, WB_BATCH_ANY));
+    worker.batch_number = 7;
+    worker.claim_count = 2;
+    for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
+        memcpy(owners, cases[c].owners, sizeof owners);
+        for (size_t i = 0; i < 2; i++)
+            worker.claimed[i] = worker.batch[i];
+        commits = 0;
+        assert_int_equal(wb_stage_repair(&worker, &error), WB_OK);
+        assert_int_equal(commits, cases[c].commits);
+    }
+}
+
 /* ---- the scout -------------------------------------------------------------------------- */
 
 static int tell_no_limit(wb_transport *transport, wb_transport_limits *limits, wb_error *error)
@@ -457,6 +552,8 @@ int main(void)
         TEST(test_silence),
         TEST(test_marks_outlive_a_session),
         TEST(test_parked_rows_are_asked_for),
+        TEST(test_who_was_handled),
+        TEST(test_what_is_made_good),
         TEST(test_who_waits_for_the_scout),
         TEST(test_how_long_the_scout_is_alone),
     };
