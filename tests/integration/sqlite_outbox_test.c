@@ -152,7 +152,7 @@ __attribute__((visibility("default"))) int fdatasync(int file)
 }
 
 /* Of a batch, and of a mark behind it, each time again. */
-static void assert_flushes(const fixture *with, int of_batch)
+static void assert_flushes(fixture *with, int of_batch)
 {
     wb_storage_session *session = place_storage(&with->at);
     for (uint64_t batch = 7; batch < 10; batch++) {
