@@ -297,6 +297,12 @@ static void test_dead_letters(void **state)
     f.config.dead_letter_exchange = f.error_queue;
     install(&f);
     install(&f);
+    f.endpoint.error_queue = NULL; /* it has gone since, and is nothing else's */
+    client_delete_exchange(f.error_queue);
+    assert_int_equal(f.ops->verify(f.transport, &f.error), WB_FATAL);
+    assert_int_equal(f.error.cause, WB_CAUSE_MISSING);
+    f.endpoint.error_queue = f.error_queue;
+    install(&f);
     f.config.dead_letter_exchange = "other";
     refuse_queue(&f, "x-dead-letter-exchange");
     f.config.dead_letter_exchange = NULL;

@@ -589,6 +589,76 @@ static void test_events(void **state)
     fixture_end(&f);
 }
 
+/* Types of one base that nobody installed: each is bound to it when it is first published. */
+static void test_types_of_one_base(void **state)
+{
+    static const char *const base[] = { "Sales.Base" };
+    static const char *const names[] = { "Sales.First", "Sales.Second" };
+    static const char *const types[] = { "Sales.First;Sales.Base", "Sales.Second;Sales.Base" };
+    const wb_incoming *messages[2];
+    wb_operation events[2];
+    wb_header headers[2];
+    fixture f;
+    (void)state;
+    fixture_prepare(&f);
+    f.endpoint.types = base;
+    f.endpoint.type_count = 1;
+    fixture_create(&f);
+    assert_int_equal(f.ops->install(f.transport, &f.error), WB_OK);
+    fixture_open(&f, 10);
+    for (size_t i = 0; i < 2; i++) {
+        static const char name[] = "NServiceBus.EnclosedMessageTypes";
+        headers[i] = (wb_header){ name, types[i], sizeof name - 1, strlen(types[i]) };
+        events[i] = fixture_operation(names[i], names[i], "{}");
+        events[i].kind = WB_OPERATION_PUBLISH;
+        events[i].flags = 0;
+        events[i].headers = &headers[i];
+        events[i].header_count = 1;
+    }
+    assert_int_equal(fixture_send(&f, events, 2), WB_OK);
+    fixture_receive(&f, messages, 2);
+    assert_string_equal(messages[1]->id, names[1]);
+    acknowledge(&f, messages, 2);
+    fixture_end(&f);
+}
+
+/* Who may not bind an event to its base publishes it all the same, and says so once. */
+static void test_base_that_may_not_be_bound(void **state)
+{
+    static const char *const base[] = { "Sales.Guarded" };
+    static const char name[] = "NServiceBus.EnclosedMessageTypes", types[] = "Narrow.Event;Sales.Guarded";
+    wb_header header = { name, types, sizeof name - 1, sizeof types - 1 };
+    fixture f, narrow;
+    (void)state;
+    fixture_prepare(&f);
+    f.endpoint.types = base;
+    f.endpoint.type_count = 1;
+    fixture_create(&f);
+    assert_int_equal(f.ops->install(f.transport, &f.error), WB_OK);
+    fixture_broker("ctl", "add_user narrow secret");
+    fixture_broker("ctl", "set_permissions narrow '^Narrow:' '^Narrow:' '^$'");
+    fixture_prepare(&narrow);
+    narrow.config.user = "narrow";
+    narrow.config.password = "secret";
+    fixture_create(&narrow);
+    assert_int_equal(narrow.ops->open(narrow.transport, WB_SESSION_SEND, 0, &narrow.session, &narrow.error),
+                     WB_OK);
+    int warnings = fixture_warnings();
+    for (int i = 0; i < 2; i++) {
+        wb_operation event = fixture_operation("Narrow.Event", "e", "{}");
+        event.kind = WB_OPERATION_PUBLISH;
+        event.flags = 0;
+        event.headers = &header;
+        event.header_count = 1;
+        assert_int_equal(fixture_send(&narrow, &event, 1), WB_OK);
+        assert_int_equal(event.result, WB_OK);
+        assert_int_equal(fixture_warnings(), warnings + 1);
+    }
+    fixture_end(&narrow);
+    fixture_broker("ctl", "delete_user narrow");
+    fixture_end(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -607,6 +677,8 @@ int main(void)
         cmocka_unit_test(test_too_large_headers),
         cmocka_unit_test(test_nack),
         cmocka_unit_test(test_events),
+        cmocka_unit_test(test_types_of_one_base),
+        cmocka_unit_test(test_base_that_may_not_be_bound),
     };
     return cmocka_run_group_tests_name("amqp messages", tests, NULL, NULL);
 }

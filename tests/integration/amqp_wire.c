@@ -147,6 +147,18 @@ static void test_more_keys(void **state)
     assert_true(has_key(&more, "Shop-Derived"));
     assert_true(has_key(&more, "Shop-Root.Shop-IThing")); /* "Shop-Root.Shop-Base" begins the event's own */
 
+    /* a word that only begins as the wanted one does is another */
+    const char *const other[] = { "Shop.Thing;Shop.Root" };
+    const wb_endpoint_info knows = { .struct_size = sizeof knows, .derived = other, .derived_count = 1 };
+    wb_header longer = { .name = types.name, .value = "Shop.Things;Shop.Root;Shop.Thing" };
+    const wb_operation things = operation_to(WB_OPERATION_PUBLISH, "Shop.Things", &longer);
+    assert_null(wb_amqp_route_make(&direct, &things, &route));
+    wb_amqp_more_make(&knows, &direct, &things, route.key, &more);
+    assert_int_equal(more.count, 3);
+    assert_true(has_key(&more, "Shop-Root.Shop-Thing"));
+    assert_null(wb_amqp_route_make(&direct, &operation, &route));
+    wb_amqp_more_make(&endpoint, &direct, &operation, route.key, &more);
+
     /* in the header that the broker takes out, with what the sender had there */
     wb_header headers[2] = { types, { .name = "BCC", .value = "mine" } };
     const wb_operation with = { .struct_size = sizeof with, .headers = headers, .header_count = 2 };

@@ -18,6 +18,7 @@
 
 /* The numbers of requests in the protocol. */
 #define PRODUCE 0
+#define OFFSET_COMMIT 8
 #define ADD_PARTITIONS_TO_TXN 24
 #define END_TXN 26
 
@@ -237,6 +238,28 @@ static void test_unknown_limits(void **state)
     fixture_end(&f);
 }
 
+/* Nothing more comes, and what was acknowledged is committed all the same. */
+static void test_refused_commit(void **state)
+{
+    fixture f;
+    const wb_incoming *message;
+    (void)state;
+    fixture_prepare(&f);
+    assert_int_equal(rd_kafka_mock_topic_create(cluster, f.queue, 1, 1), RD_KAFKA_RESP_ERR_NO_ERROR);
+    fixture_create(&f);
+    fixture_open(&f, 1);
+    wb_operation operation = fixture_operation(f.queue, "m-1", "body");
+    assert_int_equal(fixture_send(&f, &operation, 1), WB_OK);
+    fixture_receive(&f, &message, 1);
+    rd_kafka_mock_push_request_errors(cluster, OFFSET_COMMIT, 1, RD_KAFKA_RESP_ERR_OFFSET_METADATA_TOO_LARGE);
+    fixture_acknowledge(&f, &message, 1);
+    for (int i = 0; i < 50 && client_committed(f.queue, f.queue, 0, NULL, 0) != 1; i++)
+        wb_clock_pause(WB_SECOND / 10, NULL);
+    assert_true(fixture_logged("offsets could not be committed"));
+    assert_int_equal(client_committed(f.queue, f.queue, 0, NULL, 0), 1);
+    fixture_end(&f);
+}
+
 /* The broker has it and does not answer in time: nobody knows, and nobody says more. */
 static void test_no_answer(void **state)
 {
@@ -359,6 +382,7 @@ int main(void)
         cmocka_unit_test(test_refused_topic_among_others),
         cmocka_unit_test(test_forbidden_transactions),
         cmocka_unit_test(test_unknown_limits),
+        cmocka_unit_test(test_refused_commit),
         cmocka_unit_test(test_no_answer),
         cmocka_unit_test(test_unconfirmed_beside_others),
     };

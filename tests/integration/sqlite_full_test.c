@@ -332,6 +332,28 @@ static void the_queue_waits_for_room_in_none(void **state)
     the_queue_waits_for_room(*state, WB_MODE_NONE);
 }
 
+/* Of two that came together one is acknowledged, and its row cannot be deleted at first. */
+static void what_stays_in_hand_stays_in_the_queue(void **state)
+{
+    fixture *with = *state;
+    const wb_incoming *messages[2], *none;
+    size_t count;
+    open_place(with, with->queues, with->data, WB_MODE_RECEIVE_ONLY);
+    const wb_transport_ops *ops = with->at.transport_ops;
+    wb_transport_session *session = place_session(&with->at, BOTH);
+    place_send_numbers(&with->at, session, "orders", 0, 2);
+    assert_int_equal(place_receive(&with->at, session, messages, 2, 1000), 2);
+    fill_disk(with);
+    place_acknowledge(&with->at, session, messages, 1);
+    ASSERT_SERVERS(with, ops->receive(session, test_now() + WB_SECOND, &none, 1, &count, &with->at.error));
+    disk_free(disk);
+    assert_int_equal(place_receive(&with->at, session, &none, 1, 0), 0);
+    assert_int_equal(test_messages(with->queues, "orders"), 1);
+    assert_int_equal(test_number(messages[1]), 1);
+    ops->close(session);
+    assert_int_equal(test_messages(with->queues, "orders"), 1);
+}
+
 /* One attempt of a batch of two in the transport's own transaction, on a disk that is
  * filled before the commit. */
 static void attempt(fixture *with, wb_transport_session *session, const wb_incoming **messages,
@@ -476,6 +498,7 @@ int main(void)
         CASE(housekeeping_waits_for_room),
         CASE(the_queue_waits_for_room_in_receive_only),
         CASE(the_queue_waits_for_room_in_none),
+        CASE(what_stays_in_hand_stays_in_the_queue),
         CASE(a_transaction_can_be_repeated),
         CASE(a_joined_handlers_full_disk_is_seen),
         CASE(a_busy_file_is_the_servers_in_every_call),

@@ -220,6 +220,42 @@ static void a_reader_of_others_is_told_once_a_minute(void **state)
     clock_skew = 0;
 }
 
+static void *keep_for_a_while(void *writer)
+{
+    (void)nanosleep(&(struct timespec){ .tv_nsec = 300000000 }, NULL);
+    assert_int_equal(run(writer, "commit"), SQLITE_OK);
+    return NULL;
+}
+
+/* Who insists waits a moment for it; for a file that others keep, as long as ever. */
+static void a_busy_file_is_waited_for_after_insisting(void **state)
+{
+    const fixture *with = *state;
+    sqlite3 *writer = NULL;
+    pthread_t thread;
+    uint64_t batch = 7;
+    wb_storage_session *session = place_storage((place *)(uintptr_t)&with->at);
+    sqlite3 *reader = NULL;
+    assert_int_equal(sqlite3_open(with->data, &reader), SQLITE_OK);
+    assert_int_equal(run(reader, "begin; select count(*) from business"), SQLITE_OK);
+    for (; log_size(with->data) < 40 * MIB; batch++) {
+        begin(with, session, batch, NULL, 0);
+        assert_int_equal(run(handle(with, session), "create table if not exists blobs(b);"
+                                                    "insert into blobs values(zeroblob(2000000))"),
+                         SQLITE_OK);
+        assert_int_equal(commit(with, session, batch, NULL), WB_OK);
+    }
+    assert_int_equal(sqlite3_open(with->data, &writer), SQLITE_OK);
+    assert_int_equal(run(writer, "begin immediate"), SQLITE_OK);
+    assert_int_equal(pthread_create(&thread, NULL, keep_for_a_while, writer), 0);
+    begin(with, session, batch, NULL, 0);
+    assert_int_equal(commit(with, session, batch, NULL), WB_OK);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(sqlite3_close(writer), SQLITE_OK);
+    assert_int_equal(sqlite3_close(reader), SQLITE_OK);
+    with->ops->close(session);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -227,6 +263,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(many_sessions_leave_the_log_bounded),
         CASE(a_reader_of_others_is_told_once_a_minute),
+        CASE(a_busy_file_is_waited_for_after_insisting),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

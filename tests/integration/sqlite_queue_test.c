@@ -230,6 +230,33 @@ static void every_subscriber_gets_an_event(void **state)
     place_close(&audit);
 }
 
+/* A session remembers some of the types and queues it met: with more of them in one window, none
+ * is taken for one that had its place. */
+static void more_types_and_queues_than_are_remembered(void **state)
+{
+    fixture *with = *state;
+    enum { COUNT = 70 };
+    char names[COUNT][16];
+    wb_operation events[COUNT], sends[COUNT];
+    wb_transport_session *session = place_session(&with->orders, BOTH);
+    place_send_numbers(&with->orders, session, "orders", 0, 3);
+    for (int i = 0; i < COUNT; i++) {
+        place more;
+        (void)snprintf(names[i], sizeof names[i], "More.%d", i);
+        place_open(&more, names[i], order_types, with->file, NULL);
+        place_install(&more);
+        place_close(&more);
+        events[i] = test_send(i ? names[i] : "Sales.OrderPlaced", "e", 1, "1", 1);
+        events[i].kind = WB_OPERATION_PUBLISH;
+        sends[i] = test_send(i < COUNT - 1 ? names[i] : "orders", "s", 1, "3", 1);
+    }
+    place_send(&with->orders, session, events, COUNT);
+    assert_int_equal(test_messages(with->file, "billing"), 1);
+    place_send(&with->orders, session, sends, COUNT);
+    assert_int_equal(test_messages(with->file, "orders"), 4);
+    with->orders.transport_ops->close(session);
+}
+
 /* ---- claims ---------------------------------------------------------------------------- */
 
 static void a_message_in_hand_is_nobody_elses(void **state)
@@ -255,6 +282,22 @@ static void a_message_in_hand_is_nobody_elses(void **state)
     assert_int_equal(test_messages(with->file, "orders"), 5);
     with->orders.transport_ops->close(one);
     assert_int_equal(test_query(with->file, "select count(*) from waybill_claim"), 0);
+}
+
+/* Of three that came together two are acknowledged, one after the other. */
+static void what_stays_in_hand_stays_in_the_queue(void **state)
+{
+    fixture *with = *state;
+    const wb_incoming *messages[3], *none;
+    wb_transport_session *session = place_session(&with->orders, BOTH);
+    place_send_numbers(&with->orders, session, "orders", 0, 3);
+    assert_int_equal(place_receive(&with->orders, session, messages, 3, 1000), 3);
+    for (int i = 0; i < 2; i++) {
+        place_acknowledge(&with->orders, session, &messages[i], 1);
+        assert_int_equal(place_receive(&with->orders, session, &none, 1, 0), 0);
+        assert_int_equal(test_messages(with->file, "orders"), 2 - i);
+    }
+    with->orders.transport_ops->close(session);
 }
 
 static void what_is_given_back_is_counted_and_comes_first(void **state)
@@ -286,7 +329,12 @@ static void what_is_given_back_is_counted_and_comes_first(void **state)
         assert_int_equal(test_number(again[i]), numbers[i]);
         assert_int_equal(again[i]->delivery_count, counts[i]);
     }
-    place_acknowledge(&with->orders, one, again, 4);
+    /* counts go with their messages: one alone, what stays when one goes back, and that one */
+    place_acknowledge(&with->orders, one, again, 1);
+    assert_int_equal(with->orders.transport_ops->give_back(one, again + 3, 1, NULL), WB_OK);
+    assert_int_equal(test_query(with->file, "select count(*) from waybill_redelivered"), 3);
+    assert_int_equal(place_receive(&with->orders, one, again + 3, 1, 1000), 1);
+    place_acknowledge(&with->orders, one, again + 1, 3);
     with->orders.transport_ops->close(one);
     assert_int_equal(test_messages(with->file, "orders"), 0);
     assert_int_equal(test_query(with->file, "select count(*) from waybill_redelivered"), 0);
@@ -501,7 +549,9 @@ int main(void)
         CASE(damaged_headers_are_delivered_with_the_reason),
         CASE(an_unroutable_send_is_refused_alone),
         CASE(every_subscriber_gets_an_event),
+        CASE(more_types_and_queues_than_are_remembered),
         CASE(a_message_in_hand_is_nobody_elses),
+        CASE(what_stays_in_hand_stays_in_the_queue),
         CASE(what_is_given_back_is_counted_and_comes_first),
         CASE(threads_never_share_a_message),
         CASE(interrupt_ends_a_wait_and_the_next_one),

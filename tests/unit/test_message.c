@@ -360,6 +360,17 @@ static void test_traces(void **state)
     assert_int_equal(wb_outgoing_add(&origin, WB_KIND_PUBLISH, &outgoing, sizeof outgoing, &cause, 1, &arena,
                                      &list, &error), WB_OK);
     assert_null(header_of(&list.last->operation, "traceparent"));
+
+    /* one of them is enough to take it */
+    static char more[31 * 1024];
+    memset(more, 'x', sizeof more);
+    wb_header theirs[] = { { "tracestate", more, 10, sizeof more }, { "baggage", more, 7, sizeof more } };
+    cause = make_cause(theirs, 2);
+    outgoing.header_count = 0;
+    assert_int_equal(wb_outgoing_add(&origin, WB_KIND_PUBLISH, &outgoing, sizeof outgoing, &cause, 2, &arena,
+                                     &list, &error), WB_OK);
+    assert_non_null(header_of(&list.last->operation, "tracestate"));
+    assert_null(header_of(&list.last->operation, "baggage"));
     wb_arena_free(&arena);
 }
 

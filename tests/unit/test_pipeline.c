@@ -18,10 +18,13 @@
 #include "core/endpoint/cleaner.h"
 #include "core/message/header_names.h"
 #include "core/message/ids.h"
+#include "core/pipeline/admit.h"
 #include "core/pipeline/batch.h"
 #include "core/pipeline/marks.h"
+#include "core/pipeline/move.h"
 #include "core/pipeline/scout.h"
 #include "core/pipeline/stages.h"
+#include "core/pipeline/verdict.h"
 #include "core/pipeline/window.h"
 
 static int handle(wb_context *ctx, const wb_message *message)
@@ -30,7 +33,7 @@ static int handle(wb_context *ctx, const wb_message *message)
     return WB_OK;
 }
 
-static wb_handler_entry entries[] = { { "One", handle, NULL, "test" }, { "Two", handle, NULL, "test" } };
+static wb_handler_entry entries[2];
 static const wb_handler_set handlers = { entries, 2, NULL };
 static wb_pipeline pipeline;
 static wb_worker worker;
@@ -44,6 +47,8 @@ static int set_up(void **state)
     pipeline = (wb_pipeline){ .endpoint = "e", .mode = WB_MODE_RECEIVE_ONLY, .handlers = &handlers,
                               .batch_max = 8, .batch_time = WB_SECOND,
                               .recoverability = { 5, "error", 0 } };
+    entries[0] = (wb_handler_entry){ "One", handle, NULL, "test" };
+    entries[1] = (wb_handler_entry){ "Two", handle, NULL, "test" };
     wb_pipeline_init(&pipeline);
     wb_worker_init(&worker, &pipeline, 0);
     worker.take = 8;
@@ -60,6 +65,25 @@ static int tear_down(void **state)
     wb_worker_free(&worker);
     wb_pipeline_free(&pipeline);
     return 0;
+}
+
+/* ---- admission ----------------------------------------------------------------------- */
+
+/* A transport that keeps the limits has both kinds in mind together. */
+static void test_headers_of_the_platform(void **state)
+{
+    wb_header headers[WB_PLATFORM_HEADERS_MAX + 1];
+    (void)state;
+    for (size_t i = 0; i < sizeof headers / sizeof headers[0]; i++)
+        headers[i] = (wb_header){ "NServiceBus.X", "", sizeof "NServiceBus.X" - 1, 0 };
+    incoming[0].headers = headers;
+    for (size_t more = 0; more < 2; more++) {
+        incoming[0].header_count = WB_PLATFORM_HEADERS_MAX + more;
+        wb_item *item = wb_batch_hold(&worker, &incoming[0], NULL);
+        wb_admit(&worker, item);
+        assert_string_equal(item->failure.kind, more ? WB_FAILURE_TOO_LARGE : WB_FAILURE_NO_HANDLER);
+    }
+    wb_batch_drop_all(&worker);
 }
 
 /* ---- the batch ----------------------------------------------------------------------- */
@@ -127,6 +151,55 @@ static void test_turns(void **state)
     assert_int_equal(worker.batch_size, 1);
     assert_true(wb_batch_choose(&worker, WB_BATCH_ANY));
     assert_ptr_equal(worker.batch[0]->incoming, &incoming[1]);
+}
+
+/* Whoever waited longest does not pass an earlier one of its key. */
+static void test_turns_of_a_key(void **state)
+{
+    static const int64_t due[] = { 3, 2, 4 };
+    (void)state;
+    pipeline.ordered = 1;
+    for (size_t i = 0; i < 3; i++)
+        wb_batch_hold(&worker, &incoming[i], &entries[0])->paused_until = due[i];
+    assert_true(wb_batch_choose(&worker, WB_BATCH_ANY));
+    assert_ptr_equal(worker.batch[0]->incoming, &incoming[0]);
+}
+
+static char handled[8];
+
+static int handle_some(wb_context *ctx, const wb_message *const *messages, size_t count)
+{
+    size_t used = strlen(handled);
+    (void)ctx;
+    for (size_t i = 0; i < count; i++)
+        handled[used++] = messages[i]->id[0];
+    memcpy(handled + used, ";", 2);
+    return WB_OK;
+}
+
+static int handle_one(wb_context *ctx, const wb_message *message)
+{
+    return handle_some(ctx, &message, 1);
+}
+
+/* What goes to a batch handler in one call is not taken past another handler's of its key. */
+static void test_a_call_passes_no_key(void **state)
+{
+    wb_item *culprit;
+    wb_error error = { 0 };
+    (void)state;
+    entries[0] = (wb_handler_entry){ "One", NULL, handle_some, "test" };
+    entries[1].one = handle_one;
+    for (int same = 0; same < 2; same++) {
+        handled[0] = '\0';
+        incoming[2].key = same ? "k" : "l";
+        for (size_t i = 0; i < 3; i++)
+            wb_batch_hold(&worker, &incoming[i], &entries[i == 1]);
+        assert_true(wb_batch_choose(&worker, WB_BATCH_ANY));
+        assert_int_equal(wb_stage_handle(&worker, &culprit, &error), WB_OK);
+        assert_string_equal(handled, same ? "a;b;c;" : "ac;b;");
+        wb_batch_drop_all(&worker);
+    }
 }
 
 /* ---- over plugins of a few lines ------------------------------------------------------- */
@@ -295,14 +368,17 @@ static void test_the_harmless_first(void **state)
     wb_arena_free(&arena);
 }
 
-/* One destination confirms nothing, whoever asks. */
+/* One destination confirms nothing so often, whoever asks. */
+static int silences;
+
 static int silent_send(wb_transport_session *s, wb_operation *const *operations, size_t count,
                        int64_t deadline, wb_error *error)
 {
     int silent = 0;
     (void)s, (void)deadline;
     for (size_t i = 0; i < count; i++) {
-        int is_silent = operations[i]->id[0] == 's';
+        int is_silent = operations[i]->id[0] == 's' && silences;
+        silences -= is_silent;
         (void)strncat(sent, operations[i]->id, 1);
         operations[i]->result = is_silent ? WB_IN_DOUBT : WB_OK;
         silent |= is_silent;
@@ -314,7 +390,7 @@ static int silent_send(wb_transport_session *s, wb_operation *const *operations,
 
 static const wb_transport_ops silent_ops = { .struct_size = sizeof silent_ops, .send = silent_send };
 
-static void send_silently(const char *expected)
+static void send_silently(int result, const char *expected)
 {
     wb_operation silent = { .id = "s", .id_size = 1, .result = WB_RETRY };
     wb_operation good = { .id = "g", .id_size = 1, .result = WB_RETRY };
@@ -326,10 +402,10 @@ static void send_silently(const char *expected)
     sent[0] = '\0';
     wb_arena_init(&arena, 4096);
     wb_window window = { list, 2, 2, &arena };
-    assert_int_equal(wb_window_send(&window, &outlet, &error), WB_IN_DOUBT);
+    assert_int_equal(wb_window_send(&window, &outlet, &error), result);
     assert_string_equal(sent, expected);
     assert_int_equal(good.result, WB_OK);
-    assert_int_equal(silent.result, WB_IN_DOUBT);
+    assert_int_equal(silent.result, result);
     wb_arena_free(&arena);
 }
 
@@ -338,11 +414,21 @@ static void test_silence(void **state)
 {
     (void)state;
     pipeline.mode = WB_MODE_RECEIVE_ONLY;
-    send_silently("sgs");
+    silences = 100;
+    send_silently(WB_IN_DOUBT, "sgs");
     assert_false(wb_suspicions_has(pipeline.suspicions, "s", 1));
     wb_suspicions_add(pipeline.suspicions, "s", 1);
-    send_silently("ssg");
+    send_silently(WB_IN_DOUBT, "ssg");
     assert_int_equal(wb_suspicions_deaths(pipeline.suspicions, "s", 1), 0);
+}
+
+/* That mode runs nothing twice: it goes on until all is confirmed. */
+static void test_silence_with_mode_none(void **state)
+{
+    (void)state;
+    pipeline.mode = WB_MODE_NONE;
+    silences = 2;
+    send_silently(WB_OK, "sgss");
 }
 
 static void test_marks_outlive_a_session(void **state)
@@ -473,6 +559,155 @@ static void test_what_is_made_good(void **state)
     }
 }
 
+/* Two rows, the later one first. */
+static int unordered_pending(wb_storage_session *s, const uint64_t *batches, size_t count, wb_pending_fn visit,
+                             void *argument, wb_error *error)
+{
+    wb_arena arena;
+    wb_buffer bytes = { 0 };
+    (void)s, (void)batches, (void)error;
+    assert_int_equal(count, 2);
+    wb_arena_init(&arena, 4096);
+    for (size_t i = 2; i-- > 0;) {
+        wb_operation_list list = { 0 };
+        wb_operation *operation = wb_operation_append(&list, &arena);
+        *operation = (wb_operation){ .id = i ? "y" : "x", .id_size = 1, .destination = "d",
+                                     .result = WB_RETRY };
+        wb_operations_encode_start(&bytes);
+        assert_int_equal(wb_operations_encode_group(&bytes, incoming[i].id, 1, &list), 1);
+        const wb_pending row = { 7 + i, bytes.data, bytes.size };
+        assert_int_equal(visit(argument, &row), WB_OK);
+    }
+    wb_buffer_free(&bytes);
+    wb_arena_free(&arena);
+    return WB_OK;
+}
+
+/* What was committed first leaves first, whatever the order of the rows. */
+static void test_resumed_in_the_order_of_commits(void **state)
+{
+    static const wb_persistence_ops ops = { .struct_size = sizeof ops, .begin = fake_begin,
+                                            .commit = fake_commit, .pending = unordered_pending };
+    wb_error error = { 0 };
+    (void)state;
+    pipeline.persistence_ops = &ops;
+    pipeline.transport_ops = &noting_ops;
+    worker.outlet = (wb_outlet){ .pipeline = &pipeline };
+    sent[0] = '\0';
+    for (size_t i = 0; i < 2; i++)
+        wb_batch_hold(&worker, &incoming[i], &entries[0]);
+    assert_true(wb_batch_choose(&worker, WB_BATCH_ANY));
+    for (size_t i = 0; i < 2; i++) {
+        wb_item_change(worker.batch[i], WB_ITEM_DUPLICATE);
+        worker.batch[i]->duplicate_of = 7 + i;
+    }
+    assert_int_equal(wb_stage_resume(&worker, &error), WB_OK);
+    assert_string_equal(sent, "xy");
+    wb_batch_finish(&worker);
+}
+
+/* ---- whose fault it is ------------------------------------------------------------------- */
+
+static int refusing_handler(wb_context *ctx, const wb_message *message)
+{
+    (void)ctx, (void)message;
+    return WB_REJECT;
+}
+
+static int aborted(wb_storage_session *s, size_t place, wb_error *error)
+{
+    (void)s, (void)place, (void)error;
+    return WB_ABORT;
+}
+
+/* A deadlock is nobody's fault, whatever the handler makes of it. */
+static void test_a_deadlock_is_no_verdict(void **state)
+{
+    static const wb_persistence_ops ops = { .struct_size = sizeof ops, .check = aborted };
+    wb_item *culprit;
+    wb_error error = { 0 };
+    (void)state;
+    pipeline.persistence_ops = &ops;
+    entries[0].one = refusing_handler;
+    wb_batch_hold(&worker, &incoming[0], &entries[0]);
+    assert_true(wb_batch_choose(&worker, WB_BATCH_ANY));
+    worker.storage = (wb_storage_session *)&death;
+    assert_int_equal(wb_stage_handle(&worker, &culprit, &error), WB_ABORT);
+    worker.storage = NULL;
+}
+
+static int failing_transport_commit(wb_transport_session *s, wb_error *error)
+{
+    (void)s;
+    *error = death;
+    return WB_RETRY;
+}
+
+/* The transport's transaction beside a database's: not committed is an attempt, unless the server
+ * could not for now. */
+static void test_a_transaction_that_is_not_committed(void **state)
+{
+    static const wb_transport_ops ops = { .struct_size = sizeof ops, .commit = failing_transport_commit };
+    static const int causes[] = { WB_CAUSE_SERVER, WB_CAUSE_OTHER };
+    wb_error error = { 0 };
+    (void)state;
+    pipeline.mode = WB_MODE_SENDS_ATOMIC;
+    pipeline.transport_ops = &ops;
+    wb_item *item = wb_batch_hold(&worker, &incoming[0], &entries[0]);
+    for (unsigned i = 0; i < 2; i++) {
+        assert_true(wb_batch_choose(&worker, WB_BATCH_ANY));
+        wb_item_change(item, WB_ITEM_HANDLED);
+        wb_item_change(item, WB_ITEM_SENT);
+        death = (wb_error){ .result = WB_RETRY, .cause = causes[i] };
+        worker.storage = (wb_storage_session *)&death;
+        assert_int_equal(wb_stage_commit_transport(&worker, &error), WB_RETRY);
+        worker.storage = NULL;
+        assert_int_equal(item->failure.attempts, i);
+        wb_batch_rerun(&worker);
+    }
+}
+
+/* ---- what is refused -------------------------------------------------------------------- */
+
+static wb_operation refuse(int cause)
+{
+    return (wb_operation){ .id = "o", .id_size = 1, .destination = "d", .result = WB_REJECT, .cause = cause };
+}
+
+/* Who may not send waits, whatever arrived before: only what arrives meanwhile says that it is
+ * this message's own. */
+static void test_a_privilege_is_waited_for(void **state)
+{
+    const wb_operation refused = refuse(WB_CAUSE_REFUSED);
+    wb_item *item = wb_batch_hold(&worker, &incoming[0], &entries[0]);
+    (void)state;
+    atomic_fetch_add(&pipeline.arrivals, 1);
+    for (int i = 0; i < 20; i++)
+        wb_verdict_was_refused(&worker, item, &refused);
+    assert_int_equal(item->verdict, WB_VERDICT_OPEN);
+    for (int i = 0; i < 20 && item->verdict == WB_VERDICT_OPEN; i++) {
+        atomic_fetch_add(&pipeline.arrivals, 1);
+        wb_verdict_was_refused(&worker, item, &refused);
+    }
+    assert_int_equal(item->verdict, WB_VERDICT_FAILED);
+}
+
+/* An error queue that is full, is not there or may not be written takes no smaller copy either. */
+static void test_what_is_not_cut(void **state)
+{
+    static const int causes[] = { WB_CAUSE_SERVER, WB_CAUSE_REFUSED, WB_CAUSE_UNROUTABLE };
+    const wb_operation too_large = refuse(WB_CAUSE_TOO_LARGE);
+    wb_item *item = wb_batch_hold(&worker, &incoming[0], &entries[0]);
+    (void)state;
+    for (size_t i = 0; i < sizeof causes / sizeof causes[0]; i++) {
+        const wb_operation refused = refuse(causes[i]);
+        wb_move_refused(&worker, item, &too_large);
+        assert_int_equal(item->trim, 1);
+        wb_move_refused(&worker, item, &refused);
+        assert_int_equal(item->trim, 0);
+    }
+}
+
 /* ---- the scout -------------------------------------------------------------------------- */
 
 static int tell_no_limit(wb_transport *transport, wb_transport_limits *limits, wb_error *error)
@@ -540,20 +775,29 @@ int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
     const struct CMUnitTest tests[] = {
+        TEST(test_headers_of_the_platform),
         TEST(test_a_key_waits),
         TEST(test_nothing_can_run),
         TEST(test_unknown_types_run_alone),
         TEST(test_redeliveries_do_not_grow),
         TEST(test_turns),
+        TEST(test_turns_of_a_key),
+        TEST(test_a_call_passes_no_key),
         TEST(test_the_clock_jumps),
         TEST(test_the_number_of_a_parked_row),
         TEST(test_deaths_that_count),
         TEST(test_the_harmless_first),
         TEST(test_silence),
+        TEST(test_silence_with_mode_none),
         TEST(test_marks_outlive_a_session),
         TEST(test_parked_rows_are_asked_for),
         TEST(test_who_was_handled),
         TEST(test_what_is_made_good),
+        TEST(test_resumed_in_the_order_of_commits),
+        TEST(test_a_deadlock_is_no_verdict),
+        TEST(test_a_transaction_that_is_not_committed),
+        TEST(test_a_privilege_is_waited_for),
+        TEST(test_what_is_not_cut),
         TEST(test_who_waits_for_the_scout),
         TEST(test_how_long_the_scout_is_alone),
     };
