@@ -78,6 +78,7 @@ static int64_t cost_of(const wb_worker *w, const wb_item *item)
 static void start(wb_worker *w)
 {
     w->batch_number = w->pipeline->outbox ? wb_pipeline_batch_number(w->pipeline) : 0;
+    w->may_have_ended = 0;
     w->transaction_ended = 0;
     w->handler_said = 0;
     w->turns = 0;

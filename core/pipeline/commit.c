@@ -65,6 +65,8 @@ static int commit(wb_worker *w, wb_item **ret_culprit, wb_error *error)
     int r = w->pipeline->persistence_ops->commit(w->storage, &commit, error);
     error->result = r;
     w->in_transaction = 0;
+    /* in doubt its own records tell what became of it */
+    w->may_have_ended &= r != WB_OK && r != WB_IN_DOUBT;
     if (r == WB_OK)
         wb_crash_point("after_commit");
     else if (r == WB_NOT_CONNECTED || r == WB_IN_DOUBT)

@@ -7,17 +7,25 @@
  * batch runs again one by one. (A process that dies before that loses them: no rule of the
  * database keeps a handler from committing.)
  *
+ * Whatever else failed may hide it: an error of the handler's own, a deadlock, a connection that
+ * was lost right after. So each batch that is undone is looked at, and not only those of which it
+ * is known. Where nobody knows who it was everybody runs again: what came after it was in another
+ * transaction, and is rolled back, and nothing may be lost.
+ *
  * Who began another transaction at once may be found by the commit only (commit.c): then those
  * after the culprit count as not handled.
  */
 #include "config.h"
 
+#include "core/base/log.h"
 #include "core/pipeline/batch.h"
 #include "core/pipeline/stages.h"
 
 /* Claims once more: what the handler committed is a duplicate of this very batch. */
 static int probe(wb_worker *w, wb_error *error)
 {
+    for (size_t i = 0; i < w->claim_count; i++) /* the commit may have used the array up */
+        w->claims[i] = (wb_claim){ w->claimed[i]->incoming->id, w->claimed[i]->incoming->id_size, 0 };
     wb_begin begin = { .struct_size = sizeof begin,
                        .batch = wb_pipeline_batch_number(w->pipeline),
                        .claims = w->claims,
@@ -41,7 +49,8 @@ static size_t collect_unhandled(wb_worker *w)
 {
     size_t count = 0;
     for (size_t i = 0; i < w->claim_count; i++)
-        if (w->claims[i].duplicate_of == w->batch_number && w->claimed[i]->state != WB_ITEM_HANDLED)
+        if (w->claims[i].duplicate_of == w->batch_number &&
+            (!w->transaction_ended || w->claimed[i]->state != WB_ITEM_HANDLED))
             w->claims[count++] = w->claims[i];
     return count;
 }
@@ -49,7 +58,7 @@ static size_t collect_unhandled(wb_worker *w)
 static int make_good(wb_worker *w, wb_error *error)
 {
     wb_commit commit = { .struct_size = sizeof commit, .batch = w->batch_number, .failed_item = SIZE_MAX };
-    if (wb_batch_encode(w)) {
+    if (w->transaction_ended && wb_batch_encode(w)) {
         commit.operations = w->encoded.data;
         commit.operations_size = w->encoded.size;
     }
@@ -63,14 +72,28 @@ static int make_good(wb_worker *w, wb_error *error)
 static int leave(wb_worker *w, wb_error *error)
 {
     w->in_transaction = 0;
-    return w->pipeline->persistence_ops->rollback(w->storage, error);
+    if (w->pipeline->persistence_ops->rollback(w->storage, error) == WB_OK)
+        return WB_OK;
+    w->storage_broken = 1;
+    return WB_NOT_CONNECTED;
+}
+
+static void tell_unnamed(const wb_worker *w)
+{
+    if (!w->transaction_ended)
+        wb_log_event(WB_LOG_WARNING, "a handler ended the transaction, nobody knows which: its batch runs again",
+                     { "endpoint", w->pipeline->endpoint });
 }
 
 int wb_stage_repair(wb_worker *w, wb_error *error)
 {
     int r = probe(w, error);
-    if (r == WB_OK)
-        r = was_committed(w) ? make_good(w, error) : leave(w, error);
+    if (r == WB_OK && was_committed(w)) {
+        tell_unnamed(w);
+        r = make_good(w, error);
+    } else if (r == WB_OK) {
+        r = leave(w, error);
+    }
     if (r == WB_NOT_CONNECTED || r == WB_IN_DOUBT)
         w->storage_broken = 1;
     return r;

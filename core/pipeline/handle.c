@@ -85,6 +85,7 @@ static int run_group(wb_worker *w, wb_item **group, size_t count, int is_first, 
     wb_error found = { 0 };
     int64_t started = wb_clock_monotonic();
     wb_crash_point("before_handle");
+    w->may_have_ended = 1;
     atomic_store(&w->handling_since, started);
     int said = wb_call_handler(w, group, count, error);
     atomic_store(&w->handling_since, 0);

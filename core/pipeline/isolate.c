@@ -94,7 +94,7 @@ int wb_stage_isolate(wb_worker *w, int result, wb_item *culprit, const wb_error 
     }
     wb_batch_run_alone(w);
     if (result == WB_NOT_CONNECTED || result == WB_IN_DOUBT) {
-        if (only && w->storage_broken && !w->transport_broken)
+        if (only && w->storage_lost && !w->transport_broken)
             wb_verdict_broke_connection(w, only, error);
         return result;
     }

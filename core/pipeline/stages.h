@@ -41,8 +41,9 @@ int wb_stage_commit(wb_worker *w, wb_item **ret_culprit, wb_error *error);
 /** commit.c: undo what the batch did, in database and transport. */
 int wb_stage_rollback(wb_worker *w);
 
-/** ended.c: a handler ended the batch's transaction, which was rolled back and not rerun yet:
- *  make good what it committed. WB_NOT_CONNECTED: to be tried again. */
+/** ended.c: the batch was rolled back and not rerun yet; a handler may have ended its transaction
+ *  before: make good what that committed. WB_NOT_CONNECTED, WB_IN_DOUBT, WB_ABORT, WB_RETRY: to be
+ *  tried again. */
 int wb_stage_repair(wb_worker *w, wb_error *error);
 
 /** resume.c: dispatch what earlier attempts of duplicates left pending. */

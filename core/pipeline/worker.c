@@ -25,23 +25,60 @@
 #define RELEASE_AFTER (1 * WB_SECOND)
 /* Between two looks whether the scout is done. */
 #define SCOUT_WAIT (20 * WB_MILLISECOND)
+/* So long a stop waits for what a handler may have committed to be made good. */
+#define STOPPING_REPAIR (2 * WB_SECOND)
+#define STOPPING_PAUSE (50 * WB_MILLISECOND)
 
 /* ---- a batch ---------------------------------------------------------------------- */
 
+/* What passes: the connection may be gone, or break in between; a deadlock, a full disk. A stop
+ * does not wait long for it. */
+static int may_pass(const wb_worker *w, int result, int64_t *until)
+{
+    if (result == WB_OK || result == WB_FATAL || result == WB_REJECT)
+        return 0;
+    if (w->pipeline->stop && !*until)
+        *until = wb_clock_monotonic() + STOPPING_REPAIR;
+    return !*until || wb_clock_monotonic() < *until;
+}
+
+static void wait_to_repair(wb_worker *w, int result, wb_error *error)
+{
+    error->result = result;
+    if (result == WB_RETRY)
+        wb_pace_complain(w, "cannot look after what a handler may have committed, and tries again", error);
+    wb_pace_back_off(w);
+    if (w->pipeline->stop)
+        wb_clock_pause(STOPPING_PAUSE, NULL);
+}
+
+static void tell_unrepaired(const wb_worker *w, const wb_error *error)
+{
+    if (w->transaction_ended)
+        wb_log_event(WB_LOG_ERROR, "a handler ended the transaction: messages of its batch may be lost",
+                     { "endpoint", w->pipeline->endpoint }, { "reason", error->text });
+    else
+        wb_log_event(WB_LOG_WARNING, "a batch failed, and whether a handler committed it is not known",
+                     { "endpoint", w->pipeline->endpoint }, { "reason", error->text });
+}
+
 /* What a handler committed behind our back is made good before anything else, and while its
- * messages are in hand: the connection may be gone, or break in between, and comes back. */
+ * messages are in hand. */
 static int repair(wb_worker *w)
 {
     wb_error error = { 0 };
+    int64_t until = 0;
     int r;
-    do {
+    for (;;) {
         r = wb_stage_connect_storage(w, &error);
         if (r == WB_OK)
             r = wb_stage_repair(w, &error);
-    } while (r != WB_OK && r != WB_FATAL && (w->storage_broken || !w->storage) && !w->pipeline->stop);
+        if (!may_pass(w, r, &until))
+            break;
+        wait_to_repair(w, r, &error);
+    }
     if (r != WB_OK)
-        wb_log_event(WB_LOG_ERROR, "a handler ended the transaction: messages of its batch may be lost",
-                     { "endpoint", w->pipeline->endpoint }, { "reason", error.text });
+        tell_unrepaired(w, &error);
     return r;
 }
 
@@ -51,8 +88,12 @@ static int repair(wb_worker *w)
 static int undo(wb_worker *w, int result)
 {
     int r = wb_stage_rollback(w);
-    if (w->transaction_ended && w->pipeline->outbox)
-        r = repair(w);
+    w->storage_lost = w->storage_broken;
+    if (w->may_have_ended && w->pipeline->outbox) {
+        int repaired = repair(w);
+        if (w->transaction_ended)
+            r = repaired;
+    }
     return r == WB_OK || result == WB_IN_DOUBT || result == WB_FATAL ? result : WB_NOT_CONNECTED;
 }
 
@@ -195,7 +236,7 @@ static int may_receive(const wb_worker *w)
 static int run_cycle(wb_worker *w, wb_error *error)
 {
     int r;
-    w->progressed = 0;
+    w->progressed = w->storage_lost = 0;
     if (!wb_scout_lets_receive(w)) {
         wb_clock_pause(SCOUT_WAIT, &w->pipeline->stop);
         return WB_OK;
@@ -223,7 +264,8 @@ static void note_failure(wb_worker *w, int result, wb_error *error)
     if (result == WB_IN_DOUBT)
         wb_log_event(WB_LOG_WARNING, "outcome of a commit is unknown: the deduplication record decides",
                      { "endpoint", w->pipeline->endpoint }, { "reason", error->text });
-    if (w->transport_broken || w->storage_broken || result == WB_FATAL || w->pipeline->stop)
+    if (w->transport_broken || w->storage_broken || w->storage_lost || result == WB_FATAL ||
+        w->pipeline->stop)
         return;
     if (result != WB_ABORT)
         wb_pace_complain(w, "cannot go on and tries again", error);

@@ -37,6 +37,7 @@ typedef struct wb_worker {
     wb_outlet immediate; /* for immediate sends beside a transport transaction; session NULL: not open */
     int transport_broken; /* must be opened again */
     int storage_broken;
+    int storage_lost; /* it was broken when the batch failed, whatever became of it since */
     int refuses_more; /* the transport was asked for no more messages: the endpoint stops */
 
     /* In hand: received and not settled, in order of receipt. */
@@ -55,6 +56,7 @@ typedef struct wb_worker {
     wb_item **claimed; /* whose they are */
     size_t claim_count;
     int in_transaction;    /* the storage session has a transaction open */
+    int may_have_ended;    /* by a handler: one ran, and the commit has not shown otherwise */
     int transaction_ended; /* by a handler, as check or commit found */
     int handler_said;      /* that its message failed, and the transaction was as it must be */
     unsigned turns;        /* calls of handlers that succeeded */

@@ -58,6 +58,7 @@ void sim_database_close(wb_storage_session *s)
     sim_transaction_roll_back(&s->own);
     free(s->own.runs);
     free(s->own.claims);
+    free(s->own.ended);
     memset(s, 0xdd, sizeof *s);
     free(s);
 }
@@ -243,12 +244,34 @@ void sim_transaction_roll_back(sim_transaction *t)
 {
     sim_run **runs = t->runs;
     sim_record *claims = t->claims;
-    size_t run_max = t->run_max, claim_max = t->claim_max;
+    sim_run **ended = t->ended;
+    size_t run_max = t->run_max, claim_max = t->claim_max, ended_max = t->ended_max;
     *t = (sim_transaction){ .runs = runs,
                             .run_max = run_max,
+                            .ended = ended,
+                            .ended_max = ended_max,
                             .claims = claims,
                             .claim_max = claim_max,
                             .broken_by = SIM_ITEM_NOBODY,
                             .ended_by = SIM_ITEM_NOBODY,
                             .deferred_by = SIM_ITEM_NOBODY };
+}
+
+void sim_transaction_end(sim_transaction *t, unsigned endpoint)
+{
+    const size_t count = t->run_count;
+    for (size_t i = 0; i < count; i++) {
+        t->ended = grow(t->ended, i, &t->ended_max, sizeof *t->ended);
+        t->ended[i] = t->runs[i];
+        t->runs[i]->message->doubts++;
+    }
+    sim_transaction_commit(t, endpoint, NULL);
+    t->ended_count = count;
+}
+
+void sim_transaction_name(sim_transaction *t)
+{
+    for (size_t i = 0; i < t->ended_count; i++)
+        t->ended[i]->message->doubts--;
+    t->ended_count = 0;
 }

@@ -49,6 +49,8 @@ typedef struct sim_transaction {
     int is_anew;           /* and begun anew by it: only the commit can tell */
     size_t ended_by;       /* the item */
     int is_guessed;        /* that it was this one nobody can tell */
+    sim_run **ended;       /* what the handler that ended it committed of others' */
+    size_t ended_count, ended_max;
     int is_spoilt;         /* and it left the session in a state that rollback() cannot mend */
     size_t deferred_by;    /* an item's deferred statement will fail; or nobody's */
     sim_message *cut_by;   /* whose commit ends the connection; or NULL */
@@ -63,6 +65,7 @@ struct wb_storage_session {
     int process;
     sim_thread *thread;
     int is_dead;
+    int begin_fails, commit_fails; /* the next one, once: 1 rolled back, 2 refused for now, 3 lost */
     sim_transaction own;
     sim_transaction *joined; /* a transport's, or NULL */
     struct wb_storage_session *next;
@@ -92,6 +95,11 @@ void sim_transaction_add(sim_transaction *transaction, sim_run *run);
 /** Make it durable; `commit` may be NULL. */
 void sim_transaction_commit(sim_transaction *transaction, unsigned endpoint, const wb_commit *commit);
 void sim_transaction_roll_back(sim_transaction *transaction);
+/** A handler commits it. Until it is known who it was, what it committed of others may be done
+ *  once more: better than not at all. */
+void sim_transaction_end(sim_transaction *transaction, unsigned endpoint);
+/** And it is known. */
+void sim_transaction_name(sim_transaction *transaction);
 
 /* ---- what handlers do ---- */
 
@@ -100,6 +108,7 @@ typedef enum {
     SIM_STATEMENT_FAILING,
     SIM_STATEMENT_DEFERRED_FAILING,
     SIM_STATEMENT_QUOTA,
+    SIM_STATEMENT_DEADLOCK,
     SIM_STATEMENT_CUTTING,
     SIM_STATEMENT_CUTTING_LATE,
     SIM_STATEMENT_COMMIT

@@ -54,6 +54,17 @@ typedef enum {
     SIM_FATES
 } sim_fate;
 
+/* What follows when SIM_ENDS has ended the transaction: a second failure hides the first. */
+typedef enum {
+    SIM_THEN_NOTHING,
+    SIM_THEN_FAILS, /* the handler's own error */
+    SIM_THEN_LOST,  /* the connection */
+    SIM_THEN_SLOW,  /* the batch's time runs out: who comes next is kept */
+    SIM_THEN_ABORT,
+    SIM_THEN_SERVER,
+    SIM_THENS
+} sim_then;
+
 /* What a fate is. */
 #define SIM_MAY_FAIL 1u       /* the error queue is a right place for it */
 #define SIM_MUST_FAIL 2u      /* and the only one: it has no effect */

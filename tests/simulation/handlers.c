@@ -225,6 +225,24 @@ static int handle_killer(call *c)
     return WB_RETRY;
 }
 
+/* Where the session was left without transaction, each statement is refused. */
+static int go_on_after_end(call *c)
+{
+    static const sim_statement statements[SIM_THENS] = {
+        [SIM_THEN_LOST] = SIM_STATEMENT_CUTTING,
+        [SIM_THEN_ABORT] = SIM_STATEMENT_DEADLOCK,
+        [SIM_THEN_SERVER] = SIM_STATEMENT_QUOTA,
+    };
+    sim_then then = sim_then_of(c->m->number);
+    if (then == SIM_THEN_FAILS)
+        return fail(c, c->m->number & 1 ? WB_RETRY : WB_UNRECOVERABLE, "fails after it ended the transaction");
+    if (then == SIM_THEN_SLOW)
+        sim_sleep(the_shape.batch_time + WB_MILLISECOND);
+    else if (then != SIM_THEN_NOTHING && execute(c, statements[then]) != WB_OK)
+        return wb_fail(c->ctx, WB_RETRY, "a statement failed after the transaction was ended");
+    return ask_send(c, SIM_LABEL_FIRST, SIM_SINK);
+}
+
 static int handle_breaking(call *c)
 {
     static const sim_statement statements[SIM_FATES] = {
@@ -236,6 +254,8 @@ static int handle_breaking(call *c)
         [SIM_CUTS_LATE] = SIM_STATEMENT_CUTTING_LATE,
     };
     int r = execute(c, statements[c->m->fate]);
+    if (r == WB_OK && c->m->fate == SIM_ENDS)
+        return go_on_after_end(c);
     if (r != WB_OK && c->m->twin % 2 && c->m->fate != SIM_BREAKS)
         return wb_fail(c->ctx, WB_RETRY, "a statement failed");
     return ask_send(c, SIM_LABEL_FIRST, SIM_SINK);

@@ -50,6 +50,7 @@ typedef struct sim_message {
     struct sim_run *run; /* the latest */
     unsigned returned;  /* of them, so many with WB_OK */
     unsigned commits;   /* effects in the database */
+    unsigned doubts;    /* of them, so many by a neighbour that committed and was not found out */
     unsigned failures;  /* runs that failed by its own fault */
     unsigned strikes;   /* faults of servers that may be taken for its own */
     unsigned excuses;   /* what makes one more run no wonder */
@@ -77,6 +78,8 @@ extern unsigned sim_message_count;
 
 /** The one whose body that is (a pointer handed out by the broker). */
 sim_message *sim_ledger_find(const void *body);
+/** What follows when the message of that number has ended the transaction. */
+sim_then sim_then_of(unsigned number);
 /** The one whose body has that text, or NULL. */
 sim_message *sim_ledger_parse(const void *body, size_t size);
 

@@ -3,6 +3,8 @@
 
 #include "tests/simulation/persistence.h"
 
+#include <string.h>
+
 #include "core/base/error.h"
 #include "tests/simulation/broker.h"
 #include "tests/simulation/database.h"
@@ -73,8 +75,17 @@ static int is_free(void *argument)
     return !sim_database_is_claimed(wait->session, wait->claim->id, wait->claim->id_size);
 }
 
+static void expect_ascending(const wb_claim *a, const wb_claim *b)
+{
+    int order = memcmp(a->id, b->id, a->id_size < b->id_size ? a->id_size : b->id_size);
+    if (order > 0 || (order == 0 && a->id_size >= b->id_size))
+        sim_violation("begin() claims ids in no order, or one twice");
+}
+
 static int claim_all(wb_storage_session *s, wb_begin *begin)
 {
+    for (size_t i = 1; i < begin->claim_count; i++)
+        expect_ascending(&begin->claims[i - 1], &begin->claims[i]);
     for (size_t i = 0; i < begin->claim_count; i++) {
         wb_claim *claim = &begin->claims[i];
         claim_wait wait = { s, claim };
@@ -87,9 +98,25 @@ static int claim_all(wb_storage_session *s, wb_begin *begin)
     return 1;
 }
 
+static sim_fault fail_next(wb_storage_session *s, int *next)
+{
+    static const sim_fault faults[] = { { WB_OK, 0, 0 },
+                                        { WB_ABORT, WB_CAUSE_OTHER, 0 },
+                                        { WB_RETRY, WB_CAUSE_SERVER, 0 },
+                                        { WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0 } };
+    sim_fault fault = faults[*next];
+    *next = 0;
+    s->is_dead |= is_loss(fault.result);
+    if (fault.result != WB_OK)
+        sim_broker_excuse_hand(NULL, 0);
+    return fault;
+}
+
 static int persistence_begin(wb_storage_session *s, wb_begin *begin, wb_error *error)
 {
     sim_fault fault = enter(s, SIM_CALL_BEGIN, "begin");
+    if (fault.result == WB_OK)
+        fault = fail_next(s, &s->begin_fails);
     refuse_inside(s, "begin");
     if (fault.result == WB_OK || sim_random(2))
         for (size_t i = 0; i < begin->mark_count; i++)
@@ -121,11 +148,13 @@ static const void *persistence_interface(wb_storage_session *s, const char *name
 
 static int persistence_check(wb_storage_session *s, size_t item, wb_error *error)
 {
-    const sim_transaction *t = sim_database_transaction(s);
+    sim_transaction *t = sim_database_transaction(s);
     if (s->is_dead)
         return lost(error);
-    if (t->is_ended && !t->is_anew)
+    if (t->is_ended && !t->is_anew) {
+        sim_transaction_name(t);
         return wb_error_set(error, WB_REJECT, WB_CAUSE_OTHER, 0, "the handler ended the transaction");
+    }
     if (!t->is_broken)
         return WB_OK;
     if (t->is_servers)
@@ -145,8 +174,10 @@ static int fail_broken(sim_transaction *t, wb_commit *commit, wb_error *error)
             commit->failed_item = t->deferred_by;
     }
     if (t->is_ended) {
-        if (!t->is_guessed)
+        if (!t->is_guessed) {
             commit->failed_item = t->ended_by;
+            sim_transaction_name(t);
+        }
         return wb_error_set(error, WB_REJECT, WB_CAUSE_OTHER, 0, "it is not the transaction that was begun");
     }
     if (!t->is_broken)
@@ -186,6 +217,8 @@ static int persistence_commit(wb_storage_session *s, wb_commit *commit, wb_error
         return r;
     }
     sim_fault fault = sim_fault_draw(SIM_CALL_COMMIT);
+    if (fault.result == WB_OK)
+        fault = fail_next(s, &s->commit_fails);
     if (sim_outage_is_on(SIM_WRITES_BREAK) && (commit->operations || s->own.claim_count || s->own.run_count)) {
         sim_broker_excuse_hand(NULL, 0);
         fault = (sim_fault){ WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0 };

@@ -171,9 +171,10 @@ static int can_be_copied(const sim_message *m)
 
 /* Of some there are only a few: each ends a process, occupies a worker, or may stay in hand for
  * ever, and a worker that has ten of those takes no more. */
-static int is_rare(sim_fate fate)
+static int is_rare(sim_fate fate, unsigned number)
 {
     return fate == SIM_HANGS || fate == SIM_QUOTA ||
+           (fate == SIM_ENDS && sim_then_of(number) == SIM_THEN_SERVER) ||
            sim_fates[fate].flags & (SIM_STAYS | SIM_ENDS_PROCESS | SIM_CUTS_BROKER);
 }
 
@@ -191,10 +192,10 @@ static int is_one_too_many(unsigned endpoint, sim_fate fate)
 {
     unsigned rare = 0, killers = 0;
     for (unsigned i = 0; i < sim_message_count; i++) {
-        rare += sim_messages[i].endpoint == endpoint && is_rare(sim_messages[i].fate);
+        rare += sim_messages[i].endpoint == endpoint && is_rare(sim_messages[i].fate, i);
         killers += sim_messages[i].fate == SIM_KILLER;
     }
-    return is_rare(fate) && (rare >= rare_max() || (fate == SIM_KILLER && killers));
+    return is_rare(fate, sim_message_count) && (rare >= rare_max() || (fate == SIM_KILLER && killers));
 }
 
 static sim_fate draw_fate(unsigned endpoint)

@@ -374,10 +374,39 @@ static void drive_cuts_lonely(void)
 static void prepare_ends(void)
 {
     sim_shape_plain(WB_MODE_RECEIVE_ONLY, 1);
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < 8 * SIM_THENS; i++) {
         sim_scene_add(1, SIM_ENDS);
         sim_scene_add(2, SIM_GOOD);
     }
+}
+
+/* After one who ended it and was not found out, another fails. */
+static void prepare_ends_company(void)
+{
+    static const sim_fate fates[] = { SIM_FLAKY, SIM_FAILING, SIM_POISON, SIM_BREAKS, SIM_DEFERRED, SIM_CUTS };
+    sim_shape_plain(WB_MODE_RECEIVE_ONLY, 1);
+    for (unsigned i = 0; i < 8 * SIM_THENS; i++) {
+        sim_scene_add(1, SIM_GOOD);
+        sim_scene_add(1, SIM_ENDS);
+        sim_scene_add(1, i % 2 ? SIM_GOOD : fates[i / 2 % 6]);
+    }
+}
+
+/* What is done about it fails, too: it is rolled back, refused for now, lost. */
+static void prepare_ends_trouble(void)
+{
+    prepare_ends();
+    the_shape.ends_trouble = 1;
+}
+
+static void drive_ends_storm(void)
+{
+    the_shape.fault_permille = 150;
+    sim_faults_storm(1);
+    sim_drive_start();
+    sim_sleep(300 * WB_SECOND);
+    sim_faults_storm(0);
+    sim_scene_end(6 * SIM_HOUR);
 }
 
 /* Delivered often enough to be watched, and in hand at each of four orderly stops. */
@@ -461,7 +490,12 @@ const sim_scenario sim_scenarios_storage[] = {
     { "once_then_full", "one connection lost, then a full disk", prepare_commits_break_one, drive_once_then_full },
     { "cuts_lonely", "statements and commits that end the connection, and nobody else", prepare_cuts_lonely,
       drive_cuts_lonely },
-    { "ends", "handlers that end the transaction, in eight ways", prepare_ends, sim_scene_good_first },
+    { "ends", "handlers that end the transaction, in eight ways, and what may follow", prepare_ends,
+      sim_scene_good_first },
+    { "ends_trouble", "the same, and what is done about it fails, too", prepare_ends_trouble,
+      sim_scene_good_first },
+    { "ends_storm", "the same, and five minutes in which any call fails", prepare_ends, drive_ends_storm },
+    { "ends_company", "the same among others that fail", prepare_ends_company, sim_scene_good_first },
     { "suspect_stops", "orderly stops with a suspect in hand", prepare_suspect_stops, drive_suspect_stops },
     { "asked_for", "a parked row that somebody asks for", prepare_asked_for, drive_asked_for },
     { "copies", "copies of one id with other bodies, in one batch", prepare_copies, drive_copies },

@@ -27,9 +27,11 @@ int sim_shape_allows(sim_fate fate)
         return 0;
     if (fate == SIM_POISON_MOVE && !s->outbox && s->processes > 1)
         return 0;
-    /* What a handler ends by itself nobody can hold together when something fails beside it. */
+    /* What a handler ended by itself is made good by the process it was in, and without an outbox
+     * by nobody. */
     return !(flags & SIM_HARMS_OTHERS) ||
-           (!s->fault_permille && !s->deaths && !s->outages && s->mode == WB_MODE_RECEIVE_ONLY);
+           (!(s->fault_permille && (!s->outbox || s->fatal_permille || s->stops)) && !s->deaths &&
+            !s->outages && s->mode == WB_MODE_RECEIVE_ONLY);
 }
 
 void sim_shape_plain(int mode, int outbox)
@@ -109,6 +111,10 @@ static void draw_fates(sim_shape *s)
 {
     unsigned wanted = sim_random(7);
     s->fate_percent = sim_random(40);
+    /* it is allowed so seldom that chance would hardly ever choose it */
+    if (sim_shape_allows(SIM_ENDS) && sim_chance(40))
+        s->fates[s->fate_count++] = SIM_ENDS;
+    s->ends_trouble = sim_chance(50);
     while (s->fate_count < wanted) {
         sim_fate fate = (sim_fate)(1 + sim_random(SIM_FATES - 1));
         if (sim_shape_allows(fate))

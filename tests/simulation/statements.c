@@ -8,6 +8,7 @@
 #include "tests/simulation/broker.h"
 #include "tests/simulation/database.h"
 #include "tests/simulation/faults.h"
+#include "tests/simulation/shape.h"
 
 static void break_it(sim_transaction *t, size_t item)
 {
@@ -46,6 +47,7 @@ static void end_by_hand(wb_storage_session *s, size_t item, sim_run *run)
     sim_transaction *t = sim_database_transaction(s);
     unsigned way = run->message->number;
     size_t first = t->is_ended ? t->ended_by : item;
+    size_t ended_count = t->ended_count; /* those of the first stay in doubt */
     int is_rolled_back = way & 1 || t->is_ended;
     int is_guessed = t->is_ended ? t->is_guessed : (way & 9) == 9;
     int is_anew = t->is_ended || way & 4;
@@ -53,7 +55,12 @@ static void end_by_hand(wb_storage_session *s, size_t item, sim_run *run)
     if (is_rolled_back)
         sim_transaction_roll_back(t);
     else
-        sim_transaction_commit(t, s->endpoint, NULL);
+        sim_transaction_end(t, s->endpoint);
+    t->ended_count += ended_count;
+    if (the_shape.ends_trouble) {
+        s->begin_fails = (int)(run->message->number / 8 % 4);
+        s->commit_fails = (int)(run->message->number / 3 % 4);
+    }
     t->is_ended = 1;
     t->is_spoilt = (way & 2) != 0;
     t->is_anew = t->is_open = is_anew;
@@ -75,6 +82,10 @@ static int execute(wb_storage_session *s, sim_transaction *t, size_t item, sim_r
     case SIM_STATEMENT_FAILING: break_it(t, item); return WB_RETRY;
     case SIM_STATEMENT_QUOTA:
         t->is_servers |= !t->is_broken;
+        break_it(t, item);
+        return WB_RETRY;
+    case SIM_STATEMENT_DEADLOCK:
+        t->is_deadlock |= !t->is_broken;
         break_it(t, item);
         return WB_RETRY;
     case SIM_STATEMENT_CUTTING: return cut(s, run->message);
