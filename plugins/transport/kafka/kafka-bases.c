@@ -7,6 +7,7 @@
 #include <string.h>
 #include <waybill/sys/types.h>
 
+#include "plugins/common/types_of.h"
 #include "plugins/transport/kafka/kafka-topology.h"
 
 /* A window with a record for each base beside the operations themselves. */
@@ -20,10 +21,7 @@ typedef struct {
 
 static const char *types_of(const wb_operation *operation)
 {
-    for (size_t i = 0; operation->kind == WB_OPERATION_PUBLISH && i < operation->header_count; i++)
-        if (strcmp(operation->headers[i].name, "NServiceBus.EnclosedMessageTypes") == 0)
-            return operation->headers[i].value;
-    return "";
+    return operation->kind == WB_OPERATION_PUBLISH ? wb_common_types_of(operation) : "";
 }
 
 /* At most so many; most have none. */
