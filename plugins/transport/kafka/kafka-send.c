@@ -100,11 +100,40 @@ static int follow_outlet(wb_kafka_producer *producer)
 
 /* ---- destinations ---------------------------------------------------------------- */
 
+/* Nobody has subscribed to it. */
+static int pass_over(wb_kafka_slot *slot)
+{
+    wb_transport *transport = slot->producer->transport;
+    if (!slot->record || !slot->record->is_base ||
+        !wb_kafka_absent_has(&transport->absent, slot->topic, transport->host->now()))
+        return 0;
+    wb_kafka_slot_confirm(slot);
+    return 1;
+}
+
+static int ensure_topic(wb_kafka_producer *producer, wb_kafka_slot *slot, int is_event,
+                        int64_t deadline)
+{
+    wb_transport *transport = producer->transport;
+    rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR_NO_ERROR;
+    int is_absent;
+    if (pass_over(slot))
+        return WB_OK;
+    int result = wb_kafka_destination_ensure(&producer->destinations, producer->client, slot->topic,
+                                             is_event, deadline, &code, &is_absent, &producer->failure);
+    if (result != WB_REJECT)
+        return result;
+    if (is_absent && slot->record && slot->record->is_base)
+        wb_kafka_absent_add(&transport->absent, slot->topic, code, transport->host);
+    if (!pass_over(slot))
+        wb_kafka_slot_reject(slot, code);
+    return WB_OK;
+}
+
 static int ensure_destination(wb_kafka_producer *producer, wb_kafka_slot *slot, int64_t deadline)
 {
     const wb_operation *operation = slot->operation;
     int is_event = operation->kind == WB_OPERATION_PUBLISH;
-    rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR_NO_ERROR;
     const char *reason = wb_kafka_topic_name(operation->destination ? operation->destination : "",
                                              is_event, slot->topic);
     if (reason) {
@@ -112,13 +141,7 @@ static int ensure_destination(wb_kafka_producer *producer, wb_kafka_slot *slot, 
                operation->destination ? operation->destination : "", reason);
         return WB_OK;
     }
-    int result = wb_kafka_destination_ensure(&producer->destinations, producer->client, slot->topic,
-                                             is_event, deadline, &code, &producer->failure);
-    if (result == WB_REJECT) {
-        wb_kafka_slot_reject(slot, code);
-        return WB_OK;
-    }
-    return result;
+    return ensure_topic(producer, slot, is_event, deadline);
 }
 
 /* What ended a transaction does not get into the next. */
@@ -134,6 +157,26 @@ static void refuse_again(wb_kafka_slot *slot)
         wb_kafka_slot_reject(slot, code);
 }
 
+/* An event that one of its topics does not take is sent again: it is not to be in the others yet. */
+static void refuse_event(wb_kafka_producer *producer, const wb_kafka_slot *refused)
+{
+    for (size_t i = 0; i < producer->count; i++) {
+        wb_kafka_slot *slot = &producer->slots[i];
+        if (slot->record && slot->record->event == refused->record->event && !slot->settled)
+            wb_kafka_slot_refuse(slot, refused->operation->cause, "%s",
+                                 refused->reason ? refused->reason : "");
+    }
+}
+
+static void refuse_events(wb_kafka_producer *producer)
+{
+    for (size_t i = 0; i < producer->count; i++) {
+        const wb_kafka_slot *slot = &producer->slots[i];
+        if (slot->record && slot->settled && slot->operation->result == WB_REJECT)
+            refuse_event(producer, slot);
+    }
+}
+
 /* All of them before the first message goes out: if nobody answers, nothing happened. */
 static int ensure_destinations(wb_kafka_producer *producer, int64_t deadline)
 {
@@ -143,6 +186,7 @@ static int ensure_destinations(wb_kafka_producer *producer, int64_t deadline)
         if (result == WB_OK)
             refuse_again(&producer->slots[i]);
     }
+    refuse_events(producer);
     return result;
 }
 
