@@ -177,7 +177,7 @@ sub rights_on_bases_are_waited_for {
         is scalar(my @own = $e->read($type)), $early, "$what: its own topic has it" . ($early ? ' once' : ' not yet');
         $rights->allow('clerk', topic => $base, 'write');
         $e->wait_for("$what: goes on when it is granted", sub { $e->waiting == 0 && push @{ $e->{got} }, $e->read($base) });
-        is scalar(@{ delete $e->{got} }) + (my @late = $e->read($base)), 1, "$what: the base has it once";
+        is scalar(@{ delete $e->{got} || [] }) + (my @late = $e->read($base)), 1, "$what: the base has it once";
         is scalar(@own = $e->read($type)), 1 - $early, "$what: its own topic has it once";
         is scalar(my @lines = $e->log_lines(qr/base has no topic.*\Q$nobody\E/)), 1, "$what: one line for a base that may not be made";
         Secure::stops($e, $what);

@@ -85,7 +85,7 @@ void wb_kafka_producer_close(wb_kafka_producer *producer)
     memset(producer, 0, sizeof *producer);
 }
 
-/* Something failed for somebody; nothing of ours is on its way with it. */
+/* Something failed for somebody, or here; nothing of ours is on its way with it that was not given up. */
 static int follow_outlet(wb_kafka_producer *producer)
 {
     if (producer->has_transactions || wb_kafka_outlet_is_usable(producer->outlet))
@@ -93,9 +93,18 @@ static int follow_outlet(wb_kafka_producer *producer)
     wb_kafka_outlet *outlet = wb_kafka_outlet_take(producer->transport, &producer->failure);
     if (!outlet)
         return producer->failure.result;
+    if (producer->has_orphans)
+        wb_kafka_window_free(producer); /* the old one's */
     drop_outlet(producer);
     use(producer, outlet);
     return WB_OK;
+}
+
+int wb_kafka_producer_follow(wb_kafka_producer *producer)
+{
+    if (producer->failure.result == WB_OK && producer->is_silent && follow_outlet(producer) == WB_OK)
+        producer->is_silent = 0;
+    return producer->failure.result;
 }
 
 /* ---- destinations ---------------------------------------------------------------- */
@@ -267,10 +276,10 @@ static int produce_slot(wb_kafka_slot *slot, int64_t deadline)
     /* The transaction is over: which message ended it is found out when all are reported. */
     if (code == RD_KAFKA_RESP_ERR__STATE && producer->in_transaction)
         return WB_ABORT;
-    if (code == RD_KAFKA_RESP_ERR__PURGE_QUEUE)
-        return wb_kafka_failure_set(&producer->failure, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, code,
-                                    "what another worker of the process sent was not confirmed in "
-                                    "time: those in the middle of sending begin anew");
+    if (code == RD_KAFKA_RESP_ERR__PURGE_QUEUE) {
+        producer->was_purged = 1;
+        return WB_NOT_CONNECTED;
+    }
     return wb_kafka_failure_map(&producer->failure, code, "produce", NULL);
 }
 
@@ -437,6 +446,14 @@ static int send_window(wb_kafka_producer *producer, int64_t deadline)
 
 /* ---- the end of it --------------------------------------------------------------- */
 
+static const char *first_unsettled(const wb_kafka_producer *producer)
+{
+    for (size_t i = 0; i < producer->count; i++)
+        if (!producer->slots[i].settled)
+            return producer->slots[i].topic;
+    return "";
+}
+
 /* Whatever it was, the host sends again what is not settled, with a new producer: with this
  * one it could be in the log twice or out of order. */
 static void find_reason(wb_kafka_producer *producer, size_t unsettled)
@@ -452,16 +469,43 @@ static void find_reason(wb_kafka_producer *producer, size_t unsettled)
                                    "the producer cannot go on: %s", text);
     else if (producer->failure.result == WB_OK && producer->delivery_failure.result != WB_OK)
         producer->failure = producer->delivery_failure;
+    else if (producer->failure.result == WB_OK && producer->was_purged)
+        (void)wb_kafka_failure_set(&producer->failure, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0,
+                                   "what another worker of the process sent was not confirmed in "
+                                   "time: those in the middle of sending begin anew");
     else
         (void)wb_kafka_failure_set(&producer->failure, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0,
-                                   "%zu of %zu messages were not confirmed in time", unsettled,
-                                   producer->count);
+                                   "%zu of %zu messages were not confirmed in time, the first for "
+                                   "topic \"%s\"",
+                                   unsettled, producer->count, first_unsettled(producer));
+}
+
+/* Nobody says why: the way out alone begins anew. In a transaction there is no such way. */
+static int is_silence(const wb_kafka_producer *producer)
+{
+    return !producer->has_transactions && producer->failure.result == WB_OK &&
+           producer->delivery_failure.result == WB_OK &&
+           rd_kafka_fatal_error(producer->client->rk, NULL, 0) == RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
+/* What is received stays in hand. Whether the brokers are there at all, who sends or receives next
+ * finds out. */
+static int end_outlet(wb_kafka_producer *producer, size_t unsettled, wb_error *error)
+{
+    const wb_host *host = producer->transport->host;
+    find_reason(producer, unsettled);
+    int result = host->fail(host, error, WB_IN_DOUBT, WB_CAUSE_SENDING, 0, "%s", producer->failure.text);
+    producer->failure = (wb_kafka_failure){ 0 };
+    producer->is_silent = 1;
+    return result;
 }
 
 static int end_session(wb_kafka_producer *producer, size_t unsettled, wb_error *error)
 {
     const wb_host *host = producer->transport->host;
     wb_kafka_outlet_end(producer->outlet);
+    if (is_silence(producer))
+        return end_outlet(producer, unsettled, error);
     find_reason(producer, unsettled);
     (void)wb_kafka_failure_report(host, &producer->failure, error);
     if (producer->in_doubt && producer->failure.result != WB_FATAL)

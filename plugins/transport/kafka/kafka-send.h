@@ -55,6 +55,8 @@ typedef struct wb_kafka_producer {
     int alone; /* what is produced now is alone in its request, if no other window came in between */
     unsigned mixes; /* of the outlet, when the window began; guarded */
     int half_passed; /* guarded, like the next */
+    int is_silent; /* the last window was not confirmed in time */
+    int was_purged; /* what others have on its way was not, which ended this one, too */
     int in_doubt; /* a delivery's outcome is unknown */
     int has_orphans; /* slots that were given up: the outlet keeps them; guarded */
     wb_kafka_slot *suspect; /* the one that ended the transaction, if one did */
@@ -79,6 +81,10 @@ int wb_kafka_producer_is_open(const wb_kafka_producer *producer);
  *  not, or there is none. */
 rd_kafka_resp_err_t wb_kafka_producer_broken(const wb_kafka_producer *producer, char *text,
                                              size_t size);
+
+/** After a window that was not confirmed in time: send through a new outlet. Otherwise, and without a
+ *  producer, nothing. @return WB_OK, or producer->failure.result. */
+int wb_kafka_producer_follow(wb_kafka_producer *producer);
 
 /** wb_transport_ops.send. Where the producer's `records` are set, a base whose topic is not there, and
  *  cannot be made, is passed over; and what is refused before anything was sent is refused with all

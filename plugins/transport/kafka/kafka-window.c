@@ -121,7 +121,7 @@ int wb_kafka_window_begin(wb_kafka_producer *producer, wb_operation *const *oper
     producer->reported = 0;
     producer->alone = count == 1;
     producer->half_passed = 0;
-    producer->in_doubt = 0;
+    producer->in_doubt = producer->is_silent = producer->was_purged = 0;
     producer->delivery_failure = (wb_kafka_failure){ 0 };
     return 1;
 }
