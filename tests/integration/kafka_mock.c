@@ -270,7 +270,7 @@ static void test_no_answer(void **state)
     assert_int_equal(fixture_send(&f, one, 1), WB_OK);
     assert_int_equal(rd_kafka_mock_broker_set_rtt(cluster, 1, 3000), RD_KAFKA_RESP_ERR_NO_ERROR);
     int r = f.ops->send(f.session, &one, 1, fixture_in(SECONDS(1)), &f.error);
-    fixture_assert_failed(&f, r, WB_IN_DOUBT, WB_CAUSE_UNREACHABLE, "");
+    fixture_assert_failed(&f, r, WB_IN_DOUBT, WB_CAUSE_SENDING, f.queue);
     assert_int_not_equal(operation.result, WB_OK);
     assert_int_not_equal(operation.result, WB_REJECT);
     assert_int_equal(rd_kafka_mock_broker_set_rtt(cluster, 1, 0), RD_KAFKA_RESP_ERR_NO_ERROR);

@@ -159,6 +159,33 @@ sub rights_are_waited_for {
     ok !exists $copy->{header}{'Waybill.Trimmed'}, 'and its copy is whole';
 }
 
+# An event goes to the topics of its bases as well, and to each once, however often it is tried: without any right
+# nobody can tell whether somebody has subscribed; with DESCRIBE alone the refusal comes with the record.
+sub rights_on_bases_are_waited_for {
+    my ($type, $base, $nobody) = map { "$ENV{KAFKA_PREFIX}.$_" } qw(Derived Base.Private Base.Nobody);
+    documented(\&KafkaRights::allow, 'clerk');
+    $e->make_queue($_) for $type, $base;
+    $rights->allow('clerk', topic => $_, 'write') for $type, $nobody;
+    $e->configure(with => qq(types = ( { type = "$type"; bases = [ "$base", "$nobody" ]; } );));
+    transport('clear', as_clerk('plain'));
+    for (['no right on a base', 0], ['describe alone on a base', 1]) {
+        my ($what, $early) = @$_;
+        $rights->forbid('clerk', topic => $base, 'write');
+        $rights->allow('clerk', topic => $base, 'describe') if $early;
+        my $case = Secure::waits($e, $what, "publish $type event", qr/topic .*\Q$base\E.*WRITE.*kafka-acls/);
+        sleep 5;    # a few tries
+        is scalar(my @own = $e->read($type)), $early, "$what: its own topic has it" . ($early ? ' once' : ' not yet');
+        $rights->allow('clerk', topic => $base, 'write');
+        $e->wait_for("$what: goes on when it is granted", sub { $e->waiting == 0 && push @{ $e->{got} }, $e->read($base) });
+        is scalar(@{ delete $e->{got} || [] }) + (my @late = $e->read($base)), 1, "$what: the base has it once";
+        is scalar(@own = $e->read($type)), 1 - $early, "$what: its own topic has it once";
+        is scalar(my @lines = $e->log_lines(qr/base has no topic.*\Q$nobody\E/)), 1, "$what: one line for a base that may not be made";
+        Secure::stops($e, $what);
+    }
+    ok !$e->read($error), 'and nothing is in the error topic';
+    $e->configure(with => '');
+}
+
 # A topic is waited for; what else a worker meets ends it, and it is started again until it works.
 sub rights_that_are_taken_away {
     documented(\&KafkaRights::allow, 'clerk');
@@ -177,10 +204,10 @@ sub rights_that_are_taken_away {
 }
 
 my %cases = (tls => \&tls_is_verified, mutual => \&certificates_are_asked_for, logins => \&logins,
-    start => \&each_right_at_the_start, waits => \&rights_are_waited_for,
+    start => \&each_right_at_the_start, waits => \&rights_are_waited_for, bases => \&rights_on_bases_are_waited_for,
     taken => \&rights_that_are_taken_away);
 transport();
 $e->install;
-$cases{$_}->() for @ARGV ? @ARGV : qw(tls mutual logins start waits taken);
+$cases{$_}->() for @ARGV ? @ARGV : qw(tls mutual logins start waits bases taken);
 Secure::keeps_secrets();
 done_testing;

@@ -16,6 +16,7 @@
 #include "plugins/common/known.h"
 #include "plugins/common/loopback.h"
 #include "plugins/common/thread.h"
+#include "plugins/common/types_of.h"
 
 static char said[480];
 
@@ -160,6 +161,24 @@ static void test_failures(void **state)
     assert_int_equal(failure.code, 9);
 }
 
+/* The name as it is, the first of several, and nothing but "" for none. */
+static void test_types_of_an_operation(void **state)
+{
+    const wb_header headers[] = { { NULL, "v", 0, 1 },
+                                  { "nservicebus.enclosedmessagetypes", "Other", 32, 5 },
+                                  { "NServiceBus.EnclosedMessageTypes", NULL, 32, 0 },
+                                  { "NServiceBus.EnclosedMessageTypes", "Sales.Placed;Sales.Any", 32, 22 },
+                                  { "NServiceBus.EnclosedMessageTypes", "Other", 32, 5 } };
+    wb_operation operation = { .struct_size = sizeof operation, .headers = headers, .header_count = 3 };
+    (void)state;
+    assert_string_equal(wb_common_types_of(&operation), "");
+    operation.header_count = 5;
+    assert_string_equal(wb_common_types_of(&operation), "Sales.Placed;Sales.Any");
+    operation.header_count = 0;
+    operation.headers = NULL;
+    assert_string_equal(wb_common_types_of(&operation), "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -169,6 +188,7 @@ int main(void)
         cmocka_unit_test(test_known_names_are_bounded),
         cmocka_unit_test(test_threads_take_no_signals),
         cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_types_of_an_operation),
     };
     return cmocka_run_group_tests_name("what plugins share", tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <waybill/sys/types.h>
 
+#include "plugins/common/types_of.h"
 #include "plugins/transport/amqp/amqp-route.h"
 
 /* Two exchanges as one name to remember: no name holds a line end. */
@@ -75,6 +76,6 @@ int wb_amqp_bases_bind(wb_amqp_destinations *known, wb_amqp_connection *connecti
 int wb_amqp_bases_ensure(wb_amqp_destinations *known, wb_amqp_connection *connection,
                          const wb_operation *operation, const char *child)
 {
-    const char *types = wb_amqp_types_of(operation);
-    return types && strchr(types, ';') ? bind_bases(known, connection, types, child) : WB_OK;
+    const char *types = wb_common_types_of(operation);
+    return strchr(types, ';') ? bind_bases(known, connection, types, child) : WB_OK;
 }

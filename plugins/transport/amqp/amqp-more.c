@@ -6,6 +6,8 @@
 #include <string.h>
 #include <waybill/sys/types.h>
 
+#include "plugins/common/types_of.h"
+
 void wb_amqp_more_add(wb_amqp_more *more, amqp_bytes_t key)
 {
     if (more->count < sizeof more->keys / sizeof more->keys[0])
@@ -47,12 +49,12 @@ static void add_known(const wb_endpoint_info *endpoint, const wb_amqp_config *co
 void wb_amqp_more_make(const wb_endpoint_info *endpoint, const wb_amqp_config *config,
                        const wb_operation *operation, const char *key, wb_amqp_more *ret_more)
 {
-    const char *types = wb_amqp_types_of(operation);
+    const char *types = wb_common_types_of(operation);
     char type[WB_TYPE_SIZE];
     size_t size;
     ret_more->count = ret_more->text_count = 0;
     for (const char *dot = strchr(key, '.'); dot; dot = strchr(dot + 1, '.'))
         wb_amqp_more_add(ret_more, amqp_cstring_bytes(dot + 1));
-    while (types && wb_type_next(&types, type, &size))
+    while (wb_type_next(&types, type, &size))
         add_known(endpoint, config, type, key, ret_more);
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <waybill/sys/types.h>
 
-#include "plugins/transport/amqp/amqp-header-names.h"
+#include "plugins/common/types_of.h"
 
 #define QUEUE_PREFIX "queue:"
 
@@ -141,14 +141,6 @@ const char *wb_amqp_bases_configured(const wb_endpoint_info *endpoint, const cha
     return NULL;
 }
 
-const char *wb_amqp_types_of(const wb_operation *operation)
-{
-    for (size_t i = 0; i < operation->header_count; i++)
-        if (strcmp(operation->headers[i].name, ENCLOSED_TYPES) == 0)
-            return operation->headers[i].value;
-    return NULL;
-}
-
 /* ---- the option ------------------------------------------------------------------ */
 
 static const char *problem_of(const char *value)
@@ -183,7 +175,7 @@ static const char *route_event(const wb_amqp_config *config, const wb_operation 
 {
     if (config->topology == WB_AMQP_TOPOLOGY_DIRECT) {
         memcpy(route->exchange, WB_AMQP_EVENTS, sizeof WB_AMQP_EVENTS);
-        return wb_amqp_event_key(config, type, wb_amqp_types_of(operation), route->key);
+        return wb_amqp_event_key(config, type, wb_common_types_of(operation), route->key);
     }
     return wb_amqp_event_exchange(type, route->exchange) ? wb_amqp_name_problem(route->exchange)
                                                          : "1 to 254 bytes";

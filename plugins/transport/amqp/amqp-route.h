@@ -55,7 +55,4 @@ int wb_amqp_route_check(const wb_host *host, const wb_amqp_config *config, wb_er
 /** The list "Type;Base;Base" that the configuration has of a type, or NULL. */
 const char *wb_amqp_bases_configured(const wb_endpoint_info *endpoint, const char *type);
 
-/** The header NServiceBus.EnclosedMessageTypes of an operation, or NULL. */
-const char *wb_amqp_types_of(const wb_operation *operation);
-
 #endif

@@ -7,12 +7,15 @@
 #include <string.h>
 #include <waybill/sys/types.h>
 
+#include "plugins/common/types_of.h"
 #include "plugins/transport/kafka/kafka-topology.h"
 
 /* A window with a record for each base beside the operations themselves. */
 typedef struct {
     wb_operation *copies;
     wb_operation **all;
+    wb_kafka_record *records;    /* of all */
+    size_t sent;                 /* of all */
     char (*types)[WB_TYPE_SIZE]; /* of the copies */
     size_t *of;                  /* of the copies: whose they are */
     size_t count, room;          /* of the copies */
@@ -20,10 +23,7 @@ typedef struct {
 
 static const char *types_of(const wb_operation *operation)
 {
-    for (size_t i = 0; operation->kind == WB_OPERATION_PUBLISH && i < operation->header_count; i++)
-        if (strcmp(operation->headers[i].name, "NServiceBus.EnclosedMessageTypes") == 0)
-            return operation->headers[i].value;
-    return "";
+    return operation->kind == WB_OPERATION_PUBLISH ? wb_common_types_of(operation) : "";
 }
 
 /* At most so many; most have none. */
@@ -74,7 +74,8 @@ static int make(window *w, size_t room, size_t count)
     w->types = calloc(room, sizeof *w->types);
     w->of = calloc(room, sizeof *w->of);
     w->all = calloc(room + count, sizeof *w->all);
-    return w->copies && w->types && w->of && w->all;
+    w->records = calloc(room + count, sizeof *w->records);
+    return w->copies && w->types && w->of && w->all && w->records;
 }
 
 static void free_window(window *w)
@@ -83,6 +84,7 @@ static void free_window(window *w)
     free(w->types);
     free(w->of);
     free(w->all);
+    free(w->records);
 }
 
 /* An operation is sent when all of its records are; one that is refused for good refuses it. */
@@ -101,17 +103,100 @@ static void fold(const window *w, wb_operation *const *operations)
     }
 }
 
+/* ---- what is in some topics already ----------------------------------------------- */
+
+/* Without an id it cannot be told from others. A transaction is in all topics or none. */
+static int is_remembered(const wb_kafka_producer *producer, const wb_operation *operation)
+{
+    return !producer->has_transactions && operation->id_size && operation->destination;
+}
+
+static uint64_t name(const wb_operation *operation)
+{
+    return wb_kafka_refusals_name(operation->destination, operation);
+}
+
+static int is_done(wb_kafka_producer *producer, const wb_operation *operation)
+{
+    return is_remembered(producer, operation) &&
+           wb_kafka_done_has(&producer->transport->done, name(operation));
+}
+
+/* One that was passed over was not sent. */
+static int is_passed_over(wb_kafka_producer *producer, const wb_operation *copy)
+{
+    char topic[WB_KAFKA_TOPIC_SIZE];
+    wb_transport *transport = producer->transport;
+    return !wb_kafka_topic_name(copy->destination, 1, topic) &&
+           wb_kafka_absent_has(&transport->absent, topic, transport->host->now());
+}
+
+static void remember(wb_kafka_producer *producer, const wb_operation *operation, int whole)
+{
+    if (!is_remembered(producer, operation))
+        return;
+    if (whole)
+        wb_kafka_done_drop(&producer->transport->done, name(operation));
+    else if (operation->result == WB_OK && !is_passed_over(producer, operation))
+        wb_kafka_done_add(&producer->transport->done, name(operation));
+}
+
+static void remember_event(wb_kafka_producer *producer, const wb_operation *operation,
+                           const wb_operation *copies, size_t count)
+{
+    int whole = operation->result == WB_OK;
+    for (size_t i = 0; i < count; i++)
+        whole = whole && copies[i].result == WB_OK;
+    remember(producer, operation, whole);
+    for (size_t i = 0; i < count; i++)
+        remember(producer, &copies[i], whole);
+}
+
+static void remember_all(const window *w, wb_kafka_producer *producer, wb_operation *const *operations)
+{
+    for (size_t from = 0, to; from < w->count; from = to) {
+        for (to = from; to < w->count && w->of[to] == w->of[from];)
+            to++;
+        remember_event(producer, operations[w->of[from]], w->copies + from, to - from);
+    }
+}
+
+/* ---- sending ---------------------------------------------------------------------- */
+
+static void put(window *w, wb_operation *operation, size_t event, int is_base)
+{
+    w->records[w->sent] = (wb_kafka_record){ event, is_base };
+    w->all[w->sent++] = operation;
+}
+
+static void put_event(window *w, wb_kafka_producer *producer, wb_operation *operation, size_t event,
+                      size_t from)
+{
+    int is_alone = from == w->count;
+    if (is_alone || !is_done(producer, operation))
+        put(w, operation, event, 0);
+    else
+        operation->result = WB_OK;
+    for (size_t k = from; k < w->count; k++) { /* here, for the order in a base's topic */
+        if (is_done(producer, &w->copies[k]))
+            w->copies[k].result = WB_OK;
+        else
+            put(w, &w->copies[k], event, 1);
+    }
+}
+
 static int send_all(window *w, wb_kafka_producer *producer, wb_operation *const *operations,
                     size_t count, int64_t deadline, wb_error *error)
 {
-    for (size_t i = 0, at = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         size_t from = w->count;
         add_bases(w, operations, i);
-        w->all[at++] = operations[i];
-        for (size_t k = from; k < w->count; k++) /* here, for the order in a base's topic */
-            w->all[at++] = &w->copies[k];
+        put_event(w, producer, operations[i], i, from);
     }
-    int result = wb_kafka_producer_send(producer, w->all, count + w->count, deadline, error);
+    producer->records = w->records;
+    int result = wb_kafka_producer_send(producer, w->all, w->sent, deadline, error);
+    producer->records = NULL;
+    remember_all(w, producer, operations);
     fold(w, operations);
     return result;
 }

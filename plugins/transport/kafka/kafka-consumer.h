@@ -170,8 +170,8 @@ void wb_kafka_lanes_spread(wb_kafka_consumer *consumer);
 /** Begin to receive. @return 0, or an error number. */
 int wb_kafka_receiver_attach(wb_kafka_receiver *receiver, wb_kafka_consumer *consumer,
                              uint32_t prefetch);
-/** What is in hand is given back. Also of one that is all zero. */
-void wb_kafka_receiver_detach(wb_kafka_receiver *receiver);
+/** What is in hand is given back, and counts a delivery or none. Also of one that is all zero. */
+void wb_kafka_receiver_detach(wb_kafka_receiver *receiver, int counts);
 int wb_kafka_receiver_is_open(const wb_kafka_receiver *receiver);
 /** Make the worker look. Any thread. */
 void wb_kafka_receiver_wake(wb_kafka_receiver *receiver);
@@ -287,8 +287,8 @@ void wb_kafka_receiver_hold(wb_kafka_receiver *receiver, wb_kafka_message *messa
 int wb_kafka_consumer_is_busy(const wb_kafka_consumer *consumer);
 /** Free one that is in no list. */
 void wb_kafka_message_forget(wb_kafka_consumer *consumer, wb_kafka_message *message);
-/** Whatever is in hand goes back to its lane, or is forgotten: the session ends. */
-void wb_kafka_receiver_let_go(wb_kafka_receiver *receiver);
+/** Whatever is in hand goes back to its lane, counted or not, or is forgotten: the session ends. */
+void wb_kafka_receiver_let_go(wb_kafka_receiver *receiver, int counts);
 
 /** wb_transport_ops.acknowledge, give_back. */
 void wb_kafka_receiver_acknowledge(wb_kafka_receiver *receiver, const wb_incoming *const *messages,

@@ -26,14 +26,18 @@ static int make_event(wb_kafka_client *client, const char *topic, int64_t deadli
 
 int wb_kafka_destination_ensure(wb_kafka_destinations *destinations, wb_kafka_client *client,
                                 const char *topic, int is_event, int64_t deadline,
-                                rd_kafka_resp_err_t *ret_code, wb_kafka_failure *failure)
+                                rd_kafka_resp_err_t *ret_code, int *ret_is_absent,
+                                wb_kafka_failure *failure)
 {
     int64_t now = client->transport->host->now();
+    *ret_is_absent = 0;
     if (wb_common_known_has(destinations, topic, now))
         return WB_OK;
     int result = wb_kafka_topic_find(client, topic, deadline, ret_code, NULL, NULL, failure);
-    if (result == WB_REJECT && is_event && *ret_code == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART)
+    if (result == WB_REJECT && is_event && *ret_code == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART) {
         result = make_event(client, topic, deadline, ret_code, failure);
+        *ret_is_absent = result == WB_REJECT;
+    }
     if (result == WB_OK)
         wb_common_known_add(destinations, topic, now + LIFE);
     return result;

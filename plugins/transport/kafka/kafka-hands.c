@@ -159,7 +159,7 @@ static wb_kafka_message *place_of(const wb_kafka_list *list, const wb_kafka_mess
 }
 
 /* @locks lock held */
-static void give_back(wb_kafka_receiver *receiver, wb_kafka_message *message)
+static void give_back(wb_kafka_receiver *receiver, wb_kafka_message *message, int counts)
 {
     wb_kafka_list *list = &message->partition->lane->returned;
     take_out(receiver, message);
@@ -168,7 +168,11 @@ static void give_back(wb_kafka_receiver *receiver, wb_kafka_message *message)
         return;
     }
     message->settled = 0;
-    message->incoming.delivery_count++;
+    if (counts)
+        message->incoming.delivery_count++;
+    else
+        wb_kafka_offsets_recount(&message->partition->offsets, message->raw->offset,
+                                 message->incoming.delivery_count);
     wb_kafka_list_insert(list, message, place_of(list, message));
 }
 
@@ -178,13 +182,13 @@ void wb_kafka_receiver_give_back(wb_kafka_receiver *receiver, const wb_incoming 
     wb_kafka_consumer *consumer = receiver->consumer;
     (void)pthread_mutex_lock(&consumer->lock);
     for (size_t i = 0; i < count; i++)
-        give_back(receiver, ours(messages[i]));
+        give_back(receiver, ours(messages[i]), 1);
     leave_hands(consumer);
     (void)pthread_mutex_unlock(&consumer->lock);
 }
 
 /* With WB_MODE_NONE they have left the queue. */
-void wb_kafka_receiver_let_go(wb_kafka_receiver *receiver)
+void wb_kafka_receiver_let_go(wb_kafka_receiver *receiver, int counts)
 {
     wb_kafka_consumer *consumer = receiver->consumer;
     while (receiver->in_hand.first) {
@@ -193,7 +197,7 @@ void wb_kafka_receiver_let_go(wb_kafka_receiver *receiver)
             take_out(receiver, message);
             wb_kafka_message_forget(consumer, message);
         } else {
-            give_back(receiver, message);
+            give_back(receiver, message, counts);
         }
     }
     if (consumer->draining)

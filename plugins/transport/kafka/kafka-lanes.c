@@ -203,13 +203,13 @@ static void unlink_receiver(wb_kafka_consumer *consumer, const wb_kafka_receiver
     *at = receiver->next;
 }
 
-void wb_kafka_receiver_detach(wb_kafka_receiver *receiver)
+void wb_kafka_receiver_detach(wb_kafka_receiver *receiver, int counts)
 {
     wb_kafka_consumer *consumer = receiver->consumer;
     if (!consumer)
         return;
     (void)pthread_mutex_lock(&consumer->lock);
-    wb_kafka_receiver_let_go(receiver);
+    wb_kafka_receiver_let_go(receiver, counts);
     for (size_t i = 0; i < consumer->lane_count; i++)
         if (consumer->lanes[i].home == receiver)
             leave_home(&consumer->lanes[i]);

@@ -41,6 +41,8 @@ static int create(const wb_host *host, const wb_endpoint_info *endpoint, const v
     }
     wb_kafka_identity_init(&transport->identity);
     wb_kafka_large_init(&transport->large);
+    wb_kafka_absent_init(&transport->absent);
+    wb_kafka_done_init(&transport->done);
     wb_kafka_share_init(&transport->consumers);
     wb_kafka_share_init(&transport->outlets);
     *ret_transport = transport;
@@ -51,6 +53,8 @@ static void destroy(wb_transport *transport)
 {
     wb_kafka_share_destroy(&transport->consumers);
     wb_kafka_share_destroy(&transport->outlets);
+    wb_kafka_done_destroy(&transport->done);
+    wb_kafka_absent_destroy(&transport->absent);
     wb_kafka_large_destroy(&transport->large);
     wb_kafka_identity_destroy(&transport->identity);
     free(transport);

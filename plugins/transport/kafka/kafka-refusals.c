@@ -24,7 +24,7 @@ static uint64_t mix_sizes(uint64_t value, const wb_operation *operation)
 }
 
 /* One with an id is sent again with the same bytes; a copy that was trimmed has another size. */
-static uint64_t name(const char *topic, const wb_operation *operation)
+uint64_t wb_kafka_refusals_name(const char *topic, const wb_operation *operation)
 {
     uint64_t value = mix(UINT64_C(14695981039346656037), topic, strlen(topic) + 1);
     value = mix_sizes(value, operation);
@@ -40,7 +40,7 @@ void wb_kafka_refusals_add(wb_kafka_refusals *refusals, const char *topic,
                            const wb_operation *operation, rd_kafka_resp_err_t code, int64_t now)
 {
     size_t at = refusals->next++ % WB_KAFKA_REFUSALS;
-    refusals->known[at].operation = name(topic, operation);
+    refusals->known[at].operation = wb_kafka_refusals_name(topic, operation);
     refusals->known[at].code = code;
     refusals->known[at].until = refusals->until = now + LIFE;
 }
@@ -50,7 +50,7 @@ rd_kafka_resp_err_t wb_kafka_refusals_find(const wb_kafka_refusals *refusals, co
 {
     if (now >= refusals->until)
         return RD_KAFKA_RESP_ERR_NO_ERROR;
-    uint64_t wanted = name(topic, operation);
+    uint64_t wanted = wb_kafka_refusals_name(topic, operation);
     for (size_t i = 0; i < WB_KAFKA_REFUSALS; i++)
         if (refusals->known[i].operation == wanted && now < refusals->known[i].until)
             return refusals->known[i].code;

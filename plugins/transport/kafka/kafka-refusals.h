@@ -12,6 +12,9 @@
 
 #define WB_KAFKA_REFUSALS 64
 
+/** What tells one operation for a topic from others: its id and sizes, or its bytes. */
+uint64_t wb_kafka_refusals_name(const char *topic, const wb_operation *operation);
+
 /** The newest ones (a ring). */
 typedef struct wb_kafka_refusals {
     struct {

@@ -85,7 +85,7 @@ void wb_kafka_producer_close(wb_kafka_producer *producer)
     memset(producer, 0, sizeof *producer);
 }
 
-/* Something failed for somebody; nothing of ours is on its way with it. */
+/* Something failed for somebody, or here; nothing of ours is on its way with it that was not given up. */
 static int follow_outlet(wb_kafka_producer *producer)
 {
     if (producer->has_transactions || wb_kafka_outlet_is_usable(producer->outlet))
@@ -93,18 +93,56 @@ static int follow_outlet(wb_kafka_producer *producer)
     wb_kafka_outlet *outlet = wb_kafka_outlet_take(producer->transport, &producer->failure);
     if (!outlet)
         return producer->failure.result;
+    if (producer->has_orphans)
+        wb_kafka_window_free(producer); /* the old one's */
     drop_outlet(producer);
     use(producer, outlet);
     return WB_OK;
 }
 
+int wb_kafka_producer_follow(wb_kafka_producer *producer)
+{
+    if (producer->failure.result == WB_OK && producer->is_silent && follow_outlet(producer) == WB_OK)
+        producer->is_silent = 0;
+    return producer->failure.result;
+}
+
 /* ---- destinations ---------------------------------------------------------------- */
+
+/* Nobody has subscribed to it. */
+static int pass_over(wb_kafka_slot *slot)
+{
+    wb_transport *transport = slot->producer->transport;
+    if (!slot->record || !slot->record->is_base ||
+        !wb_kafka_absent_has(&transport->absent, slot->topic, transport->host->now()))
+        return 0;
+    wb_kafka_slot_confirm(slot);
+    return 1;
+}
+
+static int ensure_topic(wb_kafka_producer *producer, wb_kafka_slot *slot, int is_event,
+                        int64_t deadline)
+{
+    wb_transport *transport = producer->transport;
+    rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR_NO_ERROR;
+    int is_absent;
+    if (pass_over(slot))
+        return WB_OK;
+    int result = wb_kafka_destination_ensure(&producer->destinations, producer->client, slot->topic,
+                                             is_event, deadline, &code, &is_absent, &producer->failure);
+    if (result != WB_REJECT)
+        return result;
+    if (is_absent && slot->record && slot->record->is_base)
+        wb_kafka_absent_add(&transport->absent, slot->topic, code, transport->host);
+    if (!pass_over(slot))
+        wb_kafka_slot_reject(slot, code);
+    return WB_OK;
+}
 
 static int ensure_destination(wb_kafka_producer *producer, wb_kafka_slot *slot, int64_t deadline)
 {
     const wb_operation *operation = slot->operation;
     int is_event = operation->kind == WB_OPERATION_PUBLISH;
-    rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR_NO_ERROR;
     const char *reason = wb_kafka_topic_name(operation->destination ? operation->destination : "",
                                              is_event, slot->topic);
     if (reason) {
@@ -112,13 +150,7 @@ static int ensure_destination(wb_kafka_producer *producer, wb_kafka_slot *slot, 
                operation->destination ? operation->destination : "", reason);
         return WB_OK;
     }
-    int result = wb_kafka_destination_ensure(&producer->destinations, producer->client, slot->topic,
-                                             is_event, deadline, &code, &producer->failure);
-    if (result == WB_REJECT) {
-        wb_kafka_slot_reject(slot, code);
-        return WB_OK;
-    }
-    return result;
+    return ensure_topic(producer, slot, is_event, deadline);
 }
 
 /* What ended a transaction does not get into the next. */
@@ -134,6 +166,26 @@ static void refuse_again(wb_kafka_slot *slot)
         wb_kafka_slot_reject(slot, code);
 }
 
+/* An event that one of its topics does not take is sent again: it is not to be in the others yet. */
+static void refuse_event(wb_kafka_producer *producer, const wb_kafka_slot *refused)
+{
+    for (size_t i = 0; i < producer->count; i++) {
+        wb_kafka_slot *slot = &producer->slots[i];
+        if (slot->record && slot->record->event == refused->record->event && !slot->settled)
+            wb_kafka_slot_refuse(slot, refused->operation->cause, "%s",
+                                 refused->reason ? refused->reason : "");
+    }
+}
+
+static void refuse_events(wb_kafka_producer *producer)
+{
+    for (size_t i = 0; i < producer->count; i++) {
+        const wb_kafka_slot *slot = &producer->slots[i];
+        if (slot->record && slot->settled && slot->operation->result == WB_REJECT)
+            refuse_event(producer, slot);
+    }
+}
+
 /* All of them before the first message goes out: if nobody answers, nothing happened. */
 static int ensure_destinations(wb_kafka_producer *producer, int64_t deadline)
 {
@@ -143,6 +195,7 @@ static int ensure_destinations(wb_kafka_producer *producer, int64_t deadline)
         if (result == WB_OK)
             refuse_again(&producer->slots[i]);
     }
+    refuse_events(producer);
     return result;
 }
 
@@ -223,10 +276,10 @@ static int produce_slot(wb_kafka_slot *slot, int64_t deadline)
     /* The transaction is over: which message ended it is found out when all are reported. */
     if (code == RD_KAFKA_RESP_ERR__STATE && producer->in_transaction)
         return WB_ABORT;
-    if (code == RD_KAFKA_RESP_ERR__PURGE_QUEUE)
-        return wb_kafka_failure_set(&producer->failure, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, code,
-                                    "what another worker of the process sent was not confirmed in "
-                                    "time: those in the middle of sending begin anew");
+    if (code == RD_KAFKA_RESP_ERR__PURGE_QUEUE) {
+        producer->was_purged = 1;
+        return WB_NOT_CONNECTED;
+    }
     return wb_kafka_failure_map(&producer->failure, code, "produce", NULL);
 }
 
@@ -393,6 +446,14 @@ static int send_window(wb_kafka_producer *producer, int64_t deadline)
 
 /* ---- the end of it --------------------------------------------------------------- */
 
+static const char *first_unsettled(const wb_kafka_producer *producer)
+{
+    for (size_t i = 0; i < producer->count; i++)
+        if (!producer->slots[i].settled)
+            return producer->slots[i].topic;
+    return "";
+}
+
 /* Whatever it was, the host sends again what is not settled, with a new producer: with this
  * one it could be in the log twice or out of order. */
 static void find_reason(wb_kafka_producer *producer, size_t unsettled)
@@ -408,16 +469,43 @@ static void find_reason(wb_kafka_producer *producer, size_t unsettled)
                                    "the producer cannot go on: %s", text);
     else if (producer->failure.result == WB_OK && producer->delivery_failure.result != WB_OK)
         producer->failure = producer->delivery_failure;
+    else if (producer->failure.result == WB_OK && producer->was_purged)
+        (void)wb_kafka_failure_set(&producer->failure, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0,
+                                   "what another worker of the process sent was not confirmed in "
+                                   "time: those in the middle of sending begin anew");
     else
         (void)wb_kafka_failure_set(&producer->failure, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0,
-                                   "%zu of %zu messages were not confirmed in time", unsettled,
-                                   producer->count);
+                                   "%zu of %zu messages were not confirmed in time, the first for "
+                                   "topic \"%s\"",
+                                   unsettled, producer->count, first_unsettled(producer));
+}
+
+/* Nobody says why: the way out alone begins anew. In a transaction there is no such way. */
+static int is_silence(const wb_kafka_producer *producer)
+{
+    return !producer->has_transactions && producer->failure.result == WB_OK &&
+           producer->delivery_failure.result == WB_OK &&
+           rd_kafka_fatal_error(producer->client->rk, NULL, 0) == RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
+/* What is received stays in hand. Whether the brokers are there at all, who sends or receives next
+ * finds out. */
+static int end_outlet(wb_kafka_producer *producer, size_t unsettled, wb_error *error)
+{
+    const wb_host *host = producer->transport->host;
+    find_reason(producer, unsettled);
+    int result = host->fail(host, error, WB_IN_DOUBT, WB_CAUSE_SENDING, 0, "%s", producer->failure.text);
+    producer->failure = (wb_kafka_failure){ 0 };
+    producer->is_silent = 1;
+    return result;
 }
 
 static int end_session(wb_kafka_producer *producer, size_t unsettled, wb_error *error)
 {
     const wb_host *host = producer->transport->host;
     wb_kafka_outlet_end(producer->outlet);
+    if (is_silence(producer))
+        return end_outlet(producer, unsettled, error);
     find_reason(producer, unsettled);
     (void)wb_kafka_failure_report(host, &producer->failure, error);
     if (producer->in_doubt && producer->failure.result != WB_FATAL)

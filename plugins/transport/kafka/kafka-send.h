@@ -15,10 +15,18 @@
 #include "plugins/transport/kafka/kafka-outlet.h"
 #include "plugins/transport/kafka/kafka-refusals.h"
 
+/** A record of an event that goes to several topics: which event's, and whether it is that for a base.
+ *  Those of one stand together in the window. */
+typedef struct wb_kafka_record {
+    size_t event;
+    int is_base;
+} wb_kafka_record;
+
 /** One operation of a window. */
 typedef struct wb_kafka_slot {
     wb_operation *operation;
     struct wb_kafka_producer *producer;
+    const wb_kafka_record *record; /* NULL: it is by itself */
     char topic[WB_KAFKA_TOPIC_SIZE];
     int outstanding; /* produced, neither reported nor given up; guarded */
     int again;       /* refused with others in one request: nobody knows for which */
@@ -38,6 +46,7 @@ typedef struct wb_kafka_producer {
     int has_transactions;
     int in_transaction;
     int is_spoiled; /* the broker refused something in the open transaction */
+    const wb_kafka_record *records; /* of the next window's operations, or NULL */
     /* the window */
     wb_kafka_slot *slots;
     size_t count, capacity;
@@ -46,6 +55,8 @@ typedef struct wb_kafka_producer {
     int alone; /* what is produced now is alone in its request, if no other window came in between */
     unsigned mixes; /* of the outlet, when the window began; guarded */
     int half_passed; /* guarded, like the next */
+    int is_silent; /* the last window was not confirmed in time */
+    int was_purged; /* what others have on its way was not, which ended this one, too */
     int in_doubt; /* a delivery's outcome is unknown */
     int has_orphans; /* slots that were given up: the outlet keeps them; guarded */
     wb_kafka_slot *suspect; /* the one that ended the transaction, if one did */
@@ -71,7 +82,13 @@ int wb_kafka_producer_is_open(const wb_kafka_producer *producer);
 rd_kafka_resp_err_t wb_kafka_producer_broken(const wb_kafka_producer *producer, char *text,
                                              size_t size);
 
-/** wb_transport_ops.send. */
+/** After a window that was not confirmed in time: send through a new outlet. Otherwise, and without a
+ *  producer, nothing. @return WB_OK, or producer->failure.result. */
+int wb_kafka_producer_follow(wb_kafka_producer *producer);
+
+/** wb_transport_ops.send. Where the producer's `records` are set, a base whose topic is not there, and
+ *  cannot be made, is passed over; and what is refused before anything was sent is refused with all
+ *  records of its event. */
 int wb_kafka_producer_send(wb_kafka_producer *producer, wb_operation *const *operations,
                            size_t count, int64_t deadline, wb_error *error);
 
@@ -86,6 +103,7 @@ size_t wb_kafka_window_unsettled(const wb_kafka_producer *producer);
 
 /** Refuse an operation for good; in words of the code, or in others. */
 void wb_kafka_slot_reject(wb_kafka_slot *slot, rd_kafka_resp_err_t code);
+void wb_kafka_slot_confirm(wb_kafka_slot *slot);
 void wb_kafka_slot_refuse(wb_kafka_slot *slot, int cause, const char *format, ...) WB_PRINTF(3, 4);
 /** The broker refused it; inside a transaction it is not sent again soon. */
 void wb_kafka_window_blame(wb_kafka_slot *slot, rd_kafka_resp_err_t code);

@@ -111,12 +111,21 @@ int wb_kafka_session_open(wb_transport *transport, uint32_t purpose, uint32_t pr
     return result;
 }
 
+/* Servers that take nothing for a while are no fault of what is received meanwhile: counted, it would be
+ * given up when they have been away often enough. */
+static int counts(const wb_transport_session *session)
+{
+    const wb_kafka_failure *failure = &session->producer.failure;
+    return failure->result == WB_OK ||
+           (failure->cause != WB_CAUSE_SERVER && failure->cause != WB_CAUSE_UNREACHABLE);
+}
+
 void wb_kafka_session_close(wb_transport_session *session)
 {
     wb_kafka_consumer *consumer = session->receiver.consumer;
     if (session->producer.in_transaction)
         wb_kafka_transaction_abandon(&session->producer);
-    wb_kafka_receiver_detach(&session->receiver);
+    wb_kafka_receiver_detach(&session->receiver, counts(session));
     if (consumer)
         give_back_consumer(session, consumer);
     wb_kafka_producer_close(&session->producer);
@@ -156,7 +165,7 @@ int wb_kafka_session_receive(wb_transport_session *session, int64_t deadline,
     *ret_count = 0;
     if (!wb_kafka_receiver_is_open(&session->receiver))
         return refuse_purpose(session, "receive", error);
-    if (session->producer.failure.result != WB_OK)
+    if (wb_kafka_producer_follow(&session->producer) != WB_OK)
         return wb_kafka_failure_report(session->transport->host, &session->producer.failure, error);
     int result = wb_kafka_receiver_receive(&session->receiver, deadline, ret_messages, max,
                                            ret_count);

@@ -9,6 +9,8 @@
 #include <stdatomic.h>
 #include <waybill/sys/transport.h>
 
+#include "plugins/transport/kafka/kafka-absent.h"
+#include "plugins/transport/kafka/kafka-done.h"
 #include "plugins/transport/kafka/kafka-identity.h"
 #include "plugins/transport/kafka/kafka-large.h"
 #include "plugins/transport/kafka/kafka-options.h"
@@ -27,6 +29,9 @@ struct wb_transport {
     atomic_int out_of_range;
     /** Messages over the limits, of all sessions. */
     wb_kafka_large_line large;
+    /** Of events that go to several topics. */
+    wb_kafka_absent absent;
+    wb_kafka_done done;
     /** The consumer and the producer of all sessions without transactions. */
     wb_kafka_share consumers, outlets;
 };

@@ -31,7 +31,7 @@ void wb_kafka_slot_refuse(wb_kafka_slot *slot, int cause, const char *format, ..
     slot->operation->reason = slot->reason;
 }
 
-static void confirm(wb_kafka_slot *slot)
+void wb_kafka_slot_confirm(wb_kafka_slot *slot)
 {
     slot->settled = 1;
     slot->operation->result = WB_OK;
@@ -113,6 +113,7 @@ int wb_kafka_window_begin(wb_kafka_producer *producer, wb_operation *const *oper
         char *reason = producer->slots[i].reason;
         producer->slots[i] = (wb_kafka_slot){ .operation = operations[i],
                                               .producer = producer,
+                                              .record = producer->records ? &producer->records[i] : NULL,
                                               .reason = reason };
     }
     wb_kafka_window_enter(producer);
@@ -120,7 +121,7 @@ int wb_kafka_window_begin(wb_kafka_producer *producer, wb_operation *const *oper
     producer->reported = 0;
     producer->alone = count == 1;
     producer->half_passed = 0;
-    producer->in_doubt = 0;
+    producer->in_doubt = producer->is_silent = producer->was_purged = 0;
     producer->delivery_failure = (wb_kafka_failure){ 0 };
     return 1;
 }
@@ -204,7 +205,7 @@ static void report(wb_kafka_slot *slot, const rd_kafka_message_t *message)
     producer->outstanding--;
     int result = wb_kafka_map_delivery(message->err, rd_kafka_message_status(message));
     if (result == WB_OK)
-        confirm(slot);
+        wb_kafka_slot_confirm(slot);
     else
         fail(slot, message->err, result);
     note_half(producer);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <waybill/sys/types.h>
 
+#include "plugins/common/types_of.h"
 #include "plugins/transport/sqlite/transport.h"
 
 /* ---- queues ------------------------------------------------------------------------ */
@@ -233,20 +234,9 @@ static int add_subscribers(wb_transport_session *session, const char *type, wb_e
     return result;
 }
 
-static const char *types_of(const wb_operation *operation)
-{
-    static const char name[] = "NServiceBus.EnclosedMessageTypes";
-    for (size_t i = 0; i < operation->header_count; i++) {
-        const wb_header *header = &operation->headers[i];
-        if (strcmp(header->name, name) == 0)
-            return header->value;
-    }
-    return "";
-}
-
 static int publish(wb_transport_session *session, wb_operation *operation, wb_error *error)
 {
-    const char *types = types_of(operation);
+    const char *types = wb_common_types_of(operation);
     char type[WB_TYPE_SIZE];
     size_t size;
     const wb_sqlite_subscribers *to = &session->addressees;
