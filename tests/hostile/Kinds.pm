@@ -235,7 +235,18 @@ sub amqp_properties {
     either('amqp-user', properties => { user => 'root' });
     either("amqp-expiration-$_", properties => { expiration => $_ }) for 'soon', '-1', '1e9', "\xff";
     either("amqp-copy-to", headers => [ [ CC => 'error' ] ]);
+    amqp_doubles();
     amqp_bookkeeping();
+}
+
+# A property stands for each header of a name, however many there are.
+sub amqp_doubles {
+    my %names = (correlation_id => 'NServiceBus.CorrelationId', content_type => 'NServiceBus.ContentType', app => 'Waybill.AppId');
+    for my $property (sort keys %names) {
+        my %m = (properties => { $property => 'd' x 255 });
+        both("amqp-doubles-$property", %m, headers => [ map { [ $names{$property} => '' ] } 1 .. 40 ]);
+        error("amqp-doubles-$property-many", %m, headers => [ map { [ $names{$property} => '' ] } 1 .. 200 ], type => 'Hostile.Nobody');
+    }
 }
 
 # What brokers add to messages, on first deliveries.
