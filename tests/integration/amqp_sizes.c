@@ -198,7 +198,7 @@ static void draw_headers(wb_header headers[HEADERS_MAX], size_t count)
 static void test_sent(void **state)
 {
     static wb_header headers[HEADERS_MAX];
-    static amqp_table_entry_t entries[2 * HEADERS_MAX + 1];
+    static amqp_table_entry_t entries[3 * HEADERS_MAX + 1];
     static wb_amqp_more more;
     (void)state;
     for (unsigned round = 0; round < ROUNDS; round++) {
@@ -208,9 +208,9 @@ static void test_sent(void **state)
         draw_headers(headers, count);
         const wb_operation operation = { .struct_size = sizeof operation, .id = id.bytes, .id_size = id.len,
                                          .headers = headers, .header_count = count };
-        more.count = 0;
-        for (size_t i = 0; i < keys; i++)
-            wb_amqp_more_add(&more, draw_bytes(WB_AMQP_SHORT_MAX));
+        for (more.count = 0; more.count < keys; more.count++)
+            more.keys[more.count] = (amqp_field_value_t){ .kind = AMQP_FIELD_KIND_UTF8,
+                                                          .value.bytes = draw_bytes(WB_AMQP_SHORT_MAX) };
         assert_null(wb_amqp_properties_make(&operation, &more, entries, &properties, &size));
         char *encoded = guarded(size);
         int written = amqp_encode_properties(AMQP_BASIC_CLASS, &properties, (amqp_bytes_t){ size, encoded });
