@@ -234,8 +234,30 @@ sub amqp_properties {
     error('amqp-type-property-no-text', type => undef, properties => { type => "\xff" x 255 });
     either('amqp-user', properties => { user => 'root' });
     either("amqp-expiration-$_", properties => { expiration => $_ }) for 'soon', '-1', '1e9', "\xff";
-    either("amqp-copy-to", headers => [ [ CC => 'error' ] ]);
+    amqp_routes();
+    amqp_doubles();
     amqp_bookkeeping();
+}
+
+# Headers that the broker reads as routes, and that stand in what it delivers: the copy for the error queue
+# goes nowhere else.
+sub amqp_routes {
+    my $own = Amqp::long($peer->{name});
+    either("amqp-copy-to", headers => [ [ CC => 'error' ] ]);
+    for my $header (qw(CC BCC)) {
+        both("amqp-copy-to-itself-$header", headers => [ [ $header => list(1, 'S', $own) ] ]);
+        both("amqp-copy-to-itself-$header-twice", headers => [ map { [ $header => list(2, 'S', $own) ] } 1, 2 ]);
+    }
+}
+
+# A property stands for each header of a name, however many there are.
+sub amqp_doubles {
+    my %names = (correlation_id => 'NServiceBus.CorrelationId', content_type => 'NServiceBus.ContentType', app => 'Waybill.AppId');
+    for my $property (sort keys %names) {
+        my %m = (properties => { $property => 'd' x 255 });
+        both("amqp-doubles-$property", %m, headers => [ map { [ $names{$property} => '' ] } 1 .. 40 ]);
+        error("amqp-doubles-$property-many", %m, headers => [ map { [ $names{$property} => '' ] } 1 .. 200 ], type => 'Hostile.Nobody');
+    }
 }
 
 # What brokers add to messages, on first deliveries.

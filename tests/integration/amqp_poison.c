@@ -306,6 +306,66 @@ static void test_error_copy(void **state)
     fixture_end(&f);
 }
 
+/* ---- where else it goes ------------------------------------------------------------ */
+
+static uint32_t depth_of(const char *queue)
+{
+    amqp_connection_state_t client = client_open();
+    amqp_queue_declare_ok_t *ok = amqp_queue_declare(client, 1, amqp_cstring_bytes(queue), 1, 1, 0,
+                                                     0, amqp_empty_table);
+    assert_non_null(ok);
+    uint32_t depth = ok->message_count;
+    client_close(client);
+    return depth;
+}
+
+static void send_with(fixture *f, const char *address, const char *header, const char *route, int expected)
+{
+    wb_header headers[] = { { .name = header, .value = route }, { .name = header, .value = route } };
+    wb_operation operation = fixture_operation(address, "m", "x");
+    operation.headers = headers;
+    operation.header_count = 2;
+    assert_int_equal(fixture_send(f, &operation, 1), WB_OK);
+    if (operation.result != expected)
+        fail_msg("to %s with %s: result %d %s", address, header, operation.result,
+                 operation.reason ? operation.reason : "");
+}
+
+/* Headers that the broker reads as routes: not a peer's, whose message is moved to the error queue,
+ * nor anybody else's. Nor are they a place that a message to nobody arrives at. */
+static void test_nowhere_else(void **state)
+{
+    static const char *const headers[] = { "CC", "BCC" };
+    static const int topologies[] = { WB_AMQP_TOPOLOGY_CONVENTIONAL, WB_AMQP_TOPOLOGY_DIRECT };
+    fixture f;
+    const wb_incoming *message;
+    char own[100], other[100];
+    (void)state;
+    for (size_t i = 0; i < 4; i++) {
+        const char *header = headers[i % 2];
+        fixture_prepare(&f);
+        f.config.topology = topologies[i / 2];
+        fixture_create(&f);
+        assert_int_equal(f.ops->install(f.transport, &f.error), WB_OK);
+        fixture_open(&f, 10);
+        (void)snprintf(own, sizeof own, "queue:%s", f.queue);
+        (void)snprintf(other, sizeof other, "queue:%s", f.error_queue);
+        send_with(&f, f.queue, header, f.error_queue, WB_OK);
+        send_with(&f, own, header, f.error_queue, WB_OK);
+        assert_int_equal(depth_of(f.error_queue), 0);
+        for (int sent = 0; sent < 2; sent++) {
+            fixture_receive(&f, &message, 1);
+            acknowledge(&f, &message, 1);
+        }
+        send_with(&f, f.error_queue, header, f.queue, WB_OK);
+        send_with(&f, other, header, f.queue, WB_OK);
+        send_with(&f, "queue:nowhere-else", header, f.queue, WB_REJECT);
+        fixture_receive_none(&f);
+        assert_int_equal(depth_of(f.error_queue), 2);
+        fixture_end(&f);
+    }
+}
+
 /* ---- sizes ----------------------------------------------------------------------- */
 
 /* The largest headers that a frame holds: the broker's count, added when it delivers them
@@ -388,17 +448,6 @@ static size_t receive_all(fixture *f, size_t *ret_sessions)
         total += got;
     } while (got);
     return total;
-}
-
-static uint32_t depth_of(const char *queue)
-{
-    amqp_connection_state_t client = client_open();
-    amqp_queue_declare_ok_t *ok = amqp_queue_declare(client, 1, amqp_cstring_bytes(queue), 1, 1, 0,
-                                                     0, amqp_empty_table);
-    assert_non_null(ok);
-    uint32_t depth = ok->message_count;
-    client_close(client);
-    return depth;
 }
 
 /* What cannot be decoded is rejected, to where the operator wants it; its neighbours come, and pay one delivery at most. */
@@ -539,8 +588,8 @@ int main(void)
         cmocka_unit_test(test_destinations),  cmocka_unit_test(test_types),
         cmocka_unit_test(test_line_ends),     cmocka_unit_test(test_ids),
         cmocka_unit_test(test_header_names),  cmocka_unit_test(test_header_values),
-        cmocka_unit_test(test_error_copy),    cmocka_unit_test(test_full_frame),
-        cmocka_unit_test(test_unreadable),
+        cmocka_unit_test(test_error_copy),    cmocka_unit_test(test_nowhere_else),
+        cmocka_unit_test(test_full_frame),    cmocka_unit_test(test_unreadable),
         cmocka_unit_test(test_unreadable_beside_another),
         cmocka_unit_test(test_forged_count),  cmocka_unit_test(test_forged_count_classic),
         cmocka_unit_test(test_forged_count_twice),

@@ -51,7 +51,7 @@ static void check_properties(const capture *message, void *user)
         .header_count = message->incoming.header_count,
         .flags = theirs->delivery_mode == 1 ? WB_OPERATION_NON_PERSISTENT : 0,
     };
-    amqp_table_entry_t entries[2 * CAPTURE_HEADERS_MAX + 1];
+    amqp_table_entry_t entries[3 * CAPTURE_HEADERS_MAX + 1];
     amqp_basic_properties_t ours;
     size_t size;
     (void)user;
@@ -79,7 +79,7 @@ static void test_defaults(void **state)
 {
     wb_header non_persistent = { .name = N "Transport.RabbitMQ.UseNonPersistentDelivery", .value = "" };
     const wb_operation operation = { .struct_size = sizeof operation, .headers = &non_persistent, .header_count = 1 };
-    amqp_table_entry_t entries[3];
+    amqp_table_entry_t entries[4];
     amqp_basic_properties_t ours;
     size_t size;
     (void)state;

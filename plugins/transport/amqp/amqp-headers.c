@@ -176,6 +176,12 @@ static amqp_field_value_t value_of(const struct override *override)
     return (amqp_field_value_t){ .kind = AMQP_FIELD_KIND_UTF8, .value.bytes = override->value };
 }
 
+/* What is written for a header of the table, each of a name: measuring and writing both ask here. */
+static amqp_field_value_t value_for(const struct override *override, const amqp_table_entry_t *entry)
+{
+    return override && !override->yields ? value_of(override) : entry->value;
+}
+
 static void put_override(struct writer *writer, struct override *override)
 {
     amqp_field_value_t value = value_of(override);
@@ -206,14 +212,11 @@ static void put_entry(struct writer *writer, struct overrides *overrides,
                       const amqp_table_entry_t *entry)
 {
     struct override *override = find_override(overrides, entry->key);
-    amqp_field_value_t value = entry->value;
-    if (override && !override->yields) {
-        if (!override->seen) {
-            put_override(writer, override);
-            return;
-        }
-        value = value_of(override);
+    if (override && !override->yields && !override->seen) {
+        put_override(writer, override);
+        return;
     }
+    amqp_field_value_t value = value_for(override, entry);
     size_t size = entry->key.len + text_size_of(&value);
     note(writer, size);
     int put = put_if_it_fits(writer, entry->key, &value, size);
@@ -267,14 +270,20 @@ static amqp_bytes_t find_id(const amqp_basic_properties_t *properties)
     return amqp_empty_bytes;
 }
 
-/* Overrides are at most OVERRIDES more headers, and their strings are short. */
+/* Overrides are at most OVERRIDES more headers, and their strings are short; but in the table a
+ * name may stand any number of times. */
 wb_amqp_size wb_amqp_headers_measure(const amqp_basic_properties_t *properties,
                                      wb_amqp_limits limits)
 {
     amqp_table_t table = table_of(properties);
+    struct overrides overrides;
     size_t count = (size_t)table.num_entries, size = 0;
-    for (size_t i = 0; i < count; i++)
-        size += table.entries[i].key.len + text_size_of(&table.entries[i].value);
+    list_overrides(&overrides, properties);
+    for (size_t i = 0; i < count; i++) {
+        const amqp_table_entry_t *entry = &table.entries[i];
+        amqp_field_value_t value = value_for(find_override(&overrides, entry->key), entry);
+        size += entry->key.len + text_size_of(&value);
+    }
     count = (count < limits.count ? count : limits.count) + OVERRIDES;
     size = (size < limits.size ? size : limits.size) + OVERRIDES * OVERRIDE_SIZE;
     return (wb_amqp_size){ .header_count = count,

@@ -8,7 +8,7 @@
 
 #include "plugins/common/types_of.h"
 
-void wb_amqp_more_add(wb_amqp_more *more, amqp_bytes_t key)
+static void add(wb_amqp_more *more, amqp_bytes_t key)
 {
     if (more->count < sizeof more->keys / sizeof more->keys[0])
         more->keys[more->count++] =
@@ -43,7 +43,7 @@ static void add_known(const wb_endpoint_info *endpoint, const wb_amqp_config *co
     if (wb_amqp_event_key(config, type, bases, text) || is_met(key, text))
         return;
     more->text_count++;
-    wb_amqp_more_add(more, amqp_cstring_bytes(text));
+    add(more, amqp_cstring_bytes(text));
 }
 
 void wb_amqp_more_make(const wb_endpoint_info *endpoint, const wb_amqp_config *config,
@@ -54,7 +54,7 @@ void wb_amqp_more_make(const wb_endpoint_info *endpoint, const wb_amqp_config *c
     size_t size;
     ret_more->count = ret_more->text_count = 0;
     for (const char *dot = strchr(key, '.'); dot; dot = strchr(dot + 1, '.'))
-        wb_amqp_more_add(ret_more, amqp_cstring_bytes(dot + 1));
+        add(ret_more, amqp_cstring_bytes(dot + 1));
     while (wb_type_next(&types, type, &size))
         add_known(endpoint, config, type, key, ret_more);
 }

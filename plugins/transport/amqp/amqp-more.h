@@ -18,7 +18,7 @@
 /** Large, and not to be filled with zeros: wb_amqp_more_make() does what is needed. */
 typedef struct wb_amqp_more {
     size_t count;
-    amqp_field_value_t keys[WB_AMQP_MORE_MAX + 1]; /* and room for one of the sender's own */
+    amqp_field_value_t keys[WB_AMQP_MORE_MAX];
     char text[WB_AMQP_MORE_MAX / 2][WB_AMQP_NAME_SIZE];
     size_t text_count;
 } wb_amqp_more;
@@ -28,8 +28,5 @@ typedef struct wb_amqp_more {
  *  a base), unless one of those meets them already. */
 void wb_amqp_more_make(const wb_endpoint_info *endpoint, const wb_amqp_config *config,
                        const wb_operation *operation, const char *key, wb_amqp_more *ret_more);
-
-/** Add one that lives as long. */
-void wb_amqp_more_add(wb_amqp_more *more, amqp_bytes_t key);
 
 #endif

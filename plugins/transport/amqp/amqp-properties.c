@@ -7,7 +7,9 @@
 #include "plugins/transport/amqp/amqp-names.h"
 
 #define OCTETS "application/octet-stream"
-/* The broker takes it out. */
+/* Headers the broker reads when a message is published, as routes beside the routing key; the
+ * second it takes out. */
+#define ROUTES "CC"
 #define ROUTES_HIDDEN "BCC"
 #define DIRECT_REPLY_TO "amq.rabbitmq.reply-to"
 
@@ -97,17 +99,10 @@ static int note_header(amqp_basic_properties_t *p, amqp_bytes_t name, amqp_bytes
     return 1;
 }
 
-/* Headers the broker reads when a message is published, as routes beside the routing
- * key: it accepts nothing but a list. */
-static int names_routes(amqp_bytes_t name)
-{
-    return IS(name, "CC") || IS(name, ROUTES_HIDDEN);
-}
-
-/* As one list: of two headers the broker would read the first. */
+/* Our own routes. @return the encoded size. */
 static size_t put_more(wb_amqp_more *more, amqp_table_entry_t *entry)
 {
-    size_t size = 0;
+    size_t size = sizeof ROUTES_HIDDEN + 5;
     *entry = (amqp_table_entry_t){
         LITERAL(ROUTES_HIDDEN),
         { .kind = AMQP_FIELD_KIND_ARRAY, .value.array = { (int)more->count, more->keys } }
@@ -117,23 +112,42 @@ static size_t put_more(wb_amqp_more *more, amqp_table_entry_t *entry)
     return size;
 }
 
-static amqp_table_entry_t make_entry(amqp_bytes_t name, amqp_bytes_t value,
-                                     amqp_field_value_t *spare)
+static amqp_field_value_t text_value(amqp_bytes_t text)
 {
-    amqp_table_entry_t entry = { name, { .kind = AMQP_FIELD_KIND_UTF8, .value.bytes = value } };
-    if (names_routes(name)) {
-        *spare = entry.value;
-        entry.value = (amqp_field_value_t){ .kind = AMQP_FIELD_KIND_ARRAY,
-                                            .value.array = { 1, spare } };
+    return (amqp_field_value_t){ .kind = AMQP_FIELD_KIND_UTF8, .value.bytes = text };
+}
+
+static amqp_field_value_t list_of(amqp_field_value_t *only)
+{
+    return (amqp_field_value_t){ .kind = AMQP_FIELD_KIND_ARRAY, .value.array = { 1, only } };
+}
+
+/* A message goes where its operation says, and nowhere else: what a peer wrote into a header must
+ * not send the copy for the error queue back to where it failed. Of this header the broker takes
+ * nothing but a list, and of a list only texts are routes: in a list of its own the text reads back
+ * the same, and is none. */
+static amqp_table_entry_t make_entry(amqp_bytes_t name, amqp_bytes_t value, amqp_table_entry_t spares[2])
+{
+    amqp_table_entry_t entry = { name, text_value(value) };
+    if (IS(name, ROUTES)) {
+        spares[0].value = entry.value;
+        spares[1].value = list_of(&spares[0].value);
+        entry.value = list_of(&spares[1].value);
     }
     return entry;
+}
+
+static size_t size_of_entry(const amqp_table_entry_t *entry, amqp_bytes_t value)
+{
+    enum { TEXT = 6, LISTS = 2 * 5 };
+    return entry->key.len + value.len + TEXT + (entry->value.kind == AMQP_FIELD_KIND_ARRAY ? LISTS : 0);
 }
 
 const char *wb_amqp_properties_make(const wb_operation *operation, wb_amqp_more *more,
                                     amqp_table_entry_t *entries,
                                     amqp_basic_properties_t *ret_properties, size_t *ret_size)
 {
-    enum { FIXED = 8 * (WB_AMQP_SHORT_MAX + 1) + 80, ENTRY = 6 + 5 };
+    enum { FIXED = 8 * (WB_AMQP_SHORT_MAX + 1) + 80 };
     amqp_basic_properties_t *p = ret_properties;
     size_t size = FIXED;
     int count = 0;
@@ -158,16 +172,13 @@ const char *wb_amqp_properties_make(const wb_operation *operation, wb_amqp_more 
             return "the name of a header is longer than 255 bytes";
         if (!note_header(p, name, value))
             continue;
-        if (more && more->count && IS(name, ROUTES_HIDDEN)) {
-            wb_amqp_more_add(more, value);
+        if (IS(name, ROUTES_HIDDEN)) /* nobody would see it */
             continue;
-        }
-        entries[count] = make_entry(name, value, &entries[operation->header_count + 1 + i].value);
-        count++;
-        size += name.len + value.len + ENTRY;
+        entries[count] = make_entry(name, value, &entries[operation->header_count + 1 + 2 * i]);
+        size += size_of_entry(&entries[count++], value);
     }
     if (more && more->count)
-        size += put_more(more, &entries[count++]) + sizeof ROUTES_HIDDEN + ENTRY;
+        size += put_more(more, &entries[count++]);
     p->headers = (amqp_table_t){ count, entries };
     *ret_size = size;
     return NULL;

@@ -11,11 +11,11 @@
 #include "plugins/transport/amqp/amqp-more.h"
 
 /** Make the properties of an operation. Everything points into the operation, to `more`, and to
- *  `entries`, which has room for twice header_count and one. `more` are routing keys beside the
- *  message's own, or NULL; the sender's header BCC, if there is one, joins them. *ret_size is an upper bound of the
- *  encoded size. Whatever the broker would refuse is put so that it does not: headers
- *  that it reads as routes are lists, the reply address of a consumer it does not know
- *  stands in its header alone.
+ *  `entries`, which has room for three times header_count and one. `more` are routing keys beside
+ *  the message's own, or NULL. *ret_size is an upper bound of the encoded size. Whatever the broker
+ *  would refuse is put so that it does not, and no header of the operation is a route: CC is a list
+ *  that holds none, BCC, which the broker takes out, is not sent; the reply address of a consumer
+ *  that the broker does not know stands in its header alone.
  *  @return NULL, or why the message can never be sent: it is too large. */
 const char *wb_amqp_properties_make(const wb_operation *operation, wb_amqp_more *more,
                                     amqp_table_entry_t *entries,

@@ -248,7 +248,7 @@ static int publish_with(wb_amqp_sender *sender, size_t slot, const wb_amqp_route
     const wb_operation *operation = sender->window.slots[slot].operation;
     amqp_basic_properties_t properties;
     size_t size = 0;
-    if (!make_entries(sender, 2 * operation->header_count + 1))
+    if (!make_entries(sender, 3 * operation->header_count + 1))
         return wb_amqp_connection_fail(connection, WB_NOT_CONNECTED, WB_CAUSE_SERVER,
                                        "out of memory for the headers of a message");
     const char *problem =
