@@ -71,17 +71,40 @@ static const wb_sql_definition definitions[] = {
       "operations bytea NOT NULL)" },
 };
 
-/* Two installations at once are the administrator's affair. */
+/* One installation at a time: whoever makes tables wants the catalog for itself. */
 static int prepare_install(wb_storage_session *session, unsigned *ret_holds)
 {
     *ret_holds = 0;
     const int result = wb_sql_schema_run(session, "BEGIN", NULL);
-    if (result == WB_OK)
-        wb_sql_of(session)->state = WB_SQL_OPEN;
-    return result;
+    if (result != WB_OK)
+        return result;
+    wb_sql_of(session)->state = WB_SQL_OPEN;
+    return wb_sql_schema_run(session, "LOCK TABLE pg_catalog.pg_class IN SHARE ROW EXCLUSIVE MODE",
+                             NULL);
 }
 
-static int (*const checks[])(wb_storage_session *, wb_error *) = { wb_sql_check_version, NULL };
+/* Explained, a statement is refused to whoever may not run it. */
+static const char *const rights[] = {
+    "EXPLAIN SELECT key, batch FROM {dedup}",
+    "EXPLAIN INSERT INTO {dedup} (key, batch) VALUES ('', 0)",
+    "EXPLAIN DELETE FROM {dedup}",
+    "EXPLAIN SELECT batch, operations FROM {pending}",
+    "EXPLAIN INSERT INTO {pending} (batch, operations) VALUES (0, '')",
+    "EXPLAIN UPDATE {pending} SET operations = ''",
+    "EXPLAIN DELETE FROM {pending}",
+    "EXPLAIN SELECT prefix FROM {schema}.waybill_locks FOR UPDATE",
+};
+
+static int check_rights(wb_storage_session *session, wb_error *error)
+{
+    for (size_t i = 0; i < sizeof rights / sizeof rights[0]; i++)
+        if (wb_sql_schema_run(session, rights[i], NULL) != WB_OK)
+            return wb_sql_report(session, "use the outbox tables", error);
+    return WB_OK;
+}
+
+static int (*const checks[])(wb_storage_session *, wb_error *) = { wb_sql_check_version,
+                                                                   check_rights, NULL };
 
 const wb_sql_dialect pgsql_dialect = {
     .quoting = &pgsql_quoting,
