@@ -54,19 +54,19 @@ static const char *const templates[WB_SQL_COUNT] = {
 };
 
 static const wb_sql_definition definitions[] = {
-    { 1, 0, NULL,
+    { 0, NULL,
       "CREATE TABLE IF NOT EXISTS {endpoints} (prefix varchar(50) PRIMARY KEY, "
       "endpoint varchar(255) NOT NULL, version integer NOT NULL)" },
-    { 1, 0, "one row for each thing that one instance at a time does",
+    { 0, "one row for each thing that one instance at a time does",
       "CREATE TABLE IF NOT EXISTS {schema}.waybill_locks (prefix varchar(50) NOT NULL, "
       "purpose varchar(20) NOT NULL, PRIMARY KEY (prefix, purpose))" },
-    { 1, 0, NULL,
+    { 0, NULL,
       "INSERT INTO {schema}.waybill_locks VALUES ({prefix}, 'sweep'), ({prefix}, 'cleanup') "
       "ON CONFLICT (prefix, purpose) DO NOTHING" },
-    { 1, 0, NULL,
+    { 0, NULL,
       "CREATE TABLE IF NOT EXISTS {dedup} (key bytea PRIMARY KEY, batch bigint NOT NULL)" },
-    { 1, 0, NULL, "CREATE INDEX IF NOT EXISTS {dedup_batch} ON {dedup} (batch)" },
-    { 1, 0, NULL,
+    { 0, NULL, "CREATE INDEX IF NOT EXISTS {dedup_batch} ON {dedup} (batch)" },
+    { 0, NULL,
       "CREATE TABLE IF NOT EXISTS {pending} (batch bigint PRIMARY KEY, "
       "operations bytea NOT NULL)" },
 };

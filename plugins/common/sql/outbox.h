@@ -44,8 +44,7 @@ typedef enum wb_sql_which {
 
 /** A statement of an installation. Each must be harmless where it was run before. */
 typedef struct wb_sql_definition {
-    int version; /* of the schema that needs it */
-    int when;    /* 0: always; else a condition of the dialect's own, 1 to 31 */
+    int when; /* 0: always; else a condition of the dialect's own, 1 to 31 */
     const char *comment; /* or NULL */
     const char *template;
 } wb_sql_definition;
