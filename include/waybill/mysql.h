@@ -71,7 +71,12 @@ typedef struct wb_mysql_api {
  *  what commits by itself in MySQL: DDL, LOCK TABLES, SET autocommit and so on. Savepoints may
  *  be used, but for one named waybill_batch. A handler that ends the transaction is found out,
  *  however it is written: its message goes to the error queue, and its neighbours are handled
- *  once; but what was committed then is. After an error 1213 (deadlock) or 1205 (lock wait)
+ *  once; but what was committed then is. Do not turn off what the server reports
+ *  (session_track_system_variables, session_track_transaction_info) either. Behind a handler that
+ *  did, and where a proxy drops the reports, an end of the transaction that another begin follows at
+ *  once is found out at the commit only. If several handlers of the batch had the connection, nobody
+ *  knows then which it was, or what was committed: nothing is lost, but all of the batch run again,
+ *  and what was committed of them is done twice. After an error 1213 (deadlock) or 1205 (lock wait)
  *  return: what the transaction did before may be gone. An error that is the server's (a full
  *  disk, a lock wait) costs the message no attempt if it was the last thing on the connection:
  *  mysql_stmt_close() and any further statement hide it.

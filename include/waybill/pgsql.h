@@ -64,7 +64,8 @@ typedef struct wb_pgsql_api {
  *  unless a savepoint took it back.
  *
  *  Do not commit, roll back, prepare the transaction, close, leave results unread, or drop
- *  prepared statements that are not yours (DEALLOCATE ALL). Savepoints may be used. A handler
+ *  prepared statements that are not yours (DEALLOCATE ALL), or set the transaction read only: it
+ *  is Waybill's too, which then fails to write what is sent, and your message is retried. Savepoints may be used. A handler
  *  that ends the transaction is found out, however it is written: its message goes to the error
  *  queue, and its neighbours are handled once.
  *

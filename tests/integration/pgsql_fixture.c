@@ -11,6 +11,7 @@
 #if !defined PLUGIN_NAME
 #define PLUGIN_NAME "pgsql"
 #define PLUGIN_DIRECTORY "plugins/persistence/pgsql"
+#define PLUGIN_GRANTS
 #endif
 
 const sql_words words = {
@@ -121,6 +122,7 @@ const char *const clerk_grants[] = {
     "grant select, insert, delete on %s.orders_dedup to waybill_clerk",
     "grant select, insert, delete on %s.orders_pending to waybill_clerk",
     "grant update on %s.orders_pending to waybill_clerk",
+    PLUGIN_GRANTS
     NULL,
 };
 

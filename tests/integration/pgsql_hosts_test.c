@@ -250,6 +250,93 @@ static void test_lists_that_do_not_fit(void **state)
     assert_non_null(strstr(failure.text, "could not match 2 port numbers to 3 hosts"));
 }
 
+/* ---- a service that names another server now and then ---------------------------------- */
+
+static char services[] = "/tmp/waybill-services.XXXXXX";
+
+/* NULL: no such service. */
+static void write_service(const char *name, const char *more)
+{
+    FILE *file = fopen(services, "w");
+    assert_non_null(file);
+    if (name)
+        assert_true(fprintf(file, "[orders]\nhost=%s\nport=%d\n%s", name, server_port(), more) > 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+static int set_up_service(void **state)
+{
+    const int file = mkstemp(services);
+    assert_true(file >= 0);
+    close(file);
+    setenv("PGSERVICEFILE", services, 1);
+    return set_up(state);
+}
+
+static int tear_down_service(void **state)
+{
+    unlink(services);
+    (void)snprintf(services, sizeof services, "/tmp/waybill-services.XXXXXX");
+    unsetenv("PGSERVICEFILE");
+    return tear_down(state);
+}
+
+/* The service as it is when the endpoint starts; NULL: there is none yet. */
+static void start_with_service(const char *name, int allow_insecure)
+{
+    write_service(name, "");
+    endpoint_destroy(&orders);
+    orders.config.conninfo = "service=orders";
+    orders.config.connect_timeout = TIMEOUT;
+    orders.config.allow_insecure = allow_insecure;
+    orders.config.sslmode = 0; /* auto */
+    endpoint_create(&orders);
+}
+
+/* What becomes of a service whose server is on another machine now: the one that a process which
+ * starts now would meet. Nobody here has TLS. */
+static void check_moved(const char *more, int result, int cause, const char *reason)
+{
+    wb_storage_session *s = NULL;
+    write_service(TWO, more);
+    const int opened = ops->open(orders.persistence, &s, &failure);
+    if (opened == WB_OK)
+        ops->close(s);
+    if (opened != result || (int)failure.cause != cause || !strstr(failure.text, reason))
+        fail_msg("%s: %d, cause %d: %s", more, opened, (int)failure.cause, failure.text);
+}
+
+static void test_tls_when_a_service_moves_away(void **state)
+{
+    (void)state;
+    start_with_service("127.0.0.1", 0);
+    ops->close(open_session(&orders));
+    check_moved("", WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, "is verify-full because");
+    check_moved("sslmode=prefer\n", WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, "is verify-full because");
+    check_moved("sslmode=disable\n", WB_FATAL, WB_CAUSE_CONFIG, "allow_insecure");
+    check_moved("sslmode=require\n", WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, "does not support SSL");
+    write_service("127.0.0.1", ""); /* and back */
+    ops->close(open_session(&orders));
+}
+
+static void test_tls_when_a_service_comes_later(void **state)
+{
+    (void)state;
+    start_with_service(NULL, 0);
+    check_moved("", WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, "is verify-full because");
+}
+
+/* Whoever allows it gets it: the service is followed. */
+static void test_plain_text_that_was_allowed(void **state)
+{
+    wb_storage_session *s = NULL;
+    (void)state;
+    start_with_service("127.0.0.1", 1);
+    write_service(TWO, "sslmode=disable\n");
+    assert_int_equal(ops->open(orders.persistence, &s, &failure), WB_OK);
+    ops->close(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -262,6 +349,12 @@ int main(void)
         TEST(test_refused_by_one_and_by_all),
         TEST(test_refused_at_one_address),
         TEST(test_lists_that_do_not_fit),
+#undef TEST
+#define TEST(function)                                                                             \
+    cmocka_unit_test_setup_teardown(function, set_up_service, tear_down_service)
+        TEST(test_tls_when_a_service_moves_away),
+        TEST(test_tls_when_a_service_comes_later),
+        TEST(test_plain_text_that_was_allowed),
     };
     return cmocka_run_group_tests_name("pgsql hosts", tests, load_plugin, NULL);
 }

@@ -262,6 +262,52 @@ static void test_prepared_transaction(void **state)
     ops->close(s);
 }
 
+/* The server is not to blame for it, nor the connection: STORE or RELEASE are the first to write. */
+static const char *const read_only[] = {
+    "set transaction read only",
+    "select set_config('transaction_read_only', 'on', false)",
+    "set local transaction_read_only = on",
+};
+
+static void check_read_only(wb_storage_session *s, const char *statement, size_t users, int stores)
+{
+    wb_claim claims[] = { claim_of("a"), claim_of("b") };
+    wb_commit commit = { .struct_size = sizeof commit, .batch = 10, .released = claims };
+    begin_claims(s, 10, claims, 2);
+    for (size_t item = 3; item < 3 + users; item++) {
+        assert_int_equal(query_plain(s, item, statement), 0);
+        assert_int_equal(ops->check(s, item, &failure), WB_OK);
+    }
+    commit.operations = stores ? "x" : NULL;
+    commit.operations_size = stores ? 1 : 0;
+    commit.released_count = stores ? 0 : 1;
+    const int result = ops->commit(s, &commit, &failure);
+    if (result != WB_RETRY || failure.cause != WB_CAUSE_OTHER ||
+        commit.failed_item != (users == 1 ? 3 : SIZE_MAX))
+        fail_msg("%s: class %d, cause %d, item %zu: %s", statement, result, failure.cause,
+                 commit.failed_item, failure.text);
+    assert_non_null(strstr(failure.text, "read only"));
+    assert_non_null(strstr(failure.text, "25006"));
+    begin_claims(s, 10, claims, 2); /* the session lives, and nothing is left of it */
+    assert_int_equal(claims[0].duplicate_of, 0);
+    commit.operations = "x";
+    commit.operations_size = commit.released_count = 1;
+    assert_int_equal(ops->commit(s, &commit, &failure), WB_OK);
+    observe("delete from orders_dedup");
+    observe("delete from orders_pending");
+}
+
+static void test_read_only_transactions(void **state)
+{
+    wb_storage_session *s = open_session(&orders);
+    (void)state;
+    for (size_t i = 0; i < sizeof read_only / sizeof read_only[0]; i++)
+        for (size_t users = 1; users < 3; users++)
+            for (int stores = 0; stores < 2; stores++)
+                check_read_only(s, read_only[i], users, stores);
+    ops->close(s);
+}
+
 #define TEST(function)                                                                             \
     cmocka_unit_test_setup_teardown(function, set_up_session, tear_down_session)
 #define UNPREPARED(function)                                                                       \
@@ -280,5 +326,7 @@ const struct CMUnitTest own_tests[] = {
     TEST(test_one_of_two_ended_it),
     TEST(test_who_is_named_each_time),
     TEST(test_prepared_transaction),
+    TEST(test_read_only_transactions),
+    UNPREPARED(test_read_only_transactions),
 };
 const size_t own_count = sizeof own_tests / sizeof own_tests[0];

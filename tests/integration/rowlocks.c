@@ -54,34 +54,57 @@ static const char *const templates[WB_SQL_COUNT] = {
 };
 
 static const wb_sql_definition definitions[] = {
-    { 1, 0, NULL,
+    { 0, NULL,
       "CREATE TABLE IF NOT EXISTS {endpoints} (prefix varchar(50) PRIMARY KEY, "
       "endpoint varchar(255) NOT NULL, version integer NOT NULL)" },
-    { 1, 0, "one row for each thing that one instance at a time does",
+    { 0, "one row for each thing that one instance at a time does",
       "CREATE TABLE IF NOT EXISTS {schema}.waybill_locks (prefix varchar(50) NOT NULL, "
       "purpose varchar(20) NOT NULL, PRIMARY KEY (prefix, purpose))" },
-    { 1, 0, NULL,
+    { 0, NULL,
       "INSERT INTO {schema}.waybill_locks VALUES ({prefix}, 'sweep'), ({prefix}, 'cleanup') "
       "ON CONFLICT (prefix, purpose) DO NOTHING" },
-    { 1, 0, NULL,
+    { 0, NULL,
       "CREATE TABLE IF NOT EXISTS {dedup} (key bytea PRIMARY KEY, batch bigint NOT NULL)" },
-    { 1, 0, NULL, "CREATE INDEX IF NOT EXISTS {dedup_batch} ON {dedup} (batch)" },
-    { 1, 0, NULL,
+    { 0, NULL, "CREATE INDEX IF NOT EXISTS {dedup_batch} ON {dedup} (batch)" },
+    { 0, NULL,
       "CREATE TABLE IF NOT EXISTS {pending} (batch bigint PRIMARY KEY, "
       "operations bytea NOT NULL)" },
 };
 
-/* Two installations at once are the administrator's affair. */
+/* One installation at a time: whoever makes tables wants the catalog for itself. */
 static int prepare_install(wb_storage_session *session, unsigned *ret_holds)
 {
     *ret_holds = 0;
     const int result = wb_sql_schema_run(session, "BEGIN", NULL);
-    if (result == WB_OK)
-        wb_sql_of(session)->state = WB_SQL_OPEN;
-    return result;
+    if (result != WB_OK)
+        return result;
+    wb_sql_of(session)->state = WB_SQL_OPEN;
+    return wb_sql_schema_run(session, "LOCK TABLE pg_catalog.pg_class IN SHARE ROW EXCLUSIVE MODE",
+                             NULL);
 }
 
-static int (*const checks[])(wb_storage_session *, wb_error *) = { wb_sql_check_version, NULL };
+/* Explained, a statement is refused to whoever may not run it. */
+static const char *const rights[] = {
+    "EXPLAIN SELECT key, batch FROM {dedup}",
+    "EXPLAIN INSERT INTO {dedup} (key, batch) VALUES ('', 0)",
+    "EXPLAIN DELETE FROM {dedup}",
+    "EXPLAIN SELECT batch, operations FROM {pending}",
+    "EXPLAIN INSERT INTO {pending} (batch, operations) VALUES (0, '')",
+    "EXPLAIN UPDATE {pending} SET operations = ''",
+    "EXPLAIN DELETE FROM {pending}",
+    "EXPLAIN SELECT prefix FROM {schema}.waybill_locks FOR UPDATE",
+};
+
+static int check_rights(wb_storage_session *session, wb_error *error)
+{
+    for (size_t i = 0; i < sizeof rights / sizeof rights[0]; i++)
+        if (wb_sql_schema_run(session, rights[i], NULL) != WB_OK)
+            return wb_sql_report(session, "use the outbox tables", error);
+    return WB_OK;
+}
+
+static int (*const checks[])(wb_storage_session *, wb_error *) = { wb_sql_check_version,
+                                                                   check_rights, NULL };
 
 const wb_sql_dialect pgsql_dialect = {
     .quoting = &pgsql_quoting,

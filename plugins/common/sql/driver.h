@@ -62,6 +62,9 @@ typedef enum wb_sql_standing {
 } wb_sql_standing;
 
 typedef struct wb_sql_driver {
+    /** It knows sessions whose locks are the transaction's (wb_sql_session.locks_in_transaction): a
+     *  dialect without LOCK, and a server behind a pooler. Others want LOCK and UNLOCK. */
+    int locks_in_transaction;
     /** Forgets the failure of before. */
     void (*start)(wb_storage_session *session);
     /** One of the outbox' statements. `ret_answer` may be NULL. With locks_in_transaction, LOCK

@@ -37,41 +37,70 @@ static void put_table(const wb_sql_names *names, wb_sql_buffer *text, const char
     put_identifier(names, text, first, second);
 }
 
-static void put_token(const wb_sql_names *names, const char *token, size_t size,
-                      wb_sql_buffer *text)
+typedef enum name_kind { IS_TABLE, IS_IDENTIFIER, IS_LITERAL } name_kind;
+
+/* What a name in braces stands for. */
+typedef struct token {
+    const char *name;
+    name_kind kind;
+    const char *suffix; /* behind the prefix; NULL: not made of it */
+} token;
+
+static const token tokens[] = {
+    { "dedup", IS_TABLE, "_dedup" },
+    { "pending", IS_TABLE, "_pending" },
+    { "endpoints", IS_TABLE, NULL },
+    { "schema", IS_IDENTIFIER, NULL },
+    { "dedup_batch", IS_IDENTIFIER, "_dedup_batch" },
+    { "dedup_pkey", IS_IDENTIFIER, "_dedup_pkey" },
+    { "pending_pkey", IS_IDENTIFIER, "_pending_pkey" },
+    { "endpoint", IS_LITERAL, NULL },
+    { "prefix", IS_LITERAL, "" },
+    { "database", IS_LITERAL, NULL },
+};
+
+/* Of what stands behind "{". NULL: none of them does, with its "}". */
+static const token *find_token(const char *at)
 {
-#define IS(name) (size == sizeof(name) - 1 && memcmp(token, name, size) == 0)
-    if (IS("dedup"))
-        put_table(names, text, names->prefix, "_dedup");
-    else if (IS("pending"))
-        put_table(names, text, names->prefix, "_pending");
-    else if (IS("endpoints"))
-        put_table(names, text, "waybill_endpoints", "");
-    else if (IS("schema"))
-        put_identifier(names, text, names->container, "");
-    else if (IS("dedup_batch"))
-        put_identifier(names, text, names->prefix, "_dedup_batch");
-    else if (IS("dedup_pkey"))
-        put_identifier(names, text, names->prefix, "_dedup_pkey");
-    else if (IS("pending_pkey"))
-        put_identifier(names, text, names->prefix, "_pending_pkey");
-    else if (IS("endpoint"))
-        names->quoting->put_literal(text, names->endpoint);
-    else if (IS("prefix"))
+    for (size_t i = 0; i < sizeof tokens / sizeof tokens[0]; i++) {
+        const size_t size = strlen(tokens[i].name);
+        if (strncmp(at, tokens[i].name, size) == 0 && at[size] == '}')
+            return &tokens[i];
+    }
+    return NULL;
+}
+
+static void put_token(const wb_sql_names *names, const token *t, wb_sql_buffer *text)
+{
+    const char *suffix = t->suffix ? t->suffix : "";
+    if (t->kind == IS_TABLE)
+        put_table(names, text, t->suffix ? names->prefix : "waybill_endpoints", suffix);
+    else if (t->kind == IS_IDENTIFIER)
+        put_identifier(names, text, t->suffix ? names->prefix : names->container, suffix);
+    else if (t->suffix)
         names->quoting->put_literal(text, names->prefix);
-    else if (IS("database"))
-        names->quoting->put_literal(text, names->container);
-#undef IS
+    else
+        names->quoting->put_literal(text, strcmp(t->name, "endpoint") == 0 ? names->endpoint
+                                                                           : names->container);
+}
+
+const char *wb_sql_names_unknown(const char *template)
+{
+    const char *open = template;
+    while ((open = strchr(open, '{')) != NULL && find_token(open + 1))
+        open++;
+    return open;
 }
 
 void wb_sql_names_expand(const wb_sql_names *names, const char *template, wb_sql_buffer *ret_text)
 {
     const char *open;
     while ((open = strchr(template, '{')) != NULL) {
-        const char *close = strchr(open, '}');
-        wb_sql_buffer_put(ret_text, template, (size_t)(open - template));
-        put_token(names, open + 1, (size_t)(close - open - 1), ret_text);
-        template = close + 1;
+        const token *t = find_token(open + 1);
+        wb_sql_buffer_put(ret_text, template, (size_t)(open + !t - template));
+        if (t)
+            put_token(names, t, ret_text);
+        template = t ? open + 1 + strlen(t->name) + 1 : open + 1;
     }
     wb_sql_buffer_put_text(ret_text, template);
 }

@@ -38,10 +38,14 @@ void wb_sql_names_init(wb_sql_names *names, const wb_sql_quoting *quoting, const
 /** Append `template` to `ret_text` with every {name} replaced:
  *  {dedup}, {pending}, {endpoints}: quoted and qualified identifiers;
  *  {schema}, {dedup_batch}, {dedup_pkey}, {pending_pkey}: quoted identifiers;
- *  {endpoint}, {prefix}, {database}: literals. {schema} and {database} are the container. */
+ *  {endpoint}, {prefix}, {database}: literals. {schema} and {database} are the container.
+ *  Any other brace is left as it is. */
 void wb_sql_names_expand(const wb_sql_names *names, const char *template, wb_sql_buffer *ret_text);
 
 /** The same, in memory of malloc(), or NULL. */
 char *wb_sql_names_text(const wb_sql_names *names, const char *template);
+
+/** The first brace of a template that begins no such name, or NULL. */
+const char *wb_sql_names_unknown(const char *template);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "plugins/common/sql/dialect.h"
 #include "plugins/common/sql/schema.h"
 
 int wb_sql_outbox_init(wb_sql_outbox *outbox, const wb_host *host, const wb_sql_dialect *dialect,
@@ -18,6 +19,9 @@ int wb_sql_outbox_init(wb_sql_outbox *outbox, const wb_host *host, const wb_sql_
     outbox->driver = driver;
     wb_sql_gap_init(&outbox->swept);
     wb_sql_gap_init(&outbox->cleaned);
+    const int result = wb_sql_dialect_check(host, dialect, driver, error);
+    if (result != WB_OK)
+        return result;
     wb_sql_names_init(&outbox->names, dialect->quoting, endpoint, container);
     for (int i = 0; i < WB_SQL_COUNT; i++) {
         if (!dialect->templates[i])

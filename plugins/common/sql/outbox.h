@@ -29,7 +29,8 @@ typedef enum wb_sql_which {
     WB_SQL_PENDING,  /* batches -> batch, operations */
     WB_SQL_LOCK,     /* lock -> 1: it is ours until UNLOCK. Does not wait. */
     WB_SQL_LOCK_IN_TRANSACTION, /* lock -> 1: it is ours until the transaction ends; instead of
-                                 * LOCK, which may be NULL, and UNLOCK */
+                                 * LOCK and UNLOCK, which may be NULL if the driver knows such locks
+                                 * (wb_sql_driver.locks_in_transaction), which then needs this */
     WB_SQL_UNLOCK,   /* lock */
     WB_SQL_NEXT,     /* from, before -> as PENDING, the lowest batch only */
     /* from, before, limit -> the highest batch whose records CLEAN_UP will delete. NULL where
@@ -43,16 +44,18 @@ typedef enum wb_sql_which {
 
 /** A statement of an installation. Each must be harmless where it was run before. */
 typedef struct wb_sql_definition {
-    int version; /* of the schema that needs it */
-    int when;    /* 0: always; else a condition of the dialect's own, 1 to 31 */
+    int when; /* 0: always; else a condition of the dialect's own, 1 to 31 */
     const char *comment; /* or NULL */
     const char *template;
 } wb_sql_definition;
 
-/** What one kind of server is asked with. Templates have {names} (names.h). */
+/** What one kind of server is asked with. Templates have {names} (names.h). It is not all: what a
+ *  driver asks of its own (the session's settings, the guard against what handlers do) is in the
+ *  words of the server it was written for; its README says which. What is missing here is refused
+ *  by wb_sql_outbox_init(). */
 typedef struct wb_sql_dialect {
     const wb_sql_quoting *quoting;
-    const char *const *templates; /* WB_SQL_COUNT of them; NULL: not needed */
+    const char *const *templates; /* WB_SQL_COUNT of them; NULL only where it says so above */
 
     const wb_sql_definition *definitions;
     size_t definition_count;
@@ -68,7 +71,7 @@ typedef struct wb_sql_dialect {
     uint64_t batch_max;    /* the highest batch number a table holds */
     size_t operations_max; /* bytes a row holds; what a statement holds is the driver's affair */
     /** CLEAN_UP takes the lock by itself, and deletes nothing if it is another's. Must be where
-     *  LOCK is NULL. */
+     *  the driver knows locks of transactions. */
     int clean_up_locks;
     /** Instead of a lock's name statements get its purpose, "sweep" or "cleanup", as text: whose it
      *  is, they know. */
@@ -96,7 +99,8 @@ typedef struct wb_sql_outbox {
     wb_sql_gap cleaned;
 } wb_sql_outbox;
 
-/** Fill all of it. @return WB_OK, or WB_FATAL: out of memory; to be freed either way. */
+/** Fill all of it, which is zero. @return WB_OK, or WB_FATAL: the dialect lacks what the driver
+ *  needs, or out of memory; to be freed either way. */
 int wb_sql_outbox_init(wb_sql_outbox *outbox, const wb_host *host, const wb_sql_dialect *dialect,
                        const struct wb_sql_driver *driver, const char *endpoint,
                        const char *container, wb_error *error);

@@ -17,8 +17,9 @@ void wb_sql_prefix(const char *endpoint, char ret_prefix[WB_SQL_PREFIX_MAX + 1])
 
 /** Where a hash begins. */
 #define WB_SQL_HASH_START UINT64_C(0xcbf29ce484222325)
-/** FNV-1a, for names of locks as well: what is hashed comes from the operator's file, not
- *  from an adversary. Part of what is stored: it must never change. */
+/** FNV-1a, for names of locks and texts of statements as well: what is hashed comes from the
+ *  operator's file and from programs, not from an adversary. Part of what is stored: it must never
+ *  change. */
 uint64_t wb_sql_hash(uint64_t state, const char *text);
 
 #endif

@@ -56,20 +56,20 @@ static const char *const templates[WB_SQL_COUNT] = {
 /* A later version appends its statements here. Each must be harmless where it was run
  * before: MySQL commits DDL at once, so that an installation that dies is repeated. */
 static const wb_sql_definition definitions[] = {
-    { 1, 0, "which endpoints have tables here, and in which version",
+    { 0, "which endpoints have tables here, and in which version",
       "CREATE TABLE IF NOT EXISTS {endpoints} (\n"
       "    prefix varchar(50) CHARACTER SET ascii COLLATE ascii_bin NOT NULL PRIMARY KEY,\n"
       "    endpoint varchar(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,\n"
       "    version int NOT NULL,\n"
       "    installed timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP\n) ENGINE = InnoDB" },
-    { 1, 0,
+    { 0,
       "ids that were processed, until they are deleted by age: batch >> 22 is in milliseconds "
       "since 2020",
       "CREATE TABLE IF NOT EXISTS {dedup} (\n"
       "    id varbinary(255) NOT NULL PRIMARY KEY,\n"
       "    batch bigint unsigned NOT NULL,\n"
       "    KEY batch (batch)\n) ENGINE = InnoDB" },
-    { 1, 0, "outgoing operations of a batch, from its commit until they are dispatched",
+    { 0, "outgoing operations of a batch, from its commit until they are dispatched",
       "CREATE TABLE IF NOT EXISTS {pending} (\n"
       "    batch bigint unsigned NOT NULL PRIMARY KEY,\n"
       "    operations longblob NOT NULL\n) ENGINE = InnoDB" },

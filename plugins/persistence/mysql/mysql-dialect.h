@@ -2,7 +2,8 @@
  *
  * What MySQL and MariaDB are asked with: the statements of the outbox and of its installation, all
  * in mysql-dialect.c. A plugin for another server that Connector/C talks to has a file of its own
- * in its place, with a mys_dialect and MYS_PLUGIN (mysql-persistence.h), and is made of the others.
+ * in its place, with a mys_dialect and MYS_PLUGIN (mysql-persistence.h), and is made of the others; the
+ * README says what these take for granted of a server.
  */
 #ifndef MYSQL_DIALECT_H
 #define MYSQL_DIALECT_H

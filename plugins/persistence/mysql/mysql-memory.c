@@ -3,13 +3,7 @@
 
 #include "plugins/persistence/mysql/mysql-memory.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-/* What an ordinary batch needs; a larger one's memory is given back. */
-#define KEPT_MAX ((size_t)4 * 1024 * 1024)
 
 /* Digits come in pairs, from a table: 100 KB a batch pass through here. */
 #define ROW(first)                                                                                 \
@@ -83,4 +77,3 @@ void mys_buffer_put_string(wb_sql_buffer *buffer, const void *data, size_t size)
     wb_sql_buffer_put_text(buffer, "_utf8mb4 ");
     put_literal(buffer, data, size);
 }
-

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A growable run of bytes, and the literals we write into SQL text. A plugin may not end
- * the process, so it reports that memory is out instead.
+ * The literals we write into SQL text.
  *
  * A value becomes a decimal number, hexadecimal digits, or, if each of its bytes is printable
  * ASCII (0x20 to 0x7e) and neither ' nor \, itself between single quotes. None can end its

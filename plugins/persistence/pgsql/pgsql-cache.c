@@ -8,16 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plugins/common/sql/prefix.h"
+
 /* A text longer than this is data in disguise and will hardly come again. */
 #define TEXT_MAX_SIZE ((size_t)16 * 1024)
-
-static uint64_t hash(const char *text)
-{
-    uint64_t state = UINT64_C(0xcbf29ce484222325);
-    for (const unsigned char *c = (const unsigned char *)text; *c; c++)
-        state = (state ^ *c) * UINT64_C(0x100000001b3);
-    return state;
-}
 
 static int is_same(const pgsql_cached *cached, const char *text, int count, const Oid *types)
 {
@@ -33,7 +27,7 @@ static pgsql_cached *find(pgsql_cache *cache, const char *text, int count, const
 {
     if (cache->count && is_same(&cache->entries[cache->latest], text, count, types))
         return &cache->entries[cache->latest];
-    *ret_hash = hash(text);
+    *ret_hash = wb_sql_hash(WB_SQL_HASH_START, text);
     for (size_t i = 0; i < cache->count; i++)
         if (cache->entries[i].hash == *ret_hash &&
             is_same(&cache->entries[i], text, count, types)) {

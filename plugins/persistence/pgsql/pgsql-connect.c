@@ -58,6 +58,7 @@ typedef struct verdict {
 
 /* What became of the servers that were tried. */
 typedef struct report {
+    const pgsql_params *params;
     verdict all;
     verdict server; /* which is being tried */
     size_t size;
@@ -89,7 +90,7 @@ static int note_server(const wb_storage_session *s, report *r, int result, int c
                        int64_t native_code, const char *text)
 {
     char line[512];
-    const int is_one = s->persistence->params.servers.count == 1;
+    const int is_one = r->params->servers.count == 1;
     const char *host = PQhost(s->connection);
     const char *port = PQport(s->connection);
     (void)snprintf(line, sizeof line, "server \"%s\", port %s: %.*s", host ? host : "",
@@ -119,7 +120,7 @@ static int note_refusal(const wb_storage_session *s, report *r)
     while (isspace((unsigned char)*message))
         message++;
     (void)snprintf(line, sizeof line, "%.*s%s%s", (int)strcspn(message, "\n"), message, remedy,
-                   s->persistence->params.tls_by_default
+                   r->params->tls_by_default
                        ? " (sslmode is verify-full because the server is on another machine)"
                        : "");
     return note(r, refusal ? refusal->result : WB_NOT_CONNECTED,
@@ -176,14 +177,15 @@ static int connect_to(wb_storage_session *s, const char *const *keywords,
 
 static int connect_server(wb_storage_session *s, const pgsql_server *server, report *r)
 {
-    const pgsql_params *params = &s->persistence->params;
+    const pgsql_params *params = r->params;
     const char *keywords[PGSQL_PARAMS_MAX + 4];
     const char *values[PGSQL_PARAMS_MAX + 4];
     char addresses[PGSQL_ADDRESSES_MAX][PGSQL_ADDRESS_SIZE];
     const size_t count = pgsql_server_addresses(server, addresses);
     int result = WB_NOT_CONNECTED;
 
-    if (params->servers.count == 1 && count == 0)
+    /* nothing is known of it: libpq says what is wrong */
+    if (!server->host && !server->address && !server->port)
         return connect_to(s, (const char *const *)params->keywords,
                           (const char *const *)params->values, r);
     for (size_t i = 0; i < (count ? count : 1) && result != WB_OK; i++) {
@@ -194,12 +196,12 @@ static int connect_server(wb_storage_session *s, const pgsql_server *server, rep
 }
 
 /* First the one that was right the last time: a silent one in front of it costs its time once. */
-static int connect_session(wb_storage_session *s, wb_error *error)
+static int connect_one_of(wb_storage_session *s, const pgsql_params *params, wb_error *error)
 {
     wb_persistence *p = s->persistence;
-    const pgsql_servers *servers = &p->params.servers;
+    const pgsql_servers *servers = &params->servers;
     const size_t first = atomic_load(&p->server);
-    report r = { .size = 0 };
+    report r = { .params = params };
 
     for (size_t i = 0; i < servers->count; i++) {
         const size_t at = (first + i) % servers->count;
@@ -211,6 +213,20 @@ static int connect_session(wb_storage_session *s, wb_error *error)
     }
     return s->host->fail(s->host, error, r.all.result, r.all.cause, r.all.native_code,
                          "could not connect to PostgreSQL: %s", r.text);
+}
+
+/* Where a service or the environment leads to is judged each time: libpq asks them each time, and
+ * what was on this machine when the endpoint started may be on another now. */
+static int connect_session(wb_storage_session *s, wb_error *error)
+{
+    wb_persistence *p = s->persistence;
+    pgsql_params params;
+    int result =
+        pgsql_params_build(s->host, p->config, p->endpoint, &p->said_unverified, &params, error);
+    if (result == WB_OK)
+        result = connect_one_of(s, &params, error);
+    pgsql_params_free(&params);
+    return result;
 }
 
 int pgsql_session_connect(wb_persistence *persistence, wb_storage_session **ret_session,

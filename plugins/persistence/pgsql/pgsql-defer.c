@@ -301,7 +301,8 @@ static PGconn *api_connection(void *session, size_t item)
         return NULL;
     if (!s->watched)
         s->watched = PQregisterEventProc(s->connection, watch, "waybill", s);
-    s->sql.handed_out = s->guard.is_left = 1;
+    pgsql_guard_hand_out(s, item);
+    s->sql.handed_out = 1;
     s->sql.last_item = item;
     return s->connection;
 }

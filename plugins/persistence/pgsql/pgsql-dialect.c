@@ -93,22 +93,22 @@ static const char *const templates[WB_SQL_COUNT] = {
  * index names unique in a schema, and IF NOT EXISTS would pass over a second endpoint's.
  * A later version appends its statements here. */
 static const wb_sql_definition definitions[] = {
-    { 1, PGSQL_SCHEMA_ABSENT, NULL, "CREATE SCHEMA IF NOT EXISTS {schema}" },
-    { 1, 0, "which endpoints have tables here, and in which version",
+    { PGSQL_SCHEMA_ABSENT, NULL, "CREATE SCHEMA IF NOT EXISTS {schema}" },
+    { 0, "which endpoints have tables here, and in which version",
       "CREATE TABLE IF NOT EXISTS {endpoints} (\n"
       "    prefix text PRIMARY KEY,\n"
       "    endpoint text NOT NULL,\n"
       "    version integer NOT NULL,\n"
       "    installed timestamptz NOT NULL DEFAULT now()\n)" },
-    { 1, 0, "ids that were processed; only ever inserted, and deleted by age",
+    { 0, "ids that were processed; only ever inserted, and deleted by age",
       "CREATE TABLE IF NOT EXISTS {dedup} (\n"
       "    key bytea NOT NULL CONSTRAINT {dedup_pkey} PRIMARY KEY,\n"
       "    batch bigint NOT NULL\n"
       ") WITH (autovacuum_vacuum_scale_factor = 0.05,\n"
       "        autovacuum_vacuum_insert_scale_factor = 0.1)" },
-    { 1, 0, "milliseconds since 2020 are batch >> 22, so this is an index on age",
+    { 0, "milliseconds since 2020 are batch >> 22, so this is an index on age",
       "CREATE INDEX IF NOT EXISTS {dedup_batch} ON {dedup} (batch)" },
-    { 1, 0, "outgoing operations of a batch, from its commit until they are dispatched",
+    { 0, "outgoing operations of a batch, from its commit until they are dispatched",
       "CREATE TABLE IF NOT EXISTS {pending} (\n"
       "    batch bigint NOT NULL CONSTRAINT {pending_pkey} PRIMARY KEY,\n"
       "    operations bytea NOT NULL\n"
@@ -116,7 +116,7 @@ static const wb_sql_definition definitions[] = {
       "        autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0,\n"
       "        toast.vacuum_truncate = off, toast.autovacuum_vacuum_scale_factor = 0,\n"
       "        toast.autovacuum_vacuum_threshold = 1000, toast.autovacuum_vacuum_cost_delay = 0)" },
-    { 1, PGSQL_HAS_LZ4, "leave this out where the server was built without lz4",
+    { PGSQL_HAS_LZ4, "leave this out where the server was built without lz4",
       "ALTER TABLE {pending} ALTER COLUMN operations SET COMPRESSION lz4" },
 };
 

@@ -2,7 +2,8 @@
  *
  * What PostgreSQL is asked with: the statements of the outbox and of its installation, all in
  * pgsql-dialect.c. A plugin for another server that libpq talks to has a file of its own in its
- * place, with a pgsql_dialect and PGSQL_PLUGIN (pgsql-persistence.h), and is made of the others.
+ * place, with a pgsql_dialect and PGSQL_PLUGIN (pgsql-persistence.h), and is made of the others; the
+ * README says what these take for granted of a server.
  */
 #ifndef PGSQL_DIALECT_H
 #define PGSQL_DIALECT_H

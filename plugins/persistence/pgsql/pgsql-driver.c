@@ -105,6 +105,7 @@ void pgsql_clear(wb_sql_answer *answer)
 }
 
 const wb_sql_driver pgsql_driver = {
+    .locks_in_transaction = 1,
     .start = pgsql_exchange_start,
     .queue = pgsql_queue,
     .queue_text = pgsql_queue_text,

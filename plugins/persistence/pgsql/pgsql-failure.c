@@ -87,6 +87,11 @@ void pgsql_failure_record(wb_storage_session *s, const pgsql_step *step, const P
         (void)pgsql_guard_found(s);
         return;
     }
+    if (step->kind == PGSQL_STEP_OWN && strcmp(sqlstate, PGSQL_READ_ONLY_SQLSTATE) == 0) {
+        describe(failure, result, sqlstate);
+        if (pgsql_guard_met_read_only(s, failure->text))
+            return;
+    }
     classify(failure, step, sqlstate);
     describe(failure, result, sqlstate);
     if (is_of_handler(step) && is_stale_plan(step, sqlstate)) {

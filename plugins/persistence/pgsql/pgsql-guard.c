@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "plugins/persistence/pgsql/pgsql-driver.h"
+#include "plugins/persistence/pgsql/pgsql-map.h"
 #include "plugins/persistence/pgsql/pgsql-session.h"
 #include "plugins/persistence/pgsql/pgsql-values.h"
 
@@ -187,11 +188,35 @@ int pgsql_guard_found(wb_storage_session *s)
                        "the handler ended the transaction");
 }
 
+void pgsql_guard_hand_out(wb_storage_session *s, size_t item)
+{
+    pgsql_guard *g = &s->guard;
+    if (!g->users)
+        g->user = item;
+    if (!g->users || s->sql.last_item != item)
+        g->users++;
+    g->is_left = 1;
+}
+
+/* BEGIN asks for a transaction that writes: a server that takes no writes has said so by then. */
+int pgsql_guard_met_read_only(wb_storage_session *s, const char *text)
+{
+    const pgsql_guard *g = &s->guard;
+    char line[512];
+    if (!g->users)
+        return 0;
+    (void)snprintf(line, sizeof line, "a handler set the transaction read only: %s", text);
+    (void)wb_sql_note(s, WB_RETRY, WB_CAUSE_OTHER, g->users == 1 ? g->user : WB_SQL_NO_ITEM, line);
+    s->sql.failure.native_code = pgsql_native_code(PGSQL_READ_ONLY_SQLSTATE);
+    return 1;
+}
+
 void pgsql_guard_forget(wb_storage_session *s)
 {
     pgsql_guard *g = &s->guard;
     pgsql_clear(&g->began);
-    g->is_ended = g->suspects = 0;
+    g->is_ended = 0;
+    g->suspects = g->users = 0;
 }
 
 void pgsql_guard_free(pgsql_guard *guard)

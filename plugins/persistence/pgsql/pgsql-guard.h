@@ -22,6 +22,8 @@
 
 /** With what the guard fails: division by zero. */
 #define PGSQL_GUARD_SQLSTATE "22012"
+/** With what a statement that writes does where nothing may be written. */
+#define PGSQL_READ_ONLY_SQLSTATE "25006"
 
 /** All zero: no handler had the connection yet. */
 typedef struct pgsql_guard {
@@ -32,6 +34,8 @@ typedef struct pgsql_guard {
     int is_ended;          /* a statement that ends transactions was seen */
     int suspects;          /* handlers that ended it, or went back to a savepoint */
     size_t suspect;        /* the item of the first */
+    size_t users;          /* handlers of this transaction that had the connection */
+    size_t user;           /* the item of the first */
 } pgsql_guard;
 
 /** A handler gets the connection: does something have to be asked before? */
@@ -46,10 +50,15 @@ void pgsql_guard_queue_encoding(wb_storage_session *session);
 /** Behind what handlers did, in front of what is ours. */
 void pgsql_guard_queue_commit(wb_storage_session *session);
 
+/** A handler gets the connection. */
+void pgsql_guard_hand_out(wb_storage_session *session, size_t item);
 /** A statement of the handler of last_item succeeded. */
 void pgsql_guard_watch(wb_storage_session *session, const PGresult *result);
 /** Record that the transaction was ended. @return its class. */
 int pgsql_guard_found(wb_storage_session *session);
+/** If a handler made the transaction one that does not write, record it, which a statement of ours
+ *  met: `text` says how. @return whether it can be a handler's doing. */
+int pgsql_guard_met_read_only(wb_storage_session *session, const char *text);
 /** The transaction is over. */
 void pgsql_guard_forget(wb_storage_session *session);
 void pgsql_guard_free(pgsql_guard *guard);

@@ -38,7 +38,8 @@ static const pgsql_mapping mappings[] = {
     /* the batch's number was used before */
     { "23505", MESSAGE, NOBODY },
     /* a standby, or a primary that became one: another server must be found. Not in a handler's
-     * statement: begin has asked already, so that transaction is read only by its own will */
+     * statement: begin has asked already, so that transaction is read only by its own will; nor in
+     * ours behind a handler's (pgsql_guard_met_read_only()) */
     { "25006", MESSAGE, AWAY },
     { "25P03", MESSAGE, RENEW },
     { "28", MESSAGE, ENDPOINT(WB_CAUSE_REFUSED) },

@@ -53,7 +53,8 @@ const wb_option pgsql_options[PGSQL_OPTION_COUNT] = {
       "auto: verify-full, or for a Unix socket or a loopback address what libpq does. What "
       "conninfo or the service it names says wins over auto; the environment (PGSSLMODE) does not, "
       "unless the server is on this machine. For a server on another machine disable, allow and "
-      "prefer are refused unless allow_insecure is set, and require and verify-ca are warned of." },
+      "prefer are refused unless allow_insecure is set, and require and verify-ca are warned of. "
+      "This is judged with each connection: a service may move." },
     { "sslrootcert", WB_OPTION_STRING, 0, AT(sslrootcert), NULL, 0, 0, NULL, "0.1",
       "file with the certificate authorities to trust",
       "libpq looks into ~/.postgresql/root.crt when nobody says." },

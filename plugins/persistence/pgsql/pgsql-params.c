@@ -204,12 +204,9 @@ static int is_plain(const char *mode)
 }
 
 /* Of what was asked for, by whomever. */
-static int check_tls(const wb_host *host, const pgsql_config *config, const pgsql_params *params,
-                     const PQconninfoOption *resolved, wb_error *error)
+static int check_tls(const wb_host *host, const pgsql_config *config, const char *mode,
+                     atomic_int *said, const PQconninfoOption *resolved, wb_error *error)
 {
-    size_t at;
-    const char *mode =
-        find(params, "sslmode", &at) ? params->values[at] : value_of(resolved, "sslmode");
     const char *server = value_of(resolved, "host");
     if (!server)
         server = value_of(resolved, "hostaddr");
@@ -218,7 +215,7 @@ static int check_tls(const wb_host *host, const pgsql_config *config, const pgsq
                           "sslmode = \"%s\" with server \"%s\", which is not on this machine: use "
                           "\"verify-full\", or set allow_insecure = true",
                           mode, server);
-    if (strcmp(mode, "verify-full") != 0)
+    if (strcmp(mode, "verify-full") != 0 && !atomic_exchange(said, 1))
         host->log(host, WB_LOG_WARNING,
                   "the server is on another machine, and nobody verifies that it is the right one: "
                   "use sslmode = \"verify-full\"",
@@ -227,15 +224,21 @@ static int check_tls(const wb_host *host, const pgsql_config *config, const pgsq
 }
 
 /* Defaults that depend on which server it is. */
-static int set_safety(const wb_host *host, const pgsql_config *config, pgsql_params *params,
-                      wb_error *error)
+static int set_safety(const wb_host *host, const pgsql_config *config, atomic_int *said,
+                      pgsql_params *params, wb_error *error)
 {
+    size_t at;
     PQconninfoOption *resolved = resolve(params);
     const char *hosts = value_of(resolved, "host");
     const char *addresses = value_of(resolved, "hostaddr");
     const int is_away = !pgsql_params_are_local(hosts, addresses);
     int failed = is_away ? set_verified(params, resolved) : 0;
+    const char *mode =
+        find(params, "sslmode", &at) ? params->values[at] : value_of(resolved, "sslmode");
 
+    /* what is judged is what is used, even if the service file changes before libpq reads it */
+    if (is_away && !has(params, "sslmode"))
+        failed |= set(params, "sslmode", mode);
     failed |= pgsql_servers_split(hosts, addresses, value_of(resolved, "port"), &params->servers);
     /* of several servers, the one that can write */
     if (params->servers.count > 1 && !has(params, "target_session_attrs"))
@@ -243,14 +246,14 @@ static int set_safety(const wb_host *host, const pgsql_config *config, pgsql_par
     if (!has(params, "gssencmode"))
         failed |= set(params, "gssencmode", "disable");
     int result = failed    ? out_of_memory(host, error)
-                 : is_away ? check_tls(host, config, params, resolved, error)
+                 : is_away ? check_tls(host, config, mode, said, resolved, error)
                            : WB_OK;
     PQconninfoFree(resolved);
     return result;
 }
 
 int pgsql_params_build(const wb_host *host, const pgsql_config *config, const char *endpoint,
-                       pgsql_params *ret_params, wb_error *error)
+                       atomic_int *said, pgsql_params *ret_params, wb_error *error)
 {
     int malformed = 0;
 
@@ -264,7 +267,7 @@ int pgsql_params_build(const wb_host *host, const pgsql_config *config, const ch
                           "dbname=...\", \"service=...\" or a postgresql:// URI");
     if (failed || set_options(ret_params, config) != 0)
         return out_of_memory(host, error);
-    return set_safety(host, config, ret_params, error);
+    return set_safety(host, config, said, ret_params, error);
 }
 
 static int names_the_server(const char *keyword)

@@ -6,6 +6,7 @@
 #ifndef PGSQL_PARAMS_H
 #define PGSQL_PARAMS_H
 
+#include <stdatomic.h>
 #include <stddef.h>
 
 #include "plugins/persistence/pgsql/pgsql-options.h"
@@ -22,12 +23,13 @@ typedef struct pgsql_params {
     int tls_by_default; /* sslmode became verify-full although nobody asked for it */
 } pgsql_params;
 
-/** Build them; no network. A service file and the environment are looked at, to know
- *  whether the server is on this machine. If it is not, plain text that nobody allowed is
- *  refused, and TLS that verifies less than everything is warned of.
+/** Build them for one connection; no network. A service file and the environment are looked at, to
+ *  know whether the server is on this machine: it may move. If it is not, plain text that nobody
+ *  allowed is refused, and TLS that verifies less than everything is warned of, unless `said` is
+ *  set, which then is.
  *  @return WB_OK, or WB_FATAL with cause WB_CAUSE_CONFIG. */
 int pgsql_params_build(const wb_host *host, const pgsql_config *config, const char *endpoint,
-                       pgsql_params *ret_params, wb_error *error);
+                       atomic_int *said, pgsql_params *ret_params, wb_error *error);
 /** The same for one server, `address` (may be NULL) being its own; keywords and values want
  *  PGSQL_PARAMS_MAX + 4 places. Nothing is copied. */
 void pgsql_params_for(const pgsql_params *params, const pgsql_server *server, const char *address,

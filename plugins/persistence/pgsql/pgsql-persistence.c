@@ -12,7 +12,6 @@
 static void destroy(wb_persistence *p)
 {
     wb_sql_outbox_free(&p->sql);
-    pgsql_params_free(&p->params);
     free(p);
 }
 
@@ -26,6 +25,16 @@ static int check_config(const wb_host *host, const pgsql_config *config, wb_erro
     return WB_OK;
 }
 
+/* What must not be connected to is refused now; it is judged again with each connection. */
+static int check_params(wb_persistence *p, wb_error *error)
+{
+    pgsql_params params;
+    const int result =
+        pgsql_params_build(p->host, p->config, p->endpoint, &p->said_unverified, &params, error);
+    pgsql_params_free(&params);
+    return result;
+}
+
 static int create(const wb_host *host, const wb_endpoint_info *endpoint, const void *config,
                   wb_persistence **ret_persistence, wb_error *error)
 {
@@ -37,7 +46,8 @@ static int create(const wb_host *host, const wb_endpoint_info *endpoint, const v
         return host->fail(host, error, WB_FATAL, WB_CAUSE_OTHER, 0, "out of memory");
     p->host = host;
     p->config = config;
-    result = pgsql_params_build(host, config, endpoint->name, &p->params, error);
+    p->endpoint = endpoint->name;
+    result = check_params(p, error);
     if (result == WB_OK)
         result = wb_sql_outbox_init(&p->sql, host, &pgsql_dialect, &pgsql_driver, endpoint->name,
                                     p->config->schema, error);

@@ -19,9 +19,10 @@ struct wb_persistence {
     wb_sql_outbox sql;
     const wb_host *host;
     const pgsql_config *config;
-    pgsql_params params;
+    const char *endpoint; /* its name */
     atomic_size_t server; /* where the last session found the one to use */
     atomic_int said_pooled;
+    atomic_int said_unverified;
 };
 
 struct wb_storage_session {
