@@ -68,14 +68,26 @@ int fixture_warnings(void)
     return atomic_load(&warnings);
 }
 
-int fixture_logged(const char *text)
+int fixture_count_logged(const char *text)
 {
     int found = 0;
     (void)pthread_mutex_lock(&lines_lock);
     for (size_t i = 0; i < LINES && i < line_count; i++)
-        found |= strstr(lines[i], text) != NULL;
+        found += strstr(lines[i], text) != NULL;
     (void)pthread_mutex_unlock(&lines_lock);
     return found;
+}
+
+void fixture_forget_lines(void)
+{
+    (void)pthread_mutex_lock(&lines_lock);
+    line_count = 0;
+    (void)pthread_mutex_unlock(&lines_lock);
+}
+
+int fixture_logged(const char *text)
+{
+    return fixture_count_logged(text) > 0;
 }
 
 int fixture_crash_points(const char *name)

@@ -75,6 +75,9 @@ void fixture_assert_failed(const fixture *f, int got, int result, int cause, con
  *  that holds a text. */
 int fixture_warnings(void);
 int fixture_logged(const char *text);
+/** How many of the newest 256 lines, since they were forgotten, hold it. */
+int fixture_count_logged(const char *text);
+void fixture_forget_lines(void);
 int fixture_crash_points(const char *name);
 /** Called at each crash point; NULL: no longer. */
 extern void (*fixture_at_point)(const char *name);

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tests/integration/kafka-fixture.h"
@@ -19,6 +20,7 @@
 /* The numbers of requests in the protocol. */
 #define PRODUCE 0
 #define OFFSET_COMMIT 8
+#define HEARTBEAT 12
 #define ADD_PARTITIONS_TO_TXN 24
 #define END_TXN 26
 
@@ -260,6 +262,85 @@ static void test_refused_commit(void **state)
     fixture_end(&f);
 }
 
+/* One message acknowledged, in a group that does not let it be committed, or whose member was fenced. */
+static void open_with_one(fixture *f, const wb_incoming **ret_message)
+{
+    fixture_prepare(f);
+    assert_int_equal(rd_kafka_mock_topic_create(cluster, f->queue, 1, 1), RD_KAFKA_RESP_ERR_NO_ERROR);
+    fixture_create(f);
+    fixture_open(f, 1);
+    wb_operation operation = fixture_operation(f->queue, "m-1", "body");
+    assert_int_equal(fixture_send(f, &operation, 1), WB_OK);
+    fixture_receive(f, ret_message, 1);
+}
+
+static void refuse_often(int16_t request, rd_kafka_resp_err_t code)
+{
+    static rd_kafka_resp_err_t codes[5000];
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
+        codes[i] = code;
+    rd_kafka_mock_push_request_errors_array(cluster, request, sizeof codes / sizeof *codes, codes);
+}
+
+/* For three seconds: what the process computes, and what it logs of commits. */
+static void assert_patient(const char *what)
+{
+    static const char line[] = "offsets could not be committed";
+    struct timespec before, after;
+    fixture_forget_lines();
+    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &before);
+    wb_clock_pause(3 * WB_SECOND, NULL);
+    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after);
+    double spent = (double)(after.tv_sec - before.tv_sec) + (double)(after.tv_nsec - before.tv_nsec) / 1e9;
+    int lines = fixture_count_logged(line);
+    printf("# %s: %d lines, %.2f s of CPU in 3 s\n", what, lines, spent);
+    assert_true(lines <= 2);
+    assert_true(spent < 0.5);
+}
+
+/* What is refused at once is not tried again at once. */
+static void test_refused_commits(void **state)
+{
+    static const rd_kafka_resp_err_t codes[] = {
+        RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED,
+        RD_KAFKA_RESP_ERR_OFFSET_METADATA_TOO_LARGE,
+        RD_KAFKA_RESP_ERR_UNKNOWN,
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
+        fixture f;
+        const wb_incoming *message;
+        open_with_one(&f, &message);
+        refuse_often(OFFSET_COMMIT, codes[i]);
+        fixture_acknowledge(&f, &message, 1);
+        assert_patient(rd_kafka_err2name(codes[i]));
+        rd_kafka_mock_clear_request_errors(cluster, OFFSET_COMMIT);
+        for (int j = 0; j < 50 && client_committed(f.queue, f.queue, 0, NULL, 0) != 1; j++)
+            wb_clock_pause(WB_SECOND / 10, NULL);
+        assert_int_equal(client_committed(f.queue, f.queue, 0, NULL, 0), 1);
+        fixture_end(&f);
+    }
+}
+
+/* A member that was fenced knows it, and its worker hears of it when it comes back from its
+ * handler; until then others acknowledge what they have. */
+static void test_fenced_commits(void **state)
+{
+    fixture f;
+    const wb_incoming *message;
+    (void)state;
+    open_with_one(&f, &message);
+    refuse_often(HEARTBEAT, RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID);
+    for (int i = 0; i < 100 && f.ops->receive(f.session, fixture_in(0), (const wb_incoming *[1]){ NULL }, 1,
+                                              &(size_t){ 0 }, &f.error) == WB_OK; i++)
+        wb_clock_pause(WB_SECOND / 10, NULL);
+    fixture_assert_failed(&f, WB_NOT_CONNECTED, WB_NOT_CONNECTED, WB_CAUSE_OTHER, "");
+    fixture_acknowledge(&f, &message, 1);
+    assert_patient("fenced");
+    rd_kafka_mock_clear_request_errors(cluster, HEARTBEAT);
+    fixture_end(&f);
+}
+
 /* The broker has it and does not answer in time: nobody knows, and nobody says more. */
 static void test_no_answer(void **state)
 {
@@ -383,6 +464,8 @@ int main(void)
         cmocka_unit_test(test_forbidden_transactions),
         cmocka_unit_test(test_unknown_limits),
         cmocka_unit_test(test_refused_commit),
+        cmocka_unit_test(test_refused_commits),
+        cmocka_unit_test(test_fenced_commits),
         cmocka_unit_test(test_no_answer),
         cmocka_unit_test(test_unconfirmed_beside_others),
     };

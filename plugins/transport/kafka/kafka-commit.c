@@ -10,6 +10,10 @@
 
 #include "plugins/transport/kafka/kafka-consumer.h"
 
+/* One that failed is not tried again at once: a refusal is there after a millisecond, and what the
+ * library itself says, of a member that was fenced, before we have let go of the lock. */
+#define RETRY_PAUSE (INT64_C(500) * 1000000)
+
 /* Inside a transaction offsets go with it; only notes, and ends of partitions, are committed here. */
 static int has_transactions(const wb_kafka_consumer *consumer)
 {
@@ -89,7 +93,7 @@ static void forget_sent(wb_kafka_consumer *consumer)
         p->sent = p->committed;
 }
 
-void wb_kafka_commit_start(wb_kafka_consumer *consumer)
+static void begin(wb_kafka_consumer *consumer)
 {
     if (consumer->committing || consumer->frozen)
         return;
@@ -105,9 +109,19 @@ void wb_kafka_commit_start(wb_kafka_consumer *consumer)
     rd_kafka_topic_partition_list_destroy(list);
 }
 
-static void log_failure(const wb_kafka_consumer *consumer, rd_kafka_resp_err_t code)
+void wb_kafka_commit_start(wb_kafka_consumer *consumer)
+{
+    if (consumer->commit_refused && consumer->transport->host->now() < consumer->commit_next)
+        return;
+    begin(consumer);
+}
+
+/* Once a reason, until one succeeds. */
+static void log_failure(wb_kafka_consumer *consumer, rd_kafka_resp_err_t code)
 {
     const wb_host *host = consumer->transport->host;
+    if (consumer->commit_refused == code)
+        return;
     wb_field fields[] = { { "endpoint", consumer->transport->endpoint->name },
                           { "reason", rd_kafka_err2str(code) } };
     host->log(host, WB_LOG_INFO,
@@ -128,12 +142,16 @@ static int read_answer(wb_kafka_consumer *consumer, rd_kafka_event_t *event)
         if (partition && !code && entry->offset > partition->committed)
             partition->committed = entry->offset;
     }
-    if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
+        consumer->commit_refused = code;
         return 1;
+    }
     /* The library's own errors say nothing of what the coordinator did, or will do. */
     consumer->commit_unknown |= code < RD_KAFKA_RESP_ERR__END;
     forget_sent(consumer);
     log_failure(consumer, code);
+    consumer->commit_refused = code;
+    consumer->commit_next = consumer->transport->host->now() + RETRY_PAUSE;
     return 0;
 }
 
@@ -192,15 +210,16 @@ static void check_notes(wb_kafka_consumer *consumer)
     }
 }
 
-/* What is due now goes with this one, or with the one after that which is on its way. */
+/* What is due now goes with this one, or with the one after that which is on its way: at once,
+ * whatever became of the one before. */
 static int flush(wb_kafka_consumer *consumer, int64_t deadline)
 {
     int is_later = consumer->committing && has_due(consumer);
-    wb_kafka_commit_start(consumer);
+    begin(consumer);
     uint64_t number = consumer->commits_begun + (uint64_t)is_later;
     for (;;) {
-        if (!consumer->committing)
-            wb_kafka_commit_start(consumer);
+        if (consumer->commits_begun < number)
+            begin(consumer);
         if (!consumer->committing || consumer->commits_begun > number)
             return !consumer->frozen && consumer->commits_failed < number;
         int left = wb_kafka_until(consumer->transport, deadline);

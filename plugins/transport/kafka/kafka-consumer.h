@@ -138,6 +138,8 @@ struct wb_kafka_consumer {
     int committing; /* a commit is on its way */
     int serving;    /* somebody waits for its answer */
     uint64_t commits_begun, commits_failed; /* how many; the number of the last that failed */
+    rd_kafka_resp_err_t commit_refused; /* what the last one failed for, or 0 */
+    int64_t commit_next; /* when the next may begin by itself, after a refusal */
     int commit_unknown; /* what became of one is not known: it may yet take effect */
     int promise_broken; /* a partition with a promise was taken away */
     int frozen;     /* a transaction is in doubt: nothing is committed any more */
@@ -244,7 +246,8 @@ void wb_kafka_consumer_follow_turns(const wb_kafka_consumer *consumer);
 
 /* ---- kafka-commit.c ---- */
 
-/** Commit what changed, unless a commit is on its way: the newest wins. @locks lock held */
+/** Commit what changed, unless a commit is on its way (the newest wins), or one has just failed: the
+ *  poll thread does it then. @locks lock held */
 void wb_kafka_commit_start(wb_kafka_consumer *consumer);
 /** Take note of answers that are there, unless somebody waits for them. @locks lock held */
 void wb_kafka_commit_serve(wb_kafka_consumer *consumer);
