@@ -67,7 +67,8 @@ typedef struct wb_mysql_api {
  *  Deferred statements are sent and awaited first, so that order is what the handler wrote;
  *  after deferring more, ask for it again.
  *
- *  Do not commit, roll back, close, reconnect, change user, or leave results unread; nor run
+ *  Do not commit, roll back, close, reconnect, reset (mysql_reset_connection()), change user, or
+ *  leave results unread; nor run
  *  what commits by itself in MySQL: DDL, LOCK TABLES, SET autocommit and so on. Savepoints may
  *  be used, but for one named waybill_batch. A handler that ends the transaction is found out,
  *  however it is written: its message goes to the error queue, and its neighbours are handled
@@ -84,7 +85,8 @@ typedef struct wb_mysql_api {
  *  What a handler sets lasts, at most, to the end of its batch. With the commit, or a rollback,
  *  Waybill puts back the character set (SET NAMES, mysql_set_character_set()), session variables
  *  that were changed (sql_mode, time_zone, timestamp, isolation, limits and whatever else the server
- *  reports: to the server's global value, or Waybill's own), the role and the database in use. The
+ *  reports: to the server's global value, or Waybill's own), the role and the database in use
+ *  (USE, mysql_select_db()). The
  *  character set is put back before any text of Waybill's, also in the middle of a batch: what is
  *  deferred is always UTF-8. Deferred statements run under the other settings as they are when
  *  they are sent. Within a batch neighbours see each other's settings. Of variables of storage

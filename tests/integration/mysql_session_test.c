@@ -69,6 +69,7 @@ const session_setting settings[] = {
     { "set sql_safe_updates = 1", HAS("sql_safe_updates", "1") },
     { "set group_concat_max_len = 77", HAS("group_concat_max_len", "77") },
     { "set completion_type = 1", HAS("completion_type", "CHAIN") },
+    { "set session_track_schema = off", HAS("session_track_schema", "OFF") },
     { "set session_track_transaction_info = off", HAS("session_track_transaction_info", "OFF") },
     { "call set_it()", HAS("div_precision_increment", "9") },
 };
@@ -321,6 +322,123 @@ static void test_completion_type(void **state)
     }
 }
 
+/* ---- what handlers do with the library's own calls ------------------------------------------- */
+
+static int select_other(wb_storage_session *s)
+{
+    return mysql_select_db(api->connection(s, 0), "mysql");
+}
+
+static int select_other_and_go_on(wb_storage_session *s)
+{
+    MYSQL *db = api->connection(s, 0);
+    return mysql_select_db(db, "mysql") || mysql_query(db, "do 1");
+}
+
+static int use_other_unreported(wb_storage_session *s)
+{
+    MYSQL *db = api->connection(s, 0);
+    return mysql_query(db, "set session_track_schema = off") || mysql_query(db, "use mysql");
+}
+
+static int select_one_nobody_writes(wb_storage_session *s)
+{
+    return mysql_select_db(api->connection(s, 0), "information_schema");
+}
+
+/* mysql_select_db() reads the server's answer, but not what it reports with it. */
+static void test_database_is_put_back(void **state)
+{
+    int (*const ways[])(wb_storage_session *) = { select_other, select_other_and_go_on,
+                                                  use_other_unreported, select_one_nobody_writes };
+    wb_storage_session *s = open_session(&orders);
+    char here[200];
+    (void)state;
+    (void)snprintf(here, sizeof here, "select database() = '%s'", orders.config.database);
+    for (uint64_t batch = 10; batch < 26; batch += 2) {
+        begin_batch(s, batch);
+        assert_int_equal(ways[batch / 2 % 4](s), 0);
+        assert_int_equal(ops->check(s, 0, &failure), WB_OK);
+        assert_int_equal(query_number(s, 0, here), 0);
+        if (batch < 18)
+            assert_int_equal(commit_batch(s, batch, "x", NULL), WB_OK);
+        else
+            assert_int_equal(ops->rollback(s, &failure), WB_OK);
+        begin_batch(s, batch + 1);
+        assert_int_equal(query_number(s, 1, here), 1);
+        assert_string_equal(api->connection(s, 1)->db, orders.config.database);
+        assert_int_equal(query_plain(s, 1, "insert into business values (1)"), 0);
+        assert_int_equal(commit_batch(s, batch + 1, "x", NULL), WB_OK);
+    }
+    ops->close(s);
+}
+
+static int reset(MYSQL *db)
+{
+    return mysql_reset_connection(db);
+}
+
+static int reset_and_begin(MYSQL *db)
+{
+    return mysql_reset_connection(db) || mysql_query(db, "set autocommit = 0") ||
+           mysql_query(db, "start transaction");
+}
+
+static int change_user(MYSQL *db)
+{
+    return mysql_change_user(db, orders.config.user, orders.config.password, orders.config.database);
+}
+
+static int change_to_nobody(MYSQL *db)
+{
+    return !mysql_change_user(db, "nobody_of_that_name", "", NULL);
+}
+
+static void begin_again(uint64_t duplicate_of)
+{
+    wb_storage_session *s = open_session(&orders);
+    wb_claim claim = claim_of("a");
+    begin_claims(s, 11, &claim, 1);
+    assert_int_equal(claim.duplicate_of, duplicate_of);
+    assert_int_equal(query_number(s, 0, "select @@autocommit"), 0);
+    assert_int_equal(ops->rollback(s, &failure), WB_OK);
+    ops->close(s);
+}
+
+static void try_reset(int (*how)(MYSQL *), int is_rolled_back)
+{
+    wb_storage_session *s = open_session(&orders);
+    wb_claim claim = claim_of("a");
+    size_t item = 0;
+    begin_claims(s, 10, &claim, 1);
+    assert_int_equal(query_plain(s, 0, "insert into business values (1)"), 0);
+    assert_int_equal(ops->check(s, 0, &failure), WB_OK);
+    assert_int_equal(how(api->connection(s, 1)), 0);
+    assert_int_equal(ops->check(s, 1, &failure), WB_REJECT);
+    assert_non_null(strstr(failure.text, "mysql_reset_connection"));
+    assert_null(api->connection(s, 2));
+    if (is_rolled_back) {
+        assert_int_equal(ops->rollback(s, &failure), WB_NOT_CONNECTED);
+    } else {
+        assert_int_equal(commit_batch(s, 10, "x", &item), WB_REJECT);
+        assert_int_equal(item, 1);
+    }
+    ops->close(s);
+    assert_int_equal(observe_number("select count(*) from business"), 0);
+    begin_again(0);
+}
+
+/* All three roll back, and leave a session that commits each statement by itself: the handler's
+ * own check must find it, or a neighbour would be taken for it. */
+static void test_a_reset_is_found(void **state)
+{
+    int (*const ways[])(MYSQL *) = { reset, reset_and_begin, change_user, change_to_nobody };
+    (void)state;
+    observe("delete from business");
+    for (size_t i = 0; i < 8; i++)
+        try_reset(ways[i / 2], i % 2);
+}
+
 #define TEST(function)                                                                             \
     cmocka_unit_test_setup_teardown(function, set_up_session, tear_down_session)
 #define MULTI(function) { "multi_" #function, function, set_up_multi, tear_down_session, NULL }
@@ -337,5 +455,7 @@ const struct CMUnitTest own_tests[] = {
     TEST(test_the_library_knows),
     TEST(test_roles_of_the_account_stay),
     TEST(test_completion_type),
+    TEST(test_database_is_put_back),
+    TEST(test_a_reset_is_found),
 };
 const size_t own_count = sizeof own_tests / sizeof own_tests[0];

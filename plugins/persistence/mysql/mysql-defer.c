@@ -118,6 +118,8 @@ static int inspect_last_error(wb_storage_session *s)
         mys_failure_lost(s, mysql_error(s->connection));
         return s->sql.failure.result;
     }
+    if (mys_guard_was_reset(&s->guard))
+        return found(s, WB_REJECT, MYS_RESET);
     if (code == 0 || mys_is_client_error(code) || is_of_the_message(code, mysql_error(s->connection)))
         return WB_OK;
     mys_failure_record(s, MYS_STEP_DEFERRED, s->sql.last_item);

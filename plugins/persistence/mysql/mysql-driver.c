@@ -63,6 +63,10 @@ static wb_sql_standing standing(wb_storage_session *s)
 {
     const MYSQL *c = s->connection;
     s->exchange.commit_sent = 0; /* what ends here was not committed */
+    if (mys_guard_was_reset(&s->guard)) {
+        mys_failure_lost(s, MYS_RESET);
+        return WB_SQL_UNUSABLE;
+    }
     if (c->status == MYSQL_STATUS_READY && !(c->server_status & SERVER_MORE_RESULTS_EXIST))
         return WB_SQL_TRANSACTION;
     mys_failure_lost(s, "a handler left it in the middle of a statement");

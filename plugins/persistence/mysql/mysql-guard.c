@@ -59,6 +59,8 @@ int mys_guard_init(wb_storage_session *s, const wb_sql_cell *collation, const wb
 
 void mys_guard_free(mys_guard *guard)
 {
+    if (guard->sentinel)
+        (void)mysql_stmt_close(guard->sentinel);
     wb_sql_buffer_free(&guard->role);
 }
 
@@ -128,6 +130,13 @@ static void queue_set(wb_storage_session *s)
         end_step(s);
 }
 
+static int is_elsewhere(const wb_storage_session *s)
+{
+    const char *database = s->connection->db;
+    return s->watch.database_changed || !database ||
+           strcmp(database, s->persistence->config->database) != 0;
+}
+
 static void queue_database(wb_storage_session *s)
 {
     const char *database = s->persistence->config->database;
@@ -147,7 +156,7 @@ void mys_guard_queue_rest(wb_storage_session *s)
     queue_set(s);
     if (w->changed.size || w->own_changed)
         mys_session_queue_settings(s);
-    if (w->database_changed)
+    if (is_elsewhere(s))
         queue_database(s);
     queue_untracked(s);
     if (s->exchange.count > first)
@@ -171,11 +180,18 @@ void mys_guard_take(wb_storage_session *s, mys_step_kind kind)
 void mys_guard_hand_out(wb_storage_session *s, size_t item)
 {
     mys_guard *g = &s->guard;
+    if (!g->sentinel)
+        g->sentinel = mysql_stmt_init(s->connection);
     if (!g->users)
         g->user = item;
     if (!g->users || s->sql.last_item != item)
         g->users++;
     g->is_used = g->needs_names = g->needs_rest = 1;
+}
+
+int mys_guard_was_reset(const mys_guard *guard)
+{
+    return guard->sentinel && mysql_stmt_errno(guard->sentinel) != 0;
 }
 
 int mys_guard_found(wb_storage_session *s)

@@ -41,6 +41,7 @@ void mys_session_queue_settings(wb_storage_session *s)
         "SET @@session.autocommit = 0, @@session.innodb_lock_wait_timeout = %" PRId64
         ", @@session.lock_wait_timeout = %" PRId64
         ", @@session.session_track_transaction_info = 'STATE'"
+        ", @@session.session_track_schema = 1"
         ", @@session.session_track_system_variables = '*', @@session.sql_mode = IF("
         "FIND_IN_SET('STRICT_ALL_TABLES', @@session.sql_mode) OR "
         "FIND_IN_SET('STRICT_TRANS_TABLES', @@session.sql_mode), @@session.sql_mode, "

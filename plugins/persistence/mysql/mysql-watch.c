@@ -63,6 +63,9 @@ static int is_plain_name(const MARIADB_CONST_STRING *name)
 
 static void take_variable(mys_watch *w, const MARIADB_CONST_STRING *name)
 {
+    static const char *const schema[] = { "session_track_schema", NULL };
+    if (w->collects) /* what is done behind it may not be reported */
+        w->database_changed |= is_one_of(schema, name);
     if (!w->collects || is_one_of(of_names, name) || is_one_of(passing, name))
         return;
     if (is_one_of(own, name)) {
