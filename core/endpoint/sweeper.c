@@ -138,7 +138,7 @@ static const wb_operation *find_refused(const wb_operation_group *groups)
 /* When all that is parked is due, the walk comes to the new row, too. */
 static void remember_parked(round *r, uint64_t number)
 {
-    r->renumbered = wb_realloc(r->renumbered, (r->parked + 1) * sizeof *r->renumbered);
+    r->renumbered = wb_realloc(r->renumbered, (r->renumbered_count + 1) * sizeof *r->renumbered);
     r->renumbered[r->renumbered_count++] = number;
 }
 
@@ -151,18 +151,20 @@ static int was_parked_now(const round *r)
 }
 
 /* The new row stands before the old one goes: a crash in between sends twice, and loses
- * nothing. */
+ * nothing. The old one goes, too, where another process has parked what it holds. */
 static int park(round *r, const wb_mark *remaining, uint32_t tries, const wb_operation *refused)
 {
     char reason[1200];
     wb_describe_refusal(refused, reason, sizeof reason);
-    r->parked++;
     const wb_parked parked = { tries, reason, remaining->remaining, remaining->remaining_size };
-    uint64_t number = 0;
-    int result = wb_pipeline_park(r->pipeline, r->storage, &parked, &number, r->error);
-    if (result == WB_OK && r->is_asked)
-        remember_parked(r, number);
-    return result == WB_OK ? mark(r, (wb_mark){ r->batch, NULL, 0 }) : result;
+    wb_parking parking = { 0 };
+    int result = wb_pipeline_park(r->pipeline, r->storage, &parked, r->batch, &parking, r->error);
+    if (result != WB_OK)
+        return result;
+    r->parked += !parking.was_done;
+    if (r->is_asked && !parking.was_done)
+        remember_parked(r, parking.number);
+    return mark(r, (wb_mark){ r->batch, NULL, 0 });
 }
 
 /* What was confirmed is marked whatever became of the rest. */

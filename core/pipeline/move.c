@@ -64,7 +64,7 @@ static int park(wb_worker *w, wb_item *item, const char *reason)
     (void)wb_operations_encode_group(&w->encoded, item->incoming->id, item->incoming->id_size,
                                      &item->operations);
     const wb_parked parked = { 1, reason, w->encoded.data, w->encoded.size };
-    int r = wb_pipeline_park(w->pipeline, w->storage, &parked, NULL, &error);
+    int r = wb_pipeline_park(w->pipeline, w->storage, &parked, 0, NULL, &error);
     w->storage_broken |= r == WB_NOT_CONNECTED || r == WB_IN_DOUBT;
     if (r != WB_OK)
         return 0;

@@ -6,9 +6,11 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/base/arena.h"
 #include "core/base/clock.h"
+#include "core/base/crash.h"
 #include "core/base/error.h"
 #include "core/base/log.h"
 #include "core/message/ids.h"
@@ -51,18 +53,32 @@ uint64_t wb_pipeline_batch_number(const wb_pipeline *p)
     return wb_batch_number(wb_pipeline_now(p));
 }
 
+/* With a claim: nothing is stored if somebody else has it. Its record is one of today, whenever the
+ * row is due. */
+static int store_row(const wb_pipeline *p, wb_storage_session *storage, const wb_pending *row,
+                     wb_claim *claim, wb_error *error)
+{
+    const wb_persistence_ops *ops = p->persistence_ops;
+    wb_begin begin = { .struct_size = sizeof begin,
+                       .batch = claim ? wb_pipeline_batch_number(p) : row->batch,
+                       .claims = claim,
+                       .claim_count = claim ? 1 : 0 };
+    wb_commit commit = { .struct_size = sizeof commit,
+                         .batch = row->batch,
+                         .operations = row->operations,
+                         .operations_size = row->operations_size,
+                         .failed_item = SIZE_MAX };
+    int r = ops->begin(storage, &begin, error);
+    if (r == WB_OK && claim && claim->duplicate_of)
+        return ops->rollback(storage, error);
+    return r == WB_OK ? ops->commit(storage, &commit, error) : r;
+}
+
 int wb_pipeline_store_row(const wb_pipeline *p, wb_storage_session *storage, uint64_t number,
                           const void *bytes, size_t size, wb_error *error)
 {
-    const wb_persistence_ops *ops = p->persistence_ops;
-    wb_begin begin = { .struct_size = sizeof begin, .batch = number };
-    wb_commit commit = { .struct_size = sizeof commit,
-                         .batch = number,
-                         .operations = bytes,
-                         .operations_size = size,
-                         .failed_item = SIZE_MAX };
-    int r = ops->begin(storage, &begin, error);
-    return r == WB_OK ? ops->commit(storage, &commit, error) : r;
+    const wb_pending row = { number, bytes, size };
+    return store_row(p, storage, &row, NULL, error);
 }
 
 /* A row is swept once it is older than sweep_after: so its number lies that much before the
@@ -72,24 +88,43 @@ static uint64_t number_due_in(const wb_pipeline *p, int64_t pause)
     return wb_batch_number(wb_pipeline_now(p) + pause - p->sweep_after);
 }
 
-int wb_pipeline_park(const wb_pipeline *p, wb_storage_session *storage, const wb_parked *parked,
-                     uint64_t *ret_number, wb_error *error)
+static void log_parked(const wb_pipeline *p, const wb_parked *parked, int64_t pause)
 {
-    wb_buffer bytes = { 0 };
-    int64_t pause = wb_parked_pause(p->park_time, parked->tries);
-    uint64_t number = number_due_in(p, pause);
     int level = parked->tries == 1 ? WB_LOG_WARNING : WB_LOG_DEBUG;
     char count[12], seconds[24];
-    wb_parked_encode(&bytes, parked);
-    int r = wb_pipeline_store_row(p, storage, number, bytes.data, bytes.size, error);
-    wb_buffer_free(&bytes);
-    if (r != WB_OK)
-        return r;
-    if (ret_number)
-        *ret_number = number;
     (void)snprintf(count, sizeof count, "%" PRIu32, parked->tries);
     (void)snprintf(seconds, sizeof seconds, "%" PRId64, pause / WB_SECOND);
     wb_log_event(level, "operations parked: they cannot be dispatched", { "endpoint", p->endpoint },
                  { "tries", count }, { "next_try_in_s", seconds }, { "reason", parked->reason });
+}
+
+/* Two processes may read one row, and neither be able to dispatch it: who parks it claims it as a
+ * message's id is claimed. What no message's id is by chance: the number is known to nobody outside
+ * of the database. */
+static size_t make_id(uint64_t row, char *id)
+{
+    static const char prefix[] = "\0parked ";
+    memcpy(id, prefix, sizeof prefix - 1);
+    return sizeof prefix - 1 + (size_t)snprintf(id + sizeof prefix - 1, 17, "%016" PRIx64, row);
+}
+
+int wb_pipeline_park(const wb_pipeline *p, wb_storage_session *storage, const wb_parked *parked, uint64_t row,
+                     wb_parking *ret_parking, wb_error *error)
+{
+    char id[32];
+    wb_claim claim = { .id = id, .id_size = make_id(row, id) };
+    wb_buffer bytes = { 0 };
+    int64_t pause = wb_parked_pause(p->park_time, parked->tries);
+    wb_parked_encode(&bytes, parked);
+    const wb_pending parked_row = { number_due_in(p, pause), bytes.data, bytes.size };
+    int r = store_row(p, storage, &parked_row, row && !wb_bug("parked_twice") ? &claim : NULL, error);
+    wb_buffer_free(&bytes);
+    if (r != WB_OK)
+        return r;
+    int was_done = claim.duplicate_of != 0;
+    if (ret_parking)
+        *ret_parking = (wb_parking){ parked_row.batch, was_done };
+    if (!was_done)
+        log_parked(p, parked, pause);
     return WB_OK;
 }

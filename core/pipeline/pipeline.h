@@ -75,9 +75,17 @@ uint64_t wb_pipeline_batch_number(const wb_pipeline *p);
 int wb_pipeline_store_row(const wb_pipeline *p, wb_storage_session *storage, uint64_t number,
                           const void *bytes, size_t size, wb_error *error);
 
+/** What became of operations that were to be parked. */
+typedef struct wb_parking {
+    uint64_t number; /* of the new row, if there is one */
+    int was_done;    /* by another process: nothing was stored */
+} wb_parking;
+
 /** Park operations (see core/recover/parked.h): they are due again after a pause that follows
- *  from how often they were tried. *ret_number, which may be NULL, is the new row's. */
-int wb_pipeline_park(const wb_pipeline *p, wb_storage_session *storage, const wb_parked *parked,
-                     uint64_t *ret_number, wb_error *error);
+ *  from how often they were tried. `row` is the pending row they come from, which the caller then
+ *  deletes; a row is parked once, whoever else has read it. 0: they come from none.
+ *  `ret_parking` may be NULL. */
+int wb_pipeline_park(const wb_pipeline *p, wb_storage_session *storage, const wb_parked *parked, uint64_t row,
+                     wb_parking *ret_parking, wb_error *error);
 
 #endif

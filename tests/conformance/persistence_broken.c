@@ -28,13 +28,13 @@ static const char *const bugs[] = { "none", "ids_ignore_case", "ids_lose_blanks"
                                     "walks_on_the_spot", "walks_past_the_visitor",
                                     "walks_beside_others", "sweeps_what_is_not_due",
                                     "parks_nothing", "clock_is_a_year_off", "clock_stands_still",
-                                    "locks_are_the_messages", NULL };
+                                    "locks_are_the_messages", "stores_as_begun", NULL };
 enum { NONE, IDS_IGNORE_CASE, IDS_LOSE_BLANKS, IDS_END_AT_NUL, CLAIMS_BY_LOOKING, FORGETS_RELEASED,
        TRUNCATES_OPERATIONS, MARKS_ROLL_BACK, REST_IS_DROPPED, CLEAN_UP_TAKES_PENDING,
        SWEEPS_NEWEST_FIRST, REFUSED_COMMIT_IS_OK, CLOSE_COMMITS, DOUBT_IS_OK, DOUBT_IS_NOTHING,
        LOSS_IS_RETRY, WALKS_ON_THE_SPOT, WALKS_PAST_THE_VISITOR, WALKS_BESIDE_OTHERS,
        SWEEPS_WHAT_IS_NOT_DUE, PARKS_NOTHING, CLOCK_IS_A_YEAR_OFF, CLOCK_STANDS_STILL,
-       LOCKS_ARE_THE_MESSAGES };
+       LOCKS_ARE_THE_MESSAGES, STORES_AS_BEGUN };
 
 #define CLAIMS_MAX 1024
 #define MARKS_MAX 1024
@@ -169,6 +169,8 @@ static int commit_mangled(wb_storage_session *session, wb_commit *commit, wb_err
         mangled.released_count = 0;
     if (bug == PARKS_NOTHING && !place_of(session)->has_claims)
         mangled.operations = NULL;
+    if (bug == STORES_AS_BEGUN)
+        mangled.batch = place_of(session)->batch;
     if (bug == TRUNCATES_OPERATIONS && mangled.operations_size > 65535)
         mangled.operations_size = 65535;
     int result = WB_OK;

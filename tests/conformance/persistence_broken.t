@@ -171,6 +171,9 @@ fail parked rows and the clean-up leave each other alone
 fail parked rows are marked like others
 fail a row is parked again under a later number
 END
+try stores_as_begun <<'END'
+fail of two that park one row one does
+END
 try clock_is_a_year_off <<'END'
 fail clock() tells the time, within minutes of the host's
 END

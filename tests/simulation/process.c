@@ -13,7 +13,9 @@
 #include "core/message/ids.h"
 #include "core/pipeline/suspect.h"
 #include "core/pipeline/worker.h"
+#include "core/recover/parked.h"
 #include "tests/simulation/broker.h"
+#include "tests/simulation/database.h"
 #include "tests/simulation/handlers.h"
 #include "tests/simulation/persistence.h"
 #include "tests/simulation/shape.h"
@@ -347,6 +349,65 @@ void sim_process_store_row(unsigned endpoint_number, uint64_t batch, const char 
     (void)sim_database_store(endpoint_number, batch, encoded.data, encoded.size, 0);
     wb_buffer_free(&encoded);
     wb_arena_free(&arena);
+}
+
+typedef struct {
+    char text[64]; /* an operation's id */
+} held_id;
+
+typedef struct {
+    held_id *ids;
+    size_t count, max;
+} held_ids;
+
+static void note_id(held_ids *held, const wb_operation *operation)
+{
+    if (strcmp(operation->destination, SIM_ERROR_QUEUE) == 0)
+        return;
+    if (held->count == held->max) {
+        held->max = held->max ? held->max * 2 : 64;
+        held->ids = realloc(held->ids, held->max * sizeof *held->ids);
+        if (!held->ids)
+            abort();
+    }
+    (void)snprintf(held->ids[held->count++].text, sizeof held->ids->text, "%s", operation->id);
+}
+
+static void note_ids(held_ids *held, const sim_row *row, wb_arena *arena)
+{
+    wb_parked parked = { .operations = row->bytes, .operations_size = row->size };
+    int failed;
+    (void)wb_parked_decode(row->bytes, row->size, &parked);
+    const wb_operation_group *groups =
+        wb_operations_decode(parked.operations, parked.operations_size, arena, &failed);
+    for (; !failed && groups; groups = groups->next)
+        for (const wb_operation_node *node = groups->operations.first; node; node = node->next)
+            note_id(held, &node->operation);
+}
+
+static int by_id(const void *a, const void *b)
+{
+    return strcmp(((const held_id *)a)->text, ((const held_id *)b)->text);
+}
+
+unsigned sim_process_most_rows(unsigned endpoint_number)
+{
+    const sim_table *t = &sim_tables[endpoint_number];
+    held_ids held = { 0 };
+    unsigned most = 0, same = 0;
+    wb_arena arena;
+    wb_arena_init(&arena, 4096);
+    for (size_t i = 0; i < t->row_count; i++)
+        note_ids(&held, &t->rows[i], &arena);
+    if (held.count)
+        qsort(held.ids, held.count, sizeof *held.ids, by_id);
+    for (size_t i = 0; i < held.count; i++) {
+        same = i && by_id(&held.ids[i], &held.ids[i - 1]) == 0 ? same + 1 : 1;
+        most = same > most ? same : most;
+    }
+    free(held.ids);
+    wb_arena_free(&arena);
+    return most;
 }
 
 void sim_process_want_parked(int process, unsigned number)

@@ -436,6 +436,34 @@ static void prepare_asked_for(void)
     sim_scene_add(3, SIM_GOOD);
 }
 
+static void prepare_two_sweepers(void)
+{
+    prepare_sweep();
+    the_shape.processes = 2;
+    for (int i = 0; i < 10; i++)
+        sim_scene_add_pending(i % 3 ? SIM_NOWHERE : SIM_NARROW, 3 * SIM_HOUR);
+    sim_scene_add_pending(SIM_LATER, 3 * SIM_HOUR);
+    sim_scene_add(3, SIM_GOOD);
+}
+
+/* Their rounds fall together, and one sends slowly what the other has in hand, too. */
+static void drive_two_sweepers(void)
+{
+    sim_outage_start(SIM_BROKER_SLOW, sim_now() + 3 * SIM_HOUR);
+    sim_drive_start();
+    for (int i = 0; i < 3 * 60; i++) {
+        sim_sleep(60 * WB_SECOND);
+        if (i % 20 == 10)
+            sim_process_want_parked(1 + i / 20 % 2, 0);
+    }
+    sim_drive_calm(2 * SIM_HOUR);
+    sim_drive_stop();
+    sim_audit();
+    if (sim_process_most_rows(0) != 1 || sim_tables[0].row_count != 10)
+        sim_violation("10 rows that cannot be dispatched are %zu, %u of them of one operation",
+                      sim_tables[0].row_count, sim_process_most_rows(0));
+}
+
 /* Asked for, a row that cannot be dispatched is tried once more, not all the time. */
 static void drive_asked_for(void)
 {
@@ -498,6 +526,8 @@ const sim_scenario sim_scenarios_storage[] = {
     { "ends_company", "the same among others that fail", prepare_ends_company, sim_scene_good_first },
     { "suspect_stops", "orderly stops with a suspect in hand", prepare_suspect_stops, drive_suspect_stops },
     { "asked_for", "a parked row that somebody asks for", prepare_asked_for, drive_asked_for },
+    { "two_sweepers", "two processes sweep rows that cannot be dispatched", prepare_two_sweepers,
+      drive_two_sweepers },
     { "copies", "copies of one id with other bodies, in one batch", prepare_copies, drive_copies },
     { NULL, NULL, NULL, NULL },
 };

@@ -206,20 +206,31 @@ static void test_a_call_passes_no_key(void **state)
 
 static int64_t wall;
 static unsigned cleaned;
-static uint64_t stored;
+static uint64_t stored, begun, claimed_by;
+static size_t claims;
 static wb_error death;
 static char sent[8];
 
 static int fake_begin(wb_storage_session *s, wb_begin *begin, wb_error *error)
 {
     (void)s, (void)error;
-    stored = begin->batch;
+    claims = begin->claim_count;
+    begun = begin->batch;
+    if (claims)
+        begin->claims[0].duplicate_of = claimed_by;
     return WB_OK;
 }
 
 static int fake_commit(wb_storage_session *s, wb_commit *commit, wb_error *error)
 {
-    (void)s, (void)commit, (void)error;
+    (void)s, (void)error;
+    stored = commit->batch;
+    return WB_OK;
+}
+
+static int fake_rollback(wb_storage_session *s, wb_error *error)
+{
+    (void)s, (void)error;
     return WB_OK;
 }
 
@@ -247,7 +258,8 @@ static int fake_pending(wb_storage_session *s, const uint64_t *batches, size_t c
 }
 
 static const wb_persistence_ops storage_ops = { .struct_size = sizeof storage_ops, .begin = fake_begin,
-                                                .commit = fake_commit, .pending = fake_pending,
+                                                .commit = fake_commit, .rollback = fake_rollback,
+                                                .pending = fake_pending,
                                                 .clean_up = fake_clean_up, .clock = fake_clock };
 
 static int dying_send(wb_transport_session *s, wb_operation *const *operations, size_t count,
@@ -309,16 +321,40 @@ static void test_the_number_of_a_parked_row(void **state)
 {
     const wb_parked parked = { 1, "because", "x", 1 };
     wb_error error = { 0 };
-    uint64_t number = 0;
+    wb_parking parking = { 0 };
     (void)state;
     pipeline.persistence_ops = &storage_ops;
     pipeline.park_time = 60 * WB_SECOND;
     pipeline.sweep_after = 20 * WB_SECOND;
     uint64_t from = wb_batch_number_at(wb_pipeline_now(&pipeline) + 40 * WB_SECOND);
-    assert_int_equal(wb_pipeline_park(&pipeline, NULL, &parked, &number, &error), WB_OK);
-    assert_int_equal(number, stored);
+    assert_int_equal(wb_pipeline_park(&pipeline, NULL, &parked, 0, &parking, &error), WB_OK);
+    assert_int_equal(claims, 0);
+    assert_int_equal(parking.number, stored);
     assert_true(stored >= from);
     assert_true(stored < wb_batch_number_at(wb_pipeline_now(&pipeline) + 41 * WB_SECOND));
+}
+
+/* The record says today's time, the row when it is due; and what is parked already is not stored. */
+static void test_a_row_is_parked_once(void **state)
+{
+    const wb_parked parked = { 2, "because", "x", 1 };
+    wb_error error = { 0 };
+    wb_parking parking = { 0 };
+    (void)state;
+    pipeline.persistence_ops = &storage_ops;
+    pipeline.park_time = 60 * WB_SECOND;
+    pipeline.sweep_after = 20 * WB_SECOND;
+    assert_int_equal(wb_pipeline_park(&pipeline, NULL, &parked, 4711, &parking, &error), WB_OK);
+    assert_int_equal(claims, 1);
+    assert_false(parking.was_done);
+    assert_true(begun < wb_batch_number_at(wb_pipeline_now(&pipeline) + WB_SECOND));
+    assert_true(stored > wb_batch_number_at(wb_pipeline_now(&pipeline) + 99 * WB_SECOND));
+    claimed_by = begun;
+    stored = 0;
+    assert_int_equal(wb_pipeline_park(&pipeline, NULL, &parked, 4711, &parking, &error), WB_OK);
+    assert_true(parking.was_done);
+    assert_int_equal(stored, 0);
+    claimed_by = 0;
 }
 
 static unsigned deaths_after(int cause, int code)
@@ -785,6 +821,7 @@ int main(void)
         TEST(test_a_call_passes_no_key),
         TEST(test_the_clock_jumps),
         TEST(test_the_number_of_a_parked_row),
+        TEST(test_a_row_is_parked_once),
         TEST(test_deaths_that_count),
         TEST(test_the_harmless_first),
         TEST(test_silence),

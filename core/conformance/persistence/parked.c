@@ -2,10 +2,12 @@
  *
  * The persistence kit: rows without a message of their own. A host parks operations that cannot
  * be sent now under a number in the future, which says when they are due, and notes attempts
- * under small numbers. Both are stored by a transaction that claims nothing.
+ * under small numbers. Both are stored by a transaction that claims nothing, or, when two hosts may
+ * park the same, the row that is parked.
  */
 #include "config.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -152,6 +154,35 @@ static void parked_again(wb_kit *kit)
     wb_client_finds_pending(b, WB_PARKED(3), "thrice", 6);
 }
 
+static int begins_parking(wb_client *client, uint64_t batch, uint64_t owner)
+{
+    wb_claim claim = { "\0the row", 8, 0 };
+    return wb_client_check(client, wb_client_begin(client, batch, &claim, 1), WB_OK, "claim a row") &&
+           wb_kit_check(client->kit, claim.duplicate_of == owner,
+                        "a row that is parked is said to be parked by %" PRIu64 " instead of %" PRIu64,
+                        claim.duplicate_of, owner);
+}
+
+/* Two hosts tried the same row in vain. Who parks it claims it, with a record of today, in the
+ * transaction that stores the new row; the other finds that it was done. */
+static void parked_by_one_of_two(wb_kit *kit)
+{
+    size_t deleted = 0;
+    wb_client *a = wb_client_open(kit, 0), *b = wb_client_open(kit, 0);
+    if (!a || !b || !begins_parking(a, WB_BATCH(1), 0) ||
+        !wb_client_check(a, wb_client_commit(a, WB_PARKED(1), "parked", 6), WB_OK,
+                         "store a row under a number that is not the one that begin() was given") ||
+        !begins_parking(b, WB_BATCH(2), WB_BATCH(1)) ||
+        !wb_client_check(b, wb_client_rollback(b), WB_OK, "roll back"))
+        return;
+    wb_client_finds_pending(b, WB_PARKED(1), "parked", 6);
+    wb_client_finds_pending(b, WB_BATCH(1), NULL, 0);
+    sweep_and_check(b, WB_BATCH_END, 1, WB_PARKED(1));
+    wb_client_check(b, wb_client_clean_up(b, WB_BATCH_OF_LOOKS, 100, &deleted), WB_OK, "clean up");
+    wb_kit_check(kit, deleted == 1, "%zu records are said to be deleted instead of 1", deleted);
+    wb_client_finds_pending(a, WB_PARKED(1), "parked", 6);
+}
+
 #define OUTBOX WB_CAP_OUTBOX
 static const wb_kit_case cases[] = {
     { "a transaction that claims nothing stores a row", OUTBOX, without_claims },
@@ -161,5 +192,6 @@ static const wb_kit_case cases[] = {
     { "parked rows and the clean-up leave each other alone", OUTBOX, clean_up_goes_on },
     { "parked rows are marked like others", OUTBOX, marked_like_others },
     { "a row is parked again under a later number", OUTBOX, parked_again },
+    { "of two that park one row one does", OUTBOX, parked_by_one_of_two },
 };
 const wb_kit_group wb_cases_parked = WB_KIT_GROUP(cases);

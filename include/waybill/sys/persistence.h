@@ -69,6 +69,8 @@ typedef struct wb_begin {
 /** A transaction to commit. Size first, append-only. */
 typedef struct wb_commit {
     size_t struct_size;
+    /** As begin() was told; but a row that is parked anew has a number in the future, and the
+     *  claim that was made for it one of today. */
     uint64_t batch;
     /** Operations to store under `batch`, or NULL for none. */
     const void *operations;
