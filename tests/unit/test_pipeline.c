@@ -528,12 +528,6 @@ static int counting_commit(wb_storage_session *s, wb_commit *commit, wb_error *e
     return WB_OK;
 }
 
-static int fake_rollback(wb_storage_session *s, wb_error *error)
-{
-    (void)s, (void)error;
-    return WB_OK;
-}
-
 /* Only the commit has shown it: who did it, and who came after it, was not handled. */
 static void test_who_was_handled(void **state)
 {
