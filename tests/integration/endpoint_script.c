@@ -4,6 +4,7 @@
  *
  *   sql TEXT                    run TEXT on the plain connection
  *   defer TEXT                  the same as a deferred statement (pgsql, mysql)
+ *   again TEXT                  the same as sql, on the connection that it has
  *   ignore TEXT                 the same as sql, but look away when it fails
  *   send QUEUE TYPE BODY        likewise now (WB_IMMEDIATE), memory (WB_NON_PERSISTENT)
  *   publish TYPE BODY           likewise reply
@@ -164,7 +165,9 @@ static int fail(const script *s, const char *kind, const char *text)
 
 static int do_sql(script *s, const char *verb, char *rest)
 {
-    int r = strcmp(verb, "defer") == 0 ? script_defer(s->ctx, rest) : script_sql(s->ctx, rest);
+    int r = strcmp(verb, "defer") == 0   ? script_defer(s->ctx, rest)
+            : strcmp(verb, "again") == 0 ? script_sql_again(s->ctx, rest)
+                                         : script_sql(s->ctx, rest);
     return strcmp(verb, "ignore") == 0 ? WB_OK : r;
 }
 
@@ -244,6 +247,7 @@ static const struct {
     int (*run)(script *s, const char *verb, char *rest);
 } commands[] = {
     { "sql", do_sql },         { "defer", do_sql },      { "ignore", do_sql },
+    { "again", do_sql },
     { "send", do_send },       { "now", do_send },       { "memory", do_send },
     { "publish", do_publish }, { "reply", do_publish },  { "echo", do_echo },
     { "header", do_prepare },  { "headers", do_prepare }, { "pad", do_prepare },

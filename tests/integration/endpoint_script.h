@@ -10,6 +10,8 @@
 
 /** On the plain connection; nothing if the endpoint has no database. */
 int script_sql(wb_context *ctx, const char *sql);
+/** The same without asking for the connection again. */
+int script_sql_again(wb_context *ctx, const char *sql);
 int script_defer(wb_context *ctx, const char *sql);
 /** What a handler must not leave behind. */
 int script_leave_unread(wb_context *ctx, const char *sql);

@@ -14,21 +14,27 @@ static int answered(wb_context *ctx, MYSQL *db, int failed)
     return failed ? wb_fail(ctx, WB_RETRY, "%s", mysql_error(db)) : WB_OK;
 }
 
-static int query(wb_context *ctx, const char *sql, MYSQL **ret_db)
+static int query(wb_context *ctx, MYSQL *db, const char *sql)
 {
-    MYSQL *db = *ret_db = wb_mysql(ctx);
     if (!db)
         return wb_fail(ctx, WB_RETRY, "no connection");
     return answered(ctx, db, mysql_real_query(db, sql, strlen(sql)));
 }
 
+static _Thread_local MYSQL *last; /* what a handler got last */
+
+int script_sql_again(wb_context *ctx, const char *sql)
+{
+    int r = query(ctx, last, sql);
+    if (r == WB_OK)
+        mysql_free_result(mysql_store_result(last));
+    return r;
+}
+
 int script_sql(wb_context *ctx, const char *sql)
 {
-    MYSQL *db;
-    int r = query(ctx, sql, &db);
-    if (r == WB_OK)
-        mysql_free_result(mysql_store_result(db));
-    return r;
+    last = wb_mysql(ctx);
+    return script_sql_again(ctx, sql);
 }
 
 int script_defer(wb_context *ctx, const char *sql)
@@ -38,8 +44,7 @@ int script_defer(wb_context *ctx, const char *sql)
 
 int script_leave_unread(wb_context *ctx, const char *sql)
 {
-    MYSQL *db;
-    return query(ctx, sql, &db);
+    return query(ctx, wb_mysql(ctx), sql);
 }
 
 int script_leave_pipeline(wb_context *ctx)

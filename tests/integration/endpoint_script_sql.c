@@ -33,6 +33,11 @@ int script_sql(wb_context *ctx, const char *sql)
     return WB_OK;
 }
 
+int script_sql_again(wb_context *ctx, const char *sql)
+{
+    return script_sql(ctx, sql);
+}
+
 int script_defer(wb_context *ctx, const char *sql)
 {
     static const wb_pgsql_params none = { 0 };

@@ -18,7 +18,8 @@
  * and outside of it: mark, pending, sweep, clean_up.
  *
  * Change log: 1.0 first version. Appended since: clock(), next_pending(); commit() may find that
- * a handler ended the transaction.
+ * a handler ended the transaction. Said more precisely: that it did outranks in check() what
+ * failed after it.
  */
 #ifndef WAYBILL_SYS_PERSISTENCE_H
 #define WAYBILL_SYS_PERSISTENCE_H
@@ -140,7 +141,11 @@ typedef struct wb_persistence_ops {
      *  server's did to it is WB_RETRY with WB_CAUSE_SERVER, whatever the handler made of
      *  it. `item` is the handler's. WB_ABORT when it
      *  is not this item's doing (a deadlock, or what another item deferred failed).
-     *  Costs no round trip. */
+     *  That it was ended comes before all else, also before a connection that was lost since:
+     *  the host then knows whose doing it is, and that who ran before keeps its effects.
+     *  Whatever check() says, the host claims the ids of a batch that failed once more, and
+     *  rolls that back, to see whether a handler committed them; if it was not told whose
+     *  doing that was, all of the batch run again. Costs no round trip. */
     int (*check)(wb_storage_session *session, size_t item, wb_error *error);
 
     /** Send what was deferred, store the operations, give back claims, commit: one

@@ -57,7 +57,7 @@ int wb_sql_check(wb_storage_session *session, size_t item, wb_error *error)
     const wb_host *host = s->outbox->host;
     int result = s->state == WB_SQL_IDLE ? WB_OK : s->outbox->driver->inspect(session);
 
-    if (s->state == WB_SQL_LOST)
+    if (s->state == WB_SQL_LOST && result != WB_REJECT) /* a handler that ended it outranks that */
         return wb_sql_unusable(session, "go on with the transaction", error);
     if (result == WB_OK)
         return WB_OK;

@@ -132,9 +132,6 @@ static int inspect_connection(wb_storage_session *s)
         return found(s, WB_REJECT, "the handler left results unread");
     if (inspect_last_error(s) != WB_OK)
         return s->sql.failure.result;
-    if (s->watch.ended)
-        return found(s, WB_REJECT,
-                     MYS_ENDED);
     if (s->watch.another)
         return found(s, WB_ABORT,
                      "the server rolled the transaction back, and the handler went on after that "
@@ -142,8 +139,12 @@ static int inspect_connection(wb_storage_session *s)
     return WB_OK;
 }
 
+/* First whether a handler ended the transaction: what came after it, the end of the connection
+ * too, hides it from the host. */
 int mys_defer_inspect(wb_storage_session *s)
 {
+    if (s->sql.handed_out && s->watch.ended)
+        return wb_sql_note(s, WB_REJECT, WB_CAUSE_OTHER, s->sql.last_item, MYS_ENDED);
     if (s->sql.state != WB_SQL_OPEN || s->sql.flush_failed || s->sql.failure.result != WB_OK)
         return s->sql.failure.result;
     return s->sql.handed_out ? inspect_connection(s) : WB_OK;

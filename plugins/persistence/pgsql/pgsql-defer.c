@@ -328,6 +328,9 @@ static int found(wb_storage_session *s, int result, const char *text)
 
 int pgsql_defer_inspect(wb_storage_session *s)
 {
+    /* before all else: what came after it, the end of the connection too, hides it from the host */
+    if (s->guard.is_ended)
+        return pgsql_guard_found(s);
     if (!s->sql.handed_out || s->sql.state == WB_SQL_LOST)
         return s->sql.failure.result;
     if (PQstatus(s->connection) == CONNECTION_BAD) {
@@ -339,8 +342,6 @@ int pgsql_defer_inspect(wb_storage_session *s)
      * a savepoint since */
     if (s->sql.flush_failed)
         return s->sql.failure.result;
-    if (s->guard.is_ended)
-        return pgsql_guard_found(s);
     if (PQpipelineStatus(s->connection) != PQ_PIPELINE_OFF)
         return found(s, WB_REJECT, "the handler left the connection in pipeline mode");
     switch (PQtransactionStatus(s->connection)) {
