@@ -10,7 +10,9 @@
 #include "core/base/clock.h"
 #include "core/base/crash.h"
 #include "core/base/log.h"
+#include "core/endpoint/silences.h"
 #include "core/message/ids.h"
+#include "core/pipeline/unconfirmed.h"
 #include "core/pipeline/window.h"
 #include "core/recover/attempts.h"
 #include "core/recover/parked.h"
@@ -32,12 +34,14 @@ typedef struct {
     wb_buffer bytes; /* the row in hand */
     wb_buffer encoded;
     uint64_t batch; /* its number; 0: there was none */
-    size_t passed;  /* rows the walk has left behind */
+    uint64_t reached; /* the last row the walk came to */
+    size_t passed;    /* rows the walk has left behind */
     const wb_sweep_memory *before;
     wb_sweep_memory after;
     uint64_t young;  /* ordinary rows from this number on are left to their workers */
     size_t swept;
     int64_t until;
+    wb_silences silences;
     unsigned lost; /* sessions in a row that broke, with nothing sent in between */
     size_t parked;
     int is_asked;         /* somebody asked for all that is parked */
@@ -98,12 +102,20 @@ static int was_seen(const wb_sweep_memory *memory, uint64_t batch)
     return low < memory->count && memory->seen[low] == batch;
 }
 
-static void remember(round *r)
+static void remember(round *r, uint64_t batch)
 {
     if (!r->after.seen)
         r->after.seen = wb_alloc(SEEN_MAX * sizeof *r->after.seen);
     if (r->after.count < SEEN_MAX)
-        r->after.seen[r->after.count++] = r->batch;
+        r->after.seen[r->after.count++] = batch;
+}
+
+/* What a round that ended early did not come to has been seen as often as before. */
+static void remember_rest(round *r)
+{
+    for (size_t i = 0; i < r->before->count; i++)
+        if (r->before->seen[i] > r->reached)
+            remember(r, r->before->seen[i]);
 }
 
 static int open_outlet(round *r)
@@ -127,12 +139,15 @@ static int mark(round *r, wb_mark mark)
     return r->pipeline->persistence_ops->mark(r->storage, &mark, 1, r->error);
 }
 
-static const wb_operation *find_refused(const wb_operation_group *groups)
+/* The first that is refused; else the first that is not confirmed, or was not sent again. */
+static const wb_operation *find_obstacle(const wb_operation_group *groups)
 {
-    const wb_operation *refused = NULL;
-    for (; groups && !refused; groups = groups->next)
+    const wb_operation *refused = NULL, *unconfirmed = NULL;
+    for (; groups && !refused; groups = groups->next) {
         refused = wb_find_refused(&groups->operations);
-    return refused;
+        unconfirmed = unconfirmed ? unconfirmed : wb_unconfirmed_find(&groups->operations);
+    }
+    return refused ? refused : unconfirmed;
 }
 
 /* When all that is parked is due, the walk comes to the new row, too. */
@@ -170,10 +185,35 @@ static int park(round *r, const wb_mark *remaining, uint32_t tries, const wb_ope
 /* What was confirmed is marked whatever became of the rest. */
 static int conclude(round *r, const wb_operation_group *groups, uint32_t tries)
 {
-    const wb_operation *refused = find_refused(groups);
+    const wb_operation *obstacle = find_obstacle(groups);
     wb_mark remaining = wb_groups_mark(r->batch, groups, &r->encoded);
     r->swept += !remaining.remaining;
-    return refused && remaining.remaining ? park(r, &remaining, tries + 1, refused) : mark(r, remaining);
+    return obstacle ? park(r, &remaining, tries + 1, obstacle) : mark(r, remaining);
+}
+
+/* What goes where nothing was confirmed a moment ago does not cost this round as long again. */
+static void fill_window(round *r, wb_operation_group *groups)
+{
+    wb_window_clear(&r->window, &r->arena);
+    for (; groups; groups = groups->next)
+        for (wb_operation_node *node = groups->operations.first; node; node = node->next) {
+            if (!wb_silences_has(&r->silences, node->operation.destination))
+                wb_window_add(&r->window, &node->operation);
+            node->operation.reason = "no confirmation came in time";
+        }
+}
+
+static void note_silences(round *r)
+{
+    for (size_t i = 0; i < r->window.count; i++)
+        if (r->window.operations[i]->result != WB_OK && r->window.operations[i]->result != WB_REJECT)
+            wb_silences_add(&r->silences, r->window.operations[i]->destination);
+}
+
+/* The session lives, and what is not confirmed was waited for as long as may be. */
+static int is_out_of_patience(int result)
+{
+    return result == WB_IN_DOUBT || result == WB_RETRY;
 }
 
 /* A session that breaks over one row is no reason to give up the others. */
@@ -185,12 +225,13 @@ static int dispatch(round *r, const void *operations, size_t size, uint32_t trie
         r->unreadable++;
         return WB_OK;
     }
-    if ((result = open_outlet(r)) != WB_OK)
+    fill_window(r, groups);
+    if (r->window.count && (result = open_outlet(r)) != WB_OK)
         return result == WB_NOT_CONNECTED ? WB_RETRY : result;
-    wb_window_clear(&r->window, &r->arena);
-    wb_window_add_groups(&r->window, groups);
     result = wb_window_send(&r->window, &r->outlet, r->error);
-    if (result == WB_OK) {
+    if (is_out_of_patience(result))
+        note_silences(r);
+    if (result == WB_OK || is_out_of_patience(result)) {
         r->lost = 0;
         return conclude(r, groups, tries);
     }
@@ -205,7 +246,7 @@ static int sweep_ordinary(round *r)
 {
     if (r->batch >= r->young)
         return WB_OK;
-    remember(r);
+    remember(r, r->batch);
     return was_seen(r->before, r->batch) ? dispatch(r, r->bytes.data, r->bytes.size, 0) : WB_OK;
 }
 
@@ -257,6 +298,7 @@ static int walk(round *r)
     uint64_t end = choose_end(r);
     int result = next_row(r, end);
     while (result == WB_OK && r->batch && !p->stop && wb_clock_monotonic() < r->until) {
+        r->reached = r->batch;
         result = sweep_row(r);
         r->passed++;
         if (result == WB_OK)
@@ -272,6 +314,8 @@ int wb_sweep(wb_pipeline *p, wb_storage_session *storage, wb_sweep_memory *memor
     r.young = wb_batch_number_at(wb_pipeline_now(p) - p->sweep_after);
     wb_arena_init(&r.arena, 64 * 1024);
     int result = walk(&r);
+    if (result != WB_OK || r.batch)
+        remember_rest(&r);
     report(&r);
     close_outlet(&r);
     wb_window_free(&r.window);
@@ -279,6 +323,7 @@ int wb_sweep(wb_pipeline *p, wb_storage_session *storage, wb_sweep_memory *memor
     wb_buffer_free(&r.bytes);
     wb_buffer_free(&r.encoded);
     free(r.renumbered);
+    wb_silences_free(&r.silences);
     wb_sweep_forget(memory);
     *memory = r.after;
     return result;

@@ -10,7 +10,9 @@
  *   a record of attempts deleted when nobody has touched it for a day
  *   anything else        of a later version: left alone
  *
- * A row whose operations cannot all be dispatched is parked: see core/recover/parked.h.
+ * A row whose operations cannot all be dispatched is parked: see core/recover/parked.h. So is one
+ * whose destination confirms nothing, after a single window; what else is for that destination is
+ * parked without a try, until the next round.
  */
 #ifndef WB_ENDPOINT_SWEEPER_H
 #define WB_ENDPOINT_SWEEPER_H

@@ -18,8 +18,10 @@
 #define PAUSE_LONGEST (5 * WB_SECOND)
 #define REFUSALS_MAX 6
 /* So often a window is sent on a way out that was made for it; then it is the destination that
- * does not confirm. With mode none, which runs nothing twice, there is no giving up. */
+ * does not confirm. With mode none, which runs nothing twice, there is no giving up. Whose time is
+ * limited, the sweeper, has rows enough to try instead. */
 #define SILENCES_MAX 2
+#define SILENCES_MAX_IN_TIME 1
 /* A connection that took longer to die died of silence, not of what was sent. */
 #define DEATH_WITHIN (5 * WB_SECOND)
 /* AMQP's CONNECTION_FORCED: an operator closed it, or the broker shuts down. */
@@ -107,6 +109,17 @@ static int64_t patience(const wb_pipeline *p)
     return p->stop && p->drain_time < WB_DISPATCH_TIMEOUT ? p->drain_time : WB_DISPATCH_TIMEOUT;
 }
 
+static int is_silent(const wb_outlet *outlet, int silences)
+{
+    return silences >= (outlet->until ? SILENCES_MAX_IN_TIME : SILENCES_MAX) &&
+           outlet->pipeline->mode != WB_MODE_NONE;
+}
+
+static int is_time_up(const wb_outlet *outlet)
+{
+    return outlet->until && wb_clock_monotonic() >= outlet->until;
+}
+
 static int try_once(const wb_window *part, wb_outlet *outlet, wb_error *error)
 {
     const wb_pipeline *p = outlet->pipeline;
@@ -154,9 +167,9 @@ static int send_part(wb_window *part, wb_outlet *outlet, wb_error *error)
         if (p->stop)
             return WB_NOT_CONNECTED;
         silences = r == WB_IN_DOUBT ? silences + 1 : 0;
-        if (part->count && silences >= SILENCES_MAX && p->mode != WB_MODE_NONE)
+        if (part->count && is_silent(outlet, silences))
             return WB_IN_DOUBT;
-        if (outlet->until && wb_clock_monotonic() >= outlet->until)
+        if (is_time_up(outlet))
             return WB_RETRY;
         if (!waits++)
             say_why_we_wait(outlet, error);
@@ -260,6 +273,8 @@ static int send_one_by_one(wb_window *window, wb_outlet *outlet, wb_error *error
             if (r != WB_OK && r != WB_IN_DOUBT)
                 return r;
             all = r != WB_OK ? r : all;
+            if (r == WB_IN_DOUBT && is_time_up(outlet))
+                return r;
         }
     return all;
 }

@@ -27,7 +27,8 @@ typedef struct wb_outlet {
     wb_pipeline *pipeline;
     wb_transport_session *session;
     size_t confirmed; /* operations, since the session was opened */
-    int64_t until;    /* a broker that takes nothing is waited for no longer; 0: for ever */
+    int64_t until;    /* a broker that takes nothing is waited for no longer; 0: for ever. Who has a
+                       * limit is told of silence (WB_IN_DOUBT) on the first way out already */
     int is_apart;     /* beside the transport's transaction, where the mode has one */
 } wb_outlet;
 
@@ -46,7 +47,8 @@ void wb_window_add_groups(wb_window *window, const wb_operation_group *groups);
 
 /** Send until every operation has an outcome.
  *  @return WB_OK; WB_IN_DOUBT: what is neither WB_OK nor WB_REJECT is not confirmed, on a second
- *  way out either, and the session lives; WB_ABORT or WB_RETRY inside a transport transaction that must be rolled back; WB_FATAL;
+ *  way out either, and the session lives; WB_RETRY: the broker took it not `until` then, and the session
+ *  lives; WB_ABORT or WB_RETRY inside a transport transaction that must be rolled back; WB_FATAL;
  *  WB_NOT_CONNECTED when the session is lost, or the endpoint stops: what is not WB_OK then was
  *  not confirmed. */
 int wb_window_send(wb_window *window, wb_outlet *outlet, wb_error *error);

@@ -71,7 +71,7 @@ static int may_stay(const sim_row *row)
 {
     static const char *const good[] = { SIM_SINK, SIM_REPLIES_QUEUE, SIM_ERROR_QUEUE };
     static const char *const bad[] = { SIM_NOWHERE, SIM_NACKS, SIM_NARROW, SIM_KILLS,
-                                       SIM_BAD_BYTES, SIM_FATAL_QUEUE };
+                                       SIM_BAD_BYTES, SIM_FATAL_QUEUE, SIM_SILENT, SIM_LEADERLESS };
     if (row->is_foreign || row_contains(row, "WBA", 3))
         return 1;
     for (unsigned i = 0; i < sim_message_count; i++)

@@ -22,8 +22,11 @@
 #define SIM_NACKS "nacks"         /* refuses for now, for ever */
 #define SIM_NARROW "narrow"       /* takes nothing: too large */
 #define SIM_KILLS "kills"         /* ends the connection */
+#define SIM_KILLS_LATE "kills-late" /* the same, after a while */
 #define SIM_BAD_BYTES "\xff\xfe"  /* the same: no UTF-8 */
 #define SIM_FATAL_QUEUE "fatal"
+#define SIM_SILENT "mute"         /* what begins so confirms nothing, until the broker is healed */
+#define SIM_LEADERLESS "leaderless" /* takes nothing for now, which is the server's; the same */
 
 /** A message on its way through one session. */
 typedef struct sim_delivery {
@@ -81,7 +84,8 @@ void sim_broker_release(wb_transport_session *session);
 unsigned sim_broker_released(void);
 
 /** What the broker does to an operation: WB_OK (it is there), WB_REJECT, WB_RETRY (nack),
- *  WB_NOT_CONNECTED (it ends the connection), WB_FATAL. */
+ *  WB_NOT_CONNECTED (it ends the connection), WB_FATAL, WB_IN_DOUBT (no confirmation comes),
+ *  WB_ABORT (it is the server that cannot). */
 int sim_broker_judge(wb_operation *operation);
 /** It has arrived, or does with the commit. */
 void sim_broker_send(wb_transport_session *session, const wb_operation *operation);
@@ -101,7 +105,7 @@ int64_t sim_broker_stopped_at(int process);
 void sim_broker_note_killer(const sim_message *killer);
 /** From now on SIM_LATER is there. */
 void sim_broker_open_later(void);
-/** From now on it takes moves that ended its connections before. */
+/** From now on it takes moves that ended its connections before, and confirms all. */
 void sim_broker_heal(void);
 /** Most messages a session had in hand. */
 unsigned sim_broker_most_in_hand(void);

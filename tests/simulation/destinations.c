@@ -59,7 +59,8 @@ int sim_broker_judge(wb_operation *operation)
 {
     static const char *const open[] = { SIM_SINK, SIM_REPLIES_QUEUE, "endpoint-0", "endpoint-1" };
     const char *destination = operation->destination;
-    if (strcmp(destination, SIM_BAD_BYTES) == 0 || strcmp(destination, SIM_KILLS) == 0)
+    if (strcmp(destination, SIM_BAD_BYTES) == 0 || strcmp(destination, SIM_KILLS) == 0 ||
+        strcmp(destination, SIM_KILLS_LATE) == 0)
         return WB_NOT_CONNECTED;
     if (operation->kind == WB_OPERATION_PUBLISH)
         return WB_OK;
@@ -69,6 +70,10 @@ int sim_broker_judge(wb_operation *operation)
         return WB_RETRY;
     if (strcmp(destination, SIM_NARROW) == 0)
         return refuse(operation, WB_CAUSE_TOO_LARGE, "the queue takes no message as large");
+    if (strncmp(destination, SIM_SILENT, strlen(SIM_SILENT)) == 0)
+        return is_healed ? WB_OK : WB_IN_DOUBT;
+    if (strcmp(destination, SIM_LEADERLESS) == 0)
+        return is_healed ? WB_OK : WB_ABORT;
     if (strcmp(destination, SIM_FATAL_QUEUE) == 0)
         return WB_FATAL;
     for (size_t i = 0; i < sizeof open / sizeof open[0]; i++)

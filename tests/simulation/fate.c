@@ -31,6 +31,7 @@ const sim_fate_entry sim_fates[SIM_FATES] = {
     [SIM_NO_REPLY] = { "no-reply", FAILS },
     [SIM_BAD_IMMEDIATE] = { "bad-immediate", FAILS },
     [SIM_DEADLY_IMMEDIATE] = { "deadly-immediate", FAILS | SIM_CUTS_BROKER },
+    [SIM_LATE_IMMEDIATE] = { "late-immediate", FAILS | SIM_CUTS_BROKER },
     [SIM_KILLER] = { "killer", FAILS | SIM_ENDS_PROCESS },
     [SIM_BREAKS] = { "breaks", FAILS | STORAGE },
     [SIM_DEFERRED] = { "deferred", FAILS | STORAGE },

@@ -31,6 +31,7 @@ typedef enum {
     SIM_NO_REPLY,       /* replies, and there is no address */
     SIM_BAD_IMMEDIATE,  /* sends at once to a destination that is not there */
     SIM_DEADLY_IMMEDIATE, /* sends at once what ends the connection */
+    SIM_LATE_IMMEDIATE, /* the same, after a while: nobody can tell whose doing it is */
     SIM_KILLER,         /* ends the process */
     SIM_BREAKS,         /* a statement fails, and it ignores that */
     SIM_DEFERRED,       /* a deferred statement fails at the next statement, or at the commit */

@@ -189,7 +189,9 @@ static int handle_no_reply(call *c)
 
 static int handle_bad_immediate(call *c)
 {
-    const char *nowhere = c->m->fate == SIM_DEADLY_IMMEDIATE ? SIM_KILLS : SIM_NOWHERE;
+    const char *nowhere = c->m->fate == SIM_DEADLY_IMMEDIATE ? SIM_KILLS
+                          : c->m->fate == SIM_LATE_IMMEDIATE ? SIM_KILLS_LATE
+                                                             : SIM_NOWHERE;
     char body[16];
     int size = snprintf(body, sizeof body, "%u/%d/0", c->m->twin, (int)SIM_LABEL_BAD);
     int r = execute(c, SIM_STATEMENT_PLAIN);
@@ -286,6 +288,7 @@ static const fate_fn functions[SIM_FATES] = {
     [SIM_NO_REPLY] = handle_no_reply,
     [SIM_BAD_IMMEDIATE] = handle_bad_immediate,
     [SIM_DEADLY_IMMEDIATE] = handle_bad_immediate,
+    [SIM_LATE_IMMEDIATE] = handle_bad_immediate,
     [SIM_KILLER] = handle_killer,
     [SIM_BREAKS] = handle_breaking,
     [SIM_DEFERRED] = handle_breaking,

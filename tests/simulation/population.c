@@ -158,7 +158,7 @@ static int draw_copy_fate(const sim_message *of)
 {
     static const sim_fate fates[] = { SIM_GOOD, SIM_GOOD, SIM_POISON, SIM_FAILING };
     if (!the_shape.outbox || of->fate == SIM_IMMEDIATE || of->fate == SIM_BAD_IMMEDIATE ||
-        of->fate == SIM_DEADLY_IMMEDIATE || of->fate == SIM_CONTROL || sim_chance(50))
+        of->fate == SIM_DEADLY_IMMEDIATE || of->fate == SIM_LATE_IMMEDIATE || of->fate == SIM_CONTROL || sim_chance(50))
         return -1;
     return (int)fates[sim_random(4)];
 }

@@ -436,6 +436,54 @@ static void prepare_asked_for(void)
     sim_scene_add(3, SIM_GOOD);
 }
 
+/* The oldest rows are for a destination that confirms nothing, and each try of it takes half a round. */
+static void prepare_sweep_silent(void)
+{
+    prepare_sweep();
+    the_shape.keeper_interval = 60 * WB_SECOND;
+    for (int i = 0; i < 40; i++)
+        sim_scene_add_pending(SIM_SILENT, 3 * SIM_HOUR);
+    for (int i = 0; i < 10; i++)
+        sim_scene_add_pending(SIM_SINK, 2 * SIM_HOUR);
+    sim_scene_add(5, SIM_GOOD);
+}
+
+static void prepare_sweep_silences(void)
+{
+    static const char *const destinations[] = { SIM_SILENT "-1", SIM_SILENT "-2", SIM_LEADERLESS, SIM_SILENT "-3",
+                                                SIM_SILENT "-1", SIM_SILENT "-4", SIM_LEADERLESS, SIM_SILENT "-2" };
+    prepare_sweep();
+    the_shape.keeper_interval = 60 * WB_SECOND;
+    for (int i = 0; i < 8; i++)
+        sim_scene_add_pending(destinations[i], 3 * SIM_HOUR);
+    for (int i = 0; i < 10; i++)
+        sim_scene_add_pending(SIM_SINK, 2 * SIM_HOUR);
+}
+
+static void drive_silences(int64_t patience)
+{
+    sim_drive_start();
+    sim_drive_calm(patience);
+    size_t left = sim_tables[0].row_count;
+    sim_broker_heal();
+    sim_sleep(4 * SIM_HOUR);
+    if (!left || sim_tables[0].row_count)
+        sim_violation("%zu rows waited for a confirmation, %zu do when it comes", left, sim_tables[0].row_count);
+    sim_drive_stop();
+    sim_audit();
+}
+
+/* The first round only looks; the second tries one, and comes to the good ones. */
+static void drive_sweep_silent(void)
+{
+    drive_silences(3 * 60 * WB_SECOND);
+}
+
+static void drive_sweep_silences(void)
+{
+    drive_silences(15 * 60 * WB_SECOND);
+}
+
 static void prepare_two_sweepers(void)
 {
     prepare_sweep();
@@ -526,6 +574,10 @@ const sim_scenario sim_scenarios_storage[] = {
     { "ends_company", "the same among others that fail", prepare_ends_company, sim_scene_good_first },
     { "suspect_stops", "orderly stops with a suspect in hand", prepare_suspect_stops, drive_suspect_stops },
     { "asked_for", "a parked row that somebody asks for", prepare_asked_for, drive_asked_for },
+    { "sweep_silent", "rows for a destination that confirms nothing before rows that can be dispatched",
+      prepare_sweep_silent, drive_sweep_silent },
+    { "sweep_silences", "the same with several, and one that takes nothing for now", prepare_sweep_silences,
+      drive_sweep_silences },
     { "two_sweepers", "two processes sweep rows that cannot be dispatched", prepare_two_sweepers,
       drive_two_sweepers },
     { "copies", "copies of one id with other bodies, in one batch", prepare_copies, drive_copies },

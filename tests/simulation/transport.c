@@ -14,6 +14,8 @@
 #include "tests/simulation/verdict.h"
 
 #define SLOW_SEND (300 * WB_MILLISECOND)
+/* After which the death of a connection is no longer what was sent's. */
+#define LATE (8 * WB_SECOND)
 
 static const sim_fault loss = { WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0 };
 
@@ -128,6 +130,8 @@ static int die_sending(wb_transport_session *s, wb_operation *operation, wb_erro
     sim_tell("the connection dies at an operation for \"%s\" of message %u", operation->destination,
              cause_of(operation)->number);
     sim_broker_excuse_hand(cause_of(operation), 0);
+    if (strcmp(operation->destination, SIM_KILLS_LATE) == 0)
+        sim_sleep(LATE);
     return leave(s, loss, "send", error);
 }
 
@@ -145,7 +149,7 @@ static int send_one(wb_transport_session *s, wb_operation *operation)
         operation->reason = "the user may not write there";
         r = WB_REJECT;
     }
-    operation->result = r == WB_NOT_CONNECTED || r == WB_FATAL ? WB_RETRY : r;
+    operation->result = r == WB_OK || r == WB_REJECT ? r : WB_RETRY;
     if (r == WB_OK)
         sim_broker_send(s, operation);
     if (r == WB_RETRY || (r != WB_OK && s->has_transaction))
@@ -156,7 +160,7 @@ static int send_one(wb_transport_session *s, wb_operation *operation)
 static int send_all(wb_transport_session *s, wb_operation *const *operations, size_t count, wb_error *error)
 {
     int all = WB_OK;
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count && all != WB_ABORT; i++) {
         int r = send_one(s, operations[i]);
         if (r == WB_NOT_CONNECTED)
             return die_sending(s, operations[i], error);
@@ -164,6 +168,8 @@ static int send_all(wb_transport_session *s, wb_operation *const *operations, si
             return wb_error_set(error, WB_FATAL, WB_CAUSE_REFUSED, 0, "sending to it is forbidden");
         if (r == WB_RETRY)
             all = wb_error_set(error, WB_RETRY, WB_CAUSE_OTHER, 0, "the queue takes nothing now");
+        if (r == WB_ABORT || r == WB_IN_DOUBT)
+            all = r;
     }
     return all;
 }
@@ -222,6 +228,12 @@ static int transport_send(wb_transport_session *s, wb_operation *const *operatio
     if (fault.result != WB_OK)
         return send_some(s, operations, count, fault, deadline, error);
     int r = send_all(s, operations, count, error);
+    if (r == WB_ABORT)
+        return wb_error_set(error, WB_RETRY, WB_CAUSE_SERVER, 0, "nobody leads there now");
+    if (r == WB_IN_DOUBT) {
+        wait_for_deadline(deadline);
+        return wb_error_set(error, r, WB_CAUSE_SENDING, 0, "no confirmation came");
+    }
     if (r == WB_OK)
         sim_step("sent");
     return r;
