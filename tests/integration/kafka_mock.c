@@ -20,6 +20,7 @@
 /* The numbers of requests in the protocol. */
 #define PRODUCE 0
 #define OFFSET_COMMIT 8
+#define OFFSET_FETCH 9
 #define HEARTBEAT 12
 #define ADD_PARTITIONS_TO_TXN 24
 #define END_TXN 26
@@ -341,6 +342,46 @@ static void test_fenced_commits(void **state)
     fixture_end(&f);
 }
 
+/* A broker far away: each answer takes longer than the first question's patience. */
+static void verify_from_afar(int rtt, rd_kafka_resp_err_t refusal, int64_t most)
+{
+    fixture f;
+    fixture_prepare(&f);
+    f.config.replication = 1;
+    f.config.connect_timeout = SECONDS(5);
+    assert_int_equal(rd_kafka_mock_topic_create(cluster, f.queue, 1, 1), RD_KAFKA_RESP_ERR_NO_ERROR);
+    assert_int_equal(rd_kafka_mock_topic_create(cluster, f.error_queue, 1, 1),
+                     RD_KAFKA_RESP_ERR_NO_ERROR);
+    fixture_create(&f);
+    assert_int_equal(rd_kafka_mock_broker_set_rtt(cluster, 1, rtt), RD_KAFKA_RESP_ERR_NO_ERROR);
+    for (int i = 0; refusal && i < 100; i++)
+        rd_kafka_mock_push_request_errors(cluster, OFFSET_FETCH, 1, refusal);
+    int64_t started = wb_clock_monotonic();
+    int result = f.ops->verify(f.transport, &f.error);
+    int64_t spent = wb_clock_monotonic() - started;
+    printf("# verified in %d ms with a round trip of %d ms\n", (int)(spent / WB_MILLISECOND), rtt);
+    assert_int_equal(rd_kafka_mock_broker_set_rtt(cluster, 1, 0), RD_KAFKA_RESP_ERR_NO_ERROR);
+    rd_kafka_mock_clear_request_errors(cluster, OFFSET_FETCH);
+    if (refusal)
+        fixture_assert_failed(&f, result, WB_FATAL, WB_CAUSE_REFUSED, "grant READ on the group");
+    else if (result != WB_OK)
+        fail_msg("verify: %s", f.error.text);
+    /* This cluster does not tell limits, for which connect_timeout is waited: once. */
+    assert_true(spent < most);
+    fixture_end(&f);
+}
+
+static void test_far_broker(void **state)
+{
+    static const int rtts[] = { 0, 60, 300 };
+    (void)state;
+    for (size_t i = 0; i < sizeof rtts / sizeof *rtts; i++) {
+        int64_t most = rtts[i] < 100 ? SECONDS(9) : SECONDS(15); /* several questions, one by one */
+        verify_from_afar(rtts[i], RD_KAFKA_RESP_ERR_NO_ERROR, most);
+        verify_from_afar(rtts[i], RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED, most);
+    }
+}
+
 /* The broker has it and does not answer in time: nobody knows, and nobody says more. */
 static void test_no_answer(void **state)
 {
@@ -466,6 +507,7 @@ int main(void)
         cmocka_unit_test(test_refused_commit),
         cmocka_unit_test(test_refused_commits),
         cmocka_unit_test(test_fenced_commits),
+        cmocka_unit_test(test_far_broker),
         cmocka_unit_test(test_no_answer),
         cmocka_unit_test(test_unconfirmed_beside_others),
     };

@@ -162,7 +162,7 @@ sub rights_are_waited_for {
 # An event goes to the topics of its bases as well, and to each once, however often it is tried: without any right
 # nobody can tell whether somebody has subscribed; with DESCRIBE alone the refusal comes with the record.
 sub rights_on_bases_are_waited_for {
-    my ($type, $base, $nobody) = map { "$ENV{KAFKA_PREFIX}.$_" } qw(Derived Base.Private Base.Nobody);
+    my ($type, $base, $nobody) = map { "$ENV{KAFKA_PREFIX}_$_" } qw(Derived PrivateBase NobodysBase);
     documented(\&KafkaRights::allow, 'clerk');
     $e->make_queue($_) for $type, $base;
     $rights->allow('clerk', topic => $_, 'write') for $type, $nobody;

@@ -268,10 +268,11 @@ int wb_kafka_client_ask(wb_kafka_client *client, const char *topic, int64_t dead
     rd_kafka_resp_err_t code;
     int left;
     begin_to_ask(client);
-    for (;;) {
+    /* An answer that comes later than it is waited for is lost, and a broker may be far away. */
+    for (int step = ASK_STEP;; step *= 2) {
         left = wb_kafka_until(client->transport, deadline);
         code = rd_kafka_metadata(client->rk, 0, handle, ret_metadata,
-                                 left < ASK_STEP ? left : ASK_STEP);
+                                 left < step ? left : step);
         if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
             break;
         (void)rd_kafka_poll(client->rk, 0);

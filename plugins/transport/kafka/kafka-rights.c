@@ -85,14 +85,14 @@ static int ask_topics(const wb_kafka_client *probe, rd_kafka_topic_partition_lis
     return result;
 }
 
-/* A refusal to find the group's coordinator is heard by who polls; the question is repeated
- * meanwhile. */
+/* A refusal to find the group's coordinator is heard by who polls, and an answer that comes later than
+ * it is waited for is lost: so it is asked again and again, each time with twice the patience. */
 static int ask_group(const wb_kafka_client *probe, rd_kafka_topic_partition_list_t *places,
                      int64_t deadline, wb_kafka_failure *failure)
 {
-    int result = WB_OK, ignored = 0;
-    while (result == WB_OK && wb_kafka_until(probe->transport, deadline)) {
-        rd_kafka_resp_err_t code = rd_kafka_committed(probe->rk, places, STEP);
+    int result = WB_OK, ignored = 0, left;
+    for (int step = STEP; result == WB_OK && (left = wb_kafka_until(probe->transport, deadline)); step *= 2) {
+        rd_kafka_resp_err_t code = rd_kafka_committed(probe->rk, places, step < left ? step : left);
         if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
             break;
         if (code == RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED)
