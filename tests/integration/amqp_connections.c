@@ -189,6 +189,35 @@ static void use_certificate(fixture *f)
     f->config.password = "wrong";
 }
 
+/* One node's certificate has another name, the other node is away: in whatever order they are asked, the
+ * endpoint waits for that one, and says both. */
+static void test_untrusted_beside_away(void **state)
+{
+    fixture f;
+    char hosts[200];
+    int port = fixture_port("AMQPS_PORT");
+    (void)state;
+    use_certificate(&f);
+    f.config.sasl = WB_AMQP_SASL_PLAIN;
+    f.config.tls_cert_file = f.config.tls_key_file = NULL;
+    (void)snprintf(hosts, sizeof hosts, "localhost:1,127.0.0.1:%d,localhost:2", port);
+    f.config.hosts = hosts;
+    fixture_create(&f);
+    for (int i = 0; i < 32; i++) {
+        assert_failed(&f, open_session(&f), WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, "\"localhost\" port");
+        assert_non_null(strstr(f.error.text, "certificate"));
+    }
+    fixture_end(&f);
+    use_certificate(&f);
+    f.config.sasl = WB_AMQP_SASL_PLAIN;
+    f.config.tls_cert_file = f.config.tls_key_file = NULL;
+    (void)snprintf(hosts, sizeof hosts, "127.0.0.1:%d,127.0.0.1:%d", port, port);
+    f.config.hosts = hosts;
+    fixture_create(&f);
+    assert_failed(&f, open_session(&f), WB_FATAL, WB_CAUSE_REFUSED, "certificate");
+    fixture_end(&f);
+}
+
 /* Who logs in stands in the certificate; another certificate counts from the next connection on. */
 static void test_external(void **state)
 {
@@ -239,6 +268,7 @@ int main(void)
         cmocka_unit_test(test_refused_hosts),
         cmocka_unit_test(test_hosts),
         cmocka_unit_test(test_no_host),
+        cmocka_unit_test(test_untrusted_beside_away),
         cmocka_unit_test(test_refusal_ends_the_round),
         cmocka_unit_test(test_external),
         cmocka_unit_test(test_external_needs_a_certificate),

@@ -12,6 +12,8 @@
 
 /* Two exchanges as one name to remember: no name holds a line end. */
 #define PAIR_SIZE (2 * WB_AMQP_NAME_SIZE)
+/* How long a refusal counts; nanoseconds. */
+#define REFUSED_FOR (30 * INT64_C(1000000000))
 
 static int was_refused(const wb_amqp_connection *connection, int result)
 {
@@ -19,35 +21,61 @@ static int was_refused(const wb_amqp_connection *connection, int result)
     return result == WB_REJECT && (code == AMQP_ACCESS_REFUSED || code == AMQP_NOT_FOUND);
 }
 
-static void complain(const wb_amqp_connection *connection, const char *child, const char *base)
+/* Whether the log does not say so yet, of all sessions of the instance. */
+static int is_news(wb_transport *transport, const char *pair, int is_refused)
+{
+    (void)pthread_mutex_lock(&transport->unbound_lock);
+    int was_refused = wb_common_known_has(&transport->unbound, pair, 0);
+    if (is_refused)
+        wb_common_known_add(&transport->unbound, pair, WB_COMMON_FOR_EVER);
+    else
+        wb_common_known_drop(&transport->unbound, pair);
+    (void)pthread_mutex_unlock(&transport->unbound_lock);
+    return was_refused != is_refused;
+}
+
+static void tell(const wb_amqp_connection *connection, const char *child, const char *base, int is_refused)
 {
     const wb_host *host = connection->transport->host;
     const wb_field fields[] = { { "exchange", child }, { "base", base },
                                 { "reason", connection->channels[WB_AMQP_SCRATCH].text } };
-    host->log(host, WB_LOG_WARNING,
-              "an event's exchange cannot be bound to that of its base: who subscribed to the base gets "
-              "the event only if waybill install, or somebody else, bound them",
-              fields, sizeof fields / sizeof fields[0]);
+    const size_t count = sizeof fields / sizeof fields[0];
+    if (is_refused)
+        host->log(host, WB_LOG_WARNING,
+                  "an event's exchange cannot be bound to that of its base: who subscribed to the base gets "
+                  "the event only if waybill install, or somebody else, bound them",
+                  fields, count);
+    else
+        host->log(host, WB_LOG_INFO, "an event's exchange is bound to that of its base now", fields, count - 1);
 }
 
-/* A base that is not there, and that we may not make, has no subscribers. */
+/* A base that is not there, and that we may not make, has no subscribers. What was refused is asked
+ * for again after a while: somebody may have granted it. */
+static int remember(wb_amqp_destinations *known, wb_amqp_connection *connection, const char *child,
+                    const char *base, const char *pair, int result)
+{
+    wb_transport *transport = connection->transport;
+    int is_refused = was_refused(connection, result);
+    if (result != WB_OK && !is_refused)
+        return result;
+    wb_common_known_add(known, pair,
+                        is_refused ? transport->host->now() + REFUSED_FOR : WB_COMMON_FOR_EVER);
+    if (is_news(transport, pair, is_refused))
+        tell(connection, child, base, is_refused);
+    return WB_OK;
+}
+
 static int bind_base(wb_amqp_destinations *known, wb_amqp_connection *connection, const char *child,
                      const char *base)
 {
     char pair[PAIR_SIZE];
     (void)snprintf(pair, sizeof pair, "%s\n%s", child, base);
-    if (known && wb_amqp_destinations_has(known, pair))
+    if (known && wb_common_known_has(known, pair, connection->transport->host->now()))
         return WB_OK;
     int result = wb_amqp_event_declare(connection, base);
     if (result == WB_OK)
         result = wb_amqp_exchange_bind(connection, child, base);
-    if (known && was_refused(connection, result)) {
-        complain(connection, child, base);
-        result = WB_OK;
-    }
-    if (known && result == WB_OK)
-        wb_amqp_destinations_add(known, pair);
-    return result;
+    return known ? remember(known, connection, child, base, pair, result) : result;
 }
 
 static int bind_bases(wb_amqp_destinations *known, wb_amqp_connection *connection, const char *types,

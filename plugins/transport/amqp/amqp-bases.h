@@ -10,7 +10,8 @@
 
 /** Declare and bind the exchanges of all bases that a list of types ("Type;Base;Base", the header
  *  NServiceBus.EnclosedMessageTypes) names, to that of the type in front. What `known` holds is
- *  not done again; it may be NULL. On the scratch channel. What the account may not do is logged.
+ *  not done again, what was refused not for half a minute; it may be NULL. On the scratch channel. With
+ *  `known`, what the account may not do is logged, once an instance, and is no failure.
  *  @return WB_OK; WB_REJECT, and the scratch channel says why; or the failure's result. */
 int wb_amqp_bases_bind(wb_amqp_destinations *known, wb_amqp_connection *connection, const char *types);
 

@@ -212,9 +212,31 @@ static void forget_host(wb_amqp_connection *connection)
     connection->failure = (wb_amqp_failure){ 0 };
 }
 
+/* Of one round: the last failure of a node that may come back, and of one that is not trusted. */
+struct round {
+    wb_amqp_failure away, untrusted;
+};
+
+static void note_failure(struct round *round, const wb_amqp_failure *failure)
+{
+    *(failure->result == WB_NOT_CONNECTED ? &round->away : &round->untrusted) = *failure;
+}
+
+/* While one node may come back the endpoint waits, in whatever order they were asked; what
+ * somebody has to mend at another is said as well. */
+static int end_round(wb_amqp_connection *connection, const struct round *round)
+{
+    const wb_amqp_failure *away = &round->away;
+    if (!away->result || !round->untrusted.result)
+        return connection->failure.result;
+    return wb_amqp_failure_set(&connection->failure, away->result, away->cause, away->code,
+                               "%.230s; and of another host: %s", away->text, round->untrusted.text);
+}
+
 int wb_amqp_connection_open(wb_amqp_connection *connection, wb_transport *transport,
                             wb_amqp_group *group, const char *role)
 {
+    struct round round = { 0 };
     wb_amqp_hosts hosts;
     connection->transport = transport;
     connection->group = group;
@@ -226,9 +248,10 @@ int wb_amqp_connection_open(wb_amqp_connection *connection, wb_transport *transp
         if (i > 0)
             forget_host(connection);
         if (try_host(connection, &hosts.list[i], role) == WB_OK || !may_try_another(connection))
-            break;
+            return connection->failure.result;
+        note_failure(&round, &connection->failure);
     }
-    return connection->failure.result;
+    return end_round(connection, &round);
 }
 
 /* ---- closing --------------------------------------------------------------------- */

@@ -27,7 +27,8 @@ const wb_option wb_amqp_options[WB_AMQP_OPTION_COUNT] = {
     { "hosts", WB_OPTION_STRING, 0, AT(hosts), NULL, 0, 0, NULL, "0.1",
       "nodes of a cluster, instead of host: \"a,b,c:5673\"",
       "At most 16. They are tried in random order until one takes the connection, each for as long "
-      "as connect_timeout." },
+      "as connect_timeout. While one of them may come back the endpoint waits, whatever is wrong with "
+      "the certificates of others." },
     { "port", WB_OPTION_INTEGER, 0, AT(port), "0", 0, 65535, NULL, "0.1",
       "TCP port of the broker; 0 means 5672, or 5671 with TLS", NULL },
     { "vhost", WB_OPTION_STRING, 0, AT(vhost), "/", 0, 0, NULL, "0.1", "virtual host", NULL },

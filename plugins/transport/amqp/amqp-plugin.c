@@ -61,12 +61,15 @@ static int create(const wb_host *host, const wb_endpoint_info *endpoint, const v
     transport->host = host;
     transport->endpoint = endpoint;
     transport->config = config;
+    (void)pthread_mutex_init(&transport->unbound_lock, NULL);
     *ret_transport = transport;
     return WB_OK;
 }
 
 static void destroy(wb_transport *transport)
 {
+    wb_common_known_clear(&transport->unbound);
+    (void)pthread_mutex_destroy(&transport->unbound_lock);
     free(transport);
 }
 

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The plugin's instance: what create() was told. Read-only once made, but for what the
- * sessions know of the broker together: two flags.
+ * sessions know of the broker together: two flags, and what the log says already.
  */
 #ifndef WB_AMQP_TRANSPORT_H
 #define WB_AMQP_TRANSPORT_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <waybill/sys/transport.h>
 
+#include "plugins/common/known.h"
 #include "plugins/transport/amqp/amqp-options.h"
 
 struct wb_transport {
@@ -24,6 +26,10 @@ struct wb_transport {
     /** Until then consumers prefetch one message: a frame could not be decoded, which
      *  costs the connection, and what else is in hand one delivery. */
     _Atomic int64_t careful_until;
+    /** Pairs of exchanges (amqp-bases.c) of which the log already says that they cannot be
+     *  bound; under the lock. */
+    wb_common_known unbound;
+    pthread_mutex_t unbound_lock;
 };
 
 #endif
