@@ -83,7 +83,8 @@ const wb_option wb_kafka_options[WB_KAFKA_OPTION_COUNT] = {
       "session_timeout: in a rolling restart nothing moves." },
     { "properties", WB_OPTION_MAP, 0, AT(properties), NULL, 0, 0, NULL, "0.1",
       "properties for librdkafka, as its CONFIGURATION.md names them: [ \"linger.ms=5\" ]",
-      "Those that would break a promise of Waybill are refused with the reason." },
+      "Those that would break a promise of Waybill are refused with the reason, and so are those that "
+      "librdkafka does not take, by themselves or beside the other options: waybill check says so, too." },
 };
 
 /* ---- where the brokers are ------------------------------------------------------- */
