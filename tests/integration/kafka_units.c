@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "core/base/host.h"
+#include "plugins/transport/kafka/kafka-conf.h"
 #include "plugins/transport/kafka/kafka-identity.h"
 #include "plugins/transport/kafka/kafka-large.h"
 #include "plugins/transport/kafka/kafka-map.h"
@@ -268,6 +269,22 @@ static void test_ends_of_options(void **state)
             if (try_config(&config, modes[j / 2]) != WB_OK)
                 fail_msg("%s = %lld: %s", option->name, (long long)value, trial_error.text);
         }
+}
+
+/* What was added is found within a minute, by whoever has nothing to do, too. */
+static void test_refresh(void **state)
+{
+    wb_host_instance host;
+    wb_kafka_config config = usual();
+    const wb_endpoint_info endpoint = { .struct_size = sizeof endpoint, .name = "orders", .mode = WB_MODE_RECEIVE_ONLY };
+    (void)state;
+    wb_host_init(&host, "test", "kafka");
+    wb_transport transport = { .host = &host.host, .endpoint = &endpoint, .config = &config };
+    rd_kafka_conf_t *conf = wb_kafka_conf_make(&transport, WB_KAFKA_ROLE_CONSUMER, "name", &trial_error);
+    assert_non_null(conf);
+    int64_t interval = wb_kafka_conf_number(conf, "topic.metadata.refresh.interval.ms", 0);
+    assert_true(interval > 0 && interval <= 60000);
+    rd_kafka_conf_destroy(conf);
 }
 
 static int try_properties(size_t count, const char *const *names, const char *const *values, int mode)
@@ -680,6 +697,7 @@ int main(void)
         cmocka_unit_test(test_low_water),          cmocka_unit_test(test_random_order),
         cmocka_unit_test(test_notes),              cmocka_unit_test(test_refused_properties),
         cmocka_unit_test(test_wrong_properties),   cmocka_unit_test(test_options),
+        cmocka_unit_test(test_refresh),
         cmocka_unit_test(test_ends_of_options),    cmocka_unit_test(test_discordant_properties),
         cmocka_unit_test(test_topic_names),        cmocka_unit_test(test_identity),
         cmocka_unit_test(test_fences),             cmocka_unit_test(test_deliveries),

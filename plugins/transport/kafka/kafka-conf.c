@@ -150,6 +150,8 @@ static void set_consumer_defaults(maker *m)
     /* As shipped it is 3 s, whatever the session: a shorter one would time out again and again. */
     int64_t heartbeat = transport->config->session_timeout / 5 / MILLISECOND;
     set_number(m, "heartbeat.interval.ms", heartbeat < 3000 ? heartbeat : 3000);
+    /* As shipped, who waits for messages finds partitions that were added after five minutes. */
+    set(m, "topic.metadata.refresh.interval.ms", "60000");
     /* librdkafka takes no session that is longer. */
     if (transport->config->session_timeout > POLL_USUAL)
         set_milliseconds(m, "max.poll.interval.ms", transport->config->session_timeout);
