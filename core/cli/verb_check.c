@@ -8,6 +8,7 @@
 #include "core/cli/cli.h"
 #include "core/cli/describe.h"
 #include "core/config/units.h"
+#include "core/endpoint/rehearsal.h"
 
 static const cli_option options[] = { CLI_OPTION_CONFIG, CLI_OPTION_JSON, CLI_OPTION_END };
 
@@ -131,6 +132,8 @@ static int run(const cli_values *values)
     wb_problems problems = { 0 };
     wb_setup *setup = NULL;
     int result = wb_setup_load(cli_config_path(values), 0, &setup, &problems);
+    if (setup && wb_setup_rehearse(setup, &problems) != WB_OK)
+        result = WB_FATAL;
 
     if (values->value['j'])
         print_json(setup, &problems);
@@ -145,8 +148,8 @@ const cli_verb cli_verb_check = {
     .name = "check",
     .summary = "check a configuration and print what its endpoints would do",
     .help = "Loads plugins and handler modules, reads every option, and negotiates between what\n"
-            "is asked and what the plugins can do. Connects to nothing. Reports all problems at\n"
-            "once; exit code 78 when there is an error.",
+            "is asked and what the plugins can do, and has these try their options. Connects to\n"
+            "nothing. Reports all problems at once; exit code 78 when there is an error.",
     .options = options,
     .run = run,
 };

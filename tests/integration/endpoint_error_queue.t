@@ -76,6 +76,7 @@ for my $pair ('amqp+pgsql', 'sqlite+sqlite') {
     my $e = Endpoint->new($pair, body_max => "1MiB");
     my @bad  = bad_messages($e);
     my @good = map { { id => "good-$_", do => 'send sink T.Done done' } } 1 .. 3 * @bad;
+    $good[0]{headers} = [ map { [ "large-$_" => 'v' x 32_500 ] } 1, 2 ];    # received: 64 KiB, more than a handler may give
     $e->install;
     $e->send('orders', map { ($_, splice @good, 0, 3) } @bad);
     @good = map { "good-$_" } 1 .. 3 * @bad;

@@ -75,6 +75,26 @@ sub conflicts {
     like $text, qr/^\Q$e->{conf}\E:2: endpoint "$e->{name}": $_/m, "$verb: $what: says where, what, and what would work" for @reasons;
 }
 
+# What librdkafka does not take, or takes and we do not, by itself or beside the rest: both verbs name
+# the option before anything is connected.
+sub check_properties {
+    return if !-e "$Endpoint::build/plugins/transport/kafka/.libs/kafka.so";
+    my $far = 'kafka.example:9092';
+    my @wrong = (['max.poll.interval.ms=1000'], ['retries=0'], ['acks=0'], ['nosuch=1'], ['linger.ms=abc'], ['topic.blacklist=.*'],
+        ['enable.ssl.certificate.verification=false', $far], ['ssl.endpoint.identification.algorithm=none', $far]);
+    for (@wrong) {
+        my ($property, $brokers) = @$_;
+        my ($name) = $property =~ /^([^=]+)/;
+        my $e = endpoint('amqp+pgsql');
+        my $transport = sprintf 'transport = { plugin = "kafka"; brokers = "%s"; properties = [ "client.rack=r", "%s" ]; };', $brokers // '127.0.0.1:1', $property;
+        Endpoint::write_file($e->{conf}, Endpoint::read_file($e->{conf}) =~ s/transport = \{.*?\};/$transport/r);
+        refused($e, "$property: run", 78, qr/properties: \\?"\Q$name\E\\?"/);
+        my ($code, $text) = $e->run('check');
+        is $code, 78, "$property: check: exit code";
+        like $text, qr/^\Q$e->{conf}\E:\d+: endpoint "$e->{name}": transport "kafka": properties: "\Q$name\E"/, "$property: check: says where and what";
+    }
+}
+
 sub check_plugins {
     my ($pair) = @_;
     my $dir = "$Endpoint::work/plugins";
@@ -194,5 +214,6 @@ for my $pair ('amqp+pgsql', 'sqlite+sqlite') {
     check_idle_stop($pair);
 }
 check_transactions();
+check_properties();
 check_amqp_pgsql();
 done_testing;

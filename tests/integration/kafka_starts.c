@@ -116,6 +116,35 @@ static void test_new_partition(void **state)
     finish(&s);
 }
 
+/* Stopped before its topic is deleted, the endpoint reads the one that is made in its place from the
+ * first message, though it has more than was read of the old one: with the topic the broker forgets
+ * the offsets. */
+static void test_topic_made_again(void **state)
+{
+    subscriber s;
+    char body[20];
+    (void)state;
+    prepare(&s, 1);
+    fixture_open(&s.f, 32);
+    for (int i = 0; i < 4; i++)
+        await_assignment(&s);
+    fixture_close(&s.f);
+    client_delete_topic(s.client, s.f.queue);
+    for (int i = 0; i < 150 && client_committed(s.f.queue, s.f.queue, 0, NULL, 0) >= 0; i++)
+        wb_clock_pause(WB_SECOND / 10, NULL);
+    assert_int_equal(client_committed(s.f.queue, s.f.queue, 0, NULL, 0), -1001);
+    client_make_topic(s.client, s.f.queue, 1);
+    for (int i = 0; i < 20; i++)
+        client_produce(s.client, s.f.queue, 0, body, (size_t)snprintf(body, sizeof body, "new-%d", i), NULL);
+    client_flush(s.client);
+    fixture_open(&s.f, 32);
+    for (int i = 0; i < 20; i++) {
+        (void)snprintf(body, sizeof body, "new-%d", i);
+        expect(&s, body);
+    }
+    finish(&s);
+}
+
 static void count_events(subscriber *s, wb_transport_session *session, int *events, int *old)
 {
     const wb_incoming *messages[32];
@@ -167,6 +196,7 @@ int main(void)
         cmocka_unit_test(test_start_is_committed),
         cmocka_unit_test(test_published_while_away),
         cmocka_unit_test(test_new_partition),
+        cmocka_unit_test(test_topic_made_again),
         cmocka_unit_test(test_workers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

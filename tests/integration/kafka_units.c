@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "core/base/host.h"
+#include "plugins/transport/kafka/kafka-conf.h"
 #include "plugins/transport/kafka/kafka-identity.h"
 #include "plugins/transport/kafka/kafka-large.h"
 #include "plugins/transport/kafka/kafka-map.h"
@@ -23,6 +24,7 @@
 #include "plugins/transport/kafka/kafka-properties.h"
 #include "plugins/transport/kafka/kafka-refusals.h"
 #include "plugins/transport/kafka/kafka-topology.h"
+#include "plugins/transport/kafka/kafka-trial.h"
 
 /* ---- offsets --------------------------------------------------------------------- */
 
@@ -154,7 +156,8 @@ static void test_refused_properties(void **state)
         "allow.auto.create.topics", "sasl.kerberos.kinit.cmd", "sasl.oauthbearer.config",
         "enable.sasl.oauthbearer.unsecure.jwt", "plugin.library.paths", "ssl.engine.location",
         "test.mock.num.brokers", "rebalance_cb", "opaque", "default_topic_conf_opaque",
-        "queuing.strategy"
+        "queuing.strategy", "topic.blacklist", "group.protocol", "api.version.request",
+        "broker.version.fallback", "ssl.providers"
     };
     (void)state;
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)
@@ -218,6 +221,106 @@ static void assert_refused(wb_kafka_config config, const char *text)
     assert_int_equal(error.cause, WB_CAUSE_CONFIG);
     if (!strstr(error.text, text))
         fail_msg("%s", error.text);
+}
+
+/* ---- what librdkafka makes of it ---- */
+
+static wb_error trial_error;
+
+static int try_config(const wb_kafka_config *config, int mode)
+{
+    wb_host_instance host;
+    const wb_endpoint_info endpoint = { .struct_size = sizeof endpoint,
+                                        .name = "orders",
+                                        .mode = mode,
+                                        .concurrency = 4,
+                                        .body_max = 1 << 20 };
+    wb_host_init(&host, "test", "kafka");
+    wb_transport transport = { .host = &host.host, .endpoint = &endpoint, .config = config };
+    transport.message_max = wb_kafka_config_message_max(config, endpoint.body_max);
+    return wb_kafka_trial(&transport, &trial_error);
+}
+
+static wb_kafka_config usual(void)
+{
+    int64_t second = INT64_C(1000000000);
+    return (wb_kafka_config){ .brokers = "localhost",
+                              .connect_timeout = 10 * second,
+                              .confirm_timeout = 30 * second,
+                              .session_timeout = 10 * second,
+                              .transaction_timeout = 60 * second,
+                              .fetch_buffer = 12 << 20 };
+}
+
+static const int modes[] = { WB_MODE_NONE, WB_MODE_RECEIVE_ONLY, WB_MODE_SENDS_ATOMIC };
+
+/* Whatever the table of options lets through is a client's configuration: each at its ends. */
+static void test_ends_of_options(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < WB_KAFKA_OPTION_COUNT; i++)
+        for (size_t j = 0; j < 6; j++) {
+            const wb_option *option = &wb_kafka_options[i];
+            wb_kafka_config config = usual();
+            int64_t value = j & 1 ? option->maximum : option->minimum;
+            if (option->minimum == option->maximum)
+                continue;
+            memcpy((char *)&config + option->offset, &value, sizeof value);
+            if (try_config(&config, modes[j / 2]) != WB_OK)
+                fail_msg("%s = %lld: %s", option->name, (long long)value, trial_error.text);
+        }
+}
+
+/* What was added is found within a minute, by whoever has nothing to do, too. */
+static void test_refresh(void **state)
+{
+    wb_host_instance host;
+    wb_kafka_config config = usual();
+    const wb_endpoint_info endpoint = { .struct_size = sizeof endpoint, .name = "orders", .mode = WB_MODE_RECEIVE_ONLY };
+    (void)state;
+    wb_host_init(&host, "test", "kafka");
+    wb_transport transport = { .host = &host.host, .endpoint = &endpoint, .config = &config };
+    rd_kafka_conf_t *conf = wb_kafka_conf_make(&transport, WB_KAFKA_ROLE_CONSUMER, "name", &trial_error);
+    assert_non_null(conf);
+    int64_t interval = wb_kafka_conf_number(conf, "topic.metadata.refresh.interval.ms", 0);
+    assert_true(interval > 0 && interval <= 60000);
+    rd_kafka_conf_destroy(conf);
+}
+
+static int try_properties(size_t count, const char *const *names, const char *const *values, int mode)
+{
+    const wb_option_map map = { count, names, values };
+    wb_kafka_config config = usual();
+    config.properties = &map;
+    return try_config(&config, mode);
+}
+
+/* Right one by one, but not beside what else is set: named before anything is connected. */
+static void test_discordant_properties(void **state)
+{
+    static const struct {
+        const char *name, *value;
+    } wrong[] = {
+        { "max.poll.interval.ms", "1000" }, { "retries", "0" }, { "message.send.max.retries", "0" },
+        { "fetch.max.bytes", "1" },         { "linger.ms", "soon" }, { "nosuch", "1" },
+        { "acks", "0" },                    { "ssl.ca.location", "/nowhere" },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        for (size_t j = 0; j < 3; j++) {
+            const char *names[] = { "linger.ms", wrong[i].name, "statistics.interval.ms" };
+            const char *values[] = { "1", wrong[i].value, "0" };
+            if (try_properties(3, names, values, modes[j]) != WB_FATAL)
+                fail_msg("%s = %s is taken", wrong[i].name, wrong[i].value);
+            assert_int_equal(trial_error.cause, WB_CAUSE_CONFIG);
+            if (!strstr(trial_error.text, wrong[i].name) || strncmp(trial_error.text, "properties: ", 12) != 0)
+                fail_msg("%s: %s", wrong[i].name, trial_error.text);
+            printf("# %s\n", trial_error.text);
+        }
+    for (size_t j = 0; j < 3; j++)
+        assert_int_equal(try_properties(1, (const char *const[]){ "linger.ms" }, (const char *const[]){ "7" },
+                                        modes[j]),
+                         WB_OK);
 }
 
 static void test_options(void **state)
@@ -594,6 +697,8 @@ int main(void)
         cmocka_unit_test(test_low_water),          cmocka_unit_test(test_random_order),
         cmocka_unit_test(test_notes),              cmocka_unit_test(test_refused_properties),
         cmocka_unit_test(test_wrong_properties),   cmocka_unit_test(test_options),
+        cmocka_unit_test(test_refresh),
+        cmocka_unit_test(test_ends_of_options),    cmocka_unit_test(test_discordant_properties),
         cmocka_unit_test(test_topic_names),        cmocka_unit_test(test_identity),
         cmocka_unit_test(test_fences),             cmocka_unit_test(test_deliveries),
         cmocka_unit_test(test_servers_fault),

@@ -45,7 +45,16 @@ endpoints = (
     outbox = { enabled = true; }; } );
 END
 
-echo 1..27
+cat >"$work/refused.conf" <<END
+endpoints = (
+  { name = "orders"; handlers = ["$modules/handlers/.libs/orders.so"];
+    transport = { plugin = "queue"; path = "/refused"; };
+    persistence = { plugin = "table"; path = "/refused"; }; },
+  { name = "notes"; send_only = true;
+    transport = { plugin = "queue"; path = "/refused"; }; } );
+END
+
+echo 1..28
 run 64 && err 'a verb is missing'; ok $? 'no verb'
 run 64 chek && err 'did you mean "check"?'; ok $? 'unknown verb'
 run 0 help && out 'check' && out 'plugins' && quiet; ok $? 'help'
@@ -76,6 +85,10 @@ run 78 check -c "$work/bad.conf" && err ':2: endpoint "orders": unknown option "
     err 'outbox enabled = true needs a persistence' && ! err hunter2
 ok $? 'all errors, exit code 78'
 run 78 check -c "$work/bad.conf" --json && out '"ok": false' && out 'batch_tiem' && ! out hunter2; ok $? 'errors as JSON'
+run 78 check -c "$work/refused.conf" && err ':3: endpoint "orders": transport "queue": path is refused by the queue' &&
+    err ':4: endpoint "orders": persistence "table": path is refused by the table' &&
+    err ':6: endpoint "notes": transport "queue": path is refused by the queue'
+ok $? 'what plugins refuse themselves'
 run 78 check -c "$work/absent.conf" && err 'cannot read "'; ok $? 'no such file'
 
 run 78 plugins && out 'test transport' && out 'badmajor   refused: plugin "' &&

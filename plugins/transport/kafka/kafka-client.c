@@ -183,6 +183,27 @@ wb_kafka_client *wb_kafka_client_start(wb_transport *transport, rd_kafka_type_t 
     return NULL;
 }
 
+static void log_nothing(const rd_kafka_t *rk, int level, const char *facility, const char *line)
+{
+    (void)rk;
+    (void)level;
+    (void)facility;
+    (void)line;
+}
+
+int wb_kafka_client_try(rd_kafka_type_t type, rd_kafka_conf_t *conf, char *text, size_t size)
+{
+    rd_kafka_conf_set_log_cb(conf, log_nothing);
+    rd_kafka_t *rk = NULL;
+    if (rd_kafka_conf_set(conf, "bootstrap.servers", "", text, size) == RD_KAFKA_CONF_OK)
+        rk = start_quietly(type, conf, text, size);
+    if (rk)
+        rd_kafka_destroy_flags(rk, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
+    else
+        rd_kafka_conf_destroy(conf);
+    return rk != NULL;
+}
+
 static void *destroy_main(void *argument)
 {
     /* A consumer was closed before, within a deadline; closing here has none. */

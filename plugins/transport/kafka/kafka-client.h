@@ -35,6 +35,10 @@ typedef struct wb_kafka_client {
 wb_kafka_client *wb_kafka_client_start(wb_transport *transport, rd_kafka_type_t type,
                                        rd_kafka_conf_t *conf, void *owner, wb_kafka_failure *failure);
 
+/** Whether there could be a client with `conf`, which is used up: one is made that knows no broker,
+ *  and destroyed. Logs nothing. @return 0 with librdkafka's reason in `text`. */
+int wb_kafka_client_try(rd_kafka_type_t type, rd_kafka_conf_t *conf, char *text, size_t size);
+
 /** End it; all its objects but the handle must be gone, and a consumer be closed. NULL
  *  does nothing. Never takes longer than connect_timeout. */
 void wb_kafka_client_end(wb_kafka_client *client);

@@ -21,6 +21,9 @@
  * still (kafka-oversize.c), and a topic may take more than message_max. */
 #define RECEIVE_USUAL 100000000
 
+/* Its own max.poll.interval.ms. */
+#define POLL_USUAL (300 * SECOND)
+
 /* One configuration in the making; the first failure ends it. */
 typedef struct maker {
     const wb_transport *transport;
@@ -147,6 +150,11 @@ static void set_consumer_defaults(maker *m)
     /* As shipped it is 3 s, whatever the session: a shorter one would time out again and again. */
     int64_t heartbeat = transport->config->session_timeout / 5 / MILLISECOND;
     set_number(m, "heartbeat.interval.ms", heartbeat < 3000 ? heartbeat : 3000);
+    /* As shipped, who waits for messages finds partitions that were added after five minutes. */
+    set(m, "topic.metadata.refresh.interval.ms", "60000");
+    /* librdkafka takes no session that is longer. */
+    if (transport->config->session_timeout > POLL_USUAL)
+        set_milliseconds(m, "max.poll.interval.ms", transport->config->session_timeout);
 }
 
 static void promise_consumer(maker *m, const char *name)

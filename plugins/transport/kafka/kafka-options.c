@@ -60,7 +60,9 @@ const wb_option wb_kafka_options[WB_KAFKA_OPTION_COUNT] = {
       "partitions of the endpoint's own topic, if waybill install makes it; -1: the broker's default",
       "Topics of events and the error topic, which belong to others, too, get the broker's default. No "
       "more workers than partitions receive at a time, over all processes of the endpoint. "
-      "Adding partitions later breaks the order of messages with the same key." },
+      "Adding partitions later breaks the order of messages with the same key; running processes find "
+      "them within a minute. Where the number is given it must be changed here, too: a topic that has "
+      "another one ends the start with 72." },
     { "replication", WB_OPTION_INTEGER, 0, AT(replication), "-1", -1, 1000, NULL, "0.1",
       "replicas of the topics that waybill install makes; -1: the broker's default", NULL },
     { "message_max", WB_OPTION_SIZE, 0, AT(message_max), "0", 0, 90 * MIB, NULL, "0.1",
@@ -72,7 +74,8 @@ const wb_option wb_kafka_options[WB_KAFKA_OPTION_COUNT] = {
       "one answer comes on top: up to 16 MiB, or the largest message." },
     { "event_start", WB_OPTION_CHOICE, 0, AT(event_start), "earliest", 0, 0, start_choices, "0.1",
       "where a new subscriber begins to read an event's topic",
-      "earliest: with everything the topic still holds. latest: with what is published from then on; "
+      "earliest: with everything the topic still holds. latest: with what is published from the first "
+      "run on, when a worker gets the topic's partitions (waybill install commits nothing); "
       "that place is committed at once, and partitions that are added later are read from their "
       "beginning. Where the endpoint has read before, and in its own topic, this has no effect." },
     { "instance", WB_OPTION_STRING, 0, AT(instance), NULL, 0, 0, NULL, "0.1",
@@ -83,7 +86,8 @@ const wb_option wb_kafka_options[WB_KAFKA_OPTION_COUNT] = {
       "session_timeout: in a rolling restart nothing moves." },
     { "properties", WB_OPTION_MAP, 0, AT(properties), NULL, 0, 0, NULL, "0.1",
       "properties for librdkafka, as its CONFIGURATION.md names them: [ \"linger.ms=5\" ]",
-      "Those that would break a promise of Waybill are refused with the reason." },
+      "Those that would break a promise of Waybill are refused with the reason, and so are those that "
+      "librdkafka does not take, by themselves or beside the other options: waybill check says so, too." },
 };
 
 /* ---- where the brokers are ------------------------------------------------------- */

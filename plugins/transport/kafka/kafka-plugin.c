@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <waybill/sys/transport.h>
 
-#include "plugins/transport/kafka/kafka-conf.h"
 #include "plugins/transport/kafka/kafka-session.h"
+#include "plugins/transport/kafka/kafka-trial.h"
 
 /* Whether librdkafka accepts the configuration is known without a network. */
 static int check(const wb_transport *transport, wb_error *error)
@@ -15,13 +15,7 @@ static int check(const wb_transport *transport, wb_error *error)
                                        transport->endpoint->body_max, error);
     if (result == WB_OK)
         result = wb_kafka_topology_check(transport, error);
-    for (int role = WB_KAFKA_ROLE_ADMIN; role <= WB_KAFKA_ROLE_PRODUCER && result == WB_OK; role++) {
-        rd_kafka_conf_t *conf = wb_kafka_conf_make(transport, role, NULL, error);
-        if (!conf)
-            return WB_FATAL;
-        rd_kafka_conf_destroy(conf);
-    }
-    return result;
+    return result == WB_OK ? wb_kafka_trial(transport, error) : result;
 }
 
 static int create(const wb_host *host, const wb_endpoint_info *endpoint, const void *config,

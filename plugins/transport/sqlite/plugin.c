@@ -17,7 +17,7 @@ static const wb_option options[] = {
       .offset = offsetof(wb_sqlite_db_config, file),
       .since = "0.1",
       .summary = "the file that holds all queues of the system",
-      .help = "All processes that send to each other name the same file, on a file system of "
+      .help = "A relative path starts at the directory the program is started in. All processes that send to each other name the same file, on a file system of "
               "their own machine. Beside it SQLite keeps FILE-wal and FILE-shm and the "
               "transport FILE-sessions; none of them may be deleted while a process runs." },
     { .name = "busy_timeout",

@@ -35,8 +35,13 @@ static const wb_option options[] = {
 static int create(const wb_host *host, const wb_endpoint_info *endpoint, const void *config,
                   wb_persistence **ret_persistence, wb_error *error)
 {
-    (void)host, (void)endpoint, (void)config, (void)ret_persistence, (void)error;
-    return WB_FATAL;
+    static char nothing;
+    const table_config *values = config;
+    (void)endpoint;
+    if (values->path && strcmp(values->path, "/refused") == 0)
+        return host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 0, "path is refused by the table");
+    *ret_persistence = (wb_persistence *)&nothing;
+    return WB_OK;
 }
 
 static void destroy(wb_persistence *persistence)

@@ -104,8 +104,13 @@ static const wb_option options[] = {
 static int create(const wb_host *host, const wb_endpoint_info *endpoint, const void *config,
                   wb_transport **ret_transport, wb_error *error)
 {
-    (void)host, (void)endpoint, (void)config, (void)ret_transport, (void)error;
-    return WB_FATAL;
+    static char nothing;
+    const queue_config *values = config;
+    (void)endpoint;
+    if (values->path && strcmp(values->path, "/refused") == 0)
+        return host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 0, "path is refused by the queue");
+    *ret_transport = (wb_transport *)&nothing;
+    return WB_OK;
 }
 
 static void destroy(wb_transport *transport)

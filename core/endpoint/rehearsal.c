@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "core/endpoint/rehearsal.h"
+
+#include "core/base/host.h"
+
+static void report(wb_endpoint_setup *endpoint, const char *kind, const wb_plugin_choice *choice,
+                   const wb_error *error, wb_problems *problems)
+{
+    endpoint->is_ready = 0;
+    wb_problems_add(problems, WB_LOG_ERROR, choice->at, "endpoint \"%s\": %s \"%s\": %s",
+                    endpoint->config->name, kind, choice->plugin, error->text);
+}
+
+static void rehearse_transport(wb_endpoint_setup *endpoint, wb_problems *problems)
+{
+    const wb_transport_ops *ops = endpoint->transport_ops;
+    wb_host_instance host;
+    wb_transport *transport = NULL;
+    wb_error error = { 0 };
+    wb_host_init(&host, endpoint->config->name, endpoint->transport->name);
+    if (ops->create(&host.host, &endpoint->info, endpoint->transport_config, &transport, &error) == WB_OK)
+        ops->destroy(transport);
+    else
+        report(endpoint, "transport", &endpoint->config->transport, &error, problems);
+}
+
+static void rehearse_persistence(wb_endpoint_setup *endpoint, wb_problems *problems)
+{
+    const wb_persistence_ops *ops = endpoint->persistence_ops;
+    wb_host_instance host;
+    wb_persistence *persistence = NULL;
+    wb_error error = { 0 };
+    wb_host_init(&host, endpoint->config->name, endpoint->persistence->name);
+    if (ops->create(&host.host, &endpoint->info, endpoint->persistence_config, &persistence, &error) == WB_OK)
+        ops->destroy(persistence);
+    else
+        report(endpoint, "persistence", &endpoint->config->persistence, &error, problems);
+}
+
+int wb_setup_rehearse(wb_setup *setup, wb_problems *problems)
+{
+    size_t errors_before = problems->error_count;
+    for (size_t i = 0; i < setup->endpoint_count; i++) {
+        wb_endpoint_setup *endpoint = &setup->endpoints[i];
+        if (!endpoint->is_ready)
+            continue;
+        rehearse_transport(endpoint, problems);
+        if (endpoint->persistence)
+            rehearse_persistence(endpoint, problems);
+    }
+    return problems->error_count == errors_before ? WB_OK : WB_FATAL;
+}
