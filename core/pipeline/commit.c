@@ -8,6 +8,7 @@
 
 #include "core/base/crash.h"
 #include "core/pipeline/batch.h"
+#include "core/pipeline/distrust.h"
 #include "core/pipeline/misbehave.h"
 #include "core/pipeline/stages.h"
 
@@ -23,7 +24,7 @@ static size_t collect_released(wb_worker *w)
 
 static int leave_joined(wb_worker *w, wb_error *error)
 {
-    int r = w->pipeline->persistence_ops->join(w->storage, NULL, error);
+    int r = wb_distrust(w, w->pipeline->persistence_ops->join(w->storage, NULL, error), error);
     w->storage_broken |= r == WB_NOT_CONNECTED || r == WB_IN_DOUBT;
     return r;
 }
@@ -62,7 +63,7 @@ static int commit(wb_worker *w, wb_item **ret_culprit, wb_error *error)
     }
     wb_misbehave_before_commit(w);
     wb_crash_point("before_commit");
-    int r = w->pipeline->persistence_ops->commit(w->storage, &commit, error);
+    int r = wb_distrust(w, w->pipeline->persistence_ops->commit(w->storage, &commit, error), error);
     error->result = r;
     w->in_transaction = 0;
     if (r == WB_OK)

@@ -22,6 +22,7 @@ const sim_bug sim_bugs[] = {
     { "immediate_id", "immediate_ids", 0 },
     { "suspect_across_endpoints", "suspect_across_endpoints", 0 },
     { "no_scout", "limit_killers", 0 },
+    { "believe_fatal", "forbids", 0 },
     { "one_handler", NULL, WB_MODE_RECEIVE_ONLY },
     { NULL, NULL, 0 },
 };

@@ -22,6 +22,8 @@ void sim_process_hang(int64_t until);
 void sim_process_store_row(unsigned endpoint, uint64_t batch, const char *destination, unsigned number);
 /** The number of a batch that began at that time (by the true clock). */
 uint64_t sim_process_batch(int64_t wall, unsigned serial);
+/** How often workers gave up. */
+unsigned sim_process_gave_up(void);
 /** How many housekeeping rounds have ended. */
 unsigned sim_process_rounds(void);
 

@@ -68,6 +68,14 @@ static int cut(wb_storage_session *s, const sim_message *m)
     return WB_NOT_CONNECTED;
 }
 
+/* Of some it ends with the transaction, of others it stays. */
+static void forbid(wb_storage_session *s, sim_transaction *t, sim_message *m)
+{
+    sim_broker_excuse_hand(m, 0);
+    t->forbidden_by = m;
+    s->forbids_behind |= (int)(m->number % 2);
+}
+
 static int execute(wb_storage_session *s, sim_transaction *t, size_t item, sim_run *run,
                    sim_statement statement)
 {
@@ -83,6 +91,14 @@ static int execute(wb_storage_session *s, sim_transaction *t, size_t item, sim_r
             return cut(s, run->message);
         t->cut_by = run->message;
         break;
+    case SIM_STATEMENT_FORBIDDING:
+        if (s->joined) { /* its commit is the transport's */
+            break_it(t, item);
+            return WB_RETRY;
+        }
+        forbid(s, t, run->message);
+        break;
+    case SIM_STATEMENT_FORBIDDING_LATER: s->forbids_behind = !s->joined; return WB_OK;
     case SIM_STATEMENT_COMMIT: end_by_hand(s, item, run); return WB_OK;
     case SIM_STATEMENT_DEFERRED_FAILING: t->deferred_by = item; break;
     case SIM_STATEMENT_PLAIN: break;
