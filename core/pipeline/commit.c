@@ -45,6 +45,8 @@ static void note_ended(wb_worker *w, size_t failed_item)
 {
     const unsigned turn = failed_item < w->batch_size ? w->batch[failed_item]->turn : 0;
     w->transaction_ended = 1;
+    if (w->pipeline->mode == WB_MODE_NONE && !turn)
+        return; /* nor may anything happen twice (isolate.c) */
     for (size_t i = 0; i < w->batch_size; i++)
         if (w->batch[i]->state == WB_ITEM_HANDLED && w->batch[i]->turn >= turn)
             wb_item_rerun(w->batch[i]);

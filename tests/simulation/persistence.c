@@ -151,6 +151,8 @@ static int fail_broken(sim_transaction *t, wb_commit *commit, wb_error *error)
     if (t->is_ended) {
         if (!t->is_guessed)
             commit->failed_item = t->ended_by;
+        for (size_t i = 0; t->is_guessed && the_shape.mode == WB_MODE_NONE && i < t->run_count; i++)
+            t->runs[i]->message->strikes++;
         return wb_error_set(error, WB_REJECT, WB_CAUSE_OTHER, 0, "it is not the transaction that was begun");
     }
     if (!t->is_broken)

@@ -417,6 +417,14 @@ static void prepare_ends(void)
     }
 }
 
+/* It promises at most once: who may have been committed does not run again. */
+static void prepare_ends_none(void)
+{
+    prepare_ends();
+    the_shape.mode = WB_MODE_NONE;
+    the_shape.outbox = the_shape.keepers = the_shape.retries = 0;
+}
+
 /* Delivered often enough to be watched, and in hand at each of four orderly stops. */
 static void prepare_suspect_stops(void)
 {
@@ -504,6 +512,7 @@ const sim_scenario sim_scenarios_storage[] = {
     { "forbidden_writes", "two minutes in which nobody may store what is sent", prepare_disk_full_outbox,
       drive_forbidden_by_operator },
     { "ends", "handlers that end the transaction, in eight ways", prepare_ends, sim_scene_good_first },
+    { "ends_none", "the same with mode none", prepare_ends_none, sim_scene_good_first },
     { "suspect_stops", "orderly stops with a suspect in hand", prepare_suspect_stops, drive_suspect_stops },
     { "asked_for", "a parked row that somebody asks for", prepare_asked_for, drive_asked_for },
     { "copies", "copies of one id with other bodies, in one batch", prepare_copies, drive_copies },
