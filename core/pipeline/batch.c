@@ -80,6 +80,7 @@ static void start(wb_worker *w)
     w->batch_number = w->pipeline->outbox ? wb_pipeline_batch_number(w->pipeline) : 0;
     w->may_have_ended = 0;
     w->transaction_ended = 0;
+    w->storage_distrusted = 0;
     w->handler_said = 0;
     w->turns = 0;
     w->grouped = 0;

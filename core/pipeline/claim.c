@@ -10,6 +10,7 @@
 
 #include "core/base/crash.h"
 #include "core/base/log.h"
+#include "core/pipeline/distrust.h"
 #include "core/pipeline/marks.h"
 #include "core/pipeline/stages.h"
 
@@ -82,7 +83,7 @@ static int begin(wb_worker *w, wb_error *error)
         .claims = w->claims,
         .claim_count = w->claim_count,
     };
-    int r = w->pipeline->persistence_ops->begin(w->storage, &begin, error);
+    int r = wb_distrust(w, w->pipeline->persistence_ops->begin(w->storage, &begin, error), error);
     if (r == WB_NOT_CONNECTED || r == WB_IN_DOUBT)
         w->storage_broken = 1;
     w->in_transaction = r == WB_OK;
@@ -95,6 +96,7 @@ static int join(wb_worker *w, wb_error *error)
 {
     const wb_pipeline *p = w->pipeline;
     int r = p->persistence_ops->join(w->storage, p->transport_ops->native(w->transport), error);
+    r = wb_distrust(w, r, error);
     if (r == WB_NOT_CONNECTED || r == WB_IN_DOUBT)
         w->storage_broken = 1;
     return r;

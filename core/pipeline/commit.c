@@ -8,6 +8,7 @@
 
 #include "core/base/crash.h"
 #include "core/pipeline/batch.h"
+#include "core/pipeline/distrust.h"
 #include "core/pipeline/misbehave.h"
 #include "core/pipeline/stages.h"
 
@@ -23,7 +24,7 @@ static size_t collect_released(wb_worker *w)
 
 static int leave_joined(wb_worker *w, wb_error *error)
 {
-    int r = w->pipeline->persistence_ops->join(w->storage, NULL, error);
+    int r = wb_distrust(w, w->pipeline->persistence_ops->join(w->storage, NULL, error), error);
     w->storage_broken |= r == WB_NOT_CONNECTED || r == WB_IN_DOUBT;
     return r;
 }
@@ -44,6 +45,8 @@ static void note_ended(wb_worker *w, size_t failed_item)
 {
     const unsigned turn = failed_item < w->batch_size ? w->batch[failed_item]->turn : 0;
     w->transaction_ended = 1;
+    if (w->pipeline->mode == WB_MODE_NONE && !turn)
+        return; /* nor may anything happen twice (isolate.c) */
     for (size_t i = 0; i < w->batch_size; i++)
         if (w->batch[i]->state == WB_ITEM_HANDLED && w->batch[i]->turn >= turn)
             wb_item_rerun(w->batch[i]);
@@ -62,7 +65,7 @@ static int commit(wb_worker *w, wb_item **ret_culprit, wb_error *error)
     }
     wb_misbehave_before_commit(w);
     wb_crash_point("before_commit");
-    int r = w->pipeline->persistence_ops->commit(w->storage, &commit, error);
+    int r = wb_distrust(w, w->pipeline->persistence_ops->commit(w->storage, &commit, error), error);
     error->result = r;
     w->in_transaction = 0;
     /* in doubt its own records tell what became of it */

@@ -65,6 +65,7 @@ static int open_transport(wb_worker *w, wb_error *error)
 static int open_storage(wb_worker *w, wb_error *error)
 {
     wb_pipeline *p = w->pipeline;
+    w->storage_used = 0;
     int r = p->persistence_ops->open(p->persistence, &w->storage, error);
     if (r == WB_OK && (r = wb_pipeline_ask_time(p, w->storage, error)) != WB_OK)
         close_storage(w);

@@ -9,6 +9,7 @@
 #include "core/base/crash.h"
 #include "core/pipeline/batch.h"
 #include "core/pipeline/context.h"
+#include "core/pipeline/distrust.h"
 #include "core/pipeline/stages.h"
 #include "core/pipeline/suspect.h"
 
@@ -55,7 +56,7 @@ static int check_transaction(wb_worker *w, size_t place, wb_error *error)
 {
     if (!can_check(w))
         return WB_OK;
-    int r = w->pipeline->persistence_ops->check(w->storage, place, error);
+    int r = wb_distrust(w, w->pipeline->persistence_ops->check(w->storage, place, error), error);
     error->result = r;
     return r;
 }
@@ -86,6 +87,7 @@ static int run_group(wb_worker *w, wb_item **group, size_t count, int is_first, 
     int64_t started = wb_clock_monotonic();
     wb_crash_point("before_handle");
     w->may_have_ended = 1;
+    w->storage_used = 1;
     atomic_store(&w->handling_since, started);
     int said = wb_call_handler(w, group, count, error);
     atomic_store(&w->handling_since, 0);

@@ -6,6 +6,7 @@
  */
 #include "config.h"
 
+#include "core/base/crash.h"
 #include "core/base/log.h"
 #include "core/pipeline/batch.h"
 #include "core/pipeline/stages.h"
@@ -80,11 +81,26 @@ static void halve(wb_worker *w, const wb_error *error)
     w->take = (unsigned)(w->batch_size + 1) / 2;
 }
 
+/* Mode none promises at most once: what was handled before a handler ended the transaction may be
+ * committed, and no record says so. It does not run again, and somebody is told. */
+static void give_up_company(wb_worker *w, const wb_item *culprit)
+{
+    if (w->pipeline->mode != WB_MODE_NONE || !w->transaction_ended || wb_bug("twice_in_none"))
+        return;
+    for (size_t i = 0; i < w->batch_size; i++)
+        if (w->batch[i] != culprit && w->batch[i]->state == WB_ITEM_HANDLED &&
+            w->batch[i]->verdict == WB_VERDICT_OPEN)
+            wb_verdict_condemn(w, w->batch[i], WB_FAILURE_HANDLER,
+                               "the handler of another message ended the transaction of both: its effect may "
+                               "be committed or not, and what it sends is not sent");
+}
+
 int wb_stage_isolate(wb_worker *w, int result, wb_item *culprit, const wb_error *error)
 {
     wb_item *only = find_only_one(w);
     int sure = culprit ? is_sure(w, culprit) : 1;
 
+    give_up_company(w, culprit);
     wb_batch_rerun(w);
     if (result == WB_FATAL)
         return result;

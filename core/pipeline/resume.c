@@ -14,6 +14,7 @@
 #include "core/message/header_names.h"
 #include "core/message/ids.h"
 #include "core/message/incoming.h"
+#include "core/pipeline/distrust.h"
 #include "core/pipeline/marks.h"
 #include "core/pipeline/stages.h"
 #include "core/pipeline/unconfirmed.h"
@@ -104,6 +105,7 @@ static int load_rows(wb_worker *w, const uint64_t *batches, size_t count, loadin
             break;
         wb_clock_pause(LOOK_EVERY, &w->pipeline->stop);
     } while (++looks < LOOKS);
+    r = wb_distrust(w, r, error);
     if (r == WB_NOT_CONNECTED || r == WB_IN_DOUBT)
         w->storage_broken = 1;
     return r;

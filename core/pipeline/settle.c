@@ -7,6 +7,7 @@
 #include "config.h"
 
 #include "core/base/crash.h"
+#include "core/pipeline/distrust.h"
 #include "core/pipeline/marks.h"
 #include "core/pipeline/stages.h"
 
@@ -29,6 +30,7 @@ int wb_stage_settle(wb_worker *w, wb_error *error)
     if (w->mark_count) {
         wb_crash_point("before_mark");
         int r = w->pipeline->persistence_ops->mark(w->storage, w->marks, w->mark_count, error);
+        r = wb_distrust(w, r, error);
         if (r == WB_NOT_CONNECTED || r == WB_IN_DOUBT)
             w->storage_broken = 1;
         if (r != WB_OK)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
+#include "core/pipeline/distrust.h"
 #include "core/pipeline/suspect.h"
 
 #include <inttypes.h>
@@ -91,7 +92,7 @@ int wb_stage_suspect(wb_worker *w, wb_error *error)
     wb_item *item = w->batch[0];
     if (!w->pipeline->outbox || !wb_item_is_suspect(w->pipeline, item) || item->noted || item->unfinished)
         return WB_OK;
-    int r = note_attempt(w, item, error);
+    int r = wb_distrust(w, note_attempt(w, item, error), error);
     if (r == WB_NOT_CONNECTED || r == WB_IN_DOUBT)
         w->storage_broken = 1;
     return r;

@@ -135,11 +135,16 @@ void wb_verdict_was_refused(wb_worker *w, wb_item *item, const wb_operation *ref
 
 void wb_verdict_broke_connection(wb_worker *w, wb_item *item, const wb_error *error)
 {
-    wb_log_event(WB_LOG_WARNING, "connection to the database lost while a message was handled",
+    wb_log_event(WB_LOG_WARNING,
+                 w->storage_distrusted ? "database session given up while a message was handled"
+                                       : "connection to the database lost while a message was handled",
                  { "endpoint", w->pipeline->endpoint }, { "message_id", item->incoming->id },
                  { "reason", error->text });
     wb_failure_set(&item->failure, WB_FAILURE_HANDLER, error->text, 0);
-    watch_others(w, item);
+    if (w->storage_distrusted)
+        item->fault_seen = 0; /* others may have needed less: the witness must ask */
+    else
+        watch_others(w, item);
     item->is_doubted = 1;
     if (item->failure.faults) /* the first time nearly always it was committed, or a server restarted */
         set_aside(w, item, LOSS_PAUSE_FIRST, LOSS_PAUSE_LONGEST);
@@ -157,7 +162,9 @@ void wb_verdict_count_loss(wb_item *item)
     item->is_doubted = 0;
     item->failure.faults++;
     (void)snprintf(reason, sizeof reason,
-                   "the connection to the database was lost %u times while it was handled: %s",
+                   "%s %u times while it was handled: %s",
+                   item->fault_seen ? "the connection to the database was lost"
+                                    : "the database refused what its session was asked, and no other,",
                    item->failure.faults, item->failure.reason);
     wb_failure_set(&item->failure, WB_FAILURE_HANDLER, reason, 0);
 }

@@ -29,9 +29,10 @@ void wb_verdict_met_trouble(wb_worker *w, wb_item *item, const wb_error *error);
  *  if others, whose destinations are open, are done in between. What was committed stays so. */
 void wb_verdict_was_refused(wb_worker *w, wb_item *item, const wb_operation *refused);
 
-/** The connection to the database broke while this message was handled, alone. A statement that
- *  ends its server process does that each time; a server that is ill does it to everybody. So
- *  it is counted when the database is seen to be well (witness.c). */
+/** The connection to the database broke while this message was handled, alone, or its session was
+ *  given up (distrust.h). A statement that ends its server process does that each time; a server
+ *  that is ill does it to everybody. So it is counted when the database is seen to be well
+ *  (witness.c). */
 void wb_verdict_broke_connection(wb_worker *w, wb_item *item, const wb_error *error);
 /** It is: that was the message's doing. */
 void wb_verdict_count_loss(wb_item *item);

@@ -7,6 +7,7 @@
 #include "config.h"
 
 #include "core/message/operations.h"
+#include "core/pipeline/distrust.h"
 #include "core/pipeline/pace.h"
 #include "core/pipeline/stages.h"
 #include "core/pipeline/verdict.h"
@@ -43,7 +44,7 @@ int wb_stage_witness(wb_worker *w, wb_error *error)
     wb_item *item = w->batch[0];
     if (!item->is_doubted || item->verdict != WB_VERDICT_OPEN)
         return WB_OK;
-    int r = wb_verdict_is_proved(w, item) ? WB_OK : probe(w, error);
+    int r = wb_verdict_is_proved(w, item) ? WB_OK : wb_distrust(w, probe(w, error), error);
     if (r == WB_NOT_CONNECTED || r == WB_IN_DOUBT) {
         w->storage_broken = 1;
         return wb_pace_wait_for_server(w, r, error);

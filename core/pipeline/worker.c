@@ -94,7 +94,10 @@ static int undo(wb_worker *w, int result)
         if (w->transaction_ended)
             r = repaired;
     }
-    return r == WB_OK || result == WB_IN_DOUBT || result == WB_FATAL ? result : WB_NOT_CONNECTED;
+    if (r == WB_OK || result == WB_IN_DOUBT || result == WB_FATAL)
+        return result;
+    /* what the handler did is known, and need not be made good: nothing hides it */
+    return w->transaction_ended && !w->pipeline->outbox && !w->transport_broken ? result : WB_NOT_CONNECTED;
 }
 
 /* Phase 1: one database transaction. What fails here may be the fault of a message. */

@@ -38,6 +38,7 @@ typedef struct wb_worker {
     int transport_broken; /* must be opened again */
     int storage_broken;
     int storage_lost; /* it was broken when the batch failed, whatever became of it since */
+    int storage_used; /* handlers had it since it was opened */
     int refuses_more; /* the transport was asked for no more messages: the endpoint stops */
 
     /* In hand: received and not settled, in order of receipt. */
@@ -58,6 +59,7 @@ typedef struct wb_worker {
     int in_transaction;    /* the storage session has a transaction open */
     int may_have_ended;    /* by a handler: one ran, and the commit has not shown otherwise */
     int transaction_ended; /* by a handler, as check or commit found */
+    int storage_distrusted; /* WB_FATAL of a session that handlers had was not believed */
     int handler_said;      /* that its message failed, and the transaction was as it must be */
     unsigned turns;        /* calls of handlers that succeeded */
     int grouped;           /* a batch handler got several messages */

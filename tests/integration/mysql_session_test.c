@@ -210,6 +210,32 @@ static void test_settings_end_with_a_rollback(void **state)
     ops->close(s);
 }
 
+/* Set where the server does not report it, a limit cuts what is found of duplicates: for ever, if
+ * that session went on. */
+static void test_a_limit_that_stays_ends_the_session(void **state)
+{
+    wb_claim claims[] = { claim_of("a"), claim_of("b"), claim_of("c") };
+    wb_begin begin = { .struct_size = sizeof begin, .batch = 11, .claims = claims, .claim_count = 3 };
+    wb_storage_session *s = open_session(&orders);
+    (void)state;
+    begin_claims(s, 10, claims, 3);
+    assert_int_equal(query_plain(s, 0, "set session_track_system_variables = ''"), 0);
+    assert_int_equal(query_plain(s, 0, "set sql_select_limit = 1"), 0);
+    assert_int_equal(commit_batch(s, 10, "x", NULL), WB_OK);
+    if (ops->begin(s, &begin, &failure) == WB_OK) { /* the limit was put back after all */
+        assert_int_equal(ops->rollback(s, &failure), WB_OK);
+    } else {
+        assert_int_equal(failure.result, WB_NOT_CONNECTED);
+        ops->close(s);
+        s = open_session(&orders);
+    }
+    begin_claims(s, 12, claims, 3);
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(claims[i].duplicate_of, 10);
+    assert_int_equal(ops->rollback(s, &failure), WB_OK);
+    ops->close(s);
+}
+
 /* A statement that was deferred may call a function, which may set what it likes. */
 static void test_deferred_function_sets(void **state)
 {
@@ -450,6 +476,7 @@ const struct CMUnitTest own_tests[] = {
     TEST(test_xa),
     TEST(test_the_only_one_is_named),
     TEST(test_settings_end_with_a_rollback),
+    TEST(test_a_limit_that_stays_ends_the_session),
     TEST(test_deferred_function_sets),
     TEST(test_constants_after_other_names),
     TEST(test_the_library_knows),

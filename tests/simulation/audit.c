@@ -224,7 +224,9 @@ static int has_copies(const sim_message *m)
 
 static void audit_effects(const sim_message *m)
 {
-    int once = the_shape.outbox || the_shape.mode == WB_MODE_TRANSACTION_SCOPE;
+    int is_calm = !the_shape.fault_permille && !the_shape.outages && !the_shape.deaths;
+    int once = the_shape.outbox || the_shape.mode == WB_MODE_TRANSACTION_SCOPE ||
+               (the_shape.mode == WB_MODE_NONE && the_shape.persistence && is_calm);
     if (once && m->fate != SIM_ENDS && effects(m) > 1 + doubts(m))
         sim_violation("message %u (%s) has %u effects", NAME(m), effects(m));
     if (flags_of(m) & SIM_MUST_FAIL && the_shape.persistence && m->commits)

@@ -23,6 +23,8 @@ const sim_bug sim_bugs[] = {
     { "suspect_across_endpoints", "suspect_across_endpoints", 0 },
     { "no_scout", "limit_killers", 0 },
     { "parked_twice", "two_sweepers", 0 },
+    { "believe_fatal", "forbids", 0 },
+    { "twice_in_none", "ends_none", 0 },
     { "one_handler", NULL, WB_MODE_RECEIVE_ONLY },
     { NULL, NULL, 0 },
 };

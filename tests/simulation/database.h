@@ -54,6 +54,7 @@ typedef struct sim_transaction {
     int is_spoilt;         /* and it left the session in a state that rollback() cannot mend */
     size_t deferred_by;    /* an item's deferred statement will fail; or nobody's */
     sim_message *cut_by;   /* whose commit ends the connection; or NULL */
+    sim_message *forbidden_by; /* whose commit is forbidden; or NULL */
     sim_run **runs;
     size_t run_count, run_max;
     sim_record *claims;
@@ -66,6 +67,8 @@ struct wb_storage_session {
     sim_thread *thread;
     int is_dead;
     int begin_fails, commit_fails; /* the next one, once: 1 rolled back, 2 refused for now, 3 lost */
+    int is_forbidden;   /* everything, by what a handler did to it */
+    int forbids_behind; /* the same once the open transaction is over */
     sim_transaction own;
     sim_transaction *joined; /* a transport's, or NULL */
     struct wb_storage_session *next;
@@ -111,6 +114,8 @@ typedef enum {
     SIM_STATEMENT_DEADLOCK,
     SIM_STATEMENT_CUTTING,
     SIM_STATEMENT_CUTTING_LATE,
+    SIM_STATEMENT_FORBIDDING,
+    SIM_STATEMENT_FORBIDDING_LATER,
     SIM_STATEMENT_COMMIT
 } sim_statement;
 

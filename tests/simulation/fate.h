@@ -16,6 +16,7 @@ typedef enum {
     SIM_TOUCHY,         /* unrecoverable when a neighbour broke the transaction */
     SIM_TOUCHY_RETRY,   /* the same, but wants to be tried again */
     SIM_TALKATIVE,      /* thirty sends */
+    SIM_FORBIDS_LATER,  /* after its commit its session is forbidden everything */
     /* it can fail, and then its operations stay behind */
     SIM_UNROUTABLE,     /* sends to a destination that is not there */
     SIM_LATE_ROUTE,     /* the same, but one day it is there */
@@ -39,6 +40,7 @@ typedef enum {
     SIM_QUOTA,          /* its statement meets a full disk, each time, and nobody else's does */
     SIM_CUTS,           /* its statement ends the database's connection, each time */
     SIM_CUTS_LATE,      /* the same at the commit */
+    SIM_FORBIDS,        /* its statement makes the commit WB_FATAL on its session, each time */
     SIM_UNMOVABLE,      /* fails, and the error queue refuses it for ever */
     SIM_BULKY,          /* fails, and the error queue refuses it until its copy is trimmed */
     SIM_POISON_MOVE,    /* fails, and its move ends the connection */

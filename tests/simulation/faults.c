@@ -95,7 +95,7 @@ static way draw(sim_call call)
     if (met.fault.result != WB_OK || !is_storming || sim_random(1000) >= the_shape.fault_permille)
         return met;
     if (sim_random(1000) < the_shape.fatal_permille)
-        return (way){ fatal, 0 };
+        return (way){ fatal, call >= SIM_CALL_BEGIN }; /* it may be taken for a handler's doing */
     return draw_way(call);
 }
 

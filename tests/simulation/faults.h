@@ -48,6 +48,7 @@ typedef enum {
     SIM_DISK_FULL,
     SIM_STATEMENTS_FULL, /* what handlers ask for meets it; the outbox's own tables have room */
     SIM_STATEMENTS_BREAK, /* what handlers ask for ends the connection, and nothing else does */
+    SIM_WRITES_FORBIDDEN, /* an operator took a privilege: commits that store are WB_FATAL */
     SIM_WRITES_BREAK,    /* so do commits, but for empty ones */
     SIM_COMMITS_BREAK,   /* the server takes connections, and each commit ends it */
     SIM_DATABASE_DOWN,

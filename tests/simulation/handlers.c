@@ -155,6 +155,15 @@ static int handle_talkative(call *c)
     return r;
 }
 
+static int handle_forbidding_later(call *c)
+{
+    int r = handle_good(c);
+    if (r != WB_OK)
+        return r;
+    r = execute(c, SIM_STATEMENT_FORBIDDING_LATER);
+    return r == WB_OK ? WB_OK : wb_fail(c->ctx, WB_RETRY, "a statement failed");
+}
+
 static int handle_bad_send(call *c)
 {
     static const char *const destinations[SIM_FATES] = {
@@ -254,6 +263,7 @@ static int handle_breaking(call *c)
         [SIM_QUOTA] = SIM_STATEMENT_QUOTA,
         [SIM_CUTS] = SIM_STATEMENT_CUTTING,
         [SIM_CUTS_LATE] = SIM_STATEMENT_CUTTING_LATE,
+        [SIM_FORBIDS] = SIM_STATEMENT_FORBIDDING,
     };
     int r = execute(c, statements[c->m->fate]);
     if (r == WB_OK && c->m->fate == SIM_ENDS)
@@ -275,6 +285,7 @@ static const fate_fn functions[SIM_FATES] = {
     [SIM_TOUCHY] = handle_touchy,
     [SIM_TOUCHY_RETRY] = handle_touchy,
     [SIM_TALKATIVE] = handle_talkative,
+    [SIM_FORBIDS_LATER] = handle_forbidding_later,
     [SIM_UNROUTABLE] = handle_bad_send,
     [SIM_LATE_ROUTE] = handle_bad_send,
     [SIM_NACKED] = handle_bad_send,
@@ -296,6 +307,7 @@ static const fate_fn functions[SIM_FATES] = {
     [SIM_QUOTA] = handle_breaking,
     [SIM_CUTS] = handle_breaking,
     [SIM_CUTS_LATE] = handle_breaking,
+    [SIM_FORBIDS] = handle_breaking,
     [SIM_UNMOVABLE] = handle_failing,
     [SIM_BULKY] = handle_failing,
     [SIM_POISON_MOVE] = handle_failing,

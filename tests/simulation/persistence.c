@@ -33,6 +33,10 @@ static sim_fault enter(wb_storage_session *s, sim_call call, const char *where)
     sim_step(where);
     if (s->is_dead)
         return (sim_fault){ WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0 };
+    if (s->is_forbidden && call != SIM_CALL_ROLLBACK) {
+        sim_broker_excuse_hand(NULL, 0);
+        return (sim_fault){ WB_FATAL, WB_CAUSE_REFUSED, 0 };
+    }
     sim_fault fault = sim_fault_draw(call);
     s->is_dead |= is_loss(fault.result);
     if (s->is_dead)
@@ -178,6 +182,8 @@ static int fail_broken(sim_transaction *t, wb_commit *commit, wb_error *error)
             commit->failed_item = t->ended_by;
             sim_transaction_name(t);
         }
+        for (size_t i = 0; t->is_guessed && the_shape.mode == WB_MODE_NONE && i < t->run_count; i++)
+            t->runs[i]->message->strikes++;
         return wb_error_set(error, WB_REJECT, WB_CAUSE_OTHER, 0, "it is not the transaction that was begun");
     }
     if (!t->is_broken)
@@ -211,6 +217,9 @@ static int persistence_commit(wb_storage_session *s, wb_commit *commit, wb_error
     int r = s->is_dead ? lost(error) : fail_broken(&s->own, commit, error);
     if (r == WB_OK && commit->operations && sim_database_row(s->endpoint, commit->batch))
         r = wb_error_set(error, WB_RETRY, WB_CAUSE_OTHER, 0, "there is such a row");
+    if (r == WB_OK && s->own.forbidden_by)
+        r = wb_error_set(error, WB_FATAL, WB_CAUSE_REFUSED, 0, "permission denied");
+    s->is_forbidden |= s->forbids_behind;
     if (r != WB_OK) {
         excuse_neighbours(&s->own);
         sim_transaction_roll_back(&s->own);
@@ -222,6 +231,10 @@ static int persistence_commit(wb_storage_session *s, wb_commit *commit, wb_error
     if (sim_outage_is_on(SIM_WRITES_BREAK) && (commit->operations || s->own.claim_count || s->own.run_count)) {
         sim_broker_excuse_hand(NULL, 0);
         fault = (sim_fault){ WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0 };
+    }
+    if (sim_outage_is_on(SIM_WRITES_FORBIDDEN) && commit->operations) {
+        sim_broker_excuse_hand(NULL, 0);
+        fault = (sim_fault){ WB_FATAL, WB_CAUSE_REFUSED, 0 };
     }
     if (s->own.cut_by) {
         sim_broker_excuse_hand(s->own.cut_by, 0);
@@ -241,6 +254,7 @@ static int persistence_rollback(wb_storage_session *s, wb_error *error)
 {
     s->is_dead |= s->own.is_spoilt;
     sim_fault fault = enter(s, SIM_CALL_ROLLBACK, "rollback");
+    s->is_forbidden |= s->forbids_behind;
     sim_transaction_roll_back(&s->own);
     return fault.result == WB_OK ? WB_OK : sim_fault_fail(error, fault, "rollback");
 }

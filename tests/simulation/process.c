@@ -69,6 +69,7 @@ void __wrap_wb_suspect_unlock(void)
 
 static host *hosts[SIM_PROCESSES_MAX];
 static unsigned incarnations, rounds;
+static unsigned given_up;
 
 static wb_handler_entry entries[] = { { SIM_TYPE_BASE, sim_handle_base, NULL, "simulation" },
                                       { SIM_TYPE_BATCH, NULL, sim_handle_batch, "simulation" },
@@ -199,6 +200,7 @@ static void look_after(const host *h, endpoint *e)
             wb_worker_look_after(&e->workers[i]);
     if (free_workers(e, 0) && !wb_restart_is_planned(&e->restart)) {
         sim_tell("workers of %s gave up", e->name);
+        given_up++;
         (void)wb_restart_plan(&e->restart, sim_now());
     }
     if (wb_restart_is_due(&e->restart, sim_now()))
@@ -312,6 +314,11 @@ void sim_process_hang(int64_t until)
     h->hanging += the_shape.hangs_hard != 0;
     (void)sim_wait("a handler hangs", until, the_shape.hangs_hard ? NULL : is_stopped, h);
     h->hanging -= the_shape.hangs_hard != 0;
+}
+
+unsigned sim_process_gave_up(void)
+{
+    return given_up;
 }
 
 unsigned sim_process_rounds(void)

@@ -371,6 +371,43 @@ static void drive_cuts_lonely(void)
     sim_scene_end(120 * WB_SECOND);
 }
 
+/* Each makes what the core asks for next WB_FATAL on its session, and on no other. */
+static void prepare_forbids(void)
+{
+    sim_shape_plain(WB_MODE_RECEIVE_ONLY, 1);
+    sim_scene_add(3, SIM_GOOD);
+    for (int i = 0; i < 4; i++) {
+        sim_scene_add(1, i % 2 ? SIM_FORBIDS_LATER : SIM_FORBIDS);
+        sim_scene_add(3, SIM_GOOD);
+    }
+    sim_scene_add(1, SIM_FORBIDS);
+    sim_scene_add(8, SIM_GOOD);
+}
+
+static void prepare_forbids_plain(void)
+{
+    prepare_forbids();
+    the_shape.outbox = the_shape.keepers = 0;
+}
+
+static void drive_forbids(void)
+{
+    sim_scene_good_first();
+    if (sim_process_gave_up())
+        sim_violation("a worker gave up for what a handler did");
+}
+
+/* A privilege that an operator takes away is no message's fault: the worker says so and ends. */
+static void drive_forbidden_by_operator(void)
+{
+    sim_outage_start(SIM_WRITES_FORBIDDEN, sim_now() + 120 * WB_SECOND);
+    sim_drive_start();
+    sim_sleep(121 * WB_SECOND);
+    if (!sim_process_gave_up())
+        sim_violation("nobody gave up for want of a privilege");
+    sim_scene_end(SIM_HOUR);
+}
+
 static void prepare_ends(void)
 {
     sim_shape_plain(WB_MODE_RECEIVE_ONLY, 1);
@@ -407,6 +444,14 @@ static void drive_ends_storm(void)
     sim_sleep(300 * WB_SECOND);
     sim_faults_storm(0);
     sim_scene_end(6 * SIM_HOUR);
+}
+
+/* It promises at most once: who may have been committed does not run again. */
+static void prepare_ends_none(void)
+{
+    prepare_ends();
+    the_shape.mode = WB_MODE_NONE;
+    the_shape.outbox = the_shape.keepers = the_shape.retries = 0;
 }
 
 /* Delivered often enough to be watched, and in hand at each of four orderly stops. */
@@ -572,6 +617,12 @@ const sim_scenario sim_scenarios_storage[] = {
       sim_scene_good_first },
     { "ends_storm", "the same, and five minutes in which any call fails", prepare_ends, drive_ends_storm },
     { "ends_company", "the same among others that fail", prepare_ends_company, sim_scene_good_first },
+    { "forbids", "handlers whose session is forbidden to commit, or everything behind it", prepare_forbids,
+      drive_forbids },
+    { "forbids_plain", "the same without outbox", prepare_forbids_plain, drive_forbids },
+    { "forbidden_writes", "two minutes in which nobody may store what is sent", prepare_disk_full_outbox,
+      drive_forbidden_by_operator },
+    { "ends_none", "the same with mode none", prepare_ends_none, sim_scene_good_first },
     { "suspect_stops", "orderly stops with a suspect in hand", prepare_suspect_stops, drive_suspect_stops },
     { "asked_for", "a parked row that somebody asks for", prepare_asked_for, drive_asked_for },
     { "sweep_silent", "rows for a destination that confirms nothing before rows that can be dispatched",

@@ -5,6 +5,8 @@
  */
 #include "config.h"
 
+#include <waybill/sys/plugin.h>
+
 #include "tests/simulation/broker.h"
 #include "tests/simulation/database.h"
 #include "tests/simulation/faults.h"
@@ -38,6 +40,13 @@ static int meet_fault(wb_storage_session *s, sim_transaction *t, size_t item)
     return 1;
 }
 
+/* With mode none nobody knows what became of them, and none may run again. */
+static void strike_company(const sim_transaction *t)
+{
+    for (size_t i = 0; the_shape.mode == WB_MODE_NONE && i < t->run_count; i++)
+        t->runs[i]->message->strikes++;
+}
+
 /* Each message has its own way: a commit or a rollback; a session that is good for nothing
  * afterwards or is not; and another transaction or none. Who ended it by a rollback may be
  * unknown then. Of several in one batch the first is the one that counts, and the others roll
@@ -51,6 +60,7 @@ static void end_by_hand(wb_storage_session *s, size_t item, sim_run *run)
     int is_rolled_back = way & 1 || t->is_ended;
     int is_guessed = t->is_ended ? t->is_guessed : (way & 9) == 9;
     int is_anew = t->is_ended || way & 4;
+    strike_company(t);
     sim_transaction_add(t, run);
     if (is_rolled_back)
         sim_transaction_roll_back(t);
@@ -75,6 +85,14 @@ static int cut(wb_storage_session *s, const sim_message *m)
     return WB_NOT_CONNECTED;
 }
 
+/* Of some it ends with the transaction, of others it stays. */
+static void forbid(wb_storage_session *s, sim_transaction *t, sim_message *m)
+{
+    sim_broker_excuse_hand(m, 0);
+    t->forbidden_by = m;
+    s->forbids_behind |= (int)(m->number % 2);
+}
+
 static int execute(wb_storage_session *s, sim_transaction *t, size_t item, sim_run *run,
                    sim_statement statement)
 {
@@ -94,6 +112,14 @@ static int execute(wb_storage_session *s, sim_transaction *t, size_t item, sim_r
             return cut(s, run->message);
         t->cut_by = run->message;
         break;
+    case SIM_STATEMENT_FORBIDDING:
+        if (s->joined) { /* its commit is the transport's */
+            break_it(t, item);
+            return WB_RETRY;
+        }
+        forbid(s, t, run->message);
+        break;
+    case SIM_STATEMENT_FORBIDDING_LATER: s->forbids_behind = !s->joined; return WB_OK;
     case SIM_STATEMENT_COMMIT: end_by_hand(s, item, run); return WB_OK;
     case SIM_STATEMENT_DEFERRED_FAILING: t->deferred_by = item; break;
     case SIM_STATEMENT_PLAIN: break;

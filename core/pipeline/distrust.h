@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A storage session that handlers had may be what they made of it: another user, read only, with
+ * an authorizer. So WB_FATAL of it is not believed at first: it ends the session, not the worker.
+ * A new session, which no handler has had, and the witness (witness.c) tell whose it is.
+ */
+#ifndef WB_PIPELINE_DISTRUST_H
+#define WB_PIPELINE_DISTRUST_H
+
+#include "core/pipeline/worker.h"
+
+/** What a function of the storage session returned. @return WB_NOT_CONNECTED, with
+ *  w->storage_broken, for a WB_FATAL that is not believed; else `result`. */
+int wb_distrust(wb_worker *w, int result, wb_error *error);
+
+#endif
