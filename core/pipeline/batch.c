@@ -259,11 +259,20 @@ void wb_batch_finish(wb_worker *w)
     w->batch_size = 0;
 }
 
+/* The attempt ended, and the process lives to know it; but the session may have been lost to it. */
+static void note_end(wb_worker *w, const wb_item *item)
+{
+    if (w->transport_broken && w->batch_size && w->batch[0] == item)
+        wb_suspect_lost_session(w, item);
+    else
+        wb_suspect_done(w, item);
+}
+
 void wb_batch_drop_all(wb_worker *w)
 {
     for (size_t i = 0; i < w->held_count; i++) {
-        if (w->held[i]->noted) /* the attempt ended, and the process lives to know it */
-            wb_suspect_done(w, w->held[i]);
+        if (w->held[i]->noted)
+            note_end(w, w->held[i]);
         let_go(w, w->held[i]);
     }
     w->held_count = 0;

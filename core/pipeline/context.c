@@ -71,8 +71,7 @@ static int send_immediately(handler_call *call, wb_operation *operation)
     wb_outlet *outlet;
 
     if (open_immediate(call, &outlet) != WB_OK) {
-        if (wb_error_is_servers(call->error))
-            call->trouble = WB_CAUSE_SERVER;
+        call->trouble = WB_CAUSE_SERVER; /* no message has a say in that */
         return WB_RETRY;
     }
     int r = wb_window_send(&window, outlet, call->error);

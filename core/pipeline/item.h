@@ -69,8 +69,9 @@ typedef struct wb_item {
     uint64_t fault_seen;  /* successes + 1 when it last met the server's trouble or lost a connection */
     uint64_t arrivals_seen; /* the same of arrivals, when what it sends was last refused for want of a privilege */
     int is_doubted;       /* a connection broke while it was handled: its doing, or the server's? */
-    int noted;            /* a suspect's attempt is written down */
+    uint32_t noted;       /* a suspect's attempt is written down, and is that one; 0: it is not */
     uint32_t unfinished;  /* attempts written down before and never finished: all it gets */
+    int lost_sessions;    /* the session it was handled on was lost before, and now it gets no other */
 } wb_item;
 
 /** A message that was just received, and its handler, if that is known. */

@@ -43,6 +43,7 @@ int wb_item_is_suspect(const wb_pipeline *p, const wb_item *item)
 typedef struct {
     const wb_item *item;
     int64_t attempts; /* -1: no record */
+    uint32_t lost;    /* WB_ATTEMPTS_LOST_SESSION, or 0 */
     int taken;        /* the number is somebody else's: two ids with one hash */
 } search;
 
@@ -52,14 +53,23 @@ static int visit(void *argument, const wb_pending *pending)
     s->attempts = wb_attempts_decode(pending->operations, pending->operations_size,
                                      s->item->incoming->id, s->item->incoming->id_size);
     s->taken = s->attempts < 0;
+    if (s->attempts >= 0) {
+        s->lost = (uint32_t)s->attempts & WB_ATTEMPTS_LOST_SESSION;
+        s->attempts -= s->lost;
+    }
     return WB_OK;
+}
+
+static uint32_t next_attempt(const search *s)
+{
+    return s->attempts < 0 ? 1 : ((uint32_t)s->attempts + 1) | s->lost;
 }
 
 static int write_record(wb_worker *w, const search *s, uint64_t number, wb_error *error)
 {
     const wb_pipeline *p = w->pipeline;
     const wb_incoming *incoming = s->item->incoming;
-    uint32_t attempts = s->attempts < 0 ? 1 : (uint32_t)s->attempts + 1;
+    uint32_t attempts = next_attempt(s);
     wb_attempts_encode(&w->encoded, incoming->id, incoming->id_size, attempts, wb_pipeline_batch_number(p));
     if (s->attempts < 0)
         return wb_pipeline_store_row(p, w->storage, number, w->encoded.data, w->encoded.size, error);
@@ -71,7 +81,7 @@ static int note_attempt(wb_worker *w, wb_item *item, wb_error *error)
 {
     const wb_pipeline *p = w->pipeline;
     uint64_t number = wb_attempts_number(item->incoming->id, item->incoming->id_size);
-    search s = { item, -1, 0 };
+    search s = { item, -1, 0, 0 };
     int r = p->persistence_ops->pending(w->storage, &number, 1, visit, &s, error);
 
     if (r != WB_OK || s.taken)
@@ -80,17 +90,24 @@ static int note_attempt(wb_worker *w, wb_item *item, wb_error *error)
         item->unfinished = (uint32_t)s.attempts;
         return WB_OK;
     }
+    /* the next time the broker may drop it, if it drops any */
+    item->lost_sessions =
+        s.lost && p->recoverability.delivery_limit &&
+        wb_attempts_deliveries_are_exhausted(&p->recoverability, item->incoming->delivery_count);
+    if (item->lost_sessions)
+        return WB_OK;
     wb_log_event(WB_LOG_WARNING, "message handled by itself: it may have ended the process before",
                  { "endpoint", p->endpoint }, { "message_id", item->incoming->id });
     r = write_record(w, &s, number, error);
-    item->noted = r == WB_OK;
+    item->noted = r == WB_OK ? next_attempt(&s) : 0;
     return r;
 }
 
 int wb_stage_suspect(wb_worker *w, wb_error *error)
 {
     wb_item *item = w->batch[0];
-    if (!w->pipeline->outbox || !wb_item_is_suspect(w->pipeline, item) || item->noted || item->unfinished)
+    if (!w->pipeline->outbox || !wb_item_is_suspect(w->pipeline, item) || item->noted || item->unfinished ||
+        item->lost_sessions)
         return WB_OK;
     int r = wb_distrust(w, note_attempt(w, item, error), error);
     if (r == WB_NOT_CONNECTED || r == WB_IN_DOUBT)
@@ -107,6 +124,11 @@ const char *wb_suspect_why_given_up(const wb_pipeline *p, const wb_item *item, c
                        " times handled by itself, without being finished: its handler seems to end the "
                        "process",
                        deliveries, item->unfinished);
+    else if (p->outbox && item->lost_sessions)
+        (void)snprintf(reason, size,
+                       "delivered %" PRIu32 " times without being finished: handled by itself, it lost its "
+                       "session with the broker",
+                       deliveries);
     else if (!p->outbox && p->mode != WB_MODE_NONE &&
              wb_attempts_deliveries_are_exhausted(&p->recoverability, deliveries))
         (void)snprintf(reason, size,
@@ -124,4 +146,15 @@ void wb_suspect_done(wb_worker *w, const wb_item *item)
     if (w->pipeline->outbox && item->incoming->id_size &&
         item->incoming->delivery_count >= wb_attempts_suspect_from(&w->pipeline->recoverability))
         wb_marks_add(w, (wb_mark){ wb_attempts_number(item->incoming->id, item->incoming->id_size), NULL, 0 });
+}
+
+/* Whose doing that was is not known, so it is no attempt of those that end the tries; but that it was
+ * handled stays written down, and the broker counts on. */
+void wb_suspect_lost_session(wb_worker *w, const wb_item *item)
+{
+    const wb_incoming *incoming = item->incoming;
+    uint64_t number = wb_attempts_number(incoming->id, incoming->id_size);
+    wb_attempts_encode(&w->encoded, incoming->id, incoming->id_size, (item->noted - 1) | WB_ATTEMPTS_LOST_SESSION,
+                       wb_pipeline_batch_number(w->pipeline));
+    wb_marks_add(w, (wb_mark){ number, w->encoded.data, w->encoded.size });
 }

@@ -23,6 +23,10 @@ void wb_suspect_wait(wb_item *item);
 /** The message is done: its record goes with the next marks. */
 void wb_suspect_done(wb_worker *w, const wb_item *item);
 
+/** The session was lost while it was handled: its record stays, with no attempt more. One that loses
+ *  its session time and again is given up before the broker drops it, if that has a limit. */
+void wb_suspect_lost_session(wb_worker *w, const wb_item *item);
+
 /** NULL, or why an item whose id was free is not handled any more: it has used up its
  *  attempts. The text is written to `reason`. */
 const char *wb_suspect_why_given_up(const wb_pipeline *p, const wb_item *item, char *reason, size_t size);

@@ -6,7 +6,8 @@
  * time, and so does everything that was prefetched beside it: deliveries alone cannot tell
  * them apart. So a message delivered WB_SUSPECT_DELIVERIES times is a suspect: it is handled
  * by itself, one at a time in a process, and that it is about to be is written down first. The
- * record goes when the message is done; it stays when the process ends, and counts.
+ * record goes when the message is done; it stays when the process ends, and counts. It stays, and
+ * counts no attempt, when the session with the broker is lost: then the deliveries decide.
  *
  * A record is a row among the pending operations, under a number that follows from the id
  * and is far below every batch number (it would be of the first minutes of 2020).
@@ -26,9 +27,13 @@
  *  where the broker gives up early. */
 #define WB_NOTED_ATTEMPTS_MIN 3
 
-/** Where nothing can be written down (no outbox), so many deliveries end the tries, or one less
+/** Where nothing can be written down (no outbox), or what is written down is that the session with the
+ *  broker was lost, so many deliveries end the tries, or one less
  *  than the broker allows. 20 is what RabbitMQ 4 allows unless told otherwise. */
 #define WB_DELIVERIES_MAX 19
+
+/** Added to the attempts of a record: the session with the broker was lost while it was handled. */
+#define WB_ATTEMPTS_LOST_SESSION UINT32_C(0x80000000)
 
 /** How many deliveries make a message a suspect. */
 uint32_t wb_attempts_suspect_from(const wb_recoverability *policy);

@@ -66,6 +66,7 @@ for my $pair ('sqlite+pgsql', 'sqlite+sqlite', 'amqp+pgsql', Endpoint::has_mysql
     my %out;
     $end = time + 60;
     do { sleep 0.5; $out{ $_->{body} }{ $_->{id} }++ for $e->read('nowhere') } while $e->pending && time < $end;
+    $out{ $_->{body} }{ $_->{id} }++ for $e->read('nowhere');
     is scalar($e->pending), 0, "$pair: none is left when there is a destination";
     is_deeply { map { $_ => scalar keys %{ $out{$_} } } keys %out }, { map { ("out-$_" => 1) } 1 .. $count }, "$pair: which has them all, each with its id";
     is_deeply [ grep { my ($times) = values %{ $out{$_} }; $times > 2 } keys %out ], [], "$pair: once, or twice when both sent";

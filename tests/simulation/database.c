@@ -79,10 +79,34 @@ void sim_database_bury(int process)
 
 /* ---- deduplication records ---- */
 
+/* Most ids that are looked for were never recorded: this says so at once. Bits are never cleared. */
+#define SEEN_BITS (1u << 22)
+static unsigned char seen[SIM_ENDPOINTS_MAX][SEEN_BITS / 8];
+
+static unsigned hash_of(const void *id, size_t size)
+{
+    uint64_t hash = UINT64_C(14695981039346656037);
+    for (size_t i = 0; i < size; i++)
+        hash = (hash ^ ((const unsigned char *)id)[i]) * UINT64_C(1099511628211);
+    return (unsigned)(hash >> 20) % SEEN_BITS;
+}
+
+static int is_new(unsigned endpoint, const void *id, size_t size)
+{
+    unsigned hash = hash_of(id, size);
+    return !(seen[endpoint][hash / 8] & 1u << hash % 8);
+}
+
+static void note_seen(unsigned endpoint, const void *id, size_t size)
+{
+    unsigned hash = hash_of(id, size);
+    seen[endpoint][hash / 8] |= (unsigned char)(1u << hash % 8);
+}
+
 uint64_t sim_database_find(unsigned endpoint, const void *id, size_t id_size)
 {
     const sim_table *t = &sim_tables[endpoint];
-    for (size_t i = 0; i < t->record_count; i++)
+    for (size_t i = 0; i < t->record_count && !is_new(endpoint, id, id_size); i++)
         if (t->records[i].id_size == id_size && memcmp(t->records[i].id, id, id_size) == 0)
             return t->records[i].batch;
     return 0;
@@ -222,6 +246,7 @@ void sim_transaction_add(sim_transaction *t, sim_run *run)
 
 static void add_record(sim_table *table, const sim_record *record)
 {
+    note_seen((unsigned)(table - sim_tables), record->id, record->id_size);
     table->records = grow(table->records, table->record_count, &table->record_max, sizeof *record);
     table->records[table->record_count++] = *record;
 }

@@ -81,6 +81,25 @@ static void prepare_limit_stops(void)
     sim_scene_add(30, SIM_SLOW);
 }
 
+/* A session that is lost while one message is handled alone, again and again. */
+static void prepare_limit_lost_of(uint32_t limit)
+{
+    prepare_limit(limit, 3, 1);
+    sim_scene_add(5, SIM_GOOD);
+    sim_scene_add(1, SIM_LATE_IMMEDIATE);
+    sim_scene_add(14, SIM_GOOD);
+}
+
+static void prepare_limit_lost(void)
+{
+    prepare_limit_lost_of(20);
+}
+
+static void prepare_limit_lost_low(void)
+{
+    prepare_limit_lost_of(7);
+}
+
 static void prepare_limit_silence(void)
 {
     prepare_limit(5, 3, 1);
@@ -256,6 +275,9 @@ const sim_scenario sim_scenarios_process[] = {
       sim_scene_plainly },
     { "limit_killers_plain", "the same without outbox", prepare_limit_killers_plain, sim_scene_plainly },
     { "limit_stops", "five orderly stops under a limit of 3", prepare_limit_stops, sim_scene_stops },
+    { "limit_lost", "a message whose session is lost each time, under a limit of 20", prepare_limit_lost,
+      sim_scene_plainly },
+    { "limit_lost_low", "the same under a limit of 7", prepare_limit_lost_low, sim_scene_plainly },
     { "limit_silence", "an hour without confirmations under a limit of 5", prepare_limit_silence,
       drive_silence },
     { "limit_silence_plain", "the same without outbox", prepare_limit_silence_plain, drive_silence },
