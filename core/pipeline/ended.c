@@ -19,6 +19,7 @@
 
 #include "core/base/log.h"
 #include "core/pipeline/batch.h"
+#include "core/pipeline/distrust.h"
 #include "core/pipeline/stages.h"
 
 /* Claims once more: what the handler committed is a duplicate of this very batch. */
@@ -87,10 +88,10 @@ static void tell_unnamed(const wb_worker *w)
 
 int wb_stage_repair(wb_worker *w, wb_error *error)
 {
-    int r = probe(w, error);
+    int r = wb_distrust(w, probe(w, error), error);
     if (r == WB_OK && was_committed(w)) {
         tell_unnamed(w);
-        r = make_good(w, error);
+        r = wb_distrust(w, make_good(w, error), error);
     } else if (r == WB_OK) {
         r = leave(w, error);
     }

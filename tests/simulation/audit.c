@@ -229,7 +229,8 @@ static void audit_effects(const sim_message *m)
                (the_shape.mode == WB_MODE_NONE && the_shape.persistence && is_calm);
     if (once && m->fate != SIM_ENDS && effects(m) > 1 + doubts(m))
         sim_violation("message %u (%s) has %u effects", NAME(m), effects(m));
-    if (flags_of(m) & SIM_MUST_FAIL && the_shape.persistence && m->commits)
+    /* a neighbour that ended their transaction may have committed it before it could fail */
+    if (flags_of(m) & SIM_MUST_FAIL && the_shape.persistence && m->commits && !m->was_taken_along)
         sim_violation("message %u (%s) has an effect", NAME(m));
     if (flags_of(m) & SIM_MUST_FAIL && !effects(m) && !moved(m) && !m->vanished &&
         !(flags_of(m) & SIM_STAYS) && m->place == SIM_GONE && !is_parked_for_a_copy(m))
@@ -257,6 +258,8 @@ static void audit_zombie(const sim_message *m)
         return;
     if (m->place != SIM_GONE && !the_shape.outbox)
         return;
+    if (the_shape.outbox && !the_shape.keepers && is_whole_in_a_row(m))
+        return; /* parked, and nobody sweeps */
     sim_violation("message %u (%s) has its effect without what it sends (%x)", NAME(m), missing);
 }
 

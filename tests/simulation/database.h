@@ -67,6 +67,7 @@ struct wb_storage_session {
     sim_thread *thread;
     int is_dead;
     int begin_fails, commit_fails; /* the next one, once: 1 rolled back, 2 refused for now, 3 lost */
+    int has_looked;     /* the begin behind an ending has succeeded: those that follow are no repair's */
     int is_forbidden;   /* everything, by what a handler did to it */
     int forbids_behind; /* the same once the open transaction is over */
     sim_transaction own;

@@ -53,6 +53,7 @@ typedef struct sim_message {
     unsigned doubts;    /* of them, so many by a neighbour that committed and was not found out */
     unsigned failures;  /* runs that failed by its own fault */
     unsigned strikes;   /* faults of servers that may be taken for its own */
+    int was_taken_along;  /* a neighbour committed what it had done before it could fail */
     unsigned excuses;   /* what makes one more run no wonder */
     unsigned deaths;    /* processes that died with it in hand, and by no message */
     unsigned losses;    /* times it came back because its session was lost by chance */

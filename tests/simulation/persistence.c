@@ -133,6 +133,9 @@ static int persistence_begin(wb_storage_session *s, wb_begin *begin, wb_error *e
         sim_broker_excuse_hand(NULL, 0);
         return sim_fault_fail(error, (sim_fault){ WB_RETRY, WB_CAUSE_SERVER, 0 }, "a neighbour holds a claim");
     }
+    if (s->has_looked)
+        s->commit_fails = 0;
+    s->has_looked = 1;
     sim_step("begun");
     return WB_OK;
 }

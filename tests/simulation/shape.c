@@ -27,7 +27,7 @@ int sim_shape_allows(sim_fate fate)
     /* It takes up to ten connections of a process to find what ends them, and each is a delivery. */
     if (flags & SIM_CUTS_BROKER && s->delivery_limit)
         return 0;
-    if (fate == SIM_POISON_MOVE && !s->outbox && s->processes > 1)
+    if ((fate == SIM_POISON_MOVE || fate == SIM_DEADLY_IMMEDIATE) && !s->outbox && s->processes > 1)
         return 0;
     /* What a handler ended by itself is made good by the process it was in, and without an outbox
      * by nobody. */

@@ -62,14 +62,17 @@ static void end_by_hand(wb_storage_session *s, size_t item, sim_run *run)
     int is_anew = t->is_ended || way & 4;
     strike_company(t);
     sim_transaction_add(t, run);
+    for (size_t i = 0; !is_rolled_back && i < t->run_count; i++)
+        t->runs[i]->message->was_taken_along = t->runs[i] != run;
     if (is_rolled_back)
         sim_transaction_roll_back(t);
     else
         sim_transaction_end(t, s->endpoint);
     t->ended_count += ended_count;
-    if (the_shape.ends_trouble) {
+    if (the_shape.ends_trouble && the_shape.outbox) { /* else nothing is made good */
         s->begin_fails = (int)(run->message->number / 8 % 4);
         s->commit_fails = (int)(run->message->number / 3 % 4);
+        s->has_looked = 0;
     }
     t->is_ended = 1;
     t->is_spoilt = (way & 2) != 0;
