@@ -45,6 +45,7 @@ sub check_silence {
     my %out;
     $e->wait_for('what was silent is sent when it confirms again', sub { $out{ $_->{body} }++ for $e->read('mute'); keys %out == 3 && !$e->pending }, 150);
     is_deeply [ sort keys %out ], [ map { "silent-$_" } 1 .. 3 ], 'silence: all of it';
+    is_deeply [ map { $_->{id} } $e->collect('error', 1, 'the error queue has the other') ], [ 'early' ], 'silence: and no other';
     ok !$e->not_once('early', map { "silent-$_" } 1 .. 3), 'silence: each message had one effect';
     is $e->stop, 0, 'silence: stops cleanly';
 }
