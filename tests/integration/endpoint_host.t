@@ -75,7 +75,7 @@ sub check_stop_while_broken {
     $e->send($e->{name}, { id => 'waits' });
     $e->wait_for('it gave up', sub { $e->log_lines($gave_up) });
     my $stopped = time;
-    ends_with($e, $sound, 'stopped while broken', 70);
+    ends_with($e, $sound, 'stopped while broken', 72);
     cmp_ok time - $stopped, '<', 10, 'stopped while broken: soon';
     my ($code, $text) = $e->run('run');
     is $code, 72, 'a start with a missing table ends the program, as ever' or diag $text;
@@ -113,7 +113,7 @@ sub check_exit {
     sleep 1.5;
     is scalar($e->log_lines($again)), 0, 'exit: it is not started again';
     neighbour_works($e, $sound, 'exit');
-    ends_with($e, $sound, 'exit', 70);
+    ends_with($e, $sound, 'exit', 72);
 
     $e->configure(beside => []);    # alone: nobody is left
     mend_table($e);
@@ -121,7 +121,7 @@ sub check_exit {
     $e->wait_for('its message was not lost', sub { $e->effects('waits') == 1 });
     break_table($e);
     $e->send($e->{name}, { id => 'last' });
-    is $e->await_exit($pid), 70, 'exit: the last endpoint takes the process along';
+    is $e->await_exit($pid), 72, 'exit: the last endpoint takes the process along';
     $e->{processes} = [];
 }
 

@@ -17,10 +17,18 @@
 #define MICROSECOND INT64_C(1000)
 #define MILLISECOND INT64_C(1000000)
 
+/* SQLite has no number for it. */
+static int is_missing(int code, const char *text)
+{
+    return (code & 0xff) == SQLITE_ERROR && strncmp(text, "no such table", sizeof "no such table" - 1) == 0;
+}
+
 int wb_sqlite_db_fail(wb_sqlite_database *db, int code, const char *doing, wb_error *error)
 {
-    const wb_sqlite_db_meaning *meaning = wb_sqlite_db_meaning_of(code);
+    static const wb_sqlite_db_meaning missing = { SQLITE_ERROR, WB_FATAL, WB_CAUSE_MISSING, 0,
+                                                  ": run waybill install" };
     const char *text = db->handle ? sqlite3_errmsg(db->handle) : sqlite3_errstr(code);
+    const wb_sqlite_db_meaning *meaning = is_missing(code, text) ? &missing : wb_sqlite_db_meaning_of(code);
     int native = db->handle ? sqlite3_extended_errcode(db->handle) : code;
     db->failure = code & 0xff;
     return db->host->fail(db->host, error, meaning->result, meaning->cause, native,

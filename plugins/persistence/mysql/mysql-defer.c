@@ -144,7 +144,8 @@ static int inspect_connection(wb_storage_session *s)
 int mys_defer_inspect(wb_storage_session *s)
 {
     if (s->sql.handed_out && s->watch.ended)
-        return wb_sql_note(s, WB_REJECT, WB_CAUSE_OTHER, s->sql.last_item, MYS_ENDED);
+        return wb_sql_note(s, WB_REJECT, WB_CAUSE_OTHER, s->sql.last_item,
+                           mys_guard_was_reset(&s->guard) ? MYS_RESET : MYS_ENDED);
     if (s->sql.state != WB_SQL_OPEN || s->sql.flush_failed || s->sql.failure.result != WB_OK)
         return s->sql.failure.result;
     return s->sql.handed_out ? inspect_connection(s) : WB_OK;
