@@ -228,6 +228,9 @@ static void test_routing_keys(void **state)
 static char complaint[400];
 
 static int note_failure(const wb_host *host, wb_error *error, int result, int cause, int64_t code,
+                        const char *format, ...) WB_PRINTF(6, 7);
+
+static int note_failure(const wb_host *host, wb_error *error, int result, int cause, int64_t code,
                         const char *format, ...)
 {
     va_list arguments;

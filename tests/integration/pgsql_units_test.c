@@ -300,7 +300,8 @@ typedef struct tls_row {
 static void check_tls_row(const tls_row *row, size_t number)
 {
     pgsql_params params;
-    warnings = was_said = 0;
+    was_said = 0;
+    warnings = 0;
     if (row->variable)
         setenv(row->variable, row->value, 1);
     int result = pgsql_params_build(&host, &row->config, "orders", &was_said, &params, NULL);
