@@ -428,7 +428,7 @@ static void *send_main(void *argument)
     const wb_transport_ops *ops = s->process->f.ops;
     char *body = calloc(1, s->size);
     assert_non_null(body);
-    for (int window = 0; !atomic_load(s->stop) && !s->failed; window++) {
+    while (!atomic_load(s->stop) && !s->failed) {
         wb_operation operations[WINDOW], *all[WINDOW];
         for (size_t i = 0; i < s->count; i++) {
             operations[i] = fixture_operation(s->topic, "id", "");
