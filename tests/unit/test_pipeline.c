@@ -695,6 +695,7 @@ static void test_a_transaction_that_is_not_committed(void **state)
         assert_int_equal(item->failure.attempts, i);
         wb_batch_rerun(&worker);
     }
+    wb_batch_drop_all(&worker);
 }
 
 /* ---- what is refused -------------------------------------------------------------------- */
@@ -720,6 +721,7 @@ static void test_a_privilege_is_waited_for(void **state)
         wb_verdict_was_refused(&worker, item, &refused);
     }
     assert_int_equal(item->verdict, WB_VERDICT_FAILED);
+    wb_batch_drop_all(&worker);
 }
 
 /* An error queue that is full, is not there or may not be written takes no smaller copy either. */
