@@ -461,6 +461,7 @@ static void test_a_gap_is_passed_over_for_a_while(void **state)
     wb_sql_gap gap;
     (void)state;
     wb_sql_gap_init(&gap);
+    look_through(&gap, 10, 100, -10, 5);
     look_through(&gap, 10, 100, 0, 5);
     assert_int_equal(start_of_look(&gap, 9, 6), 9);
     assert_int_equal(start_of_look(&gap, 10, 104), 100);
@@ -471,17 +472,86 @@ static void test_a_gap_is_passed_over_for_a_while(void **state)
     wb_sql_gap_free(&gap);
 }
 
+/* A machine that stands still for a moment hides nothing. A range that was slow to look through
+ * stays so until a look at it was quick. */
+static void test_one_slow_look_tells_nothing(void **state)
+{
+    wb_sql_gap gap;
+    (void)state;
+    wb_sql_gap_init(&gap);
+    look_through(&gap, 10, 100, 0, 5);
+    look_through(&gap, 10, 100, 6, 0);
+    look_through(&gap, 10, 100, 7, 5);
+    look_through(&gap, 200, 300, 13, 0);
+    look_through(&gap, 10, 90, 14, 2);
+    assert_int_equal(start_of_look(&gap, 10, 17), 90);
+    look_through(&gap, 10, 80, 56, 3);
+    assert_int_equal(start_of_look(&gap, 10, 60), 80);
+    wb_sql_gap_free(&gap);
+}
+
+/* Looks take turns at ranges that are all slow. One that is slow once and is not looked at again
+ * is forgotten in time. */
+static void test_the_dearest_of_slow_ranges_is_found(void **state)
+{
+    wb_sql_gap gap;
+    int64_t now = 0;
+    (void)state;
+    wb_sql_gap_init(&gap);
+    look_through(&gap, 900, 950, now, 3);
+    for (int round = 0; round < 9; round++) {
+        look_through(&gap, 10, 100, now += 10, 1);
+        look_through(&gap, 200, 300, now += 10, 2);
+        if (start_of_look(&gap, 200, now + 2) == 300)
+            break;
+    }
+    assert_int_equal(start_of_look(&gap, 200, now + 2), 300);
+    assert_int_equal(start_of_look(&gap, 10, now + 2), 10);
+    wb_sql_gap_free(&gap);
+}
+
+static int64_t end_step(wb_sql_gap *gap, uint64_t from, uint64_t reached, int64_t now, int64_t took,
+                        int goes_on)
+{
+    wb_sql_look look = wb_sql_gap_begin(gap, from, now * SECOND);
+    look.reached = reached;
+    look.ended = (now + took) * SECOND;
+    look.goes_on = goes_on;
+    wb_sql_gap_end(gap, &look);
+    return now + took;
+}
+
+/* While steps follow each other they need not begin anew; afterwards the rule is the same. */
+static void test_steps_go_on_at_once(void **state)
+{
+    wb_sql_gap gap;
+    int64_t now = 0;
+    (void)state;
+    wb_sql_gap_init(&gap);
+    for (int round = 0; round < 2; round++) {
+        now = end_step(&gap, 0, 50, now, 2, 1);
+        assert_int_equal(start_of_look(&gap, 0, now), 50);
+        now = end_step(&gap, 0, 70, now, 2, 1);
+        assert_int_equal(start_of_look(&gap, 0, now), 70);
+        now = end_step(&gap, 0, 100, now, 2, 0);
+        assert_int_equal(start_of_look(&gap, 0, now), round ? 100 : 0);
+    }
+    wb_sql_gap_free(&gap);
+}
+
 /* The dearest counts, as long as it holds. */
 static void test_which_gap_is_kept(void **state)
 {
     wb_sql_gap gap;
     (void)state;
     wb_sql_gap_init(&gap);
+    look_through(&gap, 10, 100, -10, 5);
     look_through(&gap, 10, 100, 0, 5);
     look_through(&gap, 200, 300, 10, 4);
     assert_int_equal(start_of_look(&gap, 10, 20), 100);
     look_through(&gap, 200, 300, 20, 6);
     assert_int_equal(start_of_look(&gap, 200, 30), 300);
+    look_through(&gap, 10, 100, 147, 2);
     look_through(&gap, 10, 100, 150, 2);
     assert_int_equal(start_of_look(&gap, 10, 160), 100);
     wb_sql_gap_free(&gap);
@@ -494,6 +564,7 @@ static void test_looks_at_once(void **state)
     wb_sql_gap gap;
     (void)state;
     wb_sql_gap_init(&gap);
+    look_through(&gap, 10, 100, -10, 5);
     look_through(&gap, 10, 100, 0, 5);
     wb_sql_look late = wb_sql_gap_begin(&gap, 10, 104 * SECOND);
     look_through(&gap, 10, 60, 106, 6);
@@ -522,6 +593,9 @@ int main(void)
         cmocka_unit_test(test_cache_knows_text_and_types),
         cmocka_unit_test(test_cache_is_bounded),
         cmocka_unit_test(test_a_gap_is_passed_over_for_a_while),
+        cmocka_unit_test(test_one_slow_look_tells_nothing),
+        cmocka_unit_test(test_the_dearest_of_slow_ranges_is_found),
+        cmocka_unit_test(test_steps_go_on_at_once),
         cmocka_unit_test(test_which_gap_is_kept),
         cmocka_unit_test(test_looks_at_once),
     };

@@ -32,19 +32,45 @@ wb_sql_look wb_sql_gap_begin(wb_sql_gap *gap, uint64_t from, int64_t now)
     return look;
 }
 
+/* Of several slow ranges the dearest is waited for; one that does not come again makes way. */
+static void note_slow(wb_sql_gap *gap, uint64_t from, int64_t took)
+{
+    if (took < COSTLY && gap->slow == from)
+        gap->slow_cost = 0;
+    else if (took >= COSTLY && (gap->slow == from || took > gap->slow_cost)) {
+        gap->slow = from;
+        gap->slow_cost = took;
+    } else if (took >= COSTLY)
+        gap->slow_cost -= gap->slow_cost / 8;
+}
+
+/* Whether it is so for the second time. */
+static int is_slow_again(wb_sql_gap *gap, uint64_t from, int64_t took)
+{
+    const int was_slow =
+        (gap->slow == from && gap->slow_cost) || (gap->low == from && gap->cost >= COSTLY);
+
+    note_slow(gap, from, took);
+    return took >= COSTLY && was_slow;
+}
+
 /* All of it was looked through: is that worth more than what is remembered? A row that stays
  * where it is parts a cheap look from the dear one behind it. */
 static void take_whole(wb_sql_gap *gap, const wb_sql_look *look)
 {
     const int64_t took = look->ended - look->began;
     const int is_better = gap->low == look->from || gap->until <= look->ended || took > gap->cost;
+    const int is_slow = is_slow_again(gap, look->from, took);
+    const int is_telling = took < COSTLY ? gap->low == look->from : is_slow;
 
-    if (!is_better || (took < COSTLY && !look->goes_on && gap->low != look->from))
+    if (!is_better || (!is_telling && !look->goes_on))
         return;
+    if (gap->slow == look->from)
+        gap->slow_cost = 0;
     gap->low = look->from;
     gap->high = look->reached;
     gap->cost = took;
-    gap->rest = took < COSTLY ? INT64_MIN : look->ended + PACE * took;
+    gap->rest = is_slow ? look->ended + PACE * took : INT64_MIN;
     gap->until = gap->rest;
 }
 

@@ -9,7 +9,8 @@
  *
  * Something may turn up in there all the same: a transaction that took long to commit, a record
  * whose operations were pending. So a gap holds for a while only: long enough that looking through
- * it again takes a twentieth of the time, and not at all if it was no trouble.
+ * it again takes a twentieth of the time, and not at all if it was no trouble. One slow look may
+ * be the machine's, that stood still for a moment; a second one after it is the range's.
  */
 #ifndef WB_COMMON_SQL_GAP_H
 #define WB_COMMON_SQL_GAP_H
@@ -25,6 +26,8 @@ typedef struct wb_sql_gap {
     int64_t until; /* it holds so long, by the host's monotonic clock; the past: there is none */
     int64_t rest;  /* the same, between two rounds of steps */
     int64_t cost;  /* how long looking through it took */
+    uint64_t slow; /* where a look began that was slow: the dearest of late */
+    int64_t slow_cost;
 } wb_sql_gap;
 
 /** A look, or a step of several. Times are the host's, in nanoseconds. */
