@@ -6,6 +6,7 @@
 #   Servers::server('crash', 'pgsql');            # a verb of tests/support/server
 #   Servers::erlang('rabbit_alarm:set_alarm(...)');    # in the broker; 30 ms
 #   Servers::policy('orders', 'delivery-limit' => 5);
+#   Servers::connections()->{'waybill orders (receive)'};    # [ '<0.512.0>' ]
 #
 # They end with the test. One that is not installed skips it.
 package Servers;
@@ -41,12 +42,20 @@ sub start {
 }
 
 # ---- RabbitMQ ------------------------------------------------------------------------
-sub erlang {    # text that returns ok
+my $calls = 0;    # the broker may not have forgotten the name of the one before
+
+sub evaluate {
     my ($text) = @_;
     my $data = Endpoint::read_file(dir('rabbitmq') . '/data') =~ s/\s+$//r;
     my %port = Endpoint::read_file("$data/ports") =~ /(dist|epmd)_port=(\d+)/g;
     my $cookie = Endpoint::read_file("$data/.erlang.cookie");
-    my $answer = `echo '$text' | HOME=$data ERL_EPMD_PORT=$port{epmd} erl_call -h test$$ -address localhost:$port{dist} -c $cookie -e 2>&1`;
+    my $answer = `echo '$text' | HOME=$data ERL_EPMD_PORT=$port{epmd} erl_call -h test$$-@{[ ++$calls ]} -address localhost:$port{dist} -c $cookie -e 2>&1`;
+    die "erl_call: $answer\n" if $answer !~ /^\{ok, /;
+    return $answer;
+}
+
+sub erlang {    # text that returns ok
+    my $answer = evaluate(@_);
     die "erl_call: $answer\n" if $answer ne '{ok, ok}';
 }
 
@@ -62,6 +71,17 @@ sub policy {
     erlang("rabbit_policy:set(<<\"$ENV{AMQP_VHOST}\">>, <<\"$queue\">>, <<\"^$queue\$\">>, [" . join(', ', @terms) . '], 1, <<"queues">>, <<"tests">>).');
 }
 
-sub broker_log { return Endpoint::read_file(dir('rabbitmq') . '/broker.log') }
+# Those that clients have now, each by its process in the broker: one that is opened again has another. (The
+# broker's log is no list: it leaves lines out when there are many.)
+sub connections {    # -> { what the client calls it => [ process, ... ] }
+    my $answer = evaluate(<<'END' =~ s/\n/ /gr);
+lists:flatten([ io_lib:format("~p ~s;", [ Pid, Name ]) || [ { pid, Pid }, { client_properties, All } ] <-
+  rabbit_networking:connection_info_all([ pid, client_properties ]), is_list(All),
+  { longstr, Name } <- [ rabbit_misc:table_lookup(All, <<"connection_name">>) ] ]).
+END
+    my %found;
+    push @{ $found{$2} }, $1 while $answer =~ /(<[\d.]+>) ([^;]+);/g;
+    return \%found;
+}
 
 1;
