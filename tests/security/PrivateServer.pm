@@ -12,7 +12,6 @@ package PrivateServer;
 use strict;
 use warnings;
 use File::Copy ();
-use IO::Socket::INET;
 use POSIX ();
 use Time::HiRes qw(sleep time);
 use Endpoint;
@@ -31,8 +30,9 @@ END {
 
 sub free_ports {
     my ($count) = @_;
-    my @held = map { IO::Socket::INET->new(Listen => 1, LocalAddr => '127.0.0.1') || die "no free port: $!\n" } 1 .. $count;
-    return map { $_->sockport } @held;
+    my @ports = split ' ', `$Endpoint::source/tests/support/free-port @{[ Endpoint::work_dir() ]} $count`;
+    die "no free port\n" if @ports != $count;
+    return @ports;
 }
 
 sub start {
