@@ -9,6 +9,7 @@
 #include "core/base/crash.h"
 #include "core/message/ids.h"
 #include "core/pipeline/marks.h"
+#include "core/pipeline/scout.h"
 #include "core/pipeline/suspect.h"
 
 /* ---- holding ----------------------------------------------------------------------- */
@@ -127,7 +128,7 @@ static size_t find_first(wb_worker *w, wb_batch_choice choice, int64_t now)
     size_t found;
     while ((found = find_next(w, choice, now)) < w->held_count) {
         wb_item *item = w->held[found];
-        if (!wb_item_is_suspect(w->pipeline, item) || (w->has_suspect_lock = wb_suspect_try_lock()))
+        if (!wb_suspect_needs_lock(w->pipeline, item) || (w->has_suspect_lock = wb_suspect_try_lock()))
             return found;
         wb_suspect_wait(item);
     }
@@ -228,7 +229,7 @@ static void adapt(wb_worker *w)
         done += w->batch[i]->state != WB_ITEM_KEPT;
     if (w->handling_spent > w->pipeline->batch_time)
         w->take = done < w->take ? (done ? done : 1) : w->take;
-    w->is_at_ease = w->batch_size >= w->take && is_quick(w) && are_first_deliveries(w);
+    w->is_at_ease = w->batch_size >= w->take && is_quick(w) && are_first_deliveries(w) && wb_scout_lets_grow(w);
     if (w->is_at_ease)
         w->take = w->take * 2 < w->pipeline->batch_max ? w->take * 2 : w->pipeline->batch_max;
 }

@@ -50,6 +50,7 @@ typedef struct wb_pipeline {
     wb_suspicions *suspicions;
     /* When the scout is alone no longer (scout.h), monotonic; 0: it has not begun. */
     _Atomic int64_t scouting_until;
+    int64_t scouting_ends, scouting_returns; /* worker 0's: at the latest; when something came back last */
 } wb_pipeline;
 
 /** Prepare what has to be; the other fields are set by the caller, before or after. */

@@ -8,6 +8,9 @@
 
 /* So long the scout is alone at most. */
 #define LONGEST (10 * WB_SECOND)
+/* And at least: so late a busy broker may notice that a process is no more, and what that had in hand
+ * comes back behind messages that were never delivered. */
+#define SHORTEST (500 * WB_MILLISECOND)
 /* In the place of a time: long ago. */
 #define OVER 1
 
@@ -24,6 +27,19 @@ static int is_wanted(const wb_pipeline *p)
            !wb_bug("no_scout");
 }
 
+/* Whether the worker is the scout, from now on or still. */
+static int is_scout(const wb_worker *w)
+{
+    wb_pipeline *p = w->pipeline;
+    int64_t until = atomic_load(&p->scouting_until);
+    if (w->number != 0 || until == OVER || !is_wanted(p))
+        return 0;
+    if (!until || wb_clock_monotonic() < until)
+        return 1;
+    atomic_store(&p->scouting_until, OVER);
+    return 0;
+}
+
 int wb_scout_lets_receive(const wb_worker *w)
 {
     if (w->number == 0 || !is_wanted(w->pipeline))
@@ -32,16 +48,38 @@ int wb_scout_lets_receive(const wb_worker *w)
     return until && wb_clock_monotonic() >= until;
 }
 
+int wb_scout_lets_grow(const wb_worker *w)
+{
+    return !is_scout(w);
+}
+
+/* @return whether one of them was never delivered before. */
+static int note_returns(wb_pipeline *p, const wb_incoming *const *messages, size_t count, int64_t now)
+{
+    int has_first = 0;
+    for (size_t i = 0; i < count; i++)
+        if (messages[i]->delivery_count)
+            p->scouting_returns = now;
+        else
+            has_first = 1;
+    return has_first;
+}
+
 void wb_scout_look(wb_worker *w, const wb_incoming *const *messages, size_t count)
 {
-    _Atomic int64_t *until = &w->pipeline->scouting_until;
-    if (w->number != 0 || atomic_load(until) == OVER)
+    wb_pipeline *p = w->pipeline;
+    if (!is_scout(w))
         return;
-    if (!atomic_load(until))
-        atomic_store(until, wb_clock_monotonic() + LONGEST);
-    for (size_t i = 0; i < count; i++)
-        if (!messages[i]->delivery_count)
-            atomic_store(until, OVER);
+    int64_t now = wb_clock_monotonic();
+    if (!atomic_load(&p->scouting_until)) {
+        p->scouting_returns = now;
+        p->scouting_ends = now + LONGEST;
+        atomic_store(&p->scouting_until, p->scouting_ends);
+    }
+    if (note_returns(p, messages, count, now)) {
+        int64_t quiet = p->scouting_returns + (wb_bug("short_scout") ? 0 : SHORTEST);
+        atomic_store(&p->scouting_until, quiet < p->scouting_ends ? quiet : p->scouting_ends);
+    }
 }
 
 void wb_scout_end(wb_worker *w)

@@ -6,8 +6,9 @@
  * other workers; each death counts a delivery for all of them. Where the broker drops what it delivered
  * too often, two such messages in the hands of two workers would use up each other's deliveries. So of
  * an endpoint that starts, worker 0 receives alone, one message at a time, until it gets one that was
- * never delivered before: what comes back is ahead of those. Then, or after some seconds (what
- * comes back may be slow, or much), the others begin.
+ * never delivered before, half a second after it began and after what came back last: what comes
+ * back is ahead of those, unless the broker noticed late that a process is no more. Then, or after
+ * some seconds (what comes back may be slow, or much), the others begin.
  */
 #ifndef WB_PIPELINE_SCOUT_H
 #define WB_PIPELINE_SCOUT_H
@@ -17,6 +18,8 @@
 /** Whether the worker may receive; one that may not asks again. With the outbox, where the broker
  *  sets no limit, every worker may. */
 int wb_scout_lets_receive(const wb_worker *w);
+/** Whether the worker may take more at a time than it does. */
+int wb_scout_lets_grow(const wb_worker *w);
 /** Tell of what the worker received; before it receives for the first time of nothing. */
 void wb_scout_look(wb_worker *w, const wb_incoming *const *messages, size_t count);
 /** The worker gives up: nobody waits for it. */

@@ -40,6 +40,19 @@ int wb_item_is_suspect(const wb_pipeline *p, const wb_item *item)
            item->incoming->delivery_count >= wb_attempts_suspect_from(&p->recoverability);
 }
 
+/* Unless its id turns out not to be free: a duplicate may have something to dispatch. */
+static int will_not_be_handled(const wb_pipeline *p, const wb_item *item)
+{
+    uint32_t deliveries = item->incoming->delivery_count;
+    return p->outbox ? wb_attempts_is_last_delivery(&p->recoverability, deliveries, 0)
+                     : wb_attempts_deliveries_are_exhausted(&p->recoverability, deliveries);
+}
+
+int wb_suspect_needs_lock(const wb_pipeline *p, const wb_item *item)
+{
+    return wb_item_is_suspect(p, item) && !will_not_be_handled(p, item);
+}
+
 typedef struct {
     const wb_item *item;
     int64_t attempts; /* -1: no record */
@@ -77,6 +90,15 @@ static int write_record(wb_worker *w, const search *s, uint64_t number, wb_error
     return p->persistence_ops->mark(w->storage, &mark, 1, error);
 }
 
+/* One that was handled by itself before has to leave while there is a delivery in reserve; one that
+ * was only beside others is handled by itself once, with none. */
+static int is_counted_out(const wb_pipeline *p, const wb_item *item, const search *s)
+{
+    uint32_t deliveries = item->incoming->delivery_count;
+    return wb_attempts_is_last_delivery(&p->recoverability, deliveries, s->attempts > 0 || s->lost) &&
+           !wb_bug("handle_the_last");
+}
+
 static int note_attempt(wb_worker *w, wb_item *item, wb_error *error)
 {
     const wb_pipeline *p = w->pipeline;
@@ -90,11 +112,9 @@ static int note_attempt(wb_worker *w, wb_item *item, wb_error *error)
         item->unfinished = (uint32_t)s.attempts;
         return WB_OK;
     }
-    /* the next time the broker may drop it, if it drops any */
-    item->lost_sessions =
-        s.lost && p->recoverability.delivery_limit &&
-        wb_attempts_deliveries_are_exhausted(&p->recoverability, item->incoming->delivery_count);
-    if (item->lost_sessions)
+    item->lost_sessions = s.lost != 0;
+    item->is_counted_out = is_counted_out(p, item, &s);
+    if (item->is_counted_out)
         return WB_OK;
     wb_log_event(WB_LOG_WARNING, "message handled by itself: it may have ended the process before",
                  { "endpoint", p->endpoint }, { "message_id", item->incoming->id });
@@ -107,7 +127,7 @@ int wb_stage_suspect(wb_worker *w, wb_error *error)
 {
     wb_item *item = w->batch[0];
     if (!w->pipeline->outbox || !wb_item_is_suspect(w->pipeline, item) || item->noted || item->unfinished ||
-        item->lost_sessions)
+        item->is_counted_out)
         return WB_OK;
     int r = wb_distrust(w, note_attempt(w, item, error), error);
     if (r == WB_NOT_CONNECTED || r == WB_IN_DOUBT)
@@ -124,7 +144,12 @@ const char *wb_suspect_why_given_up(const wb_pipeline *p, const wb_item *item, c
                        " times handled by itself, without being finished: its handler seems to end the "
                        "process",
                        deliveries, item->unfinished);
-    else if (p->outbox && item->lost_sessions)
+    else if (p->outbox && item->is_counted_out && !item->lost_sessions)
+        (void)snprintf(reason, size,
+                       "delivered %" PRIu32 " times without being finished, and the broker drops it when it comes "
+                       "back more than %" PRIu32 " times: it or one in hand beside it seems to end the process",
+                       deliveries, p->recoverability.delivery_limit);
+    else if (p->outbox && item->is_counted_out)
         (void)snprintf(reason, size,
                        "delivered %" PRIu32 " times without being finished: handled by itself, it lost its "
                        "session with the broker",

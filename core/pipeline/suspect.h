@@ -13,6 +13,10 @@
 
 int wb_item_is_suspect(const wb_pipeline *p, const wb_item *item);
 
+/** Whether it has to wait for the suspect before it. One that nobody will handle any more does not:
+ *  it leaves before that one ends the process, which would be a delivery more. */
+int wb_suspect_needs_lock(const wb_pipeline *p, const wb_item *item);
+
 /** The process's one place for suspects. Never waits: who does not get it does something else
  *  for a moment, so that a suspect that hangs stops nobody. */
 int wb_suspect_try_lock(void);

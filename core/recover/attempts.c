@@ -96,6 +96,11 @@ int wb_attempts_deliveries_are_exhausted(const wb_recoverability *policy, uint32
     return deliveries >= (most < WB_DELIVERIES_MAX ? most : WB_DELIVERIES_MAX);
 }
 
+int wb_attempts_is_last_delivery(const wb_recoverability *policy, uint32_t deliveries, uint32_t spare)
+{
+    return policy->delivery_limit && (uint64_t)deliveries + spare >= policy->delivery_limit;
+}
+
 int wb_attempts_are_exhausted(const wb_recoverability *policy, uint32_t attempts)
 {
     uint32_t before = wb_attempts_suspect_from(policy), room = limit_of(policy) - before;

@@ -7,7 +7,9 @@
  * them apart. So a message delivered WB_SUSPECT_DELIVERIES times is a suspect: it is handled
  * by itself, one at a time in a process, and that it is about to be is written down first. The
  * record goes when the message is done; it stays when the process ends, and counts. It stays, and
- * counts no attempt, when the session with the broker is lost: then the deliveries decide.
+ * counts no attempt, when the session with the broker is lost: then the deliveries decide. They do so
+ * for whatever the broker would drop next, too: what was in hand beside others that died is moved
+ * then, unhandled, for a message in the error queue is not lost.
  *
  * A record is a row among the pending operations, under a number that follows from the id
  * and is far below every batch number (it would be of the first minutes of 2020).
@@ -40,6 +42,10 @@ uint32_t wb_attempts_suspect_from(const wb_recoverability *policy);
 
 /** Whether a message delivered so often is given up where nothing can be written down. */
 int wb_attempts_deliveries_are_exhausted(const wb_recoverability *policy, uint32_t deliveries);
+
+/** Whether the broker drops a message delivered so often when it comes back once more, or
+ *  `spare` times more. */
+int wb_attempts_is_last_delivery(const wb_recoverability *policy, uint32_t deliveries, uint32_t spare);
 
 /** The number of the record of an id. */
 uint64_t wb_attempts_number(const void *id, size_t id_size);

@@ -138,8 +138,11 @@ void sim_broker_pump(void)
             (void)deliver(s, m);
 }
 
+static void notice_the_dead(void);
+
 int sim_broker_has_some(const wb_transport_session *s)
 {
+    notice_the_dead();
     return s->count > s->returned || (!the_shape.pushes && !s->is_stopped && find_queued(s->endpoint));
 }
 
@@ -369,24 +372,52 @@ void sim_broker_close(wb_transport_session *s)
     sim_broker_pump();
 }
 
-void sim_broker_bury(int process)
+/* The sessions of processes that are no more. */
+static void notice_the_dead(void)
 {
+    int some = 0;
     for (wb_transport_session **at = &sessions; *at;) {
         wb_transport_session *s = *at;
-        if (s->process != process) {
+        if (!s->noticed_at || s->noticed_at > sim_now()) {
             at = &s->next;
             continue;
         }
-        for (sim_delivery *d = s->deliveries; d; d = d->next)
-            if (d->is_returned) {
-                d->message->deaths += the_killer == NULL;
-                d->message->excuses += d->message != the_killer;
-            }
         *at = s->next;
-        sim_broker_roll_back(s);
         return_all(s, 1);
+        some = 1;
+    }
+    if (some)
+        sim_broker_pump();
+}
+
+static void excuse_the_dead(const wb_transport_session *s)
+{
+    for (sim_delivery *d = s->deliveries; d; d = d->next)
+        if (d->is_returned) {
+            d->message->deaths += the_killer == NULL;
+            d->message->excuses += d->message != the_killer;
+        }
+}
+
+/* With mode none nothing that was in hand comes back, late or not. */
+static int64_t notice_time(void)
+{
+    int64_t latest = the_shape.mode == WB_MODE_NONE ? 0 : the_shape.notices_late;
+    return sim_now() + (latest ? (int64_t)sim_random((unsigned)(latest / WB_MILLISECOND)) * WB_MILLISECOND : 0);
+}
+
+void sim_broker_bury(int process)
+{
+    for (wb_transport_session *s = sessions; s; s = s->next) {
+        if (s->process != process || s->noticed_at)
+            continue;
+        excuse_the_dead(s);
+        sim_broker_roll_back(s);
+        s->is_dead = 1;
+        s->noticed_at = notice_time();
     }
     the_killer = NULL;
+    notice_the_dead();
     sim_broker_pump();
 }
 

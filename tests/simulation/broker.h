@@ -50,6 +50,7 @@ struct wb_transport_session {
     uint32_t purpose;
     unsigned prefetch;
     int is_dead;        /* the connection is lost; the core may not know yet */
+    int64_t noticed_at; /* its process is no more: the broker notices it then; 0: there is one */
     int hides_success;  /* what is done now is not told: the core keeps what it has in hand */
     int is_interrupted;
     int is_stopped;     /* stop_receiving() */
@@ -69,7 +70,7 @@ wb_transport_session *sim_broker_open(unsigned endpoint, uint32_t purpose, unsig
 void sim_broker_close(wb_transport_session *session);
 /** The connection is lost: the broker delivers to others what was in hand. */
 void sim_broker_lose(wb_transport_session *session);
-/** A process is no more. */
+/** A process is no more; of each of its sessions the broker notices it up to the_shape.notices_late later. */
 void sim_broker_bury(int process);
 
 /** Hand out what there is room for. */

@@ -15,7 +15,7 @@ typedef struct sim_bug {
 /** Ends with one without name. */
 extern const sim_bug sim_bugs[];
 
-/** So many seeds of a mode may pass before a bug must have shown. */
-#define SIM_SEEDS_FOR_A_BUG 200
+/** So many seeds of a mode, or of a scenario, may pass before a bug must have shown. */
+#define SIM_SEEDS_FOR_A_BUG 500
 
 #endif

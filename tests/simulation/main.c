@@ -3,7 +3,7 @@
  * The real workers and housekeepers over a broker and a database in memory that fail, lie dead
  * and lose replies at every step a seed says; afterwards the world is audited. Usage:
  *     simulation [FIRST_SEED [COUNT]]
- *     simulation --scenario NAME
+ *     simulation --scenario NAME [FIRST_SEED COUNT]
  *     simulation --list
  *     simulation --bugs
  * Each run is a process of its own, so that one that crashes or hangs is just another violation.
@@ -200,13 +200,17 @@ static int run_one(uint64_t seed, const sim_scenario *scenario, const char *bug,
     return conclude(c, status);
 }
 
-static int run_scenario(const sim_scenario *scenario, int tells)
+/* @return whether it is without violation with each of the seeds, the others are not tried. */
+static int run_scenario(const sim_scenario *scenario, uint64_t first, uint64_t count, int tells)
 {
     const child *c = &children[0];
-    if (run_one(1, scenario, NULL, tells))
-        return 1;
-    printf("# %s: %s; replay: simulation --scenario %s\n", scenario->name, c->verdict, scenario->name);
-    return 0;
+    for (uint64_t seed = first; seed < first + count; seed++)
+        if (!run_one(seed, scenario, NULL, tells)) {
+            printf("# %s: %s; replay: simulation --scenario %s %llu 1\n", scenario->name, c->verdict,
+                   scenario->name, (unsigned long long)seed);
+            return 0;
+        }
+    return 1;
 }
 
 static int run_scenarios(unsigned *number)
@@ -214,7 +218,7 @@ static int run_scenarios(unsigned *number)
     int failures = 0;
     const sim_scenario *scenario;
     for (size_t i = 0; (scenario = sim_scenario_at(i)); i++) {
-        int is_good = run_scenario(scenario, 0);
+        int is_good = run_scenario(scenario, 1, sim_scenario_seeds(scenario), 0);
         failures += !is_good;
         printf("%s %u - %s: %s\n", is_good ? "ok" : "not ok", ++*number, scenario->name, scenario->what);
     }
@@ -230,14 +234,14 @@ static const sim_scenario *find_scenario(const char *name)
     return NULL;
 }
 
-static int run_one_scenario(const char *name)
+static int run_one_scenario(const char *name, uint64_t first, uint64_t count)
 {
     const sim_scenario *scenario = find_scenario(name);
     if (!scenario) {
         (void)fprintf(stderr, "simulation: no scenario \"%s\"\n", name);
         return 64;
     }
-    int is_good = run_scenario(scenario, 1);
+    int is_good = run_scenario(scenario, first, count, count == 1);
     printf("1..1\n%s 1 - %s: %s\n", is_good ? "ok" : "not ok", name, scenario->what);
     return !is_good;
 }
@@ -254,10 +258,9 @@ static int list_scenarios(void)
 
 static int is_caught(const sim_bug *bug)
 {
-    if (bug->scenario)
-        return !run_one(1, find_scenario(bug->scenario), bug->name, 0);
+    const sim_scenario *scenario = bug->scenario ? find_scenario(bug->scenario) : NULL;
     for (uint64_t i = 1; i <= SIM_SEEDS_FOR_A_BUG; i++)
-        if (!run_one(i * MODES + (uint64_t)bug->mode, NULL, bug->name, 0))
+        if (!run_one(scenario ? i : i * MODES + (uint64_t)bug->mode, scenario, bug->name, 0))
             return 1;
     return 0;
 }
@@ -305,7 +308,8 @@ int main(int argc, char **argv)
     int failures = 0;
     make_slots();
     if (argc > 2 && strcmp(argv[1], "--scenario") == 0)
-        return run_one_scenario(argv[2]);
+        return run_one_scenario(argv[2], argc > 3 ? strtoull(argv[3], NULL, 10) : 1,
+                                argc > 4 ? strtoull(argv[4], NULL, 10) : 1);
     if (argc > 1 && strcmp(argv[1], "--list") == 0)
         return list_scenarios();
     if (argc > 1 && strcmp(argv[1], "--bugs") == 0) {

@@ -74,6 +74,24 @@ static void prepare_limit_killers_plain(void)
     prepare_limit_killers(0);
 }
 
+/* What the dead had in hand comes back when others are at work again. */
+static void prepare_limit_killers_late(int outbox)
+{
+    prepare_limit_killers(outbox);
+    the_shape.notices_late = 20 * WB_SECOND;
+    sim_scene_add(30, SIM_GOOD);
+}
+
+static void prepare_limit_killers_late_outbox(void)
+{
+    prepare_limit_killers_late(1);
+}
+
+static void prepare_limit_killers_late_plain(void)
+{
+    prepare_limit_killers_late(0);
+}
+
 static void prepare_limit_stops(void)
 {
     prepare_limit(3, 1, 0);
@@ -274,6 +292,10 @@ const sim_scenario sim_scenarios_process[] = {
     { "limit_killers", "three killers and three workers under a limit of 5", prepare_limit_killers_outbox,
       sim_scene_plainly },
     { "limit_killers_plain", "the same without outbox", prepare_limit_killers_plain, sim_scene_plainly },
+    { "limit_killers_late", "the same with outbox, and the broker notices late who died",
+      prepare_limit_killers_late_outbox, sim_scene_plainly },
+    { "limit_killers_late_plain", "the same without outbox", prepare_limit_killers_late_plain,
+      sim_scene_plainly },
     { "limit_stops", "five orderly stops under a limit of 3", prepare_limit_stops, sim_scene_stops },
     { "limit_lost", "a message whose session is lost each time, under a limit of 20", prepare_limit_lost,
       sim_scene_plainly },

@@ -106,7 +106,8 @@ static void draw_trouble(sim_shape *s)
     s->deaths = sim_chance(50) ? 1 + sim_random(6) : 0;
     s->stops = sim_chance(50) ? 1 + sim_random(4) : 0;
     s->jumps = s->has_clock && sim_chance(30) ? 1 + sim_random(3) : 0;
-    s->delivery_limit = sim_chance(15) ? (uint32_t[]){ 20, 7, 3 }[sim_random(3)] : 0;
+    s->delivery_limit = sim_chance(15) ? (uint32_t[]){ 20, 7, 5, 3 }[sim_random(4)] : 0;
+    s->notices_late = sim_chance(30) ? sim_random_between(10, 3000) * WB_MILLISECOND : 0;
 }
 
 static void draw_fates(sim_shape *s)
@@ -139,7 +140,7 @@ static void respect_limit(sim_shape *s)
     s->fault_permille = 0;
     s->outages = 0;
     s->deaths = s->delivery_limit > 3;
-    s->rare_max = s->delivery_limit > 7;
+    s->rare_max = s->delivery_limit > 3;
 }
 
 void sim_shape_draw(int mode)
@@ -164,6 +165,7 @@ void sim_shape_tell(void)
              "error_size %u keepers %d",
              s->pushes, s->has_prefetch, s->has_stop_receiving, s->has_release, s->has_check, s->has_clock,
              s->has_next_pending, s->delivery_limit, s->error_size_max, s->keepers);
+    sim_tell("notices_late %d ms", (int)(s->notices_late / WB_MILLISECOND));
     sim_tell("faults %u fatal %u outages %u deaths %u stops %u jumps %u messages %u copies %u", s->fault_permille,
              s->fatal_permille, s->outages, s->deaths, s->stops, s->jumps, s->messages, s->copies_percent);
     for (unsigned i = 0; i < s->fate_count; i++)

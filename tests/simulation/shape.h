@@ -24,6 +24,7 @@ typedef struct sim_shape {
     int has_prefetch, has_stop_receiving, has_release; /* optional functions */
     uint32_t delivery_limit;                           /* 0: none */
     int tells_limit;
+    int64_t notices_late; /* that a process is no more, at most */
     unsigned error_size_max; /* of a message in the error queue, headers and body; 0: no limit */
     /* database */
     int has_check, has_clock, has_next_pending;

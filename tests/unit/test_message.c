@@ -749,6 +749,9 @@ static void test_attempts(void **state)
         assert_in_range(from, 1, WB_SUSPECT_DELIVERIES);
         assert_true(wb_attempts_are_exhausted(&limited, limit - from));
         assert_true(wb_attempts_deliveries_are_exhausted(&limited, limit - 1));
+        assert_false(wb_attempts_is_last_delivery(&limited, limit - 1, 0));
+        assert_true(wb_attempts_is_last_delivery(&limited, limit, 0));
+        assert_true(wb_attempts_is_last_delivery(&limited, limit - 1, 1));
     }
     assert_false(wb_attempts_deliveries_are_exhausted(&five, WB_DELIVERIES_MAX - 1));
     assert_true(wb_attempts_deliveries_are_exhausted(&five, WB_DELIVERIES_MAX));

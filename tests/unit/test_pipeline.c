@@ -24,6 +24,7 @@
 #include "core/pipeline/move.h"
 #include "core/pipeline/scout.h"
 #include "core/pipeline/stages.h"
+#include "core/pipeline/suspect.h"
 #include "core/pipeline/verdict.h"
 #include "core/pipeline/window.h"
 
@@ -42,10 +43,12 @@ static wb_incoming incoming[3];
 /* Three messages: two of key k, one of key l. Both handlers are known and quick. */
 static int set_up(void **state)
 {
+    static const wb_transport_ops no_limits = { .struct_size = sizeof no_limits };
     static const char ids[] = "a\0b\0c", keys[] = "k\0k\0l";
     (void)state;
     pipeline = (wb_pipeline){ .endpoint = "e", .mode = WB_MODE_RECEIVE_ONLY, .handlers = &handlers,
                               .batch_max = 8, .batch_time = WB_SECOND,
+                              .transport_ops = &no_limits,
                               .recoverability = { 5, "error", 0 } };
     entries[0] = (wb_handler_entry){ "One", handle, NULL, "test" };
     entries[1] = (wb_handler_entry){ "Two", handle, NULL, "test" };
@@ -778,7 +781,32 @@ static void test_who_waits_for_the_scout(void **state)
     }
 }
 
-/* Until it gets a message that was never delivered before, or gives up. */
+/* What will not be handled any more waits for no other suspect. */
+static void test_who_waits_for_a_suspect(void **state)
+{
+    static const struct {
+        uint32_t limit, deliveries;
+        int outbox, waits;
+    } cases[] = {
+        { 5, 1, 1, 0 }, { 5, 2, 1, 1 },   { 5, 4, 1, 1 },   { 5, 5, 1, 0 },   { 5, 3, 0, 1 },
+        { 5, 4, 0, 0 }, { 0, 18, 0, 1 },  { 0, 19, 0, 0 },  { 0, 100, 1, 1 }, { 20, 19, 1, 1 },
+        { 20, 20, 1, 0 },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        pipeline.outbox = cases[i].outbox;
+        pipeline.recoverability.delivery_limit = cases[i].limit;
+        incoming[0].delivery_count = cases[i].deliveries;
+        wb_item *item = wb_batch_hold(&worker, &incoming[0], &entries[0]);
+        if (wb_suspect_needs_lock(&pipeline, item) != cases[i].waits)
+            fail_msg("case %zu", i);
+    }
+    pipeline.outbox = 0; /* nothing to write down */
+    wb_batch_drop_all(&worker);
+}
+
+/* Until it gets a message that was never delivered before, and half a second after one that came back;
+ * or gives up. */
 static void test_how_long_the_scout_is_alone(void **state)
 {
     static const wb_transport_ops ops = { .struct_size = sizeof ops };
@@ -793,7 +821,19 @@ static void test_how_long_the_scout_is_alone(void **state)
     wb_scout_look(&other, &fresh, 1);
     assert_false(wb_scout_lets_receive(&other));
     wb_scout_look(&worker, &fresh, 1);
+    assert_false(wb_scout_lets_receive(&other));
+    assert_in_range(atomic_load(&pipeline.scouting_until), pipeline.scouting_returns + 1,
+                    wb_clock_monotonic() + 500 * WB_MILLISECOND);
+    int64_t last = atomic_load(&pipeline.scouting_until);
+    wb_clock_pause(5 * WB_MILLISECOND, &pipeline.stop);
+    wb_scout_look(&worker, &again, 1);
+    wb_scout_look(&worker, &fresh, 1);
+    assert_true(atomic_load(&pipeline.scouting_until) >= last + 5 * WB_MILLISECOND);
+    assert_false(wb_scout_lets_grow(&worker));
+    assert_true(wb_scout_lets_grow(&other));
+    atomic_store(&pipeline.scouting_until, wb_clock_monotonic());
     assert_true(wb_scout_lets_receive(&other));
+    assert_true(wb_scout_lets_grow(&worker));
     wb_scout_look(&worker, &again, 1);
     assert_true(wb_scout_lets_receive(&other));
     atomic_store(&pipeline.scouting_until, 0);
@@ -812,6 +852,7 @@ int main(void)
         TEST(test_nothing_can_run),
         TEST(test_unknown_types_run_alone),
         TEST(test_redeliveries_do_not_grow),
+        TEST(test_who_waits_for_a_suspect),
         TEST(test_turns),
         TEST(test_turns_of_a_key),
         TEST(test_a_call_passes_no_key),
