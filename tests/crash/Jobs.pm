@@ -106,7 +106,8 @@ sub work {
         @violations = @violations ? () : ([ 'trouble', "the bug $spec->{bug} was not caught: no $spec->{wanted}" ]);
     }
     save($spec, time - $started, $trial, @violations);
-    $trial->end if $trial;
+    # whoever comes next has to run, and to be told from the one that left something behind
+    eval { $trial->end if $trial; 1 } or print STDERR '# ', key($spec), ": $@";
     File::Path::remove_tree($trial->{dir}) if $trial && !@violations && !$ENV{CRASH_KEEP};
 }
 
@@ -143,13 +144,20 @@ sub report {
     print '1..', scalar @order, "\n";
     for my $i (0 .. $#order) {
         my @bad = grep { my $r = $results->{ key($_) }; !$r || @{ $r->{violations} } } @{ $group{ $order[$i] } };
-        print @bad ? 'not ok ' : 'ok ', $i + 1, " - $order[$i]\n";
+        print @bad ? 'not ok ' : 'ok ', $i + 1, " - $order[$i]", @bad ? why($results->{ key($bad[0]) }) : '', "\n";
         complain($_, $results->{ key($_) }) for @bad;
         $failed++ if @bad;
     }
     print_notes($specs, $results);
     print_table($specs, $results);
     return $failed ? 1 : 0;
+}
+
+# The first reason in short, beside the name: often a list of names is all that is left to read.
+sub why {
+    my ($result) = @_;
+    my $text = $result ? $result->{violations}[0] : 'it did not report';
+    return ': ' . substr($text =~ s/[^\w .,:()-]+/ /gr, 0, 120);
 }
 
 sub complain {
