@@ -205,11 +205,11 @@ static int run_batch(wb_worker *w, wb_error *error)
  * outbox nothing remembers what was handled but the acknowledgement. */
 static int run_chosen(wb_worker *w, wb_error *error)
 {
-    int is_suspect = wb_item_is_suspect(w->pipeline, w->batch[0]);
+    int is_suspect = w->has_suspect_lock;
     int r = run_batch(w, error);
     if (r == WB_OK && (is_suspect || !w->pipeline->outbox))
         r = wb_stage_settle(w, error);
-    if (w->has_suspect_lock)
+    if (is_suspect)
         wb_suspect_unlock();
     w->has_suspect_lock = 0;
     return r;

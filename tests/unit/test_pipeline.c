@@ -27,6 +27,7 @@
 #include "core/pipeline/suspect.h"
 #include "core/pipeline/verdict.h"
 #include "core/pipeline/window.h"
+#include "core/recover/attempts.h"
 
 static int handle(wb_context *ctx, const wb_message *message)
 {
@@ -805,6 +806,74 @@ static void test_who_waits_for_a_suspect(void **state)
     wb_batch_drop_all(&worker);
 }
 
+static int64_t recorded; /* attempts; -1: no record */
+
+static int recorded_pending(wb_storage_session *s, const uint64_t *batches, size_t count, wb_pending_fn visit,
+                            void *argument, wb_error *error)
+{
+    wb_buffer bytes = { 0 };
+    (void)s, (void)count, (void)error;
+    if (recorded < 0)
+        return WB_OK;
+    wb_attempts_encode(&bytes, "a", 1, (uint32_t)recorded, 1);
+    const wb_pending row = { batches[0], bytes.data, bytes.size };
+    int r = visit(argument, &row);
+    wb_buffer_free(&bytes);
+    return r;
+}
+
+static int fake_mark(wb_storage_session *s, const wb_mark *marks, size_t count, wb_error *error)
+{
+    (void)s, (void)marks, (void)count, (void)error;
+    return WB_OK;
+}
+
+/* The broker would drop it when it comes back: it is not handled. One delivery earlier, if it was handled
+ * by itself before. */
+static void test_counted_out(void **state)
+{
+    static const wb_persistence_ops ops = { .struct_size = sizeof ops, .begin = fake_begin,
+                                            .commit = fake_commit, .mark = fake_mark,
+                                            .pending = recorded_pending };
+    static const struct {
+        uint32_t limit, deliveries;
+        int64_t recorded;
+        const char *why; /* NULL: it is handled */
+    } cases[] = {
+        { 5, 3, 1, NULL },
+        { 5, 3, WB_ATTEMPTS_LOST_SESSION, NULL },
+        { 5, 4, -1, NULL },
+        { 5, 4, 0, NULL },
+        { 5, 4, 1, "delivered 4 times without being finished, and the broker drops it when it comes back more "
+                   "than 5 times: it or one in hand beside it seems to end the process" },
+        { 5, 4, WB_ATTEMPTS_LOST_SESSION, "delivered 4 times without being finished: handled by itself, it lost "
+                                          "its session with the broker" },
+        { 5, 5, -1, "delivered 5 times without being finished, and the broker drops it when it comes back more "
+                    "than 5 times: it or one in hand beside it seems to end the process" },
+        { 0, 100, 1, NULL },
+    };
+    (void)state;
+    pipeline.outbox = 1;
+    pipeline.persistence_ops = &ops;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        wb_error error = { 0 };
+        char reason[200];
+        recorded = cases[i].recorded;
+        pipeline.recoverability.delivery_limit = cases[i].limit;
+        incoming[0].delivery_count = cases[i].deliveries;
+        wb_item *item = wb_batch_hold(&worker, &incoming[0], &entries[0]);
+        worker.batch[0] = item;
+        worker.batch_size = 1;
+        assert_int_equal(wb_stage_suspect(&worker, &error), WB_OK);
+        const char *why = wb_suspect_why_given_up(&pipeline, item, reason, sizeof reason);
+        if (cases[i].why ? !why || strcmp(why, cases[i].why) != 0 : why != NULL)
+            fail_msg("case %zu: %s", i, why ? why : "is handled");
+        assert_int_equal(item->noted != 0, cases[i].why == NULL);
+        item->noted = 0;
+        wb_batch_drop_all(&worker);
+    }
+}
+
 /* Until it gets a message that was never delivered before, and half a second after one that came back;
  * or gives up. */
 static void test_how_long_the_scout_is_alone(void **state)
@@ -836,6 +905,13 @@ static void test_how_long_the_scout_is_alone(void **state)
     assert_true(wb_scout_lets_grow(&worker));
     wb_scout_look(&worker, &again, 1);
     assert_true(wb_scout_lets_receive(&other));
+    /* what comes back without end does not keep it alone for ever */
+    atomic_store(&pipeline.scouting_until, 0);
+    wb_scout_look(&worker, NULL, 0);
+    pipeline.scouting_ends = wb_clock_monotonic() + 2 * WB_MILLISECOND;
+    wb_scout_look(&worker, &again, 1);
+    wb_scout_look(&worker, &fresh, 1);
+    assert_int_equal(atomic_load(&pipeline.scouting_until), pipeline.scouting_ends);
     atomic_store(&pipeline.scouting_until, 0);
     wb_scout_end(&other);
     assert_false(wb_scout_lets_receive(&other));
@@ -853,6 +929,7 @@ int main(void)
         TEST(test_unknown_types_run_alone),
         TEST(test_redeliveries_do_not_grow),
         TEST(test_who_waits_for_a_suspect),
+        TEST(test_counted_out),
         TEST(test_turns),
         TEST(test_turns_of_a_key),
         TEST(test_a_call_passes_no_key),
