@@ -62,6 +62,7 @@ static int can_run(const wb_worker *w, size_t at, wb_batch_choice choice, int64_
 static int runs_alone(const wb_worker *w, const wb_item *item)
 {
     return item->alone || wb_item_is_suspect(w->pipeline, item) ||
+           wb_suspect_is_last_delivery(w->pipeline, item) ||
            wb_suspicions_has(w->pipeline->suspicions, item->incoming->id, item->incoming->id_size);
 }
 
@@ -106,29 +107,44 @@ static int has_earlier_of_key(const wb_worker *w, size_t at)
     return 0;
 }
 
-/* Of those that were set aside and are due, the one that has waited longest; else the first. */
+/* What the broker drops next leaves before anything that may end the process. */
+static int is_more_urgent(const wb_worker *w, const wb_item *item, const wb_item *than)
+{
+    int is_last = wb_suspect_is_last_delivery(w->pipeline, item);
+    if (is_last != wb_suspect_is_last_delivery(w->pipeline, than))
+        return is_last;
+    return item->paused_until && (!than->paused_until || item->paused_until < than->paused_until);
+}
+
+/* The most urgent; of those that were set aside and are due, the one that has waited longest; else
+ * the first. */
 static size_t find_next(const wb_worker *w, wb_batch_choice choice, int64_t now)
 {
     size_t found = w->held_count;
-    for (size_t i = 0; i < w->held_count; i++) {
-        int64_t due = w->held[i]->paused_until;
-        if (!can_run(w, i, choice, now))
-            continue;
-        if (found == w->held_count ||
-            (due && (!w->held[found]->paused_until || due < w->held[found]->paused_until) &&
-             !has_earlier_of_key(w, i)))
+    for (size_t i = 0; i < w->held_count; i++)
+        if (can_run(w, i, choice, now) &&
+            (found == w->held_count ||
+             (is_more_urgent(w, w->held[i], w->held[found]) && !has_earlier_of_key(w, i))))
             found = i;
-    }
     return found;
 }
 
-/* A suspect runs only when no other suspect runs in this process. */
+/* A suspect runs only when no other suspect runs in this process; and none begins while something
+ * leaves that one death more would cost. */
+static int may_run(wb_worker *w, const wb_item *item)
+{
+    if (!wb_item_is_suspect(w->pipeline, item) && !wb_suspect_is_last_delivery(w->pipeline, item))
+        return 1;
+    w->has_suspect_lock = wb_suspect_try_lock();
+    return w->has_suspect_lock || !wb_suspect_needs_lock(w->pipeline, item);
+}
+
 static size_t find_first(wb_worker *w, wb_batch_choice choice, int64_t now)
 {
     size_t found;
     while ((found = find_next(w, choice, now)) < w->held_count) {
         wb_item *item = w->held[found];
-        if (!wb_suspect_needs_lock(w->pipeline, item) || (w->has_suspect_lock = wb_suspect_try_lock()))
+        if (may_run(w, item))
             return found;
         wb_suspect_wait(item);
     }

@@ -26,6 +26,10 @@ static void close_transport(wb_worker *w)
         ops->close(w->immediate.session);
     w->immediate.session = NULL;
     w->transport_broken = 0;
+    if (!w->pipeline->recoverability.delivery_limit)
+        return;
+    w->take = 1; /* who broke it may do so again, and each time counts for all that is in hand */
+    w->is_at_ease = 0;
 }
 
 static void close_storage(wb_worker *w)

@@ -131,7 +131,7 @@ static void keep_rest(wb_worker *w, size_t from)
 /* Its id is free, so nothing of it was committed when a process or a connection died of it. */
 static int refuse_dangerous(const wb_worker *w, const wb_item *item, wb_error *error)
 {
-    char reason[200];
+    char reason[400];
     const wb_pipeline *p = w->pipeline;
     if (wb_suspect_why_given_up(p, item, reason, sizeof reason))
         return wb_error_set(error, WB_REJECT, WB_CAUSE_OTHER, 0, "%s", reason);

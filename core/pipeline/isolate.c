@@ -52,7 +52,7 @@ static int is_sure(const wb_worker *w, const wb_item *culprit)
 
 static void blame(wb_worker *w, wb_item *culprit, int result, const wb_error *error, int sure)
 {
-    char reason[200];
+    char reason[400];
     int is_deadly = wb_suspect_why_given_up(w->pipeline, culprit, reason, sizeof reason) != NULL;
     wb_attempt attempt = { .kind = is_deadly               ? WB_FAILURE_CRASHES
                                    : result == WB_REJECT ? WB_FAILURE_UNRECOVERABLE

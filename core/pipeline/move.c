@@ -10,6 +10,7 @@
 #include "core/base/crash.h"
 #include "core/base/log.h"
 #include "core/pipeline/batch.h"
+#include "core/pipeline/suspect.h"
 
 /* Between two tries of an error queue that refuses: it may be made again, or emptied. */
 #define PAUSE_FIRST (1 * WB_SECOND)
@@ -92,6 +93,13 @@ void wb_move_refused(wb_worker *w, wb_item *item, const wb_operation *refused)
         set_aside(w, item, reason);
 }
 
+/* Others must not wait for it, and the broker not drop it meanwhile. */
+static int is_final(const wb_worker *w, const wb_item *item, const wb_operation *refused)
+{
+    return refused->cause == WB_CAUSE_TOO_LARGE || item->pauses >= TRIES_BEFORE_PARKING ||
+           wb_batch_count_aside(w) + 1 >= WB_ASIDE_MAX / 2 || wb_suspect_is_last_delivery(w->pipeline, item);
+}
+
 void wb_move_conclude(wb_worker *w, wb_item *item)
 {
     char reason[1200];
@@ -102,9 +110,8 @@ void wb_move_conclude(wb_worker *w, wb_item *item)
         return;
     }
     wb_describe_refusal(refused, reason, sizeof reason);
-    int is_final = refused->cause == WB_CAUSE_TOO_LARGE || item->pauses >= TRIES_BEFORE_PARKING ||
-                   wb_batch_count_aside(w) + 1 >= WB_ASIDE_MAX / 2; /* others must not wait for it */
-    if (!can_be_cut(item, refused) && w->pipeline->outbox && is_final && park(w, item, reason))
+    if (!can_be_cut(item, refused) && w->pipeline->outbox && is_final(w, item, refused) &&
+        park(w, item, reason))
         wb_item_change(item, WB_ITEM_SETTLED);
     else
         wb_move_refused(w, item, refused);

@@ -50,7 +50,9 @@ typedef struct wb_pipeline {
     wb_suspicions *suspicions;
     /* When the scout is alone no longer (scout.h), monotonic; 0: it has not begun. */
     _Atomic int64_t scouting_until;
-    int64_t scouting_ends, scouting_returns; /* worker 0's: at the latest; when something came back last */
+    /* worker 0's: at the latest; when something came back last; whether anything was new */
+    int64_t scouting_ends, scouting_returns;
+    int scouting_has_fresh;
 } wb_pipeline;
 
 /** Prepare what has to be; the other fields are set by the caller, before or after. */

@@ -8,8 +8,8 @@
 
 /* So long the scout is alone at most. */
 #define LONGEST (10 * WB_SECOND)
-/* And at least: so late a busy broker may notice that a process is no more, and what that had in hand
- * comes back behind messages that were never delivered. */
+/* And so long after it began, and after what came back last: so late a busy broker may notice that a
+ * process is no more, and what that had in hand comes back behind messages that were never delivered. */
 #define SHORTEST (500 * WB_MILLISECOND)
 /* In the place of a time: long ago. */
 #define OVER 1
@@ -27,25 +27,25 @@ static int is_wanted(const wb_pipeline *p)
            !wb_bug("no_scout");
 }
 
+/* Once anybody has seen that it is over it stays so: nobody who began stands still again. */
+static int is_over(wb_pipeline *p)
+{
+    int64_t until = atomic_load(&p->scouting_until);
+    if (until == OVER)
+        return 1;
+    return until && wb_clock_monotonic() >= until &&
+           atomic_compare_exchange_strong(&p->scouting_until, &until, OVER);
+}
+
 /* Whether the worker is the scout, from now on or still. */
 static int is_scout(const wb_worker *w)
 {
-    wb_pipeline *p = w->pipeline;
-    int64_t until = atomic_load(&p->scouting_until);
-    if (w->number != 0 || until == OVER || !is_wanted(p))
-        return 0;
-    if (!until || wb_clock_monotonic() < until)
-        return 1;
-    atomic_store(&p->scouting_until, OVER);
-    return 0;
+    return w->number == 0 && is_wanted(w->pipeline) && !is_over(w->pipeline);
 }
 
 int wb_scout_lets_receive(const wb_worker *w)
 {
-    if (w->number == 0 || !is_wanted(w->pipeline))
-        return 1;
-    int64_t until = atomic_load(&w->pipeline->scouting_until);
-    return until && wb_clock_monotonic() >= until;
+    return w->number == 0 || !is_wanted(w->pipeline) || is_over(w->pipeline);
 }
 
 int wb_scout_lets_grow(const wb_worker *w)
@@ -53,16 +53,22 @@ int wb_scout_lets_grow(const wb_worker *w)
     return !is_scout(w);
 }
 
-/* @return whether one of them was never delivered before. */
-static int note_returns(wb_pipeline *p, const wb_incoming *const *messages, size_t count, int64_t now)
+static void note(wb_pipeline *p, const wb_incoming *const *messages, size_t count, int64_t now)
 {
-    int has_first = 0;
     for (size_t i = 0; i < count; i++)
         if (messages[i]->delivery_count)
             p->scouting_returns = now;
         else
-            has_first = 1;
-    return has_first;
+            p->scouting_has_fresh = 1;
+}
+
+static void extend(wb_pipeline *p)
+{
+    int64_t quiet = p->scouting_returns + (wb_bug("short_scout") ? 0 : SHORTEST);
+    int64_t until = atomic_load(&p->scouting_until);
+    if (until != OVER)
+        (void)atomic_compare_exchange_strong(&p->scouting_until, &until,
+                                             quiet < p->scouting_ends ? quiet : p->scouting_ends);
 }
 
 void wb_scout_look(wb_worker *w, const wb_incoming *const *messages, size_t count)
@@ -76,10 +82,9 @@ void wb_scout_look(wb_worker *w, const wb_incoming *const *messages, size_t coun
         p->scouting_ends = now + LONGEST;
         atomic_store(&p->scouting_until, p->scouting_ends);
     }
-    if (note_returns(p, messages, count, now)) {
-        int64_t quiet = p->scouting_returns + (wb_bug("short_scout") ? 0 : SHORTEST);
-        atomic_store(&p->scouting_until, quiet < p->scouting_ends ? quiet : p->scouting_ends);
-    }
+    note(p, messages, count, now);
+    if (p->scouting_has_fresh)
+        extend(p);
 }
 
 void wb_scout_end(wb_worker *w)

@@ -8,7 +8,9 @@
  * an endpoint that starts, worker 0 receives alone, one message at a time, until it gets one that was
  * never delivered before, half a second after it began and after what came back last: what comes
  * back is ahead of those, unless the broker noticed late that a process is no more. Then, or after
- * some seconds (what comes back may be slow, or much), the others begin.
+ * some seconds (what comes back may be slow, or much), the others begin. What comes back behind a slow
+ * handler of the scout's, or still later, finds them at work: it may go to the error queue for others'
+ * deaths, but is not lost (core/recover/attempts.h).
  */
 #ifndef WB_PIPELINE_SCOUT_H
 #define WB_PIPELINE_SCOUT_H
@@ -18,7 +20,7 @@
 /** Whether the worker may receive; one that may not asks again. With the outbox, where the broker
  *  sets no limit, every worker may. */
 int wb_scout_lets_receive(const wb_worker *w);
-/** Whether the worker may take more at a time than it does. */
+/** Whether the worker may take more at a time than it does: the scout may not. */
 int wb_scout_lets_grow(const wb_worker *w);
 /** Tell of what the worker received; before it receives for the first time of nothing. */
 void wb_scout_look(wb_worker *w, const wb_incoming *const *messages, size_t count);

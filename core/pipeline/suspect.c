@@ -48,6 +48,12 @@ static int will_not_be_handled(const wb_pipeline *p, const wb_item *item)
                      : wb_attempts_deliveries_are_exhausted(&p->recoverability, deliveries);
 }
 
+int wb_suspect_is_last_delivery(const wb_pipeline *p, const wb_item *item)
+{
+    return p->mode != WB_MODE_NONE && !wb_bug("last_waits") &&
+           wb_attempts_is_last_delivery(&p->recoverability, item->incoming->delivery_count, 0);
+}
+
 int wb_suspect_needs_lock(const wb_pipeline *p, const wb_item *item)
 {
     return wb_item_is_suspect(p, item) && !will_not_be_handled(p, item);
@@ -91,12 +97,20 @@ static int write_record(wb_worker *w, const search *s, uint64_t number, wb_error
 }
 
 /* One that was handled by itself before has to leave while there is a delivery in reserve; one that
- * was only beside others is handled by itself once, with none. */
+ * was only beside others is handled by itself once, with none. Where much is allowed, who loses its
+ * session time and again does not get all of it. */
 static int is_counted_out(const wb_pipeline *p, const wb_item *item, const search *s)
 {
+    const wb_recoverability *policy = &p->recoverability;
     uint32_t deliveries = item->incoming->delivery_count;
-    return wb_attempts_is_last_delivery(&p->recoverability, deliveries, s->attempts > 0 || s->lost) &&
+    return (wb_attempts_is_last_delivery(policy, deliveries, s->attempts > 0) ||
+            (s->lost && policy->delivery_limit && wb_attempts_deliveries_are_exhausted(policy, deliveries))) &&
            !wb_bug("handle_the_last");
+}
+
+static int is_exhausted(const wb_pipeline *p, const search *s)
+{
+    return s->attempts > 0 && wb_attempts_are_exhausted(&p->recoverability, (uint32_t)s->attempts);
 }
 
 static int note_attempt(wb_worker *w, wb_item *item, wb_error *error)
@@ -108,14 +122,12 @@ static int note_attempt(wb_worker *w, wb_item *item, wb_error *error)
 
     if (r != WB_OK || s.taken)
         return r;
-    if (s.attempts > 0 && wb_attempts_are_exhausted(&p->recoverability, (uint32_t)s.attempts)) {
-        item->unfinished = (uint32_t)s.attempts;
+    item->has_lost_session = s.lost != 0;
+    item->is_counted_out = is_counted_out(p, item, &s);
+    if (is_exhausted(p, &s) || item->is_counted_out) {
+        item->unfinished = s.attempts > 0 ? (uint32_t)s.attempts : 0;
         return WB_OK;
     }
-    item->lost_sessions = s.lost != 0;
-    item->is_counted_out = is_counted_out(p, item, &s);
-    if (item->is_counted_out)
-        return WB_OK;
     wb_log_event(WB_LOG_WARNING, "message handled by itself: it may have ended the process before",
                  { "endpoint", p->endpoint }, { "message_id", item->incoming->id });
     r = write_record(w, &s, number, error);
@@ -140,14 +152,14 @@ const char *wb_suspect_why_given_up(const wb_pipeline *p, const wb_item *item, c
     uint32_t deliveries = item->incoming->delivery_count;
     if (p->outbox && item->unfinished)
         (void)snprintf(reason, size,
-                       "delivered %" PRIu32 " times, and the last %" PRIu32
-                       " times handled by itself, without being finished: its handler seems to end the "
-                       "process",
+                       "delivered %" PRIu32 " times, and %" PRIu32 " of them handled by itself, without being "
+                       "finished: its handler seems to end the process",
                        deliveries, item->unfinished);
-    else if (p->outbox && item->is_counted_out && !item->lost_sessions)
+    else if (p->outbox && item->is_counted_out && !item->has_lost_session)
         (void)snprintf(reason, size,
-                       "delivered %" PRIu32 " times without being finished, and the broker drops it when it comes "
-                       "back more than %" PRIu32 " times: it or one in hand beside it seems to end the process",
+                       "delivered %" PRIu32 " times without being finished, and the broker may drop it when it comes "
+                       "back more than %" PRIu32 " times: processes or sessions ended while it was in hand, and "
+                       "whose doing that was is not known",
                        deliveries, p->recoverability.delivery_limit);
     else if (p->outbox && item->is_counted_out)
         (void)snprintf(reason, size,

@@ -13,6 +13,9 @@
 
 int wb_item_is_suspect(const wb_pipeline *p, const wb_item *item);
 
+/** Whether the broker drops it when it comes back once more: nothing else goes before it. */
+int wb_suspect_is_last_delivery(const wb_pipeline *p, const wb_item *item);
+
 /** Whether it has to wait for the suspect before it. One that nobody will handle any more does not:
  *  it leaves before that one ends the process, which would be a delivery more. */
 int wb_suspect_needs_lock(const wb_pipeline *p, const wb_item *item);

@@ -231,6 +231,12 @@ static int adapt_prefetch(wb_worker *w, wb_error *error)
     return r;
 }
 
+/* For others beside what waits; less is wanted when a batch is done. */
+static int make_room(wb_worker *w, wb_error *error)
+{
+    return wb_batch_prefetch(w) > w->prefetch ? adapt_prefetch(w, error) : WB_OK;
+}
+
 static int may_receive(const wb_worker *w)
 {
     return !w->pipeline->stop || w->refuses_more;
@@ -247,7 +253,7 @@ static int run_cycle(wb_worker *w, wb_error *error)
     if ((r = wb_stage_connect(w, error)) != WB_OK)
         return r;
     if (!wb_batch_choose(w, w->owes_turn ? WB_BATCH_FRESH : WB_BATCH_ANY)) {
-        if (may_receive(w) && (r = wb_stage_receive(w, error)) != WB_OK)
+        if (may_receive(w) && ((r = make_room(w, error)) != WB_OK || (r = wb_stage_receive(w, error)) != WB_OK))
             return r;
         if (!wb_batch_choose(w, WB_BATCH_FRESH) && !wb_batch_choose(w, WB_BATCH_ANY))
             return wb_stage_settle(w, error);

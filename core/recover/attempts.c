@@ -75,7 +75,7 @@ int64_t wb_attempts_decode(const void *data, size_t size, const void *id, size_t
     return attempts;
 }
 
-/* The broker's limit, if it has one. All of ours together stay below it: the deliveries that
+/* The broker's limit, if it has one. All of ours together are less: the deliveries that
  * make a suspect, and the attempts that are written down. */
 static uint32_t limit_of(const wb_recoverability *policy)
 {

@@ -9,7 +9,8 @@
  * record goes when the message is done; it stays when the process ends, and counts. It stays, and
  * counts no attempt, when the session with the broker is lost: then the deliveries decide. They do so
  * for whatever the broker would drop next, too: what was in hand beside others that died is moved
- * then, unhandled, for a message in the error queue is not lost.
+ * then, unhandled, for a message in the error queue is not lost; what was handled by itself before,
+ * one delivery earlier, for that reserve is what it is moved with.
  *
  * A record is a row among the pending operations, under a number that follows from the id
  * and is far below every batch number (it would be of the first minutes of 2020).

@@ -209,7 +209,7 @@ static void audit_loss(const sim_message *m)
         return;
     if (may_wait(m) ? m->place != SIM_GONE : flags_of(m) & SIM_STAYS && is_in_a_row(m))
         return;
-    if (is_parked_for_a_copy(m))
+    if (is_parked_for_a_copy(m) || (!the_shape.keepers && is_whole_in_a_row(m)))
         return;
     sim_violation("message %u (%s) is lost", NAME(m));
 }

@@ -307,6 +307,11 @@ wb_transport_session *sim_broker_open(unsigned endpoint, uint32_t purpose, unsig
     return s;
 }
 
+static int was_stopping(const wb_transport_session *s)
+{
+    return s->noticed_at ? s->was_stopping : stopped_at[s->process] != 0;
+}
+
 /* With mode none nobody delivers again what is in hand. An orderly stop finishes it, unless it was
  * just then in trouble. */
 static void vanish(const wb_transport_session *s, const sim_delivery *d, int is_no_wonder)
@@ -314,7 +319,7 @@ static void vanish(const wb_transport_session *s, const sim_delivery *d, int is_
     sim_message *m = d->message;
     if (the_shape.mode != WB_MODE_NONE || !d->is_returned)
         return;
-    if (is_no_wonder || !stopped_at[s->process] || sim_faults_are_on() || m->excuses ||
+    if (is_no_wonder || !was_stopping(s) || sim_faults_are_on() || m->excuses ||
         sim_fates[m->fate].flags & SIM_LEAVES_ROWS)
         m->vanished++;
     else
@@ -328,7 +333,7 @@ static void return_all(wb_transport_session *s, int is_no_wonder)
         sim_delivery *d = s->deliveries;
         s->deliveries = d->next;
         vanish(s, d, is_no_wonder);
-        if (stopped_at[s->process])
+        if (was_stopping(s))
             d->message->excuses++;
         requeue(d);
         d->next = s->lost;
@@ -414,6 +419,7 @@ void sim_broker_bury(int process)
         excuse_the_dead(s);
         sim_broker_roll_back(s);
         s->is_dead = 1;
+        s->was_stopping = stopped_at[process] != 0;
         s->noticed_at = notice_time();
     }
     the_killer = NULL;

@@ -50,6 +50,7 @@ struct wb_transport_session {
     uint32_t purpose;
     unsigned prefetch;
     int is_dead;        /* the connection is lost; the core may not know yet */
+    int was_stopping;   /* its process, when it died */
     int64_t noticed_at; /* its process is no more: the broker notices it then; 0: there is one */
     int hides_success;  /* what is done now is not told: the core keeps what it has in hand */
     int is_interrupted;

@@ -23,6 +23,7 @@ const sim_bug sim_bugs[] = {
     { "suspect_across_endpoints", "suspect_across_endpoints", 0 },
     { "no_scout", "limit_killers_plain", 0 },
     { "short_scout", "limit_killers_late_plain", 0 },
+    { "last_waits", "limit_last", 0 },
     { "handle_the_last", "limit_killers_late", 0 },
     { "parked_twice", "two_sweepers", 0 },
     { "believe_fatal", "forbids", 0 },

@@ -92,6 +92,47 @@ static void prepare_limit_killers_late_plain(void)
     prepare_limit_killers_late(0);
 }
 
+/* Each process has its own suspects and its own scout; what dies in one counts for the other's. */
+static void prepare_limit_killers_apart(void)
+{
+    prepare_limit_killers_late(1);
+    the_shape.processes = 2;
+    the_shape.workers = 2;
+}
+
+static void prepare_limit_last(void)
+{
+    prepare_limit(5, 3, 1);
+    the_shape.batch_time = WB_SECOND;
+    sim_scene_add(10, SIM_GOOD);
+}
+
+static void add_delivered(sim_fate fate, uint32_t deliveries)
+{
+    sim_scene_add(1, fate);
+    sim_messages[sim_message_count - 1].delivery_count = deliveries;
+    sim_messages[sim_message_count - 1].deaths = 20; /* of another process, which had them in hand */
+}
+
+/* They come to a worker that has its hands full: one that ends the process, and behind it what the broker
+ * drops next, some of which the error queue does not take. */
+static void drive_limit_last(void)
+{
+    sim_drive_start();
+    sim_sleep(10 * WB_SECOND);
+    sim_scene_add(60, SIM_GOOD);
+    sim_broker_publish(0);
+    sim_sleep(10 * WB_SECOND);
+    for (int i = 0; i < 2; i++) {
+        add_delivered(SIM_KILLER, 3);
+        add_delivered(SIM_GOOD, 5);
+        add_delivered(SIM_UNMOVABLE, 5);
+        add_delivered(SIM_POISON, 5);
+    }
+    sim_broker_publish(0);
+    sim_scene_end(6 * SIM_HOUR);
+}
+
 static void prepare_limit_stops(void)
 {
     prepare_limit(3, 1, 0);
@@ -116,6 +157,30 @@ static void prepare_limit_lost(void)
 static void prepare_limit_lost_low(void)
 {
     prepare_limit_lost_of(7);
+}
+
+static void prepare_limit_lost_high(void)
+{
+    prepare_limit_lost_of(1000);
+}
+
+/* What the broker allows is not what one message gets. */
+static void drive_few_runs(void)
+{
+    sim_drive_start();
+    sim_scene_end(6 * SIM_HOUR);
+    for (unsigned i = 0; i < sim_message_count; i++)
+        if (sim_messages[i].runs > 20)
+            sim_violation("message %u was handled %u times", i, sim_messages[i].runs);
+}
+
+/* Two of them one behind the other, and those behind both. */
+static void prepare_limit_lost_twice(void)
+{
+    prepare_limit(5, 3, 1);
+    sim_scene_add(20, SIM_GOOD);
+    sim_scene_add(2, SIM_LATE_IMMEDIATE);
+    sim_scene_add(20, SIM_GOOD);
 }
 
 static void prepare_limit_silence(void)
@@ -159,6 +224,30 @@ static void prepare_two_endpoints(void)
         (void)sim_populate_one(0, SIM_KILLER, 0);
     for (int i = 0; i < 8; i++)
         (void)sim_populate_one(1, SIM_SLOW, 0);
+}
+
+static void prepare_suspect_next_door(void)
+{
+    sim_shape_plain(WB_MODE_RECEIVE_ONLY, 1);
+    the_shape.endpoints = 2;
+    the_shape.workers = 2;
+    sim_populate_one(0, SIM_HANGS, 0)->delivery_count = 4;
+}
+
+/* Each worker has one that waits for its turn; what comes behind them does not wait. */
+static void drive_suspect_next_door(void)
+{
+    sim_drive_start();
+    sim_sleep(2 * WB_SECOND);
+    unsigned first = sim_message_count;
+    for (int i = 0; i < 20; i++)
+        sim_populate_one(1, SIM_GOOD, 0)->delivery_count = i < 2 ? 4 : 0;
+    sim_broker_publish(0);
+    sim_sleep(10 * WB_SECOND);
+    for (unsigned i = first + 2; i < sim_message_count; i++)
+        if (sim_messages[i].place != SIM_GONE)
+            sim_violation("message %u waits for what hangs in another endpoint", i);
+    sim_scene_end(6 * SIM_HOUR);
 }
 
 /* ---- stops ---- */
@@ -293,18 +382,25 @@ const sim_scenario sim_scenarios_process[] = {
       sim_scene_plainly },
     { "limit_killers_plain", "the same without outbox", prepare_limit_killers_plain, sim_scene_plainly },
     { "limit_killers_late", "the same with outbox, and the broker notices late who died",
-      prepare_limit_killers_late_outbox, sim_scene_plainly },
+      prepare_limit_killers_late_outbox, sim_scene_by_chance },
     { "limit_killers_late_plain", "the same without outbox", prepare_limit_killers_late_plain,
-      sim_scene_plainly },
+      sim_scene_by_chance },
+    { "limit_killers_apart", "the same with outbox and two processes", prepare_limit_killers_apart,
+      sim_scene_by_chance },
+    { "limit_last", "killers in front of what the broker drops next", prepare_limit_last, drive_limit_last },
     { "limit_stops", "five orderly stops under a limit of 3", prepare_limit_stops, sim_scene_stops },
     { "limit_lost", "a message whose session is lost each time, under a limit of 20", prepare_limit_lost,
       sim_scene_plainly },
     { "limit_lost_low", "the same under a limit of 7", prepare_limit_lost_low, sim_scene_plainly },
+    { "limit_lost_high", "the same under a limit of 1,000", prepare_limit_lost_high, drive_few_runs },
+    { "limit_lost_twice", "two of them under a limit of 5", prepare_limit_lost_twice, sim_scene_plainly },
     { "limit_silence", "an hour without confirmations under a limit of 5", prepare_limit_silence,
       drive_silence },
     { "limit_silence_plain", "the same without outbox", prepare_limit_silence_plain, drive_silence },
     { "suspect_across_endpoints", "killers in one endpoint beside slow innocents in another",
       prepare_two_endpoints, sim_scene_plainly },
+    { "suspect_next_door", "a suspect hangs in one endpoint, and suspects of another wait",
+      prepare_suspect_next_door, drive_suspect_next_door },
     { "stop_suspects", "a hanging suspect, others wait for their turn, and a stop", prepare_stop_suspects,
       drive_one_stop },
     { "stop_round", "a stop in a long round of the housekeeper", prepare_stop_round, drive_stop_round },

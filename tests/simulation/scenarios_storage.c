@@ -433,6 +433,7 @@ static void prepare_ends_company(void)
 static void prepare_ends_trouble(void)
 {
     prepare_ends();
+    the_shape.workers = 2; /* one alone meets trouble for two minutes and more with one seed in twelve */
     the_shape.ends_trouble = 1;
 }
 

@@ -21,6 +21,8 @@ void sim_scene_add_pending(const char *destination, int64_t age);
 
 /** Start, wait until all is done that can be, stop, audit. */
 void sim_scene_plainly(void);
+/** The same, for what one seed in some hundred shows. */
+void sim_scene_by_chance(void);
 /** The same; good messages do not wait for the bad ones: they are done in two minutes. */
 void sim_scene_good_first(void);
 /** The same with five stops on the way. */

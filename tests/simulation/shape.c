@@ -10,10 +10,23 @@
 
 sim_shape the_shape;
 
+static int has(const sim_shape *s, sim_fate fate)
+{
+    for (unsigned i = 0; i < s->fate_count; i++)
+        if (s->fates[i] == fate)
+            return 1;
+    return 0;
+}
+
 int sim_shape_allows(sim_fate fate)
 {
     const sim_shape *s = &the_shape;
     unsigned flags = sim_fates[fate].flags;
+    if ((fate == SIM_KILLER && has(s, SIM_ENDS)) || (fate == SIM_ENDS && has(s, SIM_KILLER)))
+        return 0; /* the process that would make it good is no more */
+    /* What stays in hand for ever, since there is no place else, counts each end of a process. */
+    if (flags & SIM_STAYS && !s->outbox && s->delivery_limit)
+        return 0;
     if ((flags & SIM_NEEDS_STORAGE && !s->persistence) || (flags & SIM_NEEDS_CHECK && !s->has_check) ||
         (flags & SIM_NEEDS_RETRIES && !s->retries) ||
         (flags & SIM_NEEDS_TRANSPORT_TRANSACTION && s->mode < WB_MODE_SENDS_ATOMIC))

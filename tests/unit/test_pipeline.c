@@ -782,28 +782,69 @@ static void test_who_waits_for_the_scout(void **state)
     }
 }
 
-/* What will not be handled any more waits for no other suspect. */
+/* What will not be handled any more waits for no other suspect; and no suspect begins while it leaves. */
 static void test_who_waits_for_a_suspect(void **state)
 {
     static const struct {
         uint32_t limit, deliveries;
-        int outbox, waits;
+        int outbox, mode, is_condemned, waits, keeps;
     } cases[] = {
-        { 5, 1, 1, 0 }, { 5, 2, 1, 1 },   { 5, 4, 1, 1 },   { 5, 5, 1, 0 },   { 5, 3, 0, 1 },
-        { 5, 4, 0, 0 }, { 0, 18, 0, 1 },  { 0, 19, 0, 0 },  { 0, 100, 1, 1 }, { 20, 19, 1, 1 },
-        { 20, 20, 1, 0 },
+        { 5, 1, 1, WB_MODE_RECEIVE_ONLY, 0, 0, 0 },  { 5, 2, 1, WB_MODE_RECEIVE_ONLY, 0, 1, 1 },
+        { 5, 4, 1, WB_MODE_RECEIVE_ONLY, 0, 1, 1 },  { 5, 5, 1, WB_MODE_RECEIVE_ONLY, 0, 0, 1 },
+        { 5, 3, 0, WB_MODE_RECEIVE_ONLY, 0, 1, 1 },  { 5, 4, 0, WB_MODE_RECEIVE_ONLY, 0, 0, 1 },
+        { 5, 4, 1, WB_MODE_RECEIVE_ONLY, 1, 0, 0 },  { 5, 5, 1, WB_MODE_RECEIVE_ONLY, 1, 0, 1 },
+        { 0, 18, 0, WB_MODE_RECEIVE_ONLY, 0, 1, 1 }, { 0, 19, 0, WB_MODE_RECEIVE_ONLY, 0, 0, 1 },
+        { 0, 100, 1, WB_MODE_RECEIVE_ONLY, 0, 1, 1 }, { 20, 19, 1, WB_MODE_RECEIVE_ONLY, 0, 1, 1 },
+        { 20, 20, 1, WB_MODE_RECEIVE_ONLY, 0, 0, 1 }, { 5, 5, 0, WB_MODE_NONE, 0, 0, 0 },
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         pipeline.outbox = cases[i].outbox;
         pipeline.recoverability.delivery_limit = cases[i].limit;
         incoming[0].delivery_count = cases[i].deliveries;
+        pipeline.mode = cases[i].mode;
         wb_item *item = wb_batch_hold(&worker, &incoming[0], &entries[0]);
-        if (wb_suspect_needs_lock(&pipeline, item) != cases[i].waits)
-            fail_msg("case %zu", i);
+        if (cases[i].is_condemned)
+            wb_item_condemn(item, WB_FAILURE_HANDLER, "it fails");
+        assert_true(wb_batch_choose(&worker, WB_BATCH_ANY));
+        if (worker.has_suspect_lock != cases[i].keeps || wb_suspect_try_lock() == cases[i].keeps)
+            fail_msg("case %zu: others wait: %d", i, worker.has_suspect_lock);
+        worker.has_suspect_lock = 0; /* the lock is somebody's */
+        if (wb_batch_choose(&worker, WB_BATCH_ANY) == cases[i].waits)
+            fail_msg("case %zu: waits: %d", i, !cases[i].waits);
+        wb_suspect_unlock();
+        pipeline.outbox = 0; /* nothing to write down */
+        wb_batch_drop_all(&worker);
     }
-    pipeline.outbox = 0; /* nothing to write down */
-    wb_batch_drop_all(&worker);
+}
+
+/* It goes before what may end the process, and by itself. */
+static void test_the_last_delivery_goes_first(void **state)
+{
+    static const struct {
+        uint32_t limit, deliveries;
+        const char *key; /* of both */
+        size_t first;
+    } cases[] = { { 5, 4, NULL, 0 }, { 5, 5, NULL, 1 }, { 5, 6, NULL, 1 }, { 0, 5, NULL, 0 }, { 5, 5, "k", 0 } };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        pipeline.ordered = cases[i].key != NULL;
+        pipeline.recoverability.delivery_limit = cases[i].limit;
+        worker.take = 4;
+        for (size_t k = 0; k < 3; k++) {
+            incoming[k].key = cases[i].key;
+            incoming[k].key_size = cases[i].key ? 1 : 0;
+            incoming[k].delivery_count = k == 1 ? cases[i].deliveries : 3;
+            (void)wb_batch_hold(&worker, &incoming[k], &entries[0]);
+        }
+        wb_item_condemn(worker.held[1], WB_FAILURE_HANDLER, "it fails");
+        assert_true(wb_batch_choose(&worker, WB_BATCH_ANY));
+        if (worker.batch[0] != worker.held[cases[i].first] || worker.batch_size != 1)
+            fail_msg("case %zu: %zu of them, the first is %s", i, worker.batch_size, worker.batch[0]->message.id);
+        wb_batch_drop_all(&worker);
+        wb_suspect_unlock();
+        worker.has_suspect_lock = 0;
+    }
 }
 
 static int64_t recorded; /* attempts; -1: no record */
@@ -844,20 +885,27 @@ static void test_counted_out(void **state)
         { 5, 3, WB_ATTEMPTS_LOST_SESSION, NULL },
         { 5, 4, -1, NULL },
         { 5, 4, 0, NULL },
-        { 5, 4, 1, "delivered 4 times without being finished, and the broker drops it when it comes back more "
-                   "than 5 times: it or one in hand beside it seems to end the process" },
+        { 5, 4, 1, "delivered 4 times, and 1 of them handled by itself, without being finished: its handler "
+                   "seems to end the process" },
+        { 1000, 18, WB_ATTEMPTS_LOST_SESSION, NULL },
+        { 1000, 19, WB_ATTEMPTS_LOST_SESSION, "delivered 19 times without being finished: handled by itself, it "
+                                              "lost its session with the broker" },
+        { 1000, 19, 1, NULL },
+        { 1000, 19, -1, NULL },
         { 5, 4, WB_ATTEMPTS_LOST_SESSION, "delivered 4 times without being finished: handled by itself, it lost "
                                           "its session with the broker" },
-        { 5, 5, -1, "delivered 5 times without being finished, and the broker drops it when it comes back more "
-                    "than 5 times: it or one in hand beside it seems to end the process" },
+        { 5, 5, -1, "delivered 5 times without being finished, and the broker may drop it when it comes back more "
+                    "than 5 times: processes or sessions ended while it was in hand, and whose doing that was is "
+                    "not known" },
         { 0, 100, 1, NULL },
+        { 0, 100, WB_ATTEMPTS_LOST_SESSION, NULL },
     };
     (void)state;
     pipeline.outbox = 1;
     pipeline.persistence_ops = &ops;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         wb_error error = { 0 };
-        char reason[200];
+        char reason[400];
         recorded = cases[i].recorded;
         pipeline.recoverability.delivery_limit = cases[i].limit;
         incoming[0].delivery_count = cases[i].deliveries;
@@ -898,6 +946,10 @@ static void test_how_long_the_scout_is_alone(void **state)
     wb_scout_look(&worker, &again, 1);
     wb_scout_look(&worker, &fresh, 1);
     assert_true(atomic_load(&pipeline.scouting_until) >= last + 5 * WB_MILLISECOND);
+    last = atomic_load(&pipeline.scouting_until);
+    wb_clock_pause(5 * WB_MILLISECOND, &pipeline.stop);
+    wb_scout_look(&worker, &again, 1);
+    assert_true(atomic_load(&pipeline.scouting_until) >= last + 5 * WB_MILLISECOND);
     assert_false(wb_scout_lets_grow(&worker));
     assert_true(wb_scout_lets_grow(&other));
     atomic_store(&pipeline.scouting_until, wb_clock_monotonic());
@@ -929,6 +981,7 @@ int main(void)
         TEST(test_unknown_types_run_alone),
         TEST(test_redeliveries_do_not_grow),
         TEST(test_who_waits_for_a_suspect),
+        TEST(test_the_last_delivery_goes_first),
         TEST(test_counted_out),
         TEST(test_turns),
         TEST(test_turns_of_a_key),

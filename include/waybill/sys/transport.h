@@ -115,7 +115,7 @@ typedef struct wb_transport_limits {
     size_t struct_size;
     /** The highest delivery_count the broker hands out: one that comes back once more is
      *  dropped or dead-lettered. 0: it never drops. WB_LIMIT_UNKNOWN. The host gives a
-     *  message up below it, and refuses to run where it is too low for that. */
+     *  message up at it or below, and refuses to run where it is too low for that. */
     uint32_t delivery_limit;
     uint32_t reserved;
 } wb_transport_limits;
