@@ -116,13 +116,15 @@ static void add_delivered(sim_fate fate, uint32_t deliveries)
 
 /* They come to a worker that has its hands full: one that ends the process, and behind it what the broker
  * drops next, some of which the error queue does not take. */
-static void drive_limit_last(void)
+static void drive_last(int64_t nacks)
 {
     sim_drive_start();
     sim_sleep(10 * WB_SECOND);
     sim_scene_add(60, SIM_GOOD);
     sim_broker_publish(0);
     sim_sleep(10 * WB_SECOND);
+    if (nacks)
+        sim_outage_start(SIM_BROKER_NACKS, sim_now() + nacks);
     for (int i = 0; i < 2; i++) {
         add_delivered(SIM_KILLER, 3);
         add_delivered(SIM_GOOD, 5);
@@ -131,6 +133,17 @@ static void drive_limit_last(void)
     }
     sim_broker_publish(0);
     sim_scene_end(6 * SIM_HOUR);
+}
+
+static void drive_limit_last(void)
+{
+    drive_last(0);
+}
+
+/* Nor does it take the others, for a minute. */
+static void drive_limit_last_refused(void)
+{
+    drive_last(60 * WB_SECOND);
 }
 
 static void prepare_limit_stops(void)
@@ -388,6 +401,8 @@ const sim_scenario sim_scenarios_process[] = {
     { "limit_killers_apart", "the same with outbox and two processes", prepare_limit_killers_apart,
       sim_scene_by_chance },
     { "limit_last", "killers in front of what the broker drops next", prepare_limit_last, drive_limit_last },
+    { "limit_last_refused", "the same while the broker takes nothing", prepare_limit_last,
+      drive_limit_last_refused },
     { "limit_stops", "five orderly stops under a limit of 3", prepare_limit_stops, sim_scene_stops },
     { "limit_lost", "a message whose session is lost each time, under a limit of 20", prepare_limit_lost,
       sim_scene_plainly },
