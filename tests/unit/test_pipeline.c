@@ -834,7 +834,7 @@ static void test_the_last_delivery_goes_first(void **state)
         for (size_t k = 0; k < 3; k++) {
             incoming[k].key = cases[i].key;
             incoming[k].key_size = cases[i].key ? 1 : 0;
-            incoming[k].delivery_count = k == 1 ? cases[i].deliveries : 3;
+            incoming[k].delivery_count = (uint32_t[]){ 3, cases[i].deliveries, 0 }[k];
             (void)wb_batch_hold(&worker, &incoming[k], &entries[0]);
         }
         wb_item_condemn(worker.held[1], WB_FAILURE_HANDLER, "it fails");
