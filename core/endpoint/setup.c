@@ -191,6 +191,7 @@ static void fill_info(wb_arena *arena, wb_endpoint_setup *endpoint, wb_problems 
         .headers_size_max = WB_INCOMING_HEADERS_SIZE_MAX,
         .derived = list_derived(arena, config),
         .derived_count = config->type_count,
+        .delays = endpoint->plan.delay_by,
     };
     wb_subscriptions_make(arena, config, &endpoint->handlers, handler_problems, &endpoint->info.types,
                           &endpoint->info.type_count);

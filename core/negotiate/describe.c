@@ -19,8 +19,8 @@ const char *wb_mode_name(int32_t mode)
 
 const char *wb_delay_name(int32_t delay_by)
 {
-    return delay_by == WB_DELAY_TRANSPORT ? "transport"
-           : delay_by == WB_DELAY_STORE   ? "store"
+    return delay_by == WB_DELAYS_BY_TRANSPORT ? "transport"
+           : delay_by == WB_DELAYS_BY_STORE   ? "store"
                                           : "none";
 }
 

@@ -9,6 +9,7 @@
 #define WB_NEGOTIATE_NEGOTIATE_H
 
 #include <stddef.h>
+#include <waybill/sys/plugin.h>
 
 #include "core/config/problems.h"
 
@@ -46,18 +47,13 @@ typedef struct wb_negotiation_input {
     wb_party persistence;
 } wb_negotiation_input;
 
-/* Who delays messages. */
-#define WB_DELAY_NONE 0
-#define WB_DELAY_TRANSPORT 1
-#define WB_DELAY_STORE 2
-
 /** What an endpoint will do. */
 typedef struct wb_plan {
     int32_t mode; /* WB_MODE_x; WB_MODE_NONE for a send-only endpoint */
     int32_t outbox;
     int64_t immediate_retries;
     int64_t delayed_retries;
-    int32_t delay_by; /* WB_DELAY_x: who could delay, also when nothing asks for it yet */
+    int32_t delay_by; /* WB_DELAYS_BY_x: who could delay, also when nothing asks for it yet */
     int32_t joined;   /* 1: transport and persistence share one transaction */
     int32_t send_only;
 } wb_plan;

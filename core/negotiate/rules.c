@@ -43,15 +43,15 @@ static int store_accepts_mode(const wb_negotiation_input *input)
 int32_t wb_rule_delay_by(const wb_negotiation_input *input)
 {
     if (offers(&input->transport, WB_CAP_DELAY))
-        return WB_DELAY_TRANSPORT;
+        return WB_DELAYS_BY_TRANSPORT;
     if (offers(&input->persistence, WB_CAP_DELAY_STORE) && store_accepts_mode(input))
-        return WB_DELAY_STORE;
-    return WB_DELAY_NONE;
+        return WB_DELAYS_BY_STORE;
+    return WB_DELAYS_BY_NOBODY;
 }
 
 static int delay_is_missing(const wb_negotiation_input *input)
 {
-    return input->delayed_retries > 0 && wb_rule_delay_by(input) == WB_DELAY_NONE;
+    return input->delayed_retries > 0 && wb_rule_delay_by(input) == WB_DELAYS_BY_NOBODY;
 }
 
 static int mode_unsupported(const wb_negotiation_input *input)

@@ -15,7 +15,7 @@ int wb_rule_is_broken(const wb_negotiation_input *input, int kind);
  *  causing another if there are such. */
 uint32_t wb_rule_modes(const wb_negotiation_input *input, int kind);
 
-/** Who delays messages under the mode asked: WB_DELAY_x. */
+/** Who delays messages under the mode asked: WB_DELAYS_BY_x. */
 int32_t wb_rule_delay_by(const wb_negotiation_input *input);
 
 /** Whether both plugins name the same resource and can share its transaction. */

@@ -89,8 +89,8 @@ static int context_outgoing(wb_context *ctx, int kind, const wb_outgoing *outgoi
 {
     handler_call *call = call_of(ctx);
     wb_worker *w = call->worker;
-    const wb_message *cause =
-        size >= sizeof(wb_outgoing) ? outgoing->cause : NULL; /* older modules: one message only */
+    const wb_message *cause = /* older modules: one message only */
+        size >= offsetof(wb_outgoing, cause) + sizeof outgoing->cause ? outgoing->cause : NULL;
     wb_item *item = item_of_cause(call, cause);
     wb_operation_list alone = { 0 };
 

@@ -109,7 +109,22 @@ typedef struct wb_outgoing {
      *  this one. Required there (ids and failures belong to single messages),
      *  NULL elsewhere. */
     const wb_message *cause;
+    /** Deliver it so many nanoseconds from now (`.delay = 10 * WB_SECONDS`), or not before
+     *  `deliver_at`, nanoseconds since 1970 UTC; at most one of the two. 0: at once. The time it
+     *  is due is fixed by the call, and a time that has come is no delay. What delays, the
+     *  broker or the delayed message store, is the endpoint's configuration; where nobody can,
+     *  the call is refused. At most 3650 days. With WB_IMMEDIATE only where the broker delays.
+     *  Since 1.1. */
+    int64_t delay;
+    int64_t deliver_at;
 } wb_outgoing;
+
+/* Units of wb_outgoing.delay. */
+#define WB_MILLISECONDS INT64_C(1000000)
+#define WB_SECONDS INT64_C(1000000000)
+#define WB_MINUTES (60 * WB_SECONDS)
+#define WB_HOURS (60 * WB_MINUTES)
+#define WB_DAYS (24 * WB_HOURS)
 
 #ifdef __cplusplus
 }

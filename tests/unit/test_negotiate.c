@@ -82,7 +82,7 @@ static void test_plan(void **state)
     assert_int_equal(plan.outbox, 1);
     assert_int_equal(plan.immediate_retries, 5);
     assert_int_equal(plan.delayed_retries, 0);
-    assert_int_equal(plan.delay_by, WB_DELAY_NONE);
+    assert_int_equal(plan.delay_by, WB_DELAYS_BY_NOBODY);
     assert_int_equal(plan.joined, 0);
     assert_int_equal(plan.send_only, 0);
     input.outbox = 0;
@@ -177,10 +177,10 @@ static void test_delayed_retries_need_somebody_who_delays(void **state)
                     "store them");
     input.persistence.capabilities |= WB_CAP_DELAY_STORE;
     wb_plan plan = expect_plan(&input);
-    assert_int_equal(plan.delay_by, WB_DELAY_STORE);
+    assert_int_equal(plan.delay_by, WB_DELAYS_BY_STORE);
     assert_int_equal(plan.delayed_retries, 3);
     input.transport.capabilities |= WB_CAP_DELAY;
-    assert_int_equal(expect_plan(&input).delay_by, WB_DELAY_TRANSPORT);
+    assert_int_equal(expect_plan(&input).delay_by, WB_DELAYS_BY_TRANSPORT);
     input.outbox = 0;
     input.persistence = (wb_party){ 0 };
     input.transport.capabilities = BROKER_CAPS;
@@ -200,7 +200,7 @@ static void test_delay_store_must_accept_the_mode(void **state)
     input.mode = WB_MODE_TRANSACTION_SCOPE;
     input.persistence.capabilities |= WB_CAP_JOIN_TRANSPORT;
     input.transport.shared_resource = input.persistence.shared_resource = "/file";
-    assert_int_equal(expect_plan(&input).delay_by, WB_DELAY_STORE);
+    assert_int_equal(expect_plan(&input).delay_by, WB_DELAYS_BY_STORE);
 }
 
 static void test_scope_needs_one_transaction(void **state)

@@ -19,19 +19,17 @@
  *
  * Change log: 1.0 first version. Appended since: clock(), next_pending(); commit() may find that
  * a handler ended the transaction. Said more precisely: that it did outranks in check() what
- * failed after it.
+ * failed after it. Then: delayed.
  */
 #ifndef WAYBILL_SYS_PERSISTENCE_H
 #define WAYBILL_SYS_PERSISTENCE_H
 
+#include <waybill/sys/delayed.h>
 #include <waybill/sys/plugin.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-typedef struct wb_persistence wb_persistence;
-typedef struct wb_storage_session wb_storage_session;
 
 /** One id to claim. The host passes distinct ids in ascending byte order, so that
  *  transactions that share ids wait for each other and never deadlock. */
@@ -192,6 +190,9 @@ typedef struct wb_persistence_ops {
      *  rows that stay where they are do not hide those behind them. */
     int (*next_pending)(wb_storage_session *session, uint64_t after, uint64_t before,
                         wb_pending_fn visit, void *argument, wb_error *error);
+
+    /** The delayed message store (sys/delayed.h), with WB_CAP_DELAY_STORE; static. */
+    const wb_delayed_ops *delayed;
 } wb_persistence_ops;
 
 #ifdef __cplusplus

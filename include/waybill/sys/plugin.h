@@ -23,7 +23,8 @@
  * stays loaded until the process ends.
  *
  * Change log: 1.0 first version. Appended since: WB_CAUSE_SERVER;
- * wb_endpoint_info.headers_max, headers_size_max, derived, derived_count; WB_CAUSE_SENDING.
+ * wb_endpoint_info.headers_max, headers_size_max, derived, derived_count; WB_CAUSE_SENDING;
+ * wb_endpoint_info.delays.
  */
 #ifndef WAYBILL_SYS_PLUGIN_H
 #define WAYBILL_SYS_PLUGIN_H
@@ -231,6 +232,11 @@ typedef struct wb_plugin {
 #define WB_MODE_SENDS_ATOMIC 2
 #define WB_MODE_TRANSACTION_SCOPE 3
 
+/* Who delays messages. */
+#define WB_DELAYS_BY_NOBODY 0
+#define WB_DELAYS_BY_TRANSPORT 1
+#define WB_DELAYS_BY_STORE 2
+
 /** What create() learns of the endpoint. Valid until destroy(). */
 typedef struct wb_endpoint_info {
     size_t struct_size;
@@ -257,6 +263,10 @@ typedef struct wb_endpoint_info {
      *  reaches the subscribers of all (sys/types.h walks the names). */
     const char *const *derived;
     size_t derived_count;
+    /** Who delays the endpoint's messages, WB_DELAYS_x: install() makes and verify() looks for
+     *  what that needs, queues or tables. */
+    int32_t delays;
+    int32_t reserved_2;
 } wb_endpoint_info;
 
 #ifdef __cplusplus

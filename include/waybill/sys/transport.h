@@ -20,7 +20,8 @@
  * stop_receiving(), release_prefetched(); set_prefetch() may be below what is in hand; an
  * event reaches subscribers of its bases; send() may end with WB_IN_DOUBT and
  * WB_CAUSE_SENDING (a host that does not know it closes the session); WB_WORKER_STACK;
- * WB_CAP_HEADER_ORDER, without which the order of headers is no promise any more.
+ * WB_CAP_HEADER_ORDER, without which the order of headers is no promise any more;
+ * wb_operation.deliver_at, for transports with WB_CAP_DELAY.
  */
 #ifndef WAYBILL_SYS_TRANSPORT_H
 #define WAYBILL_SYS_TRANSPORT_H
@@ -97,6 +98,11 @@ typedef struct wb_operation {
     /** Filled by send() with WB_REJECT: why, in words; owned by the session, valid
      *  until its next call. */
     const char *reason;
+    /** 0, or when it is due: nanoseconds since 1970 UTC. Only a transport with WB_CAP_DELAY is
+     *  handed a time that has not come yet; send() confirms that the message waits durably, to
+     *  be delivered not before then. Whatever it takes for that beyond the message's own headers
+     *  (a header that says how long, say) is the transport's. A time that has come is no delay. */
+    int64_t deliver_at;
 } wb_operation;
 
 /* What a session is opened for. */
