@@ -35,6 +35,12 @@ void wb_buffer_put_u32(wb_buffer *buffer, uint32_t value)
     wb_buffer_put(buffer, bytes, sizeof bytes);
 }
 
+void wb_buffer_put_u64(wb_buffer *buffer, uint64_t value)
+{
+    wb_buffer_put_u32(buffer, (uint32_t)value);
+    wb_buffer_put_u32(buffer, (uint32_t)(value >> 32));
+}
+
 void wb_buffer_put_string(wb_buffer *buffer, const void *data, size_t size)
 {
     reserve(buffer, size + 5); /* once: every header of every message comes through here */
@@ -60,6 +66,12 @@ uint32_t wb_reader_u32(wb_reader *reader)
     }
     reader->at += 4;
     return (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
+}
+
+uint64_t wb_reader_u64(wb_reader *reader)
+{
+    uint64_t low = wb_reader_u32(reader), high = wb_reader_u32(reader);
+    return reader->failed ? 0 : low | high << 32;
 }
 
 const char *wb_reader_string(wb_reader *reader, size_t *ret_size)

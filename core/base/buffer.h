@@ -17,6 +17,7 @@ typedef struct wb_buffer {
 
 void wb_buffer_put(wb_buffer *buffer, const void *data, size_t size);
 void wb_buffer_put_u32(wb_buffer *buffer, uint32_t value);
+void wb_buffer_put_u64(wb_buffer *buffer, uint64_t value);
 /** A u32 size, the bytes, and a NUL byte, so that a reader can point into it. */
 void wb_buffer_put_string(wb_buffer *buffer, const void *data, size_t size);
 void wb_buffer_free(wb_buffer *buffer);
@@ -28,6 +29,7 @@ typedef struct wb_reader {
 } wb_reader;
 
 uint32_t wb_reader_u32(wb_reader *reader);
+uint64_t wb_reader_u64(wb_reader *reader);
 /** The string inside the buffer, NUL-terminated; "" after a failure. */
 const char *wb_reader_string(wb_reader *reader, size_t *ret_size);
 

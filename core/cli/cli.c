@@ -13,6 +13,7 @@
 #include "core/base/log.h"
 
 #define OPTIONS_MAX 24
+#define IS_LETTER(key) ((key) > ' ')
 
 static const cli_option help_option = { 'h', "help", NULL, "show this help" };
 
@@ -35,9 +36,9 @@ int cli_fail(int code, const char *format, ...)
 
 static void print_option(const cli_option *option)
 {
-    char left[64];
-    (void)snprintf(left, sizeof left, "-%c, --%s%s%s", option->letter, option->name,
-                   option->argument ? " " : "", option->argument ? option->argument : "");
+    char left[64], letter[] = { '-', option->letter, ',', '\0' };
+    (void)snprintf(left, sizeof left, "%3s --%s%s%s", IS_LETTER(option->letter) ? letter : "",
+                   option->name, option->argument ? " " : "", option->argument ? option->argument : "");
     (void)printf("  %-22s %s\n", left, option->help);
 }
 
@@ -57,8 +58,9 @@ void cli_print_help(const cli_verb *verb)
 static void add_option(getopt_tables *tables, size_t index, const cli_option *option)
 {
     size_t used = strlen(tables->letters);
-    tables->letters[used++] = option->letter;
-    if (option->argument)
+    if (IS_LETTER(option->letter))
+        tables->letters[used++] = option->letter;
+    if (IS_LETTER(option->letter) && option->argument)
         tables->letters[used++] = ':';
     tables->letters[used] = '\0';
     tables->names[index] =

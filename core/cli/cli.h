@@ -16,9 +16,12 @@
 
 #include "core/endpoint/setup.h"
 
+/** The key of an option without a letter, the nth of its verb, from 1 to 31. */
+#define CLI_LONG_OPTION(n) (n)
+
 /** An option of a verb. */
 typedef struct cli_option {
-    char letter;          /* also the key of its value; printable ASCII */
+    char letter;          /* also the key of its value; printable ASCII, or CLI_LONG_OPTION(n) */
     const char *name;     /* long name */
     const char *argument; /* what --help calls its argument; NULL: it takes none */
     const char *help;

@@ -15,6 +15,7 @@
 #include "core/base/arena.h"
 #include "core/base/clock.h"
 #include "core/cli/cli.h"
+#include "core/config/units.h"
 #include "core/endpoint/endpoint.h"
 
 /* Messages of a file that are sent and confirmed together. */
@@ -22,6 +23,8 @@
 #define TIMEOUT (60 * WB_SECOND)
 #define HEADERS_MAX 256
 
+#define OPTION_DELAY CLI_LONG_OPTION(1)
+#define OPTION_AT CLI_LONG_OPTION(2)
 #define MESSAGE_OPTIONS                                                                            \
     { 't', "type", "TYPE", "message type, e.g. Sales.PlaceOrder" },                                \
     { 'i', "id", "ID", "message id; default: a new one" },                                         \
@@ -31,7 +34,9 @@
     { 'f', "body-file", "FILE", "read the body from a file; - is standard input" },                \
     { 'l', "json-lines", "FILE",                                                                   \
       "one message a line: {\"id\": .., \"key\": .., \"body\": .., \"headers\": {..}}; - is standard input" },  \
-    { 'e', "endpoint", "NAME", "whose transport to use; default: the first in the file" }
+    { 'e', "endpoint", "NAME", "whose transport to use; default: the first in the file" },         \
+    { OPTION_DELAY, "delay", "DURATION", "deliver it so much later, e.g. 10s, 2h, 7d" },           \
+    { OPTION_AT, "at", "TIME", "deliver it not before, e.g. 2026-12-31T08:00:00Z" }
 
 static const cli_option send_options[] = {
     CLI_OPTION_CONFIG,
@@ -46,8 +51,9 @@ typedef struct {
     const cli_values *values;
     int kind;
     wb_endpoint *endpoint;
-    const wb_transport_ops *ops;
-    wb_transport_session *session;
+    const wb_endpoint_setup *setup;
+    wb_sender sessions;
+    int64_t delay, deliver_at; /* as in wb_outgoing */
     wb_arena arena;
     wb_operation_list window;
     unsigned long sent;
@@ -78,16 +84,15 @@ static int check_refused(const sender *s)
 
 static int flush(sender *s)
 {
-    wb_operation **operations = wb_arena_alloc(&s->arena, s->window.count * sizeof *operations);
-    size_t count = 0;
-    for (wb_operation_node *node = s->window.first; node; node = node->next)
-        operations[count++] = &node->operation;
-    int r = count ? s->ops->send(s->session, operations, count, wb_clock_monotonic() + TIMEOUT, &s->error)
-                  : WB_OK;
+    wb_window window = { 0 };
+    wb_window_clear(&window, &s->arena);
+    wb_window_add_list(&window, &s->window);
+    int r = wb_endpoint_send(s->endpoint, &s->sessions, &window, wb_clock_monotonic() + TIMEOUT, &s->error);
+    wb_window_free(&window);
     if (r != WB_OK)
         return fail(s);
     int code = check_refused(s);
-    s->sent += count;
+    s->sent += s->window.count;
     memset(&s->window, 0, sizeof s->window);
     wb_arena_reset(&s->arena);
     return code;
@@ -97,6 +102,8 @@ static int add(sender *s, wb_outgoing *outgoing)
 {
     outgoing->type = s->values->value['t'];
     outgoing->destination = s->kind == WB_KIND_SEND ? s->values->value['d'] : NULL;
+    outgoing->delay = s->delay;
+    outgoing->deliver_at = s->deliver_at;
     if (wb_outgoing_add(wb_endpoint_origin(s->endpoint), s->kind, outgoing, sizeof *outgoing, NULL, 0,
                         &s->arena, &s->window, &s->error) != WB_OK)
         return cli_fail(EX_USAGE, "%s", s->error.text);
@@ -226,20 +233,43 @@ static int send_all(sender *s)
     return code == EX_OK ? flush(s) : code;
 }
 
+static int open_sessions(sender *s)
+{
+    int r = wb_endpoint_open_sender(s->endpoint, &s->sessions.transport, &s->error);
+    if (r == WB_OK && (s->delay || s->deliver_at) && s->setup->plan.delay_by == WB_DELAYS_BY_STORE)
+        r = wb_endpoint_open_store(s->endpoint, &s->sessions.storage, &s->error);
+    return r;
+}
+
+static void close_sessions(sender *s)
+{
+    if (s->sessions.storage)
+        s->setup->persistence_ops->close(s->sessions.storage);
+    if (s->sessions.transport)
+        s->setup->transport_ops->close(s->sessions.transport);
+}
+
 static int open_and_send(sender *s, const wb_endpoint_setup *setup)
 {
-    int code;
-    s->ops = setup->transport_ops;
+    s->setup = setup;
     if (wb_endpoint_create(setup, &s->endpoint, &s->error) != WB_OK)
         return fail(s);
-    if (wb_endpoint_open_sender(s->endpoint, &s->session, &s->error) == WB_OK) {
-        code = send_all(s);
-        s->ops->close(s->session);
-    } else {
-        code = fail(s);
-    }
+    int code = open_sessions(s) == WB_OK ? send_all(s) : fail(s);
+    close_sessions(s);
     wb_endpoint_destroy(s->endpoint);
     return code;
+}
+
+static int take_delay(sender *s)
+{
+    const char *delay = s->values->value[OPTION_DELAY], *at = s->values->value[OPTION_AT];
+    if (delay && at)
+        return cli_fail(EX_USAGE, "only one of --delay and --at can be given");
+    if (delay && (wb_duration_parse(delay, &s->delay) != WB_UNIT_OK || s->delay < 0))
+        return cli_fail(EX_USAGE, "--delay \"%s\" is not a duration like 10s, 2h or 7d", delay);
+    if (at && wb_time_parse(at, &s->deliver_at) != WB_UNIT_OK)
+        return cli_fail(EX_USAGE, "--at \"%s\" is not a time like 2026-12-31T08:00:00Z (UTC)", at);
+    return EX_OK;
 }
 
 static int check_usage(const cli_values *values, int kind)
@@ -258,6 +288,8 @@ static int run_kind(const cli_values *values, int kind)
     sender s = { .values = values, .kind = kind };
     wb_setup *setup = NULL;
     int code = check_usage(values, kind);
+    if (code == EX_OK)
+        code = take_delay(&s);
     if (code == EX_OK)
         code = cli_load(values, WB_SETUP_WITHOUT_HANDLERS, &setup);
     if (code != EX_OK)

@@ -38,11 +38,16 @@ typedef struct wb_handler_choice {
 #define WB_SECTION_ENDPOINT 1
 #define WB_SECTION_OUTBOX 2
 #define WB_SECTION_RECOVERABILITY 3
-#define WB_SECTION_COUNT 4
+#define WB_SECTION_DELAYED 4
+#define WB_SECTION_COUNT 5
 
 /* What becomes of an endpoint whose workers gave up: wb_endpoint_config.on_endpoint_failure. */
 #define WB_ON_FAILURE_RESTART 0
 #define WB_ON_FAILURE_EXIT 1
+
+/* What an open circuit breaker does: wb_endpoint_config.delayed_delivery.on_circuit_open. */
+#define WB_ON_CIRCUIT_OPEN_LOG 0
+#define WB_ON_CIRCUIT_OPEN_STOP 1
 
 /** One endpoint. Durations are nanoseconds, sizes bytes. The defaults are in the option
  *  tables (config_tables.c). */
@@ -80,6 +85,16 @@ typedef struct wb_endpoint_config {
         int64_t delay_increment;
         const char *error_queue;
     } recoverability;
+
+    struct {
+        int32_t by; /* WB_DELAYS_BY_x, once read; what the file asks for if its origin is set */
+        int64_t number_of_retries;
+        int64_t store_breaker; /* how long storing may fail before its circuit breaker opens */
+        int64_t fetch_breaker;
+        int64_t dispatch_breaker;
+        int64_t failures_per_second; /* so many failed messages are seen to in a second, at most */
+        int32_t on_circuit_open;     /* WB_ON_CIRCUIT_OPEN_x */
+    } delayed_delivery;
 
     /* Where each option was set; use WB_CONFIG_ORIGIN. */
     const wb_conf_origin *origins[WB_SECTION_COUNT];

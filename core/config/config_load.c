@@ -12,7 +12,7 @@
 
 static const char *const top_groups[] = { "endpoints", NULL };
 static const char *const endpoint_groups[] = { "transport", "persistence", "outbox",
-                                               "recoverability", "types", NULL };
+                                               "recoverability", "delayed_delivery", "types", NULL };
 
 /* One endpoint while it is read. */
 typedef struct {
@@ -155,6 +155,8 @@ static void read_endpoint(wb_config *config, wb_problems *problems, const wb_con
     read_section(&r, WB_SECTION_ENDPOINT, node, endpoint_groups);
     read_section(&r, WB_SECTION_OUTBOX, wb_conf_child(node, "outbox"), NULL);
     read_section(&r, WB_SECTION_RECOVERABILITY, wb_conf_child(node, "recoverability"), NULL);
+    read_section(&r, WB_SECTION_DELAYED, wb_conf_child(node, "delayed_delivery"), NULL);
+    endpoint->delayed_delivery.by++; /* the choices begin with the transport */
     if (!endpoint->name)
         endpoint->name = "";
     if (!endpoint->concurrency)

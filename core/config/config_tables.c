@@ -13,6 +13,8 @@ static const char *const modes[] = { "none", "receive_only", "sends_atomic_with_
                                      "transaction_scope", NULL };
 
 static const char *const on_failure[] = { "restart", "exit", NULL };
+static const char *const delays_by[] = { "transport", "store", NULL };
+static const char *const on_circuit_open[] = { "log", "stop", NULL };
 
 static const wb_option top_options[] = {
     { .name = "plugin_path",
@@ -199,6 +201,70 @@ static const wb_option recoverability_options[] = {
       .summary = "where messages go that cannot be handled" },
 };
 
+static const wb_option delayed_options[] = {
+    { .name = "by",
+      .type = WB_OPTION_CHOICE,
+      .offset = offsetof(wb_endpoint_config, delayed_delivery.by),
+      .choices = delays_by,
+      .since = "0.1",
+      .summary = "who keeps delayed messages; default: the transport if it can, else the store",
+      .help = "transport: the broker, where it can delay by itself (amqp). store: a table of the "
+              "persistence, whose poller sends what is due; messages there can be listed, cancelled and "
+              "given another time. After a change waybill install must be run; what waits in a store "
+              "that is no longer used is sent when it is due." },
+    { .name = "number_of_retries",
+      .type = WB_OPTION_INTEGER,
+      .offset = offsetof(wb_endpoint_config, delayed_delivery.number_of_retries),
+      .default_text = "0",
+      .minimum = 0,
+      .maximum = 1000,
+      .since = "0.1",
+      .summary = "how often forwarding a due message is tried again before it goes to the error queue",
+      .help = "Counts what the broker refuses for the message's own sake. A destination that does "
+              "not exist is not tried again; a broker that is away is waited for." },
+    { .name = "time_to_trigger_store_circuit_breaker",
+      .type = WB_OPTION_DURATION,
+      .offset = offsetof(wb_endpoint_config, delayed_delivery.store_breaker),
+      .default_text = "30s",
+      .minimum = SECOND,
+      .maximum = DAY,
+      .since = "0.1",
+      .summary = "how long storing delayed messages may fail before it is a critical error" },
+    { .name = "time_to_trigger_fetch_circuit_breaker",
+      .type = WB_OPTION_DURATION,
+      .offset = offsetof(wb_endpoint_config, delayed_delivery.fetch_breaker),
+      .default_text = "30s",
+      .minimum = SECOND,
+      .maximum = DAY,
+      .since = "0.1",
+      .summary = "the same of fetching those that are due" },
+    { .name = "time_to_trigger_dispatch_circuit_breaker",
+      .type = WB_OPTION_DURATION,
+      .offset = offsetof(wb_endpoint_config, delayed_delivery.dispatch_breaker),
+      .default_text = "30s",
+      .minimum = SECOND,
+      .maximum = DAY,
+      .since = "0.1",
+      .summary = "the same of handing them to the broker" },
+    { .name = "maximum_recovery_failures_per_second",
+      .type = WB_OPTION_INTEGER,
+      .offset = offsetof(wb_endpoint_config, delayed_delivery.failures_per_second),
+      .default_text = "1",
+      .minimum = 1,
+      .maximum = 1000,
+      .since = "0.1",
+      .summary = "how often in a second what fails in the poller is tried again" },
+    { .name = "on_circuit_open",
+      .type = WB_OPTION_CHOICE,
+      .offset = offsetof(wb_endpoint_config, delayed_delivery.on_circuit_open),
+      .default_text = "log",
+      .choices = on_circuit_open,
+      .since = "0.1",
+      .summary = "what a critical error does",
+      .help = "log: one error line, and it goes on trying. stop: the endpoint stops, and what becomes of it "
+              "says on_endpoint_failure." },
+};
+
 const wb_config_section wb_config_sections[WB_SECTION_COUNT] = {
     [WB_SECTION_TOP] = { "", "the file", top_options, COUNT(top_options) },
     [WB_SECTION_ENDPOINT] = { "endpoints", "each endpoint", endpoint_options,
@@ -207,4 +273,6 @@ const wb_config_section wb_config_sections[WB_SECTION_COUNT] = {
                             COUNT(outbox_options) },
     [WB_SECTION_RECOVERABILITY] = { "recoverability", "what becomes of failed messages",
                                     recoverability_options, COUNT(recoverability_options) },
+    [WB_SECTION_DELAYED] = { "delayed_delivery", "messages that are due later", delayed_options,
+                             COUNT(delayed_options) },
 };

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 typedef struct {
     const char *name;
@@ -89,4 +90,47 @@ const char *wb_duration_format(int64_t nanoseconds, char text[WB_UNIT_TEXT_SIZE]
 const char *wb_size_format(int64_t bytes, char text[WB_UNIT_TEXT_SIZE])
 {
     return format(sizes, bytes, text);
+}
+
+/* ".5" are so many nanoseconds; moves on to what follows. */
+static int64_t parse_fraction(const char **text)
+{
+    int64_t value = 0, place = INT64_C(100000000);
+    if (**text != '.')
+        return 0;
+    for ((*text)++; **text >= '0' && **text <= '9'; (*text)++, place /= 10)
+        value += (**text - '0') * place;
+    return value;
+}
+
+/* timegm() would take the 31st of February for a day in March. */
+static int is_day(const struct tm *given, const struct tm *found)
+{
+    return given->tm_mday == found->tm_mday && given->tm_mon == found->tm_mon && given->tm_hour < 24 &&
+           given->tm_min < 60 && given->tm_sec < 60;
+}
+
+int wb_time_parse(const char *text, int64_t *ret_time)
+{
+    struct tm given = { 0 }, found;
+    int size = 0;
+    char separator;
+    if (sscanf(text, "%4d-%2d-%2d%c%2d:%2d:%2d%n", &given.tm_year, &given.tm_mon, &given.tm_mday, &separator,
+               &given.tm_hour, &given.tm_min, &given.tm_sec, &size) != 7 ||
+        size != 19 || (separator != 'T' && separator != ' '))
+        return WB_UNIT_MALFORMED;
+    const char *rest = text + size;
+    int64_t fraction = parse_fraction(&rest);
+    if (strcmp(rest, "Z") != 0)
+        return WB_UNIT_MALFORMED;
+    given.tm_year -= 1900;
+    given.tm_mon--;
+    found = given;
+    time_t seconds = timegm(&found);
+    if (seconds < 0 || !is_day(&given, &found))
+        return WB_UNIT_MALFORMED;
+    if (__builtin_mul_overflow((int64_t)seconds, INT64_C(1000000000), ret_time))
+        return WB_UNIT_OVERFLOW;
+    *ret_time += fraction;
+    return WB_UNIT_OK;
 }

@@ -18,6 +18,10 @@ int wb_duration_parse(const char *text, int64_t *ret_nanoseconds);
 /** Bytes from B, kB, MB, GB, TB (powers of 1000), KiB, MiB, GiB, TiB (powers of 1024). */
 int wb_size_parse(const char *text, int64_t *ret_bytes);
 
+/** Nanoseconds since 1970 from a time in UTC, "2026-12-31T08:00:00Z" with or without a fraction
+ *  of a second; a blank may stand for the T. */
+int wb_time_parse(const char *text, int64_t *ret_time);
+
 #define WB_UNIT_TEXT_SIZE 32
 /** The shortest exact text: "7d", "1500ms". */
 const char *wb_duration_format(int64_t nanoseconds, char text[WB_UNIT_TEXT_SIZE]);

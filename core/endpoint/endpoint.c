@@ -11,8 +11,10 @@
 #include "core/base/clock.h"
 #include "core/base/host.h"
 #include "core/base/log.h"
+#include "core/delayed/poller.h"
 #include "core/endpoint/housekeeper.h"
 #include "core/endpoint/limits.h"
+#include "core/pipeline/defer.h"
 #include "core/pipeline/worker.h"
 
 /* A worker's place: empty before its thread was started and after it was joined. */
@@ -30,9 +32,20 @@ struct wb_endpoint {
     unsigned seat_count; /* 0 until the endpoint was started */
     wb_housekeeper housekeeper;
     int has_housekeeper;
+    wb_poller poller;
     int result;      /* WB_OK, or the class of `failure` while seats are empty for it */
     wb_error failure; /* why the first of those who gave up did */
 };
+
+static void fill_delays(wb_pipeline *p, const wb_endpoint_setup *setup)
+{
+    const wb_endpoint_config *config = setup->config;
+    p->origin.delays = setup->plan.delay_by;
+    p->store_breaker.after = config->delayed_delivery.store_breaker;
+    p->fetch_breaker.after = config->delayed_delivery.fetch_breaker;
+    p->dispatch_breaker.after = config->delayed_delivery.dispatch_breaker;
+    p->stops_on_critical = config->delayed_delivery.on_circuit_open == WB_ON_CIRCUIT_OPEN_STOP;
+}
 
 static void fill_pipeline(wb_endpoint *e)
 {
@@ -58,6 +71,7 @@ static void fill_pipeline(wb_endpoint *e)
     p->sweep_after = config->outbox.sweep_after;
     p->park_time = config->outbox.cleanup_interval;
     p->drain_time = config->shutdown_timeout / 2;
+    fill_delays(p, setup);
     wb_pipeline_init(p);
 }
 
@@ -71,8 +85,11 @@ static int create_instances(wb_endpoint *e, wb_error *error)
     if (r != WB_OK || !p->persistence_ops)
         return r;
     wb_host_init(&e->persistence_host, setup->config->name, setup->persistence->name);
-    return p->persistence_ops->create(&e->persistence_host.host, &setup->info,
-                                      setup->persistence_config, &p->persistence, error);
+    r = p->persistence_ops->create(&e->persistence_host.host, &setup->info,
+                                   setup->persistence_config, &p->persistence, error);
+    if (r != WB_OK || setup->plan.delay_by != WB_DELAYS_BY_STORE)
+        return r;
+    return p->persistence_ops->delayed->initialize(p->persistence, p->mode, error);
 }
 
 int wb_endpoint_create(const wb_endpoint_setup *setup, wb_endpoint **ret_endpoint, wb_error *error)
@@ -178,6 +195,35 @@ static int start_housekeeper(wb_endpoint *e, wb_error *error)
     return WB_OK;
 }
 
+/* A store that is used no longer may still hold something, if it can be asked in this mode. */
+static int wants_poller(const wb_endpoint *e)
+{
+    const wb_pipeline *p = &e->pipeline;
+    const wb_plugin *persistence = e->setup->persistence;
+    wb_error ignored;
+    if (!persistence || !(persistence->capabilities & WB_CAP_DELAY_STORE))
+        return 0;
+    return p->origin.delays == WB_DELAYS_BY_STORE ||
+           p->persistence_ops->delayed->initialize(p->persistence, p->mode, &ignored) == WB_OK;
+}
+
+static int start_poller(wb_endpoint *e, wb_error *error)
+{
+    const wb_endpoint_config *config = e->setup->config;
+    if (!wants_poller(e))
+        return WB_OK;
+    e->poller = (wb_poller){
+        .pipeline = &e->pipeline,
+        .policy = { .retries = (unsigned)config->delayed_delivery.number_of_retries,
+                    .failure_pause = WB_SECOND / config->delayed_delivery.failures_per_second },
+        .only_drains = e->pipeline.origin.delays != WB_DELAYS_BY_STORE,
+    };
+    int code = wb_poller_start(&e->poller);
+    return code == 0 ? WB_OK
+                     : wb_error_set(error, WB_FATAL, WB_CAUSE_OTHER, code,
+                                    "could not start the poller of delayed messages: %s", strerror(code));
+}
+
 int wb_endpoint_start(wb_endpoint *e, wb_error *error)
 {
     char workers[12];
@@ -195,11 +241,20 @@ int wb_endpoint_start(wb_endpoint *e, wb_error *error)
     r = fill_seats(e, error);
     if (r == WB_OK && e->pipeline.outbox)
         r = start_housekeeper(e, error);
-    return r;
+    return r == WB_OK ? start_poller(e, error) : r;
+}
+
+static void interrupt_workers(wb_endpoint *e)
+{
+    for (unsigned i = 0; i < e->seat_count; i++)
+        if (e->seats[i].is_taken)
+            wb_worker_interrupt(&e->seats[i].worker);
 }
 
 int wb_endpoint_look(wb_endpoint *e, wb_error *error)
 {
+    if (e->pipeline.is_critical)
+        interrupt_workers(e);
     for (unsigned i = 0; i < e->seat_count; i++) {
         seat *place = &e->seats[i];
         if (place->is_taken && atomic_load(&place->worker.ended))
@@ -223,6 +278,7 @@ unsigned wb_endpoint_missing(const wb_endpoint *e)
 int wb_endpoint_restart(wb_endpoint *e)
 {
     wb_error_clear(&e->failure);
+    atomic_store(&e->pipeline.is_critical, 0);
     e->result = fill_seats(e, &e->failure);
     return e->result;
 }
@@ -231,11 +287,10 @@ void wb_endpoint_stop(wb_endpoint *e)
 {
     wb_pipeline *p = &e->pipeline;
     atomic_store(&p->stop, 1);
-    for (unsigned i = 0; i < e->seat_count; i++)
-        if (e->seats[i].is_taken)
-            wb_worker_interrupt(&e->seats[i].worker);
+    interrupt_workers(e);
     if (e->has_housekeeper)
         wb_housekeeper_wake(&e->housekeeper);
+    wb_alarm_ring(&p->alarm);
 }
 
 int wb_endpoint_has_ended(const wb_endpoint *e)
@@ -243,7 +298,7 @@ int wb_endpoint_has_ended(const wb_endpoint *e)
     for (unsigned i = 0; i < e->seat_count; i++)
         if (e->seats[i].is_taken && !atomic_load(&e->seats[i].worker.ended))
             return 0;
-    return wb_housekeeper_has_ended(&e->housekeeper);
+    return wb_housekeeper_has_ended(&e->housekeeper) && wb_poller_has_ended(&e->poller);
 }
 
 int wb_endpoint_join(wb_endpoint *e, wb_error *error)
@@ -254,6 +309,7 @@ int wb_endpoint_join(wb_endpoint *e, wb_error *error)
     if (e->has_housekeeper)
         wb_housekeeper_stop(&e->housekeeper);
     e->has_housekeeper = 0;
+    wb_poller_stop(&e->poller);
     if (e->result != WB_OK)
         *error = e->failure;
     return e->result;
@@ -267,4 +323,26 @@ const wb_origin *wb_endpoint_origin(const wb_endpoint *e)
 int wb_endpoint_open_sender(wb_endpoint *e, wb_transport_session **ret_session, wb_error *error)
 {
     return e->pipeline.transport_ops->open(e->pipeline.transport, WB_SESSION_SEND, 0, ret_session, error);
+}
+
+int wb_endpoint_open_store(wb_endpoint *e, wb_storage_session **ret_storage, wb_error *error)
+{
+    wb_pipeline *p = &e->pipeline;
+    int r = p->persistence_ops->open(p->persistence, ret_storage, error);
+    return r == WB_OK ? wb_pipeline_ask_time(p, *ret_storage, error) : r;
+}
+
+int wb_endpoint_send(wb_endpoint *e, const wb_sender *sender, wb_window *window, int64_t deadline,
+                     wb_error *error)
+{
+    wb_outlet outlet = { .pipeline = &e->pipeline,
+                         .session = sender->transport,
+                         .storage = sender->storage,
+                         .until = deadline };
+    int r = wb_defer(window, &outlet, error);
+    wb_window_keep_undone(window);
+    return r != WB_OK || !window->count
+               ? r
+               : e->pipeline.transport_ops->send(sender->transport, window->operations, window->count,
+                                                 deadline, error);
 }

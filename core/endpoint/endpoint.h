@@ -10,6 +10,7 @@
 #include "core/base/error.h"
 #include "core/endpoint/setup.h"
 #include "core/message/outgoing.h"
+#include "core/pipeline/window.h"
 
 typedef struct wb_endpoint wb_endpoint;
 
@@ -55,5 +56,19 @@ int wb_endpoint_join(wb_endpoint *endpoint, wb_error *error);
 /** For programs that send without an incoming message. */
 const wb_origin *wb_endpoint_origin(const wb_endpoint *endpoint);
 int wb_endpoint_open_sender(wb_endpoint *endpoint, wb_transport_session **ret_session, wb_error *error);
+/** A session of the persistence, and the database's time by it. *ret_storage is to be closed in any
+ *  case, if it is not NULL. */
+int wb_endpoint_open_store(wb_endpoint *endpoint, wb_storage_session **ret_storage, wb_error *error);
+
+/** Sessions that such a program has; the storage is needed where a store keeps delayed messages. */
+typedef struct wb_sender {
+    wb_transport_session *transport;
+    wb_storage_session *storage;
+} wb_sender;
+
+/** Store what is due later, send the rest; of the window, which is used up, each operation's result
+ *  is set. @return as wb_transport_ops.send, or as wb_delayed_ops.store. */
+int wb_endpoint_send(wb_endpoint *endpoint, const wb_sender *sender, wb_window *window, int64_t deadline,
+                     wb_error *error);
 
 #endif

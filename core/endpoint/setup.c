@@ -113,6 +113,8 @@ static wb_negotiation_input make_input(const wb_endpoint_setup *endpoint)
         .immediate_retries_at = WB_CONFIG_ORIGIN(config, recoverability.immediate_retries),
         .delayed_retries = config->recoverability.delayed_retries,
         .delayed_retries_at = WB_CONFIG_ORIGIN(config, recoverability.delayed_retries),
+        .delays_by = config->delayed_delivery.by,
+        .delays_by_at = WB_CONFIG_ORIGIN(config, delayed_delivery.by),
         .send_only = config->send_only,
         .send_only_at = WB_CONFIG_ORIGIN(config, send_only),
         .handler_count = config->handler_count,

@@ -123,7 +123,7 @@ static int open_outlet(round *r)
     const wb_pipeline *p = r->pipeline;
     if (r->outlet.session)
         return WB_OK;
-    r->outlet = (wb_outlet){ .pipeline = r->pipeline, .until = r->until };
+    r->outlet = (wb_outlet){ .pipeline = r->pipeline, .storage = r->storage, .until = r->until };
     return p->transport_ops->open(p->transport, WB_SESSION_SEND, 0, &r->outlet.session, r->error);
 }
 
@@ -229,6 +229,8 @@ static int dispatch(round *r, const void *operations, size_t size, uint32_t trie
     if (r->window.count && (result = open_outlet(r)) != WB_OK)
         return result == WB_NOT_CONNECTED ? WB_RETRY : result;
     result = wb_window_send(&r->window, &r->outlet, r->error);
+    if (r->outlet.storage_failed)
+        return result;
     if (is_out_of_patience(result))
         note_silences(r);
     if (result == WB_OK || is_out_of_patience(result)) {

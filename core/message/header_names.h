@@ -18,6 +18,8 @@
 #define WB_HEADER_CONTENT_TYPE "NServiceBus.ContentType"
 #define WB_HEADER_TYPES "NServiceBus.EnclosedMessageTypes"
 #define WB_HEADER_TIME_SENT "NServiceBus.TimeSent"
+/* On a message that was sent with a delay. */
+#define WB_HEADER_DELIVER_AT "NServiceBus.DeliverAt"
 
 /* A saga that asked gets its answers by these. */
 #define WB_HEADER_ORIGINATING_SAGA_ID "NServiceBus.OriginatingSagaId"
@@ -45,6 +47,7 @@
 
 /* On a message in the error queue. */
 #define WB_HEADER_RETRIES "NServiceBus.Retries"
+#define WB_HEADER_RETRIES_TIMESTAMP "NServiceBus.Retries.Timestamp"
 #define WB_HEADER_FL_RETRIES "NServiceBus.FLRetries"
 #define WB_HEADER_FAILED_QUEUE "NServiceBus.FailedQ"
 #define WB_HEADER_TIME_OF_FAILURE "NServiceBus.TimeOfFailure"

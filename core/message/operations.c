@@ -6,6 +6,7 @@
 #include <string.h>
 
 static const char format_1[4] = { 'W', 'B', 'O', '1' };
+static const char format_2[4] = { 'W', 'B', 'O', '2' };
 
 /* The least bytes a header can take: two empty strings. Bounds what a damaged count
  * can make us allocate. */
@@ -34,8 +35,9 @@ void wb_operations_encode_start(wb_buffer *buffer)
 
 static void encode_operation(wb_buffer *buffer, const wb_operation *operation)
 {
+    const uint32_t delayed = operation->deliver_at ? WB_ENCODED_DELAYED : 0;
     wb_buffer_put_u32(buffer, (uint32_t)operation->kind);
-    wb_buffer_put_u32(buffer, operation->flags);
+    wb_buffer_put_u32(buffer, operation->flags | delayed);
     wb_buffer_put_string(buffer, operation->destination, strlen(operation->destination));
     wb_buffer_put_string(buffer, operation->id, operation->id_size);
     wb_buffer_put_string(buffer, operation->key, operation->key_size);
@@ -46,6 +48,10 @@ static void encode_operation(wb_buffer *buffer, const wb_operation *operation)
         wb_buffer_put_string(buffer, header->value, header->value_size);
     }
     wb_buffer_put_string(buffer, operation->body, operation->body_size);
+    if (!delayed)
+        return;
+    wb_buffer_put_u64(buffer, (uint64_t)operation->deliver_at);
+    memcpy(buffer->data, format_2, sizeof format_2);
 }
 
 static size_t count_undone(const wb_operation_list *list)
@@ -98,6 +104,9 @@ static void decode_operation(wb_reader *reader, wb_arena *arena, wb_operation *o
         operation->key = NULL;
     decode_headers(reader, arena, operation);
     operation->body = wb_reader_string(reader, &operation->body_size);
+    if (operation->flags & WB_ENCODED_DELAYED)
+        operation->deliver_at = (int64_t)wb_reader_u64(reader);
+    operation->flags &= ~WB_ENCODED_DELAYED;
 }
 
 static wb_operation_group *decode_group(wb_reader *reader, wb_arena *arena)
@@ -117,7 +126,8 @@ wb_operation_group *wb_operations_decode(const void *data, size_t size, wb_arena
     wb_reader reader = { data, (const unsigned char *)data + size, 0 };
     wb_operation_group *first = NULL, **next = &first;
 
-    if (size < sizeof format_1 || memcmp(data, format_1, sizeof format_1) != 0) {
+    if (size < sizeof format_1 || (memcmp(data, format_1, sizeof format_1) != 0 &&
+                                   memcmp(data, format_2, sizeof format_2) != 0)) {
         *ret_failed = 1;
         return NULL;
     }

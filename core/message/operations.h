@@ -5,6 +5,10 @@
  * Format 1: "WBO1", then one group for each message that caused operations: its id, the
  * number of operations, the operations. Strings carry a u32 size and a NUL byte behind
  * them, so that a decoded operation points into the bytes it was decoded from.
+ *
+ * Format 2: "WBO2", the same, but an operation whose flags have WB_ENCODED_DELAYED is followed by
+ * when it is due, a u64. Bytes without a delayed operation are written as format 1, which
+ * earlier versions read; of format 2 they say that they cannot, and leave the row alone.
  */
 #ifndef WB_MESSAGE_OPERATIONS_H
 #define WB_MESSAGE_OPERATIONS_H
@@ -13,6 +17,9 @@
 
 #include "core/base/arena.h"
 #include "core/base/buffer.h"
+
+/** In the flags of an encoded operation only. */
+#define WB_ENCODED_DELAYED (1u << 31)
 
 typedef struct wb_operation_node {
     wb_operation operation;
@@ -45,7 +52,7 @@ size_t wb_operations_encode_group(wb_buffer *buffer, const void *cause, size_t c
                                   const wb_operation_list *list);
 
 /** Decode into the arena; everything points into `data`, which must outlive it.
- *  @return the groups in order, or NULL when the bytes are not format 1 (`*ret_failed`
+ *  @return the groups in order, or NULL when the bytes are of neither format (`*ret_failed`
  *  tells that from "none"). */
 wb_operation_group *wb_operations_decode(const void *data, size_t size, wb_arena *arena,
                                          int *ret_failed);

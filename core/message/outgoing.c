@@ -16,7 +16,7 @@
 #include "core/message/text.h"
 
 /* The headers Waybill sets itself, at most. */
-#define OWN_HEADERS_MAX 17
+#define OWN_HEADERS_MAX 18
 
 typedef struct {
     wb_header *headers;
@@ -119,6 +119,40 @@ static int check_outgoing(const wb_origin *origin, int kind, const wb_outgoing *
     if (text_size(outgoing->id, outgoing->id_size) > WB_ID_MAX)
         return reject(error, WB_CAUSE_TOO_LARGE, "an outgoing message id is longer than 255 bytes");
     return check_headers(outgoing, error);
+}
+
+static int check_delay(const wb_origin *origin, const wb_outgoing *outgoing, wb_error *error)
+{
+    if (!outgoing->delay && !outgoing->deliver_at)
+        return WB_OK;
+    if (outgoing->delay && outgoing->deliver_at)
+        return reject(error, WB_CAUSE_OTHER, "an outgoing message has both a delay and a time it is due");
+    if (outgoing->delay < 0 || outgoing->deliver_at < 0)
+        return reject(error, WB_CAUSE_OTHER, "an outgoing message's delay is negative");
+    if (origin->delays == WB_DELAYS_BY_NOBODY)
+        return reject(error, WB_CAUSE_OTHER,
+                      "nobody delays messages here: neither the transport can, nor is there a persistence that "
+                      "stores delayed messages in this transaction mode");
+    if ((outgoing->flags & WB_IMMEDIATE) && origin->delays == WB_DELAYS_BY_STORE)
+        return reject(error, WB_CAUSE_OTHER, "an immediate message cannot be delayed: the store that keeps "
+                                             "delayed messages is in the database of the transaction");
+    return WB_OK;
+}
+
+/* The time is fixed now, whenever the message leaves. */
+static int fix_due(const wb_origin *origin, const wb_outgoing *outgoing, int64_t *ret_due, wb_error *error)
+{
+    *ret_due = outgoing->deliver_at;
+    if (check_delay(origin, outgoing, error) != WB_OK)
+        return WB_REJECT;
+    if (!outgoing->delay && !outgoing->deliver_at)
+        return WB_OK;
+    int64_t now = origin->now ? origin->now(origin->clock) : wb_clock_wall();
+    if (outgoing->delay > WB_OUTGOING_DELAY_MAX || outgoing->deliver_at > now + WB_OUTGOING_DELAY_MAX)
+        return reject(error, WB_CAUSE_TOO_LARGE, "an outgoing message is delayed by more than 3650 days");
+    if (outgoing->delay)
+        *ret_due = now + outgoing->delay;
+    return WB_OK;
 }
 
 static int is_set_by_user(const wb_outgoing *outgoing, const char *name, size_t size)
@@ -247,6 +281,10 @@ static void add_headers(const wb_origin *origin, int kind, const wb_outgoing *ou
     ADD_COPY(&list, outgoing, WB_HEADER_CONTENT_TYPE, content_type, strlen(content_type));
     ADD_COPY(&list, outgoing, WB_HEADER_TYPES, types, strlen(types));
     ADD_COPY(&list, outgoing, WB_HEADER_TIME_SENT, now, strlen(now));
+    if (operation->deliver_at) {
+        wb_clock_format_wire(operation->deliver_at, now);
+        ADD_COPY(&list, outgoing, WB_HEADER_DELIVER_AT, now, strlen(now));
+    }
     add_user_headers(&list, outgoing);
     operation->headers = list.headers;
     operation->header_count = list.count;
@@ -349,8 +387,9 @@ int wb_outgoing_add(const wb_origin *origin, int kind, const wb_outgoing *outgoi
         return WB_REJECT;
     if (list->count >= WB_OUTGOING_PER_MESSAGE_MAX)
         return reject(error, WB_CAUSE_TOO_LARGE, "a message may cause at most 10000 outgoing messages");
+    int64_t due;
     const char *destination = destination_of(kind, &known, cause, arena, error);
-    if (!destination)
+    if (!destination || fix_due(origin, &known, &due, error) != WB_OK)
         return WB_REJECT;
 
     wb_operation *operation = wb_operation_append(list, arena);
@@ -358,6 +397,7 @@ int wb_outgoing_add(const wb_origin *origin, int kind, const wb_outgoing *outgoi
     operation->flags = (kind == WB_KIND_PUBLISH ? 0 : WB_OPERATION_MANDATORY) |
                        (known.flags & WB_NON_PERSISTENT ? WB_OPERATION_NON_PERSISTENT : 0);
     operation->destination = destination;
+    operation->deliver_at = due;
     set_id(origin, kind, &known, cause, ordinal, arena, operation);
     add_headers(origin, kind, &known, cause, arena, operation);
     operation->body = is_part_of(known.body, known.body_size, cause)

@@ -18,6 +18,7 @@
 /* Names and values together: what a receiver takes, less what the platform adds. */
 #define WB_OUTGOING_HEADERS_SIZE_MAX (60 * 1024)
 #define WB_OUTGOING_PER_MESSAGE_MAX 10000 /* operations */
+#define WB_OUTGOING_DELAY_MAX (3650 * WB_DAYS)
 
 /** A string whose size is known. */
 typedef struct wb_text {
@@ -34,6 +35,10 @@ typedef struct wb_origin {
     int64_t body_max;
     const wb_type_bases *bases; /* what types are derived from; may be changed after make */
     size_t base_count;
+    int delays; /* WB_DELAYS_BY_x: who delays what it sends */
+    /* The clock that delays are counted by: that of who keeps them. NULL: this host's wall clock. */
+    int64_t (*now)(const void *clock);
+    const void *clock;
 } wb_origin;
 
 /** The name is kept, not copied. Main thread. */

@@ -31,7 +31,7 @@ const char *wb_conflict_name(int kind)
         "outbox_without_persistence", "outbox_unsupported", "immediate_retries_with_none",
         "delayed_retries_with_none", "delay_unavailable", "delay_mode",
         "scope_not_shared",  "no_handlers",       "send_only_outbox",
-        "send_only_setting", "atomic_shared",
+        "send_only_setting", "atomic_shared",     "delays_by",
     };
     return kind >= 0 && kind < WB_CONFLICT_KINDS ? names[kind] : "unknown";
 }
@@ -132,6 +132,37 @@ static void describe_delay(const wb_negotiation_input *input, wb_conflict *confl
             input->persistence.name ? "\" cannot store them" : "");
 }
 
+/* Why the store cannot, and what would do. */
+static void describe_store(const wb_negotiation_input *input, wb_conflict *conflict)
+{
+    char modes[MODES_TEXT_SIZE + 32];
+    const wb_party *persistence = &input->persistence;
+    if (!persistence->name)
+        say(conflict, "delayed_delivery by = \"store\": there is no persistence to keep messages; add one "
+                      "that stores delayed messages, or remove the line");
+    else if (!(persistence->capabilities & WB_CAP_DELAY_STORE))
+        say(conflict, "delayed_delivery by = \"store\": persistence \"%s\" cannot store delayed messages; "
+                      "use another persistence, or remove the line", persistence->name);
+    else if (input->send_only)
+        say(conflict, "delayed_delivery by = \"store\": a send-only endpoint (line %d) has nobody to send "
+                      "what is due; remove the line, or use send_only = false", input->send_only_at.line);
+    else
+        say(conflict, "delayed_delivery by = \"store\": persistence \"%s\" cannot store delayed messages as "
+                      "part of transaction_mode = \"%s\"; remove the line, or use %s", persistence->name,
+            wb_mode_name(input->mode), other_mode(conflict, modes));
+}
+
+static void describe_delays_by(const wb_negotiation_input *input, wb_conflict *conflict)
+{
+    conflict->at = input->delays_by_at;
+    if (input->delays_by == WB_DELAYS_BY_STORE)
+        describe_store(input, conflict);
+    else
+        say(conflict, "delayed_delivery by = \"transport\": transport \"%s\" cannot delay messages; use "
+                      "by = \"store\" with a persistence that stores them, or remove the line",
+            input->transport.name);
+}
+
 static void describe_scope(const wb_negotiation_input *input, wb_conflict *conflict)
 {
     char mode[MODES_TEXT_SIZE + 32], why[320];
@@ -199,6 +230,7 @@ void wb_rule_describe(const wb_negotiation_input *input, size_t index, wb_confli
     case WB_CONFLICT_DELAYED_RETRIES: describe_retries(input, conflict); break;
     case WB_CONFLICT_DELAY_UNAVAILABLE:
     case WB_CONFLICT_DELAY_MODE: describe_delay(input, conflict); break;
+    case WB_CONFLICT_DELAYS_BY: describe_delays_by(input, conflict); break;
     case WB_CONFLICT_SCOPE_NOT_SHARED: describe_scope(input, conflict); break;
     case WB_CONFLICT_ATOMIC_SHARED: describe_shared(input, conflict); break;
     case WB_CONFLICT_NO_HANDLERS:

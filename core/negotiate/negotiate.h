@@ -38,6 +38,8 @@ typedef struct wb_negotiation_input {
     wb_conf_origin immediate_retries_at;
     int64_t delayed_retries;
     wb_conf_origin delayed_retries_at;
+    int32_t delays_by; /* WB_DELAYS_BY_x that is asked for; counts if its origin is set */
+    wb_conf_origin delays_by_at;
     int32_t send_only;
     wb_conf_origin send_only_at;
     size_t handler_count; /* modules listed */
@@ -73,7 +75,8 @@ typedef struct wb_plan {
 #define WB_CONFLICT_SEND_ONLY_OUTBOX 11
 #define WB_CONFLICT_SEND_ONLY_SETTING 12
 #define WB_CONFLICT_ATOMIC_SHARED 13
-#define WB_CONFLICT_KINDS 14
+#define WB_CONFLICT_DELAYS_BY 14
+#define WB_CONFLICT_KINDS 15
 
 typedef struct wb_conflict {
     int kind;

@@ -40,13 +40,26 @@ static int store_accepts_mode(const wb_negotiation_input *input)
            (input->mode == WB_MODE_TRANSACTION_SCOPE && wb_rule_is_shared(input));
 }
 
+static int may_delay_by(const wb_negotiation_input *input, int32_t by)
+{
+    return !input->delays_by_at.is_set || input->delays_by == by;
+}
+
+/* A send-only endpoint has no poller. */
 int32_t wb_rule_delay_by(const wb_negotiation_input *input)
 {
-    if (offers(&input->transport, WB_CAP_DELAY))
+    if (offers(&input->transport, WB_CAP_DELAY) && may_delay_by(input, WB_DELAYS_BY_TRANSPORT))
         return WB_DELAYS_BY_TRANSPORT;
-    if (offers(&input->persistence, WB_CAP_DELAY_STORE) && store_accepts_mode(input))
+    if (offers(&input->persistence, WB_CAP_DELAY_STORE) && store_accepts_mode(input) &&
+        !input->send_only && may_delay_by(input, WB_DELAYS_BY_STORE))
         return WB_DELAYS_BY_STORE;
     return WB_DELAYS_BY_NOBODY;
+}
+
+/* Who was asked for in the file cannot. */
+static int delays_by(const wb_negotiation_input *input)
+{
+    return input->delays_by_at.is_set && wb_rule_delay_by(input) == WB_DELAYS_BY_NOBODY;
 }
 
 static int delay_is_missing(const wb_negotiation_input *input)
@@ -92,12 +105,14 @@ static int delayed_retries(const wb_negotiation_input *input)
 
 static int delay_unavailable(const wb_negotiation_input *input)
 {
-    return delay_is_missing(input) && !offers(&input->persistence, WB_CAP_DELAY_STORE);
+    return delay_is_missing(input) && !input->delays_by_at.is_set &&
+           !offers(&input->persistence, WB_CAP_DELAY_STORE);
 }
 
 static int delay_mode(const wb_negotiation_input *input)
 {
-    return delay_is_missing(input) && offers(&input->persistence, WB_CAP_DELAY_STORE);
+    return delay_is_missing(input) && !input->delays_by_at.is_set &&
+           offers(&input->persistence, WB_CAP_DELAY_STORE);
 }
 
 static int scope_not_shared(const wb_negotiation_input *input)
@@ -128,9 +143,11 @@ static int send_only_setting(const wb_negotiation_input *input)
     return input->input_setting_count > 0;
 }
 
+#define ANY (-1)
+
 static const struct {
     int (*is_broken)(const wb_negotiation_input *input);
-    int32_t send_only; /* the kind of endpoint it is about */
+    int32_t send_only; /* the kind of endpoint it is about, or ANY */
 } rules[WB_CONFLICT_KINDS] = {
     [WB_CONFLICT_MODE_UNSUPPORTED] = { mode_unsupported, 0 },
     [WB_CONFLICT_OUTBOX_POINTLESS] = { outbox_pointless, 0 },
@@ -141,6 +158,7 @@ static const struct {
     [WB_CONFLICT_DELAYED_RETRIES] = { delayed_retries, 0 },
     [WB_CONFLICT_DELAY_UNAVAILABLE] = { delay_unavailable, 0 },
     [WB_CONFLICT_DELAY_MODE] = { delay_mode, 0 },
+    [WB_CONFLICT_DELAYS_BY] = { delays_by, ANY },
     [WB_CONFLICT_SCOPE_NOT_SHARED] = { scope_not_shared, 0 },
     [WB_CONFLICT_ATOMIC_SHARED] = { atomic_shared, 0 },
     [WB_CONFLICT_NO_HANDLERS] = { no_handlers, 0 },
@@ -150,7 +168,8 @@ static const struct {
 
 int wb_rule_is_broken(const wb_negotiation_input *input, int kind)
 {
-    return (input->send_only != 0) == rules[kind].send_only && rules[kind].is_broken(input);
+    return (rules[kind].send_only == ANY || (input->send_only != 0) == rules[kind].send_only) &&
+           rules[kind].is_broken(input);
 }
 
 /* The offered modes (bit m) with which a rule holds. */

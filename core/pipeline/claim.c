@@ -117,10 +117,12 @@ int wb_stage_claim(wb_worker *w, wb_error *error)
     size_t open = collect_open(w), marks = w->mark_count;
     int r = begin_transport(w, error);
 
-    if (r != WB_OK || !w->storage || !open)
+    if (r != WB_OK || !w->storage)
         return r;
-    if (w->pipeline->mode == WB_MODE_TRANSACTION_SCOPE)
+    if (w->pipeline->mode == WB_MODE_TRANSACTION_SCOPE) /* what is moved may have to be stored */
         return join(w, error);
+    if (!open)
+        return WB_OK;
     if (w->pipeline->outbox)
         prepare_claims(w, open);
     if ((r = begin(w, error)) != WB_OK)

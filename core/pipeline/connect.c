@@ -36,7 +36,7 @@ static void close_storage(wb_worker *w)
 {
     if (w->storage)
         w->pipeline->persistence_ops->close(w->storage);
-    w->storage = NULL;
+    w->storage = w->outlet.storage = NULL;
     w->storage_broken = 0;
     w->in_transaction = 0;
 }
@@ -62,7 +62,7 @@ static int open_transport(wb_worker *w, wb_error *error)
     pthread_mutex_lock(&w->transport_lock);
     w->transport = session;
     pthread_mutex_unlock(&w->transport_lock);
-    w->outlet = (wb_outlet){ .pipeline = p, .session = session };
+    w->outlet = (wb_outlet){ .pipeline = p, .session = session, .storage = w->storage };
     return WB_OK;
 }
 
@@ -73,6 +73,7 @@ static int open_storage(wb_worker *w, wb_error *error)
     int r = p->persistence_ops->open(p->persistence, &w->storage, error);
     if (r == WB_OK && (r = wb_pipeline_ask_time(p, w->storage, error)) != WB_OK)
         close_storage(w);
+    w->outlet.storage = w->storage;
     return r;
 }
 

@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include "core/base/crash.h"
+#include "core/pipeline/distrust.h"
 #include "core/pipeline/marks.h"
 #include "core/pipeline/move.h"
 #include "core/pipeline/stages.h"
@@ -67,6 +68,8 @@ static int send(wb_worker *w, wb_error *error)
         wb_crash_point("after_dispatch");
         return r;
     }
+    if (w->outlet.storage_failed)
+        return wb_distrust_store(w, r, error);
     w->transport_broken = 1;
     if (w->outlet.confirmed > before)
         mark_remains(w);

@@ -16,3 +16,10 @@ int wb_distrust(wb_worker *w, int result, wb_error *error)
     error->result = WB_NOT_CONNECTED;
     return WB_NOT_CONNECTED;
 }
+
+int wb_distrust_store(wb_worker *w, int result, wb_error *error)
+{
+    result = wb_distrust(w, result, error);
+    w->storage_broken |= result == WB_NOT_CONNECTED;
+    return result;
+}

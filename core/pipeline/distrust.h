@@ -13,4 +13,8 @@
  *  w->storage_broken, for a WB_FATAL that is not believed; else `result`. */
 int wb_distrust(wb_worker *w, int result, wb_error *error);
 
+/** What wb_window_send() over w->outlet returned when the store failed (outlet.storage_failed): the
+ *  storage session is broken if it is lost. @return as above. */
+int wb_distrust_store(wb_worker *w, int result, wb_error *error);
+
 #endif

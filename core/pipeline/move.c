@@ -21,7 +21,8 @@
 static void add_copy(wb_worker *w, wb_item *item, unsigned trim)
 {
     const wb_pipeline *p = w->pipeline;
-    const wb_failed_message message = { item->incoming, &item->failure, item->message.type, trim };
+    const wb_failed_message message = { .incoming = item->incoming, .failure = &item->failure,
+                                        .type = item->message.type, .trim = trim };
     memset(&item->operations, 0, sizeof item->operations);
     (void)wb_recover_error_operation(&p->recoverability, &p->origin, &message, &w->arena,
                                      &item->operations);

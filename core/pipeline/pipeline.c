@@ -15,18 +15,31 @@
 #include "core/base/log.h"
 #include "core/message/ids.h"
 
+static int64_t now_of(const void *clock)
+{
+    return wb_pipeline_now(clock);
+}
+
 void wb_pipeline_init(wb_pipeline *p)
 {
     p->suspicions = wb_alloc(sizeof *p->suspicions);
     wb_suspicions_init(p->suspicions);
+    wb_alarm_init(&p->alarm);
+    p->store_breaker.what = "storing delayed messages";
+    p->fetch_breaker.what = "fetching delayed messages that are due";
+    p->dispatch_breaker.what = "sending delayed messages that are due";
+    p->origin.now = now_of;
+    p->origin.clock = p;
 }
 
 void wb_pipeline_free(wb_pipeline *p)
 {
-    if (p->suspicions)
-        wb_suspicions_free(p->suspicions);
+    if (!p->suspicions)
+        return;
+    wb_suspicions_free(p->suspicions);
     free(p->suspicions);
     p->suspicions = NULL;
+    wb_alarm_free(&p->alarm);
 }
 
 int64_t wb_pipeline_now(const wb_pipeline *p)

@@ -10,7 +10,9 @@
 #include <waybill/sys/persistence.h>
 #include <waybill/sys/transport.h>
 
+#include "core/base/alarm.h"
 #include "core/message/outgoing.h"
+#include "core/pipeline/breaker.h"
 #include "core/plugin/handlers.h"
 #include "core/recover/parked.h"
 #include "core/recover/recoverability.h"
@@ -34,8 +36,13 @@ typedef struct wb_pipeline {
     int64_t sweep_after; /* ns: younger pending rows are left to their workers */
     int64_t park_time;   /* ns: how long parked operations wait at first */
     int64_t drain_time;  /* ns: how long a stop may go on handling what is in hand */
+    int stops_on_critical; /* a circuit breaker that opens stops the endpoint */
 
     atomic_int stop; /* set once; workers finish what is in flight */
+    atomic_int is_critical; /* a circuit breaker opened, and workers are to give up */
+    /* Told of each message that is stored to wait; the poller sleeps by it. */
+    wb_alarm alarm;
+    wb_breaker store_breaker, fetch_breaker, dispatch_breaker;
     /* Set when a message came back whose operations are parked: the sweeper tries them all. */
     atomic_int sweep_parked;
     /* The database's time is wb_clock_steady() plus this; 0: not known, the wall clock is. */

@@ -195,6 +195,8 @@ static int send_rows(wb_worker *w, const pending_row *rows, wb_error *error)
     for (const pending_row *row = rows; row; row = row->next)
         wb_window_add_groups(&w->window, row->groups);
     int r = wb_window_send(&w->window, &w->outlet, error);
+    if (w->outlet.storage_failed)
+        return wb_distrust_store(w, r, error);
     w->transport_broken |= r == WB_NOT_CONNECTED;
     keep_remains(w, rows);
     return r;

@@ -11,6 +11,7 @@
 #include "core/base/clock.h"
 #include "core/base/crash.h"
 #include "core/base/log.h"
+#include "core/pipeline/defer.h"
 
 /* Between two tries of what the broker refused for now. Six refusals in three seconds end them:
  * a full queue that refuses (x-overflow = reject-publish) does so for ever. */
@@ -93,8 +94,7 @@ static void note_outcomes(const wb_window *part, wb_outlet *outlet)
     }
 }
 
-/* Leave what is neither confirmed nor refused for good. */
-static void keep_undone(wb_window *part)
+void wb_window_keep_undone(wb_window *part)
 {
     size_t count = 0;
     for (size_t i = 0; i < part->count; i++)
@@ -104,9 +104,11 @@ static void keep_undone(wb_window *part)
 }
 
 /* A stop is not to wait longer than it may. */
-static int64_t patience(const wb_pipeline *p)
+static int64_t patience(const wb_outlet *outlet)
 {
-    return p->stop && p->drain_time < WB_DISPATCH_TIMEOUT ? p->drain_time : WB_DISPATCH_TIMEOUT;
+    const wb_pipeline *p = outlet->pipeline;
+    int64_t usual = outlet->patience ? outlet->patience : WB_DISPATCH_TIMEOUT;
+    return p->stop && p->drain_time < usual ? p->drain_time : usual;
 }
 
 static int is_silent(const wb_outlet *outlet, int silences)
@@ -124,7 +126,7 @@ static int try_once(const wb_window *part, wb_outlet *outlet, wb_error *error)
 {
     const wb_pipeline *p = outlet->pipeline;
     int r = p->transport_ops->send(outlet->session, part->operations, part->count,
-                                   wb_clock_monotonic() + patience(p), error);
+                                   wb_clock_monotonic() + patience(outlet), error);
     error->result = r;
     note_outcomes(part, outlet);
     return r;
@@ -159,7 +161,7 @@ static int send_part(wb_window *part, wb_outlet *outlet, wb_error *error)
             return r == WB_FATAL || (r == WB_ABORT && in_transaction) ? r : WB_NOT_CONNECTED;
         if (in_transaction)
             return WB_RETRY; /* a transaction is run again from its start, never in the middle */
-        keep_undone(part);
+        wb_window_keep_undone(part);
         if (!wb_error_is_servers(error) && ++refusals == REFUSALS_MAX && !wb_bug("uncounted_attempt")) {
             wb_window_refuse(part, error);
             return WB_OK;
@@ -210,6 +212,7 @@ static int send_together(const wb_window *window, wb_outlet *outlet, wb_error *e
     wb_window part = { wb_alloc((window->count + 1) * sizeof *part.operations), window->count,
                        window->count, window->arena };
     memcpy(part.operations, window->operations, window->count * sizeof *part.operations);
+    wb_window_keep_undone(&part); /* what was deferred is done */
     int r = send_part(&part, outlet, error);
     free(part.operations);
     if (is_lost(r, outlet) && !wb_bug("poison_operation"))
@@ -281,8 +284,9 @@ static int send_one_by_one(wb_window *window, wb_outlet *outlet, wb_error *error
 
 int wb_window_send(wb_window *window, wb_outlet *outlet, wb_error *error)
 {
-    if (!window->count)
-        return WB_OK;
+    int r = wb_defer(window, outlet, error);
+    if (r != WB_OK || !window->count)
+        return r;
     if (is_suspected(window, outlet))
         return send_one_by_one(window, outlet, error);
     return send_together(window, outlet, error);

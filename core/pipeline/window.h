@@ -26,6 +26,9 @@
 typedef struct wb_outlet {
     wb_pipeline *pipeline;
     wb_transport_session *session;
+    wb_storage_session *storage; /* for what is to wait in a store; NULL: the endpoint has none */
+    int storage_failed; /* what wb_window_send() returned is the store's word, not the transport's */
+    int64_t patience;   /* ns: how long one window of confirmations is waited for; 0: the usual time */
     size_t confirmed; /* operations, since the session was opened */
     int64_t until;    /* a broker that takes nothing is waited for no longer; 0: for ever. Who has a
                        * limit is told of silence (WB_IN_DOUBT) on the first way out already */
@@ -44,8 +47,11 @@ void wb_window_clear(wb_window *window, wb_arena *arena);
 void wb_window_add(wb_window *window, wb_operation *operation);
 void wb_window_add_list(wb_window *window, const wb_operation_list *list);
 void wb_window_add_groups(wb_window *window, const wb_operation_group *groups);
+/** Leave in it what is neither confirmed nor refused for good. */
+void wb_window_keep_undone(wb_window *window);
 
-/** Send until every operation has an outcome.
+/** Send until every operation has an outcome; those that are due later are stored, where a store
+ *  keeps them (defer.h), and a failure of that is told by outlet->storage_failed.
  *  @return WB_OK; WB_IN_DOUBT: what is neither WB_OK nor WB_REJECT is not confirmed, on a second
  *  way out either, and the session lives; WB_RETRY: the broker took it not `until` then, and the session
  *  lives; WB_ABORT or WB_RETRY inside a transport transaction that must be rolled back; WB_FATAL;

@@ -284,6 +284,8 @@ static void note_failure(wb_worker *w, int result, wb_error *error)
 
 static int work(wb_worker *w, wb_error *error)
 {
+    if (w->pipeline->is_critical)
+        return wb_error_set(error, WB_FATAL, WB_CAUSE_OTHER, 0, "a circuit breaker opened: a critical error");
     int r = run_cycle(w, error);
     if (r != WB_OK)
         note_failure(w, r, error);

@@ -89,7 +89,8 @@ static void add_failure(header_list *list, const wb_origin *origin, const wb_fai
         note_trimmed(list, WB_HEADER_EXCEPTION_STACK_TRACE);
     else
         add(list, WB_HEADER_EXCEPTION_STACK_TRACE, place, sizeof place);
-    add(list, WB_HEADER_FAILED_QUEUE, origin->endpoint.value, SIZE_MAX);
+    add(list, WB_HEADER_FAILED_QUEUE, message->failed_queue ? message->failed_queue : origin->endpoint.value,
+        SIZE_MAX);
     add(list, WB_HEADER_TIME_OF_FAILURE, now, SIZE_MAX);
     add(list, WB_HEADER_EXCEPTION_TYPE, failure->kind, SIZE_MAX);
     add(list, WB_HEADER_EXCEPTION_MESSAGE, failure->reason, reason_max);

@@ -75,6 +75,7 @@ typedef struct wb_failed_message {
     const wb_failure *failure;
     const char *type; /* of its handler, or NULL */
     unsigned trim;    /* WB_TRIM_x */
+    const char *failed_queue; /* where a retry of it goes; NULL: the endpoint's own */
 } wb_failed_message;
 
 /** The operation that moves a message to the error queue: original body and headers, and why it

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "core/delayed/lot.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/clock.h"
+#include "core/base/crash.h"
+#include "core/base/log.h"
+#include "core/recover/recoverability.h"
+
+/* A destination that confirms nothing; an error queue that refuses; what cannot be read here. */
+#define SILENCE_PAUSE (30 * WB_SECOND)
+#define ERROR_QUEUE_PAUSE (60 * WB_SECOND)
+#define UNREADABLE_PAUSE (3600 * WB_SECOND)
+
+void wb_lot_init(wb_lot *lot, wb_pipeline *pipeline, const wb_lot_policy *policy)
+{
+    memset(lot, 0, sizeof *lot);
+    lot->pipeline = pipeline;
+    lot->policy = policy;
+    lot->entries = wb_alloc_zero(WB_LOT_MAX, sizeof *lot->entries);
+    lot->keys = wb_alloc_zero(WB_LOT_MAX, sizeof *lot->keys);
+    wb_arena_init(&lot->arena, 256 * 1024);
+}
+
+void wb_lot_free(wb_lot *lot)
+{
+    free(lot->entries);
+    free(lot->keys);
+    wb_window_free(&lot->window);
+    wb_arena_free(&lot->arena);
+}
+
+/* ---- fetch ------------------------------------------------------------------------- */
+
+static wb_operation *decode(wb_lot *lot, const wb_delayed *message)
+{
+    const char *bytes = wb_arena_copy(&lot->arena, message->operation, message->operation_size);
+    int failed;
+    wb_operation_group *group = wb_operations_decode(bytes, message->operation_size, &lot->arena, &failed);
+    return failed || !group || !group->operations.first ? NULL : &group->operations.first->operation;
+}
+
+static int take(void *argument, const wb_delayed *message)
+{
+    wb_lot *lot = argument;
+    if (lot->count == WB_LOT_MAX)
+        return WB_OK;
+    wb_lot_entry *entry = &lot->entries[lot->count++];
+    *entry = (wb_lot_entry){
+        .key = { .destination = wb_arena_copy(&lot->arena, message->destination, message->destination_size),
+                 .destination_size = message->destination_size,
+                 .id = wb_arena_copy(&lot->arena, message->id, message->id_size),
+                 .id_size = message->id_size,
+                 .retries = message->retries },
+        .failures = message->failures,
+        .operation = decode(lot, message),
+    };
+    return WB_OK;
+}
+
+int wb_lot_fetch(wb_lot *lot, wb_storage_session *storage, wb_error *error)
+{
+    const wb_delayed_fetch fetch = { .struct_size = sizeof fetch,
+                                     .limit = WB_LOT_MAX,
+                                     .owner = lot->policy->owner,
+                                     .lease = WB_LOT_LEASE };
+    lot->count = lot->refused = 0;
+    wb_arena_reset(&lot->arena);
+    return lot->pipeline->persistence_ops->delayed->fetch(storage, &fetch, take, lot, error);
+}
+
+/* ---- dispatch ---------------------------------------------------------------------- */
+
+static int is_refused_for_good(const wb_lot *lot, const wb_lot_entry *entry)
+{
+    const wb_operation *operation = entry->operation;
+    return operation && operation->result == WB_REJECT &&
+           (operation->cause == WB_CAUSE_UNROUTABLE || operation->cause == WB_CAUSE_TOO_LARGE ||
+            entry->failures >= lot->policy->retries) &&
+           operation->cause != WB_CAUSE_REFUSED; /* a privilege is somebody else's to grant */
+}
+
+/* A retry of a failed message goes to where this one was to go. */
+static wb_operation *make_copy(wb_lot *lot, const wb_operation *operation)
+{
+    wb_pipeline *p = lot->pipeline;
+    char reason[1200];
+    wb_operation_list list = { 0 };
+    wb_describe_refusal(operation, reason, sizeof reason);
+    const wb_incoming incoming = { .struct_size = sizeof incoming,
+                                   .id = operation->id,
+                                   .id_size = operation->id_size,
+                                   .headers = operation->headers,
+                                   .header_count = operation->header_count,
+                                   .body = operation->body,
+                                   .body_size = operation->body_size,
+                                   .key = operation->key,
+                                   .key_size = operation->key_size };
+    const wb_failure failure = { .kind = WB_FAILURE_DISPATCH, .reason = reason, .attempts = 1 };
+    const wb_failed_message message = {
+        .incoming = &incoming,
+        .failure = &failure,
+        .failed_queue = operation->kind == WB_OPERATION_SEND ? operation->destination : NULL,
+    };
+    return wb_recover_error_operation(&p->recoverability, &p->origin, &message, &lot->arena, &list);
+}
+
+static void log_moved(const wb_lot *lot, const wb_lot_entry *entry)
+{
+    wb_log_event(WB_LOG_ERROR, "delayed message moved to the error queue",
+                 { "endpoint", lot->pipeline->endpoint }, { "message_id", entry->operation->id },
+                 { "destination", entry->operation->destination },
+                 { "error_queue", lot->pipeline->recoverability.error_queue },
+                 { "reason", entry->operation->reason });
+}
+
+static int move_refused(wb_lot *lot, wb_outlet *outlet, wb_error *error)
+{
+    wb_window_clear(&lot->window, &lot->arena);
+    for (size_t i = 0; i < lot->count; i++) {
+        wb_lot_entry *entry = &lot->entries[i];
+        if (!is_refused_for_good(lot, entry))
+            continue;
+        entry->copy = make_copy(lot, entry->operation);
+        wb_window_add(&lot->window, entry->copy);
+    }
+    int r = wb_window_send(&lot->window, outlet, error);
+    for (size_t i = 0; i < lot->count; i++)
+        if (lot->entries[i].copy && lot->entries[i].copy->result == WB_OK)
+            log_moved(lot, &lot->entries[i]);
+    return r;
+}
+
+int wb_lot_dispatch(wb_lot *lot, wb_outlet *outlet, wb_error *error)
+{
+    wb_window_clear(&lot->window, &lot->arena);
+    for (size_t i = 0; i < lot->count; i++)
+        if (lot->entries[i].operation)
+            wb_window_add(&lot->window, lot->entries[i].operation);
+    wb_crash_point("delayed_before_dispatch");
+    int r = wb_window_send(&lot->window, outlet, error);
+    wb_crash_point("delayed_after_dispatch");
+    return r == WB_OK || r == WB_IN_DOUBT ? move_refused(lot, outlet, error) : r;
+}
+
+/* ---- conclude ---------------------------------------------------------------------- */
+
+static int is_gone(const wb_lot_entry *entry)
+{
+    const wb_operation *operation = entry->operation;
+    return operation &&
+           (operation->result == WB_OK || (entry->copy && entry->copy->result == WB_OK));
+}
+
+/* How long it is left alone now; 0: it is not. */
+static int64_t pause_of(const wb_lot *lot, const wb_lot_entry *entry, int keeps_session)
+{
+    if (is_gone(entry))
+        return 0;
+    if (!entry->operation)
+        return UNREADABLE_PAUSE;
+    if (entry->copy)
+        return entry->copy->result == WB_REJECT || keeps_session ? ERROR_QUEUE_PAUSE : 0;
+    if (entry->operation->result == WB_REJECT)
+        return lot->policy->failure_pause;
+    return keeps_session ? SILENCE_PAUSE : 0;
+}
+
+static int remove_gone(wb_lot *lot, wb_storage_session *storage, wb_error *error)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < lot->count; i++)
+        if (is_gone(&lot->entries[i]))
+            lot->keys[count++] = lot->entries[i].key;
+    if (!count)
+        return WB_OK;
+    wb_crash_point("delayed_before_remove");
+    int r = lot->pipeline->persistence_ops->delayed->remove(storage, lot->policy->owner, lot->keys, count,
+                                                            error);
+    if (r == WB_OK)
+        wb_crash_point("delayed_after_remove");
+    return r;
+}
+
+/* Those with one pause go in one call. */
+static int postpone(wb_lot *lot, wb_storage_session *storage, int64_t pause, int keeps_session,
+                    wb_error *error)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < lot->count; i++)
+        if (pause_of(lot, &lot->entries[i], keeps_session) == pause)
+            lot->keys[count++] = lot->entries[i].key;
+    lot->refused += count;
+    return count ? lot->pipeline->persistence_ops->delayed->increment_failure_count(
+                       storage, lot->policy->owner, lot->keys, count,
+                       wb_pipeline_now(lot->pipeline) + pause, error)
+                 : WB_OK;
+}
+
+static void tell_unreadable(const wb_lot *lot)
+{
+    char text[24];
+    size_t count = 0;
+    for (size_t i = 0; i < lot->count; i++)
+        count += !lot->entries[i].operation;
+    (void)snprintf(text, sizeof text, "%zu", count);
+    if (count)
+        wb_log_event(WB_LOG_WARNING, "delayed messages hold bytes this version cannot read: left alone",
+                     { "endpoint", lot->pipeline->endpoint }, { "messages", text });
+}
+
+int wb_lot_conclude(wb_lot *lot, wb_storage_session *storage, int keeps_session, wb_error *error)
+{
+    const int64_t pauses[] = { lot->policy->failure_pause, SILENCE_PAUSE, ERROR_QUEUE_PAUSE,
+                               UNREADABLE_PAUSE };
+    tell_unreadable(lot);
+    int r = remove_gone(lot, storage, error);
+    for (size_t i = 0; i < sizeof pauses / sizeof pauses[0] && r == WB_OK; i++)
+        r = postpone(lot, storage, pauses[i], keeps_session, error);
+    return r;
+}

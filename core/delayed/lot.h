@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A lot: the delayed messages of one fetch, from the store's rows to what became of each.
+ */
+#ifndef WB_DELAYED_LOT_H
+#define WB_DELAYED_LOT_H
+
+#include "core/pipeline/window.h"
+
+/** Messages of a lot, at most. */
+#define WB_LOT_MAX 1000
+/** How long fetched messages are ours. A window is over before that. */
+#define WB_LOT_LEASE (30 * WB_SECOND)
+
+/** How forwarding is tried, and by whom. */
+typedef struct wb_lot_policy {
+    const char *owner;      /* WB_DELAYED_OWNER_SIZE bytes */
+    unsigned retries;       /* number_of_retries */
+    int64_t failure_pause;  /* ns before a refused message is tried again */
+} wb_lot_policy;
+
+typedef struct wb_lot_entry {
+    wb_delayed_key key;
+    uint32_t failures;
+    wb_operation *operation; /* NULL: a later version's, which this one cannot read */
+    wb_operation *copy;      /* for the error queue, once it was refused for good */
+} wb_lot_entry;
+
+typedef struct wb_lot {
+    wb_pipeline *pipeline;
+    const wb_lot_policy *policy;
+    wb_lot_entry *entries; /* WB_LOT_MAX */
+    size_t count;
+    size_t refused; /* moved to the error queue, or postponed, for their own sake */
+    wb_arena arena;
+    wb_window window;
+    wb_delayed_key *keys; /* WB_LOT_MAX, for calls of the store */
+} wb_lot;
+
+void wb_lot_init(wb_lot *lot, wb_pipeline *pipeline, const wb_lot_policy *policy);
+void wb_lot_free(wb_lot *lot);
+
+/** Take what is due. The lot is emptied before. @return the store's class. */
+int wb_lot_fetch(wb_lot *lot, wb_storage_session *storage, wb_error *error);
+/** Send it in one window, and to the error queue what is refused for good.
+ *  @return as wb_window_send(). */
+int wb_lot_dispatch(wb_lot *lot, wb_outlet *outlet, wb_error *error);
+/** Tell the store: what was confirmed is removed, what was refused is due again later. What has no
+ *  outcome is due again later, too, if `keeps_session` (its destination is silent); else it is for
+ *  the caller to give back. @return the store's class. */
+int wb_lot_conclude(wb_lot *lot, wb_storage_session *storage, int keeps_session, wb_error *error);
+
+#endif

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "core/delayed/poller.h"
+
+#include <string.h>
+
+#include "core/base/clock.h"
+#include "core/base/crash.h"
+#include "core/base/log.h"
+#include "core/message/ids.h"
+
+/* Other processes of the endpoint store, too. */
+#define LOOK_EVERY (1 * WB_SECOND)
+/* A store that is only drained: by then, those that still use it have their own poller. */
+#define DRAIN_EVERY (60 * WB_SECOND)
+/* After a round that failed. */
+#define PAUSE_FIRST (500 * WB_MILLISECOND)
+#define PAUSE_LONGEST (30 * WB_SECOND)
+/* One window, and all tries of it: over before the lease is. */
+#define PATIENCE (10 * WB_SECOND)
+
+/* ---- sessions ---------------------------------------------------------------------- */
+
+static void close_storage(wb_poller *poller)
+{
+    if (poller->storage)
+        poller->pipeline->persistence_ops->close(poller->storage);
+    poller->storage = NULL;
+}
+
+static void close_outlet(wb_poller *poller)
+{
+    if (poller->outlet.session)
+        poller->pipeline->transport_ops->close(poller->outlet.session);
+    poller->outlet.session = NULL;
+}
+
+static int open_storage(wb_poller *poller, wb_error *error)
+{
+    wb_pipeline *p = poller->pipeline;
+    if (poller->storage)
+        return WB_OK;
+    int r = p->persistence_ops->open(p->persistence, &poller->storage, error);
+    return r == WB_OK ? wb_pipeline_ask_time(p, poller->storage, error) : r;
+}
+
+static int open_outlet(wb_poller *poller, wb_error *error)
+{
+    wb_pipeline *p = poller->pipeline;
+    if (poller->outlet.session)
+        return WB_OK;
+    poller->outlet = (wb_outlet){ .pipeline = p, .patience = PATIENCE };
+    return p->transport_ops->open(p->transport, WB_SESSION_SEND, 0, &poller->outlet.session, error);
+}
+
+/* What is in hand is the others' at once, not when the lease ends. */
+static void give_back(wb_poller *poller)
+{
+    wb_error ignored;
+    if (poller->storage && poller->lot.count &&
+        poller->pipeline->persistence_ops->delayed->release(poller->storage, poller->owner, &ignored) != WB_OK)
+        close_storage(poller);
+    poller->lot.count = 0;
+}
+
+/* ---- a transaction that is shared -------------------------------------------------- */
+
+static int is_shared(const wb_poller *poller)
+{
+    return poller->pipeline->mode == WB_MODE_TRANSACTION_SCOPE;
+}
+
+static int begin(wb_poller *poller, wb_error *error)
+{
+    wb_pipeline *p = poller->pipeline;
+    int r;
+    if (!is_shared(poller))
+        return WB_OK;
+    if ((r = open_outlet(poller, error)) != WB_OK ||
+        (r = p->transport_ops->begin(poller->outlet.session, error)) != WB_OK)
+        return r;
+    return p->persistence_ops->join(poller->storage, p->transport_ops->native(poller->outlet.session), error);
+}
+
+static int commit(wb_poller *poller, wb_error *error)
+{
+    wb_pipeline *p = poller->pipeline;
+    if (!is_shared(poller))
+        return WB_OK;
+    int r = p->persistence_ops->join(poller->storage, NULL, error);
+    return r == WB_OK ? p->transport_ops->commit(poller->outlet.session, error) : r;
+}
+
+static void roll_back(wb_poller *poller)
+{
+    wb_pipeline *p = poller->pipeline;
+    wb_error ignored;
+    if (!is_shared(poller))
+        return;
+    poller->lot.count = 0;
+    if (poller->storage && p->persistence_ops->join(poller->storage, NULL, &ignored) != WB_OK)
+        close_storage(poller);
+    if (poller->outlet.session && p->transport_ops->rollback(poller->outlet.session, &ignored) != WB_OK)
+        close_outlet(poller);
+}
+
+/* ---- a lot ------------------------------------------------------------------------- */
+
+/* The session of the transport lives, and what has no outcome is its destination's affair. */
+static int keeps_session(int result)
+{
+    return result == WB_OK || result == WB_IN_DOUBT;
+}
+
+static int dispatch(wb_poller *poller, wb_error *error)
+{
+    wb_pipeline *p = poller->pipeline;
+    int r = open_outlet(poller, error);
+    if (r == WB_OK) {
+        poller->outlet.until = wb_clock_monotonic() + PATIENCE;
+        r = wb_lot_dispatch(&poller->lot, &poller->outlet, error);
+    }
+    error->result = r;
+    if (keeps_session(r)) {
+        wb_breaker_succeeded(&p->dispatch_breaker, p);
+        return r;
+    }
+    wb_breaker_failed(&p->dispatch_breaker, p, error);
+    if (r != WB_RETRY && r != WB_ABORT)
+        close_outlet(poller);
+    return r;
+}
+
+/* What was confirmed is removed whatever became of the rest. */
+static int conclude(wb_poller *poller, int dispatched, wb_error *error)
+{
+    wb_error own;
+    if (is_shared(poller) && !keeps_session(dispatched))
+        return dispatched;
+    int r = wb_lot_conclude(&poller->lot, poller->storage, keeps_session(dispatched), &own);
+    if (r != WB_OK)
+        *error = own;
+    error->result = r != WB_OK ? r : error->result;
+    return r != WB_OK ? r : keeps_session(dispatched) ? WB_OK : dispatched;
+}
+
+static int fetch(wb_poller *poller, wb_error *error)
+{
+    wb_pipeline *p = poller->pipeline;
+    int r = wb_lot_fetch(&poller->lot, poller->storage, error);
+    error->result = r;
+    if (r == WB_OK)
+        wb_breaker_succeeded(&p->fetch_breaker, p);
+    else
+        wb_breaker_failed(&p->fetch_breaker, p, error);
+    return r;
+}
+
+static int run_lot(wb_poller *poller, wb_error *error)
+{
+    int r = begin(poller, error);
+    if (r == WB_OK)
+        r = fetch(poller, error);
+    if (r == WB_OK && poller->lot.count) {
+        wb_crash_point("delayed_fetched");
+        r = conclude(poller, dispatch(poller, error), error);
+    }
+    return r == WB_OK ? commit(poller, error) : r;
+}
+
+/* ---- a round ----------------------------------------------------------------------- */
+
+static int is_lost(int result)
+{
+    return result != WB_RETRY && result != WB_ABORT;
+}
+
+static void fail(wb_poller *poller, int result, const wb_error *error)
+{
+    roll_back(poller);
+    give_back(poller);
+    if (is_lost(result))
+        close_storage(poller);
+    poller->failures++;
+    wb_log_event(WB_LOG_DEBUG, "a round of the poller failed", { "endpoint", poller->pipeline->endpoint },
+                 { "class", wb_result_name(result) }, { "reason", error->text });
+}
+
+/* Nobody has ever stored anything here. */
+static int is_missing(const wb_poller *poller, int result, const wb_error *error)
+{
+    return poller->only_drains && result == WB_FATAL && error->cause == WB_CAUSE_MISSING;
+}
+
+static int look(wb_poller *poller, int64_t *ret_due, int64_t *ret_now, wb_error *error)
+{
+    wb_pipeline *p = poller->pipeline;
+    int r = open_storage(poller, error);
+    if (r == WB_OK)
+        r = p->persistence_ops->delayed->next(poller->storage, ret_due, ret_now, error);
+    error->result = r;
+    if (r == WB_OK)
+        return WB_OK;
+    if (is_missing(poller, r, error))
+        poller->is_done = 1;
+    else
+        wb_breaker_failed(&p->fetch_breaker, p, error);
+    return r;
+}
+
+/* Lots, until nothing is due. The failures of one keep the next waiting: that throttles what a
+ * destination that is gone costs everybody. */
+static int run_lots(wb_poller *poller, int64_t *ret_due, int64_t *ret_now, wb_error *error)
+{
+    wb_pipeline *p = poller->pipeline;
+    int r;
+    while ((r = look(poller, ret_due, ret_now, error)) == WB_OK && *ret_due <= *ret_now && !p->stop) {
+        do
+            if ((r = run_lot(poller, error)) != WB_OK)
+                return r;
+        while (poller->lot.count == WB_LOT_MAX && !poller->lot.refused && !p->stop);
+        if (poller->lot.refused)
+            wb_clock_pause(poller->policy.failure_pause, &p->stop);
+        poller->lot.count = 0;
+    }
+    return r;
+}
+
+static int64_t longest_sleep(const wb_poller *poller)
+{
+    return poller->only_drains ? DRAIN_EVERY : LOOK_EVERY;
+}
+
+void wb_poller_round(wb_poller *poller, int64_t *ret_until, int64_t *ret_sleep)
+{
+    wb_error error = { 0 };
+    int64_t due = WB_NEVER_DUE, now = 0;
+
+    wb_alarm_clear(&poller->pipeline->alarm);
+    int r = run_lots(poller, &due, &now, &error);
+    if (r != WB_OK) {
+        fail(poller, r, &error);
+        *ret_until = INT64_MIN; /* what is stored meanwhile waits as well */
+        *ret_sleep = wb_clock_backoff(PAUSE_FIRST, poller->failures - 1, PAUSE_LONGEST);
+        return;
+    }
+    poller->failures = 0;
+    *ret_until = due;
+    *ret_sleep = due - now < longest_sleep(poller) ? due - now : longest_sleep(poller);
+}
+
+void wb_poller_init(wb_poller *poller)
+{
+    char id[WB_GENERATED_ID_SIZE];
+    wb_id_generate(id);
+    memcpy(poller->owner, id + 19, WB_DELAYED_OWNER_SIZE); /* the random digits */
+    poller->policy.owner = poller->owner;
+    wb_lot_init(&poller->lot, poller->pipeline, &poller->policy);
+}
+
+void wb_poller_finish(wb_poller *poller)
+{
+    give_back(poller);
+    close_storage(poller);
+    close_outlet(poller);
+    wb_lot_free(&poller->lot);
+}
+
+/* ---- the thread -------------------------------------------------------------------- */
+
+static void *poller_main(void *argument)
+{
+    wb_poller *poller = argument;
+    wb_pipeline *p = poller->pipeline;
+    int64_t until, sleep;
+
+    wb_poller_init(poller);
+    while (!p->stop && !poller->is_done) {
+        wb_poller_round(poller, &until, &sleep);
+        if (!p->stop && !poller->is_done)
+            wb_alarm_sleep(&p->alarm, until, sleep);
+    }
+    wb_poller_finish(poller);
+    atomic_store(&poller->ended, 1);
+    return NULL;
+}
+
+int wb_poller_start(wb_poller *poller)
+{
+    pthread_attr_t attributes;
+    atomic_store(&poller->ended, 0);
+    int code = pthread_attr_init(&attributes);
+    if (code != 0)
+        return code;
+    (void)pthread_attr_setstacksize(&attributes, WB_WORKER_STACK); /* it opens a transport session */
+    code = pthread_create(&poller->thread, &attributes, poller_main, poller);
+    (void)pthread_attr_destroy(&attributes);
+    poller->started = code == 0;
+    return code;
+}
+
+int wb_poller_has_ended(const wb_poller *poller)
+{
+    return !poller->started || atomic_load(&poller->ended);
+}
+
+void wb_poller_stop(wb_poller *poller)
+{
+    if (!poller->started)
+        return;
+    wb_alarm_ring(&poller->pipeline->alarm);
+    pthread_join(poller->thread, NULL);
+    poller->started = 0;
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "core/pipeline/defer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/clock.h"
+#include "core/base/crash.h"
+#include "core/base/log.h"
+#include "core/message/header_names.h"
+#include "core/message/incoming.h"
+
+/* Between two tries of a store that cannot now. */
+#define PAUSE_FIRST (100 * WB_MILLISECOND)
+#define PAUSE_LONGEST (5 * WB_SECOND)
+
+/* What of a window is stored, side by side with its operations. */
+typedef struct {
+    wb_operation **operations;
+    wb_delayed *messages;
+    size_t count;
+    wb_arena *arena;
+} deferred;
+
+static void refuse(wb_operation *operation, int cause, const char *reason, wb_arena *arena)
+{
+    operation->result = WB_REJECT;
+    operation->cause = cause;
+    operation->reason = wb_arena_copy(arena, reason, strlen(reason));
+}
+
+static uint32_t retries_of(const wb_operation *operation)
+{
+    const wb_header *header =
+        WB_HEADERS_FIND(operation->headers, operation->header_count, WB_HEADER_RETRIES);
+    return header ? (uint32_t)strtoul(header->value, NULL, 10) : 0;
+}
+
+/* As a row of the outbox, but that it is due is a column of its own. */
+static wb_delayed encode(wb_operation *operation, wb_arena *arena, wb_buffer *bytes)
+{
+    wb_operation_node node = { *operation, NULL };
+    const wb_operation_list list = { &node, &node, 1 };
+    node.operation.deliver_at = 0;
+    wb_operations_encode_start(bytes);
+    (void)wb_operations_encode_group(bytes, operation->id, operation->id_size, &list);
+    return (wb_delayed){
+        .struct_size = sizeof(wb_delayed),
+        .destination = operation->destination,
+        .destination_size = strlen(operation->destination),
+        .id = operation->id,
+        .id_size = operation->id_size,
+        .retries = retries_of(operation),
+        .due = operation->deliver_at,
+        .operation = wb_arena_copy(arena, (const char *)bytes->data, bytes->size),
+        .operation_size = bytes->size,
+    };
+}
+
+static int is_open(const wb_operation *operation)
+{
+    return operation->result != WB_OK && operation->result != WB_REJECT;
+}
+
+/* Who delays may be another by now than when the operation was asked for. */
+static void sort_out(const wb_window *window, const wb_pipeline *p, deferred *d)
+{
+    wb_buffer bytes = { 0 };
+    int64_t now = 0;
+    for (size_t i = 0; i < window->count; i++) {
+        wb_operation *operation = window->operations[i];
+        if (!operation->deliver_at || !is_open(operation))
+            continue;
+        now = now ? now : wb_pipeline_now(p);
+        if (operation->deliver_at <= now && !wb_bug("late_direct")) {
+            operation->deliver_at = 0;
+        } else if (p->origin.delays == WB_DELAYS_BY_STORE) {
+            d->messages[d->count] = encode(operation, d->arena, &bytes);
+            d->operations[d->count++] = operation;
+        } else if (p->origin.delays == WB_DELAYS_BY_NOBODY) {
+            refuse(operation, WB_CAUSE_OTHER, "nobody delays messages here any more: set delayed_delivery, "
+                                              "or another transaction_mode", d->arena);
+        }
+    }
+    wb_buffer_free(&bytes);
+}
+
+static int store(const wb_pipeline *p, wb_outlet *outlet, const wb_delayed *messages, size_t count,
+                 wb_error *error)
+{
+    int r = p->persistence_ops->delayed->store(outlet->storage, messages, count, error);
+    error->result = r;
+    return r;
+}
+
+static void note_stored(wb_pipeline *p, const deferred *d, size_t from, size_t count)
+{
+    for (size_t i = from; i < from + count; i++) {
+        d->operations[i]->result = WB_OK;
+        wb_alarm_tell(&p->alarm, d->messages[i].due);
+    }
+}
+
+/* One of them is too large: whichever, the others are stored. */
+static int store_one_by_one(wb_outlet *outlet, const deferred *d, wb_error *error)
+{
+    wb_pipeline *p = outlet->pipeline;
+    for (size_t i = 0; i < d->count; i++) {
+        int r = store(p, outlet, &d->messages[i], 1, error);
+        if (r == WB_REJECT)
+            refuse(d->operations[i], error->cause, error->text, d->arena);
+        else if (r != WB_OK)
+            return r;
+        else
+            note_stored(p, d, i, 1);
+    }
+    return WB_OK;
+}
+
+static int store_all(wb_outlet *outlet, const deferred *d, wb_error *error)
+{
+    int r = store(outlet->pipeline, outlet, d->messages, d->count, error);
+    if (r == WB_REJECT)
+        return store_one_by_one(outlet, d, error);
+    if (r == WB_OK)
+        note_stored(outlet->pipeline, d, 0, d->count);
+    return r;
+}
+
+static int may_wait(const wb_outlet *outlet, int result)
+{
+    const wb_pipeline *p = outlet->pipeline;
+    return (result == WB_RETRY || result == WB_ABORT) && !p->stop && p->mode != WB_MODE_TRANSACTION_SCOPE &&
+           !(outlet->until && wb_clock_monotonic() >= outlet->until);
+}
+
+static int store_patiently(wb_outlet *outlet, const deferred *d, wb_error *error)
+{
+    wb_pipeline *p = outlet->pipeline;
+    int64_t pause = PAUSE_FIRST;
+    int r;
+    while ((r = store_all(outlet, d, error)) != WB_OK) {
+        wb_breaker_failed(&p->store_breaker, p, error);
+        if (!may_wait(outlet, r))
+            return r;
+        wb_clock_pause(pause, &p->stop);
+        pause = pause * 2 < PAUSE_LONGEST ? pause * 2 : PAUSE_LONGEST;
+    }
+    wb_breaker_succeeded(&p->store_breaker, p);
+    return WB_OK;
+}
+
+static int has_delayed(const wb_window *window)
+{
+    for (size_t i = 0; i < window->count; i++)
+        if (window->operations[i]->deliver_at)
+            return 1;
+    return 0;
+}
+
+int wb_defer(wb_window *window, wb_outlet *outlet, wb_error *error)
+{
+    outlet->storage_failed = 0;
+    if (!has_delayed(window))
+        return WB_OK;
+    deferred d = { .operations = wb_alloc(window->count * sizeof *d.operations),
+                   .messages = wb_alloc(window->count * sizeof *d.messages),
+                   .arena = window->arena };
+    sort_out(window, outlet->pipeline, &d);
+    wb_crash_point("before_store_delayed");
+    int r = d.count ? store_patiently(outlet, &d, error) : WB_OK;
+    if (d.count && r == WB_OK)
+        wb_crash_point("after_store_delayed");
+    outlet->storage_failed = r != WB_OK;
+    if (r == WB_IN_DOUBT) /* storing again is harmless */
+        r = error->result = WB_NOT_CONNECTED;
+    free(d.operations);
+    free(d.messages);
+    return r;
+}
