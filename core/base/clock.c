@@ -49,6 +49,19 @@ void wb_clock_format_wire(int64_t wall, char text[WB_TIMESTAMP_SIZE])
         text[at] = (char)('0' + micros % 10);
 }
 
+int wb_clock_parse_wire(const char *text, int64_t *ret_wall)
+{
+    struct tm tm = { 0 };
+    int micros, size = 0;
+    if (sscanf(text, "%4d-%2d-%2d %2d:%2d:%2d:%6d Z%n", &tm.tm_year, &tm.tm_mon, &tm.tm_mday, &tm.tm_hour,
+               &tm.tm_min, &tm.tm_sec, &micros, &size) != 7 || size != WB_TIMESTAMP_SIZE - 1)
+        return 0;
+    tm.tm_year -= 1900;
+    tm.tm_mon--;
+    *ret_wall = (int64_t)timegm(&tm) * WB_SECOND + micros * INT64_C(1000);
+    return 1;
+}
+
 void wb_clock_format_log(int64_t wall, char text[WB_LOG_TIMESTAMP_SIZE])
 {
     struct tm tm;

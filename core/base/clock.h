@@ -26,6 +26,8 @@ int64_t wb_clock_steady(void);
 #define WB_TIMESTAMP_SIZE 29
 /** "yyyy-MM-dd HH:mm:ss:ffffff Z", the format of NServiceBus headers. */
 void wb_clock_format_wire(int64_t wall, char text[WB_TIMESTAMP_SIZE]);
+/** @return 1 and the time, or 0: it is not that format. */
+int wb_clock_parse_wire(const char *text, int64_t *ret_wall);
 
 /** Size of a log timestamp with its NUL byte. */
 #define WB_LOG_TIMESTAMP_SIZE 25

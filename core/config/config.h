@@ -83,6 +83,8 @@ typedef struct wb_endpoint_config {
         int64_t immediate_retries;
         int64_t delayed_retries;
         int64_t delay_increment;
+        int64_t delay_jitter; /* percent */
+        int32_t on_failure;   /* WB_ON_MESSAGE_FAILURE_x (core/recover/recoverability.h) */
         const char *error_queue;
     } recoverability;
 

@@ -157,6 +157,8 @@ static void read_endpoint(wb_config *config, wb_problems *problems, const wb_con
     read_section(&r, WB_SECTION_RECOVERABILITY, wb_conf_child(node, "recoverability"), NULL);
     read_section(&r, WB_SECTION_DELAYED, wb_conf_child(node, "delayed_delivery"), NULL);
     endpoint->delayed_delivery.by++; /* the choices begin with the transport */
+    if (WB_CONFIG_ORIGIN(endpoint, recoverability.on_failure).is_set)
+        endpoint->recoverability.on_failure++; /* 0: as the order of keys wants it */
     if (!endpoint->name)
         endpoint->name = "";
     if (!endpoint->concurrency)

@@ -13,6 +13,7 @@ static const char *const modes[] = { "none", "receive_only", "sends_atomic_with_
                                      "transaction_scope", NULL };
 
 static const char *const on_failure[] = { "restart", "exit", NULL };
+static const char *const on_message_failure[] = { "block", "delay", NULL };
 static const char *const delays_by[] = { "transport", "store", NULL };
 static const char *const on_circuit_open[] = { "log", "stop", NULL };
 
@@ -193,6 +194,23 @@ static const wb_option recoverability_options[] = {
       .maximum = 365 * DAY,
       .since = "0.1",
       .summary = "each delayed retry waits longer than the one before, by this" },
+    { .name = "delay_jitter",
+      .type = WB_OPTION_INTEGER,
+      .offset = offsetof(wb_endpoint_config, recoverability.delay_jitter),
+      .default_text = "20",
+      .minimum = 0,
+      .maximum = 100,
+      .since = "0.1",
+      .summary = "percent of its delay that a delayed retry may be later, so that not all come at once" },
+    { .name = "on_failure",
+      .type = WB_OPTION_CHOICE,
+      .offset = offsetof(wb_endpoint_config, recoverability.on_failure),
+      .choices = on_message_failure,
+      .since = "0.1",
+      .summary = "whether a failed message with a key is retried later, where the transport keeps its order",
+      .help = "block: immediate retries, then the error queue; no later message with its key passes it. "
+              "delay: delayed retries come between, and later messages pass. Default: block for messages "
+              "with a key on a transport that keeps the order of keys (kafka), delay for all others." },
     { .name = "error_queue",
       .type = WB_OPTION_STRING,
       .offset = offsetof(wb_endpoint_config, recoverability.error_queue),

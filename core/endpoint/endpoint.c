@@ -47,6 +47,19 @@ static void fill_delays(wb_pipeline *p, const wb_endpoint_setup *setup)
     p->stops_on_critical = config->delayed_delivery.on_circuit_open == WB_ON_CIRCUIT_OPEN_STOP;
 }
 
+static void fill_recoverability(wb_pipeline *p, const wb_endpoint_setup *setup)
+{
+    const wb_endpoint_config *config = setup->config;
+    p->recoverability = (wb_recoverability){
+        .immediate_retries = (unsigned)setup->plan.immediate_retries,
+        .error_queue = setup->info.error_queue,
+        .delayed_retries = (unsigned)setup->plan.delayed_retries,
+        .delay_increment = config->recoverability.delay_increment,
+        .delay_jitter = (unsigned)config->recoverability.delay_jitter,
+        .on_failure = config->recoverability.on_failure,
+    };
+}
+
 static void fill_pipeline(wb_endpoint *e)
 {
     const wb_endpoint_setup *setup = e->setup;
@@ -62,8 +75,7 @@ static void fill_pipeline(wb_endpoint *e)
     p->origin.bases = config->types;
     p->origin.base_count = config->type_count;
     p->handlers = &setup->handlers;
-    p->recoverability.immediate_retries = (unsigned)setup->plan.immediate_retries;
-    p->recoverability.error_queue = setup->info.error_queue;
+    fill_recoverability(p, setup);
     p->batch_max = (unsigned)config->batch_max;
     p->batch_time = config->batch_time;
     p->body_max = config->body_max;

@@ -14,7 +14,7 @@
 #define RESOURCE_SIZE 4096
 
 /* The options that are about an input queue; refused for a send-only endpoint. */
-#define INPUT_OPTION_COUNT 11
+#define INPUT_OPTION_COUNT 13
 
 typedef struct {
     wb_setup *setup;
@@ -91,6 +91,8 @@ static size_t find_input_settings(const wb_endpoint_config *config,
         { "immediate_retries", WB_CONFIG_ORIGIN(config, recoverability.immediate_retries) },
         { "delayed_retries", WB_CONFIG_ORIGIN(config, recoverability.delayed_retries) },
         { "delay_increment", WB_CONFIG_ORIGIN(config, recoverability.delay_increment) },
+        { "delay_jitter", WB_CONFIG_ORIGIN(config, recoverability.delay_jitter) },
+        { "on_failure", WB_CONFIG_ORIGIN(config, recoverability.on_failure) },
         { "error_queue", WB_CONFIG_ORIGIN(config, recoverability.error_queue) },
     };
     size_t count = 0;

@@ -9,8 +9,7 @@
 #include "core/base/clock.h"
 #include "core/base/crash.h"
 #include "core/base/log.h"
-#include "core/message/header_names.h"
-#include "core/message/incoming.h"
+#include "core/recover/retry_copy.h"
 
 /* Between two tries of a store that cannot now. */
 #define PAUSE_FIRST (100 * WB_MILLISECOND)
@@ -31,13 +30,6 @@ static void refuse(wb_operation *operation, int cause, const char *reason, wb_ar
     operation->reason = wb_arena_copy(arena, reason, strlen(reason));
 }
 
-static uint32_t retries_of(const wb_operation *operation)
-{
-    const wb_header *header =
-        WB_HEADERS_FIND(operation->headers, operation->header_count, WB_HEADER_RETRIES);
-    return header ? (uint32_t)strtoul(header->value, NULL, 10) : 0;
-}
-
 /* As a row of the outbox, but that it is due is a column of its own. */
 static wb_delayed encode(wb_operation *operation, wb_arena *arena, wb_buffer *bytes)
 {
@@ -52,7 +44,7 @@ static wb_delayed encode(wb_operation *operation, wb_arena *arena, wb_buffer *by
         .destination_size = strlen(operation->destination),
         .id = operation->id,
         .id_size = operation->id_size,
-        .retries = retries_of(operation),
+        .retries = wb_recover_retries(operation->headers, operation->header_count),
         .due = operation->deliver_at,
         .operation = wb_arena_copy(arena, (const char *)bytes->data, bytes->size),
         .operation_size = bytes->size,

@@ -3,6 +3,7 @@
 
 #include "core/pipeline/move.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,6 +12,7 @@
 #include "core/base/log.h"
 #include "core/pipeline/batch.h"
 #include "core/pipeline/suspect.h"
+#include "core/recover/retry_copy.h"
 
 /* Between two tries of an error queue that refuses: it may be made again, or emptied. */
 #define PAUSE_FIRST (1 * WB_SECOND)
@@ -28,16 +30,47 @@ static void add_copy(wb_worker *w, wb_item *item, unsigned trim)
                                      &item->operations);
 }
 
+/* By the same road as the move to the error queue, and as safe. */
+static void add_retry(wb_worker *w, wb_item *item, int64_t now)
+{
+    memset(&item->operations, 0, sizeof item->operations);
+    (void)wb_recover_retry_operation(&w->pipeline->origin, item->incoming, now + item->delay, &w->arena,
+                                     &item->operations);
+}
+
 void wb_move_prepare(wb_worker *w, wb_item *item)
 {
+    const wb_pipeline *p = w->pipeline;
+    const wb_retry_question question = { item->incoming, &item->failure,
+                                         p->ordered && item->incoming->key_size, wb_pipeline_now(p) };
     wb_item_change(item, WB_ITEM_MOVING);
-    add_copy(w, item, item->trim);
+    item->delay = wb_recover_delay(&p->recoverability, &question);
+    if (item->delay)
+        add_retry(w, item, question.now);
+    else
+        add_copy(w, item, item->trim);
+}
+
+static void log_retry(const wb_worker *w, const wb_item *item)
+{
+    char number[12], milliseconds[24];
+    (void)snprintf(number, sizeof number, "%" PRIu32,
+                   wb_recover_retries(item->incoming->headers, item->incoming->header_count) + 1);
+    (void)snprintf(milliseconds, sizeof milliseconds, "%" PRId64, item->delay / WB_MILLISECOND);
+    wb_log_event(WB_LOG_WARNING, "message failed and is retried later", { "endpoint", w->pipeline->endpoint },
+                 { "message_id", item->message.id }, { "type", item->message.type },
+                 { "delayed_retry", number }, { "delay_ms", milliseconds },
+                 { "reason", item->failure.reason });
 }
 
 void wb_move_log(const wb_worker *w, const wb_item *item)
 {
     const wb_pipeline *p = w->pipeline;
     char attempts[12];
+    if (item->delay) {
+        log_retry(w, item);
+        return;
+    }
     (void)snprintf(attempts, sizeof attempts, "%u", item->failure.attempts);
     wb_log_event(WB_LOG_ERROR, "message moved to the error queue", { "endpoint", p->endpoint },
                  { "message_id", item->message.id }, { "type", item->message.type },
@@ -88,7 +121,9 @@ void wb_move_refused(wb_worker *w, wb_item *item, const wb_operation *refused)
     char reason[1200];
     wb_describe_refusal(refused, reason, sizeof reason);
     item->alone = 1;
-    if (can_be_cut(item, refused))
+    if (item->delay) /* the error queue takes what cannot be delayed */
+        item->failure.may_wait = 0;
+    else if (can_be_cut(item, refused))
         item->trim++;
     else
         set_aside(w, item, reason);
@@ -111,7 +146,7 @@ void wb_move_conclude(wb_worker *w, wb_item *item)
         return;
     }
     wb_describe_refusal(refused, reason, sizeof reason);
-    if (!can_be_cut(item, refused) && w->pipeline->outbox && is_final(w, item, refused) &&
+    if (!item->delay && !can_be_cut(item, refused) && w->pipeline->outbox && is_final(w, item, refused) &&
         park(w, item, reason))
         wb_item_change(item, WB_ITEM_SETTLED);
     else

@@ -28,8 +28,10 @@ void wb_verdict_condemn(wb_worker *w, wb_item *item, const char *kind, const cha
     for (size_t i = 0; w->pipeline->outbox && !wb_bug("lost_copy") && i < w->held_count; i++) {
         wb_item *copy = w->held[i];
         if (copy != item && copy->verdict == WB_VERDICT_OPEN && copy->state != WB_ITEM_SETTLED &&
-            wb_item_is_same(copy, item))
+            wb_item_is_same(copy, item)) {
+            copy->failure.may_wait = item->failure.may_wait;
             wb_item_condemn(copy, kind, reason);
+        }
     }
 }
 
@@ -39,6 +41,7 @@ void wb_verdict_attempt_failed(wb_worker *w, wb_item *item, const wb_attempt *at
     char number[12];
 
     wb_failure_set(&item->failure, attempt->kind, attempt->reason, attempt->counts && !wb_bug("uncounted_attempt"));
+    item->failure.may_wait = !attempt->final;
     int is_over = attempt->final || wb_recover_is_exhausted(&p->recoverability, &item->failure);
     if (is_over && (attempt->is_sure || wb_bug("blame"))) {
         wb_verdict_condemn(w, item, attempt->kind, attempt->reason);
@@ -54,6 +57,7 @@ static void count_fault(wb_worker *w, wb_item *item, const char *kind, const cha
 {
     wb_failure_set(&item->failure, kind, reason, 0);
     item->failure.faults++;
+    item->failure.may_wait = 1;
     if (wb_recover_is_faulty(&w->pipeline->recoverability, &item->failure))
         wb_verdict_condemn(w, item, kind, reason);
 }

@@ -36,16 +36,26 @@ typedef struct wb_failure {
     char *reason;      /* malloc'ed, or NULL */
     unsigned attempts; /* failed attempts in this process */
     unsigned faults;   /* how often it alone met the server's trouble while others did not */
+    int may_wait;      /* what failed may be mended by time: a delayed retry has a point */
 } wb_failure;
 
 /** Remember why (the latest reason wins) and, if `counts`, that an attempt failed. */
 void wb_failure_set(wb_failure *failure, const char *kind, const char *reason, int counts);
 void wb_failure_clear(wb_failure *failure);
 
+/* Whether a message that keeps others with its key waiting is retried later, out of its order. */
+#define WB_ON_MESSAGE_FAILURE_BY_KEY 0 /* one with a key blocks, where the transport keeps the order */
+#define WB_ON_MESSAGE_FAILURE_BLOCK 1  /* none is: immediate retries, then the error queue */
+#define WB_ON_MESSAGE_FAILURE_DELAY 2  /* all are */
+
 typedef struct wb_recoverability {
     unsigned immediate_retries;
     const char *error_queue;
     uint32_t delivery_limit; /* the broker's; 0: it has none */
+    unsigned delayed_retries;
+    int64_t delay_increment; /* ns */
+    unsigned delay_jitter;   /* percent of the delay, at most */
+    int on_failure;          /* WB_ON_MESSAGE_FAILURE_x */
 } wb_recoverability;
 
 /** Whether a message that failed this often goes to the error queue now. */

@@ -196,7 +196,7 @@ int main(void)
     };
     pipeline = (wb_pipeline){ .endpoint = "way", .mode = WB_MODE_RECEIVE_ONLY, .handlers = &handlers,
                               .batch_max = 1, .batch_time = WB_SECOND, .body_max = 1 << 20,
-                              .recoverability = { 5, "error", 0 } };
+                              .recoverability = { .immediate_retries = 5, .error_queue = "error" } };
     wb_pipeline_init(&pipeline);
     wb_log_set_level(-1);
     int failed = cmocka_run_group_tests_name("amqp captures", tests, NULL, NULL);

@@ -301,10 +301,10 @@ static void make(kept *ret_made, const char *endpoint, int kind, const char *typ
 static void fail_message(kept *ret_made, const char *endpoint, const capture *received)
 {
     const wb_origin origin = wb_origin_make(endpoint, 1, 1 << 20);
-    const wb_recoverability policy = { 1, "error", 0 };
+    const wb_recoverability policy = { .immediate_retries = 1, .error_queue = "error" };
     char reason[] = "net refuses";
-    const wb_failure failure = { WB_FAILURE_HANDLER, reason, 2, 0 };
-    const wb_failed_message failed = { &received->incoming, &failure, "Shop.Fail", WB_TRIM_NOTHING };
+    const wb_failure failure = { .kind = WB_FAILURE_HANDLER, .reason = reason, .attempts = 2 };
+    const wb_failed_message failed = { &received->incoming, &failure, "Shop.Fail", WB_TRIM_NOTHING, NULL };
     wb_operation_list list = { 0 };
     const wb_operation *copy = wb_recover_error_operation(&policy, &origin, &failed, &arena, &list);
     assert_string_equal(copy->destination, "error");
@@ -400,10 +400,10 @@ static void test_reason(void **state)
 {
     static char reason[20001];
     const wb_origin origin = wb_origin_make("net", 1, 1 << 20);
-    const wb_recoverability policy = { 1, "error", 0 };
-    const wb_failure failure = { WB_FAILURE_HANDLER, reason, 2, 0 };
+    const wb_recoverability policy = { .immediate_retries = 1, .error_queue = "error" };
+    const wb_failure failure = { .kind = WB_FAILURE_HANDLER, .reason = reason, .attempts = 2 };
     const wb_incoming incoming = { .struct_size = sizeof incoming, .id = "a", .id_size = 1, .body = "" };
-    const wb_failed_message failed = { &incoming, &failure, "Shop.Fail", WB_TRIM_NOTHING };
+    const wb_failed_message failed = { &incoming, &failure, "Shop.Fail", WB_TRIM_NOTHING, NULL };
     wb_operation_list list = { 0 };
     (void)state;
     memset(reason, 'r', sizeof reason - 1);

@@ -20,9 +20,11 @@
 #include "core/recover/suspicions.h"
 #include "core/recover/recoverability.h"
 
-static const wb_origin origin = {
-    { "orders", 6 }, { "orders", 6 }, { "machine", 7 }, { "0123", 4 }, 1000, NULL, 0
-};
+static const wb_origin origin = { .endpoint = { "orders", 6 },
+                                  .reply_to = { "orders", 6 },
+                                  .machine = { "machine", 7 },
+                                  .host_id = { "0123", 4 },
+                                  .body_max = 1000 };
 
 static void hash_text(const char *text, size_t repeat, char hex[65])
 {
@@ -542,7 +544,7 @@ static void test_operations_damaged(void **state)
             wb_arena_reset(&arena);
             free(copy);
         }
-    wb_operations_decode("WBO2", 4, &arena, &failed);
+    wb_operations_decode("WBO3", 4, &arena, &failed);
     assert_int_equal(failed, 1);
     wb_buffer_free(&buffer);
     wb_arena_free(&arena);
@@ -553,7 +555,7 @@ static void test_error_operation(void **state)
     wb_arena arena;
     wb_operation_list list = { 0 };
     wb_failure failure = { 0 };
-    const wb_recoverability policy = { 5, "error", 0 };
+    const wb_recoverability policy = { .immediate_retries = 5, .error_queue = "error" };
     const wb_header headers[] = { { "keep", "me", 4, 2 },
                                   { WB_HEADER_RETRIES, "3", strlen(WB_HEADER_RETRIES), 1 },
                                   { "NServiceBus.ExceptionInfo.Data.x", "old", 32, 3 } };
@@ -561,7 +563,7 @@ static void test_error_operation(void **state)
                              .header_count = 3, .body = "body", .body_size = 4 };
     (void)state;
     wb_arena_init(&arena, 4096);
-    const wb_failed_message message = { &incoming, &failure, "T", WB_TRIM_NOTHING };
+    const wb_failed_message message = { &incoming, &failure, "T", WB_TRIM_NOTHING, NULL };
     wb_failure_set(&failure, WB_FAILURE_HANDLER, "because", 1);
     const wb_operation *operation =
         wb_recover_error_operation(&policy, &origin, &message, &arena, &list);
@@ -595,7 +597,7 @@ static void test_error_copy_has_an_id(void **state)
         const char *id, *header, *wanted; /* NULL: a new one */
     } cases[] = { { "native", NULL, "native" }, { "native", "theirs", "theirs" }, { "native", "", "native" },
                   { NULL, NULL, NULL }, { NULL, "", NULL } };
-    const wb_recoverability policy = { 5, "error", 0 };
+    const wb_recoverability policy = { .immediate_retries = 5, .error_queue = "error" };
     wb_failure failure = { 0 };
     wb_arena arena;
     (void)state;
@@ -606,7 +608,7 @@ static void test_error_copy_has_an_id(void **state)
         wb_header header = { WB_HEADER_MESSAGE_ID, value, strlen(WB_HEADER_MESSAGE_ID), value ? strlen(value) : 0 };
         wb_incoming incoming = { .struct_size = sizeof incoming, .id = id, .id_size = id ? strlen(id) : 0,
                                  .headers = &header, .header_count = value != NULL };
-        const wb_failed_message message = { &incoming, &failure, "T", i % 2 ? WB_TRIM_MAX : WB_TRIM_NOTHING };
+        const wb_failed_message message = { &incoming, &failure, "T", i % 2 ? WB_TRIM_MAX : WB_TRIM_NOTHING, NULL };
         wb_operation_list list = { 0 };
         const wb_operation *copy = wb_recover_error_operation(&policy, &origin, &message, &arena, &list);
         const wb_header *found = header_of(copy, WB_HEADER_MESSAGE_ID);
@@ -628,7 +630,7 @@ static void test_trimming(void **state)
     static char large[40000], reason[5000];
     wb_arena arena;
     wb_failure failure = { 0 };
-    const wb_recoverability policy = { 5, "error", 0 };
+    const wb_recoverability policy = { .immediate_retries = 5, .error_queue = "error" };
     const wb_header headers[] = { { "large", large, 5, sizeof large - 1 }, { "small", "s", 5, 1 } };
     wb_incoming incoming = { .struct_size = sizeof incoming, .id = "m", .id_size = 1, .headers = headers,
                              .header_count = 2, .body = "body", .body_size = 4 };
@@ -640,7 +642,7 @@ static void test_trimming(void **state)
     wb_failure_set(&failure, WB_FAILURE_HANDLER, reason, 1);
     for (unsigned trim = WB_TRIM_NOTHING; trim <= WB_TRIM_HEADERS; trim++) {
         wb_operation_list list = { 0 };
-        const wb_failed_message message = { &incoming, &failure, "T", trim };
+        const wb_failed_message message = { &incoming, &failure, "T", trim, NULL };
         const wb_operation *copy = wb_recover_error_operation(&policy, &origin, &message, &arena, &list);
         assert_true(size_of_headers(copy) < before);
         before = size_of_headers(copy);
@@ -708,7 +710,7 @@ static void test_suspicions(void **state)
 
 static void test_recoverability(void **state)
 {
-    const wb_recoverability none = { 0, "error", 0 }, five = { 5, "error", 0 };
+    const wb_recoverability none = { .immediate_retries = 0, .error_queue = "error" }, five = { .immediate_retries = 5, .error_queue = "error" };
     wb_failure failure = { 0 };
     (void)state;
     for (unsigned attempt = 1; attempt <= 5; attempt++) {
@@ -723,7 +725,7 @@ static void test_recoverability(void **state)
 
 static void test_attempts(void **state)
 {
-    const wb_recoverability none = { 0, "error", 0 }, five = { 5, "error", 0 };
+    const wb_recoverability none = { .immediate_retries = 0, .error_queue = "error" }, five = { .immediate_retries = 5, .error_queue = "error" };
     wb_buffer buffer = { 0 };
     (void)state;
     assert_true(wb_attempts_number("m\0x", 3) != wb_attempts_number("m", 1));
@@ -744,7 +746,7 @@ static void test_attempts(void **state)
     assert_true(wb_attempts_are_exhausted(&none, 3));
     /* all of ours stay below the broker's, whatever it is */
     for (uint32_t limit = 2; limit < 40; limit++) {
-        wb_recoverability limited = { 0, "error", limit };
+        wb_recoverability limited = { .error_queue = "error", .delivery_limit = limit };
         uint32_t from = wb_attempts_suspect_from(&limited);
         assert_in_range(from, 1, WB_SUSPECT_DELIVERIES);
         assert_true(wb_attempts_are_exhausted(&limited, limit - from));

@@ -50,7 +50,7 @@ static int set_up(void **state)
     pipeline = (wb_pipeline){ .endpoint = "e", .mode = WB_MODE_RECEIVE_ONLY, .handlers = &handlers,
                               .batch_max = 8, .batch_time = WB_SECOND,
                               .transport_ops = &no_limits,
-                              .recoverability = { 5, "error", 0 } };
+                              .recoverability = { .immediate_retries = 5, .error_queue = "error" } };
     entries[0] = (wb_handler_entry){ "One", handle, NULL, "test" };
     entries[1] = (wb_handler_entry){ "Two", handle, NULL, "test" };
     wb_pipeline_init(&pipeline);

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "fake_delays.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/clock.h"
+#include "core/base/error.h"
+#include "core/message/header_names.h"
+#include "core/message/incoming.h"
+
+fake_delays fake_store;
+
+static int next_answer(int answers[8], wb_error *error)
+{
+    int answer = answers[0];
+    memmove(answers, answers + 1, 7 * sizeof answers[0]);
+    answers[7] = WB_OK;
+    return answer == WB_OK ? WB_OK : wb_error_set(error, answer, WB_CAUSE_SERVER, 0, "as the test asked");
+}
+
+static fake_row *find(const wb_delayed_key *key)
+{
+    for (size_t i = 0; i < fake_store.row_count; i++) {
+        fake_row *row = &fake_store.rows[i];
+        if (strcmp(row->destination, key->destination) == 0 && strcmp(row->id, key->id) == 0 &&
+            row->retries == key->retries)
+            return row;
+    }
+    return NULL;
+}
+
+static int is_his(const fake_row *row, const char *owner)
+{
+    return row && (!owner || memcmp(row->owner, owner, sizeof row->owner) == 0);
+}
+
+/* ---- the store ------------------------------------------------------------------------ */
+
+static int initialize(wb_persistence *persistence, int32_t mode, wb_error *error)
+{
+    (void)persistence, (void)mode, (void)error;
+    return WB_OK;
+}
+
+static int store(wb_storage_session *session, const wb_delayed *messages, size_t count, wb_error *error)
+{
+    (void)session;
+    fake_store.store_calls++;
+    int r = next_answer(fake_store.store_answers, error);
+    for (size_t i = 0; i < count && r == WB_OK; i++)
+        if (fake_store.row_max && messages[i].operation_size > fake_store.row_max)
+            r = wb_error_set(error, WB_REJECT, WB_CAUSE_TOO_LARGE, 0, "a row does not hold it");
+    for (size_t i = 0; i < count && r == WB_OK; i++) {
+        const wb_delayed *m = &messages[i];
+        const wb_delayed_key key = { m->destination, m->destination_size, m->id, m->id_size, m->retries, 0 };
+        if (find(&key))
+            continue;
+        fake_row *row = &fake_store.rows[fake_store.row_count++];
+        *row = (fake_row){ .retries = m->retries, .due = m->due, .operation_size = m->operation_size };
+        (void)snprintf(row->destination, sizeof row->destination, "%s", m->destination);
+        (void)snprintf(row->id, sizeof row->id, "%.*s", (int)m->id_size, m->id);
+        memcpy(row->operation, m->operation, m->operation_size);
+    }
+    return r;
+}
+
+static int next(wb_storage_session *session, int64_t *ret_due, int64_t *ret_now, wb_error *error)
+{
+    (void)session, (void)error;
+    *ret_due = WB_NEVER_DUE;
+    *ret_now = fake_store.now;
+    for (size_t i = 0; i < fake_store.row_count; i++) {
+        const fake_row *row = &fake_store.rows[i];
+        int64_t at = row->leased_until > fake_store.now && row->leased_until > row->due ? row->leased_until
+                                                                                        : row->due;
+        *ret_due = at < *ret_due ? at : *ret_due;
+    }
+    return WB_OK;
+}
+
+static int fetch(wb_storage_session *session, const wb_delayed_fetch *fetch, wb_delayed_fn visit,
+                 void *argument, wb_error *error)
+{
+    size_t taken = 0;
+    (void)session;
+    fake_store.fetch_calls++;
+    int r = next_answer(fake_store.fetch_answers, error);
+    for (size_t i = 0; i < fake_store.row_count && taken < fetch->limit && r == WB_OK; i++) {
+        fake_row *row = &fake_store.rows[i];
+        if (row->due > fake_store.now || row->leased_until > fake_store.now)
+            continue;
+        memcpy(row->owner, fetch->owner, sizeof row->owner);
+        row->leased_until = fake_store.now + fetch->lease;
+        taken++;
+        const wb_delayed message = { .struct_size = sizeof message,
+                                     .destination = row->destination,
+                                     .destination_size = strlen(row->destination),
+                                     .id = row->id,
+                                     .id_size = strlen(row->id),
+                                     .retries = row->retries,
+                                     .failures = row->failures,
+                                     .due = row->due,
+                                     .operation = row->operation,
+                                     .operation_size = row->operation_size };
+        (void)visit(argument, &message);
+    }
+    return r;
+}
+
+static int remove_rows(wb_storage_session *session, const char *owner, wb_delayed_key *keys, size_t count,
+                       wb_error *error)
+{
+    (void)session;
+    fake_store.remove_calls++;
+    int r = next_answer(fake_store.remove_answers, error);
+    for (size_t i = 0; i < count && r == WB_OK; i++) {
+        fake_row *row = find(&keys[i]);
+        keys[i].was_there = is_his(row, owner);
+        if (keys[i].was_there)
+            *row = fake_store.rows[--fake_store.row_count];
+    }
+    return r;
+}
+
+static int increment(wb_storage_session *session, const char *owner, wb_delayed_key *keys, size_t count,
+                     int64_t due, wb_error *error)
+{
+    (void)session, (void)error;
+    for (size_t i = 0; i < count; i++) {
+        fake_row *row = find(&keys[i]);
+        keys[i].was_there = is_his(row, owner);
+        if (!keys[i].was_there)
+            continue;
+        row->failures++;
+        row->due = due;
+        row->leased_until = 0;
+    }
+    return WB_OK;
+}
+
+static int release(wb_storage_session *session, const char *owner, wb_error *error)
+{
+    (void)session, (void)error;
+    fake_store.release_calls++;
+    for (size_t i = 0; i < fake_store.row_count; i++)
+        if (is_his(&fake_store.rows[i], owner))
+            fake_store.rows[i].leased_until = 0;
+    return WB_OK;
+}
+
+static const wb_delayed_ops delayed_ops = {
+    .struct_size = sizeof delayed_ops,
+    .initialize = initialize,
+    .store = store,
+    .next = next,
+    .fetch = fetch,
+    .remove = remove_rows,
+    .increment_failure_count = increment,
+    .release = release,
+};
+
+static int open_storage(wb_persistence *persistence, wb_storage_session **ret_session, wb_error *error)
+{
+    (void)persistence, (void)error;
+    fake_store.storage_open++;
+    fake_store.storage_opened++;
+    *ret_session = (wb_storage_session *)&fake_store;
+    return WB_OK;
+}
+
+static void close_storage(wb_storage_session *session)
+{
+    (void)session;
+    fake_store.storage_open--;
+}
+
+static int clock_of(wb_storage_session *session, int64_t *ret_wall, wb_error *error)
+{
+    (void)session, (void)error;
+    *ret_wall = fake_store.now;
+    return WB_OK;
+}
+
+static const wb_persistence_ops persistence_ops = { .struct_size = sizeof persistence_ops,
+                                                    .open = open_storage,
+                                                    .close = close_storage,
+                                                    .clock = clock_of,
+                                                    .delayed = &delayed_ops };
+
+/* ---- the transport --------------------------------------------------------------------- */
+
+static int open_transport(wb_transport *transport, uint32_t purpose, uint32_t prefetch,
+                          wb_transport_session **ret_session, wb_error *error)
+{
+    (void)transport, (void)purpose, (void)prefetch, (void)error;
+    fake_store.transport_open++;
+    fake_store.transport_opened++;
+    *ret_session = (wb_transport_session *)&fake_store;
+    return WB_OK;
+}
+
+static void close_transport(wb_transport_session *session)
+{
+    (void)session;
+    fake_store.transport_open--;
+}
+
+static void copy_header(const wb_operation *operation, const char *name, char *text, size_t size)
+{
+    const wb_header *header =
+        wb_headers_find(operation->headers, operation->header_count, name, strlen(name));
+    (void)snprintf(text, size, "%s", header ? header->value : "");
+}
+
+static void note_sent(const wb_operation *operation)
+{
+    fake_sent *sent = &fake_store.sent[fake_store.sent_count++];
+    (void)snprintf(sent->destination, sizeof sent->destination, "%s", operation->destination);
+    (void)snprintf(sent->id, sizeof sent->id, "%.*s", (int)operation->id_size, operation->id);
+    (void)snprintf(sent->body, sizeof sent->body, "%.*s", (int)operation->body_size,
+                   (const char *)operation->body);
+    copy_header(operation, WB_HEADER_FAILED_QUEUE, sent->failed_queue, sizeof sent->failed_queue);
+    copy_header(operation, WB_HEADER_RETRIES, sent->retries, sizeof sent->retries);
+    sent->deliver_at = operation->deliver_at;
+}
+
+static int is_refused(const wb_operation *operation)
+{
+    if (fake_store.picky && strcmp(operation->destination, fake_store.picky) == 0)
+        return fake_store.picky_for-- > 0;
+    return fake_store.refused && strcmp(operation->destination, fake_store.refused) == 0;
+}
+
+static int send_one(wb_operation *operation)
+{
+    if (fake_store.silent && strcmp(operation->destination, fake_store.silent) == 0)
+        return WB_IN_DOUBT;
+    if (is_refused(operation)) {
+        operation->result = WB_REJECT;
+        operation->cause = fake_store.refused_cause;
+        operation->reason = "refused by the test";
+        return WB_OK;
+    }
+    operation->result = WB_OK;
+    note_sent(operation);
+    return WB_OK;
+}
+
+static int send(wb_transport_session *session, wb_operation *const *operations, size_t count,
+                int64_t deadline, wb_error *error)
+{
+    (void)session, (void)deadline;
+    fake_store.send_windows++;
+    int r = next_answer(fake_store.send_answers, error), all = WB_OK;
+    for (size_t i = 0; i < count && r == WB_OK; i++) {
+        int one = send_one(operations[i]);
+        all = one != WB_OK ? one : all;
+    }
+    return all == WB_OK ? r : wb_error_set(error, all, WB_CAUSE_SENDING, 0, "no confirmation came");
+}
+
+static const wb_transport_ops transport_ops = { .struct_size = sizeof transport_ops,
+                                                .open = open_transport,
+                                                .close = close_transport,
+                                                .send = send };
+
+/* ---- set-up ---------------------------------------------------------------------------- */
+
+void fake_delays_reset(wb_pipeline *pipeline)
+{
+    memset(&fake_store, 0, sizeof fake_store);
+    fake_store.now = 1000 * WB_SECOND;
+    *pipeline = (wb_pipeline){ .endpoint = "e",
+                               .mode = WB_MODE_RECEIVE_ONLY,
+                               .transport_ops = &transport_ops,
+                               .persistence_ops = &persistence_ops,
+                               .origin = wb_origin_make("e", 1, 1000),
+                               .recoverability = { .immediate_retries = 5, .error_queue = "error" } };
+    pipeline->origin.delays = WB_DELAYS_BY_STORE;
+    wb_pipeline_init(pipeline);
+    wb_error error;
+    (void)wb_pipeline_ask_time(pipeline, NULL, &error);
+}
+
+void fake_delays_add(const char *destination, const char *id, int64_t due)
+{
+    wb_operation_node node = { .operation = { .struct_size = sizeof(wb_operation),
+                                              .kind = WB_OPERATION_SEND,
+                                              .destination = destination,
+                                              .id = id,
+                                              .id_size = strlen(id),
+                                              .body = "body",
+                                              .body_size = 4,
+                                              .result = WB_RETRY } };
+    const wb_operation_list list = { &node, &node, 1 };
+    wb_buffer bytes = { 0 };
+    wb_error error;
+    wb_operations_encode_start(&bytes);
+    (void)wb_operations_encode_group(&bytes, id, strlen(id), &list);
+    const wb_delayed message = { .struct_size = sizeof message, .destination = destination,
+                                 .destination_size = strlen(destination), .id = id, .id_size = strlen(id),
+                                 .due = due, .operation = bytes.data, .operation_size = bytes.size };
+    (void)store(NULL, &message, 1, &error);
+    fake_store.store_calls = 0;
+    wb_buffer_free(&bytes);
+}

@@ -1,0 +1,730 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Messages that are due later: what a handler may ask for, their form in the outbox, who keeps
+ * them, the poller, circuit breakers, delayed retries. Over a store and a transport in this
+ * process (fake_delays.h).
+ */
+#include "config.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/base/clock.h"
+#include "core/config/units.h"
+#include "core/delayed/poller.h"
+#include "core/message/header_names.h"
+#include "core/message/incoming.h"
+#include "core/pipeline/defer.h"
+#include "core/recover/retry_copy.h"
+#include "fake_delays.h"
+
+static wb_pipeline pipeline;
+static wb_poller poller;
+static wb_arena arena;
+
+static int set_up(void **state)
+{
+    (void)state;
+    fake_delays_reset(&pipeline);
+    pipeline.store_breaker.after = pipeline.fetch_breaker.after = pipeline.dispatch_breaker.after = WB_SECOND;
+    poller = (wb_poller){ .pipeline = &pipeline, .policy = { .failure_pause = WB_MILLISECOND } };
+    wb_poller_init(&poller);
+    wb_arena_init(&arena, 4096);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    wb_poller_finish(&poller);
+    wb_pipeline_free(&pipeline);
+    wb_arena_free(&arena);
+    assert_int_equal(fake_store.storage_open, 0);
+    assert_int_equal(fake_store.transport_open, 0);
+    return 0;
+}
+
+/* ---- what may be asked for ------------------------------------------------------------- */
+
+static int add(wb_outgoing outgoing, wb_operation_list *list, wb_error *error)
+{
+    outgoing.type = "T";
+    outgoing.destination = "q";
+    return wb_outgoing_add(&pipeline.origin, WB_KIND_SEND, &outgoing, sizeof outgoing, NULL, 0, &arena, list,
+                           error);
+}
+
+static void expect_due(wb_outgoing outgoing, int64_t due)
+{
+    wb_operation_list list = { 0 };
+    wb_error error = { 0 };
+    assert_int_equal(add(outgoing, &list, &error), WB_OK);
+    const wb_operation *operation = &list.first->operation;
+    assert_in_range(operation->deliver_at, due, due + (due ? WB_SECOND : 0));
+    assert_int_equal(WB_HEADERS_FIND(operation->headers, operation->header_count, WB_HEADER_DELIVER_AT) != NULL,
+                     due != 0);
+}
+
+static void expect_refused(wb_outgoing outgoing, const char *why)
+{
+    wb_operation_list list = { 0 };
+    wb_error error = { 0 };
+    assert_int_equal(add(outgoing, &list, &error), WB_REJECT);
+    if (!strstr(error.text, why))
+        fail_msg("\"%s\" is not in: %s", why, error.text);
+    assert_int_equal(list.count, 0);
+}
+
+static void test_what_may_be_asked(void **state)
+{
+    const int64_t now = fake_store.now;
+    (void)state;
+    expect_due((wb_outgoing){ 0 }, 0);
+    expect_due((wb_outgoing){ .delay = 5 * WB_SECONDS }, now + 5 * WB_SECOND);
+    expect_due((wb_outgoing){ .deliver_at = 7 }, 7);
+    expect_due((wb_outgoing){ .delay = 3650 * WB_DAYS }, now + 3650 * WB_DAYS);
+    expect_refused((wb_outgoing){ .delay = 1, .deliver_at = 1 }, "both");
+    expect_refused((wb_outgoing){ .delay = -1 }, "negative");
+    expect_refused((wb_outgoing){ .deliver_at = -1 }, "negative");
+    expect_refused((wb_outgoing){ .delay = 3650 * WB_DAYS + 1 }, "3650 days");
+    expect_refused((wb_outgoing){ .deliver_at = now + 3651 * WB_DAYS }, "3650 days");
+    expect_refused((wb_outgoing){ .delay = 1, .flags = WB_IMMEDIATE }, "immediate");
+    pipeline.origin.delays = WB_DELAYS_BY_TRANSPORT;
+    expect_due((wb_outgoing){ .delay = WB_SECONDS, .flags = WB_IMMEDIATE }, now + WB_SECOND);
+    pipeline.origin.delays = WB_DELAYS_BY_NOBODY;
+    expect_refused((wb_outgoing){ .delay = 1 }, "nobody");
+    expect_due((wb_outgoing){ 0 }, 0);
+}
+
+/* A module built before there were delays hands over less: it is sent at once. */
+static void test_older_modules(void **state)
+{
+    wb_outgoing outgoing = { .type = "T", .destination = "q", .delay = WB_SECONDS };
+    wb_operation_list list = { 0 };
+    wb_error error;
+    (void)state;
+    assert_int_equal(wb_outgoing_add(&pipeline.origin, WB_KIND_SEND, &outgoing, offsetof(wb_outgoing, delay),
+                                     NULL, 0, &arena, &list, &error), WB_OK);
+    assert_int_equal(list.first->operation.deliver_at, 0);
+}
+
+static void test_times_of_people(void **state)
+{
+    static const struct {
+        const char *text;
+        int result;
+        int64_t time;
+    } cases[] = {
+        { "1970-01-01T00:00:00Z", WB_UNIT_OK, 0 },
+        { "2026-12-31T08:00:00Z", WB_UNIT_OK, INT64_C(1798704000) * WB_SECOND },
+        { "2026-12-31 08:00:00.25Z", WB_UNIT_OK, INT64_C(1798704000) * WB_SECOND + 250 * WB_MILLISECOND },
+        { "2026-12-31T08:00:00", WB_UNIT_MALFORMED, 0 },
+        { "2026-12-31T08:00:00+01:00", WB_UNIT_MALFORMED, 0 },
+        { "2026-02-31T08:00:00Z", WB_UNIT_MALFORMED, 0 },
+        { "2026-13-01T08:00:00Z", WB_UNIT_MALFORMED, 0 },
+        { "2026-12-31T24:00:00Z", WB_UNIT_MALFORMED, 0 },
+        { "2026-12-31T08:60:00Z", WB_UNIT_MALFORMED, 0 },
+        { "1969-12-31T08:00:00Z", WB_UNIT_MALFORMED, 0 },
+        { "tomorrow", WB_UNIT_MALFORMED, 0 },
+        { "", WB_UNIT_MALFORMED, 0 },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        int64_t time = 0;
+        if (wb_time_parse(cases[i].text, &time) != cases[i].result || time != cases[i].time)
+            fail_msg("\"%s\" is %lld", cases[i].text, (long long)time);
+    }
+}
+
+/* ---- the form in the outbox ------------------------------------------------------------ */
+
+static wb_operation *append(wb_operation_list *list, const char *destination, const char *id, int64_t due)
+{
+    wb_operation *operation = wb_operation_append(list, &arena);
+    operation->kind = WB_OPERATION_SEND;
+    operation->flags = WB_OPERATION_MANDATORY;
+    operation->destination = destination;
+    operation->id = id;
+    operation->id_size = strlen(id);
+    operation->body = "body";
+    operation->body_size = 4;
+    operation->deliver_at = due;
+    return operation;
+}
+
+static void test_formats(void **state)
+{
+    wb_operation_list list = { 0 }, plain = { 0 };
+    wb_buffer bytes = { 0 };
+    int failed;
+    (void)state;
+    append(&plain, "q", "plain", 0);
+    wb_operations_encode_start(&bytes);
+    (void)wb_operations_encode_group(&bytes, "m", 1, &plain);
+    assert_memory_equal(bytes.data, "WBO1", 4);
+    append(&list, "q", "at once", 0);
+    append(&list, "r", "later", INT64_C(1) << 60);
+    (void)wb_operations_encode_group(&bytes, "n", 1, &list);
+    assert_memory_equal(bytes.data, "WBO2", 4);
+    wb_operation_group *group = wb_operations_decode(bytes.data, bytes.size, &arena, &failed);
+    assert_int_equal(failed, 0);
+    assert_int_equal(group->operations.first->operation.deliver_at, 0);
+    const wb_operation_node *node = group->next->operations.first;
+    assert_int_equal(node->operation.deliver_at, 0);
+    assert_int_equal(node->next->operation.deliver_at, INT64_C(1) << 60);
+    assert_int_equal(node->next->operation.flags, WB_OPERATION_MANDATORY);
+    assert_string_equal(node->next->operation.body, "body");
+    /* what remains has nothing delayed: earlier versions can read it */
+    list.last->operation.result = WB_OK;
+    wb_operations_encode_start(&bytes);
+    (void)wb_operations_encode_group(&bytes, "n", 1, &list);
+    assert_memory_equal(bytes.data, "WBO1", 4);
+    wb_buffer_free(&bytes);
+}
+
+/* Cut anywhere it is refused, or has fewer groups; nothing is read beyond its end. */
+static void test_format_2_damaged(void **state)
+{
+    wb_operation_list list = { 0 };
+    wb_buffer bytes = { 0 };
+    int failed;
+    (void)state;
+    append(&list, "r", "later", 1);
+    wb_operations_encode_start(&bytes);
+    (void)wb_operations_encode_group(&bytes, "n", 1, &list);
+    for (size_t size = 5; size < bytes.size; size++) {
+        unsigned char *part = malloc(size);
+        memcpy(part, bytes.data, size);
+        wb_operations_decode(part, size, &arena, &failed);
+        assert_int_equal(failed, 1);
+        free(part);
+    }
+    wb_buffer_free(&bytes);
+}
+
+/* ---- deferring ------------------------------------------------------------------------- */
+
+typedef struct sending {
+    wb_operation_list list;
+    wb_window window;
+    wb_outlet outlet;
+    wb_error error;
+} sending;
+
+static int send_list(sending *s)
+{
+    s->outlet = (wb_outlet){ .pipeline = &pipeline,
+                             .session = (wb_transport_session *)&fake_store,
+                             .storage = (wb_storage_session *)&fake_store };
+    wb_window_clear(&s->window, &arena);
+    wb_window_add_list(&s->window, &s->list);
+    int r = wb_window_send(&s->window, &s->outlet, &s->error);
+    wb_window_free(&s->window);
+    return r;
+}
+
+static void test_store_keeps_what_is_due_later(void **state)
+{
+    sending s = { 0 };
+    (void)state;
+    append(&s.list, "q", "at once", 0);
+    append(&s.list, "q", "later", fake_store.now + 60 * WB_SECOND);
+    append(&s.list, "q", "due", fake_store.now - 1);
+    assert_int_equal(send_list(&s), WB_OK);
+    assert_int_equal(fake_store.sent_count, 2);
+    assert_int_equal(fake_store.sent[1].deliver_at, 0);
+    assert_int_equal(fake_store.row_count, 1);
+    assert_string_equal(fake_store.rows[0].id, "later");
+    assert_int_equal(fake_store.rows[0].due, fake_store.now + 60 * WB_SECOND);
+    assert_memory_equal(fake_store.rows[0].operation, "WBO1", 4); /* that it is due is a column */
+    for (const wb_operation_node *node = s.list.first; node; node = node->next)
+        assert_int_equal(node->operation.result, WB_OK);
+}
+
+static void test_transport_is_told(void **state)
+{
+    sending s = { 0 };
+    (void)state;
+    pipeline.origin.delays = WB_DELAYS_BY_TRANSPORT;
+    append(&s.list, "q", "later", fake_store.now + 60 * WB_SECOND);
+    assert_int_equal(send_list(&s), WB_OK);
+    assert_int_equal(fake_store.row_count, 0);
+    assert_int_equal(fake_store.sent[0].deliver_at, fake_store.now + 60 * WB_SECOND);
+}
+
+/* The configuration was changed while it was pending: nothing is sent early. */
+static void test_nobody_delays_any_more(void **state)
+{
+    sending s = { 0 };
+    (void)state;
+    pipeline.origin.delays = WB_DELAYS_BY_NOBODY;
+    append(&s.list, "q", "later", fake_store.now + 60 * WB_SECOND);
+    append(&s.list, "q", "due", fake_store.now - 1);
+    assert_int_equal(send_list(&s), WB_OK);
+    assert_int_equal(s.list.first->operation.result, WB_REJECT);
+    assert_non_null(strstr(s.list.first->operation.reason, "nobody"));
+    assert_int_equal(fake_store.sent_count, 1);
+    assert_string_equal(fake_store.sent[0].id, "due");
+}
+
+static void test_one_is_too_large(void **state)
+{
+    sending s = { 0 };
+    char body[600];
+    (void)state;
+    memset(body, 'b', sizeof body);
+    fake_store.row_max = 512;
+    append(&s.list, "q", "small", fake_store.now + WB_SECOND * 60);
+    wb_operation *large = append(&s.list, "q", "large", fake_store.now + WB_SECOND * 60);
+    large->body = body;
+    large->body_size = sizeof body;
+    append(&s.list, "q", "small too", fake_store.now + WB_SECOND * 60);
+    assert_int_equal(send_list(&s), WB_OK);
+    assert_int_equal(fake_store.row_count, 2);
+    assert_int_equal(large->result, WB_REJECT);
+    assert_int_equal(large->cause, WB_CAUSE_TOO_LARGE);
+    assert_int_equal(s.list.last->operation.result, WB_OK);
+}
+
+static void test_store_is_waited_for(void **state)
+{
+    sending s = { 0 };
+    (void)state;
+    fake_store.store_answers[0] = WB_RETRY;
+    fake_store.store_answers[1] = WB_ABORT;
+    append(&s.list, "q", "later", fake_store.now + 60 * WB_SECOND);
+    assert_int_equal(send_list(&s), WB_OK);
+    assert_int_equal(fake_store.store_calls, 3);
+    assert_int_equal(fake_store.row_count, 1);
+    assert_int_equal(pipeline.store_breaker.armed, 0);
+}
+
+/* Whatever it was, the session is lost, nothing is sent, and what is done again is harmless. */
+static void test_store_is_lost(void **state)
+{
+    static const int answers[] = { WB_NOT_CONNECTED, WB_IN_DOUBT, WB_FATAL };
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        sending s = { 0 };
+        fake_store.store_answers[0] = answers[i];
+        append(&s.list, "q", "at once", 0);
+        append(&s.list, "q", "later", fake_store.now + 60 * WB_SECOND);
+        assert_int_equal(send_list(&s), answers[i] == WB_FATAL ? WB_FATAL : WB_NOT_CONNECTED);
+        assert_true(s.outlet.storage_failed);
+        assert_int_equal(fake_store.sent_count, 0);
+        assert_true(pipeline.store_breaker.armed);
+    }
+}
+
+/* ---- the poller ------------------------------------------------------------------------ */
+
+static int64_t poll_until, poll_sleep;
+
+static void poll_once(void)
+{
+    wb_poller_round(&poller, &poll_until, &poll_sleep);
+}
+
+static void test_poller_sends_what_is_due(void **state)
+{
+    (void)state;
+    fake_delays_add("q", "now", fake_store.now);
+    fake_delays_add("q", "before", fake_store.now - WB_SECOND);
+    fake_delays_add("q", "soon", fake_store.now + 200 * WB_MILLISECOND);
+    poll_once();
+    assert_int_equal(fake_store.sent_count, 2);
+    assert_int_equal(fake_store.row_count, 1);
+    assert_int_equal(fake_store.send_windows, 1);
+    assert_int_equal(fake_store.remove_calls, 1);
+    assert_string_equal(fake_store.sent[0].body, "body");
+    assert_int_equal(poll_sleep, 200 * WB_MILLISECOND);
+    assert_int_equal(poll_until, fake_store.now + 200 * WB_MILLISECOND);
+    fake_store.now += 200 * WB_MILLISECOND;
+    poll_once();
+    assert_int_equal(fake_store.sent_count, 3);
+    assert_int_equal(poll_until, WB_NEVER_DUE);
+    assert_int_equal(poll_sleep, WB_SECOND); /* others may store */
+}
+
+static void test_poller_drains_in_lots(void **state)
+{
+    char id[16];
+    (void)state;
+    for (int i = 0; i < 2 * WB_LOT_MAX + 7; i++) {
+        (void)snprintf(id, sizeof id, "%d", i);
+        fake_delays_add("q", id, fake_store.now);
+    }
+    poll_once();
+    assert_int_equal(fake_store.sent_count, 2 * WB_LOT_MAX + 7);
+    assert_int_equal(fake_store.row_count, 0);
+    assert_int_equal(fake_store.send_windows, 3);
+}
+
+static const fake_sent *find_sent(const char *destination)
+{
+    for (size_t i = 0; i < fake_store.sent_count; i++)
+        if (strcmp(fake_store.sent[i].destination, destination) == 0)
+            return &fake_store.sent[i];
+    return NULL;
+}
+
+static void test_unknown_destination(void **state)
+{
+    (void)state;
+    poller.policy.retries = 5; /* which it gets none of */
+    fake_store.refused = "nowhere";
+    fake_store.refused_cause = WB_CAUSE_UNROUTABLE;
+    fake_delays_add("nowhere", "lost", fake_store.now);
+    fake_delays_add("q", "good", fake_store.now);
+    poll_once();
+    assert_int_equal(fake_store.row_count, 0);
+    assert_non_null(find_sent("q"));
+    const fake_sent *moved = find_sent("error");
+    assert_non_null(moved);
+    assert_string_equal(moved->id, "lost");
+    assert_string_equal(moved->failed_queue, "nowhere");
+    assert_string_equal(moved->body, "body");
+}
+
+static void test_refused_is_tried_again(void **state)
+{
+    (void)state;
+    poller.policy.retries = 2;
+    fake_store.picky = "picky";
+    fake_store.picky_for = 2;
+    fake_store.refused_cause = WB_CAUSE_OTHER;
+    fake_delays_add("picky", "patient", fake_store.now);
+    for (int i = 0; i < 3; i++, fake_store.now += WB_SECOND)
+        poll_once();
+    assert_int_equal(fake_store.row_count, 0);
+    assert_non_null(find_sent("picky"));
+    assert_null(find_sent("error"));
+}
+
+static void test_refused_too_often(void **state)
+{
+    (void)state;
+    poller.policy.retries = 2;
+    fake_store.refused = "picky";
+    fake_store.refused_cause = WB_CAUSE_OTHER;
+    fake_delays_add("picky", "hopeless", fake_store.now);
+    for (int i = 0; i < 2; i++) {
+        poll_once();
+        assert_int_equal(fake_store.rows[0].failures, i + 1);
+        assert_null(find_sent("error"));
+        fake_store.now = fake_store.rows[0].due;
+    }
+    poll_once();
+    assert_int_equal(fake_store.row_count, 0);
+    assert_string_equal(find_sent("error")->id, "hopeless");
+}
+
+/* A privilege is somebody else's to grant: it waits as long as it takes. */
+static void test_privilege_is_waited_for(void **state)
+{
+    (void)state;
+    fake_store.refused = "secret";
+    fake_store.refused_cause = WB_CAUSE_REFUSED;
+    fake_delays_add("secret", "forbidden", fake_store.now);
+    for (int i = 0; i < 5; i++, fake_store.now += 60 * WB_SECOND)
+        poll_once();
+    assert_int_equal(fake_store.row_count, 1);
+    assert_null(find_sent("error"));
+    fake_store.refused = NULL;
+    poll_once();
+    assert_non_null(find_sent("secret"));
+}
+
+/* Nor does the error queue take it: nothing is lost. */
+static void test_error_queue_refuses(void **state)
+{
+    (void)state;
+    fake_store.refused = "nowhere";
+    fake_store.refused_cause = WB_CAUSE_UNROUTABLE;
+    fake_store.picky = "error";
+    fake_store.picky_for = 1;
+    fake_delays_add("nowhere", "lost", fake_store.now);
+    poll_once();
+    assert_int_equal(fake_store.row_count, 1);
+    assert_int_equal(fake_store.rows[0].leased_until, 0);
+    assert_true(fake_store.rows[0].due > fake_store.now + 30 * WB_SECOND);
+    fake_store.now += 120 * WB_SECOND;
+    poll_once();
+    assert_int_equal(fake_store.row_count, 0);
+    assert_string_equal(find_sent("error")->id, "lost");
+}
+
+static void test_silent_destination_keeps_nobody(void **state)
+{
+    (void)state;
+    fake_store.silent = "silent";
+    fake_delays_add("silent", "unheard", fake_store.now);
+    fake_delays_add("q", "good", fake_store.now);
+    poll_once();
+    assert_non_null(find_sent("q"));
+    assert_int_equal(fake_store.row_count, 1);
+    assert_string_equal(fake_store.rows[0].id, "unheard");
+    assert_null(find_sent("error"));
+    assert_true(fake_store.rows[0].due > fake_store.now + 20 * WB_SECOND);
+    assert_int_equal(fake_store.rows[0].leased_until, 0);
+}
+
+static void test_broker_is_away(void **state)
+{
+    (void)state;
+    fake_store.send_answers[0] = WB_NOT_CONNECTED;
+    fake_delays_add("q", "waits", fake_store.now);
+    poll_once();
+    assert_int_equal(fake_store.row_count, 1);
+    assert_int_equal(fake_store.release_calls, 1); /* others may have it at once */
+    assert_int_equal(fake_store.rows[0].leased_until, 0);
+    assert_int_equal(fake_store.rows[0].failures, 0);
+    assert_true(poll_sleep >= 100 * WB_MILLISECOND && poll_sleep <= 30 * WB_SECOND);
+    assert_true(pipeline.dispatch_breaker.armed);
+    poll_once();
+    assert_int_equal(fake_store.row_count, 0);
+    assert_int_equal(fake_store.transport_opened, 2);
+    assert_false(pipeline.dispatch_breaker.armed);
+}
+
+static void test_database_is_away(void **state)
+{
+    int64_t first;
+    (void)state;
+    fake_store.fetch_answers[0] = fake_store.fetch_answers[1] = WB_NOT_CONNECTED;
+    fake_delays_add("q", "waits", fake_store.now);
+    poll_once();
+    first = poll_sleep;
+    poll_once();
+    assert_true(poll_sleep > first); /* grows */
+    assert_int_equal(poll_until, INT64_MIN); /* nothing wakes it earlier */
+    assert_true(pipeline.fetch_breaker.armed);
+    poll_once();
+    assert_int_equal(fake_store.row_count, 0);
+    assert_int_equal(fake_store.storage_opened, 3);
+    assert_false(pipeline.fetch_breaker.armed);
+}
+
+/* Sent, and that it was could not be told: it is sent again, the same. */
+static void test_remove_fails(void **state)
+{
+    (void)state;
+    fake_store.remove_answers[0] = WB_IN_DOUBT;
+    fake_delays_add("q", "twice", fake_store.now);
+    poll_once();
+    fake_store.now += WB_LOT_LEASE;
+    poll_once();
+    assert_int_equal(fake_store.row_count, 0);
+    assert_int_equal(fake_store.sent_count, 2);
+    assert_memory_equal(&fake_store.sent[0], &fake_store.sent[1], sizeof fake_store.sent[0]);
+}
+
+static void test_unreadable_is_left_alone(void **state)
+{
+    (void)state;
+    fake_delays_add("q", "newer", fake_store.now);
+    fake_delays_add("q", "known", fake_store.now);
+    memcpy(fake_store.rows[0].operation, "WBO9", 4);
+    poll_once();
+    assert_int_equal(fake_store.sent_count, 1);
+    assert_int_equal(fake_store.row_count, 1);
+    assert_string_equal(fake_store.rows[0].id, "newer");
+    assert_true(fake_store.rows[0].due > fake_store.now + 60 * WB_SECOND);
+}
+
+static void test_others_leases_are_waited_for(void **state)
+{
+    (void)state;
+    fake_delays_add("q", "theirs", fake_store.now);
+    fake_store.rows[0].leased_until = fake_store.now + 500 * WB_MILLISECOND;
+    poll_once();
+    assert_int_equal(fake_store.sent_count, 0);
+    assert_int_equal(poll_sleep, 500 * WB_MILLISECOND);
+}
+
+/* ---- its sleep ------------------------------------------------------------------------- */
+
+static void *tell(void *argument)
+{
+    wb_clock_pause(50 * WB_MILLISECOND, NULL);
+    wb_alarm_tell(&pipeline.alarm, *(int64_t *)argument);
+    return NULL;
+}
+
+static int64_t sleep_with(int64_t told, int64_t until, int64_t duration)
+{
+    pthread_t thread;
+    int64_t started = wb_clock_monotonic();
+    wb_alarm_clear(&pipeline.alarm);
+    assert_int_equal(pthread_create(&thread, NULL, tell, &told), 0);
+    wb_alarm_sleep(&pipeline.alarm, until, duration);
+    int64_t slept = wb_clock_monotonic() - started;
+    pthread_join(thread, NULL);
+    return slept;
+}
+
+static void test_alarm(void **state)
+{
+    (void)state;
+    assert_true(sleep_with(5, 10, 20 * WB_SECOND) < 10 * WB_SECOND);
+    assert_true(sleep_with(15, 10, 200 * WB_MILLISECOND) >= 200 * WB_MILLISECOND);
+    /* told after it was cleared and before the sleep */
+    wb_alarm_clear(&pipeline.alarm);
+    wb_alarm_tell(&pipeline.alarm, 5);
+    int64_t started = wb_clock_monotonic();
+    wb_alarm_sleep(&pipeline.alarm, 10, 20 * WB_SECOND);
+    wb_alarm_ring(&pipeline.alarm);
+    wb_alarm_sleep(&pipeline.alarm, INT64_MIN, 20 * WB_SECOND);
+    assert_true(wb_clock_monotonic() - started < 10 * WB_SECOND);
+}
+
+/* ---- circuit breakers ------------------------------------------------------------------ */
+
+static void test_breaker(void **state)
+{
+    wb_error error = { .result = WB_NOT_CONNECTED, .text = "away" };
+    wb_breaker *breaker = &pipeline.fetch_breaker;
+    (void)state;
+    breaker->after = 30 * WB_MILLISECOND;
+    pipeline.stops_on_critical = 1;
+    wb_breaker_failed(breaker, &pipeline, &error);
+    wb_breaker_failed(breaker, &pipeline, &error);
+    assert_false(pipeline.is_critical);
+    wb_clock_pause(40 * WB_MILLISECOND, NULL);
+    wb_breaker_succeeded(breaker, &pipeline);
+    wb_breaker_failed(breaker, &pipeline, &error); /* arms anew */
+    assert_false(breaker->is_open);
+    wb_clock_pause(40 * WB_MILLISECOND, NULL);
+    wb_breaker_failed(breaker, &pipeline, &error);
+    assert_true(breaker->is_open);
+    assert_true(pipeline.is_critical);
+    wb_breaker_succeeded(breaker, &pipeline);
+    assert_false(breaker->is_open);
+}
+
+static void test_breaker_goes_on(void **state)
+{
+    wb_error error = { .result = WB_NOT_CONNECTED, .text = "away" };
+    (void)state;
+    pipeline.fetch_breaker.after = 0;
+    wb_breaker_failed(&pipeline.fetch_breaker, &pipeline, &error);
+    wb_breaker_failed(&pipeline.fetch_breaker, &pipeline, &error);
+    assert_true(pipeline.fetch_breaker.is_open);
+    assert_false(pipeline.is_critical);
+}
+
+/* ---- delayed retries ------------------------------------------------------------------- */
+
+static const wb_recoverability policy = { .delayed_retries = 3, .delay_increment = 10 * WB_SECOND };
+
+static int64_t delay_of(wb_recoverability with, int may_wait, const char *retries, const char *since, int has_key)
+{
+    const wb_header headers[] = {
+        { WB_HEADER_RETRIES, retries, sizeof WB_HEADER_RETRIES - 1, strlen(retries) },
+        { WB_HEADER_RETRIES_TIMESTAMP, since, sizeof WB_HEADER_RETRIES_TIMESTAMP - 1, strlen(since) },
+    };
+    const wb_incoming incoming = { .id = "id", .id_size = 2, .headers = headers,
+                                   .header_count = *since ? 2 : *retries ? 1 : 0 };
+    const wb_failure failure = { .kind = WB_FAILURE_HANDLER, .may_wait = may_wait };
+    const int64_t now = INT64_C(1800000000) * WB_SECOND; /* 2027-01-15 08:00:00 */
+    return wb_recover_delay(&with, &(wb_retry_question){ &incoming, &failure, has_key, now });
+}
+
+static void test_delays_of_retries(void **state)
+{
+    wb_recoverability with = policy;
+    (void)state;
+    assert_int_equal(delay_of(policy, 1, "", "", 0), 10 * WB_SECOND);
+    assert_int_equal(delay_of(policy, 1, "1", "", 0), 20 * WB_SECOND);
+    assert_int_equal(delay_of(policy, 1, "2", "", 0), 30 * WB_SECOND);
+    assert_int_equal(delay_of(policy, 1, "3", "", 0), 0);
+    assert_int_equal(delay_of(policy, 1, "99999999999999999999", "", 0), 0);
+    assert_int_equal(delay_of(policy, 1, "nonsense", "", 0), 10 * WB_SECOND);
+    assert_int_equal(delay_of(policy, 0, "", "", 0), 0);
+    assert_int_equal(delay_of(policy, 1, "1", "2027-01-14 08:00:00:000000 Z", 0), 0); /* a day ago */
+    assert_int_equal(delay_of(policy, 1, "1", "2027-01-14 08:00:01:000000 Z", 0), 20 * WB_SECOND);
+    assert_int_equal(delay_of(policy, 1, "1", "some day", 0), 20 * WB_SECOND);
+    assert_int_equal(delay_of(policy, 1, "", "", 1), 0); /* its key keeps its order */
+    with.on_failure = WB_ON_MESSAGE_FAILURE_DELAY;
+    assert_int_equal(delay_of(with, 1, "", "", 1), 10 * WB_SECOND);
+    with.on_failure = WB_ON_MESSAGE_FAILURE_BLOCK;
+    assert_int_equal(delay_of(with, 1, "", "", 0), 0);
+    with = policy;
+    with.delay_jitter = 50;
+    assert_in_range(delay_of(with, 1, "", "", 0), 10 * WB_SECOND, 15 * WB_SECOND - 1);
+    with.delay_jitter = 0;
+    with.delay_increment = INT64_MAX / 2;
+    assert_true(delay_of(with, 1, "2", "", 0) > 0);
+}
+
+static void test_copy_that_is_retried(void **state)
+{
+    const wb_header headers[] = {
+        { "a", "1", 1, 1 },
+        { WB_HEADER_RETRIES, "1", sizeof WB_HEADER_RETRIES - 1, 1 },
+        { WB_HEADER_RETRIES_TIMESTAMP, "2027-01-14 08:00:00:000000 Z", sizeof WB_HEADER_RETRIES_TIMESTAMP - 1, 28 },
+        { "b", "2", 1, 1 },
+    };
+    const wb_incoming incoming = { .id = "id", .id_size = 2, .headers = headers, .header_count = 4,
+                                   .body = "body", .body_size = 4, .key = "k", .key_size = 1 };
+    wb_operation_list list = { 0 };
+    (void)state;
+    const wb_operation *copy = wb_recover_retry_operation(&pipeline.origin, &incoming, 77, &arena, &list);
+    assert_string_equal(copy->destination, "e");
+    assert_int_equal(copy->deliver_at, 77);
+    assert_memory_equal(copy->id, "id", 2);
+    assert_memory_equal(copy->body, "body", 4);
+    assert_memory_equal(copy->key, "k", 1);
+    assert_int_equal(copy->header_count, 4);
+    assert_string_equal(WB_HEADERS_FIND(copy->headers, 4, WB_HEADER_RETRIES)->value, "2");
+    assert_string_equal(WB_HEADERS_FIND(copy->headers, 4, WB_HEADER_RETRIES_TIMESTAMP)->value, headers[2].value);
+    assert_non_null(WB_HEADERS_FIND(copy->headers, 4, "a"));
+    assert_non_null(WB_HEADERS_FIND(copy->headers, 4, "b"));
+    /* in the error queue it has neither */
+    assert_true(wb_recover_is_failure_header(&headers[1]));
+    assert_true(wb_recover_is_failure_header(&headers[2]));
+}
+
+int main(void)
+{
+#define EACH(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        EACH(test_what_may_be_asked),
+        EACH(test_older_modules),
+        EACH(test_times_of_people),
+        EACH(test_formats),
+        EACH(test_format_2_damaged),
+        EACH(test_store_keeps_what_is_due_later),
+        EACH(test_transport_is_told),
+        EACH(test_nobody_delays_any_more),
+        EACH(test_one_is_too_large),
+        EACH(test_store_is_waited_for),
+        EACH(test_store_is_lost),
+        EACH(test_poller_sends_what_is_due),
+        EACH(test_poller_drains_in_lots),
+        EACH(test_unknown_destination),
+        EACH(test_refused_is_tried_again),
+        EACH(test_refused_too_often),
+        EACH(test_privilege_is_waited_for),
+        EACH(test_error_queue_refuses),
+        EACH(test_silent_destination_keeps_nobody),
+        EACH(test_broker_is_away),
+        EACH(test_database_is_away),
+        EACH(test_remove_fails),
+        EACH(test_unreadable_is_left_alone),
+        EACH(test_others_leases_are_waited_for),
+        EACH(test_alarm),
+        EACH(test_breaker),
+        EACH(test_breaker_goes_on),
+        EACH(test_delays_of_retries),
+        EACH(test_copy_that_is_retried),
+    };
+    return cmocka_run_group_tests_name("delayed", tests, NULL, NULL);
+}
