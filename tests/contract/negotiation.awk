@@ -39,7 +39,7 @@ BEGIN {
     modes["delaying"] = "none receive_only"
     can_delay = "delaying"
     keeps_outbox = "pgsql mysql sqlite elsewhere parking"
-    stores_delayed = "parking"
+    stores_delayed = "sqlite elsewhere parking"
     can_join = "sqlite elsewhere"
     file["sqlite"] = file["p:sqlite"] = "orders.db"
     file["p:elsewhere"] = "other.db"

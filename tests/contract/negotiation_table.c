@@ -34,16 +34,16 @@ static const wb_party transports[] = {
 };
 
 /* "elsewhere" is sqlite on another file, "plain" keeps no outbox, "parking" stores delayed
- * messages as well. */
+ * messages and joins nothing. */
 static const wb_party persistences[] = {
     { .name = NULL },
     { .name = "pgsql", .capabilities = WB_CAP_OUTBOX },
     { .name = "mysql", .capabilities = WB_CAP_OUTBOX },
     { .name = "sqlite",
-      .capabilities = WB_CAP_OUTBOX | WB_CAP_JOIN_TRANSPORT,
+      .capabilities = WB_CAP_OUTBOX | WB_CAP_DELAY_STORE | WB_CAP_JOIN_TRANSPORT,
       .shared_resource = "/var/lib/orders.db" },
     { .name = "elsewhere",
-      .capabilities = WB_CAP_OUTBOX | WB_CAP_JOIN_TRANSPORT,
+      .capabilities = WB_CAP_OUTBOX | WB_CAP_DELAY_STORE | WB_CAP_JOIN_TRANSPORT,
       .shared_resource = "/var/lib/other.db" },
     { .name = "plain", .capabilities = 0 },
     { .name = "parking", .capabilities = WB_CAP_OUTBOX | WB_CAP_DELAY_STORE },

@@ -119,9 +119,13 @@ void place_open(place *at, const char *endpoint, const char *const *types, const
     at->transport_config = test_config(plugin, file);
     CHECK(at, at->transport_ops->create(&at->host.host, &at->info, at->transport_config,
                                         &at->transport, &at->error));
-    if (!data)
-        return;
-    plugin = test_plugin("persistence");
+    if (data)
+        place_add_persistence(at, data);
+}
+
+void place_add_persistence(place *at, const char *data)
+{
+    const wb_plugin *plugin = test_plugin("persistence");
     at->persistence_ops = plugin->ops;
     at->persistence_config = test_config(plugin, data);
     CHECK(at, at->persistence_ops->create(&at->host.host, &at->info, at->persistence_config,

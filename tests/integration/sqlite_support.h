@@ -49,6 +49,8 @@ void test_config_set(const wb_plugin *plugin, void *config, const char *name, in
 /** `data` is the persistence's file, NULL: none. Not installed. */
 void place_open(place *at, const char *endpoint, const char *const *types, const char *file,
                 const char *data);
+/** To a place that was opened without one; `info` may have been changed meanwhile. */
+void place_add_persistence(place *at, const char *data);
 void place_install(place *at);
 void place_close(place *at);
 

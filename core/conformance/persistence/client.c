@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/base/arena.h"
+#include "core/conformance/persistence/delayed.h"
 #include "core/conformance/persistence/persistence.h"
 
 #define CLEAN_UP_STEP 10000
@@ -288,5 +289,6 @@ int wb_client_empties(wb_client *client)
         good = wb_client_check(client, r, WB_OK, "clean up");
     }
     free(found);
-    return good && wb_kit_check(client->kit, deleted == 0, "the store cannot be emptied");
+    return good && wb_kit_check(client->kit, deleted == 0, "the store cannot be emptied") &&
+           wb_client_forgets(client);
 }

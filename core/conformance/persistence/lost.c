@@ -13,27 +13,12 @@
 
 #include "core/base/arena.h"
 #include "core/conformance/persistence/actor.h"
-#include "core/conformance/persistence/persistence.h"
-#include "core/conformance/relay.h"
+#include "core/conformance/persistence/lost.h"
 
 /* A call that needs more round trips than this is no batch of round trips any more. */
 #define SPARED_MAX 12
 
-#define ONE_OF(result) (1u << (result))
-#define GONE ONE_OF(WB_NOT_CONNECTED)
-#define GONE_OR_UNKNOWN (GONE | ONE_OF(WB_IN_DOUBT))
-/* All was done, and what got lost was of no consequence: checked where it is used. */
-#define GONE_OR_DONE (GONE | ONE_OF(WB_OK))
-
 /* ---- calls ------------------------------------------------------------------------------ */
-
-typedef struct {
-    int (*prepare)(wb_client *client); /* on the connection that will break */
-    int (*call)(wb_client *client);
-    unsigned allowed; /* classes when the connection breaks in the call */
-    /* On a session of its own. `is_sent`: the server may have executed the call. */
-    void (*check)(wb_client *look, int result, int is_sent);
-} lost_call;
 
 /* Batch 1 waits to be dispatched and batch 2 to be cleaned up. */
 static int store_two(wb_client *client)
@@ -207,24 +192,24 @@ static void check_clean_up(wb_client *look, int result, int is_sent)
     wb_client_finds_owner(look, "order-1", 7, WB_BATCH(1));
 }
 
-static const lost_call of_begin = { store_two, call_begin, GONE, check_nothing_of_three };
-static const lost_call of_commit = { begin_three, call_commit, GONE_OR_UNKNOWN | ONE_OF(WB_OK),
+static const wb_lost_call of_begin = { store_two, call_begin, WB_GONE, check_nothing_of_three };
+static const wb_lost_call of_commit = { begin_three, call_commit, WB_GONE_OR_UNKNOWN | WB_ONE_OF(WB_OK),
                                     check_commit };
-static const lost_call of_rollback = { begin_three, wb_client_rollback, GONE_OR_DONE,
+static const wb_lost_call of_rollback = { begin_three, wb_client_rollback, WB_GONE_OR_DONE,
                                       check_nothing_of_three };
-static const lost_call of_mark = { store_two, call_mark, GONE_OR_UNKNOWN, check_mark };
-static const lost_call of_pending = { store_two, call_pending, GONE, check_untouched };
-static const lost_call of_sweep = { store_two, call_sweep, GONE_OR_DONE, check_sweep };
-static const lost_call of_next = { store_two, call_next, GONE_OR_DONE, check_next };
-static const lost_call of_clock = { store_two, call_clock, GONE, check_untouched };
-static const lost_call of_clean_up = { store_two, call_clean_up, GONE_OR_UNKNOWN | ONE_OF(WB_OK),
+static const wb_lost_call of_mark = { store_two, call_mark, WB_GONE_OR_UNKNOWN, check_mark };
+static const wb_lost_call of_pending = { store_two, call_pending, WB_GONE, check_untouched };
+static const wb_lost_call of_sweep = { store_two, call_sweep, WB_GONE_OR_DONE, check_sweep };
+static const wb_lost_call of_next = { store_two, call_next, WB_GONE_OR_DONE, check_next };
+static const wb_lost_call of_clock = { store_two, call_clock, WB_GONE, check_untouched };
+static const wb_lost_call of_clean_up = { store_two, call_clean_up, WB_GONE_OR_UNKNOWN | WB_ONE_OF(WB_OK),
                                       check_clean_up };
 
 /* ---- one attempt ------------------------------------------------------------------------ */
 
 typedef struct {
     wb_kit *kit;
-    const lost_call *trial;
+    const wb_lost_call *trial;
     wb_client *client;
     wb_wires before;
     int result;
@@ -276,7 +261,7 @@ static void check_after_loss(attempt *one, int is_sent)
 {
     wb_kit *kit = one->kit;
     wb_claim claim = WB_CLAIM("order-9");
-    wb_kit_check(kit, one->trial->allowed & ONE_OF(one->result), "the connection broke and the call was %s: %s",
+    wb_kit_check(kit, one->trial->allowed & WB_ONE_OF(one->result), "the connection broke and the call was %s: %s",
                  wb_result_name(one->result), one->client->error.text);
     int r = wb_client_begin(one->client, WB_BATCH(9), &claim, 1);
     wb_kit_check(kit, r == WB_NOT_CONNECTED, "the next call on the lost session is %s: %s",
@@ -291,7 +276,7 @@ static void check_after_loss(attempt *one, int is_sent)
     }
 }
 
-static void cut(wb_kit *kit, const lost_call *trial)
+void wb_lost_cut(wb_kit *kit, const wb_lost_call *trial)
 {
     attempt one = { .kit = kit, .trial = trial };
     if (!connect_client(&one))
@@ -326,7 +311,7 @@ static int lose_one(attempt *one, wb_loss loss, unsigned spared)
     return has_struck;
 }
 
-static void lose(wb_kit *kit, const lost_call *trial, wb_loss loss)
+void wb_lost_lose(wb_kit *kit, const wb_lost_call *trial, wb_loss loss)
 {
     attempt one = { .kit = kit, .trial = trial };
     unsigned spared = 0;
@@ -348,7 +333,7 @@ static int needs_crash(wb_kit *kit)
     return kit->options->crash_server != NULL;
 }
 
-static void lose_in_crash(wb_kit *kit, const lost_call *trial, wb_loss loss)
+void wb_lost_in_crash(wb_kit *kit, const wb_lost_call *trial, wb_loss loss)
 {
     attempt one = { .kit = kit, .trial = trial };
     if (needs_crash(kit))
@@ -364,7 +349,7 @@ static int has_lost_nothing(const attempt *one)
 }
 
 /* Between two calls. */
-static void crash_before(wb_kit *kit, const lost_call *trial)
+static void crash_before(wb_kit *kit, const wb_lost_call *trial)
 {
     attempt one = { .kit = kit, .trial = trial };
     if (!needs_crash(kit) || !connect_client(&one))
@@ -396,30 +381,30 @@ static void commits_survive(wb_kit *kit)
         __VA_ARGS__;                                                                               \
     }
 
-CASE(cut_begin, cut(kit, &of_begin))
-CASE(cut_commit, cut(kit, &of_commit))
-CASE(cut_rollback, cut(kit, &of_rollback))
-CASE(cut_mark, cut(kit, &of_mark))
-CASE(cut_pending, cut(kit, &of_pending))
-CASE(cut_sweep, cut(kit, &of_sweep))
-CASE(cut_clean_up, cut(kit, &of_clean_up))
-CASE(cut_next, if (!WB_LACKS(kit, next_pending)) cut(kit, &of_next))
-CASE(cut_clock, if (!WB_LACKS(kit, clock)) cut(kit, &of_clock))
-CASE(begin_request, lose(kit, &of_begin, WB_LOSE_REQUEST))
-CASE(begin_reply, lose(kit, &of_begin, WB_LOSE_REPLY))
-CASE(commit_request, lose(kit, &of_commit, WB_LOSE_REQUEST))
-CASE(commit_reply, lose(kit, &of_commit, WB_LOSE_REPLY))
-CASE(mark_request, lose(kit, &of_mark, WB_LOSE_REQUEST))
-CASE(mark_reply, lose(kit, &of_mark, WB_LOSE_REPLY))
-CASE(rollback_reply, lose(kit, &of_rollback, WB_LOSE_REPLY))
-CASE(pending_reply, lose(kit, &of_pending, WB_LOSE_REPLY))
-CASE(sweep_reply, lose(kit, &of_sweep, WB_LOSE_REPLY))
-CASE(clean_up_reply, lose(kit, &of_clean_up, WB_LOSE_REPLY))
-CASE(next_reply, if (!WB_LACKS(kit, next_pending)) lose(kit, &of_next, WB_LOSE_REPLY))
-CASE(clock_reply, if (!WB_LACKS(kit, clock)) lose(kit, &of_clock, WB_LOSE_REPLY))
-CASE(crash_at_request, lose_in_crash(kit, &of_commit, WB_CRASH_AT_REQUEST))
-CASE(crash_at_reply, lose_in_crash(kit, &of_commit, WB_CRASH_AT_REPLY))
-CASE(crash_in_begin, lose_in_crash(kit, &of_begin, WB_CRASH_AT_REPLY))
+CASE(cut_begin, wb_lost_cut(kit, &of_begin))
+CASE(cut_commit, wb_lost_cut(kit, &of_commit))
+CASE(cut_rollback, wb_lost_cut(kit, &of_rollback))
+CASE(cut_mark, wb_lost_cut(kit, &of_mark))
+CASE(cut_pending, wb_lost_cut(kit, &of_pending))
+CASE(cut_sweep, wb_lost_cut(kit, &of_sweep))
+CASE(cut_clean_up, wb_lost_cut(kit, &of_clean_up))
+CASE(cut_next, if (!WB_LACKS(kit, next_pending)) wb_lost_cut(kit, &of_next))
+CASE(cut_clock, if (!WB_LACKS(kit, clock)) wb_lost_cut(kit, &of_clock))
+CASE(begin_request, wb_lost_lose(kit, &of_begin, WB_LOSE_REQUEST))
+CASE(begin_reply, wb_lost_lose(kit, &of_begin, WB_LOSE_REPLY))
+CASE(commit_request, wb_lost_lose(kit, &of_commit, WB_LOSE_REQUEST))
+CASE(commit_reply, wb_lost_lose(kit, &of_commit, WB_LOSE_REPLY))
+CASE(mark_request, wb_lost_lose(kit, &of_mark, WB_LOSE_REQUEST))
+CASE(mark_reply, wb_lost_lose(kit, &of_mark, WB_LOSE_REPLY))
+CASE(rollback_reply, wb_lost_lose(kit, &of_rollback, WB_LOSE_REPLY))
+CASE(pending_reply, wb_lost_lose(kit, &of_pending, WB_LOSE_REPLY))
+CASE(sweep_reply, wb_lost_lose(kit, &of_sweep, WB_LOSE_REPLY))
+CASE(clean_up_reply, wb_lost_lose(kit, &of_clean_up, WB_LOSE_REPLY))
+CASE(next_reply, if (!WB_LACKS(kit, next_pending)) wb_lost_lose(kit, &of_next, WB_LOSE_REPLY))
+CASE(clock_reply, if (!WB_LACKS(kit, clock)) wb_lost_lose(kit, &of_clock, WB_LOSE_REPLY))
+CASE(crash_at_request, wb_lost_in_crash(kit, &of_commit, WB_CRASH_AT_REQUEST))
+CASE(crash_at_reply, wb_lost_in_crash(kit, &of_commit, WB_CRASH_AT_REPLY))
+CASE(crash_in_begin, wb_lost_in_crash(kit, &of_begin, WB_CRASH_AT_REPLY))
 CASE(crash_before_commit, crash_before(kit, &of_commit))
 CASE(crash_before_mark, crash_before(kit, &of_mark))
 

@@ -4,7 +4,7 @@
  *
  * A store is an endpoint of the kit's own in the plugin's database, opened through the
  * plugin's tables as the core does; its records are gone when a case begins. There are two,
- * named after the endpoint of the file, and they stay: their four tables are all that is left
+ * named after the endpoint of the file, and they stay: their tables are all that is left
  * behind. A client is one storage session on a store and what it said last.
  *
  * Functions that take a client and return nothing, or whether all went well, check what they do
@@ -72,6 +72,9 @@ typedef struct wb_client {
 
 /** An instance for an endpoint of that name; NULL: it was noted. */
 wb_persistence *wb_store_create(wb_kit *kit, wb_store *store, const char *name);
+/** The same where another delays: WB_DELAYS_BY_x. */
+wb_persistence *wb_store_create_with(wb_kit *kit, wb_store *store, const char *name,
+                                     int32_t delays);
 /** The name of a store of the kit. */
 void wb_store_name(wb_kit *kit, size_t which, char *name, size_t size);
 /** Another instance for the same endpoint, as another process has; NULL: it was noted. The
@@ -135,6 +138,9 @@ int wb_client_finds_owner(wb_client *client, const void *id, size_t size, uint64
 int wb_client_finds_pending(wb_client *client, uint64_t batch, const void *operations, size_t size);
 /** Delete every record, pending or not. */
 int wb_client_empties(wb_client *client);
+/** A child makes an instance of the first store and a session, lives, and is killed.
+ *  @return whether it got as far. (victim.c) */
+int wb_victim_run(wb_kit *kit, void (*live)(wb_client *victim));
 
 /** A claim of a string. */
 #define WB_CLAIM(text) ((wb_claim){ (text), sizeof(text) - 1, 0 })
@@ -153,6 +159,8 @@ typedef struct wb_kit_group {
 extern const wb_kit_group wb_cases_descriptor, wb_cases_schema, wb_cases_transactions,
     wb_cases_claims, wb_cases_ids, wb_cases_operations, wb_cases_marks, wb_cases_sweep,
     wb_cases_walk, wb_cases_parked, wb_cases_clean_up, wb_cases_clock, wb_cases_fault, wb_cases_threads,
-    wb_cases_specs, wb_cases_victim, wb_cases_lost, wb_cases_process;
+    wb_cases_specs, wb_cases_victim, wb_cases_lost, wb_cases_process, wb_cases_delayed,
+    wb_cases_delayed_lease, wb_cases_delayed_list, wb_cases_delayed_model, wb_cases_delayed_pairs,
+    wb_cases_delayed_lost;
 
 #endif

@@ -13,13 +13,14 @@
 /* Endpoint names have at most 200 characters; what is appended has at most 32. */
 #define NAME_KEPT 168
 
-static wb_endpoint_info make_info(const wb_kit *kit, const char *name)
+static wb_endpoint_info make_info(const wb_kit *kit, const char *name, int32_t delays)
 {
     wb_endpoint_info info = kit->endpoint->info;
     info.struct_size = sizeof info;
     info.name = name;
     info.mode = WB_MODE_RECEIVE_ONLY;
     info.outbox = (kit->plugin->capabilities & WB_CAP_OUTBOX) != 0;
+    info.delays = delays;
     info.types = NULL;
     info.type_count = 0;
     return info;
@@ -33,9 +34,17 @@ void wb_store_name(wb_kit *kit, size_t which, char *name, size_t size)
 
 wb_persistence *wb_store_create(wb_kit *kit, wb_store *store, const char *name)
 {
+    const int has_store = (kit->plugin->capabilities & WB_CAP_DELAY_STORE) != 0;
+    return wb_store_create_with(kit, store, name,
+                                has_store ? WB_DELAYS_BY_STORE : WB_DELAYS_BY_NOBODY);
+}
+
+wb_persistence *wb_store_create_with(wb_kit *kit, wb_store *store, const char *name,
+                                     int32_t delays)
+{
     wb_error error = { 0 };
     (void)snprintf(store->name, sizeof store->name, "%s", name);
-    store->info = make_info(kit, store->name);
+    store->info = make_info(kit, store->name, delays);
     store->ops = kit->plugin->ops;
     store->instance = NULL;
     wb_host_init(&store->host, store->name, kit->plugin->name);

@@ -15,8 +15,7 @@
 
 #define FAILED 3
 
-/* @return whether the child got as far as killing itself. */
-static int run_victim(wb_kit *kit, void (*live)(wb_client *victim))
+int wb_victim_run(wb_kit *kit, void (*live)(wb_client *victim))
 {
     int status = 0;
     (void)fflush(kit->out);
@@ -80,7 +79,7 @@ static wb_client *prepare(wb_kit *kit)
 static void in_transaction(wb_kit *kit)
 {
     wb_client *look = prepare(kit);
-    if (!look || !run_victim(kit, live_in_transaction))
+    if (!look || !wb_victim_run(kit, live_in_transaction))
         return;
     wb_client_finds_owner(look, "order-2", 7, 0);
     wb_client_finds_pending(look, WB_BATCH(2), NULL, 0);
@@ -89,7 +88,7 @@ static void in_transaction(wb_kit *kit)
 static void past_commit(wb_kit *kit)
 {
     wb_client *look = prepare(kit);
-    if (!look || !run_victim(kit, live_past_commit))
+    if (!look || !wb_victim_run(kit, live_past_commit))
         return;
     wb_client_finds_owner(look, "order-2", 7, WB_BATCH(2));
     wb_client_finds_pending(look, WB_BATCH(2), "operations", 10);
@@ -98,7 +97,7 @@ static void past_commit(wb_kit *kit)
 static void past_mark(wb_kit *kit)
 {
     wb_client *look = prepare(kit);
-    if (!look || !run_victim(kit, live_past_mark))
+    if (!look || !wb_victim_run(kit, live_past_mark))
         return;
     wb_client_finds_pending(look, WB_BATCH(1), NULL, 0);
     wb_client_finds_owner(look, "order-1", 7, WB_BATCH(1));
@@ -110,7 +109,7 @@ static void in_sweep(wb_kit *kit)
     int64_t deadline = wb_clock_monotonic() + WB_CALL_DEADLINE;
     wb_found found = { .count = 0 };
     wb_client *look = prepare(kit);
-    if (!look || !run_victim(kit, live_until_visited))
+    if (!look || !wb_victim_run(kit, live_until_visited))
         return;
     while (!found.count && wb_clock_monotonic() < deadline) {
         if (!wb_client_check(look, wb_client_sweep(look, WB_BATCH_END, 10, &found), WB_OK, "sweep"))
@@ -127,7 +126,7 @@ static void in_walk(wb_kit *kit)
     if (WB_LACKS(kit, next_pending))
         return;
     wb_client *look = prepare(kit);
-    if (!look || !run_victim(kit, live_until_walked))
+    if (!look || !wb_victim_run(kit, live_until_walked))
         return;
     while (!found.count && wb_clock_monotonic() < deadline) {
         int r = wb_client_next(look, 0, WB_BATCH_END, &found);

@@ -11,6 +11,7 @@
 #include "plugins/common/sqlite/database.h"
 
 #define WB_SQLITE_PERSISTENCE_SCHEMA_VERSION 1
+#define WB_SQLITE_DELAYED_SCHEMA_VERSION 1
 
 struct wb_persistence {
     const wb_host *host;
@@ -19,6 +20,7 @@ struct wb_persistence {
     char *path;          /* canonical path of the file */
     char *sessions_path; /* where the sweeper's lock is */
     char *part;          /* of the schema: "persistence:" and the endpoint's name */
+    char *delayed_part;  /* the same with "delayed:" */
     char *tables;        /* the endpoint's name as a part of table names */
     char *schema;
 };
@@ -53,11 +55,12 @@ struct wb_storage_session {
  * and '.' as they are, any other byte as %XX. SQLite compares table names without regard
  * to case, so two names that differ must differ in more than case. NULL: no memory. */
 char *wb_sqlite_names_encode(const char *endpoint);
-/* sqlite3_mprintf() with the encoded name for every "%w", at most four. */
+/* sqlite3_mprintf() with the encoded name for every "%w", at most five. */
 char *wb_sqlite_names_format(const char *format, const char *tables);
 
 /* schema.c */
-char *wb_sqlite_schema_text(const char *tables, const char *part);
+/* What install() runs. NULL: no memory. */
+char *wb_sqlite_schema_text(const wb_persistence *persistence);
 int wb_sqlite_schema_install(wb_persistence *persistence, wb_error *error);
 int wb_sqlite_schema_verify(wb_persistence *persistence, wb_error *error);
 
@@ -85,6 +88,8 @@ uint64_t wb_sqlite_storage_batch_from_column(int64_t column);
 int wb_sqlite_storage_begin(wb_storage_session *session, wb_begin *begin, wb_error *error);
 int wb_sqlite_storage_commit(wb_storage_session *session, wb_commit *commit, wb_error *error);
 int wb_sqlite_storage_rollback(wb_storage_session *session, wb_error *error);
+/* Whether the transaction is still open: WB_OK, or what became of it. */
+int wb_sqlite_storage_check_intact(wb_storage_session *session, wb_error *error);
 
 /* pending.c */
 int wb_sqlite_storage_mark(wb_storage_session *session, const wb_mark *marks, size_t count,
@@ -100,5 +105,8 @@ int wb_sqlite_storage_next_pending(wb_storage_session *session, uint64_t after, 
 int wb_sqlite_storage_clock(wb_storage_session *session, int64_t *ret_wall, wb_error *error);
 int wb_sqlite_storage_clean_up(wb_storage_session *session, uint64_t before, size_t limit,
                                size_t *ret_deleted, wb_error *error);
+
+/* delayed.c */
+extern const wb_delayed_ops wb_sqlite_delayed_ops;
 
 #endif

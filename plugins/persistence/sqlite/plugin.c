@@ -42,7 +42,8 @@ static const wb_option options[] = {
 
 static int is_complete(const wb_persistence *made)
 {
-    return made->path && made->sessions_path && made->part && made->tables && made->schema;
+    return made->path && made->sessions_path && made->part && made->delayed_part &&
+           made->tables && made->schema;
 }
 
 static void destroy(wb_persistence *persistence)
@@ -50,6 +51,7 @@ static void destroy(wb_persistence *persistence)
     free(persistence->path);
     free(persistence->sessions_path);
     free(persistence->part);
+    free(persistence->delayed_part);
     free(persistence->tables);
     sqlite3_free(persistence->schema);
     free(persistence);
@@ -72,9 +74,10 @@ static int create(const wb_host *host, const wb_endpoint_info *endpoint, const v
         made->path = wb_sqlite_path_join(path, "");
         made->sessions_path = wb_sqlite_path_join(path, WB_SQLITE_LOCKFILE_SUFFIX);
         made->part = wb_sqlite_path_join("persistence:", endpoint->name);
+        made->delayed_part = wb_sqlite_path_join("delayed:", endpoint->name);
         made->tables = wb_sqlite_names_encode(endpoint->name);
-        if (made->part && made->tables)
-            made->schema = wb_sqlite_schema_text(made->tables, made->part);
+        if (made->part && made->delayed_part && made->tables)
+            made->schema = wb_sqlite_schema_text(made);
     }
     if (!made || !is_complete(made)) {
         if (made)
@@ -118,6 +121,7 @@ static const wb_persistence_ops ops = {
     .clean_up = wb_sqlite_storage_clean_up,
     .clock = wb_sqlite_storage_clock,
     .next_pending = wb_sqlite_storage_next_pending,
+    .delayed = &wb_sqlite_delayed_ops,
 };
 
 static const wb_plugin descriptor = {
@@ -128,8 +132,8 @@ static const wb_plugin descriptor = {
     .kind = WB_PLUGIN_PERSISTENCE,
     .name = "sqlite",
     .version = PACKAGE_VERSION,
-    .summary = "business data and outbox in a SQLite file",
-    .capabilities = WB_CAP_OUTBOX | WB_CAP_JOIN_TRANSPORT,
+    .summary = "business data, outbox and delayed messages in a SQLite file",
+    .capabilities = WB_CAP_OUTBOX | WB_CAP_DELAY_STORE | WB_CAP_JOIN_TRANSPORT,
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .option_stride = sizeof(wb_option),

@@ -18,15 +18,41 @@ static const char tables_format[] =
     "  batch integer primary key,\n"
     "  operations blob not null);\n";
 
+/* Rows have a number of their own, so that each tree but the table's holds the key alone: what
+ * is due is looked for among small entries, however large the messages are. Whoever has taken
+ * some finds them by the last index, which holds nothing else. */
+static const char delayed_format[] =
+    "create table if not exists \"waybill_%w_delayed\"(\n"
+    "  row integer primary key,\n"
+    "  destination blob not null,\n"
+    "  id blob not null,\n"
+    "  retries integer not null,\n"
+    "  due integer not null,\n"
+    "  failures integer not null default 0,\n"
+    "  owner blob,\n"
+    "  leased_until integer not null default 0,\n"
+    "  operation blob not null,\n"
+    "  unique(destination, id, retries));\n"
+    "create index if not exists \"waybill_%w_delayed_due\" on \"waybill_%w_delayed\"(due);\n"
+    "create index if not exists \"waybill_%w_delayed_owner\" on \"waybill_%w_delayed\"(owner)\n"
+    "  where owner is not null;\n";
+
 static const char version_format[] =
     "insert into waybill_schema(part, version) values(%Q, %d)\n"
     "  on conflict(part) do update set version=excluded.version;\n";
 
-char *wb_sqlite_schema_text(const char *tables, const char *part)
+static int has_delayed(const wb_persistence *persistence)
+{
+    return WB_HAS(persistence->endpoint, wb_endpoint_info, delays) &&
+           persistence->endpoint->delays == WB_DELAYS_BY_STORE;
+}
+
+/* One part of the schema: its tables and its version. */
+static char *part_text(const char *format, const char *tables, const char *part, int number)
 {
     char *text = NULL;
-    char *made = wb_sqlite_names_format(tables_format, tables);
-    char *version = sqlite3_mprintf(version_format, part, WB_SQLITE_PERSISTENCE_SCHEMA_VERSION);
+    char *made = wb_sqlite_names_format(format, tables);
+    char *version = sqlite3_mprintf(version_format, part, number);
     if (made && version)
         text = sqlite3_mprintf("%s%s", made, version);
     sqlite3_free(made);
@@ -34,31 +60,60 @@ char *wb_sqlite_schema_text(const char *tables, const char *part)
     return text;
 }
 
-static int check_version(wb_persistence *persistence, wb_sqlite_database *db, int *ret_version,
-                         wb_error *error)
+char *wb_sqlite_schema_text(const wb_persistence *persistence)
 {
-    int result = wb_sqlite_db_schema_version(db, persistence->part, ret_version, error);
-    if (result == WB_OK && *ret_version > WB_SQLITE_PERSISTENCE_SCHEMA_VERSION)
+    char *text = NULL;
+    char *outbox = part_text(tables_format, persistence->tables, persistence->part,
+                             WB_SQLITE_PERSISTENCE_SCHEMA_VERSION);
+    if (!outbox || !has_delayed(persistence))
+        return outbox;
+    char *delayed = part_text(delayed_format, persistence->tables, persistence->delayed_part,
+                              WB_SQLITE_DELAYED_SCHEMA_VERSION);
+    if (delayed)
+        text = sqlite3_mprintf("%s%s", outbox, delayed);
+    sqlite3_free(outbox);
+    sqlite3_free(delayed);
+    return text;
+}
+
+/* Version of a part, 0 when it is not there; not a later one than ours. */
+static int check_part(wb_persistence *persistence, wb_sqlite_database *db, const char *part,
+                      int known, int *ret_version, wb_error *error)
+{
+    int result = wb_sqlite_db_schema_version(db, part, ret_version, error);
+    if (result == WB_OK && *ret_version > known)
         result = persistence->host->fail(
             persistence->host, error, WB_FATAL, WB_CAUSE_MISMATCH, *ret_version,
             "the tables of endpoint \"%s\" in \"%s\" have version %d, this is version %d: use a "
             "newer waybill",
-            persistence->endpoint->name, db->path, *ret_version,
-            WB_SQLITE_PERSISTENCE_SCHEMA_VERSION);
+            persistence->endpoint->name, db->path, *ret_version, known);
+    return result;
+}
+
+/* The versions of both; that of the delayed store is 0 where none is needed. */
+static int check_versions(wb_persistence *persistence, wb_sqlite_database *db, int *ret_outbox,
+                          int *ret_delayed, wb_error *error)
+{
+    *ret_delayed = 0;
+    int result = check_part(persistence, db, persistence->part,
+                            WB_SQLITE_PERSISTENCE_SCHEMA_VERSION, ret_outbox, error);
+    if (result == WB_OK && has_delayed(persistence))
+        result = check_part(persistence, db, persistence->delayed_part,
+                            WB_SQLITE_DELAYED_SCHEMA_VERSION, ret_delayed, error);
     return result;
 }
 
 int wb_sqlite_schema_install(wb_persistence *persistence, wb_error *error)
 {
     wb_sqlite_database db;
-    int version = 0;
+    int version = 0, delayed_version = 0;
     int result = wb_sqlite_db_create(&db, persistence->host, persistence->config, persistence->path,
                                      error);
     if (result != WB_OK)
         return result;
     result = wb_sqlite_db_begin(&db, WB_SQLITE_DB_POWER_LOSS, error);
     if (result == WB_OK)
-        result = check_version(persistence, &db, &version, error);
+        result = check_versions(persistence, &db, &version, &delayed_version, error);
     if (result == WB_OK)
         result = wb_sqlite_db_execute(&db, persistence->schema, "make the tables", error);
     if (result == WB_OK)
@@ -68,26 +123,40 @@ int wb_sqlite_schema_install(wb_persistence *persistence, wb_error *error)
     return result;
 }
 
-static int verify_tables(wb_persistence *persistence, wb_sqlite_database *db, wb_error *error)
+/* Whether a statement that names all columns can be made. */
+static int verify_columns(wb_persistence *persistence, wb_sqlite_database *db, const char *format,
+                          wb_error *error)
 {
     sqlite3_stmt *statement = NULL;
-    int version = 0;
-    int result = check_version(persistence, db, &version, error);
-    if (result == WB_OK && version == 0)
-        return persistence->host->fail(persistence->host, error, WB_FATAL, WB_CAUSE_MISSING, 0,
-                                       "no tables of endpoint \"%s\" in \"%s\": run `waybill "
-                                       "install`",
-                                       persistence->endpoint->name, db->path);
-    if (result != WB_OK)
-        return result;
-    char *sql =
-        wb_sqlite_names_format("select d.batch, d.key, p.operations from \"waybill_%w_dedup\" d,"
-                               " \"waybill_%w_pending\" p limit 0", persistence->tables);
+    char *sql = wb_sqlite_names_format(format, persistence->tables);
     if (!sql)
         return wb_sqlite_db_out_of_memory(db, error);
-    result = wb_sqlite_db_prepare(db, &statement, sql, error);
+    int result = wb_sqlite_db_prepare(db, &statement, sql, error);
     (void)sqlite3_finalize(statement);
     sqlite3_free(sql);
+    return result;
+}
+
+static int verify_tables(wb_persistence *persistence, wb_sqlite_database *db, wb_error *error)
+{
+    int version = 0, delayed_version = 0;
+    int result = check_versions(persistence, db, &version, &delayed_version, error);
+    if (result != WB_OK)
+        return result;
+    if (version == 0 || (has_delayed(persistence) && delayed_version == 0))
+        return persistence->host->fail(persistence->host, error, WB_FATAL, WB_CAUSE_MISSING, 0,
+                                       "no tables %s endpoint \"%s\" in \"%s\": run `waybill "
+                                       "install`",
+                                       version == 0 ? "of" : "for the delayed messages of",
+                                       persistence->endpoint->name, db->path);
+    result = verify_columns(persistence, db,
+                            "select d.batch, d.key, p.operations from \"waybill_%w_dedup\" d,"
+                            " \"waybill_%w_pending\" p limit 0", error);
+    if (result == WB_OK && has_delayed(persistence))
+        result = verify_columns(persistence, db,
+                                "select row, destination, id, retries, due, failures, owner,"
+                                " leased_until, operation from \"waybill_%w_delayed\" limit 0",
+                                error);
     return result;
 }
 

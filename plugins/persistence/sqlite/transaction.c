@@ -102,7 +102,7 @@ static int release(wb_storage_session *session, const wb_commit *commit, wb_erro
     return result;
 }
 
-static int check_intact(wb_storage_session *session, wb_error *error)
+int wb_sqlite_storage_check_intact(wb_storage_session *session, wb_error *error)
 {
     if (wb_sqlite_storage_is_intact(session))
         return WB_OK;
@@ -117,7 +117,7 @@ static int check_intact(wb_storage_session *session, wb_error *error)
 int wb_sqlite_storage_commit(wb_storage_session *session, wb_commit *commit, wb_error *error)
 {
     commit->failed_item = SIZE_MAX;
-    int result = check_intact(session, error);
+    int result = wb_sqlite_storage_check_intact(session, error);
     if (result == WB_OK && commit->operations)
         result = store(session, commit, error);
     if (result == WB_OK && commit->released_count > 0)

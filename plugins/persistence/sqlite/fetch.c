@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The delayed message store: looking for messages, and taking those that are due.
+ *
+ * No read stays open while somebody visits: rows are copied one by one. So a log does not grow,
+ * the memory is that of one row, and a visitor may use the session and the file.
+ */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "plugins/persistence/sqlite/delayed.h"
+
+/* ---- rows ------------------------------------------------------------------------------ */
+
+#define COLUMNS " row, destination, id, retries, failures, due, leased_until"
+
+/* A copy of a row; `message` points into it. */
+typedef struct copied {
+    wb_delayed message;
+    int64_t row;
+    int64_t due; /* microseconds */
+    char destination[WB_DELAYED_DESTINATION_MAX];
+    char id[WB_DELAYED_ID_MAX];
+    void *operation;
+    size_t capacity;
+} copied;
+
+static size_t copy_text(sqlite3_stmt *statement, int column, char *text, size_t max)
+{
+    const void *bytes = sqlite3_column_blob(statement, column);
+    size_t size = bytes ? (size_t)sqlite3_column_bytes(statement, column) : 0;
+    if (size > max)
+        size = max;
+    if (size)
+        memcpy(text, bytes, size);
+    return size;
+}
+
+/* One byte more than needed: an operation of no bytes has an address, too. */
+static int copy_operation(wb_sqlite_delayed_call *call, sqlite3_stmt *statement, int column,
+                          copied *row)
+{
+    if (sqlite3_column_type(statement, column) == SQLITE_NULL) {
+        row->message.operation = NULL;
+        return WB_OK;
+    }
+    const void *bytes = sqlite3_column_blob(statement, column);
+    size_t size = bytes ? (size_t)sqlite3_column_bytes(statement, column) : 0;
+    if (size >= row->capacity) {
+        void *grown = realloc(row->operation, size + 1);
+        if (!grown)
+            return wb_sqlite_db_out_of_memory(call->db, call->error);
+        row->operation = grown;
+        row->capacity = size + 1;
+    }
+    if (size)
+        memcpy(row->operation, bytes, size);
+    row->message.operation = row->operation;
+    row->message.operation_size = size;
+    return WB_OK;
+}
+
+static int copy(wb_sqlite_delayed_call *call, sqlite3_stmt *statement, copied *row)
+{
+    wb_delayed *message = &row->message;
+    const int64_t leased_until = sqlite3_column_int64(statement, 6);
+    *message = (wb_delayed){ .struct_size = sizeof *message,
+                             .destination = row->destination,
+                             .id = row->id };
+    row->row = sqlite3_column_int64(statement, 0);
+    row->due = sqlite3_column_int64(statement, 5);
+    message->destination_size =
+        copy_text(statement, 1, row->destination, sizeof row->destination);
+    message->id_size = copy_text(statement, 2, row->id, sizeof row->id);
+    message->retries = (uint32_t)sqlite3_column_int64(statement, 3);
+    message->failures = (uint32_t)sqlite3_column_int64(statement, 4);
+    message->due = wb_sqlite_delayed_from_column(row->due);
+    if (leased_until > wb_sqlite_delayed_now(call->session))
+        message->leased_until = wb_sqlite_delayed_from_column(leased_until);
+    return copy_operation(call, statement, 7, row);
+}
+
+/* Run a bound statement that yields one row or none, and copy it. */
+static int read_row(wb_sqlite_delayed_call *call, sqlite3_stmt *statement, copied *row,
+                    int *ret_found)
+{
+    int result = WB_OK;
+    int code = sqlite3_step(statement);
+    *ret_found = code == SQLITE_ROW;
+    if (code == SQLITE_ROW)
+        result = copy(call, statement, row);
+    else if (code != SQLITE_DONE)
+        result = wb_sqlite_db_fail(call->db, code, "read delayed messages", call->error);
+    (void)sqlite3_reset(statement);
+    return result;
+}
+
+/* ---- next ------------------------------------------------------------------------------ */
+
+/* Of those in front that are taken, the lease that ends first may come before the first that
+ * is free; behind that one nothing can. */
+static int find_next(wb_sqlite_delayed_call *call, sqlite3_stmt *statement, int64_t now,
+                     int64_t *ret_due)
+{
+    int64_t first = INT64_MAX;
+    int code;
+    while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
+        const int64_t due = sqlite3_column_int64(statement, 0);
+        const int64_t leased_until = sqlite3_column_int64(statement, 1);
+        const int64_t at = leased_until > due && leased_until > now ? leased_until : due;
+        if (at < first)
+            first = at;
+        if (leased_until <= now || due >= first)
+            break;
+    }
+    if (code != SQLITE_ROW && code != SQLITE_DONE)
+        return wb_sqlite_db_fail(call->db, code, "look for the next delayed message", call->error);
+    *ret_due = wb_sqlite_delayed_from_column(first);
+    return WB_OK;
+}
+
+int wb_sqlite_delayed_next(wb_storage_session *session, int64_t *ret_due, int64_t *ret_now,
+                           wb_error *error)
+{
+    wb_sqlite_delayed_call call;
+    sqlite3_stmt *statement = NULL;
+    (void)wb_sqlite_storage_clock(session, ret_now, NULL);
+    int result = wb_sqlite_delayed_enter(&call, session, error);
+    if (result == WB_OK)
+        result = wb_sqlite_delayed_prepare(&call, &statement,
+                                           "select due, leased_until from \"waybill_%w_delayed\""
+                                           " order by due");
+    if (result == WB_OK)
+        result = find_next(&call, statement, wb_sqlite_delayed_now(session), ret_due);
+    (void)sqlite3_finalize(statement);
+    return result;
+}
+
+/* ---- fetch ----------------------------------------------------------------------------- */
+
+typedef struct taken {
+    int64_t *rows;
+    size_t count;
+    size_t capacity;
+} taken;
+
+static int note(taken *all, int64_t row)
+{
+    if (all->count == all->capacity) {
+        const size_t capacity = all->capacity ? 2 * all->capacity : 64;
+        int64_t *grown = realloc(all->rows, capacity * sizeof *grown);
+        if (!grown)
+            return -1;
+        all->rows = grown;
+        all->capacity = capacity;
+    }
+    all->rows[all->count++] = row;
+    return 0;
+}
+
+static int find_due(wb_sqlite_delayed_call *call, const wb_delayed_fetch *fetch, int64_t now,
+                    taken *all)
+{
+    sqlite3_stmt *statement = NULL;
+    const int64_t limit = fetch->limit > INT64_MAX ? INT64_MAX : (int64_t)fetch->limit;
+    int code = SQLITE_DONE;
+    int result = wb_sqlite_delayed_prepare(call, &statement,
+                                           "select row from \"waybill_%w_delayed\" where due<=?1"
+                                           " and leased_until<=?2 order by due, row limit ?3");
+    (void)sqlite3_bind_int64(statement, 1, fetch->at ? fetch->at / 1000 : now);
+    (void)sqlite3_bind_int64(statement, 2, now);
+    (void)sqlite3_bind_int64(statement, 3, limit);
+    while (result == WB_OK && (code = sqlite3_step(statement)) == SQLITE_ROW)
+        if (note(all, sqlite3_column_int64(statement, 0)) < 0)
+            result = wb_sqlite_db_out_of_memory(call->db, call->error);
+    if (result == WB_OK && code != SQLITE_DONE)
+        result = wb_sqlite_db_fail(call->db, code, "look for what is due", call->error);
+    (void)sqlite3_finalize(statement);
+    return result;
+}
+
+static int take(wb_sqlite_delayed_call *call, const wb_delayed_fetch *fetch, int64_t now,
+                const taken *all)
+{
+    sqlite3_stmt *statement = NULL;
+    int result = wb_sqlite_delayed_prepare(call, &statement,
+                                           "update \"waybill_%w_delayed\" set owner=?2,"
+                                           " leased_until=?3 where row=?1");
+    (void)sqlite3_bind_blob(statement, 2, fetch->owner, WB_DELAYED_OWNER_SIZE, SQLITE_STATIC);
+    (void)sqlite3_bind_int64(statement, 3, now + wb_sqlite_delayed_to_column(fetch->lease));
+    for (size_t i = 0; result == WB_OK && i < all->count; i++) {
+        (void)sqlite3_bind_int64(statement, 1, all->rows[i]);
+        result = wb_sqlite_db_run(call->db, statement, "take what is due", call->error);
+    }
+    (void)sqlite3_finalize(statement);
+    return result;
+}
+
+/* In a short transaction of its own, which need not be flushed: whom a power loss leaves
+ * without the lease it leaves without the process that had it. */
+static int take_due(wb_sqlite_delayed_call *call, const wb_delayed_fetch *fetch, taken *all)
+{
+    int result = wb_sqlite_delayed_begin(call, WB_SQLITE_DB_PROCESS_CRASH);
+    if (result != WB_OK)
+        return result;
+    const int64_t now = wb_sqlite_delayed_now(call->session);
+    result = find_due(call, fetch, now, all);
+    if (result == WB_OK)
+        result = take(call, fetch, now, all);
+    return wb_sqlite_delayed_end(call, result, "fetch_sent");
+}
+
+/* Somebody may have removed one meanwhile. */
+static int visit_taken(wb_sqlite_delayed_call *call, const wb_delayed_fetch *fetch,
+                       const taken *all, wb_delayed_fn visit, void *argument)
+{
+    sqlite3_stmt *statement = NULL;
+    copied row = { .operation = NULL };
+    int result = wb_sqlite_delayed_prepare(call, &statement,
+                                           "select" COLUMNS ", operation from"
+                                           " \"waybill_%w_delayed\" where row=?1 and owner=?2");
+    (void)sqlite3_bind_blob(statement, 2, fetch->owner, WB_DELAYED_OWNER_SIZE, SQLITE_STATIC);
+    for (size_t i = 0; result == WB_OK && i < all->count; i++) {
+        int found = 0;
+        (void)sqlite3_bind_int64(statement, 1, all->rows[i]);
+        result = read_row(call, statement, &row, &found);
+        if (result == WB_OK && found)
+            result = visit(argument, &row.message);
+    }
+    (void)sqlite3_finalize(statement);
+    free(row.operation);
+    return result;
+}
+
+int wb_sqlite_delayed_fetch(wb_storage_session *session, const wb_delayed_fetch *fetch,
+                            wb_delayed_fn visit, void *argument, wb_error *error)
+{
+    wb_sqlite_delayed_call call;
+    taken all = { .rows = NULL };
+    int result = wb_sqlite_delayed_enter(&call, session, error);
+    if (result == WB_OK)
+        result = take_due(&call, fetch, &all);
+    if (result == WB_OK)
+        result = visit_taken(&call, fetch, &all, visit, argument);
+    free(all.rows);
+    return result;
+}
+
+/* ---- list ------------------------------------------------------------------------------ */
+
+static void bind_text(sqlite3_stmt *statement, int parameter, const char *text, size_t size)
+{
+    if (text && size)
+        (void)sqlite3_bind_blob64(statement, parameter, text, size, SQLITE_STATIC);
+}
+
+static void bind_filter(sqlite3_stmt *statement, const wb_delayed_filter *filter)
+{
+    const int64_t before = filter->due_before ? wb_sqlite_delayed_to_column(filter->due_before)
+                                              : INT64_MAX;
+    (void)sqlite3_bind_int64(statement, 3, before);
+    bind_text(statement, 4, filter->destination, filter->destination_size);
+    bind_text(statement, 5, filter->id, filter->id_size);
+}
+
+/* From row to row: each look begins behind the one before. */
+static int visit_list(wb_sqlite_delayed_call *call, sqlite3_stmt *statement,
+                      const wb_delayed_filter *filter, wb_delayed_fn visit, void *argument)
+{
+    copied row = { .due = filter->due_from ? wb_sqlite_delayed_to_column(filter->due_from)
+                                           : INT64_MIN };
+    int result = WB_OK, found = 1;
+    bind_filter(statement, filter);
+    for (size_t i = 0; filter->limit == 0 || i < filter->limit; i++) {
+        (void)sqlite3_bind_int64(statement, 1, row.due);
+        (void)sqlite3_bind_int64(statement, 2, row.row);
+        result = read_row(call, statement, &row, &found);
+        if (result == WB_OK && found)
+            result = visit(argument, &row.message);
+        if (result != WB_OK || !found)
+            break;
+    }
+    free(row.operation);
+    return result;
+}
+
+#define FILTERED                                                                                   \
+    " and due<?3 and (?4 is null or destination=?4) and (?5 is null or id=?5)"
+
+/* Two looks, since SQLite does not use the index for the order of equal times in one. */
+int wb_sqlite_delayed_list(wb_storage_session *session, const wb_delayed_filter *filter,
+                           wb_delayed_fn visit, void *argument, wb_error *error)
+{
+    wb_sqlite_delayed_call call;
+    sqlite3_stmt *statement = NULL;
+    int result = wb_sqlite_delayed_enter(&call, session, error);
+    if (result == WB_OK)
+        result = wb_sqlite_delayed_prepare(
+            &call, &statement,
+            "select" COLUMNS ", case when ?5 is null then null else operation end"
+            " from \"waybill_%w_delayed\" where row=coalesce("
+            "(select row from \"waybill_%w_delayed\" where due=?1 and row>?2" FILTERED
+            " order by row limit 1),"
+            "(select row from \"waybill_%w_delayed\" where due>?1" FILTERED
+            " order by due, row limit 1))");
+    if (result == WB_OK)
+        result = visit_list(&call, statement, filter, visit, argument);
+    (void)sqlite3_finalize(statement);
+    return result;
+}
