@@ -72,7 +72,7 @@ sub has_mysql { return -e module('script_mysql') }
 sub module { return "$build/tests/integration/.libs/endpoint_$_[0].so" }
 
 # Keys of the endpoint: concurrency, batch_max, batch_time, body_max, shutdown_timeout; retries, error_queue;
-# mode, outbox (its text), with (more text), transport, store (more text for either; transport_group,
+# mode, outbox (its text), recover (more text of recoverability), with (more text), transport, store (more text for either; transport_group,
 # store_group: all of either); beside: other
 # endpoints, which the processes of this one run as well (install and prepare them through this one, too);
 # files: what begins the names of its own files (SQLite).
@@ -95,7 +95,7 @@ sub group {
     @{[ $self->{transport_group} || $self->transport_text ]}
     @{[ $self->{store_group} || ($self->{persistence} ? $self->persistence_text : '') ]}
     $outbox
-    recoverability = { immediate_retries = $self->{retries}; error_queue = "$error"; }; }
+    recoverability = { immediate_retries = $self->{retries}; error_queue = "$error"; @{[ $self->{recover} // '' ]} }; }
 END
     chomp $text;
     return $text;

@@ -11,10 +11,12 @@
  *   echo QUEUE TYPE             send the message's own body and headers
  *   header NAME VALUE           a header of what is sent next; likewise id ID, headers N (that
  *                               many), pad N (bytes of body)
+ *   delay MS, at SECONDS        what is sent next is due in so many ms, or at that time
  *   sleep MS
  *   wait FILE                   until FILE is there
  *   fail KIND TEXT              KIND is retry or unrecoverable
  *   until N KIND TEXT           the same while the attempt is less than N
+ *   later N KIND TEXT           the same while it has had less than N delayed retries
  *   leave CODE                  return that number
  *   kill                        end the process on the spot
  *   unread TEXT, pipeline       leave the connection with an unread result, or in pipeline mode
@@ -209,6 +211,10 @@ static int do_prepare(script *s, const char *verb, char *rest)
         add_headers(s, atoi(first));
     else if (strcmp(verb, "pad") == 0)
         pad(s, (size_t)atol(first));
+    else if (strcmp(verb, "delay") == 0)
+        s->next.delay = atol(first) * WB_MILLISECONDS;
+    else if (strcmp(verb, "at") == 0)
+        s->next.deliver_at = atol(first) * WB_SECONDS;
     else
         s->next.id = first;
     return WB_OK;
@@ -224,11 +230,19 @@ static int do_pause(script *s, const char *verb, char *rest)
     return WB_OK;
 }
 
+static int delayed_retries(const script *s)
+{
+    const char *text = wb_message_header(s->message, "NServiceBus.Retries");
+    return text ? atoi(text) : 0;
+}
+
 static int do_fail(script *s, const char *verb, char *rest)
 {
     if (strcmp(verb, "leave") == 0)
         return atoi(rest);
     if (strcmp(verb, "until") == 0 && s->message->attempt >= (uint32_t)atoi(word(&rest)))
+        return WB_OK;
+    if (strcmp(verb, "later") == 0 && delayed_retries(s) >= atoi(word(&rest)))
         return WB_OK;
     const char *kind = word(&rest);
     return fail(s, kind, rest);
@@ -253,6 +267,7 @@ static const struct {
     { "header", do_prepare },  { "headers", do_prepare }, { "pad", do_prepare },
     { "id", do_prepare },      { "sleep", do_pause },    { "wait", do_pause },
     { "fail", do_fail },       { "until", do_fail },     { "leave", do_fail },
+    { "later", do_fail },      { "delay", do_prepare },  { "at", do_prepare },
     { "unread", do_leave_busy }, { "pipeline", do_leave_busy }, { "kill", do_kill },
 };
 

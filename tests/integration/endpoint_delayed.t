@@ -1,0 +1,122 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: Apache-2.0
+#
+# Messages that are due later, sent by handlers and the command line, and delayed retries: on each
+# pair, in each mode, kept by the store or by the broker. Not early, not lost, once each; what dies or
+# is refused in between.
+use strict;
+use warnings;
+use lib "$ENV{top_srcdir}/tests/integration";
+use Test::More;
+use Time::HiRes qw(sleep time);
+use Endpoint;
+
+Endpoint::under_servers(qw(pgsql rabbitmq mariadb));
+my $n = 'NServiceBus';
+
+# A second is RabbitMQ's unit, and what the command line waits for.
+sub early { my ($since, $seconds) = @_; return time - $since < $seconds - 0.05 }
+
+# So many messages wait in the store.
+sub waiting {
+    my ($e) = @_;
+    my $table = $e->{pair} =~ /mysql/ ? "`$e->{name}_delayed`" : $e->{pair} =~ /pgsql/ ? qq("$e->{name}_delayed") : qq("waybill_$e->{name}_delayed");
+    return ($e->sql("select count(*) from $table"))[0][0];
+}
+
+sub check_sends {
+    my ($e, $label) = @_;
+    my $since = time;
+    $e->send('orders', { id => 'ask', do => [ 'delay 1000', 'send sink T.Later later', 'send sink T.Now now' ] });
+    my ($now) = $e->collect('sink', 1, "$label: what is not delayed is sent at once");
+    is $now->{body}, 'now', "$e->{pair}: $label: that alone";
+    is $now->{header}{"$n.DeliverAt"}, undef, "$e->{pair}: $label: which is due at no time";
+    my ($later) = $e->collect('sink', 1, "$label: the other follows");
+    ok !early($since, 1), "$e->{pair}: $label: not early";
+    is $later->{body}, 'later', "$e->{pair}: $label: as it was sent";
+    like $later->{header}{"$n.DeliverAt"}, qr/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d:\d{6} Z$/, "$e->{pair}: $label: and says when it was due";
+    is $later->{header}{"$n.RelatedTo"}, 'ask', "$e->{pair}: $label: and what it is related to";
+
+    $e->send('orders', { id => 'past', do => [ 'at 1000000000', 'send sink T.Past past' ] });
+    my ($past) = $e->collect('sink', 1, "$label: a time that has come is no delay");
+    is $past->{body}, 'past', "$e->{pair}: $label: it arrives";
+}
+
+sub check_command_line {
+    my ($e, $label) = @_;
+    my $since = time;
+    my ($code, $text) = $e->run('send', '--to', 'sink', '--type', 'T.Line', '--body', '"line"', '--delay', '1s', '--id', 'line-1');
+    is_deeply [ $code, $text ], [ 0, "1 sent\n" ], "$e->{pair}: $label: the command line sends with a delay";
+    my ($got) = $e->collect('sink', 1, "$label: which arrives");
+    ok !early($since, 1), "$e->{pair}: $label: not early either";
+    is_deeply [ @$got{qw(id body)} ], [ 'line-1', '"line"' ], "$e->{pair}: $label: as it was sent";
+}
+
+sub check_retries {
+    my ($e, $label) = @_;
+    my $since = time;
+    $e->send('orders', { id => 'again', do => [ 'later 2 retry not yet', 'send sink T.Done done' ], body => "the \0 body", headers => [ [ mine => 'kept' ] ] },
+        { id => 'hopeless', do => 'fail retry never', body => "another \0 body", headers => [ [ mine => 'kept' ] ] },
+        { id => 'final', do => 'fail unrecoverable at once' });
+    my ($done) = $e->collect('sink', 1, "$label: handled by its second delayed retry");
+    is $done->{header}{"$n.RelatedTo"}, 'again', "$e->{pair}: $label: that one";
+    ok time - $since >= ($label =~ /broker/ ? 2.9 : 0.85), "$e->{pair}: $label: each was later than the one before";
+    my %moved = map { $_->{id} => $_ } $e->collect('error', 2, "$label: those that cannot be handled are moved");
+    is_deeply [ sort keys %moved ], [qw(final hopeless)], "$e->{pair}: $label: those";
+    is scalar($e->attempts('hopeless')), 6, "$e->{pair}: $label: after two attempts each of three times";
+    is scalar($e->attempts('final')), 1, "$e->{pair}: $label: what is unrecoverable has one";
+    my $copy = $moved{hopeless} || { header => {} };
+    is $copy->{body}, "another \0 body", "$e->{pair}: $label: the body is the first's";
+    is_deeply [ @{ $copy->{header} }{ 'mine', "$n.Retries", "$n.Retries.Timestamp", "$n.FailedQ" } ], [ 'kept', undef, undef, 'orders' ],
+        "$e->{pair}: $label: and its headers";
+    ok abs($e->effects('again') - 1) == 0, "$e->{pair}: $label: one effect";
+    is $e->effects('hopeless'), 0, "$e->{pair}: $label: none of what failed";
+}
+
+# What nobody receives goes to the error queue, and back to where it was sent if it is retried.
+sub check_unknown {
+    my ($e, $label) = @_;
+    $e->send('orders', { id => 'stray', do => [ 'delay 1000', 'send nowhere T.Stray stray', 'delay 1000', 'send sink T.Good good' ] });
+    my ($good) = $e->collect('sink', 1, "$label: a neighbour arrives");
+    my ($stray) = $e->collect('error', 1, "$label: what has no destination is in the error queue");
+    is_deeply [ $stray->{body}, $stray->{header}{"$n.FailedQ"} ], [ 'stray', 'nowhere' ], "$e->{pair}: $label: with its destination";
+}
+
+# The process dies while messages wait, and again while they are sent.
+sub check_deaths {
+    my ($e, $label) = @_;
+    $e->send('orders', map { { id => "dies-$_", do => [ 'delay 700', "send sink T.Dies $_" ] } } 1 .. 40);
+    $e->wait_for("$label: 40 are handled", sub { $e->effects >= 40 && waiting($e) == 40 });
+    $e->stop('KILL');
+    sleep 1;
+    $e->start;
+    my %seen = map { $_->{body} => 1 } $e->collect('sink', 40, "$label: all arrive though the process died");
+    is scalar(keys %seen), 40, "$e->{pair}: $label: each";
+    $e->wait_for("$label: and none waits any more", sub { waiting($e) == 0 });
+}
+
+sub check {
+    my ($e, $label, %only) = @_;
+    $e->install;
+    unlink $e->{trace};
+    $e->start;
+    check_sends($e, $label);
+    check_command_line($e, $label);
+    check_retries($e, $label) unless $e->{mode} eq 'none';
+    check_unknown($e, $label) if $label !~ /broker/;
+    check_deaths($e, $label) if $only{deaths};
+    is $e->stop, 0, "$e->{pair}: $label: it stops cleanly";
+}
+
+my $retries = sub { my ($increment) = @_; return qq(delayed_retries = 2; delay_increment = "$increment"; delay_jitter = 0;) };
+my %store = (retries => 1, recover => $retries->('300ms'));
+my $by_store = 'delayed_delivery = { by = "store"; };';
+
+check(Endpoint->new('sqlite', %store), 'outbox', deaths => 1);
+check(Endpoint->new('sqlite', %store, name => 'orders', files => 'plain-', outbox => ''), 'plain', deaths => 1);
+check(Endpoint->new('sqlite', name => 'orders', files => 'none-', outbox => '', mode => 'none', retries => 0), 'none');
+check(Endpoint->new('sqlite', %store, files => 'scope-', outbox => '', mode => 'transaction_scope', scope => 1), 'scope');
+check(Endpoint->new('sqlite+mysql', %store), 'store', deaths => 1);
+check(Endpoint->new('amqp+pgsql', %store, with => $by_store), 'store', deaths => 1);
+check(Endpoint->new('amqp+pgsql', retries => 1, recover => $retries->('1s')), 'broker');
+done_testing;
