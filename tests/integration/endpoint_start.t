@@ -152,7 +152,7 @@ sub check_privileges {
     my $role = "role_$$";
     $e->sql("create role $role login");
     $e->configure(user => $role);
-    refused($e, 'a role without privileges', 77, qr/user "\Q$role\E" lacks privileges on the outbox table .*: grant/);
+    refused($e, 'a role without privileges', 77, qr/user "\Q$role\E" lacks privileges on the table .*: grant/);
     $e->sql("drop role $role");
 }
 

@@ -23,6 +23,25 @@
     "SELECT 1::bigint AS ours FROM {schema}.waybill_locks "                                        \
     "WHERE prefix = {prefix} AND purpose = " purpose " FOR UPDATE SKIP LOCKED"
 
+#define NOW "(SELECT (EXTRACT(EPOCH FROM clock_timestamp()) * 1000000)::bigint)"
+#define NEVER "9223372036854775807"
+#define OF_KEYS                                                                                    \
+    "WHERE delayed.id = keys.id AND delayed.destination = keys.destination "                       \
+    "AND delayed.retries = keys.retries "                                                          \
+    "AND ($4::bytea = ''::bytea OR delayed.taken_by = $4::bytea) "                                 \
+    "AND ($5::bigint = 0 OR delayed.taken_until <= " NOW ") "                                      \
+    "RETURNING delayed.id, delayed.destination, delayed.retries"
+#define KEYS                                                                                       \
+    "unnest($1::bytea[], $2::bytea[], $3::bigint[]) AS keys (id, destination, retries) "
+#define WAITING(operation)                                                                         \
+    "SELECT id, destination, retries, failures, due, " operation ", "                              \
+    "CASE WHEN taken_until > " NOW " THEN taken_until ELSE 0 END FROM {delayed} "                  \
+    "WHERE due >= $1::bigint AND due < $5::bigint "                                                \
+    "AND (due > $1::bigint OR (id, destination, retries) > ($2::bytea, $3::bytea, $4::bigint)) "   \
+    "AND ($6::bytea = ''::bytea OR destination = $6::bytea) "                                      \
+    "AND ($7::bytea = ''::bytea OR id = $7::bytea) "                                               \
+    "ORDER BY due, id, destination, retries LIMIT $8::bigint"
+
 static const char *const templates[WB_SQL_COUNT] = {
     [WB_SQL_BEGIN] = "BEGIN ISOLATION LEVEL READ COMMITTED",
     [WB_SQL_CLAIM] = "INSERT INTO {dedup} (key, batch) SELECT key, $2::bigint "
@@ -51,6 +70,32 @@ static const char *const templates[WB_SQL_COUNT] = {
         "(SELECT count(*) FROM (SELECT 1 FROM {pending} WHERE batch >= $1::bigint AND "
         "substr(operations, 1, 4) <> '" WB_SQL_PARKED "'::bytea " LIMITED " AS pending), "
         "(SELECT max(batch) FROM {dedup})",
+    [WB_SQL_DELAY] = "INSERT INTO {delayed} (id, destination, retries, due, operation) "
+                     "SELECT * FROM unnest($1::bytea[], $2::bytea[], $3::bigint[], $4::bigint[], "
+                     "$5::bytea[]) ON CONFLICT (id, destination, retries) DO NOTHING",
+    [WB_SQL_NEXT_DUE] =
+        "SELECT LEAST((SELECT min(due) FROM {delayed} WHERE taken_until <= " NOW "), "
+        "(SELECT min(taken_until) FROM {delayed} WHERE taken_until > " NOW "), "
+        NEVER "::bigint), " NOW,
+    /* finds, and then takes: two round trips, as where a server does not answer with rows that it
+     * changes */
+    [WB_SQL_FIND_DUE] = "SELECT id, destination, retries, octet_length(operation)::bigint "
+                        "FROM {delayed} WHERE due <= COALESCE(NULLIF($1::bigint, 0), " NOW ") "
+                        "AND taken_until <= " NOW " ORDER BY due LIMIT $2::bigint "
+                        "FOR UPDATE SKIP LOCKED",
+    [WB_SQL_TAKE] = "UPDATE {delayed} AS delayed SET taken_by = $4::bytea, "
+                    "taken_until = " NOW " + $5::bigint FROM " KEYS
+                    "WHERE delayed.id = keys.id AND delayed.destination = keys.destination "
+                    "AND delayed.retries = keys.retries",
+    [WB_SQL_TAKEN] = "SELECT id, destination, retries, failures, due, operation FROM {delayed} "
+                     "JOIN " KEYS "USING (id, destination, retries) ORDER BY due",
+    [WB_SQL_DROP] = "DELETE FROM {delayed} AS delayed USING " KEYS OF_KEYS,
+    [WB_SQL_PUT_BACK] = "UPDATE {delayed} AS delayed SET taken_by = NULL, taken_until = 0, "
+                        "due = $6::bigint, failures = failures + $7::bigint FROM " KEYS OF_KEYS,
+    [WB_SQL_RELEASE_ALL] = "UPDATE {delayed} SET taken_by = NULL, taken_until = 0 "
+                           "WHERE taken_by = $1::bytea",
+    [WB_SQL_LIST] = WAITING("''::bytea"),
+    [WB_SQL_SHOW] = WAITING("operation"),
 };
 
 static const wb_sql_definition definitions[] = {
@@ -69,6 +114,12 @@ static const wb_sql_definition definitions[] = {
     { 0, NULL,
       "CREATE TABLE IF NOT EXISTS {pending} (batch bigint PRIMARY KEY, "
       "operations bytea NOT NULL)" },
+    { WB_SQL_FOR_DELAYS, NULL,
+      "CREATE TABLE IF NOT EXISTS {delayed} (id bytea, destination bytea, retries bigint, "
+      "due bigint NOT NULL, taken_by bytea, taken_until bigint NOT NULL DEFAULT 0, "
+      "failures bigint NOT NULL DEFAULT 0, operation bytea NOT NULL, "
+      "PRIMARY KEY (id, destination, retries))" },
+    { WB_SQL_FOR_DELAYS, NULL, "CREATE INDEX IF NOT EXISTS {delayed_due} ON {delayed} (due)" },
 };
 
 /* One installation at a time: whoever makes tables wants the catalog for itself. */
@@ -95,11 +146,23 @@ static const char *const rights[] = {
     "EXPLAIN SELECT prefix FROM {schema}.waybill_locks FOR UPDATE",
 };
 
+static const char *const delayed_rights[] = {
+    "EXPLAIN SELECT due FROM {delayed}",
+    "EXPLAIN INSERT INTO {delayed} (id, destination, retries, due, operation) "
+    "VALUES ('', '', 0, 0, '')",
+    "EXPLAIN UPDATE {delayed} SET taken_by = NULL, taken_until = 0",
+    "EXPLAIN DELETE FROM {delayed}",
+};
+
 static int check_rights(wb_storage_session *session, wb_error *error)
 {
     for (size_t i = 0; i < sizeof rights / sizeof rights[0]; i++)
         if (wb_sql_schema_run(session, rights[i], NULL) != WB_OK)
             return wb_sql_report(session, "use the outbox tables", error);
+    for (size_t i = 0; i < sizeof delayed_rights / sizeof delayed_rights[0]; i++)
+        if (wb_sql_of(session)->outbox->delays &&
+            wb_sql_schema_run(session, delayed_rights[i], NULL) != WB_OK)
+            return wb_sql_report(session, "use the table of delayed messages", error);
     return WB_OK;
 }
 

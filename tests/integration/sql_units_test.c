@@ -55,6 +55,8 @@ static const struct {
     { "", "", -1 },
     { "{dedup}{pending}", "\"s\"\"x\".\"o_dedup\"\"s\"\"x\".\"o_pending\"", -1 },
     { "{endpoints} {schema}", "\"s\"\"x\".\"waybill_endpoints\" \"s\"\"x\"", -1 },
+    { "{delayed} {delayed_pkey} {delayed_due}",
+      "\"s\"\"x\".\"o_delayed\" \"o_delayed_pkey\" \"o_delayed_due\"", -1 },
     { "{dedup_batch} {dedup_pkey} {pending_pkey}",
       "\"o_dedup_batch\" \"o_dedup_pkey\" \"o_pending_pkey\"", -1 },
     { "{endpoint}, {prefix}, {database}", "'o', 'o', 's\"x'", -1 },
@@ -121,7 +123,8 @@ static void check(const wb_sql_dialect *dialect, int locks_in_transaction, const
     const wb_sql_driver driver = { .locks_in_transaction = locks_in_transaction };
     wb_sql_outbox outbox = { 0 };
     message[0] = '\0';
-    const int result = wb_sql_outbox_init(&outbox, &host, dialect, &driver, "o", "s", NULL);
+    const wb_endpoint_info endpoint = { .struct_size = sizeof endpoint, .name = "o" };
+    const int result = wb_sql_outbox_init(&outbox, &host, dialect, &driver, &endpoint, "s", NULL);
     wb_sql_outbox_free(&outbox);
     if (result != (lacking ? WB_FATAL : WB_OK) || !strstr(message, lacking ? lacking : ""))
         fail_msg("without %s: %d: %s", lacking ? lacking : "nothing", result, message);
@@ -151,6 +154,18 @@ static const struct {
     { WB_SQL_CLEAN_UP, "CLEAN_UP", "CLEAN_UP" },
     { WB_SQL_CLOCK, "CLOCK", "CLOCK" },
     { WB_SQL_FUTURE, "FUTURE", "FUTURE" },
+    { WB_SQL_PLAN, NULL, NULL },
+    { WB_SQL_DELAY, "DELAY", "DELAY" },
+    { WB_SQL_NEXT_DUE, "NEXT_DUE", "NEXT_DUE" },
+    { WB_SQL_TAKE, "TAKE", "TAKE" },
+    { WB_SQL_FIND_DUE, NULL, NULL },
+    { WB_SQL_TAKEN, "TAKEN", "TAKEN" },
+    { WB_SQL_DROP, "DROP", "DROP" },
+    { WB_SQL_PUT_BACK, "PUT_BACK", "PUT_BACK" },
+    { WB_SQL_FIND, NULL, NULL },
+    { WB_SQL_RELEASE_ALL, "RELEASE_ALL", "RELEASE_ALL" },
+    { WB_SQL_LIST, "LIST", "LIST" },
+    { WB_SQL_SHOW, "SHOW", "SHOW" },
 };
 
 static void test_missing_statements(void **state)

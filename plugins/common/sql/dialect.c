@@ -12,6 +12,10 @@ static const char *const needed[WB_SQL_COUNT] = {
     [WB_SQL_SHRINK] = "SHRINK",     [WB_SQL_PENDING] = "PENDING",
     [WB_SQL_NEXT] = "NEXT",         [WB_SQL_CLEAN_UP] = "CLEAN_UP",
     [WB_SQL_CLOCK] = "CLOCK",       [WB_SQL_FUTURE] = "FUTURE",
+    [WB_SQL_DELAY] = "DELAY",       [WB_SQL_NEXT_DUE] = "NEXT_DUE",
+    [WB_SQL_TAKE] = "TAKE",         [WB_SQL_DROP] = "DROP",
+    [WB_SQL_PUT_BACK] = "PUT_BACK", [WB_SQL_RELEASE_ALL] = "RELEASE_ALL",
+    [WB_SQL_LIST] = "LIST",         [WB_SQL_SHOW] = "SHOW",
 };
 
 static const char *find_lacking_statement(const wb_sql_dialect *d)
@@ -33,6 +37,11 @@ static const char *find_lacking_lock(const wb_sql_dialect *d, const wb_sql_drive
     if (!driver->locks_in_transaction && !d->templates[WB_SQL_LOCK])
         return "LOCK: its driver knows no locks of transactions";
     return d->templates[WB_SQL_LOCK] && !d->templates[WB_SQL_UNLOCK] ? "UNLOCK" : NULL;
+}
+
+static const char *find_lacking_pair(const wb_sql_dialect *d)
+{
+    return d->templates[WB_SQL_FIND_DUE] && !d->templates[WB_SQL_TAKEN] ? "TAKEN" : NULL;
 }
 
 static const char *find_lacking_part(const wb_sql_dialect *d)
@@ -65,6 +74,8 @@ int wb_sql_dialect_check(const wb_host *host, const wb_sql_dialect *dialect,
     const char *lacking = dialect->templates ? find_lacking_statement(dialect) : "templates";
     if (!lacking)
         lacking = find_lacking_lock(dialect, driver);
+    if (!lacking)
+        lacking = find_lacking_pair(dialect);
     if (!lacking)
         lacking = find_lacking_part(dialect);
     if (lacking)

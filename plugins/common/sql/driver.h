@@ -14,6 +14,11 @@
 
 #include "plugins/common/sql/session.h"
 
+typedef struct wb_sql_cell {
+    const char *data; /* NULL: SQL NULL */
+    size_t size;
+} wb_sql_cell;
+
 /** A parameter of a statement. */
 typedef struct wb_sql_value {
     enum {
@@ -21,10 +26,11 @@ typedef struct wb_sql_value {
         WB_SQL_A_TEXT,         /* `size` bytes at `data` */
         WB_SQL_A_LOCK,         /* the endpoint's lock for the purpose `data`, a string */
         WB_SQL_SOME_NUMBERS,   /* `size` uint64_t */
+        WB_SQL_SOME_BYTES,     /* `size` wb_sql_cell, none of them NULL */
         WB_SQL_SOME_KEYS,      /* the ids of `size` wb_claim */
         WB_SQL_UNSETTLED_KEYS, /* of those with duplicate_of == WB_SQL_UNSETTLED */
         WB_SQL_GONE_BATCHES    /* those of `size` wb_mark of which nothing remains */
-    } kind;
+    } kind; /* several lists of one statement are of the same size */
     uint64_t number;
     const void *data;
     size_t size;
@@ -48,11 +54,6 @@ typedef struct wb_sql_answer {
     int row;           /* the next to fetch, for drivers that number them */
     uint64_t affected; /* sum over all statements with this answer */
 } wb_sql_answer;
-
-typedef struct wb_sql_cell {
-    const char *data; /* NULL: SQL NULL */
-    size_t size;
-} wb_sql_cell;
 
 /** What stands on the server, before a rollback. */
 typedef enum wb_sql_standing {

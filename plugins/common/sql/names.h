@@ -36,8 +36,9 @@ void wb_sql_names_init(wb_sql_names *names, const wb_sql_quoting *quoting, const
                        const char *container);
 
 /** Append `template` to `ret_text` with every {name} replaced:
- *  {dedup}, {pending}, {endpoints}: quoted and qualified identifiers;
- *  {schema}, {dedup_batch}, {dedup_pkey}, {pending_pkey}: quoted identifiers;
+ *  {dedup}, {pending}, {delayed}, {endpoints}: quoted and qualified identifiers;
+ *  {schema}, {dedup_batch}, {dedup_pkey}, {pending_pkey}, {delayed_pkey}, {delayed_due}: quoted
+ *  identifiers;
  *  {endpoint}, {prefix}, {database}: literals. {schema} and {database} are the container.
  *  Any other brace is left as it is. */
 void wb_sql_names_expand(const wb_sql_names *names, const char *template, wb_sql_buffer *ret_text);

@@ -9,7 +9,7 @@
 #include "plugins/common/sql/schema.h"
 
 int wb_sql_outbox_init(wb_sql_outbox *outbox, const wb_host *host, const wb_sql_dialect *dialect,
-                       const struct wb_sql_driver *driver, const char *endpoint,
+                       const struct wb_sql_driver *driver, const wb_endpoint_info *endpoint,
                        const char *container, wb_error *error)
 {
     int missing = 0;
@@ -22,14 +22,16 @@ int wb_sql_outbox_init(wb_sql_outbox *outbox, const wb_host *host, const wb_sql_
     const int result = wb_sql_dialect_check(host, dialect, driver, error);
     if (result != WB_OK)
         return result;
-    wb_sql_names_init(&outbox->names, dialect->quoting, endpoint, container);
+    outbox->delays = WB_HAS(endpoint, wb_endpoint_info, delays) &&
+                     endpoint->delays == WB_DELAYS_BY_STORE;
+    wb_sql_names_init(&outbox->names, dialect->quoting, endpoint->name, container);
     for (int i = 0; i < WB_SQL_COUNT; i++) {
         if (!dialect->templates[i])
             continue;
         outbox->statements[i] = wb_sql_names_text(&outbox->names, dialect->templates[i]);
         missing |= !outbox->statements[i];
     }
-    outbox->schema = wb_sql_schema_text(dialect, &outbox->names);
+    outbox->schema = wb_sql_schema_text(outbox);
     if (missing || !outbox->schema)
         return host->fail(host, error, WB_FATAL, WB_CAUSE_OTHER, 0, "out of memory");
     return WB_OK;

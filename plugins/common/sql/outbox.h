@@ -39,12 +39,43 @@ typedef enum wb_sql_which {
     WB_SQL_CLEAN_UP, /* from, before, limit, lock; affects the records it deletes, oldest first */
     WB_SQL_CLOCK,    /* -> microseconds since 1970 UTC */
     WB_SQL_FUTURE,   /* from -> records, rows (WB_SQL_FUTURE_MAX at most), newest record */
+    /* the delayed message store. Times are microseconds since 1970 UTC, by the server's clock;
+     * "keys" are three parameters: ids, destinations, retries; a "row" is id, destination,
+     * retries, failures, due, operation, and in a list until when it is taken, or 0 */
+    WB_SQL_PLAN,     /* goes before those of the store, in their transaction; NULL: no need */
+    WB_SQL_DELAY,    /* keys, due, operations; what is there already stays as it is */
+    WB_SQL_NEXT_DUE, /* -> when, or WB_SQL_NEVER; now */
+    /* at (0: now), limit, owner, lease, bytes: takes rows, earliest due first, until they have so
+     * many bytes -> the rows in that order. Where FIND_DUE is there: keys, owner, lease */
+    WB_SQL_TAKE,
+    WB_SQL_FIND_DUE, /* NULL where TAKE finds them; at, limit -> key, bytes; locks, never waits */
+    WB_SQL_TAKEN,    /* beside it: keys -> rows, earliest due first */
+    /* keys, owner ('': whoever has them), 1 if nobody may have them -> the keys of the rows that
+     * it deletes, or affects them, where FIND is there */
+    WB_SQL_DROP,
+    WB_SQL_PUT_BACK, /* the same, due, failures to add; they are nobody's then */
+    WB_SQL_FIND,     /* NULL where those two answer; as DROP -> keys; locks them */
+    WB_SQL_RELEASE_ALL, /* owner */
+    /* behind due, id, destination, retries; due before; destination, id ('': any); limit ->
+     * rows, of LIST without an operation, in the order of the first four */
+    WB_SQL_LIST,
+    WB_SQL_SHOW,
     WB_SQL_COUNT
 } wb_sql_which;
 
+/** Most parameters of a statement. */
+#define WB_SQL_VALUES_MAX 8
+
+/** A time that does not come. */
+#define WB_SQL_NEVER INT64_MAX
+
+/** Added to a definition's condition: only where the endpoint's delays wait in a table. */
+#define WB_SQL_FOR_DELAYS 16
+
 /** A statement of an installation. Each must be harmless where it was run before. */
 typedef struct wb_sql_definition {
-    int when; /* 0: always; else a condition of the dialect's own, 1 to 31 */
+    int when; /* 0: always; else a condition of the dialect's own, 1 to 15; or that and more:
+               * WB_SQL_FOR_DELAYS */
     const char *comment; /* or NULL */
     const char *template;
 } wb_sql_definition;
@@ -94,6 +125,7 @@ typedef struct wb_sql_outbox {
     wb_sql_names names;
     char *statements[WB_SQL_COUNT];
     char *schema; /* SQL text of an installation */
+    int delays;   /* delayed messages wait in a table here */
     /** Below the lowest pending row, and below the oldest record: sessions come and go. */
     wb_sql_gap swept;
     wb_sql_gap cleaned;
@@ -102,7 +134,7 @@ typedef struct wb_sql_outbox {
 /** Fill all of it, which is zero. @return WB_OK, or WB_FATAL: the dialect lacks what the driver
  *  needs, or out of memory; to be freed either way. */
 int wb_sql_outbox_init(wb_sql_outbox *outbox, const wb_host *host, const wb_sql_dialect *dialect,
-                       const struct wb_sql_driver *driver, const char *endpoint,
+                       const struct wb_sql_driver *driver, const wb_endpoint_info *endpoint,
                        const char *container, wb_error *error);
 void wb_sql_outbox_free(wb_sql_outbox *outbox);
 

@@ -6,6 +6,7 @@
 #ifndef WB_COMMON_SQL_PLUGIN_H
 #define WB_COMMON_SQL_PLUGIN_H
 
+#include "plugins/common/sql/delayed.h"
 #include "plugins/common/sql/pending.h"
 #include "plugins/common/sql/schema.h"
 #include "plugins/common/sql/transaction.h"
@@ -32,6 +33,7 @@
         .clean_up = wb_sql_clean_up,                                                               \
         .clock = wb_sql_clock,                                                                     \
         .next_pending = wb_sql_next_pending,                                                       \
+        .delayed = &wb_sql_delayed,                                                                \
     }
 
 /** The entry of a plugin: its name (an identifier, and as a string), a summary, and the operations,
@@ -45,7 +47,7 @@
         .name = (string),                                                                          \
         .version = PACKAGE_VERSION,                                                                \
         .summary = (text),                                                                         \
-        .capabilities = WB_CAP_OUTBOX,                                                             \
+        .capabilities = WB_CAP_OUTBOX | WB_CAP_DELAY_STORE,                                        \
         .options = (option_table),                                                                 \
         .option_count = sizeof(option_table) / sizeof(option_table)[0],                            \
         .option_stride = sizeof(wb_option),                                                        \

@@ -8,14 +8,26 @@
 
 #define INSTALL "install the outbox tables"
 
-char *wb_sql_schema_text(const wb_sql_dialect *dialect, const wb_sql_names *names)
+/* Of an installation by hand, where nobody knows which of the dialect's conditions hold. */
+static int is_written(const wb_sql_outbox *outbox, int when)
 {
+    const wb_sql_dialect *dialect = outbox->dialect;
+    if (when >= WB_SQL_FOR_DELAYS && !outbox->delays)
+        return 0;
+    return !dialect->is_written ||
+           dialect->is_written(&outbox->names, when % WB_SQL_FOR_DELAYS);
+}
+
+char *wb_sql_schema_text(const wb_sql_outbox *outbox)
+{
+    const wb_sql_dialect *dialect = outbox->dialect;
+    const wb_sql_names *names = &outbox->names;
     wb_sql_buffer text = { 0 };
 
     wb_sql_buffer_put_text(&text, dialect->schema_start);
     for (size_t i = 0; i < dialect->definition_count; i++) {
         const wb_sql_definition *definition = &dialect->definitions[i];
-        if (dialect->is_written && !dialect->is_written(names, definition->when))
+        if (!is_written(outbox, definition->when))
             continue;
         if (definition->comment) {
             wb_sql_buffer_put_text(&text, "-- ");
@@ -141,6 +153,8 @@ static int install(wb_storage_session *session, wb_error *error)
     if (dialect->prepare_install(session, &holds) != WB_OK)
         return wb_sql_report(session, INSTALL, error);
     holds |= 1;
+    if (outbox->delays)
+        holds |= holds << WB_SQL_FOR_DELAYS;
     int result = define(session, 0, dialect->first_count, holds, error);
     if (result == WB_OK)
         result = read_version(session, &version, error);

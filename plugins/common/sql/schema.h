@@ -9,7 +9,7 @@
 
 /** The SQL an installation runs on an empty database, in memory of malloc(), or NULL:
  *  out of memory. */
-char *wb_sql_schema_text(const wb_sql_dialect *dialect, const wb_sql_names *names);
+char *wb_sql_schema_text(const wb_sql_outbox *outbox);
 
 /** wb_persistence_ops.schema, install and verify; the last two open a connection of their own. */
 const char *wb_sql_schema(wb_persistence *persistence);

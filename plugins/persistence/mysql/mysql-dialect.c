@@ -17,6 +17,28 @@
     "(SELECT 1 FROM {pending} WHERE {pending}.batch = {dedup}.batch) ORDER BY batch LIMIT $3"
 #define LIMITED " LIMIT " TEXT_OF(WB_SQL_FUTURE_MAX) ")"
 
+/* ---- the delayed message store --------------------------------------------------------- */
+
+#define NOW "TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6))"
+#define NEVER "9223372036854775807"
+/* Rows are found by nothing but their keys, however few there are: who read all of them would wait
+ * for those that others have locked. */
+#define BY_KEY "{delayed} AS waiting FORCE INDEX (PRIMARY) "
+#define OF_KEYS "WHERE (id, destination, retries) IN ([($1,$2,$3)]) "
+/* The owner's, or nobody's, as it is asked. */
+#define ALLOWED "AND ($4 = _binary x'' OR taken_by = $4) AND ($5 = 0 OR taken_until <= " NOW ")"
+#define FIRST_FREE                                                                                 \
+    "COALESCE((SELECT due FROM {delayed} FORCE INDEX (due) WHERE taken_until <= " NOW              \
+    " ORDER BY due LIMIT 1), " NEVER ")"
+
+#define WAITING(operation)                                                                         \
+    "SELECT id, destination, retries, failures, due, " operation                                   \
+    ", IF(taken_until > " NOW ", taken_until, 0) FROM {delayed} "                                  \
+    "WHERE due >= $1 AND due < $5 "                                                                \
+    "AND (due > $1 OR (id, destination, retries) > ($2, $3, $4)) "                                 \
+    "AND ($6 = _binary x'' OR destination = $6) AND ($7 = _binary x'' OR id = $7) "                \
+    "ORDER BY due, id, destination, retries LIMIT $8"
+
 static const char *const templates[WB_SQL_COUNT] = {
     /* READ WRITE, so that a server that takes no writes says so now and not in a handler */
     [WB_SQL_BEGIN] = "START TRANSACTION READ WRITE",
@@ -49,6 +71,33 @@ static const char *const templates[WB_SQL_COUNT] = {
         " AS records), (SELECT COUNT(*) FROM (SELECT 1 FROM {pending} WHERE "
         "SUBSTRING(operations, 1, 4) <> _binary '" WB_SQL_PARKED "' AND batch >= $1" LIMITED
         " AS pending), (SELECT MAX(batch) FROM {dedup})",
+    [WB_SQL_DELAY] = "INSERT INTO {delayed} (id, destination, retries, due, operation) VALUES "
+                     "[($1,$2,$3,$4,$5)] ON DUPLICATE KEY UPDATE failures = failures",
+    /* rows that are taken stand before the first free one in the index, and only if that is not
+     * due yet it matters when their leases end */
+    [WB_SQL_NEXT_DUE] =
+        "SELECT IF(free.due <= " NOW ", free.due, LEAST(free.due, COALESCE("
+        "(SELECT MIN(taken_until) FROM {delayed} FORCE INDEX (due) "
+        "WHERE taken_until > " NOW " AND due <= free.due), " NEVER "))), " NOW
+        " FROM (SELECT " FIRST_FREE " AS due) AS free",
+    /* an UPDATE with a LIMIT would wait for rows that another takes */
+    [WB_SQL_FIND_DUE] =
+        "SELECT id, destination, retries, LENGTH(operation) FROM {delayed} FORCE INDEX (due) "
+        "WHERE due <= IF($1 = 0, " NOW ", $1) AND taken_until <= " NOW " "
+        "ORDER BY due LIMIT $2 FOR UPDATE SKIP LOCKED",
+    [WB_SQL_TAKE] = "UPDATE " BY_KEY "SET taken_by = $4, taken_until = " NOW " + $5 " OF_KEYS,
+    [WB_SQL_TAKEN] = "SELECT id, destination, retries, failures, due, operation "
+                     "FROM " BY_KEY OF_KEYS "ORDER BY due",
+    /* MySQL does not answer with what it deletes */
+    [WB_SQL_FIND] =
+        "SELECT id, destination, retries FROM " BY_KEY OF_KEYS ALLOWED " FOR UPDATE",
+    [WB_SQL_DROP] = "DELETE waiting FROM " BY_KEY OF_KEYS ALLOWED,
+    [WB_SQL_PUT_BACK] = "UPDATE " BY_KEY "SET taken_by = NULL, taken_until = 0, due = $6, "
+                        "failures = failures + $7 " OF_KEYS ALLOWED,
+    [WB_SQL_RELEASE_ALL] =
+        "UPDATE {delayed} SET taken_by = NULL, taken_until = 0 WHERE taken_by = $1",
+    [WB_SQL_LIST] = WAITING("_binary x''"),
+    [WB_SQL_SHOW] = WAITING("operation"),
 };
 
 /* ---- its tables -------------------------------------------------------------------- */
@@ -73,6 +122,18 @@ static const wb_sql_definition definitions[] = {
       "CREATE TABLE IF NOT EXISTS {pending} (\n"
       "    batch bigint unsigned NOT NULL PRIMARY KEY,\n"
       "    operations longblob NOT NULL\n) ENGINE = InnoDB" },
+    { WB_SQL_FOR_DELAYS, "messages until they are due; times are microseconds since 1970",
+      "CREATE TABLE IF NOT EXISTS {delayed} (\n"
+      "    id varbinary(255) NOT NULL,\n"
+      "    destination varbinary(255) NOT NULL,\n"
+      "    retries int unsigned NOT NULL,\n"
+      "    due bigint NOT NULL,\n"
+      "    taken_by varbinary(16),\n"
+      "    taken_until bigint NOT NULL DEFAULT 0,\n"
+      "    failures int unsigned NOT NULL DEFAULT 0,\n"
+      "    operation longblob NOT NULL,\n"
+      "    PRIMARY KEY (id, destination, retries),\n"
+      "    KEY due (due)\n) ENGINE = InnoDB" },
 };
 
 #define RECORD_VERSION                                                                             \

@@ -16,8 +16,8 @@
 #define MYS_LOCK_NAME_SIZE 64
 
 extern const wb_sql_quoting mys_quoting;
-/** Values are written as literals where $1, $2 or $3 stands. What stands in [ ] is repeated, with
- *  commas between, for each element of the list among the parameters. */
+/** Values are written as literals where $1, $2 and so on stand. What stands in [ ] is repeated,
+ *  with commas between, for each element of the lists among the parameters. */
 extern const wb_sql_dialect mys_dialect;
 
 struct wb_sql_value;

@@ -46,7 +46,7 @@ static int create(const wb_host *host, const wb_endpoint_info *endpoint, const v
         return host->fail(host, error, WB_FATAL, WB_CAUSE_OTHER, 0, "out of memory");
     p->host = host;
     p->config = config;
-    result = wb_sql_outbox_init(&p->sql, host, &mys_dialect, &mys_driver, endpoint->name,
+    result = wb_sql_outbox_init(&p->sql, host, &mys_dialect, &mys_driver, endpoint,
                                 p->config->database, error);
     if (result == WB_OK)
         *ret_persistence = p;

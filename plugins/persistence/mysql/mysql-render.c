@@ -27,6 +27,7 @@ static void put_lock(const renderer *r, const char *purpose)
 static void put_value(const renderer *r, const wb_sql_value *value, size_t i)
 {
     const wb_claim *claims = value->data;
+    const wb_sql_cell *cells = value->data;
     switch (value->kind) {
     case WB_SQL_A_NUMBER: wb_sql_buffer_put_number(r->text, value->number); break;
     case WB_SQL_A_TEXT: mys_buffer_put_bytes(r->text, value->data, value->size); break;
@@ -34,6 +35,7 @@ static void put_value(const renderer *r, const wb_sql_value *value, size_t i)
     case WB_SQL_SOME_NUMBERS:
         wb_sql_buffer_put_number(r->text, ((const uint64_t *)value->data)[i]);
         break;
+    case WB_SQL_SOME_BYTES: mys_buffer_put_bytes(r->text, cells[i].data, cells[i].size); break;
     case WB_SQL_GONE_BATCHES:
         wb_sql_buffer_put_number(r->text, ((const wb_mark *)value->data)[i].batch);
         break;

@@ -20,14 +20,32 @@ static const char *const probes[] = {
     "EXPLAIN UPDATE {pending} SET operations = x'00' WHERE batch = 0",
     "EXPLAIN DELETE FROM {pending} WHERE batch = 0",
 };
-#define PROBE_COUNT (sizeof probes / sizeof probes[0])
+static const char *const delayed_probes[] = {
+    "EXPLAIN SELECT id, destination, retries, due, taken_by, taken_until, failures, operation "
+    "FROM {delayed} WHERE due = 0",
+    "EXPLAIN INSERT INTO {delayed} (id, destination, retries, due, operation) "
+    "VALUES (x'00', x'00', 0, 0, x'00') ON DUPLICATE KEY UPDATE failures = failures",
+    "EXPLAIN UPDATE {delayed} SET taken_by = NULL, taken_until = 0 WHERE due = 0",
+    "EXPLAIN DELETE FROM {delayed} WHERE due = 0",
+};
+#define COUNT_OF(array) (sizeof(array) / sizeof(array)[0])
+
+static int probe(wb_storage_session *s, const char *const *statements, size_t count,
+                 const char *action, wb_error *error)
+{
+    for (size_t i = 0; i < count; i++)
+        if (wb_sql_schema_run(s, statements[i], NULL) != WB_OK)
+            return wb_sql_report(s, action, error);
+    return WB_OK;
+}
 
 static int check_tables(wb_storage_session *s, wb_error *error)
 {
-    for (size_t i = 0; i < PROBE_COUNT; i++)
-        if (wb_sql_schema_run(s, probes[i], NULL) != WB_OK)
-            return wb_sql_report(s, "use the outbox tables", error);
-    return WB_OK;
+    const int result = probe(s, probes, COUNT_OF(probes), "use the outbox tables", error);
+    if (result != WB_OK || !s->sql.outbox->delays)
+        return result;
+    return probe(s, delayed_probes, COUNT_OF(delayed_probes), "use the table of delayed messages",
+                 error);
 }
 
 static int check_engine(wb_storage_session *s, wb_error *error)
@@ -39,7 +57,7 @@ static int check_engine(wb_storage_session *s, wb_error *error)
                                 "SELECT table_name, engine FROM information_schema.tables "
                                 "WHERE table_schema = {database} AND engine <> 'InnoDB' AND "
                                 "table_name IN (CONCAT({prefix}, '_dedup'), "
-                                "CONCAT({prefix}, '_pending'))",
+                                "CONCAT({prefix}, '_pending'), CONCAT({prefix}, '_delayed'))",
                                 &rows);
     if (result != WB_OK)
         result = wb_sql_report(s, "look at the outbox tables", error);

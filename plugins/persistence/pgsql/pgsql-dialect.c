@@ -26,6 +26,35 @@
 
 #define LIMITED "LIMIT " TEXT_OF(WB_SQL_FUTURE_MAX) ")"
 
+/* ---- the delayed message store --------------------------------------------------------- */
+
+#define CLOCK                                                                                      \
+    "WITH clock AS MATERIALIZED (SELECT "                                                          \
+    "(EXTRACT(EPOCH FROM pg_catalog.clock_timestamp()) * 1000000)::bigint AS now) "
+#define NOW "(SELECT now FROM clock)"
+#define NEVER TEXT_OF_BIGINT(9223372036854775807)
+#define TEXT_OF_BIGINT(number) "'" #number "'::bigint"
+
+#define KEYS                                                                                       \
+    "ROWS FROM (pg_catalog.unnest($1::bytea[]), pg_catalog.unnest($2::bytea[]), "                  \
+    "pg_catalog.unnest($3::bigint[])) AS keys (id, destination, retries) "
+/* The row of a key, if it is the owner's, or nobody's, as it is asked. */
+#define OF_KEYS                                                                                    \
+    "WHERE delayed.id = keys.id AND delayed.destination = keys.destination "                       \
+    "AND delayed.retries = keys.retries "                                                          \
+    "AND ($4::bytea = ''::bytea OR delayed.taken_by = $4::bytea) "                                 \
+    "AND ($5::bigint = 0 OR delayed.taken_until <= " NOW ") "                                      \
+    "RETURNING delayed.id, delayed.destination, delayed.retries"
+
+#define WAITING(operation)                                                                         \
+    CLOCK "SELECT id, destination, retries, failures, due, " operation ", "                        \
+    "CASE WHEN taken_until > " NOW " THEN taken_until ELSE 0 END FROM {delayed} "                  \
+    "WHERE due >= $1::bigint AND due < $5::bigint "                                                \
+    "AND (due > $1::bigint OR (id, destination, retries) > ($2::bytea, $3::bytea, $4::bigint)) "   \
+    "AND ($6::bytea = ''::bytea OR destination = $6::bytea) "                                      \
+    "AND ($7::bytea = ''::bytea OR id = $7::bytea) "                                               \
+    "ORDER BY due, id, destination, retries LIMIT $8::bigint"
+
 static const char *const templates[WB_SQL_COUNT] = {
     /* READ COMMITTED, because under REPEATABLE READ a claim may skip a record that it
      * cannot see; READ WRITE, so that a standby says so now and not in a handler */
@@ -85,6 +114,51 @@ static const char *const templates[WB_SQL_COUNT] = {
         "pg_catalog.substr(operations, 1, 4) <> '" WB_SQL_PARKED "'::bytea " LIMITED
         " AS pending), "
         "(SELECT pg_catalog.max(batch) FROM {dedup})",
+    /* statistics are always those of a while ago, when nothing or everything was due; that an
+     * index is better is known without them */
+    [WB_SQL_PLAN] = "SELECT pg_catalog.set_config('enable_seqscan', 'off', true)",
+    [WB_SQL_DELAY] = "INSERT INTO {delayed} (id, destination, retries, due, operation) "
+                     "SELECT id, destination, retries, due, operation "
+                     "FROM ROWS FROM (pg_catalog.unnest($1::bytea[]), "
+                     "pg_catalog.unnest($2::bytea[]), pg_catalog.unnest($3::bigint[]), "
+                     "pg_catalog.unnest($4::bigint[]), pg_catalog.unnest($5::bytea[])) "
+                     "AS messages (id, destination, retries, due, operation) "
+                     "ON CONFLICT DO NOTHING",
+    /* rows that are taken stand before the first free one in the index, and only if that is not
+     * due yet it matters when their leases end */
+    [WB_SQL_NEXT_DUE] =
+        "WITH clock AS MATERIALIZED (SELECT "
+        "(EXTRACT(EPOCH FROM pg_catalog.clock_timestamp()) * 1000000)::bigint AS now), "
+        "free AS MATERIALIZED (SELECT COALESCE((SELECT due FROM {delayed} "
+        "WHERE taken_until <= " NOW " ORDER BY due LIMIT 1), " NEVER ") AS due) "
+        "SELECT CASE WHEN (SELECT due FROM free) <= " NOW " THEN (SELECT due FROM free) "
+        "ELSE LEAST((SELECT due FROM free), (SELECT pg_catalog.min(taken_until) FROM {delayed} "
+        "WHERE taken_until > " NOW " AND due <= (SELECT due FROM free))) END, " NOW,
+    /* locked, so that nobody waits for anybody; a lease that a crashed server forgets harms
+     * nobody: not worth a flush */
+    [WB_SQL_TAKE] =
+        "WITH clock AS MATERIALIZED (SELECT "
+        "(EXTRACT(EPOCH FROM pg_catalog.clock_timestamp()) * 1000000)::bigint AS now), "
+        "found AS MATERIALIZED (SELECT ctid AS place, due, "
+        "pg_catalog.octet_length(operation) AS size FROM {delayed} "
+        "WHERE due <= COALESCE(NULLIF($1::bigint, 0), " NOW ") AND taken_until <= " NOW " "
+        "ORDER BY due LIMIT $2::bigint FOR UPDATE SKIP LOCKED), "
+        "fitting AS (SELECT place FROM (SELECT place, pg_catalog.sum(size) "
+        "OVER (ORDER BY due ROWS UNBOUNDED PRECEDING) - size AS before FROM found) AS sizes "
+        "WHERE before < $5::bigint), "
+        "taken AS (UPDATE {delayed} SET taken_by = $3::bytea, "
+        "taken_until = " NOW " + $4::bigint "
+        "WHERE ctid = ANY (ARRAY(SELECT place FROM fitting)) AND " NOT_FLUSHED " "
+        "RETURNING id, destination, retries, failures, due, operation) "
+        "SELECT id, destination, retries, failures, due, operation FROM taken ORDER BY due",
+    [WB_SQL_DROP] = CLOCK "DELETE FROM {delayed} AS delayed USING " KEYS OF_KEYS,
+    [WB_SQL_PUT_BACK] = CLOCK "UPDATE {delayed} AS delayed SET taken_by = NULL, taken_until = 0, "
+                        "due = $6::bigint, failures = delayed.failures + $7::bigint "
+                        "FROM " KEYS OF_KEYS,
+    [WB_SQL_RELEASE_ALL] = "UPDATE {delayed} SET taken_by = NULL, taken_until = 0 "
+                           "WHERE taken_by = $1::bytea",
+    [WB_SQL_LIST] = WAITING("''::bytea"),
+    [WB_SQL_SHOW] = WAITING("operation"),
 };
 
 /* ---- its tables -------------------------------------------------------------------- */
@@ -118,6 +192,25 @@ static const wb_sql_definition definitions[] = {
       "        toast.autovacuum_vacuum_threshold = 1000, toast.autovacuum_vacuum_cost_delay = 0)" },
     { PGSQL_HAS_LZ4, "leave this out where the server was built without lz4",
       "ALTER TABLE {pending} ALTER COLUMN operations SET COMPRESSION lz4" },
+    /* half of a page is left free: a row is taken in its place, with no new entry in an index */
+    { WB_SQL_FOR_DELAYS, "messages until they are due; times are microseconds since 1970",
+      "CREATE TABLE IF NOT EXISTS {delayed} (\n"
+      "    due bigint NOT NULL,\n"
+      "    taken_until bigint NOT NULL DEFAULT 0,\n"
+      "    retries bigint NOT NULL,\n"
+      "    failures bigint NOT NULL DEFAULT 0,\n"
+      "    id bytea NOT NULL,\n"
+      "    destination bytea NOT NULL,\n"
+      "    taken_by bytea,\n"
+      "    operation bytea NOT NULL,\n"
+      "    CONSTRAINT {delayed_pkey} PRIMARY KEY (id, destination, retries)\n"
+      ") WITH (fillfactor = 50, vacuum_truncate = off, autovacuum_vacuum_scale_factor = 0.02,\n"
+      "        autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0,\n"
+      "        toast.vacuum_truncate = off, toast.autovacuum_vacuum_scale_factor = 0.02,\n"
+      "        toast.autovacuum_vacuum_threshold = 1000, toast.autovacuum_vacuum_cost_delay = 0)" },
+    { WB_SQL_FOR_DELAYS, NULL, "CREATE INDEX IF NOT EXISTS {delayed_due} ON {delayed} (due)" },
+    { WB_SQL_FOR_DELAYS + PGSQL_HAS_LZ4, "leave this out where the server was built without lz4",
+      "ALTER TABLE {delayed} ALTER COLUMN operation SET COMPRESSION lz4" },
 };
 
 #define RECORD_VERSION                                                                             \

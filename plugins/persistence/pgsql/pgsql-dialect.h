@@ -10,7 +10,8 @@
 
 #include "plugins/common/sql/outbox.h"
 
-/** PostgreSQL cuts identifiers at 63 bytes; our longest suffix is "_pending_pkey". */
+/** PostgreSQL cuts identifiers at 63 bytes; our longest suffixes are "_pending_pkey" and
+ * "_delayed_pkey". */
 #define PGSQL_IDENTIFIER_MAX 63
 
 /** Conditions of definitions. */

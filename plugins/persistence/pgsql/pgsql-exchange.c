@@ -14,8 +14,6 @@
 #include "plugins/persistence/pgsql/pgsql-session.h"
 #include "plugins/persistence/pgsql/pgsql-values.h"
 
-#define VALUES_MAX 4
-
 /* Names of our prepared statements on the server. */
 static const char *const prepared_names[WB_SQL_FREQUENT] = {
     "waybill_begin", "waybill_claim", "waybill_store", "waybill_mark", "waybill_commit"
@@ -62,9 +60,9 @@ static const char *text_of(const wb_storage_session *s, wb_sql_which which)
 void pgsql_queue_values(wb_storage_session *s, const pgsql_step *step, const char *what,
                         const pgsql_value *values, int count)
 {
-    const char *data[VALUES_MAX];
-    int sizes[VALUES_MAX];
-    static const int binary[VALUES_MAX] = { 1, 1, 1, 1 };
+    const char *data[WB_SQL_VALUES_MAX];
+    int sizes[WB_SQL_VALUES_MAX];
+    static const int binary[WB_SQL_VALUES_MAX] = { 1, 1, 1, 1, 1, 1, 1, 1 };
 
     if (s->exchange.broken)
         return;
@@ -118,14 +116,14 @@ static int starts_outside(const wb_storage_session *s)
 void pgsql_queue(wb_storage_session *s, wb_sql_which which, const wb_sql_value *values,
                  size_t count, wb_sql_answer *ret_answer)
 {
-    pgsql_value encoded[VALUES_MAX] = { { 0 } };
+    pgsql_value encoded[WB_SQL_VALUES_MAX] = { { 0 } };
 
     if (which == WB_SQL_LOCK && s->sql.locks_in_transaction)
         pgsql_queue(s, WB_SQL_BEGIN, NULL, 0, NULL);
     else if (which != WB_SQL_BEGIN && starts_outside(s))
         pgsql_queue_outside(s);
     for (size_t i = 0; i < count; i++)
-        if (pgsql_encode(s, &values[i], &encoded[i]) != 0)
+        if (pgsql_encode(s, &values[i], i, &encoded[i]) != 0)
             s->exchange.broken = s->exchange.out_of_memory = 1;
     if (!s->exchange.broken)
         queue_values(s, which, encoded, (int)count, ret_answer);

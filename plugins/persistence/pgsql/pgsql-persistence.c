@@ -49,7 +49,7 @@ static int create(const wb_host *host, const wb_endpoint_info *endpoint, const v
     p->endpoint = endpoint->name;
     result = check_params(p, error);
     if (result == WB_OK)
-        result = wb_sql_outbox_init(&p->sql, host, &pgsql_dialect, &pgsql_driver, endpoint->name,
+        result = wb_sql_outbox_init(&p->sql, host, &pgsql_dialect, &pgsql_driver, endpoint,
                                     p->config->schema, error);
     if (result == WB_OK)
         *ret_persistence = p;

@@ -128,7 +128,8 @@ void pgsql_session_close(wb_storage_session *s)
     PQfinish(s->connection);
     pgsql_defer_free(&s->defer);
     pgsql_guard_free(&s->guard);
-    wb_sql_buffer_free(&s->array);
+    for (size_t i = 0; i < WB_SQL_VALUES_MAX; i++)
+        wb_sql_buffer_free(&s->arrays[i]);
     free(s->exchange.steps);
     free(s);
 }

@@ -39,7 +39,7 @@ struct wb_storage_session {
     int watched; /* our event procedure is registered */
     pgsql_guard guard;
 
-    wb_sql_buffer array; /* the list among a statement's parameters; kept for its memory */
+    wb_sql_buffer arrays[WB_SQL_VALUES_MAX]; /* lists among parameters; kept for their memory */
 };
 
 /** Connect, and do nothing else. @return WB_OK, or the class and a filled error. */

@@ -21,10 +21,10 @@ static void put_array_header(wb_sql_buffer *buffer, uint32_t type, size_t count)
     pgsql_buffer_put_u32(buffer, 1); /* lower bound */
 }
 
-static void put_key(wb_sql_buffer *buffer, const wb_claim *claim)
+static void put_bytes(wb_sql_buffer *buffer, const void *data, size_t size)
 {
-    pgsql_buffer_put_u32(buffer, (uint32_t)claim->id_size);
-    wb_sql_buffer_put(buffer, claim->id, claim->id_size);
+    pgsql_buffer_put_u32(buffer, (uint32_t)size);
+    wb_sql_buffer_put(buffer, data, size);
 }
 
 static void put_number(wb_sql_buffer *buffer, uint64_t number)
@@ -33,20 +33,25 @@ static void put_number(wb_sql_buffer *buffer, uint64_t number)
     pgsql_buffer_put_u64(buffer, number);
 }
 
+static void put_element(wb_sql_buffer *buffer, const wb_sql_value *list, size_t i)
+{
+    const wb_claim *claims = list->data;
+    const wb_sql_cell *cells = list->data;
+    switch (list->kind) {
+    case WB_SQL_SOME_BYTES: put_bytes(buffer, cells[i].data, cells[i].size); break;
+    case WB_SQL_SOME_NUMBERS: put_number(buffer, ((const uint64_t *)list->data)[i]); break;
+    case WB_SQL_GONE_BATCHES: put_number(buffer, ((const wb_mark *)list->data)[i].batch); break;
+    default: put_bytes(buffer, claims[i].id, claims[i].id_size); break;
+    }
+}
+
 static void put_array(wb_sql_buffer *buffer, const wb_sql_value *list)
 {
-    const int keys = list->kind == WB_SQL_SOME_KEYS || list->kind == WB_SQL_UNSETTLED_KEYS;
-    put_array_header(buffer, keys ? OID_BYTEA : OID_INT8, wb_sql_count_listed(list));
-    for (size_t i = 0; i < list->size; i++) {
-        if (!wb_sql_is_listed(list, i))
-            continue;
-        if (keys)
-            put_key(buffer, (const wb_claim *)list->data + i);
-        else if (list->kind == WB_SQL_GONE_BATCHES)
-            put_number(buffer, ((const wb_mark *)list->data)[i].batch);
-        else
-            put_number(buffer, ((const uint64_t *)list->data)[i]);
-    }
+    const int numbers = list->kind == WB_SQL_SOME_NUMBERS || list->kind == WB_SQL_GONE_BATCHES;
+    put_array_header(buffer, numbers ? OID_INT8 : OID_BYTEA, wb_sql_count_listed(list));
+    for (size_t i = 0; i < list->size; i++)
+        if (wb_sql_is_listed(list, i))
+            put_element(buffer, list, i);
 }
 
 static void encode_number(pgsql_value *value, uint64_t number)
@@ -56,7 +61,7 @@ static void encode_number(pgsql_value *value, uint64_t number)
     value->size = sizeof value->number;
 }
 
-int pgsql_encode(wb_storage_session *s, const wb_sql_value *from, pgsql_value *value)
+int pgsql_encode(wb_storage_session *s, const wb_sql_value *from, size_t i, pgsql_value *value)
 {
     const wb_sql_names *names = &s->sql.outbox->names;
 
@@ -72,9 +77,9 @@ int pgsql_encode(wb_storage_session *s, const wb_sql_value *from, pgsql_value *v
         value->size = from->size;
         return 0;
     default:
-        put_array(&s->array, from);
-        value->data = s->array.data;
-        value->size = s->array.size;
-        return s->array.failed ? -1 : 0;
+        put_array(&s->arrays[i], from);
+        value->data = s->arrays[i].data;
+        value->size = s->arrays[i].size;
+        return s->arrays[i].failed ? -1 : 0;
     }
 }

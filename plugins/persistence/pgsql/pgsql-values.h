@@ -14,7 +14,9 @@ typedef struct pgsql_value {
     char number[8];
 } pgsql_value;
 
-/** A list goes to session->array: a statement has one at most. @return 0, or -1: no memory. */
-int pgsql_encode(wb_storage_session *session, const wb_sql_value *from, pgsql_value *ret_value);
+/** Parameter `i` of a statement. A list goes to session->arrays[i].
+ *  @return 0, or -1: no memory. */
+int pgsql_encode(wb_storage_session *session, const wb_sql_value *from, size_t i,
+                 pgsql_value *ret_value);
 
 #endif

@@ -15,17 +15,21 @@
 
 /* One row for each table: is it there, what may we not do that we will do with it.
  * to_regclass() yields NULL, instead of failing, for what is absent. */
-#define SELECT_TABLES                                                                              \
+#define SELECT_TABLES(tables)                                                                      \
     "SELECT name, pg_catalog.to_regclass(name) IS NOT NULL, "                                      \
     "(SELECT pg_catalog.string_agg(privilege, ', ') "                                              \
     "FROM pg_catalog.unnest(privileges) AS privilege "                                             \
     "WHERE NOT pg_catalog.has_table_privilege(pg_catalog.to_regclass(name), privilege)), "         \
     "current_user "                                                                                \
-    "FROM (VALUES ('waybill_endpoints', ARRAY['SELECT']), "                                        \
-    "({prefix} || '_dedup', ARRAY['SELECT', 'INSERT', 'DELETE']), "                                \
-    "({prefix} || '_pending', ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE'])) "                    \
-    "AS tables (unqualified, privileges), "                                                        \
+    "FROM (VALUES " tables ") AS tables (unqualified, privileges), "                               \
     "LATERAL (SELECT pg_catalog.format('%I.%I', {database}, unqualified) AS name) AS qualified"
+
+#define OUTBOX_TABLES                                                                              \
+    "('waybill_endpoints', ARRAY['SELECT']), "                                                     \
+    "({prefix} || '_dedup', ARRAY['SELECT', 'INSERT', 'DELETE']), "                                \
+    "({prefix} || '_pending', ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE'])"
+#define DELAYED_TABLE                                                                              \
+    "({prefix} || '_delayed', ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE'])"
 
 #define SELECT_SETTINGS                                                                            \
     "SELECT name, setting, pg_catalog.pg_is_in_recovery(), "                                       \
@@ -38,12 +42,12 @@ static int check_table(const wb_persistence *p, const wb_sql_cell *cells, wb_err
 
     if (*cells[1].data != 't')
         return p->host->fail(p->host, error, WB_FATAL, WB_CAUSE_MISSING, 0,
-                             "the outbox table %s of endpoint \"%s\" does not exist: run \"waybill "
+                             "the table %s of endpoint \"%s\" does not exist: run \"waybill "
                              "install\"",
                              name, p->sql.names.endpoint);
     if (cells[2].data)
         return p->host->fail(p->host, error, WB_FATAL, WB_CAUSE_REFUSED, 0,
-                             "user \"%s\" lacks privileges on the outbox table %s: grant %s",
+                             "user \"%s\" lacks privileges on the table %s: grant %s",
                              cells[3].data, name, cells[2].data);
     return WB_OK;
 }
@@ -66,10 +70,13 @@ static int check_tables(wb_storage_session *s, wb_error *error)
 {
     wb_sql_answer rows = { 0 };
     wb_sql_cell cells[4];
-    int result = wb_sql_schema_run(s, SELECT_TABLES, &rows);
+    int result = wb_sql_schema_run(s, s->sql.outbox->delays
+                                          ? SELECT_TABLES(OUTBOX_TABLES ", " DELAYED_TABLE)
+                                          : SELECT_TABLES(OUTBOX_TABLES),
+                                   &rows);
 
     if (result != WB_OK)
-        result = wb_sql_report(s, "look for the outbox tables", error);
+        result = wb_sql_report(s, "look for the endpoint's tables", error);
     while (result == WB_OK && pgsql_fetch(&rows, cells, 4))
         result = check_table(s->persistence, cells, error);
     pgsql_clear(&rows);

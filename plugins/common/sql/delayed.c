@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "plugins/common/sql/delayed.h"
+
+#include <stdlib.h>
+
+#include "plugins/common/sql/transaction.h"
+
+/* Bytes of one statement, as long as it has several rows: with hexadecimal digits and keys it
+ * fits into 1 MiB. */
+#define STATEMENT_BYTES ((size_t)256 * 1024)
+/* A fetch ends there, or with the first row that is larger: what is taken is held in memory. */
+#define FETCH_BYTES ((size_t)32 * 1024 * 1024)
+#define FETCH_ROWS 100000
+
+#define STORE "store delayed messages"
+#define FETCH "fetch delayed messages"
+
+static void queue_plan(wb_storage_session *session)
+{
+    const wb_sql_outbox *outbox = wb_sql_of(session)->outbox;
+    if (outbox->statements[WB_SQL_PLAN])
+        outbox->driver->queue(session, WB_SQL_PLAN, NULL, 0, NULL);
+}
+
+void wb_sql_delayed_start(wb_storage_session *session)
+{
+    wb_sql_of(session)->outbox->driver->start(session);
+    queue_plan(session);
+}
+
+void wb_sql_delayed_begin(wb_storage_session *session)
+{
+    wb_sql_session *s = wb_sql_of(session);
+    s->outbox->driver->start(session);
+    s->state = WB_SQL_OPEN;
+    s->outbox->driver->queue_begin(session, NULL, 0);
+    queue_plan(session);
+}
+
+int wb_sql_delayed_commit(wb_storage_session *session, const char *crash_point)
+{
+    wb_sql_session *s = wb_sql_of(session);
+    s->outbox->driver->queue(session, WB_SQL_COMMIT, NULL, 0, NULL);
+    const int result = s->outbox->driver->run(session, crash_point);
+    if (result == WB_OK && s->state == WB_SQL_OPEN)
+        s->state = WB_SQL_IDLE;
+    else if (result != WB_OK)
+        wb_sql_undo(session);
+    return result;
+}
+
+int wb_sql_delayed_report(wb_storage_session *session, const char *action, wb_error *error)
+{
+    wb_sql_session *s = wb_sql_of(session);
+    if (s->state == WB_SQL_LOST && s->failure.result == WB_NOT_CONNECTED)
+        s->failure.result = WB_IN_DOUBT;
+    return wb_sql_report(session, action, error);
+}
+
+int wb_sql_delayed_no_memory(wb_storage_session *session)
+{
+    return wb_sql_note(session, WB_RETRY, WB_CAUSE_SERVER, WB_SQL_NO_ITEM, "out of memory");
+}
+
+/* What a transport sends in a transaction of its own could not be stored in it. */
+static int initialize(wb_persistence *persistence, int32_t mode, wb_error *error)
+{
+    const wb_host *host = ((const wb_sql_outbox *)(void *)persistence)->host;
+    if (mode == WB_MODE_NONE || mode == WB_MODE_RECEIVE_ONLY)
+        return WB_OK;
+    return host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 0,
+                      "the delayed message store is no part of a transport's transaction: it works "
+                      "with transaction modes \"none\" and \"receive_only\"");
+}
+
+/* ---- store ------------------------------------------------------------------------- */
+
+static size_t bytes_of(const wb_sql_columns *columns, size_t i)
+{
+    return columns->ids[i].size + columns->destinations[i].size + columns->operations[i].size;
+}
+
+/* The rows from `first` that one statement holds: one at least. */
+static size_t count_fitting(const wb_sql_outbox *outbox, const wb_sql_columns *columns,
+                            size_t first)
+{
+    size_t bytes = bytes_of(columns, first);
+    size_t count = 1;
+    while (first + count < columns->count && count < outbox->dialect->keys_max &&
+           (bytes += bytes_of(columns, first + count)) <= STATEMENT_BYTES)
+        count++;
+    return count;
+}
+
+static void queue_rows(wb_storage_session *session, const wb_sql_columns *columns)
+{
+    const wb_sql_outbox *outbox = wb_sql_of(session)->outbox;
+    size_t count;
+    for (size_t i = 0; i < columns->count; i += count) {
+        wb_sql_value values[5];
+        count = count_fitting(outbox, columns, i);
+        wb_sql_columns_keys(columns, i, count, values);
+        values[3] = WB_SQL_LIST(WB_SQL_SOME_NUMBERS, columns->due + i, count);
+        values[4] = WB_SQL_LIST(WB_SQL_SOME_BYTES, columns->operations + i, count);
+        outbox->driver->queue(session, WB_SQL_DELAY, values, 5, NULL);
+    }
+}
+
+/* All of them are stored, or none. */
+static int store_columns(wb_storage_session *session, const wb_sql_columns *columns)
+{
+    const wb_sql_outbox *outbox = wb_sql_of(session)->outbox;
+    for (size_t i = 0; i < columns->count; i++)
+        if (columns->operations[i].size > outbox->dialect->operations_max)
+            return wb_sql_note(session, WB_REJECT, WB_CAUSE_TOO_LARGE, WB_SQL_NO_ITEM,
+                               "a row does not hold one of them");
+    wb_sql_delayed_start(session);
+    queue_rows(session, columns);
+    return wb_sql_run_outside(session, "store_sent");
+}
+
+static int store(wb_storage_session *session, const wb_delayed *messages, size_t count,
+                 wb_error *error)
+{
+    wb_sql_columns columns;
+    int result;
+
+    if (wb_sql_of(session)->state != WB_SQL_IDLE)
+        return wb_sql_unusable(session, STORE, error);
+    if (!count)
+        return WB_OK;
+    if (wb_sql_columns_init(&columns, count) != 0)
+        result = wb_sql_delayed_no_memory(session);
+    else {
+        const char *message = (const char *)messages;
+        for (size_t i = 0; i < count; i++, message += messages->struct_size)
+            wb_sql_columns_add_message(&columns, (const wb_delayed *)(const void *)message);
+        result = store_columns(session, &columns);
+    }
+    wb_sql_columns_free(&columns);
+    return result == WB_OK ? WB_OK : wb_sql_delayed_report(session, STORE, error);
+}
+
+/* ---- when is the next due? ------------------------------------------------------------ */
+
+static int next(wb_storage_session *session, int64_t *ret_due, int64_t *ret_now, wb_error *error)
+{
+    const wb_sql_driver *driver = wb_sql_of(session)->outbox->driver;
+    wb_sql_answer answer = { 0 };
+    wb_sql_cell cells[2];
+
+    if (wb_sql_of(session)->state != WB_SQL_IDLE)
+        return wb_sql_unusable(session, "look for the next delayed message", error);
+    wb_sql_delayed_start(session);
+    driver->queue(session, WB_SQL_NEXT_DUE, NULL, 0, &answer);
+    int result = wb_sql_run_outside(session, NULL);
+    if (result == WB_OK && driver->fetch(&answer, cells, 2)) {
+        *ret_due = wb_sql_nanoseconds(driver->number(&cells[0]));
+        *ret_now = wb_sql_nanoseconds(driver->number(&cells[1]));
+    }
+    driver->clear(&answer);
+    return result == WB_OK ? WB_OK
+                           : wb_sql_report(session, "look for the next delayed message", error);
+}
+
+/* ---- fetch ----------------------------------------------------------------------------- */
+
+/* What was taken: the answers of some statements, earliest due first. */
+typedef struct taken {
+    wb_sql_answer *rows;
+    size_t count;
+} taken;
+
+static int make_answers(taken *t, size_t rows, size_t most)
+{
+    t->count = rows / most + (rows % most != 0);
+    t->rows = calloc(t->count ? t->count : 1, sizeof *t->rows);
+    return t->rows ? 0 : -1;
+}
+
+static void drop_answers(const wb_sql_driver *driver, taken *t)
+{
+    for (size_t i = 0; t->rows && i < t->count; i++)
+        driver->clear(&t->rows[i]);
+    free(t->rows);
+}
+
+/* What is due at a time that is before the first microsecond, is due at none: 0 means now. */
+static uint64_t round_down(int64_t at)
+{
+    return at > 0 && at < 1000 ? 1 : (uint64_t)(at / 1000);
+}
+
+/* By a server that answers with what it takes. */
+static int take_at_once(wb_storage_session *session, const wb_delayed_fetch *fetch, size_t limit,
+                        taken *t)
+{
+    const wb_sql_driver *driver = wb_sql_of(session)->outbox->driver;
+    const wb_sql_value values[] = { WB_SQL_NUMBER(round_down(fetch->at)),
+                                    WB_SQL_NUMBER(limit),
+                                    WB_SQL_BYTES(fetch->owner, WB_DELAYED_OWNER_SIZE),
+                                    WB_SQL_NUMBER(wb_sql_round_up(fetch->lease)),
+                                    WB_SQL_NUMBER(FETCH_BYTES) };
+    if (make_answers(t, 1, 1) != 0)
+        return wb_sql_delayed_no_memory(session);
+    wb_sql_delayed_start(session);
+    driver->queue(session, WB_SQL_TAKE, values, 5, &t->rows[0]);
+    return wb_sql_run_outside(session, "fetch_sent");
+}
+
+/* Those that fit into memory; the locks of the others end with the transaction. */
+static void choose_keys(const wb_sql_driver *driver, wb_sql_answer *found, wb_sql_columns *keys)
+{
+    wb_sql_cell cells[4];
+    uint64_t bytes = 0;
+    while (bytes < FETCH_BYTES && keys->count < keys->capacity &&
+           driver->fetch(found, cells, 4)) {
+        bytes += driver->number(&cells[3]);
+        wb_sql_columns_add_cells(keys, driver, cells);
+    }
+}
+
+static int take_keys(wb_storage_session *session, const wb_delayed_fetch *fetch,
+                     const wb_sql_columns *keys, taken *t)
+{
+    const wb_sql_outbox *outbox = wb_sql_of(session)->outbox;
+    const size_t most = outbox->dialect->keys_max;
+
+    if (make_answers(t, keys->count, most) != 0)
+        return wb_sql_delayed_no_memory(session);
+    outbox->driver->start(session);
+    for (size_t i = 0; i < t->count; i++) {
+        const size_t rest = keys->count - i * most;
+        wb_sql_value values[5];
+        wb_sql_columns_keys(keys, i * most, rest < most ? rest : most, values);
+        values[3] = WB_SQL_BYTES(fetch->owner, WB_DELAYED_OWNER_SIZE);
+        values[4] = WB_SQL_NUMBER(wb_sql_round_up(fetch->lease));
+        outbox->driver->queue(session, WB_SQL_TAKE, values, 5, NULL);
+        outbox->driver->queue(session, WB_SQL_TAKEN, values, 3, &t->rows[i]);
+    }
+    return wb_sql_delayed_commit(session, "fetch_sent");
+}
+
+/* By one that first says what it locks for us. */
+static int find_and_take(wb_storage_session *session, const wb_delayed_fetch *fetch, size_t limit,
+                         taken *t)
+{
+    const wb_sql_driver *driver = wb_sql_of(session)->outbox->driver;
+    const wb_sql_value values[] = { WB_SQL_NUMBER(round_down(fetch->at)),
+                                    WB_SQL_NUMBER(limit) };
+    wb_sql_answer found = { 0 };
+    wb_sql_columns keys = { 0 };
+
+    wb_sql_delayed_begin(session);
+    driver->queue(session, WB_SQL_FIND_DUE, values, 2, &found);
+    int result = driver->run(session, NULL);
+    if (result == WB_OK && wb_sql_columns_init(&keys, limit) != 0)
+        result = wb_sql_delayed_no_memory(session);
+    if (result == WB_OK) {
+        choose_keys(driver, &found, &keys);
+        result = take_keys(session, fetch, &keys, t);
+    }
+    if (result != WB_OK)
+        wb_sql_undo(session);
+    wb_sql_columns_free(&keys);
+    driver->clear(&found);
+    return result;
+}
+
+wb_delayed wb_sql_delayed_of(const wb_sql_driver *driver, const wb_sql_cell *cells)
+{
+    return (wb_delayed){
+        .struct_size = sizeof(wb_delayed),
+        .id = cells[0].data,
+        .id_size = cells[0].size,
+        .destination = cells[1].data,
+        .destination_size = cells[1].size,
+        .retries = (uint32_t)driver->number(&cells[2]),
+        .failures = (uint32_t)driver->number(&cells[3]),
+        .due = wb_sql_nanoseconds(driver->number(&cells[4])),
+        .operation = cells[5].data,
+        .operation_size = cells[5].size,
+    };
+}
+
+static int visit_taken(const wb_sql_driver *driver, taken *t, wb_delayed_fn visit, void *argument)
+{
+    wb_sql_cell cells[WB_SQL_ROW_CELLS];
+    int result = WB_OK;
+    for (size_t i = 0; i < t->count && result == WB_OK; i++)
+        while (result == WB_OK && driver->fetch(&t->rows[i], cells, WB_SQL_ROW_CELLS)) {
+            const wb_delayed message = wb_sql_delayed_of(driver, cells);
+            result = visit(argument, &message);
+        }
+    return result;
+}
+
+static int fetch_due(wb_storage_session *session, const wb_delayed_fetch *fetch,
+                     wb_delayed_fn visit, void *argument, wb_error *error)
+{
+    const wb_sql_outbox *outbox = wb_sql_of(session)->outbox;
+    taken t = { 0 };
+    int result;
+
+    if (wb_sql_of(session)->state != WB_SQL_IDLE)
+        return wb_sql_unusable(session, FETCH, error);
+    if (!fetch->limit)
+        return WB_OK;
+    const size_t limit = fetch->limit < FETCH_ROWS ? fetch->limit : FETCH_ROWS;
+    result = outbox->statements[WB_SQL_FIND_DUE] ? find_and_take(session, fetch, limit, &t)
+                                                 : take_at_once(session, fetch, limit, &t);
+    if (result == WB_OK)
+        result = visit_taken(outbox->driver, &t, visit, argument);
+    else
+        result = wb_sql_delayed_report(session, FETCH, error);
+    drop_answers(outbox->driver, &t);
+    return result;
+}
+
+/* ---- release ------------------------------------------------------------------------------ */
+
+static int release(wb_storage_session *session, const char *owner, wb_error *error)
+{
+    const wb_sql_session *s = wb_sql_of(session);
+    const wb_sql_value value = WB_SQL_BYTES(owner, WB_DELAYED_OWNER_SIZE);
+
+    if (s->state != WB_SQL_IDLE)
+        return wb_sql_unusable(session, "give back delayed messages", error);
+    wb_sql_delayed_start(session);
+    s->outbox->driver->queue(session, WB_SQL_RELEASE_ALL, &value, 1, NULL);
+    if (wb_sql_run_outside(session, NULL) == WB_OK)
+        return WB_OK;
+    return wb_sql_delayed_report(session, "give back delayed messages", error);
+}
+
+const wb_delayed_ops wb_sql_delayed = {
+    .struct_size = sizeof(wb_delayed_ops),
+    .initialize = initialize,
+    .store = store,
+    .next = next,
+    .fetch = fetch_due,
+    .remove = wb_sql_delayed_remove,
+    .increment_failure_count = wb_sql_delayed_increment,
+    .release = release,
+    .list = wb_sql_delayed_list,
+    .cancel = wb_sql_delayed_cancel,
+    .reschedule = wb_sql_delayed_reschedule,
+};

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The delayed message store (waybill/sys/delayed.h) in a table beside the outbox'. Outside of a
+ * batch only; each call is a transaction of its own.
+ *
+ * A row is taken for an owner and until a time; who takes it in a server that answers with what it
+ * takes needs one round trip, in others two: what is due is locked, passing over what others have
+ * locked, and then taken. The same goes for the statements that name rows by their keys.
+ */
+#ifndef WB_COMMON_SQL_DELAYED_H
+#define WB_COMMON_SQL_DELAYED_H
+
+#include "plugins/common/sql/columns.h"
+
+extern const wb_delayed_ops wb_sql_delayed;
+
+/* ---- of delayed_keys.c ---- */
+
+int wb_sql_delayed_remove(wb_storage_session *session, const char *owner, wb_delayed_key *keys,
+                          size_t count, wb_error *error);
+int wb_sql_delayed_increment(wb_storage_session *session, const char *owner, wb_delayed_key *keys,
+                             size_t count, int64_t due, wb_error *error);
+int wb_sql_delayed_cancel(wb_storage_session *session, wb_delayed_key *keys, size_t count,
+                          wb_error *error);
+int wb_sql_delayed_reschedule(wb_storage_session *session, wb_delayed_key *keys, size_t count,
+                              int64_t due, wb_error *error);
+
+/* ---- of delayed_list.c ---- */
+
+int wb_sql_delayed_list(wb_storage_session *session, const wb_delayed_filter *filter,
+                        wb_delayed_fn visit, void *argument, wb_error *error);
+
+/* ---- what these have in common ---- */
+
+/** Start an exchange of the store: of a transaction that ends with it. */
+void wb_sql_delayed_start(wb_storage_session *session);
+/** The same, of one that goes on. */
+void wb_sql_delayed_begin(wb_storage_session *session);
+/** Queue its COMMIT and run that. @return WB_OK; or the class in the session's failure, and nothing
+ *  is open. */
+int wb_sql_delayed_commit(wb_storage_session *session, const char *crash_point);
+/** Report what failed in one that writes: lost after it was sent, it may have been done. */
+int wb_sql_delayed_report(wb_storage_session *session, const char *action, wb_error *error);
+/** Record that memory is out. @return the class. */
+int wb_sql_delayed_no_memory(wb_storage_session *session);
+
+#define WB_SQL_ROW_CELLS 6
+/** A row's cells as a message; they stay where they are. */
+wb_delayed wb_sql_delayed_of(const wb_sql_driver *driver, const wb_sql_cell *cells);
+
+#endif

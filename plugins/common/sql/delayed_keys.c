@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What is done to delayed messages by their keys, and which of them were there. */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "plugins/common/sql/delayed.h"
+#include "plugins/common/sql/transaction.h"
+
+/* A deed. */
+typedef struct deed {
+    wb_sql_which which; /* WB_SQL_DROP or WB_SQL_PUT_BACK */
+    const char *owner;  /* who has them, or NULL */
+    int if_free;        /* nobody may have them */
+    uint64_t due;       /* of WB_SQL_PUT_BACK */
+    uint64_t failures;
+    const char *crash_point;
+} deed;
+
+/* Keys in their order, so that two sessions that lock the same rows do not deadlock. */
+typedef struct key_list {
+    wb_delayed_key **keys;
+    size_t count;
+    wb_sql_columns columns; /* of all, or of those that were found */
+} key_list;
+
+static int compare_bytes(const void *a, size_t a_size, const void *b, size_t b_size)
+{
+    const size_t both = a_size < b_size ? a_size : b_size;
+    const int order = both ? memcmp(a, b, both) : 0;
+    return order ? order : (a_size > b_size) - (a_size < b_size);
+}
+
+static int compare_keys(const void *left, const void *right)
+{
+    const wb_delayed_key *a = *(wb_delayed_key *const *)left;
+    const wb_delayed_key *b = *(wb_delayed_key *const *)right;
+    int order = compare_bytes(a->id, a->id_size, b->id, b->id_size);
+    if (!order)
+        order = compare_bytes(a->destination, a->destination_size, b->destination,
+                              b->destination_size);
+    return order ? order : (a->retries > b->retries) - (a->retries < b->retries);
+}
+
+static int make_list(key_list *list, wb_delayed_key *keys, size_t count)
+{
+    list->keys = calloc(count, sizeof *list->keys);
+    list->count = count;
+    if (!list->keys || wb_sql_columns_init(&list->columns, count) != 0)
+        return -1;
+    for (size_t i = 0; i < count; i++) {
+        keys[i].was_there = 0;
+        list->keys[i] = &keys[i];
+    }
+    qsort(list->keys, count, sizeof *list->keys, compare_keys);
+    for (size_t i = 0; i < count; i++)
+        wb_sql_columns_add_key(&list->columns, list->keys[i]);
+    return 0;
+}
+
+static void free_list(key_list *list)
+{
+    wb_sql_columns_free(&list->columns);
+    free(list->keys);
+}
+
+/* ---- answers, one for each statement ---------------------------------------------------- */
+
+static void note_found(const key_list *list, const wb_sql_driver *driver, wb_sql_answer *rows)
+{
+    wb_sql_cell cells[3];
+    while (driver->fetch(rows, cells, 3)) {
+        const wb_delayed_key found = { .id = cells[0].data,
+                                       .id_size = cells[0].size,
+                                       .destination = cells[1].data,
+                                       .destination_size = cells[1].size,
+                                       .retries = (uint32_t)driver->number(&cells[2]) };
+        const wb_delayed_key *key = &found;
+        wb_delayed_key **there =
+            bsearch(&key, list->keys, list->count, sizeof *list->keys, compare_keys);
+        if (there)
+            (*there)->was_there = 1;
+    }
+}
+
+/* Queue `which` for all of the columns; answers[i] is of the statement i. */
+static void queue_keys(wb_storage_session *session, wb_sql_which which, const deed *what,
+                       const wb_sql_columns *columns, wb_sql_answer *answers)
+{
+    const wb_sql_outbox *outbox = wb_sql_of(session)->outbox;
+    const size_t most = outbox->dialect->keys_max;
+    for (size_t i = 0, at = 0; at < columns->count; i++) {
+        const size_t rest = columns->count - at;
+        const size_t count = rest < most ? rest : most;
+        wb_sql_value values[7];
+        wb_sql_columns_keys(columns, at, count, values);
+        values[3] = WB_SQL_BYTES(what->owner ? what->owner : "",
+                                 what->owner ? WB_DELAYED_OWNER_SIZE : 0);
+        values[4] = WB_SQL_NUMBER((uint64_t)what->if_free);
+        values[5] = WB_SQL_NUMBER(what->due);
+        values[6] = WB_SQL_NUMBER(what->failures);
+        outbox->driver->queue(session, which, values, which == WB_SQL_PUT_BACK ? 7 : 5,
+                              &answers[i]);
+        at += count;
+    }
+}
+
+static void take_answers(wb_storage_session *session, const key_list *list, size_t count,
+                         wb_sql_answer *answers)
+{
+    const wb_sql_driver *driver = wb_sql_of(session)->outbox->driver;
+    for (size_t i = 0; i < count; i++) {
+        note_found(list, driver, &answers[i]);
+        driver->clear(&answers[i]);
+        answers[i].row = 0;
+    }
+}
+
+/* ---- in one round trip, or in two --------------------------------------------------------- */
+
+static int do_at_once(wb_storage_session *session, const deed *what, key_list *list, size_t count,
+                      wb_sql_answer *answers)
+{
+    wb_sql_delayed_start(session);
+    queue_keys(session, what->which, what, &list->columns, answers);
+    const int result = wb_sql_run_outside(session, what->crash_point);
+    take_answers(session, list, count, answers);
+    return result;
+}
+
+/* Whoever removes has fetched: nearly always all of them are there. Their number tells, and the
+ * transaction ends; else it is undone, and *ret_done stays 0. */
+static int try_all(wb_storage_session *session, const deed *what, key_list *list, size_t count,
+                   wb_sql_answer *answers, int *ret_done)
+{
+    wb_sql_session *s = wb_sql_of(session);
+    uint64_t affected = 0;
+
+    wb_sql_delayed_begin(session);
+    queue_keys(session, what->which, what, &list->columns, answers);
+    int result = s->outbox->driver->run(session, NULL);
+    for (size_t i = 0; i < count; i++) {
+        affected += answers[i].affected;
+        answers[i].affected = 0;
+    }
+    if (result != WB_OK || affected != list->count) {
+        wb_sql_undo(session);
+        return s->state == WB_SQL_LOST ? s->failure.result : result;
+    }
+    s->outbox->driver->start(session);
+    result = wb_sql_delayed_commit(session, what->crash_point);
+    for (size_t i = 0; i < list->count && result == WB_OK; i++)
+        list->keys[i]->was_there = 1;
+    *ret_done = result == WB_OK;
+    return result;
+}
+
+/* Lock those that are there, and do it to them. */
+static int find_and_do(wb_storage_session *session, const deed *what, key_list *list, size_t count,
+                       wb_sql_answer *answers)
+{
+    wb_sql_session *s = wb_sql_of(session);
+
+    wb_sql_delayed_begin(session);
+    queue_keys(session, WB_SQL_FIND, what, &list->columns, answers);
+    int result = s->outbox->driver->run(session, NULL);
+    take_answers(session, list, count, answers);
+    if (result != WB_OK) {
+        wb_sql_undo(session);
+        return result;
+    }
+    list->columns.count = 0;
+    for (size_t i = 0; i < list->count; i++)
+        if (list->keys[i]->was_there)
+            wb_sql_columns_add_key(&list->columns, list->keys[i]);
+    s->outbox->driver->start(session);
+    queue_keys(session, what->which, what, &list->columns, answers);
+    return wb_sql_delayed_commit(session, what->crash_point);
+}
+
+static int do_to_list(wb_storage_session *session, const deed *what, key_list *list)
+{
+    const wb_sql_outbox *outbox = wb_sql_of(session)->outbox;
+    const size_t most = outbox->dialect->keys_max;
+    const size_t count = list->count / most + (list->count % most != 0);
+    wb_sql_answer *answers = calloc(count, sizeof *answers);
+    int is_done = 0;
+    int result = WB_OK;
+
+    if (!answers)
+        return wb_sql_delayed_no_memory(session);
+    if (!outbox->statements[WB_SQL_FIND]) {
+        result = do_at_once(session, what, list, count, answers);
+    } else {
+        if (what->which == WB_SQL_DROP)
+            result = try_all(session, what, list, count, answers, &is_done);
+        if (result == WB_OK && !is_done)
+            result = find_and_do(session, what, list, count, answers);
+    }
+    free(answers);
+    return result;
+}
+
+static int do_to_keys(wb_storage_session *session, const deed *what, wb_delayed_key *keys,
+                      size_t count, const char *action, wb_error *error)
+{
+    key_list list = { 0 };
+
+    if (wb_sql_of(session)->state != WB_SQL_IDLE)
+        return wb_sql_unusable(session, action, error);
+    if (!count)
+        return WB_OK;
+    const int result = make_list(&list, keys, count) == 0 ? do_to_list(session, what, &list)
+                                                          : wb_sql_delayed_no_memory(session);
+    free_list(&list);
+    if (result == WB_OK)
+        return WB_OK;
+    for (size_t i = 0; i < count; i++)
+        keys[i].was_there = 0;
+    return wb_sql_delayed_report(session, action, error);
+}
+
+/* ---- what is done --------------------------------------------------------------------------- */
+
+int wb_sql_delayed_remove(wb_storage_session *session, const char *owner, wb_delayed_key *keys,
+                          size_t count, wb_error *error)
+{
+    const deed what = { .which = WB_SQL_DROP, .owner = owner, .crash_point = "remove_sent" };
+    return do_to_keys(session, &what, keys, count, "remove delayed messages", error);
+}
+
+int wb_sql_delayed_increment(wb_storage_session *session, const char *owner, wb_delayed_key *keys,
+                             size_t count, int64_t due, wb_error *error)
+{
+    const deed what = { .which = WB_SQL_PUT_BACK, .owner = owner, .failures = 1,
+                        .due = wb_sql_round_up(due) };
+    return do_to_keys(session, &what, keys, count, "count failures of delayed messages", error);
+}
+
+int wb_sql_delayed_cancel(wb_storage_session *session, wb_delayed_key *keys, size_t count,
+                          wb_error *error)
+{
+    const deed what = { .which = WB_SQL_DROP, .if_free = 1 };
+    return do_to_keys(session, &what, keys, count, "cancel delayed messages", error);
+}
+
+int wb_sql_delayed_reschedule(wb_storage_session *session, wb_delayed_key *keys, size_t count,
+                              int64_t due, wb_error *error)
+{
+    const deed what = { .which = WB_SQL_PUT_BACK, .if_free = 1, .due = wb_sql_round_up(due) };
+    return do_to_keys(session, &what, keys, count, "reschedule delayed messages", error);
+}
