@@ -19,6 +19,8 @@ void wb_pipeline_init(wb_pipeline *p)
 {
     p->suspicions = wb_alloc(sizeof *p->suspicions);
     wb_suspicions_init(p->suspicions);
+    wb_dependency_init(&p->broker, WB_DEPENDENCY_BROKER);
+    wb_dependency_init(&p->database, WB_DEPENDENCY_DATABASE);
 }
 
 void wb_pipeline_free(wb_pipeline *p)
@@ -27,6 +29,8 @@ void wb_pipeline_free(wb_pipeline *p)
         wb_suspicions_free(p->suspicions);
     free(p->suspicions);
     p->suspicions = NULL;
+    wb_dependency_free(&p->broker);
+    wb_dependency_free(&p->database);
 }
 
 int64_t wb_pipeline_now(const wb_pipeline *p)

@@ -11,6 +11,7 @@
 #include <waybill/sys/transport.h>
 
 #include "core/message/outgoing.h"
+#include "core/pipeline/dependency.h"
 #include "core/plugin/handlers.h"
 #include "core/recover/parked.h"
 #include "core/recover/recoverability.h"
@@ -34,6 +35,7 @@ typedef struct wb_pipeline {
     int64_t sweep_after; /* ns: younger pending rows are left to their workers */
     int64_t park_time;   /* ns: how long parked operations wait at first */
     int64_t drain_time;  /* ns: how long a stop may go on handling what is in hand */
+    int64_t handler_time_limit; /* ns: a handler that takes longer is told of; 0: none is */
 
     atomic_int stop; /* set once; workers finish what is in flight */
     /* Set when a message came back whose operations are parked: the sweeper tries them all. */
@@ -48,6 +50,7 @@ typedef struct wb_pipeline {
     _Atomic uint64_t control_messages;
     _Atomic int64_t control_messages_due;
     wb_suspicions *suspicions;
+    wb_dependency broker, database; /* with locks of their own */
     /* When the scout is alone no longer (scout.h), monotonic; 0: it has not begun. */
     _Atomic int64_t scouting_until;
     /* worker 0's: at the latest; when something came back last; whether anything was new */
