@@ -267,6 +267,12 @@ static int run_cycle(wb_worker *w, wb_error *error)
     return adapt_prefetch(w, error);
 }
 
+/* The breaker paces it then, and the dependency's lines tell. */
+static int waits_for_server(const wb_worker *w, int result)
+{
+    return result == WB_NOT_CONNECTED && (w->broker.waits || w->database.waits);
+}
+
 /* A failure that is not a lost connection (a lock timeout, a full disk) must neither spin nor
  * be a secret. */
 static void note_failure(wb_worker *w, int result, wb_error *error)
@@ -277,7 +283,7 @@ static void note_failure(wb_worker *w, int result, wb_error *error)
         wb_log_event(WB_LOG_WARNING, "outcome of a commit is unknown: the deduplication record decides",
                      { "endpoint", w->pipeline->endpoint }, { "reason", error->text });
     if (w->transport_broken || w->storage_broken || w->storage_lost || result == WB_FATAL ||
-        w->pipeline->stop)
+        w->pipeline->stop || waits_for_server(w, result))
         return;
     if (result != WB_ABORT)
         wb_pace_complain(w, "cannot go on and tries again", error);
