@@ -7,15 +7,22 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
+#include <unistd.h>
 
 #include "core/base/arena.h"
 #include "core/base/log.h"
 #include "core/cli/cli.h"
+#include "core/cli/wait.h"
 #include "core/config/units.h"
 
 /* How often the main thread looks whether an endpoint gave up, or has finished. */
 #define LOOK_EVERY (100 * WB_MILLISECOND)
 #define LOOK_EVERY_STOPPING (10 * WB_MILLISECOND)
+/* So long all wait at the start for endpoints that are tried: what is wrong with one then ends the
+ * program before any other handles a message. */
+#define FIRST_TRIALS WB_SECOND
+/* A trial of an endpoint that was never started is worth so long a wait when the program stops. */
+#define LAST_TRIALS (300 * WB_MILLISECOND)
 /* Closing plugins is no work in flight: it gets so long even when the time is over. */
 #define CLOSING WB_SECOND
 
@@ -57,34 +64,73 @@ static int start_guard(cli_host *host)
     return EX_OK;
 }
 
-static int prepare_one(cli_hosted *one, int install)
+static int prepare_one(cli_host *host, cli_hosted *one)
 {
     wb_error error = { 0 };
     int r = wb_endpoint_create(one->setup, &one->endpoint, &error);
-    if (r == WB_OK && install)
+    if (r == WB_OK && host->install)
         r = wb_endpoint_install(one->endpoint, &error);
     if (r == WB_OK)
         r = wb_endpoint_verify(one->endpoint, &error);
     return r == WB_OK ? EX_OK : report(one, &error);
 }
 
-static int start_one(cli_hosted *one)
+static int start_one(cli_host *host, cli_hosted *one)
 {
+    (void)host;
     wb_error error = { 0 };
     int r = wb_endpoint_start(one->endpoint, &error);
     wb_restart_started(&one->restart, wb_clock_monotonic());
     return r == WB_OK ? EX_OK : report(one, &error);
 }
 
-/* All are ready before the first one runs. Told to stop meanwhile, the rest is not begun. */
-static int start(cli_host *host, int install)
+/* One that waits for its servers: try it, and start it once they are there. */
+static int try_one(cli_host *host, cli_hosted *one)
+{
+    wb_error error = { 0 };
+    if (cli_wait_look(one, host->install, wb_clock_monotonic(), &error) != WB_OK)
+        return report(one, &error);
+    return one->endpoint ? start_one(host, one) : EX_OK;
+}
+
+/* One step of the start for each that is, or is not, to wait; told to stop, the rest is not begun. */
+typedef int start_step(cli_host *host, cli_hosted *one);
+
+static int for_each(cli_host *host, int waits, start_step *step)
 {
     int code = EX_OK;
     for (size_t i = 0; i < host->count && code == EX_OK && !cli_guard_is_told(&host->guard); i++)
-        code = prepare_one(&host->hosted[i], install);
-    for (size_t i = 0; i < host->count && code == EX_OK && !cli_guard_is_told(&host->guard); i++)
-        code = start_one(&host->hosted[i]);
+        if ((host->hosted[i].setup->config->start == WB_START_WAIT) == waits)
+            code = step(host, &host->hosted[i]);
     return code;
+}
+
+static int are_trials_on(const cli_host *host)
+{
+    for (size_t i = 0; i < host->count; i++)
+        if (host->hosted[i].trial && !wb_trial_has_ended(host->hosted[i].trial))
+            return 1;
+    return 0;
+}
+
+static void await_first_trials(cli_host *host)
+{
+    int64_t until = wb_clock_monotonic() + FIRST_TRIALS;
+    while (are_trials_on(host) && wb_clock_monotonic() < until && !cli_guard_is_told(&host->guard))
+        cli_guard_sleep(&host->guard, LOOK_EVERY_STOPPING);
+}
+
+/* Each is ready, or has been tried, before the first one runs. */
+static int start(cli_host *host)
+{
+    int code = for_each(host, 1, try_one);
+    if (code == EX_OK)
+        code = for_each(host, 0, prepare_one);
+    if (code == EX_OK) {
+        await_first_trials(host);
+        code = for_each(host, 1, try_one);
+    }
+    return code == EX_OK ? for_each(host, 0, start_one) : code;
 }
 
 /* ---- run -------------------------------------------------------------------------------- */
@@ -127,7 +173,7 @@ static void restart(cli_hosted *one, int64_t now)
     log_failure(one, WB_LOG_INFO, "endpoint is started again", one->restart.pause);
     if (wb_endpoint_missing(one->endpoint) < (unsigned)one->setup->config->concurrency)
         restart_workers(one, now);
-    else if (wb_trial_start(one->setup, &one->trial, &error) != WB_OK)
+    else if (wb_trial_start(one->setup, 0, &one->trial, &error) != WB_OK)
         note_failure(one, &error, now);
 }
 
@@ -136,12 +182,19 @@ static void look_at_trial(cli_hosted *one, int64_t now)
     wb_error error = { 0 };
     if (!wb_trial_has_ended(one->trial))
         return;
-    int r = wb_trial_end(one->trial, &error);
+    int r = wb_trial_end(one->trial, NULL, &error);
     one->trial = NULL;
     if (r == WB_OK)
         restart_workers(one, now);
     else
         note_failure(one, &error, now);
+}
+
+static void forgive(cli_hosted *one)
+{
+    if (one->failure.result != WB_OK)
+        wb_log_event(WB_LOG_INFO, "endpoint is well again", { "endpoint", one->setup->config->name });
+    one->failure.result = WB_OK;
 }
 
 static void look_at(cli_hosted *one, int64_t now)
@@ -159,13 +212,13 @@ static void look_at(cli_hosted *one, int64_t now)
     if (wb_restart_is_due(&one->restart, now))
         restart(one, now);
     else if (r == WB_OK && wb_restart_is_proven(&one->restart, now))
-        one->failure.result = WB_OK;
+        forgive(one);
 }
 
-/* A send-only endpoint has nothing that could end, or that one would wait for. */
+/* A send-only endpoint has nothing that could end, or that one would wait for, once it has started. */
 static int is_over(const cli_hosted *one)
 {
-    return one->setup->plan.send_only || (one->is_ended && wb_endpoint_has_ended(one->endpoint));
+    return (one->setup->plan.send_only && !cli_wait_is_on(one)) || (one->is_ended && wb_endpoint_has_ended(one->endpoint));
 }
 
 static int all_over(const cli_host *host)
@@ -176,23 +229,55 @@ static int all_over(const cli_host *host)
     return 1;
 }
 
-static void work(cli_host *host)
+static void tell_pulse(cli_host *host, int is_stopping)
 {
-    while (!cli_guard_is_told(&host->guard) && !all_over(host)) {
+    cli_pulse_look(&host->pulse, host->hosted, host->count, is_stopping, wb_clock_monotonic());
+}
+
+static int look_at_all(cli_host *host)
+{
+    int code = EX_OK;
+    for (size_t i = 0; i < host->count && code == EX_OK; i++) {
+        cli_hosted *one = &host->hosted[i];
+        if (cli_wait_is_on(one))
+            code = try_one(host, one);
+        else
+            look_at(one, wb_clock_monotonic());
+    }
+    return code;
+}
+
+static int work(cli_host *host)
+{
+    int code = EX_OK;
+    cli_pulse_ready(&host->pulse);
+    while (code == EX_OK && !cli_guard_is_told(&host->guard) && !all_over(host)) {
+        tell_pulse(host, 0);
         cli_guard_sleep(&host->guard, LOOK_EVERY);
-        for (size_t i = 0; i < host->count; i++)
-            look_at(&host->hosted[i], wb_clock_monotonic());
+        code = look_at_all(host);
     }
     if (cli_guard_is_told(&host->guard))
         wb_log_write(WB_LOG_INFO, "stops: finishing what is in flight", NULL, 0);
+    return code;
 }
 
 /* ---- stop ------------------------------------------------------------------------------- */
 
+static int has_trial(const cli_hosted *one)
+{
+    return one->trial && !wb_trial_has_ended(one->trial);
+}
+
 static int has_ended(const cli_hosted *one)
 {
-    return !one->endpoint ||
-           (wb_endpoint_has_ended(one->endpoint) && (!one->trial || wb_trial_has_ended(one->trial)));
+    return (!one->endpoint || wb_endpoint_has_ended(one->endpoint)) && !has_trial(one);
+}
+
+/* Nothing is in flight where nothing was started: a server that does not answer holds up nobody. */
+static int64_t choose_patience(const cli_hosted *one)
+{
+    int64_t patience = one->setup->config->shutdown_timeout;
+    return cli_wait_is_on(one) && patience > LAST_TRIALS ? LAST_TRIALS : patience;
 }
 
 static void begin_stop(cli_host *host)
@@ -201,7 +286,7 @@ static void begin_stop(cli_host *host)
     cli_guard_limit(&host->guard, now + longest_patience(host));
     for (size_t i = 0; i < host->count; i++) {
         cli_hosted *one = &host->hosted[i];
-        one->deadline = now + one->setup->config->shutdown_timeout;
+        one->deadline = now + choose_patience(one);
         if (one->endpoint)
             wb_endpoint_stop(one->endpoint);
     }
@@ -218,7 +303,7 @@ static size_t count_unfinished(const cli_host *host, size_t *ret_late)
             continue;
         if (now < host->hosted[i].deadline)
             waiting++;
-        else
+        else if (!cli_wait_is_on(&host->hosted[i]))
             (*ret_late)++;
     }
     return waiting;
@@ -230,8 +315,11 @@ static void stop(cli_host *host)
 {
     size_t late;
     begin_stop(host);
-    while (count_unfinished(host, &late))
+    tell_pulse(host, 1);
+    while (count_unfinished(host, &late)) {
         cli_guard_sleep(&host->guard, LOOK_EVERY_STOPPING);
+        tell_pulse(host, 1);
+    }
     if (late)
         cli_guard_leave(&host->guard, "shutdown_timeout");
     cli_guard_allow(&host->guard, CLOSING);
@@ -239,11 +327,21 @@ static void stop(cli_host *host)
 
 /* ---- end -------------------------------------------------------------------------------- */
 
+/* Its thread waits for a server that does not answer, and may do so for long. */
+static int is_abandoned(const cli_hosted *one)
+{
+    return has_trial(one) && cli_wait_is_on(one);
+}
+
 static void join_one(cli_hosted *one)
 {
     wb_error error = { 0 };
-    if (one->trial)
-        (void)wb_trial_end(one->trial, &error); /* nobody needs to know any more */
+    if (one->trial && !is_abandoned(one)) {
+        (void)wb_trial_end(one->trial, NULL, &error); /* nobody needs to know any more */
+        one->trial = NULL;
+    }
+    if (!one->endpoint)
+        return;
     int r = wb_endpoint_join(one->endpoint, &error);
     if (r == WB_OK || one->failure.result != WB_OK)
         return;
@@ -270,28 +368,41 @@ static int report_failures(const cli_host *host)
 static int finish(cli_host *host, int code)
 {
     for (size_t i = 0; i < host->count; i++)
-        if (host->hosted[i].endpoint)
-            join_one(&host->hosted[i]);
+        join_one(&host->hosted[i]);
     int failed = report_failures(host);
     for (size_t i = 0; i < host->count; i++)
         wb_endpoint_destroy(host->hosted[i].endpoint);
     return code == EX_OK ? failed : code;
 }
 
+/* What an abandoned thread uses must stay: the process ends without taking it away. */
+static void leave_abandoned(const cli_host *host, int code)
+{
+    for (size_t i = 0; i < host->count; i++)
+        if (host->hosted[i].trial) {
+            (void)fflush(NULL);
+            _exit(code);
+        }
+}
+
 int cli_host_run(cli_host *host, const wb_setup *setup, const char *name, int install)
 {
     int code = choose(host, setup, name);
+    host->install = install;
+    cli_pulse_begin(&host->pulse);
     if (code == EX_OK)
         code = start_guard(host);
     if (code == EX_OK)
-        code = start(host, install);
+        code = start(host);
     if (code == EX_OK)
-        work(host);
+        code = work(host);
     if (host->has_guard) {
         stop(host);
         code = finish(host, code);
         cli_guard_end(&host->guard);
+        leave_abandoned(host, code);
     }
+    cli_pulse_end(&host->pulse);
     free(host->hosted);
     return code;
 }

@@ -48,6 +48,9 @@ typedef struct wb_handler_choice {
 /* What an open circuit breaker does: wb_endpoint_config.delayed_delivery.on_circuit_open. */
 #define WB_ON_CIRCUIT_OPEN_LOG 0
 #define WB_ON_CIRCUIT_OPEN_STOP 1
+/* What becomes of an endpoint whose servers are not there at the start: wb_endpoint_config.start. */
+#define WB_START_FAIL 0
+#define WB_START_WAIT 1
 
 /** One endpoint. Durations are nanoseconds, sizes bytes. The defaults are in the option
  *  tables (config_tables.c). */
@@ -66,7 +69,9 @@ typedef struct wb_endpoint_config {
     int64_t batch_time;
     int64_t body_max;
     int64_t shutdown_timeout;
+    int64_t handler_time_limit;
     int32_t on_endpoint_failure; /* WB_ON_FAILURE_x */
+    int32_t start;               /* WB_START_x */
     int32_t send_only;
 
     wb_plugin_choice transport;

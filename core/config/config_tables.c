@@ -16,6 +16,7 @@ static const char *const on_failure[] = { "restart", "exit", NULL };
 static const char *const on_message_failure[] = { "block", "delay", NULL };
 static const char *const delays_by[] = { "transport", "store", NULL };
 static const char *const on_circuit_open[] = { "log", "stop", NULL };
+static const char *const starts[] = { "fail", "wait", NULL };
 
 static const wb_option top_options[] = {
     { .name = "plugin_path",
@@ -112,6 +113,28 @@ static const wb_option endpoint_options[] = {
       .maximum = DAY,
       .since = "0.1",
       .summary = "how long handlers in flight may take to finish after SIGTERM" },
+    { .name = "handler_time_limit",
+      .type = WB_OPTION_DURATION,
+      .offset = offsetof(wb_endpoint_config, handler_time_limit),
+      .default_text = "5min",
+      .minimum = 0,
+      .maximum = 365 * DAY,
+      .since = "0.1",
+      .summary = "how long one call of a handler may take before it is taken for stuck",
+      .help = "A call that takes longer is logged once, and the watchdog of systemd is fed no longer "
+              "until it returns: with WatchdogSec the process is killed and started again, which loses "
+              "nothing. The handler itself is left alone. 0: any call may take for ever." },
+    { .name = "start",
+      .type = WB_OPTION_CHOICE,
+      .offset = offsetof(wb_endpoint_config, start),
+      .default_text = "fail",
+      .choices = starts,
+      .since = "0.1",
+      .summary = "what happens when broker or database are not there at the start",
+      .help = "fail: the program ends. wait: the endpoint waits for them, with pauses from 1s to 30s, "
+              "while other endpoints of the file run, and starts by itself. What waiting does not cure "
+              "(a missing table or queue, refused credentials, a wrong option) ends the program in "
+              "both cases, whenever it is found before the endpoint runs." },
     { .name = "on_endpoint_failure",
       .type = WB_OPTION_CHOICE,
       .offset = offsetof(wb_endpoint_config, on_endpoint_failure),

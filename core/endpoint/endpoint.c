@@ -84,6 +84,7 @@ static void fill_pipeline(wb_endpoint *e)
     p->park_time = config->outbox.cleanup_interval;
     p->drain_time = config->shutdown_timeout / 2;
     fill_delays(p, setup);
+    p->handler_time_limit = config->handler_time_limit;
     wb_pipeline_init(p);
 }
 
@@ -274,9 +275,26 @@ int wb_endpoint_look(wb_endpoint *e, wb_error *error)
         else if (place->is_taken)
             wb_worker_look_after(&place->worker);
     }
+    wb_dependency_tell(&e->pipeline.broker, e->pipeline.endpoint, wb_clock_monotonic());
+    wb_dependency_tell(&e->pipeline.database, e->pipeline.endpoint, wb_clock_monotonic());
     if (e->result != WB_OK)
         *error = e->failure;
     return e->result;
+}
+
+void wb_endpoint_facts(wb_endpoint *e, wb_health_facts *ret_facts)
+{
+    int64_t now = wb_clock_monotonic();
+    wb_health_facts facts = { .broker_is_away = wb_dependency_is_away(&e->pipeline.broker),
+                              .database_is_away = wb_dependency_is_away(&e->pipeline.database) };
+    for (unsigned i = 0; i < e->seat_count; i++) {
+        const wb_worker *w = &e->seats[i].worker;
+        if (!e->seats[i].is_taken || atomic_load(&w->ended))
+            continue;
+        facts.stuck += !wb_worker_is_alive(w, now);
+        facts.troubled += atomic_load(&w->complained) != 0;
+    }
+    *ret_facts = facts;
 }
 
 unsigned wb_endpoint_missing(const wb_endpoint *e)

@@ -8,6 +8,7 @@
 #define WB_ENDPOINT_ENDPOINT_H
 
 #include "core/base/error.h"
+#include "core/endpoint/health.h"
 #include "core/endpoint/setup.h"
 #include "core/message/outgoing.h"
 #include "core/pipeline/window.h"
@@ -32,12 +33,15 @@ int wb_endpoint_verify(wb_endpoint *endpoint, wb_error *error);
 int wb_endpoint_start(wb_endpoint *endpoint, wb_error *error);
 
 /** Look after the workers, some ten times a second: whether handlers take long (what was prefetched
- *  behind them is given to others), and whether workers gave up: something failed that waiting
- *  does not cure. Their threads are joined; the others go on.
+ *  behind them is given to others), whether the broker or the database is away or back (a line says
+ *  so), and whether workers gave up: something failed that waiting does not cure. Their threads are
+ *  joined; the others go on.
  *  @return WB_OK, or WB_FATAL with the reason of the first, until wb_endpoint_restart(). */
 int wb_endpoint_look(wb_endpoint *endpoint, wb_error *error);
 /** How many workers do not run. */
 unsigned wb_endpoint_missing(const wb_endpoint *endpoint);
+/** What there is to say of its health: all but whether it starts, stops or gave up. */
+void wb_endpoint_facts(wb_endpoint *endpoint, wb_health_facts *ret_facts);
 /** Start new workers in the place of those that gave up, with sessions of their own, on the
  *  same plugin instances. The endpoint was not told to stop.
  *  @return WB_OK, or WB_FATAL when a thread could not be started: wb_endpoint_look() says so. */

@@ -16,10 +16,13 @@
 /* The clean-up gets at least so long in a round, however long the sweep took. */
 #define CLEAN_UP_MIN (5 * WB_SECOND)
 
+/* While a server is known to be away, that it is away for the housekeeper, too, is no news. */
 static void report(const wb_housekeeper *keeper, int result, const wb_error *error)
 {
+    wb_pipeline *p = keeper->pipeline;
+    int is_known = wb_dependency_is_away(&p->broker) || wb_dependency_is_away(&p->database);
     if (result != WB_OK)
-        wb_log_event(WB_LOG_WARNING, "housekeeping failed; it is tried again",
+        wb_log_event(is_known ? WB_LOG_DEBUG : WB_LOG_WARNING, "housekeeping failed; it is tried again",
                      { "endpoint", keeper->pipeline->endpoint }, { "class", wb_result_name(result) },
                      { "reason", error->text });
 }

@@ -12,6 +12,7 @@
 
 struct wb_trial {
     wb_endpoint *endpoint; /* never started */
+    int install;
     pthread_t thread;
     int result;
     wb_error error;
@@ -21,7 +22,10 @@ struct wb_trial {
 static void *trial_main(void *argument)
 {
     wb_trial *trial = argument;
-    trial->result = wb_endpoint_verify(trial->endpoint, &trial->error);
+    int r = trial->install ? wb_endpoint_install(trial->endpoint, &trial->error) : WB_OK;
+    if (r == WB_OK)
+        r = wb_endpoint_verify(trial->endpoint, &trial->error);
+    trial->result = r;
     atomic_store(&trial->ended, 1);
     return NULL;
 }
@@ -32,9 +36,10 @@ static void discard(wb_trial *trial)
     free(trial);
 }
 
-int wb_trial_start(const wb_endpoint_setup *setup, wb_trial **ret_trial, wb_error *error)
+int wb_trial_start(const wb_endpoint_setup *setup, int install, wb_trial **ret_trial, wb_error *error)
 {
     wb_trial *trial = wb_alloc_zero(1, sizeof *trial);
+    trial->install = install;
     int r = wb_endpoint_create(setup, &trial->endpoint, error);
     int code = r == WB_OK ? pthread_create(&trial->thread, NULL, trial_main, trial) : 0;
     if (code != 0)
@@ -52,12 +57,16 @@ int wb_trial_has_ended(const wb_trial *trial)
     return atomic_load(&trial->ended);
 }
 
-int wb_trial_end(wb_trial *trial, wb_error *error)
+int wb_trial_end(wb_trial *trial, wb_endpoint **ret_endpoint, wb_error *error)
 {
     pthread_join(trial->thread, NULL);
     int r = trial->result;
-    if (r != WB_OK)
+    if (r != WB_OK) {
         *error = trial->error;
+    } else if (ret_endpoint) {
+        *ret_endpoint = trial->endpoint;
+        trial->endpoint = NULL;
+    }
     discard(trial);
     return r;
 }

@@ -62,7 +62,7 @@ static int open_transport(wb_worker *w, wb_error *error)
     pthread_mutex_lock(&w->transport_lock);
     w->transport = session;
     pthread_mutex_unlock(&w->transport_lock);
-    w->outlet = (wb_outlet){ .pipeline = p, .session = session, .storage = w->storage };
+    w->outlet = (wb_outlet){ .pipeline = p, .session = session, .storage = w->storage, .beat = &w->beat };
     return WB_OK;
 }
 
@@ -83,16 +83,16 @@ int wb_stage_connect_storage(wb_worker *w, wb_error *error)
         close_storage(w);
     if (w->storage)
         return WB_OK;
-    wb_pace_back_off(w);
-    return wb_pace_wait_for_server(w, open_storage(w, error), error);
+    wb_pace_take_turn(w, &w->database);
+    return wb_pace_wait_for_server(&w->database, open_storage(w, error), error);
 }
 
 static int connect_transport(wb_worker *w, wb_error *error)
 {
     if (w->transport)
         return WB_OK;
-    wb_pace_back_off(w);
-    return wb_pace_wait_for_server(w, open_transport(w, error), error);
+    wb_pace_take_turn(w, &w->broker);
+    return wb_pace_wait_for_server(&w->broker, open_transport(w, error), error);
 }
 
 int wb_stage_connect(wb_worker *w, wb_error *error)

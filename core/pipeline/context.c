@@ -47,7 +47,7 @@ static int open_immediate(handler_call *call, wb_outlet **ret_outlet)
     *ret_outlet = &w->immediate;
     if (w->immediate.session)
         return WB_OK;
-    w->immediate = (wb_outlet){ .pipeline = p, .is_apart = 1 };
+    w->immediate = (wb_outlet){ .pipeline = p, .beat = &w->beat, .is_apart = 1 };
     int r = p->transport_ops->open(p->transport, WB_SESSION_SEND, 0, &w->immediate.session, call->error);
     call->error->result = r;
     return r;

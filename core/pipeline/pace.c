@@ -41,12 +41,26 @@ void wb_pace_complain(wb_worker *w, const char *text, const wb_error *error)
                  { "class", wb_result_name(error->result) }, { "reason", error->text });
 }
 
-int wb_pace_wait_for_server(wb_worker *w, int result, wb_error *error)
+void wb_pace_take_turn(wb_worker *w, wb_waiter *waiter)
 {
-    if (result == WB_OK || result == WB_FATAL)
+    const atomic_int *stop = &w->pipeline->stop;
+    int64_t wait;
+    if (!waiter->waits)
+        wb_pace_back_off(w);
+    while (!*stop && (wait = wb_waiter_turn(waiter, wb_clock_monotonic())) > 0) {
+        atomic_store(&w->beat, wb_clock_monotonic());
+        wb_clock_pause(wait, stop);
+    }
+}
+
+int wb_pace_wait_for_server(wb_waiter *waiter, int result, wb_error *error)
+{
+    if (result == WB_OK || result == WB_FATAL) {
+        wb_waiter_met(waiter);
         return result;
+    }
     error->result = result;
-    wb_pace_complain(w, "waiting for a server", error);
+    wb_waiter_missed(waiter, error, wb_clock_monotonic());
     return WB_NOT_CONNECTED;
 }
 

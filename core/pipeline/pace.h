@@ -11,9 +11,12 @@
 void wb_pace_back_off(wb_worker *w);
 /** Log why the worker cannot go on, unless it did so lately. */
 void wb_pace_complain(wb_worker *w, const char *text, const wb_error *error);
-/** What came of asking a server: WB_OK and WB_FATAL stay; all else is logged as above and is
- *  WB_NOT_CONNECTED. */
-int wb_pace_wait_for_server(wb_worker *w, int result, wb_error *error);
+/** Wait before asking for a server again: while it is away until the worker's turn has come, or
+ *  the endpoint stops; else as after any failure. */
+void wb_pace_take_turn(wb_worker *w, wb_waiter *waiter);
+/** What came of asking: WB_OK and WB_FATAL stay; all else is WB_NOT_CONNECTED, and the server is
+ *  away as far as this worker goes. */
+int wb_pace_wait_for_server(wb_waiter *waiter, int result, wb_error *error);
 /** All is well again: forget the back-off, and say so if we complained. */
 void wb_pace_go_on(wb_worker *w);
 

@@ -30,6 +30,8 @@ void wb_pipeline_init(wb_pipeline *p)
     p->dispatch_breaker.what = "sending delayed messages that are due";
     p->origin.now = now_of;
     p->origin.clock = p;
+    wb_dependency_init(&p->broker, WB_DEPENDENCY_BROKER);
+    wb_dependency_init(&p->database, WB_DEPENDENCY_DATABASE);
 }
 
 void wb_pipeline_free(wb_pipeline *p)
@@ -40,6 +42,8 @@ void wb_pipeline_free(wb_pipeline *p)
     free(p->suspicions);
     p->suspicions = NULL;
     wb_alarm_free(&p->alarm);
+    wb_dependency_free(&p->broker);
+    wb_dependency_free(&p->database);
 }
 
 int64_t wb_pipeline_now(const wb_pipeline *p)

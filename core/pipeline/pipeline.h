@@ -13,6 +13,7 @@
 #include "core/base/alarm.h"
 #include "core/message/outgoing.h"
 #include "core/pipeline/breaker.h"
+#include "core/pipeline/dependency.h"
 #include "core/plugin/handlers.h"
 #include "core/recover/parked.h"
 #include "core/recover/recoverability.h"
@@ -37,6 +38,7 @@ typedef struct wb_pipeline {
     int64_t park_time;   /* ns: how long parked operations wait at first */
     int64_t drain_time;  /* ns: how long a stop may go on handling what is in hand */
     int stops_on_critical; /* a circuit breaker that opens stops the endpoint */
+    int64_t handler_time_limit; /* ns: a handler that takes longer is told of; 0: none is */
 
     atomic_int stop; /* set once; workers finish what is in flight */
     atomic_int is_critical; /* a circuit breaker opened, and workers are to give up */
@@ -55,6 +57,7 @@ typedef struct wb_pipeline {
     _Atomic uint64_t control_messages;
     _Atomic int64_t control_messages_due;
     wb_suspicions *suspicions;
+    wb_dependency broker, database; /* with locks of their own */
     /* When the scout is alone no longer (scout.h), monotonic; 0: it has not begun. */
     _Atomic int64_t scouting_until;
     /* worker 0's: at the latest; when something came back last; whether anything was new */

@@ -125,6 +125,8 @@ static int is_time_up(const wb_outlet *outlet)
 static int try_once(const wb_window *part, wb_outlet *outlet, wb_error *error)
 {
     const wb_pipeline *p = outlet->pipeline;
+    if (outlet->beat)
+        atomic_store(outlet->beat, wb_clock_monotonic());
     int r = p->transport_ops->send(outlet->session, part->operations, part->count,
                                    wb_clock_monotonic() + patience(outlet), error);
     error->result = r;

@@ -47,7 +47,9 @@ int wb_stage_witness(wb_worker *w, wb_error *error)
     int r = wb_verdict_is_proved(w, item) ? WB_OK : wb_distrust(w, probe(w, error), error);
     if (r == WB_NOT_CONNECTED || r == WB_IN_DOUBT) {
         w->storage_broken = 1;
-        return wb_pace_wait_for_server(w, r, error);
+        error->result = r;
+        wb_pace_complain(w, "the database was lost again", error);
+        return WB_NOT_CONNECTED;
     }
     if (r == WB_OK)
         wb_verdict_count_loss(item);

@@ -6,6 +6,8 @@
 
 #include "core/pipeline/worker.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -245,6 +247,7 @@ static int may_receive(const wb_worker *w)
 static int run_cycle(wb_worker *w, wb_error *error)
 {
     int r;
+    atomic_store(&w->beat, wb_clock_monotonic());
     w->progressed = w->storage_lost = 0;
     if (!wb_scout_lets_receive(w)) {
         wb_clock_pause(SCOUT_WAIT, &w->pipeline->stop);
@@ -264,6 +267,12 @@ static int run_cycle(wb_worker *w, wb_error *error)
     return adapt_prefetch(w, error);
 }
 
+/* The breaker paces it then, and the dependency's lines tell. */
+static int waits_for_server(const wb_worker *w, int result)
+{
+    return result == WB_NOT_CONNECTED && (w->broker.waits || w->database.waits);
+}
+
 /* A failure that is not a lost connection (a lock timeout, a full disk) must neither spin nor
  * be a secret. */
 static void note_failure(wb_worker *w, int result, wb_error *error)
@@ -274,7 +283,7 @@ static void note_failure(wb_worker *w, int result, wb_error *error)
         wb_log_event(WB_LOG_WARNING, "outcome of a commit is unknown: the deduplication record decides",
                      { "endpoint", w->pipeline->endpoint }, { "reason", error->text });
     if (w->transport_broken || w->storage_broken || w->storage_lost || result == WB_FATAL ||
-        w->pipeline->stop)
+        w->pipeline->stop || waits_for_server(w, result))
         return;
     if (result != WB_ABORT)
         wb_pace_complain(w, "cannot go on and tries again", error);
@@ -350,6 +359,8 @@ static void *worker_main(void *argument)
     else
         drain(w);
     wb_stage_disconnect(w);
+    wb_waiter_leave(&w->broker);
+    wb_waiter_leave(&w->database);
     atomic_store(&w->ended, 1);
     return NULL;
 }
@@ -369,6 +380,9 @@ void wb_worker_init(wb_worker *w, wb_pipeline *pipeline, unsigned number)
     memset(w, 0, sizeof *w);
     w->pipeline = pipeline;
     w->number = number;
+    w->broker.dependency = &pipeline->broker;
+    w->database.dependency = &pipeline->database;
+    atomic_store(&w->beat, wb_clock_monotonic());
     w->take = 1;
     w->held_max = pipeline->batch_max + WB_ASIDE_MAX;
     w->slots = wb_alloc_zero(w->held_max, sizeof *w->slots);
@@ -430,11 +444,37 @@ void wb_worker_interrupt(wb_worker *w)
     pthread_mutex_unlock(&w->transport_lock);
 }
 
-void wb_worker_look_after(wb_worker *w)
+static int is_overtime(const wb_worker *w, int64_t since, int64_t now)
+{
+    int64_t limit = w->pipeline->handler_time_limit;
+    return limit && now - since >= limit;
+}
+
+int wb_worker_is_alive(const wb_worker *w, int64_t now)
+{
+    int64_t since = atomic_load(&w->handling_since);
+    return since ? !is_overtime(w, since, now) : now - atomic_load(&w->beat) < WB_STUCK_AFTER;
+}
+
+/* Nothing is done to it: what it holds would come back, and be handled beside it. */
+static void tell_overtime(wb_worker *w, int64_t since, int64_t now)
+{
+    const wb_handler_entry *handler = atomic_load(&w->handling);
+    char number[12], seconds[24];
+    if (since == w->overtime_told_for || !is_overtime(w, since, now))
+        return;
+    w->overtime_told_for = since;
+    (void)snprintf(number, sizeof number, "%u", w->number);
+    (void)snprintf(seconds, sizeof seconds, "%" PRId64, (now - since) / WB_SECOND);
+    wb_log_event(WB_LOG_ERROR, "a handler takes longer than handler_time_limit",
+                 { "endpoint", w->pipeline->endpoint }, { "worker", number },
+                 { "type", handler ? handler->type : NULL }, { "seconds", seconds });
+}
+
+static void release_prefetched(wb_worker *w, int64_t since, int64_t now)
 {
     const wb_transport_ops *ops = w->pipeline->transport_ops;
-    int64_t since = atomic_load(&w->handling_since);
-    if (!since || since == w->released_for || wb_clock_monotonic() - since < RELEASE_AFTER ||
+    if (since == w->released_for || now - since < RELEASE_AFTER ||
         !WB_HAS(ops, wb_transport_ops, release_prefetched))
         return;
     w->released_for = since;
@@ -442,6 +482,20 @@ void wb_worker_look_after(wb_worker *w)
     if (w->transport)
         ops->release_prefetched(w->transport);
     pthread_mutex_unlock(&w->transport_lock);
+}
+
+void wb_worker_look_after(wb_worker *w)
+{
+    int64_t since = atomic_load(&w->handling_since), now = wb_clock_monotonic();
+    if (w->overtime_told_for && w->overtime_told_for != since) {
+        wb_log_event(WB_LOG_INFO, "the handler that took too long has returned",
+                     { "endpoint", w->pipeline->endpoint });
+        w->overtime_told_for = 0;
+    }
+    if (!since)
+        return;
+    tell_overtime(w, since, now);
+    release_prefetched(w, since, now);
 }
 
 void wb_worker_join(wb_worker *w)

@@ -39,6 +39,7 @@ typedef struct wb_worker {
     int storage_broken;
     int storage_lost; /* it was broken when the batch failed, whatever became of it since */
     int storage_used; /* handlers had it since it was opened */
+    wb_waiter broker, database;
     int refuses_more; /* the transport was asked for no more messages: the endpoint stops */
 
     /* In hand: received and not settled, in order of receipt. */
@@ -85,14 +86,21 @@ typedef struct wb_worker {
     int64_t *costs;    /* ns of one message, a handler entry each; -1: not known */
     int64_t handling_spent;          /* by the handlers of the batch */
     _Atomic int64_t handling_since;  /* a handler runs; 0: none does */
+    _Atomic(const wb_handler_entry *) handling; /* which one, while it does */
+    int64_t overtime_told_for;       /* a line said that this one exceeds its limit */
+    _Atomic int64_t beat;            /* when it was last seen to be neither stuck nor in a handler */
     int64_t released_for;            /* prefetched messages were given away for that one */
     int owes_turn;      /* the last batch was one set aside before: now it is the others' turn */
     int progressed;     /* the cycle got something done */
     int64_t pause;      /* back-off after a failure; 0 when all is well */
-    int64_t complained; /* when a failure was logged last; 0 when all is well */
+    _Atomic int64_t complained; /* when a failure was logged last; 0 when all is well */
     int64_t refusal_told; /* when a missing privilege was, and which: its first words */
     char refusal[200];
 } wb_worker;
+
+/** Calls of a server end by their own time limits, of which the longest is five minutes by default.
+ *  A worker that is in no handler and has not come round for so long is stuck. */
+#define WB_STUCK_AFTER (900 * WB_SECOND)
 
 /** Prepare a worker; no thread, no connection yet. */
 void wb_worker_init(wb_worker *w, wb_pipeline *pipeline, unsigned number);
@@ -101,8 +109,11 @@ int wb_worker_start(wb_worker *w);
 /** Wake it where it waits for messages. Any thread; pipeline->stop is set before. */
 void wb_worker_interrupt(wb_worker *w);
 /** To be called now and then, from any one thread: when its handler takes long, what was
- *  prefetched behind it is given to others. */
+ *  prefetched behind it is given to others; beyond its limit a line says so, once. */
 void wb_worker_look_after(wb_worker *w);
+/** Whether it makes progress at this time (monotonic): it is idle, waits for a server, or is in a
+ *  handler within its limit. */
+int wb_worker_is_alive(const wb_worker *w, int64_t now);
 /** Wait for its thread. w->gave_up and w->error say whether and why it gave up. */
 void wb_worker_join(wb_worker *w);
 void wb_worker_free(wb_worker *w);

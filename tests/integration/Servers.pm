@@ -4,6 +4,7 @@
 #
 #   Servers::start('pgsql', 'rabbitmq');          # side by side; then they are in the environment
 #   Servers::server('crash', 'pgsql');            # a verb of tests/support/server
+#   Servers::hang('rabbitmq'); Servers::go_on('rabbitmq');     # stopped as a debugger stops it: connections stay, nobody answers
 #   Servers::erlang('rabbit_alarm:set_alarm(...)');    # in the broker; 30 ms
 #   Servers::policy('orders', 'delivery-limit' => 5);
 #   Servers::connections()->{'waybill orders (receive)'};    # [ '<0.512.0>' ]
@@ -20,7 +21,19 @@ my %running;
 sub dir { my ($kind) = @_; return Endpoint::work_dir() . "/$kind" }
 sub server { my ($verb, $kind) = @_; return system("$Endpoint::source/tests/support/server", $verb, $verb eq 'start' ? $kind : (), dir($kind)) >> 8 }
 
-END { my $status = $?; server('stop', $_) for keys %running; $? = $status }
+END { my $status = $?; go_on($_), server('stop', $_) for keys %running; $? = $status }
+
+# Its processes: the first one, and all it started.
+sub processes {
+    my ($kind) = @_;
+    my $data = Endpoint::read_file(dir($kind) . '/data') =~ s/\s+$//r;
+    my %parent = map { Endpoint::read_file($_) =~ /^(\d+) \(.*\) \S+ (\d+)/s ? ($1 => $2) : () } glob '/proc/[0-9]*/stat';
+    my @found = grep { $parent{$_} } map { Endpoint::read_file($_) =~ /^(\d+)/ ? $1 : () } map { "$data/$_" } 'db/postmaster.pid', 'pid', '1/pid';
+    for my $pid (@found) { push @found, grep { $parent{$_} == $pid } keys %parent }    # grows while it is walked
+    return @found;
+}
+sub hang { my ($kind) = @_; kill 'STOP', processes($kind) }
+sub go_on { my ($kind) = @_; kill 'CONT', processes($kind) }
 
 sub start {
     my %pids;

@@ -75,7 +75,7 @@ sub under_load {
     $fail_over->();
     $ENV{PGPORT} = $port;
     my $new = sub { my @all = $e->log_lines(qr/./); return @all[ $lines .. $#all ] };
-    $e->wait_for("$what: a line says what is awaited", sub { scalar grep { /waiting for a server.*$pattern/ } $new->() }, 40);
+    $e->wait_for("$what: a line says what is awaited", sub { scalar grep { /the database (?:is away|cannot be used).*$pattern/ } $new->() }, 40);
     my $handled = $e->effects;
     sleep 2;
     is $e->effects, $handled, "$what: a standby is not written to";

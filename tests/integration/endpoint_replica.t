@@ -44,7 +44,7 @@ ok $e->is_alive, 'the endpoint lives';
 
 $e->sql('set global read_only = 0');
 $e->wait_for('all are handled', sub { !$e->not_once(@ids) }, 60);
-ok scalar($e->log_lines(qr/at work again/)), 'a line says that it is over';
+$e->wait_for('a line says that it is over', sub { $e->log_lines(qr/the database is back/) });
 is scalar($e->collect('sink', 51)), 51, 'their messages are out';
 is $e->stop, 0, 'it stops cleanly';
 is $e->depth('error'), 0, 'and nothing is in the error queue';

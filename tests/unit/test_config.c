@@ -76,6 +76,8 @@ static void test_defaults(void **state)
     assert_int_equal(a->body_max, 16 * 1024 * 1024);
     assert_int_equal(a->shutdown_timeout, 30 * S);
     assert_int_equal(a->on_endpoint_failure, WB_ON_FAILURE_RESTART);
+    assert_int_equal(a->start, WB_START_FAIL);
+    assert_int_equal(a->handler_time_limit, 300 * S);
     assert_int_equal(a->send_only, 0);
     assert_null(a->persistence.plugin);
     assert_null(a->persistence.node);

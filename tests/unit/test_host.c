@@ -211,6 +211,139 @@ static void test_stop_while_starting(void **state)
     assert_int_equal(fakes[1].opened, 0);
 }
 
+/* ---- start = "wait" ------------------------------------------------------------------------- */
+
+static void prepare_to_wait(size_t who, unsigned calls, int cause)
+{
+    prepare(1, 0);
+    fakes[who].config.start = WB_START_WAIT;
+    fakes[who].cause = cause;
+    fakes[who].fatal = calls;
+}
+
+/* Its neighbour runs meanwhile; it starts by itself, on the instances that were verified. */
+static void test_wait(void **state)
+{
+    (void)state;
+    for (size_t who = 0; who < ENDPOINTS; who++) {
+        prepare_to_wait(who, FAKE_VERIFY, WB_CAUSE_UNREACHABLE);
+        run_with(0, -1);
+        wait_until(fakes[1 - who].received);
+        wait_for_lines("\"endpoint waits for its servers to start\"", 1);
+        wb_clock_pause(2500 * WB_MILLISECOND, NULL);
+        assert_int_equal(fakes[who].opened, 0);
+        fakes[who].fatal = 0;
+        wait_for_work(&fakes[who]);
+        assert_lines("endpoint waits for its servers to start", 1); /* not one a try */
+        assert_int_equal(fakes[who].instances, 1);
+        wait_for_work(&fakes[1 - who]);
+        assert_between(assert_stop(EX_OK), 0, SOON);
+    }
+}
+
+/* All wait, and their servers come one after the other. */
+static void test_all_wait(void **state)
+{
+    (void)state;
+    prepare_to_wait(0, FAKE_VERIFY, WB_CAUSE_UNREACHABLE);
+    fakes[1].config.start = WB_START_WAIT;
+    fakes[1].cause = WB_CAUSE_SERVER;
+    fakes[1].fatal = FAKE_LIMITS;
+    run_with(0, -1);
+    wait_for_lines("endpoint waits for its servers to start", 2);
+    fakes[1].fatal = 0;
+    wait_for_work(&fakes[1]);
+    assert_int_equal(fakes[0].opened, 0);
+    fakes[0].fatal = 0;
+    wait_for_work(&fakes[0]);
+    assert_stop(EX_OK);
+}
+
+/* `run --install` makes what they need when there is somebody to make it. */
+static void test_wait_to_install(void **state)
+{
+    (void)state;
+    prepare_to_wait(0, FAKE_INSTALL, WB_CAUSE_UNREACHABLE);
+    run_with(1, -1);
+    wait_for_lines("reason=\"told to fail in install\"", 1);
+    fakes[0].fatal = 0;
+    wait_for_work(&fakes[0]);
+    assert_stop(EX_OK);
+}
+
+/* What waiting does not cure ends the program before anybody handles a message. */
+static void test_wait_for_nothing(void **state)
+{
+    static const struct { int cause, code; } cases[] = {
+        { WB_CAUSE_MISSING, 72 }, { WB_CAUSE_MISMATCH, 72 }, { WB_CAUSE_REFUSED, 77 },
+        { WB_CAUSE_CONFIG, 78 },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        prepare_to_wait(i % 2, i == 3 ? FAKE_CREATE : FAKE_VERIFY, cases[i].cause);
+        run_with(0, -1);
+        assert_exit(cases[i].code);
+        assert_lines("told to fail in", 1);
+        assert_int_equal(fakes[0].opened + fakes[1].opened, 0);
+    }
+}
+
+/* A server that has just come may say so at first: after a wait that is doubted. */
+static void test_wait_and_doubt(void **state)
+{
+    (void)state;
+    prepare_to_wait(0, FAKE_VERIFY, WB_CAUSE_UNREACHABLE);
+    run_with(0, -1);
+    wait_for_lines("endpoint waits for its servers to start", 1);
+    fakes[0].cause = WB_CAUSE_MISSING;
+    wb_clock_pause(3 * WB_SECOND, NULL);
+    assert_int_equal(waitpid(host, NULL, WNOHANG), 0);
+    fakes[0].fatal = 0;
+    wait_for_work(&fakes[0]);
+    assert_stop(EX_OK);
+
+    prepare_to_wait(0, FAKE_VERIFY, WB_CAUSE_UNREACHABLE);
+    run_with(0, -1);
+    wait_for_lines("endpoint waits for its servers to start", 1);
+    fakes[0].cause = WB_CAUSE_MISSING;
+    assert_between(assert_exit(72), 9000, 18000); /* and then it is believed */
+    assert_lines("waybill: endpoint \"orders\": told to fail in verify", 1);
+    assert_int_equal(fakes[1].sessions, 0);
+}
+
+/* A stop ends the wait at once: in a pause, and while a server does not answer. */
+static void test_stop_while_waiting(void **state)
+{
+    (void)state;
+    prepare_to_wait(0, FAKE_VERIFY, WB_CAUSE_UNREACHABLE);
+    run_with(0, -1);
+    wait_for_lines("endpoint waits for its servers to start", 1);
+    assert_between(assert_stop(EX_OK), 0, SOON);
+    assert_lines("waybill: ", 0);
+
+    prepare_to_wait(0, 0, 0);
+    fakes[0].hangs = FAKE_VERIFY;
+    run_with(0, -1);
+    wait_until(fakes[1].received); /* it keeps its neighbour waiting for a second, no longer */
+    assert_int_equal(fakes[0].opened, 0);
+    assert_between(assert_stop(EX_OK), 0, SOON);
+    assert_int_equal(fakes[1].instances, 0); /* the neighbour ended as ever */
+    assert_lines("shutdown_timeout", 0);
+}
+
+/* One that only sends is waited for, too, and then there is nothing left to run. */
+static void test_wait_to_send(void **state)
+{
+    (void)state;
+    prepare_to_wait(0, FAKE_VERIFY, WB_CAUSE_UNREACHABLE);
+    setups[0].plan.send_only = setups[1].plan.send_only = 1;
+    run_with(0, -1);
+    wait_for_lines("endpoint waits for its servers to start", 1);
+    assert_int_equal(waitpid(host, NULL, WNOHANG), 0);
+    fakes[0].fatal = 0;
+    assert_exit(EX_OK);
+}
+
 /* ---- stop --------------------------------------------------------------------------------- */
 
 static void test_stop(void **state)
@@ -321,6 +454,7 @@ static void test_restart_made_good(void **state)
     assert_lines("workers=1 reason=\"told to fail in receive\" pause=1s", 2);
     wb_clock_pause(1500 * WB_MILLISECOND, NULL);
     assert_int_equal(fakes[0].opened, 3); /* the other one was left alone */
+    assert_lines("endpoint is well again", 1);
     assert_stop(EX_OK);
 }
 
@@ -477,6 +611,13 @@ int main(void)
         cmocka_unit_test_teardown(test_threads_that_cannot_start, kill_host),
         cmocka_unit_test_teardown(test_limit_too_low, kill_host),
         cmocka_unit_test_teardown(test_stop_while_starting, kill_host),
+        cmocka_unit_test_teardown(test_wait, kill_host),
+        cmocka_unit_test_teardown(test_all_wait, kill_host),
+        cmocka_unit_test_teardown(test_wait_to_install, kill_host),
+        cmocka_unit_test_teardown(test_wait_for_nothing, kill_host),
+        cmocka_unit_test_teardown(test_wait_and_doubt, kill_host),
+        cmocka_unit_test_teardown(test_stop_while_waiting, kill_host),
+        cmocka_unit_test_teardown(test_wait_to_send, kill_host),
         cmocka_unit_test_teardown(test_stop, kill_host),
         cmocka_unit_test_teardown(test_hanging_worker, kill_host),
         cmocka_unit_test_teardown(test_longest_time_counts, kill_host),
