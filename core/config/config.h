@@ -15,7 +15,7 @@
 #include "core/config/conf_node.h"
 #include "core/config/option.h"
 
-/** Endpoint names, and names of error queues: 1 to 200 printable ASCII characters without
+/** Endpoint names, and names of error and audit queues: 1 to 200 printable ASCII characters without
  *  blanks, quotes, back-quotes and backslashes. They become queue, topic and table names;
  *  a transport may be stricter and says so when it is created. */
 #define WB_ENDPOINT_NAME_MAX 200
@@ -38,7 +38,8 @@ typedef struct wb_handler_choice {
 #define WB_SECTION_ENDPOINT 1
 #define WB_SECTION_OUTBOX 2
 #define WB_SECTION_RECOVERABILITY 3
-#define WB_SECTION_COUNT 4
+#define WB_SECTION_AUDIT 4
+#define WB_SECTION_COUNT 5
 
 /* What becomes of an endpoint whose workers gave up: wb_endpoint_config.on_endpoint_failure. */
 #define WB_ON_FAILURE_RESTART 0
@@ -80,6 +81,10 @@ typedef struct wb_endpoint_config {
         int64_t delay_increment;
         const char *error_queue;
     } recoverability;
+
+    struct {
+        const char *queue; /* NULL: nothing is audited */
+    } audit;
 
     /* Where each option was set; use WB_CONFIG_ORIGIN. */
     const wb_conf_origin *origins[WB_SECTION_COUNT];
@@ -123,7 +128,7 @@ wb_conf_origin wb_config_origin(const wb_endpoint_config *endpoint, size_t offse
 
 /** A table of options, for parsing and for documentation. */
 typedef struct wb_config_section {
-    const char *name; /* the group's name: "", "endpoints", "outbox", "recoverability" */
+    const char *name; /* the group's name: "", "endpoints", "outbox", "recoverability", "audit" */
     const char *summary;
     const wb_option *options;
     size_t option_count;
