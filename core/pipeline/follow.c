@@ -24,3 +24,8 @@ void wb_follow_handled(wb_worker *w, wb_item *item)
     const wb_handled_message handled = { item->incoming, item->started, wb_clock_wall(), is_acknowledged };
     (void)wb_recover_audit_operation(p->audit_queue, &p->origin, &handled, &w->arena, &item->operations);
 }
+
+int wb_follow_duplicate(wb_worker *w, wb_item *item)
+{
+    return wb_recover_acknowledge_duplicate(item->incoming, wb_clock_wall(), &w->arena, &item->operations);
+}

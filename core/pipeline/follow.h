@@ -13,4 +13,8 @@
  *  count as none of the handlers': ordinals and limits are theirs alone. */
 void wb_follow_handled(wb_worker *w, wb_item *item);
 
+/** A duplicate that ServiceControl sent back had been handled before: that is told, too, when what
+ *  it sent is out. @return whether it has an operation now. */
+int wb_follow_duplicate(wb_worker *w, wb_item *item);
+
 #endif

@@ -21,15 +21,12 @@ static int is_address(const wb_header *queue)
 }
 
 /* The same on every attempt; another for each retry of the message. */
-static void set_id(const wb_origin *origin, const wb_incoming *incoming, const char *destination,
-                   const wb_header *unique_id, wb_arena *arena, wb_operation *operation)
+static void derive_id(const wb_origin *origin, const wb_incoming *incoming, const char *destination,
+                      const wb_header *unique_id, char id[WB_GENERATED_ID_SIZE])
 {
-    char id[WB_GENERATED_ID_SIZE];
     wb_id_seed seed = { origin->endpoint.value, WB_KIND_SEND, 0, unique_id->value, destination, 0,
                         incoming->id, incoming->id_size };
     wb_id_derive(&seed, id);
-    operation->id = wb_arena_copy(arena, id, sizeof id - 1);
-    operation->id_size = sizeof id - 1;
 }
 
 static void set_headers(wb_operation *operation, const wb_header *unique_id, int64_t started, wb_arena *arena)
@@ -45,13 +42,15 @@ static void set_headers(wb_operation *operation, const wb_header *unique_id, int
     operation->header_count = ACKNOWLEDGEMENT_HEADERS;
 }
 
-int wb_recover_acknowledge(const wb_origin *origin, const wb_incoming *incoming, int64_t started,
-                           wb_arena *arena, wb_operation_list *list)
+/* `origin` is NULL where the id follows from nothing. */
+static int acknowledge(const wb_origin *origin, const wb_incoming *incoming, int64_t when, wb_arena *arena,
+                       wb_operation_list *list)
 {
     const wb_header *queue =
         WB_HEADERS_FIND(incoming->headers, incoming->header_count, WB_HEADER_RETRY_ACKNOWLEDGEMENT_QUEUE);
     const wb_header *unique_id =
         queue ? WB_HEADERS_FIND(incoming->headers, incoming->header_count, WB_HEADER_RETRY_UNIQUE_ID) : NULL;
+    char id[WB_GENERATED_ID_SIZE];
     if (!unique_id || !is_address(queue))
         return 0;
     wb_operation *operation = wb_operation_append(list, arena);
@@ -59,7 +58,24 @@ int wb_recover_acknowledge(const wb_origin *origin, const wb_incoming *incoming,
     operation->flags = WB_OPERATION_MANDATORY;
     operation->destination = wb_arena_copy(arena, queue->value, queue->value_size);
     operation->body = "";
-    set_id(origin, incoming, operation->destination, unique_id, arena, operation);
-    set_headers(operation, unique_id, started, arena);
+    if (origin)
+        derive_id(origin, incoming, operation->destination, unique_id, id);
+    else
+        wb_id_generate(id);
+    operation->id = wb_arena_copy(arena, id, sizeof id - 1);
+    operation->id_size = sizeof id - 1;
+    set_headers(operation, unique_id, when, arena);
     return 1;
+}
+
+int wb_recover_acknowledge(const wb_origin *origin, const wb_incoming *incoming, int64_t started,
+                           wb_arena *arena, wb_operation_list *list)
+{
+    return acknowledge(origin, incoming, started, arena, list);
+}
+
+int wb_recover_acknowledge_duplicate(const wb_incoming *incoming, int64_t now, wb_arena *arena,
+                                     wb_operation_list *list)
+{
+    return acknowledge(NULL, incoming, now, arena, list);
 }

@@ -18,4 +18,9 @@
 int wb_recover_acknowledge(const wb_origin *origin, const wb_incoming *incoming, int64_t started,
                            wb_arena *arena, wb_operation_list *list);
 
+/** The same for a duplicate, found at `now`: what it sent could not leave, so it was in the error
+ *  queue though it had been handled. That is another message each time, with a new id. */
+int wb_recover_acknowledge_duplicate(const wb_incoming *incoming, int64_t now, wb_arena *arena,
+                                     wb_operation_list *list);
+
 #endif

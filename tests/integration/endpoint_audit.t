@@ -103,9 +103,12 @@ sub check_queue_that_is_gone {
     my %sent = map { ("$_->{body} $_->{id}" => 1) } $e->read('sink');
     is_deeply [ $e->effects('early'), map { s/ .*//r } keys %sent ], [ 1, 'early' ], "$e->{pair}: handled it was, once, and what it sent is out";
     $e->make_queue($audit);
-    $e->inject($e->{name}, { id => 'early', type => undef, headers => $failed->{headers}, body => $failed->{body} });
+    my @headers = ([ "$retry.UniqueMessageId" => 'unique-2' ], [ "$retry.AcknowledgementQueue" => address($e, 'servicecontrol') ]);
+    $e->inject($e->{name}, { id => 'early', type => undef, headers => [ @{ $failed->{headers} }, @headers ], body => $failed->{body} });
     my ($copy) = $e->collect($audit, 1, 'sent again, its copy arrives');
     is $copy->{id}, 'early', "$e->{pair}: the one that was stored";
+    my ($told) = $e->collect(address($e, 'servicecontrol'), 1, 'ServiceControl is told, though it was a duplicate');
+    is $told->{header}{"$retry.UniqueMessageId"}, 'unique-2', "$e->{pair}: of which";
     is_deeply [ $e->effects('early'), scalar $e->read('sink') ], [ 1, 0 ], "$e->{pair}: without another effect";
 }
 

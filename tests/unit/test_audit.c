@@ -338,6 +338,40 @@ static void test_acknowledged_in_the_batch(void **state)
     }
 }
 
+static int no_pending(wb_storage_session *s, const uint64_t *batches, size_t count, wb_pending_fn visit,
+                      void *argument, wb_error *error)
+{
+    (void)s, (void)batches, (void)count, (void)visit, (void)argument, (void)error;
+    return WB_OK;
+}
+
+/* It was handled before, and failed only to send: what it is here for is to be told as well. One that
+ * nobody sent back says nothing. */
+static void test_a_duplicate_is_acknowledged(void **state)
+{
+    static const wb_transport_ops ops = { .struct_size = sizeof ops, .send = refuse_audit };
+    static const wb_persistence_ops storage = { .struct_size = sizeof storage, .pending = no_pending };
+    wb_error error = { 0 };
+    (void)state;
+    pipeline.transport_ops = &ops;
+    pipeline.persistence_ops = &storage;
+    worker.outlet.pipeline = &pipeline;
+    for (int is_retry = 0; is_retry < 2; is_retry++) {
+        set_retry_headers("sc.error", 8, "unique");
+        incoming[0].header_count = is_retry ? 2 : 0;
+        wb_item *item = wb_batch_hold(&worker, &incoming[0], &entries[0]);
+        assert_true(wb_batch_choose(&worker, WB_BATCH_ANY));
+        wb_item_change(item, WB_ITEM_DUPLICATE);
+        item->duplicate_of = 7;
+        assert_int_equal(wb_stage_resume(&worker, &error), WB_OK);
+        assert_int_equal(item->operations.count, is_retry);
+        assert_int_equal(item->state, is_retry ? WB_ITEM_COMMITTED : WB_ITEM_SETTLED);
+        assert_int_equal(wb_stage_dispatch(&worker, &error), WB_OK);
+        assert_int_equal(item->state, WB_ITEM_SETTLED);
+        wb_batch_drop_all(&worker);
+    }
+}
+
 int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
@@ -351,6 +385,7 @@ int main(void)
         TEST(test_an_acknowledgement),
         TEST(test_who_is_not_acknowledged),
         TEST(test_acknowledged_in_the_batch),
+        TEST(test_a_duplicate_is_acknowledged),
     };
     wb_log_set_level(-1);
     return cmocka_run_group_tests(tests, NULL, NULL);
