@@ -94,6 +94,7 @@ static void fill_pipeline(endpoint *e)
         .origin = wb_origin_make(e->name, 1, BODY_MAX),
         .handlers = &handlers,
         .recoverability = { shape->retries, SIM_ERROR_QUEUE, shape->tells_limit ? shape->delivery_limit : 0 },
+        .audit_queue = shape->audits ? SIM_AUDIT_QUEUE : NULL,
         .batch_max = shape->batch_max,
         .batch_time = shape->batch_time,
         .body_max = BODY_MAX,
