@@ -17,6 +17,8 @@ static int is_audited(const wb_worker *w, const wb_item *item)
 void wb_follow_handled(wb_worker *w, wb_item *item)
 {
     const wb_pipeline *p = w->pipeline;
+    if (item->is_discarded)
+        return; /* it was not handled */
     int is_acknowledged = wb_recover_acknowledge(&p->origin, item->incoming, item->started, &w->arena,
                                                  &item->operations);
     if (!is_audited(w, item))

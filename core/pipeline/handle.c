@@ -137,6 +137,8 @@ static int refuse_dangerous(const wb_worker *w, const wb_item *item, wb_error *e
 {
     char reason[400];
     const wb_pipeline *p = w->pipeline;
+    if (item->is_discarded)
+        return WB_OK;
     if (wb_suspect_why_given_up(p, item, reason, sizeof reason))
         return wb_error_set(error, WB_REJECT, WB_CAUSE_OTHER, 0, "%s", reason);
     if (wb_recover_is_faulty(&p->recoverability, &item->failure))
