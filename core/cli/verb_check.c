@@ -58,6 +58,8 @@ static void print_queue(const wb_endpoint_setup *endpoint)
         (void)printf("  %-13s off\n", "outbox");
     print_retries(endpoint);
     (void)printf("  %-13s %s\n", "error queue", endpoint->info.error_queue);
+    if (endpoint->info.audit_queue)
+        (void)printf("  %-13s %s\n", "audit queue", endpoint->info.audit_queue);
     (void)printf("  %-13s %" PRId64 "\n", "workers", config->concurrency);
     print_handlers(&endpoint->handlers);
 }
@@ -94,13 +96,14 @@ static json_t *endpoint_json(const wb_endpoint_setup *endpoint)
 {
     const wb_endpoint_config *config = endpoint->config;
     const wb_plan *plan = &endpoint->plan;
-    return json_pack("{s:s, s:s, s:s*, s:s, s:b, s:b, s:I, s:I, s:s, s:s*, s:I, s:s, s:o}", "name",
+    return json_pack("{s:s, s:s, s:s*, s:s, s:b, s:b, s:I, s:I, s:s, s:s*, s:s*, s:I, s:s, s:o}", "name",
                      config->name, "transport", endpoint->transport->name, "persistence",
                      endpoint->persistence ? endpoint->persistence->name : NULL, "mode",
                      wb_mode_name(plan->mode), "outbox", plan->outbox, "send_only",
                      plan->send_only, "immediate_retries", (json_int_t)plan->immediate_retries,
                      "delayed_retries", (json_int_t)plan->delayed_retries, "delay_by",
                      wb_delay_name(plan->delay_by), "error_queue", endpoint->info.error_queue,
+                     "audit_queue", endpoint->info.audit_queue,
                      "concurrency", (json_int_t)config->concurrency, "who_sends", who_sends(plan),
                      "handlers", handlers_json(&endpoint->handlers));
 }

@@ -15,7 +15,7 @@
 #include "core/config/conf_node.h"
 #include "core/config/option.h"
 
-/** Endpoint names, and names of error queues: 1 to 200 printable ASCII characters without
+/** Endpoint names, and names of error and audit queues: 1 to 200 printable ASCII characters without
  *  blanks, quotes, back-quotes and backslashes. They become queue, topic and table names;
  *  a transport may be stricter and says so when it is created. */
 #define WB_ENDPOINT_NAME_MAX 200
@@ -39,7 +39,8 @@ typedef struct wb_handler_choice {
 #define WB_SECTION_OUTBOX 2
 #define WB_SECTION_RECOVERABILITY 3
 #define WB_SECTION_DELAYED 4
-#define WB_SECTION_COUNT 5
+#define WB_SECTION_AUDIT 5
+#define WB_SECTION_COUNT 6
 
 /* What becomes of an endpoint whose workers gave up: wb_endpoint_config.on_endpoint_failure. */
 #define WB_ON_FAILURE_RESTART 0
@@ -103,6 +104,10 @@ typedef struct wb_endpoint_config {
         int32_t on_circuit_open;     /* WB_ON_CIRCUIT_OPEN_x */
     } delayed_delivery;
 
+    struct {
+        const char *queue; /* NULL: nothing is audited */
+    } audit;
+
     /* Where each option was set; use WB_CONFIG_ORIGIN. */
     const wb_conf_origin *origins[WB_SECTION_COUNT];
     const wb_option_list *handler_list;
@@ -145,7 +150,7 @@ wb_conf_origin wb_config_origin(const wb_endpoint_config *endpoint, size_t offse
 
 /** A table of options, for parsing and for documentation. */
 typedef struct wb_config_section {
-    const char *name; /* the group's name: "", "endpoints", "outbox", "recoverability" */
+    const char *name; /* the group's name: "", "endpoints", "outbox", "recoverability", "audit" */
     const char *summary;
     const wb_option *options;
     size_t option_count;

@@ -12,7 +12,8 @@
 
 static const char *const top_groups[] = { "endpoints", NULL };
 static const char *const endpoint_groups[] = { "transport", "persistence", "outbox",
-                                               "recoverability", "delayed_delivery", "types", NULL };
+                                               "recoverability", "delayed_delivery", "audit", "types",
+                                               NULL };
 
 /* One endpoint while it is read. */
 typedef struct {
@@ -67,6 +68,22 @@ static void check_name(const reading *r, const char *option, const char *name, w
                         r->subject, option, 2 * WB_ENDPOINT_NAME_MAX, name, WB_ENDPOINT_NAME_MAX);
 }
 
+/* A queue whose copies would come back, or pass for failures. */
+static void check_audit_queue(const reading *r)
+{
+    const wb_endpoint_config *endpoint = r->endpoint;
+    const char *queue = endpoint->audit.queue;
+    wb_conf_origin at = WB_CONFIG_ORIGIN(endpoint, audit.queue);
+    if (!queue)
+        return;
+    check_name(r, "audit.queue", queue, at);
+    if (strcmp(queue, endpoint->name) == 0 || strcmp(queue, endpoint->recoverability.error_queue) == 0)
+        wb_problems_add(r->problems, WB_LOG_ERROR, at,
+                        "%soption \"audit.queue\" = \"%s\" is the endpoint's own queue or its error "
+                        "queue; use another name",
+                        r->subject, queue);
+}
+
 static void check_names(const reading *r)
 {
     const wb_endpoint_config *endpoint = r->endpoint;
@@ -81,6 +98,7 @@ static void check_names(const reading *r)
                         "%soption \"error_queue\" = \"%s\" is the endpoint's own queue: failed "
                         "messages would come back for ever; use another name",
                         r->subject, error_queue);
+    check_audit_queue(r);
     for (const wb_endpoint_config *other = r->config->endpoints; other < endpoint; other++)
         if (*endpoint->name && strcmp(other->name, endpoint->name) == 0)
             wb_problems_add(r->problems, WB_LOG_ERROR, WB_CONFIG_ORIGIN(endpoint, name),
@@ -159,6 +177,7 @@ static void read_endpoint(wb_config *config, wb_problems *problems, const wb_con
     endpoint->delayed_delivery.by++; /* the choices begin with the transport */
     if (WB_CONFIG_ORIGIN(endpoint, recoverability.on_failure).is_set)
         endpoint->recoverability.on_failure++; /* 0: as the order of keys wants it */
+    read_section(&r, WB_SECTION_AUDIT, wb_conf_child(node, "audit"), NULL);
     if (!endpoint->name)
         endpoint->name = "";
     if (!endpoint->concurrency)

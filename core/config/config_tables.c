@@ -306,6 +306,17 @@ static const wb_option delayed_options[] = {
               "says on_endpoint_failure." },
 };
 
+static const wb_option audit_options[] = {
+    { .name = "queue",
+      .type = WB_OPTION_STRING,
+      .offset = offsetof(wb_endpoint_config, audit.queue),
+      .since = "0.1",
+      .summary = "where a copy of each handled message goes; default: nowhere",
+      .help = "The copy has the message's body, headers and id, and says when, where and by which "
+              "endpoint it was handled. It leaves as surely as what the handler sends, and is kept "
+              "with that in the outbox." },
+};
+
 const wb_config_section wb_config_sections[WB_SECTION_COUNT] = {
     [WB_SECTION_TOP] = { "", "the file", top_options, COUNT(top_options) },
     [WB_SECTION_ENDPOINT] = { "endpoints", "each endpoint", endpoint_options,
@@ -316,4 +327,5 @@ const wb_config_section wb_config_sections[WB_SECTION_COUNT] = {
                                     recoverability_options, COUNT(recoverability_options) },
     [WB_SECTION_DELAYED] = { "delayed_delivery", "messages that are due later", delayed_options,
                              COUNT(delayed_options) },
+    [WB_SECTION_AUDIT] = { "audit", "copies of what was handled", audit_options, COUNT(audit_options) },
 };

@@ -76,6 +76,7 @@ static void fill_pipeline(wb_endpoint *e)
     p->origin.base_count = config->type_count;
     p->handlers = &setup->handlers;
     fill_recoverability(p, setup);
+    p->audit_queue = setup->info.audit_queue;
     p->batch_max = (unsigned)config->batch_max;
     p->batch_time = config->batch_time;
     p->body_max = config->body_max;

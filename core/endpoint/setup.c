@@ -14,7 +14,7 @@
 #define RESOURCE_SIZE 4096
 
 /* The options that are about an input queue; refused for a send-only endpoint. */
-#define INPUT_OPTION_COUNT 14
+#define INPUT_OPTION_COUNT 15
 
 typedef struct {
     wb_setup *setup;
@@ -95,6 +95,7 @@ static size_t find_input_settings(const wb_endpoint_config *config,
         { "delay_jitter", WB_CONFIG_ORIGIN(config, recoverability.delay_jitter) },
         { "on_failure", WB_CONFIG_ORIGIN(config, recoverability.on_failure) },
         { "error_queue", WB_CONFIG_ORIGIN(config, recoverability.error_queue) },
+        { "audit.queue", WB_CONFIG_ORIGIN(config, audit.queue) },
     };
     size_t count = 0;
     for (size_t i = 0; i < INPUT_OPTION_COUNT; i++)
@@ -197,6 +198,7 @@ static void fill_info(wb_arena *arena, wb_endpoint_setup *endpoint, wb_problems 
         .derived = list_derived(arena, config),
         .derived_count = config->type_count,
         .delays = endpoint->plan.delay_by,
+        .audit_queue = endpoint->plan.send_only ? NULL : config->audit.queue,
     };
     wb_subscriptions_make(arena, config, &endpoint->handlers, handler_problems, &endpoint->info.types,
                           &endpoint->info.type_count);

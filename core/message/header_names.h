@@ -58,6 +58,17 @@
 #define WB_HEADER_EXCEPTION_STACK_TRACE "NServiceBus.ExceptionInfo.StackTrace"
 #define WB_HEADER_PROCESSING_MACHINE "NServiceBus.ProcessingMachine"
 #define WB_HEADER_PROCESSING_ENDPOINT "NServiceBus.ProcessingEndpoint"
+/* On a message in the audit queue; with the processing machine and endpoint above, and the host's. */
+#define WB_HEADER_PROCESSING_STARTED "NServiceBus.ProcessingStarted"
+#define WB_HEADER_PROCESSING_ENDED "NServiceBus.ProcessingEnded"
+
+/* On a message that ServiceControl sent back from the error queue: its name there, and who wants to
+ * hear that it was handled; on that answer; on the audit copy, when there was one. */
+#define WB_HEADER_RETRY_UNIQUE_ID "ServiceControl.Retry.UniqueMessageId"
+#define WB_HEADER_RETRY_ACKNOWLEDGEMENT_QUEUE "ServiceControl.Retry.AcknowledgementQueue"
+#define WB_HEADER_RETRY_SUCCESSFUL "ServiceControl.Retry.Successful"
+#define WB_HEADER_RETRY_ACKNOWLEDGED "ServiceControl.Retry.AcknowledgementSent"
+
 /* What was left out of the copy, because the error queue refused it as it was. */
 #define WB_HEADER_TRIMMED "Waybill.Trimmed"
 #define WB_HEADER_HOST_ID "$.diagnostics.hostid"

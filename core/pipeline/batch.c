@@ -84,6 +84,7 @@ static void start(wb_worker *w)
     w->transaction_ended = 0;
     w->storage_distrusted = 0;
     w->handler_said = 0;
+    w->wish.kind = WB_WISH_NOTHING;
     w->turns = 0;
     w->grouped = 0;
     w->stored = 0;

@@ -9,6 +9,7 @@
 
 #include "core/base/crash.h"
 #include "core/base/log.h"
+#include "core/message/text.h"
 #include "core/pipeline/context.h"
 
 typedef struct handler_call {
@@ -121,7 +122,23 @@ static const void *context_storage(wb_context *ctx, const char *name, void **ret
 
 static int context_fail(wb_context *ctx, int result, const char *reason)
 {
+    call_of(ctx)->worker->wish.kind = WB_WISH_NOTHING; /* what is said last counts */
     return wb_error_set(call_of(ctx)->error, result, WB_CAUSE_OTHER, 0, "%s", reason);
+}
+
+static int context_give_up(wb_context *ctx, const char *queue, const char *reason)
+{
+    const handler_call *call = call_of(ctx);
+    wb_wish *wish = &call->worker->wish;
+    size_t size = queue ? strlen(queue) : 0;
+    wish->kind = queue ? WB_WISH_MOVE : WB_WISH_DISCARD;
+    if (queue && (!size || size >= sizeof wish->queue || !wb_text_is_plain(queue, size))) {
+        wish->kind = WB_WISH_NOTHING;
+        return wb_error_set(call->error, WB_REJECT, WB_CAUSE_OTHER, 0,
+                            "%s (it was to go to a queue whose name is no text of 1 to 255 bytes)", reason);
+    }
+    memcpy(wish->queue, queue ? queue : "", size + 1);
+    return wb_error_set(call->error, WB_REJECT, WB_CAUSE_OTHER, 0, "%s", reason);
 }
 
 static void context_log(wb_context *ctx, int level, const char *text)
@@ -144,6 +161,7 @@ static const wb_handler_api handler_api = {
     .failure = context_fail,
     .log = context_log,
     .endpoint_name = context_endpoint_name,
+    .give_up = context_give_up,
 };
 
 static int call_function(handler_call *call, const wb_handler_entry *handler)
@@ -164,7 +182,10 @@ int wb_call_handler(wb_worker *w, wb_item *const *items, size_t count, wb_error 
     for (size_t i = 0; i < count; i++)
         items[i]->message.type = handler->type;
     wb_error_clear(error);
+    w->wish.kind = WB_WISH_NOTHING;
     int r = call_function(&call, handler);
+    if (r != WB_REJECT)
+        w->wish.kind = WB_WISH_NOTHING;
     if (call.broken) {
         w->transport_broken = 1;
         error->result = WB_NOT_CONNECTED;

@@ -10,6 +10,7 @@
 #include "core/pipeline/batch.h"
 #include "core/pipeline/context.h"
 #include "core/pipeline/distrust.h"
+#include "core/pipeline/follow.h"
 #include "core/pipeline/stages.h"
 #include "core/pipeline/suspect.h"
 
@@ -105,6 +106,8 @@ static int run_group(wb_worker *w, wb_item **group, size_t count, int is_first, 
 static int run_handlers(wb_worker *w, wb_item **group, size_t count, int is_first, wb_error *error)
 {
     int r = WB_OK;
+    for (size_t i = 0; i < count; i++)
+        group[i]->started = wb_clock_wall();
     while (r == WB_OK && wb_item_handler(group[0])) {
         r = run_group(w, group, count, is_first, error);
         for (size_t i = 0; r == WB_OK && i < count; i++)
@@ -118,6 +121,7 @@ static void mark_handled(wb_worker *w, wb_item **group, size_t count)
     w->turns++;
     for (size_t i = 0; i < count; i++) {
         wb_item_change(group[i], WB_ITEM_HANDLED);
+        wb_follow_handled(w, group[i]);
         group[i]->turn = w->turns;
     }
     w->grouped |= count > 1;
@@ -135,6 +139,8 @@ static int refuse_dangerous(const wb_worker *w, const wb_item *item, wb_error *e
 {
     char reason[400];
     const wb_pipeline *p = w->pipeline;
+    if (item->is_discarded)
+        return WB_OK;
     if (wb_suspect_why_given_up(p, item, reason, sizeof reason))
         return wb_error_set(error, WB_REJECT, WB_CAUSE_OTHER, 0, "%s", reason);
     if (wb_recover_is_faulty(&p->recoverability, &item->failure))

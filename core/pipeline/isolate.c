@@ -60,7 +60,8 @@ static void blame(wb_worker *w, wb_item *culprit, int result, const wb_error *er
                            .reason = error->text,
                            .final = result == WB_REJECT,
                            .is_sure = sure,
-                           .counts = sure || w->handler_said };
+                           .counts = sure || w->handler_said,
+                           .wish = is_deadly || result != WB_REJECT ? NULL : &w->wish };
     wb_verdict_attempt_failed(w, culprit, &attempt);
 }
 

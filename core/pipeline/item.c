@@ -16,7 +16,7 @@ static const unsigned allowed[WB_ITEM_STATES] = {
     [WB_ITEM_READY] = BIT(READY) | BIT(HANDLED) | BIT(KEPT) | BIT(DUPLICATE) | BIT(COPY) | BIT(MOVING),
     [WB_ITEM_HANDLED] = BIT(READY) | BIT(COMMITTED) | BIT(SENT),
     [WB_ITEM_KEPT] = BIT(READY),
-    [WB_ITEM_DUPLICATE] = BIT(READY) | BIT(SETTLED),
+    [WB_ITEM_DUPLICATE] = BIT(READY) | BIT(COMMITTED) | BIT(SETTLED),
     [WB_ITEM_COPY] = BIT(READY) | BIT(SETTLED),
     [WB_ITEM_COMMITTED] = BIT(READY) | BIT(SETTLED),
     [WB_ITEM_MOVING] = BIT(READY) | BIT(SENT) | BIT(SETTLED),
@@ -61,6 +61,8 @@ int wb_item_add_handler(wb_item *item, const wb_handler_entry *handler)
 void wb_item_clear(wb_item *item)
 {
     wb_failure_clear(&item->failure);
+    free(item->error_queue);
+    item->error_queue = NULL;
 }
 
 void wb_item_change(wb_item *item, wb_item_state to)
@@ -92,6 +94,21 @@ void wb_item_condemn(wb_item *item, const char *kind, const char *reason)
     item->verdict = WB_VERDICT_FAILED;
     item->paused_until = 0;
     item->pauses = 0;
+}
+
+void wb_item_discard(wb_item *item)
+{
+    item->is_discarded = 1;
+    item->handler_count = 0;
+    item->paused_until = 0;
+    item->pauses = 0;
+}
+
+void wb_item_send_to(wb_item *item, const char *error_queue)
+{
+    char *old = item->error_queue;
+    item->error_queue = wb_strdup(error_queue);
+    free(old);
 }
 
 void wb_item_pause(wb_item *item, int64_t until)

@@ -49,6 +49,8 @@ typedef struct wb_item {
     wb_item_state state;             /* changed by wb_item_change() alone */
     wb_verdict verdict;              /* changed by wb_item_condemn() alone */
     wb_failure failure;
+    char *error_queue; /* where it goes when it failed; malloc'ed; NULL: where its type's do */
+    int is_discarded;  /* no handler gets it any more: it is recorded and acknowledged */
 
     /* Of the running batch. */
     size_t handlers_done;
@@ -56,6 +58,7 @@ typedef struct wb_item {
     unsigned turn; /* number of the call that handled it */
     struct wb_item *leader; /* of a copy */
     uint64_t duplicate_of;  /* of a duplicate: the batch that handled it */
+    int64_t started;        /* when its handling began, by the wall clock */
     wb_operation_list operations; /* in the batch's arena */
     uint32_t asked;           /* ordinal of the next operation */
     uint32_t asked_immediate; /* and of the next immediate one */
@@ -87,6 +90,10 @@ void wb_item_change(wb_item *item, wb_item_state to);
 void wb_item_rerun(wb_item *item);
 /** It failed for good. The failure says why. */
 void wb_item_condemn(wb_item *item, const char *kind, const char *reason);
+/** It is to be forgotten: it has no handlers any more, and is handled with that. */
+void wb_item_discard(wb_item *item);
+/** When it has failed it goes to that queue. */
+void wb_item_send_to(wb_item *item, const char *error_queue);
 /** Set aside for a while; what can run, runs. */
 void wb_item_pause(wb_item *item, int64_t until);
 

@@ -11,6 +11,7 @@
 #include "core/base/crash.h"
 #include "core/base/log.h"
 #include "core/pipeline/batch.h"
+#include "core/pipeline/follow.h"
 #include "core/pipeline/suspect.h"
 #include "core/recover/retry_copy.h"
 
@@ -20,14 +21,21 @@
 /* So often it is tried again before the message is parked. */
 #define TRIES_BEFORE_PARKING 3
 
+static const char *error_queue_of(const wb_worker *w, const wb_item *item)
+{
+    return item->error_queue ? item->error_queue : w->pipeline->recoverability.error_queue;
+}
+
 static void add_copy(wb_worker *w, wb_item *item, unsigned trim)
 {
     const wb_pipeline *p = w->pipeline;
     const wb_failed_message message = { .incoming = item->incoming, .failure = &item->failure,
                                         .type = item->message.type, .trim = trim };
     memset(&item->operations, 0, sizeof item->operations);
-    (void)wb_recover_error_operation(&p->recoverability, &p->origin, &message, &w->arena,
-                                     &item->operations);
+    wb_operation *copy = wb_recover_error_operation(&p->recoverability, &p->origin, &message, &w->arena,
+                                                    &item->operations);
+    const char *queue = error_queue_of(w, item);
+    copy->destination = wb_arena_copy(&w->arena, queue, strlen(queue)); /* the item may change its mind */
 }
 
 /* By the same road as the move to the error queue, and as safe. */
@@ -49,6 +57,8 @@ void wb_move_prepare(wb_worker *w, wb_item *item)
         add_retry(w, item, question.now);
     else
         add_copy(w, item, item->trim);
+    if (wb_bug("audit_failed"))
+        wb_follow_handled(w, item);
 }
 
 static void log_retry(const wb_worker *w, const wb_item *item)
@@ -74,7 +84,7 @@ void wb_move_log(const wb_worker *w, const wb_item *item)
     (void)snprintf(attempts, sizeof attempts, "%u", item->failure.attempts);
     wb_log_event(WB_LOG_ERROR, "message moved to the error queue", { "endpoint", p->endpoint },
                  { "message_id", item->message.id }, { "type", item->message.type },
-                 { "error_queue", p->recoverability.error_queue }, { "kind", item->failure.kind },
+                 { "error_queue", error_queue_of(w, item) }, { "kind", item->failure.kind },
                  { "attempts", attempts }, { "trimmed", item->trim ? "yes" : NULL },
                  { "reason", item->failure.reason });
 }
@@ -84,7 +94,7 @@ static void set_aside(wb_worker *w, wb_item *item, const char *reason)
     int64_t pause = wb_clock_backoff(PAUSE_FIRST, item->pauses, PAUSE_LONGEST);
     wb_log_event(WB_LOG_ERROR, "message stays in hand: it cannot be moved to the error queue",
                  { "endpoint", w->pipeline->endpoint }, { "message_id", item->incoming->id },
-                 { "error_queue", w->pipeline->recoverability.error_queue }, { "reason", reason });
+                 { "error_queue", error_queue_of(w, item) }, { "reason", reason });
     item->trim = 0;
     wb_item_pause(item, wb_clock_monotonic() + pause);
 }
@@ -105,7 +115,7 @@ static int park(wb_worker *w, wb_item *item, const char *reason)
         return 0;
     wb_log_event(WB_LOG_ERROR, "message parked: it cannot be moved to the error queue",
                  { "endpoint", w->pipeline->endpoint }, { "message_id", item->incoming->id },
-                 { "error_queue", w->pipeline->recoverability.error_queue }, { "kind", item->failure.kind },
+                 { "error_queue", error_queue_of(w, item) }, { "kind", item->failure.kind },
                  { "reason", item->failure.reason });
     return 1;
 }
@@ -116,6 +126,21 @@ static int can_be_cut(const wb_item *item, const wb_operation *refused)
            refused->cause != WB_CAUSE_REFUSED && item->trim < WB_TRIM_MAX && !wb_bug("unmovable");
 }
 
+/* One of its own choice that is not there: nobody may have made it. The ordinary one is. */
+static int is_missing(const wb_worker *w, const wb_item *item, const wb_operation *refused)
+{
+    return refused->cause == WB_CAUSE_UNROUTABLE &&
+           strcmp(error_queue_of(w, item), w->pipeline->recoverability.error_queue) != 0;
+}
+
+static void send_to_ordinary_queue(const wb_worker *w, wb_item *item, const char *refusal)
+{
+    char reason[2600];
+    (void)snprintf(reason, sizeof reason, "%.1200s (%.1199s)", item->failure.reason, refusal);
+    wb_failure_set(&item->failure, item->failure.kind, reason, 0);
+    wb_item_send_to(item, w->pipeline->recoverability.error_queue);
+}
+
 void wb_move_refused(wb_worker *w, wb_item *item, const wb_operation *refused)
 {
     char reason[1200];
@@ -123,6 +148,8 @@ void wb_move_refused(wb_worker *w, wb_item *item, const wb_operation *refused)
     item->alone = 1;
     if (item->delay) /* the error queue takes what cannot be delayed */
         item->failure.may_wait = 0;
+    else if (is_missing(w, item, refused))
+        send_to_ordinary_queue(w, item, reason);
     else if (can_be_cut(item, refused))
         item->trim++;
     else
@@ -146,8 +173,8 @@ void wb_move_conclude(wb_worker *w, wb_item *item)
         return;
     }
     wb_describe_refusal(refused, reason, sizeof reason);
-    if (!item->delay && !can_be_cut(item, refused) && w->pipeline->outbox && is_final(w, item, refused) &&
-        park(w, item, reason))
+    int has_way = item->delay || is_missing(w, item, refused) || can_be_cut(item, refused);
+    if (!has_way && w->pipeline->outbox && is_final(w, item, refused) && park(w, item, reason))
         wb_item_change(item, WB_ITEM_SETTLED);
     else
         wb_move_refused(w, item, refused);

@@ -31,6 +31,7 @@ typedef struct wb_pipeline {
     wb_origin origin;
     const wb_handler_set *handlers;
     wb_recoverability recoverability;
+    const char *audit_queue; /* NULL: nothing is audited */
     unsigned batch_max;
     int64_t batch_time; /* ns */
     int64_t body_max;

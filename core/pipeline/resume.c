@@ -15,6 +15,7 @@
 #include "core/message/ids.h"
 #include "core/message/incoming.h"
 #include "core/pipeline/distrust.h"
+#include "core/pipeline/follow.h"
 #include "core/pipeline/marks.h"
 #include "core/pipeline/stages.h"
 #include "core/pipeline/unconfirmed.h"
@@ -171,7 +172,8 @@ static void conclude(wb_worker *w, const loading *load)
             continue;
         if (!load->found)
             ask_for_parked(w, w->batch[i]);
-        wb_item_change(w->batch[i], WB_ITEM_SETTLED);
+        int has_more = wb_follow_duplicate(w, w->batch[i]); /* it leaves with the batch's */
+        wb_item_change(w->batch[i], has_more ? WB_ITEM_COMMITTED : WB_ITEM_SETTLED);
     }
 }
 

@@ -93,7 +93,7 @@ static void count_attempt(wb_worker *w, const wb_error *error)
     if (w->batch_size > 1 || item->state != WB_ITEM_SENT || item->verdict != WB_VERDICT_OPEN)
         return;
     (void)snprintf(reason, sizeof reason, "the transport's transaction was not committed: %s", error->text);
-    wb_verdict_attempt_failed(w, item, &(wb_attempt){ WB_FAILURE_DISPATCH, reason, 0, 1, 1 });
+    wb_verdict_attempt_failed(w, item, &(wb_attempt){ WB_FAILURE_DISPATCH, reason, 0, 1, 1, NULL });
 }
 
 /* With the commit the transport forgets what was acknowledged. */

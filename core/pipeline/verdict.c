@@ -35,6 +35,25 @@ void wb_verdict_condemn(wb_worker *w, wb_item *item, const char *kind, const cha
     }
 }
 
+static void discard(const wb_worker *w, wb_item *item, const char *reason)
+{
+    wb_item_discard(item);
+    wb_log_event(WB_LOG_WARNING, "message is discarded", { "endpoint", w->pipeline->endpoint },
+                 { "message_id", item->incoming->id }, { "type", item->message.type }, { "reason", reason });
+}
+
+static void end_attempts(wb_worker *w, wb_item *item, const wb_attempt *attempt)
+{
+    int wish = attempt->wish ? (int)attempt->wish->kind : WB_WISH_NOTHING;
+    if (wish == WB_WISH_DISCARD) {
+        discard(w, item, attempt->reason);
+        return;
+    }
+    if (wish == WB_WISH_MOVE)
+        wb_item_send_to(item, attempt->wish->queue);
+    wb_verdict_condemn(w, item, attempt->kind, attempt->reason);
+}
+
 void wb_verdict_attempt_failed(wb_worker *w, wb_item *item, const wb_attempt *attempt)
 {
     const wb_pipeline *p = w->pipeline;
@@ -44,7 +63,7 @@ void wb_verdict_attempt_failed(wb_worker *w, wb_item *item, const wb_attempt *at
     item->failure.may_wait = !attempt->final;
     int is_over = attempt->final || wb_recover_is_exhausted(&p->recoverability, &item->failure);
     if (is_over && (attempt->is_sure || wb_bug("blame"))) {
-        wb_verdict_condemn(w, item, attempt->kind, attempt->reason);
+        end_attempts(w, item, attempt);
         return;
     }
     (void)snprintf(number, sizeof number, "%u", item->failure.attempts);
@@ -134,7 +153,7 @@ void wb_verdict_was_refused(wb_worker *w, wb_item *item, const wb_operation *ref
     if (refused->cause == WB_CAUSE_REFUSED && w->pipeline->mode != WB_MODE_NONE)
         wait_for_privilege(w, item, reason);
     else
-        wb_verdict_attempt_failed(w, item, &(wb_attempt){ WB_FAILURE_DISPATCH, reason, 0, 1, 1 });
+        wb_verdict_attempt_failed(w, item, &(wb_attempt){ WB_FAILURE_DISPATCH, reason, 0, 1, 1, NULL });
 }
 
 void wb_verdict_broke_connection(wb_worker *w, wb_item *item, const wb_error *error)

@@ -16,6 +16,7 @@ typedef struct wb_attempt {
     int is_sure; /* it ran alone or first in its transaction: no neighbour had a part in it. Only
                     then is there a verdict */
     int counts;  /* it is sure, or the handler said so in a transaction that was as it must be */
+    const wb_wish *wish; /* of the handler, when the attempt is the last; or NULL */
 } wb_attempt;
 
 void wb_verdict_attempt_failed(wb_worker *w, wb_item *item, const wb_attempt *attempt);

@@ -75,13 +75,23 @@ static void add_id(header_list *list, const wb_incoming *incoming)
     add_header(list, added);
 }
 
+/* ServicePulse groups by the kind and the first frame it can read, "at TYPE.METHOD()" without blanks:
+ * here what a message failed in. Where no handler is known that is the endpoint. */
+static void describe_place(const wb_origin *origin, const wb_failed_message *message, char *place, size_t size)
+{
+    const char *kind = message->failure->kind;
+    const char *method = !message->type                          ? "Receive"
+                         : strcmp(kind, WB_FAILURE_DISPATCH) == 0 ? "Dispatch"
+                                                                  : "Handle";
+    (void)snprintf(place, size, "   at %.255s.%s()", message->type ? message->type : origin->endpoint.value, method);
+}
+
 static void add_failure(header_list *list, const wb_origin *origin, const wb_failed_message *message)
 {
     const wb_failure *failure = message->failure;
-    char now[WB_TIMESTAMP_SIZE], place[600];
+    char now[WB_TIMESTAMP_SIZE], place[300];
     wb_clock_format_wire(wb_clock_wall(), now);
-    (void)snprintf(place, sizeof place, "at the handler of %.255s in endpoint %.255s",
-                   message->type ? message->type : "(no type)", origin->endpoint.value);
+    describe_place(origin, message, place, sizeof place);
     size_t reason_max = list->trim >= WB_TRIM_REASON ? REASON_TRIMMED : REASON_MAX;
     if (strlen(failure->reason) > REASON_TRIMMED && list->trim >= WB_TRIM_REASON)
         note_trimmed(list, WB_HEADER_EXCEPTION_MESSAGE);

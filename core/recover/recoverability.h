@@ -58,6 +58,12 @@ typedef struct wb_recoverability {
     int on_failure;          /* WB_ON_MESSAGE_FAILURE_x */
 } wb_recoverability;
 
+/** What a handler wants for its message instead of the ordinary error queue. */
+typedef struct wb_wish {
+    enum { WB_WISH_NOTHING, WB_WISH_DISCARD, WB_WISH_MOVE } kind;
+    char queue[256]; /* of WB_WISH_MOVE */
+} wb_wish;
+
 /** Whether a message that failed this often goes to the error queue now. */
 int wb_recover_is_exhausted(const wb_recoverability *policy, const wb_failure *failure);
 

@@ -34,6 +34,7 @@
 #define WAYBILL_HANDLER_H
 
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <waybill/message.h>
 #include <waybill/result.h>
@@ -52,7 +53,7 @@ typedef struct wb_context wb_context;
 #define WB_KIND_REPLY 3
 
 /** The table behind the functions below. Size first, append-only.
- *  Change log: 1.0 first version. */
+ *  Change log: 1.0 first version. Appended since: give_up. */
 typedef struct wb_handler_api {
     size_t struct_size;
     int (*outgoing)(wb_context *ctx, int kind, const wb_outgoing *outgoing, size_t outgoing_size);
@@ -63,6 +64,8 @@ typedef struct wb_handler_api {
     int (*failure)(wb_context *ctx, int result, const char *reason);
     void (*log)(wb_context *ctx, int level, const char *text);
     const char *(*endpoint_name)(wb_context *ctx);
+    /** `queue` NULL: the message is discarded. @return WB_UNRECOVERABLE */
+    int (*give_up)(wb_context *ctx, const char *queue, const char *reason);
 } wb_handler_api;
 
 struct wb_context {
@@ -130,6 +133,29 @@ static inline int wb_fail(wb_context *ctx, int result, const char *format, ...)
     (void)vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     return ctx->api->failure(ctx, result, text);
+}
+
+/** Have the message forgotten: `return wb_discard(ctx, "a newer price is known");`. What the handler
+ *  did is rolled back, the message's id is recorded where there is an outbox, it is acknowledged,
+ *  and one log line holds the reason. No audit copy, no error queue. As with WB_UNRECOVERABLE the
+ *  handler may be asked once more, alone. A host older than this function moves the message to
+ *  the error queue. @return WB_UNRECOVERABLE, to be returned. */
+static inline int wb_discard(wb_context *ctx, const char *reason)
+{
+    if (ctx->api->struct_size < offsetof(wb_handler_api, give_up) + sizeof ctx->api->give_up)
+        return ctx->api->failure(ctx, WB_UNRECOVERABLE, reason);
+    return ctx->api->give_up(ctx, NULL, reason);
+}
+
+/** The same as WB_UNRECOVERABLE with a reason, but to an error queue of the handler's choice:
+ *  `return wb_move_to(ctx, "orders.review", "the amount is odd");`. The queue must be there (one
+ *  that `recoverability.types` names is made by waybill install); if it is not, or the host is older,
+ *  the message goes to the ordinary one. @return WB_UNRECOVERABLE, to be returned. */
+static inline int wb_move_to(wb_context *ctx, const char *queue, const char *reason)
+{
+    if (ctx->api->struct_size < offsetof(wb_handler_api, give_up) + sizeof ctx->api->give_up)
+        return ctx->api->failure(ctx, WB_UNRECOVERABLE, reason);
+    return ctx->api->give_up(ctx, queue, reason);
 }
 
 /** Write a line to the endpoint's log; endpoint and message id are added. */

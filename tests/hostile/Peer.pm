@@ -18,7 +18,7 @@ use Time::HiRes qw(time);
 use Endpoint;
 
 our @ISA = ('Endpoint');
-our %servers = (amqp => 'rabbitmq', kafka => 'kafka', pgsql => 'pgsql');
+our %servers = (amqp => 'rabbitmq', kafka => 'kafka', pgsql => 'pgsql', mysql => 'mariadb');
 my $message_id = 'NServiceBus.MessageId';
 my $reply_to   = 'NServiceBus.ReplyToAddress';
 
@@ -281,5 +281,14 @@ our @ISA = ('Peer::Store');
 
 sub quietly { return '' }
 *$_ = Endpoint::Sqlite->can($_) for qw(persistence_text sql pending queue_file store_file);
+
+package Peer::Store::Mysql;
+use strict;
+no strict 'refs';
+use warnings;
+our @ISA = ('Peer::Store');
+
+sub quietly { return '' }
+*$_ = Endpoint::SqliteMysql->can($_) for qw(script persistence_text sql pending);
 
 1;

@@ -17,6 +17,8 @@
  *   fail KIND TEXT              KIND is retry or unrecoverable
  *   until N KIND TEXT           the same while the attempt is less than N
  *   later N KIND TEXT           the same while it has had less than N delayed retries
+ *   discard TEXT                have the message forgotten
+ *   move QUEUE TEXT             to that error queue
  *   leave CODE                  return that number
  *   kill                        end the process on the spot
  *   unread TEXT, pipeline       leave the connection with an unread result, or in pipeline mode
@@ -248,6 +250,14 @@ static int do_fail(script *s, const char *verb, char *rest)
     return fail(s, kind, rest);
 }
 
+static int do_give_up(script *s, const char *verb, char *rest)
+{
+    if (strcmp(verb, "discard") == 0)
+        return wb_discard(s->ctx, rest);
+    const char *queue = word(&rest);
+    return wb_move_to(s->ctx, queue, rest);
+}
+
 static int do_kill(script *s, const char *verb, char *rest)
 {
     (void)s;
@@ -268,6 +278,7 @@ static const struct {
     { "id", do_prepare },      { "sleep", do_pause },    { "wait", do_pause },
     { "fail", do_fail },       { "until", do_fail },     { "leave", do_fail },
     { "later", do_fail },      { "delay", do_prepare },  { "at", do_prepare },
+    { "discard", do_give_up }, { "move", do_give_up },
     { "unread", do_leave_busy }, { "pipeline", do_leave_busy }, { "kill", do_kill },
 };
 

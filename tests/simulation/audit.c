@@ -69,7 +69,7 @@ static int is_whole_in_a_row(const sim_message *m)
 /* Whether it holds what nobody can dispatch, or read. */
 static int may_stay(const sim_row *row)
 {
-    static const char *const good[] = { SIM_SINK, SIM_REPLIES_QUEUE, SIM_ERROR_QUEUE };
+    static const char *const good[] = { SIM_SINK, SIM_REPLIES_QUEUE, SIM_ERROR_QUEUE, SIM_AUDIT_QUEUE };
     static const char *const bad[] = { SIM_NOWHERE, SIM_NACKS, SIM_NARROW, SIM_KILLS,
                                        SIM_BAD_BYTES, SIM_FATAL_QUEUE, SIM_SILENT, SIM_LEADERLESS };
     if (row->is_foreign || row_contains(row, "WBA", 3))
@@ -313,6 +313,17 @@ static void audit_ghost(const sim_sent *sent)
         sim_violation("message %u sent %d without an effect", sent->number, sent->label);
 }
 
+/* Those of one body are one message to the audit queue. */
+static void audit_copy(const sim_sent *sent)
+{
+    if (sent->label != SIM_LABEL_AUDIT)
+        return;
+    for (unsigned i = 0; i < sim_message_count; i++)
+        if (sim_messages[i].twin == sent->number && effects(&sim_messages[i]))
+            return;
+    sim_violation("message %u is in the audit queue and has no effect", sent->number);
+}
+
 static void audit_pair(const sim_sent *a, const sim_sent *b)
 {
     if (a->id_size != b->id_size || memcmp(a->id, b->id, a->id_size) != 0 || a->label < 0 || b->label < 0)
@@ -331,6 +342,7 @@ static void audit_sent(void)
 {
     for (size_t i = 0; i < sim_sent_count; i++) {
         audit_ghost(&sim_sents[i]);
+        audit_copy(&sim_sents[i]);
         for (size_t k = 0; k < i; k++)
             if (sim_sents[i].label >= 0)
                 audit_pair(&sim_sents[i], &sim_sents[k]);

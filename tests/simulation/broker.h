@@ -17,6 +17,7 @@
 #define SIM_SINK "sink"
 #define SIM_REPLIES_QUEUE "replies"
 #define SIM_ERROR_QUEUE "error"
+#define SIM_AUDIT_QUEUE "audit"
 #define SIM_NOWHERE "nowhere"     /* is never there */
 #define SIM_LATER "later"         /* is there one day */
 #define SIM_NACKS "nacks"         /* refuses for now, for ever */

@@ -29,5 +29,7 @@ const sim_bug sim_bugs[] = {
     { "believe_fatal", "forbids", 0 },
     { "twice_in_none", "ends_none", 0 },
     { "one_handler", NULL, WB_MODE_RECEIVE_ONLY },
+    { "no_audit", "audited", 0 },
+    { "audit_failed", "audited_atomic", 0 },
     { NULL, NULL, 0 },
 };

@@ -9,6 +9,7 @@
 
 #include "core/message/header_names.h"
 #include "core/recover/recoverability.h"
+#include "tests/simulation/broker.h"
 #include "tests/simulation/shape.h"
 #include "tests/simulation/verdict.h"
 
@@ -59,6 +60,7 @@ sim_run *sim_run_begin(sim_message *message)
     run->message = message;
     runs[run_count++] = run;
     run->serial = run_count;
+    run->asked = the_shape.audits ? 1u << SIM_LABEL_AUDIT : 0;
     message->runs++;
     message->run = run;
     return run;
@@ -115,11 +117,17 @@ static uint64_t hash_bytes(uint64_t hash, const void *data, size_t size)
     return hash;
 }
 
+static int differs_each_time(const char *name)
+{
+    return strcmp(name, WB_HEADER_TIME_SENT) == 0 || strcmp(name, WB_HEADER_PROCESSING_STARTED) == 0 ||
+           strcmp(name, WB_HEADER_PROCESSING_ENDED) == 0 || strcmp(name, "Sim.Run") == 0;
+}
+
 static void hash_header(sim_sent *sent, const wb_header *header)
 {
     sent->hash = hash_bytes(sent->hash, header->name, header->name_size);
     sent->hash = hash_bytes(sent->hash, header->value, header->value_size);
-    if (strcmp(header->name, WB_HEADER_TIME_SENT) == 0 || strcmp(header->name, "Sim.Run") == 0)
+    if (differs_each_time(header->name))
         return;
     sent->hash_steady = hash_bytes(sent->hash_steady, header->name, header->name_size);
     sent->hash_steady = hash_bytes(sent->hash_steady, header->value, header->value_size);
@@ -146,6 +154,8 @@ static void read_body(sim_sent *sent, const wb_operation *operation)
     sent->label = -1;
     if (sscanf(text, "%u/%d/%u", &sent->number, &sent->label, &sent->ordinal) < 1)
         sim_violation("a message without a known body arrives at \"%s\"", operation->destination);
+    if (strcmp(operation->destination, SIM_AUDIT_QUEUE) == 0)
+        sent->label = SIM_LABEL_AUDIT;
 }
 
 static sim_sent *add_sent(void)
@@ -160,12 +170,11 @@ static sim_sent *add_sent(void)
     return &sim_sents[sim_sent_count++];
 }
 
-/* A copy in the error queue is the message, whatever was said about it. */
-static void note_moved(sim_message *m, const wb_operation *operation)
+/* A copy is the message, whatever was said about it. */
+static void check_copy(const sim_message *m, const wb_operation *operation)
 {
     if (operation->body_size != m->body_size || memcmp(operation->body, m->body, m->body_size) != 0)
-        sim_violation("the copy of message %u in the error queue has another body", m->number);
-    m->moved++;
+        sim_violation("the copy of message %u in the queue %s has another body", m->number, operation->destination);
 }
 
 void sim_ledger_send(const wb_operation *operation)
@@ -182,9 +191,12 @@ void sim_ledger_send(const wb_operation *operation)
     read_body(sent, operation);
     if (sent->number >= sim_message_count)
         sim_violation("a message of nobody arrives at \"%s\"", sent->destination);
+    sim_message *m = &sim_messages[sent->number];
+    if (sent->label < 0 || sent->label == SIM_LABEL_AUDIT)
+        check_copy(m, operation);
     if (sent->label < 0)
-        note_moved(&sim_messages[sent->number], operation);
+        m->moved++;
     else
-        sim_messages[sent->number].sent |= 1u << sent->label;
+        m->sent |= 1u << sent->label;
     sim_tell("arrives at %s: %u label %d", sent->destination, sent->number, sent->label);
 }

@@ -23,6 +23,7 @@ typedef enum {
     SIM_LABEL_IMMEDIATE,
     SIM_LABEL_MORE, /* thirty of these */
     SIM_LABEL_BASE, /* by the handler of the type it is derived from */
+    SIM_LABEL_AUDIT, /* by nobody: the copy for the audit queue, of each that was handled */
     SIM_LABELS
 } sim_label;
 
@@ -101,7 +102,7 @@ typedef struct sim_sent {
     size_t id_size;
     char destination[256];
     unsigned number; /* from its body */
-    int label;       /* -1: a copy of an incoming message */
+    int label;       /* -1: a copy of an incoming message that failed */
     unsigned ordinal; /* among those of its label */
     size_t run;       /* the serial; 0: none is told */
     uint64_t hash, hash_steady; /* of headers and body; without what differs from run to run */

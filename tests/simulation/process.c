@@ -95,6 +95,7 @@ static void fill_pipeline(endpoint *e)
         .handlers = &handlers,
         .recoverability = { .immediate_retries = shape->retries, .error_queue = SIM_ERROR_QUEUE,
                             .delivery_limit = shape->tells_limit ? shape->delivery_limit : 0 },
+        .audit_queue = shape->audits ? SIM_AUDIT_QUEUE : NULL,
         .batch_max = shape->batch_max,
         .batch_time = shape->batch_time,
         .body_max = BODY_MAX,

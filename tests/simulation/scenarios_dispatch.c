@@ -230,7 +230,50 @@ static void drive_healed(void)
         sim_violation("a broker that was ill is not tried again when it is well");
 }
 
-/* ---- the list ---- */
+/* ---- copies for the audit queue ---- */
+
+static void prepare_audited_in(int mode, int outbox)
+{
+    sim_shape_plain(mode, outbox);
+    the_shape.audits = 1;
+    the_shape.workers = 2;
+    sim_scene_add(20, SIM_GOOD);
+    sim_scene_add(2, SIM_POISON);
+    sim_scene_add(2, SIM_FAILING);
+    sim_scene_add(2, SIM_UNROUTABLE);
+    sim_scene_add(2, SIM_CONTROL);
+    sim_scene_add(1, SIM_NO_HANDLER);
+    sim_scene_add(20, SIM_GOOD);
+}
+
+static void prepare_audited(void)
+{
+    prepare_audited_in(WB_MODE_RECEIVE_ONLY, 1);
+    sim_scene_add(1, SIM_KILLER);
+    sim_scene_add(1, SIM_POISON_SEND);
+}
+
+static void prepare_audited_plain(void)
+{
+    prepare_audited_in(WB_MODE_RECEIVE_ONLY, 0);
+}
+
+static void prepare_audited_none(void)
+{
+    prepare_audited_in(WB_MODE_NONE, 0);
+}
+
+static void prepare_audited_atomic(void)
+{
+    prepare_audited_in(WB_MODE_SENDS_ATOMIC, 0);
+}
+
+static void prepare_audited_scope(void)
+{
+    prepare_audited_in(WB_MODE_TRANSACTION_SCOPE, 0);
+}
+
+/* ---- privileges ---- */
 
 /* Nobody may send, and after a while somebody grants it: no message has failed meanwhile. */
 static void prepare_forbidden_in(int mode, int outbox)
@@ -266,6 +309,8 @@ static void drive_forbidden(void)
         sim_violation("%lu lines in ten minutes without a privilege", lines);
 }
 
+/* ---- the list ---- */
+
 const sim_scenario sim_scenarios_dispatch[] = {
     { "refused_in_transaction", "a refused message beside a failing one, sends_atomic_with_receive",
       prepare_refused_atomic, sim_scene_plainly },
@@ -285,6 +330,11 @@ const sim_scenario sim_scenarios_dispatch[] = {
     { "forbidden", "nobody may send for a while, with outbox", prepare_forbidden, drive_forbidden },
     { "forbidden_plain", "the same without outbox", prepare_forbidden_plain, drive_forbidden },
     { "forbidden_atomic", "the same in a transport transaction", prepare_forbidden_atomic, drive_forbidden },
+    { "audited", "a copy of each handled message, with outbox", prepare_audited, sim_scene_plainly },
+    { "audited_plain", "the same without outbox", prepare_audited_plain, sim_scene_plainly },
+    { "audited_none", "the same with mode none", prepare_audited_none, sim_scene_plainly },
+    { "audited_atomic", "the same in a transport transaction", prepare_audited_atomic, sim_scene_plainly },
+    { "audited_scope", "the same in transaction_scope", prepare_audited_scope, sim_scene_plainly },
     { "unroutable", "a destination that is not there, without outbox", prepare_unroutable, sim_scene_good_first },
     { "unroutable_outbox", "the same with outbox", prepare_unroutable_outbox, sim_scene_good_first },
     { "immediate_ids", "an immediate send of a failed attempt has an id of its own", prepare_immediate_ids,

@@ -90,6 +90,7 @@ static void test_defaults(void **state)
     assert_int_equal(WB_CONFIG_ORIGIN(a, recoverability.delayed_retries).is_set, 0);
     assert_int_equal(a->recoverability.delay_increment, 10 * S);
     assert_string_equal(a->recoverability.error_queue, "error");
+    assert_null(a->audit.queue);
     assert_int_equal(config->log_level, WB_LOG_INFO);
     assert_int_equal(config->plugin_path_count, 0);
     done(config, &problems);
@@ -226,7 +227,7 @@ static void test_includes(void **state)
 static void test_names(void **state)
 {
     wb_problems problems;
-    char text[1024], name[256];
+    char text[2048], name[256];
     (void)state;
     memset(name, 'n', sizeof name);
     name[201] = '\0';
@@ -236,16 +237,24 @@ static void test_names(void **state)
                    "{ name = \"a b\"; transport = { plugin = \"t\"; }; },\n"
                    "{ name = \"\"; transport = { plugin = \"t\"; }; },\n"
                    "{ name = \"error\"; transport = { plugin = \"t\"; }; },\n"
-                   "{ name = \"%s\"; transport = { plugin = \"t\"; }; } );",
+                   "{ name = \"%s\"; transport = { plugin = \"t\"; }; },\n"
+                   "{ name = \"c\"; transport = { plugin = \"t\"; }; audit = { queue = \"c\"; }; },\n"
+                   "{ name = \"d\"; transport = { plugin = \"t\"; }; audit = { queue = \"error\"; }; },\n"
+                   "{ name = \"f\"; transport = { plugin = \"t\"; }; audit = { queue = \"a b\"; }; } );",
                    name);
     wb_config *config = load(text, &problems);
-    assert_error_count(&problems, 5);
+    assert_error_count(&problems, 8);
     assert_problem(&problems, ":2: endpoint \"a\": this name was used in ");
     assert_problem(&problems, "waybill.conf:1 already");
     assert_problem(&problems, ":3: endpoint \"a b\": option \"name\" = \"a b\" is not a name");
     assert_problem(&problems, ":4: endpoint \"\": option \"name\" = \"\" is not a name");
     assert_problem(&problems, ":5: endpoint \"error\": option \"error_queue\" = \"error\" is the "
                               "endpoint's own queue");
+    assert_problem(&problems, ":7: endpoint \"c\": option \"audit.queue\" = \"c\" is the endpoint's own queue "
+                              "or its error queue");
+    assert_problem(&problems, ":8: endpoint \"d\": option \"audit.queue\" = \"error\" is the endpoint's own "
+                              "queue or its error queue");
+    assert_problem(&problems, ":9: endpoint \"f\": option \"audit.queue\" = \"a b\" is not a name");
     assert_problem(&problems, ":6: endpoint \"nnn");
     done(config, &problems);
 }

@@ -580,6 +580,32 @@ static void test_error_operation(void **state)
     wb_arena_free(&arena);
 }
 
+/* Tools group by the first line of the stack trace that is "at TYPE.METHOD()", without blanks in between. */
+static void test_error_copy_is_grouped(void **state)
+{
+    static const struct {
+        const char *kind, *type, *place;
+    } cases[] = { { WB_FAILURE_HANDLER, "Sales.PlaceOrder", "   at Sales.PlaceOrder.Handle()" },
+                  { WB_FAILURE_UNRECOVERABLE, "Sales.PlaceOrder", "   at Sales.PlaceOrder.Handle()" },
+                  { WB_FAILURE_DISPATCH, "Sales.PlaceOrder", "   at Sales.PlaceOrder.Dispatch()" },
+                  { WB_FAILURE_NO_HANDLER, NULL, "   at orders.Receive()" } };
+    const wb_recoverability policy = { 5, "error", 0 };
+    const wb_incoming incoming = { .struct_size = sizeof incoming, .id = "m", .id_size = 1 };
+    wb_arena arena;
+    (void)state;
+    wb_arena_init(&arena, 4096);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        wb_failure failure = { 0 };
+        wb_operation_list list = { 0 };
+        wb_failure_set(&failure, cases[i].kind, "because", 1);
+        const wb_failed_message message = { &incoming, &failure, cases[i].type, WB_TRIM_NOTHING };
+        const wb_operation *copy = wb_recover_error_operation(&policy, &origin, &message, &arena, &list);
+        assert_string_equal(header_of(copy, WB_HEADER_EXCEPTION_STACK_TRACE)->value, cases[i].place);
+        wb_failure_clear(&failure);
+    }
+    wb_arena_free(&arena);
+}
+
 static size_t size_of_headers(const wb_operation *operation)
 {
     size_t size = 0;
@@ -793,6 +819,7 @@ int main(void)
         cmocka_unit_test(test_operations_round_trip),
         cmocka_unit_test(test_operations_damaged),
         cmocka_unit_test(test_error_operation),
+        cmocka_unit_test(test_error_copy_is_grouped),
         cmocka_unit_test(test_error_copy_has_an_id),
         cmocka_unit_test(test_trimming),
         cmocka_unit_test(test_parked),

@@ -24,7 +24,7 @@
  *
  * Change log: 1.0 first version. Appended since: WB_CAUSE_SERVER;
  * wb_endpoint_info.headers_max, headers_size_max, derived, derived_count; WB_CAUSE_SENDING;
- * wb_endpoint_info.delays.
+ * wb_endpoint_info.delays, audit_queue.
  */
 #ifndef WAYBILL_SYS_PLUGIN_H
 #define WAYBILL_SYS_PLUGIN_H
@@ -267,6 +267,9 @@ typedef struct wb_endpoint_info {
      *  what that needs, queues or tables. */
     int32_t delays;
     int32_t reserved_2;
+    /** Where copies of handled messages go; NULL or absent for nowhere. Like the error queue it
+     *  is others', too: install() makes and verify() looks for it. */
+    const char *audit_queue;
 } wb_endpoint_info;
 
 #ifdef __cplusplus

@@ -16,13 +16,16 @@ static int check_names(const wb_host *host, const wb_endpoint_info *endpoint, wb
 {
     const char *error_queue =
         endpoint->error_queue ? wb_amqp_address_queue(endpoint->error_queue) : NULL;
-    const char *const names[] = { endpoint->name, error_queue };
+    const char *audit_queue = WB_HAS(endpoint, wb_endpoint_info, audit_queue)
+                                  ? wb_amqp_address_queue(endpoint->audit_queue)
+                                  : NULL;
+    const char *const names[] = { endpoint->name, error_queue, audit_queue };
     if (wb_amqp_address_queue(endpoint->name) != endpoint->name)
         return host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 0,
                           "an endpoint cannot be named \"%s\": as a destination this is the queue "
                           "\"%s\"",
                           endpoint->name, wb_amqp_address_queue(endpoint->name));
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         const char *problem = names[i] ? wb_amqp_name_problem(names[i]) : NULL;
         if (problem)
             return host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 0,

@@ -66,17 +66,25 @@ static int is_direct(const wb_amqp_connection *connection)
     return connection->transport->config->topology == WB_AMQP_TOPOLOGY_DIRECT;
 }
 
-static int is_error_queue(const wb_transport *transport, const char *name)
+static int is_audit_queue(const wb_transport *transport, const char *name)
 {
     const wb_endpoint_info *endpoint = transport->endpoint;
-    return endpoint->error_queue && strcmp(name, wb_amqp_address_queue(endpoint->error_queue)) == 0 &&
-           strcmp(name, endpoint->name) != 0;
+    return WB_HAS(endpoint, wb_endpoint_info, audit_queue) &&
+           strcmp(name, wb_amqp_address_queue(endpoint->audit_queue)) == 0;
+}
+
+/* The error queue and the audit queue are others', too. */
+static int is_shared(const wb_transport *transport, const char *name)
+{
+    const wb_endpoint_info *endpoint = transport->endpoint;
+    int is_error_queue = endpoint->error_queue && strcmp(name, wb_amqp_address_queue(endpoint->error_queue)) == 0;
+    return (is_error_queue || is_audit_queue(transport, name)) && strcmp(name, endpoint->name) != 0;
 }
 
 static int type_of(const wb_transport *transport, const char *name)
 {
-    return is_error_queue(transport, name) ? wb_amqp_config_error_queue_type(transport->config)
-                                           : transport->config->queue_type;
+    return is_shared(transport, name) ? wb_amqp_config_error_queue_type(transport->config)
+                                      : transport->config->queue_type;
 }
 
 /* What an operator can set to what is there. */
@@ -84,8 +92,8 @@ static const char *remedy_for(const wb_transport *transport, const char *name,
                               const char *argument)
 {
     if (strcmp(argument, "x-queue-type") == 0)
-        return is_error_queue(transport, name) ? "set error_queue_type to what it is, or delete it"
-                                               : "set queue_type to what it is, or delete it";
+        return is_shared(transport, name) ? "set error_queue_type to what it is, or delete it"
+                                          : "set queue_type to what it is, or delete it";
     if (strcmp(argument, "x-dead-letter-exchange") == 0)
         return "set dead_letter_exchange to what it is or leave it out, or delete the queue";
     return "delete it";
@@ -132,8 +140,8 @@ static int refuse_broken(const wb_transport *transport, const char *name,
     const wb_host *host = transport->host;
     const char *why;
     const wb_amqp_argument *broken =
-        wb_amqp_arguments_broken(arguments, !is_error_queue(transport, name), &why);
-    if (!broken)
+        wb_amqp_arguments_broken(arguments, !is_shared(transport, name), &why);
+    if (!broken || is_audit_queue(transport, name)) /* how much is kept there is its owner's affair */
         return WB_OK;
     return host->fail(host, error, WB_FATAL, WB_CAUSE_MISMATCH, 0,
                       "queue \"%s\" has %s = %s: %s; take that argument or policy away, or use "
@@ -148,7 +156,7 @@ static void log_incomplete(const wb_transport *transport, const char *name)
                          (const wb_field[]){ { "queue", name } }, 1);
 }
 
-/* An error queue is others', too: declared with an argument that NServiceBus does not give it, it would keep
+/* An error or audit queue is others', too: declared with an argument that NServiceBus does not give it, it would keep
  * their endpoints from starting.
  * Declares it, and judges what it has if it was there. Whoever may not declare is told
  * nothing, and gets WB_REJECT with the code. */
@@ -156,7 +164,7 @@ static int declare_queue(wb_amqp_connection *connection, const char *name, int *
                          wb_error *error)
 {
     const wb_transport *transport = connection->transport;
-    int own = !is_error_queue(transport, name);
+    int own = !is_shared(transport, name);
     wb_amqp_found found;
     *ret_result = wb_amqp_queue_declare(connection, name, type_of(transport, name), own,
                                         own ? transport->config->dead_letter_exchange : NULL,
@@ -267,6 +275,8 @@ static int install_all(wb_amqp_connection *connection, wb_error *error)
     int result = install_address(connection, endpoint->name, error);
     if (result == WB_OK && endpoint->error_queue)
         result = install_address(connection, endpoint->error_queue, error);
+    if (result == WB_OK && WB_HAS(endpoint, wb_endpoint_info, audit_queue))
+        result = install_address(connection, endpoint->audit_queue, error);
     if (result == WB_OK)
         result = verify_dead_letters(connection, error);
     for (size_t i = 0; i < endpoint->type_count && result == WB_OK; i++)
@@ -326,6 +336,8 @@ static int verify_all(wb_amqp_connection *connection, wb_error *error)
                          endpoint->name, error);
     if (result == WB_OK && endpoint->error_queue)
         result = verify_address(connection, endpoint->error_queue, error);
+    if (result == WB_OK && WB_HAS(endpoint, wb_endpoint_info, audit_queue))
+        result = verify_address(connection, endpoint->audit_queue, error);
     if (result == WB_OK)
         result = verify_dead_letters(connection, error);
     for (size_t i = 0; i < endpoint->type_count && result == WB_OK && !is_direct(connection); i++) {

@@ -69,8 +69,20 @@ static rd_kafka_event_t *ask(wb_kafka_client *client, rd_kafka_ConfigResource_t 
 
 /* ---- comparing ------------------------------------------------------------------- */
 
+static const char *audit_topic(const wb_transport *transport)
+{
+    const wb_endpoint_info *endpoint = transport->endpoint;
+    return WB_HAS(endpoint, wb_endpoint_info, audit_queue) ? endpoint->audit_queue : NULL;
+}
+
+static int is_same(const char *topic, const char *other)
+{
+    return other && strcmp(topic, other) == 0;
+}
+
+/* Fields and text of a warning; `other` names the topic or the limit that is in the way. */
 static void warn(const wb_transport *transport, const char *text, const char *topic, int64_t limit,
-                 const char *other, int64_t other_limit)
+                 wb_field other, const char *other_limit_name, int64_t other_limit)
 {
     char its[24], others[24];
     (void)snprintf(its, sizeof its, "%" PRId64, limit);
@@ -78,25 +90,46 @@ static void warn(const wb_transport *transport, const char *text, const char *to
     wb_field fields[] = { { "endpoint", transport->endpoint->name },
                           { "topic", topic },
                           { "its_limit", its },
-                          { "error_topic", transport->endpoint->error_queue },
-                          { other, others } };
+                          other,
+                          { other_limit_name, others } };
     transport->host->log(transport->host, WB_LOG_WARNING, text, fields, 5);
 }
 
-static void compare(const wb_transport *transport, const char *topic, int64_t limit,
-                    int64_t error_limit)
+static void compare_error(const wb_transport *transport, const char *topic, int64_t limit,
+                          int64_t error_limit)
 {
     int64_t sent = transport->message_max + WB_KAFKA_ERROR_ROOM;
+    const wb_field error_topic = { "error_topic", transport->endpoint->error_queue };
     if (error_limit != UNKNOWN && error_limit < limit)
         warn(transport,
              "the error topic takes smaller messages than the topic: what is larger cannot be "
              "moved there; raise " PROPERTY " of the error topic",
-             topic, limit, "error_topic_limit", error_limit);
+             topic, limit, error_topic, "error_topic_limit", error_limit);
     if (sent < limit)
         warn(transport,
              "the topic takes larger messages than this endpoint sends: what is larger cannot be "
              "moved to the error topic; raise the option message_max",
-             topic, limit, "sends_up_to", sent);
+             topic, limit, error_topic, "sends_up_to", sent);
+}
+
+static void compare_audit(const wb_transport *transport, const char *topic, int64_t limit,
+                          int64_t audit_limit)
+{
+    if (audit_limit != UNKNOWN && audit_limit < limit)
+        warn(transport,
+             "the audit topic takes smaller messages than the topic: what is larger fails once it "
+             "was handled; raise " PROPERTY " of the audit topic",
+             topic, limit, (wb_field){ "audit_topic", audit_topic(transport) }, "audit_topic_limit",
+             audit_limit);
+}
+
+static int64_t find_limit_of(const wb_transport *transport, const rd_kafka_ConfigResource_t **resources,
+                             size_t count, const char *topic)
+{
+    for (size_t i = 0; i < count; i++)
+        if (is_same(rd_kafka_ConfigResource_name(resources[i]), topic))
+            return limit_of(transport, resources[i]);
+    return UNKNOWN;
 }
 
 static void compare_all(const wb_transport *transport, rd_kafka_event_t *event)
@@ -105,17 +138,17 @@ static void compare_all(const wb_transport *transport, rd_kafka_event_t *event)
     const rd_kafka_ConfigResource_t **resources = rd_kafka_DescribeConfigs_result_resources(
         rd_kafka_event_DescribeConfigs_result(event), &count);
     const char *error_topic = transport->endpoint->error_queue;
-    int64_t error_limit = UNKNOWN;
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(rd_kafka_ConfigResource_name(resources[i]), error_topic) == 0)
-            error_limit = limit_of(transport, resources[i]);
+    int64_t error_limit = find_limit_of(transport, resources, count, error_topic);
+    int64_t audit_limit = find_limit_of(transport, resources, count, audit_topic(transport));
     for (size_t i = 0; i < count; i++) {
         const char *topic = rd_kafka_ConfigResource_name(resources[i]);
-        if (strcmp(topic, error_topic) == 0)
+        if (is_same(topic, error_topic) || is_same(topic, audit_topic(transport)))
             continue;
         int64_t limit = limit_of(transport, resources[i]);
-        if (limit != UNKNOWN)
-            compare(transport, topic, limit, error_limit);
+        if (limit == UNKNOWN)
+            continue;
+        compare_error(transport, topic, limit, error_limit);
+        compare_audit(transport, topic, limit, audit_limit);
     }
 }
 
@@ -136,7 +169,7 @@ void wb_kafka_limits_compare(wb_kafka_client *client, int64_t deadline)
         return;
     rd_kafka_topic_partition_list_t *topics = wb_kafka_topics_read(transport);
     size_t count = 0;
-    rd_kafka_ConfigResource_t **wanted = calloc((size_t)topics->cnt + 1, sizeof *wanted);
+    rd_kafka_ConfigResource_t **wanted = calloc((size_t)topics->cnt + 2, sizeof *wanted);
     for (int i = 0; wanted && i < topics->cnt; i++)
         wanted[count++] =
             rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, topics->elems[i].topic);
@@ -145,6 +178,8 @@ void wb_kafka_limits_compare(wb_kafka_client *client, int64_t deadline)
         return;
     wanted[count++] =
         rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, transport->endpoint->error_queue);
+    if (audit_topic(transport))
+        wanted[count++] = rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, audit_topic(transport));
     rd_kafka_event_t *event = ask(client, wanted, count, wb_kafka_until(transport, deadline));
     conclude(transport, event);
     if (event)

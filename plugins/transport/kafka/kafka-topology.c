@@ -94,6 +94,8 @@ int wb_kafka_topology_check(const wb_transport *transport, wb_error *error)
     int result = check_name(transport, "endpoint", endpoint->name, 0, error);
     if (result == WB_OK && endpoint->error_queue)
         result = check_name(transport, "error queue", endpoint->error_queue, 0, error);
+    if (result == WB_OK && WB_HAS(endpoint, wb_endpoint_info, audit_queue))
+        result = check_name(transport, "audit queue", endpoint->audit_queue, 0, error);
     for (size_t i = 0; i < endpoint->type_count && result == WB_OK; i++)
         result = check_name(transport, "type", endpoint->types[i], 1, error);
     return result;
@@ -176,7 +178,7 @@ int wb_kafka_topic_await(wb_kafka_client *client, const char *topic, int64_t dea
 
 /* ---- making ---------------------------------------------------------------------- */
 
-/* The error topic and those of events are others', too. @return what is asked for, or -1. */
+/* The error and audit topics and those of events are others', too. @return what is asked for, or -1. */
 static int64_t partitions_of(const wb_transport *transport, const char *topic)
 {
     return strcmp(topic, transport->endpoint->name) == 0 ? transport->config->partitions : -1;
@@ -271,8 +273,10 @@ static int compare(const char *topic, const char *what, int64_t wanted, int foun
 
 static int operation_on(const wb_transport *transport, const char *topic)
 {
-    const char *error_queue = transport->endpoint->error_queue;
-    return error_queue && strcmp(topic, error_queue) == 0 ? WB_KAFKA_WRITE : WB_KAFKA_READ;
+    const wb_endpoint_info *endpoint = transport->endpoint;
+    int is_written = (endpoint->error_queue && strcmp(topic, endpoint->error_queue) == 0) ||
+                     (WB_HAS(endpoint, wb_endpoint_info, audit_queue) && strcmp(topic, endpoint->audit_queue) == 0);
+    return is_written ? WB_KAFKA_WRITE : WB_KAFKA_READ;
 }
 
 static int check_topic(wb_kafka_client *client, const char *topic, int64_t deadline,
@@ -315,6 +319,14 @@ static int64_t in(const wb_transport *transport, int64_t duration)
     return transport->host->now() + duration;
 }
 
+/* A message on its way to the error or the audit queue has more headers than before. */
+static int install_copies(wb_kafka_client *client, const char *topic, wb_kafka_failure *failure)
+{
+    const wb_transport *transport = client->transport;
+    return install_topic(client, topic, transport->message_max + WB_KAFKA_ERROR_ROOM,
+                         in(transport, transport->config->connect_timeout), failure);
+}
+
 static int install_all(wb_kafka_client *client, wb_kafka_failure *failure)
 {
     const wb_transport *transport = client->transport;
@@ -324,11 +336,10 @@ static int install_all(wb_kafka_client *client, wb_kafka_failure *failure)
     for (int i = 0; i < topics->cnt && result == WB_OK; i++)
         result = install_topic(client, topics->elems[i].topic, transport->message_max,
                                in(transport, timeout), failure);
-    /* A message on its way to the error queue has more headers than before. */
     if (result == WB_OK && transport->endpoint->error_queue)
-        result = install_topic(client, transport->endpoint->error_queue,
-                               transport->message_max + WB_KAFKA_ERROR_ROOM, in(transport, timeout),
-                               failure);
+        result = install_copies(client, transport->endpoint->error_queue, failure);
+    if (result == WB_OK && WB_HAS(transport->endpoint, wb_endpoint_info, audit_queue))
+        result = install_copies(client, transport->endpoint->audit_queue, failure);
     if (result == WB_OK)
         wb_kafka_limits_compare(client, in(transport, timeout));
     rd_kafka_topic_partition_list_destroy(topics);
@@ -365,6 +376,9 @@ static int verify_all(wb_kafka_client *client, wb_kafka_failure *failure)
     if (result == WB_OK && transport->endpoint->error_queue)
         result =
             check_topic(client, transport->endpoint->error_queue, in(transport, timeout), failure);
+    if (result == WB_OK && WB_HAS(transport->endpoint, wb_endpoint_info, audit_queue))
+        result =
+            check_topic(client, transport->endpoint->audit_queue, in(transport, timeout), failure);
     if (result == WB_OK)
         result = wb_kafka_topic_find(client, transport->endpoint->name, in(transport, timeout),
                                      &code, &partitions, NULL, failure);

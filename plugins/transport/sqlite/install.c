@@ -108,7 +108,7 @@ static int install_tables(wb_transport *transport, wb_sqlite_database *db, wb_er
     const wb_endpoint_info *endpoint = transport->endpoint;
     int version = 0;
     int64_t queue = 0;
-    int64_t error_queue = 0;
+    int64_t others = 0;
     int result = check_version(transport, db, &version, error);
     if (result == WB_OK)
         result = wb_sqlite_db_execute(db, schema, "make the tables", error);
@@ -118,7 +118,9 @@ static int install_tables(wb_transport *transport, wb_sqlite_database *db, wb_er
     if (result == WB_OK)
         result = make_queue(db, endpoint->name, &queue, error);
     if (result == WB_OK && endpoint->error_queue)
-        result = make_queue(db, endpoint->error_queue, &error_queue, error);
+        result = make_queue(db, endpoint->error_queue, &others, error);
+    if (result == WB_OK && WB_HAS(endpoint, wb_endpoint_info, audit_queue))
+        result = make_queue(db, endpoint->audit_queue, &others, error);
     for (size_t i = 0; result == WB_OK && i < endpoint->type_count; i++)
         result = subscribe(db, endpoint->types[i], queue, error);
     return result;
@@ -193,14 +195,16 @@ static int verify_tables(wb_transport *transport, wb_sqlite_database *db, wb_err
     const wb_endpoint_info *endpoint = transport->endpoint;
     int version = 0;
     int64_t queue = 0;
-    int64_t error_queue = 0;
+    int64_t others = 0;
     int result = check_version(transport, db, &version, error);
     if (result == WB_OK && version == 0)
         return missing(transport, "table", "waybill_queue", error);
     if (result == WB_OK)
         result = verify_queue(transport, db, endpoint->name, &queue, error);
     if (result == WB_OK && endpoint->error_queue)
-        result = verify_queue(transport, db, endpoint->error_queue, &error_queue, error);
+        result = verify_queue(transport, db, endpoint->error_queue, &others, error);
+    if (result == WB_OK && WB_HAS(endpoint, wb_endpoint_info, audit_queue))
+        result = verify_queue(transport, db, endpoint->audit_queue, &others, error);
     for (size_t i = 0; result == WB_OK && i < endpoint->type_count; i++)
         result = verify_subscription(transport, db, endpoint->types[i], queue, error);
     return result;

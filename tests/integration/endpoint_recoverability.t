@@ -1,0 +1,77 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: Apache-2.0
+#
+# What a handler may want instead of the ordinary error queue: its message forgotten, or moved to another queue.
+use strict;
+use warnings;
+use lib "$ENV{top_srcdir}/tests/integration";
+use Test::More;
+use Endpoint;
+
+Endpoint::under_servers(qw(pgsql rabbitmq));
+my $exception = 'NServiceBus.ExceptionInfo';
+
+sub failed { my ($e, $queue, $what) = @_; my ($got) = $e->collect($queue, 1, $what); return $got || { header => {} } }
+
+# What it did is rolled back, and it is done: a duplicate is one.
+sub check_discarded {
+    my ($e, $outbox) = @_;
+    my @good = map { "good-$_" } 1 .. 10;
+    my $old = { id => 'old', do => [ 'send sink T.T never', 'discard a newer price is known' ] };
+    $e->send('orders', map { { id => $_, do => "send sink T.T $_" } } @good[ 0 .. 4 ]);
+    $e->send('orders', $old, map { { id => $_, do => "send sink T.T $_" } } @good[ 5 .. 9 ]);
+    $e->start;
+    my %out = map { $_->{body} => 1 } $e->collect('sink', 10, 'the others are handled');
+    $e->wait_for('all are acknowledged', sub { $e->depth('orders') == 0 });
+    is_deeply [ sort keys %out ], [ sort @good ], "$e->{pair}: what it sent is not out";
+    is_deeply [ $e->effects('old'), $e->not_once(@good) ], [0], "$e->{pair}: it has no effect, and its neighbours have one each";
+    my @lines = $e->log_lines(qr/message is discarded.*message_id=old /);
+    is scalar(@lines), 1, "$e->{pair}: one line";
+    like $lines[0], qr/reason="a newer price is known"/, "$e->{pair}: with the reason";
+    is scalar($e->read('error')), 0, "$e->{pair}: nothing is in the error queue";
+    my @before = $e->attempts('old');
+    $e->send('orders', $old, { id => "after-$outbox" });
+    $e->wait_for('who comes later is handled', sub { $e->effects("after-$outbox") == 1 && $e->depth('orders') == 0 });
+    is scalar($e->attempts('old')) > @before, !$outbox, "$e->{pair}: its id is " . ($outbox ? 'recorded' : 'not recorded without outbox');
+}
+
+sub check_moved {
+    my ($e) = @_;
+    $e->make_queue('review');
+    $e->send('orders', { id => 'odd', do => 'move review the amount is odd', body => "\0body" });
+    my $got = failed($e, 'review', 'a message is in the queue that its handler wants');
+    is_deeply [ @$got{qw(id body)}, @{ $got->{header} }{ "$exception.Message", "$exception.ExceptionType", 'NServiceBus.FailedQ' } ],
+        [ 'odd', "\0body", 'the amount is odd', 'Waybill.Unrecoverable', 'orders' ], "$e->{pair}: as in any error queue";
+    ok scalar($e->log_lines(qr/moved to the error queue.*error_queue=review/)), "$e->{pair}: a line says where";
+    $e->send('orders', { id => 'lost', do => 'move nowhere the amount is odd' });
+    $got = failed($e, 'error', 'where that queue is not there, it is in the ordinary one');
+    like $got->{header}{"$exception.Message"}, qr/^the amount is odd \(could not dispatch to "nowhere": .+\)$/, "$e->{pair}: with both reasons";
+    is scalar($e->read('error')), 0, "$e->{pair}: once";
+}
+
+for my $pair ('sqlite+sqlite', 'amqp+pgsql') {
+    for my $outbox (1, 0) {
+        my $e = Endpoint->new($pair, files => "outbox$outbox-", outbox => $outbox ? 'enabled = true;' : '');
+        $e->install;
+        $e->sql('delete from effects');
+        unlink $e->{trace}, $e->{log};
+        check_discarded($e, $outbox);
+        check_moved($e);
+        is $e->stop, 0, "$pair: stops cleanly";
+    }
+}
+# In the transactions of a transport.
+for my $mode (qw(sends_atomic_with_receive transaction_scope)) {
+    my $e = Endpoint->new('sqlite+sqlite', name => 'orders', files => "$mode-", mode => $mode, outbox => '');
+    $e->install;
+    unlink $e->{trace}, $e->{log};
+    $e->send('orders', { id => 'old', do => 'discard it is old' }, { id => 'odd', do => 'move nowhere it is odd' }, { id => 'good' });
+    $e->start;
+    my $got = failed($e, 'error', "$mode: one is in the error queue");
+    is $got->{id}, 'odd', "$mode: which wanted to be elsewhere";
+    $e->wait_for("$mode: all are done", sub { $e->depth('orders') == 0 && $e->effects('good') == 1 });
+    is_deeply [ $e->effects('old'), $e->effects('odd') ], [ 0, 0 ], "$mode: neither has an effect";
+    is scalar($e->log_lines(qr/message is discarded/)), 1, "$mode: one line";
+    is $e->stop, 0, "$mode: stops cleanly";
+}
+done_testing;

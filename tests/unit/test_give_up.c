@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a handler may want for its message instead of the ordinary error queue: to have it
+ * forgotten, or moved elsewhere.
+ */
+#include "config.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <waybill/handler.h>
+
+#include <cmocka.h>
+
+#include "core/base/clock.h"
+#include "core/base/log.h"
+#include "core/pipeline/batch.h"
+#include "core/pipeline/move.h"
+#include "core/pipeline/stages.h"
+
+static wb_handler_entry entries[2];
+static const wb_handler_set handlers = { entries, 2, NULL };
+static wb_pipeline pipeline;
+static wb_worker worker;
+static wb_incoming incoming[2];
+static unsigned calls;
+
+static int discards(wb_context *ctx, const wb_message *message)
+{
+    (void)message;
+    calls++;
+    return wb_discard(ctx, "it is old");
+}
+
+static int moves(wb_context *ctx, const wb_message *message)
+{
+    (void)message;
+    return wb_move_to(ctx, "review", "it is odd");
+}
+
+static int succeeds(wb_context *ctx, const wb_message *message)
+{
+    (void)ctx, (void)message;
+    return WB_OK;
+}
+
+static int set_up(void **state)
+{
+    static const wb_transport_ops ops = { .struct_size = sizeof ops };
+    static const char ids[] = "a\0b";
+    (void)state;
+    pipeline = (wb_pipeline){ .endpoint = "e", .mode = WB_MODE_RECEIVE_ONLY, .handlers = &handlers,
+                              .batch_max = 8, .batch_time = WB_SECOND, .transport_ops = &ops,
+                              .audit_queue = "audit", .recoverability = { 5, "error", 0 } };
+    pipeline.origin = wb_origin_make("e", 1, 1024);
+    entries[0] = (wb_handler_entry){ "One", discards, NULL, "test" };
+    entries[1] = (wb_handler_entry){ "Two", succeeds, NULL, "test" };
+    wb_pipeline_init(&pipeline);
+    wb_worker_init(&worker, &pipeline, 0);
+    worker.take = 8;
+    worker.outlet.pipeline = &pipeline;
+    worker.costs[0] = worker.costs[1] = WB_MILLISECOND;
+    for (size_t i = 0; i < 2; i++)
+        incoming[i] = (wb_incoming){ .struct_size = sizeof incoming[i], .id = &ids[2 * i], .id_size = 1,
+                                     .body = "body", .body_size = 4 };
+    calls = 0;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    wb_batch_drop_all(&worker);
+    wb_worker_free(&worker);
+    wb_pipeline_free(&pipeline);
+    return 0;
+}
+
+/* A batch of what is in hand, up to what becomes of a failure. */
+static int run_handlers(void)
+{
+    wb_item *culprit;
+    wb_error error = { 0 };
+    assert_true(wb_batch_choose(&worker, WB_BATCH_ANY));
+    int r = wb_stage_handle(&worker, &culprit, &error);
+    if (r != WB_OK)
+        assert_int_equal(wb_stage_isolate(&worker, r, culprit, &error), WB_OK);
+    return r;
+}
+
+/* Rolled back, and then handled by nobody: claimed and recorded as any other, without audit copy. */
+static void test_discarded(void **state)
+{
+    wb_item *item = wb_batch_hold(&worker, &incoming[0], &entries[0]);
+    (void)state;
+    assert_int_equal(run_handlers(), WB_REJECT);
+    assert_true(item->is_discarded);
+    assert_int_equal(item->verdict, WB_VERDICT_OPEN);
+    assert_int_equal(item->state, WB_ITEM_READY);
+    assert_int_equal(run_handlers(), WB_OK);
+    assert_int_equal(item->state, WB_ITEM_HANDLED);
+    assert_int_equal(item->operations.count, 0);
+    assert_int_equal(calls, 1);
+}
+
+/* Behind others it is asked once more, alone: they may have broken the transaction. */
+static void test_discarded_behind_others(void **state)
+{
+    (void)state;
+    worker.storage = (wb_storage_session *)&worker; /* there is one; nobody calls it */
+    wb_item *first = wb_batch_hold(&worker, &incoming[0], &entries[1]);
+    wb_item *item = wb_batch_hold(&worker, &incoming[1], &entries[0]);
+    static const wb_persistence_ops ops = { .struct_size = sizeof ops };
+    pipeline.persistence_ops = &ops;
+    assert_int_equal(run_handlers(), WB_REJECT);
+    assert_false(item->is_discarded);
+    assert_int_equal(first->verdict, WB_VERDICT_OPEN);
+    wb_item_pause(first, WB_NEVER);
+    assert_int_equal(run_handlers(), WB_REJECT);
+    assert_true(item->is_discarded);
+    assert_int_equal(calls, 2);
+    worker.storage = NULL;
+}
+
+/* What is said last counts: a wish does not outlive another reason, nor success. */
+static int changes_its_mind(wb_context *ctx, const wb_message *message)
+{
+    (void)wb_discard(ctx, "it is old");
+    return message->id[0] == 'a' ? wb_fail(ctx, WB_UNRECOVERABLE, "it is not") : WB_OK;
+}
+
+static void test_what_is_said_last(void **state)
+{
+    (void)state;
+    entries[0].one = changes_its_mind;
+    wb_item *item = wb_batch_hold(&worker, &incoming[0], &entries[0]);
+    assert_int_equal(run_handlers(), WB_REJECT);
+    assert_false(item->is_discarded);
+    assert_int_equal(item->verdict, WB_VERDICT_FAILED);
+    assert_string_equal(item->failure.reason, "it is not");
+    wb_batch_drop_all(&worker);
+    item = wb_batch_hold(&worker, &incoming[1], &entries[0]);
+    assert_int_equal(run_handlers(), WB_OK);
+    assert_int_equal(worker.wish.kind, WB_WISH_NOTHING);
+    assert_int_equal(item->operations.count, 1); /* for the audit queue */
+}
+
+static int refuse_review(wb_transport_session *s, wb_operation *const *operations, size_t count, int64_t deadline,
+                         wb_error *error)
+{
+    (void)s, (void)deadline, (void)error;
+    for (size_t i = 0; i < count; i++) {
+        int is_missing = strcmp(operations[i]->destination, "review") == 0;
+        operations[i]->result = is_missing ? WB_REJECT : WB_OK;
+        operations[i]->cause = WB_CAUSE_UNROUTABLE;
+        operations[i]->reason = "there is no such queue";
+    }
+    return WB_OK;
+}
+
+static const char *moved_to(const wb_item *item)
+{
+    return item->operations.first->operation.destination;
+}
+
+/* To the queue it wants; where that is not there, to the ordinary one, with the reason. */
+static void test_moved(void **state)
+{
+    static const wb_transport_ops ops = { .struct_size = sizeof ops, .send = refuse_review };
+    wb_error error = { 0 };
+    (void)state;
+    pipeline.transport_ops = &ops;
+    entries[0].one = moves;
+    wb_item *item = wb_batch_hold(&worker, &incoming[0], &entries[0]);
+    assert_int_equal(run_handlers(), WB_REJECT);
+    assert_int_equal(item->verdict, WB_VERDICT_FAILED);
+    assert_true(wb_batch_choose(&worker, WB_BATCH_ANY));
+    assert_int_equal(wb_stage_dispatch(&worker, &error), WB_OK);
+    assert_int_equal(item->state, WB_ITEM_MOVING);
+    assert_string_equal(moved_to(item), "review");
+    assert_string_equal(item->error_queue, "error");
+    assert_int_equal(item->paused_until, 0);
+    wb_item_rerun(item);
+    assert_int_equal(wb_stage_dispatch(&worker, &error), WB_OK);
+    assert_string_equal(moved_to(item), "error");
+    assert_int_equal(item->state, WB_ITEM_SETTLED);
+    assert_string_equal(item->failure.reason,
+                        "it is odd (could not dispatch to \"review\": there is no such queue)");
+    assert_string_equal(item->failure.kind, WB_FAILURE_UNRECOVERABLE);
+}
+
+/* A name that a broker could take amiss never gets there. */
+static int moves_nowhere(wb_context *ctx, const wb_message *message)
+{
+    static char longest[257];
+    memset(longest, 'q', sizeof longest - 1);
+    return wb_move_to(ctx, message->id[0] == 'a' ? "re\nview" : longest, "it is odd");
+}
+
+static void test_moved_to_no_name(void **state)
+{
+    (void)state;
+    entries[0].one = moves_nowhere;
+    for (size_t i = 0; i < 2; i++) {
+        wb_item *item = wb_batch_hold(&worker, &incoming[i], &entries[0]);
+        assert_int_equal(run_handlers(), WB_REJECT);
+        assert_int_equal(item->verdict, WB_VERDICT_FAILED);
+        assert_null(item->error_queue);
+        assert_string_equal(item->failure.reason,
+                            "it is odd (it was to go to a queue whose name is no text of 1 to 255 bytes)");
+        wb_batch_drop_all(&worker);
+    }
+}
+
+static int remember_failure(wb_context *ctx, int result, const char *reason)
+{
+    (void)ctx;
+    assert_string_equal(reason, "why");
+    calls++;
+    return result;
+}
+
+/* A host that is older than these functions. */
+static void test_an_older_host(void **state)
+{
+    const wb_handler_api api = { .struct_size = offsetof(wb_handler_api, give_up), .failure = remember_failure };
+    wb_context context = { &api };
+    (void)state;
+    assert_int_equal(wb_discard(&context, "why"), WB_UNRECOVERABLE);
+    assert_int_equal(wb_move_to(&context, "review", "why"), WB_UNRECOVERABLE);
+    assert_int_equal(calls, 2);
+}
+
+int main(void)
+{
+#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(test_discarded),     TEST(test_discarded_behind_others), TEST(test_what_is_said_last),
+        TEST(test_moved),         TEST(test_moved_to_no_name),        TEST(test_an_older_host),
+    };
+    wb_log_set_level(-1);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
