@@ -37,7 +37,7 @@ BEGIN {
     modes["kafka"] = "none receive_only sends_atomic_with_receive"
     modes["sqlite"] = "none receive_only sends_atomic_with_receive transaction_scope"
     modes["delaying"] = "none receive_only"
-    can_delay = "delaying"
+    can_delay = "amqp delaying"
     keeps_outbox = "pgsql mysql sqlite elsewhere parking"
     stores_delayed = "parking"
     can_join = "sqlite elsewhere"

@@ -25,10 +25,10 @@ ok $? 3 'every combination is there, once' "$work/table"
 ok $? 4 'what a conflict suggests removes it' "$work/remedies"
 # The sentences of the design, looked up by hand.
 {
-    grep -qxF 'amqp pgsql unset outbox=1 immediate=5 delayed=0 -> plan mode=receive_only outbox=1 immediate=5 delayed=0 delay_by=none joined=0' "$work/table" &&
+    grep -qxF 'amqp pgsql unset outbox=1 immediate=5 delayed=3 -> plan mode=receive_only outbox=1 immediate=5 delayed=3 delay_by=transport joined=0' "$work/table" &&
     grep -qxF 'sqlite sqlite transaction_scope outbox=0 immediate=5 delayed=0 -> plan mode=transaction_scope outbox=0 immediate=5 delayed=0 delay_by=none joined=1' "$work/table" &&
     grep -qxF 'sqlite sqlite receive_only outbox=1 immediate=5 delayed=0 -> plan mode=receive_only outbox=1 immediate=5 delayed=0 delay_by=none joined=0' "$work/table" &&
-    grep -qxF 'amqp pgsql transaction_scope outbox=1 immediate=0 delayed=3 -> mode_unsupported outbox_mode delay_unavailable' "$work/table" &&
+    grep -qxF 'kafka pgsql transaction_scope outbox=1 immediate=0 delayed=3 -> mode_unsupported outbox_mode delay_unavailable' "$work/table" &&
     grep -qxF 'kafka mysql sends_atomic_with_receive outbox=0 immediate=5 delayed=0 -> plan mode=sends_atomic_with_receive outbox=0 immediate=5 delayed=0 delay_by=none joined=0' "$work/table" &&
     grep -qxF 'kafka parking sends_atomic_with_receive outbox=0 immediate=0 delayed=3 -> delay_mode' "$work/table" &&
     grep -qxF 'delaying none none outbox=1 immediate=5 delayed=3 -> outbox_pointless outbox_without_persistence immediate_retries_with_none delayed_retries_with_none' "$work/table"

@@ -19,10 +19,10 @@
 #define ATOMIC WB_CAP_MODE_SENDS_ATOMIC
 #define SCOPE WB_CAP_MODE_TRANSACTION_SCOPE
 
-/* As the plugins declare themselves; "delaying" is one that delays by itself. */
+/* As the plugins declare themselves; "delaying" is another one that delays by itself. */
 static const wb_party transports[] = {
     { .name = "amqp",
-      .capabilities = NONE | RECEIVE_ONLY | WB_CAP_DELIVERY_COUNT | WB_CAP_PUBLISH },
+      .capabilities = NONE | RECEIVE_ONLY | WB_CAP_DELIVERY_COUNT | WB_CAP_PUBLISH | WB_CAP_DELAY },
     { .name = "kafka",
       .capabilities = NONE | RECEIVE_ONLY | ATOMIC | WB_CAP_DELIVERY_COUNT | WB_CAP_ORDER_PER_KEY |
                       WB_CAP_PUBLISH | WB_CAP_HEADER_ORDER },
