@@ -356,11 +356,18 @@ static void test_not_installed(void **state)
 
 /* ---- what survives --------------------------------------------------------------- */
 
+/* RabbitMQ's Mnesia writes bindings late: one made in the last seconds before a kill may be gone. */
+static void keep_bindings(void)
+{
+    fixture_broker("ctl", "eval 'mnesia:sync_log().'");
+}
+
 static void test_killed_broker(void **state)
 {
     fixture f;
     (void)state;
     begin(&f, WB_AMQP_TOPOLOGY_CONVENTIONAL);
+    keep_bindings();
     int64_t now = wb_clock_wall();
     wb_operation operations[] = { delayed(f.queue, "meanwhile", now + SECONDS(1)),
                                   delayed(f.queue, "after", now + SECONDS(30)) };
@@ -469,7 +476,7 @@ static void test_permissions(void **state)
     fixture f;
     (void)state;
     fixture_broker("ctl", "add_user clerk clerk");
-    fixture_broker("ctl", "set_permissions clerk '^q' '.*' '.*'");
+    fixture_broker("ctl", "set_permissions clerk '^q' '^(q|nsb.v2.delay-level-)' '^(q|nsb.v2.delay-delivery)'");
     prepare(&f, WB_AMQP_TOPOLOGY_CONVENTIONAL);
     f.config.user = f.config.password = "clerk";
     fixture_create(&f);
@@ -480,7 +487,7 @@ static void test_permissions(void **state)
     send_all(&f, &operation, 1);
     expect_in_time(&f, &operation, 1);
     fixture_close(&f);
-    fixture_broker("ctl", "set_permissions clerk '^q' '.*' '^q'");
+    fixture_broker("ctl", "set_permissions clerk '^q' '^(q|nsb.v2.delay-level-)' '^q'");
     fixture_open(&f, 10);
     operation = delayed(f.queue, "forbidden", wb_clock_wall() + SECONDS(1));
     expect_refused(&f, &operation, WB_CAUSE_REFUSED, "delayed messages cannot be led to");
