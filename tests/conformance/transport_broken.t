@@ -31,6 +31,18 @@ skip transaction_scope: a connection lost before commit: all or nothing
 END
 }
 
+# It does not delay.
+undelayed() {
+    cat <<'END'
+skip a delayed message comes when it is due, as it was sent
+skip delays of all kinds in one window
+skip what is due already does not wait
+skip a delayed message does not need the session that sent it
+skip a delayed send that nobody can receive is refused at once
+skip a delayed event is refused, or comes when it is due
+END
+}
+
 # It reads nothing ahead that it could give up.
 unreleased() {
     cat <<'END'
@@ -70,6 +82,7 @@ run() {
 
 judge counts <<END
 $(skipped)
+$(undelayed)
 $(unreleased)
 $(unordered)
 fail deliveries are counted: given back
@@ -78,6 +91,7 @@ fail deliveries are counted across the death of processes
 END
 judge early <<END
 $(skipped)
+$(undelayed)
 $(unreleased)
 $(unordered)
 fail a message is delivered as often as limits() says
@@ -102,6 +116,7 @@ fail deliveries are counted across the death of processes
 END
 judge loose <<END
 $(skipped)
+$(undelayed)
 $(unreleased)
 $(unordered)
 fail refused operations of all kinds in one window, each with its result
@@ -115,18 +130,21 @@ fail transaction_scope: a send that nobody can receive is refused, the rest is c
 END
 judge boast <<END
 $(skipped)
+$(undelayed)
 $(unreleased)
 $(unordered)
 fail a message is delivered as often as limits() says
 END
 judge fickle <<END
 $(skipped)
+$(undelayed)
 $(unreleased)
 $(unordered)
 fail limits() says the same twice
 END
 judge uncut <<END
 $(skipped)
+$(undelayed)
 $(unreleased)
 $(unordered)
 fail of more headers than the endpoint takes the first come, and a problem
@@ -134,12 +152,14 @@ fail of larger headers than the endpoint takes the first come, and a problem
 END
 judge hollow <<END
 $(skipped)
+$(undelayed)
 $(unreleased)
 $(unordered)
 fail a body over the endpoint's limit comes whole
 END
 judge fragile <<END
 $(skipped)
+$(undelayed)
 $(unreleased)
 $(unordered)
 fail destinations that no protocol can carry are refused, and harm nobody
@@ -151,12 +171,14 @@ fail transaction_scope: after a refused operation rollback undoes the rest
 END
 judge mixed <<END
 $(skipped)
+$(undelayed)
 $(unreleased)
 $(unordered)
 skip headers keep their order, and doubles stay
 END
 judge garbled <<END
 $(skipped)
+$(undelayed)
 $(unreleased)
 $(unordered)
 skip headers keep their order, and doubles stay
@@ -165,6 +187,7 @@ fail what is delivered again is what was sent
 END
 judge unset <<END
 $(skipped)
+$(undelayed)
 $(unreleased)
 $(unordered)
 fail a send that nobody can receive is refused, the rest of its window is sent
@@ -175,14 +198,37 @@ fail sends_atomic_with_receive: a send that nobody can receive is refused, the r
 fail transaction_scope: a send that nobody can receive is refused, the rest is committed
 END
 wait
+judge rash <<END
+$(skipped)
+$(unreleased)
+$(unordered)
+fail a delayed message comes when it is due, as it was sent
+fail delays of all kinds in one window
+fail what is due already does not wait
+fail a delayed message does not need the session that sent it
+fail a delayed send that nobody can receive is refused at once
+fail a delayed event is refused, or comes when it is due
+END
+judge shorn <<END
+$(skipped)
+$(unreleased)
+$(unordered)
+fail a delayed message comes when it is due, as it was sent
+fail delays of all kinds in one window
+fail a delayed message does not need the session that sent it
+fail a delayed send that nobody can receive is refused at once
+fail a delayed event is refused, or comes when it is due
+END
 judge order <<END
 $(skipped)
+$(undelayed)
 $(unreleased)
 skip a session takes no more than its prefetch from others
 fail order per key: nobody else gets a key that is in work
 END
 judge patient <<END
 $(skipped)
+$(undelayed)
 $(unreleased)
 $(unordered)
 fail receive takes what is there and waits for no second message
@@ -190,6 +236,7 @@ fail a message ends a receive that waits
 END
 judge rollback <<END
 $(skipped)
+$(undelayed)
 $(unreleased)
 $(unordered)
 fail sends_atomic_with_receive: a batch that was rolled back is run again, and then one by one
@@ -209,6 +256,7 @@ fail transaction_scope: after rollback the message can be given back
 END
 judge multiple <<END
 $(skipped)
+$(undelayed)
 $(unreleased)
 $(unordered)
 fail messages are acknowledged with gaps
@@ -218,6 +266,7 @@ fail transaction_scope: messages held back while others are committed come back 
 END
 judge deaf <<END
 $(skipped)
+$(undelayed)
 $(unreleased)
 $(unordered)
 fail after stop_receiving() what had come is handed out, and others get the rest
@@ -228,11 +277,13 @@ fail mode none: stop_receiving() loses nothing
 END
 judge hasty <<END
 $(skipped)
+$(undelayed)
 $(unordered)
 fail after stop_receiving() what had come is handed out, and others get the rest
 END
 judge spill <<END
 $(skipped)
+$(undelayed)
 $(unordered)
 fail release_prefetched() gives others what was not received yet
 fail a session goes on receiving after release_prefetched()
@@ -240,6 +291,7 @@ fail release_prefetched() while the session works loses and doubles nothing
 END
 judge hoard <<END
 $(skipped)
+$(undelayed)
 $(unordered)
 fail bodies over the endpoint's limit are not read ahead
 END

@@ -27,6 +27,12 @@ skip a session goes on receiving after release_prefetched()
 skip release_prefetched() of nothing harms nothing
 skip release_prefetched() while the session works loses and doubles nothing
 skip mode none: release_prefetched() gives others what was not received yet
+skip a delayed message comes when it is due, as it was sent
+skip delays of all kinds in one window
+skip what is due already does not wait
+skip a delayed message does not need the session that sent it
+skip a delayed send that nobody can receive is refused at once
+skip a delayed event is refused, or comes when it is due
 skip confirmed messages survive a crash of the server
 skip while the server is down and comes back, all that fails is the server's fault
 skip transaction_scope: a transaction has a handle to share

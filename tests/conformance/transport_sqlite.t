@@ -27,6 +27,12 @@ skip lost connections are counted once at most
 skip a connection lost before a window is sent: what is not confirmed is sent again
 skip confirmed messages survive a crash of the server
 skip while the server is down and comes back, all that fails is the server's fault
+skip a delayed message comes when it is due, as it was sent
+skip delays of all kinds in one window
+skip what is due already does not wait
+skip a delayed message does not need the session that sent it
+skip a delayed send that nobody can receive is refused at once
+skip a delayed event is refused, or comes when it is due
 skip order per key: in one session
 skip order per key: through give back
 skip order per key: through close and open

@@ -2,15 +2,15 @@
 # The negotiation table, derived a second time from the rules in words (README.md): makes
 # negotiation.expected. Shares nothing with the C code.
 function has(list, word) { return index(" " list " ", " " word " ") > 0 }
-function line(t, p, m, o, i, d,    mode, c, delay, one) {
+function line(t, p, m, o, i, d, b,    mode, c, delay, one) {
     mode = m == "unset" ? "receive_only" : m
     # one transaction: both can, and both are on the same file
     one = has(can_join, p) && file[t] != "" && file[t] == file["p:" p]
-    # who delays: the transport; otherwise a store, unless the mode asks for a transaction
-    # that the store has no part in
+    # who delays: who the file names; else the transport, otherwise a store; a store not if the
+    # mode asks for a transaction that it has no part in
     delay = "none"
-    if (has(can_delay, t)) delay = "transport"
-    else if (has(stores_delayed, p) && mode != "sends_atomic_with_receive" &&
+    if (has(can_delay, t) && b != "store") delay = "transport"
+    else if (b != "transport" && has(stores_delayed, p) && mode != "sends_atomic_with_receive" &&
              !(mode == "transaction_scope" && !one)) delay = "store"
 
     c = ""
@@ -21,13 +21,14 @@ function line(t, p, m, o, i, d,    mode, c, delay, one) {
     if (o && p != "none" && !has(keeps_outbox, p))        c = c " outbox_unsupported"
     if (mode == "none" && i > 0)                          c = c " immediate_retries_with_none"
     if (mode == "none" && d > 0)                          c = c " delayed_retries_with_none"
-    if (d > 0 && delay == "none")
+    if (d > 0 && delay == "none" && b == "unset")
         c = c (has(stores_delayed, p) ? " delay_mode" : " delay_unavailable")
     if (mode == "transaction_scope" && has(modes[t], mode) && !one) c = c " scope_not_shared"
     if (mode == "sends_atomic_with_receive" && has(modes[t], mode) && file[t] != "" && file[t] == file["p:" p])
         c = c " atomic_shared"
+    if (b != "unset" && delay == "none")                  c = c " delays_by"
 
-    printf "%s %s %s outbox=%d immediate=%d delayed=%d ->", t, p, m, o, i, d
+    printf "%s %s %s outbox=%d immediate=%d delayed=%d%s ->", t, p, m, o, i, d, b == "unset" ? "" : " by=" b
     if (c != "") print c
     else printf " plan mode=%s outbox=%d immediate=%d delayed=%d delay_by=%s joined=%d\n",
                 mode, o, i, d, delay, mode == "transaction_scope"
@@ -37,16 +38,17 @@ BEGIN {
     modes["kafka"] = "none receive_only sends_atomic_with_receive"
     modes["sqlite"] = "none receive_only sends_atomic_with_receive transaction_scope"
     modes["delaying"] = "none receive_only"
-    can_delay = "delaying"
+    can_delay = "amqp delaying"
     keeps_outbox = "pgsql mysql sqlite elsewhere parking"
-    stores_delayed = "sqlite elsewhere parking"
+    stores_delayed = "pgsql mysql sqlite elsewhere parking"
     can_join = "sqlite elsewhere"
     file["sqlite"] = file["p:sqlite"] = "orders.db"
     file["p:elsewhere"] = "other.db"
     ts = split("amqp kafka sqlite delaying", T, " ")
     ps = split("none pgsql mysql sqlite elsewhere plain parking", P, " ")
     ms = split("none receive_only sends_atomic_with_receive transaction_scope unset", M, " ")
+    bs = split("unset transport store", B, " ")
     for (t = 1; t <= ts; t++) for (p = 1; p <= ps; p++) for (m = 1; m <= ms; m++)
         for (o = 0; o < 2; o++) for (i = 0; i < 2; i++) for (d = 0; d < 2; d++)
-            line(T[t], P[p], M[m], o, i * 5, d * 3)
+            for (b = 1; b <= bs; b++) line(T[t], P[p], M[m], o, i * 5, d * 3, B[b])
 }

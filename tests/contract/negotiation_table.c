@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Negotiates every combination of transport, persistence, transaction mode, outbox,
- * immediate and delayed retries, and prints one line for each; or, with the argument
+ * immediate and delayed retries, and who is to delay, and prints one line for each; or, with the argument
  * "remedies", checks that each mode a conflict suggests does remove it, or, with "declared",
  * prints what it takes each of our plugins to declare.
  */
@@ -19,10 +19,10 @@
 #define ATOMIC WB_CAP_MODE_SENDS_ATOMIC
 #define SCOPE WB_CAP_MODE_TRANSACTION_SCOPE
 
-/* As the plugins declare themselves; "delaying" is one that delays by itself. */
+/* As the plugins declare themselves; "delaying" is another one that delays by itself. */
 static const wb_party transports[] = {
     { .name = "amqp",
-      .capabilities = NONE | RECEIVE_ONLY | WB_CAP_DELIVERY_COUNT | WB_CAP_PUBLISH },
+      .capabilities = NONE | RECEIVE_ONLY | WB_CAP_DELIVERY_COUNT | WB_CAP_PUBLISH | WB_CAP_DELAY },
     { .name = "kafka",
       .capabilities = NONE | RECEIVE_ONLY | ATOMIC | WB_CAP_DELIVERY_COUNT | WB_CAP_ORDER_PER_KEY |
                       WB_CAP_PUBLISH | WB_CAP_HEADER_ORDER },
@@ -37,8 +37,8 @@ static const wb_party transports[] = {
  * messages and joins nothing. */
 static const wb_party persistences[] = {
     { .name = NULL },
-    { .name = "pgsql", .capabilities = WB_CAP_OUTBOX },
-    { .name = "mysql", .capabilities = WB_CAP_OUTBOX },
+    { .name = "pgsql", .capabilities = WB_CAP_OUTBOX | WB_CAP_DELAY_STORE },
+    { .name = "mysql", .capabilities = WB_CAP_OUTBOX | WB_CAP_DELAY_STORE },
     { .name = "sqlite",
       .capabilities = WB_CAP_OUTBOX | WB_CAP_DELAY_STORE | WB_CAP_JOIN_TRANSPORT,
       .shared_resource = "/var/lib/orders.db" },
@@ -60,12 +60,14 @@ static size_t take(size_t *number, size_t base)
     return digit;
 }
 
-#define COMBINATIONS (COUNT(transports) * COUNT(persistences) * 5 * 2 * 2 * 2)
+#define COMBINATIONS (COUNT(transports) * COUNT(persistences) * 5 * 2 * 2 * 2 * 3)
 
 static wb_negotiation_input combination(size_t number)
 {
     const wb_conf_origin set = { "waybill.conf", 1, 1 };
     wb_negotiation_input input = { .at = set, .outbox_at = set, .handler_count = 1 };
+    input.delays_by = (int32_t)take(&number, 3); /* nobody: the file does not say */
+    input.delays_by_at = (wb_conf_origin){ "waybill.conf", 1, input.delays_by != WB_DELAYS_BY_NOBODY };
     input.delayed_retries = take(&number, 2) ? 3 : 0;
     input.immediate_retries = take(&number, 2) ? 5 : 0;
     input.outbox = (int32_t)take(&number, 2);
@@ -81,10 +83,11 @@ static wb_negotiation_input combination(size_t number)
 static void print_line(const wb_negotiation_input *input, const wb_negotiation *result)
 {
     const wb_plan *plan = &result->plan;
-    printf("%s %s %s outbox=%d immediate=%" PRId64 " delayed=%" PRId64 " ->", input->transport.name,
+    printf("%s %s %s outbox=%d immediate=%" PRId64 " delayed=%" PRId64 "%s%s ->", input->transport.name,
            input->persistence.name ? input->persistence.name : "none",
            input->mode_at.is_set ? wb_mode_name(input->mode) : "unset", input->outbox,
-           input->immediate_retries, input->delayed_retries);
+           input->immediate_retries, input->delayed_retries, input->delays_by_at.is_set ? " by=" : "",
+           input->delays_by_at.is_set ? wb_delay_name(input->delays_by) : "");
     for (size_t i = 0; i < result->conflict_count; i++)
         printf(" %s", wb_conflict_name(result->conflicts[i].kind));
     if (!result->conflict_count)

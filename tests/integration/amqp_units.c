@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The amqp transport without a broker: whose fault what is, what is counted, and limits
- * that hold before memory is used.
+ * that hold before memory is used; the routing keys of delays.
  */
 #include "config.h"
 
@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plugins/transport/amqp/amqp-delay.h"
 #include "plugins/transport/amqp/amqp-headers.h"
 #include "plugins/transport/amqp/amqp-gate.h"
 #include "plugins/transport/amqp/amqp-management.h"
@@ -553,6 +554,99 @@ static void test_management_read(void **state)
 }
 #endif
 
+/* ---- delays ---------------------------------------------------------------------- */
+
+#define ZEROS_24 "0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0."
+#define ONES_24 "1.1.1.1.1.1.1.1.1.1.1.1.1.1.1.1.1.1.1.1.1.1.1.1."
+
+/* Those of NServiceBus' own tests. */
+static const struct {
+    int64_t seconds;
+    const char *address, *exchange, *key;
+} delay_routes[] = {
+    { 0, "some-address", "nsb.v2.delay-level-00", ZEROS_24 "0.0.0.0.some-address" },
+    { 1, "some-address", "nsb.v2.delay-level-00", ZEROS_24 "0.0.0.1.some-address" },
+    { 2, "some-address", "nsb.v2.delay-level-01", ZEROS_24 "0.0.1.0.some-address" },
+    { 3, "some-address", "nsb.v2.delay-level-01", ZEROS_24 "0.0.1.1.some-address" },
+    { 10, "some-address", "nsb.v2.delay-level-03", ZEROS_24 "1.0.1.0.some-address" },
+    { 15, "some-address", "nsb.v2.delay-level-03", ZEROS_24 "1.1.1.1.some-address" },
+    { 28, "some-address", "nsb.v2.delay-level-04",
+      "0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.1.1.1.0.0.some-address" },
+    { WB_AMQP_DELAY_MAX, "some-address", "nsb.v2.delay-level-27", ONES_24 "1.1.1.1.some-address" },
+    { -123, "some-address", "nsb.v2.delay-level-00", ZEROS_24 "0.0.0.0.some-address" },
+    { 0, "", "nsb.v2.delay-level-00", ZEROS_24 "0.0.0.0." },
+    { 1, "some-\xe6\xb6\x88\xe6\x81\xaf", "nsb.v2.delay-level-00",
+      ZEROS_24 "0.0.0.1.some-\xe6\xb6\x88\xe6\x81\xaf" },
+};
+
+static void test_delay_routes(void **state)
+{
+    wb_amqp_route route;
+    (void)state;
+    assert_int_equal(WB_AMQP_DELAY_MAX, 268435455);
+    for (size_t i = 0; i < sizeof delay_routes / sizeof delay_routes[0]; i++) {
+        wb_amqp_delay_route(delay_routes[i].seconds, delay_routes[i].address, &route);
+        assert_string_equal(route.exchange, delay_routes[i].exchange);
+        assert_string_equal(route.key, delay_routes[i].key);
+    }
+}
+
+static void test_delay_patterns(void **state)
+{
+    char text[WB_AMQP_NAME_SIZE];
+    (void)state;
+    wb_amqp_level_name(7, text);
+    assert_string_equal(text, "nsb.v2.delay-level-07");
+    wb_amqp_level_pattern(27, 1, text);
+    assert_string_equal(text, "1.#");
+    wb_amqp_level_pattern(25, 0, text);
+    assert_string_equal(text, "*.*.0.#");
+    wb_amqp_level_pattern(0, 1, text);
+    assert_int_equal(strlen(text), 27 * 2 + 3);
+    wb_amqp_delay_pattern("net", text);
+    assert_string_equal(text, "#.net");
+}
+
+/* Whole seconds, never too few, between any two times. */
+static void test_delay_seconds(void **state)
+{
+    const int64_t second = 1000000000, now = 1700000000 * second;
+    (void)state;
+    assert_int_equal(wb_amqp_delay_seconds(now, now), 0);
+    assert_int_equal(wb_amqp_delay_seconds(now - 1, now), 0);
+    assert_int_equal(wb_amqp_delay_seconds(INT64_MIN, now), 0);
+    assert_int_equal(wb_amqp_delay_seconds(now + 1, now), 1);
+    assert_int_equal(wb_amqp_delay_seconds(now + second, now), 1);
+    assert_int_equal(wb_amqp_delay_seconds(now + second + 1, now), 2);
+    assert_true(wb_amqp_delay_seconds(INT64_MAX, now) > WB_AMQP_DELAY_MAX);
+    assert_int_equal(wb_amqp_delay_seconds(INT64_MAX, INT64_MIN), 18446744074);
+}
+
+static void test_delay_addresses(void **state)
+{
+    static const char *const fine[] = { "some", "some.where", "a*b.#c", "queue.**" };
+    static const char *const patterns[] = { "#", "*", "a.#", "*.b", "a.*.b" };
+    char text[WB_AMQP_NAME_SIZE];
+    wb_amqp_route route;
+    int cause;
+    (void)state;
+    for (size_t i = 0; i < sizeof fine / sizeof fine[0]; i++)
+        assert_null(wb_amqp_delay_problem(fine[i], &cause));
+    for (size_t i = 0; i < sizeof patterns / sizeof patterns[0]; i++) {
+        assert_non_null(wb_amqp_delay_problem(patterns[i], &cause));
+        assert_int_equal(cause, WB_CAUSE_UNROUTABLE);
+    }
+    memset(text, 'a', sizeof text);
+    text[200] = '\0';
+    assert_non_null(wb_amqp_delay_problem(text, &cause));
+    assert_int_equal(cause, WB_CAUSE_TOO_LARGE);
+    text[199] = '\0';
+    assert_null(wb_amqp_delay_problem(text, &cause));
+    wb_amqp_delay_route(1, text, &route);
+    assert_int_equal(strlen(route.key), 255);
+    assert_string_equal(route.key + 56, text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -571,6 +665,10 @@ int main(void)
         cmocka_unit_test(test_arguments_broken),
         cmocka_unit_test(test_limit_resolve),
         cmocka_unit_test(test_major),
+        cmocka_unit_test(test_delay_routes),
+        cmocka_unit_test(test_delay_patterns),
+        cmocka_unit_test(test_delay_seconds),
+        cmocka_unit_test(test_delay_addresses),
 #ifdef HAVE_LIBCURL
         cmocka_unit_test(test_management_read),
 #endif

@@ -98,8 +98,8 @@ sub read_broker {    # the whole of a virtual host
     return JSON::PP->new->utf8->decode(Endpoint::read_file($file));
 }
 
-# Left out: delays, which are not there yet; what the broker has by itself.
-sub counts { my ($row) = @_; return !grep { ($row->{$_} // 'named') =~ /^(?:nsb\.v2\.delay.*|amq\..*|)$/ && !($_ eq 'source_name' && $row->{$_} eq 'amq.topic') } qw(name source_name destination_name) }
+# Left out: what the broker has by itself.
+sub counts { my ($row) = @_; return !grep { ($row->{$_} // 'named') =~ /^(?:amq\..*|)$/ && !($_ eq 'source_name' && $row->{$_} eq 'amq.topic') } qw(name source_name destination_name) }
 sub lines { my ($rows) = @_; my $json = JSON::PP->new->canonical->allow_nonref; return [ sort map { $json->encode($_) } grep { counts($_) } @$rows ] }
 
 # Exchanges that no binding to the endpoint comes through: those of types that the peer, not .NET, subscribed to, and

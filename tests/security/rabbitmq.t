@@ -111,7 +111,7 @@ sub permissions_at_the_start {
     permit(@documented);
     $e->make_queue('vault');
     Secure::refused($e, 'send without write', 77, qr/exchange .vault.*write permission.*set_permissions/, qw(send --to vault --type T.T --body x));
-    permit(('^(orders|error|Test:.*)$') x 3);
+    permit(('^(orders|error|Test:.*|nsb[.]v2[.].*)$') x 3);
     Secure::succeeds($e, 'install with what it needs', 'install');
     permit(@documented);
 }

@@ -89,6 +89,8 @@ static int create(wb_tk *tk, wb_tk_instance *made, const char *name, int mode,
         .type_count = subscribes(tk, name) && (tk->kit.plugin->capabilities & WB_CAP_PUBLISH),
         .headers_max = tk->kit.endpoint->info.headers_max,
         .headers_size_max = tk->kit.endpoint->info.headers_size_max,
+        .delays = tk->kit.plugin->capabilities & WB_CAP_DELAY ? WB_DELAYS_BY_TRANSPORT
+                                                              : WB_DELAYS_BY_NOBODY,
     };
     if (change)
         change(&made->info);

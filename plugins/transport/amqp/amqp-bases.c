@@ -74,7 +74,7 @@ static int bind_base(wb_amqp_destinations *known, wb_amqp_connection *connection
         return WB_OK;
     int result = wb_amqp_event_declare(connection, base);
     if (result == WB_OK)
-        result = wb_amqp_exchange_bind(connection, child, base);
+        result = wb_amqp_exchange_bind(connection, child, "", base);
     return known ? remember(known, connection, child, base, pair, result) : result;
 }
 

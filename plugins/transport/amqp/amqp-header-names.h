@@ -21,6 +21,7 @@
 #define TIMESTAMP "Waybill.Timestamp"
 #define APP_ID "Waybill.AppId"
 #define NON_PERSISTENT "NServiceBus.Transport.RabbitMQ.UseNonPersistentDelivery"
+#define DELAY_SECONDS "NServiceBus.Transport.RabbitMQ.DelayInSeconds"
 
 #define LITERAL(text) { sizeof text - 1, (void *)(uintptr_t)text }
 #define IS(name, text) wb_amqp_is(name, (amqp_bytes_t)LITERAL(text))

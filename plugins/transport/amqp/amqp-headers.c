@@ -38,7 +38,7 @@ static int is_bookkeeping(amqp_bytes_t name)
         LITERAL("x-dotnet-pub-seq-no"),
     };
     static const amqp_bytes_t transports[] = {
-        LITERAL("NServiceBus.Transport.RabbitMQ.DelayInSeconds"),
+        LITERAL(DELAY_SECONDS),
         LITERAL("NServiceBus.Transport.RabbitMQ.ConfirmationId"),
     };
     if (name.len && *(const char *)name.bytes == 'x')

@@ -73,7 +73,8 @@ static void note_own(amqp_basic_properties_t *p, amqp_bytes_t name, amqp_bytes_t
     }
 }
 
-/* @return 0 when the header is an order to the transport, which is not sent. */
+/* @return 0 when the header is an order to the transport, or the transport's own word, which are
+ * not sent. */
 static int note_header(amqp_basic_properties_t *p, amqp_bytes_t name, amqp_bytes_t value)
 {
     if (name.len > 8 && memcmp(name.bytes, "Waybill.", 8) == 0)
@@ -95,7 +96,8 @@ static int note_header(amqp_basic_properties_t *p, amqp_bytes_t name, amqp_bytes
     else if (IS(name, NON_PERSISTENT)) {
         p->delivery_mode = AMQP_DELIVERY_NONPERSISTENT;
         return 0;
-    }
+    } else if (IS(name, DELAY_SECONDS))
+        return 0;
     return 1;
 }
 
@@ -182,4 +184,13 @@ const char *wb_amqp_properties_make(const wb_operation *operation, wb_amqp_more 
     p->headers = (amqp_table_t){ count, entries };
     *ret_size = size;
     return NULL;
+}
+
+void wb_amqp_properties_delay(amqp_basic_properties_t *properties, int32_t seconds, size_t *size)
+{
+    amqp_table_t *headers = &properties->headers;
+    headers->entries[headers->num_entries++] = (amqp_table_entry_t){
+        LITERAL(DELAY_SECONDS), { .kind = AMQP_FIELD_KIND_I32, .value.i32 = seconds }
+    };
+    *size += sizeof DELAY_SECONDS + 5;
 }

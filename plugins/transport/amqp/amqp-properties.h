@@ -21,4 +21,7 @@ const char *wb_amqp_properties_make(const wb_operation *operation, wb_amqp_more 
                                     amqp_table_entry_t *entries,
                                     amqp_basic_properties_t *ret_properties, size_t *ret_size);
 
+/** Say how long it waits, in properties made without `more`: there is room for one header more. */
+void wb_amqp_properties_delay(amqp_basic_properties_t *properties, int32_t seconds, size_t *size);
+
 #endif

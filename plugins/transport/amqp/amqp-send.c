@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plugins/transport/amqp/amqp-bases.h"
+#include "plugins/transport/amqp/amqp-check.h"
 #include "plugins/transport/amqp/amqp-probe.h"
 #include "plugins/transport/amqp/amqp-properties.h"
 
@@ -91,15 +91,6 @@ static void on_frame(void *owner, const amqp_frame_t *frame)
         on_return_header(sender, frame->payload.properties.decoded);
 }
 
-/* The channel was closed for a reason that no message gave: the session starts anew. */
-static int fail_by_server(wb_amqp_sender *sender, const wb_amqp_channel *channel)
-{
-    if (wb_amqp_map_cause(channel->code) != WB_CAUSE_SERVER)
-        return WB_OK;
-    return wb_amqp_connection_fail(&sender->connection, WB_NOT_CONNECTED, WB_CAUSE_SERVER,
-                                   "the broker says: %s", channel->text);
-}
-
 /* ---- before publishing ----------------------------------------------------------- */
 
 static int await_unblocked(wb_amqp_sender *sender)
@@ -153,69 +144,6 @@ static int ask_first(wb_amqp_sender *sender)
     return failure_of(sender) == WB_OK ? prepare_channel(sender) : failure_of(sender);
 }
 
-static void reject_destination(wb_amqp_sender *sender, size_t slot, const char *name)
-{
-    const wb_amqp_channel *scratch = &sender->connection.channels[WB_AMQP_SCRATCH];
-    if (scratch->code == AMQP_NOT_FOUND)
-        wb_amqp_window_settle(&sender->window, slot, WB_REJECT, WB_CAUSE_UNROUTABLE,
-                              "there is no exchange \"%s\": is the receiving endpoint installed?",
-                              name);
-    else
-        wb_amqp_window_settle(&sender->window, slot, WB_REJECT, wb_amqp_map_cause(scratch->code),
-                              "exchange \"%s\" cannot be used: the broker says: %s", name,
-                              scratch->text);
-}
-
-static void reject_name(wb_amqp_sender *sender, size_t slot, const char *problem)
-{
-    int is_event = sender->window.slots[slot].operation->kind == WB_OPERATION_PUBLISH;
-    int is_direct = sender->window.config->topology == WB_AMQP_TOPOLOGY_DIRECT;
-    const char *what = is_direct ? "a routing key" : "an exchange";
-    wb_amqp_window_settle(&sender->window, slot, WB_REJECT, WB_CAUSE_UNROUTABLE,
-                          "its %s cannot name %s: %s", is_event ? "type" : "destination",
-                          is_event ? what : "a queue", problem);
-}
-
-static int ensure_exchange(wb_amqp_sender *sender, const wb_operation *operation, const char *name)
-{
-    int is_event = operation->kind == WB_OPERATION_PUBLISH;
-    int result =
-        wb_amqp_destination_ensure(&sender->destinations, &sender->connection, name, is_event);
-    if (result == WB_OK && is_event)
-        result = wb_amqp_bases_ensure(&sender->destinations, &sender->connection, operation, name);
-    return result;
-}
-
-/* Where there is a key, it is an exchange that every broker has: a queue that is not there comes
- * back. */
-static int check_destination(wb_amqp_sender *sender, size_t slot)
-{
-    const wb_operation *operation = sender->window.slots[slot].operation;
-    wb_amqp_route route;
-    const char *problem = wb_amqp_route_make(sender->window.config, operation, &route);
-    if (problem)
-        reject_name(sender, slot, problem);
-    if (problem || route.key[0])
-        return WB_OK;
-    int result = ensure_exchange(sender, operation, route.exchange);
-    if (result != WB_REJECT)
-        return result;
-    result = fail_by_server(sender, &sender->connection.channels[WB_AMQP_SCRATCH]);
-    if (result == WB_OK)
-        reject_destination(sender, slot, route.exchange);
-    return result;
-}
-
-static int check_destinations(wb_amqp_sender *sender)
-{
-    int result = WB_OK;
-    for (size_t i = 0; i < sender->window.count && result == WB_OK; i++) {
-        if (!sender->window.slots[i].settled)
-            result = check_destination(sender, i);
-    }
-    return result;
-}
-
 /* ---- publishing ------------------------------------------------------------------ */
 
 static int make_entries(wb_amqp_sender *sender, size_t count)
@@ -230,13 +158,11 @@ static int make_entries(wb_amqp_sender *sender, size_t count)
     return 1;
 }
 
-static void put_publish(wb_amqp_sender *sender, const wb_operation *operation,
-                        const wb_amqp_route *route)
+static void put_publish(wb_amqp_sender *sender, size_t slot, const wb_amqp_route *route)
 {
     amqp_basic_publish_t publish = { .exchange = amqp_cstring_bytes(route->exchange),
                                      .routing_key = amqp_cstring_bytes(route->key),
-                                     .mandatory =
-                                         (operation->flags & WB_OPERATION_MANDATORY) != 0 };
+                                     .mandatory = wb_amqp_window_is_mandatory(&sender->window, slot) };
     wb_amqp_put_method(&sender->connection, WB_AMQP_MAIN, AMQP_BASIC_PUBLISH_METHOD, &publish);
 }
 
@@ -246,6 +172,7 @@ static int publish_with(wb_amqp_sender *sender, size_t slot, const wb_amqp_route
 {
     wb_amqp_connection *connection = &sender->connection;
     const wb_operation *operation = sender->window.slots[slot].operation;
+    int64_t delay = sender->window.slots[slot].delay;
     amqp_basic_properties_t properties;
     size_t size = 0;
     if (!make_entries(sender, 3 * operation->header_count + 1))
@@ -253,6 +180,8 @@ static int publish_with(wb_amqp_sender *sender, size_t slot, const wb_amqp_route
                                        "out of memory for the headers of a message");
     const char *problem =
         wb_amqp_properties_make(operation, more, sender->entries, &properties, &size);
+    if (!problem && delay)
+        wb_amqp_properties_delay(&properties, (int32_t)delay, &size);
     if (!problem && size + 32 > connection->frame_max)
         problem = "its headers do not fit the broker's largest frame";
     if (problem) {
@@ -260,7 +189,7 @@ static int publish_with(wb_amqp_sender *sender, size_t slot, const wb_amqp_route
         return WB_OK;
     }
     wb_amqp_window_publish(&sender->window, slot);
-    put_publish(sender, operation, route);
+    put_publish(sender, slot, route);
     int result = wb_amqp_put_content(connection, WB_AMQP_MAIN, &properties, size, operation->body,
                                      operation->body_size);
     /* With TLS nothing has read so far, and both sides could end up only writing. */
@@ -274,7 +203,7 @@ static int publish_one(wb_amqp_sender *sender, size_t slot)
     const wb_operation *operation = sender->window.slots[slot].operation;
     wb_amqp_route route;
     wb_amqp_more more;
-    (void)wb_amqp_route_make(sender->window.config, operation, &route); /* checked before */
+    (void)wb_amqp_window_route(&sender->window, slot, &route); /* checked before */
     int is_keyed = operation->kind == WB_OPERATION_PUBLISH && route.key[0];
     if (is_keyed)
         wb_amqp_more_make(sender->connection.transport->endpoint, sender->window.config, operation, route.key,
@@ -380,7 +309,7 @@ static int send_round(wb_amqp_sender *sender, int isolate)
     if (result == WB_OK && atomic_load(&sender->connection.transport->unconfirmed))
         result = ask_first(sender);
     if (result == WB_OK)
-        result = check_destinations(sender);
+        result = wb_amqp_check_destinations(sender);
     if (result == WB_OK)
         result = publish_all(sender, isolate);
     if (result == WB_OK)
@@ -438,7 +367,7 @@ int wb_amqp_sender_send(wb_amqp_sender *sender, wb_operation *const *operations,
     for (unsigned round = 0; sender->window.unsettled && result == WB_OK; round++) {
         result = send_round(sender, isolate);
         if (result == WB_REJECT) {
-            result = fail_by_server(sender, &sender->connection.channels[WB_AMQP_MAIN]);
+            result = wb_amqp_check_server(sender, WB_AMQP_MAIN);
             if (result == WB_OK)
                 isolate = blame(sender, isolate, round);
         }

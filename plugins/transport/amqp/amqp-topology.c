@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "plugins/transport/amqp/amqp-bases.h"
+#include "plugins/transport/amqp/amqp-delay.h"
+#include "plugins/transport/amqp/amqp-levels.h"
 #include "plugins/transport/amqp/amqp-management.h"
 #include "plugins/transport/amqp/amqp-queue.h"
 #include "plugins/transport/amqp/amqp-route.h"
@@ -25,23 +27,30 @@ int wb_amqp_exchange_declare(wb_amqp_connection *connection, const char *name, i
     return result;
 }
 
-static int bind_queue(wb_amqp_connection *connection, const char *exchange, const char *key,
-                      const char *queue)
+int wb_amqp_queue_bind(wb_amqp_connection *connection, const char *exchange, const char *key,
+                       const char *queue)
 {
     amqp_queue_bind_t bind = { .queue = amqp_cstring_bytes(queue),
                                .exchange = amqp_cstring_bytes(exchange),
                                .routing_key = amqp_cstring_bytes(key) };
-    return wb_amqp_rpc(connection, WB_AMQP_SCRATCH, AMQP_QUEUE_BIND_METHOD, &bind,
-                       AMQP_QUEUE_BIND_OK_METHOD);
+    int result = wb_amqp_channel_ensure(connection, WB_AMQP_SCRATCH);
+    if (result == WB_OK)
+        result = wb_amqp_rpc(connection, WB_AMQP_SCRATCH, AMQP_QUEUE_BIND_METHOD, &bind,
+                             AMQP_QUEUE_BIND_OK_METHOD);
+    return result;
 }
 
-int wb_amqp_exchange_bind(wb_amqp_connection *connection, const char *source,
+int wb_amqp_exchange_bind(wb_amqp_connection *connection, const char *source, const char *key,
                           const char *destination)
 {
     amqp_exchange_bind_t bind = { .destination = amqp_cstring_bytes(destination),
-                                  .source = amqp_cstring_bytes(source) };
-    return wb_amqp_rpc(connection, WB_AMQP_SCRATCH, AMQP_EXCHANGE_BIND_METHOD, &bind,
-                       AMQP_EXCHANGE_BIND_OK_METHOD);
+                                  .source = amqp_cstring_bytes(source),
+                                  .routing_key = amqp_cstring_bytes(key) };
+    int result = wb_amqp_channel_ensure(connection, WB_AMQP_SCRATCH);
+    if (result == WB_OK)
+        result = wb_amqp_rpc(connection, WB_AMQP_SCRATCH, AMQP_EXCHANGE_BIND_METHOD, &bind,
+                             AMQP_EXCHANGE_BIND_OK_METHOD);
+    return result;
 }
 
 /* ---- what a refusal means -------------------------------------------------------- */
@@ -195,7 +204,7 @@ static int install_address(wb_amqp_connection *connection, const char *address, 
         return result;
     result = outcome(connection, wb_amqp_exchange_declare(connection, name, 0), "exchange", name, error);
     if (result == WB_OK)
-        result = outcome(connection, bind_queue(connection, name, "", name), "exchange", name, error);
+        result = outcome(connection, wb_amqp_queue_bind(connection, name, "", name), "exchange", name, error);
     return result;
 }
 
@@ -219,9 +228,7 @@ static int subscribe_direct(wb_amqp_connection *connection, const char *type, wb
     if (problem)
         return fail_type(connection, type, "a routing key", problem, error);
     memcpy(key + strlen(key), WB_AMQP_AND_DERIVED, sizeof WB_AMQP_AND_DERIVED);
-    int result = wb_amqp_channel_ensure(connection, WB_AMQP_SCRATCH);
-    if (result == WB_OK)
-        result = bind_queue(connection, WB_AMQP_EVENTS, key, endpoint->name);
+    int result = wb_amqp_queue_bind(connection, WB_AMQP_EVENTS, key, endpoint->name);
     return outcome(connection, result, "exchange", WB_AMQP_EVENTS, error);
 }
 
@@ -236,7 +243,7 @@ static int subscribe_conventional(wb_amqp_connection *connection, const char *ty
     int result =
         outcome(connection, wb_amqp_exchange_declare(connection, name, 0), "exchange", name, error);
     if (result == WB_OK)
-        result = outcome(connection, wb_amqp_exchange_bind(connection, name, subscriber), "exchange",
+        result = outcome(connection, wb_amqp_exchange_bind(connection, name, "", subscriber), "exchange",
                          name, error);
     return result;
 }
@@ -269,6 +276,52 @@ static int verify_dead_letters(wb_amqp_connection *connection, wb_error *error)
     return outcome(connection, result, "exchange", name, error);
 }
 
+/* ---- delays ---------------------------------------------------------------------- */
+
+static int delays(const wb_transport *transport)
+{
+    const wb_endpoint_info *endpoint = transport->endpoint;
+    return WB_HAS(endpoint, wb_endpoint_info, delays) && endpoint->delays == WB_DELAYS_BY_TRANSPORT;
+}
+
+/* It can do all else. */
+static int can_be_delayed_to(const wb_transport *transport)
+{
+    const wb_host *host = transport->host;
+    const char *name = transport->endpoint->name;
+    int cause;
+    const char *problem = wb_amqp_delay_problem(name, &cause);
+    if (problem)
+        host->log(host, WB_LOG_WARNING, "no message to this endpoint can be delayed by the broker",
+                  (const wb_field[]){ { "queue", name }, { "reason", problem } }, 2);
+    return !problem;
+}
+
+static int install_delays(wb_amqp_connection *connection, wb_error *error)
+{
+    const char *name = connection->transport->endpoint->name;
+    wb_amqp_level_part part = { "queue", "" };
+    if (!delays(connection->transport))
+        return WB_OK;
+    int result = wb_amqp_levels_declare(connection, &part);
+    result = outcome(connection, result, part.what, part.name, error);
+    if (result != WB_OK || !can_be_delayed_to(connection->transport))
+        return result;
+    return outcome(connection, wb_amqp_levels_bind(connection, name), "exchange", WB_AMQP_DELIVERY, error);
+}
+
+static int verify_delays(wb_amqp_connection *connection, wb_error *error)
+{
+    wb_amqp_level_part part = { "queue", "" };
+    if (!delays(connection->transport))
+        return WB_OK;
+    (void)can_be_delayed_to(connection->transport);
+    int result = wb_amqp_levels_exist(connection, &part);
+    return outcome(connection, result, part.what, part.name, error);
+}
+
+/* ---- all of it ------------------------------------------------------------------- */
+
 static int install_all(wb_amqp_connection *connection, wb_error *error)
 {
     const wb_endpoint_info *endpoint = connection->transport->endpoint;
@@ -279,6 +332,8 @@ static int install_all(wb_amqp_connection *connection, wb_error *error)
         result = install_address(connection, endpoint->audit_queue, error);
     if (result == WB_OK)
         result = verify_dead_letters(connection, error);
+    if (result == WB_OK)
+        result = install_delays(connection, error);
     for (size_t i = 0; i < endpoint->type_count && result == WB_OK; i++)
         result = is_direct(connection) ? subscribe_direct(connection, endpoint->types[i], error)
                                        : subscribe_conventional(connection, endpoint->types[i], error);
@@ -340,6 +395,8 @@ static int verify_all(wb_amqp_connection *connection, wb_error *error)
         result = verify_address(connection, endpoint->audit_queue, error);
     if (result == WB_OK)
         result = verify_dead_letters(connection, error);
+    if (result == WB_OK)
+        result = verify_delays(connection, error);
     for (size_t i = 0; i < endpoint->type_count && result == WB_OK && !is_direct(connection); i++) {
         if (wb_amqp_event_exchange(endpoint->types[i], name))
             result = verify_exchange(connection, name, error);

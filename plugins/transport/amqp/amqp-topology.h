@@ -4,7 +4,8 @@
  * is a durable queue and a durable fanout exchange of the same name, bound together;
  * an event type "Ns.Name" is a durable fanout exchange "Ns:Name", bound to the
  * exchange of every subscriber. Direct: an address is a durable queue; a subscriber's is
- * bound to amq.topic with the names of a type and its bases (amqp-route.h).
+ * bound to amq.topic with the names of a type and its bases (amqp-route.h). Where the broker delays:
+ * the levels (amqp-levels.h), from which the endpoint gets what waited for it.
  */
 #ifndef WB_AMQP_TOPOLOGY_H
 #define WB_AMQP_TOPOLOGY_H
@@ -16,8 +17,13 @@
  *  that name. On the scratch channel. Results as wb_amqp_rpc(). */
 int wb_amqp_exchange_declare(wb_amqp_connection *connection, const char *name, int passive);
 
-/** What goes to `source` goes to `destination`, too. On the scratch channel; results the same. */
-int wb_amqp_exchange_bind(wb_amqp_connection *connection, const char *source, const char *destination);
+/** What goes to `source` by that key, "" where a key means nothing, goes to `destination`, too. On
+ *  the scratch channel; results the same. */
+int wb_amqp_exchange_bind(wb_amqp_connection *connection, const char *source, const char *key,
+                          const char *destination);
+/** The same for a queue. */
+int wb_amqp_queue_bind(wb_amqp_connection *connection, const char *exchange, const char *key,
+                       const char *queue);
 
 /** wb_transport_ops.install and verify. */
 int wb_amqp_install(wb_transport *transport, wb_error *error);

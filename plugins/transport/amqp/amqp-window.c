@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plugins/transport/amqp/amqp-route.h"
+#include "plugins/transport/amqp/amqp-delay.h"
 
 #define NOBODY SIZE_MAX /* a confirmed place in `published` */
 
@@ -110,11 +110,24 @@ void wb_amqp_window_settle(wb_amqp_window *window, size_t index, int result, int
     slot->operation->reason = slot->reason;
 }
 
+const char *wb_amqp_window_route(const wb_amqp_window *window, size_t slot, wb_amqp_route *ret_route)
+{
+    const wb_operation *operation = window->slots[slot].operation;
+    const char *problem = wb_amqp_route_make(window->config, operation, ret_route);
+    if (!problem && window->slots[slot].delay)
+        wb_amqp_delay_route(window->slots[slot].delay, wb_amqp_address_queue(operation->destination),
+                            ret_route);
+    return problem;
+}
+
 static void settle_returned(wb_amqp_window *window, size_t slot)
 {
     const wb_operation *operation = window->slots[slot].operation;
     wb_amqp_route route;
-    if (!wb_amqp_route_make(window->config, operation, &route) && !route.exchange[0])
+    if (wb_amqp_window_route(window, slot, &route) == NULL && window->slots[slot].delay)
+        wb_amqp_window_settle(window, slot, WB_REJECT, WB_CAUSE_UNROUTABLE,
+                              "exchange \"%s\" leads to no queue: run waybill install", route.exchange);
+    else if (!route.exchange[0])
         wb_amqp_window_settle(window, slot, WB_REJECT, WB_CAUSE_UNROUTABLE,
                               "there is no queue \"%s\": is the receiving endpoint installed?",
                               route.key);
@@ -164,14 +177,21 @@ struct returned {
     amqp_bytes_t exchange, key, id;
 };
 
-static int fits(const wb_amqp_config *config, const wb_operation *operation, const struct returned *it)
+/* What waits is always mandatory: levels that lead nowhere would lose it. */
+int wb_amqp_window_is_mandatory(const wb_amqp_window *window, size_t slot)
 {
+    return window->slots[slot].delay || (window->slots[slot].operation->flags & WB_OPERATION_MANDATORY);
+}
+
+static int fits(const wb_amqp_window *window, size_t slot, const struct returned *it)
+{
+    const wb_operation *operation = window->slots[slot].operation;
     amqp_bytes_t id = it->id;
     wb_amqp_route route;
-    if (!(operation->flags & WB_OPERATION_MANDATORY) || operation->id_size != id.len ||
+    if (!wb_amqp_window_is_mandatory(window, slot) || operation->id_size != id.len ||
         (id.len && memcmp(operation->id, id.bytes, id.len) != 0))
         return 0;
-    return wb_amqp_route_make(config, operation, &route) == NULL &&
+    return wb_amqp_window_route(window, slot, &route) == NULL &&
            is_text(it->exchange, route.exchange) && is_text(it->key, route.key);
 }
 
@@ -180,7 +200,7 @@ static int note_return(wb_amqp_window *window, size_t from, size_t to, const str
     for (size_t at = from; at < to; at++) {
         size_t slot = window->published[at];
         if (slot == NOBODY || window->slots[slot].returned ||
-            !fits(window->config, window->slots[slot].operation, it))
+            !fits(window, slot, it))
             continue;
         window->slots[slot].returned = 1;
         window->returns = at + 1;

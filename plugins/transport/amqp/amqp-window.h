@@ -16,11 +16,13 @@
 
 #include "plugins/common/rabbitmq.h"
 #include "plugins/transport/amqp/amqp-options.h"
+#include "plugins/transport/amqp/amqp-route.h"
 
 #define WB_AMQP_REASON_SIZE 400
 
 typedef struct wb_amqp_slot {
     wb_operation *operation;
+    int64_t delay; /* seconds it has to wait from now on; 0: none. Set before it is published */
     int settled;  /* its result is final */
     int returned; /* the broker found no queue for it */
     char *reason; /* allocated with the first rejection; the operation points to it */
@@ -54,6 +56,12 @@ void wb_amqp_window_new_round(wb_amqp_window *window);
 uint64_t wb_amqp_window_skip(wb_amqp_window *window);
 /** A slot was published. */
 void wb_amqp_window_publish(wb_amqp_window *window, size_t slot);
+
+/** Where a slot goes; as wb_amqp_route_make(). */
+const char *wb_amqp_window_route(const wb_amqp_window *window, size_t slot, wb_amqp_route *ret_route);
+
+/** Whether the broker is to send it back where no queue takes it. */
+int wb_amqp_window_is_mandatory(const wb_amqp_window *window, size_t slot);
 
 /** The result of a slot is final; `format` says why when it is not WB_OK. */
 void wb_amqp_window_settle(wb_amqp_window *window, size_t slot, int result, int cause,
