@@ -589,7 +589,7 @@ static void test_error_copy_is_grouped(void **state)
                   { WB_FAILURE_UNRECOVERABLE, "Sales.PlaceOrder", "   at Sales.PlaceOrder.Handle()" },
                   { WB_FAILURE_DISPATCH, "Sales.PlaceOrder", "   at Sales.PlaceOrder.Dispatch()" },
                   { WB_FAILURE_NO_HANDLER, NULL, "   at orders.Receive()" } };
-    const wb_recoverability policy = { 5, "error", 0 };
+    const wb_recoverability policy = { .immediate_retries = 5, .error_queue = "error" };
     const wb_incoming incoming = { .struct_size = sizeof incoming, .id = "m", .id_size = 1 };
     wb_arena arena;
     (void)state;
@@ -598,7 +598,7 @@ static void test_error_copy_is_grouped(void **state)
         wb_failure failure = { 0 };
         wb_operation_list list = { 0 };
         wb_failure_set(&failure, cases[i].kind, "because", 1);
-        const wb_failed_message message = { &incoming, &failure, cases[i].type, WB_TRIM_NOTHING };
+        const wb_failed_message message = { &incoming, &failure, cases[i].type, WB_TRIM_NOTHING, NULL };
         const wb_operation *copy = wb_recover_error_operation(&policy, &origin, &message, &arena, &list);
         assert_string_equal(header_of(copy, WB_HEADER_EXCEPTION_STACK_TRACE)->value, cases[i].place);
         wb_failure_clear(&failure);
