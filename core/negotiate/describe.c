@@ -138,7 +138,7 @@ static void describe_store(const wb_negotiation_input *input, wb_conflict *confl
     char modes[MODES_TEXT_SIZE + 32];
     const wb_party *persistence = &input->persistence;
     if (!persistence->name)
-        say(conflict, "delayed_delivery by = \"store\": there is no persistence to keep messages; add one "
+        say(conflict, "delayed_delivery by = \"store\": there is no persistence to keep messages; use one "
                       "that stores delayed messages, or remove the line");
     else if (!(persistence->capabilities & WB_CAP_DELAY_STORE))
         say(conflict, "delayed_delivery by = \"store\": persistence \"%s\" cannot store delayed messages; "

@@ -27,7 +27,7 @@ sub waiting {
 sub check_sends {
     my ($e, $label) = @_;
     my $since = time;
-    $e->send('orders', { id => 'ask', do => [ 'delay 1000', 'send sink T.Later later', 'send sink T.Now now' ] });
+    $e->send($e->{name}, { id => 'ask', do => [ 'delay 1000', 'send sink T.Later later', 'send sink T.Now now' ] });
     my ($now) = $e->collect('sink', 1, "$label: what is not delayed is sent at once");
     is $now->{body}, 'now', "$e->{pair}: $label: that alone";
     is $now->{header}{"$n.DeliverAt"}, undef, "$e->{pair}: $label: which is due at no time";
@@ -37,7 +37,7 @@ sub check_sends {
     like $later->{header}{"$n.DeliverAt"}, qr/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d:\d{6} Z$/, "$e->{pair}: $label: and says when it was due";
     is $later->{header}{"$n.RelatedTo"}, 'ask', "$e->{pair}: $label: and what it is related to";
 
-    $e->send('orders', { id => 'past', do => [ 'at 1000000000', 'send sink T.Past past' ] });
+    $e->send($e->{name}, { id => 'past', do => [ 'at 1000000000', 'send sink T.Past past' ] });
     my ($past) = $e->collect('sink', 1, "$label: a time that has come is no delay");
     is $past->{body}, 'past', "$e->{pair}: $label: it arrives";
 }
@@ -55,7 +55,7 @@ sub check_command_line {
 sub check_retries {
     my ($e, $label) = @_;
     my $since = time;
-    $e->send('orders', { id => 'again', do => [ 'later 2 retry not yet', 'send sink T.Done done' ], body => "the \0 body", headers => [ [ mine => 'kept' ] ] },
+    $e->send($e->{name}, { id => 'again', do => [ 'later 2 retry not yet', 'send sink T.Done done' ], body => "the \0 body", headers => [ [ mine => 'kept' ] ] },
         { id => 'hopeless', do => 'fail retry never', body => "another \0 body", headers => [ [ mine => 'kept' ] ] },
         { id => 'final', do => 'fail unrecoverable at once' });
     my ($done) = $e->collect('sink', 1, "$label: handled by its second delayed retry");
@@ -67,7 +67,7 @@ sub check_retries {
     is scalar($e->attempts('final')), 1, "$e->{pair}: $label: what is unrecoverable has one";
     my $copy = $moved{hopeless} || { header => {} };
     is $copy->{body}, "another \0 body", "$e->{pair}: $label: the body is the first's";
-    is_deeply [ @{ $copy->{header} }{ 'mine', "$n.Retries", "$n.Retries.Timestamp", "$n.FailedQ" } ], [ 'kept', undef, undef, 'orders' ],
+    is_deeply [ @{ $copy->{header} }{ 'mine', "$n.Retries", "$n.Retries.Timestamp", "$n.FailedQ" } ], [ 'kept', undef, undef, $e->{name} ],
         "$e->{pair}: $label: and its headers";
     ok abs($e->effects('again') - 1) == 0, "$e->{pair}: $label: one effect";
     is $e->effects('hopeless'), 0, "$e->{pair}: $label: none of what failed";
@@ -76,7 +76,7 @@ sub check_retries {
 # What nobody receives goes to the error queue, and back to where it was sent if it is retried.
 sub check_unknown {
     my ($e, $label) = @_;
-    $e->send('orders', { id => 'stray', do => [ 'delay 1000', 'send nowhere T.Stray stray', 'delay 1000', 'send sink T.Good good' ] });
+    $e->send($e->{name}, { id => 'stray', do => [ 'delay 1000', 'send nowhere T.Stray stray', 'delay 1000', 'send sink T.Good good' ] });
     my ($good) = $e->collect('sink', 1, "$label: a neighbour arrives");
     my ($stray) = $e->collect('error', 1, "$label: what has no destination is in the error queue");
     is_deeply [ $stray->{body}, $stray->{header}{"$n.FailedQ"} ], [ 'stray', 'nowhere' ], "$e->{pair}: $label: with its destination";
@@ -85,7 +85,7 @@ sub check_unknown {
 # The process dies while messages wait, and again while they are sent.
 sub check_deaths {
     my ($e, $label) = @_;
-    $e->send('orders', map { { id => "dies-$_", do => [ 'delay 700', "send sink T.Dies $_" ] } } 1 .. 40);
+    $e->send($e->{name}, map { { id => "dies-$_", do => [ 'delay 700', "send sink T.Dies $_" ] } } 1 .. 40);
     $e->wait_for("$label: 40 are handled", sub { $e->effects >= 40 && waiting($e) == 40 });
     $e->stop('KILL');
     sleep 1;
@@ -118,5 +118,5 @@ check(Endpoint->new('sqlite', name => 'orders', files => 'none-', outbox => '', 
 check(Endpoint->new('sqlite', %store, files => 'scope-', outbox => '', mode => 'transaction_scope', scope => 1), 'scope');
 check(Endpoint->new('sqlite+mysql', %store), 'store', deaths => 1);
 check(Endpoint->new('amqp+pgsql', %store, with => $by_store), 'store', deaths => 1);
-check(Endpoint->new('amqp+pgsql', retries => 1, recover => $retries->('1s')), 'broker');
+check(Endpoint->new('amqp+pgsql', name => 'native', retries => 1, recover => $retries->('1s')), 'broker');
 done_testing;
