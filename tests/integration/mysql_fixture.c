@@ -138,6 +138,8 @@ const char *const clerk_grants[] = {
     "grant select, insert, update, delete on %s.orders_dedup to " CLERK,
     "grant select, insert, delete on %s.orders_pending to " CLERK,
     "grant update on %s.orders_pending to " CLERK,
+    "grant select, insert, delete on %s.orders_delayed to " CLERK,
+    "grant update on %s.orders_delayed to " CLERK,
     NULL,
 };
 

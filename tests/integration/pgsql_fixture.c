@@ -122,6 +122,8 @@ const char *const clerk_grants[] = {
     "grant select, insert, delete on %s.orders_dedup to waybill_clerk",
     "grant select, insert, delete on %s.orders_pending to waybill_clerk",
     "grant update on %s.orders_pending to waybill_clerk",
+    "grant select, insert, delete on %s.orders_delayed to waybill_clerk",
+    "grant update on %s.orders_delayed to waybill_clerk",
     PLUGIN_GRANTS
     NULL,
 };

@@ -21,6 +21,8 @@ static void test_descriptor(void **state)
     assert_string_equal(plugin->name, words.name);
     assert_string_equal(plugin->client_library, words.library);
     assert_true((plugin->capabilities & WB_CAP_OUTBOX) != 0);
+    assert_true((plugin->capabilities & WB_CAP_DELAY_STORE) != 0);
+    assert_non_null(ops->delayed);
     for (size_t i = 0; i < plugin->option_count; i++) {
         const wb_option *option = &plugin->options[i];
         assert_non_null(option->name);
@@ -44,6 +46,49 @@ static void test_missing_tables(void **state)
                  "orders_pending");
     install(&e);
     verify(&e);
+}
+
+static void assert_table(const char *table, int wanted)
+{
+    assert_int_equal(strstr(ops->schema(e.persistence), table) != NULL, wanted);
+}
+
+/* An installation of before, or of an endpoint whose delays are the broker's or nobody's, has no
+ * table of delayed messages, and goes on working; install adds it where it is wanted. */
+static void test_delays(void **state)
+{
+    (void)state;
+    endpoint_create(&e);
+    install(&e);
+    assert_table("orders_delayed", 0);
+    for (int32_t delays = WB_DELAYS_BY_NOBODY; delays <= WB_DELAYS_BY_TRANSPORT; delays++) {
+        endpoint_destroy(&e);
+        e.info.delays = delays;
+        endpoint_create(&e);
+        assert_table("orders_delayed", 0);
+        verify(&e);
+    }
+    endpoint_destroy(&e);
+    e.info.delays = WB_DELAYS_BY_STORE;
+    endpoint_create(&e);
+    assert_table("orders_delayed", 1);
+    assert_fails(ops->verify(e.persistence, &failure), WB_FATAL, WB_CAUSE_MISSING,
+                 "orders_delayed");
+    assert_non_null(strstr(failure.text, "run \"waybill install\""));
+    install(&e);
+    verify(&e);
+    observe_in("insert into %s.orders_delayed (id, destination, retries, due, operation) "
+               "values ('a', 'b', 0, 1, 'c')");
+    install(&e);
+    assert_int_equal(count_in("orders_delayed"), 1);
+    /* a host that does not know the field: what lies there is not looked at */
+    endpoint_destroy(&e);
+    e.info.struct_size = offsetof(wb_endpoint_info, delays);
+    endpoint_create(&e);
+    assert_table("orders_delayed", 0);
+    install(&e);
+    verify(&e);
+    assert_int_equal(count_in("orders_delayed"), 1);
 }
 
 static void *install_once(void *argument)
@@ -133,6 +178,7 @@ static void test_odd_names(void **state)
 static void test_printed_schema(void **state)
 {
     (void)state;
+    e.info.delays = WB_DELAYS_BY_STORE;
     endpoint_create(&e);
     char *text = strdup(ops->schema(e.persistence));
     for (char *statement = text, *end; (end = strstr(statement, ";\n")); statement = end + 2) {
@@ -163,9 +209,36 @@ static void test_other_versions_and_owners(void **state)
     assert_fails(ops->install(e.persistence, &failure), WB_FATAL, WB_CAUSE_MISMATCH, "another");
 }
 
+static int see(void *argument, const wb_delayed *message)
+{
+    (void)message;
+    ++*(int *)argument;
+    return WB_OK;
+}
+
+static void delay_as_clerk(wb_storage_session *s)
+{
+    const wb_delayed_ops *store = ops->delayed;
+    const wb_delayed message = { .struct_size = sizeof message, .destination = "b",
+                                 .destination_size = 1, .id = "a", .id_size = 1, .due = 1 };
+    wb_delayed_key key = { .destination = "b", .destination_size = 1, .id = "a", .id_size = 1 };
+    const char owner[WB_DELAYED_OWNER_SIZE] = "clerk";
+    const wb_delayed_fetch fetch = { .struct_size = sizeof fetch, .limit = 9, .owner = owner,
+                                     .lease = WB_SECOND };
+    int seen = 0;
+    if (store->store(s, &message, 1, &failure) != WB_OK ||
+        store->fetch(s, &fetch, see, &seen, &failure) != WB_OK ||
+        store->increment_failure_count(s, owner, &key, 1, 1, &failure) != WB_OK ||
+        store->remove(s, NULL, &key, 1, &failure) != WB_OK)
+        fail_msg("%s", failure.text);
+    assert_int_equal(seen, 1);
+    assert_int_equal(key.was_there, 1);
+}
+
 static void work_as_clerk(void)
 {
     wb_storage_session *s = open_session(&e);
+    delay_as_clerk(s);
     wb_claim claims[] = { claim_of("a"), claim_of("b") };
     const wb_mark marks[] = { { .batch = 1 }, { .batch = 2, .remaining = "x",
                                                .remaining_size = 1 } };
@@ -184,6 +257,7 @@ static void work_as_clerk(void)
 static void test_privileges(void **state)
 {
     (void)state;
+    e.info.delays = WB_DELAYS_BY_STORE;
     endpoint_create(&e);
     install(&e);
     endpoint_destroy(&e);
@@ -252,6 +326,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST_SCHEMA(test_descriptor),
         TEST_SCHEMA(test_missing_tables),
+        TEST_SCHEMA(test_delays),
         TEST_SCHEMA(test_install_again_and_at_once),
         TEST_SCHEMA(test_endpoints_share_a_container),
         TEST_SCHEMA(test_odd_names),

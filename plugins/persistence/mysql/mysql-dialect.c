@@ -23,7 +23,7 @@
 #define NEVER "9223372036854775807"
 /* Rows are found by nothing but their keys, however few there are: who read all of them would wait
  * for those that others have locked. */
-#define BY_KEY "{delayed} AS waiting FORCE INDEX (PRIMARY) "
+#define BY_KEY "{delayed} AS waiting FORCE INDEX (message) "
 #define OF_KEYS "WHERE (id, destination, retries) IN ([($1,$2,$3)]) "
 /* The owner's, or nobody's, as it is asked. */
 #define ALLOWED "AND ($4 = _binary x'' OR taken_by = $4) AND ($5 = 0 OR taken_until <= " NOW ")"
@@ -122,8 +122,11 @@ static const wb_sql_definition definitions[] = {
       "CREATE TABLE IF NOT EXISTS {pending} (\n"
       "    batch bigint unsigned NOT NULL PRIMARY KEY,\n"
       "    operations longblob NOT NULL\n) ENGINE = InnoDB" },
+    /* rows that are due together mostly came together, and are near each other: in the order of
+     * their ids, which are random, each would be a page by itself */
     { WB_SQL_FOR_DELAYS, "messages until they are due; times are microseconds since 1970",
       "CREATE TABLE IF NOT EXISTS {delayed} (\n"
+      "    number bigint unsigned NOT NULL AUTO_INCREMENT PRIMARY KEY,\n"
       "    id varbinary(255) NOT NULL,\n"
       "    destination varbinary(255) NOT NULL,\n"
       "    retries int unsigned NOT NULL,\n"
@@ -132,8 +135,8 @@ static const wb_sql_definition definitions[] = {
       "    taken_until bigint NOT NULL DEFAULT 0,\n"
       "    failures int unsigned NOT NULL DEFAULT 0,\n"
       "    operation longblob NOT NULL,\n"
-      "    PRIMARY KEY (id, destination, retries),\n"
-      "    KEY due (due)\n) ENGINE = InnoDB" },
+      "    UNIQUE KEY message (id, destination, retries),\n"
+      "    KEY due (due, id, destination, retries)\n) ENGINE = InnoDB" },
 };
 
 #define RECORD_VERSION                                                                             \
