@@ -128,6 +128,27 @@ static void test_returned_keys(void **state)
     wb_amqp_window_free(&window);
 }
 
+/* Of what waits the bits of the key differ, with one id as well; it comes back whatever its flags say. */
+static void test_returned_delays(void **state)
+{
+    static const char of_five[] = "0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.1.0.1.q";
+    wb_amqp_window window;
+    (void)state;
+    begin(&window);
+    operations[2].id = operations[5].id = "a";
+    operations[5].flags = 0;
+    window.slots[2].delay = 4;
+    window.slots[5].delay = 5;
+    wb_amqp_window_return(&window, amqp_cstring_bytes("nsb.v2.delay-level-02"), amqp_cstring_bytes(of_five),
+                          amqp_cstring_bytes("a"));
+    wb_amqp_window_confirm(&window, 8, 1, 0);
+    assert_results("oooooxoo");
+    assert_int_equal(operations[5].cause, WB_CAUSE_UNROUTABLE);
+    assert_string_equal(operations[5].reason,
+                        "exchange \"nsb.v2.delay-level-02\" leads to no queue: run waybill install");
+    wb_amqp_window_free(&window);
+}
+
 /* The channel broke; what was not confirmed is published again, on a new one, where
  * numbers begin at 1 and an old return means nothing. */
 static void test_second_round(void **state)
@@ -170,6 +191,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_out_of_order), cmocka_unit_test(test_nacks),
         cmocka_unit_test(test_nonsense),     cmocka_unit_test(test_returns), cmocka_unit_test(test_returned_keys),
+        cmocka_unit_test(test_returned_delays),
         cmocka_unit_test(test_second_round), cmocka_unit_test(test_late_confirms),
     };
     return cmocka_run_group_tests_name("amqp window", tests, NULL, NULL);
