@@ -44,7 +44,7 @@ const cli_verb cli_verb_run = {
     .summary = "run the endpoints until SIGTERM or SIGINT",
     .help = "Finishes what is in flight when told to stop; a second signal, or shutdown_timeout, ends\n"
             "it at once (exit code 75). Endpoints wait for servers that go away while they run; one\n"
-            "that is not there at the start is an error. An endpoint that gives up is started again\n"
+            "that is not there at the start is an error, or waited for (start). An endpoint that gives up is started again\n"
             "after a pause (on_endpoint_failure); the exit code tells if it still does not run at the\n"
             "end.",
     .options = options,

@@ -41,7 +41,7 @@ int64_t wb_waiter_turn(wb_waiter *waiter, int64_t now)
     if (d->is_open && d->asking)
         wait = LOOK_AGAIN;
     else if (d->is_open && now < d->due)
-        wait = d->due - now < LOOK_AGAIN ? d->due - now : LOOK_AGAIN;
+        wait = d->due - now; /* nobody asks before: there is no answer to miss */
     else if (d->is_open)
         d->asking = waiter;
     pthread_mutex_unlock(&d->lock);

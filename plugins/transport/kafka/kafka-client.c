@@ -60,11 +60,17 @@ int wb_kafka_name_take(wb_transport *transport, char ret_name[WB_KAFKA_NAME_SIZE
 /* ---- what librdkafka says -------------------------------------------------------- */
 
 /* A broker that cannot be reached is reported where somebody waits for it, once. What
- * librdkafka says of it, again and again, is for those who want to know more. */
+ * librdkafka says of it, at each of its tries, is for those who want to know more. */
+static int is_said_of_tries(const char *facility)
+{
+    return strcmp(facility, "FAIL") == 0 || strcmp(facility, "GETPID") == 0 ||
+           strcmp(facility, "CONFWARN") == 0; /* of properties that are for the other kind of client */
+}
+
 static int level_of(int syslog_level, const char *facility)
 {
-    if (strcmp(facility, "CONFWARN") == 0)
-        return WB_LOG_DEBUG; /* of properties that are for the other kind of client */
+    if (is_said_of_tries(facility))
+        return WB_LOG_DEBUG;
     if (syslog_level <= 2)
         return WB_LOG_ERROR;
     return syslog_level <= 5 ? WB_LOG_INFO : WB_LOG_DEBUG;
