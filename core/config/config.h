@@ -12,6 +12,7 @@
 #define WB_CONFIG_CONFIG_H
 
 #include "core/base/type_bases.h"
+#include "core/base/type_policy.h"
 #include "core/config/conf_node.h"
 #include "core/config/option.h"
 
@@ -80,6 +81,9 @@ typedef struct wb_endpoint_config {
         int64_t delayed_retries;
         int64_t delay_increment;
         const char *error_queue;
+        const wb_type_policy *types; /* what is different for some types */
+        const wb_conf_origin *types_at;
+        size_t type_count;
     } recoverability;
 
     struct {

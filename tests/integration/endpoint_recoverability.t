@@ -49,6 +49,33 @@ sub check_moved {
     is scalar($e->read('error')), 0, "$e->{pair}: once";
 }
 
+# Queues that types name are made by install; what their messages do not say is as for others.
+sub check_types {
+    my ($e) = @_;
+    $e->send('typed', map { { id => $_->[0], type => $_->[1], do => 'fail retry no' } } [ a => 'Test.Do' ], [ b => 'Test.Also' ], [ c => 'Test.Batch' ]);
+    $e->start;
+    my %got = map { my ($queue, $id) = @$_; ($id => failed($e, $queue, "$id is in the queue of its type")->{id}) } [ 'do.error', 'a' ], [ 'error', 'b' ], [ 'batch.error', 'c' ];
+    is_deeply \%got, { a => 'a', b => 'b', c => 'c' }, "$e->{pair}: each where it belongs";
+    is_deeply [ map { scalar $e->attempts($_) } qw(a b c) ], [ 2, 1, 4 ], "$e->{pair}: tried as often as its type says";
+    is $e->stop, 0, "$e->{pair}: stops cleanly";
+}
+
+for my $pair ('sqlite+sqlite', 'amqp+pgsql') {
+    my $e = Endpoint->new($pair, name => 'typed', retries => '3; types = ( { type = "Test.Do"; immediate_retries = 1; error_queue = "do.error"; }, '
+        . '{ type = "Test.Also"; immediate_retries = 0; }, { type = "Test.Batch"; error_queue = "batch.error"; } )');
+    my ($code, $text) = $e->run('run');
+    is $code, 72, "$pair: what is not installed is not run";
+    $e->install;
+    check_types($e);
+}
+my $wrong = Endpoint->new('sqlite+sqlite', name => 'wrong', mode => 'none', outbox => '', retries => '0; types = ( { type = "A"; immediate_retries = 1; } )');
+my ($code, $text) = $wrong->run('check');
+like $text, qr/immediate_retries = 1/, 'retries of a type are refused with mode none' or diag $code;
+$wrong->configure(mode => 'receive_only', retries => '3; types = ( { type = "A"; error_queue = "wrong"; }, { type = "A"; immediate_retries = 1; }, { type = "B"; }, { typ = "C"; }, 4 )');
+($code, $text) = $wrong->run('check');
+is $code, 78, 'what is wrong in the list is refused';
+like $text, $_, 'all of it' for qr/option "error_queue" = "wrong" is the endpoint's own queue/, qr/names a type for the second time/, qr/says nothing of its type/, qr/unknown option "typ"/, qr/option "type" is missing/, qr/is not a group/;
+
 for my $pair ('sqlite+sqlite', 'amqp+pgsql') {
     for my $outbox (1, 0) {
         my $e = Endpoint->new($pair, files => "outbox$outbox-", outbox => $outbox ? 'enabled = true;' : '');
