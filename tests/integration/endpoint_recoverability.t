@@ -4,11 +4,12 @@
 # What a handler may want instead of the ordinary error queue: its message forgotten, or moved to another queue.
 use strict;
 use warnings;
-use lib "$ENV{top_srcdir}/tests/integration";
+use lib "$ENV{top_srcdir}/tests/integration", "$ENV{top_srcdir}/tests/hostile";
 use Test::More;
-use Endpoint;
+use Peer;
 
-Endpoint::under_servers(qw(pgsql rabbitmq));
+my $has_kafka = -e "$Endpoint::build/tests/hostile/kafka-peer" && Endpoint::has_mysql();
+Endpoint::under_servers(qw(pgsql rabbitmq), $has_kafka ? qw(kafka mariadb) : ());
 my $exception = 'NServiceBus.ExceptionInfo';
 
 sub failed { my ($e, $queue, $what) = @_; my ($got) = $e->collect($queue, 1, $what); return $got || { header => {} } }
@@ -67,6 +68,18 @@ for my $pair ('sqlite+sqlite', 'amqp+pgsql') {
     is $code, 72, "$pair: what is not installed is not run";
     $e->install;
     check_types($e);
+}
+if ($has_kafka) {
+    my ($named, $other) = map { Peer::Kafka->address($_) } qw(typed-do typed-review);
+    my $e = Peer->new('kafka+mysql', name => 'typed', retries => qq(1; types = ( { type = "Test.Do"; error_queue = "$named"; } )));
+    $e->install;
+    $e->make_queue($other);
+    $e->inject($e->{name}, { id => 'a', do => 'fail retry no' }, { id => 'b', do => "move $other it is odd" }, { id => 'c', do => 'discard it is old' }, { id => 'd' });
+    $e->start;
+    is_deeply [ map { failed($e, @$_)->{id} } [ $named, 'in the queue of its type' ], [ $other, 'in the queue its handler wants' ] ], [ 'a', 'b' ], "$e->{pair}: each where it belongs";
+    $e->wait_for('all are done', sub { $e->waiting == 0 });
+    is_deeply [ map { $e->effects($_) } qw(a b c d) ], [ 0, 0, 0, 1 ], "$e->{pair}: what is good has its effect, and nothing else";
+    is $e->stop, 0, "$e->{pair}: stops cleanly";
 }
 my $wrong = Endpoint->new('sqlite+sqlite', name => 'wrong', mode => 'none', outbox => '', retries => '0; types = ( { type = "A"; immediate_retries = 1; } )');
 my ($code, $text) = $wrong->run('check');
