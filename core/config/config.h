@@ -12,6 +12,7 @@
 #define WB_CONFIG_CONFIG_H
 
 #include "core/base/type_bases.h"
+#include "core/base/type_policy.h"
 #include "core/config/conf_node.h"
 #include "core/config/option.h"
 
@@ -92,6 +93,9 @@ typedef struct wb_endpoint_config {
         int64_t delay_jitter; /* percent */
         int32_t on_failure;   /* WB_ON_MESSAGE_FAILURE_x (core/recover/recoverability.h) */
         const char *error_queue;
+        const wb_type_policy *types; /* what is different for some types */
+        const wb_conf_origin *types_at;
+        size_t type_count;
     } recoverability;
 
     struct {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/config/config.h"
+#include "core/config/config_policies.h"
 #include "core/config/config_types.h"
 
 #define SUBJECT_SIZE 512
@@ -14,6 +15,8 @@ static const char *const top_groups[] = { "endpoints", NULL };
 static const char *const endpoint_groups[] = { "transport", "persistence", "outbox",
                                                "recoverability", "delayed_delivery", "audit", "types",
                                                NULL };
+
+static const char *const recoverability_groups[] = { "types", NULL };
 
 /* One endpoint while it is read. */
 typedef struct {
@@ -50,6 +53,15 @@ static void read_section(const reading *r, int section, const wb_conf_node *grou
     r->endpoint->origins[section] = origins;
 }
 
+static void read_recoverability(const reading *r)
+{
+    const wb_conf_node *group = wb_conf_child(r->node, "recoverability");
+    wb_option_scope scope = scope_of(r->config, r->problems, r->subject, NULL);
+    read_section(r, WB_SECTION_RECOVERABILITY, group, recoverability_groups);
+    if (group && group->type == WB_CONF_GROUP)
+        wb_config_read_policies(&scope, wb_conf_child(group, "types"), r->endpoint);
+}
+
 static int is_name(const char *name)
 {
     size_t size = strlen(name);
@@ -84,20 +96,32 @@ static void check_audit_queue(const reading *r)
                         r->subject, queue);
 }
 
-static void check_names(const reading *r)
+static void check_error_queue(const reading *r, const char *error_queue, wb_conf_origin at)
 {
-    const wb_endpoint_config *endpoint = r->endpoint;
-    const char *error_queue = endpoint->recoverability.error_queue;
-    wb_conf_origin at = WB_CONFIG_ORIGIN(endpoint, recoverability.error_queue);
-
-    if (*endpoint->name || wb_conf_child(r->node, "name"))
-        check_name(r, "name", endpoint->name, WB_CONFIG_ORIGIN(endpoint, name));
     check_name(r, "error_queue", error_queue, at);
-    if (strcmp(error_queue, endpoint->name) == 0)
+    if (strcmp(error_queue, r->endpoint->name) == 0)
         wb_problems_add(r->problems, WB_LOG_ERROR, at,
                         "%soption \"error_queue\" = \"%s\" is the endpoint's own queue: failed "
                         "messages would come back for ever; use another name",
                         r->subject, error_queue);
+}
+
+static void check_error_queues(const reading *r)
+{
+    const wb_endpoint_config *endpoint = r->endpoint;
+    check_error_queue(r, endpoint->recoverability.error_queue, WB_CONFIG_ORIGIN(endpoint, recoverability.error_queue));
+    for (size_t i = 0; i < endpoint->recoverability.type_count; i++)
+        if (endpoint->recoverability.types[i].error_queue)
+            check_error_queue(r, endpoint->recoverability.types[i].error_queue, endpoint->recoverability.types_at[i]);
+}
+
+static void check_names(const reading *r)
+{
+    const wb_endpoint_config *endpoint = r->endpoint;
+
+    if (*endpoint->name || wb_conf_child(r->node, "name"))
+        check_name(r, "name", endpoint->name, WB_CONFIG_ORIGIN(endpoint, name));
+    check_error_queues(r);
     check_audit_queue(r);
     for (const wb_endpoint_config *other = r->config->endpoints; other < endpoint; other++)
         if (*endpoint->name && strcmp(other->name, endpoint->name) == 0)
@@ -172,7 +196,7 @@ static void read_endpoint(wb_config *config, wb_problems *problems, const wb_con
     endpoint->at = node->at;
     read_section(&r, WB_SECTION_ENDPOINT, node, endpoint_groups);
     read_section(&r, WB_SECTION_OUTBOX, wb_conf_child(node, "outbox"), NULL);
-    read_section(&r, WB_SECTION_RECOVERABILITY, wb_conf_child(node, "recoverability"), NULL);
+    read_recoverability(&r);
     read_section(&r, WB_SECTION_DELAYED, wb_conf_child(node, "delayed_delivery"), NULL);
     endpoint->delayed_delivery.by++; /* the choices begin with the transport */
     if (WB_CONFIG_ORIGIN(endpoint, recoverability.on_failure).is_set)

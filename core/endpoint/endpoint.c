@@ -77,6 +77,8 @@ static void fill_pipeline(wb_endpoint *e)
     p->handlers = &setup->handlers;
     fill_recoverability(p, setup);
     p->audit_queue = setup->info.audit_queue;
+    p->type_policies = config->recoverability.types;
+    p->type_policy_count = config->recoverability.type_count;
     p->batch_max = (unsigned)config->batch_max;
     p->batch_time = config->batch_time;
     p->body_max = config->body_max;

@@ -14,7 +14,7 @@
 #define RESOURCE_SIZE 4096
 
 /* The options that are about an input queue; refused for a send-only endpoint. */
-#define INPUT_OPTION_COUNT 15
+#define INPUT_OPTION_COUNT 16
 
 typedef struct {
     wb_setup *setup;
@@ -96,12 +96,25 @@ static size_t find_input_settings(const wb_endpoint_config *config,
         { "on_failure", WB_CONFIG_ORIGIN(config, recoverability.on_failure) },
         { "error_queue", WB_CONFIG_ORIGIN(config, recoverability.error_queue) },
         { "audit.queue", WB_CONFIG_ORIGIN(config, audit.queue) },
+        { "recoverability.types", config->recoverability.type_count ? config->recoverability.types_at[0]
+                                                                    : (wb_conf_origin){ 0 } },
     };
     size_t count = 0;
     for (size_t i = 0; i < INPUT_OPTION_COUNT; i++)
         if (all[i].at.is_set)
             settings[count++] = all[i];
     return count;
+}
+
+/* Those of a type are refused as those of the endpoint are. */
+static void add_retries_of_types(const wb_endpoint_config *config, wb_negotiation_input *input)
+{
+    for (size_t i = 0; i < config->recoverability.type_count; i++)
+        if (config->recoverability.types[i].immediate_retries > 0 &&
+            !(input->immediate_retries_at.is_set && input->immediate_retries > 0)) {
+            input->immediate_retries = config->recoverability.types[i].immediate_retries;
+            input->immediate_retries_at = config->recoverability.types_at[i];
+        }
 }
 
 static wb_negotiation_input make_input(const wb_endpoint_setup *endpoint)
@@ -163,6 +176,9 @@ static void negotiate(const loading *l)
     wb_negotiation_input input = make_input(endpoint);
     wb_negotiation *negotiation = wb_alloc(sizeof *negotiation);
 
+    if (input.mode == WB_MODE_NONE)
+        add_retries_of_types(endpoint->config, &input);
+
     input.transport.shared_resource = transport_resource(endpoint, resources[0]);
     input.persistence.shared_resource = persistence_resource(endpoint, resources[1]);
     input.input_settings = settings;
@@ -179,6 +195,27 @@ static const char **list_derived(wb_arena *arena, const wb_endpoint_config *conf
     for (size_t i = 0; i < config->type_count; i++)
         derived[i] = config->types[i].list;
     return derived;
+}
+
+static int is_listed(const char *const *names, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(names[i], name) == 0)
+            return 1;
+    return 0;
+}
+
+static void list_error_queues(wb_arena *arena, const wb_endpoint_config *config, wb_endpoint_info *info)
+{
+    const char **queues = wb_arena_alloc(arena, (config->recoverability.type_count + 1) * sizeof *queues);
+    size_t count = 0;
+    for (size_t i = 0; i < config->recoverability.type_count; i++) {
+        const char *queue = config->recoverability.types[i].error_queue;
+        if (queue && strcmp(queue, config->recoverability.error_queue) != 0 && !is_listed(queues, count, queue))
+            queues[count++] = queue;
+    }
+    info->error_queues = queues;
+    info->error_queue_count = count;
 }
 
 static void fill_info(wb_arena *arena, wb_endpoint_setup *endpoint, wb_problems *handler_problems)
@@ -200,6 +237,8 @@ static void fill_info(wb_arena *arena, wb_endpoint_setup *endpoint, wb_problems 
         .delays = endpoint->plan.delay_by,
         .audit_queue = endpoint->plan.send_only ? NULL : config->audit.queue,
     };
+    if (!endpoint->plan.send_only)
+        list_error_queues(arena, config, &endpoint->info);
     wb_subscriptions_make(arena, config, &endpoint->handlers, handler_problems, &endpoint->info.types,
                           &endpoint->info.type_count);
 }

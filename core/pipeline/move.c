@@ -23,7 +23,7 @@
 
 static const char *error_queue_of(const wb_worker *w, const wb_item *item)
 {
-    return item->error_queue ? item->error_queue : w->pipeline->recoverability.error_queue;
+    return item->error_queue ? item->error_queue : wb_pipeline_policy(w->pipeline, item->message.type).error_queue;
 }
 
 static void add_copy(wb_worker *w, wb_item *item, unsigned trim)

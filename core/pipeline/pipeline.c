@@ -46,6 +46,21 @@ void wb_pipeline_free(wb_pipeline *p)
     wb_dependency_free(&p->database);
 }
 
+wb_recoverability wb_pipeline_policy(const wb_pipeline *p, const char *type)
+{
+    wb_recoverability policy = p->recoverability;
+    for (size_t i = 0; type && i < p->type_policy_count; i++) {
+        const wb_type_policy *own = &p->type_policies[i];
+        if (strcmp(own->type, type) != 0)
+            continue;
+        if (own->immediate_retries >= 0)
+            policy.immediate_retries = (unsigned)own->immediate_retries;
+        if (own->error_queue)
+            policy.error_queue = own->error_queue;
+    }
+    return policy;
+}
+
 int64_t wb_pipeline_now(const wb_pipeline *p)
 {
     int64_t offset = atomic_load(&p->time_offset);

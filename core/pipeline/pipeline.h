@@ -11,6 +11,7 @@
 #include <waybill/sys/transport.h>
 
 #include "core/base/alarm.h"
+#include "core/base/type_policy.h"
 #include "core/message/outgoing.h"
 #include "core/pipeline/breaker.h"
 #include "core/pipeline/dependency.h"
@@ -31,6 +32,8 @@ typedef struct wb_pipeline {
     wb_origin origin;
     const wb_handler_set *handlers;
     wb_recoverability recoverability;
+    const wb_type_policy *type_policies; /* what is different for some types */
+    size_t type_policy_count;
     const char *audit_queue; /* NULL: nothing is audited */
     unsigned batch_max;
     int64_t batch_time; /* ns */
@@ -75,6 +78,9 @@ static inline int wb_has_transport_transaction(const wb_pipeline *p)
 {
     return p->mode >= WB_MODE_SENDS_ATOMIC;
 }
+
+/** What becomes of messages of that type (NULL: it is not known) that fail. */
+wb_recoverability wb_pipeline_policy(const wb_pipeline *p, const char *type);
 
 /** Now, by the clock that records are aged by: the database's where it has told. */
 int64_t wb_pipeline_now(const wb_pipeline *p);

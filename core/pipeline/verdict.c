@@ -57,11 +57,12 @@ static void end_attempts(wb_worker *w, wb_item *item, const wb_attempt *attempt)
 void wb_verdict_attempt_failed(wb_worker *w, wb_item *item, const wb_attempt *attempt)
 {
     const wb_pipeline *p = w->pipeline;
+    const wb_recoverability policy = wb_pipeline_policy(p, item->message.type);
     char number[12];
 
     wb_failure_set(&item->failure, attempt->kind, attempt->reason, attempt->counts && !wb_bug("uncounted_attempt"));
     item->failure.may_wait = !attempt->final;
-    int is_over = attempt->final || wb_recover_is_exhausted(&p->recoverability, &item->failure);
+    int is_over = attempt->final || wb_recover_is_exhausted(&policy, &item->failure);
     if (is_over && (attempt->is_sure || wb_bug("blame"))) {
         end_attempts(w, item, attempt);
         return;

@@ -4,11 +4,12 @@
 # What a handler may want instead of the ordinary error queue: its message forgotten, or moved to another queue.
 use strict;
 use warnings;
-use lib "$ENV{top_srcdir}/tests/integration";
+use lib "$ENV{top_srcdir}/tests/integration", "$ENV{top_srcdir}/tests/hostile";
 use Test::More;
-use Endpoint;
+use Peer;
 
-Endpoint::under_servers(qw(pgsql rabbitmq));
+my $has_kafka = -e "$Endpoint::build/tests/hostile/kafka-peer" && Endpoint::has_mysql();
+Endpoint::under_servers(qw(pgsql rabbitmq), $has_kafka ? qw(kafka mariadb) : ());
 my $exception = 'NServiceBus.ExceptionInfo';
 
 sub failed { my ($e, $queue, $what) = @_; my ($got) = $e->collect($queue, 1, $what); return $got || { header => {} } }
@@ -48,6 +49,45 @@ sub check_moved {
     like $got->{header}{"$exception.Message"}, qr/^the amount is odd \(could not dispatch to "nowhere": .+\)$/, "$e->{pair}: with both reasons";
     is scalar($e->read('error')), 0, "$e->{pair}: once";
 }
+
+# Queues that types name are made by install; what their messages do not say is as for others.
+sub check_types {
+    my ($e) = @_;
+    $e->send('typed', map { { id => $_->[0], type => $_->[1], do => 'fail retry no' } } [ a => 'Test.Do' ], [ b => 'Test.Also' ], [ c => 'Test.Batch' ]);
+    $e->start;
+    my %got = map { my ($queue, $id) = @$_; ($id => failed($e, $queue, "$id is in the queue of its type")->{id}) } [ 'do.error', 'a' ], [ 'error', 'b' ], [ 'batch.error', 'c' ];
+    is_deeply \%got, { a => 'a', b => 'b', c => 'c' }, "$e->{pair}: each where it belongs";
+    is_deeply [ map { scalar $e->attempts($_) } qw(a b c) ], [ 2, 1, 4 ], "$e->{pair}: tried as often as its type says";
+    is $e->stop, 0, "$e->{pair}: stops cleanly";
+}
+
+for my $pair ('sqlite+sqlite', 'amqp+pgsql') {
+    my $e = Endpoint->new($pair, name => 'typed', retries => '3; types = ( { type = "Test.Do"; immediate_retries = 1; error_queue = "do.error"; }, '
+        . '{ type = "Test.Also"; immediate_retries = 0; }, { type = "Test.Batch"; error_queue = "batch.error"; } )');
+    my ($code, $text) = $e->run('run');
+    is $code, 72, "$pair: what is not installed is not run";
+    $e->install;
+    check_types($e);
+}
+if ($has_kafka) {
+    my ($named, $other) = map { Peer::Kafka->address($_) } qw(typed-do typed-review);
+    my $e = Peer->new('kafka+mysql', name => 'typed', retries => qq(1; types = ( { type = "Test.Do"; error_queue = "$named"; } )));
+    $e->install;
+    $e->make_queue($other);
+    $e->inject($e->{name}, { id => 'a', do => 'fail retry no' }, { id => 'b', do => "move $other it is odd" }, { id => 'c', do => 'discard it is old' }, { id => 'd' });
+    $e->start;
+    is_deeply [ map { failed($e, @$_)->{id} } [ $named, 'in the queue of its type' ], [ $other, 'in the queue its handler wants' ] ], [ 'a', 'b' ], "$e->{pair}: each where it belongs";
+    $e->wait_for('all are done', sub { $e->waiting == 0 });
+    is_deeply [ map { $e->effects($_) } qw(a b c d) ], [ 0, 0, 0, 1 ], "$e->{pair}: what is good has its effect, and nothing else";
+    is $e->stop, 0, "$e->{pair}: stops cleanly";
+}
+my $wrong = Endpoint->new('sqlite+sqlite', name => 'wrong', mode => 'none', outbox => '', retries => '0; types = ( { type = "A"; immediate_retries = 1; } )');
+my ($code, $text) = $wrong->run('check');
+like $text, qr/immediate_retries = 1/, 'retries of a type are refused with mode none' or diag $code;
+$wrong->configure(mode => 'receive_only', retries => '3; types = ( { type = "A"; error_queue = "wrong"; }, { type = "A"; immediate_retries = 1; }, { type = "B"; }, { typ = "C"; }, 4 )');
+($code, $text) = $wrong->run('check');
+is $code, 78, 'what is wrong in the list is refused';
+like $text, $_, 'all of it' for qr/option "error_queue" = "wrong" is the endpoint's own queue/, qr/names a type for the second time/, qr/says nothing of its type/, qr/unknown option "typ"/, qr/option "type" is missing/, qr/is not a group/;
 
 for my $pair ('sqlite+sqlite', 'amqp+pgsql') {
     for my $outbox (1, 0) {

@@ -69,7 +69,8 @@ static int is_whole_in_a_row(const sim_message *m)
 /* Whether it holds what nobody can dispatch, or read. */
 static int may_stay(const sim_row *row)
 {
-    static const char *const good[] = { SIM_SINK, SIM_REPLIES_QUEUE, SIM_ERROR_QUEUE, SIM_AUDIT_QUEUE };
+    static const char *const good[] = { SIM_SINK, SIM_REPLIES_QUEUE, SIM_ERROR_QUEUE, SIM_AUDIT_QUEUE,
+                                        SIM_REVIEW_QUEUE };
     static const char *const bad[] = { SIM_NOWHERE, SIM_NACKS, SIM_NARROW, SIM_KILLS,
                                        SIM_BAD_BYTES, SIM_FATAL_QUEUE, SIM_SILENT, SIM_LEADERLESS };
     if (row->is_foreign || row_contains(row, "WBA", 3))
@@ -196,6 +197,14 @@ static unsigned doubts(const sim_message *m)
     return count;
 }
 
+static int has_copies(const sim_message *m)
+{
+    for (unsigned i = 0; i < sim_message_count; i++)
+        if (&sim_messages[i] != m && are_copies(&sim_messages[i], m))
+            return 1;
+    return 0;
+}
+
 static void audit_loss(const sim_message *m)
 {
     if (m->place == SIM_DROPPED)
@@ -205,21 +214,13 @@ static void audit_loss(const sim_message *m)
         sim_violation("message %u (%s) is lost by an orderly stop", NAME(m));
     if (effects(m) || moved(m) || m->vanished || m->abandoned)
         return;
-    if (flags_of(m) & SIM_IGNORED && m->place == SIM_GONE)
+    if (flags_of(m) & SIM_IGNORED && m->place == SIM_GONE && (m->fate != SIM_DISCARDED || m->runs || has_copies(m)))
         return;
     if (may_wait(m) ? m->place != SIM_GONE : flags_of(m) & SIM_STAYS && is_in_a_row(m))
         return;
     if (is_parked_for_a_copy(m) || (!the_shape.keepers && is_whole_in_a_row(m)))
         return;
     sim_violation("message %u (%s) is lost", NAME(m));
-}
-
-static int has_copies(const sim_message *m)
-{
-    for (unsigned i = 0; i < sim_message_count; i++)
-        if (&sim_messages[i] != m && are_copies(&sim_messages[i], m))
-            return 1;
-    return 0;
 }
 
 static void audit_effects(const sim_message *m)
@@ -230,7 +231,7 @@ static void audit_effects(const sim_message *m)
     if (once && m->fate != SIM_ENDS && effects(m) > 1 + doubts(m))
         sim_violation("message %u (%s) has %u effects", NAME(m), effects(m));
     /* a neighbour that ended their transaction may have committed it before it could fail */
-    if (flags_of(m) & SIM_MUST_FAIL && the_shape.persistence && m->commits && !m->was_taken_along)
+    if (flags_of(m) & (SIM_MUST_FAIL | SIM_IGNORED) && the_shape.persistence && m->commits && !m->was_taken_along)
         sim_violation("message %u (%s) has an effect", NAME(m));
     if (flags_of(m) & SIM_MUST_FAIL && !effects(m) && !moved(m) && !m->vanished &&
         !(flags_of(m) & SIM_STAYS) && m->place == SIM_GONE && !is_parked_for_a_copy(m))

@@ -18,6 +18,7 @@
 #define SIM_REPLIES_QUEUE "replies"
 #define SIM_ERROR_QUEUE "error"
 #define SIM_AUDIT_QUEUE "audit"
+#define SIM_REVIEW_QUEUE "review" /* an error queue of some messages */
 #define SIM_NOWHERE "nowhere"     /* is never there */
 #define SIM_LATER "later"         /* is there one day */
 #define SIM_NACKS "nacks"         /* refuses for now, for ever */

@@ -57,7 +57,7 @@ static int judge_move(wb_operation *operation)
 
 int sim_broker_judge(wb_operation *operation)
 {
-    static const char *const open[] = { SIM_SINK, SIM_REPLIES_QUEUE, SIM_AUDIT_QUEUE, "endpoint-0", "endpoint-1" };
+    static const char *const open[] = { SIM_SINK, SIM_REPLIES_QUEUE, SIM_AUDIT_QUEUE, SIM_REVIEW_QUEUE, "endpoint-0", "endpoint-1" };
     const char *destination = operation->destination;
     if (strcmp(destination, SIM_BAD_BYTES) == 0 || strcmp(destination, SIM_KILLS) == 0 ||
         strcmp(destination, SIM_KILLS_LATE) == 0)

@@ -28,6 +28,8 @@ const sim_fate_entry sim_fates[SIM_FATES] = {
     [SIM_COMMIT_ABORTS] = { "commit-aborts",
                             SIM_MAY_FAIL | SIM_NEEDS_TRANSPORT_TRANSACTION | SIM_EFFECT_ANYWAY },
     [SIM_POISON] = { "poison", FAILS },
+    [SIM_ELSEWHERE] = { "elsewhere", FAILS },
+    [SIM_DISCARDED] = { "discarded", SIM_IGNORED },
     [SIM_FAILING] = { "failing", FAILS },
     [SIM_NO_REPLY] = { "no-reply", FAILS },
     [SIM_BAD_IMMEDIATE] = { "bad-immediate", FAILS },

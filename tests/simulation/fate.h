@@ -28,6 +28,8 @@ typedef enum {
     SIM_COMMIT_ABORTS,  /* the transport's transaction it is in does not commit */
     /* it fails */
     SIM_POISON,         /* unrecoverable */
+    SIM_ELSEWHERE,      /* wants another error queue; every other one is not there */
+    SIM_DISCARDED,      /* wants to be forgotten */
     SIM_FAILING,        /* WB_RETRY each time */
     SIM_NO_REPLY,       /* replies, and there is no address */
     SIM_BAD_IMMEDIATE,  /* sends at once to a destination that is not there */
@@ -81,7 +83,7 @@ typedef enum {
 #define SIM_HARMS_OTHERS 512u /* what it does may cost others an attempt no core can spare them */
 #define SIM_EFFECT_ANYWAY 1024u /* its effect may stay though it fails */
 #define SIM_CUTS_BROKER 2048u   /* it ends connections to the broker, or the worker */
-#define SIM_IGNORED 4096u       /* no handler gets it, and it is done */
+#define SIM_IGNORED 4096u       /* it has no effect, and it is done */
 
 typedef struct sim_fate_entry {
     const char *name;

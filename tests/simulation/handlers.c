@@ -228,6 +228,19 @@ static int handle_poison(call *c)
     return r == WB_OK ? fail(c, WB_UNRECOVERABLE, "poison") : r;
 }
 
+static int handle_giving_up(call *c)
+{
+    int r = execute(c, SIM_STATEMENT_PLAIN);
+    if (r == WB_OK)
+        r = ask_send(c, SIM_LABEL_FIRST, SIM_SINK);
+    if (r != WB_OK)
+        return r;
+    c->own = 1;
+    if (c->m->fate == SIM_DISCARDED)
+        return wb_discard(c->ctx, "it is old");
+    return wb_move_to(c->ctx, c->m->twin % 2 ? SIM_NOWHERE : SIM_REVIEW_QUEUE, "it is odd");
+}
+
 static int handle_killer(call *c)
 {
     (void)execute(c, SIM_STATEMENT_PLAIN);
@@ -295,6 +308,8 @@ static const fate_fn functions[SIM_FATES] = {
     [SIM_BAD_REPLY] = handle_bad_reply,
     [SIM_COMMIT_ABORTS] = handle_good,
     [SIM_POISON] = handle_poison,
+    [SIM_ELSEWHERE] = handle_giving_up,
+    [SIM_DISCARDED] = handle_giving_up,
     [SIM_FAILING] = handle_failing,
     [SIM_NO_REPLY] = handle_no_reply,
     [SIM_BAD_IMMEDIATE] = handle_bad_immediate,

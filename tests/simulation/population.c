@@ -152,13 +152,13 @@ sim_message *sim_populate_copy(const sim_message *of, int fate)
 }
 
 /* Without deduplication two bodies under one id are two messages that send the same ids: their
- * sender's fault. And what a handler sends at once cannot be taken back. A control message is
+ * sender's fault. And what a handler sends at once cannot be taken back. What is ignored is
  * done once its id is recorded, so that another body under that id would never be handled. */
 static int draw_copy_fate(const sim_message *of)
 {
     static const sim_fate fates[] = { SIM_GOOD, SIM_GOOD, SIM_POISON, SIM_FAILING };
     if (!the_shape.outbox || of->fate == SIM_IMMEDIATE || of->fate == SIM_BAD_IMMEDIATE ||
-        of->fate == SIM_DEADLY_IMMEDIATE || of->fate == SIM_LATE_IMMEDIATE || of->fate == SIM_CONTROL || sim_chance(50))
+        of->fate == SIM_DEADLY_IMMEDIATE || of->fate == SIM_LATE_IMMEDIATE || sim_fates[of->fate].flags & SIM_IGNORED || sim_chance(50))
         return -1;
     return (int)fates[sim_random(4)];
 }

@@ -371,7 +371,7 @@ typedef struct {
 
 static void note_id(held_ids *held, const wb_operation *operation)
 {
-    if (strcmp(operation->destination, SIM_ERROR_QUEUE) == 0)
+    if (strcmp(operation->destination, SIM_ERROR_QUEUE) == 0 || strcmp(operation->destination, SIM_REVIEW_QUEUE) == 0)
         return;
     if (held->count == held->max) {
         held->max = held->max ? held->max * 2 : 64;

@@ -273,6 +273,45 @@ static void prepare_audited_scope(void)
     prepare_audited_in(WB_MODE_TRANSACTION_SCOPE, 0);
 }
 
+/* ---- what handlers want for what fails ---- */
+
+static void prepare_given_up_in(int mode, int outbox)
+{
+    sim_shape_plain(mode, outbox);
+    the_shape.audits = 1;
+    the_shape.workers = 2;
+    for (int i = 0; i < 4; i++) {
+        sim_scene_add(5, SIM_GOOD);
+        sim_scene_add(2, SIM_DISCARDED);
+        sim_scene_add(3, SIM_ELSEWHERE);
+    }
+}
+
+static void prepare_given_up(void)
+{
+    prepare_given_up_in(WB_MODE_RECEIVE_ONLY, 1);
+}
+
+static void prepare_given_up_plain(void)
+{
+    prepare_given_up_in(WB_MODE_RECEIVE_ONLY, 0);
+}
+
+static void prepare_given_up_none(void)
+{
+    prepare_given_up_in(WB_MODE_NONE, 0);
+}
+
+static void prepare_given_up_atomic(void)
+{
+    prepare_given_up_in(WB_MODE_SENDS_ATOMIC, 0);
+}
+
+static void prepare_given_up_scope(void)
+{
+    prepare_given_up_in(WB_MODE_TRANSACTION_SCOPE, 0);
+}
+
 /* ---- privileges ---- */
 
 /* Nobody may send, and after a while somebody grants it: no message has failed meanwhile. */
@@ -335,6 +374,12 @@ const sim_scenario sim_scenarios_dispatch[] = {
     { "audited_none", "the same with mode none", prepare_audited_none, sim_scene_plainly },
     { "audited_atomic", "the same in a transport transaction", prepare_audited_atomic, sim_scene_plainly },
     { "audited_scope", "the same in transaction_scope", prepare_audited_scope, sim_scene_plainly },
+    { "given_up", "messages that are discarded, or moved to other error queues", prepare_given_up,
+      sim_scene_good_first },
+    { "given_up_plain", "the same without outbox", prepare_given_up_plain, sim_scene_good_first },
+    { "given_up_none", "the same with mode none", prepare_given_up_none, sim_scene_good_first },
+    { "given_up_atomic", "the same in a transport transaction", prepare_given_up_atomic, sim_scene_good_first },
+    { "given_up_scope", "the same in transaction_scope", prepare_given_up_scope, sim_scene_good_first },
     { "unroutable", "a destination that is not there, without outbox", prepare_unroutable, sim_scene_good_first },
     { "unroutable_outbox", "the same with outbox", prepare_unroutable_outbox, sim_scene_good_first },
     { "immediate_ids", "an immediate send of a failed attempt has an id of its own", prepare_immediate_ids,

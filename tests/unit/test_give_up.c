@@ -222,6 +222,41 @@ static int remember_failure(wb_context *ctx, int result, const char *reason)
     return result;
 }
 
+/* What is different for a type: how often it is tried, and where it goes. */
+static int fails(wb_context *ctx, const wb_message *message)
+{
+    (void)message;
+    return wb_fail(ctx, WB_RETRY, "no");
+}
+
+static void test_policy_of_a_type(void **state)
+{
+    static const wb_transport_ops ops = { .struct_size = sizeof ops, .send = refuse_review };
+    static const wb_type_policy policies[] = { { "One", 1, "one.error" }, { "Two", -1, "review" } };
+    wb_error error = { 0 };
+    (void)state;
+    pipeline.transport_ops = &ops;
+    pipeline.type_policies = policies;
+    pipeline.type_policy_count = 2;
+    entries[0].one = entries[1].one = fails;
+    for (size_t i = 0; i < 2; i++) {
+        wb_item *item = wb_batch_hold(&worker, &incoming[i], &entries[i]);
+        unsigned tries = 0;
+        for (; item->verdict == WB_VERDICT_OPEN; tries++)
+            assert_int_equal(run_handlers(), WB_RETRY);
+        assert_int_equal(tries, i ? 6 : 2);
+        assert_true(wb_batch_choose(&worker, WB_BATCH_ANY));
+        assert_int_equal(wb_stage_dispatch(&worker, &error), WB_OK);
+        assert_string_equal(moved_to(item), i ? "review" : "one.error");
+        assert_int_equal(item->state, i ? WB_ITEM_MOVING : WB_ITEM_SETTLED);
+        if (i) /* it is not there */
+            assert_string_equal(item->error_queue, "error");
+        wb_batch_drop_all(&worker);
+    }
+    assert_string_equal(wb_pipeline_policy(&pipeline, NULL).error_queue, "error");
+    assert_string_equal(wb_pipeline_policy(&pipeline, "Other").error_queue, "error");
+}
+
 /* A host that is older than these functions. */
 static void test_an_older_host(void **state)
 {
@@ -238,7 +273,8 @@ int main(void)
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(test_discarded),     TEST(test_discarded_behind_others), TEST(test_what_is_said_last),
-        TEST(test_moved),         TEST(test_moved_to_no_name),        TEST(test_an_older_host),
+        TEST(test_moved),         TEST(test_moved_to_no_name),        TEST(test_policy_of_a_type),
+        TEST(test_an_older_host),
     };
     wb_log_set_level(-1);
     return cmocka_run_group_tests(tests, NULL, NULL);

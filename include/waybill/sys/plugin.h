@@ -24,7 +24,7 @@
  *
  * Change log: 1.0 first version. Appended since: WB_CAUSE_SERVER;
  * wb_endpoint_info.headers_max, headers_size_max, derived, derived_count; WB_CAUSE_SENDING;
- * wb_endpoint_info.delays, audit_queue.
+ * wb_endpoint_info.delays, audit_queue, error_queues, error_queue_count.
  */
 #ifndef WAYBILL_SYS_PLUGIN_H
 #define WAYBILL_SYS_PLUGIN_H
@@ -270,6 +270,9 @@ typedef struct wb_endpoint_info {
     /** Where copies of handled messages go; NULL or absent for nowhere. Like the error queue it
      *  is others', too: install() makes and verify() looks for it. */
     const char *audit_queue;
+    /** Further error queues, for messages of some types; none may be named twice. */
+    const char *const *error_queues;
+    size_t error_queue_count;
 } wb_endpoint_info;
 
 #ifdef __cplusplus

@@ -44,8 +44,8 @@ const wb_option wb_amqp_options[WB_AMQP_OPTION_COUNT] = {
       "Quorum queues count deliveries across crashes, and are faster with batches. An existing "
       "queue keeps its type: delete it, or name its type here." },
     { "error_queue_type", WB_OPTION_CHOICE, 0, AT(error_queue_type), "same", 0, 0,
-      error_queue_types, "0.1", "type of the error queue; same means that of queue_type",
-      "Often the error queue is shared, and another endpoint has made it." },
+      error_queue_types, "0.1", "type of error queues and the audit queue; same means that of queue_type",
+      "Often they are shared, and another endpoint has made them." },
     { "topology", WB_OPTION_CHOICE, 0, AT(topology), "conventional", 0, 0, topologies, "0.1",
       "how messages find their queues: as all endpoints of the system do it",
       "The two routing topologies of NServiceBus. conventional: an exchange for each queue and each "

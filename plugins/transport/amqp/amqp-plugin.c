@@ -12,26 +12,31 @@
 #include "plugins/transport/amqp/amqp-topology.h"
 
 /* Names the broker would answer by closing the connection, at every try. */
+static int check_name(const wb_host *host, const char *address, wb_error *error)
+{
+    const char *name = address ? wb_amqp_address_queue(address) : NULL;
+    const char *problem = name ? wb_amqp_name_problem(name) : NULL;
+    return problem ? host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 0, "\"%s\" cannot name a queue: %s",
+                                name, problem)
+                   : WB_OK;
+}
+
 static int check_names(const wb_host *host, const wb_endpoint_info *endpoint, wb_error *error)
 {
-    const char *error_queue =
-        endpoint->error_queue ? wb_amqp_address_queue(endpoint->error_queue) : NULL;
-    const char *audit_queue = WB_HAS(endpoint, wb_endpoint_info, audit_queue)
-                                  ? wb_amqp_address_queue(endpoint->audit_queue)
-                                  : NULL;
-    const char *const names[] = { endpoint->name, error_queue, audit_queue };
     if (wb_amqp_address_queue(endpoint->name) != endpoint->name)
         return host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 0,
                           "an endpoint cannot be named \"%s\": as a destination this is the queue "
                           "\"%s\"",
                           endpoint->name, wb_amqp_address_queue(endpoint->name));
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        const char *problem = names[i] ? wb_amqp_name_problem(names[i]) : NULL;
-        if (problem)
-            return host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 0,
-                              "\"%s\" cannot name a queue: %s", names[i], problem);
-    }
-    return WB_OK;
+    int result = check_name(host, endpoint->name, error);
+    if (result == WB_OK)
+        result = check_name(host, endpoint->error_queue, error);
+    if (result == WB_OK && WB_HAS(endpoint, wb_endpoint_info, audit_queue))
+        result = check_name(host, endpoint->audit_queue, error);
+    for (size_t i = 0; result == WB_OK && WB_HAS(endpoint, wb_endpoint_info, error_queue_count) &&
+                       i < endpoint->error_queue_count; i++)
+        result = check_name(host, endpoint->error_queues[i], error);
+    return result;
 }
 
 static int check_dead_letters(const wb_host *host, const wb_amqp_config *config, wb_error *error)

@@ -82,11 +82,19 @@ static int is_audit_queue(const wb_transport *transport, const char *name)
            strcmp(name, wb_amqp_address_queue(endpoint->audit_queue)) == 0;
 }
 
-/* The error queue and the audit queue are others', too. */
+/* Those of single types. */
+static size_t count_error_queues(const wb_endpoint_info *endpoint)
+{
+    return WB_HAS(endpoint, wb_endpoint_info, error_queue_count) ? endpoint->error_queue_count : 0;
+}
+
+/* Error queues and the audit queue are others', too. */
 static int is_shared(const wb_transport *transport, const char *name)
 {
     const wb_endpoint_info *endpoint = transport->endpoint;
     int is_error_queue = endpoint->error_queue && strcmp(name, wb_amqp_address_queue(endpoint->error_queue)) == 0;
+    for (size_t i = 0; !is_error_queue && i < count_error_queues(endpoint); i++)
+        is_error_queue = strcmp(name, wb_amqp_address_queue(endpoint->error_queues[i])) == 0;
     return (is_error_queue || is_audit_queue(transport, name)) && strcmp(name, endpoint->name) != 0;
 }
 
@@ -330,6 +338,8 @@ static int install_all(wb_amqp_connection *connection, wb_error *error)
         result = install_address(connection, endpoint->error_queue, error);
     if (result == WB_OK && WB_HAS(endpoint, wb_endpoint_info, audit_queue))
         result = install_address(connection, endpoint->audit_queue, error);
+    for (size_t i = 0; i < count_error_queues(endpoint) && result == WB_OK; i++)
+        result = install_address(connection, endpoint->error_queues[i], error);
     if (result == WB_OK)
         result = verify_dead_letters(connection, error);
     if (result == WB_OK)
@@ -393,6 +403,8 @@ static int verify_all(wb_amqp_connection *connection, wb_error *error)
         result = verify_address(connection, endpoint->error_queue, error);
     if (result == WB_OK && WB_HAS(endpoint, wb_endpoint_info, audit_queue))
         result = verify_address(connection, endpoint->audit_queue, error);
+    for (size_t i = 0; i < count_error_queues(endpoint) && result == WB_OK; i++)
+        result = verify_address(connection, endpoint->error_queues[i], error);
     if (result == WB_OK)
         result = verify_dead_letters(connection, error);
     if (result == WB_OK)

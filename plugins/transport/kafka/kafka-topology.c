@@ -88,6 +88,12 @@ static int check_name(const wb_transport *transport, const char *what, const cha
                                  what, name, reason);
 }
 
+/* Those of single types. */
+static size_t count_error_queues(const wb_endpoint_info *endpoint)
+{
+    return WB_HAS(endpoint, wb_endpoint_info, error_queue_count) ? endpoint->error_queue_count : 0;
+}
+
 int wb_kafka_topology_check(const wb_transport *transport, wb_error *error)
 {
     const wb_endpoint_info *endpoint = transport->endpoint;
@@ -96,6 +102,8 @@ int wb_kafka_topology_check(const wb_transport *transport, wb_error *error)
         result = check_name(transport, "error queue", endpoint->error_queue, 0, error);
     if (result == WB_OK && WB_HAS(endpoint, wb_endpoint_info, audit_queue))
         result = check_name(transport, "audit queue", endpoint->audit_queue, 0, error);
+    for (size_t i = 0; i < count_error_queues(endpoint) && result == WB_OK; i++)
+        result = check_name(transport, "error queue", endpoint->error_queues[i], 0, error);
     for (size_t i = 0; i < endpoint->type_count && result == WB_OK; i++)
         result = check_name(transport, "type", endpoint->types[i], 1, error);
     return result;
@@ -276,6 +284,8 @@ static int operation_on(const wb_transport *transport, const char *topic)
     const wb_endpoint_info *endpoint = transport->endpoint;
     int is_written = (endpoint->error_queue && strcmp(topic, endpoint->error_queue) == 0) ||
                      (WB_HAS(endpoint, wb_endpoint_info, audit_queue) && strcmp(topic, endpoint->audit_queue) == 0);
+    for (size_t i = 0; i < count_error_queues(endpoint); i++)
+        is_written |= strcmp(topic, endpoint->error_queues[i]) == 0;
     return is_written ? WB_KAFKA_WRITE : WB_KAFKA_READ;
 }
 
@@ -340,6 +350,8 @@ static int install_all(wb_kafka_client *client, wb_kafka_failure *failure)
         result = install_copies(client, transport->endpoint->error_queue, failure);
     if (result == WB_OK && WB_HAS(transport->endpoint, wb_endpoint_info, audit_queue))
         result = install_copies(client, transport->endpoint->audit_queue, failure);
+    for (size_t i = 0; i < count_error_queues(transport->endpoint) && result == WB_OK; i++)
+        result = install_copies(client, transport->endpoint->error_queues[i], failure);
     if (result == WB_OK)
         wb_kafka_limits_compare(client, in(transport, timeout));
     rd_kafka_topic_partition_list_destroy(topics);
@@ -379,6 +391,9 @@ static int verify_all(wb_kafka_client *client, wb_kafka_failure *failure)
     if (result == WB_OK && WB_HAS(transport->endpoint, wb_endpoint_info, audit_queue))
         result =
             check_topic(client, transport->endpoint->audit_queue, in(transport, timeout), failure);
+    for (size_t i = 0; i < count_error_queues(transport->endpoint) && result == WB_OK; i++)
+        result =
+            check_topic(client, transport->endpoint->error_queues[i], in(transport, timeout), failure);
     if (result == WB_OK)
         result = wb_kafka_topic_find(client, transport->endpoint->name, in(transport, timeout),
                                      &code, &partitions, NULL, failure);

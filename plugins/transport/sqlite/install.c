@@ -121,6 +121,9 @@ static int install_tables(wb_transport *transport, wb_sqlite_database *db, wb_er
         result = make_queue(db, endpoint->error_queue, &others, error);
     if (result == WB_OK && WB_HAS(endpoint, wb_endpoint_info, audit_queue))
         result = make_queue(db, endpoint->audit_queue, &others, error);
+    for (size_t i = 0; result == WB_OK && WB_HAS(endpoint, wb_endpoint_info, error_queue_count) &&
+                       i < endpoint->error_queue_count; i++)
+        result = make_queue(db, endpoint->error_queues[i], &others, error);
     for (size_t i = 0; result == WB_OK && i < endpoint->type_count; i++)
         result = subscribe(db, endpoint->types[i], queue, error);
     return result;
@@ -205,6 +208,9 @@ static int verify_tables(wb_transport *transport, wb_sqlite_database *db, wb_err
         result = verify_queue(transport, db, endpoint->error_queue, &others, error);
     if (result == WB_OK && WB_HAS(endpoint, wb_endpoint_info, audit_queue))
         result = verify_queue(transport, db, endpoint->audit_queue, &others, error);
+    for (size_t i = 0; result == WB_OK && WB_HAS(endpoint, wb_endpoint_info, error_queue_count) &&
+                       i < endpoint->error_queue_count; i++)
+        result = verify_queue(transport, db, endpoint->error_queues[i], &others, error);
     for (size_t i = 0; result == WB_OK && i < endpoint->type_count; i++)
         result = verify_subscription(transport, db, endpoint->types[i], queue, error);
     return result;
