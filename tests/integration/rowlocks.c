@@ -148,8 +148,7 @@ static const char *const rights[] = {
 
 static const char *const delayed_rights[] = {
     "EXPLAIN SELECT due FROM {delayed}",
-    "EXPLAIN INSERT INTO {delayed} (id, destination, retries, due, operation) "
-    "VALUES ('', '', 0, 0, '')",
+    "EXPLAIN INSERT INTO {delayed} (id, due) VALUES ('', 0)",
     "EXPLAIN UPDATE {delayed} SET taken_by = NULL, taken_until = 0",
     "EXPLAIN DELETE FROM {delayed}",
 };

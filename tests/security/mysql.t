@@ -46,6 +46,7 @@ my @documented = (
     [ 'waybill_endpoints', 'select' ],
     (map { [ 'orders_dedup', $_ ] } qw(select insert update delete)),
     (map { [ 'orders_pending', $_ ] } qw(select insert update delete)),
+    (map { [ 'orders_delayed', $_ ] } qw(select insert update delete)),
     [ 'effects', 'insert' ],    # the handler's own
 );
 sub grant { my $user = shift // 'clerk'; $server->administer(join ';', map { "grant $_->[1] on $database.$_->[0] to $user" } @documented) }

@@ -93,6 +93,7 @@ my @documented = (
     [ 'table waybill_endpoints', 'select' ],
     (map { [ 'table orders_dedup', $_ ] } qw(select insert delete)),
     (map { [ 'table orders_pending', $_ ] } qw(select insert update delete)),
+    (map { [ 'table orders_delayed', $_ ] } qw(select insert update delete)),
     [ 'table effects', 'insert' ],    # the handler's own
 );
 sub grant { my $role = shift // 'clerk'; $e->sql(join ';', map { "grant $_->[1] on $_->[0] to $role" } @documented) }
