@@ -192,7 +192,7 @@ sub rights_that_are_taken_away {
     transport('clear', as_clerk('plain'));
     my $case = Secure::runs($e, 'read on the topic is taken away');
     $rights->forbid('clerk', topic => $name, 'read');
-    $e->wait_for("$case->{what}: it says so", sub { $e->log_lines(qr/the broker cannot be used.*topic .*\Q$name\E.*grant.*READ.*kafka-acls/) });
+    $e->wait_for("$case->{what}: it says so", sub { $e->log_lines(qr/the broker (?:is away|cannot be used).*topic .*\Q$name\E.*grant.*READ.*kafka-acls/) });
     $rights->allow('clerk', topic => $name, 'read');
     Secure::deliver($e, $case->{message});
     Secure::goes_on($case, undef, qr/^(?:0|77)$/);    # 77 while it is not known that all is well again
