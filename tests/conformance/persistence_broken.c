@@ -380,6 +380,8 @@ const wb_plugin *JOIN(broken_, JOIN(BASE, _LTX_wb_plugin))(void)
     ops.next_pending = broken_next;
     if (WB_HAS(base, wb_persistence_ops, clock))
         ops.clock = broken_clock;
+    ops.delayed = NULL; /* delayed_broken.c */
+    plugin.capabilities &= ~WB_CAP_DELAY_STORE;
     plugin.name = "broken_" TEXT(BASE);
     plugin.ops = &ops;
     plugin.options = make_options(&plugin, &plugin.option_count);

@@ -14,12 +14,16 @@ WAYBILL_PLUGIN_DIR=$top_builddir/plugins
 export WAYBILL_PLUGIN_DIR
 count=0
 
-try() { # BUG <EXPECTED
+configure() { # BUG
     cat >"$work/waybill.conf" <<END
 plugin_path = [ "$top_builddir/tests/conformance/.libs" ];
 endpoints = ( { name = "kit"; transport = { plugin = "sqlite"; file = "$work/queue.db"; };
   persistence = { plugin = "broken_pgsql"; lock_timeout = "5s"; bug = "$1"; }; } );
 END
+}
+
+try() { # BUG <EXPECTED
+    configure "$1"
     cat - "$work/no-crash" |
         "$top_srcdir/tests/conformance/judge" persistence -c "$work/waybill.conf" >"$work/$1.tap" 2>"$work/$1.log"
     count=$((count + 1))
@@ -43,6 +47,10 @@ skip crash: in begin(), nothing is left
 skip crash: before a commit, nothing happened
 skip crash: before a mark, the row is there
 END
+# Delayed stores are broken in another test; these declare none.
+configure none
+"$top_builddir/waybill" conformance persistence -c "$work/waybill.conf" --only delayed: |
+    sed -n 's/^ok [0-9]* - \(.*\) # SKIP .* does not declare delay_store$/skip \1/p' >>"$work/no-crash"
 
 try none <<'END'
 END

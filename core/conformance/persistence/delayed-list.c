@@ -210,7 +210,7 @@ static void rescheduled_is_due_then(wb_kit *kit)
 static void free_when_the_lease_ends(wb_kit *kit)
 {
     wb_client *a = wb_client_open(kit, 0);
-    const int64_t deadline = wb_clock_monotonic() + WB_CALL_DEADLINE;
+    const int64_t deadline = wb_clock_monotonic() + kit->options->patience;
     const wb_delayed messages[] = { wb_waiting("a", PAST(1)), wb_waiting("b", PAST(2)) };
     wb_delayed_key keys[] = { wb_waiting_key(&messages[0]), wb_waiting_key(&messages[1]) };
     wb_delayed_fetch what = wb_fetch_of(wb_owner_a, 0);

@@ -1,0 +1,188 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# The persistence kit finds what is wrong with broken delayed stores: the cases named here must
+# fail, others may, and nothing may with the store that is whole.
+set -u
+conformance=$top_srcdir/tests/conformance
+work=$top_builddir/tests/conformance/work/delayed-broken
+rm -rf "$work"
+mkdir -p "$work"
+WAYBILL_PLUGIN_DIR=$top_builddir/plugins
+export WAYBILL_PLUGIN_DIR
+bugs= running=0
+
+# Some at once: they mostly wait for the disk and for leases.
+try() { # BUG <CASES that must fail, without the topic
+    bugs="$bugs $1"
+    cat >"$work/$1.conf" <<END
+plugin_path = [ "$top_builddir/tests/conformance/.libs" ];
+endpoints = ( { name = "kit"; transport = { plugin = "sqlite"; file = "$work/queue.db"; };
+  persistence = { plugin = "delayed_broken"; file = "$work/$1.db"; busy_timeout = "5s"; bug = "$1"; }; } );
+END
+    { cat "$work/may" "$work/no-server"; sed 's/^/fail delayed: /'; } >"$work/$1.expected"
+    "$conformance/judge" persistence -c "$work/$1.conf" --only delayed: --patience 3 \
+        <"$work/$1.expected" >"$work/$1.tap" 2>&1 &
+    running=$((running + 1))
+    test $((running % 12)) -ne 0 || wait
+}
+
+: >"$work/may"
+for call in store next fetch remove increment_failure_count release list cancel reschedule; do
+    printf 'skip delayed: %s\n' "cut before $call()" "the request of $call() is lost" \
+        "the reply of $call() is lost"
+done >"$work/no-server"
+printf 'skip delayed: crash: in %s(), all or nothing\n' store remove >>"$work/no-server"
+
+try none </dev/null
+wait
+sed -n 's/^ok [0-9]* - delayed: /may delayed: /p' "$work/none.tap" >"$work/may"
+
+try refuses_all_modes <<'END'
+initialize() says which modes it can honour, without a connection
+END
+try ids_ignore_case <<'END'
+keys are compared byte for byte
+END
+try ids_end_at_nul <<'END'
+keys are compared byte for byte
+END
+try key_without_retries <<'END'
+destination, id and retries make the key
+END
+try key_without_destination <<'END'
+destination, id and retries make the key
+END
+try last_one_wins <<'END'
+a key stored twice is one message, the first
+a key stored again leaves a message taken, with its count
+END
+try truncates_operations <<'END'
+operations of 0 bytes to 1 MiB come back
+END
+try forgets_one <<'END'
+a thousand in one call
+END
+try due_to_the_millisecond <<'END'
+due at a time, rounded up by a microsecond at most
+END
+try due_to_the_second <<'END'
+due at a time, rounded up by a microsecond at most
+END
+try early_by_a_millisecond <<'END'
+due at a time, rounded up by a microsecond at most
+END
+try early_by_the_clock <<'END'
+nothing is fetched before it is due
+END
+try limit_is_ignored <<'END'
+what is due first is fetched first, up to the limit
+END
+try latest_first <<'END'
+what is due first is fetched first, up to the limit
+END
+try gives_taken_again <<'END'
+what is taken nobody else is given
+four pollers share what is due, none is in two hands
+END
+try leases_are_halved <<'END'
+what was taken is given to others when the lease ends
+what a killed process had taken comes when its lease ends
+END
+try visits_before_taking <<'END'
+messages are taken before the first is visited, and nobody waits
+what a killed process had taken comes when its lease ends
+END
+try takes_by_looking <<'END'
+four pollers share what is due, none is in two hands
+END
+try gives_up_the_rest <<'END'
+a visitor that ends a fetch leaves the rest taken
+END
+try drops_the_visitors_word <<'END'
+a visitor that ends a fetch leaves the rest taken
+END
+try next_ignores_leases <<'END'
+next() says when a lease ends
+END
+try next_forgets_taken <<'END'
+next() says when a lease ends
+END
+try next_is_an_hour_off <<'END'
+what is due says the database's clock
+END
+try owner_is_ignored <<'END'
+an owner removes what he has taken, nobody's owner all
+END
+try was_always_there <<'END'
+was_there is exact where keys are mixed
+of two that remove one message one is told that it was there
+END
+try was_never_there <<'END'
+was_there is exact where keys are mixed
+of two that cancel one message one is told that it was there
+END
+try removes_the_first <<'END'
+a thousand in one call
+END
+try failures_are_not_counted <<'END'
+failures are counted, and the message is due when it is said
+END
+try failed_stay_taken <<'END'
+failures are counted, and the message is due when it is said
+END
+try failed_are_due_as_before <<'END'
+failures are counted, and the message is due when it is said
+END
+try releases_nothing <<'END'
+release() gives back all of one owner, unchanged
+END
+try releases_everything <<'END'
+release() gives back all of one owner, unchanged
+END
+try release_counts_a_failure <<'END'
+release() gives back all of one owner, unchanged
+END
+try list_takes <<'END'
+a list shows what waits, earliest due first, and takes nothing
+END
+try list_is_endless <<'END'
+all conditions of a filter hold
+END
+try list_includes_its_end <<'END'
+all conditions of a filter hold
+END
+try list_knows_no_destination <<'END'
+all conditions of a filter hold
+END
+try list_hides_leases <<'END'
+a list shows operations by id, failures and leases
+END
+try cancels_what_is_taken <<'END'
+what was cancelled is never fetched, what is taken is not cancelled
+END
+try cancels_nothing <<'END'
+what was cancelled is never fetched, what is taken is not cancelled
+END
+try moves_what_is_taken <<'END'
+what was rescheduled is due then, what is taken stays
+END
+try moves_nothing <<'END'
+what was rescheduled is due then, what is taken stays
+END
+try all_endpoints_are_one <<'END'
+two endpoints share no messages
+END
+wait
+
+count=0
+for bug in $bugs; do
+    count=$((count + 1))
+    if grep -q '^1\.\.' "$work/$bug.tap" && ! grep -q '^not ok' "$work/$bug.tap"; then
+        echo "ok $count - $bug"
+    else
+        echo "not ok $count - $bug"
+        grep -v '^ok' "$work/$bug.tap" | sed 's/^/# /'
+    fi
+done
+echo "1..$count"
