@@ -53,7 +53,7 @@ static int set_up(void **state)
     (void)state;
     pipeline = (wb_pipeline){ .endpoint = "e", .mode = WB_MODE_RECEIVE_ONLY, .handlers = &handlers,
                               .batch_max = 8, .batch_time = WB_SECOND, .transport_ops = &ops,
-                              .audit_queue = "audit", .recoverability = { 5, "error", 0 } };
+                              .audit_queue = "audit", .recoverability = { .immediate_retries = 5, .error_queue = "error" } };
     pipeline.origin = wb_origin_make("e", 1, 1024);
     entries[0] = (wb_handler_entry){ "One", discards, NULL, "test" };
     entries[1] = (wb_handler_entry){ "Two", succeeds, NULL, "test" };
