@@ -14,6 +14,8 @@
 #define LOOK_EVERY (1 * WB_SECOND)
 /* A store that is only drained: by then, those that still use it have their own poller. */
 #define DRAIN_EVERY (60 * WB_SECOND)
+/* Between two looks whether an endpoint that gave up was started again. */
+#define REST (200 * WB_MILLISECOND)
 /* After a round that failed. */
 #define PAUSE_FIRST (500 * WB_MILLISECOND)
 #define PAUSE_LONGEST (30 * WB_SECOND)
@@ -215,7 +217,8 @@ static int run_lots(wb_poller *poller, int64_t *ret_due, int64_t *ret_now, wb_er
 {
     wb_pipeline *p = poller->pipeline;
     int r;
-    while ((r = look(poller, ret_due, ret_now, error)) == WB_OK && *ret_due <= *ret_now && !p->stop) {
+    while ((r = look(poller, ret_due, ret_now, error)) == WB_OK && *ret_due <= *ret_now && !p->stop &&
+           !p->is_down) {
         do
             if ((r = run_lot(poller, error)) != WB_OK)
                 return r;
@@ -232,11 +235,24 @@ static int64_t longest_sleep(const wb_poller *poller)
     return poller->only_drains ? DRAIN_EVERY : LOOK_EVERY;
 }
 
+/* Not before somebody has acted. */
+static void rest(wb_poller *poller, int64_t *ret_until, int64_t *ret_sleep)
+{
+    close_storage(poller);
+    close_outlet(poller);
+    *ret_until = INT64_MIN;
+    *ret_sleep = REST;
+}
+
 void wb_poller_round(wb_poller *poller, int64_t *ret_until, int64_t *ret_sleep)
 {
     wb_error error = { 0 };
     int64_t due = WB_NEVER_DUE, now = 0;
 
+    if (poller->pipeline->is_down) {
+        rest(poller, ret_until, ret_sleep);
+        return;
+    }
     wb_alarm_clear(&poller->pipeline->alarm);
     int r = run_lots(poller, &due, &now, &error);
     if (r != WB_OK) {

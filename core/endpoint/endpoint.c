@@ -267,6 +267,14 @@ static void interrupt_workers(wb_endpoint *e)
             wb_worker_interrupt(&e->seats[i].worker);
 }
 
+/* Somebody must act, on the database perhaps: as long as no worker runs the poller closes, too. */
+static void rest_poller(wb_endpoint *e)
+{
+    wb_pipeline *p = &e->pipeline;
+    if (wb_endpoint_missing(e) == e->seat_count && !atomic_exchange(&p->is_down, 1))
+        wb_alarm_ring(&p->alarm);
+}
+
 int wb_endpoint_look(wb_endpoint *e, wb_error *error)
 {
     if (e->pipeline.is_critical)
@@ -280,8 +288,10 @@ int wb_endpoint_look(wb_endpoint *e, wb_error *error)
     }
     wb_dependency_tell(&e->pipeline.broker, e->pipeline.endpoint, wb_clock_monotonic());
     wb_dependency_tell(&e->pipeline.database, e->pipeline.endpoint, wb_clock_monotonic());
-    if (e->result != WB_OK)
-        *error = e->failure;
+    if (e->result == WB_OK)
+        return WB_OK;
+    rest_poller(e);
+    *error = e->failure;
     return e->result;
 }
 
@@ -313,6 +323,7 @@ int wb_endpoint_restart(wb_endpoint *e)
     wb_error_clear(&e->failure);
     atomic_store(&e->pipeline.is_critical, 0);
     e->result = fill_seats(e, &e->failure);
+    atomic_store(&e->pipeline.is_down, 0);
     return e->result;
 }
 

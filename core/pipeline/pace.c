@@ -47,7 +47,7 @@ void wb_pace_take_turn(wb_worker *w, wb_waiter *waiter)
     int64_t wait;
     if (!waiter->waits)
         wb_pace_back_off(w);
-    while (!*stop && (wait = wb_waiter_turn(waiter, wb_clock_monotonic())) > 0) {
+    while (!*stop && !w->pipeline->is_critical && (wait = wb_waiter_turn(waiter, wb_clock_monotonic())) > 0) {
         atomic_store(&w->beat, wb_clock_monotonic());
         wb_clock_pause(wait, stop);
     }

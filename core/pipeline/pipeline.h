@@ -46,6 +46,7 @@ typedef struct wb_pipeline {
 
     atomic_int stop; /* set once; workers finish what is in flight */
     atomic_int is_critical; /* a circuit breaker opened, and workers are to give up */
+    atomic_int is_down; /* every worker gave up and none is started yet: nobody keeps a session open */
     /* Told of each message that is stored to wait; the poller sleeps by it. */
     wb_alarm alarm;
     wb_breaker store_breaker, fetch_breaker, dispatch_breaker;

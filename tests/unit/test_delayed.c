@@ -549,6 +549,25 @@ static void test_others_leases_are_waited_for(void **state)
     assert_int_equal(poll_sleep, 500 * WB_MILLISECOND);
 }
 
+/* Somebody must act: nothing is held open meanwhile. */
+static void test_rests_while_the_endpoint_is_down(void **state)
+{
+    (void)state;
+    fake_delays_add("q", "now", fake_store.now);
+    fake_delays_add("q", "later", fake_store.now + WB_SECOND);
+    poll_once();
+    assert_int_equal(fake_store.storage_open + fake_store.transport_open, 2);
+    fake_store.now += WB_SECOND;
+    pipeline.is_down = 1;
+    poll_once();
+    assert_int_equal(fake_store.storage_open + fake_store.transport_open, 0);
+    assert_int_equal(fake_store.sent_count, 1);
+    assert_true(poll_sleep <= WB_SECOND);
+    pipeline.is_down = 0;
+    poll_once();
+    assert_int_equal(fake_store.sent_count, 2);
+}
+
 /* ---- its sleep ------------------------------------------------------------------------- */
 
 static void *tell(void *argument)
@@ -720,6 +739,7 @@ int main(void)
         EACH(test_remove_fails),
         EACH(test_unreadable_is_left_alone),
         EACH(test_others_leases_are_waited_for),
+        EACH(test_rests_while_the_endpoint_is_down),
         EACH(test_alarm),
         EACH(test_breaker),
         EACH(test_breaker_goes_on),
