@@ -50,8 +50,7 @@ static int is_name(const wb_header *header, const char *name)
 int wb_recover_is_failure_header(const wb_header *header)
 {
     static const char *const names[] = {
-        WB_HEADER_RETRIES,           WB_HEADER_RETRIES_TIMESTAMP, WB_HEADER_FL_RETRIES,
-        WB_HEADER_FAILED_QUEUE,
+        WB_HEADER_RETRIES,           WB_HEADER_FL_RETRIES,        WB_HEADER_FAILED_QUEUE,
         WB_HEADER_TIME_OF_FAILURE,   WB_HEADER_PROCESSING_MACHINE, WB_HEADER_PROCESSING_ENDPOINT,
         WB_HEADER_HOST_ID,           WB_HEADER_HOST_NAME,         WB_HEADER_TRIMMED,
     };

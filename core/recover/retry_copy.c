@@ -28,12 +28,20 @@ uint32_t wb_recover_retries(const wb_header *headers, size_t count)
     return number < UINT32_MAX ? (uint32_t)number : UINT32_MAX;
 }
 
-/* A time somebody else wrote, or that cannot be read, counts as now. */
+/* When its first delayed retry was asked for. The error queue's copy keeps that time, as .NET's does, but not
+ * the number: what comes back from there begins anew. */
+static const wb_header *find_first(const wb_incoming *incoming)
+{
+    return wb_recover_retries(incoming->headers, incoming->header_count)
+               ? WB_HEADERS_FIND(incoming->headers, incoming->header_count, WB_HEADER_RETRIES_TIMESTAMP)
+               : NULL;
+}
+
+/* A time that cannot be read counts as now. */
 static int is_over(const wb_incoming *incoming, int64_t now)
 {
     int64_t first;
-    const wb_header *header =
-        WB_HEADERS_FIND(incoming->headers, incoming->header_count, WB_HEADER_RETRIES_TIMESTAMP);
+    const wb_header *header = find_first(incoming);
     return header && wb_clock_parse_wire(header->value, &first) && now - first >= WB_DELAYED_RETRIES_END;
 }
 
@@ -73,8 +81,7 @@ static wb_header make_header(wb_arena *arena, const char *name, const char *valu
 static wb_header make_timestamp(const wb_incoming *incoming, wb_arena *arena)
 {
     char now[WB_TIMESTAMP_SIZE];
-    const wb_header *first =
-        WB_HEADERS_FIND(incoming->headers, incoming->header_count, WB_HEADER_RETRIES_TIMESTAMP);
+    const wb_header *first = find_first(incoming);
     wb_clock_format_wire(wb_clock_wall(), now);
     return first ? *first : make_header(arena, WB_HEADER_RETRIES_TIMESTAMP, now);
 }

@@ -187,7 +187,8 @@ sub receivers { my ($e, $all) = @_; return [ sort @{ $all->{"waybill $e->{name} 
 sub all_receive { my ($all) = @_; return !grep { @{ receivers($_, $all) } != $_->{concurrency} } @endpoints }
 
 sub alarms {
-    $_->configure(transport => transport_of($_->{limit}, qq(confirm_timeout = "@{[ 1000 * $window ]}ms";))) for @endpoints;
+    # time enough that a worker takes several, however busy the machine is with all of them
+    $_->configure(batch_time => '200ms', transport => transport_of($_->{limit}, qq(confirm_timeout = "@{[ 1000 * $window ]}ms";))) for @endpoints;
     begin($_) for @endpoints;
     start_all();
     send_to($_, 'alarm', 40, 'sleep 1') for @endpoints;    # from these workers learn to take many
@@ -215,7 +216,7 @@ sub alarms {
         is_deeply [ grep { (my @calls = $e->attempts($_)) != 1 } names(@{ $e->{good} }) ], [], "alarms: $e->{name}: each was handled at its first delivery";
     }
     stop_all('alarms');
-    $_->configure(transport => transport_of($_->{limit})) for @endpoints;
+    $_->configure(batch_time => undef, transport => transport_of($_->{limit})) for @endpoints;
 }
 
 # Neither handled nor in the queue.

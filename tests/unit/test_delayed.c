@@ -670,6 +670,7 @@ static void test_delays_of_retries(void **state)
     assert_int_equal(delay_of(policy, 1, "1", "2027-01-14 08:00:00:000000 Z", 0), 0); /* a day ago */
     assert_int_equal(delay_of(policy, 1, "1", "2027-01-14 08:00:01:000000 Z", 0), 20 * WB_SECOND);
     assert_int_equal(delay_of(policy, 1, "1", "some day", 0), 20 * WB_SECOND);
+    assert_int_equal(delay_of(policy, 1, "0", "2020-01-01 08:00:00:000000 Z", 0), 10 * WB_SECOND);
     assert_int_equal(delay_of(policy, 1, "", "", 1), 0); /* its key keeps its order */
     with.on_failure = WB_ON_MESSAGE_FAILURE_DELAY;
     assert_int_equal(delay_of(with, 1, "", "", 1), 10 * WB_SECOND);
@@ -706,9 +707,13 @@ static void test_copy_that_is_retried(void **state)
     assert_string_equal(WB_HEADERS_FIND(copy->headers, 4, WB_HEADER_RETRIES_TIMESTAMP)->value, headers[2].value);
     assert_non_null(WB_HEADERS_FIND(copy->headers, 4, "a"));
     assert_non_null(WB_HEADERS_FIND(copy->headers, 4, "b"));
-    /* in the error queue it has neither */
+    /* in the error queue it has the time alone, as .NET's has, and from there it begins anew */
     assert_true(wb_recover_is_failure_header(&headers[1]));
-    assert_true(wb_recover_is_failure_header(&headers[2]));
+    assert_false(wb_recover_is_failure_header(&headers[2]));
+    const wb_incoming returned = { .id = "id", .id_size = 2, .headers = headers + 2, .header_count = 2 };
+    copy = wb_recover_retry_operation(&pipeline.origin, &returned, 77, &arena, &list);
+    assert_int_equal(copy->header_count, 3);
+    assert_string_not_equal(WB_HEADERS_FIND(copy->headers, 3, WB_HEADER_RETRIES_TIMESTAMP)->value, headers[2].value);
 }
 
 int main(void)
