@@ -13,10 +13,13 @@
 #include "core/base/log.h"
 #include "core/recover/recoverability.h"
 
-/* A destination that confirms nothing; an error queue that refuses; what cannot be read here. */
+/* A destination that confirms nothing, or a privilege that is missing; an error queue that refuses; what cannot be read here. */
 #define SILENCE_PAUSE (30 * WB_SECOND)
 #define ERROR_QUEUE_PAUSE (60 * WB_SECOND)
 #define UNREADABLE_PAUSE (3600 * WB_SECOND)
+/* What was sent and cannot be removed: so long it is tried, a window of the broker and this are within a lease. */
+#define REMOVE_TRIES (5 * WB_SECOND)
+#define REMOVE_PAUSE (50 * WB_MILLISECOND)
 
 void wb_lot_init(wb_lot *lot, wb_pipeline *pipeline, const wb_lot_policy *policy)
 {
@@ -71,6 +74,7 @@ int wb_lot_fetch(wb_lot *lot, wb_storage_session *storage, wb_error *error)
                                      .owner = lot->policy->owner,
                                      .lease = WB_LOT_LEASE };
     lot->count = lot->refused = 0;
+    lot->is_kept = 0;
     wb_arena_reset(&lot->arena);
     return lot->pipeline->persistence_ops->delayed->fetch(storage, &fetch, take, lot, error);
 }
@@ -128,6 +132,7 @@ static int move_refused(wb_lot *lot, wb_outlet *outlet, wb_error *error)
         if (!is_refused_for_good(lot, entry))
             continue;
         entry->copy = make_copy(lot, entry->operation);
+        lot->refused++;
         wb_window_add(&lot->window, entry->copy);
     }
     int r = wb_window_send(&lot->window, outlet, error);
@@ -146,7 +151,8 @@ int wb_lot_dispatch(wb_lot *lot, wb_outlet *outlet, wb_error *error)
     wb_crash_point("delayed_before_dispatch");
     int r = wb_window_send(&lot->window, outlet, error);
     wb_crash_point("delayed_after_dispatch");
-    return r == WB_OK || r == WB_IN_DOUBT ? move_refused(lot, outlet, error) : r;
+    int is_late = outlet->until && wb_clock_monotonic() >= outlet->until;
+    return (r == WB_OK || r == WB_IN_DOUBT) && !is_late ? move_refused(lot, outlet, error) : r;
 }
 
 /* ---- conclude ---------------------------------------------------------------------- */
@@ -168,8 +174,22 @@ static int64_t pause_of(const wb_lot *lot, const wb_lot_entry *entry, int keeps_
     if (entry->copy)
         return entry->copy->result == WB_REJECT || keeps_session ? ERROR_QUEUE_PAUSE : 0;
     if (entry->operation->result == WB_REJECT)
-        return lot->policy->failure_pause;
+        return entry->operation->cause == WB_CAUSE_REFUSED ? SILENCE_PAUSE : lot->policy->failure_pause;
     return keeps_session ? SILENCE_PAUSE : 0;
+}
+
+/* They were sent: what passes is waited for, within the lease. */
+static int remove_patiently(wb_lot *lot, wb_storage_session *storage, size_t count, wb_error *error)
+{
+    const wb_pipeline *p = lot->pipeline;
+    const wb_delayed_ops *ops = p->persistence_ops->delayed;
+    int64_t until = wb_clock_monotonic() + REMOVE_TRIES;
+    int r;
+    while (((r = ops->remove(storage, lot->policy->owner, lot->keys, count, error)) == WB_RETRY || r == WB_ABORT) &&
+           p->mode != WB_MODE_TRANSACTION_SCOPE && wb_clock_monotonic() < until)
+        wb_clock_pause(REMOVE_PAUSE, NULL);
+    lot->is_kept |= r != WB_OK;
+    return r;
 }
 
 static int remove_gone(wb_lot *lot, wb_storage_session *storage, wb_error *error)
@@ -181,8 +201,7 @@ static int remove_gone(wb_lot *lot, wb_storage_session *storage, wb_error *error
     if (!count)
         return WB_OK;
     wb_crash_point("delayed_before_remove");
-    int r = lot->pipeline->persistence_ops->delayed->remove(storage, lot->policy->owner, lot->keys, count,
-                                                            error);
+    int r = remove_patiently(lot, storage, count, error);
     if (r == WB_OK)
         wb_crash_point("delayed_after_remove");
     return r;

@@ -31,7 +31,8 @@ typedef struct wb_lot {
     const wb_lot_policy *policy;
     wb_lot_entry *entries; /* WB_LOT_MAX */
     size_t count;
-    size_t refused; /* moved to the error queue, or postponed, for their own sake */
+    size_t refused; /* moved to the error queue, or postponed */
+    int is_kept;    /* some were sent and could not be removed: not to be given back before the lease ends */
     wb_arena arena;
     wb_window window;
     wb_delayed_key *keys; /* WB_LOT_MAX, for calls of the store */

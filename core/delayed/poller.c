@@ -16,6 +16,8 @@
 #define DRAIN_EVERY (60 * WB_SECOND)
 /* Between two looks whether an endpoint that gave up was started again. */
 #define REST (200 * WB_MILLISECOND)
+/* Between two looks at what somebody has locked. */
+#define LOCKED_PAUSE (50 * WB_MILLISECOND)
 /* After a round that failed. */
 #define PAUSE_FIRST (500 * WB_MILLISECOND)
 #define PAUSE_LONGEST (30 * WB_SECOND)
@@ -60,7 +62,7 @@ static int open_outlet(wb_poller *poller, wb_error *error)
 static void give_back(wb_poller *poller)
 {
     wb_error ignored;
-    if (poller->storage && poller->lot.count &&
+    if (poller->storage && poller->lot.count && !poller->lot.is_kept &&
         poller->pipeline->persistence_ops->delayed->release(poller->storage, poller->owner, &ignored) != WB_OK)
         close_storage(poller);
     poller->lot.count = 0;
@@ -76,13 +78,12 @@ static int is_shared(const wb_poller *poller)
 static int begin(wb_poller *poller, wb_error *error)
 {
     wb_pipeline *p = poller->pipeline;
-    int r;
     if (!is_shared(poller))
         return WB_OK;
-    if ((r = open_outlet(poller, error)) != WB_OK ||
-        (r = p->transport_ops->begin(poller->outlet.session, error)) != WB_OK)
-        return r;
-    return p->persistence_ops->join(poller->storage, p->transport_ops->native(poller->outlet.session), error);
+    int r = p->transport_ops->begin(poller->outlet.session, error);
+    return r == WB_OK ? p->persistence_ops->join(poller->storage, p->transport_ops->native(poller->outlet.session),
+                                                 error)
+                      : r;
 }
 
 static int commit(wb_poller *poller, wb_error *error)
@@ -115,14 +116,21 @@ static int keeps_session(int result)
     return result == WB_OK || result == WB_IN_DOUBT;
 }
 
-static int dispatch(wb_poller *poller, wb_error *error)
+static int reach_broker(wb_poller *poller, wb_error *error)
 {
     wb_pipeline *p = poller->pipeline;
     int r = open_outlet(poller, error);
-    if (r == WB_OK) {
-        poller->outlet.until = wb_clock_monotonic() + PATIENCE;
-        r = wb_lot_dispatch(&poller->lot, &poller->outlet, error);
-    }
+    error->result = r;
+    if (r != WB_OK)
+        wb_breaker_failed(&p->dispatch_breaker, p, error);
+    return r;
+}
+
+static int dispatch(wb_poller *poller, wb_error *error)
+{
+    wb_pipeline *p = poller->pipeline;
+    poller->outlet.until = wb_clock_monotonic() + PATIENCE;
+    int r = wb_lot_dispatch(&poller->lot, &poller->outlet, error);
     error->result = r;
     if (keeps_session(r)) {
         wb_breaker_succeeded(&p->dispatch_breaker, p);
@@ -143,6 +151,8 @@ static int conclude(wb_poller *poller, int dispatched, wb_error *error)
     int r = wb_lot_conclude(&poller->lot, poller->storage, keeps_session(dispatched), &own);
     if (r != WB_OK)
         *error = own;
+    if (r != WB_OK && poller->lot.is_kept)
+        wb_breaker_failed(&poller->pipeline->dispatch_breaker, poller->pipeline, error);
     error->result = r != WB_OK ? r : error->result;
     return r != WB_OK ? r : keeps_session(dispatched) ? WB_OK : dispatched;
 }
@@ -161,7 +171,9 @@ static int fetch(wb_poller *poller, wb_error *error)
 
 static int run_lot(wb_poller *poller, wb_error *error)
 {
-    int r = begin(poller, error);
+    int r = reach_broker(poller, error); /* before anything is ours */
+    if (r == WB_OK)
+        r = begin(poller, error);
     if (r == WB_OK)
         r = fetch(poller, error);
     if (r == WB_OK && poller->lot.count) {
@@ -189,10 +201,13 @@ static void fail(wb_poller *poller, int result, const wb_error *error)
                  { "class", wb_result_name(result) }, { "reason", error->text });
 }
 
-/* Nobody has ever stored anything here. */
-static int is_missing(const wb_poller *poller, int result, const wb_error *error)
+/* A store that is used no longer: mostly nobody has ever stored anything here. */
+static void end_draining(wb_poller *poller, const wb_error *error)
 {
-    return poller->only_drains && result == WB_FATAL && error->cause == WB_CAUSE_MISSING;
+    poller->is_done = 1;
+    if (error->cause != WB_CAUSE_MISSING)
+        wb_log_event(WB_LOG_WARNING, "what may wait in the delayed message store cannot be read",
+                     { "endpoint", poller->pipeline->endpoint }, { "reason", error->text });
 }
 
 static int look(wb_poller *poller, int64_t *ret_due, int64_t *ret_now, wb_error *error)
@@ -202,12 +217,15 @@ static int look(wb_poller *poller, int64_t *ret_due, int64_t *ret_now, wb_error 
     if (r == WB_OK)
         r = p->persistence_ops->delayed->next(poller->storage, ret_due, ret_now, error);
     error->result = r;
-    if (r == WB_OK)
-        return WB_OK;
-    if (is_missing(poller, r, error))
-        poller->is_done = 1;
-    else
+    if (r == WB_OK) {
+        wb_pipeline_set_time(p, *ret_now);
+        if (*ret_due > *ret_now) /* else it is the fetch that tells */
+            wb_breaker_succeeded(&p->fetch_breaker, p);
+    } else if (poller->only_drains && r == WB_FATAL) {
+        end_draining(poller, error);
+    } else if (!poller->only_drains) {
         wb_breaker_failed(&p->fetch_breaker, p, error);
+    }
     return r;
 }
 
@@ -223,8 +241,8 @@ static int run_lots(wb_poller *poller, int64_t *ret_due, int64_t *ret_now, wb_er
             if ((r = run_lot(poller, error)) != WB_OK)
                 return r;
         while (poller->lot.count == WB_LOT_MAX && !poller->lot.refused && !p->stop);
-        if (poller->lot.refused)
-            wb_clock_pause(poller->policy.failure_pause, &p->stop);
+        if (poller->lot.refused || !poller->lot.count) /* what is due and not to be had is locked by somebody */
+            wb_clock_pause(poller->lot.refused ? poller->policy.failure_pause : LOCKED_PAUSE, &p->stop);
         poller->lot.count = 0;
     }
     return r;

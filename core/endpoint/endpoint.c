@@ -322,6 +322,9 @@ int wb_endpoint_restart(wb_endpoint *e)
 {
     wb_error_clear(&e->failure);
     atomic_store(&e->pipeline.is_critical, 0);
+    wb_breaker_reset(&e->pipeline.store_breaker);
+    wb_breaker_reset(&e->pipeline.fetch_breaker);
+    wb_breaker_reset(&e->pipeline.dispatch_breaker);
     e->result = fill_seats(e, &e->failure);
     atomic_store(&e->pipeline.is_down, 0);
     return e->result;

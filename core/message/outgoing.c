@@ -121,7 +121,7 @@ static int check_outgoing(const wb_origin *origin, int kind, const wb_outgoing *
     return check_headers(outgoing, error);
 }
 
-static int check_delay(const wb_origin *origin, const wb_outgoing *outgoing, wb_error *error)
+static int check_delay(const wb_origin *origin, int kind, const wb_outgoing *outgoing, wb_error *error)
 {
     if (!outgoing->delay && !outgoing->deliver_at)
         return WB_OK;
@@ -133,6 +133,9 @@ static int check_delay(const wb_origin *origin, const wb_outgoing *outgoing, wb_
         return reject(error, WB_CAUSE_OTHER,
                       "nobody delays messages here: neither the transport can, nor is there a persistence that "
                       "stores delayed messages in this transaction mode");
+    if (kind == WB_KIND_PUBLISH && origin->delays == WB_DELAYS_BY_TRANSPORT)
+        return reject(error, WB_CAUSE_OTHER, "an event cannot be delayed by the transport: send a command to an endpoint "
+                                             "that publishes it, or set delayed_delivery by = \"store\"");
     if ((outgoing->flags & WB_IMMEDIATE) && origin->delays == WB_DELAYS_BY_STORE)
         return reject(error, WB_CAUSE_OTHER, "an immediate message cannot be delayed: the store that keeps "
                                              "delayed messages is in the database of the transaction");
@@ -140,10 +143,10 @@ static int check_delay(const wb_origin *origin, const wb_outgoing *outgoing, wb_
 }
 
 /* The time is fixed now, whenever the message leaves. */
-static int fix_due(const wb_origin *origin, const wb_outgoing *outgoing, int64_t *ret_due, wb_error *error)
+static int fix_due(const wb_origin *origin, int kind, const wb_outgoing *outgoing, int64_t *ret_due, wb_error *error)
 {
     *ret_due = outgoing->deliver_at;
-    if (check_delay(origin, outgoing, error) != WB_OK)
+    if (check_delay(origin, kind, outgoing, error) != WB_OK)
         return WB_REJECT;
     if (!outgoing->delay && !outgoing->deliver_at)
         return WB_OK;
@@ -389,7 +392,7 @@ int wb_outgoing_add(const wb_origin *origin, int kind, const wb_outgoing *outgoi
         return reject(error, WB_CAUSE_TOO_LARGE, "a message may cause at most 10000 outgoing messages");
     int64_t due;
     const char *destination = destination_of(kind, &known, cause, arena, error);
-    if (!destination || fix_due(origin, &known, &due, error) != WB_OK)
+    if (!destination || fix_due(origin, kind, &known, &due, error) != WB_OK)
         return WB_REJECT;
 
     wb_operation *operation = wb_operation_append(list, arena);

@@ -10,6 +10,9 @@
 #include "core/base/log.h"
 #include "core/pipeline/pipeline.h"
 
+/* Longer than any pause between two tries: without a failure for so long it is over, though nobody tried. */
+#define FORGOTTEN_AFTER (60 * WB_SECOND)
+
 void wb_breaker_succeeded(wb_breaker *b, const wb_pipeline *p)
 {
     char seconds[24];
@@ -31,9 +34,17 @@ static void open_circuit(wb_breaker *b, wb_pipeline *p, const wb_error *error)
         atomic_store(&p->is_critical, 1);
 }
 
+void wb_breaker_reset(wb_breaker *b)
+{
+    atomic_store(&b->armed, 0);
+    atomic_store(&b->is_open, 0);
+}
+
 void wb_breaker_failed(wb_breaker *b, wb_pipeline *p, const wb_error *error)
 {
     int64_t now = wb_clock_monotonic(), none = 0;
+    if (now - atomic_exchange(&b->failed, now) > b->after + FORGOTTEN_AFTER && !b->is_open)
+        atomic_store(&b->armed, 0); /* another affair */
     if (p->stop || atomic_compare_exchange_strong(&b->armed, &none, now)) {
         if (!p->stop)
             wb_log_event(WB_LOG_WARNING, "a circuit breaker is armed: it is tried again",

@@ -77,6 +77,13 @@ static int open_storage(wb_worker *w, wb_error *error)
     return r;
 }
 
+/* The worker is about to give up: others may have its turn. */
+static int give_way(wb_waiter *waiter)
+{
+    wb_waiter_leave(waiter);
+    return WB_NOT_CONNECTED;
+}
+
 int wb_stage_connect_storage(wb_worker *w, wb_error *error)
 {
     if (w->storage_broken)
@@ -84,6 +91,8 @@ int wb_stage_connect_storage(wb_worker *w, wb_error *error)
     if (w->storage)
         return WB_OK;
     wb_pace_take_turn(w, &w->database);
+    if (w->pipeline->is_critical)
+        return give_way(&w->database);
     return wb_pace_wait_for_server(&w->database, open_storage(w, error), error);
 }
 
@@ -92,6 +101,8 @@ static int connect_transport(wb_worker *w, wb_error *error)
     if (w->transport)
         return WB_OK;
     wb_pace_take_turn(w, &w->broker);
+    if (w->pipeline->is_critical)
+        return give_way(&w->broker);
     return wb_pace_wait_for_server(&w->broker, open_transport(w, error), error);
 }
 

@@ -65,7 +65,7 @@ static void sort_out(const wb_window *window, const wb_pipeline *p, deferred *d)
         wb_operation *operation = window->operations[i];
         if (!operation->deliver_at || !is_open(operation))
             continue;
-        now = now ? now : wb_pipeline_now(p);
+        now = now ? now : wb_pipeline_delay_now(p);
         if (operation->deliver_at <= now && !wb_bug("late_direct")) {
             operation->deliver_at = 0;
         } else if (p->origin.delays == WB_DELAYS_BY_STORE) {
@@ -137,6 +137,8 @@ static int store_patiently(wb_outlet *outlet, const deferred *d, wb_error *error
         wb_breaker_failed(&p->store_breaker, p, error);
         if (!may_wait(outlet, r))
             return r;
+        if (outlet->beat)
+            atomic_store(outlet->beat, wb_clock_monotonic());
         wb_clock_pause(pause, &p->stop);
         pause = pause * 2 < PAUSE_LONGEST ? pause * 2 : PAUSE_LONGEST;
     }

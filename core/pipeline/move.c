@@ -50,7 +50,7 @@ void wb_move_prepare(wb_worker *w, wb_item *item)
 {
     const wb_pipeline *p = w->pipeline;
     const wb_retry_question question = { item->incoming, &item->failure,
-                                         p->ordered && item->incoming->key_size, wb_pipeline_now(p) };
+                                         p->ordered && item->incoming->key_size, wb_pipeline_delay_now(p) };
     wb_item_change(item, WB_ITEM_MOVING);
     item->delay = wb_recover_delay(&p->recoverability, &question);
     if (item->delay)
@@ -141,13 +141,21 @@ static void send_to_ordinary_queue(const wb_worker *w, wb_item *item, const char
     wb_item_send_to(item, w->pipeline->recoverability.error_queue);
 }
 
+/* The error queue takes what cannot be delayed. */
+static void give_up_retry(wb_worker *w, wb_item *item, const char *reason)
+{
+    wb_log_event(WB_LOG_WARNING, "message is not retried later: its delay was refused",
+                 { "endpoint", w->pipeline->endpoint }, { "message_id", item->incoming->id }, { "reason", reason });
+    item->failure.may_wait = 0;
+}
+
 void wb_move_refused(wb_worker *w, wb_item *item, const wb_operation *refused)
 {
     char reason[1200];
     wb_describe_refusal(refused, reason, sizeof reason);
     item->alone = 1;
-    if (item->delay) /* the error queue takes what cannot be delayed */
-        item->failure.may_wait = 0;
+    if (item->delay)
+        give_up_retry(w, item, reason);
     else if (is_missing(w, item, refused))
         send_to_ordinary_queue(w, item, reason);
     else if (can_be_cut(item, refused))

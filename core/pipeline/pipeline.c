@@ -17,7 +17,7 @@
 
 static int64_t now_of(const void *clock)
 {
-    return wb_pipeline_now(clock);
+    return wb_pipeline_delay_now(clock);
 }
 
 void wb_pipeline_init(wb_pipeline *p)
@@ -67,17 +67,26 @@ int64_t wb_pipeline_now(const wb_pipeline *p)
     return offset ? wb_clock_steady() + offset : wb_clock_wall();
 }
 
+int64_t wb_pipeline_delay_now(const wb_pipeline *p)
+{
+    return p->origin.delays == WB_DELAYS_BY_TRANSPORT ? wb_clock_wall() : wb_pipeline_now(p);
+}
+
+void wb_pipeline_set_time(wb_pipeline *p, int64_t wall)
+{
+    int64_t offset = wall - wb_clock_steady();
+    atomic_store(&p->time_offset, offset ? offset : 1);
+}
+
 int wb_pipeline_ask_time(wb_pipeline *p, wb_storage_session *storage, wb_error *error)
 {
     int64_t wall;
     if (!WB_HAS(p->persistence_ops, wb_persistence_ops, clock))
         return WB_OK;
     int r = p->persistence_ops->clock(storage, &wall, error);
-    if (r != WB_OK)
-        return r;
-    int64_t offset = wall - wb_clock_steady();
-    atomic_store(&p->time_offset, offset ? offset : 1);
-    return WB_OK;
+    if (r == WB_OK)
+        wb_pipeline_set_time(p, wall);
+    return r;
 }
 
 uint64_t wb_pipeline_batch_number(const wb_pipeline *p)

@@ -85,6 +85,11 @@ wb_recoverability wb_pipeline_policy(const wb_pipeline *p, const char *type);
 
 /** Now, by the clock that records are aged by: the database's where it has told. */
 int64_t wb_pipeline_now(const wb_pipeline *p);
+/** Now, by the clock that delays are counted by: the database's where a store keeps them; where the
+ *  broker does this host's, which the transport compares with. */
+int64_t wb_pipeline_delay_now(const wb_pipeline *p);
+/** The database has told its time. */
+void wb_pipeline_set_time(wb_pipeline *p, int64_t wall);
 /** Ask the database for its time. A persistence that cannot tell leaves things as they are.
  *  @return the class of what the persistence says. */
 int wb_pipeline_ask_time(wb_pipeline *p, wb_storage_session *storage, wb_error *error);

@@ -103,18 +103,25 @@ void wb_window_keep_undone(wb_window *part)
     part->count = count;
 }
 
+/* Who has a patience of his own has to be done `until` then. */
+static int64_t wait_until(const wb_outlet *outlet)
+{
+    int64_t left = outlet->until - wb_clock_monotonic();
+    return left < outlet->patience ? (left > PAUSE_FIRST ? left : PAUSE_FIRST) : outlet->patience;
+}
+
 /* A stop is not to wait longer than it may. */
 static int64_t patience(const wb_outlet *outlet)
 {
     const wb_pipeline *p = outlet->pipeline;
-    int64_t usual = outlet->patience ? outlet->patience : WB_DISPATCH_TIMEOUT;
+    int64_t usual = outlet->patience ? wait_until(outlet) : WB_DISPATCH_TIMEOUT;
     return p->stop && p->drain_time < usual ? p->drain_time : usual;
 }
 
 static int is_silent(const wb_outlet *outlet, int silences)
 {
     return silences >= (outlet->until ? SILENCES_MAX_IN_TIME : SILENCES_MAX) &&
-           outlet->pipeline->mode != WB_MODE_NONE;
+           (outlet->until || outlet->pipeline->mode != WB_MODE_NONE);
 }
 
 static int is_time_up(const wb_outlet *outlet)
@@ -280,6 +287,8 @@ static int send_one_by_one(wb_window *window, wb_outlet *outlet, wb_error *error
             all = r != WB_OK ? r : all;
             if (r == WB_IN_DOUBT && is_time_up(outlet))
                 return r;
+            if (outlet->patience && is_time_up(outlet))
+                return WB_RETRY; /* what is not sent by then is somebody else's */
         }
     return all;
 }

@@ -113,7 +113,7 @@ typedef struct wb_outgoing {
      *  `deliver_at`, nanoseconds since 1970 UTC; at most one of the two. 0: at once. The time it
      *  is due is fixed by the call, and a time that has come is no delay. What delays, the
      *  broker or the delayed message store, is the endpoint's configuration; where nobody can,
-     *  the call is refused. At most 3650 days. With WB_IMMEDIATE only where the broker delays.
+     *  the call is refused; an event can be delayed by the store only. At most 3650 days. With WB_IMMEDIATE only where the broker delays.
      *  Since 1.1. */
     int64_t delay;
     int64_t deliver_at;

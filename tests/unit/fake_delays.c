@@ -89,6 +89,8 @@ static int fetch(wb_storage_session *session, const wb_delayed_fetch *fetch, wb_
     (void)session;
     fake_store.fetch_calls++;
     int r = next_answer(fake_store.fetch_answers, error);
+    if (fake_store.locked_for > 0 && fake_store.locked_for--)
+        return r;
     for (size_t i = 0; i < fake_store.row_count && taken < fetch->limit && r == WB_OK; i++) {
         fake_row *row = &fake_store.rows[i];
         if (row->due > fake_store.now || row->leased_until > fake_store.now)

@@ -97,10 +97,26 @@ static void test_what_may_be_asked(void **state)
     expect_refused((wb_outgoing){ .deliver_at = now + 3651 * WB_DAYS }, "3650 days");
     expect_refused((wb_outgoing){ .delay = 1, .flags = WB_IMMEDIATE }, "immediate");
     pipeline.origin.delays = WB_DELAYS_BY_TRANSPORT;
-    expect_due((wb_outgoing){ .delay = WB_SECONDS, .flags = WB_IMMEDIATE }, now + WB_SECOND);
+    expect_due((wb_outgoing){ .delay = WB_SECONDS, .flags = WB_IMMEDIATE }, wb_clock_wall() + WB_SECOND / 2);
     pipeline.origin.delays = WB_DELAYS_BY_NOBODY;
     expect_refused((wb_outgoing){ .delay = 1 }, "nobody");
     expect_due((wb_outgoing){ 0 }, 0);
+}
+
+/* The broker delays what goes to a queue. */
+static void test_delayed_events(void **state)
+{
+    const wb_outgoing event = { .type = "T", .delay = WB_SECONDS };
+    wb_operation_list list = { 0 };
+    wb_error error = { 0 };
+    (void)state;
+    assert_int_equal(wb_outgoing_add(&pipeline.origin, WB_KIND_PUBLISH, &event, sizeof event, NULL, 0, &arena,
+                                     &list, &error), WB_OK);
+    pipeline.origin.delays = WB_DELAYS_BY_TRANSPORT;
+    assert_int_equal(wb_outgoing_add(&pipeline.origin, WB_KIND_PUBLISH, &event, sizeof event, NULL, 0, &arena,
+                                     &list, &error), WB_REJECT);
+    assert_non_null(strstr(error.text, "by = \"store\""));
+    assert_int_equal(list.count, 1);
 }
 
 /* A module built before there were delays hands over less: it is sent at once. */
@@ -252,11 +268,12 @@ static void test_transport_is_told(void **state)
 {
     sending s = { 0 };
     (void)state;
+    const int64_t due = wb_clock_wall() + 60 * WB_SECOND;
     pipeline.origin.delays = WB_DELAYS_BY_TRANSPORT;
-    append(&s.list, "q", "later", fake_store.now + 60 * WB_SECOND);
+    append(&s.list, "q", "later", due);
     assert_int_equal(send_list(&s), WB_OK);
     assert_int_equal(fake_store.row_count, 0);
-    assert_int_equal(fake_store.sent[0].deliver_at, fake_store.now + 60 * WB_SECOND);
+    assert_int_equal(fake_store.sent[0].deliver_at, due);
 }
 
 /* The configuration was changed while it was pending: nothing is sent early. */
@@ -519,11 +536,75 @@ static void test_remove_fails(void **state)
     fake_store.remove_answers[0] = WB_IN_DOUBT;
     fake_delays_add("q", "twice", fake_store.now);
     poll_once();
+    assert_int_equal(fake_store.release_calls, 0); /* not at once */
+    assert_true(pipeline.dispatch_breaker.armed);
     fake_store.now += WB_LOT_LEASE;
     poll_once();
     assert_int_equal(fake_store.row_count, 0);
     assert_int_equal(fake_store.sent_count, 2);
     assert_memory_equal(&fake_store.sent[0], &fake_store.sent[1], sizeof fake_store.sent[0]);
+}
+
+/* What passes is waited for: it was sent, and is not to be sent again. */
+static void test_remove_is_tried_again(void **state)
+{
+    (void)state;
+    fake_store.remove_answers[0] = WB_ABORT;
+    fake_store.remove_answers[1] = WB_RETRY;
+    fake_delays_add("q", "once", fake_store.now);
+    poll_once();
+    assert_int_equal(fake_store.row_count, 0);
+    assert_int_equal(fake_store.sent_count, 1);
+    assert_int_equal(fake_store.remove_calls, 3);
+}
+
+/* A failure of hours ago is no part of one now. */
+static void test_breaker_forgets(void **state)
+{
+    wb_error error = { .result = WB_NOT_CONNECTED, .text = "away" };
+    (void)state;
+    wb_breaker_failed(&pipeline.fetch_breaker, &pipeline, &error);
+    poll_once(); /* nothing is due, and the database answers */
+    assert_int_equal(pipeline.fetch_breaker.armed, 0);
+    wb_breaker_failed(&pipeline.store_breaker, &pipeline, &error);
+    pipeline.store_breaker.armed -= 7200 * WB_SECOND;
+    pipeline.store_breaker.failed -= 7200 * WB_SECOND;
+    wb_breaker_failed(&pipeline.store_breaker, &pipeline, &error);
+    assert_false(pipeline.store_breaker.is_open);
+}
+
+/* What is due is locked by somebody: it is not asked for without a pause. */
+static void test_locked_rows_are_waited_for(void **state)
+{
+    (void)state;
+    fake_delays_add("q", "locked", fake_store.now);
+    fake_store.locked_for = 3;
+    int64_t started = wb_clock_monotonic();
+    poll_once();
+    assert_int_equal(fake_store.sent_count, 1);
+    assert_int_equal(fake_store.fetch_calls, 4);
+    assert_true(wb_clock_monotonic() - started >= 100 * WB_MILLISECOND);
+}
+
+/* Delays by the broker are counted by the clock that it is told the rest by. */
+static void test_clock_of_the_transport(void **state)
+{
+    (void)state;
+    fake_store.now = 1000 * WB_SECOND; /* the database's time is not the host's */
+    assert_true(wb_pipeline_delay_now(&pipeline) < 2000 * WB_SECOND);
+    pipeline.origin.delays = WB_DELAYS_BY_TRANSPORT;
+    assert_in_range(wb_pipeline_delay_now(&pipeline), wb_clock_wall() - WB_SECOND, wb_clock_wall() + WB_SECOND);
+    expect_due((wb_outgoing){ .delay = 5 * WB_SECONDS }, wb_clock_wall() + 4 * WB_SECOND + WB_SECOND / 2);
+}
+
+/* The database's clock was set: what is stored from then on is due by the new one. */
+static void test_database_sets_its_clock(void **state)
+{
+    (void)state;
+    poll_once();
+    fake_store.now += 3600 * WB_SECOND;
+    poll_once();
+    expect_due((wb_outgoing){ .delay = 5 * WB_SECONDS }, fake_store.now + 5 * WB_SECOND);
 }
 
 static void test_unreadable_is_left_alone(void **state)
@@ -721,6 +802,7 @@ int main(void)
 #define EACH(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         EACH(test_what_may_be_asked),
+        EACH(test_delayed_events),
         EACH(test_older_modules),
         EACH(test_times_of_people),
         EACH(test_formats),
@@ -742,6 +824,11 @@ int main(void)
         EACH(test_broker_is_away),
         EACH(test_database_is_away),
         EACH(test_remove_fails),
+        EACH(test_remove_is_tried_again),
+        EACH(test_breaker_forgets),
+        EACH(test_locked_rows_are_waited_for),
+        EACH(test_clock_of_the_transport),
+        EACH(test_database_sets_its_clock),
         EACH(test_unreadable_is_left_alone),
         EACH(test_others_leases_are_waited_for),
         EACH(test_rests_while_the_endpoint_is_down),

@@ -180,12 +180,17 @@ static int apply(wb_storage_session *session, const change *how, wb_delayed_key 
 {
     wb_sqlite_delayed_call call;
     int result = wb_sqlite_delayed_enter(&call, session, error);
+    for (size_t i = 0; i < count; i++)
+        keys[i].was_there = 0;
     if (result != WB_OK || count == 0)
         return result;
     result = wb_sqlite_delayed_begin(&call, WB_SQLITE_DB_POWER_LOSS);
     if (result != WB_OK)
         return result;
-    return wb_sqlite_delayed_end(&call, change_all(&call, how, keys, count), how->point);
+    result = wb_sqlite_delayed_end(&call, change_all(&call, how, keys, count), how->point);
+    for (size_t i = 0; result != WB_OK && i < count; i++)
+        keys[i].was_there = 0; /* all is undone, or nobody knows */
+    return result;
 }
 
 /* A lease that has ended counts as his until somebody else has the message: it was dispatched,
