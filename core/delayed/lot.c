@@ -3,7 +3,6 @@
 
 #include "core/delayed/lot.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

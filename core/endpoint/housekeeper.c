@@ -3,10 +3,6 @@
 
 #include "core/endpoint/housekeeper.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <time.h>
-
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/endpoint/cleaner.h"
@@ -59,33 +55,13 @@ void wb_housekeeper_round(wb_housekeeper *keeper)
         p->persistence_ops->close(storage);
 }
 
-static struct timespec in(int64_t duration)
-{
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    int64_t nanoseconds = until.tv_nsec + duration % WB_SECOND;
-    until.tv_sec += (time_t)(duration / WB_SECOND + nanoseconds / WB_SECOND);
-    until.tv_nsec = (long)(nanoseconds % WB_SECOND);
-    return until;
-}
-
-static void rest(wb_housekeeper *keeper, int64_t duration)
-{
-    struct timespec until = in(duration);
-    pthread_mutex_lock(&keeper->lock);
-    while (!keeper->pipeline->stop &&
-           pthread_cond_timedwait(&keeper->wake, &keeper->lock, &until) != ETIMEDOUT)
-        ;
-    pthread_mutex_unlock(&keeper->lock);
-}
-
 /* @return whether to go on. */
 static int wait_for_round(wb_housekeeper *keeper, int64_t until)
 {
     const wb_pipeline *p = keeper->pipeline;
     int64_t left;
     while (!p->stop && !p->sweep_parked && (left = until - wb_clock_monotonic()) > 0)
-        rest(keeper, left < LOOK_EVERY ? left : LOOK_EVERY);
+        wb_alarm_sleep(&keeper->wake, INT64_MIN, left < LOOK_EVERY ? left : LOOK_EVERY);
     return !p->stop;
 }
 
@@ -103,12 +79,7 @@ static void *housekeeper_main(void *argument)
 
 int wb_housekeeper_start(wb_housekeeper *keeper)
 {
-    pthread_condattr_t attributes;
-    pthread_mutex_init(&keeper->lock, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&keeper->wake, &attributes);
-    pthread_condattr_destroy(&attributes);
+    wb_alarm_init(&keeper->wake);
     atomic_store(&keeper->ended, 0);
     int code = pthread_create(&keeper->thread, NULL, housekeeper_main, keeper);
     keeper->started = code == 0;
@@ -117,11 +88,8 @@ int wb_housekeeper_start(wb_housekeeper *keeper)
 
 void wb_housekeeper_wake(wb_housekeeper *keeper)
 {
-    if (!keeper->started)
-        return;
-    pthread_mutex_lock(&keeper->lock);
-    pthread_cond_signal(&keeper->wake);
-    pthread_mutex_unlock(&keeper->lock);
+    if (keeper->started)
+        wb_alarm_ring(&keeper->wake);
 }
 
 int wb_housekeeper_has_ended(const wb_housekeeper *keeper)
@@ -137,6 +105,5 @@ void wb_housekeeper_stop(wb_housekeeper *keeper)
     pthread_join(keeper->thread, NULL);
     keeper->started = 0;
     wb_sweep_forget(&keeper->memory);
-    pthread_mutex_destroy(&keeper->lock);
-    pthread_cond_destroy(&keeper->wake);
+    wb_alarm_free(&keeper->wake);
 }

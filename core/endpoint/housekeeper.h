@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 
+#include "core/base/alarm.h"
 #include "core/endpoint/sweeper.h"
 #include "core/pipeline/pipeline.h"
 
@@ -18,8 +19,7 @@ typedef struct wb_housekeeper {
     int64_t retention; /* ns: how long deduplication records are kept */
 
     pthread_t thread;
-    pthread_mutex_t lock;
-    pthread_cond_t wake;
+    wb_alarm wake;
     int started;
     atomic_int ended; /* the thread is about to return */
     wb_sweep_memory memory;

@@ -8,7 +8,6 @@
 
 #include "core/base/clock.h"
 #include "core/base/crash.h"
-#include "core/base/log.h"
 #include "core/recover/retry_copy.h"
 
 /* Between two tries of a store that cannot now. */
@@ -66,7 +65,7 @@ static void sort_out(const wb_window *window, const wb_pipeline *p, deferred *d)
         if (!operation->deliver_at || !is_open(operation))
             continue;
         now = now ? now : wb_pipeline_delay_now(p);
-        if (operation->deliver_at <= now && !wb_bug("late_direct")) {
+        if (operation->deliver_at <= now) {
             operation->deliver_at = 0;
         } else if (p->origin.delays == WB_DELAYS_BY_STORE) {
             d->messages[d->count] = encode(operation, d->arena, &bytes);
