@@ -29,6 +29,17 @@ static void collect_conflicts(const wb_negotiation_input *input, wb_negotiation 
     }
 }
 
+/* The default is silent where a request would be a conflict. */
+static int64_t immediate_retries(const wb_negotiation_input *input)
+{
+    return input->mode == WB_MODE_NONE ? 0 : input->immediate_retries;
+}
+
+static int64_t delayed_retries(const wb_negotiation_input *input, const wb_plan *plan)
+{
+    return input->mode == WB_MODE_NONE || plan->delay_by == WB_DELAYS_BY_NOBODY ? 0 : input->delayed_retries;
+}
+
 static wb_plan make_plan(const wb_negotiation_input *input)
 {
     wb_plan plan = { .mode = WB_MODE_NONE, .delay_by = wb_rule_delay_by(input), .send_only = 1 };
@@ -37,9 +48,8 @@ static wb_plan make_plan(const wb_negotiation_input *input)
     plan.send_only = 0;
     plan.mode = input->mode;
     plan.outbox = input->outbox;
-    /* the default is silent where a request would be a conflict */
-    plan.immediate_retries = input->mode == WB_MODE_NONE ? 0 : input->immediate_retries;
-    plan.delayed_retries = input->delayed_retries;
+    plan.immediate_retries = immediate_retries(input);
+    plan.delayed_retries = delayed_retries(input, &plan);
     plan.joined = input->mode == WB_MODE_TRANSACTION_SCOPE;
     return plan;
 }

@@ -62,9 +62,15 @@ static int delays_by(const wb_negotiation_input *input)
     return input->delays_by_at.is_set && wb_rule_delay_by(input) == WB_DELAYS_BY_NOBODY;
 }
 
+/* Those of the default are made where they can be. */
+static int wants_delayed_retries(const wb_negotiation_input *input)
+{
+    return input->delayed_retries > 0 && input->delayed_retries_at.is_set;
+}
+
 static int delay_is_missing(const wb_negotiation_input *input)
 {
-    return input->delayed_retries > 0 && wb_rule_delay_by(input) == WB_DELAYS_BY_NOBODY;
+    return wants_delayed_retries(input) && wb_rule_delay_by(input) == WB_DELAYS_BY_NOBODY;
 }
 
 static int mode_unsupported(const wb_negotiation_input *input)
@@ -100,7 +106,7 @@ static int immediate_retries(const wb_negotiation_input *input)
 
 static int delayed_retries(const wb_negotiation_input *input)
 {
-    return input->mode == WB_MODE_NONE && input->delayed_retries > 0;
+    return input->mode == WB_MODE_NONE && wants_delayed_retries(input);
 }
 
 static int delay_unavailable(const wb_negotiation_input *input)

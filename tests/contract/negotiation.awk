@@ -20,15 +20,17 @@ function line(t, p, m, o, i, d, b,    mode, c, delay, one) {
     if (o && p == "none")                                 c = c " outbox_without_persistence"
     if (o && p != "none" && !has(keeps_outbox, p))        c = c " outbox_unsupported"
     if (mode == "none" && i > 0)                          c = c " immediate_retries_with_none"
-    if (mode == "none" && d > 0)                          c = c " delayed_retries_with_none"
-    if (d > 0 && delay == "none" && b == "unset")
+    # those that were asked for; the default is what can be had
+    if (mode == "none" && d == 3)                         c = c " delayed_retries_with_none"
+    if (d == 3 && delay == "none" && b == "unset")
         c = c (has(stores_delayed, p) ? " delay_mode" : " delay_unavailable")
     if (mode == "transaction_scope" && has(modes[t], mode) && !one) c = c " scope_not_shared"
     if (mode == "sends_atomic_with_receive" && has(modes[t], mode) && file[t] != "" && file[t] == file["p:" p])
         c = c " atomic_shared"
     if (b != "unset" && delay == "none")                  c = c " delays_by"
 
-    printf "%s %s %s outbox=%d immediate=%d delayed=%d%s ->", t, p, m, o, i, d, b == "unset" ? "" : " by=" b
+    printf "%s %s %s outbox=%d immediate=%d delayed=%s%s ->", t, p, m, o, i, d, b == "unset" ? "" : " by=" b
+    if (d == "unset") d = mode == "none" || delay == "none" ? 0 : 3
     if (c != "") print c
     else printf " plan mode=%s outbox=%d immediate=%d delayed=%d delay_by=%s joined=%d\n",
                 mode, o, i, d, delay, mode == "transaction_scope"
@@ -47,8 +49,9 @@ BEGIN {
     ts = split("amqp kafka sqlite delaying", T, " ")
     ps = split("none pgsql mysql sqlite elsewhere plain parking", P, " ")
     ms = split("none receive_only sends_atomic_with_receive transaction_scope unset", M, " ")
+    ds = split("0 3 unset", D, " ")
     bs = split("unset transport store", B, " ")
     for (t = 1; t <= ts; t++) for (p = 1; p <= ps; p++) for (m = 1; m <= ms; m++)
-        for (o = 0; o < 2; o++) for (i = 0; i < 2; i++) for (d = 0; d < 2; d++)
-            for (b = 1; b <= bs; b++) line(T[t], P[p], M[m], o, i * 5, d * 3, B[b])
+        for (o = 0; o < 2; o++) for (i = 0; i < 2; i++) for (d = 1; d <= ds; d++)
+            for (b = 1; b <= bs; b++) line(T[t], P[p], M[m], o, i * 5, D[d], B[b])
 }

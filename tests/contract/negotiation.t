@@ -18,8 +18,8 @@ echo 1..6
 ok $? 1 'the negotiation answers as expected' "$work/diff"
 ${AWK:-awk} -f "$here/negotiation.awk" | diff "$here/negotiation.expected" - >"$work/derived"
 ok $? 2 'the expectation is what the rules say' "$work/derived"
-# 4 transports, 7 persistences, 4 modes and none given, outbox, immediate, delayed, by whom or not said
-test "$(sort -u "$work/table" | wc -l)" -eq $((4 * 7 * 5 * 2 * 2 * 2 * 3))
+# 4 transports, 7 persistences, 4 modes and none given, outbox, immediate, delayed or not said, by whom or not said
+test "$(sort -u "$work/table" | wc -l)" -eq $((4 * 7 * 5 * 2 * 2 * 3 * 3))
 ok $? 3 'every combination is there, once' "$work/table"
 "$table" remedies >"$work/remedies"
 ok $? 4 'what a conflict suggests removes it' "$work/remedies"
@@ -27,6 +27,8 @@ ok $? 4 'what a conflict suggests removes it' "$work/remedies"
 {
     grep -qxF 'amqp pgsql unset outbox=1 immediate=5 delayed=3 -> plan mode=receive_only outbox=1 immediate=5 delayed=3 delay_by=transport joined=0' "$work/table" &&
     grep -qxF 'amqp pgsql unset outbox=1 immediate=5 delayed=3 by=store -> plan mode=receive_only outbox=1 immediate=5 delayed=3 delay_by=store joined=0' "$work/table" &&
+    grep -qxF 'amqp pgsql unset outbox=1 immediate=5 delayed=unset -> plan mode=receive_only outbox=1 immediate=5 delayed=3 delay_by=transport joined=0' "$work/table" &&
+    grep -qxF 'kafka none unset outbox=0 immediate=5 delayed=unset -> plan mode=receive_only outbox=0 immediate=5 delayed=0 delay_by=none joined=0' "$work/table" &&
     grep -qxF 'kafka none unset outbox=0 immediate=5 delayed=0 by=store -> delays_by' "$work/table" &&
     grep -qxF 'sqlite sqlite transaction_scope outbox=0 immediate=5 delayed=0 -> plan mode=transaction_scope outbox=0 immediate=5 delayed=0 delay_by=store joined=1' "$work/table" &&
     grep -qxF 'sqlite sqlite receive_only outbox=1 immediate=5 delayed=0 -> plan mode=receive_only outbox=1 immediate=5 delayed=0 delay_by=store joined=0' "$work/table" &&

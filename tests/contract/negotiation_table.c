@@ -60,7 +60,7 @@ static size_t take(size_t *number, size_t base)
     return digit;
 }
 
-#define COMBINATIONS (COUNT(transports) * COUNT(persistences) * 5 * 2 * 2 * 2 * 3)
+#define COMBINATIONS (COUNT(transports) * COUNT(persistences) * 5 * 2 * 2 * 3 * 3)
 
 static wb_negotiation_input combination(size_t number)
 {
@@ -68,7 +68,9 @@ static wb_negotiation_input combination(size_t number)
     wb_negotiation_input input = { .at = set, .outbox_at = set, .handler_count = 1 };
     input.delays_by = (int32_t)take(&number, 3); /* nobody: the file does not say */
     input.delays_by_at = (wb_conf_origin){ "waybill.conf", 1, input.delays_by != WB_DELAYS_BY_NOBODY };
-    input.delayed_retries = take(&number, 2) ? 3 : 0;
+    size_t delayed = take(&number, 3);
+    input.delayed_retries = delayed ? 3 : 0;
+    input.delayed_retries_at = (wb_conf_origin){ "waybill.conf", 1, delayed != 2 };
     input.immediate_retries = take(&number, 2) ? 5 : 0;
     input.outbox = (int32_t)take(&number, 2);
     size_t mode = take(&number, 5);
@@ -76,17 +78,19 @@ static wb_negotiation_input combination(size_t number)
     input.mode_at = (wb_conf_origin){ "waybill.conf", 1, mode != UNSET };
     input.persistence = persistences[take(&number, COUNT(persistences))];
     input.transport = transports[take(&number, COUNT(transports))];
-    input.immediate_retries_at = input.delayed_retries_at = set;
+    input.immediate_retries_at = set;
     return input;
 }
 
 static void print_line(const wb_negotiation_input *input, const wb_negotiation *result)
 {
     const wb_plan *plan = &result->plan;
-    printf("%s %s %s outbox=%d immediate=%" PRId64 " delayed=%" PRId64 "%s%s ->", input->transport.name,
+    printf("%s %s %s outbox=%d immediate=%" PRId64 " delayed=%s%s%s ->", input->transport.name,
            input->persistence.name ? input->persistence.name : "none",
            input->mode_at.is_set ? wb_mode_name(input->mode) : "unset", input->outbox,
-           input->immediate_retries, input->delayed_retries, input->delays_by_at.is_set ? " by=" : "",
+           input->immediate_retries,
+           !input->delayed_retries_at.is_set ? "unset" : input->delayed_retries ? "3" : "0",
+           input->delays_by_at.is_set ? " by=" : "",
            input->delays_by_at.is_set ? wb_delay_name(input->delays_by) : "");
     for (size_t i = 0; i < result->conflict_count; i++)
         printf(" %s", wb_conflict_name(result->conflicts[i].kind));

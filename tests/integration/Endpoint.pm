@@ -89,13 +89,15 @@ sub group {
     my $handlers = $self->{handlers} || module($self->script);
     my $error    = $self->{error_queue} || 'error';
     my $outbox   = $self->{outbox} ? "outbox = { $self->{outbox} };" : '';
+    # what fails is to be in the error queue at once
+    my $delayed  = ($self->{recover} // '') =~ /delayed_retries/ ? '' : 'delayed_retries = 0; ';
     my $text = <<END;
   { name = "$self->{name}"; handlers = ["$handlers"]; transaction_mode = "$self->{mode}";
     @settings $self->{with}
     @{[ $self->{transport_group} || $self->transport_text ]}
     @{[ $self->{store_group} || ($self->{persistence} ? $self->persistence_text : '') ]}
     $outbox
-    recoverability = { immediate_retries = $self->{retries}; error_queue = "$error"; @{[ $self->{recover} // '' ]} }; }
+    recoverability = { immediate_retries = $self->{retries}; ${delayed}error_queue = "$error"; @{[ $self->{recover} // '' ]} }; }
 END
     chomp $text;
     return $text;

@@ -86,7 +86,7 @@ static void test_defaults(void **state)
     assert_int_equal(a->outbox.cleanup_interval, 60 * S);
     assert_int_equal(a->outbox.sweep_after, 60 * S);
     assert_int_equal(a->recoverability.immediate_retries, 5);
-    assert_int_equal(a->recoverability.delayed_retries, 0);
+    assert_int_equal(a->recoverability.delayed_retries, 3);
     assert_int_equal(WB_CONFIG_ORIGIN(a, recoverability.delayed_retries).is_set, 0);
     assert_int_equal(a->recoverability.delay_increment, 10 * S);
     assert_string_equal(a->recoverability.error_queue, "error");

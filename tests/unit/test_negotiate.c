@@ -31,6 +31,7 @@ static wb_negotiation_input sound(void)
         .outbox_at = AT(3),
         .immediate_retries = 5,
         .immediate_retries_at = DEFAULT,
+        .delayed_retries = 3,
         .delayed_retries_at = DEFAULT,
         .send_only_at = DEFAULT,
         .handler_count = 1,
@@ -187,6 +188,18 @@ static void test_delayed_retries_need_somebody_who_delays(void **state)
     expect_conflict(&input, WB_CONFLICT_DELAY_UNAVAILABLE, 10, "and there is no persistence;");
 }
 
+static void test_delayed_retries_by_default(void **state)
+{
+    wb_negotiation_input input = with_mode(WB_MODE_NONE);
+    (void)state;
+    input.transport.capabilities |= WB_CAP_DELAY;
+    assert_int_equal(expect_plan(&input).delayed_retries, 0);
+    input.mode = WB_MODE_RECEIVE_ONLY;
+    assert_int_equal(expect_plan(&input).delayed_retries, 3);
+    input.transport.capabilities = ALL_MODES;
+    assert_int_equal(expect_plan(&input).delayed_retries, 0);
+}
+
 static void test_delay_store_must_accept_the_mode(void **state)
 {
     wb_negotiation_input input = with_mode(WB_MODE_SENDS_ATOMIC);
@@ -280,7 +293,7 @@ static void test_all_conflicts_at_once(void **state)
     input.persistence = (wb_party){ 0 };
     input.handler_count = 0;
     input.immediate_retries_at = (wb_conf_origin)AT(9);
-    input.delayed_retries = 3;
+    input.delayed_retries_at = (wb_conf_origin)AT(10);
     assert_int_equal(wb_negotiate(&input, &result), WB_FATAL);
     static const int kinds[] = { WB_CONFLICT_MODE_UNSUPPORTED,  WB_CONFLICT_OUTBOX_POINTLESS,
                                  WB_CONFLICT_OUTBOX_WITHOUT_PERSISTENCE,
@@ -302,6 +315,7 @@ int main(void)
         cmocka_unit_test(test_outbox_needs_the_capability),
         cmocka_unit_test(test_retries_with_none),
         cmocka_unit_test(test_delayed_retries_need_somebody_who_delays),
+        cmocka_unit_test(test_delayed_retries_by_default),
         cmocka_unit_test(test_delay_store_must_accept_the_mode),
         cmocka_unit_test(test_scope_needs_one_transaction),
         cmocka_unit_test(test_atomic_needs_two_resources),
