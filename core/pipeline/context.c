@@ -141,6 +141,23 @@ static int context_give_up(wb_context *ctx, const char *queue, const char *reaso
     return wb_error_set(call->error, WB_REJECT, WB_CAUSE_OTHER, 0, "%s", reason);
 }
 
+static int context_retry_after(wb_context *ctx, int64_t delay, const char *reason)
+{
+    const handler_call *call = call_of(ctx);
+    wb_wish *wish = &call->worker->wish;
+    int is_right = delay > 0 && delay <= WB_OUTGOING_DELAY_MAX;
+    wish->kind = is_right ? WB_WISH_RETRY_AFTER : WB_WISH_NOTHING;
+    wish->delay = delay;
+    return wb_error_set(call->error, WB_RETRY, WB_CAUSE_OTHER, 0, "%s%s", reason,
+                        is_right ? "" : " (it was to be retried after no time, or more than 3650 days)");
+}
+
+/* A wish is that of a handler which returned what it was told to. */
+static int is_wished(const wb_wish *wish, int result)
+{
+    return result == (wish->kind == WB_WISH_RETRY_AFTER ? WB_RETRY : WB_REJECT);
+}
+
 static void context_log(wb_context *ctx, int level, const char *text)
 {
     const handler_call *call = call_of(ctx);
@@ -162,6 +179,7 @@ static const wb_handler_api handler_api = {
     .log = context_log,
     .endpoint_name = context_endpoint_name,
     .give_up = context_give_up,
+    .retry_after = context_retry_after,
 };
 
 static int call_function(handler_call *call, const wb_handler_entry *handler)
@@ -184,7 +202,7 @@ int wb_call_handler(wb_worker *w, wb_item *const *items, size_t count, wb_error 
     wb_error_clear(error);
     w->wish.kind = WB_WISH_NOTHING;
     int r = call_function(&call, handler);
-    if (r != WB_REJECT)
+    if (!is_wished(&w->wish, r))
         w->wish.kind = WB_WISH_NOTHING;
     if (call.broken) {
         w->transport_broken = 1;

@@ -50,18 +50,26 @@ static int is_sure(const wb_worker *w, const wb_item *culprit)
            (w->pipeline->mode == WB_MODE_NONE && w->handler_said);
 }
 
+/* What the handler wants, if what became of its transaction is what it said. */
+static const wb_wish *wish_of(const wb_worker *w, int result)
+{
+    int wanted = w->wish.kind == WB_WISH_RETRY_AFTER ? WB_RETRY : WB_REJECT;
+    return w->wish.kind != WB_WISH_NOTHING && result == wanted ? &w->wish : NULL;
+}
+
 static void blame(wb_worker *w, wb_item *culprit, int result, const wb_error *error, int sure)
 {
     char reason[400];
     int is_deadly = wb_suspect_why_given_up(w->pipeline, culprit, reason, sizeof reason) != NULL;
+    const wb_wish *wish = is_deadly ? NULL : wish_of(w, result);
     wb_attempt attempt = { .kind = is_deadly               ? WB_FAILURE_CRASHES
                                    : result == WB_REJECT ? WB_FAILURE_UNRECOVERABLE
                                                          : WB_FAILURE_HANDLER,
                            .reason = error->text,
-                           .final = result == WB_REJECT,
+                           .final = result == WB_REJECT || wish,
                            .is_sure = sure,
                            .counts = sure || w->handler_said,
-                           .wish = is_deadly || result != WB_REJECT ? NULL : &w->wish };
+                           .wish = wish };
     wb_verdict_attempt_failed(w, culprit, &attempt);
 }
 

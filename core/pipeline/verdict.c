@@ -30,6 +30,7 @@ void wb_verdict_condemn(wb_worker *w, wb_item *item, const char *kind, const cha
         if (copy != item && copy->verdict == WB_VERDICT_OPEN && copy->state != WB_ITEM_SETTLED &&
             wb_item_is_same(copy, item)) {
             copy->failure.may_wait = item->failure.may_wait;
+            copy->failure.delay = item->failure.delay;
             wb_item_condemn(copy, kind, reason);
         }
     }
@@ -54,6 +55,11 @@ static void end_attempts(wb_worker *w, wb_item *item, const wb_attempt *attempt)
     wb_verdict_condemn(w, item, attempt->kind, attempt->reason);
 }
 
+static int wants_retry(const wb_attempt *attempt)
+{
+    return attempt->wish && attempt->wish->kind == WB_WISH_RETRY_AFTER;
+}
+
 void wb_verdict_attempt_failed(wb_worker *w, wb_item *item, const wb_attempt *attempt)
 {
     const wb_pipeline *p = w->pipeline;
@@ -61,7 +67,8 @@ void wb_verdict_attempt_failed(wb_worker *w, wb_item *item, const wb_attempt *at
     char number[12];
 
     wb_failure_set(&item->failure, attempt->kind, attempt->reason, attempt->counts && !wb_bug("uncounted_attempt"));
-    item->failure.may_wait = !attempt->final;
+    item->failure.delay = wants_retry(attempt) ? attempt->wish->delay : 0;
+    item->failure.may_wait = !attempt->final || wants_retry(attempt);
     int is_over = attempt->final || wb_recover_is_exhausted(&policy, &item->failure);
     if (is_over && (attempt->is_sure || wb_bug("blame"))) {
         end_attempts(w, item, attempt);

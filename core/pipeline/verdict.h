@@ -12,7 +12,7 @@
 typedef struct wb_attempt {
     const char *kind; /* WB_FAILURE_x */
     const char *reason;
-    int final;   /* another attempt cannot succeed */
+    int final;   /* another attempt cannot succeed, or not now */
     int is_sure; /* it ran alone or first in its transaction: no neighbour had a part in it. Only
                     then is there a verdict */
     int counts;  /* it is sure, or the handler said so in a transaction that was as it must be */

@@ -61,7 +61,7 @@ typedef struct wb_worker {
     int may_have_ended;    /* by a handler: one ran, and the commit has not shown otherwise */
     int transaction_ended; /* by a handler, as check or commit found */
     int storage_distrusted; /* WB_FATAL of a session that handlers had was not believed */
-    wb_wish wish;          /* of the handler that was called last, if it said WB_REJECT */
+    wb_wish wish;          /* of the handler that was called last, if it failed as it was told to */
     int handler_said;      /* that its message failed, and the transaction was as it must be */
     unsigned turns;        /* calls of handlers that succeeded */
     int grouped;           /* a batch handler got several messages */

@@ -37,6 +37,7 @@ typedef struct wb_failure {
     unsigned attempts; /* failed attempts in this process */
     unsigned faults;   /* how often it alone met the server's trouble while others did not */
     int may_wait;      /* what failed may be mended by time: a delayed retry has a point */
+    int64_t delay;     /* ns that its handler wants it to wait, or 0: as the policy says */
 } wb_failure;
 
 /** Remember why (the latest reason wins) and, if `counts`, that an attempt failed. */
@@ -58,10 +59,11 @@ typedef struct wb_recoverability {
     int on_failure;          /* WB_ON_MESSAGE_FAILURE_x */
 } wb_recoverability;
 
-/** What a handler wants for its message instead of the ordinary error queue. */
+/** What a handler that fails wants for its message instead of what the policy says. */
 typedef struct wb_wish {
-    enum { WB_WISH_NOTHING, WB_WISH_DISCARD, WB_WISH_MOVE } kind;
+    enum { WB_WISH_NOTHING, WB_WISH_DISCARD, WB_WISH_MOVE, WB_WISH_RETRY_AFTER } kind;
     char queue[256]; /* of WB_WISH_MOVE */
+    int64_t delay;   /* of WB_WISH_RETRY_AFTER, ns */
 } wb_wish;
 
 /** Whether a message that failed this often goes to the error queue now. */

@@ -55,6 +55,8 @@ int64_t wb_recover_delay(const wb_recoverability *policy, const wb_retry_questio
     if (policy->on_failure == WB_ON_MESSAGE_FAILURE_BLOCK ||
         (policy->on_failure == WB_ON_MESSAGE_FAILURE_BY_KEY && question->keeps_order))
         return 0;
+    if (question->failure->delay)
+        return question->failure->delay;
     if (__builtin_mul_overflow(policy->delay_increment, (int64_t)number + 1, &delay) ||
         delay > WB_OUTGOING_DELAY_MAX / 2)
         delay = WB_OUTGOING_DELAY_MAX / 2;

@@ -19,8 +19,8 @@ typedef struct wb_retry_question {
     int64_t now;     /* by the clock that delays are counted by */
 } wb_retry_question;
 
-/** How long the message is to wait before it is tried again: delay_increment longer each time, and
- *  up to delay_jitter percent more, which follow from its id. 0: it is not; the tries are over, or it
+/** How long the message is to wait before it is tried again: what its handler wants, or
+ *  delay_increment longer each time, and up to delay_jitter percent more, which follow from its id. 0: it is not; the tries are over, or it
  *  failed in a way that no time mends. */
 int64_t wb_recover_delay(const wb_recoverability *policy, const wb_retry_question *question);
 

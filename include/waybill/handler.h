@@ -53,7 +53,7 @@ typedef struct wb_context wb_context;
 #define WB_KIND_REPLY 3
 
 /** The table behind the functions below. Size first, append-only.
- *  Change log: 1.0 first version. Appended since: give_up. */
+ *  Change log: 1.0 first version. Appended since: give_up, retry_after. */
 typedef struct wb_handler_api {
     size_t struct_size;
     int (*outgoing)(wb_context *ctx, int kind, const wb_outgoing *outgoing, size_t outgoing_size);
@@ -66,6 +66,8 @@ typedef struct wb_handler_api {
     const char *(*endpoint_name)(wb_context *ctx);
     /** `queue` NULL: the message is discarded. @return WB_UNRECOVERABLE */
     int (*give_up)(wb_context *ctx, const char *queue, const char *reason);
+    /** `delay` in nanoseconds. @return WB_RETRY */
+    int (*retry_after)(wb_context *ctx, int64_t delay, const char *reason);
 } wb_handler_api;
 
 struct wb_context {
@@ -156,6 +158,19 @@ static inline int wb_move_to(wb_context *ctx, const char *queue, const char *rea
     if (ctx->api->struct_size < offsetof(wb_handler_api, give_up) + sizeof ctx->api->give_up)
         return ctx->api->failure(ctx, WB_UNRECOVERABLE, reason);
     return ctx->api->give_up(ctx, queue, reason);
+}
+
+/** Have the message tried again after a time of the handler's choice, and not at once:
+ *  `return wb_retry_after(ctx, 10 * WB_MINUTES, "the bank is closed");`. It is a delayed retry like
+ *  those of the configuration, but for its delay (more than 0, at most 3650 days; no jitter): it counts as one
+ *  of `delayed_retries`, and is made where these are. When none is left, or nobody delays, the message
+ *  goes to the error queue. As with WB_UNRECOVERABLE the handler may be asked once more, alone. On a
+ *  host older than this function it is an ordinary WB_RETRY. @return WB_RETRY, to be returned. */
+static inline int wb_retry_after(wb_context *ctx, int64_t delay, const char *reason)
+{
+    if (ctx->api->struct_size < offsetof(wb_handler_api, retry_after) + sizeof ctx->api->retry_after)
+        return ctx->api->failure(ctx, WB_RETRY, reason);
+    return ctx->api->retry_after(ctx, delay, reason);
 }
 
 /** Write a line to the endpoint's log; endpoint and message id are added. */

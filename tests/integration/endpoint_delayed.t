@@ -54,7 +54,7 @@ sub check_command_line {
 
 sub check_retries {
     my ($e, $label) = @_;
-    my ($again, $hopeless, $final) = map { "$e->{name}-$_" } qw(again hopeless final);    # others have these tables, too
+    my ($again, $hopeless, $final, $patient) = map { "$e->{name}-$_" } qw(again hopeless final patient);    # others have these tables, too
     my $since = time;
     $e->send($e->{name}, { id => $again, do => [ 'later 2 retry not yet', 'send sink T.Done done' ], body => "the \0 body", headers => [ [ mine => 'kept' ] ] },
         { id => $hopeless, do => 'fail retry never', body => "another \0 body", headers => [ [ mine => 'kept' ] ] },
@@ -62,6 +62,12 @@ sub check_retries {
     my ($done) = $e->collect('sink', 1, "$label: handled by its second delayed retry");
     is $done->{header}{"$n.RelatedTo"}, $again, "$e->{pair}: $label: that one";
     ok time - $since >= ($label =~ /broker/ ? 2.9 : 0.85), "$e->{pair}: $label: each was later than the one before";
+    $since = time;
+    $e->send($e->{name}, { id => $patient, do => [ 'after 1 2000 the bank is closed', 'send sink T.Done patient' ], body => 'the body' });
+    ($done) = $e->collect('sink', 1, "$label: handled after the time that its handler wanted");
+    is $done->{header}{"$n.RelatedTo"}, $patient, "$e->{pair}: $label: it is that one";
+    ok time - $since >= 2, "$e->{pair}: $label: not before";
+    is scalar($e->attempts($patient)), 2, "$e->{pair}: $label: without immediate retries";
     my %moved = map { $_->{id} => $_ } $e->collect('error', 2, "$label: those that cannot be handled are moved");
     is_deeply [ sort keys %moved ], [ $final, $hopeless ], "$e->{pair}: $label: those";
     is scalar($e->attempts($hopeless)), 6, "$e->{pair}: $label: after two attempts each of three times";

@@ -17,6 +17,7 @@
  *   fail KIND TEXT              KIND is retry or unrecoverable
  *   until N KIND TEXT           the same while the attempt is less than N
  *   later N KIND TEXT           the same while it has had less than N delayed retries
+ *   after N MS TEXT             be retried after so long, while it has had less than N delayed retries
  *   discard TEXT                have the message forgotten
  *   move QUEUE TEXT             to that error queue
  *   leave CODE                  return that number
@@ -250,6 +251,14 @@ static int do_fail(script *s, const char *verb, char *rest)
     return fail(s, kind, rest);
 }
 
+static int do_retry_after(script *s, const char *verb, char *rest)
+{
+    (void)verb;
+    int times = atoi(word(&rest));
+    int64_t delay = atol(word(&rest)) * (WB_SECONDS / 1000);
+    return delayed_retries(s) < times ? wb_retry_after(s->ctx, delay, rest) : WB_OK;
+}
+
 static int do_give_up(script *s, const char *verb, char *rest)
 {
     if (strcmp(verb, "discard") == 0)
@@ -278,7 +287,7 @@ static const struct {
     { "id", do_prepare },      { "sleep", do_pause },    { "wait", do_pause },
     { "fail", do_fail },       { "until", do_fail },     { "leave", do_fail },
     { "later", do_fail },      { "delay", do_prepare },  { "at", do_prepare },
-    { "discard", do_give_up }, { "move", do_give_up },
+    { "discard", do_give_up }, { "move", do_give_up },    { "after", do_retry_after },
     { "unread", do_leave_busy }, { "pipeline", do_leave_busy }, { "kill", do_kill },
 };
 

@@ -24,7 +24,7 @@ endpoints = ( { name = "${KAFKA_PREFIX}poison";
     properties = [ "linger.ms=5", "retry.backoff.ms=50" ]; };
   persistence = { plugin = "sqlite"; file = "$dir/store.db"; };
   outbox = { enabled = true; };
-  recoverability = { error_queue = "${KAFKA_PREFIX}poison.error"; }; } );
+  recoverability = { delayed_retries = 0; error_queue = "${KAFKA_PREFIX}poison.error"; }; } );
 END
 "$waybill" install -c "$dir/conf" 2>"$dir/log" || { cat "$dir/log"; exit 99; }
 for i in $(seq 1 30); do

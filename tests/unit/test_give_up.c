@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a handler may want for its message instead of the ordinary error queue: to have it
- * forgotten, or moved elsewhere.
+ * What a handler may want for its message instead of what the policy says: to have it
+ * forgotten, moved elsewhere, or tried again after a time of its choice.
  */
 #include "config.h"
 
@@ -19,6 +19,7 @@
 #include "core/pipeline/batch.h"
 #include "core/pipeline/move.h"
 #include "core/pipeline/stages.h"
+#include "core/recover/retry_copy.h"
 
 static wb_handler_entry entries[2];
 static const wb_handler_set handlers = { entries, 2, NULL };
@@ -257,6 +258,127 @@ static void test_policy_of_a_type(void **state)
     assert_string_equal(wb_pipeline_policy(&pipeline, "Other").error_queue, "error");
 }
 
+/* ---- tried again after a time ---------------------------------------------------------- */
+
+static int waits(wb_context *ctx, const wb_message *message)
+{
+    calls++;
+    return wb_retry_after(ctx, message->id[0] == 'a' ? 90 * WB_SECONDS : 0, "the bank is closed");
+}
+
+static void delay_retries(unsigned number)
+{
+    static const wb_transport_ops ops = { .struct_size = sizeof ops, .send = refuse_review };
+    pipeline.transport_ops = &ops;
+    pipeline.origin.delays = WB_DELAYS_BY_TRANSPORT;
+    pipeline.recoverability.delayed_retries = number;
+    pipeline.recoverability.delay_increment = 10 * WB_SECOND;
+    entries[0].one = waits;
+}
+
+/* One message up to where its copy goes. */
+static wb_item *fail_and_move(wb_incoming *message, int said)
+{
+    wb_error error = { 0 };
+    wb_item *item = wb_batch_hold(&worker, message, &entries[0]);
+    while (item->verdict == WB_VERDICT_OPEN)
+        assert_int_equal(run_handlers(), said);
+    assert_true(wb_batch_choose(&worker, WB_BATCH_ANY));
+    assert_int_equal(wb_stage_dispatch(&worker, &error), WB_OK);
+    assert_int_equal(item->state, WB_ITEM_SETTLED);
+    return item;
+}
+
+static void test_retried_after(void **state)
+{
+    (void)state;
+    delay_retries(3);
+    int64_t before = wb_clock_wall();
+    wb_item *item = fail_and_move(&incoming[0], WB_RETRY);
+    assert_int_equal(calls, 1); /* no immediate retry */
+    assert_int_equal(item->delay, 90 * WB_SECOND);
+    assert_in_range(item->operations.first->operation.deliver_at, before + 90 * WB_SECOND,
+                    wb_clock_wall() + 90 * WB_SECOND);
+    assert_string_equal(moved_to(item), "e");
+    assert_int_equal(wb_recover_retries(item->operations.first->operation.headers,
+                                        item->operations.first->operation.header_count),
+                     1);
+}
+
+/* It is one of the delayed retries: when these are over it is in the error queue, with its reason. */
+static void test_retried_after_too_often(void **state)
+{
+    static const wb_header third = { "NServiceBus.Retries", "3", 19, 1 };
+    (void)state;
+    delay_retries(3);
+    incoming[0].headers = &third;
+    incoming[0].header_count = 1;
+    wb_item *item = fail_and_move(&incoming[0], WB_RETRY);
+    assert_int_equal(calls, 1);
+    assert_string_equal(moved_to(item), "error");
+    assert_string_equal(item->failure.reason, "the bank is closed");
+    assert_string_equal(item->failure.kind, WB_FAILURE_HANDLER);
+}
+
+static void test_retried_after_where_nobody_delays(void **state)
+{
+    (void)state;
+    delay_retries(0);
+    assert_string_equal(moved_to(fail_and_move(&incoming[0], WB_RETRY)), "error");
+    assert_int_equal(calls, 1);
+}
+
+/* It is tried as the policy says, and the reason tells. */
+static void test_retried_after_no_time(void **state)
+{
+    (void)state;
+    delay_retries(3);
+    wb_item *item = fail_and_move(&incoming[1], WB_RETRY);
+    assert_int_equal(calls, 6);
+    assert_in_range(item->delay, 10 * WB_SECOND, 12 * WB_SECOND);
+    assert_non_null(strstr(item->failure.reason, "(it was to be retried after no time, or more than 3650 days)"));
+}
+
+/* What the handler returns counts, and what it says last. */
+static int says_and_does(wb_context *ctx, const wb_message *message)
+{
+    int said = wb_retry_after(ctx, 90 * WB_SECONDS, "the bank is closed");
+    return message->id[0] == 'a' ? wb_fail(ctx, WB_RETRY, "no") : said == WB_RETRY ? WB_UNRECOVERABLE : WB_OK;
+}
+
+static void test_retried_after_all(void **state)
+{
+    (void)state;
+    delay_retries(3);
+    entries[0].one = says_and_does;
+    wb_item *item = fail_and_move(&incoming[0], WB_RETRY);
+    assert_in_range(item->delay, 10 * WB_SECOND, 12 * WB_SECOND);
+    wb_batch_drop_all(&worker);
+    item = fail_and_move(&incoming[1], WB_REJECT);
+    assert_string_equal(moved_to(item), "error");
+    assert_string_equal(item->failure.kind, WB_FAILURE_UNRECOVERABLE);
+}
+
+/* Behind others it is asked once more, alone, as with what is discarded. */
+static void test_retried_after_behind_others(void **state)
+{
+    static const wb_persistence_ops ops = { .struct_size = sizeof ops };
+    (void)state;
+    delay_retries(3);
+    worker.storage = (wb_storage_session *)&worker; /* there is one; nobody calls it */
+    pipeline.persistence_ops = &ops;
+    wb_item *first = wb_batch_hold(&worker, &incoming[1], &entries[1]);
+    wb_item *item = wb_batch_hold(&worker, &incoming[0], &entries[0]);
+    assert_int_equal(run_handlers(), WB_RETRY);
+    assert_int_equal(item->verdict, WB_VERDICT_OPEN);
+    wb_item_pause(first, WB_NEVER);
+    assert_int_equal(run_handlers(), WB_RETRY);
+    assert_int_equal(item->verdict, WB_VERDICT_FAILED);
+    assert_int_equal(item->failure.delay, 90 * WB_SECOND);
+    assert_int_equal(calls, 2);
+    worker.storage = NULL;
+}
+
 /* A host that is older than these functions. */
 static void test_an_older_host(void **state)
 {
@@ -265,7 +387,8 @@ static void test_an_older_host(void **state)
     (void)state;
     assert_int_equal(wb_discard(&context, "why"), WB_UNRECOVERABLE);
     assert_int_equal(wb_move_to(&context, "review", "why"), WB_UNRECOVERABLE);
-    assert_int_equal(calls, 2);
+    assert_int_equal(wb_retry_after(&context, WB_SECONDS, "why"), WB_RETRY);
+    assert_int_equal(calls, 3);
 }
 
 int main(void)
@@ -275,6 +398,12 @@ int main(void)
         TEST(test_discarded),     TEST(test_discarded_behind_others), TEST(test_what_is_said_last),
         TEST(test_moved),         TEST(test_moved_to_no_name),        TEST(test_policy_of_a_type),
         TEST(test_an_older_host),
+        TEST(test_retried_after),
+        TEST(test_retried_after_too_often),
+        TEST(test_retried_after_where_nobody_delays),
+        TEST(test_retried_after_no_time),
+        TEST(test_retried_after_all),
+        TEST(test_retried_after_behind_others),
     };
     wb_log_set_level(-1);
     return cmocka_run_group_tests(tests, NULL, NULL);

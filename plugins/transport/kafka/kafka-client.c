@@ -63,7 +63,7 @@ int wb_kafka_name_take(wb_transport *transport, char ret_name[WB_KAFKA_NAME_SIZE
  * librdkafka says of it, at each of its tries, is for those who want to know more. */
 static int is_said_of_tries(const char *facility)
 {
-    return strcmp(facility, "FAIL") == 0 || strcmp(facility, "GETPID") == 0 ||
+    return strcmp(facility, "FAIL") == 0 || strcmp(facility, "GETPID") == 0 || strcmp(facility, "REQTMOUT") == 0 ||
            strcmp(facility, "CONFWARN") == 0; /* of properties that are for the other kind of client */
 }
 
