@@ -91,6 +91,8 @@ typedef struct wb_endpoint_config {
         int64_t delayed_retries;
         int64_t delay_increment;
         int64_t delay_jitter; /* percent */
+        int64_t rate_limit_after;
+        int64_t rate_limit_wait;
         int32_t on_failure;   /* WB_ON_MESSAGE_FAILURE_x (core/recover/recoverability.h) */
         const char *error_queue;
         const wb_type_policy *types; /* what is different for some types */

@@ -50,6 +50,8 @@ static void fill_delays(wb_pipeline *p, const wb_endpoint_setup *setup)
 static void fill_recoverability(wb_pipeline *p, const wb_endpoint_setup *setup)
 {
     const wb_endpoint_config *config = setup->config;
+    p->rate.after = (unsigned)config->recoverability.rate_limit_after;
+    p->rate.wait = config->recoverability.rate_limit_wait;
     p->recoverability = (wb_recoverability){
         .immediate_retries = (unsigned)setup->plan.immediate_retries,
         .error_queue = setup->info.error_queue,
@@ -298,7 +300,8 @@ int wb_endpoint_look(wb_endpoint *e, wb_error *error)
 void wb_endpoint_facts(wb_endpoint *e, wb_health_facts *ret_facts)
 {
     int64_t now = wb_clock_monotonic();
-    wb_health_facts facts = { .broker_is_away = wb_dependency_is_away(&e->pipeline.broker),
+    wb_health_facts facts = { .is_limited = wb_rate_is_limited(&e->pipeline.rate),
+                              .broker_is_away = wb_dependency_is_away(&e->pipeline.broker),
                               .database_is_away = wb_dependency_is_away(&e->pipeline.database) };
     for (unsigned i = 0; i < e->seat_count; i++) {
         const wb_worker *w = &e->seats[i].worker;

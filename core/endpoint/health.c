@@ -18,6 +18,8 @@ static const char *find_trouble(const wb_health_facts *facts)
         return "the database is away";
     if (facts->stuck)
         return "a handler takes too long";
+    if (facts->is_limited)
+        return "attempts fail in a row and are made one at a time";
     return facts->troubled ? "a worker cannot go on and tries again" : NULL;
 }
 

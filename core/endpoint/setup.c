@@ -14,7 +14,7 @@
 #define RESOURCE_SIZE 4096
 
 /* The options that are about an input queue; refused for a send-only endpoint. */
-#define INPUT_OPTION_COUNT 16
+#define INPUT_OPTION_COUNT 18
 
 typedef struct {
     wb_setup *setup;
@@ -93,6 +93,8 @@ static size_t find_input_settings(const wb_endpoint_config *config,
         { "delayed_retries", WB_CONFIG_ORIGIN(config, recoverability.delayed_retries) },
         { "delay_increment", WB_CONFIG_ORIGIN(config, recoverability.delay_increment) },
         { "delay_jitter", WB_CONFIG_ORIGIN(config, recoverability.delay_jitter) },
+        { "rate_limit_after", WB_CONFIG_ORIGIN(config, recoverability.rate_limit_after) },
+        { "rate_limit_wait", WB_CONFIG_ORIGIN(config, recoverability.rate_limit_wait) },
         { "on_failure", WB_CONFIG_ORIGIN(config, recoverability.on_failure) },
         { "error_queue", WB_CONFIG_ORIGIN(config, recoverability.error_queue) },
         { "audit.queue", WB_CONFIG_ORIGIN(config, audit.queue) },

@@ -61,7 +61,7 @@ static int can_run(const wb_worker *w, size_t at, wb_batch_choice choice, int64_
 
 static int runs_alone(const wb_worker *w, const wb_item *item)
 {
-    return item->alone || wb_item_is_suspect(w->pipeline, item) ||
+    return item->alone || wb_rate_is_limited(&w->pipeline->rate) || wb_item_is_suspect(w->pipeline, item) ||
            wb_suspect_is_last_delivery(w->pipeline, item) ||
            wb_suspicions_has(w->pipeline->suspicions, item->incoming->id, item->incoming->id_size);
 }

@@ -15,6 +15,7 @@
 #include "core/message/outgoing.h"
 #include "core/pipeline/breaker.h"
 #include "core/pipeline/dependency.h"
+#include "core/pipeline/rate.h"
 #include "core/plugin/handlers.h"
 #include "core/recover/parked.h"
 #include "core/recover/recoverability.h"
@@ -61,6 +62,7 @@ typedef struct wb_pipeline {
     /* Control messages that were for nothing here, and when the next line may say so. */
     _Atomic uint64_t control_messages;
     _Atomic int64_t control_messages_due;
+    wb_rate_limit rate; /* after and wait are constant */
     wb_suspicions *suspicions;
     wb_dependency broker, database; /* with locks of their own */
     /* When the scout is alone no longer (scout.h), monotonic; 0: it has not begun. */

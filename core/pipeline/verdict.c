@@ -55,6 +55,13 @@ static void end_attempts(wb_worker *w, wb_item *item, const wb_attempt *attempt)
     wb_verdict_condemn(w, item, attempt->kind, attempt->reason);
 }
 
+/* What a handler has discarded has not failed. */
+static void note_failure(wb_worker *w, const wb_attempt *attempt)
+{
+    if (attempt->counts && !(attempt->wish && attempt->wish->kind == WB_WISH_DISCARD))
+        wb_rate_failed(&w->pipeline->rate, w->pipeline->endpoint);
+}
+
 static int wants_retry(const wb_attempt *attempt)
 {
     return attempt->wish && attempt->wish->kind == WB_WISH_RETRY_AFTER;
@@ -67,6 +74,7 @@ void wb_verdict_attempt_failed(wb_worker *w, wb_item *item, const wb_attempt *at
     char number[12];
 
     wb_failure_set(&item->failure, attempt->kind, attempt->reason, attempt->counts && !wb_bug("uncounted_attempt"));
+    note_failure(w, attempt);
     item->failure.delay = wants_retry(attempt) ? attempt->wish->delay : 0;
     item->failure.may_wait = !attempt->final || wants_retry(attempt);
     int is_over = attempt->final || wb_recover_is_exhausted(&policy, &item->failure);

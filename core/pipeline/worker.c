@@ -28,6 +28,8 @@
 /* Between two looks whether the scout is done. */
 #define SCOUT_WAIT (20 * WB_MILLISECOND)
 /* So long a stop waits for what a handler may have committed to be made good. */
+/* Who waits for a turn looks this often whether attempts are limited no longer. */
+#define RATE_PAUSE (50 * WB_MILLISECOND)
 #define STOPPING_REPAIR (2 * WB_SECOND)
 #define STOPPING_PAUSE (50 * WB_MILLISECOND)
 
@@ -198,9 +200,36 @@ static int run_batch(wb_worker *w, wb_error *error)
     if (r != WB_OK)
         return fail_dispatch(w, r);
     atomic_fetch_add(&w->pipeline->successes, (uint64_t)handled);
+    if (handled)
+        wb_rate_succeeded(&w->pipeline->rate, w->pipeline->endpoint);
     wb_batch_finish(w);
     w->progressed = 1;
     return WB_OK;
+}
+
+static int makes_attempt(const wb_worker *w)
+{
+    for (size_t i = 0; i < w->batch_size; i++)
+        if (wb_item_is_open(w->batch[i]) && !w->batch[i]->is_discarded)
+            return 1;
+    return 0;
+}
+
+/* Whether an attempt may be made: where they are limited, one at a time, and not too soon after the
+ * last one. A stop does not wait for that: what is in hand is given back; but for mode none, where
+ * that would lose it. */
+static int has_turn(wb_worker *w)
+{
+    wb_pipeline *p = w->pipeline;
+    int64_t wait;
+    if (!makes_attempt(w))
+        return 1;
+    while (!p->stop && !p->is_critical && (wait = wb_rate_take_turn(&p->rate, w)) > 0) {
+        atomic_store(&w->beat, wb_clock_monotonic());
+        w->take = 1;
+        wb_clock_pause(wait < RATE_PAUSE ? wait : RATE_PAUSE, &p->stop);
+    }
+    return !p->stop || !wb_rate_is_limited(&p->rate) || p->mode == WB_MODE_NONE;
 }
 
 /* The record of a suspect's attempt must not wait for a batch that may not come; and without
@@ -208,7 +237,8 @@ static int run_batch(wb_worker *w, wb_error *error)
 static int run_chosen(wb_worker *w, wb_error *error)
 {
     int is_suspect = w->has_suspect_lock;
-    int r = run_batch(w, error);
+    int r = has_turn(w) ? run_batch(w, error) : WB_OK;
+    wb_rate_give_turn(&w->pipeline->rate, w);
     if (r == WB_OK && (is_suspect || !w->pipeline->outbox))
         r = wb_stage_settle(w, error);
     if (is_suspect)
@@ -324,6 +354,12 @@ static void refuse_more(wb_worker *w)
         w->transport_broken = 1;
 }
 
+static int may_go_on(const wb_worker *w, int64_t until)
+{
+    return is_connected(w) && wb_clock_monotonic() < until &&
+           (!wb_rate_is_limited(&w->pipeline->rate) || w->pipeline->mode == WB_MODE_NONE);
+}
+
 /* Until nothing in hand can run, something fails, or the time is up. */
 static void drain(wb_worker *w)
 {
@@ -331,8 +367,7 @@ static void drain(wb_worker *w)
     int64_t until = wb_clock_monotonic() + w->pipeline->drain_time;
     if (is_connected(w))
         refuse_more(w);
-    while (is_connected(w) && work(w, &error) == WB_OK && (w->progressed || wb_batch_can_run(w)) &&
-           wb_clock_monotonic() < until)
+    while (may_go_on(w, until) && work(w, &error) == WB_OK && (w->progressed || wb_batch_can_run(w)))
         ;
     if (is_connected(w))
         (void)wb_stage_settle(w, &error);

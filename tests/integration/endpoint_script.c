@@ -17,6 +17,7 @@
  *   fail KIND TEXT              KIND is retry or unrecoverable
  *   until N KIND TEXT           the same while the attempt is less than N
  *   later N KIND TEXT           the same while it has had less than N delayed retries
+ *   unless FILE KIND TEXT       the same while there is no such file
  *   after N MS TEXT             be retried after so long, while it has had less than N delayed retries
  *   discard TEXT                have the message forgotten
  *   move QUEUE TEXT             to that error queue
@@ -247,6 +248,8 @@ static int do_fail(script *s, const char *verb, char *rest)
         return WB_OK;
     if (strcmp(verb, "later") == 0 && delayed_retries(s) >= atoi(word(&rest)))
         return WB_OK;
+    if (strcmp(verb, "unless") == 0 && access(word(&rest), F_OK) == 0)
+        return WB_OK;
     const char *kind = word(&rest);
     return fail(s, kind, rest);
 }
@@ -286,7 +289,8 @@ static const struct {
     { "header", do_prepare },  { "headers", do_prepare }, { "pad", do_prepare },
     { "id", do_prepare },      { "sleep", do_pause },    { "wait", do_pause },
     { "fail", do_fail },       { "until", do_fail },     { "leave", do_fail },
-    { "later", do_fail },      { "delay", do_prepare },  { "at", do_prepare },
+    { "later", do_fail },      { "unless", do_fail },
+    { "delay", do_prepare },   { "at", do_prepare },
     { "discard", do_give_up }, { "move", do_give_up },    { "after", do_retry_after },
     { "unread", do_leave_busy }, { "pipeline", do_leave_busy }, { "kill", do_kill },
 };

@@ -31,5 +31,6 @@ const sim_bug sim_bugs[] = {
     { "one_handler", NULL, WB_MODE_RECEIVE_ONLY },
     { "no_audit", "audited", 0 },
     { "audit_failed", "audited_atomic", 0 },
+    { "limited_for_ever", "rate_limit", 0 },
     { NULL, NULL, 0 },
 };

@@ -102,6 +102,7 @@ static void fill_pipeline(endpoint *e)
         .sweep_after = shape->sweep_after,
         .park_time = PARK_TIME,
         .drain_time = STOP_TIMEOUT / 2,
+        .rate = { .after = shape->rate_after, .wait = shape->rate_wait },
     };
     wb_pipeline_init(&e->pipeline);
 }

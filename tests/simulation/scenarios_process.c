@@ -325,6 +325,26 @@ static void prepare_nobody_handles(void)
     sim_scene_add(10, SIM_GOOD);
 }
 
+/* ---- attempts are limited ---- */
+
+/* One good message among those that fail, and the others go on as fast as ever. */
+static void prepare_rate_limit(void)
+{
+    sim_shape_plain(WB_MODE_RECEIVE_ONLY, 1);
+    the_shape.workers = 3;
+    the_shape.rate_after = 3;
+    the_shape.rate_wait = 5 * WB_SECOND;
+    sim_scene_add(5, SIM_FAILING);
+    sim_scene_add(100, SIM_GOOD);
+}
+
+static void drive_rate_limit(void)
+{
+    sim_drive_start();
+    sim_scene_expect_good(240 * WB_SECOND);
+    sim_scene_end(SIM_HOUR);
+}
+
 /* ---- slow handlers ---- */
 
 static void prepare_slow(void)
@@ -421,6 +441,7 @@ const sim_scenario sim_scenarios_process[] = {
     { "stop_round", "a stop in a long round of the housekeeper", prepare_stop_round, drive_stop_round },
     { "nobody_handles", "2,000 messages without handler, taken without prefetch", prepare_nobody_handles,
       sim_scene_plainly },
+    { "rate_limit", "attempts are limited until one succeeds", prepare_rate_limit, drive_rate_limit },
     { "slow_handlers", "a backlog of slow messages uses all workers", prepare_slow, drive_slow },
     { "hanging_handler", "nobody stands behind a hanging handler", prepare_hanging, drive_hanging },
     { "hanging_later", "nobody but the rest of its batch, when batches are large", prepare_hanging_later,

@@ -167,6 +167,8 @@ void sim_shape_draw(int mode)
         draw_fates(&the_shape);
     the_shape.switching = 5 + sim_random(95);
     the_shape.audits = sim_chance(30);
+    the_shape.rate_after = sim_chance(25) ? 2 + sim_random(8) : 0;
+    the_shape.rate_wait = sim_random_between(10, 300) * WB_MILLISECOND;
 }
 
 void sim_shape_tell(void)
@@ -179,7 +181,8 @@ void sim_shape_tell(void)
              "error_size %u keepers %d",
              s->pushes, s->has_prefetch, s->has_stop_receiving, s->has_release, s->has_check, s->has_clock,
              s->has_next_pending, s->delivery_limit, s->error_size_max, s->keepers);
-    sim_tell("notices_late %d ms audits %d", (int)(s->notices_late / WB_MILLISECOND), s->audits);
+    sim_tell("notices_late %d ms audits %d rate_limit %u %d ms", (int)(s->notices_late / WB_MILLISECOND), s->audits,
+             s->rate_after, (int)(s->rate_wait / WB_MILLISECOND));
     sim_tell("faults %u fatal %u outages %u deaths %u stops %u jumps %u messages %u copies %u", s->fault_permille,
              s->fatal_permille, s->outages, s->deaths, s->stops, s->jumps, s->messages, s->copies_percent);
     for (unsigned i = 0; i < s->fate_count; i++)

@@ -19,6 +19,8 @@ typedef struct sim_shape {
     unsigned endpoints, processes, workers;
     unsigned retries, batch_max;
     int64_t batch_time;
+    unsigned rate_after; /* failures in a row that limit attempts; 0: none do */
+    int64_t rate_wait;
     /* broker */
     int pushes; /* messages are handed out ahead, up to the prefetch; else taken by receive() */
     int has_prefetch, has_stop_receiving, has_release; /* optional functions */

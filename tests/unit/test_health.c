@@ -40,6 +40,8 @@ static void test_states(void **state)
                   "the broker and the database are away");
     assert_judged(&(wb_health_facts){ .gave_up = 1, .broker_is_away = 1 }, WB_HEALTH_DEGRADED, "workers gave up");
     assert_judged(&(wb_health_facts){ .stuck = 1, .troubled = 1 }, WB_HEALTH_DEGRADED, "a handler takes too long");
+    assert_judged(&(wb_health_facts){ .is_limited = 1, .troubled = 1 }, WB_HEALTH_DEGRADED,
+                  "attempts fail in a row and are made one at a time");
     assert_judged(&(wb_health_facts){ .troubled = 1 }, WB_HEALTH_DEGRADED, "a worker cannot go on and tries again");
     assert_string_equal(wb_health_name(WB_HEALTH_RUNNING), "running");
     assert_string_equal(wb_health_name(WB_HEALTH_DEGRADED), "degraded");
