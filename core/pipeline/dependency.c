@@ -38,11 +38,11 @@ int64_t wb_waiter_turn(wb_waiter *waiter, int64_t now)
     wb_dependency *d = waiter->dependency;
     int64_t wait = 0;
     pthread_mutex_lock(&d->lock);
-    if (d->is_open && d->asking)
+    if (d->in_turns && d->asking)
         wait = LOOK_AGAIN;
-    else if (d->is_open && now < d->due)
+    else if (d->in_turns && now < d->due)
         wait = d->due - now; /* nobody asks before: there is no answer to miss */
-    else if (d->is_open)
+    else if (d->in_turns)
         d->asking = waiter;
     pthread_mutex_unlock(&d->lock);
     return wait;
@@ -51,7 +51,7 @@ int64_t wb_waiter_turn(wb_waiter *waiter, int64_t now)
 /* Those who asked beside each other and failed are one failure. */
 static void open_breaker(wb_dependency *d, int64_t now)
 {
-    d->is_open = 1;
+    d->in_turns = 1;
     d->asking = NULL;
     d->pause = d->pause ? 2 * d->pause : WB_DEPENDENCY_PAUSE_MIN;
     if (d->pause > WB_DEPENDENCY_PAUSE_MAX)
@@ -67,7 +67,7 @@ void wb_waiter_missed(wb_waiter *waiter, const wb_error *error, int64_t now)
         d->away_since = now;
     waiter->waits = 1;
     d->error = *error;
-    if (!d->is_open || d->asking == waiter)
+    if (!d->in_turns || d->asking == waiter)
         open_breaker(d, now);
     pthread_mutex_unlock(&d->lock);
 }
@@ -79,7 +79,7 @@ static void stop_waiting(wb_dependency *d, wb_waiter *waiter)
     if (waiter->waits && --d->waiting == 0) {
         d->away_since = 0;
         d->pause = 0;
-        d->is_open = 0;
+        d->in_turns = 0;
     }
     waiter->waits = 0;
 }
@@ -88,7 +88,7 @@ void wb_waiter_met(wb_waiter *waiter)
 {
     wb_dependency *d = waiter->dependency;
     pthread_mutex_lock(&d->lock);
-    d->is_open = 0;
+    d->in_turns = 0;
     stop_waiting(d, waiter);
     pthread_mutex_unlock(&d->lock);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A server that all workers of an endpoint depend on: its broker, its database. Whether it is
- * away, since when and why; and a circuit breaker: while it is away one worker at a time asks for
+ * away, since when and why; and turns: while it is away one worker at a time asks for
  * it, after pauses that grow, and the others wait for what becomes of that.
  *
  * The caller says what time it is (monotonic nanoseconds). Any thread; a waiter is one thread's.
@@ -32,7 +32,7 @@ typedef struct wb_dependency {
     unsigned waiting;     /* waiters that failed last time they asked */
     int64_t away_since;   /* when the first of them did; 0: nobody waits */
     wb_error error;       /* what the last one met */
-    int is_open;          /* the breaker: only `asking` may ask, or whoever comes first when it is due */
+    int in_turns;         /* only `asking` may ask, or whoever comes first when it is due */
     const struct wb_waiter *asking;
     int64_t pause, due;
     unsigned seed;

@@ -5,6 +5,8 @@
  */
 #include "config.h"
 
+#include <stdio.h>
+
 #include "core/base/crash.h"
 #include "core/pipeline/distrust.h"
 #include "core/pipeline/marks.h"
@@ -59,6 +61,33 @@ static void suspect_causes(const wb_worker *w)
                               w->batch[i]->incoming->id_size);
 }
 
+static int is_out(const wb_item *item)
+{
+    for (const wb_operation_node *node = item->operations.first; node; node = node->next)
+        if (node->operation.result != WB_OK)
+            return 0;
+    return 1;
+}
+
+/* Mode none promises at most once: what was handled does not run again when the database is back,
+ * though what it sends could not be stored. It goes to the error queue, and somebody is told. */
+static void end_handled(wb_worker *w, const wb_error *error)
+{
+    char reason[1200];
+    if (w->pipeline->mode != WB_MODE_NONE)
+        return;
+    (void)snprintf(reason, sizeof reason,
+                   "it was handled, and what it sends is not sent: the store of delayed messages failed: %s",
+                   error->text);
+    for (size_t i = 0; i < w->batch_size; i++) {
+        wb_item *item = w->batch[i];
+        if (item->state == WB_ITEM_COMMITTED && is_out(item))
+            wb_item_change(item, WB_ITEM_SETTLED);
+        else if (item->state == WB_ITEM_COMMITTED)
+            wb_verdict_condemn(w, item, WB_FAILURE_DISPATCH, reason);
+    }
+}
+
 static int send(wb_worker *w, wb_error *error)
 {
     size_t before = w->outlet.confirmed;
@@ -68,8 +97,10 @@ static int send(wb_worker *w, wb_error *error)
         wb_crash_point("after_dispatch");
         return r;
     }
-    if (w->outlet.storage_failed)
+    if (w->outlet.storage_failed) {
+        end_handled(w, error);
         return wb_distrust_store(w, r, error);
+    }
     w->transport_broken = 1;
     if (w->outlet.confirmed > before)
         mark_remains(w);

@@ -297,7 +297,7 @@ static int run_cycle(wb_worker *w, wb_error *error)
     return adapt_prefetch(w, error);
 }
 
-/* The breaker paces it then, and the dependency's lines tell. */
+/* Whose turn it is to ask paces it then, and the dependency's lines tell. */
 static int waits_for_server(const wb_worker *w, int result)
 {
     return result == WB_NOT_CONNECTED && (w->broker.waits || w->database.waits);

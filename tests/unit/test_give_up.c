@@ -379,6 +379,53 @@ static void test_retried_after_behind_others(void **state)
     worker.storage = NULL;
 }
 
+/* ---- mode none ------------------------------------------------------------------------- */
+
+static int sends_later(wb_context *ctx, const wb_message *message)
+{
+    (void)message;
+    calls++;
+    return wb_send(ctx, &(wb_outgoing){ .type = "T.T", .destination = "d", .delay = WB_MINUTES });
+}
+
+static int lose_connection(wb_storage_session *session, const wb_delayed *messages, size_t count, wb_error *error)
+{
+    (void)session, (void)messages, (void)count;
+    return wb_error_set(error, WB_NOT_CONNECTED, WB_CAUSE_OTHER, 0, "it is gone");
+}
+
+/* The store that was to keep what it sends is lost. It was handled, and mode none does that once. */
+static void test_store_is_lost_in_none(void **state)
+{
+    static const wb_delayed_ops delayed = { .struct_size = sizeof delayed, .store = lose_connection };
+    static const wb_persistence_ops ops = { .struct_size = sizeof ops, .delayed = &delayed };
+    wb_error error = { 0 };
+    (void)state;
+    delay_retries(0);
+    pipeline.mode = WB_MODE_NONE;
+    pipeline.persistence_ops = &ops;
+    pipeline.origin.delays = WB_DELAYS_BY_STORE;
+    entries[0].one = sends_later;
+    worker.storage = worker.outlet.storage = (wb_storage_session *)&worker; /* there is one */
+    wb_item *item = wb_batch_hold(&worker, &incoming[0], &entries[0]);
+    wb_item *silent = wb_batch_hold(&worker, &incoming[1], &entries[1]);
+    pipeline.audit_queue = NULL;
+    assert_int_equal(run_handlers(), WB_OK);
+    wb_item_change(item, WB_ITEM_COMMITTED);
+    wb_item_change(silent, WB_ITEM_COMMITTED);
+    assert_int_equal(wb_stage_dispatch(&worker, &error), WB_NOT_CONNECTED);
+    assert_true(worker.storage_broken);
+    assert_int_equal(item->verdict, WB_VERDICT_FAILED);
+    assert_int_equal(silent->state, WB_ITEM_SETTLED);
+    wb_batch_finish(&worker);
+    assert_true(wb_batch_choose(&worker, WB_BATCH_ANY));
+    assert_int_equal(wb_stage_dispatch(&worker, &error), WB_OK);
+    assert_string_equal(moved_to(item), "error");
+    assert_non_null(strstr(item->failure.reason, "was handled"));
+    assert_int_equal(calls, 1);
+    worker.storage = worker.outlet.storage = NULL;
+}
+
 /* A host that is older than these functions. */
 static void test_an_older_host(void **state)
 {
@@ -404,6 +451,7 @@ int main(void)
         TEST(test_retried_after_no_time),
         TEST(test_retried_after_all),
         TEST(test_retried_after_behind_others),
+        TEST(test_store_is_lost_in_none),
     };
     wb_log_set_level(-1);
     return cmocka_run_group_tests(tests, NULL, NULL);
