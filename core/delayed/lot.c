@@ -12,8 +12,8 @@
 #include "core/base/log.h"
 #include "core/recover/recoverability.h"
 
-/* A destination that confirms nothing, or a privilege that is missing; an error queue that refuses; what cannot be read here. */
-#define SILENCE_PAUSE (30 * WB_SECOND)
+/* A privilege that is missing; an error queue that refuses; what cannot be read here. */
+#define PRIVILEGE_PAUSE (30 * WB_SECOND)
 #define ERROR_QUEUE_PAUSE (60 * WB_SECOND)
 #define UNREADABLE_PAUSE (3600 * WB_SECOND)
 /* What was sent and cannot be removed: so long it is tried, a window of the broker and this are within a lease. */
@@ -163,18 +163,23 @@ static int is_gone(const wb_lot_entry *entry)
            (operation->result == WB_OK || (entry->copy && entry->copy->result == WB_OK));
 }
 
-/* How long it is left alone now; 0: it is not. */
-static int64_t pause_of(const wb_lot *lot, const wb_lot_entry *entry, int keeps_session)
+/* Nobody knows whether the broker has it, or its copy. */
+static int is_unknown(const wb_lot_entry *entry)
 {
-    if (is_gone(entry))
+    const wb_operation *last = entry->copy ? entry->copy : entry->operation;
+    return last && last->result != WB_OK && last->result != WB_REJECT;
+}
+
+/* How long it is left alone now; 0: it is gone, or stays ours until the lease ends. */
+static int64_t pause_of(const wb_lot *lot, const wb_lot_entry *entry)
+{
+    if (is_gone(entry) || is_unknown(entry))
         return 0;
     if (!entry->operation)
         return UNREADABLE_PAUSE;
     if (entry->copy)
-        return entry->copy->result == WB_REJECT || keeps_session ? ERROR_QUEUE_PAUSE : 0;
-    if (entry->operation->result == WB_REJECT)
-        return entry->operation->cause == WB_CAUSE_REFUSED ? SILENCE_PAUSE : lot->policy->failure_pause;
-    return keeps_session ? SILENCE_PAUSE : 0;
+        return ERROR_QUEUE_PAUSE;
+    return entry->operation->cause == WB_CAUSE_REFUSED ? PRIVILEGE_PAUSE : lot->policy->failure_pause;
 }
 
 /* They were sent: what passes is waited for, within the lease. */
@@ -207,18 +212,24 @@ static int remove_gone(wb_lot *lot, wb_storage_session *storage, wb_error *error
 }
 
 /* Those with one pause go in one call. */
-static int postpone(wb_lot *lot, wb_storage_session *storage, int64_t pause, int keeps_session,
-                    wb_error *error)
+static int postpone(wb_lot *lot, wb_storage_session *storage, int64_t pause, wb_error *error)
 {
     size_t count = 0;
     for (size_t i = 0; i < lot->count; i++)
-        if (pause_of(lot, &lot->entries[i], keeps_session) == pause)
+        if (pause_of(lot, &lot->entries[i]) == pause)
             lot->keys[count++] = lot->entries[i].key;
     lot->refused += count;
     return count ? lot->pipeline->persistence_ops->delayed->increment_failure_count(
                        storage, lot->policy->owner, lot->keys, count,
                        wb_pipeline_now(lot->pipeline) + pause, error)
                  : WB_OK;
+}
+
+/* What may have been sent is not given back: somebody could cancel it, and be told that it was not. */
+static void keep_unknown(wb_lot *lot)
+{
+    for (size_t i = 0; i < lot->count; i++)
+        lot->is_kept |= is_unknown(&lot->entries[i]);
 }
 
 static void tell_unreadable(const wb_lot *lot)
@@ -233,13 +244,14 @@ static void tell_unreadable(const wb_lot *lot)
                      { "endpoint", lot->pipeline->endpoint }, { "messages", text });
 }
 
-int wb_lot_conclude(wb_lot *lot, wb_storage_session *storage, int keeps_session, wb_error *error)
+int wb_lot_conclude(wb_lot *lot, wb_storage_session *storage, wb_error *error)
 {
-    const int64_t pauses[] = { lot->policy->failure_pause, SILENCE_PAUSE, ERROR_QUEUE_PAUSE,
+    const int64_t pauses[] = { lot->policy->failure_pause, PRIVILEGE_PAUSE, ERROR_QUEUE_PAUSE,
                                UNREADABLE_PAUSE };
     tell_unreadable(lot);
+    keep_unknown(lot);
     int r = remove_gone(lot, storage, error);
     for (size_t i = 0; i < sizeof pauses / sizeof pauses[0] && r == WB_OK; i++)
-        r = postpone(lot, storage, pauses[i], keeps_session, error);
+        r = postpone(lot, storage, pauses[i], error);
     return r;
 }

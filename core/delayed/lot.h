@@ -32,7 +32,7 @@ typedef struct wb_lot {
     wb_lot_entry *entries; /* WB_LOT_MAX */
     size_t count;
     size_t refused; /* moved to the error queue, or postponed */
-    int is_kept;    /* some were sent and could not be removed: not to be given back before the lease ends */
+    int is_kept;    /* some were sent, or may have been, and are there: not to be given back before the lease ends */
     wb_arena arena;
     wb_window window;
     wb_delayed_key *keys; /* WB_LOT_MAX, for calls of the store */
@@ -47,8 +47,7 @@ int wb_lot_fetch(wb_lot *lot, wb_storage_session *storage, wb_error *error);
  *  @return as wb_window_send(). */
 int wb_lot_dispatch(wb_lot *lot, wb_outlet *outlet, wb_error *error);
 /** Tell the store: what was confirmed is removed, what was refused is due again later. What has no
- *  outcome is due again later, too, if `keeps_session` (its destination is silent); else it is for
- *  the caller to give back. @return the store's class. */
-int wb_lot_conclude(wb_lot *lot, wb_storage_session *storage, int keeps_session, wb_error *error);
+ *  outcome stays taken until the lease ends. @return the store's class. */
+int wb_lot_conclude(wb_lot *lot, wb_storage_session *storage, wb_error *error);
 
 #endif

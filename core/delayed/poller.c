@@ -148,7 +148,7 @@ static int conclude(wb_poller *poller, int dispatched, wb_error *error)
     wb_error own;
     if (is_shared(poller) && !keeps_session(dispatched))
         return dispatched;
-    int r = wb_lot_conclude(&poller->lot, poller->storage, keeps_session(dispatched), &own);
+    int r = wb_lot_conclude(&poller->lot, poller->storage, &own);
     if (r != WB_OK)
         *error = own;
     if (r != WB_OK && poller->lot.is_kept)
@@ -157,9 +157,19 @@ static int conclude(wb_poller *poller, int dispatched, wb_error *error)
     return r != WB_OK ? r : keeps_session(dispatched) ? WB_OK : dispatched;
 }
 
+/* What is kept is not given back with what comes later. */
+static void make_owner(wb_poller *poller)
+{
+    char id[WB_GENERATED_ID_SIZE];
+    wb_id_generate(id);
+    memcpy(poller->owner, id + 19, WB_DELAYED_OWNER_SIZE); /* the random digits */
+}
+
 static int fetch(wb_poller *poller, wb_error *error)
 {
     wb_pipeline *p = poller->pipeline;
+    if (poller->lot.is_kept)
+        make_owner(poller);
     int r = wb_lot_fetch(&poller->lot, poller->storage, error);
     error->result = r;
     if (r == WB_OK)
@@ -286,9 +296,7 @@ void wb_poller_round(wb_poller *poller, int64_t *ret_until, int64_t *ret_sleep)
 
 void wb_poller_init(wb_poller *poller)
 {
-    char id[WB_GENERATED_ID_SIZE];
-    wb_id_generate(id);
-    memcpy(poller->owner, id + 19, WB_DELAYED_OWNER_SIZE); /* the random digits */
+    make_owner(poller);
     poller->policy.owner = poller->owner;
     wb_lot_init(&poller->lot, poller->pipeline, &poller->policy);
 }

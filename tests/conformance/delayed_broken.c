@@ -19,7 +19,7 @@ WB_PUBLIC const wb_plugin *delayed_broken_LTX_wb_plugin(void);
     X(none) X(refuses_all_modes) X(ids_ignore_case) X(ids_end_at_nul) X(key_without_retries)       \
     X(key_without_destination) X(last_one_wins) X(truncates_operations) X(forgets_one)             \
     X(due_to_the_millisecond) X(due_to_the_second) X(early_by_a_millisecond)                       \
-    X(early_by_the_clock) X(limit_is_ignored) X(latest_first) X(gives_taken_again)                 \
+    X(early_by_the_clock) X(limit_is_ignored) X(fetch_has_no_end) X(latest_first) X(gives_taken_again)                 \
     X(leases_are_halved) X(visits_before_taking) X(takes_by_looking) X(gives_up_the_rest)          \
     X(drops_the_visitors_word) X(next_ignores_leases) X(next_forgets_taken) X(next_is_an_hour_off) \
     X(owner_is_ignored) X(was_always_there) X(was_never_there) X(removes_the_first)                \
@@ -27,7 +27,7 @@ WB_PUBLIC const wb_plugin *delayed_broken_LTX_wb_plugin(void);
     X(releases_nothing) X(releases_everything) X(release_counts_a_failure) X(list_takes)           \
     X(list_is_endless) X(list_includes_its_end) X(list_knows_no_destination)                       \
     X(list_hides_leases) X(cancels_what_is_taken) X(cancels_nothing) X(moves_what_is_taken)        \
-    X(moves_nothing) X(all_endpoints_are_one)
+    X(moves_nothing) X(cancels_after_the_lease) X(moves_after_the_lease) X(all_endpoints_are_one)
 
 #define TEXT_OF(name) #name,
 #define NUMBER_OF(name) name,
@@ -229,7 +229,7 @@ static int look(wb_storage_session *session, const wb_delayed_fetch *fetch, copi
     if (result == WB_OK)
         result = store->list(session, &of, copy, found, error);
     for (size_t i = 0; i < found->count && all->count < fetch->limit; i++)
-        if (!found->messages[i].leased_until)
+        if (found->messages[i].leased_until <= now)
             (void)copy(all, &found->messages[i]);
     free_copies(found);
     return result;
@@ -282,6 +282,8 @@ static int broken_fetch(wb_storage_session *session, const wb_delayed_fetch *fet
     if (bug == latest_first || bug == visits_before_taking || bug == takes_by_looking)
         return fetch_otherwise(session, &altered, visit, argument, error);
     int result = store->fetch(session, &altered, visit, argument, error);
+    if (bug == fetch_has_no_end && result == WB_OK)
+        result = store->fetch(session, &altered, visit, argument, error);
     if (bug == gives_taken_again || (bug == gives_up_the_rest && result != WB_OK))
         (void)store->release(session, fetch->owner, NULL);
     return bug == drops_the_visitors_word && result == WB_REJECT ? WB_OK : result;
@@ -368,12 +370,20 @@ static int broken_increment(wb_storage_session *session, const char *owner, wb_d
     return change(make_increment, session, owner, keys, count, due, error);
 }
 
+static void forget_what_ended(wb_storage_session *session)
+{
+    (void)execute(session, "update \"%w\" set owner=null, leased_until=0 where leased_until<="
+                           "cast((julianday('now')-2440587.5)*86400000000 as integer)");
+}
+
 static int make_cancel(wb_storage_session *session, const char *owner, wb_delayed_key *keys,
                        size_t count, int64_t due, wb_error *error)
 {
     (void)owner, (void)due;
     if (bug == cancels_what_is_taken)
         return store->remove(session, NULL, keys, count, error);
+    if (bug == cancels_after_the_lease)
+        forget_what_ended(session);
     for (size_t i = 0; i < count; i++)
         keys[i].was_there = 1;
     return bug == cancels_nothing ? WB_OK : store->cancel(session, keys, count, error);
@@ -391,6 +401,8 @@ static int make_reschedule(wb_storage_session *session, const char *owner, wb_de
     (void)owner;
     if (bug == moves_what_is_taken)
         (void)execute(session, "update \"%w\" set owner=null, leased_until=0");
+    if (bug == moves_after_the_lease)
+        forget_what_ended(session);
     for (size_t i = 0; i < count; i++)
         keys[i].was_there = 1;
     return bug == moves_nothing ? WB_OK : store->reschedule(session, keys, count, due, error);

@@ -78,6 +78,9 @@ END
 try limit_is_ignored <<'END'
 what is due first is fetched first, up to the limit
 END
+try fetch_has_no_end <<'END'
+what one fetch brings is bounded
+END
 try latest_first <<'END'
 what is due first is fetched first, up to the limit
 END
@@ -166,6 +169,12 @@ what was cancelled is never fetched, what is taken is not cancelled
 END
 try moves_what_is_taken <<'END'
 what was rescheduled is due then, what is taken stays
+END
+try cancels_after_the_lease <<'END'
+what was taken is not cancelled when its lease ends, but when it was given back
+END
+try moves_after_the_lease <<'END'
+what was taken is not cancelled when its lease ends, but when it was given back
 END
 try moves_nothing <<'END'
 what was rescheduled is due then, what is taken stays

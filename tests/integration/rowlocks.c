@@ -29,13 +29,12 @@
     "WHERE delayed.id = keys.id AND delayed.destination = keys.destination "                       \
     "AND delayed.retries = keys.retries "                                                          \
     "AND ($4::bytea = ''::bytea OR delayed.taken_by = $4::bytea) "                                 \
-    "AND ($5::bigint = 0 OR delayed.taken_until <= " NOW ") "                                      \
+    "AND ($5::bigint = 0 OR delayed.taken_by IS NULL) "                                            \
     "RETURNING delayed.id, delayed.destination, delayed.retries"
 #define KEYS                                                                                       \
     "unnest($1::bytea[], $2::bytea[], $3::bigint[]) AS keys (id, destination, retries) "
 #define WAITING(operation)                                                                         \
-    "SELECT id, destination, retries, failures, due, " operation ", "                              \
-    "CASE WHEN taken_until > " NOW " THEN taken_until ELSE 0 END FROM {delayed} "                  \
+    "SELECT id, destination, retries, failures, due, " operation ", taken_until FROM {delayed} "   \
     "WHERE due >= $1::bigint AND due < $5::bigint "                                                \
     "AND (due > $1::bigint OR (id, destination, retries) > ($2::bytea, $3::bytea, $4::bigint)) "   \
     "AND ($6::bytea = ''::bytea OR destination = $6::bytea) "                                      \

@@ -5,6 +5,7 @@
 #include "config.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/conformance/persistence/delayed.h"
@@ -115,6 +116,31 @@ static void next_looks_at_leases(wb_kit *kit)
         !wb_client_gives_back(a, wb_owner_a))
         return;
     wb_client_is_next(a, PAST(1));
+}
+
+/* A hundred could be fetched, and are more than one who fetches may have in memory. */
+static void fetch_is_bounded(wb_kit *kit)
+{
+    enum { COUNT = 40, SIZE = 1024 * 1024, MOST = WB_DELAYED_FETCH_BYTES / SIZE };
+    wb_client *a = wb_client_open(kit, 0);
+    char *operation = calloc(1, SIZE);
+    wb_seen first = { .count = 0 }, rest = { .count = 0 };
+    wb_delayed_fetch what = wb_fetch_of(wb_owner_a, 0);
+    int is_stored = a && operation;
+    for (unsigned i = 0; i < COUNT && is_stored; i++) {
+        const char id[] = { (char)('0' + i), '\0' };
+        wb_delayed message = wb_waiting(id, PAST(1 + i));
+        message.operation = operation;
+        message.operation_size = SIZE;
+        is_stored = wb_client_delays(a, &message, 1);
+    }
+    free(operation);
+    what.limit = 100;
+    if (!is_stored || !wb_client_check(a, wb_delayed_fetch_into(a, &what, &first), WB_OK, "fetch") ||
+        !wb_client_check(a, wb_delayed_fetch_into(a, &what, &rest), WB_OK, "fetch the rest"))
+        return;
+    wb_kit_check(kit, first.count > 0 && first.count <= MOST, "%zu messages of 1 MiB came in one fetch", first.count);
+    wb_kit_check(kit, first.count + rest.count == COUNT, "%zu of 40 came in two fetches", first.count + rest.count);
 }
 
 /* ---- leases -------------------------------------------------------------------------------- */
@@ -320,6 +346,7 @@ static const wb_kit_case cases[] = {
     { "delayed: due at a time, rounded up by a microsecond at most", STORE, due_at_a_time },
     { "delayed: nothing is fetched before it is due", STORE, never_early },
     { "delayed: what is due says the database's clock", STORE, by_the_databases_clock },
+    { "delayed: what one fetch brings is bounded", STORE, fetch_is_bounded },
     { "delayed: next() says when the earliest is due, or never", STORE, next_is_earliest },
     { "delayed: next() says when a lease ends", STORE, next_looks_at_leases },
     { "delayed: what is taken nobody else is given", STORE, taken_is_taken },

@@ -44,6 +44,8 @@ typedef struct wb_storage_session wb_storage_session;
 /** Longest destination and id, bytes. */
 #define WB_DELAYED_DESTINATION_MAX 255
 #define WB_DELAYED_ID_MAX 255
+/** One fetch ends with the message whose operation reaches that, of all together. */
+#define WB_DELAYED_FETCH_BYTES ((size_t)32 * 1024 * 1024)
 /** An owner of leases, bytes. */
 #define WB_DELAYED_OWNER_SIZE 16
 
@@ -59,7 +61,8 @@ typedef struct wb_delayed {
     int64_t due;                 /* not before this */
     const void *operation;       /* what to dispatch, in the host's encoding; opaque here */
     size_t operation_size;
-    /** Filled by list(): until when somebody has taken it, or 0. */
+    /** Filled by list(): until when somebody has taken it, or 0. A time that has passed: whoever took
+     *  it was not heard of again, and may have sent it. */
     int64_t leased_until;
 } wb_delayed;
 
@@ -83,7 +86,9 @@ typedef struct wb_delayed_fetch {
     size_t struct_size;
     /** Due at this time or before; 0: now, by the database's clock. */
     int64_t at;
-    size_t limit; /* at most so many, earliest due first */
+    /** At most so many, earliest due first. Fewer where their operations are more than
+     *  WB_DELAYED_FETCH_BYTES together, but one at least: a caller keeps them in memory. */
+    size_t limit;
     /** Who takes them, WB_DELAYED_OWNER_SIZE bytes, and for how long. */
     const char *owner;
     int64_t lease;
@@ -121,8 +126,7 @@ typedef struct wb_delayed_ops {
     int (*next)(wb_storage_session *session, int64_t *ret_due, int64_t *ret_now, wb_error *error);
 
     /** Take what is due and visit it. Two instances that fetch at once never get the same, and
-     *  do not wait for each other. The rows are taken, durably for everybody but a crashed
-     *  server, before the first is visited. A `visit` that ends early leaves the rest taken. */
+     *  do not wait for each other. The rows are taken, durably, before the first is visited. A `visit` that ends early leaves the rest taken. */
     int (*fetch)(wb_storage_session *session, const wb_delayed_fetch *fetch, wb_delayed_fn visit,
                  void *argument, wb_error *error);
 
@@ -147,8 +151,10 @@ typedef struct wb_delayed_ops {
     int (*list)(wb_storage_session *session, const wb_delayed_filter *filter, wb_delayed_fn visit,
                 void *argument, wb_error *error);
 
-    /** Delete what nobody has taken at this moment: a message for which was_there says 1 was
-     *  not sent and never will be. Of one that is taken, or gone, it says 0. */
+    /** Delete what nobody has taken: a message for which was_there says 1 was not sent and never will
+     *  be. Of one that is taken, or gone, it says 0; also when the lease has ended, for whoever took
+     *  it may have sent it before he died: the next fetch() takes it, and then it is known. (So a
+     *  lease must survive a crash of the server as the message does.) */
     int (*cancel)(wb_storage_session *session, wb_delayed_key *keys, size_t count,
                   wb_error *error);
     /** The same, but due at another time. */

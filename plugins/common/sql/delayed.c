@@ -10,8 +10,6 @@
 /* Bytes of one statement, as long as it has several rows: with hexadecimal digits and keys it
  * fits into 1 MiB. */
 #define STATEMENT_BYTES ((size_t)256 * 1024)
-/* A fetch ends there, or with the first row that is larger: what is taken is held in memory. */
-#define FETCH_BYTES ((size_t)32 * 1024 * 1024)
 #define FETCH_ROWS 100000
 
 #define STORE "store delayed messages"
@@ -202,7 +200,7 @@ static int take_at_once(wb_storage_session *session, const wb_delayed_fetch *fet
                                     WB_SQL_NUMBER(limit),
                                     WB_SQL_BYTES(fetch->owner, WB_DELAYED_OWNER_SIZE),
                                     WB_SQL_NUMBER(wb_sql_round_up(fetch->lease)),
-                                    WB_SQL_NUMBER(FETCH_BYTES) };
+                                    WB_SQL_NUMBER(WB_DELAYED_FETCH_BYTES) };
     if (make_answers(t, 1, 1) != 0)
         return wb_sql_delayed_no_memory(session);
     wb_sql_delayed_start(session);
@@ -215,7 +213,7 @@ static void choose_keys(const wb_sql_driver *driver, wb_sql_answer *found, wb_sq
 {
     wb_sql_cell cells[4];
     uint64_t bytes = 0;
-    while (bytes < FETCH_BYTES && keys->count < keys->capacity &&
+    while (bytes < WB_DELAYED_FETCH_BYTES && keys->count < keys->capacity &&
            driver->fetch(found, cells, 4)) {
         bytes += driver->number(&cells[3]);
         wb_sql_columns_add_cells(keys, driver, cells);

@@ -26,14 +26,13 @@
 #define BY_KEY "{delayed} AS waiting FORCE INDEX (message) "
 #define OF_KEYS "WHERE (id, destination, retries) IN ([($1,$2,$3)]) "
 /* The owner's, or nobody's, as it is asked. */
-#define ALLOWED "AND ($4 = _binary x'' OR taken_by = $4) AND ($5 = 0 OR taken_until <= " NOW ")"
+#define ALLOWED "AND ($4 = _binary x'' OR taken_by = $4) AND ($5 = 0 OR taken_by IS NULL)"
 #define FIRST_FREE                                                                                 \
     "COALESCE((SELECT due FROM {delayed} FORCE INDEX (due) WHERE taken_until <= " NOW              \
     " ORDER BY due LIMIT 1), " NEVER ")"
 
 #define WAITING(operation)                                                                         \
-    "SELECT id, destination, retries, failures, due, " operation                                   \
-    ", IF(taken_until > " NOW ", taken_until, 0) FROM {delayed} "                                  \
+    "SELECT id, destination, retries, failures, due, " operation ", taken_until FROM {delayed} "   \
     "WHERE due >= $1 AND due < $5 "                                                                \
     "AND (due > $1 OR (id, destination, retries) > ($2, $3, $4)) "                                 \
     "AND ($6 = _binary x'' OR destination = $6) AND ($7 = _binary x'' OR id = $7) "                \

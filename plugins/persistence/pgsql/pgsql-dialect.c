@@ -28,9 +28,6 @@
 
 /* ---- the delayed message store --------------------------------------------------------- */
 
-#define CLOCK                                                                                      \
-    "WITH clock AS MATERIALIZED (SELECT "                                                          \
-    "(EXTRACT(EPOCH FROM pg_catalog.clock_timestamp()) * 1000000)::bigint AS now) "
 #define NOW "(SELECT now FROM clock)"
 #define NEVER TEXT_OF_BIGINT(9223372036854775807)
 #define TEXT_OF_BIGINT(number) "'" #number "'::bigint"
@@ -43,12 +40,11 @@
     "WHERE delayed.id = keys.id AND delayed.destination = keys.destination "                       \
     "AND delayed.retries = keys.retries "                                                          \
     "AND ($4::bytea = ''::bytea OR delayed.taken_by = $4::bytea) "                                 \
-    "AND ($5::bigint = 0 OR delayed.taken_until <= " NOW ") "                                      \
+    "AND ($5::bigint = 0 OR delayed.taken_by IS NULL) "                                            \
     "RETURNING delayed.id, delayed.destination, delayed.retries"
 
 #define WAITING(operation)                                                                         \
-    CLOCK "SELECT id, destination, retries, failures, due, " operation ", "                        \
-    "CASE WHEN taken_until > " NOW " THEN taken_until ELSE 0 END FROM {delayed} "                  \
+    "SELECT id, destination, retries, failures, due, " operation ", taken_until FROM {delayed} "   \
     "WHERE due >= $1::bigint AND due < $5::bigint "                                                \
     "AND (due > $1::bigint OR (id, destination, retries) > ($2::bytea, $3::bytea, $4::bigint)) "   \
     "AND ($6::bytea = ''::bytea OR destination = $6::bytea) "                                      \
@@ -134,8 +130,8 @@ static const char *const templates[WB_SQL_COUNT] = {
         "SELECT CASE WHEN (SELECT due FROM free) <= " NOW " THEN (SELECT due FROM free) "
         "ELSE LEAST((SELECT due FROM free), (SELECT pg_catalog.min(taken_until) FROM {delayed} "
         "WHERE taken_until > " NOW " AND due <= (SELECT due FROM free))) END, " NOW,
-    /* locked, so that nobody waits for anybody; a lease that a crashed server forgets harms
-     * nobody: not worth a flush */
+    /* locked, so that nobody waits for anybody; flushed, since a lease that a crashed server forgot
+     * would have cancel() say of what was sent that it was not */
     [WB_SQL_TAKE] =
         "WITH clock AS MATERIALIZED (SELECT "
         "(EXTRACT(EPOCH FROM pg_catalog.clock_timestamp()) * 1000000)::bigint AS now), "
@@ -148,11 +144,11 @@ static const char *const templates[WB_SQL_COUNT] = {
         "WHERE before < $5::bigint), "
         "taken AS (UPDATE {delayed} SET taken_by = $3::bytea, "
         "taken_until = " NOW " + $4::bigint "
-        "WHERE ctid = ANY (ARRAY(SELECT place FROM fitting)) AND " NOT_FLUSHED " "
+        "WHERE ctid = ANY (ARRAY(SELECT place FROM fitting)) "
         "RETURNING id, destination, retries, failures, due, operation) "
         "SELECT id, destination, retries, failures, due, operation FROM taken ORDER BY due",
-    [WB_SQL_DROP] = CLOCK "DELETE FROM {delayed} AS delayed USING " KEYS OF_KEYS,
-    [WB_SQL_PUT_BACK] = CLOCK "UPDATE {delayed} AS delayed SET taken_by = NULL, taken_until = 0, "
+    [WB_SQL_DROP] = "DELETE FROM {delayed} AS delayed USING " KEYS OF_KEYS,
+    [WB_SQL_PUT_BACK] = "UPDATE {delayed} AS delayed SET taken_by = NULL, taken_until = 0, "
                         "due = $6::bigint, failures = delayed.failures + $7::bigint "
                         "FROM " KEYS OF_KEYS,
     [WB_SQL_RELEASE_ALL] = "UPDATE {delayed} SET taken_by = NULL, taken_until = 0 "

@@ -147,8 +147,7 @@ typedef struct change {
     const char *doing;
     const char *point; /* crash point, or NULL */
     const char *owner; /* ?4 unless NULL */
-    int64_t now;       /* ?5, microseconds, if `format` has it */
-    int64_t due;       /* ?6, the same */
+    int64_t due;       /* ?5, microseconds, if `format` has it */
 } change;
 
 #define BY_KEY " where destination=?1 and id=?2 and retries=?3"
@@ -162,8 +161,7 @@ static int change_all(wb_sqlite_delayed_call *call, const change *how, wb_delaye
     int result = wb_sqlite_delayed_prepare(call, &statement, how->format);
     if (result == WB_OK && how->owner)
         (void)sqlite3_bind_blob(statement, 4, how->owner, WB_DELAYED_OWNER_SIZE, SQLITE_STATIC);
-    (void)sqlite3_bind_int64(statement, 5, how->now);
-    (void)sqlite3_bind_int64(statement, 6, how->due);
+    (void)sqlite3_bind_int64(statement, 5, how->due);
     for (size_t i = 0; result == WB_OK && i < count; i++) {
         wb_delayed_key *key = &keys[i];
         bind_key(statement, key->destination, key->destination_size, key->id, key->id_size,
@@ -210,7 +208,7 @@ static int increment_failure_count(wb_storage_session *session, const char *owne
                                    wb_delayed_key *keys, size_t count, int64_t due,
                                    wb_error *error)
 {
-    const change how = { .format = "update \"waybill_%w_delayed\" set failures=failures+1, due=?6,"
+    const change how = { .format = "update \"waybill_%w_delayed\" set failures=failures+1, due=?5,"
                                    " " GIVEN_BACK BY_KEY " and owner=?4",
                          .doing = "count a failure of a delayed message",
                          .owner = owner,
@@ -222,20 +220,17 @@ static int cancel(wb_storage_session *session, wb_delayed_key *keys, size_t coun
                   wb_error *error)
 {
     const change how = { .format = "delete from \"waybill_%w_delayed\"" BY_KEY
-                                   " and leased_until<=?5",
-                         .doing = "cancel a delayed message",
-                         .now = wb_sqlite_delayed_now(session) };
+                                   " and owner is null",
+                         .doing = "cancel a delayed message" };
     return apply(session, &how, keys, count, error);
 }
 
-/* Whose lease has ended loses the message for good: it is to go out at the new time. */
 static int reschedule(wb_storage_session *session, wb_delayed_key *keys, size_t count, int64_t due,
                       wb_error *error)
 {
-    const change how = { .format = "update \"waybill_%w_delayed\" set due=?6, " GIVEN_BACK BY_KEY
-                                   " and leased_until<=?5",
+    const change how = { .format = "update \"waybill_%w_delayed\" set due=?5, " GIVEN_BACK BY_KEY
+                                   " and owner is null",
                          .doing = "reschedule a delayed message",
-                         .now = wb_sqlite_delayed_now(session),
                          .due = wb_sqlite_delayed_to_column(due) };
     return apply(session, &how, keys, count, error);
 }

@@ -77,7 +77,7 @@ static int copy(wb_sqlite_delayed_call *call, sqlite3_stmt *statement, copied *r
     message->retries = (uint32_t)sqlite3_column_int64(statement, 3);
     message->failures = (uint32_t)sqlite3_column_int64(statement, 4);
     message->due = wb_sqlite_delayed_from_column(row->due);
-    if (leased_until > wb_sqlite_delayed_now(call->session))
+    if (leased_until)
         message->leased_until = wb_sqlite_delayed_from_column(leased_until);
     return copy_operation(call, statement, 7, row);
 }
@@ -165,17 +165,21 @@ static int find_due(wb_sqlite_delayed_call *call, const wb_delayed_fetch *fetch,
 {
     sqlite3_stmt *statement = NULL;
     const int64_t limit = fetch->limit > INT64_MAX ? INT64_MAX : (int64_t)fetch->limit;
+    int64_t bytes = 0;
     int code = SQLITE_DONE;
     int result = wb_sqlite_delayed_prepare(call, &statement,
-                                           "select row from \"waybill_%w_delayed\" where due<=?1"
+                                           "select row, length(operation)"
+                                           " from \"waybill_%w_delayed\" where due<=?1"
                                            " and leased_until<=?2 order by due, row limit ?3");
     (void)sqlite3_bind_int64(statement, 1, fetch->at ? fetch->at / 1000 : now);
     (void)sqlite3_bind_int64(statement, 2, now);
     (void)sqlite3_bind_int64(statement, 3, limit);
-    while (result == WB_OK && (code = sqlite3_step(statement)) == SQLITE_ROW)
+    while (result == WB_OK && bytes < (int64_t)WB_DELAYED_FETCH_BYTES && (code = sqlite3_step(statement)) == SQLITE_ROW) {
+        bytes += sqlite3_column_int64(statement, 1);
         if (note(all, sqlite3_column_int64(statement, 0)) < 0)
             result = wb_sqlite_db_out_of_memory(call->db, call->error);
-    if (result == WB_OK && code != SQLITE_DONE)
+    }
+    if (result == WB_OK && code != SQLITE_DONE && code != SQLITE_ROW)
         result = wb_sqlite_db_fail(call->db, code, "look for what is due", call->error);
     (void)sqlite3_finalize(statement);
     return result;
@@ -198,11 +202,11 @@ static int take(wb_sqlite_delayed_call *call, const wb_delayed_fetch *fetch, int
     return result;
 }
 
-/* In a short transaction of its own, which need not be flushed: whom a power loss leaves
- * without the lease it leaves without the process that had it. */
+/* In a short transaction of its own, flushed: a lease that a power loss took away would have cancel()
+ * say of what was sent that it was not. */
 static int take_due(wb_sqlite_delayed_call *call, const wb_delayed_fetch *fetch, taken *all)
 {
-    int result = wb_sqlite_delayed_begin(call, WB_SQLITE_DB_PROCESS_CRASH);
+    int result = wb_sqlite_delayed_begin(call, WB_SQLITE_DB_POWER_LOSS);
     if (result != WB_OK)
         return result;
     const int64_t now = wb_sqlite_delayed_now(call->session);
