@@ -15,7 +15,7 @@
 #include "core/base/arena.h"
 #include "core/base/clock.h"
 #include "core/cli/cli.h"
-#include "core/config/units.h"
+#include "core/cli/when.h"
 #include "core/endpoint/endpoint.h"
 
 /* Messages of a file that are sent and confirmed together. */
@@ -53,7 +53,7 @@ typedef struct {
     wb_endpoint *endpoint;
     const wb_endpoint_setup *setup;
     wb_sender sessions;
-    int64_t delay, deliver_at; /* as in wb_outgoing */
+    cli_when when;
     wb_arena arena;
     wb_operation_list window;
     unsigned long sent;
@@ -102,8 +102,8 @@ static int add(sender *s, wb_outgoing *outgoing)
 {
     outgoing->type = s->values->value['t'];
     outgoing->destination = s->kind == WB_KIND_SEND ? s->values->value['d'] : NULL;
-    outgoing->delay = s->delay;
-    outgoing->deliver_at = s->deliver_at;
+    outgoing->delay = s->when.delay;
+    outgoing->deliver_at = s->when.at;
     if (wb_outgoing_add(wb_endpoint_origin(s->endpoint), s->kind, outgoing, sizeof *outgoing, NULL, 0,
                         &s->arena, &s->window, &s->error) != WB_OK)
         return cli_fail(EX_USAGE, "%s", s->error.text);
@@ -235,10 +235,9 @@ static int send_all(sender *s)
 
 static int open_sessions(sender *s)
 {
-    int r = wb_endpoint_open_sender(s->endpoint, &s->sessions.transport, &s->error);
-    if (r == WB_OK && (s->delay || s->deliver_at) && s->setup->plan.delay_by == WB_DELAYS_BY_STORE)
-        r = wb_endpoint_open_store(s->endpoint, &s->sessions.storage, &s->error);
-    return r;
+    int is_stored = (s->when.delay || s->when.at) && s->setup->plan.delay_by == WB_DELAYS_BY_STORE;
+    int r = is_stored ? wb_endpoint_open_store(s->endpoint, &s->sessions.storage, &s->error) : WB_OK;
+    return r == WB_OK ? wb_endpoint_open_sender(s->endpoint, &s->sessions.transport, &s->error) : r;
 }
 
 static void close_sessions(sender *s)
@@ -260,18 +259,6 @@ static int open_and_send(sender *s, const wb_endpoint_setup *setup)
     return code;
 }
 
-static int take_delay(sender *s)
-{
-    const char *delay = s->values->value[OPTION_DELAY], *at = s->values->value[OPTION_AT];
-    if (delay && at)
-        return cli_fail(EX_USAGE, "only one of --delay and --at can be given");
-    if (delay && (wb_duration_parse(delay, &s->delay) != WB_UNIT_OK || s->delay < 0))
-        return cli_fail(EX_USAGE, "--delay \"%s\" is not a duration like 10s, 2h or 7d", delay);
-    if (at && wb_time_parse(at, &s->deliver_at) != WB_UNIT_OK)
-        return cli_fail(EX_USAGE, "--at \"%s\" is not a time like 2026-12-31T08:00:00Z (UTC)", at);
-    return EX_OK;
-}
-
 static int check_usage(const cli_values *values, int kind)
 {
     if (!values->value['t'])
@@ -289,7 +276,7 @@ static int run_kind(const cli_values *values, int kind)
     wb_setup *setup = NULL;
     int code = check_usage(values, kind);
     if (code == EX_OK)
-        code = take_delay(&s);
+        code = cli_read_when(values->value[OPTION_DELAY], values->value[OPTION_AT], &s.when);
     if (code == EX_OK)
         code = cli_load(values, WB_SETUP_WITHOUT_HANDLERS, &setup);
     if (code != EX_OK)

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "core/cli/waiting.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "core/base/clock.h"
+#include "core/cli/cli.h"
+#include "core/message/header_names.h"
+#include "core/message/incoming.h"
+#include "core/message/operations.h"
+#include "core/message/text.h"
+
+#define ROW "%-24s  %10s  %-24s  %7s  %8s  "
+
+/* ---- values -------------------------------------------------------------------------- */
+
+static void print_bytes(const char *bytes, size_t size)
+{
+    if (wb_text_is_plain(bytes, size)) {
+        (void)fwrite(bytes, 1, size, stdout);
+        return;
+    }
+    for (size_t i = 0; i < size; i++)
+        if (bytes[i] >= ' ' && bytes[i] <= '~' && bytes[i] != '\\')
+            (void)putchar(bytes[i]);
+        else
+            (void)printf("\\x%02x", (unsigned char)bytes[i]);
+}
+
+/* How far away, in the largest unit that tells it: "in 5 min", "3 h ago". */
+static const char *format_distance(int64_t due, int64_t now, char text[32])
+{
+    static const struct {
+        int64_t size;
+        const char *name;
+    } units[] = { { 2 * WB_DAYS, "d" }, { 2 * WB_HOURS, "h" }, { 2 * WB_MINUTES, "min" }, { 0, "s" } };
+    int64_t distance = due > now ? due - now : now - due;
+    size_t at = 0;
+    while (distance < units[at].size)
+        at++;
+    int64_t unit = units[at].size ? units[at].size / 2 : WB_SECOND;
+    (void)snprintf(text, 32, due > now ? "in %" PRId64 " %s" : "%" PRId64 " %s ago", distance / unit, units[at].name);
+    return text;
+}
+
+static const char *describe_lease(const wb_delayed *message, char text[WB_LOG_TIMESTAMP_SIZE])
+{
+    if (!message->leased_until)
+        return "";
+    wb_clock_format_log(message->leased_until, text);
+    return text;
+}
+
+/* ---- rows ---------------------------------------------------------------------------- */
+
+void cli_waiting_print_heading(void)
+{
+    (void)printf(ROW "DESTINATION  ID\n", "DUE (UTC)", "", "TAKEN UNTIL", "RETRIES", "FAILURES");
+}
+
+void cli_waiting_print_row(const wb_delayed *message, int64_t now)
+{
+    char due[WB_LOG_TIMESTAMP_SIZE], taken[WB_LOG_TIMESTAMP_SIZE], distance[32], retries[12], failures[12];
+    wb_clock_format_log(message->due, due);
+    (void)snprintf(retries, sizeof retries, "%" PRIu32, message->retries);
+    (void)snprintf(failures, sizeof failures, "%" PRIu32, message->failures);
+    (void)printf(ROW, due, format_distance(message->due, now, distance), describe_lease(message, taken), retries,
+                 failures);
+    print_bytes(message->destination, message->destination_size);
+    (void)printf("  ");
+    print_bytes(message->id, message->id_size);
+    (void)putchar('\n');
+}
+
+static void set_bytes(json_t *object, const char *name, const char *name_hex, const char *bytes, size_t size)
+{
+    char hex[2 * WB_DELAYED_ID_MAX + 1] = "";
+    if (wb_text_is_plain(bytes, size)) {
+        json_object_set_new(object, name, json_stringn(bytes, size));
+        return;
+    }
+    for (size_t i = 0; i < size && i < WB_DELAYED_ID_MAX; i++)
+        (void)snprintf(&hex[2 * i], 3, "%02x", (unsigned char)bytes[i]);
+    json_object_set_new(object, name_hex, json_string(hex));
+}
+
+static json_t *time_json(int64_t time)
+{
+    char text[WB_LOG_TIMESTAMP_SIZE];
+    wb_clock_format_log(time, text);
+    return json_string(text);
+}
+
+json_t *cli_waiting_json(const wb_delayed *message)
+{
+    json_t *object = json_object();
+    set_bytes(object, "id", "id_hex", message->id, message->id_size);
+    set_bytes(object, "destination", "destination_hex", message->destination, message->destination_size);
+    json_object_set_new(object, "due", time_json(message->due));
+    json_object_set_new(object, "retries", json_integer(message->retries));
+    json_object_set_new(object, "failures", json_integer(message->failures));
+    json_object_set_new(object, "taken_until", message->leased_until ? time_json(message->leased_until) : json_null());
+    return object;
+}
+
+/* ---- one message, whole ---------------------------------------------------------------- */
+
+/* @return NULL: a later version wrote it. */
+static const wb_operation *decode(const wb_delayed *message, wb_arena *arena)
+{
+    int failed;
+    wb_operation_group *group = wb_operations_decode(message->operation, message->operation_size, arena, &failed);
+    return failed || !group || !group->operations.first ? NULL : &group->operations.first->operation;
+}
+
+static const char *kind_of(const wb_operation *operation)
+{
+    return operation->kind == WB_OPERATION_PUBLISH ? "publish" : "send";
+}
+
+static void print_operation(const wb_delayed *message, const wb_operation *operation)
+{
+    if (!operation) {
+        (void)printf("format       \"%.4s\", which this version cannot read\n", (const char *)message->operation);
+        return;
+    }
+    (void)printf("kind         %s\nbody         %zu bytes\nheaders\n", kind_of(operation), operation->body_size);
+    for (size_t i = 0; i < operation->header_count; i++) {
+        (void)printf("  ");
+        print_bytes(operation->headers[i].name, operation->headers[i].name_size);
+        (void)printf(" = ");
+        print_bytes(operation->headers[i].value, operation->headers[i].value_size);
+        (void)putchar('\n');
+    }
+}
+
+void cli_waiting_print(const wb_delayed *message, int64_t now)
+{
+    char due[WB_LOG_TIMESTAMP_SIZE], taken[WB_LOG_TIMESTAMP_SIZE], distance[32];
+    wb_arena arena;
+    wb_clock_format_log(message->due, due);
+    (void)printf("id           ");
+    print_bytes(message->id, message->id_size);
+    (void)printf("\ndestination  ");
+    print_bytes(message->destination, message->destination_size);
+    (void)printf("\ndue          %s (%s)\nretries      %" PRIu32 "\nfailures     %" PRIu32 "\n", due,
+                 format_distance(message->due, now, distance), message->retries, message->failures);
+    if (message->leased_until)
+        (void)printf("taken until  %s\n", describe_lease(message, taken));
+    wb_arena_init(&arena, 4096);
+    print_operation(message, decode(message, &arena));
+    wb_arena_free(&arena);
+}
+
+/* Of several headers of one name the last is shown. */
+static json_t *headers_json(const wb_operation *operation)
+{
+    json_t *object = json_object();
+    for (size_t i = 0; i < operation->header_count; i++)
+        if (wb_text_is_plain(operation->headers[i].name, operation->headers[i].name_size))
+            set_bytes(object, operation->headers[i].name, operation->headers[i].name, operation->headers[i].value,
+                      operation->headers[i].value_size);
+    return object;
+}
+
+json_t *cli_waiting_whole_json(const wb_delayed *message)
+{
+    wb_arena arena;
+    json_t *object = cli_waiting_json(message);
+    wb_arena_init(&arena, 4096);
+    const wb_operation *operation = decode(message, &arena);
+    json_object_set_new(object, "is_readable", json_boolean(operation != NULL));
+    if (operation) {
+        json_object_set_new(object, "kind", json_string(kind_of(operation)));
+        json_object_set_new(object, "body_size", json_integer((json_int_t)operation->body_size));
+        json_object_set_new(object, "headers", headers_json(operation));
+    }
+    wb_arena_free(&arena);
+    return object;
+}
+
+int cli_waiting_print_body(const wb_delayed *message)
+{
+    wb_arena arena;
+    wb_arena_init(&arena, 4096);
+    const wb_operation *operation = decode(message, &arena);
+    if (operation)
+        (void)fwrite(operation->body, 1, operation->body_size, stdout);
+    wb_arena_free(&arena);
+    return operation ? EX_OK : cli_fail(EX_DATAERR, "this version cannot read the message");
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Messages of a delayed message store, as people and programs read them.
+ */
+#ifndef WB_CLI_WAITING_H
+#define WB_CLI_WAITING_H
+
+#include <jansson.h>
+#include <waybill/sys/delayed.h>
+
+/** The heading of the rows. */
+void cli_waiting_print_heading(void);
+/** One line: when it is due, how far away that is from `now` (the database's time), whether it is
+ *  taken, what it is known by. Bytes that are no text are written as \xNN. */
+void cli_waiting_print_row(const wb_delayed *message, int64_t now);
+/** The same for programs. An id that is no text is in id_hex instead of id; destination likewise. */
+json_t *cli_waiting_json(const wb_delayed *message);
+
+/** What there is to say of one message, with its headers; its operation was asked for. */
+void cli_waiting_print(const wb_delayed *message, int64_t now);
+json_t *cli_waiting_whole_json(const wb_delayed *message);
+/** Its body on stdout, as it is. @return EX_OK, or EX_DATAERR if this version cannot read it. */
+int cli_waiting_print_body(const wb_delayed *message);
+
+#endif

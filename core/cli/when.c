@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "core/cli/when.h"
+
+#include <sysexits.h>
+
+#include "core/cli/cli.h"
+#include "core/config/units.h"
+
+int cli_read_when(const char *delay, const char *at, cli_when *ret_when)
+{
+    *ret_when = (cli_when){ 0, 0 };
+    if (delay && at)
+        return cli_fail(EX_USAGE, "only one of --delay and --at can be given");
+    if (delay && (wb_duration_parse(delay, &ret_when->delay) != WB_UNIT_OK || ret_when->delay < 0))
+        return cli_fail(EX_USAGE, "--delay \"%s\" is not a duration like 10s, 2h or 7d", delay);
+    if (at && wb_time_parse(at, &ret_when->at) != WB_UNIT_OK)
+        return cli_fail(EX_USAGE, "--at \"%s\" is not a time like 2026-12-31T08:00:00Z (UTC)", at);
+    return EX_OK;
+}
