@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <time.h>
+#include <waybill/sys/expiry.h>
 
 #include "plugins/transport/kafka/kafka-consumer.h"
 
@@ -70,6 +72,34 @@ static void fail_without_memory(wb_kafka_consumer *consumer)
                                "out of memory for a message");
 }
 
+/* ---- what expired ---------------------------------------------------------------- */
+
+/* By the time of its record: the sender's clock, or the broker's where a topic is set so. */
+static int has_expired(const wb_kafka_message *message)
+{
+    struct timespec now;
+    rd_kafka_timestamp_type_t type;
+    int64_t sent = rd_kafka_message_timestamp(message->raw, &type);
+    if (type == RD_KAFKA_TIMESTAMP_NOT_AVAILABLE || sent < 0)
+        sent = 0;
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    return wb_has_expired(message->incoming.headers, message->incoming.header_count,
+                          sent * WB_MILLISECONDS, now.tv_sec * SECOND + now.tv_nsec);
+}
+
+/* It is done, as what was acknowledged is; it goes with the next commit. */
+static void drop_expired(wb_kafka_consumer *consumer, wb_kafka_partition *partition,
+                         wb_kafka_message *message)
+{
+    const wb_host *host = consumer->transport->host;
+    (void)wb_kafka_offsets_skip(&partition->offsets, message->raw->offset + 1);
+    partition->expired = 1;
+    wb_kafka_message_free(message);
+    wb_kafka_commit_start(consumer);
+    if (WB_HAS(host, wb_host, expired))
+        host->expired(host, 1);
+}
+
 /* Of a partition that is ours. Consumes `raw`. @return NULL when it is not handed out (now). */
 static wb_kafka_message *make(wb_kafka_consumer *consumer, wb_kafka_partition *partition,
                               rd_kafka_message_t *raw)
@@ -82,6 +112,10 @@ static wb_kafka_message *make(wb_kafka_consumer *consumer, wb_kafka_partition *p
         return NULL;
     }
     message->incoming.delivery_count = deliveries;
+    if (has_expired(message)) {
+        drop_expired(consumer, partition, message);
+        return NULL;
+    }
     if (message->is_large && !wb_kafka_large_admit(consumer, partition, raw)) {
         wb_kafka_message_free(message);
         return NULL;
@@ -145,10 +179,13 @@ static void take_end(wb_kafka_consumer *consumer, rd_kafka_message_t *raw)
 {
     wb_kafka_partition *partition =
         wb_kafka_partition_find(consumer, rd_kafka_topic_name(raw->rkt), raw->partition);
-    if (partition)
+    if (partition) {
+        int is_news = wb_kafka_offsets_skip(&partition->offsets, raw->offset) || partition->expired;
         partition->met_end = 1;
-    if (partition && wb_kafka_offsets_skip(&partition->offsets, raw->offset))
-        wb_kafka_commit_start(consumer);
+        partition->expired = 0;
+        if (is_news)
+            wb_kafka_commit_start(consumer);
+    }
     rd_kafka_message_destroy(raw);
 }
 
