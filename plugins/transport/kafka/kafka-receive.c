@@ -149,13 +149,13 @@ static wb_kafka_message *adopt(wb_kafka_consumer *consumer, wb_kafka_lane *lane,
         rd_kafka_message_destroy(raw);
         return NULL;
     }
+    lane->taken += raw->len;
     wb_kafka_message *message = make(consumer, partition, raw);
     if (!message)
         return NULL;
     message->partition = partition;
     partition->held++;
     partition->met_end = 0;
-    lane->taken += raw->len;
     /* That the first is handed out must be known before its handler ends the process; of later
      * ones it is noted with the commits of those before. */
     partition->note_due |= !partition->noted;
