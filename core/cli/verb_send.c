@@ -25,6 +25,7 @@
 
 #define OPTION_DELAY CLI_LONG_OPTION(1)
 #define OPTION_AT CLI_LONG_OPTION(2)
+#define OPTION_EXPIRES CLI_LONG_OPTION(3)
 #define MESSAGE_OPTIONS                                                                            \
     { 't', "type", "TYPE", "message type, e.g. Sales.PlaceOrder" },                                \
     { 'i', "id", "ID", "message id; default: a new one" },                                         \
@@ -36,7 +37,8 @@
       "one message a line: {\"id\": .., \"key\": .., \"body\": .., \"headers\": {..}}; - is standard input" },  \
     { 'e', "endpoint", "NAME", "whose transport to use; default: the first in the file" },         \
     { OPTION_DELAY, "delay", "DURATION", "deliver it so much later, e.g. 10s, 2h, 7d" },           \
-    { OPTION_AT, "at", "TIME", "deliver it not before, e.g. 2026-12-31T08:00:00Z" }
+    { OPTION_AT, "at", "TIME", "deliver it not before, e.g. 2026-12-31T08:00:00Z" },               \
+    { OPTION_EXPIRES, "expires", "DURATION", "drop it if nobody has received it by then" }
 
 static const cli_option send_options[] = {
     CLI_OPTION_CONFIG,
@@ -53,7 +55,7 @@ typedef struct {
     wb_endpoint *endpoint;
     const wb_endpoint_setup *setup;
     wb_sender sessions;
-    int64_t delay, deliver_at; /* as in wb_outgoing */
+    int64_t delay, deliver_at, time_to_be_received; /* as in wb_outgoing */
     wb_arena arena;
     wb_operation_list window;
     unsigned long sent;
@@ -104,6 +106,7 @@ static int add(sender *s, wb_outgoing *outgoing)
     outgoing->destination = s->kind == WB_KIND_SEND ? s->values->value['d'] : NULL;
     outgoing->delay = s->delay;
     outgoing->deliver_at = s->deliver_at;
+    outgoing->time_to_be_received = s->time_to_be_received;
     if (wb_outgoing_add(wb_endpoint_origin(s->endpoint), s->kind, outgoing, sizeof *outgoing, NULL, 0,
                         &s->arena, &s->window, &s->error) != WB_OK)
         return cli_fail(EX_USAGE, "%s", s->error.text);
@@ -272,6 +275,14 @@ static int take_delay(sender *s)
     return EX_OK;
 }
 
+static int take_expiry(sender *s)
+{
+    const char *expires = s->values->value[OPTION_EXPIRES];
+    if (expires && (wb_duration_parse(expires, &s->time_to_be_received) != WB_UNIT_OK || s->time_to_be_received <= 0))
+        return cli_fail(EX_USAGE, "--expires \"%s\" is not a duration like 10s, 2h or 7d", expires);
+    return EX_OK;
+}
+
 static int check_usage(const cli_values *values, int kind)
 {
     if (!values->value['t'])
@@ -290,6 +301,8 @@ static int run_kind(const cli_values *values, int kind)
     int code = check_usage(values, kind);
     if (code == EX_OK)
         code = take_delay(&s);
+    if (code == EX_OK)
+        code = take_expiry(&s);
     if (code == EX_OK)
         code = cli_load(values, WB_SETUP_WITHOUT_HANDLERS, &setup);
     if (code != EX_OK)
