@@ -37,10 +37,11 @@ sub sum_of_counts { my ($e) = @_; my ($last) = reverse $e->log_lines('messages e
 sub check_expired {
     my ($e, $what) = @_;
     my @ids = map { "$what-$_" } qw(brief other-brief long plain);
-    submit($e, $ids[0], '--expires', '300ms');
-    submit($e, $ids[2], '--expires', '1h');
-    submit($e, $ids[1], '--expires', '300ms');
-    submit($e, $ids[3]);
+    my @key = ('--key', 'k');    # in one partition, and the last one expires
+    submit($e, $ids[0], @key, '--expires', '300ms');
+    submit($e, $ids[2], @key, '--expires', '1h');
+    submit($e, $ids[3], @key);
+    submit($e, $ids[1], @key, '--expires', '300ms');
     sleep 1;
     $e->start;
     $e->wait_for("$what: what does not expire is handled", sub { $e->effects($ids[2]) && $e->effects($ids[3]) });
