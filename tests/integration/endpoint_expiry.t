@@ -54,6 +54,20 @@ sub check_expired {
     ok scalar($e->log_lines('messages expired')) <= 2, "$e->{pair}: $what: in few lines";
 }
 
+# Nothing else comes that would take it along.
+sub check_alone {
+    my ($e, $what) = @_;
+    submit($e, "$what-alone", '--expires', '300ms');
+    is $e->waiting, 1, "$e->{pair}: $what: it waits";
+    sleep 1;
+    $e->start;
+    $e->wait_for("$what: alone it is settled, too", sub { $e->waiting == 0 });
+    is $e->stop, 0, "$e->{pair}: $what: stops cleanly";
+    is effects($e, "$what-alone"), "$what-alone=0", "$e->{pair}: $what: and not handled";
+    my ($last) = reverse $e->log_lines('messages expired');
+    like $last // '', qr/count=1$/, "$e->{pair}: $what: and counted";
+}
+
 # From a handler, through the outbox; what stands in the queue tells how it travels.
 sub check_outgoing {
     my ($e) = @_;
@@ -97,6 +111,7 @@ for my $pair (@pairs) {
     my $e = endpoint($pair, 'orders', recover => 'delayed_retries = 1; delay_increment = "2s";');
     check_usage($e) if $pair =~ /sqlite/;
     check_expired($e, 'receive_only');
+    check_alone($e, 'receive_only') if $pair !~ /amqp/;
     check_outgoing($e);
     check_failed($e);
 }
@@ -106,6 +121,7 @@ for my $pair (@pairs) {
     for my $mode (@{ $modes{$pair} }) {
         my $e = endpoint($pair, $mode =~ s/_/-/gr, mode => $mode, outbox => '', retries => $mode eq 'none' ? 0 : 5);
         check_expired($e, $mode);
+        check_alone($e, $mode) if $pair !~ /amqp/;
     }
 }
 done_testing;

@@ -70,7 +70,6 @@ struct wb_kafka_partition {
     int noted;              /* that its first message is handed out is noted */
     int note_due;           /* must be committed, whether or not the offset has moved */
     int met_end;            /* since a message of it was handed out last */
-    int expired;            /* messages of it, since the end was met last */
     unsigned paused;        /* WB_KAFKA_PAUSED_x */
     wb_kafka_large_place large; /* in the line for a message over the limits */
     int large_held;         /* such a message of it is in hand, or given back */

@@ -87,15 +87,14 @@ static int has_expired(const wb_kafka_message *message)
                           sent * WB_MILLISECONDS, now.tv_sec * SECOND + now.tv_nsec);
 }
 
-/* It is done, as what was acknowledged is; it goes with the next commit. */
+/* Its place is passed over, as that of what is no message. The poll thread commits that, or the next
+ * transaction; at the end of a partition the poll thread in any case. */
 static void drop_expired(wb_kafka_consumer *consumer, wb_kafka_partition *partition,
                          wb_kafka_message *message)
 {
     const wb_host *host = consumer->transport->host;
     (void)wb_kafka_offsets_skip(&partition->offsets, message->raw->offset + 1);
-    partition->expired = 1;
     wb_kafka_message_free(message);
-    wb_kafka_commit_start(consumer);
     if (WB_HAS(host, wb_host, expired))
         host->expired(host, 1);
 }
@@ -179,13 +178,10 @@ static void take_end(wb_kafka_consumer *consumer, rd_kafka_message_t *raw)
 {
     wb_kafka_partition *partition =
         wb_kafka_partition_find(consumer, rd_kafka_topic_name(raw->rkt), raw->partition);
-    if (partition) {
-        int is_news = wb_kafka_offsets_skip(&partition->offsets, raw->offset) || partition->expired;
+    if (partition)
         partition->met_end = 1;
-        partition->expired = 0;
-        if (is_news)
-            wb_kafka_commit_start(consumer);
-    }
+    if (partition && wb_kafka_offsets_skip(&partition->offsets, raw->offset))
+        wb_kafka_commit_start(consumer);
     rd_kafka_message_destroy(raw);
 }
 
