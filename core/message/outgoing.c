@@ -6,11 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-#include <waybill/sys/expiry.h>
 
 #include "core/base/clock.h"
 #include "core/base/crash.h"
 #include "core/base/sha256.h"
+#include "core/message/expiry.h"
 #include "core/message/header_names.h"
 #include "core/message/ids.h"
 #include "core/message/incoming.h"
@@ -104,32 +104,6 @@ static int check_name(const char *name, size_t size, const char *what, wb_error 
     return WB_OK;
 }
 
-/* A header of the user's own wins, as others do; one that cannot be read is a header like any other. */
-static int64_t expiry_of(const wb_outgoing *outgoing)
-{
-    const wb_header *own =
-        WB_EXPIRY_FIND(outgoing->headers, outgoing->header_count, WB_HEADER_TIME_TO_BE_RECEIVED);
-    return own ? wb_time_to_be_received(outgoing->headers, outgoing->header_count)
-               : outgoing->time_to_be_received;
-}
-
-static int check_expiry(const wb_origin *origin, const wb_outgoing *outgoing, wb_error *error)
-{
-    if (outgoing->time_to_be_received < 0)
-        return reject(error, WB_CAUSE_OTHER, "an outgoing message's time to be received is negative");
-    if (outgoing->time_to_be_received > WB_EXPIRY_MAX)
-        return reject(error, WB_CAUSE_TOO_LARGE, "an outgoing message's time to be received is more than 49 days");
-    if (!expiry_of(outgoing))
-        return WB_OK;
-    if (outgoing->delay || outgoing->deliver_at)
-        return reject(error, WB_CAUSE_OTHER, "an outgoing message has both a delay and a time to be received: it "
-                                             "could expire before it is due");
-    if (!origin->expires)
-        return reject(error, WB_CAUSE_OTHER, "messages do not expire here: the transport cannot honour a time "
-                                             "to be received");
-    return WB_OK;
-}
-
 static int check_outgoing(const wb_origin *origin, int kind, const wb_outgoing *outgoing,
                           wb_error *error)
 {
@@ -145,7 +119,7 @@ static int check_outgoing(const wb_origin *origin, int kind, const wb_outgoing *
                             outgoing->body_size, (long long)origin->body_max);
     if (text_size(outgoing->id, outgoing->id_size) > WB_ID_MAX)
         return reject(error, WB_CAUSE_TOO_LARGE, "an outgoing message id is longer than 255 bytes");
-    return check_headers(outgoing, error) == WB_OK ? check_expiry(origin, outgoing, error) : WB_REJECT;
+    return check_headers(outgoing, error) == WB_OK ? wb_expiry_check(outgoing, origin->expires, error) : WB_REJECT;
 }
 
 static int check_delay(const wb_origin *origin, int kind, const wb_outgoing *outgoing, wb_error *error)

@@ -208,6 +208,12 @@ static void test_time_sent(void **state)
         text[20] = 'x';
         assert_int_equal(wb_time_sent(&sent, 1), 0);
     }
+    wb_header far = { .name = WB_HEADER_TIME_SENT, .value = "9999-99-99 99:99:99:999999 Z" };
+    assert_int_equal(wb_time_sent(&far, 1), 0); /* more than 64 bits hold */
+    far.value = "2200-99-99 99:99:99:999999 Z";
+    assert_true(wb_time_sent(&far, 1) > 0);
+    far.value = "0000-00-00 00:00:00:000000 Z";
+    assert_int_equal(wb_time_sent(&far, 1), 0);
     assert_int_equal(wb_time_sent(NULL, 0), 0);
 }
 

@@ -127,7 +127,8 @@ static inline int64_t wb_time_sent(const wb_header *headers, size_t count)
     if (!at || !wb_expiry_number(&at, end, 4, '-', &year) || !wb_expiry_number(&at, end, 2, '-', &month) ||
         !wb_expiry_number(&at, end, 2, ' ', &day) || !wb_expiry_number(&at, end, 2, ':', &hour) ||
         !wb_expiry_number(&at, end, 2, ':', &minute) || !wb_expiry_number(&at, end, 2, ':', &second) ||
-        !wb_expiry_number(&at, end, 6, ' ', &micros) || end - at != 1 || *at != 'Z')
+        !wb_expiry_number(&at, end, 6, ' ', &micros) || end - at != 1 || *at != 'Z' || year < 1970 ||
+        year > 2200) /* 64 bits end in 2262 */
         return 0;
     return wb_expiry_days(year, month, day) * WB_DAYS + hour * WB_HOURS + minute * WB_MINUTES +
            second * WB_SECONDS + micros * 1000;

@@ -80,8 +80,8 @@ static int has_expired(const wb_kafka_message *message)
     struct timespec now;
     rd_kafka_timestamp_type_t type;
     int64_t sent = rd_kafka_message_timestamp(message->raw, &type);
-    if (type == RD_KAFKA_TIMESTAMP_NOT_AVAILABLE || sent < 0)
-        sent = 0;
+    if (type == RD_KAFKA_TIMESTAMP_NOT_AVAILABLE || sent < 0 || sent > INT64_MAX / WB_MILLISECONDS)
+        sent = 0; /* whoever sent it may have written anything */
     (void)clock_gettime(CLOCK_REALTIME, &now);
     return wb_has_expired(message->incoming.headers, message->incoming.header_count,
                           sent * WB_MILLISECONDS, now.tv_sec * SECOND + now.tv_nsec);
