@@ -81,13 +81,13 @@ static inline int wb_expiry_parse(const char *text, size_t size, int64_t *ret_sp
     const char *at = text, *end = text + size;
     const char *colon = (const char *)memchr(text, ':', size);
     const char *point = (const char *)memchr(text, '.', size);
-    int64_t days = 0, time;
+    int64_t days = 0, of_day;
     if (colon && point && point < colon &&
         (point == at || point - at > 5 || !wb_expiry_number(&at, end, (int)(point - at), '.', &days)))
         return 0;
-    if (!wb_expiry_time_of_day(at, end, &time))
+    if (!wb_expiry_time_of_day(at, end, &of_day))
         return 0;
-    *ret_span = days * WB_DAYS + time;
+    *ret_span = days * WB_DAYS + of_day;
     return 1;
 }
 
