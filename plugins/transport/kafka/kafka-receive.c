@@ -56,22 +56,6 @@ void wb_kafka_consumer_note_error(wb_kafka_consumer *consumer, const rd_kafka_me
         host->log(host, WB_LOG_INFO, "librdkafka reports a passing error", fields, 2);
 }
 
-/* ---- taking ---------------------------------------------------------------------- */
-
-/* As far as the note found with the assignment tells. */
-static uint32_t deliveries_of(const wb_kafka_partition *partition, int64_t offset)
-{
-    return offset - partition->start < partition->found.span ? partition->found.deliveries : 0;
-}
-
-/* Handing out the next would skip this one. */
-static void fail_without_memory(wb_kafka_consumer *consumer)
-{
-    wb_kafka_receivers_wake(consumer);
-    (void)wb_kafka_failure_set(&consumer->failure, WB_NOT_CONNECTED, WB_CAUSE_OTHER, 0,
-                               "out of memory for a message");
-}
-
 /* ---- what expired ---------------------------------------------------------------- */
 
 /* By the time of its record: the sender's clock, or the broker's where a topic is set so. */
@@ -97,6 +81,22 @@ static void drop_expired(wb_kafka_consumer *consumer, wb_kafka_partition *partit
     wb_kafka_message_free(message);
     if (WB_HAS(host, wb_host, expired))
         host->expired(host, 1);
+}
+
+/* ---- taking ---------------------------------------------------------------------- */
+
+/* As far as the note found with the assignment tells. */
+static uint32_t deliveries_of(const wb_kafka_partition *partition, int64_t offset)
+{
+    return offset - partition->start < partition->found.span ? partition->found.deliveries : 0;
+}
+
+/* Handing out the next would skip this one. */
+static void fail_without_memory(wb_kafka_consumer *consumer)
+{
+    wb_kafka_receivers_wake(consumer);
+    (void)wb_kafka_failure_set(&consumer->failure, WB_NOT_CONNECTED, WB_CAUSE_OTHER, 0,
+                               "out of memory for a message");
 }
 
 /* Of a partition that is ours. Consumes `raw`. @return NULL when it is not handed out (now). */
