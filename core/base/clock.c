@@ -3,6 +3,7 @@
 
 #include "core/base/clock.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -60,6 +61,18 @@ int wb_clock_parse_wire(const char *text, int64_t *ret_wall)
     tm.tm_mon--;
     *ret_wall = (int64_t)timegm(&tm) * WB_SECOND + micros * INT64_C(1000);
     return 1;
+}
+
+void wb_clock_format_span(int64_t span, char text[WB_SPAN_SIZE])
+{
+    int64_t ticks = span / 100 + (span % 100 != 0), seconds = ticks / 10000000;
+    int used = 0;
+    if (seconds >= 86400)
+        used = snprintf(text, WB_SPAN_SIZE, "%" PRId64 ".", seconds / 86400);
+    used += snprintf(text + used, WB_SPAN_SIZE - (size_t)used, "%02d:%02d:%02d", (int)(seconds / 3600 % 24),
+                     (int)(seconds / 60 % 60), (int)(seconds % 60));
+    if (ticks % 10000000)
+        (void)snprintf(text + used, WB_SPAN_SIZE - (size_t)used, ".%07d", (int)(ticks % 10000000));
 }
 
 void wb_clock_format_log(int64_t wall, char text[WB_LOG_TIMESTAMP_SIZE])

@@ -29,6 +29,11 @@ void wb_clock_format_wire(int64_t wall, char text[WB_TIMESTAMP_SIZE]);
 /** @return 1 and the time, or 0: it is not that format. */
 int wb_clock_parse_wire(const char *text, int64_t *ret_wall);
 
+/** Size of a span of time with its NUL byte. */
+#define WB_SPAN_SIZE 32
+/** "[d.]hh:mm:ss[.fffffff]", as .NET writes a TimeSpan; rounded up to its 100 ns. Not negative. */
+void wb_clock_format_span(int64_t span, char text[WB_SPAN_SIZE]);
+
 /** Size of a log timestamp with its NUL byte. */
 #define WB_LOG_TIMESTAMP_SIZE 25
 /** "yyyy-MM-ddTHH:mm:ss.fffZ" */

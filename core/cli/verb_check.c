@@ -26,6 +26,12 @@ static const char *who_sends(const wb_plan *plan)
     return "the worker, after the handler";
 }
 
+/* What nobody can do is refused when a handler asks for it. */
+static int can_expire(const wb_endpoint_setup *endpoint)
+{
+    return (endpoint->transport->capabilities & WB_CAP_EXPIRY) != 0;
+}
+
 static void print_retries(const wb_endpoint_setup *endpoint)
 {
     const wb_plan *plan = &endpoint->plan;
@@ -79,6 +85,8 @@ static void print_endpoint(const wb_endpoint_setup *endpoint)
     else
         print_queue(endpoint);
     (void)printf("  %-13s %s\n", "who sends", who_sends(&endpoint->plan));
+    if (!can_expire(endpoint))
+        (void)printf("  %-13s no: messages with a time to be received are refused\n", "expiry");
 }
 
 static json_t *handlers_json(const wb_handler_set *handlers)
@@ -96,7 +104,7 @@ static json_t *endpoint_json(const wb_endpoint_setup *endpoint)
 {
     const wb_endpoint_config *config = endpoint->config;
     const wb_plan *plan = &endpoint->plan;
-    return json_pack("{s:s, s:s, s:s*, s:s, s:b, s:b, s:I, s:I, s:s, s:s*, s:s*, s:I, s:s, s:o}", "name",
+    return json_pack("{s:s, s:s, s:s*, s:s, s:b, s:b, s:I, s:I, s:s, s:s*, s:s*, s:I, s:s, s:b, s:o}", "name",
                      config->name, "transport", endpoint->transport->name, "persistence",
                      endpoint->persistence ? endpoint->persistence->name : NULL, "mode",
                      wb_mode_name(plan->mode), "outbox", plan->outbox, "send_only",
@@ -105,6 +113,7 @@ static json_t *endpoint_json(const wb_endpoint_setup *endpoint)
                      wb_delay_name(plan->delay_by), "error_queue", endpoint->info.error_queue,
                      "audit_queue", endpoint->info.audit_queue,
                      "concurrency", (json_int_t)config->concurrency, "who_sends", who_sends(plan),
+                     "expiry", can_expire(endpoint),
                      "handlers", handlers_json(&endpoint->handlers));
 }
 

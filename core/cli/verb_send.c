@@ -16,6 +16,7 @@
 #include "core/base/clock.h"
 #include "core/cli/cli.h"
 #include "core/cli/when.h"
+#include "core/config/units.h"
 #include "core/endpoint/endpoint.h"
 
 /* Messages of a file that are sent and confirmed together. */
@@ -25,6 +26,7 @@
 
 #define OPTION_DELAY CLI_LONG_OPTION(1)
 #define OPTION_AT CLI_LONG_OPTION(2)
+#define OPTION_EXPIRES CLI_LONG_OPTION(3)
 #define MESSAGE_OPTIONS                                                                            \
     { 't', "type", "TYPE", "message type, e.g. Sales.PlaceOrder" },                                \
     { 'i', "id", "ID", "message id; default: a new one" },                                         \
@@ -36,7 +38,8 @@
       "one message a line: {\"id\": .., \"key\": .., \"body\": .., \"headers\": {..}}; - is standard input" },  \
     { 'e', "endpoint", "NAME", "whose transport to use; default: the first in the file" },         \
     { OPTION_DELAY, "delay", "DURATION", "deliver it so much later, e.g. 10s, 2h, 7d" },           \
-    { OPTION_AT, "at", "TIME", "deliver it not before, e.g. 2026-12-31T08:00:00Z" }
+    { OPTION_AT, "at", "TIME", "deliver it not before, e.g. 2026-12-31T08:00:00Z" },               \
+    { OPTION_EXPIRES, "expires", "DURATION", "drop it if nobody has received it by then" }
 
 static const cli_option send_options[] = {
     CLI_OPTION_CONFIG,
@@ -54,6 +57,7 @@ typedef struct {
     const wb_endpoint_setup *setup;
     wb_sender sessions;
     cli_when when;
+    int64_t time_to_be_received; /* ns; 0: it does not expire */
     wb_arena arena;
     wb_operation_list window;
     unsigned long sent;
@@ -104,6 +108,7 @@ static int add(sender *s, wb_outgoing *outgoing)
     outgoing->destination = s->kind == WB_KIND_SEND ? s->values->value['d'] : NULL;
     outgoing->delay = s->when.delay;
     outgoing->deliver_at = s->when.at;
+    outgoing->time_to_be_received = s->time_to_be_received;
     if (wb_outgoing_add(wb_endpoint_origin(s->endpoint), s->kind, outgoing, sizeof *outgoing, NULL, 0,
                         &s->arena, &s->window, &s->error) != WB_OK)
         return cli_fail(EX_USAGE, "%s", s->error.text);
@@ -259,6 +264,14 @@ static int open_and_send(sender *s, const wb_endpoint_setup *setup)
     return code;
 }
 
+static int take_expiry(sender *s)
+{
+    const char *expires = s->values->value[OPTION_EXPIRES];
+    if (expires && (wb_duration_parse(expires, &s->time_to_be_received) != WB_UNIT_OK || s->time_to_be_received <= 0))
+        return cli_fail(EX_USAGE, "--expires \"%s\" is not a duration like 10s, 2h or 7d", expires);
+    return EX_OK;
+}
+
 static int check_usage(const cli_values *values, int kind)
 {
     if (!values->value['t'])
@@ -277,6 +290,8 @@ static int run_kind(const cli_values *values, int kind)
     int code = check_usage(values, kind);
     if (code == EX_OK)
         code = cli_read_when(values->value[OPTION_DELAY], values->value[OPTION_AT], &s.when);
+    if (code == EX_OK)
+        code = take_expiry(&s);
     if (code == EX_OK)
         code = cli_load(values, WB_SETUP_WITHOUT_HANDLERS, &setup);
     if (code != EX_OK)

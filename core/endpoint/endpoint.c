@@ -41,6 +41,7 @@ static void fill_delays(wb_pipeline *p, const wb_endpoint_setup *setup)
 {
     const wb_endpoint_config *config = setup->config;
     p->origin.delays = setup->plan.delay_by;
+    p->origin.expires = (setup->transport->capabilities & WB_CAP_EXPIRY) != 0;
     p->store_breaker.after = config->delayed_delivery.store_breaker;
     p->fetch_breaker.after = config->delayed_delivery.fetch_breaker;
     p->dispatch_breaker.after = config->delayed_delivery.dispatch_breaker;
@@ -132,6 +133,7 @@ void wb_endpoint_destroy(wb_endpoint *e)
         p->persistence_ops->destroy(p->persistence);
     if (p->transport)
         p->transport_ops->destroy(p->transport);
+    wb_host_end(&e->transport_host);
     wb_pipeline_free(p);
     free(e->seats);
     free(e);

@@ -20,6 +20,8 @@
 #define WB_HEADER_TIME_SENT "NServiceBus.TimeSent"
 /* On a message that was sent with a delay. */
 #define WB_HEADER_DELIVER_AT "NServiceBus.DeliverAt"
+/* How long it may wait to be received; waybill/sys/expiry.h reads it. */
+#define WB_HEADER_TIME_TO_BE_RECEIVED "NServiceBus.TimeToBeReceived"
 
 /* A saga that asked gets its answers by these. */
 #define WB_HEADER_ORIGINATING_SAGA_ID "NServiceBus.OriginatingSagaId"

@@ -10,13 +10,14 @@
 #include "core/base/clock.h"
 #include "core/base/crash.h"
 #include "core/base/sha256.h"
+#include "core/message/expiry.h"
 #include "core/message/header_names.h"
 #include "core/message/ids.h"
 #include "core/message/incoming.h"
 #include "core/message/text.h"
 
 /* The headers Waybill sets itself, at most. */
-#define OWN_HEADERS_MAX 18
+#define OWN_HEADERS_MAX 19
 
 typedef struct {
     wb_header *headers;
@@ -118,7 +119,7 @@ static int check_outgoing(const wb_origin *origin, int kind, const wb_outgoing *
                             outgoing->body_size, (long long)origin->body_max);
     if (text_size(outgoing->id, outgoing->id_size) > WB_ID_MAX)
         return reject(error, WB_CAUSE_TOO_LARGE, "an outgoing message id is longer than 255 bytes");
-    return check_headers(outgoing, error);
+    return check_headers(outgoing, error) == WB_OK ? wb_expiry_check(outgoing, origin->expires, error) : WB_REJECT;
 }
 
 static int check_delay(const wb_origin *origin, int kind, const wb_outgoing *outgoing, wb_error *error)
@@ -287,6 +288,11 @@ static void add_headers(const wb_origin *origin, int kind, const wb_outgoing *ou
     if (operation->deliver_at) {
         wb_clock_format_wire(operation->deliver_at, now);
         ADD_COPY(&list, outgoing, WB_HEADER_DELIVER_AT, now, strlen(now));
+    }
+    if (outgoing->time_to_be_received) {
+        char span[WB_SPAN_SIZE];
+        wb_clock_format_span(outgoing->time_to_be_received, span);
+        ADD_COPY(&list, outgoing, WB_HEADER_TIME_TO_BE_RECEIVED, span, strlen(span));
     }
     add_user_headers(&list, outgoing);
     operation->headers = list.headers;

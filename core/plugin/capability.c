@@ -14,6 +14,7 @@ const wb_capability_name wb_capability_names[] = {
     { WB_CAP_DELIVERY_COUNT, "delivery_count" },
     { WB_CAP_ORDER_PER_KEY, "order_per_key" },
     { WB_CAP_HEADER_ORDER, "header_order" },
+    { WB_CAP_EXPIRY, "expiry" },
     { WB_CAP_PUBLISH, "publish" },
     { WB_CAP_OUTBOX, "outbox" },
     { WB_CAP_DELAY_STORE, "delay_store" },

@@ -117,9 +117,15 @@ typedef struct wb_outgoing {
      *  Since 1.1. */
     int64_t delay;
     int64_t deliver_at;
+    /** If nobody has received it so many nanoseconds after it was sent (`30 * WB_SECONDS`), nobody
+     *  will: it is dropped. 0: it waits for ever. At most 49 days; not together with a delay;
+     *  refused where the transport cannot. Once it was received it expires no more, nor does what
+     *  becomes of it: retries, the error queue's copy. A header "NServiceBus.TimeToBeReceived" of
+     *  your own says the same. Since 1.1. */
+    int64_t time_to_be_received;
 } wb_outgoing;
 
-/* Units of wb_outgoing.delay. */
+/* Units of wb_outgoing.delay and time_to_be_received. */
 #define WB_MILLISECONDS INT64_C(1000000)
 #define WB_SECONDS INT64_C(1000000000)
 #define WB_MINUTES (60 * WB_SECONDS)

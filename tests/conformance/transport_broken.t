@@ -254,6 +254,30 @@ fail transaction_scope: after rollback nothing is sent and the message is in han
 fail sends_atomic_with_receive: after rollback the message can be given back
 fail transaction_scope: after rollback the message can be given back
 END
+judge eternal <<END
+$(skipped)
+$(undelayed)
+$(unreleased)
+$(unordered)
+fail a message that expired does not come, those around it do
+fail with a prefetch of one, too, many that expired hold up none
+fail mode none: a message that expired does not come
+END
+judge wilting <<END
+$(skipped)
+$(undelayed)
+$(unreleased)
+$(unordered)
+fail a message that expired does not come, those around it do
+fail a message does not expire before its time
+END
+judge merciless <<END
+$(skipped)
+$(undelayed)
+$(unreleased)
+$(unordered)
+fail what was received once expires no more
+END
 judge multiple <<END
 $(skipped)
 $(undelayed)

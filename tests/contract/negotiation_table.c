@@ -22,13 +22,14 @@
 /* As the plugins declare themselves; "delaying" is another one that delays by itself. */
 static const wb_party transports[] = {
     { .name = "amqp",
-      .capabilities = NONE | RECEIVE_ONLY | WB_CAP_DELIVERY_COUNT | WB_CAP_PUBLISH | WB_CAP_DELAY },
+      .capabilities = NONE | RECEIVE_ONLY | WB_CAP_DELIVERY_COUNT | WB_CAP_PUBLISH | WB_CAP_DELAY |
+                      WB_CAP_EXPIRY },
     { .name = "kafka",
       .capabilities = NONE | RECEIVE_ONLY | ATOMIC | WB_CAP_DELIVERY_COUNT | WB_CAP_ORDER_PER_KEY |
-                      WB_CAP_PUBLISH | WB_CAP_HEADER_ORDER },
+                      WB_CAP_PUBLISH | WB_CAP_HEADER_ORDER | WB_CAP_EXPIRY },
     { .name = "sqlite",
       .capabilities = NONE | RECEIVE_ONLY | ATOMIC | SCOPE | WB_CAP_DELIVERY_COUNT |
-                      WB_CAP_PUBLISH | WB_CAP_HEADER_ORDER,
+                      WB_CAP_PUBLISH | WB_CAP_HEADER_ORDER | WB_CAP_EXPIRY,
       .shared_resource = "/var/lib/orders.db" },
     { .name = "delaying", .capabilities = NONE | RECEIVE_ONLY | WB_CAP_PUBLISH | WB_CAP_DELAY },
 };

@@ -53,9 +53,12 @@ static void check_properties(const capture *message, void *user)
     };
     amqp_table_entry_t entries[3 * CAPTURE_HEADERS_MAX + 1];
     amqp_basic_properties_t ours;
+    char expiration[WB_AMQP_EXPIRATION_SIZE];
     size_t size;
     (void)user;
     assert_null(wb_amqp_properties_make(&operation, NULL, entries, &ours, &size));
+    wb_amqp_properties_expire(&ours, &operation, expiration);
+    assert_same_bytes(ours.expiration, theirs->expiration);
     assert_same_bytes(ours.message_id, theirs->message_id);
     assert_same_bytes(ours.correlation_id, theirs->correlation_id);
     assert_same_bytes(ours.type, theirs->type);
@@ -87,6 +90,42 @@ static void test_defaults(void **state)
     assert_same_bytes(ours.content_type, amqp_cstring_bytes("application/octet-stream"));
     assert_int_equal(ours.delivery_mode, 1);
     assert_int_equal(ours.headers.num_entries, 0); /* the order is not sent */
+}
+
+/* Milliseconds from what the headers say; never less, and never where the message was received once. */
+static void test_expiration(void **state)
+{
+    static const struct {
+        const char *span, *beside, *expiration;
+        int64_t due;
+    } cases[] = {
+        { "00:00:30", "x", "30000", 0 },
+        { "00:00:00.0000001", "x", "1", 0 },
+        { "00:00:01.0010001", "x", "1002", 0 },
+        { "49.00:00:00", "x", "4233600000", 0 },
+        { "49.00:00:00.0000001", "x", NULL, 0 }, /* nearly what the broker refuses the message for */
+        { "10675199.02:48:05.4775807", "x", NULL, 0 },
+        { "00:00:00", "x", NULL, 0 },
+        { "soon", "x", NULL, 0 },
+        { "00:00:30", "x", NULL, 1 },
+        { "00:00:30", N "FailedQ", NULL, 0 },
+        { "00:00:30", N "Retries", NULL, 0 },
+        { "00:00:30", N "ProcessingEnded", NULL, 0 },
+        { "00:00:30", "ServiceControl.Retry.UniqueMessageId", NULL, 0 },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const wb_header headers[] = { { .name = N "TimeToBeReceived", .value = cases[i].span },
+                                      { .name = cases[i].beside, .value = "1" } };
+        const wb_operation operation = { .struct_size = sizeof operation, .headers = headers,
+                                         .header_count = 2, .deliver_at = cases[i].due };
+        amqp_basic_properties_t ours = { 0 };
+        char text[WB_AMQP_EXPIRATION_SIZE];
+        wb_amqp_properties_expire(&ours, &operation, text);
+        assert_int_equal(ours._flags, cases[i].expiration ? AMQP_BASIC_EXPIRATION_FLAG : 0);
+        if (cases[i].expiration)
+            assert_same_bytes(ours.expiration, amqp_cstring_bytes(cases[i].expiration));
+    }
 }
 
 /* ---- reading ------------------------------------------------------------------------- */
@@ -417,7 +456,8 @@ static void test_reason(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_properties),  cmocka_unit_test(test_defaults), cmocka_unit_test(test_overrides),
+        cmocka_unit_test(test_properties),  cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_expiration), cmocka_unit_test(test_overrides),
         cmocka_unit_test(test_bookkeeping), cmocka_unit_test(test_values),   cmocka_unit_test(test_headers),
         cmocka_unit_test(test_reason),
     };

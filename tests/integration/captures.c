@@ -54,7 +54,8 @@ static void make_properties(const json_t *message, capture *c)
                                                .type = text_of(from, "type"),
                                                .reply_to = text_of(from, "reply_to"),
                                                .correlation_id = text_of(from, "correlation_id"),
-                                               .content_type = text_of(from, "content_type") };
+                                               .content_type = text_of(from, "content_type"),
+                                               .expiration = text_of(from, "expiration") };
     amqp_basic_properties_t *p = &c->properties;
     p->delivery_mode = (uint8_t)json_integer_value(json_object_get(from, "delivery_mode"));
     p->headers.entries = c->table;
@@ -62,6 +63,7 @@ static void make_properties(const json_t *message, capture *c)
     p->_flags |= (p->message_id.len ? AMQP_BASIC_MESSAGE_ID_FLAG : 0) |
                  (p->type.len ? AMQP_BASIC_TYPE_FLAG : 0) |
                  (p->reply_to.len ? AMQP_BASIC_REPLY_TO_FLAG : 0) |
+                 (p->expiration.len ? AMQP_BASIC_EXPIRATION_FLAG : 0) |
                  (p->correlation_id.len ? AMQP_BASIC_CORRELATION_ID_FLAG : 0) |
                  (p->content_type.len ? AMQP_BASIC_CONTENT_TYPE_FLAG : 0);
 }

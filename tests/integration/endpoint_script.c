@@ -12,6 +12,7 @@
  *   header NAME VALUE           a header of what is sent next; likewise id ID, headers N (that
  *                               many), pad N (bytes of body)
  *   delay MS, at SECONDS        what is sent next is due in so many ms, or at that time
+ *   expires MS                  what is sent next expires when nobody receives it in so many ms
  *   sleep MS
  *   wait FILE                   until FILE is there
  *   fail KIND TEXT              KIND is retry or unrecoverable
@@ -219,6 +220,8 @@ static int do_prepare(script *s, const char *verb, char *rest)
         s->next.delay = atol(first) * WB_MILLISECONDS;
     else if (strcmp(verb, "at") == 0)
         s->next.deliver_at = atol(first) * WB_SECONDS;
+    else if (strcmp(verb, "expires") == 0)
+        s->next.time_to_be_received = atol(first) * WB_MILLISECONDS;
     else
         s->next.id = first;
     return WB_OK;
@@ -290,7 +293,7 @@ static const struct {
     { "id", do_prepare },      { "sleep", do_pause },    { "wait", do_pause },
     { "fail", do_fail },       { "until", do_fail },     { "leave", do_fail },
     { "later", do_fail },      { "unless", do_fail },
-    { "delay", do_prepare },   { "at", do_prepare },
+    { "delay", do_prepare },   { "at", do_prepare },     { "expires", do_prepare },
     { "discard", do_give_up }, { "move", do_give_up },    { "after", do_retry_after },
     { "unread", do_leave_busy }, { "pipeline", do_leave_busy }, { "kill", do_kill },
 };

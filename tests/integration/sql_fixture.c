@@ -59,8 +59,11 @@ static int64_t host_now(void)
     return wb_clock_monotonic() + clock_ahead;
 }
 
-static const wb_host host = { sizeof(wb_host), host_fail, host_log, host_now,
-                              host_crash_point };
+static const wb_host host = { .struct_size = sizeof(wb_host),
+                              .fail = host_fail,
+                              .log = host_log,
+                              .now = host_now,
+                              .crash_point = host_crash_point };
 
 int load_plugin(void **state)
 {

@@ -67,11 +67,12 @@ run 64 check argument && err 'check takes no arguments'; ok $? 'surplus argument
 QUEUE_PASSWORD=swordfish; export QUEUE_PASSWORD
 run 0 check -c "$work/good.conf" && quiet && out 'endpoint orders' && out 'Sales.PlaceOrder' &&
     out 'receive_only' && out 'the outbox, after the commit' && out 'send-only, no queue' &&
-    out '5 immediate, 0 delayed' && ! out swordfish
+    out '5 immediate, 0 delayed' && ! out swordfish &&
+    out 'expiry        no: messages with a time to be received are refused'
 ok $? 'check prints the plan'
 WAYBILL_CONF=$work/good.conf run 0 check && out 'endpoint orders'; ok $? 'WAYBILL_CONF'
 run 0 check -c "$work/good.conf" --json && out '"ok": true' && out '"mode": "receive_only"' &&
-    out '"type": "Sales.CancelOrder"'
+    out '"type": "Sales.CancelOrder"' && out '"expiry": false'
 ok $? 'check --json'
 run 0 check -c "$work/literal.conf" && err 'warning: endpoint "orders": transport "queue": option "password"' &&
     ! err hunter2 && ! out hunter2

@@ -24,7 +24,8 @@
  *
  * Change log: 1.0 first version. Appended since: WB_CAUSE_SERVER;
  * wb_endpoint_info.headers_max, headers_size_max, derived, derived_count; WB_CAUSE_SENDING;
- * wb_endpoint_info.delays, audit_queue, error_queues, error_queue_count.
+ * wb_endpoint_info.delays, audit_queue, error_queues, error_queue_count; WB_CAP_EXPIRY;
+ * wb_host.expired.
  */
 #ifndef WAYBILL_SYS_PLUGIN_H
 #define WAYBILL_SYS_PLUGIN_H
@@ -112,6 +113,9 @@ struct wb_host {
     /** Test builds end the process here when told to; otherwise does nothing.
      *  Call it between the steps whose order matters. [any thread] */
     void (*crash_point)(const char *name);
+    /** So many messages expired and are settled, undelivered; they are counted, with a line now
+     *  and then. Not there in older hosts. [any thread] */
+    void (*expired)(const wb_host *host, size_t count);
 };
 
 /* ---- options ------------------------------------------------------------ */
@@ -178,6 +182,10 @@ typedef struct wb_option {
 /* Transport: a message's headers arrive in the order they were sent in, and several of one
  * name all arrive. Without it they are a set with one value a name, whichever. */
 #define WB_CAP_HEADER_ORDER (UINT64_C(1) << 8)
+/* Transport: a message with a time to be received (sys/expiry.h) that nobody received in that time
+ * is never delivered; if the broker does not see to that, receive() settles it and tells
+ * wb_host.expired. Where messages do not expire the host refuses to send such. */
+#define WB_CAP_EXPIRY (UINT64_C(1) << 9)
 /* Persistence: keeps an outbox. */
 #define WB_CAP_OUTBOX (UINT64_C(1) << 16)
 /* Persistence: keeps delayed messages. */

@@ -110,7 +110,7 @@ static const wb_plugin descriptor = {
     .version = PACKAGE_VERSION,
     .summary = "RabbitMQ (AMQP 0-9-1)",
     .capabilities = WB_CAP_MODE_NONE | WB_CAP_MODE_RECEIVE_ONLY | WB_CAP_DELIVERY_COUNT |
-                    WB_CAP_PUBLISH | WB_CAP_DELAY,
+                    WB_CAP_PUBLISH | WB_CAP_DELAY | WB_CAP_EXPIRY,
     .options = wb_amqp_options,
     .option_count = WB_AMQP_OPTION_COUNT,
     .option_stride = sizeof(wb_option),

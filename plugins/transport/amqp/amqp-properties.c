@@ -3,6 +3,10 @@
 
 #include "plugins/transport/amqp/amqp-properties.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+#include <waybill/sys/expiry.h>
+
 #include "plugins/transport/amqp/amqp-header-names.h"
 #include "plugins/transport/amqp/amqp-names.h"
 
@@ -193,4 +197,15 @@ void wb_amqp_properties_delay(amqp_basic_properties_t *properties, int32_t secon
         LITERAL(DELAY_SECONDS), { .kind = AMQP_FIELD_KIND_I32, .value.i32 = seconds }
     };
     *size += sizeof DELAY_SECONDS + 5;
+}
+
+/* Whole milliseconds, not too few. There is room for it in the size, which knows the fixed part. */
+void wb_amqp_properties_expire(amqp_basic_properties_t *properties, const wb_operation *operation,
+                               char text[WB_AMQP_EXPIRATION_SIZE])
+{
+    int64_t span = wb_time_to_be_received(operation->headers, operation->header_count);
+    if (!span || operation->deliver_at)
+        return;
+    (void)snprintf(text, WB_AMQP_EXPIRATION_SIZE, "%" PRId64, (span + WB_MILLISECONDS - 1) / WB_MILLISECONDS);
+    set_property(properties, AMQP_BASIC_EXPIRATION_FLAG, &properties->expiration, amqp_cstring_bytes(text));
 }

@@ -21,6 +21,14 @@ const char *wb_amqp_properties_make(const wb_operation *operation, wb_amqp_more 
                                     amqp_table_entry_t *entries,
                                     amqp_basic_properties_t *ret_properties, size_t *ret_size);
 
+/** Size of the milliseconds after which a message expires, with a NUL byte. */
+#define WB_AMQP_EXPIRATION_SIZE 16
+
+/** Have the message expire in the broker's queue, if its headers say so and it is not delayed, which
+ *  counts otherwise. The properties point to `text`. */
+void wb_amqp_properties_expire(amqp_basic_properties_t *properties, const wb_operation *operation,
+                               char text[WB_AMQP_EXPIRATION_SIZE]);
+
 /** Say how long it waits, in properties made without `more`: there is room for one header more. */
 void wb_amqp_properties_delay(amqp_basic_properties_t *properties, int32_t seconds, size_t *size);
 

@@ -174,6 +174,7 @@ static int publish_with(wb_amqp_sender *sender, size_t slot, const wb_amqp_route
     const wb_operation *operation = sender->window.slots[slot].operation;
     int64_t delay = sender->window.slots[slot].delay;
     amqp_basic_properties_t properties;
+    char expiration[WB_AMQP_EXPIRATION_SIZE];
     size_t size = 0;
     if (!make_entries(sender, 3 * operation->header_count + 1))
         return wb_amqp_connection_fail(connection, WB_NOT_CONNECTED, WB_CAUSE_SERVER,
@@ -182,6 +183,8 @@ static int publish_with(wb_amqp_sender *sender, size_t slot, const wb_amqp_route
         wb_amqp_properties_make(operation, more, sender->entries, &properties, &size);
     if (!problem && delay)
         wb_amqp_properties_delay(&properties, (int32_t)delay, &size);
+    if (!problem)
+        wb_amqp_properties_expire(&properties, operation, expiration);
     if (!problem && size + 32 > connection->frame_max)
         problem = "its headers do not fit the broker's largest frame";
     if (problem) {

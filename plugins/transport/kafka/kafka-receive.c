@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <time.h>
+#include <waybill/sys/expiry.h>
 
 #include "plugins/transport/kafka/kafka-consumer.h"
 
@@ -54,6 +56,33 @@ void wb_kafka_consumer_note_error(wb_kafka_consumer *consumer, const rd_kafka_me
         host->log(host, WB_LOG_INFO, "librdkafka reports a passing error", fields, 2);
 }
 
+/* ---- what expired ---------------------------------------------------------------- */
+
+/* By the time of its record: the sender's clock, or the broker's where a topic is set so. */
+static int has_expired(const wb_kafka_message *message)
+{
+    struct timespec now;
+    rd_kafka_timestamp_type_t type;
+    int64_t sent = rd_kafka_message_timestamp(message->raw, &type);
+    if (type == RD_KAFKA_TIMESTAMP_NOT_AVAILABLE || sent < 0 || sent > INT64_MAX / WB_MILLISECONDS)
+        sent = 0; /* whoever sent it may have written anything */
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    return wb_has_expired(message->incoming.headers, message->incoming.header_count,
+                          sent * WB_MILLISECONDS, now.tv_sec * SECOND + now.tv_nsec);
+}
+
+/* Its place is passed over, as that of what is no message. The poll thread commits that, or the next
+ * transaction; at the end of a partition the poll thread in any case. */
+static void drop_expired(wb_kafka_consumer *consumer, wb_kafka_partition *partition,
+                         wb_kafka_message *message)
+{
+    const wb_host *host = consumer->transport->host;
+    (void)wb_kafka_offsets_skip(&partition->offsets, message->raw->offset + 1);
+    wb_kafka_message_free(message);
+    if (WB_HAS(host, wb_host, expired))
+        host->expired(host, 1);
+}
+
 /* ---- taking ---------------------------------------------------------------------- */
 
 /* As far as the note found with the assignment tells. */
@@ -82,6 +111,10 @@ static wb_kafka_message *make(wb_kafka_consumer *consumer, wb_kafka_partition *p
         return NULL;
     }
     message->incoming.delivery_count = deliveries;
+    if (has_expired(message)) {
+        drop_expired(consumer, partition, message);
+        return NULL;
+    }
     if (message->is_large && !wb_kafka_large_admit(consumer, partition, raw)) {
         wb_kafka_message_free(message);
         return NULL;
@@ -115,13 +148,13 @@ static wb_kafka_message *adopt(wb_kafka_consumer *consumer, wb_kafka_lane *lane,
         rd_kafka_message_destroy(raw);
         return NULL;
     }
+    lane->taken += raw->len;
     wb_kafka_message *message = make(consumer, partition, raw);
     if (!message)
         return NULL;
     message->partition = partition;
     partition->held++;
     partition->met_end = 0;
-    lane->taken += raw->len;
     /* That the first is handed out must be known before its handler ends the process; of later
      * ones it is noted with the commits of those before. */
     partition->note_due |= !partition->noted;

@@ -6,6 +6,8 @@
 #include "config.h"
 
 #include <stdlib.h>
+#include <time.h>
+#include <waybill/sys/expiry.h>
 
 #include "plugins/transport/sqlite/transport.h"
 
@@ -13,12 +15,15 @@
 #define BATCH_BYTES_MAX ((size_t)32 << 20)
 /* So many that cannot come now are looked at, no more. */
 #define LEFT_MAX 64
+/* So many that expired are deleted in one transaction, about: others wait for it. */
+#define EXPIRED_MAX 1000
 
 typedef struct batch {
     size_t max;
     size_t count;
     size_t bytes;
     size_t left; /* over the limit, and left in the queue since another such is in hand */
+    size_t expired; /* and deleted */
     int is_over; /* nothing more goes into it */
 } batch;
 
@@ -80,7 +85,26 @@ typedef struct run {
     int64_t to;
     int is_done;  /* there are no more */
     int has_left; /* one, so the run ends here and another begins behind it */
+    int64_t expired; /* its number, so the run ends here as well; 0: there is none */
 } run;
+
+/* The queue does not know when a message came in, but its header says when it was sent. */
+static int has_expired(const wb_sqlite_message *read)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    return wb_has_expired(read->incoming.headers, read->incoming.header_count, 0,
+                          now.tv_sec * WB_SECONDS + now.tv_nsec);
+}
+
+/* Its row is deleted when the statement that is at it has ended. */
+static void expire(wb_transport_session *session, run *at, batch *taken, wb_sqlite_message *read)
+{
+    at->expired = read->seq;
+    taken->is_over = taken->is_over || ++taken->expired >= EXPIRED_MAX;
+    wb_sqlite_message_hold(session, read);
+    wb_sqlite_message_forget(session, read);
+}
 
 /* Take the row that a statement is at, or leave it. */
 static int fetch_row(wb_transport_session *session, sqlite3_stmt *row, int is_weighed, run *at,
@@ -92,7 +116,9 @@ static int fetch_row(wb_transport_session *session, sqlite3_stmt *row, int is_we
     at->is_done = number == at->to;
     at->from = number < at->to ? number + 1 : at->to;
     at->has_left = !read;
-    if (read)
+    if (read && has_expired(read))
+        expire(session, at, taken, read);
+    else if (read)
         add(session, taken, read);
     else if (result == WB_OK)
         leave(taken);
@@ -129,7 +155,7 @@ static int fetch_run(wb_transport_session *session, run *at, batch *taken, wb_er
     int before =
         sqlite3_limit(session->db.handle, SQLITE_LIMIT_LENGTH, wb_sqlite_message_row_max(session));
     at->has_left = 0;
-    while (result == WB_OK && !at->has_left && !taken->is_over &&
+    while (result == WB_OK && !at->has_left && !at->expired && !taken->is_over &&
            (code = sqlite3_step(row)) == SQLITE_ROW)
         result = fetch_row(session, row, 0, at, taken, error);
     (void)sqlite3_limit(session->db.handle, SQLITE_LIMIT_LENGTH, before);
@@ -200,6 +226,14 @@ static int keep_run(wb_transport_session *session, size_t from, size_t to, wb_er
     return claim_run(session, from, to, error);
 }
 
+/* In the transaction that takes what is around it. */
+static int delete_expired(wb_transport_session *session, run *at, wb_error *error)
+{
+    int64_t number = at->expired;
+    at->expired = 0;
+    return number ? wb_sqlite_acknowledge_run(session, number, number, error) : WB_OK;
+}
+
 static int take_run(wb_transport_session *session, int64_t from, int64_t to, batch *taken,
                     wb_error *error)
 {
@@ -208,6 +242,8 @@ static int take_run(wb_transport_session *session, int64_t from, int64_t to, bat
     while (result == WB_OK && !at.is_done && !taken->is_over) {
         size_t before = taken->count;
         result = fetch_run(session, &at, taken, error);
+        if (result == WB_OK)
+            result = delete_expired(session, &at, error);
         if (result == WB_OK)
             result = keep_run(session, before, taken->count, error);
     }
@@ -250,6 +286,12 @@ static int take_available(wb_transport_session *session, batch *taken, wb_error 
     return result;
 }
 
+static void count_expired(const wb_host *host, size_t count)
+{
+    if (count && WB_HAS(host, wb_host, expired))
+        host->expired(host, count);
+}
+
 static void drop(wb_transport_session *session, const batch *taken)
 {
     for (size_t i = 0; i < taken->count; i++)
@@ -280,6 +322,7 @@ int wb_sqlite_take_messages(wb_transport_session *session, size_t max, size_t *r
         return result;
     }
     wb_sqlite_acknowledge_committed(session);
+    count_expired(session->db.host, taken.expired);
     if (acknowledged)
         session->db.host->crash_point("acknowledge_sent");
     if (taken.count)
