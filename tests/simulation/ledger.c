@@ -10,6 +10,7 @@
 #include "core/message/header_names.h"
 #include "core/recover/recoverability.h"
 #include "tests/simulation/broker.h"
+#include "tests/simulation/delayed.h"
 #include "tests/simulation/shape.h"
 #include "tests/simulation/verdict.h"
 
@@ -120,7 +121,8 @@ static uint64_t hash_bytes(uint64_t hash, const void *data, size_t size)
 static int differs_each_time(const char *name)
 {
     return strcmp(name, WB_HEADER_TIME_SENT) == 0 || strcmp(name, WB_HEADER_PROCESSING_STARTED) == 0 ||
-           strcmp(name, WB_HEADER_PROCESSING_ENDED) == 0 || strcmp(name, "Sim.Run") == 0;
+           strcmp(name, WB_HEADER_PROCESSING_ENDED) == 0 || strcmp(name, "Sim.Run") == 0 ||
+           strcmp(name, SIM_HEADER_DUE) == 0;
 }
 
 static void hash_header(sim_sent *sent, const wb_header *header)
@@ -140,6 +142,8 @@ static void read_headers(sim_sent *sent, const wb_operation *operation)
         hash_header(sent, header);
         if (strcmp(header->name, "Sim.Run") == 0)
             sent->run = strtoul(header->value, NULL, 10);
+        if (strcmp(header->name, SIM_HEADER_DUE) == 0)
+            sent->due = strtoll(header->value, NULL, 10);
         if (strcmp(header->name, WB_HEADER_EXCEPTION_TYPE) == 0)
             sent->given_up = strcmp(header->value, WB_FAILURE_CRASHES) == 0;
     }
@@ -177,6 +181,18 @@ static void check_copy(const sim_message *m, const wb_operation *operation)
         sim_violation("the copy of message %u in the queue %s has another body", m->number, operation->destination);
 }
 
+/* By the database's clock, and by what that has jumped. */
+static void check_due(const sim_sent *sent)
+{
+    int64_t late = sim_database_wall() - sent->due;
+    if (!sent->due)
+        return;
+    if (late < -sim_database_jumped())
+        sim_violation("message %u: what it delayed arrives %.3f s early", sent->number, (double)-late / 1e9);
+    if (the_shape.late_max && late > the_shape.late_max)
+        sim_violation("message %u: what it delayed arrives %.3f s late", sent->number, (double)late / 1e9);
+}
+
 void sim_ledger_send(const wb_operation *operation)
 {
     sim_sent *sent = add_sent();
@@ -194,6 +210,7 @@ void sim_ledger_send(const wb_operation *operation)
     sim_message *m = &sim_messages[sent->number];
     if (sent->label < 0 || sent->label == SIM_LABEL_AUDIT)
         check_copy(m, operation);
+    check_due(sent);
     if (sent->label < 0)
         m->moved++;
     else

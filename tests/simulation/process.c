@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/base/crash.h"
+#include "core/delayed/poller.h"
 #include "core/endpoint/housekeeper.h"
 #include "core/endpoint/restart.h"
 #include "core/message/ids.h"
@@ -26,6 +27,7 @@
 /* The product's shutdown_timeout, and what the slowest call takes. */
 #define STOP_TIMEOUT (30 * WB_SECOND)
 #define PARK_TIME (60 * WB_SECOND)
+#define BREAKER_AFTER (30 * WB_SECOND)
 #define BODY_MAX 65536
 
 typedef struct {
@@ -37,6 +39,7 @@ typedef struct {
     wb_pipeline pipeline;
     wb_worker workers[WORKERS_MAX];
     wb_housekeeper keeper;
+    wb_poller poller;
     sim_thread *keeper_thread;
     int seats[WORKERS_MAX]; /* whether there is such a worker */
     wb_restart restart;
@@ -103,6 +106,9 @@ static void fill_pipeline(endpoint *e)
         .park_time = PARK_TIME,
         .drain_time = STOP_TIMEOUT / 2,
     };
+    e->pipeline.origin.delays = shape->store ? WB_DELAYS_BY_STORE : WB_DELAYS_BY_NOBODY;
+    e->pipeline.store_breaker.after = e->pipeline.fetch_breaker.after = BREAKER_AFTER;
+    e->pipeline.dispatch_breaker.after = BREAKER_AFTER;
     wb_pipeline_init(&e->pipeline);
 }
 
@@ -153,10 +159,23 @@ static void start_workers(const host *h, endpoint *e)
     wb_restart_started(&e->restart, sim_now());
 }
 
+static void start_poller(const host *h, endpoint *e)
+{
+    char name[24];
+    if (!the_shape.store)
+        return;
+    (void)snprintf(name, sizeof name, "p%d.%u/e%c/poll", h->number, incarnations, e->name[strlen(e->name) - 1]);
+    sim_name_next(name);
+    e->poller = (wb_poller){ .pipeline = &e->pipeline, .policy = { .failure_pause = WB_SECOND } };
+    if (wb_poller_start(&e->poller) != 0)
+        abort();
+}
+
 static void start_endpoint(const host *h, endpoint *e)
 {
     char name[24];
     start_workers(h, e);
+    start_poller(h, e);
     if (!the_shape.keepers || !the_shape.outbox)
         return;
     e->keeper = (wb_housekeeper){ .pipeline = &e->pipeline,
@@ -215,6 +234,19 @@ static int keeper_has_ended(void *argument)
     return !e->keeper_thread || sim_has_ended(e->keeper_thread);
 }
 
+static int poller_has_ended(void *argument)
+{
+    return wb_poller_has_ended(&((endpoint *)argument)->poller);
+}
+
+static void stop_poller(endpoint *e, int64_t deadline)
+{
+    wb_alarm_ring(&e->pipeline.alarm);
+    if (!sim_wait("stop", deadline, poller_has_ended, e))
+        sim_violation("the poller of %s does not end within %.0f s", e->name, (double)STOP_TIMEOUT / 1e9);
+    wb_poller_stop(&e->poller);
+}
+
 /* What the user's handlers do not let end, the host ends with the process. */
 static void stop_endpoint(const host *h, endpoint *e, int64_t deadline)
 {
@@ -224,6 +256,7 @@ static void stop_endpoint(const host *h, endpoint *e, int64_t deadline)
     if (!sim_wait("stop", deadline, keeper_has_ended, e))
         sim_violation("the housekeeper of %s does not end within %.0f s", e->name,
                       (double)STOP_TIMEOUT / 1e9);
+    stop_poller(e, deadline);
     if (!have_ended)
         sim_kill(h->number);
     (void)free_workers(e, 1);
