@@ -83,14 +83,15 @@ static int store(const wb_pipeline *p, wb_outlet *outlet, const wb_delayed *mess
 {
     int r = p->persistence_ops->delayed->store(outlet->storage, messages, count, error);
     error->result = r;
-    return r;
+    return wb_bug("store_believed") ? WB_OK : r;
 }
 
 static void note_stored(wb_pipeline *p, const deferred *d, size_t from, size_t count)
 {
     for (size_t i = from; i < from + count; i++) {
         d->operations[i]->result = WB_OK;
-        wb_alarm_tell(&p->alarm, d->messages[i].due);
+        if (!wb_bug("poller_not_woken"))
+            wb_alarm_tell(&p->alarm, d->messages[i].due);
     }
 }
 
