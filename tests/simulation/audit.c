@@ -326,7 +326,7 @@ static void audit_ghost(const sim_sent *sent)
 /* Where nothing goes wrong whoever has a lease sends what it is for, and nobody else. */
 static void audit_once(const sim_sent *sent)
 {
-    if (the_shape.fault_permille || the_shape.outages || the_shape.deaths || sim_database_jumped() || !sent->due)
+    if (the_shape.fault_permille || the_shape.outages || sim_process_deaths() || sim_database_jumped() || !sent->due)
         return;
     for (const sim_sent *other = sim_sents; other < sent; other++)
         if (other->id_size == sent->id_size && memcmp(other->id, sent->id, sent->id_size) == 0)
@@ -344,19 +344,24 @@ static void audit_copy(const sim_sent *sent)
     sim_violation("message %u is in the audit queue and has no effect", sent->number);
 }
 
+/* Sent and not removed, then refused: there is a copy beside it, which tells when it failed. */
+static int is_delayed_copy(const sim_sent *sent)
+{
+    return sent->due && strcmp(sent->destination, SIM_ERROR_QUEUE) == 0;
+}
+
 static void audit_pair(const sim_sent *a, const sim_sent *b)
 {
     if (a->id_size != b->id_size || memcmp(a->id, b->id, a->id_size) != 0 || a->label < 0 || b->label < 0)
         return;
+    int has_copy = is_delayed_copy(a) || is_delayed_copy(b);
     if (a->number != b->number || a->label != b->label || a->ordinal != b->ordinal ||
-        strcmp(a->destination, b->destination) != 0)
+        (!has_copy && strcmp(a->destination, b->destination) != 0))
         sim_violation("two different messages have the id %s: %u/%d/%u and %u/%d/%u", a->id, a->number,
                       a->label, a->ordinal, b->number, b->label, b->ordinal);
-    if (strcmp(a->destination, SIM_ERROR_QUEUE) == 0)
-        return; /* when it failed is told by the copy */
     int same = the_shape.outbox && a->label != SIM_LABEL_IMMEDIATE ? a->hash == b->hash
                                                                   : a->hash_steady == b->hash_steady;
-    if (!same && sim_messages[a->number].fate != SIM_ENDS)
+    if (!same && !has_copy && sim_messages[a->number].fate != SIM_ENDS)
         sim_violation("duplicates of what message %u sent differ (%d)", a->number, a->label);
 }
 

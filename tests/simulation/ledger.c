@@ -122,7 +122,7 @@ static int differs_each_time(const char *name)
 {
     return strcmp(name, WB_HEADER_TIME_SENT) == 0 || strcmp(name, WB_HEADER_PROCESSING_STARTED) == 0 ||
            strcmp(name, WB_HEADER_PROCESSING_ENDED) == 0 || strcmp(name, "Sim.Run") == 0 ||
-           strcmp(name, SIM_HEADER_DUE) == 0;
+           strcmp(name, SIM_HEADER_DUE) == 0 || strcmp(name, WB_HEADER_DELIVER_AT) == 0;
 }
 
 static void hash_header(sim_sent *sent, const wb_header *header)

@@ -72,7 +72,7 @@ void __wrap_wb_suspect_unlock(void)
 
 static host *hosts[SIM_PROCESSES_MAX];
 static unsigned incarnations, rounds;
-static unsigned given_up;
+static unsigned given_up, deaths;
 
 static wb_handler_entry entries[] = { { SIM_TYPE_BASE, sim_handle_base, NULL, "simulation" },
                                       { SIM_TYPE_BATCH, NULL, sim_handle_batch, "simulation" },
@@ -166,7 +166,7 @@ static void start_poller(const host *h, endpoint *e)
         return;
     (void)snprintf(name, sizeof name, "p%d.%u/e%c/poll", h->number, incarnations, e->name[strlen(e->name) - 1]);
     sim_name_next(name);
-    e->poller = (wb_poller){ .pipeline = &e->pipeline, .policy = { .failure_pause = WB_SECOND } };
+    e->poller = (wb_poller){ .pipeline = &e->pipeline, .policy = { .retries = the_shape.retries, .failure_pause = WB_SECOND } };
     if (wb_poller_start(&e->poller) != 0)
         abort();
 }
@@ -302,6 +302,7 @@ static void *host_main(void *argument)
 /* What a dead process leaves in memory stays there: its threads still point to it. */
 static void bury(int process)
 {
+    deaths++;
     sim_broker_bury(process);
     sim_database_bury(process);
     hosts[process] = NULL;
@@ -349,6 +350,11 @@ void sim_process_hang(int64_t until)
     h->hanging += the_shape.hangs_hard != 0;
     (void)sim_wait("a handler hangs", until, the_shape.hangs_hard ? NULL : is_stopped, h);
     h->hanging -= the_shape.hangs_hard != 0;
+}
+
+unsigned sim_process_deaths(void)
+{
+    return deaths;
 }
 
 unsigned sim_process_gave_up(void)

@@ -25,6 +25,8 @@ uint64_t sim_process_batch(int64_t wall, unsigned serial);
 /** The largest number of pending rows that hold one operation; copies for the error queue aside,
  *  of which each failure of a message makes one. */
 unsigned sim_process_most_rows(unsigned endpoint);
+/** How many processes died. */
+unsigned sim_process_deaths(void);
 /** How often workers gave up. */
 unsigned sim_process_gave_up(void);
 /** How many housekeeping rounds have ended. */
