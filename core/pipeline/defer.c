@@ -43,7 +43,9 @@ static wb_delayed encode(wb_operation *operation, wb_arena *arena, wb_buffer *by
         .destination_size = strlen(operation->destination),
         .id = operation->id,
         .id_size = operation->id_size,
-        .retries = wb_recover_retries(operation->headers, operation->header_count),
+        .retries = wb_bug("key_without_retries")
+                       ? 0
+                       : wb_recover_retries(operation->headers, operation->header_count),
         .due = operation->deliver_at,
         .operation = wb_arena_copy(arena, (const char *)bytes->data, bytes->size),
         .operation_size = bytes->size,

@@ -41,5 +41,7 @@ const sim_bug sim_bugs[] = {
     { "poller_gives_up", NULL, WB_MODE_RECEIVE_ONLY },
     { "store_believed", "delayed_database_down", 0 },
     { "store_believed", NULL, WB_MODE_RECEIVE_ONLY },
+    { "store_believed", "delayed_retries_database_down", 0 },
+    { "key_without_retries", "delayed_retries_slow", 0 },
     { NULL, NULL, 0 },
 };

@@ -9,8 +9,11 @@
 
 #include "core/message/header_names.h"
 #include "core/recover/recoverability.h"
+#include "core/recover/retry_copy.h"
 #include "tests/simulation/broker.h"
 #include "tests/simulation/delayed.h"
+#include "tests/simulation/population.h"
+#include "tests/simulation/process.h"
 #include "tests/simulation/shape.h"
 #include "tests/simulation/verdict.h"
 
@@ -67,6 +70,12 @@ sim_run *sim_run_begin(sim_message *message)
     return run;
 }
 
+static void note_failure(sim_message *m)
+{
+    if (!m->failed_at)
+        m->failed_at = sim_database_wall();
+}
+
 void sim_run_end(sim_run *run, int result, int own)
 {
     sim_message *m = run->message;
@@ -77,6 +86,7 @@ void sim_run_end(sim_run *run, int result, int own)
             m->asked |= run->asked;
     } else if (own) {
         m->failures++;
+        note_failure(&sim_messages[m->twin]);
     } else {
         m->excuses++;
     }
@@ -181,6 +191,31 @@ static void check_copy(const sim_message *m, const wb_operation *operation)
         sim_violation("the copy of message %u in the queue %s has another body", m->number, operation->destination);
 }
 
+/* The original, and how often it has been here: not too often, and not too early. */
+static void check_retry(const sim_message *m, const wb_operation *operation)
+{
+    const uint32_t number = wb_recover_retries(operation->headers, operation->header_count);
+    /* each waits for that many increments, after those before it */
+    const int64_t due = m->failed_at + (int64_t)number * (number + 1) / 2 * SIM_DELAY_INCREMENT;
+    check_copy(m, operation);
+    if (!number || number > the_shape.delayed_retries)
+        sim_violation("message %u: delayed retry %u of %u", m->number, number, the_shape.delayed_retries);
+    if (operation->header_count != m->header_count + 2)
+        sim_violation("message %u: a delayed retry has %zu headers of %zu", m->number, operation->header_count,
+                      m->header_count);
+    for (size_t i = 0; i < m->header_count; i++)
+        if (strcmp(operation->headers[i].name, m->headers[i].name) != 0 ||
+            strcmp(operation->headers[i].value, m->headers[i].value) != 0)
+            sim_violation("message %u: a delayed retry has another header %s", m->number, m->headers[i].name);
+    if (m->failed_at && sim_database_wall() + sim_database_jumped() < due)
+        sim_violation("message %u: a delayed retry comes early", m->number);
+}
+
+static int is_retry(const sim_sent *sent)
+{
+    return sent->label < 0 && strncmp(sent->destination, "endpoint-", 9) == 0;
+}
+
 /* By the database's clock, and by what that has jumped. */
 static void check_due(const sim_sent *sent)
 {
@@ -208,6 +243,13 @@ void sim_ledger_send(const wb_operation *operation)
     if (sent->number >= sim_message_count)
         sim_violation("a message of nobody arrives at \"%s\"", sent->destination);
     sim_message *m = &sim_messages[sent->number];
+    if (is_retry(sent)) {
+        const sim_message *retry = sim_populate_retry(m, operation);
+        check_retry(m, operation);
+        sim_tell("message %u comes back as %u", m->number, retry->number);
+        sim_broker_publish(retry->number);
+        return;
+    }
     if (sent->label < 0 || sent->label == SIM_LABEL_AUDIT)
         check_copy(m, operation);
     check_due(sent);

@@ -53,6 +53,7 @@ typedef struct sim_message {
     unsigned returned;  /* of them, so many with WB_OK */
     unsigned commits;   /* effects in the database */
     unsigned doubts;    /* of them, so many by a neighbour that committed and was not found out */
+    int64_t failed_at;  /* its first own one, by the database's clock; kept at the twin */
     unsigned failures;  /* runs that failed by its own fault */
     unsigned strikes;   /* faults of servers that may be taken for its own */
     int was_taken_along;  /* a neighbour committed what it had done before it could fail */

@@ -9,6 +9,11 @@
 
 #include <stdint.h>
 
+#include "core/base/clock.h"
+
+/** Of delayed retries. */
+#define SIM_DELAY_INCREMENT (2 * WB_SECOND)
+
 /** Start it: nothing of an earlier one of that number is alive. */
 void sim_process_start(int process);
 /** Tell it to stop, and see that it does in time. */

@@ -60,6 +60,33 @@ static void prepare_nowhere(void)
     sim_scene_add(10, SIM_DELAYS_NOWHERE);
 }
 
+/* ---- delayed retries ---- */
+
+static void prepare_retries(void)
+{
+    prepare(1, 2);
+    the_shape.delayed_retries = 3;
+    the_shape.retries = 0;
+    sim_scene_add(20, SIM_FAILING);
+}
+
+/* What is sent and not removed yet is not in the way of the next retry. */
+static void drive_retries_slow(void)
+{
+    for (int i = 0; i < 8; i++) {
+        sim_drive_start();
+        sim_sleep(sim_random_between(WB_SECOND, 3 * WB_SECOND));
+        sim_outage_start(SIM_DISK_FULL, sim_now() + sim_random_between(WB_SECOND, 4 * WB_SECOND));
+    }
+    sim_scene_end(PATIENCE);
+}
+
+static void prepare_retries_trouble(void)
+{
+    prepare_retries();
+    the_shape.deaths = the_shape.outages = 1;
+}
+
 /* ---- trouble ---- */
 
 static void prepare_trouble(void)
@@ -175,5 +202,10 @@ const sim_scenario sim_scenarios_delayed[] = {
     { "delayed_host_behind", "and an hour back", prepare_two_pollers, drive_host_behind },
     { "delayed_database_clock", "the database's clock jumps by hours", prepare_database_clock,
       drive_database_clock },
+    { "delayed_retries", "what fails is retried later, three times, and then moved", prepare_retries, drive },
+    { "delayed_retries_deaths", "the same with processes that die", prepare_retries_trouble, drive_deaths },
+    { "delayed_retries_database_down", "and a store that refuses", prepare_retries_trouble, drive_database_down },
+    { "delayed_retries_slow", "and one that does not remove what was sent", prepare_retries_trouble,
+      drive_retries_slow },
     { NULL, NULL, NULL, NULL },
 };
