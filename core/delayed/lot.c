@@ -69,9 +69,10 @@ static int take(void *argument, const wb_delayed *message)
 int wb_lot_fetch(wb_lot *lot, wb_storage_session *storage, wb_error *error)
 {
     const wb_delayed_fetch fetch = { .struct_size = sizeof fetch,
+                                     .at = wb_bug("due_by_host") ? wb_clock_wall() : 0,
                                      .limit = WB_LOT_MAX,
                                      .owner = lot->policy->owner,
-                                     .lease = WB_LOT_LEASE };
+                                     .lease = wb_bug("no_lease") ? 10 * WB_MILLISECOND : WB_LOT_LEASE };
     lot->count = lot->refused = 0;
     lot->is_kept = 0;
     wb_arena_reset(&lot->arena);

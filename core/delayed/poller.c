@@ -179,6 +179,15 @@ static int fetch(wb_poller *poller, wb_error *error)
     return r;
 }
 
+/* A built-in bug. */
+static void remove_too_early(wb_poller *poller)
+{
+    wb_error ignored;
+    for (size_t i = 0; i < poller->lot.count; i++)
+        (void)poller->pipeline->persistence_ops->delayed->remove(poller->storage, poller->owner,
+                                                                 &poller->lot.entries[i].key, 1, &ignored);
+}
+
 static int run_lot(wb_poller *poller, wb_error *error)
 {
     int r = reach_broker(poller, error); /* before anything is ours */
@@ -188,6 +197,8 @@ static int run_lot(wb_poller *poller, wb_error *error)
         r = fetch(poller, error);
     if (r == WB_OK && poller->lot.count) {
         wb_crash_point("delayed_fetched");
+        if (wb_bug("remove_before_dispatch"))
+            remove_too_early(poller);
         r = conclude(poller, dispatch(poller, error), error);
     }
     return r == WB_OK ? commit(poller, error) : r;
@@ -227,6 +238,8 @@ static int look(wb_poller *poller, int64_t *ret_due, int64_t *ret_now, wb_error 
     if (r == WB_OK)
         r = p->persistence_ops->delayed->next(poller->storage, ret_due, ret_now, error);
     error->result = r;
+    if (r == WB_OK && wb_bug("due_by_host"))
+        *ret_now = wb_clock_wall();
     if (r == WB_OK) {
         wb_pipeline_set_time(p, *ret_now);
         if (*ret_due > *ret_now) /* else it is the fetch that tells */
@@ -320,6 +333,7 @@ static void *poller_main(void *argument)
     wb_poller_init(poller);
     while (!p->stop && !poller->is_done) {
         wb_poller_round(poller, &until, &sleep);
+        poller->is_done |= poller->failures && wb_bug("poller_gives_up");
         if (!p->stop && !poller->is_done)
             wb_alarm_sleep(&p->alarm, until, sleep);
     }

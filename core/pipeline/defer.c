@@ -43,7 +43,9 @@ static wb_delayed encode(wb_operation *operation, wb_arena *arena, wb_buffer *by
         .destination_size = strlen(operation->destination),
         .id = operation->id,
         .id_size = operation->id_size,
-        .retries = wb_recover_retries(operation->headers, operation->header_count),
+        .retries = wb_bug("key_without_retries")
+                       ? 0
+                       : wb_recover_retries(operation->headers, operation->header_count),
         .due = operation->deliver_at,
         .operation = wb_arena_copy(arena, (const char *)bytes->data, bytes->size),
         .operation_size = bytes->size,
@@ -83,14 +85,15 @@ static int store(const wb_pipeline *p, wb_outlet *outlet, const wb_delayed *mess
 {
     int r = p->persistence_ops->delayed->store(outlet->storage, messages, count, error);
     error->result = r;
-    return r;
+    return wb_bug("store_believed") ? WB_OK : r;
 }
 
 static void note_stored(wb_pipeline *p, const deferred *d, size_t from, size_t count)
 {
     for (size_t i = from; i < from + count; i++) {
         d->operations[i]->result = WB_OK;
-        wb_alarm_tell(&p->alarm, d->messages[i].due);
+        if (!wb_bug("poller_not_woken"))
+            wb_alarm_tell(&p->alarm, d->messages[i].due);
     }
 }
 

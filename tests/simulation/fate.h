@@ -16,6 +16,8 @@ typedef enum {
     SIM_TOUCHY,         /* unrecoverable when a neighbour broke the transaction */
     SIM_TOUCHY_RETRY,   /* the same, but wants to be tried again */
     SIM_TALKATIVE,      /* thirty sends */
+    SIM_DELAYS,         /* a delayed send beside one that is not */
+    SIM_DELAYS_NOWHERE, /* the same, to a destination that is not there: its copy goes to the error queue */
     SIM_FORBIDS_LATER,  /* after its commit its session is forbidden everything */
     /* it can fail, and then its operations stay behind */
     SIM_UNROUTABLE,     /* sends to a destination that is not there */
@@ -84,6 +86,7 @@ typedef enum {
 #define SIM_EFFECT_ANYWAY 1024u /* its effect may stay though it fails */
 #define SIM_CUTS_BROKER 2048u   /* it ends connections to the broker, or the worker */
 #define SIM_IGNORED 4096u       /* it has no effect, and it is done */
+#define SIM_NEEDS_STORE 8192u   /* of delayed messages */
 
 typedef struct sim_fate_entry {
     const char *name;

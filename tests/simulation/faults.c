@@ -45,6 +45,7 @@ static const way ways[SIM_CALLS][WAYS] = {
     [SIM_CALL_ROLLBACK] = { LOST },
     [SIM_CALL_MARK] = { LOST, LOST_REPLY, SERVER },
     [SIM_CALL_LOOK] = { LOST, SERVER },
+    [SIM_CALL_DELAYED] = { LOST, LOST_REPLY, DOUBT, DOUBT_DONE, DEADLOCK, SERVER },
 };
 
 static const sim_fault fatal = { WB_FATAL, WB_CAUSE_REFUSED, 0 };
@@ -84,7 +85,7 @@ static way meet_outage(sim_call call)
         return (way){ { WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0 }, 0 };
     if (sim_outage_is_on(SIM_COMMITS_BREAK) && call == SIM_CALL_COMMIT)
         return (way){ { WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0 }, 0 };
-    if (sim_outage_is_on(SIM_DISK_FULL) && (call == SIM_CALL_COMMIT || call == SIM_CALL_STATEMENT))
+    if (sim_outage_is_on(SIM_DISK_FULL) && (call == SIM_CALL_COMMIT || call == SIM_CALL_STATEMENT || call == SIM_CALL_DELAYED))
         return (way){ { WB_RETRY, WB_CAUSE_SERVER, 0 }, 0 };
     return no_way();
 }

@@ -25,6 +25,7 @@ typedef enum {
     SIM_CALL_ROLLBACK,
     SIM_CALL_MARK,
     SIM_CALL_LOOK, /* pending, sweep, next_pending, clean_up, clock */
+    SIM_CALL_DELAYED, /* of the delayed message store, what changes it */
     SIM_CALLS
 } sim_call;
 

@@ -9,6 +9,7 @@
 #include <waybill/sys/plugin.h>
 
 #include "tests/simulation/broker.h"
+#include "tests/simulation/delayed.h"
 #include "tests/simulation/persistence.h"
 #include "tests/simulation/process.h"
 #include "tests/simulation/random.h"
@@ -86,6 +87,23 @@ static int fail(call *c, int result, const char *reason)
     return wb_fail(c->ctx, result, "%s", reason);
 }
 
+/* When it is due is told by the clock that counts. */
+static int ask_delayed(call *c, sim_label label, const char *destination)
+{
+    int64_t delay = sim_random_between(50 * WB_MILLISECOND, 20 * WB_SECOND);
+    char body[48], run[16], due[24];
+    int size = snprintf(body, sizeof body, "%u/%d/0", c->m->twin, (int)label);
+    (void)snprintf(run, sizeof run, "%zu", c->run->serial);
+    (void)snprintf(due, sizeof due, "%lld", (long long)(sim_database_wall() + delay));
+    const wb_header headers[] = { { .name = "Sim.Run", .value = run }, { .name = SIM_HEADER_DUE, .value = due } };
+    int r = wb_send(c->ctx, &(wb_outgoing){ .type = SIM_TYPE_SENT, .destination = destination, .body = body,
+                                            .body_size = (size_t)size, .headers = headers, .header_count = 2,
+                                            .delay = delay, .cause = c->message });
+    if (r == WB_OK)
+        c->run->asked |= 1u << label;
+    return r;
+}
+
 /* ---- one function a fate, where a plain one will not do ---- */
 
 static int handle_good(call *c)
@@ -153,6 +171,15 @@ static int handle_talkative(call *c)
     for (unsigned i = 0; r == WB_OK && i < 30; i++)
         r = ask(c, WB_KIND_SEND, SIM_LABEL_MORE, SIM_SINK, i);
     return r;
+}
+
+static int handle_delays(call *c)
+{
+    int r = handle_good(c);
+    if (r != WB_OK)
+        return r;
+    return c->m->fate == SIM_DELAYS ? ask_delayed(c, SIM_LABEL_DELAYED, SIM_SINK)
+                                    : ask_delayed(c, SIM_LABEL_BAD, SIM_NOWHERE);
 }
 
 static int handle_forbidding_later(call *c)
@@ -299,6 +326,8 @@ static const fate_fn functions[SIM_FATES] = {
     [SIM_TOUCHY_RETRY] = handle_touchy,
     [SIM_TALKATIVE] = handle_talkative,
     [SIM_FORBIDS_LATER] = handle_forbidding_later,
+    [SIM_DELAYS] = handle_delays,
+    [SIM_DELAYS_NOWHERE] = handle_delays,
     [SIM_UNROUTABLE] = handle_bad_send,
     [SIM_LATE_ROUTE] = handle_bad_send,
     [SIM_NACKED] = handle_bad_send,

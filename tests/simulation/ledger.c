@@ -9,7 +9,11 @@
 
 #include "core/message/header_names.h"
 #include "core/recover/recoverability.h"
+#include "core/recover/retry_copy.h"
 #include "tests/simulation/broker.h"
+#include "tests/simulation/delayed.h"
+#include "tests/simulation/population.h"
+#include "tests/simulation/process.h"
 #include "tests/simulation/shape.h"
 #include "tests/simulation/verdict.h"
 
@@ -66,6 +70,12 @@ sim_run *sim_run_begin(sim_message *message)
     return run;
 }
 
+static void note_failure(sim_message *m)
+{
+    if (!m->failed_at)
+        m->failed_at = sim_database_wall();
+}
+
 void sim_run_end(sim_run *run, int result, int own)
 {
     sim_message *m = run->message;
@@ -76,6 +86,7 @@ void sim_run_end(sim_run *run, int result, int own)
             m->asked |= run->asked;
     } else if (own) {
         m->failures++;
+        note_failure(&sim_messages[m->twin]);
     } else {
         m->excuses++;
     }
@@ -120,7 +131,8 @@ static uint64_t hash_bytes(uint64_t hash, const void *data, size_t size)
 static int differs_each_time(const char *name)
 {
     return strcmp(name, WB_HEADER_TIME_SENT) == 0 || strcmp(name, WB_HEADER_PROCESSING_STARTED) == 0 ||
-           strcmp(name, WB_HEADER_PROCESSING_ENDED) == 0 || strcmp(name, "Sim.Run") == 0;
+           strcmp(name, WB_HEADER_PROCESSING_ENDED) == 0 || strcmp(name, "Sim.Run") == 0 ||
+           strcmp(name, SIM_HEADER_DUE) == 0 || strcmp(name, WB_HEADER_DELIVER_AT) == 0;
 }
 
 static void hash_header(sim_sent *sent, const wb_header *header)
@@ -140,6 +152,8 @@ static void read_headers(sim_sent *sent, const wb_operation *operation)
         hash_header(sent, header);
         if (strcmp(header->name, "Sim.Run") == 0)
             sent->run = strtoul(header->value, NULL, 10);
+        if (strcmp(header->name, SIM_HEADER_DUE) == 0)
+            sent->due = strtoll(header->value, NULL, 10);
         if (strcmp(header->name, WB_HEADER_EXCEPTION_TYPE) == 0)
             sent->given_up = strcmp(header->value, WB_FAILURE_CRASHES) == 0;
     }
@@ -177,6 +191,43 @@ static void check_copy(const sim_message *m, const wb_operation *operation)
         sim_violation("the copy of message %u in the queue %s has another body", m->number, operation->destination);
 }
 
+/* The original, and how often it has been here: not too often, and not too early. */
+static void check_retry(const sim_message *m, const wb_operation *operation)
+{
+    const uint32_t number = wb_recover_retries(operation->headers, operation->header_count);
+    /* each waits for that many increments, after those before it */
+    const int64_t due = m->failed_at + (int64_t)number * (number + 1) / 2 * SIM_DELAY_INCREMENT;
+    check_copy(m, operation);
+    if (!number || number > the_shape.delayed_retries)
+        sim_violation("message %u: delayed retry %u of %u", m->number, number, the_shape.delayed_retries);
+    if (operation->header_count != m->header_count + 2)
+        sim_violation("message %u: a delayed retry has %zu headers of %zu", m->number, operation->header_count,
+                      m->header_count);
+    for (size_t i = 0; i < m->header_count; i++)
+        if (strcmp(operation->headers[i].name, m->headers[i].name) != 0 ||
+            strcmp(operation->headers[i].value, m->headers[i].value) != 0)
+            sim_violation("message %u: a delayed retry has another header %s", m->number, m->headers[i].name);
+    if (m->failed_at && sim_database_wall() + sim_database_jumped() < due)
+        sim_violation("message %u: a delayed retry comes early", m->number);
+}
+
+static int is_retry(const sim_sent *sent)
+{
+    return sent->label < 0 && strncmp(sent->destination, "endpoint-", 9) == 0;
+}
+
+/* By the database's clock, and by what that has jumped. */
+static void check_due(const sim_sent *sent)
+{
+    int64_t late = sim_database_wall() - sent->due;
+    if (!sent->due)
+        return;
+    if (late < -sim_database_jumped())
+        sim_violation("message %u: what it delayed arrives %.3f s early", sent->number, (double)-late / 1e9);
+    if (the_shape.late_max && late > the_shape.late_max)
+        sim_violation("message %u: what it delayed arrives %.3f s late", sent->number, (double)late / 1e9);
+}
+
 void sim_ledger_send(const wb_operation *operation)
 {
     sim_sent *sent = add_sent();
@@ -192,8 +243,16 @@ void sim_ledger_send(const wb_operation *operation)
     if (sent->number >= sim_message_count)
         sim_violation("a message of nobody arrives at \"%s\"", sent->destination);
     sim_message *m = &sim_messages[sent->number];
+    if (is_retry(sent)) {
+        const sim_message *retry = sim_populate_retry(m, operation);
+        check_retry(m, operation);
+        sim_tell("message %u comes back as %u", m->number, retry->number);
+        sim_broker_publish(retry->number);
+        return;
+    }
     if (sent->label < 0 || sent->label == SIM_LABEL_AUDIT)
         check_copy(m, operation);
+    check_due(sent);
     if (sent->label < 0)
         m->moved++;
     else

@@ -24,6 +24,7 @@ typedef enum {
     SIM_LABEL_MORE, /* thirty of these */
     SIM_LABEL_BASE, /* by the handler of the type it is derived from */
     SIM_LABEL_AUDIT, /* by nobody: the copy for the audit queue, of each that was handled */
+    SIM_LABEL_DELAYED,
     SIM_LABELS
 } sim_label;
 
@@ -52,6 +53,7 @@ typedef struct sim_message {
     unsigned returned;  /* of them, so many with WB_OK */
     unsigned commits;   /* effects in the database */
     unsigned doubts;    /* of them, so many by a neighbour that committed and was not found out */
+    int64_t failed_at;  /* its first own one, by the database's clock; kept at the twin */
     unsigned failures;  /* runs that failed by its own fault */
     unsigned strikes;   /* faults of servers that may be taken for its own */
     int was_taken_along;  /* a neighbour committed what it had done before it could fail */
@@ -97,6 +99,9 @@ const sim_run *sim_run_find(size_t serial);
 
 /* ---- what was sent ---- */
 
+/* Of what is delayed: when it is due, by the database's clock. */
+#define SIM_HEADER_DUE "Sim.Due"
+
 typedef struct sim_sent {
     char id[256];
     size_t id_size;
@@ -106,6 +111,7 @@ typedef struct sim_sent {
     unsigned ordinal; /* among those of its label */
     size_t run;       /* the serial; 0: none is told */
     uint64_t hash, hash_steady; /* of headers and body; without what differs from run to run */
+    int64_t due; /* by the database's clock; 0: at once */
     int kind;
     int given_up;
 } sim_sent;

@@ -8,6 +8,7 @@
 #include "core/base/error.h"
 #include "tests/simulation/broker.h"
 #include "tests/simulation/database.h"
+#include "tests/simulation/delayed.h"
 #include "tests/simulation/faults.h"
 #include "tests/simulation/random.h"
 #include "tests/simulation/verdict.h"
@@ -26,7 +27,7 @@ static int lost(wb_error *error)
 }
 
 /* Every call: a scheduling point, then what goes wrong. */
-static sim_fault enter(wb_storage_session *s, sim_call call, const char *where)
+sim_fault sim_persistence_enter(wb_storage_session *s, sim_call call, const char *where)
 {
     if (s->thread != sim_current())
         sim_violation("%s() on a session of another thread", where);
@@ -118,7 +119,7 @@ static sim_fault fail_next(wb_storage_session *s, int *next)
 
 static int persistence_begin(wb_storage_session *s, wb_begin *begin, wb_error *error)
 {
-    sim_fault fault = enter(s, SIM_CALL_BEGIN, "begin");
+    sim_fault fault = sim_persistence_enter(s, SIM_CALL_BEGIN, "begin");
     if (fault.result == WB_OK)
         fault = fail_next(s, &s->begin_fails);
     refuse_inside(s, "begin");
@@ -256,7 +257,7 @@ static int persistence_commit(wb_storage_session *s, wb_commit *commit, wb_error
 static int persistence_rollback(wb_storage_session *s, wb_error *error)
 {
     s->is_dead |= s->own.is_spoilt;
-    sim_fault fault = enter(s, SIM_CALL_ROLLBACK, "rollback");
+    sim_fault fault = sim_persistence_enter(s, SIM_CALL_ROLLBACK, "rollback");
     s->is_forbidden |= s->forbids_behind;
     sim_transaction_roll_back(&s->own);
     return fault.result == WB_OK ? WB_OK : sim_fault_fail(error, fault, "rollback");
@@ -266,7 +267,7 @@ static int persistence_rollback(wb_storage_session *s, wb_error *error)
 
 static int persistence_mark(wb_storage_session *s, const wb_mark *marks, size_t count, wb_error *error)
 {
-    sim_fault fault = enter(s, SIM_CALL_MARK, "mark");
+    sim_fault fault = sim_persistence_enter(s, SIM_CALL_MARK, "mark");
     refuse_inside(s, "mark");
     for (size_t i = 0; (fault.result == WB_OK || fault.done) && i < count; i++)
         sim_database_mark(s->endpoint, &marks[i]);
@@ -291,7 +292,7 @@ static int visit_row(unsigned endpoint, uint64_t batch, wb_pending_fn visit, voi
 static int persistence_pending(wb_storage_session *s, const uint64_t *batches, size_t count,
                                wb_pending_fn visit, void *argument, wb_error *error)
 {
-    sim_fault fault = enter(s, SIM_CALL_LOOK, "pending");
+    sim_fault fault = sim_persistence_enter(s, SIM_CALL_LOOK, "pending");
     int r = WB_OK;
     refuse_inside(s, "pending");
     if (fault.result != WB_OK)
@@ -326,7 +327,7 @@ static int take_sweep(wb_storage_session *s)
 static int persistence_sweep(wb_storage_session *s, uint64_t before, size_t limit, wb_pending_fn visit,
                              void *argument, wb_error *error)
 {
-    sim_fault fault = enter(s, SIM_CALL_LOOK, "sweep");
+    sim_fault fault = sim_persistence_enter(s, SIM_CALL_LOOK, "sweep");
     int r = WB_OK;
     refuse_inside(s, "sweep");
     if (fault.result != WB_OK)
@@ -343,7 +344,7 @@ static int persistence_sweep(wb_storage_session *s, uint64_t before, size_t limi
 static int persistence_next(wb_storage_session *s, uint64_t after, uint64_t before, wb_pending_fn visit,
                             void *argument, wb_error *error)
 {
-    sim_fault fault = enter(s, SIM_CALL_LOOK, "next_pending");
+    sim_fault fault = sim_persistence_enter(s, SIM_CALL_LOOK, "next_pending");
     int r = WB_OK;
     refuse_inside(s, "next_pending");
     if (fault.result != WB_OK)
@@ -360,7 +361,7 @@ static int persistence_next(wb_storage_session *s, uint64_t after, uint64_t befo
 static int persistence_clean_up(wb_storage_session *s, uint64_t before, size_t limit,
                                 size_t *ret_deleted, wb_error *error)
 {
-    sim_fault fault = enter(s, SIM_CALL_LOOK, "clean_up");
+    sim_fault fault = sim_persistence_enter(s, SIM_CALL_LOOK, "clean_up");
     *ret_deleted = 0;
     refuse_inside(s, "clean_up");
     if (fault.result != WB_OK)
@@ -371,11 +372,11 @@ static int persistence_clean_up(wb_storage_session *s, uint64_t before, size_t l
 
 static int persistence_clock(wb_storage_session *s, int64_t *ret_wall, wb_error *error)
 {
-    sim_fault fault = enter(s, SIM_CALL_LOOK, "clock");
+    sim_fault fault = sim_persistence_enter(s, SIM_CALL_LOOK, "clock");
     refuse_inside(s, "clock");
     if (fault.result != WB_OK)
         return sim_fault_fail(error, fault, "clock");
-    *ret_wall = sim_true_wall();
+    *ret_wall = sim_database_wall();
     return WB_OK;
 }
 
@@ -398,5 +399,6 @@ wb_persistence_ops sim_persistence_ops(void)
         .clean_up = persistence_clean_up,
         .clock = shape->has_clock ? persistence_clock : NULL,
         .next_pending = shape->has_next_pending ? persistence_next : NULL,
+        .delayed = shape->store ? sim_delayed_ops() : NULL,
     };
 }

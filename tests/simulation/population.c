@@ -151,6 +151,16 @@ sim_message *sim_populate_copy(const sim_message *of, int fate)
     return m;
 }
 
+sim_message *sim_populate_retry(const sim_message *of, const wb_operation *operation)
+{
+    sim_message *m = sim_populate_copy(of, -1);
+    m->headers = fresh((operation->header_count + 1) * sizeof *m->headers);
+    m->header_count = 0;
+    for (size_t i = 0; i < operation->header_count; i++)
+        add_header(m, operation->headers[i].name, operation->headers[i].value, operation->headers[i].value_size);
+    return m;
+}
+
 /* Without deduplication two bodies under one id are two messages that send the same ids: their
  * sender's fault. And what a handler sends at once cannot be taken back. What is ignored is
  * done once its id is recorded, so that another body under that id would never be handled. */

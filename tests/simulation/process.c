@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/base/crash.h"
+#include "core/delayed/poller.h"
 #include "core/endpoint/housekeeper.h"
 #include "core/endpoint/restart.h"
 #include "core/message/ids.h"
@@ -26,6 +27,7 @@
 /* The product's shutdown_timeout, and what the slowest call takes. */
 #define STOP_TIMEOUT (30 * WB_SECOND)
 #define PARK_TIME (60 * WB_SECOND)
+#define BREAKER_AFTER (30 * WB_SECOND)
 #define BODY_MAX 65536
 
 typedef struct {
@@ -37,6 +39,7 @@ typedef struct {
     wb_pipeline pipeline;
     wb_worker workers[WORKERS_MAX];
     wb_housekeeper keeper;
+    wb_poller poller;
     sim_thread *keeper_thread;
     int seats[WORKERS_MAX]; /* whether there is such a worker */
     wb_restart restart;
@@ -69,7 +72,7 @@ void __wrap_wb_suspect_unlock(void)
 
 static host *hosts[SIM_PROCESSES_MAX];
 static unsigned incarnations, rounds;
-static unsigned given_up;
+static unsigned given_up, deaths;
 
 static wb_handler_entry entries[] = { { SIM_TYPE_BASE, sim_handle_base, NULL, "simulation" },
                                       { SIM_TYPE_BATCH, NULL, sim_handle_batch, "simulation" },
@@ -93,7 +96,10 @@ static void fill_pipeline(endpoint *e)
         .persistence = shape->persistence ? &e->persistence : NULL,
         .origin = wb_origin_make(e->name, 1, BODY_MAX),
         .handlers = &handlers,
-        .recoverability = { .immediate_retries = shape->retries, .error_queue = SIM_ERROR_QUEUE,
+        .recoverability = { .immediate_retries = shape->retries, 
+                            .error_queue = SIM_ERROR_QUEUE,
+                            .delayed_retries = shape->delayed_retries,
+                            .delay_increment = SIM_DELAY_INCREMENT,
                             .delivery_limit = shape->tells_limit ? shape->delivery_limit : 0 },
         .audit_queue = shape->audits ? SIM_AUDIT_QUEUE : NULL,
         .batch_max = shape->batch_max,
@@ -104,6 +110,9 @@ static void fill_pipeline(endpoint *e)
         .drain_time = STOP_TIMEOUT / 2,
         .rate = { .after = shape->rate_after, .wait = shape->rate_wait },
     };
+    e->pipeline.origin.delays = shape->store ? WB_DELAYS_BY_STORE : WB_DELAYS_BY_NOBODY;
+    e->pipeline.store_breaker.after = e->pipeline.fetch_breaker.after = BREAKER_AFTER;
+    e->pipeline.dispatch_breaker.after = BREAKER_AFTER;
     wb_pipeline_init(&e->pipeline);
 }
 
@@ -154,10 +163,23 @@ static void start_workers(const host *h, endpoint *e)
     wb_restart_started(&e->restart, sim_now());
 }
 
+static void start_poller(const host *h, endpoint *e)
+{
+    char name[24];
+    if (!the_shape.store)
+        return;
+    (void)snprintf(name, sizeof name, "p%d.%u/e%c/poll", h->number, incarnations, e->name[strlen(e->name) - 1]);
+    sim_name_next(name);
+    e->poller = (wb_poller){ .pipeline = &e->pipeline, .policy = { .retries = the_shape.retries, .failure_pause = WB_SECOND } };
+    if (wb_poller_start(&e->poller) != 0)
+        abort();
+}
+
 static void start_endpoint(const host *h, endpoint *e)
 {
     char name[24];
     start_workers(h, e);
+    start_poller(h, e);
     if (!the_shape.keepers || !the_shape.outbox)
         return;
     e->keeper = (wb_housekeeper){ .pipeline = &e->pipeline,
@@ -216,6 +238,19 @@ static int keeper_has_ended(void *argument)
     return !e->keeper_thread || sim_has_ended(e->keeper_thread);
 }
 
+static int poller_has_ended(void *argument)
+{
+    return wb_poller_has_ended(&((endpoint *)argument)->poller);
+}
+
+static void stop_poller(endpoint *e, int64_t deadline)
+{
+    wb_alarm_ring(&e->pipeline.alarm);
+    if (!sim_wait("stop", deadline, poller_has_ended, e))
+        sim_violation("the poller of %s does not end within %.0f s", e->name, (double)STOP_TIMEOUT / 1e9);
+    wb_poller_stop(&e->poller);
+}
+
 /* What the user's handlers do not let end, the host ends with the process. */
 static void stop_endpoint(const host *h, endpoint *e, int64_t deadline)
 {
@@ -225,6 +260,7 @@ static void stop_endpoint(const host *h, endpoint *e, int64_t deadline)
     if (!sim_wait("stop", deadline, keeper_has_ended, e))
         sim_violation("the housekeeper of %s does not end within %.0f s", e->name,
                       (double)STOP_TIMEOUT / 1e9);
+    stop_poller(e, deadline);
     if (!have_ended)
         sim_kill(h->number);
     (void)free_workers(e, 1);
@@ -270,6 +306,7 @@ static void *host_main(void *argument)
 /* What a dead process leaves in memory stays there: its threads still point to it. */
 static void bury(int process)
 {
+    deaths++;
     sim_broker_bury(process);
     sim_database_bury(process);
     hosts[process] = NULL;
@@ -317,6 +354,11 @@ void sim_process_hang(int64_t until)
     h->hanging += the_shape.hangs_hard != 0;
     (void)sim_wait("a handler hangs", until, the_shape.hangs_hard ? NULL : is_stopped, h);
     h->hanging -= the_shape.hangs_hard != 0;
+}
+
+unsigned sim_process_deaths(void)
+{
+    return deaths;
 }
 
 unsigned sim_process_gave_up(void)

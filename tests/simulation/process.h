@@ -9,6 +9,11 @@
 
 #include <stdint.h>
 
+#include "core/base/clock.h"
+
+/** Of delayed retries. */
+#define SIM_DELAY_INCREMENT (2 * WB_SECOND)
+
 /** Start it: nothing of an earlier one of that number is alive. */
 void sim_process_start(int process);
 /** Tell it to stop, and see that it does in time. */
@@ -25,6 +30,8 @@ uint64_t sim_process_batch(int64_t wall, unsigned serial);
 /** The largest number of pending rows that hold one operation; copies for the error queue aside,
  *  of which each failure of a message makes one. */
 unsigned sim_process_most_rows(unsigned endpoint);
+/** How many processes died. */
+unsigned sim_process_deaths(void);
 /** How often workers gave up. */
 unsigned sim_process_gave_up(void);
 /** How many housekeeping rounds have ended. */

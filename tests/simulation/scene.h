@@ -36,5 +36,6 @@ void sim_scene_expect_good(int64_t within);
 extern const sim_scenario sim_scenarios_dispatch[];
 extern const sim_scenario sim_scenarios_storage[];
 extern const sim_scenario sim_scenarios_process[];
+extern const sim_scenario sim_scenarios_delayed[];
 
 #endif

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/types.h>
 
+#include "core/base/alarm.h"
 #include "core/base/clock.h"
 #include "tests/simulation/random.h"
 #include "tests/simulation/verdict.h"
@@ -62,6 +63,13 @@ int64_t __wrap_wb_clock_monotonic(void);
 int64_t __wrap_wb_clock_wall(void);
 int64_t __wrap_wb_clock_steady(void);
 ssize_t __wrap_getrandom(void *to, size_t size, unsigned flags);
+void __wrap_wb_alarm_sleep(wb_alarm *alarm, int64_t until, int64_t duration);
+
+/* Who sleeps by an alarm, until what. */
+typedef struct {
+    const wb_alarm *alarm;
+    int64_t until;
+} sleeper;
 
 /* ---- who runs ---- */
 
@@ -367,6 +375,19 @@ int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex)
     while (pthread_mutex_trylock(mutex) != 0) /* the step between looks lets its holder go on */
         (void)sim_wait("pthread_mutex_lock", scheduler.now + WB_MILLISECOND, NULL, NULL);
     return 0;
+}
+
+static int has_rung(void *argument)
+{
+    const sleeper *s = argument;
+    return s->alarm->is_rung || s->alarm->earliest < s->until;
+}
+
+void __wrap_wb_alarm_sleep(wb_alarm *alarm, int64_t until, int64_t duration)
+{
+    sleeper s = { alarm, until };
+    (void)sim_wait("wb_alarm_sleep", scheduler.now + (duration > 1000 ? duration : 1000), has_rung, &s);
+    alarm->is_rung = 0;
 }
 
 static int is_set(void *argument)

@@ -31,6 +31,8 @@ int sim_shape_allows(sim_fate fate)
         (flags & SIM_NEEDS_RETRIES && !s->retries) ||
         (flags & SIM_NEEDS_TRANSPORT_TRANSACTION && s->mode < WB_MODE_SENDS_ATOMIC))
         return 0;
+    if (flags & SIM_NEEDS_STORE && !s->store)
+        return 0;
     if (fate == SIM_BULKY && !s->error_size_max)
         return 0;
     if (fate == SIM_LARGE_BODY && s->error_size_max)
@@ -91,6 +93,7 @@ static void draw_plugins(sim_shape *s)
     s->has_clock = sim_chance(70);
     s->has_next_pending = sim_chance(70);
     s->error_size_max = sim_chance(50) ? 6000 : 0;
+    s->store = s->mode == WB_MODE_RECEIVE_ONLY && s->persistence && s->has_clock && sim_chance(50);
 }
 
 static void draw_work(sim_shape *s)
@@ -131,6 +134,8 @@ static void draw_fates(sim_shape *s)
     if (sim_shape_allows(SIM_ENDS) && sim_chance(40))
         s->fates[s->fate_count++] = SIM_ENDS;
     s->ends_trouble = sim_chance(50);
+    if (s->store)
+        s->fates[s->fate_count++] = SIM_DELAYS;
     while (s->fate_count < wanted) {
         sim_fate fate = (sim_fate)(1 + sim_random(SIM_FATES - 1));
         if (sim_shape_allows(fate))
@@ -183,6 +188,7 @@ void sim_shape_tell(void)
              s->has_next_pending, s->delivery_limit, s->error_size_max, s->keepers);
     sim_tell("notices_late %d ms audits %d rate_limit %u %d ms", (int)(s->notices_late / WB_MILLISECOND), s->audits,
              s->rate_after, (int)(s->rate_wait / WB_MILLISECOND));
+    sim_tell("notices_late %d ms audits %d store %d", (int)(s->notices_late / WB_MILLISECOND), s->audits, s->store);
     sim_tell("faults %u fatal %u outages %u deaths %u stops %u jumps %u messages %u copies %u", s->fault_permille,
              s->fatal_permille, s->outages, s->deaths, s->stops, s->jumps, s->messages, s->copies_percent);
     for (unsigned i = 0; i < s->fate_count; i++)

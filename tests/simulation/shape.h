@@ -30,6 +30,9 @@ typedef struct sim_shape {
     unsigned error_size_max; /* of a message in the error queue, headers and body; 0: no limit */
     /* database */
     int has_check, has_clock, has_next_pending;
+    int store;        /* of delayed messages, and a poller in each process for each endpoint */
+    unsigned delayed_retries; /* with a store and the outbox */
+    int64_t late_max; /* a delayed message that arrives later than so is a violation; 0: when it may */
     /* housekeeper */
     int keepers; /* in each process, for each endpoint with outbox */
     int64_t keeper_interval, sweep_after, retention;

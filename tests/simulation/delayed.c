@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "tests/simulation/delayed.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/simulation/database.h"
+#include "tests/simulation/faults.h"
+#include "tests/simulation/persistence.h"
+#include "tests/simulation/verdict.h"
+
+/* Looks at one endpoint's store in a second: more is a loop that never sleeps. */
+#define LOOKS_A_SECOND 400
+
+typedef struct {
+    char destination[WB_DELAYED_DESTINATION_MAX];
+    char id[WB_DELAYED_ID_MAX];
+    size_t destination_size, id_size;
+    uint32_t retries, failures;
+    int64_t due, leased_until;
+    char owner[WB_DELAYED_OWNER_SIZE];
+    void *operation;
+    size_t operation_size;
+} row;
+
+typedef struct {
+    row *rows;
+    size_t count, max;
+    int64_t second; /* in which looks are counted */
+    unsigned looks;
+} table;
+
+static table tables[SIM_ENDPOINTS_MAX];
+static int64_t clock_offset, clock_jumped;
+
+/* ---- the clock --------------------------------------------------------------------- */
+
+int64_t sim_database_wall(void)
+{
+    return sim_true_wall() + clock_offset;
+}
+
+void sim_database_set_clock(int64_t offset)
+{
+    clock_jumped += llabs(offset - clock_offset);
+    clock_offset = offset;
+}
+
+int64_t sim_database_jumped(void)
+{
+    return clock_jumped;
+}
+
+/* ---- rows -------------------------------------------------------------------------- */
+
+size_t sim_delayed_count(unsigned endpoint)
+{
+    return tables[endpoint].count;
+}
+
+static void *copy(const void *bytes, size_t size)
+{
+    void *to = malloc(size + 1);
+    if (!to)
+        abort();
+    memcpy(to, bytes, size);
+    return to;
+}
+
+static row *find(table *t, const wb_delayed_key *key)
+{
+    for (size_t i = 0; i < t->count; i++) {
+        row *r = &t->rows[i];
+        if (r->retries == key->retries && r->id_size == key->id_size &&
+            r->destination_size == key->destination_size && memcmp(r->id, key->id, key->id_size) == 0 &&
+            memcmp(r->destination, key->destination, key->destination_size) == 0)
+            return r;
+    }
+    return NULL;
+}
+
+static void add(table *t, const wb_delayed *message)
+{
+    if (t->count == t->max) {
+        t->max = t->max ? t->max * 2 : 64;
+        t->rows = realloc(t->rows, t->max * sizeof *t->rows);
+        if (!t->rows)
+            abort();
+    }
+    row *r = &t->rows[t->count++];
+    *r = (row){ .destination_size = message->destination_size,
+                .id_size = message->id_size,
+                .retries = message->retries,
+                .due = message->due,
+                .operation = copy(message->operation, message->operation_size),
+                .operation_size = message->operation_size };
+    memcpy(r->destination, message->destination, message->destination_size);
+    memcpy(r->id, message->id, message->id_size);
+}
+
+static void drop(table *t, row *r)
+{
+    free(r->operation);
+    *r = t->rows[--t->count];
+}
+
+static int is_taken(const row *r)
+{
+    return r->leased_until > sim_database_wall();
+}
+
+static int is_owners(const row *r, const char *owner)
+{
+    return is_taken(r) && memcmp(r->owner, owner, sizeof r->owner) == 0;
+}
+
+/* ---- the SPI ----------------------------------------------------------------------- */
+
+static sim_fault enter(wb_storage_session *s, sim_call call, const char *where)
+{
+    sim_fault fault = sim_persistence_enter(s, call, where);
+    if (s->own.is_open)
+        sim_violation("%s() inside a transaction", where);
+    return fault;
+}
+
+static int leave(sim_fault fault, const char *where, wb_error *error)
+{
+    return fault.result == WB_OK ? WB_OK : sim_fault_fail(error, fault, where);
+}
+
+static int delayed_initialize(wb_persistence *p, int32_t mode, wb_error *error)
+{
+    (void)p;
+    (void)mode;
+    (void)error;
+    return WB_OK;
+}
+
+static int delayed_store(wb_storage_session *s, const wb_delayed *messages, size_t count, wb_error *error)
+{
+    sim_fault fault = enter(s, SIM_CALL_DELAYED, "delayed.store");
+    table *t = &tables[s->endpoint];
+    for (size_t i = 0; (fault.result == WB_OK || fault.done) && i < count; i++) {
+        const wb_delayed *m = &messages[i];
+        const wb_delayed_key key = { .destination = m->destination,
+                                     .destination_size = m->destination_size,
+                                     .id = m->id,
+                                     .id_size = m->id_size,
+                                     .retries = m->retries };
+        if (!find(t, &key))
+            add(t, m);
+    }
+    return leave(fault, "delayed.store", error);
+}
+
+static void count_look(table *t)
+{
+    int64_t second = sim_now() / WB_SECOND;
+    t->looks = second == t->second ? t->looks + 1 : 1;
+    t->second = second;
+    if (t->looks > LOOKS_A_SECOND)
+        sim_violation("a poller looks %u times in a second", t->looks);
+}
+
+static int delayed_next(wb_storage_session *s, int64_t *ret_due, int64_t *ret_now, wb_error *error)
+{
+    table *t = &tables[s->endpoint];
+    sim_fault fault = enter(s, SIM_CALL_LOOK, "delayed.next");
+    count_look(t);
+    *ret_due = WB_NEVER_DUE;
+    *ret_now = sim_database_wall();
+    for (size_t i = 0; i < t->count; i++) {
+        const row *r = &t->rows[i];
+        int64_t at = is_taken(r) && r->leased_until > r->due ? r->leased_until : r->due;
+        *ret_due = at < *ret_due ? at : *ret_due;
+    }
+    return leave(fault, "delayed.next", error);
+}
+
+static row *find_due(table *t, int64_t at)
+{
+    row *first = NULL;
+    for (size_t i = 0; i < t->count; i++) {
+        row *r = &t->rows[i];
+        if (r->due <= at && !is_taken(r) && (!first || r->due < first->due))
+            first = r;
+    }
+    return first;
+}
+
+static int visit_row(row *r, wb_delayed_fn visit, void *argument)
+{
+    return visit(argument, &(wb_delayed){ .struct_size = sizeof(wb_delayed),
+                                          .destination = r->destination,
+                                          .destination_size = r->destination_size,
+                                          .id = r->id,
+                                          .id_size = r->id_size,
+                                          .retries = r->retries,
+                                          .failures = r->failures,
+                                          .due = r->due,
+                                          .operation = r->operation,
+                                          .operation_size = r->operation_size });
+}
+
+/* One step: what is taken is visited before anybody else runs. A reply that is lost leaves it taken. */
+static int delayed_fetch(wb_storage_session *s, const wb_delayed_fetch *fetch, wb_delayed_fn visit,
+                         void *argument, wb_error *error)
+{
+    table *t = &tables[s->endpoint];
+    sim_fault fault = enter(s, SIM_CALL_DELAYED, "delayed.fetch");
+    const int64_t now = sim_database_wall(), at = fetch->at ? fetch->at : now;
+    size_t taken = 0;
+    row *r;
+    for (; (fault.result == WB_OK || fault.done) && taken < fetch->limit && taken < t->count &&
+           (r = find_due(t, at));
+         taken++) {
+        memcpy(r->owner, fetch->owner, sizeof r->owner);
+        r->leased_until = now + fetch->lease;
+        if (fault.result == WB_OK && visit_row(r, visit, argument) != WB_OK)
+            break;
+    }
+    return leave(fault, "delayed.fetch", error);
+}
+
+static int delayed_remove(wb_storage_session *s, const char *owner, wb_delayed_key *keys, size_t count,
+                          wb_error *error)
+{
+    sim_fault fault = enter(s, SIM_CALL_DELAYED, "delayed.remove");
+    for (size_t i = 0; (fault.result == WB_OK || fault.done) && i < count; i++) {
+        row *r = find(&tables[s->endpoint], &keys[i]);
+        keys[i].was_there = r && (!owner || is_owners(r, owner));
+        if (keys[i].was_there)
+            drop(&tables[s->endpoint], r);
+    }
+    return leave(fault, "delayed.remove", error);
+}
+
+static int delayed_increment(wb_storage_session *s, const char *owner, wb_delayed_key *keys, size_t count,
+                             int64_t due, wb_error *error)
+{
+    sim_fault fault = enter(s, SIM_CALL_DELAYED, "delayed.increment");
+    for (size_t i = 0; (fault.result == WB_OK || fault.done) && i < count; i++) {
+        row *r = find(&tables[s->endpoint], &keys[i]);
+        keys[i].was_there = r && is_owners(r, owner);
+        if (!keys[i].was_there)
+            continue;
+        r->failures++;
+        r->due = due;
+        r->leased_until = 0;
+    }
+    return leave(fault, "delayed.increment", error);
+}
+
+static int delayed_release(wb_storage_session *s, const char *owner, wb_error *error)
+{
+    table *t = &tables[s->endpoint];
+    sim_fault fault = enter(s, SIM_CALL_DELAYED, "delayed.release");
+    for (size_t i = 0; (fault.result == WB_OK || fault.done) && i < t->count; i++)
+        if (is_owners(&t->rows[i], owner))
+            t->rows[i].leased_until = 0;
+    return leave(fault, "delayed.release", error);
+}
+
+const wb_delayed_ops *sim_delayed_ops(void)
+{
+    static const wb_delayed_ops ops = { .struct_size = sizeof ops,
+                                        .initialize = delayed_initialize,
+                                        .store = delayed_store,
+                                        .next = delayed_next,
+                                        .fetch = delayed_fetch,
+                                        .remove = delayed_remove,
+                                        .increment_failure_count = delayed_increment,
+                                        .release = delayed_release };
+    return &ops;
+}

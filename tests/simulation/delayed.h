@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The delayed message store of the database: rows of each endpoint with leases by the database's
+ * clock, and the SPI's functions and faults on top. It outlives every process.
+ */
+#ifndef WB_SIMULATION_DELAYED_H
+#define WB_SIMULATION_DELAYED_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <waybill/sys/delayed.h>
+
+const wb_delayed_ops *sim_delayed_ops(void);
+
+/** How many messages wait in an endpoint's store. */
+size_t sim_delayed_count(unsigned endpoint);
+
+/** The database's clock, and how far it is set off from the true one. */
+int64_t sim_database_wall(void);
+void sim_database_set_clock(int64_t offset);
+/** The sum of all its jumps, whatever their direction: so much too early a message may arrive. */
+int64_t sim_database_jumped(void);
+
+#endif

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Scenarios of delayed messages: pollers, deaths, servers that are away, clocks.
+ */
+#include "config.h"
+
+#include <stddef.h>
+#include <waybill/sys/plugin.h>
+
+#include "tests/simulation/delayed.h"
+#include "tests/simulation/driver.h"
+#include "tests/simulation/faults.h"
+#include "tests/simulation/process.h"
+#include "tests/simulation/random.h"
+#include "tests/simulation/scene.h"
+#include "tests/simulation/scheduler.h"
+#include "tests/simulation/shape.h"
+
+/* What calls take in this world, 300 ms at the worst; a poller that is not woken looks once a second. */
+#define TWO_SLOW_CALLS (700 * WB_MILLISECOND)
+/* All of it has arrived by then, whatever was the matter. */
+#define PATIENCE (30 * 60 * WB_SECOND)
+
+static void prepare(int outbox, unsigned processes)
+{
+    sim_shape_plain(WB_MODE_RECEIVE_ONLY, outbox);
+    the_shape.store = 1;
+    the_shape.processes = processes;
+    sim_scene_add(40, SIM_DELAYS);
+}
+
+static void drive(void)
+{
+    sim_drive_start();
+    sim_scene_end(PATIENCE);
+}
+
+/* ---- without trouble ---- */
+
+static void prepare_punctual(void)
+{
+    prepare(1, 1);
+    the_shape.late_max = TWO_SLOW_CALLS;
+}
+
+static void prepare_plain(void)
+{
+    prepare(0, 1);
+}
+
+static void prepare_two_pollers(void)
+{
+    prepare(1, 2);
+    sim_scene_add(160, SIM_DELAYS);
+}
+
+static void prepare_nowhere(void)
+{
+    prepare(1, 2);
+    sim_scene_add(10, SIM_DELAYS_NOWHERE);
+}
+
+/* ---- delayed retries ---- */
+
+static void prepare_retries(void)
+{
+    prepare(1, 2);
+    the_shape.delayed_retries = 3;
+    the_shape.retries = 0;
+    sim_scene_add(20, SIM_FAILING);
+}
+
+/* What is sent and not removed yet is not in the way of the next retry. */
+static void drive_retries_slow(void)
+{
+    for (int i = 0; i < 8; i++) {
+        sim_drive_start();
+        sim_sleep(sim_random_between(WB_SECOND, 3 * WB_SECOND));
+        sim_outage_start(SIM_DISK_FULL, sim_now() + sim_random_between(WB_SECOND, 4 * WB_SECOND));
+    }
+    sim_scene_end(PATIENCE);
+}
+
+static void prepare_retries_trouble(void)
+{
+    prepare_retries();
+    the_shape.deaths = the_shape.outages = 1;
+}
+
+/* ---- trouble ---- */
+
+static void prepare_trouble(void)
+{
+    prepare(1, 2);
+    the_shape.deaths = the_shape.outages = 1; /* for the audit */
+}
+
+static void drive_outage(sim_outage outage)
+{
+    sim_drive_start();
+    for (int i = 0; i < 4; i++) {
+        sim_sleep(sim_random_between(500 * WB_MILLISECOND, 4 * WB_SECOND));
+        sim_outage_start(outage, sim_now() + sim_random_between(WB_SECOND, 8 * WB_SECOND));
+    }
+    sim_scene_end(PATIENCE);
+}
+
+static void drive_broker_down(void)
+{
+    drive_outage(SIM_BROKER_DOWN);
+}
+
+static void drive_broker_silent(void)
+{
+    drive_outage(SIM_BROKER_SILENT);
+}
+
+/* From the beginning: what is stored meets it, too. */
+static void drive_database_down(void)
+{
+    sim_outage_start(SIM_DISK_FULL, sim_now() + 100 * WB_MILLISECOND);
+    drive_outage(SIM_DISK_FULL);
+}
+
+/* At any step of theirs: fetched, sent, before they remove. */
+static void drive_deaths(void)
+{
+    for (int i = 0; i < 20; i++) {
+        sim_drive_start();
+        sim_arm_death(1 + (int)sim_random(2), 1 + (long)sim_random(200));
+        sim_sleep(sim_random_between(0, 3 * WB_SECOND));
+    }
+    sim_arm_death(1, 0);
+    sim_arm_death(2, 0);
+    sim_drive_start();
+    sim_scene_end(PATIENCE);
+}
+
+static void drive_stops(void)
+{
+    for (int i = 0; i < 10; i++) {
+        sim_drive_start();
+        sim_sleep(sim_random_between(0, 3 * WB_SECOND));
+        sim_drive_stop();
+    }
+    sim_drive_start();
+    sim_scene_end(PATIENCE);
+}
+
+/* ---- clocks ---- */
+
+static void drive_host_clock(int64_t offset)
+{
+    sim_drive_start();
+    sim_sleep(sim_random_between(0, 5 * WB_SECOND));
+    for (int process = 1; process <= (int)the_shape.processes; process++)
+        sim_set_wall_offset(process, offset);
+    sim_scene_end(PATIENCE);
+}
+
+static void drive_host_ahead(void)
+{
+    drive_host_clock(SIM_HOUR);
+}
+
+static void drive_host_behind(void)
+{
+    drive_host_clock(-SIM_HOUR);
+}
+
+/* A record's age is told by the clock that jumps: nothing is kept for so short that it matters. */
+static void prepare_database_clock(void)
+{
+    prepare(1, 2);
+    the_shape.retention = SIM_DAY;
+}
+
+static void drive_database_clock(void)
+{
+    sim_drive_start();
+    for (int i = 0; i < 6; i++) {
+        sim_sleep(sim_random_between(0, 4 * WB_SECOND));
+        sim_database_set_clock(sim_random_between(-1, 1) * SIM_HOUR);
+    }
+    sim_scene_end(6 * SIM_HOUR);
+}
+
+const sim_scenario sim_scenarios_delayed[] = {
+    { "delayed_punctual", "what is delayed arrives when it is due", prepare_punctual, drive },
+    { "delayed_plain", "the same without outbox", prepare_plain, drive },
+    { "delayed_two_pollers", "two processes that share a store: nothing arrives twice", prepare_two_pollers,
+      sim_scene_by_chance },
+    { "delayed_nowhere", "an unknown destination is one for the error queue", prepare_nowhere, drive },
+    { "delayed_deaths", "two processes that die at any step of the poller", prepare_trouble, drive_deaths },
+    { "delayed_stops", "two processes that are stopped time and again", prepare_trouble, drive_stops },
+    { "delayed_broker_down", "the broker is away when it is due", prepare_trouble, drive_broker_down },
+    { "delayed_broker_silent", "the broker confirms nothing when it is due", prepare_trouble,
+      drive_broker_silent },
+    { "delayed_database_down", "the store refuses what is stored and removed", prepare_trouble,
+      drive_database_down },
+    { "delayed_host_ahead", "the hosts' clocks jump an hour ahead", prepare_two_pollers, drive_host_ahead },
+    { "delayed_host_behind", "and an hour back", prepare_two_pollers, drive_host_behind },
+    { "delayed_database_clock", "the database's clock jumps by hours", prepare_database_clock,
+      drive_database_clock },
+    { "delayed_retries", "what fails is retried later, three times, and then moved", prepare_retries, drive },
+    { "delayed_retries_deaths", "the same with processes that die", prepare_retries_trouble, drive_deaths },
+    { "delayed_retries_database_down", "and a store that refuses", prepare_retries_trouble, drive_database_down },
+    { "delayed_retries_slow", "and one that does not remove what was sent", prepare_retries_trouble,
+      drive_retries_slow },
+    { NULL, NULL, NULL, NULL },
+};
