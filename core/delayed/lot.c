@@ -134,7 +134,11 @@ static int move_refused(wb_lot *lot, wb_outlet *outlet, wb_error *error)
         lot->refused++;
         wb_window_add(&lot->window, entry->copy);
     }
+    if (lot->refused)
+        wb_crash_point("delayed_before_move");
     int r = wb_window_send(&lot->window, outlet, error);
+    if (lot->refused)
+        wb_crash_point("delayed_after_move");
     for (size_t i = 0; i < lot->count; i++)
         if (lot->entries[i].copy && lot->entries[i].copy->result == WB_OK)
             log_moved(lot, &lot->entries[i]);
@@ -148,7 +152,9 @@ int wb_lot_dispatch(wb_lot *lot, wb_outlet *outlet, wb_error *error)
         if (lot->entries[i].operation)
             wb_window_add(&lot->window, lot->entries[i].operation);
     wb_crash_point("delayed_before_dispatch");
+    wb_crash_scope("delayed_");
     int r = wb_window_send(&lot->window, outlet, error);
+    wb_crash_scope("");
     wb_crash_point("delayed_after_dispatch");
     int is_late = outlet->until && wb_clock_monotonic() >= outlet->until;
     return (r == WB_OK || r == WB_IN_DOUBT) && !is_late ? move_refused(lot, outlet, error) : r;
