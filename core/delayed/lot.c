@@ -83,7 +83,7 @@ int wb_lot_fetch(wb_lot *lot, wb_storage_session *storage, wb_error *error)
 static int is_refused_for_good(const wb_lot *lot, const wb_lot_entry *entry)
 {
     const wb_operation *operation = entry->operation;
-    return operation && operation->result == WB_REJECT &&
+    return operation && operation->result == WB_REJECT && !wb_bug("drop_refused") &&
            (operation->cause == WB_CAUSE_UNROUTABLE || operation->cause == WB_CAUSE_TOO_LARGE ||
             entry->failures >= lot->policy->retries) &&
            operation->cause != WB_CAUSE_REFUSED; /* a privilege is somebody else's to grant */
@@ -166,7 +166,8 @@ static int is_gone(const wb_lot_entry *entry)
 {
     const wb_operation *operation = entry->operation;
     return operation &&
-           (operation->result == WB_OK || (entry->copy && entry->copy->result == WB_OK));
+           (operation->result == WB_OK || (entry->copy && entry->copy->result == WB_OK) ||
+            wb_bug("remove_before_dispatch") || (operation->result == WB_REJECT && wb_bug("drop_refused")));
 }
 
 /* How long it is left alone now; 0: it is not. */
@@ -237,6 +238,13 @@ static void tell_unreadable(const wb_lot *lot)
     if (count)
         wb_log_event(WB_LOG_WARNING, "delayed messages hold bytes this version cannot read: left alone",
                      { "endpoint", lot->pipeline->endpoint }, { "messages", text });
+}
+
+void wb_lot_misbehave(wb_lot *lot, wb_storage_session *storage)
+{
+    wb_error ignored;
+    if (wb_bug("remove_before_dispatch"))
+        (void)remove_gone(lot, storage, &ignored);
 }
 
 int wb_lot_conclude(wb_lot *lot, wb_storage_session *storage, int keeps_session, wb_error *error)

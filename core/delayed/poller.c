@@ -178,6 +178,7 @@ static int run_lot(wb_poller *poller, wb_error *error)
         r = fetch(poller, error);
     if (r == WB_OK && poller->lot.count) {
         wb_crash_point("delayed_fetched");
+        wb_lot_misbehave(&poller->lot, poller->storage);
         r = conclude(poller, dispatch(poller, error), error);
     }
     return r == WB_OK ? commit(poller, error) : r;
