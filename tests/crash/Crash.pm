@@ -77,8 +77,9 @@ sub late_message {
 # What was injected, and what follows from it.
 sub expected {
     my ($self) = @_;
-    my @injected = @{ $self->{model} }[ 0 .. ($self->{injected} || 0) - 1 ];
-    return (@injected, map { late_message($_) } @injected);
+    my $count    = $self->{injected} || 0;
+    my @injected = @{ $self->{model} }[ 0 .. $count - 1 ];
+    return @{ $self->{expected}{$count} ||= [ @injected, map { late_message($_) } @injected ] };
 }
 
 # What the handlers noted of each attempt: see effects.h.
