@@ -215,11 +215,12 @@ static int look(wb_poller *poller, int64_t *ret_due, int64_t *ret_now, wb_error 
 {
     wb_pipeline *p = poller->pipeline;
     int r = open_storage(poller, error);
+    int64_t asked = wb_clock_steady();
     if (r == WB_OK)
         r = p->persistence_ops->delayed->next(poller->storage, ret_due, ret_now, error);
     error->result = r;
     if (r == WB_OK) {
-        wb_pipeline_set_time(p, *ret_now);
+        wb_pipeline_set_time(p, *ret_now, asked);
         if (*ret_due > *ret_now) /* else it is the fetch that tells */
             wb_breaker_succeeded(&p->fetch_breaker, p);
     } else if (poller->only_drains && r == WB_FATAL) {

@@ -87,6 +87,7 @@ sub configuration {
     my $retries = $trial->{retries} // 20;
     my $recoverability = "recoverability = { immediate_retries = $retries; "
         . qq(delayed_retries = $trial->{delayed_retries}; delay_increment = "@{[ $trial->{increment} * 1000 ]}ms"; delay_jitter = 0; )
+        . ($trial->{delays} ? 'on_failure = "delay"; ' : '')    # of messages with a key, too
         . qq(error_queue = "@{[ $self->{transport}->queue('error') ]}"; };);
     my $delays = $trial->{delays} ? qq(delayed_delivery = { by = "$trial->{delays}"; };) : '';
     my $audit  = $trial->{audit} ? qq(audit = { queue = "@{[ $self->{transport}->queue('audit') ]}"; };) : '';
