@@ -234,7 +234,7 @@ sub is_quiescent {
     my @expected = $self->expected;
     my $known = grep { !$_->{fails} } @expected;
     my $fails = @expected - $known;
-    my $stuck = grep { $_->{order} eq 'nowhere' } @{ $self->{model} };    # pending, and stay so
+    my $stuck = grep { $_->{order} =~ /^(?:nowhere|astray)/ } @{ $self->{model} };    # pending, and stay so
     return $state->{effects} >= $known && $state->{errors} >= $fails && !$state->{ready} && $state->{pending} <= $stuck;
 }
 

@@ -46,7 +46,7 @@ sub judge {
     my %waived = map { $_ => 1 } $trial->{pair}->waived, @{ $trial->{waived} };
     return grep { !$waived{ $_->[0] } } (
         map({ [ 'trouble', $_ ] } @{ $trial->{log} }),
-        check_loss($facts), check_zombies($facts), check_ghosts($facts), check_doubles($facts),
+        check_loss($facts), $trial->{delays} ? check_left($facts) : (), check_zombies($facts), check_ghosts($facts), check_doubles($facts),
         check_identity($facts), check_copies($facts), check_order($facts),
         check_arrivals($facts), check_early($facts), check_audit($facts), map({ check_crash($facts, $_) } @{ $trial->{crashes} }));
 }
@@ -68,12 +68,21 @@ sub missing_outgoing {     # ordinals that a message asked for and $sent lacks
     return grep { !$sent->{ $message->{id} }{$_} } 1 .. $message->{outgoing};
 }
 
+# What was to be late may be due by the time that it is sent at all: then it is refused at once, and that is the
+# failure of its cause, whose operation stays pending.
+sub is_refused_at_once {
+    my ($facts, $cause) = @_;
+    return $facts->{errors}{$cause} && index($facts->{pending}, $cause) >= 0;
+}
+
 sub check_loss {
     my ($facts) = @_;
     my $effects = counted(map { $_->{id} } @{ $facts->{effects} });
     my @bad;
     for my $message (sort { $a->{seq} <=> $b->{seq} } values %{ $facts->{model} }) {
         my $failed = $facts->{errors}{ $message->{id} };
+        next if $message->{fails} && $message->{cause} && is_refused_at_once($facts, $message->{cause});
+        next if $message->{order} =~ /^astray/ && is_refused_at_once($facts, $message->{id}) && $effects->{ $message->{id} };
         push @bad, [ 'loss', "$message->{id} has no effect and is not in the error queue" ]
             if !$effects->{ $message->{id} } && !$failed;
         push @bad, [ 'loss', "$message->{id} is in the error queue: $failed->{reason}" ]
@@ -84,6 +93,13 @@ sub check_loss {
     push @bad, map { [ 'loss', "the error queue holds $_, which nobody sent" ] }
         grep { !$facts->{model}{$_} } sort keys %{ $facts->{errors} };
     return @bad;
+}
+
+# At the end nothing waits in outbox or delayed message store, but what is reported in the error queue.
+sub check_left {
+    my ($facts) = @_;
+    return map { [ 'loss', "$_ still waits, or what it sent does" ] } sort map { $_->{id} }
+        grep { index($facts->{pending}, $_->{id}) >= 0 && !$facts->{errors}{ $_->{cause} // $_->{id} } } values %{ $facts->{model} };
 }
 
 sub check_zombies {

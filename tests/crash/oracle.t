@@ -150,6 +150,22 @@ is seen_late(sub { without($_[3]{effects}, $_[1]{id}); without($_[3]{ledger}, $_
     'loss', 'a late message is lost';
 is seen_late(sub { push @{ $_[3]{effects} }, $_[3]{effects}[-1] }), 'double', 'a late message took effect twice';
 
+is seen_late(sub { $_[2]{delays} = 'store'; $_[3]{pending} = "..$_[1]{id}.." }), 'loss', 'a late message is left over';
+sub refuse_late {    # whoever sends it late finds nobody
+    my ($pair, $first, $late) = @_;
+    $first->{order} = 'astray:1000';
+    without($pair->{$_}, $late->{id}) for qw(effects ledger);
+    @{ $pair->{queued} } = grep { ($_->{cause} // '') ne $late->{id} } @{ $pair->{queued} };
+}
+sub reported { return { queue => 'error', id => $_[0], digest => 'x', reason => 'no such queue' } }
+is seen_late(sub { refuse_late(@_[ 3, 4, 1 ]); pop @{ $_[0] }; push @{ $_[3]{queued} }, reported($_[1]{id}) }), '',
+    'a message nobody receives is in the error queue';
+is seen_late(sub { refuse_late(@_[ 3, 4, 1 ]); pop @{ $_[0] } }), 'loss', 'a message nobody receives is gone';
+is seen_late(sub { refuse_late(@_[ 3, 4, 1 ]); pop @{ $_[0] }; push @{ $_[3]{queued} }, reported($_[4]{id}); $_[3]{pending} = "..$_[4]{id}.." }), '',
+    'it was due when it was sent: its cause is in the error queue, and it is pending';
+is seen_late(sub { refuse_late(@_[ 3, 4, 1 ]); pop @{ $_[0] }; push @{ $_[3]{queued} }, reported($_[4]{id}) }), 'loss',
+    'its cause is in the error queue, and it is not pending';
+
 sub audited { my ($trial, $pair, @ids) = @_; $trial->{audit} = 1; push @{ $pair->{queued} }, map { { queue => 'audit', id => $_, digest => 'x' } } @ids }
 my @handled = map { $_ - 1 } 1 .. 3, 5, 6;
 is seen(sub { my ($trial, $pair, @model) = @_; audited($trial, $pair, map { $_->{id} } @model[@handled]) }), '', 'audit copies of what was handled';
