@@ -13,12 +13,18 @@
 #include <unistd.h>
 
 static atomic_long passed;
+static _Thread_local const char *scope = "";
 
 static int names_it(const char *setting, const char *name)
 {
-    size_t size = strlen(name);
-    return setting && strncmp(setting, name, size) == 0 &&
-           (setting[size] == ':' || setting[size] == '\0');
+    size_t start = strlen(scope), size = strlen(name);
+    return setting && strncmp(setting, scope, start) == 0 && strncmp(setting + start, name, size) == 0 &&
+           (setting[start + size] == ':' || setting[start + size] == '\0');
+}
+
+void wb_crash_scope(const char *prefix)
+{
+    scope = prefix;
 }
 
 void wb_crash_point(const char *name)

@@ -4,7 +4,8 @@
  *
  * WAYBILL_CRASH=NAME:N ends the process with SIGKILL when the crash point NAME is
  * passed for the Nth time (N is 1 when absent); NAME:N:stop stops it there until SIGCONT,
- * so that something can happen to its servers. WAYBILL_BUG=NAME switches on a bug
+ * so that something can happen to its servers. Within a scope, names of a thread's points begin with its prefix:
+ * a transport passes its own for workers and poller alike. WAYBILL_BUG=NAME switches on a bug
  * that the crash suite must catch: a suite that cannot see these proves nothing.
  */
 #ifndef WB_BASE_CRASH_H
@@ -12,11 +13,16 @@
 
 #ifdef WB_TEST_HOOKS
 void wb_crash_point(const char *name);
+void wb_crash_scope(const char *prefix); /* "" ends it */
 int wb_bug(const char *name);
 #else
 static inline void wb_crash_point(const char *name)
 {
     (void)name;
+}
+static inline void wb_crash_scope(const char *prefix)
+{
+    (void)prefix;
 }
 static inline int wb_bug(const char *name)
 {

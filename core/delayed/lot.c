@@ -84,7 +84,7 @@ int wb_lot_fetch(wb_lot *lot, wb_storage_session *storage, wb_error *error)
 static int is_refused_for_good(const wb_lot *lot, const wb_lot_entry *entry)
 {
     const wb_operation *operation = entry->operation;
-    return operation && operation->result == WB_REJECT &&
+    return operation && operation->result == WB_REJECT && !wb_bug("drop_refused") &&
            (operation->cause == WB_CAUSE_UNROUTABLE || operation->cause == WB_CAUSE_TOO_LARGE ||
             entry->failures >= lot->policy->retries) &&
            operation->cause != WB_CAUSE_REFUSED; /* a privilege is somebody else's to grant */
@@ -135,7 +135,11 @@ static int move_refused(wb_lot *lot, wb_outlet *outlet, wb_error *error)
         lot->refused++;
         wb_window_add(&lot->window, entry->copy);
     }
+    if (lot->refused)
+        wb_crash_point("delayed_before_move");
     int r = wb_window_send(&lot->window, outlet, error);
+    if (lot->refused)
+        wb_crash_point("delayed_after_move");
     for (size_t i = 0; i < lot->count; i++)
         if (lot->entries[i].copy && lot->entries[i].copy->result == WB_OK)
             log_moved(lot, &lot->entries[i]);
@@ -149,7 +153,9 @@ int wb_lot_dispatch(wb_lot *lot, wb_outlet *outlet, wb_error *error)
         if (lot->entries[i].operation)
             wb_window_add(&lot->window, lot->entries[i].operation);
     wb_crash_point("delayed_before_dispatch");
+    wb_crash_scope("delayed_");
     int r = wb_window_send(&lot->window, outlet, error);
+    wb_crash_scope("");
     wb_crash_point("delayed_after_dispatch");
     int is_late = outlet->until && wb_clock_monotonic() >= outlet->until;
     return (r == WB_OK || r == WB_IN_DOUBT) && !is_late ? move_refused(lot, outlet, error) : r;
@@ -161,7 +167,8 @@ static int is_gone(const wb_lot_entry *entry)
 {
     const wb_operation *operation = entry->operation;
     return operation &&
-           (operation->result == WB_OK || (entry->copy && entry->copy->result == WB_OK));
+           (operation->result == WB_OK || (entry->copy && entry->copy->result == WB_OK) ||
+            wb_bug("remove_before_dispatch") || (operation->result == WB_REJECT && wb_bug("drop_refused")));
 }
 
 /* Nobody knows whether the broker has it, or its copy. */
@@ -243,6 +250,13 @@ static void tell_unreadable(const wb_lot *lot)
     if (count)
         wb_log_event(WB_LOG_WARNING, "delayed messages hold bytes this version cannot read: left alone",
                      { "endpoint", lot->pipeline->endpoint }, { "messages", text });
+}
+
+void wb_lot_misbehave(wb_lot *lot, wb_storage_session *storage)
+{
+    wb_error ignored;
+    if (wb_bug("remove_before_dispatch"))
+        (void)remove_gone(lot, storage, &ignored);
 }
 
 int wb_lot_conclude(wb_lot *lot, wb_storage_session *storage, wb_error *error)

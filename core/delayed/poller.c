@@ -179,15 +179,6 @@ static int fetch(wb_poller *poller, wb_error *error)
     return r;
 }
 
-/* A built-in bug. */
-static void remove_too_early(wb_poller *poller)
-{
-    wb_error ignored;
-    for (size_t i = 0; i < poller->lot.count; i++)
-        (void)poller->pipeline->persistence_ops->delayed->remove(poller->storage, poller->owner,
-                                                                 &poller->lot.entries[i].key, 1, &ignored);
-}
-
 static int run_lot(wb_poller *poller, wb_error *error)
 {
     int r = reach_broker(poller, error); /* before anything is ours */
@@ -197,8 +188,7 @@ static int run_lot(wb_poller *poller, wb_error *error)
         r = fetch(poller, error);
     if (r == WB_OK && poller->lot.count) {
         wb_crash_point("delayed_fetched");
-        if (wb_bug("remove_before_dispatch"))
-            remove_too_early(poller);
+        wb_lot_misbehave(&poller->lot, poller->storage);
         r = conclude(poller, dispatch(poller, error), error);
     }
     return r == WB_OK ? commit(poller, error) : r;
@@ -235,13 +225,14 @@ static int look(wb_poller *poller, int64_t *ret_due, int64_t *ret_now, wb_error 
 {
     wb_pipeline *p = poller->pipeline;
     int r = open_storage(poller, error);
+    int64_t asked = wb_clock_steady();
     if (r == WB_OK)
         r = p->persistence_ops->delayed->next(poller->storage, ret_due, ret_now, error);
     error->result = r;
     if (r == WB_OK && wb_bug("due_by_host"))
         *ret_now = wb_clock_wall();
     if (r == WB_OK) {
-        wb_pipeline_set_time(p, *ret_now);
+        wb_pipeline_set_time(p, *ret_now, asked);
         if (*ret_due > *ret_now) /* else it is the fetch that tells */
             wb_breaker_succeeded(&p->fetch_breaker, p);
     } else if (poller->only_drains && r == WB_FATAL) {

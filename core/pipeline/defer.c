@@ -67,7 +67,7 @@ static void sort_out(const wb_window *window, const wb_pipeline *p, deferred *d)
         if (!operation->deliver_at || !is_open(operation))
             continue;
         now = now ? now : wb_pipeline_delay_now(p);
-        if (operation->deliver_at <= now) {
+        if (operation->deliver_at <= now || wb_bug("early_delay")) {
             operation->deliver_at = 0;
         } else if (p->origin.delays == WB_DELAYS_BY_STORE) {
             d->messages[d->count] = encode(operation, d->arena, &bytes);
@@ -166,7 +166,9 @@ int wb_defer(wb_window *window, wb_outlet *outlet, wb_error *error)
                    .arena = window->arena };
     sort_out(window, outlet->pipeline, &d);
     wb_crash_point("before_store_delayed");
-    int r = d.count ? store_patiently(outlet, &d, error) : WB_OK;
+    if (wb_bug("unstored_delay"))
+        note_stored(outlet->pipeline, &d, 0, d.count);
+    int r = d.count && !wb_bug("unstored_delay") ? store_patiently(outlet, &d, error) : WB_OK;
     if (d.count && r == WB_OK)
         wb_crash_point("after_store_delayed");
     outlet->storage_failed = r != WB_OK;

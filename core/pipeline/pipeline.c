@@ -72,20 +72,20 @@ int64_t wb_pipeline_delay_now(const wb_pipeline *p)
     return p->origin.delays == WB_DELAYS_BY_TRANSPORT ? wb_clock_wall() : wb_pipeline_now(p);
 }
 
-void wb_pipeline_set_time(wb_pipeline *p, int64_t wall)
+void wb_pipeline_set_time(wb_pipeline *p, int64_t wall, int64_t asked)
 {
-    int64_t offset = wall - wb_clock_steady();
+    int64_t offset = wall - asked;
     atomic_store(&p->time_offset, offset ? offset : 1);
 }
 
 int wb_pipeline_ask_time(wb_pipeline *p, wb_storage_session *storage, wb_error *error)
 {
-    int64_t wall;
+    int64_t wall, asked = wb_clock_steady();
     if (!WB_HAS(p->persistence_ops, wb_persistence_ops, clock))
         return WB_OK;
     int r = p->persistence_ops->clock(storage, &wall, error);
     if (r == WB_OK)
-        wb_pipeline_set_time(p, wall);
+        wb_pipeline_set_time(p, wall, asked);
     return r;
 }
 

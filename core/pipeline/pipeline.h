@@ -90,8 +90,9 @@ int64_t wb_pipeline_now(const wb_pipeline *p);
 /** Now, by the clock that delays are counted by: the database's where a store keeps them; where the
  *  broker does this host's, which the transport compares with. */
 int64_t wb_pipeline_delay_now(const wb_pipeline *p);
-/** The database has told its time. */
-void wb_pipeline_set_time(wb_pipeline *p, int64_t wall);
+/** The database has told its time. It counts from when it was `asked` (wb_clock_steady()): a slow answer makes
+ *  ours later than the database's, never earlier, so that no delay becomes shorter. */
+void wb_pipeline_set_time(wb_pipeline *p, int64_t wall, int64_t asked);
 /** Ask the database for its time. A persistence that cannot tell leaves things as they are.
  *  @return the class of what the persistence says. */
 int wb_pipeline_ask_time(wb_pipeline *p, wb_storage_session *storage, wb_error *error);

@@ -29,7 +29,7 @@ $SIG{$_} = sub { exit 1 } for qw(INT TERM HUP);
 sub new {
     my ($class, %self) = @_;
     my $self = bless {
-        messages => 40, duplicates => 4, batch_max => 16, concurrency => 1, orders => {}, stall => 15,
+        messages => 40, duplicates => 4, batch_max => 16, concurrency => 1, orders => {}, stall => 15, delayed_retries => 0, increment => 1,
         environment => {}, processes => [], crashes => [], drained => [], log => [], notes => [], waived => [], %self
     }, $class;
     $self->{prefix} = sprintf '%s-%x-%d', $self->{name} =~ s/[^a-z0-9]+/-/gr, $$, ++$trials;
@@ -60,8 +60,33 @@ sub message {
         id => sprintf('%s-%06d', $self->{prefix}, $seq), seq => $seq, key => $key, body => $body,
         amount => $seq * 3 % 101, hash => digest($body), order => $order, copies => $copies,
         type => $types[ $seq % @types ], outgoing => 1 + $seq % 2,
-        fails => scalar($order =~ /^(?:reject|abort|nowhere)$/),
+        fails => $order =~ /^(?:reject|abort|nowhere)$/ || ($order =~ /^retry:(\d+)$/ && $1 > $self->{delayed_retries}),
     };
+}
+
+# The message that another one sends to its own endpoint, due later: see effects.c.
+sub late_message {
+    my ($cause) = @_;
+    my ($order, $delay) = $cause->{order} =~ /^(later|astray):(\d+)$/ or return;
+    my ($seq, $amount) = ($cause->{seq}, $cause->{amount} + 1);
+    my $body = "seq=$seq key=l$seq amount=$amount do=late cause=$cause->{id}";
+    return { %$cause, id => "$cause->{id}-late", key => "l$seq", body => $body, amount => $amount, hash => digest($body),
+        order => 'late', cause => $cause->{id}, delay => $delay / 1000, place => undef, copies => 1, fails => $order eq 'astray' };
+}
+
+# What was injected, and what follows from it.
+sub expected {
+    my ($self) = @_;
+    my $count    = $self->{injected} || 0;
+    my @injected = @{ $self->{model} }[ 0 .. $count - 1 ];
+    return @{ $self->{expected}{$count} ||= [ @injected, map { late_message($_) } @injected ] };
+}
+
+# What the handlers noted of each attempt: see effects.h.
+sub arrivals {
+    my ($self) = @_;
+    open my $file, '<', "$self->{dir}/arrivals" or return;
+    return map { chomp; my %arrival; @arrival{qw(id time due retries hash headers)} = split /\t/; \%arrival } <$file>;
 }
 
 # Copies of a message lie apart, so that one is often in another batch than the other; or
@@ -118,6 +143,7 @@ sub start {
     if (!$pid) {
         %alive = ();
         %ENV = (%ENV, $self->{pair}->environment, %{ $self->{environment} }, %environment);
+        $ENV{CRASH_ARRIVALS} = "$self->{dir}/arrivals" if $self->{delays};
         open STDOUT, '>>', "$self->{dir}/endpoint.log" or POSIX::_exit(99);
         open STDERR, '>&', \*STDOUT;
         open STDIN, '<', '/dev/null';
@@ -205,9 +231,10 @@ sub go_on { my ($self) = @_; kill 'CONT', @{ $self->{processes} } }
 sub is_quiescent {
     my ($self) = @_;
     my $state = $self->{pair}->state($self);
-    my $known = grep { !$_->{fails} } @{ $self->{model} }[ 0 .. ($self->{injected} || 0) - 1 ];
-    my $fails = ($self->{injected} || 0) - $known;
-    my $stuck = grep { $_->{order} eq 'nowhere' } @{ $self->{model} };    # pending, and stay so
+    my @expected = $self->expected;
+    my $known = grep { !$_->{fails} } @expected;
+    my $fails = @expected - $known;
+    my $stuck = grep { $_->{order} =~ /^(?:nowhere|astray)/ } @{ $self->{model} };    # pending, and stay so
     return $state->{effects} >= $known && $state->{errors} >= $fails && !$state->{ready} && $state->{pending} <= $stuck;
 }
 
@@ -252,8 +279,9 @@ sub look_after_crash {
     push @{ $self->{crashes} }, {
         sink => [ @{ $self->{drained} } ], queued => \%queued,
         effects => [ $pair->effects($self) ], pending => $pair->pending($self),
-        injected => $self->{injected},
+        injected => $self->{injected}, hides_delayed => ($self->{delays} // '') eq 'transport',
     };
+    $pair->end_leases;
 }
 
 sub drain {

@@ -15,13 +15,16 @@
 #     copy      no copies at all, where sends are one transaction with the receive
 #   6 order     where keys have an order: effects, and the first copies of outgoing messages,
 #               are in the order in which the messages of their key were injected
+#   7 early     nothing arrives before it is due: what was sent with a delay, a delayed retry
+#     audit     where copies of what was handled are asked for, each effect has one, and nothing else
 #   9 acknowledge  right after a crash, a message that left the queue has its outgoing
 #               messages in the sink, or still pending
 package Oracle;
 use strict;
 use warnings;
+use Time::Local qw(timegm);
 
-our @invariants = qw(loss zombie ghost double identity copy order acknowledge);
+our @invariants = qw(loss zombie ghost double identity copy order early audit acknowledge);
 
 # @return a list of [ invariant, text ]; "trouble" is what kept the trial from ending well.
 # Invariants that the pair does not promise, or the trial sees to that they do not hold, are
@@ -30,18 +33,22 @@ sub judge {
     my ($trial) = @_;
     $trial->drain;
     my $facts = {
-        model   => { map { $_->{id} => $_ } @{ $trial->{model} }[ 0 .. $trial->{injected} - 1 ] },
+        model   => { map { $_->{id} => $_ } $trial->expected },
+        arrivals => [ sort { $a->{time} <=> $b->{time} } $trial->arrivals ],
         effects => [ $trial->{pair}->effects($trial) ],
         ledger  => [ $trial->{pair}->ledger($trial) ],
         pending => $trial->{pair}->pending($trial),
+        increment => $trial->{increment},
+        audited   => $trial->{audit} ? counted(map { $_->{id} } grep { $_->{queue} eq 'audit' } @{ $trial->{drained} }) : undef,
         sink    => [ grep { $_->{queue} eq 'sink' } @{ $trial->{drained} } ],
         errors  => { map { $_->{id} => $_ } grep { $_->{queue} eq 'error' } @{ $trial->{drained} } },
     };
     my %waived = map { $_ => 1 } $trial->{pair}->waived, @{ $trial->{waived} };
     return grep { !$waived{ $_->[0] } } (
         map({ [ 'trouble', $_ ] } @{ $trial->{log} }),
-        check_loss($facts), check_zombies($facts), check_ghosts($facts), check_doubles($facts),
-        check_identity($facts), check_copies($facts), check_order($facts), map({ check_crash($facts, $_) } @{ $trial->{crashes} }));
+        check_loss($facts), $trial->{delays} ? check_left($facts) : (), check_zombies($facts), check_ghosts($facts), check_doubles($facts),
+        check_identity($facts), check_copies($facts), check_order($facts),
+        check_arrivals($facts), check_early($facts), check_audit($facts), map({ check_crash($facts, $_) } @{ $trial->{crashes} }));
 }
 
 sub counted {
@@ -61,12 +68,21 @@ sub missing_outgoing {     # ordinals that a message asked for and $sent lacks
     return grep { !$sent->{ $message->{id} }{$_} } 1 .. $message->{outgoing};
 }
 
+# What was to be late may be due by the time that it is sent at all: then it is refused at once, and that is the
+# failure of its cause, whose operation stays pending.
+sub is_refused_at_once {
+    my ($facts, $cause) = @_;
+    return $facts->{errors}{$cause} && index($facts->{pending}, $cause) >= 0;
+}
+
 sub check_loss {
     my ($facts) = @_;
     my $effects = counted(map { $_->{id} } @{ $facts->{effects} });
     my @bad;
     for my $message (sort { $a->{seq} <=> $b->{seq} } values %{ $facts->{model} }) {
         my $failed = $facts->{errors}{ $message->{id} };
+        next if $message->{fails} && $message->{cause} && is_refused_at_once($facts, $message->{cause});
+        next if $message->{order} =~ /^astray/ && is_refused_at_once($facts, $message->{id}) && $effects->{ $message->{id} };
         push @bad, [ 'loss', "$message->{id} has no effect and is not in the error queue" ]
             if !$effects->{ $message->{id} } && !$failed;
         push @bad, [ 'loss', "$message->{id} is in the error queue: $failed->{reason}" ]
@@ -77,6 +93,13 @@ sub check_loss {
     push @bad, map { [ 'loss', "the error queue holds $_, which nobody sent" ] }
         grep { !$facts->{model}{$_} } sort keys %{ $facts->{errors} };
     return @bad;
+}
+
+# At the end nothing waits in outbox or delayed message store, but what is reported in the error queue.
+sub check_left {
+    my ($facts) = @_;
+    return map { [ 'loss', "$_ still waits, or what it sent does" ] } sort map { $_->{id} }
+        grep { index($facts->{pending}, $_->{id}) >= 0 && !$facts->{errors}{ $_->{cause} // $_->{id} } } values %{ $facts->{model} };
 }
 
 sub check_zombies {
@@ -171,6 +194,56 @@ sub check_order {
         map { disorder($facts, "outgoing message $_", @{ $sent{$_} }) } sort keys %sent;
 }
 
+# However often a message comes, and from wherever it was delayed: the same bytes.
+sub check_arrivals {
+    my ($facts) = @_;
+    my (%seen, @bad);
+    for my $arrival (@{ $facts->{arrivals} }) {
+        my $first = $seen{ $arrival->{id} } ||= $arrival;
+        push @bad, map { [ 'identity', "$arrival->{id} came again with another $_" ] }
+            grep { $first->{$_} ne $arrival->{$_} } qw(hash headers due);
+    }
+    return @bad;
+}
+
+my $unsure = 0.05;    # two clocks, read one after the other
+
+sub seconds_of {       # NServiceBus.DeliverAt
+    my ($year, $month, $day, @time) = $_[0] =~ /^(\d+)-(\d+)-(\d+) (\d+):(\d+):(\d+):(\d{6}) Z$/ or return;
+    return timegm(@time[ 2, 1, 0 ], $day, $month - 1, $year) + $time[3] / 1e6;
+}
+
+# A delay counts from the first time that its cause was handled, a delayed retry's from the first try
+# before it: later ones find what these have stored.
+sub check_early {
+    my ($facts) = @_;
+    my (%first, @bad);
+    for my $arrival (@{ $facts->{arrivals} }) {
+        my ($id, $retries) = @$arrival{qw(id retries)};
+        $first{$id}{$retries} //= $arrival->{time};
+        my $message = $facts->{model}{$id} or next;
+        my $due     = seconds_of($arrival->{due});
+        my $cause   = $message->{cause} && ($first{ $message->{cause} }{0} // 9e9);
+        push @bad, [ 'early', "$id came and does not say when it is due" ] if $message->{delay} && !$due;
+        push @bad, [ 'early', sprintf '%s came %.3f s before it was due', $id, $due - $arrival->{time} ]
+            if $due && $arrival->{time} < $due;
+        push @bad, [ 'early', "$id was due before its delay was over" ]
+            if $message->{delay} && $due && $due < $cause + $message->{delay} - $unsure;
+        my $earliest = $retries ? ($first{$id}{ $retries - 1 } // 9e9) + $facts->{increment} * $retries - $unsure : 0;
+        push @bad, [ 'early', "delayed retry $retries of $id came before its delay was over" ] if $arrival->{time} < $earliest;
+    }
+    return @bad;
+}
+
+# Where copies of what was handled are asked for, they tell of the effects there are.
+sub check_audit {
+    my ($facts) = @_;
+    my $audited = $facts->{audited} or return;
+    my $effects = counted(map { $_->{id} } @{ $facts->{effects} });
+    return map({ [ 'audit', "$_ has an effect and no audit copy" ] } grep { !$audited->{$_} } sort keys %$effects),
+        map({ [ 'audit', "$_ has an audit copy and no effect" ] } grep { !$effects->{$_} } sort keys %$audited);
+}
+
 sub check_crash {
     my ($facts, $crash) = @_;
     my @sink    = grep { $_->{queue} eq 'sink' } @{ $crash->{sink} };
@@ -182,6 +255,8 @@ sub check_crash {
     for my $message (values %{ $facts->{model} }) {
         my $id = $message->{id};
         next if $message->{seq} > $crash->{injected} || $failed{$id};
+        next if $message->{cause} && !$effects->{ $message->{cause} };    # nobody has sent it yet
+        next if $crash->{hides_delayed} && ($message->{cause} || $message->{order} =~ /^retry/);
         next if ($crash->{queued}{$id} || 0) >= $message->{copies};
         next if index($crash->{pending}, $id) >= 0;
         push @bad, [ 'acknowledge', "at the crash, $id had left the queue without an effect" ]

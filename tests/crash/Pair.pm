@@ -85,8 +85,12 @@ sub configuration {
     my $outbox = $self->{mode} eq 'receive_only' ? 'true' : 'false';
     # Kills and looks into the queue count as deliveries; only `poison` wants them to add up.
     my $retries = $trial->{retries} // 20;
-    my $recoverability = "recoverability = { immediate_retries = $retries; delayed_retries = 0; "
+    my $recoverability = "recoverability = { immediate_retries = $retries; "
+        . qq(delayed_retries = $trial->{delayed_retries}; delay_increment = "@{[ $trial->{increment} * 1000 ]}ms"; delay_jitter = 0; )
+        . ($trial->{delays} ? 'on_failure = "delay"; ' : '')    # of messages with a key, too
         . qq(error_queue = "@{[ $self->{transport}->queue('error') ]}"; };);
+    my $delays = $trial->{delays} ? qq(delayed_delivery = { by = "$trial->{delays}"; };) : '';
+    my $audit  = $trial->{audit} ? qq(audit = { queue = "@{[ $self->{transport}->queue('audit') ]}"; };) : '';
     return (<<END, <<END);
 endpoints = (
   { name = "@{[ $self->{transport}->queue('crash') ]}"; handlers = ["@{[ module($self->{store}->handlers) ]}"];
@@ -94,13 +98,14 @@ endpoints = (
     @{[ $self->{transport}->section ]}
     @{[ $self->{store}->section ]}
     outbox = { enabled = $outbox; cleanup_interval = "1s"; sweep_after = "2s"; };
+    $delays $audit
     $recoverability }
 );
 END
 endpoints = (
   { name = "@{[ $self->{transport}->queue('sink') ]}"; handlers = ["@{[ module('sink') ]}"]; concurrency = 1;
     @{[ $self->{transport}->section ]}
-    $recoverability }
+    @{[ $recoverability =~ s/delayed_retries = \d+/delayed_retries = 0/r ]} }
 );
 END
 }
@@ -120,7 +125,7 @@ sub install {
     my ($self, $trial) = @_;
     local %ENV = (%ENV, $self->environment);
     my ($transport, $store) = map { $_->home } @$self{qw(transport store)};
-    my $both = "$self->{mode} $transport $store";
+    my $both = join ' ', $self->{mode}, $trial->{delays} // '-', $trial->{audit} // '-', $transport, $store;
     return if $installed{$both};
     for my $file (qw(endpoint.conf sink.conf)) {
         system("'$Crash::program' install -c '$trial->{dir}/$file' >>'$trial->{dir}/endpoint.log' 2>&1") == 0
@@ -137,7 +142,9 @@ sub begin {
     my $dir = $trial->{dir} = "$self->{root}/$trial->{prefix}";
     File::Path::make_path($dir);
     @$_{qw(dir trial)} = ($dir, $trial->{prefix}) for @$self{qw(transport store)};
-    $self->{store}{endpoint} = $self->{transport}->queue('crash');
+    $self->{store}{endpoint}  = $self->{transport}->queue('crash');
+    $self->{transport}{audit} = $trial->{audit};
+    $self->{store}{delays}    = ($trial->{delays} // '') eq 'store';
     $self->write_configuration($trial);
     $self->install($trial);
     $_->prepare for @$self{qw(transport store)};
@@ -156,6 +163,7 @@ sub lead_to_sink { $_[0]{transport}->lead_to_sink }
 sub effects      { my ($self, $trial) = @_; return $self->{store}->effects($trial) }
 sub ledger       { my ($self, $trial) = @_; return $self->{store}->ledger($trial) }
 sub pending      { my ($self, $trial) = @_; return $self->{store}->pending($trial) }
+sub end_leases   { $_[0]{store}->end_leases }
 
 # Counts: effects, pending, ready, consumers, errors.
 sub state {

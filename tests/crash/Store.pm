@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# What all stores have in common: the tables of the handlers in effects-*.c, and the
-# endpoint's pending rows.
+# What all stores have in common: the tables of the handlers in effects-*.c, the endpoint's
+# pending rows, and its delayed messages where the store keeps them (`delays`).
 package Store;
 use strict;
 use warnings;
@@ -23,7 +23,7 @@ END
 # sent in the next one.
 sub empty_tables {
     my ($self) = @_;
-    $self->sql('truncate table effects; truncate table ledger;' . ($self->has_outbox ? "delete from @{[ $self->pending_table ]};" : ''));
+    $self->sql(join ' ', 'truncate table effects; truncate table ledger;', map { "delete from $_;" } $self->own_tables);
 }
 
 sub effects {
@@ -37,20 +37,34 @@ sub ledger {
     return map { { id => $_->[0], amount => $_->[1] } } $self->sql('select msg_id, amount from ledger');
 }
 
+sub own_tables {
+    my ($self) = @_;
+    return ($self->has_outbox ? $self->pending_table : (), $self->{delays} ? $self->delayed_table : ());
+}
+
+sub delayed_table { my ($self) = @_; return $self->pending_table =~ s/_pending$/_delayed/r }
 sub pending_table { my ($self) = @_; return $self->{endpoint} . '_pending' }
 
-# Pending rows as text in which a message id can be found.
+# Pending rows, and delayed messages, as text in which a message id can be found.
 sub pending {
     my ($self) = @_;
-    return '' unless $self->has_outbox;
-    return join "\n", map { pack 'H*', $_->[0] }
-        $self->sql("select @{[ $self->hex('operations') ]} from @{[ $self->pending_table ]}");
+    my @queries = $self->has_outbox ? "select @{[ $self->hex('operations') ]} from @{[ $self->pending_table ]};" : ();
+    push @queries, "select @{[ $self->hex('operation') ]} from @{[ $self->delayed_table ]};" if $self->{delays};
+    return @queries ? join("\n", map { pack 'H*', $_->[0] } $self->sql("@queries")) : '';
 }
+
+# What a dead process has taken is everybody's: as if half a minute had passed.
+sub end_leases {
+    my ($self) = @_;
+    my ($owner, $until) = $self->lease;
+    $self->sql("update @{[ $self->delayed_table ]} set $owner = null, $until = 0") if $self->{delays};
+}
+sub lease { return qw(taken_by taken_until) }
 
 sub state {
     my ($self) = @_;
-    my $pending = $self->has_outbox ? 'select count(*) from ' . $self->pending_table : 'select 0';
-    my ($counts) = $self->sql("select (select count(distinct msg_id) from effects), ($pending)");
+    my $pending = join ' + ', 0, map { "(select count(*) from $_)" } $self->own_tables;
+    my ($counts) = $self->sql("select (select count(distinct msg_id) from effects), $pending");
     return (effects => $counts->[0], pending => $counts->[1]);
 }
 

@@ -3,6 +3,7 @@
 
 #include "tests/crash/effects.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -11,6 +12,56 @@
 #include <unistd.h>
 
 #include "tests/crash/digest.h"
+
+/* What may differ between a message and its delayed retry; and DelayInSeconds, which is the
+ * transport's own. */
+static int may_differ(const char *name)
+{
+    static const char *const names[] = { "NServiceBus.Retries", "NServiceBus.Retries.Timestamp",
+                                         "NServiceBus.Transport.RabbitMQ.DelayInSeconds" };
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(names[i], name) == 0)
+            return 1;
+    return 0;
+}
+
+/* A sum, since a transport need not keep the order of headers. */
+static uint64_t digest_headers(const wb_message *message)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < message->header_count; i++) {
+        const wb_header *header = &message->headers[i];
+        uint64_t digest = digest_add(DIGEST_START, header->name, header->name_size);
+        if (!may_differ(header->name))
+            sum += digest_add(digest, header->value, header->value_size);
+    }
+    return sum;
+}
+
+static int retries_of(const wb_message *message)
+{
+    const char *retries = wb_message_header(message, "NServiceBus.Retries");
+    return retries ? atoi(retries) : 0;
+}
+
+/* One line an attempt, written whatever becomes of the transaction. */
+static void note_arrival(const effect *e)
+{
+    const char *path = getenv("CRASH_ARRIVALS");
+    const char *due = wb_message_header(e->message, "NServiceBus.DeliverAt");
+    char line[512];
+    struct timespec now;
+    int file = path ? open(path, O_WRONLY | O_CREAT | O_APPEND, 0600) : -1;
+    if (file < 0)
+        return;
+    clock_gettime(CLOCK_REALTIME, &now);
+    int size = snprintf(line, sizeof line, "%.300s\t%lld.%06ld\t%s\t%d\t%s\t%016" PRIx64 "\n",
+                        e->message->id, (long long)now.tv_sec, now.tv_nsec / 1000, due ? due : "",
+                        retries_of(e->message), e->hash, digest_headers(e->message));
+    if (write(file, line, (size_t)size) != size)
+        abort();
+    close(file);
+}
 
 static int order_number(const effect *e, const char *order, int *ret_number)
 {
@@ -30,6 +81,8 @@ static int follow_orders(wb_context *ctx, const effect *e)
         return wb_fail(ctx, WB_UNRECOVERABLE, "ordered to reject message %d", e->seq);
     if (order_number(e, "fail", &number) && e->message->attempt <= (uint32_t)number)
         return wb_fail(ctx, WB_RETRY, "ordered to fail attempt %u", e->message->attempt);
+    if (order_number(e, "retry", &number) && retries_of(e->message) < number)
+        return wb_fail(ctx, WB_RETRY, "ordered to fail until delayed retry %d", number);
     if (order_number(e, "slow", &number))
         nanosleep(&(struct timespec){ number / 1000, number % 1000 * 1000000L }, NULL);
     return WB_OK;
@@ -47,6 +100,7 @@ int effect_read(wb_context *ctx, const wb_message *message, effect *ret_effect)
         return wb_fail(ctx, WB_UNRECOVERABLE, "not a message of the crash suite");
     (void)snprintf(ret_effect->hash, sizeof ret_effect->hash, "%016" PRIx64,
                    digest_add(DIGEST_START, message->body, message->body_size));
+    note_arrival(ret_effect);
     return follow_orders(ctx, ret_effect);
 }
 
@@ -67,12 +121,15 @@ static const char *named(const char *name, char ret_name[256])
     return ret_name;
 }
 
+static const char *nowhere(char ret_name[256])
+{
+    const char *name = getenv("CRASH_NOWHERE");
+    return name ? name : named("nowhere", ret_name);
+}
+
 static const char *destination_of(const effect *e, char ret_name[256])
 {
-    const char *nowhere = getenv("CRASH_NOWHERE");
-    if (strcmp(e->order, "nowhere") != 0)
-        return named("sink", ret_name);
-    return nowhere ? nowhere : named("nowhere", ret_name);
+    return strcmp(e->order, "nowhere") == 0 ? nowhere(ret_name) : named("sink", ret_name);
 }
 
 static int send_one(wb_context *ctx, const effect *e, int grouped, int ordinal)
@@ -96,10 +153,44 @@ static int send_one(wb_context *ctx, const effect *e, int grouped, int ordinal)
     return is_event ? wb_publish(ctx, &outgoing) : wb_send(ctx, &outgoing);
 }
 
+/* A message to this endpoint that is due later: it has an effect of its own. */
+static int send_late(wb_context *ctx, const effect *e, int grouped, const char *destination, int64_t delay)
+{
+    char body[400], id[300], key[16];
+    (void)snprintf(id, sizeof id, "%.250s-late", e->message->id);
+    (void)snprintf(key, sizeof key, "l%d", e->seq);
+    int size = snprintf(body, sizeof body, "seq=%d key=%s amount=%d do=late cause=%.200s", e->seq, key,
+                        e->amount + 1, e->message->id);
+    wb_header headers[] = { { "Crash.Key", key, 0, 0 }, { "Crash.Note", "ünïcode=;,", 0, 0 } };
+    return wb_send(ctx, &(wb_outgoing){ .type = e->seq % 2 ? "Crash.Plain" : "Crash.Batch",
+                                        .destination = destination,
+                                        .id = id,
+                                        .body = body,
+                                        .body_size = (size_t)size,
+                                        .headers = headers,
+                                        .header_count = sizeof headers / sizeof headers[0],
+                                        .key = key,
+                                        .key_size = strlen(key),
+                                        .cause = grouped ? e->message : NULL,
+                                        .delay = delay,
+                                        .deliver_at = delay ? 0 : WB_SECONDS });
+}
+
+static int send_delayed(wb_context *ctx, const effect *e, int grouped)
+{
+    char name[256];
+    int number;
+    if (order_number(e, "later", &number))
+        return send_late(ctx, e, grouped, named("crash", name), number * WB_MILLISECONDS);
+    if (order_number(e, "astray", &number))
+        return send_late(ctx, e, grouped, nowhere(name), number * WB_MILLISECONDS);
+    return WB_OK;
+}
+
 int effect_send(wb_context *ctx, const effect *e, int grouped)
 {
     int r = send_one(ctx, e, grouped, 1);
     if (r == WB_OK && e->seq % 2)
         r = send_one(ctx, e, grouped, 2);
-    return r;
+    return r == WB_OK ? send_delayed(ctx, e, grouped) : r;
 }

@@ -8,6 +8,8 @@
  *   CRASH_HANDLER=N   SIGKILL at the Nth time between the two business writes
  *   CRASH_PREFIX=P    names of queues and of the event begin with it
  *   CRASH_NOWHERE=Q   the queue that does not exist, if it is not "nowhere"
+ *   CRASH_ARRIVALS=F  append a line to F for each attempt: id, time, when it was due
+ *                     (NServiceBus.DeliverAt), number of the delayed retry, digests of body and headers
  *
  * A body reads "seq=12 key=k2 amount=7 do=- ...". `do` is one of
  *   -         nothing special
@@ -16,6 +18,10 @@
  *   abort     ends the process each time
  *   nowhere   sends to a queue that does not exist
  *   slow:MS   takes that long
+ *   retry:K   fails until its Kth delayed retry
+ *   later:MS  also sends a message like itself, "ID-late", to this endpoint, due so much later;
+ *             0: due long ago
+ *   astray:MS sends that one to a queue that does not exist
  */
 #ifndef WB_TESTS_CRASH_EFFECTS_H
 #define WB_TESTS_CRASH_EFFECTS_H
@@ -40,7 +46,7 @@ int effect_read(wb_context *ctx, const wb_message *message, effect *ret_effect);
 void effect_between_writes(void);
 
 /** Ask for the outgoing messages: a command to the queue "sink", and for odd seq the
- *  event Crash.Happened. `grouped`: in a batch handler with several messages. */
+ *  event Crash.Happened; then what is delayed. `grouped`: in a batch handler with several messages. */
 int effect_send(wb_context *ctx, const effect *e, int grouped);
 
 #endif

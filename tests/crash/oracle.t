@@ -109,4 +109,82 @@ is seen(sub {
     $c->{queued}{ $_[2]{id} }--;
     push @{ $_[0]{crashes} }, $c;
 }), '', 'at the crash its outgoing messages were still pending';
+
+# ---- what is due later: the first sends a late message, the second has a delayed retry
+sub arrival {
+    my ($message, $time, %other) = @_;
+    return { id => $message->{id}, time => $time, due => '', retries => 0, hash => $message->{hash}, headers => 'same', %other };
+}
+sub late_trial {
+    my ($trial, $pair, $first, $second) = @_;
+    $first->{order} = 'later:1000';
+    my ($late) = Crash::late_message($first);
+    push @{ $pair->{effects} }, { id => $late->{id}, hash => $late->{hash} };
+    push @{ $pair->{ledger} },  { id => $late->{id}, amount => $late->{amount} };
+    push @{ $pair->{queued} }, map { outgoing($late, $_) } 1 .. $late->{outgoing};
+    $trial->{made_up} = [
+        arrival($first, 100.0), arrival($second, 100.1), arrival($second, 101.2, retries => 1),
+        arrival($late, 101.5, due => '1970-01-01 00:01:41:000000 Z'),
+    ];
+    no warnings 'redefine';
+    *Crash::arrivals = sub { @{ $_[0]{made_up} || [] } };
+    return $late;
+}
+sub seen_late {
+    my ($spoil) = @_;
+    return seen(sub { my $late = late_trial(@_); $spoil->($_[0]{made_up}, $late, @_) });
+}
+sub without { my ($list, $id) = @_; @$list = grep { $_->{id} ne $id } @$list }
+
+is seen_late(sub { }), '', 'a late message and a delayed retry';
+is seen_late(sub { push @{ $_[0] }, { %{ $_[0][3] }, time => 140 } }), '', 'a late message came again, the same in every byte';
+is seen_late(sub { $_[0][3]{time} = 100.999 }), 'early', 'a late message came early';
+is seen_late(sub { $_[0][3]{due} = '' }), 'early', 'a late message does not say when it is due';
+is seen_late(sub { @{ $_[0][3] }{qw(due time)} = ('1970-01-01 00:01:40:500000 Z', 102) }), 'early', 'a late message was due too early';
+is seen_late(sub { $_[0][2]{time} = 100.9 }), 'early', 'a delayed retry came early';
+is seen_late(sub { $_[0][2]{hash} = 'other' }), 'identity', 'a delayed retry has another body';
+is seen_late(sub { $_[0][2]{headers} = 'other' }), 'identity', 'a delayed retry has other headers';
+is seen_late(sub { push @{ $_[0] }, { %{ $_[0][3] }, time => 140, due => '1970-01-01 00:01:42:000000 Z' } }), 'identity',
+    'a copy of a late message is due at another time';
+is seen_late(sub { without($_[3]{effects}, $_[1]{id}); without($_[3]{ledger}, $_[1]{id}); @{ $_[3]{queued} } = grep { ($_->{cause} // '') ne $_[1]{id} } @{ $_[3]{queued} } }),
+    'loss', 'a late message is lost';
+is seen_late(sub { push @{ $_[3]{effects} }, $_[3]{effects}[-1] }), 'double', 'a late message took effect twice';
+
+is seen_late(sub { $_[2]{delays} = 'store'; $_[3]{pending} = "..$_[1]{id}.." }), 'loss', 'a late message is left over';
+sub refuse_late {    # whoever sends it late finds nobody
+    my ($pair, $first, $late) = @_;
+    $first->{order} = 'astray:1000';
+    without($pair->{$_}, $late->{id}) for qw(effects ledger);
+    @{ $pair->{queued} } = grep { ($_->{cause} // '') ne $late->{id} } @{ $pair->{queued} };
+}
+sub reported { return { queue => 'error', id => $_[0], digest => 'x', reason => 'no such queue' } }
+is seen_late(sub { refuse_late(@_[ 3, 4, 1 ]); pop @{ $_[0] }; push @{ $_[3]{queued} }, reported($_[1]{id}) }), '',
+    'a message nobody receives is in the error queue';
+is seen_late(sub { refuse_late(@_[ 3, 4, 1 ]); pop @{ $_[0] } }), 'loss', 'a message nobody receives is gone';
+is seen_late(sub { refuse_late(@_[ 3, 4, 1 ]); pop @{ $_[0] }; push @{ $_[3]{queued} }, reported($_[4]{id}); $_[3]{pending} = "..$_[4]{id}.." }), '',
+    'it was due when it was sent: its cause is in the error queue, and it is pending';
+is seen_late(sub { refuse_late(@_[ 3, 4, 1 ]); pop @{ $_[0] }; push @{ $_[3]{queued} }, reported($_[4]{id}) }), 'loss',
+    'its cause is in the error queue, and it is not pending';
+
+sub audited { my ($trial, $pair, @ids) = @_; $trial->{audit} = 1; push @{ $pair->{queued} }, map { { queue => 'audit', id => $_, digest => 'x' } } @ids }
+my @handled = map { $_ - 1 } 1 .. 3, 5, 6;
+is seen(sub { my ($trial, $pair, @model) = @_; audited($trial, $pair, map { $_->{id} } @model[@handled]) }), '', 'audit copies of what was handled';
+is seen(sub { my ($trial, $pair, @model) = @_; audited($trial, $pair, map { $_->{id} } @model[ @handled[ 1 .. 4 ] ]) }), 'audit', 'an audit copy is missing';
+is seen(sub { my ($trial, $pair, @model) = @_; audited($trial, $pair, map { $_->{id} } @model) }), 'audit', 'an audit copy of what was not handled';
+
+sub stored_trial {    # the first message's effect is there, it left the queue, and its late message is where?
+    my ($where, %crash) = @_;
+    return seen(sub {
+        my ($trial, $pair, $first) = @_;
+        my $late = late_trial(@_);
+        my $c = crash_of($trial, effects => [ { id => $first->{id} } ], sink => [ map { outgoing($first, $_) } 1 .. $first->{outgoing} ], %crash);
+        $c->{queued}{ $first->{id} } = 0;
+        $where->($c, $late);
+        push @{ $trial->{crashes} }, $c;
+    });
+}
+is stored_trial(sub { $_[0]{pending} = "..$_[1]{id}.." }), '', 'at the crash the store had the late message';
+is stored_trial(sub { $_[0]{queued}{ $_[1]{id} } = 1 }), '', 'at the crash the late message was in the queue';
+is stored_trial(sub { }), 'acknowledge', 'at the crash the late message was nowhere';
+is stored_trial(sub { }, hides_delayed => 1), '', 'at the crash the broker had it, where nobody sees it';
 done_testing;

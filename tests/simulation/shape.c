@@ -188,7 +188,7 @@ void sim_shape_tell(void)
              s->has_next_pending, s->delivery_limit, s->error_size_max, s->keepers);
     sim_tell("notices_late %d ms audits %d rate_limit %u %d ms", (int)(s->notices_late / WB_MILLISECOND), s->audits,
              s->rate_after, (int)(s->rate_wait / WB_MILLISECOND));
-    sim_tell("notices_late %d ms audits %d store %d", (int)(s->notices_late / WB_MILLISECOND), s->audits, s->store);
+    sim_tell("store %d", s->store);
     sim_tell("faults %u fatal %u outages %u deaths %u stops %u jumps %u messages %u copies %u", s->fault_permille,
              s->fatal_permille, s->outages, s->deaths, s->stops, s->jumps, s->messages, s->copies_percent);
     for (unsigned i = 0; i < s->fate_count; i++)

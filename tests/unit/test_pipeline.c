@@ -238,10 +238,14 @@ static int fake_rollback(wb_storage_session *s, wb_error *error)
     return WB_OK;
 }
 
+static int64_t answer_time; /* how long the database takes to tell */
+
 static int fake_clock(wb_storage_session *s, int64_t *ret_wall, wb_error *error)
 {
     (void)s, (void)error;
     *ret_wall = wall;
+    if (answer_time)
+        wb_clock_pause(answer_time, NULL);
     return WB_OK;
 }
 
@@ -319,6 +323,22 @@ static void test_the_clock_jumps(void **state)
         assert_int_equal(wb_clean_up(&pipeline, NULL, WB_SECOND, &offset, WB_NEVER, &error), WB_OK);
         assert_int_equal(cleaned, wanted[i]);
     }
+}
+
+/* Else a delay would be shorter by the time that the answer took. */
+static void test_a_slow_answer_makes_nothing_early(void **state)
+{
+    wb_error error = { 0 };
+    (void)state;
+    pipeline.persistence_ops = &storage_ops;
+    wall = INT64_C(1700000000) * WB_SECOND;
+    answer_time = 50 * WB_MILLISECOND;
+    int64_t before = wb_clock_steady();
+    assert_int_equal(wb_pipeline_ask_time(&pipeline, NULL, &error), WB_OK);
+    answer_time = 0;
+    int64_t now = wb_pipeline_now(&pipeline), since = wb_clock_steady() - before;
+    assert_true(now >= wall + 50 * WB_MILLISECOND);
+    assert_true(now <= wall + since);
 }
 
 static void test_the_number_of_a_parked_row(void **state)
@@ -987,6 +1007,7 @@ int main(void)
         TEST(test_turns_of_a_key),
         TEST(test_a_call_passes_no_key),
         TEST(test_the_clock_jumps),
+        TEST(test_a_slow_answer_makes_nothing_early),
         TEST(test_the_number_of_a_parked_row),
         TEST(test_a_row_is_parked_once),
         TEST(test_deaths_that_count),

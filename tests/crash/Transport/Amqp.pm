@@ -24,14 +24,15 @@ sub tool {
 
 # A queue that was deleted leaves its exchange behind: only "mandatory" tells then.
 sub installed { $_[0]->tool('lead-nowhere', 'nowhere') }
-sub prepare { $_[0]->tool('drain', qw(crash error sink)) }
+sub outputs { return (qw(sink error), $_[0]{audit} ? 'audit' : ()) }
+sub prepare { my ($self) = @_; $self->tool('drain', 'crash', $self->outputs) }
 
 sub inject {
     my ($self, @lines) = @_;
     Tools::run(join('', @lines), "$Crash::build/tests/crash/inject-amqp", 'crash');
 }
 
-sub drain { return Tools::messages($_[0]->tool('drain', qw(sink error))) }
+sub drain { my ($self) = @_; return Tools::messages($self->tool('drain', $self->outputs)) }
 sub peek  { return map { $_->[1] } Tools::rows($_[0]->tool('peek', 'crash')) }
 sub take_all { return map { $_->[1] } Tools::rows($_[0]->tool('drain', 'crash')) }
 sub lead_to_sink { $_[0]->tool('lead-to-sink', 'nowhere') }

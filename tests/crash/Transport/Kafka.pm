@@ -41,8 +41,9 @@ sub prepare {
     my ($self) = @_;
     $self->expel;
     $self->tool('skip', $self->group, 'crash');
-    $self->tool('skip', $reader, qw(sink Crash.Happened error));
+    $self->tool('skip', $reader, $self->outputs);
 }
+sub outputs { return (qw(sink Crash.Happened error), $_[0]{audit} ? 'audit' : ()) }
 
 # The places of processes that have ended are given up at once: offsets are committed from
 # outside only when nobody is in the group. Such is the request LeaveGroup of version 1.
@@ -80,7 +81,7 @@ sub inject {
 sub drain {
     my ($self) = @_;
     my @nowhere = $self->{found} ? ("nowhere-$self->{trial}") : ();
-    my @lines = $self->tool('drain', $reader, qw(sink Crash.Happened error), @nowhere);
+    my @lines = $self->tool('drain', $reader, $self->outputs, @nowhere);
     return Tools::messages(map { s/^(?:Crash\.Happened|nowhere-[^\t]*)\t/sink\t/r } @lines);
 }
 sub peek { my ($self) = @_; return map { $_->[1] } Tools::rows($self->tool('peek', $self->group, 'crash')) }

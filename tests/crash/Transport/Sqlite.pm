@@ -41,7 +41,7 @@ sub inject {
 sub drain {
     my ($self) = @_;
     my @lines;
-    for my $queue (qw(sink error)) {
+    for my $queue (qw(sink error), $self->{audit} ? 'audit' : ()) {
         my $table = $self->{queues}{$queue};
         for my $row ($self->run_sql("begin immediate; select id, headers, body, key from $table order by seq;
             delete from $table; commit;")) {
