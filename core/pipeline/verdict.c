@@ -22,6 +22,14 @@
 /* The same refusal, again. */
 #define TELL_EVERY (30 * WB_SECOND)
 
+/* Delayed retries are known by their id: two of one id would be one. A copy of the same bytes is no
+ * loss then; another one goes to the error queue now. */
+static int may_wait_with(const wb_item *copy, const wb_item *item)
+{
+    return item->failure.may_wait && copy->incoming->body_size == item->incoming->body_size &&
+           memcmp(copy->incoming->body, item->incoming->body, item->incoming->body_size) == 0;
+}
+
 void wb_verdict_condemn(wb_worker *w, wb_item *item, const char *kind, const char *reason)
 {
     wb_item_condemn(item, kind, reason);
@@ -29,7 +37,7 @@ void wb_verdict_condemn(wb_worker *w, wb_item *item, const char *kind, const cha
         wb_item *copy = w->held[i];
         if (copy != item && copy->verdict == WB_VERDICT_OPEN && copy->state != WB_ITEM_SETTLED &&
             wb_item_is_same(copy, item)) {
-            copy->failure.may_wait = item->failure.may_wait;
+            copy->failure.may_wait = may_wait_with(copy, item);
             copy->failure.delay = item->failure.delay;
             wb_item_condemn(copy, kind, reason);
         }

@@ -19,6 +19,7 @@
 #include "core/pipeline/batch.h"
 #include "core/pipeline/move.h"
 #include "core/pipeline/stages.h"
+#include "core/pipeline/verdict.h"
 #include "core/recover/retry_copy.h"
 
 static wb_handler_entry entries[2];
@@ -379,6 +380,27 @@ static void test_retried_after_behind_others(void **state)
     worker.storage = NULL;
 }
 
+/* Copies of an id fail together. One with other bytes has no place of its own among what is retried later. */
+static void test_copies_of_what_is_retried(void **state)
+{
+    const wb_attempt last = { .kind = WB_FAILURE_HANDLER, .reason = "no", .is_sure = 1, .counts = 1 };
+    (void)state;
+    delay_retries(3);
+    pipeline.outbox = 1;
+    pipeline.recoverability.immediate_retries = 0;
+    for (int other = 0; other < 2; other++) {
+        incoming[1] = incoming[0];
+        incoming[1].body = other ? "abcd" : "body";
+        wb_item *item = wb_batch_hold(&worker, &incoming[0], &entries[0]);
+        wb_item *copy = wb_batch_hold(&worker, &incoming[1], &entries[0]);
+        wb_verdict_attempt_failed(&worker, item, &last);
+        assert_int_equal(copy->verdict, WB_VERDICT_FAILED);
+        assert_true(item->failure.may_wait);
+        assert_int_equal(copy->failure.may_wait, !other);
+        wb_batch_drop_all(&worker);
+    }
+}
+
 /* ---- mode none ------------------------------------------------------------------------- */
 
 static int sends_later(wb_context *ctx, const wb_message *message)
@@ -451,6 +473,7 @@ int main(void)
         TEST(test_retried_after_no_time),
         TEST(test_retried_after_all),
         TEST(test_retried_after_behind_others),
+        TEST(test_copies_of_what_is_retried),
         TEST(test_store_is_lost_in_none),
     };
     wb_log_set_level(-1);
