@@ -66,7 +66,7 @@ static void sort_out(const wb_window *window, const wb_pipeline *p, deferred *d)
         wb_operation *operation = window->operations[i];
         if (!operation->deliver_at || !is_open(operation))
             continue;
-        now = now ? now : wb_pipeline_delay_now(p);
+        now = now ? now : wb_pipeline_due_now(p);
         if (operation->deliver_at <= now || wb_bug("early_delay")) {
             operation->deliver_at = 0;
         } else if (p->origin.delays == WB_DELAYS_BY_STORE) {

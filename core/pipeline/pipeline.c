@@ -72,9 +72,16 @@ int64_t wb_pipeline_delay_now(const wb_pipeline *p)
     return p->origin.delays == WB_DELAYS_BY_TRANSPORT ? wb_clock_wall() : wb_pipeline_now(p);
 }
 
+int64_t wb_pipeline_due_now(const wb_pipeline *p)
+{
+    int64_t doubt = p->origin.delays == WB_DELAYS_BY_TRANSPORT ? 0 : atomic_load(&p->time_doubt);
+    return wb_pipeline_delay_now(p) - doubt;
+}
+
 void wb_pipeline_set_time(wb_pipeline *p, int64_t wall, int64_t asked)
 {
     int64_t offset = wall - asked;
+    atomic_store(&p->time_doubt, wb_clock_steady() - asked);
     atomic_store(&p->time_offset, offset ? offset : 1);
 }
 

@@ -55,6 +55,7 @@ typedef struct wb_pipeline {
     atomic_int sweep_parked;
     /* The database's time is wb_clock_steady() plus this; 0: not known, the wall clock is. */
     _Atomic int64_t time_offset;
+    _Atomic int64_t time_doubt; /* ns: that may be so much ahead of it, never behind */
     /* Batches with handled messages that were committed: what a server's trouble is measured by. */
     _Atomic uint64_t successes;
     /* Messages whose operations the broker took, all of them. */
@@ -90,6 +91,9 @@ int64_t wb_pipeline_now(const wb_pipeline *p);
 /** Now, by the clock that delays are counted by: the database's where a store keeps them; where the
  *  broker does this host's, which the transport compares with. */
 int64_t wb_pipeline_delay_now(const wb_pipeline *p);
+/** The same for what was due: a time that has come by that clock for sure. (What is to be due later counts
+ *  from wb_pipeline_delay_now(), which is not behind it: neither makes a delay shorter.) */
+int64_t wb_pipeline_due_now(const wb_pipeline *p);
 /** The database has told its time. It counts from when it was `asked` (wb_clock_steady()): a slow answer makes
  *  ours later than the database's, never earlier, so that no delay becomes shorter. */
 void wb_pipeline_set_time(wb_pipeline *p, int64_t wall, int64_t asked);

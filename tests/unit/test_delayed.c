@@ -252,7 +252,7 @@ static void test_store_keeps_what_is_due_later(void **state)
     (void)state;
     append(&s.list, "q", "at once", 0);
     append(&s.list, "q", "later", fake_store.now + 60 * WB_SECOND);
-    append(&s.list, "q", "due", fake_store.now - 1);
+    append(&s.list, "q", "due", fake_store.now - WB_SECOND);
     assert_int_equal(send_list(&s), WB_OK);
     assert_int_equal(fake_store.sent_count, 2);
     assert_int_equal(fake_store.sent[1].deliver_at, 0);
@@ -283,7 +283,7 @@ static void test_nobody_delays_any_more(void **state)
     (void)state;
     pipeline.origin.delays = WB_DELAYS_BY_NOBODY;
     append(&s.list, "q", "later", fake_store.now + 60 * WB_SECOND);
-    append(&s.list, "q", "due", fake_store.now - 1);
+    append(&s.list, "q", "due", fake_store.now - WB_SECOND);
     assert_int_equal(send_list(&s), WB_OK);
     assert_int_equal(s.list.first->operation.result, WB_REJECT);
     assert_non_null(strstr(s.list.first->operation.reason, "nobody"));

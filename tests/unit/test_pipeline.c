@@ -339,6 +339,8 @@ static void test_a_slow_answer_makes_nothing_early(void **state)
     int64_t now = wb_pipeline_now(&pipeline), since = wb_clock_steady() - before;
     assert_true(now >= wall + 50 * WB_MILLISECOND);
     assert_true(now <= wall + since);
+    /* nor is anything due before it is: the answer may have been as late */
+    assert_true(wb_pipeline_due_now(&pipeline) <= wall + since - 50 * WB_MILLISECOND);
 }
 
 static void test_the_number_of_a_parked_row(void **state)
