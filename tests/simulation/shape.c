@@ -94,7 +94,6 @@ static void draw_plugins(sim_shape *s)
     s->has_next_pending = sim_chance(70);
     s->error_size_max = sim_chance(50) ? 6000 : 0;
     s->store = s->mode == WB_MODE_RECEIVE_ONLY && s->persistence && s->has_clock && sim_chance(50);
-    s->delayed_retries = s->store && s->outbox ? sim_random(4) : 0;
 }
 
 static void draw_work(sim_shape *s)
