@@ -80,6 +80,25 @@ static void check_name(const reading *r, const char *option, const char *name, w
                         r->subject, option, 2 * WB_ENDPOINT_NAME_MAX, name, WB_ENDPOINT_NAME_MAX);
 }
 
+/* RabbitMQ has two addresses for a queue, its name and queue:NAME. */
+static int is_same_queue(const char *one, const char *other)
+{
+    static const char prefix[] = "queue:";
+    const size_t size = sizeof prefix - 1;
+    return strcmp(strncmp(one, prefix, size) == 0 ? one + size : one,
+                  strncmp(other, prefix, size) == 0 ? other + size : other) == 0;
+}
+
+static int is_error_queue(const wb_endpoint_config *endpoint, const char *queue)
+{
+    for (size_t i = 0; i < endpoint->recoverability.type_count; i++) {
+        const char *own = endpoint->recoverability.types[i].error_queue;
+        if (own && is_same_queue(queue, own))
+            return 1;
+    }
+    return is_same_queue(queue, endpoint->recoverability.error_queue);
+}
+
 /* A queue whose copies would come back, or pass for failures. */
 static void check_audit_queue(const reading *r)
 {
@@ -89,17 +108,17 @@ static void check_audit_queue(const reading *r)
     if (!queue)
         return;
     check_name(r, "audit.queue", queue, at);
-    if (strcmp(queue, endpoint->name) == 0 || strcmp(queue, endpoint->recoverability.error_queue) == 0)
+    if (is_same_queue(queue, endpoint->name) || is_error_queue(endpoint, queue))
         wb_problems_add(r->problems, WB_LOG_ERROR, at,
                         "%soption \"audit.queue\" = \"%s\" is the endpoint's own queue or its error "
-                        "queue; use another name",
+                        "queue, or a type's; use another name",
                         r->subject, queue);
 }
 
 static void check_error_queue(const reading *r, const char *error_queue, wb_conf_origin at)
 {
     check_name(r, "error_queue", error_queue, at);
-    if (strcmp(error_queue, r->endpoint->name) == 0)
+    if (is_same_queue(error_queue, r->endpoint->name))
         wb_problems_add(r->problems, WB_LOG_ERROR, at,
                         "%soption \"error_queue\" = \"%s\" is the endpoint's own queue: failed "
                         "messages would come back for ever; use another name",

@@ -150,6 +150,6 @@ for my $queue ('late', 'error') {
     $e->configure(with => qq(audit = { queue = "$queue"; };));
     ($code, $text) = $e->run('check');
     is $code, 78, "the audit queue cannot be $queue";
-    like $text, qr/option "audit.queue" = "$queue" is the endpoint's own queue or its error queue/, 'with the reason';
+    like $text, qr/option "audit.queue" = "$queue" is the endpoint's own queue or its error queue, or a type's/, 'with the reason';
 }
 done_testing;

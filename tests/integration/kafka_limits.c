@@ -491,6 +491,28 @@ static void test_smaller_error_topic(void **state)
     fixture_end(&f);
 }
 
+/* One that a type has for itself is as much in the way. */
+static void test_smaller_error_topic_of_a_type(void **state)
+{
+    char text[400], name[300];
+    const char *names[] = { name };
+    fixture f;
+    (void)state;
+    fixture_prepare(&f);
+    (void)snprintf(name, sizeof name, "%s.type", f.error_queue);
+    rd_kafka_t *client = client_open();
+    client_make_topic_with(client, f.queue, 1, "max.message.bytes", "3000000");
+    client_make_topic_with(client, f.error_queue, 1, "max.message.bytes", "3000000");
+    client_make_topic_with(client, name, 1, "max.message.bytes", "2000000");
+    client_close(client);
+    f.endpoint.error_queues = names;
+    f.endpoint.error_queue_count = 1;
+    fixture_create(&f);
+    (void)snprintf(text, sizeof text, "its_limit=3000000 error_topic=%s error_topic_limit=2000000", name);
+    assert_warned(&f, f.ops->verify, text);
+    fixture_end(&f);
+}
+
 static void test_sends_less_than_it_reads(void **state)
 {
     char text[400];
@@ -537,6 +559,7 @@ int main(void)
         cmocka_unit_test(test_over_fetch_limits),
         cmocka_unit_test(test_memory_of_headers),
         cmocka_unit_test(test_smaller_error_topic),
+        cmocka_unit_test(test_smaller_error_topic_of_a_type),
         cmocka_unit_test(test_sends_less_than_it_reads),
         cmocka_unit_test(test_fitting_topics),
     };

@@ -240,10 +240,16 @@ static void test_names(void **state)
                    "{ name = \"%s\"; transport = { plugin = \"t\"; }; },\n"
                    "{ name = \"c\"; transport = { plugin = \"t\"; }; audit = { queue = \"c\"; }; },\n"
                    "{ name = \"d\"; transport = { plugin = \"t\"; }; audit = { queue = \"error\"; }; },\n"
-                   "{ name = \"f\"; transport = { plugin = \"t\"; }; audit = { queue = \"a b\"; }; } );",
+                   "{ name = \"f\"; transport = { plugin = \"t\"; }; audit = { queue = \"a b\"; }; },\n"
+                   "{ name = \"g\"; transport = { plugin = \"t\"; }; audit = { queue = \"queue:g\"; }; },\n"
+                   "{ name = \"h\"; transport = { plugin = \"t\"; }; audit = { queue = \"h.odd\"; };\n"
+                   "  recoverability = { types = ( { type = \"T\"; error_queue = \"h.odd\"; } ); }; } );",
                    name);
     wb_config *config = load(text, &problems);
-    assert_error_count(&problems, 8);
+    assert_error_count(&problems, 10);
+    assert_problem(&problems, ":10: endpoint \"g\": option \"audit.queue\" = \"queue:g\" is the endpoint's own queue ");
+    assert_problem(&problems, ":11: endpoint \"h\": option \"audit.queue\" = \"h.odd\" is the endpoint's own queue or "
+                              "its error queue, or a type's");
     assert_problem(&problems, ":2: endpoint \"a\": this name was used in ");
     assert_problem(&problems, "waybill.conf:1 already");
     assert_problem(&problems, ":3: endpoint \"a b\": option \"name\" = \"a b\" is not a name");

@@ -75,9 +75,31 @@ static const char *audit_topic(const wb_transport *transport)
     return WB_HAS(endpoint, wb_endpoint_info, audit_queue) ? endpoint->audit_queue : NULL;
 }
 
+/* The endpoint's own, then those of single types. */
+static size_t count_error_topics(const wb_transport *transport)
+{
+    const wb_endpoint_info *endpoint = transport->endpoint;
+    return 1 + (WB_HAS(endpoint, wb_endpoint_info, error_queue_count) ? endpoint->error_queue_count : 0);
+}
+
+static const char *error_topic(const wb_transport *transport, size_t number)
+{
+    const wb_endpoint_info *endpoint = transport->endpoint;
+    return number ? endpoint->error_queues[number - 1] : endpoint->error_queue;
+}
+
 static int is_same(const char *topic, const char *other)
 {
     return other && strcmp(topic, other) == 0;
+}
+
+/* Copies go there, and nothing of the endpoint's comes from there. */
+static int is_for_copies(const wb_transport *transport, const char *topic)
+{
+    for (size_t i = 0; i < count_error_topics(transport); i++)
+        if (is_same(topic, error_topic(transport, i)))
+            return 1;
+    return is_same(topic, audit_topic(transport));
 }
 
 /* Fields and text of a warning; `other` names the topic or the limit that is in the way. */
@@ -96,15 +118,20 @@ static void warn(const wb_transport *transport, const char *text, const char *to
 }
 
 static void compare_error(const wb_transport *transport, const char *topic, int64_t limit,
-                          int64_t error_limit)
+                          const char *error_name, int64_t error_limit)
 {
-    int64_t sent = transport->message_max + WB_KAFKA_ERROR_ROOM;
-    const wb_field error_topic = { "error_topic", transport->endpoint->error_queue };
+    const wb_field error_topic = { "error_topic", error_name };
     if (error_limit != UNKNOWN && error_limit < limit)
         warn(transport,
              "the error topic takes smaller messages than the topic: what is larger cannot be "
              "moved there; raise " PROPERTY " of the error topic",
              topic, limit, error_topic, "error_topic_limit", error_limit);
+}
+
+static void compare_sent(const wb_transport *transport, const char *topic, int64_t limit)
+{
+    int64_t sent = transport->message_max + WB_KAFKA_ERROR_ROOM;
+    const wb_field error_topic = { "error_topic", transport->endpoint->error_queue };
     if (sent < limit)
         warn(transport,
              "the topic takes larger messages than this endpoint sends: what is larger cannot be "
@@ -132,24 +159,28 @@ static int64_t find_limit_of(const wb_transport *transport, const rd_kafka_Confi
     return UNKNOWN;
 }
 
+static void compare_one(const wb_transport *transport, const rd_kafka_ConfigResource_t **resources, size_t count,
+                        size_t at)
+{
+    const char *topic = rd_kafka_ConfigResource_name(resources[at]);
+    int64_t limit = limit_of(transport, resources[at]);
+    if (limit == UNKNOWN)
+        return;
+    for (size_t i = 0; i < count_error_topics(transport); i++)
+        compare_error(transport, topic, limit, error_topic(transport, i),
+                      find_limit_of(transport, resources, count, error_topic(transport, i)));
+    compare_sent(transport, topic, limit);
+    compare_audit(transport, topic, limit, find_limit_of(transport, resources, count, audit_topic(transport)));
+}
+
 static void compare_all(const wb_transport *transport, rd_kafka_event_t *event)
 {
     size_t count = 0;
     const rd_kafka_ConfigResource_t **resources = rd_kafka_DescribeConfigs_result_resources(
         rd_kafka_event_DescribeConfigs_result(event), &count);
-    const char *error_topic = transport->endpoint->error_queue;
-    int64_t error_limit = find_limit_of(transport, resources, count, error_topic);
-    int64_t audit_limit = find_limit_of(transport, resources, count, audit_topic(transport));
-    for (size_t i = 0; i < count; i++) {
-        const char *topic = rd_kafka_ConfigResource_name(resources[i]);
-        if (is_same(topic, error_topic) || is_same(topic, audit_topic(transport)))
-            continue;
-        int64_t limit = limit_of(transport, resources[i]);
-        if (limit == UNKNOWN)
-            continue;
-        compare_error(transport, topic, limit, error_limit);
-        compare_audit(transport, topic, limit, audit_limit);
-    }
+    for (size_t i = 0; i < count; i++)
+        if (!is_for_copies(transport, rd_kafka_ConfigResource_name(resources[i])))
+            compare_one(transport, resources, count, i);
 }
 
 static void conclude(const wb_transport *transport, rd_kafka_event_t *event)
@@ -169,15 +200,15 @@ void wb_kafka_limits_compare(wb_kafka_client *client, int64_t deadline)
         return;
     rd_kafka_topic_partition_list_t *topics = wb_kafka_topics_read(transport);
     size_t count = 0;
-    rd_kafka_ConfigResource_t **wanted = calloc((size_t)topics->cnt + 2, sizeof *wanted);
+    rd_kafka_ConfigResource_t **wanted = calloc((size_t)topics->cnt + count_error_topics(transport) + 1, sizeof *wanted);
     for (int i = 0; wanted && i < topics->cnt; i++)
         wanted[count++] =
             rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, topics->elems[i].topic);
     rd_kafka_topic_partition_list_destroy(topics);
     if (!wanted)
         return;
-    wanted[count++] =
-        rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, transport->endpoint->error_queue);
+    for (size_t i = 0; i < count_error_topics(transport); i++)
+        wanted[count++] = rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, error_topic(transport, i));
     if (audit_topic(transport))
         wanted[count++] = rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, audit_topic(transport));
     rd_kafka_event_t *event = ask(client, wanted, count, wb_kafka_until(transport, deadline));
