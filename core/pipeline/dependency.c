@@ -49,7 +49,7 @@ int64_t wb_waiter_turn(wb_waiter *waiter, int64_t now)
 }
 
 /* Those who asked beside each other and failed are one failure. */
-static void open_breaker(wb_dependency *d, int64_t now)
+static void take_turns(wb_dependency *d, int64_t now)
 {
     d->in_turns = 1;
     d->asking = NULL;
@@ -68,7 +68,7 @@ void wb_waiter_missed(wb_waiter *waiter, const wb_error *error, int64_t now)
     waiter->waits = 1;
     d->error = *error;
     if (!d->in_turns || d->asking == waiter)
-        open_breaker(d, now);
+        take_turns(d, now);
     pthread_mutex_unlock(&d->lock);
 }
 

@@ -27,9 +27,9 @@
 #define RELEASE_AFTER (1 * WB_SECOND)
 /* Between two looks whether the scout is done. */
 #define SCOUT_WAIT (20 * WB_MILLISECOND)
-/* So long a stop waits for what a handler may have committed to be made good. */
 /* Who waits for a turn looks this often whether attempts are limited no longer. */
 #define RATE_PAUSE (50 * WB_MILLISECOND)
+/* So long a stop waits for what a handler may have committed to be made good. */
 #define STOPPING_REPAIR (2 * WB_SECOND)
 #define STOPPING_PAUSE (50 * WB_MILLISECOND)
 
