@@ -30,6 +30,9 @@
 
 /* Messages changed in one call, which is one transaction. */
 #define LOT 500
+/* One that meets a poller's (a deadlock, a lock) is tried again, for so long. */
+#define PATIENCE (10 * WB_SECOND)
+#define PAUSE (20 * WB_MILLISECOND)
 
 static const cli_option options[] = {
     CLI_OPTION_CONFIG,
@@ -206,14 +209,28 @@ static int report(job *j, const wb_delayed *message, wb_delayed_key *key, int is
     return EX_TEMPFAIL;
 }
 
+static int change_once(job *j, wb_delayed_key *keys, size_t count, int is_cancel)
+{
+    return is_cancel ? j->ops->cancel(j->session, keys, count, &j->error)
+                     : j->ops->reschedule(j->session, keys, count, due_of(j), &j->error);
+}
+
+static int change_patiently(job *j, wb_delayed_key *keys, size_t count, int is_cancel)
+{
+    int64_t until = wb_clock_monotonic() + PATIENCE;
+    int r;
+    while (((r = change_once(j, keys, count, is_cancel)) == WB_ABORT || r == WB_RETRY) && wb_clock_monotonic() < until)
+        wb_clock_pause(PAUSE, NULL);
+    return r;
+}
+
 static int change_lot(job *j, const wb_delayed *messages, size_t count, int is_cancel)
 {
     wb_delayed_key keys[LOT];
     int code = EX_OK;
     for (size_t i = 0; i < count; i++)
         keys[i] = key_of(&messages[i]);
-    int r = is_cancel ? j->ops->cancel(j->session, keys, count, &j->error)
-                      : j->ops->reschedule(j->session, keys, count, due_of(j), &j->error);
+    int r = change_patiently(j, keys, count, is_cancel);
     if (r == WB_IN_DOUBT)
         return cli_fail(EX_TEMPFAIL, "whether it was done is not known, try again: %s", j->error.text);
     if (r != WB_OK)

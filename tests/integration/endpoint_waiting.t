@@ -17,8 +17,9 @@ sub delayed { my ($e, @arguments) = @_; return $e->run('delayed', @arguments) }
 sub json {
     my ($e, @arguments) = @_;
     my ($code, $text) = delayed($e, @arguments, '--json');
-    $text =~ s/^waybill: .*\n//mg;
-    return ($code, JSON::PP->new->decode($text));
+    (my $json = $text) =~ s/^waybill: .*\n//mg;
+    die "delayed @arguments: $code: $text" if $json eq '';
+    return ($code, JSON::PP->new->decode($json));
 }
 sub ids { my ($e, @arguments) = @_; return join ' ', map { $_->{id} } @{ (json($e, 'list', @arguments))[1] } }
 
