@@ -123,7 +123,7 @@ check(Endpoint->new('sqlite', %store), 'outbox', deaths => 1);
 check(Endpoint->new('sqlite', %store, name => 'orders', files => 'plain-', outbox => ''), 'plain', deaths => 1);
 check(Endpoint->new('sqlite', name => 'orders', files => 'none-', outbox => '', mode => 'none', retries => 0), 'none');
 check(Endpoint->new('sqlite', %store, files => 'scope-', outbox => '', mode => 'transaction_scope', scope => 1), 'scope');
-check(Endpoint->new('sqlite+mysql', %store, retries => 0), 'store', deaths => 1);
+check(Endpoint->new('sqlite+mysql', %store, retries => 0, batch_max => 1), 'store', deaths => 1);
 check(Endpoint->new('amqp+pgsql', %store, with => $by_store), 'store', deaths => 1);
 check(Endpoint->new('amqp+pgsql', name => 'native', retries => 1, recover => $retries->('1s')), 'broker');
 done_testing;
