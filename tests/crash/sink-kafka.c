@@ -25,6 +25,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tests/crash/cluster.h"
 #include "tests/crash/digest.h"
@@ -211,6 +212,21 @@ static void members(rd_kafka_t *client, const char *group, const char *topic)
     rd_kafka_group_list_destroy(groups);
 }
 
+/* A broker answers that a topic is made before it knows it itself. */
+static void await_topic(rd_kafka_t *client, const char *topic)
+{
+    const rd_kafka_metadata_t *metadata;
+    rd_kafka_topic_t *handle = rd_kafka_topic_new(client, topic, NULL);
+    for (int known = 0, tries = 0; !known && tries < CLUSTER_PATIENCE_MS / 50; tries++) {
+        cluster_check(rd_kafka_metadata(client, 0, handle, &metadata, CLUSTER_PATIENCE_MS), "metadata of", topic);
+        known = !metadata->topics[0].err && metadata->topics[0].partition_cnt > 0;
+        rd_kafka_metadata_destroy(metadata);
+        if (!known)
+            (void)usleep(50000);
+    }
+    rd_kafka_topic_destroy(handle);
+}
+
 static void create(rd_kafka_t *client, const char *partitions, const char *topic)
 {
     char why[256];
@@ -232,6 +248,7 @@ static void create(rd_kafka_t *client, const char *partitions, const char *topic
     rd_kafka_event_destroy(event);
     rd_kafka_queue_destroy(answers);
     rd_kafka_NewTopic_destroy(wanted);
+    await_topic(client, topic);
 }
 
 int main(int argc, char **argv)
