@@ -91,7 +91,6 @@ void make_settings(void)
 
 void drop_settings(void)
 {
-    observe("drop role anybody");
     observe("drop procedure end_it");
     observe("drop procedure go_back");
     observe("drop procedure set_it");

@@ -109,6 +109,16 @@ const char *container_of(const pgsql_config *config)
     return config->schema;
 }
 
+void alter_role(const char *change)
+{
+    char statement[256];
+    (void)snprintf(statement, sizeof statement,
+                   "do $$ begin execute format($f$alter role current_user in database %%I %s$f$, "
+                   "current_database()); end $$",
+                   change);
+    observe(statement);
+}
+
 void make_clerk(pgsql_config *config)
 {
     observe("do $$ begin create role waybill_clerk login; "

@@ -27,4 +27,8 @@ typedef wb_pgsql_api server_api;
 
 #include "tests/integration/sql_fixture.h"
 
+/** "set ..." or "reset ..." for sessions to come of our role, in this test's database alone: the
+ * server is shared. */
+void alter_role(const char *change);
+
 #endif

@@ -63,7 +63,7 @@ static void test_sweep_outlasts_idle_transactions(void **state)
     endpoint patient;
     wb_storage_session *early = open_session(&orders); /* the limit is not its */
     (void)state;
-    observe("alter role postgres set idle_in_transaction_session_timeout = '100ms'");
+    alter_role("set idle_in_transaction_session_timeout = '100ms'");
     for (int prepare = 0; prepare < 2; prepare++) {
         size_t visited = 0;
         endpoint_init(&patient, "orders");
@@ -87,7 +87,7 @@ static void test_sweep_outlasts_idle_transactions(void **state)
         endpoint_destroy(&patient);
     }
     ops->close(early);
-    observe("alter role postgres reset idle_in_transaction_session_timeout");
+    alter_role("reset idle_in_transaction_session_timeout");
 }
 
 /* ---- behind a pooler -------------------------------------------------------------------- */

@@ -96,9 +96,9 @@ static void test_settings_that_lose_commits(void **state)
     install(&e);
     verify(&e);
     assert_int_equal(warnings, 0);
-    observe("alter role postgres set synchronous_commit = off");
+    alter_role("set synchronous_commit = off");
     verify(&e);
-    observe("alter role postgres reset synchronous_commit");
+    alter_role("reset synchronous_commit");
     assert_int_equal(warnings, 1);
     assert_non_null(strstr(warning, "synchronous_commit"));
 }
