@@ -274,7 +274,7 @@ static int broken_fetch(wb_storage_session *session, const wb_delayed_fetch *fet
     if (bug == early_by_a_millisecond && altered.at)
         altered.at += 1000000;
     if (bug == early_by_the_clock && !altered.at && store->next(session, &due, &now, NULL) == WB_OK)
-        altered.at = now + 5000000;
+        altered.at = now + 80000000;
     if (bug == limit_is_ignored)
         altered.limit = MESSAGES_MAX;
     if (bug == leases_are_halved)
@@ -370,10 +370,11 @@ static int broken_increment(wb_storage_session *session, const char *owner, wb_d
     return change(make_increment, session, owner, keys, count, due, error);
 }
 
+/* julianday() counts milliseconds: what ended less than one ago has ended, too. */
 static void forget_what_ended(wb_storage_session *session)
 {
     (void)execute(session, "update \"%w\" set owner=null, leased_until=0 where leased_until<="
-                           "cast((julianday('now')-2440587.5)*86400000000 as integer)");
+                           "cast((julianday('now')-2440587.5)*86400000000 as integer)+2000");
 }
 
 static int make_cancel(wb_storage_session *session, const char *owner, wb_delayed_key *keys,

@@ -47,6 +47,9 @@ static void due_at_a_time(wb_kit *kit)
     wb_client_takes_due(a, wb_owner_a, 0, "");
 }
 
+/* Longer than a slow disk takes to store and to take one: it is asked for before it is due. */
+#define AHEAD (100 * WB_MILLISECOND)
+
 /* One at a time; asked for all the while, and none comes before its time. */
 static void never_early(wb_kit *kit)
 {
@@ -57,9 +60,9 @@ static void never_early(wb_kit *kit)
         const int64_t deadline = wb_clock_monotonic() + kit->options->patience;
         wb_seen seen = { .count = 0 };
         int64_t now;
-        if (!wb_client_asks_time(a, &now) || !wb_client_delay(a, ids[i], now + 40 * WB_MILLISECOND))
+        if (!wb_client_asks_time(a, &now) || !wb_client_delay(a, ids[i], now + AHEAD))
             return;
-        const int64_t due = now + 40 * WB_MILLISECOND;
+        const int64_t due = now + AHEAD;
         while (!seen.count && wb_clock_monotonic() < deadline)
             if (!wb_client_check(a, wb_delayed_fetch_into(a, &what, &seen), WB_OK, "fetch"))
                 return;
