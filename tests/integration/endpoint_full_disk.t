@@ -29,14 +29,26 @@ sub memory {    # of a process, in MiB
     return Endpoint::read_file("/proc/$pid/status") =~ /^VmRSS:\s+(\d+)/m ? $1 / 1024 : 0;
 }
 
+# A reader of a file on a full disk may find no room for what readers share: it asks again.
+sub patiently(&) {
+    my ($ask) = @_;
+    for (1 .. 100) {
+        my $answer = eval { $ask->() };
+        return $answer if defined $answer;
+        sleep 0.1;
+    }
+    return $ask->();
+}
+sub depth { my ($e, $queue) = @_; return patiently { $e->depth($queue) } }
+
 # Until nothing left the queue for a second. (Handlers may go on: where queue and data are not
 # in one transaction they are called again.)
 sub stands_still {
     my ($e) = @_;
-    my ($count, $since) = ($e->depth('orders'), time);
+    my ($count, $since) = (depth($e, 'orders'), time);
     while (time - $since < 1) {
         sleep 0.05;
-        my $now = $e->depth('orders');
+        my $now = depth($e, 'orders');
         ($count, $since) = ($now, time) if $now != $count;
     }
     return $count;
@@ -69,14 +81,14 @@ sub full_disk {
         $left = stands_still($e);
         $lines = $e->log_lines('.');
         sleep FULL;
-        $now = $e->depth('orders');
+        $now = depth($e, 'orders');
         last if $now == $left;
     }
     cmp_ok $left, '>', 0, "$what: it stands still";
     is $now, $left, "$what: it waits";
-    cmp_ok $e->effects, '>=', MESSAGES - $left, "$what: what left the queue has had its effect";
+    cmp_ok patiently { $e->effects }, '>=', MESSAGES - $left, "$what: what left the queue has had its effect";
     ok $e->is_alive, "$what: it is alive";
-    is $e->depth('error'), 0, "$what: nothing is in the error queue while the disk is full";
+    is depth($e, 'error'), 0, "$what: nothing is in the error queue while the disk is full";
     cmp_ok $e->log_lines('.') - $lines, '<', 40, "$what: the log is small";
     cmp_ok memory($pid), '<', 200, "$what: memory is small";
     $disks{$full}->free;
