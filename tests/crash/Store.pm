@@ -56,10 +56,9 @@ sub pending {
 # What a dead process has taken is everybody's: as if half a minute had passed.
 sub end_leases {
     my ($self) = @_;
-    my ($owner, $until) = $self->lease;
-    $self->sql("update @{[ $self->delayed_table ]} set $owner = null, $until = 0") if $self->{delays};
+    $self->sql("update @{[ $self->delayed_table ]} set @{[ $self->no_lease ]}") if $self->{delays};
 }
-sub lease { return qw(taken_by taken_until) }
+sub no_lease { return 'taken_by = null, taken_until = 0' }
 
 sub state {
     my ($self) = @_;

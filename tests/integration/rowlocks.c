@@ -78,16 +78,14 @@ static const char *const templates[WB_SQL_COUNT] = {
         NEVER "::bigint), " NOW,
     /* finds, and then takes: two round trips, as where a server does not answer with rows that it
      * changes */
-    [WB_SQL_FIND_DUE] = "SELECT id, destination, retries, octet_length(operation)::bigint "
+    [WB_SQL_FIND_DUE] = "SELECT number, octet_length(operation)::bigint "
                         "FROM {delayed} WHERE due <= COALESCE(NULLIF($1::bigint, 0), " NOW ") "
                         "AND taken_until <= " NOW " ORDER BY due LIMIT $2::bigint "
                         "FOR UPDATE SKIP LOCKED",
-    [WB_SQL_TAKE] = "UPDATE {delayed} AS delayed SET taken_by = $4::bytea, "
-                    "taken_until = " NOW " + $5::bigint FROM " KEYS
-                    "WHERE delayed.id = keys.id AND delayed.destination = keys.destination "
-                    "AND delayed.retries = keys.retries",
+    [WB_SQL_TAKE] = "UPDATE {delayed} SET taken_by = $2::bytea, taken_until = " NOW " + $3::bigint "
+                    "WHERE number = ANY ($1::bigint[])",
     [WB_SQL_TAKEN] = "SELECT id, destination, retries, failures, due, operation FROM {delayed} "
-                     "JOIN " KEYS "USING (id, destination, retries) ORDER BY due",
+                     "WHERE number = ANY ($1::bigint[]) ORDER BY due",
     [WB_SQL_DROP] = "DELETE FROM {delayed} AS delayed USING " KEYS OF_KEYS,
     [WB_SQL_PUT_BACK] = "UPDATE {delayed} AS delayed SET taken_by = NULL, taken_until = 0, "
                         "due = $6::bigint, failures = failures + $7::bigint FROM " KEYS OF_KEYS,
@@ -114,8 +112,8 @@ static const wb_sql_definition definitions[] = {
       "CREATE TABLE IF NOT EXISTS {pending} (batch bigint PRIMARY KEY, "
       "operations bytea NOT NULL)" },
     { WB_SQL_FOR_DELAYS, NULL,
-      "CREATE TABLE IF NOT EXISTS {delayed} (id bytea, destination bytea, retries bigint, "
-      "due bigint NOT NULL, taken_by bytea, taken_until bigint NOT NULL DEFAULT 0, "
+      "CREATE TABLE IF NOT EXISTS {delayed} (number bigserial, id bytea, destination bytea, "
+      "retries bigint, due bigint NOT NULL, taken_by bytea, taken_until bigint NOT NULL DEFAULT 0, "
       "failures bigint NOT NULL DEFAULT 0, operation bytea NOT NULL, "
       "PRIMARY KEY (id, destination, retries))" },
     { WB_SQL_FOR_DELAYS, NULL, "CREATE INDEX IF NOT EXISTS {delayed_due} ON {delayed} (due)" },

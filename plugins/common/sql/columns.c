@@ -52,15 +52,6 @@ void wb_sql_columns_add_key(wb_sql_columns *columns, const wb_delayed_key *key)
     columns->retries[i] = key->retries;
 }
 
-void wb_sql_columns_add_cells(wb_sql_columns *columns, const wb_sql_driver *driver,
-                              const wb_sql_cell *cells)
-{
-    const size_t i = columns->count++;
-    columns->ids[i] = cells[0];
-    columns->destinations[i] = cells[1];
-    columns->retries[i] = driver->number(&cells[2]);
-}
-
 void wb_sql_columns_keys(const wb_sql_columns *columns, size_t first, size_t count,
                          wb_sql_value ret_values[3])
 {

@@ -25,9 +25,6 @@ void wb_sql_columns_free(wb_sql_columns *columns);
 /** Add a row; there is room for it. */
 void wb_sql_columns_add_message(wb_sql_columns *columns, const wb_delayed *message);
 void wb_sql_columns_add_key(wb_sql_columns *columns, const wb_delayed_key *key);
-/** Cells are id, destination, retries of an answer. */
-void wb_sql_columns_add_cells(wb_sql_columns *columns, const wb_sql_driver *driver,
-                              const wb_sql_cell *cells);
 
 /** The three parameters of a statement's keys: of `count` rows from `first`. */
 void wb_sql_columns_keys(const wb_sql_columns *columns, size_t first, size_t count,

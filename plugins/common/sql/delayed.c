@@ -209,34 +209,37 @@ static int take_at_once(wb_storage_session *session, const wb_delayed_fetch *fet
 }
 
 /* Those that fit into memory; the locks of the others end with the transaction. */
-static void choose_keys(const wb_sql_driver *driver, wb_sql_answer *found, wb_sql_columns *keys)
+static size_t choose_numbers(const wb_sql_driver *driver, wb_sql_answer *found, uint64_t *numbers,
+                             size_t limit)
 {
-    wb_sql_cell cells[4];
+    wb_sql_cell cells[2];
     uint64_t bytes = 0;
-    while (bytes < WB_DELAYED_FETCH_BYTES && keys->count < keys->capacity &&
-           driver->fetch(found, cells, 4)) {
-        bytes += driver->number(&cells[3]);
-        wb_sql_columns_add_cells(keys, driver, cells);
+    size_t count = 0;
+    while (bytes < WB_DELAYED_FETCH_BYTES && count < limit && driver->fetch(found, cells, 2)) {
+        numbers[count++] = driver->number(&cells[0]);
+        bytes += driver->number(&cells[1]);
     }
+    return count;
 }
 
-static int take_keys(wb_storage_session *session, const wb_delayed_fetch *fetch,
-                     const wb_sql_columns *keys, taken *t)
+static int take_numbers(wb_storage_session *session, const wb_delayed_fetch *fetch,
+                        const uint64_t *numbers, size_t count, taken *t)
 {
     const wb_sql_outbox *outbox = wb_sql_of(session)->outbox;
     const size_t most = outbox->dialect->keys_max;
 
-    if (make_answers(t, keys->count, most) != 0)
+    if (make_answers(t, count, most) != 0)
         return wb_sql_delayed_no_memory(session);
     outbox->driver->start(session);
     for (size_t i = 0; i < t->count; i++) {
-        const size_t rest = keys->count - i * most;
-        wb_sql_value values[5];
-        wb_sql_columns_keys(keys, i * most, rest < most ? rest : most, values);
-        values[3] = WB_SQL_BYTES(fetch->owner, WB_DELAYED_OWNER_SIZE);
-        values[4] = WB_SQL_NUMBER(wb_sql_round_up(fetch->lease));
-        outbox->driver->queue(session, WB_SQL_TAKE, values, 5, NULL);
-        outbox->driver->queue(session, WB_SQL_TAKEN, values, 3, &t->rows[i]);
+        const size_t rest = count - i * most;
+        const wb_sql_value values[] = {
+            WB_SQL_LIST(WB_SQL_SOME_NUMBERS, numbers + i * most, rest < most ? rest : most),
+            WB_SQL_BYTES(fetch->owner, WB_DELAYED_OWNER_SIZE),
+            WB_SQL_NUMBER(wb_sql_round_up(fetch->lease))
+        };
+        outbox->driver->queue(session, WB_SQL_TAKE, values, 3, NULL);
+        outbox->driver->queue(session, WB_SQL_TAKEN, values, 1, &t->rows[i]);
     }
     return wb_sql_delayed_commit(session, "fetch_sent");
 }
@@ -248,22 +251,22 @@ static int find_and_take(wb_storage_session *session, const wb_delayed_fetch *fe
     const wb_sql_driver *driver = wb_sql_of(session)->outbox->driver;
     const wb_sql_value values[] = { WB_SQL_NUMBER(round_down(fetch->at)),
                                     WB_SQL_NUMBER(limit) };
+    uint64_t *numbers = calloc(limit, sizeof *numbers);
     wb_sql_answer found = { 0 };
-    wb_sql_columns keys = { 0 };
 
+    if (!numbers)
+        return wb_sql_delayed_no_memory(session);
     wb_sql_delayed_begin(session);
     driver->queue(session, WB_SQL_FIND_DUE, values, 2, &found);
     int result = driver->run(session, NULL);
-    if (result == WB_OK && wb_sql_columns_init(&keys, limit) != 0)
-        result = wb_sql_delayed_no_memory(session);
     if (result == WB_OK) {
-        choose_keys(driver, &found, &keys);
-        result = take_keys(session, fetch, &keys, t);
+        const size_t count = choose_numbers(driver, &found, numbers, limit);
+        result = take_numbers(session, fetch, numbers, count, t);
     }
     if (result != WB_OK)
         wb_sql_undo(session);
-    wb_sql_columns_free(&keys);
     driver->clear(&found);
+    free(numbers);
     return result;
 }
 

@@ -23,7 +23,9 @@ typedef struct deed {
 typedef struct key_list {
     wb_delayed_key **keys;
     size_t count;
-    wb_sql_columns columns; /* of all, or of those that were found */
+    wb_sql_columns columns;
+    uint64_t *numbers; /* of the rows that FIND has found */
+    size_t found;
 } key_list;
 
 static int compare_bytes(const void *a, size_t a_size, const void *b, size_t b_size)
@@ -47,8 +49,9 @@ static int compare_keys(const void *left, const void *right)
 static int make_list(key_list *list, wb_delayed_key *keys, size_t count)
 {
     list->keys = calloc(count, sizeof *list->keys);
+    list->numbers = calloc(count, sizeof *list->numbers);
     list->count = count;
-    if (!list->keys || wb_sql_columns_init(&list->columns, count) != 0)
+    if (!list->keys || !list->numbers || wb_sql_columns_init(&list->columns, count) != 0)
         return -1;
     for (size_t i = 0; i < count; i++) {
         keys[i].was_there = 0;
@@ -63,26 +66,37 @@ static int make_list(key_list *list, wb_delayed_key *keys, size_t count)
 static void free_list(key_list *list)
 {
     wb_sql_columns_free(&list->columns);
+    free(list->numbers);
     free(list->keys);
 }
 
 /* ---- answers, one for each statement ---------------------------------------------------- */
 
-static void note_found(const key_list *list, const wb_sql_driver *driver, wb_sql_answer *rows)
+static void note_there(const key_list *list, const wb_sql_driver *driver, const wb_sql_cell *cells)
 {
-    wb_sql_cell cells[3];
-    while (driver->fetch(rows, cells, 3)) {
-        const wb_delayed_key found = { .id = cells[0].data,
-                                       .id_size = cells[0].size,
-                                       .destination = cells[1].data,
-                                       .destination_size = cells[1].size,
-                                       .retries = (uint32_t)driver->number(&cells[2]) };
-        const wb_delayed_key *key = &found;
-        wb_delayed_key **there =
-            bsearch(&key, list->keys, list->count, sizeof *list->keys, compare_keys);
-        if (there)
-            (*there)->was_there = 1;
+    const wb_delayed_key found = { .id = cells[0].data,
+                                   .id_size = cells[0].size,
+                                   .destination = cells[1].data,
+                                   .destination_size = cells[1].size,
+                                   .retries = (uint32_t)driver->number(&cells[2]) };
+    const wb_delayed_key *key = &found;
+    wb_delayed_key **there =
+        bsearch(&key, list->keys, list->count, sizeof *list->keys, compare_keys);
+    if (there)
+        (*there)->was_there = 1;
+}
+
+/* A row is a key, and of FIND its number. */
+static void take_answer(key_list *list, const wb_sql_driver *driver, wb_sql_answer *rows,
+                        int has_numbers)
+{
+    wb_sql_cell cells[4];
+    while (driver->fetch(rows, cells, has_numbers ? 4 : 3)) {
+        note_there(list, driver, cells);
+        if (has_numbers && list->found < list->count)
+            list->numbers[list->found++] = driver->number(&cells[3]);
     }
+    driver->clear(rows);
 }
 
 /* Queue `which` for all of the columns; answers[i] is of the statement i. */
@@ -107,17 +121,6 @@ static void queue_keys(wb_storage_session *session, wb_sql_which which, const de
     }
 }
 
-static void take_answers(wb_storage_session *session, const key_list *list, size_t count,
-                         wb_sql_answer *answers)
-{
-    const wb_sql_driver *driver = wb_sql_of(session)->outbox->driver;
-    for (size_t i = 0; i < count; i++) {
-        note_found(list, driver, &answers[i]);
-        driver->clear(&answers[i]);
-        answers[i].row = 0;
-    }
-}
-
 /* ---- in one round trip, or in two --------------------------------------------------------- */
 
 static int do_at_once(wb_storage_session *session, const deed *what, key_list *list, size_t count,
@@ -126,57 +129,43 @@ static int do_at_once(wb_storage_session *session, const deed *what, key_list *l
     wb_sql_delayed_start(session);
     queue_keys(session, what->which, what, &list->columns, answers);
     const int result = wb_sql_run_outside(session, what->crash_point);
-    take_answers(session, list, count, answers);
+    for (size_t i = 0; i < count; i++)
+        take_answer(list, wb_sql_of(session)->outbox->driver, &answers[i], 0);
     return result;
 }
 
-/* Whoever removes has fetched: nearly always all of them are there. Their number tells, and the
- * transaction ends; else it is undone, and *ret_done stays 0. */
-static int try_all(wb_storage_session *session, const deed *what, key_list *list, size_t count,
-                   wb_sql_answer *answers, int *ret_done)
+static void queue_found(wb_storage_session *session, const deed *what, const key_list *list)
 {
-    wb_sql_session *s = wb_sql_of(session);
-    uint64_t affected = 0;
-
-    wb_sql_delayed_begin(session);
-    queue_keys(session, what->which, what, &list->columns, answers);
-    int result = s->outbox->driver->run(session, NULL);
-    for (size_t i = 0; i < count; i++) {
-        affected += answers[i].affected;
-        answers[i].affected = 0;
+    const wb_sql_outbox *outbox = wb_sql_of(session)->outbox;
+    const size_t most = outbox->dialect->keys_max;
+    for (size_t at = 0; at < list->found; at += most) {
+        const size_t rest = list->found - at;
+        const wb_sql_value values[] = {
+            WB_SQL_LIST(WB_SQL_SOME_NUMBERS, list->numbers + at, rest < most ? rest : most),
+            WB_SQL_NUMBER(what->due), WB_SQL_NUMBER(what->failures)
+        };
+        outbox->driver->queue(session, what->which, values, what->which == WB_SQL_PUT_BACK ? 3 : 1,
+                              NULL);
     }
-    if (result != WB_OK || affected != list->count) {
-        wb_sql_undo(session);
-        return s->state == WB_SQL_LOST ? s->failure.result : result;
-    }
-    s->outbox->driver->start(session);
-    result = wb_sql_delayed_commit(session, what->crash_point);
-    for (size_t i = 0; i < list->count && result == WB_OK; i++)
-        list->keys[i]->was_there = 1;
-    *ret_done = result == WB_OK;
-    return result;
 }
 
 /* Lock those that are there, and do it to them. */
 static int find_and_do(wb_storage_session *session, const deed *what, key_list *list, size_t count,
                        wb_sql_answer *answers)
 {
-    wb_sql_session *s = wb_sql_of(session);
+    const wb_sql_driver *driver = wb_sql_of(session)->outbox->driver;
 
     wb_sql_delayed_begin(session);
     queue_keys(session, WB_SQL_FIND, what, &list->columns, answers);
-    int result = s->outbox->driver->run(session, NULL);
-    take_answers(session, list, count, answers);
+    const int result = driver->run(session, NULL);
+    for (size_t i = 0; i < count; i++)
+        take_answer(list, driver, &answers[i], 1);
     if (result != WB_OK) {
         wb_sql_undo(session);
         return result;
     }
-    list->columns.count = 0;
-    for (size_t i = 0; i < list->count; i++)
-        if (list->keys[i]->was_there)
-            wb_sql_columns_add_key(&list->columns, list->keys[i]);
-    s->outbox->driver->start(session);
-    queue_keys(session, what->which, what, &list->columns, answers);
+    driver->start(session);
+    queue_found(session, what, list);
     return wb_sql_delayed_commit(session, what->crash_point);
 }
 
@@ -186,19 +175,12 @@ static int do_to_list(wb_storage_session *session, const deed *what, key_list *l
     const size_t most = outbox->dialect->keys_max;
     const size_t count = list->count / most + (list->count % most != 0);
     wb_sql_answer *answers = calloc(count, sizeof *answers);
-    int is_done = 0;
-    int result = WB_OK;
 
     if (!answers)
         return wb_sql_delayed_no_memory(session);
-    if (!outbox->statements[WB_SQL_FIND]) {
-        result = do_at_once(session, what, list, count, answers);
-    } else {
-        if (what->which == WB_SQL_DROP)
-            result = try_all(session, what, list, count, answers, &is_done);
-        if (result == WB_OK && !is_done)
-            result = find_and_do(session, what, list, count, answers);
-    }
+    const int result = outbox->statements[WB_SQL_FIND]
+                           ? find_and_do(session, what, list, count, answers)
+                           : do_at_once(session, what, list, count, answers);
     free(answers);
     return result;
 }

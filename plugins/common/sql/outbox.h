@@ -46,15 +46,17 @@ typedef enum wb_sql_which {
     WB_SQL_DELAY,    /* keys, due, operations; what is there already stays as it is */
     WB_SQL_NEXT_DUE, /* -> when, or WB_SQL_NEVER; now */
     /* at (0: now), limit, owner, lease, bytes: takes rows, earliest due first, until they have so
-     * many bytes -> the rows in that order. Where FIND_DUE is there: keys, owner, lease */
+     * many bytes -> the rows in that order. Where FIND_DUE is there: numbers, owner, lease */
     WB_SQL_TAKE,
-    WB_SQL_FIND_DUE, /* NULL where TAKE finds them; at, limit -> key, bytes; locks, never waits */
-    WB_SQL_TAKEN,    /* beside it: keys -> rows, earliest due first */
+    WB_SQL_FIND_DUE, /* NULL where TAKE finds them; at, limit -> number, bytes; locks, never waits */
+    WB_SQL_TAKEN,    /* beside it: numbers -> rows, earliest due first */
     /* keys, owner ('': whoever has them), 1 if nobody may have them -> the keys of the rows that
-     * it deletes, or affects them, where FIND is there */
+     * it deletes. Where FIND is there: numbers */
     WB_SQL_DROP,
-    WB_SQL_PUT_BACK, /* the same, due, failures to add; they are nobody's then */
-    WB_SQL_FIND,     /* NULL where those two answer; as DROP -> keys; locks them */
+    /* the same, due, failures to add; they are nobody's then. Where FIND is there: numbers, due,
+     * failures */
+    WB_SQL_PUT_BACK,
+    WB_SQL_FIND,     /* NULL where those two answer; as DROP -> keys, numbers; locks them */
     WB_SQL_RELEASE_ALL, /* owner */
     /* behind due, id, destination, retries; due before; destination, id ('': any); limit ->
      * rows, of LIST without an operation, in the order of the first four */

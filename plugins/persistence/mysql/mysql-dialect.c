@@ -21,12 +21,15 @@
 
 #define NOW "TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6))"
 #define NEVER "9223372036854775807"
+/* Of a fixed size, and never NULL: a lease is written where it stands. A row that grows is written
+ * anew, which takes four times as long. */
+#define NOBODY "x'00000000000000000000000000000000'"
 /* Rows are found by nothing but their keys, however few there are: who read all of them would wait
  * for those that others have locked. */
-#define BY_KEY "{delayed} AS waiting FORCE INDEX (message) "
-#define OF_KEYS "WHERE (id, destination, retries) IN ([($1,$2,$3)]) "
+#define BY_KEY "{delayed} FORCE INDEX (message) WHERE (id, destination, retries) IN ([($1,$2,$3)]) "
+#define OF_NUMBERS "WHERE number IN ([$1])"
 /* The owner's, or nobody's, as it is asked. */
-#define ALLOWED "AND ($4 = _binary x'' OR taken_by = $4) AND ($5 = 0 OR taken_by IS NULL)"
+#define ALLOWED "AND ($4 = _binary x'' OR taken_by = $4) AND ($5 = 0 OR taken_by = " NOBODY ")"
 #define FIRST_FREE                                                                                 \
     "COALESCE((SELECT due FROM {delayed} FORCE INDEX (due) WHERE taken_until <= " NOW              \
     " ORDER BY due LIMIT 1), " NEVER ")"
@@ -81,20 +84,20 @@ static const char *const templates[WB_SQL_COUNT] = {
         " FROM (SELECT " FIRST_FREE " AS due) AS free",
     /* an UPDATE with a LIMIT would wait for rows that another takes */
     [WB_SQL_FIND_DUE] =
-        "SELECT id, destination, retries, LENGTH(operation) FROM {delayed} FORCE INDEX (due) "
+        "SELECT number, LENGTH(operation) FROM {delayed} FORCE INDEX (due) "
         "WHERE due <= IF($1 = 0, " NOW ", $1) AND taken_until <= " NOW " "
         "ORDER BY due LIMIT $2 FOR UPDATE SKIP LOCKED",
-    [WB_SQL_TAKE] = "UPDATE " BY_KEY "SET taken_by = $4, taken_until = " NOW " + $5 " OF_KEYS,
-    [WB_SQL_TAKEN] = "SELECT id, destination, retries, failures, due, operation "
-                     "FROM " BY_KEY OF_KEYS "ORDER BY due",
+    [WB_SQL_TAKE] = "UPDATE {delayed} SET taken_by = $2, taken_until = " NOW " + $3 " OF_NUMBERS,
+    [WB_SQL_TAKEN] = "SELECT id, destination, retries, failures, due, operation FROM {delayed} "
+                     OF_NUMBERS " ORDER BY due",
     /* MySQL does not answer with what it deletes */
     [WB_SQL_FIND] =
-        "SELECT id, destination, retries FROM " BY_KEY OF_KEYS ALLOWED " FOR UPDATE",
-    [WB_SQL_DROP] = "DELETE waiting FROM " BY_KEY OF_KEYS ALLOWED,
-    [WB_SQL_PUT_BACK] = "UPDATE " BY_KEY "SET taken_by = NULL, taken_until = 0, due = $6, "
-                        "failures = failures + $7 " OF_KEYS ALLOWED,
+        "SELECT id, destination, retries, number FROM " BY_KEY ALLOWED " FOR UPDATE",
+    [WB_SQL_DROP] = "DELETE FROM {delayed} " OF_NUMBERS,
+    [WB_SQL_PUT_BACK] = "UPDATE {delayed} SET taken_by = " NOBODY ", taken_until = 0, due = $2, "
+                        "failures = failures + $3 " OF_NUMBERS,
     [WB_SQL_RELEASE_ALL] =
-        "UPDATE {delayed} SET taken_by = NULL, taken_until = 0 WHERE taken_by = $1",
+        "UPDATE {delayed} SET taken_by = " NOBODY ", taken_until = 0 WHERE taken_by = $1",
     [WB_SQL_LIST] = WAITING("_binary x''"),
     [WB_SQL_SHOW] = WAITING("operation"),
 };
@@ -130,7 +133,7 @@ static const wb_sql_definition definitions[] = {
       "    destination varbinary(255) NOT NULL,\n"
       "    retries int unsigned NOT NULL,\n"
       "    due bigint NOT NULL,\n"
-      "    taken_by varbinary(16),\n"
+      "    taken_by binary(16) NOT NULL DEFAULT x'00000000000000000000000000000000',\n"
       "    taken_until bigint NOT NULL DEFAULT 0,\n"
       "    failures int unsigned NOT NULL DEFAULT 0,\n"
       "    operation longblob NOT NULL,\n"

@@ -25,7 +25,7 @@ static const char *const delayed_probes[] = {
     "FROM {delayed} WHERE due = 0",
     "EXPLAIN INSERT INTO {delayed} (id, destination, retries, due, operation) "
     "VALUES (x'00', x'00', 0, 0, x'00') ON DUPLICATE KEY UPDATE failures = failures",
-    "EXPLAIN UPDATE {delayed} SET taken_by = NULL, taken_until = 0 WHERE due = 0",
+    "EXPLAIN UPDATE {delayed} SET taken_by = '', taken_until = 0 WHERE due = 0",
     "EXPLAIN DELETE FROM {delayed} WHERE due = 0",
 };
 #define COUNT_OF(array) (sizeof(array) / sizeof(array)[0])

@@ -14,6 +14,7 @@ sub handlers { return 'effects-mysql' }
 sub serial   { return 'bigint primary key auto_increment' }
 sub hex      { return "hex($_[1])" }
 sub prepare  { $_[0]->empty_tables }
+sub no_lease { return "taken_by = '', taken_until = 0" }
 
 sub section {
     return qq(persistence = { plugin = "mysql"; host = "$ENV{MYSQL_HOST}"; port = $ENV{MYSQL_PORT}; )

@@ -19,7 +19,7 @@ sub handlers { return 'effects-sqlite' }
 sub serial   { return 'integer primary key' }
 sub hex      { return $_[1] }    # sql-sqlite prints blobs so
 sub prepare  { }
-sub lease    { return qw(owner leased_until) }
+sub no_lease { return 'owner = null, leased_until = 0' }
 sub pending_table { my ($self) = @_; return "waybill_$self->{endpoint}_pending" }
 
 sub run_sql {
