@@ -59,7 +59,8 @@ static int take(void *argument, const wb_delayed *message)
                  .destination_size = message->destination_size,
                  .id = wb_arena_copy(&lot->arena, message->id, message->id_size),
                  .id_size = message->id_size,
-                 .retries = message->retries },
+                 .retries = message->retries,
+                 .place = WB_HAS(message, wb_delayed, place) ? message->place : 0 },
         .failures = message->failures,
         .operation = decode(lot, message),
     };

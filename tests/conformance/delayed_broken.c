@@ -27,7 +27,7 @@ WB_PUBLIC const wb_plugin *delayed_broken_LTX_wb_plugin(void);
     X(releases_nothing) X(releases_everything) X(release_counts_a_failure) X(list_takes)           \
     X(list_is_endless) X(list_includes_its_end) X(list_knows_no_destination)                       \
     X(list_hides_leases) X(cancels_what_is_taken) X(cancels_nothing) X(moves_what_is_taken)        \
-    X(moves_nothing) X(cancels_after_the_lease) X(moves_after_the_lease) X(all_endpoints_are_one)
+    X(moves_nothing) X(cancels_after_the_lease) X(moves_after_the_lease) X(place_is_enough) X(all_endpoints_are_one)
 
 #define TEXT_OF(name) #name,
 #define NUMBER_OF(name) name,
@@ -265,16 +265,32 @@ static int fetch_otherwise(wb_storage_session *session, const wb_delayed_fetch *
     return result;
 }
 
+typedef struct {
+    wb_delayed_fn visit;
+    void *argument;
+} visitor;
+
+static int tell_place(void *argument, const wb_delayed *message)
+{
+    const visitor *to = argument;
+    wb_delayed told = *message;
+    told.place = 1;
+    return to->visit(to->argument, &told);
+}
+
 static int broken_fetch(wb_storage_session *session, const wb_delayed_fetch *fetch,
                         wb_delayed_fn visit, void *argument, wb_error *error)
 {
     wb_delayed_fetch altered = *fetch;
+    visitor to = { visit, argument };
     int64_t due, now;
     altered.struct_size = sizeof altered;
     if (bug == early_by_a_millisecond && altered.at)
         altered.at += 1000000;
     if (bug == early_by_the_clock && !altered.at && store->next(session, &due, &now, NULL) == WB_OK)
         altered.at = now + 80000000;
+    if (bug == place_is_enough)
+        return store->fetch(session, &altered, tell_place, &to, error);
     if (bug == limit_is_ignored)
         altered.limit = MESSAGES_MAX;
     if (bug == leases_are_halved)
@@ -329,8 +345,8 @@ static int make_remove(wb_storage_session *session, const char *owner, wb_delaye
     if (is_first)
         for (size_t i = 1; i < count; i++)
             keys[i].was_there = 1;
-    return store->remove(session, bug == owner_is_ignored ? NULL : owner, keys,
-                         is_first ? 1 : count, error);
+    const int is_anybodys = bug == owner_is_ignored || (bug == place_is_enough && keys[0].place);
+    return store->remove(session, is_anybodys ? NULL : owner, keys, is_first ? 1 : count, error);
 }
 
 static int broken_remove(wb_storage_session *session, const char *owner, wb_delayed_key *keys,
@@ -427,11 +443,6 @@ static int broken_release(wb_storage_session *session, const char *owner, wb_err
         (void)execute(session, "update \"%w\" set failures=failures+1 where owner is not null");
     return store->release(session, owner, error);
 }
-
-typedef struct {
-    wb_delayed_fn visit;
-    void *argument;
-} visitor;
 
 static int hide_lease(void *argument, const wb_delayed *message)
 {

@@ -176,6 +176,9 @@ END
 try moves_after_the_lease <<'END'
 what was taken is not cancelled when its lease ends, but when it was given back
 END
+try place_is_enough <<'END'
+an owner removes what he has taken, nobody's owner all
+END
 try moves_nothing <<'END'
 what was rescheduled is due then, what is taken stays
 END

@@ -34,8 +34,8 @@
 #define KEYS                                                                                       \
     "unnest($1::bytea[], $2::bytea[], $3::bigint[]) AS keys (id, destination, retries) "
 #define WAITING(operation)                                                                         \
-    "SELECT id, destination, retries, failures, due, " operation ", taken_until FROM {delayed} "   \
-    "WHERE due >= $1::bigint AND due < $5::bigint "                                                \
+    "SELECT id, destination, retries, failures, due, " operation ", taken_until, retries "         \
+    "FROM {delayed} WHERE due >= $1::bigint AND due < $5::bigint "                                                \
     "AND (due > $1::bigint OR (id, destination, retries) > ($2::bytea, $3::bytea, $4::bigint)) "   \
     "AND ($6::bytea = ''::bytea OR destination = $6::bytea) "                                      \
     "AND ($7::bytea = ''::bytea OR id = $7::bytea) "                                               \
@@ -84,8 +84,8 @@ static const char *const templates[WB_SQL_COUNT] = {
                         "FOR UPDATE SKIP LOCKED",
     [WB_SQL_TAKE] = "UPDATE {delayed} SET taken_by = $2::bytea, taken_until = " NOW " + $3::bigint "
                     "WHERE number = ANY ($1::bigint[])",
-    [WB_SQL_TAKEN] = "SELECT id, destination, retries, failures, due, operation FROM {delayed} "
-                     "WHERE number = ANY ($1::bigint[]) ORDER BY due",
+    [WB_SQL_TAKEN] = "SELECT id, destination, retries, failures, due, operation, number "
+                     "FROM {delayed} WHERE number = ANY ($1::bigint[]) ORDER BY due",
     [WB_SQL_DROP] = "DELETE FROM {delayed} AS delayed USING " KEYS OF_KEYS,
     [WB_SQL_PUT_BACK] = "UPDATE {delayed} AS delayed SET taken_by = NULL, taken_until = 0, "
                         "due = $6::bigint, failures = failures + $7::bigint FROM " KEYS OF_KEYS,

@@ -56,7 +56,7 @@ static int store(wb_storage_session *session, const wb_delayed *messages, size_t
             r = wb_error_set(error, WB_REJECT, WB_CAUSE_TOO_LARGE, 0, "a row does not hold it");
     for (size_t i = 0; i < count && r == WB_OK; i++) {
         const wb_delayed *m = &messages[i];
-        const wb_delayed_key key = { m->destination, m->destination_size, m->id, m->id_size, m->retries, 0 };
+        const wb_delayed_key key = { m->destination, m->destination_size, m->id, m->id_size, m->retries, 0, 0 };
         if (find(&key))
             continue;
         fake_row *row = &fake_store.rows[fake_store.row_count++];

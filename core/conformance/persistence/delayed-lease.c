@@ -201,9 +201,11 @@ static void owners_remove_their_own(wb_kit *kit)
         !wb_client_changes(a, WB_REMOVE, wb_owner_a, "a", 0, 1) ||
         !wb_client_changes(a, WB_REMOVE, wb_owner_a, "a", 0, 0) ||
         !wb_client_takes_due(a, wb_owner_a, 0, "b c ") ||
-        !wb_client_changes(a, WB_REMOVE, NULL, "b", 0, 1))
+        !wb_client_changes(a, WB_REMOVE, NULL, "b", 0, 1) || !wb_client_has_waiting(a, "c ") ||
+        !wb_client_delay(a, "b", PAST(2)) ||
+        !wb_client_changes(a, WB_REMOVE, wb_owner_a, "b", 0, 0)) /* another row, that nobody took */
         return;
-    wb_client_has_waiting(a, "c ");
+    wb_client_has_waiting(a, "b c ");
 }
 
 /* What is due at one time comes in any order. */

@@ -76,10 +76,33 @@ static void compare(const wb_seen *seen, const wb_delayed *row)
                  want->operation_size);
 }
 
+/* Its place in the table; where the table is full, or the id long, none. */
+static uint64_t *find_place(wb_places *places, const char *id, size_t size, int is_new)
+{
+    if (size >= sizeof places->of[0].id || memchr(id, '\0', size))
+        return NULL;
+    for (size_t i = 0; i < places->count; i++)
+        if (strlen(places->of[i].id) == size && memcmp(places->of[i].id, id, size) == 0)
+            return &places->of[i].place;
+    if (!is_new || places->count == sizeof places->of / sizeof places->of[0])
+        return NULL;
+    memcpy(places->of[places->count].id, id, size);
+    return &places->of[places->count++].place;
+}
+
+static void note_place(wb_places *places, const wb_delayed *row)
+{
+    uint64_t *place = find_place(places, row->id, row->id_size, 1);
+    if (place)
+        *place = WB_HAS(row, wb_delayed, place) ? row->place : 0;
+}
+
 static int note(void *argument, const wb_delayed *row)
 {
     wb_seen *seen = argument;
     const size_t used = strlen(seen->ids);
+    if (seen->places)
+        note_place(seen->places, row);
     if (seen->expected)
         compare(seen, row);
     (void)snprintf(seen->ids + used, sizeof seen->ids - used, "%.*s ", (int)row->id_size, row->id);
@@ -94,6 +117,7 @@ static void forget(wb_client *client, wb_seen *seen)
     seen->kit = client->kit;
     seen->count = 0;
     seen->ids[0] = '\0';
+    seen->places = NULL;
 }
 
 /* ---- calls ------------------------------------------------------------------------------- */
@@ -114,6 +138,7 @@ int wb_delayed_next(wb_client *client, int64_t *ret_due, int64_t *ret_now)
 int wb_delayed_fetch_into(wb_client *client, const wb_delayed_fetch *what, wb_seen *seen)
 {
     forget(client, seen);
+    seen->places = &client->places;
     return ops_of(client)->fetch(client->session, what, note, seen, &client->error);
 }
 
@@ -135,8 +160,11 @@ int wb_delayed_change(wb_client *client, wb_change change, const char *owner, wb
     const wb_delayed_ops *ops = ops_of(client);
     wb_storage_session *session = client->session;
     wb_error *error = &client->error;
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
+        const uint64_t *place = owner ? find_place(&client->places, keys[i].id, keys[i].id_size, 0) : NULL;
         keys[i].was_there = NOT_ANSWERED;
+        keys[i].place = place ? *place : 0;
+    }
     wb_error_clear(error);
     switch (change) {
     case WB_REMOVE:

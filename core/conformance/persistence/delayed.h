@@ -31,6 +31,7 @@ typedef struct wb_seen {
     size_t expected_count;
     int (*meanwhile)(void *argument); /* or NULL; what it returns the visitor does */
     void *argument;
+    wb_places *places; /* set by the call: a fetch notes them */
 } wb_seen;
 
 /* ---- calls; they return the plugin's class ---------------------------------------------- */
@@ -48,6 +49,7 @@ typedef enum wb_change {
     WB_RESCHEDULE,
 } wb_change;
 
+/** An owner's keys get the places that his last fetch here told of them, as the host's do. */
 int wb_delayed_change(wb_client *client, wb_change change, const char *owner, wb_delayed_key *keys,
                       size_t count, int64_t due);
 

@@ -60,12 +60,22 @@ typedef struct wb_stores_kit {
     wb_process process; /* as it was before the plugin was used */
 } wb_stores_kit;
 
+/** Where the store finds what was fetched, by ids that are short; of others it is not kept. */
+typedef struct wb_places {
+    size_t count;
+    struct {
+        char id[8];
+        uint64_t place;
+    } of[32];
+} wb_places;
+
 typedef struct wb_client {
     wb_kit *kit;
     const wb_persistence_ops *ops;
     wb_store *store;
     wb_storage_session *session;
     wb_error error; /* of the last call */
+    wb_places places;
 } wb_client;
 
 /* ---- stores (store.c) ------------------------------------------------------------------ */

@@ -64,6 +64,8 @@ typedef struct wb_delayed {
     /** Filled by list(): until when somebody has taken it, or 0. A time that has passed: whoever took
      *  it was not heard of again, and may have sent it. */
     int64_t leased_until;
+    /** Filled by fetch(), or 0: where the store finds the row again, in its own words. */
+    uint64_t place;
 } wb_delayed;
 
 /** Which one. Pointers as in wb_delayed. Append-only through wb_delayed_ops' size. */
@@ -76,6 +78,9 @@ typedef struct wb_delayed_key {
     /** Filled by remove(), increment_failure_count() and reschedule(): 1 if the row was there
      *  (and, where an owner is given, still his), else 0. */
     int32_t was_there;
+    /** What fetch() said with this key, or 0: it spares a search. The row may be gone since, or
+     *  somebody else's. */
+    uint64_t place;
 } wb_delayed_key;
 
 /** Called for each message found; it is valid during the call only. Return WB_OK to go on. */

@@ -286,13 +286,17 @@ wb_delayed wb_sql_delayed_of(const wb_sql_driver *driver, const wb_sql_cell *cel
     };
 }
 
-static int visit_taken(const wb_sql_driver *driver, taken *t, wb_delayed_fn visit, void *argument)
+static int visit_taken(const wb_sql_outbox *outbox, taken *t, wb_delayed_fn visit, void *argument)
 {
-    wb_sql_cell cells[WB_SQL_ROW_CELLS];
+    const wb_sql_driver *driver = outbox->driver;
+    const size_t numbers = outbox->statements[WB_SQL_FIND_DUE] ? 1 : 0;
+    wb_sql_cell cells[WB_SQL_ROW_CELLS + 1];
     int result = WB_OK;
     for (size_t i = 0; i < t->count && result == WB_OK; i++)
-        while (result == WB_OK && driver->fetch(&t->rows[i], cells, WB_SQL_ROW_CELLS)) {
-            const wb_delayed message = wb_sql_delayed_of(driver, cells);
+        while (result == WB_OK && driver->fetch(&t->rows[i], cells, WB_SQL_ROW_CELLS + numbers)) {
+            wb_delayed message = wb_sql_delayed_of(driver, cells);
+            if (numbers)
+                message.place = driver->number(&cells[WB_SQL_ROW_CELLS]);
             result = visit(argument, &message);
         }
     return result;
@@ -313,7 +317,7 @@ static int fetch_due(wb_storage_session *session, const wb_delayed_fetch *fetch,
     result = outbox->statements[WB_SQL_FIND_DUE] ? find_and_take(session, fetch, limit, &t)
                                                  : take_at_once(session, fetch, limit, &t);
     if (result == WB_OK)
-        result = visit_taken(outbox->driver, &t, visit, argument);
+        result = visit_taken(outbox, &t, visit, argument);
     else
         result = wb_sql_delayed_report(session, FETCH, error);
     drop_answers(outbox->driver, &t);

@@ -99,6 +99,11 @@ static void take_answer(key_list *list, const wb_sql_driver *driver, wb_sql_answ
     driver->clear(rows);
 }
 
+static wb_sql_value owner_of(const deed *what)
+{
+    return WB_SQL_BYTES(what->owner ? what->owner : "", what->owner ? WB_DELAYED_OWNER_SIZE : 0);
+}
+
 /* Queue `which` for all of the columns; answers[i] is of the statement i. */
 static void queue_keys(wb_storage_session *session, wb_sql_which which, const deed *what,
                        const wb_sql_columns *columns, wb_sql_answer *answers)
@@ -110,8 +115,7 @@ static void queue_keys(wb_storage_session *session, wb_sql_which which, const de
         const size_t count = rest < most ? rest : most;
         wb_sql_value values[7];
         wb_sql_columns_keys(columns, at, count, values);
-        values[3] = WB_SQL_BYTES(what->owner ? what->owner : "",
-                                 what->owner ? WB_DELAYED_OWNER_SIZE : 0);
+        values[3] = owner_of(what);
         values[4] = WB_SQL_NUMBER((uint64_t)what->if_free);
         values[5] = WB_SQL_NUMBER(what->due);
         values[6] = WB_SQL_NUMBER(what->failures);
@@ -134,18 +138,18 @@ static int do_at_once(wb_storage_session *session, const deed *what, key_list *l
     return result;
 }
 
-static void queue_found(wb_storage_session *session, const deed *what, const key_list *list)
+static void queue_numbers(wb_storage_session *session, const deed *what, const uint64_t *numbers,
+                          size_t count, wb_sql_answer *answer)
 {
     const wb_sql_outbox *outbox = wb_sql_of(session)->outbox;
     const size_t most = outbox->dialect->keys_max;
-    for (size_t at = 0; at < list->found; at += most) {
-        const size_t rest = list->found - at;
+    const int is_drop = what->which == WB_SQL_DROP;
+    for (size_t at = 0; at < count; at += most) {
         const wb_sql_value values[] = {
-            WB_SQL_LIST(WB_SQL_SOME_NUMBERS, list->numbers + at, rest < most ? rest : most),
-            WB_SQL_NUMBER(what->due), WB_SQL_NUMBER(what->failures)
+            WB_SQL_LIST(WB_SQL_SOME_NUMBERS, numbers + at, count - at < most ? count - at : most),
+            is_drop ? owner_of(what) : WB_SQL_NUMBER(what->due), WB_SQL_NUMBER(what->failures)
         };
-        outbox->driver->queue(session, what->which, values, what->which == WB_SQL_PUT_BACK ? 3 : 1,
-                              NULL);
+        outbox->driver->queue(session, what->which, values, is_drop ? 2 : 3, answer);
     }
 }
 
@@ -165,8 +169,49 @@ static int find_and_do(wb_storage_session *session, const deed *what, key_list *
         return result;
     }
     driver->start(session);
-    queue_found(session, what, list);
+    queue_numbers(session, what, list->numbers, list->found, NULL);
     return wb_sql_delayed_commit(session, what->crash_point);
+}
+
+/* Where all are where fetch() found them, and still the owner's. */
+static int has_places(const deed *what, key_list *list)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        list->numbers[i] = list->keys[i]->place;
+        if (!list->numbers[i])
+            return 0;
+    }
+    return what->which == WB_SQL_DROP && what->owner != NULL;
+}
+
+/* Whoever removes has fetched: nearly always all of them are there. Their number tells, and the
+ * transaction ends; else it is undone, and *ret_done stays 0. */
+static int try_places(wb_storage_session *session, const deed *what, key_list *list, int *ret_done)
+{
+    wb_sql_session *s = wb_sql_of(session);
+    wb_sql_answer dropped = { 0 };
+
+    wb_sql_delayed_begin(session);
+    queue_numbers(session, what, list->numbers, list->count, &dropped);
+    int result = s->outbox->driver->run(session, NULL);
+    if (result != WB_OK || dropped.affected != list->count) {
+        wb_sql_undo(session);
+        return s->state == WB_SQL_LOST ? s->failure.result : result;
+    }
+    s->outbox->driver->start(session);
+    result = wb_sql_delayed_commit(session, what->crash_point);
+    for (size_t i = 0; i < list->count && result == WB_OK; i++)
+        list->keys[i]->was_there = 1;
+    *ret_done = result == WB_OK;
+    return result;
+}
+
+static int do_in_two(wb_storage_session *session, const deed *what, key_list *list, size_t count,
+                     wb_sql_answer *answers)
+{
+    int is_done = 0;
+    const int result = has_places(what, list) ? try_places(session, what, list, &is_done) : WB_OK;
+    return result == WB_OK && !is_done ? find_and_do(session, what, list, count, answers) : result;
 }
 
 static int do_to_list(wb_storage_session *session, const deed *what, key_list *list)
@@ -179,7 +224,7 @@ static int do_to_list(wb_storage_session *session, const deed *what, key_list *l
     if (!answers)
         return wb_sql_delayed_no_memory(session);
     const int result = outbox->statements[WB_SQL_FIND]
-                           ? find_and_do(session, what, list, count, answers)
+                           ? do_in_two(session, what, list, count, answers)
                            : do_at_once(session, what, list, count, answers);
     free(answers);
     return result;

@@ -22,7 +22,7 @@ typedef struct place {
     size_t id_size;
     char destination[WB_DELAYED_DESTINATION_MAX];
     size_t destination_size;
-    uint64_t retries;
+    uint64_t rank;
 } place;
 
 typedef struct listing {
@@ -63,7 +63,7 @@ static int ask_page(wb_storage_session *session, const listing *l, wb_sql_answer
     const wb_sql_value values[] = { WB_SQL_NUMBER(l->at.due),
                                     WB_SQL_BYTES(l->at.id, l->at.id_size),
                                     WB_SQL_BYTES(l->at.destination, l->at.destination_size),
-                                    WB_SQL_NUMBER(l->at.retries),
+                                    WB_SQL_NUMBER(l->at.rank),
                                     WB_SQL_NUMBER(l->before),
                                     bytes_or_any(f->destination, f->destination_size),
                                     bytes_or_any(f->id, f->id_size),
@@ -88,7 +88,7 @@ static int visit_row(const wb_sql_driver *driver, listing *l, const wb_sql_cell 
         message.operation_size = 0;
     }
     l->at.due = driver->number(&cells[4]);
-    l->at.retries = message.retries;
+    l->at.rank = driver->number(&cells[WB_SQL_ROW_CELLS + 1]);
     copy(l->at.id, sizeof l->at.id, &cells[0], &l->at.id_size);
     copy(l->at.destination, sizeof l->at.destination, &cells[1], &l->at.destination_size);
     l->rest--;
@@ -99,10 +99,10 @@ static int visit_row(const wb_sql_driver *driver, listing *l, const wb_sql_cell 
 static int visit_page(const wb_sql_driver *driver, listing *l, wb_sql_answer *page,
                       uint64_t *ret_rows)
 {
-    wb_sql_cell cells[WB_SQL_ROW_CELLS + 1];
+    wb_sql_cell cells[WB_SQL_ROW_CELLS + 2];
     int result = WB_OK;
     *ret_rows = 0;
-    while (result == WB_OK && driver->fetch(page, cells, WB_SQL_ROW_CELLS + 1)) {
+    while (result == WB_OK && driver->fetch(page, cells, WB_SQL_ROW_CELLS + 2)) {
         ++*ret_rows;
         result = visit_row(driver, l, cells);
     }

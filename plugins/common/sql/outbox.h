@@ -41,7 +41,7 @@ typedef enum wb_sql_which {
     WB_SQL_FUTURE,   /* from -> records, rows (WB_SQL_FUTURE_MAX at most), newest record */
     /* the delayed message store. Times are microseconds since 1970 UTC, by the server's clock;
      * "keys" are three parameters: ids, destinations, retries; a "row" is id, destination,
-     * retries, failures, due, operation, and in a list until when it is taken, or 0 */
+     * retries, failures, due, operation */
     WB_SQL_PLAN,     /* goes before those of the store, in their transaction; NULL: no need */
     WB_SQL_DELAY,    /* keys, due, operations; what is there already stays as it is */
     WB_SQL_NEXT_DUE, /* -> when, or WB_SQL_NEVER; now */
@@ -49,17 +49,18 @@ typedef enum wb_sql_which {
      * many bytes -> the rows in that order. Where FIND_DUE is there: numbers, owner, lease */
     WB_SQL_TAKE,
     WB_SQL_FIND_DUE, /* NULL where TAKE finds them; at, limit -> number, bytes; locks, never waits */
-    WB_SQL_TAKEN,    /* beside it: numbers -> rows, earliest due first */
+    WB_SQL_TAKEN,    /* beside it: numbers -> rows with their numbers, earliest due first */
     /* keys, owner ('': whoever has them), 1 if nobody may have them -> the keys of the rows that
-     * it deletes. Where FIND is there: numbers */
+     * it deletes. Where FIND is there: numbers, owner; affects what it deletes */
     WB_SQL_DROP,
     /* the same, due, failures to add; they are nobody's then. Where FIND is there: numbers, due,
      * failures */
     WB_SQL_PUT_BACK,
     WB_SQL_FIND,     /* NULL where those two answer; as DROP -> keys, numbers; locks them */
     WB_SQL_RELEASE_ALL, /* owner */
-    /* behind due, id, destination, retries; due before; destination, id ('': any); limit ->
-     * rows, of LIST without an operation, in the order of the first four */
+    /* behind due, id, destination, rank; due before; destination, id ('': any); limit -> rows, of
+     * LIST without an operation, with until when each is taken and its rank: in the order of the
+     * first four, or of due and rank */
     WB_SQL_LIST,
     WB_SQL_SHOW,
     WB_SQL_COUNT

@@ -35,11 +35,10 @@
     " ORDER BY due LIMIT 1), " NEVER ")"
 
 #define WAITING(operation)                                                                         \
-    "SELECT id, destination, retries, failures, due, " operation ", taken_until FROM {delayed} "   \
-    "WHERE due >= $1 AND due < $5 "                                                                \
-    "AND (due > $1 OR (id, destination, retries) > ($2, $3, $4)) "                                 \
+    "SELECT id, destination, retries, failures, due, " operation ", taken_until, number "          \
+    "FROM {delayed} WHERE due >= $1 AND due < $5 AND (due > $1 OR number > $4) "                   \
     "AND ($6 = _binary x'' OR destination = $6) AND ($7 = _binary x'' OR id = $7) "                \
-    "ORDER BY due, id, destination, retries LIMIT $8"
+    "ORDER BY due, number LIMIT $8"
 
 static const char *const templates[WB_SQL_COUNT] = {
     /* READ WRITE, so that a server that takes no writes says so now and not in a handler */
@@ -88,12 +87,13 @@ static const char *const templates[WB_SQL_COUNT] = {
         "WHERE due <= IF($1 = 0, " NOW ", $1) AND taken_until <= " NOW " "
         "ORDER BY due LIMIT $2 FOR UPDATE SKIP LOCKED",
     [WB_SQL_TAKE] = "UPDATE {delayed} SET taken_by = $2, taken_until = " NOW " + $3 " OF_NUMBERS,
-    [WB_SQL_TAKEN] = "SELECT id, destination, retries, failures, due, operation FROM {delayed} "
-                     OF_NUMBERS " ORDER BY due",
+    [WB_SQL_TAKEN] = "SELECT id, destination, retries, failures, due, operation, number "
+                     "FROM {delayed} " OF_NUMBERS " ORDER BY due",
     /* MySQL does not answer with what it deletes */
     [WB_SQL_FIND] =
         "SELECT id, destination, retries, number FROM " BY_KEY ALLOWED " FOR UPDATE",
-    [WB_SQL_DROP] = "DELETE FROM {delayed} " OF_NUMBERS,
+    [WB_SQL_DROP] = "DELETE FROM {delayed} " OF_NUMBERS
+                    " AND ($2 = _binary x'' OR taken_by = $2)",
     [WB_SQL_PUT_BACK] = "UPDATE {delayed} SET taken_by = " NOBODY ", taken_until = 0, due = $2, "
                         "failures = failures + $3 " OF_NUMBERS,
     [WB_SQL_RELEASE_ALL] =
@@ -125,7 +125,8 @@ static const wb_sql_definition definitions[] = {
       "    batch bigint unsigned NOT NULL PRIMARY KEY,\n"
       "    operations longblob NOT NULL\n) ENGINE = InnoDB" },
     /* rows that are due together mostly came together, and are near each other: in the order of
-     * their ids, which are random, each would be a page by itself */
+     * their ids, which are random, each would be a page by itself. So is the order of rows that
+     * are due at the same time that of their numbers */
     { WB_SQL_FOR_DELAYS, "messages until they are due; times are microseconds since 1970",
       "CREATE TABLE IF NOT EXISTS {delayed} (\n"
       "    number bigint unsigned NOT NULL AUTO_INCREMENT PRIMARY KEY,\n"
@@ -138,7 +139,7 @@ static const wb_sql_definition definitions[] = {
       "    failures int unsigned NOT NULL DEFAULT 0,\n"
       "    operation longblob NOT NULL,\n"
       "    UNIQUE KEY message (id, destination, retries),\n"
-      "    KEY due (due, id, destination, retries)\n) ENGINE = InnoDB" },
+      "    KEY due (due)\n) ENGINE = InnoDB" },
 };
 
 #define RECORD_VERSION                                                                             \
