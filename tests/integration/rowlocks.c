@@ -112,8 +112,8 @@ static const wb_sql_definition definitions[] = {
       "CREATE TABLE IF NOT EXISTS {pending} (batch bigint PRIMARY KEY, "
       "operations bytea NOT NULL)" },
     { WB_SQL_FOR_DELAYS, NULL,
-      "CREATE TABLE IF NOT EXISTS {delayed} (number bigserial, id bytea, destination bytea, "
-      "retries bigint, due bigint NOT NULL, taken_by bytea, taken_until bigint NOT NULL DEFAULT 0, "
+      "CREATE TABLE IF NOT EXISTS {delayed} (number bigint GENERATED ALWAYS AS IDENTITY, "
+      "id bytea, destination bytea, retries bigint, due bigint NOT NULL, taken_by bytea, taken_until bigint NOT NULL DEFAULT 0, "
       "failures bigint NOT NULL DEFAULT 0, operation bytea NOT NULL, "
       "PRIMARY KEY (id, destination, retries))" },
     { WB_SQL_FOR_DELAYS, NULL, "CREATE INDEX IF NOT EXISTS {delayed_due} ON {delayed} (due)" },

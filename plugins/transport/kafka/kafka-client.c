@@ -59,17 +59,22 @@ int wb_kafka_name_take(wb_transport *transport, char ret_name[WB_KAFKA_NAME_SIZE
 
 /* ---- what librdkafka says -------------------------------------------------------- */
 
-/* A broker that cannot be reached is reported where somebody waits for it, once. What
- * librdkafka says of it, at each of its tries, is for those who want to know more. */
-static int is_said_of_tries(const char *facility)
+/* A broker that cannot be reached is reported where somebody waits for it, once; so is a client that
+ * lost its place in the group or cannot go on. What librdkafka says of it, at each of its tries, is
+ * for those who want to know more. */
+static int is_said_elsewhere(const char *facility)
 {
-    return strcmp(facility, "FAIL") == 0 || strcmp(facility, "GETPID") == 0 || strcmp(facility, "REQTMOUT") == 0 ||
-           strcmp(facility, "CONFWARN") == 0; /* of properties that are for the other kind of client */
+    static const char *const facilities[] = { "FAIL", "GETPID", "REQTMOUT", "SESSTMOUT", "FATAL",
+                                              "CONFWARN" /* of properties of the other kind of client */ };
+    for (size_t i = 0; i < sizeof facilities / sizeof facilities[0]; i++)
+        if (strcmp(facility, facilities[i]) == 0)
+            return 1;
+    return 0;
 }
 
 static int level_of(int syslog_level, const char *facility)
 {
-    if (is_said_of_tries(facility))
+    if (is_said_elsewhere(facility))
         return WB_LOG_DEBUG;
     if (syslog_level <= 2)
         return WB_LOG_ERROR;
