@@ -5,6 +5,7 @@
  */
 #include "config.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,6 +59,7 @@ typedef struct job {
     const wb_delayed_ops *ops;
     wb_delayed_filter filter;
     int64_t retries; /* -1: any */
+    size_t limit;    /* of those that are wanted; 0: none */
     cli_when when;   /* of reschedule */
     int64_t now;     /* the database's */
     wb_error error;
@@ -73,39 +75,59 @@ static int fail(const job *j)
     return cli_fail(wb_error_exit_code(&j->error), "endpoint \"%s\": %s", j->setup->config->name, j->error.text);
 }
 
-static int is_wanted(const job *j, const wb_delayed *message)
+/* ---- what is wanted ------------------------------------------------------------------ */
+
+typedef struct search {
+    job *j;
+    size_t count;
+    void (*take)(job *j, const wb_delayed *message);
+} search;
+
+static int is_full(const search *s)
 {
-    return j->retries < 0 || (int64_t)message->retries == j->retries;
+    return s->j->limit && s->count == s->j->limit;
+}
+
+/* The store knows nothing of a number of retries, and counts those that are not wanted, too. */
+static int look_at(void *argument, const wb_delayed *message)
+{
+    search *s = argument;
+    if (s->j->retries >= 0 && (int64_t)message->retries != s->j->retries)
+        return WB_OK;
+    s->take(s->j, message);
+    s->count++;
+    return is_full(s) ? WB_REJECT : WB_OK;
+}
+
+static int visit_wanted(job *j, void (*take)(job *j, const wb_delayed *message))
+{
+    search s = { j, 0, take };
+    j->filter.limit = j->retries < 0 ? j->limit : 0;
+    int r = j->ops->list(j->session, &j->filter, look_at, &s, &j->error);
+    return r == WB_OK || is_full(&s) ? EX_OK : fail(j);
 }
 
 /* ---- list ------------------------------------------------------------------------------ */
 
-static int list_one(void *argument, const wb_delayed *message)
+static void list_one(job *j, const wb_delayed *message)
 {
-    job *j = argument;
-    if (!is_wanted(j, message))
-        return WB_OK;
     if (j->json)
         json_array_append_new(j->json, cli_waiting_json(message));
     else
         cli_waiting_print_row(message, j->now);
-    return WB_OK;
 }
 
 static int list(job *j)
 {
     if (!j->json)
         cli_waiting_print_heading();
-    return j->ops->list(j->session, &j->filter, list_one, j, &j->error) == WB_OK ? EX_OK : fail(j);
+    return visit_wanted(j, list_one);
 }
 
 /* ---- find ------------------------------------------------------------------------------ */
 
-static int keep_one(void *argument, const wb_delayed *message)
+static void keep_one(job *j, const wb_delayed *message)
 {
-    job *j = argument;
-    if (!is_wanted(j, message))
-        return WB_OK;
     if (j->count == j->capacity) {
         j->capacity = j->capacity ? 2 * j->capacity : 64;
         j->found = wb_realloc(j->found, j->capacity * sizeof *j->found);
@@ -115,14 +137,14 @@ static int keep_one(void *argument, const wb_delayed *message)
     copy->destination = wb_arena_copy(&j->arena, message->destination, message->destination_size);
     copy->id = wb_arena_copy(&j->arena, message->id, message->id_size);
     copy->operation = message->operation ? wb_arena_copy(&j->arena, message->operation, message->operation_size) : NULL;
-    return WB_OK;
 }
 
 static int find(job *j)
 {
     j->count = 0;
-    if (j->ops->list(j->session, &j->filter, keep_one, j, &j->error) != WB_OK)
-        return fail(j);
+    int code = visit_wanted(j, keep_one);
+    if (code != EX_OK)
+        return code;
     return j->count ? EX_OK
                     : cli_fail(EX_NOINPUT, "no such message waits: it was sent, or cancelled, or there never was one");
 }
@@ -168,8 +190,10 @@ static void tell(job *j, const wb_delayed *message, const char *outcome, const c
         json_array_append_new(j->json, object);
     } else {
         (void)printf("%s: ", sentence);
-        (void)fwrite(message->id, 1, message->id_size, stdout);
-        (void)printf(" to %.*s\n", (int)message->destination_size, message->destination);
+        cli_waiting_print_bytes(message->id, message->id_size);
+        (void)printf(" to ");
+        cli_waiting_print_bytes(message->destination, message->destination_size);
+        (void)putchar('\n');
     }
 }
 
@@ -177,8 +201,7 @@ static int count_one(void *argument, const wb_delayed *message)
 {
     const wb_delayed_key *key = ((void **)argument)[0];
     size_t *count = ((void **)argument)[1];
-    *count += message->retries == key->retries && message->destination_size == key->destination_size &&
-              memcmp(message->destination, key->destination, key->destination_size) == 0;
+    *count += message->retries == key->retries;
     return WB_OK;
 }
 
@@ -187,7 +210,8 @@ static int is_there(job *j, wb_delayed_key *key, int *ret_is_there)
 {
     size_t count = 0;
     void *argument[] = { key, &count };
-    const wb_delayed_filter same = { .struct_size = sizeof same, .id = key->id, .id_size = key->id_size };
+    const wb_delayed_filter same = { .struct_size = sizeof same, .id = key->id, .id_size = key->id_size,
+                                     .destination = key->destination, .destination_size = key->destination_size };
     int r = j->ops->list(j->session, &same, count_one, argument, &j->error);
     *ret_is_there = count != 0;
     return r == WB_OK ? EX_OK : fail(j);
@@ -281,21 +305,25 @@ static int (*find_deed(const char *name))(job *j)
     return NULL;
 }
 
-static int read_number(const char *option, const char *text, int64_t *ret_number)
+static int read_number(const char *option, const char *text, int64_t least, int64_t *ret_number)
 {
     char *end = NULL;
     if (!text)
         return EX_OK;
+    errno = 0;
     *ret_number = strtoll(text, &end, 10);
-    if (end == text || *end || *ret_number < 0)
-        return cli_fail(EX_USAGE, "%s \"%s\" is not a number", option, text);
+    if (end == text || *end || errno || *ret_number < least)
+        return cli_fail(EX_USAGE, "%s \"%s\" is not a number, %" PRId64 " or more", option, text, least);
     return EX_OK;
 }
 
+/* A filter takes 0 for no time at all: what is not later than 1970 is the first moment after. */
 static int read_time(const char *option, const char *text, int64_t *ret_time)
 {
     if (text && wb_time_parse(text, ret_time) != WB_UNIT_OK)
         return cli_fail(EX_USAGE, "%s \"%s\" is not a time like 2026-12-31T08:00:00Z (UTC)", option, text);
+    if (text && *ret_time < 1)
+        *ret_time = 1;
     return EX_OK;
 }
 
@@ -308,14 +336,14 @@ static int read_filter(job *j)
                                      .id = v->value['i'], .id_size = v->value['i'] ? strlen(v->value['i']) : 0,
                                      .destination = v->value['d'],
                                      .destination_size = v->value['d'] ? strlen(v->value['d']) : 0 };
-    int code = read_number("--retries", v->value[OPTION_RETRIES], &j->retries);
+    int code = read_number("--retries", v->value[OPTION_RETRIES], 0, &j->retries);
     if (code == EX_OK)
-        code = read_number("--limit", v->value[OPTION_LIMIT], &limit);
+        code = read_number("--limit", v->value[OPTION_LIMIT], 1, &limit);
     if (code == EX_OK)
         code = read_time("--due-from", v->value[OPTION_FROM], &j->filter.due_from);
     if (code == EX_OK)
         code = read_time("--due-before", v->value[OPTION_BEFORE], &j->filter.due_before);
-    j->filter.limit = (size_t)limit;
+    j->limit = (size_t)limit;
     return code;
 }
 
@@ -399,7 +427,7 @@ static int run(const cli_values *values)
     j.json = values->value['j'] ? json_array() : NULL;
     wb_arena_init(&j.arena, 64 * 1024);
     code = j.setup ? open_and_do(&j, deed) : EX_USAGE;
-    if (j.json && (code == EX_OK || code == EX_TEMPFAIL || code == EX_NOINPUT))
+    if (j.json && (code == EX_OK || code == EX_TEMPFAIL || code == EX_NOINPUT || json_array_size(j.json)))
         print_json(j.json);
     json_decref(j.json);
     free(j.found);

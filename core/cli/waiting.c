@@ -19,7 +19,7 @@
 
 /* ---- values -------------------------------------------------------------------------- */
 
-static void print_bytes(const char *bytes, size_t size)
+void cli_waiting_print_bytes(const char *bytes, size_t size)
 {
     if (wb_text_is_plain(bytes, size)) {
         (void)fwrite(bytes, 1, size, stdout);
@@ -71,9 +71,9 @@ void cli_waiting_print_row(const wb_delayed *message, int64_t now)
     (void)snprintf(failures, sizeof failures, "%" PRIu32, message->failures);
     (void)printf(ROW, due, format_distance(message->due, now, distance), describe_lease(message, taken), retries,
                  failures);
-    print_bytes(message->destination, message->destination_size);
+    cli_waiting_print_bytes(message->destination, message->destination_size);
     (void)printf("  ");
-    print_bytes(message->id, message->id_size);
+    cli_waiting_print_bytes(message->id, message->id_size);
     (void)putchar('\n');
 }
 
@@ -132,9 +132,9 @@ static void print_operation(const wb_delayed *message, const wb_operation *opera
     (void)printf("kind         %s\nbody         %zu bytes\nheaders\n", kind_of(operation), operation->body_size);
     for (size_t i = 0; i < operation->header_count; i++) {
         (void)printf("  ");
-        print_bytes(operation->headers[i].name, operation->headers[i].name_size);
+        cli_waiting_print_bytes(operation->headers[i].name, operation->headers[i].name_size);
         (void)printf(" = ");
-        print_bytes(operation->headers[i].value, operation->headers[i].value_size);
+        cli_waiting_print_bytes(operation->headers[i].value, operation->headers[i].value_size);
         (void)putchar('\n');
     }
 }
@@ -145,9 +145,9 @@ void cli_waiting_print(const wb_delayed *message, int64_t now)
     wb_arena arena;
     wb_clock_format_log(message->due, due);
     (void)printf("id           ");
-    print_bytes(message->id, message->id_size);
+    cli_waiting_print_bytes(message->id, message->id_size);
     (void)printf("\ndestination  ");
-    print_bytes(message->destination, message->destination_size);
+    cli_waiting_print_bytes(message->destination, message->destination_size);
     (void)printf("\ndue          %s (%s)\nretries      %" PRIu32 "\nfailures     %" PRIu32 "\n", due,
                  format_distance(message->due, now, distance), message->retries, message->failures);
     if (message->leased_until)

@@ -8,6 +8,9 @@
 #include <jansson.h>
 #include <waybill/sys/delayed.h>
 
+/** Bytes as they are if they are text, else with \xNN for what a terminal must not get. */
+void cli_waiting_print_bytes(const char *bytes, size_t size);
+
 /** The heading of the rows. */
 void cli_waiting_print_heading(void);
 /** One line: when it is due, how far away that is from `now` (the database's time), whether it is

@@ -5,8 +5,10 @@
 
 #include <sysexits.h>
 
+#include "core/base/clock.h"
 #include "core/cli/cli.h"
 #include "core/config/units.h"
+#include "core/message/outgoing.h"
 
 int cli_read_when(const char *delay, const char *at, cli_when *ret_when)
 {
@@ -17,5 +19,7 @@ int cli_read_when(const char *delay, const char *at, cli_when *ret_when)
         return cli_fail(EX_USAGE, "--delay \"%s\" is not a duration like 10s, 2h or 7d", delay);
     if (at && wb_time_parse(at, &ret_when->at) != WB_UNIT_OK)
         return cli_fail(EX_USAGE, "--at \"%s\" is not a time like 2026-12-31T08:00:00Z (UTC)", at);
+    if (ret_when->delay > WB_OUTGOING_DELAY_MAX || ret_when->at > wb_clock_wall() + WB_OUTGOING_DELAY_MAX)
+        return cli_fail(EX_USAGE, "%s \"%s\" is more than 3650 days away", delay ? "--delay" : "--at", delay ? delay : at);
     return EX_OK;
 }

@@ -7,6 +7,7 @@ use strict;
 use warnings;
 use lib "$ENV{top_srcdir}/tests/integration";
 use JSON::PP ();
+use POSIX qw(strftime);
 use Test::More;
 use Time::HiRes qw(sleep time);
 use Endpoint;
@@ -22,6 +23,11 @@ sub json {
     return ($code, JSON::PP->new->decode($json));
 }
 sub ids { my ($e, @arguments) = @_; return join ' ', map { $_->{id} } @{ (json($e, 'list', @arguments))[1] } }
+
+sub table {
+    my ($e) = @_;
+    return $e->{pair} =~ /mysql/ ? "`$e->{name}_delayed`" : $e->{pair} =~ /pgsql/ ? qq("$e->{name}_delayed") : qq("waybill_$e->{name}_delayed");
+}
 
 sub put {
     my ($e, $id, $delay, @more) = @_;
@@ -40,6 +46,12 @@ sub check_looks {
     is ids($e, '--limit', 1), 'odd', "$e->{pair}: so many";
     is ids($e, '--due-before', '2000-01-01T00:00:00Z') . ids($e, '--due-from', '2200-01-01T00:00:00Z'), '', "$e->{pair}: of some time";
     is ids($e, '--retries', 1), '', "$e->{pair}: with so many retries";
+    my $last = 'where due = (select due from (select max(due) as due from ' . table($e) . ') as latest)';
+    $e->sql('update ' . table($e) . " set retries = 2 $last");
+    is ids($e, '--retries', 2, '--limit', 1), 'later', "$e->{pair}: so many of those, whatever is due before";
+    $e->sql('update ' . table($e) . " set retries = 0 $last");
+    is ids($e, '--due-before', '1970-01-01T00:00:00Z'), '', "$e->{pair}: none was due before there was time";
+    is((delayed($e, 'list', '--limit', $_))[0], 64, "$e->{pair}: a limit of $_ is none") for 0, '9' x 30;
     my (undef, $text) = delayed($e, 'list');
     like $text, qr/^\d{4}-\d\d-\d\dT[\d:.]+Z +in (59|60) min .* elsewhere  odd$/m, "$e->{pair}: for people";
     my (undef, $all) = json($e, 'show', '--id', 'sooner');
@@ -60,8 +72,10 @@ sub check_changes {
     is((delayed($e, 'cancel', '--to', 'sink'))[0], 64, "$e->{pair}: of several all is said");
     is ids($e), 'sooner later', "$e->{pair}: and none of them is cancelled";
     is((delayed($e, 'reschedule', '--id', 'later'))[0], 64, "$e->{pair}: so is the time");
-    is((delayed($e, 'reschedule', '--id', 'later', '--at', '2200-01-01T00:00:00Z'))[0], 0, "$e->{pair}: one is due at another time");
-    is ids($e, '--due-from', '2199-12-31T23:59:59Z'), 'later', "$e->{pair}: which it has";
+    is((delayed($e, 'reschedule', '--id', 'later', @$_))[0], 64, "$e->{pair}: @$_ is too far") for [ '--delay', '3651d' ], [ '--delay', '100000d' ], [ '--at', '2200-01-01T00:00:00Z' ];
+    my $then = strftime('%Y-%m-%dT%H:%M:%SZ', gmtime(time + 3600 * 86400));
+    is((delayed($e, 'reschedule', '--id', 'later', '--at', $then))[0], 0, "$e->{pair}: one is due at another time");
+    is ids($e, '--due-from', $then), 'later', "$e->{pair}: which it has";
     $e->start;
     $e->wait_for('the endpoint is at work', sub { $e->log_lines(qr/msg="endpoint starts"/) });
     my $since = time;
