@@ -62,7 +62,7 @@ typedef enum wb_sql_which {
      * LIST without an operation, with until when each is taken and its rank: in the order of the
      * first four, or of due and rank */
     WB_SQL_LIST,
-    WB_SQL_SHOW,
+    WB_SQL_SHOW, /* the same with operations, and there is an id */
     WB_SQL_COUNT
 } wb_sql_which;
 

@@ -34,11 +34,11 @@
     "COALESCE((SELECT due FROM {delayed} FORCE INDEX (due) WHERE taken_until <= " NOW              \
     " ORDER BY due LIMIT 1), " NEVER ")"
 
-#define WAITING(operation)                                                                         \
+/* FROM, with the index to be used, and WHERE of that id */
+#define WAITING(operation, from, of_id)                                                            \
     "SELECT id, destination, retries, failures, due, " operation ", taken_until, number "          \
-    "FROM {delayed} WHERE due >= $1 AND due < $5 AND (due > $1 OR number > $4) "                   \
-    "AND ($6 = _binary x'' OR destination = $6) AND ($7 = _binary x'' OR id = $7) "                \
-    "ORDER BY due, number LIMIT $8"
+    "FROM " from "WHERE " of_id "due >= $1 AND due < $5 AND (due > $1 OR number > $4) "            \
+    "AND ($6 = _binary x'' OR destination = $6) ORDER BY due, number LIMIT $8"
 
 static const char *const templates[WB_SQL_COUNT] = {
     /* READ WRITE, so that a server that takes no writes says so now and not in a handler */
@@ -98,8 +98,8 @@ static const char *const templates[WB_SQL_COUNT] = {
                         "failures = failures + $3 " OF_NUMBERS,
     [WB_SQL_RELEASE_ALL] =
         "UPDATE {delayed} SET taken_by = " NOBODY ", taken_until = 0 WHERE taken_by = $1",
-    [WB_SQL_LIST] = WAITING("_binary x''"),
-    [WB_SQL_SHOW] = WAITING("operation"),
+    [WB_SQL_LIST] = WAITING("_binary x''", "{delayed} ", ""),
+    [WB_SQL_SHOW] = WAITING("operation", "{delayed} FORCE INDEX (message) ", "id = $7 AND "),
 };
 
 /* ---- its tables -------------------------------------------------------------------- */

@@ -45,7 +45,7 @@
 
 #define WAITING(operation)                                                                         \
     "SELECT id, destination, retries, failures, due, " operation ", taken_until, retries "         \
-    "FROM {delayed} WHERE due >= $1::bigint AND due < $5::bigint "                                                \
+    "FROM {delayed} WHERE due >= $1::bigint AND due < $5::bigint "                                 \
     "AND (due > $1::bigint OR (id, destination, retries) > ($2::bytea, $3::bytea, $4::bigint)) "   \
     "AND ($6::bytea = ''::bytea OR destination = $6::bytea) "                                      \
     "AND ($7::bytea = ''::bytea OR id = $7::bytea) "                                               \

@@ -290,10 +290,22 @@ static int visit_list(wb_sqlite_delayed_call *call, sqlite3_stmt *statement,
     return result;
 }
 
-#define FILTERED                                                                                   \
-    " and due<?3 and (?4 is null or destination=?4) and (?5 is null or id=?5)"
+#define FILTERED " and due<?3 and (?4 is null or destination=?4)"
 
 /* Two looks, since SQLite does not use the index for the order of equal times in one. */
+static const char all_of_them[] =
+    "select" COLUMNS ", null from \"waybill_%w_delayed\" where row=coalesce("
+    "(select row from \"waybill_%w_delayed\" where due=?1 and row>?2" FILTERED
+    " order by row limit 1),"
+    "(select row from \"waybill_%w_delayed\" where due>?1" FILTERED
+    " order by due, row limit 1))";
+
+/* Those with an id are few; they are found by it, however many wait. */
+static const char of_one_id[] =
+    "select" COLUMNS ", operation from \"waybill_%w_delayed\" where row="
+    "(select row from \"waybill_%w_delayed\" where id=?5 and (due,row)>(?1,?2)" FILTERED
+    " order by due, row limit 1)";
+
 int wb_sqlite_delayed_list(wb_storage_session *session, const wb_delayed_filter *filter,
                            wb_delayed_fn visit, void *argument, wb_error *error)
 {
@@ -301,14 +313,7 @@ int wb_sqlite_delayed_list(wb_storage_session *session, const wb_delayed_filter 
     sqlite3_stmt *statement = NULL;
     int result = wb_sqlite_delayed_enter(&call, session, error);
     if (result == WB_OK)
-        result = wb_sqlite_delayed_prepare(
-            &call, &statement,
-            "select" COLUMNS ", case when ?5 is null then null else operation end"
-            " from \"waybill_%w_delayed\" where row=coalesce("
-            "(select row from \"waybill_%w_delayed\" where due=?1 and row>?2" FILTERED
-            " order by row limit 1),"
-            "(select row from \"waybill_%w_delayed\" where due>?1" FILTERED
-            " order by due, row limit 1))");
+        result = wb_sqlite_delayed_prepare(&call, &statement, filter->id ? of_one_id : all_of_them);
     if (result == WB_OK)
         result = visit_list(&call, statement, filter, visit, argument);
     (void)sqlite3_finalize(statement);

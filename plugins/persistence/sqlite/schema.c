@@ -32,7 +32,7 @@ static const char delayed_format[] =
     "  owner blob,\n"
     "  leased_until integer not null default 0,\n"
     "  operation blob not null,\n"
-    "  unique(destination, id, retries));\n"
+    "  unique(id, destination, retries));\n"
     "create index if not exists \"waybill_%w_delayed_due\" on \"waybill_%w_delayed\"(due);\n"
     "create index if not exists \"waybill_%w_delayed_owner\" on \"waybill_%w_delayed\"(owner)\n"
     "  where owner is not null;\n";
