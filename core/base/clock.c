@@ -59,7 +59,10 @@ int wb_clock_parse_wire(const char *text, int64_t *ret_wall)
         return 0;
     tm.tm_year -= 1900;
     tm.tm_mon--;
-    *ret_wall = (int64_t)timegm(&tm) * WB_SECOND + micros * INT64_C(1000);
+    const int64_t seconds = timegm(&tm);
+    if (__builtin_mul_overflow(seconds, WB_SECOND, ret_wall) ||
+        __builtin_add_overflow(*ret_wall, micros * INT64_C(1000), ret_wall))
+        *ret_wall = seconds < 0 ? INT64_MIN : INT64_MAX;
     return 1;
 }
 

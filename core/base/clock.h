@@ -26,7 +26,7 @@ int64_t wb_clock_steady(void);
 #define WB_TIMESTAMP_SIZE 29
 /** "yyyy-MM-dd HH:mm:ss:ffffff Z", the format of NServiceBus headers. */
 void wb_clock_format_wire(int64_t wall, char text[WB_TIMESTAMP_SIZE]);
-/** @return 1 and the time, or 0: it is not that format. */
+/** @return 1 and the time (the first or last there is, where it does not fit), or 0: it is not that format. */
 int wb_clock_parse_wire(const char *text, int64_t *ret_wall);
 
 /** Size of a span of time with its NUL byte. */

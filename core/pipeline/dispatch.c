@@ -77,7 +77,7 @@ static void end_handled(wb_worker *w, const wb_error *error)
     if (w->pipeline->mode != WB_MODE_NONE)
         return;
     (void)snprintf(reason, sizeof reason,
-                   "it was handled, and what it sends is not sent: the store of delayed messages failed: %s",
+                   "it was handled, and what it sends may not be sent, or not all of it: the store of delayed messages failed: %s",
                    error->text);
     for (size_t i = 0; i < w->batch_size; i++) {
         wb_item *item = w->batch[i];

@@ -61,10 +61,14 @@ wb_recoverability wb_pipeline_policy(const wb_pipeline *p, const char *type)
     return policy;
 }
 
+static int64_t now_by(int64_t offset)
+{
+    return offset ? wb_clock_steady() + offset : wb_clock_wall();
+}
+
 int64_t wb_pipeline_now(const wb_pipeline *p)
 {
-    int64_t offset = atomic_load(&p->time_offset);
-    return offset ? wb_clock_steady() + offset : wb_clock_wall();
+    return now_by(atomic_load(&p->time_offset));
 }
 
 int64_t wb_pipeline_delay_now(const wb_pipeline *p)
@@ -74,15 +78,14 @@ int64_t wb_pipeline_delay_now(const wb_pipeline *p)
 
 int64_t wb_pipeline_due_now(const wb_pipeline *p)
 {
-    int64_t doubt = p->origin.delays == WB_DELAYS_BY_TRANSPORT ? 0 : atomic_load(&p->time_doubt);
-    return wb_pipeline_delay_now(p) - doubt;
+    return p->origin.delays == WB_DELAYS_BY_TRANSPORT ? wb_clock_wall() : now_by(atomic_load(&p->due_offset));
 }
 
 void wb_pipeline_set_time(wb_pipeline *p, int64_t wall, int64_t asked)
 {
-    int64_t offset = wall - asked;
-    atomic_store(&p->time_doubt, wb_clock_steady() - asked);
-    atomic_store(&p->time_offset, offset ? offset : 1);
+    int64_t most = wall - asked, least = wall - wb_clock_steady();
+    atomic_store(&p->time_offset, most ? most : 1);
+    atomic_store(&p->due_offset, least ? least : -1);
 }
 
 int wb_pipeline_ask_time(wb_pipeline *p, wb_storage_session *storage, wb_error *error)

@@ -53,9 +53,10 @@ typedef struct wb_pipeline {
     wb_breaker store_breaker, fetch_breaker, dispatch_breaker;
     /* Set when a message came back whose operations are parked: the sweeper tries them all. */
     atomic_int sweep_parked;
-    /* The database's time is wb_clock_steady() plus this; 0: not known, the wall clock is. */
+    /* The database's time is wb_clock_steady() plus the first at most, and plus the second at least: many
+     * threads ask, and either holds whoever told the other. 0: not known, the wall clock is. */
     _Atomic int64_t time_offset;
-    _Atomic int64_t time_doubt; /* ns: that may be so much ahead of it, never behind */
+    _Atomic int64_t due_offset;
     /* Batches with handled messages that were committed: what a server's trouble is measured by. */
     _Atomic uint64_t successes;
     /* Messages whose operations the broker took, all of them. */

@@ -31,7 +31,6 @@ void wb_rate_failed(wb_rate_limit *limit, const char *endpoint)
         return;
     if (!atomic_compare_exchange_strong(&limit->since, &none, now ? now : 1))
         return;
-    atomic_store(&limit->next, now + limit->wait);
     atomic_fetch_add(&limit->times, 1);
     tell_began(limit, endpoint);
 }
@@ -50,15 +49,26 @@ void wb_rate_succeeded(wb_rate_limit *limit, const char *endpoint)
                  { "endpoint", endpoint }, { "seconds", seconds });
 }
 
+/* Behind the last attempt, and behind the failure that began it. */
+static int64_t left_to_wait(const wb_rate_limit *limit)
+{
+    int64_t first = atomic_load(&limit->since) + limit->wait, next = atomic_load(&limit->next);
+    return (next > first ? next : first) - wb_clock_monotonic();
+}
+
 int64_t wb_rate_take_turn(wb_rate_limit *limit, const void *worker)
 {
     const void *nobody = NULL;
+    int64_t left;
     if (!wb_rate_is_limited(limit))
         return 0;
-    int64_t left = atomic_load(&limit->next) - wb_clock_monotonic();
-    if (left > 0)
+    if ((left = left_to_wait(limit)) > 0)
         return left;
-    return atomic_compare_exchange_strong(&limit->turn, &nobody, worker) || nobody == worker ? 0 : ASK_AGAIN;
+    if (!atomic_compare_exchange_strong(&limit->turn, &nobody, worker))
+        return nobody == worker ? 0 : ASK_AGAIN;
+    if ((left = left_to_wait(limit)) > 0) /* somebody has had his turn since we looked */
+        atomic_store(&limit->turn, NULL);
+    return left > 0 ? left : 0;
 }
 
 void wb_rate_give_turn(wb_rate_limit *limit, const void *worker)

@@ -216,8 +216,8 @@ static int makes_attempt(const wb_worker *w)
 }
 
 /* Whether an attempt may be made: where they are limited, one at a time, and not too soon after the
- * last one. A stop does not wait for that: what is in hand is given back; but for mode none, where
- * that would lose it. */
+ * last one. A stop, or a critical error, does not wait for that: what is in hand is given back; but for
+ * mode none, where that would lose it. */
 static int has_turn(wb_worker *w)
 {
     wb_pipeline *p = w->pipeline;
@@ -229,7 +229,7 @@ static int has_turn(wb_worker *w)
         w->take = 1;
         wb_clock_pause(wait < RATE_PAUSE ? wait : RATE_PAUSE, &p->stop);
     }
-    return !p->stop || !wb_rate_is_limited(&p->rate) || p->mode == WB_MODE_NONE;
+    return !(p->stop || p->is_critical) || !wb_rate_is_limited(&p->rate) || p->mode == WB_MODE_NONE;
 }
 
 /* The record of a suspect's attempt must not wait for a batch that may not come; and without

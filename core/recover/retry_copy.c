@@ -43,7 +43,7 @@ static int is_over(const wb_incoming *incoming, int64_t now)
 {
     int64_t first;
     const wb_header *header = find_first(incoming);
-    return header && wb_clock_parse_wire(header->value, &first) && now - first >= WB_DELAYED_RETRIES_END;
+    return header && wb_clock_parse_wire(header->value, &first) && first <= now - WB_DELAYED_RETRIES_END;
 }
 
 int64_t wb_recover_delay(const wb_recoverability *policy, const wb_retry_question *question)

@@ -75,7 +75,7 @@ struct wb_context {
 };
 
 /** Handle one message. @return WB_OK; WB_RETRY to be tried again (immediate
- *  retries, then the error queue); WB_UNRECOVERABLE for the error queue at once.
+ *  retries, then delayed ones, then the error queue); WB_UNRECOVERABLE for the error queue at once.
  *  (A refused send is WB_REJECT, which is the same.) Any other class counts as WB_RETRY, so
  *  `return wb_publish(...)` is right. */
 typedef int (*wb_handler_fn)(wb_context *ctx, const wb_message *message);
@@ -163,8 +163,8 @@ static inline int wb_move_to(wb_context *ctx, const char *queue, const char *rea
 /** Have the message tried again after a time of the handler's choice, and not at once:
  *  `return wb_retry_after(ctx, 10 * WB_MINUTES, "the bank is closed");`. It is a delayed retry like
  *  those of the configuration, but for its delay (more than 0, at most 3650 days; no jitter): it counts as one
- *  of `delayed_retries`, and is made where these are. When none is left, or nobody delays, the message
- *  goes to the error queue. As with WB_UNRECOVERABLE the handler may be asked once more, alone. On a
+ *  of `delayed_retries`, and is made where these are (not on Kafka for a message with a key, unless
+ *  `on_failure` is "delay"). When none is left, or none is made, the message goes to the error queue. As with WB_UNRECOVERABLE the handler may be asked once more, alone. On a
  *  host older than this function it is an ordinary WB_RETRY. @return WB_RETRY, to be returned. */
 static inline int wb_retry_after(wb_context *ctx, int64_t delay, const char *reason)
 {

@@ -75,7 +75,7 @@ typedef struct wb_delayed_key {
     const char *id;
     size_t id_size;
     uint32_t retries;
-    /** Filled by remove(), increment_failure_count() and reschedule(): 1 if the row was there
+    /** Filled by remove(), increment_failure_count(), cancel() and reschedule(): 1 if the row was there
      *  (and, where an owner is given, still his), else 0. */
     int32_t was_there;
     /** What fetch() said with this key, or 0: it spares a search. The row may be gone since, or
