@@ -9,6 +9,7 @@
 #include "core/base/clock.h"
 #include "core/base/crash.h"
 #include "core/base/log.h"
+#include "core/recover/retry_copy.h"
 
 /* How long a message that met a server's trouble is set aside. */
 #define TROUBLE_PAUSE_FIRST (1 * WB_SECOND)
@@ -30,13 +31,25 @@ static int may_wait_with(const wb_item *copy, const wb_item *item)
            memcmp(copy->incoming->body, item->incoming->body, item->incoming->body_size) == 0;
 }
 
+/* A copy that has come back once more has its own tries, and its handler has not run in this one. */
+static int is_as_old(const wb_item *a, const wb_item *b)
+{
+    return wb_recover_retries(a->incoming->headers, a->incoming->header_count) ==
+           wb_recover_retries(b->incoming->headers, b->incoming->header_count);
+}
+
+static int shares_fate(const wb_item *copy, const wb_item *item)
+{
+    return copy != item && copy->verdict == WB_VERDICT_OPEN && copy->state != WB_ITEM_SETTLED &&
+           wb_item_is_same(copy, item) && (is_as_old(copy, item) || wb_bug("shared_retry"));
+}
+
 void wb_verdict_condemn(wb_worker *w, wb_item *item, const char *kind, const char *reason)
 {
     wb_item_condemn(item, kind, reason);
     for (size_t i = 0; w->pipeline->outbox && !wb_bug("lost_copy") && i < w->held_count; i++) {
         wb_item *copy = w->held[i];
-        if (copy != item && copy->verdict == WB_VERDICT_OPEN && copy->state != WB_ITEM_SETTLED &&
-            wb_item_is_same(copy, item)) {
+        if (shares_fate(copy, item)) {
             copy->failure.may_wait = may_wait_with(copy, item);
             copy->failure.delay = item->failure.delay;
             wb_item_condemn(copy, kind, reason);

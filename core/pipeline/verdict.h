@@ -44,7 +44,8 @@ void wb_verdict_wait(const wb_worker *w, wb_item *item);
 int wb_verdict_is_proved(const wb_worker *w, const wb_item *item);
 
 /** A message fails for good, and with it the copies of its id in hand: they would all take
- *  effect or none. */
+ *  effect or none. But for those that have had more or fewer delayed retries: each has the tries
+ *  that it has left. */
 void wb_verdict_condemn(wb_worker *w, wb_item *item, const char *kind, const char *reason);
 
 #endif

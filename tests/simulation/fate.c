@@ -17,6 +17,7 @@ const sim_fate_entry sim_fates[SIM_FATES] = {
     [SIM_TOUCHY] = { "touchy", STORAGE },
     [SIM_TOUCHY_RETRY] = { "touchy-retry", STORAGE },
     [SIM_TALKATIVE] = { "talkative", 0 },
+    [SIM_RECOVERS] = { "recovers", SIM_NEEDS_DELAYED_RETRIES },
     [SIM_DELAYS] = { "delays", SIM_NEEDS_STORE },
     [SIM_DELAYS_NOWHERE] = { "delays-nowhere", SIM_NEEDS_STORE },
     [SIM_FORBIDS_LATER] = { "forbids-later", STORAGE },

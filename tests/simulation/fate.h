@@ -16,6 +16,7 @@ typedef enum {
     SIM_TOUCHY,         /* unrecoverable when a neighbour broke the transaction */
     SIM_TOUCHY_RETRY,   /* the same, but wants to be tried again */
     SIM_TALKATIVE,      /* thirty sends */
+    SIM_RECOVERS,       /* fails until it has come back twice */
     SIM_DELAYS,         /* a delayed send beside one that is not */
     SIM_DELAYS_NOWHERE, /* the same, to a destination that is not there: its copy goes to the error queue */
     SIM_FORBIDS_LATER,  /* after its commit its session is forbidden everything */
@@ -61,6 +62,9 @@ typedef enum {
     SIM_FATES
 } sim_fate;
 
+/* The delayed retry that SIM_RECOVERS waits for. */
+#define SIM_RECOVERY 2
+
 /* What follows when SIM_ENDS has ended the transaction: a second failure hides the first. */
 typedef enum {
     SIM_THEN_NOTHING,
@@ -87,6 +91,7 @@ typedef enum {
 #define SIM_CUTS_BROKER 2048u   /* it ends connections to the broker, or the worker */
 #define SIM_IGNORED 4096u       /* it has no effect, and it is done */
 #define SIM_NEEDS_STORE 8192u   /* of delayed messages */
+#define SIM_NEEDS_DELAYED_RETRIES 16384u
 
 typedef struct sim_fate_entry {
     const char *name;

@@ -8,6 +8,7 @@
 
 #include <waybill/sys/plugin.h>
 
+#include "core/recover/retry_copy.h"
 #include "tests/simulation/broker.h"
 #include "tests/simulation/delayed.h"
 #include "tests/simulation/persistence.h"
@@ -245,8 +246,14 @@ static int handle_failing(call *c)
     int r = execute(c, SIM_STATEMENT_PLAIN);
     if (r != WB_OK)
         return r;
-    return fail(c, c->m->fate == SIM_FAILING || c->m->twin % 2 ? WB_RETRY : WB_UNRECOVERABLE,
+    return fail(c, c->m->fate == SIM_FAILING || c->m->fate == SIM_RECOVERS || c->m->twin % 2 ? WB_RETRY : WB_UNRECOVERABLE,
                 "it is in its nature, and that is a reason of some length, as reasons are");
+}
+
+static int handle_recovering(call *c)
+{
+    return wb_recover_retries(c->message->headers, c->message->header_count) < SIM_RECOVERY ? handle_failing(c)
+                                                                                           : handle_good(c);
 }
 
 static int handle_poison(call *c)
@@ -327,6 +334,7 @@ static const fate_fn functions[SIM_FATES] = {
     [SIM_TALKATIVE] = handle_talkative,
     [SIM_FORBIDS_LATER] = handle_forbidding_later,
     [SIM_DELAYS] = handle_delays,
+    [SIM_RECOVERS] = handle_recovering,
     [SIM_DELAYS_NOWHERE] = handle_delays,
     [SIM_UNROUTABLE] = handle_bad_send,
     [SIM_LATE_ROUTE] = handle_bad_send,

@@ -196,7 +196,8 @@ static void check_retry(const sim_message *m, const wb_operation *operation)
 {
     const uint32_t number = wb_recover_retries(operation->headers, operation->header_count);
     /* each waits for that many increments, after those before it */
-    const int64_t due = m->failed_at + (int64_t)number * (number + 1) / 2 * SIM_DELAY_INCREMENT;
+    const int64_t increments = m->has_returned ? number : (int64_t)number * (number + 1) / 2;
+    const int64_t due = m->failed_at + increments * SIM_DELAY_INCREMENT;
     check_copy(m, operation);
     if (!number || number > the_shape.delayed_retries)
         sim_violation("message %u: delayed retry %u of %u", m->number, number, the_shape.delayed_retries);

@@ -44,6 +44,7 @@ typedef struct sim_message {
     size_t body_size;
     const char *problem;
     int has_base;         /* it names a type that its own is derived from, and that has a handler too */
+    int has_returned;     /* copies of it had delayed retries before the run began */
     int is_foreigns;      /* a process of a later version handled it, and its row is of that version */
     sim_place place;
     uint32_t delivery_count;

@@ -11,10 +11,10 @@
 sim_message *sim_populate_one(unsigned endpoint, sim_fate fate, int batch_handler);
 /** One with the id of another: the same message once more, or (other than -1) of another fate
  *  and with another body. */
+sim_message *sim_populate_copy(const sim_message *of, int fate);
 /** What a delayed retry brings back to its queue: a message of the same body and id, with the
  *  headers of the operation. Not yet published. */
 sim_message *sim_populate_retry(const sim_message *of, const wb_operation *operation);
-sim_message *sim_populate_copy(const sim_message *of, int fate);
 /** As the shape says. */
 void sim_populate(void);
 

@@ -5,16 +5,20 @@
 #include "config.h"
 
 #include <stddef.h>
+#include <string.h>
 #include <waybill/sys/plugin.h>
 
+#include "core/message/header_names.h"
 #include "tests/simulation/delayed.h"
 #include "tests/simulation/driver.h"
 #include "tests/simulation/faults.h"
+#include "tests/simulation/population.h"
 #include "tests/simulation/process.h"
 #include "tests/simulation/random.h"
 #include "tests/simulation/scene.h"
 #include "tests/simulation/scheduler.h"
 #include "tests/simulation/shape.h"
+#include "tests/simulation/verdict.h"
 
 /* What calls take in this world, 300 ms at the worst; a poller that is not woken looks once a second. */
 #define TWO_SLOW_CALLS (700 * WB_MILLISECOND)
@@ -68,6 +72,37 @@ static void prepare_retries(void)
     the_shape.delayed_retries = 3;
     the_shape.retries = 0;
     sim_scene_add(20, SIM_FAILING);
+    sim_scene_add(20, SIM_RECOVERS);
+}
+
+/* Copies of each, as if they had come back already: what one has had does not count for another. */
+static void add_returned(const sim_message *m, const char *number)
+{
+    wb_header headers[4];
+    memcpy(headers, m->headers, m->header_count * sizeof *headers);
+    headers[m->header_count] = (wb_header){ WB_HEADER_RETRIES, number, sizeof WB_HEADER_RETRIES - 1, strlen(number) };
+    (void)sim_populate_retry(m, &(wb_operation){ .headers = headers, .header_count = m->header_count + 1 });
+}
+
+static void prepare_retries_copies(void)
+{
+    prepare(1, 1);
+    the_shape.delayed_retries = SIM_RECOVERY;
+    for (int i = 0; i < 10; i++) {
+        sim_message *m = sim_populate_one(0, SIM_RECOVERS, 0);
+        m->has_returned = 1;
+        add_returned(m, "1");
+        add_returned(m, "2");
+    }
+}
+
+static void drive_retries_copies(void)
+{
+    sim_drive_start();
+    sim_scene_end(PATIENCE);
+    for (unsigned i = 0; i < sim_message_count; i++)
+        if (sim_messages[i].fate == SIM_RECOVERS && sim_messages[i].moved)
+            sim_violation("message %u is in the error queue: a copy had failed, and it had not", i);
 }
 
 /* What is sent and not removed yet is not in the way of the next retry. */
@@ -205,6 +240,8 @@ const sim_scenario sim_scenarios_delayed[] = {
     { "delayed_retries", "what fails is retried later, three times, and then moved", prepare_retries, drive },
     { "delayed_retries_deaths", "the same with processes that die", prepare_retries_trouble, drive_deaths },
     { "delayed_retries_database_down", "and a store that refuses", prepare_retries_trouble, drive_database_down },
+    { "delayed_retries_copies", "copies of one id that have come back more or less often", prepare_retries_copies,
+      drive_retries_copies },
     { "delayed_retries_slow", "and one that does not remove what was sent", prepare_retries_trouble,
       drive_retries_slow },
     { NULL, NULL, NULL, NULL },

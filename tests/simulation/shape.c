@@ -31,7 +31,7 @@ int sim_shape_allows(sim_fate fate)
         (flags & SIM_NEEDS_RETRIES && !s->retries) ||
         (flags & SIM_NEEDS_TRANSPORT_TRANSACTION && s->mode < WB_MODE_SENDS_ATOMIC))
         return 0;
-    if (flags & SIM_NEEDS_STORE && !s->store)
+    if ((flags & SIM_NEEDS_STORE && !s->store) || (flags & SIM_NEEDS_DELAYED_RETRIES && !s->delayed_retries))
         return 0;
     if (fate == SIM_BULKY && !s->error_size_max)
         return 0;

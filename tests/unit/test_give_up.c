@@ -16,6 +16,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/message/header_names.h"
 #include "core/pipeline/batch.h"
 #include "core/pipeline/move.h"
 #include "core/pipeline/stages.h"
@@ -401,6 +402,30 @@ static void test_copies_of_what_is_retried(void **state)
     }
 }
 
+/* A copy on its way before a redelivery, and one that came back later: each has the tries it has left. */
+static void test_copies_with_other_retries(void **state)
+{
+    static const wb_header once = { WB_HEADER_RETRIES, "1", sizeof WB_HEADER_RETRIES - 1, 1 };
+    static const wb_header twice = { WB_HEADER_RETRIES, "2", sizeof WB_HEADER_RETRIES - 1, 1 };
+    const wb_attempt last = { .kind = WB_FAILURE_HANDLER, .reason = "no", .is_sure = 1, .counts = 1 };
+    (void)state;
+    delay_retries(2);
+    pipeline.outbox = 1;
+    pipeline.recoverability.immediate_retries = 0;
+    for (int later = 0; later < 2; later++) {
+        incoming[0].headers = &once;
+        incoming[1] = incoming[0];
+        incoming[1].headers = later ? &twice : &once;
+        incoming[0].header_count = incoming[1].header_count = 1;
+        wb_item *item = wb_batch_hold(&worker, &incoming[0], &entries[0]);
+        wb_item *copy = wb_batch_hold(&worker, &incoming[1], &entries[0]);
+        wb_verdict_attempt_failed(&worker, item, &last);
+        assert_int_equal(item->verdict, WB_VERDICT_FAILED);
+        assert_int_equal(copy->verdict, later ? WB_VERDICT_OPEN : WB_VERDICT_FAILED);
+        wb_batch_drop_all(&worker);
+    }
+}
+
 /* ---- mode none ------------------------------------------------------------------------- */
 
 static int sends_later(wb_context *ctx, const wb_message *message)
@@ -474,6 +499,7 @@ int main(void)
         TEST(test_retried_after_all),
         TEST(test_retried_after_behind_others),
         TEST(test_copies_of_what_is_retried),
+        TEST(test_copies_with_other_retries),
         TEST(test_store_is_lost_in_none),
     };
     wb_log_set_level(-1);
