@@ -52,6 +52,8 @@ static const char *describe_lease(const wb_delayed *message, char text[WB_LOG_TI
 {
     if (!message->leased_until)
         return "";
+    if (message->leased_until < WB_SECOND) /* a store may not know when that was */
+        return "earlier";
     wb_clock_format_log(message->leased_until, text);
     return text;
 }

@@ -19,6 +19,8 @@
 /* What was sent and cannot be removed: so long it is tried, a window of the broker and this are within a lease. */
 #define REMOVE_TRIES (5 * WB_SECOND)
 #define REMOVE_PAUSE (50 * WB_MILLISECOND)
+/* The result of an operation that no transport was given. */
+#define UNTRIED (-1)
 
 void wb_lot_init(wb_lot *lot, wb_pipeline *pipeline, const wb_lot_policy *policy)
 {
@@ -45,7 +47,10 @@ static wb_operation *decode(wb_lot *lot, const wb_delayed *message)
     const char *bytes = wb_arena_copy(&lot->arena, message->operation, message->operation_size);
     int failed;
     wb_operation_group *group = wb_operations_decode(bytes, message->operation_size, &lot->arena, &failed);
-    return failed || !group || !group->operations.first ? NULL : &group->operations.first->operation;
+    if (failed || !group || !group->operations.first)
+        return NULL;
+    group->operations.first->operation.result = UNTRIED;
+    return &group->operations.first->operation;
 }
 
 static int take(void *argument, const wb_delayed *message)
@@ -75,7 +80,7 @@ int wb_lot_fetch(wb_lot *lot, wb_storage_session *storage, wb_error *error)
                                      .owner = lot->policy->owner,
                                      .lease = wb_bug("no_lease") ? 10 * WB_MILLISECOND : WB_LOT_LEASE };
     lot->count = lot->refused = 0;
-    lot->is_kept = 0;
+    lot->is_stuck = 0;
     wb_arena_reset(&lot->arena);
     return lot->pipeline->persistence_ops->delayed->fetch(storage, &fetch, take, lot, error);
 }
@@ -113,7 +118,9 @@ static wb_operation *make_copy(wb_lot *lot, const wb_operation *operation)
         .failure = &failure,
         .failed_queue = operation->kind == WB_OPERATION_SEND ? operation->destination : NULL,
     };
-    return wb_recover_error_operation(&p->recoverability, &p->origin, &message, &lot->arena, &list);
+    wb_operation *copy = wb_recover_error_operation(&p->recoverability, &p->origin, &message, &lot->arena, &list);
+    copy->result = UNTRIED;
+    return copy;
 }
 
 static void log_moved(const wb_lot *lot, const wb_lot_entry *entry)
@@ -147,24 +154,71 @@ static int move_refused(wb_lot *lot, wb_outlet *outlet, wb_error *error)
     return r;
 }
 
-int wb_lot_dispatch(wb_lot *lot, wb_outlet *outlet, wb_error *error)
+/* What a silent destination is to get waits, and keeps nobody else. */
+static void fill_window(wb_lot *lot)
 {
+    int64_t now = wb_clock_monotonic();
+    wb_silences_start(&lot->silences);
     wb_window_clear(&lot->window, &lot->arena);
-    for (size_t i = 0; i < lot->count; i++)
-        if (lot->entries[i].operation)
-            wb_window_add(&lot->window, lot->entries[i].operation);
+    for (size_t i = 0; i < lot->count; i++) {
+        wb_lot_entry *entry = &lot->entries[i];
+        if (!entry->operation)
+            continue;
+        entry->is_held = wb_silences_hold(&lot->silences, &entry->key, now);
+        if (!entry->is_held)
+            wb_window_add(&lot->window, entry->operation);
+    }
+}
+
+static int send_window(wb_lot *lot, wb_outlet *outlet, wb_error *error)
+{
     wb_crash_point("delayed_before_dispatch");
     wb_crash_scope("delayed_");
     int r = wb_window_send(&lot->window, outlet, error);
     wb_crash_scope("");
     wb_crash_point("delayed_after_dispatch");
+    return r;
+}
+
+static void tell_silence(const wb_lot *lot, const wb_lot_entry *entry, int level, const char *what)
+{
+    wb_log_event(level, what, { "endpoint", lot->pipeline->endpoint },
+                 { "destination", entry->operation->destination });
+}
+
+/* The session lives, so it is the destination that is silent. */
+static void listen(wb_lot *lot)
+{
+    int64_t now = wb_clock_monotonic();
+    for (size_t i = 0; i < lot->count; i++) {
+        const wb_lot_entry *entry = &lot->entries[i];
+        int result = entry->operation && !entry->is_held ? entry->operation->result : UNTRIED;
+        if (result == UNTRIED)
+            continue;
+        if (result != WB_OK && result != WB_REJECT) {
+            if (wb_silences_note(&lot->silences, &entry->key, now))
+                tell_silence(lot, entry, WB_LOG_WARNING,
+                             "a destination confirms nothing: what is due for it waits");
+        } else if (lot->silences.count && wb_silences_forget(&lot->silences, &entry->key)) {
+            tell_silence(lot, entry, WB_LOG_INFO, "a destination confirms again");
+        }
+    }
+}
+
+int wb_lot_dispatch(wb_lot *lot, wb_outlet *outlet, wb_error *error)
+{
+    fill_window(lot);
+    int r = send_window(lot, outlet, error);
+    if (r != WB_OK && r != WB_IN_DOUBT)
+        return r;
+    listen(lot);
     int is_late = outlet->until && wb_clock_monotonic() >= outlet->until;
-    return (r == WB_OK || r == WB_IN_DOUBT) && !is_late ? move_refused(lot, outlet, error) : r;
+    return is_late ? r : move_refused(lot, outlet, error);
 }
 
 /* ---- conclude ---------------------------------------------------------------------- */
 
-static int is_gone(const wb_lot_entry *entry)
+static int is_sent(const wb_lot_entry *entry)
 {
     const wb_operation *operation = entry->operation;
     return operation &&
@@ -172,18 +226,29 @@ static int is_gone(const wb_lot_entry *entry)
             wb_bug("remove_before_dispatch") || (operation->result == WB_REJECT && wb_bug("drop_refused")));
 }
 
-/* Nobody knows whether the broker has it, or its copy. */
-static int is_unknown(const wb_lot_entry *entry)
+static int is_refused(const wb_lot_entry *entry)
 {
-    const wb_operation *last = entry->copy ? entry->copy : entry->operation;
-    return last && last->result != WB_OK && last->result != WB_REJECT;
+    const wb_operation *operation = entry->operation;
+    return !operation || (!is_sent(entry) && operation->result == WB_REJECT &&
+                          (!entry->copy || entry->copy->result == WB_REJECT));
 }
 
-/* How long it is left alone now; 0: it is gone, or stays ours until the lease ends. */
+/* Nobody knows whether the broker has it. */
+static int is_unknown(int result)
+{
+    return result != WB_OK && result != WB_REJECT && result != UNTRIED;
+}
+
+/* It, or its copy, was not handed to the transport. */
+static int is_untried(const wb_lot_entry *entry)
+{
+    const wb_operation *last = entry->copy ? entry->copy : entry->operation;
+    return last && (last->result == UNTRIED || (is_unknown(last->result) && wb_bug("unknown_is_given_back")));
+}
+
+/* How long what was refused is left alone. */
 static int64_t pause_of(const wb_lot *lot, const wb_lot_entry *entry)
 {
-    if (is_gone(entry) || is_unknown(entry))
-        return 0;
     if (!entry->operation)
         return UNREADABLE_PAUSE;
     if (entry->copy)
@@ -201,15 +266,15 @@ static int remove_patiently(wb_lot *lot, wb_storage_session *storage, size_t cou
     while (((r = ops->remove(storage, lot->policy->owner, lot->keys, count, error)) == WB_RETRY || r == WB_ABORT) &&
            p->mode != WB_MODE_TRANSACTION_SCOPE && wb_clock_monotonic() < until)
         wb_clock_pause(REMOVE_PAUSE, NULL);
-    lot->is_kept |= r != WB_OK;
+    lot->is_stuck = r != WB_OK;
     return r;
 }
 
-static int remove_gone(wb_lot *lot, wb_storage_session *storage, wb_error *error)
+static int remove_sent(wb_lot *lot, wb_storage_session *storage, wb_error *error)
 {
     size_t count = 0;
     for (size_t i = 0; i < lot->count; i++)
-        if (is_gone(&lot->entries[i]))
+        if (is_sent(&lot->entries[i]))
             lot->keys[count++] = lot->entries[i].key;
     if (!count)
         return WB_OK;
@@ -225,7 +290,7 @@ static int postpone(wb_lot *lot, wb_storage_session *storage, int64_t pause, wb_
 {
     size_t count = 0;
     for (size_t i = 0; i < lot->count; i++)
-        if (pause_of(lot, &lot->entries[i]) == pause)
+        if (is_refused(&lot->entries[i]) && pause_of(lot, &lot->entries[i]) == pause)
             lot->keys[count++] = lot->entries[i].key;
     lot->refused += count;
     return count ? lot->pipeline->persistence_ops->delayed->increment_failure_count(
@@ -234,11 +299,28 @@ static int postpone(wb_lot *lot, wb_storage_session *storage, int64_t pause, wb_
                  : WB_OK;
 }
 
-/* What may have been sent is not given back: somebody could cancel it, and be told that it was not. */
-static void keep_unknown(wb_lot *lot)
+/* Those for one silent destination, due when that is tried again; NULL: those for all others, due as they were. */
+static int release(wb_lot *lot, wb_storage_session *storage, const wb_silence *silence,
+                   int (*is_chosen)(const wb_lot_entry *entry), wb_error *error)
 {
+    int64_t pause = silence ? silence->until - wb_clock_monotonic() : 0;
+    size_t count = 0;
     for (size_t i = 0; i < lot->count; i++)
-        lot->is_kept |= is_unknown(&lot->entries[i]);
+        if (is_chosen(&lot->entries[i]) && wb_silences_find(&lot->silences, &lot->entries[i].key) == silence)
+            lot->keys[count++] = lot->entries[i].key;
+    return count ? lot->pipeline->persistence_ops->delayed->release(
+                       storage, lot->policy->owner, lot->keys, count,
+                       pause > 0 ? wb_pipeline_now(lot->pipeline) + pause : 0, error)
+                 : WB_OK;
+}
+
+static int give_back(wb_lot *lot, wb_storage_session *storage, int (*is_chosen)(const wb_lot_entry *entry),
+                     wb_error *error)
+{
+    int r = release(lot, storage, NULL, is_chosen, error);
+    for (size_t i = 0; i < lot->silences.count && r == WB_OK; i++)
+        r = release(lot, storage, &lot->silences.of[i], is_chosen, error);
+    return r;
 }
 
 static void tell_unreadable(const wb_lot *lot)
@@ -257,7 +339,7 @@ void wb_lot_misbehave(wb_lot *lot, wb_storage_session *storage)
 {
     wb_error ignored;
     if (wb_bug("remove_before_dispatch"))
-        (void)remove_gone(lot, storage, &ignored);
+        (void)remove_sent(lot, storage, &ignored);
 }
 
 int wb_lot_conclude(wb_lot *lot, wb_storage_session *storage, wb_error *error)
@@ -265,9 +347,18 @@ int wb_lot_conclude(wb_lot *lot, wb_storage_session *storage, wb_error *error)
     const int64_t pauses[] = { lot->policy->failure_pause, PRIVILEGE_PAUSE, ERROR_QUEUE_PAUSE,
                                UNREADABLE_PAUSE };
     tell_unreadable(lot);
-    keep_unknown(lot);
-    int r = remove_gone(lot, storage, error);
+    int r = remove_sent(lot, storage, error);
     for (size_t i = 0; i < sizeof pauses / sizeof pauses[0] && r == WB_OK; i++)
         r = postpone(lot, storage, pauses[i], error);
-    return r;
+    return r == WB_OK ? give_back(lot, storage, is_untried, error) : r;
+}
+
+static int is_not_sent(const wb_lot_entry *entry)
+{
+    return is_untried(entry) || is_refused(entry);
+}
+
+int wb_lot_give_back(wb_lot *lot, wb_storage_session *storage, wb_error *error)
+{
+    return give_back(lot, storage, is_not_sent, error);
 }

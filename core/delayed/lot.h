@@ -5,6 +5,7 @@
 #ifndef WB_DELAYED_LOT_H
 #define WB_DELAYED_LOT_H
 
+#include "core/delayed/silence.h"
 #include "core/pipeline/window.h"
 
 /** Messages of a lot, at most. */
@@ -24,6 +25,7 @@ typedef struct wb_lot_entry {
     uint32_t failures;
     wb_operation *operation; /* NULL: a later version's, which this one cannot read */
     wb_operation *copy;      /* for the error queue, once it was refused for good */
+    int is_held;             /* for a destination that confirms nothing: not sent now */
 } wb_lot_entry;
 
 typedef struct wb_lot {
@@ -32,7 +34,8 @@ typedef struct wb_lot {
     wb_lot_entry *entries; /* WB_LOT_MAX */
     size_t count;
     size_t refused; /* moved to the error queue, or postponed */
-    int is_kept;    /* some were sent, or may have been, and are there: not to be given back before the lease ends */
+    int is_stuck;   /* some were sent, and could not be removed */
+    wb_silences silences;
     wb_arena arena;
     wb_window window;
     wb_delayed_key *keys; /* WB_LOT_MAX, for calls of the store */
@@ -46,9 +49,12 @@ int wb_lot_fetch(wb_lot *lot, wb_storage_session *storage, wb_error *error);
 /** Send it in one window, and to the error queue what is refused for good.
  *  @return as wb_window_send(). */
 int wb_lot_dispatch(wb_lot *lot, wb_outlet *outlet, wb_error *error);
-/** Tell the store: what was confirmed is removed, what was refused is due again later. What has no
- *  outcome stays taken until the lease ends. @return the store's class. */
+/** Tell the store: what was confirmed is removed, what was refused is due again later, what was not
+ *  sent is given back. What has no outcome stays taken until the lease ends. @return the store's
+ *  class. */
 int wb_lot_conclude(wb_lot *lot, wb_storage_session *storage, wb_error *error);
+/** Give back what was not sent, and is still taken. @return the store's class. */
+int wb_lot_give_back(wb_lot *lot, wb_storage_session *storage, wb_error *error);
 
 /** A built-in bug, see core/base/crash.h: what was fetched is removed before it was sent. */
 void wb_lot_misbehave(wb_lot *lot, wb_storage_session *storage);

@@ -58,12 +58,11 @@ static int open_outlet(wb_poller *poller, wb_error *error)
     return p->transport_ops->open(p->transport, WB_SESSION_SEND, 0, &poller->outlet.session, error);
 }
 
-/* What is in hand is the others' at once, not when the lease ends. */
+/* What is in hand, and was not sent, is the others' at once, not when the lease ends. */
 static void give_back(wb_poller *poller)
 {
     wb_error ignored;
-    if (poller->storage && poller->lot.count && !poller->lot.is_kept &&
-        poller->pipeline->persistence_ops->delayed->release(poller->storage, poller->owner, &ignored) != WB_OK)
+    if (poller->storage && wb_lot_give_back(&poller->lot, poller->storage, &ignored) != WB_OK)
         close_storage(poller);
     poller->lot.count = 0;
 }
@@ -151,13 +150,12 @@ static int conclude(wb_poller *poller, int dispatched, wb_error *error)
     int r = wb_lot_conclude(&poller->lot, poller->storage, &own);
     if (r != WB_OK)
         *error = own;
-    if (r != WB_OK && poller->lot.is_kept)
+    if (poller->lot.is_stuck)
         wb_breaker_failed(&poller->pipeline->dispatch_breaker, poller->pipeline, error);
     error->result = r != WB_OK ? r : error->result;
     return r != WB_OK ? r : keeps_session(dispatched) ? WB_OK : dispatched;
 }
 
-/* What is kept is not given back with what comes later. */
 static void make_owner(wb_poller *poller)
 {
     char id[WB_GENERATED_ID_SIZE];
@@ -168,8 +166,6 @@ static void make_owner(wb_poller *poller)
 static int fetch(wb_poller *poller, wb_error *error)
 {
     wb_pipeline *p = poller->pipeline;
-    if (poller->lot.is_kept)
-        make_owner(poller);
     int r = wb_lot_fetch(&poller->lot, poller->storage, error);
     error->result = r;
     if (r == WB_OK)

@@ -83,6 +83,13 @@ static void refuse(wb_arena *arena, wb_operation *operation, int cause, const ch
 
 /* ---- one try ---------------------------------------------------------------------- */
 
+/* What is handed over may be there, unless the transport knows better. */
+static void doubt(const wb_window *part)
+{
+    for (size_t i = 0; i < part->count; i++)
+        part->operations[i]->result = WB_IN_DOUBT;
+}
+
 /* A refusal's reason belongs to the session until its next call. */
 static void note_outcomes(const wb_window *part, wb_outlet *outlet)
 {
@@ -134,6 +141,7 @@ static int try_once(const wb_window *part, wb_outlet *outlet, wb_error *error)
     const wb_pipeline *p = outlet->pipeline;
     if (outlet->beat)
         atomic_store(outlet->beat, wb_clock_monotonic());
+    doubt(part);
     int r = p->transport_ops->send(outlet->session, part->operations, part->count,
                                    wb_clock_monotonic() + patience(outlet), error);
     error->result = r;

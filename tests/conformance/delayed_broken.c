@@ -27,7 +27,8 @@ WB_PUBLIC const wb_plugin *delayed_broken_LTX_wb_plugin(void);
     X(releases_nothing) X(releases_everything) X(release_counts_a_failure) X(list_takes)           \
     X(list_is_endless) X(list_includes_its_end) X(list_knows_no_destination)                       \
     X(list_hides_leases) X(cancels_what_is_taken) X(cancels_nothing) X(moves_what_is_taken)        \
-    X(moves_nothing) X(cancels_after_the_lease) X(moves_after_the_lease) X(place_is_enough) X(all_endpoints_are_one)
+    X(moves_nothing) X(cancels_after_the_lease) X(moves_after_the_lease) X(place_is_enough)   \
+    X(release_ends_doubt) X(failure_ends_doubt) X(released_are_due_as_before) X(all_endpoints_are_one)
 
 #define TEXT_OF(name) #name,
 #define NUMBER_OF(name) name,
@@ -301,7 +302,7 @@ static int broken_fetch(wb_storage_session *session, const wb_delayed_fetch *fet
     if (bug == fetch_has_no_end && result == WB_OK)
         result = store->fetch(session, &altered, visit, argument, error);
     if (bug == gives_taken_again || (bug == gives_up_the_rest && result != WB_OK))
-        (void)store->release(session, fetch->owner, NULL);
+        (void)execute(session, "update \"%w\" set owner=null, leased_until=0");
     return bug == drops_the_visitors_word && result == WB_REJECT ? WB_OK : result;
 }
 
@@ -374,6 +375,8 @@ static int make_increment(wb_storage_session *session, const char *owner, wb_del
     int result = store->increment_failure_count(session, owner, keys, count, due, error);
     if (result == WB_OK && bug == failures_are_not_counted)
         result = execute(session, "update \"%w\" set failures=0");
+    if (result == WB_OK && bug == failure_ends_doubt)
+        result = execute(session, "update \"%w\" set doubtful=0 where owner is null");
     if (result == WB_OK && bug == failed_stay_taken)
         result = execute(session, "update \"%w\" set owner=x'41', leased_until=9000000000000000"
                                   " where failures>0 and owner is null");
@@ -389,7 +392,7 @@ static int broken_increment(wb_storage_session *session, const char *owner, wb_d
 /* julianday() counts milliseconds: what ended less than one ago has ended, too. */
 static void forget_what_ended(wb_storage_session *session)
 {
-    (void)execute(session, "update \"%w\" set owner=null, leased_until=0 where leased_until<="
+    (void)execute(session, "update \"%w\" set owner=null, leased_until=0, doubtful=0 where leased_until<="
                            "cast((julianday('now')-2440587.5)*86400000000 as integer)+2000");
 }
 
@@ -433,15 +436,27 @@ static int broken_reschedule(wb_storage_session *session, wb_delayed_key *keys, 
 
 /* ---- release, list, initialize ------------------------------------------------------------------------- */
 
-static int broken_release(wb_storage_session *session, const char *owner, wb_error *error)
+static int make_release(wb_storage_session *session, const char *owner, wb_delayed_key *keys,
+                        size_t count, int64_t due, wb_error *error)
 {
+    for (size_t i = 0; i < count; i++)
+        keys[i].was_there = 1;
     if (bug == releases_nothing)
         return WB_OK;
-    if (bug == releases_everything)
-        return execute(session, "update \"%w\" set owner=null, leased_until=0");
     if (bug == release_counts_a_failure)
         (void)execute(session, "update \"%w\" set failures=failures+1 where owner is not null");
-    return store->release(session, owner, error);
+    int result = store->release(session, owner, keys, count, bug == released_are_due_as_before ? 0 : due, error);
+    if (bug == releases_everything)
+        result = execute(session, "update \"%w\" set owner=null, leased_until=0");
+    if (bug == release_ends_doubt)
+        (void)execute(session, "update \"%w\" set doubtful=0 where owner is null");
+    return result;
+}
+
+static int broken_release(wb_storage_session *session, const char *owner, wb_delayed_key *keys,
+                          size_t count, int64_t due, wb_error *error)
+{
+    return change(make_release, session, owner, keys, count, due, error);
 }
 
 static int hide_lease(void *argument, const wb_delayed *message)

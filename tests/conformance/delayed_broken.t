@@ -138,13 +138,13 @@ try failed_are_due_as_before <<'END'
 failures are counted, and the message is due when it is said
 END
 try releases_nothing <<'END'
-release() gives back all of one owner, unchanged
+release() gives back an owner's, unchanged or due at another time
 END
 try releases_everything <<'END'
-release() gives back all of one owner, unchanged
+release() gives back an owner's, unchanged or due at another time
 END
 try release_counts_a_failure <<'END'
-release() gives back all of one owner, unchanged
+release() gives back an owner's, unchanged or due at another time
 END
 try list_takes <<'END'
 a list shows what waits, earliest due first, and takes nothing
@@ -171,10 +171,19 @@ try moves_what_is_taken <<'END'
 what was rescheduled is due then, what is taken stays
 END
 try cancels_after_the_lease <<'END'
-what was taken is not cancelled when its lease ends, but when it was given back
+what was taken when a lease ended is never cancelled, what was given back is
 END
 try moves_after_the_lease <<'END'
-what was taken is not cancelled when its lease ends, but when it was given back
+what was taken when a lease ended is never cancelled, what was given back is
+END
+try release_ends_doubt <<'END'
+what was taken when a lease ended is never cancelled, what was given back is
+END
+try failure_ends_doubt <<'END'
+what was taken when a lease ended is never cancelled, what was given back is
+END
+try released_are_due_as_before <<'END'
+release() gives back an owner's, unchanged or due at another time
 END
 try place_is_enough <<'END'
 an owner removes what he has taken, nobody's owner all

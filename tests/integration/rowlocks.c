@@ -29,12 +29,13 @@
     "WHERE delayed.id = keys.id AND delayed.destination = keys.destination "                       \
     "AND delayed.retries = keys.retries "                                                          \
     "AND ($4::bytea = ''::bytea OR delayed.taken_by = $4::bytea) "                                 \
-    "AND ($5::bigint = 0 OR delayed.taken_by IS NULL) "                                            \
+    "AND ($5::bigint = 0 OR (delayed.taken_by IS NULL AND NOT delayed.doubtful)) "                 \
     "RETURNING delayed.id, delayed.destination, delayed.retries"
 #define KEYS                                                                                       \
     "unnest($1::bytea[], $2::bytea[], $3::bigint[]) AS keys (id, destination, retries) "
 #define WAITING(operation)                                                                         \
-    "SELECT id, destination, retries, failures, due, " operation ", taken_until, retries "         \
+    "SELECT id, destination, retries, failures, due, " operation ", "                              \
+    "GREATEST(taken_until, doubtful::integer), retries "                                           \
     "FROM {delayed} WHERE due >= $1::bigint AND due < $5::bigint "                                 \
     "AND (due > $1::bigint OR (id, destination, retries) > ($2::bytea, $3::bytea, $4::bigint)) "   \
     "AND ($6::bytea = ''::bytea OR destination = $6::bytea) "                                      \
@@ -82,15 +83,15 @@ static const char *const templates[WB_SQL_COUNT] = {
                         "FROM {delayed} WHERE due <= COALESCE(NULLIF($1::bigint, 0), " NOW ") "
                         "AND taken_until <= " NOW " ORDER BY due LIMIT $2::bigint "
                         "FOR UPDATE SKIP LOCKED",
-    [WB_SQL_TAKE] = "UPDATE {delayed} SET taken_by = $2::bytea, taken_until = " NOW " + $3::bigint "
+    [WB_SQL_TAKE] = "UPDATE {delayed} SET doubtful = doubtful OR taken_until > 0, "
+                    "taken_by = $2::bytea, taken_until = " NOW " + $3::bigint "
                     "WHERE number = ANY ($1::bigint[])",
     [WB_SQL_TAKEN] = "SELECT id, destination, retries, failures, due, operation, number "
                      "FROM {delayed} WHERE number = ANY ($1::bigint[]) ORDER BY due",
     [WB_SQL_DROP] = "DELETE FROM {delayed} AS delayed USING " KEYS OF_KEYS,
     [WB_SQL_PUT_BACK] = "UPDATE {delayed} AS delayed SET taken_by = NULL, taken_until = 0, "
-                        "due = $6::bigint, failures = failures + $7::bigint FROM " KEYS OF_KEYS,
-    [WB_SQL_RELEASE_ALL] = "UPDATE {delayed} SET taken_by = NULL, taken_until = 0 "
-                           "WHERE taken_by = $1::bytea",
+                        "due = COALESCE(NULLIF($6::bigint, " NEVER "), due), "
+                        "failures = failures + $7::bigint FROM " KEYS OF_KEYS,
     [WB_SQL_LIST] = WAITING("''::bytea"),
     [WB_SQL_SHOW] = WAITING("operation"),
 };
@@ -114,6 +115,7 @@ static const wb_sql_definition definitions[] = {
     { WB_SQL_FOR_DELAYS, NULL,
       "CREATE TABLE IF NOT EXISTS {delayed} (number bigint GENERATED ALWAYS AS IDENTITY, "
       "id bytea, destination bytea, retries bigint, due bigint NOT NULL, taken_by bytea, taken_until bigint NOT NULL DEFAULT 0, "
+      "doubtful boolean NOT NULL DEFAULT false, "
       "failures bigint NOT NULL DEFAULT 0, operation bytea NOT NULL, "
       "PRIMARY KEY (id, destination, retries))" },
     { WB_SQL_FOR_DELAYS, NULL, "CREATE INDEX IF NOT EXISTS {delayed_due} ON {delayed} (due)" },

@@ -430,11 +430,17 @@ static void test_release(void **state)
     put(s, "c", 3000);
     assert_int_equal(take(s, alice, 2), 2);
     assert_int_equal(take(s, bob, 2), 1);
-    check(store->release(s, alice, &failure));
+    wb_delayed_key keys[] = { key("a"), key("b"), key("c"), key("none") };
+    check(store->release(s, alice, keys, 4, 0, &failure));
+    assert_int_equal(keys[0].was_there && keys[1].was_there && !keys[2].was_there && !keys[3].was_there, 1);
     assert_int_equal(remove_one(s, alice, "a"), 0);
     assert_int_equal(take_at(s, bob, 0, 10, MINUTE, &all), 2);
     assert_int_equal(all.messages[0].failures, 0);
     assert_int_equal(all.messages[0].due, 1000);
+    check(store->release(s, bob, keys, 1, 5000, &failure));
+    assert_int_equal(take_at(s, alice, 0, 10, MINUTE, &all), 1);
+    assert_int_equal(all.messages[0].failures, 0);
+    assert_int_equal(all.messages[0].due, 5000);
     ops->close(s);
 }
 
@@ -643,9 +649,10 @@ static void test_cancel(void **state)
     wb_clock_pause(400 * WB_MILLISECOND, NULL);
     assert_int_equal(cancel_one(s, "a"), 0); /* he may have sent it */
     assert_int_equal(take(s, bob, 10), 1);
-    check(store->release(s, bob, &failure));
-    assert_int_equal(cancel_one(s, "a"), 1);
-    assert_int_equal(take(s, bob, 10), 0);
+    check(store->release(s, bob, keys, 1, 0, &failure));
+    assert_int_equal(cancel_one(s, "a"), 0); /* and bob does not know */
+    assert_int_equal(take(s, bob, 10), 1);
+    assert_int_equal(remove_one(s, bob, "a"), 1);
     ops->close(s);
 }
 
@@ -665,7 +672,7 @@ static void test_reschedule(void **state)
     wb_clock_pause(400 * WB_MILLISECOND, NULL);
     check(store->reschedule(s, keys, 1, 7000, &failure));
     assert_int_equal(keys[0].was_there, 0); /* he may have sent it */
-    check(store->release(s, alice, &failure));
+    check(store->release(s, alice, keys, 1, 0, &failure));
     check(store->reschedule(s, keys, 1, 7000, &failure));
     assert_int_equal(keys[0].was_there, 1);
     assert_int_equal(remove_one(s, alice, "a"), 0); /* it is his no longer */
@@ -864,7 +871,7 @@ static void test_no_table(void **state)
         store->fetch(s, &what, see, &all, &failure),
         store->remove(s, alice, &k, 1, &failure),
         store->increment_failure_count(s, alice, &k, 1, 5, &failure),
-        store->release(s, alice, &failure),
+        store->release(s, alice, &k, 1, 0, &failure),
         store->cancel(s, &k, 1, &failure),
         store->reschedule(s, &k, 1, 5, &failure),
     };

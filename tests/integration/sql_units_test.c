@@ -163,7 +163,6 @@ static const struct {
     { WB_SQL_DROP, "DROP", "DROP" },
     { WB_SQL_PUT_BACK, "PUT_BACK", "PUT_BACK" },
     { WB_SQL_FIND, NULL, NULL },
-    { WB_SQL_RELEASE_ALL, "RELEASE_ALL", "RELEASE_ALL" },
     { WB_SQL_LIST, "LIST", "LIST" },
     { WB_SQL_SHOW, "SHOW", "SHOW" },
 };

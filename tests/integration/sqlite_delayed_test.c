@@ -202,7 +202,7 @@ static void a_missing_table_is_fatal(void **state)
         assert_int_equal(fetch(with, session, OWNER, &made), WB_FATAL);
         assert_int_equal(ops->remove(session, NULL, &of, 1, NULL), WB_FATAL);
         assert_int_equal(ops->increment_failure_count(session, OWNER, &of, 1, 1, NULL), WB_FATAL);
-        assert_int_equal(ops->release(session, OWNER, NULL), WB_FATAL);
+        assert_int_equal(ops->release(session, OWNER, &of, 1, 0, NULL), WB_FATAL);
         assert_int_equal(ops->list(session, &all, visit, &made, NULL), WB_FATAL);
         assert_int_equal(ops->cancel(session, &of, 1, NULL), WB_FATAL);
         assert_int_equal(ops->reschedule(session, &of, 1, 1, NULL), WB_FATAL);
@@ -467,7 +467,7 @@ static void every_call_is_part_of_a_joined_transaction(void **state)
                      WB_OK);
     assert_int_equal(of.was_there, 1);
     assert_fetches(with, made.storage, "a ");
-    assert_int_equal(store_ops->release(made.storage, OWNER, NULL), WB_OK);
+    assert_int_equal(store_ops->release(made.storage, OWNER, &of, 1, 0, NULL), WB_OK);
     assert_int_equal(store_ops->cancel(made.storage, &of, 1, NULL), WB_OK);
     assert_int_equal(of.was_there, 1);
     store(with, made.storage, "b", 1);

@@ -44,6 +44,7 @@ const sim_bug sim_bugs[] = {
     { "store_believed", NULL, WB_MODE_RECEIVE_ONLY },
     { "store_believed", "delayed_retries_database_down", 0 },
     { "key_without_retries", "delayed_retries_slow", 0 },
+    { "unknown_is_given_back", "delayed_cancels", 0 },
     { "shared_retry", "delayed_retries_copies", 0 },
     { NULL, NULL, 0 },
 };

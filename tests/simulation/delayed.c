@@ -6,9 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/message/operations.h"
 #include "tests/simulation/database.h"
 #include "tests/simulation/faults.h"
+#include "tests/simulation/ledger.h"
 #include "tests/simulation/persistence.h"
+#include "tests/simulation/random.h"
 #include "tests/simulation/verdict.h"
 
 /* Looks at one endpoint's store in a second: more is a loop that never sleeps. */
@@ -21,6 +24,7 @@ typedef struct {
     uint32_t retries, failures;
     int64_t due, leased_until;
     char owner[WB_DELAYED_OWNER_SIZE];
+    int doubtful; /* a lease of it ended: it may have been sent */
     void *operation;
     size_t operation_size;
 } row;
@@ -33,6 +37,8 @@ typedef struct {
 } table;
 
 static table tables[SIM_ENDPOINTS_MAX];
+/* What was cancelled, with the answer that it was not sent. */
+static table cancelled;
 static int64_t clock_offset, clock_jumped;
 
 /* ---- the clock --------------------------------------------------------------------- */
@@ -218,6 +224,7 @@ static int delayed_fetch(wb_storage_session *s, const wb_delayed_fetch *fetch, w
            (r = find_due(t, at));
          taken++) {
         memcpy(r->owner, fetch->owner, sizeof r->owner);
+        r->doubtful |= r->leased_until != 0;
         r->leased_until = now + fetch->lease;
         if (fault.result == WB_OK && visit_row(r, visit, argument) != WB_OK)
             break;
@@ -254,14 +261,82 @@ static int delayed_increment(wb_storage_session *s, const char *owner, wb_delaye
     return leave(fault, "delayed.increment", error);
 }
 
-static int delayed_release(wb_storage_session *s, const char *owner, wb_error *error)
+static int delayed_release(wb_storage_session *s, const char *owner, wb_delayed_key *keys, size_t count,
+                           int64_t due, wb_error *error)
 {
-    table *t = &tables[s->endpoint];
     sim_fault fault = enter(s, SIM_CALL_DELAYED, "delayed.release");
-    for (size_t i = 0; (fault.result == WB_OK || fault.done) && i < t->count; i++)
-        if (is_owners(&t->rows[i], owner))
-            t->rows[i].leased_until = 0;
+    for (size_t i = 0; (fault.result == WB_OK || fault.done) && i < count; i++) {
+        row *r = find(&tables[s->endpoint], &keys[i]);
+        keys[i].was_there = r && is_owners(r, owner);
+        if (!keys[i].was_there)
+            continue;
+        r->due = due ? due : r->due;
+        r->leased_until = 0;
+    }
     return leave(fault, "delayed.release", error);
+}
+
+/* ---- somebody who cancels ------------------------------------------------------------ */
+
+static wb_delayed_key key_of(const row *r)
+{
+    return (wb_delayed_key){ .destination = r->destination, .destination_size = r->destination_size,
+                             .id = r->id, .id_size = r->id_size, .retries = r->retries };
+}
+
+/* The sender's message is done without what it delayed. */
+static void excuse(const row *r)
+{
+    wb_arena arena;
+    int failed;
+    wb_arena_init(&arena, 4096);
+    const wb_operation_group *group = wb_operations_decode(r->operation, r->operation_size, &arena, &failed);
+    const wb_operation *operation = &group->operations.first->operation;
+    sim_ledger_parse(operation->body, operation->body_size)->sent |= 1u << SIM_LABEL_DELAYED;
+    wb_arena_free(&arena);
+}
+
+static int has_arrived(const row *r)
+{
+    for (size_t i = 0; i < sim_sent_count; i++)
+        if (sim_sents[i].id_size == r->id_size && memcmp(sim_sents[i].id, r->id, r->id_size) == 0 &&
+            strncmp(sim_sents[i].destination, r->destination, r->destination_size) == 0)
+            return 1;
+    return 0;
+}
+
+/* Who sends it has not marked that it is stored: he does it again if he dies before he does. */
+static int is_pending(unsigned endpoint, const row *r)
+{
+    const sim_table *t = &sim_tables[endpoint];
+    for (size_t i = 0; i < t->row_count; i++)
+        if (memmem(t->rows[i].bytes, t->rows[i].size, r->id, r->id_size))
+            return 1;
+    return 0;
+}
+
+int sim_delayed_cancel(unsigned endpoint)
+{
+    table *t = &tables[endpoint];
+    row *r = t->count ? &t->rows[sim_random((unsigned)t->count)] : NULL;
+    if (!r || r->leased_until || r->doubtful || r->retries || is_pending(endpoint, r))
+        return 0;
+    if (has_arrived(r))
+        sim_violation("what was sent already is cancelled: %.*s", (int)r->id_size, r->id);
+    sim_tell("%.*s is cancelled", (int)r->id_size, r->id);
+    excuse(r);
+    const wb_delayed_key key = key_of(r);
+    add(&cancelled, &(wb_delayed){ .destination = key.destination, .destination_size = key.destination_size,
+                                   .id = key.id, .id_size = key.id_size, .operation = "" });
+    drop(t, r);
+    return 1;
+}
+
+void sim_delayed_audit(void)
+{
+    for (size_t i = 0; i < cancelled.count; i++)
+        if (has_arrived(&cancelled.rows[i]))
+            sim_violation("what was cancelled arrives: %.*s", (int)cancelled.rows[i].id_size, cancelled.rows[i].id);
 }
 
 const wb_delayed_ops *sim_delayed_ops(void)

@@ -15,6 +15,11 @@ const wb_delayed_ops *sim_delayed_ops(void);
 /** How many messages wait in an endpoint's store. */
 size_t sim_delayed_count(unsigned endpoint);
 
+/** Cancel one that waits, if it may be: nobody has it, or may have sent it. @return whether it was. */
+int sim_delayed_cancel(unsigned endpoint);
+/** Nothing that was cancelled has arrived. */
+void sim_delayed_audit(void);
+
 /** The database's clock, and how far it is set off from the true one. */
 int64_t sim_database_wall(void);
 void sim_database_set_clock(int64_t offset);

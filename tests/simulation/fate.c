@@ -20,6 +20,7 @@ const sim_fate_entry sim_fates[SIM_FATES] = {
     [SIM_RECOVERS] = { "recovers", SIM_NEEDS_DELAYED_RETRIES },
     [SIM_DELAYS] = { "delays", SIM_NEEDS_STORE },
     [SIM_DELAYS_NOWHERE] = { "delays-nowhere", SIM_NEEDS_STORE },
+    [SIM_DELAYS_SILENT] = { "delays-silent", SIM_NEEDS_STORE },
     [SIM_FORBIDS_LATER] = { "forbids-later", STORAGE },
     [SIM_UNROUTABLE] = { "unroutable", BAD_SEND },
     [SIM_LATE_ROUTE] = { "late-route", SIM_MAY_FAIL | SIM_EFFECT_ANYWAY },

@@ -19,6 +19,7 @@ typedef enum {
     SIM_RECOVERS,       /* fails until it has come back twice */
     SIM_DELAYS,         /* a delayed send beside one that is not */
     SIM_DELAYS_NOWHERE, /* the same, to a destination that is not there: its copy goes to the error queue */
+    SIM_DELAYS_SILENT,  /* the same, to one that confirms nothing until it is healed */
     SIM_FORBIDS_LATER,  /* after its commit its session is forbidden everything */
     /* it can fail, and then its operations stay behind */
     SIM_UNROUTABLE,     /* sends to a destination that is not there */

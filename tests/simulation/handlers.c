@@ -179,8 +179,9 @@ static int handle_delays(call *c)
     int r = handle_good(c);
     if (r != WB_OK)
         return r;
-    return c->m->fate == SIM_DELAYS ? ask_delayed(c, SIM_LABEL_DELAYED, SIM_SINK)
-                                    : ask_delayed(c, SIM_LABEL_BAD, SIM_NOWHERE);
+    if (c->m->fate == SIM_DELAYS)
+        return ask_delayed(c, SIM_LABEL_DELAYED, SIM_SINK);
+    return ask_delayed(c, SIM_LABEL_BAD, c->m->fate == SIM_DELAYS_SILENT ? SIM_SILENT : SIM_NOWHERE);
 }
 
 static int handle_forbidding_later(call *c)
@@ -336,6 +337,7 @@ static const fate_fn functions[SIM_FATES] = {
     [SIM_DELAYS] = handle_delays,
     [SIM_RECOVERS] = handle_recovering,
     [SIM_DELAYS_NOWHERE] = handle_delays,
+    [SIM_DELAYS_SILENT] = handle_delays,
     [SIM_UNROUTABLE] = handle_bad_send,
     [SIM_LATE_ROUTE] = handle_bad_send,
     [SIM_NACKED] = handle_bad_send,

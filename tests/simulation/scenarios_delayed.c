@@ -9,6 +9,7 @@
 #include <waybill/sys/plugin.h>
 
 #include "core/message/header_names.h"
+#include "tests/simulation/broker.h"
 #include "tests/simulation/delayed.h"
 #include "tests/simulation/driver.h"
 #include "tests/simulation/faults.h"
@@ -182,6 +183,49 @@ static void drive_stops(void)
     sim_scene_end(PATIENCE);
 }
 
+/* ---- a destination that is silent ---- */
+
+static void prepare_silent(void)
+{
+    prepare_trouble();
+    sim_scene_add(20, SIM_DELAYS_SILENT);
+}
+
+/* What is due for it arrives when it answers, a while after the last try. */
+static void drive_silent(void)
+{
+    sim_drive_start();
+    sim_sleep(sim_random_between(30 * WB_SECOND, 200 * WB_SECOND));
+    sim_broker_heal();
+    sim_scene_end(PATIENCE);
+    for (unsigned i = 0; i < sim_message_count; i++)
+        if (sim_messages[i].fate == SIM_DELAYS_SILENT && !(sim_messages[i].sent & 1u << SIM_LABEL_BAD))
+            sim_violation("message %u: what it delayed is not there though its destination answers", i);
+}
+
+/* ---- somebody who cancels ---- */
+
+static void drive_cancels(void)
+{
+    unsigned cancelled = 0;
+    for (int i = 0; i < 40; i++) {
+        sim_drive_start();
+        if (i % 4 == 3)
+            sim_arm_death(1 + (int)sim_random(2), 1 + (long)sim_random(200));
+        if (i % 5 == 4)
+            sim_outage_start(SIM_BROKER_SILENT, sim_now() + sim_random_between(WB_SECOND, 12 * WB_SECOND));
+        sim_sleep(sim_random_between(0, 2 * WB_SECOND));
+        cancelled += (unsigned)sim_delayed_cancel(0);
+    }
+    sim_arm_death(1, 0);
+    sim_arm_death(2, 0);
+    sim_drive_start();
+    sim_scene_end(PATIENCE);
+    sim_delayed_audit();
+    if (!cancelled)
+        sim_violation("nothing was cancelled");
+}
+
 /* ---- clocks ---- */
 
 static void drive_host_clock(int64_t offset)
@@ -233,6 +277,9 @@ const sim_scenario sim_scenarios_delayed[] = {
       drive_broker_silent },
     { "delayed_database_down", "the store refuses what is stored and removed", prepare_trouble,
       drive_database_down },
+    { "delayed_silent", "a destination that confirms nothing, among others that do", prepare_silent, drive_silent },
+    { "delayed_cancels", "processes that die, a broker that is silent, and somebody who cancels", prepare_trouble,
+      drive_cancels },
     { "delayed_host_ahead", "the hosts' clocks jump an hour ahead", prepare_two_pollers, drive_host_ahead },
     { "delayed_host_behind", "and an hour back", prepare_two_pollers, drive_host_behind },
     { "delayed_database_clock", "the database's clock jumps by hours", prepare_database_clock,

@@ -37,6 +37,8 @@ int sim_shape_allows(sim_fate fate)
         return 0;
     if (fate == SIM_LARGE_BODY && s->error_size_max)
         return 0; /* nothing of it can be trimmed */
+    if (fate == SIM_DELAYS_SILENT)
+        return 0; /* it answers when somebody heals it */
     if (fate == SIM_LATE_IMMEDIATE)
         return 0; /* nobody can tell that it is not the broker who ends all these connections */
     /* It takes up to ten connections of a process to find what ends them, and each is a delivery. */

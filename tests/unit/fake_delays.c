@@ -144,13 +144,19 @@ static int increment(wb_storage_session *session, const char *owner, wb_delayed_
     return WB_OK;
 }
 
-static int release(wb_storage_session *session, const char *owner, wb_error *error)
+static int release(wb_storage_session *session, const char *owner, wb_delayed_key *keys, size_t count,
+                   int64_t due, wb_error *error)
 {
     (void)session, (void)error;
     fake_store.release_calls++;
-    for (size_t i = 0; i < fake_store.row_count; i++)
-        if (is_his(&fake_store.rows[i], owner))
-            fake_store.rows[i].leased_until = 0;
+    for (size_t i = 0; i < count; i++) {
+        fake_row *row = find(&keys[i]);
+        keys[i].was_there = is_his(row, owner);
+        if (!keys[i].was_there)
+            continue;
+        row->due = due ? due : row->due;
+        row->leased_until = 0;
+    }
     return WB_OK;
 }
 
@@ -240,7 +246,7 @@ static int is_refused(const wb_operation *operation)
 static int send_one(wb_operation *operation)
 {
     if (fake_store.silent && strcmp(operation->destination, fake_store.silent) == 0)
-        return WB_IN_DOUBT;
+        return fake_store.unheard++, WB_IN_DOUBT;
     if (is_refused(operation)) {
         operation->result = WB_REJECT;
         operation->cause = fake_store.refused_cause;

@@ -53,6 +53,7 @@ typedef struct fake_delays {
 
     int store_calls, fetch_calls, remove_calls, release_calls, send_windows;
     int storage_open, storage_opened, transport_open, transport_opened;
+    int unheard; /* operations sent to the silent destination */
 } fake_delays;
 
 extern fake_delays fake_store;

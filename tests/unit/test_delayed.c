@@ -494,7 +494,87 @@ static void test_silent_destination_keeps_nobody(void **state)
     assert_int_equal(fake_store.rows[0].failures, 0);
 }
 
-/* What is kept is not given back with the next lot, which fails. */
+/* As if the time had passed for which silent destinations are left alone. */
+static void let_silence_pass(void)
+{
+    for (size_t i = 0; i < poller.lot.silences.count; i++)
+        poller.lot.silences.of[i].until = 0;
+    fake_store.now += WB_LOT_LEASE + WB_SECOND;
+}
+
+static void test_silent_destination_is_left_alone(void **state)
+{
+    (void)state;
+    fake_store.silent = "silent";
+    fake_delays_add("silent", "a", fake_store.now);
+    fake_delays_add("silent", "b", fake_store.now);
+    poll_once();
+    assert_int_equal(fake_store.unheard, 2);
+    fake_delays_add("silent", "c", fake_store.now);
+    fake_delays_add("q", "good", fake_store.now);
+    poll_once();
+    assert_non_null(find_sent("q"));
+    assert_int_equal(fake_store.unheard, 2); /* nobody waited for "c" */
+    assert_int_equal(fake_store.rows[2].leased_until, 0);
+    assert_int_equal(fake_store.rows[2].failures, 0);
+    assert_true(fake_store.rows[2].due > fake_store.now + 20 * WB_SECOND);
+    let_silence_pass();
+    poll_once(); /* one tries for all of them */
+    assert_int_equal(fake_store.unheard, 3);
+    assert_int_equal(fake_store.row_count, 3);
+    fake_store.silent = NULL;
+    let_silence_pass();
+    poll_once();
+    assert_int_equal(fake_store.row_count, 0);
+    assert_int_equal(poller.lot.silences.count, 0);
+}
+
+/* A session that is lost says nothing of a destination, and the next may try. */
+static void test_try_that_is_lost(void **state)
+{
+    (void)state;
+    fake_store.silent = "silent";
+    fake_delays_add("silent", "a", fake_store.now);
+    poll_once();
+    fake_store.silent = NULL;
+    let_silence_pass();
+    fake_delays_add("silent", "b", fake_store.now);
+    fake_store.send_answers[0] = WB_NOT_CONNECTED;
+    poll_once();
+    assert_int_equal(fake_store.row_count, 2);
+    assert_int_equal(poller.lot.silences.count, 1);
+    fake_store.now += WB_LOT_LEASE;
+    poll_once();
+    assert_int_equal(fake_store.row_count, 0);
+}
+
+/* More than can be remembered: the first are forgotten, and tried again. */
+static void test_many_silences(void **state)
+{
+    static wb_silences silences;
+    char names[WB_SILENCES_MAX + 1][8];
+    wb_delayed_key keys[WB_SILENCES_MAX + 1];
+    (void)state;
+    for (size_t i = 0; i <= WB_SILENCES_MAX; i++) {
+        int size = snprintf(names[i], sizeof names[i], "q%zu", i);
+        keys[i] = (wb_delayed_key){ .destination = names[i], .destination_size = (size_t)size };
+        assert_int_equal(wb_silences_note(&silences, &keys[i], 100), 1);
+        assert_int_equal(wb_silences_note(&silences, &keys[i], 100), 0);
+    }
+    assert_null(wb_silences_find(&silences, &keys[0]));
+    assert_int_equal(wb_silences_hold(&silences, &keys[0], 200), 0);
+    assert_int_equal(wb_silences_hold(&silences, &keys[1], 200), 1);
+    assert_int_equal(wb_silences_forget(&silences, &keys[1]), 1);
+    assert_int_equal(wb_silences_forget(&silences, &keys[1]), 0);
+    assert_int_equal(wb_silences_hold(&silences, &keys[2], 200), 1);
+    assert_int_equal(wb_silences_hold(&silences, &keys[2], 100 * WB_SECOND), 0);
+    assert_int_equal(wb_silences_hold(&silences, &keys[2], 100 * WB_SECOND), 1);
+    wb_silences_start(&silences);
+    assert_int_equal(wb_silences_hold(&silences, &keys[2], 100 * WB_SECOND), 0);
+    assert_int_equal(silences.count, WB_SILENCES_MAX - 1);
+}
+
+/* What may be there is not given back with the next lot, which fails. */
 static void test_what_is_kept(void **state)
 {
     (void)state;
@@ -840,6 +920,9 @@ int main(void)
         EACH(test_privilege_is_waited_for),
         EACH(test_error_queue_refuses),
         EACH(test_silent_destination_keeps_nobody),
+        EACH(test_silent_destination_is_left_alone),
+        EACH(test_try_that_is_lost),
+        EACH(test_many_silences),
         EACH(test_what_is_kept),
         EACH(test_broker_is_away),
         EACH(test_database_is_away),

@@ -116,7 +116,7 @@ static void next_looks_at_leases(wb_kit *kit)
         !wb_client_check(a, wb_delayed_next(a, &now, &before), WB_OK, "ask what is next") ||
         !wb_kit_check(kit, now == due, "what is due later hides what was taken") ||
         !wb_client_delay(a, "c", PAST(3)) || !wb_client_is_next(a, PAST(3)) ||
-        !wb_client_gives_back(a, wb_owner_a))
+        !wb_client_gives_back(a, wb_owner_a, "a "))
         return;
     wb_client_is_next(a, PAST(1));
 }
@@ -184,7 +184,7 @@ static void leases_end(wb_kit *kit)
     wb_kit_check(kit, seen.last.failures == 0, "it counts as a failure");
     wb_client_changes(a, WB_REMOVE, wb_owner_a, "a", 0, 0); /* it is another's now */
     wb_client_changes(a, WB_INCREMENT, wb_owner_a, "b", PAST(9), 0);
-    wb_client_gives_back(a, wb_owner_a);
+    wb_client_changes(a, WB_RELEASE, wb_owner_a, "c", 0, 0);
     wb_client_takes_due(a, wb_owner_a, 0, "");
     wb_client_changes(b, WB_REMOVE, wb_owner_b, "a", 0, 1);
 }
@@ -282,8 +282,10 @@ static void released_is_unchanged(wb_kit *kit)
     if (!b || !stores_three(a) || !wb_client_fetches(b, &one, "a ") ||
         !wb_client_takes_due(a, wb_owner_a, 0, "b c ") ||
         !wb_client_changes(a, WB_INCREMENT, wb_owner_a, "c", PAST(4), 1) ||
-        !wb_client_takes_due(a, wb_owner_a, 0, "c ") || !wb_client_gives_back(a, wb_owner_a) ||
-        !wb_client_gives_back(a, wb_owner_a) || !wb_client_is_next(a, PAST(2)) ||
+        !wb_client_takes_due(a, wb_owner_a, 0, "c ") ||
+        !wb_client_changes(a, WB_RELEASE, wb_owner_a, "a", 0, 0) ||
+        !wb_client_gives_back(a, wb_owner_a, "b c ") ||
+        !wb_client_changes(a, WB_RELEASE, wb_owner_a, "b", 0, 0) || !wb_client_is_next(a, PAST(2)) ||
         !wb_client_changes(a, WB_REMOVE, wb_owner_a, "b", 0, 0))
         return;
     wb_delayed want[] = { wb_waiting("b", PAST(2)), wb_waiting("c", PAST(4)) };
@@ -293,6 +295,11 @@ static void released_is_unchanged(wb_kit *kit)
     wb_client_check(a, wb_delayed_fetch_into(a, &what, &seen), WB_OK, "fetch what is due");
     wb_kit_check(kit, seen.count == 2, "%zu messages of 2 came", seen.count);
     wb_client_changes(b, WB_REMOVE, wb_owner_b, "a", 0, 1);
+    if (!wb_client_changes(a, WB_RELEASE, wb_owner_a, "b", PAST(7), 1) || !wb_client_is_next(a, PAST(7)))
+        return;
+    want[0] = wb_waiting("b", PAST(7));
+    wb_client_check(a, wb_delayed_fetch_into(a, &what, &seen), WB_OK, "fetch what is due again");
+    wb_kit_check(kit, seen.count == 1, "%zu messages of 1 came", seen.count);
 }
 
 /* ---- visits -------------------------------------------------------------------------------- */
@@ -314,7 +321,8 @@ static void rest_stays_taken(wb_kit *kit)
     wb_kit_check(kit, r == WB_REJECT && seen.count == 1, "the visitor's result became %s after %zu",
                  wb_result_name(r), seen.count);
     if (!wb_client_takes_due(a, wb_owner_b, 0, "") ||
-        !wb_client_changes(a, WB_REMOVE, wb_owner_a, "c", 0, 1) || !wb_client_gives_back(a, wb_owner_a))
+        !wb_client_changes(a, WB_REMOVE, wb_owner_a, "c", 0, 1) ||
+        !wb_client_gives_back(a, wb_owner_a, "a b "))
         return;
     wb_client_takes_due(a, wb_owner_b, 0, "a b ");
 }
@@ -359,7 +367,7 @@ static const wb_kit_case cases[] = {
     { "delayed: an owner removes what he has taken, nobody's owner all", STORE, owners_remove_their_own },
     { "delayed: was_there is exact where keys are mixed", STORE, was_there_is_exact },
     { "delayed: failures are counted, and the message is due when it is said", STORE, failures_are_counted },
-    { "delayed: release() gives back all of one owner, unchanged", STORE, released_is_unchanged },
+    { "delayed: release() gives back an owner's, unchanged or due at another time", STORE, released_is_unchanged },
     { "delayed: a visitor that ends a fetch leaves the rest taken", STORE, rest_stays_taken },
     { "delayed: messages are taken before the first is visited, and nobody waits", STORE,
       taken_before_visited },

@@ -62,11 +62,6 @@ static int call_list(wb_client *client)
     return r;
 }
 
-static int call_release(wb_client *client)
-{
-    return wb_delayed_release(client, wb_owner_a);
-}
-
 /* Both messages, and one that is not there. */
 static int change_three(wb_client *client, wb_change change, int *ret_there)
 {
@@ -74,8 +69,8 @@ static int change_three(wb_client *client, wb_change change, int *ret_there)
     wb_delayed_key keys[3];
     for (size_t i = 0; i < 3; i++)
         keys[i] = wb_waiting_key(&messages[i]);
-    const char *owner = change == WB_REMOVE || change == WB_INCREMENT ? wb_owner_a : NULL;
-    int r = wb_delayed_change(client, change, owner, keys, 3, PAST(9));
+    const char *owner = change <= WB_RELEASE ? wb_owner_a : NULL;
+    int r = wb_delayed_change(client, change, owner, keys, 3, change == WB_RELEASE ? 0 : PAST(9));
     *ret_there = keys[0].was_there + keys[2].was_there;
     wb_kit_check(client->kit, r != WB_OK || !keys[1].was_there, "what never was is said to be there");
     return r;
@@ -92,6 +87,7 @@ static int change_three(wb_client *client, wb_change change, int *ret_there)
 
 CHANGE(call_remove, WB_REMOVE)
 CHANGE(call_increment, WB_INCREMENT)
+CHANGE(call_release, WB_RELEASE)
 CHANGE(call_cancel, WB_CANCEL)
 CHANGE(call_reschedule, WB_RESCHEDULE)
 
@@ -121,6 +117,18 @@ static void check_store(wb_client *look, int result, int is_sent)
     wb_client_takes_due(look, wb_owner_a, 0, "a b c d ");
 }
 
+/* Whoever has taken them. */
+static void give_back_all(wb_client *look)
+{
+    const char *const owners[] = { wb_owner_a, wb_owner_b };
+    const wb_delayed messages[] = { wb_waiting("a", 0), wb_waiting("b", 0) };
+    for (size_t i = 0; i < 2; i++) {
+        wb_delayed_key keys[] = { wb_waiting_key(&messages[0]), wb_waiting_key(&messages[1]) };
+        int r = wb_delayed_change(look, WB_RELEASE, owners[i], keys, 2, 0);
+        wb_client_check(look, r, WB_OK, "give back what was taken");
+    }
+}
+
 /* Whether the two were taken or not: given back they come. */
 static void check_fetch(wb_client *look, int result, int is_sent)
 {
@@ -129,8 +137,7 @@ static void check_fetch(wb_client *look, int result, int is_sent)
     wb_client_check(look, wb_delayed_fetch_into(look, &what, &seen), WB_OK, "fetch");
     wb_kit_check(look->kit, seen.count == 0 || seen.count == 2, "a part was taken");
     check_report(look, seen.count == 0, result, is_sent);
-    wb_client_gives_back(look, wb_owner_a);
-    wb_client_gives_back(look, wb_owner_b);
+    give_back_all(look);
     wb_client_takes_due(look, wb_owner_b, 0, "a b ");
 }
 
@@ -174,7 +181,7 @@ static void check_later(wb_client *look, wb_change change, int result, int is_se
     wb_kit_check(look->kit, seen.last.failures <= 1, "a failure was counted twice");
     check_report(look, seen.count == 2, result, is_sent);
     wb_client_check(look, change_three(look, change, &there), WB_OK, "do it again");
-    wb_client_gives_back(look, wb_owner_a);
+    give_back_all(look);
     wb_client_is_next(look, PAST(9));
 }
 
@@ -195,8 +202,7 @@ static void check_release(wb_client *look, int result, int is_sent)
     wb_client_check(look, wb_delayed_fetch_into(look, &what, &seen), WB_OK, "fetch");
     wb_kit_check(look->kit, seen.count == 0 || seen.count == 2, "a part was given back");
     check_report(look, seen.count == 2, result, is_sent);
-    wb_client_gives_back(look, wb_owner_a);
-    wb_client_gives_back(look, wb_owner_b);
+    give_back_all(look);
     wb_client_takes_due(look, wb_owner_a, 0, "a b ");
 }
 

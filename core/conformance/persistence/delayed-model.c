@@ -19,7 +19,7 @@
 
 static const char *const ids[IDS] = { "a", "b", "c", "d" };
 
-typedef enum { STORE, FETCH, REMOVE, REMOVE_ANY, FAIL, RELEASE, CANCEL, RESCHEDULE } verb;
+typedef enum { STORE, FETCH, REMOVE, REMOVE_ANY, FAIL, RELEASE, POSTPONE, CANCEL, RESCHEDULE } verb;
 enum { VERBS = RESCHEDULE + 1 };
 
 /* One call. */
@@ -78,12 +78,14 @@ static int expect_change(model *of, int who, const step *one)
     row *of_id = &of->rows[one->id];
     const int is_his = of_id->is_there && of_id->owner == who + 1;
     const int is_free = of_id->is_there && !of_id->owner;
-    const int applies = one->what == REMOVE_ANY                        ? of_id->is_there
-                        : one->what == REMOVE || one->what == FAIL     ? is_his
-                                                                       : is_free;
+    const int applies = one->what == REMOVE_ANY                            ? of_id->is_there
+                        : one->what == CANCEL || one->what == RESCHEDULE ? is_free
+                                                                         : is_his;
     if (!applies)
         return 0;
-    if (one->what == FAIL || one->what == RESCHEDULE)
+    if (one->what == RELEASE)
+        of_id->owner = 0;
+    else if (one->what == FAIL || one->what == POSTPONE || one->what == RESCHEDULE)
         *of_id = (row){ 1, one->time, of_id->failures + (one->what == FAIL), 0 };
     else
         *of_id = (row){ .is_there = 0 };
@@ -97,11 +99,13 @@ static int changes(model *of, int who, const step *one)
     static const wb_change changes_of[] = { [REMOVE] = WB_REMOVE,
                                             [REMOVE_ANY] = WB_REMOVE,
                                             [FAIL] = WB_INCREMENT,
+                                            [RELEASE] = WB_RELEASE,
+                                            [POSTPONE] = WB_RELEASE,
                                             [CANCEL] = WB_CANCEL,
                                             [RESCHEDULE] = WB_RESCHEDULE };
     const char *owner = one->what == REMOVE_ANY ? NULL : owner_of(who);
     return wb_client_changes(of->clients[who], changes_of[one->what], owner, ids[one->id],
-                             PAST(one->time), expect_change(of, who, one));
+                             one->what == RELEASE ? 0 : PAST(one->time), expect_change(of, who, one));
 }
 
 static int make_step(model *of, int who, const step *one)
@@ -118,14 +122,11 @@ static int make_step(model *of, int who, const step *one)
         what.limit = one->limit;
         expect_fetch(of, who, one, text);
         return wb_client_fetches(client, &what, text);
-    case RELEASE:
-        for (size_t i = 0; i < IDS; i++)
-            if (of->rows[i].owner == who + 1)
-                of->rows[i].owner = 0;
-        return wb_client_gives_back(client, owner_of(who));
     case REMOVE:
     case REMOVE_ANY:
     case FAIL:
+    case RELEASE:
+    case POSTPONE:
     case CANCEL:
     case RESCHEDULE:
         break;
@@ -158,7 +159,7 @@ static int is_as_modelled(model *of, int who)
 static void say_step(wb_kit *kit, int who, const step *one)
 {
     static const char *const names[VERBS] = { "store",   "fetch",  "remove",    "remove any", "fail",
-                                              "release", "cancel", "reschedule" };
+                                              "release", "postpone", "cancel", "reschedule" };
     wb_kit_check(kit, 0, "  %c: %s %s, time %u, limit %u", who ? 'B' : 'A', names[one->what],
                  ids[one->id], one->time, one->limit);
 }

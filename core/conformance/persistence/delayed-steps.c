@@ -148,12 +148,6 @@ int wb_delayed_list_into(wb_client *client, const wb_delayed_filter *filter, wb_
     return ops_of(client)->list(client->session, filter, note, seen, &client->error);
 }
 
-int wb_delayed_release(wb_client *client, const char *owner)
-{
-    wb_error_clear(&client->error);
-    return ops_of(client)->release(client->session, owner, &client->error);
-}
-
 int wb_delayed_change(wb_client *client, wb_change change, const char *owner, wb_delayed_key *keys,
                       size_t count, int64_t due)
 {
@@ -171,6 +165,8 @@ int wb_delayed_change(wb_client *client, wb_change change, const char *owner, wb
         return ops->remove(session, owner, keys, count, error);
     case WB_INCREMENT:
         return ops->increment_failure_count(session, owner, keys, count, due, error);
+    case WB_RELEASE:
+        return ops->release(session, owner, keys, count, due, error);
     case WB_CANCEL:
         return ops->cancel(session, keys, count, error);
     case WB_RESCHEDULE:
@@ -230,7 +226,8 @@ int wb_client_has_waiting(wb_client *client, const char *ids)
 int wb_client_changes(wb_client *client, wb_change change, const char *owner, const char *id,
                       int64_t due, int was_there)
 {
-    static const char *const doing[] = { "remove", "count a failure of", "cancel", "reschedule" };
+    static const char *const doing[] = { "remove", "count a failure of", "give back", "cancel",
+                                         "reschedule" };
     const wb_delayed message = wb_waiting(id, 0);
     wb_delayed_key key = wb_waiting_key(&message);
     int r = wb_delayed_change(client, change, owner, &key, 1, due);
@@ -240,10 +237,14 @@ int wb_client_changes(wb_client *client, wb_change change, const char *owner, co
                         key.was_there, was_there);
 }
 
-int wb_client_gives_back(wb_client *client, const char *owner)
+int wb_client_gives_back(wb_client *client, const char *owner, const char *ids)
 {
-    return wb_client_check(client, wb_delayed_release(client, owner), WB_OK,
-                           "give back what was taken");
+    char id[WB_DELAYED_ID_MAX + 1];
+    int length;
+    for (; sscanf(ids, "%255s%n", id, &length) == 1; ids += length)
+        if (!wb_client_changes(client, WB_RELEASE, owner, id, 0, 1))
+            return 0;
+    return 1;
 }
 
 int wb_client_asks_time(wb_client *client, int64_t *ret_now)

@@ -275,7 +275,7 @@ static void two_endpoints(wb_kit *kit)
     if (!a || !b || !wb_client_delay(a, "order-1", 1000) || !wb_client_has_waiting(b, "") ||
         !wb_client_changes(b, WB_REMOVE, NULL, "order-1", 0, 0) ||
         !wb_client_delay(b, "order-1", 1000) || !wb_client_takes_due(b, wb_owner_a, 0, "order-1 ") ||
-        !wb_client_takes_due(a, wb_owner_a, 0, "order-1 ") || !wb_client_gives_back(a, wb_owner_a) ||
+        !wb_client_takes_due(a, wb_owner_a, 0, "order-1 ") || !wb_client_gives_back(a, wb_owner_a, "order-1 ") ||
         !wb_client_changes(b, WB_REMOVE, wb_owner_a, "order-1", 0, 1))
         return;
     wb_client_has_waiting(a, "order-1 ");

@@ -40,11 +40,11 @@ int wb_delayed_store(wb_client *client, const wb_delayed *messages, size_t count
 int wb_delayed_next(wb_client *client, int64_t *ret_due, int64_t *ret_now);
 int wb_delayed_fetch_into(wb_client *client, const wb_delayed_fetch *what, wb_seen *seen);
 int wb_delayed_list_into(wb_client *client, const wb_delayed_filter *filter, wb_seen *seen);
-int wb_delayed_release(wb_client *client, const char *owner);
 
 typedef enum wb_change {
     WB_REMOVE,
     WB_INCREMENT,
+    WB_RELEASE,
     WB_CANCEL,
     WB_RESCHEDULE,
 } wb_change;
@@ -69,7 +69,8 @@ int wb_client_has_waiting(wb_client *client, const char *ids);
 /** Change a message of wb_waiting(); `was_there` is what must be said of it. */
 int wb_client_changes(wb_client *client, wb_change change, const char *owner, const char *id,
                       int64_t due, int was_there);
-int wb_client_gives_back(wb_client *client, const char *owner);
+/** Give these of an owner's back, unchanged: "a b c ". */
+int wb_client_gives_back(wb_client *client, const char *owner, const char *ids);
 /** By the database's clock. */
 int wb_client_asks_time(wb_client *client, int64_t *ret_now);
 /** Whether next() says this, rounded up at most. */

@@ -61,8 +61,8 @@ typedef struct wb_delayed {
     int64_t due;                 /* not before this */
     const void *operation;       /* what to dispatch, in the host's encoding; opaque here */
     size_t operation_size;
-    /** Filled by list(): until when somebody has taken it, or 0. A time that has passed: whoever took
-     *  it was not heard of again, and may have sent it. */
+    /** Filled by list(): until when somebody has taken it, or 0. A time that has passed, of whatever
+     *  age: whoever took it was not heard of again, and may have sent it (see cancel()). */
     int64_t leased_until;
     /** Filled by fetch(), or 0: where the store finds the row again, in its own words. */
     uint64_t place;
@@ -75,8 +75,8 @@ typedef struct wb_delayed_key {
     const char *id;
     size_t id_size;
     uint32_t retries;
-    /** Filled by remove(), increment_failure_count(), cancel() and reschedule(): 1 if the row was there
-     *  (and, where an owner is given, still his), else 0. */
+    /** Filled by remove(), increment_failure_count(), release(), cancel() and reschedule(): 1 if the
+     *  row was there (and, where an owner is given, still his), else 0. */
     int32_t was_there;
     /** What fetch() said with this key, or 0: it spares a search. The row may be gone since, or
      *  somebody else's. */
@@ -147,8 +147,10 @@ typedef struct wb_delayed_ops {
                                    wb_delayed_key *keys, size_t count, int64_t due,
                                    wb_error *error);
 
-    /** Give back what the owner has taken and not removed, unchanged. */
-    int (*release)(wb_storage_session *session, const char *owner, wb_error *error);
+    /** Give these back, taken by nobody, without a failure: due as they were, or, unless that is 0,
+     *  at `due`. Only those the owner still has taken. */
+    int (*release)(wb_storage_session *session, const char *owner, wb_delayed_key *keys,
+                   size_t count, int64_t due, wb_error *error);
 
     /** Visit what waits, earliest due first, without taking it. Each row is copied before it is
      *  visited, or read in a way that keeps no other session waiting. `operation` may be NULL
@@ -157,9 +159,10 @@ typedef struct wb_delayed_ops {
                 void *argument, wb_error *error);
 
     /** Delete what nobody has taken: a message for which was_there says 1 was not sent and never will
-     *  be. Of one that is taken, or gone, it says 0; also when the lease has ended, for whoever took
-     *  it may have sent it before he died: the next fetch() takes it, and then it is known. (So a
-     *  lease must survive a crash of the server as the message does.) */
+     *  be. Of one that is taken, or gone, it says 0; also of one that somebody had taken whose lease
+     *  has ended, for he may have sent it before he died. That the next owner gave it back proves
+     *  nothing: it stays so until it is sent. (So a lease, and that it has ended, must survive a
+     *  crash of the server as the message does.) */
     int (*cancel)(wb_storage_session *session, wb_delayed_key *keys, size_t count,
                   wb_error *error);
     /** The same, but due at another time. */

@@ -324,22 +324,6 @@ static int fetch_due(wb_storage_session *session, const wb_delayed_fetch *fetch,
     return result;
 }
 
-/* ---- release ------------------------------------------------------------------------------ */
-
-static int release(wb_storage_session *session, const char *owner, wb_error *error)
-{
-    const wb_sql_session *s = wb_sql_of(session);
-    const wb_sql_value value = WB_SQL_BYTES(owner, WB_DELAYED_OWNER_SIZE);
-
-    if (s->state != WB_SQL_IDLE)
-        return wb_sql_unusable(session, "give back delayed messages", error);
-    wb_sql_delayed_start(session);
-    s->outbox->driver->queue(session, WB_SQL_RELEASE_ALL, &value, 1, NULL);
-    if (wb_sql_run_outside(session, NULL) == WB_OK)
-        return WB_OK;
-    return wb_sql_delayed_report(session, "give back delayed messages", error);
-}
-
 const wb_delayed_ops wb_sql_delayed = {
     .struct_size = sizeof(wb_delayed_ops),
     .initialize = initialize,
@@ -348,7 +332,7 @@ const wb_delayed_ops wb_sql_delayed = {
     .fetch = fetch_due,
     .remove = wb_sql_delayed_remove,
     .increment_failure_count = wb_sql_delayed_increment,
-    .release = release,
+    .release = wb_sql_delayed_release,
     .list = wb_sql_delayed_list,
     .cancel = wb_sql_delayed_cancel,
     .reschedule = wb_sql_delayed_reschedule,

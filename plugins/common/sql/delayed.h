@@ -20,6 +20,8 @@ int wb_sql_delayed_remove(wb_storage_session *session, const char *owner, wb_del
                           size_t count, wb_error *error);
 int wb_sql_delayed_increment(wb_storage_session *session, const char *owner, wb_delayed_key *keys,
                              size_t count, int64_t due, wb_error *error);
+int wb_sql_delayed_release(wb_storage_session *session, const char *owner, wb_delayed_key *keys,
+                           size_t count, int64_t due, wb_error *error);
 int wb_sql_delayed_cancel(wb_storage_session *session, wb_delayed_key *keys, size_t count,
                           wb_error *error);
 int wb_sql_delayed_reschedule(wb_storage_session *session, wb_delayed_key *keys, size_t count,

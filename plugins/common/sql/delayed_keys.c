@@ -13,8 +13,8 @@
 typedef struct deed {
     wb_sql_which which; /* WB_SQL_DROP or WB_SQL_PUT_BACK */
     const char *owner;  /* who has them, or NULL */
-    int if_free;        /* nobody may have them */
-    uint64_t due;       /* of WB_SQL_PUT_BACK */
+    int if_free;        /* nobody may have them, or have sent them */
+    uint64_t due;       /* of WB_SQL_PUT_BACK, or WB_SQL_AS_IT_WAS */
     uint64_t failures;
     const char *crash_point;
 } deed;
@@ -264,6 +264,14 @@ int wb_sql_delayed_increment(wb_storage_session *session, const char *owner, wb_
     const deed what = { .which = WB_SQL_PUT_BACK, .owner = owner, .failures = 1,
                         .due = wb_sql_round_up(due) };
     return do_to_keys(session, &what, keys, count, "count failures of delayed messages", error);
+}
+
+int wb_sql_delayed_release(wb_storage_session *session, const char *owner, wb_delayed_key *keys,
+                           size_t count, int64_t due, wb_error *error)
+{
+    const deed what = { .which = WB_SQL_PUT_BACK, .owner = owner,
+                        .due = due ? wb_sql_round_up(due) : WB_SQL_AS_IT_WAS };
+    return do_to_keys(session, &what, keys, count, "give back delayed messages", error);
 }
 
 int wb_sql_delayed_cancel(wb_storage_session *session, wb_delayed_key *keys, size_t count,

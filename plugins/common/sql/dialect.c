@@ -14,7 +14,7 @@ static const char *const needed[WB_SQL_COUNT] = {
     [WB_SQL_CLOCK] = "CLOCK",       [WB_SQL_FUTURE] = "FUTURE",
     [WB_SQL_DELAY] = "DELAY",       [WB_SQL_NEXT_DUE] = "NEXT_DUE",
     [WB_SQL_TAKE] = "TAKE",         [WB_SQL_DROP] = "DROP",
-    [WB_SQL_PUT_BACK] = "PUT_BACK", [WB_SQL_RELEASE_ALL] = "RELEASE_ALL",
+    [WB_SQL_PUT_BACK] = "PUT_BACK",
     [WB_SQL_LIST] = "LIST",         [WB_SQL_SHOW] = "SHOW",
 };
 

@@ -50,14 +50,13 @@ typedef enum wb_sql_which {
     WB_SQL_TAKE,
     WB_SQL_FIND_DUE, /* NULL where TAKE finds them; at, limit -> number, bytes; locks, never waits */
     WB_SQL_TAKEN,    /* beside it: numbers -> rows with their numbers, earliest due first */
-    /* keys, owner ('': whoever has them), 1 if nobody may have them -> the keys of the rows that
-     * it deletes. Where FIND is there: numbers, owner; affects what it deletes */
+    /* keys, owner ('': whoever has them), 1 if nobody may have them, or have sent them -> the keys of
+     * the rows that it deletes. Where FIND is there: numbers, owner; affects what it deletes */
     WB_SQL_DROP,
-    /* the same, due, failures to add; they are nobody's then. Where FIND is there: numbers, due,
-     * failures */
+    /* the same, due or WB_SQL_AS_IT_WAS, failures to add; they are nobody's then. Where FIND is there:
+     * numbers, due, failures */
     WB_SQL_PUT_BACK,
     WB_SQL_FIND,     /* NULL where those two answer; as DROP -> keys, numbers; locks them */
-    WB_SQL_RELEASE_ALL, /* owner */
     /* behind due, id, destination, rank; due before; destination, id ('': any); limit -> rows, of
      * LIST without an operation, with until when each is taken and its rank: in the order of the
      * first four, or of due and rank */
@@ -71,6 +70,8 @@ typedef enum wb_sql_which {
 
 /** A time that does not come. */
 #define WB_SQL_NEVER INT64_MAX
+/** The due time of WB_SQL_PUT_BACK that leaves a row's own. */
+#define WB_SQL_AS_IT_WAS WB_SQL_NEVER
 
 /** Added to a definition's condition: only where the endpoint's delays wait in a table. */
 #define WB_SQL_FOR_DELAYS 16

@@ -29,14 +29,17 @@
 #define BY_KEY "{delayed} FORCE INDEX (message) WHERE (id, destination, retries) IN ([($1,$2,$3)]) "
 #define OF_NUMBERS "WHERE number IN ([$1])"
 /* The owner's, or nobody's, as it is asked. */
-#define ALLOWED "AND ($4 = _binary x'' OR taken_by = $4) AND ($5 = 0 OR taken_by = " NOBODY ")"
+#define ALLOWED                                                                                    \
+    "AND ($4 = _binary x'' OR taken_by = $4) "                                                     \
+    "AND ($5 = 0 OR (taken_by = " NOBODY " AND NOT doubtful))"
 #define FIRST_FREE                                                                                 \
     "COALESCE((SELECT due FROM {delayed} FORCE INDEX (due) WHERE taken_until <= " NOW              \
     " ORDER BY due LIMIT 1), " NEVER ")"
 
 /* FROM, with the index to be used, and WHERE of that id */
 #define WAITING(operation, from, of_id)                                                            \
-    "SELECT id, destination, retries, failures, due, " operation ", taken_until, number "          \
+    "SELECT id, destination, retries, failures, due, " operation ", "                              \
+    "GREATEST(taken_until, doubtful), number "                                                     \
     "FROM " from "WHERE " of_id "due >= $1 AND due < $5 AND (due > $1 OR number > $4) "            \
     "AND ($6 = _binary x'' OR destination = $6) ORDER BY due, number LIMIT $8"
 
@@ -86,7 +89,9 @@ static const char *const templates[WB_SQL_COUNT] = {
         "SELECT number, LENGTH(operation) FROM {delayed} FORCE INDEX (due) "
         "WHERE due <= IF($1 = 0, " NOW ", $1) AND taken_until <= " NOW " "
         "ORDER BY due LIMIT $2 FOR UPDATE SKIP LOCKED",
-    [WB_SQL_TAKE] = "UPDATE {delayed} SET taken_by = $2, taken_until = " NOW " + $3 " OF_NUMBERS,
+    /* assigned from left to right: of whom took it before, the lease has ended */
+    [WB_SQL_TAKE] = "UPDATE {delayed} SET doubtful = doubtful OR taken_until > 0, taken_by = $2, "
+                    "taken_until = " NOW " + $3 " OF_NUMBERS,
     [WB_SQL_TAKEN] = "SELECT id, destination, retries, failures, due, operation, number "
                      "FROM {delayed} " OF_NUMBERS " ORDER BY due",
     /* MySQL does not answer with what it deletes */
@@ -94,10 +99,8 @@ static const char *const templates[WB_SQL_COUNT] = {
         "SELECT id, destination, retries, number FROM " BY_KEY ALLOWED " FOR UPDATE",
     [WB_SQL_DROP] = "DELETE FROM {delayed} " OF_NUMBERS
                     " AND ($2 = _binary x'' OR taken_by = $2)",
-    [WB_SQL_PUT_BACK] = "UPDATE {delayed} SET taken_by = " NOBODY ", taken_until = 0, due = $2, "
-                        "failures = failures + $3 " OF_NUMBERS,
-    [WB_SQL_RELEASE_ALL] =
-        "UPDATE {delayed} SET taken_by = " NOBODY ", taken_until = 0 WHERE taken_by = $1",
+    [WB_SQL_PUT_BACK] = "UPDATE {delayed} SET taken_by = " NOBODY ", taken_until = 0, "
+                        "due = IF($2 = " NEVER ", due, $2), failures = failures + $3 " OF_NUMBERS,
     [WB_SQL_LIST] = WAITING("_binary x''", "{delayed} ", ""),
     [WB_SQL_SHOW] = WAITING("operation", "{delayed} FORCE INDEX (message) ", "id = $7 AND "),
 };
@@ -136,6 +139,7 @@ static const wb_sql_definition definitions[] = {
       "    due bigint NOT NULL,\n"
       "    taken_by binary(16) NOT NULL DEFAULT x'00000000000000000000000000000000',\n"
       "    taken_until bigint NOT NULL DEFAULT 0,\n"
+      "    doubtful tinyint NOT NULL DEFAULT 0,\n"
       "    failures int unsigned NOT NULL DEFAULT 0,\n"
       "    operation longblob NOT NULL,\n"
       "    UNIQUE KEY message (id, destination, retries),\n"

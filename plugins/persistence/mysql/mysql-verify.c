@@ -21,11 +21,11 @@ static const char *const probes[] = {
     "EXPLAIN DELETE FROM {pending} WHERE batch = 0",
 };
 static const char *const delayed_probes[] = {
-    "EXPLAIN SELECT id, destination, retries, due, taken_by, taken_until, failures, operation "
+    "EXPLAIN SELECT id, destination, retries, due, taken_by, taken_until, doubtful, failures, operation "
     "FROM {delayed} WHERE due = 0",
     "EXPLAIN INSERT INTO {delayed} (id, destination, retries, due, operation) "
     "VALUES (x'00', x'00', 0, 0, x'00') ON DUPLICATE KEY UPDATE failures = failures",
-    "EXPLAIN UPDATE {delayed} SET taken_by = '', taken_until = 0 WHERE due = 0",
+    "EXPLAIN UPDATE {delayed} SET taken_by = '', taken_until = 0, doubtful = 0 WHERE due = 0",
     "EXPLAIN DELETE FROM {delayed} WHERE due = 0",
 };
 #define COUNT_OF(array) (sizeof(array) / sizeof(array)[0])

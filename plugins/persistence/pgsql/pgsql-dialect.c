@@ -40,11 +40,12 @@
     "WHERE delayed.id = keys.id AND delayed.destination = keys.destination "                       \
     "AND delayed.retries = keys.retries "                                                          \
     "AND ($4::bytea = ''::bytea OR delayed.taken_by = $4::bytea) "                                 \
-    "AND ($5::bigint = 0 OR delayed.taken_by IS NULL) "                                            \
+    "AND ($5::bigint = 0 OR (delayed.taken_by IS NULL AND NOT delayed.doubtful)) "                 \
     "RETURNING delayed.id, delayed.destination, delayed.retries"
 
 #define WAITING(operation)                                                                         \
-    "SELECT id, destination, retries, failures, due, " operation ", taken_until, retries "         \
+    "SELECT id, destination, retries, failures, due, " operation ", "                              \
+    "GREATEST(taken_until, doubtful::integer), retries "                                           \
     "FROM {delayed} WHERE due >= $1::bigint AND due < $5::bigint "                                 \
     "AND (due > $1::bigint OR (id, destination, retries) > ($2::bytea, $3::bytea, $4::bigint)) "   \
     "AND ($6::bytea = ''::bytea OR destination = $6::bytea) "                                      \
@@ -142,17 +143,16 @@ static const char *const templates[WB_SQL_COUNT] = {
         "fitting AS (SELECT place FROM (SELECT place, pg_catalog.sum(size) "
         "OVER (ORDER BY due ROWS UNBOUNDED PRECEDING) - size AS before FROM found) AS sizes "
         "WHERE before < $5::bigint), "
-        "taken AS (UPDATE {delayed} SET taken_by = $3::bytea, "
+        "taken AS (UPDATE {delayed} SET doubtful = doubtful OR taken_until > 0, taken_by = $3::bytea, "
         "taken_until = " NOW " + $4::bigint "
         "WHERE ctid = ANY (ARRAY(SELECT place FROM fitting)) "
         "RETURNING id, destination, retries, failures, due, operation) "
         "SELECT id, destination, retries, failures, due, operation FROM taken ORDER BY due",
     [WB_SQL_DROP] = "DELETE FROM {delayed} AS delayed USING " KEYS OF_KEYS,
     [WB_SQL_PUT_BACK] = "UPDATE {delayed} AS delayed SET taken_by = NULL, taken_until = 0, "
-                        "due = $6::bigint, failures = delayed.failures + $7::bigint "
+                        "due = COALESCE(NULLIF($6::bigint, " NEVER "), delayed.due), "
+                        "failures = delayed.failures + $7::bigint "
                         "FROM " KEYS OF_KEYS,
-    [WB_SQL_RELEASE_ALL] = "UPDATE {delayed} SET taken_by = NULL, taken_until = 0 "
-                           "WHERE taken_by = $1::bytea",
     [WB_SQL_LIST] = WAITING("''::bytea"),
     [WB_SQL_SHOW] = WAITING("operation"),
 };
@@ -198,6 +198,7 @@ static const wb_sql_definition definitions[] = {
       "    id bytea NOT NULL,\n"
       "    destination bytea NOT NULL,\n"
       "    taken_by bytea,\n"
+      "    doubtful boolean NOT NULL DEFAULT false,\n"
       "    operation bytea NOT NULL,\n"
       "    CONSTRAINT {delayed_pkey} PRIMARY KEY (id, destination, retries)\n"
       ") WITH (fillfactor = 50, vacuum_truncate = off, autovacuum_vacuum_scale_factor = 0.02,\n"

@@ -152,6 +152,8 @@ typedef struct change {
 
 #define BY_KEY " where destination=?1 and id=?2 and retries=?3"
 #define GIVEN_BACK "owner=null, leased_until=0"
+/* Nobody has it, and everybody who had it gave it back himself. */
+#define NEVER_SENT "owner is null and not doubtful"
 
 /* Parameters that the statement does not have are refused, and that is no matter. */
 static int change_all(wb_sqlite_delayed_call *call, const change *how, wb_delayed_key *keys,
@@ -216,11 +218,22 @@ static int increment_failure_count(wb_storage_session *session, const char *owne
     return apply(session, &how, keys, count, error);
 }
 
+static int release(wb_storage_session *session, const char *owner, wb_delayed_key *keys,
+                   size_t count, int64_t due, wb_error *error)
+{
+    const change how = { .format = "update \"waybill_%w_delayed\" set due=coalesce(nullif(?5,0),due),"
+                                   " " GIVEN_BACK BY_KEY " and owner=?4",
+                         .doing = "give a delayed message back",
+                         .owner = owner,
+                         .due = wb_sqlite_delayed_to_column(due) };
+    return apply(session, &how, keys, count, error);
+}
+
 static int cancel(wb_storage_session *session, wb_delayed_key *keys, size_t count,
                   wb_error *error)
 {
     const change how = { .format = "delete from \"waybill_%w_delayed\"" BY_KEY
-                                   " and owner is null",
+                                   " and " NEVER_SENT,
                          .doing = "cancel a delayed message" };
     return apply(session, &how, keys, count, error);
 }
@@ -229,36 +242,10 @@ static int reschedule(wb_storage_session *session, wb_delayed_key *keys, size_t 
                       wb_error *error)
 {
     const change how = { .format = "update \"waybill_%w_delayed\" set due=?5, " GIVEN_BACK BY_KEY
-                                   " and owner is null",
+                                   " and " NEVER_SENT,
                          .doing = "reschedule a delayed message",
                          .due = wb_sqlite_delayed_to_column(due) };
     return apply(session, &how, keys, count, error);
-}
-
-/* ---- release -------------------------------------------------------------------------- */
-
-static int give_back(wb_sqlite_delayed_call *call, const char *owner)
-{
-    sqlite3_stmt *statement = NULL;
-    int result = wb_sqlite_delayed_prepare(
-        call, &statement, "update \"waybill_%w_delayed\" set " GIVEN_BACK " where owner=?1");
-    if (result != WB_OK)
-        return result;
-    (void)sqlite3_bind_blob(statement, 1, owner, WB_DELAYED_OWNER_SIZE, SQLITE_STATIC);
-    result = wb_sqlite_db_run(call->db, statement, "give delayed messages back", call->error);
-    (void)sqlite3_finalize(statement);
-    return result;
-}
-
-static int release(wb_storage_session *session, const char *owner, wb_error *error)
-{
-    wb_sqlite_delayed_call call;
-    int result = wb_sqlite_delayed_enter(&call, session, error);
-    if (result == WB_OK)
-        result = wb_sqlite_delayed_begin(&call, WB_SQLITE_DB_POWER_LOSS);
-    if (result != WB_OK)
-        return result;
-    return wb_sqlite_delayed_end(&call, give_back(&call, owner), NULL);
 }
 
 const wb_delayed_ops wb_sqlite_delayed_ops = {

@@ -14,7 +14,7 @@
 
 /* ---- rows ------------------------------------------------------------------------------ */
 
-#define COLUMNS " row, destination, id, retries, failures, due, leased_until"
+#define COLUMNS " row, destination, id, retries, failures, due, max(leased_until, doubtful)"
 
 /* A copy of a row; `message` points into it. */
 typedef struct copied {
@@ -190,7 +190,8 @@ static int take(wb_sqlite_delayed_call *call, const wb_delayed_fetch *fetch, int
 {
     sqlite3_stmt *statement = NULL;
     int result = wb_sqlite_delayed_prepare(call, &statement,
-                                           "update \"waybill_%w_delayed\" set owner=?2,"
+                                           "update \"waybill_%w_delayed\" set"
+                                           " doubtful=doubtful or leased_until>0, owner=?2,"
                                            " leased_until=?3 where row=?1");
     (void)sqlite3_bind_blob(statement, 2, fetch->owner, WB_DELAYED_OWNER_SIZE, SQLITE_STATIC);
     (void)sqlite3_bind_int64(statement, 3, now + wb_sqlite_delayed_to_column(fetch->lease));

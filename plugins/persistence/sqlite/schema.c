@@ -19,8 +19,7 @@ static const char tables_format[] =
     "  operations blob not null);\n";
 
 /* Rows have a number of their own, so that each tree but the table's holds the key alone: what
- * is due is looked for among small entries, however large the messages are. Whoever has taken
- * some finds them by the last index, which holds nothing else. */
+ * is due is looked for among small entries, however large the messages are. */
 static const char delayed_format[] =
     "create table if not exists \"waybill_%w_delayed\"(\n"
     "  row integer primary key,\n"
@@ -31,11 +30,10 @@ static const char delayed_format[] =
     "  failures integer not null default 0,\n"
     "  owner blob,\n"
     "  leased_until integer not null default 0,\n"
+    "  doubtful integer not null default 0,\n"
     "  operation blob not null,\n"
     "  unique(id, destination, retries));\n"
-    "create index if not exists \"waybill_%w_delayed_due\" on \"waybill_%w_delayed\"(due);\n"
-    "create index if not exists \"waybill_%w_delayed_owner\" on \"waybill_%w_delayed\"(owner)\n"
-    "  where owner is not null;\n";
+    "create index if not exists \"waybill_%w_delayed_due\" on \"waybill_%w_delayed\"(due);\n";
 
 static const char version_format[] =
     "insert into waybill_schema(part, version) values(%Q, %d)\n"
