@@ -81,6 +81,29 @@ if ($has_kafka) {
     is_deeply [ map { $e->effects($_) } qw(a b c d) ], [ 0, 0, 0, 1 ], "$e->{pair}: what is good has its effect, and nothing else";
     is $e->stop, 0, "$e->{pair}: stops cleanly";
 }
+# Whether a failed message comes back later, behind others with its key: those that do not are in the error queue.
+sub check_on_failure {
+    my ($policy, %is_moved) = @_;
+    my $name = 'order-' . ($policy || 'default');
+    my $e = Peer->new('kafka+mysql', name => $name, error_queue => "$name-error", retries => 1,
+        recover => 'delayed_retries = 2; delay_increment = "300ms"; delay_jitter = 0;' . ($policy && qq( on_failure = "$policy";)));
+    my ($keyed, $free, $asks, $behind) = my @all = map { "$name-$_" } qw(keyed free asks behind);
+    my @moved = map { "$name-$_" } sort keys %is_moved;
+    $e->install;
+    $e->inject($e->{name}, { id => $keyed, key => 'k', do => 'later 1 retry not yet' }, { id => $free, do => 'later 1 retry not yet' },
+        { id => $asks, key => 'l', do => 'after 1 300 the bank is closed' }, { id => $behind, key => 'k' });
+    $e->start;
+    is_deeply [ sort map { $_->{id} } $e->collect($e->{error_queue}, scalar @moved, "$name: what may not come back is moved") ], \@moved, "$name: these are moved" if @moved;
+    $e->wait_for("$name: all others are handled", sub { 4 - @moved == grep { $e->effects($_) } @all and $e->waiting == 0 });
+    is_deeply [ map { $e->effects($_) } @all ], [ map { $is_moved{$_} ? 0 : 1 } qw(keyed free asks behind) ], "$name: each as its policy says";
+    is_deeply [ map { scalar $e->attempts($_) } $keyed, $asks ], [ $is_moved{keyed} ? 2 : 3, $is_moved{asks} ? 1 : 2 ], "$name: after that many attempts";
+    is $e->stop, 0, "$name: stops cleanly";
+}
+if ($has_kafka) {
+    check_on_failure('', keyed => 1, asks => 1);
+    check_on_failure('block', keyed => 1, asks => 1, free => 1);
+    check_on_failure('delay');
+}
 my $wrong = Endpoint->new('sqlite+sqlite', name => 'wrong', mode => 'none', outbox => '', retries => '0; types = ( { type = "A"; immediate_retries = 1; } )');
 my ($code, $text) = $wrong->run('check');
 like $text, qr/immediate_retries = 1/, 'retries of a type are refused with mode none' or diag $code;
