@@ -29,15 +29,29 @@ void wb_lot_init(wb_lot *lot, wb_pipeline *pipeline, const wb_lot_policy *policy
     lot->policy = policy;
     lot->entries = wb_alloc_zero(WB_LOT_MAX, sizeof *lot->entries);
     lot->keys = wb_alloc_zero(WB_LOT_MAX, sizeof *lot->keys);
+    lot->riding = wb_alloc_zero(WB_LOT_MAX, sizeof *lot->riding);
     wb_arena_init(&lot->arena, 256 * 1024);
+    wb_arena_init(&lot->riding_arena, 256 * 1024);
 }
 
 void wb_lot_free(wb_lot *lot)
 {
     free(lot->entries);
     free(lot->keys);
+    free(lot->riding);
     wb_window_free(&lot->window);
     wb_arena_free(&lot->arena);
+    wb_arena_free(&lot->riding_arena);
+}
+
+static size_t limit_of(const wb_lot *lot)
+{
+    return lot->policy->limit ? lot->policy->limit : WB_LOT_MAX;
+}
+
+int wb_lot_is_full(const wb_lot *lot)
+{
+    return lot->count == limit_of(lot);
 }
 
 /* ---- fetch ------------------------------------------------------------------------- */
@@ -56,7 +70,7 @@ static wb_operation *decode(wb_lot *lot, const wb_delayed *message)
 static int take(void *argument, const wb_delayed *message)
 {
     wb_lot *lot = argument;
-    if (lot->count == WB_LOT_MAX)
+    if (wb_lot_is_full(lot))
         return WB_OK;
     wb_lot_entry *entry = &lot->entries[lot->count++];
     *entry = (wb_lot_entry){
@@ -72,17 +86,40 @@ static int take(void *argument, const wb_delayed *message)
     return WB_OK;
 }
 
+/* The keys of what was sent stay where they are while the next lot comes. */
+static void swap_arenas(wb_lot *lot)
+{
+    const wb_arena old = lot->arena;
+    lot->arena = lot->riding_arena;
+    lot->riding_arena = old;
+    wb_arena_reset(&lot->arena);
+}
+
+static int fetch_behind(wb_lot *lot, wb_storage_session *storage, const wb_delayed_fetch *fetch, wb_error *error)
+{
+    const wb_delayed_ops *ops = lot->pipeline->persistence_ops->delayed;
+    if (!lot->riding_count)
+        return ops->fetch(storage, fetch, take, lot, error);
+    wb_crash_point("delayed_before_remove");
+    int r = ops->remove_and_fetch(storage, lot->riding, lot->riding_count, fetch, take, lot, error);
+    if (r != WB_OK)
+        return r;
+    lot->riding_count = 0;
+    wb_crash_point("delayed_after_remove");
+    return WB_OK;
+}
+
 int wb_lot_fetch(wb_lot *lot, wb_storage_session *storage, wb_error *error)
 {
     const wb_delayed_fetch fetch = { .struct_size = sizeof fetch,
                                      .at = wb_bug("due_by_host") ? wb_clock_wall() : 0,
-                                     .limit = WB_LOT_MAX,
+                                     .limit = limit_of(lot),
                                      .owner = lot->policy->owner,
                                      .lease = wb_bug("no_lease") ? 10 * WB_MILLISECOND : WB_LOT_LEASE };
     lot->count = lot->refused = 0;
     lot->is_stuck = 0;
-    wb_arena_reset(&lot->arena);
-    return lot->pipeline->persistence_ops->delayed->fetch(storage, &fetch, take, lot, error);
+    swap_arenas(lot);
+    return fetch_behind(lot, storage, &fetch, error);
 }
 
 /* ---- dispatch ---------------------------------------------------------------------- */
@@ -257,32 +294,60 @@ static int64_t pause_of(const wb_lot *lot, const wb_lot_entry *entry)
 }
 
 /* They were sent: what passes is waited for, within the lease. */
-static int remove_patiently(wb_lot *lot, wb_storage_session *storage, size_t count, wb_error *error)
+static int remove_patiently(wb_lot *lot, wb_storage_session *storage, wb_delayed_key *keys, size_t count,
+                            wb_error *error)
 {
     const wb_pipeline *p = lot->pipeline;
     const wb_delayed_ops *ops = p->persistence_ops->delayed;
     int64_t until = wb_clock_monotonic() + REMOVE_TRIES;
     int r;
-    while (((r = ops->remove(storage, lot->policy->owner, lot->keys, count, error)) == WB_RETRY || r == WB_ABORT) &&
+    wb_crash_point("delayed_before_remove");
+    while (((r = ops->remove(storage, lot->policy->owner, keys, count, error)) == WB_RETRY || r == WB_ABORT) &&
            p->mode != WB_MODE_TRANSACTION_SCOPE && wb_clock_monotonic() < until)
         wb_clock_pause(REMOVE_PAUSE, NULL);
     lot->is_stuck = r != WB_OK;
+    if (r == WB_OK)
+        wb_crash_point("delayed_after_remove");
     return r;
 }
 
-static int remove_sent(wb_lot *lot, wb_storage_session *storage, wb_error *error)
+static size_t collect_sent(const wb_lot *lot, wb_delayed_key *keys)
 {
     size_t count = 0;
     for (size_t i = 0; i < lot->count; i++)
         if (is_sent(&lot->entries[i]))
-            lot->keys[count++] = lot->entries[i].key;
-    if (!count)
-        return WB_OK;
-    wb_crash_point("delayed_before_remove");
-    int r = remove_patiently(lot, storage, count, error);
-    if (r == WB_OK)
-        wb_crash_point("delayed_after_remove");
-    return r;
+            keys[count++] = lot->entries[i].key;
+    return count;
+}
+
+static int remove_sent(wb_lot *lot, wb_storage_session *storage, wb_error *error)
+{
+    size_t count = collect_sent(lot, lot->keys);
+    return count ? remove_patiently(lot, storage, lot->keys, count, error) : WB_OK;
+}
+
+static size_t count_refused(const wb_lot *lot)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < lot->count; i++)
+        count += (size_t)is_refused(&lot->entries[i]);
+    return count;
+}
+
+/* More is due, and nothing keeps the next fetch waiting. */
+static int may_ride(const wb_lot *lot)
+{
+    const wb_pipeline *p = lot->pipeline;
+    return wb_lot_is_full(lot) && !lot->refused && !count_refused(lot) && !p->stop &&
+           p->mode != WB_MODE_TRANSACTION_SCOPE &&
+           WB_HAS(p->persistence_ops->delayed, wb_delayed_ops, remove_and_fetch);
+}
+
+int wb_lot_settle(wb_lot *lot, wb_storage_session *storage, wb_error *error)
+{
+    size_t count = lot->riding_count;
+    lot->riding_count = 0;
+    return count ? remove_patiently(lot, storage, lot->riding, count, error) : WB_OK;
 }
 
 /* Those with one pause go in one call. */
@@ -347,7 +412,8 @@ int wb_lot_conclude(wb_lot *lot, wb_storage_session *storage, wb_error *error)
     const int64_t pauses[] = { lot->policy->failure_pause, PRIVILEGE_PAUSE, ERROR_QUEUE_PAUSE,
                                UNREADABLE_PAUSE };
     tell_unreadable(lot);
-    int r = remove_sent(lot, storage, error);
+    lot->riding_count = may_ride(lot) ? collect_sent(lot, lot->riding) : 0;
+    int r = lot->riding_count ? WB_OK : remove_sent(lot, storage, error);
     for (size_t i = 0; i < sizeof pauses / sizeof pauses[0] && r == WB_OK; i++)
         r = postpone(lot, storage, pauses[i], error);
     return r == WB_OK ? give_back(lot, storage, is_untried, error) : r;

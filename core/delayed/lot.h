@@ -18,6 +18,7 @@ typedef struct wb_lot_policy {
     const char *owner;      /* WB_DELAYED_OWNER_SIZE bytes */
     unsigned retries;       /* number_of_retries */
     int64_t failure_pause;  /* ns before a refused message is tried again */
+    size_t limit;           /* messages of a lot; 0: WB_LOT_MAX */
 } wb_lot_policy;
 
 typedef struct wb_lot_entry {
@@ -39,20 +40,29 @@ typedef struct wb_lot {
     wb_arena arena;
     wb_window window;
     wb_delayed_key *keys; /* WB_LOT_MAX, for calls of the store */
+    /* Sent by the lot before, and removed with the next fetch. */
+    wb_delayed_key *riding; /* WB_LOT_MAX */
+    size_t riding_count;
+    wb_arena riding_arena;
 } wb_lot;
 
 void wb_lot_init(wb_lot *lot, wb_pipeline *pipeline, const wb_lot_policy *policy);
 void wb_lot_free(wb_lot *lot);
 
-/** Take what is due. The lot is emptied before. @return the store's class. */
+/** Take what is due; what was sent before and is not removed yet goes with the same call. The lot is
+ *  emptied before. @return the store's class. */
 int wb_lot_fetch(wb_lot *lot, wb_storage_session *storage, wb_error *error);
 /** Send it in one window, and to the error queue what is refused for good.
  *  @return as wb_window_send(). */
 int wb_lot_dispatch(wb_lot *lot, wb_outlet *outlet, wb_error *error);
-/** Tell the store: what was confirmed is removed, what was refused is due again later, what was not
+/** Whether as many were due as a lot holds: more will be. */
+int wb_lot_is_full(const wb_lot *lot);
+/** Tell the store: what was confirmed is removed, by the next fetch where the lot is full; what was refused is due again later, what was not
  *  sent is given back. What has no outcome stays taken until the lease ends. @return the store's
  *  class. */
 int wb_lot_conclude(wb_lot *lot, wb_storage_session *storage, wb_error *error);
+/** There is no next fetch: remove what was to go with it. @return the store's class. */
+int wb_lot_settle(wb_lot *lot, wb_storage_session *storage, wb_error *error);
 /** Give back what was not sent, and is still taken. @return the store's class. */
 int wb_lot_give_back(wb_lot *lot, wb_storage_session *storage, wb_error *error);
 

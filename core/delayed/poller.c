@@ -58,10 +58,12 @@ static int open_outlet(wb_poller *poller, wb_error *error)
     return p->transport_ops->open(p->transport, WB_SESSION_SEND, 0, &poller->outlet.session, error);
 }
 
-/* What is in hand, and was not sent, is the others' at once, not when the lease ends. */
+/* What was sent is gone; what is in hand, and was not, is the others' at once, not when the lease ends. */
 static void give_back(wb_poller *poller)
 {
     wb_error ignored;
+    if (poller->storage && wb_lot_settle(&poller->lot, poller->storage, &ignored) != WB_OK)
+        close_storage(poller);
     if (poller->storage && wb_lot_give_back(&poller->lot, poller->storage, &ignored) != WB_OK)
         close_storage(poller);
     poller->lot.count = 0;
@@ -138,6 +140,15 @@ static int dispatch(wb_poller *poller, wb_error *error)
     wb_breaker_failed(&p->dispatch_breaker, p, error);
     if (r != WB_RETRY && r != WB_ABORT)
         close_outlet(poller);
+    return r;
+}
+
+static int settle(wb_poller *poller, wb_error *error)
+{
+    int r = wb_lot_settle(&poller->lot, poller->storage, error);
+    error->result = r;
+    if (r != WB_OK)
+        wb_breaker_failed(&poller->pipeline->dispatch_breaker, poller->pipeline, error);
     return r;
 }
 
@@ -250,7 +261,9 @@ static int run_lots(wb_poller *poller, int64_t *ret_due, int64_t *ret_now, wb_er
         do
             if ((r = run_lot(poller, error)) != WB_OK)
                 return r;
-        while (poller->lot.count == WB_LOT_MAX && !poller->lot.refused && !p->stop);
+        while (wb_lot_is_full(&poller->lot) && !poller->lot.refused && !p->stop);
+        if ((r = settle(poller, error)) != WB_OK)
+            return r;
         if (poller->lot.refused || !poller->lot.count) /* what is due and not to be had is locked by somebody */
             wb_clock_pause(poller->lot.refused ? poller->policy.failure_pause : LOCKED_PAUSE, &p->stop);
         poller->lot.count = 0;

@@ -28,7 +28,8 @@ WB_PUBLIC const wb_plugin *delayed_broken_LTX_wb_plugin(void);
     X(list_is_endless) X(list_includes_its_end) X(list_knows_no_destination)                       \
     X(list_hides_leases) X(cancels_what_is_taken) X(cancels_nothing) X(moves_what_is_taken)        \
     X(moves_nothing) X(cancels_after_the_lease) X(moves_after_the_lease) X(place_is_enough)   \
-    X(release_ends_doubt) X(failure_ends_doubt) X(released_are_due_as_before) X(all_endpoints_are_one)
+    X(release_ends_doubt) X(failure_ends_doubt) X(released_are_due_as_before) X(rides_alone)      \
+    X(rides_and_leaves) X(rides_with_anybodys) X(all_endpoints_are_one)
 
 #define TEXT_OF(name) #name,
 #define NUMBER_OF(name) name,
@@ -434,6 +435,17 @@ static int broken_reschedule(wb_storage_session *session, wb_delayed_key *keys, 
     return change(make_reschedule, session, NULL, keys, count, due, error);
 }
 
+/* ---- a removal and a fetch in one ----------------------------------------------------------------------- */
+
+static int broken_ride(wb_storage_session *session, wb_delayed_key *keys, size_t count,
+                       const wb_delayed_fetch *fetch, wb_delayed_fn visit, void *argument, wb_error *error)
+{
+    int result = WB_OK;
+    if (bug != rides_and_leaves)
+        result = broken_remove(session, bug == rides_with_anybodys ? NULL : fetch->owner, keys, count, error);
+    return result == WB_OK && bug != rides_alone ? broken_fetch(session, fetch, visit, argument, error) : result;
+}
+
 /* ---- release, list, initialize ------------------------------------------------------------------------- */
 
 static int make_release(wb_storage_session *session, const char *owner, wb_delayed_key *keys,
@@ -534,6 +546,7 @@ const wb_plugin *delayed_broken_LTX_wb_plugin(void)
                                            .remove = broken_remove,
                                            .increment_failure_count = broken_increment,
                                            .release = broken_release,
+                                           .remove_and_fetch = broken_ride,
                                            .list = broken_list,
                                            .cancel = broken_cancel,
                                            .reschedule = broken_reschedule };

@@ -28,7 +28,8 @@ END
 }
 
 : >"$work/may"
-for call in store next fetch remove increment_failure_count release list cancel reschedule; do
+for call in store next fetch remove increment_failure_count release remove_and_fetch list cancel \
+    reschedule; do
     printf 'skip delayed: %s\n' "cut before $call()" "the request of $call() is lost" \
         "the reply of $call() is lost"
 done >"$work/no-server"
@@ -184,6 +185,15 @@ what was taken when a lease ended is never cancelled, what was given back is
 END
 try released_are_due_as_before <<'END'
 release() gives back an owner's, unchanged or due at another time
+END
+try rides_alone <<'END'
+what an owner removes with his fetch is gone, and nothing else
+END
+try rides_and_leaves <<'END'
+what an owner removes with his fetch is gone, and nothing else
+END
+try rides_with_anybodys <<'END'
+what an owner removes with his fetch is gone, and nothing else
 END
 try place_is_enough <<'END'
 an owner removes what he has taken, nobody's owner all

@@ -212,11 +212,10 @@ static int visit_row(row *r, wb_delayed_fn visit, void *argument)
 }
 
 /* One step: what is taken is visited before anybody else runs. A reply that is lost leaves it taken. */
-static int delayed_fetch(wb_storage_session *s, const wb_delayed_fetch *fetch, wb_delayed_fn visit,
-                         void *argument, wb_error *error)
+static void take_due(wb_storage_session *s, sim_fault fault, const wb_delayed_fetch *fetch, wb_delayed_fn visit,
+                    void *argument)
 {
     table *t = &tables[s->endpoint];
-    sim_fault fault = enter(s, SIM_CALL_DELAYED, "delayed.fetch");
     const int64_t now = sim_database_wall(), at = fetch->at ? fetch->at : now;
     size_t taken = 0;
     row *r;
@@ -229,20 +228,42 @@ static int delayed_fetch(wb_storage_session *s, const wb_delayed_fetch *fetch, w
         if (fault.result == WB_OK && visit_row(r, visit, argument) != WB_OK)
             break;
     }
+}
+
+static int delayed_fetch(wb_storage_session *s, const wb_delayed_fetch *fetch, wb_delayed_fn visit,
+                         void *argument, wb_error *error)
+{
+    sim_fault fault = enter(s, SIM_CALL_DELAYED, "delayed.fetch");
+    take_due(s, fault, fetch, visit, argument);
     return leave(fault, "delayed.fetch", error);
 }
 
-static int delayed_remove(wb_storage_session *s, const char *owner, wb_delayed_key *keys, size_t count,
-                          wb_error *error)
+static void remove_rows(wb_storage_session *s, sim_fault fault, const char *owner, wb_delayed_key *keys, size_t count)
 {
-    sim_fault fault = enter(s, SIM_CALL_DELAYED, "delayed.remove");
     for (size_t i = 0; (fault.result == WB_OK || fault.done) && i < count; i++) {
         row *r = find(&tables[s->endpoint], &keys[i]);
         keys[i].was_there = r && (!owner || is_owners(r, owner));
         if (keys[i].was_there)
             drop(&tables[s->endpoint], r);
     }
+}
+
+static int delayed_remove(wb_storage_session *s, const char *owner, wb_delayed_key *keys, size_t count,
+                          wb_error *error)
+{
+    sim_fault fault = enter(s, SIM_CALL_DELAYED, "delayed.remove");
+    remove_rows(s, fault, owner, keys, count);
     return leave(fault, "delayed.remove", error);
+}
+
+static int delayed_remove_and_fetch(wb_storage_session *s, wb_delayed_key *keys, size_t count,
+                                    const wb_delayed_fetch *fetch, wb_delayed_fn visit, void *argument,
+                                    wb_error *error)
+{
+    sim_fault fault = enter(s, SIM_CALL_DELAYED, "delayed.remove_and_fetch");
+    remove_rows(s, fault, fetch->owner, keys, count);
+    take_due(s, fault, fetch, visit, argument);
+    return leave(fault, "delayed.remove_and_fetch", error);
 }
 
 static int delayed_increment(wb_storage_session *s, const char *owner, wb_delayed_key *keys, size_t count,
@@ -348,6 +369,7 @@ const wb_delayed_ops *sim_delayed_ops(void)
                                         .fetch = delayed_fetch,
                                         .remove = delayed_remove,
                                         .increment_failure_count = delayed_increment,
-                                        .release = delayed_release };
+                                        .release = delayed_release,
+                                        .remove_and_fetch = delayed_remove_and_fetch };
     return &ops;
 }

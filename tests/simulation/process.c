@@ -170,7 +170,7 @@ static void start_poller(const host *h, endpoint *e)
         return;
     (void)snprintf(name, sizeof name, "p%d.%u/e%c/poll", h->number, incarnations, e->name[strlen(e->name) - 1]);
     sim_name_next(name);
-    e->poller = (wb_poller){ .pipeline = &e->pipeline, .policy = { .retries = the_shape.retries, .failure_pause = WB_SECOND } };
+    e->poller = (wb_poller){ .pipeline = &e->pipeline, .policy = { .retries = the_shape.retries, .failure_pause = WB_SECOND, .limit = the_shape.lot } };
     if (wb_poller_start(&e->poller) != 0)
         abort();
 }

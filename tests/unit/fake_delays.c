@@ -113,18 +113,33 @@ static int fetch(wb_storage_session *session, const wb_delayed_fetch *fetch, wb_
     return r;
 }
 
+static void drop_rows(const char *owner, wb_delayed_key *keys, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        fake_row *row = find(&keys[i]);
+        keys[i].was_there = is_his(row, owner);
+        if (keys[i].was_there)
+            *row = fake_store.rows[--fake_store.row_count];
+    }
+}
+
+static int remove_and_fetch(wb_storage_session *session, wb_delayed_key *keys, size_t count,
+                            const wb_delayed_fetch *what, wb_delayed_fn visit, void *argument, wb_error *error)
+{
+    fake_store.ride_calls++;
+    if (fake_store.fetch_answers[0] == WB_OK)
+        drop_rows(what->owner, keys, count);
+    return fetch(session, what, visit, argument, error);
+}
+
 static int remove_rows(wb_storage_session *session, const char *owner, wb_delayed_key *keys, size_t count,
                        wb_error *error)
 {
     (void)session;
     fake_store.remove_calls++;
     int r = next_answer(fake_store.remove_answers, error);
-    for (size_t i = 0; i < count && r == WB_OK; i++) {
-        fake_row *row = find(&keys[i]);
-        keys[i].was_there = is_his(row, owner);
-        if (keys[i].was_there)
-            *row = fake_store.rows[--fake_store.row_count];
-    }
+    if (r == WB_OK)
+        drop_rows(owner, keys, count);
     return r;
 }
 
@@ -169,6 +184,7 @@ static const wb_delayed_ops delayed_ops = {
     .remove = remove_rows,
     .increment_failure_count = increment,
     .release = release,
+    .remove_and_fetch = remove_and_fetch,
 };
 
 static int open_storage(wb_persistence *persistence, wb_storage_session **ret_session, wb_error *error)

@@ -51,7 +51,7 @@ typedef struct fake_delays {
     int picky_for;
     int locked_for; /* so many fetches find all rows locked */
 
-    int store_calls, fetch_calls, remove_calls, release_calls, send_windows;
+    int store_calls, fetch_calls, remove_calls, ride_calls, release_calls, send_windows;
     int storage_open, storage_opened, transport_open, transport_opened;
     int unheard; /* operations sent to the silent destination */
 } fake_delays;

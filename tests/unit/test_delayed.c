@@ -494,6 +494,67 @@ static void test_silent_destination_keeps_nobody(void **state)
     assert_int_equal(fake_store.rows[0].failures, 0);
 }
 
+static void add_five(void)
+{
+    static const char *const ids[] = { "a", "b", "c", "d", "e" };
+    poller.policy.limit = 2;
+    for (size_t i = 0; i < 5; i++)
+        fake_delays_add("q", ids[i], fake_store.now);
+}
+
+/* While much is due, what was sent is removed by the call that asks for more. */
+static void test_removals_ride(void **state)
+{
+    (void)state;
+    add_five();
+    poll_once();
+    assert_int_equal(fake_store.row_count, 0);
+    assert_int_equal(fake_store.sent_count, 5);
+    assert_int_equal(fake_store.ride_calls, 2);
+    assert_int_equal(fake_store.remove_calls, 1); /* with the last lot, which is not full */
+}
+
+/* That call fails: they are removed by themselves, and not sent again. */
+static void test_ride_fails(void **state)
+{
+    (void)state;
+    add_five();
+    fake_store.fetch_answers[1] = WB_RETRY;
+    poll_once();
+    assert_int_equal(fake_store.row_count, 3);
+    assert_int_equal(fake_store.remove_calls, 1);
+    poll_once();
+    assert_int_equal(fake_store.row_count, 0);
+    assert_int_equal(fake_store.sent_count, 5);
+}
+
+/* A full lot is the last one, since there is no more, or somebody stops: nothing stays behind. */
+static void test_ride_has_no_next(void **state)
+{
+    (void)state;
+    add_five();
+    fake_store.row_count = 2;
+    poll_once();
+    assert_int_equal(fake_store.row_count, 0);
+    assert_int_equal(fake_store.ride_calls, 1);
+    assert_int_equal(fake_store.remove_calls, 0);
+}
+
+/* One of a full lot is refused: nothing waits for the next one then, which has a pause before it. */
+static void test_refused_do_not_ride(void **state)
+{
+    (void)state;
+    fake_store.refused = "full";
+    fake_store.refused_cause = WB_CAUSE_OTHER;
+    fake_delays_add("full", "f", fake_store.now);
+    add_five();
+    poller.policy.retries = 3;
+    poll_once();
+    assert_int_equal(fake_store.sent_count, 5);
+    assert_int_equal(fake_store.row_count, 1);
+    assert_true(fake_store.remove_calls > 0);
+}
+
 /* As if the time had passed for which silent destinations are left alone. */
 static void let_silence_pass(void)
 {
@@ -920,6 +981,10 @@ int main(void)
         EACH(test_privilege_is_waited_for),
         EACH(test_error_queue_refuses),
         EACH(test_silent_destination_keeps_nobody),
+        EACH(test_removals_ride),
+        EACH(test_ride_fails),
+        EACH(test_ride_has_no_next),
+        EACH(test_refused_do_not_ride),
         EACH(test_silent_destination_is_left_alone),
         EACH(test_try_that_is_lost),
         EACH(test_many_silences),

@@ -302,6 +302,36 @@ static void released_is_unchanged(wb_kit *kit)
     wb_kit_check(kit, seen.count == 1, "%zu messages of 1 came", seen.count);
 }
 
+/* What an owner removes with his fetch; keys of nothing, and of what is another's, among them. */
+static int rides(wb_client *client, const char *owner, const char *const removed[3], const char *ids)
+{
+    const wb_delayed_fetch what = wb_fetch_of(owner, 0);
+    wb_delayed messages[3];
+    wb_delayed_key keys[3];
+    wb_seen seen = { .count = 0 };
+    for (size_t i = 0; i < 3; i++) {
+        messages[i] = wb_waiting(removed[i], 0);
+        keys[i] = wb_waiting_key(&messages[i]);
+    }
+    return wb_client_check(client, wb_delayed_ride(client, keys, 3, &what, &seen), WB_OK, "remove and fetch") &&
+           wb_kit_check(client->kit, strcmp(seen.ids, ids) == 0, "\"%s\" was fetched, not \"%s\"", seen.ids, ids);
+}
+
+static void removed_with_a_fetch(wb_kit *kit)
+{
+    static const char *const mine[] = { "a", "b", "b" }, *const theirs[] = { "c", "none", "a" },
+                      *const free[] = { "d", "d", "none" };
+    wb_client *a = wb_client_open(kit, 0), *b = wb_client_open(kit, 0);
+    wb_delayed_fetch two = wb_fetch_of(wb_owner_a, 0);
+    two.limit = 2;
+    if (!b || !stores_three(a) || !wb_client_fetches(a, &two, "a b ") || !rides(a, wb_owner_a, mine, "c ") ||
+        !wb_client_has_waiting(b, "c ") || !rides(b, wb_owner_b, theirs, "") || !wb_client_has_waiting(b, "c ") ||
+        !wb_client_delay(a, "d", PAST(4)) || !rides(b, wb_owner_b, free, "d ") ||
+        !wb_client_has_waiting(a, "c d ") || !wb_client_gives_back(a, wb_owner_a, "c "))
+        return;
+    wb_client_gives_back(b, wb_owner_b, "d ");
+}
+
 /* ---- visits -------------------------------------------------------------------------------- */
 
 static int stop_early(void *argument)
@@ -367,6 +397,7 @@ static const wb_kit_case cases[] = {
     { "delayed: an owner removes what he has taken, nobody's owner all", STORE, owners_remove_their_own },
     { "delayed: was_there is exact where keys are mixed", STORE, was_there_is_exact },
     { "delayed: failures are counted, and the message is due when it is said", STORE, failures_are_counted },
+    { "delayed: what an owner removes with his fetch is gone, and nothing else", STORE, removed_with_a_fetch },
     { "delayed: release() gives back an owner's, unchanged or due at another time", STORE, released_is_unchanged },
     { "delayed: a visitor that ends a fetch leaves the rest taken", STORE, rest_stays_taken },
     { "delayed: messages are taken before the first is visited, and nobody waits", STORE,

@@ -91,6 +91,22 @@ CHANGE(call_release, WB_RELEASE)
 CHANGE(call_cancel, WB_CANCEL)
 CHANGE(call_reschedule, WB_RESCHEDULE)
 
+static int take_two_of_three(wb_client *client)
+{
+    return take_two(client) && wb_client_delay(client, "c", PAST(3));
+}
+
+static int call_ride(wb_client *client)
+{
+    const wb_delayed messages[] = { wb_waiting("a", 0), wb_waiting("b", 0) };
+    wb_delayed_key keys[] = { wb_waiting_key(&messages[0]), wb_waiting_key(&messages[1]) };
+    const wb_delayed_fetch what = wb_fetch_of(wb_owner_a, 0);
+    wb_seen seen = { .count = 0 };
+    int r = wb_delayed_ride(client, keys, 2, &what, &seen);
+    wb_kit_check(client->kit, r != WB_OK || strcmp(seen.ids, "c ") == 0, "a fetch was ok and found \"%s\"", seen.ids);
+    return r;
+}
+
 /* ---- what must be true afterwards -------------------------------------------------------------- */
 
 static size_t count_waiting(wb_client *look)
@@ -206,6 +222,20 @@ static void check_release(wb_client *look, int result, int is_sent)
     wb_client_takes_due(look, wb_owner_a, 0, "a b ");
 }
 
+/* Two are gone and the third is taken, or nothing of that; unless it was two calls. */
+static void check_ride(wb_client *look, int result, int is_sent)
+{
+    if (!WB_HAS(look->ops->delayed, wb_delayed_ops, remove_and_fetch))
+        return;
+    const size_t left = count_waiting(look);
+    wb_seen seen = { .count = 0 };
+    const wb_delayed_fetch what = wb_fetch_of(wb_owner_b, 0);
+    wb_client_check(look, wb_delayed_fetch_into(look, &what, &seen), WB_OK, "fetch");
+    wb_kit_check(look->kit, (left == 1 && seen.count == 0) || (left == 3 && seen.count == 1),
+                 "%zu are left, %zu of them free: a part was done", left, seen.count);
+    check_report(look, left == 1, result, is_sent);
+}
+
 static const wb_lost_call of_store = { store_two, call_store, ALLOWED, check_store };
 static const wb_lost_call of_next = { store_two, call_next, WB_GONE, check_untouched };
 static const wb_lost_call of_fetch = { store_two, call_fetch, ALLOWED, check_fetch };
@@ -213,6 +243,7 @@ static const wb_lost_call of_list = { store_two, call_list, WB_GONE_OR_DONE, che
 static const wb_lost_call of_remove = { take_two, call_remove, ALLOWED, check_remove };
 static const wb_lost_call of_increment = { take_two, call_increment, ALLOWED, check_increment };
 static const wb_lost_call of_release = { take_two, call_release, ALLOWED, check_release };
+static const wb_lost_call of_ride = { take_two_of_three, call_ride, ALLOWED, check_ride };
 static const wb_lost_call of_cancel = { store_two, call_cancel, ALLOWED, check_cancel };
 static const wb_lost_call of_reschedule = { store_two, call_reschedule, ALLOWED, check_reschedule };
 
@@ -239,6 +270,7 @@ TRIAL(list, of_list)
 TRIAL(remove, of_remove)
 TRIAL(increment, of_increment)
 TRIAL(release, of_release)
+TRIAL(ride, of_ride)
 TRIAL(cancel, of_cancel)
 TRIAL(reschedule, of_reschedule)
 
@@ -267,6 +299,7 @@ static const wb_kit_case cases[] = {
     CASES(remove, "remove()"),
     CASES(increment, "increment_failure_count()"),
     CASES(release, "release()"),
+    CASES(ride, "remove_and_fetch()"),
     CASES(cancel, "cancel()"),
     CASES(reschedule, "reschedule()"),
     { "delayed: crash: in store(), all or nothing", NEEDS, crash_in_store },

@@ -53,6 +53,10 @@ typedef enum wb_change {
 int wb_delayed_change(wb_client *client, wb_change change, const char *owner, wb_delayed_key *keys,
                       size_t count, int64_t due);
 
+/** An owner removes with his fetch; where the store has no call for both, as the host does, by two. */
+int wb_delayed_ride(wb_client *client, wb_delayed_key *keys, size_t count, const wb_delayed_fetch *what,
+                    wb_seen *seen);
+
 /* ---- what cases do all the time: @return whether it went as it should ------------------------ */
 
 /** Everything due by `at` (0: now), for long. */

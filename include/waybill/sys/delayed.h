@@ -168,6 +168,13 @@ typedef struct wb_delayed_ops {
     /** The same, but due at another time. */
     int (*reschedule)(wb_storage_session *session, wb_delayed_key *keys, size_t count, int64_t due,
                       wb_error *error);
+
+    /** Optional: remove() and fetch() for fetch->owner in one transaction, which spares a round trip
+     *  and a flush while much is due: what he sent goes with the question for more. was_there is not
+     *  filled. NULL: the host makes two calls. */
+    int (*remove_and_fetch)(wb_storage_session *session, wb_delayed_key *keys, size_t count,
+                            const wb_delayed_fetch *fetch, wb_delayed_fn visit, void *argument,
+                            wb_error *error);
 } wb_delayed_ops;
 
 #ifdef __cplusplus

@@ -169,6 +169,7 @@ static int next(wb_storage_session *session, int64_t *ret_due, int64_t *ret_now,
 typedef struct taken {
     wb_sql_answer *rows;
     size_t count;
+    wb_sql_removal *removal; /* what goes before, in the same transaction; or NULL */
 } taken;
 
 static int make_answers(taken *t, size_t rows, size_t most)
@@ -204,6 +205,8 @@ static int take_at_once(wb_storage_session *session, const wb_delayed_fetch *fet
     if (make_answers(t, 1, 1) != 0)
         return wb_sql_delayed_no_memory(session);
     wb_sql_delayed_start(session);
+    if (t->removal)
+        wb_sql_removal_queue(session, t->removal);
     driver->queue(session, WB_SQL_TAKE, values, 5, &t->rows[0]);
     return wb_sql_run_outside(session, "fetch_sent");
 }
@@ -257,6 +260,8 @@ static int find_and_take(wb_storage_session *session, const wb_delayed_fetch *fe
     if (!numbers)
         return wb_sql_delayed_no_memory(session);
     wb_sql_delayed_begin(session);
+    if (t->removal)
+        wb_sql_removal_queue(session, t->removal);
     driver->queue(session, WB_SQL_FIND_DUE, values, 2, &found);
     int result = driver->run(session, NULL);
     if (result == WB_OK) {
@@ -302,17 +307,13 @@ static int visit_taken(const wb_sql_outbox *outbox, taken *t, wb_delayed_fn visi
     return result;
 }
 
-static int fetch_due(wb_storage_session *session, const wb_delayed_fetch *fetch,
-                     wb_delayed_fn visit, void *argument, wb_error *error)
+static int fetch_behind(wb_storage_session *session, wb_sql_removal *removal, const wb_delayed_fetch *fetch,
+                        wb_delayed_fn visit, void *argument, wb_error *error)
 {
     const wb_sql_outbox *outbox = wb_sql_of(session)->outbox;
-    taken t = { 0 };
+    taken t = { .removal = removal };
     int result;
 
-    if (wb_sql_of(session)->state != WB_SQL_IDLE)
-        return wb_sql_unusable(session, FETCH, error);
-    if (!fetch->limit)
-        return WB_OK;
     const size_t limit = fetch->limit < FETCH_ROWS ? fetch->limit : FETCH_ROWS;
     result = outbox->statements[WB_SQL_FIND_DUE] ? find_and_take(session, fetch, limit, &t)
                                                  : take_at_once(session, fetch, limit, &t);
@@ -322,6 +323,29 @@ static int fetch_due(wb_storage_session *session, const wb_delayed_fetch *fetch,
         result = wb_sql_delayed_report(session, FETCH, error);
     drop_answers(outbox->driver, &t);
     return result;
+}
+
+static int fetch_due(wb_storage_session *session, const wb_delayed_fetch *fetch,
+                     wb_delayed_fn visit, void *argument, wb_error *error)
+{
+    if (wb_sql_of(session)->state != WB_SQL_IDLE)
+        return wb_sql_unusable(session, FETCH, error);
+    return fetch->limit ? fetch_behind(session, NULL, fetch, visit, argument, error) : WB_OK;
+}
+
+static int remove_and_fetch(wb_storage_session *session, wb_delayed_key *keys, size_t count,
+                            const wb_delayed_fetch *fetch, wb_delayed_fn visit, void *argument, wb_error *error)
+{
+    if (wb_sql_of(session)->state != WB_SQL_IDLE)
+        return wb_sql_unusable(session, FETCH, error);
+    wb_sql_removal *removal = fetch->limit ? wb_sql_removal_make(session, fetch->owner, keys, count) : NULL;
+    if (removal) {
+        const int result = fetch_behind(session, removal, fetch, visit, argument, error);
+        wb_sql_removal_free(session, removal);
+        return result;
+    }
+    const int result = wb_sql_delayed_remove(session, fetch->owner, keys, count, error);
+    return result == WB_OK ? fetch_due(session, fetch, visit, argument, error) : result;
 }
 
 const wb_delayed_ops wb_sql_delayed = {
@@ -336,4 +360,5 @@ const wb_delayed_ops wb_sql_delayed = {
     .list = wb_sql_delayed_list,
     .cancel = wb_sql_delayed_cancel,
     .reschedule = wb_sql_delayed_reschedule,
+    .remove_and_fetch = remove_and_fetch,
 };

@@ -27,6 +27,16 @@ int wb_sql_delayed_cancel(wb_storage_session *session, wb_delayed_key *keys, siz
 int wb_sql_delayed_reschedule(wb_storage_session *session, wb_delayed_key *keys, size_t count,
                               int64_t due, wb_error *error);
 
+/** An owner's removal that goes in the transaction of his fetch. NULL: memory is out, or rows would
+ *  have to be looked for first. */
+typedef struct wb_sql_removal wb_sql_removal;
+wb_sql_removal *wb_sql_removal_make(wb_storage_session *session, const char *owner, wb_delayed_key *keys,
+                                    size_t count);
+/** In front of the fetch's statements. */
+void wb_sql_removal_queue(wb_storage_session *session, wb_sql_removal *removal);
+/** Behind their run. */
+void wb_sql_removal_free(wb_storage_session *session, wb_sql_removal *removal);
+
 /* ---- of delayed_list.c ---- */
 
 int wb_sql_delayed_list(wb_storage_session *session, const wb_delayed_filter *filter,

@@ -174,7 +174,7 @@ static int find_and_do(wb_storage_session *session, const deed *what, key_list *
 }
 
 /* Where all are where fetch() found them, and still the owner's. */
-static int has_places(const deed *what, key_list *list)
+static int has_places(const deed *what, const key_list *list)
 {
     for (size_t i = 0; i < list->count; i++) {
         list->numbers[i] = list->keys[i]->place;
@@ -228,6 +228,54 @@ static int do_to_list(wb_storage_session *session, const deed *what, key_list *l
                            : do_at_once(session, what, list, count, answers);
     free(answers);
     return result;
+}
+
+/* ---- a removal that goes with a fetch ------------------------------------------------------- */
+
+struct wb_sql_removal {
+    deed what;
+    key_list list;
+    wb_sql_answer *answers; /* nobody asks what was there */
+    size_t count;
+};
+
+static int is_searched(wb_storage_session *session, const wb_sql_removal *removal)
+{
+    return wb_sql_of(session)->outbox->statements[WB_SQL_FIND] != NULL && !has_places(&removal->what, &removal->list);
+}
+
+wb_sql_removal *wb_sql_removal_make(wb_storage_session *session, const char *owner, wb_delayed_key *keys,
+                                    size_t count)
+{
+    const size_t most = wb_sql_of(session)->outbox->dialect->keys_max;
+    wb_sql_removal *removal = count ? calloc(1, sizeof *removal) : NULL;
+    if (!removal)
+        return NULL;
+    removal->what = (deed){ .which = WB_SQL_DROP, .owner = owner };
+    removal->count = count / most + (count % most != 0);
+    removal->answers = calloc(removal->count, sizeof *removal->answers);
+    if (removal->answers && make_list(&removal->list, keys, count) == 0 && !is_searched(session, removal))
+        return removal;
+    wb_sql_removal_free(session, removal);
+    return NULL;
+}
+
+void wb_sql_removal_free(wb_storage_session *session, wb_sql_removal *removal)
+{
+    const wb_sql_driver *driver = wb_sql_of(session)->outbox->driver;
+    for (size_t i = 0; removal->answers && i < removal->count; i++)
+        driver->clear(&removal->answers[i]);
+    free(removal->answers);
+    free_list(&removal->list);
+    free(removal);
+}
+
+void wb_sql_removal_queue(wb_storage_session *session, wb_sql_removal *removal)
+{
+    if (wb_sql_of(session)->outbox->statements[WB_SQL_FIND])
+        queue_numbers(session, &removal->what, removal->list.numbers, removal->list.count, NULL);
+    else
+        queue_keys(session, WB_SQL_DROP, &removal->what, &removal->list.columns, removal->answers);
 }
 
 static int do_to_keys(wb_storage_session *session, const deed *what, wb_delayed_key *keys,

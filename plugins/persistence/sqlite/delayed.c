@@ -193,13 +193,20 @@ static int apply(wb_storage_session *session, const change *how, wb_delayed_key 
     return result;
 }
 
+#define REMOVED "delete from \"waybill_%w_delayed\"" BY_KEY " and (?4 is null or owner=?4)"
+
+int wb_sqlite_delayed_drop(wb_sqlite_delayed_call *call, const char *owner, wb_delayed_key *keys, size_t count)
+{
+    const change how = { .format = REMOVED, .doing = "remove a delayed message", .owner = owner };
+    return change_all(call, &how, keys, count);
+}
+
 /* A lease that has ended counts as his until somebody else has the message: it was dispatched,
  * and taking it away spares a duplicate. */
 static int remove_messages(wb_storage_session *session, const char *owner, wb_delayed_key *keys,
                            size_t count, wb_error *error)
 {
-    const change how = { .format = "delete from \"waybill_%w_delayed\"" BY_KEY
-                                   " and (?4 is null or owner=?4)",
+    const change how = { .format = REMOVED,
                          .doing = "remove a delayed message",
                          .point = "remove_sent",
                          .owner = owner };
@@ -260,4 +267,5 @@ const wb_delayed_ops wb_sqlite_delayed_ops = {
     .list = wb_sqlite_delayed_list,
     .cancel = cancel,
     .reschedule = reschedule,
+    .remove_and_fetch = wb_sqlite_delayed_remove_and_fetch,
 };

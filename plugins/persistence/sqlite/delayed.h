@@ -35,11 +35,17 @@ int wb_sqlite_delayed_end(wb_sqlite_delayed_call *call, int result, const char *
 int wb_sqlite_delayed_prepare(wb_sqlite_delayed_call *call, sqlite3_stmt **ret_statement,
                               const char *format);
 
+/* delayed.c: an owner's removal, as a part of a transaction. */
+int wb_sqlite_delayed_drop(wb_sqlite_delayed_call *call, const char *owner, wb_delayed_key *keys, size_t count);
+
 /* fetch.c */
 int wb_sqlite_delayed_next(wb_storage_session *session, int64_t *ret_due, int64_t *ret_now,
                            wb_error *error);
 int wb_sqlite_delayed_fetch(wb_storage_session *session, const wb_delayed_fetch *fetch,
                             wb_delayed_fn visit, void *argument, wb_error *error);
+int wb_sqlite_delayed_remove_and_fetch(wb_storage_session *session, wb_delayed_key *keys, size_t count,
+                                       const wb_delayed_fetch *fetch, wb_delayed_fn visit,
+                                       void *argument, wb_error *error);
 int wb_sqlite_delayed_list(wb_storage_session *session, const wb_delayed_filter *filter,
                            wb_delayed_fn visit, void *argument, wb_error *error);
 

@@ -205,13 +205,17 @@ static int take(wb_sqlite_delayed_call *call, const wb_delayed_fetch *fetch, int
 
 /* In a short transaction of its own, flushed: a lease that a power loss took away would have cancel()
  * say of what was sent that it was not. */
-static int take_due(wb_sqlite_delayed_call *call, const wb_delayed_fetch *fetch, taken *all)
+static int take_due(wb_sqlite_delayed_call *call, const wb_delayed_fetch *fetch, wb_delayed_key *keys,
+                    size_t count, taken *all)
 {
     int result = wb_sqlite_delayed_begin(call, WB_SQLITE_DB_POWER_LOSS);
     if (result != WB_OK)
         return result;
     const int64_t now = wb_sqlite_delayed_now(call->session);
-    result = find_due(call, fetch, now, all);
+    if (count)
+        result = wb_sqlite_delayed_drop(call, fetch->owner, keys, count);
+    if (result == WB_OK)
+        result = find_due(call, fetch, now, all);
     if (result == WB_OK)
         result = take(call, fetch, now, all);
     return wb_sqlite_delayed_end(call, result, "fetch_sent");
@@ -239,18 +243,25 @@ static int visit_taken(wb_sqlite_delayed_call *call, const wb_delayed_fetch *fet
     return result;
 }
 
-int wb_sqlite_delayed_fetch(wb_storage_session *session, const wb_delayed_fetch *fetch,
-                            wb_delayed_fn visit, void *argument, wb_error *error)
+int wb_sqlite_delayed_remove_and_fetch(wb_storage_session *session, wb_delayed_key *keys, size_t count,
+                                       const wb_delayed_fetch *fetch, wb_delayed_fn visit,
+                                       void *argument, wb_error *error)
 {
     wb_sqlite_delayed_call call;
     taken all = { .rows = NULL };
     int result = wb_sqlite_delayed_enter(&call, session, error);
     if (result == WB_OK)
-        result = take_due(&call, fetch, &all);
+        result = take_due(&call, fetch, keys, count, &all);
     if (result == WB_OK)
         result = visit_taken(&call, fetch, &all, visit, argument);
     free(all.rows);
     return result;
+}
+
+int wb_sqlite_delayed_fetch(wb_storage_session *session, const wb_delayed_fetch *fetch,
+                            wb_delayed_fn visit, void *argument, wb_error *error)
+{
+    return wb_sqlite_delayed_remove_and_fetch(session, NULL, 0, fetch, visit, argument, error);
 }
 
 /* ---- list ------------------------------------------------------------------------------ */
