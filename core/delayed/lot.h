@@ -13,6 +13,9 @@
 /** How long fetched messages are ours. A window is over before that. */
 #define WB_LOT_LEASE (30 * WB_SECOND)
 
+/** The result of an operation that no transport was given. */
+#define WB_LOT_UNTRIED (-1)
+
 /** How forwarding is tried, and by whom. */
 typedef struct wb_lot_policy {
     const char *owner;      /* WB_DELAYED_OWNER_SIZE bytes */
