@@ -70,7 +70,10 @@ static int store(wb_storage_session *session, const wb_delayed *messages, size_t
 
 static int next(wb_storage_session *session, int64_t *ret_due, int64_t *ret_now, wb_error *error)
 {
-    (void)session, (void)error;
+    (void)session;
+    int r = next_answer(fake_store.next_answers, error);
+    if (r != WB_OK)
+        return r;
     *ret_due = WB_NEVER_DUE;
     *ret_now = fake_store.now;
     for (size_t i = 0; i < fake_store.row_count; i++) {

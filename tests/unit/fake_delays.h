@@ -41,7 +41,7 @@ typedef struct fake_delays {
     int64_t now;      /* the database's time */
     size_t row_max;   /* a larger operation is WB_REJECT; 0: none is */
     /* What the next calls answer, one after the other; WB_OK behind the end. */
-    int store_answers[8], fetch_answers[8], remove_answers[8], send_answers[8];
+    int store_answers[8], next_answers[8], fetch_answers[8], remove_answers[8], send_answers[8];
     /* A destination that is refused with this cause, one that confirms nothing, and one that is
      * refused while it is sent to for the first so many times. */
     const char *refused;

@@ -238,7 +238,8 @@ static int send_list(sending *s)
 {
     s->outlet = (wb_outlet){ .pipeline = &pipeline,
                              .session = (wb_transport_session *)&fake_store,
-                             .storage = (wb_storage_session *)&fake_store };
+                             .storage = (wb_storage_session *)&fake_store,
+                             .until = s->outlet.until };
     wb_window_clear(&s->window, &arena);
     wb_window_add_list(&s->window, &s->list);
     int r = wb_window_send(&s->window, &s->outlet, &s->error);
@@ -321,6 +322,19 @@ static void test_store_is_waited_for(void **state)
     assert_int_equal(fake_store.store_calls, 3);
     assert_int_equal(fake_store.row_count, 1);
     assert_int_equal(pipeline.store_breaker.armed, 0);
+}
+
+/* Not by whose time is up. */
+static void test_store_is_not_waited_for(void **state)
+{
+    sending s = { .outlet.until = wb_clock_monotonic() };
+    (void)state;
+    fake_store.store_answers[0] = WB_RETRY;
+    append(&s.list, "q", "later", fake_store.now + 60 * WB_SECOND);
+    assert_int_equal(send_list(&s), WB_RETRY);
+    assert_true(s.outlet.storage_failed);
+    assert_int_equal(fake_store.store_calls, 1);
+    assert_int_equal(fake_store.row_count, 0);
 }
 
 /* Whatever it was, the session is lost, nothing is sent, and what is done again is harmless. */
@@ -476,6 +490,26 @@ static void test_error_queue_refuses(void **state)
     poll_once();
     assert_int_equal(fake_store.row_count, 0);
     assert_string_equal(find_sent("error")->id, "lost");
+}
+
+/* The lease would end before the error queue has confirmed: what was refused waits for the next lot. */
+static void test_late_for_the_error_queue(void **state)
+{
+    wb_storage_session *storage = (wb_storage_session *)&fake_store;
+    wb_outlet outlet = { .pipeline = &pipeline, .session = (wb_transport_session *)&fake_store,
+                         .patience = WB_SECOND, .until = wb_clock_monotonic() };
+    wb_error error = { 0 };
+    (void)state;
+    fake_store.refused = "nowhere";
+    fake_store.refused_cause = WB_CAUSE_UNROUTABLE;
+    fake_delays_add("nowhere", "lost", fake_store.now);
+    assert_int_equal(wb_lot_fetch(&poller.lot, storage, &error), WB_OK);
+    assert_int_equal(wb_lot_dispatch(&poller.lot, &outlet, &error), WB_OK);
+    assert_int_equal(fake_store.send_windows, 1);
+    assert_int_equal(wb_lot_conclude(&poller.lot, storage, &error), WB_OK);
+    assert_int_equal(fake_store.sent_count, 0);
+    assert_int_equal(fake_store.row_count, 1);
+    assert_int_equal(fake_store.rows[0].leased_until, 0);
 }
 
 static void test_silent_destination_keeps_nobody(void **state)
@@ -705,6 +739,22 @@ static void test_remove_fails(void **state)
     assert_memory_equal(&fake_store.sent[0], &fake_store.sent[1], sizeof fake_store.sent[0]);
 }
 
+/* And what was refused beside it was not sent: others may have it at once. */
+static void test_remove_fails_beside_a_refused_one(void **state)
+{
+    (void)state;
+    fake_store.refused = "nowhere";
+    fake_store.refused_cause = WB_CAUSE_REFUSED;
+    fake_store.remove_answers[0] = WB_IN_DOUBT;
+    fake_delays_add("nowhere", "refused", fake_store.now);
+    fake_delays_add("q", "sent", fake_store.now);
+    poll_once();
+    assert_int_equal(fake_store.row_count, 2);
+    assert_int_equal(fake_store.rows[0].leased_until, 0);
+    assert_int_equal(fake_store.rows[0].failures, 0);
+    assert_true(fake_store.rows[1].leased_until > fake_store.now);
+}
+
 /* What passes is waited for: it was sent, and is not to be sent again. */
 static void test_remove_is_tried_again(void **state)
 {
@@ -731,6 +781,43 @@ static void test_breaker_forgets(void **state)
     pipeline.store_breaker.failed -= 7200 * WB_SECOND;
     wb_breaker_failed(&pipeline.store_breaker, &pipeline, &error);
     assert_false(pipeline.store_breaker.is_open);
+}
+
+/* Nor is one of a moment ago, if a lot was fetched since, however many wait. */
+static void test_breaker_forgets_between_lots(void **state)
+{
+    char id[16];
+    (void)state;
+    for (int i = 0; i <= WB_LOT_MAX; i++) {
+        (void)snprintf(id, sizeof id, "%d", i);
+        fake_delays_add("q", id, fake_store.now);
+    }
+    fake_store.fetch_answers[0] = fake_store.fetch_answers[2] = WB_NOT_CONNECTED;
+    poll_once();
+    assert_true(pipeline.fetch_breaker.armed);
+    pipeline.fetch_breaker.armed -= 10 * WB_SECOND;
+    poll_once();
+    assert_int_equal(fake_store.fetch_calls, 3);
+    assert_true(pipeline.fetch_breaker.armed);
+    assert_false(pipeline.fetch_breaker.is_open);
+}
+
+/* A store that is only drained is no reason to stop: the endpoint does without. */
+static void test_breaker_of_a_store_that_is_drained(void **state)
+{
+    (void)state;
+    fake_store.next_answers[0] = fake_store.next_answers[1] = WB_NOT_CONNECTED;
+    fake_store.next_answers[2] = WB_FATAL;
+    poller.only_drains = 1;
+    poll_once();
+    assert_false(pipeline.fetch_breaker.armed);
+    assert_false(poller.is_done);
+    poller.only_drains = 0;
+    poll_once();
+    assert_true(pipeline.fetch_breaker.armed);
+    poller.only_drains = 1;
+    poll_once();
+    assert_true(poller.is_done);
 }
 
 /* What is due is locked by somebody: it is not asked for without a pause. */
@@ -807,6 +894,27 @@ static void test_rests_while_the_endpoint_is_down(void **state)
     pipeline.is_down = 0;
     poll_once();
     assert_int_equal(fake_store.sent_count, 2);
+}
+
+static void *give_up(void *argument)
+{
+    wb_clock_pause(100 * WB_MILLISECOND, NULL);
+    pipeline.is_down = 1;
+    return argument;
+}
+
+/* Nor does it go on with what it has begun. */
+static void test_stops_when_the_endpoint_goes_down(void **state)
+{
+    pthread_t thread;
+    (void)state;
+    fake_delays_add("q", "locked", fake_store.now);
+    fake_store.locked_for = 20;
+    assert_int_equal(pthread_create(&thread, NULL, give_up, NULL), 0);
+    poll_once();
+    pthread_join(thread, NULL);
+    assert_int_equal(fake_store.sent_count, 0);
+    assert_int_equal(fake_store.row_count, 1);
 }
 
 /* ---- its sleep ------------------------------------------------------------------------- */
@@ -972,6 +1080,7 @@ int main(void)
         EACH(test_nobody_delays_any_more),
         EACH(test_one_is_too_large),
         EACH(test_store_is_waited_for),
+        EACH(test_store_is_not_waited_for),
         EACH(test_store_is_lost),
         EACH(test_poller_sends_what_is_due),
         EACH(test_poller_drains_in_lots),
@@ -980,6 +1089,7 @@ int main(void)
         EACH(test_refused_too_often),
         EACH(test_privilege_is_waited_for),
         EACH(test_error_queue_refuses),
+        EACH(test_late_for_the_error_queue),
         EACH(test_silent_destination_keeps_nobody),
         EACH(test_removals_ride),
         EACH(test_ride_fails),
@@ -992,14 +1102,18 @@ int main(void)
         EACH(test_broker_is_away),
         EACH(test_database_is_away),
         EACH(test_remove_fails),
+        EACH(test_remove_fails_beside_a_refused_one),
         EACH(test_remove_is_tried_again),
         EACH(test_breaker_forgets),
+        EACH(test_breaker_forgets_between_lots),
+        EACH(test_breaker_of_a_store_that_is_drained),
         EACH(test_locked_rows_are_waited_for),
         EACH(test_clock_of_the_transport),
         EACH(test_database_sets_its_clock),
         EACH(test_unreadable_is_left_alone),
         EACH(test_others_leases_are_waited_for),
         EACH(test_rests_while_the_endpoint_is_down),
+        EACH(test_stops_when_the_endpoint_goes_down),
         EACH(test_alarm),
         EACH(test_breaker),
         EACH(test_breaker_goes_on),
