@@ -988,6 +988,26 @@ static void test_breaker_goes_on(void **state)
     assert_false(pipeline.is_critical);
 }
 
+/* Who is started again has not met what was met before, and tells it again. */
+static void test_breaker_is_reset(void **state)
+{
+    wb_error error = { .result = WB_NOT_CONNECTED, .text = "away" };
+    wb_breaker *breaker = &pipeline.fetch_breaker;
+    (void)state;
+    breaker->after = 0;
+    pipeline.stops_on_critical = 1;
+    wb_breaker_failed(breaker, &pipeline, &error);
+    wb_breaker_failed(breaker, &pipeline, &error);
+    assert_true(breaker->is_open);
+    pipeline.is_critical = 0;
+    wb_breaker_reset(breaker);
+    assert_false(breaker->is_open);
+    wb_breaker_failed(breaker, &pipeline, &error);
+    assert_false(pipeline.is_critical);
+    wb_breaker_failed(breaker, &pipeline, &error);
+    assert_true(pipeline.is_critical);
+}
+
 /* ---- delayed retries ------------------------------------------------------------------- */
 
 static const wb_recoverability policy = { .delayed_retries = 3, .delay_increment = 10 * WB_SECOND };
@@ -1048,6 +1068,7 @@ static void test_copy_that_is_retried(void **state)
     const wb_operation *copy = wb_recover_retry_operation(&pipeline.origin, &incoming, 77, &arena, &list);
     assert_string_equal(copy->destination, "e");
     assert_int_equal(copy->deliver_at, 77);
+    assert_int_equal(copy->flags, WB_OPERATION_MANDATORY); /* who deleted the queue is not to lose it */
     assert_memory_equal(copy->id, "id", 2);
     assert_memory_equal(copy->body, "body", 4);
     assert_memory_equal(copy->key, "k", 1);
@@ -1058,6 +1079,8 @@ static void test_copy_that_is_retried(void **state)
     assert_non_null(WB_HEADERS_FIND(copy->headers, 4, "b"));
     /* in the error queue it has the time alone, as .NET's has, and from there it begins anew */
     assert_true(wb_recover_is_failure_header(&headers[1]));
+    const wb_header of_old = { WB_HEADER_FL_RETRIES, "5", sizeof WB_HEADER_FL_RETRIES - 1, 1 };
+    assert_true(wb_recover_is_failure_header(&of_old));
     assert_false(wb_recover_is_failure_header(&headers[2]));
     const wb_incoming returned = { .id = "id", .id_size = 2, .headers = headers + 2, .header_count = 2 };
     copy = wb_recover_retry_operation(&pipeline.origin, &returned, 77, &arena, &list);
@@ -1117,6 +1140,7 @@ int main(void)
         EACH(test_alarm),
         EACH(test_breaker),
         EACH(test_breaker_goes_on),
+        EACH(test_breaker_is_reset),
         EACH(test_delays_of_retries),
         EACH(test_copy_that_is_retried),
     };

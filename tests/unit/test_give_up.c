@@ -108,6 +108,21 @@ static void test_discarded(void **state)
     assert_int_equal(calls, 1);
 }
 
+/* It has not failed: it is no reason to make one attempt at a time. */
+static void test_discarded_is_no_failure_in_a_row(void **state)
+{
+    (void)state;
+    pipeline.rate.after = 1;
+    (void)wb_batch_hold(&worker, &incoming[0], &entries[0]);
+    assert_int_equal(run_handlers(), WB_REJECT);
+    assert_false(wb_rate_is_limited(&pipeline.rate));
+    wb_batch_drop_all(&worker);
+    entries[0].one = moves;
+    (void)wb_batch_hold(&worker, &incoming[0], &entries[0]);
+    assert_int_equal(run_handlers(), WB_REJECT);
+    assert_true(wb_rate_is_limited(&pipeline.rate));
+}
+
 /* Behind others it is asked once more, alone: they may have broken the transaction. */
 static void test_discarded_behind_others(void **state)
 {
@@ -307,6 +322,19 @@ static void test_retried_after(void **state)
                      1);
 }
 
+/* Where the store delays it is due by the database's clock, wherever the host's stands. */
+static void test_retried_by_the_clock_of_the_store(void **state)
+{
+    (void)state;
+    delay_retries(3);
+    pipeline.origin.delays = WB_DELAYS_BY_STORE;
+    wb_pipeline_set_time(&pipeline, 5000 * WB_SECOND, wb_clock_steady());
+    wb_item *item = wb_batch_hold(&worker, &incoming[0], &entries[0]);
+    assert_int_equal(run_handlers(), WB_RETRY);
+    wb_move_prepare(&worker, item);
+    assert_in_range(item->operations.first->operation.deliver_at, 5090 * WB_SECOND, 5100 * WB_SECOND);
+}
+
 /* It is one of the delayed retries: when these are over it is in the error queue, with its reason. */
 static void test_retried_after_too_often(void **state)
 {
@@ -402,6 +430,24 @@ static void test_copies_of_what_is_retried(void **state)
     }
 }
 
+/* When the handler says when, that is said of its copies, too. */
+static void test_copies_of_what_is_retried_after(void **state)
+{
+    (void)state;
+    delay_retries(3);
+    pipeline.outbox = 1;
+    incoming[1] = incoming[0];
+    wb_item *item = wb_batch_hold(&worker, &incoming[0], &entries[0]);
+    wb_item *copy = wb_batch_hold(&worker, &incoming[1], &entries[0]);
+    const wb_wish wish = { .kind = WB_WISH_RETRY_AFTER, .delay = 90 * WB_SECOND };
+    wb_verdict_attempt_failed(&worker, item, &(wb_attempt){ .kind = WB_FAILURE_HANDLER, .reason = "no",
+                                                            .is_sure = 1, .counts = 1, .final = 1,
+                                                            .wish = &wish });
+    assert_int_equal(copy->verdict, WB_VERDICT_FAILED);
+    assert_true(copy->failure.may_wait);
+    assert_int_equal(copy->failure.delay, 90 * WB_SECOND);
+}
+
 /* A copy on its way before a redelivery, and one that came back later: each has the tries it has left. */
 static void test_copies_with_other_retries(void **state)
 {
@@ -490,15 +536,18 @@ int main(void)
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(test_discarded),     TEST(test_discarded_behind_others), TEST(test_what_is_said_last),
+        TEST(test_discarded_is_no_failure_in_a_row),
         TEST(test_moved),         TEST(test_moved_to_no_name),        TEST(test_policy_of_a_type),
         TEST(test_an_older_host),
         TEST(test_retried_after),
+        TEST(test_retried_by_the_clock_of_the_store),
         TEST(test_retried_after_too_often),
         TEST(test_retried_after_where_nobody_delays),
         TEST(test_retried_after_no_time),
         TEST(test_retried_after_all),
         TEST(test_retried_after_behind_others),
         TEST(test_copies_of_what_is_retried),
+        TEST(test_copies_of_what_is_retried_after),
         TEST(test_copies_with_other_retries),
         TEST(test_store_is_lost_in_none),
     };
