@@ -605,6 +605,38 @@ static void test_remove_says_what_was_there(void **state)
     ops->close(s);
 }
 
+typedef struct places {
+    wb_delayed_key keys[2];
+    size_t count;
+} places;
+
+static int keep_place(void *argument, const wb_delayed *m)
+{
+    places *all = argument;
+    all->keys[all->count] = key(*m->id == 'a' ? "a" : "b");
+    all->keys[all->count++].place = m->place;
+    return WB_OK;
+}
+
+/* Where fetch() has said where they are: one that is gone meanwhile was not there. */
+static void test_remove_by_places(void **state)
+{
+    wb_storage_session *s = open_session(&orders);
+    const wb_delayed messages[] = { message("a", 1), message("b", 2) };
+    const wb_delayed_fetch what = { .struct_size = sizeof what, .limit = 2, .owner = alice, .lease = MINUTE };
+    places all = { .count = 0 };
+    (void)state;
+    check(store->store(s, messages, 2, &failure));
+    check(store->fetch(s, &what, keep_place, &all, &failure));
+    assert_int_equal(all.count, 2);
+    assert_true(remove_one(s, NULL, "b"));
+    check(store->remove(s, alice, all.keys, 2, &failure));
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(all.keys[i].was_there, *all.keys[i].id == 'a');
+    assert_int_equal(count_rows(), 0);
+    ops->close(s);
+}
+
 static void test_failures_are_counted(void **state)
 {
     static seen all;
@@ -925,6 +957,7 @@ int main(void)
         TEST_STORE(test_nobody_waits),
         TEST_STORE(test_all_at_once),
         TEST_STORE(test_remove_says_what_was_there),
+        TEST_STORE(test_remove_by_places),
         TEST_STORE(test_failures_are_counted),
         TEST_STORE(test_cancel),
         TEST_STORE(test_reschedule),
