@@ -146,6 +146,22 @@ static void fetch_is_bounded(wb_kit *kit)
     wb_kit_check(kit, first.count + rest.count == COUNT, "%zu of 40 came in two fetches", first.count + rest.count);
 }
 
+/* More than a fetch may hold, by itself; unless the store's rows hold less. */
+static void fetch_takes_one_at_least(wb_kit *kit)
+{
+    wb_client *a = wb_client_open(kit, 0);
+    wb_delayed message = wb_waiting("huge", PAST(1));
+    message.operation_size = WB_DELAYED_FETCH_BYTES + 1;
+    message.operation = calloc(1, message.operation_size);
+    int r = a && message.operation ? wb_delayed_store(a, &message, 1) : WB_FATAL;
+    free((void *)(uintptr_t)message.operation);
+    if (r == WB_REJECT)
+        return;
+    if (wb_client_check(a, r, WB_OK, "store it") && wb_client_delay(a, "behind", PAST(2)) &&
+        wb_client_takes_due(a, wb_owner_a, 0, "huge "))
+        wb_client_takes_due(a, wb_owner_a, 0, "behind ");
+}
+
 /* ---- leases -------------------------------------------------------------------------------- */
 
 static void taken_is_taken(wb_kit *kit)
@@ -390,6 +406,7 @@ static const wb_kit_case cases[] = {
     { "delayed: nothing is fetched before it is due", STORE, never_early },
     { "delayed: what is due says the database's clock", STORE, by_the_databases_clock },
     { "delayed: what one fetch brings is bounded", STORE, fetch_is_bounded },
+    { "delayed: a message larger than all that one fetch may hold comes alone", STORE, fetch_takes_one_at_least },
     { "delayed: next() says when the earliest is due, or never", STORE, next_is_earliest },
     { "delayed: next() says when a lease ends", STORE, next_looks_at_leases },
     { "delayed: what is taken nobody else is given", STORE, taken_is_taken },

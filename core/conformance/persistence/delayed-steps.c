@@ -148,10 +148,10 @@ int wb_delayed_list_into(wb_client *client, const wb_delayed_filter *filter, wb_
     return ops_of(client)->list(client->session, filter, note, seen, &client->error);
 }
 
-static void set_places(wb_client *client, const char *owner, wb_delayed_key *keys, size_t count)
+static void set_places(wb_client *client, wb_delayed_key *keys, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        const uint64_t *place = owner ? find_place(&client->places, keys[i].id, keys[i].id_size, 0) : NULL;
+        const uint64_t *place = find_place(&client->places, keys[i].id, keys[i].id_size, 0);
         keys[i].was_there = NOT_ANSWERED;
         keys[i].place = place ? *place : 0;
     }
@@ -163,7 +163,7 @@ int wb_delayed_change(wb_client *client, wb_change change, const char *owner, wb
     const wb_delayed_ops *ops = ops_of(client);
     wb_storage_session *session = client->session;
     wb_error *error = &client->error;
-    set_places(client, owner, keys, count);
+    set_places(client, keys, count);
     wb_error_clear(error);
     switch (change) {
     case WB_REMOVE:
@@ -188,7 +188,7 @@ int wb_delayed_ride(wb_client *client, wb_delayed_key *keys, size_t count, const
         int r = wb_delayed_change(client, WB_REMOVE, what->owner, keys, count, 0);
         return r == WB_OK ? wb_delayed_fetch_into(client, what, seen) : r;
     }
-    set_places(client, what->owner, keys, count);
+    set_places(client, keys, count);
     forget(client, seen);
     seen->places = &client->places;
     return ops->remove_and_fetch(client->session, keys, count, what, note, seen, &client->error);

@@ -49,7 +49,7 @@ typedef enum wb_change {
     WB_RESCHEDULE,
 } wb_change;
 
-/** An owner's keys get the places that his last fetch here told of them, as the host's do. */
+/** Keys get the places that the last fetch here told of them. */
 int wb_delayed_change(wb_client *client, wb_change change, const char *owner, wb_delayed_key *keys,
                       size_t count, int64_t due);
 
