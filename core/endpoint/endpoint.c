@@ -42,6 +42,8 @@ static void fill_delays(wb_pipeline *p, const wb_endpoint_setup *setup)
     const wb_endpoint_config *config = setup->config;
     p->origin.delays = setup->plan.delay_by;
     p->origin.expires = (setup->transport->capabilities & WB_CAP_EXPIRY) != 0;
+    p->stores_with_commit = setup->persistence && p->origin.delays == WB_DELAYS_BY_STORE &&
+                            (setup->persistence->capabilities & WB_CAP_DELAY_WITH_COMMIT) != 0;
     p->store_breaker.after = config->delayed_delivery.store_breaker;
     p->fetch_breaker.after = config->delayed_delivery.fetch_breaker;
     p->dispatch_breaker.after = config->delayed_delivery.dispatch_breaker;

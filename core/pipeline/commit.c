@@ -8,6 +8,7 @@
 
 #include "core/base/crash.h"
 #include "core/pipeline/batch.h"
+#include "core/pipeline/defer.h"
 #include "core/pipeline/distrust.h"
 #include "core/pipeline/misbehave.h"
 #include "core/pipeline/stages.h"
@@ -52,9 +53,53 @@ static void note_ended(wb_worker *w, size_t failed_item)
             wb_item_rerun(w->batch[i]);
 }
 
+/* ---- what is due later --------------------------------------------------------------- */
+
+static int is_for_store(const wb_operation *operation, int64_t now)
+{
+    return operation->deliver_at > now && operation->result != WB_OK && operation->result != WB_REJECT;
+}
+
+/* Takes those of an item, which are done with the commit; nothing of them stays in the pending row. */
+static size_t take_delayed(wb_worker *w, const wb_item *item, int64_t now, wb_delayed *rows)
+{
+    size_t count = 0;
+    for (wb_operation_node *node = item->operations.first; node; node = node->next) {
+        if (!is_for_store(&node->operation, now))
+            continue;
+        rows[count++] = wb_defer_row(&node->operation, &w->arena, &w->encoded);
+        node->operation.result = WB_OK;
+    }
+    return count;
+}
+
+static void collect_delayed(wb_worker *w, wb_commit *commit)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < w->batch_size; i++)
+        most += w->batch[i]->state == WB_ITEM_HANDLED ? w->batch[i]->operations.count : 0;
+    if (!w->pipeline->stores_with_commit || !most || wb_bug("stored_behind"))
+        return;
+    int64_t now = wb_pipeline_due_now(w->pipeline);
+    wb_delayed *rows = wb_arena_alloc(&w->arena, most * sizeof *rows);
+    for (size_t i = 0; i < w->batch_size; i++)
+        if (w->batch[i]->state == WB_ITEM_HANDLED)
+            commit->delayed_count += take_delayed(w, w->batch[i], now, rows + commit->delayed_count);
+    commit->delayed = rows;
+}
+
+static void wake_poller(wb_worker *w, const wb_commit *commit)
+{
+    for (size_t i = 0; i < commit->delayed_count && !wb_bug("poller_not_woken"); i++)
+        wb_alarm_tell(&w->pipeline->alarm, commit->delayed[i].due);
+}
+
+/* ---- commit -------------------------------------------------------------------------- */
+
 static int commit(wb_worker *w, wb_item **ret_culprit, wb_error *error)
 {
     wb_commit commit = { .struct_size = sizeof commit, .batch = w->batch_number, .failed_item = SIZE_MAX };
+    collect_delayed(w, &commit);
     if (w->pipeline->outbox) {
         if ((w->stored = wb_batch_encode(w) > 0)) {
             commit.operations = w->encoded.data;
@@ -70,9 +115,10 @@ static int commit(wb_worker *w, wb_item **ret_culprit, wb_error *error)
     w->in_transaction = 0;
     /* in doubt its own records tell what became of it */
     w->may_have_ended &= r != WB_OK && r != WB_IN_DOUBT;
-    if (r == WB_OK)
+    if (r == WB_OK) {
+        wake_poller(w, &commit);
         wb_crash_point("after_commit");
-    else if (r == WB_NOT_CONNECTED || r == WB_IN_DOUBT)
+    } else if (r == WB_NOT_CONNECTED || r == WB_IN_DOUBT)
         w->storage_broken = 1;
     else
         *ret_culprit = find_culprit(w, &commit, error);

@@ -30,7 +30,7 @@ static void refuse(wb_operation *operation, int cause, const char *reason, wb_ar
 }
 
 /* As a row of the outbox, but that it is due is a column of its own. */
-static wb_delayed encode(wb_operation *operation, wb_arena *arena, wb_buffer *bytes)
+wb_delayed wb_defer_row(const wb_operation *operation, wb_arena *arena, wb_buffer *bytes)
 {
     wb_operation_node node = { *operation, NULL };
     const wb_operation_list list = { &node, &node, 1 };
@@ -70,7 +70,7 @@ static void sort_out(const wb_window *window, const wb_pipeline *p, deferred *d)
         if (operation->deliver_at <= now || wb_bug("early_delay")) {
             operation->deliver_at = 0;
         } else if (p->origin.delays == WB_DELAYS_BY_STORE) {
-            d->messages[d->count] = encode(operation, d->arena, &bytes);
+            d->messages[d->count] = wb_defer_row(operation, d->arena, &bytes);
             d->operations[d->count++] = operation;
         } else if (p->origin.delays == WB_DELAYS_BY_NOBODY) {
             refuse(operation, WB_CAUSE_OTHER, "nobody delays messages here any more: set delayed_delivery, "

@@ -17,4 +17,7 @@
  *  @return WB_OK; else the class of what the store said, and outlet->storage_failed is set. */
 int wb_defer(wb_window *window, wb_outlet *outlet, wb_error *error);
 
+/** An operation as a row of the store. Lives as long as the arena; `scratch` is emptied. */
+wb_delayed wb_defer_row(const wb_operation *operation, wb_arena *arena, wb_buffer *scratch);
+
 #endif

@@ -3,8 +3,8 @@
  * Built-in bugs (WAYBILL_BUG), in test builds only: each breaks one arrow of the pipeline, and
  * the crash suite must catch each. The others sit where they break something (wb_bug): skip_dedup,
  * not_mandatory for the crash suite; blame, unmovable, poison_operation, wrong_fault, lost_copy,
- * shared_retry, unknown_is_given_back, sweep_stops, uncounted_attempt, immediate_id, suspect_across_endpoints, no_scout, one_handler for the
- * simulation.
+ * shared_retry, unknown_is_given_back, stored_behind, sweep_stops, uncounted_attempt, immediate_id,
+ * suspect_across_endpoints, no_scout, one_handler for the simulation.
  */
 #ifndef WB_PIPELINE_MISBEHAVE_H
 #define WB_PIPELINE_MISBEHAVE_H

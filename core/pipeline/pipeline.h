@@ -25,6 +25,7 @@ typedef struct wb_pipeline {
     const char *endpoint;
     int mode;    /* WB_MODE_x */
     int outbox;  /* deduplicate and store; only with WB_MODE_RECEIVE_ONLY */
+    int stores_with_commit; /* what is due later goes into the store with its batch, not behind it */
     int ordered; /* the transport keeps the order of messages with one key */
     const wb_transport_ops *transport_ops;
     wb_transport *transport;

@@ -49,7 +49,7 @@ static const operation persistence_operations[] = {
     { P(sweep), WB_CAP_OUTBOX },    { P(clean_up), WB_CAP_OUTBOX },
     { P(join), WB_CAP_JOIN_TRANSPORT },
     { P(shared_resource), WB_CAP_JOIN_TRANSPORT },
-    { P(delayed), WB_CAP_DELAY_STORE },
+    { P(delayed), WB_CAP_DELAY_STORE | WB_CAP_DELAY_WITH_COMMIT },
     { NULL, 0, 0 },
 };
 

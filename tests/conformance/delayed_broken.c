@@ -29,7 +29,8 @@ WB_PUBLIC const wb_plugin *delayed_broken_LTX_wb_plugin(void);
     X(list_hides_leases) X(cancels_what_is_taken) X(cancels_nothing) X(moves_what_is_taken)        \
     X(moves_nothing) X(cancels_after_the_lease) X(moves_after_the_lease) X(place_is_enough)   \
     X(release_ends_doubt) X(failure_ends_doubt) X(released_are_due_as_before) X(rides_alone)      \
-    X(rides_and_leaves) X(rides_with_anybodys) X(all_endpoints_are_one)
+    X(rides_and_leaves) X(rides_with_anybodys) X(commit_forgets)           \
+    X(commit_forgets_the_last) X(commit_moves) X(all_endpoints_are_one)
 
 #define TEXT_OF(name) #name,
 #define NUMBER_OF(name) name,
@@ -435,6 +436,22 @@ static int broken_reschedule(wb_storage_session *session, wb_delayed_key *keys, 
     return change(make_reschedule, session, NULL, keys, count, due, error);
 }
 
+/* ---- a batch's commit ------------------------------------------------------------------------------------ */
+
+static int broken_commit(wb_storage_session *session, wb_commit *commit, wb_error *error)
+{
+    wb_commit altered = *commit;
+    if (bug == commit_forgets)
+        altered.delayed_count = 0;
+    if (bug == commit_forgets_the_last && altered.delayed_count)
+        altered.delayed_count--;
+    if (bug == commit_moves)
+        (void)execute(session, "delete from \"%w\"");
+    int result = base->commit(session, &altered, error);
+    commit->failed_item = altered.failed_item;
+    return result;
+}
+
 /* ---- a removal and a fetch in one ----------------------------------------------------------------------- */
 
 static int broken_ride(wb_storage_session *session, wb_delayed_key *keys, size_t count,
@@ -560,6 +577,7 @@ const wb_plugin *delayed_broken_LTX_wb_plugin(void)
     ops = *base;
     ops.create = broken_create;
     ops.delayed = &broken;
+    ops.commit = broken_commit;
     plugin.name = "delayed_broken";
     plugin.ops = &ops;
     plugin.options = make_options(&plugin, &plugin.option_count);

@@ -34,6 +34,7 @@ for call in store next fetch remove increment_failure_count release remove_and_f
         "the reply of $call() is lost"
 done >"$work/no-server"
 printf 'skip delayed: crash: in %s(), all or nothing\n' store remove >>"$work/no-server"
+printf 'skip delayed: the %s of a commit with delayed messages is lost\n' request reply >>"$work/no-server"
 
 try none </dev/null
 wait
@@ -194,6 +195,15 @@ what an owner removes with his fetch is gone, and nothing else
 END
 try rides_with_anybodys <<'END'
 what an owner removes with his fetch is gone, and nothing else
+END
+try commit_forgets <<'END'
+what goes with a commit is there when that is
+END
+try commit_forgets_the_last <<'END'
+many with a commit that has nothing else
+END
+try commit_moves <<'END'
+a commit leaves keys that are there as they are
 END
 try place_is_enough <<'END'
 an owner removes what he has taken, nobody's owner all

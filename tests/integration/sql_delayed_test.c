@@ -274,7 +274,14 @@ static void test_any_byte(void **state)
     ops->close(s);
 }
 
-/* One that a row or a statement does not hold takes the others of the call along. */
+static int commit_with(wb_storage_session *s, const wb_delayed *messages, size_t count)
+{
+    wb_commit commit = { .struct_size = sizeof commit, .batch = 7, .delayed = messages, .delayed_count = count };
+    begin_batch(s, 7);
+    return ops->commit(s, &commit, &failure);
+}
+
+/* One that a row or a statement does not hold takes the others of the call along, or its batch. */
 static void test_too_large(void **state)
 {
     const size_t size = (size_t)65 * 1024 * 1024;
@@ -290,7 +297,17 @@ static void test_too_large(void **state)
     assert_int_equal(failure.cause, WB_CAUSE_TOO_LARGE);
     assert_int_equal(count_rows(), 0);
     check(store->store(s, messages, 1, &failure));
+    assert_int_equal(commit_with(s, messages + 1, 1), WB_REJECT);
+    assert_int_equal(failure.cause, WB_CAUSE_TOO_LARGE);
+    assert_non_null(strstr(failure.text, "bytes of outgoing operations in one batch are more than the server takes"));
+    assert_null(strstr(failure.text, " 0 bytes"));
+    assert_int_equal(count_rows(), 1);
     free(operation);
+    ops->close(s);
+    s = open_session(&orders);
+    messages[1] = message("b", 1);
+    check(commit_with(s, messages, 2));
+    assert_int_equal(count_rows(), 2);
     ops->close(s);
 }
 

@@ -40,11 +40,12 @@ const sim_bug sim_bugs[] = {
     { "poller_not_woken", "delayed_punctual", 0 },
     { "poller_gives_up", "delayed_broker_down", 0 },
     { "poller_gives_up", NULL, WB_MODE_RECEIVE_ONLY },
-    { "store_believed", "delayed_database_down", 0 },
+    { "store_believed", "delayed_behind", 0 },
     { "store_believed", NULL, WB_MODE_RECEIVE_ONLY },
     { "store_believed", "delayed_retries_database_down", 0 },
     { "key_without_retries", "delayed_retries_slow", 0 },
     { "unknown_is_given_back", "delayed_cancels", 0 },
+    { "stored_behind", "delayed_cancels", 0 },
     { "shared_retry", "delayed_retries_copies", 0 },
     { NULL, NULL, 0 },
 };

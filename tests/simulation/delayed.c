@@ -12,6 +12,7 @@
 #include "tests/simulation/ledger.h"
 #include "tests/simulation/persistence.h"
 #include "tests/simulation/random.h"
+#include "tests/simulation/shape.h"
 #include "tests/simulation/verdict.h"
 
 /* Looks at one endpoint's store in a second: more is a loop that never sleeps. */
@@ -145,11 +146,10 @@ static int delayed_initialize(wb_persistence *p, int32_t mode, wb_error *error)
     return WB_OK;
 }
 
-static int delayed_store(wb_storage_session *s, const wb_delayed *messages, size_t count, wb_error *error)
+void sim_delayed_add(unsigned endpoint, const wb_delayed *messages, size_t count)
 {
-    sim_fault fault = enter(s, SIM_CALL_DELAYED, "delayed.store");
-    table *t = &tables[s->endpoint];
-    for (size_t i = 0; (fault.result == WB_OK || fault.done) && i < count; i++) {
+    table *t = &tables[endpoint];
+    for (size_t i = 0; i < count; i++) {
         const wb_delayed *m = &messages[i];
         const wb_delayed_key key = { .destination = m->destination,
                                      .destination_size = m->destination_size,
@@ -159,6 +159,13 @@ static int delayed_store(wb_storage_session *s, const wb_delayed *messages, size
         if (!find(t, &key))
             add(t, m);
     }
+}
+
+static int delayed_store(wb_storage_session *s, const wb_delayed *messages, size_t count, wb_error *error)
+{
+    sim_fault fault = enter(s, SIM_CALL_DELAYED, "delayed.store");
+    if (fault.result == WB_OK || fault.done)
+        sim_delayed_add(s->endpoint, messages, count);
     return leave(fault, "delayed.store", error);
 }
 
@@ -326,7 +333,7 @@ static int has_arrived(const row *r)
     return 0;
 }
 
-/* Who sends it has not marked that it is stored: he does it again if he dies before he does. */
+/* Where it is stored behind the commit: who has not marked that it is stores it again if he dies. */
 static int is_pending(unsigned endpoint, const row *r)
 {
     const sim_table *t = &sim_tables[endpoint];
@@ -339,8 +346,9 @@ static int is_pending(unsigned endpoint, const row *r)
 int sim_delayed_cancel(unsigned endpoint)
 {
     table *t = &tables[endpoint];
-    row *r = t->count ? &t->rows[sim_random((unsigned)t->count)] : NULL;
-    if (!r || r->leased_until || r->doubtful || r->retries || is_pending(endpoint, r))
+    row *r = t->count ? &t->rows[sim_chance(50) ? t->count - 1 : sim_random((unsigned)t->count)] : NULL;
+    if (!r || r->leased_until || r->doubtful || r->retries ||
+        (!the_shape.with_commit && is_pending(endpoint, r)))
         return 0;
     if (has_arrived(r))
         sim_violation("what was sent already is cancelled: %.*s", (int)r->id_size, r->id);

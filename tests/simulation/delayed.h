@@ -12,6 +12,8 @@
 
 const wb_delayed_ops *sim_delayed_ops(void);
 
+/** What a commit stores. */
+void sim_delayed_add(unsigned endpoint, const wb_delayed *messages, size_t count);
 /** How many messages wait in an endpoint's store. */
 size_t sim_delayed_count(unsigned endpoint);
 

@@ -203,6 +203,7 @@ static void make_durable(wb_storage_session *s, const wb_commit *commit)
     sim_transaction_commit(&s->own, s->endpoint, commit);
     if (commit->operations)
         (void)sim_database_store(s->endpoint, commit->batch, commit->operations, commit->operations_size, 0);
+    sim_delayed_add(s->endpoint, commit->delayed, commit->delayed_count);
 }
 
 /* Messages that were beside the one whose statement failed run again. */

@@ -110,6 +110,7 @@ static void fill_pipeline(endpoint *e)
         .drain_time = STOP_TIMEOUT / 2,
         .rate = { .after = shape->rate_after, .wait = shape->rate_wait },
     };
+    e->pipeline.stores_with_commit = shape->store && shape->with_commit;
     e->pipeline.origin.delays = shape->store ? WB_DELAYS_BY_STORE : WB_DELAYS_BY_NOBODY;
     e->pipeline.store_breaker.after = e->pipeline.fetch_breaker.after = BREAKER_AFTER;
     e->pipeline.dispatch_breaker.after = BREAKER_AFTER;

@@ -131,6 +131,13 @@ static void prepare_trouble(void)
     the_shape.deaths = the_shape.outages = 1; /* for the audit */
 }
 
+/* What is stored behind the commit meets the outage by itself. */
+static void prepare_behind(void)
+{
+    prepare_trouble();
+    the_shape.with_commit = 0;
+}
+
 static void drive_outage(sim_outage outage)
 {
     sim_drive_start();
@@ -205,17 +212,26 @@ static void drive_silent(void)
 
 /* ---- somebody who cancels ---- */
 
+/* Now and then; the sooner after a death, the more of what was begun is not done. */
+static unsigned cancel_soon(void)
+{
+    const int64_t until = sim_now() + sim_random_between(0, 2 * WB_SECOND);
+    const unsigned deaths = sim_process_deaths();
+    while (sim_now() < until && sim_process_deaths() == deaths)
+        sim_sleep(WB_MILLISECOND);
+    return (unsigned)sim_delayed_cancel(0);
+}
+
 static void drive_cancels(void)
 {
     unsigned cancelled = 0;
     for (int i = 0; i < 40; i++) {
         sim_drive_start();
-        if (i % 4 == 3)
+        if (i % 4 == 0)
             sim_arm_death(1 + (int)sim_random(2), 1 + (long)sim_random(200));
         if (i % 5 == 4)
             sim_outage_start(SIM_BROKER_SILENT, sim_now() + sim_random_between(WB_SECOND, 12 * WB_SECOND));
-        sim_sleep(sim_random_between(0, 2 * WB_SECOND));
-        cancelled += (unsigned)sim_delayed_cancel(0);
+        cancelled += cancel_soon();
     }
     sim_arm_death(1, 0);
     sim_arm_death(2, 0);
@@ -275,8 +291,10 @@ const sim_scenario sim_scenarios_delayed[] = {
     { "delayed_broker_down", "the broker is away when it is due", prepare_trouble, drive_broker_down },
     { "delayed_broker_silent", "the broker confirms nothing when it is due", prepare_trouble,
       drive_broker_silent },
-    { "delayed_database_down", "the store refuses what is stored and removed", prepare_trouble,
+    { "delayed_database_down", "the database refuses what is committed, stored and removed", prepare_trouble,
       drive_database_down },
+    { "delayed_behind", "the same where the store is another transaction", prepare_behind, drive_database_down },
+    { "delayed_behind_deaths", "and with processes that die between both", prepare_behind, drive_deaths },
     { "delayed_silent", "a destination that confirms nothing, among others that do", prepare_silent, drive_silent },
     { "delayed_cancels", "processes that die, a broker that is silent, and somebody who cancels", prepare_trouble,
       drive_cancels },

@@ -65,6 +65,7 @@ void sim_shape_plain(int mode, int outbox)
         .retries = mode == WB_MODE_NONE ? 0 : 3,
         .batch_max = 16,
         .lot = 4,
+        .with_commit = 1,
         .batch_time = 20 * WB_MILLISECOND,
         .pushes = 1,
         .has_prefetch = 1,
@@ -177,6 +178,7 @@ void sim_shape_draw(int mode)
     the_shape.audits = sim_chance(30);
     the_shape.rate_after = sim_chance(25) ? 2 + sim_random(8) : 0;
     the_shape.rate_wait = sim_random_between(10, 300) * WB_MILLISECOND;
+    the_shape.with_commit = sim_chance(60);
     the_shape.lot = sim_chance(70) ? 1 + sim_random(6) : 0;
 }
 
@@ -192,7 +194,7 @@ void sim_shape_tell(void)
              s->has_next_pending, s->delivery_limit, s->error_size_max, s->keepers);
     sim_tell("notices_late %d ms audits %d rate_limit %u %d ms", (int)(s->notices_late / WB_MILLISECOND), s->audits,
              s->rate_after, (int)(s->rate_wait / WB_MILLISECOND));
-    sim_tell("store %d lot %zu", s->store, s->lot);
+    sim_tell("store %d with the commit %d lot %zu", s->store, s->with_commit, s->lot);
     sim_tell("faults %u fatal %u outages %u deaths %u stops %u jumps %u messages %u copies %u", s->fault_permille,
              s->fatal_permille, s->outages, s->deaths, s->stops, s->jumps, s->messages, s->copies_percent);
     for (unsigned i = 0; i < s->fate_count; i++)

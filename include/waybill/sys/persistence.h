@@ -19,7 +19,7 @@
  *
  * Change log: 1.0 first version. Appended since: clock(), next_pending(); commit() may find that
  * a handler ended the transaction. Said more precisely: that it did outranks in check() what
- * failed after it. Then: delayed.
+ * failed after it. Then: delayed; wb_commit.delayed.
  */
 #ifndef WAYBILL_SYS_PERSISTENCE_H
 #define WAYBILL_SYS_PERSISTENCE_H
@@ -80,6 +80,10 @@ typedef struct wb_commit {
     /** Filled on failure: the item (see set_item) whose deferred statement failed,
      *  or SIZE_MAX when the failure is nobody's in particular. */
     size_t failed_item;
+    /** Messages for the delayed message store (sys/delayed.h), to be stored in this transaction, as
+     *  store() does it. None but where the plugin has WB_CAP_DELAY_WITH_COMMIT. */
+    const wb_delayed *delayed;
+    size_t delayed_count;
 } wb_commit;
 
 /** A pending row. */

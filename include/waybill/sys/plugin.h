@@ -192,6 +192,9 @@ typedef struct wb_option {
 #define WB_CAP_DELAY_STORE (UINT64_C(1) << 17)
 /* Persistence: can join a transport's transaction (wb_persistence_ops.join). */
 #define WB_CAP_JOIN_TRANSPORT (UINT64_C(1) << 18)
+/* Persistence: what handlers send later can be stored with the commit of their batch
+ * (wb_commit.delayed), instead of behind it. */
+#define WB_CAP_DELAY_WITH_COMMIT (UINT64_C(1) << 19)
 
 /* ---- descriptor ---------------------------------------------------------- */
 

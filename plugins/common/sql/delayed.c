@@ -92,7 +92,7 @@ static size_t count_fitting(const wb_sql_outbox *outbox, const wb_sql_columns *c
     return count;
 }
 
-static void queue_rows(wb_storage_session *session, const wb_sql_columns *columns)
+void wb_sql_delayed_queue(wb_storage_session *session, const wb_sql_columns *columns)
 {
     const wb_sql_outbox *outbox = wb_sql_of(session)->outbox;
     size_t count;
@@ -106,16 +106,34 @@ static void queue_rows(wb_storage_session *session, const wb_sql_columns *column
     }
 }
 
-/* All of them are stored, or none. */
-static int store_columns(wb_storage_session *session, const wb_sql_columns *columns)
+int wb_sql_delayed_fit(wb_storage_session *session, const wb_sql_columns *columns)
 {
     const wb_sql_outbox *outbox = wb_sql_of(session)->outbox;
     for (size_t i = 0; i < columns->count; i++)
         if (columns->operations[i].size > outbox->dialect->operations_max)
             return wb_sql_note(session, WB_REJECT, WB_CAUSE_TOO_LARGE, WB_SQL_NO_ITEM,
-                               "a row does not hold one of them");
+                               "a row does not hold one of the messages that are due later");
+    return WB_OK;
+}
+
+int wb_sql_delayed_columns(const wb_delayed *messages, size_t count, wb_sql_columns *columns)
+{
+    const char *message = (const char *)messages;
+    if (wb_sql_columns_init(columns, count) != 0)
+        return -1;
+    for (size_t i = 0; i < count; i++, message += messages->struct_size)
+        wb_sql_columns_add_message(columns, (const wb_delayed *)(const void *)message);
+    return 0;
+}
+
+/* All of them are stored, or none. */
+static int store_columns(wb_storage_session *session, const wb_sql_columns *columns)
+{
+    const int result = wb_sql_delayed_fit(session, columns);
+    if (result != WB_OK)
+        return result;
     wb_sql_delayed_start(session);
-    queue_rows(session, columns);
+    wb_sql_delayed_queue(session, columns);
     return wb_sql_run_outside(session, "store_sent");
 }
 
@@ -129,14 +147,8 @@ static int store(wb_storage_session *session, const wb_delayed *messages, size_t
         return wb_sql_unusable(session, STORE, error);
     if (!count)
         return WB_OK;
-    if (wb_sql_columns_init(&columns, count) != 0)
-        result = wb_sql_delayed_no_memory(session);
-    else {
-        const char *message = (const char *)messages;
-        for (size_t i = 0; i < count; i++, message += messages->struct_size)
-            wb_sql_columns_add_message(&columns, (const wb_delayed *)(const void *)message);
-        result = store_columns(session, &columns);
-    }
+    result = wb_sql_delayed_columns(messages, count, &columns) == 0 ? store_columns(session, &columns)
+                                                                     : wb_sql_delayed_no_memory(session);
     wb_sql_columns_free(&columns);
     return result == WB_OK ? WB_OK : wb_sql_delayed_report(session, STORE, error);
 }

@@ -42,6 +42,14 @@ void wb_sql_removal_free(wb_storage_session *session, wb_sql_removal *removal);
 int wb_sql_delayed_list(wb_storage_session *session, const wb_delayed_filter *filter,
                         wb_delayed_fn visit, void *argument, wb_error *error);
 
+/* ---- storing, also with a batch's commit (transaction.c) ---- */
+
+/** @return 0, or -1: memory is out. Free them in either case. */
+int wb_sql_delayed_columns(const wb_delayed *messages, size_t count, wb_sql_columns *columns);
+/** @return WB_OK, or what is recorded: a row does not hold one of them. */
+int wb_sql_delayed_fit(wb_storage_session *session, const wb_sql_columns *columns);
+void wb_sql_delayed_queue(wb_storage_session *session, const wb_sql_columns *columns);
+
 /* ---- what these have in common ---- */
 
 /** Start an exchange of the store: of a transaction that ends with it. */

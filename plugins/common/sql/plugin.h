@@ -47,7 +47,7 @@
         .name = (string),                                                                          \
         .version = PACKAGE_VERSION,                                                                \
         .summary = (text),                                                                         \
-        .capabilities = WB_CAP_OUTBOX | WB_CAP_DELAY_STORE,                                        \
+        .capabilities = WB_CAP_OUTBOX | WB_CAP_DELAY_STORE | WB_CAP_DELAY_WITH_COMMIT,             \
         .options = (option_table),                                                                 \
         .option_count = sizeof(option_table) / sizeof(option_table)[0],                            \
         .option_stride = sizeof(wb_option),                                                        \

@@ -3,6 +3,8 @@
 
 #include "plugins/common/sql/transaction.h"
 
+#include "plugins/common/sql/delayed.h"
+
 /* ---- begin ------------------------------------------------------------------- */
 
 static void forget_transaction(wb_storage_session *session)
@@ -86,7 +88,8 @@ static void queue_release(wb_storage_session *session, const wb_commit *commit)
     }
 }
 
-static void queue_commit(wb_storage_session *session, const wb_commit *commit)
+static void queue_commit(wb_storage_session *session, const wb_commit *commit,
+                         const wb_sql_columns *delayed)
 {
     const wb_sql_driver *driver = wb_sql_of(session)->outbox->driver;
     const wb_sql_value stored[] = { WB_SQL_NUMBER(commit->batch),
@@ -95,13 +98,15 @@ static void queue_commit(wb_storage_session *session, const wb_commit *commit)
     if (commit->operations)
         driver->queue(session, WB_SQL_STORE, stored, 2, NULL);
     queue_release(session, commit);
+    wb_sql_delayed_queue(session, delayed);
     driver->queue(session, WB_SQL_COMMIT, NULL, 0, NULL);
 }
 
 /* The failure of before (of what was deferred before the plain connection, or what a handler
  * did) is this transaction's; otherwise try. A connection that broke while handlers ran is
  * found out before COMMIT is sent: then it is known that nothing committed. */
-static int try_commit(wb_storage_session *session, const wb_commit *commit)
+static int try_commit(wb_storage_session *session, const wb_commit *commit,
+                      const wb_sql_columns *delayed)
 {
     wb_sql_session *s = wb_sql_of(session);
     const wb_sql_driver *driver = s->outbox->driver;
@@ -109,7 +114,9 @@ static int try_commit(wb_storage_session *session, const wb_commit *commit)
     if (commit->operations && commit->operations_size > s->outbox->dialect->operations_max)
         return wb_sql_note(session, WB_REJECT, WB_CAUSE_TOO_LARGE, WB_SQL_NO_ITEM,
                            "a row does not hold it");
-    int result = driver->inspect(session);
+    int result = wb_sql_delayed_fit(session, delayed);
+    if (result == WB_OK)
+        result = driver->inspect(session);
     if (result != WB_OK)
         return result;
     s->handed_out = 0;
@@ -117,12 +124,21 @@ static int try_commit(wb_storage_session *session, const wb_commit *commit)
     if (s->state == WB_SQL_LOST)
         return s->failure.result;
     driver->start(session);
-    queue_commit(session, commit);
+    queue_commit(session, commit, delayed);
     return driver->run(session, "commit_sent");
 }
 
+static size_t outgoing_size(const wb_commit *commit, const wb_sql_columns *delayed)
+{
+    size_t size = commit->operations_size;
+    for (size_t i = 0; i < delayed->count; i++)
+        size += delayed->operations[i].size;
+    return size;
+}
+
 /* Only operations are as long as that, because what is deferred has an item. */
-static int report_commit(wb_storage_session *session, const wb_commit *commit, wb_error *error)
+static int report_commit(wb_storage_session *session, const wb_commit *commit,
+                         const wb_sql_columns *delayed, wb_error *error)
 {
     const wb_sql_session *s = wb_sql_of(session);
     const wb_host *host = s->outbox->host;
@@ -132,25 +148,36 @@ static int report_commit(wb_storage_session *session, const wb_commit *commit, w
     return host->fail(host, error, WB_REJECT, WB_CAUSE_TOO_LARGE, f->native_code,
                       "could not commit: %zu bytes of outgoing operations in one batch are more "
                       "than the server takes: %s",
-                      commit->operations_size, f->text);
+                      outgoing_size(commit, delayed), f->text);
+}
+
+static int make_delayed(const wb_commit *commit, wb_sql_columns *columns)
+{
+    const size_t count = WB_HAS(commit, wb_commit, delayed_count) ? commit->delayed_count : 0;
+    return count ? wb_sql_delayed_columns(commit->delayed, count, columns) : 0;
 }
 
 int wb_sql_commit(wb_storage_session *session, wb_commit *commit, wb_error *error)
 {
     wb_sql_session *s = wb_sql_of(session);
+    wb_sql_columns delayed = { 0 };
 
     commit->failed_item = WB_SQL_NO_ITEM;
     if (s->state != WB_SQL_OPEN)
         return wb_sql_unusable(session, "commit", error);
-    if (try_commit(session, commit) == WB_OK) {
+    int result = make_delayed(commit, &delayed) == 0 ? try_commit(session, commit, &delayed)
+                                                     : wb_sql_delayed_no_memory(session);
+    if (result == WB_OK) {
         forget_transaction(session);
         if (s->state == WB_SQL_OPEN)
             s->state = WB_SQL_IDLE;
-        return WB_OK;
+    } else {
+        commit->failed_item = s->failure.item;
+        wb_sql_undo(session);
+        result = report_commit(session, commit, &delayed, error);
     }
-    commit->failed_item = s->failure.item;
-    wb_sql_undo(session);
-    return report_commit(session, commit, error);
+    wb_sql_columns_free(&delayed);
+    return result;
 }
 
 /* ---- rollback -------------------------------------------------------------------- */

@@ -126,6 +126,13 @@ static int insert_all(wb_sqlite_delayed_call *call, const wb_delayed *messages, 
     return result;
 }
 
+int wb_sqlite_delayed_insert(wb_storage_session *session, const wb_delayed *messages, size_t count,
+                             wb_error *error)
+{
+    wb_sqlite_delayed_call call = { .session = session, .db = &session->db, .error = error };
+    return insert_all(&call, messages, count);
+}
+
 static int store(wb_storage_session *session, const wb_delayed *messages, size_t count,
                  wb_error *error)
 {

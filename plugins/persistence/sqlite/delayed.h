@@ -35,7 +35,9 @@ int wb_sqlite_delayed_end(wb_sqlite_delayed_call *call, int result, const char *
 int wb_sqlite_delayed_prepare(wb_sqlite_delayed_call *call, sqlite3_stmt **ret_statement,
                               const char *format);
 
-/* delayed.c: an owner's removal, as a part of a transaction. */
+/* delayed.c: what is stored with a batch's commit; an owner's removal, as a part of a transaction. */
+int wb_sqlite_delayed_insert(wb_storage_session *session, const wb_delayed *messages, size_t count,
+                             wb_error *error);
 int wb_sqlite_delayed_drop(wb_sqlite_delayed_call *call, const char *owner, wb_delayed_key *keys, size_t count);
 
 /* fetch.c */

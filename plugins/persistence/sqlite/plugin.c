@@ -133,7 +133,8 @@ static const wb_plugin descriptor = {
     .name = "sqlite",
     .version = PACKAGE_VERSION,
     .summary = "business data, outbox and delayed messages in a SQLite file",
-    .capabilities = WB_CAP_OUTBOX | WB_CAP_DELAY_STORE | WB_CAP_JOIN_TRANSPORT,
+    .capabilities = WB_CAP_OUTBOX | WB_CAP_DELAY_STORE | WB_CAP_DELAY_WITH_COMMIT |
+                    WB_CAP_JOIN_TRANSPORT,
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .option_stride = sizeof(wb_option),

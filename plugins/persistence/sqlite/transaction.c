@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
+#include "plugins/persistence/sqlite/delayed.h"
 #include "plugins/persistence/sqlite/persistence.h"
 
 /* ---- begin ---------------------------------------------------------------------------- */
@@ -122,6 +123,8 @@ int wb_sqlite_storage_commit(wb_storage_session *session, wb_commit *commit, wb_
         result = store(session, commit, error);
     if (result == WB_OK && commit->released_count > 0)
         result = release(session, commit, error);
+    if (result == WB_OK && WB_HAS(commit, wb_commit, delayed_count) && commit->delayed_count)
+        result = wb_sqlite_delayed_insert(session, commit->delayed, commit->delayed_count, error);
     if (result == WB_OK) {
         session->db.host->crash_point("commit_sent");
         result = wb_sqlite_db_commit(&session->db, error);
