@@ -115,11 +115,13 @@ static void set_default(const reading *r, const wb_option *option, void *field)
     wb_option_value_parse(r->scope, option, &node, 1, field);
 }
 
+/* What is refused is not set: the default stays, and nobody is to quote that as a value of the file. */
 static void read_option(const reading *r, const wb_option *option, void *target,
                         wb_conf_origin *origin)
 {
     void *field = (char *)target + option->offset;
     const wb_conf_node *node = r->group ? wb_conf_child(r->group, option->name) : NULL;
+    const size_t errors_before = r->scope->problems->error_count;
 
     set_default(r, option, field);
     if (node)
@@ -130,7 +132,7 @@ static void read_option(const reading *r, const wb_option *option, void *target,
                         option->summary ? option->summary : "it is required");
     if (origin) {
         *origin = node ? node->at : r->group_at;
-        origin->is_set = node != NULL;
+        origin->is_set = node && r->scope->problems->error_count == errors_before;
     }
 }
 

@@ -19,7 +19,7 @@
 typedef struct wb_conf_origin {
     const char *file; /* owned by the tree it comes from; NULL: no place in particular */
     int line;         /* from 1; 0: the file as a whole */
-    int is_set;       /* 1: a setting stands there; 0: a default applies, this is its group */
+    int is_set;       /* 1: a setting stands there, and is valid; 0: a default applies, this is its group */
 } wb_conf_origin;
 
 typedef struct wb_problem {

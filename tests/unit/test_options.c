@@ -184,6 +184,7 @@ static void test_every_type(void **state)
     int result = parse(&f, "host = \"h\"; port = 1; timeout = \"0\"; timeout2 = 1;");
     assert_int_equal(result, WB_FATAL);
     assert_problem(&f.problems, "option \"timeout\" = \"0\" is out of range (at least 1ms)");
+    assert_int_equal(f.origins[3].is_set, 0);
     assert_problem(&f.problems, "unknown option \"timeout2\"; did you mean \"timeout\"?");
     discard(&f);
     result = parse(&f, "port = 1; timeout = \"2ms\"; window = \"1MiB\"; tls = false;\n"
