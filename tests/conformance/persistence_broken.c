@@ -381,7 +381,7 @@ const wb_plugin *JOIN(broken_, JOIN(BASE, _LTX_wb_plugin))(void)
     if (WB_HAS(base, wb_persistence_ops, clock))
         ops.clock = broken_clock;
     ops.delayed = NULL; /* delayed_broken.c */
-    plugin.capabilities &= ~WB_CAP_DELAY_STORE;
+    plugin.capabilities &= ~(WB_CAP_DELAY_STORE | WB_CAP_DELAY_WITH_COMMIT);
     plugin.name = "broken_" TEXT(BASE);
     plugin.ops = &ops;
     plugin.options = make_options(&plugin, &plugin.option_count);
