@@ -54,7 +54,7 @@ void wb_move_prepare(wb_worker *w, wb_item *item)
                                          p->ordered && item->incoming->key_size, wb_pipeline_delay_now(p) };
     wb_item_change(item, WB_ITEM_MOVING);
     item->delay = wb_recover_delay(&p->recoverability, &question);
-    if (item->delay)
+    if (item->delay && (p->outbox || !wb_bug("retry_needs_outbox")))
         add_retry(w, item, question.now);
     else
         add_copy(w, item, item->trim);

@@ -47,5 +47,11 @@ const sim_bug sim_bugs[] = {
     { "unknown_is_given_back", "delayed_cancels", 0 },
     { "stored_behind", "delayed_cancels", 0 },
     { "shared_retry", "delayed_retries_copies", 0 },
+    { "delay_needs_outbox", "delayed_plain", 0 },
+    { "retry_needs_outbox", "delayed_retries_plain", 0 },
+    { "poller_apart", "delayed_scope_deaths", 0 },
+    { "poller_apart", NULL, WB_MODE_TRANSACTION_SCOPE },
+    { "store_believed", "delayed_retries_scope_database_down", 0 },
+    { "store_believed", NULL, WB_MODE_TRANSACTION_SCOPE },
     { NULL, NULL, 0 },
 };

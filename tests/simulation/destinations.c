@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "tests/simulation/broker.h"
+#include "tests/simulation/delayed.h"
 #include "tests/simulation/random.h"
 #include "tests/simulation/shape.h"
 #include "tests/simulation/verdict.h"
@@ -159,7 +160,7 @@ static int is_moved(const wb_transport_session *s, const sim_message *m)
         if (strcmp(staged->operation.destination, SIM_ERROR_QUEUE) == 0 &&
             sim_ledger_parse(staged->operation.body, staged->operation.body_size) == &sim_messages[m->twin])
             return 1;
-    return 0;
+    return sim_delayed_has_retry(m);
 }
 
 sim_message *sim_broker_find_objection(const wb_transport_session *s)

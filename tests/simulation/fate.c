@@ -19,7 +19,8 @@ const sim_fate_entry sim_fates[SIM_FATES] = {
     [SIM_TALKATIVE] = { "talkative", 0 },
     [SIM_RECOVERS] = { "recovers", SIM_NEEDS_DELAYED_RETRIES },
     [SIM_DELAYS] = { "delays", SIM_NEEDS_STORE },
-    [SIM_DELAYS_NOWHERE] = { "delays-nowhere", SIM_NEEDS_STORE },
+    /* what is due by the time it leaves is an ordinary send that is refused */
+    [SIM_DELAYS_NOWHERE] = { "delays-nowhere", SIM_MAY_FAIL | SIM_EFFECT_ANYWAY | SIM_NEEDS_STORE },
     [SIM_DELAYS_SILENT] = { "delays-silent", SIM_NEEDS_STORE },
     [SIM_FORBIDS_LATER] = { "forbids-later", STORAGE },
     [SIM_UNROUTABLE] = { "unroutable", BAD_SEND },

@@ -65,15 +65,10 @@ sim_run *sim_run_begin(sim_message *message)
     runs[run_count++] = run;
     run->serial = run_count;
     run->asked = the_shape.audits ? 1u << SIM_LABEL_AUDIT : 0;
-    message->runs++;
+    if (!message->runs++)
+        message->first_run_at = sim_database_wall();
     message->run = run;
     return run;
-}
-
-static void note_failure(sim_message *m)
-{
-    if (!m->failed_at)
-        m->failed_at = sim_database_wall();
 }
 
 void sim_run_end(sim_run *run, int result, int own)
@@ -84,11 +79,9 @@ void sim_run_end(sim_run *run, int result, int own)
         m->returned++;
         if (!the_shape.persistence)
             m->asked |= run->asked;
-    } else if (own) {
-        m->failures++;
-        note_failure(&sim_messages[m->twin]);
     } else {
-        m->excuses++;
+        m->failures += own != 0;
+        m->excuses += !own;
     }
 }
 
@@ -132,7 +125,8 @@ static int differs_each_time(const char *name)
 {
     return strcmp(name, WB_HEADER_TIME_SENT) == 0 || strcmp(name, WB_HEADER_PROCESSING_STARTED) == 0 ||
            strcmp(name, WB_HEADER_PROCESSING_ENDED) == 0 || strcmp(name, "Sim.Run") == 0 ||
-           strcmp(name, SIM_HEADER_DUE) == 0 || strcmp(name, WB_HEADER_DELIVER_AT) == 0;
+           strcmp(name, SIM_HEADER_DUE) == 0 || strcmp(name, WB_HEADER_DELIVER_AT) == 0 ||
+           strcmp(name, WB_HEADER_RETRIES) == 0 || strcmp(name, WB_HEADER_RETRIES_TIMESTAMP) == 0;
 }
 
 static void hash_header(sim_sent *sent, const wb_header *header)
@@ -191,13 +185,27 @@ static void check_copy(const sim_message *m, const wb_operation *operation)
         sim_violation("the copy of message %u in the queue %s has another body", m->number, operation->destination);
 }
 
+/* It waits for as many increments, after what it is a copy of has run, and failed somehow; of
+ * several it may be any. */
+static int is_early(const sim_message *m, uint32_t number)
+{
+    const int64_t now = sim_database_wall() + sim_database_jumped(), delay = number * SIM_DELAY_INCREMENT;
+    int some = 0;
+    for (unsigned i = 0; i < sim_message_count; i++) {
+        const sim_message *one = &sim_messages[i];
+        if (one->twin != m->number || one->level + 1 != number || !one->first_run_at)
+            continue;
+        if (one->first_run_at + delay <= now)
+            return 0;
+        some = 1;
+    }
+    return some;
+}
+
 /* The original, and how often it has been here: not too often, and not too early. */
 static void check_retry(const sim_message *m, const wb_operation *operation)
 {
     const uint32_t number = wb_recover_retries(operation->headers, operation->header_count);
-    /* each waits for that many increments, after those before it */
-    const int64_t increments = m->has_returned ? number : (int64_t)number * (number + 1) / 2;
-    const int64_t due = m->failed_at + increments * SIM_DELAY_INCREMENT;
     check_copy(m, operation);
     if (!number || number > the_shape.delayed_retries)
         sim_violation("message %u: delayed retry %u of %u", m->number, number, the_shape.delayed_retries);
@@ -208,7 +216,7 @@ static void check_retry(const sim_message *m, const wb_operation *operation)
         if (strcmp(operation->headers[i].name, m->headers[i].name) != 0 ||
             strcmp(operation->headers[i].value, m->headers[i].value) != 0)
             sim_violation("message %u: a delayed retry has another header %s", m->number, m->headers[i].name);
-    if (m->failed_at && sim_database_wall() + sim_database_jumped() < due)
+    if (is_early(m, number))
         sim_violation("message %u: a delayed retry comes early", m->number);
 }
 

@@ -44,7 +44,7 @@ typedef struct sim_message {
     size_t body_size;
     const char *problem;
     int has_base;         /* it names a type that its own is derived from, and that has a handler too */
-    int has_returned;     /* copies of it had delayed retries before the run began */
+    uint32_t level;       /* the delayed retries it has had */
     int is_foreigns;      /* a process of a later version handled it, and its row is of that version */
     sim_place place;
     uint32_t delivery_count;
@@ -54,7 +54,7 @@ typedef struct sim_message {
     unsigned returned;  /* of them, so many with WB_OK */
     unsigned commits;   /* effects in the database */
     unsigned doubts;    /* of them, so many by a neighbour that committed and was not found out */
-    int64_t failed_at;  /* its first own one, by the database's clock; kept at the twin */
+    int64_t first_run_at; /* by the database's clock; 0: it never ran */
     unsigned failures;  /* runs that failed by its own fault */
     unsigned strikes;   /* faults of servers that may be taken for its own */
     int was_taken_along;  /* a neighbour committed what it had done before it could fail */

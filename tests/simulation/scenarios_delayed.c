@@ -26,12 +26,17 @@
 /* All of it has arrived by then, whatever was the matter. */
 #define PATIENCE (30 * 60 * WB_SECOND)
 
-static void prepare(int outbox, unsigned processes)
+static void prepare_in(int mode, int outbox, unsigned processes)
 {
-    sim_shape_plain(WB_MODE_RECEIVE_ONLY, outbox);
-    the_shape.store = 1;
+    sim_shape_plain(mode, outbox);
+    the_shape.store = the_shape.persistence = 1;
     the_shape.processes = processes;
     sim_scene_add(40, SIM_DELAYS);
+}
+
+static void prepare(int outbox, unsigned processes)
+{
+    prepare_in(WB_MODE_RECEIVE_ONLY, outbox, processes);
 }
 
 static void drive(void)
@@ -53,6 +58,29 @@ static void prepare_plain(void)
     prepare(0, 1);
 }
 
+static void prepare_plain_behind(void)
+{
+    prepare(0, 2);
+    the_shape.deaths = the_shape.outages = 1;
+    the_shape.with_commit = 0;
+}
+
+static void prepare_none(void)
+{
+    prepare_in(WB_MODE_NONE, 0, 2);
+}
+
+static void prepare_scope(void)
+{
+    prepare_in(WB_MODE_TRANSACTION_SCOPE, 0, 2);
+}
+
+static void prepare_scope_trouble(void)
+{
+    prepare_scope();
+    the_shape.deaths = the_shape.outages = 1;
+}
+
 static void prepare_two_pollers(void)
 {
     prepare(1, 2);
@@ -67,13 +95,28 @@ static void prepare_nowhere(void)
 
 /* ---- delayed retries ---- */
 
-static void prepare_retries(void)
+static void prepare_retries_in(int mode, int outbox)
 {
-    prepare(1, 2);
+    prepare_in(mode, outbox, 2);
     the_shape.delayed_retries = 3;
     the_shape.retries = 0;
     sim_scene_add(20, SIM_FAILING);
     sim_scene_add(20, SIM_RECOVERS);
+}
+
+static void prepare_retries(void)
+{
+    prepare_retries_in(WB_MODE_RECEIVE_ONLY, 1);
+}
+
+static void prepare_retries_plain(void)
+{
+    prepare_retries_in(WB_MODE_RECEIVE_ONLY, 0);
+}
+
+static void prepare_retries_scope(void)
+{
+    prepare_retries_in(WB_MODE_TRANSACTION_SCOPE, 0);
 }
 
 /* Copies of each, as if they had come back already: what one has had does not count for another. */
@@ -91,7 +134,6 @@ static void prepare_retries_copies(void)
     the_shape.delayed_retries = SIM_RECOVERY;
     for (int i = 0; i < 10; i++) {
         sim_message *m = sim_populate_one(0, SIM_RECOVERS, 0);
-        m->has_returned = 1;
         add_returned(m, "1");
         add_returned(m, "2");
     }
@@ -120,6 +162,18 @@ static void drive_retries_slow(void)
 static void prepare_retries_trouble(void)
 {
     prepare_retries();
+    the_shape.deaths = the_shape.outages = 1;
+}
+
+static void prepare_retries_plain_trouble(void)
+{
+    prepare_retries_plain();
+    the_shape.deaths = the_shape.outages = 1;
+}
+
+static void prepare_retries_scope_trouble(void)
+{
+    prepare_retries_scope();
     the_shape.deaths = the_shape.outages = 1;
 }
 
@@ -198,16 +252,24 @@ static void prepare_silent(void)
     sim_scene_add(20, SIM_DELAYS_SILENT);
 }
 
-/* What is due for it arrives when it answers, a while after the last try. */
+static int all_have_arrived(void *argument)
+{
+    (void)argument;
+    for (unsigned i = 0; i < sim_message_count; i++)
+        if (sim_messages[i].fate == SIM_DELAYS_SILENT && !(sim_messages[i].sent & 1u << SIM_LABEL_BAD))
+            return 0;
+    return 1;
+}
+
+/* What is due for it arrives when it answers, a while after the last try; what was due before it left, too. */
 static void drive_silent(void)
 {
     sim_drive_start();
     sim_sleep(sim_random_between(30 * WB_SECOND, 200 * WB_SECOND));
     sim_broker_heal();
+    if (!sim_wait("what was delayed", sim_now() + PATIENCE, all_have_arrived, NULL))
+        sim_violation("what was delayed is not there though its destination answers");
     sim_scene_end(PATIENCE);
-    for (unsigned i = 0; i < sim_message_count; i++)
-        if (sim_messages[i].fate == SIM_DELAYS_SILENT && !(sim_messages[i].sent & 1u << SIM_LABEL_BAD))
-            sim_violation("message %u: what it delayed is not there though its destination answers", i);
 }
 
 /* ---- somebody who cancels ---- */
@@ -283,6 +345,13 @@ static void drive_database_clock(void)
 const sim_scenario sim_scenarios_delayed[] = {
     { "delayed_punctual", "what is delayed arrives when it is due", prepare_punctual, drive },
     { "delayed_plain", "the same without outbox", prepare_plain, drive },
+    { "delayed_plain_behind", "the same, stored behind the commit, with processes that die",
+      prepare_plain_behind, drive_deaths },
+    { "delayed_none", "with mode none, and stops", prepare_none, drive_stops },
+    { "delayed_scope", "in transaction_scope it arrives once", prepare_scope, drive },
+    { "delayed_scope_deaths", "and with processes that die at any step", prepare_scope_trouble, drive_deaths },
+    { "delayed_scope_database_down", "and a store that refuses", prepare_scope_trouble, drive_database_down },
+    { "delayed_scope_broker_down", "and a broker that is away", prepare_scope_trouble, drive_broker_down },
     { "delayed_two_pollers", "two processes that share a store: nothing arrives twice", prepare_two_pollers,
       sim_scene_by_chance },
     { "delayed_nowhere", "an unknown destination is one for the error queue", prepare_nowhere, drive },
@@ -307,6 +376,16 @@ const sim_scenario sim_scenarios_delayed[] = {
     { "delayed_retries_database_down", "and a store that refuses", prepare_retries_trouble, drive_database_down },
     { "delayed_retries_copies", "copies of one id that have come back more or less often", prepare_retries_copies,
       drive_retries_copies },
+    { "delayed_retries_plain", "what fails is retried later, without outbox", prepare_retries_plain, drive },
+    { "delayed_retries_plain_deaths", "the same with processes that die", prepare_retries_plain_trouble,
+      drive_deaths },
+    { "delayed_retries_plain_database_down", "and a store that refuses", prepare_retries_plain_trouble,
+      drive_database_down },
+    { "delayed_retries_scope", "what fails is retried later, in transaction_scope", prepare_retries_scope, drive },
+    { "delayed_retries_scope_deaths", "the same with processes that die", prepare_retries_scope_trouble,
+      drive_deaths },
+    { "delayed_retries_scope_database_down", "and a store that refuses", prepare_retries_scope_trouble,
+      drive_database_down },
     { "delayed_retries_slow", "and one that does not remove what was sent", prepare_retries_trouble,
       drive_retries_slow },
     { NULL, NULL, NULL, NULL },

@@ -97,7 +97,8 @@ static void draw_plugins(sim_shape *s)
     s->has_clock = sim_chance(70);
     s->has_next_pending = sim_chance(70);
     s->error_size_max = sim_chance(50) ? 6000 : 0;
-    s->store = s->mode == WB_MODE_RECEIVE_ONLY && s->persistence && s->has_clock && sim_chance(50);
+    s->store = s->mode != WB_MODE_SENDS_ATOMIC && s->persistence && s->has_clock && sim_chance(50);
+    s->delayed_retries = s->mode != WB_MODE_NONE && s->store && sim_chance(60) ? 1 + sim_random(3) : 0;
 }
 
 static void draw_work(sim_shape *s)
@@ -140,6 +141,8 @@ static void draw_fates(sim_shape *s)
     s->ends_trouble = sim_chance(50);
     if (s->store)
         s->fates[s->fate_count++] = SIM_DELAYS;
+    if (s->delayed_retries)
+        s->fates[s->fate_count++] = sim_chance(50) ? SIM_RECOVERS : SIM_FAILING;
     while (s->fate_count < wanted) {
         sim_fate fate = (sim_fate)(1 + sim_random(SIM_FATES - 1));
         if (sim_shape_allows(fate))
@@ -194,7 +197,8 @@ void sim_shape_tell(void)
              s->has_next_pending, s->delivery_limit, s->error_size_max, s->keepers);
     sim_tell("notices_late %d ms audits %d rate_limit %u %d ms", (int)(s->notices_late / WB_MILLISECOND), s->audits,
              s->rate_after, (int)(s->rate_wait / WB_MILLISECOND));
-    sim_tell("store %d with the commit %d lot %zu", s->store, s->with_commit, s->lot);
+    sim_tell("store %d with the commit %d lot %zu delayed_retries %u", s->store, s->with_commit, s->lot,
+             s->delayed_retries);
     sim_tell("faults %u fatal %u outages %u deaths %u stops %u jumps %u messages %u copies %u", s->fault_permille,
              s->fatal_permille, s->outages, s->deaths, s->stops, s->jumps, s->messages, s->copies_percent);
     for (unsigned i = 0; i < s->fate_count; i++)

@@ -31,7 +31,7 @@ typedef struct sim_shape {
     /* database */
     int has_check, has_clock, has_next_pending;
     int store;        /* of delayed messages, and a poller in each process for each endpoint */
-    unsigned delayed_retries; /* with a store and the outbox */
+    unsigned delayed_retries;
     int with_commit;  /* what is due later goes into the store with its batch */
     size_t lot;       /* messages of a poller's lot; 0: as many as usual, which is more than wait here */
     int64_t late_max; /* a delayed message that arrives later than so is a violation; 0: when it may */
