@@ -13,6 +13,7 @@
 #include "tests/simulation/process.h"
 #include "tests/simulation/shape.h"
 #include "tests/simulation/verdict.h"
+#include "tests/simulation/waiting.h"
 
 /* What fails by its own fault may run so often more than its retries: halved batches, a few tries
  * of a nacked window, deaths before it is a suspect. */
@@ -119,7 +120,7 @@ static int stores_are_empty(void)
     for (unsigned e = 0; e < the_shape.endpoints; e++)
         if (sim_delayed_count(e))
             return 0;
-    return 1;
+    return !sim_waiting_count();
 }
 
 int sim_audit_is_finished(char *what, size_t size)
@@ -129,7 +130,7 @@ int sim_audit_is_finished(char *what, size_t size)
             (void)snprintf(what, size, "message %u (%s) is never done", NAME(&sim_messages[i]));
             return 0;
         }
-    (void)snprintf(what, size, "operations stay pending, or delayed messages in the store");
+    (void)snprintf(what, size, "operations stay pending, or delayed messages wait");
     return rows_are_settled() && stores_are_empty();
 }
 
@@ -177,7 +178,7 @@ static int has_come_back(const sim_message *m)
     for (unsigned i = 0; i < sim_message_count; i++)
         if (sim_messages[i].twin == m->twin && sim_messages[i].level == m->level + 1)
             return 1;
-    return sim_delayed_has_retry(m);
+    return sim_delayed_has_retry(m) || sim_waiting_has_retry(m);
 }
 
 static unsigned commits_of_id(const sim_message *m)
@@ -281,7 +282,8 @@ static void audit_zombie(const sim_message *m)
         return;
     if (the_shape.outbox && !the_shape.keepers && is_whole_in_a_row(m))
         return; /* parked, and nobody sweeps */
-    if (missing == 1u << SIM_LABEL_DELAYED && sim_delayed_holds(m, SIM_LABEL_DELAYED))
+    if (missing == 1u << SIM_LABEL_DELAYED &&
+        (sim_delayed_holds(m, SIM_LABEL_DELAYED) || sim_waiting_holds(m, SIM_LABEL_DELAYED)))
         return; /* with mode none it may have been in hand when all was done, and the process told to stop */
     sim_violation("message %u (%s) has its effect without what it sends (%x)", NAME(m), missing);
 }
@@ -309,7 +311,7 @@ static void audit_runs(const sim_message *m)
 static void audit_tries(const sim_message *m)
 {
     int is_calm = !the_shape.fault_permille && !the_shape.outages && !the_shape.deaths && !the_shape.stops;
-    unsigned wanted = the_shape.delayed_retries;
+    unsigned wanted = the_shape.refuses_delays && sim_never_delays(m) ? 0 : the_shape.delayed_retries;
     if (!is_calm || (m->fate != SIM_FAILING && m->fate != SIM_RECOVERS) || !moved(m))
         return;
     if (m->fate == SIM_RECOVERS && wanted >= SIM_RECOVERY)

@@ -18,7 +18,7 @@ const sim_fate_entry sim_fates[SIM_FATES] = {
     [SIM_TOUCHY_RETRY] = { "touchy-retry", STORAGE },
     [SIM_TALKATIVE] = { "talkative", 0 },
     [SIM_RECOVERS] = { "recovers", SIM_NEEDS_DELAYED_RETRIES },
-    [SIM_DELAYS] = { "delays", SIM_NEEDS_STORE },
+    [SIM_DELAYS] = { "delays", SIM_NEEDS_DELAYS },
     /* what is due by the time it leaves is an ordinary send that is refused */
     [SIM_DELAYS_NOWHERE] = { "delays-nowhere", SIM_MAY_FAIL | SIM_EFFECT_ANYWAY | SIM_NEEDS_STORE },
     [SIM_DELAYS_SILENT] = { "delays-silent", SIM_NEEDS_STORE },
@@ -26,6 +26,7 @@ const sim_fate_entry sim_fates[SIM_FATES] = {
     [SIM_UNROUTABLE] = { "unroutable", BAD_SEND },
     [SIM_LATE_ROUTE] = { "late-route", SIM_MAY_FAIL | SIM_EFFECT_ANYWAY },
     [SIM_NACKED] = { "nacked", BAD_SEND },
+    [SIM_DELAYS_REFUSED] = { "delays-refused", BAD_SEND | SIM_NEEDS_DELAYS },
     [SIM_TOO_LARGE_SEND] = { "too-large-send", BAD_SEND },
     [SIM_POISON_SEND] = { "poison-send", BAD_SEND | SIM_CUTS_BROKER },
     [SIM_FATAL_SEND] = { "fatal-send", BAD_SEND | SIM_CUTS_BROKER },

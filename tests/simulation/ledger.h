@@ -83,6 +83,11 @@ extern unsigned sim_message_count;
 
 /** The one whose body that is (a pointer handed out by the broker). */
 sim_message *sim_ledger_find(const void *body);
+/** Whether it is one of those whose delayed retries the broker refuses, where it refuses some. */
+static inline int sim_never_delays(const sim_message *message)
+{
+    return message->twin % 4 == 3;
+}
 /** What follows when the message of that number has ended the transaction. */
 sim_then sim_then_of(unsigned number);
 /** The one whose body has that text, or NULL. */

@@ -31,7 +31,7 @@ int sim_shape_allows(sim_fate fate)
         (flags & SIM_NEEDS_RETRIES && !s->retries) ||
         (flags & SIM_NEEDS_TRANSPORT_TRANSACTION && s->mode < WB_MODE_SENDS_ATOMIC))
         return 0;
-    if ((flags & SIM_NEEDS_STORE && !s->store) || (flags & SIM_NEEDS_DELAYED_RETRIES && !s->delayed_retries))
+    if ((flags & SIM_NEEDS_STORE && !s->store) || (flags & SIM_NEEDS_DELAYS && !s->store && !s->native) || (flags & SIM_NEEDS_DELAYED_RETRIES && !s->delayed_retries))
         return 0;
     if (fate == SIM_BULKY && !s->error_size_max)
         return 0;
@@ -98,7 +98,9 @@ static void draw_plugins(sim_shape *s)
     s->has_next_pending = sim_chance(70);
     s->error_size_max = sim_chance(50) ? 6000 : 0;
     s->store = s->mode != WB_MODE_SENDS_ATOMIC && s->persistence && s->has_clock && sim_chance(50);
-    s->delayed_retries = s->mode != WB_MODE_NONE && s->store && sim_chance(60) ? 1 + sim_random(3) : 0;
+    s->native = !s->store && sim_chance(35);
+    s->refuses_delays = s->native && sim_chance(25);
+    s->delayed_retries = s->mode != WB_MODE_NONE && (s->store || s->native) && sim_chance(60) ? 1 + sim_random(3) : 0;
 }
 
 static void draw_work(sim_shape *s)
@@ -126,7 +128,8 @@ static void draw_trouble(sim_shape *s)
     s->outages = sim_chance(40) ? 1 + sim_random(3) : 0;
     s->deaths = sim_chance(50) ? 1 + sim_random(6) : 0;
     s->stops = sim_chance(50) ? 1 + sim_random(4) : 0;
-    s->jumps = s->has_clock && sim_chance(30) ? 1 + sim_random(3) : 0;
+    /* what a broker delays it is told by the host's clock */
+    s->jumps = s->has_clock && !s->native && sim_chance(30) ? 1 + sim_random(3) : 0;
     s->delivery_limit = sim_chance(15) ? (uint32_t[]){ 20, 7, 5, 3 }[sim_random(4)] : 0;
     s->notices_late = sim_chance(30) ? sim_random_between(10, 3000) * WB_MILLISECOND : 0;
 }
@@ -139,7 +142,7 @@ static void draw_fates(sim_shape *s)
     if (sim_shape_allows(SIM_ENDS) && sim_chance(40))
         s->fates[s->fate_count++] = SIM_ENDS;
     s->ends_trouble = sim_chance(50);
-    if (s->store)
+    if (s->store || s->native)
         s->fates[s->fate_count++] = SIM_DELAYS;
     if (s->delayed_retries)
         s->fates[s->fate_count++] = sim_chance(50) ? SIM_RECOVERS : SIM_FAILING;
@@ -197,8 +200,8 @@ void sim_shape_tell(void)
              s->has_next_pending, s->delivery_limit, s->error_size_max, s->keepers);
     sim_tell("notices_late %d ms audits %d rate_limit %u %d ms", (int)(s->notices_late / WB_MILLISECOND), s->audits,
              s->rate_after, (int)(s->rate_wait / WB_MILLISECOND));
-    sim_tell("store %d with the commit %d lot %zu delayed_retries %u", s->store, s->with_commit, s->lot,
-             s->delayed_retries);
+    sim_tell("store %d with the commit %d lot %zu native %d refuses_delays %d delayed_retries %u", s->store,
+             s->with_commit, s->lot, s->native, s->refuses_delays, s->delayed_retries);
     sim_tell("faults %u fatal %u outages %u deaths %u stops %u jumps %u messages %u copies %u", s->fault_permille,
              s->fatal_permille, s->outages, s->deaths, s->stops, s->jumps, s->messages, s->copies_percent);
     for (unsigned i = 0; i < s->fate_count; i++)

@@ -31,6 +31,8 @@ typedef struct sim_shape {
     /* database */
     int has_check, has_clock, has_next_pending;
     int store;        /* of delayed messages, and a poller in each process for each endpoint */
+    int native;         /* the broker delays by itself */
+    int refuses_delays; /* but not all */
     unsigned delayed_retries;
     int with_commit;  /* what is due later goes into the store with its batch */
     size_t lot;       /* messages of a poller's lot; 0: as many as usual, which is more than wait here */
