@@ -146,7 +146,7 @@ static void give_up_retry(wb_worker *w, wb_item *item, const char *reason)
 {
     wb_log_event(WB_LOG_WARNING, "message is not retried later: its delay was refused",
                  { "endpoint", w->pipeline->endpoint }, { "message_id", item->incoming->id }, { "reason", reason });
-    item->failure.may_wait = 0;
+    item->failure.may_wait = wb_bug("delay_insisted");
 }
 
 void wb_move_refused(wb_worker *w, wb_item *item, const wb_operation *refused)

@@ -53,5 +53,10 @@ const sim_bug sim_bugs[] = {
     { "poller_apart", NULL, WB_MODE_TRANSACTION_SCOPE },
     { "store_believed", "delayed_retries_scope_database_down", 0 },
     { "store_believed", NULL, WB_MODE_TRANSACTION_SCOPE },
+    { "early_delay", "native", 0 },
+    { "delay_by_database", "native_host_ahead", 0 },
+    { "delay_by_database", "native_host_behind", 0 },
+    { "delay_insisted", "native_refused", 0 },
+    { "refused_is_cleared", "native_refused_poison", 0 },
     { NULL, NULL, 0 },
 };
