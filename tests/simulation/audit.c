@@ -103,7 +103,7 @@ static int may_wait(const sim_message *m)
 
 static int is_settled(const sim_message *m)
 {
-    return m->place == SIM_GONE || m->place == SIM_DROPPED || may_wait(m);
+    return m->place == SIM_GONE || m->place == SIM_DROPPED || m->place == SIM_EXPIRED || may_wait(m);
 }
 
 static int rows_are_settled(void)
@@ -231,7 +231,7 @@ static void audit_loss(const sim_message *m)
                       m->delivery_count);
     if (m->abandoned && !(flags_of(m) & SIM_STAYS))
         sim_violation("message %u (%s) is lost by an orderly stop", NAME(m));
-    if (effects(m) || moved(m) || m->vanished || m->abandoned || has_come_back(m))
+    if (effects(m) || moved(m) || m->vanished || m->abandoned || has_come_back(m) || m->place == SIM_EXPIRED)
         return;
     if (flags_of(m) & SIM_IGNORED && m->place == SIM_GONE && (m->fate != SIM_DISCARDED || m->runs || has_copies(m)))
         return;
@@ -290,6 +290,8 @@ static void audit_zombie(const sim_message *m)
 
 static void audit_bad_send(const sim_message *m)
 {
+    if (m->place == SIM_EXPIRED && !the_shape.outbox)
+        return; /* before it ran again */
     if (!(m->asked & 1u << SIM_LABEL_BAD) || moved(m) || is_in_a_row(m) || m->vanished ||
         sim_messages[m->twin].sent & 1u << SIM_LABEL_BAD)
         return;

@@ -45,6 +45,7 @@ static int ask(call *c, int kind, sim_label label, const char *destination, unsi
         .headers = &header,
         .header_count = label != SIM_LABEL_IMMEDIATE,
         .flags = label == SIM_LABEL_IMMEDIATE ? WB_IMMEDIATE : 0,
+        .time_to_be_received = label == SIM_LABEL_SECOND && the_shape.expires ? SIM_SPAN : 0,
         .cause = c->message,
     };
     int r = c->ctx->api->outgoing(c->ctx, kind, &outgoing, sizeof outgoing);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <waybill/sys/expiry.h>
 
 #include "core/message/header_names.h"
 #include "core/recover/recoverability.h"
@@ -237,6 +238,16 @@ static void check_due(const sim_sent *sent)
         sim_violation("message %u: what it delayed arrives %.3f s late", sent->number, (double)late / 1e9);
 }
 
+/* What was received once expires no more, in whichever queue it lies; what is sent does when it was asked to. */
+static void check_expiry(const sim_sent *sent, const wb_operation *operation)
+{
+    const int64_t span = wb_time_to_be_received(operation->headers, operation->header_count);
+    const int64_t asked = the_shape.expires && sent->label == SIM_LABEL_SECOND && sent->run ? SIM_SPAN : 0;
+    if (span != asked)
+        sim_violation("message %u: what arrives at %s (%d) expires after %.3f s and not %.3f s", sent->number,
+                      operation->destination, sent->label, (double)span / 1e9, (double)asked / 1e9);
+}
+
 void sim_ledger_send(const wb_operation *operation)
 {
     sim_sent *sent = add_sent();
@@ -252,6 +263,7 @@ void sim_ledger_send(const wb_operation *operation)
     if (sent->number >= sim_message_count)
         sim_violation("a message of nobody arrives at \"%s\"", sent->destination);
     sim_message *m = &sim_messages[sent->number];
+    check_expiry(sent, operation);
     if (is_retry(sent)) {
         const sim_message *retry = sim_populate_retry(m, operation);
         check_retry(m, operation);

@@ -28,7 +28,10 @@ typedef enum {
     SIM_LABELS
 } sim_label;
 
-typedef enum { SIM_AWAY, SIM_QUEUED, SIM_IN_HAND, SIM_GONE, SIM_DROPPED } sim_place;
+typedef enum { SIM_AWAY, SIM_QUEUED, SIM_IN_HAND, SIM_GONE, SIM_DROPPED, SIM_EXPIRED } sim_place;
+
+/* The time to be received of what handlers send with one. */
+#define SIM_SPAN (INT64_C(90500) * 1000 * 1000)
 
 typedef struct sim_message {
     unsigned number;
@@ -47,6 +50,7 @@ typedef struct sim_message {
     uint32_t level;       /* the delayed retries it has had */
     int is_foreigns;      /* a process of a later version handled it, and its row is of that version */
     sim_place place;
+    int64_t queued_at;    /* when it came into its queue first; 0: never */
     uint32_t delivery_count;
     /* what was seen */
     unsigned runs;      /* calls of its handler */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/clock.h"
 #include "core/message/header_names.h"
 #include "core/recover/retry_copy.h"
 #include "tests/simulation/broker.h"
@@ -15,7 +16,7 @@
 #include "tests/simulation/shape.h"
 
 #define MANY_HEADERS 300
-#define HEADERS_MAX (MANY_HEADERS + 4)
+#define HEADERS_MAX (MANY_HEADERS + 5)
 #define LARGE_HEADER (70 * 1024)
 #define BULKY_HEADER 5600
 #define LARGE_BODY (65536 + 1)
@@ -78,9 +79,18 @@ static void add_types(sim_message *m, int batch_handler)
     add_text(m, WB_HEADER_TYPES, types);
 }
 
+static void add_time_to_be_received(sim_message *m)
+{
+    char span[WB_SPAN_SIZE];
+    wb_clock_format_span(sim_random_between(WB_MILLISECOND, 10 * WB_SECOND), span);
+    add_text(m, WB_HEADER_TIME_TO_BE_RECEIVED, span);
+}
+
 static void make_headers(sim_message *m, int batch_handler)
 {
     m->headers = fresh(HEADERS_MAX * sizeof *m->headers);
+    if (the_shape.expires && sim_chance(the_shape.expire_percent))
+        add_time_to_be_received(m);
     add_types(m, batch_handler);
     switch (m->fate) {
     case SIM_REPLIES: add_text(m, WB_HEADER_REPLY_TO, SIM_REPLIES_QUEUE); break;

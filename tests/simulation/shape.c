@@ -116,6 +116,9 @@ static void draw_work(sim_shape *s)
     s->sweep_after = sim_random_between(1, 20) * WB_SECOND;
     s->foreign_rows = s->outbox && sim_chance(20);
     s->messages = 20 + sim_random(40);
+    /* what they caused is sent though they do not come again: by who sweeps */
+    s->expires = (!s->outbox || s->keepers) && sim_chance(40);
+    s->expire_percent = s->expires ? sim_random(60) : 0;
     s->copies_percent = sim_chance(60) ? sim_random(25) : 0;
     s->batch_percent = sim_chance(50) ? sim_random(101) : 0;
 }
@@ -198,6 +201,7 @@ void sim_shape_tell(void)
              "error_size %u keepers %d",
              s->pushes, s->has_prefetch, s->has_stop_receiving, s->has_release, s->has_check, s->has_clock,
              s->has_next_pending, s->delivery_limit, s->error_size_max, s->keepers);
+    sim_tell("expires %d, %u of 100", s->expires, s->expire_percent);
     sim_tell("notices_late %d ms audits %d rate_limit %u %d ms", (int)(s->notices_late / WB_MILLISECOND), s->audits,
              s->rate_after, (int)(s->rate_wait / WB_MILLISECOND));
     sim_tell("store %d with the commit %d lot %zu native %d refuses_delays %d delayed_retries %u", s->store,
