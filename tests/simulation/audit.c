@@ -309,9 +309,21 @@ static void audit_runs(const sim_message *m)
         sim_violation("message %u (%s) ran %u times, %u were excused", NAME(m), m->runs, m->excuses);
 }
 
-/* Where nothing goes wrong what fails has all its delayed retries before it is moved. */
+/* A copy may have met the server's trouble, or the end of a process, in place of its handler's verdict. */
+static int is_excused_retry(const sim_message *m)
+{
+    for (unsigned i = 0; i < sim_message_count; i++)
+        if (are_copies(&sim_messages[i], m) && is_struck(&sim_messages[i]))
+            return 1;
+    return 0;
+}
+
+/* Where nothing goes wrong what fails has all its delayed retries before it is moved; what says that it fails for
+ * good has none. */
 static void audit_tries(const sim_message *m)
 {
+    if (m->fate == SIM_POISON && m->level && !is_excused_retry(m))
+        sim_violation("message %u is unrecoverable and had a delayed retry", m->number);
     int is_calm = !the_shape.fault_permille && !the_shape.outages && !the_shape.deaths && !the_shape.stops;
     unsigned wanted = the_shape.refuses_delays && sim_never_delays(m) ? 0 : the_shape.delayed_retries;
     if (!is_calm || (m->fate != SIM_FAILING && m->fate != SIM_RECOVERS) || !moved(m))

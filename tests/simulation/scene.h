@@ -47,5 +47,6 @@ extern const sim_scenario sim_scenarios_storage[];
 extern const sim_scenario sim_scenarios_process[];
 extern const sim_scenario sim_scenarios_delayed[];
 extern const sim_scenario sim_scenarios_native[];
+extern const sim_scenario sim_scenarios_expiry[];
 
 #endif
