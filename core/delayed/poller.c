@@ -73,7 +73,7 @@ static void give_back(wb_poller *poller)
 
 static int is_shared(const wb_poller *poller)
 {
-    return poller->pipeline->mode == WB_MODE_TRANSACTION_SCOPE;
+    return poller->pipeline->mode == WB_MODE_TRANSACTION_SCOPE && !wb_bug("poller_apart");
 }
 
 static int begin(wb_poller *poller, wb_error *error)

@@ -289,7 +289,7 @@ static void add_headers(const wb_origin *origin, int kind, const wb_outgoing *ou
         wb_clock_format_wire(operation->deliver_at, now);
         ADD_COPY(&list, outgoing, WB_HEADER_DELIVER_AT, now, strlen(now));
     }
-    if (outgoing->time_to_be_received) {
+    if (outgoing->time_to_be_received && !wb_bug("span_lost")) {
         char span[WB_SPAN_SIZE];
         wb_clock_format_span(outgoing->time_to_be_received, span);
         ADD_COPY(&list, outgoing, WB_HEADER_TIME_TO_BE_RECEIVED, span, strlen(span));

@@ -69,6 +69,7 @@ typedef struct wb_item {
     unsigned pauses;      /* how often it was set aside */
     unsigned trim;        /* how far its copy for the error queue is cut */
     int64_t delay;        /* its move is a delayed retry, after so long; 0: to the error queue */
+    uint32_t retry;       /* and which one it is: its headers may be gone when that is told */
     unsigned aborts;        /* how often it was rolled back while it ran alone */
     uint64_t fault_seen;  /* successes + 1 when it last met the server's trouble or lost a connection */
     uint64_t arrivals_seen; /* the same of arrivals, when what it sends was last refused for want of a privilege */

@@ -42,6 +42,7 @@ static void add_copy(wb_worker *w, wb_item *item, unsigned trim)
 static void add_retry(wb_worker *w, wb_item *item, int64_t now)
 {
     memset(&item->operations, 0, sizeof item->operations);
+    item->retry = wb_recover_retries(item->incoming->headers, item->incoming->header_count) + 1;
     (void)wb_recover_retry_operation(&w->pipeline->origin, item->incoming, now + item->delay, &w->arena,
                                      &item->operations);
 }
@@ -53,7 +54,7 @@ void wb_move_prepare(wb_worker *w, wb_item *item)
                                          p->ordered && item->incoming->key_size, wb_pipeline_delay_now(p) };
     wb_item_change(item, WB_ITEM_MOVING);
     item->delay = wb_recover_delay(&p->recoverability, &question);
-    if (item->delay)
+    if (item->delay && (p->outbox || !wb_bug("retry_needs_outbox")))
         add_retry(w, item, question.now);
     else
         add_copy(w, item, item->trim);
@@ -64,8 +65,7 @@ void wb_move_prepare(wb_worker *w, wb_item *item)
 static void log_retry(const wb_worker *w, const wb_item *item)
 {
     char number[12], milliseconds[24];
-    (void)snprintf(number, sizeof number, "%" PRIu32,
-                   wb_recover_retries(item->incoming->headers, item->incoming->header_count) + 1);
+    (void)snprintf(number, sizeof number, "%" PRIu32, item->retry);
     (void)snprintf(milliseconds, sizeof milliseconds, "%" PRId64, item->delay / WB_MILLISECOND);
     wb_log_event(WB_LOG_WARNING, "message failed and is retried later", { "endpoint", w->pipeline->endpoint },
                  { "message_id", item->message.id }, { "type", item->message.type },
@@ -146,7 +146,7 @@ static void give_up_retry(wb_worker *w, wb_item *item, const char *reason)
 {
     wb_log_event(WB_LOG_WARNING, "message is not retried later: its delay was refused",
                  { "endpoint", w->pipeline->endpoint }, { "message_id", item->incoming->id }, { "reason", reason });
-    item->failure.may_wait = 0;
+    item->failure.may_wait = wb_bug("delay_insisted");
 }
 
 void wb_move_refused(wb_worker *w, wb_item *item, const wb_operation *refused)

@@ -61,6 +61,11 @@ wb_recoverability wb_pipeline_policy(const wb_pipeline *p, const char *type)
     return policy;
 }
 
+static int is_by_transport(const wb_pipeline *p)
+{
+    return p->origin.delays == WB_DELAYS_BY_TRANSPORT && !wb_bug("delay_by_database");
+}
+
 static int64_t now_by(int64_t offset)
 {
     return offset ? wb_clock_steady() + offset : wb_clock_wall();
@@ -73,12 +78,12 @@ int64_t wb_pipeline_now(const wb_pipeline *p)
 
 int64_t wb_pipeline_delay_now(const wb_pipeline *p)
 {
-    return p->origin.delays == WB_DELAYS_BY_TRANSPORT ? wb_clock_wall() : wb_pipeline_now(p);
+    return is_by_transport(p) ? wb_clock_wall() : wb_pipeline_now(p);
 }
 
 int64_t wb_pipeline_due_now(const wb_pipeline *p)
 {
-    return p->origin.delays == WB_DELAYS_BY_TRANSPORT ? wb_clock_wall() : now_by(atomic_load(&p->due_offset));
+    return is_by_transport(p) ? wb_clock_wall() : now_by(atomic_load(&p->due_offset));
 }
 
 void wb_pipeline_set_time(wb_pipeline *p, int64_t wall, int64_t asked)

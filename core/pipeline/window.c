@@ -271,7 +271,8 @@ static int send_alone(wb_window *window, wb_operation *operation, wb_outlet *out
         return WB_OK;
     }
     int r = send_part(&part, outlet, error);
-    if (r == WB_OK)
+    /* a delayed retry that is refused tells nothing of the copy for the error queue, which has the same id */
+    if (r == WB_OK && (operation->result == WB_OK || wb_bug("refused_is_cleared")))
         wb_suspicions_forget(s, operation->id, operation->id_size);
     else if (is_lost(r, outlet) && died_of_it(r, error, started))
         count_death(operation, outlet);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/base/clock.h"
+#include "core/base/crash.h"
 #include "core/message/header_names.h"
 #include "core/message/incoming.h"
 
@@ -51,7 +52,8 @@ static void add_headers(wb_operation *operation, const wb_origin *origin, const 
     if (!WB_HEADERS_FIND(incoming->headers, incoming->header_count, WB_HEADER_MESSAGE_ID))
         add(operation, headers, WB_HEADER_MESSAGE_ID, (wb_text){ incoming->id, incoming->id_size });
     add(operation, headers, WB_HEADER_PROCESSING_STARTED, time_text(handled->started, arena));
-    add(operation, headers, WB_HEADER_PROCESSING_ENDED, time_text(handled->ended, arena));
+    if (!wb_bug("audit_expires"))
+        add(operation, headers, WB_HEADER_PROCESSING_ENDED, time_text(handled->ended, arena));
     add(operation, headers, WB_HEADER_HOST_ID, origin->host_id);
     add(operation, headers, WB_HEADER_HOST_NAME, origin->machine);
     add(operation, headers, WB_HEADER_PROCESSING_MACHINE, origin->machine);

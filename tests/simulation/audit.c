@@ -13,6 +13,7 @@
 #include "tests/simulation/process.h"
 #include "tests/simulation/shape.h"
 #include "tests/simulation/verdict.h"
+#include "tests/simulation/waiting.h"
 
 /* What fails by its own fault may run so often more than its retries: halved batches, a few tries
  * of a nacked window, deaths before it is a suspect. */
@@ -102,7 +103,7 @@ static int may_wait(const sim_message *m)
 
 static int is_settled(const sim_message *m)
 {
-    return m->place == SIM_GONE || m->place == SIM_DROPPED || may_wait(m);
+    return m->place == SIM_GONE || m->place == SIM_DROPPED || m->place == SIM_EXPIRED || may_wait(m);
 }
 
 static int rows_are_settled(void)
@@ -119,7 +120,7 @@ static int stores_are_empty(void)
     for (unsigned e = 0; e < the_shape.endpoints; e++)
         if (sim_delayed_count(e))
             return 0;
-    return 1;
+    return !sim_waiting_count();
 }
 
 int sim_audit_is_finished(char *what, size_t size)
@@ -129,7 +130,7 @@ int sim_audit_is_finished(char *what, size_t size)
             (void)snprintf(what, size, "message %u (%s) is never done", NAME(&sim_messages[i]));
             return 0;
         }
-    (void)snprintf(what, size, "operations stay pending, or delayed messages in the store");
+    (void)snprintf(what, size, "operations stay pending, or delayed messages wait");
     return rows_are_settled() && stores_are_empty();
 }
 
@@ -169,6 +170,15 @@ static int is_excusable(const sim_message *m)
             (is_struck(&sim_messages[i]) || flags_of(&sim_messages[i]) & SIM_MAY_FAIL))
             return 1;
     return 0;
+}
+
+/* Its next delayed retry is there, or will be: that is the one to be looked at. */
+static int has_come_back(const sim_message *m)
+{
+    for (unsigned i = 0; i < sim_message_count; i++)
+        if (sim_messages[i].twin == m->twin && sim_messages[i].level == m->level + 1)
+            return 1;
+    return sim_delayed_has_retry(m) || sim_waiting_has_retry(m);
 }
 
 static unsigned commits_of_id(const sim_message *m)
@@ -221,7 +231,7 @@ static void audit_loss(const sim_message *m)
                       m->delivery_count);
     if (m->abandoned && !(flags_of(m) & SIM_STAYS))
         sim_violation("message %u (%s) is lost by an orderly stop", NAME(m));
-    if (effects(m) || moved(m) || m->vanished || m->abandoned)
+    if (effects(m) || moved(m) || m->vanished || m->abandoned || has_come_back(m) || m->place == SIM_EXPIRED)
         return;
     if (flags_of(m) & SIM_IGNORED && m->place == SIM_GONE && (m->fate != SIM_DISCARDED || m->runs || has_copies(m)))
         return;
@@ -243,7 +253,7 @@ static void audit_effects(const sim_message *m)
     if (flags_of(m) & (SIM_MUST_FAIL | SIM_IGNORED) && the_shape.persistence && m->commits && !m->was_taken_along)
         sim_violation("message %u (%s) has an effect", NAME(m));
     if (flags_of(m) & SIM_MUST_FAIL && !effects(m) && !moved(m) && !m->vanished &&
-        !(flags_of(m) & SIM_STAYS) && m->place == SIM_GONE && !is_parked_for_a_copy(m))
+        !(flags_of(m) & SIM_STAYS) && m->place == SIM_GONE && !is_parked_for_a_copy(m) && !has_come_back(m))
         sim_violation("message %u (%s) is not in the error queue", NAME(m));
     if (moved(m) && effects(m) && !(flags_of(m) & SIM_EFFECT_ANYWAY) && !has_copies(m) &&
         the_shape.persistence && !is_excusable(m))
@@ -254,6 +264,8 @@ static void audit_blame(const sim_message *m)
 {
     if (moved(m) && !(flags_of(m) & SIM_MAY_FAIL) && !is_excusable(m))
         sim_violation("message %u (%s) is innocent and in the error queue", NAME(m));
+    if (the_shape.delayed_retries && !(flags_of(m) & SIM_MAY_FAIL) && !is_excusable(m) && has_come_back(m))
+        sim_violation("message %u (%s) is innocent and had a delayed retry", NAME(m));
 }
 
 /* What a committed run asked for must have arrived, but for what cannot. */
@@ -270,11 +282,16 @@ static void audit_zombie(const sim_message *m)
         return;
     if (the_shape.outbox && !the_shape.keepers && is_whole_in_a_row(m))
         return; /* parked, and nobody sweeps */
+    if (missing == 1u << SIM_LABEL_DELAYED &&
+        (sim_delayed_holds(m, SIM_LABEL_DELAYED) || sim_waiting_holds(m, SIM_LABEL_DELAYED)))
+        return; /* with mode none it may have been in hand when all was done, and the process told to stop */
     sim_violation("message %u (%s) has its effect without what it sends (%x)", NAME(m), missing);
 }
 
 static void audit_bad_send(const sim_message *m)
 {
+    if (m->place == SIM_EXPIRED && !the_shape.outbox)
+        return; /* before it ran again */
     if (!(m->asked & 1u << SIM_LABEL_BAD) || moved(m) || is_in_a_row(m) || m->vanished ||
         sim_messages[m->twin].sent & 1u << SIM_LABEL_BAD)
         return;
@@ -290,6 +307,48 @@ static void audit_runs(const sim_message *m)
         allowed += RUNS_OF_THE_GUILTY;
     if (m->runs > allowed && !may_wait(m))
         sim_violation("message %u (%s) ran %u times, %u were excused", NAME(m), m->runs, m->excuses);
+}
+
+/* A copy may have met the server's trouble, or the end of a process, in place of its handler's verdict. */
+static int is_excused_retry(const sim_message *m)
+{
+    for (unsigned i = 0; i < sim_message_count; i++)
+        if (are_copies(&sim_messages[i], m) && is_struck(&sim_messages[i]))
+            return 1;
+    return 0;
+}
+
+/* Where nothing goes wrong what fails has all its delayed retries before it is moved; what says that it fails for
+ * good has none. */
+static void audit_tries(const sim_message *m)
+{
+    if (m->fate == SIM_POISON && m->level && !is_excused_retry(m))
+        sim_violation("message %u is unrecoverable and had a delayed retry", m->number);
+    int is_calm = !the_shape.fault_permille && !the_shape.outages && !the_shape.deaths && !the_shape.stops;
+    unsigned wanted = the_shape.refuses_delays && sim_never_delays(m) ? 0 : the_shape.delayed_retries;
+    if (!is_calm || (m->fate != SIM_FAILING && m->fate != SIM_RECOVERS) || !moved(m))
+        return;
+    if (m->fate == SIM_RECOVERS && wanted >= SIM_RECOVERY)
+        sim_violation("message %u is in the error queue, and would have recovered", m->number);
+    for (unsigned i = 0; i < sim_message_count; i++)
+        if (sim_messages[i].twin == m->twin && sim_messages[i].level == wanted)
+            return;
+    sim_violation("message %u is in the error queue before its delayed retries are over", m->number);
+}
+
+/* And each message is handled, or fails, once: what it was retried as, too. */
+static void audit_shares(const sim_message *m)
+{
+    unsigned count = 0, ends = m->moved;
+    if (the_shape.mode != WB_MODE_TRANSACTION_SCOPE || m->twin != m->number)
+        return;
+    for (unsigned i = 0; i < sim_message_count; i++) {
+        const sim_message *one = &sim_messages[i];
+        count += one->twin == m->number && !one->level;
+        ends += one->twin == m->number ? one->commits : 0;
+    }
+    if (ends > count)
+        sim_violation("message %u was there %u times, and was handled or moved %u times", m->number, count, ends);
 }
 
 static void audit_foreigns(const sim_message *m)
@@ -310,6 +369,8 @@ static void audit_message(const sim_message *m)
     audit_zombie(m);
     audit_bad_send(m);
     audit_runs(m);
+    audit_shares(m);
+    audit_tries(m);
 }
 
 /* ---- what was sent ---- */
@@ -333,6 +394,16 @@ static void audit_once(const sim_sent *sent)
     for (const sim_sent *other = sim_sents; other < sent; other++)
         if (other->id_size == sent->id_size && memcmp(other->id, sent->id, sent->id_size) == 0)
             sim_violation("message %u: what it delayed arrives twice, and nothing went wrong", sent->number);
+}
+
+/* Where store, queues and effects are one transaction each run that was committed sends once, whatever dies. */
+static void audit_exactly_once(const sim_sent *sent)
+{
+    if (the_shape.mode != WB_MODE_TRANSACTION_SCOPE || !sent->run)
+        return;
+    for (const sim_sent *other = sim_sents; other < sent; other++)
+        if (other->run == sent->run && other->label == sent->label && other->ordinal == sent->ordinal)
+            sim_violation("message %u: what one run sends (%d) arrives twice", sent->number, sent->label);
 }
 
 /* Those of one body are one message to the audit queue. */
@@ -373,6 +444,7 @@ static void audit_sent(void)
         audit_ghost(&sim_sents[i]);
         audit_copy(&sim_sents[i]);
         audit_once(&sim_sents[i]);
+        audit_exactly_once(&sim_sents[i]);
         for (size_t k = 0; k < i; k++)
             if (sim_sents[i].label >= 0)
                 audit_pair(&sim_sents[i], &sim_sents[k]);

@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <waybill/sys/expiry.h>
 
 #include "tests/simulation/faults.h"
 #include "tests/simulation/random.h"
@@ -46,6 +47,7 @@ unsigned sim_broker_most_in_hand(void)
 static void put_in_queue(sim_message *m)
 {
     m->place = SIM_QUEUED;
+    m->queued_at = m->queued_at ? m->queued_at : sim_true_wall();
     if (m->number < first_queued[m->endpoint])
         first_queued[m->endpoint] = m->number;
 }
@@ -58,11 +60,24 @@ void sim_broker_publish(unsigned first)
     sim_broker_pump();
 }
 
+/* Nobody has received it in time, or it came back too late. @return whether it is dropped. */
+static int drop_late(sim_message *m)
+{
+    if (!the_shape.expires || !wb_has_expired(m->headers, m->header_count, m->queued_at, sim_true_wall()))
+        return 0;
+    if (m->level)
+        sim_violation("message %u: a delayed retry expires", m->number);
+    sim_tell("message %u (%s) expires", m->number, sim_fates[m->fate].name);
+    m->place = SIM_EXPIRED;
+    return 1;
+}
+
 static sim_message *find_queued(unsigned endpoint)
 {
     unsigned *at = &first_queued[endpoint];
     for (; *at < sim_message_count; (*at)++)
-        if (sim_messages[*at].place == SIM_QUEUED && sim_messages[*at].endpoint == endpoint)
+        if (sim_messages[*at].place == SIM_QUEUED && sim_messages[*at].endpoint == endpoint &&
+            !drop_late(&sim_messages[*at]))
             return &sim_messages[*at];
     return NULL;
 }
@@ -191,11 +206,15 @@ static sim_delivery *unlink_delivery(wb_transport_session *s, const wb_incoming 
     sim_violation("a message that is not in hand is acknowledged or given back");
 }
 
-/* Whoever still looks at it sees no message. */
+/* Whoever still looks at it sees no message, nor for a while the next one. */
 static void destroy(sim_delivery *d)
 {
+    static sim_delivery *late[256];
+    static unsigned next;
     memset(d, 0xdd, sizeof *d);
-    free(d);
+    free(late[next]);
+    late[next] = d;
+    next = (next + 1) % 256;
 }
 
 static int has_copies(const sim_message *m)

@@ -93,6 +93,9 @@ unsigned sim_broker_released(void);
 int sim_broker_judge(wb_operation *operation);
 /** It has arrived, or does with the commit. */
 void sim_broker_send(wb_transport_session *session, const wb_operation *operation);
+/** A copy of it, and its end. */
+wb_operation sim_operation_copy(const wb_operation *from);
+void sim_operation_free(wb_operation *operation);
 /** @return the message whose presence keeps the transaction from committing, or NULL. */
 sim_message *sim_broker_find_objection(const wb_transport_session *session);
 void sim_broker_commit(wb_transport_session *session);

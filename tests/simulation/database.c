@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/message/ids.h"
+#include "tests/simulation/delayed.h"
 #include "tests/simulation/verdict.h"
 
 /* Between the birth of a batch's number and its claims. */
@@ -262,6 +263,7 @@ void sim_transaction_commit(sim_transaction *t, unsigned endpoint, const wb_comm
         remove_record(table, &commit->released[i]);
     for (size_t i = 0; i < t->run_count; i++)
         sim_run_commit(t->runs[i]);
+    sim_delayed_end(t, 1);
     sim_transaction_roll_back(t);
 }
 
@@ -271,6 +273,7 @@ void sim_transaction_roll_back(sim_transaction *t)
     sim_record *claims = t->claims;
     sim_run **ended = t->ended;
     size_t run_max = t->run_max, claim_max = t->claim_max, ended_max = t->ended_max;
+    sim_delayed_end(t, 0);
     *t = (sim_transaction){ .runs = runs,
                             .run_max = run_max,
                             .ended = ended,

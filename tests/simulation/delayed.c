@@ -3,10 +3,12 @@
 
 #include "tests/simulation/delayed.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/message/operations.h"
+#include "tests/simulation/broker.h"
 #include "tests/simulation/database.h"
 #include "tests/simulation/faults.h"
 #include "tests/simulation/ledger.h"
@@ -17,6 +19,8 @@
 
 /* Looks at one endpoint's store in a second: more is a loop that never sleeps. */
 #define LOOKS_A_SECOND 400
+/* How long somebody else's change is waited for. */
+#define LOCK_TIMEOUT (10 * WB_SECOND)
 
 typedef struct {
     char destination[WB_DELAYED_DESTINATION_MAX];
@@ -33,6 +37,10 @@ typedef struct {
 typedef struct {
     row *rows;
     size_t count, max;
+    /* A transaction that joined a transport's changes it: nobody else can, or sees it, before it ends. */
+    const sim_transaction *changed_by;
+    row *before; /* what was there */
+    size_t before_count;
     int64_t second; /* in which looks are counted */
     unsigned looks;
 } table;
@@ -64,7 +72,45 @@ int64_t sim_database_jumped(void)
 
 size_t sim_delayed_count(unsigned endpoint)
 {
-    return tables[endpoint].count;
+    return tables[endpoint].count + (tables[endpoint].changed_by != NULL);
+}
+
+int sim_delayed_has_retry(const sim_message *m)
+{
+    const table *t = &tables[m->endpoint];
+    for (size_t i = 0; i < t->count; i++)
+        if (t->rows[i].retries == m->level + 1 && t->rows[i].id_size == m->id_size &&
+            memcmp(t->rows[i].id, m->id, m->id_size) == 0)
+            return 1;
+    return 0;
+}
+
+/* Whose handler delayed it. */
+static sim_message *sender_of(const row *r, int *ret_label)
+{
+    char text[24] = "";
+    unsigned number;
+    wb_arena arena;
+    int failed;
+    wb_arena_init(&arena, 4096);
+    const wb_operation_group *group = wb_operations_decode(r->operation, r->operation_size, &arena, &failed);
+    const wb_operation *operation = &group->operations.first->operation;
+    memcpy(text, operation->body, operation->body_size < sizeof text ? operation->body_size : sizeof text - 1);
+    *ret_label = -1; /* a delayed retry */
+    (void)sscanf(text, "%u/%d/", &number, ret_label);
+    sim_message *m = sim_ledger_parse(operation->body, operation->body_size);
+    wb_arena_free(&arena);
+    return m;
+}
+
+int sim_delayed_holds(const sim_message *m, int label)
+{
+    const table *t = &tables[m->endpoint];
+    int own;
+    for (size_t i = 0; i < t->count; i++)
+        if (sender_of(&t->rows[i], &own) == &sim_messages[m->twin] && own == label)
+            return 1;
+    return 0;
 }
 
 static void *copy(const void *bytes, size_t size)
@@ -107,9 +153,9 @@ static void add(table *t, const wb_delayed *message)
     memcpy(r->id, message->id, message->id_size);
 }
 
+/* Its bytes stay: what was there before a transaction may come back. */
 static void drop(table *t, row *r)
 {
-    free(r->operation);
     *r = t->rows[--t->count];
 }
 
@@ -123,6 +169,59 @@ static int is_owners(const row *r, const char *owner)
     return is_taken(r) && memcmp(r->owner, owner, sizeof r->owner) == 0;
 }
 
+/* ---- transactions that are joined --------------------------------------------------- */
+
+typedef struct {
+    const table *table;
+    const sim_transaction *transaction; /* or NULL */
+} change_wait;
+
+static int may_change(void *argument)
+{
+    const change_wait *wait = argument;
+    return !wait->table->changed_by || wait->table->changed_by == wait->transaction;
+}
+
+static void remember(table *t, const sim_transaction *transaction)
+{
+    t->changed_by = transaction;
+    t->before = t->count ? copy(t->rows, t->count * sizeof *t->rows) : NULL;
+    t->before_count = t->count;
+}
+
+/* @return whether it may be changed: not while another transaction does. */
+static int begin_change(const wb_storage_session *s)
+{
+    table *t = &tables[s->endpoint];
+    change_wait wait = { t, s->joined };
+    if (!may_change(&wait) && !sim_wait("delayed: locked", sim_now() + LOCK_TIMEOUT, may_change, &wait))
+        return 0;
+    if (s->joined && !s->joined->is_open)
+        sim_violation("the store is changed in a transaction that is over");
+    if (s->joined && !t->changed_by)
+        remember(t, s->joined);
+    return 1;
+}
+
+static void end_change(table *t, int commits)
+{
+    if (!commits) {
+        t->count = t->before_count;
+        for (size_t i = 0; i < t->count; i++)
+            t->rows[i] = t->before[i];
+    }
+    free(t->before);
+    t->before = NULL;
+    t->changed_by = NULL;
+}
+
+void sim_delayed_end(const sim_transaction *transaction, int commits)
+{
+    for (unsigned i = 0; i < SIM_ENDPOINTS_MAX; i++)
+        if (tables[i].changed_by == transaction)
+            end_change(&tables[i], commits);
+}
+
 /* ---- the SPI ----------------------------------------------------------------------- */
 
 static sim_fault enter(wb_storage_session *s, sim_call call, const char *where)
@@ -130,6 +229,19 @@ static sim_fault enter(wb_storage_session *s, sim_call call, const char *where)
     sim_fault fault = sim_persistence_enter(s, call, where);
     if (s->own.is_open)
         sim_violation("%s() inside a transaction", where);
+    return fault;
+}
+
+static sim_fault enter_to_change(wb_storage_session *s, const char *where)
+{
+    static const sim_fault busy = { WB_RETRY, WB_CAUSE_SERVER, 0 };
+    sim_fault fault = enter(s, SIM_CALL_DELAYED, where);
+    if (s->is_dead && s->joined) /* one connection: the transaction is gone with it */
+        s->joined->is_broken = s->joined->is_servers = 1;
+    if ((fault.result == WB_OK || fault.done) && !begin_change(s)) {
+        sim_broker_excuse_hand(NULL, 0);
+        return busy;
+    }
     return fault;
 }
 
@@ -163,7 +275,7 @@ void sim_delayed_add(unsigned endpoint, const wb_delayed *messages, size_t count
 
 static int delayed_store(wb_storage_session *s, const wb_delayed *messages, size_t count, wb_error *error)
 {
-    sim_fault fault = enter(s, SIM_CALL_DELAYED, "delayed.store");
+    sim_fault fault = enter_to_change(s, "delayed.store");
     if (fault.result == WB_OK || fault.done)
         sim_delayed_add(s->endpoint, messages, count);
     return leave(fault, "delayed.store", error);
@@ -182,11 +294,12 @@ static int delayed_next(wb_storage_session *s, int64_t *ret_due, int64_t *ret_no
 {
     table *t = &tables[s->endpoint];
     sim_fault fault = enter(s, SIM_CALL_LOOK, "delayed.next");
+    int is_old = t->changed_by && t->changed_by != s->joined;
     count_look(t);
     *ret_due = WB_NEVER_DUE;
     *ret_now = sim_database_wall();
-    for (size_t i = 0; i < t->count; i++) {
-        const row *r = &t->rows[i];
+    for (size_t i = 0; i < (is_old ? t->before_count : t->count); i++) {
+        const row *r = is_old ? &t->before[i] : &t->rows[i];
         int64_t at = is_taken(r) && r->leased_until > r->due ? r->leased_until : r->due;
         *ret_due = at < *ret_due ? at : *ret_due;
     }
@@ -240,7 +353,7 @@ static void take_due(wb_storage_session *s, sim_fault fault, const wb_delayed_fe
 static int delayed_fetch(wb_storage_session *s, const wb_delayed_fetch *fetch, wb_delayed_fn visit,
                          void *argument, wb_error *error)
 {
-    sim_fault fault = enter(s, SIM_CALL_DELAYED, "delayed.fetch");
+    sim_fault fault = enter_to_change(s, "delayed.fetch");
     take_due(s, fault, fetch, visit, argument);
     return leave(fault, "delayed.fetch", error);
 }
@@ -258,7 +371,7 @@ static void remove_rows(wb_storage_session *s, sim_fault fault, const char *owne
 static int delayed_remove(wb_storage_session *s, const char *owner, wb_delayed_key *keys, size_t count,
                           wb_error *error)
 {
-    sim_fault fault = enter(s, SIM_CALL_DELAYED, "delayed.remove");
+    sim_fault fault = enter_to_change(s, "delayed.remove");
     remove_rows(s, fault, owner, keys, count);
     return leave(fault, "delayed.remove", error);
 }
@@ -267,7 +380,7 @@ static int delayed_remove_and_fetch(wb_storage_session *s, wb_delayed_key *keys,
                                     const wb_delayed_fetch *fetch, wb_delayed_fn visit, void *argument,
                                     wb_error *error)
 {
-    sim_fault fault = enter(s, SIM_CALL_DELAYED, "delayed.remove_and_fetch");
+    sim_fault fault = enter_to_change(s, "delayed.remove_and_fetch");
     remove_rows(s, fault, fetch->owner, keys, count);
     take_due(s, fault, fetch, visit, argument);
     return leave(fault, "delayed.remove_and_fetch", error);
@@ -276,7 +389,7 @@ static int delayed_remove_and_fetch(wb_storage_session *s, wb_delayed_key *keys,
 static int delayed_increment(wb_storage_session *s, const char *owner, wb_delayed_key *keys, size_t count,
                              int64_t due, wb_error *error)
 {
-    sim_fault fault = enter(s, SIM_CALL_DELAYED, "delayed.increment");
+    sim_fault fault = enter_to_change(s, "delayed.increment");
     for (size_t i = 0; (fault.result == WB_OK || fault.done) && i < count; i++) {
         row *r = find(&tables[s->endpoint], &keys[i]);
         keys[i].was_there = r && is_owners(r, owner);
@@ -292,7 +405,7 @@ static int delayed_increment(wb_storage_session *s, const char *owner, wb_delaye
 static int delayed_release(wb_storage_session *s, const char *owner, wb_delayed_key *keys, size_t count,
                            int64_t due, wb_error *error)
 {
-    sim_fault fault = enter(s, SIM_CALL_DELAYED, "delayed.release");
+    sim_fault fault = enter_to_change(s, "delayed.release");
     for (size_t i = 0; (fault.result == WB_OK || fault.done) && i < count; i++) {
         row *r = find(&tables[s->endpoint], &keys[i]);
         keys[i].was_there = r && is_owners(r, owner);
@@ -315,13 +428,8 @@ static wb_delayed_key key_of(const row *r)
 /* The sender's message is done without what it delayed. */
 static void excuse(const row *r)
 {
-    wb_arena arena;
-    int failed;
-    wb_arena_init(&arena, 4096);
-    const wb_operation_group *group = wb_operations_decode(r->operation, r->operation_size, &arena, &failed);
-    const wb_operation *operation = &group->operations.first->operation;
-    sim_ledger_parse(operation->body, operation->body_size)->sent |= 1u << SIM_LABEL_DELAYED;
-    wb_arena_free(&arena);
+    int label;
+    sender_of(r, &label)->sent |= 1u << SIM_LABEL_DELAYED;
 }
 
 static int has_arrived(const row *r)

@@ -8,9 +8,11 @@
 #include <string.h>
 
 #include "tests/simulation/broker.h"
+#include "tests/simulation/delayed.h"
 #include "tests/simulation/random.h"
 #include "tests/simulation/shape.h"
 #include "tests/simulation/verdict.h"
+#include "tests/simulation/waiting.h"
 
 static int later_is_there;
 
@@ -55,6 +57,18 @@ static int judge_move(wb_operation *operation)
     return WB_OK;
 }
 
+static int is_own_queue(const char *destination)
+{
+    return strncmp(destination, "endpoint-", 9) == 0;
+}
+
+/* Some brokers cannot delay all that they take: too long, or to an address that is too long. */
+static int is_undelayable(const wb_operation *operation)
+{
+    return the_shape.refuses_delays && operation->deliver_at && is_own_queue(operation->destination) &&
+           sim_never_delays(sim_ledger_parse(operation->body, operation->body_size));
+}
+
 int sim_broker_judge(wb_operation *operation)
 {
     static const char *const open[] = { SIM_SINK, SIM_REPLIES_QUEUE, SIM_AUDIT_QUEUE, SIM_REVIEW_QUEUE, "endpoint-0", "endpoint-1" };
@@ -66,6 +80,8 @@ int sim_broker_judge(wb_operation *operation)
         return WB_OK;
     if (strcmp(destination, SIM_ERROR_QUEUE) == 0)
         return judge_move(operation);
+    if (is_undelayable(operation))
+        return refuse(operation, WB_CAUSE_OTHER, "the broker cannot delay it");
     if (strcmp(destination, SIM_NACKS) == 0)
         return WB_RETRY;
     if (strcmp(destination, SIM_NARROW) == 0)
@@ -110,16 +126,34 @@ static wb_header *copy_headers(const wb_operation *from)
     return headers;
 }
 
+wb_operation sim_operation_copy(const wb_operation *from)
+{
+    wb_operation to = *from;
+    to.destination = copy(from->destination, strlen(from->destination));
+    to.id = copy(from->id, from->id_size);
+    to.headers = copy_headers(from);
+    to.body = copy(from->body, from->body_size);
+    return to;
+}
+
+void sim_operation_free(wb_operation *operation)
+{
+    for (size_t i = 0; i < operation->header_count; i++) {
+        free((void *)(uintptr_t)operation->headers[i].name);
+        free((void *)(uintptr_t)operation->headers[i].value);
+    }
+    free((void *)(uintptr_t)operation->headers);
+    free((void *)(uintptr_t)operation->destination);
+    free((void *)(uintptr_t)operation->id);
+    free((void *)(uintptr_t)operation->body);
+}
+
 static void stage(wb_transport_session *s, const wb_operation *from)
 {
     sim_staged *staged = calloc(1, sizeof *staged), **at = &s->staged;
     if (!staged)
         abort();
-    staged->operation = *from;
-    staged->operation.destination = copy(from->destination, strlen(from->destination));
-    staged->operation.id = copy(from->id, from->id_size);
-    staged->operation.headers = copy_headers(from);
-    staged->operation.body = copy(from->body, from->body_size);
+    staged->operation = sim_operation_copy(from);
     while (*at)
         at = &(*at)->next;
     *at = staged;
@@ -130,16 +164,21 @@ static void drop_staged(wb_transport_session *s)
     while (s->staged) {
         sim_staged *staged = s->staged;
         s->staged = staged->next;
-        for (size_t i = 0; i < staged->operation.header_count; i++) {
-            free((void *)(uintptr_t)staged->operation.headers[i].name);
-            free((void *)(uintptr_t)staged->operation.headers[i].value);
-        }
-        free((void *)(uintptr_t)staged->operation.headers);
-        free((void *)(uintptr_t)staged->operation.destination);
-        free((void *)(uintptr_t)staged->operation.id);
-        free((void *)(uintptr_t)staged->operation.body);
+        sim_operation_free(&staged->operation);
         free(staged);
     }
+}
+
+/* What is left to wait is told by the clock of the host that sends. */
+static void arrive(const wb_operation *operation)
+{
+    const int64_t wall = sim_true_wall() + sim_wall_offset(sim_process());
+    if (operation->deliver_at && !the_shape.native)
+        sim_violation("a broker that delays nothing is handed a delay");
+    if (operation->deliver_at > wall)
+        sim_waiting_add(operation, operation->deliver_at - wall);
+    else
+        sim_ledger_send(operation);
 }
 
 void sim_broker_send(wb_transport_session *s, const wb_operation *operation)
@@ -150,16 +189,17 @@ void sim_broker_send(wb_transport_session *s, const wb_operation *operation)
     if (s->has_transaction)
         stage(s, operation);
     else
-        sim_ledger_send(operation);
+        arrive(operation);
 }
 
 static int is_moved(const wb_transport_session *s, const sim_message *m)
 {
     for (const sim_staged *staged = s->staged; staged; staged = staged->next)
-        if (strcmp(staged->operation.destination, SIM_ERROR_QUEUE) == 0 &&
+        if ((strcmp(staged->operation.destination, SIM_ERROR_QUEUE) == 0 ||
+             is_own_queue(staged->operation.destination)) &&
             sim_ledger_parse(staged->operation.body, staged->operation.body_size) == &sim_messages[m->twin])
             return 1;
-    return 0;
+    return sim_delayed_has_retry(m);
 }
 
 sim_message *sim_broker_find_objection(const wb_transport_session *s)
@@ -174,7 +214,7 @@ void sim_broker_commit(wb_transport_session *s)
 {
     s->has_transaction = 0;
     for (const sim_staged *staged = s->staged; staged; staged = staged->next)
-        sim_ledger_send(&staged->operation);
+        arrive(&staged->operation);
     drop_staged(s);
     sim_transaction_commit(&s->shared, s->endpoint, NULL);
     for (sim_delivery *d = s->deliveries, *next; d; d = next) {

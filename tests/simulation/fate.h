@@ -25,6 +25,7 @@ typedef enum {
     SIM_UNROUTABLE,     /* sends to a destination that is not there */
     SIM_LATE_ROUTE,     /* the same, but one day it is there */
     SIM_NACKED,         /* sends to one that nacks for ever */
+    SIM_DELAYS_REFUSED, /* delays what the broker refuses */
     SIM_TOO_LARGE_SEND, /* sends to one that refuses what is large */
     SIM_POISON_SEND,    /* its send ends the connection */
     SIM_FATAL_SEND,     /* its send is WB_FATAL */
@@ -93,6 +94,7 @@ typedef enum {
 #define SIM_IGNORED 4096u       /* it has no effect, and it is done */
 #define SIM_NEEDS_STORE 8192u   /* of delayed messages */
 #define SIM_NEEDS_DELAYED_RETRIES 16384u
+#define SIM_NEEDS_DELAYS 32768u /* by whom ever */
 
 typedef struct sim_fate_entry {
     const char *name;

@@ -100,12 +100,17 @@ static way draw(sim_call call)
     return draw_way(call);
 }
 
+unsigned sim_fault_strikes(sim_call call, unsigned usual)
+{
+    return call == SIM_CALL_DELAYED && the_shape.mode == WB_MODE_NONE ? 1 : usual;
+}
+
 sim_fault sim_fault_draw(sim_call call)
 {
     way drawn = draw(call);
     if (drawn.fault.result == WB_OK)
         return drawn.fault;
-    sim_broker_excuse_hand(NULL, (unsigned)drawn.strikes);
+    sim_broker_excuse_hand(NULL, sim_fault_strikes(call, (unsigned)drawn.strikes));
     return drawn.fault;
 }
 

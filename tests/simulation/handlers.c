@@ -45,6 +45,7 @@ static int ask(call *c, int kind, sim_label label, const char *destination, unsi
         .headers = &header,
         .header_count = label != SIM_LABEL_IMMEDIATE,
         .flags = label == SIM_LABEL_IMMEDIATE ? WB_IMMEDIATE : 0,
+        .time_to_be_received = label == SIM_LABEL_SECOND && the_shape.expires ? SIM_SPAN : 0,
         .cause = c->message,
     };
     int r = c->ctx->api->outgoing(c->ctx, kind, &outgoing, sizeof outgoing);
@@ -181,7 +182,10 @@ static int handle_delays(call *c)
         return r;
     if (c->m->fate == SIM_DELAYS)
         return ask_delayed(c, SIM_LABEL_DELAYED, SIM_SINK);
-    return ask_delayed(c, SIM_LABEL_BAD, c->m->fate == SIM_DELAYS_SILENT ? SIM_SILENT : SIM_NOWHERE);
+    sim_broker_excuse_hand(c->m, 0); /* in a transport transaction all run again */
+    return ask_delayed(c, SIM_LABEL_BAD, c->m->fate == SIM_DELAYS_SILENT    ? SIM_SILENT
+                                         : c->m->fate == SIM_DELAYS_REFUSED ? SIM_NARROW
+                                                                            : SIM_NOWHERE);
 }
 
 static int handle_forbidding_later(call *c)
@@ -338,6 +342,7 @@ static const fate_fn functions[SIM_FATES] = {
     [SIM_RECOVERS] = handle_recovering,
     [SIM_DELAYS_NOWHERE] = handle_delays,
     [SIM_DELAYS_SILENT] = handle_delays,
+    [SIM_DELAYS_REFUSED] = handle_delays,
     [SIM_UNROUTABLE] = handle_bad_send,
     [SIM_LATE_ROUTE] = handle_bad_send,
     [SIM_NACKED] = handle_bad_send,

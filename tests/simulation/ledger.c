@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <waybill/sys/expiry.h>
 
 #include "core/message/header_names.h"
 #include "core/recover/recoverability.h"
@@ -65,15 +66,10 @@ sim_run *sim_run_begin(sim_message *message)
     runs[run_count++] = run;
     run->serial = run_count;
     run->asked = the_shape.audits ? 1u << SIM_LABEL_AUDIT : 0;
-    message->runs++;
+    if (!message->runs++)
+        message->first_run_at = sim_database_wall();
     message->run = run;
     return run;
-}
-
-static void note_failure(sim_message *m)
-{
-    if (!m->failed_at)
-        m->failed_at = sim_database_wall();
 }
 
 void sim_run_end(sim_run *run, int result, int own)
@@ -84,11 +80,9 @@ void sim_run_end(sim_run *run, int result, int own)
         m->returned++;
         if (!the_shape.persistence)
             m->asked |= run->asked;
-    } else if (own) {
-        m->failures++;
-        note_failure(&sim_messages[m->twin]);
     } else {
-        m->excuses++;
+        m->failures += own != 0;
+        m->excuses += !own;
     }
 }
 
@@ -132,7 +126,8 @@ static int differs_each_time(const char *name)
 {
     return strcmp(name, WB_HEADER_TIME_SENT) == 0 || strcmp(name, WB_HEADER_PROCESSING_STARTED) == 0 ||
            strcmp(name, WB_HEADER_PROCESSING_ENDED) == 0 || strcmp(name, "Sim.Run") == 0 ||
-           strcmp(name, SIM_HEADER_DUE) == 0 || strcmp(name, WB_HEADER_DELIVER_AT) == 0;
+           strcmp(name, SIM_HEADER_DUE) == 0 || strcmp(name, WB_HEADER_DELIVER_AT) == 0 ||
+           strcmp(name, WB_HEADER_RETRIES) == 0 || strcmp(name, WB_HEADER_RETRIES_TIMESTAMP) == 0;
 }
 
 static void hash_header(sim_sent *sent, const wb_header *header)
@@ -191,13 +186,27 @@ static void check_copy(const sim_message *m, const wb_operation *operation)
         sim_violation("the copy of message %u in the queue %s has another body", m->number, operation->destination);
 }
 
+/* It waits for as many increments, after what it is a copy of has run, and failed somehow; of
+ * several it may be any. */
+static int is_early(const sim_message *m, uint32_t number)
+{
+    const int64_t now = sim_database_wall() + sim_database_jumped(), delay = number * SIM_DELAY_INCREMENT;
+    int some = 0;
+    for (unsigned i = 0; i < sim_message_count; i++) {
+        const sim_message *one = &sim_messages[i];
+        if (one->twin != m->number || one->level + 1 != number || !one->first_run_at)
+            continue;
+        if (one->first_run_at + delay <= now)
+            return 0;
+        some = 1;
+    }
+    return some;
+}
+
 /* The original, and how often it has been here: not too often, and not too early. */
 static void check_retry(const sim_message *m, const wb_operation *operation)
 {
     const uint32_t number = wb_recover_retries(operation->headers, operation->header_count);
-    /* each waits for that many increments, after those before it */
-    const int64_t increments = m->has_returned ? number : (int64_t)number * (number + 1) / 2;
-    const int64_t due = m->failed_at + increments * SIM_DELAY_INCREMENT;
     check_copy(m, operation);
     if (!number || number > the_shape.delayed_retries)
         sim_violation("message %u: delayed retry %u of %u", m->number, number, the_shape.delayed_retries);
@@ -208,7 +217,7 @@ static void check_retry(const sim_message *m, const wb_operation *operation)
         if (strcmp(operation->headers[i].name, m->headers[i].name) != 0 ||
             strcmp(operation->headers[i].value, m->headers[i].value) != 0)
             sim_violation("message %u: a delayed retry has another header %s", m->number, m->headers[i].name);
-    if (m->failed_at && sim_database_wall() + sim_database_jumped() < due)
+    if (is_early(m, number))
         sim_violation("message %u: a delayed retry comes early", m->number);
 }
 
@@ -229,6 +238,16 @@ static void check_due(const sim_sent *sent)
         sim_violation("message %u: what it delayed arrives %.3f s late", sent->number, (double)late / 1e9);
 }
 
+/* What was received once expires no more, in whichever queue it lies; what is sent does when it was asked to. */
+static void check_expiry(const sim_sent *sent, const wb_operation *operation)
+{
+    const int64_t span = wb_time_to_be_received(operation->headers, operation->header_count);
+    const int64_t asked = the_shape.expires && sent->label == SIM_LABEL_SECOND && sent->run ? SIM_SPAN : 0;
+    if (span != asked)
+        sim_violation("message %u: what arrives at %s (%d) expires after %.3f s and not %.3f s", sent->number,
+                      operation->destination, sent->label, (double)span / 1e9, (double)asked / 1e9);
+}
+
 void sim_ledger_send(const wb_operation *operation)
 {
     sim_sent *sent = add_sent();
@@ -244,6 +263,7 @@ void sim_ledger_send(const wb_operation *operation)
     if (sent->number >= sim_message_count)
         sim_violation("a message of nobody arrives at \"%s\"", sent->destination);
     sim_message *m = &sim_messages[sent->number];
+    check_expiry(sent, operation);
     if (is_retry(sent)) {
         const sim_message *retry = sim_populate_retry(m, operation);
         check_retry(m, operation);

@@ -28,7 +28,10 @@ typedef enum {
     SIM_LABELS
 } sim_label;
 
-typedef enum { SIM_AWAY, SIM_QUEUED, SIM_IN_HAND, SIM_GONE, SIM_DROPPED } sim_place;
+typedef enum { SIM_AWAY, SIM_QUEUED, SIM_IN_HAND, SIM_GONE, SIM_DROPPED, SIM_EXPIRED } sim_place;
+
+/* The time to be received of what handlers send with one. */
+#define SIM_SPAN (INT64_C(90500) * 1000 * 1000)
 
 typedef struct sim_message {
     unsigned number;
@@ -44,9 +47,10 @@ typedef struct sim_message {
     size_t body_size;
     const char *problem;
     int has_base;         /* it names a type that its own is derived from, and that has a handler too */
-    int has_returned;     /* copies of it had delayed retries before the run began */
+    uint32_t level;       /* the delayed retries it has had */
     int is_foreigns;      /* a process of a later version handled it, and its row is of that version */
     sim_place place;
+    int64_t queued_at;    /* when it came into its queue first; 0: never */
     uint32_t delivery_count;
     /* what was seen */
     unsigned runs;      /* calls of its handler */
@@ -54,7 +58,7 @@ typedef struct sim_message {
     unsigned returned;  /* of them, so many with WB_OK */
     unsigned commits;   /* effects in the database */
     unsigned doubts;    /* of them, so many by a neighbour that committed and was not found out */
-    int64_t failed_at;  /* its first own one, by the database's clock; kept at the twin */
+    int64_t first_run_at; /* by the database's clock; 0: it never ran */
     unsigned failures;  /* runs that failed by its own fault */
     unsigned strikes;   /* faults of servers that may be taken for its own */
     int was_taken_along;  /* a neighbour committed what it had done before it could fail */
@@ -83,6 +87,11 @@ extern unsigned sim_message_count;
 
 /** The one whose body that is (a pointer handed out by the broker). */
 sim_message *sim_ledger_find(const void *body);
+/** Whether it is one of those whose delayed retries the broker refuses, where it refuses some. */
+static inline int sim_never_delays(const sim_message *message)
+{
+    return message->twin % 4 == 3;
+}
 /** What follows when the message of that number has ended the transaction. */
 sim_then sim_then_of(unsigned number);
 /** The one whose body has that text, or NULL. */

@@ -35,7 +35,7 @@ sim_fault sim_persistence_enter(wb_storage_session *s, sim_call call, const char
     if (s->is_dead)
         return (sim_fault){ WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0 };
     if (s->is_forbidden && call != SIM_CALL_ROLLBACK) {
-        sim_broker_excuse_hand(NULL, 0);
+        sim_broker_excuse_hand(NULL, sim_fault_strikes(call, 0));
         return (sim_fault){ WB_FATAL, WB_CAUSE_REFUSED, 0 };
     }
     sim_fault fault = sim_fault_draw(call);

@@ -7,14 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/clock.h"
 #include "core/message/header_names.h"
+#include "core/recover/retry_copy.h"
 #include "tests/simulation/broker.h"
 #include "tests/simulation/handlers.h"
 #include "tests/simulation/random.h"
 #include "tests/simulation/shape.h"
 
 #define MANY_HEADERS 300
-#define HEADERS_MAX (MANY_HEADERS + 4)
+#define HEADERS_MAX (MANY_HEADERS + 5)
 #define LARGE_HEADER (70 * 1024)
 #define BULKY_HEADER 5600
 #define LARGE_BODY (65536 + 1)
@@ -77,9 +79,18 @@ static void add_types(sim_message *m, int batch_handler)
     add_text(m, WB_HEADER_TYPES, types);
 }
 
+static void add_time_to_be_received(sim_message *m)
+{
+    char span[WB_SPAN_SIZE];
+    wb_clock_format_span(sim_random_between(WB_MILLISECOND, 10 * WB_SECOND), span);
+    add_text(m, WB_HEADER_TIME_TO_BE_RECEIVED, span);
+}
+
 static void make_headers(sim_message *m, int batch_handler)
 {
     m->headers = fresh(HEADERS_MAX * sizeof *m->headers);
+    if (the_shape.expires && sim_chance(the_shape.expire_percent))
+        add_time_to_be_received(m);
     add_types(m, batch_handler);
     switch (m->fate) {
     case SIM_REPLIES: add_text(m, WB_HEADER_REPLY_TO, SIM_REPLIES_QUEUE); break;
@@ -158,16 +169,18 @@ sim_message *sim_populate_retry(const sim_message *of, const wb_operation *opera
     m->header_count = 0;
     for (size_t i = 0; i < operation->header_count; i++)
         add_header(m, operation->headers[i].name, operation->headers[i].value, operation->headers[i].value_size);
+    m->level = wb_recover_retries(operation->headers, operation->header_count);
     return m;
 }
 
 /* Without deduplication two bodies under one id are two messages that send the same ids: their
  * sender's fault. And what a handler sends at once cannot be taken back. What is ignored is
- * done once its id is recorded, so that another body under that id would never be handled. */
+ * done once its id is recorded, so that another body under that id would never be handled. Two
+ * that fail are one delayed retry, the first. */
 static int draw_copy_fate(const sim_message *of)
 {
     static const sim_fate fates[] = { SIM_GOOD, SIM_GOOD, SIM_POISON, SIM_FAILING };
-    if (!the_shape.outbox || of->fate == SIM_IMMEDIATE || of->fate == SIM_BAD_IMMEDIATE ||
+    if (!the_shape.outbox || the_shape.delayed_retries || of->fate == SIM_IMMEDIATE || of->fate == SIM_BAD_IMMEDIATE ||
         of->fate == SIM_DEADLY_IMMEDIATE || of->fate == SIM_LATE_IMMEDIATE || sim_fates[of->fate].flags & SIM_IGNORED || sim_chance(50))
         return -1;
     return (int)fates[sim_random(4)];

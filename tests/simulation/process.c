@@ -19,6 +19,7 @@
 #include "tests/simulation/database.h"
 #include "tests/simulation/handlers.h"
 #include "tests/simulation/persistence.h"
+#include "tests/simulation/random.h"
 #include "tests/simulation/shape.h"
 #include "tests/simulation/transport.h"
 #include "tests/simulation/verdict.h"
@@ -111,10 +112,16 @@ static void fill_pipeline(endpoint *e)
         .rate = { .after = shape->rate_after, .wait = shape->rate_wait },
     };
     e->pipeline.stores_with_commit = shape->store && shape->with_commit;
-    e->pipeline.origin.delays = shape->store ? WB_DELAYS_BY_STORE : WB_DELAYS_BY_NOBODY;
+    e->pipeline.origin.expires = shape->expires;
+    e->pipeline.origin.delays = shape->store    ? WB_DELAYS_BY_STORE
+                                : shape->native ? WB_DELAYS_BY_TRANSPORT
+                                                : WB_DELAYS_BY_NOBODY;
     e->pipeline.store_breaker.after = e->pipeline.fetch_breaker.after = BREAKER_AFTER;
     e->pipeline.dispatch_breaker.after = BREAKER_AFTER;
     wb_pipeline_init(&e->pipeline);
+    /* the core's follow from where it is in memory */
+    e->pipeline.broker.seed = sim_random(1000);
+    e->pipeline.database.seed = sim_random(1000);
 }
 
 static void make_endpoint(endpoint *e, unsigned number)

@@ -23,21 +23,18 @@
 
 /* What calls take in this world, 300 ms at the worst; a poller that is not woken looks once a second. */
 #define TWO_SLOW_CALLS (700 * WB_MILLISECOND)
-/* All of it has arrived by then, whatever was the matter. */
-#define PATIENCE (30 * 60 * WB_SECOND)
 
-static void prepare(int outbox, unsigned processes)
+static void prepare_in(int mode, int outbox, unsigned processes)
 {
-    sim_shape_plain(WB_MODE_RECEIVE_ONLY, outbox);
-    the_shape.store = 1;
+    sim_shape_plain(mode, outbox);
+    the_shape.store = the_shape.persistence = 1;
     the_shape.processes = processes;
     sim_scene_add(40, SIM_DELAYS);
 }
 
-static void drive(void)
+static void prepare(int outbox, unsigned processes)
 {
-    sim_drive_start();
-    sim_scene_end(PATIENCE);
+    prepare_in(WB_MODE_RECEIVE_ONLY, outbox, processes);
 }
 
 /* ---- without trouble ---- */
@@ -51,6 +48,29 @@ static void prepare_punctual(void)
 static void prepare_plain(void)
 {
     prepare(0, 1);
+}
+
+static void prepare_plain_behind(void)
+{
+    prepare(0, 2);
+    the_shape.deaths = the_shape.outages = 1;
+    the_shape.with_commit = 0;
+}
+
+static void prepare_none(void)
+{
+    prepare_in(WB_MODE_NONE, 0, 2);
+}
+
+static void prepare_scope(void)
+{
+    prepare_in(WB_MODE_TRANSACTION_SCOPE, 0, 2);
+}
+
+static void prepare_scope_trouble(void)
+{
+    prepare_scope();
+    the_shape.deaths = the_shape.outages = 1;
 }
 
 static void prepare_two_pollers(void)
@@ -67,13 +87,28 @@ static void prepare_nowhere(void)
 
 /* ---- delayed retries ---- */
 
-static void prepare_retries(void)
+static void prepare_retries_in(int mode, int outbox)
 {
-    prepare(1, 2);
+    prepare_in(mode, outbox, 2);
     the_shape.delayed_retries = 3;
     the_shape.retries = 0;
     sim_scene_add(20, SIM_FAILING);
     sim_scene_add(20, SIM_RECOVERS);
+}
+
+static void prepare_retries(void)
+{
+    prepare_retries_in(WB_MODE_RECEIVE_ONLY, 1);
+}
+
+static void prepare_retries_plain(void)
+{
+    prepare_retries_in(WB_MODE_RECEIVE_ONLY, 0);
+}
+
+static void prepare_retries_scope(void)
+{
+    prepare_retries_in(WB_MODE_TRANSACTION_SCOPE, 0);
 }
 
 /* Copies of each, as if they had come back already: what one has had does not count for another. */
@@ -91,7 +126,6 @@ static void prepare_retries_copies(void)
     the_shape.delayed_retries = SIM_RECOVERY;
     for (int i = 0; i < 10; i++) {
         sim_message *m = sim_populate_one(0, SIM_RECOVERS, 0);
-        m->has_returned = 1;
         add_returned(m, "1");
         add_returned(m, "2");
     }
@@ -100,7 +134,7 @@ static void prepare_retries_copies(void)
 static void drive_retries_copies(void)
 {
     sim_drive_start();
-    sim_scene_end(PATIENCE);
+    sim_scene_end(SIM_SOON);
     for (unsigned i = 0; i < sim_message_count; i++)
         if (sim_messages[i].fate == SIM_RECOVERS && sim_messages[i].moved)
             sim_violation("message %u is in the error queue: a copy had failed, and it had not", i);
@@ -114,12 +148,24 @@ static void drive_retries_slow(void)
         sim_sleep(sim_random_between(WB_SECOND, 3 * WB_SECOND));
         sim_outage_start(SIM_DISK_FULL, sim_now() + sim_random_between(WB_SECOND, 4 * WB_SECOND));
     }
-    sim_scene_end(PATIENCE);
+    sim_scene_end(SIM_SOON);
 }
 
 static void prepare_retries_trouble(void)
 {
     prepare_retries();
+    the_shape.deaths = the_shape.outages = 1;
+}
+
+static void prepare_retries_plain_trouble(void)
+{
+    prepare_retries_plain();
+    the_shape.deaths = the_shape.outages = 1;
+}
+
+static void prepare_retries_scope_trouble(void)
+{
+    prepare_retries_scope();
     the_shape.deaths = the_shape.outages = 1;
 }
 
@@ -138,45 +184,21 @@ static void prepare_behind(void)
     the_shape.with_commit = 0;
 }
 
-static void drive_outage(sim_outage outage)
-{
-    sim_drive_start();
-    for (int i = 0; i < 4; i++) {
-        sim_sleep(sim_random_between(500 * WB_MILLISECOND, 4 * WB_SECOND));
-        sim_outage_start(outage, sim_now() + sim_random_between(WB_SECOND, 8 * WB_SECOND));
-    }
-    sim_scene_end(PATIENCE);
-}
-
 static void drive_broker_down(void)
 {
-    drive_outage(SIM_BROKER_DOWN);
+    sim_scene_outages(SIM_BROKER_DOWN);
 }
 
 static void drive_broker_silent(void)
 {
-    drive_outage(SIM_BROKER_SILENT);
+    sim_scene_outages(SIM_BROKER_SILENT);
 }
 
 /* From the beginning: what is stored meets it, too. */
 static void drive_database_down(void)
 {
     sim_outage_start(SIM_DISK_FULL, sim_now() + 100 * WB_MILLISECOND);
-    drive_outage(SIM_DISK_FULL);
-}
-
-/* At any step of theirs: fetched, sent, before they remove. */
-static void drive_deaths(void)
-{
-    for (int i = 0; i < 20; i++) {
-        sim_drive_start();
-        sim_arm_death(1 + (int)sim_random(2), 1 + (long)sim_random(200));
-        sim_sleep(sim_random_between(0, 3 * WB_SECOND));
-    }
-    sim_arm_death(1, 0);
-    sim_arm_death(2, 0);
-    sim_drive_start();
-    sim_scene_end(PATIENCE);
+    sim_scene_outages(SIM_DISK_FULL);
 }
 
 static void drive_stops(void)
@@ -187,7 +209,7 @@ static void drive_stops(void)
         sim_drive_stop();
     }
     sim_drive_start();
-    sim_scene_end(PATIENCE);
+    sim_scene_end(SIM_SOON);
 }
 
 /* ---- a destination that is silent ---- */
@@ -198,16 +220,24 @@ static void prepare_silent(void)
     sim_scene_add(20, SIM_DELAYS_SILENT);
 }
 
-/* What is due for it arrives when it answers, a while after the last try. */
+static int all_have_arrived(void *argument)
+{
+    (void)argument;
+    for (unsigned i = 0; i < sim_message_count; i++)
+        if (sim_messages[i].fate == SIM_DELAYS_SILENT && !(sim_messages[i].sent & 1u << SIM_LABEL_BAD))
+            return 0;
+    return 1;
+}
+
+/* What is due for it arrives when it answers, a while after the last try; what was due before it left, too. */
 static void drive_silent(void)
 {
     sim_drive_start();
     sim_sleep(sim_random_between(30 * WB_SECOND, 200 * WB_SECOND));
     sim_broker_heal();
-    sim_scene_end(PATIENCE);
-    for (unsigned i = 0; i < sim_message_count; i++)
-        if (sim_messages[i].fate == SIM_DELAYS_SILENT && !(sim_messages[i].sent & 1u << SIM_LABEL_BAD))
-            sim_violation("message %u: what it delayed is not there though its destination answers", i);
+    if (!sim_wait("what was delayed", sim_now() + SIM_SOON, all_have_arrived, NULL))
+        sim_violation("what was delayed is not there though its destination answers");
+    sim_scene_end(SIM_SOON);
 }
 
 /* ---- somebody who cancels ---- */
@@ -236,7 +266,7 @@ static void drive_cancels(void)
     sim_arm_death(1, 0);
     sim_arm_death(2, 0);
     sim_drive_start();
-    sim_scene_end(PATIENCE);
+    sim_scene_end(SIM_SOON);
     sim_delayed_audit();
     if (!cancelled)
         sim_violation("nothing was cancelled");
@@ -250,7 +280,7 @@ static void drive_host_clock(int64_t offset)
     sim_sleep(sim_random_between(0, 5 * WB_SECOND));
     for (int process = 1; process <= (int)the_shape.processes; process++)
         sim_set_wall_offset(process, offset);
-    sim_scene_end(PATIENCE);
+    sim_scene_end(SIM_SOON);
 }
 
 static void drive_host_ahead(void)
@@ -281,12 +311,19 @@ static void drive_database_clock(void)
 }
 
 const sim_scenario sim_scenarios_delayed[] = {
-    { "delayed_punctual", "what is delayed arrives when it is due", prepare_punctual, drive },
-    { "delayed_plain", "the same without outbox", prepare_plain, drive },
+    { "delayed_punctual", "what is delayed arrives when it is due", prepare_punctual, sim_scene_soon },
+    { "delayed_plain", "the same without outbox", prepare_plain, sim_scene_soon },
+    { "delayed_plain_behind", "the same, stored behind the commit, with processes that die",
+      prepare_plain_behind, sim_scene_deaths },
+    { "delayed_none", "with mode none, and stops", prepare_none, drive_stops },
+    { "delayed_scope", "in transaction_scope it arrives once", prepare_scope, sim_scene_soon },
+    { "delayed_scope_deaths", "and with processes that die at any step", prepare_scope_trouble, sim_scene_deaths },
+    { "delayed_scope_database_down", "and a store that refuses", prepare_scope_trouble, drive_database_down },
+    { "delayed_scope_broker_down", "and a broker that is away", prepare_scope_trouble, drive_broker_down },
     { "delayed_two_pollers", "two processes that share a store: nothing arrives twice", prepare_two_pollers,
       sim_scene_by_chance },
-    { "delayed_nowhere", "an unknown destination is one for the error queue", prepare_nowhere, drive },
-    { "delayed_deaths", "two processes that die at any step of the poller", prepare_trouble, drive_deaths },
+    { "delayed_nowhere", "an unknown destination is one for the error queue", prepare_nowhere, sim_scene_soon },
+    { "delayed_deaths", "two processes that die at any step of the poller", prepare_trouble, sim_scene_deaths },
     { "delayed_stops", "two processes that are stopped time and again", prepare_trouble, drive_stops },
     { "delayed_broker_down", "the broker is away when it is due", prepare_trouble, drive_broker_down },
     { "delayed_broker_silent", "the broker confirms nothing when it is due", prepare_trouble,
@@ -294,7 +331,7 @@ const sim_scenario sim_scenarios_delayed[] = {
     { "delayed_database_down", "the database refuses what is committed, stored and removed", prepare_trouble,
       drive_database_down },
     { "delayed_behind", "the same where the store is another transaction", prepare_behind, drive_database_down },
-    { "delayed_behind_deaths", "and with processes that die between both", prepare_behind, drive_deaths },
+    { "delayed_behind_deaths", "and with processes that die between both", prepare_behind, sim_scene_deaths },
     { "delayed_silent", "a destination that confirms nothing, among others that do", prepare_silent, drive_silent },
     { "delayed_cancels", "processes that die, a broker that is silent, and somebody who cancels", prepare_trouble,
       drive_cancels },
@@ -302,11 +339,21 @@ const sim_scenario sim_scenarios_delayed[] = {
     { "delayed_host_behind", "and an hour back", prepare_two_pollers, drive_host_behind },
     { "delayed_database_clock", "the database's clock jumps by hours", prepare_database_clock,
       drive_database_clock },
-    { "delayed_retries", "what fails is retried later, three times, and then moved", prepare_retries, drive },
-    { "delayed_retries_deaths", "the same with processes that die", prepare_retries_trouble, drive_deaths },
+    { "delayed_retries", "what fails is retried later, three times, and then moved", prepare_retries, sim_scene_soon },
+    { "delayed_retries_deaths", "the same with processes that die", prepare_retries_trouble, sim_scene_deaths },
     { "delayed_retries_database_down", "and a store that refuses", prepare_retries_trouble, drive_database_down },
     { "delayed_retries_copies", "copies of one id that have come back more or less often", prepare_retries_copies,
       drive_retries_copies },
+    { "delayed_retries_plain", "what fails is retried later, without outbox", prepare_retries_plain, sim_scene_soon },
+    { "delayed_retries_plain_deaths", "the same with processes that die", prepare_retries_plain_trouble,
+      sim_scene_deaths },
+    { "delayed_retries_plain_database_down", "and a store that refuses", prepare_retries_plain_trouble,
+      drive_database_down },
+    { "delayed_retries_scope", "what fails is retried later, in transaction_scope", prepare_retries_scope, sim_scene_soon },
+    { "delayed_retries_scope_deaths", "the same with processes that die", prepare_retries_scope_trouble,
+      sim_scene_deaths },
+    { "delayed_retries_scope_database_down", "and a store that refuses", prepare_retries_scope_trouble,
+      drive_database_down },
     { "delayed_retries_slow", "and one that does not remove what was sent", prepare_retries_trouble,
       drive_retries_slow },
     { NULL, NULL, NULL, NULL },

@@ -56,7 +56,7 @@ static int good_are_done(void *argument)
     (void)argument;
     for (unsigned i = 0; i < sim_message_count; i++)
         if (!(sim_fates[sim_messages[i].fate].flags & SIM_MAY_FAIL) &&
-            sim_messages[i].fate != SIM_HANGS && sim_messages[i].place != SIM_GONE)
+            sim_messages[i].fate != SIM_HANGS && sim_messages[i].place != SIM_GONE && sim_messages[i].place != SIM_EXPIRED)
             return 0;
     return 1;
 }
@@ -91,4 +91,31 @@ void sim_scene_stops(void)
         sim_drive_start();
     }
     sim_scene_end(6 * SIM_HOUR);
+}
+
+void sim_scene_soon(void)
+{
+    drive_for(SIM_SOON);
+}
+
+void sim_scene_deaths(void)
+{
+    for (int i = 0; i < 20; i++) {
+        sim_drive_start();
+        sim_arm_death(1 + (int)sim_random(2), 1 + (long)sim_random(200));
+        sim_sleep(sim_random_between(0, 3 * WB_SECOND));
+    }
+    sim_arm_death(1, 0);
+    sim_arm_death(2, 0);
+    drive_for(SIM_SOON);
+}
+
+void sim_scene_outages(sim_outage outage)
+{
+    sim_drive_start();
+    for (int i = 0; i < 4; i++) {
+        sim_sleep(sim_random_between(500 * WB_MILLISECOND, 4 * WB_SECOND));
+        sim_outage_start(outage, sim_now() + sim_random_between(WB_SECOND, 8 * WB_SECOND));
+    }
+    sim_scene_end(SIM_SOON);
 }

@@ -9,10 +9,13 @@
 
 #include "core/base/clock.h"
 #include "tests/simulation/fate.h"
+#include "tests/simulation/faults.h"
 #include "tests/simulation/scenarios.h"
 
 #define SIM_HOUR (3600 * WB_SECOND)
 #define SIM_DAY (24 * SIM_HOUR)
+/* All that is delayed has arrived by then, whatever was the matter. */
+#define SIM_SOON (30 * 60 * WB_SECOND)
 
 /** So many messages, at each endpoint. */
 void sim_scene_add(unsigned count, sim_fate fate);
@@ -27,6 +30,12 @@ void sim_scene_by_chance(void);
 void sim_scene_good_first(void);
 /** The same with five stops on the way. */
 void sim_scene_stops(void);
+/** The same, and all is done soon. */
+void sim_scene_soon(void);
+/** The same with processes that die at any step. */
+void sim_scene_deaths(void);
+/** The same with four outages. */
+void sim_scene_outages(sim_outage outage);
 /** Calm until all is done that can be, stop, audit. A violation if it takes longer. */
 void sim_scene_end(int64_t patience);
 /** A violation if good messages take longer. */
@@ -37,5 +46,7 @@ extern const sim_scenario sim_scenarios_dispatch[];
 extern const sim_scenario sim_scenarios_storage[];
 extern const sim_scenario sim_scenarios_process[];
 extern const sim_scenario sim_scenarios_delayed[];
+extern const sim_scenario sim_scenarios_native[];
+extern const sim_scenario sim_scenarios_expiry[];
 
 #endif

@@ -31,7 +31,7 @@ int sim_shape_allows(sim_fate fate)
         (flags & SIM_NEEDS_RETRIES && !s->retries) ||
         (flags & SIM_NEEDS_TRANSPORT_TRANSACTION && s->mode < WB_MODE_SENDS_ATOMIC))
         return 0;
-    if ((flags & SIM_NEEDS_STORE && !s->store) || (flags & SIM_NEEDS_DELAYED_RETRIES && !s->delayed_retries))
+    if ((flags & SIM_NEEDS_STORE && !s->store) || (flags & SIM_NEEDS_DELAYS && !s->store && !s->native) || (flags & SIM_NEEDS_DELAYED_RETRIES && !s->delayed_retries))
         return 0;
     if (fate == SIM_BULKY && !s->error_size_max)
         return 0;
@@ -97,7 +97,10 @@ static void draw_plugins(sim_shape *s)
     s->has_clock = sim_chance(70);
     s->has_next_pending = sim_chance(70);
     s->error_size_max = sim_chance(50) ? 6000 : 0;
-    s->store = s->mode == WB_MODE_RECEIVE_ONLY && s->persistence && s->has_clock && sim_chance(50);
+    s->store = s->mode != WB_MODE_SENDS_ATOMIC && s->persistence && s->has_clock && sim_chance(50);
+    s->native = !s->store && sim_chance(35);
+    s->refuses_delays = s->native && sim_chance(25);
+    s->delayed_retries = s->mode != WB_MODE_NONE && (s->store || s->native) && sim_chance(60) ? 1 + sim_random(3) : 0;
 }
 
 static void draw_work(sim_shape *s)
@@ -113,6 +116,9 @@ static void draw_work(sim_shape *s)
     s->sweep_after = sim_random_between(1, 20) * WB_SECOND;
     s->foreign_rows = s->outbox && sim_chance(20);
     s->messages = 20 + sim_random(40);
+    /* what they caused is sent though they do not come again: by who sweeps */
+    s->expires = (!s->outbox || s->keepers) && sim_chance(40);
+    s->expire_percent = s->expires ? sim_random(60) : 0;
     s->copies_percent = sim_chance(60) ? sim_random(25) : 0;
     s->batch_percent = sim_chance(50) ? sim_random(101) : 0;
 }
@@ -125,7 +131,8 @@ static void draw_trouble(sim_shape *s)
     s->outages = sim_chance(40) ? 1 + sim_random(3) : 0;
     s->deaths = sim_chance(50) ? 1 + sim_random(6) : 0;
     s->stops = sim_chance(50) ? 1 + sim_random(4) : 0;
-    s->jumps = s->has_clock && sim_chance(30) ? 1 + sim_random(3) : 0;
+    /* what a broker delays it is told by the host's clock */
+    s->jumps = s->has_clock && !s->native && sim_chance(30) ? 1 + sim_random(3) : 0;
     s->delivery_limit = sim_chance(15) ? (uint32_t[]){ 20, 7, 5, 3 }[sim_random(4)] : 0;
     s->notices_late = sim_chance(30) ? sim_random_between(10, 3000) * WB_MILLISECOND : 0;
 }
@@ -138,8 +145,10 @@ static void draw_fates(sim_shape *s)
     if (sim_shape_allows(SIM_ENDS) && sim_chance(40))
         s->fates[s->fate_count++] = SIM_ENDS;
     s->ends_trouble = sim_chance(50);
-    if (s->store)
+    if (s->store || s->native)
         s->fates[s->fate_count++] = SIM_DELAYS;
+    if (s->delayed_retries)
+        s->fates[s->fate_count++] = sim_chance(50) ? SIM_RECOVERS : SIM_FAILING;
     while (s->fate_count < wanted) {
         sim_fate fate = (sim_fate)(1 + sim_random(SIM_FATES - 1));
         if (sim_shape_allows(fate))
@@ -192,9 +201,11 @@ void sim_shape_tell(void)
              "error_size %u keepers %d",
              s->pushes, s->has_prefetch, s->has_stop_receiving, s->has_release, s->has_check, s->has_clock,
              s->has_next_pending, s->delivery_limit, s->error_size_max, s->keepers);
+    sim_tell("expires %d, %u of 100", s->expires, s->expire_percent);
     sim_tell("notices_late %d ms audits %d rate_limit %u %d ms", (int)(s->notices_late / WB_MILLISECOND), s->audits,
              s->rate_after, (int)(s->rate_wait / WB_MILLISECOND));
-    sim_tell("store %d with the commit %d lot %zu", s->store, s->with_commit, s->lot);
+    sim_tell("store %d with the commit %d lot %zu native %d refuses_delays %d delayed_retries %u", s->store,
+             s->with_commit, s->lot, s->native, s->refuses_delays, s->delayed_retries);
     sim_tell("faults %u fatal %u outages %u deaths %u stops %u jumps %u messages %u copies %u", s->fault_permille,
              s->fatal_permille, s->outages, s->deaths, s->stops, s->jumps, s->messages, s->copies_percent);
     for (unsigned i = 0; i < s->fate_count; i++)

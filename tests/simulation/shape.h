@@ -27,11 +27,14 @@ typedef struct sim_shape {
     uint32_t delivery_limit;                           /* 0: none */
     int tells_limit;
     int64_t notices_late; /* that a process is no more, at most */
+    int expires; /* messages with a time to be received are dropped when it is over */
     unsigned error_size_max; /* of a message in the error queue, headers and body; 0: no limit */
     /* database */
     int has_check, has_clock, has_next_pending;
     int store;        /* of delayed messages, and a poller in each process for each endpoint */
-    unsigned delayed_retries; /* with a store and the outbox */
+    int native;         /* the broker delays by itself */
+    int refuses_delays; /* but not all */
+    unsigned delayed_retries;
     int with_commit;  /* what is due later goes into the store with its batch */
     size_t lot;       /* messages of a poller's lot; 0: as many as usual, which is more than wait here */
     int64_t late_max; /* a delayed message that arrives later than so is a violation; 0: when it may */
@@ -48,6 +51,7 @@ typedef struct sim_shape {
     /* messages */
     unsigned messages; /* of an endpoint */
     unsigned copies_percent, batch_percent;
+    unsigned expire_percent; /* of them have a time to be received */
     sim_fate fates[8]; /* the unusual ones */
     unsigned fate_count, fate_percent;
     unsigned rare_max; /* messages that end processes, hang, or stay, of an endpoint */
