@@ -13,6 +13,7 @@
 #include "core/message/incoming.h"
 
 fake_delays fake_store;
+static wb_alarm *alarm_of_poller;
 
 static int next_answer(int answers[8], wb_error *error)
 {
@@ -82,6 +83,9 @@ static int next(wb_storage_session *session, int64_t *ret_due, int64_t *ret_now,
                                                                                         : row->due;
         *ret_due = at < *ret_due ? at : *ret_due;
     }
+    if (fake_store.told_while_looking)
+        wb_alarm_tell(alarm_of_poller, fake_store.told_while_looking);
+    fake_store.told_while_looking = 0;
     return WB_OK;
 }
 
@@ -309,14 +313,15 @@ void fake_delays_reset(wb_pipeline *pipeline)
                                .recoverability = { .immediate_retries = 5, .error_queue = "error" } };
     pipeline->origin.delays = WB_DELAYS_BY_STORE;
     wb_pipeline_init(pipeline);
+    alarm_of_poller = &pipeline->alarm;
     wb_error error;
     (void)wb_pipeline_ask_time(pipeline, NULL, &error);
 }
 
-void fake_delays_add(const char *destination, const char *id, int64_t due)
+static void add_row(int32_t kind, const char *destination, const char *id, int64_t due)
 {
     wb_operation_node node = { .operation = { .struct_size = sizeof(wb_operation),
-                                              .kind = WB_OPERATION_SEND,
+                                              .kind = kind,
                                               .destination = destination,
                                               .id = id,
                                               .id_size = strlen(id),
@@ -334,4 +339,14 @@ void fake_delays_add(const char *destination, const char *id, int64_t due)
     (void)store(NULL, &message, 1, &error);
     fake_store.store_calls = 0;
     wb_buffer_free(&bytes);
+}
+
+void fake_delays_add(const char *destination, const char *id, int64_t due)
+{
+    add_row(WB_OPERATION_SEND, destination, id, due);
+}
+
+void fake_delays_add_event(const char *type, const char *id, int64_t due)
+{
+    add_row(WB_OPERATION_PUBLISH, type, id, due);
 }

@@ -50,6 +50,7 @@ typedef struct fake_delays {
     const char *picky;
     int picky_for;
     int locked_for; /* so many fetches find all rows locked */
+    int64_t told_while_looking; /* when what another thread stores behind the next look is due; 0: nobody does */
 
     int store_calls, fetch_calls, remove_calls, ride_calls, release_calls, send_windows;
     int storage_open, storage_opened, transport_open, transport_opened;
@@ -62,5 +63,6 @@ extern fake_delays fake_store;
 void fake_delays_reset(wb_pipeline *pipeline);
 /** A row as the pipeline would have stored it. */
 void fake_delays_add(const char *destination, const char *id, int64_t due);
+void fake_delays_add_event(const char *type, const char *id, int64_t due);
 
 #endif

@@ -224,6 +224,21 @@ static void test_who_is_not_audited(void **state)
     assert_int_equal(failed->operations.count, 0);
 }
 
+/* Nor is one that was discarded, and nobody is told that it was handled. */
+static void test_what_is_discarded(void **state)
+{
+    (void)state;
+    headers[0] = (wb_header)HEADER(WB_HEADER_RETRY_ACKNOWLEDGEMENT_QUEUE, "sc.error");
+    headers[1] = (wb_header)HEADER(WB_HEADER_RETRY_UNIQUE_ID, "unique");
+    incoming[0].headers = headers;
+    incoming[0].header_count = 2;
+    wb_item *item = wb_batch_hold(&worker, &incoming[0], &entries[0]);
+    wb_item_discard(item);
+    run_handlers();
+    assert_int_equal(item->state, WB_ITEM_HANDLED);
+    assert_int_equal(item->operations.count, 0);
+}
+
 static int refuse_audit(wb_transport_session *s, wb_operation *const *operations, size_t count, int64_t deadline,
                         wb_error *error)
 {
@@ -381,6 +396,7 @@ int main(void)
         TEST(test_ids_stay),
         TEST(test_one_copy_each),
         TEST(test_who_is_not_audited),
+        TEST(test_what_is_discarded),
         TEST(test_a_copy_that_is_refused),
         TEST(test_an_acknowledgement),
         TEST(test_who_is_not_acknowledged),

@@ -239,7 +239,8 @@ static int send_list(sending *s)
     s->outlet = (wb_outlet){ .pipeline = &pipeline,
                              .session = (wb_transport_session *)&fake_store,
                              .storage = (wb_storage_session *)&fake_store,
-                             .until = s->outlet.until };
+                             .until = s->outlet.until,
+                             .beat = s->outlet.beat };
     wb_window_clear(&s->window, &arena);
     wb_window_add_list(&s->window, &s->list);
     int r = wb_window_send(&s->window, &s->outlet, &s->error);
@@ -263,6 +264,18 @@ static void test_store_keeps_what_is_due_later(void **state)
     assert_memory_equal(fake_store.rows[0].operation, "WBO1", 4); /* that it is due is a column */
     for (const wb_operation_node *node = s.list.first; node; node = node->next)
         assert_int_equal(node->operation.result, WB_OK);
+}
+
+/* A delayed retry waits beside the one before, should that still be there. */
+static void test_store_is_told_the_retries(void **state)
+{
+    const wb_header header = { WB_HEADER_RETRIES, "2", sizeof WB_HEADER_RETRIES - 1, 1 };
+    sending s = { 0 };
+    (void)state;
+    append(&s.list, "q", "again", fake_store.now + 60 * WB_SECOND)->headers = &header;
+    s.list.first->operation.header_count = 1;
+    assert_int_equal(send_list(&s), WB_OK);
+    assert_int_equal(fake_store.rows[0].retries, 2);
 }
 
 static void test_transport_is_told(void **state)
@@ -335,6 +348,36 @@ static void test_store_is_not_waited_for(void **state)
     assert_true(s.outlet.storage_failed);
     assert_int_equal(fake_store.store_calls, 1);
     assert_int_equal(fake_store.row_count, 0);
+}
+
+/* Nor by who stops, and in a transaction that is shared it is over. */
+static void test_store_is_waited_for_by_nobody_else(void **state)
+{
+    (void)state;
+    for (int is_shared = 0; is_shared < 2; is_shared++) {
+        sending s = { 0 };
+        fake_store.store_calls = 0;
+        fake_store.store_answers[0] = WB_RETRY;
+        pipeline.stop = !is_shared;
+        pipeline.mode = is_shared ? WB_MODE_TRANSACTION_SCOPE : WB_MODE_RECEIVE_ONLY;
+        append(&s.list, "q", "later", fake_store.now + 60 * WB_SECOND);
+        assert_int_equal(send_list(&s), WB_RETRY);
+        assert_int_equal(fake_store.store_calls, 1);
+        assert_int_equal(fake_store.row_count, 0);
+    }
+}
+
+/* Who waits for a store lives, and says so. */
+static void test_store_is_waited_for_alive(void **state)
+{
+    sending s = { 0 };
+    _Atomic int64_t beat = 0;
+    (void)state;
+    s.outlet.beat = &beat;
+    fake_store.store_answers[0] = WB_RETRY;
+    append(&s.list, "q", "later", fake_store.now + 60 * WB_SECOND);
+    assert_int_equal(send_list(&s), WB_OK);
+    assert_true(beat > 0);
 }
 
 /* Whatever it was, the session is lost, nothing is sent, and what is done again is harmless. */
@@ -455,6 +498,37 @@ static void test_refused_too_often(void **state)
     poll_once();
     assert_int_equal(fake_store.row_count, 0);
     assert_string_equal(find_sent("error")->id, "hopeless");
+}
+
+/* What an event is refused for is nobody's queue. */
+static void test_refused_event(void **state)
+{
+    (void)state;
+    fake_store.refused = "Type";
+    fake_store.refused_cause = WB_CAUSE_UNROUTABLE;
+    fake_delays_add_event("Type", "event", fake_store.now);
+    poll_once();
+    assert_int_equal(fake_store.row_count, 0);
+    assert_string_equal(find_sent("error")->id, "event");
+    assert_string_not_equal(find_sent("error")->failed_queue, "Type");
+}
+
+/* A pause before the next lot, however full this one was. */
+static void test_refused_keep_the_next_lot_waiting(void **state)
+{
+    (void)state;
+    poller.policy.retries = 5;
+    poller.policy.limit = 1;
+    poller.policy.failure_pause = 100 * WB_MILLISECOND;
+    fake_store.refused = "full";
+    fake_store.refused_cause = WB_CAUSE_OTHER;
+    fake_delays_add("full", "a", fake_store.now);
+    fake_delays_add("full", "b", fake_store.now);
+    fake_delays_add("full", "c", fake_store.now);
+    int64_t started = wb_clock_monotonic();
+    poll_once();
+    assert_int_equal(fake_store.send_windows, 3);
+    assert_true(wb_clock_monotonic() - started >= 300 * WB_MILLISECOND);
 }
 
 /* A privilege is somebody else's to grant: it waits as long as it takes. */
@@ -755,6 +829,52 @@ static void test_remove_fails_beside_a_refused_one(void **state)
     assert_true(fake_store.rows[1].leased_until > fake_store.now);
 }
 
+/* That one could not be removed is no trouble of the lots behind it. */
+static void test_remove_failed_once(void **state)
+{
+    (void)state;
+    poller.policy.retries = 5;
+    fake_store.remove_answers[0] = WB_IN_DOUBT;
+    fake_delays_add("q", "sent", fake_store.now);
+    poll_once();
+    assert_true(pipeline.dispatch_breaker.armed);
+    fake_store.refused = "full";
+    fake_store.refused_cause = WB_CAUSE_OTHER;
+    fake_delays_add("full", "refused", fake_store.now);
+    poll_once();
+    assert_int_equal(fake_store.rows[1].failures, 1);
+    assert_false(pipeline.dispatch_breaker.armed);
+}
+
+/* Retries of one message wait beside each other, and each is removed when it was sent. */
+static void test_keys_have_retries(void **state)
+{
+    (void)state;
+    fake_delays_add("q", "m", fake_store.now + WB_SECOND);
+    fake_store.rows[0].retries = 1;
+    fake_delays_add("q", "m", fake_store.now);
+    fake_store.rows[1].retries = 2;
+    poll_once();
+    assert_int_equal(fake_store.sent_count, 1);
+    assert_int_equal(fake_store.row_count, 1);
+    assert_int_equal(fake_store.rows[0].retries, 1);
+}
+
+/* Two with one owner would remove what the other is sending, or give it back. */
+static void test_each_has_an_owner(void **state)
+{
+    static wb_poller others[32];
+    (void)state;
+    for (size_t i = 0; i < 32; i++) {
+        others[i] = (wb_poller){ .pipeline = &pipeline };
+        wb_poller_init(&others[i]);
+        for (size_t j = 0; j < i; j++)
+            assert_memory_not_equal(others[i].owner, others[j].owner, WB_DELAYED_OWNER_SIZE);
+    }
+    for (size_t i = 0; i < 32; i++)
+        wb_poller_finish(&others[i]);
+}
+
 /* What passes is waited for: it was sent, and is not to be sent again. */
 static void test_remove_is_tried_again(void **state)
 {
@@ -953,6 +1073,18 @@ static void test_alarm(void **state)
     assert_true(wb_clock_monotonic() - started < 10 * WB_SECOND);
 }
 
+/* Stored behind the look, before it sleeps: it is not missed. */
+static void test_told_while_looking(void **state)
+{
+    (void)state;
+    fake_store.told_while_looking = fake_store.now + 10 * WB_MILLISECOND;
+    poll_once();
+    assert_int_equal(poll_until, WB_NEVER_DUE);
+    int64_t started = wb_clock_monotonic();
+    wb_alarm_sleep(&pipeline.alarm, poll_until, 20 * WB_SECOND);
+    assert_true(wb_clock_monotonic() - started < 10 * WB_SECOND);
+}
+
 /* ---- circuit breakers ------------------------------------------------------------------ */
 
 static void test_breaker(void **state)
@@ -1008,6 +1140,39 @@ static void test_breaker_is_reset(void **state)
     assert_true(pipeline.is_critical);
 }
 
+/* What fails while it stops is no trouble. */
+static void test_breaker_of_who_stops(void **state)
+{
+    wb_error error = { .result = WB_NOT_CONNECTED, .text = "closing" };
+    (void)state;
+    pipeline.fetch_breaker.after = 0;
+    pipeline.stops_on_critical = 1;
+    pipeline.stop = 1;
+    for (int i = 0; i < 3; i++)
+        wb_breaker_failed(&pipeline.fetch_breaker, &pipeline, &error);
+    assert_int_equal(pipeline.fetch_breaker.armed, 0);
+    assert_false(pipeline.fetch_breaker.is_open);
+    assert_false(pipeline.is_critical);
+}
+
+/* Open, it is one affair until something succeeds, however rarely it is tried. */
+static void test_breaker_that_is_open_remembers(void **state)
+{
+    wb_error error = { .result = WB_NOT_CONNECTED, .text = "away" };
+    wb_breaker *breaker = &pipeline.fetch_breaker;
+    (void)state;
+    breaker->after = 0;
+    wb_breaker_failed(breaker, &pipeline, &error);
+    wb_breaker_failed(breaker, &pipeline, &error);
+    assert_true(breaker->is_open);
+    breaker->failed -= 7200 * WB_SECOND;
+    breaker->armed -= 7200 * WB_SECOND;
+    const int64_t since = breaker->armed;
+    wb_breaker_failed(breaker, &pipeline, &error);
+    assert_int_equal(breaker->armed, since);
+    assert_true(breaker->is_open);
+}
+
 /* ---- delayed retries ------------------------------------------------------------------- */
 
 static const wb_recoverability policy = { .delayed_retries = 3, .delay_increment = 10 * WB_SECOND };
@@ -1051,6 +1216,51 @@ static void test_delays_of_retries(void **state)
     with.delay_jitter = 0;
     with.delay_increment = INT64_MAX / 2;
     assert_true(delay_of(with, 1, "2", "", 0) > 0);
+}
+
+/* What failed at once does not come back at once; each attempt at a message asks for the same. */
+static void test_jitter_spreads(void **state)
+{
+    const wb_recoverability with = { .delayed_retries = 3, .delay_increment = 10 * WB_SECOND, .delay_jitter = 50 };
+    const wb_failure failure = { .kind = WB_FAILURE_HANDLER, .may_wait = 1 };
+    int64_t least = INT64_MAX, most = 0;
+    (void)state;
+    for (int i = 0; i < 100; i++) {
+        char id[8];
+        int size = snprintf(id, sizeof id, "id %d", i);
+        const wb_incoming incoming = { .id = id, .id_size = (size_t)size };
+        const wb_retry_question question = { &incoming, &failure, 0, fake_store.now };
+        int64_t delay = wb_recover_delay(&with, &question);
+        assert_int_equal(wb_recover_delay(&with, &question), delay);
+        least = delay < least ? delay : least;
+        most = delay > most ? delay : most;
+    }
+    assert_in_range(least, 10 * WB_SECOND, 11 * WB_SECOND);
+    assert_in_range(most, 14 * WB_SECOND, 15 * WB_SECOND);
+}
+
+static int64_t wished(int on_failure, const char *since, int has_key)
+{
+    const wb_recoverability with = { .delayed_retries = 3, .delay_increment = 10 * WB_SECOND, .on_failure = on_failure };
+    const wb_header headers[] = {
+        { WB_HEADER_RETRIES, "1", sizeof WB_HEADER_RETRIES - 1, 1 },
+        { WB_HEADER_RETRIES_TIMESTAMP, since, sizeof WB_HEADER_RETRIES_TIMESTAMP - 1, strlen(since) },
+    };
+    const wb_incoming incoming = { .id = "id", .id_size = 2, .headers = headers, .header_count = 2 };
+    const wb_failure failure = { .kind = WB_FAILURE_HANDLER, .may_wait = 1, .delay = 7 * WB_SECOND };
+    const int64_t now = INT64_C(1800000000) * WB_SECOND; /* 2027-01-15 08:00:00 */
+    return wb_recover_delay(&with, &(wb_retry_question){ &incoming, &failure, has_key, now });
+}
+
+/* A handler says how long, not whether: the day and the order of keys hold for it as well. */
+static void test_delays_that_are_wished(void **state)
+{
+    (void)state;
+    assert_int_equal(wished(WB_ON_MESSAGE_FAILURE_BY_KEY, "2027-01-15 07:00:00:000000 Z", 0), 7 * WB_SECOND);
+    assert_int_equal(wished(WB_ON_MESSAGE_FAILURE_BY_KEY, "2027-01-14 08:00:00:000000 Z", 0), 0);
+    assert_int_equal(wished(WB_ON_MESSAGE_FAILURE_BY_KEY, "2027-01-15 07:00:00:000000 Z", 1), 0);
+    assert_int_equal(wished(WB_ON_MESSAGE_FAILURE_DELAY, "2027-01-15 07:00:00:000000 Z", 1), 7 * WB_SECOND);
+    assert_int_equal(wished(WB_ON_MESSAGE_FAILURE_BLOCK, "2027-01-15 07:00:00:000000 Z", 0), 0);
 }
 
 static void test_copy_that_is_retried(void **state)
@@ -1099,17 +1309,22 @@ int main(void)
         EACH(test_formats),
         EACH(test_format_2_damaged),
         EACH(test_store_keeps_what_is_due_later),
+        EACH(test_store_is_told_the_retries),
         EACH(test_transport_is_told),
         EACH(test_nobody_delays_any_more),
         EACH(test_one_is_too_large),
         EACH(test_store_is_waited_for),
         EACH(test_store_is_not_waited_for),
+        EACH(test_store_is_waited_for_by_nobody_else),
+        EACH(test_store_is_waited_for_alive),
         EACH(test_store_is_lost),
         EACH(test_poller_sends_what_is_due),
         EACH(test_poller_drains_in_lots),
         EACH(test_unknown_destination),
         EACH(test_refused_is_tried_again),
         EACH(test_refused_too_often),
+        EACH(test_refused_event),
+        EACH(test_refused_keep_the_next_lot_waiting),
         EACH(test_privilege_is_waited_for),
         EACH(test_error_queue_refuses),
         EACH(test_late_for_the_error_queue),
@@ -1126,6 +1341,9 @@ int main(void)
         EACH(test_database_is_away),
         EACH(test_remove_fails),
         EACH(test_remove_fails_beside_a_refused_one),
+        EACH(test_remove_failed_once),
+        EACH(test_keys_have_retries),
+        EACH(test_each_has_an_owner),
         EACH(test_remove_is_tried_again),
         EACH(test_breaker_forgets),
         EACH(test_breaker_forgets_between_lots),
@@ -1138,10 +1356,15 @@ int main(void)
         EACH(test_rests_while_the_endpoint_is_down),
         EACH(test_stops_when_the_endpoint_goes_down),
         EACH(test_alarm),
+        EACH(test_told_while_looking),
         EACH(test_breaker),
         EACH(test_breaker_goes_on),
         EACH(test_breaker_is_reset),
+        EACH(test_breaker_of_who_stops),
+        EACH(test_breaker_that_is_open_remembers),
         EACH(test_delays_of_retries),
+        EACH(test_jitter_spreads),
+        EACH(test_delays_that_are_wished),
         EACH(test_copy_that_is_retried),
     };
     return cmocka_run_group_tests_name("delayed", tests, NULL, NULL);

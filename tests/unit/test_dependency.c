@@ -124,6 +124,17 @@ static void test_the_asker_leaves(void **state)
     assert_int_equal(wb_waiter_turn(&waiters[2], START), 0);
 }
 
+/* Somebody else ends while one asks: nobody asks beside him. */
+static void test_another_leaves(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < WAITERS; i++)
+        wb_waiter_missed(&waiters[i], &gone, START);
+    assert_int_equal(wb_waiter_turn(&waiters[0], broker.due), 0);
+    wb_waiter_leave(&waiters[1]);
+    assert_true(wb_waiter_turn(&waiters[2], broker.due) > 0);
+}
+
 /* Never two at once while it is away, and nobody is left behind when it comes. */
 #define THREADS 8
 static atomic_int is_there, asking, most, served;
@@ -299,6 +310,7 @@ int main(void)
         CASE(test_pauses_grow),
         CASE(test_only_some_are_served),
         CASE(test_the_asker_leaves),
+        CASE(test_another_leaves),
         CASE(test_threads),
         CASE(test_lines_of_an_hour),
         CASE(test_what_passes_is_not_told),

@@ -336,6 +336,33 @@ static void test_retried_by_the_clock_of_the_store(void **state)
 }
 
 /* It is one of the delayed retries: when these are over it is in the error queue, with its reason. */
+/* A server that restarts is no message's fault, with however few retries. */
+static void test_faults_that_are_forgiven(void **state)
+{
+    const wb_recoverability impatient = { .immediate_retries = 0 }, patient = { .immediate_retries = 5 };
+    wb_failure failure = { .faults = WB_FAULTS_MIN };
+    (void)state;
+    assert_false(wb_recover_is_faulty(&impatient, &failure));
+    failure.faults++;
+    assert_true(wb_recover_is_faulty(&impatient, &failure));
+    failure.faults = 5;
+    assert_false(wb_recover_is_faulty(&patient, &failure));
+    failure.faults++;
+    assert_true(wb_recover_is_faulty(&patient, &failure));
+}
+
+/* One that struck too often is not handled once more. */
+static void test_faults_have_an_end(void **state)
+{
+    (void)state;
+    wb_item *item = wb_batch_hold(&worker, &incoming[0], &entries[0]);
+    wb_failure_set(&item->failure, WB_FAILURE_HANDLER, "the connection was lost", 0);
+    item->failure.faults = pipeline.recoverability.immediate_retries + WB_FAULTS_MIN;
+    assert_int_equal(run_handlers(), WB_REJECT);
+    assert_int_equal(calls, 0);
+    assert_int_equal(item->verdict, WB_VERDICT_FAILED);
+}
+
 static void test_retried_after_too_often(void **state)
 {
     static const wb_header third = { "NServiceBus.Retries", "3", 19, 1 };
@@ -541,6 +568,8 @@ int main(void)
         TEST(test_an_older_host),
         TEST(test_retried_after),
         TEST(test_retried_by_the_clock_of_the_store),
+        TEST(test_faults_that_are_forgiven),
+        TEST(test_faults_have_an_end),
         TEST(test_retried_after_too_often),
         TEST(test_retried_after_where_nobody_delays),
         TEST(test_retried_after_no_time),

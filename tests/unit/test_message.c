@@ -558,9 +558,10 @@ static void test_error_operation(void **state)
     const wb_recoverability policy = { .immediate_retries = 5, .error_queue = "error" };
     const wb_header headers[] = { { "keep", "me", 4, 2 },
                                   { WB_HEADER_RETRIES, "3", strlen(WB_HEADER_RETRIES), 1 },
-                                  { "NServiceBus.ExceptionInfo.Data.x", "old", 32, 3 } };
+                                  { "NServiceBus.ExceptionInfo.Data.x", "old", 32, 3 },
+                                  { WB_HEADER_TRIMMED, "of another copy", strlen(WB_HEADER_TRIMMED), 15 } };
     wb_incoming incoming = { .struct_size = sizeof incoming, .id = "m", .id_size = 1, .headers = headers,
-                             .header_count = 3, .body = "body", .body_size = 4 };
+                             .header_count = 4, .body = "body", .body_size = 4 };
     (void)state;
     wb_arena_init(&arena, 4096);
     const wb_failed_message message = { &incoming, &failure, "T", WB_TRIM_NOTHING, NULL };
@@ -573,6 +574,7 @@ static void test_error_operation(void **state)
     assert_string_equal(header_of(operation, "keep")->value, "me");
     assert_null(header_of(operation, WB_HEADER_RETRIES));
     assert_null(header_of(operation, "NServiceBus.ExceptionInfo.Data.x"));
+    assert_null(header_of(operation, WB_HEADER_TRIMMED));
     assert_string_equal(header_of(operation, WB_HEADER_FAILED_QUEUE)->value, "orders");
     assert_string_equal(header_of(operation, WB_HEADER_EXCEPTION_MESSAGE)->value, "because");
     assert_string_equal(header_of(operation, WB_HEADER_EXCEPTION_TYPE)->value, WB_FAILURE_HANDLER);

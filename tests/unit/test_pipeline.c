@@ -383,6 +383,70 @@ static void test_a_row_is_parked_once(void **state)
     claimed_by = 0;
 }
 
+/* ---- what is due later, with the commit ------------------------------------------------ */
+
+static size_t delayed_count;
+static char delayed_ids[8];
+static size_t pending_count;
+
+static int delaying_commit(wb_storage_session *s, wb_commit *commit, wb_error *error)
+{
+    int failed = 0;
+    const wb_operation_group *group =
+        wb_operations_decode(commit->operations, commit->operations_size, &worker.arena, &failed);
+    (void)s, (void)error;
+    assert_false(failed);
+    delayed_count = commit->delayed_count;
+    for (size_t i = 0; i < delayed_count; i++)
+        delayed_ids[i] = commit->delayed[i].id[0];
+    for (pending_count = 0; group; group = group->next)
+        pending_count += group->operations.count;
+    return WB_OK;
+}
+
+static void ask_for(wb_item *item, const char *id, int64_t due)
+{
+    wb_operation *operation = wb_operation_append(&item->operations, &worker.arena);
+    operation->destination = "q";
+    operation->id = id;
+    operation->id_size = 1;
+    operation->deliver_at = due;
+}
+
+/* It is stored there, in no pending row, and the first that is due wakes the poller, whoever asked for it. */
+static void test_delayed_with_the_commit(void **state)
+{
+    wb_persistence_ops ops = storage_ops;
+    wb_error error = { 0 };
+    wb_item *items[3], *culprit;
+    (void)state;
+    ops.commit = delaying_commit;
+    pipeline.persistence_ops = &ops;
+    pipeline.outbox = pipeline.stores_with_commit = 1;
+    pipeline.origin.delays = WB_DELAYS_BY_STORE;
+    wall = INT64_C(1700000000) * WB_SECOND;
+    assert_int_equal(wb_pipeline_ask_time(&pipeline, NULL, &error), WB_OK);
+    for (size_t i = 0; i < 3; i++)
+        items[i] = wb_batch_hold(&worker, &incoming[i], &entries[0]);
+    assert_true(wb_batch_choose(&worker, WB_BATCH_ANY));
+    assert_int_equal(worker.batch_size, 3);
+    ask_for(items[0], "a", wall + 60 * WB_SECOND);
+    ask_for(items[0], "b", 0);
+    ask_for(items[0], "c", wall - WB_SECOND); /* it is due by now */
+    ask_for(items[1], "d", wall + 30 * WB_SECOND);
+    ask_for(items[2], "e", wall + 10 * WB_SECOND); /* what is not handled asks for nothing */
+    wb_item_change(items[0], WB_ITEM_HANDLED);
+    wb_item_change(items[1], WB_ITEM_HANDLED);
+    worker.in_transaction = 1;
+    wb_alarm_clear(&pipeline.alarm);
+    assert_int_equal(wb_stage_commit(&worker, &culprit, &error), WB_OK);
+    assert_int_equal(delayed_count, 2);
+    assert_memory_equal(delayed_ids, "ad", 2);
+    assert_int_equal(pending_count, 2);
+    assert_int_equal(pipeline.alarm.earliest, wall + 30 * WB_SECOND);
+    wb_batch_drop_all(&worker);
+}
+
 static unsigned deaths_after(int cause, int code)
 {
     wb_operation operation = { .id = "o", .id_size = 1, .destination = "d", .result = WB_RETRY };
@@ -1012,6 +1076,7 @@ int main(void)
         TEST(test_a_slow_answer_makes_nothing_early),
         TEST(test_the_number_of_a_parked_row),
         TEST(test_a_row_is_parked_once),
+        TEST(test_delayed_with_the_commit),
         TEST(test_deaths_that_count),
         TEST(test_the_harmless_first),
         TEST(test_silence),
