@@ -58,6 +58,7 @@ const sim_bug sim_bugs[] = {
     { "delay_by_database", "native_host_behind", 0 },
     { "delay_insisted", "native_refused", 0 },
     { "refused_is_cleared", "native_refused_poison", 0 },
+    { "delay_not_made_good", "delayed_ends", 0 },
     { "end_of_store", "native_after_store", 0 },
     { "copy_expires", "expires", 0 },
     { "copy_expires", NULL, WB_MODE_SENDS_ATOMIC },

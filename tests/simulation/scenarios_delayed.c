@@ -241,6 +241,19 @@ static void drive_silent(void)
     sim_scene_end(SIM_SOON);
 }
 
+/* ---- handlers that end their transaction ---- */
+
+/* Of 48 that are three apart each does it in another way. */
+static void prepare_ends(void)
+{
+    sim_shape_plain(WB_MODE_RECEIVE_ONLY, 1);
+    the_shape.store = 1;
+    for (int i = 0; i < 60; i++) {
+        sim_scene_add(2, SIM_DELAYS);
+        sim_scene_add(1, SIM_ENDS);
+    }
+}
+
 /* ---- somebody who cancels ---- */
 
 /* Now and then; the sooner after a death, the more of what was begun is not done. */
@@ -347,6 +360,7 @@ const sim_scenario sim_scenarios_delayed[] = {
       sim_scene_deaths },
     { "delayed_silent", "a destination that confirms nothing, among others that do", prepare_silent,
       drive_silent },
+    { "delayed_ends", "neighbours of a handler that ends their transaction", prepare_ends, sim_scene_soon },
     { "delayed_cancels", "processes that die, a broker that is silent, and somebody who cancels",
       prepare_trouble,
       drive_cancels },
