@@ -286,6 +286,8 @@ static void audit_zombie(const sim_message *m)
         return;
     if (the_shape.outbox && !the_shape.keepers && is_whole_in_a_row(m))
         return; /* parked, and nobody sweeps */
+    if (m->place == SIM_EXPIRED && m->doubts)
+        return; /* who ended its transaction committed its effect, and it was late to run again */
     if (missing == 1u << SIM_LABEL_DELAYED &&
         (sim_delayed_holds(m, SIM_LABEL_DELAYED) || sim_waiting_holds(m, SIM_LABEL_DELAYED)))
         return; /* with mode none it may have been in hand when all was done */
