@@ -21,6 +21,7 @@ const sim_bug sim_bugs[] = {
     { "uncounted_attempt", "commit_aborts", 0 },
     { "immediate_id", "immediate_ids", 0 },
     { "suspect_across_endpoints", "suspect_across_endpoints", 0 },
+    { "noted_twice", "noted_once", 0 },
     { "no_scout", "limit_killers_plain", 0 },
     { "short_scout", "limit_killers_late_plain", 0 },
     { "last_waits", "limit_last", 0 },
