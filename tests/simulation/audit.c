@@ -272,6 +272,13 @@ static void audit_blame(const sim_message *m)
         sim_violation("message %u (%s) is innocent and had a delayed retry", NAME(m));
 }
 
+/* With mode none it may have been in hand when all seemed done, and its process was told to stop. */
+static int is_not_due(const sim_message *m, int label)
+{
+    return the_shape.mode == WB_MODE_NONE &&
+           (sim_delayed_holds(m, label) || sim_waiting_holds(m, label));
+}
+
 /* What a committed run asked for must have arrived, but for what cannot. */
 static void audit_zombie(const sim_message *m)
 {
@@ -288,9 +295,8 @@ static void audit_zombie(const sim_message *m)
         return; /* parked, and nobody sweeps */
     if (m->place == SIM_EXPIRED && m->doubts)
         return; /* who ended its transaction committed its effect, and it was late to run again */
-    if (missing == 1u << SIM_LABEL_DELAYED &&
-        (sim_delayed_holds(m, SIM_LABEL_DELAYED) || sim_waiting_holds(m, SIM_LABEL_DELAYED)))
-        return; /* with mode none it may have been in hand when all was done */
+    if (missing == 1u << SIM_LABEL_DELAYED && is_not_due(m, SIM_LABEL_DELAYED))
+        return;
     sim_violation("message %u (%s) has its effect without what it sends (%x)", NAME(m), missing);
 }
 
@@ -299,6 +305,7 @@ static void audit_bad_send(const sim_message *m)
     if (m->place == SIM_EXPIRED && !the_shape.outbox)
         return; /* before it ran again */
     if (!(m->asked & 1u << SIM_LABEL_BAD) || moved(m) || is_in_a_row(m) || m->vanished ||
+        is_not_due(m, SIM_LABEL_BAD) ||
         sim_messages[m->twin].sent & 1u << SIM_LABEL_BAD)
         return;
     sim_violation("message %u (%s): nobody hears of what could not be sent", NAME(m));
