@@ -331,6 +331,7 @@ static void *poller_main(void *argument)
     int64_t until, sleep;
 
     wb_poller_init(poller);
+    poller->is_done |= poller->only_drains && wb_bug("end_of_store");
     while (!p->stop && !poller->is_done) {
         wb_poller_round(poller, &until, &sleep);
         poller->is_done |= poller->failures && wb_bug("poller_gives_up");

@@ -90,6 +90,17 @@ static void collect_delayed(wb_worker *w, wb_commit *commit)
     commit->delayed = rows;
 }
 
+/* They are not stored: who makes good what a handler committed (ended.c) writes them down with the rest. */
+static void untake_delayed(wb_worker *w, const wb_commit *commit)
+{
+    if (!commit->delayed_count || wb_bug("delay_not_made_good"))
+        return;
+    for (size_t i = 0; i < w->batch_size; i++)
+        for (wb_operation_node *node = w->batch[i]->operations.first; node; node = node->next)
+            if (node->operation.deliver_at && node->operation.result == WB_OK)
+                node->operation.result = WB_RETRY;
+}
+
 static void wake_poller(wb_worker *w, const wb_commit *commit)
 {
     for (size_t i = 0; i < commit->delayed_count && !wb_bug("poller_not_woken"); i++)
@@ -117,6 +128,8 @@ static int commit(wb_worker *w, wb_item **ret_culprit, wb_error *error)
     w->in_transaction = 0;
     /* in doubt its own records tell what became of it */
     w->may_have_ended &= r != WB_OK && r != WB_IN_DOUBT;
+    if (r != WB_OK)
+        untake_delayed(w, &commit);
     if (r == WB_OK) {
         wake_poller(w, &commit);
         wb_crash_point("after_commit");

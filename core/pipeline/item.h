@@ -75,6 +75,7 @@ typedef struct wb_item {
     uint64_t arrivals_seen; /* the same of arrivals, when what it sends was last refused for want of a privilege */
     int is_doubted;       /* a connection broke while it was handled: its doing, or the server's? */
     uint32_t noted;       /* a suspect's attempt is written down, and is that one; 0: it is not */
+    uint32_t noting;      /* what of that was written last, whether the reply came or not */
     uint32_t unfinished;  /* attempts written down before and never finished: all it gets */
     int has_lost_session; /* the session it was handled on was lost before */
     int is_counted_out;   /* the broker would drop it after one more delivery, or two: it is not handled */

@@ -113,6 +113,13 @@ static int is_exhausted(const wb_pipeline *p, const search *s)
     return s->attempts > 0 && wb_attempts_are_exhausted(&p->recoverability, (uint32_t)s->attempts);
 }
 
+/* The reply to its own record was lost: it is no further attempt. */
+static int is_own(const wb_item *item, const search *s)
+{
+    return item->noting && s->attempts >= 0 && ((uint32_t)s->attempts | s->lost) == item->noting &&
+           !wb_bug("noted_twice");
+}
+
 static int note_attempt(wb_worker *w, wb_item *item, wb_error *error)
 {
     const wb_pipeline *p = w->pipeline;
@@ -122,6 +129,10 @@ static int note_attempt(wb_worker *w, wb_item *item, wb_error *error)
 
     if (r != WB_OK || s.taken)
         return r;
+    if (is_own(item, &s)) {
+        item->noted = item->noting;
+        return WB_OK;
+    }
     item->has_lost_session = s.lost != 0;
     item->is_counted_out = is_counted_out(p, item, &s);
     if (is_exhausted(p, &s) || item->is_counted_out) {
@@ -130,8 +141,9 @@ static int note_attempt(wb_worker *w, wb_item *item, wb_error *error)
     }
     wb_log_event(WB_LOG_WARNING, "message handled by itself: it may have ended the process before",
                  { "endpoint", p->endpoint }, { "message_id", item->incoming->id });
+    item->noting = next_attempt(&s);
     r = write_record(w, &s, number, error);
-    item->noted = r == WB_OK ? next_attempt(&s) : 0;
+    item->noted = r == WB_OK ? item->noting : 0;
     return r;
 }
 

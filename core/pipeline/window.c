@@ -271,7 +271,7 @@ static int send_alone(wb_window *window, wb_operation *operation, wb_outlet *out
         return WB_OK;
     }
     int r = send_part(&part, outlet, error);
-    /* a delayed retry that is refused tells nothing of the copy for the error queue, which has the same id */
+    /* a delayed retry that is refused tells nothing of the copy for the error queue: one id */
     if (r == WB_OK && (operation->result == WB_OK || wb_bug("refused_is_cleared")))
         wb_suspicions_forget(s, operation->id, operation->id_size);
     else if (is_lost(r, outlet) && died_of_it(r, error, started))

@@ -231,7 +231,9 @@ static void audit_loss(const sim_message *m)
                       m->delivery_count);
     if (m->abandoned && !(flags_of(m) & SIM_STAYS))
         sim_violation("message %u (%s) is lost by an orderly stop", NAME(m));
-    if (effects(m) || moved(m) || m->vanished || m->abandoned || has_come_back(m) || m->place == SIM_EXPIRED)
+    if (effects(m) || moved(m) || m->vanished || m->abandoned)
+        return;
+    if (has_come_back(m) || m->place == SIM_EXPIRED)
         return;
     if (flags_of(m) & SIM_IGNORED && m->place == SIM_GONE && (m->fate != SIM_DISCARDED || m->runs || has_copies(m)))
         return;
@@ -253,7 +255,8 @@ static void audit_effects(const sim_message *m)
     if (flags_of(m) & (SIM_MUST_FAIL | SIM_IGNORED) && the_shape.persistence && m->commits && !m->was_taken_along)
         sim_violation("message %u (%s) has an effect", NAME(m));
     if (flags_of(m) & SIM_MUST_FAIL && !effects(m) && !moved(m) && !m->vanished &&
-        !(flags_of(m) & SIM_STAYS) && m->place == SIM_GONE && !is_parked_for_a_copy(m) && !has_come_back(m))
+        !(flags_of(m) & SIM_STAYS) && m->place == SIM_GONE && !is_parked_for_a_copy(m) &&
+        !has_come_back(m))
         sim_violation("message %u (%s) is not in the error queue", NAME(m));
     if (moved(m) && effects(m) && !(flags_of(m) & SIM_EFFECT_ANYWAY) && !has_copies(m) &&
         the_shape.persistence && !is_excusable(m))
@@ -264,8 +267,16 @@ static void audit_blame(const sim_message *m)
 {
     if (moved(m) && !(flags_of(m) & SIM_MAY_FAIL) && !is_excusable(m))
         sim_violation("message %u (%s) is innocent and in the error queue", NAME(m));
-    if (the_shape.delayed_retries && !(flags_of(m) & SIM_MAY_FAIL) && !is_excusable(m) && has_come_back(m))
+    if (the_shape.delayed_retries && !(flags_of(m) & SIM_MAY_FAIL) && !is_excusable(m) &&
+        has_come_back(m))
         sim_violation("message %u (%s) is innocent and had a delayed retry", NAME(m));
+}
+
+/* With mode none it may have been in hand when all seemed done, and its process was told to stop. */
+static int is_not_due(const sim_message *m, int label)
+{
+    return the_shape.mode == WB_MODE_NONE &&
+           (sim_delayed_holds(m, label) || sim_waiting_holds(m, label));
 }
 
 /* What a committed run asked for must have arrived, but for what cannot. */
@@ -282,9 +293,10 @@ static void audit_zombie(const sim_message *m)
         return;
     if (the_shape.outbox && !the_shape.keepers && is_whole_in_a_row(m))
         return; /* parked, and nobody sweeps */
-    if (missing == 1u << SIM_LABEL_DELAYED &&
-        (sim_delayed_holds(m, SIM_LABEL_DELAYED) || sim_waiting_holds(m, SIM_LABEL_DELAYED)))
-        return; /* with mode none it may have been in hand when all was done, and the process told to stop */
+    if (m->place == SIM_EXPIRED && m->doubts)
+        return; /* who ended its transaction committed its effect, and it was late to run again */
+    if (missing == 1u << SIM_LABEL_DELAYED && is_not_due(m, SIM_LABEL_DELAYED))
+        return;
     sim_violation("message %u (%s) has its effect without what it sends (%x)", NAME(m), missing);
 }
 
@@ -293,6 +305,7 @@ static void audit_bad_send(const sim_message *m)
     if (m->place == SIM_EXPIRED && !the_shape.outbox)
         return; /* before it ran again */
     if (!(m->asked & 1u << SIM_LABEL_BAD) || moved(m) || is_in_a_row(m) || m->vanished ||
+        is_not_due(m, SIM_LABEL_BAD) ||
         sim_messages[m->twin].sent & 1u << SIM_LABEL_BAD)
         return;
     sim_violation("message %u (%s): nobody hears of what could not be sent", NAME(m));
@@ -309,7 +322,7 @@ static void audit_runs(const sim_message *m)
         sim_violation("message %u (%s) ran %u times, %u were excused", NAME(m), m->runs, m->excuses);
 }
 
-/* A copy may have met the server's trouble, or the end of a process, in place of its handler's verdict. */
+/* A copy may have met the server's trouble, or the end of a process, before its handler's verdict. */
 static int is_excused_retry(const sim_message *m)
 {
     for (unsigned i = 0; i < sim_message_count; i++)
@@ -318,13 +331,14 @@ static int is_excused_retry(const sim_message *m)
     return 0;
 }
 
-/* Where nothing goes wrong what fails has all its delayed retries before it is moved; what says that it fails for
- * good has none. */
+/* Where nothing goes wrong what fails has all its delayed retries before it is moved; what says that
+ * it fails for good has none. */
 static void audit_tries(const sim_message *m)
 {
     if (m->fate == SIM_POISON && m->level && !is_excused_retry(m))
         sim_violation("message %u is unrecoverable and had a delayed retry", m->number);
-    int is_calm = !the_shape.fault_permille && !the_shape.outages && !the_shape.deaths && !the_shape.stops;
+    int is_calm = !the_shape.fault_permille && !the_shape.outages && !the_shape.deaths &&
+                  !the_shape.stops && !sim_process_deaths();
     unsigned wanted = the_shape.refuses_delays && sim_never_delays(m) ? 0 : the_shape.delayed_retries;
     if (!is_calm || (m->fate != SIM_FAILING && m->fate != SIM_RECOVERS) || !moved(m))
         return;
@@ -348,7 +362,8 @@ static void audit_shares(const sim_message *m)
         ends += one->twin == m->number ? one->commits : 0;
     }
     if (ends > count)
-        sim_violation("message %u was there %u times, and was handled or moved %u times", m->number, count, ends);
+        sim_violation("message %u was there %u times, and was handled or moved %u times", m->number,
+                      count, ends);
 }
 
 static void audit_foreigns(const sim_message *m)
@@ -396,7 +411,8 @@ static void audit_once(const sim_sent *sent)
             sim_violation("message %u: what it delayed arrives twice, and nothing went wrong", sent->number);
 }
 
-/* Where store, queues and effects are one transaction each run that was committed sends once, whatever dies. */
+/* Where store, queues and effects are one transaction each run that was committed sends once,
+ * whatever dies. */
 static void audit_exactly_once(const sim_sent *sent)
 {
     if (the_shape.mode != WB_MODE_TRANSACTION_SCOPE || !sent->run)

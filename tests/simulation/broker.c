@@ -63,7 +63,8 @@ void sim_broker_publish(unsigned first)
 /* Nobody has received it in time, or it came back too late. @return whether it is dropped. */
 static int drop_late(sim_message *m)
 {
-    if (!the_shape.expires || !wb_has_expired(m->headers, m->header_count, m->queued_at, sim_true_wall()))
+    if (!the_shape.expires ||
+        !wb_has_expired(m->headers, m->header_count, m->queued_at, sim_true_wall()))
         return 0;
     if (m->level)
         sim_violation("message %u: a delayed retry expires", m->number);

@@ -37,7 +37,7 @@ typedef struct {
 typedef struct {
     row *rows;
     size_t count, max;
-    /* A transaction that joined a transport's changes it: nobody else can, or sees it, before it ends. */
+    /* A transaction that joined a transport's changes it: nobody else can, or sees it, until it ends. */
     const sim_transaction *changed_by;
     row *before; /* what was there */
     size_t before_count;
@@ -95,7 +95,8 @@ static sim_message *sender_of(const row *r, int *ret_label)
     wb_arena_init(&arena, 4096);
     const wb_operation_group *group = wb_operations_decode(r->operation, r->operation_size, &arena, &failed);
     const wb_operation *operation = &group->operations.first->operation;
-    memcpy(text, operation->body, operation->body_size < sizeof text ? operation->body_size : sizeof text - 1);
+    memcpy(text, operation->body,
+           operation->body_size < sizeof text ? operation->body_size : sizeof text - 1);
     *ret_label = -1; /* a delayed retry */
     (void)sscanf(text, "%u/%d/", &number, ret_label);
     sim_message *m = sim_ledger_parse(operation->body, operation->body_size);

@@ -37,8 +37,8 @@ typedef struct sim_fault {
 
 /** Whether a fault strikes here; notes in the ledger what it excuses. */
 sim_fault sim_fault_draw(sim_call call);
-/** What a failure of it costs the messages at hand. With mode none what cannot be stored does not run again: it
- *  goes to the error queue, and somebody is told. */
+/** What a failure of it costs the messages at hand. With mode none what cannot be stored does not run
+ *  again: it goes to the error queue, and somebody is told. */
 unsigned sim_fault_strikes(sim_call call, unsigned usual);
 /** Fill `error`. @return the fault's result. */
 int sim_fault_fail(wb_error *error, sim_fault fault, const char *text);
@@ -55,6 +55,7 @@ typedef enum {
     SIM_WRITES_FORBIDDEN, /* an operator took a privilege: commits that store are WB_FATAL */
     SIM_WRITES_BREAK,    /* so do commits, but for empty ones */
     SIM_COMMITS_BREAK,   /* the server takes connections, and each commit ends it */
+    SIM_MARKS_LOST,      /* marks are made, and the reply ends with the connection */
     SIM_DATABASE_DOWN,
     SIM_BROKER_DOWN,
     SIM_BROKER_NACKS,

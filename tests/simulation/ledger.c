@@ -238,7 +238,8 @@ static void check_due(const sim_sent *sent)
         sim_violation("message %u: what it delayed arrives %.3f s late", sent->number, (double)late / 1e9);
 }
 
-/* What was received once expires no more, in whichever queue it lies; what is sent does when it was asked to. */
+/* What was received once expires no more, in whichever queue it lies; what is sent does when it was
+ * asked to. */
 static void check_expiry(const sim_sent *sent, const wb_operation *operation)
 {
     const int64_t span = wb_time_to_be_received(operation->headers, operation->header_count);

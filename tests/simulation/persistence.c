@@ -400,6 +400,6 @@ wb_persistence_ops sim_persistence_ops(void)
         .clean_up = persistence_clean_up,
         .clock = shape->has_clock ? persistence_clock : NULL,
         .next_pending = shape->has_next_pending ? persistence_next : NULL,
-        .delayed = shape->store ? sim_delayed_ops() : NULL,
+        .delayed = shape->store || shape->drains ? sim_delayed_ops() : NULL,
     };
 }

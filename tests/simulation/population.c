@@ -176,12 +176,13 @@ sim_message *sim_populate_retry(const sim_message *of, const wb_operation *opera
 /* Without deduplication two bodies under one id are two messages that send the same ids: their
  * sender's fault. And what a handler sends at once cannot be taken back. What is ignored is
  * done once its id is recorded, so that another body under that id would never be handled. Two
- * that fail are one delayed retry, the first. */
+ * that fail are one delayed retry, the first; and what a handler ends by itself records the ids of
+ * its batch for a moment, so that another body of one is a duplicate. */
 static int draw_copy_fate(const sim_message *of)
 {
     static const sim_fate fates[] = { SIM_GOOD, SIM_GOOD, SIM_POISON, SIM_FAILING };
-    if (!the_shape.outbox || the_shape.delayed_retries || of->fate == SIM_IMMEDIATE || of->fate == SIM_BAD_IMMEDIATE ||
-        of->fate == SIM_DEADLY_IMMEDIATE || of->fate == SIM_LATE_IMMEDIATE || sim_fates[of->fate].flags & SIM_IGNORED || sim_chance(50))
+    if (!the_shape.outbox || the_shape.delayed_retries || sim_shape_has(SIM_ENDS) || of->fate == SIM_IMMEDIATE ||
+        of->fate == SIM_BAD_IMMEDIATE || of->fate == SIM_DEADLY_IMMEDIATE || of->fate == SIM_LATE_IMMEDIATE || sim_fates[of->fate].flags & SIM_IGNORED || sim_chance(50))
         return -1;
     return (int)fates[sim_random(4)];
 }

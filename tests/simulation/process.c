@@ -174,11 +174,15 @@ static void start_workers(const host *h, endpoint *e)
 static void start_poller(const host *h, endpoint *e)
 {
     char name[24];
-    if (!the_shape.store)
+    if (!the_shape.store && !the_shape.drains)
         return;
     (void)snprintf(name, sizeof name, "p%d.%u/e%c/poll", h->number, incarnations, e->name[strlen(e->name) - 1]);
     sim_name_next(name);
-    e->poller = (wb_poller){ .pipeline = &e->pipeline, .policy = { .retries = the_shape.retries, .failure_pause = WB_SECOND, .limit = the_shape.lot } };
+    e->poller = (wb_poller){ .pipeline = &e->pipeline,
+                             .policy = { .retries = the_shape.retries,
+                                         .failure_pause = WB_SECOND,
+                                         .limit = the_shape.lot },
+                             .only_drains = the_shape.drains };
     if (wb_poller_start(&e->poller) != 0)
         abort();
 }

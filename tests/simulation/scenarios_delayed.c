@@ -229,7 +229,8 @@ static int all_have_arrived(void *argument)
     return 1;
 }
 
-/* What is due for it arrives when it answers, a while after the last try; what was due before it left, too. */
+/* What is due for it arrives when it answers, a while after the last try; what was due before it
+ * left, too. */
 static void drive_silent(void)
 {
     sim_drive_start();
@@ -238,6 +239,19 @@ static void drive_silent(void)
     if (!sim_wait("what was delayed", sim_now() + SIM_SOON, all_have_arrived, NULL))
         sim_violation("what was delayed is not there though its destination answers");
     sim_scene_end(SIM_SOON);
+}
+
+/* ---- handlers that end their transaction ---- */
+
+/* Of 48 that are three apart each does it in another way. */
+static void prepare_ends(void)
+{
+    sim_shape_plain(WB_MODE_RECEIVE_ONLY, 1);
+    the_shape.store = 1;
+    for (int i = 0; i < 60; i++) {
+        sim_scene_add(2, SIM_DELAYS);
+        sim_scene_add(1, SIM_ENDS);
+    }
 }
 
 /* ---- somebody who cancels ---- */
@@ -311,48 +325,74 @@ static void drive_database_clock(void)
 }
 
 const sim_scenario sim_scenarios_delayed[] = {
-    { "delayed_punctual", "what is delayed arrives when it is due", prepare_punctual, sim_scene_soon },
+    { "delayed_punctual", "what is delayed arrives when it is due", prepare_punctual,
+      sim_scene_soon },
     { "delayed_plain", "the same without outbox", prepare_plain, sim_scene_soon },
     { "delayed_plain_behind", "the same, stored behind the commit, with processes that die",
       prepare_plain_behind, sim_scene_deaths },
     { "delayed_none", "with mode none, and stops", prepare_none, drive_stops },
     { "delayed_scope", "in transaction_scope it arrives once", prepare_scope, sim_scene_soon },
-    { "delayed_scope_deaths", "and with processes that die at any step", prepare_scope_trouble, sim_scene_deaths },
-    { "delayed_scope_database_down", "and a store that refuses", prepare_scope_trouble, drive_database_down },
-    { "delayed_scope_broker_down", "and a broker that is away", prepare_scope_trouble, drive_broker_down },
-    { "delayed_two_pollers", "two processes that share a store: nothing arrives twice", prepare_two_pollers,
+    { "delayed_scope_deaths", "and with processes that die at any step", prepare_scope_trouble,
+      sim_scene_deaths },
+    { "delayed_scope_database_down", "and a store that refuses", prepare_scope_trouble,
+      drive_database_down },
+    { "delayed_scope_broker_down", "and a broker that is away", prepare_scope_trouble,
+      drive_broker_down },
+    { "delayed_two_pollers", "two processes that share a store: nothing arrives twice",
+      prepare_two_pollers,
       sim_scene_by_chance },
-    { "delayed_nowhere", "an unknown destination is one for the error queue", prepare_nowhere, sim_scene_soon },
-    { "delayed_deaths", "two processes that die at any step of the poller", prepare_trouble, sim_scene_deaths },
-    { "delayed_stops", "two processes that are stopped time and again", prepare_trouble, drive_stops },
-    { "delayed_broker_down", "the broker is away when it is due", prepare_trouble, drive_broker_down },
+    { "delayed_nowhere", "an unknown destination is one for the error queue", prepare_nowhere,
+      sim_scene_soon },
+    { "delayed_deaths", "two processes that die at any step of the poller", prepare_trouble,
+      sim_scene_deaths },
+    { "delayed_stops", "two processes that are stopped time and again", prepare_trouble,
+      drive_stops },
+    { "delayed_broker_down", "the broker is away when it is due", prepare_trouble,
+      drive_broker_down },
     { "delayed_broker_silent", "the broker confirms nothing when it is due", prepare_trouble,
       drive_broker_silent },
-    { "delayed_database_down", "the database refuses what is committed, stored and removed", prepare_trouble,
+    { "delayed_database_down", "the database refuses what is committed, stored and removed",
+      prepare_trouble,
       drive_database_down },
-    { "delayed_behind", "the same where the store is another transaction", prepare_behind, drive_database_down },
-    { "delayed_behind_deaths", "and with processes that die between both", prepare_behind, sim_scene_deaths },
-    { "delayed_silent", "a destination that confirms nothing, among others that do", prepare_silent, drive_silent },
-    { "delayed_cancels", "processes that die, a broker that is silent, and somebody who cancels", prepare_trouble,
+    { "delayed_behind", "the same where the store is another transaction", prepare_behind,
+      drive_database_down },
+    { "delayed_behind_deaths", "and with processes that die between both", prepare_behind,
+      sim_scene_deaths },
+    { "delayed_silent", "a destination that confirms nothing, among others that do", prepare_silent,
+      drive_silent },
+    { "delayed_ends", "neighbours of a handler that ends their transaction", prepare_ends, sim_scene_soon },
+    { "delayed_cancels", "processes that die, a broker that is silent, and somebody who cancels",
+      prepare_trouble,
       drive_cancels },
-    { "delayed_host_ahead", "the hosts' clocks jump an hour ahead", prepare_two_pollers, drive_host_ahead },
+    { "delayed_host_ahead", "the hosts' clocks jump an hour ahead", prepare_two_pollers,
+      drive_host_ahead },
     { "delayed_host_behind", "and an hour back", prepare_two_pollers, drive_host_behind },
     { "delayed_database_clock", "the database's clock jumps by hours", prepare_database_clock,
       drive_database_clock },
-    { "delayed_retries", "what fails is retried later, three times, and then moved", prepare_retries, sim_scene_soon },
-    { "delayed_retries_deaths", "the same with processes that die", prepare_retries_trouble, sim_scene_deaths },
-    { "delayed_retries_database_down", "and a store that refuses", prepare_retries_trouble, drive_database_down },
-    { "delayed_retries_copies", "copies of one id that have come back more or less often", prepare_retries_copies,
-      drive_retries_copies },
-    { "delayed_retries_plain", "what fails is retried later, without outbox", prepare_retries_plain, sim_scene_soon },
-    { "delayed_retries_plain_deaths", "the same with processes that die", prepare_retries_plain_trouble,
+    { "delayed_retries", "what fails is retried later, three times, and then moved",
+      prepare_retries, sim_scene_soon },
+    { "delayed_retries_deaths", "the same with processes that die", prepare_retries_trouble,
       sim_scene_deaths },
-    { "delayed_retries_plain_database_down", "and a store that refuses", prepare_retries_plain_trouble,
+    { "delayed_retries_database_down", "and a store that refuses", prepare_retries_trouble,
       drive_database_down },
-    { "delayed_retries_scope", "what fails is retried later, in transaction_scope", prepare_retries_scope, sim_scene_soon },
-    { "delayed_retries_scope_deaths", "the same with processes that die", prepare_retries_scope_trouble,
+    { "delayed_retries_copies", "copies of one id that have come back more or less often",
+      prepare_retries_copies,
+      drive_retries_copies },
+    { "delayed_retries_plain", "what fails is retried later, without outbox", prepare_retries_plain,
+      sim_scene_soon },
+    { "delayed_retries_plain_deaths", "the same with processes that die",
+      prepare_retries_plain_trouble,
       sim_scene_deaths },
-    { "delayed_retries_scope_database_down", "and a store that refuses", prepare_retries_scope_trouble,
+    { "delayed_retries_plain_database_down", "and a store that refuses",
+      prepare_retries_plain_trouble,
+      drive_database_down },
+    { "delayed_retries_scope", "what fails is retried later, in transaction_scope",
+      prepare_retries_scope, sim_scene_soon },
+    { "delayed_retries_scope_deaths", "the same with processes that die",
+      prepare_retries_scope_trouble,
+      sim_scene_deaths },
+    { "delayed_retries_scope_database_down", "and a store that refuses",
+      prepare_retries_scope_trouble,
       drive_database_down },
     { "delayed_retries_slow", "and one that does not remove what was sent", prepare_retries_trouble,
       drive_retries_slow },

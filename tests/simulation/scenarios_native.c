@@ -7,7 +7,9 @@
 #include <stddef.h>
 #include <waybill/sys/plugin.h>
 
+#include "tests/simulation/driver.h"
 #include "tests/simulation/population.h"
+#include "tests/simulation/random.h"
 #include "tests/simulation/scene.h"
 #include "tests/simulation/scheduler.h"
 #include "tests/simulation/shape.h"
@@ -117,8 +119,8 @@ static void prepare_refused_atomic(void)
     the_shape.refuses_delays = 1;
 }
 
-/* Its delayed retry and its copy for the error queue have one id: that the one is refused must not make the
- * other's deaths forgotten. */
+/* Its delayed retry and its copy for the error queue have one id: that the one is refused must not
+ * make the other's deaths forgotten. */
 static void prepare_refused_poison(void)
 {
     sim_shape_plain(WB_MODE_RECEIVE_ONLY, 1);
@@ -127,6 +129,37 @@ static void prepare_refused_poison(void)
     sim_scene_add(3, SIM_GOOD);
     sim_scene_add(1, SIM_POISON_MOVE);
     sim_scene_add(20, SIM_GOOD);
+}
+
+/* ---- a store before ---- */
+
+static void prepare_after_store(void)
+{
+    prepare(WB_MODE_RECEIVE_ONLY, 1);
+    the_shape.native = 0;
+    the_shape.store = 1;
+    expect_trouble();
+}
+
+static void prepare_after_store_scope(void)
+{
+    prepare_scope();
+    the_shape.native = 0;
+    the_shape.store = 1;
+    expect_trouble();
+}
+
+/* What waits in it is sent when it is due, and what is pending is delayed by who does so now. */
+static void drive_after_store(void)
+{
+    sim_drive_start();
+    sim_arm_death(1, 100 + (long)sim_random(300));
+    sim_sleep(sim_random_between(WB_SECOND, 4 * WB_SECOND));
+    sim_arm_death(1, 0);
+    sim_drive_stop();
+    the_shape.store = 0;
+    the_shape.native = the_shape.drains = 1;
+    sim_scene_soon();
 }
 
 /* ---- clocks ---- */
@@ -157,15 +190,25 @@ const sim_scenario sim_scenarios_native[] = {
     { "native_scope", "the same in transaction_scope", prepare_scope, sim_scene_soon },
     { "native_deaths", "and with processes that die", prepare_trouble, sim_scene_deaths },
     { "native_plain_deaths", "the same without outbox", prepare_plain_trouble, sim_scene_deaths },
-    { "native_atomic_deaths", "the same in a transport transaction", prepare_atomic_trouble, sim_scene_deaths },
-    { "native_scope_deaths", "the same in transaction_scope", prepare_scope_trouble, sim_scene_deaths },
+    { "native_atomic_deaths", "the same in a transport transaction", prepare_atomic_trouble,
+      sim_scene_deaths },
+    { "native_scope_deaths", "the same in transaction_scope", prepare_scope_trouble,
+      sim_scene_deaths },
     { "native_broker_down", "the broker is away now and then", prepare_trouble, drive_broker_down },
-    { "native_broker_silent", "it confirms nothing now and then", prepare_trouble, drive_broker_silent },
+    { "native_broker_silent", "it confirms nothing now and then", prepare_trouble,
+      drive_broker_silent },
     { "native_broker_nacks", "it takes nothing now and then", prepare_trouble, drive_broker_nacks },
     { "native_refused", "it cannot delay all that fails", prepare_refused, sim_scene_soon },
-    { "native_refused_atomic", "the same in a transport transaction", prepare_refused_atomic, sim_scene_soon },
-    { "native_refused_poison", "nor what it cannot move either", prepare_refused_poison, sim_scene_good_first },
-    { "native_host_ahead", "the hosts' clocks are an hour ahead", prepare_outbox, drive_host_ahead },
+    { "native_refused_atomic", "the same in a transport transaction", prepare_refused_atomic,
+      sim_scene_soon },
+    { "native_refused_poison", "nor what it cannot move either", prepare_refused_poison,
+      sim_scene_good_first },
+    { "native_after_store", "a store that is used no longer has some left", prepare_after_store,
+      drive_after_store },
+    { "native_after_store_scope", "the same in transaction_scope", prepare_after_store_scope,
+      drive_after_store },
+    { "native_host_ahead", "the hosts' clocks are an hour ahead", prepare_outbox,
+      drive_host_ahead },
     { "native_host_behind", "and an hour back", prepare_outbox, drive_host_behind },
     { NULL, NULL, NULL, NULL },
 };

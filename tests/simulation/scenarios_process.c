@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <waybill/sys/plugin.h>
 
+#include "core/recover/attempts.h"
 #include "tests/simulation/audit.h"
 #include "tests/simulation/broker.h"
 #include "tests/simulation/driver.h"
@@ -228,6 +229,40 @@ static void drive_silence(void)
         sim_violation("%lu lines in an hour without confirmations", lines);
 }
 
+/* Of three attempts by itself it has two, and dies in both by no fault of its own. */
+static void prepare_noted_once(void)
+{
+    sim_shape_plain(WB_MODE_RECEIVE_ONLY, 1);
+    the_shape.deaths = 1; /* for the audit */
+    sim_scene_add(1, SIM_SLOW);
+}
+
+static int runs_again(void *argument)
+{
+    return sim_messages[0].runs > *(const unsigned *)argument;
+}
+
+static void kill_while_it_runs(void)
+{
+    unsigned runs = sim_messages[0].runs;
+    sim_drive_start();
+    if (!sim_wait("a run", sim_now() + 60 * WB_SECOND, runs_again, &runs))
+        sim_violation("the message does not run again");
+    sim_kill(1);
+}
+
+/* The third is written down, and the reply is lost, for a while. */
+static void drive_noted_once(void)
+{
+    while (!sim_messages[0].moved && sim_messages[0].deaths < WB_SUSPECT_DELIVERIES + 2)
+        kill_while_it_runs();
+    sim_outage_start(SIM_MARKS_LOST, sim_now() + 3 * WB_SECOND);
+    sim_drive_start();
+    sim_scene_end(6 * SIM_HOUR);
+    if (sim_messages[0].moved)
+        sim_violation("an attempt that was not made counts for the message");
+}
+
 static void prepare_two_endpoints(void)
 {
     sim_shape_plain(WB_MODE_RECEIVE_ONLY, 1);
@@ -436,6 +471,8 @@ const sim_scenario sim_scenarios_process[] = {
       prepare_two_endpoints, sim_scene_plainly },
     { "suspect_next_door", "a suspect hangs in one endpoint, and suspects of another wait",
       prepare_suspect_next_door, drive_suspect_next_door },
+    { "noted_once", "an attempt of a suspect whose record has no reply", prepare_noted_once,
+      drive_noted_once },
     { "stop_suspects", "a hanging suspect, others wait for their turn, and a stop", prepare_stop_suspects,
       drive_one_stop },
     { "stop_round", "a stop in a long round of the housekeeper", prepare_stop_round, drive_stop_round },

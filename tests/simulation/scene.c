@@ -56,7 +56,8 @@ static int good_are_done(void *argument)
     (void)argument;
     for (unsigned i = 0; i < sim_message_count; i++)
         if (!(sim_fates[sim_messages[i].fate].flags & SIM_MAY_FAIL) &&
-            sim_messages[i].fate != SIM_HANGS && sim_messages[i].place != SIM_GONE && sim_messages[i].place != SIM_EXPIRED)
+            sim_messages[i].fate != SIM_HANGS && sim_messages[i].place != SIM_GONE &&
+            sim_messages[i].place != SIM_EXPIRED)
             return 0;
     return 1;
 }

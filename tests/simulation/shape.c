@@ -10,10 +10,10 @@
 
 sim_shape the_shape;
 
-static int has(const sim_shape *s, sim_fate fate)
+int sim_shape_has(sim_fate fate)
 {
-    for (unsigned i = 0; i < s->fate_count; i++)
-        if (s->fates[i] == fate)
+    for (unsigned i = 0; i < the_shape.fate_count; i++)
+        if (the_shape.fates[i] == fate)
             return 1;
     return 0;
 }
@@ -22,7 +22,7 @@ int sim_shape_allows(sim_fate fate)
 {
     const sim_shape *s = &the_shape;
     unsigned flags = sim_fates[fate].flags;
-    if ((fate == SIM_KILLER && has(s, SIM_ENDS)) || (fate == SIM_ENDS && has(s, SIM_KILLER)))
+    if ((fate == SIM_KILLER && sim_shape_has(SIM_ENDS)) || (fate == SIM_ENDS && sim_shape_has(SIM_KILLER)))
         return 0; /* the process that would make it good is no more */
     /* What stays in hand for ever, since there is no place else, counts each end of a process. */
     if (flags & SIM_STAYS && !s->outbox && s->delivery_limit)
@@ -31,7 +31,9 @@ int sim_shape_allows(sim_fate fate)
         (flags & SIM_NEEDS_RETRIES && !s->retries) ||
         (flags & SIM_NEEDS_TRANSPORT_TRANSACTION && s->mode < WB_MODE_SENDS_ATOMIC))
         return 0;
-    if ((flags & SIM_NEEDS_STORE && !s->store) || (flags & SIM_NEEDS_DELAYS && !s->store && !s->native) || (flags & SIM_NEEDS_DELAYED_RETRIES && !s->delayed_retries))
+    if ((flags & SIM_NEEDS_STORE && !s->store) ||
+        (flags & SIM_NEEDS_DELAYS && !s->store && !s->native) ||
+        (flags & SIM_NEEDS_DELAYED_RETRIES && !s->delayed_retries))
         return 0;
     if (fate == SIM_BULKY && !s->error_size_max)
         return 0;
@@ -100,7 +102,8 @@ static void draw_plugins(sim_shape *s)
     s->store = s->mode != WB_MODE_SENDS_ATOMIC && s->persistence && s->has_clock && sim_chance(50);
     s->native = !s->store && sim_chance(35);
     s->refuses_delays = s->native && sim_chance(25);
-    s->delayed_retries = s->mode != WB_MODE_NONE && (s->store || s->native) && sim_chance(60) ? 1 + sim_random(3) : 0;
+    if (s->mode != WB_MODE_NONE && (s->store || s->native) && sim_chance(60))
+        s->delayed_retries = 1 + sim_random(3);
 }
 
 static void draw_work(sim_shape *s)

@@ -34,6 +34,7 @@ typedef struct sim_shape {
     int store;        /* of delayed messages, and a poller in each process for each endpoint */
     int native;         /* the broker delays by itself */
     int refuses_delays; /* but not all */
+    int drains;         /* and a store that is used no longer has some left */
     unsigned delayed_retries;
     int with_commit;  /* what is due later goes into the store with its batch */
     size_t lot;       /* messages of a poller's lot; 0: as many as usual, which is more than wait here */
@@ -69,6 +70,8 @@ void sim_shape_plain(int mode, int outbox);
 void sim_shape_draw(int mode);
 /** Tell it. */
 void sim_shape_tell(void);
+/** Whether messages of that fate are drawn. */
+int sim_shape_has(sim_fate fate);
 /** Whether a message of that fate makes sense in it. */
 int sim_shape_allows(sim_fate fate);
 
