@@ -311,30 +311,32 @@ static void test_too_large(void **state)
     ops->close(s);
 }
 
-/* More than memory should hold come in several times, and each is taken once. */
+/* More than one statement holds are stored in one call; more than memory should hold come in several times, and
+ * each is taken once. */
 static void test_large_ones_in_parts(void **state)
 {
     const size_t size = (size_t)7 * 1024 * 1024;
     wb_storage_session *s = open_session(&orders);
     char *operation = malloc(size);
-    static char ids[8][4];
+    static char ids[10][4];
+    wb_delayed messages[10];
     size_t taken = 0;
     int times = 0;
     (void)state;
     memset(operation, 'x', size);
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < 10; i++) {
         (void)snprintf(ids[i], sizeof ids[i], "%d", i);
-        wb_delayed m = message(ids[i], 1 + i);
-        m.operation = operation;
-        m.operation_size = size;
-        check(store->store(s, &m, 1, &failure));
+        messages[i] = message(ids[i], 1 + i);
+        messages[i].operation = operation;
+        messages[i].operation_size = size;
     }
+    check(store->store(s, messages, 10, &failure));
     for (size_t got; (got = take(s, alice, 100)) > 0; times++) {
         assert_in_range(got, 1, 5);
         taken += got;
     }
-    assert_int_equal(taken, 8);
-    assert_in_range(times, 2, 8);
+    assert_int_equal(taken, 10);
+    assert_in_range(times, 2, 10);
     free(operation);
     ops->close(s);
 }

@@ -293,6 +293,34 @@ static void a_visitor_may_use_session_and_file(void **state)
     with->ops->close(session);
 }
 
+static wb_storage_session *another;
+
+/* What the visitor gave back meanwhile is another's by now: it is not visited as his. */
+static void take_the_rest(visits *made)
+{
+    const wb_delayed_ops *ops = store_of(made->with);
+    wb_delayed_key of = key("b");
+    made->meanwhile = NULL;
+    assert_int_equal(ops->release(made->session, OWNER, &of, 1, 0, NULL), WB_OK);
+    visits taken = { .with = made->with };
+    assert_int_equal(fetch(made->with, another, OTHER, &taken), WB_OK);
+    assert_string_equal(taken.text, "b ");
+}
+
+static void what_another_has_taken_since_is_not_visited(void **state)
+{
+    fixture *with = *state;
+    wb_storage_session *session = place_storage(&with->at);
+    visits made = { .with = with, .session = session, .meanwhile = take_the_rest };
+    another = place_storage(&with->at);
+    store(with, session, "a", 1);
+    store(with, session, "b", 2);
+    assert_int_equal(fetch(with, session, OWNER, &made), WB_OK);
+    assert_string_equal(made.text, "a ");
+    with->ops->close(another);
+    with->ops->close(session);
+}
+
 static int count_one(void *argument, const wb_delayed *found)
 {
     size_t *count = argument;
@@ -340,6 +368,24 @@ static void a_busy_file_is_retried_later(void **state)
     assert_fetches(with, session, "a ");
     with->ops->close(session);
     with->ops->close(holder);
+}
+
+/* All of a call is undone: of none is said that it was not sent. */
+static void a_change_that_fails_says_nothing(void **state)
+{
+    fixture *with = *state;
+    wb_error error = { 0 };
+    wb_storage_session *session = place_storage(&with->at);
+    store(with, session, "a", 1);
+    store(with, session, "b", 1);
+    test_execute(with->data, "create trigger kept before delete on waybill_orders_delayed when "
+                             "old.id=x'62' begin select raise(abort, 'kept'); end");
+    wb_delayed_key keys[] = { key("a"), key("b") };
+    assert_int_not_equal(store_of(with)->cancel(session, keys, 2, &error), WB_OK);
+    assert_int_equal(keys[0].was_there, 0);
+    assert_int_equal(keys[1].was_there, 0);
+    assert_int_equal(test_query(with->data, ROWS), 2);
+    with->ops->close(session);
 }
 
 static int flushes;
@@ -539,8 +585,10 @@ int main(void)
         CASE(what_is_due_is_rounded_up),
         CASE(a_message_too_large_for_a_row_is_rejected),
         CASE(a_visitor_may_use_session_and_file),
+        CASE(what_another_has_taken_since_is_not_visited),
         CASE(many_that_are_due_at_once_are_listed),
         CASE(a_busy_file_is_retried_later),
+        CASE(a_change_that_fails_says_nothing),
         CASE(all_is_flushed),
         CASE(fetch_dispatch_and_remove_are_one),
         CASE(every_call_is_part_of_a_joined_transaction),

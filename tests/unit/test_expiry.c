@@ -259,7 +259,7 @@ static void test_copies(void **state)
     char reason[] = "r";
     const wb_failure failure = { .kind = "K", .reason = reason };
     wb_header headers[2];
-    const wb_incoming incoming = received(headers);
+    wb_incoming incoming = received(headers);
     const wb_failed_message failed = { .incoming = &incoming, .failure = &failure };
     const wb_handled_message handled = { .incoming = &incoming, .started = 1, .ended = 2 };
     wb_operation_list list = { 0 };
@@ -268,6 +268,9 @@ static void test_copies(void **state)
     expect_no_expiry(wb_recover_error_operation(&policy, &origin, &failed, &arena, &list));
     expect_no_expiry(wb_recover_retry_operation(&origin, &incoming, 1, &arena, &list));
     expect_no_expiry(wb_recover_audit_operation("audit", &origin, &handled, &arena, &list));
+    /* nor does what somebody sent back from an error queue, where it lay for days */
+    headers[1] = (wb_header){ WB_HEADER_RETRY_UNIQUE_ID, "unique", sizeof WB_HEADER_RETRY_UNIQUE_ID - 1, 6 };
+    assert_int_equal(wb_time_to_be_received(incoming.headers, incoming.header_count), 0);
 }
 
 /* ---- counted --------------------------------------------------------------------------- */

@@ -13,6 +13,7 @@
 
 #include "core/base/clock.h"
 #include "core/cli/pulse.h"
+#include "core/endpoint/restart.h"
 #include "tests/unit/fake_plugins.h"
 
 /* ---- judging ---------------------------------------------------------------------------- */
@@ -39,6 +40,10 @@ static void test_states(void **state)
     assert_judged(&(wb_health_facts){ .broker_is_away = 1, .database_is_away = 1 }, WB_HEALTH_DEGRADED,
                   "the broker and the database are away");
     assert_judged(&(wb_health_facts){ .gave_up = 1, .broker_is_away = 1 }, WB_HEALTH_DEGRADED, "workers gave up");
+    assert_judged(&(wb_health_facts){ .gave_up = 1, .stuck = 1 }, WB_HEALTH_DEGRADED, "workers gave up");
+    assert_judged(&(wb_health_facts){ .database_is_away = 1, .stuck = 1 }, WB_HEALTH_DEGRADED,
+                  "the database is away");
+    assert_judged(&(wb_health_facts){ .is_limited = 1, .stuck = 1 }, WB_HEALTH_DEGRADED, "a handler takes too long");
     assert_judged(&(wb_health_facts){ .stuck = 1, .troubled = 1 }, WB_HEALTH_DEGRADED, "a handler takes too long");
     assert_judged(&(wb_health_facts){ .is_limited = 1, .troubled = 1 }, WB_HEALTH_DEGRADED,
                   "attempts fail in a row and are made one at a time");
@@ -47,6 +52,35 @@ static void test_states(void **state)
     assert_string_equal(wb_health_name(WB_HEALTH_DEGRADED), "degraded");
     assert_string_equal(wb_health_name(WB_HEALTH_STARTING), "starting");
     assert_string_equal(wb_health_name(WB_HEALTH_STOPPING), "stopping");
+}
+
+/* ---- when it is started again --------------------------------------------------------------- */
+
+static void test_pauses_of_restarts(void **state)
+{
+    wb_restart restart = { 0 };
+    int64_t now = 1000 * WB_SECOND;
+    (void)state;
+    wb_restart_started(&restart, now);
+    for (int64_t pause = WB_RESTART_PAUSE_MIN; pause < WB_RESTART_PAUSE_MAX; pause *= 2) {
+        assert_int_equal(wb_restart_plan(&restart, now), pause);
+        assert_true(wb_restart_is_planned(&restart));
+        assert_false(wb_restart_is_due(&restart, now + pause - 1));
+        assert_true(wb_restart_is_due(&restart, now + pause));
+        assert_false(wb_restart_is_proven(&restart, now + 2 * pause));
+        now += pause;
+        wb_restart_started(&restart, now);
+        assert_false(wb_restart_is_planned(&restart));
+        assert_false(wb_restart_is_proven(&restart, now + pause - 1));
+        assert_true(wb_restart_is_proven(&restart, now + pause));
+    }
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(wb_restart_plan(&restart, now + i), WB_RESTART_PAUSE_MAX);
+    /* it ran well for a while */
+    wb_restart_started(&restart, now);
+    assert_int_equal(wb_restart_plan(&restart, now + WB_RESTART_RAN_WELL - 1), WB_RESTART_PAUSE_MAX);
+    wb_restart_started(&restart, now);
+    assert_int_equal(wb_restart_plan(&restart, now + WB_RESTART_RAN_WELL), WB_RESTART_PAUSE_MIN);
 }
 
 /* ---- the protocol ------------------------------------------------------------------------ */
@@ -195,6 +229,17 @@ static void test_whose_watchdog(void **state)
 static fake fakes[2];
 static wb_endpoint_setup setups[2];
 static cli_hosted hosted[2];
+static unsigned stuck[2]; /* workers of theirs */
+
+void __real_wb_endpoint_facts(wb_endpoint *endpoint, wb_health_facts *ret_facts);
+void __wrap_wb_endpoint_facts(wb_endpoint *endpoint, wb_health_facts *ret_facts);
+void __wrap_wb_endpoint_facts(wb_endpoint *endpoint, wb_health_facts *ret_facts)
+{
+    __real_wb_endpoint_facts(endpoint, ret_facts);
+    for (size_t i = 0; i < 2; i++)
+        if (hosted[i].endpoint == endpoint)
+            ret_facts->stuck = stuck[i];
+}
 
 static void prepare(void)
 {
@@ -295,18 +340,44 @@ static void test_watchdog(void **state)
     discard();
 }
 
+/* Whichever endpoint it is: systemd is to start the process anew. */
+static void test_hungry_watchdog(void **state)
+{
+    cli_pulse pulse;
+    (void)state;
+    prepare();
+    listen_anywhere();
+    (void)setenv("WATCHDOG_USEC", "10000000", 1);
+    cli_pulse_begin(&pulse);
+    for (size_t i = 0; i < 2; i++) {
+        stuck[i] = 1;
+        cli_pulse_look(&pulse, hosted, 2, 0, (100 + 20 * (int64_t)i) * WB_SECOND);
+        assert_told(i ? "STATUS=degraded: orders running, billing degraded (a handler takes too long)"
+                      : "STATUS=degraded: orders degraded (a handler takes too long), billing running");
+        assert_silent();
+        stuck[i] = 0;
+        cli_pulse_look(&pulse, hosted, 2, 0, (110 + 20 * (int64_t)i) * WB_SECOND);
+        assert_told("STATUS=running: orders running, billing running");
+        assert_told("WATCHDOG=1");
+    }
+    cli_pulse_end(&pulse);
+    discard();
+}
+
 #define CASE(name) cmocka_unit_test_teardown(name, forget_manager)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(test_states),
+        CASE(test_pauses_of_restarts),
         CASE(test_sockets),
         CASE(test_no_manager),
         CASE(test_whose_watchdog),
         CASE(test_status),
         CASE(test_long_status),
         CASE(test_watchdog),
+        CASE(test_hungry_watchdog),
     };
     return cmocka_run_group_tests_name("health", tests, conf_setup, conf_teardown);
 }

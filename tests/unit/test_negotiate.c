@@ -271,6 +271,10 @@ static void test_send_only(void **state)
     input.outbox = 0;
     wb_plan plan = expect_plan(&input);
     assert_int_equal(plan.send_only, 1);
+    input.persistence.capabilities |= WB_CAP_DELAY_STORE;
+    assert_int_equal(expect_plan(&input).delay_by, WB_DELAYS_BY_NOBODY); /* nobody would poll the store */
+    input.transport.capabilities |= WB_CAP_DELAY;
+    assert_int_equal(expect_plan(&input).delay_by, WB_DELAYS_BY_TRANSPORT);
     assert_int_equal(plan.mode, WB_MODE_NONE);
     assert_int_equal(plan.immediate_retries, 0);
     input.input_settings = settings;

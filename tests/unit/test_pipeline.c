@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -16,6 +17,7 @@
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/endpoint/cleaner.h"
+#include "core/endpoint/silences.h"
 #include "core/message/header_names.h"
 #include "core/message/ids.h"
 #include "core/pipeline/admit.h"
@@ -445,6 +447,27 @@ static void test_delayed_with_the_commit(void **state)
     assert_int_equal(pending_count, 2);
     assert_int_equal(pipeline.alarm.earliest, wall + 30 * WB_SECOND);
     wb_batch_drop_all(&worker);
+}
+
+/* Destinations that confirm nothing in a round of the sweeper: those, by their whole name, and no others. */
+static void test_silences_of_a_round(void **state)
+{
+    wb_silences silences = { 0 };
+    char name[16];
+    (void)state;
+    wb_silences_add(&silences, "orders");
+    wb_silences_add(&silences, "billing");
+    wb_silences_add(&silences, "orders");
+    assert_int_equal(silences.count, 2);
+    assert_true(wb_silences_has(&silences, "orders") && wb_silences_has(&silences, "billing"));
+    assert_false(wb_silences_has(&silences, "order") || wb_silences_has(&silences, "orders.eu"));
+    for (size_t i = 0; i <= WB_SILENCES_MAX; i++) {
+        (void)snprintf(name, sizeof name, "%zu", i);
+        wb_silences_add(&silences, name);
+    }
+    assert_int_equal(silences.count, WB_SILENCES_MAX);
+    wb_silences_free(&silences);
+    assert_int_equal(silences.count, 0);
 }
 
 static unsigned deaths_after(int cause, int code)
@@ -1077,6 +1100,7 @@ int main(void)
         TEST(test_the_number_of_a_parked_row),
         TEST(test_a_row_is_parked_once),
         TEST(test_delayed_with_the_commit),
+        TEST(test_silences_of_a_round),
         TEST(test_deaths_that_count),
         TEST(test_the_harmless_first),
         TEST(test_silence),

@@ -171,7 +171,8 @@ static void taken_is_taken(wb_kit *kit)
     two.limit = 2;
     if (!b || !stores_three(a) || !wb_client_fetches(a, &two, "a b ") ||
         !wb_client_takes_due(b, wb_owner_b, 0, "c ") || !wb_client_takes_due(a, wb_owner_a, 0, "") ||
-        !wb_client_takes_due(b, wb_owner_b, 0, ""))
+        !wb_client_takes_due(b, wb_owner_b, 0, "") ||
+        !wb_client_takes_due(b, wb_owner_b, PAST(8000000000), "")) /* that is what is due, and ends no lease */
         return;
     wb_client_has_waiting(b, "a b c ");
 }

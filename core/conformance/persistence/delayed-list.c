@@ -47,23 +47,24 @@ static void list_is(wb_client *client, const wb_delayed_filter *filter, const ch
 static void conditions_all_hold(wb_kit *kit)
 {
     wb_client *a = wb_client_open(kit, 0);
-    wb_delayed other[] = { wb_waiting("a", PAST(4)), wb_waiting("d", PAST(5)) };
-    for (size_t i = 0; i < 2; i++) {
+    wb_delayed other[] = { wb_waiting("a", PAST(4)), wb_waiting("d", PAST(5)), wb_waiting("a", PAST(4)) };
+    other[2].retries = 1; /* of one id and time, and each is listed */
+    for (size_t i = 0; i < 3; i++) {
         other[i].destination = "bill";
         other[i].destination_size = 4;
     }
-    if (!stores_three(a) || !wb_client_delays(a, other, 2))
+    if (!stores_three(a) || !wb_client_delays(a, other, 3))
         return;
-    LIST(a, "a b c a d ", .limit = 0);
+    LIST(a, "a b c a a d ", .limit = 0);
     LIST(a, "a b ", .limit = 2);
     LIST(a, "a b c ", TO("billing"));
-    LIST(a, "a d ", TO("bill"));
+    LIST(a, "a a d ", TO("bill"));
     LIST(a, "", TO("BILL"));
-    LIST(a, "a a ", ID("a"));
-    LIST(a, "a ", ID("a"), TO("bill"));
+    LIST(a, "a a a ", ID("a"));
+    LIST(a, "a a ", ID("a"), TO("bill"));
     LIST(a, "", ID("b"), TO("bill"));
-    LIST(a, "b c a d ", .due_from = PAST(2));
-    LIST(a, "c a d ", .due_from = PAST(2) + WB_ROUNDING);
+    LIST(a, "b c a a d ", .due_from = PAST(2));
+    LIST(a, "c a a d ", .due_from = PAST(2) + WB_ROUNDING);
     LIST(a, "a ", .due_before = PAST(2));
     LIST(a, "a b ", .due_before = PAST(2) + WB_ROUNDING);
     LIST(a, "b c ", .due_from = PAST(2), .due_before = PAST(4));
