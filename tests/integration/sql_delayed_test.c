@@ -656,6 +656,45 @@ static void test_remove_by_places(void **state)
     ops->close(s);
 }
 
+/* So many that a server might rather read the whole table: rows of others, locked ones, are in its way. */
+enum { LOT = 500 };
+
+static int keep_lot(void *argument, const wb_delayed *m)
+{
+    static char ids[LOT][16];
+    wb_delayed_key *keys = argument;
+    size_t i = 0;
+    while (keys[i].id)
+        i++;
+    memcpy(ids[i], m->id, m->id_size);
+    keys[i] = key(ids[i]);
+    keys[i].place = m->place;
+    return WB_OK;
+}
+
+static void test_removal_waits_for_nobody(void **state)
+{
+    static wb_delayed_key keys[LOT + 1];
+    wb_storage_session *s = open_session(&orders);
+    const wb_delayed_fetch what = { .struct_size = sizeof what, .limit = LOT, .owner = alice, .lease = MINUTE };
+    (void)state;
+    memset(keys, 0, sizeof keys);
+    put_many(s, 1000, 1000);
+    observe("delete from orders_delayed where due >= 1100"); /* microseconds */
+    put(s, "another's", WB_SECOND);
+    check(store->fetch(s, &what, keep_lot, keys, &failure));
+    observe("begin");
+    observe("select * from orders_delayed where id = 'another''s' for update");
+    const int64_t start = wb_clock_monotonic();
+    check(store->release(s, alice, keys, LOT / 2, 0, &failure));
+    check(store->remove(s, alice, keys + LOT / 2, LOT / 2, &failure));
+    for (size_t i = 0; i < LOT; i++)
+        assert_int_equal(keys[i].was_there, 1);
+    assert_true(wb_clock_monotonic() - start < 10 * WB_SECOND);
+    observe("commit");
+    ops->close(s);
+}
+
 static void test_failures_are_counted(void **state)
 {
     static seen all;
@@ -977,6 +1016,7 @@ int main(void)
         TEST_STORE(test_all_at_once),
         TEST_STORE(test_remove_says_what_was_there),
         TEST_STORE(test_remove_by_places),
+        TEST_STORE(test_removal_waits_for_nobody),
         TEST_STORE(test_failures_are_counted),
         TEST_STORE(test_cancel),
         TEST_STORE(test_reschedule),

@@ -27,6 +27,8 @@
 /* Rows are found by nothing but their keys, however few there are: who read all of them would wait
  * for those that others have locked. */
 #define BY_KEY "{delayed} FORCE INDEX (message) WHERE (id, destination, retries) IN ([($1,$2,$3)]) "
+/* Of many numbers MariaDB would rather read, and lock, the whole table. */
+#define BY_NUMBER "FORCE INDEX (PRIMARY) "
 #define OF_NUMBERS "WHERE number IN ([$1])"
 /* The owner's, or nobody's, as it is asked. */
 #define ALLOWED                                                                                    \
@@ -90,16 +92,16 @@ static const char *const templates[WB_SQL_COUNT] = {
         "WHERE due <= IF($1 = 0, " NOW ", $1) AND taken_until <= " NOW " "
         "ORDER BY due LIMIT $2 FOR UPDATE SKIP LOCKED",
     /* assigned from left to right: of whom took it before, the lease has ended */
-    [WB_SQL_TAKE] = "UPDATE {delayed} SET doubtful = doubtful OR taken_until > 0, taken_by = $2, "
+    [WB_SQL_TAKE] = "UPDATE {delayed} " BY_NUMBER "SET doubtful = doubtful OR taken_until > 0, taken_by = $2, "
                     "taken_until = " NOW " + $3 " OF_NUMBERS,
     [WB_SQL_TAKEN] = "SELECT id, destination, retries, failures, due, operation, number "
-                     "FROM {delayed} " OF_NUMBERS " ORDER BY due",
+                     "FROM {delayed} " BY_NUMBER OF_NUMBERS " ORDER BY due",
     /* MySQL does not answer with what it deletes */
     [WB_SQL_FIND] =
         "SELECT id, destination, retries, number FROM " BY_KEY ALLOWED " FOR UPDATE",
-    [WB_SQL_DROP] = "DELETE FROM {delayed} " OF_NUMBERS
+    [WB_SQL_DROP] = "DELETE waiting FROM {delayed} AS waiting " BY_NUMBER OF_NUMBERS
                     " AND ($2 = _binary x'' OR taken_by = $2)",
-    [WB_SQL_PUT_BACK] = "UPDATE {delayed} SET taken_by = " NOBODY ", taken_until = 0, "
+    [WB_SQL_PUT_BACK] = "UPDATE {delayed} " BY_NUMBER "SET taken_by = " NOBODY ", taken_until = 0, "
                         "due = IF($2 = " NEVER ", due, $2), failures = failures + $3 " OF_NUMBERS,
     [WB_SQL_LIST] = WAITING("_binary x''", "{delayed} ", ""),
     [WB_SQL_SHOW] = WAITING("operation", "{delayed} FORCE INDEX (message) ", "id = $7 AND "),
