@@ -42,7 +42,9 @@ static void fill_delays(wb_pipeline *p, const wb_endpoint_setup *setup)
     const wb_endpoint_config *config = setup->config;
     p->origin.delays = setup->plan.delay_by;
     p->origin.expires = (setup->transport->capabilities & WB_CAP_EXPIRY) != 0;
+    /* with mode none a commit that cannot store would run handlers again */
     p->stores_with_commit = setup->persistence && p->origin.delays == WB_DELAYS_BY_STORE &&
+                            setup->plan.mode != WB_MODE_NONE &&
                             (setup->persistence->capabilities & WB_CAP_DELAY_WITH_COMMIT) != 0;
     p->store_breaker.after = config->delayed_delivery.store_breaker;
     p->fetch_breaker.after = config->delayed_delivery.fetch_breaker;

@@ -101,6 +101,16 @@ static void untake_delayed(wb_worker *w, const wb_commit *commit)
                 node->operation.result = WB_RETRY;
 }
 
+static void tell_breaker(wb_worker *w, const wb_commit *commit, int result, const wb_error *error)
+{
+    if (!commit->delayed_count)
+        return;
+    if (result == WB_OK)
+        wb_breaker_succeeded(&w->pipeline->store_breaker, w->pipeline);
+    else if (wb_error_is_servers(error))
+        wb_breaker_failed(&w->pipeline->store_breaker, w->pipeline, error);
+}
+
 static void wake_poller(wb_worker *w, const wb_commit *commit)
 {
     for (size_t i = 0; i < commit->delayed_count && !wb_bug("poller_not_woken"); i++)
@@ -128,6 +138,7 @@ static int commit(wb_worker *w, wb_item **ret_culprit, wb_error *error)
     w->in_transaction = 0;
     /* in doubt its own records tell what became of it */
     w->may_have_ended &= r != WB_OK && r != WB_IN_DOUBT;
+    tell_breaker(w, &commit, r, error);
     if (r != WB_OK)
         untake_delayed(w, &commit);
     if (r == WB_OK) {

@@ -111,7 +111,7 @@ static void fill_pipeline(endpoint *e)
         .drain_time = STOP_TIMEOUT / 2,
         .rate = { .after = shape->rate_after, .wait = shape->rate_wait },
     };
-    e->pipeline.stores_with_commit = shape->store && shape->with_commit;
+    e->pipeline.stores_with_commit = shape->store && shape->with_commit && shape->mode != WB_MODE_NONE;
     e->pipeline.origin.expires = shape->expires;
     e->pipeline.origin.delays = shape->store    ? WB_DELAYS_BY_STORE
                                 : shape->native ? WB_DELAYS_BY_TRANSPORT

@@ -702,6 +702,45 @@ static void test_what_is_made_good(void **state)
     }
 }
 
+/* One is due later; whoever came behind ended the transaction, and only the commit has shown it. */
+static int repairing_commit(wb_storage_session *s, wb_commit *commit, wb_error *error)
+{
+    assert_int_equal(commit->delayed_count, commits == 0);
+    assert_int_equal(commit->operations_size > 0, commits == 1);
+    return commits++ ? WB_OK : refusing_commit(s, commit, error);
+}
+
+static void test_what_is_due_later_is_made_good(void **state)
+{
+    static const wb_persistence_ops ops = { .struct_size = sizeof ops, .begin = claiming_begin,
+                                            .commit = repairing_commit, .rollback = fake_rollback };
+    wb_error error = { 0 };
+    wb_item *culprit;
+    (void)state;
+    pipeline.persistence_ops = &ops;
+    pipeline.outbox = pipeline.stores_with_commit = 1;
+    for (size_t i = 0; i < 2; i++)
+        wb_batch_hold(&worker, &incoming[i], &entries[0]);
+    assert_true(wb_batch_choose(&worker, WB_BATCH_ANY));
+    for (unsigned i = 0; i < 2; i++) {
+        wb_item_change(worker.batch[i], WB_ITEM_HANDLED);
+        worker.batch[i]->turn = i + 1;
+        worker.claimed[i] = worker.batch[i];
+        owners[i] = 7;
+    }
+    *wb_operation_append(&worker.batch[0]->operations, &worker.arena) = (wb_operation){
+        .id = "x", .id_size = 1, .destination = "d", .result = WB_RETRY, .deliver_at = wb_clock_wall() + WB_SECOND * 3600
+    };
+    worker.in_transaction = 1;
+    worker.batch_number = 7;
+    worker.claim_count = 2;
+    failed_item = 1;
+    commits = 0;
+    assert_int_equal(wb_stage_commit(&worker, &culprit, &error), WB_REJECT);
+    assert_int_equal(wb_stage_repair(&worker, &error), WB_OK);
+    assert_int_equal(commits, 2);
+}
+
 /* Two rows, the later one first. */
 static int unordered_pending(wb_storage_session *s, const uint64_t *batches, size_t count, wb_pending_fn visit,
                              void *argument, wb_error *error)
@@ -1109,6 +1148,7 @@ int main(void)
         TEST(test_parked_rows_are_asked_for),
         TEST(test_who_was_handled),
         TEST(test_what_is_made_good),
+        TEST(test_what_is_due_later_is_made_good),
         TEST(test_resumed_in_the_order_of_commits),
         TEST(test_a_deadlock_is_no_verdict),
         TEST(test_a_transaction_that_is_not_committed),
