@@ -46,6 +46,9 @@ static int open_storage(wb_poller *poller, wb_error *error)
     if (poller->storage)
         return WB_OK;
     int r = p->persistence_ops->open(p->persistence, &poller->storage, error);
+    error->result = r;
+    if (r != WB_OK && !poller->only_drains)
+        wb_waiter_missed(&poller->database, error, wb_clock_monotonic());
     return r == WB_OK ? wb_pipeline_ask_time(p, poller->storage, error) : r;
 }
 
@@ -239,6 +242,7 @@ static int look(wb_poller *poller, int64_t *ret_due, int64_t *ret_now, wb_error 
     if (r == WB_OK && wb_bug("due_by_host"))
         *ret_now = wb_clock_wall();
     if (r == WB_OK) {
+        wb_waiter_met(&poller->database);
         wb_pipeline_set_time(p, *ret_now, asked);
         if (*ret_due > *ret_now) /* else it is the fetch that tells */
             wb_breaker_succeeded(&p->fetch_breaker, p);
@@ -310,6 +314,7 @@ void wb_poller_round(wb_poller *poller, int64_t *ret_until, int64_t *ret_sleep)
 void wb_poller_init(wb_poller *poller)
 {
     make_owner(poller);
+    poller->database = (wb_waiter){ .dependency = &poller->pipeline->database };
     poller->policy.owner = poller->owner;
     wb_lot_init(&poller->lot, poller->pipeline, &poller->policy);
 }
@@ -319,6 +324,7 @@ void wb_poller_finish(wb_poller *poller)
     give_back(poller);
     close_storage(poller);
     close_outlet(poller);
+    wb_waiter_leave(&poller->database);
     wb_lot_free(&poller->lot);
 }
 

@@ -25,6 +25,7 @@ typedef struct wb_poller {
     wb_storage_session *storage; /* NULL: not open */
     wb_outlet outlet;            /* session NULL: not open */
     int is_done;                 /* there is nothing to drain, for good */
+    wb_waiter database;          /* an idle endpoint's workers do not notice that it is away */
     unsigned failures;           /* rounds in a row that failed */
 } wb_poller;
 

@@ -11,6 +11,8 @@
 #define LOOK_EVERY (1 * WB_SECOND)
 /* The clean-up gets at least so long in a round, however long the sweep took. */
 #define CLEAN_UP_MIN (5 * WB_SECOND)
+/* Between two looks whether the database is back. */
+#define AWAY_PAUSE (5 * WB_SECOND)
 
 /* While a server is known to be away, that it is away for the housekeeper, too, is no news. */
 static void report(const wb_housekeeper *keeper, int result, const wb_error *error)
@@ -31,6 +33,19 @@ static int sweep(wb_housekeeper *keeper, wb_storage_session *storage, wb_error *
     return r;
 }
 
+static int open_storage(wb_housekeeper *keeper, wb_storage_session **ret_storage, wb_error *error)
+{
+    wb_pipeline *p = keeper->pipeline;
+    int r = p->persistence_ops->open(p->persistence, ret_storage, error);
+    keeper->database.dependency = &p->database;
+    error->result = r;
+    if (r == WB_OK)
+        wb_waiter_met(&keeper->database);
+    else
+        wb_waiter_missed(&keeper->database, error, wb_clock_monotonic());
+    return r;
+}
+
 /* The two share a connection to the database and nothing else: what stops the sweeper (a broker
  * that is down) does not stop the clean-up. */
 void wb_housekeeper_round(wb_housekeeper *keeper)
@@ -40,7 +55,7 @@ void wb_housekeeper_round(wb_housekeeper *keeper)
     wb_error error = { 0 };
     int64_t started = wb_clock_monotonic(), until;
 
-    int r = p->persistence_ops->open(p->persistence, &storage, &error);
+    int r = open_storage(keeper, &storage, &error);
     if (r == WB_OK)
         r = sweep(keeper, storage, &error);
     if (storage && r != WB_NOT_CONNECTED && r != WB_IN_DOUBT) {
@@ -72,7 +87,11 @@ static void *housekeeper_main(void *argument)
     while (wait_for_round(keeper, next)) {
         next = wb_clock_monotonic() + keeper->interval;
         wb_housekeeper_round(keeper);
+        if (keeper->database.waits && keeper->interval > AWAY_PAUSE)
+            next = wb_clock_monotonic() + AWAY_PAUSE;
     }
+    if (keeper->database.dependency)
+        wb_waiter_leave(&keeper->database);
     atomic_store(&keeper->ended, 1);
     return NULL;
 }

@@ -20,6 +20,7 @@ typedef struct wb_housekeeper {
 
     pthread_t thread;
     wb_alarm wake;
+    wb_waiter database; /* where nothing is to be handled nobody else finds out that it is away */
     int started;
     atomic_int ended; /* the thread is about to return */
     wb_sweep_memory memory;

@@ -32,11 +32,20 @@ static int commit_nothing(wb_worker *w, wb_error *error)
     return r == WB_OK ? ops->commit(w->storage, &commit, error) : r;
 }
 
+/* What a commit may need, and nothing else: a delayed message store whose table is not there. */
+static int ask_store(wb_worker *w, wb_error *error)
+{
+    int64_t due, now;
+    return w->pipeline->persistence_ops->delayed->next(w->storage, &due, &now, error);
+}
+
 static int probe(wb_worker *w, wb_error *error)
 {
-    if (w->pipeline->mode == WB_MODE_TRANSACTION_SCOPE)
+    const wb_pipeline *p = w->pipeline;
+    if (p->mode == WB_MODE_TRANSACTION_SCOPE)
         return WB_OK; /* the database's commit is the transport's */
-    return w->pipeline->outbox ? write_row(w, error) : commit_nothing(w, error);
+    int r = p->outbox ? write_row(w, error) : commit_nothing(w, error);
+    return r == WB_OK && p->stores_with_commit ? ask_store(w, error) : r;
 }
 
 int wb_stage_witness(wb_worker *w, wb_error *error)

@@ -197,6 +197,8 @@ static const wb_delayed_ops delayed_ops = {
 static int open_storage(wb_persistence *persistence, wb_storage_session **ret_session, wb_error *error)
 {
     (void)persistence, (void)error;
+    if (fake_store.is_away)
+        return wb_error_set(error, WB_NOT_CONNECTED, WB_CAUSE_OTHER, 0, "away");
     fake_store.storage_open++;
     fake_store.storage_opened++;
     *ret_session = (wb_storage_session *)&fake_store;

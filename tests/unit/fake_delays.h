@@ -49,6 +49,7 @@ typedef struct fake_delays {
     const char *silent;
     const char *picky;
     int picky_for;
+    int is_away;    /* the database is: no session opens */
     int locked_for; /* so many fetches find all rows locked */
     int64_t told_while_looking; /* when what another thread stores behind the next look is due; 0: nobody does */
 

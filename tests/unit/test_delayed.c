@@ -1298,6 +1298,23 @@ static void test_copy_that_is_retried(void **state)
     assert_string_not_equal(WB_HEADERS_FIND(copy->headers, 3, WB_HEADER_RETRIES_TIMESTAMP)->value, headers[2].value);
 }
 
+/* Its workers have nothing to ask the database for. */
+static void test_an_idle_endpoint_knows_that_its_database_is_away(void **state)
+{
+    int64_t until, sleep;
+    (void)state;
+    for (int is_away = 1; is_away >= 0; is_away--) {
+        fake_store.is_away = is_away;
+        wb_poller_round(&poller, &until, &sleep);
+        assert_int_equal(wb_dependency_is_away(&pipeline.database), is_away);
+    }
+    fake_store.is_away = 1;
+    poller.storage = (pipeline.persistence_ops->close(poller.storage), NULL);
+    poller.only_drains = 1;
+    wb_poller_round(&poller, &until, &sleep);
+    assert_false(wb_dependency_is_away(&pipeline.database));
+}
+
 int main(void)
 {
 #define EACH(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
@@ -1366,6 +1383,7 @@ int main(void)
         EACH(test_jitter_spreads),
         EACH(test_delays_that_are_wished),
         EACH(test_copy_that_is_retried),
+        EACH(test_an_idle_endpoint_knows_that_its_database_is_away),
     };
     return cmocka_run_group_tests_name("delayed", tests, NULL, NULL);
 }

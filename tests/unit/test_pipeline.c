@@ -741,6 +741,32 @@ static void test_what_is_due_later_is_made_good(void **state)
     assert_int_equal(commits, 2);
 }
 
+static int lacking_next(wb_storage_session *s, int64_t *ret_due, int64_t *ret_now, wb_error *error)
+{
+    (void)s, (void)ret_due, (void)ret_now;
+    return wb_error_set(error, WB_FATAL, WB_CAUSE_MISSING, 0, "no table");
+}
+
+/* A commit failed that stores what is due later: not its handler's doing where a new session has no such table. */
+static void test_a_store_that_is_missing_is_no_handlers_fault(void **state)
+{
+    static const wb_delayed_ops delayed = { .struct_size = sizeof delayed, .next = lacking_next };
+    static const wb_persistence_ops ops = { .struct_size = sizeof ops, .begin = claiming_begin,
+                                            .commit = counting_commit, .rollback = fake_rollback, .delayed = &delayed };
+    wb_error error = { 0 };
+    (void)state;
+    pipeline.persistence_ops = &ops;
+    wb_item *item = wb_batch_hold(&worker, &incoming[0], &entries[0]);
+    assert_true(wb_batch_choose(&worker, WB_BATCH_ANY));
+    for (int stores = 0; stores < 2; stores++) {
+        item->is_doubted = 1;
+        item->failure.faults = 0;
+        pipeline.stores_with_commit = stores;
+        assert_int_equal(wb_stage_witness(&worker, &error), stores ? WB_FATAL : WB_OK);
+        assert_int_equal(item->failure.faults, !stores);
+    }
+}
+
 /* Two rows, the later one first. */
 static int unordered_pending(wb_storage_session *s, const uint64_t *batches, size_t count, wb_pending_fn visit,
                              void *argument, wb_error *error)
@@ -1149,6 +1175,7 @@ int main(void)
         TEST(test_who_was_handled),
         TEST(test_what_is_made_good),
         TEST(test_what_is_due_later_is_made_good),
+        TEST(test_a_store_that_is_missing_is_no_handlers_fault),
         TEST(test_resumed_in_the_order_of_commits),
         TEST(test_a_deadlock_is_no_verdict),
         TEST(test_a_transaction_that_is_not_committed),
