@@ -9,6 +9,7 @@
 #include "core/cli/describe.h"
 #include "core/config/units.h"
 #include "core/endpoint/rehearsal.h"
+#include "core/recover/recoverability.h"
 
 static const cli_option options[] = { CLI_OPTION_CONFIG, CLI_OPTION_JSON, CLI_OPTION_END };
 
@@ -32,13 +33,27 @@ static int can_expire(const wb_endpoint_setup *endpoint)
     return (endpoint->transport->capabilities & WB_CAP_EXPIRY) != 0;
 }
 
+static int64_t count_delayed_retries(const wb_endpoint_setup *endpoint)
+{
+    int is_blocked = endpoint->config->recoverability.on_failure == WB_ON_MESSAGE_FAILURE_BLOCK;
+    return is_blocked ? 0 : endpoint->plan.delayed_retries;
+}
+
+static void print_delays(const wb_plan *plan)
+{
+    if (plan->delay_by == WB_DELAYS_BY_NOBODY)
+        (void)printf("  %-13s by nobody: messages that are due later are refused\n", "delays");
+    else
+        (void)printf("  %-13s by the %s\n", "delays", wb_delay_name(plan->delay_by));
+}
+
 static void print_retries(const wb_endpoint_setup *endpoint)
 {
     const wb_plan *plan = &endpoint->plan;
     char increment[WB_UNIT_TEXT_SIZE];
     (void)printf("  %-13s %" PRId64 " immediate, %" PRId64 " delayed", "retries",
-                 plan->immediate_retries, plan->delayed_retries);
-    if (plan->delayed_retries)
+                 plan->immediate_retries, count_delayed_retries(endpoint));
+    if (count_delayed_retries(endpoint))
         (void)printf(" (by the %s, %s more each time)", wb_delay_name(plan->delay_by),
                      wb_duration_format(endpoint->config->recoverability.delay_increment,
                                         increment));
@@ -85,6 +100,7 @@ static void print_endpoint(const wb_endpoint_setup *endpoint)
     else
         print_queue(endpoint);
     (void)printf("  %-13s %s\n", "who sends", who_sends(&endpoint->plan));
+    print_delays(&endpoint->plan);
     if (!can_expire(endpoint))
         (void)printf("  %-13s no: messages with a time to be received are refused\n", "expiry");
 }
@@ -109,7 +125,7 @@ static json_t *endpoint_json(const wb_endpoint_setup *endpoint)
                      endpoint->persistence ? endpoint->persistence->name : NULL, "mode",
                      wb_mode_name(plan->mode), "outbox", plan->outbox, "send_only",
                      plan->send_only, "immediate_retries", (json_int_t)plan->immediate_retries,
-                     "delayed_retries", (json_int_t)plan->delayed_retries, "delay_by",
+                     "delayed_retries", (json_int_t)count_delayed_retries(endpoint), "delay_by",
                      wb_delay_name(plan->delay_by), "error_queue", endpoint->info.error_queue,
                      "audit_queue", endpoint->info.audit_queue,
                      "concurrency", (json_int_t)config->concurrency, "who_sends", who_sends(plan),

@@ -230,8 +230,8 @@ static const wb_option recoverability_options[] = {
       .offset = offsetof(wb_endpoint_config, recoverability.on_failure),
       .choices = on_message_failure,
       .since = "0.1",
-      .summary = "whether a failed message with a key is retried later, where the transport keeps its order",
-      .help = "block: immediate retries, then the error queue; no later message with its key passes it. "
+      .summary = "whether a failed message is retried later, which lets those behind it pass",
+      .help = "block: no message is; immediate retries, then the error queue. "
               "delay: delayed retries come between, and later messages pass. Default: block for messages "
               "with a key on a transport that keeps the order of keys (kafka), delay for all others." },
     { .name = "rate_limit_after",

@@ -164,7 +164,7 @@ static inline int wb_move_to(wb_context *ctx, const char *queue, const char *rea
  *  `return wb_retry_after(ctx, 10 * WB_MINUTES, "the bank is closed");`. It is a delayed retry like
  *  those of the configuration, but for its delay (more than 0, at most 3650 days; no jitter): it counts as one
  *  of `delayed_retries`, and is made where these are (not on Kafka for a message with a key, unless
- *  `on_failure` is "delay"). When none is left, or none is made, the message goes to the error queue. As with WB_UNRECOVERABLE the handler may be asked once more, alone. On a
+ *  `on_failure` is "delay"; nowhere with "block"). When none is left, or none is made, the message goes to the error queue. As with WB_UNRECOVERABLE the handler may be asked once more, alone. On a
  *  host older than this function it is an ordinary WB_RETRY. @return WB_RETRY, to be returned. */
 static inline int wb_retry_after(wb_context *ctx, int64_t delay, const char *reason)
 {
