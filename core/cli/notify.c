@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "core/base/clock.h"
@@ -54,6 +55,9 @@ void cli_notify_open(cli_notify *notify)
     if (!name || !read_address(notify, name))
         return;
     notify->socket = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (notify->socket >= 0) /* READY is said once: a full socket is waited for, a dead one not for long */
+        (void)setsockopt(notify->socket, SOL_SOCKET, SO_SNDTIMEO, &(struct timeval){ .tv_sec = 1 },
+                         sizeof(struct timeval));
     notify->watchdog = read_watchdog();
 }
 
@@ -67,6 +71,6 @@ void cli_notify_close(cli_notify *notify)
 void cli_notify_send(const cli_notify *notify, const char *text)
 {
     if (notify->socket >= 0)
-        (void)sendto(notify->socket, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT,
+        (void)sendto(notify->socket, text, strlen(text), MSG_NOSIGNAL,
                      (const struct sockaddr *)&notify->address, notify->address_size);
 }

@@ -120,13 +120,35 @@ static int keeps_session(int result)
     return result == WB_OK || result == WB_IN_DOUBT;
 }
 
+/* What is only drained keeps nothing of the endpoint from working. */
+static void tell_breaker(wb_poller *poller, wb_breaker *breaker, const wb_error *error)
+{
+    if (!poller->only_drains)
+        wb_breaker_failed(breaker, poller->pipeline, error);
+}
+
+/* A store that is used no longer: mostly nobody has ever stored anything here. */
+static void end_draining(wb_poller *poller, const wb_error *error)
+{
+    poller->is_done = 1;
+    if (error->cause != WB_CAUSE_MISSING)
+        wb_log_event(WB_LOG_WARNING, "what may wait in the delayed message store cannot be sent",
+                     { "endpoint", poller->pipeline->endpoint }, { "reason", error->text });
+}
+
+static void store_failed(wb_poller *poller, wb_breaker *breaker, const wb_error *error)
+{
+    if (poller->only_drains && error->result == WB_FATAL)
+        end_draining(poller, error);
+    tell_breaker(poller, breaker, error);
+}
+
 static int reach_broker(wb_poller *poller, wb_error *error)
 {
-    wb_pipeline *p = poller->pipeline;
     int r = open_outlet(poller, error);
     error->result = r;
     if (r != WB_OK)
-        wb_breaker_failed(&p->dispatch_breaker, p, error);
+        tell_breaker(poller, &poller->pipeline->dispatch_breaker, error);
     return r;
 }
 
@@ -140,7 +162,7 @@ static int dispatch(wb_poller *poller, wb_error *error)
         wb_breaker_succeeded(&p->dispatch_breaker, p);
         return r;
     }
-    wb_breaker_failed(&p->dispatch_breaker, p, error);
+    tell_breaker(poller, &p->dispatch_breaker, error);
     if (r != WB_RETRY && r != WB_ABORT)
         close_outlet(poller);
     return r;
@@ -151,7 +173,7 @@ static int settle(wb_poller *poller, wb_error *error)
     int r = wb_lot_settle(&poller->lot, poller->storage, error);
     error->result = r;
     if (r != WB_OK)
-        wb_breaker_failed(&poller->pipeline->dispatch_breaker, poller->pipeline, error);
+        store_failed(poller, &poller->pipeline->dispatch_breaker, error);
     return r;
 }
 
@@ -162,11 +184,12 @@ static int conclude(wb_poller *poller, int dispatched, wb_error *error)
     if (is_shared(poller) && !keeps_session(dispatched))
         return dispatched;
     int r = wb_lot_conclude(&poller->lot, poller->storage, &own);
-    if (r != WB_OK)
+    if (r != WB_OK) {
         *error = own;
+        error->result = r;
+    }
     if (poller->lot.is_stuck)
-        wb_breaker_failed(&poller->pipeline->dispatch_breaker, poller->pipeline, error);
-    error->result = r != WB_OK ? r : error->result;
+        store_failed(poller, &poller->pipeline->dispatch_breaker, error);
     return r != WB_OK ? r : keeps_session(dispatched) ? WB_OK : dispatched;
 }
 
@@ -185,7 +208,7 @@ static int fetch(wb_poller *poller, wb_error *error)
     if (r == WB_OK)
         wb_breaker_succeeded(&p->fetch_breaker, p);
     else
-        wb_breaker_failed(&p->fetch_breaker, p, error);
+        store_failed(poller, &p->fetch_breaker, error);
     return r;
 }
 
@@ -222,15 +245,6 @@ static void fail(wb_poller *poller, int result, const wb_error *error)
                  { "class", wb_result_name(result) }, { "reason", error->text });
 }
 
-/* A store that is used no longer: mostly nobody has ever stored anything here. */
-static void end_draining(wb_poller *poller, const wb_error *error)
-{
-    poller->is_done = 1;
-    if (error->cause != WB_CAUSE_MISSING)
-        wb_log_event(WB_LOG_WARNING, "what may wait in the delayed message store cannot be read",
-                     { "endpoint", poller->pipeline->endpoint }, { "reason", error->text });
-}
-
 static int look(wb_poller *poller, int64_t *ret_due, int64_t *ret_now, wb_error *error)
 {
     wb_pipeline *p = poller->pipeline;
@@ -246,10 +260,8 @@ static int look(wb_poller *poller, int64_t *ret_due, int64_t *ret_now, wb_error 
         wb_pipeline_set_time(p, *ret_now, asked);
         if (*ret_due > *ret_now) /* else it is the fetch that tells */
             wb_breaker_succeeded(&p->fetch_breaker, p);
-    } else if (poller->only_drains && r == WB_FATAL) {
-        end_draining(poller, error);
-    } else if (!poller->only_drains) {
-        wb_breaker_failed(&p->fetch_breaker, p, error);
+    } else {
+        store_failed(poller, &p->fetch_breaker, error);
     }
     return r;
 }

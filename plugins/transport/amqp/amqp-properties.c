@@ -204,7 +204,7 @@ void wb_amqp_properties_expire(amqp_basic_properties_t *properties, const wb_ope
                                char text[WB_AMQP_EXPIRATION_SIZE])
 {
     int64_t span = wb_time_to_be_received(operation->headers, operation->header_count);
-    if (!span || operation->deliver_at)
+    if (!span || (WB_HAS(operation, wb_operation, deliver_at) && operation->deliver_at))
         return;
     (void)snprintf(text, WB_AMQP_EXPIRATION_SIZE, "%" PRId64, (span + WB_MILLISECONDS - 1) / WB_MILLISECONDS);
     set_property(properties, AMQP_BASIC_EXPIRATION_FLAG, &properties->expiration, amqp_cstring_bytes(text));
