@@ -18,6 +18,7 @@ const sim_bug sim_bugs[] = {
     { "wrong_fault", "disk_full", 0 },
     { "lost_copy", "copies", 0 },
     { "sweep_stops", "sweep_first_fails", 0 },
+    { "sweep_waits", "sweep_behind", 0 },
     { "uncounted_attempt", "commit_aborts", 0 },
     { "immediate_id", "immediate_ids", 0 },
     { "suspect_across_endpoints", "suspect_across_endpoints", 0 },

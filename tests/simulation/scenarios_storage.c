@@ -54,6 +54,16 @@ static void prepare_sweep_fatal(void)
         sim_scene_add_pending(SIM_SINK, 2 * SIM_HOUR);
 }
 
+/* Behind what ends the connection, and then is sent one by one, and what nacks. */
+static void prepare_sweep_behind(void)
+{
+    static const char *const row[] = { SIM_KILLS, SIM_NACKS, SIM_NACKS, SIM_NACKS, SIM_NACKS,
+                                       SIM_NACKS, SIM_NACKS, SIM_NACKS, SIM_NACKS, SIM_SINK };
+    sim_shape_plain(WB_MODE_RECEIVE_ONLY, 1);
+    sim_scene_add_row(row, sizeof row / sizeof row[0], 4 * SIM_HOUR);
+    sim_scene_add(5, SIM_GOOD);
+}
+
 static void prepare_sweep_without_cursor(void)
 {
     prepare_sweep_first_fails();
@@ -92,7 +102,8 @@ static void prepare_sweep_many(void)
     m->place = SIM_GONE;
     m->commits = 1;
     for (unsigned i = 0; i < 11000; i++)
-        sim_process_store_row(0, sim_process_batch(sim_true_wall() - 5 * SIM_HOUR, i), SIM_NOWHERE, m->number);
+        sim_process_store_row(0, sim_process_batch(sim_true_wall() - 5 * SIM_HOUR, i),
+                              &(const char *){ SIM_NOWHERE }, m->number, 1);
     for (int i = 0; i < 5; i++)
         sim_scene_add_pending(SIM_SINK, 2 * SIM_HOUR);
     sim_scene_add(10, SIM_GOOD);
@@ -576,6 +587,8 @@ static void drive_asked_for(void)
 /* ---- the list ---- */
 
 const sim_scenario sim_scenarios_storage[] = {
+    { "sweep_behind", "a good operation behind others that nack, in one row", prepare_sweep_behind,
+      sim_scene_plainly },
     { "sweep_first_fails", "rows that cannot be dispatched before rows that can", prepare_sweep_first_fails,
       drive_sweep },
     { "sweep_without_cursor", "the same with a persistence without next_pending()",

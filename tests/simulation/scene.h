@@ -21,6 +21,8 @@
 void sim_scene_add(unsigned count, sim_fate fate);
 /** A message that an earlier life handled; one of its operations is pending for that destination. */
 void sim_scene_add_pending(const char *destination, int64_t age);
+/** Several of them, whose operations are in one row. */
+void sim_scene_add_row(const char *const *destinations, unsigned count, int64_t age);
 
 /** Start, wait until all is done that can be, stop, audit. */
 void sim_scene_plainly(void);
