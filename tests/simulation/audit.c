@@ -158,6 +158,8 @@ static int is_struck(const sim_message *m)
 {
     if (!the_shape.outbox && m->delivery_count > DELIVERIES && deliveries_tell_nothing())
         return 1;
+    if (m->strikes >= LOSSES_FORGIVEN && m->excuses > m->strikes)
+        return 1; /* and a trouble of the server's, which others did not have */
     return m->failures + m->strikes > the_shape.retries || m->strikes > LOSSES_FORGIVEN ||
            m->losses > LOSSES_FORGIVEN || m->deaths >= DEATHS_FORGIVEN;
 }
