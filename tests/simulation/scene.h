@@ -45,6 +45,7 @@ void sim_scene_expect_good(int64_t within);
 
 /* The lists, each with an entry without name at its end. */
 extern const sim_scenario sim_scenarios_dispatch[];
+extern const sim_scenario sim_scenarios_sweep[];
 extern const sim_scenario sim_scenarios_storage[];
 extern const sim_scenario sim_scenarios_process[];
 extern const sim_scenario sim_scenarios_delayed[];
