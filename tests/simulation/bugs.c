@@ -50,6 +50,7 @@ const sim_bug sim_bugs[] = {
     { "stored_behind", "delayed_cancels", 0 },
     { "shared_retry", "delayed_retries_copies", 0 },
     { "delay_needs_outbox", "delayed_plain", 0 },
+    { "delay_runs_again", "delayed_none_database_gone", 0 },
     { "retry_needs_outbox", "delayed_retries_plain", 0 },
     { "poller_apart", "delayed_scope_deaths", 0 },
     { "poller_apart", NULL, WB_MODE_TRANSACTION_SCOPE },
