@@ -74,7 +74,7 @@ static int is_out(const wb_item *item)
 static void end_handled(wb_worker *w, const wb_error *error)
 {
     char reason[1200];
-    if (w->pipeline->mode != WB_MODE_NONE)
+    if (w->pipeline->mode != WB_MODE_NONE || wb_bug("delay_runs_again"))
         return;
     (void)snprintf(reason, sizeof reason,
                    "it was handled, and what it sends may not be sent, or not all of it: the store of delayed messages failed: %s",

@@ -165,8 +165,8 @@ void wb_window_refuse(wb_window *window, const wb_error *error)
             refuse(window->arena, window->operations[i], WB_CAUSE_SERVER, reason);
 }
 
-/* Sends a part of a window until it is done. `part` is used up. */
-static int send_part(wb_window *part, wb_outlet *outlet, wb_error *error)
+/* Sends a part of a window until it is done, or was refused so often. `part` is used up. */
+static int send_part(wb_window *part, wb_outlet *outlet, int refusals_max, wb_error *error)
 {
     const wb_pipeline *p = outlet->pipeline;
     int64_t pause = PAUSE_FIRST;
@@ -179,7 +179,7 @@ static int send_part(wb_window *part, wb_outlet *outlet, wb_error *error)
         if (in_transaction)
             return WB_RETRY; /* a transaction is run again from its start, never in the middle */
         wb_window_keep_undone(part);
-        if (!wb_error_is_servers(error) && ++refusals == REFUSALS_MAX && !wb_bug("uncounted_attempt")) {
+        if (!wb_error_is_servers(error) && ++refusals == refusals_max && !wb_bug("uncounted_attempt")) {
             wb_window_refuse(part, error);
             return WB_OK;
         }
@@ -230,7 +230,7 @@ static int send_together(const wb_window *window, wb_outlet *outlet, wb_error *e
                        window->count, window->arena };
     memcpy(part.operations, window->operations, window->count * sizeof *part.operations);
     wb_window_keep_undone(&part); /* what was deferred is done */
-    int r = send_part(&part, outlet, error);
+    int r = send_part(&part, outlet, REFUSALS_MAX, error);
     free(part.operations);
     if (is_lost(r, outlet) && !wb_bug("poison_operation"))
         suspect_rest(window, outlet);
@@ -259,6 +259,13 @@ static int are_deaths_dear(const wb_pipeline *p)
     return !p->outbox && p->recoverability.delivery_limit;
 }
 
+/* Who has little time, and tries again later, the sweeper: what others wait behind is asked for once. */
+static int refusals_of_one(const wb_window *window, const wb_outlet *outlet)
+{
+    int is_hurried = outlet->until && !outlet->patience && window->count > 1;
+    return is_hurried && !wb_bug("sweep_waits") ? 1 : REFUSALS_MAX;
+}
+
 static int send_alone(wb_window *window, wb_operation *operation, wb_outlet *outlet, wb_error *error)
 {
     wb_suspicions *s = outlet->pipeline->suspicions;
@@ -270,7 +277,7 @@ static int send_alone(wb_window *window, wb_operation *operation, wb_outlet *out
         refuse(window->arena, operation, WB_CAUSE_OTHER, "the session was lost each time it was sent");
         return WB_OK;
     }
-    int r = send_part(&part, outlet, error);
+    int r = send_part(&part, outlet, refusals_of_one(window, outlet), error);
     /* a delayed retry that is refused tells nothing of the copy for the error queue: one id */
     if (r == WB_OK && (operation->result == WB_OK || wb_bug("refused_is_cleared")))
         wb_suspicions_forget(s, operation->id, operation->id_size);

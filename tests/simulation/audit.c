@@ -158,6 +158,8 @@ static int is_struck(const sim_message *m)
 {
     if (!the_shape.outbox && m->delivery_count > DELIVERIES && deliveries_tell_nothing())
         return 1;
+    if (m->strikes >= LOSSES_FORGIVEN && m->excuses > m->strikes)
+        return 1; /* and a trouble of the server's, which others did not have */
     return m->failures + m->strikes > the_shape.retries || m->strikes > LOSSES_FORGIVEN ||
            m->losses > LOSSES_FORGIVEN || m->deaths >= DEATHS_FORGIVEN;
 }
@@ -404,8 +406,8 @@ static void audit_once(const sim_sent *sent)
 {
     if (the_shape.fault_permille || the_shape.outages || sim_process_deaths() || sim_database_jumped() || !sent->due)
         return;
-    if (!the_shape.outbox)
-        return; /* each copy of an incoming message sends it */
+    if (!the_shape.outbox || !the_shape.store)
+        return; /* each copy of an incoming message sends it; a broker that delays knows no keys */
     for (const sim_sent *other = sim_sents; other < sent; other++)
         if (other->id_size == sent->id_size && memcmp(other->id, sent->id, sent->id_size) == 0)
             sim_violation("message %u: what it delayed arrives twice, and nothing went wrong", sent->number);

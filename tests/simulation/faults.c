@@ -85,6 +85,8 @@ static way meet_outage(sim_call call)
         return (way){ { WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0 }, 0 };
     if (sim_outage_is_on(SIM_COMMITS_BREAK) && call == SIM_CALL_COMMIT)
         return (way){ { WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0 }, 0 };
+    if (sim_outage_is_on(SIM_DELAYED_BREAKS) && call == SIM_CALL_DELAYED)
+        return (way){ { WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0 }, 0 };
     if (sim_outage_is_on(SIM_MARKS_LOST) && call == SIM_CALL_MARK)
         return (way){ { WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 1 }, 0 };
     if (sim_outage_is_on(SIM_DISK_FULL) && (call == SIM_CALL_COMMIT || call == SIM_CALL_STATEMENT || call == SIM_CALL_DELAYED))

@@ -55,6 +55,7 @@ typedef enum {
     SIM_WRITES_FORBIDDEN, /* an operator took a privilege: commits that store are WB_FATAL */
     SIM_WRITES_BREAK,    /* so do commits, but for empty ones */
     SIM_COMMITS_BREAK,   /* the server takes connections, and each commit ends it */
+    SIM_DELAYED_BREAKS,  /* what changes the store of delayed messages ends the connection */
     SIM_MARKS_LOST,      /* marks are made, and the reply ends with the connection */
     SIM_DATABASE_DOWN,
     SIM_BROKER_DOWN,

@@ -390,13 +390,11 @@ uint64_t sim_process_batch(int64_t wall, unsigned serial)
     return wb_batch_number_at(wall) + serial;
 }
 
-void sim_process_store_row(unsigned endpoint_number, uint64_t batch, const char *destination,
-                           unsigned number)
+static void encode_row(wb_buffer *encoded, uint64_t batch, const char *destination, unsigned number)
 {
     const sim_message *m = &sim_messages[number];
     char body[24], id[40];
     wb_arena arena;
-    wb_buffer encoded = { 0 };
     wb_operation_list list = { 0 };
     wb_arena_init(&arena, 4096);
     wb_operation *operation = wb_operation_append(&list, &arena);
@@ -408,11 +406,19 @@ void sim_process_store_row(unsigned endpoint_number, uint64_t batch, const char 
     operation->body_size = (size_t)snprintf(body, sizeof body, "%u/%d/0", number,
                                             strcmp(destination, SIM_SINK) ? SIM_LABEL_BAD : SIM_LABEL_FIRST);
     operation->body = body;
+    (void)wb_operations_encode_group(encoded, m->id, m->id_size, &list);
+    wb_arena_free(&arena);
+}
+
+void sim_process_store_row(unsigned endpoint_number, uint64_t batch, const char *const *destinations,
+                           unsigned first, unsigned count)
+{
+    wb_buffer encoded = { 0 };
     wb_operations_encode_start(&encoded);
-    (void)wb_operations_encode_group(&encoded, m->id, m->id_size, &list);
+    for (unsigned i = 0; i < count; i++)
+        encode_row(&encoded, batch, destinations[i], first + i);
     (void)sim_database_store(endpoint_number, batch, encoded.data, encoded.size, 0);
     wb_buffer_free(&encoded);
-    wb_arena_free(&arena);
 }
 
 typedef struct {

@@ -23,8 +23,10 @@ int sim_process_is_alive(int process);
 /** For a handler: until its process is told to stop (unless it hangs hard), or `until`. */
 void sim_process_hang(int64_t until);
 
-/** A pending row as an earlier life left it: operations for `destination` of message `number`. */
-void sim_process_store_row(unsigned endpoint, uint64_t batch, const char *destination, unsigned number);
+/** A pending row as an earlier life left it: an operation for each destination, of message `first` and
+ *  those after it. */
+void sim_process_store_row(unsigned endpoint, uint64_t batch, const char *const *destinations,
+                           unsigned first, unsigned count);
 /** The number of a batch that began at that time (by the true clock). */
 uint64_t sim_process_batch(int64_t wall, unsigned serial);
 /** The largest number of pending rows that hold one operation; copies for the error queue aside,

@@ -8,8 +8,8 @@
 #include "tests/simulation/scheduler.h"
 #include "tests/simulation/shape.h"
 
-static const sim_scenario *const lists[] = { sim_scenarios_dispatch, sim_scenarios_storage,
-                                             sim_scenarios_process, sim_scenarios_delayed,
+static const sim_scenario *const lists[] = { sim_scenarios_dispatch, sim_scenarios_sweep,
+                                             sim_scenarios_storage, sim_scenarios_process, sim_scenarios_delayed,
                                              sim_scenarios_native, sim_scenarios_expiry };
 static const sim_scenario *running;
 

@@ -62,6 +62,13 @@ static void prepare_none(void)
     prepare_in(WB_MODE_NONE, 0, 2);
 }
 
+static void prepare_none_behind(void)
+{
+    prepare_none();
+    the_shape.with_commit = 0;
+    the_shape.deaths = the_shape.outages = 1;
+}
+
 static void prepare_scope(void)
 {
     prepare_in(WB_MODE_TRANSACTION_SCOPE, 0, 2);
@@ -201,6 +208,19 @@ static void drive_database_down(void)
     sim_scene_outages(SIM_DISK_FULL);
 }
 
+/* What was handled and cannot be stored goes to the error queue: it does not run again. */
+static void drive_none_database_gone(void)
+{
+    sim_drive_start();
+    for (int i = 0; i < 3 && !sim_messages[i].runs; i++)
+        sim_sleep(20 * WB_MILLISECOND);
+    sim_outage_start(SIM_DELAYED_BREAKS, sim_now() + 2 * WB_SECOND);
+    sim_scene_end(SIM_SOON);
+    for (unsigned i = 0; i < sim_message_count; i++)
+        if (sim_messages[i].commits > 1)
+            sim_violation("message %u is handled %u times with mode none", i, sim_messages[i].commits);
+}
+
 static void drive_stops(void)
 {
     for (int i = 0; i < 10; i++) {
@@ -331,6 +351,8 @@ const sim_scenario sim_scenarios_delayed[] = {
     { "delayed_plain_behind", "the same, stored behind the commit, with processes that die",
       prepare_plain_behind, sim_scene_deaths },
     { "delayed_none", "with mode none, and stops", prepare_none, drive_stops },
+    { "delayed_none_database_gone", "and a store whose connections break", prepare_none_behind,
+      drive_none_database_gone },
     { "delayed_scope", "in transaction_scope it arrives once", prepare_scope, sim_scene_soon },
     { "delayed_scope_deaths", "and with processes that die at any step", prepare_scope_trouble,
       sim_scene_deaths },

@@ -3,6 +3,8 @@
 
 #include "tests/simulation/scene.h"
 
+#include <string.h>
+
 #include "tests/simulation/audit.h"
 #include "tests/simulation/broker.h"
 #include "tests/simulation/driver.h"
@@ -25,11 +27,19 @@ void sim_scene_add(unsigned count, sim_fate fate)
 /* One that an earlier life handled; of its operations one is pending for that destination. */
 void sim_scene_add_pending(const char *destination, int64_t age)
 {
-    sim_message *m = sim_populate_one(0, SIM_GOOD, 0);
-    m->place = SIM_GONE;
-    m->commits = 1;
-    m->asked = destination[0] == SIM_SINK[0] ? 1u << SIM_LABEL_FIRST : 0;
-    sim_process_store_row(0, sim_process_batch(sim_true_wall() - age, m->number), destination, m->number);
+    sim_scene_add_row(&destination, 1, age);
+}
+
+void sim_scene_add_row(const char *const *destinations, unsigned count, int64_t age)
+{
+    const unsigned first = sim_message_count;
+    for (unsigned i = 0; i < count; i++) {
+        sim_message *m = sim_populate_one(0, SIM_GOOD, 0);
+        m->place = SIM_GONE;
+        m->commits = 1;
+        m->asked = strcmp(destinations[i], SIM_SINK) == 0 ? 1u << SIM_LABEL_FIRST : 0;
+    }
+    sim_process_store_row(0, sim_process_batch(sim_true_wall() - age, first), destinations, first, count);
 }
 
 /* ---- courses ---- */

@@ -21,6 +21,8 @@
 void sim_scene_add(unsigned count, sim_fate fate);
 /** A message that an earlier life handled; one of its operations is pending for that destination. */
 void sim_scene_add_pending(const char *destination, int64_t age);
+/** Several of them, whose operations are in one row. */
+void sim_scene_add_row(const char *const *destinations, unsigned count, int64_t age);
 
 /** Start, wait until all is done that can be, stop, audit. */
 void sim_scene_plainly(void);
@@ -43,6 +45,7 @@ void sim_scene_expect_good(int64_t within);
 
 /* The lists, each with an entry without name at its end. */
 extern const sim_scenario sim_scenarios_dispatch[];
+extern const sim_scenario sim_scenarios_sweep[];
 extern const sim_scenario sim_scenarios_storage[];
 extern const sim_scenario sim_scenarios_process[];
 extern const sim_scenario sim_scenarios_delayed[];
