@@ -348,6 +348,12 @@ static void test_not_installed(void **state)
                    "there is no exchange \"nsb.v2.delay-delivery\": run waybill install");
     install(&f);
     assert_int_equal(f.ops->verify(f.transport, &f.error), WB_OK);
+    client_delete_queue("nsb.v2.delay-level-02"); /* found before anything is sent, too */
+    assert_int_equal(f.ops->verify(f.transport, &f.error), WB_FATAL);
+    assert_int_equal(f.error.cause, WB_CAUSE_MISSING);
+    assert_non_null(strstr(f.error.text, "\"nsb.v2.delay-level-02\" does not exist: run waybill install"));
+    install(&f);
+    assert_int_equal(f.ops->verify(f.transport, &f.error), WB_OK);
     operation = delayed(f.queue, "again", wb_clock_wall() + SECONDS(2));
     send_all(&f, &operation, 1);
     expect_in_time(&f, &operation, 1);

@@ -110,6 +110,43 @@ sub check_race {
     diag "$e->{pair}: $rounds rounds, @{[ scalar keys %cancelled ]} cancelled, $left_alone left alone";
 }
 
+sub fill {
+    my ($e, $count, $id, $due, $retries) = @_;
+    $e->sql(qq(with recursive n(i) as (select 1 union all select i + 1 from n where i < $count) insert into "waybill_$e->{name}_delayed" )
+          . qq((destination, id, retries, due, operation) select cast('many' as blob), $id, $retries, $due, x'57424f3100' from n));
+}
+
+# More than one call changes, and what one id has several of.
+sub check_many {
+    my ($e) = @_;
+    fill($e, 600, q(cast('m' || i as blob)), 7_000_000_000_000_000, 0);
+    my ($code, $text) = delayed($e, 'reschedule', '--to', 'many', '--all', '--at', '2031-01-01T00:00:00Z');
+    is_deeply [ $code, scalar(() = $text =~ /^rescheduled: /mg) ], [ 0, 600 ], 'more than one call takes are moved';
+    ($code, $text) = delayed($e, 'cancel', '--to', 'many', '--all');
+    is_deeply [ $code, scalar(() = $text =~ /^cancelled, /mg), ids($e) ], [ 0, 600, '' ], 'and cancelled';
+    my $table = table($e);
+    my $now = time;
+    fill($e, 1, q(x'00ff415c'), int(($now - 5400) * 1e6), 0);
+    ($code, $text) = delayed($e, 'list');
+    like $text, qr/^\S+ +9[01] min ago .* many  \\x00\\xffA\\x5c$/m, 'what is due, and bytes that are no text, for people';
+    is_deeply [ map { @{$_}{qw(id id_hex)} } @{ (json($e, 'list'))[1] } ], [ undef, '00ff415c' ], 'and for programs';
+    is((delayed($e, $_))[0], 64, "$_ says which, though one alone waits") for 'cancel', 'show';
+    is((delayed($e, 'reschedule', '--delay', '1s'))[0], 64, 'so does reschedule');
+    is((delayed($e, 'list', @$_))[0], 64, "list is not told @$_") for [ '--delay', '1s' ], [ '--at', '2031-01-01T00:00:00Z' ];
+    is((delayed($e, 'reschedule', '--to', 'many', '--delay', '1s', '--at', '2031-01-01T00:00:00Z'))[0], 64, 'one time, not two');
+    is((delayed($e, 'cancel', '--to', 'many'))[0], 0, 'the only one of a destination');
+    fill($e, 1, q(cast('twin' as blob)), 7_000_000_000_000_000, $_) for 0, 1;
+    is((delayed($e, 'show', '--id', 'twin', '--body'))[0], 64, 'of two the body of one is not shown');
+    $e->sql(qq(create trigger sent before delete on $table when old.retries = 0 begin delete from $table where row = old.row; end));
+    ($code, my $answers) = json($e, 'cancel', '--id', 'twin', '--all');
+    is_deeply [ $code, map { "$_->{retries} $_->{outcome}" } @$answers ], [ 75, '0 gone', '1 cancelled' ], 'one of two was sent meanwhile';
+    fill($e, 1, q(cast('twin' as blob)), 7_000_000_000_000_000, $_) for 0, 1;
+    ($code, $answers) = json($e, 'cancel', '--id', 'twin', '--retries', 0);
+    is_deeply [ $code, map { $_->{outcome} } @$answers ], [ 75, 'gone' ], 'that another retry waits is another matter';
+    $e->sql('drop trigger sent');
+    is((delayed($e, 'cancel', '--id', 'twin', '--all'))[0], 0, 'which can be cancelled');
+}
+
 # Somebody has taken it, and is not heard of again.
 sub check_taken {
     my ($e) = @_;
@@ -118,6 +155,7 @@ sub check_taken {
     my ($code, $answers) = json($e, 'cancel', '--id', 'taken');
     is_deeply [ $code, $answers->[0]{outcome}, $answers->[0]{taken_until} ], [ 75, 'taken', '1970-01-01T00:00:00.001Z' ], 'what is taken is left alone';
     is((delayed($e, 'reschedule', '--id', 'taken', '--delay', '0s'))[0], 75, 'and not moved in time');
+    like((delayed($e, 'list'))[1], qr/  earlier  +0  +0  sink  taken$/m, 'a time that no store has known is none for people');
 }
 
 sub check_later_version {
@@ -143,6 +181,7 @@ sub check {
 my $by_store = 'delayed_delivery = { by = "store"; };';
 my $embedded = Endpoint->new('sqlite');
 check($embedded);
+check_many($embedded);
 check_taken($embedded);
 check_later_version($embedded);
 check(Endpoint->new('sqlite+mysql'));

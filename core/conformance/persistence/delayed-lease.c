@@ -39,6 +39,7 @@ static void due_at_a_time(wb_kit *kit)
     wb_client *a = wb_client_open(kit, 0);
     if (!a || !wb_client_delay(a, "a", due) || !wb_client_delay(a, "b", PAST(2)) ||
         !wb_client_delay(a, "never", PAST(8000000000)) ||
+        !wb_client_takes_due(a, wb_owner_a, 1, "") || /* the first nanosecond is a time as well, not now */
         !wb_client_takes_due(a, wb_owner_a, due - 1, "") || !wb_client_is_next(a, due) ||
         !wb_client_takes_due(a, wb_owner_a, due + WB_ROUNDING, "a ") ||
         !wb_client_takes_due(a, wb_owner_a, PAST(2) - 1, "") ||
