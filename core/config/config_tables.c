@@ -208,7 +208,8 @@ static const wb_option recoverability_options[] = {
       .since = "0.1",
       .summary = "how often it is tried again after a delay, after the immediate retries",
       .help = "Needs a transport that delays messages, or a persistence that stores delayed "
-              "messages; where there is neither, and with transaction_mode = \"none\", the default is 0." },
+              "messages; where there is neither, and with transaction_mode = \"none\", the default is 0. "
+              "A day after the first attempt there are no more, whatever the number." },
     { .name = "delay_increment",
       .type = WB_OPTION_DURATION,
       .offset = offsetof(wb_endpoint_config, recoverability.delay_increment),
