@@ -295,6 +295,8 @@ static void audit_zombie(const sim_message *m)
         return;
     if (the_shape.outbox && !the_shape.keepers && is_whole_in_a_row(m))
         return; /* parked, and nobody sweeps */
+    if (missing == 1u << SIM_LABEL_EVENT && m->place == SIM_EXPIRED && is_in_a_row(m))
+        return; /* may_stay() does not see an event beside what cannot be sent: it is swept later */
     if (m->place == SIM_EXPIRED && m->doubts)
         return; /* who ended its transaction committed its effect, and it was late to run again */
     if (missing == 1u << SIM_LABEL_DELAYED && is_not_due(m, SIM_LABEL_DELAYED))
