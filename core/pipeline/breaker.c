@@ -40,6 +40,14 @@ void wb_breaker_reset(wb_breaker *b)
     atomic_store(&b->is_open, 0);
 }
 
+/* That a server is away has a line of its own (dependency.h). */
+static void tell_armed(const wb_breaker *b, const wb_pipeline *p, const wb_error *error)
+{
+    wb_log_event(error->result == WB_NOT_CONNECTED ? WB_LOG_DEBUG : WB_LOG_WARNING,
+                 "a circuit breaker is armed: it is tried again", { "endpoint", p->endpoint }, { "what", b->what },
+                 { "class", wb_result_name(error->result) }, { "reason", error->text });
+}
+
 void wb_breaker_failed(wb_breaker *b, wb_pipeline *p, const wb_error *error)
 {
     int64_t now = wb_clock_monotonic(), none = 0;
@@ -47,9 +55,7 @@ void wb_breaker_failed(wb_breaker *b, wb_pipeline *p, const wb_error *error)
         atomic_store(&b->armed, 0); /* another affair */
     if (p->stop || atomic_compare_exchange_strong(&b->armed, &none, now)) {
         if (!p->stop)
-            wb_log_event(WB_LOG_WARNING, "a circuit breaker is armed: it is tried again",
-                         { "endpoint", p->endpoint }, { "what", b->what },
-                         { "class", wb_result_name(error->result) }, { "reason", error->text });
+            tell_armed(b, p, error);
         return;
     }
     if (now - none >= b->after && !atomic_exchange(&b->is_open, 1))
