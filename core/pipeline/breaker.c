@@ -43,7 +43,8 @@ void wb_breaker_reset(wb_breaker *b)
 /* That a server is away has a line of its own (dependency.h). */
 static void tell_armed(const wb_breaker *b, const wb_pipeline *p, const wb_error *error)
 {
-    wb_log_event(error->result == WB_NOT_CONNECTED ? WB_LOG_DEBUG : WB_LOG_WARNING,
+    int is_told = error->result == WB_NOT_CONNECTED || error->result == WB_IN_DOUBT;
+    wb_log_event(is_told ? WB_LOG_DEBUG : WB_LOG_WARNING,
                  "a circuit breaker is armed: it is tried again", { "endpoint", p->endpoint }, { "what", b->what },
                  { "class", wb_result_name(error->result) }, { "reason", error->text });
 }
