@@ -765,6 +765,7 @@ static void test_a_store_that_is_missing_is_no_handlers_fault(void **state)
         assert_int_equal(wb_stage_witness(&worker, &error), stores ? WB_FATAL : WB_OK);
         assert_int_equal(item->failure.faults, !stores);
     }
+    wb_failure_clear(&item->failure);
 }
 
 /* Two rows, the later one first. */
