@@ -289,35 +289,83 @@ static void a_visitor_may_use_session_and_file(void **state)
     store(with, session, "b", 2);
     made.meanwhile = store_another;
     assert_int_equal(fetch(with, session, OWNER, &made), WB_OK);
-    assert_string_equal(made.text, "a ");
+    assert_string_equal(made.text, "a b ");
     with->ops->close(session);
 }
 
-static wb_storage_session *another;
+#define OPERATIONS "select count(*) from waybill_orders_operation"
 
-/* What the visitor gave back meanwhile is another's by now: it is not visited as his. */
-static void take_the_rest(visits *made)
-{
-    const wb_delayed_ops *ops = store_of(made->with);
-    wb_delayed_key of = key("b");
-    made->meanwhile = NULL;
-    assert_int_equal(ops->release(made->session, OWNER, &of, 1, 0, NULL), WB_OK);
-    visits taken = { .with = made->with };
-    assert_int_equal(fetch(made->with, another, OTHER, &taken), WB_OK);
-    assert_string_equal(taken.text, "b ");
-}
-
-static void what_another_has_taken_since_is_not_visited(void **state)
+static void operations_go_with_their_rows(void **state)
 {
     fixture *with = *state;
+    visits made = { .with = with };
+    wb_delayed_key of = key("b");
     wb_storage_session *session = place_storage(&with->at);
-    visits made = { .with = with, .session = session, .meanwhile = take_the_rest };
-    another = place_storage(&with->at);
     store(with, session, "a", 1);
-    store(with, session, "b", 2);
+    store(with, session, "a", 1);
+    store(with, session, "b", 1);
+    assert_int_equal(test_query(with->data, OPERATIONS), 2);
+    assert_int_equal(store_of(with)->cancel(session, &of, 1, NULL), WB_OK);
+    assert_int_equal(test_query(with->data, OPERATIONS), 1);
+    assert_int_equal(fetch(with, session, OWNER, &made), WB_OK);
+    assert_int_equal(removes(with, session, OWNER, "a"), 1);
+    assert_int_equal(test_query(with->data, OPERATIONS), 0);
+    with->ops->close(session);
+}
+
+/* A row is where it was fetched, or it is not the one that was: its number may be a later one's. */
+static void a_place_is_no_key(void **state)
+{
+    fixture *with = *state;
+    visits made = { .with = with };
+    wb_delayed_key of = key("a");
+    wb_storage_session *session = place_storage(&with->at);
+    store(with, session, "a", 1);
+    assert_int_equal(fetch(with, session, OWNER, &made), WB_OK);
+    assert_int_equal(removes(with, session, OWNER, "a"), 1);
+    store(with, session, "b", 1);
+    assert_int_equal(fetch(with, session, OWNER, &made), WB_OK);
+    of.place = 1;
+    assert_int_equal(store_of(with)->remove(session, OWNER, &of, 1, NULL), WB_OK);
+    assert_int_equal(of.was_there, 0);
+    of = key("b");
+    of.place = 1;
+    assert_int_equal(store_of(with)->remove(session, OTHER, &of, 1, NULL), WB_OK);
+    assert_int_equal(of.was_there, 0);
+    assert_int_equal(store_of(with)->remove(session, OWNER, &of, 1, NULL), WB_OK);
+    assert_int_equal(of.was_there, 1);
+    with->ops->close(session);
+}
+
+/* One table, as version 1 made it, with a message that somebody has taken. */
+static const char version_1[] =
+    "drop trigger waybill_orders_removed; drop table waybill_orders_operation;"
+    "drop table waybill_orders_delayed;"
+    "create table waybill_orders_delayed(row integer primary key, destination blob not null,"
+    " id blob not null, retries integer not null, due integer not null,"
+    " failures integer not null default 0, owner blob, leased_until integer not null default 0,"
+    " doubtful integer not null default 0, operation blob not null, unique(id, destination, retries));"
+    "create index waybill_orders_delayed_due on waybill_orders_delayed(due);"
+    "insert into waybill_orders_delayed values(7, x'64', x'61', 0, 1, 2, null, 5, 0, x'61');"
+    "update waybill_schema set version=1 where part='delayed:orders'";
+
+static void what_an_earlier_version_stored_is_kept(void **state)
+{
+    fixture *with = *state;
+    wb_error error = { 0 };
+    visits made = { .with = with };
+    test_execute(with->data, version_1);
+    assert_int_equal(with->ops->verify(with->at.persistence, &error), WB_FATAL);
+    assert_int_equal(error.cause, WB_CAUSE_MISSING);
+    place_install(&with->at);
+    place_install(&with->at);
+    assert_int_equal(with->ops->verify(with->at.persistence, NULL), WB_OK);
+    wb_storage_session *session = place_storage(&with->at);
     assert_int_equal(fetch(with, session, OWNER, &made), WB_OK);
     assert_string_equal(made.text, "a ");
-    with->ops->close(another);
+    assert_int_equal(test_query(with->data, "select row=7 and failures=2 and doubtful"
+                                            " from waybill_orders_delayed"), 1);
+    assert_int_equal(test_query(with->data, OPERATIONS), 1);
     with->ops->close(session);
 }
 
@@ -338,7 +386,7 @@ static void many_that_are_due_at_once_are_listed(void **state)
     wb_storage_session *session = place_storage(&with->at);
     test_execute(with->data, "with recursive n(i) as (select 1 union all select i+1 from n where "
                              "i<50000) insert into waybill_orders_delayed(destination,id,retries,"
-                             "due,operation) select x'41', cast(i as blob), 0, 1, x'' from n");
+                             "due) select x'41', cast(i as blob), 0, 1 from n");
     int64_t start = test_now();
     assert_int_equal(store_of(with)->list(session, &all, count_one, &count, NULL), WB_OK);
     assert_int_equal(count, 50000);
@@ -585,7 +633,9 @@ int main(void)
         CASE(what_is_due_is_rounded_up),
         CASE(a_message_too_large_for_a_row_is_rejected),
         CASE(a_visitor_may_use_session_and_file),
-        CASE(what_another_has_taken_since_is_not_visited),
+        CASE(operations_go_with_their_rows),
+        CASE(a_place_is_no_key),
+        CASE(what_an_earlier_version_stored_is_kept),
         CASE(many_that_are_due_at_once_are_listed),
         CASE(a_busy_file_is_retried_later),
         CASE(a_change_that_fails_says_nothing),

@@ -101,28 +101,44 @@ static void bind_key(sqlite3_stmt *statement, const char *destination, size_t de
     (void)sqlite3_bind_int64(statement, 3, retries);
 }
 
-static int insert(wb_sqlite_delayed_call *call, sqlite3_stmt *statement, const wb_delayed *message)
+#define STORE "store a delayed message"
+
+/* The row, and what is dispatched. */
+typedef struct insertion {
+    sqlite3_stmt *row;
+    sqlite3_stmt *operation;
+} insertion;
+
+static int insert(wb_sqlite_delayed_call *call, const insertion *statements, const wb_delayed *message)
 {
     const void *operation = message->operation_size ? message->operation : "";
-    bind_key(statement, message->destination, message->destination_size, message->id,
+    bind_key(statements->row, message->destination, message->destination_size, message->id,
              message->id_size, message->retries);
-    (void)sqlite3_bind_int64(statement, 4, wb_sqlite_delayed_to_column(message->due));
-    if (sqlite3_bind_blob64(statement, 5, operation, message->operation_size, SQLITE_STATIC) !=
-        SQLITE_OK)
-        return wb_sqlite_db_fail(call->db, SQLITE_TOOBIG, "store a delayed message", call->error);
-    return wb_sqlite_db_run(call->db, statement, "store a delayed message", call->error);
+    (void)sqlite3_bind_int64(statements->row, 4, wb_sqlite_delayed_to_column(message->due));
+    int result = wb_sqlite_db_run(call->db, statements->row, STORE, call->error);
+    if (result != WB_OK || sqlite3_changes(call->db->handle) == 0)
+        return result;
+    if (sqlite3_bind_blob64(statements->operation, 1, operation, message->operation_size,
+                            SQLITE_STATIC) != SQLITE_OK)
+        return wb_sqlite_db_fail(call->db, SQLITE_TOOBIG, STORE, call->error);
+    return wb_sqlite_db_run(call->db, statements->operation, STORE, call->error);
 }
 
 static int insert_all(wb_sqlite_delayed_call *call, const wb_delayed *messages, size_t count)
 {
-    sqlite3_stmt *statement = NULL;
+    insertion statements = { NULL, NULL };
     int result = wb_sqlite_delayed_prepare(
-        call, &statement,
-        "insert into \"waybill_%w_delayed\"(destination,id,retries,due,operation)"
-        " values(?1,?2,?3,?4,?5) on conflict(destination,id,retries) do nothing");
+        call, &statements.row,
+        "insert into \"waybill_%w_delayed\"(destination,id,retries,due)"
+        " values(?1,?2,?3,?4) on conflict(destination,id,retries) do nothing");
+    if (result == WB_OK)
+        result = wb_sqlite_delayed_prepare(
+            call, &statements.operation,
+            "insert into \"waybill_%w_operation\"(row,operation) values(last_insert_rowid(),?1)");
     for (size_t i = 0; result == WB_OK && i < count; i++)
-        result = insert(call, statement, message_at(messages, i));
-    (void)sqlite3_finalize(statement);
+        result = insert(call, &statements, message_at(messages, i));
+    (void)sqlite3_finalize(statements.row);
+    (void)sqlite3_finalize(statements.operation);
     return result;
 }
 
@@ -175,6 +191,7 @@ static int change_all(wb_sqlite_delayed_call *call, const change *how, wb_delaye
         wb_delayed_key *key = &keys[i];
         bind_key(statement, key->destination, key->destination_size, key->id, key->id_size,
                  key->retries);
+        (void)sqlite3_bind_int64(statement, 6, (int64_t)key->place);
         result = wb_sqlite_db_run(call->db, statement, how->doing, call->error);
         key->was_there = result == WB_OK && sqlite3_changes(call->db->handle) > 0;
     }
@@ -202,9 +219,27 @@ static int apply(wb_storage_session *session, const change *how, wb_delayed_key 
 
 #define REMOVED "delete from \"waybill_%w_delayed\"" BY_KEY " and (?4 is null or owner=?4)"
 
-int wb_sqlite_delayed_drop(wb_sqlite_delayed_call *call, const char *owner, wb_delayed_key *keys, size_t count)
+/* A row stays in its place, so one that is elsewhere is not what was fetched. */
+static int have_places(const wb_delayed_key *keys, size_t count)
 {
-    const change how = { .format = REMOVED, .doing = "remove a delayed message", .owner = owner };
+    for (size_t i = 0; i < count; i++)
+        if (!keys[i].place)
+            return 0;
+    return 1;
+}
+
+static change removal(const char *owner, const wb_delayed_key *keys, size_t count)
+{
+    return (change){ .format = owner && have_places(keys, count) ? REMOVED " and row=?6" : REMOVED,
+                     .doing = "remove a delayed message",
+                     .point = "remove_sent",
+                     .owner = owner };
+}
+
+int wb_sqlite_delayed_drop(wb_sqlite_delayed_call *call, const char *owner, wb_delayed_key *keys,
+                           size_t count)
+{
+    const change how = removal(owner, keys, count);
     return change_all(call, &how, keys, count);
 }
 
@@ -213,10 +248,7 @@ int wb_sqlite_delayed_drop(wb_sqlite_delayed_call *call, const char *owner, wb_d
 static int remove_messages(wb_storage_session *session, const char *owner, wb_delayed_key *keys,
                            size_t count, wb_error *error)
 {
-    const change how = { .format = REMOVED,
-                         .doing = "remove a delayed message",
-                         .point = "remove_sent",
-                         .owner = owner };
+    const change how = removal(owner, keys, count);
     return apply(session, &how, keys, count, error);
 }
 

@@ -2,8 +2,8 @@
  *
  * The delayed message store: looking for messages, and taking those that are due.
  *
- * No read stays open while somebody visits: rows are copied one by one. So a log does not grow,
- * the memory is that of one row, and a visitor may use the session and the file.
+ * No read stays open while somebody visits: rows are copied, those of a fetch all at once, those of a
+ * list one by one. So a log does not grow, and a visitor may use the session and the file.
  */
 #include "config.h"
 
@@ -70,6 +70,7 @@ static int copy(wb_sqlite_delayed_call *call, sqlite3_stmt *statement, copied *r
                              .destination = row->destination,
                              .id = row->id };
     row->row = sqlite3_column_int64(statement, 0);
+    message->place = (uint64_t)row->row;
     row->due = sqlite3_column_int64(statement, 5);
     message->destination_size =
         copy_text(statement, 1, row->destination, sizeof row->destination);
@@ -141,43 +142,61 @@ int wb_sqlite_delayed_next(wb_storage_session *session, int64_t *ret_due, int64_
 /* ---- fetch ----------------------------------------------------------------------------- */
 
 typedef struct taken {
-    int64_t *rows;
+    copied **rows; /* earliest due first */
     size_t count;
     size_t capacity;
 } taken;
 
-static int note(taken *all, int64_t row)
+static void free_taken(taken *all)
+{
+    for (size_t i = 0; i < all->count; i++) {
+        free(all->rows[i]->operation);
+        free(all->rows[i]);
+    }
+    free(all->rows);
+}
+
+/* @return NULL: memory is out. */
+static copied *add(taken *all)
 {
     if (all->count == all->capacity) {
         const size_t capacity = all->capacity ? 2 * all->capacity : 64;
-        int64_t *grown = realloc(all->rows, capacity * sizeof *grown);
+        copied **grown = realloc(all->rows, capacity * sizeof *grown);
         if (!grown)
-            return -1;
+            return NULL;
         all->rows = grown;
         all->capacity = capacity;
     }
-    all->rows[all->count++] = row;
-    return 0;
+    copied *row = calloc(1, sizeof *row);
+    if (row)
+        all->rows[all->count++] = row;
+    return row;
 }
 
-static int find_due(wb_sqlite_delayed_call *call, const wb_delayed_fetch *fetch, int64_t now,
-                    taken *all)
+#define WITH_OPERATIONS " left join \"waybill_%w_operation\" using(row)"
+#define FREE_AND_DUE " where due<=?1 and leased_until<=?2 order by due, row limit ?3"
+
+static void bind_due(sqlite3_stmt *statement, const wb_delayed_fetch *fetch, int64_t now, size_t limit)
 {
-    sqlite3_stmt *statement = NULL;
-    const int64_t limit = fetch->limit > INT64_MAX ? INT64_MAX : (int64_t)fetch->limit;
-    int64_t bytes = 0;
-    int code = SQLITE_DONE;
-    int result = wb_sqlite_delayed_prepare(call, &statement,
-                                           "select row, length(operation)"
-                                           " from \"waybill_%w_delayed\" where due<=?1"
-                                           " and leased_until<=?2 order by due, row limit ?3");
     (void)sqlite3_bind_int64(statement, 1, fetch->at ? fetch->at / 1000 : now);
     (void)sqlite3_bind_int64(statement, 2, now);
-    (void)sqlite3_bind_int64(statement, 3, limit);
-    while (result == WB_OK && bytes < (int64_t)WB_DELAYED_FETCH_BYTES && (code = sqlite3_step(statement)) == SQLITE_ROW) {
-        bytes += sqlite3_column_int64(statement, 1);
-        if (note(all, sqlite3_column_int64(statement, 0)) < 0)
-            result = wb_sqlite_db_out_of_memory(call->db, call->error);
+    (void)sqlite3_bind_int64(statement, 3, limit > INT64_MAX ? INT64_MAX : (int64_t)limit);
+}
+
+/* Copied as they are found, so that each is read once. */
+static int copy_due(wb_sqlite_delayed_call *call, const wb_delayed_fetch *fetch, int64_t now, taken *all)
+{
+    sqlite3_stmt *statement = NULL;
+    size_t bytes = 0;
+    int code = SQLITE_DONE;
+    int result = wb_sqlite_delayed_prepare(call, &statement,
+                                           "select" COLUMNS ", operation from \"waybill_%w_delayed\""
+                                           WITH_OPERATIONS FREE_AND_DUE);
+    bind_due(statement, fetch, now, fetch->limit);
+    while (result == WB_OK && bytes < WB_DELAYED_FETCH_BYTES && (code = sqlite3_step(statement)) == SQLITE_ROW) {
+        copied *row = add(all);
+        result = row ? copy(call, statement, row) : wb_sqlite_db_out_of_memory(call->db, call->error);
+        bytes += row ? row->message.operation_size : 0;
     }
     if (result == WB_OK && code != SQLITE_DONE && code != SQLITE_ROW)
         result = wb_sqlite_db_fail(call->db, code, "look for what is due", call->error);
@@ -185,20 +204,20 @@ static int find_due(wb_sqlite_delayed_call *call, const wb_delayed_fetch *fetch,
     return result;
 }
 
-static int take(wb_sqlite_delayed_call *call, const wb_delayed_fetch *fetch, int64_t now,
-                const taken *all)
+/* The same rows: nobody else writes meanwhile. */
+static int take(wb_sqlite_delayed_call *call, const wb_delayed_fetch *fetch, int64_t now, size_t count)
 {
     sqlite3_stmt *statement = NULL;
     int result = wb_sqlite_delayed_prepare(call, &statement,
                                            "update \"waybill_%w_delayed\" set"
-                                           " doubtful=doubtful or leased_until>0, owner=?2,"
-                                           " leased_until=?3 where row=?1");
-    (void)sqlite3_bind_blob(statement, 2, fetch->owner, WB_DELAYED_OWNER_SIZE, SQLITE_STATIC);
-    (void)sqlite3_bind_int64(statement, 3, now + wb_sqlite_delayed_to_column(fetch->lease));
-    for (size_t i = 0; result == WB_OK && i < all->count; i++) {
-        (void)sqlite3_bind_int64(statement, 1, all->rows[i]);
+                                           " doubtful=doubtful or leased_until>0, owner=?4,"
+                                           " leased_until=?5 where row in"
+                                           " (select row from \"waybill_%w_delayed\"" FREE_AND_DUE ")");
+    bind_due(statement, fetch, now, count);
+    (void)sqlite3_bind_blob(statement, 4, fetch->owner, WB_DELAYED_OWNER_SIZE, SQLITE_STATIC);
+    (void)sqlite3_bind_int64(statement, 5, now + wb_sqlite_delayed_to_column(fetch->lease));
+    if (result == WB_OK)
         result = wb_sqlite_db_run(call->db, statement, "take what is due", call->error);
-    }
     (void)sqlite3_finalize(statement);
     return result;
 }
@@ -215,32 +234,10 @@ static int take_due(wb_sqlite_delayed_call *call, const wb_delayed_fetch *fetch,
     if (count)
         result = wb_sqlite_delayed_drop(call, fetch->owner, keys, count);
     if (result == WB_OK)
-        result = find_due(call, fetch, now, all);
-    if (result == WB_OK)
-        result = take(call, fetch, now, all);
+        result = copy_due(call, fetch, now, all);
+    if (result == WB_OK && all->count)
+        result = take(call, fetch, now, all->count);
     return wb_sqlite_delayed_end(call, result, "fetch_sent");
-}
-
-/* Somebody may have removed one meanwhile. */
-static int visit_taken(wb_sqlite_delayed_call *call, const wb_delayed_fetch *fetch,
-                       const taken *all, wb_delayed_fn visit, void *argument)
-{
-    sqlite3_stmt *statement = NULL;
-    copied row = { .operation = NULL };
-    int result = wb_sqlite_delayed_prepare(call, &statement,
-                                           "select" COLUMNS ", operation from"
-                                           " \"waybill_%w_delayed\" where row=?1 and owner=?2");
-    (void)sqlite3_bind_blob(statement, 2, fetch->owner, WB_DELAYED_OWNER_SIZE, SQLITE_STATIC);
-    for (size_t i = 0; result == WB_OK && i < all->count; i++) {
-        int found = 0;
-        (void)sqlite3_bind_int64(statement, 1, all->rows[i]);
-        result = read_row(call, statement, &row, &found);
-        if (result == WB_OK && found)
-            result = visit(argument, &row.message);
-    }
-    (void)sqlite3_finalize(statement);
-    free(row.operation);
-    return result;
 }
 
 int wb_sqlite_delayed_remove_and_fetch(wb_storage_session *session, wb_delayed_key *keys, size_t count,
@@ -252,9 +249,9 @@ int wb_sqlite_delayed_remove_and_fetch(wb_storage_session *session, wb_delayed_k
     int result = wb_sqlite_delayed_enter(&call, session, error);
     if (result == WB_OK)
         result = take_due(&call, fetch, keys, count, &all);
-    if (result == WB_OK)
-        result = visit_taken(&call, fetch, &all, visit, argument);
-    free(all.rows);
+    for (size_t i = 0; result == WB_OK && i < all.count; i++)
+        result = visit(argument, &all.rows[i]->message);
+    free_taken(&all);
     return result;
 }
 
@@ -314,7 +311,7 @@ static const char all_of_them[] =
 
 /* Those with an id are few; they are found by it, however many wait. */
 static const char of_one_id[] =
-    "select" COLUMNS ", operation from \"waybill_%w_delayed\" where row="
+    "select" COLUMNS ", operation from \"waybill_%w_delayed\"" WITH_OPERATIONS " where row="
     "(select row from \"waybill_%w_delayed\" where id=?5 and (due,row)>(?1,?2)" FILTERED
     " order by due, row limit 1)";
 

@@ -30,5 +30,5 @@ char *wb_sqlite_names_encode(const char *endpoint)
 
 char *wb_sqlite_names_format(const char *format, const char *tables)
 {
-    return sqlite3_mprintf(format, tables, tables, tables, tables, tables);
+    return sqlite3_mprintf(format, tables, tables, tables, tables, tables, tables, tables, tables);
 }

@@ -11,7 +11,7 @@
 #include "plugins/common/sqlite/database.h"
 
 #define WB_SQLITE_PERSISTENCE_SCHEMA_VERSION 1
-#define WB_SQLITE_DELAYED_SCHEMA_VERSION 1
+#define WB_SQLITE_DELAYED_SCHEMA_VERSION 2
 
 struct wb_persistence {
     const wb_host *host;

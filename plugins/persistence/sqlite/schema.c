@@ -18,8 +18,9 @@ static const char tables_format[] =
     "  batch integer primary key,\n"
     "  operations blob not null);\n";
 
-/* Rows have a number of their own, so that each tree but the table's holds the key alone: what
- * is due is looked for among small entries, however large the messages are. */
+/* Rows have a number of their own, so that each tree but the first holds the key alone: what is due is
+ * looked for among small entries, however large the messages are. What is dispatched has a table of
+ * its own, since a lease rewrites its row, and the page that it is on. */
 static const char delayed_format[] =
     "create table if not exists \"waybill_%w_delayed\"(\n"
     "  row integer primary key,\n"
@@ -31,9 +32,20 @@ static const char delayed_format[] =
     "  owner blob,\n"
     "  leased_until integer not null default 0,\n"
     "  doubtful integer not null default 0,\n"
-    "  operation blob not null,\n"
     "  unique(id, destination, retries));\n"
-    "create index if not exists \"waybill_%w_delayed_due\" on \"waybill_%w_delayed\"(due);\n";
+    "create index if not exists \"waybill_%w_delayed_due\" on \"waybill_%w_delayed\"(due);\n"
+    "create table if not exists \"waybill_%w_operation\"(\n"
+    "  row integer primary key,\n"
+    "  operation blob not null);\n"
+    "create trigger if not exists \"waybill_%w_removed\" after delete on \"waybill_%w_delayed\"\n"
+    "begin\n"
+    "  delete from \"waybill_%w_operation\" where row=old.row;\n"
+    "end;\n";
+
+/* Version 1 had them in one table. */
+static const char delayed_from_1_format[] =
+    "insert into \"waybill_%w_operation\" select row, operation from \"waybill_%w_delayed\";\n"
+    "alter table \"waybill_%w_delayed\" drop column operation;\n";
 
 static const char version_format[] =
     "insert into waybill_schema(part, version) values(%Q, %d)\n"
@@ -101,6 +113,19 @@ static int check_versions(wb_persistence *persistence, wb_sqlite_database *db, i
     return result;
 }
 
+/* Whatever is there already stays; what an earlier version made is brought to this one. */
+static int make_tables(wb_persistence *persistence, wb_sqlite_database *db, int delayed_version, wb_error *error)
+{
+    int result = wb_sqlite_db_execute(db, persistence->schema, "make the tables", error);
+    if (result != WB_OK || delayed_version != 1)
+        return result;
+    char *sql = wb_sqlite_names_format(delayed_from_1_format, persistence->tables);
+    result = sql ? wb_sqlite_db_execute(db, sql, "bring the tables to this version", error)
+                 : wb_sqlite_db_out_of_memory(db, error);
+    sqlite3_free(sql);
+    return result;
+}
+
 int wb_sqlite_schema_install(wb_persistence *persistence, wb_error *error)
 {
     wb_sqlite_database db;
@@ -113,7 +138,7 @@ int wb_sqlite_schema_install(wb_persistence *persistence, wb_error *error)
     if (result == WB_OK)
         result = check_versions(persistence, &db, &version, &delayed_version, error);
     if (result == WB_OK)
-        result = wb_sqlite_db_execute(&db, persistence->schema, "make the tables", error);
+        result = make_tables(persistence, &db, delayed_version, error);
     if (result == WB_OK)
         result = wb_sqlite_db_commit(&db, error);
     wb_sqlite_db_rollback(&db);
@@ -141,7 +166,7 @@ static int verify_tables(wb_persistence *persistence, wb_sqlite_database *db, wb
     int result = check_versions(persistence, db, &version, &delayed_version, error);
     if (result != WB_OK)
         return result;
-    if (version == 0 || (has_delayed(persistence) && delayed_version == 0))
+    if (version == 0 || (has_delayed(persistence) && delayed_version < WB_SQLITE_DELAYED_SCHEMA_VERSION))
         return persistence->host->fail(persistence->host, error, WB_FATAL, WB_CAUSE_MISSING, 0,
                                        "no tables %s endpoint \"%s\" in \"%s\": run `waybill "
                                        "install`",
@@ -153,7 +178,8 @@ static int verify_tables(wb_persistence *persistence, wb_sqlite_database *db, wb
     if (result == WB_OK && has_delayed(persistence))
         result = verify_columns(persistence, db,
                                 "select row, destination, id, retries, due, failures, owner,"
-                                " leased_until, operation from \"waybill_%w_delayed\" limit 0",
+                                " leased_until, doubtful, operation from \"waybill_%w_delayed\""
+                                " left join \"waybill_%w_operation\" using(row) limit 0",
                                 error);
     return result;
 }
