@@ -87,7 +87,7 @@ static const char *const templates[WB_SQL_COUNT] = {
                     "taken_by = $2::bytea, taken_until = " NOW " + $3::bigint "
                     "WHERE number = ANY ($1::bigint[])",
     [WB_SQL_TAKEN] = "SELECT id, destination, retries, failures, due, operation, number "
-                     "FROM {delayed} WHERE number = ANY ($1::bigint[]) ORDER BY due",
+                     "FROM {delayed} WHERE number = ANY ($1::bigint[])",
     [WB_SQL_DROP] = "DELETE FROM {delayed} AS delayed USING " KEYS OF_KEYS,
     [WB_SQL_PUT_BACK] = "UPDATE {delayed} AS delayed SET taken_by = NULL, taken_until = 0, "
                         "due = COALESCE(NULLIF($6::bigint, " NEVER "), due), "

@@ -656,6 +656,25 @@ static void test_remove_by_places(void **state)
     ops->close(s);
 }
 
+/* What was removed with a fetch is gone, also where the server has moved the rows since they were fetched. */
+static void test_rows_that_moved_are_removed(void **state)
+{
+    wb_storage_session *s = open_session(&orders);
+    const wb_delayed messages[] = { message("a", 1), message("b", 2) };
+    const wb_delayed_fetch what = { .struct_size = sizeof what, .limit = 2, .owner = alice, .lease = MINUTE };
+    places all = { .count = 0 };
+    static seen none;
+    (void)state;
+    check(store->store(s, messages, 2, &failure));
+    check(store->fetch(s, &what, keep_place, &all, &failure));
+    assert_int_equal(all.count, 2);
+    observe("update orders_delayed set failures = failures + 1");
+    check(store->remove_and_fetch(s, all.keys, 2, &what, see, &none, &failure));
+    assert_int_equal(none.count, 0);
+    assert_int_equal(count_rows(), 0);
+    ops->close(s);
+}
+
 /* So many that a server might rather read the whole table: rows of others, locked ones, are in its way. */
 enum { LOT = 500 };
 
@@ -1016,6 +1035,7 @@ int main(void)
         TEST_STORE(test_all_at_once),
         TEST_STORE(test_remove_says_what_was_there),
         TEST_STORE(test_remove_by_places),
+        TEST_STORE(test_rows_that_moved_are_removed),
         TEST_STORE(test_removal_waits_for_nobody),
         TEST_STORE(test_failures_are_counted),
         TEST_STORE(test_cancel),

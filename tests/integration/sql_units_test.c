@@ -161,6 +161,7 @@ static const struct {
     { WB_SQL_FIND_DUE, NULL, NULL },
     { WB_SQL_TAKEN, "TAKEN", "TAKEN" },
     { WB_SQL_DROP, "DROP", "DROP" },
+    { WB_SQL_DROP_THERE, NULL, NULL },
     { WB_SQL_PUT_BACK, "PUT_BACK", "PUT_BACK" },
     { WB_SQL_FIND, NULL, NULL },
     { WB_SQL_LIST, "LIST", "LIST" },

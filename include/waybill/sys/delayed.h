@@ -91,7 +91,7 @@ typedef struct wb_delayed_fetch {
     size_t struct_size;
     /** Due at this time or before; 0: now, by the database's clock. */
     int64_t at;
-    /** At most so many, earliest due first. Fewer where their operations are more than
+    /** At most so many, earliest due first, and visited in that order. Fewer where their operations are more than
      *  WB_DELAYED_FETCH_BYTES together, but one at least: a caller keeps them in memory. */
     size_t limit;
     /** Who takes them, WB_DELAYED_OWNER_SIZE bytes, and for how long. */

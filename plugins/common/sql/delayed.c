@@ -177,10 +177,11 @@ static int next(wb_storage_session *session, int64_t *ret_due, int64_t *ret_now,
 
 /* ---- fetch ----------------------------------------------------------------------------- */
 
-/* What was taken: the answers of some statements, earliest due first. */
+/* What was taken: the answers of some statements. */
 typedef struct taken {
     wb_sql_answer *rows;
     size_t count;
+    wb_delayed *messages; /* as many as are asked for; they point into the answers */
     wb_sql_removal *removal; /* what goes before, in the same transaction; or NULL */
 } taken;
 
@@ -303,37 +304,59 @@ wb_delayed wb_sql_delayed_of(const wb_sql_driver *driver, const wb_sql_cell *cel
     };
 }
 
-static int visit_taken(const wb_sql_outbox *outbox, taken *t, wb_delayed_fn visit, void *argument)
+static int compare_due(const void *left, const void *right)
 {
-    const wb_sql_driver *driver = outbox->driver;
-    const size_t numbers = outbox->statements[WB_SQL_FIND_DUE] ? 1 : 0;
+    const wb_delayed *a = left, *b = right;
+    return a->due != b->due ? (a->due > b->due) - (a->due < b->due) : (a->place > b->place) - (a->place < b->place);
+}
+
+static size_t collect_taken(const wb_sql_driver *driver, taken *t, size_t limit)
+{
     wb_sql_cell cells[WB_SQL_ROW_CELLS + 1];
-    int result = WB_OK;
-    for (size_t i = 0; i < t->count && result == WB_OK; i++)
-        while (result == WB_OK && driver->fetch(&t->rows[i], cells, WB_SQL_ROW_CELLS + numbers)) {
-            wb_delayed message = wb_sql_delayed_of(driver, cells);
-            if (numbers)
-                message.place = driver->number(&cells[WB_SQL_ROW_CELLS]);
-            result = visit(argument, &message);
+    size_t count = 0;
+    for (size_t i = 0; i < t->count; i++)
+        while (count < limit && driver->fetch(&t->rows[i], cells, WB_SQL_ROW_CELLS + 1)) {
+            t->messages[count] = wb_sql_delayed_of(driver, cells);
+            t->messages[count++].place = driver->number(&cells[WB_SQL_ROW_CELLS]);
         }
+    return count;
+}
+
+/* Sorted here: a server would carry all that is dispatched through its sort. */
+static int visit_taken(const wb_sql_driver *driver, taken *t, size_t limit, wb_delayed_fn visit, void *argument)
+{
+    const size_t count = collect_taken(driver, t, limit);
+    int result = WB_OK;
+    if (count)
+        qsort(t->messages, count, sizeof *t->messages, compare_due);
+    for (size_t i = 0; i < count && result == WB_OK; i++)
+        result = visit(argument, &t->messages[i]);
     return result;
+}
+
+static int take(wb_storage_session *session, const wb_delayed_fetch *fetch, size_t limit, taken *t)
+{
+    t->messages = calloc(limit, sizeof *t->messages); /* before anything is taken */
+    if (!t->messages)
+        return wb_sql_delayed_no_memory(session);
+    return wb_sql_of(session)->outbox->statements[WB_SQL_FIND_DUE] ? find_and_take(session, fetch, limit, t)
+                                                                   : take_at_once(session, fetch, limit, t);
 }
 
 static int fetch_behind(wb_storage_session *session, wb_sql_removal *removal, const wb_delayed_fetch *fetch,
                         wb_delayed_fn visit, void *argument, wb_error *error)
 {
-    const wb_sql_outbox *outbox = wb_sql_of(session)->outbox;
-    taken t = { .removal = removal };
-    int result;
-
+    const wb_sql_driver *driver = wb_sql_of(session)->outbox->driver;
     const size_t limit = fetch->limit < FETCH_ROWS ? fetch->limit : FETCH_ROWS;
-    result = outbox->statements[WB_SQL_FIND_DUE] ? find_and_take(session, fetch, limit, &t)
-                                                 : take_at_once(session, fetch, limit, &t);
+    taken t = { .removal = removal };
+
+    int result = take(session, fetch, limit, &t);
     if (result == WB_OK)
-        result = visit_taken(outbox, &t, visit, argument);
+        result = visit_taken(driver, &t, limit, visit, argument);
     else
         result = wb_sql_delayed_report(session, FETCH, error);
-    drop_answers(outbox->driver, &t);
+    drop_answers(driver, &t);
+    free(t.messages);
     return result;
 }
 
@@ -352,7 +375,9 @@ static int remove_and_fetch(wb_storage_session *session, wb_delayed_key *keys, s
         return wb_sql_unusable(session, FETCH, error);
     wb_sql_removal *removal = fetch->limit ? wb_sql_removal_make(session, fetch->owner, keys, count) : NULL;
     if (removal) {
-        const int result = fetch_behind(session, removal, fetch, visit, argument, error);
+        int result = fetch_behind(session, removal, fetch, visit, argument, error);
+        if (result == WB_OK && wb_sql_removal_has_missed(removal))
+            result = wb_sql_delayed_remove(session, fetch->owner, keys, count, error);
         wb_sql_removal_free(session, removal);
         return result;
     }

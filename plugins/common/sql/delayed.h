@@ -34,7 +34,9 @@ wb_sql_removal *wb_sql_removal_make(wb_storage_session *session, const char *own
                                     size_t count);
 /** In front of the fetch's statements. */
 void wb_sql_removal_queue(wb_storage_session *session, wb_sql_removal *removal);
-/** Behind their run. */
+/** Behind their run: whether rows were not found in the places where they were fetched. They are gone, or
+ *  elsewhere. */
+int wb_sql_removal_has_missed(const wb_sql_removal *removal);
 void wb_sql_removal_free(wb_storage_session *session, wb_sql_removal *removal);
 
 /* ---- of delayed_list.c ---- */

@@ -104,10 +104,12 @@ static wb_sql_value owner_of(const deed *what)
     return WB_SQL_BYTES(what->owner ? what->owner : "", what->owner ? WB_DELAYED_OWNER_SIZE : 0);
 }
 
-/* Queue `which` for all of the columns; answers[i] is of the statement i. */
+/* Queue `which` for all of the list; answers[i] is of the statement i. */
 static void queue_keys(wb_storage_session *session, wb_sql_which which, const deed *what,
-                       const wb_sql_columns *columns, wb_sql_answer *answers)
+                       const key_list *list, wb_sql_answer *answers)
 {
+    const wb_sql_columns *columns = &list->columns;
+    const uint64_t *numbers = list->numbers;
     const wb_sql_outbox *outbox = wb_sql_of(session)->outbox;
     const size_t most = outbox->dialect->keys_max;
     for (size_t i = 0, at = 0; at < columns->count; i++) {
@@ -116,7 +118,8 @@ static void queue_keys(wb_storage_session *session, wb_sql_which which, const de
         wb_sql_value values[7];
         wb_sql_columns_keys(columns, at, count, values);
         values[3] = owner_of(what);
-        values[4] = WB_SQL_NUMBER((uint64_t)what->if_free);
+        values[4] = which == WB_SQL_DROP_THERE ? WB_SQL_LIST(WB_SQL_SOME_NUMBERS, numbers + at, count)
+                                               : WB_SQL_NUMBER((uint64_t)what->if_free);
         values[5] = WB_SQL_NUMBER(what->due);
         values[6] = WB_SQL_NUMBER(what->failures);
         outbox->driver->queue(session, which, values, which == WB_SQL_PUT_BACK ? 7 : 5,
@@ -131,7 +134,7 @@ static int do_at_once(wb_storage_session *session, const deed *what, key_list *l
                       wb_sql_answer *answers)
 {
     wb_sql_delayed_start(session);
-    queue_keys(session, what->which, what, &list->columns, answers);
+    queue_keys(session, what->which, what, list, answers);
     const int result = wb_sql_run_outside(session, what->crash_point);
     for (size_t i = 0; i < count; i++)
         take_answer(list, wb_sql_of(session)->outbox->driver, &answers[i], 0);
@@ -160,7 +163,7 @@ static int find_and_do(wb_storage_session *session, const deed *what, key_list *
     const wb_sql_driver *driver = wb_sql_of(session)->outbox->driver;
 
     wb_sql_delayed_begin(session);
-    queue_keys(session, WB_SQL_FIND, what, &list->columns, answers);
+    queue_keys(session, WB_SQL_FIND, what, list, answers);
     const int result = driver->run(session, NULL);
     for (size_t i = 0; i < count; i++)
         take_answer(list, driver, &answers[i], 1);
@@ -235,7 +238,8 @@ static int do_to_list(wb_storage_session *session, const deed *what, key_list *l
 struct wb_sql_removal {
     deed what;
     key_list list;
-    wb_sql_answer *answers; /* nobody asks what was there */
+    int by_places;          /* DROP_THERE */
+    wb_sql_answer *answers; /* nobody asks what was there, but how many */
     size_t count;
 };
 
@@ -254,8 +258,11 @@ wb_sql_removal *wb_sql_removal_make(wb_storage_session *session, const char *own
     removal->what = (deed){ .which = WB_SQL_DROP, .owner = owner };
     removal->count = count / most + (count % most != 0);
     removal->answers = calloc(removal->count, sizeof *removal->answers);
-    if (removal->answers && make_list(&removal->list, keys, count) == 0 && !is_searched(session, removal))
+    if (removal->answers && make_list(&removal->list, keys, count) == 0 && !is_searched(session, removal)) {
+        removal->by_places = wb_sql_of(session)->outbox->statements[WB_SQL_DROP_THERE] != NULL &&
+                             has_places(&removal->what, &removal->list);
         return removal;
+    }
     wb_sql_removal_free(session, removal);
     return NULL;
 }
@@ -275,7 +282,16 @@ void wb_sql_removal_queue(wb_storage_session *session, wb_sql_removal *removal)
     if (wb_sql_of(session)->outbox->statements[WB_SQL_FIND])
         queue_numbers(session, &removal->what, removal->list.numbers, removal->list.count, NULL);
     else
-        queue_keys(session, WB_SQL_DROP, &removal->what, &removal->list.columns, removal->answers);
+        queue_keys(session, removal->by_places ? WB_SQL_DROP_THERE : WB_SQL_DROP, &removal->what,
+                   &removal->list, removal->answers);
+}
+
+int wb_sql_removal_has_missed(const wb_sql_removal *removal)
+{
+    uint64_t gone = 0;
+    for (size_t i = 0; i < removal->count; i++)
+        gone += removal->answers[i].affected;
+    return removal->by_places && gone < removal->list.count;
 }
 
 static int do_to_keys(wb_storage_session *session, const deed *what, wb_delayed_key *keys,

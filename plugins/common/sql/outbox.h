@@ -46,14 +46,17 @@ typedef enum wb_sql_which {
     WB_SQL_DELAY,    /* keys, due, operations; what is there already stays as it is */
     WB_SQL_NEXT_DUE, /* -> when, or WB_SQL_NEVER; now */
     /* at (0: now), limit, owner, lease, bytes: takes rows, earliest due first, until they have so
-     * many bytes -> the rows in that order. Where FIND_DUE is there: numbers, owner, lease */
+     * many bytes -> the rows with their numbers, in any order. Where FIND_DUE is there: numbers, owner, lease */
     WB_SQL_TAKE,
     WB_SQL_FIND_DUE, /* NULL where TAKE finds them; at, limit -> number, bytes; locks, never waits */
-    WB_SQL_TAKEN,    /* beside it: numbers -> rows with their numbers, earliest due first */
+    WB_SQL_TAKEN,    /* beside it: numbers -> rows with their numbers, in any order */
     /* keys, owner ('': whoever has them), 1 if nobody may have them, or have sent them -> the keys of
      * the rows that it deletes. Where FIND is there: numbers, owner; affects what it deletes */
     WB_SQL_DROP,
-    /* the same, due or WB_SQL_AS_IT_WAS, failures to add; they are nobody's then. Where FIND is there:
+    /* keys, owner, numbers: the same where rows have the numbers that TAKE said, quicker; affects what it
+     * deletes. A row may have another number since. NULL where FIND is there, or nothing is quicker */
+    WB_SQL_DROP_THERE,
+    /* as DROP, due or WB_SQL_AS_IT_WAS, failures to add; they are nobody's then. Where FIND is there:
      * numbers, due, failures */
     WB_SQL_PUT_BACK,
     WB_SQL_FIND,     /* NULL where those two answer; as DROP -> keys, numbers; locks them */

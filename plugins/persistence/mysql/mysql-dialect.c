@@ -95,7 +95,7 @@ static const char *const templates[WB_SQL_COUNT] = {
     [WB_SQL_TAKE] = "UPDATE {delayed} " BY_NUMBER "SET doubtful = doubtful OR taken_until > 0, taken_by = $2, "
                     "taken_until = " NOW " + $3 " OF_NUMBERS,
     [WB_SQL_TAKEN] = "SELECT id, destination, retries, failures, due, operation, number "
-                     "FROM {delayed} " BY_NUMBER OF_NUMBERS " ORDER BY due",
+                     "FROM {delayed} " BY_NUMBER OF_NUMBERS,
     /* MySQL does not answer with what it deletes */
     [WB_SQL_FIND] =
         "SELECT id, destination, retries, number FROM " BY_KEY ALLOWED " FOR UPDATE",

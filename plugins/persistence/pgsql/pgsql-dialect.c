@@ -43,6 +43,11 @@
     "AND ($5::bigint = 0 OR (delayed.taken_by IS NULL AND NOT delayed.doubtful)) "                 \
     "RETURNING delayed.id, delayed.destination, delayed.retries"
 
+/* Where a row is: block and line in one number. It stays there as long as nobody changes it, and the
+ * table is not written anew (VACUUM FULL). */
+#define PLACE "('x' || pg_catalog.encode(pg_catalog.tidsend(ctid), 'hex'))::bit(48)::bigint"
+#define OF_PLACE "pg_catalog.format('(%s,%s)', keys.place >> 16, keys.place & 65535)::tid"
+
 #define WAITING(operation)                                                                         \
     "SELECT id, destination, retries, failures, due, " operation ", "                              \
     "GREATEST(taken_until, doubtful::integer), retries "                                           \
@@ -142,12 +147,18 @@ static const char *const templates[WB_SQL_COUNT] = {
         "ORDER BY due LIMIT $2::bigint FOR UPDATE SKIP LOCKED), "
         "fitting AS (SELECT place FROM (SELECT place, pg_catalog.sum(size) "
         "OVER (ORDER BY due ROWS UNBOUNDED PRECEDING) - size AS before FROM found) AS sizes "
-        "WHERE before < $5::bigint), "
-        "taken AS (UPDATE {delayed} SET doubtful = doubtful OR taken_until > 0, taken_by = $3::bytea, "
+        "WHERE before < $5::bigint) "
+        "UPDATE {delayed} SET doubtful = doubtful OR taken_until > 0, taken_by = $3::bytea, "
         "taken_until = " NOW " + $4::bigint "
         "WHERE ctid = ANY (ARRAY(SELECT place FROM fitting)) "
-        "RETURNING id, destination, retries, failures, due, operation) "
-        "SELECT id, destination, retries, failures, due, operation FROM taken ORDER BY due",
+        "RETURNING id, destination, retries, failures, due, operation, " PLACE,
+    [WB_SQL_DROP_THERE] =
+        "DELETE FROM {delayed} AS delayed USING ROWS FROM (pg_catalog.unnest($1::bytea[]), "
+        "pg_catalog.unnest($2::bytea[]), pg_catalog.unnest($3::bigint[]), "
+        "pg_catalog.unnest($5::bigint[])) AS keys (id, destination, retries, place) "
+        "WHERE delayed.ctid = " OF_PLACE " AND delayed.id = keys.id "
+        "AND delayed.destination = keys.destination AND delayed.retries = keys.retries "
+        "AND delayed.taken_by = $4::bytea",
     [WB_SQL_DROP] = "DELETE FROM {delayed} AS delayed USING " KEYS OF_KEYS,
     [WB_SQL_PUT_BACK] = "UPDATE {delayed} AS delayed SET taken_by = NULL, taken_until = 0, "
                         "due = COALESCE(NULLIF($6::bigint, " NEVER "), delayed.due), "
