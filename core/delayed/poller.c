@@ -18,6 +18,12 @@
 #define REST (200 * WB_MILLISECOND)
 /* Between two looks at what somebody has locked. */
 #define LOCKED_PAUSE (50 * WB_MILLISECOND)
+/* Between two looks while several come due at a time: a lot costs nearly the same for one message and for
+ * many. At most so often while the workers handle so many in that time, beside a part of what was sent: it
+ * may have come to them. */
+#define GATHER (20 * WB_MILLISECOND)
+#define GATHER_MOST 5
+#define GATHER_BUSY 50
 /* After a round that failed. */
 #define PAUSE_FIRST (500 * WB_MILLISECOND)
 #define PAUSE_LONGEST (30 * WB_SECOND)
@@ -266,6 +272,17 @@ static int look(wb_poller *poller, int64_t *ret_due, int64_t *ret_now, wb_error 
     return r;
 }
 
+static void gather(const wb_poller *poller)
+{
+    wb_pipeline *p = poller->pipeline;
+    uint64_t before, handled = UINT64_MAX;
+    for (int i = 0; i < GATHER_MOST && handled >= GATHER_BUSY + poller->lot.count / 4 && !p->stop; i++) {
+        before = p->successes;
+        wb_clock_pause(GATHER, &p->stop);
+        handled = p->successes - before;
+    }
+}
+
 /* Lots, until nothing is due. The failures of one keep the next waiting: that throttles what a
  * destination that is gone costs everybody. */
 static int run_lots(wb_poller *poller, int64_t *ret_due, int64_t *ret_now, wb_error *error)
@@ -282,6 +299,8 @@ static int run_lots(wb_poller *poller, int64_t *ret_due, int64_t *ret_now, wb_er
             return r;
         if (poller->lot.refused || !poller->lot.count) /* what is due and not to be had is locked by somebody */
             wb_clock_pause(poller->lot.refused ? poller->policy.failure_pause : LOCKED_PAUSE, &p->stop);
+        else if (poller->lot.count > 1)
+            gather(poller);
         poller->lot.count = 0;
     }
     return r;

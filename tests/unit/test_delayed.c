@@ -441,6 +441,18 @@ static void test_poller_drains_in_lots(void **state)
     assert_int_equal(fake_store.send_windows, 3);
 }
 
+/* More may come due meanwhile, and are sent together. */
+static void test_several_are_gathered(void **state)
+{
+    (void)state;
+    fake_delays_add("q", "1", fake_store.now);
+    fake_delays_add("q", "2", fake_store.now);
+    int64_t start = wb_clock_monotonic();
+    poll_once();
+    assert_true(wb_clock_monotonic() - start >= 20 * WB_MILLISECOND);
+    assert_int_equal(fake_store.sent_count, 2);
+}
+
 static const fake_sent *find_sent(const char *destination)
 {
     for (size_t i = 0; i < fake_store.sent_count; i++)
@@ -1337,6 +1349,7 @@ int main(void)
         EACH(test_store_is_lost),
         EACH(test_poller_sends_what_is_due),
         EACH(test_poller_drains_in_lots),
+        EACH(test_several_are_gathered),
         EACH(test_unknown_destination),
         EACH(test_refused_is_tried_again),
         EACH(test_refused_too_often),
