@@ -208,9 +208,7 @@ static void clear_seat(wb_endpoint *e, seat *place)
 static int start_housekeeper(wb_endpoint *e, wb_error *error)
 {
     const wb_endpoint_config *config = e->setup->config;
-    e->housekeeper = (wb_housekeeper){ .pipeline = &e->pipeline,
-                                       .interval = config->outbox.cleanup_interval,
-                                       .retention = config->outbox.retention };
+    wb_housekeeper_init(&e->housekeeper, &e->pipeline, config->outbox.cleanup_interval, config->outbox.retention);
     int code = wb_housekeeper_start(&e->housekeeper);
     if (code != 0)
         return wb_error_set(error, WB_FATAL, WB_CAUSE_OTHER, code, "could not start the housekeeper: %s",

@@ -37,7 +37,6 @@ static int open_storage(wb_housekeeper *keeper, wb_storage_session **ret_storage
 {
     wb_pipeline *p = keeper->pipeline;
     int r = p->persistence_ops->open(p->persistence, ret_storage, error);
-    keeper->database.dependency = &p->database;
     error->result = r;
     if (r == WB_OK)
         wb_waiter_met(&keeper->database);
@@ -90,10 +89,17 @@ static void *housekeeper_main(void *argument)
         if (keeper->database.waits && keeper->interval > AWAY_PAUSE)
             next = wb_clock_monotonic() + AWAY_PAUSE;
     }
-    if (keeper->database.dependency)
-        wb_waiter_leave(&keeper->database);
+    wb_waiter_leave(&keeper->database);
     atomic_store(&keeper->ended, 1);
     return NULL;
+}
+
+void wb_housekeeper_init(wb_housekeeper *keeper, wb_pipeline *pipeline, int64_t interval, int64_t retention)
+{
+    *keeper = (wb_housekeeper){ .pipeline = pipeline,
+                                .interval = interval,
+                                .retention = retention,
+                                .database = { .dependency = &pipeline->database } };
 }
 
 int wb_housekeeper_start(wb_housekeeper *keeper)

@@ -27,7 +27,9 @@ typedef struct wb_housekeeper {
     int64_t time_offset; /* of the last clean-up: by how much the database's clock was ahead */
 } wb_housekeeper;
 
-/** pipeline, interval and retention are set by the caller. @return 0 or errno. */
+/** `interval` and `retention` as above. The pipeline lives longer. */
+void wb_housekeeper_init(wb_housekeeper *keeper, wb_pipeline *pipeline, int64_t interval, int64_t retention);
+/** @return 0 or errno. */
 int wb_housekeeper_start(wb_housekeeper *keeper);
 /** One round, on the caller's thread: for those who decide themselves when. A failing round never
  *  stops the endpoint: the next one tries again. */

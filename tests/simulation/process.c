@@ -194,9 +194,7 @@ static void start_endpoint(const host *h, endpoint *e)
     start_poller(h, e);
     if (!the_shape.keepers || !the_shape.outbox)
         return;
-    e->keeper = (wb_housekeeper){ .pipeline = &e->pipeline,
-                                  .interval = the_shape.keeper_interval,
-                                  .retention = the_shape.retention };
+    wb_housekeeper_init(&e->keeper, &e->pipeline, the_shape.keeper_interval, the_shape.retention);
     (void)snprintf(name, sizeof name, "p%d.%u/e%c/hk", h->number, incarnations, e->name[strlen(e->name) - 1]);
     e->keeper_thread = sim_spawn(h->number, name, keep_house, e);
 }
