@@ -10,6 +10,7 @@
 typedef struct wb_type_policy {
     const char *type;          /* without assemblies, as handlers name it */
     int64_t immediate_retries; /* -1: as for other types */
+    int64_t delayed_retries;   /* the same */
     const char *error_queue;   /* NULL: as for other types */
 } wb_type_policy;
 

@@ -5,9 +5,10 @@
 
 #include "core/config/config_policies.h"
 
-#define EXAMPLE "write types = ( { type = \"NAME\"; immediate_retries = 1; error_queue = \"NAME\"; } );"
+#define EXAMPLE "write types = ( { type = \"NAME\"; immediate_retries = 1; delayed_retries = 0; " \
+                "error_queue = \"NAME\"; } );"
 
-enum { TYPE, RETRIES, QUEUE, OPTIONS };
+enum { TYPE, RETRIES, DELAYED, QUEUE, OPTIONS };
 
 static const wb_option options[OPTIONS] = {
     [TYPE] = { .name = "type",
@@ -17,6 +18,11 @@ static const wb_option options[OPTIONS] = {
     [RETRIES] = { .name = "immediate_retries",
                   .type = WB_OPTION_INTEGER,
                   .offset = offsetof(wb_type_policy, immediate_retries),
+                  .minimum = 0,
+                  .maximum = 1000 },
+    [DELAYED] = { .name = "delayed_retries",
+                  .type = WB_OPTION_INTEGER,
+                  .offset = offsetof(wb_type_policy, delayed_retries),
                   .minimum = 0,
                   .maximum = 1000 },
     [QUEUE] = { .name = "error_queue",
@@ -53,9 +59,11 @@ static int read_entry(const wb_option_scope *scope, const wb_conf_node *group, c
         return 0;
     if (!origins[RETRIES].is_set)
         ret_policy->immediate_retries = -1;
+    if (!origins[DELAYED].is_set)
+        ret_policy->delayed_retries = -1;
     if (is_known(before, count, ret_policy->type))
         complain(scope, group->at, "names a type for the second time");
-    if (!origins[RETRIES].is_set && !origins[QUEUE].is_set)
+    if (!origins[RETRIES].is_set && !origins[DELAYED].is_set && !origins[QUEUE].is_set)
         complain(scope, group->at, "says nothing of its type");
     return 1;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/endpoint/subscriptions.h"
+#include "core/negotiate/rules.h"
 #include "core/plugin/loader.h"
 #include "core/recover/recoverability.h"
 
@@ -108,15 +109,28 @@ static size_t find_input_settings(const wb_endpoint_config *config,
     return count;
 }
 
-/* Those of a type are refused as those of the endpoint are. */
+/* A number that a type asks for, in place of the endpoint's, unless that asks, too. */
+static void ask_for(int64_t number, wb_conf_origin at, int64_t *number_asked, wb_conf_origin *asked_at)
+{
+    if (number <= 0 || (asked_at->is_set && *number_asked > 0))
+        return;
+    *number_asked = number;
+    *asked_at = at;
+}
+
+/* Those of a type are refused as those of the endpoint are, where nobody can. */
 static void add_retries_of_types(const wb_endpoint_config *config, wb_negotiation_input *input)
 {
-    for (size_t i = 0; i < config->recoverability.type_count; i++)
-        if (config->recoverability.types[i].immediate_retries > 0 &&
-            !(input->immediate_retries_at.is_set && input->immediate_retries > 0)) {
-            input->immediate_retries = config->recoverability.types[i].immediate_retries;
-            input->immediate_retries_at = config->recoverability.types_at[i];
-        }
+    const int is_none = input->mode == WB_MODE_NONE;
+    const int nobody_delays = is_none || wb_rule_delay_by(input) == WB_DELAYS_BY_NOBODY;
+    for (size_t i = 0; i < config->recoverability.type_count; i++) {
+        const wb_type_policy *type = &config->recoverability.types[i];
+        const wb_conf_origin at = config->recoverability.types_at[i];
+        if (is_none)
+            ask_for(type->immediate_retries, at, &input->immediate_retries, &input->immediate_retries_at);
+        if (nobody_delays)
+            ask_for(type->delayed_retries, at, &input->delayed_retries, &input->delayed_retries_at);
+    }
 }
 
 static wb_negotiation_input make_input(const wb_endpoint_setup *endpoint)
@@ -178,9 +192,7 @@ static void negotiate(const loading *l)
     wb_negotiation_input input = make_input(endpoint);
     wb_negotiation *negotiation = wb_alloc(sizeof *negotiation);
 
-    if (input.mode == WB_MODE_NONE)
-        add_retries_of_types(endpoint->config, &input);
-
+    add_retries_of_types(endpoint->config, &input);
     input.transport.shared_resource = transport_resource(endpoint, resources[0]);
     input.persistence.shared_resource = persistence_resource(endpoint, resources[1]);
     input.input_settings = settings;

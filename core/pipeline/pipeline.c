@@ -55,6 +55,8 @@ wb_recoverability wb_pipeline_policy(const wb_pipeline *p, const char *type)
             continue;
         if (own->immediate_retries >= 0)
             policy.immediate_retries = (unsigned)own->immediate_retries;
+        if (own->delayed_retries >= 0)
+            policy.delayed_retries = (unsigned)own->delayed_retries;
         if (own->error_queue)
             policy.error_queue = own->error_queue;
     }

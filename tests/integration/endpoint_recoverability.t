@@ -69,6 +69,21 @@ for my $pair ('sqlite+sqlite', 'amqp+pgsql') {
     $e->install;
     check_types($e);
 }
+# Later, as often as a type says.
+sub check_delays_of_types {
+    my ($pair) = @_;
+    my $e = Endpoint->new($pair, name => 'later', retries => 0, recover => 'delayed_retries = 2; delay_increment = "300ms"; delay_jitter = 0; '
+        . 'types = ( { type = "Test.Do"; delayed_retries = 0; }, { type = "Test.Batch"; delayed_retries = 1; } )');
+    my %attempts = ('Test.Do' => 1, 'Test.Also' => 3, 'Test.Batch' => 2);
+    $e->install;
+    $e->send('later', map { { id => "later-$_", type => $_, do => 'fail retry no' } } sort keys %attempts);
+    $e->start;
+    is_deeply [ sort map { $_->{id} } $e->collect('error', 3, "$pair: all give up") ], [ map { "later-$_" } sort keys %attempts ], "$pair: each once";
+    is_deeply { map { $_ => scalar $e->attempts("later-$_") } keys %attempts }, \%attempts, "$pair: tried as often later as its type says";
+    is $e->stop, 0, "$pair: stops cleanly";
+}
+check_delays_of_types($_) for 'sqlite+sqlite', 'amqp+pgsql';
+
 if ($has_kafka) {
     my ($named, $other) = map { Peer::Kafka->address($_) } qw(typed-do typed-review);
     my $e = Peer->new('kafka+mysql', name => 'typed', retries => qq(1; types = ( { type = "Test.Do"; error_queue = "$named"; } )));
@@ -107,6 +122,12 @@ if ($has_kafka) {
 my $wrong = Endpoint->new('sqlite+sqlite', name => 'wrong', mode => 'none', outbox => '', retries => '0; types = ( { type = "A"; immediate_retries = 1; } )');
 my ($code, $text) = $wrong->run('check');
 like $text, qr/immediate_retries = 1/, 'retries of a type are refused with mode none' or diag $code;
+for my $mode (qw(none sends_atomic_with_receive)) {
+    $wrong->configure(mode => $mode, retries => '0; types = ( { type = "A"; delayed_retries = 7; } )');
+    ($code, $text) = $wrong->run('check');
+    is $code, 78, "delayed retries of a type are refused with mode $mode, where nobody delays";
+    like $text, qr/delayed_retries = 7/, "the reason with mode $mode";
+}
 $wrong->configure(mode => 'receive_only', retries => '3; types = ( { type = "A"; error_queue = "wrong"; }, { type = "A"; immediate_retries = 1; }, { type = "B"; }, { typ = "C"; }, 4 )');
 ($code, $text) = $wrong->run('check');
 is $code, 78, 'what is wrong in the list is refused';

@@ -250,7 +250,7 @@ static int fails(wb_context *ctx, const wb_message *message)
 static void test_policy_of_a_type(void **state)
 {
     static const wb_transport_ops ops = { .struct_size = sizeof ops, .send = refuse_review };
-    static const wb_type_policy policies[] = { { "One", 1, "one.error" }, { "Two", -1, "review" } };
+    static const wb_type_policy policies[] = { { "One", 1, -1, "one.error" }, { "Two", -1, 0, "review" } };
     wb_error error = { 0 };
     (void)state;
     pipeline.transport_ops = &ops;
@@ -271,6 +271,9 @@ static void test_policy_of_a_type(void **state)
             assert_string_equal(item->error_queue, "error");
         wb_batch_drop_all(&worker);
     }
+    pipeline.recoverability.delayed_retries = 3;
+    assert_int_equal(wb_pipeline_policy(&pipeline, "One").delayed_retries, 3);
+    assert_int_equal(wb_pipeline_policy(&pipeline, "Two").delayed_retries, 0);
     assert_string_equal(wb_pipeline_policy(&pipeline, NULL).error_queue, "error");
     assert_string_equal(wb_pipeline_policy(&pipeline, "Other").error_queue, "error");
 }
