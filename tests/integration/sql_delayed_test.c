@@ -656,12 +656,13 @@ static void test_remove_by_places(void **state)
     ops->close(s);
 }
 
-/* What was removed with a fetch is gone, also where the server has moved the rows since they were fetched. */
+/* What was removed with a fetch is gone, and not fetched, also where the server has moved the rows since they
+ * were, and their lease is over. */
 static void test_rows_that_moved_are_removed(void **state)
 {
     wb_storage_session *s = open_session(&orders);
     const wb_delayed messages[] = { message("a", 1), message("b", 2) };
-    const wb_delayed_fetch what = { .struct_size = sizeof what, .limit = 2, .owner = alice, .lease = MINUTE };
+    const wb_delayed_fetch what = { .struct_size = sizeof what, .limit = 2, .owner = alice, .lease = 1000 };
     places all = { .count = 0 };
     static seen none;
     (void)state;

@@ -349,14 +349,19 @@ static const char version_1[] =
     "insert into waybill_orders_delayed values(7, x'64', x'61', 0, 1, 2, null, 5, 0, x'61');"
     "update waybill_schema set version=1 where part='delayed:orders'";
 
+/* Also once somebody has run the printed schema, which makes what is not there. */
 static void what_an_earlier_version_stored_is_kept(void **state)
 {
     fixture *with = *state;
     wb_error error = { 0 };
     visits made = { .with = with };
     test_execute(with->data, version_1);
-    assert_int_equal(with->ops->verify(with->at.persistence, &error), WB_FATAL);
-    assert_int_equal(error.cause, WB_CAUSE_MISSING);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(with->ops->verify(with->at.persistence, &error), WB_FATAL);
+        assert_int_equal(error.cause, WB_CAUSE_MISSING);
+        assert_non_null(strstr(error.text, "an earlier version"));
+        test_execute(with->data, with->ops->schema(with->at.persistence));
+    }
     place_install(&with->at);
     place_install(&with->at);
     assert_int_equal(with->ops->verify(with->at.persistence, NULL), WB_OK);
@@ -366,6 +371,35 @@ static void what_an_earlier_version_stored_is_kept(void **state)
     assert_int_equal(test_query(with->data, "select row=7 and failures=2 and doubtful"
                                             " from waybill_orders_delayed"), 1);
     assert_int_equal(test_query(with->data, OPERATIONS), 1);
+    with->ops->close(session);
+}
+
+/* By an endpoint that delays in another way now, and only drains it. */
+static void what_is_only_drained_is_kept(void **state)
+{
+    fixture *with = *state;
+    place other;
+    test_execute(with->data, version_1);
+    place_open(&other, "orders", NULL, with->queues, with->data);
+    assert_int_equal(with->ops->verify(other.persistence, &other.error), WB_FATAL);
+    assert_int_equal(with->ops->install(other.persistence, &other.error), WB_OK);
+    assert_int_equal(with->ops->verify(other.persistence, &other.error), WB_OK);
+    assert_int_equal(test_query(with->data, OPERATIONS), 1);
+    place_close(&other);
+    assert_int_equal(with->ops->verify(with->at.persistence, NULL), WB_OK);
+}
+
+/* A row that was deleted by a tool that runs no trigger. */
+static void an_operation_without_a_row_is_replaced(void **state)
+{
+    fixture *with = *state;
+    visits made = { .with = with };
+    wb_storage_session *session = place_storage(&with->at);
+    test_execute(with->data, "insert into waybill_orders_operation values(1, x'00')");
+    store(with, session, "a", 1);
+    assert_int_equal(fetch(with, session, OWNER, &made), WB_OK);
+    assert_string_equal(made.text, "a ");
+    assert_int_equal(test_query(with->data, "select operation=x'61' from waybill_orders_operation"), 1);
     with->ops->close(session);
 }
 
@@ -636,6 +670,8 @@ int main(void)
         CASE(operations_go_with_their_rows),
         CASE(a_place_is_no_key),
         CASE(what_an_earlier_version_stored_is_kept),
+        CASE(what_is_only_drained_is_kept),
+        CASE(an_operation_without_a_row_is_replaced),
         CASE(many_that_are_due_at_once_are_listed),
         CASE(a_busy_file_is_retried_later),
         CASE(a_change_that_fails_says_nothing),

@@ -18,7 +18,8 @@
  * and fetch, dispatch and remove become visible together: exactly once.
  *
  * Calls are made on a storage session outside of begin() and commit(), each in a transaction of
- * its own that is flushed before it returns; inside a joined transaction they are part of that.
+ * its own that is flushed before it returns; inside a joined transaction they are part of that, and one
+ * that fails leaves nothing to do but to roll it back.
  * Results are those of the other calls of a session (sys/persistence.h): WB_OK; WB_RETRY, with
  * WB_CAUSE_SERVER when it is the server's trouble; WB_ABORT; WB_REJECT (a message is too large for
  * a row: WB_CAUSE_TOO_LARGE); WB_NOT_CONNECTED; WB_IN_DOUBT: done or not, and to be done again;

@@ -176,8 +176,8 @@ static int find_and_do(wb_storage_session *session, const deed *what, key_list *
     return wb_sql_delayed_commit(session, what->crash_point);
 }
 
-/* Where all are where fetch() found them, and still the owner's. */
-static int has_places(const deed *what, const key_list *list)
+/* Note where fetch() found each, for an owner's removal. @return whether it said so of all. */
+static int note_places(const deed *what, const key_list *list)
 {
     for (size_t i = 0; i < list->count; i++) {
         list->numbers[i] = list->keys[i]->place;
@@ -213,7 +213,7 @@ static int do_in_two(wb_storage_session *session, const deed *what, key_list *li
                      wb_sql_answer *answers)
 {
     int is_done = 0;
-    const int result = has_places(what, list) ? try_places(session, what, list, &is_done) : WB_OK;
+    const int result = note_places(what, list) ? try_places(session, what, list, &is_done) : WB_OK;
     return result == WB_OK && !is_done ? find_and_do(session, what, list, count, answers) : result;
 }
 
@@ -239,29 +239,27 @@ struct wb_sql_removal {
     deed what;
     key_list list;
     int by_places;          /* DROP_THERE */
-    wb_sql_answer *answers; /* nobody asks what was there, but how many */
+    int has_missed;         /* which did not find them all */
+    wb_sql_answer *answers; /* of statements by keys: how many were there */
     size_t count;
 };
-
-static int is_searched(wb_storage_session *session, const wb_sql_removal *removal)
-{
-    return wb_sql_of(session)->outbox->statements[WB_SQL_FIND] != NULL && !has_places(&removal->what, &removal->list);
-}
 
 wb_sql_removal *wb_sql_removal_make(wb_storage_session *session, const char *owner, wb_delayed_key *keys,
                                     size_t count)
 {
     const size_t most = wb_sql_of(session)->outbox->dialect->keys_max;
+    char *const *statements = wb_sql_of(session)->outbox->statements;
     wb_sql_removal *removal = count ? calloc(1, sizeof *removal) : NULL;
     if (!removal)
         return NULL;
     removal->what = (deed){ .which = WB_SQL_DROP, .owner = owner };
     removal->count = count / most + (count % most != 0);
     removal->answers = calloc(removal->count, sizeof *removal->answers);
-    if (removal->answers && make_list(&removal->list, keys, count) == 0 && !is_searched(session, removal)) {
-        removal->by_places = wb_sql_of(session)->outbox->statements[WB_SQL_DROP_THERE] != NULL &&
-                             has_places(&removal->what, &removal->list);
-        return removal;
+    if (removal->answers && make_list(&removal->list, keys, count) == 0) {
+        const int has_places = note_places(&removal->what, &removal->list);
+        removal->by_places = has_places && statements[WB_SQL_DROP_THERE];
+        if (has_places || !statements[WB_SQL_FIND])
+            return removal;
     }
     wb_sql_removal_free(session, removal);
     return NULL;
@@ -286,12 +284,29 @@ void wb_sql_removal_queue(wb_storage_session *session, wb_sql_removal *removal)
                    &removal->list, removal->answers);
 }
 
-int wb_sql_removal_has_missed(const wb_sql_removal *removal)
+int wb_sql_removal_complete(wb_storage_session *session, wb_sql_removal *removal, wb_delayed_key *keys,
+                            wb_error *error)
 {
     uint64_t gone = 0;
     for (size_t i = 0; i < removal->count; i++)
         gone += removal->answers[i].affected;
-    return removal->by_places && gone < removal->list.count;
+    removal->has_missed = removal->by_places && gone < removal->list.count;
+    return removal->has_missed ? wb_sql_delayed_remove(session, removal->what.owner, keys, removal->list.count, error)
+                               : WB_OK;
+}
+
+int wb_sql_removal_took(const wb_sql_removal *removal, const wb_delayed *message)
+{
+    const wb_delayed_key found = { .id = message->id,
+                                   .id_size = message->id_size,
+                                   .destination = message->destination,
+                                   .destination_size = message->destination_size,
+                                   .retries = message->retries };
+    const wb_delayed_key *key = &found;
+    if (!removal->has_missed)
+        return 0;
+    wb_delayed_key **there = bsearch(&key, removal->list.keys, removal->list.count, sizeof *there, compare_keys);
+    return there && (*there)->was_there;
 }
 
 static int do_to_keys(wb_storage_session *session, const deed *what, wb_delayed_key *keys,

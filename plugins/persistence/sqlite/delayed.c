@@ -103,7 +103,8 @@ static void bind_key(sqlite3_stmt *statement, const char *destination, size_t de
 
 #define STORE "store a delayed message"
 
-/* The row, and what is dispatched. */
+/* The row, and what is dispatched: in place of what another program left there when it took a row away
+ * without the trigger. */
 typedef struct insertion {
     sqlite3_stmt *row;
     sqlite3_stmt *operation;
@@ -134,7 +135,8 @@ static int insert_all(wb_sqlite_delayed_call *call, const wb_delayed *messages, 
     if (result == WB_OK)
         result = wb_sqlite_delayed_prepare(
             call, &statements.operation,
-            "insert into \"waybill_%w_operation\"(row,operation) values(last_insert_rowid(),?1)");
+            "insert or replace into \"waybill_%w_operation\"(row,operation)"
+            " values(last_insert_rowid(),?1)");
     for (size_t i = 0; result == WB_OK && i < count; i++)
         result = insert(call, &statements, message_at(messages, i));
     (void)sqlite3_finalize(statements.row);

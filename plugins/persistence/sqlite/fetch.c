@@ -18,8 +18,7 @@
 
 /* A copy of a row; `message` points into it. */
 typedef struct copied {
-    wb_delayed message;
-    int64_t row;
+    wb_delayed message; /* its place is the row's number */
     int64_t due; /* microseconds */
     char destination[WB_DELAYED_DESTINATION_MAX];
     char id[WB_DELAYED_ID_MAX];
@@ -69,8 +68,7 @@ static int copy(wb_sqlite_delayed_call *call, sqlite3_stmt *statement, copied *r
     *message = (wb_delayed){ .struct_size = sizeof *message,
                              .destination = row->destination,
                              .id = row->id };
-    row->row = sqlite3_column_int64(statement, 0);
-    message->place = (uint64_t)row->row;
+    message->place = (uint64_t)sqlite3_column_int64(statement, 0);
     row->due = sqlite3_column_int64(statement, 5);
     message->destination_size =
         copy_text(statement, 1, row->destination, sizeof row->destination);
@@ -288,7 +286,7 @@ static int visit_list(wb_sqlite_delayed_call *call, sqlite3_stmt *statement,
     bind_filter(statement, filter);
     for (size_t i = 0; filter->limit == 0 || i < filter->limit; i++) {
         (void)sqlite3_bind_int64(statement, 1, row.due);
-        (void)sqlite3_bind_int64(statement, 2, row.row);
+        (void)sqlite3_bind_int64(statement, 2, (int64_t)row.message.place);
         result = read_row(call, statement, &row, &found);
         if (result == WB_OK && found)
             result = visit(argument, &row.message);

@@ -55,7 +55,7 @@ struct wb_storage_session {
  * and '.' as they are, any other byte as %XX. SQLite compares table names without regard
  * to case, so two names that differ must differ in more than case. NULL: no memory. */
 char *wb_sqlite_names_encode(const char *endpoint);
-/* sqlite3_mprintf() with the encoded name for every "%w", at most five. */
+/* sqlite3_mprintf() with the encoded name for every "%w", at most eight. */
 char *wb_sqlite_names_format(const char *format, const char *tables);
 
 /* schema.c */

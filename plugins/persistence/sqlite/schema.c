@@ -113,17 +113,45 @@ static int check_versions(wb_persistence *persistence, wb_sqlite_database *db, i
     return result;
 }
 
-/* Whatever is there already stays; what an earlier version made is brought to this one. */
-static int make_tables(wb_persistence *persistence, wb_sqlite_database *db, int delayed_version, wb_error *error)
+/* Whether the delayed messages are in the table of version 1, whatever number is recorded: somebody may
+ * have run the printed schema on it. */
+static int are_of_version_1(wb_persistence *persistence, wb_sqlite_database *db, int *ret_are, wb_error *error)
 {
-    int result = wb_sqlite_db_execute(db, persistence->schema, "make the tables", error);
-    if (result != WB_OK || delayed_version != 1)
-        return result;
-    char *sql = wb_sqlite_names_format(delayed_from_1_format, persistence->tables);
-    result = sql ? wb_sqlite_db_execute(db, sql, "bring the tables to this version", error)
-                 : wb_sqlite_db_out_of_memory(db, error);
+    sqlite3_stmt *statement = NULL;
+    char *sql = wb_sqlite_names_format(
+        "select 1 from pragma_table_info('waybill_%w_delayed') where name='operation'", persistence->tables);
+    int result = sql ? wb_sqlite_db_prepare(db, &statement, sql, error) : wb_sqlite_db_out_of_memory(db, error);
+    const int code = result == WB_OK ? sqlite3_step(statement) : SQLITE_DONE;
+    *ret_are = code == SQLITE_ROW;
+    if (code != SQLITE_ROW && code != SQLITE_DONE)
+        result = wb_sqlite_db_fail(db, code, "look at the tables", error);
+    (void)sqlite3_finalize(statement);
     sqlite3_free(sql);
     return result;
+}
+
+static int upgrade(wb_persistence *persistence, wb_sqlite_database *db, wb_error *error)
+{
+    char *made = part_text(delayed_format, persistence->tables, persistence->delayed_part,
+                           WB_SQLITE_DELAYED_SCHEMA_VERSION);
+    char *moved = wb_sqlite_names_format(delayed_from_1_format, persistence->tables);
+    int result = made && moved ? wb_sqlite_db_execute(db, made, "make the tables", error)
+                               : wb_sqlite_db_out_of_memory(db, error);
+    if (result == WB_OK)
+        result = wb_sqlite_db_execute(db, moved, "bring the tables to this version", error);
+    sqlite3_free(made);
+    sqlite3_free(moved);
+    return result;
+}
+
+/* Whatever is there already stays. A store that is only drained is upgraded, too. */
+static int make_tables(wb_persistence *persistence, wb_sqlite_database *db, wb_error *error)
+{
+    int are_old = 0;
+    int result = wb_sqlite_db_execute(db, persistence->schema, "make the tables", error);
+    if (result == WB_OK)
+        result = are_of_version_1(persistence, db, &are_old, error);
+    return result == WB_OK && are_old ? upgrade(persistence, db, error) : result;
 }
 
 int wb_sqlite_schema_install(wb_persistence *persistence, wb_error *error)
@@ -138,7 +166,7 @@ int wb_sqlite_schema_install(wb_persistence *persistence, wb_error *error)
     if (result == WB_OK)
         result = check_versions(persistence, &db, &version, &delayed_version, error);
     if (result == WB_OK)
-        result = make_tables(persistence, &db, delayed_version, error);
+        result = make_tables(persistence, &db, error);
     if (result == WB_OK)
         result = wb_sqlite_db_commit(&db, error);
     wb_sqlite_db_rollback(&db);
@@ -162,11 +190,18 @@ static int verify_columns(wb_persistence *persistence, wb_sqlite_database *db, c
 
 static int verify_tables(wb_persistence *persistence, wb_sqlite_database *db, wb_error *error)
 {
-    int version = 0, delayed_version = 0;
+    int version = 0, delayed_version = 0, are_old = 0;
     int result = check_versions(persistence, db, &version, &delayed_version, error);
+    if (result == WB_OK)
+        result = are_of_version_1(persistence, db, &are_old, error);
     if (result != WB_OK)
         return result;
-    if (version == 0 || (has_delayed(persistence) && delayed_version < WB_SQLITE_DELAYED_SCHEMA_VERSION))
+    if (are_old)
+        return persistence->host->fail(persistence->host, error, WB_FATAL, WB_CAUSE_MISSING, 1,
+                                       "the delayed messages of endpoint \"%s\" in \"%s\" are in the table of "
+                                       "an earlier version: run `waybill install`",
+                                       persistence->endpoint->name, db->path);
+    if (version == 0 || (has_delayed(persistence) && delayed_version == 0))
         return persistence->host->fail(persistence->host, error, WB_FATAL, WB_CAUSE_MISSING, 0,
                                        "no tables %s endpoint \"%s\" in \"%s\": run `waybill "
                                        "install`",
