@@ -53,6 +53,17 @@ static const operation persistence_operations[] = {
     { NULL, 0, 0 },
 };
 
+#define D(field) "delayed." #field, offsetof(wb_delayed_ops, field)
+
+static const operation delayed_operations[] = {
+    { D(initialize), ALWAYS }, { D(store), ALWAYS },
+    { D(next), ALWAYS },       { D(fetch), ALWAYS },
+    { D(remove), ALWAYS },     { D(increment_failure_count), ALWAYS },
+    { D(release), ALWAYS },    { D(list), ALWAYS },
+    { D(cancel), ALWAYS },     { D(reschedule), ALWAYS },
+    { NULL, 0, 0 },
+};
+
 const char *wb_plugin_kind_name(uint32_t kind)
 {
     return kind == WB_PLUGIN_TRANSPORT     ? "transport"
@@ -107,17 +118,11 @@ static int has_operation(const void *ops, size_t offset)
     return function != NULL;
 }
 
-static int check_operations(const wb_plugin *plugin, char *reason)
+static int check_table(const wb_plugin *plugin, const void *ops, const operation *wanted, char *reason)
 {
-    const operation *wanted = plugin->kind == WB_PLUGIN_TRANSPORT ? transport_operations
-                                                                  : persistence_operations;
-    if (!plugin->ops) {
-        (void)snprintf(reason, REASON_SIZE, "its descriptor has no table of operations");
-        return WB_FATAL;
-    }
     for (; wanted->name; wanted++) {
         int is_needed = !wanted->capabilities || (plugin->capabilities & wanted->capabilities);
-        if (!is_needed || has_operation(plugin->ops, wanted->offset))
+        if (!is_needed || has_operation(ops, wanted->offset))
             continue;
         (void)snprintf(reason, REASON_SIZE, "%s its operation \"%s\" is missing",
                        wanted->capabilities ? "it promises a capability, but" : "it is incomplete:",
@@ -125,6 +130,19 @@ static int check_operations(const wb_plugin *plugin, char *reason)
         return WB_FATAL;
     }
     return WB_OK;
+}
+
+static int check_operations(const wb_plugin *plugin, char *reason)
+{
+    const int is_transport = plugin->kind == WB_PLUGIN_TRANSPORT;
+    if (!plugin->ops) {
+        (void)snprintf(reason, REASON_SIZE, "its descriptor has no table of operations");
+        return WB_FATAL;
+    }
+    int r = check_table(plugin, plugin->ops, is_transport ? transport_operations : persistence_operations, reason);
+    if (r == WB_OK && !is_transport && (plugin->capabilities & WB_CAP_DELAY_STORE))
+        r = check_table(plugin, ((const wb_persistence_ops *)plugin->ops)->delayed, delayed_operations, reason);
+    return r;
 }
 
 static int check_modes(const wb_plugin *plugin, char *reason)

@@ -8,6 +8,7 @@
 
 /* before cmocka.h, which defines a macro "fail" */
 #include "core/endpoint/setup.h"
+#include "core/plugin/abi.h"
 #include "core/plugin/loader.h"
 #include "core/plugin/trust.h"
 #include "tests/unit/conf_support.h"
@@ -151,6 +152,32 @@ static void test_refused_plugins(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         expect_refusal(WB_PLUGIN_TRANSPORT, all[i].name, all[i].reason);
+}
+
+/* The parts of a store of delayed messages: all are called, but the last, which is optional. */
+static void test_half_a_delayed_store(void **state)
+{
+    static wb_delayed_ops half;
+    static wb_persistence_ops ops;
+    static const wb_plugin plugin = { .struct_size = sizeof plugin, .magic = WB_PLUGIN_MAGIC,
+                                      .abi_major = WB_PLUGIN_ABI_MAJOR, .kind = WB_PLUGIN_PERSISTENCE,
+                                      .name = "half", .version = "1", .summary = "half a store",
+                                      .capabilities = WB_CAP_DELAY_STORE, .ops = &ops };
+    wb_error error = { 0 };
+    (void)state;
+    memset(&ops, 1, sizeof ops); /* nothing of it is called */
+    memset(&half, 1, sizeof half);
+    ops.struct_size = sizeof ops;
+    ops.delayed = &half;
+    half.struct_size = offsetof(wb_delayed_ops, remove_and_fetch);
+    assert_int_equal(wb_plugin_check(&plugin, WB_PLUGIN_PERSISTENCE, "half", "half.so", &error), WB_OK);
+    half.release = NULL;
+    assert_int_equal(wb_plugin_check(&plugin, WB_PLUGIN_PERSISTENCE, "half", "half.so", &error), WB_FATAL);
+    assert_non_null(strstr(error.text, "its operation \"delayed.release\" is missing"));
+    memset(&half, 1, sizeof half);
+    half.struct_size = offsetof(wb_delayed_ops, reschedule);
+    assert_int_equal(wb_plugin_check(&plugin, WB_PLUGIN_PERSISTENCE, "half", "half.so", &error), WB_FATAL);
+    assert_non_null(strstr(error.text, "its operation \"delayed.reschedule\" is missing"));
 }
 
 static void test_search(void **state)
@@ -455,6 +482,7 @@ int main(void)
         cmocka_unit_test(test_trust_of_owners),
         cmocka_unit_test(test_good_plugins),
         cmocka_unit_test(test_refused_plugins),
+        cmocka_unit_test(test_half_a_delayed_store),
         cmocka_unit_test(test_search),
         cmocka_unit_test(test_plugin_path),
         cmocka_unit_test(test_handlers),
