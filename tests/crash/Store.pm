@@ -43,13 +43,14 @@ sub own_tables {
 }
 
 sub delayed_table { my ($self) = @_; return $self->pending_table =~ s/_pending$/_delayed/r }
+sub operation_table { return $_[0]->delayed_table }
 sub pending_table { my ($self) = @_; return $self->{endpoint} . '_pending' }
 
 # Pending rows, and delayed messages, as text in which a message id can be found.
 sub pending {
     my ($self) = @_;
     my @queries = $self->has_outbox ? "select @{[ $self->hex('operations') ]} from @{[ $self->pending_table ]};" : ();
-    push @queries, "select @{[ $self->hex('operation') ]} from @{[ $self->delayed_table ]};" if $self->{delays};
+    push @queries, "select @{[ $self->hex('operation') ]} from @{[ $self->operation_table ]};" if $self->{delays};
     return @queries ? join("\n", map { pack 'H*', $_->[0] } $self->sql("@queries")) : '';
 }
 
