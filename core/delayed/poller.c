@@ -19,8 +19,8 @@
 /* Between two looks at what somebody has locked. */
 #define LOCKED_PAUSE (50 * WB_MILLISECOND)
 /* Between two looks while several come due at a time: a lot costs nearly the same for one message and for
- * many. At most so often while the workers handle so many in that time, beside a part of what was sent: it
- * may have come to them. */
+ * many. So often at most while the workers are busy: they handle so many in that time, and a quarter of the
+ * lot, since what was sent may have come to them. */
 #define GATHER (20 * WB_MILLISECOND)
 #define GATHER_MOST 5
 #define GATHER_BUSY 50

@@ -114,7 +114,7 @@ sub fill {
     my ($e, $count, $id, $due, $retries) = @_;
     $e->sql(qq(with recursive n(i) as (select 1 union all select i + 1 from n where i < $count) insert into "waybill_$e->{name}_delayed" )
           . qq((destination, id, retries, due) select cast('many' as blob), $id, $retries, $due from n));
-    $e->sql(qq(insert or ignore into "waybill_$e->{name}_operation" select row, x'57424f3100' from "waybill_$e->{name}_delayed"));
+    $e->sql(qq(insert or ignore into "waybill_$e->{name}_delayed_operation" select row, x'57424f3100' from "waybill_$e->{name}_delayed"));
 }
 
 # More than one call changes, and what one id has several of.
@@ -162,7 +162,7 @@ sub check_taken {
 sub check_later_version {
     my ($e) = @_;
     $e->sql(qq(update "waybill_$e->{name}_delayed" set owner = null, leased_until = 0));
-    $e->sql(qq(update "waybill_$e->{name}_operation" set operation = x'57424f3900'));
+    $e->sql(qq(update "waybill_$e->{name}_delayed_operation" set operation = x'57424f3900'));
     my (undef, $all) = json($e, 'show', '--id', 'taken');
     ok !$all->[0]{is_readable}, 'what a later version wrote is shown as that';
     like((delayed($e, 'show', '--id', 'taken'))[1], qr/^format +"WBO9", which this version cannot read$/m, 'for people, too');

@@ -293,7 +293,7 @@ static void a_visitor_may_use_session_and_file(void **state)
     with->ops->close(session);
 }
 
-#define OPERATIONS "select count(*) from waybill_orders_operation"
+#define OPERATIONS "select count(*) from waybill_orders_delayed_operation"
 
 static void operations_go_with_their_rows(void **state)
 {
@@ -339,7 +339,7 @@ static void a_place_is_no_key(void **state)
 
 /* One table, as version 1 made it, with a message that somebody has taken. */
 static const char version_1[] =
-    "drop trigger waybill_orders_removed; drop table waybill_orders_operation;"
+    "drop trigger waybill_orders_delayed_removed; drop table waybill_orders_delayed_operation;"
     "drop table waybill_orders_delayed;"
     "create table waybill_orders_delayed(row integer primary key, destination blob not null,"
     " id blob not null, retries integer not null, due integer not null,"
@@ -395,11 +395,11 @@ static void an_operation_without_a_row_is_replaced(void **state)
     fixture *with = *state;
     visits made = { .with = with };
     wb_storage_session *session = place_storage(&with->at);
-    test_execute(with->data, "insert into waybill_orders_operation values(1, x'00')");
+    test_execute(with->data, "insert into waybill_orders_delayed_operation values(1, x'00')");
     store(with, session, "a", 1);
     assert_int_equal(fetch(with, session, OWNER, &made), WB_OK);
     assert_string_equal(made.text, "a ");
-    assert_int_equal(test_query(with->data, "select operation=x'61' from waybill_orders_operation"), 1);
+    assert_int_equal(test_query(with->data, "select operation=x'61' from waybill_orders_delayed_operation"), 1);
     with->ops->close(session);
 }
 

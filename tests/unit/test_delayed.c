@@ -453,6 +453,32 @@ static void test_several_are_gathered(void **state)
     assert_int_equal(fake_store.sent_count, 2);
 }
 
+static atomic_int work_is_over;
+
+static void *work(void *argument)
+{
+    while (!work_is_over) {
+        atomic_fetch_add(&pipeline.successes, 100);
+        wb_clock_pause(WB_MILLISECOND, NULL);
+    }
+    return argument;
+}
+
+static void test_more_are_gathered_beside_work(void **state)
+{
+    pthread_t worker;
+    (void)state;
+    work_is_over = 0;
+    fake_delays_add("q", "1", fake_store.now);
+    fake_delays_add("q", "2", fake_store.now);
+    assert_int_equal(pthread_create(&worker, NULL, work, NULL), 0);
+    int64_t start = wb_clock_monotonic();
+    poll_once();
+    assert_true(wb_clock_monotonic() - start >= 100 * WB_MILLISECOND);
+    work_is_over = 1;
+    pthread_join(worker, NULL);
+}
+
 static const fake_sent *find_sent(const char *destination)
 {
     for (size_t i = 0; i < fake_store.sent_count; i++)
@@ -1350,6 +1376,7 @@ int main(void)
         EACH(test_poller_sends_what_is_due),
         EACH(test_poller_drains_in_lots),
         EACH(test_several_are_gathered),
+        EACH(test_more_are_gathered_beside_work),
         EACH(test_unknown_destination),
         EACH(test_refused_is_tried_again),
         EACH(test_refused_too_often),

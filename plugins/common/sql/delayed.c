@@ -344,8 +344,8 @@ static int take(wb_storage_session *session, const wb_delayed_fetch *fetch, size
                                                                    : take_at_once(session, fetch, limit, t);
 }
 
-static int fetch_behind(wb_storage_session *session, wb_sql_removal *removal, wb_delayed_key *removed,
-                        const wb_delayed_fetch *fetch, wb_delayed_fn visit, void *argument, wb_error *error)
+static int fetch_behind(wb_storage_session *session, wb_sql_removal *removal, const wb_delayed_fetch *fetch,
+                        wb_delayed_fn visit, void *argument, wb_error *error)
 {
     const wb_sql_driver *driver = wb_sql_of(session)->outbox->driver;
     const size_t limit = fetch->limit < FETCH_ROWS ? fetch->limit : FETCH_ROWS;
@@ -355,7 +355,7 @@ static int fetch_behind(wb_storage_session *session, wb_sql_removal *removal, wb
     if (result != WB_OK)
         result = wb_sql_delayed_report(session, FETCH, error);
     else if (removal)
-        result = wb_sql_removal_complete(session, removal, removed, error);
+        result = wb_sql_removal_complete(session, removal, error);
     if (result == WB_OK)
         result = visit_taken(driver, &t, limit, visit, argument);
     drop_answers(driver, &t);
@@ -368,7 +368,7 @@ static int fetch_due(wb_storage_session *session, const wb_delayed_fetch *fetch,
 {
     if (wb_sql_of(session)->state != WB_SQL_IDLE)
         return wb_sql_unusable(session, FETCH, error);
-    return fetch->limit ? fetch_behind(session, NULL, NULL, fetch, visit, argument, error) : WB_OK;
+    return fetch->limit ? fetch_behind(session, NULL, fetch, visit, argument, error) : WB_OK;
 }
 
 static int remove_and_fetch(wb_storage_session *session, wb_delayed_key *keys, size_t count,
@@ -378,7 +378,7 @@ static int remove_and_fetch(wb_storage_session *session, wb_delayed_key *keys, s
         return wb_sql_unusable(session, FETCH, error);
     wb_sql_removal *removal = fetch->limit ? wb_sql_removal_make(session, fetch->owner, keys, count) : NULL;
     if (removal) {
-        const int result = fetch_behind(session, removal, keys, fetch, visit, argument, error);
+        const int result = fetch_behind(session, removal, fetch, visit, argument, error);
         wb_sql_removal_free(session, removal);
         return result;
     }

@@ -36,8 +36,7 @@ wb_sql_removal *wb_sql_removal_make(wb_storage_session *session, const char *own
 void wb_sql_removal_queue(wb_storage_session *session, wb_sql_removal *removal);
 /** Behind their run: rows that were not in the places where they were fetched are gone, or elsewhere, and
  *  removed now. @return WB_OK, or the class of that. */
-int wb_sql_removal_complete(wb_storage_session *session, wb_sql_removal *removal, wb_delayed_key *keys,
-                            wb_error *error);
+int wb_sql_removal_complete(wb_storage_session *session, wb_sql_removal *removal, wb_error *error);
 /** Whether what the fetch has taken is one of those: its lease had ended. */
 int wb_sql_removal_took(const wb_sql_removal *removal, const wb_delayed *message);
 void wb_sql_removal_free(wb_storage_session *session, wb_sql_removal *removal);

@@ -72,6 +72,12 @@ static void free_list(key_list *list)
 
 /* ---- answers, one for each statement ---------------------------------------------------- */
 
+static wb_delayed_key *find_key(const key_list *list, const wb_delayed_key *key)
+{
+    wb_delayed_key **there = bsearch(&key, list->keys, list->count, sizeof *there, compare_keys);
+    return there ? *there : NULL;
+}
+
 static void note_there(const key_list *list, const wb_sql_driver *driver, const wb_sql_cell *cells)
 {
     const wb_delayed_key found = { .id = cells[0].data,
@@ -79,11 +85,9 @@ static void note_there(const key_list *list, const wb_sql_driver *driver, const 
                                    .destination = cells[1].data,
                                    .destination_size = cells[1].size,
                                    .retries = (uint32_t)driver->number(&cells[2]) };
-    const wb_delayed_key *key = &found;
-    wb_delayed_key **there =
-        bsearch(&key, list->keys, list->count, sizeof *list->keys, compare_keys);
+    wb_delayed_key *there = find_key(list, &found);
     if (there)
-        (*there)->was_there = 1;
+        there->was_there = 1;
 }
 
 /* A row is a key, and of FIND its number. */
@@ -237,6 +241,7 @@ static int do_to_list(wb_storage_session *session, const deed *what, key_list *l
 
 struct wb_sql_removal {
     deed what;
+    wb_delayed_key *keys; /* the caller's; list has them in their order */
     key_list list;
     int by_places;          /* DROP_THERE */
     int has_missed;         /* which did not find them all */
@@ -253,6 +258,7 @@ wb_sql_removal *wb_sql_removal_make(wb_storage_session *session, const char *own
     if (!removal)
         return NULL;
     removal->what = (deed){ .which = WB_SQL_DROP, .owner = owner };
+    removal->keys = keys;
     removal->count = count / most + (count % most != 0);
     removal->answers = calloc(removal->count, sizeof *removal->answers);
     if (removal->answers && make_list(&removal->list, keys, count) == 0) {
@@ -284,15 +290,15 @@ void wb_sql_removal_queue(wb_storage_session *session, wb_sql_removal *removal)
                    &removal->list, removal->answers);
 }
 
-int wb_sql_removal_complete(wb_storage_session *session, wb_sql_removal *removal, wb_delayed_key *keys,
-                            wb_error *error)
+int wb_sql_removal_complete(wb_storage_session *session, wb_sql_removal *removal, wb_error *error)
 {
     uint64_t gone = 0;
     for (size_t i = 0; i < removal->count; i++)
         gone += removal->answers[i].affected;
     removal->has_missed = removal->by_places && gone < removal->list.count;
-    return removal->has_missed ? wb_sql_delayed_remove(session, removal->what.owner, keys, removal->list.count, error)
-                               : WB_OK;
+    return removal->has_missed
+               ? wb_sql_delayed_remove(session, removal->what.owner, removal->keys, removal->list.count, error)
+               : WB_OK;
 }
 
 int wb_sql_removal_took(const wb_sql_removal *removal, const wb_delayed *message)
@@ -302,11 +308,8 @@ int wb_sql_removal_took(const wb_sql_removal *removal, const wb_delayed *message
                                    .destination = message->destination,
                                    .destination_size = message->destination_size,
                                    .retries = message->retries };
-    const wb_delayed_key *key = &found;
-    if (!removal->has_missed)
-        return 0;
-    wb_delayed_key **there = bsearch(&key, removal->list.keys, removal->list.count, sizeof *there, compare_keys);
-    return there && (*there)->was_there;
+    const wb_delayed_key *there = removal->has_missed ? find_key(&removal->list, &found) : NULL;
+    return there && there->was_there;
 }
 
 static int do_to_keys(wb_storage_session *session, const deed *what, wb_delayed_key *keys,

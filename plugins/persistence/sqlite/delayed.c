@@ -135,7 +135,7 @@ static int insert_all(wb_sqlite_delayed_call *call, const wb_delayed *messages, 
     if (result == WB_OK)
         result = wb_sqlite_delayed_prepare(
             call, &statements.operation,
-            "insert or replace into \"waybill_%w_operation\"(row,operation)"
+            "insert or replace into \"waybill_%w_delayed_operation\"(row,operation)"
             " values(last_insert_rowid(),?1)");
     for (size_t i = 0; result == WB_OK && i < count; i++)
         result = insert(call, &statements, message_at(messages, i));

@@ -171,7 +171,7 @@ static copied *add(taken *all)
     return row;
 }
 
-#define WITH_OPERATIONS " left join \"waybill_%w_operation\" using(row)"
+#define WITH_OPERATIONS " left join \"waybill_%w_delayed_operation\" using(row)"
 #define FREE_AND_DUE " where due<=?1 and leased_until<=?2 order by due, row limit ?3"
 
 static void bind_due(sqlite3_stmt *statement, const wb_delayed_fetch *fetch, int64_t now, size_t limit)

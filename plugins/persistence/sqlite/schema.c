@@ -34,17 +34,17 @@ static const char delayed_format[] =
     "  doubtful integer not null default 0,\n"
     "  unique(id, destination, retries));\n"
     "create index if not exists \"waybill_%w_delayed_due\" on \"waybill_%w_delayed\"(due);\n"
-    "create table if not exists \"waybill_%w_operation\"(\n"
+    "create table if not exists \"waybill_%w_delayed_operation\"(\n"
     "  row integer primary key,\n"
     "  operation blob not null);\n"
-    "create trigger if not exists \"waybill_%w_removed\" after delete on \"waybill_%w_delayed\"\n"
+    "create trigger if not exists \"waybill_%w_delayed_removed\" after delete on \"waybill_%w_delayed\"\n"
     "begin\n"
-    "  delete from \"waybill_%w_operation\" where row=old.row;\n"
+    "  delete from \"waybill_%w_delayed_operation\" where row=old.row;\n"
     "end;\n";
 
 /* Version 1 had them in one table. */
 static const char delayed_from_1_format[] =
-    "insert into \"waybill_%w_operation\" select row, operation from \"waybill_%w_delayed\";\n"
+    "insert into \"waybill_%w_delayed_operation\" select row, operation from \"waybill_%w_delayed\";\n"
     "alter table \"waybill_%w_delayed\" drop column operation;\n";
 
 static const char version_format[] =
@@ -214,7 +214,7 @@ static int verify_tables(wb_persistence *persistence, wb_sqlite_database *db, wb
         result = verify_columns(persistence, db,
                                 "select row, destination, id, retries, due, failures, owner,"
                                 " leased_until, doubtful, operation from \"waybill_%w_delayed\""
-                                " left join \"waybill_%w_operation\" using(row) limit 0",
+                                " left join \"waybill_%w_delayed_operation\" using(row) limit 0",
                                 error);
     return result;
 }

@@ -20,7 +20,7 @@ sub serial   { return 'integer primary key' }
 sub hex      { return $_[1] }    # sql-sqlite prints blobs so
 sub prepare  { }
 sub no_lease { return 'owner = null, leased_until = 0' }
-sub operation_table { my ($self) = @_; return "waybill_$self->{endpoint}_operation" }
+sub operation_table { my ($self) = @_; return $self->delayed_table . "_operation" }
 sub pending_table { my ($self) = @_; return "waybill_$self->{endpoint}_pending" }
 
 sub run_sql {
