@@ -6,7 +6,8 @@
  * passed for the Nth time (N is 1 when absent); NAME:N:stop stops it there until SIGCONT,
  * so that something can happen to its servers. Within a scope, names of a thread's points begin with its prefix:
  * a transport passes its own for workers and poller alike. WAYBILL_BUG=NAME switches on a bug
- * that the crash suite must catch: a suite that cannot see these proves nothing.
+ * that the crash suite must catch: a suite that cannot see these proves nothing. (lots_of_one is none: with it the
+ * poller works with few messages as it otherwise does under load.)
  */
 #ifndef WB_BASE_CRASH_H
 #define WB_BASE_CRASH_H

@@ -71,7 +71,7 @@ static int remove_patiently(wb_lot *lot, wb_storage_session *storage, wb_delayed
     while (((r = ops->remove(storage, lot->policy->owner, keys, count, error)) == WB_RETRY || r == WB_ABORT) &&
            p->mode != WB_MODE_TRANSACTION_SCOPE && wb_clock_monotonic() < until)
         wb_clock_pause(REMOVE_PAUSE, NULL);
-    lot->is_stuck = r != WB_OK;
+    lot->is_stuck |= r != WB_OK;
     if (r == WB_OK)
         wb_crash_point("delayed_after_remove");
     return r;
@@ -92,28 +92,39 @@ static int remove_sent(wb_lot *lot, wb_storage_session *storage, wb_error *error
     return count ? remove_patiently(lot, storage, lot->keys, count, error) : WB_OK;
 }
 
-static size_t count_refused(const wb_lot *lot)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < lot->count; i++)
-        count += (size_t)is_refused(&lot->entries[i]);
-    return count;
-}
-
 /* More is due, and nothing keeps the next fetch waiting. */
-static int may_ride(const wb_lot *lot)
+static int may_ride(wb_lot *lot)
 {
     const wb_pipeline *p = lot->pipeline;
-    return wb_lot_is_full(lot) && !lot->refused && !count_refused(lot) && !p->stop &&
+    return wb_lot_is_full(lot) && !lot->refused && collect_sent(lot, lot->keys) == lot->count && !p->stop &&
            p->mode != WB_MODE_TRANSACTION_SCOPE &&
-           WB_HAS(p->persistence_ops->delayed, wb_delayed_ops, remove_and_fetch);
+           WB_HAS(p->persistence_ops->delayed, wb_delayed_ops, begin_fetch);
+}
+
+static int remove_list(wb_lot *lot, wb_storage_session *storage, wb_lot_sent *sent, wb_error *error)
+{
+    size_t count = sent->count;
+    sent->count = 0;
+    return count ? remove_patiently(lot, storage, sent->keys, count, error) : WB_OK;
+}
+
+/* What was sent is removed whatever becomes of the rest: the first failure is told. */
+static void note_failure(int *result, wb_error *error, int own_result, const wb_error *own)
+{
+    if (*result != WB_OK || own_result == WB_OK)
+        return;
+    *result = own_result;
+    *error = *own;
 }
 
 int wb_lot_settle(wb_lot *lot, wb_storage_session *storage, wb_error *error)
 {
-    size_t count = lot->riding_count;
-    lot->riding_count = 0;
-    return count ? remove_patiently(lot, storage, lot->riding, count, error) : WB_OK;
+    wb_error own = { 0 };
+    int r = wb_lot_recall(lot, storage, error);
+    note_failure(&r, error, remove_list(lot, storage, &lot->leaving, &own), &own);
+    note_failure(&r, error, remove_list(lot, storage, &lot->riding, &own), &own);
+    lot->is_flowing = 0;
+    return r;
 }
 
 /* Those with one pause go in one call. */
@@ -177,9 +188,15 @@ int wb_lot_conclude(wb_lot *lot, wb_storage_session *storage, wb_error *error)
 {
     const int64_t pauses[] = { lot->policy->failure_pause, PRIVILEGE_PAUSE, ERROR_QUEUE_PAUSE,
                                UNREADABLE_PAUSE };
+    wb_error own = { 0 };
     tell_unreadable(lot);
-    lot->riding_count = may_ride(lot) ? collect_sent(lot, lot->riding) : 0;
-    int r = lot->riding_count ? WB_OK : remove_sent(lot, storage, error);
+    lot->is_flowing = may_ride(lot);
+    if (lot->is_flowing) {
+        lot->riding.count = collect_sent(lot, lot->riding.keys);
+        return WB_OK;
+    }
+    int r = wb_lot_settle(lot, storage, error);
+    note_failure(&r, error, remove_sent(lot, storage, &own), &own);
     for (size_t i = 0; i < sizeof pauses / sizeof pauses[0] && r == WB_OK; i++)
         r = postpone(lot, storage, pauses[i], error);
     return r == WB_OK ? give_back(lot, storage, is_untried, error) : r;

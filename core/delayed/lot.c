@@ -11,6 +11,8 @@
 #include "core/base/log.h"
 #include "core/recover/recoverability.h"
 
+#define ARENAS (sizeof((wb_lot *)NULL)->arenas / sizeof(wb_arena))
+
 void wb_lot_init(wb_lot *lot, wb_pipeline *pipeline, const wb_lot_policy *policy)
 {
     memset(lot, 0, sizeof *lot);
@@ -18,24 +20,26 @@ void wb_lot_init(wb_lot *lot, wb_pipeline *pipeline, const wb_lot_policy *policy
     lot->policy = policy;
     lot->entries = wb_alloc_zero(WB_LOT_MAX, sizeof *lot->entries);
     lot->keys = wb_alloc_zero(WB_LOT_MAX, sizeof *lot->keys);
-    lot->riding = wb_alloc_zero(WB_LOT_MAX, sizeof *lot->riding);
-    wb_arena_init(&lot->arena, 256 * 1024);
-    wb_arena_init(&lot->riding_arena, 256 * 1024);
+    lot->riding.keys = wb_alloc_zero(WB_LOT_MAX, sizeof *lot->keys);
+    lot->leaving.keys = wb_alloc_zero(WB_LOT_MAX, sizeof *lot->keys);
+    for (size_t i = 0; i < ARENAS; i++)
+        wb_arena_init(&lot->arenas[i], 256 * 1024);
 }
 
 void wb_lot_free(wb_lot *lot)
 {
     free(lot->entries);
     free(lot->keys);
-    free(lot->riding);
+    free(lot->riding.keys);
+    free(lot->leaving.keys);
     wb_window_free(&lot->window);
-    wb_arena_free(&lot->arena);
-    wb_arena_free(&lot->riding_arena);
+    for (size_t i = 0; i < ARENAS; i++)
+        wb_arena_free(&lot->arenas[i]);
 }
 
 static size_t limit_of(const wb_lot *lot)
 {
-    return lot->policy->limit ? lot->policy->limit : WB_LOT_MAX;
+    return wb_bug("lots_of_one") ? 1 : lot->policy->limit ? lot->policy->limit : WB_LOT_MAX;
 }
 
 int wb_lot_is_full(const wb_lot *lot)
@@ -47,13 +51,23 @@ int wb_lot_is_full(const wb_lot *lot)
 
 static wb_operation *decode(wb_lot *lot, const wb_delayed *message)
 {
-    const char *bytes = wb_arena_copy(&lot->arena, message->operation, message->operation_size);
+    const char *bytes = wb_arena_copy(&lot->arenas[0], message->operation, message->operation_size);
     int failed;
-    wb_operation_group *group = wb_operations_decode(bytes, message->operation_size, &lot->arena, &failed);
+    wb_operation_group *group = wb_operations_decode(bytes, message->operation_size, &lot->arenas[0], &failed);
     if (failed || !group || !group->operations.first)
         return NULL;
     group->operations.first->operation.result = WB_LOT_UNTRIED;
     return &group->operations.first->operation;
+}
+
+static wb_delayed_key copy_key(wb_arena *arena, const wb_delayed *message)
+{
+    return (wb_delayed_key){ .destination = wb_arena_copy(arena, message->destination, message->destination_size),
+                             .destination_size = message->destination_size,
+                             .id = wb_arena_copy(arena, message->id, message->id_size),
+                             .id_size = message->id_size,
+                             .retries = message->retries,
+                             .place = WB_HAS(message, wb_delayed, place) ? message->place : 0 };
 }
 
 static int take(void *argument, const wb_delayed *message)
@@ -63,52 +77,102 @@ static int take(void *argument, const wb_delayed *message)
         return WB_OK;
     wb_lot_entry *entry = &lot->entries[lot->count++];
     *entry = (wb_lot_entry){
-        .key = { .destination = wb_arena_copy(&lot->arena, message->destination, message->destination_size),
-                 .destination_size = message->destination_size,
-                 .id = wb_arena_copy(&lot->arena, message->id, message->id_size),
-                 .id_size = message->id_size,
-                 .retries = message->retries,
-                 .place = WB_HAS(message, wb_delayed, place) ? message->place : 0 },
+        .key = copy_key(&lot->arenas[0], message),
         .failures = message->failures,
         .operation = decode(lot, message),
     };
     return WB_OK;
 }
 
-/* The keys of what was sent stay where they are while the next lot comes. */
-static void swap_arenas(wb_lot *lot)
+/* The keys of what was sent stay where they are while the next lots come. */
+static void turn_arenas(wb_lot *lot)
 {
-    const wb_arena old = lot->arena;
-    lot->arena = lot->riding_arena;
-    lot->riding_arena = old;
-    wb_arena_reset(&lot->arena);
+    const wb_arena last = lot->arenas[ARENAS - 1];
+    memmove(lot->arenas + 1, lot->arenas, (ARENAS - 1) * sizeof last);
+    lot->arenas[0] = last;
+    wb_arena_reset(&lot->arenas[0]);
 }
 
-static int fetch_behind(wb_lot *lot, wb_storage_session *storage, const wb_delayed_fetch *fetch, wb_error *error)
+static int begin(wb_lot *lot, wb_storage_session *storage, const wb_delayed_fetch *fetch, wb_error *error)
 {
-    const wb_delayed_ops *ops = lot->pipeline->persistence_ops->delayed;
-    if (!lot->riding_count)
-        return ops->fetch(storage, fetch, take, lot, error);
-    wb_crash_point("delayed_before_remove");
-    int r = ops->remove_and_fetch(storage, lot->riding, lot->riding_count, fetch, take, lot, error);
+    const wb_lot_sent free_keys = lot->leaving;
+    lot->leaving = lot->riding;
+    lot->riding = (wb_lot_sent){ .keys = free_keys.keys };
+    if (lot->leaving.count)
+        wb_crash_point("delayed_before_remove");
+    int r = lot->pipeline->persistence_ops->delayed->begin_fetch(storage, lot->leaving.keys, lot->leaving.count,
+                                                                 fetch, error);
+    lot->has_begun = r == WB_OK;
+    return r;
+}
+
+static int end(wb_lot *lot, wb_storage_session *storage, wb_delayed_fn visit, wb_error *error)
+{
+    lot->has_begun = 0;
+    int r = lot->pipeline->persistence_ops->delayed->end_fetch(storage, visit, lot, error);
     if (r != WB_OK)
         return r;
-    lot->riding_count = 0;
-    wb_crash_point("delayed_after_remove");
+    if (lot->leaving.count)
+        wb_crash_point("delayed_after_remove");
+    lot->leaving.count = 0;
     return WB_OK;
+}
+
+static wb_delayed_fetch make_fetch(const wb_lot *lot)
+{
+    return (wb_delayed_fetch){ .struct_size = sizeof(wb_delayed_fetch),
+                               .at = wb_bug("due_by_host") ? wb_clock_wall() : 0,
+                               .limit = limit_of(lot),
+                               .owner = lot->policy->owner,
+                               .lease = wb_bug("no_lease") ? 10 * WB_MILLISECOND : WB_LOT_LEASE };
 }
 
 int wb_lot_fetch(wb_lot *lot, wb_storage_session *storage, wb_error *error)
 {
-    const wb_delayed_fetch fetch = { .struct_size = sizeof fetch,
-                                     .at = wb_bug("due_by_host") ? wb_clock_wall() : 0,
-                                     .limit = limit_of(lot),
-                                     .owner = lot->policy->owner,
-                                     .lease = wb_bug("no_lease") ? 10 * WB_MILLISECOND : WB_LOT_LEASE };
+    const wb_delayed_fetch fetch = make_fetch(lot);
+    int r = WB_OK;
     lot->count = lot->refused = 0;
     lot->is_stuck = 0;
-    swap_arenas(lot);
-    return fetch_behind(lot, storage, &fetch, error);
+    turn_arenas(lot);
+    if (!lot->has_begun && !lot->riding.count)
+        return lot->pipeline->persistence_ops->delayed->fetch(storage, &fetch, take, lot, error);
+    if (!lot->has_begun)
+        r = begin(lot, storage, &fetch, error);
+    return r == WB_OK ? end(lot, storage, take, error) : r;
+}
+
+int wb_lot_begin_next(wb_lot *lot, wb_storage_session *storage, wb_error *error)
+{
+    const wb_delayed_fetch fetch = make_fetch(lot);
+    if (!lot->is_flowing || !wb_lot_is_full(lot) || lot->pipeline->stop)
+        return WB_OK;
+    int r = begin(lot, storage, &fetch, error);
+    if (r == WB_OK)
+        wb_crash_point("delayed_begun");
+    return r;
+}
+
+/* Needed until they are given back, which is at once: beside the keys of what was sent. */
+static int keep_key(void *argument, const wb_delayed *message)
+{
+    wb_lot *lot = argument;
+    wb_arena *arena = &lot->arenas[ARENAS - 1];
+    if (lot->recalled < WB_LOT_MAX)
+        lot->keys[lot->recalled++] = copy_key(arena, message);
+    return WB_OK;
+}
+
+int wb_lot_recall(wb_lot *lot, wb_storage_session *storage, wb_error *error)
+{
+    if (!lot->has_begun)
+        return WB_OK;
+    lot->recalled = 0;
+    wb_arena_reset(&lot->arenas[ARENAS - 1]);
+    int r = end(lot, storage, keep_key, error);
+    return r == WB_OK && lot->recalled
+               ? lot->pipeline->persistence_ops->delayed->release(storage, lot->policy->owner, lot->keys,
+                                                                  lot->recalled, 0, error)
+               : r;
 }
 
 /* ---- dispatch ---------------------------------------------------------------------- */
@@ -144,7 +208,7 @@ static wb_operation *make_copy(wb_lot *lot, const wb_operation *operation)
         .failure = &failure,
         .failed_queue = operation->kind == WB_OPERATION_SEND ? operation->destination : NULL,
     };
-    wb_operation *copy = wb_recover_error_operation(&p->recoverability, &p->origin, &message, &lot->arena, &list);
+    wb_operation *copy = wb_recover_error_operation(&p->recoverability, &p->origin, &message, &lot->arenas[0], &list);
     copy->result = WB_LOT_UNTRIED;
     return copy;
 }
@@ -160,7 +224,7 @@ static void log_moved(const wb_lot *lot, const wb_lot_entry *entry)
 
 static int move_refused(wb_lot *lot, wb_outlet *outlet, wb_error *error)
 {
-    wb_window_clear(&lot->window, &lot->arena);
+    wb_window_clear(&lot->window, &lot->arenas[0]);
     for (size_t i = 0; i < lot->count; i++) {
         wb_lot_entry *entry = &lot->entries[i];
         if (!is_refused_for_good(lot, entry))
@@ -185,7 +249,7 @@ static void fill_window(wb_lot *lot)
 {
     int64_t now = wb_clock_monotonic();
     wb_silences_start(&lot->silences);
-    wb_window_clear(&lot->window, &lot->arena);
+    wb_window_clear(&lot->window, &lot->arenas[0]);
     for (size_t i = 0; i < lot->count; i++) {
         wb_lot_entry *entry = &lot->entries[i];
         if (!entry->operation)

@@ -37,6 +37,7 @@ static void close_storage(wb_poller *poller)
     if (poller->storage)
         poller->pipeline->persistence_ops->close(poller->storage);
     poller->storage = NULL;
+    poller->lot.has_begun = 0; /* it ended with the session */
 }
 
 static void close_outlet(wb_poller *poller)
@@ -218,6 +219,15 @@ static int fetch(wb_poller *poller, wb_error *error)
     return r;
 }
 
+static int begin_next(wb_poller *poller, wb_error *error)
+{
+    int r = wb_lot_begin_next(&poller->lot, poller->storage, error);
+    error->result = r;
+    if (r != WB_OK)
+        store_failed(poller, &poller->pipeline->fetch_breaker, error);
+    return r;
+}
+
 static int run_lot(wb_poller *poller, wb_error *error)
 {
     int r = reach_broker(poller, error); /* before anything is ours */
@@ -228,7 +238,9 @@ static int run_lot(wb_poller *poller, wb_error *error)
     if (r == WB_OK && poller->lot.count) {
         wb_crash_point("delayed_fetched");
         wb_lot_misbehave(&poller->lot, poller->storage);
-        r = conclude(poller, dispatch(poller, error), error);
+        r = begin_next(poller, error);
+        if (r == WB_OK)
+            r = conclude(poller, dispatch(poller, error), error);
     }
     return r == WB_OK ? commit(poller, error) : r;
 }

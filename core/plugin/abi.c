@@ -132,6 +132,17 @@ static int check_table(const wb_plugin *plugin, const void *ops, const operation
     return WB_OK;
 }
 
+static int check_delayed(const wb_plugin *plugin, const wb_delayed_ops *ops, char *reason)
+{
+    int r = check_table(plugin, ops, delayed_operations, reason);
+    if (r == WB_OK && !WB_HAS(ops, wb_delayed_ops, begin_fetch) != !WB_HAS(ops, wb_delayed_ops, end_fetch)) {
+        (void)snprintf(reason, REASON_SIZE,
+                       "it is incomplete: of \"delayed.begin_fetch\" and \"delayed.end_fetch\" one is missing");
+        return WB_FATAL;
+    }
+    return r;
+}
+
 static int check_operations(const wb_plugin *plugin, char *reason)
 {
     const int is_transport = plugin->kind == WB_PLUGIN_TRANSPORT;
@@ -141,7 +152,7 @@ static int check_operations(const wb_plugin *plugin, char *reason)
     }
     int r = check_table(plugin, plugin->ops, is_transport ? transport_operations : persistence_operations, reason);
     if (r == WB_OK && !is_transport && (plugin->capabilities & WB_CAP_DELAY_STORE))
-        r = check_table(plugin, ((const wb_persistence_ops *)plugin->ops)->delayed, delayed_operations, reason);
+        r = check_delayed(plugin, ((const wb_persistence_ops *)plugin->ops)->delayed, reason);
     return r;
 }
 

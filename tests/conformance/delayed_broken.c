@@ -29,7 +29,7 @@ WB_PUBLIC const wb_plugin *delayed_broken_LTX_wb_plugin(void);
     X(list_hides_leases) X(cancels_what_is_taken) X(cancels_nothing) X(moves_what_is_taken)        \
     X(moves_nothing) X(cancels_after_the_lease) X(moves_after_the_lease) X(place_is_enough)   \
     X(release_ends_doubt) X(failure_ends_doubt) X(released_are_due_as_before) X(rides_alone)      \
-    X(rides_and_leaves) X(rides_with_anybodys) X(commit_forgets)           \
+    X(rides_and_leaves) X(rides_with_anybodys) X(begun_is_free) X(begun_is_gone) X(commit_forgets) \
     X(commit_forgets_the_last) X(commit_moves) X(all_endpoints_are_one)
 
 #define TEXT_OF(name) #name,
@@ -452,15 +452,29 @@ static int broken_commit(wb_storage_session *session, wb_commit *commit, wb_erro
     return result;
 }
 
-/* ---- a removal and a fetch in one ----------------------------------------------------------------------- */
+/* ---- a removal and a fetch, in two halves ----------------------------------------------------------------------- */
 
-static int broken_ride(wb_storage_session *session, wb_delayed_key *keys, size_t count,
-                       const wb_delayed_fetch *fetch, wb_delayed_fn visit, void *argument, wb_error *error)
+static int broken_begin(wb_storage_session *session, wb_delayed_key *keys, size_t count,
+                        const wb_delayed_fetch *fetch, wb_error *error)
 {
+    wb_delayed_fetch altered = *fetch;
     int result = WB_OK;
     if (bug != rides_and_leaves)
         result = broken_remove(session, bug == rides_with_anybodys ? NULL : fetch->owner, keys, count, error);
-    return result == WB_OK && bug != rides_alone ? broken_fetch(session, fetch, visit, argument, error) : result;
+    if (bug == rides_alone)
+        altered.limit = 0;
+    if (result == WB_OK)
+        result = store->begin_fetch(session, NULL, 0, &altered, error);
+    if (bug == begun_is_free)
+        (void)execute(session, "update \"%w\" set owner=null, leased_until=0");
+    if (bug == begun_is_gone)
+        (void)execute(session, "delete from \"%w\" where owner is not null");
+    return result;
+}
+
+static int broken_end(wb_storage_session *session, wb_delayed_fn visit, void *argument, wb_error *error)
+{
+    return store->end_fetch(session, visit, argument, error);
 }
 
 /* ---- release, list, initialize ------------------------------------------------------------------------- */
@@ -563,7 +577,8 @@ const wb_plugin *delayed_broken_LTX_wb_plugin(void)
                                            .remove = broken_remove,
                                            .increment_failure_count = broken_increment,
                                            .release = broken_release,
-                                           .remove_and_fetch = broken_ride,
+                                           .begin_fetch = broken_begin,
+                                           .end_fetch = broken_end,
                                            .list = broken_list,
                                            .cancel = broken_cancel,
                                            .reschedule = broken_reschedule };

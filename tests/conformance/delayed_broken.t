@@ -28,7 +28,7 @@ END
 }
 
 : >"$work/may"
-for call in store next fetch remove increment_failure_count release remove_and_fetch list cancel \
+for call in store next fetch remove increment_failure_count release "begin_fetch() and end_fetch" list cancel \
     reschedule; do
     printf 'skip delayed: %s\n' "cut before $call()" "the request of $call() is lost" \
         "the reply of $call() is lost"
@@ -195,6 +195,14 @@ what an owner removes with his fetch is gone, and nothing else
 END
 try rides_with_anybodys <<'END'
 what an owner removes with his fetch is gone, and nothing else
+END
+try begun_is_free <<'END'
+while a fetch that was begun is not ended, others go on, and nobody is given the same
+END
+try begun_is_gone <<'END'
+what an owner removes with his fetch is gone, and nothing else
+while a fetch that was begun is not ended, others go on, and nobody is given the same
+a session that is closed before its fetch is ended has lost nothing
 END
 try commit_forgets <<'END'
 what goes with a commit is there when that is

@@ -45,7 +45,7 @@ skip crash: before a mark, the row is there
 skip delayed: crash: in store(), all or nothing
 skip delayed: crash: in remove(), all or nothing
 END
-for call in store next fetch remove increment_failure_count release remove_and_fetch list cancel reschedule; do
+for call in store next fetch remove increment_failure_count release "begin_fetch() and end_fetch" list cancel reschedule; do
     printf 'skip delayed: %s\n' "cut before $call()" "the request of $call() is lost" \
         "the reply of $call() is lost"
 done >>"$work/expected"

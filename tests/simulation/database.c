@@ -60,6 +60,7 @@ void sim_database_close(wb_storage_session *s)
     free(s->own.runs);
     free(s->own.claims);
     free(s->own.ended);
+    free(s->taken);
     memset(s, 0xdd, sizeof *s);
     free(s);
 }

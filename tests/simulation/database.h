@@ -72,6 +72,13 @@ struct wb_storage_session {
     int forbids_behind; /* the same once the open transaction is over */
     sim_transaction own;
     sim_transaction *joined; /* a transport's, or NULL */
+    /* A fetch that has begun (delayed.c): done already, or when its answer is read. */
+    int has_begun, is_late;
+    wb_delayed_fetch begun;
+    wb_delayed_key *begun_keys;
+    size_t begun_count;
+    void *taken; /* copies of rows */
+    size_t taken_count;
     struct wb_storage_session *next;
 };
 

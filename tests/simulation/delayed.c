@@ -332,30 +332,38 @@ static int visit_row(row *r, wb_delayed_fn visit, void *argument)
                                           .operation_size = r->operation_size });
 }
 
-/* One step: what is taken is visited before anybody else runs. A reply that is lost leaves it taken. */
-static void take_due(wb_storage_session *s, sim_fault fault, const wb_delayed_fetch *fetch, wb_delayed_fn visit,
-                    void *argument)
+/* A reply that is lost leaves it taken. Copied, since others go on before it is visited. */
+static void take_due(wb_storage_session *s, sim_fault fault, const wb_delayed_fetch *fetch)
 {
     table *t = &tables[s->endpoint];
     const int64_t now = sim_database_wall(), at = fetch->at ? fetch->at : now;
-    size_t taken = 0;
     row *r;
-    for (; (fault.result == WB_OK || fault.done) && taken < fetch->limit && taken < t->count &&
-           (r = find_due(t, at));
-         taken++) {
+    s->taken_count = 0;
+    s->taken = realloc(s->taken, (t->count + 1) * sizeof(row));
+    if (!s->taken)
+        abort();
+    while ((fault.result == WB_OK || fault.done) && s->taken_count < fetch->limit && (r = find_due(t, at))) {
         memcpy(r->owner, fetch->owner, sizeof r->owner);
         r->doubtful |= r->leased_until != 0;
         r->leased_until = now + fetch->lease;
-        if (fault.result == WB_OK && visit_row(r, visit, argument) != WB_OK)
-            break;
+        ((row *)s->taken)[s->taken_count++] = *r;
     }
+}
+
+static void visit_taken(wb_storage_session *s, wb_delayed_fn visit, void *argument)
+{
+    for (size_t i = 0; i < s->taken_count; i++)
+        if (visit_row((row *)s->taken + i, visit, argument) != WB_OK)
+            break;
 }
 
 static int delayed_fetch(wb_storage_session *s, const wb_delayed_fetch *fetch, wb_delayed_fn visit,
                          void *argument, wb_error *error)
 {
     sim_fault fault = enter_to_change(s, "delayed.fetch");
-    take_due(s, fault, fetch, visit, argument);
+    take_due(s, fault, fetch);
+    if (fault.result == WB_OK)
+        visit_taken(s, visit, argument);
     return leave(fault, "delayed.fetch", error);
 }
 
@@ -377,14 +385,36 @@ static int delayed_remove(wb_storage_session *s, const char *owner, wb_delayed_k
     return leave(fault, "delayed.remove", error);
 }
 
-static int delayed_remove_and_fetch(wb_storage_session *s, wb_delayed_key *keys, size_t count,
-                                    const wb_delayed_fetch *fetch, wb_delayed_fn visit, void *argument,
-                                    wb_error *error)
+/* Done when it is sent, or when the answer is read: a server does it somewhere between. */
+static int delayed_begin_fetch(wb_storage_session *s, wb_delayed_key *keys, size_t count,
+                               const wb_delayed_fetch *fetch, wb_error *error)
 {
-    sim_fault fault = enter_to_change(s, "delayed.remove_and_fetch");
-    remove_rows(s, fault, fetch->owner, keys, count);
-    take_due(s, fault, fetch, visit, argument);
-    return leave(fault, "delayed.remove_and_fetch", error);
+    sim_fault fault = enter_to_change(s, "delayed.begin_fetch");
+    s->is_late = sim_chance(30) && fault.result == WB_OK;
+    s->begun_keys = keys;
+    s->begun_count = count;
+    s->begun = *fetch;
+    if (!s->is_late) {
+        remove_rows(s, fault, fetch->owner, keys, count);
+        take_due(s, fault, fetch);
+    }
+    s->has_begun = fault.result == WB_OK;
+    return leave(fault, "delayed.begin_fetch", error);
+}
+
+static int delayed_end_fetch(wb_storage_session *s, wb_delayed_fn visit, void *argument, wb_error *error)
+{
+    if (!s->has_begun)
+        sim_violation("a fetch is ended that was not begun");
+    s->has_begun = 0;
+    sim_fault fault = enter_to_change(s, "delayed.end_fetch");
+    if (s->is_late) {
+        remove_rows(s, fault, s->begun.owner, s->begun_keys, s->begun_count);
+        take_due(s, fault, &s->begun);
+    }
+    if (fault.result == WB_OK)
+        visit_taken(s, visit, argument);
+    return leave(fault, "delayed.end_fetch", error);
 }
 
 static int delayed_increment(wb_storage_session *s, const char *owner, wb_delayed_key *keys, size_t count,
@@ -487,6 +517,7 @@ const wb_delayed_ops *sim_delayed_ops(void)
                                         .remove = delayed_remove,
                                         .increment_failure_count = delayed_increment,
                                         .release = delayed_release,
-                                        .remove_and_fetch = delayed_remove_and_fetch };
+                                        .begin_fetch = delayed_begin_fetch,
+                                        .end_fetch = delayed_end_fetch };
     return &ops;
 }

@@ -32,6 +32,8 @@ sim_fault sim_persistence_enter(wb_storage_session *s, sim_call call, const char
     if (s->thread != sim_current())
         sim_violation("%s() on a session of another thread", where);
     sim_step(where);
+    if (s->has_begun)
+        sim_violation("%s() before a fetch that was begun is ended", where);
     if (s->is_dead)
         return (sim_fault){ WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0 };
     if (s->is_forbidden && call != SIM_CALL_ROLLBACK) {

@@ -23,6 +23,14 @@ static int next_answer(int answers[8], wb_error *error)
     return answer == WB_OK ? WB_OK : wb_error_set(error, answer, WB_CAUSE_SERVER, 0, "as the test asked");
 }
 
+/* Between begin_fetch() and end_fetch() the session is the store's. */
+static void no_fetch_has_begun(wb_storage_session *session)
+{
+    (void)session;
+    if (fake_store.has_begun)
+        abort();
+}
+
 static fake_row *find(const wb_delayed_key *key)
 {
     for (size_t i = 0; i < fake_store.row_count; i++) {
@@ -49,7 +57,7 @@ static int initialize(wb_persistence *persistence, int32_t mode, wb_error *error
 
 static int store(wb_storage_session *session, const wb_delayed *messages, size_t count, wb_error *error)
 {
-    (void)session;
+    no_fetch_has_begun(session);
     fake_store.store_calls++;
     int r = next_answer(fake_store.store_answers, error);
     for (size_t i = 0; i < count && r == WB_OK; i++)
@@ -71,7 +79,7 @@ static int store(wb_storage_session *session, const wb_delayed *messages, size_t
 
 static int next(wb_storage_session *session, int64_t *ret_due, int64_t *ret_now, wb_error *error)
 {
-    (void)session;
+    no_fetch_has_begun(session);
     int r = next_answer(fake_store.next_answers, error);
     if (r != WB_OK)
         return r;
@@ -89,22 +97,27 @@ static int next(wb_storage_session *session, int64_t *ret_due, int64_t *ret_now,
     return WB_OK;
 }
 
-static int fetch(wb_storage_session *session, const wb_delayed_fetch *fetch, wb_delayed_fn visit,
-                 void *argument, wb_error *error)
+/* What a fetch takes, copied: rows move, and others change them before it is visited. */
+static size_t take(const wb_delayed_fetch *fetch, fake_row *taken)
 {
-    size_t taken = 0;
-    (void)session;
-    fake_store.fetch_calls++;
-    int r = next_answer(fake_store.fetch_answers, error);
+    size_t count = 0;
     if (fake_store.locked_for > 0 && fake_store.locked_for--)
-        return r;
-    for (size_t i = 0; i < fake_store.row_count && taken < fetch->limit && r == WB_OK; i++) {
+        return 0;
+    for (size_t i = 0; i < fake_store.row_count && count < fetch->limit; i++) {
         fake_row *row = &fake_store.rows[i];
         if (row->due > fake_store.now || row->leased_until > fake_store.now)
             continue;
         memcpy(row->owner, fetch->owner, sizeof row->owner);
         row->leased_until = fake_store.now + fetch->lease;
-        taken++;
+        taken[count++] = *row;
+    }
+    return count;
+}
+
+static void visit_taken(const fake_row *taken, size_t count, wb_delayed_fn visit, void *argument)
+{
+    for (size_t i = 0; i < count; i++) {
+        const fake_row *row = &taken[i];
         const wb_delayed message = { .struct_size = sizeof message,
                                      .destination = row->destination,
                                      .destination_size = strlen(row->destination),
@@ -117,6 +130,17 @@ static int fetch(wb_storage_session *session, const wb_delayed_fetch *fetch, wb_
                                      .operation_size = row->operation_size };
         (void)visit(argument, &message);
     }
+}
+
+static int fetch(wb_storage_session *session, const wb_delayed_fetch *fetch, wb_delayed_fn visit,
+                 void *argument, wb_error *error)
+{
+    static fake_row taken[FAKE_ROWS_MAX];
+    no_fetch_has_begun(session);
+    fake_store.fetch_calls++;
+    int r = next_answer(fake_store.fetch_answers, error);
+    if (r == WB_OK)
+        visit_taken(taken, take(fetch, taken), visit, argument);
     return r;
 }
 
@@ -130,19 +154,40 @@ static void drop_rows(const char *owner, wb_delayed_key *keys, size_t count)
     }
 }
 
-static int remove_and_fetch(wb_storage_session *session, wb_delayed_key *keys, size_t count,
-                            const wb_delayed_fetch *what, wb_delayed_fn visit, void *argument, wb_error *error)
+static fake_row begun[FAKE_ROWS_MAX];
+static size_t begun_count;
+
+static int begin_fetch(wb_storage_session *session, wb_delayed_key *keys, size_t count,
+                       const wb_delayed_fetch *what, wb_error *error)
 {
-    fake_store.ride_calls++;
-    if (fake_store.fetch_answers[0] == WB_OK)
-        drop_rows(what->owner, keys, count);
-    return fetch(session, what, visit, argument, error);
+    no_fetch_has_begun(session);
+    fake_store.begin_calls++;
+    fake_store.ride_calls += count > 0;
+    int r = next_answer(fake_store.fetch_answers, error);
+    if (r != WB_OK)
+        return r;
+    drop_rows(what->owner, keys, count);
+    begun_count = take(what, begun);
+    fake_store.has_begun = 1;
+    return WB_OK;
+}
+
+static int end_fetch(wb_storage_session *session, wb_delayed_fn visit, void *argument, wb_error *error)
+{
+    (void)session;
+    if (!fake_store.has_begun)
+        abort();
+    fake_store.has_begun = 0;
+    int r = next_answer(fake_store.end_answers, error);
+    if (r == WB_OK)
+        visit_taken(begun, begun_count, visit, argument);
+    return r;
 }
 
 static int remove_rows(wb_storage_session *session, const char *owner, wb_delayed_key *keys, size_t count,
                        wb_error *error)
 {
-    (void)session;
+    no_fetch_has_begun(session);
     fake_store.remove_calls++;
     int r = next_answer(fake_store.remove_answers, error);
     if (r == WB_OK)
@@ -153,7 +198,8 @@ static int remove_rows(wb_storage_session *session, const char *owner, wb_delaye
 static int increment(wb_storage_session *session, const char *owner, wb_delayed_key *keys, size_t count,
                      int64_t due, wb_error *error)
 {
-    (void)session, (void)error;
+    no_fetch_has_begun(session);
+    (void)error;
     for (size_t i = 0; i < count; i++) {
         fake_row *row = find(&keys[i]);
         keys[i].was_there = is_his(row, owner);
@@ -169,7 +215,8 @@ static int increment(wb_storage_session *session, const char *owner, wb_delayed_
 static int release(wb_storage_session *session, const char *owner, wb_delayed_key *keys, size_t count,
                    int64_t due, wb_error *error)
 {
-    (void)session, (void)error;
+    no_fetch_has_begun(session);
+    (void)error;
     fake_store.release_calls++;
     for (size_t i = 0; i < count; i++) {
         fake_row *row = find(&keys[i]);
@@ -191,7 +238,8 @@ static const wb_delayed_ops delayed_ops = {
     .remove = remove_rows,
     .increment_failure_count = increment,
     .release = release,
-    .remove_and_fetch = remove_and_fetch,
+    .begin_fetch = begin_fetch,
+    .end_fetch = end_fetch,
 };
 
 static int open_storage(wb_persistence *persistence, wb_storage_session **ret_session, wb_error *error)
@@ -208,6 +256,7 @@ static int open_storage(wb_persistence *persistence, wb_storage_session **ret_se
 static void close_storage(wb_storage_session *session)
 {
     (void)session;
+    fake_store.has_begun = 0;
     fake_store.storage_open--;
 }
 
@@ -288,6 +337,9 @@ static int send(wb_transport_session *session, wb_operation *const *operations, 
 {
     (void)session, (void)deadline;
     fake_store.send_windows++;
+    fake_store.sent_beside += fake_store.has_begun;
+    if (fake_store.stop_in_window == fake_store.send_windows)
+        *fake_store.stop = 1;
     int r = next_answer(fake_store.send_answers, error), all = WB_OK;
     for (size_t i = 0; i < count && r == WB_OK; i++) {
         int one = send_one(operations[i]);

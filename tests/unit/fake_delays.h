@@ -41,7 +41,7 @@ typedef struct fake_delays {
     int64_t now;      /* the database's time */
     size_t row_max;   /* a larger operation is WB_REJECT; 0: none is */
     /* What the next calls answer, one after the other; WB_OK behind the end. */
-    int store_answers[8], next_answers[8], fetch_answers[8], remove_answers[8], send_answers[8];
+    int store_answers[8], next_answers[8], fetch_answers[8], end_answers[8], remove_answers[8], send_answers[8];
     /* A destination that is refused with this cause, one that confirms nothing, and one that is
      * refused while it is sent to for the first so many times. */
     const char *refused;
@@ -53,7 +53,11 @@ typedef struct fake_delays {
     int locked_for; /* so many fetches find all rows locked */
     int64_t told_while_looking; /* when what another thread stores behind the next look is due; 0: nobody does */
 
-    int store_calls, fetch_calls, remove_calls, ride_calls, release_calls, send_windows;
+    int store_calls, fetch_calls, begin_calls, ride_calls, remove_calls, release_calls, send_windows;
+    int has_begun;      /* a fetch, and is not ended */
+    int sent_beside;    /* windows that were sent meanwhile */
+    int stop_in_window; /* the number of the window in which somebody stops the endpoint: */
+    atomic_int *stop;
     int storage_open, storage_opened, transport_open, transport_opened;
     int unheard; /* operations sent to the silent destination */
 } fake_delays;

@@ -656,8 +656,108 @@ static void test_removals_ride(void **state)
     poll_once();
     assert_int_equal(fake_store.row_count, 0);
     assert_int_equal(fake_store.sent_count, 5);
-    assert_int_equal(fake_store.ride_calls, 2);
-    assert_int_equal(fake_store.remove_calls, 1); /* with the last lot, which is not full */
+    assert_int_equal(fake_store.ride_calls, 1);
+    assert_int_equal(fake_store.remove_calls, 2); /* the last lot, which is not full, and the one before */
+}
+
+static int count_taken(void)
+{
+    int taken = 0;
+    for (size_t i = 0; i < fake_store.row_count; i++)
+        taken += fake_store.rows[i].leased_until > fake_store.now;
+    return taken;
+}
+
+static void add_five_more(void)
+{
+    static const char *const ids[] = { "f", "g", "h", "i", "j" };
+    for (size_t i = 0; i < 5; i++)
+        fake_delays_add("q", ids[i], fake_store.now);
+}
+
+static void add_nine(void)
+{
+    add_five();
+    add_five_more();
+    fake_store.row_count--;
+}
+
+/* The store works while the broker confirms: from the second full lot on, and not behind the last. */
+static void test_next_is_begun_beside(void **state)
+{
+    (void)state;
+    add_nine();
+    poll_once();
+    assert_int_equal(fake_store.row_count, 0);
+    assert_int_equal(fake_store.sent_count, 9);
+    assert_int_equal(fake_store.send_windows, 5);
+    assert_int_equal(fake_store.sent_beside, 3);
+    assert_int_equal(fake_store.begin_calls, 4);
+    assert_int_equal(fake_store.ride_calls, 3);
+    assert_int_equal(fake_store.remove_calls, 2);
+}
+
+/* What was taken beside a lot of which one is refused is free again before the pause, which may be long. */
+static void test_begun_is_given_back(void **state)
+{
+    (void)state;
+    fake_store.refused = "full";
+    fake_store.refused_cause = WB_CAUSE_OTHER;
+    add_five();
+    fake_store.row_count = 3;
+    fake_delays_add("full", "refused", fake_store.now);
+    add_five_more();
+    poller.policy.retries = 3;
+    poll_once();
+    assert_int_equal(fake_store.sent_beside, 2); /* beside that lot, and again beside one behind it */
+    assert_int_equal(fake_store.release_calls, 1);
+    assert_int_equal(fake_store.sent_count, 8);
+    assert_int_equal(fake_store.row_count, 1);
+    assert_int_equal(count_taken(), 0);
+}
+
+/* Somebody stops meanwhile: the same, and what was sent is removed. */
+static void test_begun_is_given_back_at_a_stop(void **state)
+{
+    (void)state;
+    add_nine();
+    fake_store.stop_in_window = 3;
+    fake_store.stop = &pipeline.stop;
+    poll_once();
+    assert_int_equal(fake_store.sent_count, 6);
+    assert_int_equal(fake_store.row_count, 3);
+    assert_int_equal(count_taken(), 0);
+    assert_int_equal(fake_store.release_calls, 1);
+}
+
+/* Nobody knows what became of it: what went with it is removed by itself, and so is what was sent since. */
+static void test_begun_has_no_answer(void **state)
+{
+    (void)state;
+    add_nine();
+    fake_store.end_answers[2] = WB_IN_DOUBT; /* the fourth lot: after the third was sent */
+    poll_once();
+    assert_int_equal(fake_store.sent_count, 6);
+    assert_int_equal(fake_store.row_count, 3);
+    assert_int_equal(fake_store.remove_calls, 2);
+    fake_store.now += WB_LOT_LEASE + WB_SECOND;
+    poll_once();
+    assert_int_equal(fake_store.row_count, 0);
+    assert_int_equal(fake_store.sent_count, 9);
+}
+
+/* It cannot be begun: the lot in hand, of which nothing was sent, is given back. */
+static void test_next_cannot_be_begun(void **state)
+{
+    (void)state;
+    add_nine();
+    fake_store.fetch_answers[2] = WB_RETRY;
+    poll_once();
+    assert_int_equal(fake_store.sent_count, 2);
+    assert_int_equal(fake_store.row_count, 7);
+    assert_int_equal(count_taken(), 0);
+    poll_once();
+    assert_int_equal(fake_store.row_count, 0);
 }
 
 /* That call fails: they are removed by themselves, and not sent again. */
@@ -955,7 +1055,7 @@ static void test_breaker_forgets_between_lots(void **state)
     assert_true(pipeline.fetch_breaker.armed);
     pipeline.fetch_breaker.armed -= 10 * WB_SECOND;
     poll_once();
-    assert_int_equal(fake_store.fetch_calls, 3);
+    assert_int_equal(fake_store.fetch_calls + fake_store.begin_calls, 3);
     assert_true(pipeline.fetch_breaker.armed);
     assert_false(pipeline.fetch_breaker.is_open);
 }
@@ -1388,6 +1488,11 @@ int main(void)
         EACH(test_silent_destination_keeps_nobody),
         EACH(test_removals_ride),
         EACH(test_ride_fails),
+        EACH(test_next_is_begun_beside),
+        EACH(test_begun_is_given_back),
+        EACH(test_begun_is_given_back_at_a_stop),
+        EACH(test_begun_has_no_answer),
+        EACH(test_next_cannot_be_begun),
         EACH(test_ride_has_no_next),
         EACH(test_refused_do_not_ride),
         EACH(test_silent_destination_is_left_alone),

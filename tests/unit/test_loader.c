@@ -154,7 +154,7 @@ static void test_refused_plugins(void **state)
         expect_refusal(WB_PLUGIN_TRANSPORT, all[i].name, all[i].reason);
 }
 
-/* The parts of a store of delayed messages: all are called, but the last, which is optional. */
+/* The parts of a store of delayed messages: all are called, but the last two, which are optional together. */
 static void test_half_a_delayed_store(void **state)
 {
     static wb_delayed_ops half;
@@ -169,7 +169,7 @@ static void test_half_a_delayed_store(void **state)
     memset(&half, 1, sizeof half);
     ops.struct_size = sizeof ops;
     ops.delayed = &half;
-    half.struct_size = offsetof(wb_delayed_ops, remove_and_fetch);
+    half.struct_size = offsetof(wb_delayed_ops, begin_fetch);
     assert_int_equal(wb_plugin_check(&plugin, WB_PLUGIN_PERSISTENCE, "half", "half.so", &error), WB_OK);
     half.release = NULL;
     assert_int_equal(wb_plugin_check(&plugin, WB_PLUGIN_PERSISTENCE, "half", "half.so", &error), WB_FATAL);
@@ -178,6 +178,13 @@ static void test_half_a_delayed_store(void **state)
     half.struct_size = offsetof(wb_delayed_ops, reschedule);
     assert_int_equal(wb_plugin_check(&plugin, WB_PLUGIN_PERSISTENCE, "half", "half.so", &error), WB_FATAL);
     assert_non_null(strstr(error.text, "its operation \"delayed.reschedule\" is missing"));
+    half.struct_size = offsetof(wb_delayed_ops, end_fetch);
+    assert_int_equal(wb_plugin_check(&plugin, WB_PLUGIN_PERSISTENCE, "half", "half.so", &error), WB_FATAL);
+    assert_non_null(strstr(error.text, "of \"delayed.begin_fetch\" and \"delayed.end_fetch\" one is missing"));
+    half.struct_size = sizeof half;
+    assert_int_equal(wb_plugin_check(&plugin, WB_PLUGIN_PERSISTENCE, "half", "half.so", &error), WB_OK);
+    half.begin_fetch = NULL;
+    assert_int_equal(wb_plugin_check(&plugin, WB_PLUGIN_PERSISTENCE, "half", "half.so", &error), WB_FATAL);
 }
 
 static void test_search(void **state)

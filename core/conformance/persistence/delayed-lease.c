@@ -350,6 +350,53 @@ static void removed_with_a_fetch(wb_kit *kit)
     wb_client_gives_back(b, wb_owner_b, "d ");
 }
 
+/* ---- a fetch in two halves -------------------------------------------------------------------- */
+
+static int begins(wb_client *client, const char *removed)
+{
+    const wb_delayed_fetch what = wb_fetch_of(wb_owner_a, 0);
+    const wb_delayed message = wb_waiting(removed, 0);
+    wb_delayed_key key = wb_waiting_key(&message);
+    return wb_client_check(client, wb_delayed_begin(client, &key, 1, &what), WB_OK, "begin to fetch");
+}
+
+static int has_halves(const wb_client *client)
+{
+    return client && WB_HAS(client->ops->delayed, wb_delayed_ops, begin_fetch);
+}
+
+static void halves(wb_kit *kit)
+{
+    wb_client *a = wb_client_open(kit, 0), *b = wb_client_open(kit, 0);
+    const wb_delayed_fetch what = wb_fetch_of(wb_owner_b, 0);
+    wb_delayed_fetch one = wb_fetch_of(wb_owner_a, 0);
+    wb_seen seen[2] = { { .count = 0 }, { .count = 0 } };
+    one.limit = 1;
+    if (!b || !has_halves(a) || !stores_three(a) || !wb_client_fetches(a, &one, "a ") || !begins(a, "a"))
+        return;
+    wb_client_check(b, wb_delayed_fetch_into(b, &what, &seen[1]), WB_OK, "fetch beside it");
+    wb_client_delay(b, "later", PAST(4102444800) /* the year 2100 */);
+    wb_client_check(a, wb_delayed_end(a, &seen[0]), WB_OK, "end the fetch");
+    wb_kit_check(kit, seen[0].count + seen[1].count == 2 && strstr("b c ", seen[0].ids) && strstr("b c ", seen[1].ids),
+                 "\"%s\" and \"%s\" were fetched", seen[0].ids, seen[1].ids);
+    wb_client_has_waiting(a, "b c later ");
+}
+
+/* The server may still be at it. */
+static void closed_between_halves(wb_kit *kit)
+{
+    wb_client *a = wb_client_open(kit, 0), *b = wb_client_open(kit, 0);
+    wb_delayed_fetch one = wb_fetch_of(wb_owner_a, 0);
+    wb_seen seen = { .count = 0 };
+    const wb_delayed_filter all = { .struct_size = sizeof all };
+    one.limit = 1;
+    if (!b || !has_halves(a) || !stores_three(a) || !wb_client_fetches(a, &one, "a ") || !begins(a, "a"))
+        return;
+    wb_client_close(a);
+    wb_client_check(b, wb_delayed_list_into(b, &all, &seen), WB_OK, "list what waits");
+    wb_kit_check(kit, strcmp(seen.ids, "a b c ") == 0 || strcmp(seen.ids, "b c ") == 0, "\"%s\" wait", seen.ids);
+}
+
 /* ---- visits -------------------------------------------------------------------------------- */
 
 static int stop_early(void *argument)
@@ -417,6 +464,8 @@ static const wb_kit_case cases[] = {
     { "delayed: was_there is exact where keys are mixed", STORE, was_there_is_exact },
     { "delayed: failures are counted, and the message is due when it is said", STORE, failures_are_counted },
     { "delayed: what an owner removes with his fetch is gone, and nothing else", STORE, removed_with_a_fetch },
+    { "delayed: while a fetch that was begun is not ended, others go on, and nobody is given the same", STORE, halves },
+    { "delayed: a session that is closed before its fetch is ended has lost nothing", STORE, closed_between_halves },
     { "delayed: release() gives back an owner's, unchanged or due at another time", STORE, released_is_unchanged },
     { "delayed: a visitor that ends a fetch leaves the rest taken", STORE, rest_stays_taken },
     { "delayed: messages are taken before the first is visited, and nobody waits", STORE,

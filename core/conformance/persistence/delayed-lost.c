@@ -225,7 +225,7 @@ static void check_release(wb_client *look, int result, int is_sent)
 /* Two are gone and the third is taken, or nothing of that; unless it was two calls. */
 static void check_ride(wb_client *look, int result, int is_sent)
 {
-    if (!WB_HAS(look->ops->delayed, wb_delayed_ops, remove_and_fetch))
+    if (!WB_HAS(look->ops->delayed, wb_delayed_ops, begin_fetch))
         return;
     const size_t left = count_waiting(look);
     wb_seen seen = { .count = 0 };
@@ -299,7 +299,7 @@ static const wb_kit_case cases[] = {
     CASES(remove, "remove()"),
     CASES(increment, "increment_failure_count()"),
     CASES(release, "release()"),
-    CASES(ride, "remove_and_fetch()"),
+    CASES(ride, "begin_fetch() and end_fetch()"),
     CASES(cancel, "cancel()"),
     CASES(reschedule, "reschedule()"),
     { "delayed: crash: in store(), all or nothing", NEEDS, crash_in_store },

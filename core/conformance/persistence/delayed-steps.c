@@ -184,14 +184,26 @@ int wb_delayed_ride(wb_client *client, wb_delayed_key *keys, size_t count, const
                     wb_seen *seen)
 {
     const wb_delayed_ops *ops = ops_of(client);
-    if (!WB_HAS(ops, wb_delayed_ops, remove_and_fetch)) {
+    if (!WB_HAS(ops, wb_delayed_ops, begin_fetch)) {
         int r = wb_delayed_change(client, WB_REMOVE, what->owner, keys, count, 0);
         return r == WB_OK ? wb_delayed_fetch_into(client, what, seen) : r;
     }
+    int r = wb_delayed_begin(client, keys, count, what);
+    return r == WB_OK ? wb_delayed_end(client, seen) : r;
+}
+
+int wb_delayed_begin(wb_client *client, wb_delayed_key *keys, size_t count, const wb_delayed_fetch *what)
+{
     set_places(client, keys, count);
+    wb_error_clear(&client->error);
+    return ops_of(client)->begin_fetch(client->session, keys, count, what, &client->error);
+}
+
+int wb_delayed_end(wb_client *client, wb_seen *seen)
+{
     forget(client, seen);
     seen->places = &client->places;
-    return ops->remove_and_fetch(client->session, keys, count, what, note, seen, &client->error);
+    return ops_of(client)->end_fetch(client->session, note, seen, &client->error);
 }
 
 /* ---- what cases do all the time ------------------------------------------------------------- */

@@ -56,6 +56,9 @@ int wb_delayed_change(wb_client *client, wb_change change, const char *owner, wb
 /** An owner removes with his fetch; where the store has no call for both, as the host does, by two. */
 int wb_delayed_ride(wb_client *client, wb_delayed_key *keys, size_t count, const wb_delayed_fetch *what,
                     wb_seen *seen);
+/** The two halves of that; only where the store has them. */
+int wb_delayed_begin(wb_client *client, wb_delayed_key *keys, size_t count, const wb_delayed_fetch *what);
+int wb_delayed_end(wb_client *client, wb_seen *seen);
 
 /* ---- what cases do all the time: @return whether it went as it should ------------------------ */
 

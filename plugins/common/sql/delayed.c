@@ -10,10 +10,8 @@
 /* Bytes of one statement, as long as it has several rows: with hexadecimal digits and keys it
  * fits into 1 MiB. */
 #define STATEMENT_BYTES ((size_t)256 * 1024)
-#define FETCH_ROWS 100000
 
 #define STORE "store delayed messages"
-#define FETCH "fetch delayed messages"
 
 static void queue_plan(wb_storage_session *session)
 {
@@ -175,118 +173,7 @@ static int next(wb_storage_session *session, int64_t *ret_due, int64_t *ret_now,
                            : wb_sql_report(session, "look for the next delayed message", error);
 }
 
-/* ---- fetch ----------------------------------------------------------------------------- */
-
-/* What was taken: the answers of some statements. */
-typedef struct taken {
-    wb_sql_answer *rows;
-    size_t count;
-    wb_delayed *messages; /* as many as are asked for; they point into the answers */
-    wb_sql_removal *removal; /* what goes before, in the same transaction; or NULL */
-} taken;
-
-static int make_answers(taken *t, size_t rows, size_t most)
-{
-    t->count = rows / most + (rows % most != 0);
-    t->rows = calloc(t->count ? t->count : 1, sizeof *t->rows);
-    return t->rows ? 0 : -1;
-}
-
-static void drop_answers(const wb_sql_driver *driver, taken *t)
-{
-    for (size_t i = 0; t->rows && i < t->count; i++)
-        driver->clear(&t->rows[i]);
-    free(t->rows);
-}
-
-/* What is due at a time that is before the first microsecond, is due at none: 0 means now. */
-static uint64_t round_down(int64_t at)
-{
-    return at > 0 && at < 1000 ? 1 : (uint64_t)(at / 1000);
-}
-
-/* By a server that answers with what it takes. */
-static int take_at_once(wb_storage_session *session, const wb_delayed_fetch *fetch, size_t limit,
-                        taken *t)
-{
-    const wb_sql_driver *driver = wb_sql_of(session)->outbox->driver;
-    const wb_sql_value values[] = { WB_SQL_NUMBER(round_down(fetch->at)),
-                                    WB_SQL_NUMBER(limit),
-                                    WB_SQL_BYTES(fetch->owner, WB_DELAYED_OWNER_SIZE),
-                                    WB_SQL_NUMBER(wb_sql_round_up(fetch->lease)),
-                                    WB_SQL_NUMBER(WB_DELAYED_FETCH_BYTES) };
-    if (make_answers(t, 1, 1) != 0)
-        return wb_sql_delayed_no_memory(session);
-    wb_sql_delayed_start(session);
-    if (t->removal)
-        wb_sql_removal_queue(session, t->removal);
-    driver->queue(session, WB_SQL_TAKE, values, 5, &t->rows[0]);
-    return wb_sql_run_outside(session, "fetch_sent");
-}
-
-/* Those that fit into memory; the locks of the others end with the transaction. */
-static size_t choose_numbers(const wb_sql_driver *driver, wb_sql_answer *found, uint64_t *numbers,
-                             size_t limit)
-{
-    wb_sql_cell cells[2];
-    uint64_t bytes = 0;
-    size_t count = 0;
-    while (bytes < WB_DELAYED_FETCH_BYTES && count < limit && driver->fetch(found, cells, 2)) {
-        numbers[count++] = driver->number(&cells[0]);
-        bytes += driver->number(&cells[1]);
-    }
-    return count;
-}
-
-static int take_numbers(wb_storage_session *session, const wb_delayed_fetch *fetch,
-                        const uint64_t *numbers, size_t count, taken *t)
-{
-    const wb_sql_outbox *outbox = wb_sql_of(session)->outbox;
-    const size_t most = outbox->dialect->keys_max;
-
-    if (make_answers(t, count, most) != 0)
-        return wb_sql_delayed_no_memory(session);
-    outbox->driver->start(session);
-    for (size_t i = 0; i < t->count; i++) {
-        const size_t rest = count - i * most;
-        const wb_sql_value values[] = {
-            WB_SQL_LIST(WB_SQL_SOME_NUMBERS, numbers + i * most, rest < most ? rest : most),
-            WB_SQL_BYTES(fetch->owner, WB_DELAYED_OWNER_SIZE),
-            WB_SQL_NUMBER(wb_sql_round_up(fetch->lease))
-        };
-        outbox->driver->queue(session, WB_SQL_TAKE, values, 3, NULL);
-        outbox->driver->queue(session, WB_SQL_TAKEN, values, 1, &t->rows[i]);
-    }
-    return wb_sql_delayed_commit(session, "fetch_sent");
-}
-
-/* By one that first says what it locks for us. */
-static int find_and_take(wb_storage_session *session, const wb_delayed_fetch *fetch, size_t limit,
-                         taken *t)
-{
-    const wb_sql_driver *driver = wb_sql_of(session)->outbox->driver;
-    const wb_sql_value values[] = { WB_SQL_NUMBER(round_down(fetch->at)),
-                                    WB_SQL_NUMBER(limit) };
-    uint64_t *numbers = calloc(limit, sizeof *numbers);
-    wb_sql_answer found = { 0 };
-
-    if (!numbers)
-        return wb_sql_delayed_no_memory(session);
-    wb_sql_delayed_begin(session);
-    if (t->removal)
-        wb_sql_removal_queue(session, t->removal);
-    driver->queue(session, WB_SQL_FIND_DUE, values, 2, &found);
-    int result = driver->run(session, NULL);
-    if (result == WB_OK) {
-        const size_t count = choose_numbers(driver, &found, numbers, limit);
-        result = take_numbers(session, fetch, numbers, count, t);
-    }
-    if (result != WB_OK)
-        wb_sql_undo(session);
-    driver->clear(&found);
-    free(numbers);
-    return result;
-}
+/* ---- rows ------------------------------------------------------------------------------ */
 
 wb_delayed wb_sql_delayed_of(const wb_sql_driver *driver, const wb_sql_cell *cells)
 {
@@ -304,99 +191,18 @@ wb_delayed wb_sql_delayed_of(const wb_sql_driver *driver, const wb_sql_cell *cel
     };
 }
 
-static int compare_due(const void *left, const void *right)
-{
-    const wb_delayed *a = left, *b = right;
-    return a->due != b->due ? (a->due > b->due) - (a->due < b->due) : (a->place > b->place) - (a->place < b->place);
-}
-
-static size_t collect_taken(const wb_sql_driver *driver, taken *t, size_t limit)
-{
-    wb_sql_cell cells[WB_SQL_ROW_CELLS + 1];
-    size_t count = 0;
-    for (size_t i = 0; i < t->count; i++)
-        while (count < limit && driver->fetch(&t->rows[i], cells, WB_SQL_ROW_CELLS + 1)) {
-            t->messages[count] = wb_sql_delayed_of(driver, cells);
-            t->messages[count++].place = driver->number(&cells[WB_SQL_ROW_CELLS]);
-        }
-    return count;
-}
-
-/* Sorted here: a server would carry all that is dispatched through its sort. */
-static int visit_taken(const wb_sql_driver *driver, taken *t, size_t limit, wb_delayed_fn visit, void *argument)
-{
-    const size_t count = collect_taken(driver, t, limit);
-    int result = WB_OK;
-    if (count)
-        qsort(t->messages, count, sizeof *t->messages, compare_due);
-    for (size_t i = 0; i < count && result == WB_OK; i++)
-        if (!t->removal || !wb_sql_removal_took(t->removal, &t->messages[i]))
-            result = visit(argument, &t->messages[i]);
-    return result;
-}
-
-static int take(wb_storage_session *session, const wb_delayed_fetch *fetch, size_t limit, taken *t)
-{
-    t->messages = calloc(limit, sizeof *t->messages); /* before anything is taken */
-    if (!t->messages)
-        return wb_sql_delayed_no_memory(session);
-    return wb_sql_of(session)->outbox->statements[WB_SQL_FIND_DUE] ? find_and_take(session, fetch, limit, t)
-                                                                   : take_at_once(session, fetch, limit, t);
-}
-
-static int fetch_behind(wb_storage_session *session, wb_sql_removal *removal, const wb_delayed_fetch *fetch,
-                        wb_delayed_fn visit, void *argument, wb_error *error)
-{
-    const wb_sql_driver *driver = wb_sql_of(session)->outbox->driver;
-    const size_t limit = fetch->limit < FETCH_ROWS ? fetch->limit : FETCH_ROWS;
-    taken t = { .removal = removal };
-
-    int result = take(session, fetch, limit, &t);
-    if (result != WB_OK)
-        result = wb_sql_delayed_report(session, FETCH, error);
-    else if (removal)
-        result = wb_sql_removal_complete(session, removal, error);
-    if (result == WB_OK)
-        result = visit_taken(driver, &t, limit, visit, argument);
-    drop_answers(driver, &t);
-    free(t.messages);
-    return result;
-}
-
-static int fetch_due(wb_storage_session *session, const wb_delayed_fetch *fetch,
-                     wb_delayed_fn visit, void *argument, wb_error *error)
-{
-    if (wb_sql_of(session)->state != WB_SQL_IDLE)
-        return wb_sql_unusable(session, FETCH, error);
-    return fetch->limit ? fetch_behind(session, NULL, fetch, visit, argument, error) : WB_OK;
-}
-
-static int remove_and_fetch(wb_storage_session *session, wb_delayed_key *keys, size_t count,
-                            const wb_delayed_fetch *fetch, wb_delayed_fn visit, void *argument, wb_error *error)
-{
-    if (wb_sql_of(session)->state != WB_SQL_IDLE)
-        return wb_sql_unusable(session, FETCH, error);
-    wb_sql_removal *removal = fetch->limit ? wb_sql_removal_make(session, fetch->owner, keys, count) : NULL;
-    if (removal) {
-        const int result = fetch_behind(session, removal, fetch, visit, argument, error);
-        wb_sql_removal_free(session, removal);
-        return result;
-    }
-    const int result = wb_sql_delayed_remove(session, fetch->owner, keys, count, error);
-    return result == WB_OK ? fetch_due(session, fetch, visit, argument, error) : result;
-}
-
 const wb_delayed_ops wb_sql_delayed = {
     .struct_size = sizeof(wb_delayed_ops),
     .initialize = initialize,
     .store = store,
     .next = next,
-    .fetch = fetch_due,
+    .fetch = wb_sql_delayed_fetch,
     .remove = wb_sql_delayed_remove,
     .increment_failure_count = wb_sql_delayed_increment,
     .release = wb_sql_delayed_release,
     .list = wb_sql_delayed_list,
     .cancel = wb_sql_delayed_cancel,
     .reschedule = wb_sql_delayed_reschedule,
-    .remove_and_fetch = remove_and_fetch,
+    .begin_fetch = wb_sql_delayed_begin_fetch,
+    .end_fetch = wb_sql_delayed_end_fetch,
 };

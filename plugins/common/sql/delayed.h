@@ -27,6 +27,17 @@ int wb_sql_delayed_cancel(wb_storage_session *session, wb_delayed_key *keys, siz
 int wb_sql_delayed_reschedule(wb_storage_session *session, wb_delayed_key *keys, size_t count,
                               int64_t due, wb_error *error);
 
+/* ---- of delayed_fetch.c ---- */
+
+int wb_sql_delayed_fetch(wb_storage_session *session, const wb_delayed_fetch *fetch, wb_delayed_fn visit,
+                         void *argument, wb_error *error);
+int wb_sql_delayed_begin_fetch(wb_storage_session *session, wb_delayed_key *keys, size_t count,
+                               const wb_delayed_fetch *fetch, wb_error *error);
+int wb_sql_delayed_end_fetch(wb_storage_session *session, wb_delayed_fn visit, void *argument,
+                             wb_error *error);
+/** Drop what was begun and not ended: the session is closed. */
+void wb_sql_delayed_forget(wb_storage_session *session);
+
 /** An owner's removal that goes in the transaction of his fetch. NULL: memory is out, or rows would
  *  have to be looked for first. */
 typedef struct wb_sql_removal wb_sql_removal;

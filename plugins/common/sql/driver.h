@@ -87,6 +87,9 @@ typedef struct wb_sql_driver {
     /** Send, pass `crash_point` (may be NULL) when all is sent, read all answers. @return WB_OK,
      *  or the class in the session's failure. It is lost if the connection is. */
     int (*run)(wb_storage_session *session, const char *crash_point);
+    /** Its two halves, for who has something else to do before the answers come. NULL: it has none. */
+    void (*send)(wb_storage_session *session, const char *crash_point);
+    int (*receive)(wb_storage_session *session);
 
     /** Drop what handlers deferred, and the marks of the transaction. */
     void (*forget)(wb_storage_session *session);

@@ -31,6 +31,8 @@ typedef struct wb_sql_failure {
     char text[768];
 } wb_sql_failure;
 
+typedef struct wb_sql_fetching wb_sql_fetching;
+
 /** The first member of each plugin's struct wb_storage_session. */
 typedef struct wb_sql_session {
     wb_sql_outbox *outbox;
@@ -45,6 +47,8 @@ typedef struct wb_sql_session {
      *  inside of one. */
     int locks_in_transaction;
     int looked_ahead; /* records from the future were looked for */
+    /** What was begun to fetch (delayed_fetch.c), or NULL. The state is OPEN while its answer comes. */
+    wb_sql_fetching *fetching;
 } wb_sql_session;
 
 static inline wb_sql_session *wb_sql_of(wb_storage_session *session)

@@ -225,17 +225,38 @@ int wb_sql_rollback(wb_storage_session *session, wb_error *error)
 /* ---- outside of a batch ------------------------------------------------------------ */
 
 /* Where a server begins a transaction with any statement, one is open while this runs. */
-int wb_sql_run_outside(wb_storage_session *session, const char *crash_point)
+static void begin_outside(wb_storage_session *session)
 {
     wb_sql_session *s = wb_sql_of(session);
     s->outbox->driver->queue_end(session);
     s->state = WB_SQL_OPEN;
-    int result = s->outbox->driver->run(session, crash_point);
+}
+
+static int end_outside(wb_storage_session *session, int result)
+{
+    wb_sql_session *s = wb_sql_of(session);
     if (result == WB_OK && s->state == WB_SQL_OPEN)
         s->state = WB_SQL_IDLE;
     else if (result != WB_OK)
         wb_sql_undo(session);
     return result;
+}
+
+int wb_sql_run_outside(wb_storage_session *session, const char *crash_point)
+{
+    begin_outside(session);
+    return end_outside(session, wb_sql_of(session)->outbox->driver->run(session, crash_point));
+}
+
+void wb_sql_send_outside(wb_storage_session *session, const char *crash_point)
+{
+    begin_outside(session);
+    wb_sql_of(session)->outbox->driver->send(session, crash_point);
+}
+
+int wb_sql_receive_outside(wb_storage_session *session)
+{
+    return end_outside(session, wb_sql_of(session)->outbox->driver->receive(session));
 }
 
 void wb_sql_queue_marks(wb_storage_session *session, const wb_mark *marks, size_t count)

@@ -19,6 +19,9 @@ void wb_sql_undo(wb_storage_session *session);
 /** End what was queued and run it, outside of the framework's transactions: nothing is open
  *  afterwards. @return as wb_sql_driver.run(). */
 int wb_sql_run_outside(wb_storage_session *session, const char *crash_point);
+/** The same in two halves, by a driver that has them. */
+void wb_sql_send_outside(wb_storage_session *session, const char *crash_point);
+int wb_sql_receive_outside(wb_storage_session *session);
 
 /** Queue the statements of the marks: one for all rows that go, and one for each that only
  *  shrinks, which is rare. */

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "plugins/common/sql/delayed.h"
 #include "plugins/common/sql/transaction.h"
 #include "plugins/persistence/mysql/mysql-driver.h"
 
@@ -107,6 +108,7 @@ void mys_session_close(wb_storage_session *s)
 {
     if (s->sql.state == WB_SQL_OPEN && s->marks.count)
         wb_sql_undo(s); /* the server would roll back what has to stand */
+    wb_sql_delayed_forget(s);
     if (s->connection)
         mysql_close(s->connection);
     mys_list_free(&s->deferred);

@@ -270,9 +270,9 @@ static void leave(wb_storage_session *s)
         pgsql_failure_lost(s, NULL);
 }
 
-int pgsql_exchange_run(wb_storage_session *s, const char *crash_point)
+void pgsql_exchange_send(wb_storage_session *s, const char *crash_point)
 {
-    pgsql_exchange *x = &s->exchange;
+    const pgsql_exchange *x = &s->exchange;
 
     pgsql_queue_sync(s);
     if (x->out_of_memory)
@@ -281,6 +281,12 @@ int pgsql_exchange_run(wb_storage_session *s, const char *crash_point)
         pgsql_failure_lost(s, NULL); /* the server would wait for the rest for ever */
     else if (!x->broken && flush(s) == 0 && crash_point)
         s->host->crash_point(crash_point);
+}
+
+int pgsql_exchange_receive(wb_storage_session *s)
+{
+    const pgsql_exchange *x = &s->exchange;
+
     /* also after a failed write: the server may have said why it went away */
     read_all(s);
     leave(s);
@@ -292,4 +298,10 @@ int pgsql_exchange_run(wb_storage_session *s, const char *crash_point)
                        "the server rolled the transaction back at its end");
     }
     return s->sql.failure.result;
+}
+
+int pgsql_exchange_run(wb_storage_session *s, const char *crash_point)
+{
+    pgsql_exchange_send(s, crash_point);
+    return pgsql_exchange_receive(s);
 }

@@ -80,6 +80,9 @@ void pgsql_exchange_note(wb_storage_session *session, const pgsql_step *step, in
  *  @return WB_OK, or the class in session->sql.failure. The session is lost if the
  *  connection is. A transaction that was open still is, in failed state. */
 int pgsql_exchange_run(wb_storage_session *session, const char *crash_point);
+/** The two halves of that. Between them the server works, and the connection is libpq's pipeline's. */
+void pgsql_exchange_send(wb_storage_session *session, const char *crash_point);
+int pgsql_exchange_receive(wb_storage_session *session);
 
 /** Record the failure an error result stands for, unless there is one already. */
 void pgsql_failure_record(wb_storage_session *session, const pgsql_step *step,

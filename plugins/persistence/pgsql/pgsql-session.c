@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plugins/common/sql/delayed.h"
 #include "plugins/common/sql/schema.h"
 #include "plugins/persistence/pgsql/pgsql-driver.h"
 
@@ -125,6 +126,7 @@ int pgsql_session_open(wb_persistence *persistence, wb_storage_session **ret_ses
 
 void pgsql_session_close(wb_storage_session *s)
 {
+    wb_sql_delayed_forget(s);
     PQfinish(s->connection);
     pgsql_defer_free(&s->defer);
     pgsql_guard_free(&s->guard);

@@ -308,5 +308,6 @@ const wb_delayed_ops wb_sqlite_delayed_ops = {
     .list = wb_sqlite_delayed_list,
     .cancel = cancel,
     .reschedule = reschedule,
-    .remove_and_fetch = wb_sqlite_delayed_remove_and_fetch,
+    .begin_fetch = wb_sqlite_delayed_begin_fetch,
+    .end_fetch = wb_sqlite_delayed_end_fetch,
 };

@@ -45,9 +45,12 @@ int wb_sqlite_delayed_next(wb_storage_session *session, int64_t *ret_due, int64_
                            wb_error *error);
 int wb_sqlite_delayed_fetch(wb_storage_session *session, const wb_delayed_fetch *fetch,
                             wb_delayed_fn visit, void *argument, wb_error *error);
-int wb_sqlite_delayed_remove_and_fetch(wb_storage_session *session, wb_delayed_key *keys, size_t count,
-                                       const wb_delayed_fetch *fetch, wb_delayed_fn visit,
-                                       void *argument, wb_error *error);
+int wb_sqlite_delayed_begin_fetch(wb_storage_session *session, wb_delayed_key *keys, size_t count,
+                                  const wb_delayed_fetch *fetch, wb_error *error);
+int wb_sqlite_delayed_end_fetch(wb_storage_session *session, wb_delayed_fn visit, void *argument,
+                                wb_error *error);
+/* Drop what was begun and not ended: the session is closed. */
+void wb_sqlite_delayed_forget(wb_storage_session *session);
 int wb_sqlite_delayed_list(wb_storage_session *session, const wb_delayed_filter *filter,
                            wb_delayed_fn visit, void *argument, wb_error *error);
 

@@ -139,11 +139,13 @@ int wb_sqlite_delayed_next(wb_storage_session *session, int64_t *ret_due, int64_
 
 /* ---- fetch ----------------------------------------------------------------------------- */
 
-typedef struct taken {
+struct wb_sqlite_taken {
     copied **rows; /* earliest due first */
     size_t count;
     size_t capacity;
-} taken;
+};
+
+typedef struct wb_sqlite_taken taken;
 
 static void free_taken(taken *all)
 {
@@ -152,6 +154,7 @@ static void free_taken(taken *all)
         free(all->rows[i]);
     }
     free(all->rows);
+    free(all);
 }
 
 /* @return NULL: memory is out. */
@@ -238,25 +241,56 @@ static int take_due(wb_sqlite_delayed_call *call, const wb_delayed_fetch *fetch,
     return wb_sqlite_delayed_end(call, result, "fetch_sent");
 }
 
-int wb_sqlite_delayed_remove_and_fetch(wb_storage_session *session, wb_delayed_key *keys, size_t count,
-                                       const wb_delayed_fetch *fetch, wb_delayed_fn visit,
-                                       void *argument, wb_error *error)
+/* All of it is done here: who waits for the disk has nothing else to do. */
+int wb_sqlite_delayed_begin_fetch(wb_storage_session *session, wb_delayed_key *keys, size_t count,
+                                  const wb_delayed_fetch *fetch, wb_error *error)
 {
     wb_sqlite_delayed_call call;
-    taken all = { .rows = NULL };
     int result = wb_sqlite_delayed_enter(&call, session, error);
+    if (result != WB_OK)
+        return result;
+    if (session->taken)
+        return call.db->host->fail(call.db->host, error, WB_FATAL, WB_CAUSE_OTHER, 0,
+                                   "could not fetch delayed messages: the fetch before is not ended");
+    taken *all = calloc(1, sizeof *all);
+    if (!all)
+        return wb_sqlite_db_out_of_memory(call.db, error);
+    result = take_due(&call, fetch, keys, count, all);
     if (result == WB_OK)
-        result = take_due(&call, fetch, keys, count, &all);
-    for (size_t i = 0; result == WB_OK && i < all.count; i++)
-        result = visit(argument, &all.rows[i]->message);
-    free_taken(&all);
+        session->taken = all;
+    else
+        free_taken(all);
+    return result;
+}
+
+int wb_sqlite_delayed_end_fetch(wb_storage_session *session, wb_delayed_fn visit, void *argument,
+                                wb_error *error)
+{
+    const wb_host *host = session->db.host;
+    taken *all = session->taken;
+    int result = WB_OK;
+    if (!all)
+        return host->fail(host, error, WB_FATAL, WB_CAUSE_OTHER, 0,
+                          "could not fetch delayed messages: no fetch was begun");
+    session->taken = NULL;
+    for (size_t i = 0; result == WB_OK && i < all->count; i++)
+        result = visit(argument, &all->rows[i]->message);
+    free_taken(all);
     return result;
 }
 
 int wb_sqlite_delayed_fetch(wb_storage_session *session, const wb_delayed_fetch *fetch,
                             wb_delayed_fn visit, void *argument, wb_error *error)
 {
-    return wb_sqlite_delayed_remove_and_fetch(session, NULL, 0, fetch, visit, argument, error);
+    const int result = wb_sqlite_delayed_begin_fetch(session, NULL, 0, fetch, error);
+    return result == WB_OK ? wb_sqlite_delayed_end_fetch(session, visit, argument, error) : result;
+}
+
+void wb_sqlite_delayed_forget(wb_storage_session *session)
+{
+    if (session->taken)
+        free_taken(session->taken);
+    session->taken = NULL;
 }
 
 /* ---- list ------------------------------------------------------------------------------ */

@@ -47,6 +47,7 @@ struct wb_storage_session {
     sqlite3_stmt *oldest_pending;
     sqlite3_stmt *clean_up;
     sqlite3_stmt *newest;
+    struct wb_sqlite_taken *taken; /* what was begun to fetch (fetch.c), or NULL */
 };
 
 /* names.c */

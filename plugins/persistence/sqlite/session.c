@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "plugins/persistence/sqlite/delayed.h"
 #include "plugins/persistence/sqlite/persistence.h"
 
 #define SIGN (UINT64_C(1) << 63)
@@ -53,6 +54,7 @@ int wb_sqlite_storage_open(wb_persistence *persistence, wb_storage_session **ret
 
 void wb_sqlite_storage_close(wb_storage_session *session)
 {
+    wb_sqlite_delayed_forget(session);
     wb_sqlite_db_rollback(&session->db);
     wb_sqlite_db_close(&session->db);
     if (session->sweep_fd >= 0)
