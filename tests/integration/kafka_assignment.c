@@ -419,27 +419,34 @@ static void roll(const char *const instances[PROCESSES], cost *c)
            (long long)(c->others / MILLISECOND));
 }
 
+/* A machine that is busy with something else stands still, too: not three times in a row. */
+static int is_short(const char *const instances[PROCESSES], int64_t others, int may_move)
+{
+    for (int i = 0; i < 3; i++) {
+        cost c;
+        roll(instances, &c);
+        if (!may_move)
+            assert_int_equal(c.moves, 0);
+        if (c.others < others && c.own < SECONDS(5))
+            return 1;
+    }
+    return 0;
+}
+
 /* Nothing moves; what others work on goes on as if nothing had happened. */
 static void test_rolling_restart(void **state)
 {
     static const char *const instances[PROCESSES] = { "first", "second", "third" };
-    cost c;
     (void)state;
-    roll(instances, &c);
-    assert_int_equal(c.moves, 0);
-    assert_true(c.others < SECONDS(1));
-    assert_true(c.own < SECONDS(5));
+    assert_true(is_short(instances, SECONDS(1), 0));
 }
 
 /* Without a name of its own a process that ends gives its partitions to the others at once. */
 static void test_rolling_restart_without_names(void **state)
 {
     static const char *const instances[PROCESSES] = { NULL, NULL, NULL };
-    cost c;
     (void)state;
-    roll(instances, &c);
-    assert_true(c.own < SECONDS(5));
-    assert_true(c.others < SECONDS(5));
+    assert_true(is_short(instances, SECONDS(5), 1));
 }
 
 int main(void)
