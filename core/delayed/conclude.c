@@ -15,7 +15,7 @@
 #define PRIVILEGE_PAUSE (30 * WB_SECOND)
 #define ERROR_QUEUE_PAUSE (60 * WB_SECOND)
 #define UNREADABLE_PAUSE (3600 * WB_SECOND)
-/* What was sent and cannot be removed: so long it is tried, a window of the broker and this are within a lease. */
+/* What was sent and cannot be removed: so long it is tried; two windows of the broker and this are within a lease. */
 #define REMOVE_TRIES (5 * WB_SECOND)
 #define REMOVE_PAUSE (50 * WB_MILLISECOND)
 
@@ -92,20 +92,31 @@ static int remove_sent(wb_lot *lot, wb_storage_session *storage, wb_error *error
     return count ? remove_patiently(lot, storage, lot->keys, count, error) : WB_OK;
 }
 
-/* More is due, and nothing keeps the next fetch waiting. */
-static int may_ride(wb_lot *lot)
+/* More is due, and nothing keeps the next fetch waiting: all of a full lot was sent. */
+static int may_flow(const wb_lot *lot)
 {
     const wb_pipeline *p = lot->pipeline;
-    return wb_lot_is_full(lot) && !lot->refused && collect_sent(lot, lot->keys) == lot->count && !p->stop &&
-           p->mode != WB_MODE_TRANSACTION_SCOPE &&
+    for (size_t i = 0; i < lot->count; i++)
+        if (!is_sent(&lot->entries[i]))
+            return 0;
+    return wb_lot_is_full(lot) && !lot->refused && !p->stop && p->mode != WB_MODE_TRANSACTION_SCOPE &&
            WB_HAS(p->persistence_ops->delayed, wb_delayed_ops, begin_fetch);
 }
 
-static int remove_list(wb_lot *lot, wb_storage_session *storage, wb_lot_sent *sent, wb_error *error)
+static void keep_sent(wb_lot *lot)
 {
-    size_t count = sent->count;
-    sent->count = 0;
-    return count ? remove_patiently(lot, storage, sent->keys, count, error) : WB_OK;
+    wb_lot_forget(&lot->riding);
+    for (size_t i = 0; i < lot->count; i++)
+        wb_lot_keep(&lot->riding, &lot->entries[i].key);
+}
+
+/* Who gave it its lease may remove it, on any session. */
+static int remove_kept(wb_lot *lot, wb_storage_session *storage, wb_lot_keys *sent, wb_error *error)
+{
+    int r = sent->count && !wb_bug("riding_forgotten") ? remove_patiently(lot, storage, sent->keys, sent->count, error) : WB_OK;
+    if (r != WB_NOT_CONNECTED && r != WB_IN_DOUBT)
+        wb_lot_forget(sent);
+    return r;
 }
 
 /* What was sent is removed whatever becomes of the rest: the first failure is told. */
@@ -121,8 +132,8 @@ int wb_lot_settle(wb_lot *lot, wb_storage_session *storage, wb_error *error)
 {
     wb_error own = { 0 };
     int r = wb_lot_recall(lot, storage, error);
-    note_failure(&r, error, remove_list(lot, storage, &lot->leaving, &own), &own);
-    note_failure(&r, error, remove_list(lot, storage, &lot->riding, &own), &own);
+    note_failure(&r, error, remove_kept(lot, storage, &lot->leaving, &own), &own);
+    note_failure(&r, error, remove_kept(lot, storage, &lot->riding, &own), &own);
     lot->is_flowing = 0;
     return r;
 }
@@ -190,9 +201,9 @@ int wb_lot_conclude(wb_lot *lot, wb_storage_session *storage, wb_error *error)
                                UNREADABLE_PAUSE };
     wb_error own = { 0 };
     tell_unreadable(lot);
-    lot->is_flowing = may_ride(lot);
+    lot->is_flowing = may_flow(lot);
     if (lot->is_flowing) {
-        lot->riding.count = collect_sent(lot, lot->riding.keys);
+        keep_sent(lot);
         return WB_OK;
     }
     int r = wb_lot_settle(lot, storage, error);

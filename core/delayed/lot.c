@@ -11,7 +11,21 @@
 #include "core/base/log.h"
 #include "core/recover/recoverability.h"
 
-#define ARENAS (sizeof((wb_lot *)NULL)->arenas / sizeof(wb_arena))
+/* A window takes ten seconds, and may be late by a few: what comes later than this would be in it when the
+ * lease ends. */
+#define LATEST_ANSWER (WB_LOT_LEASE / 2)
+
+static void init_keys(wb_lot_keys *list)
+{
+    list->keys = wb_alloc_zero(WB_LOT_MAX, sizeof *list->keys);
+    wb_arena_init(&list->arena, 32 * 1024);
+}
+
+static void free_keys(wb_lot_keys *list)
+{
+    free(list->keys);
+    wb_arena_free(&list->arena);
+}
 
 void wb_lot_init(wb_lot *lot, wb_pipeline *pipeline, const wb_lot_policy *policy)
 {
@@ -20,21 +34,21 @@ void wb_lot_init(wb_lot *lot, wb_pipeline *pipeline, const wb_lot_policy *policy
     lot->policy = policy;
     lot->entries = wb_alloc_zero(WB_LOT_MAX, sizeof *lot->entries);
     lot->keys = wb_alloc_zero(WB_LOT_MAX, sizeof *lot->keys);
-    lot->riding.keys = wb_alloc_zero(WB_LOT_MAX, sizeof *lot->keys);
-    lot->leaving.keys = wb_alloc_zero(WB_LOT_MAX, sizeof *lot->keys);
-    for (size_t i = 0; i < ARENAS; i++)
-        wb_arena_init(&lot->arenas[i], 256 * 1024);
+    init_keys(&lot->riding);
+    init_keys(&lot->leaving);
+    init_keys(&lot->recalled);
+    wb_arena_init(&lot->arena, 256 * 1024);
 }
 
 void wb_lot_free(wb_lot *lot)
 {
     free(lot->entries);
     free(lot->keys);
-    free(lot->riding.keys);
-    free(lot->leaving.keys);
+    free_keys(&lot->riding);
+    free_keys(&lot->leaving);
+    free_keys(&lot->recalled);
     wb_window_free(&lot->window);
-    for (size_t i = 0; i < ARENAS; i++)
-        wb_arena_free(&lot->arenas[i]);
+    wb_arena_free(&lot->arena);
 }
 
 static size_t limit_of(const wb_lot *lot)
@@ -51,20 +65,20 @@ int wb_lot_is_full(const wb_lot *lot)
 
 static wb_operation *decode(wb_lot *lot, const wb_delayed *message)
 {
-    const char *bytes = wb_arena_copy(&lot->arenas[0], message->operation, message->operation_size);
+    const char *bytes = wb_arena_copy(&lot->arena, message->operation, message->operation_size);
     int failed;
-    wb_operation_group *group = wb_operations_decode(bytes, message->operation_size, &lot->arenas[0], &failed);
+    wb_operation_group *group = wb_operations_decode(bytes, message->operation_size, &lot->arena, &failed);
     if (failed || !group || !group->operations.first)
         return NULL;
     group->operations.first->operation.result = WB_LOT_UNTRIED;
     return &group->operations.first->operation;
 }
 
-static wb_delayed_key copy_key(wb_arena *arena, const wb_delayed *message)
+static wb_delayed_key key_of(const wb_delayed *message)
 {
-    return (wb_delayed_key){ .destination = wb_arena_copy(arena, message->destination, message->destination_size),
+    return (wb_delayed_key){ .destination = message->destination,
                              .destination_size = message->destination_size,
-                             .id = wb_arena_copy(arena, message->id, message->id_size),
+                             .id = message->id,
                              .id_size = message->id_size,
                              .retries = message->retries,
                              .place = WB_HAS(message, wb_delayed, place) ? message->place : 0 };
@@ -77,36 +91,40 @@ static int take(void *argument, const wb_delayed *message)
         return WB_OK;
     wb_lot_entry *entry = &lot->entries[lot->count++];
     *entry = (wb_lot_entry){
-        .key = copy_key(&lot->arenas[0], message),
+        .key = key_of(message),
         .failures = message->failures,
         .operation = decode(lot, message),
     };
+    entry->key.destination = wb_arena_copy(&lot->arena, message->destination, message->destination_size);
+    entry->key.id = wb_arena_copy(&lot->arena, message->id, message->id_size);
     return WB_OK;
 }
 
-/* The keys of what was sent stay where they are while the next lots come. */
-static void turn_arenas(wb_lot *lot)
+static wb_delayed_fetch make_fetch(wb_lot *lot)
 {
-    const wb_arena last = lot->arenas[ARENAS - 1];
-    memmove(lot->arenas + 1, lot->arenas, (ARENAS - 1) * sizeof last);
-    lot->arenas[0] = last;
-    wb_arena_reset(&lot->arenas[0]);
+    lot->asked = wb_clock_monotonic();
+    return (wb_delayed_fetch){ .struct_size = sizeof(wb_delayed_fetch),
+                               .at = wb_bug("due_by_host") ? wb_clock_wall() : 0,
+                               .limit = limit_of(lot),
+                               .owner = lot->policy->owner,
+                               .lease = wb_bug("no_lease") ? 10 * WB_MILLISECOND : WB_LOT_LEASE };
 }
 
-static int begin(wb_lot *lot, wb_storage_session *storage, const wb_delayed_fetch *fetch, wb_error *error)
+static int begin_fetch(wb_lot *lot, wb_storage_session *storage, wb_error *error)
 {
-    const wb_lot_sent free_keys = lot->leaving;
+    const wb_delayed_fetch fetch = make_fetch(lot);
+    const wb_lot_keys empty = lot->leaving;
     lot->leaving = lot->riding;
-    lot->riding = (wb_lot_sent){ .keys = free_keys.keys };
+    lot->riding = empty;
     if (lot->leaving.count)
         wb_crash_point("delayed_before_remove");
     int r = lot->pipeline->persistence_ops->delayed->begin_fetch(storage, lot->leaving.keys, lot->leaving.count,
-                                                                 fetch, error);
+                                                                 &fetch, error);
     lot->has_begun = r == WB_OK;
     return r;
 }
 
-static int end(wb_lot *lot, wb_storage_session *storage, wb_delayed_fn visit, wb_error *error)
+static int end_fetch(wb_lot *lot, wb_storage_session *storage, wb_delayed_fn visit, wb_error *error)
 {
     lot->has_begun = 0;
     int r = lot->pipeline->persistence_ops->delayed->end_fetch(storage, visit, lot, error);
@@ -118,60 +136,76 @@ static int end(wb_lot *lot, wb_storage_session *storage, wb_delayed_fn visit, wb
     return WB_OK;
 }
 
-static wb_delayed_fetch make_fetch(const wb_lot *lot)
+static int fetch_lot(wb_lot *lot, wb_storage_session *storage, wb_error *error)
 {
-    return (wb_delayed_fetch){ .struct_size = sizeof(wb_delayed_fetch),
-                               .at = wb_bug("due_by_host") ? wb_clock_wall() : 0,
-                               .limit = limit_of(lot),
-                               .owner = lot->policy->owner,
-                               .lease = wb_bug("no_lease") ? 10 * WB_MILLISECOND : WB_LOT_LEASE };
+    int r = WB_OK;
+    if (!lot->has_begun && !lot->riding.count) {
+        const wb_delayed_fetch fetch = make_fetch(lot);
+        return lot->pipeline->persistence_ops->delayed->fetch(storage, &fetch, take, lot, error);
+    }
+    if (!lot->has_begun)
+        r = begin_fetch(lot, storage, error);
+    return r == WB_OK ? end_fetch(lot, storage, take, error) : r;
 }
 
 int wb_lot_fetch(wb_lot *lot, wb_storage_session *storage, wb_error *error)
 {
-    const wb_delayed_fetch fetch = make_fetch(lot);
-    int r = WB_OK;
     lot->count = lot->refused = 0;
     lot->is_stuck = 0;
-    turn_arenas(lot);
-    if (!lot->has_begun && !lot->riding.count)
-        return lot->pipeline->persistence_ops->delayed->fetch(storage, &fetch, take, lot, error);
-    if (!lot->has_begun)
-        r = begin(lot, storage, &fetch, error);
-    return r == WB_OK ? end(lot, storage, take, error) : r;
+    wb_arena_reset(&lot->arena);
+    int r = fetch_lot(lot, storage, error);
+    if (r != WB_OK || !lot->count || wb_clock_monotonic() - lot->asked <= LATEST_ANSWER)
+        return r;
+    r = wb_lot_give_back(lot, storage, error);
+    lot->count = 0;
+    return r;
 }
 
 int wb_lot_begin_next(wb_lot *lot, wb_storage_session *storage, wb_error *error)
 {
-    const wb_delayed_fetch fetch = make_fetch(lot);
     if (!lot->is_flowing || !wb_lot_is_full(lot) || lot->pipeline->stop)
-        return WB_OK;
-    int r = begin(lot, storage, &fetch, error);
+        return wb_lot_settle(lot, storage, error);
+    int r = begin_fetch(lot, storage, error);
     if (r == WB_OK)
         wb_crash_point("delayed_begun");
     return r;
 }
 
-/* Needed until they are given back, which is at once: beside the keys of what was sent. */
-static int keep_key(void *argument, const wb_delayed *message)
+/* ---- recall ------------------------------------------------------------------------ */
+
+void wb_lot_keep(wb_lot_keys *list, const wb_delayed_key *key)
+{
+    if (list->count == WB_LOT_MAX)
+        return;
+    wb_delayed_key *kept = &list->keys[list->count++];
+    *kept = *key;
+    kept->destination = wb_arena_copy(&list->arena, key->destination, key->destination_size);
+    kept->id = wb_arena_copy(&list->arena, key->id, key->id_size);
+}
+
+void wb_lot_forget(wb_lot_keys *list)
+{
+    list->count = 0;
+    wb_arena_reset(&list->arena);
+}
+
+static int keep(void *argument, const wb_delayed *message)
 {
     wb_lot *lot = argument;
-    wb_arena *arena = &lot->arenas[ARENAS - 1];
-    if (lot->recalled < WB_LOT_MAX)
-        lot->keys[lot->recalled++] = copy_key(arena, message);
+    const wb_delayed_key key = key_of(message);
+    wb_lot_keep(&lot->recalled, &key);
     return WB_OK;
 }
 
 int wb_lot_recall(wb_lot *lot, wb_storage_session *storage, wb_error *error)
 {
-    if (!lot->has_begun)
+    if (!lot->has_begun || wb_bug("begun_forgotten"))
         return WB_OK;
-    lot->recalled = 0;
-    wb_arena_reset(&lot->arenas[ARENAS - 1]);
-    int r = end(lot, storage, keep_key, error);
-    return r == WB_OK && lot->recalled
-               ? lot->pipeline->persistence_ops->delayed->release(storage, lot->policy->owner, lot->keys,
-                                                                  lot->recalled, 0, error)
+    wb_lot_forget(&lot->recalled);
+    int r = end_fetch(lot, storage, keep, error);
+    return r == WB_OK && lot->recalled.count
+               ? lot->pipeline->persistence_ops->delayed->release(storage, lot->policy->owner, lot->recalled.keys,
+                                                                  lot->recalled.count, 0, error)
                : r;
 }
 
@@ -208,7 +242,7 @@ static wb_operation *make_copy(wb_lot *lot, const wb_operation *operation)
         .failure = &failure,
         .failed_queue = operation->kind == WB_OPERATION_SEND ? operation->destination : NULL,
     };
-    wb_operation *copy = wb_recover_error_operation(&p->recoverability, &p->origin, &message, &lot->arenas[0], &list);
+    wb_operation *copy = wb_recover_error_operation(&p->recoverability, &p->origin, &message, &lot->arena, &list);
     copy->result = WB_LOT_UNTRIED;
     return copy;
 }
@@ -224,7 +258,7 @@ static void log_moved(const wb_lot *lot, const wb_lot_entry *entry)
 
 static int move_refused(wb_lot *lot, wb_outlet *outlet, wb_error *error)
 {
-    wb_window_clear(&lot->window, &lot->arenas[0]);
+    wb_window_clear(&lot->window, &lot->arena);
     for (size_t i = 0; i < lot->count; i++) {
         wb_lot_entry *entry = &lot->entries[i];
         if (!is_refused_for_good(lot, entry))
@@ -249,7 +283,7 @@ static void fill_window(wb_lot *lot)
 {
     int64_t now = wb_clock_monotonic();
     wb_silences_start(&lot->silences);
-    wb_window_clear(&lot->window, &lot->arenas[0]);
+    wb_window_clear(&lot->window, &lot->arena);
     for (size_t i = 0; i < lot->count; i++) {
         wb_lot_entry *entry = &lot->entries[i];
         if (!entry->operation)

@@ -32,10 +32,12 @@ typedef struct wb_lot_entry {
     int is_held;             /* for a destination that confirms nothing: not sent now */
 } wb_lot_entry;
 
-typedef struct wb_lot_sent {
+/** Keys that outlive the lot they are of. */
+typedef struct wb_lot_keys {
     wb_delayed_key *keys; /* WB_LOT_MAX */
     size_t count;
-} wb_lot_sent;
+    wb_arena arena;
+} wb_lot_keys;
 
 typedef struct wb_lot {
     wb_pipeline *pipeline;
@@ -45,27 +47,27 @@ typedef struct wb_lot {
     size_t refused; /* moved to the error queue, or postponed */
     int is_stuck;   /* some were sent, and could not be removed */
     wb_silences silences;
+    wb_arena arena;
     wb_window window;
     wb_delayed_key *keys; /* WB_LOT_MAX, for calls of the store */
     /* Sent, and not known to be removed: what goes with the next fetch that begins, and what went with the
      * one that has begun. */
-    wb_lot_sent riding, leaving;
-    int has_begun;   /* the next fetch */
-    int is_flowing;  /* the lot before was full, and all of it was sent */
-    size_t recalled; /* keys of what a fetch took that is given back */
-    /* This lot's in the first; the others hold the keys of the two before. */
-    wb_arena arenas[3];
+    wb_lot_keys riding, leaving;
+    wb_lot_keys recalled; /* taken by a fetch that nobody wants any more */
+    int is_flowing;       /* the lot before was full, and all of it was sent */
+    int has_begun;        /* the next fetch */
+    int64_t asked;        /* monotonic: when this lot's fetch was, or the next one's that has begun */
 } wb_lot;
 
 void wb_lot_init(wb_lot *lot, wb_pipeline *pipeline, const wb_lot_policy *policy);
 void wb_lot_free(wb_lot *lot);
 
-/** Take what is due; what was sent before and is not removed yet goes with the same call. The lot is
- *  emptied before. @return the store's class. */
+/** Take what is due, or what the fetch that has begun took. The lot is emptied before, and stays empty where
+ *  the answer took so long that the lease may end before the window does. @return the store's class. */
 int wb_lot_fetch(wb_lot *lot, wb_storage_session *storage, wb_error *error);
-/** While much is due: begin the next fetch, so that the store works while the broker confirms this lot.
- *  Whatever needs the store before that fetch ends it, and gives back what it took. @return the store's
- *  class. */
+/** Before this lot is dispatched, remove what the one before has sent. While much is due that goes with the
+ *  next fetch, which begins here, so that the store works while the broker confirms this lot; whoever needs the
+ *  store before that fetch ends it, and gives back what it took. @return the store's class. */
 int wb_lot_begin_next(wb_lot *lot, wb_storage_session *storage, wb_error *error);
 /** Send it in one window, and to the error queue what is refused for good.
  *  @return as wb_window_send(). */
@@ -76,10 +78,12 @@ int wb_lot_is_full(const wb_lot *lot);
  *  sent is given back. What has no outcome stays taken until the lease ends. @return the store's
  *  class. */
 int wb_lot_conclude(wb_lot *lot, wb_storage_session *storage, wb_error *error);
+void wb_lot_keep(wb_lot_keys *list, const wb_delayed_key *key);
+void wb_lot_forget(wb_lot_keys *list);
 /** End the fetch that has begun, if one has, and give back what it took. @return the store's class. */
 int wb_lot_recall(wb_lot *lot, wb_storage_session *storage, wb_error *error);
-/** There is no next fetch: end the one that has begun, and remove what was to go with it. @return the
- *  store's class. */
+/** There is no next fetch: end the one that has begun, and remove what was sent. What a lost session keeps
+ *  from being removed is kept for the next call, on another one. @return the store's class. */
 int wb_lot_settle(wb_lot *lot, wb_storage_session *storage, wb_error *error);
 /** Give back what was not sent, and is still taken. @return the store's class. */
 int wb_lot_give_back(wb_lot *lot, wb_storage_session *storage, wb_error *error);

@@ -268,6 +268,8 @@ static int look(wb_poller *poller, int64_t *ret_due, int64_t *ret_now, wb_error 
     wb_pipeline *p = poller->pipeline;
     int r = open_storage(poller, error);
     int64_t asked = wb_clock_steady();
+    if (r == WB_OK) /* what the session before could not remove */
+        r = wb_lot_settle(&poller->lot, poller->storage, error);
     if (r == WB_OK)
         r = p->persistence_ops->delayed->next(poller->storage, ret_due, ret_now, error);
     error->result = r;

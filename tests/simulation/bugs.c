@@ -37,6 +37,8 @@ const sim_bug sim_bugs[] = {
     { "remove_before_dispatch", "delayed_broker_down", 0 },
     { "remove_before_dispatch", NULL, WB_MODE_RECEIVE_ONLY },
     { "no_lease", "delayed_two_pollers", 0 },
+    { "riding_forgotten", "delayed_flows_stops", 0 },
+    { "begun_forgotten", "delayed_flows_stops", 0 },
     { "due_by_host", "delayed_host_ahead", 0 },
     { "due_by_host", "delayed_host_behind", 0 },
     { "poller_not_woken", "delayed_punctual", 0 },

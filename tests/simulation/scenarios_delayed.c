@@ -86,6 +86,13 @@ static void prepare_two_pollers(void)
     sim_scene_add(160, SIM_DELAYS);
 }
 
+/* Each lot is full, and the next one's fetch begins beside it. */
+static void prepare_flow(void)
+{
+    prepare_two_pollers();
+    the_shape.lot = 1;
+}
+
 static void prepare_nowhere(void)
 {
     prepare(1, 2);
@@ -232,6 +239,12 @@ static void drive_stops(void)
     sim_scene_end(SIM_SOON);
 }
 
+static void prepare_flow_trouble(void)
+{
+    prepare_trouble();
+    the_shape.lot = 1;
+}
+
 /* ---- a destination that is silent ---- */
 
 static void prepare_silent(void)
@@ -367,6 +380,9 @@ const sim_scenario sim_scenarios_delayed[] = {
       sim_scene_soon },
     { "delayed_deaths", "two processes that die at any step of the poller", prepare_trouble,
       sim_scene_deaths },
+    { "delayed_flows", "the same, lot after lot", prepare_flow, sim_scene_plainly },
+    { "delayed_flows_stops", "the same, stopped time and again: nothing arrives twice", prepare_flow, drive_stops },
+    { "delayed_flows_cancels", "the same, killed, and somebody cancels", prepare_flow_trouble, drive_cancels },
     { "delayed_stops", "two processes that are stopped time and again", prepare_trouble,
       drive_stops },
     { "delayed_broker_down", "the broker is away when it is due", prepare_trouble,

@@ -9,6 +9,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/error.h"
+#include "core/delayed/lot.h"
 #include "core/message/header_names.h"
 #include "core/message/incoming.h"
 
@@ -149,13 +150,25 @@ static void drop_rows(const char *owner, wb_delayed_key *keys, size_t count)
     for (size_t i = 0; i < count; i++) {
         fake_row *row = find(&keys[i]);
         keys[i].was_there = is_his(row, owner);
-        if (keys[i].was_there)
-            *row = fake_store.rows[--fake_store.row_count];
+        if (!keys[i].was_there)
+            continue;
+        int64_t age = fake_store.now - (row->leased_until - WB_LOT_LEASE);
+        fake_store.oldest_removed = age > fake_store.oldest_removed ? age : fake_store.oldest_removed;
+        *row = fake_store.rows[--fake_store.row_count];
     }
 }
 
 static fake_row begun[FAKE_ROWS_MAX];
 static size_t begun_count;
+static wb_delayed_key *begun_keys;
+static size_t begun_key_count;
+static wb_delayed_fetch begun_what;
+
+static void do_begun(void)
+{
+    drop_rows(begun_what.owner, begun_keys, begun_key_count);
+    begun_count = take(&begun_what, begun);
+}
 
 static int begin_fetch(wb_storage_session *session, wb_delayed_key *keys, size_t count,
                        const wb_delayed_fetch *what, wb_error *error)
@@ -166,8 +179,11 @@ static int begin_fetch(wb_storage_session *session, wb_delayed_key *keys, size_t
     int r = next_answer(fake_store.fetch_answers, error);
     if (r != WB_OK)
         return r;
-    drop_rows(what->owner, keys, count);
-    begun_count = take(what, begun);
+    begun_keys = keys;
+    begun_key_count = count;
+    begun_what = *what;
+    if (!fake_store.works_late)
+        do_begun();
     fake_store.has_begun = 1;
     return WB_OK;
 }
@@ -179,6 +195,8 @@ static int end_fetch(wb_storage_session *session, wb_delayed_fn visit, void *arg
         abort();
     fake_store.has_begun = 0;
     int r = next_answer(fake_store.end_answers, error);
+    if (r == WB_OK && fake_store.works_late)
+        do_begun();
     if (r == WB_OK)
         visit_taken(begun, begun_count, visit, argument);
     return r;
@@ -338,6 +356,7 @@ static int send(wb_transport_session *session, wb_operation *const *operations, 
     (void)session, (void)deadline;
     fake_store.send_windows++;
     fake_store.sent_beside += fake_store.has_begun;
+    fake_store.now += fake_store.window_takes;
     if (fake_store.stop_in_window == fake_store.send_windows)
         *fake_store.stop = 1;
     int r = next_answer(fake_store.send_answers, error), all = WB_OK;

@@ -54,6 +54,9 @@ typedef struct fake_delays {
     int64_t told_while_looking; /* when what another thread stores behind the next look is due; 0: nobody does */
 
     int store_calls, fetch_calls, begin_calls, ride_calls, remove_calls, release_calls, send_windows;
+    int works_late;     /* what a fetch does it does when it is ended, and not at all where that fails */
+    int64_t window_takes;   /* of `now` */
+    int64_t oldest_removed; /* how long ago a row that was removed was taken, at most */
     int has_begun;      /* a fetch, and is not ended */
     int sent_beside;    /* windows that were sent meanwhile */
     int stop_in_window; /* the number of the window in which somebody stops the endpoint: */

@@ -730,20 +730,86 @@ static void test_begun_is_given_back_at_a_stop(void **state)
     assert_int_equal(fake_store.release_calls, 1);
 }
 
-/* Nobody knows what became of it: what went with it is removed by itself, and so is what was sent since. */
-static void test_begun_has_no_answer(void **state)
+/* Nobody knows what became of it: what went with it is removed by itself, and so is what was sent since. Where
+ * the session is lost with it, by the next one; and by whom it was done in vain, too. */
+static void lose_the_answer(int works_late)
 {
-    (void)state;
+    fake_store.works_late = works_late;
     add_nine();
-    fake_store.end_answers[2] = WB_IN_DOUBT; /* the fourth lot: after the third was sent */
+    fake_store.end_answers[2] = WB_NOT_CONNECTED; /* the fourth lot: after the third was sent */
+    fake_store.remove_answers[0] = fake_store.remove_answers[1] = WB_NOT_CONNECTED;
     poll_once();
     assert_int_equal(fake_store.sent_count, 6);
-    assert_int_equal(fake_store.row_count, 3);
     assert_int_equal(fake_store.remove_calls, 2);
+    assert_int_equal(fake_store.storage_open, 0);
+    poll_once();
+    assert_int_equal(fake_store.remove_calls, 5); /* these two, and the last one, which is sent now */
     fake_store.now += WB_LOT_LEASE + WB_SECOND;
     poll_once();
     assert_int_equal(fake_store.row_count, 0);
     assert_int_equal(fake_store.sent_count, 9);
+}
+
+static void test_begun_has_no_answer(void **state)
+{
+    (void)state;
+    lose_the_answer(0);
+}
+
+static void test_begun_was_not_done(void **state)
+{
+    (void)state;
+    lose_the_answer(1);
+}
+
+/* What was sent is removed before the window behind the next one: the lease is three windows long. */
+static void test_removed_within_two_windows(void **state)
+{
+    (void)state;
+    add_nine();
+    fake_store.window_takes = 9 * WB_SECOND;
+    poll_once();
+    assert_int_equal(fake_store.row_count, 0);
+    assert_int_equal(fake_store.sent_count, 9);
+    assert_int_equal(fake_store.oldest_removed, 18 * WB_SECOND);
+}
+
+/* The answer comes when the lease is half over: all of it is given back, and asked for again. */
+static void test_late_answer(void **state)
+{
+    wb_storage_session *storage = (wb_storage_session *)&fake_store;
+    wb_error error = { 0 };
+    (void)state;
+    add_five();
+    poller.lot.is_flowing = 1;
+    assert_int_equal(wb_lot_fetch(&poller.lot, storage, &error), WB_OK);
+    assert_int_equal(wb_lot_begin_next(&poller.lot, storage, &error), WB_OK);
+    assert_true(fake_store.has_begun);
+    poller.lot.asked -= WB_LOT_LEASE / 2;
+    assert_int_equal(wb_lot_fetch(&poller.lot, storage, &error), WB_OK);
+    assert_int_equal(poller.lot.count, 0);
+    assert_int_equal(count_taken(), 2); /* of the first */
+    fake_store.now += WB_LOT_LEASE + WB_SECOND;
+    poll_once();
+    assert_int_equal(fake_store.sent_count, 5);
+}
+
+/* A refused lot, and the fetch that began beside it has no answer: what went with it is not forgotten. */
+static void test_recall_has_no_answer(void **state)
+{
+    (void)state;
+    fake_store.refused = "full";
+    fake_store.refused_cause = WB_CAUSE_OTHER;
+    fake_store.works_late = 1;
+    add_five();
+    fake_store.row_count = 3;
+    fake_delays_add("full", "refused", fake_store.now);
+    poller.policy.retries = 3;
+    fake_store.end_answers[1] = WB_RETRY;
+    poll_once();
+    assert_int_equal(fake_store.sent_count, 3);
+    assert_int_equal(fake_store.row_count, 1);
+    assert_int_equal(count_taken(), 0);
 }
 
 /* It cannot be begun: the lot in hand, of which nothing was sent, is given back. */
@@ -1492,6 +1558,10 @@ int main(void)
         EACH(test_begun_is_given_back),
         EACH(test_begun_is_given_back_at_a_stop),
         EACH(test_begun_has_no_answer),
+        EACH(test_begun_was_not_done),
+        EACH(test_removed_within_two_windows),
+        EACH(test_late_answer),
+        EACH(test_recall_has_no_answer),
         EACH(test_next_cannot_be_begun),
         EACH(test_ride_has_no_next),
         EACH(test_refused_do_not_ride),

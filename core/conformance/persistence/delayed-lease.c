@@ -352,45 +352,46 @@ static void removed_with_a_fetch(wb_kit *kit)
 
 /* ---- a fetch in two halves -------------------------------------------------------------------- */
 
-static int begins(wb_client *client, const char *removed)
+/* Three wait, one of them is taken; its removal and a fetch of the others have begun. */
+static int begins_beside(wb_client *a, wb_delayed *taken, wb_delayed_key *key)
 {
     const wb_delayed_fetch what = wb_fetch_of(wb_owner_a, 0);
-    const wb_delayed message = wb_waiting(removed, 0);
-    wb_delayed_key key = wb_waiting_key(&message);
-    return wb_client_check(client, wb_delayed_begin(client, &key, 1, &what), WB_OK, "begin to fetch");
-}
-
-static int has_halves(const wb_client *client)
-{
-    return client && WB_HAS(client->ops->delayed, wb_delayed_ops, begin_fetch);
+    wb_delayed_fetch one = what;
+    one.limit = 1;
+    *taken = wb_waiting("a", 0);
+    *key = wb_waiting_key(taken);
+    return a && WB_HAS(a->ops->delayed, wb_delayed_ops, begin_fetch) && stores_three(a) &&
+           wb_client_fetches(a, &one, "a ") &&
+           wb_client_check(a, wb_delayed_begin(a, key, 1, &what), WB_OK, "begin to fetch");
 }
 
 static void halves(wb_kit *kit)
 {
     wb_client *a = wb_client_open(kit, 0), *b = wb_client_open(kit, 0);
     const wb_delayed_fetch what = wb_fetch_of(wb_owner_b, 0);
-    wb_delayed_fetch one = wb_fetch_of(wb_owner_a, 0);
-    wb_seen seen[2] = { { .count = 0 }, { .count = 0 } };
-    one.limit = 1;
-    if (!b || !has_halves(a) || !stores_three(a) || !wb_client_fetches(a, &one, "a ") || !begins(a, "a"))
+    wb_seen mine = { .count = 0 }, theirs = { .count = 0 };
+    wb_delayed taken;
+    wb_delayed_key key;
+    if (!b || !begins_beside(a, &taken, &key))
         return;
-    wb_client_check(b, wb_delayed_fetch_into(b, &what, &seen[1]), WB_OK, "fetch beside it");
-    wb_client_delay(b, "later", PAST(4102444800) /* the year 2100 */);
-    wb_client_check(a, wb_delayed_end(a, &seen[0]), WB_OK, "end the fetch");
-    wb_kit_check(kit, seen[0].count + seen[1].count == 2 && strstr("b c ", seen[0].ids) && strstr("b c ", seen[1].ids),
-                 "\"%s\" and \"%s\" were fetched", seen[0].ids, seen[1].ids);
+    wb_client_check(b, wb_delayed_fetch_into(b, &what, &theirs), WB_OK, "fetch beside it");
+    wb_client_delay(b, "later", PAST(4102444800)); /* the year 2100 */
+    wb_client_check(a, wb_delayed_end(a, &mine), WB_OK, "end the fetch");
+    wb_kit_check(kit, mine.count + theirs.count == 2 && strcmp(mine.ids, theirs.ids) != 0 &&
+                          strstr("b c ", mine.ids) && strstr("b c ", theirs.ids),
+                 "\"%s\" and \"%s\" were fetched", mine.ids, theirs.ids);
     wb_client_has_waiting(a, "b c later ");
 }
 
-/* The server may still be at it. */
+/* The server may still be at it: rows of what it does are locked, and passed over, or taken. */
 static void closed_between_halves(wb_kit *kit)
 {
     wb_client *a = wb_client_open(kit, 0), *b = wb_client_open(kit, 0);
-    wb_delayed_fetch one = wb_fetch_of(wb_owner_a, 0);
-    wb_seen seen = { .count = 0 };
     const wb_delayed_filter all = { .struct_size = sizeof all };
-    one.limit = 1;
-    if (!b || !has_halves(a) || !stores_three(a) || !wb_client_fetches(a, &one, "a ") || !begins(a, "a"))
+    wb_seen seen = { .count = 0 };
+    wb_delayed taken;
+    wb_delayed_key key;
+    if (!b || !begins_beside(a, &taken, &key))
         return;
     wb_client_close(a);
     wb_client_check(b, wb_delayed_list_into(b, &all, &seen), WB_OK, "list what waits");

@@ -172,15 +172,17 @@ typedef struct wb_delayed_ops {
 
     /** Optional, both or none: remove() and fetch() for fetch->owner in one transaction, which spares a
      *  round trip and a flush while much is due, and in two halves: the host dispatches one lot while the
-     *  next one comes. begin_fetch() sends what is asked for, and need not wait for the answer; a store
-     *  that has to wait may do all of it here. `count` may be 0. Between the two nothing but end_fetch()
-     *  and close() is called on the session, for some ten seconds at most, and the keys stay where they
-     *  are. When it fails there is nothing to end. Outside of joined transactions only.
-     *  NULL: the host makes two calls. */
+     *  next one comes. begin_fetch() sends what is asked for, and need not wait for the answer; a store that
+     *  cannot but wait does all of it here. `count` may be 0. Between the two nothing but end_fetch() and
+     *  close() is called on the session, for a window of the broker (10 s, rarely 15); the keys, what they
+     *  point to and the owner's bytes stay where they are, *fetch need not. When it fails there is nothing to
+     *  end, and the keys may be removed or not. Outside of joined transactions only. NULL: the host makes two
+     *  calls. */
     int (*begin_fetch)(wb_storage_session *session, wb_delayed_key *keys, size_t count,
                        const wb_delayed_fetch *fetch, wb_error *error);
     /** Wait for that, and visit what was taken as fetch() does. The lease began with begin_fetch(), or
-     *  later. was_there is not filled. A session that is closed instead leaves all of it done, or
+     *  later. was_there is not filled. The fetch is over whatever this returns; after a failure the host removes the
+     *  keys again, on this session or another. A session that is closed instead leaves all of it done, or
      *  nothing. */
     int (*end_fetch)(wb_storage_session *session, wb_delayed_fn visit, void *argument, wb_error *error);
 } wb_delayed_ops;

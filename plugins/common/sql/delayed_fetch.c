@@ -68,7 +68,10 @@ static int take_at_once(wb_storage_session *session, const wb_delayed_fetch *fet
     if (!f->is_sent)
         return wb_sql_run_outside(session, "fetch_sent");
     wb_sql_send_outside(session, "fetch_sent");
-    return WB_OK; /* what failed is known when the answer is read */
+    if (wb_sql_of(session)->state != WB_SQL_LOST)
+        return WB_OK; /* what else failed is known when the answer is read */
+    f->is_sent = 0;
+    return wb_sql_receive_outside(session);
 }
 
 /* ---- by one that first says what it locks for us ------------------------------------------- */
@@ -222,12 +225,18 @@ static int end(wb_storage_session *session, wb_sql_fetching *f, wb_delayed_fn vi
     return result == WB_OK ? visit_taken(wb_sql_of(session)->outbox->driver, f, visit, argument) : result;
 }
 
+static int fail_without_begin(wb_storage_session *session, wb_error *error)
+{
+    const wb_host *host = wb_sql_of(session)->outbox->host;
+    return host->fail(host, error, WB_FATAL, WB_CAUSE_OTHER, 0, "could not " FETCH ": no fetch was begun");
+}
+
 int wb_sql_delayed_end_fetch(wb_storage_session *session, wb_delayed_fn visit, void *argument,
                              wb_error *error)
 {
     wb_sql_fetching *f = wb_sql_of(session)->fetching;
     if (!f)
-        return wb_sql_unusable(session, FETCH, error);
+        return fail_without_begin(session, error);
     wb_sql_of(session)->fetching = NULL;
     const int result = end(session, f, visit, argument, error);
     free_fetching(session, f);
