@@ -6,10 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/config/units.h"
 #include "core/endpoint/subscriptions.h"
 #include "core/negotiate/rules.h"
 #include "core/plugin/loader.h"
 #include "core/recover/recoverability.h"
+#include "core/recover/retry_copy.h"
 
 /* Plugins whose instances could share a transaction name what on; longer is nobody's. */
 #define RESOURCE_SIZE 4096
@@ -203,6 +205,32 @@ static void negotiate(const loading *l)
     free(negotiation);
 }
 
+static int64_t longest_span(const wb_endpoint_setup *endpoint)
+{
+    const wb_endpoint_config *config = endpoint->config;
+    int64_t retries = endpoint->plan.delayed_retries;
+    for (size_t i = 0; i < config->recoverability.type_count; i++)
+        if (config->recoverability.types[i].delayed_retries > retries)
+            retries = config->recoverability.types[i].delayed_retries;
+    return wb_recover_span(retries, config->recoverability.delay_increment, config->recoverability.delay_jitter);
+}
+
+/* A second copy of a message may be handled while the first one still waits for a retry: whoever has forgotten
+ * the id by then handles it twice. */
+static void warn_of_retention(const loading *l)
+{
+    const wb_endpoint_config *config = l->endpoint->config;
+    char span[WB_UNIT_TEXT_SIZE];
+    int64_t longest = longest_span(l->endpoint);
+    if (!l->endpoint->plan.outbox || config->outbox.retention >= longest)
+        return;
+    wb_problems_add(l->problems, WB_LOG_WARNING, WB_CONFIG_ORIGIN(config, outbox.retention),
+                    "endpoint \"%s\": ids are forgotten sooner than the last delayed retry of a message may come, %s after "
+                    "its first attempt: such a message may be handled twice; set \"retention\" to more than that, and to "
+                    "more than messages wait in the error queue",
+                    config->name, wb_duration_format(longest, span));
+}
+
 static const char **list_derived(wb_arena *arena, const wb_endpoint_config *config)
 {
     const char **derived = wb_arena_alloc(arena, (config->type_count + 1) * sizeof *derived);
@@ -270,6 +298,7 @@ static void load_endpoint(const loading *l)
                                         l->problems) == WB_OK;
     if (plugins_are_known(endpoint) && !(l->flags & WB_SETUP_PLUGINS_ONLY))
         negotiate(l);
+    warn_of_retention(l);
     fill_info(&l->setup->config->arena, endpoint, has_handlers ? l->problems : NULL);
     endpoint->is_ready =
         !endpoint->config->has_errors && l->problems->error_count == errors_before;

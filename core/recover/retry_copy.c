@@ -65,6 +65,17 @@ int64_t wb_recover_delay(const wb_recoverability *policy, const wb_retry_questio
     return delay + (most ? (int64_t)(spread(incoming, number) % (uint64_t)most) : 0);
 }
 
+/* The last one is sent within WB_DELAYED_RETRIES_END, and waits then; an increment is a year at most. */
+int64_t wb_recover_span(int64_t delayed_retries, int64_t increment, int64_t jitter)
+{
+    int64_t span = 0, delay = 0;
+    for (int64_t i = 1; i <= delayed_retries && span < WB_DELAYED_RETRIES_END; i++) {
+        delay += increment;
+        span += delay + delay / 100 * jitter;
+    }
+    return span;
+}
+
 static int is_ours(const wb_header *header)
 {
     static const char *const names[] = { WB_HEADER_RETRIES, WB_HEADER_RETRIES_TIMESTAMP };

@@ -24,6 +24,11 @@ typedef struct wb_retry_question {
  *  failed in a way that no time mends. */
 int64_t wb_recover_delay(const wb_recoverability *policy, const wb_retry_question *question);
 
+/** How long after its first attempt a message may come once more, of itself: the delays of so many delayed
+ *  retries, each as long as it may be. What a handler asks for (wb_retry_after) is not in it, nor what people do
+ *  with the error queue. */
+int64_t wb_recover_span(int64_t delayed_retries, int64_t increment, int64_t jitter);
+
 /** The operation that sends it to its own queue again, due at `due`. Lives as long as the arena;
  *  points into `incoming`. */
 wb_operation *wb_recover_retry_operation(const wb_origin *origin, const wb_incoming *incoming, int64_t due,

@@ -133,6 +133,16 @@ $wrong->configure(mode => 'receive_only', retries => '3; types = ( { type = "A";
 is $code, 78, 'what is wrong in the list is refused';
 like $text, $_, 'all of it' for qr/option "error_queue" = "wrong" is the endpoint's own queue/, qr/names a type for the second time/, qr/says nothing of its type/, qr/unknown option "typ"/, qr/option "type" is missing/, qr/is not a group/;
 
+# Three delayed retries, each as late as it may be: 12, 24 and 36 s.
+my $short = Endpoint->new('sqlite+sqlite', name => 'short', recover => 'delayed_retries = 3;', outbox => 'enabled = true; retention = "71s";');
+($code, $text) = $short->run('check');
+is $code, 0, 'a retention shorter than the delayed retries is no error';
+like $text, qr/warning: endpoint "short": ids are forgotten sooner than the last delayed retry of a message may come, 72s after/, 'it is warned of';
+$short->configure(outbox => 'enabled = true; retention = "72s";');
+unlike +($short->run('check'))[1], qr/forgotten sooner/, 'one that is as long is not';
+$short->configure(outbox => 'enabled = true; retention = "72s";', retries => '0; types = ( { type = "A"; delayed_retries = 4; } )');
+like +($short->run('check'))[1], qr/forgotten sooner.* 2min after/, 'what one type may take counts';
+
 for my $pair ('sqlite+sqlite', 'amqp+pgsql') {
     for my $outbox (1, 0) {
         my $e = Endpoint->new($pair, files => "outbox$outbox-", outbox => $outbox ? 'enabled = true;' : '');

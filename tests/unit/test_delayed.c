@@ -1422,6 +1422,17 @@ static void test_delays_of_retries(void **state)
     assert_true(delay_of(with, 1, "2", "", 0) > 0);
 }
 
+/* Not only what the delays add up to: after a day there are no more. */
+static void test_span_of_retries(void **state)
+{
+    (void)state;
+    assert_int_equal(wb_recover_span(0, 10 * WB_SECOND, 20), 0);
+    assert_int_equal(wb_recover_span(3, 10 * WB_SECOND, 0), 60 * WB_SECOND);
+    assert_int_equal(wb_recover_span(3, 10 * WB_SECOND, 50), 90 * WB_SECOND);
+    assert_int_equal(wb_recover_span(1000, 8 * WB_HOURS, 0), (8 + 16) * WB_HOURS);
+    assert_int_equal(wb_recover_span(1000, 365 * 24 * WB_HOURS, 100), 2 * 365 * 24 * WB_HOURS);
+}
+
 /* What failed at once does not come back at once; each attempt at a message asks for the same. */
 static void test_jitter_spreads(void **state)
 {
@@ -1596,6 +1607,7 @@ int main(void)
         EACH(test_breaker_that_is_open_remembers),
         EACH(test_delays_of_retries),
         EACH(test_jitter_spreads),
+        EACH(test_span_of_retries),
         EACH(test_delays_that_are_wished),
         EACH(test_copy_that_is_retried),
         EACH(test_an_idle_endpoint_knows_that_its_database_is_away),
