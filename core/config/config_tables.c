@@ -170,8 +170,8 @@ static const wb_option outbox_options[] = {
       .maximum = 3650 * DAY,
       .since = "0.1",
       .summary = "how long a message id is remembered",
-      .help = "Longer than a message may come once more: delayed retries (waybill check warns), days in the error "
-              "queue, a backup that is read in again." },
+      .help = "Longer than a message may take to come once more: delayed retries (waybill check warns), or days in "
+              "the error queue." },
     { .name = "cleanup_interval",
       .type = WB_OPTION_DURATION,
       .offset = offsetof(wb_endpoint_config, outbox.cleanup_interval),
