@@ -677,6 +677,27 @@ static void test_rows_that_moved_are_removed(void **state)
     ops->close(s);
 }
 
+/* What is begun is sent; one at a time is, and is over when it is ended, or its session closed. */
+static void test_fetch_in_two_halves(void **state)
+{
+    wb_storage_session *s = open_session(&orders);
+    const wb_delayed messages[] = { message("a", 1), message("b", 2) };
+    const wb_delayed_fetch what = { .struct_size = sizeof what, .limit = 9, .owner = alice, .lease = MINUTE };
+    seen all = { .count = 0 };
+    (void)state;
+    check(store->store(s, messages, 2, &failure));
+    check(store->begin_fetch(s, NULL, 0, &what, &failure));
+    await_number("select count(*) from orders_delayed where taken_by is not null", 2);
+    assert_int_equal(store->begin_fetch(s, NULL, 0, &what, &failure), WB_FATAL);
+    check(store->end_fetch(s, see, &all, &failure));
+    assert_int_equal(all.count, 2);
+    assert_int_equal(store->end_fetch(s, see, &all, &failure), WB_FATAL);
+    assert_non_null(strstr(failure.text, "no fetch was begun"));
+    check(store->begin_fetch(s, NULL, 0, &what, &failure));
+    ops->close(s);
+    assert_int_equal(count_rows(), 2);
+}
+
 /* So many that a server might rather read the whole table: rows of others, locked ones, are in its way. */
 enum { LOT = 500 };
 
@@ -1038,6 +1059,7 @@ int main(void)
         TEST_STORE(test_remove_says_what_was_there),
         TEST_STORE(test_remove_by_places),
         TEST_STORE(test_rows_that_moved_are_removed),
+        TEST_STORE(test_fetch_in_two_halves),
         TEST_STORE(test_removal_waits_for_nobody),
         TEST_STORE(test_failures_are_counted),
         TEST_STORE(test_cancel),

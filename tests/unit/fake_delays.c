@@ -139,6 +139,8 @@ static int fetch(wb_storage_session *session, const wb_delayed_fetch *fetch, wb_
     static fake_row taken[FAKE_ROWS_MAX];
     no_fetch_has_begun(session);
     fake_store.fetch_calls++;
+    if (fake_store.stop_in_fetch == fake_store.fetch_calls + fake_store.begin_calls)
+        *fake_store.stop = 1;
     int r = next_answer(fake_store.fetch_answers, error);
     if (r == WB_OK)
         visit_taken(taken, take(fetch, taken), visit, argument);
@@ -176,6 +178,8 @@ static int begin_fetch(wb_storage_session *session, wb_delayed_key *keys, size_t
     no_fetch_has_begun(session);
     fake_store.begin_calls++;
     fake_store.ride_calls += count > 0;
+    if (fake_store.stop_in_fetch == fake_store.fetch_calls + fake_store.begin_calls)
+        *fake_store.stop = 1;
     int r = next_answer(fake_store.fetch_answers, error);
     if (r != WB_OK)
         return r;
@@ -236,6 +240,7 @@ static int release(wb_storage_session *session, const char *owner, wb_delayed_ke
     no_fetch_has_begun(session);
     (void)error;
     fake_store.release_calls++;
+    fake_store.released += count;
     for (size_t i = 0; i < count; i++) {
         fake_row *row = find(&keys[i]);
         keys[i].was_there = is_his(row, owner);

@@ -59,7 +59,9 @@ typedef struct fake_delays {
     int64_t oldest_removed; /* how long ago a row that was removed was taken, at most */
     int has_begun;      /* a fetch, and is not ended */
     int sent_beside;    /* windows that were sent meanwhile */
-    int stop_in_window; /* the number of the window in which somebody stops the endpoint: */
+    size_t released;    /* keys of all release_calls */
+    int stop_in_window; /* the number of the window in which somebody stops the endpoint, */
+    int stop_in_fetch;  /* or of the fetch, begun or not: */
     atomic_int *stop;
     int storage_open, storage_opened, transport_open, transport_opened;
     int unheard; /* operations sent to the silent destination */

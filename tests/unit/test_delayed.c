@@ -716,6 +716,58 @@ static void test_begun_is_given_back(void **state)
     assert_int_equal(count_taken(), 0);
 }
 
+/* Twice: each time what was taken then, and nothing of before. */
+static void test_begun_is_given_back_each_time(void **state)
+{
+    (void)state;
+    fake_store.refused = "full";
+    fake_store.refused_cause = WB_CAUSE_OTHER;
+    add_five();
+    fake_store.row_count = 3;
+    fake_delays_add("full", "refused", fake_store.now);
+    add_five_more();
+    fake_delays_add("full", "refused, too", fake_store.now);
+    fake_delays_add("q", "k", fake_store.now);
+    poller.policy.retries = 3;
+    poll_once();
+    assert_int_equal(fake_store.sent_count, 9);
+    assert_int_equal(fake_store.row_count, 2);
+    assert_int_equal(fake_store.release_calls, 2);
+    assert_int_equal(fake_store.released, 2 + 1);
+}
+
+/* Where there are no two halves, or all is one transaction, lots go one by one. */
+static void test_scope_does_not_flow(void **state)
+{
+    (void)state;
+    add_nine();
+    pipeline.mode = WB_MODE_TRANSACTION_SCOPE;
+    poller.lot.is_flowing = 0;
+    wb_storage_session *storage = (wb_storage_session *)&fake_store;
+    wb_outlet outlet = { .pipeline = &pipeline, .session = (wb_transport_session *)&fake_store,
+                         .patience = WB_SECOND, .until = wb_clock_monotonic() + WB_SECOND };
+    wb_error error = { 0 };
+    assert_int_equal(wb_lot_fetch(&poller.lot, storage, &error), WB_OK);
+    assert_int_equal(wb_lot_dispatch(&poller.lot, &outlet, &error), WB_OK);
+    assert_int_equal(wb_lot_conclude(&poller.lot, storage, &error), WB_OK);
+    assert_false(poller.lot.is_flowing);
+    assert_int_equal(fake_store.remove_calls, 1);
+    pipeline.mode = WB_MODE_RECEIVE_ONLY;
+}
+
+/* Somebody stops before the next one is begun: it is not. */
+static void test_nothing_is_begun_at_a_stop(void **state)
+{
+    (void)state;
+    add_nine();
+    fake_store.stop_in_fetch = 2;
+    fake_store.stop = &pipeline.stop;
+    poll_once();
+    assert_int_equal(fake_store.sent_beside, 0);
+    assert_int_equal(fake_store.release_calls, 0);
+    assert_int_equal(count_taken(), 0);
+}
+
 /* Somebody stops meanwhile: the same, and what was sent is removed. */
 static void test_begun_is_given_back_at_a_stop(void **state)
 {
@@ -819,6 +871,7 @@ static void test_next_cannot_be_begun(void **state)
     add_nine();
     fake_store.fetch_answers[2] = WB_RETRY;
     poll_once();
+    assert_true(pipeline.fetch_breaker.armed);
     assert_int_equal(fake_store.sent_count, 2);
     assert_int_equal(fake_store.row_count, 7);
     assert_int_equal(count_taken(), 0);
@@ -1567,6 +1620,9 @@ int main(void)
         EACH(test_ride_fails),
         EACH(test_next_is_begun_beside),
         EACH(test_begun_is_given_back),
+        EACH(test_begun_is_given_back_each_time),
+        EACH(test_scope_does_not_flow),
+        EACH(test_nothing_is_begun_at_a_stop),
         EACH(test_begun_is_given_back_at_a_stop),
         EACH(test_begun_has_no_answer),
         EACH(test_begun_was_not_done),
