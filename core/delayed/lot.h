@@ -78,6 +78,7 @@ int wb_lot_is_full(const wb_lot *lot);
  *  sent is given back. What has no outcome stays taken until the lease ends. @return the store's
  *  class. */
 int wb_lot_conclude(wb_lot *lot, wb_storage_session *storage, wb_error *error);
+/** Add a copy of a key; and drop all of them. */
 void wb_lot_keep(wb_lot_keys *list, const wb_delayed_key *key);
 void wb_lot_forget(wb_lot_keys *list);
 /** End the fetch that has begun, if one has, and give back what it took. @return the store's class. */
