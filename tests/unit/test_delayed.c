@@ -736,13 +736,12 @@ static void test_begun_is_given_back_each_time(void **state)
     assert_int_equal(fake_store.released, 2 + 1);
 }
 
-/* Where there are no two halves, or all is one transaction, lots go one by one. */
+/* Where all is one transaction, lots go one by one. */
 static void test_scope_does_not_flow(void **state)
 {
     (void)state;
     add_nine();
     pipeline.mode = WB_MODE_TRANSACTION_SCOPE;
-    poller.lot.is_flowing = 0;
     wb_storage_session *storage = (wb_storage_session *)&fake_store;
     wb_outlet outlet = { .pipeline = &pipeline, .session = (wb_transport_session *)&fake_store,
                          .patience = WB_SECOND, .until = wb_clock_monotonic() + WB_SECOND };

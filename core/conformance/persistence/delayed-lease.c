@@ -360,8 +360,11 @@ static int begins_beside(wb_client *a, wb_delayed *taken, wb_delayed_key *key)
     one.limit = 1;
     *taken = wb_waiting("a", 0);
     *key = wb_waiting_key(taken);
-    return a && WB_HAS(a->ops->delayed, wb_delayed_ops, begin_fetch) && stores_three(a) &&
-           wb_client_fetches(a, &one, "a ") &&
+    if (a && !WB_HAS(a->ops->delayed, wb_delayed_ops, begin_fetch)) {
+        wb_kit_skip(a->kit, "there is no begin_fetch()");
+        return 0;
+    }
+    return a && stores_three(a) && wb_client_fetches(a, &one, "a ") &&
            wb_client_check(a, wb_delayed_begin(a, key, 1, &what), WB_OK, "begin to fetch");
 }
 
