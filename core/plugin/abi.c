@@ -50,6 +50,7 @@ static const operation persistence_operations[] = {
     { P(join), WB_CAP_JOIN_TRANSPORT },
     { P(shared_resource), WB_CAP_JOIN_TRANSPORT },
     { P(delayed), WB_CAP_DELAY_STORE | WB_CAP_DELAY_WITH_COMMIT },
+    { P(find), WB_CAP_CLAIM_WITH_COMMIT },
     { NULL, 0, 0 },
 };
 

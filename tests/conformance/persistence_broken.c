@@ -28,13 +28,16 @@ static const char *const bugs[] = { "none", "ids_ignore_case", "ids_lose_blanks"
                                     "walks_on_the_spot", "walks_past_the_visitor",
                                     "walks_beside_others", "sweeps_what_is_not_due",
                                     "parks_nothing", "clock_is_a_year_off", "clock_stands_still",
-                                    "locks_are_the_messages", "stores_as_begun", NULL };
+                                    "locks_are_the_messages", "stores_as_begun",
+                                    "late_claims_do_nothing", "finds_by_claiming", "finds_nothing",
+                                    NULL };
 enum { NONE, IDS_IGNORE_CASE, IDS_LOSE_BLANKS, IDS_END_AT_NUL, CLAIMS_BY_LOOKING, FORGETS_RELEASED,
        TRUNCATES_OPERATIONS, MARKS_ROLL_BACK, REST_IS_DROPPED, CLEAN_UP_TAKES_PENDING,
        SWEEPS_NEWEST_FIRST, REFUSED_COMMIT_IS_OK, CLOSE_COMMITS, DOUBT_IS_OK, DOUBT_IS_NOTHING,
        LOSS_IS_RETRY, WALKS_ON_THE_SPOT, WALKS_PAST_THE_VISITOR, WALKS_BESIDE_OTHERS,
        SWEEPS_WHAT_IS_NOT_DUE, PARKS_NOTHING, CLOCK_IS_A_YEAR_OFF, CLOCK_STANDS_STILL,
-       LOCKS_ARE_THE_MESSAGES, STORES_AS_BEGUN };
+       LOCKS_ARE_THE_MESSAGES, STORES_AS_BEGUN, LATE_CLAIMS_DO_NOTHING, FINDS_BY_CLAIMING,
+       FINDS_NOTHING };
 
 #define CLAIMS_MAX 1024
 #define MARKS_MAX 1024
@@ -169,6 +172,8 @@ static int commit_mangled(wb_storage_session *session, wb_commit *commit, wb_err
         mangled.released_count = 0;
     if (bug == PARKS_NOTHING && !place_of(session)->has_claims)
         mangled.operations = NULL;
+    if (bug == LATE_CLAIMS_DO_NOTHING)
+        mangled.claim_count = 0;
     if (bug == STORES_AS_BEGUN)
         mangled.batch = place_of(session)->batch;
     if (bug == TRUNCATES_OPERATIONS && mangled.operations_size > 65535)
@@ -204,6 +209,18 @@ static int broken_rollback(wb_storage_session *session, wb_error *error)
 {
     place_of(session)->is_open = 0;
     return base->rollback(session, error);
+}
+
+static int broken_find(wb_storage_session *session, wb_claim *claims, size_t count, wb_error *error)
+{
+    wb_begin begin = { .struct_size = sizeof begin, .batch = 1, .claims = claims, .claim_count = count };
+    int result = bug == FINDS_BY_CLAIMING ? base->begin(session, &begin, error)
+                                          : base->find(session, claims, count, error);
+    if (result == WB_OK && bug == FINDS_BY_CLAIMING)
+        result = base->rollback(session, error);
+    for (size_t i = 0; bug == FINDS_NOTHING && i < count; i++)
+        claims[i].duplicate_of = 0;
+    return result;
 }
 
 static int broken_open(wb_persistence *persistence, wb_storage_session **ret_session, wb_error *error)
@@ -374,6 +391,7 @@ const wb_plugin *JOIN(broken_, JOIN(BASE, _LTX_wb_plugin))(void)
     ops.begin = broken_begin;
     ops.commit = broken_commit;
     ops.rollback = broken_rollback;
+    ops.find = broken_find;
     ops.mark = broken_mark;
     ops.sweep = broken_sweep;
     ops.clean_up = broken_clean_up;

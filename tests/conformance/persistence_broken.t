@@ -56,6 +56,8 @@ skip crash: between a commit and its reply, all or nothing
 skip crash: in begin(), nothing is left
 skip crash: before a commit, nothing happened
 skip crash: before a mark, the row is there
+skip late: the request of a commit with a claim is lost
+skip late: the reply of a commit with a claim is lost
 END
 # Delayed stores are broken in another test; these declare none.
 configure none
@@ -136,6 +138,10 @@ fail interleaved: marks against sweeps
 fail interleaved: two sweeps and their marks
 END
 try refused_commit_is_ok <<'END'
+fail late: with an id that has a record nothing is committed
+fail late: nor with one's own number, twice
+fail late: many with one commit, all or none of them
+fail late: a commit waits for the transaction that holds its id, refused after its commit
 fail a second pending row under one number is refused and rolled back
 fail a parked row does not take the place of another
 END
@@ -169,6 +175,8 @@ fail rows with numbers in the future are not swept before
 END
 wait
 try parks_nothing <<'END'
+fail late: an id that is claimed with the commit is there with it
+fail late: a commit waits for the transaction that holds its id, and is made after its rollback
 fail next_pending() visits the largest number
 fail next_pending() hands out rows as they are
 fail a transaction that claims nothing stores a row
@@ -187,6 +195,28 @@ fail clock() tells the time, within minutes of the host's
 END
 try clock_stands_still <<'END'
 fail clock() goes on, and not back
+END
+try late_claims_do_nothing <<'END'
+fail late: an id that is claimed with the commit is there with it
+fail late: with an id that has a record nothing is committed
+fail late: nor with one's own number, twice
+fail late: many with one commit, all or none of them
+fail late: the same id is two ids for two endpoints
+fail late: a commit waits for the transaction that holds its id, refused after its commit
+fail late: a commit waits for the transaction that holds its id, and is made after its rollback
+END
+try finds_by_claiming <<'END'
+fail late: to find an id waits for nobody, and sees what is committed
+END
+try finds_nothing <<'END'
+fail late: an id that is claimed with the commit is there with it
+fail late: with an id that has a record nothing is committed
+fail late: nor with one's own number, twice
+fail late: many with one commit, all or none of them
+fail late: the same id is two ids for two endpoints
+fail late: to find an id waits for nobody, and sees what is committed
+fail late: a commit waits for the transaction that holds its id, refused after its commit
+fail late: a commit waits for the transaction that holds its id, and is made after its rollback
 END
 try locks_are_the_messages <<'END'
 fail a lock that a neighbour holds for too long is the server's fault

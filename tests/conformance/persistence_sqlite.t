@@ -42,6 +42,8 @@ skip crash: between a commit and its reply, all or nothing
 skip crash: in begin(), nothing is left
 skip crash: before a commit, nothing happened
 skip crash: before a mark, the row is there
+skip late: the request of a commit with a claim is lost
+skip late: the reply of a commit with a claim is lost
 skip delayed: crash: in store(), all or nothing
 skip delayed: crash: in remove(), all or nothing
 END

@@ -138,6 +138,7 @@ static const struct {
 } statements[] = {
     { WB_SQL_BEGIN, "BEGIN", "BEGIN" },
     { WB_SQL_CLAIM, "CLAIM", "CLAIM" },
+    { WB_SQL_CLAIM_LATE, "CLAIM_LATE", "CLAIM_LATE" },
     { WB_SQL_STORE, "STORE", "STORE" },
     { WB_SQL_MARK, "MARK", "MARK" },
     { WB_SQL_COMMIT, "COMMIT", "COMMIT" },

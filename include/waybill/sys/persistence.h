@@ -19,7 +19,7 @@
  *
  * Change log: 1.0 first version. Appended since: clock(), next_pending(); commit() may find that
  * a handler ended the transaction. Said more precisely: that it did outranks in check() what
- * failed after it. Then: delayed; wb_commit.delayed.
+ * failed after it. Then: delayed; wb_commit.delayed; wb_commit.claims, find().
  */
 #ifndef WAYBILL_SYS_PERSISTENCE_H
 #define WAYBILL_SYS_PERSISTENCE_H
@@ -84,6 +84,13 @@ typedef struct wb_commit {
      *  store() does it. None but where the plugin has WB_CAP_DELAY_WITH_COMMIT. */
     const wb_delayed *delayed;
     size_t delayed_count;
+    /** Ids to claim under `batch` in this transaction, which began without any: a session claims
+     *  late, so that whoever claims its id waits for one round trip. If one of them has a record,
+     *  nothing is committed: WB_ABORT, WB_RETRY or WB_REJECT, and find() says whose it is. What
+     *  another open transaction has claimed is waited for. None but where the plugin has
+     *  WB_CAP_CLAIM_WITH_COMMIT. */
+    const wb_claim *claims;
+    size_t claim_count;
 } wb_commit;
 
 /** A pending row. */
@@ -197,6 +204,12 @@ typedef struct wb_persistence_ops {
 
     /** The delayed message store (sys/delayed.h), with WB_CAP_DELAY_STORE; static. */
     const wb_delayed_ops *delayed;
+
+    /** With WB_CAP_CLAIM_WITH_COMMIT. Who has these ids? Fills duplicate_of: the batch number of a
+     *  record that is committed, or 0. Claims nothing and waits for nobody: what an open
+     *  transaction has claimed is not there yet. Ids as begin() gets them; outside of a
+     *  transaction. */
+    int (*find)(wb_storage_session *session, wb_claim *claims, size_t count, wb_error *error);
 } wb_persistence_ops;
 
 #ifdef __cplusplus

@@ -25,7 +25,7 @@
  * Change log: 1.0 first version. Appended since: WB_CAUSE_SERVER;
  * wb_endpoint_info.headers_max, headers_size_max, derived, derived_count; WB_CAUSE_SENDING;
  * wb_endpoint_info.delays, audit_queue, error_queues, error_queue_count; WB_CAP_EXPIRY;
- * WB_CAP_DELAY_WITH_COMMIT; wb_host.expired.
+ * WB_CAP_DELAY_WITH_COMMIT; wb_host.expired; WB_CAP_CLAIM_WITH_COMMIT.
  */
 #ifndef WAYBILL_SYS_PLUGIN_H
 #define WAYBILL_SYS_PLUGIN_H
@@ -195,6 +195,9 @@ typedef struct wb_option {
 /* Persistence: what handlers send later can be stored with the commit of their batch
  * (wb_commit.delayed), instead of behind it. */
 #define WB_CAP_DELAY_WITH_COMMIT (UINT64_C(1) << 19)
+/* Persistence: an id can be claimed with the commit (wb_commit.claims), and looked for without a
+ * claim (wb_persistence_ops.find): what transactional sessions need. */
+#define WB_CAP_CLAIM_WITH_COMMIT (UINT64_C(1) << 20)
 
 /* ---- descriptor ---------------------------------------------------------- */
 

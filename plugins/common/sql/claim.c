@@ -16,11 +16,12 @@ static size_t count_unsettled(const wb_begin *begin)
 }
 
 /* The claims from `first` that one statement holds. */
-static wb_sql_value some_claims(const wb_sql_outbox *outbox, const wb_begin *begin, size_t first)
+static wb_sql_value some_claims(const wb_sql_outbox *outbox, const wb_claim *claims, size_t count,
+                                size_t first)
 {
     const size_t most = outbox->dialect->keys_max;
-    const size_t rest = begin->claim_count - first;
-    return WB_SQL_LIST(WB_SQL_UNSETTLED_KEYS, begin->claims + first, rest < most ? rest : most);
+    const size_t rest = count - first;
+    return WB_SQL_LIST(WB_SQL_UNSETTLED_KEYS, claims + first, rest < most ? rest : most);
 }
 
 void wb_sql_queue_claims(wb_storage_session *session, const wb_begin *begin,
@@ -29,7 +30,7 @@ void wb_sql_queue_claims(wb_storage_session *session, const wb_begin *begin,
     const wb_sql_outbox *outbox = wb_sql_of(session)->outbox;
     size_t size;
     for (size_t i = 0; i < begin->claim_count; i += size) {
-        const wb_sql_value values[] = { some_claims(outbox, begin, i),
+        const wb_sql_value values[] = { some_claims(outbox, begin->claims, begin->claim_count, i),
                                         WB_SQL_NUMBER(begin->batch) };
         size = values[0].size;
         if (wb_sql_count_listed(&values[0]))
@@ -54,24 +55,25 @@ static void take_found(const wb_sql_driver *driver, wb_claim *claims, size_t cou
 }
 
 /* duplicate_of becomes the batch of the record, or stays unsettled: there is none. */
-static int look_up(wb_storage_session *session, wb_begin *begin)
+static int look_up(wb_storage_session *session, wb_claim *claims, size_t count,
+                   int (*run)(wb_storage_session *session, const char *crash_point))
 {
     const wb_sql_outbox *outbox = wb_sql_of(session)->outbox;
     const wb_sql_driver *driver = outbox->driver;
     int result = WB_OK;
     size_t size;
 
-    for (size_t i = 0; i < begin->claim_count; i++)
-        begin->claims[i].duplicate_of = WB_SQL_UNSETTLED;
-    for (size_t i = 0; i < begin->claim_count && result == WB_OK; i += size) {
-        const wb_sql_value keys = some_claims(outbox, begin, i);
+    for (size_t i = 0; i < count; i++)
+        claims[i].duplicate_of = WB_SQL_UNSETTLED;
+    for (size_t i = 0; i < count && result == WB_OK; i += size) {
+        const wb_sql_value keys = some_claims(outbox, claims, count, i);
         wb_sql_answer found = { 0 };
         size = keys.size;
         driver->start(session);
         driver->queue(session, WB_SQL_LOOKUP, &keys, 1, &found);
-        result = driver->run(session, NULL);
+        result = run(session, NULL);
         if (result == WB_OK)
-            take_found(driver, begin->claims + i, size, &found);
+            take_found(driver, claims + i, size, &found);
         driver->clear(&found);
     }
     return result;
@@ -112,7 +114,7 @@ static int start_over(wb_storage_session *session, wb_begin *begin, uint64_t *re
     driver->queue_begin(session, NULL, 0);
     int result = driver->run(session, NULL);
     if (result == WB_OK)
-        result = look_up(session, begin);
+        result = look_up(session, begin->claims, begin->claim_count, driver->run);
     if (result != WB_OK)
         return result;
     const uint64_t wanted = count_unsettled(begin);
@@ -125,11 +127,11 @@ static int start_over(wb_storage_session *session, wb_begin *begin, uint64_t *re
     return result;
 }
 
-static void settle_rest(wb_begin *begin)
+static void settle_rest(wb_claim *claims, size_t count)
 {
-    for (size_t i = 0; i < begin->claim_count; i++)
-        if (begin->claims[i].duplicate_of == WB_SQL_UNSETTLED)
-            begin->claims[i].duplicate_of = 0;
+    for (size_t i = 0; i < count; i++)
+        if (claims[i].duplicate_of == WB_SQL_UNSETTLED)
+            claims[i].duplicate_of = 0;
 }
 
 int wb_sql_settle_claims(wb_storage_session *session, wb_begin *begin, uint64_t count_new)
@@ -138,12 +140,13 @@ int wb_sql_settle_claims(wb_storage_session *session, wb_begin *begin, uint64_t 
     int result = WB_OK;
 
     if (count_new == begin->claim_count) { /* nearly always */
-        settle_rest(begin);
+        settle_rest(begin->claims, begin->claim_count);
         return WB_OK;
     }
     if (count_new > begin->claim_count)
         return refuse_count(session);
-    result = look_up(session, begin);
+    result = look_up(session, begin->claims, begin->claim_count,
+                     wb_sql_of(session)->outbox->driver->run);
     if (result != WB_OK || tell_apart(begin, count_new))
         return result;
     for (int round = 0; round < ROUNDS_MAX && missing && result == WB_OK; round++)
@@ -154,6 +157,18 @@ int wb_sql_settle_claims(wb_storage_session *session, wb_begin *begin, uint64_t 
         wb_sql_of(session)->outbox->driver->lose(session, "records of duplicates come and go");
         return wb_sql_of(session)->failure.result;
     }
-    settle_rest(begin);
+    settle_rest(begin->claims, begin->claim_count);
+    return WB_OK;
+}
+
+/* ---- without a claim ---------------------------------------------------------------- */
+
+int wb_sql_find(wb_storage_session *session, wb_claim *claims, size_t count, wb_error *error)
+{
+    if (wb_sql_of(session)->state != WB_SQL_IDLE)
+        return wb_sql_unusable(session, "look for deduplication records", error);
+    if (look_up(session, claims, count, wb_sql_run_outside) != WB_OK)
+        return wb_sql_report(session, "look for deduplication records", error);
+    settle_rest(claims, count);
     return WB_OK;
 }

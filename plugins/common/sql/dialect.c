@@ -16,6 +16,7 @@ static const char *const needed[WB_SQL_COUNT] = {
     [WB_SQL_TAKE] = "TAKE",         [WB_SQL_DROP] = "DROP",
     [WB_SQL_PUT_BACK] = "PUT_BACK",
     [WB_SQL_LIST] = "LIST",         [WB_SQL_SHOW] = "SHOW",
+    [WB_SQL_CLAIM_LATE] = "CLAIM_LATE",
 };
 
 static const char *find_lacking_statement(const wb_sql_dialect *d)

@@ -34,6 +34,7 @@
         .clock = wb_sql_clock,                                                                     \
         .next_pending = wb_sql_next_pending,                                                       \
         .delayed = &wb_sql_delayed,                                                                \
+        .find = wb_sql_find,                                                                       \
     }
 
 /** The entry of a plugin: its name (an identifier, and as a string), a summary, and the operations,
@@ -47,7 +48,8 @@
         .name = (string),                                                                          \
         .version = PACKAGE_VERSION,                                                                \
         .summary = (text),                                                                         \
-        .capabilities = WB_CAP_OUTBOX | WB_CAP_DELAY_STORE | WB_CAP_DELAY_WITH_COMMIT,             \
+        .capabilities = WB_CAP_OUTBOX | WB_CAP_DELAY_STORE | WB_CAP_DELAY_WITH_COMMIT |            \
+                        WB_CAP_CLAIM_WITH_COMMIT,                                                  \
         .options = (option_table),                                                                 \
         .option_count = sizeof(option_table) / sizeof(option_table)[0],                            \
         .option_stride = sizeof(wb_option),                                                        \

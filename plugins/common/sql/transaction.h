@@ -12,6 +12,7 @@ int wb_sql_check(wb_storage_session *session, size_t item, wb_error *error);
 int wb_sql_commit(wb_storage_session *session, wb_commit *commit, wb_error *error);
 int wb_sql_rollback(wb_storage_session *session, wb_error *error);
 int wb_sql_mark(wb_storage_session *session, const wb_mark *marks, size_t count, wb_error *error);
+int wb_sql_find(wb_storage_session *session, wb_claim *claims, size_t count, wb_error *error);
 
 /** Roll back what is open, if anything, and keep the session's failure as it is. */
 void wb_sql_undo(wb_storage_session *session);

@@ -89,6 +89,7 @@ uint64_t wb_sqlite_storage_batch_from_column(int64_t column);
 int wb_sqlite_storage_begin(wb_storage_session *session, wb_begin *begin, wb_error *error);
 int wb_sqlite_storage_commit(wb_storage_session *session, wb_commit *commit, wb_error *error);
 int wb_sqlite_storage_rollback(wb_storage_session *session, wb_error *error);
+int wb_sqlite_storage_find(wb_storage_session *session, wb_claim *claims, size_t count, wb_error *error);
 /* Whether the transaction is still open: WB_OK, or what became of it. */
 int wb_sqlite_storage_check_intact(wb_storage_session *session, wb_error *error);
 

@@ -122,6 +122,7 @@ static const wb_persistence_ops ops = {
     .clock = wb_sqlite_storage_clock,
     .next_pending = wb_sqlite_storage_next_pending,
     .delayed = &wb_sqlite_delayed_ops,
+    .find = wb_sqlite_storage_find,
 };
 
 static const wb_plugin descriptor = {
@@ -134,7 +135,7 @@ static const wb_plugin descriptor = {
     .version = PACKAGE_VERSION,
     .summary = "business data, outbox and delayed messages in a SQLite file",
     .capabilities = WB_CAP_OUTBOX | WB_CAP_DELAY_STORE | WB_CAP_DELAY_WITH_COMMIT |
-                    WB_CAP_JOIN_TRANSPORT,
+                    WB_CAP_CLAIM_WITH_COMMIT | WB_CAP_JOIN_TRANSPORT,
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .option_stride = sizeof(wb_option),

@@ -6,6 +6,7 @@
 
 /* ---- begin ---------------------------------------------------------------------------- */
 
+/* Leaves duplicate_of as it is where there is no record. */
 static int find_owner(wb_storage_session *session, wb_claim *claim, wb_error *error)
 {
     int result = wb_sqlite_storage_prepare(session, &session->find_claim,
@@ -18,15 +19,15 @@ static int find_owner(wb_storage_session *session, wb_claim *claim, wb_error *er
     if (code == SQLITE_ROW)
         claim->duplicate_of =
             wb_sqlite_storage_batch_from_column(sqlite3_column_int64(session->find_claim, 0));
-    else
-        result = wb_sqlite_db_fail(&session->db, code == SQLITE_DONE ? SQLITE_CORRUPT : code,
-                                   "find a deduplication record", error);
+    else if (code != SQLITE_DONE)
+        result = wb_sqlite_db_fail(&session->db, code, "find a deduplication record", error);
     (void)sqlite3_reset(session->find_claim);
     return result;
 }
 
 /* The insert is the check: a key that is there already makes no row. */
-static int claim_ids(wb_storage_session *session, wb_begin *begin, wb_error *error)
+static int claim_one(wb_storage_session *session, uint64_t batch, const wb_claim *claim, int *ret_is_new,
+                     wb_error *error)
 {
     int result =
         wb_sqlite_storage_prepare(session, &session->insert_claim,
@@ -34,16 +35,35 @@ static int claim_ids(wb_storage_session *session, wb_begin *begin, wb_error *err
                                   " on conflict do nothing", error);
     if (result != WB_OK)
         return result;
-    (void)sqlite3_bind_int64(session->insert_claim, 1,
-                             wb_sqlite_storage_batch_to_column(begin->batch));
+    (void)sqlite3_bind_int64(session->insert_claim, 1, wb_sqlite_storage_batch_to_column(batch));
+    (void)sqlite3_bind_blob64(session->insert_claim, 2, claim->id, claim->id_size, SQLITE_STATIC);
+    result = wb_sqlite_db_run(&session->db, session->insert_claim, "claim a message id", error);
+    *ret_is_new = result == WB_OK && sqlite3_changes(session->db.handle) != 0;
+    return result;
+}
+
+/* What is no longer there when it is looked for is nobody's: the transaction holds the file. */
+static int claim_ids(wb_storage_session *session, wb_begin *begin, wb_error *error)
+{
+    int result = WB_OK, is_new;
     for (size_t i = 0; result == WB_OK && i < begin->claim_count; i++) {
         wb_claim *claim = &begin->claims[i];
         claim->duplicate_of = 0;
-        (void)sqlite3_bind_blob64(session->insert_claim, 2, claim->id, claim->id_size,
-                                  SQLITE_STATIC);
-        result = wb_sqlite_db_run(&session->db, session->insert_claim, "claim a message id", error);
-        if (result == WB_OK && sqlite3_changes(session->db.handle) == 0)
+        result = claim_one(session, begin->batch, claim, &is_new, error);
+        if (result == WB_OK && !is_new)
             result = find_owner(session, claim, error);
+        if (result == WB_OK && !is_new && !claim->duplicate_of)
+            result = wb_sqlite_db_fail(&session->db, SQLITE_CORRUPT, "find a deduplication record", error);
+    }
+    return result;
+}
+
+int wb_sqlite_storage_find(wb_storage_session *session, wb_claim *claims, size_t count, wb_error *error)
+{
+    int result = WB_OK;
+    for (size_t i = 0; result == WB_OK && i < count; i++) {
+        claims[i].duplicate_of = 0;
+        result = find_owner(session, &claims[i], error);
     }
     return result;
 }
@@ -103,6 +123,17 @@ static int release(wb_storage_session *session, const wb_commit *commit, wb_erro
     return result;
 }
 
+static int claim_late(wb_storage_session *session, const wb_commit *commit, wb_error *error)
+{
+    const wb_host *host = session->db.host;
+    int result = WB_OK, is_new = 1;
+    for (size_t i = 0; result == WB_OK && is_new && i < commit->claim_count; i++)
+        result = claim_one(session, commit->batch, &commit->claims[i], &is_new, error);
+    return result != WB_OK || is_new ? result
+                                     : host->fail(host, error, WB_ABORT, WB_CAUSE_OTHER, 0,
+                                                  "an id to be claimed has a record");
+}
+
 int wb_sqlite_storage_check_intact(wb_storage_session *session, wb_error *error)
 {
     if (wb_sqlite_storage_is_intact(session))
@@ -125,6 +156,8 @@ int wb_sqlite_storage_commit(wb_storage_session *session, wb_commit *commit, wb_
         result = release(session, commit, error);
     if (result == WB_OK && WB_HAS(commit, wb_commit, delayed_count) && commit->delayed_count)
         result = wb_sqlite_delayed_insert(session, commit->delayed, commit->delayed_count, error);
+    if (result == WB_OK && WB_HAS(commit, wb_commit, claim_count))
+        result = claim_late(session, commit, error);
     if (result == WB_OK) {
         session->db.host->crash_point("commit_sent");
         result = wb_sqlite_db_commit(&session->db, error);
