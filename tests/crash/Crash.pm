@@ -234,8 +234,18 @@ sub is_quiescent {
     my @expected = $self->expected;
     my $known = grep { !$_->{fails} } @expected;
     my $fails = @expected - $known;
-    my $stuck = grep { $_->{order} =~ /^(?:nowhere|astray)/ } @{ $self->{model} };    # pending, and stay so
-    return $state->{effects} >= $known && $state->{errors} >= $fails && !$state->{ready} && $state->{pending} <= $stuck;
+    my $stuck = grep { $_->{order} =~ /^nowhere/ } @{ $self->{model} };    # pending, and stay so
+    my $astray = grep { $_->{order} =~ /^astray/ } @{ $self->{model} };    # may stay so
+    return $state->{effects} >= $known && $state->{errors} >= $fails && !$state->{ready}
+        && $state->{pending} <= $stuck + $astray && $self->stays($state->{pending} - $stuck);
+}
+
+# What went astray is pending for good if it was refused at once; what is only late goes away.
+sub stays {
+    my ($self, $left) = @_;
+    return 1 if $left <= 0;
+    $self->{left} = [ $left, time ] if !$self->{left} || $self->{left}[0] != $left;
+    return time - $self->{left}[1] > 3;
 }
 
 # Quiescent, or nothing has moved for so long that it never will be.
