@@ -86,10 +86,24 @@ static size_t collect_sent(const wb_lot *lot, wb_delayed_key *keys)
     return count;
 }
 
+/* What could not be removed is kept: as long as it stays nothing more is fetched, and sent in vain. */
+static void keep_unremoved(wb_lot *lot, size_t count)
+{
+    if (lot->pipeline->mode == WB_MODE_TRANSACTION_SCOPE)
+        return; /* it is rolled back, and was not sent */
+    if (!lot->riding.count)
+        wb_lot_forget(&lot->riding);
+    for (size_t i = 0; i < count; i++)
+        wb_lot_keep(&lot->riding, &lot->keys[i]);
+}
+
 static int remove_sent(wb_lot *lot, wb_storage_session *storage, wb_error *error)
 {
     size_t count = collect_sent(lot, lot->keys);
-    return count ? remove_patiently(lot, storage, lot->keys, count, error) : WB_OK;
+    int r = count ? remove_patiently(lot, storage, lot->keys, count, error) : WB_OK;
+    if (r != WB_OK)
+        keep_unremoved(lot, count);
+    return r;
 }
 
 /* More is due, and nothing keeps the next fetch waiting: all of a full lot was sent. */
@@ -110,11 +124,11 @@ static void keep_sent(wb_lot *lot)
         wb_lot_keep(&lot->riding, &lot->entries[i].key);
 }
 
-/* Who gave it its lease may remove it, on any session. */
+/* Who gave it its lease may remove it, on any session, and whenever that can be done. */
 static int remove_kept(wb_lot *lot, wb_storage_session *storage, wb_lot_keys *sent, wb_error *error)
 {
     int r = sent->count && !wb_bug("riding_forgotten") ? remove_patiently(lot, storage, sent->keys, sent->count, error) : WB_OK;
-    if (r != WB_NOT_CONNECTED && r != WB_IN_DOUBT)
+    if (r == WB_OK || lot->pipeline->mode == WB_MODE_TRANSACTION_SCOPE)
         wb_lot_forget(sent);
     return r;
 }

@@ -83,8 +83,8 @@ void wb_lot_keep(wb_lot_keys *list, const wb_delayed_key *key);
 void wb_lot_forget(wb_lot_keys *list);
 /** End the fetch that has begun, if one has, and give back what it took. @return the store's class. */
 int wb_lot_recall(wb_lot *lot, wb_storage_session *storage, wb_error *error);
-/** There is no next fetch: end the one that has begun, and remove what was sent. What a lost session keeps
- *  from being removed is kept for the next call, on another one. @return the store's class. */
+/** There is no next fetch: end the one that has begun, and remove what was sent. What cannot
+ *  be removed is kept for the next call. @return the store's class. */
 int wb_lot_settle(wb_lot *lot, wb_storage_session *storage, wb_error *error);
 /** Give back what was not sent, and is still taken. @return the store's class. */
 int wb_lot_give_back(wb_lot *lot, wb_storage_session *storage, wb_error *error);

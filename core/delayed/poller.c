@@ -72,9 +72,11 @@ static int open_outlet(wb_poller *poller, wb_error *error)
 static void give_back(wb_poller *poller)
 {
     wb_error ignored;
-    if (poller->storage && wb_lot_settle(&poller->lot, poller->storage, &ignored) != WB_OK)
+    if (poller->storage && wb_lot_recall(&poller->lot, poller->storage, &ignored) != WB_OK)
         close_storage(poller);
     if (poller->storage && wb_lot_give_back(&poller->lot, poller->storage, &ignored) != WB_OK)
+        close_storage(poller);
+    if (poller->storage && wb_lot_settle(&poller->lot, poller->storage, &ignored) != WB_OK)
         close_storage(poller);
     poller->lot.count = 0;
 }
@@ -268,8 +270,8 @@ static int look(wb_poller *poller, int64_t *ret_due, int64_t *ret_now, wb_error 
     wb_pipeline *p = poller->pipeline;
     int r = open_storage(poller, error);
     int64_t asked = wb_clock_steady();
-    if (r == WB_OK) /* what the session before could not remove */
-        r = wb_lot_settle(&poller->lot, poller->storage, error);
+    if (r == WB_OK && (r = settle(poller, error)) != WB_OK) /* what could not be removed before */
+        return r;
     if (r == WB_OK)
         r = p->persistence_ops->delayed->next(poller->storage, ret_due, ret_now, error);
     error->result = r;

@@ -1007,7 +1007,7 @@ static void test_what_is_kept(void **state)
     fake_delays_add("silent", "unheard", fake_store.now);
     poll_once();
     fake_delays_add("q", "removable", fake_store.now);
-    fake_store.remove_answers[0] = WB_NOT_CONNECTED;
+    fake_store.remove_answers[0] = fake_store.remove_answers[1] = WB_NOT_CONNECTED;
     poll_once();
     wb_poller_finish(&poller);
     assert_int_equal(fake_store.row_count, 2);
@@ -1053,20 +1053,59 @@ static void test_database_is_away(void **state)
     assert_false(pipeline.fetch_breaker.armed);
 }
 
-/* Sent, and that it was could not be told: it is sent again, the same. */
+/* Sent, and that it was could not be told: that is told later. */
 static void test_remove_fails(void **state)
 {
     (void)state;
     fake_store.remove_answers[0] = WB_IN_DOUBT;
-    fake_delays_add("q", "twice", fake_store.now);
+    fake_delays_add("q", "once", fake_store.now);
     poll_once();
     assert_int_equal(fake_store.release_calls, 0); /* not at once */
     assert_true(pipeline.dispatch_breaker.armed);
     fake_store.now += WB_LOT_LEASE;
     poll_once();
     assert_int_equal(fake_store.row_count, 0);
+    assert_int_equal(fake_store.sent_count, 1);
+}
+
+/* A process that dies before has its rows sent again, the same. */
+static void test_remove_fails_and_nobody_remembers(void **state)
+{
+    (void)state;
+    fake_store.remove_answers[0] = fake_store.remove_answers[1] = WB_IN_DOUBT;
+    fake_delays_add("q", "twice", fake_store.now);
+    poll_once();
+    wb_poller_finish(&poller);
+    wb_poller_init(&poller);
+    fake_store.now += WB_LOT_LEASE;
+    poll_once();
+    assert_int_equal(fake_store.row_count, 0);
     assert_int_equal(fake_store.sent_count, 2);
     assert_memory_equal(&fake_store.sent[0], &fake_store.sent[1], sizeof fake_store.sent[0]);
+}
+
+/* As where somebody took the privilege away: nothing is sent again and again, and the breaker opens. */
+static void test_nothing_can_be_removed(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 8; i++)
+        fake_store.remove_answers[i] = WB_FATAL;
+    fake_delays_add("q", "once", fake_store.now);
+    fake_delays_add("q", "later", fake_store.now + WB_LOT_LEASE);
+    poll_once();
+    assert_true(pipeline.dispatch_breaker.armed);
+    for (int i = 0; i < 3; i++) {
+        fake_store.now += WB_LOT_LEASE;
+        pipeline.dispatch_breaker.armed -= WB_SECOND;
+        pipeline.dispatch_breaker.failed -= WB_MILLISECOND;
+        poll_once();
+        assert_int_equal(fake_store.sent_count, 1);
+        assert_true(pipeline.dispatch_breaker.is_open);
+    }
+    poll_once(); /* it was given back */
+    assert_int_equal(fake_store.row_count, 0);
+    assert_int_equal(fake_store.sent_count, 2);
+    assert_false(pipeline.dispatch_breaker.is_open);
 }
 
 /* And what was refused beside it was not sent: others may have it at once. */
@@ -1075,7 +1114,7 @@ static void test_remove_fails_beside_a_refused_one(void **state)
     (void)state;
     fake_store.refused = "nowhere";
     fake_store.refused_cause = WB_CAUSE_REFUSED;
-    fake_store.remove_answers[0] = WB_IN_DOUBT;
+    fake_store.remove_answers[0] = fake_store.remove_answers[1] = WB_IN_DOUBT;
     fake_delays_add("nowhere", "refused", fake_store.now);
     fake_delays_add("q", "sent", fake_store.now);
     poll_once();
@@ -1090,15 +1129,16 @@ static void test_remove_failed_once(void **state)
 {
     (void)state;
     poller.policy.retries = 5;
-    fake_store.remove_answers[0] = WB_IN_DOUBT;
+    fake_store.remove_answers[0] = fake_store.remove_answers[1] = WB_IN_DOUBT;
     fake_delays_add("q", "sent", fake_store.now);
     poll_once();
     assert_true(pipeline.dispatch_breaker.armed);
     fake_store.refused = "full";
     fake_store.refused_cause = WB_CAUSE_OTHER;
     fake_delays_add("full", "refused", fake_store.now);
-    poll_once();
-    assert_int_equal(fake_store.rows[1].failures, 1);
+    poll_once(); /* and it is removed by now */
+    assert_int_equal(fake_store.row_count, 1);
+    assert_int_equal(fake_store.rows[0].failures, 1);
     assert_false(pipeline.dispatch_breaker.armed);
 }
 
@@ -1638,6 +1678,8 @@ int main(void)
         EACH(test_broker_is_away),
         EACH(test_database_is_away),
         EACH(test_remove_fails),
+        EACH(test_remove_fails_and_nobody_remembers),
+        EACH(test_nothing_can_be_removed),
         EACH(test_remove_fails_beside_a_refused_one),
         EACH(test_remove_failed_once),
         EACH(test_keys_have_retries),

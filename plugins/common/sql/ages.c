@@ -31,12 +31,11 @@ static void describe(char *text, size_t size, uint64_t count)
                    count >= WB_SQL_FUTURE_MAX ? " or more" : "");
 }
 
-void wb_sql_report_future(const wb_host *host, const char *endpoint, uint64_t records,
-                          uint64_t pending, uint64_t newest, int64_t now)
+void wb_sql_report_future(const wb_host *host, uint64_t records, uint64_t pending,
+                          uint64_t newest, int64_t now)
 {
     char records_text[40], pending_text[40], ahead[32];
-    const wb_field fields[] = { { "endpoint", endpoint },
-                                { "records", records_text },
+    const wb_field fields[] = { { "records", records_text },
                                 { "pending", pending_text },
                                 { "seconds_ahead", ahead } };
 
@@ -49,5 +48,5 @@ void wb_sql_report_future(const wb_host *host, const char *endpoint, uint64_t re
     host->log(host, WB_LOG_WARNING,
               "outbox records from the future are left alone: a clock was wrong when they were "
               "written",
-              fields, records ? 4 : 3);
+              fields, records ? 3 : 2);
 }

@@ -26,7 +26,7 @@ uint64_t wb_sql_future(int64_t now);
 
 /** Warn of so many deduplication records and pending rows of the future; `newest` is the highest
  *  number of a record. Nothing is said of none. */
-void wb_sql_report_future(const wb_host *host, const char *endpoint, uint64_t records,
-                          uint64_t pending, uint64_t newest, int64_t now);
+void wb_sql_report_future(const wb_host *host, uint64_t records, uint64_t pending,
+                          uint64_t newest, int64_t now);
 
 #endif

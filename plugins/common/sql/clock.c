@@ -34,7 +34,7 @@ static void report(const wb_sql_outbox *outbox, wb_sql_answer *answer, int64_t n
     const wb_sql_driver *driver = outbox->driver;
     wb_sql_cell cells[3];
     if (driver->fetch(answer, cells, 3))
-        wb_sql_report_future(outbox->host, outbox->names.endpoint, driver->number(&cells[0]),
+        wb_sql_report_future(outbox->host, driver->number(&cells[0]),
                              driver->number(&cells[1]), driver->number(&cells[2]), now);
 }
 

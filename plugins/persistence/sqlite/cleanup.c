@@ -49,7 +49,7 @@ static void look_for_future(wb_storage_session *session, int64_t wall)
         const uint64_t records = (uint64_t)sqlite3_column_int64(row, 0);
         const uint64_t pending = (uint64_t)sqlite3_column_int64(row, 1);
         const uint64_t newest = wb_sqlite_storage_batch_from_column(sqlite3_column_int64(row, 2));
-        wb_sql_report_future(session->db.host, session->persistence->endpoint->name, records,
+        wb_sql_report_future(session->db.host, records,
                              pending, newest, wall);
         session->told_future = records || pending;
     }
