@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/log.h"
+#include "core/base/memory.h"
 
 struct wb_arena_block {
     wb_arena_block *next;
@@ -18,10 +18,8 @@ struct wb_arena_block {
 
 static void *or_die(void *memory)
 {
-    if (!memory) {
-        wb_log_write(WB_LOG_ERROR, "out of memory", NULL, 0);
-        abort();
-    }
+    if (!memory)
+        wb_memory_is_out();
     return memory;
 }
 

@@ -2,7 +2,7 @@
  *
  * An arena: allocations that live as long as a batch and are forgotten together.
  * Out of memory ends the process: nothing can be promised without it, and the
- * next process resumes from the deduplication records.
+ * next process resumes from the deduplication records. In a library it is an error (memory.h).
  */
 #ifndef WB_BASE_ARENA_H
 #define WB_BASE_ARENA_H

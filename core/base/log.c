@@ -3,6 +3,7 @@
 
 #include "core/base/log.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,6 +20,30 @@ typedef struct {
     char text[LINE_MAX_SIZE];
     size_t used;
 } log_line;
+
+static pthread_mutex_t writer_lock = PTHREAD_MUTEX_INITIALIZER; /* guards the two, and calls of the first */
+static void (*writer)(void *argument, int level, const char *line, size_t size);
+static void *writer_argument;
+
+void wb_log_set_writer(void (*write_line)(void *argument, int level, const char *line, size_t size), void *argument)
+{
+    pthread_mutex_lock(&writer_lock);
+    writer = write_line;
+    writer_argument = argument;
+    pthread_mutex_unlock(&writer_lock);
+}
+
+/* @return 0: there is no writer. */
+static int hand_over(int level, log_line *line)
+{
+    pthread_mutex_lock(&writer_lock);
+    int has_writer = writer != NULL;
+    line->text[line->used] = '\0';
+    if (has_writer)
+        writer(writer_argument, level, line->text, line->used);
+    pthread_mutex_unlock(&writer_lock);
+    return has_writer;
+}
 
 void wb_log_set_level(int level)
 {
@@ -94,6 +119,8 @@ void wb_log_write(int level, const char *text, const wb_field *fields, size_t co
     for (size_t i = 0; i < count; i++)
         if (fields[i].value)
             put_field(&line, fields[i].name, fields[i].value);
+    if (hand_over(level, &line))
+        return;
     line.text[line.used++] = '\n';
     /* Nobody is left to be told when the log itself cannot be written. */
     if (write(STDERR_FILENO, line.text, line.used) < 0)

@@ -16,6 +16,9 @@
 /** Lines above this level are dropped. WB_LOG_INFO at start. */
 void wb_log_set_level(int level);
 
+/** Where lines go, without their line break but with a NUL byte behind: one at a time. At first to stderr. */
+void wb_log_set_writer(void (*write)(void *argument, int level, const char *line, size_t size), void *argument);
+
 /** Write one line. A field with a NULL value is left out. */
 void wb_log_write(int level, const char *text, const wb_field *fields, size_t count);
 

@@ -41,7 +41,8 @@ typedef struct wb_handler_choice {
 #define WB_SECTION_RECOVERABILITY 3
 #define WB_SECTION_DELAYED 4
 #define WB_SECTION_AUDIT 5
-#define WB_SECTION_COUNT 6
+#define WB_SECTION_SESSION 6
+#define WB_SECTION_COUNT 7
 
 /* What becomes of an endpoint whose workers gave up: wb_endpoint_config.on_endpoint_failure. */
 #define WB_ON_FAILURE_RESTART 0
@@ -53,6 +54,10 @@ typedef struct wb_handler_choice {
 /* What becomes of an endpoint whose servers are not there at the start: wb_endpoint_config.start. */
 #define WB_START_FAIL 0
 #define WB_START_WAIT 1
+
+/* When a session's commit needs the broker: wb_endpoint_config.session.mode. */
+#define WB_SESSION_CONTROL_MESSAGE 0
+#define WB_SESSION_STORE_AND_FORWARD 1
 
 /** One endpoint. Durations are nanoseconds, sizes bytes. The defaults are in the option
  *  tables (config_tables.c). */
@@ -114,6 +119,15 @@ typedef struct wb_endpoint_config {
         const char *queue; /* NULL: nothing is audited */
     } audit;
 
+    struct {
+        int32_t mode; /* WB_SESSION_x */
+        const char *processor_endpoint; /* NULL: the endpoint itself */
+        int64_t maximum_commit_duration;
+        int64_t commit_delay_increment;
+        int64_t connections;
+        wb_conf_origin at; /* of the group, is_set = 0 where there is none */
+    } session;
+
     /* Where each option was set; use WB_CONFIG_ORIGIN. */
     const wb_conf_origin *origins[WB_SECTION_COUNT];
     const wb_option_list *handler_list;
@@ -156,7 +170,7 @@ wb_conf_origin wb_config_origin(const wb_endpoint_config *endpoint, size_t offse
 
 /** A table of options, for parsing and for documentation. */
 typedef struct wb_config_section {
-    const char *name; /* the group's name: "", "endpoints", "outbox", "recoverability", "audit" */
+    const char *name; /* the group's name: "", "endpoints", "outbox", "recoverability", "audit", "session" */
     const char *summary;
     const wb_option *options;
     size_t option_count;

@@ -13,8 +13,8 @@
 
 static const char *const top_groups[] = { "endpoints", NULL };
 static const char *const endpoint_groups[] = { "transport", "persistence", "outbox",
-                                               "recoverability", "delayed_delivery", "audit", "types",
-                                               NULL };
+                                               "recoverability", "delayed_delivery", "audit", "session",
+                                               "types", NULL };
 
 static const char *const recoverability_groups[] = { "types", NULL };
 
@@ -134,6 +134,18 @@ static void check_error_queues(const reading *r)
             check_error_queue(r, endpoint->recoverability.types[i].error_queue, endpoint->recoverability.types_at[i]);
 }
 
+static void read_session(const reading *r)
+{
+    wb_endpoint_config *endpoint = r->endpoint;
+    const wb_conf_node *group = wb_conf_child(r->node, "session");
+    read_section(r, WB_SECTION_SESSION, group, NULL);
+    endpoint->session.at = group ? group->at : r->node->at;
+    endpoint->session.at.is_set = group != NULL;
+    if (endpoint->session.processor_endpoint)
+        check_name(r, "session.processor_endpoint", endpoint->session.processor_endpoint,
+                   WB_CONFIG_ORIGIN(endpoint, session.processor_endpoint));
+}
+
 static void check_names(const reading *r)
 {
     const wb_endpoint_config *endpoint = r->endpoint;
@@ -221,6 +233,7 @@ static void read_endpoint(wb_config *config, wb_problems *problems, const wb_con
     if (WB_CONFIG_ORIGIN(endpoint, recoverability.on_failure).is_set)
         endpoint->recoverability.on_failure++; /* 0: as the order of keys wants it */
     read_section(&r, WB_SECTION_AUDIT, wb_conf_child(node, "audit"), NULL);
+    read_session(&r);
     if (!endpoint->name)
         endpoint->name = "";
     if (!endpoint->concurrency)

@@ -17,6 +17,7 @@ static const char *const on_message_failure[] = { "block", "delay", NULL };
 static const char *const delays_by[] = { "transport", "store", NULL };
 static const char *const on_circuit_open[] = { "log", "stop", NULL };
 static const char *const starts[] = { "fail", "wait", NULL };
+static const char *const session_modes[] = { "control_message", "store_and_forward", NULL };
 
 static const wb_option top_options[] = {
     { .name = "plugin_path",
@@ -337,6 +338,53 @@ static const wb_option audit_options[] = {
               "with that in the outbox." },
 };
 
+static const wb_option session_options[] = {
+    { .name = "mode",
+      .type = WB_OPTION_CHOICE,
+      .offset = offsetof(wb_endpoint_config, session.mode),
+      .default_text = "control_message",
+      .choices = session_modes,
+      .since = "0.1",
+      .summary = "whether a session's commit needs the broker",
+      .help = "control_message: a message to the endpoint's own queue (or to the processor's) leaves before the "
+              "commit, as with NServiceBus; whoever receives it sends what a process that died has committed and not sent, "
+              "within seconds. Without the broker a commit fails. store_and_forward: a commit needs the database "
+              "alone. What a process that died has committed and not sent is sent by the sweeper of any "
+              "instance, when it is older than outbox.sweep_after." },
+    { .name = "processor_endpoint",
+      .type = WB_OPTION_STRING,
+      .offset = offsetof(wb_endpoint_config, session.processor_endpoint),
+      .since = "0.1",
+      .summary = "for a send-only endpoint: whose outbox its sessions use",
+      .help = "An endpoint with outbox on the same database, in the same schema; its instances see to what sessions "
+              "left behind. Its tables are made by its own waybill install." },
+    { .name = "maximum_commit_duration",
+      .type = WB_OPTION_DURATION,
+      .offset = offsetof(wb_endpoint_config, session.maximum_commit_duration),
+      .default_text = "15s",
+      .minimum = SECOND,
+      .maximum = DAY,
+      .since = "0.1",
+      .summary = "how long a commit may take from its control message on; one that takes longer fails" },
+    { .name = "commit_delay_increment",
+      .type = WB_OPTION_DURATION,
+      .offset = offsetof(wb_endpoint_config, session.commit_delay_increment),
+      .default_text = "2s",
+      .minimum = SECOND / 1000,
+      .maximum = DAY,
+      .since = "0.1",
+      .summary = "half of the first delay of a control message whose session has not committed; it doubles each time" },
+    { .name = "connections",
+      .type = WB_OPTION_INTEGER,
+      .offset = offsetof(wb_endpoint_config, session.connections),
+      .default_text = "16",
+      .minimum = 1,
+      .maximum = 1024,
+      .since = "0.1",
+      .summary = "most sessions of a process that are open at a time",
+      .help = "Each has a connection to the database, kept for the next one, and in mode control_message one to the broker." },
+};
+
 const wb_config_section wb_config_sections[WB_SECTION_COUNT] = {
     [WB_SECTION_TOP] = { "", "the file", top_options, COUNT(top_options) },
     [WB_SECTION_ENDPOINT] = { "endpoints", "each endpoint", endpoint_options,
@@ -348,4 +396,6 @@ const wb_config_section wb_config_sections[WB_SECTION_COUNT] = {
     [WB_SECTION_DELAYED] = { "delayed_delivery", "messages that are due later", delayed_options,
                              COUNT(delayed_options) },
     [WB_SECTION_AUDIT] = { "audit", "copies of what was handled", audit_options, COUNT(audit_options) },
+    [WB_SECTION_SESSION] = { "session", "transactional sessions of programs (waybill/session.h)", session_options,
+                             COUNT(session_options) },
 };

@@ -33,6 +33,7 @@ struct wb_endpoint {
     wb_housekeeper housekeeper;
     int has_housekeeper;
     wb_poller poller;
+    void *owner;
     int result;      /* WB_OK, or the class of `failure` while seats are empty for it */
     wb_error failure; /* why the first of those who gave up did */
 };
@@ -76,6 +77,7 @@ static void fill_pipeline(wb_endpoint *e)
     p->endpoint = config->name;
     p->mode = setup->plan.mode;
     p->outbox = setup->plan.outbox;
+    p->minds_sessions = p->outbox && (setup->persistence->capabilities & WB_CAP_CLAIM_WITH_COMMIT) != 0;
     p->transport_ops = setup->transport_ops;
     p->persistence_ops = setup->persistence_ops;
     p->origin = wb_origin_make(config->name, !setup->plan.send_only, config->body_max);
@@ -108,7 +110,7 @@ static int create_instances(wb_endpoint *e, wb_error *error)
     if (r != WB_OK || !p->persistence_ops)
         return r;
     wb_host_init(&e->persistence_host, setup->config->name, setup->persistence->name);
-    r = p->persistence_ops->create(&e->persistence_host.host, &setup->info,
+    r = p->persistence_ops->create(&e->persistence_host.host, &setup->persistence_info,
                                    setup->persistence_config, &p->persistence, error);
     if (r != WB_OK || setup->plan.delay_by != WB_DELAYS_BY_STORE)
         return r;
@@ -143,11 +145,17 @@ void wb_endpoint_destroy(wb_endpoint *e)
     free(e);
 }
 
+/* Those of a processor are made by its own installation, which knows what else belongs into them. */
+static int owns_tables(const wb_endpoint *e)
+{
+    return e->pipeline.persistence_ops && !(e->setup->plan.send_only && e->setup->plan.outbox);
+}
+
 int wb_endpoint_install(wb_endpoint *e, wb_error *error)
 {
     const wb_pipeline *p = &e->pipeline;
     int r = p->transport_ops->install(p->transport, error);
-    if (r == WB_OK && p->persistence_ops)
+    if (r == WB_OK && owns_tables(e))
         r = p->persistence_ops->install(p->persistence, error);
     return r;
 }
@@ -155,7 +163,7 @@ int wb_endpoint_install(wb_endpoint *e, wb_error *error)
 const char *wb_endpoint_schema(wb_endpoint *e)
 {
     const wb_pipeline *p = &e->pipeline;
-    return p->persistence_ops ? p->persistence_ops->schema(p->persistence) : NULL;
+    return owns_tables(e) ? p->persistence_ops->schema(p->persistence) : NULL;
 }
 
 int wb_endpoint_verify(wb_endpoint *e, wb_error *error)
@@ -205,9 +213,11 @@ static void clear_seat(wb_endpoint *e, seat *place)
     place->is_taken = 0;
 }
 
-static int start_housekeeper(wb_endpoint *e, wb_error *error)
+int wb_endpoint_keep(wb_endpoint *e, wb_error *error)
 {
     const wb_endpoint_config *config = e->setup->config;
+    if (!e->pipeline.outbox || e->has_housekeeper)
+        return WB_OK;
     wb_housekeeper_init(&e->housekeeper, &e->pipeline, config->outbox.cleanup_interval, config->outbox.retention);
     int code = wb_housekeeper_start(&e->housekeeper);
     if (code != 0)
@@ -261,8 +271,8 @@ int wb_endpoint_start(wb_endpoint *e, wb_error *error)
     e->seat_count = (unsigned)e->setup->config->concurrency;
     e->seats = wb_alloc_zero(e->seat_count, sizeof *e->seats);
     r = fill_seats(e, error);
-    if (r == WB_OK && e->pipeline.outbox)
-        r = start_housekeeper(e, error);
+    if (r == WB_OK)
+        r = wb_endpoint_keep(e, error);
     return r == WB_OK ? start_poller(e, error) : r;
 }
 
@@ -367,6 +377,31 @@ int wb_endpoint_join(wb_endpoint *e, wb_error *error)
     if (e->result != WB_OK)
         *error = e->failure;
     return e->result;
+}
+
+void wb_endpoint_set_owner(wb_endpoint *e, void *owner)
+{
+    e->owner = owner;
+}
+
+void *wb_endpoint_owner(const wb_endpoint *e)
+{
+    return e->owner;
+}
+
+wb_pipeline *wb_endpoint_pipeline(wb_endpoint *e)
+{
+    return &e->pipeline;
+}
+
+const wb_endpoint_config *wb_endpoint_config_of(const wb_endpoint *e)
+{
+    return e->setup->config;
+}
+
+int wb_endpoint_has_handlers(const wb_endpoint *e)
+{
+    return !e->setup->plan.send_only && e->setup->handlers.count > 0;
 }
 
 const wb_origin *wb_endpoint_origin(const wb_endpoint *e)

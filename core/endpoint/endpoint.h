@@ -57,6 +57,16 @@ int wb_endpoint_has_ended(const wb_endpoint *endpoint);
  *  first of the workers gave up that were not started again. */
 int wb_endpoint_join(wb_endpoint *endpoint, wb_error *error);
 
+/** What a program that uses the library keeps with its endpoint (core/library); NULL at first. */
+void wb_endpoint_set_owner(wb_endpoint *endpoint, void *owner);
+void *wb_endpoint_owner(const wb_endpoint *endpoint);
+wb_pipeline *wb_endpoint_pipeline(wb_endpoint *endpoint);
+const wb_endpoint_config *wb_endpoint_config_of(const wb_endpoint *endpoint);
+/** Whether there is anything that wb_endpoint_start() would run. */
+int wb_endpoint_has_handlers(const wb_endpoint *endpoint);
+/** Start the housekeeper alone, for who commits what it may have to sweep and handles nothing yet. */
+int wb_endpoint_keep(wb_endpoint *endpoint, wb_error *error);
+
 /** For programs that send without an incoming message. */
 const wb_origin *wb_endpoint_origin(const wb_endpoint *endpoint);
 int wb_endpoint_open_sender(wb_endpoint *endpoint, wb_transport_session **ret_session, wb_error *error);

@@ -152,6 +152,8 @@ static wb_negotiation_input make_input(const wb_endpoint_setup *endpoint)
         .delays_by_at = WB_CONFIG_ORIGIN(config, delayed_delivery.by),
         .send_only = config->send_only,
         .send_only_at = WB_CONFIG_ORIGIN(config, send_only),
+        .session_at = config->session.at,
+        .processor_at = WB_CONFIG_ORIGIN(config, session.processor_endpoint),
         .handler_count = config->handler_count,
         .transport = { endpoint->transport->name, endpoint->transport->capabilities, NULL,
                        config->transport.at },
@@ -283,6 +285,9 @@ static void fill_info(wb_arena *arena, wb_endpoint_setup *endpoint, wb_problems 
         list_error_queues(arena, config, &endpoint->info);
     wb_subscriptions_make(arena, config, &endpoint->handlers, handler_problems, &endpoint->info.types,
                           &endpoint->info.type_count);
+    endpoint->persistence_info = endpoint->info;
+    if (endpoint->plan.send_only && config->session.processor_endpoint)
+        endpoint->persistence_info.name = config->session.processor_endpoint;
 }
 
 static void load_endpoint(const loading *l)

@@ -29,8 +29,10 @@ typedef struct wb_endpoint_setup {
     const char *persistence_path;
     wb_handler_set handlers;
     wb_plan plan;
-    /** For create() of both plugins; valid as long as the setup. */
+    /** For create() of the transport, and of the persistence: that of a send-only endpoint with outbox uses
+     *  the tables of its processor. Valid as long as the setup. */
     wb_endpoint_info info;
+    wb_endpoint_info persistence_info;
     int is_ready; /* 0: it has errors; the fields above may be NULL */
 } wb_endpoint_setup;
 

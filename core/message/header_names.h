@@ -37,6 +37,13 @@
 /* Of a message that is for a part of the platform, not for a handler. */
 #define WB_HEADER_CONTROL_MESSAGE "NServiceBus.ControlMessage"
 
+/* Of that of a transactional session (session_control.h). */
+#define WB_HEADER_SESSION_PREFIX "NServiceBus.TransactionalSession."
+#define WB_HEADER_SESSION_REMAINING WB_HEADER_SESSION_PREFIX "RemainingCommitDuration"
+#define WB_HEADER_SESSION_INCREMENT WB_HEADER_SESSION_PREFIX "CommitDelayIncrement"
+#define WB_HEADER_SESSION_ATTEMPT WB_HEADER_SESSION_PREFIX "CommitDelayAttempt"
+#define WB_HEADER_SESSION_TIME_SENT WB_HEADER_SESSION_PREFIX "TimeSent"
+
 /* Ours: the key of a message whose sender has no other way to give one. */
 #define WB_HEADER_KEY "Waybill.Key"
 

@@ -12,6 +12,7 @@
 #include "core/base/sha256.h"
 
 #define BATCH_RANDOM_BITS 22
+#define BATCH_RANDOM_MAX ((1u << BATCH_RANDOM_BITS) - 1)
 #define BATCH_EPOCH INT64_C(1577836800000) /* 2020-01-01, milliseconds since 1970 */
 
 static void format_uuid(unsigned char bytes[16], unsigned version, char id[WB_GENERATED_ID_SIZE])
@@ -165,5 +166,15 @@ uint64_t wb_batch_number(int64_t wall)
 {
     uint32_t random;
     random_bytes(&random, sizeof random);
-    return wb_batch_number_at(wall) | (random & ((1u << BATCH_RANDOM_BITS) - 1));
+    return wb_batch_number_at(wall) | (1 + random % BATCH_RANDOM_MAX);
+}
+
+uint64_t wb_batch_number_closed(int64_t wall)
+{
+    return wb_batch_number_at(wall);
+}
+
+int wb_batch_number_is_closed(uint64_t number)
+{
+    return (number & BATCH_RANDOM_MAX) == 0;
 }

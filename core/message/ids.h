@@ -45,4 +45,9 @@ uint64_t wb_batch_number(int64_t wall);
 /** The smallest batch number of a wall-clock time. */
 uint64_t wb_batch_number_at(int64_t wall);
 
+/** The number of records without a batch: they close the id of a session that did not commit in time.
+ *  It is the smallest of its millisecond, which wb_batch_number() never gives. */
+uint64_t wb_batch_number_closed(int64_t wall);
+int wb_batch_number_is_closed(uint64_t number);
+
 #endif

@@ -32,6 +32,7 @@ const char *wb_conflict_name(int kind)
         "delayed_retries_with_none", "delay_unavailable", "delay_mode",
         "scope_not_shared",  "no_handlers",       "send_only_outbox",
         "send_only_setting", "atomic_shared",     "delays_by",
+        "session_without_outbox", "session_unsupported", "session_processor",
     };
     return kind >= 0 && kind < WB_CONFLICT_KINDS ? names[kind] : "unknown";
 }
@@ -207,7 +208,8 @@ static void describe_send_only(const wb_negotiation_input *input, size_t index,
         conflict->at = input->outbox_at;
         say(conflict,
             "outbox enabled = true: a send-only endpoint (line %d) receives nothing, so its outbox "
-            "would need a processor endpoint; use enabled = false, or send_only = false",
+            "is that of another, for transactional sessions; use session = { processor_endpoint = \"NAME\"; }, or "
+            "enabled = false, or send_only = false",
             input->send_only_at.line);
         return;
     }
@@ -216,6 +218,27 @@ static void describe_send_only(const wb_negotiation_input *input, size_t index,
         "\"%s\" is about an input queue, and a send-only endpoint (line %d) has none; remove it, "
         "or use send_only = false",
         input->input_settings[index].name, input->send_only_at.line);
+}
+
+static void describe_session(const wb_negotiation_input *input, wb_conflict *conflict)
+{
+    conflict->at = input->session_at;
+    switch (conflict->kind) {
+    case WB_CONFLICT_SESSION_WITHOUT_OUTBOX:
+        say(conflict, "transactional sessions keep what they send in the outbox, and it is off; use "
+                      "outbox = { enabled = true; }, or remove the group session");
+        break;
+    case WB_CONFLICT_SESSION_UNSUPPORTED:
+        say(conflict, "persistence \"%s\" (line %d) cannot claim an id with a commit, which transactional sessions "
+                      "need; use another persistence, or remove the group session",
+            input->persistence.name, input->persistence.at.line);
+        break;
+    default:
+        conflict->at = input->processor_at;
+        say(conflict, "processor_endpoint is for a send-only endpoint; this one processes its own sessions: remove "
+                      "the line, or use send_only = true");
+        break;
+    }
 }
 
 void wb_rule_describe(const wb_negotiation_input *input, size_t index, wb_conflict *conflict)
@@ -238,6 +261,9 @@ void wb_rule_describe(const wb_negotiation_input *input, size_t index, wb_confli
         say(conflict, "the endpoint has no handlers; list modules, handlers = [\"FILE.so\"];, or "
                       "use send_only = true");
         break;
+    case WB_CONFLICT_SESSION_WITHOUT_OUTBOX:
+    case WB_CONFLICT_SESSION_UNSUPPORTED:
+    case WB_CONFLICT_SESSION_PROCESSOR: describe_session(input, conflict); break;
     default: describe_send_only(input, index, conflict); break;
     }
 }

@@ -43,8 +43,12 @@ static int64_t delayed_retries(const wb_negotiation_input *input, const wb_plan 
 static wb_plan make_plan(const wb_negotiation_input *input)
 {
     wb_plan plan = { .mode = WB_MODE_NONE, .delay_by = wb_rule_delay_by(input), .send_only = 1 };
-    if (input->send_only)
+    plan.sessions = input->outbox && (input->persistence.capabilities & WB_CAP_CLAIM_WITH_COMMIT) != 0;
+    if (input->send_only) {
+        plan.outbox = input->outbox;
+        plan.mode = input->outbox ? WB_MODE_RECEIVE_ONLY : WB_MODE_NONE;
         return plan;
+    }
     plan.send_only = 0;
     plan.mode = input->mode;
     plan.outbox = input->outbox;

@@ -42,6 +42,8 @@ typedef struct wb_negotiation_input {
     wb_conf_origin delays_by_at;
     int32_t send_only;
     wb_conf_origin send_only_at;
+    wb_conf_origin session_at;   /* of the group session; counts if it is set */
+    wb_conf_origin processor_at; /* of its processor_endpoint, the same */
     size_t handler_count; /* modules listed */
     const wb_input_setting *input_settings;
     size_t input_setting_count;
@@ -51,8 +53,9 @@ typedef struct wb_negotiation_input {
 
 /** What an endpoint will do. */
 typedef struct wb_plan {
-    int32_t mode; /* WB_MODE_x; WB_MODE_NONE for a send-only endpoint */
-    int32_t outbox;
+    int32_t mode; /* WB_MODE_x; of a send-only endpoint WB_MODE_NONE, or WB_MODE_RECEIVE_ONLY with outbox */
+    int32_t outbox; /* of a send-only endpoint: that of its processor */
+    int32_t sessions; /* 1: transactional sessions can be opened */
     int64_t immediate_retries;
     int64_t delayed_retries;
     int32_t delay_by; /* WB_DELAYS_BY_x: who could delay, also when nothing asks for it yet */
@@ -76,7 +79,10 @@ typedef struct wb_plan {
 #define WB_CONFLICT_SEND_ONLY_SETTING 12
 #define WB_CONFLICT_ATOMIC_SHARED 13
 #define WB_CONFLICT_DELAYS_BY 14
-#define WB_CONFLICT_KINDS 15
+#define WB_CONFLICT_SESSION_WITHOUT_OUTBOX 15
+#define WB_CONFLICT_SESSION_UNSUPPORTED 16
+#define WB_CONFLICT_SESSION_PROCESSOR 17
+#define WB_CONFLICT_KINDS 18
 
 typedef struct wb_conflict {
     int kind;

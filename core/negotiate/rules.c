@@ -141,7 +141,23 @@ static int no_handlers(const wb_negotiation_input *input)
 
 static int send_only_outbox(const wb_negotiation_input *input)
 {
-    return input->outbox;
+    return input->outbox && !input->processor_at.is_set;
+}
+
+static int session_without_outbox(const wb_negotiation_input *input)
+{
+    return input->session_at.is_set && !input->outbox;
+}
+
+static int session_unsupported(const wb_negotiation_input *input)
+{
+    return input->session_at.is_set && offers(&input->persistence, WB_CAP_OUTBOX) &&
+           !offers(&input->persistence, WB_CAP_CLAIM_WITH_COMMIT);
+}
+
+static int session_processor(const wb_negotiation_input *input)
+{
+    return input->processor_at.is_set;
 }
 
 static int send_only_setting(const wb_negotiation_input *input)
@@ -158,8 +174,8 @@ static const struct {
     [WB_CONFLICT_MODE_UNSUPPORTED] = { mode_unsupported, 0 },
     [WB_CONFLICT_OUTBOX_POINTLESS] = { outbox_pointless, 0 },
     [WB_CONFLICT_OUTBOX_MODE] = { outbox_mode, 0 },
-    [WB_CONFLICT_OUTBOX_WITHOUT_PERSISTENCE] = { outbox_without_persistence, 0 },
-    [WB_CONFLICT_OUTBOX_UNSUPPORTED] = { outbox_unsupported, 0 },
+    [WB_CONFLICT_OUTBOX_WITHOUT_PERSISTENCE] = { outbox_without_persistence, ANY },
+    [WB_CONFLICT_OUTBOX_UNSUPPORTED] = { outbox_unsupported, ANY },
     [WB_CONFLICT_IMMEDIATE_RETRIES] = { immediate_retries, 0 },
     [WB_CONFLICT_DELAYED_RETRIES] = { delayed_retries, 0 },
     [WB_CONFLICT_DELAY_UNAVAILABLE] = { delay_unavailable, 0 },
@@ -170,6 +186,9 @@ static const struct {
     [WB_CONFLICT_NO_HANDLERS] = { no_handlers, 0 },
     [WB_CONFLICT_SEND_ONLY_OUTBOX] = { send_only_outbox, 1 },
     [WB_CONFLICT_SEND_ONLY_SETTING] = { send_only_setting, 1 },
+    [WB_CONFLICT_SESSION_WITHOUT_OUTBOX] = { session_without_outbox, ANY },
+    [WB_CONFLICT_SESSION_UNSUPPORTED] = { session_unsupported, ANY },
+    [WB_CONFLICT_SESSION_PROCESSOR] = { session_processor, 0 },
 };
 
 int wb_rule_is_broken(const wb_negotiation_input *input, int kind)

@@ -109,6 +109,19 @@ static int is_control_message(const wb_item *item)
     return FIND(item, WB_HEADER_CONTROL_MESSAGE) && !FIND(item, WB_HEADER_TYPES);
 }
 
+static void admit_control_message(wb_worker *w, wb_item *item)
+{
+    int r = w->pipeline->minds_sessions ? wb_session_control_read(item->incoming->headers, item->incoming->header_count,
+                                                                  &item->control)
+                                        : 0;
+    item->is_control = r > 0;
+    if (r < 0)
+        wb_item_condemn(item, WB_FAILURE_UNREADABLE,
+                        "the control message of a session has times that cannot be read");
+    else if (r == 0)
+        note_control_message(w, item);
+}
+
 static void refuse_without_handler(wb_item *item)
 {
     char reason[400];
@@ -136,7 +149,7 @@ void wb_admit(wb_worker *w, wb_item *item)
         wb_item_condemn(item, WB_FAILURE_TOO_LARGE, "the message names more types with a handler than "
                                                     WB_ITEM_HANDLERS_TEXT);
     else if (!item->handler_count && is_control_message(item))
-        note_control_message(w, item);
+        admit_control_message(w, item);
     else if (!item->handler_count)
         refuse_without_handler(item);
 }

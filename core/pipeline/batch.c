@@ -157,7 +157,7 @@ static void add_company(wb_worker *w, size_t first, wb_batch_choice choice, int6
     int64_t left = w->pipeline->batch_time - cost_of(w, w->batch[0]);
     for (size_t i = first + 1; i < w->held_count && w->batch_size < w->take; i++) {
         wb_item *item = w->held[i];
-        if (!can_run(w, i, choice, now))
+        if (!can_run(w, i, choice, now) || item->is_control != w->batch[0]->is_control)
             continue;
         left -= cost_of(w, item);
         if (left < 0 || runs_alone(w, item))
@@ -198,13 +198,23 @@ int64_t wb_batch_next_time(const wb_worker *w)
     return next;
 }
 
-size_t wb_batch_count_aside(const wb_worker *w)
+static size_t count_aside(const wb_worker *w, int is_control)
 {
     size_t count = 0;
     int64_t now = wb_clock_monotonic();
     for (size_t i = 0; i < w->held_count; i++)
-        count += is_aside(w->held[i], now);
+        count += is_aside(w->held[i], now) && w->held[i]->is_control == is_control;
     return count;
+}
+
+size_t wb_batch_count_aside(const wb_worker *w)
+{
+    return count_aside(w, 0);
+}
+
+size_t wb_batch_count_controls_aside(const wb_worker *w)
+{
+    return count_aside(w, 1);
 }
 
 /* ---- over -------------------------------------------------------------------------- */
@@ -318,7 +328,7 @@ size_t wb_batch_encode(wb_worker *w)
 unsigned wb_batch_prefetch(const wb_worker *w)
 {
     unsigned wanted = w->take == 1 && !w->is_at_ease ? 1 : 2 * w->take;
-    return wanted + (unsigned)wb_batch_count_aside(w);
+    return wanted + (unsigned)(wb_batch_count_aside(w) + wb_batch_count_controls_aside(w));
 }
 
 /* Quick to believe that a handler is fast, slow to believe that it is slow: a hiccup of the

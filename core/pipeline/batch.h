@@ -28,8 +28,10 @@ int wb_batch_choose(wb_worker *w, wb_batch_choice choice);
 int wb_batch_can_run(const wb_worker *w);
 /** When the first of the messages that are set aside may run again; WB_NEVER without any. */
 int64_t wb_batch_next_time(const wb_worker *w);
-/** How many are set aside. */
+/** How many are set aside, but for control messages of sessions. */
 size_t wb_batch_count_aside(const wb_worker *w);
+/** And how many of those. */
+size_t wb_batch_count_controls_aside(const wb_worker *w);
 
 /** Forget what the batch did: its messages are ready to run again. */
 void wb_batch_rerun(wb_worker *w);

@@ -55,24 +55,6 @@ static void note_ended(wb_worker *w, size_t failed_item)
 
 /* ---- what is due later --------------------------------------------------------------- */
 
-static int is_for_store(const wb_operation *operation, int64_t now)
-{
-    return operation->deliver_at > now && operation->result != WB_OK && operation->result != WB_REJECT;
-}
-
-/* Takes those of an item, which are done with the commit; nothing of them stays in the pending row. */
-static size_t take_delayed(wb_worker *w, const wb_item *item, int64_t now, wb_delayed *rows)
-{
-    size_t count = 0;
-    for (wb_operation_node *node = item->operations.first; node; node = node->next) {
-        if (!is_for_store(&node->operation, now))
-            continue;
-        rows[count++] = wb_defer_row(&node->operation, &w->arena, &w->encoded);
-        node->operation.result = WB_OK;
-    }
-    return count;
-}
-
 static void collect_delayed(wb_worker *w, wb_commit *commit)
 {
     size_t most = 0;
@@ -84,7 +66,8 @@ static void collect_delayed(wb_worker *w, wb_commit *commit)
     wb_delayed *rows = wb_arena_alloc(&w->arena, most * sizeof *rows);
     for (size_t i = 0; i < w->batch_size; i++)
         if (w->batch[i]->state == WB_ITEM_HANDLED)
-            commit->delayed_count += take_delayed(w, w->batch[i], now, rows + commit->delayed_count);
+            commit->delayed_count += wb_defer_take(&w->batch[i]->operations, now, &w->arena, &w->encoded,
+                                                   rows + commit->delayed_count);
     if (wb_bug("delay_needs_outbox") && !w->pipeline->outbox)
         commit->delayed_count = 0;
     commit->delayed = rows;

@@ -45,8 +45,9 @@ static void close_storage(wb_worker *w)
 static unsigned choose_prefetch(const wb_worker *w)
 {
     const wb_pipeline *p = w->pipeline;
-    return WB_HAS(p->transport_ops, wb_transport_ops, set_prefetch) ? wb_batch_prefetch(w)
-                                                                    : 2 * p->batch_max + WB_ASIDE_MAX;
+    if (WB_HAS(p->transport_ops, wb_transport_ops, set_prefetch))
+        return wb_batch_prefetch(w);
+    return 2 * p->batch_max + WB_ASIDE_MAX + (p->minds_sessions ? WB_CONTROLS_ASIDE_MAX : 0);
 }
 
 static int open_transport(wb_worker *w, wb_error *error)

@@ -57,6 +57,19 @@ static int is_open(const wb_operation *operation)
     return operation->result != WB_OK && operation->result != WB_REJECT;
 }
 
+size_t wb_defer_take(wb_operation_list *list, int64_t now, wb_arena *arena, wb_buffer *scratch, wb_delayed *rows)
+{
+    size_t count = 0;
+    for (wb_operation_node *node = list->first; node; node = node->next) {
+        wb_operation *operation = &node->operation;
+        if (operation->deliver_at <= now || !is_open(operation))
+            continue;
+        rows[count++] = wb_defer_row(operation, arena, scratch);
+        operation->result = WB_OK;
+    }
+    return count;
+}
+
 /* Who delays may be another by now than when the operation was asked for. */
 static void sort_out(const wb_window *window, const wb_pipeline *p, deferred *d)
 {

@@ -17,6 +17,10 @@
  *  @return WB_OK; else the class of what the store said, and outlet->storage_failed is set. */
 int wb_defer(wb_window *window, wb_outlet *outlet, wb_error *error);
 
+/** Of the operations of a list those that a commit is to store: due later than `now`, and not done yet. They
+ *  are done with it (WB_OK). There is room for all of the list in `rows`. @return how many there are. */
+size_t wb_defer_take(wb_operation_list *list, int64_t now, wb_arena *arena, wb_buffer *scratch, wb_delayed *rows);
+
 /** An operation as a row of the store. Lives as long as the arena; `scratch` is emptied. */
 wb_delayed wb_defer_row(const wb_operation *operation, wb_arena *arena, wb_buffer *scratch);
 

@@ -15,6 +15,7 @@
 #include <waybill/sys/transport.h>
 
 #include "core/message/operations.h"
+#include "core/message/session_control.h"
 #include "core/plugin/handlers.h"
 #include "core/recover/recoverability.h"
 
@@ -50,6 +51,8 @@ typedef struct wb_item {
     wb_verdict verdict;              /* changed by wb_item_condemn() alone */
     wb_failure failure;
     char *error_queue; /* where it goes when it failed; malloc'ed; NULL: where its type's do */
+    int is_control;    /* a session's control message (session.c), and what it says */
+    wb_session_control control;
     int is_discarded;  /* no handler gets it any more: it is recorded and acknowledged */
 
     /* Of the running batch. */

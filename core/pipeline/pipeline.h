@@ -26,6 +26,7 @@ typedef struct wb_pipeline {
     int mode;    /* WB_MODE_x */
     int outbox;  /* deduplicate and store; only with WB_MODE_RECEIVE_ONLY */
     int stores_with_commit; /* what is due later goes into the store with its batch, not behind it */
+    int minds_sessions; /* control messages of transactional sessions are for it: it has their records */
     int ordered; /* the transport keeps the order of messages with one key */
     const wb_transport_ops *transport_ops;
     wb_transport *transport;

@@ -46,6 +46,9 @@ int wb_stage_rollback(wb_worker *w);
  *  tried again. */
 int wb_stage_repair(wb_worker *w, wb_error *error);
 
+/** session.c: the batch is control messages of sessions: what their records say. */
+int wb_stage_sessions(wb_worker *w, wb_error *error);
+
 /** resume.c: dispatch what earlier attempts of duplicates left pending. */
 int wb_stage_resume(wb_worker *w, wb_error *error);
 /** dispatch.c: send the operations of the batch, and failed messages to the error queue. */

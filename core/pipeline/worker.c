@@ -180,9 +180,25 @@ static int has_handled(const wb_worker *w)
     return 0;
 }
 
+/* No transaction of the batch's own: what fails is no message's fault, and all of it runs again. */
+static int run_controls(wb_worker *w, wb_error *error)
+{
+    int r;
+    if ((r = wb_stage_sessions(w, error)) != WB_OK || (r = wb_stage_resume(w, error)) != WB_OK ||
+        (r = wb_stage_dispatch(w, error)) != WB_OK) {
+        wb_batch_finish(w);
+        return r;
+    }
+    wb_batch_finish(w);
+    w->progressed = 1;
+    return WB_OK;
+}
+
 static int run_batch(wb_worker *w, wb_error *error)
 {
     wb_item *culprit;
+    if (w->batch[0]->is_control)
+        return run_controls(w, error);
     int r = begin_batch(w, &culprit, error);
     if (r != WB_OK)
         return fail_before_handling(w, r, error);
@@ -210,7 +226,7 @@ static int run_batch(wb_worker *w, wb_error *error)
 static int makes_attempt(const wb_worker *w)
 {
     for (size_t i = 0; i < w->batch_size; i++)
-        if (wb_item_is_open(w->batch[i]) && !w->batch[i]->is_discarded)
+        if (wb_item_is_open(w->batch[i]) && !w->batch[i]->is_discarded && !w->batch[i]->is_control)
             return 1;
     return 0;
 }
@@ -419,7 +435,7 @@ void wb_worker_init(wb_worker *w, wb_pipeline *pipeline, unsigned number)
     w->database.dependency = &pipeline->database;
     atomic_store(&w->beat, wb_clock_monotonic());
     w->take = 1;
-    w->held_max = pipeline->batch_max + WB_ASIDE_MAX;
+    w->held_max = pipeline->batch_max + WB_ASIDE_MAX + (pipeline->minds_sessions ? WB_CONTROLS_ASIDE_MAX : 0);
     w->slots = wb_alloc_zero(w->held_max, sizeof *w->slots);
     w->free_slots = wb_alloc_zero(w->held_max, sizeof *w->free_slots);
     w->held = wb_alloc_zero(w->held_max, sizeof *w->held);

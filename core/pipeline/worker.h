@@ -20,6 +20,8 @@
 /** So many messages a worker sets aside (that cannot be moved, that meet a server's trouble)
  *  before it takes no more: they stay unacknowledged. */
 #define WB_ASIDE_MAX 10
+/** So many control messages of sessions beside them: they are small, and wait for milliseconds. */
+#define WB_CONTROLS_ASIDE_MAX 64
 
 typedef struct wb_worker {
     wb_pipeline *pipeline;

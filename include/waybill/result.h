@@ -31,6 +31,21 @@
 /** What a handler returns for "do not retry": the name users look for. */
 #define WB_UNRECOVERABLE WB_REJECT
 
+/* Causes: what is behind a failure. Plugins say them (sys/plugin.h), programs read them in a
+ * wb_failure (session.h), and they decide the exit code of `waybill` while it starts. */
+#define WB_CAUSE_OTHER 0
+#define WB_CAUSE_UNREACHABLE 1 /* nobody listens, or the connection broke: exit code 69 */
+#define WB_CAUSE_REFUSED 2     /* credentials or privileges: exit code 77 */
+#define WB_CAUSE_MISSING 3     /* table, queue, database absent: run `waybill install`; exit code 72 */
+#define WB_CAUSE_MISMATCH 4    /* exists with other arguments or another version: exit code 72 */
+#define WB_CAUSE_CONFIG 5      /* the option's value is wrong: exit code 78 */
+#define WB_CAUSE_UNROUTABLE 6  /* no such destination */
+#define WB_CAUSE_TOO_LARGE 7   /* over a limit */
+#define WB_CAUSE_SERVER 8      /* the server cannot now, whoever asks: exit code 75 */
+#define WB_CAUSE_SENDING 9     /* of a transport's send() alone: only sending failed; exit code 69 */
+#define WB_CAUSE_DUPLICATE 10  /* of a session: its id was committed before */
+#define WB_CAUSE_EXPIRED 11    /* of a session: its commit came too late, its id is closed */
+
 /* Log levels of wb_log() and of the host's log function. */
 #define WB_LOG_ERROR 0
 #define WB_LOG_WARNING 1

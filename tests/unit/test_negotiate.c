@@ -267,7 +267,7 @@ static void test_send_only(void **state)
     input.send_only = 1;
     input.send_only_at = (wb_conf_origin)AT(2);
     input.handler_count = 0;
-    expect_conflict(&input, WB_CONFLICT_SEND_ONLY_OUTBOX, 3, "would need a processor endpoint");
+    expect_conflict(&input, WB_CONFLICT_SEND_ONLY_OUTBOX, 3, "use session = { processor_endpoint = ");
     input.outbox = 0;
     wb_plan plan = expect_plan(&input);
     assert_int_equal(plan.send_only, 1);
@@ -285,6 +285,46 @@ static void test_send_only(void **state)
     assert_int_equal(result.conflicts[1].at.line, 12);
     assert_non_null(strstr(result.conflicts[1].text, "\"error_queue\" is about an input queue, and "
                                                      "a send-only endpoint (line 2) has none"));
+}
+
+static void test_sessions(void **state)
+{
+    wb_negotiation_input input = sound();
+    (void)state;
+    assert_int_equal(expect_plan(&input).sessions, 0); /* the persistence cannot */
+    input.session_at = (wb_conf_origin)AT(8);
+    expect_conflict(&input, WB_CONFLICT_SESSION_UNSUPPORTED, 8, "cannot claim an id with a commit");
+    input.persistence.capabilities |= WB_CAP_CLAIM_WITH_COMMIT;
+    assert_int_equal(expect_plan(&input).sessions, 1);
+    input.processor_at = (wb_conf_origin)AT(9);
+    expect_conflict(&input, WB_CONFLICT_SESSION_PROCESSOR, 9, "this one processes its own sessions");
+    input.processor_at.is_set = 0;
+    input.outbox = 0;
+    expect_conflict(&input, WB_CONFLICT_SESSION_WITHOUT_OUTBOX, 8, "use outbox = { enabled = true; }");
+    input.session_at.is_set = 0;
+    assert_int_equal(expect_plan(&input).sessions, 0);
+}
+
+/* Its outbox is that of its processor. */
+static void test_sessions_of_send_only(void **state)
+{
+    wb_negotiation_input input = sound();
+    (void)state;
+    input.persistence.capabilities |= WB_CAP_CLAIM_WITH_COMMIT;
+    input.send_only = 1;
+    input.send_only_at = (wb_conf_origin)AT(2);
+    input.handler_count = 0;
+    input.session_at = (wb_conf_origin)AT(8);
+    expect_conflict(&input, WB_CONFLICT_SEND_ONLY_OUTBOX, 3, "is that of another");
+    input.processor_at = (wb_conf_origin)AT(9);
+    wb_plan plan = expect_plan(&input);
+    assert_int_equal(plan.sessions, 1);
+    assert_int_equal(plan.outbox, 1);
+    assert_int_equal(plan.mode, WB_MODE_RECEIVE_ONLY);
+    assert_int_equal(plan.send_only, 1);
+    input.persistence.name = NULL;
+    input.persistence.capabilities = 0;
+    expect_conflict(&input, WB_CONFLICT_OUTBOX_WITHOUT_PERSISTENCE, 3, "needs a persistence");
 }
 
 static void test_all_conflicts_at_once(void **state)
@@ -325,6 +365,8 @@ int main(void)
         cmocka_unit_test(test_atomic_needs_two_resources),
         cmocka_unit_test(test_handlers_are_needed),
         cmocka_unit_test(test_send_only),
+        cmocka_unit_test(test_sessions),
+        cmocka_unit_test(test_sessions_of_send_only),
         cmocka_unit_test(test_all_conflicts_at_once),
     };
     return cmocka_run_group_tests_name("negotiate", tests, NULL, NULL);

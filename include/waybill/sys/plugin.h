@@ -59,18 +59,8 @@ extern "C" {
 /** Filled through wb_host.fail; opaque to plugins, owned by the host. */
 typedef struct wb_error wb_error;
 
-/* Causes: what an operator must do; they decide the program's exit code when a
+/* Causes (waybill/result.h): what an operator must do; they decide the program's exit code when a
  * call fails while the endpoint starts. */
-#define WB_CAUSE_OTHER 0
-#define WB_CAUSE_UNREACHABLE 1 /* nobody listens, or the connection broke: exit code 69 */
-#define WB_CAUSE_REFUSED 2     /* credentials or privileges: exit code 77 */
-#define WB_CAUSE_MISSING 3     /* table, queue, database absent: run `waybill install`; exit code 72 */
-#define WB_CAUSE_MISMATCH 4    /* exists with other arguments or another version: exit code 72 */
-#define WB_CAUSE_CONFIG 5      /* the option's value is wrong: exit code 78 */
-#define WB_CAUSE_UNROUTABLE 6  /* no such destination */
-#define WB_CAUSE_TOO_LARGE 7   /* over a limit */
-#define WB_CAUSE_SERVER 8      /* the server cannot now, whoever asks: exit code 75 */
-#define WB_CAUSE_SENDING 9     /* of send() alone: only sending failed, see transport.h; exit code 69 */
 
 /* Whose fault an error is. The host decides by class and cause:
  *

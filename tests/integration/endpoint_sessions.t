@@ -1,0 +1,301 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: Apache-2.0
+#
+# Transactional sessions of a program: business data and messages, both or neither, whatever becomes of
+# the program; what their control messages do; deduplication by the caller's key.
+use strict;
+use warnings;
+use lib "$ENV{top_srcdir}/tests/integration";
+use Test::More;
+use Time::HiRes qw(sleep time);
+use Endpoint;
+use Session;
+
+Endpoint::under_servers(Endpoint::has_mysql() ? 'mariadb' : (), 'pgsql', 'rabbitmq');
+my $round = 0;
+
+sub effect { my ($id) = @_; return "insert into effects values ('$id', 1, 0)" }
+sub count_effects { my ($e, $id) = @_; return ($e->sql("select count(*) from effects where id = '$id'"))[0][0] }
+sub records {
+    my ($e) = @_;
+    my $table = $e->{pair} =~ /mysql/ ? "`$e->{name}_dedup`" : $e->{pair} =~ /pgsql/ ? qq("$e->{name}_dedup") : qq("waybill_$e->{name}_dedup");
+    return ($e->sql("select count(*) from $table"))[0][0];
+}
+sub bodies { my ($e, @got) = @_; return sort map { $_->{body} } @got }
+
+# An endpoint of its own, and a program that has it open.
+sub endpoint {
+    my ($pair, $session, %with) = @_;
+    my $e = Endpoint->new($pair, name => 'shop' . ++$round, outbox => 'enabled = true; sweep_after = "1s"; cleanup_interval = "1s";',
+        files => "$round-", %with, with => "session = { $session }; " . ($with{with} // ''));
+    $e->install;
+    $e->sql('delete from effects');
+    return $e;
+}
+
+sub is_empty {
+    my ($e, $what) = @_;
+    is scalar($e->pending), 0, "$e->{pair}: $what: nothing is pending";
+    is_deeply [ bodies($e, $e->read('sink')) ], [], "$e->{pair}: $what: nothing was sent";
+}
+
+sub one_after_the_other {
+    my ($pair) = @_;
+    my $e = endpoint($pair, 'connections = 3;');
+    my $p = Session->new($e);
+    is $p->{opened}, 'OK', "$pair: a program opens the endpoint";
+    is_deeply [ $p->all('open a', 'sql a ' . effect('one'), 'defer a ' . effect('two'), 'send a sink Test.Session hello world', 'commit a') ], [],
+        "$pair: business data, deferred and not, and a message";
+    my ($got) = $e->collect('sink', 1, 'it arrives');
+    is $got->{body}, 'hello world', "$pair: the message";
+    is $got->{header}{'NServiceBus.MessageIntent'}, 'Send', "$pair: its headers are those of any other";
+    is count_effects($e, 'one') + count_effects($e, 'two'), 2, "$pair: the data";
+    $e->wait_for('its row is marked', sub { !$e->pending }, 5);
+    is records($e), 1, "$pair: its id is recorded";
+    like $p->say('send a sink Test.Session late'), qr/^REJECT/, "$pair: what is sent after the commit is refused";
+    like $p->say('commit a'), qr/^REJECT 0 the session is over/, "$pair: there is one commit";
+    is $p->say('close a'), 'OK', "$pair: and a close";
+
+    is_deeply [ $p->all('open b', 'sql b ' . effect('three'), 'send b sink Test.Session lost', 'close b') ], [], "$pair: closed without a commit";
+    is count_effects($e, 'three'), 0, "$pair: nothing of it happens";
+    is_deeply [ $p->all('open b', 'sql b ' . effect('four'), 'commit b', 'close b') ], [], "$pair: without a message";
+    is count_effects($e, 'four'), 1, "$pair: the data alone";
+    is records($e), 1, "$pair: and no record";
+    is_deeply [ $p->all('open b', 'send b sink Test.Session alone', 'commit b', 'close b') ], [], "$pair: without data";
+    is_deeply [ bodies($e, $e->collect('sink', 1, 'a message alone')) ], ['alone'], "$pair: the message alone";
+
+    is_deeply [ $p->all('open c key-1', 'sql c ' . effect('key'), 'send c sink Test.Session first', 'commit c', 'close c') ], [], "$pair: with a key";
+    is_deeply [ $p->all('open c key-1', 'sql c ' . effect('key'), 'send c sink Test.Session second') ], [], "$pair: the same key again";
+    like $p->say('commit c'), qr/^REJECT 10 a session with this id was committed before/, "$pair: the caller is told";
+    is $p->say('close c'), 'OK', "$pair: it is closed";
+    is count_effects($e, 'key'), 1, "$pair: one effect";
+    is_deeply [ bodies($e, $e->collect('sink', 1, 'the first')) ], ['first'], "$pair: one message";
+    is_deeply [ $p->all('open c key-2', 'sql c ' . effect('key-2'), 'commit c', 'close c', 'open c key-2', 'sql c ' . effect('key-2')) ], [],
+        "$pair: a key without a message, twice";
+    like $p->say('commit c'), qr/^REJECT 10 /, "$pair: is one, too";
+    is $p->say('close c'), 'OK', "$pair: closed";
+    is count_effects($e, 'key-2'), 1, "$pair: one effect of that";
+    is_deeply [ $p->all('open c key-2', 'sql c insert into nowhere values (1)') ], ['RETRY'], "$pair: the same key, and data that cannot be written";
+    like $p->say('commit c'), qr/^REJECT 10 /, "$pair: that the key was there is what counts";
+    is $p->say('close c'), 'OK', "$pair: closed again";
+
+    is_deeply [ $p->all('open d', 'sql d ' . effect('five'), 'send d sink Test.Session no', 'fail d RETRY not today') ], ['RETRY'], "$pair: a function says that it fails";
+    like $p->say('commit d'), qr/^RETRY 0 not today/, "$pair: the commit says so";
+    is $p->say('close d'), 'OK', "$pair: closed";
+    is $p->say('open d'), 'OK', "$pair: another";
+    is $p->say('sql d insert into nowhere values (1)'), 'RETRY', "$pair: a statement fails";
+    is $p->say('send d sink Test.Session no'), 'OK', "$pair: a message beside it";
+    like $p->say('commit d'), qr/^RETRY 0 .*nowhere/, "$pair: nothing is committed";
+    is_deeply [ $p->all('close d', 'open d', 'sql d ' . effect('five')) ], [], "$pair: the connection serves on";
+    like $p->say('send d sink  no'), qr/^REJECT/, "$pair: a message without a type is refused";
+    like $p->say('commit d'), qr/^REJECT 0 /, "$pair: and with it the session";
+    like join(' ', $p->all('close d', 'open d', 'reply d')), qr/^REJECT$/, "$pair: there is nobody to reply to";
+    like $p->say('commit d'), qr/^REJECT 0 cannot reply/, "$pair: which is the session's failure";
+    is $p->say('close d'), 'OK', "$pair: closed";
+    is count_effects($e, 'five'), 0, "$pair: no effect of all these";
+    is_deeply [ $p->all('open d', 'now d sink at once', 'close d') ], [], "$pair: an immediate message";
+    is_deeply [ bodies($e, $e->collect('sink', 1, 'it is there')) ], ['at once'], "$pair: leaves whatever becomes of the session";
+
+    is_deeply [ $p->all('open a', 'open b', 'open c') ], [], "$pair: as many sessions as connections";
+    like $p->say('hasty d'), qr/^RETRY 8 all 3 connections/, "$pair: one more waits, and says so";
+    is_deeply [ $p->all('close a', 'hasty d', 'close b', 'close c', 'close d') ], [], "$pair: until one is free";
+    is_empty($e, 'in the end');
+    is $p->end, 0, "$pair: it closes";
+    is_deeply [ grep { !/level=(?:info|debug)/ } $p->log_lines('.') ], [], "$pair: no complaint in its log";
+    is Endpoint::read_file("$e->{dir}/session.stderr"), '', "$pair: the library writes nothing to stderr";
+}
+
+# Due later, from a session: the poller of an instance that runs sends it, or the broker.
+sub delayed {
+    my ($pair) = @_;
+    my $e = endpoint($pair, '');
+    $e->start;
+    my $p = Session->new($e);
+    my $sent = time;
+    is_deeply [ $p->all('open a', 'later a sink 1200 later', 'send a sink Test.Session sooner', 'commit a', 'close a') ], [], "$pair: one message is due later";
+    is_deeply [ bodies($e, $e->collect('sink', 1, 'the other is there')) ], ['sooner'], "$pair: at once";
+    is_deeply [ bodies($e, $e->collect('sink', 1, 'and the one')) ], ['later'], "$pair: later";
+    cmp_ok time - $sent, '>=', 1.2, "$pair: not before it is due";
+    is $p->end, 0, "$pair: the program ends";
+    is $e->stop, 0, "$pair: the endpoint stops";
+}
+
+# The program dies right after its commit: somebody else sends.
+sub dies_after_commit {
+    my ($pair, $mode) = @_;
+    my $e = endpoint($pair, qq(mode = "$mode"; commit_delay_increment = "100ms"; maximum_commit_duration = "5s";));
+    $e->start;
+    my $p = Session->new($e, { WAYBILL_CRASH => 'session_committed:1' });
+    is_deeply [ $p->all('open a', 'sql a ' . effect('dead'), 'send a sink Test.Session survives') ], [], "$pair: $mode: a session";
+    is $p->say('commit a'), undef, "$pair: $mode: the program dies with its commit";
+    is $p->end, 'signal 9', "$pair: $mode: killed";
+    is count_effects($e, 'dead'), 1, "$pair: $mode: the data is there";
+    is_deeply [ bodies($e, $e->collect('sink', 1, "$mode: the message comes")) ], ['survives'], "$pair: $mode: from an instance that runs";
+    $e->wait_for("$mode: the row goes", sub { !$e->pending });
+    is $e->stop, 0, "$pair: $mode: the endpoint stops";
+    is_empty($e, "$mode: once");
+}
+
+# Between its control message and its commit the program stands still, or is dead.
+sub stops_before_commit {
+    my ($pair, $seconds) = @_;
+    my $e = endpoint($pair, 'commit_delay_increment = "100ms"; maximum_commit_duration = "1500ms";');
+    my $is_late = $seconds > 2;
+    my $what = $is_late ? 'too late' : 'late';
+    my $has_effect = $pair !~ /\+sqlite/;    # whoever has written into a file keeps all others waiting
+    $e->start;
+    my $p = Session->new($e, { WAYBILL_CRASH => $has_effect ? 'session_before_commit:1:stop' : 'session_after_control:1:stop' });
+    is_deeply [ $p->all('open a', $has_effect ? 'defer a ' . effect('late') : (), 'send a sink Test.Session once') ], [], "$pair: $what: a session";
+    $p->tell('commit a');
+    if ($is_late) {
+        $e->wait_for("$what: its id is closed", sub { $e->log_lines('a session was not committed in time') });
+    } else {
+        sleep $seconds;
+    }
+    kill 'CONT', $p->{pid};
+    my $answer = $p->hear;
+    if ($is_late) {
+        like $answer, qr/^REJECT 11 the session was not committed within/, "$pair: $what: the commit says so";
+        is count_effects($e, 'late'), 0, "$pair: $what: nothing of it happened";
+    } else {
+        is $answer, 'OK', "$pair: $what: the commit is made";
+        is count_effects($e, 'late'), $has_effect ? 1 : 0, "$pair: $what: the data";
+        is_deeply [ bodies($e, $e->collect('sink', 1, 'the message')) ], ['once'], "$pair: $what: the message";
+    }
+    sleep 2;    # what may still come of it
+    is $p->end, 0, "$pair: $what: the program ends";
+    $e->wait_for("$what: its queue is empty", sub { $e->depth($e->{name}) == 0 });
+    is $e->stop, 0, "$pair: $what: the endpoint stops";
+    is_empty($e, $what);
+    is scalar($e->read('error')), 0, "$pair: $what: nothing is in the error queue";
+}
+
+sub dies_before_commit {
+    my ($pair) = @_;
+    my $e = endpoint($pair, 'commit_delay_increment = "100ms"; maximum_commit_duration = "1s";');
+    $e->start;
+    my $p = Session->new($e, { WAYBILL_CRASH => 'session_after_control:1' });
+    is_deeply [ $p->all('open a key', 'sql a ' . effect('never'), 'send a sink Test.Session never') ], [], "$pair: a session";
+    is $p->say('commit a'), undef, "$pair: dies before its commit";
+    is $p->end, 'signal 9', "$pair: killed";
+    $e->wait_for('its id is closed', sub { $e->log_lines('a session was not committed in time') });
+    is count_effects($e, 'never'), 0, "$pair: nothing happened";
+    my $again = Session->new($e);
+    is_deeply [ $again->all('open a key', 'sql a ' . effect('never'), 'send a sink Test.Session never') ], [], "$pair: the key once more";
+    like $again->say('commit a'), qr/^REJECT 11 /, "$pair: is closed";
+    is $again->end, 0, "$pair: the program ends";
+    is $e->stop, 0, "$pair: the endpoint stops";
+    is_empty($e, 'died before its commit');
+}
+
+# Many threads; then the same keys again, while programs are killed.
+sub many {
+    my ($pair, $mode) = @_;
+    my $e = endpoint($pair, qq(mode = "$mode";), $pair =~ /sqlite$/ ? (store => 'busy_timeout = "20s";') : ());
+    $e->start;
+    my $p = Session->new($e);
+    my $count = 200;
+    my %results;
+    $p->tell("load $count 8 sink k");
+    while (defined(my $line = $p->hear)) {
+        last if $line eq 'OK';
+        $results{$1}++ if $line =~ /^\d+ (\w+)/;
+    }
+    is_deeply \%results, { OK => $count }, "$pair: $mode: sessions of eight threads";
+    is_deeply [ bodies($e, $e->collect('sink', $count, "$mode: their messages")) ], [ sort map { "k$_" } 0 .. $count - 1 ], "$pair: $mode: each once";
+    is $p->end, 0, "$pair: $mode: the program ends";
+    my (%told, %sent);
+    for my $i (1 .. 12) {
+        my $q = Session->new($e);
+        $q->tell("load $count 8 sink again");
+        my $end = time + 0.15;
+        while (defined(my $line = $q->hear)) {
+            $told{"again$1"} = 1 if $line =~ /^(\d+) OK/;
+            last if $line eq 'OK' || time > $end;
+        }
+        $q->end('KILL');
+    }
+    my $q = Session->new($e);
+    $q->tell("load $count 8 sink again");
+    while (defined(my $line = $q->hear)) { last if $line eq 'OK' }
+    is $q->end, 0, "$pair: $mode: the last program ends";
+    $e->wait_for("$mode: all are handled", sub { !$e->pending && $e->depth($e->{name}) == 0 }, 40);
+    $sent{ $_->{body} }{ $_->{id} } = 1 for $e->read('sink');
+    is_deeply [ grep { ($_->[1] // 0) != 1 } $e->sql("select id, count(*) from effects where id like 'again%' group by id") ], [], "$pair: $mode: one effect of each key";
+    is count_effects($e, "again$_"), 1, "$pair: $mode: key $_ has its effect" for 0, $count - 1;
+    is_deeply [ sort keys %sent ], [ sort map { "again$_" } 0 .. $count - 1 ], "$pair: $mode: a message of each key";
+    is_deeply [ grep { keys %{ $sent{$_} } != 1 } sort keys %sent ], [], "$pair: $mode: one message, whatever was sent twice";
+    is_deeply [ grep { !$sent{$_} } sort keys %told ], [], "$pair: $mode: whatever was said to be committed was";
+    is $e->stop, 0, "$pair: $mode: the endpoint stops";
+}
+
+# A send-only endpoint's sessions use the outbox of another.
+sub send_only {
+    my ($pair) = @_;
+    my $e = endpoint($pair, 'commit_delay_increment = "100ms"; maximum_commit_duration = "2s";');
+    my $front = Endpoint->new($pair, name => "front$round", files => $e->{files});
+    my $group = qq({ name = "front$round"; send_only = true; @{[ $e->transport_text ]} @{[ $e->persistence_text ]} )
+        . qq(outbox = { enabled = true; }; session = { processor_endpoint = "$e->{name}"; commit_delay_increment = "100ms"; }; });
+    Endpoint::write_file($front->{conf}, "endpoints = ( $group );\n");
+    is(($front->run('install'))[0], 0, "$pair: a send-only endpoint is installed");
+    $e->start;
+    my $p = Session->new($front, { WAYBILL_CRASH => 'session_committed:2' });
+    is $p->{opened}, 'OK', "$pair: send-only: it is opened";
+    is_deeply [ $p->all('open a', 'sql a ' . effect('front'), 'send a sink Test.Session front', 'commit a', 'close a') ], [], "$pair: send-only: a session";
+    is_deeply [ bodies($e, $e->collect('sink', 1, 'send-only: its message')) ], ['front'], "$pair: send-only: arrives";
+    is_deeply [ $p->all('open a', 'sql a ' . effect('front'), 'send a sink Test.Session left') ], [], "$pair: send-only: another";
+    is $p->say('commit a'), undef, "$pair: send-only: dies with its commit";
+    is $p->end, 'signal 9', "$pair: send-only: killed";
+    is_deeply [ bodies($e, $e->collect('sink', 1, 'send-only: the processor')) ], ['left'], "$pair: send-only: sends what it left";
+    is count_effects($e, 'front'), 2, "$pair: send-only: both have their data";
+    is $e->stop, 0, "$pair: send-only: the processor stops";
+}
+
+# Handlers and sessions in one program.
+sub hosts_handlers {
+    my ($pair) = @_;
+    my $e = endpoint($pair, '');
+    my $p = Session->new($e, {}, $e->{name}, 'handlers');
+    is $p->say('run'), 'OK', "$pair: a program runs its handlers";
+    $e->send($e->{name}, map { { id => "m$_", do => 'send sink Test.Out handled' } } 1 .. 20);
+    is_deeply [ $p->all('open a', 'send a sink Test.Session beside', 'commit a', 'close a') ], [], "$pair: and commits sessions";
+    is scalar($e->collect('sink', 21, 'messages of both')), 21, "$pair: all arrive";
+    is_deeply [ $e->not_once(map { "m$_" } 1 .. 20) ], [], "$pair: each handled once";
+    $p->tell('quit');
+    is_deeply [ $p->hear, $p->hear ], [ 'OK', 'OK' ], "$pair: it quits";
+    is $p->end, 0, "$pair: and closes";
+}
+
+sub refused {
+    my $e = Endpoint->new('sqlite+sqlite', name => 'bare', outbox => '', files => 'bare-');
+    $e->install;
+    my $p = Session->new($e);
+    is $p->{opened}, 'OK', 'an endpoint without outbox is opened';
+    like $p->say('open a'), qr/^REJECT 5 the endpoint has no outbox/, 'but no session';
+    is $p->end, 0, 'it ends';
+    $p = Session->new($e, {}, 'nobody');
+    like $p->{opened}, qr/^FATAL 5 .*there is no endpoint "nobody"/, 'an endpoint that is not there';
+    is $p->end, 0, 'the program lives on';
+    $e->configure(with => 'session = { };');
+    my ($code, $text) = $e->run('check');
+    is $code, 78, 'sessions without outbox are refused by check';
+    like $text, qr/transactional sessions keep what they send in the outbox/, 'with a sentence';
+    $p = Session->new($e);
+    like $p->{opened}, qr/^FATAL 5 .*transactional sessions/, 'and by the library';
+    is $p->end, 0, 'which ends nothing';
+}
+
+my @pairs = ('sqlite+sqlite', 'amqp+pgsql', Endpoint::has_mysql() ? 'sqlite+mysql' : ());
+@pairs = @ARGV if @ARGV;
+refused();
+for my $pair (@pairs) {
+    one_after_the_other($pair);
+    delayed($pair);
+    dies_after_commit($pair, $_) for 'control_message', 'store_and_forward';
+    stops_before_commit($pair, $_) for 0.7, 3;
+    dies_before_commit($pair);
+    many($pair, $_) for 'control_message', 'store_and_forward';
+    send_only($pair);
+    hosts_handlers($pair);
+}
+done_testing;
