@@ -131,7 +131,7 @@ sub spawn {
     open STDERR, '>&', \*STDOUT;
     open STDIN, '<', '/dev/null';
     my @limited = $self->{stack} ? ('/bin/sh', '-c', "ulimit -s $self->{stack} && exec \"\$0\" \"\$@\"") : ();
-    exec @limited, "$build/waybill", @arguments or POSIX::_exit(99);
+    exec @limited, "$build/@{[ $self->{program} || 'waybill' ]}", @arguments or POSIX::_exit(99);
 }
 
 sub await_exit {    # the exit code, "signal N", or nothing when it does not end

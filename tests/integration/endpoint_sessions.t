@@ -188,6 +188,72 @@ sub dies_before_commit {
     is_empty($e, 'died before its commit');
 }
 
+# A program dies at each step of its session in turn. What was committed is sent, what was not never happens.
+my @steps = qw(session_before_control session_after_control session_before_commit commit_sent session_committed session_before_dispatch
+    half_dispatched dispatch_unconfirmed session_after_dispatch session_before_mark mark_sent session_after_mark);
+my %before = map { $_ => 1 } qw(session_before_control session_after_control session_before_commit);
+my %unknown = map { $_ => 1 } qw(commit_sent half_dispatched dispatch_unconfirmed);    # of the commit's, or the control message's
+
+sub dies_everywhere {
+    my ($pair, $mode) = @_;
+    my $e = endpoint($pair, qq(mode = "$mode"; commit_delay_increment = "100ms"; maximum_commit_duration = "2s";));
+    my (%sent, @reached);
+    $e->start;
+    for my $step (grep { $mode eq 'control_message' || !/control/ } @steps) {
+        my $p = Session->new($e, { WAYBILL_CRASH => "$step:1" });
+        my @bad = $p->all("open a $step", 'sql a ' . effect($step), "send a sink Test.Session $step.1", "send a sink Test.Session $step.2");
+        my $answer = $p->say('commit a');
+        sleep 0.3 if defined $answer && $answer eq 'OK';    # the dispatcher may come to it
+        push @reached, $step if $p->end eq 'signal 9';
+        is_deeply \@bad, [], "$pair: $mode: $step: a session";
+    }
+    cmp_ok scalar @reached, '>=', $mode eq 'control_message' ? 10 : 8, "$pair: $mode: steps that were reached: @reached";
+    sleep 2.5;
+    $e->wait_for("$mode: all is handled", sub { !$e->pending && $e->depth($e->{name}) == 0 }, 40);
+    $sent{ $_->{body} }{ $_->{id} } = 1 for $e->read('sink');
+    for my $step (@reached) {
+        my $effects = count_effects($e, $step);
+        my @ids = map { scalar keys %{ $sent{"$step.$_"} || {} } } 1, 2;
+        is_deeply \@ids, [ $effects, $effects ], "$pair: $mode: $step: data and messages, both or neither, each once";
+        is $effects, $before{$step} ? 0 : 1, "$pair: $mode: $step: as it should be" unless $unknown{$step};
+    }
+    is $e->stop, 0, "$pair: $mode: the endpoint stops";
+    is scalar($e->read('error')), 0, "$pair: $mode: nothing is in the error queue";
+}
+
+# Who closes the ids of sessions that died may die itself.
+sub closer_dies {
+    my ($pair) = @_;
+    my $e = endpoint($pair, 'commit_delay_increment = "50ms"; maximum_commit_duration = "1s";');
+    my @keys = map { "gone$_" } 1 .. 5;
+    for my $key (@keys) {
+        my $p = Session->new($e, { WAYBILL_CRASH => 'session_after_control:1' });
+        is_deeply [ $p->all("open a $key", 'sql a ' . effect($key), "send a sink Test.Session $key") ], [], "$pair: session $key";
+        is $p->say('commit a'), undef, "$pair: that dies before its commit";
+        is $p->end, 'signal 9', "$pair: killed";
+    }
+    $e->{program} = 'waybill-test';
+    for my $step (qw(before_session_closed claim_sent commit_sent after_session_closed before_acknowledge)) {
+        local $ENV{WAYBILL_CRASH} = "$step:1";
+        $e->start;
+        $e->wait_for("who closes it dies: $step", sub { !$e->is_alive }, 20);
+        $e->{processes} = [];
+    }
+    $e->start;
+    $e->wait_for('their control messages are done', sub { $e->depth($e->{name}) == 0 && records($e) == @keys });
+    my $again = Session->new($e);
+    for my $key (@keys) {
+        is_deeply [ $again->all("open a $key", "send a sink Test.Session $key") ], [], "$pair: $key once more";
+        like $again->say('commit a'), qr/^REJECT 11 /, "$pair: is closed";
+        is $again->say('close a'), 'OK', "$pair: and done";
+        is count_effects($e, $key), 0, "$pair: nothing happened";
+    }
+    is $again->end, 0, "$pair: the program ends";
+    sleep 2;
+    is $e->stop, 0, "$pair: the endpoint stops";
+    is_empty($e, 'whoever closed it');
+}
+
 # Many threads; then the same keys again, while programs are killed.
 sub many {
     my ($pair, $mode) = @_;
@@ -294,6 +360,8 @@ for my $pair (@pairs) {
     dies_after_commit($pair, $_) for 'control_message', 'store_and_forward';
     stops_before_commit($pair, $_) for 0.7, 3;
     dies_before_commit($pair);
+    closer_dies($pair);
+    dies_everywhere($pair, $_) for 'control_message', 'store_and_forward';
     many($pair, $_) for 'control_message', 'store_and_forward';
     send_only($pair);
     hosts_handlers($pair);
