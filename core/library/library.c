@@ -308,8 +308,10 @@ int wb_session_open(wb_endpoint *endpoint, const wb_session_options *options, si
         return report(&call.error, wb_error_set(&call.error, WB_REJECT, WB_CAUSE_CONFIG, 0,
                                                 "the endpoint has no outbox, which transactional sessions need"),
                       reason);
-    if (wb_memory_try(try_open_session, &call) < 0)
+    if (wb_memory_try(try_open_session, &call) < 0) {
+        wb_session_close(call.session);
         return report_no_memory(reason);
+    }
     *ret_session = call.session;
     return report(&call.error, call.result, reason);
 }

@@ -91,14 +91,6 @@ static int take(wb_dispatcher *d)
     return d->hand != NULL;
 }
 
-static int is_stopping(wb_dispatcher *d)
-{
-    pthread_mutex_lock(&d->lock);
-    int stops = d->is_stopping;
-    pthread_mutex_unlock(&d->lock);
-    return stops;
-}
-
 /* ---- connections ----------------------------------------------------------------------- */
 
 static void close_outlet(wb_dispatcher *d)
@@ -277,7 +269,7 @@ static void forget_old(wb_dispatcher *d)
 static void back_off(wb_dispatcher *d)
 {
     d->pause = d->pause ? (d->pause < PAUSE_MAX / 2 ? 2 * d->pause : PAUSE_MAX) : PAUSE_MIN;
-    wb_clock_pause(d->pause, &d->pipeline->stop);
+    wb_clock_pause(d->pause, &d->is_stopping); /* sessions go on when the endpoint's workers stop */
 }
 
 /* What is not marked is sent once more, with the same id. */
@@ -299,7 +291,7 @@ static void dispatch(void *argument)
         if (r == WB_OK && !d->hand && !d->mark_count)
             return;
         forget_old(d);
-        if (is_stopping(d) && r != WB_OK)
+        if (d->is_stopping && r != WB_OK)
             break;
         back_off(d);
     }

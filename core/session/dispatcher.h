@@ -10,13 +10,14 @@
 
 #include <pthread.h>
 
+#include "core/message/ids.h"
 #include "core/pipeline/window.h"
 
 /** What one session committed: its operations, and the number of its row. */
 typedef struct wb_parcel {
     wb_arena arena;
     wb_operation_list operations;
-    const char *id; /* the session's, in the arena */
+    char id[WB_ID_MAX + 1]; /* the session's */
     size_t id_size;
     size_t size; /* bytes, about */
     uint64_t batch;
@@ -31,11 +32,11 @@ void wb_parcel_free(wb_parcel *parcel);
 typedef struct wb_dispatcher {
     wb_pipeline *pipeline;
     pthread_t thread;
-    pthread_mutex_t lock; /* guards the next five */
+    atomic_int is_stopping;
+    pthread_mutex_t lock; /* guards the next four */
     pthread_cond_t changed;
     wb_parcel *first, *last;
     size_t count, size;
-    int is_stopping;
     int is_busy; /* something is in its hands */
     int is_started;
 

@@ -215,9 +215,10 @@ static int set_id(wb_session *s, const wb_session_options *options, wb_error *er
 
 int wb_sessions_open(wb_sessions *all, const wb_session_options *options, wb_session **ret_session, wb_error *error)
 {
-    wb_session *s = wb_alloc_zero(1, sizeof *s);
+    wb_session *s = *ret_session = wb_alloc_zero(1, sizeof *s);
     s->context.api = &session_api;
     s->all = all;
+    s->parcel = wb_parcel_new();
     int r = set_id(s, options, error);
     if (r == WB_OK && !(s->place = wb_pool_take(&all->pool, options->patience ? options->patience : PATIENCE)))
         r = wb_error_set(error, WB_RETRY, WB_CAUSE_SERVER, 0,
@@ -225,13 +226,11 @@ int wb_sessions_open(wb_sessions *all, const wb_session_options *options, wb_ses
                          all->policy.connections);
     if (r == WB_OK)
         r = error->result = wb_place_open_storage(&all->pool, s->place, error);
-    if (r != WB_OK) {
-        wb_session_close(s);
-        return r;
-    }
-    s->parcel = wb_parcel_new();
-    *ret_session = s;
-    return WB_OK;
+    if (r == WB_OK)
+        return WB_OK;
+    wb_session_close(s);
+    *ret_session = NULL;
+    return r;
 }
 
 void wb_session_close(wb_session *s)
@@ -357,6 +356,7 @@ static int commit_storage(wb_session *s, wb_commit *commit, wb_error *error)
     return r == WB_IN_DOUBT && commit->claim_count ? error->result = resolve_doubt(s, error) : r;
 }
 
+/* It is committed: nothing may fail any more, for want of memory neither. */
 static void hand_over(wb_session *s, const wb_commit *commit)
 {
     wb_parcel *parcel = s->parcel;
@@ -365,7 +365,7 @@ static void hand_over(wb_session *s, const wb_commit *commit)
     if (!commit->operations || wb_bug("session_left_to_others"))
         return;
     parcel->batch = s->batch;
-    parcel->id = wb_arena_copy(&parcel->arena, s->id, s->id_size);
+    memcpy(parcel->id, s->id, sizeof parcel->id);
     parcel->id_size = s->id_size;
     parcel->size = commit->operations_size;
     parcel->committed = wb_clock_monotonic();

@@ -30,7 +30,8 @@ int wb_sessions_start(wb_pipeline *pipeline, const wb_sessions_policy *policy, w
 /** No session is open. Waits `patience` ns for what was committed to leave. NULL is allowed. */
 void wb_sessions_stop(wb_sessions *sessions, int64_t patience);
 
-/** As in waybill/session.h. Memory that is out is reported by whoever calls these (core/library). */
+/** As in waybill/session.h. Memory that is out is reported by whoever calls these (core/library), and closes
+ *  *ret_session then. */
 int wb_sessions_open(wb_sessions *sessions, const wb_session_options *options, wb_session **ret_session,
                      wb_error *error);
 int wb_sessions_commit(wb_session *session, wb_error *error);
