@@ -55,10 +55,12 @@ configure none
 try none <<'END'
 END
 try doubt_is_ok <<'END'
+fail late: the request of a commit with a claim is lost
 fail a commit whose request is lost has not happened
 fail a commit whose reply is lost is in doubt, and the record decides
 END
 try doubt_is_nothing <<'END'
+fail late: the reply of a commit with a claim is lost
 fail a commit whose reply is lost is in doubt, and the record decides
 END
 try loss_is_retry <<'END'
@@ -67,6 +69,8 @@ fail a mark whose request is lost can be made again
 fail a mark whose reply is lost can be made again
 END
 try claims_by_looking <<'END'
+fail late: a commit waits for the transaction that holds its id, refused after its commit
+fail late: a commit waits for the transaction that holds its id, and is made after its rollback
 fail a claim waits for the transaction that holds it, a duplicate after its commit
 fail a claim waits for the transaction that holds it, ours after its rollback
 fail a claim waits for the transaction that holds it, ours when it was given back

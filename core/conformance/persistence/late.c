@@ -259,6 +259,7 @@ static void check_commit(wb_client *look, int result, int is_sent)
     free(found.operations);
     wb_kit_check(look->kit, (claim.duplicate_of == batch) == (found.count == 1), "a part was committed");
     wb_kit_check(look->kit, found.count || result != WB_OK, "what was said to be done is not");
+    wb_kit_check(look->kit, !found.count || result != WB_NOT_CONNECTED, "what was said not to be done is");
     wb_kit_check(look->kit, !found.count || is_sent, "a call that was never sent has happened");
 }
 
