@@ -157,7 +157,7 @@ static void add_company(wb_worker *w, size_t first, wb_batch_choice choice, int6
     int64_t left = w->pipeline->batch_time - cost_of(w, w->batch[0]);
     for (size_t i = first + 1; i < w->held_count && w->batch_size < w->take; i++) {
         wb_item *item = w->held[i];
-        if (!can_run(w, i, choice, now) || item->is_control != w->batch[0]->is_control)
+        if (!can_run(w, i, choice, now) || wb_item_is_control(item) != wb_item_is_control(w->batch[0]))
             continue;
         left -= cost_of(w, item);
         if (left < 0 || runs_alone(w, item))

@@ -114,6 +114,13 @@ static inline int wb_item_is_open(const wb_item *item)
     return item->state == WB_ITEM_READY && item->verdict == WB_VERDICT_OPEN;
 }
 
+/** Whether it is a control message that session.c is to look after: nothing claims its id, which is a
+ *  session's. */
+static inline int wb_item_is_control(const wb_item *item)
+{
+    return item->is_control && item->verdict == WB_VERDICT_OPEN;
+}
+
 /** Whether two messages have the same id. Messages without id have none in common. */
 int wb_item_is_same(const wb_item *a, const wb_item *b);
 /** Whether they have the same key, which keeps them in order where the transport does. */

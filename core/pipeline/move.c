@@ -185,13 +185,13 @@ void wb_move_conclude(wb_worker *w, wb_item *item)
     char reason[1200];
     const wb_operation *refused = wb_find_refused(&item->operations);
     if (!refused) {
-        if (!item->is_control)
+        if (!wb_item_is_control(item))
             wb_move_log(w, item);
         wb_item_change(item, WB_ITEM_SETTLED);
         return;
     }
     wb_describe_refusal(refused, reason, sizeof reason);
-    if (item->is_control) {
+    if (wb_item_is_control(item)) {
         keep_control(w, item, reason);
         return;
     }

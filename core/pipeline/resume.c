@@ -124,12 +124,13 @@ static wb_item *find_duplicate(const wb_worker *w, const wb_operation_group *gro
 }
 
 /* A refused operation is the failure of the message that caused it, if we hold it; otherwise
- * it stays pending for that message, or for the sweeper. */
+ * it stays pending for that message, or for the sweeper. What a session sent is nothing that its
+ * control message could fail for: the sweeper parks it. */
 static void blame(wb_worker *w, const wb_operation_group *group)
 {
     wb_item *item = find_duplicate(w, group);
     const wb_operation *refused = wb_find_refused(&group->operations);
-    if (item && refused)
+    if (item && refused && !item->is_control)
         wb_verdict_was_refused(w, item, refused);
 }
 

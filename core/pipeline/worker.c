@@ -197,7 +197,7 @@ static int run_controls(wb_worker *w, wb_error *error)
 static int run_batch(wb_worker *w, wb_error *error)
 {
     wb_item *culprit;
-    if (w->batch[0]->is_control)
+    if (wb_item_is_control(w->batch[0]))
         return run_controls(w, error);
     int r = begin_batch(w, &culprit, error);
     if (r != WB_OK)
@@ -226,7 +226,8 @@ static int run_batch(wb_worker *w, wb_error *error)
 static int makes_attempt(const wb_worker *w)
 {
     for (size_t i = 0; i < w->batch_size; i++)
-        if (wb_item_is_open(w->batch[i]) && !w->batch[i]->is_discarded && !w->batch[i]->is_control)
+        if (wb_item_is_open(w->batch[i]) && !w->batch[i]->is_discarded &&
+            !wb_item_is_control(w->batch[i]))
             return 1;
     return 0;
 }

@@ -136,6 +136,29 @@ sub dies_after_commit {
     is_empty($e, "$mode: once");
 }
 
+# And what it sent can go nowhere, or not all of it: the rest goes, and that waits, as what a handler sent would.
+sub leaves_what_goes_nowhere {
+    my ($pair) = @_;
+    my $e = endpoint($pair, 'commit_delay_increment = "100ms"; maximum_commit_duration = "5s";');
+    $e->start;
+    my $p = Session->new($e, { WAYBILL_CRASH => 'session_committed:1' });
+    is_deeply [ $p->all('open a', 'sql a ' . effect('astray'), 'send a nowhere-at-all Test.Session astray', 'send a sink Test.Session beside') ], [],
+        "$pair: a session with a message that goes nowhere";
+    is $p->say('commit a'), undef, "$pair: dies with its commit";
+    is $p->end, 'signal 9', "$pair: killed";
+    is_deeply [ bodies($e, $e->collect('sink', 1, 'the other one comes')) ], ['beside'], "$pair: from an instance that runs";
+    $e->wait_for('its control message is done', sub { $e->depth($e->{name}) == 0 });
+    sleep 2.5;
+    is $e->depth($e->{name}), 0, "$pair: and does not come back";
+    my @rows = $e->pending;
+    is scalar(@rows), 1, "$pair: one row is left";
+    like $rows[0], qr/nowhere-at-all/, "$pair: with what goes nowhere";
+    unlike $rows[0], qr/beside/, "$pair: and nothing else";
+    cmp_ok scalar($e->log_lines('swept|parked|resum')), '<', 12, "$pair: nobody tries it time and again";
+    is $e->stop, 0, "$pair: the endpoint stops";
+    is scalar($e->read('error')), 0, "$pair: nothing is in the error queue";
+}
+
 # Between its control message and its commit the program stands still, or is dead.
 sub stops_before_commit {
     my ($pair, $seconds) = @_;
@@ -358,6 +381,7 @@ for my $pair (@pairs) {
     one_after_the_other($pair);
     delayed($pair);
     dies_after_commit($pair, $_) for 'control_message', 'store_and_forward';
+    leaves_what_goes_nowhere($pair);
     stops_before_commit($pair, $_) for 0.7, 3;
     dies_before_commit($pair);
     closer_dies($pair);
