@@ -218,7 +218,9 @@ int wb_endpoint_keep(wb_endpoint *e, wb_error *error)
     const wb_endpoint_config *config = e->setup->config;
     if (!e->pipeline.outbox || e->has_housekeeper)
         return WB_OK;
-    wb_housekeeper_init(&e->housekeeper, &e->pipeline, config->outbox.cleanup_interval, config->outbox.retention);
+    /* how long the records of a processor are kept is the processor's to say */
+    wb_housekeeper_init(&e->housekeeper, &e->pipeline, config->outbox.cleanup_interval,
+                        owns_tables(e) ? config->outbox.retention : 0);
     int code = wb_housekeeper_start(&e->housekeeper);
     if (code != 0)
         return wb_error_set(error, WB_FATAL, WB_CAUSE_OTHER, code, "could not start the housekeeper: %s",

@@ -61,7 +61,8 @@ void wb_housekeeper_round(wb_housekeeper *keeper)
         until = started + keeper->interval;
         if (until < wb_clock_monotonic() + CLEAN_UP_MIN)
             until = wb_clock_monotonic() + CLEAN_UP_MIN;
-        report(keeper, wb_clean_up(p, storage, keeper->retention, &keeper->time_offset, until, &error), &error);
+        if (keeper->retention)
+            report(keeper, wb_clean_up(p, storage, keeper->retention, &keeper->time_offset, until, &error), &error);
     } else if (!storage) {
         report(keeper, r, &error);
     }

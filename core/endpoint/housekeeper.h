@@ -16,7 +16,7 @@
 typedef struct wb_housekeeper {
     wb_pipeline *pipeline;
     int64_t interval;  /* ns between rounds */
-    int64_t retention; /* ns: how long deduplication records are kept */
+    int64_t retention; /* ns: how long deduplication records are kept; 0: somebody else cleans up */
 
     pthread_t thread;
     wb_alarm wake;

@@ -28,7 +28,7 @@
 typedef struct owned {
     wb_setup *setup;
     wb_sessions *sessions; /* NULL: it has no outbox */
-    atomic_int is_told_to_quit;
+    atomic_int is_told_to_quit, has_run;
 } owned;
 
 /* libltdl and its state are the process's; so are the log's settings. */
@@ -105,6 +105,8 @@ static void log_warnings(const wb_problems *problems)
 static int load(opening *o)
 {
     const uint32_t flags = o->options->flags & WB_ENDPOINT_HANDLERS ? 0 : WB_SETUP_WITHOUT_HANDLERS;
+    if (o->options->flags & ~WB_ENDPOINT_HANDLERS || o->options->reserved)
+        return wb_error_set(&o->error, WB_FATAL, WB_CAUSE_CONFIG, 0, "the options ask for what this version does not know");
     if (!o->options->config)
         return wb_error_set(&o->error, WB_FATAL, WB_CAUSE_CONFIG, 0, "no configuration file is named");
     if (wb_setup_load(o->options->config, flags, &o->program->setup, &o->problems) != WB_OK)
@@ -187,7 +189,8 @@ int wb_endpoint_open(const wb_endpoint_options *options, size_t size, wb_endpoin
     wb_endpoint_options known = { 0 };
     opening o = { .options = &known, .result = WB_RETRY };
     sigset_t before;
-    memcpy(&known, options, size < sizeof known ? size : sizeof known);
+    if (options)
+        memcpy(&known, options, size < sizeof known ? size : sizeof known);
     pthread_mutex_lock(&library_lock);
     if (!has_log)
         wb_log_set_writer(drop_line, NULL);
@@ -230,6 +233,7 @@ static int look(running *run, int64_t now)
 {
     const int restarts = wb_endpoint_config_of(run->endpoint)->on_endpoint_failure == WB_ON_FAILURE_RESTART;
     wb_error error = { 0 };
+    sigset_t before;
     int r = wb_endpoint_look(run->endpoint, &error);
     if (r != WB_OK && !restarts) {
         run->error = error;
@@ -242,15 +246,26 @@ static int look(running *run, int64_t now)
     }
     if (wb_restart_is_due(&run->restart, now)) {
         wb_restart_started(&run->restart, now);
+        wb_thread_block(&before);
         (void)wb_endpoint_restart(run->endpoint);
+        wb_thread_unblock(&before);
     }
     return 1;
+}
+
+static int start_workers(wb_endpoint *endpoint, wb_error *error)
+{
+    sigset_t before;
+    wb_thread_block(&before);
+    int r = wb_endpoint_start(endpoint, error);
+    wb_thread_unblock(&before);
+    return r;
 }
 
 static void run_workers(void *argument)
 {
     running *run = argument;
-    run->result = wb_endpoint_start(run->endpoint, &run->error);
+    run->result = start_workers(run->endpoint, &run->error);
     wb_restart_started(&run->restart, wb_clock_monotonic());
     while (run->result == WB_OK && !is_told_to_quit(run)) {
         if (!look(run, wb_clock_monotonic()))
@@ -263,14 +278,15 @@ int wb_endpoint_run(wb_endpoint *endpoint, wb_reason *reason)
 {
     running run = { .endpoint = endpoint, .result = WB_OK };
     wb_error ignored;
-    sigset_t before;
     if (!wb_endpoint_has_handlers(endpoint))
         return report(&run.error, wb_error_set(&run.error, WB_FATAL, WB_CAUSE_CONFIG, 0,
                                                "the endpoint was opened without WB_ENDPOINT_HANDLERS, or has none"),
                       reason);
-    wb_thread_block(&before);
+    if (atomic_exchange(&program_of(endpoint)->has_run, 1))
+        return report(&run.error, wb_error_set(&run.error, WB_FATAL, WB_CAUSE_OTHER, 0,
+                                               "the endpoint has run: close it and open it again"),
+                      reason);
     int is_out = wb_memory_try(run_workers, &run) < 0;
-    wb_thread_unblock(&before);
     wb_endpoint_stop(endpoint);
     (void)wb_endpoint_join(endpoint, &ignored);
     return is_out ? report_no_memory(reason) : report(&run.error, run.result, reason);

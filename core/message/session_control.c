@@ -15,9 +15,13 @@
 
 #define HEADERS 6
 
+/* What a peer asks for beyond is not waited for. */
 static int read_span(const wb_header *header, int64_t *ret_span)
 {
-    return header && wb_expiry_parse(header->value, header->value_size, ret_span);
+    if (!header || !wb_expiry_parse(header->value, header->value_size, ret_span))
+        return 0;
+    *ret_span = *ret_span < WB_SESSION_SPAN_MAX ? *ret_span : WB_SESSION_SPAN_MAX;
+    return 1;
 }
 
 /* The first is number 1, and what does not say counts as that. */
@@ -42,7 +46,7 @@ int wb_session_control_read(const wb_header *headers, size_t count, wb_session_c
 
 int wb_session_control_next(const wb_session_control *control, wb_session_control *ret_next)
 {
-    int64_t twice = control->increment > INT64_MAX / 2 ? INT64_MAX : 2 * control->increment;
+    int64_t twice = 2 * control->increment;
     int64_t increment = twice > 0 && twice < control->remaining ? twice : control->remaining;
     *ret_next = (wb_session_control){ control->remaining - increment, increment, control->attempt + 1 };
     return increment > 0;

@@ -11,6 +11,9 @@
 
 #include "core/message/operations.h"
 
+/** The longest of its times, as of the configuration's. */
+#define WB_SESSION_SPAN_MAX (24 * 3600 * INT64_C(1000000000))
+
 typedef struct wb_session_control {
     int64_t remaining; /* ns: how long the commit may still take, when the message is due */
     int64_t increment; /* ns: its last delay; in the first message what the next is twice of */

@@ -273,7 +273,8 @@ static void settle(wb_worker *w, wb_item *item)
 void wb_batch_finish(wb_worker *w)
 {
     size_t kept = 0;
-    adapt(w);
+    if (!w->batch_size || !w->batch[0]->is_control)
+        adapt(w);
     for (size_t i = 0; i < w->batch_size; i++)
         if (w->batch[i]->state != WB_ITEM_SETTLED)
             wb_item_rerun(w->batch[i]);

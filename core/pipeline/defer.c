@@ -8,6 +8,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/crash.h"
+#include "core/message/session_control.h"
 #include "core/recover/retry_copy.h"
 
 /* Between two tries of a store that cannot now. */
@@ -29,6 +30,15 @@ static void refuse(wb_operation *operation, int cause, const char *reason, wb_ar
     operation->reason = wb_arena_copy(arena, reason, strlen(reason));
 }
 
+/* What tells apart those of one id: the number of a delayed retry, or of a session's control message. */
+static uint32_t retries_of(const wb_operation *operation)
+{
+    wb_session_control control;
+    return wb_session_control_read(operation->headers, operation->header_count, &control) > 0
+               ? control.attempt
+               : wb_recover_retries(operation->headers, operation->header_count);
+}
+
 /* As a row of the outbox, but that it is due is a column of its own. */
 wb_delayed wb_defer_row(const wb_operation *operation, wb_arena *arena, wb_buffer *bytes)
 {
@@ -43,9 +53,7 @@ wb_delayed wb_defer_row(const wb_operation *operation, wb_arena *arena, wb_buffe
         .destination_size = strlen(operation->destination),
         .id = operation->id,
         .id_size = operation->id_size,
-        .retries = wb_bug("key_without_retries")
-                       ? 0
-                       : wb_recover_retries(operation->headers, operation->header_count),
+        .retries = wb_bug("key_without_retries") ? 0 : retries_of(operation),
         .due = operation->deliver_at,
         .operation = wb_arena_copy(arena, (const char *)bytes->data, bytes->size),
         .operation_size = bytes->size,

@@ -172,12 +172,13 @@ static int is_final(const wb_worker *w, const wb_item *item, const wb_operation 
            wb_batch_count_aside(w) + 1 >= WB_ASIDE_MAX / 2 || wb_suspect_is_last_delivery(w->pipeline, item);
 }
 
-/* It is never for the error queue: whoever retried it from there would be told of nothing. */
-static void keep_control(const wb_worker *w, wb_item *item, const char *reason)
+/* It is never for the error queue: whoever retried it from there would be told of nothing. Without it the sweeper
+ * sends what the session committed, if it did. */
+static void give_up_control(const wb_worker *w, wb_item *item, const char *reason)
 {
-    wb_log_event(WB_LOG_ERROR, "control message of a session stays in hand: it cannot be delayed",
+    wb_log_event(WB_LOG_ERROR, "control message of a session is given up: it cannot be delayed",
                  { "endpoint", w->pipeline->endpoint }, { "session_id", item->message.id }, { "reason", reason });
-    wb_item_pause(item, wb_clock_monotonic() + wb_clock_backoff(PAUSE_FIRST, item->pauses, PAUSE_LONGEST));
+    wb_item_change(item, WB_ITEM_SETTLED);
 }
 
 void wb_move_conclude(wb_worker *w, wb_item *item)
@@ -192,7 +193,7 @@ void wb_move_conclude(wb_worker *w, wb_item *item)
     }
     wb_describe_refusal(refused, reason, sizeof reason);
     if (wb_item_is_control(item)) {
-        keep_control(w, item, reason);
+        give_up_control(w, item, reason);
         return;
     }
     int has_way = item->delay || is_missing(w, item, refused) || can_be_cut(item, refused);

@@ -69,7 +69,7 @@ static int believe(wb_worker *w, int result, wb_error *error)
 /* @return 0: it was looked at often enough, or too many wait in hand. */
 static int is_set_aside(wb_worker *w, wb_item *item, unsigned looks)
 {
-    if (item->pauses >= looks || wb_batch_count_controls_aside(w) >= WB_CONTROLS_ASIDE_MAX || wb_bug("session_impatient"))
+    if (item->pauses >= looks || wb_batch_count_controls_aside(w) >= WB_CONTROLS_ASIDE_MAX)
         return 0;
     wb_item_pause(item, wb_clock_monotonic() + (PAUSE_FIRST << item->pauses));
     return 1;
@@ -116,7 +116,7 @@ static int close_id(wb_worker *w, wb_claim *claim, wb_error *error)
 
 static int end_session(wb_worker *w, wb_item *item, wb_claim *claim, wb_error *error)
 {
-    int r = wb_bug("session_never_closed") ? WB_OK : close_id(w, claim, error);
+    int r = close_id(w, claim, error);
     if (r != WB_OK)
         return r;
     wb_crash_point("after_session_closed");
@@ -155,21 +155,39 @@ static void send_again(wb_worker *w, wb_item *item, const wb_session_control *ne
     operation->deliver_at = wb_pipeline_delay_now(p) + next->increment;
 }
 
-/* A stop gives it back, and it begins anew: so it counts by the time it was sent, not by its looks. */
-static void wait_in_hand(wb_item *item, const wb_session_control *next)
+/* Where too many do, one is given up: the sweeper sends what its session committed, if it did. */
+static void wait_in_hand(wb_worker *w, wb_item *item, const wb_session_control *next)
 {
     int64_t pause = next->increment < PAUSE_LONGEST ? next->increment : PAUSE_LONGEST;
     item->control.remaining -= pause;
-    wb_item_pause(item, wb_clock_monotonic() + pause);
+    if (wb_batch_count_controls_aside(w) < WB_CONTROLS_ASIDE_MAX) {
+        wb_item_pause(item, wb_clock_monotonic() + pause);
+        return;
+    }
+    wb_item_change(item, WB_ITEM_DUPLICATE); /* of nothing: it is acknowledged */
+    wb_item_change(item, WB_ITEM_SETTLED);
+}
+
+static void come_again(wb_worker *w, wb_item *item, const wb_session_control *next)
+{
+    if (w->pipeline->origin.delays == WB_DELAYS_BY_NOBODY)
+        wait_in_hand(w, item, next);
+    else
+        send_again(w, item, next);
 }
 
 /* ---- what the records say ----------------------------------------------------------------- */
 
+/* Whoever committed it is sending it now, mostly: who would do it, too, while many wait would make more wait. */
 static void conclude_committed(wb_worker *w, wb_item *item, uint64_t owner)
 {
+    wb_session_control next;
     int is_pending = item->duplicate_of != 0;
-    if (is_pending && is_set_aside(w, item, LOOKS_FOR_DISPATCH)) {
-        item->duplicate_of = 0;
+    item->duplicate_of = 0;
+    if (is_pending && is_set_aside(w, item, LOOKS_FOR_DISPATCH))
+        return;
+    if (is_pending && item->pauses < LOOKS_FOR_DISPATCH && wb_session_control_next(&item->control, &next)) {
+        come_again(w, item, &next);
         return;
     }
     item->duplicate_of = owner;
@@ -185,10 +203,7 @@ static int conclude_open(wb_worker *w, wb_item *item, wb_claim *claim, wb_error 
         return WB_OK;
     if (!wb_session_control_next(&item->control, &next))
         return end_session(w, item, claim, error);
-    if (w->pipeline->origin.delays == WB_DELAYS_BY_NOBODY)
-        wait_in_hand(item, &next);
-    else
-        send_again(w, item, &next);
+    come_again(w, item, &next);
     return WB_OK;
 }
 

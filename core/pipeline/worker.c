@@ -191,7 +191,7 @@ static int run_controls(wb_worker *w, wb_error *error)
     }
     wb_batch_finish(w);
     w->progressed = 1;
-    return WB_OK;
+    return wb_stage_settle(w, error);
 }
 
 static int run_batch(wb_worker *w, wb_error *error)

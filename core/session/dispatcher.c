@@ -20,6 +20,8 @@
 #define SIZE_MAX_HELD ((size_t)64 << 20)
 /* A window that is not confirmed by then is tried again. */
 #define PATIENCE (10 * WB_SECOND)
+/* Marks that fail so often keep others no longer. */
+#define MARK_TRIES 5
 #define PAUSE_MIN (50 * WB_MILLISECOND)
 #define PAUSE_MAX (5 * WB_SECOND)
 #define PARCEL_BLOCK 4096
@@ -197,7 +199,7 @@ static void conclude(wb_dispatcher *d)
     wb_parcel **at = &d->hand;
     while (*at) {
         int sent = is_out(*at), refused = wb_find_refused(&(*at)->operations) != NULL;
-        if (sent && !wb_bug("session_never_marked"))
+        if (sent)
             add_mark(d, (*at)->batch);
         if (refused)
             leave_refused(d, *at);
@@ -230,6 +232,7 @@ static int send(wb_dispatcher *d, wb_error *error)
         return WB_OK;
     d->outlet.storage = d->storage;
     d->outlet.storage_failed = 0;
+    d->outlet.patience = PATIENCE;
     d->outlet.until = wb_clock_monotonic() + PATIENCE;
     wb_crash_point("session_before_dispatch");
     int r = wb_window_send(&d->window, &d->outlet, error);
@@ -245,7 +248,7 @@ static int send(wb_dispatcher *d, wb_error *error)
 static int run_round(wb_dispatcher *d, wb_error *error)
 {
     int r = open_storage(d, error);
-    if (r == WB_OK)
+    if (r == WB_OK && d->hand)
         r = open_outlet(d, error);
     if (r != WB_OK)
         return r;
@@ -284,6 +287,7 @@ static void dispatch(void *argument)
 {
     wb_dispatcher *d = argument;
     wb_error error = { 0 };
+    unsigned failures = 0; /* of marks alone */
     while (d->hand || d->mark_count) {
         int r = run_round(d, &error);
         if (r == WB_OK)
@@ -291,6 +295,8 @@ static void dispatch(void *argument)
         if (r == WB_OK && !d->hand && !d->mark_count)
             return;
         forget_old(d);
+        if (!d->hand && ++failures == MARK_TRIES)
+            break;
         if (d->is_stopping && r != WB_OK)
             break;
         back_off(d);

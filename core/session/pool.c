@@ -8,6 +8,9 @@
 #include "core/base/arena.h"
 #include "core/base/clock.h"
 
+/* Whoever would wait longer would wait for ever. */
+#define LONGEST (24 * 3600 * WB_SECOND)
+
 void wb_pool_init(wb_pool *pool, wb_pipeline *pipeline, unsigned count)
 {
     pthread_condattr_t attributes;
@@ -37,7 +40,7 @@ void wb_pool_free(wb_pool *pool)
 
 wb_place *wb_pool_take(wb_pool *pool, int64_t patience)
 {
-    const int64_t until = wb_clock_monotonic() + patience;
+    const int64_t until = wb_clock_monotonic() + (patience < 0 ? 0 : patience < LONGEST ? patience : LONGEST);
     const struct timespec at = { .tv_sec = until / WB_SECOND, .tv_nsec = until % WB_SECOND };
     int code = 0;
     pthread_mutex_lock(&pool->lock);

@@ -12,6 +12,7 @@
 #include "core/base/clock.h"
 #include "core/base/crash.h"
 #include "core/base/log.h"
+#include "core/base/memory.h"
 #include "core/message/ids.h"
 #include "core/message/session_control.h"
 #include "core/pipeline/defer.h"
@@ -41,6 +42,7 @@ struct wb_session {
     size_t id_size;
     int has_key;  /* the id was given */
     int is_begun; /* its transaction */
+    int is_tried; /* the commit was sent */
     int is_over;  /* committed, or failed to */
     uint64_t batch;
     wb_buffer encoded;
@@ -72,19 +74,23 @@ static int believe(wb_session *s, int result, wb_error *error)
     return result;
 }
 
-static int begin(wb_session *s, wb_error *error)
+static int begin_once(wb_session *s, wb_error *error)
 {
     wb_pipeline *p = s->all->pipeline;
-    if (s->is_begun)
-        return WB_OK;
+    wb_begin begin = { .struct_size = sizeof begin, .batch = wb_pipeline_batch_number(p) };
     int r = wb_place_open_storage(&s->all->pool, s->place, error);
-    if (r != WB_OK)
-        return error->result = r;
-    s->batch = wb_pipeline_batch_number(p);
-    wb_begin begin = { .struct_size = sizeof begin, .batch = s->batch };
-    r = believe(s, p->persistence_ops->begin(s->place->storage, &begin, error), error);
+    if (r == WB_OK)
+        r = believe(s, p->persistence_ops->begin(s->place->storage, &begin, error), error);
     s->is_begun = r == WB_OK;
-    return r;
+    return error->result = r;
+}
+
+/* Nothing was done yet: a connection that was kept may be one of a server's earlier life. */
+static int begin(wb_session *s, wb_error *error)
+{
+    const int is_kept = s->place->storage != NULL;
+    int r = s->is_begun ? WB_OK : begin_once(s, error);
+    return r == WB_NOT_CONNECTED && is_kept ? begin_once(s, error) : r;
 }
 
 static void roll_back(wb_session *s)
@@ -97,36 +103,64 @@ static void roll_back(wb_session *s)
 
 /* ---- what programs see -------------------------------------------------------------------- */
 
-static int send_immediately(wb_session *s, wb_operation *operation, wb_error *error)
+static int send_once(wb_session *s, wb_operation *operation, wb_error *error)
 {
+    wb_outlet *outlet = &s->place->outlet;
     wb_window window = { &operation, 1, 1, &s->parcel->arena };
     int r = wb_place_open_outlet(&s->all->pool, s->place, error);
-    if (r == WB_OK) {
-        s->place->outlet.until = wb_clock_monotonic() + s->all->policy.commit_duration;
-        r = wb_window_send(&window, &s->place->outlet, error);
-    }
+    if (r != WB_OK)
+        return r;
+    outlet->patience = s->all->policy.commit_duration;
+    outlet->until = wb_clock_monotonic() + outlet->patience;
+    r = wb_window_send(&window, outlet, error);
+    if (r != WB_OK)
+        wb_place_drop_outlet(&s->all->pool, s->place);
+    return r;
+}
+
+/* As with the database: the second time with the same id. */
+static int send_immediately(wb_session *s, wb_operation *operation, wb_error *error)
+{
+    const int is_kept = s->place->outlet.session != NULL;
+    int r = send_once(s, operation, error);
+    if (r == WB_NOT_CONNECTED && is_kept)
+        r = send_once(s, operation, error);
     if (r == WB_OK && operation->result == WB_REJECT)
         return wb_error_set(error, WB_REJECT, operation->cause, 0, "cannot send to \"%s\": %s", operation->destination,
                             operation->reason ? operation->reason : "refused");
-    if (r != WB_OK)
-        wb_place_drop_outlet(&s->all->pool, s->place);
     return error->result = r;
 }
 
+typedef struct outgoing_call {
+    wb_session *session;
+    int kind;
+    const wb_outgoing *outgoing;
+    size_t size;
+    wb_error error;
+} outgoing_call;
+
+static void add_outgoing(void *argument)
+{
+    outgoing_call *c = argument;
+    wb_session *s = c->session;
+    wb_operation_list alone = { 0 };
+    const int is_immediate = (c->outgoing->flags & WB_IMMEDIATE) != 0;
+    int r = wb_outgoing_add(&s->all->pipeline->origin, c->kind, c->outgoing, c->size, NULL, 0, &s->parcel->arena,
+                            is_immediate ? &alone : &s->parcel->operations, &c->error);
+    if (r == WB_OK && is_immediate)
+        r = send_immediately(s, &alone.first->operation, &c->error);
+    c->error.result = r;
+}
+
+/* An operation that memory was too short for may be half made: the session has failed. */
 static int context_outgoing(wb_context *ctx, int kind, const wb_outgoing *outgoing, size_t size)
 {
-    wb_session *s = session_of(ctx);
-    wb_operation_list alone = { 0 };
-    wb_error error = { 0 };
-    const int is_immediate = (outgoing->flags & WB_IMMEDIATE) != 0;
-    if (s->is_over)
+    outgoing_call call = { session_of(ctx), kind, outgoing, size, { .result = WB_OK } };
+    if (call.session->is_over)
         return WB_REJECT;
-    int r = wb_outgoing_add(&s->all->pipeline->origin, kind, outgoing, size, NULL, 0, &s->parcel->arena,
-                            is_immediate ? &alone : &s->parcel->operations, &error);
-    if (r == WB_OK && is_immediate)
-        r = send_immediately(s, &alone.first->operation, &error);
-    error.result = r;
-    return r == WB_OK ? WB_OK : fail(s, &error);
+    if (wb_memory_try(add_outgoing, &call) < 0)
+        (void)wb_error_set(&call.error, WB_RETRY, WB_CAUSE_SERVER, 0, "out of memory");
+    return call.error.result == WB_OK ? WB_OK : fail(call.session, &call.error);
 }
 
 static const void *context_storage(wb_context *ctx, const char *name, void **ret_session, size_t *ret_item)
@@ -286,10 +320,26 @@ static void encode(wb_session *s, wb_commit *commit)
     commit->operations_size = s->encoded.size;
 }
 
+/* An id that is closed is a key whose session came too late, or failed behind its control message. Whoever is told so
+ * may use the key again: of all that try one is committed. Failing that it stays closed. */
+static void free_key(wb_session *s, uint64_t owner)
+{
+    const wb_persistence_ops *ops = s->all->pipeline->persistence_ops;
+    const wb_claim claim = { s->id, s->id_size, 0 };
+    wb_begin begin = { .struct_size = sizeof begin, .batch = owner };
+    wb_commit commit = { .struct_size = sizeof commit, .batch = owner, .released = &claim, .released_count = 1,
+                         .failed_item = SIZE_MAX };
+    wb_error ignored;
+    if (s->place->storage && believe(s, ops->begin(s->place->storage, &begin, &ignored), &ignored) == WB_OK)
+        (void)believe(s, ops->commit(s->place->storage, &commit, &ignored), &ignored);
+}
+
 /* Whoever has the id: a session with the same key, or who closed it. */
-static int explain(uint64_t owner, wb_error *error)
+static int explain(wb_session *s, uint64_t owner, wb_error *error)
 {
     const int is_closed = wb_batch_number_is_closed(owner);
+    if (is_closed && s->has_key)
+        free_key(s, owner);
     return wb_error_set(error, WB_REJECT, is_closed ? WB_CAUSE_EXPIRED : WB_CAUSE_DUPLICATE, 0,
                         is_closed ? "the session was not committed within session.maximum_commit_duration: its id is closed"
                                   : "a session with this id was committed before, and that stands");
@@ -300,27 +350,37 @@ static int look_for_owner(wb_session *s, int result, wb_error *error)
 {
     wb_claim claim = { s->id, s->id_size, 0 };
     wb_error ignored;
-    if ((result != WB_ABORT && result != WB_RETRY && result != WB_REJECT) || !s->place->storage ||
+    const int is_answered = s->is_tried && result == WB_NOT_CONNECTED; /* by resolve_doubt() */
+    if (is_answered || result == WB_IN_DOUBT || result == WB_FATAL || !s->place->storage || (!s->has_key && !s->parcel->operations.count) ||
         believe(s, s->all->pipeline->persistence_ops->find(s->place->storage, &claim, 1, &ignored), &ignored) != WB_OK ||
         !claim.duplicate_of)
         return result;
-    return explain(claim.duplicate_of, error);
+    return explain(s, claim.duplicate_of, error);
 }
 
-/* A claim waits for the commit that may still be on its way, and keeps it from coming later. */
+/* A claim waits for the commit if that has come as far; if not it may still be on its way, through a proxy or behind a
+ * statement that waits: the id is closed, so that it fails when it comes. */
 static int ask(wb_session *s, uint64_t *ret_owner, wb_error *error)
 {
     const wb_persistence_ops *ops = s->all->pipeline->persistence_ops;
     wb_claim claim = { s->id, s->id_size, 0 };
-    wb_begin begin = { .struct_size = sizeof begin, .batch = wb_pipeline_batch_number(s->all->pipeline),
+    wb_begin begin = { .struct_size = sizeof begin, .batch = wb_batch_number_closed(wb_pipeline_now(s->all->pipeline)),
                        .claims = &claim, .claim_count = 1 };
+    wb_commit commit = { .struct_size = sizeof commit, .batch = begin.batch, .failed_item = SIZE_MAX };
     int r = wb_place_open_storage(&s->all->pool, s->place, error);
     if (r == WB_OK)
         r = believe(s, ops->begin(s->place->storage, &begin, error), error);
     if (r == WB_OK)
-        r = believe(s, ops->rollback(s->place->storage, error), error);
+        r = believe(s, claim.duplicate_of ? ops->rollback(s->place->storage, error)
+                                          : ops->commit(s->place->storage, &commit, error), error);
     *ret_owner = claim.duplicate_of;
     return r;
+}
+
+/* It closed the id itself, perhaps in a try whose answer was lost. */
+static int is_nobodys(uint64_t owner)
+{
+    return !owner || wb_batch_number_is_closed(owner);
 }
 
 static int resolve_doubt(wb_session *s, wb_error *error)
@@ -335,8 +395,8 @@ static int resolve_doubt(wb_session *s, wb_error *error)
     }
     if (owner == s->batch)
         return WB_OK;
-    if (owner)
-        return explain(owner, error);
+    if (!is_nobodys(owner))
+        return explain(s, owner, error);
     return wb_error_set(error, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, why.native_code,
                         "the connection broke during the commit, and nothing was committed: %.900s", why.text);
 }
@@ -351,6 +411,7 @@ static int commit_storage(wb_session *s, wb_commit *commit, wb_error *error)
         commit->claim_count = 1;
     }
     wb_crash_point("session_before_commit");
+    s->is_tried = 1;
     int r = believe(s, s->all->pipeline->persistence_ops->commit(s->place->storage, commit, error), error);
     s->is_begun = 0;
     return r == WB_IN_DOUBT && commit->claim_count ? error->result = resolve_doubt(s, error) : r;
@@ -362,7 +423,7 @@ static void hand_over(wb_session *s, const wb_commit *commit)
     wb_parcel *parcel = s->parcel;
     for (size_t i = 0; i < commit->delayed_count; i++)
         wb_alarm_tell(&s->all->pipeline->alarm, commit->delayed[i].due);
-    if (!commit->operations || wb_bug("session_left_to_others"))
+    if (!commit->operations)
         return;
     parcel->batch = s->batch;
     memcpy(parcel->id, s->id, sizeof parcel->id);
@@ -391,6 +452,7 @@ static int commit(wb_session *s, wb_error *error)
     wb_commit commit = { .struct_size = sizeof commit, .failed_item = SIZE_MAX };
     collect_delayed(s, &commit);
     encode(s, &commit);
+    s->batch = wb_pipeline_batch_number(s->all->pipeline); /* of now: however long it was open, the row is young */
     if (commit.operations && s->all->policy.sends_control && (r = send_control(s, error)) != WB_OK)
         return r;
     if ((r = begin(s, error)) != WB_OK || (r = commit_storage(s, &commit, error)) != WB_OK)

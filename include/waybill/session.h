@@ -30,8 +30,9 @@
  * a wb_context serve both. The endpoint needs the outbox; its own `waybill install` makes what
  * a session needs.
  *
- * The library does not exit, abort, write to stdout or stderr, or touch signal handlers. Its
- * threads take no signals. Where memory is out, calls say so (WB_RETRY with WB_CAUSE_SERVER). A
+ * The library does not exit, write to stdout or stderr, or touch signal handlers. Its
+ * threads take no signals. Where memory is out, calls of sessions say so (WB_RETRY with WB_CAUSE_SERVER); workers and
+ * the housekeeper, which nobody calls, end the process then, as `waybill run` does. A
  * program that talks TLS through it should ignore SIGPIPE, as servers do. Plugins are loaded through
  * libltdl: a program that uses libltdl itself must not do so while an endpoint is opened. After
  * fork() the child must not use what the parent opened.
@@ -68,7 +69,8 @@ typedef struct wb_reason {
 } wb_reason;
 
 /** Where the lines of the log go: `line` without a line break, as `waybill` writes them, NUL behind
- *  it. NULL: nowhere, which is the default. For the whole process; called by any thread, one at a time.
+ *  it. NULL: nowhere, which is the default. For the whole process; called by any thread, one at a time. It calls
+ *  nothing of Waybill.
  *  `level` (WB_LOG_x): lines above it are not made; after wb_endpoint_open() the file's log_level counts. */
 typedef void (*wb_log_fn)(void *argument, int level, const char *line, size_t size);
 void wb_log_to(wb_log_fn write, void *argument);
@@ -96,7 +98,7 @@ int wb_endpoint_open(const wb_endpoint_options *options, size_t options_size, wb
  *  is sent by whoever runs the endpoint. No session is open, wb_endpoint_run() has returned. NULL is allowed. */
 void wb_endpoint_close(wb_endpoint *endpoint);
 
-/** Handle messages, as `waybill run` does, until wb_endpoint_quit(). On one thread; sessions may be used
+/** Handle messages, as `waybill run` does, until wb_endpoint_quit(). On one thread, once; sessions may be used
  *  meanwhile. Needs WB_ENDPOINT_HANDLERS.
  *  @return WB_OK after wb_endpoint_quit(), or why it ended. */
 int wb_endpoint_run(wb_endpoint *endpoint, wb_reason *reason);
@@ -132,8 +134,8 @@ const char *wb_session_id(const wb_session *session);
  *  waiting from the first statement on, for busy_timeout. */
 wb_context *wb_session_context(wb_session *session);
 
-/** @return WB_OK, or WB_REJECT: the message is malformed or over a limit, the session is over. The reason is
- *  that of wb_session_commit(), which then commits nothing. */
+/** @return WB_OK, or WB_REJECT: the message is malformed or over a limit, the session is over; with WB_IMMEDIATE what
+ *  became of it. The reason is that of wb_session_commit(), which then commits nothing. */
 static inline int wb_session_send(wb_session *session, const wb_outgoing *outgoing)
 {
     return wb_send(wb_session_context(session), outgoing);
@@ -149,7 +151,8 @@ static inline int wb_session_publish(wb_session *session, const wb_outgoing *out
  *
  *  @return WB_OK: committed. Otherwise nothing was committed, but for WB_IN_DOUBT:
  *  WB_REJECT   WB_CAUSE_DUPLICATE: the id was committed before, and that stands, whatever else failed; WB_CAUSE_EXPIRED: it took longer
- *              than session.maximum_commit_duration; else as wb_fail() or a refused message said, or
+ *              than session.maximum_commit_duration, or an earlier session with this key did, or failed behind its
+ *              control message: the key is free again, try it with a new session. Else as wb_fail() or a refused message said, or
  *              the transaction can never be committed
  *  WB_ABORT    a deadlock or a serialization failure: try again with a new session
  *  WB_RETRY    a statement failed; with WB_CAUSE_SERVER it was the server's trouble

@@ -206,6 +206,10 @@ sub dies_before_commit {
     my $again = Session->new($e);
     is_deeply [ $again->all('open a key', 'sql a ' . effect('never'), 'send a sink Test.Session never') ], [], "$pair: the key once more";
     like $again->say('commit a'), qr/^REJECT 11 /, "$pair: is closed";
+    is_deeply [ $again->all('close a', 'open a key', 'sql a ' . effect('never'), 'send a sink Test.Session then', 'commit a', 'close a') ], [],
+        "$pair: and free for who was told so";
+    is_deeply [ bodies($e, $e->collect('sink', 1, 'its message')) ], ['then'], "$pair: of that";
+    is count_effects($e, 'never'), 1, "$pair: one effect";
     is $again->end, 0, "$pair: the program ends";
     is $e->stop, 0, "$pair: the endpoint stops";
     is_empty($e, 'died before its commit');

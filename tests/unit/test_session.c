@@ -25,6 +25,7 @@
 
 struct wb_storage_session {
     int is_open; /* a transaction */
+    int has_claimed; /* in it */
 };
 
 static struct {
@@ -73,13 +74,22 @@ static int store_begin(wb_storage_session *session, wb_begin *begin, wb_error *e
     assert_false(session->is_open);
     int r = answer(store.begin_answers, &store.begins);
     session->is_open = r == WB_OK;
+    session->has_claimed = r == WB_OK && begin->claim_count && !store.owner;
     for (size_t i = 0; i < begin->claim_count; i++)
         begin->claims[i].duplicate_of = store.owner;
     return said(r, error);
 }
 
-static void make_durable(const wb_commit *commit)
+static void make_durable(const wb_storage_session *session, const wb_commit *commit)
 {
+    if (session->has_claimed)
+        store.owner = commit->batch;
+    if (commit->released_count) {
+        assert_int_equal(store.owner, commit->batch);
+        store.owner = 0;
+    }
+    if (session->has_claimed || commit->released_count)
+        return;
     store.batch = commit->batch;
     store.claims = commit->claim_count;
     store.operations_size = commit->operations_size;
@@ -98,7 +108,7 @@ static int store_commit(wb_storage_session *session, wb_commit *commit, wb_error
     if (r == WB_OK && commit->claim_count && store.owner)
         r = WB_ABORT;
     if (r == WB_OK || (r == WB_IN_DOUBT && store.commits_anyway))
-        make_durable(commit);
+        make_durable(session, commit);
     return said(r, error);
 }
 
@@ -295,8 +305,12 @@ static void test_whose_it_is(void **state)
     assert_int_equal(commit_one("key"), WB_REJECT);
     assert_int_equal(error.cause, WB_CAUSE_DUPLICATE);
     store.owner = wb_batch_number_closed(wb_clock_wall());
+    assert_int_equal(commit_one(NULL), WB_REJECT);
+    assert_int_equal(error.cause, WB_CAUSE_EXPIRED);
+    assert_true(store.owner != 0); /* a new id stays closed, */
     assert_int_equal(commit_one("key"), WB_REJECT);
     assert_int_equal(error.cause, WB_CAUSE_EXPIRED);
+    assert_int_equal(store.owner, 0); /* a key is free again */
     assert_int_equal(store.rows, 0);
     assert_int_equal(broker.sent, 0);
     stop();
@@ -354,7 +368,8 @@ static void test_in_doubt_and_committed(void **state)
     stop();
 }
 
-/* The claim that asked is rolled back: the key can be used again. */
+/* It may still be on its way: the id is closed, so that it fails when it comes. Whoever tries the key again is told
+ * so once. */
 static void test_in_doubt_and_not_committed(void **state)
 {
     (void)state;
@@ -362,8 +377,57 @@ static void test_in_doubt_and_not_committed(void **state)
     store.commit_answers[0] = WB_IN_DOUBT;
     assert_int_equal(commit_one("key"), WB_NOT_CONNECTED);
     assert_non_null(strstr(error.text, "nothing was committed"));
-    assert_int_equal(store.rollbacks, 1);
+    assert_true(wb_batch_number_is_closed(store.owner));
+    assert_int_equal(commit_one("key"), WB_REJECT);
+    assert_int_equal(error.cause, WB_CAUSE_EXPIRED);
+    assert_int_equal(store.owner, 0);
     assert_int_equal(commit_one("key"), WB_OK);
+    stop();
+}
+
+/* A new id is closed for good. */
+static void test_in_doubt_with_a_new_id(void **state)
+{
+    (void)state;
+    start(0, 1);
+    store.commit_answers[0] = WB_IN_DOUBT;
+    assert_int_equal(commit_one(NULL), WB_NOT_CONNECTED);
+    assert_true(wb_batch_number_is_closed(store.owner));
+    assert_int_equal(commit_one(NULL), WB_REJECT); /* the store has but one id */
+    assert_true(wb_batch_number_is_closed(store.owner));
+    stop();
+}
+
+/* Its own closing may be in doubt, too: then it finds that. */
+static void test_in_doubt_twice(void **state)
+{
+    (void)state;
+    start(0, 1);
+    store.commit_answers[0] = store.commit_answers[1] = WB_IN_DOUBT;
+    store.commits_anyway = 1;
+    store.owner = 0;
+    wb_session *session = open_session(NULL);
+    touch(session);
+    send_to(session, "sink");
+    store.commits_anyway = 0;
+    assert_int_equal(wb_sessions_commit(session, &error), WB_NOT_CONNECTED);
+    assert_true(wb_batch_number_is_closed(store.owner));
+    wb_session_close(session);
+    stop();
+}
+
+/* A connection that was kept over a restart of the server; and one of the broker. */
+static void test_stale_connections(void **state)
+{
+    (void)state;
+    start(1, 1);
+    assert_int_equal(commit_one(NULL), WB_OK);
+    await(&store.marks, 1);
+    store.owner = 0;
+    store.begin_answers[store.begins] = WB_NOT_CONNECTED;
+    broker.send_answers[broker.sends] = WB_NOT_CONNECTED;
+    assert_int_equal(commit_one(NULL), WB_OK);
+    await(&store.marks, 2);
     stop();
 }
 
@@ -449,7 +513,7 @@ static void test_begin_fails(void **state)
 {
     (void)state;
     start(0, 1);
-    store.begin_answers[0] = WB_NOT_CONNECTED;
+    store.begin_answers[0] = store.begin_answers[1] = WB_NOT_CONNECTED;
     wb_session *session = open_session("key");
     wb_context *ctx = wb_session_context(session);
     void *storage;
@@ -586,6 +650,9 @@ int main(void)
         cmocka_unit_test_setup(test_in_doubt_and_committed, set_up),
         cmocka_unit_test_setup(test_in_doubt_and_not_committed, set_up),
         cmocka_unit_test_setup(test_in_doubt_and_somebody_elses, set_up),
+        cmocka_unit_test_setup(test_in_doubt_with_a_new_id, set_up),
+        cmocka_unit_test_setup(test_in_doubt_twice, set_up),
+        cmocka_unit_test_setup(test_stale_connections, set_up),
         cmocka_unit_test_setup(test_doubt_stays, set_up),
         cmocka_unit_test_setup(test_doubt_without_a_record, set_up),
         cmocka_unit_test_setup(test_control_message_is_not_taken, set_up),
