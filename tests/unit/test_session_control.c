@@ -146,7 +146,7 @@ static void test_closed_numbers(void **state)
 /* ---- memory ----------------------------------------------------------------------------- */
 
 /* The sanitizer would rather end the process. */
-const char *__asan_default_options(void);
+__attribute__((visibility("default"))) const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
     return "allocator_may_return_null=1";
