@@ -3,6 +3,7 @@
 
 #include "core/pipeline/batch.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/clock.h"
@@ -320,6 +321,53 @@ size_t wb_batch_encode(wb_worker *w)
                                                 item->incoming->id_size, &item->operations);
     }
     return count;
+}
+
+/* ---- claims ------------------------------------------------------------------------ */
+
+static int compare_ids(const wb_item *a, const wb_item *b)
+{
+    size_t common = a->incoming->id_size < b->incoming->id_size ? a->incoming->id_size
+                                                                : b->incoming->id_size;
+    int order = memcmp(a->incoming->id, b->incoming->id, common);
+    if (order)
+        return order;
+    return (a->incoming->id_size > b->incoming->id_size) - (a->incoming->id_size < b->incoming->id_size);
+}
+
+/* Ascending ids, so that two batches which share ids never deadlock; among equal ids the
+ * order of receipt. */
+static int compare_items(const void *a, const void *b)
+{
+    const wb_item *x = *(wb_item *const *)a, *y = *(wb_item *const *)b;
+    int order = compare_ids(x, y);
+    return order ? order : (x->place > y->place) - (x->place < y->place);
+}
+
+size_t wb_batch_collect_open(wb_worker *w)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < w->batch_size; i++)
+        if (wb_item_is_open(w->batch[i]))
+            w->claimed[count++] = w->batch[i];
+    return count;
+}
+
+void wb_batch_prepare_claims(wb_worker *w, size_t open)
+{
+    size_t count = 0;
+    qsort(w->claimed, open, sizeof *w->claimed, compare_items);
+    for (size_t i = 0; i < open; i++) {
+        wb_item *item = w->claimed[i];
+        if (count && compare_ids(w->claimed[count - 1], item) == 0) {
+            wb_item_change(item, WB_ITEM_COPY);
+            item->leader = w->claimed[count - 1];
+            continue;
+        }
+        w->claimed[count] = item;
+        w->claims[count++] = (wb_claim){ item->incoming->id, item->incoming->id_size, 0 };
+    }
+    w->claim_count = count;
 }
 
 /* ---- pace -------------------------------------------------------------------------- */

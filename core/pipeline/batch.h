@@ -42,6 +42,12 @@ void wb_batch_finish(wb_worker *w);
 /** Forget all messages, as after the loss of the transport session. */
 void wb_batch_drop_all(wb_worker *w);
 
+/** Put those whose handlers are to run into w->claimed. @return how many they are. */
+size_t wb_batch_collect_open(wb_worker *w);
+/** Of so many in w->claimed make w->claims, in ascending order of ids. The same id twice in one batch is
+ *  one message, the one received first, and one duplicate. */
+void wb_batch_prepare_claims(wb_worker *w, size_t open);
+
 /** Encode the operations of its handled messages into w->encoded. @return how many there are. */
 size_t wb_batch_encode(wb_worker *w);
 

@@ -30,33 +30,6 @@
 /* Where nobody delays the message waits in hand. */
 #define PAUSE_LONGEST (1 * WB_SECOND)
 
-static int compare_ids(const void *a, const void *b)
-{
-    const wb_item *x = *(wb_item *const *)a, *y = *(wb_item *const *)b;
-    size_t common = x->incoming->id_size < y->incoming->id_size ? x->incoming->id_size : y->incoming->id_size;
-    int order = memcmp(x->incoming->id, y->incoming->id, common);
-    return order ? order : (x->incoming->id_size > y->incoming->id_size) - (x->incoming->id_size < y->incoming->id_size);
-}
-
-/* Once more of the same: it shares the fate of the first. */
-static void collect(wb_worker *w)
-{
-    size_t count = 0;
-    memcpy(w->claimed, w->batch, w->batch_size * sizeof *w->claimed);
-    qsort(w->claimed, w->batch_size, sizeof *w->claimed, compare_ids);
-    for (size_t i = 0; i < w->batch_size; i++) {
-        wb_item *item = w->claimed[i];
-        if (count && wb_item_is_same(w->claimed[count - 1], item)) {
-            wb_item_change(item, WB_ITEM_COPY);
-            item->leader = w->claimed[count - 1];
-            continue;
-        }
-        w->claimed[count] = item;
-        w->claims[count++] = (wb_claim){ item->incoming->id, item->incoming->id_size, 0 };
-    }
-    w->claim_count = count;
-}
-
 static int believe(wb_worker *w, int result, wb_error *error)
 {
     int r = wb_distrust(w, result, error);
@@ -209,7 +182,7 @@ static int conclude_open(wb_worker *w, wb_item *item, wb_claim *claim, wb_error 
 
 int wb_stage_sessions(wb_worker *w, wb_error *error)
 {
-    collect(w);
+    wb_batch_prepare_claims(w, wb_batch_collect_open(w));
     int r = believe(w, w->pipeline->persistence_ops->find(w->storage, w->claims, w->claim_count, error), error);
     if (r == WB_OK)
         r = look_for_rows(w, error);
