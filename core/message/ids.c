@@ -169,9 +169,10 @@ uint64_t wb_batch_number(int64_t wall)
     return wb_batch_number_at(wall) | (1 + random % BATCH_RANDOM_MAX);
 }
 
-uint64_t wb_batch_number_closed(int64_t wall)
+uint64_t wb_batch_number_closed(int64_t wall, uint64_t after)
 {
-    return wb_batch_number_at(wall);
+    const uint64_t number = wb_batch_number_at(wall), next = (after | BATCH_RANDOM_MAX) + 1;
+    return number > after ? number : next;
 }
 
 int wb_batch_number_is_closed(uint64_t number)

@@ -46,8 +46,8 @@ uint64_t wb_batch_number(int64_t wall);
 uint64_t wb_batch_number_at(int64_t wall);
 
 /** The number of records without a batch: they close the id of a session that did not commit in time.
- *  It is the smallest of its millisecond, which wb_batch_number() never gives. */
-uint64_t wb_batch_number_closed(int64_t wall);
+ *  It is the smallest of its millisecond, which wb_batch_number() never gives; and above `after`. */
+uint64_t wb_batch_number_closed(int64_t wall, uint64_t after);
 int wb_batch_number_is_closed(uint64_t number);
 
 #endif

@@ -19,6 +19,7 @@
 #include "core/base/log.h"
 #include "core/message/ids.h"
 #include "core/pipeline/batch.h"
+#include "core/pipeline/close_id.h"
 #include "core/pipeline/distrust.h"
 #include "core/pipeline/stages.h"
 
@@ -71,30 +72,16 @@ static int look_for_rows(wb_worker *w, wb_error *error)
 
 /* ---- the time is over ------------------------------------------------------------------- */
 
-/* A number that no transaction has stored anything under. */
-static int close_id(wb_worker *w, wb_claim *claim, wb_error *error)
+static int end_session(wb_worker *w, wb_item *item, const wb_claim *claim, wb_error *error)
 {
-    const wb_persistence_ops *ops = w->pipeline->persistence_ops;
-    wb_begin begin = { .struct_size = sizeof begin, .batch = wb_batch_number_closed(wb_pipeline_now(w->pipeline)),
-                       .claims = claim, .claim_count = 1 };
-    wb_commit commit = { .struct_size = sizeof commit, .batch = begin.batch, .failed_item = SIZE_MAX };
+    uint64_t owner;
     wb_crash_point("before_session_closed");
-    int r = believe(w, ops->begin(w->storage, &begin, error), error);
-    if (r != WB_OK)
-        return r;
-    if (claim->duplicate_of) /* it committed a moment ago */
-        return believe(w, ops->rollback(w->storage, error), error);
-    return believe(w, ops->commit(w->storage, &commit, error), error);
-}
-
-static int end_session(wb_worker *w, wb_item *item, wb_claim *claim, wb_error *error)
-{
-    int r = close_id(w, claim, error);
+    int r = believe(w, wb_close_id(w->pipeline, w->storage, claim->id, claim->id_size, &owner, error), error);
     if (r != WB_OK)
         return r;
     wb_crash_point("after_session_closed");
-    if (claim->duplicate_of) {
-        item->duplicate_of = claim->duplicate_of;
+    if (owner) { /* it committed a moment ago */
+        item->duplicate_of = owner;
         wb_item_change(item, WB_ITEM_DUPLICATE);
         return WB_OK;
     }
@@ -169,7 +156,7 @@ static void conclude_committed(wb_worker *w, wb_item *item, uint64_t owner)
         wb_item_change(item, WB_ITEM_SETTLED);
 }
 
-static int conclude_open(wb_worker *w, wb_item *item, wb_claim *claim, wb_error *error)
+static int conclude_open(wb_worker *w, wb_item *item, const wb_claim *claim, wb_error *error)
 {
     wb_session_control next;
     if (is_set_aside(w, item, LOOKS_FOR_COMMIT))
@@ -187,8 +174,9 @@ int wb_stage_sessions(wb_worker *w, wb_error *error)
     if (r == WB_OK)
         r = look_for_rows(w, error);
     for (size_t i = 0; i < w->claim_count && r == WB_OK; i++) {
-        if (w->claims[i].duplicate_of)
-            conclude_committed(w, w->claimed[i], w->claims[i].duplicate_of);
+        const uint64_t owner = w->claims[i].duplicate_of;
+        if (owner && !wb_batch_number_is_closed(owner)) /* a closed key may be another session's now */
+            conclude_committed(w, w->claimed[i], owner);
         else
             r = conclude_open(w, w->claimed[i], &w->claims[i], error);
     }

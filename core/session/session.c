@@ -15,7 +15,9 @@
 #include "core/base/memory.h"
 #include "core/message/ids.h"
 #include "core/message/session_control.h"
+#include "core/pipeline/close_id.h"
 #include "core/pipeline/defer.h"
+#include "core/session/closed_keys.h"
 #include "core/session/dispatcher.h"
 #include "core/session/pool.h"
 #include "core/session/sessions.h"
@@ -31,6 +33,7 @@ struct wb_sessions {
     wb_sessions_policy policy;
     wb_pool pool;
     wb_dispatcher dispatcher;
+    wb_closed_keys closed_keys;
 };
 
 struct wb_session {
@@ -320,26 +323,13 @@ static void encode(wb_session *s, wb_commit *commit)
     commit->operations_size = s->encoded.size;
 }
 
-/* An id that is closed is a key whose session came too late, or failed behind its control message. Whoever is told so
- * may use the key again: of all that try one is committed. Failing that it stays closed. */
-static void free_key(wb_session *s, uint64_t owner)
-{
-    const wb_persistence_ops *ops = s->all->pipeline->persistence_ops;
-    const wb_claim claim = { s->id, s->id_size, 0 };
-    wb_begin begin = { .struct_size = sizeof begin, .batch = owner };
-    wb_commit commit = { .struct_size = sizeof commit, .batch = owner, .released = &claim, .released_count = 1,
-                         .failed_item = SIZE_MAX };
-    wb_error ignored;
-    if (s->place->storage && believe(s, ops->begin(s->place->storage, &begin, &ignored), &ignored) == WB_OK)
-        (void)believe(s, ops->commit(s->place->storage, &commit, &ignored), &ignored);
-}
-
-/* Whoever has the id: a session with the same key, or who closed it. */
+/* Whoever has the id: a session with the same key, or who closed it. An id that is closed is a key whose session came
+ * too late, or failed behind its control message: whoever is told so may use the key again, and replaces what closed it. */
 static int explain(wb_session *s, uint64_t owner, wb_error *error)
 {
     const int is_closed = wb_batch_number_is_closed(owner);
     if (is_closed && s->has_key)
-        free_key(s, owner);
+        wb_closed_keys_note(&s->all->closed_keys, s->id, s->id_size, owner);
     return wb_error_set(error, WB_REJECT, is_closed ? WB_CAUSE_EXPIRED : WB_CAUSE_DUPLICATE, 0,
                         is_closed ? "the session was not committed within session.maximum_commit_duration: its id is closed"
                                   : "a session with this id was committed before, and that stands");
@@ -362,25 +352,10 @@ static int look_for_owner(wb_session *s, int result, wb_error *error)
  * statement that waits: the id is closed, so that it fails when it comes. */
 static int ask(wb_session *s, uint64_t *ret_owner, wb_error *error)
 {
-    const wb_persistence_ops *ops = s->all->pipeline->persistence_ops;
-    wb_claim claim = { s->id, s->id_size, 0 };
-    wb_begin begin = { .struct_size = sizeof begin, .batch = wb_batch_number_closed(wb_pipeline_now(s->all->pipeline)),
-                       .claims = &claim, .claim_count = 1 };
-    wb_commit commit = { .struct_size = sizeof commit, .batch = begin.batch, .failed_item = SIZE_MAX };
     int r = wb_place_open_storage(&s->all->pool, s->place, error);
-    if (r == WB_OK)
-        r = believe(s, ops->begin(s->place->storage, &begin, error), error);
-    if (r == WB_OK)
-        r = believe(s, claim.duplicate_of ? ops->rollback(s->place->storage, error)
-                                          : ops->commit(s->place->storage, &commit, error), error);
-    *ret_owner = claim.duplicate_of;
-    return r;
-}
-
-/* It closed the id itself, perhaps in a try whose answer was lost. */
-static int is_nobodys(uint64_t owner)
-{
-    return !owner || wb_batch_number_is_closed(owner);
+    return r == WB_OK ? believe(s, wb_close_id(s->all->pipeline, s->place->storage, s->id, s->id_size, ret_owner, error),
+                                error)
+                      : r;
 }
 
 static int resolve_doubt(wb_session *s, wb_error *error)
@@ -395,7 +370,7 @@ static int resolve_doubt(wb_session *s, wb_error *error)
     }
     if (owner == s->batch)
         return WB_OK;
-    if (!is_nobodys(owner))
+    if (owner)
         return explain(s, owner, error);
     return wb_error_set(error, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, why.native_code,
                         "the connection broke during the commit, and nothing was committed: %.900s", why.text);
@@ -403,7 +378,8 @@ static int resolve_doubt(wb_session *s, wb_error *error)
 
 static int commit_storage(wb_session *s, wb_commit *commit, wb_error *error)
 {
-    const wb_claim claim = { s->id, s->id_size, 0 };
+    const wb_claim claim = { s->id, s->id_size,
+                             s->has_key ? wb_closed_keys_find(&s->all->closed_keys, s->id, s->id_size) : 0 };
     commit->batch = s->batch;
     /* a delayed message alone is all in the store: its own key makes it one, but the id tells what became of it */
     if (s->has_key || s->parcel->operations.count) {
@@ -441,7 +417,8 @@ static int check(wb_session *s, wb_error *error)
         *error = s->failure;
         return error->result;
     }
-    return s->is_begun ? believe(s, s->all->pipeline->persistence_ops->check(s->place->storage, 0, error), error) : WB_OK;
+    const wb_persistence_ops *ops = s->all->pipeline->persistence_ops;
+    return s->is_begun && ops->check ? believe(s, ops->check(s->place->storage, 0, error), error) : WB_OK;
 }
 
 static int commit(wb_session *s, wb_error *error)
@@ -483,6 +460,7 @@ int wb_sessions_start(wb_pipeline *pipeline, const wb_sessions_policy *policy, w
     all->pipeline = pipeline;
     all->policy = *policy;
     wb_pool_init(&all->pool, pipeline, policy->connections);
+    wb_closed_keys_init(&all->closed_keys);
     int code = wb_dispatcher_start(&all->dispatcher, pipeline);
     if (code == 0) {
         *ret_sessions = all;
@@ -499,5 +477,6 @@ void wb_sessions_stop(wb_sessions *all, int64_t patience)
         return;
     wb_dispatcher_stop(&all->dispatcher, patience);
     wb_pool_free(&all->pool);
+    wb_closed_keys_free(&all->closed_keys);
     free(all);
 }

@@ -11,6 +11,7 @@
 #include "tests/simulation/database.h"
 #include "tests/simulation/delayed.h"
 #include "tests/simulation/process.h"
+#include "tests/simulation/programs.h"
 #include "tests/simulation/shape.h"
 #include "tests/simulation/verdict.h"
 #include "tests/simulation/waiting.h"
@@ -235,6 +236,8 @@ static void audit_loss(const sim_message *m)
         sim_violation("message %u (%s) is lost by an orderly stop", NAME(m));
     if (effects(m) || moved(m) || m->vanished || m->abandoned)
         return;
+    if (m->fate == SIM_SESSION && !sim_session_insists(m))
+        return; /* its program knows, or died */
     if (has_come_back(m) || m->place == SIM_EXPIRED)
         return;
     if (flags_of(m) & SIM_IGNORED && m->place == SIM_GONE && (m->fate != SIM_DISCARDED || m->runs || has_copies(m)))
@@ -322,7 +325,7 @@ static void audit_runs(const sim_message *m)
         allowed += RUNS_OF_THE_GUILTY + the_shape.retries * m->deliveries;
     if (is_struck(m))
         allowed += RUNS_OF_THE_GUILTY;
-    if (m->runs > allowed && !may_wait(m))
+    if (m->runs > allowed && !may_wait(m) && m->fate != SIM_SESSION)
         sim_violation("message %u (%s) ran %u times, %u were excused", NAME(m), m->runs, m->excuses);
 }
 

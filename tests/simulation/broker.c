@@ -7,10 +7,12 @@
 #include <string.h>
 #include <waybill/sys/expiry.h>
 
+#include "tests/simulation/delayed.h"
 #include "tests/simulation/faults.h"
 #include "tests/simulation/random.h"
 #include "tests/simulation/shape.h"
 #include "tests/simulation/verdict.h"
+#include "tests/simulation/waiting.h"
 
 /* What a worker may have in hand: a batch, one that waits for its marks, one that it takes next,
  * and what it cannot move. */
@@ -55,7 +57,7 @@ static void put_in_queue(sim_message *m)
 void sim_broker_publish(unsigned first)
 {
     for (unsigned i = first; i < sim_message_count; i++)
-        if (sim_messages[i].place == SIM_AWAY)
+        if (sim_messages[i].place == SIM_AWAY && sim_messages[i].fate != SIM_SESSION)
             put_in_queue(&sim_messages[i]);
     sim_broker_pump();
 }
@@ -234,9 +236,25 @@ static int may_have_failed(const sim_message *m)
            m->failures + m->strikes > the_shape.retries;
 }
 
+/* Its session is recorded, or it comes again. */
+static void check_control(const sim_message *m)
+{
+    int comes_again = sim_delayed_has_id(m) || sim_waiting_has_id(m);
+    for (unsigned i = m->number + 1; i < sim_message_count && !comes_again; i++)
+        comes_again = sim_messages[i].fate == SIM_SESSION_CONTROL && sim_messages[i].id_size == m->id_size &&
+                      memcmp(sim_messages[i].id, m->id, m->id_size) == 0;
+    if (!comes_again && !sim_database_find(m->endpoint, m->id, m->id_size))
+        sim_violation("the control message %u is acknowledged, its session is open, and it does not come again",
+                      m->number);
+}
+
 /* With an outbox: only what is recorded and marked, or moved, may leave the queue. */
 static void check_acknowledge(const sim_message *m)
 {
+    if (m->fate == SIM_SESSION_CONTROL) {
+        check_control(m);
+        return;
+    }
     if (!the_shape.outbox || may_have_failed(m) || has_copies(m))
         return;
     uint64_t batch = sim_database_find(m->endpoint, m->id, m->id_size);

@@ -256,6 +256,9 @@ static void add_record(sim_table *table, const sim_record *record)
 void sim_transaction_commit(sim_transaction *t, unsigned endpoint, const wb_commit *commit)
 {
     sim_table *table = &sim_tables[endpoint];
+    for (size_t i = 0; commit && i < commit->claim_count; i++)
+        if (commit->claims[i].duplicate_of)
+            remove_record(table, &commit->claims[i]); /* it is replaced */
     for (size_t i = 0; i < t->claim_count; i++)
         if (!is_released(commit, &t->claims[i]))
             add_record(table, &t->claims[i]);

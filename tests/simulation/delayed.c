@@ -75,12 +75,25 @@ size_t sim_delayed_count(unsigned endpoint)
     return tables[endpoint].count + (tables[endpoint].changed_by != NULL);
 }
 
+static int has_id(const row *r, const sim_message *m)
+{
+    return r->id_size == m->id_size && memcmp(r->id, m->id, m->id_size) == 0;
+}
+
+int sim_delayed_has_id(const sim_message *m)
+{
+    const table *t = &tables[m->endpoint];
+    for (size_t i = 0; i < t->count; i++)
+        if (has_id(&t->rows[i], m))
+            return 1;
+    return 0;
+}
+
 int sim_delayed_has_retry(const sim_message *m)
 {
     const table *t = &tables[m->endpoint];
     for (size_t i = 0; i < t->count; i++)
-        if (t->rows[i].retries == m->level + 1 && t->rows[i].id_size == m->id_size &&
-            memcmp(t->rows[i].id, m->id, m->id_size) == 0)
+        if (t->rows[i].retries == m->level + 1 && has_id(&t->rows[i], m))
             return 1;
     return 0;
 }
@@ -460,7 +473,9 @@ static wb_delayed_key key_of(const row *r)
 static void excuse(const row *r)
 {
     int label;
-    sender_of(r, &label)->sent |= 1u << SIM_LABEL_DELAYED;
+    sim_message *sender = sender_of(r, &label);
+    if (sender)
+        sender->sent |= 1u << SIM_LABEL_DELAYED;
 }
 
 static int has_arrived(const row *r)

@@ -20,6 +20,8 @@ void sim_delayed_add(unsigned endpoint, const wb_delayed *messages, size_t count
 size_t sim_delayed_count(unsigned endpoint);
 /** Whether the next delayed retry of that message waits there. */
 int sim_delayed_has_retry(const sim_message *message);
+/** Whether something of its id waits there. */
+int sim_delayed_has_id(const sim_message *message);
 /** Whether something waits there that a handler of that message delayed. */
 int sim_delayed_holds(const sim_message *message, int label);
 /** A transaction ends that may have joined changes of it. */

@@ -66,7 +66,7 @@ static int is_own_queue(const char *destination)
 static int is_undelayable(const wb_operation *operation)
 {
     return the_shape.refuses_delays && operation->deliver_at && is_own_queue(operation->destination) &&
-           sim_never_delays(sim_ledger_parse(operation->body, operation->body_size));
+           sim_never_delays(sim_ledger_cause(operation));
 }
 
 int sim_broker_judge(wb_operation *operation)

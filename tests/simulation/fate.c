@@ -61,4 +61,6 @@ const sim_fate_entry sim_fates[SIM_FATES] = {
     [SIM_LARGE_HEADERS] = { "large-headers", FAILS },
     [SIM_LARGE_BODY] = { "large-body", FAILS },
     [SIM_UNREADABLE] = { "unreadable", FAILS },
+    [SIM_SESSION] = { "session", 0 },
+    [SIM_SESSION_CONTROL] = { "session-control", SIM_IGNORED },
 };

@@ -61,6 +61,9 @@ typedef enum {
     SIM_LARGE_HEADERS,
     SIM_LARGE_BODY,
     SIM_UNREADABLE,
+    /* beside the messages of a queue */
+    SIM_SESSION,         /* no message: a session of a program */
+    SIM_SESSION_CONTROL, /* the control message of one */
     SIM_FATES
 } sim_fate;
 

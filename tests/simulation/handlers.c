@@ -410,6 +410,18 @@ int sim_handle_base(wb_context *ctx, const wb_message *message)
     return r;
 }
 
+int sim_handle_session(wb_context *ctx, sim_message *session, sim_run **ret_run)
+{
+    call c = { ctx, NULL, session, sim_run_begin(session), 0 };
+    *ret_run = c.run;
+    sim_tell("session %u begins, run %u", session->number, session->runs);
+    int r = handle_good(&c);
+    if (r == WB_OK && (the_shape.store || the_shape.native) && session->twin % 5 == 0)
+        r = ask_delayed(&c, SIM_LABEL_DELAYED, SIM_SINK);
+    sim_run_end(c.run, r, 1);
+    return r;
+}
+
 int sim_handle_batch(wb_context *ctx, const wb_message *const *messages, size_t count)
 {
     int r = WB_OK;

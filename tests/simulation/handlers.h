@@ -15,6 +15,10 @@
 
 int sim_handle_one(wb_context *ctx, const wb_message *message);
 int sim_handle_base(wb_context *ctx, const wb_message *message);
+struct sim_message;
+struct sim_run;
+/** What a program does in a session, but for the commit. @return WB_OK, or what failed. */
+int sim_handle_session(wb_context *ctx, struct sim_message *session, struct sim_run **ret_run);
 int sim_handle_batch(wb_context *ctx, const wb_message *const *messages, size_t count);
 
 #endif

@@ -9,6 +9,7 @@
 #include <waybill/sys/expiry.h>
 
 #include "core/message/header_names.h"
+#include "core/message/session_control.h"
 #include "core/recover/recoverability.h"
 #include "core/recover/retry_copy.h"
 #include "tests/simulation/broker.h"
@@ -51,6 +52,25 @@ sim_message *sim_ledger_parse(const void *body, size_t size)
     return &sim_messages[number];
 }
 
+static sim_message *find_session(const void *id, size_t size)
+{
+    for (unsigned i = 0; i < sim_message_count; i++)
+        if (sim_messages[i].fate == SIM_SESSION && sim_messages[i].id_size == size &&
+            memcmp(sim_messages[i].id, id, size) == 0)
+            return &sim_messages[i];
+    return NULL;
+}
+
+sim_message *sim_ledger_cause(const wb_operation *operation)
+{
+    sim_message *m = sim_ledger_parse(operation->body, operation->body_size);
+    if (!m)
+        m = find_session(operation->id, operation->id_size);
+    if (!m)
+        sim_violation("nobody's message is sent to \"%s\"", operation->destination);
+    return m;
+}
+
 /* ---- runs ---- */
 
 sim_run *sim_run_begin(sim_message *message)
@@ -65,7 +85,7 @@ sim_run *sim_run_begin(sim_message *message)
     run->message = message;
     runs[run_count++] = run;
     run->serial = run_count;
-    run->asked = the_shape.audits ? 1u << SIM_LABEL_AUDIT : 0;
+    run->asked = the_shape.audits && message->fate != SIM_SESSION ? 1u << SIM_LABEL_AUDIT : 0;
     if (!message->runs++)
         message->first_run_at = sim_database_wall();
     message->run = run;
@@ -102,6 +122,8 @@ void sim_run_commit(sim_run *run)
         sim_violation("message %u is committed without what the handler of its base does", m->number);
     if (run->failed && m->fate != SIM_ENDS)
         sim_violation("an effect of a handler that failed was committed: message %u", m->number);
+    if (run->is_refused)
+        sim_violation("session %u is committed, and its program was told that nothing is", m->number);
     run->committed = 1;
     m->commits++;
     m->asked |= run->asked;
@@ -249,8 +271,24 @@ static void check_expiry(const sim_sent *sent, const wb_operation *operation)
                       operation->destination, sent->label, (double)span / 1e9, (double)asked / 1e9);
 }
 
+/* Of a session: it comes to its endpoint, at once or after a while. */
+static void receive_control(const wb_operation *operation)
+{
+    const sim_message *session = find_session(operation->id, operation->id_size);
+    if (!session)
+        sim_violation("a control message of no session arrives at \"%s\"", operation->destination);
+    const sim_message *m = sim_populate_control(session, operation);
+    sim_tell("a control message of session %u arrives as %u", session->number, m->number);
+    sim_broker_publish(m->number);
+}
+
 void sim_ledger_send(const wb_operation *operation)
 {
+    wb_session_control control;
+    if (wb_session_control_read(operation->headers, operation->header_count, &control) > 0) {
+        receive_control(operation);
+        return;
+    }
     sim_sent *sent = add_sent();
     sent->kind = operation->kind;
     sent->id_size = operation->id_size < sizeof sent->id ? operation->id_size : sizeof sent->id - 1;

@@ -79,6 +79,7 @@ typedef struct sim_run {
     unsigned asked;
     int failed;
     int committed;
+    int is_refused; /* a session: its program was told that nothing is committed */
     int based; /* the handler of its base ran, after that of its own type */
 } sim_run;
 
@@ -96,6 +97,9 @@ static inline int sim_never_delays(const sim_message *message)
 sim_then sim_then_of(unsigned number);
 /** The one whose body has that text, or NULL. */
 sim_message *sim_ledger_parse(const void *body, size_t size);
+
+/** Who sent it, or whose copy it is: of a session's control message the session. */
+sim_message *sim_ledger_cause(const wb_operation *operation);
 
 /** A handler begins. Valid until the end of all. */
 sim_run *sim_run_begin(sim_message *message);

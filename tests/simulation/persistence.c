@@ -3,6 +3,7 @@
 
 #include "tests/simulation/persistence.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/error.h"
@@ -29,6 +30,8 @@ static int lost(wb_error *error)
 /* Every call: a scheduling point, then what goes wrong. */
 sim_fault sim_persistence_enter(wb_storage_session *s, sim_call call, const char *where)
 {
+    if (the_shape.programs && !s->own.is_open) /* a pool's go from thread to thread */
+        s->thread = sim_current();
     if (s->thread != sim_current())
         sim_violation("%s() on a session of another thread", where);
     sim_step(where);
@@ -174,6 +177,23 @@ static int persistence_check(wb_storage_session *s, size_t item, wb_error *error
     return wb_error_set(error, WB_RETRY, WB_CAUSE_OTHER, 0, "a statement failed");
 }
 
+/* Ids that a session claims with its commit: whoever holds one is waited for. */
+static int claim_late(wb_storage_session *s, const wb_commit *commit, wb_error *error)
+{
+    static const int results[] = { WB_ABORT, WB_RETRY, WB_REJECT };
+    for (size_t i = 0; i < commit->claim_count; i++) {
+        wb_claim claim = commit->claims[i];
+        claim_wait wait = { s, &claim };
+        if (!is_free(&wait) && !sim_wait("claim with the commit", sim_now() + LOCK_TIMEOUT, is_free, &wait))
+            return wb_error_set(error, WB_RETRY, WB_CAUSE_SERVER, 0, "a neighbour holds a claim");
+        uint64_t owner = sim_database_find(s->endpoint, claim.id, claim.id_size);
+        if (owner && owner != claim.duplicate_of)
+            return wb_error_set(error, results[sim_random(3)], WB_CAUSE_OTHER, 0, "an id is recorded");
+        sim_database_claim(s, commit->batch, &claim);
+    }
+    return WB_OK;
+}
+
 /* A deferred statement, or an earlier one that nobody looked after. */
 static int fail_broken(sim_transaction *t, wb_commit *commit, wb_error *error)
 {
@@ -216,8 +236,60 @@ static void excuse_neighbours(const sim_transaction *t)
             t->runs[i]->message->excuses++;
 }
 
+/* ---- a commit that is on its way ---- */
+
+typedef struct {
+    unsigned endpoint;
+    sim_run *runs[4];
+    size_t run_count;
+    char id[256];
+    wb_claim claim;
+    wb_commit commit;
+} straggler;
+
+/* It comes, and the server does what it says, if the id is still nobody's. */
+static void *arrive_late(void *argument)
+{
+    straggler *late = argument;
+    wb_error error;
+    sim_sleep(sim_random_between(0, 2 * the_shape.commit_duration));
+    wb_storage_session *s = sim_database_open(late->endpoint);
+    sim_transaction_start(&s->own);
+    for (size_t i = 0; i < late->run_count; i++)
+        sim_transaction_add(&s->own, late->runs[i]);
+    if (claim_late(s, &late->commit, &error) == WB_OK)
+        make_durable(s, &late->commit);
+    sim_database_close(s);
+    return NULL;
+}
+
+/* Of one claim and few runs, without what is delayed: as sessions are. */
+static void send_late(const wb_storage_session *s, const wb_commit *commit)
+{
+    straggler *late = calloc(1, sizeof *late);
+    void *bytes = malloc(commit->operations_size + 1);
+    if (!late || !bytes)
+        abort();
+    late->endpoint = s->endpoint;
+    late->run_count = s->own.run_count < 4 ? s->own.run_count : 4;
+    memcpy(late->runs, s->own.runs, late->run_count * sizeof late->runs[0]);
+    memcpy(late->id, commit->claims->id, commit->claims->id_size);
+    memcpy(bytes, commit->operations, commit->operations_size);
+    late->claim = (wb_claim){ late->id, commit->claims->id_size, 0 };
+    late->commit = (wb_commit){ .struct_size = sizeof late->commit, .batch = commit->batch, .operations = bytes,
+                                .operations_size = commit->operations_size, .claims = &late->claim, .claim_count = 1 };
+    (void)sim_spawn(SIM_NO_PROCESS, "late commit", arrive_late, late);
+}
+
+static int may_be_late(const wb_storage_session *s, const wb_commit *commit)
+{
+    return commit->claim_count == 1 && commit->operations && !commit->delayed_count && !s->joined;
+}
+
 static int persistence_commit(wb_storage_session *s, wb_commit *commit, wb_error *error)
 {
+    if (commit->claim_count && sim_chance(the_shape.late_percent))
+        sim_sleep(sim_random_between(0, 2 * the_shape.commit_duration));
     if (!s->is_dead && !s->own.is_open && !s->own.is_ended)
         sim_violation("commit() without a transaction");
     sim_step("before commit");
@@ -226,6 +298,8 @@ static int persistence_commit(wb_storage_session *s, wb_commit *commit, wb_error
         r = wb_error_set(error, WB_RETRY, WB_CAUSE_OTHER, 0, "there is such a row");
     if (r == WB_OK && s->own.forbidden_by)
         r = wb_error_set(error, WB_FATAL, WB_CAUSE_REFUSED, 0, "permission denied");
+    if (r == WB_OK)
+        r = claim_late(s, commit, error);
     s->is_forbidden |= s->forbids_behind;
     if (r != WB_OK) {
         excuse_neighbours(&s->own);
@@ -249,6 +323,8 @@ static int persistence_commit(wb_storage_session *s, wb_commit *commit, wb_error
     }
     if (fault.result == WB_OK || fault.done)
         make_durable(s, commit);
+    else if (fault.result == WB_IN_DOUBT && may_be_late(s, commit) && sim_chance(50))
+        send_late(s, commit);
     sim_transaction_roll_back(&s->own);
     s->is_dead |= is_loss(fault.result);
     if (fault.result != WB_OK)
@@ -383,6 +459,17 @@ static int persistence_clock(wb_storage_session *s, int64_t *ret_wall, wb_error 
     return WB_OK;
 }
 
+static int persistence_find(wb_storage_session *s, wb_claim *claims, size_t count, wb_error *error)
+{
+    sim_fault fault = sim_persistence_enter(s, SIM_CALL_LOOK, "find");
+    refuse_inside(s, "find");
+    if (fault.result != WB_OK)
+        return sim_fault_fail(error, fault, "find");
+    for (size_t i = 0; i < count; i++)
+        claims[i].duplicate_of = sim_database_find(s->endpoint, claims[i].id, claims[i].id_size);
+    return WB_OK;
+}
+
 wb_persistence_ops sim_persistence_ops(void)
 {
     const sim_shape *shape = &the_shape;
@@ -403,5 +490,6 @@ wb_persistence_ops sim_persistence_ops(void)
         .clock = shape->has_clock ? persistence_clock : NULL,
         .next_pending = shape->has_next_pending ? persistence_next : NULL,
         .delayed = shape->store || shape->drains ? sim_delayed_ops() : NULL,
+        .find = shape->programs ? persistence_find : NULL,
     };
 }

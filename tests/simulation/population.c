@@ -12,6 +12,7 @@
 #include "core/recover/retry_copy.h"
 #include "tests/simulation/broker.h"
 #include "tests/simulation/handlers.h"
+#include "tests/simulation/programs.h"
 #include "tests/simulation/random.h"
 #include "tests/simulation/shape.h"
 
@@ -66,6 +67,8 @@ static void add_types(sim_message *m, int batch_handler)
     static const char rest[] = ", Sim, Version=1.0.0.0;Sim.Unknown, Sim;" SIM_TYPE_BASE ", Sim;" SIM_TYPE_BASE;
     char types[200];
     if (m->fate == SIM_NO_TYPE)
+        return;
+    if (m->fate == SIM_SESSION || m->fate == SIM_SESSION_CONTROL)
         return;
     if (m->fate == SIM_CONTROL) {
         add_text(m, WB_HEADER_CONTROL_MESSAGE, "True");
@@ -139,6 +142,7 @@ sim_message *sim_populate_one(unsigned endpoint, sim_fate fate, int batch_handle
     make_headers(m, batch_handler);
     make_id(m);
     make_body(m);
+    sim_sessions_left[endpoint] += fate == SIM_SESSION;
     return m;
 }
 
@@ -162,13 +166,27 @@ sim_message *sim_populate_copy(const sim_message *of, int fate)
     return m;
 }
 
-sim_message *sim_populate_retry(const sim_message *of, const wb_operation *operation)
+static void take_headers(sim_message *m, const wb_operation *operation)
 {
-    sim_message *m = sim_populate_copy(of, -1);
     m->headers = fresh((operation->header_count + 1) * sizeof *m->headers);
     m->header_count = 0;
     for (size_t i = 0; i < operation->header_count; i++)
         add_header(m, operation->headers[i].name, operation->headers[i].value, operation->headers[i].value_size);
+}
+
+sim_message *sim_populate_control(const sim_message *session, const wb_operation *operation)
+{
+    sim_message *m = sim_populate_one(session->endpoint, SIM_SESSION_CONTROL, 0);
+    copy_id(m, session);
+    take_headers(m, operation);
+    m->body_size = 0;
+    return m;
+}
+
+sim_message *sim_populate_retry(const sim_message *of, const wb_operation *operation)
+{
+    sim_message *m = sim_populate_copy(of, -1);
+    take_headers(m, operation);
     m->level = wb_recover_retries(operation->headers, operation->header_count);
     return m;
 }
@@ -245,9 +263,20 @@ static void populate_next(unsigned endpoint)
     (void)sim_populate_one(endpoint, fate, sim_chance(the_shape.batch_percent) && fate != SIM_ENDS);
 }
 
+/* Some have a key that is given twice. */
+static void populate_session(unsigned endpoint)
+{
+    const sim_message *m = sim_populate_one(endpoint, SIM_SESSION, 0);
+    if (sim_session_has_key(m) && sim_chance(20))
+        (void)sim_populate_copy(m, -1);
+}
+
 void sim_populate(void)
 {
     for (unsigned i = 0; i < the_shape.messages; i++)
         for (unsigned endpoint = 0; endpoint < the_shape.endpoints; endpoint++)
             populate_next(endpoint);
+    for (unsigned i = 0; i < the_shape.sessions; i++)
+        for (unsigned endpoint = 0; endpoint < the_shape.endpoints; endpoint++)
+            populate_session(endpoint);
 }

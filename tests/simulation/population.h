@@ -15,6 +15,8 @@ sim_message *sim_populate_copy(const sim_message *of, int fate);
 /** What a delayed retry brings back to its queue: a message of the same body and id, with the
  *  headers of the operation. Not yet published. */
 sim_message *sim_populate_retry(const sim_message *of, const wb_operation *operation);
+/** What a control message of a session is in its queue. Not yet published. */
+sim_message *sim_populate_control(const sim_message *session, const wb_operation *operation);
 /** As the shape says. */
 void sim_populate(void);
 

@@ -19,6 +19,7 @@
 #include "tests/simulation/database.h"
 #include "tests/simulation/handlers.h"
 #include "tests/simulation/persistence.h"
+#include "tests/simulation/programs.h"
 #include "tests/simulation/random.h"
 #include "tests/simulation/shape.h"
 #include "tests/simulation/transport.h"
@@ -42,6 +43,7 @@ typedef struct {
     wb_housekeeper keeper;
     wb_poller poller;
     sim_thread *keeper_thread;
+    sim_programs programs;
     int seats[WORKERS_MAX]; /* whether there is such a worker */
     wb_restart restart;
 } endpoint;
@@ -112,6 +114,7 @@ static void fill_pipeline(endpoint *e)
         .rate = { .after = shape->rate_after, .wait = shape->rate_wait },
     };
     e->pipeline.stores_with_commit = shape->store && shape->with_commit && shape->mode != WB_MODE_NONE;
+    e->pipeline.minds_sessions = shape->programs != 0;
     e->pipeline.origin.expires = shape->expires;
     e->pipeline.origin.delays = shape->store    ? WB_DELAYS_BY_STORE
                                 : shape->native ? WB_DELAYS_BY_TRANSPORT
@@ -192,6 +195,8 @@ static void start_endpoint(const host *h, endpoint *e)
     char name[24];
     start_workers(h, e);
     start_poller(h, e);
+    (void)snprintf(name, sizeof name, "p%d.%u/e%c", h->number, incarnations, e->name[strlen(e->name) - 1]);
+    sim_programs_start(&e->programs, h->number, e->transport.endpoint, name, &e->pipeline);
     if (!the_shape.keepers || !the_shape.outbox)
         return;
     wb_housekeeper_init(&e->keeper, &e->pipeline, the_shape.keeper_interval, the_shape.retention);
@@ -286,6 +291,8 @@ static int is_stopped(void *argument)
 
 static void stop_all(host *h)
 {
+    for (unsigned i = 0; i < the_shape.endpoints; i++)
+        sim_programs_stop(&h->endpoints[i].programs);
     int64_t deadline = sim_now() + STOP_TIMEOUT;
     sim_broker_note_stop(h->number, 1);
     for (unsigned i = 0; i < the_shape.endpoints; i++) {
@@ -319,6 +326,7 @@ static void bury(int process)
     deaths++;
     sim_broker_bury(process);
     sim_database_bury(process);
+    sim_programs_bury(process);
     hosts[process] = NULL;
 }
 

@@ -3,6 +3,7 @@
 
 #include "tests/simulation/scheduler.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
@@ -58,6 +59,10 @@ int __wrap_pthread_create(pthread_t *id, const pthread_attr_t *attributes, void 
 int __real_pthread_join(pthread_t id, void **result);
 int __wrap_pthread_join(pthread_t id, void **result);
 int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex);
+int __wrap_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex);
+int __wrap_pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *mutex, const struct timespec *until);
+int __wrap_pthread_cond_signal(pthread_cond_t *condition);
+int __wrap_pthread_cond_broadcast(pthread_cond_t *condition);
 void __wrap_wb_clock_pause(int64_t duration, const atomic_int *stop);
 int64_t __wrap_wb_clock_monotonic(void);
 int64_t __wrap_wb_clock_wall(void);
@@ -376,6 +381,72 @@ int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex)
         (void)sim_wait("pthread_mutex_lock", scheduler.now + WB_MILLISECOND, NULL, NULL);
     return 0;
 }
+
+/* ---- conditions ---- */
+
+/* Of all processes that ever were in a run. */
+#define CONDITIONS_MAX 512
+
+typedef struct {
+    const pthread_cond_t *condition;
+    unsigned changes; /* how often somebody said that it has changed */
+} sim_condition;
+
+typedef struct {
+    const sim_condition *condition;
+    unsigned seen;
+} change_wait;
+
+/* One whose process is no more keeps its place, unless another one comes to lie there. */
+static sim_condition *condition_of(const pthread_cond_t *condition)
+{
+    static sim_condition all[CONDITIONS_MAX];
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        if (all[i].condition && all[i].condition != condition)
+            continue;
+        all[i].condition = condition;
+        return &all[i];
+    }
+    abort();
+}
+
+static int has_changed(void *argument)
+{
+    const change_wait *wait = argument;
+    return wait->condition->changes != wait->seen;
+}
+
+static int wait_for_change(const pthread_cond_t *condition, pthread_mutex_t *mutex, int64_t until)
+{
+    change_wait wait = { condition_of(condition), condition_of(condition)->changes };
+    pthread_mutex_unlock(mutex);
+    int has = sim_wait("pthread_cond_wait", until, has_changed, &wait);
+    (void)__wrap_pthread_mutex_lock(mutex);
+    return has ? 0 : ETIMEDOUT;
+}
+
+int __wrap_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex)
+{
+    return wait_for_change(condition, mutex, WB_NEVER);
+}
+
+int __wrap_pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *mutex, const struct timespec *until)
+{
+    return wait_for_change(condition, mutex, until->tv_sec * WB_SECOND + until->tv_nsec);
+}
+
+int __wrap_pthread_cond_broadcast(pthread_cond_t *condition)
+{
+    condition_of(condition)->changes++;
+    return 0;
+}
+
+int __wrap_pthread_cond_signal(pthread_cond_t *condition)
+{
+    return __wrap_pthread_cond_broadcast(condition);
+}
+
+/* ---- alarms, pauses, clocks ---- */
 
 static int has_rung(void *argument)
 {

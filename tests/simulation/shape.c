@@ -39,6 +39,8 @@ int sim_shape_allows(sim_fate fate)
         return 0;
     if (fate == SIM_LARGE_BODY && s->error_size_max)
         return 0; /* nothing of it can be trimmed */
+    if (fate == SIM_SESSION || fate == SIM_SESSION_CONTROL)
+        return 0; /* no messages of a queue's */
     if (fate == SIM_DELAYS_SILENT)
         return 0; /* it answers when somebody heals it */
     if (fate == SIM_LATE_IMMEDIATE)
@@ -126,6 +128,20 @@ static void draw_work(sim_shape *s)
     s->batch_percent = sim_chance(50) ? sim_random(101) : 0;
 }
 
+/* Without a sweeper what a dead process left is sent by who gets the control message. */
+static void draw_sessions(sim_shape *s)
+{
+    if (!s->outbox || !sim_chance(40))
+        return;
+    s->programs = 1 + sim_random(3);
+    s->session_connections = 1 + sim_random(s->programs);
+    s->sessions = 10 + sim_random(30);
+    s->sends_control = !s->keepers || sim_chance(60);
+    s->commit_duration = sim_random_between(1, 15) * WB_SECOND;
+    s->delay_increment = sim_random_between(100, 2000) * WB_MILLISECOND;
+    s->late_percent = sim_chance(50) ? sim_random(40) : 0;
+}
+
 static void draw_trouble(sim_shape *s)
 {
     static const unsigned faults[] = { 0, 0, 2, 10, 30, 60 };
@@ -182,6 +198,7 @@ void sim_shape_draw(int mode)
     sim_shape_plain(mode, 0);
     draw_plugins(&the_shape);
     draw_work(&the_shape);
+    draw_sessions(&the_shape);
     draw_trouble(&the_shape);
     respect_limit(&the_shape);
     if (the_shape.delivery_limit != 3) /* there is no room for anything beside orderly stops */
@@ -209,6 +226,9 @@ void sim_shape_tell(void)
              s->rate_after, (int)(s->rate_wait / WB_MILLISECOND));
     sim_tell("store %d with the commit %d lot %zu native %d refuses_delays %d delayed_retries %u", s->store,
              s->with_commit, s->lot, s->native, s->refuses_delays, s->delayed_retries);
+    sim_tell("programs %u connections %u sessions %u control %d commit %d ms late %u of 100", s->programs,
+             s->session_connections, s->sessions, s->sends_control, (int)(s->commit_duration / WB_MILLISECOND),
+             s->late_percent);
     sim_tell("faults %u fatal %u outages %u deaths %u stops %u jumps %u messages %u copies %u", s->fault_permille,
              s->fatal_permille, s->outages, s->deaths, s->stops, s->jumps, s->messages, s->copies_percent);
     for (unsigned i = 0; i < s->fate_count; i++)

@@ -45,6 +45,12 @@ typedef struct sim_shape {
     int ends_trouble; /* what comes after a handler ended a transaction fails, too */
     int audits;       /* handled messages are copied to the audit queue */
     int foreign_rows; /* rows of a version to come are among the pending ones */
+    /* programs that use sessions, of each endpoint in each process */
+    unsigned programs, session_connections;
+    unsigned sessions; /* of an endpoint */
+    int sends_control;
+    int64_t commit_duration, delay_increment;
+    unsigned late_percent; /* of their commits take long to come to the database, or come behind their answer */
     /* what goes wrong, while it storms */
     unsigned fault_permille; /* of the calls */
     unsigned fatal_permille; /* of the faults */

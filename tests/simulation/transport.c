@@ -30,6 +30,8 @@ static void suffer(wb_transport_session *s, sim_fault fault)
 /* Every call: a scheduling point, then what goes wrong. */
 static sim_fault enter(wb_transport_session *s, sim_call call, const char *where)
 {
+    if (s->purpose == WB_SESSION_SEND) /* a pool's go from thread to thread */
+        s->thread = sim_current();
     if (s->thread != sim_current())
         sim_violation("%s() on a session of another thread", where);
     sim_step(where);
@@ -120,7 +122,7 @@ static int transport_give_back(wb_transport_session *s, const wb_incoming *const
 
 static sim_message *cause_of(const wb_operation *operation)
 {
-    return sim_ledger_parse(operation->body, operation->body_size);
+    return sim_ledger_cause(operation);
 }
 
 /* The connection dies at this operation: what went out before may be there or not, confirmed or

@@ -96,11 +96,24 @@ static int is_for_endpoint(const wb_operation *operation)
     return strncmp(operation->destination, "endpoint-", 9) == 0;
 }
 
+static int has_id(const wb_operation *operation, const sim_message *m)
+{
+    return is_for_endpoint(operation) && operation->id_size == m->id_size &&
+           memcmp(operation->id, m->id, m->id_size) == 0;
+}
+
+int sim_waiting_has_id(const sim_message *m)
+{
+    for (const waiting *one = first; one; one = one->next)
+        if (has_id(&one->operation, m))
+            return 1;
+    return 0;
+}
+
 int sim_waiting_has_retry(const sim_message *m)
 {
     for (const waiting *one = first; one; one = one->next)
-        if (is_for_endpoint(&one->operation) && one->operation.id_size == m->id_size &&
-            memcmp(one->operation.id, m->id, m->id_size) == 0 &&
+        if (has_id(&one->operation, m) &&
             wb_recover_retries(one->operation.headers, one->operation.header_count) == m->level + 1)
             return 1;
     return 0;

@@ -84,11 +84,8 @@ static void make_durable(const wb_storage_session *session, const wb_commit *com
 {
     if (session->has_claimed)
         store.owner = commit->batch;
-    if (commit->released_count) {
-        assert_int_equal(store.owner, commit->batch);
-        store.owner = 0;
-    }
-    if (session->has_claimed || commit->released_count)
+    assert_int_equal(commit->released_count, 0); /* an id is nobody's at no time */
+    if (session->has_claimed)
         return;
     store.batch = commit->batch;
     store.claims = commit->claim_count;
@@ -105,7 +102,7 @@ static int store_commit(wb_storage_session *session, wb_commit *commit, wb_error
     assert_true(session->is_open);
     session->is_open = 0;
     int r = answer(store.commit_answers, &store.commits);
-    if (r == WB_OK && commit->claim_count && store.owner)
+    if (r == WB_OK && commit->claim_count && store.owner && store.owner != commit->claims[0].duplicate_of)
         r = WB_ABORT;
     if (r == WB_OK || (r == WB_IN_DOUBT && store.commits_anyway))
         make_durable(session, commit);
@@ -304,15 +301,47 @@ static void test_whose_it_is(void **state)
     store.owner = OTHERS;
     assert_int_equal(commit_one("key"), WB_REJECT);
     assert_int_equal(error.cause, WB_CAUSE_DUPLICATE);
-    store.owner = wb_batch_number_closed(wb_clock_wall());
+    const uint64_t closed = store.owner = wb_batch_number_closed(wb_clock_wall(), 0);
     assert_int_equal(commit_one(NULL), WB_REJECT);
     assert_int_equal(error.cause, WB_CAUSE_EXPIRED);
-    assert_true(store.owner != 0); /* a new id stays closed, */
-    assert_int_equal(commit_one("key"), WB_REJECT);
+    assert_int_equal(commit_one(NULL), WB_REJECT); /* a new id is closed for good; */
+    assert_int_equal(commit_one("key"), WB_REJECT); /* who gives a key is told, */
     assert_int_equal(error.cause, WB_CAUSE_EXPIRED);
-    assert_int_equal(store.owner, 0); /* a key is free again */
+    assert_true(store.owner == closed);
     assert_int_equal(store.rows, 0);
     assert_int_equal(broker.sent, 0);
+    assert_int_equal(commit_one("another"), WB_REJECT); /* each for itself, */
+    assert_int_equal(commit_one("key"), WB_OK); /* and may use it again */
+    assert_true(store.owner == store.batch);
+    stop();
+}
+
+/* Somebody closed it anew in between: told once more. */
+static void test_closed_again(void **state)
+{
+    (void)state;
+    start(0, 1);
+    const uint64_t first = store.owner = wb_batch_number_closed(wb_clock_wall(), 0);
+    assert_int_equal(commit_one("key"), WB_REJECT);
+    store.owner = wb_batch_number_closed(wb_clock_wall(), first);
+    assert_int_equal(commit_one("key"), WB_REJECT);
+    assert_int_equal(error.cause, WB_CAUSE_EXPIRED);
+    assert_true(store.owner > first);
+    assert_int_equal(commit_one("key"), WB_OK);
+    stop();
+}
+
+/* In doubt again: what was to be replaced is closed under another number, so that it cannot be replaced late. */
+static void test_in_doubt_over_a_closed_one(void **state)
+{
+    (void)state;
+    start(0, 1);
+    const uint64_t closed = store.owner = wb_batch_number_closed(wb_clock_wall(), 0);
+    assert_int_equal(commit_one("key"), WB_REJECT);
+    store.commit_answers[store.commits] = WB_IN_DOUBT;
+    assert_int_equal(commit_one("key"), WB_NOT_CONNECTED);
+    assert_true(store.owner > closed);
+    assert_true(wb_batch_number_is_closed(store.owner));
     stop();
 }
 
@@ -380,8 +409,8 @@ static void test_in_doubt_and_not_committed(void **state)
     assert_true(wb_batch_number_is_closed(store.owner));
     assert_int_equal(commit_one("key"), WB_REJECT);
     assert_int_equal(error.cause, WB_CAUSE_EXPIRED);
-    assert_int_equal(store.owner, 0);
     assert_int_equal(commit_one("key"), WB_OK);
+    assert_false(wb_batch_number_is_closed(store.owner));
     stop();
 }
 
@@ -658,6 +687,8 @@ int main(void)
         cmocka_unit_test_setup(test_control_message_is_not_taken, set_up),
         cmocka_unit_test_setup(test_transaction_was_ended, set_up),
         cmocka_unit_test_setup(test_begin_fails, set_up),
+        cmocka_unit_test_setup(test_closed_again, set_up),
+        cmocka_unit_test_setup(test_in_doubt_over_a_closed_one, set_up),
         cmocka_unit_test_setup(test_closed_without_commit, set_up),
         cmocka_unit_test_setup(test_ids, set_up),
         cmocka_unit_test_setup(test_sent_when_the_broker_is_back, set_up),

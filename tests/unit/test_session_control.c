@@ -137,10 +137,13 @@ static void test_closed_numbers(void **state)
 {
     int64_t now = wb_clock_wall();
     (void)state;
-    assert_true(wb_batch_number_is_closed(wb_batch_number_closed(now)));
+    const uint64_t closed = wb_batch_number_closed(now, 0), next = wb_batch_number_closed(now, closed);
+    assert_true(wb_batch_number_is_closed(closed));
+    assert_true(wb_batch_number_is_closed(next) && next > closed); /* in one millisecond */
+    assert_true(wb_batch_number_closed(now, wb_batch_number_closed(now - 1000000000, 0)) == closed);
     for (int i = 0; i < 20000; i++)
         assert_false(wb_batch_number_is_closed(wb_batch_number(now)));
-    assert_true(wb_batch_number_closed(now) >= wb_batch_number_at(now));
+    assert_true(closed >= wb_batch_number_at(now));
 }
 
 /* ---- memory ----------------------------------------------------------------------------- */

@@ -102,6 +102,50 @@ static void own_number_is_refused(wb_kit *kit)
     wb_client_finds_pending(a, WB_BATCH(1), NULL, 0);
 }
 
+static int replace(wb_client *client, uint64_t batch, uint64_t replaced)
+{
+    const wb_claim claim = { ID, ID_SIZE, replaced };
+    int r = wb_client_begin(client, batch, NULL, 0);
+    return wb_client_check(client, r, WB_OK, "begin") ? commit_claiming(client, batch, PENDING, &claim, 1) : r;
+}
+
+/* What it is told to replace, and no other record. */
+static void replaces_one(wb_kit *kit)
+{
+    wb_client *a = wb_client_open(kit, 0), *b = wb_client_open(kit, 0);
+    if (!a || !b || !wb_client_stores(a, WB_BATCH(1), ID, NULL) || !wb_client_stores(a, WB_BATCH(5), "another", NULL))
+        return;
+    is_refused(b, replace(b, WB_BATCH(2), WB_BATCH(5)));
+    finds(a, WB_BATCH(1));
+    wb_client_finds_owner(a, "another", 7, WB_BATCH(5));
+    wb_client_check(b, replace(b, WB_BATCH(3), WB_BATCH(1)), WB_OK, "commit with a claim that replaces a record");
+    finds(a, WB_BATCH(3));
+    is_refused(b, replace(b, WB_BATCH(4), WB_BATCH(1)));
+    finds(a, WB_BATCH(3));
+    wb_client_finds_pending(a, WB_BATCH(3), PENDING, sizeof PENDING - 1);
+    wb_client_finds_pending(a, WB_BATCH(4), NULL, 0);
+}
+
+/* What it would replace is not there: the id is claimed as any. */
+static void replaces_nothing(wb_kit *kit)
+{
+    wb_client *a = wb_client_open(kit, 0);
+    if (a && wb_client_check(a, replace(a, WB_BATCH(2), WB_BATCH(1)), WB_OK, "commit with a claim that replaces nothing"))
+        finds(a, WB_BATCH(2));
+}
+
+/* A number of its own: a rollback keeps what was to be replaced. */
+static void refused_replaces_nothing(wb_kit *kit)
+{
+    const wb_claim claims[] = { { "another", 7, 0 }, { ID, ID_SIZE, WB_BATCH(1) } };
+    wb_client *a = wb_client_open(kit, 0);
+    if (!a || !wb_client_stores(a, WB_BATCH(1), ID, NULL) || !wb_client_stores(a, WB_BATCH(5), "another", NULL) ||
+        !wb_client_check(a, wb_client_begin(a, WB_BATCH(2), NULL, 0), WB_OK, "begin"))
+        return;
+    is_refused(a, commit_claiming(a, WB_BATCH(2), PENDING, claims, 2));
+    finds(a, WB_BATCH(1));
+}
+
 static void rolled_back_leaves_none(wb_kit *kit)
 {
     wb_client *a = wb_client_open(kit, 0);
@@ -149,6 +193,8 @@ static void a_thousand(wb_kit *kit)
     for (size_t i = 0; i < MANY; i++)
         wrong += all->claims[i].duplicate_of != (i % 2 ? 0 : WB_BATCH(1));
     wb_kit_check(kit, wrong == 0, "%zu of %d ids have the wrong answer", wrong, MANY);
+    for (size_t i = 0; i < MANY; i++)
+        all->claims[i].duplicate_of = 0;
     int r = wb_client_begin(a, WB_BATCH(2), NULL, 0);
     if (wb_client_check(a, r, WB_OK, "begin"))
         is_refused(a, commit_claiming(a, WB_BATCH(2), PENDING, all->claims, MANY));
@@ -280,6 +326,9 @@ static const wb_kit_case cases[] = {
     { "late: an id that is claimed with the commit is there with it", LATE, committed_with_all },
     { "late: with an id that has a record nothing is committed", LATE, recorded_commits_nothing },
     { "late: nor with one's own number, twice", LATE, own_number_is_refused },
+    { "late: a claim replaces the record it is told to, and no other", LATE, replaces_one },
+    { "late: and is made where that is not there", LATE, replaces_nothing },
+    { "late: a commit that is refused replaces nothing", LATE, refused_replaces_nothing },
     { "late: a rollback leaves no record", LATE, rolled_back_leaves_none },
     { "late: many with one commit, all or none of them", LATE, a_thousand },
     { "late: the same id is two ids for two endpoints", LATE, endpoints_are_apart },

@@ -19,7 +19,8 @@
  *
  * Change log: 1.0 first version. Appended since: clock(), next_pending(); commit() may find that
  * a handler ended the transaction. Said more precisely: that it did outranks in check() what
- * failed after it. Then: delayed; wb_commit.delayed; wb_commit.claims, find().
+ * failed after it. Then: delayed; wb_commit.delayed; wb_commit.claims, find(); claims that
+ * replace a record.
  */
 #ifndef WAYBILL_SYS_PERSISTENCE_H
 #define WAYBILL_SYS_PERSISTENCE_H
@@ -87,8 +88,10 @@ typedef struct wb_commit {
     /** Ids to claim under `batch` in this transaction, which began without any: a session claims
      *  late, so that whoever claims its id waits for one round trip. If one of them has a record,
      *  nothing is committed: WB_ABORT, WB_RETRY or WB_REJECT, and find() says whose it is. What
-     *  another open transaction has claimed is waited for. None but where the plugin has
-     *  WB_CAP_CLAIM_WITH_COMMIT. */
+     *  another open transaction has claimed is waited for. A claim whose duplicate_of is not 0
+     *  replaces the record of that batch, if it is there, and only that one: it is removed before
+     *  the claim is made, in the same transaction, so that the id is nobody's at no time. None but
+     *  where the plugin has WB_CAP_CLAIM_WITH_COMMIT. */
     const wb_claim *claims;
     size_t claim_count;
 } wb_commit;

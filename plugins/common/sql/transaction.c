@@ -74,33 +74,26 @@ int wb_sql_check(wb_storage_session *session, size_t item, wb_error *error)
 
 /* ---- commit -------------------------------------------------------------------- */
 
-static void queue_late_claims(wb_storage_session *session, const wb_commit *commit)
+static void queue_keys(wb_storage_session *session, wb_sql_which statement, const wb_claim *claims, size_t count,
+                       uint64_t batch)
 {
     const wb_sql_outbox *outbox = wb_sql_of(session)->outbox;
     const size_t most = outbox->dialect->keys_max;
-    const size_t count = WB_HAS(commit, wb_commit, claim_count) ? commit->claim_count : 0;
     for (size_t i = 0; i < count; i += most) {
         const size_t rest = count - i;
-        const wb_sql_value values[] = {
-            WB_SQL_LIST(WB_SQL_SOME_KEYS, commit->claims + i, rest < most ? rest : most),
-            WB_SQL_NUMBER(commit->batch),
-        };
-        outbox->driver->queue(session, WB_SQL_CLAIM_LATE, values, 2, NULL);
+        const wb_sql_value values[] = { WB_SQL_LIST(WB_SQL_SOME_KEYS, claims + i, rest < most ? rest : most),
+                                        WB_SQL_NUMBER(batch) };
+        outbox->driver->queue(session, statement, values, 2, NULL);
     }
 }
 
-static void queue_release(wb_storage_session *session, const wb_commit *commit)
+static void queue_late_claims(wb_storage_session *session, const wb_commit *commit)
 {
-    const wb_sql_outbox *outbox = wb_sql_of(session)->outbox;
-    const size_t most = outbox->dialect->keys_max;
-    for (size_t i = 0; i < commit->released_count; i += most) {
-        const size_t rest = commit->released_count - i;
-        const wb_sql_value values[] = {
-            WB_SQL_LIST(WB_SQL_SOME_KEYS, commit->released + i, rest < most ? rest : most),
-            WB_SQL_NUMBER(commit->batch),
-        };
-        outbox->driver->queue(session, WB_SQL_RELEASE, values, 2, NULL);
-    }
+    const size_t count = WB_HAS(commit, wb_commit, claim_count) ? commit->claim_count : 0;
+    for (size_t i = 0; i < count; i++)
+        if (commit->claims[i].duplicate_of)
+            queue_keys(session, WB_SQL_RELEASE, &commit->claims[i], 1, commit->claims[i].duplicate_of);
+    queue_keys(session, WB_SQL_CLAIM_LATE, commit->claims, count, commit->batch);
 }
 
 static void queue_commit(wb_storage_session *session, const wb_commit *commit,
@@ -112,7 +105,7 @@ static void queue_commit(wb_storage_session *session, const wb_commit *commit,
     driver->queue_deferred(session);
     if (commit->operations)
         driver->queue(session, WB_SQL_STORE, stored, 2, NULL);
-    queue_release(session, commit);
+    queue_keys(session, WB_SQL_RELEASE, commit->released, commit->released_count, commit->batch);
     wb_sql_delayed_queue(session, delayed);
     queue_late_claims(session, commit);
     driver->queue(session, WB_SQL_COMMIT, NULL, 0, NULL);

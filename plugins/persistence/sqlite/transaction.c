@@ -104,7 +104,8 @@ static int store(wb_storage_session *session, const wb_commit *commit, wb_error 
                             error);
 }
 
-static int release(wb_storage_session *session, const wb_commit *commit, wb_error *error)
+static int release(wb_storage_session *session, uint64_t batch, const wb_claim *claims, size_t count,
+                   wb_error *error)
 {
     int result =
         wb_sqlite_storage_prepare(session, &session->release_claim,
@@ -113,9 +114,9 @@ static int release(wb_storage_session *session, const wb_commit *commit, wb_erro
     if (result != WB_OK)
         return result;
     (void)sqlite3_bind_int64(session->release_claim, 1,
-                             wb_sqlite_storage_batch_to_column(commit->batch));
-    for (size_t i = 0; result == WB_OK && i < commit->released_count; i++) {
-        const wb_claim *claim = &commit->released[i];
+                             wb_sqlite_storage_batch_to_column(batch));
+    for (size_t i = 0; result == WB_OK && i < count; i++) {
+        const wb_claim *claim = &claims[i];
         (void)sqlite3_bind_blob64(session->release_claim, 2, claim->id, claim->id_size,
                                   SQLITE_STATIC);
         result = wb_sqlite_db_run(&session->db, session->release_claim, "give a claim back", error);
@@ -127,8 +128,13 @@ static int claim_late(wb_storage_session *session, const wb_commit *commit, wb_e
 {
     const wb_host *host = session->db.host;
     int result = WB_OK, is_new = 1;
-    for (size_t i = 0; result == WB_OK && is_new && i < commit->claim_count; i++)
-        result = claim_one(session, commit->batch, &commit->claims[i], &is_new, error);
+    for (size_t i = 0; result == WB_OK && is_new && i < commit->claim_count; i++) {
+        const wb_claim *claim = &commit->claims[i];
+        if (claim->duplicate_of)
+            result = release(session, claim->duplicate_of, claim, 1, error);
+        if (result == WB_OK)
+            result = claim_one(session, commit->batch, claim, &is_new, error);
+    }
     return result != WB_OK || is_new ? result
                                      : host->fail(host, error, WB_ABORT, WB_CAUSE_OTHER, 0,
                                                   "an id to be claimed has a record");
@@ -153,7 +159,7 @@ int wb_sqlite_storage_commit(wb_storage_session *session, wb_commit *commit, wb_
     if (result == WB_OK && commit->operations)
         result = store(session, commit, error);
     if (result == WB_OK && commit->released_count > 0)
-        result = release(session, commit, error);
+        result = release(session, commit->batch, commit->released, commit->released_count, error);
     if (result == WB_OK && WB_HAS(commit, wb_commit, delayed_count) && commit->delayed_count)
         result = wb_sqlite_delayed_insert(session, commit->delayed, commit->delayed_count, error);
     if (result == WB_OK && WB_HAS(commit, wb_commit, claim_count))
