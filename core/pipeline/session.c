@@ -74,9 +74,9 @@ static int look_for_rows(wb_worker *w, wb_error *error)
 
 static int end_session(wb_worker *w, wb_item *item, const wb_claim *claim, wb_error *error)
 {
-    uint64_t owner;
+    uint64_t owner = 0;
     wb_crash_point("before_session_closed");
-    int r = believe(w, wb_close_id(w->pipeline, w->storage, claim->id, claim->id_size, &owner, error), error);
+    int r = wb_bug("session_not_closed") ? WB_OK : believe(w, wb_close_id(w->pipeline, w->storage, claim->id, claim->id_size, &owner, error), error);
     if (r != WB_OK)
         return r;
     wb_crash_point("after_session_closed");
@@ -142,7 +142,7 @@ static void come_again(wb_worker *w, wb_item *item, const wb_session_control *ne
 static void conclude_committed(wb_worker *w, wb_item *item, uint64_t owner)
 {
     wb_session_control next;
-    int is_pending = item->duplicate_of != 0;
+    int is_pending = item->duplicate_of != 0 && !wb_bug("control_believes");
     item->duplicate_of = 0;
     if (is_pending && is_set_aside(w, item, LOOKS_FOR_DISPATCH))
         return;

@@ -198,7 +198,8 @@ static void conclude(wb_dispatcher *d)
 {
     wb_parcel **at = &d->hand;
     while (*at) {
-        int sent = is_out(*at), refused = wb_find_refused(&(*at)->operations) != NULL;
+        int refused = wb_find_refused(&(*at)->operations) != NULL;
+        int sent = is_out(*at) || wb_bug("session_marked_unsent") || (refused && wb_bug("session_refused_marked"));
         if (sent)
             add_mark(d, (*at)->batch);
         if (refused)

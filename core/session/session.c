@@ -353,6 +353,8 @@ static int look_for_owner(wb_session *s, int result, wb_error *error)
 static int ask(wb_session *s, uint64_t *ret_owner, wb_error *error)
 {
     int r = wb_place_open_storage(&s->all->pool, s->place, error);
+    if (wb_bug("doubt_not_closed"))
+        return *ret_owner = 0, r;
     return r == WB_OK ? believe(s, wb_close_id(s->all->pipeline, s->place->storage, s->id, s->id_size, ret_owner, error),
                                 error)
                       : r;
@@ -382,7 +384,7 @@ static int commit_storage(wb_session *s, wb_commit *commit, wb_error *error)
                              s->has_key ? wb_closed_keys_find(&s->all->closed_keys, s->id, s->id_size) : 0 };
     commit->batch = s->batch;
     /* a delayed message alone is all in the store: its own key makes it one, but the id tells what became of it */
-    if (s->has_key || s->parcel->operations.count) {
+    if ((s->has_key || s->parcel->operations.count) && !wb_bug("session_without_claim")) {
         commit->claims = &claim;
         commit->claim_count = 1;
     }
@@ -430,7 +432,7 @@ static int commit(wb_session *s, wb_error *error)
     collect_delayed(s, &commit);
     encode(s, &commit);
     s->batch = wb_pipeline_batch_number(s->all->pipeline); /* of now: however long it was open, the row is young */
-    if (commit.operations && s->all->policy.sends_control && (r = send_control(s, error)) != WB_OK)
+    if (commit.operations && s->all->policy.sends_control && !wb_bug("control_not_sent") && (r = send_control(s, error)) != WB_OK)
         return r;
     if ((r = begin(s, error)) != WB_OK || (r = commit_storage(s, &commit, error)) != WB_OK)
         return r;

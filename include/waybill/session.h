@@ -152,7 +152,7 @@ static inline int wb_session_publish(wb_session *session, const wb_outgoing *out
  *  @return WB_OK: committed. Otherwise nothing was committed, but for WB_IN_DOUBT:
  *  WB_REJECT   WB_CAUSE_DUPLICATE: the id was committed before, and that stands, whatever else failed; WB_CAUSE_EXPIRED: it took longer
  *              than session.maximum_commit_duration, or an earlier session with this key did, or failed behind its
- *              control message: the key is free again, try it with a new session. Else as wb_fail() or a refused message said, or
+ *              control message: try the key again with a new session. Else as wb_fail() or a refused message said, or
  *              the transaction can never be committed
  *  WB_ABORT    a deadlock or a serialization failure: try again with a new session
  *  WB_RETRY    a statement failed; with WB_CAUSE_SERVER it was the server's trouble

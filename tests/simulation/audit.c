@@ -288,7 +288,7 @@ static int is_not_due(const sim_message *m, int label)
 static void audit_zombie(const sim_message *m)
 {
     unsigned missing = m->asked & ~sim_messages[m->twin].sent;
-    if (m->fate != SIM_LATE_ROUTE)
+    if (m->fate != SIM_LATE_ROUTE && m->fate != SIM_SESSION)
         missing &= ~(1u << SIM_LABEL_BAD);
     if (!missing || m->vanished || m->fate == SIM_ENDS || (flags_of(m) & SIM_MUST_FAIL))
         return;
@@ -298,6 +298,8 @@ static void audit_zombie(const sim_message *m)
         return;
     if (the_shape.outbox && !the_shape.keepers && is_whole_in_a_row(m))
         return; /* parked, and nobody sweeps */
+    if (m->control_is_lost && !the_shape.keepers)
+        return; /* it is for who sweeps */
     if (missing == 1u << SIM_LABEL_EVENT && m->place == SIM_EXPIRED && is_in_a_row(m))
         return; /* may_stay() does not see an event beside what cannot be sent: it is swept later */
     if (m->place == SIM_EXPIRED && m->doubts)

@@ -243,7 +243,12 @@ static void check_control(const sim_message *m)
     for (unsigned i = m->number + 1; i < sim_message_count && !comes_again; i++)
         comes_again = sim_messages[i].fate == SIM_SESSION_CONTROL && sim_messages[i].id_size == m->id_size &&
                       memcmp(sim_messages[i].id, m->id, m->id_size) == 0;
-    if (!comes_again && !sim_database_find(m->endpoint, m->id, m->id_size))
+    if (comes_again || sim_database_find(m->endpoint, m->id, m->id_size))
+        return;
+    sim_message *session = sim_ledger_session(m->id, m->id_size);
+    /* it could not be delayed, or was nacked too often */
+    session->control_is_lost |= (the_shape.refuses_delays && sim_never_delays(session)) || session->strikes;
+    if (!session->control_is_lost)
         sim_violation("the control message %u is acknowledged, its session is open, and it does not come again",
                       m->number);
 }

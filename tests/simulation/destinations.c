@@ -45,9 +45,7 @@ static size_t size_of(const wb_operation *operation)
 
 static int judge_move(wb_operation *operation)
 {
-    const sim_message *m = sim_ledger_parse(operation->body, operation->body_size);
-    if (!m)
-        sim_violation("a message of nobody goes to the error queue");
+    const sim_message *m = sim_ledger_cause(operation);
     if (m->fate == SIM_UNMOVABLE)
         return refuse(operation, WB_CAUSE_TOO_LARGE, "the queue takes nothing like it");
     if (m->fate == SIM_POISON_MOVE && !is_healed)

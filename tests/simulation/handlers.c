@@ -418,6 +418,8 @@ int sim_handle_session(wb_context *ctx, sim_message *session, sim_run **ret_run)
     int r = handle_good(&c);
     if (r == WB_OK && (the_shape.store || the_shape.native) && session->twin % 5 == 0)
         r = ask_delayed(&c, SIM_LABEL_DELAYED, SIM_SINK);
+    if (r == WB_OK && the_shape.keepers && session->twin % 7 == 2)
+        r = ask_send(&c, SIM_LABEL_BAD, SIM_LATER);
     sim_run_end(c.run, r, 1);
     return r;
 }

@@ -52,7 +52,7 @@ sim_message *sim_ledger_parse(const void *body, size_t size)
     return &sim_messages[number];
 }
 
-static sim_message *find_session(const void *id, size_t size)
+sim_message *sim_ledger_session(const void *id, size_t size)
 {
     for (unsigned i = 0; i < sim_message_count; i++)
         if (sim_messages[i].fate == SIM_SESSION && sim_messages[i].id_size == size &&
@@ -65,7 +65,7 @@ sim_message *sim_ledger_cause(const wb_operation *operation)
 {
     sim_message *m = sim_ledger_parse(operation->body, operation->body_size);
     if (!m)
-        m = find_session(operation->id, operation->id_size);
+        m = sim_ledger_session(operation->id, operation->id_size);
     if (!m)
         sim_violation("nobody's message is sent to \"%s\"", operation->destination);
     return m;
@@ -271,12 +271,14 @@ static void check_expiry(const sim_sent *sent, const wb_operation *operation)
                       operation->destination, sent->label, (double)span / 1e9, (double)asked / 1e9);
 }
 
-/* Of a session: it comes to its endpoint, at once or after a while. */
+/* Of a session: it comes to its endpoint, at once or after a while; or it was forwarded in vain too often. */
 static void receive_control(const wb_operation *operation)
 {
-    const sim_message *session = find_session(operation->id, operation->id_size);
-    if (!session)
-        sim_violation("a control message of no session arrives at \"%s\"", operation->destination);
+    sim_message *session = sim_ledger_cause(operation);
+    if (strcmp(operation->destination, SIM_ERROR_QUEUE) == 0) {
+        session->control_is_lost = 1;
+        return;
+    }
     const sim_message *m = sim_populate_control(session, operation);
     sim_tell("a control message of session %u arrives as %u", session->number, m->number);
     sim_broker_publish(m->number);

@@ -61,6 +61,7 @@ typedef struct sim_message {
     int64_t first_run_at; /* by the database's clock; 0: it never ran */
     unsigned failures;  /* runs that failed by its own fault */
     unsigned strikes;   /* faults of servers that may be taken for its own */
+    int control_is_lost;  /* a session's control message went to the error queue, or could not be delayed */
     int was_taken_along;  /* a neighbour committed what it had done before it could fail */
     unsigned excuses;   /* what makes one more run no wonder */
     unsigned deaths;    /* processes that died with it in hand, and by no message */
@@ -98,6 +99,8 @@ sim_then sim_then_of(unsigned number);
 /** The one whose body has that text, or NULL. */
 sim_message *sim_ledger_parse(const void *body, size_t size);
 
+/** The session of that id, or NULL. */
+sim_message *sim_ledger_session(const void *id, size_t size);
 /** Who sent it, or whose copy it is: of a session's control message the session. */
 sim_message *sim_ledger_cause(const wb_operation *operation);
 

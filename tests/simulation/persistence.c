@@ -275,7 +275,7 @@ static void send_late(const wb_storage_session *s, const wb_commit *commit)
     memcpy(late->runs, s->own.runs, late->run_count * sizeof late->runs[0]);
     memcpy(late->id, commit->claims->id, commit->claims->id_size);
     memcpy(bytes, commit->operations, commit->operations_size);
-    late->claim = (wb_claim){ late->id, commit->claims->id_size, 0 };
+    late->claim = (wb_claim){ late->id, commit->claims->id_size, commit->claims->duplicate_of };
     late->commit = (wb_commit){ .struct_size = sizeof late->commit, .batch = commit->batch, .operations = bytes,
                                 .operations_size = commit->operations_size, .claims = &late->claim, .claim_count = 1 };
     (void)sim_spawn(SIM_NO_PROCESS, "late commit", arrive_late, late);

@@ -93,7 +93,15 @@ static void prepare_doubt(void)
     prepare_late();
     the_shape.keepers = 1;
     the_shape.late_percent = 0;
-    the_shape.fault_permille = 60;
+    the_shape.fault_permille = 250;
+}
+
+/* Where some of it goes is not there yet. */
+static void drive_refused(void)
+{
+    sim_drive_start();
+    sim_sleep(60 * WB_SECOND);
+    sim_scene_end(SIM_SOON);
 }
 
 static void drive_doubt(void)
@@ -143,6 +151,7 @@ const sim_scenario sim_scenarios_sessions[] = {
     { "sessions_late", "commits that come when their time is over", prepare_late, sim_scene_soon },
     { "sessions_late_deaths", "and processes that die", prepare_late, sim_scene_deaths },
     { "sessions_doubt", "commits whose answer is lost, and that come behind it", prepare_doubt, drive_doubt },
+    { "sessions_refused", "destinations that are not there yet", prepare_forward, drive_refused },
     { "sessions_broker_down", "a broker that is away", prepare_forward_trouble, drive_broker_down },
     { "sessions_broker_silent", "a broker that confirms nothing", prepare_forward_trouble, drive_broker_silent },
     { "sessions_control_broker_down", "a broker that is away, with control messages", prepare_unswept, drive_broker_down },
