@@ -12,6 +12,8 @@
 #include <string.h>
 #include <waybill/sys/persistence.h>
 
+#include "plugins/common/sql/keys.h"
+
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
 #define TEXT_(name) #name
@@ -30,6 +32,7 @@ static const char *const bugs[] = { "none", "ids_ignore_case", "ids_lose_blanks"
                                     "parks_nothing", "clock_is_a_year_off", "clock_stands_still",
                                     "locks_are_the_messages", "stores_as_begun",
                                     "late_claims_do_nothing", "finds_by_claiming", "finds_nothing",
+                                    "uuids_in_any_case", "uuids_unescaped",
                                     NULL };
 enum { NONE, IDS_IGNORE_CASE, IDS_LOSE_BLANKS, IDS_END_AT_NUL, CLAIMS_BY_LOOKING, FORGETS_RELEASED,
        TRUNCATES_OPERATIONS, MARKS_ROLL_BACK, REST_IS_DROPPED, CLEAN_UP_TAKES_PENDING,
@@ -37,7 +40,7 @@ enum { NONE, IDS_IGNORE_CASE, IDS_LOSE_BLANKS, IDS_END_AT_NUL, CLAIMS_BY_LOOKING
        LOSS_IS_RETRY, WALKS_ON_THE_SPOT, WALKS_PAST_THE_VISITOR, WALKS_BESIDE_OTHERS,
        SWEEPS_WHAT_IS_NOT_DUE, PARKS_NOTHING, CLOCK_IS_A_YEAR_OFF, CLOCK_STANDS_STILL,
        LOCKS_ARE_THE_MESSAGES, STORES_AS_BEGUN, LATE_CLAIMS_DO_NOTHING, FINDS_BY_CLAIMING,
-       FINDS_NOTHING };
+       FINDS_NOTHING, UUIDS_IN_ANY_CASE, UUIDS_UNESCAPED };
 
 #define CLAIMS_MAX 1024
 #define MARKS_MAX 1024
@@ -87,6 +90,22 @@ static size_t mangled_size(const char *id, size_t size)
     return size;
 }
 
+/* A UUID in whatever case is one; or it becomes a tag and 16 bytes, which another id may be as well. */
+static size_t mangle_uuid(char *text, size_t size)
+{
+    char lower[WB_SQL_KEY_ROOM];
+    unsigned char room[WB_SQL_KEY_ROOM];
+    if (size != sizeof lower || (bug != UUIDS_IN_ANY_CASE && bug != UUIDS_UNESCAPED))
+        return size;
+    for (size_t i = 0; i < size; i++)
+        lower[i] = (char)tolower((unsigned char)text[i]);
+    const wb_sql_key key = wb_sql_key_exchange(bug == UUIDS_UNESCAPED ? text : lower, size, room);
+    if (key.size == size)
+        return size;
+    memcpy(text, bug == UUIDS_UNESCAPED ? key.data : lower, bug == UUIDS_UNESCAPED ? key.size : size);
+    return bug == UUIDS_UNESCAPED ? key.size : size;
+}
+
 static void mangle(const wb_claim *claims, size_t count, wb_claim *ret_claims, char (*texts)[256])
 {
     for (size_t i = 0; i < count; i++) {
@@ -94,6 +113,7 @@ static void mangle(const wb_claim *claims, size_t count, wb_claim *ret_claims, c
         memcpy(texts[i], claims[i].id, size);
         for (size_t at = 0; bug == IDS_IGNORE_CASE && at < size; at++)
             texts[i][at] = (char)tolower((unsigned char)texts[i][at]);
+        size = mangle_uuid(texts[i], size);
         ret_claims[i] = (wb_claim){ texts[i], size, 0 };
     }
 }

@@ -68,14 +68,25 @@ try none <<'END'
 END
 try ids_ignore_case <<'END'
 fail ids that differ in case are two ids
+fail ids that are one UUID, spelled in many ways, are many ids
+fail ids that look like a UUID kept in 17 bytes are others
 fail ids of one byte, every byte
+END
+try uuids_in_any_case <<'END'
+fail ids that are one UUID, spelled in many ways, are many ids
+END
+try uuids_unescaped <<'END'
+fail ids that look like a UUID kept in 17 bytes are others
 END
 try ids_lose_blanks <<'END'
 fail ids that differ in blanks at their ends are two ids
+fail ids that are one UUID, spelled in many ways, are many ids
 END
 try ids_end_at_nul <<'END'
 fail ids that differ in NUL bytes at their end are two ids
 fail ids that differ after a NUL byte are two ids
+fail ids that are one UUID, spelled in many ways, are many ids
+fail ids that look like a UUID kept in 17 bytes are others
 END
 try forgets_released <<'END'
 fail claims that were committed are given back under their number, and only those
@@ -92,6 +103,9 @@ fail an id that begins like another is another
 fail ids that are the same as numbers are two ids
 fail ids that look like SQL are ids
 fail ids need not be UTF-8
+fail ids that are one UUID, spelled in many ways, are many ids
+fail UUIDs among other ids are told apart
+fail ids that look like a UUID kept in 17 bytes are others
 fail ids of 255 bytes differ in their last one
 fail four workers claim the same ids, each takes effect once
 fail interleaved: claims against claims that are given back

@@ -13,7 +13,7 @@
 #include "plugins/persistence/pgsql/pgsql-dialect.h"
 #include "plugins/persistence/pgsql/pgsql-persistence.h"
 
-#define SCHEMA_VERSION 1
+#define SCHEMA_VERSION 2
 #define TEXT_OF_(number) #number
 #define TEXT_OF(number) TEXT_OF_(number)
 #define LIMITED "LIMIT " TEXT_OF(WB_SQL_FUTURE_MAX) ")"
@@ -178,7 +178,7 @@ const wb_sql_dialect pgsql_dialect = {
     .schema_version = SCHEMA_VERSION,
     .record_version = "INSERT INTO {endpoints} (prefix, endpoint, version) VALUES "
                       "({prefix}, {endpoint}, " TEXT_OF(SCHEMA_VERSION) ") "
-                      "ON CONFLICT (prefix) DO UPDATE SET version = EXCLUDED.version",
+                      "ON CONFLICT (prefix) DO NOTHING",
     .schema_start = "",
     .schema_end = "",
     .keys_max = 1000,

@@ -196,10 +196,12 @@ static void test_other_versions_and_owners(void **state)
     (void)state;
     endpoint_create(&e);
     install(&e);
-    observe_in("update %s.waybill_endpoints set version = 2");
-    assert_fails(ops->verify(e.persistence, &failure), WB_FATAL, WB_CAUSE_MISMATCH, "version 2");
+    observe_in("update %s.waybill_endpoints set version = 3");
+    assert_fails(ops->verify(e.persistence, &failure), WB_FATAL, WB_CAUSE_MISMATCH, "version 3");
+    wb_storage_session *s = NULL;
+    assert_fails(ops->open(e.persistence, &s, &failure), WB_FATAL, WB_CAUSE_MISMATCH, "version 3");
     assert_fails(ops->install(e.persistence, &failure), WB_FATAL, WB_CAUSE_MISMATCH, "newer");
-    observe_in("update %s.waybill_endpoints set version = 0");
+    observe_in("delete from %s.waybill_endpoints");
     assert_fails(ops->verify(e.persistence, &failure), WB_FATAL, WB_CAUSE_MISSING,
                  "run \"waybill install\"");
     install(&e);
@@ -207,6 +209,61 @@ static void test_other_versions_and_owners(void **state)
     observe_in("update %s.waybill_endpoints set endpoint = 'another'");
     assert_fails(ops->verify(e.persistence, &failure), WB_FATAL, WB_CAUSE_MISMATCH, "another");
     assert_fails(ops->install(e.persistence, &failure), WB_FATAL, WB_CAUSE_MISMATCH, "another");
+}
+
+/* ---- keys --------------------------------------------------------------------------- */
+
+#define UUID(number) "c0ffee00-1234-7abc-8def-00000000000" #number
+
+static long long count_keys(size_t size)
+{
+    char rows[64];
+    (void)snprintf(rows, sizeof rows, "orders_dedup where length(%s) = %zu", words.key, size);
+    return count_in(rows);
+}
+
+/* Those of a version that kept ids as they are, and may run beside this one: it finds ours, we find
+ * its, and no installation changes that. */
+static void test_tables_of_version_1(void **state)
+{
+    wb_claim claims[] = { claim_of(UUID(1)), claim_of(UUID(2)), claim_of(UUID(3)) };
+    wb_commit commit = { .struct_size = sizeof commit, .batch = 5, .released = claims + 2,
+                         .released_count = 1 };
+    char insertion[128];
+    (void)state;
+    endpoint_create(&e);
+    install(&e);
+    observe_in("update %s.waybill_endpoints set version = 1");
+    (void)snprintf(insertion, sizeof insertion, "insert into %%s.orders_dedup values ('%s', 4)", UUID(1));
+    observe_in(insertion);
+    install(&e);
+    verify(&e);
+    wb_storage_session *s = open_session(&e);
+    begin_claims(s, 5, claims, 3);
+    assert_int_equal(claims[0].duplicate_of, 4);
+    assert_int_equal(claims[1].duplicate_of, 0);
+    assert_int_equal(ops->commit(s, &commit, &failure), WB_OK);
+    assert_int_equal(count_keys(36), 2);
+    assert_int_equal(count_in("orders_dedup"), 2);
+    assert_int_equal(ops->find(s, claims, 3, &failure), WB_OK);
+    assert_int_equal(claims[0].duplicate_of, 4);
+    assert_int_equal(claims[1].duplicate_of, 5);
+    assert_int_equal(claims[2].duplicate_of, 0);
+    ops->close(s);
+}
+
+static void test_keys_are_compact(void **state)
+{
+    wb_claim claims[] = { claim_of("a"), claim_of(UUID(1)), claim_of(UUID(2)) };
+    (void)state;
+    endpoint_create(&e);
+    install(&e);
+    wb_storage_session *s = open_session(&e);
+    begin_claims(s, 5, claims, 3);
+    assert_int_equal(commit_batch(s, 5, NULL, NULL), WB_OK);
+    assert_int_equal(count_keys(17), 2);
+    assert_int_equal(count_keys(1), 1);
+    ops->close(s);
 }
 
 static int see(void *argument, const wb_delayed *message)
@@ -332,6 +389,8 @@ int main(void)
         TEST_SCHEMA(test_odd_names),
         TEST_SCHEMA(test_printed_schema),
         TEST_SCHEMA(test_other_versions_and_owners),
+        TEST_SCHEMA(test_tables_of_version_1),
+        TEST_SCHEMA(test_keys_are_compact),
         TEST_SCHEMA(test_privileges),
         TEST_SCHEMA(test_no_server),
         TEST_SCHEMA(test_no_such_user),

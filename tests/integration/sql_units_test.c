@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the SQL persistences share, without a server: names in templates, and a dialect that lacks
+ * What the SQL persistences share, without a server: keys, names in templates, and a dialect that lacks
  * something. */
 #include "config.h"
 
@@ -32,6 +32,77 @@ static int host_fail(const wb_host *host, wb_error *error, int result, int cause
     (void)vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
     return result;
+}
+
+/* ---- keys ------------------------------------------------------------------------------- */
+
+#define UUID "c0ffee00-1234-7abc-8def-0123456789ab"
+#define BYTES "\xc0\xff\xee\x00\x12\x34\x7a\xbc\x8d\xef\x01\x23\x45\x67\x89\xab"
+
+/* An id and its key; and the other way round. */
+static void assert_key(const void *id, size_t id_size, const void *key, size_t key_size)
+{
+    unsigned char room[WB_SQL_KEY_ROOM];
+    wb_sql_key made = wb_sql_key_exchange(id, id_size, room);
+    assert_int_equal(made.size, key_size);
+    assert_memory_equal(made.data, key, key_size);
+    made = wb_sql_key_exchange(key, key_size, room);
+    assert_int_equal(made.size, id_size);
+    assert_memory_equal(made.data, id, id_size);
+}
+
+#define SAME(text) assert_key(text, sizeof(text) - 1, text, sizeof(text) - 1)
+
+static void test_keys(void **state)
+{
+    char longest[255];
+    (void)state;
+    memset(longest, WB_SQL_KEY_TAG, sizeof longest);
+    assert_key(UUID, 36, "\xff" BYTES, 17);
+    assert_key("\xff" BYTES, 17, UUID, 36);
+    assert_key("00000000-0000-0000-0000-000000000000", 36, "\xff\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 17);
+    for (size_t size = 1; size <= sizeof longest; size++)
+        if (size != 17)
+            assert_key(longest, size, longest, size);
+    SAME("a");
+    SAME(BYTES);
+    SAME("\xfe" BYTES);
+    SAME("\xff" BYTES "\xab");
+    SAME("\xff" UUID);
+    SAME(UUID "a");
+    SAME("C0ffee00-1234-7abc-8def-0123456789ab");
+    SAME("c0ffee00-1234-7abc-8def-0123456789aB");
+    SAME("c0ffee00-1234-7abc-8def-0123456789ag");
+    SAME("c0ffee00-1234-7abc-8def_0123456789ab");
+    SAME("c0ffee0-01234-7abc-8def-0123456789ab");
+    SAME("c0ffee00-1234-7abc-8def00123456789ab");
+    SAME("c0ffee00-1234-7abc-8def-01234567\0009ab");
+}
+
+/* Whatever it is: the key's key is the id, so that no two ids have the same. Each place of a UUID,
+ * and of a compact key, with each byte; then bytes that come near to one or the other. */
+static void test_keys_lead_back(void **state)
+{
+    static const char likely[] = "0123456789abcdefABCDEFg-\xff/:`@";
+    unsigned char id[64], room[2][WB_SQL_KEY_ROOM];
+    size_t exchanged = 0;
+    (void)state;
+    srand(1);
+    for (size_t i = 0; i < 200000; i++) {
+        size_t size = i % 2 ? 36 : 17;
+        memcpy(id, i % 2 ? UUID : "\xff" BYTES, size);
+        if (i < 2 * 36 * 256)
+            id[i / 2 % size] = (unsigned char)(i / 72);
+        for (size_t n = (size_t)rand() % 4; i >= 2 * 36 * 256 && n; n--)
+            id[(size_t)rand() % size] = (unsigned char)likely[(size_t)rand() % (sizeof likely - 1)];
+        size += i % 97 == 0;
+        const wb_sql_key key = wb_sql_key_exchange(id, size, room[0]);
+        const wb_sql_key back = wb_sql_key_exchange(key.data, key.size, room[1]);
+        assert_int_equal(back.size, size);
+        assert_memory_equal(back.data, id, size);
+        exchanged += key.size != size;
+    }
+    assert_in_range(exchanged, 1000, 199000);
 }
 
 static const wb_host host = { .struct_size = sizeof(wb_host), .fail = host_fail };
@@ -229,6 +300,8 @@ static void test_names_that_mean_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_keys),
+        cmocka_unit_test(test_keys_lead_back),
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_missing_statements),
         cmocka_unit_test(test_other_things_missing),

@@ -471,6 +471,54 @@ static void the_printed_schema_is_what_install_makes(void **state)
     free(path);
 }
 
+/* ---- keys ------------------------------------------------------------------------------- */
+
+#define UUID(number) "c0ffee00-1234-7abc-8def-00000000000" #number
+
+static int64_t count_keys(const fixture *with, int size)
+{
+    char query[96];
+    (void)snprintf(query, sizeof query, "select count(*) from waybill_orders_dedup where length(key)=%d", size);
+    return test_query(with->data, query);
+}
+
+static void keys_of_uuids_are_compact(void **state)
+{
+    fixture *with = *state;
+    wb_storage_session *session = place_storage(&with->at);
+    store(with, session, 1, UUID(1), NULL);
+    store(with, session, 2, "a", NULL);
+    assert_int_equal(count_keys(with, 17), 1);
+    assert_int_equal(count_keys(with, 1), 1);
+    with->ops->close(session);
+}
+
+/* Those of a version that kept ids as they are, and may run beside this one: it finds ours, we find
+ * its, and no installation changes that. */
+static void tables_of_version_1_keep_ids_as_they_are(void **state)
+{
+    fixture *with = *state;
+    wb_claim claims[] = { { UUID(1), 36, 0 }, { UUID(2), 36, 0 }, { UUID(3), 36, 0 } };
+    wb_commit asked = { .struct_size = sizeof asked, .batch = 5, .released = claims + 2, .released_count = 1 };
+    test_execute(with->data, "update waybill_schema set version=1 where part='persistence:orders'");
+    place_install(&with->at);
+    assert_int_equal(test_query(with->data, "select version from waybill_schema where part='persistence:orders'"), 1);
+    assert_int_equal(with->ops->verify(with->at.persistence, NULL), WB_OK);
+    wb_storage_session *session = place_storage(&with->at);
+    store(with, session, 4, UUID(1), NULL);
+    assert_int_equal(test_query(with->data, "select count(*) from waybill_orders_dedup where key=cast('" UUID(1)
+                                            "' as blob)"), 1);
+    begin(with, session, 5, claims, 3);
+    assert_int_equal(claims[0].duplicate_of, 4);
+    assert_int_equal(claims[1].duplicate_of, 0);
+    assert_int_equal(with->ops->commit(session, &asked, NULL), WB_OK);
+    assert_int_equal(count_keys(with, 36), 2);
+    assert_int_equal(with->ops->find(session, claims, 3, NULL), WB_OK);
+    assert_int_equal(claims[1].duplicate_of, 5);
+    assert_int_equal(claims[2].duplicate_of, 0);
+    with->ops->close(session);
+}
+
 /* ---- crash points ------------------------------------------------------------------------- */
 
 static void crash_in_a_batch(void *argument)
@@ -531,6 +579,8 @@ int main(void)
         CASE(a_sweep_is_oldest_first_and_alone),
         CASE(cleanup_takes_only_what_is_old_and_dispatched),
         CASE(the_printed_schema_is_what_install_makes),
+        CASE(keys_of_uuids_are_compact),
+        CASE(tables_of_version_1_keep_ids_as_they_are),
         CASE(a_crash_before_the_commit_leaves_nothing),
     };
     return cmocka_run_group_tests_name("sqlite outbox", tests, NULL, NULL);

@@ -16,12 +16,12 @@ static size_t count_unsettled(const wb_begin *begin)
 }
 
 /* The claims from `first` that one statement holds. */
-static wb_sql_value some_claims(const wb_sql_outbox *outbox, const wb_claim *claims, size_t count,
+static wb_sql_value some_claims(wb_storage_session *session, const wb_claim *claims, size_t count,
                                 size_t first)
 {
-    const size_t most = outbox->dialect->keys_max;
+    const size_t most = wb_sql_of(session)->outbox->dialect->keys_max;
     const size_t rest = count - first;
-    return WB_SQL_LIST(WB_SQL_UNSETTLED_KEYS, claims + first, rest < most ? rest : most);
+    return WB_SQL_KEYS(WB_SQL_UNSETTLED_KEYS, session, claims + first, rest < most ? rest : most);
 }
 
 void wb_sql_queue_claims(wb_storage_session *session, const wb_begin *begin,
@@ -30,7 +30,7 @@ void wb_sql_queue_claims(wb_storage_session *session, const wb_begin *begin,
     const wb_sql_outbox *outbox = wb_sql_of(session)->outbox;
     size_t size;
     for (size_t i = 0; i < begin->claim_count; i += size) {
-        const wb_sql_value values[] = { some_claims(outbox, begin->claims, begin->claim_count, i),
+        const wb_sql_value values[] = { some_claims(session, begin->claims, begin->claim_count, i),
                                         WB_SQL_NUMBER(begin->batch) };
         size = values[0].size;
         if (wb_sql_count_listed(&values[0]))
@@ -40,17 +40,30 @@ void wb_sql_queue_claims(wb_storage_session *session, const wb_begin *begin,
 
 /* ---- whose record is it? --------------------------------------------------------- */
 
-/* Rows come in the order of the claims. */
-static void take_found(const wb_sql_driver *driver, wb_claim *claims, size_t count,
+static wb_sql_key id_of(wb_storage_session *session, const wb_sql_cell *key,
+                        unsigned char room[WB_SQL_KEY_ROOM])
+{
+    return wb_sql_of(session)->has_compact_keys ? wb_sql_key_exchange(key->data, key->size, room)
+                                                : (wb_sql_key){ key->data, key->size };
+}
+
+/* Rows come in the order of the keys, which mostly is that of the claims: whose the next one is, is
+ * looked for from the last one on, once around. */
+static void take_found(wb_storage_session *session, wb_claim *claims, size_t count,
                        wb_sql_answer *found)
 {
+    const wb_sql_driver *driver = wb_sql_of(session)->outbox->driver;
+    unsigned char room[WB_SQL_KEY_ROOM];
     wb_sql_cell cells[2];
     for (size_t at = 0; driver->fetch(found, cells, 2);) {
-        while (at < count && (claims[at].id_size != cells[0].size ||
-                              memcmp(claims[at].id, cells[0].data, cells[0].size) != 0))
-            at++;
-        if (at < count)
-            claims[at++].duplicate_of = driver->number(&cells[1]);
+        const wb_sql_key id = id_of(session, &cells[0], room);
+        size_t left = count;
+        while (left && (claims[at].id_size != id.size || memcmp(claims[at].id, id.data, id.size) != 0)) {
+            at = at + 1 < count ? at + 1 : 0;
+            left--;
+        }
+        if (left)
+            claims[at].duplicate_of = driver->number(&cells[1]);
     }
 }
 
@@ -66,14 +79,14 @@ static int look_up(wb_storage_session *session, wb_claim *claims, size_t count,
     for (size_t i = 0; i < count; i++)
         claims[i].duplicate_of = WB_SQL_UNSETTLED;
     for (size_t i = 0; i < count && result == WB_OK; i += size) {
-        const wb_sql_value keys = some_claims(outbox, claims, count, i);
+        const wb_sql_value keys = some_claims(session, claims, count, i);
         wb_sql_answer found = { 0 };
         size = keys.size;
         driver->start(session);
         driver->queue(session, WB_SQL_LOOKUP, &keys, 1, &found);
         result = run(session, NULL);
         if (result == WB_OK)
-            take_found(driver, claims + i, size, &found);
+            take_found(session, claims + i, size, &found);
         driver->clear(&found);
     }
     return result;

@@ -19,3 +19,11 @@ size_t wb_sql_count_listed(const wb_sql_value *list)
         count += (size_t)wb_sql_is_listed(list, i);
     return count;
 }
+
+wb_sql_key wb_sql_listed_key(const wb_sql_value *list, size_t i,
+                             unsigned char room[WB_SQL_KEY_ROOM])
+{
+    const wb_claim *claim = (const wb_claim *)list->data + i;
+    return list->compact ? wb_sql_key_exchange(claim->id, claim->id_size, room)
+                         : (wb_sql_key){ claim->id, claim->id_size };
+}

@@ -12,6 +12,7 @@
 #ifndef WB_COMMON_SQL_DRIVER_H
 #define WB_COMMON_SQL_DRIVER_H
 
+#include "plugins/common/sql/keys.h"
 #include "plugins/common/sql/session.h"
 
 typedef struct wb_sql_cell {
@@ -34,12 +35,16 @@ typedef struct wb_sql_value {
     uint64_t number;
     const void *data;
     size_t size;
+    int compact; /* ids go as compact keys */
 } wb_sql_value;
 
-#define WB_SQL_NUMBER(value) ((wb_sql_value){ WB_SQL_A_NUMBER, (value), NULL, 0 })
-#define WB_SQL_BYTES(data, size) ((wb_sql_value){ WB_SQL_A_TEXT, 0, (data), (size) })
-#define WB_SQL_LOCK_FOR(purpose) ((wb_sql_value){ WB_SQL_A_LOCK, 0, (purpose), 0 })
-#define WB_SQL_LIST(kind, data, size) ((wb_sql_value){ (kind), 0, (data), (size) })
+#define WB_SQL_NUMBER(value) ((wb_sql_value){ WB_SQL_A_NUMBER, (value), NULL, 0, 0 })
+#define WB_SQL_BYTES(data, size) ((wb_sql_value){ WB_SQL_A_TEXT, 0, (data), (size), 0 })
+#define WB_SQL_LOCK_FOR(purpose) ((wb_sql_value){ WB_SQL_A_LOCK, 0, (purpose), 0, 0 })
+#define WB_SQL_LIST(kind, data, size) ((wb_sql_value){ (kind), 0, (data), (size), 0 })
+/** SOME_KEYS or UNSETTLED_KEYS, as the session's table holds them. */
+#define WB_SQL_KEYS(kind, session, claims, count)                                                  \
+    ((wb_sql_value){ (kind), 0, (claims), (count), wb_sql_of(session)->has_compact_keys })
 
 /** A claim whose standing is not known yet: what duplicate_of is until then. */
 #define WB_SQL_UNSETTLED UINT64_MAX
@@ -47,6 +52,9 @@ typedef struct wb_sql_value {
 /** Whether element `i` of a list is meant. */
 int wb_sql_is_listed(const wb_sql_value *list, size_t i);
 size_t wb_sql_count_listed(const wb_sql_value *list);
+/** Element `i` of a list of keys, as it is stored; in `room`, or the id itself. */
+wb_sql_key wb_sql_listed_key(const wb_sql_value *list, size_t i,
+                             unsigned char room[WB_SQL_KEY_ROOM]);
 
 /** What statements answered. All zero is nothing yet. */
 typedef struct wb_sql_answer {

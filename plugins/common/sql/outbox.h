@@ -80,6 +80,9 @@ typedef enum wb_sql_which {
 /** Added to a definition's condition: only where the endpoint's delays wait in a table. */
 #define WB_SQL_FOR_DELAYS 16
 
+/** Tables of this version and later hold compact keys (keys.h), those of before the ids as they are. */
+#define WB_SQL_COMPACT_VERSION 2
+
 /** A statement of an installation. Each must be harmless where it was run before. */
 typedef struct wb_sql_definition {
     int when; /* 0: always; else a condition of the dialect's own, 1 to 15; or that and more:
@@ -99,8 +102,9 @@ typedef struct wb_sql_dialect {
     const wb_sql_definition *definitions;
     size_t definition_count;
     size_t first_count;         /* the first ones, up to the table {endpoints} */
-    int schema_version;
-    const char *record_version; /* statement that writes it into {endpoints} */
+    int schema_version; /* of the tables that it makes; those of any version before work as well */
+    const char *record_version; /* statement that writes it into {endpoints}; a version that is there
+                                 * already stays, since tables and their keys do */
     const char *schema_start;   /* around the text of an installation */
     const char *schema_end;
     /** Whether the text of an installation has definitions of a condition; NULL: it has all. */

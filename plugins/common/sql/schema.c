@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plugins/common/sql/transaction.h"
+
 #define INSTALL "install the outbox tables"
 
 /* Of an installation by hand, where nobody knows which of the dialect's conditions hold. */
@@ -53,7 +55,9 @@ const char *wb_sql_schema(wb_persistence *persistence)
     return ((const wb_sql_outbox *)(void *)persistence)->schema;
 }
 
-int wb_sql_schema_run(wb_storage_session *session, const char *template, wb_sql_answer *ret_rows)
+static int run_text(wb_storage_session *session, const char *template,
+                    int (*run)(wb_storage_session *session, const char *crash_point),
+                    wb_sql_answer *ret_rows)
 {
     const wb_sql_outbox *outbox = wb_sql_of(session)->outbox;
     char *text = wb_sql_names_text(&outbox->names, template);
@@ -62,9 +66,14 @@ int wb_sql_schema_run(wb_storage_session *session, const char *template, wb_sql_
         return wb_sql_note(session, WB_RETRY, WB_CAUSE_SERVER, WB_SQL_NO_ITEM, "out of memory");
     outbox->driver->start(session);
     outbox->driver->queue_text(session, text, ret_rows);
-    int result = outbox->driver->run(session, NULL);
+    int result = run(session, NULL);
     free(text);
     return result;
+}
+
+int wb_sql_schema_run(wb_storage_session *session, const char *template, wb_sql_answer *ret_rows)
+{
+    return run_text(session, template, wb_sql_of(session)->outbox->driver->run, ret_rows);
 }
 
 /* ---- the version ---------------------------------------------------------------- */
@@ -90,13 +99,15 @@ static int compare(const wb_sql_outbox *outbox, const char *endpoint, int versio
     return WB_OK;
 }
 
-static int read_version(wb_storage_session *session, int *ret_version, wb_error *error)
+static int read_version(wb_storage_session *session,
+                        int (*run)(wb_storage_session *session, const char *crash_point),
+                        int *ret_version, wb_error *error)
 {
     const wb_sql_outbox *outbox = wb_sql_of(session)->outbox;
     wb_sql_answer row = { 0 };
     wb_sql_cell cells[2];
-    int result = wb_sql_schema_run(
-        session, "SELECT endpoint, version FROM {endpoints} WHERE prefix = {prefix}", &row);
+    int result = run_text(
+        session, "SELECT endpoint, version FROM {endpoints} WHERE prefix = {prefix}", run, &row);
 
     *ret_version = 0;
     if (result != WB_OK) {
@@ -113,18 +124,16 @@ int wb_sql_check_version(wb_storage_session *session, wb_error *error)
 {
     const wb_sql_outbox *outbox = wb_sql_of(session)->outbox;
     const wb_sql_names *names = &outbox->names;
-    const int wanted = outbox->dialect->schema_version;
     int version = 0;
-    int result = read_version(session, &version, error);
+    int result = read_version(session, wb_sql_run_outside, &version, error);
 
-    if (result != WB_OK || version == wanted)
+    wb_sql_of(session)->has_compact_keys = version >= WB_SQL_COMPACT_VERSION;
+    if (result != WB_OK || version)
         return result;
-    return outbox->host->fail(outbox->host, error, WB_FATAL,
-                              version ? WB_CAUSE_MISMATCH : WB_CAUSE_MISSING, version,
-                              "the outbox tables of endpoint \"%s\" in %s \"%s\" have version %d, "
-                              "not %d: run \"waybill install\"",
-                              names->endpoint, names->quoting->where, names->container, version,
-                              wanted);
+    return outbox->host->fail(outbox->host, error, WB_FATAL, WB_CAUSE_MISSING, 0,
+                              "the outbox tables of endpoint \"%s\" in %s \"%s\" have no "
+                              "version: run \"waybill install\"",
+                              names->endpoint, names->quoting->where, names->container);
 }
 
 /* ---- install and verify ------------------------------------------------------------ */
@@ -157,7 +166,7 @@ static int install(wb_storage_session *session, wb_error *error)
         holds |= holds << WB_SQL_FOR_DELAYS;
     int result = define(session, 0, dialect->first_count, holds, error);
     if (result == WB_OK)
-        result = read_version(session, &version, error);
+        result = read_version(session, outbox->driver->run, &version, error);
     if (result == WB_OK)
         result = define(session, dialect->first_count, dialect->definition_count, holds, error);
     if (result == WB_OK && (wb_sql_schema_run(session, dialect->record_version, NULL) != WB_OK ||

@@ -20,7 +20,8 @@ int wb_sql_verify(wb_persistence *persistence, wb_error *error);
  *  cleared whatever the result. @return WB_OK, or the class in the session's failure. */
 int wb_sql_schema_run(wb_storage_session *session, const char *template, wb_sql_answer *ret_rows);
 
-/** One of the checks of verify: the tables have the version that is wanted. */
+/** One of the checks of verify, and asked by each session that is opened: the tables have a version
+ *  that is known. Says whether their keys are compact. Outside of a transaction. */
 int wb_sql_check_version(wb_storage_session *session, wb_error *error);
 
 #endif

@@ -47,6 +47,7 @@ typedef struct wb_sql_session {
      *  inside of one. */
     int locks_in_transaction;
     int looked_ahead; /* records from the future were looked for */
+    int has_compact_keys; /* the table of records; known once the session is open */
     /** What was begun to fetch (delayed_fetch.c), or NULL. The state is OPEN while its answer comes. */
     wb_sql_fetching *fetching;
 } wb_sql_session;

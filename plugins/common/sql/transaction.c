@@ -81,8 +81,10 @@ static void queue_keys(wb_storage_session *session, wb_sql_which statement, cons
     const size_t most = outbox->dialect->keys_max;
     for (size_t i = 0; i < count; i += most) {
         const size_t rest = count - i;
-        const wb_sql_value values[] = { WB_SQL_LIST(WB_SQL_SOME_KEYS, claims + i, rest < most ? rest : most),
-                                        WB_SQL_NUMBER(batch) };
+        const wb_sql_value values[] = {
+            WB_SQL_KEYS(WB_SQL_SOME_KEYS, session, claims + i, rest < most ? rest : most),
+            WB_SQL_NUMBER(batch),
+        };
         outbox->driver->queue(session, statement, values, 2, NULL);
     }
 }

@@ -6,7 +6,7 @@
 #include "plugins/common/sql/ages.h"
 #include "plugins/persistence/mysql/mysql-driver.h"
 
-#define SCHEMA_VERSION 1
+#define SCHEMA_VERSION 2
 #define TEXT_OF_(number) #number
 #define TEXT_OF(number) TEXT_OF_(number)
 
@@ -152,7 +152,7 @@ static const wb_sql_definition definitions[] = {
 #define RECORD_VERSION                                                                             \
     "INSERT INTO {endpoints} (prefix, endpoint, version)\n"                                        \
     "    VALUES ({prefix}, {endpoint}, " TEXT_OF(SCHEMA_VERSION) ")\n"                         \
-    "    ON DUPLICATE KEY UPDATE version = GREATEST(version, " TEXT_OF(SCHEMA_VERSION) ")"
+    "    ON DUPLICATE KEY UPDATE version = version"
 
 const wb_sql_dialect mys_dialect = {
     .quoting = &mys_quoting,

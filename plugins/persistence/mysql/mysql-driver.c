@@ -112,6 +112,6 @@ const wb_sql_driver mys_driver = {
     .fetch = mys_fetch,
     .number = mys_number,
     .clear = mys_clear,
-    .connect = mys_session_open,
+    .connect = mys_session_start,
     .close = mys_session_close,
 };

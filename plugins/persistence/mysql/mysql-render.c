@@ -23,10 +23,16 @@ static void put_lock(const renderer *r, const char *purpose)
     wb_sql_buffer_put(r->text, "'", 1);
 }
 
+static void put_key(const renderer *r, const wb_sql_value *keys, size_t i)
+{
+    unsigned char room[WB_SQL_KEY_ROOM];
+    const wb_sql_key key = wb_sql_listed_key(keys, i, room);
+    mys_buffer_put_bytes(r->text, key.data, key.size);
+}
+
 /* Of a list its element `i`. */
 static void put_value(const renderer *r, const wb_sql_value *value, size_t i)
 {
-    const wb_claim *claims = value->data;
     const wb_sql_cell *cells = value->data;
     switch (value->kind) {
     case WB_SQL_A_NUMBER: wb_sql_buffer_put_number(r->text, value->number); break;
@@ -39,7 +45,7 @@ static void put_value(const renderer *r, const wb_sql_value *value, size_t i)
     case WB_SQL_GONE_BATCHES:
         wb_sql_buffer_put_number(r->text, ((const wb_mark *)value->data)[i].batch);
         break;
-    default: mys_buffer_put_bytes(r->text, claims[i].id, claims[i].id_size); break;
+    default: put_key(r, value, i); break;
     }
 }
 

@@ -10,6 +10,7 @@
 #include <strings.h>
 
 #include "plugins/common/sql/delayed.h"
+#include "plugins/common/sql/schema.h"
 #include "plugins/common/sql/transaction.h"
 #include "plugins/persistence/mysql/mysql-driver.h"
 
@@ -88,8 +89,8 @@ static int set_up(wb_storage_session *s, wb_error *error)
     return result;
 }
 
-int mys_session_open(wb_persistence *persistence, wb_storage_session **ret_session,
-                     wb_error *error)
+static int open_with(wb_persistence *persistence, int needs_tables,
+                     wb_storage_session **ret_session, wb_error *error)
 {
     wb_storage_session *s = NULL;
     int result = mys_session_connect(persistence, &s, error);
@@ -97,11 +98,25 @@ int mys_session_open(wb_persistence *persistence, wb_storage_session **ret_sessi
         return result;
     s->sql.outbox = &persistence->sql;
     result = set_up(s, error);
+    if (result == WB_OK && needs_tables)
+        result = wb_sql_check_version(s, error);
     if (result == WB_OK)
         *ret_session = s;
     else
         mys_session_close(s);
     return result;
+}
+
+int mys_session_start(wb_persistence *persistence, wb_storage_session **ret_session,
+                      wb_error *error)
+{
+    return open_with(persistence, 0, ret_session, error);
+}
+
+int mys_session_open(wb_persistence *persistence, wb_storage_session **ret_session,
+                     wb_error *error)
+{
+    return open_with(persistence, 1, ret_session, error);
 }
 
 void mys_session_close(wb_storage_session *s)

@@ -48,6 +48,9 @@ int mys_session_connect(wb_persistence *persistence, wb_storage_session **ret_se
 void mys_session_queue_settings(wb_storage_session *session);
 /** One of them: seconds that a statement waits for a row. */
 int64_t mys_session_row_lock_wait(const wb_storage_session *session);
+/** A session for install and verify: the tables may not be there. */
+int mys_session_start(wb_persistence *persistence, wb_storage_session **ret_session,
+                      wb_error *error);
 /** wb_persistence_ops.open and close. */
 int mys_session_open(wb_persistence *persistence, wb_storage_session **ret_session,
                      wb_error *error);

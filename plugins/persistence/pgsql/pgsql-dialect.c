@@ -8,7 +8,7 @@
 #include "plugins/common/sql/ages.h"
 #include "plugins/persistence/pgsql/pgsql-driver.h"
 
-#define SCHEMA_VERSION 1
+#define SCHEMA_VERSION 2
 #define TEXT_OF_(number) #number
 #define TEXT_OF(number) TEXT_OF_(number)
 
@@ -225,10 +225,9 @@ static const wb_sql_definition definitions[] = {
 };
 
 #define RECORD_VERSION                                                                             \
-    "INSERT INTO {endpoints} AS known (prefix, endpoint, version)\n"                               \
+    "INSERT INTO {endpoints} (prefix, endpoint, version)\n"                               \
     "    VALUES ({prefix}, {endpoint}, " TEXT_OF(SCHEMA_VERSION) ")\n"                       \
-    "    ON CONFLICT (prefix) DO UPDATE SET version = EXCLUDED.version, installed = now()\n"       \
-    "    WHERE known.version < EXCLUDED.version"
+    "    ON CONFLICT (prefix) DO NOTHING"
 
 static int is_written(const wb_sql_names *names, int when)
 {

@@ -97,7 +97,8 @@ static int set_up(wb_storage_session *s, wb_error *error)
     s->sql.locks_in_transaction = s->is_pooled || !s->sql.outbox->statements[WB_SQL_LOCK];
     if (result == WB_OK && !s->is_pooled)
         result = prepare(s);
-    return result == WB_OK ? WB_OK : wb_sql_report(s, "use the PostgreSQL server", error);
+    return result == WB_OK ? wb_sql_check_version(s, error)
+                           : wb_sql_report(s, "use the PostgreSQL server", error);
 }
 
 int pgsql_session_start(wb_persistence *persistence, wb_storage_session **ret_session,

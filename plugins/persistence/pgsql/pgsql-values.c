@@ -33,15 +33,21 @@ static void put_number(wb_sql_buffer *buffer, uint64_t number)
     pgsql_buffer_put_u64(buffer, number);
 }
 
+static void put_key(wb_sql_buffer *buffer, const wb_sql_value *keys, size_t i)
+{
+    unsigned char room[WB_SQL_KEY_ROOM];
+    const wb_sql_key key = wb_sql_listed_key(keys, i, room);
+    put_bytes(buffer, key.data, key.size);
+}
+
 static void put_element(wb_sql_buffer *buffer, const wb_sql_value *list, size_t i)
 {
-    const wb_claim *claims = list->data;
     const wb_sql_cell *cells = list->data;
     switch (list->kind) {
     case WB_SQL_SOME_BYTES: put_bytes(buffer, cells[i].data, cells[i].size); break;
     case WB_SQL_SOME_NUMBERS: put_number(buffer, ((const uint64_t *)list->data)[i]); break;
     case WB_SQL_GONE_BATCHES: put_number(buffer, ((const wb_mark *)list->data)[i].batch); break;
-    default: put_bytes(buffer, claims[i].id, claims[i].id_size); break;
+    default: put_key(buffer, list, i); break;
     }
 }
 

@@ -8,9 +8,11 @@
 #include <waybill/sqlite.h>
 #include <waybill/sys/persistence.h>
 
+#include "plugins/common/sql/keys.h"
 #include "plugins/common/sqlite/database.h"
 
-#define WB_SQLITE_PERSISTENCE_SCHEMA_VERSION 1
+#define WB_SQLITE_PERSISTENCE_SCHEMA_VERSION 2
+#define WB_SQLITE_COMPACT_VERSION 2 /* the first whose deduplication table has compact keys */
 #define WB_SQLITE_DELAYED_SCHEMA_VERSION 2
 
 struct wb_persistence {
@@ -33,6 +35,7 @@ struct wb_storage_session {
     uint64_t rollbacks_before; /* when the transaction began */
     uint64_t watched;          /* the same of what the disk refused */
     int told_future;           /* that there are records from the future */
+    int has_compact_keys;      /* the deduplication table */
     int sweep_fd;              /* -1: not open */
     void *operations;   /* a copy of one pending row */
     size_t operations_size;
@@ -64,6 +67,9 @@ char *wb_sqlite_names_format(const char *format, const char *tables);
 char *wb_sqlite_schema_text(const wb_persistence *persistence);
 int wb_sqlite_schema_install(wb_persistence *persistence, wb_error *error);
 int wb_sqlite_schema_verify(wb_persistence *persistence, wb_error *error);
+/* Whether there are tables for the outbox, of a version that is known, and with which keys. */
+int wb_sqlite_schema_check_keys(wb_persistence *persistence, wb_sqlite_database *db,
+                                int *ret_are_compact, wb_error *error);
 
 /* session.c */
 int wb_sqlite_storage_open(wb_persistence *persistence, wb_storage_session **ret_session,

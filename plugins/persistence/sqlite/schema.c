@@ -50,6 +50,10 @@ static const char delayed_from_1_format[] =
 static const char version_format[] =
     "insert into waybill_schema(part, version) values(%Q, %d)\n"
     "  on conflict(part) do update set version=excluded.version;\n";
+/* The outbox's: what is there already stays as it is, and so do its keys. */
+static const char first_version_format[] =
+    "insert into waybill_schema(part, version) values(%Q, %d)\n"
+    "  on conflict(part) do nothing;\n";
 
 static int has_delayed(const wb_persistence *persistence)
 {
@@ -58,11 +62,12 @@ static int has_delayed(const wb_persistence *persistence)
 }
 
 /* One part of the schema: its tables and its version. */
-static char *part_text(const char *format, const char *tables, const char *part, int number)
+static char *part_text(const char *format, const char *tables, const char *recording,
+                       const char *part, int number)
 {
     char *text = NULL;
     char *made = wb_sqlite_names_format(format, tables);
-    char *version = sqlite3_mprintf(version_format, part, number);
+    char *version = sqlite3_mprintf(recording, part, number);
     if (made && version)
         text = sqlite3_mprintf("%s%s", made, version);
     sqlite3_free(made);
@@ -73,11 +78,11 @@ static char *part_text(const char *format, const char *tables, const char *part,
 char *wb_sqlite_schema_text(const wb_persistence *persistence)
 {
     char *text = NULL;
-    char *outbox = part_text(tables_format, persistence->tables, persistence->part,
+    char *outbox = part_text(tables_format, persistence->tables, first_version_format, persistence->part,
                              WB_SQLITE_PERSISTENCE_SCHEMA_VERSION);
     if (!outbox || !has_delayed(persistence))
         return outbox;
-    char *delayed = part_text(delayed_format, persistence->tables, persistence->delayed_part,
+    char *delayed = part_text(delayed_format, persistence->tables, version_format, persistence->delayed_part,
                               WB_SQLITE_DELAYED_SCHEMA_VERSION);
     if (delayed)
         text = sqlite3_mprintf("%s%s", outbox, delayed);
@@ -132,7 +137,7 @@ static int are_of_version_1(wb_persistence *persistence, wb_sqlite_database *db,
 
 static int upgrade(wb_persistence *persistence, wb_sqlite_database *db, wb_error *error)
 {
-    char *made = part_text(delayed_format, persistence->tables, persistence->delayed_part,
+    char *made = part_text(delayed_format, persistence->tables, version_format, persistence->delayed_part,
                            WB_SQLITE_DELAYED_SCHEMA_VERSION);
     char *moved = wb_sqlite_names_format(delayed_from_1_format, persistence->tables);
     int result = made && moved ? wb_sqlite_db_execute(db, made, "make the tables", error)
@@ -188,6 +193,24 @@ static int verify_columns(wb_persistence *persistence, wb_sqlite_database *db, c
     return result;
 }
 
+static int fail_missing(wb_persistence *persistence, const wb_sqlite_database *db, const char *which,
+                        wb_error *error)
+{
+    return persistence->host->fail(persistence->host, error, WB_FATAL, WB_CAUSE_MISSING, 0,
+                                   "no tables %s endpoint \"%s\" in \"%s\": run `waybill install`",
+                                   which, persistence->endpoint->name, db->path);
+}
+
+int wb_sqlite_schema_check_keys(wb_persistence *persistence, wb_sqlite_database *db,
+                                int *ret_are_compact, wb_error *error)
+{
+    int version = 0;
+    int result = check_part(persistence, db, persistence->part,
+                            WB_SQLITE_PERSISTENCE_SCHEMA_VERSION, &version, error);
+    *ret_are_compact = version >= WB_SQLITE_COMPACT_VERSION;
+    return result == WB_OK && !version ? fail_missing(persistence, db, "of", error) : result;
+}
+
 static int verify_tables(wb_persistence *persistence, wb_sqlite_database *db, wb_error *error)
 {
     int version = 0, delayed_version = 0, are_old = 0;
@@ -202,11 +225,8 @@ static int verify_tables(wb_persistence *persistence, wb_sqlite_database *db, wb
                                        "an earlier version: run `waybill install`",
                                        persistence->endpoint->name, db->path);
     if (version == 0 || (has_delayed(persistence) && delayed_version == 0))
-        return persistence->host->fail(persistence->host, error, WB_FATAL, WB_CAUSE_MISSING, 0,
-                                       "no tables %s endpoint \"%s\" in \"%s\": run `waybill "
-                                       "install`",
-                                       version == 0 ? "of" : "for the delayed messages of",
-                                       persistence->endpoint->name, db->path);
+        return fail_missing(persistence, db, version == 0 ? "of" : "for the delayed messages of",
+                            error);
     result = verify_columns(persistence, db,
                             "select d.batch, d.key, p.operations from \"waybill_%w_dedup\" d,"
                             " \"waybill_%w_pending\" p limit 0", error);

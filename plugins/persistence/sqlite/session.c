@@ -45,10 +45,16 @@ int wb_sqlite_storage_open(wb_persistence *persistence, wb_storage_session **ret
     int result =
         wb_sqlite_db_open(&session->db, persistence->host, persistence->config, persistence->path,
                           error);
+    if (result != WB_OK) {
+        free(session);
+        return result;
+    }
+    result = wb_sqlite_schema_check_keys(persistence, &session->db, &session->has_compact_keys,
+                                         error);
     if (result == WB_OK)
         *ret_session = session;
     else
-        free(session);
+        wb_sqlite_storage_close(session);
     return result;
 }
 

@@ -6,15 +6,26 @@
 
 /* ---- begin ---------------------------------------------------------------------------- */
 
+/* The statement may be run as long as `room` is there. */
+static void bind_key(const wb_storage_session *session, sqlite3_stmt *statement, int parameter,
+                     const wb_claim *claim, unsigned char room[WB_SQL_KEY_ROOM])
+{
+    wb_sql_key key = { claim->id, claim->id_size };
+    if (session->has_compact_keys)
+        key = wb_sql_key_exchange(claim->id, claim->id_size, room);
+    (void)sqlite3_bind_blob64(statement, parameter, key.data, key.size, SQLITE_STATIC);
+}
+
 /* Leaves duplicate_of as it is where there is no record. */
 static int find_owner(wb_storage_session *session, wb_claim *claim, wb_error *error)
 {
+    unsigned char room[WB_SQL_KEY_ROOM];
     int result = wb_sqlite_storage_prepare(session, &session->find_claim,
                                            "select batch from \"waybill_%w_dedup\" where key=?1",
                                            error);
     if (result != WB_OK)
         return result;
-    (void)sqlite3_bind_blob64(session->find_claim, 1, claim->id, claim->id_size, SQLITE_STATIC);
+    bind_key(session, session->find_claim, 1, claim, room);
     int code = sqlite3_step(session->find_claim);
     if (code == SQLITE_ROW)
         claim->duplicate_of =
@@ -29,6 +40,7 @@ static int find_owner(wb_storage_session *session, wb_claim *claim, wb_error *er
 static int claim_one(wb_storage_session *session, uint64_t batch, const wb_claim *claim, int *ret_is_new,
                      wb_error *error)
 {
+    unsigned char room[WB_SQL_KEY_ROOM];
     int result =
         wb_sqlite_storage_prepare(session, &session->insert_claim,
                                   "insert into \"waybill_%w_dedup\"(batch,key) values(?1,?2)"
@@ -36,7 +48,7 @@ static int claim_one(wb_storage_session *session, uint64_t batch, const wb_claim
     if (result != WB_OK)
         return result;
     (void)sqlite3_bind_int64(session->insert_claim, 1, wb_sqlite_storage_batch_to_column(batch));
-    (void)sqlite3_bind_blob64(session->insert_claim, 2, claim->id, claim->id_size, SQLITE_STATIC);
+    bind_key(session, session->insert_claim, 2, claim, room);
     result = wb_sqlite_db_run(&session->db, session->insert_claim, "claim a message id", error);
     *ret_is_new = result == WB_OK && sqlite3_changes(session->db.handle) != 0;
     return result;
@@ -107,6 +119,7 @@ static int store(wb_storage_session *session, const wb_commit *commit, wb_error 
 static int release(wb_storage_session *session, uint64_t batch, const wb_claim *claims, size_t count,
                    wb_error *error)
 {
+    unsigned char room[WB_SQL_KEY_ROOM];
     int result =
         wb_sqlite_storage_prepare(session, &session->release_claim,
                                   "delete from \"waybill_%w_dedup\" where batch=?1 and key=?2",
@@ -116,9 +129,7 @@ static int release(wb_storage_session *session, uint64_t batch, const wb_claim *
     (void)sqlite3_bind_int64(session->release_claim, 1,
                              wb_sqlite_storage_batch_to_column(batch));
     for (size_t i = 0; result == WB_OK && i < count; i++) {
-        const wb_claim *claim = &claims[i];
-        (void)sqlite3_bind_blob64(session->release_claim, 2, claim->id, claim->id_size,
-                                  SQLITE_STATIC);
+        bind_key(session, session->release_claim, 2, &claims[i], room);
         result = wb_sqlite_db_run(&session->db, session->release_claim, "give a claim back", error);
     }
     return result;
