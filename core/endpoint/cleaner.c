@@ -10,10 +10,6 @@
 #include "core/base/log.h"
 #include "core/message/ids.h"
 
-/* Records a step deletes at most. */
-#define STEP 1000
-/* It works for a tenth of the time. */
-#define PACE 9
 /* Clocks that drift or are slewed do not move so far between two rounds. */
 #define JUMP_MAX (60 * WB_SECOND)
 
@@ -29,21 +25,33 @@ static int has_jumped(const wb_pipeline *p, int64_t jump)
     return 1;
 }
 
-int wb_clean_up(wb_pipeline *p, wb_storage_session *storage, int64_t retention, int64_t *offset,
-                int64_t until, wb_error *error)
+/* Step by step, resting in between. */
+static int delete_old(wb_pipeline *p, wb_storage_session *storage, uint64_t before, wb_pace *pace,
+                      int64_t until, wb_error *error)
 {
-    size_t deleted = STEP;
-    int64_t before_that = *offset;
-    int r = wb_pipeline_ask_time(p, storage, error);
-    *offset = atomic_load(&p->time_offset);
-    if (r != WB_OK || (before_that && has_jumped(p, *offset - before_that)))
-        return r;
-    uint64_t before = wb_batch_number_at(wb_pipeline_now(p) - retention);
-    while (r == WB_OK && deleted == STEP && !p->stop && wb_clock_monotonic() < until) {
+    int goes_on = 1, r = WB_OK;
+    while (r == WB_OK && goes_on && !p->stop && wb_clock_monotonic() < until) {
+        const size_t limit = pace->step;
+        size_t deleted = 0;
         int64_t started = wb_clock_monotonic();
-        r = p->persistence_ops->clean_up(storage, before, STEP, &deleted, error);
-        if (deleted == STEP)
-            wb_clock_pause(PACE * (wb_clock_monotonic() - started), &p->stop);
+        r = p->persistence_ops->clean_up(storage, before, limit, &deleted, error);
+        goes_on = deleted == limit;
+        if (goes_on)
+            wb_clock_pause(wb_pace_step(pace, wb_clock_monotonic() - started), &p->stop);
     }
+    if (r == WB_OK && !p->stop)
+        wb_pace_round(pace, goes_on);
     return r;
+}
+
+int wb_clean_up(wb_pipeline *p, wb_storage_session *storage, int64_t retention,
+                wb_cleaning *cleaning, int64_t until, wb_error *error)
+{
+    int64_t before_that = cleaning->time_offset;
+    int r = wb_pipeline_ask_time(p, storage, error);
+    cleaning->time_offset = atomic_load(&p->time_offset);
+    if (r != WB_OK || (before_that && has_jumped(p, cleaning->time_offset - before_that)))
+        return r;
+    return delete_old(p, storage, wb_batch_number_at(wb_pipeline_now(p) - retention),
+                      &cleaning->pace, until, error);
 }

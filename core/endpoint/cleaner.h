@@ -7,12 +7,19 @@
 #define WB_ENDPOINT_CLEANER_H
 
 #include "core/base/error.h"
+#include "core/endpoint/pace.h"
 #include "core/pipeline/pipeline.h"
+
+/** What one round leaves to the next. */
+typedef struct wb_cleaning {
+    int64_t time_offset; /* by how much the database's clock was ahead; 0: not asked yet */
+    wb_pace pace;
+} wb_cleaning;
 
 /** Clean up until nothing is left, `until` has come or the endpoint stops. Asks the database
  *  for its time first; a round in which that turns out to have jumped since the last one deletes
- *  nothing. *offset is what the last round left there, 0 before the first. */
-int wb_clean_up(wb_pipeline *p, wb_storage_session *storage, int64_t retention, int64_t *offset,
-                int64_t until, wb_error *error);
+ *  nothing. */
+int wb_clean_up(wb_pipeline *p, wb_storage_session *storage, int64_t retention,
+                wb_cleaning *cleaning, int64_t until, wb_error *error);
 
 #endif

@@ -62,7 +62,7 @@ void wb_housekeeper_round(wb_housekeeper *keeper)
         if (until < wb_clock_monotonic() + CLEAN_UP_MIN)
             until = wb_clock_monotonic() + CLEAN_UP_MIN;
         if (keeper->retention)
-            report(keeper, wb_clean_up(p, storage, keeper->retention, &keeper->time_offset, until, &error), &error);
+            report(keeper, wb_clean_up(p, storage, keeper->retention, &keeper->cleaning, until, &error), &error);
     } else if (!storage) {
         report(keeper, r, &error);
     }
@@ -100,6 +100,7 @@ void wb_housekeeper_init(wb_housekeeper *keeper, wb_pipeline *pipeline, int64_t 
     *keeper = (wb_housekeeper){ .pipeline = pipeline,
                                 .interval = interval,
                                 .retention = retention,
+                                .cleaning = { .pace = wb_pace_init() },
                                 .database = { .dependency = &pipeline->database } };
 }
 

@@ -10,6 +10,7 @@
 #include <pthread.h>
 
 #include "core/base/alarm.h"
+#include "core/endpoint/cleaner.h"
 #include "core/endpoint/sweeper.h"
 #include "core/pipeline/pipeline.h"
 
@@ -24,7 +25,7 @@ typedef struct wb_housekeeper {
     int started;
     atomic_int ended; /* the thread is about to return */
     wb_sweep_memory memory;
-    int64_t time_offset; /* of the last clean-up: by how much the database's clock was ahead */
+    wb_cleaning cleaning;
 } wb_housekeeper;
 
 /** `interval` and `retention` as above. The pipeline lives longer. */

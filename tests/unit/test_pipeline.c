@@ -315,14 +315,15 @@ static void test_the_clock_jumps(void **state)
     static const int64_t days[] = { 0, 8, 8, 0, 0 };
     static const unsigned wanted[] = { 1, 1, 2, 2, 3 };
     wb_error error = { 0 };
-    int64_t offset = 0, start = INT64_C(1700000000) * WB_SECOND;
+    wb_cleaning cleaning = { .pace = wb_pace_init() };
+    int64_t start = INT64_C(1700000000) * WB_SECOND;
     (void)state;
     pipeline.persistence_ops = &storage_ops;
     cleaned = 0;
     for (size_t i = 0; i < sizeof days / sizeof days[0]; i++) {
         wall = start + days[i] * 24 * 3600 * WB_SECOND;
         assert_int_equal(wb_pipeline_ask_time(&pipeline, NULL, &error), WB_OK); /* a worker reconnects */
-        assert_int_equal(wb_clean_up(&pipeline, NULL, WB_SECOND, &offset, WB_NEVER, &error), WB_OK);
+        assert_int_equal(wb_clean_up(&pipeline, NULL, WB_SECOND, &cleaning, WB_NEVER, &error), WB_OK);
         assert_int_equal(cleaned, wanted[i]);
     }
 }

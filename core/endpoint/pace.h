@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The pace of a clean-up: how much it deletes at once, and how long it rests. Pure.
+ *
+ * A step is as large as fits into some milliseconds, for whoever waits behind it (SQLite has one
+ * writer), and after it the clean-up rests many times as long as it took: a machine that is slow
+ * because it is busy is left alone for longer. Where that is too little, so that round after round
+ * ends with old records left, it rests a little less each time, down to a bound.
+ */
+#ifndef WB_ENDPOINT_PACE_H
+#define WB_ENDPOINT_PACE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct wb_pace {
+    size_t step;   /* records to delete at most */
+    unsigned rest; /* so many times as long as a step took */
+} wb_pace;
+
+/** Its beginning: a twentieth of the time. */
+wb_pace wb_pace_init(void);
+/** A full step took so long, in nanoseconds. @return how long to rest. */
+int64_t wb_pace_step(wb_pace *pace, int64_t took);
+/** A round ended, `is_behind` if its time was over before the work was. */
+void wb_pace_round(wb_pace *pace, int is_behind);
+
+#endif
