@@ -158,6 +158,8 @@ fail late: many with one commit, all or none of them
 fail late: a commit waits for the transaction that holds its id, refused after its commit
 fail a second pending row under one number is refused and rolled back
 fail a parked row does not take the place of another
+fail late: a claim replaces the record it is told to, and no other
+fail late: a commit that is refused replaces nothing
 END
 try close_commits <<'END'
 fail closing a session leaves nothing of its open transaction
@@ -200,6 +202,7 @@ fail next_pending() visits parked rows when they are due
 fail parked rows and the clean-up leave each other alone
 fail parked rows are marked like others
 fail a row is parked again under a later number
+fail late: a claim replaces the record it is told to, and no other
 END
 try stores_as_begun <<'END'
 fail of two that park one row one does
@@ -218,6 +221,9 @@ fail late: many with one commit, all or none of them
 fail late: the same id is two ids for two endpoints
 fail late: a commit waits for the transaction that holds its id, refused after its commit
 fail late: a commit waits for the transaction that holds its id, and is made after its rollback
+fail late: a claim replaces the record it is told to, and no other
+fail late: and is made where that is not there
+fail late: a commit that is refused replaces nothing
 END
 try finds_by_claiming <<'END'
 fail late: to find an id waits for nobody, and sees what is committed
@@ -231,6 +237,9 @@ fail late: the same id is two ids for two endpoints
 fail late: to find an id waits for nobody, and sees what is committed
 fail late: a commit waits for the transaction that holds its id, refused after its commit
 fail late: a commit waits for the transaction that holds its id, and is made after its rollback
+fail late: a claim replaces the record it is told to, and no other
+fail late: and is made where that is not there
+fail late: a commit that is refused replaces nothing
 END
 try locks_are_the_messages <<'END'
 fail a lock that a neighbour holds for too long is the server's fault
