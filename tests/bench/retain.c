@@ -4,11 +4,12 @@
  * but for handlers and the broker:
  *
  *     retain PLUGIN.so OPTION=VALUE,... ENDPOINT fill IDS WORKERS ROWS OLDEST YOUNGEST
- *     retain PLUGIN.so OPTION=VALUE,... ENDPOINT work IDS WORKERS BYTES MILLISECONDS
+ *     retain PLUGIN.so OPTION=VALUE,... ENDPOINT work IDS WORKERS BYTES WARM MILLISECONDS
  *
  * `fill` makes records as messages would have made them that came evenly between so many seconds ago
  * and so many, in batches of 100; `work` claims new ids, stores so many bytes of operations for each (64 or more;
- * 0: none), commits, and marks with the next batch, and prints how many messages a second that was.
+ * 0: none), commits, and marks with the next batch: for WARM milliseconds, after which it says `warm`, and then for those
+ * that are measured, when it prints how many messages a second that was.
  * IDS is v4 (random) or v7 (in the order of time). The endpoint is installed.
  */
 #include "config.h"
@@ -18,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 #include <waybill/sys/persistence.h>
 
@@ -50,7 +52,8 @@ typedef struct job {
     uint64_t rows;     /* to be made, */
     uint64_t oldest_ms; /* between these ages; or */
     uint64_t youngest_ms;
-    int64_t until;     /* work until then */
+    int64_t warm;      /* work until then uncounted, */
+    int64_t until;     /* and then until then */
     char *operations;
     size_t operations_size;
     pthread_barrier_t start;
@@ -152,8 +155,10 @@ static void *work(void *argument)
 {
     worker *w = argument;
     (void)pthread_barrier_wait(&all.start);
-    while (bench_now() < all.until)
+    for (int64_t now; (now = bench_now()) < all.until;) {
+        w->claimed = now < all.warm ? 0 : w->claimed;
         run_batch(w, BATCH, bench_wall_ms());
+    }
     mark_last(w);
     return NULL;
 }
@@ -171,6 +176,15 @@ static worker *open_workers(wb_persistence *persistence, size_t count)
     return workers;
 }
 
+static void tell_when_warm(void)
+{
+    (void)pthread_barrier_wait(&all.start);
+    for (int64_t left; (left = all.warm - bench_now()) > 0;)
+        nanosleep(&(struct timespec){ left / 1000000000, left % 1000000000 }, NULL);
+    puts("warm");
+    fflush(stdout);
+}
+
 /* @return how many were claimed. */
 static uint64_t run_workers(worker *workers, size_t count, void *(*run)(void *worker))
 {
@@ -179,7 +193,7 @@ static uint64_t run_workers(worker *workers, size_t count, void *(*run)(void *wo
         if (pthread_create(&workers[i].thread, NULL, run, &workers[i]) != 0)
             bench_die("no thread");
     if (run == work)
-        (void)pthread_barrier_wait(&all.start);
+        tell_when_warm();
     for (size_t i = 0; i < count; i++) {
         (void)pthread_join(workers[i].thread, NULL);
         claimed += workers[i].claimed;
@@ -201,26 +215,27 @@ static void fill_table(wb_persistence *persistence, size_t workers, char **argum
 
 static void work_for(wb_persistence *persistence, size_t workers, char **arguments)
 {
-    const uint64_t milliseconds = bench_number("milliseconds", arguments[1], 1);
+    const uint64_t warm = bench_number("warm", arguments[1], 0);
+    const uint64_t milliseconds = bench_number("milliseconds", arguments[2], 1);
     worker *made = open_workers(persistence, workers);
     all.operations_size = (size_t)bench_number("bytes", arguments[0], 0) * BATCH;
     all.operations = bench_zeroed(all.operations_size + 1);
     for (size_t at = 0; at < all.operations_size; at += all.operations_size / BATCH)
         bench_message_body(all.operations + at, all.operations_size / BATCH, at);
     (void)pthread_barrier_init(&all.start, NULL, (unsigned)workers + 1);
-    const int64_t began = bench_now();
-    all.until = began + (int64_t)milliseconds * 1000000;
+    all.warm = bench_now() + (int64_t)warm * 1000000;
+    all.until = all.warm + (int64_t)milliseconds * 1000000;
     const uint64_t claimed = run_workers(made, workers, work);
-    printf("%.0f\n", (double)claimed * 1e9 / (double)(bench_now() - began));
+    printf("%.0f\n", (double)claimed * 1e9 / (double)(bench_now() - all.warm));
     free(all.operations);
 }
 
 int main(int argc, char **argv)
 {
     const int fills = argc == 10 && strcmp(argv[4], "fill") == 0;
-    if (!fills && !(argc == 9 && strcmp(argv[4], "work") == 0)) {
+    if (!fills && !(argc == 10 && strcmp(argv[4], "work") == 0)) {
         fputs("usage: retain PLUGIN.so OPTION=VALUE,... ENDPOINT fill v4|v7 WORKERS ROWS OLDEST YOUNGEST\n"
-              "       retain PLUGIN.so OPTION=VALUE,... ENDPOINT work v4|v7 WORKERS BYTES MILLISECONDS\n",
+              "       retain PLUGIN.so OPTION=VALUE,... ENDPOINT work v4|v7 WORKERS BYTES WARM MILLISECONDS\n",
               stderr);
         return 64;
     }
