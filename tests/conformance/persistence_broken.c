@@ -33,6 +33,8 @@ static const char *const bugs[] = { "none", "ids_ignore_case", "ids_lose_blanks"
                                     "locks_are_the_messages", "stores_as_begun",
                                     "late_claims_do_nothing", "finds_by_claiming", "finds_nothing",
                                     "uuids_in_any_case", "uuids_unescaped",
+                                    "guesses_are_exact", "counts_what_is_pending",
+                                    "lists_as_a_sweep", "heads_are_whole",
                                     NULL };
 enum { NONE, IDS_IGNORE_CASE, IDS_LOSE_BLANKS, IDS_END_AT_NUL, CLAIMS_BY_LOOKING, FORGETS_RELEASED,
        TRUNCATES_OPERATIONS, MARKS_ROLL_BACK, REST_IS_DROPPED, CLEAN_UP_TAKES_PENDING,
@@ -40,7 +42,8 @@ enum { NONE, IDS_IGNORE_CASE, IDS_LOSE_BLANKS, IDS_END_AT_NUL, CLAIMS_BY_LOOKING
        LOSS_IS_RETRY, WALKS_ON_THE_SPOT, WALKS_PAST_THE_VISITOR, WALKS_BESIDE_OTHERS,
        SWEEPS_WHAT_IS_NOT_DUE, PARKS_NOTHING, CLOCK_IS_A_YEAR_OFF, CLOCK_STANDS_STILL,
        LOCKS_ARE_THE_MESSAGES, STORES_AS_BEGUN, LATE_CLAIMS_DO_NOTHING, FINDS_BY_CLAIMING,
-       FINDS_NOTHING, UUIDS_IN_ANY_CASE, UUIDS_UNESCAPED };
+       FINDS_NOTHING, UUIDS_IN_ANY_CASE, UUIDS_UNESCAPED, GUESSES_ARE_EXACT,
+       COUNTS_WHAT_IS_PENDING, LISTS_AS_A_SWEEP, HEADS_ARE_WHOLE };
 
 #define CLAIMS_MAX 1024
 #define MARKS_MAX 1024
@@ -368,6 +371,42 @@ static int broken_clean_up(wb_storage_session *session, uint64_t before, size_t 
     return base->clean_up(session, before, limit, ret_deleted, error);
 }
 
+/* ---- looks ------------------------------------------------------------------------------- */
+
+static int broken_stats(wb_storage_session *session, wb_outbox_stats *stats, wb_error *error)
+{
+    int result = base->stats(session, stats, error);
+    if (bug == GUESSES_ARE_EXACT)
+        stats->records += stats->records / 4;
+    return result;
+}
+
+static int count_row(void *argument, const wb_pending *row)
+{
+    (void)row;
+    ++*(uint64_t *)argument;
+    return WB_OK;
+}
+
+static int broken_count(wb_storage_session *session, uint64_t from, uint64_t before, size_t limit,
+                        uint64_t *ret_count, wb_error *error)
+{
+    const wb_pending_filter all = { .struct_size = sizeof all, .after = from, .before = before, .head = 1 };
+    int result = base->count_records(session, from, before, limit, ret_count, error);
+    return bug == COUNTS_WHAT_IS_PENDING ? base->list_pending(session, &all, count_row, ret_count, error) : result;
+}
+
+static int broken_list(wb_storage_session *session, const wb_pending_filter *filter,
+                       wb_pending_fn visit, void *argument, wb_error *error)
+{
+    wb_pending_filter asked = *filter;
+    if (bug == HEADS_ARE_WHOLE)
+        asked.head = 0;
+    if (bug == LISTS_AS_A_SWEEP)
+        return base->sweep(session, filter->before, SIZE_MAX, visit, argument, error);
+    return base->list_pending(session, &asked, visit, argument, error);
+}
+
 /* ---- descriptor -------------------------------------------------------------------------- */
 
 static int broken_create(const wb_host *host, const wb_endpoint_info *endpoint, const void *config,
@@ -416,6 +455,9 @@ const wb_plugin *JOIN(broken_, JOIN(BASE, _LTX_wb_plugin))(void)
     ops.sweep = broken_sweep;
     ops.clean_up = broken_clean_up;
     ops.next_pending = broken_next;
+    ops.stats = broken_stats;
+    ops.count_records = broken_count;
+    ops.list_pending = broken_list;
     if (WB_HAS(base, wb_persistence_ops, clock))
         ops.clock = broken_clock;
     ops.delayed = NULL; /* delayed_broken.c */

@@ -36,6 +36,7 @@ skip cut before sweep(): not connected, others may sweep
 skip cut before clean_up(): not connected, others may clean up
 skip cut before next_pending(): not connected, others may visit
 skip cut before clock(): not connected
+skip cut before a look at the outbox: not connected
 skip a begin whose request is lost leaves nothing
 skip a begin whose reply is lost leaves nothing
 skip a commit whose request is lost has not happened
@@ -48,6 +49,7 @@ skip a sweep whose reply is lost keeps nobody from sweeping
 skip a clean-up whose reply is lost keeps nobody from cleaning up
 skip a visit of the next row whose reply is lost keeps nobody from visiting
 skip a look at the clock whose reply is lost changes nothing
+skip a look at the outbox whose reply is lost changes nothing
 skip a connection too many is the server's fault
 skip crash: what fails while the server is down is its own fault
 skip crash: a commit that was reported survives
@@ -110,12 +112,17 @@ fail ids of 255 bytes differ in their last one
 fail four workers claim the same ids, each takes effect once
 fail interleaved: claims against claims that are given back
 fail larger tables of a newer host are taken
+fail stats() counts records and knows the oldest and the newest
+fail stats() does not wait for a transaction, nor count what it claims
+fail stats() fills the table of a newer host
+fail count_records() keeps to its bounds and its limit
 END
 try truncates_operations <<'END'
 fail operations of more than 64 KiB come back
 fail operations of 1 MiB come back
 fail operations of 16 MiB come back, or are refused as too large
 fail next_pending() hands out rows as they are
+fail list_pending() lists many rows, large ones and one of no bytes
 END
 try marks_roll_back <<'END'
 fail marks made in begin() stand after a rollback
@@ -130,12 +137,15 @@ fail a sweep finds what remains, not what was marked
 fail rows are marked or stay while next_pending() walks on
 fail parked rows are marked like others
 fail a clean-up keeps what is not dispatched
+fail count_records() counts what a clean-up deletes
 END
 wait
 try clean_up_takes_pending <<'END'
 fail a clean-up keeps what is not dispatched
 fail parked rows and the clean-up leave each other alone
 fail records that are not dispatched do not keep the clean-up from others
+fail stats() counts records and knows the oldest and the newest
+fail count_records() counts what a clean-up deletes
 fail interleaved: a claim against the clean-up of its record
 fail interleaved: marks against clean-ups
 fail interleaved: a commit and its mark against a clean-up and a duplicate
@@ -203,6 +213,8 @@ fail parked rows and the clean-up leave each other alone
 fail parked rows are marked like others
 fail a row is parked again under a later number
 fail late: a claim replaces the record it is told to, and no other
+fail list_pending() lists rows in order, whole or their heads
+fail list_pending() lists many rows, large ones and one of no bytes
 END
 try stores_as_begun <<'END'
 fail of two that park one row one does
@@ -244,6 +256,22 @@ END
 try locks_are_the_messages <<'END'
 fail a lock that a neighbour holds for too long is the server's fault
 fail what fails beside an open transaction is the server's fault
+END
+try guesses_are_exact <<'END'
+fail stats() counts records and knows the oldest and the newest
+END
+try counts_what_is_pending <<'END'
+fail count_records() counts what a clean-up deletes
+END
+try lists_as_a_sweep <<'END'
+fail list_pending() lists rows in order, whole or their heads
+fail list_pending() lists many rows, large ones and one of no bytes
+fail list_pending() waits for nobody
+END
+try heads_are_whole <<'END'
+fail list_pending() lists rows in order, whole or their heads
+fail list_pending() lists many rows, large ones and one of no bytes
+fail list_pending() waits for nobody
 END
 wait
 

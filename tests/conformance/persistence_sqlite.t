@@ -22,6 +22,7 @@ skip cut before sweep(): not connected, others may sweep
 skip cut before clean_up(): not connected, others may clean up
 skip cut before next_pending(): not connected, others may visit
 skip cut before clock(): not connected
+skip cut before a look at the outbox: not connected
 skip a begin whose request is lost leaves nothing
 skip a begin whose reply is lost leaves nothing
 skip a commit whose request is lost has not happened
@@ -34,6 +35,7 @@ skip a sweep whose reply is lost keeps nobody from sweeping
 skip a clean-up whose reply is lost keeps nobody from cleaning up
 skip a visit of the next row whose reply is lost keeps nobody from visiting
 skip a look at the clock whose reply is lost changes nothing
+skip a look at the outbox whose reply is lost changes nothing
 skip a connection too many is the server's fault
 skip crash: what fails while the server is down is its own fault
 skip crash: a commit that was reported survives

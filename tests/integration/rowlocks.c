@@ -72,6 +72,16 @@ static const char *const templates[WB_SQL_COUNT] = {
         "(SELECT count(*) FROM (SELECT 1 FROM {pending} WHERE batch >= $1::bigint AND "
         "substr(operations, 1, 4) <> '" WB_SQL_PARKED "'::bytea " LIMITED " AS pending), "
         "(SELECT max(batch) FROM {dedup})",
+    [WB_SQL_STATS] = "SELECT (SELECT count(*) FROM (SELECT 1 FROM {dedup} LIMIT $1::bigint) AS counted), "
+                     "NULL::bigint, (SELECT min(batch) FROM {dedup}), "
+                     "(SELECT max(batch) FROM {dedup}), NULL::bigint, NULL::bigint",
+    [WB_SQL_COUNT_RECORDS] =
+        "SELECT count(*) FROM (SELECT 1 FROM {dedup} AS old WHERE old.batch >= $1::bigint "
+        "AND old.batch < $2::bigint AND NOT EXISTS "
+        "(SELECT 1 FROM {pending} AS pending WHERE pending.batch = old.batch) "
+        "ORDER BY old.batch LIMIT $3::bigint) AS records",
+    [WB_SQL_HEADS] = "SELECT batch, substr(operations, 1, $4::bigint::integer) FROM {pending} "
+                     "WHERE batch >= $1::bigint AND batch < $2::bigint ORDER BY batch LIMIT $3::bigint",
     [WB_SQL_DELAY] = "INSERT INTO {delayed} (id, destination, retries, due, operation) "
                      "SELECT * FROM unnest($1::bytea[], $2::bytea[], $3::bigint[], $4::bigint[], "
                      "$5::bytea[]) ON CONFLICT (id, destination, retries) DO NOTHING",

@@ -85,6 +85,29 @@ static int call_clock(wb_client *client)
     return client->ops->clock(client->session, &wall, &client->error);
 }
 
+static int pass_over(void *argument, const wb_pending *row)
+{
+    (void)argument, (void)row;
+    return WB_OK;
+}
+
+static int call_looks(wb_client *client)
+{
+    const wb_pending_filter heads = { .struct_size = sizeof heads, .before = UINT64_MAX, .head = 4 };
+    wb_outbox_stats stats = { .struct_size = sizeof stats };
+    uint64_t count;
+    wb_error_clear(&client->error);
+    int r = client->ops->stats(client->session, &stats, &client->error);
+    if (r == WB_OK)
+        r = client->ops->count_records(client->session, 0, UINT64_MAX, 10, &count, &client->error);
+    return r == WB_OK ? client->ops->list_pending(client->session, &heads, pass_over, NULL, &client->error) : r;
+}
+
+static int lacks_looks(wb_kit *kit)
+{
+    return WB_LACKS(kit, stats) || WB_LACKS(kit, count_records) || WB_LACKS(kit, list_pending);
+}
+
 static int call_clean_up(wb_client *client)
 {
     size_t deleted;
@@ -202,6 +225,7 @@ static const wb_lost_call of_pending = { store_two, call_pending, WB_GONE, check
 static const wb_lost_call of_sweep = { store_two, call_sweep, WB_GONE_OR_DONE, check_sweep };
 static const wb_lost_call of_next = { store_two, call_next, WB_GONE_OR_DONE, check_next };
 static const wb_lost_call of_clock = { store_two, call_clock, WB_GONE, check_untouched };
+static const wb_lost_call of_looks = { store_two, call_looks, WB_GONE, check_untouched };
 static const wb_lost_call of_clean_up = { store_two, call_clean_up, WB_GONE_OR_UNKNOWN | WB_ONE_OF(WB_OK),
                                       check_clean_up };
 
@@ -390,6 +414,7 @@ CASE(cut_sweep, wb_lost_cut(kit, &of_sweep))
 CASE(cut_clean_up, wb_lost_cut(kit, &of_clean_up))
 CASE(cut_next, if (!WB_LACKS(kit, next_pending)) wb_lost_cut(kit, &of_next))
 CASE(cut_clock, if (!WB_LACKS(kit, clock)) wb_lost_cut(kit, &of_clock))
+CASE(cut_looks, if (!lacks_looks(kit)) wb_lost_cut(kit, &of_looks))
 CASE(begin_request, wb_lost_lose(kit, &of_begin, WB_LOSE_REQUEST))
 CASE(begin_reply, wb_lost_lose(kit, &of_begin, WB_LOSE_REPLY))
 CASE(commit_request, wb_lost_lose(kit, &of_commit, WB_LOSE_REQUEST))
@@ -402,6 +427,7 @@ CASE(sweep_reply, wb_lost_lose(kit, &of_sweep, WB_LOSE_REPLY))
 CASE(clean_up_reply, wb_lost_lose(kit, &of_clean_up, WB_LOSE_REPLY))
 CASE(next_reply, if (!WB_LACKS(kit, next_pending)) wb_lost_lose(kit, &of_next, WB_LOSE_REPLY))
 CASE(clock_reply, if (!WB_LACKS(kit, clock)) wb_lost_lose(kit, &of_clock, WB_LOSE_REPLY))
+CASE(looks_reply, if (!lacks_looks(kit)) wb_lost_lose(kit, &of_looks, WB_LOSE_REPLY))
 CASE(crash_at_request, wb_lost_in_crash(kit, &of_commit, WB_CRASH_AT_REQUEST))
 CASE(crash_at_reply, wb_lost_in_crash(kit, &of_commit, WB_CRASH_AT_REPLY))
 CASE(crash_in_begin, wb_lost_in_crash(kit, &of_begin, WB_CRASH_AT_REPLY))
@@ -419,6 +445,7 @@ static const wb_kit_case cases[] = {
     { "cut before clean_up(): not connected, others may clean up", OUTBOX, cut_clean_up },
     { "cut before next_pending(): not connected, others may visit", OUTBOX, cut_next },
     { "cut before clock(): not connected", OUTBOX, cut_clock },
+    { "cut before a look at the outbox: not connected", OUTBOX, cut_looks },
     { "a begin whose request is lost leaves nothing", OUTBOX, begin_request },
     { "a begin whose reply is lost leaves nothing", OUTBOX, begin_reply },
     { "a commit whose request is lost has not happened", OUTBOX, commit_request },
@@ -431,6 +458,7 @@ static const wb_kit_case cases[] = {
     { "a clean-up whose reply is lost keeps nobody from cleaning up", OUTBOX, clean_up_reply },
     { "a visit of the next row whose reply is lost keeps nobody from visiting", OUTBOX, next_reply },
     { "a look at the clock whose reply is lost changes nothing", OUTBOX, clock_reply },
+    { "a look at the outbox whose reply is lost changes nothing", OUTBOX, looks_reply },
     { "crash: a commit that was reported survives", OUTBOX, commits_survive },
     { "crash: while a commit is on its way, all or nothing", OUTBOX, crash_at_request },
     { "crash: between a commit and its reply, all or nothing", OUTBOX, crash_at_reply },

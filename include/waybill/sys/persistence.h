@@ -20,7 +20,7 @@
  * Change log: 1.0 first version. Appended since: clock(), next_pending(); commit() may find that
  * a handler ended the transaction. Said more precisely: that it did outranks in check() what
  * failed after it. Then: delayed; wb_commit.delayed; wb_commit.claims, find(); claims that
- * replace a record.
+ * replace a record; stats(), count_records(), list_pending().
  */
 #ifndef WAYBILL_SYS_PERSISTENCE_H
 #define WAYBILL_SYS_PERSISTENCE_H
@@ -106,6 +106,36 @@ typedef struct wb_pending {
 /** Called for each row found; the row is valid during the call only. Return WB_OK to
  *  go on. */
 typedef int (*wb_pending_fn)(void *argument, const wb_pending *pending);
+
+/** What pending rows to list. Size first, append-only. */
+typedef struct wb_pending_filter {
+    size_t struct_size;
+    uint64_t after;  /* numbers above this one */
+    uint64_t before; /* and below this one */
+    size_t limit;    /* so many rows at most; 0: all */
+    size_t head;     /* so many bytes of each at most, operations_size says how many; 0: all of them */
+} wb_pending_filter;
+
+/** How well a number is known. */
+#define WB_COUNT_EXACT 0
+#define WB_COUNT_ESTIMATED 1 /* by the database's statistics */
+#define WB_COUNT_AT_LEAST 2  /* there are more, and who knows how many */
+
+/** An endpoint's outbox in numbers. Size first, append-only. */
+typedef struct wb_outbox_stats {
+    size_t struct_size;
+    /** Asked for: whatever it costs. Otherwise the answer comes soon, however many records there are. */
+    int32_t is_exact;
+    /** Deduplication records, and how well that is known: WB_COUNT_x. */
+    int32_t records_are;
+    uint64_t records;
+    /** The batch numbers of the oldest and of the newest record; 0: there is none. */
+    uint64_t oldest_record;
+    uint64_t newest_record;
+    /** Bytes of the tables with their indexes, free space in them included; -1: not known. */
+    int64_t record_bytes;
+    int64_t pending_bytes;
+} wb_outbox_stats;
 
 typedef struct wb_persistence_ops {
     size_t struct_size;
@@ -213,6 +243,24 @@ typedef struct wb_persistence_ops {
      *  transaction has claimed is not there yet. Ids as begin() gets them; outside of a
      *  transaction. */
     int (*find)(wb_storage_session *session, wb_claim *claims, size_t count, wb_error *error);
+
+    /* For people who look after a running endpoint. Outside of a transaction; they change nothing,
+     * take no lock that others wait for, and are kept waiting by nobody. */
+
+    /** Optional. Fill all but struct_size and is_exact. */
+    int (*stats)(wb_storage_session *session, wb_outbox_stats *stats, wb_error *error);
+
+    /** Optional. How many deduplication records there are with a number of at least `from` and below
+     *  `before` whose operations are dispatched (what clean_up() deletes). Counts no further than
+     *  `limit`, and takes as long as that. */
+    int (*count_records)(wb_storage_session *session, uint64_t from, uint64_t before, size_t limit,
+                         uint64_t *ret_count, wb_error *error);
+
+    /** Optional. Visit pending rows in the order of their numbers, whoever else is at work on them: a
+     *  row that comes or goes meanwhile is visited or not. Holds one row in memory, or heads of 1 MiB
+     *  together. The visitor does not use the session; what it returns ends the list and is returned. */
+    int (*list_pending)(wb_storage_session *session, const wb_pending_filter *filter,
+                        wb_pending_fn visit, void *argument, wb_error *error);
 } wb_persistence_ops;
 
 #ifdef __cplusplus

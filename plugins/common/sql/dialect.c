@@ -12,6 +12,8 @@ static const char *const needed[WB_SQL_COUNT] = {
     [WB_SQL_SHRINK] = "SHRINK",     [WB_SQL_PENDING] = "PENDING",
     [WB_SQL_NEXT] = "NEXT",         [WB_SQL_CLEAN_UP] = "CLEAN_UP",
     [WB_SQL_CLOCK] = "CLOCK",       [WB_SQL_FUTURE] = "FUTURE",
+    [WB_SQL_STATS] = "STATS",       [WB_SQL_COUNT_RECORDS] = "COUNT_RECORDS",
+    [WB_SQL_HEADS] = "HEADS",
     [WB_SQL_DELAY] = "DELAY",       [WB_SQL_NEXT_DUE] = "NEXT_DUE",
     [WB_SQL_TAKE] = "TAKE",         [WB_SQL_DROP] = "DROP",
     [WB_SQL_PUT_BACK] = "PUT_BACK",

@@ -40,6 +40,11 @@ typedef enum wb_sql_which {
     WB_SQL_CLEAN_UP, /* from, before, limit, lock; affects the records it deletes, oldest first */
     WB_SQL_CLOCK,    /* -> microseconds since 1970 UTC */
     WB_SQL_FUTURE,   /* from -> records, rows (WB_SQL_FUTURE_MAX at most), newest record */
+    /* limit -> records, counted up to the limit; the same as the server estimates it, or NULL; oldest,
+     * newest record; bytes of the tables of records and of pending rows with their indexes, or NULL */
+    WB_SQL_STATS,
+    WB_SQL_COUNT_RECORDS, /* from, before, limit -> how many records CLEAN_UP would delete */
+    WB_SQL_HEADS,    /* from, before, limit, bytes -> as PENDING, the first bytes only; lowest first */
     /* the delayed message store. Times are microseconds since 1970 UTC, by the server's clock;
      * "keys" are three parameters: ids, destinations, retries; a "row" is id, destination,
      * retries, failures, due, operation */

@@ -7,6 +7,7 @@
 #define WB_COMMON_SQL_PLUGIN_H
 
 #include "plugins/common/sql/delayed.h"
+#include "plugins/common/sql/look.h"
 #include "plugins/common/sql/pending.h"
 #include "plugins/common/sql/schema.h"
 #include "plugins/common/sql/transaction.h"
@@ -35,6 +36,9 @@
         .next_pending = wb_sql_next_pending,                                                       \
         .delayed = &wb_sql_delayed,                                                                \
         .find = wb_sql_find,                                                                       \
+        .stats = wb_sql_stats,                                                                     \
+        .count_records = wb_sql_count_records,                                                     \
+        .list_pending = wb_sql_list_pending,                                                       \
     }
 
 /** The entry of a plugin: its name (an identifier, and as a string), a summary, and the operations,

@@ -15,6 +15,9 @@
 #define OLD_RECORDS                                                                                \
     "WHERE batch >= $1 AND batch < $2 AND NOT EXISTS "                                             \
     "(SELECT 1 FROM {pending} WHERE {pending}.batch = {dedup}.batch) ORDER BY batch LIMIT $3"
+#define OF_TABLE(column, table)                                                                    \
+    "(SELECT " column " FROM information_schema.TABLES "                                           \
+    "WHERE TABLE_SCHEMA = {database} AND TABLE_NAME = CONCAT({prefix}, '_" table "'))"
 #define LIMITED " LIMIT " TEXT_OF(WB_SQL_FUTURE_MAX) ")"
 
 /* ---- the delayed message store --------------------------------------------------------- */
@@ -78,6 +81,17 @@ static const char *const templates[WB_SQL_COUNT] = {
         " AS records), (SELECT COUNT(*) FROM (SELECT 1 FROM {pending} WHERE "
         "SUBSTRING(operations, 1, 4) <> _binary '" WB_SQL_PARKED "' AND batch >= $1" LIMITED
         " AS pending), (SELECT MAX(batch) FROM {dedup})",
+    /* MySQL remembers its estimates for a day unless told otherwise; to MariaDB that is a comment */
+    [WB_SQL_STATS] =
+        "SELECT /*+ SET_VAR(information_schema_stats_expiry = 0) */ "
+        "(SELECT COUNT(*) FROM (SELECT 1 FROM {dedup} LIMIT $1) AS counted), "
+        OF_TABLE("TABLE_ROWS", "dedup") ", "
+        "(SELECT MIN(batch) FROM {dedup}), (SELECT MAX(batch) FROM {dedup}), "
+        OF_TABLE("DATA_LENGTH + INDEX_LENGTH", "dedup") ", "
+        OF_TABLE("DATA_LENGTH + INDEX_LENGTH", "pending"),
+    [WB_SQL_COUNT_RECORDS] = "SELECT COUNT(*) FROM (SELECT batch FROM {dedup} " OLD_RECORDS ") AS records",
+    [WB_SQL_HEADS] = "SELECT batch, SUBSTRING(operations, 1, $4) FROM {pending} "
+                     "WHERE batch >= $1 AND batch < $2 ORDER BY batch LIMIT $3",
     [WB_SQL_DELAY] = "INSERT INTO {delayed} (id, destination, retries, due, operation) VALUES "
                      "[($1,$2,$3,$4,$5)] ON DUPLICATE KEY UPDATE failures = failures",
     /* rows that are taken stand before the first free one in the index, and only if that is not

@@ -24,6 +24,12 @@
     "WITH lock AS MATERIALIZED "                                                                   \
     "(SELECT pg_catalog.pg_try_advisory_xact_lock($4::bigint) AS ours) "
 
+/* A table's entry in the catalog. */
+#define ENTRY_OF(table)                                                                            \
+    "FROM pg_catalog.pg_class AS entry JOIN pg_catalog.pg_namespace AS space "                     \
+    "ON space.oid = entry.relnamespace "                                                           \
+    "WHERE space.nspname = {database} AND entry.relname = {prefix} || '_" table "'"
+
 #define LIMITED "LIMIT " TEXT_OF(WB_SQL_FUTURE_MAX) ")"
 
 /* ---- the delayed message store --------------------------------------------------------- */
@@ -119,6 +125,23 @@ static const char *const templates[WB_SQL_COUNT] = {
         "pg_catalog.substr(operations, 1, 4) <> '" WB_SQL_PARKED "'::bytea " LIMITED
         " AS pending), "
         "(SELECT pg_catalog.max(batch) FROM {dedup})",
+    /* the estimate is the planner's: records a page when it was analyzed, and the pages of today */
+    [WB_SQL_STATS] =
+        "SELECT (SELECT pg_catalog.count(*) FROM (SELECT FROM {dedup} LIMIT $1::bigint) AS counted), "
+        "(SELECT (entry.reltuples::float8 / entry.relpages * pg_catalog.pg_relation_size(entry.oid) / "
+        "pg_catalog.current_setting('block_size')::bigint)::bigint " ENTRY_OF("dedup")
+        " AND entry.reltuples > 0 AND entry.relpages > 0), "
+        "(SELECT pg_catalog.min(batch) FROM {dedup}), (SELECT pg_catalog.max(batch) FROM {dedup}), "
+        "(SELECT pg_catalog.pg_total_relation_size(entry.oid) " ENTRY_OF("dedup") "), "
+        "(SELECT pg_catalog.pg_total_relation_size(entry.oid) " ENTRY_OF("pending") ")",
+    [WB_SQL_COUNT_RECORDS] =
+        "SELECT pg_catalog.count(*) FROM (SELECT FROM {dedup} AS old "
+        "WHERE old.batch >= $1::bigint AND old.batch < $2::bigint "
+        "AND NOT EXISTS (SELECT FROM {pending} AS pending WHERE pending.batch = old.batch AND "
+        "pending.batch >= $1::bigint AND pending.batch < $2::bigint) "
+        "ORDER BY old.batch LIMIT $3::bigint) AS records",
+    [WB_SQL_HEADS] = "SELECT batch, pg_catalog.substr(operations, 1, $4::bigint::integer) FROM {pending} "
+                     "WHERE batch >= $1::bigint AND batch < $2::bigint ORDER BY batch LIMIT $3::bigint",
     /* statistics are always those of a while ago, when nothing or everything was due; that an
      * index is better is known without them */
     [WB_SQL_PLAN] = "SELECT pg_catalog.set_config('enable_seqscan', 'off', true)",

@@ -84,10 +84,8 @@ static void shrink(wb_storage_session *session)
     session->operations_capacity = 0;
 }
 
-/* Run a bound statement that yields one (batch, operations) or nothing, and copy it: a
- * visitor may use this session, or write the file through a transport. */
-static int read_pending(wb_storage_session *session, sqlite3_stmt *statement, int *ret_found,
-                        uint64_t *ret_batch, wb_error *error)
+int wb_sqlite_storage_read_row(wb_storage_session *session, sqlite3_stmt *statement, int *ret_found,
+                               uint64_t *ret_batch, wb_error *error)
 {
     int result = WB_OK;
     int code = sqlite3_step(statement);
@@ -108,13 +106,15 @@ static int read_pending(wb_storage_session *session, sqlite3_stmt *statement, in
     return result;
 }
 
-static int visit_row(wb_storage_session *session, uint64_t batch, wb_pending_fn visit,
-                     void *argument)
+int wb_sqlite_storage_visit_row(wb_storage_session *session, uint64_t batch, wb_pending_fn visit,
+                                void *argument)
 {
     const wb_pending row = { .batch = batch,
                              .operations = session->operations,
                              .operations_size = session->operations_size };
-    return visit(argument, &row);
+    int result = visit(argument, &row);
+    shrink(session);
+    return result;
 }
 
 int wb_sqlite_storage_pending(wb_storage_session *session, const uint64_t *batches, size_t count,
@@ -129,10 +129,9 @@ int wb_sqlite_storage_pending(wb_storage_session *session, const uint64_t *batch
         uint64_t batch = 0;
         (void)sqlite3_bind_int64(session->find_pending, 1,
                                  wb_sqlite_storage_batch_to_column(batches[i]));
-        result = read_pending(session, session->find_pending, &found, &batch, error);
+        result = wb_sqlite_storage_read_row(session, session->find_pending, &found, &batch, error);
         if (result == WB_OK && found)
-            result = visit_row(session, batch, visit, argument);
-        shrink(session);
+            result = wb_sqlite_storage_visit_row(session, batch, visit, argument);
     }
     return result;
 }
@@ -178,11 +177,10 @@ static int walk(wb_storage_session *session, uint64_t after, uint64_t before, si
                                  wb_sqlite_storage_batch_to_column(batch));
         (void)sqlite3_bind_int64(session->oldest_pending, 2,
                                  wb_sqlite_storage_batch_to_column(before));
-        result = read_pending(session, session->oldest_pending, &found, &batch, error);
+        result = wb_sqlite_storage_read_row(session, session->oldest_pending, &found, &batch, error);
         if (result != WB_OK || !found)
             break;
-        result = visit_row(session, batch, visit, argument);
-        shrink(session);
+        result = wb_sqlite_storage_visit_row(session, batch, visit, argument);
     }
     return result;
 }

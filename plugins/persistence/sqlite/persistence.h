@@ -50,6 +50,8 @@ struct wb_storage_session {
     sqlite3_stmt *oldest_pending;
     sqlite3_stmt *clean_up;
     sqlite3_stmt *newest;
+    sqlite3_stmt *list_heads;
+    sqlite3_stmt *count_records;
     struct wb_sqlite_taken *taken; /* what was begun to fetch (fetch.c), or NULL */
 };
 
@@ -107,6 +109,21 @@ int wb_sqlite_storage_pending(wb_storage_session *session, const uint64_t *batch
 int wb_sqlite_storage_sweep(wb_storage_session *session, uint64_t before, size_t limit,
                             wb_pending_fn visit, void *argument, wb_error *error);
 int wb_sqlite_storage_next_pending(wb_storage_session *session, uint64_t after, uint64_t before,
+                                   wb_pending_fn visit, void *argument, wb_error *error);
+
+/* Run a bound statement that yields one (batch, operations) or nothing, and copy it: a
+ * visitor may use this session, or write the file through a transport. */
+int wb_sqlite_storage_read_row(wb_storage_session *session, sqlite3_stmt *statement, int *ret_found,
+                               uint64_t *ret_batch, wb_error *error);
+/* The row that was read, and its memory afterwards. */
+int wb_sqlite_storage_visit_row(wb_storage_session *session, uint64_t batch, wb_pending_fn visit,
+                                void *argument);
+
+/* look.c */
+int wb_sqlite_storage_stats(wb_storage_session *session, wb_outbox_stats *stats, wb_error *error);
+int wb_sqlite_storage_count_records(wb_storage_session *session, uint64_t from, uint64_t before,
+                                    size_t limit, uint64_t *ret_count, wb_error *error);
+int wb_sqlite_storage_list_pending(wb_storage_session *session, const wb_pending_filter *filter,
                                    wb_pending_fn visit, void *argument, wb_error *error);
 
 /* cleanup.c */

@@ -123,6 +123,9 @@ static const wb_persistence_ops ops = {
     .next_pending = wb_sqlite_storage_next_pending,
     .delayed = &wb_sqlite_delayed_ops,
     .find = wb_sqlite_storage_find,
+    .stats = wb_sqlite_storage_stats,
+    .count_records = wb_sqlite_storage_count_records,
+    .list_pending = wb_sqlite_storage_list_pending,
 };
 
 static const wb_plugin descriptor = {
