@@ -90,6 +90,7 @@ extern const cli_verb cli_verb_conformance;
 extern const cli_verb cli_verb_delayed;
 extern const cli_verb cli_verb_help;
 extern const cli_verb cli_verb_install;
+extern const cli_verb cli_verb_outbox;
 extern const cli_verb cli_verb_plugins;
 extern const cli_verb cli_verb_publish;
 extern const cli_verb cli_verb_run;

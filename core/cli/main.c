@@ -15,6 +15,7 @@ const cli_verb *const cli_verbs[] = {
     &cli_verb_send,
     &cli_verb_publish,
     &cli_verb_delayed,
+    &cli_verb_outbox,
     &cli_verb_plugins,
     &cli_verb_conformance,
     &cli_verb_version,

@@ -10,6 +10,7 @@
 
 #include "core/base/clock.h"
 #include "core/cli/cli.h"
+#include "core/cli/when.h"
 #include "core/message/header_names.h"
 #include "core/message/incoming.h"
 #include "core/message/operations.h"
@@ -32,19 +33,12 @@ void cli_waiting_print_bytes(const char *bytes, size_t size)
             (void)printf("\\x%02x", (unsigned char)bytes[i]);
 }
 
-/* How far away, in the largest unit that tells it: "in 5 min", "3 h ago". */
-static const char *format_distance(int64_t due, int64_t now, char text[32])
+/* How far away: "in 5 min", "3 h ago". */
+static const char *format_distance(int64_t due, int64_t now, char text[2 * CLI_SPAN_SIZE])
 {
-    static const struct {
-        int64_t size;
-        const char *name;
-    } units[] = { { 2 * WB_DAYS, "d" }, { 2 * WB_HOURS, "h" }, { 2 * WB_MINUTES, "min" }, { 0, "s" } };
-    int64_t distance = due > now ? due - now : now - due;
-    size_t at = 0;
-    while (distance < units[at].size)
-        at++;
-    int64_t unit = units[at].size ? units[at].size / 2 : WB_SECOND;
-    (void)snprintf(text, 32, due > now ? "in %" PRId64 " %s" : "%" PRId64 " %s ago", distance / unit, units[at].name);
+    char span[CLI_SPAN_SIZE];
+    (void)snprintf(text, 2 * CLI_SPAN_SIZE, due > now ? "in %s" : "%s ago",
+                   cli_format_span(due > now ? due - now : now - due, span));
     return text;
 }
 
@@ -67,7 +61,7 @@ void cli_waiting_print_heading(void)
 
 void cli_waiting_print_row(const wb_delayed *message, int64_t now)
 {
-    char due[WB_LOG_TIMESTAMP_SIZE], taken[WB_LOG_TIMESTAMP_SIZE], distance[32], retries[12], failures[12];
+    char due[WB_LOG_TIMESTAMP_SIZE], taken[WB_LOG_TIMESTAMP_SIZE], distance[2 * CLI_SPAN_SIZE], retries[12], failures[12];
     wb_clock_format_log(message->due, due);
     (void)snprintf(retries, sizeof retries, "%" PRIu32, message->retries);
     (void)snprintf(failures, sizeof failures, "%" PRIu32, message->failures);
@@ -79,7 +73,7 @@ void cli_waiting_print_row(const wb_delayed *message, int64_t now)
     (void)putchar('\n');
 }
 
-static void set_bytes(json_t *object, const char *name, const char *name_hex, const char *bytes, size_t size)
+void cli_waiting_set_bytes(json_t *object, const char *name, const char *name_hex, const char *bytes, size_t size)
 {
     char hex[2 * WB_DELAYED_ID_MAX + 1] = "";
     if (wb_text_is_plain(bytes, size)) {
@@ -91,7 +85,7 @@ static void set_bytes(json_t *object, const char *name, const char *name_hex, co
     json_object_set_new(object, name_hex, json_string(hex));
 }
 
-static json_t *time_json(int64_t time)
+json_t *cli_waiting_time_json(int64_t time)
 {
     char text[WB_LOG_TIMESTAMP_SIZE];
     wb_clock_format_log(time, text);
@@ -101,12 +95,13 @@ static json_t *time_json(int64_t time)
 json_t *cli_waiting_json(const wb_delayed *message)
 {
     json_t *object = json_object();
-    set_bytes(object, "id", "id_hex", message->id, message->id_size);
-    set_bytes(object, "destination", "destination_hex", message->destination, message->destination_size);
-    json_object_set_new(object, "due", time_json(message->due));
+    cli_waiting_set_bytes(object, "id", "id_hex", message->id, message->id_size);
+    cli_waiting_set_bytes(object, "destination", "destination_hex", message->destination, message->destination_size);
+    json_object_set_new(object, "due", cli_waiting_time_json(message->due));
     json_object_set_new(object, "retries", json_integer(message->retries));
     json_object_set_new(object, "failures", json_integer(message->failures));
-    json_object_set_new(object, "taken_until", message->leased_until ? time_json(message->leased_until) : json_null());
+    json_object_set_new(object, "taken_until",
+                        message->leased_until ? cli_waiting_time_json(message->leased_until) : json_null());
     return object;
 }
 
@@ -143,7 +138,7 @@ static void print_operation(const wb_delayed *message, const wb_operation *opera
 
 void cli_waiting_print(const wb_delayed *message, int64_t now)
 {
-    char due[WB_LOG_TIMESTAMP_SIZE], taken[WB_LOG_TIMESTAMP_SIZE], distance[32];
+    char due[WB_LOG_TIMESTAMP_SIZE], taken[WB_LOG_TIMESTAMP_SIZE], distance[2 * CLI_SPAN_SIZE];
     wb_arena arena;
     wb_clock_format_log(message->due, due);
     (void)printf("id           ");
@@ -165,7 +160,7 @@ static json_t *headers_json(const wb_operation *operation)
     json_t *object = json_object();
     for (size_t i = 0; i < operation->header_count; i++)
         if (wb_text_is_plain(operation->headers[i].name, operation->headers[i].name_size))
-            set_bytes(object, operation->headers[i].name, operation->headers[i].name, operation->headers[i].value,
+            cli_waiting_set_bytes(object, operation->headers[i].name, operation->headers[i].name, operation->headers[i].value,
                       operation->headers[i].value_size);
     return object;
 }

@@ -11,6 +11,11 @@
 /** Bytes as they are if they are text, else with \xNN for what a terminal must not get. */
 void cli_waiting_print_bytes(const char *bytes, size_t size);
 
+/** The same for programs: what is no text goes to `name_hex`, as far as an id may be long. */
+void cli_waiting_set_bytes(json_t *object, const char *name, const char *name_hex, const char *bytes, size_t size);
+/** A time as the log writes it. */
+json_t *cli_waiting_time_json(int64_t time);
+
 /** The heading of the rows. */
 void cli_waiting_print_heading(void);
 /** One line: when it is due, how far away that is from `now` (the database's time), whether it is

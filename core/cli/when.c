@@ -3,6 +3,8 @@
 
 #include "core/cli/when.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <sysexits.h>
 
 #include "core/base/clock.h"
@@ -22,4 +24,17 @@ int cli_read_when(const char *delay, const char *at, cli_when *ret_when)
     if (ret_when->delay > WB_OUTGOING_DELAY_MAX || ret_when->at > wb_clock_wall() + WB_OUTGOING_DELAY_MAX)
         return cli_fail(EX_USAGE, "%s \"%s\" is more than 3650 days away", delay ? "--delay" : "--at", delay ? delay : at);
     return EX_OK;
+}
+
+const char *cli_format_span(int64_t span, char text[CLI_SPAN_SIZE])
+{
+    static const struct {
+        int64_t size;
+        const char *name;
+    } units[] = { { WB_DAYS, "d" }, { WB_HOURS, "h" }, { WB_MINUTES, "min" }, { WB_SECOND, "s" } };
+    size_t at = 0;
+    while (units[at].size > WB_SECOND && span < 2 * units[at].size)
+        at++;
+    (void)snprintf(text, CLI_SPAN_SIZE, "%" PRId64 " %s", span / units[at].size, units[at].name);
+    return text;
 }

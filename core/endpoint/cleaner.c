@@ -25,19 +25,28 @@ static int has_jumped(const wb_pipeline *p, int64_t jump)
     return 1;
 }
 
-/* Step by step, resting in between. */
+int wb_clean_up_step(wb_pipeline *p, wb_storage_session *storage, uint64_t before, wb_pace *pace,
+                     size_t *ret_deleted, wb_error *error)
+{
+    const size_t limit = pace->step;
+    int64_t started = wb_clock_monotonic();
+    *ret_deleted = 0;
+    int r = p->persistence_ops->clean_up(storage, before, limit, ret_deleted, error);
+    if (*ret_deleted == limit)
+        wb_clock_pause(wb_pace_step(pace, wb_clock_monotonic() - started), &p->stop);
+    return r;
+}
+
+/* Step by step. */
 static int delete_old(wb_pipeline *p, wb_storage_session *storage, uint64_t before, wb_pace *pace,
                       int64_t until, wb_error *error)
 {
     int goes_on = 1, r = WB_OK;
     while (r == WB_OK && goes_on && !p->stop && wb_clock_monotonic() < until) {
         const size_t limit = pace->step;
-        size_t deleted = 0;
-        int64_t started = wb_clock_monotonic();
-        r = p->persistence_ops->clean_up(storage, before, limit, &deleted, error);
+        size_t deleted;
+        r = wb_clean_up_step(p, storage, before, pace, &deleted, error);
         goes_on = deleted == limit;
-        if (goes_on)
-            wb_clock_pause(wb_pace_step(pace, wb_clock_monotonic() - started), &p->stop);
     }
     if (r == WB_OK && !p->stop)
         wb_pace_round(pace, goes_on);

@@ -16,6 +16,11 @@ typedef struct wb_cleaning {
     wb_pace pace;
 } wb_cleaning;
 
+/** Delete as much of what is older than `before` (a batch number) as the pace has it, and rest after
+ *  that, if there may be more. @return the class of what the persistence says. */
+int wb_clean_up_step(wb_pipeline *p, wb_storage_session *storage, uint64_t before, wb_pace *pace,
+                     size_t *ret_deleted, wb_error *error);
+
 /** Clean up until nothing is left, `until` has come or the endpoint stops. Asks the database
  *  for its time first; a round in which that turns out to have jumped since the last one deletes
  *  nothing. */

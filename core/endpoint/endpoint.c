@@ -146,7 +146,7 @@ void wb_endpoint_destroy(wb_endpoint *e)
 }
 
 /* Those of a processor are made by its own installation, which knows what else belongs into them. */
-static int owns_tables(const wb_endpoint *e)
+int wb_endpoint_owns_tables(const wb_endpoint *e)
 {
     return e->pipeline.persistence_ops && !(e->setup->plan.send_only && e->setup->plan.outbox);
 }
@@ -155,7 +155,7 @@ int wb_endpoint_install(wb_endpoint *e, wb_error *error)
 {
     const wb_pipeline *p = &e->pipeline;
     int r = p->transport_ops->install(p->transport, error);
-    if (r == WB_OK && owns_tables(e))
+    if (r == WB_OK && wb_endpoint_owns_tables(e))
         r = p->persistence_ops->install(p->persistence, error);
     return r;
 }
@@ -163,7 +163,7 @@ int wb_endpoint_install(wb_endpoint *e, wb_error *error)
 const char *wb_endpoint_schema(wb_endpoint *e)
 {
     const wb_pipeline *p = &e->pipeline;
-    return owns_tables(e) ? p->persistence_ops->schema(p->persistence) : NULL;
+    return wb_endpoint_owns_tables(e) ? p->persistence_ops->schema(p->persistence) : NULL;
 }
 
 int wb_endpoint_verify(wb_endpoint *e, wb_error *error)
@@ -220,7 +220,7 @@ int wb_endpoint_keep(wb_endpoint *e, wb_error *error)
         return WB_OK;
     /* how long the records of a processor are kept is the processor's to say */
     wb_housekeeper_init(&e->housekeeper, &e->pipeline, config->outbox.cleanup_interval,
-                        owns_tables(e) ? config->outbox.retention : 0);
+                        wb_endpoint_owns_tables(e) ? config->outbox.retention : 0);
     int code = wb_housekeeper_start(&e->housekeeper);
     if (code != 0)
         return wb_error_set(error, WB_FATAL, WB_CAUSE_OTHER, code, "could not start the housekeeper: %s",

@@ -28,7 +28,9 @@ static void report(const wb_housekeeper *keeper, int result, const wb_error *err
 static int sweep(wb_housekeeper *keeper, wb_storage_session *storage, wb_error *error)
 {
     wb_pipeline *p = keeper->pipeline;
-    int r = wb_sweep(p, storage, &keeper->memory, wb_clock_monotonic() + keeper->interval, error);
+    const wb_sweep_order order = { .until = wb_clock_monotonic() + keeper->interval, .older_than = p->sweep_after };
+    wb_sweep_result result;
+    int r = wb_sweep(p, storage, &keeper->memory, &order, &result, error);
     report(keeper, r, error);
     return r;
 }

@@ -38,16 +38,15 @@ typedef struct {
     size_t passed;    /* rows the walk has left behind */
     const wb_sweep_memory *before;
     wb_sweep_memory after;
-    uint64_t young;  /* ordinary rows from this number on are left to their workers */
-    size_t swept;
+    uint64_t young; /* ordinary rows from this number on are left to their workers */
+    uint64_t due;   /* parked ones from this number on wait */
+    wb_sweep_result done;
     int64_t until;
     wb_silences silences;
     unsigned lost; /* sessions in a row that broke, with nothing sent in between */
-    size_t parked;
     int is_asked;         /* somebody asked for all that is parked */
     uint64_t *renumbered; /* rows this round parked then */
     size_t renumbered_count;
-    size_t unreadable;
     wb_error *error;
 } round;
 
@@ -176,7 +175,7 @@ static int park(round *r, const wb_mark *remaining, uint32_t tries, const wb_ope
     int result = wb_pipeline_park(r->pipeline, r->storage, &parked, r->batch, &parking, r->error);
     if (result != WB_OK)
         return result;
-    r->parked += !parking.was_done;
+    r->done.parked += !parking.was_done;
     if (r->is_asked && !parking.was_done)
         remember_parked(r, parking.number);
     return mark(r, (wb_mark){ r->batch, NULL, 0 });
@@ -187,7 +186,7 @@ static int conclude(round *r, const wb_operation_group *groups, uint32_t tries)
 {
     const wb_operation *obstacle = find_obstacle(groups);
     wb_mark remaining = wb_groups_mark(r->batch, groups, &r->encoded);
-    r->swept += !remaining.remaining;
+    r->done.sent += !remaining.remaining;
     return obstacle ? park(r, &remaining, tries + 1, obstacle) : mark(r, remaining);
 }
 
@@ -222,7 +221,7 @@ static int dispatch(round *r, const void *operations, size_t size, uint32_t trie
     int failed, result;
     wb_operation_group *groups = wb_operations_decode(operations, size, &r->arena, &failed);
     if (failed) {
-        r->unreadable++;
+        r->done.unreadable++;
         return WB_OK;
     }
     fill_window(r, groups);
@@ -263,7 +262,9 @@ static int sweep_row(round *r)
     if (was_parked_now(r))
         return WB_OK;
     if (wb_parked_decode(data, size, &parked))
-        return dispatch(r, parked.operations, parked.operations_size, parked.tries);
+        return !r->is_asked && r->batch >= r->due
+                   ? WB_OK
+                   : dispatch(r, parked.operations, parked.operations_size, parked.tries);
     if (wb_attempts_is_older(data, size, day_ago))
         return mark(r, (wb_mark){ r->batch, NULL, 0 });
     if (wb_attempts_is_record(data, size))
@@ -276,22 +277,25 @@ static int sweep_row(round *r)
 static void report(const round *r)
 {
     char swept[24], parked[24], unreadable[24];
-    if (!r->swept && !r->parked && !r->unreadable)
+    const wb_sweep_result *done = &r->done;
+    if (!done->sent && !done->parked && !done->unreadable)
         return;
-    (void)snprintf(parked, sizeof parked, "%zu", r->parked);
-    (void)snprintf(swept, sizeof swept, "%zu", r->swept);
-    (void)snprintf(unreadable, sizeof unreadable, "%zu", r->unreadable);
-    wb_log_event(r->unreadable ? WB_LOG_WARNING : WB_LOG_INFO, "swept pending operations",
+    (void)snprintf(parked, sizeof parked, "%zu", done->parked);
+    (void)snprintf(swept, sizeof swept, "%zu", done->sent);
+    (void)snprintf(unreadable, sizeof unreadable, "%zu", done->unreadable);
+    wb_log_event(done->unreadable ? WB_LOG_WARNING : WB_LOG_INFO, "swept pending operations",
                  { "endpoint", r->pipeline->endpoint }, { "rows", swept },
-                 { "parked", r->parked ? parked : NULL },
-                 { "unreadable_left_alone", r->unreadable ? unreadable : NULL });
+                 { "parked", done->parked ? parked : NULL },
+                 { "unreadable_left_alone", done->unreadable ? unreadable : NULL });
 }
 
 /* Somebody asked for what is parked: then all of it is due. */
 static uint64_t choose_end(round *r)
 {
     r->is_asked = atomic_exchange(&r->pipeline->sweep_parked, 0);
-    return r->is_asked ? INT64_MAX : r->young;
+    if (r->is_asked)
+        return INT64_MAX;
+    return r->young > r->due ? r->young : r->due;
 }
 
 static int walk(round *r)
@@ -309,11 +313,12 @@ static int walk(round *r)
     return result;
 }
 
-int wb_sweep(wb_pipeline *p, wb_storage_session *storage, wb_sweep_memory *memory, int64_t until,
-             wb_error *error)
+int wb_sweep(wb_pipeline *p, wb_storage_session *storage, wb_sweep_memory *memory, const wb_sweep_order *order,
+             wb_sweep_result *ret_result, wb_error *error)
 {
-    round r = { .pipeline = p, .storage = storage, .before = memory, .until = until, .error = error };
-    r.young = wb_batch_number_at(wb_pipeline_now(p) - p->sweep_after);
+    round r = { .pipeline = p, .storage = storage, .before = memory, .until = order->until, .error = error };
+    r.young = wb_batch_number_at(wb_pipeline_now(p) - order->older_than);
+    r.due = wb_batch_number_at(wb_pipeline_now(p) - p->sweep_after);
     wb_arena_init(&r.arena, 64 * 1024);
     int result = walk(&r);
     if (result != WB_OK || r.batch)
@@ -328,6 +333,7 @@ int wb_sweep(wb_pipeline *p, wb_storage_session *storage, wb_sweep_memory *memor
     wb_silences_free(&r.silences);
     wb_sweep_forget(memory);
     *memory = r.after;
+    *ret_result = r.done;
     return result;
 }
 

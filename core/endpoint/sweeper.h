@@ -26,12 +26,25 @@ typedef struct wb_sweep_memory {
     size_t count;
 } wb_sweep_memory;
 
-/** One round, at most until `until` has come or the endpoint stops. Opens a session of the
- *  transport when there is something to send.
+/** What a round is to do. */
+typedef struct wb_sweep_order {
+    int64_t until;      /* monotonic: it ends then, at the latest */
+    int64_t older_than; /* ns: younger ordinary rows are left to their workers */
+} wb_sweep_order;
+
+/** What became of rows. */
+typedef struct wb_sweep_result {
+    size_t sent;       /* all of it, and the row is gone */
+    size_t parked;
+    size_t unreadable; /* left alone */
+} wb_sweep_result;
+
+/** One round, at most until its time has come or the endpoint stops. Opens a session of the
+ *  transport when there is something to send. `ret_result` is filled in any case.
  *  @return WB_OK; WB_NOT_CONNECTED or WB_IN_DOUBT when the storage session is lost; other
  *  classes when the sweep had to end early. */
-int wb_sweep(wb_pipeline *p, wb_storage_session *storage, wb_sweep_memory *memory, int64_t until,
-             wb_error *error);
+int wb_sweep(wb_pipeline *p, wb_storage_session *storage, wb_sweep_memory *memory, const wb_sweep_order *order,
+             wb_sweep_result *ret_result, wb_error *error);
 void wb_sweep_forget(wb_sweep_memory *memory);
 
 #endif

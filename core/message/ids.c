@@ -162,6 +162,11 @@ uint64_t wb_batch_number_at(int64_t wall)
     return (uint64_t)(age > 0 ? age : 0) << BATCH_RANDOM_BITS;
 }
 
+int64_t wb_batch_number_time(uint64_t number)
+{
+    return ((int64_t)(number >> BATCH_RANDOM_BITS) + BATCH_EPOCH) * WB_MILLISECOND;
+}
+
 uint64_t wb_batch_number(int64_t wall)
 {
     uint32_t random;

@@ -44,6 +44,8 @@ uint64_t wb_batch_number(int64_t wall);
 
 /** The smallest batch number of a wall-clock time. */
 uint64_t wb_batch_number_at(int64_t wall);
+/** The wall-clock time in a batch number, to the millisecond. */
+int64_t wb_batch_number_time(uint64_t number);
 
 /** The number of records without a batch: they close the id of a session that did not commit in time.
  *  It is the smallest of its millisecond, which wb_batch_number() never gives; and above `after`. */

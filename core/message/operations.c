@@ -120,14 +120,19 @@ static wb_operation_group *decode_group(wb_reader *reader, wb_arena *arena)
     return group;
 }
 
+int wb_operations_are_known(const void *data, size_t size)
+{
+    return size >= sizeof format_1 && (memcmp(data, format_1, sizeof format_1) == 0 ||
+                                       memcmp(data, format_2, sizeof format_2) == 0);
+}
+
 wb_operation_group *wb_operations_decode(const void *data, size_t size, wb_arena *arena,
                                          int *ret_failed)
 {
     wb_reader reader = { data, (const unsigned char *)data + size, 0 };
     wb_operation_group *first = NULL, **next = &first;
 
-    if (size < sizeof format_1 || (memcmp(data, format_1, sizeof format_1) != 0 &&
-                                   memcmp(data, format_2, sizeof format_2) != 0)) {
+    if (!wb_operations_are_known(data, size)) {
         *ret_failed = 1;
         return NULL;
     }

@@ -51,6 +51,9 @@ void wb_operations_encode_start(wb_buffer *buffer);
 size_t wb_operations_encode_group(wb_buffer *buffer, const void *cause, size_t cause_size,
                                   const wb_operation_list *list);
 
+/** Whether a row that begins so holds operations in a format that this version knows. */
+int wb_operations_are_known(const void *data, size_t size);
+
 /** Decode into the arena; everything points into `data`, which must outlive it.
  *  @return the groups in order, or NULL when the bytes are of neither format (`*ret_failed`
  *  tells that from "none"). */

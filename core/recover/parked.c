@@ -20,11 +20,16 @@ void wb_parked_encode(wb_buffer *buffer, const wb_parked *parked)
     wb_buffer_put_string(buffer, parked->operations, parked->operations_size);
 }
 
+int wb_parked_is_row(const void *data, size_t size)
+{
+    return size >= sizeof format_1 && memcmp(data, format_1, sizeof format_1) == 0;
+}
+
 int wb_parked_decode(const void *data, size_t size, wb_parked *ret_parked)
 {
     wb_reader reader = { data, (const unsigned char *)data + size, 0 };
     size_t ignored;
-    if (size < sizeof format_1 || memcmp(data, format_1, sizeof format_1) != 0)
+    if (!wb_parked_is_row(data, size))
         return 0;
     reader.at += sizeof format_1;
     ret_parked->tries = wb_reader_u32(&reader);

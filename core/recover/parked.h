@@ -22,6 +22,9 @@ typedef struct wb_parked {
 /** Encode into `buffer`, which is emptied. */
 void wb_parked_encode(wb_buffer *buffer, const wb_parked *parked);
 
+/** Whether a row that begins so is a parked one. */
+int wb_parked_is_row(const void *data, size_t size);
+
 /** @return 1, and what the bytes say, which points into them; 0 when they are no parked row. */
 int wb_parked_decode(const void *data, size_t size, wb_parked *ret_parked);
 

@@ -167,6 +167,7 @@ static void test_batch_numbers(void **state)
     uint64_t number = wb_batch_number(wb_clock_wall());
     assert_true(low < number && number < high);
     assert_true(number <= INT64_MAX); /* databases have signed integers */
+    assert_int_equal(wb_batch_number_time(wb_batch_number(INT64_C(1700000000123456789))), INT64_C(1700000000123000000));
 }
 
 /* The names in a list of types, with a bar behind each. */

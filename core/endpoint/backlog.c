@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "core/endpoint/backlog.h"
+
+#include "core/message/ids.h"
+#include "core/message/operations.h"
+#include "core/recover/attempts.h"
+#include "core/recover/parked.h"
+
+/* As much as tells the kinds from each other. */
+#define HEAD 32
+
+typedef struct {
+    wb_backlog *backlog;
+    uint64_t now;
+    size_t seen, limit;
+} look;
+
+int wb_backlog_kind(const void *data, size_t size)
+{
+    if (wb_parked_is_row(data, size))
+        return WB_ROW_PARKED;
+    if (wb_attempts_is_record(data, size))
+        return WB_ROW_ATTEMPTS;
+    return wb_operations_are_known(data, size) ? WB_ROW_OPERATIONS : WB_ROW_UNKNOWN;
+}
+
+static int take_row(void *argument, const wb_pending *row)
+{
+    look *l = argument;
+    wb_backlog *b = l->backlog;
+    if (l->seen++ == l->limit) {
+        b->is_cut = 1;
+        return WB_OK;
+    }
+    int kind = wb_backlog_kind(row->operations, row->operations_size);
+    b->rows[kind]++;
+    b->of_future += kind == WB_ROW_OPERATIONS && row->batch > l->now;
+    if (kind == WB_ROW_OPERATIONS && !b->oldest)
+        b->oldest = row->batch;
+    if (kind == WB_ROW_PARKED && !b->due)
+        b->due = row->batch;
+    return WB_OK;
+}
+
+int wb_backlog_look(const wb_pipeline *p, wb_storage_session *storage, uint64_t before, size_t limit,
+                    wb_backlog *ret_backlog, wb_error *error)
+{
+    *ret_backlog = (wb_backlog){ .is_cut = 0 };
+    look l = { .backlog = ret_backlog, .now = wb_batch_number_at(wb_pipeline_now(p) + WB_SECOND),
+               .limit = limit ? limit : SIZE_MAX };
+    const wb_pending_filter filter = { .struct_size = sizeof filter, .before = before,
+                                       .limit = limit ? limit + 1 : 0, .head = HEAD };
+    if (!WB_HAS(p->persistence_ops, wb_persistence_ops, list_pending))
+        return wb_error_set(error, WB_FATAL, WB_CAUSE_OTHER, 0, "this persistence cannot list pending operations");
+    return p->persistence_ops->list_pending(storage, &filter, take_row, &l, error);
+}
