@@ -26,6 +26,18 @@ int wb_backlog_kind(const void *data, size_t size)
     return wb_operations_are_known(data, size) ? WB_ROW_OPERATIONS : WB_ROW_UNKNOWN;
 }
 
+static void take_parked(wb_backlog *b, const wb_pending *row)
+{
+    wb_parked parked = { 0 };
+    (void)wb_parked_decode_head(row->operations, row->operations_size, &parked);
+    if (!b->due)
+        b->due = row->batch;
+    if (parked.tries > b->tries) {
+        b->tries = parked.tries;
+        b->most_tried = row->batch;
+    }
+}
+
 static int take_row(void *argument, const wb_pending *row)
 {
     look *l = argument;
@@ -39,8 +51,8 @@ static int take_row(void *argument, const wb_pending *row)
     b->of_future += kind == WB_ROW_OPERATIONS && row->batch > l->now;
     if (kind == WB_ROW_OPERATIONS && !b->oldest)
         b->oldest = row->batch;
-    if (kind == WB_ROW_PARKED && !b->due)
-        b->due = row->batch;
+    if (kind == WB_ROW_PARKED)
+        take_parked(b, row);
     return WB_OK;
 }
 

@@ -20,6 +20,8 @@ typedef struct wb_backlog {
     size_t of_future; /* of WB_ROW_OPERATIONS, those with a number that has not come yet */
     int is_cut;       /* there are more rows: they were counted up to the limit */
     uint64_t oldest;  /* the lowest number of WB_ROW_OPERATIONS; 0: there is none */
+    uint32_t tries;   /* of the parked row that was tried most */
+    uint64_t most_tried; /* its number */
     uint64_t due;     /* the lowest of WB_ROW_PARKED: due then, less sweep_after; 0: there is none */
 } wb_backlog;
 

@@ -326,6 +326,8 @@ void wb_endpoint_facts(wb_endpoint *e, wb_health_facts *ret_facts)
         facts.stuck += !wb_worker_is_alive(w, now);
         facts.troubled += atomic_load(&w->complained) != 0;
     }
+    if (e->has_housekeeper)
+        wb_gauge_describe(&e->housekeeper.gauge, facts.late, sizeof facts.late);
     *ret_facts = facts;
 }
 

@@ -20,7 +20,9 @@ static const char *find_trouble(const wb_health_facts *facts)
         return "a handler takes too long";
     if (facts->is_limited)
         return "attempts fail in a row and are made one at a time";
-    return facts->troubled ? "a worker cannot go on and tries again" : NULL;
+    if (facts->troubled)
+        return "a worker cannot go on and tries again";
+    return *facts->late ? facts->late : NULL;
 }
 
 int wb_health_judge(const wb_health_facts *facts, const char **ret_reason)

@@ -20,9 +20,11 @@ typedef struct wb_health_facts {
     int is_limited;    /* attempts fail in a row, and are made one at a time */
     unsigned stuck;    /* workers in a handler beyond its limit, or in no handler and not coming round */
     unsigned troubled; /* workers that try again and again, with a line in the log */
+    char late[120];    /* what stays pending (gauge.h), in words; "": nothing */
 } wb_health_facts;
 
-/** The state, WB_HEALTH_x. `ret_reason` (may be NULL): why it does not run, or NULL when it does. */
+/** The state, WB_HEALTH_x. `ret_reason` (may be NULL): why it does not run, or NULL when it does; it may
+ *  point into the facts. */
 int wb_health_judge(const wb_health_facts *facts, const char **ret_reason);
 /** "running", ... */
 const char *wb_health_name(int state);

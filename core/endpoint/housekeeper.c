@@ -25,6 +25,23 @@ static void report(const wb_housekeeper *keeper, int result, const wb_error *err
                      { "reason", error->text });
 }
 
+/* Rows are counted no further: that there are so many is enough to know. */
+#define GAUGED_MAX 10000
+
+static int is_lost(int result)
+{
+    return result == WB_NOT_CONNECTED || result == WB_IN_DOUBT;
+}
+
+/* What the round met last is why something is left. */
+static void look_at_backlog(wb_housekeeper *keeper, wb_storage_session *storage, const wb_error *met)
+{
+    wb_backlog backlog;
+    wb_error ignored = { 0 };
+    if (wb_backlog_look(keeper->pipeline, storage, UINT64_MAX, GAUGED_MAX, &backlog, &ignored) == WB_OK)
+        wb_gauge_take(&keeper->gauge, keeper->pipeline, storage, &backlog, keeper->interval, met->text);
+}
+
 static int sweep(wb_housekeeper *keeper, wb_storage_session *storage, wb_error *error)
 {
     wb_pipeline *p = keeper->pipeline;
@@ -32,6 +49,8 @@ static int sweep(wb_housekeeper *keeper, wb_storage_session *storage, wb_error *
     wb_sweep_result result;
     int r = wb_sweep(p, storage, &keeper->memory, &order, &result, error);
     report(keeper, r, error);
+    if (!is_lost(r))
+        look_at_backlog(keeper, storage, error);
     return r;
 }
 
@@ -59,7 +78,7 @@ void wb_housekeeper_round(wb_housekeeper *keeper)
     int r = open_storage(keeper, &storage, &error);
     if (r == WB_OK)
         r = sweep(keeper, storage, &error);
-    if (storage && r != WB_NOT_CONNECTED && r != WB_IN_DOUBT) {
+    if (storage && !is_lost(r)) {
         until = started + keeper->interval;
         if (until < wb_clock_monotonic() + CLEAN_UP_MIN)
             until = wb_clock_monotonic() + CLEAN_UP_MIN;

@@ -11,6 +11,7 @@
 
 #include "core/base/alarm.h"
 #include "core/endpoint/cleaner.h"
+#include "core/endpoint/gauge.h"
 #include "core/endpoint/sweeper.h"
 #include "core/pipeline/pipeline.h"
 
@@ -26,6 +27,7 @@ typedef struct wb_housekeeper {
     atomic_int ended; /* the thread is about to return */
     wb_sweep_memory memory;
     wb_cleaning cleaning;
+    wb_gauge gauge; /* what stays pending; any thread */
 } wb_housekeeper;
 
 /** `interval` and `retention` as above. The pipeline lives longer. */

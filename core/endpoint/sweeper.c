@@ -47,6 +47,7 @@ typedef struct {
     int is_asked;         /* somebody asked for all that is parked */
     uint64_t *renumbered; /* rows this round parked then */
     size_t renumbered_count;
+    int has_row; /* that nobody else dispatches meanwhile */
     wb_error *error;
 } round;
 
@@ -181,6 +182,18 @@ static int park(round *r, const wb_mark *remaining, uint32_t tries, const wb_ope
     return mark(r, (wb_mark){ r->batch, NULL, 0 });
 }
 
+/* A row that another instance has in hand is its affair. */
+static int take(round *r, uint64_t batch, int *ret_is_ours)
+{
+    const wb_persistence_ops *ops = r->pipeline->persistence_ops;
+    int taken = WB_TAKEN, result = WB_OK;
+    if (WB_HAS(ops, wb_persistence_ops, take_pending))
+        result = ops->take_pending(r->storage, batch, &taken, r->error);
+    *ret_is_ours = taken != WB_TAKEN_BY_OTHERS || wb_bug("sweep_untaken");
+    r->has_row = result == WB_OK && batch && taken == WB_TAKEN;
+    return result;
+}
+
 /* What was confirmed is marked whatever became of the rest. */
 static int conclude(round *r, const wb_operation_group *groups, uint32_t tries)
 {
@@ -218,12 +231,14 @@ static int is_out_of_patience(int result)
 /* A session that breaks over one row is no reason to give up the others. */
 static int dispatch(round *r, const void *operations, size_t size, uint32_t tries)
 {
-    int failed, result;
+    int failed, result, is_ours;
     wb_operation_group *groups = wb_operations_decode(operations, size, &r->arena, &failed);
     if (failed) {
         r->done.unreadable++;
         return WB_OK;
     }
+    if ((result = take(r, r->batch, &is_ours)) != WB_OK || !is_ours)
+        return result;
     fill_window(r, groups);
     if (r->window.count && (result = open_outlet(r)) != WB_OK)
         return result == WB_NOT_CONNECTED ? WB_RETRY : result;
@@ -313,6 +328,17 @@ static int walk(round *r)
     return result;
 }
 
+/* The session goes on; if this fails its end does it. */
+static void give_back(round *r)
+{
+    wb_error ignored = { 0 };
+    wb_error *error = r->error;
+    int is_ours;
+    r->error = &ignored;
+    (void)take(r, 0, &is_ours);
+    r->error = error;
+}
+
 int wb_sweep(wb_pipeline *p, wb_storage_session *storage, wb_sweep_memory *memory, const wb_sweep_order *order,
              wb_sweep_result *ret_result, wb_error *error)
 {
@@ -323,6 +349,8 @@ int wb_sweep(wb_pipeline *p, wb_storage_session *storage, wb_sweep_memory *memor
     int result = walk(&r);
     if (result != WB_OK || r.batch)
         remember_rest(&r);
+    if (r.has_row && result != WB_NOT_CONNECTED && result != WB_IN_DOUBT)
+        give_back(&r);
     report(&r);
     close_outlet(&r);
     wb_window_free(&r.window);

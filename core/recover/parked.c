@@ -25,6 +25,21 @@ int wb_parked_is_row(const void *data, size_t size)
     return size >= sizeof format_1 && memcmp(data, format_1, sizeof format_1) == 0;
 }
 
+int wb_parked_decode_head(const void *data, size_t size, wb_parked *ret_parked)
+{
+    wb_reader reader = { data, (const unsigned char *)data + size, 0 };
+    size_t ignored;
+    *ret_parked = (wb_parked){ .tries = 0 };
+    if (!wb_parked_is_row(data, size))
+        return 0;
+    reader.at += sizeof format_1;
+    uint32_t tries = wb_reader_u32(&reader);
+    ret_parked->tries = reader.failed ? 0 : tries;
+    const char *reason = wb_reader_string(&reader, &ignored);
+    ret_parked->reason = reader.failed ? NULL : reason;
+    return !reader.failed;
+}
+
 int wb_parked_decode(const void *data, size_t size, wb_parked *ret_parked)
 {
     wb_reader reader = { data, (const unsigned char *)data + size, 0 };

@@ -25,6 +25,10 @@ void wb_parked_encode(wb_buffer *buffer, const wb_parked *parked);
 /** Whether a row that begins so is a parked one. */
 int wb_parked_is_row(const void *data, size_t size);
 
+/** The tries and the reason (NULL: it is cut) of a row that begins so; the operations are left out.
+ *  @return whether there is a reason. */
+int wb_parked_decode_head(const void *data, size_t size, wb_parked *ret_parked);
+
 /** @return 1, and what the bytes say, which points into them; 0 when they are no parked row. */
 int wb_parked_decode(const void *data, size_t size, wb_parked *ret_parked);
 

@@ -35,6 +35,7 @@ static const char *const bugs[] = { "none", "ids_ignore_case", "ids_lose_blanks"
                                     "uuids_in_any_case", "uuids_unescaped",
                                     "guesses_are_exact", "counts_what_is_pending",
                                     "lists_as_a_sweep", "heads_are_whole",
+                                    "rows_are_everybodys", "takes_what_is_gone",
                                     NULL };
 enum { NONE, IDS_IGNORE_CASE, IDS_LOSE_BLANKS, IDS_END_AT_NUL, CLAIMS_BY_LOOKING, FORGETS_RELEASED,
        TRUNCATES_OPERATIONS, MARKS_ROLL_BACK, REST_IS_DROPPED, CLEAN_UP_TAKES_PENDING,
@@ -43,7 +44,7 @@ enum { NONE, IDS_IGNORE_CASE, IDS_LOSE_BLANKS, IDS_END_AT_NUL, CLAIMS_BY_LOOKING
        SWEEPS_WHAT_IS_NOT_DUE, PARKS_NOTHING, CLOCK_IS_A_YEAR_OFF, CLOCK_STANDS_STILL,
        LOCKS_ARE_THE_MESSAGES, STORES_AS_BEGUN, LATE_CLAIMS_DO_NOTHING, FINDS_BY_CLAIMING,
        FINDS_NOTHING, UUIDS_IN_ANY_CASE, UUIDS_UNESCAPED, GUESSES_ARE_EXACT,
-       COUNTS_WHAT_IS_PENDING, LISTS_AS_A_SWEEP, HEADS_ARE_WHOLE };
+       COUNTS_WHAT_IS_PENDING, LISTS_AS_A_SWEEP, HEADS_ARE_WHOLE, ROWS_ARE_EVERYBODYS, TAKES_WHAT_IS_GONE };
 
 #define CLAIMS_MAX 1024
 #define MARKS_MAX 1024
@@ -407,6 +408,17 @@ static int broken_list(wb_storage_session *session, const wb_pending_filter *fil
     return base->list_pending(session, &asked, visit, argument, error);
 }
 
+static int broken_take(wb_storage_session *session, uint64_t batch, int *ret_taken, wb_error *error)
+{
+    uint64_t count = 0;
+    int result = base->take_pending(session, batch, ret_taken, error);
+    if (bug == ROWS_ARE_EVERYBODYS || bug == TAKES_WHAT_IS_GONE)
+        (void)base->pending(session, &batch, 1, count_row, &count, error);
+    if ((bug == ROWS_ARE_EVERYBODYS && count) || (bug == TAKES_WHAT_IS_GONE && batch && !count))
+        *ret_taken = WB_TAKEN;
+    return result;
+}
+
 /* ---- descriptor -------------------------------------------------------------------------- */
 
 static int broken_create(const wb_host *host, const wb_endpoint_info *endpoint, const void *config,
@@ -458,6 +470,7 @@ const wb_plugin *JOIN(broken_, JOIN(BASE, _LTX_wb_plugin))(void)
     ops.stats = broken_stats;
     ops.count_records = broken_count;
     ops.list_pending = broken_list;
+    ops.take_pending = broken_take;
     if (WB_HAS(base, wb_persistence_ops, clock))
         ops.clock = broken_clock;
     ops.delayed = NULL; /* delayed_broken.c */

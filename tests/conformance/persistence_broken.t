@@ -138,6 +138,8 @@ fail rows are marked or stay while next_pending() walks on
 fail parked rows are marked like others
 fail a clean-up keeps what is not dispatched
 fail count_records() counts what a clean-up deletes
+fail take_pending(): what is gone nobody takes
+fail take_pending(): batches, marks and sweeps go on
 END
 wait
 try clean_up_takes_pending <<'END'
@@ -215,6 +217,12 @@ fail a row is parked again under a later number
 fail late: a claim replaces the record it is told to, and no other
 fail list_pending() lists rows in order, whole or their heads
 fail list_pending() lists many rows, large ones and one of no bytes
+fail take_pending(): of two sessions one has a row
+fail take_pending(): what is gone nobody takes
+fail take_pending(): a session that is closed has nothing
+fail take_pending(): a killed process has nothing
+fail take_pending(): batches, marks and sweeps go on
+fail take_pending(): the same number is two rows for two endpoints
 END
 try stores_as_begun <<'END'
 fail of two that park one row one does
@@ -267,6 +275,13 @@ try lists_as_a_sweep <<'END'
 fail list_pending() lists rows in order, whole or their heads
 fail list_pending() lists many rows, large ones and one of no bytes
 fail list_pending() waits for nobody
+END
+try rows_are_everybodys <<'END'
+fail take_pending(): of two sessions one has a row
+fail take_pending(): batches, marks and sweeps go on
+END
+try takes_what_is_gone <<'END'
+fail take_pending(): what is gone nobody takes
 END
 try heads_are_whole <<'END'
 fail list_pending() lists rows in order, whole or their heads

@@ -35,6 +35,12 @@ sub bytes { my ($e, $bytes) = @_; my $hex = unpack 'H*', $bytes; return $e->{pai
 sub number { my ($age) = @_; return (int((time - $age) * 1000) - 1577836800000) << 22 | int rand 4194303 }
 sub column { my ($e, $number) = @_; return $e->{pair} eq 'sqlite' ? "($number - 9223372036854775807 - 1)" : $number }
 sub put_row { my ($e, $number, $bytes) = @_; $e->sql('insert into ' . table($e, 'pending') . ' (batch, operations) values (' . column($e, $number) . ', ' . bytes($e, $bytes) . ')') }
+sub put_rows {    # all of them two hours old; so many a statement as a command line holds
+    my ($e, @rows) = @_;
+    while (my @some = splice @rows, 0, 20) {
+        $e->sql('insert into ' . table($e, 'pending') . ' (batch, operations) values ' . join ', ', map { '(' . column($e, number(7200)) . ', ' . bytes($e, $_) . ')' } @some);
+    }
+}
 sub key { my ($e) = @_; return $e->{pair} =~ /mysql/ ? 'id' : 'key' }
 sub put_records {
     my ($e, $age, @ids) = @_;
@@ -159,6 +165,20 @@ sub check_beside {
     is $e->stop, 0, "$e->{pair}: it stops cleanly";
 }
 
+# Two processes sweep one backlog: they share it, and send nothing twice.
+sub check_shared {
+    my ($e, $row) = @_;
+    my $rows = 200;
+    $e->configure(outbox => 'enabled = true; sweep_after = "1s"; cleanup_interval = "1s";');
+    put_rows($e, map { my $n = $_; $row =~ s/example-body/sprintf 'example-%04d', $n/er } 1 .. $rows);
+    $e->start for 1 .. 2;
+    my %arrived;
+    $e->wait_for('two processes have swept a backlog', sub { $arrived{ $_->{body} }++ for $e->read('nowhere'); keys %arrived >= $rows && !$e->pending }, 60);
+    is $e->stop, 0, "$e->{pair}: both stop cleanly";
+    $arrived{ $_->{body} }++ for $e->read('nowhere');
+    is_deeply [ grep { $arrived{$_} != 1 } sort keys %arrived ], [], "$e->{pair}: each row was sent once";
+}
+
 sub check_usage {
     my ($e) = @_;
     for ([ 'list' ], [ 'stats', '--force' ], [ 'pending', '--limit', 0 ], [ 'pending', '--limit', -1 ], [ 'pending', '--after', 'x' ], [ 'sweep', '--limit', 2 ],
@@ -220,6 +240,7 @@ for my $pair ('sqlite', 'amqp+pgsql', Endpoint::has_mysql() ? 'sqlite+mysql' : (
     check_cleanup($e);
     check_kept_out($e);
     check_beside($e, $row);
+    check_shared($e, $row);
     check_without($e);
 }
 done_testing;

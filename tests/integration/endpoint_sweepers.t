@@ -63,6 +63,9 @@ for my $pair ('sqlite+pgsql', 'sqlite+sqlite', 'amqp+pgsql', Endpoint::has_mysql
     my @rows = $e->pending;
     is_deeply [ map { my $out = "out-$_"; scalar grep { /\Q$out\E(?!\d)/ } @rows } 1 .. $count ], [ (1) x $count ], "$pair: each operation is in one row";
     cmp_ok $most, '<=', 2 * $count, "$pair: or, for a moment, in two";
+    my @late = $e->log_lines(qr/level=warning msg="operations stay pending: the sweeper cannot dispatch them" endpoint=orders rows=\d+ oldest_seconds=\d+ parked=\d+ reason=".+"/);
+    cmp_ok scalar @late, '>=', 1, "$pair: that they stay pending is said, and why";
+    cmp_ok scalar @late, '<=', 2, "$pair: once by each process";
     $e->make_queue('nowhere');
     my %out;
     $end = time + 60;
@@ -71,6 +74,7 @@ for my $pair ('sqlite+pgsql', 'sqlite+sqlite', 'amqp+pgsql', Endpoint::has_mysql
     is scalar($e->pending), 0, "$pair: none is left when there is a destination";
     is_deeply { map { $_ => scalar keys %{ $out{$_} } } keys %out }, { map { ("out-$_" => 1) } 1 .. $count }, "$pair: which has them all, each with its id";
     is_deeply [ grep { my ($times) = values %{ $out{$_} }; $times > 2 } keys %out ], [], "$pair: once, or twice when both sent";
+    $e->wait_for('so is that none does any more', sub { $e->log_lines(qr/level=info msg="operations do not stay pending any more"/) == @late });
     is $e->stop, 0, "$pair: both stop cleanly";
 }
 done_testing;

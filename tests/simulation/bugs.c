@@ -28,6 +28,7 @@ const sim_bug sim_bugs[] = {
     { "last_waits", "limit_last", 0 },
     { "handle_the_last", "limit_killers_late", 0 },
     { "parked_twice", "two_sweepers", 0 },
+    { "sweep_untaken", "two_sweepers_once", 0 },
     { "believe_fatal", "forbids", 0 },
     { "twice_in_none", "ends_none", 0 },
     { "one_handler", NULL, WB_MODE_RECEIVE_ONLY },

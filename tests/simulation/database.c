@@ -79,6 +79,18 @@ void sim_database_bury(int process)
     }
 }
 
+int sim_database_take(wb_storage_session *session, uint64_t batch)
+{
+    session->row = 0;
+    if (!batch || !sim_database_row(session->endpoint, batch))
+        return WB_TAKEN_BY_OTHERS;
+    for (const wb_storage_session *s = sessions; s; s = s->next)
+        if (s->endpoint == session->endpoint && s->row == batch && !s->is_dead)
+            return WB_TAKEN_BY_OTHERS;
+    session->row = batch;
+    return WB_TAKEN;
+}
+
 /* ---- deduplication records ---- */
 
 /* Most ids that are looked for were never recorded: this says so at once. Bits are never cleared. */

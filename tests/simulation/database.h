@@ -79,6 +79,7 @@ struct wb_storage_session {
     size_t begun_count;
     void *taken; /* copies of rows */
     size_t taken_count;
+    uint64_t row; /* the pending row it has; 0: none */
     struct wb_storage_session *next;
 };
 
@@ -87,6 +88,9 @@ extern sim_table sim_tables[SIM_ENDPOINTS_MAX];
 wb_storage_session *sim_database_open(unsigned endpoint);
 void sim_database_close(wb_storage_session *session);
 void sim_database_bury(int process);
+/** Give up the pending row that the session has, and take this one, unless it is gone or another
+ *  session's. @return WB_TAKEN_x. */
+int sim_database_take(wb_storage_session *session, uint64_t batch);
 
 /** The batch that recorded an id, or 0. */
 uint64_t sim_database_find(unsigned endpoint, const void *id, size_t id_size);

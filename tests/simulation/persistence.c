@@ -437,6 +437,17 @@ static int persistence_next(wb_storage_session *s, uint64_t after, uint64_t befo
     return r;
 }
 
+static int persistence_take(wb_storage_session *s, uint64_t batch, int *ret_taken, wb_error *error)
+{
+    sim_fault fault = sim_persistence_enter(s, SIM_CALL_LOOK, "take_pending");
+    *ret_taken = WB_TAKEN_BY_OTHERS;
+    refuse_inside(s, "take_pending");
+    if (fault.result != WB_OK)
+        return sim_fault_fail(error, fault, "take_pending");
+    *ret_taken = sim_database_take(s, batch);
+    return WB_OK;
+}
+
 static int persistence_clean_up(wb_storage_session *s, uint64_t before, size_t limit,
                                 size_t *ret_deleted, wb_error *error)
 {
@@ -491,5 +502,6 @@ wb_persistence_ops sim_persistence_ops(void)
         .next_pending = shape->has_next_pending ? persistence_next : NULL,
         .delayed = shape->store || shape->drains ? sim_delayed_ops() : NULL,
         .find = shape->programs ? persistence_find : NULL,
+        .take_pending = shape->has_take ? persistence_take : NULL,
     };
 }

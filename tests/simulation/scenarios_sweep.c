@@ -12,6 +12,7 @@
 #include "tests/simulation/database.h"
 #include "tests/simulation/driver.h"
 #include "tests/simulation/faults.h"
+#include "tests/simulation/ledger.h"
 #include "tests/simulation/population.h"
 #include "tests/simulation/process.h"
 #include "tests/simulation/scene.h"
@@ -217,10 +218,12 @@ static void drive_sweep_silences(void)
     drive_silences(15 * 60 * WB_SECOND);
 }
 
+/* Where rows cannot be taken, by the plugin or behind a pooler. */
 static void prepare_two_sweepers(void)
 {
     prepare_sweep();
     the_shape.processes = 2;
+    the_shape.has_take = 0;
     for (int i = 0; i < 10; i++)
         sim_scene_add_pending(i % 3 ? SIM_NOWHERE : SIM_NARROW, 3 * SIM_HOUR);
     sim_scene_add_pending(SIM_LATER, 3 * SIM_HOUR);
@@ -243,6 +246,26 @@ static void drive_two_sweepers(void)
     if (sim_process_most_rows(0) != 1 || sim_tables[0].row_count != 10)
         sim_violation("10 rows that cannot be dispatched are %zu, %u of them of one operation",
                       sim_tables[0].row_count, sim_process_most_rows(0));
+}
+
+/* Nothing goes wrong, so whatever two sweepers send is sent by one of them. */
+static void prepare_two_sweepers_once(void)
+{
+    prepare_sweep();
+    the_shape.processes = 2;
+    for (int i = 0; i < 60; i++)
+        sim_scene_add_pending(SIM_SINK, 3 * SIM_HOUR);
+}
+
+static void drive_two_sweepers_once(void)
+{
+    sim_outage_start(SIM_BROKER_SLOW, sim_now() + SIM_HOUR);
+    sim_drive_start();
+    sim_drive_calm(2 * SIM_HOUR);
+    sim_drive_stop();
+    sim_audit();
+    if (sim_sent_count != 60)
+        sim_violation("60 rows were sent %zu times", sim_sent_count);
 }
 
 /* Asked for, a row that cannot be dispatched is tried once more, not all the time. */
@@ -283,5 +306,7 @@ const sim_scenario sim_scenarios_sweep[] = {
       drive_sweep_silences },
     { "two_sweepers", "two processes sweep rows that cannot be dispatched", prepare_two_sweepers,
       drive_two_sweepers },
+    { "two_sweepers_once", "two processes sweep rows that can be dispatched", prepare_two_sweepers_once,
+      drive_two_sweepers_once },
     { NULL, NULL, NULL, NULL },
 };

@@ -78,6 +78,7 @@ void sim_shape_plain(int mode, int outbox)
         .has_check = 1,
         .has_clock = 1,
         .has_next_pending = 1,
+        .has_take = 1,
         .keepers = outbox,
         .keeper_interval = 10 * WB_SECOND,
         .sweep_after = 5 * WB_SECOND,
@@ -209,6 +210,7 @@ void sim_shape_draw(int mode)
     the_shape.rate_wait = sim_random_between(10, 300) * WB_MILLISECOND;
     the_shape.with_commit = sim_chance(60);
     the_shape.lot = sim_chance(70) ? 1 + sim_random(6) : 0;
+    the_shape.has_take = sim_chance(70);
 }
 
 void sim_shape_tell(void)
@@ -217,10 +219,10 @@ void sim_shape_tell(void)
     sim_tell("mode %d persistence %d outbox %d endpoints %u processes %u workers %u retries %u batch_max %u",
              s->mode, s->persistence, s->outbox, s->endpoints, s->processes, s->workers, s->retries,
              s->batch_max);
-    sim_tell("pushes %d prefetch %d stop_receiving %d release %d check %d clock %d next_pending %d limit %u "
+    sim_tell("pushes %d prefetch %d stop_receiving %d release %d check %d clock %d next_pending %d take %d limit %u "
              "error_size %u keepers %d",
              s->pushes, s->has_prefetch, s->has_stop_receiving, s->has_release, s->has_check, s->has_clock,
-             s->has_next_pending, s->delivery_limit, s->error_size_max, s->keepers);
+             s->has_next_pending, s->has_take, s->delivery_limit, s->error_size_max, s->keepers);
     sim_tell("expires %d, %u of 100", s->expires, s->expire_percent);
     sim_tell("notices_late %d ms audits %d rate_limit %u %d ms", (int)(s->notices_late / WB_MILLISECOND), s->audits,
              s->rate_after, (int)(s->rate_wait / WB_MILLISECOND));

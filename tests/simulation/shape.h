@@ -30,7 +30,7 @@ typedef struct sim_shape {
     int expires; /* messages with a time to be received are dropped when it is over */
     unsigned error_size_max; /* of a message in the error queue, headers and body; 0: no limit */
     /* database */
-    int has_check, has_clock, has_next_pending;
+    int has_check, has_clock, has_next_pending, has_take;
     int store;        /* of delayed messages, and a poller in each process for each endpoint */
     int native;         /* the broker delays by itself */
     int refuses_delays; /* but not all */

@@ -13,7 +13,10 @@
 
 #include "core/base/clock.h"
 #include "core/cli/pulse.h"
+#include "core/base/log.h"
+#include "core/endpoint/gauge.h"
 #include "core/endpoint/restart.h"
+#include "core/message/ids.h"
 #include "tests/unit/fake_plugins.h"
 
 /* ---- judging ---------------------------------------------------------------------------- */
@@ -48,10 +51,85 @@ static void test_states(void **state)
     assert_judged(&(wb_health_facts){ .is_limited = 1, .troubled = 1 }, WB_HEALTH_DEGRADED,
                   "attempts fail in a row and are made one at a time");
     assert_judged(&(wb_health_facts){ .troubled = 1 }, WB_HEALTH_DEGRADED, "a worker cannot go on and tries again");
+    assert_judged(&(wb_health_facts){ .late = "operations stay pending: 1 parked" }, WB_HEALTH_DEGRADED,
+                  "operations stay pending: 1 parked");
+    assert_judged(&(wb_health_facts){ .late = "operations stay pending", .broker_is_away = 1 }, WB_HEALTH_DEGRADED,
+                  "the broker is away");
     assert_string_equal(wb_health_name(WB_HEALTH_RUNNING), "running");
     assert_string_equal(wb_health_name(WB_HEALTH_DEGRADED), "degraded");
     assert_string_equal(wb_health_name(WB_HEALTH_STARTING), "starting");
     assert_string_equal(wb_health_name(WB_HEALTH_STOPPING), "stopping");
+}
+
+/* ---- what stays pending ----------------------------------------------------------------- */
+
+static char told[1000];
+static unsigned lines;
+
+static void write_line(void *argument, int level, const char *line, size_t size)
+{
+    (void)argument, (void)size;
+    (void)snprintf(told, sizeof told, "%d %s", level, line);
+    lines++;
+}
+
+/* One parked row, of which a head is asked for. */
+static int list_parked(wb_storage_session *session, const wb_pending_filter *filter, wb_pending_fn visit,
+                       void *argument, wb_error *error)
+{
+    wb_buffer buffer = { 0 };
+    const wb_parked parked = { 3, "no queue \"nowhere\"", "operations", 10 };
+    (void)session, (void)error;
+    wb_parked_encode(&buffer, &parked);
+    const wb_pending row = { filter->after + 1, buffer.data, buffer.size < filter->head ? buffer.size : filter->head };
+    int r = visit(argument, &row);
+    wb_buffer_free(&buffer);
+    return r;
+}
+
+static wb_backlog backlog_of(size_t rows, int64_t age, size_t parked, uint32_t tries)
+{
+    return (wb_backlog){ .rows = { rows, parked }, .tries = tries, .most_tried = parked ? 7 : 0,
+                         .oldest = rows ? wb_batch_number_at(wb_clock_wall() - age) : 0 };
+}
+
+static void assert_gauged(wb_gauge *g, wb_backlog b, unsigned more_lines, const char *line, const char *words)
+{
+    const wb_persistence_ops ops = { .struct_size = sizeof ops, .list_pending = list_parked };
+    const wb_pipeline p = { .endpoint = "shop", .sweep_after = 60 * WB_SECOND, .persistence_ops = &ops };
+    char text[120];
+    unsigned before = lines;
+    wb_gauge_take(g, &p, NULL, &b, 60 * WB_SECOND, "the broker is away");
+    assert_int_equal(lines - before, more_lines);
+    if (line)
+        assert_non_null(strstr(told, line));
+    wb_gauge_describe(g, text, sizeof text);
+    assert_string_equal(text, words);
+}
+
+static void test_backlog_is_late(void **state)
+{
+    wb_gauge g = { 0 };
+    char text[40];
+    (void)state;
+    wb_log_set_writer(write_line, NULL);
+    assert_gauged(&g, backlog_of(0, 0, 0, 0), 0, NULL, "");
+    assert_gauged(&g, backlog_of(5, 230 * WB_SECOND, 1, 2), 0, NULL, "");
+    assert_gauged(&g, backlog_of(5, 250 * WB_SECOND, 0, 0), 1, "reason=\"the broker is away\"",
+                  "operations stay pending: 5 rows, the oldest for 4 min");
+    assert_non_null(strstr(told, "endpoint=shop rows=5 oldest_seconds=250 parked=0"));
+    assert_int_equal(told[0], '0' + WB_LOG_WARNING);
+    assert_gauged(&g, backlog_of(6, 310 * WB_SECOND, 1, 3), 0, NULL,
+                  "operations stay pending: 6 rows, the oldest for 5 min, and 1 parked");
+    wb_gauge_describe(&g, text, sizeof text); /* cut, and not beyond */
+    assert_string_equal(text, "operations stay pending: 6 rows, the ol");
+    assert_gauged(&g, backlog_of(0, 0, 1, 1), 0, NULL, "operations stay pending: 1 parked");
+    assert_gauged(&g, backlog_of(1, WB_SECOND, 0, 0), 1, "do not stay pending any more", "");
+    assert_int_equal(told[0], '0' + WB_LOG_INFO);
+    assert_gauged(&g, backlog_of(0, 0, 0, 0), 0, NULL, "");
+    assert_gauged(&g, backlog_of(0, 0, 4, 3), 1, "reason=\"no queue \\\"nowhere\\\"\"", "operations stay pending: 4 parked");
+    assert_gauged(&g, backlog_of(0, 0, 0, 0), 1, NULL, "");
+    wb_log_set_writer(NULL, NULL);
 }
 
 /* ---- when it is started again --------------------------------------------------------------- */
@@ -370,6 +448,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(test_states),
+        CASE(test_backlog_is_late),
         CASE(test_pauses_of_restarts),
         CASE(test_sockets),
         CASE(test_no_manager),

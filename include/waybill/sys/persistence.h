@@ -20,7 +20,7 @@
  * Change log: 1.0 first version. Appended since: clock(), next_pending(); commit() may find that
  * a handler ended the transaction. Said more precisely: that it did outranks in check() what
  * failed after it. Then: delayed; wb_commit.delayed; wb_commit.claims, find(); claims that
- * replace a record; stats(), count_records(), list_pending().
+ * replace a record; stats(), count_records(), list_pending(), take_pending().
  */
 #ifndef WAYBILL_SYS_PERSISTENCE_H
 #define WAYBILL_SYS_PERSISTENCE_H
@@ -106,6 +106,12 @@ typedef struct wb_pending {
 /** Called for each row found; the row is valid during the call only. Return WB_OK to
  *  go on. */
 typedef int (*wb_pending_fn)(void *argument, const wb_pending *pending);
+
+/* What take_pending() answers. */
+#define WB_TAKEN_BY_OTHERS 0 /* another session has the row, or it is gone */
+#define WB_TAKEN 1
+#define WB_TAKEN_UNGUARDED 2 /* it is there, but nobody can be kept from it: behind a pooler that gives
+                              * each transaction another session of the server's, a lock does not last */
 
 /** What pending rows to list. Size first, append-only. */
 typedef struct wb_pending_filter {
@@ -261,6 +267,13 @@ typedef struct wb_persistence_ops {
      *  together. The visitor does not use the session; what it returns ends the list and is returned. */
     int (*list_pending)(wb_storage_session *session, const wb_pending_filter *filter,
                         wb_pending_fn visit, void *argument, wb_error *error);
+
+    /** Optional. Take a pending row for who is about to dispatch it: of all sessions of all instances
+     *  that take rows one has it, until it takes another one, or none (0), or is closed or lost. Waits
+     *  for nobody. It concerns nobody but who takes rows: batches, marks and walks go on as ever.
+     *  *ret_taken: WB_TAKEN_x. */
+    int (*take_pending)(wb_storage_session *session, uint64_t batch, int *ret_taken,
+                        wb_error *error);
 } wb_persistence_ops;
 
 #ifdef __cplusplus

@@ -121,8 +121,8 @@ typedef struct wb_sql_dialect {
     /** CLEAN_UP takes the lock by itself, and deletes nothing if it is another's. Must be where
      *  the driver knows locks of transactions. */
     int clean_up_locks;
-    /** Instead of a lock's name statements get its purpose, "sweep" or "cleanup", as text: whose it
-     *  is, they know. */
+    /** Instead of a lock's name statements get its purpose, "sweep", "cleanup", or "sweep" and a
+     *  batch number, as text: whose it is, they know. */
     int locks_by_purpose;
 
     /** Keep other installations out; bit n of *ret_holds says that condition n holds.

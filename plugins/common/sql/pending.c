@@ -3,6 +3,8 @@
 
 #include "plugins/common/sql/pending.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "plugins/common/sql/transaction.h"
@@ -171,6 +173,62 @@ int wb_sql_next_pending(wb_storage_session *session, uint64_t after, uint64_t be
     walk w = { .from = after + 1, .before = after < before ? before : 0, .visit = visit,
                .argument = argument };
     return walk_along(session, &w, 1, error);
+}
+
+/* ---- the row in hand -------------------------------------------------------------------- */
+
+/* A lock of the session, of a name of its own: it lasts over what is done to the row, and keeps out
+ * nobody but who asks for the same. */
+static int can_lock_rows(const wb_sql_session *s)
+{
+    return !s->locks_in_transaction && s->outbox->statements[WB_SQL_LOCK];
+}
+
+/* Whoever had it before may have dispatched all of it: so the row is looked for behind the lock. */
+static void queue_take(wb_storage_session *session, uint64_t batch, const char *released,
+                       wb_sql_answer *ret_locked, wb_sql_answer *ret_row)
+{
+    const wb_sql_session *s = wb_sql_of(session);
+    const wb_sql_driver *driver = s->outbox->driver;
+    const wb_sql_value old = lock_for(s->outbox, released), new = lock_for(s->outbox, s->row_lock);
+    const wb_sql_value row[] = { WB_SQL_NUMBER(batch), WB_SQL_NUMBER(batch + 1), WB_SQL_NUMBER(1),
+                                 WB_SQL_NUMBER(1) };
+    if (*released)
+        driver->queue(session, WB_SQL_UNLOCK, &old, 1, NULL);
+    if (*s->row_lock)
+        driver->queue(session, WB_SQL_LOCK, &new, 1, ret_locked);
+    if (batch)
+        driver->queue(session, WB_SQL_HEADS, row, 4, ret_row);
+}
+
+int wb_sql_take_pending(wb_storage_session *session, uint64_t batch, int *ret_taken, wb_error *error)
+{
+    wb_sql_session *s = wb_sql_of(session);
+    const wb_sql_driver *driver = s->outbox->driver;
+    const int locks = can_lock_rows(s);
+    wb_sql_answer locked = { 0 }, row = { 0 };
+    char released[WB_SQL_ROW_LOCK_SIZE];
+    wb_sql_cell cell;
+
+    *ret_taken = WB_TAKEN_BY_OTHERS;
+    if (s->state != WB_SQL_IDLE)
+        return wb_sql_unusable(session, "take a pending row", error);
+    memcpy(released, s->row_lock, sizeof released);
+    *s->row_lock = '\0';
+    if (batch && locks)
+        (void)snprintf(s->row_lock, sizeof s->row_lock, SWEEP " %" PRIu64, batch);
+    driver->start(session);
+    queue_take(session, batch, released, &locked, &row);
+    int result = wb_sql_run_outside(session, NULL);
+    const int ours = locks && is_ours(driver, &locked);
+    if (result != WB_OK)
+        result = wb_sql_report(session, "take a pending row", error);
+    else if ((ours || !locks) && driver->fetch(&row, &cell, 1))
+        *ret_taken = ours ? WB_TAKEN : WB_TAKEN_UNGUARDED;
+    if (!ours)
+        *s->row_lock = '\0';
+    driver->clear(&row);
+    return result;
 }
 
 /* ---- clean-up ------------------------------------------------------------------------ */

@@ -17,6 +17,7 @@ int wb_sql_next_pending(wb_storage_session *session, uint64_t after, uint64_t be
                         wb_pending_fn visit, void *argument, wb_error *error);
 int wb_sql_sweep(wb_storage_session *session, uint64_t before, size_t limit, wb_pending_fn visit,
                  void *argument, wb_error *error);
+int wb_sql_take_pending(wb_storage_session *session, uint64_t batch, int *ret_taken, wb_error *error);
 int wb_sql_clean_up(wb_storage_session *session, uint64_t before, size_t limit,
                     size_t *ret_deleted, wb_error *error);
 

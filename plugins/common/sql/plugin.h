@@ -39,6 +39,7 @@
         .stats = wb_sql_stats,                                                                     \
         .count_records = wb_sql_count_records,                                                     \
         .list_pending = wb_sql_list_pending,                                                       \
+        .take_pending = wb_sql_take_pending,                                                       \
     }
 
 /** The entry of a plugin: its name (an identifier, and as a string), a summary, and the operations,

@@ -33,6 +33,9 @@ typedef struct wb_sql_failure {
 
 typedef struct wb_sql_fetching wb_sql_fetching;
 
+/** "sweep " and a batch number. */
+#define WB_SQL_ROW_LOCK_SIZE 28
+
 /** The first member of each plugin's struct wb_storage_session. */
 typedef struct wb_sql_session {
     wb_sql_outbox *outbox;
@@ -46,6 +49,7 @@ typedef struct wb_sql_session {
     /** The server's locks end with the transaction that takes them: what visits rows does so
      *  inside of one. */
     int locks_in_transaction;
+    char row_lock[WB_SQL_ROW_LOCK_SIZE]; /* the purpose of the lock on the pending row it has; "": none */
     int looked_ahead; /* records from the future were looked for */
     int has_compact_keys; /* the table of records; known once the session is open */
     /** What was begun to fetch (delayed_fetch.c), or NULL. The state is OPEN while its answer comes. */

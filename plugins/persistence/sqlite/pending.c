@@ -10,6 +10,8 @@
 
 /* Above all numbers of sessions in the lock file. */
 #define SWEEP_LOCKS (INT64_C(1) << 32)
+/* And above those. */
+#define ROW_LOCKS (INT64_C(1) << 33)
 
 #define ROW_BYTES_KEPT ((size_t)1 << 20)
 
@@ -208,4 +210,50 @@ int wb_sqlite_storage_next_pending(wb_storage_session *session, uint64_t after, 
                                    wb_pending_fn visit, void *argument, wb_error *error)
 {
     return walk_alone(session, after, before, 1, visit, argument, error);
+}
+
+/* ---- the row in hand ---------------------------------------------------------------------- */
+
+/* Rows that share a lock are dispatched one after the other. */
+static int64_t row_lock(const char *endpoint, uint64_t batch)
+{
+    const uint32_t mixed = (uint32_t)((batch * UINT64_C(0x9e3779b97f4a7c15)) >> 32);
+    return ROW_LOCKS + ((sweep_lock(endpoint) - SWEEP_LOCKS) ^ mixed);
+}
+
+static int find_row(wb_storage_session *session, uint64_t batch, int *ret_found, wb_error *error)
+{
+    int result = wb_sqlite_storage_prepare(session, &session->has_pending,
+                                           "select 1 from \"waybill_%w_pending\" where batch=?1", error);
+    if (result != WB_OK)
+        return result;
+    (void)sqlite3_bind_int64(session->has_pending, 1, wb_sqlite_storage_batch_to_column(batch));
+    int code = sqlite3_step(session->has_pending);
+    *ret_found = code == SQLITE_ROW;
+    if (code != SQLITE_ROW && code != SQLITE_DONE)
+        result = wb_sqlite_db_fail(&session->db, code, "take a pending row", error);
+    (void)sqlite3_reset(session->has_pending);
+    return result;
+}
+
+/* Whoever had it before may have dispatched all of it: so the row is looked for behind the lock. */
+int wb_sqlite_storage_take_pending(wb_storage_session *session, uint64_t batch, int *ret_taken,
+                                   wb_error *error)
+{
+    int locked = 0, found = 0;
+    if (session->row_lock)
+        wb_sqlite_lockfile_release(session->sweep_fd, session->row_lock);
+    session->row_lock = 0;
+    *ret_taken = WB_TAKEN_BY_OTHERS;
+    if (!batch)
+        return WB_OK;
+    int64_t lock = row_lock(session->persistence->endpoint->name, batch);
+    int result = lock_sweep(session, lock, &locked, error);
+    if (!locked)
+        return result;
+    session->row_lock = lock;
+    result = find_row(session, batch, &found, error);
+    if (result == WB_OK && found)
+        *ret_taken = WB_TAKEN;
+    return result;
 }

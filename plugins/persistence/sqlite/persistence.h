@@ -37,6 +37,7 @@ struct wb_storage_session {
     int told_future;           /* that there are records from the future */
     int has_compact_keys;      /* the deduplication table */
     int sweep_fd;              /* -1: not open */
+    int64_t row_lock;          /* the byte of the pending row it has; 0: none */
     void *operations;   /* a copy of one pending row */
     size_t operations_size;
     size_t operations_capacity;
@@ -48,6 +49,7 @@ struct wb_storage_session {
     sqlite3_stmt *update_pending;
     sqlite3_stmt *find_pending;
     sqlite3_stmt *oldest_pending;
+    sqlite3_stmt *has_pending;
     sqlite3_stmt *clean_up;
     sqlite3_stmt *newest;
     sqlite3_stmt *list_heads;
@@ -110,7 +112,8 @@ int wb_sqlite_storage_sweep(wb_storage_session *session, uint64_t before, size_t
                             wb_pending_fn visit, void *argument, wb_error *error);
 int wb_sqlite_storage_next_pending(wb_storage_session *session, uint64_t after, uint64_t before,
                                    wb_pending_fn visit, void *argument, wb_error *error);
-
+int wb_sqlite_storage_take_pending(wb_storage_session *session, uint64_t batch, int *ret_taken,
+                                   wb_error *error);
 /* Run a bound statement that yields one (batch, operations) or nothing, and copy it: a
  * visitor may use this session, or write the file through a transport. */
 int wb_sqlite_storage_read_row(wb_storage_session *session, sqlite3_stmt *statement, int *ret_found,

@@ -126,6 +126,7 @@ static const wb_persistence_ops ops = {
     .stats = wb_sqlite_storage_stats,
     .count_records = wb_sqlite_storage_count_records,
     .list_pending = wb_sqlite_storage_list_pending,
+    .take_pending = wb_sqlite_storage_take_pending,
 };
 
 static const wb_plugin descriptor = {
