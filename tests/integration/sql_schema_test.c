@@ -174,6 +174,57 @@ static void test_odd_names(void **state)
     drop_container(odd_container);
 }
 
+/* Names that are the same but for case, or for what is beyond a limit, or that another endpoint's tables
+ * and indexes have: none sees what another has. */
+static void test_names_that_nearly_meet(void **state)
+{
+    static const char digits[] = "0123456789";
+    static const char *const names[] = { "orders", "Orders", "ORDERS", "orders_dedup", "orders_pending",
+                                         "orders_delayed", "orders_dedup_batch", "waybill", "waybill_endpoints" };
+    enum { NAMED = sizeof names / sizeof names[0], LONG = 8, ALL = NAMED + LONG };
+    static const size_t sizes[] = { 50, 51, 63, 200 };
+    char longer[LONG][201] = { "" };
+    endpoint all[ALL];
+    (void)state;
+    for (size_t i = 0; i < LONG; i++) {
+        for (size_t at = 0; at < sizes[i / 2]; at++)
+            longer[i][at] = digits[at % 10];
+        longer[i][strlen(longer[i]) - 1] = (char)('a' + i);
+    }
+    for (size_t i = 0; i < ALL; i++) {
+        endpoint_init(&all[i], i < NAMED ? names[i] : longer[i - NAMED]);
+        all[i].info.delays = WB_DELAYS_BY_STORE;
+        use_container(&all[i].config, spare_container());
+        endpoint_create(&all[i]);
+        install(&all[i]);
+    }
+    for (size_t i = 0; i < ALL; i++) {
+        wb_claim claim = claim_of("a");
+        verify(&all[i]);
+        wb_storage_session *s = open_session(&all[i]);
+        begin_claims(s, i + 1, &claim, 1);
+        assert_int_equal(claim.duplicate_of, 0);
+        assert_int_equal(commit_batch(s, i + 1, "x", NULL), WB_OK);
+        ops->close(s);
+        endpoint_destroy(&all[i]);
+    }
+    assert_int_equal(count_in("waybill_endpoints"), ALL);
+}
+
+/* The name is taken by a table of the business: it is neither used nor changed. */
+static void test_foreign_tables(void **state)
+{
+    (void)state;
+    endpoint_create(&e);
+    observe_in("create table %s.orders_pending (id integer)");
+    assert_fails(ops->install(e.persistence, &failure), WB_FATAL, WB_CAUSE_MISMATCH, "is not one of an outbox");
+    assert_non_null(strstr(failure.text, "rename it, or set another option"));
+    observe_in("insert into %s.orders_pending values (1)");
+    observe_in("drop table %s.orders_pending");
+    install(&e);
+    verify(&e);
+}
+
 /* What an administrator runs by hand is what install does. */
 static void test_printed_schema(void **state)
 {
@@ -387,6 +438,8 @@ int main(void)
         TEST_SCHEMA(test_install_again_and_at_once),
         TEST_SCHEMA(test_endpoints_share_a_container),
         TEST_SCHEMA(test_odd_names),
+        TEST_SCHEMA(test_names_that_nearly_meet),
+        TEST_SCHEMA(test_foreign_tables),
         TEST_SCHEMA(test_printed_schema),
         TEST_SCHEMA(test_other_versions_and_owners),
         TEST_SCHEMA(test_tables_of_version_1),

@@ -138,6 +138,39 @@ int wb_sql_check_version(wb_storage_session *session, wb_error *error)
 
 /* ---- install and verify ------------------------------------------------------------ */
 
+/* What statements want of tables that were there already: IF NOT EXISTS asks for the name alone. */
+static const char *const probes[] = {
+    "SELECT batch FROM {dedup} WHERE 1 = 0",
+    "SELECT batch, operations FROM {pending} WHERE 1 = 0",
+};
+
+/* A business table may have the name, too. */
+static int refuse_foreign(wb_storage_session *session, wb_error *error)
+{
+    const wb_sql_session *s = wb_sql_of(session);
+    const wb_sql_names *names = &s->outbox->names;
+    const wb_host *host = s->outbox->host;
+    return host->fail(host, error, WB_FATAL, WB_CAUSE_MISMATCH, s->failure.native_code,
+                      "a table \"%s_...\" in %s \"%s\" is not one of an outbox (%s): rename it, or set another "
+                      "option \"%s\" for endpoint \"%s\"",
+                      names->prefix, names->quoting->where, names->container, s->failure.text,
+                      names->quoting->where, names->endpoint);
+}
+
+static int report_failure(wb_storage_session *session, wb_error *error)
+{
+    return wb_sql_of(session)->failure.cause == WB_CAUSE_MISMATCH ? refuse_foreign(session, error)
+                                                                  : wb_sql_report(session, INSTALL, error);
+}
+
+static int probe(wb_storage_session *session, wb_error *error)
+{
+    for (size_t i = 0; i < sizeof probes / sizeof probes[0]; i++)
+        if (wb_sql_schema_run(session, probes[i], NULL) != WB_OK)
+            return report_failure(session, error);
+    return WB_OK;
+}
+
 static int define(wb_storage_session *session, size_t from, size_t to, unsigned holds,
                   wb_error *error)
 {
@@ -146,7 +179,7 @@ static int define(wb_storage_session *session, size_t from, size_t to, unsigned 
         const wb_sql_definition *definition = &dialect->definitions[i];
         if ((holds >> definition->when & 1) &&
             wb_sql_schema_run(session, definition->template, NULL) != WB_OK)
-            return wb_sql_report(session, INSTALL, error);
+            return report_failure(session, error);
     }
     return WB_OK;
 }
@@ -169,6 +202,8 @@ static int install(wb_storage_session *session, wb_error *error)
         result = read_version(session, outbox->driver->run, &version, error);
     if (result == WB_OK)
         result = define(session, dialect->first_count, dialect->definition_count, holds, error);
+    if (result == WB_OK)
+        result = probe(session, error);
     if (result == WB_OK && (wb_sql_schema_run(session, dialect->record_version, NULL) != WB_OK ||
                             wb_sql_schema_run(session, "COMMIT", NULL) != WB_OK))
         result = wb_sql_report(session, INSTALL, error);
