@@ -44,10 +44,23 @@ sub work_dir {
     return $work = File::Temp::tempdir("$name-XXXXXX", DIR => "$build/tests/integration/work");
 }
 
+# Of a log's lines those that say one thing twice: the host adds endpoint and plugin to what a plugin tells.
+sub said_twice {
+    my ($text) = @_;
+    return grep {
+        my %seen;
+        (my $line = $_) =~ s/="(?:[^"\\]|\\.)*"/=/g;
+        /^\d{4}-\d\d-\d\dT\S+ level=/ && grep { $seen{$_}++ } $line =~ / ([a-z_]+)=/g;
+    } split /\n/, $text;
+}
+
 END {
     my $status = $?;
     kill 'KILL', keys %alive;
     waitpid $_, 0 for keys %alive;
+    my @twice = $work ? map { said_twice(read_file($_)) } glob "$work/*/*.log" : ();
+    diag "a line of the log has a key twice: $twice[0]" if @twice;
+    $status ||= 1 if @twice;
     File::Path::remove_tree($work) if $work && !$status && Test::More->builder->is_passing;
     $? = $status;
 }

@@ -46,7 +46,7 @@ static void say_pooled(const wb_persistence *p)
     p->host->log(p->host, WB_LOG_INFO,
                  "a connection pooler is in front of PostgreSQL: no prepared statements, and "
                  "settings go with each transaction",
-                 (const wb_field[]){ { "endpoint", p->sql.names.endpoint } }, 1);
+                 NULL, 0);
 }
 
 static int refuse_read_only(wb_storage_session *s)

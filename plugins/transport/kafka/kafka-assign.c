@@ -220,11 +220,10 @@ static void log_undrained(const wb_kafka_consumer *consumer)
     for (size_t i = 0; i < consumer->lane_count; i++)
         in_hand += consumer->lanes[i].in_hand;
     (void)snprintf(count, sizeof count, "%zu", in_hand);
-    wb_field fields[] = { { "endpoint", consumer->transport->endpoint->name },
-                          { "messages", count } };
+    wb_field fields[] = { { "messages", count } };
     host->log(host, WB_LOG_WARNING,
               "partitions are taken away while messages are handled: others receive them again",
-              fields, 2);
+              fields, 1);
 }
 
 /* Nothing new is handed out from here on. @locks lock held, released while it waits */

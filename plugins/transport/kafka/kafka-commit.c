@@ -122,10 +122,9 @@ static void log_failure(wb_kafka_consumer *consumer, rd_kafka_resp_err_t code)
     const wb_host *host = consumer->transport->host;
     if (consumer->commit_refused == code)
         return;
-    wb_field fields[] = { { "endpoint", consumer->transport->endpoint->name },
-                          { "reason", rd_kafka_err2str(code) } };
+    wb_field fields[] = { { "reason", rd_kafka_err2str(code) } };
     host->log(host, WB_LOG_INFO,
-              "offsets could not be committed: messages may be delivered again", fields, 2);
+              "offsets could not be committed: messages may be delivered again", fields, 1);
 }
 
 /* @return 0 when the answer is a failure. */

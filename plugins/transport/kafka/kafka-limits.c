@@ -16,13 +16,12 @@
 
 static void log_unknown(const wb_transport *transport, const char *topic, const char *reason)
 {
-    wb_field fields[] = { { "endpoint", transport->endpoint->name },
-                          { "topic", topic },
+    wb_field fields[] = { { "topic", topic },
                           { "reason", reason } };
     transport->host->log(transport->host, WB_LOG_INFO,
                          "whether the error topic takes messages as large as this topic could not "
                          "be found out",
-                         fields, 3);
+                         fields, 2);
 }
 
 /* ---- asking ---------------------------------------------------------------------- */
@@ -109,12 +108,11 @@ static void warn(const wb_transport *transport, const char *text, const char *to
     char its[24], others[24];
     (void)snprintf(its, sizeof its, "%" PRId64, limit);
     (void)snprintf(others, sizeof others, "%" PRId64, other_limit);
-    wb_field fields[] = { { "endpoint", transport->endpoint->name },
-                          { "topic", topic },
+    wb_field fields[] = { { "topic", topic },
                           { "its_limit", its },
                           other,
                           { other_limit_name, others } };
-    transport->host->log(transport->host, WB_LOG_WARNING, text, fields, 5);
+    transport->host->log(transport->host, WB_LOG_WARNING, text, fields, 4);
 }
 
 static void compare_error(const wb_transport *transport, const char *topic, int64_t limit,

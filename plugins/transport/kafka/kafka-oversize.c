@@ -88,8 +88,7 @@ static void log_place(const wb_kafka_consumer *consumer, const place *at, int64_
     (void)snprintf(offset, sizeof offset, "%" PRId64, at->offset);
     (void)snprintf(bytes, sizeof bytes, "%" PRId64, size);
     (void)snprintf(most, sizeof most, "%" PRId64, limit);
-    wb_field fields[] = { { "endpoint", consumer->transport->endpoint->name },
-                          { "topic", at->topic },
+    wb_field fields[] = { { "topic", at->topic },
                           { "partition", partition },
                           { "offset", offset },
                           { "bytes", bytes },
@@ -98,7 +97,7 @@ static void log_place(const wb_kafka_consumer *consumer, const place *at, int64_
               "a partition stands still: the message there is larger than can be received; set "
               "properties = [ \"receive.message.max.bytes=SIZE\" ] to more than its bytes, or delete "
               "the records up to it (kafka-delete-records)",
-              fields, 6);
+              fields, 5);
 }
 
 /* The poll thread alone changes what is ours, so nothing is lost in between. */

@@ -59,8 +59,7 @@ static void log_gap(const wb_kafka_consumer *consumer, const wb_kafka_partition 
     (void)snprintf(number, sizeof number, "%" PRId32, partition->number);
     (void)snprintf(offset, sizeof offset, "%" PRId64, wb_kafka_offsets_low(&partition->offsets));
     (void)snprintf(done, sizeof done, "%zu", partition->offsets.done);
-    wb_field fields[] = { { "endpoint", consumer->transport->endpoint->name },
-                          { "topic", partition->topic },
+    wb_field fields[] = { { "topic", partition->topic },
                           { "partition", number },
                           { "offset", offset },
                           { "handled_behind", done } };
@@ -68,9 +67,9 @@ static void log_gap(const wb_kafka_consumer *consumer, const wb_kafka_partition 
         host->log(host, WB_LOG_WARNING,
                   "a partition waits: too many messages are handled behind one that is not "
                   "acknowledged",
-                  fields, 5);
+                  fields, 4);
     else
-        host->log(host, WB_LOG_INFO, "the partition goes on", fields, 3);
+        host->log(host, WB_LOG_INFO, "the partition goes on", fields, 2);
 }
 
 static void follow_gap(const wb_kafka_consumer *consumer, wb_kafka_partition *partition)

@@ -27,9 +27,9 @@ static void log_unreachable(wb_kafka_consumer *consumer)
     (void)pthread_mutex_unlock(&client->lock);
     if (!down || atomic_exchange(&transport->unreachable_logged, 1))
         return;
-    wb_field fields[] = { { "endpoint", transport->endpoint->name }, { "reason", reason } };
+    wb_field fields[] = { { "reason", reason } };
     transport->host->log(transport->host, WB_LOG_WARNING,
-                         "no broker can be reached: going on when one can", fields, 2);
+                         "no broker can be reached: going on when one can", fields, 1);
 }
 
 /* @locality poll thread */

@@ -48,12 +48,11 @@ static void keep_error(wb_kafka_consumer *consumer, const rd_kafka_message_t *me
 void wb_kafka_consumer_note_error(wb_kafka_consumer *consumer, const rd_kafka_message_t *message)
 {
     const wb_host *host = consumer->transport->host;
-    wb_field fields[] = { { "endpoint", consumer->transport->endpoint->name },
-                          { "reason", rd_kafka_message_errstr(message) } };
+    wb_field fields[] = { { "reason", rd_kafka_message_errstr(message) } };
     if (wb_kafka_map_ends_consumer(message->err))
         keep_error(consumer, message);
     else
-        host->log(host, WB_LOG_INFO, "librdkafka reports a passing error", fields, 2);
+        host->log(host, WB_LOG_INFO, "librdkafka reports a passing error", fields, 1);
 }
 
 /* ---- what expired ---------------------------------------------------------------- */

@@ -134,8 +134,7 @@ static void log_gone(const wb_kafka_consumer *consumer, const partition_entry *c
     (void)snprintf(to, sizeof to, "%" PRId64, first);
     (void)snprintf(count, sizeof count, "%" PRId64,
                    gone ? first - committed->offset : committed->offset - last);
-    wb_field fields[] = { { "endpoint", consumer->transport->endpoint->name },
-                          { "topic", committed->topic },
+    wb_field fields[] = { { "topic", committed->topic },
                           { "partition", number },
                           { "committed", from },
                           { "going_on_at", to },
@@ -144,7 +143,7 @@ static void log_gone(const wb_kafka_consumer *consumer, const partition_entry *c
               gone ? "messages are lost: the topic's retention deleted them before they were read"
                    : "the log is shorter than what was read of it: messages are lost, others are "
                      "delivered again",
-              fields, 6);
+              fields, 5);
 }
 
 /* A committed offset is beyond the end for a moment when a broker restarts, because the end
