@@ -26,18 +26,18 @@ void cli_pulse_ready(cli_pulse *pulse)
 
 /* ---- status ----------------------------------------------------------------------------- */
 
-static int judge(const cli_hosted *one, int is_stopping, wb_health_facts *ret_facts, const char **ret_reason)
+/* The reason may be in the facts. */
+static int judge(const cli_hosted *one, int is_stopping, wb_health_facts *facts, const char **ret_reason)
 {
-    wb_health_facts facts = { 0 };
+    *facts = (wb_health_facts){ 0 };
     if (one->endpoint)
-        wb_endpoint_facts(one->endpoint, &facts);
-    facts.is_starting = !one->endpoint;
-    facts.gave_up = one->failure.result != WB_OK;
-    facts.is_stopping = is_stopping;
-    int state = wb_health_judge(&facts, ret_reason);
+        wb_endpoint_facts(one->endpoint, facts);
+    facts->is_starting = !one->endpoint;
+    facts->gave_up = one->failure.result != WB_OK;
+    facts->is_stopping = is_stopping;
+    int state = wb_health_judge(facts, ret_reason);
     if (state == WB_HEALTH_STARTING && one->wait.tries)
         *ret_reason = one->wait.error.text;
-    *ret_facts = facts;
     return state;
 }
 

@@ -25,30 +25,32 @@ int wb_parked_is_row(const void *data, size_t size)
     return size >= sizeof format_1 && memcmp(data, format_1, sizeof format_1) == 0;
 }
 
+/* Up to the operations. @return whether all of that is there. */
+static int read_head(wb_reader *reader, wb_parked *ret_parked)
+{
+    size_t ignored;
+    reader->at += sizeof format_1;
+    ret_parked->tries = wb_reader_u32(reader);
+    if (reader->failed)
+        ret_parked->tries = 0;
+    ret_parked->reason = wb_reader_string(reader, &ignored);
+    if (reader->failed)
+        ret_parked->reason = NULL;
+    return !reader->failed;
+}
+
 int wb_parked_decode_head(const void *data, size_t size, wb_parked *ret_parked)
 {
     wb_reader reader = { data, (const unsigned char *)data + size, 0 };
-    size_t ignored;
     *ret_parked = (wb_parked){ .tries = 0 };
-    if (!wb_parked_is_row(data, size))
-        return 0;
-    reader.at += sizeof format_1;
-    uint32_t tries = wb_reader_u32(&reader);
-    ret_parked->tries = reader.failed ? 0 : tries;
-    const char *reason = wb_reader_string(&reader, &ignored);
-    ret_parked->reason = reader.failed ? NULL : reason;
-    return !reader.failed;
+    return wb_parked_is_row(data, size) && read_head(&reader, ret_parked);
 }
 
 int wb_parked_decode(const void *data, size_t size, wb_parked *ret_parked)
 {
     wb_reader reader = { data, (const unsigned char *)data + size, 0 };
-    size_t ignored;
-    if (!wb_parked_is_row(data, size))
+    if (!wb_parked_is_row(data, size) || !read_head(&reader, ret_parked))
         return 0;
-    reader.at += sizeof format_1;
-    ret_parked->tries = wb_reader_u32(&reader);
-    ret_parked->reason = wb_reader_string(&reader, &ignored);
     ret_parked->operations = wb_reader_string(&reader, &ret_parked->operations_size);
     return !reader.failed;
 }

@@ -77,4 +77,16 @@ $e->wait_for('an abstract socket: READY', sub { heard(qr/^READY=1$/) });
 sleep 1;
 is heard(qr/WATCHDOG/), 0, "another process's watchdog is not fed";
 is $e->stop, 0, 'it stops';
+# ---- what stays pending ---------------------------------------------------------------------
+my $late = Endpoint->new('sqlite+sqlite', name => 'late', retries => 0, outbox => 'enabled = true; sweep_after = "1s"; cleanup_interval = "1s";');
+$late->install;
+listen_at(Endpoint::work_dir() . '/notify-late');
+$late->start;
+$late->send('late', { id => 'stays', do => 'send nowhere T.Out out' });
+$late->wait_for('what cannot be dispatched is in the status', sub { heard(qr/^STATUS=degraded: late degraded \(operations stay pending: .*1 parked\)$/) }, 60);
+$late->make_queue('nowhere');
+$late->wait_for('until it can', sub { (grep { /^STATUS=/ } map { $_->[1] } hear())[-1] eq 'STATUS=running: late running' }, 60);
+is scalar($late->read('nowhere')), 1, 'and is';
+is $late->stop, 0, 'it stops cleanly';
+
 done_testing;
