@@ -6,11 +6,11 @@
 #include "core/base/clock.h"
 
 #define STEP_FIRST 1000
-#define STEP_MIN 125
+#define STEP_MIN 500 /* each step is a flush to disk, too */
 #define STEP_MAX 8000
 /* Steps become larger below, smaller above. */
 #define SHORT (5 * WB_MILLISECOND)
-#define LONG (20 * WB_MILLISECOND)
+#define LONG (40 * WB_MILLISECOND)
 /* A twentieth of the time; a quarter where that does not do. */
 #define REST_MOST 19
 #define REST_LEAST 3

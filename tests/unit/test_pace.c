@@ -35,7 +35,7 @@ static void test_steps_take_some_milliseconds(void **state)
         wb_pace pace = wb_pace_init();
         (void)clean(&pace, each, 0, 20);
         const int64_t settled = clean(&pace, each, 0, 100);
-        assert_true(settled <= 20 * WB_MILLISECOND);
+        assert_true(settled <= 40 * WB_MILLISECOND || pace.step <= 500);
         assert_true(settled >= 5 * WB_MILLISECOND || pace.step >= 8000);
     }
 }
@@ -46,8 +46,8 @@ static void test_steps_have_bounds(void **state)
     (void)state;
     (void)clean(&pace, 0, 0, 1000);
     assert_int_equal(pace.step, 8000);
-    (void)clean(&pace, 0, WB_SECOND, 1000); /* smaller ones do not help, but do no harm */
-    assert_int_equal(pace.step, 125);
+    (void)clean(&pace, 0, WB_SECOND, 1000); /* smaller ones would not help */
+    assert_int_equal(pace.step, 500);
 }
 
 static void test_what_keeps_up_takes_a_twentieth(void **state)
