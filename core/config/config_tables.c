@@ -53,7 +53,8 @@ static const wb_option endpoint_options[] = {
       .since = "0.1",
       .summary = "handler modules to load",
       .help = "Shared objects that export WB_HANDLERS. A relative path starts at the directory of "
-              "the configuration file, then at the installed handler directory." },
+              "the configuration file, then at the installed handler directory. An endpoint with a group "
+              "session may have none: it is there for a program's sessions." },
     { .name = "commands",
       .type = WB_OPTION_LIST,
       .offset = offsetof(wb_endpoint_config, commands),

@@ -259,7 +259,7 @@ void wb_rule_describe(const wb_negotiation_input *input, size_t index, wb_confli
     case WB_CONFLICT_NO_HANDLERS:
         conflict->at = input->at;
         say(conflict, "the endpoint has no handlers; list modules, handlers = [\"FILE.so\"];, or "
-                      "use send_only = true");
+                      "use send_only = true, or session = { }; if it is there for a program's sessions");
         break;
     case WB_CONFLICT_SESSION_WITHOUT_OUTBOX:
     case WB_CONFLICT_SESSION_UNSUPPORTED:

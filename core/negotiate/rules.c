@@ -134,9 +134,10 @@ static int atomic_shared(const wb_negotiation_input *input)
            input->persistence.name && is_on_one_resource(input);
 }
 
+/* Whoever has sessions may have nothing else: their control messages are handled all the same. */
 static int no_handlers(const wb_negotiation_input *input)
 {
-    return input->handler_count == 0;
+    return input->handler_count == 0 && !input->session_at.is_set;
 }
 
 static int send_only_outbox(const wb_negotiation_input *input)

@@ -256,6 +256,9 @@ static void test_handlers_are_needed(void **state)
     (void)state;
     input.handler_count = 0;
     expect_conflict(&input, WB_CONFLICT_NO_HANDLERS, 1, "or use send_only = true");
+    input.session_at = (wb_conf_origin)AT(3);
+    input.persistence.capabilities |= WB_CAP_CLAIM_WITH_COMMIT;
+    (void)expect_plan(&input); /* it is there for sessions */
 }
 
 static void test_send_only(void **state)

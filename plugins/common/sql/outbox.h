@@ -19,7 +19,7 @@ typedef enum wb_sql_which {
     WB_SQL_CLAIM, /* keys, batch; affects the new ones */
     WB_SQL_STORE, /* batch, operations */
     WB_SQL_MARK,  /* batches */
-    WB_SQL_CLAIM_LATE, /* keys, batch; fails if one is there */
+    WB_SQL_CLAIM_LATE, /* a list of one key, batch; fails if it is there */
     WB_SQL_COMMIT,
     WB_SQL_FREQUENT, /* number of the above */
     /* rare */

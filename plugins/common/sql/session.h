@@ -44,6 +44,7 @@ typedef struct wb_sql_session {
     wb_sql_failure failure;
     int flush_failed; /* a deferred statement failed before the connection was handed out, or
                          was not even taken */
+    int begin_is_due; /* OPEN, but the server has not been told: BEGIN goes with the first statement */
     int handed_out;   /* a handler of this transaction has the connection */
     size_t last_item; /* whose handler has it */
     /** The server's locks end with the transaction that takes them: what visits rows does so

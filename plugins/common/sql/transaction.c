@@ -11,7 +11,7 @@ static void forget_transaction(wb_storage_session *session)
 {
     wb_sql_session *s = wb_sql_of(session);
     s->outbox->driver->forget(session);
-    s->flush_failed = s->handed_out = 0;
+    s->flush_failed = s->handed_out = s->begin_is_due = 0;
     s->last_item = WB_SQL_NO_ITEM;
 }
 
@@ -34,6 +34,32 @@ static int claim(wb_storage_session *session, wb_begin *begin)
                                      : result;
 }
 
+/* Nothing is asked yet: BEGIN goes with the first statement. A connection that broke meanwhile is found
+ * out all the same, as long as another may be opened in its place. */
+static int begin_late(wb_storage_session *session)
+{
+    wb_sql_session *s = wb_sql_of(session);
+    s->failure.result = WB_OK;
+    s->outbox->driver->look_for_loss(session);
+    if (s->state == WB_SQL_LOST)
+        return s->failure.result;
+    s->state = WB_SQL_OPEN;
+    s->begin_is_due = 1;
+    return WB_OK;
+}
+
+void wb_sql_queue_due_begin(wb_storage_session *session)
+{
+    const wb_sql_session *s = wb_sql_of(session);
+    if (s->begin_is_due)
+        s->outbox->driver->queue_begin(session, NULL, 0);
+}
+
+static int may_begin_late(const wb_sql_driver *driver, const wb_begin *begin)
+{
+    return driver->begins_late && !begin->mark_count && (!begin->batch || !begin->claim_count);
+}
+
 int wb_sql_begin(wb_storage_session *session, wb_begin *begin, wb_error *error)
 {
     const wb_sql_session *s = wb_sql_of(session);
@@ -45,7 +71,7 @@ int wb_sql_begin(wb_storage_session *session, wb_begin *begin, wb_error *error)
         return host->fail(host, error, WB_FATAL, WB_CAUSE_TOO_LARGE, 0,
                           "could not begin a transaction: the batch number is too large");
     forget_transaction(session);
-    if (claim(session, begin) == WB_OK)
+    if ((may_begin_late(s->outbox->driver, begin) ? begin_late(session) : claim(session, begin)) == WB_OK)
         return WB_OK;
     wb_sql_undo(session);
     return wb_sql_report(session, "begin a transaction", error);
@@ -89,13 +115,15 @@ static void queue_keys(wb_storage_session *session, wb_sql_which statement, cons
     }
 }
 
+/* A statement each: a session has one, and no list is as cheap as a row. */
 static void queue_late_claims(wb_storage_session *session, const wb_commit *commit)
 {
     const size_t count = WB_HAS(commit, wb_commit, claim_count) ? commit->claim_count : 0;
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         if (commit->claims[i].duplicate_of)
             queue_keys(session, WB_SQL_RELEASE, &commit->claims[i], 1, commit->claims[i].duplicate_of);
-    queue_keys(session, WB_SQL_CLAIM_LATE, commit->claims, count, commit->batch);
+        queue_keys(session, WB_SQL_CLAIM_LATE, &commit->claims[i], 1, commit->batch);
+    }
 }
 
 static void queue_commit(wb_storage_session *session, const wb_commit *commit,
@@ -104,6 +132,7 @@ static void queue_commit(wb_storage_session *session, const wb_commit *commit,
     const wb_sql_driver *driver = wb_sql_of(session)->outbox->driver;
     const wb_sql_value stored[] = { WB_SQL_NUMBER(commit->batch),
                                     WB_SQL_BYTES(commit->operations, commit->operations_size) };
+    wb_sql_queue_due_begin(session);
     driver->queue_deferred(session);
     if (commit->operations)
         driver->queue(session, WB_SQL_STORE, stored, 2, NULL);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "plugins/common/sql/transaction.h"
 #include "plugins/persistence/pgsql/pgsql-session.h"
 
 /* The protocol counts parameters with 16 bits. */
@@ -274,22 +275,28 @@ static int watch(PGEventId id, void *info, void *argument)
     return 1;
 }
 
-/* And what has to be known before a handler gets the connection. */
+/* BEGIN, if it is due, and what has to be known before a handler gets the connection, which BEGIN asks
+ * for by itself from the second time on. */
 static void send_deferred(wb_storage_session *s)
 {
-    const int is_new = pgsql_guard_is_new(s);
+    const int is_due = s->sql.begin_is_due;
+    const int is_new = pgsql_guard_is_new(s) && !(is_due && s->guard.initial.rows);
 
-    if ((!s->defer.first && !is_new) || s->sql.failure.result != WB_OK)
+    if ((!s->defer.first && !is_new && !is_due) || s->sql.failure.result != WB_OK)
         return;
     s->sql.handed_out = 0;
     pgsql_exchange_start(s);
+    wb_sql_queue_due_begin(s);
     pgsql_defer_queue(s);
     if (is_new)
         pgsql_guard_queue_first(s);
     s->sql.flush_failed = pgsql_exchange_run(s, NULL) != WB_OK;
+    if (PQtransactionStatus(s->connection) != PQTRANS_IDLE)
+        s->sql.begin_is_due = 0;
     pgsql_defer_reset(s);
 }
 
+/* Without a transaction nobody may write on it. */
 static PGconn *api_connection(void *session, size_t item)
 {
     wb_storage_session *s = session;
@@ -297,7 +304,7 @@ static PGconn *api_connection(void *session, size_t item)
     if (s->sql.state != WB_SQL_OPEN)
         return NULL;
     send_deferred(s);
-    if (s->sql.state == WB_SQL_LOST)
+    if (s->sql.state == WB_SQL_LOST || s->sql.begin_is_due)
         return NULL;
     if (!s->watched)
         s->watched = PQregisterEventProc(s->connection, watch, "waybill", s);

@@ -58,14 +58,21 @@ static void forget(wb_storage_session *s)
     pgsql_cache_next_round(&s->defer.cache);
 }
 
-static void look_for_loss(wb_storage_session *s)
+static int is_readable(const wb_storage_session *s)
 {
     struct pollfd descriptor = { .fd = PQsocket(s->connection), .events = POLLIN };
+    return descriptor.fd < 0 || poll(&descriptor, 1, 0) > 0;
+}
+
+/* Twice: what a server says when it closes a connection is read before the end is. */
+static void look_for_loss(wb_storage_session *s)
+{
     s->exchange.commits = 0;
-    if (descriptor.fd < 0 ||
-        (poll(&descriptor, 1, 0) > 0 &&
-         (!PQconsumeInput(s->connection) || PQstatus(s->connection) == CONNECTION_BAD)))
-        pgsql_failure_lost(s, NULL);
+    for (int looks = 0; looks < 2 && is_readable(s); looks++)
+        if (!PQconsumeInput(s->connection) || PQstatus(s->connection) == CONNECTION_BAD) {
+            pgsql_failure_lost(s, NULL);
+            return;
+        }
 }
 
 static wb_sql_standing standing(wb_storage_session *s)
@@ -106,6 +113,7 @@ void pgsql_clear(wb_sql_answer *answer)
 
 const wb_sql_driver pgsql_driver = {
     .locks_in_transaction = 1,
+    .begins_late = 1,
     .start = pgsql_exchange_start,
     .queue = pgsql_queue,
     .queue_text = pgsql_queue_text,
