@@ -226,11 +226,22 @@ static int mark(wb_dispatcher *d, wb_error *error)
     return r;
 }
 
+/* A bug that the crash suite must catch. */
+static void mark_all(wb_dispatcher *d)
+{
+    wb_error ignored;
+    for (const wb_parcel *parcel = d->hand; parcel; parcel = parcel->next)
+        add_mark(d, parcel->batch);
+    (void)mark(d, &ignored);
+}
+
 static int send(wb_dispatcher *d, wb_error *error)
 {
     fill_window(d);
     if (!d->window.count)
         return WB_OK;
+    if (wb_bug("mark_before_confirm"))
+        mark_all(d);
     d->outlet.storage = d->storage;
     d->outlet.storage_failed = 0;
     d->outlet.patience = PATIENCE;

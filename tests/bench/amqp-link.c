@@ -282,6 +282,8 @@ void bench_amqp_encode(struct bench_bytes *window, const char *destination,
 {
     put_publish(window, destination);
     put_properties(window, envelope, body_size);
+    if (!body_size)
+        return;
     unsigned char *frame = bench_bytes_room(window, body_size + FRAME_OVERHEAD);
     memcpy(frame + 7, body, body_size);
     close_frame(window, frame, AMQP_FRAME_BODY, body_size);

@@ -141,19 +141,30 @@ sub start {
     my $life = ++$self->{lives};
     my $pid = fork // die "fork: $!\n";
     if (!$pid) {
-        %alive = ();
-        %ENV = (%ENV, $self->{pair}->environment, %{ $self->{environment} }, %environment);
-        $ENV{CRASH_ARRIVALS} = "$self->{dir}/arrivals" if $self->{delays};
-        open STDOUT, '>>', "$self->{dir}/endpoint.log" or POSIX::_exit(99);
-        open STDERR, '>&', \*STDOUT;
-        open STDIN, '<', '/dev/null';
-        print "---- life $life: @{[ map { qq($_=$environment{$_}) } sort keys %environment ]}\n";
+        $self->become(\%environment, $life);
         exec { $program } $program, 'run', '-c', "$self->{dir}/endpoint.conf" or POSIX::_exit(99);
     }
     $alive{$pid} = 1;
     push @{ $self->{processes} }, $pid;
     return $pid;
 }
+
+# What a new process has of the trial: its environment, and the log to write to.
+sub become {
+    my ($self, $environment, $life) = @_;
+    %alive = ();
+    %ENV = (%ENV, $self->{pair}->environment, %{ $self->{environment} }, %$environment);
+    $ENV{CRASH_ARRIVALS} = "$self->{dir}/arrivals" if $self->{delays};
+    open STDOUT, '>>', "$self->{dir}/endpoint.log" or POSIX::_exit(99);
+    open STDERR, '>&', \*STDOUT;
+    open STDIN, '<', '/dev/null';
+    print "---- life $life: @{[ map { qq($_=$environment->{$_}) } sort keys %$environment ]}\n";
+    STDOUT->flush;
+}
+
+# A process that is no endpoint's, known as $self->{$name}, and none any more.
+sub adopt  { my ($self, $pid, $name) = @_; $alive{$pid} = 1; return $self->{$name} = $pid }
+sub disown { my ($self, $pid) = @_; delete $alive{$pid} }
 
 sub reap {    # forget processes that ended; how they ended is in {ends}
     my ($self) = @_;
@@ -220,8 +231,8 @@ sub await_stop {
     });
 }
 sub has_stopped {
-    my ($self) = @_;
-    my $pid = $self->{processes}[-1];
+    my ($self, $pid) = @_;
+    $pid //= $self->{processes}[-1];
     open my $file, '<', "/proc/$pid/stat" or return 0;
     return <$file> =~ /\) T /;
 }
@@ -281,11 +292,10 @@ sub finish {
 sub look_after_crash {
     my ($self) = @_;
     my $pair = $self->{pair};
-    $self->wait_for(10, sub { !$pair->state($self)->{consumers} }, 0.05)
-        or push @{ $self->{log} }, 'the broker still sees a consumer of a dead process';
+    $self->await_no_consumers or push @{ $self->{log} }, 'the broker still sees a consumer of a dead process';
     my @sink = $self->drain;
     my %queued;
-    $queued{$_}++ for $pair->peek($self);
+    $queued{$_}++ for $self->queued;
     push @{ $self->{crashes} }, {
         sink => [ @{ $self->{drained} } ], queued => \%queued,
         effects => [ $pair->effects($self) ], pending => $pair->pending($self),
@@ -293,6 +303,9 @@ sub look_after_crash {
     };
     $pair->end_leases;
 }
+
+sub await_no_consumers { my ($self) = @_; return $self->wait_for(10, sub { !$self->{pair}->state($self)->{consumers} }, 0.05) }
+sub queued { my ($self) = @_; return $self->{pair}->peek($self) }
 
 sub drain {
     my ($self) = @_;

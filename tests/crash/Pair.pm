@@ -90,6 +90,8 @@ sub configuration {
         . ($trial->{delays} ? 'on_failure = "delay"; ' : '')    # of messages with a key, too
         . qq(error_queue = "@{[ $self->{transport}->queue('error') ]}"; };);
     my $delays = $trial->{delays} ? qq(delayed_delivery = { by = "$trial->{delays}"; };) : '';
+    my $session = $trial->{sessions} ? "session = { $trial->{sessions} };" : '';
+    my $retention = $trial->{retention} ? qq(retention = "$trial->{retention}";) : '';
     my $audit  = $trial->{audit} ? qq(audit = { queue = "@{[ $self->{transport}->queue('audit') ]}"; };) : '';
     return (<<END, <<END);
 endpoints = (
@@ -97,8 +99,8 @@ endpoints = (
     concurrency = $trial->{concurrency}; batch_max = $trial->{batch_max}; transaction_mode = "$self->{mode}";
     @{[ $self->{transport}->section ]}
     @{[ $self->{store}->section ]}
-    outbox = { enabled = $outbox; cleanup_interval = "1s"; sweep_after = "2s"; };
-    $delays $audit
+    outbox = { enabled = $outbox; cleanup_interval = "1s"; sweep_after = "2s"; $retention };
+    $delays $audit $session
     $recoverability }
 );
 END

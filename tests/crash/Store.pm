@@ -46,6 +46,9 @@ sub delayed_table { my ($self) = @_; return $self->pending_table =~ s/_pending$/
 sub operation_table { return $_[0]->delayed_table }
 sub pending_table { my ($self) = @_; return $self->{endpoint} . '_pending' }
 
+# Deduplication records: how many.
+sub records { my ($self) = @_; return ($self->sql("select count(*) from @{[ $self->pending_table =~ s/_pending$/_dedup/r ]}"))[0][0] }
+
 # Pending rows, and delayed messages, as text in which a message id can be found.
 sub pending {
     my ($self) = @_;
