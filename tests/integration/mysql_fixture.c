@@ -27,6 +27,7 @@ const sql_words words = {
     .connect_timeout = "could not connect",
     .silence = "Lost connection",
     .deferred = 30, /* each answer comes by itself */
+    .session_trips = 2,
     .batch_max = UINT64_MAX - 1,
     /* twice as long as hexadecimal digits, which the server's 16 MiB must hold */
     .operations = (size_t)7 * 1024 * 1024,

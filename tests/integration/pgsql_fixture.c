@@ -34,6 +34,7 @@ const sql_words words = {
     .connect_timeout = "connect_timeout",
     .silence = "reply_timeout",
     .deferred = 100,
+    .session_trips = 1,
     .tells_its_end = 1,
     .batch_max = (uint64_t)INT64_MAX,
     .operations = (size_t)20 * 1024 * 1024,

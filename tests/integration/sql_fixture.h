@@ -33,6 +33,7 @@ typedef struct sql_words {
     const char *connect_timeout; /* what is said when connecting takes too long */
     const char *silence;   /* what is said of a server that does not answer */
     size_t deferred;       /* so many make no further round trip */
+    double session_trips;  /* of a session whose statement is deferred, from begin to commit */
     int tells_its_end;     /* a session that is ended in a statement always hears of it */
     uint64_t batch_max;    /* the highest batch number but one */
     size_t operations;     /* a batch can have so many bytes of them */

@@ -171,7 +171,8 @@ typedef struct wb_persistence_ops {
     /** Make the marks, open a transaction, claim the ids: one round trip where the
      *  database allows. A claim held by another open transaction is waited for.
      *  @return WB_OK; WB_ABORT or WB_RETRY (nothing is open); WB_NOT_CONNECTED. On
-     *  failure the marks may or may not have been made; they are idempotent. */
+     *  failure the marks may or may not have been made; they are idempotent. With a batch number, and nothing to
+     *  mark or claim, it may put off asking the server: what fails then is the failure of what asks first. */
     int (*begin)(wb_storage_session *session, wb_begin *begin, wb_error *error);
 
     /** Optional, instead of begin and commit, for WB_MODE_TRANSACTION_SCOPE: use the

@@ -74,7 +74,7 @@ typedef struct wb_sql_driver {
     /** It knows sessions whose locks are the transaction's (wb_sql_session.locks_in_transaction): a
      *  dialect without LOCK, and a server behind a pooler. Others want LOCK and UNLOCK. */
     int locks_in_transaction;
-    /** A transaction that begins with no claim and no mark begins with its first statement: whatever
+    /** A transaction of an outbox that begins with no claim and no mark begins with its first statement: whatever
      *  sends one calls wb_sql_queue_due_begin() first. */
     int begins_late;
     /** Forgets the failure of before. */

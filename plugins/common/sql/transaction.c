@@ -57,7 +57,7 @@ void wb_sql_queue_due_begin(wb_storage_session *session)
 
 static int may_begin_late(const wb_sql_driver *driver, const wb_begin *begin)
 {
-    return driver->begins_late && !begin->mark_count && (!begin->batch || !begin->claim_count);
+    return driver->begins_late && begin->batch && !begin->claim_count && !begin->mark_count;
 }
 
 int wb_sql_begin(wb_storage_session *session, wb_begin *begin, wb_error *error)
