@@ -18,6 +18,7 @@ use Crash;
 use Pair;
 our @ISA = ('Crash');
 
+my ($OK, $REJECT, $DUPLICATE, $EXPIRED) = (0, 3, 10, 11);
 my %installed;
 
 sub new {
@@ -48,21 +49,22 @@ END
 }
 
 # ---- keys ---------------------------------------------------------------------------
-# Class and cause of the last answer for each. What was said to be committed stays so.
+# Class and cause of the last answer for each. What was said to be committed stays so. Keys that were told to be closed
+# are those of `expired`.
 sub answers {
     my ($self) = @_;
     my %answers;
     open my $file, '<', "$self->{dir}/answers" or return {};
     while (<$file>) {
         my ($id, $class, $cause) = /^(\S+)\t(\d+)\t(\d+)$/ or next;
+        $self->{closed}{$id} = 1 if $cause == $EXPIRED;
         $answers{$id} = [ $class, $cause ] unless $answers{$id} && is_committed($answers{$id});
     }
     return \%answers;
 }
 
-my ($OK, $REJECT, $DUPLICATE, $EXPIRED) = (0, 3, 10, 11);
 sub is_committed { my ($answer) = @_; return $answer->[0] == $OK || $answer->[0] == $REJECT && $answer->[1] == $DUPLICATE }
-sub expired { my ($self) = @_; return grep { $_->[1] == $EXPIRED } values %{ $self->answers } }
+sub expired { my ($self) = @_; $self->answers; return sort keys %{ $self->{closed} } }
 
 sub left {
     my ($self) = @_;

@@ -6,7 +6,7 @@
  *
  *   program-STORE CONFIG ENDPOINT
  *
- * Several threads take lines in turn. Lines that are left when the process dies have no answer.
+ * A key whose session came too late may be used again by who was told so: it is, once. Several threads take lines in turn. Lines that are left when the process dies have no answer.
  */
 #include "config.h"
 
@@ -37,6 +37,13 @@ static void answer(const char *id, int result, int cause)
     int size = snprintf(line, sizeof line, "%.400s\t%d\t%d\n", id, result, cause);
     if (write(STDOUT_FILENO, line, (size_t)size) != size)
         abort();
+}
+
+static void tell(const char *id, int result, const wb_reason *reason)
+{
+    if (result != WB_OK)
+        (void)fprintf(stderr, "%s: %s\n", id, reason->text);
+    answer(id, result, result == WB_OK ? 0 : reason->cause);
 }
 
 /* What it returns, the commit knows, too. */
@@ -80,9 +87,11 @@ static void *work(void *argument)
         if (!body)
             abort();
         int r = commit(id, type, body, &reason);
-        if (r != WB_OK)
-            (void)fprintf(stderr, "%s: %s\n", id, reason.text);
-        answer(id, r, r == WB_OK ? 0 : reason.cause);
+        tell(id, r, &reason);
+        if (r != WB_OK && reason.cause == WB_CAUSE_EXPIRED) {
+            r = commit(id, type, body, &reason);
+            tell(id, r, &reason);
+        }
     }
     return NULL;
 }
