@@ -47,6 +47,10 @@
 /* Ours: the key of a message whose sender has no other way to give one. */
 #define WB_HEADER_KEY "Waybill.Key"
 
+/* Ours: of what a program wrote in SQL and that can be no message, on its way to the error queue. */
+#define WB_HEADER_WRITTEN_HEADERS "Waybill.Written.Headers"
+#define WB_HEADER_WRITTEN_DESTINATION "Waybill.Written.Destination"
+
 /* Ours: what other senders say of a message beside its headers, where the transport has a place for
  * that. Numbers are decimal; the time is in seconds since 1970, UTC. */
 #define WB_HEADER_CONTENT_ENCODING "Waybill.ContentEncoding"

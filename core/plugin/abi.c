@@ -51,6 +51,7 @@ static const operation persistence_operations[] = {
     { P(shared_resource), WB_CAP_JOIN_TRANSPORT },
     { P(delayed), WB_CAP_DELAY_STORE | WB_CAP_DELAY_WITH_COMMIT },
     { P(find), WB_CAP_CLAIM_WITH_COMMIT },
+    { P(written), WB_CAP_WRITTEN },
     { NULL, 0, 0 },
 };
 
@@ -63,6 +64,14 @@ static const operation delayed_operations[] = {
     { D(release), ALWAYS },    { D(list), ALWAYS },
     { D(cancel), ALWAYS },     { D(reschedule), ALWAYS },
     { NULL, 0, 0 },
+};
+
+#define W(field) "written." #field, offsetof(wb_written_ops, field)
+
+static const operation written_operations[] = {
+    { W(is_installed), ALWAYS }, { W(fetch), ALWAYS },
+    { W(settle), ALWAYS },       { W(write), ALWAYS },
+    { W(claim), ALWAYS },        { NULL, 0, 0 },
 };
 
 const char *wb_plugin_kind_name(uint32_t kind)
@@ -154,6 +163,8 @@ static int check_operations(const wb_plugin *plugin, char *reason)
     int r = check_table(plugin, plugin->ops, is_transport ? transport_operations : persistence_operations, reason);
     if (r == WB_OK && !is_transport && (plugin->capabilities & WB_CAP_DELAY_STORE))
         r = check_delayed(plugin, ((const wb_persistence_ops *)plugin->ops)->delayed, reason);
+    if (r == WB_OK && !is_transport && (plugin->capabilities & WB_CAP_WRITTEN))
+        r = check_table(plugin, ((const wb_persistence_ops *)plugin->ops)->written, written_operations, reason);
     return r;
 }
 

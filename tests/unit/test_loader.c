@@ -187,6 +187,30 @@ static void test_half_a_delayed_store(void **state)
     assert_int_equal(wb_plugin_check(&plugin, WB_PLUGIN_PERSISTENCE, "half", "half.so", &error), WB_FATAL);
 }
 
+static void test_half_an_interface_in_sql(void **state)
+{
+    static wb_written_ops half;
+    static wb_persistence_ops ops;
+    static const wb_plugin plugin = { .struct_size = sizeof plugin, .magic = WB_PLUGIN_MAGIC,
+                                      .abi_major = WB_PLUGIN_ABI_MAJOR, .kind = WB_PLUGIN_PERSISTENCE,
+                                      .name = "half", .version = "1", .summary = "half an interface",
+                                      .capabilities = WB_CAP_WRITTEN, .ops = &ops };
+    wb_error error = { 0 };
+    (void)state;
+    memset(&ops, 1, sizeof ops); /* nothing of it is called */
+    memset(&half, 1, sizeof half);
+    ops.struct_size = sizeof ops;
+    ops.written = &half;
+    half.struct_size = sizeof half;
+    assert_int_equal(wb_plugin_check(&plugin, WB_PLUGIN_PERSISTENCE, "half", "half.so", &error), WB_OK);
+    half.settle = NULL;
+    assert_int_equal(wb_plugin_check(&plugin, WB_PLUGIN_PERSISTENCE, "half", "half.so", &error), WB_FATAL);
+    assert_non_null(strstr(error.text, "its operation \"written.settle\" is missing"));
+    ops.written = NULL;
+    assert_int_equal(wb_plugin_check(&plugin, WB_PLUGIN_PERSISTENCE, "half", "half.so", &error), WB_FATAL);
+    assert_non_null(strstr(error.text, "its operation \"written\" is missing"));
+}
+
 static void test_search(void **state)
 {
     (void)state;
@@ -490,6 +514,7 @@ int main(void)
         cmocka_unit_test(test_good_plugins),
         cmocka_unit_test(test_refused_plugins),
         cmocka_unit_test(test_half_a_delayed_store),
+        cmocka_unit_test(test_half_an_interface_in_sql),
         cmocka_unit_test(test_search),
         cmocka_unit_test(test_plugin_path),
         cmocka_unit_test(test_handlers),

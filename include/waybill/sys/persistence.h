@@ -20,13 +20,14 @@
  * Change log: 1.0 first version. Appended since: clock(), next_pending(); commit() may find that
  * a handler ended the transaction. Said more precisely: that it did outranks in check() what
  * failed after it. Then: delayed; wb_commit.delayed; wb_commit.claims, find(); claims that
- * replace a record; stats(), count_records(), list_pending(), take_pending().
+ * replace a record; stats(), count_records(), list_pending(), take_pending(); written.
  */
 #ifndef WAYBILL_SYS_PERSISTENCE_H
 #define WAYBILL_SYS_PERSISTENCE_H
 
 #include <waybill/sys/delayed.h>
 #include <waybill/sys/plugin.h>
+#include <waybill/sys/written.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -275,6 +276,9 @@ typedef struct wb_persistence_ops {
      *  *ret_taken: WB_TAKEN_x. */
     int (*take_pending)(wb_storage_session *session, uint64_t batch, int *ret_taken,
                         wb_error *error);
+
+    /** Messages that programs write in SQL (sys/written.h), with WB_CAP_WRITTEN; static. */
+    const wb_written_ops *written;
 } wb_persistence_ops;
 
 #ifdef __cplusplus

@@ -25,7 +25,8 @@
  * Change log: 1.0 first version. Appended since: WB_CAUSE_SERVER;
  * wb_endpoint_info.headers_max, headers_size_max, derived, derived_count; WB_CAUSE_SENDING;
  * wb_endpoint_info.delays, audit_queue, error_queues, error_queue_count; WB_CAP_EXPIRY;
- * WB_CAP_DELAY_WITH_COMMIT; wb_host.expired; WB_CAP_CLAIM_WITH_COMMIT.
+ * WB_CAP_DELAY_WITH_COMMIT; wb_host.expired; WB_CAP_CLAIM_WITH_COMMIT;
+ * WB_CAP_WRITTEN, wb_endpoint_info.sql_api.
  */
 #ifndef WAYBILL_SYS_PLUGIN_H
 #define WAYBILL_SYS_PLUGIN_H
@@ -188,6 +189,8 @@ typedef struct wb_option {
 /* Persistence: an id can be claimed with the commit (wb_commit.claims), and looked for without a
  * claim (wb_persistence_ops.find): what transactional sessions need. */
 #define WB_CAP_CLAIM_WITH_COMMIT (UINT64_C(1) << 20)
+/* Persistence: programs can write messages in SQL (sys/written.h). */
+#define WB_CAP_WRITTEN (UINT64_C(1) << 21)
 
 /* ---- descriptor ---------------------------------------------------------- */
 
@@ -277,6 +280,10 @@ typedef struct wb_endpoint_info {
     /** Further error queues, for messages of some types; none may be named twice. */
     const char *const *error_queues;
     size_t error_queue_count;
+    /** 1: schema() and install() of a persistence also make what programs write messages with
+     *  (sys/written.h). Otherwise what is there stays as it is. */
+    int32_t sql_api;
+    int32_t reserved_3;
 } wb_endpoint_info;
 
 #ifdef __cplusplus
