@@ -199,4 +199,4 @@ const wb_sql_dialect pgsql_dialect = {
     .checks = checks,
 };
 
-PGSQL_PLUGIN(rowlocks, "rowlocks", "outbox in a made-up server")
+PGSQL_PLUGIN(rowlocks, "rowlocks", "outbox in a made-up server", 0)

@@ -241,6 +241,14 @@ static const struct {
     { WB_SQL_FIND, NULL, NULL },
     { WB_SQL_LIST, "LIST", "LIST" },
     { WB_SQL_SHOW, "SHOW", "SHOW" },
+    { WB_SQL_WRITTEN_LOOK, "WRITTEN_", "WRITTEN_" },
+    { WB_SQL_WRITTEN_FETCH, "WRITTEN_", "WRITTEN_" },
+    { WB_SQL_WRITTEN_REMOVE, "WRITTEN_", "WRITTEN_" },
+    { WB_SQL_WRITTEN_POSTPONE, "WRITTEN_", "WRITTEN_" },
+    { WB_SQL_WRITTEN_SEND, "WRITTEN_", "WRITTEN_" },
+    { WB_SQL_WRITTEN_PUBLISH, "WRITTEN_", "WRITTEN_" },
+    { WB_SQL_WRITTEN_CLAIM, "WRITTEN_", "WRITTEN_" },
+    { WB_SQL_WRITTEN_CLAIMED, NULL, NULL },
 };
 
 static void test_missing_statements(void **state)

@@ -47,6 +47,15 @@ static const char *find_lacking_pair(const wb_sql_dialect *d)
     return d->templates[WB_SQL_FIND_DUE] && !d->templates[WB_SQL_TAKEN] ? "TAKEN" : NULL;
 }
 
+/* What programs write: all of it, or nothing. */
+static const char *find_lacking_interface(const wb_sql_dialect *d)
+{
+    for (int i = WB_SQL_WRITTEN_LOOK; i <= WB_SQL_WRITTEN_CLAIM; i++)
+        if (!d->templates[i] != !d->templates[WB_SQL_WRITTEN_LOOK])
+            return "part of the WRITTEN_ statements";
+    return NULL;
+}
+
 static const char *find_lacking_part(const wb_sql_dialect *d)
 {
     if (!d->quoting)
@@ -79,6 +88,8 @@ int wb_sql_dialect_check(const wb_host *host, const wb_sql_dialect *dialect,
         lacking = find_lacking_lock(dialect, driver);
     if (!lacking)
         lacking = find_lacking_pair(dialect);
+    if (!lacking)
+        lacking = find_lacking_interface(dialect);
     if (!lacking)
         lacking = find_lacking_part(dialect);
     if (lacking)

@@ -71,6 +71,16 @@ typedef enum wb_sql_which {
      * first four, or of due and rank */
     WB_SQL_LIST,
     WB_SQL_SHOW, /* the same with operations, and there is an id */
+    /* what programs write; all NULL where the dialect has no such interface. Times as above */
+    WB_SQL_WRITTEN_LOOK,     /* -> 1: it is installed */
+    WB_SQL_WRITTEN_FETCH,    /* limit, bytes -> number, form, tries, when it was written, id, destination, type,
+                              * headers, key, body; by number, until they have so many bytes */
+    WB_SQL_WRITTEN_REMOVE,   /* numbers */
+    WB_SQL_WRITTEN_POSTPONE, /* number, for how long, tries to add, reason */
+    WB_SQL_WRITTEN_SEND,     /* destination, type, body, headers, key: as a program does */
+    WB_SQL_WRITTEN_PUBLISH,  /* type, body, headers, key */
+    WB_SQL_WRITTEN_CLAIM,    /* id -> 1: it is new */
+    WB_SQL_WRITTEN_CLAIMED,  /* NULL where CLAIM answers; else it goes behind it, and does */
     WB_SQL_COUNT
 } wb_sql_which;
 
@@ -84,6 +94,8 @@ typedef enum wb_sql_which {
 
 /** Added to a definition's condition: only where the endpoint's delays wait in a table. */
 #define WB_SQL_FOR_DELAYS 16
+/** The same: only where programs are to write messages. */
+#define WB_SQL_FOR_PROGRAMS 32
 
 /** Tables of this version and later hold compact keys (keys.h), those of before the ids as they are. */
 #define WB_SQL_COMPACT_VERSION 2
@@ -91,7 +103,7 @@ typedef enum wb_sql_which {
 /** A statement of an installation. Each must be harmless where it was run before. */
 typedef struct wb_sql_definition {
     int when; /* 0: always; else a condition of the dialect's own, 1 to 15; or that and more:
-               * WB_SQL_FOR_DELAYS */
+               * WB_SQL_FOR_DELAYS, or WB_SQL_FOR_PROGRAMS */
     const char *comment; /* or NULL */
     const char *template;
 } wb_sql_definition;
@@ -112,6 +124,10 @@ typedef struct wb_sql_dialect {
                                  * already stays, since tables and their keys do */
     const char *schema_start;   /* around the text of an installation */
     const char *schema_end;
+    /** Around a definition that holds lines with semicolons at their ends, in that text; NULL: it may stand
+     *  there as it is. */
+    const char *compound_start;
+    const char *compound_end;
     /** Whether the text of an installation has definitions of a condition; NULL: it has all. */
     int (*is_written)(const wb_sql_names *names, int when);
 
@@ -143,6 +159,7 @@ typedef struct wb_sql_outbox {
     char *statements[WB_SQL_COUNT];
     char *schema; /* SQL text of an installation */
     int delays;   /* delayed messages wait in a table here */
+    int sql_api;  /* an installation makes what programs write messages with */
     /** Below the lowest pending row, and below the oldest record: sessions come and go. */
     wb_sql_gap swept;
     wb_sql_gap cleaned;

@@ -11,6 +11,7 @@
 #include "plugins/common/sql/pending.h"
 #include "plugins/common/sql/schema.h"
 #include "plugins/common/sql/transaction.h"
+#include "plugins/common/sql/written.h"
 
 /** A wb_persistence_ops, given what is the client library's affair. */
 #define WB_SQL_OPS(create_instance, destroy_instance, open_session, close_session, interface_of)   \
@@ -40,11 +41,12 @@
         .count_records = wb_sql_count_records,                                                     \
         .list_pending = wb_sql_list_pending,                                                       \
         .take_pending = wb_sql_take_pending,                                                       \
+        .written = &wb_sql_written,                                                                \
     }
 
-/** The entry of a plugin: its name (an identifier, and as a string), a summary, and the operations,
- *  options and library of its client library. */
-#define WB_SQL_PLUGIN(identifier, string, text, operations, option_table, config, library)         \
+/** The entry of a plugin: its name (an identifier, and as a string), a summary, capabilities that its
+ *  dialect adds (WB_CAP_WRITTEN or 0), and the operations, options and library of its client library. */
+#define WB_SQL_PLUGIN(identifier, string, text, more, operations, option_table, config, library)   \
     static const wb_plugin descriptor = {                                                          \
         .struct_size = sizeof(wb_plugin),                                                          \
         .magic = WB_PLUGIN_MAGIC,                                                                  \
@@ -54,7 +56,7 @@
         .version = PACKAGE_VERSION,                                                                \
         .summary = (text),                                                                         \
         .capabilities = WB_CAP_OUTBOX | WB_CAP_DELAY_STORE | WB_CAP_DELAY_WITH_COMMIT |            \
-                        WB_CAP_CLAIM_WITH_COMMIT,                                                  \
+                        WB_CAP_CLAIM_WITH_COMMIT | (more),                                         \
         .options = (option_table),                                                                 \
         .option_count = sizeof(option_table) / sizeof(option_table)[0],                            \
         .option_stride = sizeof(wb_option),                                                        \

@@ -14,10 +14,21 @@
 static int is_written(const wb_sql_outbox *outbox, int when)
 {
     const wb_sql_dialect *dialect = outbox->dialect;
-    if (when >= WB_SQL_FOR_DELAYS && !outbox->delays)
+    const int purpose = when - when % WB_SQL_FOR_DELAYS;
+    if ((purpose == WB_SQL_FOR_DELAYS && !outbox->delays) ||
+        (purpose == WB_SQL_FOR_PROGRAMS && !outbox->sql_api))
         return 0;
     return !dialect->is_written ||
            dialect->is_written(&outbox->names, when % WB_SQL_FOR_DELAYS);
+}
+
+static void put_definition(const wb_sql_outbox *outbox, const wb_sql_definition *definition, wb_sql_buffer *text)
+{
+    const wb_sql_dialect *dialect = outbox->dialect;
+    const int is_compound = dialect->compound_start && strstr(definition->template, ";\n");
+    wb_sql_buffer_put_text(text, is_compound ? dialect->compound_start : "");
+    wb_sql_names_expand(&outbox->names, definition->template, text);
+    wb_sql_buffer_put_text(text, is_compound ? dialect->compound_end : ";\n");
 }
 
 char *wb_sql_schema_text(const wb_sql_outbox *outbox)
@@ -36,8 +47,7 @@ char *wb_sql_schema_text(const wb_sql_outbox *outbox)
             wb_sql_buffer_put_text(&text, definition->comment);
             wb_sql_buffer_put_text(&text, "\n");
         }
-        wb_sql_names_expand(names, definition->template, &text);
-        wb_sql_buffer_put_text(&text, ";\n");
+        put_definition(outbox, definition, &text);
     }
     wb_sql_names_expand(names, dialect->record_version, &text);
     wb_sql_buffer_put_text(&text, ";\n");
@@ -171,7 +181,7 @@ static int probe(wb_storage_session *session, wb_error *error)
     return WB_OK;
 }
 
-static int define(wb_storage_session *session, size_t from, size_t to, unsigned holds,
+static int define(wb_storage_session *session, size_t from, size_t to, uint64_t holds,
                   wb_error *error)
 {
     const wb_sql_dialect *dialect = wb_sql_of(session)->outbox->dialect;
@@ -189,14 +199,14 @@ static int install(wb_storage_session *session, wb_error *error)
 {
     const wb_sql_outbox *outbox = wb_sql_of(session)->outbox;
     const wb_sql_dialect *dialect = outbox->dialect;
-    unsigned holds = 0;
+    unsigned found = 0;
     int version = 0;
 
-    if (dialect->prepare_install(session, &holds) != WB_OK)
+    if (dialect->prepare_install(session, &found) != WB_OK)
         return wb_sql_report(session, INSTALL, error);
-    holds |= 1;
-    if (outbox->delays)
-        holds |= holds << WB_SQL_FOR_DELAYS;
+    const uint64_t always = found | 1;
+    const uint64_t holds = always | (outbox->delays ? always << WB_SQL_FOR_DELAYS : 0) |
+                           (outbox->sql_api ? always << WB_SQL_FOR_PROGRAMS : 0);
     int result = define(session, 0, dialect->first_count, holds, error);
     if (result == WB_OK)
         result = read_version(session, outbox->driver->run, &version, error);

@@ -53,6 +53,7 @@ typedef struct wb_sql_session {
     char row_lock[WB_SQL_ROW_LOCK_SIZE]; /* the purpose of the lock on the pending row it has; "": none */
     int looked_ahead; /* records from the future were looked for */
     int has_compact_keys; /* the table of records; known once the session is open */
+    int has_turn;     /* to be given what programs wrote (written.h) */
     /** What was begun to fetch (delayed_fetch.c), or NULL. The state is OPEN while its answer comes. */
     wb_sql_fetching *fetching;
 } wb_sql_session;

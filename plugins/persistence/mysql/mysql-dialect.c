@@ -48,6 +48,16 @@
     "FROM " from "WHERE " of_id "due >= $1 AND due < $5 AND (due > $1 OR number > $4) "            \
     "AND ($6 = _binary x'' OR destination = $6) ORDER BY due, number LIMIT $8"
 
+/* ---- what programs write ---------------------------------------------------------------- */
+
+/* Behind a row that waits nothing with its key may go. Of those that wait there are few, so that they
+ * are looked for by their time. */
+#define WRITTEN_ROWS                                                                               \
+    "SELECT number, size FROM {written} AS written WHERE due <= " NOW " AND (`key` IS NULL OR NOT EXISTS " \
+    "(SELECT 1 FROM {written} AS held FORCE INDEX (held) WHERE held.due > " NOW " "                \
+    "AND held.`key` = written.`key` AND held.number < written.number)) "                           \
+    "ORDER BY number LIMIT $1"
+
 static const char *const templates[WB_SQL_COUNT] = {
     /* READ WRITE, so that a server that takes no writes says so now and not in a handler */
     [WB_SQL_BEGIN] = "START TRANSACTION READ WRITE",
@@ -120,9 +130,88 @@ static const char *const templates[WB_SQL_COUNT] = {
                         "due = IF($2 = " NEVER ", due, $2), failures = failures + $3 " OF_NUMBERS,
     [WB_SQL_LIST] = WAITING("_binary x''", "{delayed} ", ""),
     [WB_SQL_SHOW] = WAITING("operation", "{delayed} FORCE INDEX (message) ", "id = $7 AND "),
+    [WB_SQL_WRITTEN_LOOK] = "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = {database} "
+                            "AND table_name = CONCAT({prefix}, '_written')",
+    /* bodies are not carried through the sum */
+    [WB_SQL_WRITTEN_FETCH] =
+        "SELECT number, form, tries, written, id, destination, type, headers, `key`, body FROM "
+        "(SELECT number AS found, SUM(size) OVER (ORDER BY number ROWS UNBOUNDED PRECEDING) - size AS ahead "
+        "FROM (" WRITTEN_ROWS ") AS due) AS sizes "
+        "JOIN {written} ON number = found WHERE ahead < $2 ORDER BY number",
+    [WB_SQL_WRITTEN_REMOVE] = "DELETE FROM {written} WHERE number IN ([$1])",
+    [WB_SQL_WRITTEN_POSTPONE] =
+        "UPDATE {written} SET due = " NOW " + $2, tries = tries + $3, reason = $4 WHERE number = $1",
+    [WB_SQL_WRITTEN_SEND] = "CALL {send}($1, $2, $3, $4, $5, @waybill_answer)",
+    [WB_SQL_WRITTEN_PUBLISH] = "CALL {publish}($1, $2, $3, $4, @waybill_answer)",
+    [WB_SQL_WRITTEN_CLAIM] = "CALL {claim}($1, @waybill_answer)",
+    [WB_SQL_WRITTEN_CLAIMED] = "SELECT @waybill_answer",
 };
 
 /* ---- its tables -------------------------------------------------------------------- */
+
+/* Programs call these with the rights of whoever installed them; a user needs EXECUTE. Procedures, since
+ * to make a function takes a privilege of the server where the binary log is on. */
+#define PROCEDURE(name, parameters)                                                                \
+    "CREATE PROCEDURE IF NOT EXISTS " name "(" parameters ")\n"                                   \
+    "    MODIFIES SQL DATA SQL SECURITY DEFINER\nBEGIN\n"
+#define TEXT_IN(name) "IN " name " longtext CHARACTER SET utf8mb4"
+#define REFUSE(text) "SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = '" text "';\n"
+#define REFUSE_UNLESS(condition, text)                                                             \
+    "    IF (" condition ") IS NOT TRUE THEN\n        " REFUSE(text) "    END IF;\n"
+#define IS_NAME(name) "LENGTH(" name ") BETWEEN 1 AND 255 AND " name " NOT REGEXP '[[:cntrl:]]'"
+#define COMMON_PARAMETERS                                                                          \
+    TEXT_IN("p_type") ", IN p_body longblob, " TEXT_IN("p_headers") ", " TEXT_IN("p_key") ", OUT p_id varchar(36)"
+
+/* Keys wait for each other by rows that are locked until the commit, of which there are so many. A number is
+ * drawn once that is had, so that of rows with one key the numbers are in the order of their commits. */
+#define LANES "1024" /* 32 times 32 */
+#define WRITE_PROCEDURE                                                                            \
+    PROCEDURE("{write}", TEXT_IN("p_destination") ", " COMMON_PARAMETERS)                          \
+    "    DECLARE v_lane, v_at int DEFAULT 0;\n"                                                   \
+    "    DECLARE v_values longtext CHARACTER SET utf8mb4;\n"                                      \
+    REFUSE_UNLESS(IS_NAME("p_type"), "a type has 1 to 255 bytes and no control characters")        \
+    REFUSE_UNLESS("p_key IS NULL OR LENGTH(p_key) BETWEEN 1 AND 255", "a key is NULL, or has 1 to 255 bytes") \
+    "    IF p_headers IS NOT NULL THEN\n"                                                         \
+    "    " REFUSE_UNLESS("JSON_VALID(p_headers)", "headers are a JSON object of strings")          \
+    "    " REFUSE_UNLESS("JSON_TYPE(p_headers) = 'OBJECT'", "headers are a JSON object of strings") \
+    "        SET v_values = JSON_EXTRACT(p_headers, '$.*');\n"                                    \
+    "        WHILE v_at < COALESCE(JSON_LENGTH(v_values), 0) DO\n"                                \
+    "        " REFUSE_UNLESS("JSON_TYPE(JSON_EXTRACT(v_values, CONCAT('$[', v_at, ']'))) = 'STRING'", \
+                             "headers are a JSON object of strings")                               \
+    "            SET v_at = v_at + 1;\n"                                                          \
+    "        END WHILE;\n"                                                                        \
+    "    END IF;\n"                                                                               \
+    "    IF p_key IS NOT NULL THEN\n"                                                             \
+    "        SELECT lane INTO v_lane FROM {lanes} WHERE lane = CRC32(p_key) MOD " LANES " FOR UPDATE;\n" \
+    "    END IF;\n"                                                                               \
+    "    SET p_id = UUID();\n"                                                                    \
+    "    INSERT INTO {written} (written, id, destination, type, headers, `key`, size, body)\n"    \
+    "        VALUES (" NOW ", p_id, p_destination, p_type, p_headers, p_key,\n"                   \
+    "                COALESCE(LENGTH(p_body), 0), COALESCE(p_body, ''));\n"                       \
+    "END"
+
+#define SEND_PROCEDURE                                                                             \
+    PROCEDURE("{send}", TEXT_IN("p_destination") ", " COMMON_PARAMETERS)                           \
+    REFUSE_UNLESS(IS_NAME("p_destination"), "a destination has 1 to 255 bytes and no control characters") \
+    "    CALL {write}(p_destination, p_type, p_body, p_headers, p_key, p_id);\n"                  \
+    "END"
+#define PUBLISH_PROCEDURE                                                                          \
+    PROCEDURE("{publish}", COMMON_PARAMETERS)                                                      \
+    "    CALL {write}(NULL, p_type, p_body, p_headers, p_key, p_id);\n"                           \
+    "END"
+
+/* A record beside the endpoint's own, under a key that none of these has: what the endpoint handled a program may
+ * have to handle, too. Its batch number is the time, and 22 bits of which some are set. It is
+ * ours if the number is: how many rows were changed, a client may have asked to count in another way. */
+#define CLAIM_PROCEDURE                                                                            \
+    PROCEDURE("{claim}", TEXT_IN("p_message_id") ", OUT p_is_new tinyint")                         \
+    "    DECLARE v_batch bigint unsigned DEFAULT ((" NOW " DIV 1000 - 1577836800000) << 22) + 1 + FLOOR(RAND() * 4194303);\n" \
+    "    DECLARE v_id varbinary(255);\n"                                                          \
+    REFUSE_UNLESS("LENGTH(p_message_id) BETWEEN 1 AND 248", "a message id has 1 to 248 bytes")     \
+    "    SET v_id = CAST(CONCAT('claim/', p_message_id) AS BINARY);\n"                                              \
+    "    INSERT INTO {dedup} (id, batch) VALUES (v_id, v_batch) ON DUPLICATE KEY UPDATE batch = batch;\n" \
+    "    SELECT batch = v_batch INTO p_is_new FROM {dedup} WHERE id = v_id FOR UPDATE;\n"         \
+    "END"
 
 /* A later version appends its statements here. Each must be harmless where it was run
  * before: MySQL commits DDL at once, so that an installation that dies is repeated. */
@@ -161,6 +250,34 @@ static const wb_sql_definition definitions[] = {
       "    operation longblob NOT NULL,\n"
       "    UNIQUE KEY message (id, destination, retries),\n"
       "    KEY due (due)\n) ENGINE = InnoDB" },
+    { WB_SQL_FOR_PROGRAMS, "messages that programs wrote, from their commit until they are sent",
+      "CREATE TABLE IF NOT EXISTS {written} (\n"
+      "    number bigint unsigned NOT NULL AUTO_INCREMENT PRIMARY KEY,\n"
+      "    form int unsigned NOT NULL DEFAULT 1,\n"
+      "    written bigint NOT NULL,\n"
+      "    due bigint NOT NULL DEFAULT 0,\n"
+      "    tries bigint unsigned NOT NULL DEFAULT 0,\n"
+      "    size bigint unsigned NOT NULL DEFAULT 0,\n"
+      "    id varbinary(255) NOT NULL,\n"
+      "    destination varbinary(255),\n"
+      "    type varbinary(255) NOT NULL,\n"
+      "    headers longblob,\n"
+      "    `key` varbinary(255),\n"
+      "    reason longblob,\n"
+      "    body longblob NOT NULL,\n"
+      "    KEY held (due, `key`, number)\n) ENGINE = InnoDB" },
+    { WB_SQL_FOR_PROGRAMS, "what writers of one key wait for",
+      "CREATE TABLE IF NOT EXISTS {lanes} (lane int NOT NULL PRIMARY KEY) ENGINE = InnoDB" },
+    { WB_SQL_FOR_PROGRAMS, NULL,
+      "INSERT INTO {lanes} (lane)\n"
+      "    WITH RECURSIVE digits (digit) AS (SELECT 0 UNION ALL SELECT digit + 1 FROM digits WHERE digit < 31)\n"
+      "    SELECT 32 * high.digit + low.digit FROM digits AS high, digits AS low\n"
+      "    ON DUPLICATE KEY UPDATE {lanes}.lane = {lanes}.lane" },
+    { WB_SQL_FOR_PROGRAMS, "not for programs: what the next two call", WRITE_PROCEDURE },
+    { WB_SQL_FOR_PROGRAMS, "users that may call these three need EXECUTE on them; the last parameter tells the message's id",
+      SEND_PROCEDURE },
+    { WB_SQL_FOR_PROGRAMS, NULL, PUBLISH_PROCEDURE },
+    { WB_SQL_FOR_PROGRAMS, "and of this one whether the message is new", CLAIM_PROCEDURE },
 };
 
 #define RECORD_VERSION                                                                             \
@@ -178,6 +295,8 @@ const wb_sql_dialect mys_dialect = {
     .record_version = RECORD_VERSION,
     .schema_start = "",
     .schema_end = "",
+    .compound_start = "DELIMITER //\n",
+    .compound_end = "//\nDELIMITER ;\n",
     /* 270 KB of text at most, whatever the size of the batch */
     .keys_max = 500,
     .batch_max = UINT64_MAX,

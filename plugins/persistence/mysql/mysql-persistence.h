@@ -12,7 +12,7 @@
 extern const wb_persistence_ops mys_ops;
 
 /** The entry of a plugin, given its name (an identifier, and as a string) and a summary. */
-#define MYS_PLUGIN(identifier, string, text)                                                       \
-    WB_SQL_PLUGIN(identifier, string, text, &mys_ops, mys_options, mys_config, "libmariadb.so.3")
+#define MYS_PLUGIN(identifier, string, text, more)                                                 \
+    WB_SQL_PLUGIN(identifier, string, text, more, &mys_ops, mys_options, mys_config, "libmariadb.so.3")
 
 #endif

@@ -30,13 +30,21 @@ static void put_key(const renderer *r, const wb_sql_value *keys, size_t i)
     mys_buffer_put_bytes(r->text, key.data, key.size);
 }
 
+static void put_text(const renderer *r, const wb_sql_value *value)
+{
+    if (value->data)
+        mys_buffer_put_bytes(r->text, value->data, value->size);
+    else
+        wb_sql_buffer_put_text(r->text, "NULL");
+}
+
 /* Of a list its element `i`. */
 static void put_value(const renderer *r, const wb_sql_value *value, size_t i)
 {
     const wb_sql_cell *cells = value->data;
     switch (value->kind) {
     case WB_SQL_A_NUMBER: wb_sql_buffer_put_number(r->text, value->number); break;
-    case WB_SQL_A_TEXT: mys_buffer_put_bytes(r->text, value->data, value->size); break;
+    case WB_SQL_A_TEXT: put_text(r, value); break;
     case WB_SQL_A_LOCK: put_lock(r, value->data); break;
     case WB_SQL_SOME_NUMBERS:
         wb_sql_buffer_put_number(r->text, ((const uint64_t *)value->data)[i]);

@@ -63,6 +63,16 @@
     "AND ($7::bytea = ''::bytea OR id = $7::bytea) "                                               \
     "ORDER BY due, id, destination, retries LIMIT $8::bigint"
 
+/* ---- what programs write ---------------------------------------------------------------- */
+
+/* Behind a row that waits nothing with its key may go. */
+#define WRITTEN_ROWS                                                                               \
+    "SELECT number, form, tries, written, id, destination, type, headers, key, body "              \
+    "FROM {written} AS written WHERE due <= " NOW " AND (key IS NULL OR NOT EXISTS "               \
+    "(SELECT FROM {written} AS held WHERE held.due > 0 AND held.due > " NOW " "                    \
+    "AND held.key = written.key AND held.number < written.number)) "                               \
+    "ORDER BY number LIMIT $1::bigint"
+
 static const char *const templates[WB_SQL_COUNT] = {
     /* READ COMMITTED, because under REPEATABLE READ a claim may skip a record that it
      * cannot see; READ WRITE, so that a standby says so now and not in a handler */
@@ -190,9 +200,104 @@ static const char *const templates[WB_SQL_COUNT] = {
                         "FROM " KEYS OF_KEYS,
     [WB_SQL_LIST] = WAITING("''::bytea"),
     [WB_SQL_SHOW] = WAITING("operation"),
+    /* to_regclass() says NULL, instead of failing, for what is absent */
+    [WB_SQL_WRITTEN_LOOK] =
+        "SELECT (pg_catalog.to_regclass(pg_catalog.format('%I.%I', {database}, {prefix} || '_written')) "
+        "IS NOT NULL)::integer::bigint",
+    [WB_SQL_WRITTEN_FETCH] =
+        "WITH clock AS MATERIALIZED (SELECT "
+        "(EXTRACT(EPOCH FROM pg_catalog.clock_timestamp()) * 1000000)::bigint AS now), "
+        "found AS (" WRITTEN_ROWS ") "
+        "SELECT number, form, tries, written, id, destination, type, headers, key, body FROM "
+        "(SELECT *, pg_catalog.sum(pg_catalog.octet_length(body)) "
+        "OVER (ORDER BY number ROWS UNBOUNDED PRECEDING) - pg_catalog.octet_length(body) AS before "
+        "FROM found) AS sizes WHERE before < $2::bigint ORDER BY number",
+    [WB_SQL_WRITTEN_REMOVE] =
+        "DELETE FROM {written} WHERE number = ANY ($1::bigint[]) AND " NOT_FLUSHED,
+    [WB_SQL_WRITTEN_POSTPONE] =
+        "UPDATE {written} SET due = (EXTRACT(EPOCH FROM pg_catalog.clock_timestamp()) * 1000000)::bigint "
+        "+ $2::bigint, tries = tries + $3::bigint, reason = $4::text "
+        "WHERE number = $1::bigint AND " NOT_FLUSHED,
+    [WB_SQL_WRITTEN_SEND] = "SELECT {send}($1::text, $2::text, $3::bytea, $4::text::jsonb, $5::text)",
+    [WB_SQL_WRITTEN_PUBLISH] = "SELECT {publish}($1::text, $2::bytea, $3::text::jsonb, $4::text)",
+    [WB_SQL_WRITTEN_CLAIM] = "SELECT {claim}($1::text)::integer::bigint",
 };
 
 /* ---- its tables -------------------------------------------------------------------- */
+
+/* Programs call these with the rights of whoever installed them, so that no name in them is looked
+ * for along the caller's search_path. A role needs USAGE on the schema, and EXECUTE. */
+#define FUNCTION(name_and_parameters, type)                                                        \
+    "CREATE OR REPLACE FUNCTION " name_and_parameters " RETURNS " type "\n"                       \
+    "    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $waybill$\n"  \
+    "#variable_conflict use_variable\n"
+#define END_FUNCTION "$waybill$"
+#define REFUSE_UNLESS(condition, text)                                                             \
+    "    IF (" condition ") IS NOT TRUE THEN\n"                                                   \
+    "        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = " text ";\n"    \
+    "    END IF;\n"
+/* Behind CREATE OR REPLACE, which gives what is new to everybody. */
+#define NOBODY_MAY_CALL(functions) "REVOKE ALL ON FUNCTION " functions " FROM PUBLIC"
+
+#define WRITE_PARAMETERS "(destination text, type text, body bytea, headers jsonb, key text)"
+#define SEND_PARAMETERS(body)                                                                      \
+    "(destination text, type text, body " body ", headers jsonb DEFAULT NULL, key text DEFAULT NULL)"
+#define PUBLISH_PARAMETERS(body)                                                                   \
+    "(type text, body " body ", headers jsonb DEFAULT NULL, key text DEFAULT NULL)"
+
+/* A number is drawn once the key's lock is had, so that of rows with one key the numbers are in the
+ * order of their commits: the lock goes after the commit can be seen. The id is a UUID of version 7. */
+#define WRITE_FUNCTION                                                                             \
+    FUNCTION("{write}" WRITE_PARAMETERS, "text")                                                   \
+    "DECLARE\n"                                                                                   \
+    "    now_is bigint := EXTRACT(EPOCH FROM clock_timestamp()) * 1000000;\n"                     \
+    "    message_id text;\n"                                                                      \
+    "BEGIN\n"                                                                                     \
+    REFUSE_UNLESS("octet_length(type) BETWEEN 1 AND 255 AND type !~ '[[:cntrl:]]'",                \
+                  "'a type has 1 to 255 bytes and no control characters'")                         \
+    REFUSE_UNLESS("key IS NULL OR octet_length(key) BETWEEN 1 AND 255",                            \
+                  "'a key is NULL, or has 1 to 255 bytes'")                                        \
+    REFUSE_UNLESS("headers IS NULL OR jsonb_typeof(headers) = 'object'",                           \
+                  "'headers are a JSON object of strings'")                                        \
+    "    IF EXISTS (SELECT FROM jsonb_each(headers) AS header WHERE jsonb_typeof(header.value) <> 'string') THEN\n" \
+    "        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'headers are a JSON object of strings';\n" \
+    "    END IF;\n"                                                                               \
+    "    IF key IS NOT NULL THEN\n"                                                               \
+    "        PERFORM pg_advisory_xact_lock(hashtextextended('waybill key ' || {database} || '/' || {prefix} || '/' || key, 0));\n" \
+    "    END IF;\n"                                                                               \
+    "    message_id := encode(set_bit(set_bit(overlay(uuid_send(gen_random_uuid()) PLACING "        \
+    "substring(int8send(now_is / 1000) FROM 3) FROM 1 FOR 6), 52, 1), 53, 1), 'hex')::uuid::text;\n" \
+    "    INSERT INTO {written} (written, id, destination, type, headers, key, body)\n"            \
+    "        VALUES (now_is, message_id, destination, type, headers::text, key, coalesce(body, ''));\n" \
+    "    RETURN message_id;\n"                                                                    \
+    "END;\n" END_FUNCTION
+
+#define SEND_FUNCTION(type_of_body, body)                                                          \
+    FUNCTION("{send}" SEND_PARAMETERS(type_of_body), "text")                                       \
+    "BEGIN\n"                                                                                     \
+    REFUSE_UNLESS("octet_length(destination) BETWEEN 1 AND 255 AND destination !~ '[[:cntrl:]]'",  \
+                  "'a destination has 1 to 255 bytes and no control characters'")                  \
+    "    RETURN {write}(destination, type, " body ", headers, key);\n"                            \
+    "END;\n" END_FUNCTION
+#define PUBLISH_FUNCTION(type_of_body, body)                                                       \
+    FUNCTION("{publish}" PUBLISH_PARAMETERS(type_of_body), "text")                                 \
+    "BEGIN\n"                                                                                     \
+    "    RETURN {write}(NULL, type, " body ", headers, key);\n"                                   \
+    "END;\n" END_FUNCTION
+
+/* A record beside the endpoint's own, under a key that none of these has: what the endpoint handled a program may
+ * have to handle, too. Its batch number is the time, and 22 bits of which some are set. */
+#define CLAIM_FUNCTION                                                                             \
+    FUNCTION("{claim}(message_id text)", "boolean")                                                \
+    "BEGIN\n"                                                                                     \
+    REFUSE_UNLESS("octet_length(message_id) BETWEEN 1 AND 248", "'a message id has 1 to 248 bytes'") \
+    "    INSERT INTO {dedup} (key, batch)\n"                                                      \
+    "        VALUES (convert_to('claim/' || message_id, 'UTF8'),\n"                                           \
+    "                (((EXTRACT(EPOCH FROM clock_timestamp()) * 1000)::bigint - 1577836800000) << 22)\n" \
+    "                + 1 + floor(random() * 4194303)::bigint)\n"                                  \
+    "        ON CONFLICT DO NOTHING;\n"                                                           \
+    "    RETURN FOUND;\n"                                                                         \
+    "END;\n" END_FUNCTION
 
 /* Every name of a table, index or constraint holds the endpoint's prefix: PostgreSQL wants
  * index names unique in a schema, and IF NOT EXISTS would pass over a second endpoint's.
@@ -243,6 +348,38 @@ static const wb_sql_definition definitions[] = {
     { WB_SQL_FOR_DELAYS, NULL, "CREATE INDEX IF NOT EXISTS {delayed_due} ON {delayed} (due)" },
     { WB_SQL_FOR_DELAYS + PGSQL_HAS_LZ4, "leave this out where the server was built without lz4",
       "ALTER TABLE {delayed} ALTER COLUMN operation SET COMPRESSION lz4" },
+    { WB_SQL_FOR_PROGRAMS, "messages that programs wrote, from their commit until they are sent",
+      "CREATE TABLE IF NOT EXISTS {written} (\n"
+      "    number bigint GENERATED ALWAYS AS IDENTITY CONSTRAINT {written_pkey} PRIMARY KEY,\n"
+      "    form bigint NOT NULL DEFAULT 1,\n"
+      "    written bigint NOT NULL,\n"
+      "    due bigint NOT NULL DEFAULT 0,\n"
+      "    tries bigint NOT NULL DEFAULT 0,\n"
+      "    id text NOT NULL,\n"
+      "    destination text,\n"
+      "    type text NOT NULL,\n"
+      "    headers text,\n"
+      "    key text,\n"
+      "    reason text,\n"
+      "    body bytea NOT NULL\n"
+      ") WITH (vacuum_truncate = off, autovacuum_vacuum_scale_factor = 0,\n"
+      "        autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0,\n"
+      "        toast.vacuum_truncate = off, toast.autovacuum_vacuum_scale_factor = 0,\n"
+      "        toast.autovacuum_vacuum_threshold = 1000, toast.autovacuum_vacuum_cost_delay = 0)" },
+    { WB_SQL_FOR_PROGRAMS, "keys with a message that waits",
+      "CREATE INDEX IF NOT EXISTS {written_held} ON {written} (key, number) WHERE due > 0" },
+    { WB_SQL_FOR_PROGRAMS + PGSQL_HAS_LZ4, "leave this out where the server was built without lz4",
+      "ALTER TABLE {written} ALTER COLUMN body SET COMPRESSION lz4" },
+    { WB_SQL_FOR_PROGRAMS, "not for programs: what the next four call", WRITE_FUNCTION },
+    { WB_SQL_FOR_PROGRAMS, NULL, NOBODY_MAY_CALL("{write}" WRITE_PARAMETERS) },
+    { WB_SQL_FOR_PROGRAMS, "they return the message's id", SEND_FUNCTION("bytea", "body") },
+    { WB_SQL_FOR_PROGRAMS, NULL, SEND_FUNCTION("text", "convert_to(body, 'UTF8')") },
+    { WB_SQL_FOR_PROGRAMS, NULL, PUBLISH_FUNCTION("bytea", "body") },
+    { WB_SQL_FOR_PROGRAMS, NULL, PUBLISH_FUNCTION("text", "convert_to(body, 'UTF8')") },
+    { WB_SQL_FOR_PROGRAMS, "whether the message with this id is new", CLAIM_FUNCTION },
+    { WB_SQL_FOR_PROGRAMS, "roles that may call them need USAGE on the schema and EXECUTE on these",
+      NOBODY_MAY_CALL("{send}(text, text, bytea, jsonb, text), {send}(text, text, text, jsonb, text), "
+                      "{publish}(text, bytea, jsonb, text), {publish}(text, text, jsonb, text), {claim}(text)") },
 };
 
 #define RECORD_VERSION                                                                             \

@@ -12,7 +12,7 @@
 extern const wb_persistence_ops pgsql_ops;
 
 /** The entry of a plugin, given its name (an identifier, and as a string) and a summary. */
-#define PGSQL_PLUGIN(identifier, string, text)                                                     \
-    WB_SQL_PLUGIN(identifier, string, text, &pgsql_ops, pgsql_options, pgsql_config, "libpq.so.5")
+#define PGSQL_PLUGIN(identifier, string, text, more)                                               \
+    WB_SQL_PLUGIN(identifier, string, text, more, &pgsql_ops, pgsql_options, pgsql_config, "libpq.so.5")
 
 #endif

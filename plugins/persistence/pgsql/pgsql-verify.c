@@ -31,6 +31,11 @@
 #define DELAYED_TABLE                                                                              \
     "({prefix} || '_delayed', ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE'])"
 
+/* Without the SQL interface there is none. */
+#define WRITTEN_TABLE                                                                              \
+    "SELECT pg_catalog.to_regclass(pg_catalog.format('%I.%I', {database}, {prefix} || '_written')) IS NOT NULL"
+#define SELECT_WRITTEN SELECT_TABLES("({prefix} || '_written', ARRAY['SELECT', 'UPDATE', 'DELETE'])")
+
 #define SELECT_SETTINGS                                                                            \
     "SELECT name, setting, pg_catalog.pg_is_in_recovery(), "                                       \
     "pg_catalog.current_setting('transaction_read_only') FROM pg_catalog.pg_settings "             \
@@ -66,20 +71,37 @@ static int check_schema(wb_storage_session *s, wb_error *error)
     return result;
 }
 
-static int check_tables(wb_storage_session *s, wb_error *error)
+static int check_these(wb_storage_session *s, const char *statement, wb_error *error)
 {
     wb_sql_answer rows = { 0 };
     wb_sql_cell cells[4];
-    int result = wb_sql_schema_run(s, s->sql.outbox->delays
-                                          ? SELECT_TABLES(OUTBOX_TABLES ", " DELAYED_TABLE)
-                                          : SELECT_TABLES(OUTBOX_TABLES),
-                                   &rows);
+    int result = wb_sql_schema_run(s, statement, &rows);
 
     if (result != WB_OK)
         result = wb_sql_report(s, "look for the endpoint's tables", error);
     while (result == WB_OK && pgsql_fetch(&rows, cells, 4))
         result = check_table(s->persistence, cells, error);
     pgsql_clear(&rows);
+    return result;
+}
+
+static int check_tables(wb_storage_session *s, wb_error *error)
+{
+    return check_these(s, s->sql.outbox->delays ? SELECT_TABLES(OUTBOX_TABLES ", " DELAYED_TABLE)
+                                                : SELECT_TABLES(OUTBOX_TABLES), error);
+}
+
+static int check_written(wb_storage_session *s, wb_error *error)
+{
+    wb_sql_answer row = { 0 };
+    wb_sql_cell is_there;
+    int result = wb_sql_schema_run(s, WRITTEN_TABLE, &row);
+
+    if (result != WB_OK)
+        result = wb_sql_report(s, "look for the SQL interface", error);
+    else if (pgsql_fetch(&row, &is_there, 1) && *is_there.data == 't')
+        result = check_these(s, SELECT_WRITTEN, error);
+    pgsql_clear(&row);
     return result;
 }
 
@@ -128,6 +150,7 @@ static int check_transactions(wb_storage_session *s, wb_error *error)
 int (*const pgsql_checks[])(wb_storage_session *, wb_error *) = {
     check_schema,
     check_tables,
+    check_written,
     wb_sql_check_version,
     check_settings,
     check_transactions,
