@@ -39,12 +39,14 @@ static const wb_party transports[] = {
 static const wb_party persistences[] = {
     { .name = NULL },
     { .name = "pgsql",
-      .capabilities = WB_CAP_OUTBOX | WB_CAP_DELAY_STORE | WB_CAP_DELAY_WITH_COMMIT | WB_CAP_CLAIM_WITH_COMMIT },
+      .capabilities = WB_CAP_OUTBOX | WB_CAP_DELAY_STORE | WB_CAP_DELAY_WITH_COMMIT | WB_CAP_CLAIM_WITH_COMMIT |
+                      WB_CAP_WRITTEN },
     { .name = "mysql",
-      .capabilities = WB_CAP_OUTBOX | WB_CAP_DELAY_STORE | WB_CAP_DELAY_WITH_COMMIT | WB_CAP_CLAIM_WITH_COMMIT },
+      .capabilities = WB_CAP_OUTBOX | WB_CAP_DELAY_STORE | WB_CAP_DELAY_WITH_COMMIT | WB_CAP_CLAIM_WITH_COMMIT |
+                      WB_CAP_WRITTEN },
     { .name = "sqlite",
       .capabilities = WB_CAP_OUTBOX | WB_CAP_DELAY_STORE | WB_CAP_DELAY_WITH_COMMIT |
-                      WB_CAP_CLAIM_WITH_COMMIT | WB_CAP_JOIN_TRANSPORT,
+                      WB_CAP_CLAIM_WITH_COMMIT | WB_CAP_WRITTEN | WB_CAP_JOIN_TRANSPORT,
       .shared_resource = "/var/lib/orders.db" },
     { .name = "elsewhere",
       .capabilities = WB_CAP_OUTBOX | WB_CAP_DELAY_STORE | WB_CAP_JOIN_TRANSPORT,

@@ -8,11 +8,6 @@
 #include "plugins/common/sqlite/lockfile.h"
 #include "plugins/persistence/sqlite/persistence.h"
 
-/* Above all numbers of sessions in the lock file. */
-#define SWEEP_LOCKS (INT64_C(1) << 32)
-/* And above those. */
-#define ROW_LOCKS (INT64_C(1) << 33)
-
 #define ROW_BYTES_KEPT ((size_t)1 << 20)
 
 /* ---- marks ---------------------------------------------------------------------------- */
@@ -140,13 +135,12 @@ int wb_sqlite_storage_pending(wb_storage_session *session, const uint64_t *batch
 
 /* ---- sweep ---------------------------------------------------------------------------- */
 
-/* FNV-1a; endpoints that share a lock only sweep in turns. */
-static int64_t sweep_lock(const char *endpoint)
+int64_t wb_sqlite_storage_lock_of(int64_t locks, const char *endpoint) /* FNV-1a */
 {
     uint32_t hash = 2166136261u;
     for (; *endpoint; endpoint++)
         hash = (hash ^ (unsigned char)*endpoint) * 16777619u;
-    return SWEEP_LOCKS + (int64_t)hash;
+    return locks + (int64_t)hash;
 }
 
 /* A lock of the operating system, not a transaction: a visitor sends, perhaps through
@@ -191,7 +185,7 @@ static int walk_alone(wb_storage_session *session, uint64_t after, uint64_t befo
                       wb_pending_fn visit, void *argument, wb_error *error)
 {
     int locked = 0;
-    int64_t lock = sweep_lock(session->persistence->endpoint->name);
+    int64_t lock = wb_sqlite_storage_lock_of(WB_SQLITE_SWEEP_LOCKS, session->persistence->endpoint->name);
     int result = lock_sweep(session, lock, &locked, error);
     if (!locked)
         return result;
@@ -218,7 +212,7 @@ int wb_sqlite_storage_next_pending(wb_storage_session *session, uint64_t after, 
 static int64_t row_lock(const char *endpoint, uint64_t batch)
 {
     const uint32_t mixed = (uint32_t)((batch * UINT64_C(0x9e3779b97f4a7c15)) >> 32);
-    return ROW_LOCKS + ((sweep_lock(endpoint) - SWEEP_LOCKS) ^ mixed);
+    return WB_SQLITE_ROW_LOCKS + (wb_sqlite_storage_lock_of(0, endpoint) ^ mixed);
 }
 
 static int find_row(wb_storage_session *session, uint64_t batch, int *ret_found, wb_error *error)

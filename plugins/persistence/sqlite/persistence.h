@@ -38,6 +38,8 @@ struct wb_storage_session {
     int has_compact_keys;      /* the deduplication table */
     int sweep_fd;              /* -1: not open */
     int64_t row_lock;          /* the byte of the pending row it has; 0: none */
+    int turn_fd;               /* the same; of the turn to be given what programs wrote */
+    int has_turn;
     void *operations;   /* a copy of one pending row */
     size_t operations_size;
     size_t operations_capacity;
@@ -54,6 +56,9 @@ struct wb_storage_session {
     sqlite3_stmt *newest;
     sqlite3_stmt *list_heads;
     sqlite3_stmt *count_records;
+    sqlite3_stmt *fetch_written;
+    sqlite3_stmt *remove_written;
+    sqlite3_stmt *postpone_written;
     struct wb_sqlite_taken *taken; /* what was begun to fetch (fetch.c), or NULL */
 };
 
@@ -129,6 +134,14 @@ int wb_sqlite_storage_count_records(wb_storage_session *session, uint64_t from, 
 int wb_sqlite_storage_list_pending(wb_storage_session *session, const wb_pending_filter *filter,
                                    wb_pending_fn visit, void *argument, wb_error *error);
 
+/* Where locks of the operating system are, each of an endpoint: one byte of the file of sessions, above all
+ * numbers of sessions. */
+#define WB_SQLITE_SWEEP_LOCKS (INT64_C(1) << 32)
+#define WB_SQLITE_ROW_LOCKS (INT64_C(2) << 32)
+#define WB_SQLITE_TURN_LOCKS (INT64_C(3) << 32)
+/* Endpoints that share one only work in turns. */
+int64_t wb_sqlite_storage_lock_of(int64_t locks, const char *endpoint);
+
 /* cleanup.c */
 int wb_sqlite_storage_clock(wb_storage_session *session, int64_t *ret_wall, wb_error *error);
 int wb_sqlite_storage_clean_up(wb_storage_session *session, uint64_t before, size_t limit,
@@ -136,5 +149,10 @@ int wb_sqlite_storage_clean_up(wb_storage_session *session, uint64_t before, siz
 
 /* delayed.c */
 extern const wb_delayed_ops wb_sqlite_delayed_ops;
+
+/* written.c */
+extern const wb_written_ops wb_sqlite_written_ops;
+/* What programs insert into, as SQL; `tables` is the encoded name. NULL: no memory. */
+char *wb_sqlite_written_schema(const char *tables);
 
 #endif

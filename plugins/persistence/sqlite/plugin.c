@@ -127,6 +127,7 @@ static const wb_persistence_ops ops = {
     .count_records = wb_sqlite_storage_count_records,
     .list_pending = wb_sqlite_storage_list_pending,
     .take_pending = wb_sqlite_storage_take_pending,
+    .written = &wb_sqlite_written_ops,
 };
 
 static const wb_plugin descriptor = {
@@ -139,7 +140,7 @@ static const wb_plugin descriptor = {
     .version = PACKAGE_VERSION,
     .summary = "business data, outbox and delayed messages in a SQLite file",
     .capabilities = WB_CAP_OUTBOX | WB_CAP_DELAY_STORE | WB_CAP_DELAY_WITH_COMMIT |
-                    WB_CAP_CLAIM_WITH_COMMIT | WB_CAP_JOIN_TRANSPORT,
+                    WB_CAP_CLAIM_WITH_COMMIT | WB_CAP_WRITTEN | WB_CAP_JOIN_TRANSPORT,
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .option_stride = sizeof(wb_option),

@@ -75,19 +75,24 @@ static char *part_text(const char *format, const char *tables, const char *recor
     return text;
 }
 
+/* Both belong to sqlite3_free(), and are gone. NULL: no memory. */
+static char *append(char *text, char *more)
+{
+    char *both = text && more ? sqlite3_mprintf("%s%s", text, more) : NULL;
+    sqlite3_free(text);
+    sqlite3_free(more);
+    return both;
+}
+
 char *wb_sqlite_schema_text(const wb_persistence *persistence)
 {
-    char *text = NULL;
-    char *outbox = part_text(tables_format, persistence->tables, first_version_format, persistence->part,
-                             WB_SQLITE_PERSISTENCE_SCHEMA_VERSION);
-    if (!outbox || !has_delayed(persistence))
-        return outbox;
-    char *delayed = part_text(delayed_format, persistence->tables, version_format, persistence->delayed_part,
-                              WB_SQLITE_DELAYED_SCHEMA_VERSION);
-    if (delayed)
-        text = sqlite3_mprintf("%s%s", outbox, delayed);
-    sqlite3_free(outbox);
-    sqlite3_free(delayed);
+    char *text = part_text(tables_format, persistence->tables, first_version_format, persistence->part,
+                           WB_SQLITE_PERSISTENCE_SCHEMA_VERSION);
+    if (text && has_delayed(persistence))
+        text = append(text, part_text(delayed_format, persistence->tables, version_format, persistence->delayed_part,
+                                      WB_SQLITE_DELAYED_SCHEMA_VERSION));
+    if (text && WB_HAS(persistence->endpoint, wb_endpoint_info, sql_api))
+        text = append(text, wb_sqlite_written_schema(persistence->tables));
     return text;
 }
 

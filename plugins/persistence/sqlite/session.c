@@ -41,7 +41,7 @@ int wb_sqlite_storage_open(wb_persistence *persistence, wb_storage_session **ret
         return persistence->host->fail(persistence->host, error, WB_RETRY, WB_CAUSE_SERVER, 0,
                                        "out of memory");
     session->persistence = persistence;
-    session->sweep_fd = -1;
+    session->sweep_fd = session->turn_fd = -1;
     int result =
         wb_sqlite_db_open(&session->db, persistence->host, persistence->config, persistence->path,
                           error);
@@ -65,6 +65,8 @@ void wb_sqlite_storage_close(wb_storage_session *session)
     wb_sqlite_db_close(&session->db);
     if (session->sweep_fd >= 0)
         (void)close(session->sweep_fd);
+    if (session->turn_fd >= 0)
+        (void)close(session->turn_fd);
     free(session->operations);
     free(session);
 }
