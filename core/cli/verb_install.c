@@ -7,12 +7,32 @@
 #include "core/cli/cli.h"
 #include "core/endpoint/endpoint.h"
 
+#define SQL_API CLI_LONG_OPTION(1)
+
 static const cli_option options[] = {
     CLI_OPTION_CONFIG,
     { 'e', "endpoint", "NAME", "this endpoint only" },
     { 'p', "print-sql", NULL, "print the SQL for the tables, and change nothing" },
+    { SQL_API, "sql-api", NULL, "make also what programs send messages with in SQL" },
     CLI_OPTION_END,
 };
+
+/* The interface claims ids as the outbox does, and what it sends is sent by instances that run. */
+static int check_sql_api(const wb_endpoint_setup *setup)
+{
+    const char *name = setup->config->name;
+    const char *processor = setup->config->session.processor_endpoint;
+    if (setup->plan.send_only && processor)
+        return cli_fail(EX_CONFIG, "endpoint \"%s\": it is send-only and uses the tables of its processor: install the "
+                                   "SQL interface of endpoint \"%s\"", name, processor);
+    if (setup->plan.send_only || !setup->plan.outbox)
+        return cli_fail(EX_CONFIG, "endpoint \"%s\": --sql-api wants an endpoint with an input queue and outbox.enabled = "
+                                   "true (--endpoint NAME chooses one)", name);
+    if (!(setup->persistence->capabilities & WB_CAP_WRITTEN))
+        return cli_fail(EX_CONFIG, "endpoint \"%s\": the persistence \"%s\" has no interface in SQL", name,
+                        setup->persistence->name);
+    return EX_OK;
+}
 
 static int install_or_print(wb_endpoint *endpoint, const char *name, int print, wb_error *error)
 {
@@ -41,18 +61,24 @@ static int install_one(const wb_endpoint_setup *setup, int print)
                       : cli_fail(wb_error_exit_code(&error), "endpoint \"%s\": %s", name, error.text);
 }
 
+static int install_as_asked(const wb_endpoint_setup *setup, const cli_values *values)
+{
+    int code = values->value[SQL_API] ? check_sql_api(setup) : EX_OK;
+    return code == EX_OK ? install_one(setup, values->value['p'] != NULL) : code;
+}
+
 static int run(const cli_values *values)
 {
     wb_setup *setup = NULL;
-    int code = cli_load(values, 0, &setup);
+    int code = cli_load(values, values->value[SQL_API] ? WB_SETUP_SQL_API : 0, &setup);
     if (code != EX_OK)
         return code;
     if (values->value['e']) {
         const wb_endpoint_setup *one = cli_endpoint(setup, values->value['e']);
-        code = one ? install_one(one, values->value['p'] != NULL) : EX_USAGE;
+        code = one ? install_as_asked(one, values) : EX_USAGE;
     } else {
         for (size_t i = 0; i < setup->endpoint_count && code == EX_OK; i++)
-            code = install_one(&setup->endpoints[i], values->value['p'] != NULL);
+            code = install_as_asked(&setup->endpoints[i], values);
     }
     wb_setup_free(setup);
     return code;

@@ -16,6 +16,7 @@
 #include "core/endpoint/limits.h"
 #include "core/pipeline/defer.h"
 #include "core/pipeline/worker.h"
+#include "core/written/relay.h"
 
 /* A worker's place: empty before its thread was started and after it was joined. */
 typedef struct {
@@ -33,6 +34,7 @@ struct wb_endpoint {
     wb_housekeeper housekeeper;
     int has_housekeeper;
     wb_poller poller;
+    wb_written_relay relay;
     void *owner;
     int result;      /* WB_OK, or the class of `failure` while seats are empty for it */
     wb_error failure; /* why the first of those who gave up did */
@@ -258,6 +260,19 @@ static int start_poller(wb_endpoint *e, wb_error *error)
                                     "could not start the poller of delayed messages: %s", strerror(code));
 }
 
+/* What programs write is claimed, and sent, as what handlers do: it is part of the outbox. */
+static int start_relay(wb_endpoint *e, wb_error *error)
+{
+    if (!e->pipeline.outbox || !(e->setup->persistence->capabilities & WB_CAP_WRITTEN))
+        return WB_OK;
+    e->relay.pipeline = &e->pipeline;
+    e->relay.retries = (unsigned)e->setup->config->delayed_delivery.number_of_retries;
+    int code = wb_written_relay_start(&e->relay);
+    return code == 0 ? WB_OK
+                     : wb_error_set(error, WB_FATAL, WB_CAUSE_OTHER, code,
+                                    "could not start the relay of what programs write: %s", strerror(code));
+}
+
 int wb_endpoint_start(wb_endpoint *e, wb_error *error)
 {
     char workers[12];
@@ -275,7 +290,9 @@ int wb_endpoint_start(wb_endpoint *e, wb_error *error)
     r = fill_seats(e, error);
     if (r == WB_OK)
         r = wb_endpoint_keep(e, error);
-    return r == WB_OK ? start_poller(e, error) : r;
+    if (r == WB_OK)
+        r = start_poller(e, error);
+    return r == WB_OK ? start_relay(e, error) : r;
 }
 
 static void interrupt_workers(wb_endpoint *e)
@@ -359,6 +376,7 @@ void wb_endpoint_stop(wb_endpoint *e)
     if (e->has_housekeeper)
         wb_housekeeper_wake(&e->housekeeper);
     wb_alarm_ring(&p->alarm);
+    wb_written_relay_wake(&e->relay);
 }
 
 int wb_endpoint_has_ended(const wb_endpoint *e)
@@ -366,7 +384,7 @@ int wb_endpoint_has_ended(const wb_endpoint *e)
     for (unsigned i = 0; i < e->seat_count; i++)
         if (e->seats[i].is_taken && !atomic_load(&e->seats[i].worker.ended))
             return 0;
-    return wb_housekeeper_has_ended(&e->housekeeper) && wb_poller_has_ended(&e->poller);
+    return wb_housekeeper_has_ended(&e->housekeeper) && wb_poller_has_ended(&e->poller) && wb_written_relay_has_ended(&e->relay);
 }
 
 int wb_endpoint_join(wb_endpoint *e, wb_error *error)
@@ -378,6 +396,7 @@ int wb_endpoint_join(wb_endpoint *e, wb_error *error)
         wb_housekeeper_stop(&e->housekeeper);
     e->has_housekeeper = 0;
     wb_poller_stop(&e->poller);
+    wb_written_relay_stop(&e->relay);
     if (e->result != WB_OK)
         *error = e->failure;
     return e->result;

@@ -262,7 +262,7 @@ static void list_error_queues(wb_arena *arena, const wb_endpoint_config *config,
     info->error_queue_count = count;
 }
 
-static void fill_info(wb_arena *arena, wb_endpoint_setup *endpoint, wb_problems *handler_problems)
+static void fill_info(wb_arena *arena, wb_endpoint_setup *endpoint, uint32_t flags, wb_problems *handler_problems)
 {
     const wb_endpoint_config *config = endpoint->config;
     endpoint->info = (wb_endpoint_info){
@@ -286,6 +286,7 @@ static void fill_info(wb_arena *arena, wb_endpoint_setup *endpoint, wb_problems 
     wb_subscriptions_make(arena, config, &endpoint->handlers, handler_problems, &endpoint->info.types,
                           &endpoint->info.type_count);
     endpoint->persistence_info = endpoint->info;
+    endpoint->persistence_info.sql_api = (flags & WB_SETUP_SQL_API) != 0;
     if (endpoint->plan.send_only && config->session.processor_endpoint)
         endpoint->persistence_info.name = config->session.processor_endpoint;
 }
@@ -304,7 +305,7 @@ static void load_endpoint(const loading *l)
     if (plugins_are_known(endpoint) && !(l->flags & WB_SETUP_PLUGINS_ONLY))
         negotiate(l);
     warn_of_retention(l);
-    fill_info(&l->setup->config->arena, endpoint, has_handlers ? l->problems : NULL);
+    fill_info(&l->setup->config->arena, endpoint, l->flags, has_handlers ? l->problems : NULL);
     endpoint->is_ready =
         !endpoint->config->has_errors && l->problems->error_count == errors_before;
 }

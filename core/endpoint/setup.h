@@ -48,6 +48,8 @@ typedef struct wb_setup {
 /** Load plugins and their options only: no handler modules, no negotiation, no plan. For
  *  what tries a plugin in ways of its own. */
 #define WB_SETUP_PLUGINS_ONLY 2u
+/** An installation makes what programs write messages with in SQL (sys/written.h), too. */
+#define WB_SETUP_SQL_API 4u
 
 /** Load a configuration file. Every problem is added to `problems`, warnings too, from
  *  syntax to negotiation, for all endpoints.

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "core/written/lot.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/clock.h"
+#include "core/base/crash.h"
+#include "core/base/log.h"
+#include "core/recover/parked.h"
+#include "core/written/message.h"
+
+#define NONE WB_WRITTEN_LOT_MAX
+/* The result of an operation that no transport was given. */
+#define UNTRIED (-1)
+/* Before a refused message is tried again: doubled with each try, at most an hour. */
+#define REFUSED_PAUSE (1 * WB_SECOND)
+/* A privilege that is missing, an error queue that refuses. */
+#define PRIVILEGE_PAUSE (30 * WB_SECOND)
+#define ERROR_QUEUE_PAUSE (60 * WB_SECOND)
+/* What no version that runs here can read. */
+#define LATER_PAUSE (3600 * WB_SECOND)
+
+void wb_written_lot_init(wb_written_lot *lot, wb_pipeline *pipeline, unsigned retries)
+{
+    memset(lot, 0, sizeof *lot);
+    lot->pipeline = pipeline;
+    lot->origin = wb_written_origin(&pipeline->origin);
+    lot->retries = retries;
+    lot->entries = wb_alloc_zero(WB_WRITTEN_LOT_MAX, sizeof *lot->entries);
+    lot->removed = wb_alloc_zero(WB_WRITTEN_LOT_MAX, sizeof *lot->removed);
+    lot->rests = wb_alloc_zero(WB_WRITTEN_LOT_MAX, sizeof *lot->rests);
+    wb_arena_init(&lot->arena, 256 * 1024);
+}
+
+void wb_written_lot_free(wb_written_lot *lot)
+{
+    free(lot->entries);
+    free(lot->removed);
+    free(lot->rests);
+    wb_window_free(&lot->window);
+    wb_arena_free(&lot->arena);
+}
+
+/* ---- fetch --------------------------------------------------------------------------- */
+
+static void make_unusable(wb_written_lot *lot, wb_written_entry *entry, const wb_written *row, const wb_error *error)
+{
+    entry->reason = wb_arena_copy(&lot->arena, error->text, strlen(error->text));
+    entry->copy = wb_written_unusable(lot->pipeline, row, error->text, &lot->arena);
+    if (entry->copy)
+        entry->copy->result = UNTRIED;
+}
+
+static int take(void *argument, const wb_written *row)
+{
+    wb_written_lot *lot = argument;
+    wb_error error = { 0 };
+    if (lot->count == WB_WRITTEN_LOT_MAX)
+        return WB_OK;
+    wb_written_entry *entry = &lot->entries[lot->count++];
+    *entry = (wb_written_entry){ .number = row->number, .tries = row->tries, .before = NONE };
+    if (row->key.size)
+        entry->key = (wb_written_text){ wb_arena_copy(&lot->arena, row->key.data, row->key.size), row->key.size };
+    entry->is_later = row->form != WB_WRITTEN_FORM;
+    if (entry->is_later)
+        return WB_OK;
+    entry->operation = wb_written_message(&lot->origin, row, &lot->arena, &error);
+    if (entry->operation)
+        entry->operation->result = UNTRIED;
+    else
+        make_unusable(lot, entry, row, &error);
+    return WB_OK;
+}
+
+static int compare_keys(const void *left, const void *right)
+{
+    const wb_written_entry *a = *(wb_written_entry *const *)left, *b = *(wb_written_entry *const *)right;
+    size_t both = a->key.size < b->key.size ? a->key.size : b->key.size;
+    int order = both ? memcmp(a->key.data, b->key.data, both) : 0;
+    if (!order)
+        order = (a->key.size > b->key.size) - (a->key.size < b->key.size);
+    return order ? order : (a > b) - (a < b);
+}
+
+static int is_same_key(const wb_written_entry *a, const wb_written_entry *b)
+{
+    return a->key.size && a->key.size == b->key.size && memcmp(a->key.data, b->key.data, a->key.size) == 0;
+}
+
+/* Of each the one before with its key. */
+static void link_keys(wb_written_lot *lot)
+{
+    wb_written_entry **sorted = wb_alloc((lot->count + 1) * sizeof(wb_written_entry *));
+    for (size_t i = 0; i < lot->count; i++)
+        sorted[i] = &lot->entries[i];
+    qsort(sorted, lot->count, sizeof(wb_written_entry *), compare_keys);
+    for (size_t i = 1; i < lot->count && !wb_bug("written_keys_ignored"); i++)
+        if (is_same_key(sorted[i - 1], sorted[i]))
+            sorted[i]->before = (size_t)(sorted[i - 1] - lot->entries);
+    free(sorted);
+}
+
+int wb_written_lot_fetch(wb_written_lot *lot, wb_storage_session *storage, int *ret_has_turn, wb_error *error)
+{
+    wb_written_fetch fetch = { .struct_size = sizeof fetch, .limit = WB_WRITTEN_LOT_MAX };
+    lot->count = lot->removed_count = lot->rest_count = 0;
+    wb_arena_reset(&lot->arena);
+    int r = lot->pipeline->persistence_ops->written->fetch(storage, &fetch, take, lot, error);
+    *ret_has_turn = fetch.has_turn;
+    if (r == WB_OK && lot->count)
+        link_keys(lot);
+    return r;
+}
+
+/* ---- dispatch -------------------------------------------------------------------------- */
+
+static int is_out(const wb_written_entry *entry)
+{
+    return (entry->operation && entry->operation->result == WB_OK) || (entry->copy && entry->copy->result == WB_OK);
+}
+
+static wb_delayed_key destination_of(const wb_operation *operation)
+{
+    return (wb_delayed_key){ .destination = operation->destination, .destination_size = strlen(operation->destination) };
+}
+
+/* Silences know destinations as long as a name may be. */
+static int is_held(wb_written_lot *lot, const wb_operation *operation, int64_t now)
+{
+    const wb_delayed_key key = destination_of(operation);
+    return wb_silences_hold(&lot->silences, &key, now);
+}
+
+static void hold_silent(wb_written_lot *lot)
+{
+    int64_t now = wb_clock_monotonic();
+    wb_silences_start(&lot->silences);
+    for (size_t i = 0; i < lot->count; i++)
+        lot->entries[i].is_held = lot->entries[i].operation && is_held(lot, lot->entries[i].operation, now);
+}
+
+static int may_go(const wb_written_lot *lot, const wb_written_entry *entry)
+{
+    return entry->operation && entry->operation->result == UNTRIED && !entry->is_held &&
+           (entry->before == NONE || is_out(&lot->entries[entry->before]));
+}
+
+static void fill_window(wb_written_lot *lot)
+{
+    wb_window_clear(&lot->window, &lot->arena);
+    for (size_t i = 0; i < lot->count; i++)
+        if (may_go(lot, &lot->entries[i]))
+            wb_window_add(&lot->window, lot->entries[i].operation);
+}
+
+/* The session lives, so it is the destination that is silent. */
+static void listen(wb_written_lot *lot)
+{
+    int64_t now = wb_clock_monotonic();
+    for (size_t i = 0; i < lot->count; i++) {
+        const wb_operation *operation = lot->entries[i].operation;
+        if (!operation || operation->result == UNTRIED)
+            continue;
+        const wb_delayed_key key = destination_of(operation);
+        if (operation->result == WB_OK || operation->result == WB_REJECT)
+            (void)wb_silences_forget(&lot->silences, &key);
+        else if (wb_silences_note(&lot->silences, &key, now))
+            wb_log_event(WB_LOG_WARNING, "a destination confirms nothing: what was written for it waits",
+                         { "endpoint", lot->pipeline->endpoint }, { "destination", operation->destination });
+    }
+}
+
+static int send_windows(wb_written_lot *lot, wb_outlet *outlet, wb_error *error)
+{
+    int r = WB_OK;
+    for (fill_window(lot); r == WB_OK && lot->window.count; fill_window(lot)) {
+        wb_crash_point("written_before_dispatch");
+        wb_crash_scope("written_");
+        r = wb_window_send(&lot->window, outlet, error);
+        wb_crash_scope("");
+        wb_crash_point("written_after_dispatch");
+        if (lot->pipeline->stop || wb_clock_monotonic() >= outlet->until)
+            break;
+    }
+    return r;
+}
+
+static int is_refused_for_good(const wb_written_lot *lot, const wb_written_entry *entry)
+{
+    const wb_operation *operation = entry->operation;
+    return operation && operation->result == WB_REJECT && operation->cause != WB_CAUSE_REFUSED &&
+           (operation->cause == WB_CAUSE_UNROUTABLE || operation->cause == WB_CAUSE_TOO_LARGE ||
+            entry->tries >= lot->retries);
+}
+
+static void log_moved(const wb_written_lot *lot, const wb_written_entry *entry)
+{
+    wb_log_event(WB_LOG_ERROR, "what was written in SQL is moved to the error queue",
+                 { "endpoint", lot->pipeline->endpoint },
+                 { "message_id", entry->operation ? entry->operation->id : entry->copy->id },
+                 { "destination", entry->operation ? entry->operation->destination : NULL },
+                 { "error_queue", entry->copy->destination },
+                 { "reason", entry->operation ? entry->operation->reason : entry->reason });
+}
+
+/* What stands behind another with its key goes when that is out. */
+static int move_refused(wb_written_lot *lot, wb_outlet *outlet, wb_error *error)
+{
+    wb_window_clear(&lot->window, &lot->arena);
+    for (size_t i = 0; i < lot->count; i++) {
+        wb_written_entry *entry = &lot->entries[i];
+        if (is_refused_for_good(lot, entry) && (entry->copy = wb_written_refused(lot->pipeline, entry->operation, &lot->arena)))
+            entry->copy->result = UNTRIED;
+        if (entry->copy && (entry->before == NONE || is_out(&lot->entries[entry->before])))
+            wb_window_add(&lot->window, entry->copy);
+    }
+    if (!lot->window.count)
+        return WB_OK;
+    wb_crash_point("written_before_move");
+    int r = wb_window_send(&lot->window, outlet, error);
+    wb_crash_point("written_after_move");
+    for (size_t i = 0; i < lot->count; i++)
+        if (lot->entries[i].copy && lot->entries[i].copy->result == WB_OK)
+            log_moved(lot, &lot->entries[i]);
+    return r;
+}
+
+/* ---- what became of each ----------------------------------------------------------------- */
+
+static int is_refused(const wb_operation *operation)
+{
+    return operation && operation->result == WB_REJECT;
+}
+
+static wb_written_rest rest_of(const wb_written_entry *entry, int64_t pause, int is_tried, const char *reason)
+{
+    return (wb_written_rest){ .struct_size = sizeof(wb_written_rest),
+                              .number = entry->number,
+                              .pause = pause > WB_SECOND ? pause : WB_SECOND,
+                              .is_tried = is_tried,
+                              .reason = reason };
+}
+
+static wb_written_rest rest_of_refused(const wb_written_entry *entry)
+{
+    const wb_operation *operation = entry->operation;
+    if (is_refused(entry->copy))
+        return rest_of(entry, ERROR_QUEUE_PAUSE, 1, operation ? operation->reason : entry->reason);
+    if (!operation)
+        return rest_of(entry, ERROR_QUEUE_PAUSE, 1, entry->reason);
+    if (operation->cause == WB_CAUSE_REFUSED)
+        return rest_of(entry, PRIVILEGE_PAUSE, 1, operation->reason);
+    return rest_of(entry, wb_parked_pause(REFUSED_PAUSE, (uint32_t)entry->tries + 1), 1, operation->reason);
+}
+
+static int is_untried(const wb_operation *operation)
+{
+    return operation && operation->result == UNTRIED;
+}
+
+/* Nobody knows whether the broker has it, and the session lives: its destination is silent. */
+static int64_t silence_of(wb_written_lot *lot, const wb_written_entry *entry)
+{
+    if (!entry->operation || (!entry->is_held && (entry->operation->result == UNTRIED || is_refused(entry->operation))))
+        return 0;
+    const wb_delayed_key key = destination_of(entry->operation);
+    const wb_silence *silence = wb_silences_find(&lot->silences, &key);
+    int64_t left = silence ? silence->until - wb_clock_monotonic() : 0;
+    return left > 0 ? left : 0;
+}
+
+static int stays(const wb_written_entry *entry)
+{
+    return is_refused(entry->copy) || (is_refused(entry->operation) && !is_untried(entry->copy)) ||
+           (!entry->operation && !entry->copy);
+}
+
+static void log_stays(const wb_written_lot *lot, const wb_written_entry *entry, const wb_written_rest *rest)
+{
+    wb_log_event(WB_LOG_WARNING, "what was written in SQL cannot be sent: it is tried again later",
+                 { "endpoint", lot->pipeline->endpoint },
+                 { "message_id", entry->operation ? entry->operation->id : NULL },
+                 { "destination", entry->operation ? entry->operation->destination : NULL },
+                 { "reason", rest->reason });
+}
+
+static void sort_out(wb_written_lot *lot, wb_written_entry *entry)
+{
+    int64_t silent = silence_of(lot, entry);
+    if (is_out(entry)) {
+        lot->removed[lot->removed_count++] = entry->number;
+        return;
+    }
+    wb_written_rest *rest = &lot->rests[lot->rest_count];
+    if (entry->is_later)
+        *rest = rest_of(entry, LATER_PAUSE, 0, "a later version of Waybill wrote this");
+    else if (silent)
+        *rest = rest_of(entry, silent, 0, "no confirmation came in time");
+    else if (stays(entry))
+        *rest = rest_of_refused(entry);
+    else
+        return; /* not tried yet, or it is not known what became of it: at once */
+    lot->rest_count++;
+    if (!silent)
+        log_stays(lot, entry, rest);
+}
+
+int wb_written_lot_dispatch(wb_written_lot *lot, wb_outlet *outlet, wb_error *error)
+{
+    hold_silent(lot);
+    int r = send_windows(lot, outlet, error);
+    if (r == WB_OK || r == WB_IN_DOUBT)
+        listen(lot);
+    if (r == WB_OK)
+        r = move_refused(lot, outlet, error);
+    for (size_t i = 0; i < lot->count; i++)
+        sort_out(lot, &lot->entries[i]);
+    return r;
+}
+
+int wb_written_lot_settle(wb_written_lot *lot, wb_storage_session *storage, wb_error *error)
+{
+    if (lot->removed_count)
+        wb_crash_point("written_before_settle");
+    int r = lot->pipeline->persistence_ops->written->settle(storage, lot->removed, lot->removed_count, lot->rests,
+                                                            lot->rest_count, error);
+    if (r != WB_OK)
+        return r;
+    if (lot->removed_count)
+        wb_crash_point("written_after_settle");
+    lot->removed_count = lot->rest_count = 0;
+    return WB_OK;
+}
+
+int wb_written_lot_is_open(const wb_written_lot *lot)
+{
+    return lot->removed_count || lot->rest_count;
+}
+
+/* One with a key may wait for what was moved just now. */
+int wb_written_lot_is_followed(const wb_written_lot *lot)
+{
+    for (size_t i = 0; i < lot->count; i++)
+        if (is_untried(lot->entries[i].operation) && !lot->entries[i].is_held &&
+            lot->entries[i].before != NONE && is_out(&lot->entries[lot->entries[i].before]))
+            return 1;
+    return lot->count == WB_WRITTEN_LOT_MAX;
+}

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What programs write in SQL: headers in JSON, and the message a row becomes.
+ */
+#include <config.h>
+
+#include "tests/unit/conf_support.h"
+
+#include <string.h>
+
+#include "core/base/arena.h"
+#include "core/base/clock.h"
+#include "core/message/header_names.h"
+#include "core/message/incoming.h"
+#include "core/written/headers.h"
+#include "core/written/message.h"
+
+typedef struct {
+    wb_arena arena;
+    wb_header headers[WB_WRITTEN_HEADERS_MAX];
+    size_t count;
+    wb_error error;
+} parsed;
+
+static int parse(parsed *p, const char *text, size_t size)
+{
+    wb_arena_init(&p->arena, 4096);
+    memset(&p->error, 0, sizeof p->error);
+    return wb_written_headers_parse(text, size, &p->arena, p->headers, &p->count, &p->error);
+}
+
+static void check_one(const char *text, const char *name, const char *value, size_t value_size)
+{
+    parsed p;
+    if (parse(&p, text, strlen(text)) != WB_OK)
+        fail_msg("%s: %s", text, p.error.text);
+    assert_int_equal(p.count, 1);
+    assert_string_equal(p.headers[0].name, name);
+    assert_int_equal(p.headers[0].name_size, strlen(name));
+    assert_int_equal(p.headers[0].value_size, value_size);
+    assert_memory_equal(p.headers[0].value, value, value_size + 1);
+    wb_arena_free(&p.arena);
+}
+
+#define CHECK_ONE(text, name, value) check_one(text, name, value, sizeof(value) - 1)
+
+static void test_headers(void **state)
+{
+    parsed p;
+    (void)state;
+    assert_int_equal(parse(&p, NULL, 0), WB_OK);
+    assert_int_equal(p.count, 0);
+    wb_arena_free(&p.arena);
+    assert_int_equal(parse(&p, " { } ", 5), WB_OK);
+    assert_int_equal(p.count, 0);
+    wb_arena_free(&p.arena);
+    CHECK_ONE("{\"a\":\"b\"}", "a", "b");
+    CHECK_ONE("\t{ \"a.b\" :\n\"\" }\r", "a.b", "");
+    CHECK_ONE("{\"\\\"\\\\\\/\\b\\f\\n\\r\\t\":\"x\"}", "\"\\/\b\f\n\r\t", "x");
+    CHECK_ONE("{\"a\":\"\\u0041\\u00e9\\u20AC\\ud83d\\ude00\"}", "a", "A\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80");
+    CHECK_ONE("{\"a\":\"\xc3\xa9 {[,:]}\"}", "a", "\xc3\xa9 {[,:]}");
+    static const char two[] = "{\"a\":\"1\",\"b\":\"2\"}";
+    assert_int_equal(parse(&p, two, sizeof two - 1), WB_OK);
+    assert_int_equal(p.count, 2);
+    assert_string_equal(p.headers[1].value, "2");
+    wb_arena_free(&p.arena);
+}
+
+static void check_refused(const char *text, size_t size, const char *reason)
+{
+    parsed p;
+    assert_int_equal(parse(&p, text, size), WB_REJECT);
+    if (!strstr(p.error.text, reason))
+        fail_msg("%s: %s", text, p.error.text);
+    wb_arena_free(&p.arena);
+}
+
+#define CHECK_REFUSED(text, reason) check_refused(text, sizeof(text) - 1, reason)
+
+static void test_headers_that_are_none(void **state)
+{
+    (void)state;
+    CHECK_REFUSED("", "no JSON object (at byte 1)");
+    CHECK_REFUSED("[]", "no JSON object");
+    CHECK_REFUSED("null", "no JSON object");
+    CHECK_REFUSED("{", "a string is expected");
+    CHECK_REFUSED("{}x", "something follows");
+    CHECK_REFUSED("{\"a\":1}", "no string (at byte 6)");
+    CHECK_REFUSED("{\"a\":null}", "no string");
+    CHECK_REFUSED("{\"a\":{}}", "no string");
+    CHECK_REFUSED("{\"a\"}", "a colon");
+    CHECK_REFUSED("{\"a\":\"b\"", "a comma or the end");
+    CHECK_REFUSED("{\"a\":\"b\",}", "a string is expected");
+    CHECK_REFUSED("{\"a\":\"b", "does not end");
+    CHECK_REFUSED("{\"a\":\"b\\", "escape");
+    CHECK_REFUSED("{\"a\":\"\\x\"}", "escape");
+    CHECK_REFUSED("{\"a\":\"\\u12\"}", "escape");
+    CHECK_REFUSED("{\"a\":\"\\u0000\"}", "NUL");
+    CHECK_REFUSED("{\"a\":\"\\ud800\"}", "escape");
+    CHECK_REFUSED("{\"a\":\"\\ud800\\u0041\"}", "escape");
+    CHECK_REFUSED("{\"a\":\"\\udc00\"}", "escape");
+    CHECK_REFUSED("{\"a\":\"\n\"}", "control character");
+    CHECK_REFUSED("{\"a\":\"\0\"}", "control character");
+    CHECK_REFUSED("{\"a\":\"1\",\"a\":\"2\"}", "twice");
+}
+
+/* One more than may be, and what is cut off at each byte. */
+static void test_headers_at_their_limits(void **state)
+{
+    char text[16384] = "{";
+    static const char whole[] = "{\"a\":\"\\ud83d\\ude00\",\"b\":\"c\"}";
+    parsed p;
+    (void)state;
+    for (int i = 0; i <= WB_WRITTEN_HEADERS_MAX; i++)
+        (void)snprintf(text + strlen(text), sizeof text - strlen(text), "%s\"%d\":\"\"", i ? "," : "", i);
+    strcat(text, "}");
+    check_refused(text, strlen(text), "more than 256");
+    for (size_t size = 0; size < sizeof whole - 1; size++) {
+        assert_int_equal(parse(&p, whole, size), WB_REJECT);
+        wb_arena_free(&p.arena);
+    }
+}
+
+/* ---- messages ------------------------------------------------------------------------------ */
+
+#define TEXT(string) { (string), sizeof(string) - 1 }
+
+static const wb_written whole = {
+    .struct_size = sizeof whole, .number = 1, .form = WB_WRITTEN_FORM, .written = INT64_C(1700000000123456000),
+    .id = TEXT("id-1"), .destination = TEXT("queue"), .type = TEXT("A.Type"), .headers = TEXT("{\"a\": \"b\"}"),
+    .key = TEXT("key"), .body = TEXT("body"),
+};
+
+static const char *value_of(const wb_operation *operation, const char *name)
+{
+    const wb_header *found = wb_headers_find(operation->headers, operation->header_count, name, strlen(name));
+    return found ? found->value : "absent";
+}
+
+static wb_origin make_origin(const char *machine)
+{
+    wb_origin origin = wb_origin_make("desk", 1, 1024);
+    origin.machine = (wb_text){ machine, strlen(machine) };
+    return wb_written_origin(&origin);
+}
+
+/* Whoever sends it, and whenever. */
+static void test_message_is_the_same(void **state)
+{
+    const wb_origin here = make_origin("here"), there = make_origin("there");
+    wb_error error = { 0 };
+    wb_arena arena;
+    (void)state;
+    wb_arena_init(&arena, 4096);
+    const wb_operation *first = wb_written_message(&here, &whole, &arena, &error);
+    const wb_operation *second = wb_written_message(&there, &whole, &arena, &error);
+    assert_non_null(first);
+    assert_non_null(second);
+    assert_string_equal(first->destination, "queue");
+    assert_int_equal(first->kind, WB_OPERATION_SEND);
+    assert_memory_equal(first->id, "id-1", 4);
+    assert_memory_equal(first->key, "key", 3);
+    assert_memory_equal(first->body, "body", 4);
+    assert_string_equal(value_of(first, "a"), "b");
+    assert_string_equal(value_of(first, WB_HEADER_TYPES), "A.Type");
+    assert_string_equal(value_of(first, WB_HEADER_ORIGINATING_ENDPOINT), "desk");
+    assert_string_equal(value_of(first, WB_HEADER_TIME_SENT), "2023-11-14 22:13:20:123456 Z");
+    assert_int_equal(first->header_count, second->header_count);
+    for (size_t i = 0; i < first->header_count; i++) {
+        assert_string_equal(first->headers[i].name, second->headers[i].name);
+        assert_string_equal(first->headers[i].value, second->headers[i].value);
+    }
+    wb_arena_free(&arena);
+}
+
+static void check_no_message(const wb_written *row, const char *reason)
+{
+    const wb_origin origin = make_origin("here");
+    wb_error error = { 0 };
+    wb_arena arena;
+    wb_arena_init(&arena, 4096);
+    assert_null(wb_written_message(&origin, row, &arena, &error));
+    if (!strstr(error.text, reason))
+        fail_msg("not \"%s\": %s", reason, error.text);
+    wb_arena_free(&arena);
+}
+
+#define CHECK_NO_MESSAGE(member, text, reason)                                                     \
+    do {                                                                                           \
+        wb_written one = whole;                                                                    \
+        one.member = (wb_written_text)TEXT(text);                                                  \
+        check_no_message(&one, reason);                                                            \
+    } while (0)
+
+static void test_rows_that_are_no_message(void **state)
+{
+    static char large[2000];
+    wb_written row = whole;
+    (void)state;
+    CHECK_NO_MESSAGE(id, "", "its id");
+    CHECK_NO_MESSAGE(type, "", "no type");
+    CHECK_NO_MESSAGE(type, "a\nb", "no text");
+    CHECK_NO_MESSAGE(type, "a\0b", "NUL");
+    CHECK_NO_MESSAGE(destination, "", "no destination");
+    CHECK_NO_MESSAGE(destination, "q\xff", "no text");
+    CHECK_NO_MESSAGE(headers, "[]", "cannot be read");
+    CHECK_NO_MESSAGE(headers, "{\"\": \"b\"}", "no name");
+    row.body = (wb_written_text){ large, sizeof large };
+    check_no_message(&row, "over body_max");
+    row = whole;
+    row.id = (wb_written_text){ large, 256 };
+    check_no_message(&row, "its id");
+}
+
+static void test_time_of_the_program(void **state)
+{
+    const wb_origin origin = make_origin("here");
+    wb_written row = whole;
+    wb_error error = { 0 };
+    wb_arena arena;
+    (void)state;
+    wb_arena_init(&arena, 4096);
+    row.headers = (wb_written_text)TEXT("{\"NServiceBus.TimeSent\": \"then\"}");
+    row.destination = (wb_written_text){ NULL, 0 };
+    const wb_operation *operation = wb_written_message(&origin, &row, &arena, &error);
+    assert_non_null(operation);
+    assert_string_equal(value_of(operation, WB_HEADER_TIME_SENT), "then");
+    assert_int_equal(operation->kind, WB_OPERATION_PUBLISH);
+    assert_string_equal(operation->destination, "A.Type");
+    wb_arena_free(&arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_headers),
+        cmocka_unit_test(test_headers_that_are_none),
+        cmocka_unit_test(test_headers_at_their_limits),
+        cmocka_unit_test(test_message_is_the_same),
+        cmocka_unit_test(test_rows_that_are_no_message),
+        cmocka_unit_test(test_time_of_the_program),
+    };
+    return cmocka_run_group_tests_name("written", tests, NULL, NULL);
+}
