@@ -36,7 +36,8 @@ static const char *const bugs[] = { "none", "ids_ignore_case", "ids_lose_blanks"
                                     "guesses_are_exact", "counts_what_is_pending",
                                     "lists_as_a_sweep", "heads_are_whole",
                                     "rows_are_everybodys", "takes_what_is_gone",
-                                    NULL };
+                                    "written_comes_again", "written_waits_for_nothing", "written_loses_keys",
+                                    "written_in_pieces", "written_to_anybody", "claims_are_always_new", NULL };
 enum { NONE, IDS_IGNORE_CASE, IDS_LOSE_BLANKS, IDS_END_AT_NUL, CLAIMS_BY_LOOKING, FORGETS_RELEASED,
        TRUNCATES_OPERATIONS, MARKS_ROLL_BACK, REST_IS_DROPPED, CLEAN_UP_TAKES_PENDING,
        SWEEPS_NEWEST_FIRST, REFUSED_COMMIT_IS_OK, CLOSE_COMMITS, DOUBT_IS_OK, DOUBT_IS_NOTHING,
@@ -44,7 +45,9 @@ enum { NONE, IDS_IGNORE_CASE, IDS_LOSE_BLANKS, IDS_END_AT_NUL, CLAIMS_BY_LOOKING
        SWEEPS_WHAT_IS_NOT_DUE, PARKS_NOTHING, CLOCK_IS_A_YEAR_OFF, CLOCK_STANDS_STILL,
        LOCKS_ARE_THE_MESSAGES, STORES_AS_BEGUN, LATE_CLAIMS_DO_NOTHING, FINDS_BY_CLAIMING,
        FINDS_NOTHING, UUIDS_IN_ANY_CASE, UUIDS_UNESCAPED, GUESSES_ARE_EXACT,
-       COUNTS_WHAT_IS_PENDING, LISTS_AS_A_SWEEP, HEADS_ARE_WHOLE, ROWS_ARE_EVERYBODYS, TAKES_WHAT_IS_GONE };
+       COUNTS_WHAT_IS_PENDING, LISTS_AS_A_SWEEP, HEADS_ARE_WHOLE, ROWS_ARE_EVERYBODYS, TAKES_WHAT_IS_GONE,
+       WRITTEN_COMES_AGAIN, WRITTEN_WAITS_FOR_NOTHING, WRITTEN_LOSES_KEYS, WRITTEN_IN_PIECES, WRITTEN_TO_ANYBODY,
+       CLAIMS_ARE_ALWAYS_NEW };
 
 #define CLAIMS_MAX 1024
 #define MARKS_MAX 1024
@@ -419,6 +422,63 @@ static int broken_take(wb_storage_session *session, uint64_t batch, int *ret_tak
     return result;
 }
 
+
+/* ---- what programs write ----------------------------------------------------------------- */
+
+typedef struct {
+    wb_written_fn visit;
+    void *argument;
+} reading;
+
+static int read_row(void *argument, const wb_written *row)
+{
+    const reading *on = argument;
+    wb_written mangled = *row;
+    if (bug == WRITTEN_LOSES_KEYS)
+        mangled.key = (wb_written_text){ NULL, 0 };
+    if (bug == WRITTEN_IN_PIECES)
+        mangled.body.size = strnlen(mangled.body.data, mangled.body.size);
+    return on->visit(on->argument, &mangled);
+}
+
+static int broken_fetch(wb_storage_session *session, wb_written_fetch *fetch, wb_written_fn visit, void *argument,
+                        wb_error *error)
+{
+    reading on = { visit, argument };
+    const int result = base->written->fetch(session, fetch, read_row, &on, error);
+    if (bug == WRITTEN_TO_ANYBODY)
+        fetch->has_turn = 1;
+    return result;
+}
+
+static int broken_settle(wb_storage_session *session, const uint64_t *removed, size_t removed_count,
+                         const wb_written_rest *rests, size_t rest_count, wb_error *error)
+{
+    if (bug == WRITTEN_COMES_AGAIN && removed_count > 1)
+        removed_count = 1;
+    if (bug == WRITTEN_WAITS_FOR_NOTHING)
+        rest_count = 0;
+    return base->written->settle(session, removed, removed_count, rests, rest_count, error);
+}
+
+static int broken_program_claim(wb_storage_session *session, wb_written_text id, int *ret_is_new, wb_error *error)
+{
+    const int result = base->written->claim(session, id, ret_is_new, error);
+    if (bug == CLAIMS_ARE_ALWAYS_NEW)
+        *ret_is_new = 1;
+    return result;
+}
+
+static const wb_written_ops *break_written(void)
+{
+    static wb_written_ops ops;
+    ops = *base->written;
+    ops.fetch = broken_fetch;
+    ops.settle = broken_settle;
+    ops.claim = broken_program_claim;
+    return &ops;
+}
+
 /* ---- descriptor -------------------------------------------------------------------------- */
 
 static int broken_create(const wb_host *host, const wb_endpoint_info *endpoint, const void *config,
@@ -474,6 +534,7 @@ const wb_plugin *JOIN(broken_, JOIN(BASE, _LTX_wb_plugin))(void)
     if (WB_HAS(base, wb_persistence_ops, clock))
         ops.clock = broken_clock;
     ops.delayed = NULL; /* delayed_broken.c */
+    ops.written = break_written();
     plugin.capabilities &= ~(WB_CAP_DELAY_STORE | WB_CAP_DELAY_WITH_COMMIT);
     plugin.name = "broken_" TEXT(BASE);
     plugin.ops = &ops;

@@ -60,6 +60,9 @@ skip crash: before a commit, nothing happened
 skip crash: before a mark, the row is there
 skip late: the request of a commit with a claim is lost
 skip late: the reply of a commit with a claim is lost
+skip written: a fetch whose reply is lost can be made again
+skip written: the request of a settle is lost
+skip written: the reply of a settle is lost
 END
 # Delayed stores are broken in another test; these declare none.
 configure none
@@ -260,6 +263,25 @@ fail late: a commit waits for the transaction that holds its id, and is made aft
 fail late: a claim replaces the record it is told to, and no other
 fail late: and is made where that is not there
 fail late: a commit that is refused replaces nothing
+END
+try written_comes_again <<'END'
+fail written: a fetch ends with the row that reaches 32 MiB
+fail written: rows come by their numbers, until they are removed
+END
+try written_waits_for_nothing <<'END'
+fail written: what is postponed waits, and what is behind it with its key
+END
+try written_loses_keys <<'END'
+fail written: messages are fetched as they were written
+END
+try written_in_pieces <<'END'
+fail written: messages are fetched as they were written
+END
+try written_to_anybody <<'END'
+fail written: one session has the turn, until it is closed
+END
+try claims_are_always_new <<'END'
+fail written: an id is claimed once, until its record is old
 END
 try locks_are_the_messages <<'END'
 fail a lock that a neighbour holds for too long is the server's fault
