@@ -227,15 +227,7 @@ static wb_operation *make_copy(wb_lot *lot, const wb_operation *operation)
     char reason[1200];
     wb_operation_list list = { 0 };
     wb_describe_refusal(operation, reason, sizeof reason);
-    const wb_incoming incoming = { .struct_size = sizeof incoming,
-                                   .id = operation->id,
-                                   .id_size = operation->id_size,
-                                   .headers = operation->headers,
-                                   .header_count = operation->header_count,
-                                   .body = operation->body,
-                                   .body_size = operation->body_size,
-                                   .key = operation->key,
-                                   .key_size = operation->key_size };
+    const wb_incoming incoming = wb_recover_incoming(operation);
     const wb_failure failure = { .kind = WB_FAILURE_DISPATCH, .reason = reason, .attempts = 1 };
     const wb_failed_message message = {
         .incoming = &incoming,

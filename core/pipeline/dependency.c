@@ -93,6 +93,15 @@ void wb_waiter_met(wb_waiter *waiter)
     pthread_mutex_unlock(&d->lock);
 }
 
+void wb_waiter_note(wb_waiter *waiter, int result, wb_error *error, int64_t now)
+{
+    error->result = result;
+    if (result == WB_OK)
+        wb_waiter_met(waiter);
+    else
+        wb_waiter_missed(waiter, error, now);
+}
+
 void wb_waiter_leave(wb_waiter *waiter)
 {
     wb_dependency *d = waiter->dependency;

@@ -57,6 +57,8 @@ int64_t wb_waiter_turn(wb_waiter *waiter, int64_t now);
 void wb_waiter_missed(wb_waiter *waiter, const wb_error *error, int64_t now);
 /** The server answered: all may ask again. */
 void wb_waiter_met(wb_waiter *waiter);
+/** One or the other, by the result of asking it, which the error gets, too. */
+void wb_waiter_note(wb_waiter *waiter, int result, wb_error *error, int64_t now);
 /** It waits no longer, and nobody knows about the server: its thread ends. */
 void wb_waiter_leave(wb_waiter *waiter);
 

@@ -152,6 +152,19 @@ static void add_originals(header_list *list, const wb_incoming *incoming)
         drop_largest(list);
 }
 
+wb_incoming wb_recover_incoming(const wb_operation *operation)
+{
+    return (wb_incoming){ .struct_size = sizeof(wb_incoming),
+                          .id = operation->id,
+                          .id_size = operation->id_size,
+                          .headers = operation->headers,
+                          .header_count = operation->header_count,
+                          .body = operation->body,
+                          .body_size = operation->body_size,
+                          .key = operation->key,
+                          .key_size = operation->key_size };
+}
+
 wb_operation *wb_recover_error_operation(const wb_recoverability *policy, const wb_origin *origin,
                                          const wb_failed_message *message, wb_arena *arena,
                                          wb_operation_list *list)

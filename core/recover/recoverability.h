@@ -96,6 +96,9 @@ typedef struct wb_failed_message {
     const char *failed_queue; /* where a retry of it goes; NULL: the endpoint's own */
 } wb_failed_message;
 
+/** An operation that is refused for good, as a message that failed. Points to what it points to. */
+wb_incoming wb_recover_incoming(const wb_operation *operation);
+
 /** The operation that moves a message to the error queue: original body and headers, and why it
  *  failed. What was cut is named in its header Waybill.Trimmed. Lives as long as the arena;
  *  points into `incoming`. */

@@ -109,15 +109,6 @@ static void close_storage(wb_dispatcher *d)
     d->storage = NULL;
 }
 
-static void note(wb_waiter *waiter, int result, wb_error *error)
-{
-    error->result = result;
-    if (result == WB_OK)
-        wb_waiter_met(waiter);
-    else
-        wb_waiter_missed(waiter, error, wb_clock_monotonic());
-}
-
 static int open_outlet(wb_dispatcher *d, wb_error *error)
 {
     const wb_pipeline *p = d->pipeline;
@@ -125,7 +116,7 @@ static int open_outlet(wb_dispatcher *d, wb_error *error)
         return WB_OK;
     d->outlet = (wb_outlet){ .pipeline = d->pipeline };
     int r = p->transport_ops->open(p->transport, WB_SESSION_SEND, 0, &d->outlet.session, error);
-    note(&d->broker, r, error);
+    wb_waiter_note(&d->broker, r, error, wb_clock_monotonic());
     return r;
 }
 
@@ -135,7 +126,7 @@ static int open_storage(wb_dispatcher *d, wb_error *error)
     if (d->storage)
         return WB_OK;
     int r = p->persistence_ops->open(p->persistence, &d->storage, error);
-    note(&d->database, r, error);
+    wb_waiter_note(&d->database, r, error, wb_clock_monotonic());
     return r;
 }
 

@@ -103,15 +103,7 @@ wb_operation *wb_written_refused(wb_pipeline *p, const wb_operation *operation, 
 {
     char reason[1200];
     wb_describe_refusal(operation, reason, sizeof reason);
-    const wb_incoming incoming = { .struct_size = sizeof incoming,
-                                   .id = operation->id,
-                                   .id_size = operation->id_size,
-                                   .headers = operation->headers,
-                                   .header_count = operation->header_count,
-                                   .body = operation->body,
-                                   .body_size = operation->body_size,
-                                   .key = operation->key,
-                                   .key_size = operation->key_size };
+    const wb_incoming incoming = wb_recover_incoming(operation);
     /* a retry of a send goes to where it was to go */
     return make_copy(p, &incoming, operation->kind == WB_OPERATION_SEND ? operation->destination : NULL, reason, arena);
 }

@@ -42,22 +42,13 @@ static void close_outlet(wb_written_relay *relay)
     relay->outlet.session = NULL;
 }
 
-static void note(wb_waiter *waiter, int result, wb_error *error)
-{
-    error->result = result;
-    if (result == WB_OK)
-        wb_waiter_met(waiter);
-    else
-        wb_waiter_missed(waiter, error, wb_clock_monotonic());
-}
-
 static int open_storage(wb_written_relay *relay, wb_error *error)
 {
     wb_pipeline *p = relay->pipeline;
     if (relay->storage)
         return WB_OK;
     int r = p->persistence_ops->open(p->persistence, &relay->storage, error);
-    note(&relay->database, r, error);
+    wb_waiter_note(&relay->database, r, error, wb_clock_monotonic());
     return r;
 }
 
@@ -68,7 +59,7 @@ static int open_outlet(wb_written_relay *relay, wb_error *error)
         return WB_OK;
     relay->outlet = (wb_outlet){ .pipeline = p, .patience = PATIENCE };
     int r = p->transport_ops->open(p->transport, WB_SESSION_SEND, 0, &relay->outlet.session, error);
-    note(&relay->broker, r, error);
+    wb_waiter_note(&relay->broker, r, error, wb_clock_monotonic());
     return r;
 }
 
