@@ -85,5 +85,6 @@ may interleaved: a commit and its mark against a clean-up and a duplicate
 fail cut before commit(): nothing happened
 fail a commit whose request is lost has not happened
 fail a commit whose reply is lost is in doubt, and the record decides
+fail a rollback whose reply is lost has rolled back
 END
 echo "1..$count"
