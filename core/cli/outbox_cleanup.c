@@ -71,7 +71,7 @@ static int remove_all(cli_outbox *o, uint64_t before, uint64_t *removed, uint64_
     int r = WB_OK;
     *left = 1;
     while (r == WB_OK && *left && (!since || wb_clock_monotonic() - since < PATIENCE)) {
-        r = wb_clean_up_step(o->pipeline, o->session, before, &pace, &step, &o->error);
+        r = wb_clean_up_step(o->pipeline, o->session, before, &pace, WB_NEVER, &step, &o->error);
         *removed += step;
         if (step)
             since = 0;

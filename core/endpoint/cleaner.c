@@ -10,6 +10,9 @@
 #include "core/base/log.h"
 #include "core/message/ids.h"
 
+/* How long another instance is waited for, twice as long each time, and how often. */
+#define MEETING (50 * WB_MILLISECOND)
+#define MEETINGS_MAX 6
 /* Clocks that drift or are slewed do not move so far between two rounds. */
 #define JUMP_MAX (60 * WB_SECOND)
 
@@ -25,7 +28,14 @@ static int has_jumped(const wb_pipeline *p, int64_t jump)
     return 1;
 }
 
-int wb_clean_up_step(wb_pipeline *p, wb_storage_session *storage, uint64_t before, wb_pace *pace,
+/* Whoever waits for the housekeeper waits no longer than for a round. */
+static void rest(wb_pipeline *p, int64_t duration, int64_t until)
+{
+    const int64_t left = until - wb_clock_monotonic();
+    wb_clock_pause(duration < left ? duration : left, &p->stop);
+}
+
+int wb_clean_up_step(wb_pipeline *p, wb_storage_session *storage, uint64_t before, wb_pace *pace, int64_t until,
                      size_t *ret_deleted, wb_error *error)
 {
     const size_t limit = pace->step;
@@ -33,23 +43,38 @@ int wb_clean_up_step(wb_pipeline *p, wb_storage_session *storage, uint64_t befor
     *ret_deleted = 0;
     int r = p->persistence_ops->clean_up(storage, before, limit, ret_deleted, error);
     if (*ret_deleted == limit)
-        wb_clock_pause(wb_pace_step(pace, wb_clock_monotonic() - started), &p->stop);
+        rest(p, wb_pace_step(pace, wb_clock_monotonic() - started), until);
     return r;
 }
 
-/* Step by step. */
+/* Nothing was deleted: because another instance is at it? Where nobody can count that is as good as nothing left. */
+static int is_kept_out(wb_pipeline *p, wb_storage_session *storage, uint64_t before, wb_error *error)
+{
+    uint64_t left = 0;
+    if (!WB_HAS(p->persistence_ops, wb_persistence_ops, count_records))
+        return 0;
+    return p->persistence_ops->count_records(storage, 0, before, 1, &left, error) == WB_OK && left;
+}
+
+/* Step by step. An instance that meets others at it is behind like one that is too slow. */
 static int delete_old(wb_pipeline *p, wb_storage_session *storage, uint64_t before, wb_pace *pace,
                       int64_t until, wb_error *error)
 {
-    int goes_on = 1, r = WB_OK;
+    int goes_on = 1, is_met = 0, r = WB_OK;
+    unsigned meetings = 0;
     while (r == WB_OK && goes_on && !p->stop && wb_clock_monotonic() < until) {
         const size_t limit = pace->step;
         size_t deleted;
-        r = wb_clean_up_step(p, storage, before, pace, &deleted, error);
+        r = wb_clean_up_step(p, storage, before, pace, until, &deleted, error);
         goes_on = deleted == limit;
+        is_met = r == WB_OK && !deleted && is_kept_out(p, storage, before, error);
+        if (is_met && meetings < MEETINGS_MAX) {
+            goes_on = 1;
+            rest(p, MEETING << meetings++, until);
+        }
     }
     if (r == WB_OK && !p->stop)
-        wb_pace_round(pace, goes_on);
+        wb_pace_round(pace, goes_on || is_met);
     return r;
 }
 

@@ -17,8 +17,8 @@ typedef struct wb_cleaning {
 } wb_cleaning;
 
 /** Delete as much of what is older than `before` (a batch number) as the pace has it, and rest after
- *  that, if there may be more. @return the class of what the persistence says. */
-int wb_clean_up_step(wb_pipeline *p, wb_storage_session *storage, uint64_t before, wb_pace *pace,
+ *  that, if there may be more, no longer than `until`. @return the class of what the persistence says. */
+int wb_clean_up_step(wb_pipeline *p, wb_storage_session *storage, uint64_t before, wb_pace *pace, int64_t until,
                      size_t *ret_deleted, wb_error *error);
 
 /** Clean up until nothing is left, `until` has come or the endpoint stops. Asks the database

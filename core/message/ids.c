@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <unistd.h>
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
@@ -31,30 +30,13 @@ static void format_uuid(unsigned char bytes[16], unsigned version, char id[WB_GE
     *to = '\0';
 }
 
-static void ask_kernel(void *to, size_t size)
+/* Asked each time: bytes that are kept would come twice in a child of fork(), or after a snapshot. */
+static void random_bytes(void *to, size_t size)
 {
     if (getrandom(to, size, 0) != (ssize_t)size) {
         wb_log_write(WB_LOG_ERROR, "the kernel gives no random bytes", NULL, 0);
         abort();
     }
-}
-
-/* The kernel gives so many at once without being interrupted, for the price of a few. A child that was forked gets
- * others than its parent. */
-#define RANDOM_KEPT 256
-
-static void random_bytes(void *to, size_t size)
-{
-    static _Thread_local unsigned char kept[RANDOM_KEPT];
-    static _Thread_local size_t left;
-    static _Thread_local pid_t owner;
-    if (left < size || owner != getpid()) {
-        ask_kernel(kept, sizeof kept);
-        left = sizeof kept;
-        owner = getpid();
-    }
-    left -= size;
-    memcpy(to, kept + left, size);
 }
 
 static int hex_value(char digit)

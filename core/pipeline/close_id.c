@@ -37,11 +37,16 @@ static int close_anew(const wb_pipeline *p, wb_storage_session *storage, uint64_
 int wb_close_id(const wb_pipeline *p, wb_storage_session *storage, const void *id, size_t size, uint64_t *ret_owner,
                 wb_error *error)
 {
+    const int64_t now = wb_pipeline_now(p);
     wb_claim claim = { id, size, 0 };
-    int r = claim_it(p, storage, wb_batch_number_closed(wb_pipeline_now(p), 0), &claim, error);
-    const int is_closed = r == WB_OK && claim.duplicate_of && wb_batch_number_is_closed(claim.duplicate_of);
-    if (is_closed && !wb_bug("closed_once"))
-        r = close_anew(p, storage, wb_batch_number_closed(wb_pipeline_now(p), claim.duplicate_of), &claim, error);
-    *ret_owner = is_closed ? 0 : claim.duplicate_of;
+    uint64_t number = wb_batch_number_closed(now, 0);
+    int r = claim_it(p, storage, number, &claim, error);
+    if (r == WB_OK && claim.duplicate_of && wb_batch_number_is_closed(claim.duplicate_of) && !wb_bug("closed_once")) {
+        number = wb_batch_number_closed(now, claim.duplicate_of);
+        r = close_anew(p, storage, number, &claim, error);
+    } else if (claim.duplicate_of) {
+        number = claim.duplicate_of;
+    }
+    *ret_owner = number;
     return r;
 }

@@ -10,8 +10,8 @@
 
 /** Close it, in a transaction of its own; waits for who is committing it. One that is closed is closed anew, under
  *  another number: who meant to replace the record that was there (core/session/closed_keys.h) is shut out, too.
- *  @return WB_OK, with *ret_owner = 0, or the number of the batch that has it; else what failed, and it may be
- *  tried again. */
+ *  @return WB_OK, with the number of the record that is there now: one that closes it, or of the batch that has it;
+ *  else what failed, and it may be tried again. */
 int wb_close_id(const wb_pipeline *p, wb_storage_session *storage, const void *id, size_t size, uint64_t *ret_owner,
                 wb_error *error);
 

@@ -74,13 +74,13 @@ static int look_for_rows(wb_worker *w, wb_error *error)
 
 static int end_session(wb_worker *w, wb_item *item, const wb_claim *claim, wb_error *error)
 {
-    uint64_t owner = 0;
+    uint64_t owner = wb_batch_number_closed(wb_pipeline_now(w->pipeline), 0);
     wb_crash_point("before_session_closed");
     int r = wb_bug("session_not_closed") ? WB_OK : believe(w, wb_close_id(w->pipeline, w->storage, claim->id, claim->id_size, &owner, error), error);
     if (r != WB_OK)
         return r;
     wb_crash_point("after_session_closed");
-    if (owner) { /* it committed a moment ago */
+    if (!wb_batch_number_is_closed(owner)) { /* it committed a moment ago */
         item->duplicate_of = owner;
         wb_item_change(item, WB_ITEM_DUPLICATE);
         return WB_OK;

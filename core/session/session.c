@@ -48,6 +48,7 @@ struct wb_session {
     int is_tried; /* the commit was sent */
     int is_over;  /* committed, or failed to */
     uint64_t batch;
+    uint64_t replaces; /* the number of the record that closed the key when it was opened; 0: none is known */
     wb_buffer encoded;
     wb_error failure; /* what was refused or failed first; it is not committed then */
 };
@@ -247,6 +248,7 @@ static int set_id(wb_session *s, const wb_session_options *options, wb_error *er
                             s->id_size);
     memcpy(s->id, options->id, s->id_size);
     s->has_key = 1;
+    s->replaces = wb_closed_keys_find(&s->all->closed_keys, s->id, s->id_size); /* what closes it from now on is for this one, too */
     return WB_OK;
 }
 
@@ -323,13 +325,20 @@ static void encode(wb_session *s, wb_commit *commit)
     commit->operations_size = s->encoded.size;
 }
 
+/* Its program is told, and may use the key again. */
+static void note_closed(wb_session *s, uint64_t number)
+{
+    if (s->has_key)
+        wb_closed_keys_note(&s->all->closed_keys, s->id, s->id_size, number);
+}
+
 /* Whoever has the id: a session with the same key, or who closed it. An id that is closed is a key whose session came
  * too late, or failed behind its control message: whoever is told so may use the key again, and replaces what closed it. */
 static int explain(wb_session *s, uint64_t owner, wb_error *error)
 {
     const int is_closed = wb_batch_number_is_closed(owner);
-    if (is_closed && s->has_key)
-        wb_closed_keys_note(&s->all->closed_keys, s->id, s->id_size, owner);
+    if (is_closed)
+        note_closed(s, owner);
     return wb_error_set(error, WB_REJECT, is_closed ? WB_CAUSE_EXPIRED : WB_CAUSE_DUPLICATE, 0,
                         is_closed ? "the session was not committed within session.maximum_commit_duration: its id is closed"
                                   : "a session with this id was committed before, and that stands");
@@ -343,7 +352,7 @@ static int look_for_owner(wb_session *s, int result, wb_error *error)
     const int is_answered = s->is_tried && result == WB_NOT_CONNECTED; /* by resolve_doubt() */
     if (is_answered || result == WB_IN_DOUBT || result == WB_FATAL || !s->place->storage || (!s->has_key && !s->parcel->operations.count) ||
         believe(s, s->all->pipeline->persistence_ops->find(s->place->storage, &claim, 1, &ignored), &ignored) != WB_OK ||
-        !claim.duplicate_of)
+        !claim.duplicate_of || claim.duplicate_of == s->replaces) /* that would not have kept it from committing */
         return result;
     return explain(s, claim.duplicate_of, error);
 }
@@ -353,8 +362,9 @@ static int look_for_owner(wb_session *s, int result, wb_error *error)
 static int ask(wb_session *s, uint64_t *ret_owner, wb_error *error)
 {
     int r = wb_place_open_storage(&s->all->pool, s->place, error);
+    *ret_owner = wb_batch_number_closed(wb_pipeline_now(s->all->pipeline), 0);
     if (wb_bug("doubt_not_closed"))
-        return *ret_owner = 0, r;
+        return r;
     return r == WB_OK ? believe(s, wb_close_id(s->all->pipeline, s->place->storage, s->id, s->id_size, ret_owner, error),
                                 error)
                       : r;
@@ -372,16 +382,16 @@ static int resolve_doubt(wb_session *s, wb_error *error)
     }
     if (owner == s->batch)
         return WB_OK;
-    if (owner)
+    if (!wb_batch_number_is_closed(owner))
         return explain(s, owner, error);
+    note_closed(s, owner);
     return wb_error_set(error, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, why.native_code,
                         "the connection broke during the commit, and nothing was committed: %.900s", why.text);
 }
 
 static int commit_storage(wb_session *s, wb_commit *commit, wb_error *error)
 {
-    const wb_claim claim = { s->id, s->id_size,
-                             s->has_key ? wb_closed_keys_find(&s->all->closed_keys, s->id, s->id_size) : 0 };
+    const wb_claim claim = { s->id, s->id_size, s->replaces };
     commit->batch = s->batch;
     /* a delayed message alone is all in the store: its own key makes it one, but the id tells what became of it */
     if ((s->has_key || s->parcel->operations.count) && !wb_bug("session_without_claim")) {

@@ -397,8 +397,8 @@ static void test_in_doubt_and_committed(void **state)
     stop();
 }
 
-/* It may still be on its way: the id is closed, so that it fails when it comes. Whoever tries the key again is told
- * so once. */
+/* It may still be on its way: the id is closed, so that it fails when it comes. Its program knows, and may try the
+ * key again. */
 static void test_in_doubt_and_not_committed(void **state)
 {
     (void)state;
@@ -407,10 +407,41 @@ static void test_in_doubt_and_not_committed(void **state)
     assert_int_equal(commit_one("key"), WB_NOT_CONNECTED);
     assert_non_null(strstr(error.text, "nothing was committed"));
     assert_true(wb_batch_number_is_closed(store.owner));
-    assert_int_equal(commit_one("key"), WB_REJECT);
-    assert_int_equal(error.cause, WB_CAUSE_EXPIRED);
     assert_int_equal(commit_one("key"), WB_OK);
     assert_false(wb_batch_number_is_closed(store.owner));
+    stop();
+}
+
+/* Who was open already when the key was closed is one of those it was closed for. */
+static void test_closed_while_open(void **state)
+{
+    (void)state;
+    start(0, 2);
+    wb_session *early = open_session("key");
+    touch(early);
+    store.owner = wb_batch_number_closed(wb_clock_wall(), 0);
+    assert_int_equal(commit_one("key"), WB_REJECT); /* its program is told, and goes another way */
+    send_to(early, "sink");
+    assert_int_equal(wb_sessions_commit(early, &error), WB_REJECT);
+    assert_int_equal(error.cause, WB_CAUSE_EXPIRED);
+    wb_session_close(early);
+    stop();
+}
+
+/* A key that is known to be closed is no reason for what fails otherwise. */
+static void test_failed_with_a_closed_key(void **state)
+{
+    (void)state;
+    start(0, 1);
+    store.owner = wb_batch_number_closed(wb_clock_wall(), 0);
+    assert_int_equal(commit_one("key"), WB_REJECT);
+    wb_session *session = open_session("key");
+    touch(session);
+    (void)wb_fail(wb_session_context(session), WB_RETRY, "check violation");
+    assert_int_equal(wb_sessions_commit(session, &error), WB_RETRY);
+    assert_string_equal(error.text, "check violation");
+    wb_session_close(session);
+    assert_int_equal(commit_one("key"), WB_OK);
     stop();
 }
 
@@ -687,6 +718,8 @@ int main(void)
         cmocka_unit_test_setup(test_control_message_is_not_taken, set_up),
         cmocka_unit_test_setup(test_transaction_was_ended, set_up),
         cmocka_unit_test_setup(test_begin_fails, set_up),
+        cmocka_unit_test_setup(test_closed_while_open, set_up),
+        cmocka_unit_test_setup(test_failed_with_a_closed_key, set_up),
         cmocka_unit_test_setup(test_closed_again, set_up),
         cmocka_unit_test_setup(test_in_doubt_over_a_closed_one, set_up),
         cmocka_unit_test_setup(test_closed_without_commit, set_up),

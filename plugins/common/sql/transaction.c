@@ -40,7 +40,8 @@ static int begin_late(wb_storage_session *session)
 {
     wb_sql_session *s = wb_sql_of(session);
     s->failure.result = WB_OK;
-    s->outbox->driver->look_for_loss(session);
+    for (int looks = 0; looks < 2 && s->state != WB_SQL_LOST; looks++) /* behind the server's last words is the end */
+        s->outbox->driver->look_for_loss(session);
     if (s->state == WB_SQL_LOST)
         return s->failure.result;
     s->state = WB_SQL_OPEN;
@@ -55,9 +56,11 @@ void wb_sql_queue_due_begin(wb_storage_session *session)
         s->outbox->driver->queue_begin(session, NULL, 0);
 }
 
-static int may_begin_late(const wb_sql_driver *driver, const wb_begin *begin)
+static int may_begin_late(wb_storage_session *session, const wb_begin *begin)
 {
-    return driver->begins_late && begin->batch && !begin->claim_count && !begin->mark_count;
+    const wb_sql_driver *driver = wb_sql_of(session)->outbox->driver;
+    return driver->may_begin_late && begin->batch && !begin->claim_count && !begin->mark_count &&
+           driver->may_begin_late(session);
 }
 
 int wb_sql_begin(wb_storage_session *session, wb_begin *begin, wb_error *error)
@@ -71,7 +74,7 @@ int wb_sql_begin(wb_storage_session *session, wb_begin *begin, wb_error *error)
         return host->fail(host, error, WB_FATAL, WB_CAUSE_TOO_LARGE, 0,
                           "could not begin a transaction: the batch number is too large");
     forget_transaction(session);
-    if ((may_begin_late(s->outbox->driver, begin) ? begin_late(session) : claim(session, begin)) == WB_OK)
+    if ((may_begin_late(session, begin) ? begin_late(session) : claim(session, begin)) == WB_OK)
         return WB_OK;
     wb_sql_undo(session);
     return wb_sql_report(session, "begin a transaction", error);

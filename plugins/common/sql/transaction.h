@@ -14,7 +14,7 @@ int wb_sql_rollback(wb_storage_session *session, wb_error *error);
 int wb_sql_mark(wb_storage_session *session, const wb_mark *marks, size_t count, wb_error *error);
 int wb_sql_find(wb_storage_session *session, wb_claim *claims, size_t count, wb_error *error);
 
-/** Queue the BEGIN that wb_sql_begin() has put off (begins_late), if it has. */
+/** Queue the BEGIN that wb_sql_begin() has put off (may_begin_late), if it has. */
 void wb_sql_queue_due_begin(wb_storage_session *session);
 
 /** Roll back what is open, if anything, and keep the session's failure as it is. */

@@ -9,6 +9,9 @@
 #include "plugins/common/sql/transaction.h"
 #include "plugins/persistence/pgsql/pgsql-session.h"
 
+/* So long a connection that answered is taken to live, ns. */
+#define TRUSTED_FOR (INT64_C(5) * 1000 * 1000 * 1000)
+
 /* Statements the server need not keep any longer; in a transaction of their own, so that
  * a rollback does not leave open which are gone. */
 static void queue_dropped(wb_storage_session *s)
@@ -27,7 +30,8 @@ static void queue_dropped(wb_storage_session *s)
 /* The marks go before, by themselves: without a flush to disk they cost next to nothing. */
 static void queue_begin(wb_storage_session *s, const wb_mark *marks, size_t count)
 {
-    queue_dropped(s);
+    if (!s->sql.begin_is_due) /* what is dropped meanwhile waits for the next one */
+        queue_dropped(s);
     pgsql_guard_queue_before(s);
     if (count) {
         pgsql_queue_outside(s);
@@ -38,6 +42,13 @@ static void queue_begin(wb_storage_session *s, const wb_mark *marks, size_t coun
     if (!s->prepared)
         pgsql_session_queue_settings(s, 1);
     pgsql_guard_queue_begin(s);
+}
+
+/* A connection that a NAT has forgotten looks well: one that has rested is asked, as long as another may be opened in
+ * its place. */
+static int may_begin_late(wb_storage_session *s)
+{
+    return !s->guard.is_left && !s->defer.cache.dropped_count && s->host->now() - s->answered < TRUSTED_FOR;
 }
 
 static void queue_rollback(wb_storage_session *s)
@@ -64,15 +75,12 @@ static int is_readable(const wb_storage_session *s)
     return descriptor.fd < 0 || poll(&descriptor, 1, 0) > 0;
 }
 
-/* Twice: what a server says when it closes a connection is read before the end is. */
+/* Once: what a server says when it closes a connection is read before the end is, and is the reason. */
 static void look_for_loss(wb_storage_session *s)
 {
     s->exchange.commits = 0;
-    for (int looks = 0; looks < 2 && is_readable(s); looks++)
-        if (!PQconsumeInput(s->connection) || PQstatus(s->connection) == CONNECTION_BAD) {
-            pgsql_failure_lost(s, NULL);
-            return;
-        }
+    if (is_readable(s) && (!PQconsumeInput(s->connection) || PQstatus(s->connection) == CONNECTION_BAD))
+        pgsql_failure_lost(s, NULL);
 }
 
 static wb_sql_standing standing(wb_storage_session *s)
@@ -113,7 +121,7 @@ void pgsql_clear(wb_sql_answer *answer)
 
 const wb_sql_driver pgsql_driver = {
     .locks_in_transaction = 1,
-    .begins_late = 1,
+    .may_begin_late = may_begin_late,
     .start = pgsql_exchange_start,
     .queue = pgsql_queue,
     .queue_text = pgsql_queue_text,

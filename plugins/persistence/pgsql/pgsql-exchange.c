@@ -291,6 +291,8 @@ int pgsql_exchange_receive(wb_storage_session *s)
     /* also after a failed write: the server may have said why it went away */
     read_all(s);
     leave(s);
+    if (s->sql.state != WB_SQL_LOST)
+        s->answered = s->host->now();
     if (x->committed) /* what is lost after that answer is only the connection */
         return WB_OK;
     if (x->commits && s->sql.failure.result == WB_OK) {

@@ -31,6 +31,7 @@ struct wb_storage_session {
     const wb_host *host;
     PGconn *connection;
     int prepared;  /* the frequent statements are */
+    int64_t answered; /* when it answered last, by host->now() */
     int is_pooled; /* a pooler is in between, or may be: who speaks is not always the server */
 
     pgsql_exchange exchange;
