@@ -604,6 +604,8 @@ static void test_sayings(void **state)
           WB_FATAL, "check tls_ca_file" },
         { ERR(_SSL), "SSL handshake failed: error:0A000126:SSL routines::unexpected eof while reading",
           WB_NOT_CONNECTED, "offers TLS" },
+        { ERR(_TRANSPORT), "error:0A000126:SSL routines::unexpected eof while reading (after 8ms in state SSL_HANDSHAKE)",
+          WB_NOT_CONNECTED, "offers TLS" },
         { ERR(_TRANSPORT), "Receive failed: sslv3 alert certificate unknown: SSL alert number 46",
           WB_FATAL, "tls_cert_file" },
         { ERR(_TRANSPORT), "Receive failed: sslv3 alert bad certificate: SSL alert number 42",

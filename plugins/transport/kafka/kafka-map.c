@@ -176,6 +176,8 @@ static const struct saying {
     { "alert unknown ca", WB_FATAL, WB_CAUSE_REFUSED, NULL },
     { "SSL handshake failed", WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE,
       "; check that the broker offers TLS at this port" },
+    { "in state SSL_HANDSHAKE", WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, /* the same, if it is noticed elsewhere first */
+      "; check that the broker offers TLS at this port" },
 };
 
 static const struct saying *find_saying(const char *text)
