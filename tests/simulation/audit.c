@@ -298,8 +298,8 @@ static void audit_zombie(const sim_message *m)
         return;
     if (the_shape.outbox && !the_shape.keepers && is_whole_in_a_row(m))
         return; /* parked, and nobody sweeps */
-    if (m->control_is_lost && !the_shape.keepers)
-        return; /* it is for who sweeps */
+    if ((m->control_is_lost || (m->fate == SIM_SESSION && m->strikes)) && !the_shape.keepers)
+        return; /* what was nacked too often, itself or its control message, is for who sweeps */
     if (missing == 1u << SIM_LABEL_EVENT && m->place == SIM_EXPIRED && is_in_a_row(m))
         return; /* may_stay() does not see an event beside what cannot be sent: it is swept later */
     if (m->place == SIM_EXPIRED && m->doubts)

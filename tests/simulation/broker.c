@@ -247,7 +247,7 @@ static void check_control(const sim_message *m)
         return;
     sim_message *session = sim_ledger_session(m->id, m->id_size);
     /* it could not be delayed, or was nacked too often */
-    session->control_is_lost |= (the_shape.refuses_delays && sim_never_delays(session)) || session->strikes;
+    session->control_is_lost |= (the_shape.refuses_delays && sim_never_delays(session)) || session->control_nacks;
     if (!session->control_is_lost)
         sim_violation("the control message %u is acknowledged, its session is open, and it does not come again",
                       m->number);

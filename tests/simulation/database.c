@@ -156,10 +156,12 @@ static int is_released(const wb_commit *commit, const sim_record *record)
     return 0;
 }
 
+/* Of that batch, if one is told. */
 static void remove_record(sim_table *t, const wb_claim *claim)
 {
     for (size_t i = 0; i < t->record_count; i++)
         if (t->records[i].id_size == claim->id_size &&
+            (!claim->duplicate_of || t->records[i].batch == claim->duplicate_of) &&
             memcmp(t->records[i].id, claim->id, claim->id_size) == 0)
             t->records[i--] = t->records[--t->record_count];
 }

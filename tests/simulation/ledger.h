@@ -61,6 +61,7 @@ typedef struct sim_message {
     int64_t first_run_at; /* by the database's clock; 0: it never ran */
     unsigned failures;  /* runs that failed by its own fault */
     unsigned strikes;   /* faults of servers that may be taken for its own */
+    unsigned control_nacks; /* of a session: how often its control message was nacked */
     int control_is_lost;  /* a session's control message went to the error queue, or could not be delayed */
     int was_taken_along;  /* a neighbour committed what it had done before it could fail */
     unsigned excuses;   /* what makes one more run no wonder */

@@ -143,6 +143,7 @@ static int send_one(wb_transport_session *s, wb_operation *operation)
     if (sim_outage_is_on(SIM_BROKER_NACKS) && r == WB_OK) {
         cause_of(operation)->strikes++;
         cause_of(operation)->excuses++;
+        cause_of(operation)->control_nacks += !operation->body_size;
         r = WB_RETRY;
     }
     if (sim_outage_is_on(SIM_BROKER_FORBIDS) && r == WB_OK) {
