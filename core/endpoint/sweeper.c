@@ -22,6 +22,9 @@
 #define ATTEMPTS_KEPT (24 * 3600 * WB_SECOND)
 /* So many sessions broken in a row are the broker's affair, not the rows': the rest waits. */
 #define LOST_MAX 5
+/* How often a row is looked for before there is none, and the pause between, which doubles. */
+#define LOOKS_FOR_ROW 4
+#define LOOK_AGAIN (3 * WB_MILLISECOND)
 /* Rows remembered from one round to the next. Those beyond come in later rounds. */
 #define SEEN_MAX 65536
 
@@ -76,15 +79,27 @@ static int take_first_after(void *argument, const wb_pending *pending)
     return take_row(s->round, pending);
 }
 
-static int next_row(round *r, uint64_t before)
+static int ask_for_row(round *r, uint64_t after, uint64_t before)
 {
     const wb_persistence_ops *ops = r->pipeline->persistence_ops;
-    uint64_t after = r->batch;
-    r->batch = 0;
     if (WB_HAS(ops, wb_persistence_ops, next_pending))
         return ops->next_pending(r->storage, after, before, take_row, r, r->error);
     search s = { r, after };
     return ops->sweep(r->storage, before, r->passed + 1, take_first_after, &s, r->error);
+}
+
+/* None may mean that another instance was just visiting one: it does for a round trip or two. */
+static int next_row(round *r, uint64_t before)
+{
+    const uint64_t after = r->batch;
+    int result = WB_OK;
+    r->batch = 0;
+    for (unsigned looks = 0; result == WB_OK && !r->batch && looks < LOOKS_FOR_ROW; looks++) {
+        if (looks)
+            wb_clock_pause(LOOK_AGAIN << looks, &r->pipeline->stop);
+        result = ask_for_row(r, after, before);
+    }
+    return result;
 }
 
 /* ---- a row ------------------------------------------------------------------------- */
