@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
 
@@ -75,14 +76,15 @@ void cli_waiting_print_row(const wb_delayed *message, int64_t now)
 
 void cli_waiting_set_bytes(json_t *object, const char *name, const char *name_hex, const char *bytes, size_t size)
 {
-    char hex[2 * WB_DELAYED_ID_MAX + 1] = "";
     if (wb_text_is_plain(bytes, size)) {
         json_object_set_new(object, name, json_stringn(bytes, size));
         return;
     }
-    for (size_t i = 0; i < size && i < WB_DELAYED_ID_MAX; i++)
+    char *hex = wb_alloc(2 * size + 1);
+    for (size_t i = 0; i < size; i++)
         (void)snprintf(&hex[2 * i], 3, "%02x", (unsigned char)bytes[i]);
-    json_object_set_new(object, name_hex, json_string(hex));
+    json_object_set_new(object, name_hex, json_stringn(hex, 2 * size));
+    free(hex);
 }
 
 json_t *cli_waiting_time_json(int64_t time)
