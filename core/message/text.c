@@ -34,3 +34,15 @@ int wb_text_is_plain(const char *text, size_t size)
     }
     return 1;
 }
+
+char *wb_text_mend(char *text, size_t size)
+{
+    unsigned char *at = (unsigned char *)text, *end = at + size;
+    while (at < end) {
+        size_t step = character_size(at, (size_t)(end - at));
+        if (!step)
+            *at = '?';
+        at += step ? step : 1;
+    }
+    return text;
+}

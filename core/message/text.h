@@ -10,5 +10,7 @@
 
 /** Whether these bytes are UTF-8 (RFC 3629) without control characters. Empty is. */
 int wb_text_is_plain(const char *text, size_t size);
+/** Put `?` for each byte that belongs to no character of UTF-8. Returns `text`. */
+char *wb_text_mend(char *text, size_t size);
 
 #endif

@@ -9,6 +9,7 @@
 #include "core/base/clock.h"
 #include "core/base/crash.h"
 #include "core/base/log.h"
+#include "core/message/text.h"
 #include "core/recover/parked.h"
 #include "core/written/message.h"
 
@@ -235,6 +236,13 @@ static int is_refused(const wb_operation *operation)
     return operation && operation->result == WB_REJECT;
 }
 
+/* A database may take nothing else, and a broker cuts its texts inside of a character. */
+static const char *text_of(wb_written_lot *lot, const char *reason)
+{
+    size_t size = reason ? strlen(reason) : 0;
+    return reason ? wb_text_mend(wb_arena_copy(&lot->arena, reason, size), size) : NULL;
+}
+
 static wb_written_rest rest_of(const wb_written_entry *entry, int64_t pause, int is_tried, const char *reason)
 {
     return (wb_written_rest){ .struct_size = sizeof(wb_written_rest),
@@ -303,6 +311,7 @@ static void sort_out(wb_written_lot *lot, wb_written_entry *entry)
         *rest = rest_of_refused(entry);
     else
         return; /* not tried yet, or it is not known what became of it: at once */
+    rest->reason = text_of(lot, rest->reason);
     lot->rest_count++;
     if (!silent)
         log_stays(lot, entry, rest);
@@ -321,15 +330,34 @@ int wb_written_lot_dispatch(wb_written_lot *lot, wb_outlet *outlet, wb_error *er
     return r;
 }
 
-int wb_written_lot_settle(wb_written_lot *lot, wb_storage_session *storage, wb_error *error)
+static int tell(wb_written_lot *lot, wb_storage_session *storage, size_t removed_count, size_t rest_count, wb_error *error)
 {
-    if (lot->removed_count)
-        wb_crash_point("written_before_settle");
-    int r = lot->pipeline->persistence_ops->written->settle(storage, lot->removed, lot->removed_count, lot->rests,
-                                                            lot->rest_count, error);
+    return lot->pipeline->persistence_ops->written->settle(storage, lot->removed, removed_count, lot->rests, rest_count, error);
+}
+
+/* The store does not take it, and would not the next time: one row's reason is not to keep all others. */
+static int tell_apart(wb_written_lot *lot, wb_storage_session *storage, wb_error *error)
+{
+    int r = tell(lot, storage, lot->removed_count, 0, error);
     if (r != WB_OK)
         return r;
-    if (lot->removed_count)
+    lot->removed_count = 0;
+    for (size_t i = 0; i < lot->rest_count; i++)
+        lot->rests[i].reason = NULL;
+    return tell(lot, storage, 0, lot->rest_count, error);
+}
+
+int wb_written_lot_settle(wb_written_lot *lot, wb_storage_session *storage, wb_error *error)
+{
+    size_t removed = lot->removed_count;
+    if (removed)
+        wb_crash_point("written_before_settle");
+    int r = tell(lot, storage, lot->removed_count, lot->rest_count, error);
+    if ((r == WB_FATAL || r == WB_REJECT) && lot->rest_count)
+        r = tell_apart(lot, storage, error);
+    if (r != WB_OK)
+        return r;
+    if (removed)
         wb_crash_point("written_after_settle");
     lot->removed_count = lot->rest_count = 0;
     return WB_OK;

@@ -13,6 +13,8 @@
 #include "core/message/header_names.h"
 #include "core/message/incoming.h"
 #include "core/written/headers.h"
+#include "core/message/text.h"
+#include "core/written/lot.h"
 #include "core/written/message.h"
 
 typedef struct {
@@ -230,6 +232,75 @@ static void test_time_of_the_program(void **state)
     wb_arena_free(&arena);
 }
 
+/* ---- reasons ------------------------------------------------------------------------------- */
+
+static void check_mended(const char *is, const char *wanted)
+{
+    char text[64];
+    (void)snprintf(text, sizeof text, "%s", is);
+    assert_string_equal(wb_text_mend(text, strlen(text)), wanted);
+}
+
+static void test_text_is_mended(void **state)
+{
+    (void)state;
+    check_mended("", "");
+    check_mended("a\n\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", "a\n\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80");
+    check_mended("cut \xc3", "cut ?");
+    check_mended("cut \xf0\x9f\x98", "cut ???");
+    check_mended("\xff\xc0\x80z", "???z");
+    check_mended("\xed\xa0\x80", "???");
+}
+
+/* A store that takes no reason. */
+typedef struct {
+    size_t removed, postponed, refused;
+    int result;
+} stubborn;
+
+static int stubborn_settle(wb_storage_session *session, const uint64_t *removed, size_t removed_count,
+                           const wb_written_rest *rests, size_t rest_count, wb_error *error)
+{
+    stubborn *s = (stubborn *)(void *)session;
+    (void)removed;
+    for (size_t i = 0; i < rest_count; i++)
+        if (rests[i].reason) {
+            s->refused++;
+            return wb_error_set(error, s->result, WB_CAUSE_OTHER, 0, "no reasons");
+        }
+    s->removed += removed_count;
+    s->postponed += rest_count;
+    return WB_OK;
+}
+
+static void settle_stubbornly(stubborn *s, int wanted)
+{
+    static const wb_written_ops written = { .struct_size = sizeof written, .settle = stubborn_settle };
+    static const wb_persistence_ops ops = { .struct_size = sizeof ops, .written = &written };
+    uint64_t removed[] = { 1, 2 };
+    wb_written_rest rests[] = { { .number = 3, .reason = "x" }, { .number = 4 } };
+    wb_pipeline pipeline = { .persistence_ops = &ops };
+    wb_written_lot lot = { .pipeline = &pipeline, .removed = removed, .removed_count = 2, .rests = rests, .rest_count = 2 };
+    wb_error error = { 0 };
+    assert_int_equal(wb_written_lot_settle(&lot, (wb_storage_session *)(void *)s, &error), wanted);
+    assert_int_equal(wb_written_lot_is_open(&lot), wanted != WB_OK);
+}
+
+/* A reason that is refused for good keeps nothing; what may go another time is not told twice. */
+static void test_reason_that_is_refused(void **state)
+{
+    stubborn fatal = { .result = WB_FATAL }, reject = { .result = WB_REJECT }, retry = { .result = WB_RETRY };
+    (void)state;
+    settle_stubbornly(&fatal, WB_OK);
+    settle_stubbornly(&reject, WB_OK);
+    settle_stubbornly(&retry, WB_RETRY);
+    assert_int_equal(fatal.refused, 1);
+    assert_int_equal(fatal.removed, 2);
+    assert_int_equal(fatal.postponed, 2);
+    assert_int_equal(reject.removed, 2);
+    assert_int_equal(retry.removed + retry.postponed, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -239,6 +310,8 @@ int main(void)
         cmocka_unit_test(test_message_is_the_same),
         cmocka_unit_test(test_rows_that_are_no_message),
         cmocka_unit_test(test_time_of_the_program),
+        cmocka_unit_test(test_text_is_mended),
+        cmocka_unit_test(test_reason_that_is_refused),
     };
     return cmocka_run_group_tests_name("written", tests, NULL, NULL);
 }
