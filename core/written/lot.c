@@ -47,12 +47,17 @@ void wb_written_lot_free(wb_written_lot *lot)
 
 /* ---- fetch --------------------------------------------------------------------------- */
 
-static void make_unusable(wb_written_lot *lot, wb_written_entry *entry, const wb_written *row, const wb_error *error)
+static void make_copy(wb_written_lot *lot, wb_written_entry *entry)
 {
-    entry->reason = wb_arena_copy(&lot->arena, error->text, strlen(error->text));
-    entry->copy = wb_written_unusable(lot->pipeline, row, error->text, &lot->arena);
+    entry->copy = wb_written_copy(lot->pipeline, entry->failed, &lot->arena);
     if (entry->copy)
         entry->copy->result = UNTRIED;
+}
+
+static void make_unusable(wb_written_lot *lot, wb_written_entry *entry, const wb_written *row, const wb_error *error)
+{
+    entry->failed = wb_written_unusable(row, error->text, &lot->arena);
+    make_copy(lot, entry);
 }
 
 static int take(void *argument, const wb_written *row)
@@ -118,6 +123,16 @@ int wb_written_lot_fetch(wb_written_lot *lot, wb_storage_session *storage, int *
 
 /* ---- dispatch -------------------------------------------------------------------------- */
 
+static int is_untried(const wb_operation *operation)
+{
+    return operation && operation->result == UNTRIED;
+}
+
+static int is_refused(const wb_operation *operation)
+{
+    return operation && operation->result == WB_REJECT;
+}
+
 static int is_out(const wb_written_entry *entry)
 {
     return (entry->operation && entry->operation->result == WB_OK) || (entry->copy && entry->copy->result == WB_OK);
@@ -129,10 +144,13 @@ static wb_delayed_key destination_of(const wb_operation *operation)
 }
 
 /* Silences know destinations as long as a name may be. */
-static int is_held(wb_written_lot *lot, const wb_operation *operation, int64_t now)
+static void look_for_silence(wb_written_lot *lot, wb_written_entry *entry, int64_t now)
 {
-    const wb_delayed_key key = destination_of(operation);
-    return wb_silences_hold(&lot->silences, &key, now);
+    const wb_delayed_key key = destination_of(entry->operation);
+    if (!wb_silences_find(&lot->silences, &key))
+        return;
+    entry->is_held = wb_silences_hold(&lot->silences, &key, now);
+    entry->is_probe = !entry->is_held;
 }
 
 static void hold_silent(wb_written_lot *lot)
@@ -140,7 +158,8 @@ static void hold_silent(wb_written_lot *lot)
     int64_t now = wb_clock_monotonic();
     wb_silences_start(&lot->silences);
     for (size_t i = 0; i < lot->count; i++)
-        lot->entries[i].is_held = lot->entries[i].operation && is_held(lot, lot->entries[i].operation, now);
+        if (lot->entries[i].operation)
+            look_for_silence(lot, &lot->entries[i], now);
 }
 
 static int may_go(const wb_written_lot *lot, const wb_written_entry *entry)
@@ -149,11 +168,11 @@ static int may_go(const wb_written_lot *lot, const wb_written_entry *entry)
            (entry->before == NONE || is_out(&lot->entries[entry->before]));
 }
 
-static void fill_window(wb_written_lot *lot)
+static void fill_window(wb_written_lot *lot, int is_probe)
 {
     wb_window_clear(&lot->window, &lot->arena);
     for (size_t i = 0; i < lot->count; i++)
-        if (may_go(lot, &lot->entries[i]))
+        if (may_go(lot, &lot->entries[i]) && lot->entries[i].is_probe == is_probe)
             wb_window_add(&lot->window, lot->entries[i].operation);
 }
 
@@ -177,7 +196,7 @@ static void listen(wb_written_lot *lot)
 static int send_windows(wb_written_lot *lot, wb_outlet *outlet, wb_error *error)
 {
     int r = WB_OK;
-    for (fill_window(lot); r == WB_OK && lot->window.count; fill_window(lot)) {
+    for (fill_window(lot, 0); r == WB_OK && lot->window.count; fill_window(lot, 0)) {
         wb_crash_point("written_before_dispatch");
         wb_crash_scope("written_");
         r = wb_window_send(&lot->window, outlet, error);
@@ -204,25 +223,60 @@ static void log_moved(const wb_written_lot *lot, const wb_written_entry *entry)
                  { "message_id", entry->operation ? entry->operation->id : entry->copy->id },
                  { "destination", entry->operation ? entry->operation->destination : NULL },
                  { "error_queue", entry->copy->destination },
-                 { "reason", entry->operation ? entry->operation->reason : entry->reason });
+                 { "reason", entry->failed->reason });
+}
+
+static void make_copies(wb_written_lot *lot)
+{
+    for (size_t i = 0; i < lot->count; i++) {
+        wb_written_entry *entry = &lot->entries[i];
+        if (entry->failed || !is_refused_for_good(lot, entry))
+            continue;
+        entry->failed = wb_written_refused(entry->operation, &lot->arena);
+        make_copy(lot, entry);
+    }
 }
 
 /* What stands behind another with its key goes when that is out. */
-static int move_refused(wb_written_lot *lot, wb_outlet *outlet, wb_error *error)
+static size_t fill_with_copies(wb_written_lot *lot)
 {
     wb_window_clear(&lot->window, &lot->arena);
     for (size_t i = 0; i < lot->count; i++) {
-        wb_written_entry *entry = &lot->entries[i];
-        if (is_refused_for_good(lot, entry) && (entry->copy = wb_written_refused(lot->pipeline, entry->operation, &lot->arena)))
-            entry->copy->result = UNTRIED;
-        if (entry->copy && (entry->before == NONE || is_out(&lot->entries[entry->before])))
+        const wb_written_entry *entry = &lot->entries[i];
+        if (is_untried(entry->copy) && (entry->before == NONE || is_out(&lot->entries[entry->before])))
             wb_window_add(&lot->window, entry->copy);
     }
-    if (!lot->window.count)
-        return WB_OK;
-    wb_crash_point("written_before_move");
-    int r = wb_window_send(&lot->window, outlet, error);
-    wb_crash_point("written_after_move");
+    return lot->window.count;
+}
+
+static int can_be_cut(const wb_written_entry *entry)
+{
+    return is_refused(entry->copy) && entry->failed->trim < WB_TRIM_MAX && entry->copy->cause != WB_CAUSE_UNROUTABLE &&
+           entry->copy->cause != WB_CAUSE_SERVER && entry->copy->cause != WB_CAUSE_REFUSED;
+}
+
+/* Rather a copy that says less than a key that stands still. */
+static void cut_refused(wb_written_lot *lot)
+{
+    for (size_t i = 0; i < lot->count; i++)
+        if (can_be_cut(&lot->entries[i])) {
+            lot->entries[i].failed->trim++;
+            make_copy(lot, &lot->entries[i]);
+        }
+}
+
+static int move_refused(wb_written_lot *lot, wb_outlet *outlet, wb_error *error)
+{
+    int r = WB_OK;
+    make_copies(lot);
+    while (r == WB_OK && fill_with_copies(lot)) {
+        wb_crash_point("written_before_move");
+        r = wb_window_send(&lot->window, outlet, error);
+        wb_crash_point("written_after_move");
+        if (r == WB_OK)
+            cut_refused(lot);
+    }
+    lot->is_error_queue_silent = r == WB_IN_DOUBT;
     for (size_t i = 0; i < lot->count; i++)
         if (lot->entries[i].copy && lot->entries[i].copy->result == WB_OK)
             log_moved(lot, &lot->entries[i]);
@@ -230,11 +284,6 @@ static int move_refused(wb_written_lot *lot, wb_outlet *outlet, wb_error *error)
 }
 
 /* ---- what became of each ----------------------------------------------------------------- */
-
-static int is_refused(const wb_operation *operation)
-{
-    return operation && operation->result == WB_REJECT;
-}
 
 /* A database may take nothing else, and a broker cuts its texts inside of a character. */
 static const char *text_of(wb_written_lot *lot, const char *reason)
@@ -256,17 +305,12 @@ static wb_written_rest rest_of_refused(const wb_written_entry *entry)
 {
     const wb_operation *operation = entry->operation;
     if (is_refused(entry->copy))
-        return rest_of(entry, ERROR_QUEUE_PAUSE, 1, operation ? operation->reason : entry->reason);
+        return rest_of(entry, ERROR_QUEUE_PAUSE, 1, entry->failed->reason);
     if (!operation)
-        return rest_of(entry, ERROR_QUEUE_PAUSE, 1, entry->reason);
+        return rest_of(entry, ERROR_QUEUE_PAUSE, 1, entry->failed->reason);
     if (operation->cause == WB_CAUSE_REFUSED)
         return rest_of(entry, PRIVILEGE_PAUSE, 1, operation->reason);
     return rest_of(entry, wb_parked_pause(REFUSED_PAUSE, (uint32_t)entry->tries + 1), 1, operation->reason);
-}
-
-static int is_untried(const wb_operation *operation)
-{
-    return operation && operation->result == UNTRIED;
 }
 
 /* Nobody knows whether the broker has it, and the session lives: its destination is silent. */
@@ -278,6 +322,11 @@ static int64_t silence_of(wb_written_lot *lot, const wb_written_entry *entry)
     const wb_silence *silence = wb_silences_find(&lot->silences, &key);
     int64_t left = silence ? silence->until - wb_clock_monotonic() : 0;
     return left > 0 ? left : 0;
+}
+
+static int is_in_doubt(const wb_operation *operation)
+{
+    return operation && operation->result == WB_IN_DOUBT;
 }
 
 static int stays(const wb_written_entry *entry)
@@ -307,6 +356,8 @@ static void sort_out(wb_written_lot *lot, wb_written_entry *entry)
         *rest = rest_of(entry, LATER_PAUSE, 0, "a later version of Waybill wrote this");
     else if (silent)
         *rest = rest_of(entry, silent, 0, "no confirmation came in time");
+    else if (lot->is_error_queue_silent && is_in_doubt(entry->copy))
+        *rest = rest_of(entry, ERROR_QUEUE_PAUSE, 0, "the error queue confirms nothing");
     else if (stays(entry))
         *rest = rest_of_refused(entry);
     else
@@ -317,16 +368,42 @@ static void sort_out(wb_written_lot *lot, wb_written_entry *entry)
         log_stays(lot, entry, rest);
 }
 
+/* None is there twice: what is done is told. */
+static void sort_out_all(wb_written_lot *lot, int is_probe)
+{
+    for (size_t i = 0; i < lot->count; i++)
+        if (lot->entries[i].is_probe == is_probe)
+            sort_out(lot, &lot->entries[i]);
+}
+
+int wb_written_lot_has_probes(const wb_written_lot *lot)
+{
+    for (size_t i = 0; i < lot->count; i++)
+        if (lot->entries[i].is_probe && may_go(lot, &lot->entries[i]))
+            return 1;
+    return 0;
+}
+
+int wb_written_lot_probe(wb_written_lot *lot, wb_outlet *outlet, wb_error *error)
+{
+    fill_window(lot, 1);
+    int r = wb_window_send(&lot->window, outlet, error);
+    if (r == WB_OK || r == WB_IN_DOUBT)
+        listen(lot);
+    sort_out_all(lot, 1);
+    return r;
+}
+
 int wb_written_lot_dispatch(wb_written_lot *lot, wb_outlet *outlet, wb_error *error)
 {
+    lot->is_error_queue_silent = 0;
     hold_silent(lot);
     int r = send_windows(lot, outlet, error);
     if (r == WB_OK || r == WB_IN_DOUBT)
         listen(lot);
     if (r == WB_OK)
         r = move_refused(lot, outlet, error);
-    for (size_t i = 0; i < lot->count; i++)
-        sort_out(lot, &lot->entries[i]);
+    sort_out_all(lot, 0);
     return r;
 }
 

@@ -11,6 +11,7 @@
 
 #include "core/delayed/silence.h"
 #include "core/pipeline/window.h"
+#include "core/written/message.h"
 
 /** Rows of a lot, at most. */
 #define WB_WRITTEN_LOT_MAX 1000
@@ -19,12 +20,13 @@ typedef struct wb_written_entry {
     uint64_t number;
     uint64_t tries;
     wb_operation *operation; /* NULL: it can be no message */
-    wb_operation *copy;      /* for the error queue: it is refused for good */
-    const char *reason;      /* of an entry without an operation */
+    wb_written_failed *failed; /* it is refused for good, or there is no operation */
+    wb_operation *copy;        /* for the error queue; NULL: there is none, or it is not refused */
     wb_written_text key;
     size_t before; /* the entry before with the same key, or WB_WRITTEN_LOT_MAX */
     int is_later;  /* a later version's form: left alone */
     int is_held;   /* for a destination that confirms nothing: not sent now */
+    int is_probe;  /* for one of these, whose time is over: sent behind all others */
 } wb_written_entry;
 
 typedef struct wb_written_lot {
@@ -34,6 +36,7 @@ typedef struct wb_written_lot {
     wb_written_entry *entries; /* WB_WRITTEN_LOT_MAX */
     size_t count;
     wb_silences silences;
+    int is_error_queue_silent;
     wb_arena arena;
     wb_window window;
     uint64_t *removed; /* WB_WRITTEN_LOT_MAX: numbers of rows that are out */
@@ -49,6 +52,11 @@ void wb_written_lot_free(wb_written_lot *lot);
 int wb_written_lot_fetch(wb_written_lot *lot, wb_storage_session *storage, int *ret_has_turn, wb_error *error);
 /** Send it, and to the error queue what is refused for good. @return as wb_window_send(). */
 int wb_written_lot_dispatch(wb_written_lot *lot, wb_outlet *outlet, wb_error *error);
+/** Whether something is to be sent to destinations that confirmed nothing before, behind the rest: so that nobody
+ *  waits for them. */
+int wb_written_lot_has_probes(const wb_written_lot *lot);
+/** Send that, in a window of its own. @return as wb_window_send(). */
+int wb_written_lot_probe(wb_written_lot *lot, wb_outlet *outlet, wb_error *error);
 /** Tell the store what became of it; once more with what it was told before, if that failed. Until then
  *  nothing else is fetched. @return the store's class. */
 int wb_written_lot_settle(wb_written_lot *lot, wb_storage_session *storage, wb_error *error);

@@ -87,25 +87,31 @@ wb_operation *wb_written_message(const wb_origin *origin, const wb_written *row,
 
 /* ---- for the error queue ------------------------------------------------------------------ */
 
-static wb_operation *make_copy(wb_pipeline *p, const wb_incoming *incoming, const char *queue, const char *reason,
-                               wb_arena *arena)
+wb_operation *wb_written_copy(wb_pipeline *p, const wb_written_failed *failed, wb_arena *arena)
 {
     wb_operation_list list = { 0 };
     const wb_recoverability *policy = &p->recoverability;
-    const wb_failure failure = { .kind = WB_FAILURE_DISPATCH,
-                                 .reason = wb_arena_copy(arena, reason, strlen(reason)),
-                                 .attempts = 1 };
-    const wb_failed_message message = { .incoming = incoming, .failure = &failure, .failed_queue = queue };
+    const wb_failure failure = { .kind = WB_FAILURE_DISPATCH, .reason = failed->reason, .attempts = 1 };
+    const wb_failed_message message = { .incoming = &failed->incoming, .failure = &failure, .failed_queue = failed->queue,
+                                        .trim = failed->trim };
     return policy->error_queue ? wb_recover_error_operation(policy, &p->origin, &message, arena, &list) : NULL;
 }
 
-wb_operation *wb_written_refused(wb_pipeline *p, const wb_operation *operation, wb_arena *arena)
+static wb_written_failed *make_failed(const wb_incoming *incoming, const char *queue, const char *reason, wb_arena *arena)
+{
+    wb_written_failed *failed = wb_arena_alloc(arena, sizeof *failed);
+    *failed = (wb_written_failed){ .incoming = *incoming, .queue = queue,
+                                   .reason = wb_arena_copy(arena, reason, strlen(reason)) };
+    return failed;
+}
+
+wb_written_failed *wb_written_refused(const wb_operation *operation, wb_arena *arena)
 {
     char reason[1200];
     wb_describe_refusal(operation, reason, sizeof reason);
     const wb_incoming incoming = wb_recover_incoming(operation);
     /* a retry of a send goes to where it was to go */
-    return make_copy(p, &incoming, operation->kind == WB_OPERATION_SEND ? operation->destination : NULL, reason, arena);
+    return make_failed(&incoming, operation->kind == WB_OPERATION_SEND ? operation->destination : NULL, reason, arena);
 }
 
 static void add_text(wb_header *headers, size_t *count, const char *name, wb_written_text text, wb_arena *arena)
@@ -114,7 +120,7 @@ static void add_text(wb_header *headers, size_t *count, const char *name, wb_wri
         headers[(*count)++] = (wb_header){ name, wb_arena_copy(arena, text.data, text.size), strlen(name), text.size };
 }
 
-wb_operation *wb_written_unusable(wb_pipeline *p, const wb_written *row, const char *reason, wb_arena *arena)
+wb_written_failed *wb_written_unusable(const wb_written *row, const char *reason, wb_arena *arena)
 {
     wb_header *headers = wb_arena_alloc(arena, 3 * sizeof *headers);
     size_t count = 0;
@@ -128,5 +134,5 @@ wb_operation *wb_written_unusable(wb_pipeline *p, const wb_written *row, const c
                                    .header_count = count,
                                    .body = wb_arena_copy(arena, row->body.data ? row->body.data : "", row->body.size),
                                    .body_size = row->body.size };
-    return make_copy(p, &incoming, NULL, reason, arena);
+    return make_failed(&incoming, NULL, reason, arena);
 }

@@ -24,6 +24,8 @@
 #define PAUSE_LONGEST (5 * WB_SECOND)
 /* All windows of a lot. */
 #define PATIENCE (10 * WB_SECOND)
+/* Of the window for destinations that confirmed nothing before: who answers does so by then. */
+#define PROBE_PATIENCE (1 * WB_SECOND)
 
 /* ---- sessions ---------------------------------------------------------------------- */
 
@@ -90,10 +92,12 @@ static int fetch(wb_written_relay *relay, wb_error *error)
     return r;
 }
 
-static int dispatch(wb_written_relay *relay, wb_error *error)
+static int dispatch(wb_written_relay *relay, int64_t patience,
+                    int (*send)(wb_written_lot *lot, wb_outlet *outlet, wb_error *error), wb_error *error)
 {
-    relay->outlet.until = wb_clock_monotonic() + PATIENCE;
-    int r = wb_written_lot_dispatch(&relay->lot, &relay->outlet, error);
+    relay->outlet.patience = patience;
+    relay->outlet.until = wb_clock_monotonic() + patience;
+    int r = send(&relay->lot, &relay->outlet, error);
     if (r == WB_OK || r == WB_IN_DOUBT)
         wb_waiter_met(&relay->broker);
     else if (r != WB_RETRY && r != WB_ABORT)
@@ -118,7 +122,9 @@ static int send_lot(wb_written_relay *relay, wb_error *error)
     misbehave(relay);
     int r = open_outlet(relay, error);
     if (r == WB_OK)
-        r = dispatch(relay, error);
+        r = dispatch(relay, PATIENCE, wb_written_lot_dispatch, error);
+    if (r == WB_OK && wb_written_lot_has_probes(&relay->lot) && !relay->pipeline->stop)
+        r = dispatch(relay, PROBE_PATIENCE, wb_written_lot_probe, error);
     int settled = settle(relay, r == WB_OK ? error : &own);
     return r != WB_OK ? r : settled;
 }

@@ -14,6 +14,8 @@
 #include "core/message/incoming.h"
 #include "core/written/headers.h"
 #include "core/message/text.h"
+#include "core/pipeline/window.h"
+#include "core/recover/suspicions.h"
 #include "core/written/lot.h"
 #include "core/written/message.h"
 
@@ -301,6 +303,202 @@ static void test_reason_that_is_refused(void **state)
     assert_int_equal(retry.removed + retry.postponed, 0);
 }
 
+/* ---- lots ---------------------------------------------------------------------------------- */
+
+/* What a store without a database holds, and a transport without a broker was given. */
+typedef struct {
+    const wb_written *rows;
+    size_t row_count;
+    size_t headers_max; /* of a copy for the error queue; more is refused */
+    int is_silent;      /* the error queue, and "deaf" */
+    size_t windows;
+    size_t sizes[16];   /* of each */
+    size_t removed, postponed;
+    char reason[256];   /* of the last that was postponed */
+} world;
+
+static world now_is;
+
+static int fetch_world(wb_storage_session *session, wb_written_fetch *fetch, wb_written_fn visit, void *argument, wb_error *error)
+{
+    (void)session;
+    (void)error;
+    fetch->has_turn = 1;
+    for (size_t i = 0; i < now_is.row_count; i++)
+        assert_int_equal(visit(argument, &now_is.rows[i]), WB_OK);
+    return WB_OK;
+}
+
+static int settle_world(wb_storage_session *session, const uint64_t *removed, size_t removed_count,
+                        const wb_written_rest *rests, size_t rest_count, wb_error *error)
+{
+    (void)session;
+    (void)removed;
+    (void)error;
+    now_is.removed += removed_count;
+    now_is.postponed += rest_count;
+    for (size_t i = 0; i < rest_count; i++) {
+        assert_true(rests[i].pause >= WB_SECOND);
+        (void)snprintf(now_is.reason, sizeof now_is.reason, "%s", rests[i].reason);
+    }
+    return WB_OK;
+}
+
+static size_t headers_size(const wb_operation *operation)
+{
+    size_t size = 0;
+    for (size_t i = 0; i < operation->header_count; i++)
+        size += operation->headers[i].name_size + operation->headers[i].value_size;
+    return size;
+}
+
+static int is_silent(const wb_operation *operation)
+{
+    return now_is.is_silent && (strcmp(operation->destination, "error") == 0 || strcmp(operation->destination, "deaf") == 0);
+}
+
+static int send_world(wb_transport_session *session, wb_operation *const *operations, size_t count, int64_t deadline,
+                      wb_error *error)
+{
+    int r = WB_OK;
+    (void)session;
+    (void)deadline;
+    assert_true(now_is.windows < 16);
+    now_is.sizes[now_is.windows++] = count;
+    for (size_t i = 0; i < count; i++) {
+        wb_operation *operation = operations[i];
+        if (is_silent(operation))
+            r = operation->result = WB_IN_DOUBT;
+        else if (strcmp(operation->destination, "error") == 0 && headers_size(operation) > now_is.headers_max) {
+            operation->result = WB_REJECT;
+            operation->cause = WB_CAUSE_TOO_LARGE;
+            operation->reason = "its headers are too large";
+        } else
+            operation->result = WB_OK;
+    }
+    return r == WB_OK ? WB_OK : wb_error_set(error, r, WB_CAUSE_SENDING, 0, "nothing is confirmed");
+}
+
+typedef struct {
+    wb_pipeline pipeline;
+    wb_suspicions suspicions;
+    wb_written_lot lot;
+    wb_outlet outlet;
+    wb_error error;
+} sender;
+
+static void open_sender(sender *s)
+{
+    static const wb_written_ops written = { .struct_size = sizeof written, .fetch = fetch_world, .settle = settle_world };
+    static const wb_persistence_ops persistence = { .struct_size = sizeof persistence, .written = &written };
+    static const wb_transport_ops transport = { .struct_size = sizeof transport, .send = send_world };
+    memset(s, 0, sizeof *s);
+    wb_suspicions_init(&s->suspicions);
+    s->pipeline.endpoint = "desk";
+    s->pipeline.mode = WB_MODE_RECEIVE_ONLY;
+    s->pipeline.outbox = 1;
+    s->pipeline.persistence_ops = &persistence;
+    s->pipeline.transport_ops = &transport;
+    s->pipeline.origin = wb_origin_make("desk", 1, 1024);
+    s->pipeline.recoverability.error_queue = "error";
+    s->pipeline.suspicions = &s->suspicions;
+    s->outlet.pipeline = &s->pipeline;
+    wb_written_lot_init(&s->lot, &s->pipeline, 3);
+}
+
+static void close_sender(sender *s)
+{
+    wb_written_lot_free(&s->lot);
+    wb_suspicions_free(&s->suspicions);
+}
+
+static int send_rows(sender *s, const wb_written *rows, size_t count)
+{
+    int has_turn = 0;
+    now_is.rows = rows;
+    now_is.row_count = count;
+    assert_int_equal(wb_written_lot_fetch(&s->lot, NULL, &has_turn, &s->error), WB_OK);
+    assert_int_equal(has_turn, 1);
+    s->outlet.until = wb_clock_monotonic() + 10 * WB_SECOND;
+    int r = wb_written_lot_dispatch(&s->lot, &s->outlet, &s->error);
+    assert_int_equal(wb_written_lot_settle(&s->lot, NULL, &s->error), WB_OK);
+    return r;
+}
+
+/* A row whose headers are none, and large. */
+static wb_written make_odd(char *headers, size_t size)
+{
+    wb_written row = whole;
+    memset(headers, 'x', size);
+    row.headers = (wb_written_text){ headers, size };
+    return row;
+}
+
+static void test_copy_is_cut(void **state)
+{
+    static char headers[60000];
+    const wb_written odd = make_odd(headers, sizeof headers);
+    sender s;
+    (void)state;
+    now_is = (world){ .headers_max = 8 * 1024 };
+    open_sender(&s);
+    assert_int_equal(send_rows(&s, &odd, 1), WB_OK);
+    assert_int_equal(now_is.removed, 1);
+    assert_int_equal(now_is.postponed, 0);
+    assert_true(now_is.windows > 1);
+
+    now_is = (world){ .headers_max = 1 }; /* it ends, whatever is refused */
+    assert_int_equal(send_rows(&s, &odd, 1), WB_OK);
+    assert_int_equal(now_is.removed, 0);
+    assert_int_equal(now_is.postponed, 1);
+    assert_int_equal(now_is.windows, 1 + WB_TRIM_MAX);
+    close_sender(&s);
+}
+
+static void test_error_queue_is_silent(void **state)
+{
+    static char headers[16];
+    const wb_written odd = make_odd(headers, sizeof headers);
+    sender s;
+    (void)state;
+    now_is = (world){ .is_silent = 1 };
+    open_sender(&s);
+    assert_int_equal(send_rows(&s, &odd, 1), WB_IN_DOUBT);
+    assert_int_equal(now_is.postponed, 1);
+    assert_non_null(strstr(now_is.reason, "the error queue confirms nothing"));
+    close_sender(&s);
+}
+
+/* What tries whether a destination still is silent goes when all others are out. */
+static void test_probe_is_apart(void **state)
+{
+    wb_written rows[] = { whole, whole, whole };
+    sender s;
+    (void)state;
+    rows[0].destination = (wb_written_text)TEXT("deaf");
+    rows[1].key = rows[2].key = (wb_written_text){ NULL, 0 };
+    now_is = (world){ .is_silent = 1 };
+    open_sender(&s);
+    assert_int_equal(send_rows(&s, rows, 1), WB_IN_DOUBT);
+    assert_int_equal(now_is.postponed, 1);
+    assert_int_equal(s.lot.silences.count, 1);
+
+    s.lot.silences.of[0].until = 0; /* its time is over */
+    now_is = (world){ .is_silent = 0 };
+    assert_int_equal(send_rows(&s, rows, 3), WB_OK);
+    assert_int_equal(now_is.removed, 2);
+    assert_int_equal(now_is.windows, 1);
+    assert_int_equal(now_is.sizes[0], 2);
+    assert_int_equal(wb_written_lot_has_probes(&s.lot), 1);
+    assert_int_equal(wb_written_lot_probe(&s.lot, &s.outlet, &s.error), WB_OK);
+    assert_int_equal(wb_written_lot_settle(&s.lot, NULL, &s.error), WB_OK);
+    assert_int_equal(wb_written_lot_has_probes(&s.lot), 0);
+    assert_int_equal(now_is.removed, 3);
+    assert_int_equal(now_is.sizes[1], 1);
+    assert_int_equal(s.lot.silences.count, 0);
+    close_sender(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -312,6 +510,9 @@ int main(void)
         cmocka_unit_test(test_time_of_the_program),
         cmocka_unit_test(test_text_is_mended),
         cmocka_unit_test(test_reason_that_is_refused),
+        cmocka_unit_test(test_copy_is_cut),
+        cmocka_unit_test(test_error_queue_is_silent),
+        cmocka_unit_test(test_probe_is_apart),
     };
     return cmocka_run_group_tests_name("written", tests, NULL, NULL);
 }
