@@ -21,8 +21,6 @@
 /* A privilege that is missing, an error queue that refuses. */
 #define PRIVILEGE_PAUSE (30 * WB_SECOND)
 #define ERROR_QUEUE_PAUSE (60 * WB_SECOND)
-/* What no version that runs here can read. */
-#define LATER_PAUSE (3600 * WB_SECOND)
 
 void wb_written_lot_init(wb_written_lot *lot, wb_pipeline *pipeline, unsigned retries)
 {
@@ -70,9 +68,6 @@ static int take(void *argument, const wb_written *row)
     *entry = (wb_written_entry){ .number = row->number, .tries = row->tries, .before = NONE };
     if (row->key.size)
         entry->key = (wb_written_text){ wb_arena_copy(&lot->arena, row->key.data, row->key.size), row->key.size };
-    entry->is_later = row->form != WB_WRITTEN_FORM;
-    if (entry->is_later)
-        return WB_OK;
     entry->operation = wb_written_message(&lot->origin, row, &lot->arena, &error);
     if (entry->operation)
         entry->operation->result = UNTRIED;
@@ -111,7 +106,7 @@ static void link_keys(wb_written_lot *lot)
 
 int wb_written_lot_fetch(wb_written_lot *lot, wb_storage_session *storage, int *ret_has_turn, wb_error *error)
 {
-    wb_written_fetch fetch = { .struct_size = sizeof fetch, .limit = WB_WRITTEN_LOT_MAX };
+    wb_written_fetch fetch = { .struct_size = sizeof fetch, .limit = WB_WRITTEN_LOT_MAX, .form = WB_WRITTEN_FORM };
     lot->count = lot->removed_count = lot->rest_count = 0;
     wb_arena_reset(&lot->arena);
     int r = lot->pipeline->persistence_ops->written->fetch(storage, &fetch, take, lot, error);
@@ -352,9 +347,7 @@ static void sort_out(wb_written_lot *lot, wb_written_entry *entry)
         return;
     }
     wb_written_rest *rest = &lot->rests[lot->rest_count];
-    if (entry->is_later)
-        *rest = rest_of(entry, LATER_PAUSE, 0, "a later version of Waybill wrote this");
-    else if (silent)
+    if (silent)
         *rest = rest_of(entry, silent, 0, "no confirmation came in time");
     else if (lot->is_error_queue_silent && is_in_doubt(entry->copy))
         *rest = rest_of(entry, ERROR_QUEUE_PAUSE, 0, "the error queue confirms nothing");

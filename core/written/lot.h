@@ -24,7 +24,6 @@ typedef struct wb_written_entry {
     wb_operation *copy;        /* for the error queue; NULL: there is none, or it is not refused */
     wb_written_text key;
     size_t before; /* the entry before with the same key, or WB_WRITTEN_LOT_MAX */
-    int is_later;  /* a later version's form: left alone */
     int is_held;   /* for a destination that confirms nothing: not sent now */
     int is_probe;  /* for one of these, whose time is over: sent behind all others */
 } wb_written_entry;

@@ -180,7 +180,7 @@ static int64_t pace(const wb_written_relay *relay)
     if (!relay->is_installed)
         return INSTALLED_EVERY;
     if (!relay->has_turn)
-        return TURN_EVERY;
+        return pause > TURN_EVERY ? pause : TURN_EVERY;
     return pause > LOOK_EVERY ? pause : LOOK_EVERY;
 }
 

@@ -37,7 +37,7 @@ static const char *const bugs[] = { "none", "ids_ignore_case", "ids_lose_blanks"
                                     "lists_as_a_sweep", "heads_are_whole",
                                     "rows_are_everybodys", "takes_what_is_gone",
                                     "written_comes_again", "written_waits_for_nothing", "written_loses_keys",
-                                    "written_in_pieces", "written_to_anybody", "claims_are_always_new", NULL };
+                                    "written_in_pieces", "written_to_anybody", "written_of_any_form", "claims_are_always_new", NULL };
 enum { NONE, IDS_IGNORE_CASE, IDS_LOSE_BLANKS, IDS_END_AT_NUL, CLAIMS_BY_LOOKING, FORGETS_RELEASED,
        TRUNCATES_OPERATIONS, MARKS_ROLL_BACK, REST_IS_DROPPED, CLEAN_UP_TAKES_PENDING,
        SWEEPS_NEWEST_FIRST, REFUSED_COMMIT_IS_OK, CLOSE_COMMITS, DOUBT_IS_OK, DOUBT_IS_NOTHING,
@@ -46,7 +46,7 @@ enum { NONE, IDS_IGNORE_CASE, IDS_LOSE_BLANKS, IDS_END_AT_NUL, CLAIMS_BY_LOOKING
        LOCKS_ARE_THE_MESSAGES, STORES_AS_BEGUN, LATE_CLAIMS_DO_NOTHING, FINDS_BY_CLAIMING,
        FINDS_NOTHING, UUIDS_IN_ANY_CASE, UUIDS_UNESCAPED, GUESSES_ARE_EXACT,
        COUNTS_WHAT_IS_PENDING, LISTS_AS_A_SWEEP, HEADS_ARE_WHOLE, ROWS_ARE_EVERYBODYS, TAKES_WHAT_IS_GONE,
-       WRITTEN_COMES_AGAIN, WRITTEN_WAITS_FOR_NOTHING, WRITTEN_LOSES_KEYS, WRITTEN_IN_PIECES, WRITTEN_TO_ANYBODY,
+       WRITTEN_COMES_AGAIN, WRITTEN_WAITS_FOR_NOTHING, WRITTEN_LOSES_KEYS, WRITTEN_IN_PIECES, WRITTEN_TO_ANYBODY, WRITTEN_OF_ANY_FORM,
        CLAIMS_ARE_ALWAYS_NEW };
 
 #define CLAIMS_MAX 1024
@@ -445,6 +445,8 @@ static int broken_fetch(wb_storage_session *session, wb_written_fetch *fetch, wb
                         wb_error *error)
 {
     reading on = { visit, argument };
+    if (bug == WRITTEN_OF_ANY_FORM)
+        fetch->form = WB_WRITTEN_FORM;
     const int result = base->written->fetch(session, fetch, read_row, &on, error);
     if (bug == WRITTEN_TO_ANYBODY)
         fetch->has_turn = 1;

@@ -277,6 +277,9 @@ END
 try written_in_pieces <<'END'
 fail written: messages are fetched as they were written
 END
+try written_of_any_form <<'END'
+fail written: rows of a later form are left alone
+END
 try written_to_anybody <<'END'
 fail written: one session has the turn, until it is closed
 END

@@ -161,6 +161,10 @@ sub refused {
     like $p->say('send', '', 'Test.Written', 'x'), qr/^error: /, "$pair: so is an empty destination";
     like $p->say('send', 'sink', '', 'x'), qr/^error: /, "$pair: and an empty type";
     like $p->say('claim', ''), qr/^error: /, "$pair: and an empty id";
+    like $p->say('send', 'sink', 'Test.Written', 'x', '', '{"a": "' . 'x' x 65536 . '"}'), qr/^error: .*64 KiB/, "$pair: and headers of more than 64 KiB";
+    like $p->say('send', 'sink', 'Test.Written', 'x', '', '{' . join(', ', map { qq("h$_": "") } 0 .. 256) . '}'), qr/^error: .*256 headers/, "$pair: and more than 256 of them";
+    like $p->say('send', 'sink', 'Test.Written', 'x', 'k' x 256), qr/^error: .*a key/, "$pair: and a key of more than 255 bytes";
+    like $p->say('send', 'sink', 'T' x 256, 'x'), qr/^error: .*a type/, "$pair: and such a type";
     $p->say('send', 'sink', 'Test.Written', 'large' x 3000, 'k');
     my $astray = $p->say('send', 'not-there', 'Test.Written', 'astray', 'k', '{"a": "b"}');
     $p->say('send', 'sink', 'Test.Written', 'behind', 'k');
@@ -174,17 +178,77 @@ sub refused {
     is_deeply [ @{ $gone->{header} }{ 'NServiceBus.FailedQ', 'NServiceBus.MessageId', 'a' } ], [ 'not-there', $astray, 'b' ], "$pair: as what a retry brings to where it was to go";
     is_done($e, 'refused');
     {
-        $e->sql('insert into ' . Written::table($e) . ' (form, written, id, destination, type, headers, body) values '
-            . "(2, 1, 'later', 'sink', 'T', null, 'x'), (1, 1, 'odd', 'sink', 'Test.Written', '{\"a\": 7}', 'odd'), (1, 1, 'good', 'sink', 'T', null, 'good')");
+        my $key = Written::quoted($e, 'key');
+        $e->sql('insert into ' . Written::table($e) . " (form, written, id, destination, type, headers, $key, body) values "
+            . "(2, 1, 'later', 'sink', 'T', null, 'l', 'x'), (1, 1, 'behind', 'sink', 'T', null, 'l', 'behind'), "
+            . "(1, 1, 'odd', 'sink', 'Test.Written', '{\"a\": 7}', null, 'odd'), (1, 1, 'good', 'sink', 'T', null, null, 'good')");
         is_deeply [ bodies($e->collect('sink', 1, 'rows that nobody checked')) ], ['good'], "$pair: a good one";
         my ($odd) = $e->collect('error', 1, 'one that can be no message is in the error queue');
         like $odd->{header}{'NServiceBus.ExceptionInfo.Message'}, qr/its headers cannot be read: a header's value is no string \(at byte 7\)/, "$pair: with the reason";
         is $odd->{header}{'Waybill.Written.Headers'}, '{"a": 7}', "$pair: and what it had";
-        $e->wait_for('what a later version wrote is left alone', sub { $e->log_lines('a later version of Waybill wrote this') });
-        is_deeply [ map { $_->[0] } $e->sql('select id from ' . Written::table($e)) ], ['later'], "$pair: and stays";
+        $e->wait_for('the others are gone', sub { rows($e) == 2 });
+        is_deeply [ map { "@$_" } $e->sql('select id, due, tries from ' . Written::table($e) . ' order by number') ], [ 'later 0 0', 'behind 0 0' ],
+            "$pair: what a later version wrote is left alone, and what is behind it with its key";
     }
     is $p->end, 0, "$pair: the program ends";
     is $e->stop, 0, "$pair: the endpoint stops";
+}
+
+# One program's open transaction is no other's affair, however many rows are removed at once.
+sub beside_an_open_one {
+    my ($pair) = @_;
+    my $e = endpoint($pair);
+    my ($many, $open) = map { Written->new($e) } 1 .. 2;
+    is $many->say('many', 300, 'sink', 'Test.Written'), 'ok', "$pair: 300 are committed";
+    $open->say('send', 'sink', 'Test.Written', 'open', 'k');
+    $e->start;
+    is scalar($e->collect('sink', 300, 'they are sent beside one whose transaction is open')), 300, "$pair: all of them";
+    my $began = time;
+    is_done($e, 'beside an open one');
+    cmp_ok time - $began, '<', 40, "$pair: and removed without waiting for it";
+    is $open->say('commit'), 'ok', "$pair: it is committed at last";
+    is_deeply [ bodies($e->collect('sink', 1, 'and comes')) ], ['open'], "$pair: as it was";
+    is $_->end, 0, "$pair: a program ends" for $many, $open;
+    is $e->stop, 0, "$pair: the endpoint stops";
+    is_deeply [ $e->log_lines('level=(?:warning|error)') ], [], "$pair: without a complaint";
+}
+
+# What a program asks of its commits is not to make messages of what is lost.
+sub commits_are_flushed {
+    my ($pair) = @_;
+    my $e = endpoint($pair);
+    my $p = Written->new($e);
+    my $look = q(insert into effects select current_setting('synchronous_commit') || ' %s', 1, 0);
+    $p->say('sql', q(set synchronous_commit = 'off'));
+    $p->say('sql', sprintf $look, 'before');
+    $p->say('send', 'sink', 'Test.Written', 'x');
+    $p->say('sql', sprintf $look, 'after');
+    $p->say('commit');
+    $p->say('sql', sprintf $look, 'then');
+    $p->say('sql', q(set local synchronous_commit = 'remote_apply'));
+    $p->say('send', 'sink', 'Test.Written', 'x');
+    $p->say('sql', sprintf $look, 'still');
+    $p->say('commit');
+    is_deeply [ sort map { $_->[0] } $e->sql('select id from effects') ], [ 'off before', 'off then', 'on after', 'remote_apply still' ],
+        "$pair: the commit of a message is flushed, and no other";
+    is $p->end, 0, "$pair: the program ends";
+}
+
+# Words that turn a table's own checks off.
+sub insert_or {
+    my ($pair) = @_;
+    my $e = endpoint($pair);
+    my $p = Written->new($e);
+    my ($claim, $send) = map { Written::quoted($e, Written::prefix($e) . $_) } '_claim', '_send';
+    for my $or ('or replace', 'or ignore', 'or abort') {
+        is $p->say('sql', "insert $or into $claim (id) values ('$or')"), 'ok', "$pair: insert $or: a claim";
+        is $p->say('commit'), 'ok', "$pair: insert $or: is made";
+        like $p->say('sql', "insert $or into $claim (id) values ('$or')"), qr/^error: UNIQUE/, "$pair: insert $or: once";
+        is $p->say('claim', $or), 0, "$pair: insert $or: and for all";
+        like $p->say('sql', "insert $or into $send (id, destination, type) values ($_)"), qr/^error: /, "$pair: insert $or: $_ is refused"
+            for q(null, 'q', 'T'), q('i', null, 'T'), q('i', 'q', null), q('i', '', 'T');
+    }
+    is $p->end, 0, "$pair: the program ends";
 }
 
 # ---- rights -------------------------------------------------------------------------------------
@@ -339,17 +403,59 @@ sub installation {
     is $e->stop, 0, "$pair: the endpoint stops";
 }
 
+# A table that somebody else made has triggers of his, now or later: what programs call must not run them.
+sub strangers {
+    my ($pair) = @_;
+    my $e = Endpoint->new($pair, name => 'desk' . ++$round, outbox => 'enabled = true;', files => "$round-", retries => 0);
+    my ($code, $text) = $e->run('install');
+    is $code, 0, "$pair: an endpoint without the interface";
+    Written::make_role($e);
+    my $table = Written::table($e);
+    $e->sql(qq{grant create on schema public to "$e->{role}"; set role "$e->{role}"; create table $table (number bigint generated always as identity primary key, }
+        . 'form bigint default 1, written bigint, due bigint default 0, tries bigint default 0, id text, destination text, type text, '
+        . 'headers text, key text, reason text, body bytea); reset role');
+    ($code, $text) = $e->run('install', '--sql-api');
+    isnt $code, 0, "$pair: where a stranger made its table it is not installed";
+    like $text, qr/belong to different roles/, "$pair: and the line says why";
+    is_deeply [ $e->sql(q(select proname from pg_proc where proname = ') . Written::prefix($e) . q(_write')) ], [], "$pair: nothing of it";
+    Written::drop_role($e);
+    ($code, $text) = $e->run('install', '--sql-api');
+    is $code, 0, "$pair: without his it is" or diag $text;
+}
+
+# What an earlier version made is not what a later one calls.
+sub replaced {
+    my ($pair) = @_;
+    my $e = endpoint($pair);
+    my $send = Written::quoted($e, Written::prefix($e) . '_send');
+    $e->sql($_) for $pair eq 'sqlite' ? ("drop view $send", "create view $send as select 1 as id")
+        : ("drop procedure $send", "create procedure $send() comment 'waybill 0' select 1");
+    my ($code, $text) = $e->run('install', '--sql-api');
+    is $code, 0, "$pair: it is installed over an earlier one";
+    like $text, qr/a procedure is made anew.*send/, "$pair: and says which grants are gone" if $pair ne 'sqlite';
+    ($code, $text) = $e->run('install', '--sql-api');
+    unlike $text, qr/made anew/, "$pair: once";
+    my $p = Written->new($e);
+    like $p->say('send', 'sink', 'Test.Written', 'new'), qr/^[0-9a-f-]{36}$/, "$pair: as it is now";
+    is $p->end, 0, "$pair: the program ends";
+}
+
 for my $pair (grep { !$ENV{WRITTEN_PAIR} || $_ eq $ENV{WRITTEN_PAIR} } Written::pairs()) {
     languages($pair);
     events($pair);
     keys_wait($pair);
     keys_hold($pair, undef, 1);
     refused($pair);
+    beside_an_open_one($pair) if $pair ne 'sqlite'; # a file has one writer
+    commits_are_flushed($pair) if $pair =~ /pgsql/;
+    insert_or($pair) if $pair eq 'sqlite';
     rights($pair) if $pair ne 'sqlite'; # who may write the file may
     soon($pair);
     sessions_lost($pair) if $pair ne 'sqlite';
     killed($pair);
     bugs_are_seen($pair);
     installation($pair);
+    strangers($pair) if $pair =~ /pgsql/;
+    replaced($pair) if $pair !~ /pgsql/;
 }
 done_testing;

@@ -89,14 +89,19 @@ static int note(void *argument, const wb_written *row)
     return WB_OK;
 }
 
-static int fetch_into(wb_client *client, size_t limit, const wb_written *wanted, seen *s)
+static int fetch_form(wb_client *client, size_t limit, uint64_t form, const wb_written *wanted, seen *s)
 {
-    wb_written_fetch fetch = { .struct_size = sizeof fetch, .limit = limit, .has_turn = 7 };
+    wb_written_fetch fetch = { .struct_size = sizeof fetch, .limit = limit, .form = form, .has_turn = 7 };
     *s = (seen){ .kit = client->kit, .wanted = wanted };
     wb_error_clear(&client->error);
     int r = ops_of(client)->fetch(client->session, &fetch, note, s, &client->error);
     s->has_turn = fetch.has_turn;
     return r;
+}
+
+static int fetch_into(wb_client *client, size_t limit, const wb_written *wanted, seen *s)
+{
+    return fetch_form(client, limit, WB_WRITTEN_FORM, wanted, s);
 }
 
 static int settle(wb_client *client, const uint64_t *removed, size_t count, const wb_written_rest *rests, size_t rest_count)
@@ -238,6 +243,51 @@ static void large_ones(wb_kit *kit)
         (void)removes(client, &s);
     }
     free(body);
+}
+
+static void check_is_refused(wb_client *client, wb_written row, size_t headers_size, const char *what)
+{
+    static char headers[WB_WRITTEN_HEADERS_SIZE_MAX + 2];
+    row.headers = (wb_written_text){ headers, headers_size };
+    memset(headers, 'x', headers_size);
+    memcpy(headers, "{\"a\":\"", 6);
+    memcpy(headers + headers_size - 2, "\"}", 2);
+    wb_error_clear(&client->error);
+    int r = ops_of(client)->write(client->session, &row, &client->error);
+    (void)wb_kit_check(client->kit, r != WB_OK && r != WB_NOT_CONNECTED, "%s: %s", what, wb_result_name(r));
+}
+
+/* A row that a fetch cannot hold would keep all others. */
+static void too_large(wb_kit *kit)
+{
+    static char name[256];
+    const wb_written row = { .id = TEXT("kit-0000000000000004"), .destination = TEXT("queue"), .type = TEXT("Type"),
+                             .body = TEXT("x") };
+    wb_client *client = open_empty(kit, 0);
+    wb_written odd = row;
+    seen s;
+    WB_KIT_REQUIRE(kit, client != NULL, "no session");
+    memset(name, 'x', sizeof name);
+    check_is_refused(client, row, WB_WRITTEN_HEADERS_SIZE_MAX + 1, "headers of more than 64 KiB");
+    odd.key = (wb_written_text){ name, sizeof name };
+    check_is_refused(client, odd, 16, "a key of 256 bytes");
+    odd = row;
+    odd.type = (wb_written_text){ name, sizeof name };
+    check_is_refused(client, odd, 16, "a type of 256 bytes");
+    (void)sees(client, 10, "", &s);
+}
+
+static void later_form(wb_kit *kit)
+{
+    wb_client *client = open_empty(kit, 0);
+    seen s;
+    WB_KIT_REQUIRE(kit, client != NULL, "no session");
+    if (!writes(client, "k", "a") || !writes(client, NULL, "b") ||
+        !wb_client_check(client, fetch_form(client, 10, WB_WRITTEN_FORM - 1, NULL, &s), WB_OK, "fetch what an earlier version knows") ||
+        !wb_kit_check(kit, !s.count, "%zu rows of a later form", s.count))
+        return;
+    if (sees(client, 10, "a b ", &s))
+        (void)removes(client, &s);
 }
 
 static void by_number(wb_kit *kit)
@@ -413,6 +463,8 @@ static const wb_kit_case cases[] = {
     { "written: the interface is there where it was installed", WRITTEN, installed_where_asked },
     { "written: messages are fetched as they were written", WRITTEN, fetched_as_written },
     { "written: a fetch ends with the row that reaches 32 MiB", WRITTEN, large_ones },
+    { "written: what is larger than may be is refused", WRITTEN, too_large },
+    { "written: rows of a later form are left alone", WRITTEN, later_form },
     { "written: rows come by their numbers, until they are removed", WRITTEN, by_number },
     { "written: what is postponed waits, and what is behind it with its key", WRITTEN, postponed },
     { "written: one session has the turn, until it is closed", WRITTEN, turn_is_ones },

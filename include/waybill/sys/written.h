@@ -35,7 +35,10 @@ typedef struct wb_storage_session wb_storage_session;
 
 /** The form of rows that is described here. What a later version wrote has another. */
 #define WB_WRITTEN_FORM 1
-/** One fetch ends with the row whose body reaches that, of all together. */
+/** What headers (as JSON) and body of a row may have, in bytes. Programs, and write(), are refused more. */
+#define WB_WRITTEN_HEADERS_SIZE_MAX ((size_t)64 * 1024)
+#define WB_WRITTEN_BODY_MAX ((size_t)64 * 1024 * 1024)
+/** One fetch ends with the row that reaches that, of all together: types, headers, keys and bodies. */
 #define WB_WRITTEN_FETCH_BYTES ((size_t)32 * 1024 * 1024)
 
 /** A string of a row; `data` NULL: it has none. */
@@ -48,7 +51,7 @@ typedef struct wb_written_text {
 typedef struct wb_written {
     size_t struct_size;
     uint64_t number; /* filled by fetch() */
-    uint64_t form;   /* WB_WRITTEN_FORM, or a row of a later version: then nothing but the number counts */
+    uint64_t form;   /* filled by fetch() */
     uint64_t tries;  /* filled by fetch(): how often it was postponed as tried */
     int64_t written; /* when, nanoseconds since 1970 UTC by the database's clock; 0: filled in */
     wb_written_text id;          /* of the message; NULL: the database makes one */
@@ -66,6 +69,7 @@ typedef int (*wb_written_fn)(void *argument, const wb_written *row);
 typedef struct wb_written_fetch {
     size_t struct_size;
     size_t limit;
+    uint64_t form;  /* rows of a higher form are left alone, and so is what stands behind one with its key */
     int has_turn; /* filled: 0: another session has it, and nothing was visited */
 } wb_written_fetch;
 
@@ -75,7 +79,7 @@ typedef struct wb_written_rest {
     uint64_t number;
     int64_t pause;  /* ns: it is not fetched before, nor what is behind it with the same key */
     int is_tried;   /* count it in `tries` */
-    const char *reason; /* kept with the row, for people */
+    const char *reason; /* kept with the row, for people: UTF-8, or NULL */
 } wb_written_rest;
 
 /** Size first, append-only. */

@@ -73,7 +73,7 @@ typedef enum wb_sql_which {
     WB_SQL_SHOW, /* the same with operations, and there is an id */
     /* what programs write; all NULL where the dialect has no such interface. Times as above */
     WB_SQL_WRITTEN_LOOK,     /* -> 1: it is installed */
-    WB_SQL_WRITTEN_FETCH,    /* limit, bytes -> number, form, tries, when it was written, id, destination, type,
+    WB_SQL_WRITTEN_FETCH,    /* limit, bytes, highest form -> number, form, tries, when it was written, id, destination, type,
                               * headers, key, body; by number, until they have so many bytes */
     WB_SQL_WRITTEN_REMOVE,   /* numbers */
     WB_SQL_WRITTEN_POSTPONE, /* number, for how long, tries to add, reason */
@@ -146,6 +146,8 @@ typedef struct wb_sql_dialect {
     int (*prepare_install)(wb_storage_session *session, unsigned *ret_holds);
     /** What verify looks at, one after the other, up to NULL. */
     int (*const *checks)(wb_storage_session *session, wb_error *error);
+    /** What tables of what programs write must answer to, up to NULL: some of that name may have been there. */
+    const char *const *written_probes;
 } wb_sql_dialect;
 
 struct wb_sql_driver;

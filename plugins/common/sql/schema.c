@@ -152,6 +152,7 @@ int wb_sql_check_version(wb_storage_session *session, wb_error *error)
 static const char *const probes[] = {
     "SELECT batch FROM {dedup} WHERE 1 = 0",
     "SELECT batch, operations FROM {pending} WHERE 1 = 0",
+    NULL,
 };
 
 /* A business table may have the name, too. */
@@ -173,12 +174,21 @@ static int report_failure(wb_storage_session *session, wb_error *error)
                                                                   : wb_sql_report(session, INSTALL, error);
 }
 
-static int probe(wb_storage_session *session, wb_error *error)
+static int probe_these(wb_storage_session *session, const char *const *statements, wb_error *error)
 {
-    for (size_t i = 0; i < sizeof probes / sizeof probes[0]; i++)
-        if (wb_sql_schema_run(session, probes[i], NULL) != WB_OK)
+    for (; *statements; statements++)
+        if (wb_sql_schema_run(session, *statements, NULL) != WB_OK)
             return report_failure(session, error);
     return WB_OK;
+}
+
+static int probe(wb_storage_session *session, wb_error *error)
+{
+    const wb_sql_outbox *outbox = wb_sql_of(session)->outbox;
+    const int result = probe_these(session, probes, error);
+    if (result != WB_OK || !outbox->sql_api || !outbox->dialect->written_probes)
+        return result;
+    return probe_these(session, outbox->dialect->written_probes, error);
 }
 
 static int define(wb_storage_session *session, size_t from, size_t to, uint64_t holds,

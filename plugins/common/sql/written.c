@@ -81,23 +81,36 @@ static int visit_rows(const wb_sql_driver *driver, wb_sql_answer *rows, wb_writt
     return result;
 }
 
-static int ask_for_rows(wb_storage_session *session, size_t limit, wb_sql_answer *ret_rows)
+/* By itself: whoever waits for the turn is not to read what it would not be given. */
+static int take_turn(wb_storage_session *session)
 {
     wb_sql_session *s = wb_sql_of(session);
     const wb_sql_driver *driver = s->outbox->driver;
     const wb_sql_value turn = WB_SQL_LOCK_FOR(TURN);
-    const wb_sql_value values[] = { WB_SQL_NUMBER(limit), WB_SQL_NUMBER(WB_WRITTEN_FETCH_BYTES) };
     wb_sql_answer locked = { 0 };
 
+    if (s->has_turn)
+        return WB_OK;
     driver->start(session);
-    if (!s->has_turn)
-        driver->queue(session, WB_SQL_LOCK, &turn, 1, &locked);
+    driver->queue(session, WB_SQL_LOCK, &turn, 1, &locked);
+    const int result = wb_sql_run_outside(session, NULL);
+    s->has_turn = is_one(driver, &locked) && result == WB_OK;
+    return result;
+}
+
+static int ask_for_rows(wb_storage_session *session, const wb_written_fetch *fetch, wb_sql_answer *ret_rows)
+{
+    wb_sql_session *s = wb_sql_of(session);
+    const wb_sql_driver *driver = s->outbox->driver;
+    const wb_sql_value values[] = { WB_SQL_NUMBER(fetch->limit), WB_SQL_NUMBER(WB_WRITTEN_FETCH_BYTES),
+                                    WB_SQL_NUMBER(fetch->form) };
+
+    driver->start(session);
     if (s->outbox->statements[WB_SQL_PLAN])
         driver->queue(session, WB_SQL_PLAN, NULL, 0, NULL);
-    driver->queue(session, WB_SQL_WRITTEN_FETCH, values, 2, ret_rows);
+    driver->queue(session, WB_SQL_WRITTEN_FETCH, values, 3, ret_rows);
     const int result = wb_sql_run_outside(session, NULL);
-    s->has_turn = result == WB_OK && (s->has_turn || is_one(driver, &locked));
-    driver->clear(&locked);
+    s->has_turn = result == WB_OK;
     return result;
 }
 
@@ -123,7 +136,9 @@ static int fetch(wb_storage_session *session, wb_written_fetch *fetch, wb_writte
     if (s->state != WB_SQL_IDLE)
         return wb_sql_unusable(session, FETCH, error);
     leave_transaction(session); /* of a fetch that was not settled */
-    int result = ask_for_rows(session, fetch->limit, &rows);
+    int result = take_turn(session);
+    if (result == WB_OK && s->has_turn)
+        result = ask_for_rows(session, fetch, &rows);
     fetch->has_turn = s->has_turn;
     if (result != WB_OK)
         result = wb_sql_report(session, FETCH, error);
@@ -187,8 +202,9 @@ static int settle(wb_storage_session *session, const uint64_t *removed, size_t r
     }
     s->outbox->driver->start(session);
     queue_removed(session, removed, removed_count);
-    for (size_t i = 0; i < rest_count; i++)
-        queue_rest(session, &rests[i]);
+    const char *rest = (const char *)rests; /* a newer host's may be larger than ours */
+    for (size_t i = 0; i < rest_count; i++, rest += rests->struct_size)
+        queue_rest(session, (const wb_written_rest *)(const void *)rest);
     return run_settle(session) == WB_OK ? WB_OK : wb_sql_report(session, SETTLE, error);
 }
 

@@ -6,8 +6,40 @@
 #include "plugins/common/sql/schema.h"
 #include "plugins/persistence/mysql/mysql-dialect.h"
 #include "plugins/persistence/mysql/mysql-driver.h"
+#include "plugins/persistence/mysql/mysql-session.h"
 
 #define INSTALL_LOCK_SECONDS "60"
+
+/* Of an earlier or later version: what is there is not replaced by IF NOT EXISTS. */
+#define IS_OTHER(name)                                                                             \
+    "SELECT COUNT(*) FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = {database} "          \
+    "AND ROUTINE_NAME = CONCAT({prefix}, '_" name "') AND ROUTINE_COMMENT <> '" MYS_PROCEDURES "'"
+
+static const struct procedure {
+    const char *name, *is_other, *drop;
+} procedures[] = {
+    { "write", IS_OTHER("write"), "DROP PROCEDURE {write}" },
+    { "send", IS_OTHER("send"), "DROP PROCEDURE {send}" },
+    { "publish", IS_OTHER("publish"), "DROP PROCEDURE {publish}" },
+    { "claim", IS_OTHER("claim"), "DROP PROCEDURE {claim}" },
+};
+
+static int drop_if_other(wb_storage_session *s, const struct procedure *procedure)
+{
+    const wb_host *host = s->host;
+    wb_sql_answer answer = { 0 };
+    wb_sql_cell cell;
+    int result = wb_sql_schema_run(s, procedure->is_other, &answer);
+    const int is_other = result == WB_OK && mys_fetch(&answer, &cell, 1) && mys_number(&cell) > 0;
+    mys_clear(&answer);
+    if (!is_other)
+        return result;
+    result = wb_sql_schema_run(s, procedure->drop, NULL);
+    if (result == WB_OK)
+        host->log(host, WB_LOG_WARNING, "a procedure is made anew: users that may call it need a grant again",
+                  (const wb_field[]){ { "endpoint", wb_sql_of(s)->outbox->names.endpoint }, { "procedure", procedure->name } }, 2);
+    return result;
+}
 
 /* Of two installations one waits. The lock goes with the connection. */
 int mys_prepare_install(wb_storage_session *s, unsigned *ret_holds)
@@ -25,5 +57,7 @@ int mys_prepare_install(wb_storage_session *s, unsigned *ret_holds)
         result = wb_sql_note(s, WB_RETRY, WB_CAUSE_SERVER, WB_SQL_NO_ITEM,
                              "another installation has run for " INSTALL_LOCK_SECONDS " seconds");
     mys_clear(&answer);
+    for (size_t i = 0; result == WB_OK && wb_sql_of(s)->outbox->sql_api && i < sizeof procedures / sizeof *procedures; i++)
+        result = drop_if_other(s, &procedures[i]);
     return result;
 }

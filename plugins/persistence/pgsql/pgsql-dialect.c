@@ -30,6 +30,10 @@
     "ON space.oid = entry.relnamespace "                                                           \
     "WHERE space.nspname = {database} AND entry.relname = {prefix} || '_" table "'"
 
+/* WB_WRITTEN_HEADERS_SIZE_MAX, WB_WRITTEN_BODY_MAX */
+#define WRITTEN_HEADERS_MAX "65536"
+#define WRITTEN_BODY_MAX "67108864"
+
 #define LIMITED "LIMIT " TEXT_OF(WB_SQL_FUTURE_MAX) ")"
 
 /* ---- the delayed message store --------------------------------------------------------- */
@@ -65,11 +69,16 @@
 
 /* ---- what programs write ---------------------------------------------------------------- */
 
-/* Behind a row that waits nothing with its key may go. */
+/* As the index {written_held} says it, word for word. */
+#define MAY_BE_HELD "due > 0 OR form > 1"
+/* Behind a row that waits, or is of a later form, nothing with its key may go. */
 #define WRITTEN_ROWS                                                                               \
-    "SELECT number, form, tries, written, id, destination, type, headers, key, body "              \
-    "FROM {written} AS written WHERE due <= " NOW " AND (key IS NULL OR NOT EXISTS "               \
-    "(SELECT FROM {written} AS held WHERE held.due > 0 AND held.due > " NOW " "                    \
+    "SELECT number, form, tries, written, id, destination, type, headers, key, body, "             \
+    "pg_catalog.octet_length(type) + COALESCE(pg_catalog.octet_length(headers), 0) "               \
+    "+ COALESCE(pg_catalog.octet_length(key), 0) + pg_catalog.octet_length(body) AS size "         \
+    "FROM {written} AS written WHERE due <= " NOW " AND form <= $3::bigint AND (key IS NULL OR NOT EXISTS " \
+    "(SELECT FROM (SELECT * FROM {written} WHERE " MAY_BE_HELD ") AS held "                        \
+    "WHERE (held.due > " NOW " OR held.form > $3::bigint) "                                        \
     "AND held.key = written.key AND held.number < written.number)) "                               \
     "ORDER BY number LIMIT $1::bigint"
 
@@ -209,8 +218,7 @@ static const char *const templates[WB_SQL_COUNT] = {
         "(EXTRACT(EPOCH FROM pg_catalog.clock_timestamp()) * 1000000)::bigint AS now), "
         "found AS (" WRITTEN_ROWS ") "
         "SELECT number, form, tries, written, id, destination, type, headers, key, body FROM "
-        "(SELECT *, pg_catalog.sum(pg_catalog.octet_length(body)) "
-        "OVER (ORDER BY number ROWS UNBOUNDED PRECEDING) - pg_catalog.octet_length(body) AS before "
+        "(SELECT *, pg_catalog.sum(size) OVER (ORDER BY number ROWS UNBOUNDED PRECEDING) - size AS before "
         "FROM found) AS sizes WHERE before < $2::bigint ORDER BY number",
     [WB_SQL_WRITTEN_REMOVE] =
         "DELETE FROM {written} WHERE number = ANY ($1::bigint[]) AND " NOT_FLUSHED,
@@ -246,24 +254,35 @@ static const char *const templates[WB_SQL_COUNT] = {
     "(type text, body " body ", headers jsonb DEFAULT NULL, key text DEFAULT NULL)"
 
 /* A number is drawn once the key's lock is had, so that of rows with one key the numbers are in the
- * order of their commits: the lock goes after the commit can be seen. The id is a UUID of version 7. */
+ * order of their commits: the lock goes after the commit can be seen. There are 1,024 for all keys, since the
+ * server's table of locks is small. The commit is flushed, whatever the caller asked for: what is sent has to be
+ * there after a crash. The id is a UUID of version 7. */
 #define WRITE_FUNCTION                                                                             \
     FUNCTION("{write}" WRITE_PARAMETERS, "text")                                                   \
     "DECLARE\n"                                                                                   \
     "    now_is bigint := EXTRACT(EPOCH FROM clock_timestamp()) * 1000000;\n"                     \
     "    message_id text;\n"                                                                      \
     "BEGIN\n"                                                                                     \
-    REFUSE_UNLESS("octet_length(type) BETWEEN 1 AND 255 AND type !~ '[[:cntrl:]]'",                \
+    REFUSE_UNLESS("octet_length(type) BETWEEN 1 AND 255 AND type COLLATE \"C\" !~ '[[:cntrl:]]'",                \
                   "'a type has 1 to 255 bytes and no control characters'")                         \
     REFUSE_UNLESS("key IS NULL OR octet_length(key) BETWEEN 1 AND 255",                            \
                   "'a key is NULL, or has 1 to 255 bytes'")                                        \
     REFUSE_UNLESS("headers IS NULL OR jsonb_typeof(headers) = 'object'",                           \
                   "'headers are a JSON object of strings'")                                        \
-    "    IF EXISTS (SELECT FROM jsonb_each(headers) AS header WHERE jsonb_typeof(header.value) <> 'string') THEN\n" \
-    "        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'headers are a JSON object of strings';\n" \
-    "    END IF;\n"                                                                               \
+    REFUSE_UNLESS("headers IS NULL OR octet_length(headers::text) <= " WRITTEN_HEADERS_MAX,        \
+                  "'headers have 64 KiB at most'")                                                 \
+    REFUSE_UNLESS("(SELECT count(*) <= 256 FROM jsonb_object_keys(headers))", "'there are 256 headers at most'") \
+    REFUSE_UNLESS("NOT EXISTS (SELECT FROM jsonb_each(headers) AS header WHERE jsonb_typeof(header.value) <> 'string')", \
+                  "'headers are a JSON object of strings'")                                        \
+    REFUSE_UNLESS("NOT EXISTS (SELECT FROM jsonb_object_keys(headers) AS name WHERE octet_length(name) NOT BETWEEN 1 AND 255)", \
+                  "'a header''s name has 1 to 255 bytes'")                                         \
+    REFUSE_UNLESS("body IS NULL OR octet_length(body) <= " WRITTEN_BODY_MAX, "'a body has 64 MiB at most'") \
     "    IF key IS NOT NULL THEN\n"                                                               \
-    "        PERFORM pg_advisory_xact_lock(hashtextextended('waybill key ' || {database} || '/' || {prefix} || '/' || key, 0));\n" \
+    "        PERFORM pg_advisory_xact_lock(hashtextextended('waybill key ' || {database} || '/' || {prefix} || '/' ||\n" \
+    "            (hashtextextended(key COLLATE \"C\", 0) & 1023)::text COLLATE \"C\", 0));\n"            \
+    "    END IF;\n"                                                                               \
+    "    IF current_setting('synchronous_commit') = 'off' THEN\n"                                 \
+    "        PERFORM set_config('synchronous_commit', 'on', true);\n"                             \
     "    END IF;\n"                                                                               \
     "    message_id := encode(set_bit(set_bit(overlay(uuid_send(gen_random_uuid()) PLACING "        \
     "substring(int8send(now_is / 1000) FROM 3) FROM 1 FOR 6), 52, 1), 53, 1), 'hex')::uuid::text;\n" \
@@ -275,7 +294,7 @@ static const char *const templates[WB_SQL_COUNT] = {
 #define SEND_FUNCTION(type_of_body, body)                                                          \
     FUNCTION("{send}" SEND_PARAMETERS(type_of_body), "text")                                       \
     "BEGIN\n"                                                                                     \
-    REFUSE_UNLESS("octet_length(destination) BETWEEN 1 AND 255 AND destination !~ '[[:cntrl:]]'",  \
+    REFUSE_UNLESS("octet_length(destination) BETWEEN 1 AND 255 AND destination COLLATE \"C\" !~ '[[:cntrl:]]'",  \
                   "'a destination has 1 to 255 bytes and no control characters'")                  \
     "    RETURN {write}(destination, type, " body ", headers, key);\n"                            \
     "END;\n" END_FUNCTION
@@ -299,6 +318,22 @@ static const char *const templates[WB_SQL_COUNT] = {
     "    RETURN FOUND;\n"                                                                         \
     "END;\n" END_FUNCTION
 
+/* IF NOT EXISTS asks for a name alone, and OR REPLACE leaves a function its owner. */
+#define ONE_OWNER                                                                                  \
+    "DO $waybill$\n"                                                                              \
+    "BEGIN\n"                                                                                    \
+    "    IF EXISTS (SELECT FROM pg_catalog.pg_class AS entry\n"                                   \
+    "        JOIN pg_catalog.pg_namespace AS space ON space.oid = entry.relnamespace\n"           \
+    "        JOIN pg_catalog.pg_proc AS function ON function.pronamespace = space.oid\n"          \
+    "        WHERE space.nspname = {database} AND entry.relname IN ({prefix} || '_written', {prefix} || '_dedup')\n" \
+    "        AND function.proname IN ({prefix} || '_write', {prefix} || '_send', {prefix} || '_publish', {prefix} || '_claim')\n" \
+    "        AND function.proowner <> entry.relowner) THEN\n"                                     \
+    "        RAISE EXCEPTION USING ERRCODE = 'wrong_object_type',\n"                              \
+    "            MESSAGE = 'a table and the functions belong to different roles: install as the owner of the tables';\n" \
+    "    END IF;\n"                                                                               \
+    "END;\n"                                                                                     \
+    "$waybill$"
+
 /* Every name of a table, index or constraint holds the endpoint's prefix: PostgreSQL wants
  * index names unique in a schema, and IF NOT EXISTS would pass over a second endpoint's.
  * A later version appends its statements here. */
@@ -316,7 +351,7 @@ static const wb_sql_definition definitions[] = {
       "    batch bigint NOT NULL\n"
       ") WITH (autovacuum_vacuum_scale_factor = 0.05,\n"
       "        autovacuum_vacuum_insert_scale_factor = 0.1)" },
-    { 0, "milliseconds since 2020 are batch >> 22, so this is an index on age",
+    { PGSQL_DEDUP_BATCH_ABSENT, "milliseconds since 2020 are batch >> 22, so this is an index on age",
       "CREATE INDEX IF NOT EXISTS {dedup_batch} ON {dedup} (batch)" },
     { 0, "outgoing operations of a batch, from its commit until they are dispatched",
       "CREATE TABLE IF NOT EXISTS {pending} (\n"
@@ -326,7 +361,7 @@ static const wb_sql_definition definitions[] = {
       "        autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0,\n"
       "        toast.vacuum_truncate = off, toast.autovacuum_vacuum_scale_factor = 0,\n"
       "        toast.autovacuum_vacuum_threshold = 1000, toast.autovacuum_vacuum_cost_delay = 0)" },
-    { PGSQL_HAS_LZ4, "leave this out where the server was built without lz4",
+    { PGSQL_PENDING_LACKS_LZ4, "leave this out where the server was built without lz4",
       "ALTER TABLE {pending} ALTER COLUMN operations SET COMPRESSION lz4" },
     /* half of a page is left free: a row is taken in its place, with no new entry in an index */
     { WB_SQL_FOR_DELAYS, "messages until they are due; times are microseconds since 1970",
@@ -345,8 +380,8 @@ static const wb_sql_definition definitions[] = {
       "        autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0,\n"
       "        toast.vacuum_truncate = off, toast.autovacuum_vacuum_scale_factor = 0.02,\n"
       "        toast.autovacuum_vacuum_threshold = 1000, toast.autovacuum_vacuum_cost_delay = 0)" },
-    { WB_SQL_FOR_DELAYS, NULL, "CREATE INDEX IF NOT EXISTS {delayed_due} ON {delayed} (due)" },
-    { WB_SQL_FOR_DELAYS + PGSQL_HAS_LZ4, "leave this out where the server was built without lz4",
+    { WB_SQL_FOR_DELAYS + PGSQL_DELAYED_DUE_ABSENT, NULL, "CREATE INDEX IF NOT EXISTS {delayed_due} ON {delayed} (due)" },
+    { WB_SQL_FOR_DELAYS + PGSQL_DELAYED_LACKS_LZ4, "leave this out where the server was built without lz4",
       "ALTER TABLE {delayed} ALTER COLUMN operation SET COMPRESSION lz4" },
     { WB_SQL_FOR_PROGRAMS, "messages that programs wrote, from their commit until they are sent",
       "CREATE TABLE IF NOT EXISTS {written} (\n"
@@ -355,20 +390,20 @@ static const wb_sql_definition definitions[] = {
       "    written bigint NOT NULL,\n"
       "    due bigint NOT NULL DEFAULT 0,\n"
       "    tries bigint NOT NULL DEFAULT 0,\n"
-      "    id text NOT NULL,\n"
-      "    destination text,\n"
-      "    type text NOT NULL,\n"
-      "    headers text,\n"
-      "    key text,\n"
+      "    id text NOT NULL CONSTRAINT id_size CHECK (octet_length(id) BETWEEN 1 AND 255),\n"
+      "    destination text CONSTRAINT destination_size CHECK (octet_length(destination) BETWEEN 1 AND 255),\n"
+      "    type text NOT NULL CONSTRAINT type_size CHECK (octet_length(type) BETWEEN 1 AND 255),\n"
+      "    headers text CONSTRAINT headers_size CHECK (octet_length(headers) <= " WRITTEN_HEADERS_MAX "),\n"
+      "    key text CONSTRAINT key_size CHECK (octet_length(key) BETWEEN 1 AND 255),\n"
       "    reason text,\n"
-      "    body bytea NOT NULL\n"
+      "    body bytea NOT NULL CONSTRAINT body_size CHECK (octet_length(body) <= " WRITTEN_BODY_MAX ")\n"
       ") WITH (vacuum_truncate = off, autovacuum_vacuum_scale_factor = 0,\n"
       "        autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0,\n"
       "        toast.vacuum_truncate = off, toast.autovacuum_vacuum_scale_factor = 0,\n"
       "        toast.autovacuum_vacuum_threshold = 1000, toast.autovacuum_vacuum_cost_delay = 0)" },
-    { WB_SQL_FOR_PROGRAMS, "keys with a message that waits",
-      "CREATE INDEX IF NOT EXISTS {written_held} ON {written} (key, number) WHERE due > 0" },
-    { WB_SQL_FOR_PROGRAMS + PGSQL_HAS_LZ4, "leave this out where the server was built without lz4",
+    { WB_SQL_FOR_PROGRAMS + PGSQL_WRITTEN_HELD_ABSENT, "keys with a message that waits",
+      "CREATE INDEX IF NOT EXISTS {written_held} ON {written} (key, number) WHERE " MAY_BE_HELD },
+    { WB_SQL_FOR_PROGRAMS + PGSQL_WRITTEN_LACKS_LZ4, "leave this out where the server was built without lz4",
       "ALTER TABLE {written} ALTER COLUMN body SET COMPRESSION lz4" },
     { WB_SQL_FOR_PROGRAMS, "not for programs: what the next four call", WRITE_FUNCTION },
     { WB_SQL_FOR_PROGRAMS, NULL, NOBODY_MAY_CALL("{write}" WRITE_PARAMETERS) },
@@ -380,6 +415,12 @@ static const wb_sql_definition definitions[] = {
     { WB_SQL_FOR_PROGRAMS, "roles that may call them need USAGE on the schema and EXECUTE on these",
       NOBODY_MAY_CALL("{send}(text, text, bytea, jsonb, text), {send}(text, text, text, jsonb, text), "
                       "{publish}(text, bytea, jsonb, text), {publish}(text, text, jsonb, text), {claim}(text)") },
+    { WB_SQL_FOR_PROGRAMS, "tables that somebody else made would run his triggers with the functions' rights", ONE_OWNER },
+};
+
+static const char *const written_probes[] = {
+    "SELECT number, form, written, due, tries, id, destination, type, headers, key, reason, body FROM {written} WHERE 1 = 0",
+    NULL,
 };
 
 #define RECORD_VERSION                                                                             \
@@ -411,4 +452,5 @@ const wb_sql_dialect pgsql_dialect = {
     .clean_up_locks = 1,
     .prepare_install = pgsql_prepare_install,
     .checks = pgsql_checks,
+    .written_probes = written_probes,
 };

@@ -16,7 +16,14 @@
 
 /** Conditions of definitions. */
 #define PGSQL_SCHEMA_ABSENT 1 /* creating it needs a privilege that an existing one does not */
-#define PGSQL_HAS_LZ4 2
+/* Done already, CREATE INDEX IF NOT EXISTS and SET COMPRESSION would wait for whoever writes, and others for
+ * them; where the server has no lz4 a column lacks nothing. */
+#define PGSQL_DEDUP_BATCH_ABSENT 2
+#define PGSQL_DELAYED_DUE_ABSENT 3
+#define PGSQL_WRITTEN_HELD_ABSENT 4
+#define PGSQL_PENDING_LACKS_LZ4 5
+#define PGSQL_DELAYED_LACKS_LZ4 6
+#define PGSQL_WRITTEN_LACKS_LZ4 7
 
 extern const wb_sql_quoting pgsql_quoting;
 /** Parameters are $1 and so on, and results are in binary format: numbers are bigint. */

@@ -24,6 +24,12 @@
 /* ---- the installation ------------------------------------------------------------------- */
 
 #define NOW "cast((julianday('now') - 2440587.5) * 86400000 as integer)"
+/* WB_WRITTEN_HEADERS_SIZE_MAX, WB_WRITTEN_BODY_MAX */
+#define HEADERS_MAX "65536"
+#define BODY_MAX "67108864"
+#define FITS(column, most) "length(cast(" column " as blob)) <= " most
+/* Each time the same words: so the index is used. */
+#define MAY_BE_HELD(table) "(" table "due>0 or " table "form>1)"
 #define IS_NAME(column) "length(cast(" column " as blob)) between 1 and 255"
 
 static const char table_format[] =
@@ -36,12 +42,22 @@ static const char table_format[] =
     "  id not null check(" IS_NAME("id") "),\n"
     "  destination check(destination is null or " IS_NAME("destination") "),\n"
     "  type not null check(" IS_NAME("type") "),\n"
-    "  headers,\n"
+    "  headers check(headers is null or " FITS("headers", HEADERS_MAX) "),\n"
     "  key blob check(key is null or " IS_NAME("key") "),\n"
     "  reason,\n"
-    "  body not null);\n"
-    "create index if not exists \"waybill_%w_written_held\" on \"waybill_%w_written\"(key, number) where due>0;\n";
+    "  body not null check(" FITS("body", BODY_MAX) "));\n"
+    "create index if not exists \"waybill_%w_written_held\" on \"waybill_%w_written\"(key, number) where " MAY_BE_HELD("") ";\n";
 
+/* INSERT OR IGNORE, OR REPLACE reach into a trigger, and past the checks of the table, but not past these. */
+#define REFUSE_UNLESS(condition, text) "  select raise(abort, '" text "') where (" condition ") is not 1;\n"
+#define CHECKED(destination)                                                                       \
+    REFUSE_UNLESS(IS_NAME("new.id"), "an id has 1 to 255 bytes") destination                       \
+    REFUSE_UNLESS(IS_NAME("new.type"), "a type has 1 to 255 bytes")                                \
+    REFUSE_UNLESS("new.key is null or " IS_NAME("new.key"), "a key is NULL, or has 1 to 255 bytes") \
+    REFUSE_UNLESS("new.headers is null or " FITS("new.headers", HEADERS_MAX), "headers have 64 KiB at most") \
+    REFUSE_UNLESS("new.body is null or " FITS("new.body", BODY_MAX), "a body has 64 MiB at most")  \
+    HEADERS_ARE_STRINGS                                                                            \
+    REFUSE_UNLESS("(select count(*) from json_each(new.headers)) <= 256", "there are 256 headers at most")
 #define HEADERS_ARE_STRINGS                                                                        \
     "  select raise(abort, 'headers are a JSON object of strings')\n"                              \
     "    where new.headers is not null and iif(json_valid(new.headers), json_type(new.headers)<>'object', 1);\n" \
@@ -51,30 +67,38 @@ static const char table_format[] =
     "  insert into \"waybill_%w_written\"(written, id, destination, type, headers, key, body)\n"   \
     "    values(" NOW " * 1000, new.id, " destination ", new.type, new.headers, cast(new.key as blob), coalesce(new.body, x''));\n"
 
+/* Made anew each time, with their triggers: so an installation brings them to its version. */
 static const char send_format[] =
-    "create view if not exists \"waybill_%w_send\" as\n"
+    "drop view if exists \"waybill_%w_send\";\n"
+    "create view \"waybill_%w_send\" as\n"
     "  select id, destination, type, body, headers, key from \"waybill_%w_written\" where destination is not null;\n"
-    "create trigger if not exists \"waybill_%w_send_insert\" instead of insert on \"waybill_%w_send\"\n"
+    "create trigger \"waybill_%w_send_insert\" instead of insert on \"waybill_%w_send\"\n"
     "begin\n"
-    "  select raise(abort, 'a command has a destination') where new.destination is null;\n"
-    HEADERS_ARE_STRINGS WRITE_ROW("new.destination") "end;\n";
+    CHECKED(REFUSE_UNLESS(IS_NAME("new.destination"), "a destination has 1 to 255 bytes"))
+    WRITE_ROW("new.destination") "end;\n";
 
 static const char publish_format[] =
-    "create view if not exists \"waybill_%w_publish\" as\n"
+    "drop view if exists \"waybill_%w_publish\";\n"
+    "create view \"waybill_%w_publish\" as\n"
     "  select id, type, body, headers, key from \"waybill_%w_written\" where destination is null;\n"
-    "create trigger if not exists \"waybill_%w_publish_insert\" instead of insert on \"waybill_%w_publish\"\n"
+    "create trigger \"waybill_%w_publish_insert\" instead of insert on \"waybill_%w_publish\"\n"
     "begin\n"
-    HEADERS_ARE_STRINGS WRITE_ROW("null") "end;\n";
+    CHECKED("") WRITE_ROW("null") "end;\n";
 
+/* Begins as a constraint's own words do. The table's own would not be enough: OR REPLACE, OR IGNORE turn it off. */
+#define IS_CLAIMED "UNIQUE constraint failed: this message was claimed before"
 /* A record beside the endpoint's own, under a key that none of these has: what the endpoint handled a program may
  * have to handle, too. Its batch number is the time and some bits, and the highest bit turned
  * (wb_sqlite_storage_batch_to_column). */
 static const char claim_format[] =
-    "create view if not exists \"waybill_%w_claim\" as\n"
+    "drop view if exists \"waybill_%w_claim\";\n"
+    "create view \"waybill_%w_claim\" as\n"
     "  select substr(cast(key as text), 7) as id from \"waybill_%w_dedup\" where key>=x'636c61696d2f' and key<x'636c61696d30';\n"
-    "create trigger if not exists \"waybill_%w_claim_insert\" instead of insert on \"waybill_%w_claim\"\n"
+    "create trigger \"waybill_%w_claim_insert\" instead of insert on \"waybill_%w_claim\"\n"
     "begin\n"
-    "  select raise(abort, 'a message id has 1 to 248 bytes') where (length(cast(new.id as blob)) between 1 and 248) is not 1;\n"
+    REFUSE_UNLESS("length(cast(new.id as blob)) between 1 and 248", "a message id has 1 to 248 bytes")
+    "  select raise(abort, '" IS_CLAIMED "') where exists(\n"
+    "    select 1 from \"waybill_%w_dedup\" where key=cast('claim/' || new.id as blob));\n"
     "  insert into \"waybill_%w_dedup\"(batch, key)\n"
     "    values(-9223372036854775808 + ((" NOW " - 1577836800000) << 22) + max(1, random() & 4194303), cast('claim/' || new.id as blob));\n"
     "end;\n";
@@ -154,17 +178,18 @@ static int visit_row(sqlite3_stmt *row, wb_written_fn visit, void *argument, siz
         .key = text_of(row, 8),
         .body = text_of(row, 9),
     };
-    *bytes += written.body.size;
+    *bytes += written.type.size + written.headers.size + written.key.size + written.body.size;
     return visit(argument, &written);
 }
 
-static int visit_rows(wb_storage_session *session, size_t limit, wb_written_fn visit, void *argument, wb_error *error)
+static int visit_rows(wb_storage_session *session, const wb_written_fetch *fetch, wb_written_fn visit, void *argument, wb_error *error)
 {
     sqlite3_stmt *row = session->fetch_written;
     int result = WB_OK, code = SQLITE_DONE;
     size_t bytes = 0;
     (void)sqlite3_bind_int64(row, 1, wb_sqlite_delayed_now(session));
-    (void)sqlite3_bind_int64(row, 2, limit < INT32_MAX ? (int64_t)limit : INT32_MAX);
+    (void)sqlite3_bind_int64(row, 2, fetch->limit < INT32_MAX ? (int64_t)fetch->limit : INT32_MAX);
+    (void)sqlite3_bind_int64(row, 3, (int64_t)fetch->form);
     while (result == WB_OK && bytes < WB_WRITTEN_FETCH_BYTES && (code = sqlite3_step(row)) == SQLITE_ROW)
         result = visit_row(row, visit, argument, &bytes);
     if (result == WB_OK && code != SQLITE_ROW && code != SQLITE_DONE)
@@ -173,7 +198,7 @@ static int visit_rows(wb_storage_session *session, size_t limit, wb_written_fn v
     return result;
 }
 
-/* Behind a row that waits nothing with its key may go. */
+/* Behind a row that waits, or is of a later form, nothing with its key may go. */
 static int fetch(wb_storage_session *session, wb_written_fetch *fetch, wb_written_fn visit, void *argument,
                  wb_error *error)
 {
@@ -185,10 +210,10 @@ static int fetch(wb_storage_session *session, wb_written_fetch *fetch, wb_writte
     result = wb_sqlite_storage_prepare(
         session, &session->fetch_written,
         "select number, form, tries, written, id, destination, type, headers, key, body from \"waybill_%w_written\" as w"
-        " where due<=?1 and (key is null or not exists(select 1 from \"waybill_%w_written\" as held"
-        " where held.due>0 and held.due>?1 and held.key=w.key and held.number<w.number))"
+        " where due<=?1 and form<=?3 and (key is null or not exists(select 1 from \"waybill_%w_written\" as held"
+        " where " MAY_BE_HELD("held.") " and (held.due>?1 or held.form>?3) and held.key=w.key and held.number<w.number))"
         " order by number limit ?2", error);
-    return result == WB_OK ? visit_rows(session, fetch->limit, visit, argument, error) : result;
+    return result == WB_OK ? visit_rows(session, fetch, visit, argument, error) : result;
 }
 
 /* ---- settle ----------------------------------------------------------------------------------- */
@@ -263,7 +288,7 @@ static int run_once(wb_storage_session *session, sqlite3_stmt *statement, const 
     if (result != WB_OK)
         return result;
     const int code = sqlite3_step(statement);
-    *ret_refused = sqlite3_extended_errcode(session->db.handle) == SQLITE_CONSTRAINT_UNIQUE;
+    *ret_refused = (code & 0xff) == SQLITE_CONSTRAINT && strcmp(sqlite3_errmsg(session->db.handle), IS_CLAIMED) == 0;
     if (code != SQLITE_DONE && !*ret_refused)
         result = wb_sqlite_db_fail(&session->db, code, doing, error);
     (void)sqlite3_reset(statement);
