@@ -36,9 +36,6 @@
 extern "C" {
 #endif
 
-typedef struct wb_persistence wb_persistence;
-typedef struct wb_storage_session wb_storage_session;
-
 /** Nothing waits: what next() says then. */
 #define WB_NEVER_DUE INT64_MAX
 

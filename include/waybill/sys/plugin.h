@@ -59,6 +59,9 @@ extern "C" {
 
 /** Filled through wb_host.fail; opaque to plugins, owned by the host. */
 typedef struct wb_error wb_error;
+/* A persistence's own (sys/persistence.h, and its optional parts). */
+typedef struct wb_persistence wb_persistence;
+typedef struct wb_storage_session wb_storage_session;
 
 /* Causes (waybill/result.h): what an operator must do; they decide the program's exit code when a
  * call fails while the endpoint starts. */

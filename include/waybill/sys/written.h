@@ -30,9 +30,6 @@
 extern "C" {
 #endif
 
-typedef struct wb_persistence wb_persistence;
-typedef struct wb_storage_session wb_storage_session;
-
 /** The form of rows that is described here. What a later version wrote has another. */
 #define WB_WRITTEN_FORM 1
 /** What headers (as JSON) and body of a row may have, in bytes. Programs, and write(), are refused more. */
