@@ -26,7 +26,7 @@ const sim_bug sim_bugs[] = {
     { "no_scout", "limit_killers_plain", 0 },
     { "short_scout", "limit_killers_late_plain", 0 },
     { "last_waits", "limit_last", 0 },
-    { "handle_the_last", "limit_killers_late", 0 },
+    { "handle_the_last", "limit_last", 0 },
     { "parked_twice", "two_sweepers", 0 },
     { "sweep_untaken", "two_sweepers_once", 0 },
     { "believe_fatal", "forbids", 0 },
