@@ -66,7 +66,7 @@ static int wait_or_end(cli_outbox *o, uint64_t before, int64_t *since, uint64_t 
 static int remove_all(cli_outbox *o, uint64_t before, uint64_t *removed, uint64_t *left)
 {
     int64_t since = 0; /* when another was met */
-    wb_pace pace = wb_pace_init();
+    wb_cleaner_pace pace = wb_cleaner_pace_init();
     size_t step;
     int r = WB_OK;
     *left = 1;

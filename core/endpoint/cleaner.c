@@ -35,7 +35,7 @@ static void rest(wb_pipeline *p, int64_t duration, int64_t until)
     wb_clock_pause(duration < left ? duration : left, &p->stop);
 }
 
-int wb_clean_up_step(wb_pipeline *p, wb_storage_session *storage, uint64_t before, wb_pace *pace, int64_t until,
+int wb_clean_up_step(wb_pipeline *p, wb_storage_session *storage, uint64_t before, wb_cleaner_pace *pace, int64_t until,
                      size_t *ret_deleted, wb_error *error)
 {
     const size_t limit = pace->step;
@@ -43,21 +43,22 @@ int wb_clean_up_step(wb_pipeline *p, wb_storage_session *storage, uint64_t befor
     *ret_deleted = 0;
     int r = p->persistence_ops->clean_up(storage, before, limit, ret_deleted, error);
     if (*ret_deleted == limit)
-        rest(p, wb_pace_step(pace, wb_clock_monotonic() - started), until);
+        rest(p, wb_cleaner_pace_step(pace, wb_clock_monotonic() - started), until);
     return r;
 }
 
 /* Nothing was deleted: because another instance is at it? Where nobody can count that is as good as nothing left. */
-static int is_kept_out(wb_pipeline *p, wb_storage_session *storage, uint64_t before, wb_error *error)
+static int is_kept_out(wb_pipeline *p, wb_storage_session *storage, uint64_t before)
 {
+    wb_error ignored = { 0 };
     uint64_t left = 0;
     if (!WB_HAS(p->persistence_ops, wb_persistence_ops, count_records))
         return 0;
-    return p->persistence_ops->count_records(storage, 0, before, 1, &left, error) == WB_OK && left;
+    return p->persistence_ops->count_records(storage, 0, before, 1, &left, &ignored) == WB_OK && left;
 }
 
 /* Step by step. An instance that meets others at it is behind like one that is too slow. */
-static int delete_old(wb_pipeline *p, wb_storage_session *storage, uint64_t before, wb_pace *pace,
+static int delete_old(wb_pipeline *p, wb_storage_session *storage, uint64_t before, wb_cleaner_pace *pace,
                       int64_t until, wb_error *error)
 {
     int goes_on = 1, is_met = 0, r = WB_OK;
@@ -67,14 +68,14 @@ static int delete_old(wb_pipeline *p, wb_storage_session *storage, uint64_t befo
         size_t deleted;
         r = wb_clean_up_step(p, storage, before, pace, until, &deleted, error);
         goes_on = deleted == limit;
-        is_met = r == WB_OK && !deleted && is_kept_out(p, storage, before, error);
+        is_met = r == WB_OK && !deleted && is_kept_out(p, storage, before);
         if (is_met && meetings < MEETINGS_MAX) {
             goes_on = 1;
             rest(p, MEETING << meetings++, until);
         }
     }
     if (r == WB_OK && !p->stop)
-        wb_pace_round(pace, goes_on || is_met);
+        wb_cleaner_pace_round(pace, goes_on || is_met);
     return r;
 }
 

@@ -7,18 +7,18 @@
 #define WB_ENDPOINT_CLEANER_H
 
 #include "core/base/error.h"
-#include "core/endpoint/pace.h"
+#include "core/endpoint/cleaner_pace.h"
 #include "core/pipeline/pipeline.h"
 
 /** What one round leaves to the next. */
 typedef struct wb_cleaning {
     int64_t time_offset; /* by how much the database's clock was ahead; 0: not asked yet */
-    wb_pace pace;
+    wb_cleaner_pace pace;
 } wb_cleaning;
 
 /** Delete as much of what is older than `before` (a batch number) as the pace has it, and rest after
  *  that, if there may be more, no longer than `until`. @return the class of what the persistence says. */
-int wb_clean_up_step(wb_pipeline *p, wb_storage_session *storage, uint64_t before, wb_pace *pace, int64_t until,
+int wb_clean_up_step(wb_pipeline *p, wb_storage_session *storage, uint64_t before, wb_cleaner_pace *pace, int64_t until,
                      size_t *ret_deleted, wb_error *error);
 
 /** Clean up until nothing is left, `until` has come or the endpoint stops. Asks the database

@@ -121,7 +121,7 @@ void wb_housekeeper_init(wb_housekeeper *keeper, wb_pipeline *pipeline, int64_t 
     *keeper = (wb_housekeeper){ .pipeline = pipeline,
                                 .interval = interval,
                                 .retention = retention,
-                                .cleaning = { .pace = wb_pace_init() },
+                                .cleaning = { .pace = wb_cleaner_pace_init() },
                                 .database = { .dependency = &pipeline->database } };
 }
 

@@ -12,15 +12,15 @@
 #include <cmocka.h>
 
 #include "core/base/clock.h"
-#include "core/endpoint/pace.h"
+#include "core/endpoint/cleaner_pace.h"
 
 /* Of a database that takes so long for a record, and so long for any step. @return the longest step. */
-static int64_t clean(wb_pace *pace, int64_t each, int64_t fixed, unsigned steps)
+static int64_t clean(wb_cleaner_pace *pace, int64_t each, int64_t fixed, unsigned steps)
 {
     int64_t longest = 0;
     for (unsigned i = 0; i < steps; i++) {
         const int64_t took = fixed + (int64_t)pace->step * each;
-        const int64_t rest = wb_pace_step(pace, took);
+        const int64_t rest = wb_cleaner_pace_step(pace, took);
         assert_true(rest >= 3 * took);
         assert_true(rest <= 19 * took);
         longest = took > longest ? took : longest;
@@ -32,7 +32,7 @@ static void test_steps_take_some_milliseconds(void **state)
 {
     (void)state;
     for (int64_t each = 100; each <= 160 * 1000; each *= 2) { /* 0.1 to 100 us */
-        wb_pace pace = wb_pace_init();
+        wb_cleaner_pace pace = wb_cleaner_pace_init();
         (void)clean(&pace, each, 0, 20);
         const int64_t settled = clean(&pace, each, 0, 100);
         assert_true(settled <= 40 * WB_MILLISECOND || pace.step <= 500);
@@ -42,7 +42,7 @@ static void test_steps_take_some_milliseconds(void **state)
 
 static void test_steps_have_bounds(void **state)
 {
-    wb_pace pace = wb_pace_init();
+    wb_cleaner_pace pace = wb_cleaner_pace_init();
     (void)state;
     (void)clean(&pace, 0, 0, 1000);
     assert_int_equal(pace.step, 8000);
@@ -52,11 +52,11 @@ static void test_steps_have_bounds(void **state)
 
 static void test_what_keeps_up_takes_a_twentieth(void **state)
 {
-    wb_pace pace = wb_pace_init();
+    wb_cleaner_pace pace = wb_cleaner_pace_init();
     (void)state;
     for (int i = 0; i < 100; i++) {
-        assert_int_equal(wb_pace_step(&pace, 10 * WB_MILLISECOND), 190 * WB_MILLISECOND);
-        wb_pace_round(&pace, 0);
+        assert_int_equal(wb_cleaner_pace_step(&pace, 10 * WB_MILLISECOND), 190 * WB_MILLISECOND);
+        wb_cleaner_pace_round(&pace, 0);
     }
 }
 
@@ -65,7 +65,7 @@ static void test_what_falls_behind_rests_less(void **state)
 {
     (void)state;
     for (double needed = 0.01; needed < 0.25; needed += 0.01) {
-        wb_pace pace = wb_pace_init();
+        wb_cleaner_pace pace = wb_cleaner_pace_init();
         double left = 0, most = 0;
         for (int round = 0; round < 1000; round++) {
             const double share = 1.0 / (1 + pace.rest);
@@ -73,7 +73,7 @@ static void test_what_falls_behind_rests_less(void **state)
             if (left < 0)
                 left = 0;
             most = left > most ? left : most;
-            wb_pace_round(&pace, left > 0);
+            wb_cleaner_pace_round(&pace, left > 0);
         }
         assert_true(left < 1);
         assert_true(most < 2); /* rounds of all of the time */
@@ -82,14 +82,14 @@ static void test_what_falls_behind_rests_less(void **state)
 
 static void test_rests_have_bounds(void **state)
 {
-    wb_pace pace = wb_pace_init();
+    wb_cleaner_pace pace = wb_cleaner_pace_init();
     (void)state;
     for (int i = 0; i < 100; i++)
-        wb_pace_round(&pace, 1);
-    assert_int_equal(wb_pace_step(&pace, 10 * WB_MILLISECOND), 30 * WB_MILLISECOND);
+        wb_cleaner_pace_round(&pace, 1);
+    assert_int_equal(wb_cleaner_pace_step(&pace, 10 * WB_MILLISECOND), 30 * WB_MILLISECOND);
     for (int i = 0; i < 100; i++)
-        wb_pace_round(&pace, 0);
-    assert_int_equal(wb_pace_step(&pace, 10 * WB_MILLISECOND), 190 * WB_MILLISECOND);
+        wb_cleaner_pace_round(&pace, 0);
+    assert_int_equal(wb_cleaner_pace_step(&pace, 10 * WB_MILLISECOND), 190 * WB_MILLISECOND);
 }
 
 int main(void)

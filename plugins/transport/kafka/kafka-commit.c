@@ -116,11 +116,12 @@ void wb_kafka_commit_start(wb_kafka_consumer *consumer)
     begin(consumer);
 }
 
-/* Once a reason, until one succeeds. */
+/* Once a reason, until one succeeds. What ends the consumer its session reports: after an outage that is
+ * mostly its own successor, which has its place in the group. */
 static void log_failure(wb_kafka_consumer *consumer, rd_kafka_resp_err_t code)
 {
     const wb_host *host = consumer->transport->host;
-    if (consumer->commit_refused == code)
+    if (consumer->commit_refused == code || wb_kafka_map_ends_consumer(code))
         return;
     wb_field fields[] = { { "reason", rd_kafka_err2str(code) } };
     host->log(host, WB_LOG_INFO,

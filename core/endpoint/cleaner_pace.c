@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
-#include "core/endpoint/pace.h"
+#include "core/endpoint/cleaner_pace.h"
 
 #include "core/base/clock.h"
 
@@ -15,12 +15,12 @@
 #define REST_MOST 19
 #define REST_LEAST 3
 
-wb_pace wb_pace_init(void)
+wb_cleaner_pace wb_cleaner_pace_init(void)
 {
-    return (wb_pace){ .step = STEP_FIRST, .rest = REST_MOST };
+    return (wb_cleaner_pace){ .step = STEP_FIRST, .rest = REST_MOST };
 }
 
-int64_t wb_pace_step(wb_pace *pace, int64_t took)
+int64_t wb_cleaner_pace_step(wb_cleaner_pace *pace, int64_t took)
 {
     if (took < SHORT && pace->step < STEP_MAX)
         pace->step *= 2;
@@ -29,7 +29,7 @@ int64_t wb_pace_step(wb_pace *pace, int64_t took)
     return took * pace->rest;
 }
 
-void wb_pace_round(wb_pace *pace, int is_behind)
+void wb_cleaner_pace_round(wb_cleaner_pace *pace, int is_behind)
 {
     if (is_behind && pace->rest > REST_LEAST)
         pace->rest -= pace->rest / 8 + 1;

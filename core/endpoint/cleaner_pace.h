@@ -7,22 +7,22 @@
  * because it is busy is left alone for longer. Where that is too little, so that round after round
  * ends with old records left, it rests a little less each time, down to a bound.
  */
-#ifndef WB_ENDPOINT_PACE_H
-#define WB_ENDPOINT_PACE_H
+#ifndef WB_ENDPOINT_CLEANER_PACE_H
+#define WB_ENDPOINT_CLEANER_PACE_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-typedef struct wb_pace {
+typedef struct wb_cleaner_pace {
     size_t step;   /* records to delete at most */
     unsigned rest; /* so many times as long as a step took */
-} wb_pace;
+} wb_cleaner_pace;
 
 /** Its beginning: a twentieth of the time. */
-wb_pace wb_pace_init(void);
+wb_cleaner_pace wb_cleaner_pace_init(void);
 /** A full step took so long, in nanoseconds. @return how long to rest. */
-int64_t wb_pace_step(wb_pace *pace, int64_t took);
+int64_t wb_cleaner_pace_step(wb_cleaner_pace *pace, int64_t took);
 /** A round ended, `is_behind` if its time was over before the work was. */
-void wb_pace_round(wb_pace *pace, int is_behind);
+void wb_cleaner_pace_round(wb_cleaner_pace *pace, int is_behind);
 
 #endif
