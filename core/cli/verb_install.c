@@ -14,6 +14,7 @@ static const cli_option options[] = {
     { 'e', "endpoint", "NAME", "this endpoint only" },
     { 'p', "print-sql", NULL, "print the SQL for the tables, and change nothing" },
     { SQL_API, "sql-api", NULL, "make also what programs send messages with in SQL" },
+    { 'r', "reset-positions", NULL, "forget how far partitions are done with: their topics were made anew" },
     CLI_OPTION_END,
 };
 
@@ -34,9 +35,18 @@ static int check_sql_api(const wb_endpoint_setup *setup)
     return EX_OK;
 }
 
-static int install_or_print(wb_endpoint *endpoint, const char *name, int print, wb_error *error)
+static int reset(wb_endpoint *endpoint, const char *name, wb_error *error)
 {
-    if (print) {
+    size_t count = 0;
+    int r = wb_endpoint_reset_positions(endpoint, &count, error);
+    if (r == WB_OK)
+        (void)printf("endpoint \"%s\": positions of %zu partitions forgotten\n", name, count);
+    return r;
+}
+
+static int install_or_print(wb_endpoint *endpoint, const char *name, const cli_values *values, wb_error *error)
+{
+    if (values->value['p']) {
         const char *schema = wb_endpoint_schema(endpoint);
         (void)printf("-- endpoint \"%s\"\n%s\n", name, schema ? schema : "-- no persistence");
         return WB_OK;
@@ -44,10 +54,10 @@ static int install_or_print(wb_endpoint *endpoint, const char *name, int print, 
     int r = wb_endpoint_install(endpoint, error);
     if (r == WB_OK)
         (void)printf("endpoint \"%s\": installed\n", name);
-    return r;
+    return r == WB_OK && values->value['r'] ? reset(endpoint, name, error) : r;
 }
 
-static int install_one(const wb_endpoint_setup *setup, int print)
+static int install_one(const wb_endpoint_setup *setup, const cli_values *values)
 {
     wb_endpoint *endpoint = NULL;
     wb_error error = { 0 };
@@ -55,7 +65,7 @@ static int install_one(const wb_endpoint_setup *setup, int print)
 
     int r = wb_endpoint_create(setup, &endpoint, &error);
     if (r == WB_OK)
-        r = install_or_print(endpoint, name, print, &error);
+        r = install_or_print(endpoint, name, values, &error);
     wb_endpoint_destroy(endpoint);
     return r == WB_OK ? EX_OK
                       : cli_fail(wb_error_exit_code(&error), "endpoint \"%s\": %s", name, error.text);
@@ -64,7 +74,7 @@ static int install_one(const wb_endpoint_setup *setup, int print)
 static int install_as_asked(const wb_endpoint_setup *setup, const cli_values *values)
 {
     int code = values->value[SQL_API] ? check_sql_api(setup) : EX_OK;
-    return code == EX_OK ? install_one(setup, values->value['p'] != NULL) : code;
+    return code == EX_OK ? install_one(setup, values) : code;
 }
 
 static int run(const cli_values *values)

@@ -42,7 +42,8 @@ typedef struct wb_handler_choice {
 #define WB_SECTION_DELAYED 4
 #define WB_SECTION_AUDIT 5
 #define WB_SECTION_SESSION 6
-#define WB_SECTION_COUNT 7
+#define WB_SECTION_DEDUPLICATION 7
+#define WB_SECTION_COUNT 8
 
 /* What becomes of an endpoint whose workers gave up: wb_endpoint_config.on_endpoint_failure. */
 #define WB_ON_FAILURE_RESTART 0
@@ -89,6 +90,9 @@ typedef struct wb_endpoint_config {
         int64_t retention;
         int64_t cleanup_interval;
         int64_t sweep_after;
+        const wb_option_list *by; /* as written; NULL: nothing is */
+        int32_t by_id;            /* messages that came before are known by their ids */
+        int32_t by_position;      /* and by their positions */
     } outbox;
 
     struct {

@@ -17,6 +17,7 @@ static const char *const endpoint_groups[] = { "transport", "persistence", "outb
                                                "types", NULL };
 
 static const char *const recoverability_groups[] = { "types", NULL };
+static const char *const outbox_groups[] = { "deduplication", NULL };
 
 /* One endpoint while it is read. */
 typedef struct {
@@ -60,6 +61,43 @@ static void read_recoverability(const reading *r)
     read_section(r, WB_SECTION_RECOVERABILITY, group, recoverability_groups);
     if (group && group->type == WB_CONF_GROUP)
         wb_config_read_policies(&scope, wb_conf_child(group, "types"), r->endpoint);
+}
+
+static void read_way(const reading *r, const char *way, wb_conf_origin at)
+{
+    wb_endpoint_config *endpoint = r->endpoint;
+    if (strcmp(way, "id") == 0)
+        endpoint->outbox.by_id = 1;
+    else if (strcmp(way, "position") == 0)
+        endpoint->outbox.by_position = 1;
+    else
+        wb_problems_add(r->problems, WB_LOG_ERROR, at,
+                        "%soption \"outbox.deduplication.by\" holds \"%.80s\"; it may hold \"id\" and \"position\"",
+                        r->subject, way);
+}
+
+static void read_ways(const reading *r)
+{
+    const wb_option_list *by = r->endpoint->outbox.by;
+    const wb_conf_origin at = WB_CONFIG_ORIGIN(r->endpoint, outbox.by);
+    for (size_t i = 0; by && i < by->count; i++)
+        read_way(r, by->values[i], at);
+    if (!at.is_set)
+        r->endpoint->outbox.by_id = 1;
+    else if (by && !by->count)
+        wb_problems_add(r->problems, WB_LOG_ERROR, at,
+                        "%soption \"outbox.deduplication.by\" is empty: nothing would know a message that came before; "
+                        "write by = [\"id\"];, or [\"id\", \"position\"]",
+                        r->subject);
+}
+
+static void read_outbox(const reading *r)
+{
+    const wb_conf_node *group = wb_conf_child(r->node, "outbox");
+    const wb_conf_node *deduplication = group && group->type == WB_CONF_GROUP ? wb_conf_child(group, "deduplication") : NULL;
+    read_section(r, WB_SECTION_OUTBOX, group, outbox_groups);
+    read_section(r, WB_SECTION_DEDUPLICATION, deduplication, NULL);
+    read_ways(r);
 }
 
 static int is_name(const char *name)
@@ -226,7 +264,7 @@ static void read_endpoint(wb_config *config, wb_problems *problems, const wb_con
     set_subject(&r, index);
     endpoint->at = node->at;
     read_section(&r, WB_SECTION_ENDPOINT, node, endpoint_groups);
-    read_section(&r, WB_SECTION_OUTBOX, wb_conf_child(node, "outbox"), NULL);
+    read_outbox(&r);
     read_recoverability(&r);
     read_section(&r, WB_SECTION_DELAYED, wb_conf_child(node, "delayed_delivery"), NULL);
     endpoint->delayed_delivery.by++; /* the choices begin with the transport */

@@ -192,6 +192,18 @@ static const wb_option outbox_options[] = {
       .summary = "age at which operations whose message never came back are dispatched" },
 };
 
+static const wb_option deduplication_options[] = {
+    { .name = "by",
+      .type = WB_OPTION_LIST,
+      .offset = offsetof(wb_endpoint_config, outbox.by),
+      .since = "0.1",
+      .summary = "how a message that came before is known: \"id\", \"position\" or both; default: by its id",
+      .help = "id: one record a message, kept for the retention; it also knows what a sender sent twice. position: one "
+              "row a partition, for ever; it knows what the broker delivers again, not what was sent twice, and needs "
+              "a transport with positions (kafka). Alone it allows no delayed retries, whose copies may be sent twice. "
+              "Both: what either knows." },
+};
+
 static const wb_option recoverability_options[] = {
     { .name = "immediate_retries",
       .type = WB_OPTION_INTEGER,
@@ -397,6 +409,8 @@ const wb_config_section wb_config_sections[WB_SECTION_COUNT] = {
     [WB_SECTION_DELAYED] = { "delayed_delivery", "messages that are due later", delayed_options,
                              COUNT(delayed_options) },
     [WB_SECTION_AUDIT] = { "audit", "copies of what was handled", audit_options, COUNT(audit_options) },
+    [WB_SECTION_DEDUPLICATION] = { "outbox.deduplication", "how messages that came before are known",
+                                   deduplication_options, COUNT(deduplication_options) },
     [WB_SECTION_SESSION] = { "session", "transactional sessions of programs (waybill/session.h)", session_options,
                              COUNT(session_options) },
 };

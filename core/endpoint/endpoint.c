@@ -15,6 +15,7 @@
 #include "core/endpoint/housekeeper.h"
 #include "core/endpoint/limits.h"
 #include "core/pipeline/defer.h"
+#include "core/pipeline/positions.h"
 #include "core/pipeline/worker.h"
 #include "core/written/relay.h"
 
@@ -79,6 +80,8 @@ static void fill_pipeline(wb_endpoint *e)
     p->endpoint = config->name;
     p->mode = setup->plan.mode;
     p->outbox = setup->plan.outbox;
+    if (setup->plan.by_position)
+        p->positions = setup->plan.by_id ? WB_POSITIONS_BESIDE : WB_POSITIONS_ALONE;
     p->minds_sessions = p->outbox && (setup->persistence->capabilities & WB_CAP_CLAIM_WITH_COMMIT) != 0;
     p->transport_ops = setup->transport_ops;
     p->persistence_ops = setup->persistence_ops;
@@ -168,12 +171,47 @@ const char *wb_endpoint_schema(wb_endpoint *e)
     return wb_endpoint_owns_tables(e) ? p->persistence_ops->schema(p->persistence) : NULL;
 }
 
+/* A partition whose messages would pass for such that came before is seen before any is received. */
+static int check_positions(wb_endpoint *e, wb_error *error)
+{
+    const wb_pipeline *p = &e->pipeline;
+    wb_storage_session *storage = NULL;
+    wb_transport_session *transport = NULL;
+    int r = p->persistence_ops->open(p->persistence, &storage, error);
+    if (r == WB_OK)
+        r = p->transport_ops->open(p->transport, WB_SESSION_SEND, 0, &transport, error);
+    if (r == WB_OK)
+        r = wb_positions_check(p, storage, transport, error);
+    if (transport)
+        p->transport_ops->close(transport);
+    if (storage)
+        p->persistence_ops->close(storage);
+    return r;
+}
+
+int wb_endpoint_reset_positions(wb_endpoint *e, size_t *ret_count, wb_error *error)
+{
+    const wb_pipeline *p = &e->pipeline;
+    wb_storage_session *storage = NULL;
+    *ret_count = 0;
+    if (!p->positions)
+        return WB_OK;
+    int r = p->persistence_ops->open(p->persistence, &storage, error);
+    if (r != WB_OK)
+        return r;
+    r = p->persistence_ops->forget_positions(storage, ret_count, error);
+    p->persistence_ops->close(storage);
+    return r;
+}
+
 int wb_endpoint_verify(wb_endpoint *e, wb_error *error)
 {
     const wb_pipeline *p = &e->pipeline;
     int r = p->transport_ops->verify(p->transport, error);
     if (r == WB_OK && p->persistence_ops)
         r = p->persistence_ops->verify(p->persistence, error);
+    if (r == WB_OK && p->positions)
+        r = check_positions(e, error);
     if (r == WB_OK && !e->setup->plan.send_only)
         r = wb_limits_apply(&e->pipeline, error);
     return r;

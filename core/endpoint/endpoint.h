@@ -22,6 +22,9 @@ void wb_endpoint_destroy(wb_endpoint *endpoint);
 
 /** Make queues, subscriptions and tables. Idempotent. */
 int wb_endpoint_install(wb_endpoint *endpoint, wb_error *error);
+/** Forget how far partitions are done with: they were made anew. Nothing where positions are not looked at.
+ *  Main thread, while no instance runs. */
+int wb_endpoint_reset_positions(wb_endpoint *endpoint, size_t *ret_count, wb_error *error);
 /** The SQL install would run on an empty database, or NULL without persistence. */
 const char *wb_endpoint_schema(wb_endpoint *endpoint);
 /** Connect and check that queues and tables are there and usable, and that the broker hands

@@ -124,7 +124,8 @@ static void ask_for(int64_t number, wb_conf_origin at, int64_t *number_asked, wb
 static void add_retries_of_types(const wb_endpoint_config *config, wb_negotiation_input *input)
 {
     const int is_none = input->mode == WB_MODE_NONE;
-    const int nobody_delays = is_none || wb_rule_delay_by(input) == WB_DELAYS_BY_NOBODY;
+    const int nobody_delays = is_none || wb_rule_delay_by(input) == WB_DELAYS_BY_NOBODY ||
+                              (input->by_at.is_set && !input->by_id);
     for (size_t i = 0; i < config->recoverability.type_count; i++) {
         const wb_type_policy *type = &config->recoverability.types[i];
         const wb_conf_origin at = config->recoverability.types_at[i];
@@ -144,6 +145,9 @@ static wb_negotiation_input make_input(const wb_endpoint_setup *endpoint)
         .mode_at = WB_CONFIG_ORIGIN(config, transaction_mode),
         .outbox = config->outbox.enabled,
         .outbox_at = WB_CONFIG_ORIGIN(config, outbox.enabled),
+        .by_id = config->outbox.by_id,
+        .by_position = config->outbox.by_position,
+        .by_at = WB_CONFIG_ORIGIN(config, outbox.by),
         .immediate_retries = config->recoverability.immediate_retries,
         .immediate_retries_at = WB_CONFIG_ORIGIN(config, recoverability.immediate_retries),
         .delayed_retries = config->recoverability.delayed_retries,
@@ -279,6 +283,7 @@ static void fill_info(wb_arena *arena, wb_endpoint_setup *endpoint, uint32_t fla
         .derived = list_derived(arena, config),
         .derived_count = config->type_count,
         .delays = endpoint->plan.delay_by,
+        .positions = endpoint->plan.by_position,
         .audit_queue = endpoint->plan.send_only ? NULL : config->audit.queue,
     };
     if (!endpoint->plan.send_only)

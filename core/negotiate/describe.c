@@ -33,6 +33,7 @@ const char *wb_conflict_name(int kind)
         "scope_not_shared",  "no_handlers",       "send_only_outbox",
         "send_only_setting", "atomic_shared",     "delays_by",
         "session_without_outbox", "session_unsupported", "session_processor",
+        "by_without_outbox", "position_transport", "position_persistence", "position_retries",
     };
     return kind >= 0 && kind < WB_CONFLICT_KINDS ? names[kind] : "unknown";
 }
@@ -241,6 +242,34 @@ static void describe_session(const wb_negotiation_input *input, wb_conflict *con
     }
 }
 
+static void describe_positions(const wb_negotiation_input *input, wb_conflict *conflict)
+{
+    conflict->at = input->by_at;
+    switch (conflict->kind) {
+    case WB_CONFLICT_BY_WITHOUT_OUTBOX:
+        say(conflict, "deduplication is the outbox's, and it is off; use outbox = { enabled = true; ... }, or remove the "
+                      "group deduplication");
+        break;
+    case WB_CONFLICT_POSITION_TRANSPORT:
+        say(conflict, "by = [\"position\"] is not offered by transport \"%s\" (line %d), whose messages have no position "
+                      "that only grows; use by = [\"id\"]",
+            input->transport.name, input->transport.at.line);
+        break;
+    case WB_CONFLICT_POSITION_PERSISTENCE:
+        say(conflict, "by = [\"position\"] is not offered by persistence \"%s\" (line %d); use by = [\"id\"], or another "
+                      "persistence",
+            input->persistence.name, input->persistence.at.line);
+        break;
+    default:
+        conflict->at = input->delayed_retries_at;
+        say(conflict, "delayed_retries = %lld: the copy that is retried is a new message, which may be sent twice, and "
+                      "by = [\"position\"] (line %d) does not know it again; use by = [\"id\", \"position\"], or "
+                      "delayed_retries = 0",
+            (long long)input->delayed_retries, input->by_at.line);
+        break;
+    }
+}
+
 void wb_rule_describe(const wb_negotiation_input *input, size_t index, wb_conflict *conflict)
 {
     switch (conflict->kind) {
@@ -256,6 +285,10 @@ void wb_rule_describe(const wb_negotiation_input *input, size_t index, wb_confli
     case WB_CONFLICT_DELAYS_BY: describe_delays_by(input, conflict); break;
     case WB_CONFLICT_SCOPE_NOT_SHARED: describe_scope(input, conflict); break;
     case WB_CONFLICT_ATOMIC_SHARED: describe_shared(input, conflict); break;
+    case WB_CONFLICT_BY_WITHOUT_OUTBOX:
+    case WB_CONFLICT_POSITION_TRANSPORT:
+    case WB_CONFLICT_POSITION_PERSISTENCE:
+    case WB_CONFLICT_POSITION_RETRIES: describe_positions(input, conflict); break;
     case WB_CONFLICT_NO_HANDLERS:
         conflict->at = input->at;
         say(conflict, "the endpoint has no handlers; list modules, handlers = [\"FILE.so\"];, or "

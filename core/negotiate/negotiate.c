@@ -37,7 +37,9 @@ static int64_t immediate_retries(const wb_negotiation_input *input)
 
 static int64_t delayed_retries(const wb_negotiation_input *input, const wb_plan *plan)
 {
-    return input->mode == WB_MODE_NONE || plan->delay_by == WB_DELAYS_BY_NOBODY ? 0 : input->delayed_retries;
+    const int are_unsafe = plan->by_position && !plan->by_id;
+    return input->mode == WB_MODE_NONE || plan->delay_by == WB_DELAYS_BY_NOBODY || are_unsafe ? 0
+                                                                                               : input->delayed_retries;
 }
 
 static wb_plan make_plan(const wb_negotiation_input *input)
@@ -52,6 +54,8 @@ static wb_plan make_plan(const wb_negotiation_input *input)
     plan.send_only = 0;
     plan.mode = input->mode;
     plan.outbox = input->outbox;
+    plan.by_position = input->outbox && input->by_at.is_set && input->by_position;
+    plan.by_id = input->outbox && !(plan.by_position && !input->by_id);
     plan.immediate_retries = immediate_retries(input);
     plan.delayed_retries = delayed_retries(input, &plan);
     plan.joined = input->mode == WB_MODE_TRANSACTION_SCOPE;

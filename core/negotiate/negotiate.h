@@ -34,6 +34,9 @@ typedef struct wb_negotiation_input {
     wb_conf_origin mode_at;
     int32_t outbox;
     wb_conf_origin outbox_at;
+    int32_t by_id; /* how messages that came before are known; counts if its origin is set */
+    int32_t by_position;
+    wb_conf_origin by_at;
     int64_t immediate_retries;
     wb_conf_origin immediate_retries_at;
     int64_t delayed_retries;
@@ -55,6 +58,8 @@ typedef struct wb_negotiation_input {
 typedef struct wb_plan {
     int32_t mode; /* WB_MODE_x; of a send-only endpoint WB_MODE_NONE, or WB_MODE_RECEIVE_ONLY with outbox */
     int32_t outbox; /* of a send-only endpoint: that of its processor */
+    int32_t by_id;       /* with outbox: messages that came before are known by their ids */
+    int32_t by_position; /* and by their positions */
     int32_t sessions; /* 1: transactional sessions can be opened */
     int64_t immediate_retries;
     int64_t delayed_retries;
@@ -82,7 +87,11 @@ typedef struct wb_plan {
 #define WB_CONFLICT_SESSION_WITHOUT_OUTBOX 15
 #define WB_CONFLICT_SESSION_UNSUPPORTED 16
 #define WB_CONFLICT_SESSION_PROCESSOR 17
-#define WB_CONFLICT_KINDS 18
+#define WB_CONFLICT_BY_WITHOUT_OUTBOX 18
+#define WB_CONFLICT_POSITION_TRANSPORT 19
+#define WB_CONFLICT_POSITION_PERSISTENCE 20
+#define WB_CONFLICT_POSITION_RETRIES 21
+#define WB_CONFLICT_KINDS 22
 
 typedef struct wb_conflict {
     int kind;

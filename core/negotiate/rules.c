@@ -161,6 +161,32 @@ static int session_processor(const wb_negotiation_input *input)
     return input->processor_at.is_set;
 }
 
+static int by_without_outbox(const wb_negotiation_input *input)
+{
+    return input->by_at.is_set && !input->outbox;
+}
+
+static int wants_positions(const wb_negotiation_input *input)
+{
+    return input->by_at.is_set && input->by_position;
+}
+
+static int position_transport(const wb_negotiation_input *input)
+{
+    return wants_positions(input) && !offers(&input->transport, WB_CAP_POSITION);
+}
+
+static int position_persistence(const wb_negotiation_input *input)
+{
+    return wants_positions(input) && input->persistence.name && !offers(&input->persistence, WB_CAP_POSITIONS);
+}
+
+/* The copy that is retried is another message, which may be sent twice: without ids it had two effects. */
+static int position_retries(const wb_negotiation_input *input)
+{
+    return wants_positions(input) && !input->by_id && wants_delayed_retries(input);
+}
+
 static int send_only_setting(const wb_negotiation_input *input)
 {
     return input->input_setting_count > 0;
@@ -190,6 +216,10 @@ static const struct {
     [WB_CONFLICT_SESSION_WITHOUT_OUTBOX] = { session_without_outbox, ANY },
     [WB_CONFLICT_SESSION_UNSUPPORTED] = { session_unsupported, ANY },
     [WB_CONFLICT_SESSION_PROCESSOR] = { session_processor, 0 },
+    [WB_CONFLICT_BY_WITHOUT_OUTBOX] = { by_without_outbox, 0 },
+    [WB_CONFLICT_POSITION_TRANSPORT] = { position_transport, 0 },
+    [WB_CONFLICT_POSITION_PERSISTENCE] = { position_persistence, 0 },
+    [WB_CONFLICT_POSITION_RETRIES] = { position_retries, 0 },
 };
 
 int wb_rule_is_broken(const wb_negotiation_input *input, int kind)

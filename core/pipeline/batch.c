@@ -10,6 +10,7 @@
 #include "core/base/crash.h"
 #include "core/message/ids.h"
 #include "core/pipeline/marks.h"
+#include "core/pipeline/positions.h"
 #include "core/pipeline/scout.h"
 #include "core/pipeline/suspect.h"
 
@@ -55,9 +56,14 @@ static int is_behind_its_key(const wb_worker *w, size_t at, wb_batch_choice choi
     return 0;
 }
 
-static int can_run(const wb_worker *w, size_t at, wb_batch_choice choice, int64_t now)
+static int is_free(const wb_worker *w, size_t at, wb_batch_choice choice, int64_t now)
 {
     return !waits(w->held[at], choice, now) && !is_behind_its_key(w, at, choice, now);
+}
+
+static int can_run(const wb_worker *w, size_t at, wb_batch_choice choice, int64_t now)
+{
+    return is_free(w, at, choice, now) && wb_positions_is_first(w, at);
 }
 
 static int runs_alone(const wb_worker *w, const wb_item *item)
@@ -90,6 +96,7 @@ static void start(wb_worker *w)
     w->grouped = 0;
     w->stored = 0;
     w->claim_count = 0;
+    w->position_count = 0;
     w->handling_spent = 0;
     wb_arena_reset(&w->arena);
     wb_arena_reset(&w->recovered);
@@ -158,7 +165,8 @@ static void add_company(wb_worker *w, size_t first, wb_batch_choice choice, int6
     int64_t left = w->pipeline->batch_time - cost_of(w, w->batch[0]);
     for (size_t i = first + 1; i < w->held_count && w->batch_size < w->take; i++) {
         wb_item *item = w->held[i];
-        if (!can_run(w, i, choice, now) || wb_item_is_control(item) != wb_item_is_control(w->batch[0]))
+        if (!is_free(w, i, choice, now) || wb_item_is_control(item) != wb_item_is_control(w->batch[0]) ||
+            !wb_positions_may_join(w, i))
             continue;
         left -= cost_of(w, item);
         if (left < 0 || runs_alone(w, item))
@@ -372,12 +380,23 @@ void wb_batch_prepare_claims(wb_worker *w, size_t open)
 
 /* ---- pace -------------------------------------------------------------------------- */
 
+/* Those that wait for one that is set aside: other partitions go on meanwhile, as long as there is room. */
+static size_t count_behind(const wb_worker *w)
+{
+    size_t count = 0;
+    int64_t now = wb_clock_monotonic();
+    for (size_t i = 0; i < w->held_count; i++)
+        count += !is_aside(w->held[i], now) && !wb_positions_is_first(w, i);
+    return count;
+}
+
 /* While nothing is known, and where a message takes long, the one in hand is all; else what
  * comes next as well. What is set aside takes its place in the broker's count. */
 unsigned wb_batch_prefetch(const wb_worker *w)
 {
     unsigned wanted = w->take == 1 && !w->is_at_ease ? 1 : 2 * w->take;
-    return wanted + (unsigned)(wb_batch_count_aside(w) + wb_batch_count_controls_aside(w));
+    size_t aside = wb_batch_count_aside(w) + wb_batch_count_controls_aside(w);
+    return wanted + (unsigned)(aside + (aside ? count_behind(w) : 0));
 }
 
 /* Quick to believe that a handler is fast, slow to believe that it is slow: a hiccup of the

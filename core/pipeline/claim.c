@@ -10,6 +10,7 @@
 #include "core/pipeline/batch.h"
 #include "core/pipeline/distrust.h"
 #include "core/pipeline/marks.h"
+#include "core/pipeline/positions.h"
 #include "core/pipeline/stages.h"
 
 static void apply_claims(wb_worker *w)
@@ -35,7 +36,9 @@ static int begin(wb_worker *w, wb_error *error)
         .claims = w->claims,
         .claim_count = w->claim_count,
     };
-    int r = wb_distrust(w, w->pipeline->persistence_ops->begin(w->storage, &begin, error), error);
+    int r = w->pipeline->positions ? wb_positions_begin(w, &begin, error)
+                                   : w->pipeline->persistence_ops->begin(w->storage, &begin, error);
+    r = wb_distrust(w, r, error);
     if (r == WB_NOT_CONNECTED || r == WB_IN_DOUBT)
         w->storage_broken = 1;
     w->in_transaction = r == WB_OK;
@@ -81,7 +84,10 @@ int wb_stage_claim(wb_worker *w, wb_error *error)
         return r;
     if (marks)
         wb_crash_point("after_mark");
+    if ((r = wb_positions_confirm(w, error)) != WB_OK)
+        return r;
     apply_claims(w);
+    wb_positions_keep_behind_duplicates(w);
     wb_crash_point("after_claim");
     return WB_OK;
 }

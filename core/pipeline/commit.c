@@ -11,16 +11,32 @@
 #include "core/pipeline/defer.h"
 #include "core/pipeline/distrust.h"
 #include "core/pipeline/misbehave.h"
+#include "core/pipeline/positions.h"
 #include "core/pipeline/stages.h"
 
-/* The claims of kept messages move to the front of the claim array. */
+/* The claims of messages that are kept, or known by their positions alone, move to the front of the claim array. */
 static size_t collect_released(wb_worker *w)
 {
     size_t count = 0;
     for (size_t i = 0; i < w->claim_count; i++)
-        if (w->claimed[i]->state == WB_ITEM_KEPT)
+        if (w->claimed[i]->state == WB_ITEM_KEPT || (w->claimed[i]->is_passed && !wb_bug("passed_recorded")))
             w->claims[count++] = w->claims[i];
     return count;
+}
+
+static int is_left(const wb_worker *w, const wb_item *item)
+{
+    (void)w;
+    return item->state == WB_ITEM_KEPT;
+}
+
+static void give_back_claims(wb_worker *w, wb_commit *commit)
+{
+    wb_positions_set_back(w, commit, is_left);
+    commit->released_count = collect_released(w);
+    commit->released = w->claims;
+    if (w->pipeline->positions == WB_POSITIONS_ALONE)
+        commit->released_count = 0;
 }
 
 static int leave_joined(wb_worker *w, wb_error *error)
@@ -111,8 +127,7 @@ static int commit(wb_worker *w, wb_item **ret_culprit, wb_error *error)
             commit.operations = w->encoded.data;
             commit.operations_size = w->encoded.size;
         }
-        commit.released = w->claims;
-        commit.released_count = collect_released(w);
+        give_back_claims(w, &commit);
     }
     wb_misbehave_before_commit(w);
     wb_crash_point("before_commit");

@@ -20,6 +20,7 @@
 #include "core/base/log.h"
 #include "core/pipeline/batch.h"
 #include "core/pipeline/distrust.h"
+#include "core/pipeline/positions.h"
 #include "core/pipeline/stages.h"
 
 /* Claims once more: what the handler committed is a duplicate of this very batch. */
@@ -31,7 +32,8 @@ static int probe(wb_worker *w, wb_error *error)
                        .batch = wb_pipeline_batch_number(w->pipeline),
                        .claims = w->claims,
                        .claim_count = w->claim_count };
-    int r = w->pipeline->persistence_ops->begin(w->storage, &begin, error);
+    int r = w->pipeline->positions ? wb_positions_begin_again(w, &begin, error)
+                                   : w->pipeline->persistence_ops->begin(w->storage, &begin, error);
     w->in_transaction = r == WB_OK;
     return r;
 }
@@ -56,6 +58,12 @@ static size_t collect_unhandled(wb_worker *w)
     return count;
 }
 
+/* Rows that another batch has moved since stay: the number tells. */
+static int is_left(const wb_worker *w, const wb_item *item)
+{
+    return item->state != WB_ITEM_DUPLICATE && !(w->transaction_ended && item->state == WB_ITEM_HANDLED);
+}
+
 static int make_good(wb_worker *w, wb_error *error)
 {
     wb_commit commit = { .struct_size = sizeof commit, .batch = w->batch_number, .failed_item = SIZE_MAX };
@@ -65,6 +73,9 @@ static int make_good(wb_worker *w, wb_error *error)
     }
     commit.released = w->claims;
     commit.released_count = collect_unhandled(w);
+    if (w->pipeline->positions == WB_POSITIONS_ALONE)
+        commit.released_count = 0;
+    wb_positions_set_back(w, &commit, is_left);
     int r = w->pipeline->persistence_ops->commit(w->storage, &commit, error);
     w->in_transaction = 0;
     return r;

@@ -41,10 +41,14 @@ static size_t collect_group(wb_worker *w, size_t first, wb_item **group)
     group[count++] = w->batch[first];
     if (!handler || !handler->batch || !can_join(w->batch[first], handler))
         return count;
-    for (size_t i = first + 1; i < w->batch_size; i++)
-        if (wb_item_is_open(w->batch[i]) && can_join(w->batch[i], handler) &&
-            !passes_its_key(w, first, i))
+    for (size_t i = first + 1; i < w->batch_size; i++) {
+        if (!wb_item_is_open(w->batch[i]))
+            continue;
+        if (can_join(w->batch[i], handler) && !passes_its_key(w, first, i))
             group[count++] = w->batch[i];
+        else if (w->pipeline->positions && !wb_bug("position_group"))
+            break; /* what is kept must be behind all that is handled */
+    }
     return count;
 }
 

@@ -82,6 +82,7 @@ void wb_item_rerun(wb_item *item)
     item->message.id = item->incoming->id; /* see wb_stage_commit_transport() */
     item->leader = NULL;
     item->duplicate_of = 0;
+    item->is_passed = 0;
     item->handlers_done = 0;
     item->asked = 0;
     item->asked_immediate = 0;

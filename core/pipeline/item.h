@@ -61,6 +61,7 @@ typedef struct wb_item {
     unsigned turn; /* number of the call that handled it */
     struct wb_item *leader; /* of a copy */
     uint64_t duplicate_of;  /* of a duplicate: the batch that handled it */
+    int is_passed;          /* known by its position alone: its id is to have no record, for it may have failed */
     int64_t started;        /* when its handling began, by the wall clock */
     wb_operation_list operations; /* in the batch's arena */
     uint32_t asked;           /* ordinal of the next operation */

@@ -21,10 +21,16 @@
 #include "core/recover/recoverability.h"
 #include "core/recover/suspicions.h"
 
+/* How messages that came before are known, with the outbox. */
+#define WB_POSITIONS_NONE 0  /* by their ids */
+#define WB_POSITIONS_BESIDE 1 /* by their positions, too */
+#define WB_POSITIONS_ALONE 2 /* by their positions */
+
 typedef struct wb_pipeline {
     const char *endpoint;
     int mode;    /* WB_MODE_x */
     int outbox;  /* deduplicate and store; only with WB_MODE_RECEIVE_ONLY */
+    int positions; /* WB_POSITIONS_x */
     int stores_with_commit; /* what is due later goes into the store with its batch, not behind it */
     int minds_sessions; /* control messages of transactional sessions are for it: it has their records */
     int ordered; /* the transport keeps the order of messages with one key */

@@ -443,6 +443,7 @@ void wb_worker_init(wb_worker *w, wb_pipeline *pipeline, unsigned number)
     w->batch = wb_alloc_zero(w->held_max, sizeof *w->batch);
     w->claims = wb_alloc_zero(w->held_max, sizeof *w->claims);
     w->claimed = wb_alloc_zero(w->held_max, sizeof *w->claimed);
+    w->positions = wb_alloc_zero(w->held_max, sizeof *w->positions);
     for (size_t i = 0; i < w->held_max; i++)
         w->free_slots[w->free_count++] = &w->slots[i];
     init_costs(w);
@@ -459,6 +460,7 @@ void wb_worker_free(wb_worker *w)
     free(w->held);
     free(w->batch);
     free(w->claims);
+    free(w->positions);
     free(w->claimed);
     free(w->costs);
     free(w->marks);

@@ -59,6 +59,8 @@ typedef struct wb_worker {
     wb_claim *claims;  /* one for each item to handle, ascending ids */
     wb_item **claimed; /* whose they are */
     size_t claim_count;
+    wb_position *positions; /* the partitions of those, as they were before the batch */
+    size_t position_count;
     int in_transaction;    /* the storage session has a transaction open */
     int may_have_ended;    /* by a handler: one ran, and the commit has not shown otherwise */
     int transaction_ended; /* by a handler, as check or commit found */

@@ -35,6 +35,7 @@ static const operation transport_operations[] = {
     { T(interrupt), ALWAYS },   { T(begin), TRANSACTION },
     { T(commit), TRANSACTION }, { T(rollback), TRANSACTION },
     { T(native), SCOPE },       { T(shared_resource), SCOPE },
+    { T(position_end), WB_CAP_POSITION },
     { NULL, 0, 0 },
 };
 
@@ -52,6 +53,7 @@ static const operation persistence_operations[] = {
     { P(delayed), WB_CAP_DELAY_STORE | WB_CAP_DELAY_WITH_COMMIT },
     { P(find), WB_CAP_CLAIM_WITH_COMMIT },
     { P(written), WB_CAP_WRITTEN },
+    { P(positions), WB_CAP_POSITIONS }, { P(forget_positions), WB_CAP_POSITIONS },
     { NULL, 0, 0 },
 };
 

@@ -16,11 +16,13 @@ const wb_capability_name wb_capability_names[] = {
     { WB_CAP_HEADER_ORDER, "header_order" },
     { WB_CAP_EXPIRY, "expiry" },
     { WB_CAP_PUBLISH, "publish" },
+    { WB_CAP_POSITION, "position" },
     { WB_CAP_OUTBOX, "outbox" },
     { WB_CAP_DELAY_STORE, "delay_store" },
     { WB_CAP_DELAY_WITH_COMMIT, "delay_with_commit" },
     { WB_CAP_CLAIM_WITH_COMMIT, "claim_with_commit" },
     { WB_CAP_WRITTEN, "written" },
+    { WB_CAP_POSITIONS, "positions" },
     { WB_CAP_JOIN_TRANSPORT, "join_transport" },
     { 0, NULL },
 };

@@ -37,7 +37,8 @@ static const char *const bugs[] = { "none", "ids_ignore_case", "ids_lose_blanks"
                                     "lists_as_a_sweep", "heads_are_whole",
                                     "rows_are_everybodys", "takes_what_is_gone",
                                     "written_comes_again", "written_waits_for_nothing", "written_loses_keys",
-                                    "written_in_pieces", "written_to_anybody", "written_of_any_form", "claims_are_always_new", NULL };
+                                    "written_in_pieces", "written_to_anybody", "written_of_any_form", "claims_are_always_new",
+                                    "positions_unlocked", "positions_not_set_back", NULL };
 enum { NONE, IDS_IGNORE_CASE, IDS_LOSE_BLANKS, IDS_END_AT_NUL, CLAIMS_BY_LOOKING, FORGETS_RELEASED,
        TRUNCATES_OPERATIONS, MARKS_ROLL_BACK, REST_IS_DROPPED, CLEAN_UP_TAKES_PENDING,
        SWEEPS_NEWEST_FIRST, REFUSED_COMMIT_IS_OK, CLOSE_COMMITS, DOUBT_IS_OK, DOUBT_IS_NOTHING,
@@ -47,10 +48,11 @@ enum { NONE, IDS_IGNORE_CASE, IDS_LOSE_BLANKS, IDS_END_AT_NUL, CLAIMS_BY_LOOKING
        FINDS_NOTHING, UUIDS_IN_ANY_CASE, UUIDS_UNESCAPED, GUESSES_ARE_EXACT,
        COUNTS_WHAT_IS_PENDING, LISTS_AS_A_SWEEP, HEADS_ARE_WHOLE, ROWS_ARE_EVERYBODYS, TAKES_WHAT_IS_GONE,
        WRITTEN_COMES_AGAIN, WRITTEN_WAITS_FOR_NOTHING, WRITTEN_LOSES_KEYS, WRITTEN_IN_PIECES, WRITTEN_TO_ANYBODY, WRITTEN_OF_ANY_FORM,
-       CLAIMS_ARE_ALWAYS_NEW };
+       CLAIMS_ARE_ALWAYS_NEW, POSITIONS_UNLOCKED, POSITIONS_NOT_SET_BACK };
 
 #define CLAIMS_MAX 1024
 #define MARKS_MAX 1024
+#define POSITIONS_MAX 8
 
 static const wb_persistence_ops *base;
 static int32_t bug;
@@ -67,6 +69,10 @@ typedef struct {
     size_t mark_count;
     wb_claim claims[CLAIMS_MAX];
     size_t claim_count;
+    wb_position positions[POSITIONS_MAX];
+    size_t position_count;
+    wb_position looked[POSITIONS_MAX];
+    size_t looked_count;
 } withheld;
 
 #define SESSIONS_MAX 64
@@ -140,12 +146,15 @@ static int blame(int result, wb_error *error)
  * SELECT where the INSERT should be the check. */
 static int look_only(wb_storage_session *session, const wb_begin *begin, wb_error *error)
 {
-    const wb_begin nothing = { .struct_size = sizeof nothing, .batch = begin->batch };
-    wb_begin again = nothing;
+    wb_begin again = { .struct_size = sizeof again, .batch = begin->batch, .positions = begin->positions,
+                       .position_count = begin->position_count };
     withheld *mine = place_of(session);
     if (begin->claim_count)
         memcpy(mine->claims, begin->claims, begin->claim_count * sizeof *begin->claims);
     mine->claim_count = begin->claim_count;
+    mine->looked_count = begin->position_count;
+    if (begin->position_count)
+        memcpy(mine->looked, begin->positions, begin->position_count * sizeof *begin->positions);
     (void)base->rollback(session, error);
     return base->begin(session, &again, error);
 }
@@ -156,9 +165,39 @@ static int claim_in_earnest(wb_storage_session *session, wb_error *error)
     wb_begin begin = { .struct_size = sizeof begin,
                        .batch = mine->batch,
                        .claims = mine->claims,
-                       .claim_count = mine->claim_count };
+                       .claim_count = mine->claim_count,
+                       .positions = mine->looked,
+                       .position_count = mine->looked_count };
     (void)base->rollback(session, error);
     return base->begin(session, &begin, error);
+}
+
+/* ---- positions --------------------------------------------------------------------------- */
+
+/* Read in one transaction, and written in another: what comes between is not seen. */
+static int read_positions(wb_storage_session *session, wb_begin *begin, withheld *mine, wb_error *error)
+{
+    wb_begin look = { .struct_size = sizeof look, .batch = begin->batch, .positions = mine->positions,
+                      .position_count = begin->position_count };
+    memcpy(mine->positions, begin->positions, begin->position_count * sizeof *begin->positions);
+    int result = base->begin(session, &look, error);
+    if (result == WB_OK)
+        result = base->rollback(session, error);
+    for (size_t i = 0; i < begin->position_count; i++) {
+        begin->positions[i].found = mine->positions[i].found;
+        begin->positions[i].batch = mine->positions[i].batch;
+    }
+    mine->position_count = begin->position_count;
+    return result;
+}
+
+static int write_positions(wb_storage_session *session, withheld *mine, wb_error *error)
+{
+    wb_begin begin = { .struct_size = sizeof begin, .batch = mine->batch, .positions = mine->positions,
+                       .position_count = mine->position_count };
+    wb_commit commit = { .struct_size = sizeof commit, .batch = mine->batch };
+    int result = base->begin(session, &begin, error);
+    return result == WB_OK ? base->commit(session, &commit, error) : result;
 }
 
 static int broken_begin(wb_storage_session *session, wb_begin *begin, wb_error *error)
@@ -170,7 +209,11 @@ static int broken_begin(wb_storage_session *session, wb_begin *begin, wb_error *
     mangled.claims = claims;
     mangle(begin->claims, begin->claim_count, claims, texts);
     mine->batch = begin->batch;
-    mine->mark_count = 0;
+    mine->mark_count = mine->position_count = 0;
+    if (bug == POSITIONS_UNLOCKED && begin->position_count) {
+        (void)read_positions(session, begin, mine, error);
+        mangled.position_count = 0;
+    }
     if (bug == MARKS_ROLL_BACK && begin->mark_count) {
         memcpy(mine->marks, begin->marks, begin->mark_count * sizeof *begin->marks);
         mine->mark_count = begin->mark_count;
@@ -199,6 +242,8 @@ static int commit_mangled(wb_storage_session *session, wb_commit *commit, wb_err
         mangled.released_count = 0;
     if (bug == PARKS_NOTHING && !place_of(session)->has_claims)
         mangled.operations = NULL;
+    if (bug == POSITIONS_NOT_SET_BACK)
+        mangled.position_count = 0;
     if (bug == LATE_CLAIMS_DO_NOTHING)
         mangled.claim_count = 0;
     if (bug == STORES_AS_BEGUN)
@@ -221,6 +266,8 @@ static int broken_commit(wb_storage_session *session, wb_commit *commit, wb_erro
     withheld *mine = place_of(session);
     int result = commit_mangled(session, commit, error);
     mine->is_open = 0;
+    if (result == WB_OK && mine->position_count)
+        result = write_positions(session, mine, error);
     if (result == WB_OK && mine->mark_count)
         result = base->mark(session, mine->marks, mine->mark_count, error);
     if (bug == REFUSED_COMMIT_IS_OK && (result == WB_RETRY || result == WB_ABORT))

@@ -63,6 +63,8 @@ skip late: the reply of a commit with a claim is lost
 skip written: a fetch whose reply is lost can be made again
 skip written: the request of a settle is lost
 skip written: the reply of a settle is lost
+skip positions: the request of a commit is lost
+skip positions: the reply of a commit is lost
 END
 # Delayed stores are broken in another test; these declare none.
 configure none
@@ -250,6 +252,15 @@ fail late: a commit that is refused replaces nothing
 END
 try finds_by_claiming <<'END'
 fail late: to find an id waits for nobody, and sees what is committed
+END
+# whoever comes second waits all the same, for the file
+try positions_unlocked <<'END'
+fail positions: a commit sets it back to what was not handled
+fail positions: or to where it was, if nothing was
+END
+try positions_not_set_back <<'END'
+fail positions: a commit sets it back to what was not handled
+fail positions: or to where it was, if nothing was
 END
 try finds_nothing <<'END'
 fail late: an id that is claimed with the commit is there with it

@@ -55,11 +55,13 @@ configure none
 try none <<'END'
 END
 try doubt_is_ok <<'END'
+fail positions: the request of a commit is lost
 fail late: the request of a commit with a claim is lost
 fail a commit whose request is lost has not happened
 fail a commit whose reply is lost is in doubt, and the record decides
 END
 try doubt_is_nothing <<'END'
+fail positions: the reply of a commit is lost
 fail late: the reply of a commit with a claim is lost
 fail a commit whose reply is lost is in doubt, and the record decides
 END
@@ -68,7 +70,21 @@ fail cut before mark(): not connected, the row is there
 fail a mark whose request is lost can be made again
 fail a mark whose reply is lost can be made again
 END
+try positions_unlocked <<'END'
+fail positions: a commit sets it back to what was not handled
+fail positions: or to where it was, if nothing was
+fail positions: of two with one partition the second waits, and sees it moved
+fail positions: of two with one partition the second waits, and sees it where it was
+fail positions: the same where there was no row, committed
+fail positions: the same where there was no row, rolled back
+may positions: the request of a commit is lost
+may positions: the reply of a commit is lost
+END
 try claims_by_looking <<'END'
+may positions: of two with one partition the second waits, and sees it moved
+may positions: the same where there was no row, committed
+fail positions: the request of a commit is lost
+fail positions: the reply of a commit is lost
 fail late: a commit waits for the transaction that holds its id, refused after its commit
 fail late: a commit waits for the transaction that holds its id, and is made after its rollback
 fail a claim waits for the transaction that holds it, a duplicate after its commit

@@ -49,6 +49,8 @@ skip late: the reply of a commit with a claim is lost
 skip written: a fetch whose reply is lost can be made again
 skip written: the request of a settle is lost
 skip written: the reply of a settle is lost
+skip positions: the request of a commit is lost
+skip positions: the reply of a commit is lost
 skip delayed: crash: in store(), all or nothing
 skip delayed: crash: in remove(), all or nothing
 END

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Negotiates every combination of transport, persistence, transaction mode, outbox,
- * immediate and delayed retries, and who is to delay, and prints one line for each; or, with the argument
+ * immediate and delayed retries, and who is to delay, and prints one line for each; then the same without
+ * immediate retries and with how messages that came before are known, instead of who is to delay; or, with the argument
  * "remedies", checks that each mode a conflict suggests does remove it, or, with "declared",
  * prints what it takes each of our plugins to declare.
  */
@@ -26,7 +27,7 @@ static const wb_party transports[] = {
                       WB_CAP_EXPIRY },
     { .name = "kafka",
       .capabilities = NONE | RECEIVE_ONLY | ATOMIC | WB_CAP_DELIVERY_COUNT | WB_CAP_ORDER_PER_KEY |
-                      WB_CAP_PUBLISH | WB_CAP_HEADER_ORDER | WB_CAP_EXPIRY },
+                      WB_CAP_PUBLISH | WB_CAP_HEADER_ORDER | WB_CAP_EXPIRY | WB_CAP_POSITION },
     { .name = "sqlite",
       .capabilities = NONE | RECEIVE_ONLY | ATOMIC | SCOPE | WB_CAP_DELIVERY_COUNT |
                       WB_CAP_PUBLISH | WB_CAP_HEADER_ORDER | WB_CAP_EXPIRY,
@@ -40,13 +41,13 @@ static const wb_party persistences[] = {
     { .name = NULL },
     { .name = "pgsql",
       .capabilities = WB_CAP_OUTBOX | WB_CAP_DELAY_STORE | WB_CAP_DELAY_WITH_COMMIT | WB_CAP_CLAIM_WITH_COMMIT |
-                      WB_CAP_WRITTEN },
+                      WB_CAP_WRITTEN | WB_CAP_POSITIONS },
     { .name = "mysql",
       .capabilities = WB_CAP_OUTBOX | WB_CAP_DELAY_STORE | WB_CAP_DELAY_WITH_COMMIT | WB_CAP_CLAIM_WITH_COMMIT |
-                      WB_CAP_WRITTEN },
+                      WB_CAP_WRITTEN | WB_CAP_POSITIONS },
     { .name = "sqlite",
       .capabilities = WB_CAP_OUTBOX | WB_CAP_DELAY_STORE | WB_CAP_DELAY_WITH_COMMIT |
-                      WB_CAP_CLAIM_WITH_COMMIT | WB_CAP_WRITTEN | WB_CAP_JOIN_TRANSPORT,
+                      WB_CAP_CLAIM_WITH_COMMIT | WB_CAP_WRITTEN | WB_CAP_POSITIONS | WB_CAP_JOIN_TRANSPORT,
       .shared_resource = "/var/lib/orders.db" },
     { .name = "elsewhere",
       .capabilities = WB_CAP_OUTBOX | WB_CAP_DELAY_STORE | WB_CAP_JOIN_TRANSPORT,
@@ -66,18 +67,27 @@ static size_t take(size_t *number, size_t base)
     return digit;
 }
 
-#define COMBINATIONS (COUNT(transports) * COUNT(persistences) * 5 * 2 * 2 * 3 * 3)
+#define OF_DELAYS (COUNT(transports) * COUNT(persistences) * 5 * 2 * 2 * 3 * 3)
+
+#define OF_DEDUPLICATION (COUNT(transports) * COUNT(persistences) * 5 * 2 * 3 * 3)
+#define COMBINATIONS (OF_DELAYS + OF_DEDUPLICATION)
 
 static wb_negotiation_input combination(size_t number)
 {
     const wb_conf_origin set = { "waybill.conf", 1, 1 };
     wb_negotiation_input input = { .at = set, .outbox_at = set, .handler_count = 1 };
-    input.delays_by = (int32_t)take(&number, 3); /* nobody: the file does not say */
+    const int of_delays = number < OF_DELAYS;
+    number -= of_delays ? 0 : OF_DELAYS;
+    size_t by = take(&number, 3); /* of who delays nobody: the file does not say */
+    input.delays_by = of_delays ? (int32_t)by : WB_DELAYS_BY_NOBODY;
     input.delays_by_at = (wb_conf_origin){ "waybill.conf", 1, input.delays_by != WB_DELAYS_BY_NOBODY };
+    input.by_id = by != 1;
+    input.by_position = by != 0;
+    input.by_at = (wb_conf_origin){ "waybill.conf", 1, !of_delays };
     size_t delayed = take(&number, 3);
     input.delayed_retries = delayed ? 3 : 0;
     input.delayed_retries_at = (wb_conf_origin){ "waybill.conf", 1, delayed != 2 };
-    input.immediate_retries = take(&number, 2) ? 5 : 0;
+    input.immediate_retries = of_delays && take(&number, 2) ? 5 : 0;
     input.outbox = (int32_t)take(&number, 2);
     size_t mode = take(&number, 5);
     input.mode = mode == UNSET ? WB_MODE_RECEIVE_ONLY : (int32_t)mode;
@@ -88,16 +98,23 @@ static wb_negotiation_input combination(size_t number)
     return input;
 }
 
+static const char *name_ways(int by_id, int by_position)
+{
+    return !by_position ? "id" : by_id ? "id+position" : "position";
+}
+
 static void print_line(const wb_negotiation_input *input, const wb_negotiation *result)
 {
     const wb_plan *plan = &result->plan;
-    printf("%s %s %s outbox=%d immediate=%" PRId64 " delayed=%s%s%s ->", input->transport.name,
+    printf("%s %s %s outbox=%d immediate=%" PRId64 " delayed=%s%s%s%s%s ->", input->transport.name,
            input->persistence.name ? input->persistence.name : "none",
            input->mode_at.is_set ? wb_mode_name(input->mode) : "unset", input->outbox,
            input->immediate_retries,
            !input->delayed_retries_at.is_set ? "unset" : input->delayed_retries ? "3" : "0",
            input->delays_by_at.is_set ? " by=" : "",
-           input->delays_by_at.is_set ? wb_delay_name(input->delays_by) : "");
+           input->delays_by_at.is_set ? wb_delay_name(input->delays_by) : "",
+           input->by_at.is_set ? " known=" : "",
+           input->by_at.is_set ? name_ways(input->by_id, input->by_position) : "");
     for (size_t i = 0; i < result->conflict_count; i++)
         printf(" %s", wb_conflict_name(result->conflicts[i].kind));
     if (!result->conflict_count)
@@ -105,6 +122,8 @@ static void print_line(const wb_negotiation_input *input, const wb_negotiation *
                " delay_by=%s joined=%d",
                wb_mode_name(plan->mode), plan->outbox, plan->immediate_retries,
                plan->delayed_retries, wb_delay_name(plan->delay_by), plan->joined);
+    if (!result->conflict_count && input->by_at.is_set)
+        printf(" known=%s", name_ways(plan->by_id, plan->by_position));
     printf("\n");
 }
 

@@ -92,6 +92,8 @@ sub configuration {
     my $delays = $trial->{delays} ? qq(delayed_delivery = { by = "$trial->{delays}"; };) : '';
     my $session = $trial->{sessions} ? "session = { $trial->{sessions} };" : '';
     my $retention = $trial->{retention} ? qq(retention = "$trial->{retention}";) : '';
+    my $by = join ', ', map { qq("$_") } @{ $trial->{by} || [] };    # how what came before is known
+    my $deduplication = $by ? "deduplication = { by = [$by]; };" : '';
     my $audit  = $trial->{audit} ? qq(audit = { queue = "@{[ $self->{transport}->queue('audit') ]}"; };) : '';
     return (<<END, <<END);
 endpoints = (
@@ -99,7 +101,7 @@ endpoints = (
     concurrency = $trial->{concurrency}; batch_max = $trial->{batch_max}; transaction_mode = "$self->{mode}";
     @{[ $self->{transport}->section ]}
     @{[ $self->{store}->section ]}
-    outbox = { enabled = $outbox; cleanup_interval = "1s"; sweep_after = "2s"; $retention };
+    outbox = { enabled = $outbox; cleanup_interval = "1s"; sweep_after = "2s"; $retention $deduplication };
     $delays $audit $session
     $recoverability }
 );
@@ -127,7 +129,7 @@ sub install {
     my ($self, $trial) = @_;
     local %ENV = (%ENV, $self->environment);
     my ($transport, $store) = map { $_->home } @$self{qw(transport store)};
-    my $both = join ' ', $self->{mode}, $trial->{delays} // '-', $trial->{audit} // '-', $transport, $store;
+    my $both = join ' ', $self->{mode}, $trial->{delays} // '-', $trial->{audit} // '-', "@{ $trial->{by} || [] }", $transport, $store;
     return if $installed{$both};
     for my $file (qw(endpoint.conf sink.conf)) {
         system("'$Crash::program' install -c '$trial->{dir}/$file' >>'$trial->{dir}/endpoint.log' 2>&1") == 0

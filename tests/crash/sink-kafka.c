@@ -6,9 +6,11 @@
  *   sink-kafka drain GROUP TOPIC ...   print it, and commit the end
  *   sink-kafka peek GROUP TOPIC ...    print it; nothing changes
  *   sink-kafka skip GROUP TOPIC ...    commit the end
+ *   sink-kafka rewind GROUP TOPIC ...  commit the beginning
  *   sink-kafka depth GROUP TOPIC ...   print "topic <TAB> offsets behind"
  *   sink-kafka members GROUP TOPIC     print the ids of the group's members
  *   sink-kafka create PARTITIONS TOPIC ...
+ *   sink-kafka delete - TOPIC ...
  *
  * drain reads what is committed only, as every consumer does that cares; the others must
  * not wait for transactions that a killed process left open, and look at all. Offsets can
@@ -181,6 +183,17 @@ static void skip(rd_kafka_t *client, const char *group, const char *topic)
     rd_kafka_topic_partition_list_destroy(places);
 }
 
+/* All that was ever there, and still is, comes again. */
+static void rewind_group(rd_kafka_t *client, const char *group, const char *topic)
+{
+    (void)group;
+    rd_kafka_topic_partition_list_t *places = cluster_partitions(client, topic);
+    for (int i = 0; i < places->cnt; i++)
+        places->elems[i].offset = 0;
+    commit(client, places);
+    rd_kafka_topic_partition_list_destroy(places);
+}
+
 static void depth(rd_kafka_t *client, const char *group, const char *topic)
 {
     (void)group;
@@ -251,6 +264,39 @@ static void create(rd_kafka_t *client, const char *partitions, const char *topic
     await_topic(client, topic);
 }
 
+/* A broker answers that a topic is deleted before it has forgotten it. */
+static void await_absence(rd_kafka_t *client, const char *topic)
+{
+    const rd_kafka_metadata_t *metadata;
+    rd_kafka_topic_t *handle = rd_kafka_topic_new(client, topic, NULL);
+    for (int known = 1, tries = 0; known && tries < CLUSTER_PATIENCE_MS / 50; tries++) {
+        cluster_check(rd_kafka_metadata(client, 0, handle, &metadata, CLUSTER_PATIENCE_MS), "metadata of", topic);
+        known = metadata->topics[0].err != RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
+        rd_kafka_metadata_destroy(metadata);
+        if (known)
+            (void)usleep(50000);
+    }
+    rd_kafka_topic_destroy(handle);
+}
+
+static void delete_topic(rd_kafka_t *client, const char *group, const char *topic)
+{
+    rd_kafka_DeleteTopic_t *unwanted = rd_kafka_DeleteTopic_new(topic);
+    rd_kafka_queue_t *answers = rd_kafka_queue_new(client);
+    size_t count;
+    (void)group;
+    rd_kafka_DeleteTopics(client, &unwanted, 1, NULL, answers);
+    rd_kafka_event_t *event = rd_kafka_queue_poll(answers, CLUSTER_PATIENCE_MS);
+    const rd_kafka_DeleteTopics_result_t *result = rd_kafka_event_DeleteTopics_result(event);
+    cluster_check(result ? rd_kafka_event_error(event) : RD_KAFKA_RESP_ERR__TIMED_OUT, "deleting", topic);
+    const rd_kafka_topic_result_t **topics = rd_kafka_DeleteTopics_result_topics(result, &count);
+    cluster_check(rd_kafka_topic_result_error(topics[0]), "deleting", topic);
+    rd_kafka_event_destroy(event);
+    rd_kafka_queue_destroy(answers);
+    rd_kafka_DeleteTopic_destroy(unwanted);
+    await_absence(client, topic);
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -259,14 +305,16 @@ int main(int argc, char **argv)
     } verbs[] = {
         { "drain", drain }, { "peek", peek },       { "skip", skip },
         { "depth", depth }, { "members", members }, { "create", create },
+        { "rewind", rewind_group }, { "delete", delete_topic },
     };
     size_t verb = 0, count = sizeof verbs / sizeof verbs[0];
 
     while (verb < count && (argc < 4 || strcmp(argv[1], verbs[verb].name) != 0))
         verb++;
     if (verb == count) {
-        fprintf(stderr, "usage: sink-kafka drain|peek|skip|depth|members GROUP TOPIC ...\n"
-                        "       sink-kafka create PARTITIONS TOPIC ...\n");
+        fprintf(stderr, "usage: sink-kafka drain|peek|skip|rewind|depth|members GROUP TOPIC ...\n"
+                        "       sink-kafka create PARTITIONS TOPIC ...\n"
+                        "       sink-kafka delete - TOPIC ...\n");
         return 64;
     }
     const char *const properties[] = {

@@ -105,6 +105,15 @@ static const char *const templates[WB_SQL_COUNT] = {
                         "failures = failures + $7::bigint FROM " KEYS OF_KEYS,
     [WB_SQL_LIST] = WAITING("''::bytea"),
     [WB_SQL_SHOW] = WAITING("operation"),
+    [WB_SQL_POSITION_LOCK] = "SELECT position, batch FROM {positions} WHERE partition = $1::bytea FOR UPDATE",
+    [WB_SQL_POSITION_MOVE] = "UPDATE {positions} SET position = $2::bigint, batch = $3::bigint "
+                             "WHERE partition = $1::bytea AND position < $2::bigint",
+    [WB_SQL_POSITION_MAKE] = "INSERT INTO {positions} (partition, position, batch) VALUES ($1::bytea, 0, 0) "
+                             "ON CONFLICT (partition) DO NOTHING",
+    [WB_SQL_POSITION_BACK] = "UPDATE {positions} SET position = $2::bigint, batch = $4::bigint "
+                             "WHERE partition = $1::bytea AND batch = $3::bigint",
+    [WB_SQL_POSITIONS] = "SELECT partition, position, batch FROM {positions}",
+    [WB_SQL_POSITIONS_FORGET] = "DELETE FROM {positions}",
 };
 
 static const wb_sql_definition definitions[] = {
@@ -130,6 +139,9 @@ static const wb_sql_definition definitions[] = {
       "failures bigint NOT NULL DEFAULT 0, operation bytea NOT NULL, "
       "PRIMARY KEY (id, destination, retries))" },
     { WB_SQL_FOR_DELAYS, NULL, "CREATE INDEX IF NOT EXISTS {delayed_due} ON {delayed} (due)" },
+    { WB_SQL_FOR_POSITIONS, NULL,
+      "CREATE TABLE IF NOT EXISTS {positions} (partition bytea PRIMARY KEY, position bigint NOT NULL, "
+      "batch bigint NOT NULL)" },
 };
 
 /* One installation at a time: whoever makes tables wants the catalog for itself. */
@@ -163,6 +175,12 @@ static const char *const delayed_rights[] = {
     "EXPLAIN DELETE FROM {delayed}",
 };
 
+static const char *const position_rights[] = {
+    "EXPLAIN SELECT partition, position, batch FROM {positions} FOR UPDATE",
+    "EXPLAIN INSERT INTO {positions} (partition, position, batch) VALUES ('', 0, 0)",
+    "EXPLAIN DELETE FROM {positions}",
+};
+
 static int check_rights(wb_storage_session *session, wb_error *error)
 {
     for (size_t i = 0; i < sizeof rights / sizeof rights[0]; i++)
@@ -172,6 +190,9 @@ static int check_rights(wb_storage_session *session, wb_error *error)
         if (wb_sql_of(session)->outbox->delays &&
             wb_sql_schema_run(session, delayed_rights[i], NULL) != WB_OK)
             return wb_sql_report(session, "use the table of delayed messages", error);
+    for (size_t i = 0; i < sizeof position_rights / sizeof position_rights[0]; i++)
+        if (wb_sql_of(session)->outbox->positions && wb_sql_schema_run(session, position_rights[i], NULL) != WB_OK)
+            return wb_sql_report(session, "use the table of positions", error);
     return WB_OK;
 }
 

@@ -128,6 +128,7 @@ static const struct {
     { "{endpoints} {schema}", "\"s\"\"x\".\"waybill_endpoints\" \"s\"\"x\"", -1 },
     { "{delayed} {delayed_pkey} {delayed_due}",
       "\"s\"\"x\".\"o_delayed\" \"o_delayed_pkey\" \"o_delayed_due\"", -1 },
+    { "{positions} {position_key}", "\"s\"\"x\".\"o_positions\" \"o_positions_pkey\"", -1 },
     { "{dedup_batch} {dedup_pkey} {pending_pkey}",
       "\"o_dedup_batch\" \"o_dedup_pkey\" \"o_pending_pkey\"", -1 },
     { "{endpoint}, {prefix}, {database}", "'o', 'o', 's\"x'", -1 },
@@ -249,6 +250,12 @@ static const struct {
     { WB_SQL_WRITTEN_PUBLISH, "WRITTEN_", "WRITTEN_" },
     { WB_SQL_WRITTEN_CLAIM, "WRITTEN_", "WRITTEN_" },
     { WB_SQL_WRITTEN_CLAIMED, NULL, NULL },
+    { WB_SQL_POSITION_LOCK, "POSITION_LOCK", "POSITION_LOCK" },
+    { WB_SQL_POSITION_MOVE, "POSITION_MOVE", "POSITION_MOVE" },
+    { WB_SQL_POSITION_MAKE, "POSITION_MAKE", "POSITION_MAKE" },
+    { WB_SQL_POSITION_BACK, "POSITION_BACK", "POSITION_BACK" },
+    { WB_SQL_POSITIONS, "POSITIONS", "POSITIONS" },
+    { WB_SQL_POSITIONS_FORGET, "POSITIONS_FORGET", "POSITIONS_FORGET" },
 };
 
 static void test_missing_statements(void **state)

@@ -7,16 +7,18 @@
 #include <string.h>
 #include <waybill/sys/expiry.h>
 
+#include "core/pipeline/pipeline.h"
 #include "tests/simulation/delayed.h"
 #include "tests/simulation/faults.h"
+#include "tests/simulation/partitions.h"
 #include "tests/simulation/random.h"
 #include "tests/simulation/shape.h"
 #include "tests/simulation/verdict.h"
 #include "tests/simulation/waiting.h"
 
 /* What a worker may have in hand: a batch, one that waits for its marks, one that it takes next,
- * and what it cannot move. */
-#define IN_HAND_MAX (3 * the_shape.batch_max + 20)
+ * and what it cannot move; with positions what is behind that fills its hands. */
+#define IN_HAND_MAX (3 * the_shape.batch_max + 20 + (the_shape.positions ? 80u : 0u))
 
 static wb_transport_session *sessions;
 static unsigned first_queued[SIM_ENDPOINTS_MAX]; /* no message before it is in a queue */
@@ -49,6 +51,8 @@ unsigned sim_broker_most_in_hand(void)
 static void put_in_queue(sim_message *m)
 {
     m->place = SIM_QUEUED;
+    if (the_shape.positions && !m->queued_at)
+        sim_partition_place(m);
     m->queued_at = m->queued_at ? m->queued_at : sim_true_wall();
     if (m->number < first_queued[m->endpoint])
         first_queued[m->endpoint] = m->number;
@@ -77,6 +81,8 @@ static int drop_late(sim_message *m)
 
 static sim_message *find_queued(unsigned endpoint)
 {
+    if (the_shape.positions)
+        return NULL; /* nobody's until somebody asks */
     unsigned *at = &first_queued[endpoint];
     for (; *at < sim_message_count; (*at)++)
         if (sim_messages[*at].place == SIM_QUEUED && sim_messages[*at].endpoint == endpoint &&
@@ -90,6 +96,8 @@ static void requeue(sim_delivery *d)
 {
     sim_message *m = d->message;
     m->excuses += m->failures - d->failures_before; /* who counted them has forgotten */
+    if (d->is_away)
+        return;
     if (the_shape.mode == WB_MODE_NONE && d->is_returned)
         return;
     m->delivery_count++;
@@ -120,6 +128,9 @@ static sim_delivery *deliver(wb_transport_session *s, sim_message *m)
         .body_size = m->body_size,
         .delivery_count = m->delivery_count,
         .problem = m->problem,
+        .partition = sim_partition_name(m->partition),
+        .partition_size = strlen(sim_partition_name(m->partition)),
+        .position = m->position,
     };
     m->place = SIM_IN_HAND;
     m->deliveries++;
@@ -147,10 +158,20 @@ static wb_transport_session *choose_session(unsigned endpoint)
     return found;
 }
 
+static void pump_partitions(void)
+{
+    sim_message *m;
+    for (wb_transport_session *s = sessions; s; s = s->next)
+        while (wants_more(s, s->endpoint) && (m = sim_partition_next(s)))
+            (void)deliver(s, m);
+}
+
 void sim_broker_pump(void)
 {
     sim_message *m;
     wb_transport_session *s;
+    if (the_shape.positions && the_shape.pushes)
+        pump_partitions();
     for (unsigned endpoint = 0; the_shape.pushes && endpoint < the_shape.endpoints; endpoint++)
         while ((m = find_queued(endpoint)) && (s = choose_session(endpoint)))
             (void)deliver(s, m);
@@ -158,10 +179,15 @@ void sim_broker_pump(void)
 
 static void notice_the_dead(void);
 
+static sim_message *next_of(const wb_transport_session *s)
+{
+    return the_shape.positions ? sim_partition_next(s) : find_queued(s->endpoint);
+}
+
 int sim_broker_has_some(const wb_transport_session *s)
 {
     notice_the_dead();
-    return s->count > s->returned || (!the_shape.pushes && !s->is_stopped && find_queued(s->endpoint));
+    return s->count > s->returned || (!the_shape.pushes && !s->is_stopped && next_of(s));
 }
 
 static void hand_out(wb_transport_session *s, sim_delivery *d, const wb_incoming **to)
@@ -189,7 +215,7 @@ size_t sim_broker_take(wb_transport_session *s, const wb_incoming **messages, si
     for (sim_delivery *d = s->deliveries; d && count < max; d = d->next)
         if (!d->is_returned)
             hand_out(s, d, &messages[count++]);
-    while (!the_shape.pushes && !s->is_stopped && count < max && (m = find_queued(s->endpoint)))
+    while (!the_shape.pushes && !s->is_stopped && count < max && (m = next_of(s)))
         hand_out(s, deliver(s, m), &messages[count++]);
     note_in_hand(s);
     return count;
@@ -262,8 +288,12 @@ static void check_acknowledge(const sim_message *m)
     }
     if (!the_shape.outbox || may_have_failed(m) || has_copies(m))
         return;
-    uint64_t batch = sim_database_find(m->endpoint, m->id, m->id_size);
-    const sim_row *row = batch ? sim_database_row(m->endpoint, batch) : NULL;
+    const int is_alone = the_shape.positions == WB_POSITIONS_ALONE;
+    uint64_t batch = is_alone ? sim_database_passed(m->endpoint, m->partition, m->position)
+                              : sim_database_find(m->endpoint, m->id, m->id_size);
+    if (the_shape.positions && !batch && sim_database_passed(m->endpoint, m->partition, m->position))
+        return; /* its id is forgotten, its position is not */
+    const sim_row *row = batch ? sim_database_row(m->endpoint, is_alone ? m->batch : batch) : NULL;
     if (!batch)
         sim_violation("message %u is acknowledged and not recorded", m->number);
     if (row && !row->is_marked && !row->is_foreign)
@@ -277,7 +307,8 @@ static void acknowledge(wb_transport_session *s, const wb_incoming *incoming)
     if (the_shape.mode == WB_MODE_RECEIVE_ONLY)
         check_acknowledge(m);
     sim_tell("message %u (%s) is done", m->number, sim_fates[m->fate].name);
-    m->place = SIM_GONE;
+    if (!d->is_away)
+        m->place = SIM_GONE;
     if (!s->hides_success) {
         destroy(d);
         return;
@@ -330,6 +361,27 @@ void sim_broker_release(wb_transport_session *s)
         destroy(d);
     }
     sim_broker_pump();
+}
+
+void sim_broker_take_away(unsigned endpoint, unsigned partition)
+{
+    for (wb_transport_session *s = sessions; s; s = s->next)
+        for (sim_delivery **at = &s->deliveries; *at;) {
+            sim_delivery *d = *at;
+            int is_it = s->endpoint == endpoint && d->message->partition == partition && !d->is_away;
+            if (is_it) {
+                requeue(d);
+                d->message->excuses++;
+                d->is_away = 1;
+            }
+            if (!is_it || d->is_returned) {
+                at = &d->next;
+                continue;
+            }
+            *at = d->next;
+            s->count--;
+            destroy(d);
+        }
 }
 
 /* ---- sessions ---- */
@@ -390,6 +442,7 @@ void sim_broker_lose(wb_transport_session *s)
     if (s->is_dead)
         return;
     s->is_dead = 1;
+    sim_partition_leave(s);
     for (sim_delivery *d = s->deliveries; d; d = d->next)
         d->message->losses += sim_faults_are_on() != 0;
     sim_broker_roll_back(s);
@@ -408,6 +461,7 @@ static void unlink_session(const wb_transport_session *s)
 void sim_broker_close(wb_transport_session *s)
 {
     sim_broker_roll_back(s);
+    sim_partition_leave(s);
     return_all(s, 0);
     unlink_session(s);
     while (s->lost) {
@@ -431,6 +485,7 @@ static void notice_the_dead(void)
             continue;
         }
         *at = s->next;
+        sim_partition_leave(s);
         return_all(s, 1);
         some = 1;
     }

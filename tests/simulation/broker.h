@@ -36,6 +36,7 @@ typedef struct sim_delivery {
     sim_message *message;
     int is_returned; /* by receive() */
     int is_staged;   /* acknowledged in the open transaction */
+    int is_away;     /* its partition was taken away: another session may have it, too */
     unsigned failures_before;
     struct sim_delivery *next;
 } sim_delivery;
@@ -84,6 +85,8 @@ size_t sim_broker_take(wb_transport_session *session, const wb_incoming **messag
 void sim_broker_acknowledge(wb_transport_session *session, const wb_incoming *incoming);
 void sim_broker_give_back(wb_transport_session *session, const wb_incoming *incoming);
 void sim_broker_release(wb_transport_session *session);
+/** A partition is taken away from who has it: what was handed out stays in hand, and comes again. */
+void sim_broker_take_away(unsigned endpoint, unsigned partition);
 /** So many messages were, ever. */
 unsigned sim_broker_released(void);
 

@@ -8,6 +8,7 @@
 
 #include "core/message/ids.h"
 #include "tests/simulation/delayed.h"
+#include "tests/simulation/partitions.h"
 #include "tests/simulation/verdict.h"
 
 /* Between the birth of a batch's number and its claims. */
@@ -147,6 +148,51 @@ void sim_database_claim(wb_storage_session *s, uint64_t batch, const wb_claim *c
     record->born = sim_true_wall();
 }
 
+/* ---- positions ---- */
+
+int sim_database_has_place(const wb_storage_session *session, unsigned place)
+{
+    for (const wb_storage_session *s = sessions; s; s = s->next)
+        if (s != session && s->endpoint == session->endpoint && s->own.has_place[place])
+            return 1;
+    return 0;
+}
+
+void sim_database_move_on(wb_storage_session *s, unsigned place, wb_position *position, uint64_t batch)
+{
+    const sim_place_row *row = &sim_tables[s->endpoint].places[place];
+    position->found = row->position;
+    position->batch = row->batch;
+    s->own.has_place[place] = 1;
+    s->own.places[place] = position->next > row->position ? (sim_place_row){ position->next, batch } : *row;
+}
+
+uint64_t sim_database_passed(unsigned endpoint, unsigned place, uint64_t position)
+{
+    const sim_place_row *row = &sim_tables[endpoint].places[place];
+    return position < row->position ? row->batch : 0;
+}
+
+void sim_database_forget_positions(unsigned endpoint)
+{
+    memset(sim_tables[endpoint].places, 0, sizeof sim_tables[endpoint].places);
+}
+
+static void write_places(const sim_transaction *t, sim_table *table, const wb_commit *commit)
+{
+    for (unsigned i = 0; i < SIM_PLACES; i++)
+        if (t->has_place[i]) {
+            table->places[i] = t->places[i];
+            sim_tell("partition %u is done with below %llu", i, (unsigned long long)table->places[i].position);
+        }
+    for (size_t i = 0; commit && i < commit->position_count; i++) {
+        const wb_position *back = &commit->positions[i];
+        sim_place_row *row = &table->places[sim_partition_find(back->partition, back->partition_size)];
+        if (row->batch == commit->batch)
+            *row = (sim_place_row){ back->next, back->batch };
+    }
+}
+
 static int is_released(const wb_commit *commit, const sim_record *record)
 {
     for (size_t i = 0; commit && i < commit->released_count; i++)
@@ -279,6 +325,7 @@ void sim_transaction_commit(sim_transaction *t, unsigned endpoint, const wb_comm
     /* what this transaction did not claim itself it may give back, too */
     for (size_t i = 0; commit && i < commit->released_count; i++)
         remove_record(table, &commit->released[i]);
+    write_places(t, table, commit);
     for (size_t i = 0; i < t->run_count; i++)
         sim_run_commit(t->runs[i]);
     sim_delayed_end(t, 1);

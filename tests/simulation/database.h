@@ -28,7 +28,16 @@ typedef struct sim_row {
     int64_t born;
 } sim_row;
 
+/* As many as a queue has partitions. */
+#define SIM_PLACES 3
+
+/* How far one of them is done with, by which batch. */
+typedef struct sim_place_row {
+    uint64_t position, batch;
+} sim_place_row;
+
 typedef struct sim_table {
+    sim_place_row places[SIM_PLACES];
     sim_record *records;
     size_t record_count, record_max;
     sim_row *rows;
@@ -59,6 +68,8 @@ typedef struct sim_transaction {
     size_t run_count, run_max;
     sim_record *claims;
     size_t claim_count, claim_max;
+    int has_place[SIM_PLACES]; /* locked, and what it is to say */
+    sim_place_row places[SIM_PLACES];
 } sim_transaction;
 
 struct wb_storage_session {
@@ -97,6 +108,13 @@ uint64_t sim_database_find(unsigned endpoint, const void *id, size_t id_size);
 /** Whether another open transaction has claimed it. */
 int sim_database_is_claimed(const wb_storage_session *session, const void *id, size_t id_size);
 void sim_database_claim(wb_storage_session *session, uint64_t batch, const wb_claim *claim);
+/** Whether another open transaction has locked that partition's row. */
+int sim_database_has_place(const wb_storage_session *session, unsigned place);
+/** Lock it, and move it on. */
+void sim_database_move_on(wb_storage_session *session, unsigned place, wb_position *position, uint64_t batch);
+/** The batch that brought that partition behind that position, or 0. */
+uint64_t sim_database_passed(unsigned endpoint, unsigned place, uint64_t position);
+void sim_database_forget_positions(unsigned endpoint);
 sim_row *sim_database_row(unsigned endpoint, uint64_t batch);
 /** @return 0 when there is one of that number. */
 int sim_database_store(unsigned endpoint, uint64_t batch, const void *bytes, size_t size, int is_foreign);

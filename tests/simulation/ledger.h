@@ -52,6 +52,9 @@ typedef struct sim_message {
     sim_place place;
     int64_t queued_at;    /* when it came into its queue first; 0: never */
     uint32_t delivery_count;
+    unsigned partition; /* where its queue has such */
+    uint64_t position;
+    uint64_t batch; /* whose commit had its effect; 0: a handler's, or none */
     /* what was seen */
     unsigned runs;      /* calls of its handler */
     struct sim_run *run; /* the latest */

@@ -6,11 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/crash.h"
 #include "core/base/error.h"
 #include "tests/simulation/broker.h"
 #include "tests/simulation/database.h"
 #include "tests/simulation/delayed.h"
 #include "tests/simulation/faults.h"
+#include "tests/simulation/partitions.h"
 #include "tests/simulation/random.h"
 #include "tests/simulation/verdict.h"
 
@@ -108,6 +110,32 @@ static int claim_all(wb_storage_session *s, wb_begin *begin)
     return 1;
 }
 
+typedef struct {
+    const wb_storage_session *session;
+    unsigned place;
+} place_wait;
+
+static int is_unlocked(void *argument)
+{
+    const place_wait *wait = argument;
+    return !sim_database_has_place(wait->session, wait->place);
+}
+
+static int move_all(wb_storage_session *s, wb_begin *begin)
+{
+    for (size_t i = 0; i < begin->position_count; i++) {
+        wb_position *position = &begin->positions[i];
+        place_wait wait = { s, sim_partition_find(position->partition, position->partition_size) };
+        if (wait.place == SIM_PARTITIONS || (i && memcmp(begin->positions[i - 1].partition, position->partition, 7) >= 0))
+            sim_violation("begin() moves partitions in no order, or none");
+        if (!is_unlocked(&wait) && !wb_bug("position_unfenced") &&
+            !sim_wait("position", sim_now() + LOCK_TIMEOUT, is_unlocked, &wait))
+            return 0;
+        sim_database_move_on(s, wait.place, position, begin->batch);
+    }
+    return 1;
+}
+
 static sim_fault fail_next(wb_storage_session *s, int *next)
 {
     static const sim_fault faults[] = { { WB_OK, 0, 0 },
@@ -134,7 +162,7 @@ static int persistence_begin(wb_storage_session *s, wb_begin *begin, wb_error *e
     if (fault.result != WB_OK)
         return sim_fault_fail(error, fault, "begin");
     sim_transaction_start(&s->own);
-    if (!claim_all(s, begin)) {
+    if (!move_all(s, begin) || !claim_all(s, begin)) {
         sim_transaction_roll_back(&s->own);
         sim_broker_excuse_hand(NULL, 0);
         return sim_fault_fail(error, (sim_fault){ WB_RETRY, WB_CAUSE_SERVER, 0 }, "a neighbour holds a claim");
@@ -222,6 +250,8 @@ static int fail_broken(sim_transaction *t, wb_commit *commit, wb_error *error)
 
 static void make_durable(wb_storage_session *s, const wb_commit *commit)
 {
+    for (size_t i = 0; i < s->own.run_count; i++)
+        s->own.runs[i]->message->batch = commit->batch;
     sim_transaction_commit(&s->own, s->endpoint, commit);
     if (commit->operations)
         (void)sim_database_store(s->endpoint, commit->batch, commit->operations, commit->operations_size, 0);

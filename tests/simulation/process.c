@@ -93,6 +93,7 @@ static void fill_pipeline(endpoint *e)
         .endpoint = e->name,
         .mode = shape->mode,
         .outbox = shape->outbox,
+        .positions = shape->positions,
         .transport_ops = &e->transport_ops,
         .transport = &e->transport,
         .persistence_ops = shape->persistence ? &e->persistence_ops : NULL,

@@ -16,6 +16,7 @@
 typedef struct sim_shape {
     int mode; /* WB_MODE_x */
     int persistence, outbox;
+    int positions; /* WB_POSITIONS_x (core/pipeline/pipeline.h); then queues have partitions */
     unsigned endpoints, processes, workers;
     unsigned retries, batch_max;
     int64_t batch_time;
@@ -26,6 +27,7 @@ typedef struct sim_shape {
     int has_prefetch, has_stop_receiving, has_release; /* optional functions */
     uint32_t delivery_limit;                           /* 0: none */
     int tells_limit;
+    unsigned rebalance_permille; /* of receive(), beside each a partition is taken away */
     int64_t notices_late; /* that a process is no more, at most */
     int expires; /* messages with a time to be received are dropped when it is over */
     unsigned error_size_max; /* of a message in the error queue, headers and body; 0: no limit */

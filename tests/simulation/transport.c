@@ -9,6 +9,7 @@
 #include "core/pipeline/window.h"
 #include "tests/simulation/broker.h"
 #include "tests/simulation/faults.h"
+#include "tests/simulation/partitions.h"
 #include "tests/simulation/random.h"
 #include "tests/simulation/shape.h"
 #include "tests/simulation/verdict.h"
@@ -84,6 +85,8 @@ static int transport_receive(wb_transport_session *s, int64_t deadline, const wb
     if (!max)
         sim_violation("receive() of no messages");
     s->is_paused = 0;
+    if (the_shape.positions)
+        sim_partition_rebalance();
     sim_broker_pump();
     if (!need_not_wait(s) && deadline > sim_now())
         (void)sim_wait("receive", deadline, need_not_wait, s);
@@ -305,6 +308,14 @@ static void *transport_native(wb_transport_session *s)
     return s;
 }
 
+static int transport_position_end(wb_transport_session *s, const char *partition, size_t size, uint64_t *ret_end,
+                                  wb_error *error)
+{
+    sim_fault fault = enter(s, SIM_CALL_TRANSPORT_OTHER, "position_end");
+    *ret_end = sim_partition_end(s->endpoint, sim_partition_find(partition, size));
+    return leave(s, fault, "position_end", error);
+}
+
 /* ---- beside the worker ---- */
 
 static void transport_interrupt(wb_transport_session *s)
@@ -344,5 +355,6 @@ wb_transport_ops sim_transport_ops(void)
         .interrupt = transport_interrupt,
         .stop_receiving = shape->has_stop_receiving ? transport_stop_receiving : NULL,
         .release_prefetched = shape->has_release ? transport_release : NULL,
+        .position_end = shape->positions ? transport_position_end : NULL,
     };
 }

@@ -248,7 +248,8 @@ void fake_setup(fake *f, wb_endpoint_setup *setup, const char *name, unsigned wo
         .batch_max = 10,
         .body_max = 1024,
         .shutdown_timeout = 30 * WB_SECOND,
-        .outbox = { outbox, WB_SECOND, WB_MILLISECOND, WB_SECOND },
+        .outbox = { .enabled = outbox, .retention = WB_SECOND, .cleanup_interval = WB_MILLISECOND,
+                    .sweep_after = WB_SECOND },
         .recoverability = { .immediate_retries = 5, .error_queue = "error" },
     };
     *setup = (wb_endpoint_setup){

@@ -96,6 +96,33 @@ static void test_defaults(void **state)
     done(config, &problems);
 }
 
+static void test_deduplication(void **state)
+{
+    static const char *const endpoints = "endpoints = (\n"
+        "{ name = \"a\"; transport = { plugin = \"t\"; }; },\n"
+        "{ name = \"b\"; transport = { plugin = \"t\"; };\n"
+        "  outbox = { enabled = true; deduplication = { by = [\"position\"]; }; }; },\n"
+        "{ name = \"c\"; transport = { plugin = \"t\"; };\n"
+        "  outbox = { enabled = true; deduplication = { by = [\"id\", \"position\"]; }; }; },\n"
+        "{ name = \"d\"; transport = { plugin = \"t\"; };\n"
+        "  outbox = { deduplication = { by = [\"name\"]; }; }; },\n"
+        "{ name = \"e\"; transport = { plugin = \"t\"; };\n"
+        "  outbox = { deduplication = { by = []; }; }; } );\n";
+    wb_problems problems = { 0 };
+    (void)state;
+    wb_config *config = wb_config_load(conf_write("by.conf", endpoints), &problems);
+    assert_non_null(config);
+    const wb_endpoint_config *e = config->endpoints;
+    assert_true(e[0].outbox.by_id && !e[0].outbox.by_position);
+    assert_true(!e[1].outbox.by_id && e[1].outbox.by_position);
+    assert_true(e[2].outbox.by_id && e[2].outbox.by_position);
+    assert_problem(&problems, "by.conf:8: endpoint \"d\": option \"outbox.deduplication.by\" holds \"name\"; it may hold");
+    assert_problem(&problems, "by.conf:10: endpoint \"e\": option \"outbox.deduplication.by\" is empty");
+    assert_error_count(&problems, 2);
+    wb_config_free(config);
+    wb_problems_free(&problems);
+}
+
 static void test_on_endpoint_failure(void **state)
 {
     wb_problems problems;
@@ -358,6 +385,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sample),
         cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_deduplication),
         cmocka_unit_test(test_on_endpoint_failure),
         cmocka_unit_test(test_all_errors_in_one_run),
         cmocka_unit_test(test_types),

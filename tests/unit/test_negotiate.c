@@ -290,6 +290,34 @@ static void test_send_only(void **state)
                                                      "a send-only endpoint (line 2) has none"));
 }
 
+static void test_positions(void **state)
+{
+    wb_negotiation_input input = sound();
+    (void)state;
+    wb_plan plan = expect_plan(&input);
+    assert_true(plan.by_id && !plan.by_position);
+    input.by_at = (wb_conf_origin)AT(8);
+    input.by_position = 1;
+    input.persistence.capabilities |= WB_CAP_POSITIONS;
+    expect_conflict(&input, WB_CONFLICT_POSITION_TRANSPORT, 8, "whose messages have no position");
+    input.transport.capabilities |= WB_CAP_POSITION;
+    plan = expect_plan(&input);
+    assert_true(!plan.by_id && plan.by_position);
+    assert_int_equal(plan.delayed_retries, 0); /* those of the default */
+    input.persistence.capabilities &= ~WB_CAP_POSITIONS;
+    expect_conflict(&input, WB_CONFLICT_POSITION_PERSISTENCE, 8, "is not offered by persistence");
+    input.persistence.capabilities |= WB_CAP_POSITIONS | WB_CAP_DELAY_STORE;
+    input.delayed_retries = 3;
+    input.delayed_retries_at = (wb_conf_origin)AT(9);
+    expect_conflict(&input, WB_CONFLICT_POSITION_RETRIES, 9, "use by = [\"id\", \"position\"]");
+    input.by_id = 1;
+    plan = expect_plan(&input);
+    assert_true(plan.by_id && plan.by_position);
+    assert_int_equal(plan.delayed_retries, 3);
+    input.outbox = 0;
+    expect_conflict(&input, WB_CONFLICT_BY_WITHOUT_OUTBOX, 8, "use outbox = { enabled = true; ... }");
+}
+
 static void test_sessions(void **state)
 {
     wb_negotiation_input input = sound();
@@ -368,6 +396,7 @@ int main(void)
         cmocka_unit_test(test_atomic_needs_two_resources),
         cmocka_unit_test(test_handlers_are_needed),
         cmocka_unit_test(test_send_only),
+        cmocka_unit_test(test_positions),
         cmocka_unit_test(test_sessions),
         cmocka_unit_test(test_sessions_of_send_only),
         cmocka_unit_test(test_all_conflicts_at_once),

@@ -20,7 +20,8 @@
  * Change log: 1.0 first version. Appended since: clock(), next_pending(); commit() may find that
  * a handler ended the transaction. Said more precisely: that it did outranks in check() what
  * failed after it. Then: delayed; wb_commit.delayed; wb_commit.claims, find(); claims that
- * replace a record; stats(), count_records(), list_pending(), take_pending(); written.
+ * replace a record; stats(), count_records(), list_pending(), take_pending(); written;
+ * wb_position, wb_begin.positions, wb_commit.positions, positions(), forget_positions().
  */
 #ifndef WAYBILL_SYS_PERSISTENCE_H
 #define WAYBILL_SYS_PERSISTENCE_H
@@ -42,6 +43,22 @@ typedef struct wb_claim {
      *  the record that was there first: the message is a duplicate. */
     uint64_t duplicate_of;
 } wb_claim;
+
+/** A partition of the transport's (WB_CAP_POSITION), and how far its messages are done with: one row
+ *  each, whatever the number of messages. begin() locks the rows, so that of two who have messages of
+ *  one partition in hand, one of them behind a rebalance, the second waits and then sees how far the
+ *  first has come. The host passes distinct partitions in ascending byte order. */
+typedef struct wb_position {
+    const void *partition;
+    size_t partition_size; /* 1 to 300 */
+    /** What the row is to say if that is more than it says: behind the last message claimed. At most
+     *  INT64_MAX, as is every position. */
+    uint64_t next;
+    /** Filled by begin(): what it said. The messages below it are done with. 0: there was no row. */
+    uint64_t found;
+    /** Filled by begin(): the batch that brought it there; 0: none did. */
+    uint64_t batch;
+} wb_position;
 
 /** Dispatched operations: what a pending row of `batch` becomes. */
 typedef struct wb_mark {
@@ -65,6 +82,10 @@ typedef struct wb_begin {
     uint64_t batch;
     wb_claim *claims;
     size_t claim_count;
+    /** Partitions to move on, in this transaction, before any id is claimed. None but where the plugin
+     *  has WB_CAP_POSITIONS. */
+    wb_position *positions;
+    size_t position_count;
 } wb_begin;
 
 /** A transaction to commit. Size first, append-only. */
@@ -95,6 +116,11 @@ typedef struct wb_commit {
      *  where the plugin has WB_CAP_CLAIM_WITH_COMMIT. */
     const wb_claim *claims;
     size_t claim_count;
+    /** Partitions to set back in this transaction, since not all of what was claimed was handled: the
+     *  row that says it was brought by `batch` of this wb_commit says `next` and its `batch` then; any
+     *  other row stays. `found` is not looked at. */
+    const wb_position *positions;
+    size_t position_count;
 } wb_commit;
 
 /** A pending row. */
@@ -144,6 +170,10 @@ typedef struct wb_outbox_stats {
     int64_t pending_bytes;
 } wb_outbox_stats;
 
+/** Called for each partition with a row: `found` and `batch` are filled, and what it says is valid
+ *  during the call only. Return WB_OK to go on. */
+typedef int (*wb_position_fn)(void *argument, const wb_position *position);
+
 typedef struct wb_persistence_ops {
     size_t struct_size;
 
@@ -173,7 +203,7 @@ typedef struct wb_persistence_ops {
      *  database allows. A claim held by another open transaction is waited for.
      *  @return WB_OK; WB_ABORT or WB_RETRY (nothing is open); WB_NOT_CONNECTED. On
      *  failure the marks may or may not have been made; they are idempotent. With a batch number, and nothing to
-     *  mark or claim, it may put off asking the server: what fails then is the failure of what asks first. */
+     *  mark, claim or move on, it may put off asking the server: what fails then is the failure of what asks first. */
     int (*begin)(wb_storage_session *session, wb_begin *begin, wb_error *error);
 
     /** Optional, instead of begin and commit, for WB_MODE_TRANSACTION_SCOPE: use the
@@ -279,6 +309,12 @@ typedef struct wb_persistence_ops {
 
     /** Messages that programs write in SQL (sys/written.h), with WB_CAP_WRITTEN; static. */
     const wb_written_ops *written;
+
+    /** With WB_CAP_POSITIONS: visit all partitions that have a row. Outside of a transaction. */
+    int (*positions)(wb_storage_session *session, wb_position_fn visit, void *argument, wb_error *error);
+    /** With WB_CAP_POSITIONS: remove all rows; an operator says that they mean nothing any more.
+     *  Outside of a transaction. */
+    int (*forget_positions)(wb_storage_session *session, size_t *ret_count, wb_error *error);
 } wb_persistence_ops;
 
 #ifdef __cplusplus

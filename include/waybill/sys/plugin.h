@@ -26,7 +26,8 @@
  * wb_endpoint_info.headers_max, headers_size_max, derived, derived_count; WB_CAUSE_SENDING;
  * wb_endpoint_info.delays, audit_queue, error_queues, error_queue_count; WB_CAP_EXPIRY;
  * WB_CAP_DELAY_WITH_COMMIT; wb_host.expired; WB_CAP_CLAIM_WITH_COMMIT;
- * WB_CAP_WRITTEN, wb_endpoint_info.sql_api.
+ * WB_CAP_WRITTEN, wb_endpoint_info.sql_api; WB_CAP_POSITION, WB_CAP_POSITIONS,
+ * wb_endpoint_info.positions.
  */
 #ifndef WAYBILL_SYS_PLUGIN_H
 #define WAYBILL_SYS_PLUGIN_H
@@ -180,6 +181,8 @@ typedef struct wb_option {
  * is never delivered; if the broker does not see to that, receive() settles it and tells
  * wb_host.expired. Where messages do not expire the host refuses to send such. */
 #define WB_CAP_EXPIRY (UINT64_C(1) << 9)
+/* Transport: each message has a place in a partition, which only grows (wb_incoming.position). */
+#define WB_CAP_POSITION (UINT64_C(1) << 10)
 /* Persistence: keeps an outbox. */
 #define WB_CAP_OUTBOX (UINT64_C(1) << 16)
 /* Persistence: keeps delayed messages. */
@@ -194,6 +197,8 @@ typedef struct wb_option {
 #define WB_CAP_CLAIM_WITH_COMMIT (UINT64_C(1) << 20)
 /* Persistence: programs can write messages in SQL (sys/written.h). */
 #define WB_CAP_WRITTEN (UINT64_C(1) << 21)
+/* Persistence: keeps how far each partition of a transport is done with (wb_begin.positions). */
+#define WB_CAP_POSITIONS (UINT64_C(1) << 22)
 
 /* ---- descriptor ---------------------------------------------------------- */
 
@@ -287,6 +292,10 @@ typedef struct wb_endpoint_info {
      *  (sys/written.h). Otherwise what is there stays as it is. */
     int32_t sql_api;
     int32_t reserved_3;
+    /** 1: redeliveries are known by their positions: install() makes and verify() looks for what that
+     *  needs. */
+    int32_t positions;
+    int32_t reserved_4;
 } wb_endpoint_info;
 
 #ifdef __cplusplus

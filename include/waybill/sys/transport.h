@@ -21,7 +21,8 @@
  * event reaches subscribers of its bases; send() may end with WB_IN_DOUBT and
  * WB_CAUSE_SENDING (a host that does not know it closes the session); WB_WORKER_STACK;
  * WB_CAP_HEADER_ORDER, without which the order of headers is no promise any more;
- * wb_operation.deliver_at, for transports with WB_CAP_DELAY.
+ * wb_operation.deliver_at, for transports with WB_CAP_DELAY; wb_incoming.partition, position and
+ * position_end(), with WB_CAP_POSITION.
  */
 #ifndef WAYBILL_SYS_TRANSPORT_H
 #define WAYBILL_SYS_TRANSPORT_H
@@ -60,6 +61,14 @@ typedef struct wb_incoming {
     /** NULL, or why the message could not be read completely; it then goes to the
      *  error queue with this reason. */
     const char *problem;
+    /** With WB_CAP_POSITION: where it is. Two messages of one partition never have the same position, and
+     *  one that was sent later never has a lower one; there may be gaps. A session hands out a partition's
+     *  messages in ascending order, beginning with one below which all were acknowledged or dropped; and
+     *  none while another session of the process has some of that partition in hand, unless the partition
+     *  was taken away and has come back. 1 to 300 bytes. */
+    const char *partition;
+    size_t partition_size;
+    uint64_t position; /* below INT64_MAX */
 } wb_incoming;
 
 /* Kinds of outgoing operation on the wire. A reply is a send. */
@@ -224,6 +233,11 @@ typedef struct wb_transport_ops {
      *  long, so that others get those messages. Any thread, also while another call of
      *  the session runs; never waits for the network. */
     void (*release_prefetched)(wb_transport_session *session);
+
+    /** With WB_CAP_POSITION: the position that the next message sent to this partition gets at least, as the
+     *  broker says now. Any session. @return WB_REJECT when there is no such partition (any more). */
+    int (*position_end)(wb_transport_session *session, const char *partition, size_t partition_size,
+                        uint64_t *ret_end, wb_error *error);
 } wb_transport_ops;
 
 #ifdef __cplusplus

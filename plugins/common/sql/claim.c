@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "plugins/common/sql/positions.h"
 #include "plugins/common/sql/transaction.h"
 
 /* Each time round another transaction must have claimed or lost an id in between. */
@@ -126,6 +127,8 @@ static int start_over(wb_storage_session *session, wb_begin *begin, uint64_t *re
     driver->queue(session, WB_SQL_ROLLBACK, NULL, 0, NULL);
     driver->queue_begin(session, NULL, 0);
     int result = driver->run(session, NULL);
+    if (result == WB_OK)
+        result = wb_sql_claim_positions(session, begin);
     if (result == WB_OK)
         result = look_up(session, begin->claims, begin->claim_count, driver->run);
     if (result != WB_OK)

@@ -19,6 +19,9 @@ static const char *const needed[WB_SQL_COUNT] = {
     [WB_SQL_PUT_BACK] = "PUT_BACK",
     [WB_SQL_LIST] = "LIST",         [WB_SQL_SHOW] = "SHOW",
     [WB_SQL_CLAIM_LATE] = "CLAIM_LATE",
+    [WB_SQL_POSITION_LOCK] = "POSITION_LOCK", [WB_SQL_POSITION_MOVE] = "POSITION_MOVE",
+    [WB_SQL_POSITION_MAKE] = "POSITION_MAKE", [WB_SQL_POSITION_BACK] = "POSITION_BACK",
+    [WB_SQL_POSITIONS] = "POSITIONS", [WB_SQL_POSITIONS_FORGET] = "POSITIONS_FORGET",
 };
 
 static const char *find_lacking_statement(const wb_sql_dialect *d)

@@ -74,8 +74,8 @@ typedef struct wb_sql_driver {
     /** It knows sessions whose locks are the transaction's (wb_sql_session.locks_in_transaction): a
      *  dialect without LOCK, and a server behind a pooler. Others want LOCK and UNLOCK. */
     int locks_in_transaction;
-    /** NULL: never. May a transaction of an outbox that begins with no claim and no mark begin with its first
-     *  statement? Not on a connection that may be dead unnoticed, nor if something has to go before BEGIN: that
+    /** NULL: never. May a transaction of an outbox that begins with no claim, mark or position begin with its
+     *  first statement? Not on a connection that may be dead unnoticed, nor if something has to go before BEGIN: that
      *  would be another transaction in the exchange of the COMMIT. Whatever sends the first statement calls
      *  wb_sql_queue_due_begin() before. */
     int (*may_begin_late)(wb_storage_session *session);

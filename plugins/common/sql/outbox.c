@@ -25,6 +25,7 @@ int wb_sql_outbox_init(wb_sql_outbox *outbox, const wb_host *host, const wb_sql_
     outbox->delays = WB_HAS(endpoint, wb_endpoint_info, delays) &&
                      endpoint->delays == WB_DELAYS_BY_STORE;
     outbox->sql_api = WB_HAS(endpoint, wb_endpoint_info, sql_api);
+    outbox->positions = WB_HAS(endpoint, wb_endpoint_info, positions) && endpoint->positions;
     wb_sql_names_init(&outbox->names, dialect->quoting, endpoint->name, container);
     for (int i = 0; i < WB_SQL_COUNT; i++) {
         if (!dialect->templates[i])

@@ -81,6 +81,13 @@ typedef enum wb_sql_which {
     WB_SQL_WRITTEN_PUBLISH,  /* type, body, headers, key */
     WB_SQL_WRITTEN_CLAIM,    /* id -> 1: it is new */
     WB_SQL_WRITTEN_CLAIMED,  /* NULL where CLAIM answers; else it goes behind it, and does */
+    /* how far partitions are done with */
+    WB_SQL_POSITION_LOCK, /* partition -> position, batch; locks the row, waiting for it */
+    WB_SQL_POSITION_MOVE, /* partition, position, batch; where the row's position is lower */
+    WB_SQL_POSITION_MAKE, /* partition; a row with position and batch 0, if there is none */
+    WB_SQL_POSITION_BACK, /* partition, position, batch, batch of before; where that is the row's */
+    WB_SQL_POSITIONS,     /* -> partition, position, batch */
+    WB_SQL_POSITIONS_FORGET, /* affects all rows */
     WB_SQL_COUNT
 } wb_sql_which;
 
@@ -96,6 +103,8 @@ typedef enum wb_sql_which {
 #define WB_SQL_FOR_DELAYS 16
 /** The same: only where programs are to write messages. */
 #define WB_SQL_FOR_PROGRAMS 32
+/** The same: only where the endpoint knows messages by their positions. */
+#define WB_SQL_FOR_POSITIONS 48
 
 /** Tables of this version and later hold compact keys (keys.h), those of before the ids as they are. */
 #define WB_SQL_COMPACT_VERSION 2
@@ -103,7 +112,7 @@ typedef enum wb_sql_which {
 /** A statement of an installation. Each must be harmless where it was run before. */
 typedef struct wb_sql_definition {
     int when; /* 0: always; else a condition of the dialect's own, 1 to 15; or that and more:
-               * WB_SQL_FOR_DELAYS, or WB_SQL_FOR_PROGRAMS */
+               * WB_SQL_FOR_DELAYS, WB_SQL_FOR_PROGRAMS or WB_SQL_FOR_POSITIONS */
     const char *comment; /* or NULL */
     const char *template;
 } wb_sql_definition;
@@ -160,8 +169,9 @@ typedef struct wb_sql_outbox {
     wb_sql_names names;
     char *statements[WB_SQL_COUNT];
     char *schema; /* SQL text of an installation */
-    int delays;   /* delayed messages wait in a table here */
-    int sql_api;  /* an installation makes what programs write messages with */
+    int delays;    /* delayed messages wait in a table here */
+    int sql_api;   /* an installation makes what programs write messages with */
+    int positions; /* how far partitions are done with is in a table here */
     /** Below the lowest pending row, and below the oldest record: sessions come and go. */
     wb_sql_gap swept;
     wb_sql_gap cleaned;

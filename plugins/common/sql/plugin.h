@@ -9,6 +9,7 @@
 #include "plugins/common/sql/delayed.h"
 #include "plugins/common/sql/look.h"
 #include "plugins/common/sql/pending.h"
+#include "plugins/common/sql/positions.h"
 #include "plugins/common/sql/schema.h"
 #include "plugins/common/sql/transaction.h"
 #include "plugins/common/sql/written.h"
@@ -42,6 +43,8 @@
         .list_pending = wb_sql_list_pending,                                                       \
         .take_pending = wb_sql_take_pending,                                                       \
         .written = &wb_sql_written,                                                                \
+        .positions = wb_sql_positions,                                                             \
+        .forget_positions = wb_sql_forget_positions,                                               \
     }
 
 /** The entry of a plugin: its name (an identifier, and as a string), a summary, capabilities that its
@@ -56,7 +59,7 @@
         .version = PACKAGE_VERSION,                                                                \
         .summary = (text),                                                                         \
         .capabilities = WB_CAP_OUTBOX | WB_CAP_DELAY_STORE | WB_CAP_DELAY_WITH_COMMIT |            \
-                        WB_CAP_CLAIM_WITH_COMMIT | (more),                                         \
+                        WB_CAP_CLAIM_WITH_COMMIT | WB_CAP_POSITIONS | (more),                      \
         .options = (option_table),                                                                 \
         .option_count = sizeof(option_table) / sizeof(option_table)[0],                            \
         .option_stride = sizeof(wb_option),                                                        \

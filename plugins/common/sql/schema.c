@@ -10,13 +10,26 @@
 
 #define INSTALL "install the outbox tables"
 
+/* Whether the endpoint has a use for a definition: what it is for is 0, or a WB_SQL_FOR_x. */
+static int is_for(const wb_sql_outbox *outbox, int purpose)
+{
+    switch (purpose) {
+    case WB_SQL_FOR_DELAYS:
+        return outbox->delays;
+    case WB_SQL_FOR_PROGRAMS:
+        return outbox->sql_api;
+    case WB_SQL_FOR_POSITIONS:
+        return outbox->positions;
+    default:
+        return 1;
+    }
+}
+
 /* Of an installation by hand, where nobody knows which of the dialect's conditions hold. */
 static int is_written(const wb_sql_outbox *outbox, int when)
 {
     const wb_sql_dialect *dialect = outbox->dialect;
-    const int purpose = when - when % WB_SQL_FOR_DELAYS;
-    if ((purpose == WB_SQL_FOR_DELAYS && !outbox->delays) ||
-        (purpose == WB_SQL_FOR_PROGRAMS && !outbox->sql_api))
+    if (!is_for(outbox, when - when % WB_SQL_FOR_DELAYS))
         return 0;
     return !dialect->is_written ||
            dialect->is_written(&outbox->names, when % WB_SQL_FOR_DELAYS);
@@ -191,13 +204,20 @@ static int probe(wb_storage_session *session, wb_error *error)
     return probe_these(session, outbox->dialect->written_probes, error);
 }
 
-static int define(wb_storage_session *session, size_t from, size_t to, uint64_t holds,
+/* `holds` is about the dialect's own conditions. */
+static int is_wanted(const wb_sql_outbox *outbox, int when, unsigned holds)
+{
+    return is_for(outbox, when - when % WB_SQL_FOR_DELAYS) && (holds >> when % WB_SQL_FOR_DELAYS & 1);
+}
+
+static int define(wb_storage_session *session, size_t from, size_t to, unsigned holds,
                   wb_error *error)
 {
-    const wb_sql_dialect *dialect = wb_sql_of(session)->outbox->dialect;
+    const wb_sql_outbox *outbox = wb_sql_of(session)->outbox;
+    const wb_sql_dialect *dialect = outbox->dialect;
     for (size_t i = from; i < to; i++) {
         const wb_sql_definition *definition = &dialect->definitions[i];
-        if ((holds >> definition->when & 1) &&
+        if (is_wanted(outbox, definition->when, holds) &&
             wb_sql_schema_run(session, definition->template, NULL) != WB_OK)
             return report_failure(session, error);
     }
@@ -209,14 +229,12 @@ static int install(wb_storage_session *session, wb_error *error)
 {
     const wb_sql_outbox *outbox = wb_sql_of(session)->outbox;
     const wb_sql_dialect *dialect = outbox->dialect;
-    unsigned found = 0;
+    unsigned holds = 0;
     int version = 0;
 
-    if (dialect->prepare_install(session, &found) != WB_OK)
+    if (dialect->prepare_install(session, &holds) != WB_OK)
         return wb_sql_report(session, INSTALL, error);
-    const uint64_t always = found | 1;
-    const uint64_t holds = always | (outbox->delays ? always << WB_SQL_FOR_DELAYS : 0) |
-                           (outbox->sql_api ? always << WB_SQL_FOR_PROGRAMS : 0);
+    holds |= 1;
     int result = define(session, 0, dialect->first_count, holds, error);
     if (result == WB_OK)
         result = read_version(session, outbox->driver->run, &version, error);

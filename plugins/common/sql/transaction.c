@@ -4,6 +4,7 @@
 #include "plugins/common/sql/transaction.h"
 
 #include "plugins/common/sql/delayed.h"
+#include "plugins/common/sql/positions.h"
 
 /* ---- begin ------------------------------------------------------------------- */
 
@@ -21,15 +22,22 @@ static int claim(wb_storage_session *session, wb_begin *begin)
     const wb_sql_driver *driver = s->outbox->driver;
     const int claims = begin->batch && begin->claim_count;
     wb_sql_answer claimed = { 0 };
+    wb_sql_found_positions found;
 
     for (size_t i = 0; i < begin->claim_count; i++)
         begin->claims[i].duplicate_of = WB_SQL_UNSETTLED;
     driver->start(session);
     s->state = WB_SQL_OPEN;
     driver->queue_begin(session, begin->marks, begin->mark_count);
+    const int lacks_memory = wb_sql_queue_positions(session, begin, &found) != 0;
     if (claims)
         wb_sql_queue_claims(session, begin, &claimed);
     int result = driver->run(session, "claim_sent");
+    if (result == WB_OK && lacks_memory)
+        result = wb_sql_note(session, WB_RETRY, WB_CAUSE_SERVER, WB_SQL_NO_ITEM, "out of memory");
+    if (result == WB_OK)
+        result = wb_sql_settle_positions(session, begin, &found);
+    wb_sql_clear_positions(session, &found);
     return result == WB_OK && claims ? wb_sql_settle_claims(session, begin, claimed.affected)
                                      : result;
 }
@@ -60,7 +68,7 @@ static int may_begin_late(wb_storage_session *session, const wb_begin *begin)
 {
     const wb_sql_driver *driver = wb_sql_of(session)->outbox->driver;
     return driver->may_begin_late && begin->batch && !begin->claim_count && !begin->mark_count &&
-           driver->may_begin_late(session);
+           !wb_sql_count_positions(begin) && driver->may_begin_late(session);
 }
 
 int wb_sql_begin(wb_storage_session *session, wb_begin *begin, wb_error *error)
@@ -140,6 +148,7 @@ static void queue_commit(wb_storage_session *session, const wb_commit *commit,
     if (commit->operations)
         driver->queue(session, WB_SQL_STORE, stored, 2, NULL);
     queue_keys(session, WB_SQL_RELEASE, commit->released, commit->released_count, commit->batch);
+    wb_sql_queue_set_back(session, commit);
     wb_sql_delayed_queue(session, delayed);
     queue_late_claims(session, commit);
     driver->queue(session, WB_SQL_COMMIT, NULL, 0, NULL);

@@ -156,6 +156,16 @@ static const char *const templates[WB_SQL_COUNT] = {
     [WB_SQL_WRITTEN_PUBLISH] = "CALL {publish}($1, $2, $3, $4, @waybill_answer)",
     [WB_SQL_WRITTEN_CLAIM] = "CALL {claim}($1, @waybill_answer)",
     [WB_SQL_WRITTEN_CLAIMED] = "SELECT @waybill_answer",
+    [WB_SQL_POSITION_LOCK] =
+        "SELECT position, batch FROM {positions} WHERE `partition` = $1 FOR UPDATE",
+    [WB_SQL_POSITION_MOVE] = "UPDATE {positions} SET position = $2, batch = $3 "
+                             "WHERE `partition` = $1 AND position < $2",
+    [WB_SQL_POSITION_MAKE] = "INSERT INTO {positions} (`partition`, position, batch) "
+                             "VALUES ($1, 0, 0) ON DUPLICATE KEY UPDATE batch = batch",
+    [WB_SQL_POSITION_BACK] = "UPDATE {positions} SET position = $2, batch = $4 "
+                             "WHERE `partition` = $1 AND batch = $3",
+    [WB_SQL_POSITIONS] = "SELECT `partition`, position, batch FROM {positions}",
+    [WB_SQL_POSITIONS_FORGET] = "DELETE FROM {positions}",
 };
 
 /* ---- its tables -------------------------------------------------------------------- */
@@ -296,6 +306,11 @@ static const wb_sql_definition definitions[] = {
       SEND_PROCEDURE },
     { WB_SQL_FOR_PROGRAMS, NULL, PUBLISH_PROCEDURE },
     { WB_SQL_FOR_PROGRAMS, "and of this one whether the message is new", CLAIM_PROCEDURE },
+    { WB_SQL_FOR_POSITIONS, "how far each partition of the transport is done with, and by which batch",
+      "CREATE TABLE IF NOT EXISTS {positions} (\n"
+      "    `partition` varbinary(300) NOT NULL PRIMARY KEY,\n"
+      "    position bigint NOT NULL,\n"
+      "    batch bigint unsigned NOT NULL\n) ENGINE = InnoDB" },
 };
 
 static const char *const written_probes[] = {

@@ -28,6 +28,12 @@ static const char *const delayed_probes[] = {
     "EXPLAIN UPDATE {delayed} SET taken_by = '', taken_until = 0, doubtful = 0 WHERE due = 0",
     "EXPLAIN DELETE FROM {delayed} WHERE due = 0",
 };
+static const char *const position_probes[] = {
+    "EXPLAIN SELECT `partition`, position, batch FROM {positions} WHERE `partition` = x'00'",
+    "EXPLAIN INSERT INTO {positions} (`partition`, position, batch) VALUES (x'00', 0, 0) ON DUPLICATE KEY UPDATE batch = batch",
+    "EXPLAIN UPDATE {positions} SET position = 0, batch = 0 WHERE `partition` = x'00'",
+    "EXPLAIN DELETE FROM {positions}",
+};
 #define COUNT_OF(array) (sizeof(array) / sizeof(array)[0])
 
 static int probe(wb_storage_session *s, const char *const *statements, size_t count,
@@ -41,11 +47,12 @@ static int probe(wb_storage_session *s, const char *const *statements, size_t co
 
 static int check_tables(wb_storage_session *s, wb_error *error)
 {
-    const int result = probe(s, probes, COUNT_OF(probes), "use the outbox tables", error);
-    if (result != WB_OK || !s->sql.outbox->delays)
-        return result;
-    return probe(s, delayed_probes, COUNT_OF(delayed_probes), "use the table of delayed messages",
-                 error);
+    int result = probe(s, probes, COUNT_OF(probes), "use the outbox tables", error);
+    if (result == WB_OK && s->sql.outbox->delays)
+        result = probe(s, delayed_probes, COUNT_OF(delayed_probes), "use the table of delayed messages", error);
+    if (result == WB_OK && s->sql.outbox->positions)
+        result = probe(s, position_probes, COUNT_OF(position_probes), "use the table of positions", error);
+    return result;
 }
 
 static int check_engine(wb_storage_session *s, wb_error *error)
@@ -57,7 +64,8 @@ static int check_engine(wb_storage_session *s, wb_error *error)
                                 "SELECT table_name, engine FROM information_schema.tables "
                                 "WHERE table_schema = {database} AND engine <> 'InnoDB' AND "
                                 "table_name IN (CONCAT({prefix}, '_dedup'), "
-                                "CONCAT({prefix}, '_pending'), CONCAT({prefix}, '_delayed'))",
+                                "CONCAT({prefix}, '_pending'), CONCAT({prefix}, '_delayed'), "
+                                "CONCAT({prefix}, '_positions'))",
                                 &rows);
     if (result != WB_OK)
         result = wb_sql_report(s, "look at the outbox tables", error);

@@ -229,6 +229,16 @@ static const char *const templates[WB_SQL_COUNT] = {
     [WB_SQL_WRITTEN_SEND] = "SELECT {send}($1::text, $2::text, $3::bytea, $4::text::jsonb, $5::text)",
     [WB_SQL_WRITTEN_PUBLISH] = "SELECT {publish}($1::text, $2::bytea, $3::text::jsonb, $4::text)",
     [WB_SQL_WRITTEN_CLAIM] = "SELECT {claim}($1::text)::integer::bigint",
+    [WB_SQL_POSITION_LOCK] =
+        "SELECT position, batch FROM {positions} WHERE partition = $1::bytea FOR UPDATE",
+    [WB_SQL_POSITION_MOVE] = "UPDATE {positions} SET position = $2::bigint, batch = $3::bigint "
+                             "WHERE partition = $1::bytea AND position < $2::bigint",
+    [WB_SQL_POSITION_MAKE] = "INSERT INTO {positions} (partition, position, batch) "
+                             "VALUES ($1::bytea, 0, 0) ON CONFLICT DO NOTHING",
+    [WB_SQL_POSITION_BACK] = "UPDATE {positions} SET position = $2::bigint, batch = $4::bigint "
+                             "WHERE partition = $1::bytea AND batch = $3::bigint",
+    [WB_SQL_POSITIONS] = "SELECT partition, position, batch FROM {positions}",
+    [WB_SQL_POSITIONS_FORGET] = "DELETE FROM {positions}",
 };
 
 /* ---- its tables -------------------------------------------------------------------- */
@@ -383,6 +393,14 @@ static const wb_sql_definition definitions[] = {
     { WB_SQL_FOR_DELAYS + PGSQL_DELAYED_DUE_ABSENT, NULL, "CREATE INDEX IF NOT EXISTS {delayed_due} ON {delayed} (due)" },
     { WB_SQL_FOR_DELAYS + PGSQL_DELAYED_LACKS_LZ4, "leave this out where the server was built without lz4",
       "ALTER TABLE {delayed} ALTER COLUMN operation SET COMPRESSION lz4" },
+    /* a row is written by each batch, in its place */
+    { WB_SQL_FOR_POSITIONS, "how far each partition of the transport is done with, and by which batch",
+      "CREATE TABLE IF NOT EXISTS {positions} (\n"
+      "    partition bytea NOT NULL CONSTRAINT {position_key} PRIMARY KEY,\n"
+      "    position bigint NOT NULL,\n"
+      "    batch bigint NOT NULL\n"
+      ") WITH (fillfactor = 10, vacuum_truncate = off, autovacuum_vacuum_scale_factor = 0,\n"
+      "        autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0)" },
     { WB_SQL_FOR_PROGRAMS, "messages that programs wrote, from their commit until they are sent",
       "CREATE TABLE IF NOT EXISTS {written} (\n"
       "    number bigint GENERATED ALWAYS AS IDENTITY CONSTRAINT {written_pkey} PRIMARY KEY,\n"

@@ -10,8 +10,8 @@
 
 #include "plugins/common/sql/outbox.h"
 
-/** PostgreSQL cuts identifiers at 63 bytes; our longest suffixes are "_pending_pkey",
- * "_delayed_pkey" and "_written_pkey". */
+/** PostgreSQL cuts identifiers at 63 bytes; our longest suffixes are "_pending_pkey" and
+ * its like. */
 #define PGSQL_IDENTIFIER_MAX 63
 
 /** Conditions of definitions. */

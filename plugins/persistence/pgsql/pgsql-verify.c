@@ -31,6 +31,9 @@
 #define DELAYED_TABLE                                                                              \
     "({prefix} || '_delayed', ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE'])"
 
+#define POSITIONS_TABLE                                                                            \
+    "({prefix} || '_positions', ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE'])"
+
 /* Without the SQL interface there is none. */
 #define WRITTEN_TABLE                                                                              \
     "SELECT pg_catalog.to_regclass(pg_catalog.format('%I.%I', {database}, {prefix} || '_written')) IS NOT NULL"
@@ -85,10 +88,17 @@ static int check_these(wb_storage_session *s, const char *statement, wb_error *e
     return result;
 }
 
+static const char *select_tables(const wb_sql_outbox *outbox)
+{
+    if (outbox->positions)
+        return outbox->delays ? SELECT_TABLES(OUTBOX_TABLES ", " DELAYED_TABLE ", " POSITIONS_TABLE)
+                              : SELECT_TABLES(OUTBOX_TABLES ", " POSITIONS_TABLE);
+    return outbox->delays ? SELECT_TABLES(OUTBOX_TABLES ", " DELAYED_TABLE) : SELECT_TABLES(OUTBOX_TABLES);
+}
+
 static int check_tables(wb_storage_session *s, wb_error *error)
 {
-    return check_these(s, s->sql.outbox->delays ? SELECT_TABLES(OUTBOX_TABLES ", " DELAYED_TABLE)
-                                                : SELECT_TABLES(OUTBOX_TABLES), error);
+    return check_these(s, select_tables(s->sql.outbox), error);
 }
 
 static int check_written(wb_storage_session *s, wb_error *error)

@@ -14,6 +14,7 @@
 #define WB_SQLITE_PERSISTENCE_SCHEMA_VERSION 2
 #define WB_SQLITE_COMPACT_VERSION 2 /* the first whose deduplication table has compact keys */
 #define WB_SQLITE_DELAYED_SCHEMA_VERSION 2
+#define WB_SQLITE_POSITIONS_SCHEMA_VERSION 1
 
 struct wb_persistence {
     const wb_host *host;
@@ -23,6 +24,7 @@ struct wb_persistence {
     char *sessions_path; /* where the sweeper's lock is */
     char *part;          /* of the schema: "persistence:" and the endpoint's name */
     char *delayed_part;  /* the same with "delayed:" */
+    char *positions_part; /* and with "positions:" */
     char *tables;        /* the endpoint's name as a part of table names */
     char *schema;
 };
@@ -59,6 +61,9 @@ struct wb_storage_session {
     sqlite3_stmt *fetch_written;
     sqlite3_stmt *remove_written;
     sqlite3_stmt *postpone_written;
+    sqlite3_stmt *find_position;
+    sqlite3_stmt *move_position;
+    sqlite3_stmt *set_position_back;
     struct wb_sqlite_taken *taken; /* what was begun to fetch (fetch.c), or NULL */
 };
 
@@ -146,6 +151,13 @@ int64_t wb_sqlite_storage_lock_of(int64_t locks, const char *endpoint);
 int wb_sqlite_storage_clock(wb_storage_session *session, int64_t *ret_wall, wb_error *error);
 int wb_sqlite_storage_clean_up(wb_storage_session *session, uint64_t before, size_t limit,
                                size_t *ret_deleted, wb_error *error);
+
+/* positions.c */
+/* In the open transaction. */
+int wb_sqlite_positions_claim(wb_storage_session *session, wb_begin *begin, wb_error *error);
+int wb_sqlite_positions_set_back(wb_storage_session *session, const wb_commit *commit, wb_error *error);
+int wb_sqlite_positions_visit(wb_storage_session *session, wb_position_fn visit, void *argument, wb_error *error);
+int wb_sqlite_positions_forget(wb_storage_session *session, size_t *ret_count, wb_error *error);
 
 /* delayed.c */
 extern const wb_delayed_ops wb_sqlite_delayed_ops;

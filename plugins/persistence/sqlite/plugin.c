@@ -42,7 +42,7 @@ static const wb_option options[] = {
 
 static int is_complete(const wb_persistence *made)
 {
-    return made->path && made->sessions_path && made->part && made->delayed_part &&
+    return made->path && made->sessions_path && made->part && made->delayed_part && made->positions_part &&
            made->tables && made->schema;
 }
 
@@ -52,6 +52,7 @@ static void destroy(wb_persistence *persistence)
     free(persistence->sessions_path);
     free(persistence->part);
     free(persistence->delayed_part);
+    free(persistence->positions_part);
     free(persistence->tables);
     sqlite3_free(persistence->schema);
     free(persistence);
@@ -75,8 +76,9 @@ static int create(const wb_host *host, const wb_endpoint_info *endpoint, const v
         made->sessions_path = wb_sqlite_path_join(path, WB_SQLITE_LOCKFILE_SUFFIX);
         made->part = wb_sqlite_path_join("persistence:", endpoint->name);
         made->delayed_part = wb_sqlite_path_join("delayed:", endpoint->name);
+        made->positions_part = wb_sqlite_path_join("positions:", endpoint->name);
         made->tables = wb_sqlite_names_encode(endpoint->name);
-        if (made->part && made->delayed_part && made->tables)
+        if (made->part && made->delayed_part && made->positions_part && made->tables)
             made->schema = wb_sqlite_schema_text(made);
     }
     if (!made || !is_complete(made)) {
@@ -128,6 +130,8 @@ static const wb_persistence_ops ops = {
     .list_pending = wb_sqlite_storage_list_pending,
     .take_pending = wb_sqlite_storage_take_pending,
     .written = &wb_sqlite_written_ops,
+    .positions = wb_sqlite_positions_visit,
+    .forget_positions = wb_sqlite_positions_forget,
 };
 
 static const wb_plugin descriptor = {
@@ -140,7 +144,7 @@ static const wb_plugin descriptor = {
     .version = PACKAGE_VERSION,
     .summary = "business data, outbox and delayed messages in a SQLite file",
     .capabilities = WB_CAP_OUTBOX | WB_CAP_DELAY_STORE | WB_CAP_DELAY_WITH_COMMIT |
-                    WB_CAP_CLAIM_WITH_COMMIT | WB_CAP_WRITTEN | WB_CAP_JOIN_TRANSPORT,
+                    WB_CAP_CLAIM_WITH_COMMIT | WB_CAP_WRITTEN | WB_CAP_POSITIONS | WB_CAP_JOIN_TRANSPORT,
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .option_stride = sizeof(wb_option),

@@ -47,6 +47,12 @@ static const char delayed_from_1_format[] =
     "insert into \"waybill_%w_delayed_operation\" select row, operation from \"waybill_%w_delayed\";\n"
     "alter table \"waybill_%w_delayed\" drop column operation;\n";
 
+static const char positions_format[] =
+    "create table if not exists \"waybill_%w_positions\"(\n"
+    "  partition blob primary key,\n"
+    "  position integer not null,\n"
+    "  batch integer not null) without rowid;\n";
+
 static const char version_format[] =
     "insert into waybill_schema(part, version) values(%Q, %d)\n"
     "  on conflict(part) do update set version=excluded.version;\n";
@@ -59,6 +65,11 @@ static int has_delayed(const wb_persistence *persistence)
 {
     return WB_HAS(persistence->endpoint, wb_endpoint_info, delays) &&
            persistence->endpoint->delays == WB_DELAYS_BY_STORE;
+}
+
+static int has_positions(const wb_persistence *persistence)
+{
+    return WB_HAS(persistence->endpoint, wb_endpoint_info, positions) && persistence->endpoint->positions;
 }
 
 /* One part of the schema: its tables and its version. */
@@ -93,6 +104,9 @@ char *wb_sqlite_schema_text(const wb_persistence *persistence)
                                       WB_SQLITE_DELAYED_SCHEMA_VERSION));
     if (text && WB_HAS(persistence->endpoint, wb_endpoint_info, sql_api))
         text = append(text, wb_sqlite_written_schema(persistence->tables));
+    if (text && has_positions(persistence))
+        text = append(text, part_text(positions_format, persistence->tables, version_format, persistence->positions_part,
+                                      WB_SQLITE_POSITIONS_SCHEMA_VERSION));
     return text;
 }
 
@@ -110,17 +124,33 @@ static int check_part(wb_persistence *persistence, wb_sqlite_database *db, const
     return result;
 }
 
-/* The versions of both; that of the delayed store is 0 where none is needed. */
-static int check_versions(wb_persistence *persistence, wb_sqlite_database *db, int *ret_outbox,
-                          int *ret_delayed, wb_error *error)
+/* Versions of the parts; 0 where one is not there, or not needed. */
+typedef struct {
+    int outbox, delayed, positions;
+} versions;
+
+static int check_versions(wb_persistence *persistence, wb_sqlite_database *db, versions *ret, wb_error *error)
 {
-    *ret_delayed = 0;
+    *ret = (versions){ 0 };
     int result = check_part(persistence, db, persistence->part,
-                            WB_SQLITE_PERSISTENCE_SCHEMA_VERSION, ret_outbox, error);
+                            WB_SQLITE_PERSISTENCE_SCHEMA_VERSION, &ret->outbox, error);
     if (result == WB_OK && has_delayed(persistence))
         result = check_part(persistence, db, persistence->delayed_part,
-                            WB_SQLITE_DELAYED_SCHEMA_VERSION, ret_delayed, error);
+                            WB_SQLITE_DELAYED_SCHEMA_VERSION, &ret->delayed, error);
+    if (result == WB_OK && has_positions(persistence))
+        result = check_part(persistence, db, persistence->positions_part,
+                            WB_SQLITE_POSITIONS_SCHEMA_VERSION, &ret->positions, error);
     return result;
+}
+
+/* What of it is missing, or NULL. */
+static const char *find_missing(const wb_persistence *persistence, const versions *found)
+{
+    if (!found->outbox)
+        return "of";
+    if (has_delayed(persistence) && !found->delayed)
+        return "for the delayed messages of";
+    return has_positions(persistence) && !found->positions ? "for the positions of" : NULL;
 }
 
 /* Whether the delayed messages are in the table of version 1, whatever number is recorded: somebody may
@@ -167,14 +197,14 @@ static int make_tables(wb_persistence *persistence, wb_sqlite_database *db, wb_e
 int wb_sqlite_schema_install(wb_persistence *persistence, wb_error *error)
 {
     wb_sqlite_database db;
-    int version = 0, delayed_version = 0;
+    versions found;
     int result = wb_sqlite_db_create(&db, persistence->host, persistence->config, persistence->path,
                                      error);
     if (result != WB_OK)
         return result;
     result = wb_sqlite_db_begin(&db, WB_SQLITE_DB_POWER_LOSS, error);
     if (result == WB_OK)
-        result = check_versions(persistence, &db, &version, &delayed_version, error);
+        result = check_versions(persistence, &db, &found, error);
     if (result == WB_OK)
         result = make_tables(persistence, &db, error);
     if (result == WB_OK)
@@ -218,8 +248,9 @@ int wb_sqlite_schema_check_keys(wb_persistence *persistence, wb_sqlite_database 
 
 static int verify_tables(wb_persistence *persistence, wb_sqlite_database *db, wb_error *error)
 {
-    int version = 0, delayed_version = 0, are_old = 0;
-    int result = check_versions(persistence, db, &version, &delayed_version, error);
+    versions found;
+    int are_old = 0;
+    int result = check_versions(persistence, db, &found, error);
     if (result == WB_OK)
         result = are_of_version_1(persistence, db, &are_old, error);
     if (result != WB_OK)
@@ -229,9 +260,9 @@ static int verify_tables(wb_persistence *persistence, wb_sqlite_database *db, wb
                                        "the delayed messages of endpoint \"%s\" in \"%s\" are in the table of "
                                        "an earlier version: run `waybill install`",
                                        persistence->endpoint->name, db->path);
-    if (version == 0 || (has_delayed(persistence) && delayed_version == 0))
-        return fail_missing(persistence, db, version == 0 ? "of" : "for the delayed messages of",
-                            error);
+    const char *missing = find_missing(persistence, &found);
+    if (missing)
+        return fail_missing(persistence, db, missing, error);
     result = verify_columns(persistence, db,
                             "select d.batch, d.key, p.operations from \"waybill_%w_dedup\" d,"
                             " \"waybill_%w_pending\" p limit 0", error);
@@ -241,6 +272,9 @@ static int verify_tables(wb_persistence *persistence, wb_sqlite_database *db, wb
                                 " leased_until, doubtful, operation from \"waybill_%w_delayed\""
                                 " left join \"waybill_%w_delayed_operation\" using(row) limit 0",
                                 error);
+    if (result == WB_OK && has_positions(persistence))
+        result = verify_columns(persistence, db,
+                                "select partition, position, batch from \"waybill_%w_positions\" limit 0", error);
     return result;
 }
 

@@ -88,7 +88,9 @@ int wb_sqlite_storage_begin(wb_storage_session *session, wb_begin *begin, wb_err
     if (result != WB_OK)
         return result;
     wb_sqlite_storage_watch(session);
-    if (begin->batch != 0)
+    if (WB_HAS(begin, wb_begin, position_count))
+        result = wb_sqlite_positions_claim(session, begin, error);
+    if (result == WB_OK && begin->batch != 0)
         result = claim_ids(session, begin, error);
     if (result != WB_OK)
         wb_sqlite_db_rollback(&session->db);
@@ -171,6 +173,8 @@ int wb_sqlite_storage_commit(wb_storage_session *session, wb_commit *commit, wb_
         result = store(session, commit, error);
     if (result == WB_OK && commit->released_count > 0)
         result = release(session, commit->batch, commit->released, commit->released_count, error);
+    if (result == WB_OK && WB_HAS(commit, wb_commit, position_count) && commit->position_count)
+        result = wb_sqlite_positions_set_back(session, commit, error);
     if (result == WB_OK && WB_HAS(commit, wb_commit, delayed_count) && commit->delayed_count)
         result = wb_sqlite_delayed_insert(session, commit->delayed, commit->delayed_count, error);
     if (result == WB_OK && WB_HAS(commit, wb_commit, claim_count))

@@ -7,6 +7,7 @@
 #include "config.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -111,6 +112,8 @@ static wb_kafka_partition *make_partition(wb_kafka_consumer *consumer,
         return NULL;
     (void)snprintf(partition->topic, sizeof partition->topic, "%s", committed->topic);
     partition->number = committed->partition;
+    partition->name_size = (size_t)snprintf(partition->name, sizeof partition->name, "%s/%" PRId32,
+                                            committed->topic, committed->partition);
     partition->start = partition->sent = partition->committed = start;
     partition->promised = WB_KAFKA_NOT_PROMISED;
     wb_kafka_offsets_init(&partition->offsets, start);

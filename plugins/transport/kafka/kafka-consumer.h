@@ -56,6 +56,8 @@ struct wb_kafka_partition {
     wb_kafka_lane *lane;
     char topic[WB_KAFKA_TOPIC_SIZE];
     int32_t number;
+    char name[WB_KAFKA_TOPIC_SIZE + 12]; /* of both: "topic/number" */
+    size_t name_size;
     int lost;                /* revoked: nothing is committed any more */
     rd_kafka_queue_t *queue; /* forwarded to its lane's; NULL once lost */
     wb_kafka_offsets offsets;

@@ -82,6 +82,7 @@ static const wb_transport_ops operations = {
     .interrupt = wb_kafka_session_interrupt,
     .limits = limits,
     .stop_receiving = wb_kafka_session_stop_receiving,
+    .position_end = wb_kafka_session_position_end,
 };
 
 static const wb_plugin descriptor = {
@@ -95,7 +96,7 @@ static const wb_plugin descriptor = {
     .summary = "Apache Kafka",
     .capabilities = WB_CAP_MODE_NONE | WB_CAP_MODE_RECEIVE_ONLY | WB_CAP_MODE_SENDS_ATOMIC |
                     WB_CAP_DELIVERY_COUNT | WB_CAP_ORDER_PER_KEY | WB_CAP_PUBLISH |
-                    WB_CAP_HEADER_ORDER | WB_CAP_EXPIRY,
+                    WB_CAP_HEADER_ORDER | WB_CAP_EXPIRY | WB_CAP_POSITION,
     .options = wb_kafka_options,
     .option_count = WB_KAFKA_OPTION_COUNT,
     .option_stride = sizeof(wb_option),

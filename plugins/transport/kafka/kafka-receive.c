@@ -152,6 +152,9 @@ static wb_kafka_message *adopt(wb_kafka_consumer *consumer, wb_kafka_lane *lane,
     if (!message)
         return NULL;
     message->partition = partition;
+    message->incoming.partition = partition->name;
+    message->incoming.partition_size = partition->name_size;
+    message->incoming.position = (uint64_t)raw->offset;
     partition->held++;
     partition->met_end = 0;
     /* That the first is handed out must be known before its handler ends the process; of later

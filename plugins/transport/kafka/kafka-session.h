@@ -37,5 +37,8 @@ int wb_kafka_session_commit(wb_transport_session *session, wb_error *error);
 int wb_kafka_session_rollback(wb_transport_session *session, wb_error *error);
 void wb_kafka_session_interrupt(wb_transport_session *session);
 int wb_kafka_session_stop_receiving(wb_transport_session *session, wb_error *error);
+/* kafka-position.c */
+int wb_kafka_session_position_end(wb_transport_session *session, const char *partition, size_t partition_size,
+                                  uint64_t *ret_end, wb_error *error);
 
 #endif
