@@ -128,7 +128,7 @@ static const struct {
     { "{endpoints} {schema}", "\"s\"\"x\".\"waybill_endpoints\" \"s\"\"x\"", -1 },
     { "{delayed} {delayed_pkey} {delayed_due}",
       "\"s\"\"x\".\"o_delayed\" \"o_delayed_pkey\" \"o_delayed_due\"", -1 },
-    { "{positions} {position_key}", "\"s\"\"x\".\"o_positions\" \"o_positions_pkey\"", -1 },
+    { "{positions} {position_key}", "\"s\"\"x\".\"o_positions\" \"o_position_key\"", -1 },
     { "{dedup_batch} {dedup_pkey} {pending_pkey}",
       "\"o_dedup_batch\" \"o_dedup_pkey\" \"o_pending_pkey\"", -1 },
     { "{endpoint}, {prefix}, {database}", "'o', 'o', 's\"x'", -1 },
