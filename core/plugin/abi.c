@@ -51,9 +51,10 @@ static const operation persistence_operations[] = {
     { P(join), WB_CAP_JOIN_TRANSPORT },
     { P(shared_resource), WB_CAP_JOIN_TRANSPORT },
     { P(delayed), WB_CAP_DELAY_STORE | WB_CAP_DELAY_WITH_COMMIT },
-    { P(find), WB_CAP_CLAIM_WITH_COMMIT },
+    { P(find), WB_CAP_CLAIM_WITH_COMMIT | WB_CAP_REMEMBER },
     { P(written), WB_CAP_WRITTEN },
     { P(positions), WB_CAP_POSITIONS }, { P(forget_positions), WB_CAP_POSITIONS },
+    { P(forget), WB_CAP_FORGET },       { P(remember), WB_CAP_REMEMBER },
     { NULL, 0, 0 },
 };
 

@@ -23,6 +23,8 @@ const wb_capability_name wb_capability_names[] = {
     { WB_CAP_CLAIM_WITH_COMMIT, "claim_with_commit" },
     { WB_CAP_WRITTEN, "written" },
     { WB_CAP_POSITIONS, "positions" },
+    { WB_CAP_FORGET, "forget" },
+    { WB_CAP_REMEMBER, "remember" },
     { WB_CAP_JOIN_TRANSPORT, "join_transport" },
     { 0, NULL },
 };

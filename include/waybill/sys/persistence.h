@@ -21,7 +21,8 @@
  * a handler ended the transaction. Said more precisely: that it did outranks in check() what
  * failed after it. Then: delayed; wb_commit.delayed; wb_commit.claims, find(); claims that
  * replace a record; stats(), count_records(), list_pending(), take_pending(); written;
- * wb_position, wb_begin.positions, wb_commit.positions, positions(), forget_positions().
+ * wb_position, wb_begin.positions, wb_commit.positions, positions(), forget_positions();
+ * wb_begin.forgotten, forget(), remember().
  */
 #ifndef WAYBILL_SYS_PERSISTENCE_H
 #define WAYBILL_SYS_PERSISTENCE_H
@@ -86,6 +87,11 @@ typedef struct wb_begin {
      *  has WB_CAP_POSITIONS. */
     wb_position *positions;
     size_t position_count;
+    /** Records to remove with the marks, whose ids another store remembers: each only if it is of the batch
+     *  that its duplicate_of says. All of one batch stand together. None but where the plugin has
+     *  WB_CAP_FORGET. */
+    const wb_claim *forgotten;
+    size_t forgotten_count;
 } wb_begin;
 
 /** A transaction to commit. Size first, append-only. */
@@ -276,7 +282,7 @@ typedef struct wb_persistence_ops {
     /** The delayed message store (sys/delayed.h), with WB_CAP_DELAY_STORE; static. */
     const wb_delayed_ops *delayed;
 
-    /** With WB_CAP_CLAIM_WITH_COMMIT. Who has these ids? Fills duplicate_of: the batch number of a
+    /** With WB_CAP_CLAIM_WITH_COMMIT or WB_CAP_REMEMBER. Who has these ids? Fills duplicate_of: the batch number of a
      *  record that is committed, or 0. Claims nothing and waits for nobody: what an open
      *  transaction has claimed is not there yet. Ids as begin() gets them; outside of a
      *  transaction. */
@@ -315,6 +321,18 @@ typedef struct wb_persistence_ops {
     /** With WB_CAP_POSITIONS: remove all rows; an operator says that they mean nothing any more.
      *  Outside of a transaction. */
     int (*forget_positions)(wb_storage_session *session, size_t *ret_count, wb_error *error);
+
+    /* Deduplication apart from the outbox: a record is kept here until its operations are dispatched, then
+     * its id is remembered by another persistence, and then it goes. At every moment one of the two has it. */
+
+    /** With WB_CAP_FORGET: remove records as wb_begin.forgotten says, outside of a transaction. As with
+     *  mark(), it need not be flushed to disk, and what is not there is no error. */
+    int (*forget)(wb_storage_session *session, const wb_claim *claims, size_t count, wb_error *error);
+    /** With WB_CAP_REMEMBER: make records of these ids, each of the batch that its duplicate_of says; an id that
+     *  has one keeps that. In a transaction of its own, which is durable and seen by every find() of every
+     *  session that is called once this has returned WB_OK. Ids as begin() gets them; outside of a
+     *  transaction. Whatever else it returns, it is called again with the same ids, which does no harm. */
+    int (*remember)(wb_storage_session *session, const wb_claim *claims, size_t count, wb_error *error);
 } wb_persistence_ops;
 
 #ifdef __cplusplus

@@ -27,7 +27,7 @@
  * wb_endpoint_info.delays, audit_queue, error_queues, error_queue_count; WB_CAP_EXPIRY;
  * WB_CAP_DELAY_WITH_COMMIT; wb_host.expired; WB_CAP_CLAIM_WITH_COMMIT;
  * WB_CAP_WRITTEN, wb_endpoint_info.sql_api; WB_CAP_POSITION, WB_CAP_POSITIONS,
- * wb_endpoint_info.positions.
+ * wb_endpoint_info.positions; WB_CAP_FORGET, WB_CAP_REMEMBER.
  */
 #ifndef WAYBILL_SYS_PLUGIN_H
 #define WAYBILL_SYS_PLUGIN_H
@@ -199,6 +199,13 @@ typedef struct wb_option {
 #define WB_CAP_WRITTEN (UINT64_C(1) << 21)
 /* Persistence: keeps how far each partition of a transport is done with (wb_begin.positions). */
 #define WB_CAP_POSITIONS (UINT64_C(1) << 22)
+/* Persistence: a record can be removed once another store remembers its id (wb_begin.forgotten,
+ * wb_persistence_ops.forget). */
+#define WB_CAP_FORGET (UINT64_C(1) << 23)
+/* Persistence: it can be that other store, for endpoints whose outbox is another persistence's: what it
+ * needs of the operations is remember(), find() and clean_up(), with those that every persistence has. It
+ * may have this capability and no other. */
+#define WB_CAP_REMEMBER (UINT64_C(1) << 24)
 
 /* ---- descriptor ---------------------------------------------------------- */
 
