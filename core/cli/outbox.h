@@ -10,6 +10,7 @@
 
 #include "core/base/error.h"
 #include "core/cli/cli.h"
+#include "core/endpoint/cleaner.h"
 #include "core/endpoint/endpoint.h"
 
 typedef struct cli_outbox {
@@ -18,6 +19,7 @@ typedef struct cli_outbox {
     wb_pipeline *pipeline;
     const wb_persistence_ops *ops;
     wb_storage_session *session;
+    wb_records store; /* its deduplication store; ops NULL: it has none */
     int64_t now; /* the database's */
     wb_error error;
     /* the command line */

@@ -28,11 +28,15 @@ typedef struct number {
     int is; /* WB_COUNT_x */
 } number;
 
-typedef struct findings {
-    int has_records; /* the persistence can tell */
-    wb_outbox_stats records;
+typedef struct record_findings {
+    int are_known; /* the persistence can tell */
+    wb_outbox_stats stats;
     number of_future, past_retention;
     int is_late; /* the clean-up is */
+} record_findings;
+
+typedef struct findings {
+    record_findings own, store;
     wb_backlog pending;
 } findings;
 
@@ -43,29 +47,30 @@ static size_t limit_of(const cli_outbox *o)
     return o->is_exact ? SIZE_MAX : COUNTED_MAX;
 }
 
-static int count(cli_outbox *o, uint64_t from, uint64_t before, size_t limit, number *ret_number)
+static int count(cli_outbox *o, const wb_records *records, uint64_t from, uint64_t before, size_t limit, number *ret_number)
 {
-    int r = o->ops->count_records(o->session, from, before, limit, &ret_number->value, &o->error);
+    int r = records->ops->count_records(records->session, from, before, limit, &ret_number->value, &o->error);
     ret_number->is = ret_number->value >= limit ? WB_COUNT_AT_LEAST : WB_COUNT_EXACT;
     return r;
 }
 
-static int gather_records(cli_outbox *o, findings *f)
+static int gather_records(cli_outbox *o, const wb_records *records, record_findings *f)
 {
     const wb_endpoint_config *config = o->setup->config;
     int64_t late = config->outbox.retention + ROUNDS_LATE * config->outbox.cleanup_interval;
     number some = { 0, 0 };
-    f->has_records = WB_HAS(o->ops, wb_persistence_ops, stats) && WB_HAS(o->ops, wb_persistence_ops, count_records);
-    if (!f->has_records)
+    f->are_known = WB_HAS(records->ops, wb_persistence_ops, stats) &&
+                   WB_HAS(records->ops, wb_persistence_ops, count_records);
+    if (!f->are_known)
         return WB_OK;
-    f->records = (wb_outbox_stats){ .struct_size = sizeof f->records, .is_exact = o->is_exact };
-    int r = o->ops->stats(o->session, &f->records, &o->error);
+    f->stats = (wb_outbox_stats){ .struct_size = sizeof f->stats, .is_exact = o->is_exact };
+    int r = records->ops->stats(records->session, &f->stats, &o->error);
     if (r == WB_OK)
-        r = count(o, wb_batch_number_at(o->now + FUTURE_FROM), UINT64_MAX, limit_of(o), &f->of_future);
+        r = count(o, records, wb_batch_number_at(o->now + FUTURE_FROM), UINT64_MAX, limit_of(o), &f->of_future);
     if (r == WB_OK)
-        r = count(o, 0, wb_batch_number_at(o->now - config->outbox.retention), limit_of(o), &f->past_retention);
+        r = count(o, records, 0, wb_batch_number_at(o->now - config->outbox.retention), limit_of(o), &f->past_retention);
     if (r == WB_OK)
-        r = count(o, 0, wb_batch_number_at(o->now - late), 1, &some);
+        r = count(o, records, 0, wb_batch_number_at(o->now - late), 1, &some);
     f->is_late = some.value != 0;
     return r;
 }
@@ -92,10 +97,10 @@ static json_t *seconds_json(int64_t duration)
     return json_real((double)duration / 1e9);
 }
 
-static json_t *records_json(const findings *f)
+static json_t *records_json(const record_findings *f)
 {
-    const wb_outbox_stats *r = &f->records;
-    if (!f->has_records)
+    const wb_outbox_stats *r = &f->stats;
+    if (!f->are_known)
         return json_null();
     json_t *object = number_json((number){ r->records, r->records_are });
     json_object_set_new(object, "bytes", bytes_json(r->record_bytes));
@@ -123,7 +128,7 @@ static json_t *pending_json(const cli_outbox *o, const findings *f)
     json_object_set_new(object, "parked_due",
                         b->due ? cli_waiting_time_json(wb_batch_number_time(b->due) + o->pipeline->sweep_after)
                                : json_null());
-    json_object_set_new(object, "bytes", f->has_records ? bytes_json(f->records.pending_bytes) : json_null());
+    json_object_set_new(object, "bytes", f->own.are_known ? bytes_json(f->own.stats.pending_bytes) : json_null());
     return object;
 }
 
@@ -138,7 +143,9 @@ static void print_json(const cli_outbox *o, const findings *f)
     json_object_set_new(object, "retention_seconds", seconds_json(config->outbox.retention));
     json_object_set_new(object, "cleanup_interval_seconds", seconds_json(config->outbox.cleanup_interval));
     json_object_set_new(object, "sweep_after_seconds", seconds_json(config->outbox.sweep_after));
-    json_object_set_new(object, "records", records_json(f));
+    json_object_set_new(object, "records", records_json(&f->own));
+    if (o->store.ops)
+        json_object_set_new(object, "records_in_store", records_json(&f->store));
     json_object_set_new(object, "pending", pending_json(o, f));
     cli_outbox_print_json(object);
 }
@@ -172,11 +179,11 @@ static void print_time(const char *label, int64_t time, int64_t now)
     (void)printf(LABEL "%s (%s%s%s)\n", label, text, time > now ? "in " : "", span, time > now ? "" : " ago");
 }
 
-static void print_records(const cli_outbox *o, const findings *f)
+static void print_records(const cli_outbox *o, const char *where, const record_findings *f)
 {
-    const wb_outbox_stats *r = &f->records;
+    const wb_outbox_stats *r = &f->stats;
     char retention[WB_UNIT_TEXT_SIZE], interval[WB_UNIT_TEXT_SIZE];
-    (void)printf("deduplication records\n");
+    (void)printf("deduplication records%s\n", where);
     print_number("kept", (number){ r->records, r->records_are });
     (void)putchar('\n');
     /* an average over a count that ends early would be wrong by any factor */
@@ -208,23 +215,28 @@ static void print_pending(const cli_outbox *o, const findings *f)
         print_time("due next", wb_batch_number_time(b->due) + o->pipeline->sweep_after, o->now);
     (void)printf(LABEL "%zu\n" LABEL "%zu\n" LABEL "%zu\n", "notes of attempts", b->rows[WB_ROW_ATTEMPTS],
                  "of a later version", b->rows[WB_ROW_UNKNOWN], "of the future", b->of_future);
-    if (f->has_records)
-        print_bytes(f->records.pending_bytes, 0);
+    if (f->own.are_known)
+        print_bytes(f->own.stats.pending_bytes, 0);
 }
 
 static void print_text(const cli_outbox *o, const findings *f)
 {
     (void)printf("endpoint %s, persistence %s, outbox %s\n", o->setup->config->name, o->setup->persistence->name,
                  o->setup->plan.outbox ? "on" : "off");
-    if (f->has_records)
-        print_records(o, f);
+    if (f->own.are_known)
+        print_records(o, o->store.ops ? ", until they are in the store" : "", &f->own);
+    if (f->store.are_known)
+        print_records(o, " in the store", &f->store);
     print_pending(o, f);
 }
 
 int cli_outbox_stats(cli_outbox *o)
 {
-    findings f = { .has_records = 0 };
-    int r = gather_records(o, &f);
+    const wb_records own = { o->ops, o->session };
+    findings f = { .own = { .are_known = 0 } };
+    int r = gather_records(o, &own, &f.own);
+    if (r == WB_OK && o->store.ops)
+        r = gather_records(o, &o->store, &f.store);
     if (r == WB_OK)
         r = wb_backlog_look(o->pipeline, o->session, UINT64_MAX, o->is_exact ? 0 : COUNTED_MAX, &f.pending, &o->error);
     if (r != WB_OK)

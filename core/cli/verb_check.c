@@ -75,6 +75,9 @@ static void print_queue(const wb_endpoint_setup *endpoint)
     if (endpoint->plan.outbox)
         (void)printf("  %-13s on, ids are remembered for %s\n", "outbox",
                      wb_duration_format(config->outbox.retention, retention));
+    if (endpoint->store)
+        (void)printf("  %-13s %s %s, has the ids of what is done with\n", "store", endpoint->store->name,
+                     endpoint->store->version);
     else
         (void)printf("  %-13s off\n", "outbox");
     print_retries(endpoint);
@@ -120,9 +123,10 @@ static json_t *endpoint_json(const wb_endpoint_setup *endpoint)
 {
     const wb_endpoint_config *config = endpoint->config;
     const wb_plan *plan = &endpoint->plan;
-    return json_pack("{s:s, s:s, s:s*, s:s, s:b, s:b, s:I, s:I, s:s, s:s*, s:s*, s:I, s:s, s:b, s:o}", "name",
+    return json_pack("{s:s, s:s, s:s*, s:s*, s:s, s:b, s:b, s:I, s:I, s:s, s:s*, s:s*, s:I, s:s, s:b, s:o}", "name",
                      config->name, "transport", endpoint->transport->name, "persistence",
-                     endpoint->persistence ? endpoint->persistence->name : NULL, "mode",
+                     endpoint->persistence ? endpoint->persistence->name : NULL, "deduplication_store",
+                     endpoint->store ? endpoint->store->name : NULL, "mode",
                      wb_mode_name(plan->mode), "outbox", plan->outbox, "send_only",
                      plan->send_only, "immediate_retries", (json_int_t)plan->immediate_retries,
                      "delayed_retries", (json_int_t)count_delayed_retries(endpoint), "delay_by",

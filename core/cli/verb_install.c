@@ -48,7 +48,10 @@ static int install_or_print(wb_endpoint *endpoint, const char *name, const cli_v
 {
     if (values->value['p']) {
         const char *schema = wb_endpoint_schema(endpoint);
+        const char *store = wb_endpoint_store_schema(endpoint);
         (void)printf("-- endpoint \"%s\"\n%s\n", name, schema ? schema : "-- no persistence");
+        if (store)
+            (void)printf("-- endpoint \"%s\", in its deduplication store\n%s\n", name, store);
         return WB_OK;
     }
     int r = wb_endpoint_install(endpoint, error);

@@ -44,13 +44,14 @@ static const struct deed {
     const char *name;
     int (*run)(cli_outbox *o);
     const char *takes; /* the keys of the options that not all have */
+    int is_about_records; /* wants the deduplication store, too */
 } deeds[] = {
-    { "stats", cli_outbox_stats, (const char[]){ OPTION_EXACT, 0 } },
+    { "stats", cli_outbox_stats, (const char[]){ OPTION_EXACT, 0 }, 1 },
     { "pending", cli_outbox_pending,
-      (const char[]){ OPTION_OLDER_THAN, OPTION_PARKED, OPTION_LIMIT, OPTION_AFTER, 0 } },
-    { "sweep", cli_outbox_sweep, (const char[]){ OPTION_OLDER_THAN, OPTION_PARKED, 0 } },
+      (const char[]){ OPTION_OLDER_THAN, OPTION_PARKED, OPTION_LIMIT, OPTION_AFTER, 0 }, 0 },
+    { "sweep", cli_outbox_sweep, (const char[]){ OPTION_OLDER_THAN, OPTION_PARKED, 0 }, 0 },
     { "cleanup", cli_outbox_cleanup,
-      (const char[]){ OPTION_OLDER_THAN, OPTION_EXACT, OPTION_DRY_RUN, OPTION_FORCE, 0 } },
+      (const char[]){ OPTION_OLDER_THAN, OPTION_EXACT, OPTION_DRY_RUN, OPTION_FORCE, 0 }, 1 },
 };
 
 /* ---- what deeds share -------------------------------------------------------------------- */
@@ -155,11 +156,15 @@ static int open_and_do(cli_outbox *o, const struct deed *deed)
     int r = wb_endpoint_create(o->setup, &o->endpoint, &o->error);
     if (r == WB_OK)
         r = wb_endpoint_open_store(o->endpoint, &o->session, &o->error);
+    if (r == WB_OK && o->store.ops && deed->is_about_records)
+        r = wb_endpoint_open_apart(o->endpoint, &o->store.session, &o->error);
     if (r == WB_OK) {
         o->pipeline = wb_endpoint_pipeline(o->endpoint);
         o->now = wb_pipeline_now(o->pipeline);
     }
     code = r == WB_OK ? deed->run(o) : cli_outbox_fail(o);
+    if (o->store.session)
+        o->store.ops->close(o->store.session);
     if (o->session)
         o->ops->close(o->session);
     wb_endpoint_destroy(o->endpoint);
@@ -182,6 +187,7 @@ static int run(const cli_values *values)
         return code;
     o.setup = values->value['e'] ? cli_endpoint(setup, values->value['e']) : &setup->endpoints[0];
     o.ops = o.setup ? o.setup->persistence_ops : NULL;
+    o.store.ops = o.setup ? o.setup->store_ops : NULL;
     code = o.setup ? open_and_do(&o, deed) : EX_USAGE;
     wb_setup_free(setup);
     return code;

@@ -21,7 +21,7 @@
  *  a transport may be stricter and says so when it is created. */
 #define WB_ENDPOINT_NAME_MAX 200
 
-/** A plugin selected by the `transport` or `persistence` group. */
+/** A plugin selected by the `transport`, `persistence` or `outbox.deduplication.store` group. */
 typedef struct wb_plugin_choice {
     const char *plugin;       /* its name; NULL when the group is absent or names none */
     const wb_conf_node *node; /* the group with the plugin's options; NULL when absent */
@@ -93,6 +93,7 @@ typedef struct wb_endpoint_config {
         const wb_option_list *by; /* as written; NULL: nothing is */
         int32_t by_id;            /* messages that came before are known by their ids */
         int32_t by_position;      /* and by their positions */
+        wb_plugin_choice store;   /* where ids are kept when they are done with; none: in the outbox */
     } outbox;
 
     struct {

@@ -18,6 +18,7 @@ static const char *const endpoint_groups[] = { "transport", "persistence", "outb
 
 static const char *const recoverability_groups[] = { "types", NULL };
 static const char *const outbox_groups[] = { "deduplication", NULL };
+static const char *const deduplication_groups[] = { "store", NULL };
 
 /* One endpoint while it is read. */
 typedef struct {
@@ -91,13 +92,38 @@ static void read_ways(const reading *r)
                         r->subject);
 }
 
+static wb_plugin_choice read_plugin(const reading *r, const wb_conf_node *node, const char *group_name, int is_required)
+{
+    const wb_conf_node *group = wb_conf_child(node, group_name);
+    wb_plugin_choice choice = { NULL, group, group ? group->at : r->node->at };
+    choice.at.is_set = group != NULL;
+
+    if (!group && is_required)
+        wb_problems_add(r->problems, WB_LOG_ERROR, choice.at,
+                        "%sgroup \"%s\" is missing: write %s = { plugin = \"NAME\"; ... };",
+                        r->subject, group_name, group_name);
+    if (!group)
+        return choice;
+    const wb_conf_node *plugin =
+        group->type == WB_CONF_GROUP ? wb_conf_child(group, "plugin") : NULL;
+    if (plugin && plugin->type == WB_CONF_STRING)
+        choice.plugin = plugin->string;
+    else
+        wb_problems_add(r->problems, WB_LOG_ERROR, plugin ? plugin->at : group->at,
+                        "%sgroup \"%s\" names no plugin: write %s = { plugin = \"NAME\"; ... };",
+                        r->subject, group_name, group_name);
+    return choice;
+}
+
 static void read_outbox(const reading *r)
 {
     const wb_conf_node *group = wb_conf_child(r->node, "outbox");
     const wb_conf_node *deduplication = group && group->type == WB_CONF_GROUP ? wb_conf_child(group, "deduplication") : NULL;
     read_section(r, WB_SECTION_OUTBOX, group, outbox_groups);
-    read_section(r, WB_SECTION_DEDUPLICATION, deduplication, NULL);
+    read_section(r, WB_SECTION_DEDUPLICATION, deduplication, deduplication_groups);
     read_ways(r);
+    if (deduplication && deduplication->type == WB_CONF_GROUP)
+        r->endpoint->outbox.store = read_plugin(r, deduplication, "store", 0);
 }
 
 static int is_name(const char *name)
@@ -220,29 +246,6 @@ static void read_handlers(const reading *r)
 }
 
 /* Only the name: its options have to wait for the plugin's table. */
-static wb_plugin_choice read_plugin(const reading *r, const char *group_name, int is_required)
-{
-    const wb_conf_node *group = wb_conf_child(r->node, group_name);
-    wb_plugin_choice choice = { NULL, group, group ? group->at : r->node->at };
-    choice.at.is_set = group != NULL;
-
-    if (!group && is_required)
-        wb_problems_add(r->problems, WB_LOG_ERROR, choice.at,
-                        "%sgroup \"%s\" is missing: write %s = { plugin = \"NAME\"; ... };",
-                        r->subject, group_name, group_name);
-    if (!group)
-        return choice;
-    const wb_conf_node *plugin =
-        group->type == WB_CONF_GROUP ? wb_conf_child(group, "plugin") : NULL;
-    if (plugin && plugin->type == WB_CONF_STRING)
-        choice.plugin = plugin->string;
-    else
-        wb_problems_add(r->problems, WB_LOG_ERROR, plugin ? plugin->at : group->at,
-                        "%sgroup \"%s\" names no plugin: write %s = { plugin = \"NAME\"; ... };",
-                        r->subject, group_name, group_name);
-    return choice;
-}
-
 static void set_subject(reading *r, size_t index)
 {
     const wb_conf_node *name = wb_conf_child(r->node, "name");
@@ -280,8 +283,8 @@ static void read_endpoint(wb_config *config, wb_problems *problems, const wb_con
     read_handlers(&r);
     wb_config_read_types(&config->arena, problems, r.subject, wb_conf_child(node, "types"),
                          &endpoint->types, &endpoint->type_count);
-    endpoint->transport = read_plugin(&r, "transport", 1);
-    endpoint->persistence = read_plugin(&r, "persistence", 0);
+    endpoint->transport = read_plugin(&r, r.node, "transport", 1);
+    endpoint->persistence = read_plugin(&r, r.node, "persistence", 0);
     endpoint->has_errors = problems->error_count != errors_before;
 }
 

@@ -201,7 +201,8 @@ static const wb_option deduplication_options[] = {
       .help = "id: one record a message, kept for the retention; it also knows what a sender sent twice. position: one "
               "row a partition, for ever; it knows what the broker delivers again, not what was sent twice, and needs "
               "a transport with positions (kafka). Alone it allows no delayed retries, whose copies may be sent twice. "
-              "Both: what either knows." },
+              "Both: what either knows. A group store, { plugin = \"NAME\"; ... } with the options of that persistence, "
+              "names another database, which gets the ids of what is done with." },
 };
 
 static const wb_option recoverability_options[] = {

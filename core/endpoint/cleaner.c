@@ -35,30 +35,30 @@ static void rest(wb_pipeline *p, int64_t duration, int64_t until)
     wb_clock_pause(duration < left ? duration : left, &p->stop);
 }
 
-int wb_clean_up_step(wb_pipeline *p, wb_storage_session *storage, uint64_t before, wb_cleaner_pace *pace, int64_t until,
+int wb_clean_up_step(wb_pipeline *p, const wb_records *records, uint64_t before, wb_cleaner_pace *pace, int64_t until,
                      size_t *ret_deleted, wb_error *error)
 {
     const size_t limit = pace->step;
     int64_t started = wb_clock_monotonic();
     *ret_deleted = 0;
-    int r = p->persistence_ops->clean_up(storage, before, limit, ret_deleted, error);
+    int r = records->ops->clean_up(records->session, before, limit, ret_deleted, error);
     if (*ret_deleted == limit)
         rest(p, wb_cleaner_pace_step(pace, wb_clock_monotonic() - started), until);
     return r;
 }
 
 /* Nothing was deleted: because another instance is at it? Where nobody can count that is as good as nothing left. */
-static int is_kept_out(wb_pipeline *p, wb_storage_session *storage, uint64_t before)
+static int is_kept_out(const wb_records *records, uint64_t before)
 {
     wb_error ignored = { 0 };
     uint64_t left = 0;
-    if (!WB_HAS(p->persistence_ops, wb_persistence_ops, count_records))
+    if (!WB_HAS(records->ops, wb_persistence_ops, count_records))
         return 0;
-    return p->persistence_ops->count_records(storage, 0, before, 1, &left, &ignored) == WB_OK && left;
+    return records->ops->count_records(records->session, 0, before, 1, &left, &ignored) == WB_OK && left;
 }
 
 /* Step by step. An instance that meets others at it is behind like one that is too slow. */
-static int delete_old(wb_pipeline *p, wb_storage_session *storage, uint64_t before, wb_cleaner_pace *pace,
+static int delete_old(wb_pipeline *p, const wb_records *records, uint64_t before, wb_cleaner_pace *pace,
                       int64_t until, wb_error *error)
 {
     int goes_on = 1, is_met = 0, r = WB_OK;
@@ -66,9 +66,9 @@ static int delete_old(wb_pipeline *p, wb_storage_session *storage, uint64_t befo
     while (r == WB_OK && goes_on && !p->stop && wb_clock_monotonic() < until) {
         const size_t limit = pace->step;
         size_t deleted;
-        r = wb_clean_up_step(p, storage, before, pace, until, &deleted, error);
+        r = wb_clean_up_step(p, records, before, pace, until, &deleted, error);
         goes_on = deleted == limit;
-        is_met = r == WB_OK && !deleted && is_kept_out(p, storage, before);
+        is_met = r == WB_OK && !deleted && is_kept_out(records, before);
         if (is_met && meetings < MEETINGS_MAX) {
             goes_on = 1;
             rest(p, MEETING << meetings++, until);
@@ -79,14 +79,20 @@ static int delete_old(wb_pipeline *p, wb_storage_session *storage, uint64_t befo
     return r;
 }
 
-int wb_clean_up(wb_pipeline *p, wb_storage_session *storage, int64_t retention,
+int wb_clean_up_store(wb_pipeline *p, const wb_records *store, int64_t retention, wb_cleaning *cleaning, int64_t until,
+                      wb_error *error)
+{
+    return delete_old(p, store, wb_batch_number_at(wb_pipeline_now(p) - retention), &cleaning->store_pace, until, error);
+}
+
+int wb_clean_up(wb_pipeline *p, const wb_records *records, int64_t retention,
                 wb_cleaning *cleaning, int64_t until, wb_error *error)
 {
     int64_t before_that = cleaning->time_offset;
-    int r = wb_pipeline_ask_time(p, storage, error);
+    int r = wb_pipeline_ask_time(p, records->session, error);
     cleaning->time_offset = atomic_load(&p->time_offset);
     if (r != WB_OK || (before_that && has_jumped(p, cleaning->time_offset - before_that)))
         return r;
-    return delete_old(p, storage, wb_batch_number_at(wb_pipeline_now(p) - retention),
+    return delete_old(p, records, wb_batch_number_at(wb_pipeline_now(p) - retention),
                       &cleaning->pace, until, error);
 }

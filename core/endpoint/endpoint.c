@@ -29,6 +29,7 @@ struct wb_endpoint {
     const wb_endpoint_setup *setup;
     wb_host_instance transport_host;
     wb_host_instance persistence_host;
+    wb_host_instance store_host;
     wb_pipeline pipeline;
     seat *seats;
     unsigned seat_count; /* 0 until the endpoint was started */
@@ -85,6 +86,7 @@ static void fill_pipeline(wb_endpoint *e)
     p->minds_sessions = p->outbox && (setup->persistence->capabilities & WB_CAP_CLAIM_WITH_COMMIT) != 0;
     p->transport_ops = setup->transport_ops;
     p->persistence_ops = setup->persistence_ops;
+    p->apart_ops = setup->store_ops;
     p->origin = wb_origin_make(config->name, !setup->plan.send_only, config->body_max);
     p->origin.bases = config->types;
     p->origin.base_count = config->type_count;
@@ -105,6 +107,14 @@ static void fill_pipeline(wb_endpoint *e)
     wb_pipeline_init(p);
 }
 
+static int create_store(wb_endpoint *e, wb_error *error)
+{
+    const wb_endpoint_setup *setup = e->setup;
+    wb_pipeline *p = &e->pipeline;
+    wb_host_init(&e->store_host, setup->config->name, setup->store->name);
+    return p->apart_ops->create(&e->store_host.host, &setup->store_info, setup->store_config, &p->apart, error);
+}
+
 static int create_instances(wb_endpoint *e, wb_error *error)
 {
     const wb_endpoint_setup *setup = e->setup;
@@ -117,6 +127,8 @@ static int create_instances(wb_endpoint *e, wb_error *error)
     wb_host_init(&e->persistence_host, setup->config->name, setup->persistence->name);
     r = p->persistence_ops->create(&e->persistence_host.host, &setup->persistence_info,
                                    setup->persistence_config, &p->persistence, error);
+    if (r == WB_OK && p->apart_ops)
+        r = create_store(e, error);
     if (r != WB_OK || setup->plan.delay_by != WB_DELAYS_BY_STORE)
         return r;
     return p->persistence_ops->delayed->initialize(p->persistence, p->mode, error);
@@ -140,6 +152,8 @@ void wb_endpoint_destroy(wb_endpoint *e)
     if (!e)
         return;
     wb_pipeline *p = &e->pipeline;
+    if (p->apart)
+        p->apart_ops->destroy(p->apart);
     if (p->persistence)
         p->persistence_ops->destroy(p->persistence);
     if (p->transport)
@@ -162,6 +176,8 @@ int wb_endpoint_install(wb_endpoint *e, wb_error *error)
     int r = p->transport_ops->install(p->transport, error);
     if (r == WB_OK && wb_endpoint_owns_tables(e))
         r = p->persistence_ops->install(p->persistence, error);
+    if (r == WB_OK && p->apart_ops)
+        r = p->apart_ops->install(p->apart, error);
     return r;
 }
 
@@ -189,6 +205,19 @@ static int check_positions(wb_endpoint *e, wb_error *error)
     return r;
 }
 
+int wb_endpoint_open_apart(wb_endpoint *e, wb_storage_session **ret_session, wb_error *error)
+{
+    const wb_pipeline *p = &e->pipeline;
+    *ret_session = NULL;
+    return p->apart_ops->open(p->apart, ret_session, error);
+}
+
+const char *wb_endpoint_store_schema(wb_endpoint *e)
+{
+    const wb_pipeline *p = &e->pipeline;
+    return p->apart_ops ? p->apart_ops->schema(p->apart) : NULL;
+}
+
 int wb_endpoint_reset_positions(wb_endpoint *e, size_t *ret_count, wb_error *error)
 {
     const wb_pipeline *p = &e->pipeline;
@@ -210,6 +239,8 @@ int wb_endpoint_verify(wb_endpoint *e, wb_error *error)
     int r = p->transport_ops->verify(p->transport, error);
     if (r == WB_OK && p->persistence_ops)
         r = p->persistence_ops->verify(p->persistence, error);
+    if (r == WB_OK && p->apart_ops)
+        r = p->apart_ops->verify(p->apart, error);
     if (r == WB_OK && p->positions)
         r = check_positions(e, error);
     if (r == WB_OK && !e->setup->plan.send_only)
@@ -321,6 +352,7 @@ int wb_endpoint_start(wb_endpoint *e, wb_error *error)
     wb_log_event(WB_LOG_INFO, "endpoint starts", { "endpoint", e->pipeline.endpoint },
                  { "transport", e->setup->transport->name },
                  { "persistence", e->setup->persistence ? e->setup->persistence->name : NULL },
+                 { "deduplication_store", e->setup->store ? e->setup->store->name : NULL },
                  { "mode", wb_mode_name(e->pipeline.mode) }, { "outbox", e->pipeline.outbox ? "on" : "off" },
                  { "workers", workers });
     e->seat_count = (unsigned)e->setup->config->concurrency;
@@ -361,6 +393,7 @@ int wb_endpoint_look(wb_endpoint *e, wb_error *error)
     }
     wb_dependency_tell(&e->pipeline.broker, e->pipeline.endpoint, wb_clock_monotonic());
     wb_dependency_tell(&e->pipeline.database, e->pipeline.endpoint, wb_clock_monotonic());
+    wb_dependency_tell(&e->pipeline.apart_server, e->pipeline.endpoint, wb_clock_monotonic());
     if (e->result == WB_OK)
         return WB_OK;
     rest_poller(e);
@@ -373,7 +406,8 @@ void wb_endpoint_facts(wb_endpoint *e, wb_health_facts *ret_facts)
     int64_t now = wb_clock_monotonic();
     wb_health_facts facts = { .is_limited = wb_rate_is_limited(&e->pipeline.rate),
                               .broker_is_away = wb_dependency_is_away(&e->pipeline.broker),
-                              .database_is_away = wb_dependency_is_away(&e->pipeline.database) };
+                              .database_is_away = wb_dependency_is_away(&e->pipeline.database),
+                              .store_is_away = wb_dependency_is_away(&e->pipeline.apart_server) };
     for (unsigned i = 0; i < e->seat_count; i++) {
         const wb_worker *w = &e->seats[i].worker;
         if (!e->seats[i].is_taken || atomic_load(&w->ended))

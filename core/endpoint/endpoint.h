@@ -27,6 +27,10 @@ int wb_endpoint_install(wb_endpoint *endpoint, wb_error *error);
 int wb_endpoint_reset_positions(wb_endpoint *endpoint, size_t *ret_count, wb_error *error);
 /** The SQL install would run on an empty database, or NULL without persistence. */
 const char *wb_endpoint_schema(wb_endpoint *endpoint);
+/** The same in its deduplication store, or NULL without one. */
+const char *wb_endpoint_store_schema(wb_endpoint *endpoint);
+/** A session of its deduplication store, for an endpoint that has one. */
+int wb_endpoint_open_apart(wb_endpoint *endpoint, wb_storage_session **ret_session, wb_error *error);
 /** Connect and check that queues and tables are there and usable, and that the broker hands
  *  a message out often enough for its retries (limits.h). */
 int wb_endpoint_verify(wb_endpoint *endpoint, wb_error *error);

@@ -16,6 +16,8 @@ static const char *find_trouble(const wb_health_facts *facts)
         return "the broker is away";
     if (facts->database_is_away)
         return "the database is away";
+    if (facts->store_is_away)
+        return "the deduplication store is away";
     if (facts->stuck)
         return "a handler takes too long";
     if (facts->is_limited)

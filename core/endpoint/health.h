@@ -16,7 +16,7 @@ typedef struct wb_health_facts {
     int is_stopping;
     int is_starting;
     int gave_up; /* workers did; they are to be started again, or not */
-    int broker_is_away, database_is_away;
+    int broker_is_away, database_is_away, store_is_away;
     int is_limited;    /* attempts fail in a row, and are made one at a time */
     unsigned stuck;    /* workers in a handler beyond its limit, or in no handler and not coming round */
     unsigned troubled; /* workers that try again and again, with a line in the log */

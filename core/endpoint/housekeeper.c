@@ -66,6 +66,27 @@ static int open_storage(wb_housekeeper *keeper, wb_storage_session **ret_storage
     return r;
 }
 
+/* What else happens in the store no housekeeper minds: workers say when it is away. */
+static int clean_up_store(wb_housekeeper *keeper, int64_t until, wb_error *error)
+{
+    wb_pipeline *p = keeper->pipeline;
+    wb_records store = { p->apart_ops, NULL };
+    int r = store.ops->open(p->apart, &store.session, error);
+    if (r == WB_OK)
+        r = wb_clean_up_store(p, &store, keeper->retention, &keeper->cleaning, until, error);
+    if (store.session)
+        store.ops->close(store.session);
+    return r;
+}
+
+static int clean_up(wb_housekeeper *keeper, wb_storage_session *storage, int64_t until, wb_error *error)
+{
+    wb_pipeline *p = keeper->pipeline;
+    const wb_records own = { p->persistence_ops, storage };
+    int r = wb_clean_up(p, &own, keeper->retention, &keeper->cleaning, until, error);
+    return r == WB_OK && p->apart_ops ? clean_up_store(keeper, until, error) : r;
+}
+
 /* The two share a connection to the database and nothing else: what stops the sweeper (a broker
  * that is down) does not stop the clean-up. */
 void wb_housekeeper_round(wb_housekeeper *keeper)
@@ -83,7 +104,7 @@ void wb_housekeeper_round(wb_housekeeper *keeper)
         if (until < wb_clock_monotonic() + CLEAN_UP_MIN)
             until = wb_clock_monotonic() + CLEAN_UP_MIN;
         if (keeper->retention)
-            report(keeper, wb_clean_up(p, storage, keeper->retention, &keeper->cleaning, until, &error), &error);
+            report(keeper, clean_up(keeper, storage, until, &error), &error);
     } else if (!storage) {
         report(keeper, r, &error);
     }
@@ -121,7 +142,8 @@ void wb_housekeeper_init(wb_housekeeper *keeper, wb_pipeline *pipeline, int64_t 
     *keeper = (wb_housekeeper){ .pipeline = pipeline,
                                 .interval = interval,
                                 .retention = retention,
-                                .cleaning = { .pace = wb_cleaner_pace_init() },
+                                .cleaning = { .pace = wb_cleaner_pace_init(),
+                                              .store_pace = wb_cleaner_pace_init() },
                                 .database = { .dependency = &pipeline->database } };
 }
 

@@ -26,17 +26,19 @@ static void rehearse_transport(wb_endpoint_setup *endpoint, wb_problems *problem
         report(endpoint, "transport", &endpoint->config->transport, &error, problems);
 }
 
-static void rehearse_persistence(wb_endpoint_setup *endpoint, wb_problems *problems)
+static void rehearse_persistence(wb_endpoint_setup *endpoint, const char *group, const wb_plugin *plugin,
+                                 const wb_plugin_choice *choice, const wb_endpoint_info *info, const void *config,
+                                 wb_problems *problems)
 {
-    const wb_persistence_ops *ops = endpoint->persistence_ops;
+    const wb_persistence_ops *ops = plugin->ops;
     wb_host_instance host;
     wb_persistence *persistence = NULL;
     wb_error error = { 0 };
-    wb_host_init(&host, endpoint->config->name, endpoint->persistence->name);
-    if (ops->create(&host.host, &endpoint->info, endpoint->persistence_config, &persistence, &error) == WB_OK)
+    wb_host_init(&host, endpoint->config->name, plugin->name);
+    if (ops->create(&host.host, info, config, &persistence, &error) == WB_OK)
         ops->destroy(persistence);
     else
-        report(endpoint, "persistence", &endpoint->config->persistence, &error, problems);
+        report(endpoint, group, choice, &error, problems);
 }
 
 int wb_setup_rehearse(wb_setup *setup, wb_problems *problems)
@@ -48,7 +50,11 @@ int wb_setup_rehearse(wb_setup *setup, wb_problems *problems)
             continue;
         rehearse_transport(endpoint, problems);
         if (endpoint->persistence)
-            rehearse_persistence(endpoint, problems);
+            rehearse_persistence(endpoint, "persistence", endpoint->persistence, &endpoint->config->persistence,
+                                 &endpoint->info, endpoint->persistence_config, problems);
+        if (endpoint->store)
+            rehearse_persistence(endpoint, "outbox.deduplication.store", endpoint->store, &endpoint->config->outbox.store,
+                                 &endpoint->store_info, endpoint->store_config, problems);
     }
     return problems->error_count == errors_before ? WB_OK : WB_FATAL;
 }

@@ -17,7 +17,7 @@
 #define RESOURCE_SIZE 4096
 
 /* The options that are about an input queue; refused for a send-only endpoint. */
-#define INPUT_OPTION_COUNT 18
+#define INPUT_OPTION_COUNT 19
 
 typedef struct {
     wb_setup *setup;
@@ -54,6 +54,10 @@ static void load_plugins(const loading *l)
     endpoint->persistence_config =
         load_plugin(l, WB_PLUGIN_PERSISTENCE, &endpoint->config->persistence,
                     &endpoint->persistence, &endpoint->persistence_path);
+    endpoint->store_config = load_plugin(l, WB_PLUGIN_PERSISTENCE, &endpoint->config->outbox.store,
+                                         &endpoint->store, &endpoint->store_path);
+    if (endpoint->store)
+        endpoint->store_ops = endpoint->store->ops;
     if (endpoint->transport)
         endpoint->transport_ops = endpoint->transport->ops;
     if (endpoint->persistence)
@@ -101,6 +105,7 @@ static size_t find_input_settings(const wb_endpoint_config *config,
         { "on_failure", WB_CONFIG_ORIGIN(config, recoverability.on_failure) },
         { "error_queue", WB_CONFIG_ORIGIN(config, recoverability.error_queue) },
         { "audit.queue", WB_CONFIG_ORIGIN(config, audit.queue) },
+        { "outbox.deduplication.store", config->outbox.store.at },
         { "recoverability.types", config->recoverability.type_count ? config->recoverability.types_at[0]
                                                                     : (wb_conf_origin){ 0 } },
     };
@@ -164,12 +169,15 @@ static wb_negotiation_input make_input(const wb_endpoint_setup *endpoint)
         .persistence = { endpoint->persistence ? endpoint->persistence->name : NULL,
                          endpoint->persistence ? endpoint->persistence->capabilities : 0, NULL,
                          config->persistence.at },
+        .store = { endpoint->store ? endpoint->store->name : NULL, endpoint->store ? endpoint->store->capabilities : 0,
+                   NULL, config->outbox.store.at },
     };
 }
 
 static int plugins_are_known(const wb_endpoint_setup *endpoint)
 {
-    return endpoint->transport && (endpoint->persistence || !endpoint->config->persistence.node);
+    return endpoint->transport && (endpoint->persistence || !endpoint->config->persistence.node) &&
+           (endpoint->store || !endpoint->config->outbox.store.node);
 }
 
 static int options_are_right(const wb_endpoint_setup *endpoint)
@@ -266,6 +274,20 @@ static void list_error_queues(wb_arena *arena, const wb_endpoint_config *config,
     info->error_queue_count = count;
 }
 
+/* No endpoint's name has a blank. */
+static void fill_store_info(wb_arena *arena, wb_endpoint_setup *endpoint)
+{
+    static const char suffix[] = " dedup";
+    const size_t size = strlen(endpoint->config->name);
+    char *name = wb_arena_alloc(arena, size + sizeof suffix);
+    memcpy(name, endpoint->config->name, size);
+    memcpy(name + size, suffix, sizeof suffix);
+    endpoint->store_info = endpoint->info;
+    endpoint->store_info.name = name;
+    endpoint->store_info.delays = WB_DELAYS_BY_NOBODY;
+    endpoint->store_info.positions = 0;
+}
+
 static void fill_info(wb_arena *arena, wb_endpoint_setup *endpoint, uint32_t flags, wb_problems *handler_problems)
 {
     const wb_endpoint_config *config = endpoint->config;
@@ -292,6 +314,7 @@ static void fill_info(wb_arena *arena, wb_endpoint_setup *endpoint, uint32_t fla
                           &endpoint->info.type_count);
     endpoint->persistence_info = endpoint->info;
     endpoint->persistence_info.sql_api = (flags & WB_SETUP_SQL_API) != 0;
+    fill_store_info(arena, endpoint);
     if (endpoint->plan.send_only && config->session.processor_endpoint)
         endpoint->persistence_info.name = config->session.processor_endpoint;
 }

@@ -27,12 +27,18 @@ typedef struct wb_endpoint_setup {
     const wb_persistence_ops *persistence_ops;
     const void *persistence_config;
     const char *persistence_path;
+    const wb_plugin *store; /* of a deduplication apart from the outbox; NULL: none, and so are the next three */
+    const wb_persistence_ops *store_ops;
+    const void *store_config;
+    const char *store_path;
     wb_handler_set handlers;
     wb_plan plan;
     /** For create() of the transport, and of the persistence: that of a send-only endpoint with outbox uses
      *  the tables of its processor. Valid as long as the setup. */
     wb_endpoint_info info;
     wb_endpoint_info persistence_info;
+    /** For create() of that store. What it keeps is no other endpoint's: its name is none that one can have. */
+    wb_endpoint_info store_info;
     int is_ready; /* 0: it has errors; the fields above may be NULL */
 } wb_endpoint_setup;
 

@@ -34,6 +34,7 @@ const char *wb_conflict_name(int kind)
         "send_only_setting", "atomic_shared",     "delays_by",
         "session_without_outbox", "session_unsupported", "session_processor",
         "by_without_outbox", "position_transport", "position_persistence", "position_retries",
+        "persistence_unsuited", "store_without_outbox", "store_unsuited", "store_persistence", "store_position",
     };
     return kind >= 0 && kind < WB_CONFLICT_KINDS ? names[kind] : "unknown";
 }
@@ -270,6 +271,36 @@ static void describe_positions(const wb_negotiation_input *input, wb_conflict *c
     }
 }
 
+static void describe_apart(const wb_negotiation_input *input, wb_conflict *conflict)
+{
+    conflict->at = input->store.at;
+    switch (conflict->kind) {
+    case WB_CONFLICT_PERSISTENCE_UNSUITED:
+        conflict->at = input->persistence.at;
+        say(conflict, "persistence \"%s\" can only remember ids: use it in outbox.deduplication.store, and another one here",
+            input->persistence.name);
+        break;
+    case WB_CONFLICT_STORE_WITHOUT_OUTBOX:
+        say(conflict, "deduplication is the outbox's, and it is off; use outbox = { enabled = true; ... }, or remove the "
+                      "group store");
+        break;
+    case WB_CONFLICT_STORE_UNSUITED:
+        say(conflict, "persistence \"%s\" cannot remember ids for another one; use another one in store, or remove the group",
+            input->store.name);
+        break;
+    case WB_CONFLICT_STORE_PERSISTENCE:
+        say(conflict, "persistence \"%s\" (line %d) cannot hand its ids to a store; use another persistence, or remove the "
+                      "group store",
+            input->persistence.name, input->persistence.at.line);
+        break;
+    default:
+        say(conflict, "by = [\"position\"] (line %d) keeps no ids that a store could remember; use by = [\"id\", "
+                      "\"position\"], or remove the group store",
+            input->by_at.line);
+        break;
+    }
+}
+
 void wb_rule_describe(const wb_negotiation_input *input, size_t index, wb_conflict *conflict)
 {
     switch (conflict->kind) {
@@ -289,6 +320,11 @@ void wb_rule_describe(const wb_negotiation_input *input, size_t index, wb_confli
     case WB_CONFLICT_POSITION_TRANSPORT:
     case WB_CONFLICT_POSITION_PERSISTENCE:
     case WB_CONFLICT_POSITION_RETRIES: describe_positions(input, conflict); break;
+    case WB_CONFLICT_PERSISTENCE_UNSUITED:
+    case WB_CONFLICT_STORE_WITHOUT_OUTBOX:
+    case WB_CONFLICT_STORE_UNSUITED:
+    case WB_CONFLICT_STORE_PERSISTENCE:
+    case WB_CONFLICT_STORE_POSITION: describe_apart(input, conflict); break;
     case WB_CONFLICT_NO_HANDLERS:
         conflict->at = input->at;
         say(conflict, "the endpoint has no handlers; list modules, handlers = [\"FILE.so\"];, or "

@@ -52,6 +52,7 @@ typedef struct wb_negotiation_input {
     size_t input_setting_count;
     wb_party transport;
     wb_party persistence;
+    wb_party store; /* where ids are kept when they are done with */
 } wb_negotiation_input;
 
 /** What an endpoint will do. */
@@ -91,7 +92,12 @@ typedef struct wb_plan {
 #define WB_CONFLICT_POSITION_TRANSPORT 19
 #define WB_CONFLICT_POSITION_PERSISTENCE 20
 #define WB_CONFLICT_POSITION_RETRIES 21
-#define WB_CONFLICT_KINDS 22
+#define WB_CONFLICT_PERSISTENCE_UNSUITED 22
+#define WB_CONFLICT_STORE_WITHOUT_OUTBOX 23
+#define WB_CONFLICT_STORE_UNSUITED 24
+#define WB_CONFLICT_STORE_PERSISTENCE 25
+#define WB_CONFLICT_STORE_POSITION 26
+#define WB_CONFLICT_KINDS 27
 
 typedef struct wb_conflict {
     int kind;

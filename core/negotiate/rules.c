@@ -187,6 +187,32 @@ static int position_retries(const wb_negotiation_input *input)
     return wants_positions(input) && !input->by_id && wants_delayed_retries(input);
 }
 
+static int persistence_unsuited(const wb_negotiation_input *input)
+{
+    return input->persistence.name && input->persistence.capabilities == WB_CAP_REMEMBER;
+}
+
+static int store_without_outbox(const wb_negotiation_input *input)
+{
+    return input->store.name && !input->outbox && !input->by_at.is_set;
+}
+
+static int store_unsuited(const wb_negotiation_input *input)
+{
+    return input->store.name && !offers(&input->store, WB_CAP_REMEMBER);
+}
+
+static int store_persistence(const wb_negotiation_input *input)
+{
+    return input->store.name && offers(&input->persistence, WB_CAP_OUTBOX) &&
+           !offers(&input->persistence, WB_CAP_FORGET);
+}
+
+static int store_position(const wb_negotiation_input *input)
+{
+    return input->store.name && wants_positions(input) && !input->by_id;
+}
+
 static int send_only_setting(const wb_negotiation_input *input)
 {
     return input->input_setting_count > 0;
@@ -220,6 +246,11 @@ static const struct {
     [WB_CONFLICT_POSITION_TRANSPORT] = { position_transport, 0 },
     [WB_CONFLICT_POSITION_PERSISTENCE] = { position_persistence, 0 },
     [WB_CONFLICT_POSITION_RETRIES] = { position_retries, 0 },
+    [WB_CONFLICT_PERSISTENCE_UNSUITED] = { persistence_unsuited, ANY },
+    [WB_CONFLICT_STORE_WITHOUT_OUTBOX] = { store_without_outbox, 0 },
+    [WB_CONFLICT_STORE_UNSUITED] = { store_unsuited, 0 },
+    [WB_CONFLICT_STORE_PERSISTENCE] = { store_persistence, 0 },
+    [WB_CONFLICT_STORE_POSITION] = { store_position, 0 },
 };
 
 int wb_rule_is_broken(const wb_negotiation_input *input, int kind)

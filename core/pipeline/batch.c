@@ -9,6 +9,7 @@
 #include "core/base/clock.h"
 #include "core/base/crash.h"
 #include "core/message/ids.h"
+#include "core/pipeline/apart.h"
 #include "core/pipeline/marks.h"
 #include "core/pipeline/positions.h"
 #include "core/pipeline/scout.h"
@@ -276,6 +277,7 @@ static void settle(wb_worker *w, wb_item *item)
     if (!wb_has_transport_transaction(w->pipeline) && !wb_bug("ack_before_commit"))
         wb_marks_add_message(w, item->incoming);
     wb_suspect_done(w, item);
+    wb_apart_add(w, item);
     let_go(w, item);
 }
 

@@ -7,9 +7,11 @@
 
 #include "core/base/crash.h"
 #include "core/base/log.h"
+#include "core/pipeline/apart.h"
 #include "core/pipeline/batch.h"
 #include "core/pipeline/distrust.h"
 #include "core/pipeline/marks.h"
+#include "core/pipeline/misbehave.h"
 #include "core/pipeline/positions.h"
 #include "core/pipeline/stages.h"
 
@@ -36,15 +38,24 @@ static int begin(wb_worker *w, wb_error *error)
         .claims = w->claims,
         .claim_count = w->claim_count,
     };
+    wb_apart_fill(w, &begin);
     int r = w->pipeline->positions ? wb_positions_begin(w, &begin, error)
                                    : w->pipeline->persistence_ops->begin(w->storage, &begin, error);
     r = wb_distrust(w, r, error);
     if (r == WB_NOT_CONNECTED || r == WB_IN_DOUBT)
         w->storage_broken = 1;
     w->in_transaction = r == WB_OK;
-    if (r == WB_OK)
+    if (r == WB_OK) {
         wb_marks_clear(w);
+        wb_apart_forgotten(w);
+    }
     return r;
+}
+
+/* Only now: whoever had an id before us is done with it, and its store says so. */
+static int ask_apart(wb_worker *w, wb_error *error)
+{
+    return wb_bug("asked_before_claimed") ? wb_misbehave_after_claim(w) : wb_apart_ask(w, error);
 }
 
 static int join(wb_worker *w, wb_error *error)
@@ -80,11 +91,14 @@ int wb_stage_claim(wb_worker *w, wb_error *error)
         return WB_OK;
     if (w->pipeline->outbox)
         wb_batch_prepare_claims(w, open);
+    if ((r = wb_misbehave_before_claim(w, error)) != WB_OK)
+        return r;
+    wb_crash_point("before_claim");
     if ((r = begin(w, error)) != WB_OK)
         return r;
     if (marks)
         wb_crash_point("after_mark");
-    if ((r = wb_positions_confirm(w, error)) != WB_OK)
+    if ((r = wb_positions_confirm(w, error)) != WB_OK || (r = ask_apart(w, error)) != WB_OK)
         return r;
     apply_claims(w);
     wb_positions_keep_behind_duplicates(w);

@@ -6,6 +6,7 @@
  */
 #include "config.h"
 
+#include "core/pipeline/apart.h"
 #include "core/pipeline/batch.h"
 #include "core/pipeline/pace.h"
 #include "core/pipeline/stages.h"
@@ -112,7 +113,9 @@ int wb_stage_connect(wb_worker *w, wb_error *error)
     if (w->transport_broken)
         close_transport(w);
     int r = connect_transport(w, error);
-    return r == WB_OK && w->pipeline->persistence_ops ? wb_stage_connect_storage(w, error) : r;
+    if (r == WB_OK && w->pipeline->persistence_ops)
+        r = wb_stage_connect_storage(w, error);
+    return r == WB_OK ? wb_apart_connect(w, error) : r;
 }
 
 /* A suspect in hand ended well as far as this process goes: its record is deleted. */
@@ -128,4 +131,5 @@ void wb_stage_disconnect(wb_worker *w)
     close_transport(w);
     make_last_marks(w);
     close_storage(w);
+    wb_apart_disconnect(w);
 }

@@ -18,6 +18,8 @@ static const struct {
     [WB_DEPENDENCY_BROKER] = { "the broker is away", "the broker cannot be used: waiting", "the broker is back" },
     [WB_DEPENDENCY_DATABASE] = { "the database is away", "the database cannot be used: waiting",
                                  "the database is back" },
+    [WB_DEPENDENCY_APART] = { "the deduplication store is away", "the deduplication store cannot be used: waiting",
+                              "the deduplication store is back" },
 };
 
 void wb_dependency_init(wb_dependency *d, int kind)

@@ -23,6 +23,7 @@
 
 #define WB_DEPENDENCY_BROKER 0
 #define WB_DEPENDENCY_DATABASE 1
+#define WB_DEPENDENCY_APART 2 /* the store of a deduplication apart from the outbox */
 
 struct wb_waiter;
 

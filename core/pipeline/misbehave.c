@@ -7,6 +7,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/crash.h"
+#include "core/pipeline/apart.h"
 #include "core/pipeline/marks.h"
 #include "core/pipeline/stages.h"
 
@@ -40,12 +41,45 @@ void wb_misbehave_before_commit(wb_worker *w)
         acknowledge_too_early(w);
 }
 
-void wb_misbehave_after_commit(wb_worker *w)
+static void mark_too_early(wb_worker *w)
 {
     wb_mark mark = { w->batch_number, NULL, 0 };
     wb_error ignored;
-    if (wb_bug("mark_before_confirm") && w->stored)
+    if (w->stored)
         (void)w->pipeline->persistence_ops->mark(w->storage, &mark, 1, &ignored);
+}
+
+/* The record goes with the row: what is left is an id in the store. */
+static void remember_too_early(wb_worker *w)
+{
+    wb_error ignored;
+    for (size_t i = 0; i < w->batch_size; i++)
+        if (w->batch[i]->state == WB_ITEM_COMMITTED)
+            wb_apart_add(w, w->batch[i]);
+    mark_too_early(w);
+    (void)wb_apart_settle(w, &ignored);
+}
+
+void wb_misbehave_after_commit(wb_worker *w)
+{
+    if (wb_bug("mark_before_confirm"))
+        mark_too_early(w);
+    if (wb_bug("remembered_before_dispatch"))
+        remember_too_early(w);
+}
+
+int wb_misbehave_before_claim(wb_worker *w, wb_error *error)
+{
+    return wb_bug("asked_before_claimed") ? wb_apart_ask(w, error) : WB_OK;
+}
+
+/* Which batch it was the claims have forgotten meanwhile: any will do. */
+int wb_misbehave_after_claim(wb_worker *w)
+{
+    for (size_t i = 0; i < w->claim_count; i++)
+        if (w->claimed[i]->is_passed && !w->claims[i].duplicate_of)
+            w->claims[i].duplicate_of = 1;
+    return WB_OK;
 }
 
 #endif

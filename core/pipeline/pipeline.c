@@ -32,6 +32,7 @@ void wb_pipeline_init(wb_pipeline *p)
     p->origin.clock = p;
     wb_dependency_init(&p->broker, WB_DEPENDENCY_BROKER);
     wb_dependency_init(&p->database, WB_DEPENDENCY_DATABASE);
+    wb_dependency_init(&p->apart_server, WB_DEPENDENCY_APART);
 }
 
 void wb_pipeline_free(wb_pipeline *p)
@@ -44,6 +45,7 @@ void wb_pipeline_free(wb_pipeline *p)
     wb_alarm_free(&p->alarm);
     wb_dependency_free(&p->broker);
     wb_dependency_free(&p->database);
+    wb_dependency_free(&p->apart_server);
 }
 
 wb_recoverability wb_pipeline_policy(const wb_pipeline *p, const char *type)

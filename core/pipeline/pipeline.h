@@ -38,6 +38,8 @@ typedef struct wb_pipeline {
     wb_transport *transport;
     const wb_persistence_ops *persistence_ops; /* NULL: the endpoint has no persistence */
     wb_persistence *persistence;
+    const wb_persistence_ops *apart_ops; /* what ids are remembered in when they are done with; NULL: in the outbox */
+    wb_persistence *apart;
     wb_origin origin;
     const wb_handler_set *handlers;
     wb_recoverability recoverability;
@@ -74,7 +76,7 @@ typedef struct wb_pipeline {
     _Atomic int64_t control_messages_due;
     wb_rate_limit rate; /* after and wait are constant */
     wb_suspicions *suspicions;
-    wb_dependency broker, database; /* with locks of their own */
+    wb_dependency broker, database, apart_server; /* with locks of their own */
     /* When the scout is alone no longer (scout.h), monotonic; 0: it has not begun. */
     _Atomic int64_t scouting_until;
     /* worker 0's: at the latest; when something came back last; whether anything was new */

@@ -7,6 +7,7 @@
 #include "config.h"
 
 #include "core/base/crash.h"
+#include "core/pipeline/apart.h"
 #include "core/pipeline/distrust.h"
 #include "core/pipeline/marks.h"
 #include "core/pipeline/stages.h"
@@ -38,5 +39,6 @@ int wb_stage_settle(wb_worker *w, wb_error *error)
         wb_crash_point("after_mark");
         wb_marks_clear(w);
     }
-    return wb_stage_acknowledge(w, error);
+    int r = wb_stage_acknowledge(w, error);
+    return r == WB_OK ? wb_apart_settle(w, error) : r;
 }

@@ -14,6 +14,7 @@
 #include "core/base/clock.h"
 #include "core/base/crash.h"
 #include "core/base/log.h"
+#include "core/pipeline/apart.h"
 #include "core/pipeline/batch.h"
 #include "core/pipeline/marks.h"
 #include "core/pipeline/misbehave.h"
@@ -317,7 +318,7 @@ static int run_cycle(wb_worker *w, wb_error *error)
 /* Whose turn it is to ask paces it then, and the dependency's lines tell. */
 static int waits_for_server(const wb_worker *w, int result)
 {
-    return result == WB_NOT_CONNECTED && (w->broker.waits || w->database.waits);
+    return result == WB_NOT_CONNECTED && (w->broker.waits || w->database.waits || w->apart.server.waits);
 }
 
 /* A failure that is not a lost connection (a lock timeout, a full disk) must neither spin nor
@@ -329,8 +330,8 @@ static void note_failure(wb_worker *w, int result, wb_error *error)
     if (result == WB_IN_DOUBT)
         wb_log_event(WB_LOG_WARNING, "outcome of a commit is unknown: the deduplication record decides",
                      { "endpoint", w->pipeline->endpoint }, { "reason", error->text });
-    if (w->transport_broken || w->storage_broken || w->storage_lost || result == WB_FATAL ||
-        w->pipeline->stop || waits_for_server(w, result))
+    if (w->transport_broken || w->storage_broken || w->storage_lost || w->apart.is_broken ||
+        result == WB_FATAL || w->pipeline->stop || waits_for_server(w, result))
         return;
     if (result != WB_ABORT)
         wb_pace_complain(w, "cannot go on and tries again", error);
@@ -355,7 +356,7 @@ static int work(wb_worker *w, wb_error *error)
 static int is_connected(const wb_worker *w)
 {
     return w->transport && (w->storage || !w->pipeline->persistence_ops) && !w->transport_broken &&
-           !w->storage_broken;
+           !w->storage_broken && (w->apart.session || !w->pipeline->apart_ops) && !w->apart.is_broken;
 }
 
 /* Ask for no more, so that what was handed out is handled instead of given back. */
@@ -413,6 +414,7 @@ static void *worker_main(void *argument)
     wb_stage_disconnect(w);
     wb_waiter_leave(&w->broker);
     wb_waiter_leave(&w->database);
+    wb_waiter_leave(&w->apart.server);
     atomic_store(&w->ended, 1);
     return NULL;
 }
@@ -434,6 +436,7 @@ void wb_worker_init(wb_worker *w, wb_pipeline *pipeline, unsigned number)
     w->number = number;
     w->broker.dependency = &pipeline->broker;
     w->database.dependency = &pipeline->database;
+    wb_apart_init(&w->apart, &pipeline->apart_server);
     atomic_store(&w->beat, wb_clock_monotonic());
     w->take = 1;
     w->held_max = pipeline->batch_max + WB_ASIDE_MAX + (pipeline->minds_sessions ? WB_CONTROLS_ASIDE_MAX : 0);
@@ -465,6 +468,7 @@ void wb_worker_free(wb_worker *w)
     free(w->costs);
     free(w->marks);
     free(w->settled);
+    wb_apart_free(&w->apart);
     wb_window_free(&w->window);
     wb_buffer_free(&w->encoded);
     wb_arena_free(&w->arena);

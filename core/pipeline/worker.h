@@ -23,6 +23,23 @@
 /** So many control messages of sessions beside them: they are small, and wait for milliseconds. */
 #define WB_CONTROLS_ASIDE_MAX 64
 
+/** Ids with the batches that handled them, in memory of their own. */
+typedef struct wb_apart_list {
+    wb_claim *claims;
+    size_t count;
+    size_t max;
+    wb_arena ids;
+} wb_apart_list;
+
+/** Deduplication in another store (apart.h). */
+typedef struct wb_apart {
+    wb_storage_session *session; /* the store's */
+    int is_broken;
+    wb_waiter server;
+    wb_apart_list done;       /* for the store */
+    wb_apart_list remembered; /* the store has it: the record is to go; grouped by batches */
+} wb_apart;
+
 typedef struct wb_worker {
     wb_pipeline *pipeline;
     unsigned number;
@@ -42,6 +59,7 @@ typedef struct wb_worker {
     int storage_lost; /* it was broken when the batch failed, whatever became of it since */
     int storage_used; /* handlers had it since it was opened */
     wb_waiter broker, database;
+    wb_apart apart;
     int refuses_more; /* the transport was asked for no more messages: the endpoint stops */
 
     /* In hand: received and not settled, in order of receipt. */

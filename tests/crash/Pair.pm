@@ -93,7 +93,9 @@ sub configuration {
     my $session = $trial->{sessions} ? "session = { $trial->{sessions} };" : '';
     my $retention = $trial->{retention} ? qq(retention = "$trial->{retention}";) : '';
     my $by = join ', ', map { qq("$_") } @{ $trial->{by} || [] };    # how what came before is known
-    my $deduplication = $by ? "deduplication = { by = [$by]; };" : '';
+    $by &&= "by = [$by];";
+    my $apart = $trial->{apart} ? $self->apart_section($trial) : '';
+    my $deduplication = $by || $apart ? "deduplication = { $by $apart };" : '';
     my $audit  = $trial->{audit} ? qq(audit = { queue = "@{[ $self->{transport}->queue('audit') ]}"; };) : '';
     return (<<END, <<END);
 endpoints = (
@@ -114,6 +116,15 @@ endpoints = (
 END
 }
 
+# Where ids go when they are done with: in a file of its own, or in the servers that there are.
+sub apart_section {
+    my ($self, $trial) = @_;
+    my $store = half("Store::\u$trial->{apart}", {});
+    $store->{dir} = "$trial->{dir}/apart";
+    File::Path::make_path($store->{dir});
+    return $store->section =~ s/^persistence = /store = /r;
+}
+
 sub write_configuration {
     my ($self, $trial) = @_;
     my ($endpoint, $sink) = $self->configuration($trial);
@@ -129,7 +140,8 @@ sub install {
     my ($self, $trial) = @_;
     local %ENV = (%ENV, $self->environment);
     my ($transport, $store) = map { $_->home } @$self{qw(transport store)};
-    my $both = join ' ', $self->{mode}, $trial->{delays} // '-', $trial->{audit} // '-', "@{ $trial->{by} || [] }", $transport, $store;
+    my $apart = ($trial->{apart} // '') eq 'sqlite' ? $trial->{dir} : $trial->{apart} // '-';
+    my $both = join ' ', $self->{mode}, $apart, $trial->{delays} // '-', $trial->{audit} // '-', "@{ $trial->{by} || [] }", $transport, $store;
     return if $installed{$both};
     for my $file (qw(endpoint.conf sink.conf)) {
         system("'$Crash::program' install -c '$trial->{dir}/$file' >>'$trial->{dir}/endpoint.log' 2>&1") == 0

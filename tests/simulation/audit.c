@@ -511,7 +511,7 @@ static int is_of_parking(const sim_record *record)
 /* What is kept beyond its time, or NULL. */
 static const char *find_old(void)
 {
-    for (unsigned e = 0; e < the_shape.endpoints; e++) {
+    for (unsigned e = 0; e < SIM_TABLES; e++) {
         const sim_table *t = &sim_tables[e];
         for (size_t i = 0; i < t->record_count; i++)
             if (!sim_database_row(e, t->records[i].batch) && !is_of_parking(&t->records[i]))

@@ -293,6 +293,8 @@ static void check_acknowledge(const sim_message *m)
                               : sim_database_find(m->endpoint, m->id, m->id_size);
     if (the_shape.positions && !batch && sim_database_passed(m->endpoint, m->partition, m->position))
         return; /* its id is forgotten, its position is not */
+    if (the_shape.apart && !batch)
+        batch = sim_database_find(sim_apart(m->endpoint), m->id, m->id_size);
     const sim_row *row = batch ? sim_database_row(m->endpoint, is_alone ? m->batch : batch) : NULL;
     if (!batch)
         sim_violation("message %u is acknowledged and not recorded", m->number);

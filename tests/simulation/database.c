@@ -14,7 +14,7 @@
 /* Between the birth of a batch's number and its claims. */
 #define AGE_TOLERANCE (60 * WB_SECOND)
 
-sim_table sim_tables[SIM_ENDPOINTS_MAX];
+sim_table sim_tables[SIM_TABLES];
 static wb_storage_session *sessions;
 
 static void *grow(void *array, size_t count, size_t *max, size_t size)
@@ -45,7 +45,7 @@ wb_storage_session *sim_database_open(unsigned endpoint)
 
 static void release_sweeper(const void *session)
 {
-    for (unsigned i = 0; i < SIM_ENDPOINTS_MAX; i++)
+    for (unsigned i = 0; i < SIM_TABLES; i++)
         if (sim_tables[i].sweeper == session)
             sim_tables[i].sweeper = NULL;
 }
@@ -96,7 +96,7 @@ int sim_database_take(wb_storage_session *session, uint64_t batch)
 
 /* Most ids that are looked for were never recorded: this says so at once. Bits are never cleared. */
 #define SEEN_BITS (1u << 22)
-static unsigned char seen[SIM_ENDPOINTS_MAX][SEEN_BITS / 8];
+static unsigned char seen[SIM_TABLES][SEEN_BITS / 8];
 
 static unsigned hash_of(const void *id, size_t size)
 {
@@ -311,6 +311,27 @@ static void add_record(sim_table *table, const sim_record *record)
     note_seen((unsigned)(table - sim_tables), record->id, record->id_size);
     table->records = grow(table->records, table->record_count, &table->record_max, sizeof *record);
     table->records[table->record_count++] = *record;
+}
+
+void sim_database_forget(unsigned endpoint, const wb_claim *claim)
+{
+    if (!sim_database_find(sim_apart(endpoint), claim->id, claim->id_size) &&
+        sim_database_find(endpoint, claim->id, claim->id_size) == claim->duplicate_of)
+        sim_violation("a record goes, and no store has its id");
+    remove_record(&sim_tables[endpoint], claim);
+}
+
+void sim_database_remember(unsigned store, const wb_claim *claim)
+{
+    const sim_table *own = &sim_tables[store - SIM_ENDPOINTS_MAX];
+    sim_record record = { .id_size = claim->id_size, .batch = claim->duplicate_of, .born = sim_true_wall() };
+    if (sim_database_find(store, claim->id, claim->id_size))
+        return;
+    memcpy(record.id, claim->id, claim->id_size);
+    for (size_t i = 0; i < own->record_count; i++)
+        if (own->records[i].id_size == claim->id_size && memcmp(own->records[i].id, claim->id, claim->id_size) == 0)
+            record.born = own->records[i].born;
+    add_record(&sim_tables[store], &record);
 }
 
 void sim_transaction_commit(sim_transaction *t, unsigned endpoint, const wb_commit *commit)

@@ -94,7 +94,14 @@ struct wb_storage_session {
     struct wb_storage_session *next;
 };
 
-extern sim_table sim_tables[SIM_ENDPOINTS_MAX];
+/** Each endpoint has one, and one in the deduplication store: a database of its own. */
+#define SIM_TABLES (2 * SIM_ENDPOINTS_MAX)
+extern sim_table sim_tables[SIM_TABLES];
+/** That of the store. */
+static inline unsigned sim_apart(unsigned endpoint)
+{
+    return endpoint + SIM_ENDPOINTS_MAX;
+}
 
 wb_storage_session *sim_database_open(unsigned endpoint);
 void sim_database_close(wb_storage_session *session);
@@ -119,6 +126,10 @@ sim_row *sim_database_row(unsigned endpoint, uint64_t batch);
 /** @return 0 when there is one of that number. */
 int sim_database_store(unsigned endpoint, uint64_t batch, const void *bytes, size_t size, int is_foreign);
 void sim_database_mark(unsigned endpoint, const wb_mark *mark);
+/** Its record goes, if it is of that batch; a violation if the store has not its id. */
+void sim_database_forget(unsigned endpoint, const wb_claim *claim);
+/** In a store: make a record as old as the endpoint's, unless there is one. */
+void sim_database_remember(unsigned store, const wb_claim *claim);
 size_t sim_database_clean_up(unsigned endpoint, uint64_t before, size_t limit);
 
 /** The transaction a session works in. */

@@ -25,6 +25,7 @@ typedef enum {
     SIM_CALL_ROLLBACK,
     SIM_CALL_MARK,
     SIM_CALL_LOOK, /* pending, sweep, next_pending, clean_up, clock */
+    SIM_CALL_REMEMBER, /* in a deduplication store */
     SIM_CALL_DELAYED, /* of the delayed message store, what changes it */
     SIM_CALLS
 } sim_call;
@@ -58,6 +59,7 @@ typedef enum {
     SIM_DELAYED_BREAKS,  /* what changes the store of delayed messages ends the connection */
     SIM_MARKS_LOST,      /* marks are made, and the reply ends with the connection */
     SIM_DATABASE_DOWN,
+    SIM_STORE_DOWN, /* that of deduplication */
     SIM_BROKER_DOWN,
     SIM_BROKER_NACKS,
     SIM_BROKER_FORBIDS, /* sending, for want of a privilege */

@@ -41,6 +41,11 @@ sim_fault sim_persistence_enter(wb_storage_session *s, sim_call call, const char
         sim_violation("%s() before a fetch that was begun is ended", where);
     if (s->is_dead)
         return (sim_fault){ WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0 };
+    if (s->endpoint >= SIM_ENDPOINTS_MAX && sim_outage_is_on(SIM_STORE_DOWN)) {
+        s->is_dead = 1;
+        sim_broker_excuse_hand(NULL, 0);
+        return (sim_fault){ WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0 };
+    }
     if (s->is_forbidden && call != SIM_CALL_ROLLBACK) {
         sim_broker_excuse_hand(NULL, sim_fault_strikes(call, 0));
         return (sim_fault){ WB_FATAL, WB_CAUSE_REFUSED, 0 };
@@ -62,6 +67,8 @@ static int persistence_open(wb_persistence *p, wb_storage_session **ret, wb_erro
 {
     sim_step("persistence.open");
     sim_fault fault = sim_fault_draw(SIM_CALL_OPEN_STORAGE);
+    if (p->endpoint >= SIM_ENDPOINTS_MAX && sim_outage_is_on(SIM_STORE_DOWN))
+        fault = (sim_fault){ WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0 };
     if (fault.result != WB_OK)
         return sim_fault_fail(error, fault, "persistence.open");
     *ret = sim_database_open(p->endpoint);
@@ -87,17 +94,17 @@ static int is_free(void *argument)
     return !sim_database_is_claimed(wait->session, wait->claim->id, wait->claim->id_size);
 }
 
-static void expect_ascending(const wb_claim *a, const wb_claim *b)
+static void expect_ascending(const wb_claim *a, const wb_claim *b, const char *where)
 {
     int order = memcmp(a->id, b->id, a->id_size < b->id_size ? a->id_size : b->id_size);
     if (order > 0 || (order == 0 && a->id_size >= b->id_size))
-        sim_violation("begin() claims ids in no order, or one twice");
+        sim_violation("%s() gets ids in no order, or one twice", where);
 }
 
 static int claim_all(wb_storage_session *s, wb_begin *begin)
 {
     for (size_t i = 1; i < begin->claim_count; i++)
-        expect_ascending(&begin->claims[i - 1], &begin->claims[i]);
+        expect_ascending(&begin->claims[i - 1], &begin->claims[i], "begin");
     for (size_t i = 0; i < begin->claim_count; i++) {
         wb_claim *claim = &begin->claims[i];
         claim_wait wait = { s, claim };
@@ -150,6 +157,17 @@ static sim_fault fail_next(wb_storage_session *s, int *next)
     return fault;
 }
 
+/* All of one batch stand together. */
+static void forget_all(wb_storage_session *s, const wb_claim *claims, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        for (size_t j = i; j-- && claims[i - 1].duplicate_of != claims[i].duplicate_of;)
+            if (claims[j].duplicate_of == claims[i].duplicate_of)
+                sim_violation("records to forget are in no order");
+        sim_database_forget(s->endpoint, &claims[i]);
+    }
+}
+
 static int persistence_begin(wb_storage_session *s, wb_begin *begin, wb_error *error)
 {
     sim_fault fault = sim_persistence_enter(s, SIM_CALL_BEGIN, "begin");
@@ -159,6 +177,8 @@ static int persistence_begin(wb_storage_session *s, wb_begin *begin, wb_error *e
     if (fault.result == WB_OK || sim_random(2))
         for (size_t i = 0; i < begin->mark_count; i++)
             sim_database_mark(s->endpoint, &begin->marks[i]);
+    if (fault.result == WB_OK || sim_random(2))
+        forget_all(s, begin->forgotten, begin->forgotten_count);
     if (fault.result != WB_OK)
         return sim_fault_fail(error, fault, "begin");
     sim_transaction_start(&s->own);
@@ -511,6 +531,48 @@ static int persistence_find(wb_storage_session *s, wb_claim *claims, size_t coun
     return WB_OK;
 }
 
+/* ---- deduplication in another store ---- */
+
+static int persistence_forget(wb_storage_session *s, const wb_claim *claims, size_t count, wb_error *error)
+{
+    sim_fault fault = sim_persistence_enter(s, SIM_CALL_MARK, "forget");
+    refuse_inside(s, "forget");
+    if (fault.result == WB_OK || fault.done)
+        forget_all(s, claims, count);
+    if (fault.result != WB_OK)
+        return sim_fault_fail(error, fault, "forget");
+    sim_step("forgotten");
+    return WB_OK;
+}
+
+static int persistence_remember(wb_storage_session *s, const wb_claim *claims, size_t count, wb_error *error)
+{
+    sim_fault fault = sim_persistence_enter(s, SIM_CALL_REMEMBER, "remember");
+    for (size_t i = 0; (fault.result == WB_OK || fault.done) && i < count; i++) {
+        if (i)
+            expect_ascending(&claims[i - 1], &claims[i], "remember");
+        sim_database_remember(s->endpoint, &claims[i]);
+    }
+    s->is_dead |= is_loss(fault.result);
+    if (fault.result != WB_OK)
+        return sim_fault_fail(error, fault, fault.done ? "remember (done)" : "remember");
+    sim_step("remembered");
+    return WB_OK;
+}
+
+/* What a plugin that is nothing else has. */
+wb_persistence_ops sim_store_ops(void)
+{
+    return (wb_persistence_ops){
+        .struct_size = sizeof(wb_persistence_ops),
+        .open = persistence_open,
+        .close = persistence_close,
+        .clean_up = persistence_clean_up,
+        .find = persistence_find,
+        .remember = persistence_remember,
+    };
+}
+
 wb_persistence_ops sim_persistence_ops(void)
 {
     const sim_shape *shape = &the_shape;
@@ -533,5 +595,6 @@ wb_persistence_ops sim_persistence_ops(void)
         .delayed = shape->store || shape->drains ? sim_delayed_ops() : NULL,
         .find = shape->programs ? persistence_find : NULL,
         .take_pending = shape->has_take ? persistence_take : NULL,
+        .forget = shape->apart ? persistence_forget : NULL,
     };
 }

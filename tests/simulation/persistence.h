@@ -16,6 +16,8 @@ struct wb_persistence {
 };
 
 wb_persistence_ops sim_persistence_ops(void);
+/** Of a deduplication store: an instance of that has the number sim_apart(). */
+wb_persistence_ops sim_store_ops(void);
 /** Every call of a session: a scheduling point, then what goes wrong. */
 sim_fault sim_persistence_enter(wb_storage_session *session, sim_call call, const char *where);
 

@@ -35,9 +35,9 @@
 typedef struct {
     char name[16];
     struct wb_transport transport;
-    struct wb_persistence persistence;
+    struct wb_persistence persistence, store;
     wb_transport_ops transport_ops;
-    wb_persistence_ops persistence_ops;
+    wb_persistence_ops persistence_ops, store_ops;
     wb_pipeline pipeline;
     wb_worker workers[WORKERS_MAX];
     wb_housekeeper keeper;
@@ -89,6 +89,7 @@ static void fill_pipeline(endpoint *e)
     const sim_shape *shape = &the_shape;
     e->transport_ops = sim_transport_ops();
     e->persistence_ops = sim_persistence_ops();
+    e->store_ops = sim_store_ops();
     e->pipeline = (wb_pipeline){
         .endpoint = e->name,
         .mode = shape->mode,
@@ -98,6 +99,8 @@ static void fill_pipeline(endpoint *e)
         .transport = &e->transport,
         .persistence_ops = shape->persistence ? &e->persistence_ops : NULL,
         .persistence = shape->persistence ? &e->persistence : NULL,
+        .apart_ops = shape->apart ? &e->store_ops : NULL,
+        .apart = shape->apart ? &e->store : NULL,
         .origin = wb_origin_make(e->name, 1, BODY_MAX),
         .handlers = &handlers,
         .recoverability = { .immediate_retries = shape->retries, 
@@ -126,12 +129,14 @@ static void fill_pipeline(endpoint *e)
     /* the core's follow from where it is in memory */
     e->pipeline.broker.seed = sim_random(1000);
     e->pipeline.database.seed = sim_random(1000);
+    e->pipeline.apart_server.seed = shape->apart ? sim_random(1000) : 0;
 }
 
 static void make_endpoint(endpoint *e, unsigned number)
 {
     (void)snprintf(e->name, sizeof e->name, "endpoint-%u", number);
     e->transport.endpoint = e->persistence.endpoint = number;
+    e->store.endpoint = sim_apart(number);
     fill_pipeline(e);
 }
 

@@ -53,5 +53,6 @@ extern const sim_scenario sim_scenarios_native[];
 extern const sim_scenario sim_scenarios_expiry[];
 extern const sim_scenario sim_scenarios_sessions[];
 extern const sim_scenario sim_scenarios_positions[];
+extern const sim_scenario sim_scenarios_apart[];
 
 #endif

@@ -94,6 +94,7 @@ static void draw_plugins(sim_shape *s)
 {
     s->persistence = s->mode == WB_MODE_TRANSACTION_SCOPE || sim_chance(75);
     s->outbox = s->mode == WB_MODE_RECEIVE_ONLY && s->persistence && sim_chance(70);
+    s->apart = s->outbox && sim_chance(25);
     s->pushes = sim_chance(70);
     s->has_prefetch = s->pushes && sim_chance(80);
     s->has_stop_receiving = sim_chance(70);
@@ -223,7 +224,7 @@ void sim_shape_tell(void)
              "error_size %u keepers %d",
              s->pushes, s->has_prefetch, s->has_stop_receiving, s->has_release, s->has_check, s->has_clock,
              s->has_next_pending, s->has_take, s->delivery_limit, s->error_size_max, s->keepers);
-    sim_tell("positions %d, rebalances %u of 1000", s->positions, s->rebalance_permille);
+    sim_tell("positions %d, rebalances %u of 1000, apart %d", s->positions, s->rebalance_permille, s->apart);
     sim_tell("expires %d, %u of 100", s->expires, s->expire_percent);
     sim_tell("notices_late %d ms audits %d rate_limit %u %d ms", (int)(s->notices_late / WB_MILLISECOND), s->audits,
              s->rate_after, (int)(s->rate_wait / WB_MILLISECOND));

@@ -17,6 +17,7 @@ typedef struct sim_shape {
     int mode; /* WB_MODE_x */
     int persistence, outbox;
     int positions; /* WB_POSITIONS_x (core/pipeline/pipeline.h); then queues have partitions */
+    int apart;     /* ids of what is done with go to a deduplication store */
     unsigned endpoints, processes, workers;
     unsigned retries, batch_max;
     int64_t batch_time;

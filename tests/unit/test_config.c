@@ -96,6 +96,29 @@ static void test_defaults(void **state)
     done(config, &problems);
 }
 
+static void test_deduplication_store(void **state)
+{
+    static const char *const endpoints =
+        "endpoints = (\n"
+        "{ name = \"a\"; transport = { plugin = \"t\"; };\n"
+        "  outbox = { enabled = true; deduplication = {\n"
+        "    store = { plugin = \"p\"; file = \"f\"; }; }; }; },\n"
+        "{ name = \"b\"; transport = { plugin = \"t\"; };\n"
+        "  outbox = { enabled = true; deduplication = {\n"
+        "    store = { file = \"f\"; }; }; }; } );\n";
+    wb_problems problems = { 0 };
+    (void)state;
+    wb_config *config = wb_config_load(conf_write("store.conf", endpoints), &problems);
+    assert_non_null(config);
+    assert_string_equal(config->endpoints[0].outbox.store.plugin, "p");
+    assert_int_equal(config->endpoints[0].outbox.store.at.line, 4);
+    assert_true(config->endpoints[0].outbox.by_id);
+    assert_problem(&problems, "store.conf:7: endpoint \"b\": group \"store\" names no plugin");
+    assert_error_count(&problems, 1);
+    wb_config_free(config);
+    wb_problems_free(&problems);
+}
+
 static void test_deduplication(void **state)
 {
     static const char *const endpoints = "endpoints = (\n"
@@ -386,6 +409,7 @@ int main(void)
         cmocka_unit_test(test_sample),
         cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_deduplication),
+        cmocka_unit_test(test_deduplication_store),
         cmocka_unit_test(test_on_endpoint_failure),
         cmocka_unit_test(test_all_errors_in_one_run),
         cmocka_unit_test(test_types),

@@ -40,6 +40,8 @@ static void test_states(void **state)
     assert_judged(&(wb_health_facts){ .is_stopping = 1, .is_starting = 1, .gave_up = 1 }, WB_HEALTH_STOPPING, NULL);
     assert_judged(&(wb_health_facts){ .broker_is_away = 1 }, WB_HEALTH_DEGRADED, "the broker is away");
     assert_judged(&(wb_health_facts){ .database_is_away = 1, .troubled = 2 }, WB_HEALTH_DEGRADED, "the database is away");
+    assert_judged(&(wb_health_facts){ .store_is_away = 1, .troubled = 2 }, WB_HEALTH_DEGRADED,
+                  "the deduplication store is away");
     assert_judged(&(wb_health_facts){ .broker_is_away = 1, .database_is_away = 1 }, WB_HEALTH_DEGRADED,
                   "the broker and the database are away");
     assert_judged(&(wb_health_facts){ .gave_up = 1, .broker_is_away = 1 }, WB_HEALTH_DEGRADED, "workers gave up");

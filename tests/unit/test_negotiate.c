@@ -290,6 +290,32 @@ static void test_send_only(void **state)
                                                      "a send-only endpoint (line 2) has none"));
 }
 
+static void test_store(void **state)
+{
+    wb_negotiation_input input = sound();
+    (void)state;
+    input.store = (wb_party){ "ids", WB_CAP_REMEMBER, NULL, AT(8) };
+    expect_conflict(&input, WB_CONFLICT_STORE_PERSISTENCE, 8, "cannot hand its ids to a store");
+    input.persistence.capabilities |= WB_CAP_FORGET;
+    assert_true(expect_plan(&input).by_id);
+    input.store.capabilities = WB_CAP_OUTBOX;
+    expect_conflict(&input, WB_CONFLICT_STORE_UNSUITED, 8, "persistence \"ids\" cannot remember ids for another one");
+    input.store.capabilities = WB_CAP_REMEMBER;
+    input.by_at = (wb_conf_origin)AT(9);
+    input.by_position = 1;
+    input.transport.capabilities |= WB_CAP_POSITION;
+    input.persistence.capabilities |= WB_CAP_POSITIONS;
+    expect_conflict(&input, WB_CONFLICT_STORE_POSITION, 8, "use by = [\"id\", \"position\"]");
+    input.by_id = 1;
+    (void)expect_plan(&input);
+    input.by_at.is_set = 0;
+    input.outbox = 0;
+    expect_conflict(&input, WB_CONFLICT_STORE_WITHOUT_OUTBOX, 8, "use outbox = { enabled = true; ... }");
+    input.store.name = NULL;
+    input.persistence.capabilities = WB_CAP_REMEMBER;
+    expect_conflict(&input, WB_CONFLICT_PERSISTENCE_UNSUITED, input.persistence.at.line, "can only remember ids");
+}
+
 static void test_positions(void **state)
 {
     wb_negotiation_input input = sound();
@@ -397,6 +423,7 @@ int main(void)
         cmocka_unit_test(test_handlers_are_needed),
         cmocka_unit_test(test_send_only),
         cmocka_unit_test(test_positions),
+        cmocka_unit_test(test_store),
         cmocka_unit_test(test_sessions),
         cmocka_unit_test(test_sessions_of_send_only),
         cmocka_unit_test(test_all_conflicts_at_once),

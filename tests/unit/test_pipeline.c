@@ -316,6 +316,7 @@ static void test_the_clock_jumps(void **state)
     static const unsigned wanted[] = { 1, 1, 2, 2, 3 };
     wb_error error = { 0 };
     wb_cleaning cleaning = { .pace = wb_cleaner_pace_init() };
+    const wb_records records = { &storage_ops, NULL };
     int64_t start = INT64_C(1700000000) * WB_SECOND;
     (void)state;
     pipeline.persistence_ops = &storage_ops;
@@ -323,7 +324,7 @@ static void test_the_clock_jumps(void **state)
     for (size_t i = 0; i < sizeof days / sizeof days[0]; i++) {
         wall = start + days[i] * 24 * 3600 * WB_SECOND;
         assert_int_equal(wb_pipeline_ask_time(&pipeline, NULL, &error), WB_OK); /* a worker reconnects */
-        assert_int_equal(wb_clean_up(&pipeline, NULL, WB_SECOND, &cleaning, WB_NEVER, &error), WB_OK);
+        assert_int_equal(wb_clean_up(&pipeline, &records, WB_SECOND, &cleaning, WB_NEVER, &error), WB_OK);
         assert_int_equal(cleaned, wanted[i]);
     }
 }
