@@ -261,7 +261,7 @@ static void audit_effects(const sim_message *m)
         sim_violation("message %u (%s) has an effect", NAME(m));
     if (flags_of(m) & SIM_MUST_FAIL && !effects(m) && !moved(m) && !m->vanished &&
         !(flags_of(m) & SIM_STAYS) && m->place == SIM_GONE && !is_parked_for_a_copy(m) &&
-        !has_come_back(m))
+        !(!the_shape.keepers && is_whole_in_a_row(m)) && !has_come_back(m))
         sim_violation("message %u (%s) is not in the error queue", NAME(m));
     if (moved(m) && effects(m) && !(flags_of(m) & SIM_EFFECT_ANYWAY) && !has_copies(m) &&
         the_shape.persistence && !is_excusable(m))
