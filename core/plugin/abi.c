@@ -13,7 +13,7 @@
 #define END_OF(type, field) (offsetof(type, field) + sizeof(((const type *)0)->field))
 #define REASON_SIZE 512
 
-/* An operation: always needed (capabilities 0), or when one of these bits is set. */
+/* An operation: always needed (capabilities 0), or when one of these bits is set, or of batches. */
 typedef struct {
     const char *name;
     size_t offset;
@@ -21,6 +21,8 @@ typedef struct {
 } operation;
 
 #define ALWAYS 0
+/* Of all but a plugin that remembers ids for others and can do nothing else. */
+#define BATCHES (~WB_CAP_REMEMBER)
 #define TRANSACTION (WB_CAP_MODE_SENDS_ATOMIC | WB_CAP_MODE_TRANSACTION_SCOPE)
 #define SCOPE WB_CAP_MODE_TRANSACTION_SCOPE
 #define T(field) #field, offsetof(wb_transport_ops, field)
@@ -43,11 +45,11 @@ static const operation persistence_operations[] = {
     { P(create), ALWAYS },          { P(destroy), ALWAYS },
     { P(schema), ALWAYS },          { P(install), ALWAYS },
     { P(verify), ALWAYS },          { P(open), ALWAYS },
-    { P(close), ALWAYS },           { P(begin), ALWAYS },
-    { P(interface), ALWAYS },       { P(check), ALWAYS },
-    { P(commit), ALWAYS },          { P(rollback), ALWAYS },
+    { P(close), ALWAYS },           { P(begin), BATCHES },
+    { P(interface), BATCHES },      { P(check), BATCHES },
+    { P(commit), BATCHES },         { P(rollback), BATCHES },
     { P(mark), WB_CAP_OUTBOX },     { P(pending), WB_CAP_OUTBOX },
-    { P(sweep), WB_CAP_OUTBOX },    { P(clean_up), WB_CAP_OUTBOX },
+    { P(sweep), WB_CAP_OUTBOX },    { P(clean_up), WB_CAP_OUTBOX | WB_CAP_REMEMBER },
     { P(join), WB_CAP_JOIN_TRANSPORT },
     { P(shared_resource), WB_CAP_JOIN_TRANSPORT },
     { P(delayed), WB_CAP_DELAY_STORE | WB_CAP_DELAY_WITH_COMMIT },
@@ -131,14 +133,25 @@ static int has_operation(const void *ops, size_t offset)
     return function != NULL;
 }
 
+static int is_always_needed(const operation *wanted)
+{
+    return wanted->capabilities == ALWAYS || wanted->capabilities == BATCHES;
+}
+
+static int is_needed(const wb_plugin *plugin, const operation *wanted)
+{
+    if (wanted->capabilities == BATCHES)
+        return plugin->capabilities != WB_CAP_REMEMBER;
+    return is_always_needed(wanted) || (plugin->capabilities & wanted->capabilities);
+}
+
 static int check_table(const wb_plugin *plugin, const void *ops, const operation *wanted, char *reason)
 {
     for (; wanted->name; wanted++) {
-        int is_needed = !wanted->capabilities || (plugin->capabilities & wanted->capabilities);
-        if (!is_needed || has_operation(ops, wanted->offset))
+        if (!is_needed(plugin, wanted) || has_operation(ops, wanted->offset))
             continue;
         (void)snprintf(reason, REASON_SIZE, "%s its operation \"%s\" is missing",
-                       wanted->capabilities ? "it promises a capability, but" : "it is incomplete:",
+                       is_always_needed(wanted) ? "it is incomplete:" : "it promises a capability, but",
                        wanted->name);
         return WB_FATAL;
     }

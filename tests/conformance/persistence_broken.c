@@ -38,7 +38,10 @@ static const char *const bugs[] = { "none", "ids_ignore_case", "ids_lose_blanks"
                                     "rows_are_everybodys", "takes_what_is_gone",
                                     "written_comes_again", "written_waits_for_nothing", "written_loses_keys",
                                     "written_in_pieces", "written_to_anybody", "written_of_any_form", "claims_are_always_new",
-                                    "positions_unlocked", "positions_not_set_back", NULL };
+                                    "positions_unlocked", "positions_not_set_back",
+                                    "forgets_nothing", "forget_takes_any_batch", "forgotten_rolls_back",
+                                    "remember_overwrites", "remembers_late", "remembers_part",
+                                    "remembers_by_looking", NULL };
 enum { NONE, IDS_IGNORE_CASE, IDS_LOSE_BLANKS, IDS_END_AT_NUL, CLAIMS_BY_LOOKING, FORGETS_RELEASED,
        TRUNCATES_OPERATIONS, MARKS_ROLL_BACK, REST_IS_DROPPED, CLEAN_UP_TAKES_PENDING,
        SWEEPS_NEWEST_FIRST, REFUSED_COMMIT_IS_OK, CLOSE_COMMITS, DOUBT_IS_OK, DOUBT_IS_NOTHING,
@@ -48,9 +51,11 @@ enum { NONE, IDS_IGNORE_CASE, IDS_LOSE_BLANKS, IDS_END_AT_NUL, CLAIMS_BY_LOOKING
        FINDS_NOTHING, UUIDS_IN_ANY_CASE, UUIDS_UNESCAPED, GUESSES_ARE_EXACT,
        COUNTS_WHAT_IS_PENDING, LISTS_AS_A_SWEEP, HEADS_ARE_WHOLE, ROWS_ARE_EVERYBODYS, TAKES_WHAT_IS_GONE,
        WRITTEN_COMES_AGAIN, WRITTEN_WAITS_FOR_NOTHING, WRITTEN_LOSES_KEYS, WRITTEN_IN_PIECES, WRITTEN_TO_ANYBODY, WRITTEN_OF_ANY_FORM,
-       CLAIMS_ARE_ALWAYS_NEW, POSITIONS_UNLOCKED, POSITIONS_NOT_SET_BACK };
+       CLAIMS_ARE_ALWAYS_NEW, POSITIONS_UNLOCKED, POSITIONS_NOT_SET_BACK,
+       FORGETS_NOTHING, FORGET_TAKES_ANY_BATCH, FORGOTTEN_ROLLS_BACK,
+       REMEMBER_OVERWRITES, REMEMBERS_LATE, REMEMBERS_PART, REMEMBERS_BY_LOOKING };
 
-#define CLAIMS_MAX 1024
+#define CLAIMS_MAX 2048
 #define MARKS_MAX 1024
 #define POSITIONS_MAX 8
 
@@ -59,7 +64,14 @@ static int32_t bug;
 static size_t bug_offset;
 static wb_host some_host; /* a copy: instances come and go */
 
-/* What a session's open transaction withholds from the base. */
+/* Copies of claims. */
+typedef struct {
+    wb_claim claims[CLAIMS_MAX];
+    char texts[CLAIMS_MAX][256];
+    size_t count;
+} ids;
+
+/* What a session's open transaction withholds from the base, and what the session does. */
 typedef struct {
     wb_storage_session *session; /* NULL: a free place */
     int is_open;
@@ -73,6 +85,8 @@ typedef struct {
     size_t position_count;
     wb_position looked[POSITIONS_MAX];
     size_t looked_count;
+    ids forgotten;
+    ids remembered;
 } withheld;
 
 #define SESSIONS_MAX 64
@@ -119,6 +133,7 @@ static size_t mangle_uuid(char *text, size_t size)
     return bug == UUIDS_UNESCAPED ? key.size : size;
 }
 
+/* What duplicate_of says stays. */
 static void mangle(const wb_claim *claims, size_t count, wb_claim *ret_claims, char (*texts)[256])
 {
     for (size_t i = 0; i < count; i++) {
@@ -127,8 +142,17 @@ static void mangle(const wb_claim *claims, size_t count, wb_claim *ret_claims, c
         for (size_t at = 0; bug == IDS_IGNORE_CASE && at < size; at++)
             texts[i][at] = (char)tolower((unsigned char)texts[i][at]);
         size = mangle_uuid(texts[i], size);
-        ret_claims[i] = (wb_claim){ texts[i], size, 0 };
+        ret_claims[i] = (wb_claim){ texts[i], size, claims[i].duplicate_of };
     }
+}
+
+/* Behind what is there already, as far as there is room. */
+static void withhold(ids *all, const wb_claim *claims, size_t count)
+{
+    const size_t room = CLAIMS_MAX - all->count;
+    const size_t taken = count < room ? count : room;
+    mangle(claims, taken, all->claims + all->count, all->texts + all->count);
+    all->count += taken;
 }
 
 /* ---- whose fault ------------------------------------------------------------------------- */
@@ -200,6 +224,93 @@ static int write_positions(wb_storage_session *session, withheld *mine, wb_error
     return result == WB_OK ? base->commit(session, &commit, error) : result;
 }
 
+/* ---- apart ------------------------------------------------------------------------------- */
+
+/* Whatever batch has the ids now. */
+static int forget_any(wb_storage_session *session, ids *all, wb_error *error)
+{
+    int result = base->find(session, all->claims, all->count, error);
+    return result == WB_OK ? base->forget(session, all->claims, all->count, error) : result;
+}
+
+static int broken_forget(wb_storage_session *session, const wb_claim *claims, size_t count, wb_error *error)
+{
+    ids *all = calloc(1, sizeof *all);
+    withhold(all, claims, count);
+    int result = bug == FORGETS_NOTHING          ? WB_OK
+                 : bug == FORGET_TAKES_ANY_BATCH ? forget_any(session, all, error)
+                                                 : base->forget(session, all->claims, all->count, error);
+    free(all);
+    return result;
+}
+
+/* The same in begin(); or with the transaction that begins. */
+static void break_forgotten(wb_storage_session *session, wb_begin *begin, withheld *mine, wb_error *error)
+{
+    if (!begin->forgotten_count)
+        return;
+    if (bug == FORGOTTEN_ROLLS_BACK)
+        withhold(&mine->forgotten, begin->forgotten, begin->forgotten_count);
+    else
+        (void)broken_forget(session, begin->forgotten, begin->forgotten_count, error);
+    begin->forgotten_count = 0;
+}
+
+/* The last one counts. */
+static int overwrite(wb_storage_session *session, const ids *all, wb_error *error)
+{
+    ids *old = calloc(1, sizeof *old);
+    withhold(old, all->claims, all->count);
+    int result = forget_any(session, old, error);
+    free(old);
+    return result == WB_OK ? base->remember(session, all->claims, all->count, error) : result;
+}
+
+/* First a look, then all that was not there: by a statement that fails if it is there by then. */
+static int look_and_claim(wb_storage_session *session, const ids *all, wb_error *error)
+{
+    int result = WB_OK;
+    for (size_t i = 0; i < all->count && result == WB_OK; i++) {
+        wb_claim found = all->claims[i];
+        wb_begin begin = { .struct_size = sizeof begin, .batch = all->claims[i].duplicate_of };
+        wb_commit commit = { .struct_size = sizeof commit, .batch = begin.batch, .claims = &found, .claim_count = 1 };
+        result = base->find(session, &found, 1, error);
+        if (result != WB_OK || found.duplicate_of)
+            continue;
+        result = base->begin(session, &begin, error);
+        if (result == WB_OK)
+            result = base->commit(session, &commit, error);
+    }
+    return result;
+}
+
+/* By itself; or when the session is closed. */
+static int broken_remember(wb_storage_session *session, const wb_claim *claims, size_t count, wb_error *error)
+{
+    ids *all = calloc(1, sizeof *all);
+    int result = WB_OK;
+    withhold(all, claims, count);
+    switch (bug) {
+    case REMEMBERS_LATE: withhold(&place_of(session)->remembered, claims, count); break;
+    case REMEMBER_OVERWRITES: result = overwrite(session, all, error); break;
+    case REMEMBERS_BY_LOOKING: result = look_and_claim(session, all, error); break;
+    case REMEMBERS_PART: result = base->remember(session, all->claims, count < 500 ? count : 500, error); break;
+    default: result = base->remember(session, all->claims, all->count, error); break;
+    }
+    free(all);
+    return result == WB_IN_DOUBT && bug == DOUBT_IS_OK ? WB_OK : result;
+}
+
+/* What the session itself has remembered it finds. */
+static void find_withheld(const ids *remembered, wb_claim *claims, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        for (size_t n = 0; n < remembered->count && !claims[i].duplicate_of; n++)
+            if (claims[i].id_size == remembered->claims[n].id_size &&
+                memcmp(claims[i].id, remembered->claims[n].id, claims[i].id_size) == 0)
+                claims[i].duplicate_of = remembered->claims[n].duplicate_of;
+}
+
 static int broken_begin(wb_storage_session *session, wb_begin *begin, wb_error *error)
 {
     wb_claim *claims = calloc(CLAIMS_MAX, sizeof *claims);
@@ -209,7 +320,8 @@ static int broken_begin(wb_storage_session *session, wb_begin *begin, wb_error *
     mangled.claims = claims;
     mangle(begin->claims, begin->claim_count, claims, texts);
     mine->batch = begin->batch;
-    mine->mark_count = mine->position_count = 0;
+    mine->mark_count = mine->position_count = mine->forgotten.count = 0;
+    break_forgotten(session, &mangled, mine, error);
     if (bug == POSITIONS_UNLOCKED && begin->position_count) {
         (void)read_positions(session, begin, mine, error);
         mangled.position_count = 0;
@@ -235,9 +347,12 @@ static int commit_mangled(wb_storage_session *session, wb_commit *commit, wb_err
 {
     wb_claim *claims = calloc(CLAIMS_MAX, sizeof *claims);
     char(*texts)[256] = calloc(CLAIMS_MAX, sizeof *texts);
+    ids *late = calloc(1, sizeof *late);
     wb_commit mangled = *commit;
     mangle(commit->released, commit->released_count, claims, texts);
     mangled.released = claims;
+    withhold(late, commit->claims, commit->claim_count);
+    mangled.claims = late->claims;
     if (bug == FORGETS_RELEASED)
         mangled.released_count = 0;
     if (bug == PARKS_NOTHING && !place_of(session)->has_claims)
@@ -256,6 +371,7 @@ static int commit_mangled(wb_storage_session *session, wb_commit *commit, wb_err
     if (result == WB_OK)
         result = base->commit(session, &mangled, error);
     commit->failed_item = mangled.failed_item;
+    free(late);
     free(claims);
     free(texts);
     return result;
@@ -270,6 +386,8 @@ static int broken_commit(wb_storage_session *session, wb_commit *commit, wb_erro
         result = write_positions(session, mine, error);
     if (result == WB_OK && mine->mark_count)
         result = base->mark(session, mine->marks, mine->mark_count, error);
+    if (result == WB_OK && mine->forgotten.count)
+        result = base->forget(session, mine->forgotten.claims, mine->forgotten.count, error);
     if (bug == REFUSED_COMMIT_IS_OK && (result == WB_RETRY || result == WB_ABORT))
         return WB_OK;
     if (result == WB_IN_DOUBT && bug == DOUBT_IS_OK)
@@ -285,15 +403,23 @@ static int broken_rollback(wb_storage_session *session, wb_error *error)
     return base->rollback(session, error);
 }
 
-static int broken_find(wb_storage_session *session, wb_claim *claims, size_t count, wb_error *error)
+static int find_by_claiming(wb_storage_session *session, wb_claim *claims, size_t count, wb_error *error)
 {
     wb_begin begin = { .struct_size = sizeof begin, .batch = 1, .claims = claims, .claim_count = count };
-    int result = bug == FINDS_BY_CLAIMING ? base->begin(session, &begin, error)
-                                          : base->find(session, claims, count, error);
-    if (result == WB_OK && bug == FINDS_BY_CLAIMING)
-        result = base->rollback(session, error);
-    for (size_t i = 0; bug == FINDS_NOTHING && i < count; i++)
-        claims[i].duplicate_of = 0;
+    int result = base->begin(session, &begin, error);
+    return result == WB_OK ? base->rollback(session, error) : result;
+}
+
+static int broken_find(wb_storage_session *session, wb_claim *claims, size_t count, wb_error *error)
+{
+    ids *all = calloc(1, sizeof *all);
+    withhold(all, claims, count);
+    int result = bug == FINDS_BY_CLAIMING ? find_by_claiming(session, all->claims, all->count, error)
+                                          : base->find(session, all->claims, all->count, error);
+    for (size_t i = 0; i < all->count; i++)
+        claims[i].duplicate_of = bug == FINDS_NOTHING ? 0 : all->claims[i].duplicate_of;
+    find_withheld(&place_of(session)->remembered, claims, count);
+    free(all);
     return result;
 }
 
@@ -311,7 +437,12 @@ static void broken_close(wb_storage_session *session)
     wb_commit commit = { .struct_size = sizeof commit, .batch = mine->batch };
     if (bug == CLOSE_COMMITS && mine->is_open)
         (void)base->commit(session, &commit, NULL);
-    *mine = (withheld){ .session = NULL };
+    if (mine->remembered.count)
+        (void)base->remember(session, mine->remembered.claims, mine->remembered.count, NULL);
+    mine->is_open = 0;
+    mine->mark_count = mine->claim_count = mine->position_count = mine->looked_count = 0;
+    mine->forgotten.count = mine->remembered.count = 0;
+    mine->session = NULL;
     base->close(session);
 }
 
@@ -580,6 +711,8 @@ const wb_plugin *JOIN(broken_, JOIN(BASE, _LTX_wb_plugin))(void)
     ops.count_records = broken_count;
     ops.list_pending = broken_list;
     ops.take_pending = broken_take;
+    ops.forget = broken_forget;
+    ops.remember = broken_remember;
     if (WB_HAS(base, wb_persistence_ops, clock))
         ops.clock = broken_clock;
     ops.delayed = NULL; /* delayed_broken.c */

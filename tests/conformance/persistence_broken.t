@@ -65,6 +65,13 @@ skip written: the request of a settle is lost
 skip written: the reply of a settle is lost
 skip positions: the request of a commit is lost
 skip positions: the reply of a commit is lost
+skip forget: the connection is cut before
+skip forget: the request is lost
+skip forget: the reply is lost
+skip remember: the connection is cut before
+skip remember: the request is lost
+skip remember: the reply is lost
+skip remember: crash: what was reported survives
 END
 # Delayed stores are broken in another test; these declare none.
 configure none
@@ -78,22 +85,33 @@ fail ids that differ in case are two ids
 fail ids that are one UUID, spelled in many ways, are many ids
 fail ids that look like a UUID kept in 17 bytes are others
 fail ids of one byte, every byte
+fail forget: ids of all kinds
+fail remember: ids of all kinds, each of its batch
 END
 try uuids_in_any_case <<'END'
 fail ids that are one UUID, spelled in many ways, are many ids
+fail forget: ids of all kinds
+fail remember: ids of all kinds, each of its batch
 END
 try uuids_unescaped <<'END'
 fail ids that look like a UUID kept in 17 bytes are others
+fail forget: ids of all kinds
+fail remember: ids of all kinds, each of its batch
 END
 try ids_lose_blanks <<'END'
 fail ids that differ in blanks at their ends are two ids
 fail ids that are one UUID, spelled in many ways, are many ids
+fail forget: ids of all kinds
+fail remember: ids of all kinds, each of its batch
 END
 try ids_end_at_nul <<'END'
 fail ids that differ in NUL bytes at their end are two ids
 fail ids that differ after a NUL byte are two ids
 fail ids that are one UUID, spelled in many ways, are many ids
 fail ids that look like a UUID kept in 17 bytes are others
+fail forget: ids of all kinds
+fail remember: ids of all kinds, each of its batch
+fail late: many with one commit, all or none of them
 END
 try forgets_released <<'END'
 fail claims that were committed are given back under their number, and only those
@@ -134,6 +152,8 @@ fail marks made in begin() stand after a rollback
 fail marks made in begin() stand when the session is closed
 fail begin() makes marks without a batch, too
 fail begin() makes a thousand marks
+fail forget: in begin(), it stands after a rollback
+fail forget: in begin(), it stands when the session is closed
 END
 try rest_is_dropped <<'END'
 fail a mark with a rest shrinks the pending row
@@ -182,6 +202,7 @@ try close_commits <<'END'
 fail closing a session leaves nothing of its open transaction
 fail a claim waits for the transaction that holds it, ours when its session is closed
 fail marks made in begin() stand when the session is closed
+fail forget: in begin(), it stands when the session is closed
 END
 try walks_on_the_spot <<'END'
 fail next_pending() walks over the rows in order, one a call
@@ -274,6 +295,20 @@ fail late: a commit waits for the transaction that holds its id, and is made aft
 fail late: a claim replaces the record it is told to, and no other
 fail late: and is made where that is not there
 fail late: a commit that is refused replaces nothing
+fail remember: an id is found by every session at once
+fail remember: an id that has a record keeps that
+fail remember: an id is found by another instance, and later
+fail remember: a process killed after it has remembered
+fail remember: ids of all kinds, each of its batch
+fail remember: many in one call, of many batches
+fail remember: the same id is two ids for two endpoints
+fail remember: a clean-up deletes by age
+fail remember: under the longest name of a store
+fail remember: four sessions, the same ids at once
+fail remember: nothing is left open
+fail remember: claims meet it, and it keeps their records
+fail remember: it waits for the transaction that holds its id, which has it after its commit
+fail remember: it waits for the transaction that holds its id, and has it after its rollback
 END
 try written_comes_again <<'END'
 fail written: a fetch ends with the row that reaches 32 MiB
@@ -323,6 +358,54 @@ try heads_are_whole <<'END'
 fail list_pending() lists rows in order, whole or their heads
 fail list_pending() lists many rows, large ones and one of no bytes
 fail list_pending() waits for nobody
+END
+wait
+try forgets_nothing <<'END'
+fail forget: what is forgotten is new when it is claimed again
+fail forget: only the record of that batch goes, and nothing else of it
+fail forget: what is not there is no error
+fail forget: ids of all kinds
+fail forget: many in one call, of several batches
+fail forget: in begin(), with marks and claims, and a commit
+fail forget: in begin(), it stands after a rollback
+fail forget: in begin(), it stands when the session is closed
+fail forget: in begin(), without a batch and without marks
+fail forget: in begin(), what is claimed there again is new
+END
+try forget_takes_any_batch <<'END'
+fail forget: only the record of that batch goes, and nothing else of it
+END
+try forgotten_rolls_back <<'END'
+fail forget: in begin(), it stands after a rollback
+fail forget: in begin(), it stands when the session is closed
+fail forget: in begin(), without a batch and without marks
+fail forget: in begin(), what is claimed there again is new
+END
+try remember_overwrites <<'END'
+fail remember: an id that has a record keeps that
+fail remember: nothing is left open
+fail remember: claims meet it, and it keeps their records
+may remember: four sessions, the same ids at once
+END
+try remembers_late <<'END'
+fail remember: an id is found by every session at once
+fail remember: an id that has a record keeps that
+fail remember: a process killed after it has remembered
+fail remember: many in one call, of many batches
+fail remember: a clean-up deletes by age
+fail remember: four sessions, the same ids at once
+fail remember: nothing is left open
+fail remember: claims meet it, and it keeps their records
+fail remember: it waits for the transaction that holds its id, which has it after its commit
+fail remember: it waits for the transaction that holds its id, and has it after its rollback
+END
+try remembers_part <<'END'
+fail remember: many in one call, of many batches
+END
+# whether two look before either claims is a matter of threads
+try remembers_by_looking <<'END'
+may remember: four sessions, the same ids at once
+fail remember: it waits for the transaction that holds its id, which has it after its commit
 END
 wait
 

@@ -46,6 +46,7 @@ skip crash: between a commit and its reply, all or nothing
 skip crash: in begin(), nothing is left
 skip crash: before a commit, nothing happened
 skip crash: before a mark, the row is there
+skip remember: crash: what was reported survives
 END
 # Delayed stores are broken in another test; these declare none.
 configure none

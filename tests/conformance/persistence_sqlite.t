@@ -51,6 +51,13 @@ skip written: the request of a settle is lost
 skip written: the reply of a settle is lost
 skip positions: the request of a commit is lost
 skip positions: the reply of a commit is lost
+skip forget: the connection is cut before
+skip forget: the request is lost
+skip forget: the reply is lost
+skip remember: the connection is cut before
+skip remember: the request is lost
+skip remember: the reply is lost
+skip remember: crash: what was reported survives
 skip delayed: crash: in store(), all or nothing
 skip delayed: crash: in remove(), all or nothing
 END

@@ -53,6 +53,9 @@ static const char *const templates[WB_SQL_COUNT] = {
     [WB_SQL_ROLLBACK] = "ROLLBACK",
     [WB_SQL_LOOKUP] = "SELECT key, batch FROM {dedup} WHERE key = ANY ($1::bytea[]) ORDER BY key",
     [WB_SQL_RELEASE] = "DELETE FROM {dedup} WHERE key = ANY ($1::bytea[]) AND batch = $2::bigint",
+    [WB_SQL_FORGET] = "DELETE FROM {dedup} WHERE key = ANY ($1::bytea[]) AND batch = $2::bigint",
+    [WB_SQL_REMEMBER] = "INSERT INTO {dedup} (key, batch) "
+                        "SELECT * FROM unnest($1::bytea[], $2::bigint[]) ON CONFLICT (key) DO NOTHING",
     [WB_SQL_SHRINK] = "UPDATE {pending} SET operations = $2::bytea WHERE batch = $1::bigint",
     [WB_SQL_PENDING] = "SELECT batch, operations FROM {pending} WHERE batch = ANY ($1::bigint[])",
     [WB_SQL_LOCK_IN_TRANSACTION] = LOCK("$1::text"),

@@ -213,6 +213,8 @@ static const struct {
     { WB_SQL_CLAIM_LATE, "CLAIM_LATE", "CLAIM_LATE" },
     { WB_SQL_STORE, "STORE", "STORE" },
     { WB_SQL_MARK, "MARK", "MARK" },
+    { WB_SQL_FORGET, "FORGET", "FORGET" },
+    { WB_SQL_REMEMBER, "REMEMBER", "REMEMBER" },
     { WB_SQL_COMMIT, "COMMIT", "COMMIT" },
     { WB_SQL_ROLLBACK, "ROLLBACK", "ROLLBACK" },
     { WB_SQL_LOOKUP, "LOOKUP", "LOOKUP" },

@@ -274,21 +274,34 @@ static int mark_all(wb_client *client, const wb_found *found)
     return wb_client_check(client, r, WB_OK, "mark what was swept");
 }
 
-int wb_client_empties(wb_client *client)
+static int marks_pending(wb_client *client)
 {
     wb_found *found = wb_alloc(sizeof *found);
-    size_t deleted = 1;
-    int r = WB_OK, good = 1;
+    int good;
     do {
-        r = wb_client_sweep(client, WB_BATCH_END, WB_FOUND_MAX, found);
+        int r = wb_client_sweep(client, WB_BATCH_END, WB_FOUND_MAX, found);
         free(found->operations);
         good = wb_client_check(client, r, WB_OK, "sweep") && mark_all(client, found);
     } while (good && found->count);
+    free(found);
+    return good;
+}
+
+static int deletes_records(wb_client *client)
+{
+    size_t deleted = 1;
+    int good = 1;
     for (int i = 0; good && deleted && i < CLEAN_UP_TRIES; i++) {
-        r = wb_client_clean_up(client, WB_BATCH_END, CLEAN_UP_STEP, &deleted);
+        int r = wb_client_clean_up(client, WB_BATCH_END, CLEAN_UP_STEP, &deleted);
         good = wb_client_check(client, r, WB_OK, "clean up");
     }
-    free(found);
-    return good && wb_kit_check(client->kit, deleted == 0, "the store cannot be emptied") &&
+    return good && wb_kit_check(client->kit, deleted == 0, "the store cannot be emptied");
+}
+
+int wb_client_empties(wb_client *client)
+{
+    const uint64_t capabilities = client->kit->plugin->capabilities;
+    return (!(capabilities & WB_CAP_OUTBOX) || marks_pending(client)) &&
+           (!(capabilities & (WB_CAP_OUTBOX | WB_CAP_REMEMBER)) || deletes_records(client)) &&
            wb_client_forgets(client);
 }

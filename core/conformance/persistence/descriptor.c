@@ -24,11 +24,12 @@ static void is_well_formed(wb_kit *kit)
                  "its summary is not one line");
 }
 
-/* In transaction_scope there is nothing but join(); in any other mode the outbox. */
+/* In transaction_scope there is nothing but join(); in any other mode the outbox; and a store of ids serves the
+ * outbox of another. */
 static void does_something(wb_kit *kit)
 {
-    wb_kit_check(kit, (kit->plugin->capabilities & (WB_CAP_OUTBOX | WB_CAP_JOIN_TRANSPORT)) != 0,
-                 "it declares neither an outbox nor that it joins transports");
+    wb_kit_check(kit, (kit->plugin->capabilities & (WB_CAP_OUTBOX | WB_CAP_JOIN_TRANSPORT | WB_CAP_REMEMBER)) != 0,
+                 "it declares neither an outbox, nor that it joins transports, nor that it remembers ids");
 }
 
 static void declares_nothing_of_transports(wb_kit *kit)

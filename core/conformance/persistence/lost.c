@@ -280,14 +280,22 @@ static int connect_client(attempt *one)
     return one->trial->prepare(one->client);
 }
 
+static int call_again(wb_client *client)
+{
+    wb_claim claim = WB_CLAIM("order-9");
+    if (client->kit->plugin->capabilities & WB_CAP_OUTBOX)
+        return wb_client_begin(client, WB_BATCH(9), &claim, 1);
+    wb_error_clear(&client->error);
+    return client->ops->find(client->session, &claim, 1, &client->error);
+}
+
 /* What is lost stays lost, until the session is opened anew. */
 static void check_after_loss(attempt *one, int is_sent)
 {
     wb_kit *kit = one->kit;
-    wb_claim claim = WB_CLAIM("order-9");
     wb_kit_check(kit, one->trial->allowed & WB_ONE_OF(one->result), "the connection broke and the call was %s: %s",
                  wb_result_name(one->result), one->client->error.text);
-    int r = wb_client_begin(one->client, WB_BATCH(9), &claim, 1);
+    int r = call_again(one->client);
     wb_kit_check(kit, r == WB_NOT_CONNECTED, "the next call on the lost session is %s: %s",
                  wb_result_name(r), one->client->error.text);
     wb_client_close(one->client);

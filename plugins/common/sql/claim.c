@@ -125,7 +125,7 @@ static int start_over(wb_storage_session *session, wb_begin *begin, uint64_t *re
 
     driver->start(session);
     driver->queue(session, WB_SQL_ROLLBACK, NULL, 0, NULL);
-    driver->queue_begin(session, NULL, 0);
+    driver->queue_begin(session, NULL);
     int result = driver->run(session, NULL);
     if (result == WB_OK)
         result = wb_sql_claim_positions(session, begin);

@@ -31,7 +31,7 @@ void wb_sql_delayed_begin(wb_storage_session *session)
     wb_sql_session *s = wb_sql_of(session);
     s->outbox->driver->start(session);
     s->state = WB_SQL_OPEN;
-    s->outbox->driver->queue_begin(session, NULL, 0);
+    s->outbox->driver->queue_begin(session, NULL);
     queue_plan(session);
 }
 
@@ -45,14 +45,6 @@ int wb_sql_delayed_commit(wb_storage_session *session, const char *crash_point)
     else if (result != WB_OK)
         wb_sql_undo(session);
     return result;
-}
-
-int wb_sql_delayed_report(wb_storage_session *session, const char *action, wb_error *error)
-{
-    wb_sql_session *s = wb_sql_of(session);
-    if (s->state == WB_SQL_LOST && s->failure.result == WB_NOT_CONNECTED)
-        s->failure.result = WB_IN_DOUBT;
-    return wb_sql_report(session, action, error);
 }
 
 int wb_sql_delayed_no_memory(wb_storage_session *session)
@@ -148,7 +140,7 @@ static int store(wb_storage_session *session, const wb_delayed *messages, size_t
     result = wb_sql_delayed_columns(messages, count, &columns) == 0 ? store_columns(session, &columns)
                                                                      : wb_sql_delayed_no_memory(session);
     wb_sql_columns_free(&columns);
-    return result == WB_OK ? WB_OK : wb_sql_delayed_report(session, STORE, error);
+    return result == WB_OK ? WB_OK : wb_sql_report_doubt(session, STORE, error);
 }
 
 /* ---- when is the next due? ------------------------------------------------------------ */

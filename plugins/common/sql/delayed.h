@@ -74,8 +74,6 @@ void wb_sql_delayed_begin(wb_storage_session *session);
 /** Queue its COMMIT and run that. @return WB_OK; or the class in the session's failure, and nothing
  *  is open. */
 int wb_sql_delayed_commit(wb_storage_session *session, const char *crash_point);
-/** Report what failed in one that writes: lost after it was sent, it may have been done. */
-int wb_sql_delayed_report(wb_storage_session *session, const char *action, wb_error *error);
 /** Record that memory is out. @return the class. */
 int wb_sql_delayed_no_memory(wb_storage_session *session);
 

@@ -192,7 +192,7 @@ static int begin(wb_storage_session *session, wb_sql_fetching *f, wb_delayed_key
     if (result != WB_OK || !f->limit)
         return result;
     result = take(session, fetch, f);
-    return result == WB_OK ? WB_OK : wb_sql_delayed_report(session, FETCH, error);
+    return result == WB_OK ? WB_OK : wb_sql_report_doubt(session, FETCH, error);
 }
 
 int wb_sql_delayed_begin_fetch(wb_storage_session *session, wb_delayed_key *keys, size_t count,
@@ -219,7 +219,7 @@ static int end(wb_storage_session *session, wb_sql_fetching *f, wb_delayed_fn vi
 {
     int result = f->is_sent ? wb_sql_receive_outside(session) : WB_OK;
     if (result != WB_OK)
-        return wb_sql_delayed_report(session, FETCH, error);
+        return wb_sql_report_doubt(session, FETCH, error);
     if (f->removal)
         result = wb_sql_removal_complete(session, f->removal, error);
     return result == WB_OK ? visit_taken(wb_sql_of(session)->outbox->driver, f, visit, argument) : result;

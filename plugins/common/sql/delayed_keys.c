@@ -328,7 +328,7 @@ static int do_to_keys(wb_storage_session *session, const deed *what, wb_delayed_
         return WB_OK;
     for (size_t i = 0; i < count; i++)
         keys[i].was_there = 0;
-    return wb_sql_delayed_report(session, action, error);
+    return wb_sql_report_doubt(session, action, error);
 }
 
 /* ---- what is done --------------------------------------------------------------------------- */

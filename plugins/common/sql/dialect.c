@@ -9,6 +9,7 @@ static const char *const needed[WB_SQL_COUNT] = {
     [WB_SQL_STORE] = "STORE",       [WB_SQL_MARK] = "MARK",
     [WB_SQL_COMMIT] = "COMMIT",     [WB_SQL_ROLLBACK] = "ROLLBACK",
     [WB_SQL_LOOKUP] = "LOOKUP",     [WB_SQL_RELEASE] = "RELEASE",
+    [WB_SQL_FORGET] = "FORGET",     [WB_SQL_REMEMBER] = "REMEMBER",
     [WB_SQL_SHRINK] = "SHRINK",     [WB_SQL_PENDING] = "PENDING",
     [WB_SQL_NEXT] = "NEXT",         [WB_SQL_CLEAN_UP] = "CLEAN_UP",
     [WB_SQL_CLOCK] = "CLOCK",       [WB_SQL_FUTURE] = "FUTURE",

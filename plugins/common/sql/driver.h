@@ -30,6 +30,7 @@ typedef struct wb_sql_value {
         WB_SQL_SOME_BYTES,     /* `size` wb_sql_cell, none of them NULL */
         WB_SQL_SOME_KEYS,      /* the ids of `size` wb_claim */
         WB_SQL_UNSETTLED_KEYS, /* of those with duplicate_of == WB_SQL_UNSETTLED */
+        WB_SQL_OWNERS,         /* the batches that `size` wb_claim say, in duplicate_of */
         WB_SQL_GONE_BATCHES    /* those of `size` wb_mark of which nothing remains */
     } kind; /* several lists of one statement are of the same size */
     uint64_t number;
@@ -90,10 +91,10 @@ typedef struct wb_sql_driver {
                        wb_sql_answer *ret_answer);
     /** Outside of the framework's transactions: what was queued stands by itself. */
     void (*queue_end)(wb_storage_session *session);
-    /** BEGIN and what belongs to it; the marks, too, in the transaction or before it. Without
-     *  marks it is the transaction of before again, after a ROLLBACK, with its marks. */
-    void (*queue_begin)(wb_storage_session *session, const wb_mark *marks, size_t count);
-    /** ROLLBACK, and the marks by themselves if they were in the transaction. */
+    /** BEGIN and what belongs to it; what was dispatched, too (wb_sql_queue_dispatched), in the transaction or
+     *  before it. NULL: the transaction of before again, after a ROLLBACK, with what it had of that. */
+    void (*queue_begin)(wb_storage_session *session, const wb_begin *begin);
+    /** ROLLBACK, and what was dispatched by itself if that was in the transaction. */
     void (*queue_rollback)(wb_storage_session *session);
     /** What handlers deferred. */
     void (*queue_deferred)(wb_storage_session *session);
@@ -104,7 +105,7 @@ typedef struct wb_sql_driver {
     void (*send)(wb_storage_session *session, const char *crash_point);
     int (*receive)(wb_storage_session *session);
 
-    /** Drop what handlers deferred, and the marks of the transaction. */
+    /** Drop what handlers deferred, and what the transaction has of what was dispatched. */
     void (*forget)(wb_storage_session *session);
     /** Is the transaction still as it must be, as far as this side knows? Records what is wrong
      *  as the session's failure. @return its class. */

@@ -6,6 +6,7 @@
 #ifndef WB_COMMON_SQL_PLUGIN_H
 #define WB_COMMON_SQL_PLUGIN_H
 
+#include "plugins/common/sql/apart.h"
 #include "plugins/common/sql/delayed.h"
 #include "plugins/common/sql/look.h"
 #include "plugins/common/sql/pending.h"
@@ -45,6 +46,8 @@
         .written = &wb_sql_written,                                                                \
         .positions = wb_sql_positions,                                                             \
         .forget_positions = wb_sql_forget_positions,                                               \
+        .forget = wb_sql_forget,                                                                   \
+        .remember = wb_sql_remember,                                                               \
     }
 
 /** The entry of a plugin: its name (an identifier, and as a string), a summary, capabilities that its
@@ -59,7 +62,8 @@
         .version = PACKAGE_VERSION,                                                                \
         .summary = (text),                                                                         \
         .capabilities = WB_CAP_OUTBOX | WB_CAP_DELAY_STORE | WB_CAP_DELAY_WITH_COMMIT |            \
-                        WB_CAP_CLAIM_WITH_COMMIT | WB_CAP_POSITIONS | (more),                      \
+                        WB_CAP_CLAIM_WITH_COMMIT | WB_CAP_POSITIONS | WB_CAP_FORGET |              \
+                        WB_CAP_REMEMBER | (more),                                                  \
         .options = (option_table),                                                                 \
         .option_count = sizeof(option_table) / sizeof(option_table)[0],                            \
         .option_stride = sizeof(wb_option),                                                        \

@@ -28,6 +28,14 @@ int wb_sql_report(wb_storage_session *session, const char *action, wb_error *err
                       f->cause == WB_CAUSE_MISSING ? ": run \"waybill install\"" : "");
 }
 
+int wb_sql_report_doubt(wb_storage_session *session, const char *action, wb_error *error)
+{
+    wb_sql_session *s = wb_sql_of(session);
+    if (s->state == WB_SQL_LOST && s->failure.result == WB_NOT_CONNECTED)
+        s->failure.result = WB_IN_DOUBT;
+    return wb_sql_report(session, action, error);
+}
+
 int wb_sql_note(wb_storage_session *session, int result, int cause, size_t item, const char *text)
 {
     wb_sql_session *s = wb_sql_of(session);

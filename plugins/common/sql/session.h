@@ -69,6 +69,10 @@ int wb_sql_unusable(wb_storage_session *session, const char *action, wb_error *e
 /** Report what failed as "could not <action>: <text>". @return its class. */
 int wb_sql_report(wb_storage_session *session, const char *action, wb_error *error);
 
+/** The same of what changes something and may be done again: if the connection is lost, nobody knows
+ *  whether it was done, so that WB_NOT_CONNECTED becomes WB_IN_DOUBT. */
+int wb_sql_report_doubt(wb_storage_session *session, const char *action, wb_error *error);
+
 /** Record something of our own. @return `result`. */
 int wb_sql_note(wb_storage_session *session, int result, int cause, size_t item, const char *text);
 

@@ -3,6 +3,7 @@
 
 #include "plugins/common/sql/transaction.h"
 
+#include "plugins/common/sql/apart.h"
 #include "plugins/common/sql/delayed.h"
 #include "plugins/common/sql/positions.h"
 
@@ -28,7 +29,7 @@ static int claim(wb_storage_session *session, wb_begin *begin)
         begin->claims[i].duplicate_of = WB_SQL_UNSETTLED;
     driver->start(session);
     s->state = WB_SQL_OPEN;
-    driver->queue_begin(session, begin->marks, begin->mark_count);
+    driver->queue_begin(session, begin);
     const int lacks_memory = wb_sql_queue_positions(session, begin, &found) != 0;
     if (claims)
         wb_sql_queue_claims(session, begin, &claimed);
@@ -61,13 +62,13 @@ void wb_sql_queue_due_begin(wb_storage_session *session)
 {
     const wb_sql_session *s = wb_sql_of(session);
     if (s->begin_is_due)
-        s->outbox->driver->queue_begin(session, NULL, 0);
+        s->outbox->driver->queue_begin(session, NULL);
 }
 
 static int may_begin_late(wb_storage_session *session, const wb_begin *begin)
 {
     const wb_sql_driver *driver = wb_sql_of(session)->outbox->driver;
-    return driver->may_begin_late && begin->batch && !begin->claim_count && !begin->mark_count &&
+    return driver->may_begin_late && begin->batch && !begin->claim_count && !wb_sql_has_dispatched(begin) &&
            !wb_sql_count_positions(begin) && driver->may_begin_late(session);
 }
 
@@ -111,7 +112,7 @@ int wb_sql_check(wb_storage_session *session, size_t item, wb_error *error)
 
 /* ---- commit -------------------------------------------------------------------- */
 
-static void queue_keys(wb_storage_session *session, wb_sql_which statement, const wb_claim *claims, size_t count,
+void wb_sql_queue_keys(wb_storage_session *session, wb_sql_which statement, const wb_claim *claims, size_t count,
                        uint64_t batch)
 {
     const wb_sql_outbox *outbox = wb_sql_of(session)->outbox;
@@ -132,8 +133,8 @@ static void queue_late_claims(wb_storage_session *session, const wb_commit *comm
     const size_t count = WB_HAS(commit, wb_commit, claim_count) ? commit->claim_count : 0;
     for (size_t i = 0; i < count; i++) {
         if (commit->claims[i].duplicate_of)
-            queue_keys(session, WB_SQL_RELEASE, &commit->claims[i], 1, commit->claims[i].duplicate_of);
-        queue_keys(session, WB_SQL_CLAIM_LATE, &commit->claims[i], 1, commit->batch);
+            wb_sql_queue_keys(session, WB_SQL_RELEASE, &commit->claims[i], 1, commit->claims[i].duplicate_of);
+        wb_sql_queue_keys(session, WB_SQL_CLAIM_LATE, &commit->claims[i], 1, commit->batch);
     }
 }
 
@@ -147,7 +148,7 @@ static void queue_commit(wb_storage_session *session, const wb_commit *commit,
     driver->queue_deferred(session);
     if (commit->operations)
         driver->queue(session, WB_SQL_STORE, stored, 2, NULL);
-    queue_keys(session, WB_SQL_RELEASE, commit->released, commit->released_count, commit->batch);
+    wb_sql_queue_keys(session, WB_SQL_RELEASE, commit->released, commit->released_count, commit->batch);
     wb_sql_queue_set_back(session, commit);
     wb_sql_delayed_queue(session, delayed);
     queue_late_claims(session, commit);
@@ -311,7 +312,7 @@ int wb_sql_receive_outside(wb_storage_session *session)
     return end_outside(session, wb_sql_of(session)->outbox->driver->receive(session));
 }
 
-void wb_sql_queue_marks(wb_storage_session *session, const wb_mark *marks, size_t count)
+static void queue_marks(wb_storage_session *session, const wb_mark *marks, size_t count)
 {
     const wb_sql_driver *driver = wb_sql_of(session)->outbox->driver;
     const wb_sql_value gone = WB_SQL_LIST(WB_SQL_GONE_BATCHES, marks, count);
@@ -328,6 +329,17 @@ void wb_sql_queue_marks(wb_storage_session *session, const wb_mark *marks, size_
     }
 }
 
+int wb_sql_has_dispatched(const wb_begin *begin)
+{
+    return begin->mark_count || wb_sql_count_forgotten(begin);
+}
+
+void wb_sql_queue_dispatched(wb_storage_session *session, const wb_begin *begin)
+{
+    queue_marks(session, begin->marks, begin->mark_count);
+    wb_sql_queue_forgotten(session, begin->forgotten, wb_sql_count_forgotten(begin));
+}
+
 int wb_sql_mark(wb_storage_session *session, const wb_mark *marks, size_t count, wb_error *error)
 {
     const wb_sql_session *s = wb_sql_of(session);
@@ -337,7 +349,7 @@ int wb_sql_mark(wb_storage_session *session, const wb_mark *marks, size_t count,
     if (!count)
         return WB_OK;
     s->outbox->driver->start(session);
-    wb_sql_queue_marks(session, marks, count);
+    queue_marks(session, marks, count);
     if (wb_sql_run_outside(session, "mark_sent") != WB_OK)
         return wb_sql_report(session, "mark operations as dispatched", error);
     return WB_OK;

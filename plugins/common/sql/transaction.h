@@ -27,9 +27,15 @@ int wb_sql_run_outside(wb_storage_session *session, const char *crash_point);
 void wb_sql_send_outside(wb_storage_session *session, const char *crash_point);
 int wb_sql_receive_outside(wb_storage_session *session);
 
-/** Queue the statements of the marks: one for all rows that go, and one for each that only
- *  shrinks, which is rare. */
-void wb_sql_queue_marks(wb_storage_session *session, const wb_mark *marks, size_t count);
+/** Queue what a transaction makes first: its marks, a statement for all rows that go and one for each that
+ *  only shrinks, which is rare; and the records it is to forget. */
+void wb_sql_queue_dispatched(wb_storage_session *session, const wb_begin *begin);
+/** Whether there is any of it. */
+int wb_sql_has_dispatched(const wb_begin *begin);
+
+/** Queue a statement of keys and a batch, for all of these claims. */
+void wb_sql_queue_keys(wb_storage_session *session, wb_sql_which statement, const wb_claim *claims, size_t count,
+                       uint64_t batch);
 
 /** Queue the claims of all unsettled ids; the number of those that are new is added to
  *  ret_new->affected. */

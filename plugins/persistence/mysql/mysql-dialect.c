@@ -12,6 +12,9 @@
 
 /* ---- the outbox ------------------------------------------------------------------ */
 
+#define NEW_RECORDS                                                                                \
+    "INSERT INTO {dedup} (id, batch) VALUES [($1,$2)] ON DUPLICATE KEY UPDATE batch = batch"
+#define RECORDS_GO "DELETE FROM {dedup} WHERE batch = $2 AND id IN ([$1])"
 #define OLD_RECORDS                                                                                \
     "WHERE batch >= $1 AND batch < $2 AND NOT EXISTS "                                             \
     "(SELECT 1 FROM {pending} WHERE {pending}.batch = {dedup}.batch) ORDER BY batch LIMIT $3"
@@ -73,13 +76,14 @@ static const char *const templates[WB_SQL_COUNT] = {
     [WB_SQL_ROLLBACK] = "ROLLBACK AND NO CHAIN NO RELEASE",
     /* not INSERT IGNORE, which would hide other errors; an assignment of what is there
      * already counts no affected row, so that their number says how many ids are new */
-    [WB_SQL_CLAIM] = "INSERT INTO {dedup} (id, batch) VALUES [($1,$2)] "
-                     "ON DUPLICATE KEY UPDATE batch = batch",
+    [WB_SQL_CLAIM] = NEW_RECORDS,
+    [WB_SQL_REMEMBER] = NEW_RECORDS, /* its numbers are a list, too */
     [WB_SQL_CLAIM_LATE] = "INSERT INTO {dedup} (id, batch) VALUES [($1,$2)]",
     [WB_SQL_STORE] = "INSERT INTO {pending} (batch, operations) VALUES ($1,$2)",
     [WB_SQL_MARK] = "DELETE FROM {pending} WHERE batch IN ([$1])",
     [WB_SQL_LOOKUP] = "SELECT id, batch FROM {dedup} WHERE id IN ([$1]) ORDER BY id",
-    [WB_SQL_RELEASE] = "DELETE FROM {dedup} WHERE batch = $2 AND id IN ([$1])",
+    [WB_SQL_RELEASE] = RECORDS_GO,
+    [WB_SQL_FORGET] = RECORDS_GO,
     [WB_SQL_SHRINK] = "UPDATE {pending} SET operations = $2 WHERE batch = $1",
     [WB_SQL_PENDING] = "SELECT batch, operations FROM {pending} WHERE batch IN ([$1])",
     [WB_SQL_LOCK] = "SELECT GET_LOCK($1, 0)",

@@ -9,22 +9,23 @@
 #include "plugins/common/sql/transaction.h"
 #include "plugins/persistence/mysql/mysql-session.h"
 
-/* The marks go inside: by themselves they would cost a flush to disk. They are kept, because a
- * rollback must not take them back. */
-static void queue_begin(wb_storage_session *s, const wb_mark *marks, size_t count)
+/* What was dispatched goes inside: by itself it would cost a flush to disk. It is kept, because a
+ * rollback must not take it back. */
+static void queue_begin(wb_storage_session *s, const wb_begin *begin)
 {
     mys_guard_queue_rest(s);
     mys_queue(s, WB_SQL_BEGIN, NULL, 0, NULL);
     mys_queue_list(s, &s->marks, MYS_STEP_OWN);
     const size_t first = s->exchange.count;
-    wb_sql_queue_marks(s, marks, count);
+    if (begin)
+        wb_sql_queue_dispatched(s, begin);
     mys_exchange_keep(s, first, &s->marks);
     if (s->guard.is_used)
         mys_guard_queue_savepoint(s);
 }
 
-/* The marks were in the transaction, because only its flush to disk made them last; now they
- * need one of their own. */
+/* What was dispatched was in the transaction, because only its flush to disk made it last; now it
+ * needs one of its own. */
 static void queue_rollback(wb_storage_session *s)
 {
     mys_queue(s, WB_SQL_ROLLBACK, NULL, 0, NULL);

@@ -50,6 +50,9 @@ static void put_value(const renderer *r, const wb_sql_value *value, size_t i)
         wb_sql_buffer_put_number(r->text, ((const uint64_t *)value->data)[i]);
         break;
     case WB_SQL_SOME_BYTES: mys_buffer_put_bytes(r->text, cells[i].data, cells[i].size); break;
+    case WB_SQL_OWNERS:
+        wb_sql_buffer_put_number(r->text, ((const wb_claim *)value->data)[i].duplicate_of);
+        break;
     case WB_SQL_GONE_BATCHES:
         wb_sql_buffer_put_number(r->text, ((const wb_mark *)value->data)[i].batch);
         break;

@@ -27,15 +27,15 @@ static void queue_dropped(wb_storage_session *s)
     cache->dropped_count = 0;
 }
 
-/* The marks go before, by themselves: without a flush to disk they cost next to nothing. */
-static void queue_begin(wb_storage_session *s, const wb_mark *marks, size_t count)
+/* What was dispatched goes before, by itself: without a flush to disk it costs next to nothing. */
+static void queue_begin(wb_storage_session *s, const wb_begin *begin)
 {
     if (!s->sql.begin_is_due) /* what is dropped meanwhile waits for the next one */
         queue_dropped(s);
     pgsql_guard_queue_before(s);
-    if (count) {
+    if (begin && wb_sql_has_dispatched(begin)) {
         pgsql_queue_outside(s);
-        wb_sql_queue_marks(s, marks, count);
+        wb_sql_queue_dispatched(s, begin);
         pgsql_queue_end(s);
     }
     pgsql_queue(s, WB_SQL_BEGIN, NULL, 0, NULL);

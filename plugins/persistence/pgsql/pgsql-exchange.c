@@ -16,8 +16,8 @@
 
 /* Names of our prepared statements on the server. */
 static const char *const prepared_names[WB_SQL_FREQUENT] = {
-    "waybill_begin", "waybill_claim", "waybill_store", "waybill_mark", "waybill_claim_late",
-    "waybill_commit"
+    "waybill_begin",  "waybill_claim",    "waybill_store",      "waybill_mark",
+    "waybill_forget", "waybill_remember", "waybill_claim_late", "waybill_commit"
 };
 
 void pgsql_exchange_start(wb_storage_session *s)

@@ -46,15 +46,25 @@ static void put_element(wb_sql_buffer *buffer, const wb_sql_value *list, size_t 
     switch (list->kind) {
     case WB_SQL_SOME_BYTES: put_bytes(buffer, cells[i].data, cells[i].size); break;
     case WB_SQL_SOME_NUMBERS: put_number(buffer, ((const uint64_t *)list->data)[i]); break;
+    case WB_SQL_OWNERS: put_number(buffer, ((const wb_claim *)list->data)[i].duplicate_of); break;
     case WB_SQL_GONE_BATCHES: put_number(buffer, ((const wb_mark *)list->data)[i].batch); break;
     default: put_key(buffer, list, i); break;
     }
 }
 
+static uint32_t type_of(const wb_sql_value *list)
+{
+    switch (list->kind) {
+    case WB_SQL_SOME_NUMBERS:
+    case WB_SQL_OWNERS:
+    case WB_SQL_GONE_BATCHES: return OID_INT8;
+    default: return OID_BYTEA;
+    }
+}
+
 static void put_array(wb_sql_buffer *buffer, const wb_sql_value *list)
 {
-    const int numbers = list->kind == WB_SQL_SOME_NUMBERS || list->kind == WB_SQL_GONE_BATCHES;
-    put_array_header(buffer, numbers ? OID_INT8 : OID_BYTEA, wb_sql_count_listed(list));
+    put_array_header(buffer, type_of(list), wb_sql_count_listed(list));
     for (size_t i = 0; i < list->size; i++)
         if (wb_sql_is_listed(list, i))
             put_element(buffer, list, i);

@@ -39,22 +39,20 @@ static int mark_some(wb_storage_session *session, const wb_mark *mark, wb_error 
     return wb_sqlite_db_run(&session->db, session->update_pending, "mark operations", error);
 }
 
-int wb_sqlite_storage_mark(wb_storage_session *session, const wb_mark *marks, size_t count,
-                           wb_error *error)
+int wb_sqlite_storage_mark_each(wb_storage_session *session, const wb_mark *marks, size_t count, wb_error *error)
 {
-    if (count == 0)
-        return WB_OK;
-    int result = wb_sqlite_db_begin(&session->db, WB_SQLITE_DB_PROCESS_CRASH, error);
+    int result = WB_OK;
     for (size_t i = 0; result == WB_OK && i < count; i++)
         result = marks[i].remaining ? mark_some(session, &marks[i], error)
                                     : mark_all(session, &marks[i], error);
-    if (result == WB_OK)
-        result = wb_sqlite_db_commit(&session->db, error);
-    if (result == WB_OK)
-        session->db.host->crash_point("mark_sent");
-    else
-        wb_sqlite_db_rollback(&session->db);
     return result;
+}
+
+int wb_sqlite_storage_mark(wb_storage_session *session, const wb_mark *marks, size_t count,
+                           wb_error *error)
+{
+    const wb_begin begin = { .struct_size = sizeof begin, .marks = marks, .mark_count = count };
+    return wb_sqlite_apart_settle(session, &begin, error);
 }
 
 /* ---- visits --------------------------------------------------------------------------- */

@@ -110,12 +110,19 @@ int wb_sqlite_storage_begin(wb_storage_session *session, wb_begin *begin, wb_err
 int wb_sqlite_storage_commit(wb_storage_session *session, wb_commit *commit, wb_error *error);
 int wb_sqlite_storage_rollback(wb_storage_session *session, wb_error *error);
 int wb_sqlite_storage_find(wb_storage_session *session, wb_claim *claims, size_t count, wb_error *error);
+/* In the open transaction. */
+int wb_sqlite_storage_claim(wb_storage_session *session, uint64_t batch, const wb_claim *claim, int *ret_is_new,
+                            wb_error *error);
+int wb_sqlite_storage_release(wb_storage_session *session, uint64_t batch, const wb_claim *claims, size_t count,
+                              wb_error *error);
 /* Whether the transaction is still open: WB_OK, or what became of it. */
 int wb_sqlite_storage_check_intact(wb_storage_session *session, wb_error *error);
 
 /* pending.c */
 int wb_sqlite_storage_mark(wb_storage_session *session, const wb_mark *marks, size_t count,
                            wb_error *error);
+/* In the open transaction. */
+int wb_sqlite_storage_mark_each(wb_storage_session *session, const wb_mark *marks, size_t count, wb_error *error);
 int wb_sqlite_storage_pending(wb_storage_session *session, const uint64_t *batches, size_t count,
                               wb_pending_fn visit, void *argument, wb_error *error);
 int wb_sqlite_storage_sweep(wb_storage_session *session, uint64_t before, size_t limit,
@@ -158,6 +165,12 @@ int wb_sqlite_positions_claim(wb_storage_session *session, wb_begin *begin, wb_e
 int wb_sqlite_positions_set_back(wb_storage_session *session, const wb_commit *commit, wb_error *error);
 int wb_sqlite_positions_visit(wb_storage_session *session, wb_position_fn visit, void *argument, wb_error *error);
 int wb_sqlite_positions_forget(wb_storage_session *session, size_t *ret_count, wb_error *error);
+
+/* apart.c */
+/* What a transaction makes first, in one of its own: its marks, and what it is to forget. */
+int wb_sqlite_apart_settle(wb_storage_session *session, const wb_begin *begin, wb_error *error);
+int wb_sqlite_apart_forget(wb_storage_session *session, const wb_claim *claims, size_t count, wb_error *error);
+int wb_sqlite_apart_remember(wb_storage_session *session, const wb_claim *claims, size_t count, wb_error *error);
 
 /* delayed.c */
 extern const wb_delayed_ops wb_sqlite_delayed_ops;

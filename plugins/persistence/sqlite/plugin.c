@@ -132,6 +132,8 @@ static const wb_persistence_ops ops = {
     .written = &wb_sqlite_written_ops,
     .positions = wb_sqlite_positions_visit,
     .forget_positions = wb_sqlite_positions_forget,
+    .forget = wb_sqlite_apart_forget,
+    .remember = wb_sqlite_apart_remember,
 };
 
 static const wb_plugin descriptor = {
@@ -144,7 +146,8 @@ static const wb_plugin descriptor = {
     .version = PACKAGE_VERSION,
     .summary = "business data, outbox and delayed messages in a SQLite file",
     .capabilities = WB_CAP_OUTBOX | WB_CAP_DELAY_STORE | WB_CAP_DELAY_WITH_COMMIT |
-                    WB_CAP_CLAIM_WITH_COMMIT | WB_CAP_WRITTEN | WB_CAP_POSITIONS | WB_CAP_JOIN_TRANSPORT,
+                    WB_CAP_CLAIM_WITH_COMMIT | WB_CAP_WRITTEN | WB_CAP_POSITIONS | WB_CAP_FORGET | WB_CAP_REMEMBER |
+                    WB_CAP_JOIN_TRANSPORT,
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .option_stride = sizeof(wb_option),

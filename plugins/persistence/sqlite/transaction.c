@@ -37,8 +37,8 @@ static int find_owner(wb_storage_session *session, wb_claim *claim, wb_error *er
 }
 
 /* The insert is the check: a key that is there already makes no row. */
-static int claim_one(wb_storage_session *session, uint64_t batch, const wb_claim *claim, int *ret_is_new,
-                     wb_error *error)
+int wb_sqlite_storage_claim(wb_storage_session *session, uint64_t batch, const wb_claim *claim, int *ret_is_new,
+                            wb_error *error)
 {
     unsigned char room[WB_SQL_KEY_ROOM];
     int result =
@@ -61,7 +61,7 @@ static int claim_ids(wb_storage_session *session, wb_begin *begin, wb_error *err
     for (size_t i = 0; result == WB_OK && i < begin->claim_count; i++) {
         wb_claim *claim = &begin->claims[i];
         claim->duplicate_of = 0;
-        result = claim_one(session, begin->batch, claim, &is_new, error);
+        result = wb_sqlite_storage_claim(session, begin->batch, claim, &is_new, error);
         if (result == WB_OK && !is_new)
             result = find_owner(session, claim, error);
         if (result == WB_OK && !is_new && !claim->duplicate_of)
@@ -82,7 +82,7 @@ int wb_sqlite_storage_find(wb_storage_session *session, wb_claim *claims, size_t
 
 int wb_sqlite_storage_begin(wb_storage_session *session, wb_begin *begin, wb_error *error)
 {
-    int result = wb_sqlite_storage_mark(session, begin->marks, begin->mark_count, error);
+    int result = wb_sqlite_apart_settle(session, begin, error);
     if (result == WB_OK)
         result = wb_sqlite_db_begin(&session->db, WB_SQLITE_DB_POWER_LOSS, error);
     if (result != WB_OK)
@@ -118,8 +118,8 @@ static int store(wb_storage_session *session, const wb_commit *commit, wb_error 
                             error);
 }
 
-static int release(wb_storage_session *session, uint64_t batch, const wb_claim *claims, size_t count,
-                   wb_error *error)
+int wb_sqlite_storage_release(wb_storage_session *session, uint64_t batch, const wb_claim *claims, size_t count,
+                              wb_error *error)
 {
     unsigned char room[WB_SQL_KEY_ROOM];
     int result =
@@ -144,9 +144,9 @@ static int claim_late(wb_storage_session *session, const wb_commit *commit, wb_e
     for (size_t i = 0; result == WB_OK && is_new && i < commit->claim_count; i++) {
         const wb_claim *claim = &commit->claims[i];
         if (claim->duplicate_of)
-            result = release(session, claim->duplicate_of, claim, 1, error);
+            result = wb_sqlite_storage_release(session, claim->duplicate_of, claim, 1, error);
         if (result == WB_OK)
-            result = claim_one(session, commit->batch, claim, &is_new, error);
+            result = wb_sqlite_storage_claim(session, commit->batch, claim, &is_new, error);
     }
     return result != WB_OK || is_new ? result
                                      : host->fail(host, error, WB_ABORT, WB_CAUSE_OTHER, 0,
@@ -172,7 +172,7 @@ int wb_sqlite_storage_commit(wb_storage_session *session, wb_commit *commit, wb_
     if (result == WB_OK && commit->operations)
         result = store(session, commit, error);
     if (result == WB_OK && commit->released_count > 0)
-        result = release(session, commit->batch, commit->released, commit->released_count, error);
+        result = wb_sqlite_storage_release(session, commit->batch, commit->released, commit->released_count, error);
     if (result == WB_OK && WB_HAS(commit, wb_commit, position_count) && commit->position_count)
         result = wb_sqlite_positions_set_back(session, commit, error);
     if (result == WB_OK && WB_HAS(commit, wb_commit, delayed_count) && commit->delayed_count)
