@@ -75,11 +75,11 @@ static void print_queue(const wb_endpoint_setup *endpoint)
     if (endpoint->plan.outbox)
         (void)printf("  %-13s on, ids are remembered for %s\n", "outbox",
                      wb_duration_format(config->outbox.retention, retention));
+    else
+        (void)printf("  %-13s off\n", "outbox");
     if (endpoint->store)
         (void)printf("  %-13s %s %s, has the ids of what is done with\n", "store", endpoint->store->name,
                      endpoint->store->version);
-    else
-        (void)printf("  %-13s off\n", "outbox");
     print_retries(endpoint);
     (void)printf("  %-13s %s\n", "error queue", endpoint->info.error_queue);
     if (endpoint->info.audit_queue)

@@ -92,6 +92,7 @@ static void read_ways(const reading *r)
                         r->subject);
 }
 
+/* Only the name: its options have to wait for the plugin's table. */
 static wb_plugin_choice read_plugin(const reading *r, const wb_conf_node *node, const char *group_name, int is_required)
 {
     const wb_conf_node *group = wb_conf_child(node, group_name);
@@ -245,7 +246,6 @@ static void read_handlers(const reading *r)
     r->endpoint->handler_count = count;
 }
 
-/* Only the name: its options have to wait for the plugin's table. */
 static void set_subject(reading *r, size_t index)
 {
     const wb_conf_node *name = wb_conf_child(r->node, "name");

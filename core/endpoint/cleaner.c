@@ -82,6 +82,8 @@ static int delete_old(wb_pipeline *p, const wb_records *records, uint64_t before
 int wb_clean_up_store(wb_pipeline *p, const wb_records *store, int64_t retention, wb_cleaning *cleaning, int64_t until,
                       wb_error *error)
 {
+    if (cleaning->is_held_back)
+        return WB_OK;
     return delete_old(p, store, wb_batch_number_at(wb_pipeline_now(p) - retention), &cleaning->store_pace, until, error);
 }
 
@@ -91,7 +93,8 @@ int wb_clean_up(wb_pipeline *p, const wb_records *records, int64_t retention,
     int64_t before_that = cleaning->time_offset;
     int r = wb_pipeline_ask_time(p, records->session, error);
     cleaning->time_offset = atomic_load(&p->time_offset);
-    if (r != WB_OK || (before_that && has_jumped(p, cleaning->time_offset - before_that)))
+    cleaning->is_held_back = r == WB_OK && before_that && has_jumped(p, cleaning->time_offset - before_that);
+    if (r != WB_OK || cleaning->is_held_back)
         return r;
     return delete_old(p, records, wb_batch_number_at(wb_pipeline_now(p) - retention),
                       &cleaning->pace, until, error);

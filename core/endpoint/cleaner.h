@@ -13,6 +13,7 @@
 /** What one round leaves to the next. */
 typedef struct wb_cleaning {
     int64_t time_offset; /* by how much the database's clock was ahead; 0: not asked yet */
+    int is_held_back;    /* the database's clock jumped: nothing is deleted this time */
     wb_cleaner_pace pace;
     wb_cleaner_pace store_pace;
 } wb_cleaning;
@@ -34,7 +35,7 @@ int wb_clean_up_step(wb_pipeline *p, const wb_records *records, uint64_t before,
 int wb_clean_up(wb_pipeline *p, const wb_records *records, int64_t retention,
                 wb_cleaning *cleaning, int64_t until, wb_error *error);
 /** The same in the deduplication store, whose numbers are by the endpoint's database's time, too: after that was
- *  asked. */
+ *  asked, and nothing while that one is held back. */
 int wb_clean_up_store(wb_pipeline *p, const wb_records *store, int64_t retention, wb_cleaning *cleaning, int64_t until,
                       wb_error *error);
 

@@ -73,13 +73,10 @@ static const char *transport_resource(const wb_endpoint_setup *endpoint, char *b
                : NULL;
 }
 
-static const char *persistence_resource(const wb_endpoint_setup *endpoint, char *buffer)
+static const char *persistence_resource(const wb_persistence_ops *ops, const void *config, char *buffer)
 {
-    const wb_persistence_ops *ops = endpoint->persistence_ops;
-    return ops && WB_HAS(ops, wb_persistence_ops, shared_resource) &&
-                   endpoint->persistence_config &&
-                   ops->shared_resource(endpoint->persistence_config, buffer, RESOURCE_SIZE) ==
-                       WB_OK
+    return ops && WB_HAS(ops, wb_persistence_ops, shared_resource) && config &&
+                   ops->shared_resource(config, buffer, RESOURCE_SIZE) == WB_OK
                ? buffer
                : NULL;
 }
@@ -202,7 +199,7 @@ static void report_conflicts(const loading *l, const wb_negotiation *negotiation
  * wrong option hides no conflict. */
 static void negotiate(const loading *l)
 {
-    char resources[2][RESOURCE_SIZE];
+    char resources[3][RESOURCE_SIZE];
     wb_input_setting settings[INPUT_OPTION_COUNT];
     wb_endpoint_setup *endpoint = l->endpoint;
     wb_negotiation_input input = make_input(endpoint);
@@ -210,7 +207,9 @@ static void negotiate(const loading *l)
 
     add_retries_of_types(endpoint->config, &input);
     input.transport.shared_resource = transport_resource(endpoint, resources[0]);
-    input.persistence.shared_resource = persistence_resource(endpoint, resources[1]);
+    input.persistence.shared_resource = persistence_resource(endpoint->persistence_ops, endpoint->persistence_config,
+                                                             resources[1]);
+    input.store.shared_resource = persistence_resource(endpoint->store_ops, endpoint->store_config, resources[2]);
     input.input_settings = settings;
     input.input_setting_count = find_input_settings(endpoint->config, settings);
     (void)wb_negotiate(&input, negotiation);

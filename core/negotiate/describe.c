@@ -34,7 +34,7 @@ const char *wb_conflict_name(int kind)
         "send_only_setting", "atomic_shared",     "delays_by",
         "session_without_outbox", "session_unsupported", "session_processor",
         "by_without_outbox", "position_transport", "position_persistence", "position_retries",
-        "persistence_unsuited", "store_without_outbox", "store_unsuited", "store_persistence", "store_position",
+        "persistence_unsuited", "store_without_outbox", "store_unsuited", "store_persistence", "store_position", "store_shared",
     };
     return kind >= 0 && kind < WB_CONFLICT_KINDS ? names[kind] : "unknown";
 }
@@ -293,6 +293,11 @@ static void describe_apart(const wb_negotiation_input *input, wb_conflict *confl
                       "group store",
             input->persistence.name, input->persistence.at.line);
         break;
+    case WB_CONFLICT_STORE_SHARED:
+        say(conflict, "the store is on \"%.80s\", as the persistence is (line %d), where one would wait for the other for "
+                      "ever; use a file of its own",
+            input->store.shared_resource, input->persistence.at.line);
+        break;
     default:
         say(conflict, "by = [\"position\"] (line %d) keeps no ids that a store could remember; use by = [\"id\", "
                       "\"position\"], or remove the group store",
@@ -324,6 +329,7 @@ void wb_rule_describe(const wb_negotiation_input *input, size_t index, wb_confli
     case WB_CONFLICT_STORE_WITHOUT_OUTBOX:
     case WB_CONFLICT_STORE_UNSUITED:
     case WB_CONFLICT_STORE_PERSISTENCE:
+    case WB_CONFLICT_STORE_SHARED:
     case WB_CONFLICT_STORE_POSITION: describe_apart(input, conflict); break;
     case WB_CONFLICT_NO_HANDLERS:
         conflict->at = input->at;

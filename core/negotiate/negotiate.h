@@ -97,7 +97,8 @@ typedef struct wb_plan {
 #define WB_CONFLICT_STORE_UNSUITED 24
 #define WB_CONFLICT_STORE_PERSISTENCE 25
 #define WB_CONFLICT_STORE_POSITION 26
-#define WB_CONFLICT_KINDS 27
+#define WB_CONFLICT_STORE_SHARED 27
+#define WB_CONFLICT_KINDS 28
 
 typedef struct wb_conflict {
     int kind;

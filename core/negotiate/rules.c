@@ -213,6 +213,13 @@ static int store_position(const wb_negotiation_input *input)
     return input->store.name && wants_positions(input) && !input->by_id;
 }
 
+/* The worker asks the store while its own transaction is open. */
+static int store_shared(const wb_negotiation_input *input)
+{
+    const char *own = input->persistence.shared_resource, *stores = input->store.shared_resource;
+    return input->store.name && own && stores && strcmp(own, stores) == 0;
+}
+
 static int send_only_setting(const wb_negotiation_input *input)
 {
     return input->input_setting_count > 0;
@@ -251,6 +258,7 @@ static const struct {
     [WB_CONFLICT_STORE_UNSUITED] = { store_unsuited, 0 },
     [WB_CONFLICT_STORE_PERSISTENCE] = { store_persistence, 0 },
     [WB_CONFLICT_STORE_POSITION] = { store_position, 0 },
+    [WB_CONFLICT_STORE_SHARED] = { store_shared, 0 },
 };
 
 int wb_rule_is_broken(const wb_negotiation_input *input, int kind)

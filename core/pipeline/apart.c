@@ -103,17 +103,24 @@ static int note(wb_worker *w, int result)
 
 /* ---- what is done with ------------------------------------------------------------------ */
 
-/* What failed keeps its record: its copy may come back from the error queue. */
+/* What failed keeps its record: its copy may come back from the error queue. So does a duplicate: whose it is looks
+ * for the records of its own batch when a handler has ended the transaction (ended.c), and hands over its own. */
 void wb_apart_add(wb_worker *w, const wb_item *item)
 {
     const wb_incoming *incoming = item->incoming;
     if (!w->pipeline->apart_ops || item->verdict != WB_VERDICT_OPEN || item->is_control || item->is_passed ||
-        item->leader || !incoming->id_size)
+        item->leader || !incoming->id_size || (item->duplicate_of && !wb_bug("others_handed_over")))
         return;
     const uint64_t batch = item->duplicate_of ? item->duplicate_of : w->batch_number;
     add(&w->apart.done, incoming->id, incoming->id_size, batch);
     if (wb_bug("forgotten_before_remembered"))
         add(&w->apart.remembered, incoming->id, incoming->id_size, batch);
+}
+
+/* What the store or the outbox refuses here is the fault of no message that is in hand. */
+static int blame_nobody(int result)
+{
+    return result == WB_REJECT ? WB_RETRY : result;
 }
 
 static int remember(wb_worker *w, wb_error *error)
@@ -124,8 +131,8 @@ static int remember(wb_worker *w, wb_error *error)
     qsort(done->claims, done->count, sizeof *done->claims, compare_ids);
     wb_crash_point("before_remember");
     int r = note(w, w->pipeline->apart_ops->remember(w->apart.session, done->claims, done->count, error));
-    if (r != WB_OK && !wb_bug("remember_failed")) /* the fault of no message that is in hand */
-        return r == WB_REJECT ? WB_RETRY : r;
+    if (r != WB_OK && !wb_bug("remember_failed"))
+        return blame_nobody(r);
     wb_crash_point("after_remember");
     if (wb_bug("forgotten_before_remembered"))
         clear(done);
@@ -160,7 +167,7 @@ int wb_apart_settle(wb_worker *w, wb_error *error)
         w->storage_broken = 1;
     if (r == WB_OK)
         clear(&w->apart.remembered);
-    return r;
+    return blame_nobody(r);
 }
 
 /* ---- whose id is known ------------------------------------------------------------------- */
@@ -189,7 +196,7 @@ static int find(wb_worker *w, wb_error *error)
     int r = note(w, w->pipeline->apart_ops->find(w->apart.session, asked, count, error));
     if (r == WB_OK)
         apply(w, asked, count);
-    return r;
+    return blame_nobody(r);
 }
 
 int wb_apart_ask(wb_worker *w, wb_error *error)

@@ -17,6 +17,7 @@
  */
 #include "config.h"
 
+#include "core/base/crash.h"
 #include "core/base/log.h"
 #include "core/pipeline/batch.h"
 #include "core/pipeline/distrust.h"
@@ -38,12 +39,18 @@ static int probe(wb_worker *w, wb_error *error)
     return r;
 }
 
-/* A claim that is free was rolled back, and all others with it; or it was made good before a
+/* A duplicate's record was another batch's, and may have gone to the store of deduplication since. */
+static int was_ours(const wb_worker *w, size_t claim)
+{
+    return w->claimed[claim]->state != WB_ITEM_DUPLICATE || w->claimed[claim]->is_passed || wb_bug("believes_others");
+}
+
+/* A claim of ours that is free was rolled back, and all others with it; or it was made good before a
  * connection broke. */
 static int was_committed(const wb_worker *w)
 {
     for (size_t i = 0; i < w->claim_count; i++)
-        if (!w->claims[i].duplicate_of)
+        if (!w->claims[i].duplicate_of && was_ours(w, i))
             return 0;
     return w->claim_count > 0;
 }

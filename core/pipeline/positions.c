@@ -152,8 +152,8 @@ static int check_duplicates(wb_worker *w, wb_error *error)
         if (is_known && !wb_bug("made_anew"))
             r = check_end(w->pipeline, w->transport, position, error);
     }
-    w->transport_broken |= r == WB_NOT_CONNECTED || r == WB_IN_DOUBT;
-    return r;
+    /* what is in hand stays there: one partition may have no leader, and whether the session is lost it finds itself */
+    return r == WB_NOT_CONNECTED || r == WB_IN_DOUBT ? WB_RETRY : r;
 }
 
 int wb_positions_begin(wb_worker *w, wb_begin *begin, wb_error *error)
@@ -192,14 +192,24 @@ void wb_positions_keep_behind_duplicates(wb_worker *w)
     }
 }
 
+/* What somebody else brought further tells nothing of this batch. */
+static void believe_own(const wb_worker *w, wb_position *positions)
+{
+    for (size_t i = 0; i < w->position_count && !wb_bug("position_anybodys"); i++)
+        if (positions[i].batch != w->batch_number)
+            positions[i].found = 0;
+}
+
 /* Where ids were claimed, too, they tell what became of this very batch; somebody else may have passed it. */
 int wb_positions_begin_again(wb_worker *w, wb_begin *begin, wb_error *error)
 {
     wb_position again[w->position_count + 1];
     memcpy(again, w->positions, w->position_count * sizeof *again);
     int r = begin_with(w, begin, again, error);
-    if (r == WB_OK && (w->pipeline->positions == WB_POSITIONS_ALONE || wb_bug("repaired_by_position")))
+    if (r == WB_OK && (w->pipeline->positions == WB_POSITIONS_ALONE || wb_bug("repaired_by_position"))) {
+        believe_own(w, again);
         apply(w, again);
+    }
     return r;
 }
 

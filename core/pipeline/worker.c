@@ -330,8 +330,8 @@ static void note_failure(wb_worker *w, int result, wb_error *error)
     if (result == WB_IN_DOUBT)
         wb_log_event(WB_LOG_WARNING, "outcome of a commit is unknown: the deduplication record decides",
                      { "endpoint", w->pipeline->endpoint }, { "reason", error->text });
-    if (w->transport_broken || w->storage_broken || w->storage_lost || w->apart.is_broken ||
-        result == WB_FATAL || w->pipeline->stop || waits_for_server(w, result))
+    if (w->transport_broken || w->storage_broken || w->storage_lost || result == WB_FATAL ||
+        w->pipeline->stop || waits_for_server(w, result))
         return;
     if (result != WB_ABORT)
         wb_pace_complain(w, "cannot go on and tries again", error);
@@ -356,7 +356,7 @@ static int work(wb_worker *w, wb_error *error)
 static int is_connected(const wb_worker *w)
 {
     return w->transport && (w->storage || !w->pipeline->persistence_ops) && !w->transport_broken &&
-           !w->storage_broken && (w->apart.session || !w->pipeline->apart_ops) && !w->apart.is_broken;
+           !w->storage_broken;
 }
 
 /* Ask for no more, so that what was handed out is handled instead of given back. */

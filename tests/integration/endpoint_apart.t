@@ -36,7 +36,8 @@ sub settled { return !records() && !$e->pending && !$e->depth('orders') }
 like output('install', '--print-sql'), qr/in its deduplication store\n.*CREATE TABLE/s, 'the SQL of the store is printed';
 $e->install;
 ok table(), 'installed in the store, under a name of its own';
-like output('check'), qr/store +pgsql/, 'check names the store';
+like output('check'), qr/outbox +on,.*\n +store +pgsql/, 'check names the store';
+unlike output('check'), qr/outbox +off/, 'and has one word on the outbox';
 
 # ---- a message has one effect, and its id goes to the store
 $e->start;

@@ -90,10 +90,13 @@ const sim_bug sim_bugs[] = {
     { "passed_recorded", "positions_beside_failures", 0 },
     { "position_group", "positions_kept", 0 },
     { "made_anew", "positions_anew", 0 },
+    { "position_anybodys", "positions_ends_moved", 0 },
     { "remembered_before_dispatch", "apart_deaths", 0 },
     { "forgotten_before_remembered", "apart", 0 },
     { "asked_before_claimed", "apart_twins", 0 },
     { "remember_failed", "apart_away", 0 },
     { "known_recorded", "apart_calm", 0 },
+    { "believes_others", "apart_ends_twins", 0 },
+    { "others_handed_over", "apart_ends_twins", 0 },
     { NULL, NULL, 0 },
 };

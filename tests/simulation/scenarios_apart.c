@@ -74,6 +74,23 @@ static void prepare_ends(void)
         (void)sim_populate_copy(&sim_messages[i * 6], -1);
 }
 
+/* Copies that others have in hand while a handler ends the transaction. */
+static void prepare_ends_twins(void)
+{
+    prepare();
+    the_shape.processes = 2;
+    the_shape.batch_max = 24;
+    the_shape.switching = 5;
+    for (int i = 0; i < 12; i++) {
+        const unsigned first = sim_message_count;
+        sim_scene_add(3, SIM_GOOD);
+        sim_scene_add(1, SIM_ENDS);
+        sim_scene_add(2, SIM_GOOD);
+        for (unsigned j = 0; j < 3; j++)
+            (void)sim_populate_copy(&sim_messages[first + j], -1);
+    }
+}
+
 /* Nothing went wrong: each id has gone to the store, and its record with it. */
 static void drive_calmly(void)
 {
@@ -116,6 +133,7 @@ const sim_scenario sim_scenarios_apart[] = {
     { "apart_stops", "orderly stops", prepare_mixed, sim_scene_stops },
     { "apart_away", "the store is away", prepare_mixed, drive_away },
     { "apart_ends", "handlers that end the transaction", prepare_ends, sim_scene_good_first },
+    { "apart_ends_twins", "the same, with copies that others have in hand", prepare_ends_twins, sim_scene_plainly },
     { "apart_drawn", "whatever a seed draws", prepare_drawn, sim_drive },
     { NULL, NULL, NULL, NULL },
 };

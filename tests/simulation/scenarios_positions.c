@@ -8,6 +8,7 @@
 
 #include "tests/simulation/database.h"
 #include "tests/simulation/driver.h"
+#include "tests/simulation/ledger.h"
 #include "tests/simulation/partitions.h"
 #include "tests/simulation/population.h"
 #include "tests/simulation/process.h"
@@ -129,6 +130,18 @@ static void prepare_ends(void)
     }
 }
 
+static void prepare_ends_moved(void)
+{
+    prepare(2);
+    the_shape.rebalance_permille = 300;
+    the_shape.batch_max = 8;
+    the_shape.switching = 3;
+    for (int i = 0; i < 16; i++) {
+        sim_scene_add(5, SIM_GOOD);
+        sim_scene_add(1, sim_then_of(sim_message_count) != SIM_THEN_SERVER ? SIM_ENDS : SIM_GOOD);
+    }
+}
+
 /* Any call fails, processes die and stop, servers are away. */
 static void prepare_drawn(int positions)
 {
@@ -216,6 +229,7 @@ const sim_scenario sim_scenarios_positions[] = {
     { "positions_beside_deaths", "the same beside ids", prepare_beside, sim_scene_deaths },
     { "positions_stops", "orderly stops", prepare_alone, sim_scene_stops },
     { "positions_ends", "handlers that end the transaction", prepare_ends, sim_scene_good_first },
+    { "positions_ends_moved", "the same, and partitions are taken away", prepare_ends_moved, sim_scene_plainly },
     { "positions_drawn", "whatever a seed draws", prepare_drawn_alone, drive_drawn },
     { "positions_beside_drawn", "the same beside ids", prepare_drawn_beside, drive_drawn },
     { "positions_anew", "partitions that are made anew", prepare_anew, drive_anew },

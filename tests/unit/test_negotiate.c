@@ -298,6 +298,9 @@ static void test_store(void **state)
     expect_conflict(&input, WB_CONFLICT_STORE_PERSISTENCE, 8, "cannot hand its ids to a store");
     input.persistence.capabilities |= WB_CAP_FORGET;
     assert_true(expect_plan(&input).by_id);
+    input.store.shared_resource = input.persistence.shared_resource = "/data/a.db";
+    expect_conflict(&input, WB_CONFLICT_STORE_SHARED, 8, "use a file of its own");
+    input.store.shared_resource = "/data/b.db";
     input.store.capabilities = WB_CAP_OUTBOX;
     expect_conflict(&input, WB_CONFLICT_STORE_UNSUITED, 8, "persistence \"ids\" cannot remember ids for another one");
     input.store.capabilities = WB_CAP_REMEMBER;

@@ -326,6 +326,10 @@ static void test_the_clock_jumps(void **state)
         assert_int_equal(wb_pipeline_ask_time(&pipeline, NULL, &error), WB_OK); /* a worker reconnects */
         assert_int_equal(wb_clean_up(&pipeline, &records, WB_SECOND, &cleaning, WB_NEVER, &error), WB_OK);
         assert_int_equal(cleaned, wanted[i]);
+        const unsigned before = cleaned;
+        assert_int_equal(wb_clean_up_store(&pipeline, &records, WB_SECOND, &cleaning, WB_NEVER, &error), WB_OK);
+        assert_int_equal(cleaned - before, i && days[i] != days[i - 1] ? 0 : 1);
+        cleaned = before;
     }
 }
 

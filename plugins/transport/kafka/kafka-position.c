@@ -59,6 +59,15 @@ static int report(const wb_transport_session *session, const char *topic, int32_
     return wb_kafka_failure_report(session->transport->host, &failure, error);
 }
 
+/* Of one that is received from no longer nobody has to know. */
+static int is_read(const wb_transport_session *session, const char *topic)
+{
+    rd_kafka_topic_partition_list_t *topics = wb_kafka_topics_read(session->transport);
+    const int is = rd_kafka_topic_partition_list_find(topics, topic, RD_KAFKA_PARTITION_UA) != NULL;
+    rd_kafka_topic_partition_list_destroy(topics);
+    return is;
+}
+
 int wb_kafka_session_position_end(wb_transport_session *session, const char *partition, size_t partition_size,
                                   uint64_t *ret_end, wb_error *error)
 {
@@ -69,6 +78,8 @@ int wb_kafka_session_position_end(wb_transport_session *session, const char *par
     if (!read_name(partition, partition_size, topic, &number))
         return host->fail(host, error, WB_REJECT, WB_CAUSE_MISSING, 0, "\"%.*s\" is no partition of Kafka's",
                           (int)partition_size, partition);
+    if (!is_read(session, topic))
+        return host->fail(host, error, WB_REJECT, WB_CAUSE_MISSING, 0, "nothing is received from topic \"%s\"", topic);
     rd_kafka_resp_err_t code =
         rd_kafka_query_watermark_offsets(client_of(session), topic, number, &low, &high,
                                          (int)(session->transport->config->confirm_timeout / MILLISECOND));
