@@ -46,6 +46,45 @@ static void test_mark_alone_is_not_flushed(void **state)
     ops->close(s);
 }
 
+/* And for what is forgotten; not for what is remembered. */
+static void test_forgotten_alone_is_not_flushed(void **state)
+{
+    wb_storage_session *s = open_session(&orders);
+    wb_claim ids[] = { claim_of("a"), claim_of("b") };
+    (void)state;
+    ids[0].duplicate_of = ids[1].duplicate_of = 10;
+    wb_begin begin = { .struct_size = sizeof begin, .forgotten = ids + 1, .forgotten_count = 1 };
+    observe("create table if not exists seen (setting text)");
+    observe("truncate seen");
+    observe("create or replace function see() returns trigger language plpgsql as $$ begin "
+            "insert into seen values (TG_OP || ' ' || current_setting('synchronous_commit')); return null; end $$");
+    observe("create trigger see after insert or delete on orders_dedup "
+            "for each row execute function see()");
+    assert_int_equal(ops->remember(s, ids, 2, &failure), WB_OK);
+    assert_int_equal(ops->forget(s, ids, 1, &failure), WB_OK);
+    assert_int_equal(ops->begin(s, &begin, &failure), WB_OK);
+    assert_int_equal(ops->rollback(s, &failure), WB_OK);
+    observe("drop trigger see on orders_dedup");
+    assert_int_equal(observe_number("select count(*) from seen where setting = 'INSERT on'"), 2);
+    assert_int_equal(observe_number("select count(*) from seen where setting = 'DELETE off'"), 2);
+    assert_int_equal(observe_number("select count(*) from orders_dedup"), 0);
+    ops->close(s);
+}
+
+/* What another server gave may be more than a bigint holds. */
+static void test_large_numbers_are_not_remembered(void **state)
+{
+    wb_storage_session *s = open_session(&orders);
+    wb_claim id = claim_of("a");
+    (void)state;
+    id.duplicate_of = UINT64_C(1) << 63;
+    assert_int_equal(ops->remember(s, &id, 1, &failure), WB_FATAL);
+    assert_int_equal(failure.cause, WB_CAUSE_TOO_LARGE);
+    id.duplicate_of = INT64_MAX;
+    assert_int_equal(ops->remember(s, &id, 1, &failure), WB_OK);
+    ops->close(s);
+}
+
 /* ---- a time limit for idle transactions -------------------------------------------------- */
 
 static int linger(void *argument, const wb_pending *pending)
@@ -123,6 +162,8 @@ static void test_whose_sweep_it_is_not(void **state)
 
 const struct CMUnitTest own_tests[] = {
     TEST_ORDERS(test_mark_alone_is_not_flushed),
+    TEST_ORDERS(test_forgotten_alone_is_not_flushed),
+    TEST_ORDERS(test_large_numbers_are_not_remembered),
     TEST_ORDERS(test_sweep_outlasts_idle_transactions),
     TEST_ORDERS(test_whose_sweep_it_is_not),
 };

@@ -139,6 +139,8 @@ static void test_mark_deletes_and_shrinks(void **state)
 
 static const wb_mark riding[] = { { .batch = 10 },
                                   { .batch = 11, .remaining = "r", .remaining_size = 1 } };
+/* And records to be forgotten, of both batches. */
+static const wb_claim forgotten[] = { { "f", 1, 10 }, { "g", 1, 10 }, { "h", 1, 11 } };
 
 static int begin_with_marks(wb_storage_session *s, wb_claim *claim)
 {
@@ -147,7 +149,9 @@ static int begin_with_marks(wb_storage_session *s, wb_claim *claim)
                        .mark_count = 2,
                        .batch = 12,
                        .claims = claim,
-                       .claim_count = 1 };
+                       .claim_count = 1,
+                       .forgotten = forgotten,
+                       .forgotten_count = 3 };
     return ops->begin(s, &begin, &failure);
 }
 
@@ -155,10 +159,12 @@ static void store_two(wb_storage_session *s)
 {
     store(s, 10, "operations", 10);
     store(s, 11, "operations", 10);
+    assert_int_equal(ops->remember(s, forgotten, 3, &failure), WB_OK);
 }
 
 static void assert_marked(void)
 {
+    assert_int_equal(observe_number("select count(*) from orders_dedup where batch in (10, 11)"), 0);
     assert_int_equal(observe_number("select count(*) from orders_pending"), 1);
     assert_int_equal(observe_number("select length(operations) from orders_pending"), 1);
 }
@@ -227,7 +233,9 @@ static void test_marks_stand_when_claims_start_over(void **state)
                        .mark_count = 2,
                        .batch = 12,
                        .claims = claims,
-                       .claim_count = 2 };
+                       .claim_count = 2,
+                       .forgotten = forgotten,
+                       .forgotten_count = 3 };
     (void)state;
     store_two(s);
     observe("insert into orders_dedup values ('a', 12)");

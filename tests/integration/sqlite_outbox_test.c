@@ -151,6 +151,25 @@ __attribute__((visibility("default"))) int fdatasync(int file)
     return (int)syscall(SYS_fdatasync, file);
 }
 
+/* An id that is remembered, and then forgotten. */
+static void assert_flushes_apart(fixture *with, wb_storage_session *session, int of_remembered)
+{
+    const wb_claim id = { "r", 1, 5 };
+    const wb_begin forgetting = { .struct_size = sizeof forgetting, .forgotten = &id, .forgotten_count = 1 };
+    for (int in_begin = 0; in_begin < 2; in_begin++) {
+        wb_begin asked = forgetting;
+        flushes = 0;
+        assert_int_equal(with->ops->remember(session, &id, 1, NULL), WB_OK);
+        assert_int_equal(flushes != 0, of_remembered);
+        flushes = 0;
+        assert_int_equal(in_begin ? with->ops->begin(session, &asked, NULL) : with->ops->forget(session, &id, 1, NULL),
+                         WB_OK);
+        assert_int_equal(flushes, 0);
+        assert_int_equal(with->ops->rollback(session, NULL), WB_OK);
+        assert_int_equal(test_query(with->data, "select count(*) from waybill_orders_dedup"), 0);
+    }
+}
+
 /* Of a batch, and of a mark behind it, each time again. */
 static void assert_flushes(fixture *with, int of_batch)
 {
@@ -168,6 +187,7 @@ static void assert_flushes(fixture *with, int of_batch)
         mark(with, session, batch, "rest");
         assert_int_equal(flushes, 0);
     }
+    assert_flushes_apart(with, session, of_batch);
     with->ops->close(session);
 }
 
@@ -516,6 +536,11 @@ static void tables_of_version_1_keep_ids_as_they_are(void **state)
     assert_int_equal(with->ops->find(session, claims, 3, NULL), WB_OK);
     assert_int_equal(claims[1].duplicate_of, 5);
     assert_int_equal(claims[2].duplicate_of, 0);
+    claims[2].duplicate_of = 6;
+    assert_int_equal(with->ops->remember(session, claims, 3, NULL), WB_OK);
+    assert_int_equal(count_keys(with, 36), 3);
+    assert_int_equal(with->ops->forget(session, claims, 2, NULL), WB_OK);
+    assert_int_equal(count_keys(with, 36), 1);
     with->ops->close(session);
 }
 

@@ -211,6 +211,44 @@ static void test_half_an_interface_in_sql(void **state)
     assert_non_null(strstr(error.text, "its operation \"written\" is missing"));
 }
 
+static void expect_store(const wb_persistence_ops *ops, uint64_t capabilities, const char *missing)
+{
+    const wb_plugin plugin = { .struct_size = sizeof plugin, .magic = WB_PLUGIN_MAGIC,
+                               .abi_major = WB_PLUGIN_ABI_MAJOR, .kind = WB_PLUGIN_PERSISTENCE,
+                               .name = "ids", .version = "1", .summary = "a store of ids",
+                               .capabilities = capabilities, .ops = ops };
+    wb_error error = { 0 };
+    char sentence[64];
+    (void)snprintf(sentence, sizeof sentence, "its operation \"%s\" is missing", missing ? missing : "");
+    assert_int_equal(wb_plugin_check(&plugin, WB_PLUGIN_PERSISTENCE, "ids", "ids.so", &error), missing ? WB_FATAL : WB_OK);
+    if (missing && !strstr(error.text, sentence))
+        fail_msg("expected \"%s\" in: %s", sentence, error.text);
+}
+
+/* What remembers ids for others, and can do nothing else, has no batches. */
+static void test_a_store_of_ids(void **state)
+{
+    wb_persistence_ops all, ops;
+    (void)state;
+    memset(&all, 0, sizeof all);
+    all.struct_size = sizeof all;
+#define HAS(field) memset(&all.field, 1, sizeof all.field) /* it is not called */
+    HAS(create), HAS(destroy), HAS(schema), HAS(install), HAS(verify), HAS(open), HAS(close);
+    HAS(find), HAS(clean_up), HAS(remember);
+    expect_store(&all, WB_CAP_REMEMBER, NULL);
+#define NEEDS(field) ops = all, ops.field = NULL, expect_store(&ops, WB_CAP_REMEMBER, #field)
+    NEEDS(create), NEEDS(destroy), NEEDS(schema), NEEDS(install), NEEDS(verify), NEEDS(open), NEEDS(close);
+    NEEDS(find), NEEDS(clean_up), NEEDS(remember);
+    expect_store(&all, 0, "begin");
+    expect_store(&all, WB_CAP_REMEMBER | WB_CAP_OUTBOX, "begin");
+    expect_store(&all, WB_CAP_REMEMBER | WB_CAP_FORGET, "begin");
+    HAS(begin), HAS(interface), HAS(check), HAS(commit), HAS(rollback);
+    expect_store(&all, 0, NULL);
+    expect_store(&all, WB_CAP_REMEMBER | WB_CAP_FORGET, "forget");
+    HAS(forget);
+    expect_store(&all, WB_CAP_REMEMBER | WB_CAP_FORGET, NULL);
+}
+
 static void test_search(void **state)
 {
     (void)state;
@@ -515,6 +553,7 @@ int main(void)
         cmocka_unit_test(test_refused_plugins),
         cmocka_unit_test(test_half_a_delayed_store),
         cmocka_unit_test(test_half_an_interface_in_sql),
+        cmocka_unit_test(test_a_store_of_ids),
         cmocka_unit_test(test_search),
         cmocka_unit_test(test_plugin_path),
         cmocka_unit_test(test_handlers),

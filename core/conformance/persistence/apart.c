@@ -445,7 +445,7 @@ static void under_the_longest_name(wb_kit *kit)
     wb_store_name(kit, 0, name, sizeof name);
     const size_t size = strlen(name);
     memset(name + size, 'n', WB_ENDPOINT_NAME_MAX - size);
-    (void)snprintf(name + WB_ENDPOINT_NAME_MAX, sizeof name - WB_ENDPOINT_NAME_MAX, "/dedup");
+    (void)snprintf(name + WB_ENDPOINT_NAME_MAX, sizeof name - WB_ENDPOINT_NAME_MAX, " dedup");
     if (!wb_store_create_with(kit, store, name, WB_DELAYS_BY_NOBODY))
         return;
     int r = store->ops->install(store->instance, &error);

@@ -203,7 +203,7 @@ typedef struct wb_option {
  * wb_persistence_ops.forget). */
 #define WB_CAP_FORGET (UINT64_C(1) << 23)
 /* Persistence: it can be that other store, for endpoints whose outbox is another persistence's: what it
- * needs of the operations is remember(), find() and clean_up(), with those that every persistence has. It
+ * needs of the operations is remember(), find() and clean_up(), with those from create() to close(). It
  * may have this capability and no other. */
 #define WB_CAP_REMEMBER (UINT64_C(1) << 24)
 
