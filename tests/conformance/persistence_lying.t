@@ -56,6 +56,8 @@ configure none
 try none <<'END'
 END
 try doubt_is_ok <<'END'
+fail remember: the connection is cut before
+fail remember: the request is lost
 fail positions: the request of a commit is lost
 fail late: the request of a commit with a claim is lost
 fail a commit whose request is lost has not happened
@@ -82,6 +84,8 @@ may positions: the request of a commit is lost
 may positions: the reply of a commit is lost
 END
 try claims_by_looking <<'END'
+fail remember: it waits for the transaction that holds its id, which has it after its commit
+fail remember: it waits for the transaction that holds its id, and has it after its rollback
 may positions: of two with one partition the second waits, and sees it moved
 may positions: the same where there was no row, committed
 fail positions: the request of a commit is lost

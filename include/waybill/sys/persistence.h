@@ -209,7 +209,7 @@ typedef struct wb_persistence_ops {
      *  database allows. A claim held by another open transaction is waited for.
      *  @return WB_OK; WB_ABORT or WB_RETRY (nothing is open); WB_NOT_CONNECTED. On
      *  failure the marks may or may not have been made; they are idempotent. With a batch number, and nothing to
-     *  mark, claim or move on, it may put off asking the server: what fails then is the failure of what asks first. */
+     *  mark, forget, claim or move on, it may put off asking the server: what fails then is the failure of what asks first. */
     int (*begin)(wb_storage_session *session, wb_begin *begin, wb_error *error);
 
     /** Optional, instead of begin and commit, for WB_MODE_TRANSACTION_SCOPE: use the
