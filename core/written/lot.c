@@ -62,8 +62,12 @@ static int take(void *argument, const wb_written *row)
 {
     wb_written_lot *lot = argument;
     wb_error error = { 0 };
-    if (lot->count == WB_WRITTEN_LOT_MAX)
+    lot->look.has_keys |= row->key.size > 0;
+    lot->look.count++;
+    lot->look.size += row->headers.size + row->body.size;
+    if (lot->count == WB_WRITTEN_LOT_MAX || (lot->look.behind && row->key.size))
         return WB_OK;
+    lot->look.highest = row->number;
     wb_written_entry *entry = &lot->entries[lot->count++];
     *entry = (wb_written_entry){ .number = row->number, .tries = row->tries, .before = NONE };
     if (row->key.size)
@@ -104,13 +108,17 @@ static void link_keys(wb_written_lot *lot)
     free(sorted);
 }
 
-int wb_written_lot_fetch(wb_written_lot *lot, wb_storage_session *storage, int *ret_has_turn, wb_error *error)
+int wb_written_lot_fetch(wb_written_lot *lot, wb_storage_session *storage, uint64_t behind, int wants_last,
+                         int *ret_has_turn, wb_error *error)
 {
-    wb_written_fetch fetch = { .struct_size = sizeof fetch, .limit = WB_WRITTEN_LOT_MAX, .form = WB_WRITTEN_FORM };
-    lot->count = lot->removed_count = lot->rest_count = 0;
+    wb_written_fetch fetch = { .struct_size = sizeof fetch, .limit = WB_WRITTEN_LOT_MAX, .form = WB_WRITTEN_FORM,
+                               .behind = behind, .wants_last = wants_last };
+    lot->count = lot->removed_count = lot->rest_count = lot->done_count = 0;
+    lot->look = (wb_written_look){ .behind = behind };
     wb_arena_reset(&lot->arena);
     int r = lot->pipeline->persistence_ops->written->fetch(storage, &fetch, take, lot, error);
     *ret_has_turn = fetch.has_turn;
+    lot->look.last = fetch.last;
     if (r == WB_OK && lot->count)
         link_keys(lot);
     return r;
@@ -344,6 +352,7 @@ static void sort_out(wb_written_lot *lot, wb_written_entry *entry)
     int64_t silent = silence_of(lot, entry);
     if (is_out(entry)) {
         lot->removed[lot->removed_count++] = entry->number;
+        lot->done_count++;
         return;
     }
     wb_written_rest *rest = &lot->rests[lot->rest_count];
@@ -357,6 +366,7 @@ static void sort_out(wb_written_lot *lot, wb_written_entry *entry)
         return; /* not tried yet, or it is not known what became of it: at once */
     rest->reason = text_of(lot, rest->reason);
     lot->rest_count++;
+    lot->done_count++;
     if (!silent)
         log_stays(lot, entry, rest);
 }
@@ -436,6 +446,11 @@ int wb_written_lot_settle(wb_written_lot *lot, wb_storage_session *storage, wb_e
 int wb_written_lot_is_open(const wb_written_lot *lot)
 {
     return lot->removed_count || lot->rest_count;
+}
+
+int wb_written_lot_has_left(const wb_written_lot *lot)
+{
+    return lot->done_count < lot->count;
 }
 
 /* One with a key may wait for what was moved just now. */

@@ -11,6 +11,7 @@
 
 #include "core/delayed/silence.h"
 #include "core/pipeline/window.h"
+#include "core/written/looks.h"
 #include "core/written/message.h"
 
 /** Rows of a lot, at most. */
@@ -34,6 +35,7 @@ typedef struct wb_written_lot {
     unsigned retries; /* of a refused message, before it goes to the error queue */
     wb_written_entry *entries; /* WB_WRITTEN_LOT_MAX */
     size_t count;
+    wb_written_look look; /* which filled it */
     wb_silences silences;
     int is_error_queue_silent;
     wb_arena arena;
@@ -42,13 +44,16 @@ typedef struct wb_written_lot {
     size_t removed_count;
     wb_written_rest *rests; /* WB_WRITTEN_LOT_MAX */
     size_t rest_count;
+    size_t done_count; /* of either */
 } wb_written_lot;
 
 void wb_written_lot_init(wb_written_lot *lot, wb_pipeline *pipeline, unsigned retries);
 void wb_written_lot_free(wb_written_lot *lot);
 
-/** Empty it, and take what is there, if the session has or gets the turn. @return the store's class. */
-int wb_written_lot_fetch(wb_written_lot *lot, wb_storage_session *storage, int *ret_has_turn, wb_error *error);
+/** Empty it, and take what is there, if the session has or gets the turn: all, or, behind a number, what has no
+ *  key. Fills lot->look; its time is the caller's. @return the store's class. */
+int wb_written_lot_fetch(wb_written_lot *lot, wb_storage_session *storage, uint64_t behind, int wants_last,
+                         int *ret_has_turn, wb_error *error);
 /** Send it, and to the error queue what is refused for good. @return as wb_window_send(). */
 int wb_written_lot_dispatch(wb_written_lot *lot, wb_outlet *outlet, wb_error *error);
 /** Whether something is to be sent to destinations that confirmed nothing before, behind the rest: so that nobody
@@ -63,5 +68,7 @@ int wb_written_lot_settle(wb_written_lot *lot, wb_storage_session *storage, wb_e
 int wb_written_lot_is_followed(const wb_written_lot *lot);
 /** Whether something is to be settled. */
 int wb_written_lot_is_open(const wb_written_lot *lot);
+/** Whether something of it is neither out nor postponed. */
+int wb_written_lot_has_left(const wb_written_lot *lot);
 
 #endif

@@ -8,11 +8,6 @@
 #include "core/base/log.h"
 #include "core/pipeline/worker.h"
 
-/* Between two looks of who has the turn: what is written waits half of that on average. */
-#define LOOK_EVERY (20 * WB_MILLISECOND)
-/* A look that is dear (a snapshot keeps many removed rows) is made that much more seldom. */
-#define LOOK_PACE 9
-#define LOOK_SELDOM (5 * WB_SECOND)
 /* Of who waits for the turn: so long nobody sends when the process that had it dies. */
 #define TURN_EVERY (250 * WB_MILLISECOND)
 /* Whether the SQL interface was installed meanwhile. */
@@ -35,6 +30,7 @@ static void close_storage(wb_written_relay *relay)
         relay->pipeline->persistence_ops->close(relay->storage);
     relay->storage = NULL;
     relay->has_turn = 0;
+    relay->looks = (wb_written_looks){ 0 };
 }
 
 static void close_outlet(wb_written_relay *relay)
@@ -82,9 +78,14 @@ static int settle(wb_written_relay *relay, wb_error *error)
 
 static int fetch(wb_written_relay *relay, wb_error *error)
 {
-    int64_t started = wb_clock_monotonic();
-    int r = wb_written_lot_fetch(&relay->lot, relay->storage, &relay->has_turn, error);
-    relay->took = wb_clock_monotonic() - started;
+    wb_written_look *look = &relay->lot.look;
+    int64_t began = wb_clock_monotonic();
+    int r = wb_written_lot_fetch(&relay->lot, relay->storage, wb_written_looks_next(&relay->looks, began),
+                                 wb_written_looks_are_dear(&relay->looks), &relay->has_turn, error);
+    look->ended = wb_clock_monotonic();
+    look->took = look->ended - began;
+    if (r == WB_OK && relay->has_turn)
+        wb_written_looks_note(&relay->looks, look);
     if (is_lost(r))
         close_storage(relay);
     if (r == WB_FATAL && error->cause == WB_CAUSE_MISSING)
@@ -140,6 +141,8 @@ static int run_lots(wb_written_relay *relay, wb_error *error)
             r = fetch(relay, error);
         if (r == WB_OK && relay->lot.count)
             r = send_lot(relay, error);
+        if (r != WB_OK || wb_written_lot_has_left(&relay->lot))
+            relay->looks.wants_all = 1;
     } while (r == WB_OK && relay->lot.count && wb_written_lot_is_followed(&relay->lot) && !p->stop && !p->is_down);
     return r;
 }
@@ -176,12 +179,9 @@ static int64_t fail(wb_written_relay *relay, int result, const wb_error *error)
 
 static int64_t pace(const wb_written_relay *relay)
 {
-    int64_t pause = relay->took * LOOK_PACE < LOOK_SELDOM ? relay->took * LOOK_PACE : LOOK_SELDOM;
     if (!relay->is_installed)
         return INSTALLED_EVERY;
-    if (!relay->has_turn)
-        return pause > TURN_EVERY ? pause : TURN_EVERY;
-    return pause > LOOK_EVERY ? pause : LOOK_EVERY;
+    return relay->has_turn ? wb_written_looks_pause(&relay->looks, wb_clock_monotonic()) : TURN_EVERY;
 }
 
 /* @return how long to sleep. */

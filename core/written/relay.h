@@ -29,7 +29,7 @@ typedef struct wb_written_relay {
     int is_installed;
     int has_turn;
     unsigned failures; /* rounds in a row */
-    int64_t took;      /* the last look at the table, ns */
+    wb_written_looks looks;
 } wb_written_relay;
 
 /** `pipeline` and `retries` are set. @return 0 or errno. */

@@ -41,7 +41,7 @@ static const char *const bugs[] = { "none", "ids_ignore_case", "ids_lose_blanks"
                                     "positions_unlocked", "positions_not_set_back",
                                     "forgets_nothing", "forget_takes_any_batch", "forgotten_rolls_back",
                                     "remember_overwrites", "remembers_late", "remembers_part",
-                                    "remembers_by_looking", NULL };
+                                    "remembers_by_looking", "written_from_the_start", "written_past_the_last", NULL };
 enum { NONE, IDS_IGNORE_CASE, IDS_LOSE_BLANKS, IDS_END_AT_NUL, CLAIMS_BY_LOOKING, FORGETS_RELEASED,
        TRUNCATES_OPERATIONS, MARKS_ROLL_BACK, REST_IS_DROPPED, CLEAN_UP_TAKES_PENDING,
        SWEEPS_NEWEST_FIRST, REFUSED_COMMIT_IS_OK, CLOSE_COMMITS, DOUBT_IS_OK, DOUBT_IS_NOTHING,
@@ -53,7 +53,8 @@ enum { NONE, IDS_IGNORE_CASE, IDS_LOSE_BLANKS, IDS_END_AT_NUL, CLAIMS_BY_LOOKING
        WRITTEN_COMES_AGAIN, WRITTEN_WAITS_FOR_NOTHING, WRITTEN_LOSES_KEYS, WRITTEN_IN_PIECES, WRITTEN_TO_ANYBODY, WRITTEN_OF_ANY_FORM,
        CLAIMS_ARE_ALWAYS_NEW, POSITIONS_UNLOCKED, POSITIONS_NOT_SET_BACK,
        FORGETS_NOTHING, FORGET_TAKES_ANY_BATCH, FORGOTTEN_ROLLS_BACK,
-       REMEMBER_OVERWRITES, REMEMBERS_LATE, REMEMBERS_PART, REMEMBERS_BY_LOOKING };
+       REMEMBER_OVERWRITES, REMEMBERS_LATE, REMEMBERS_PART, REMEMBERS_BY_LOOKING,
+       WRITTEN_FROM_THE_START, WRITTEN_PAST_THE_LAST };
 
 #define CLAIMS_MAX 2048
 #define MARKS_MAX 1024
@@ -625,7 +626,10 @@ static int broken_fetch(wb_storage_session *session, wb_written_fetch *fetch, wb
     reading on = { visit, argument };
     if (bug == WRITTEN_OF_ANY_FORM)
         fetch->form = WB_WRITTEN_FORM;
+    if (bug == WRITTEN_FROM_THE_START)
+        fetch->behind = 0;
     const int result = base->written->fetch(session, fetch, read_row, &on, error);
+    fetch->last += bug == WRITTEN_PAST_THE_LAST;
     if (bug == WRITTEN_TO_ANYBODY)
         fetch->has_turn = 1;
     return result;

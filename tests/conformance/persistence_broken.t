@@ -316,6 +316,7 @@ fail written: rows come by their numbers, until they are removed
 END
 try written_waits_for_nothing <<'END'
 fail written: what is postponed waits, and what is behind it with its key
+fail written: behind a number, and which is the last
 END
 try written_loses_keys <<'END'
 fail written: messages are fetched as they were written
@@ -328,6 +329,12 @@ fail written: rows of a later form are left alone
 END
 try written_to_anybody <<'END'
 fail written: one session has the turn, until it is closed
+END
+try written_from_the_start <<'END'
+fail written: behind a number, and which is the last
+END
+try written_past_the_last <<'END'
+fail written: behind a number, and which is the last
 END
 try claims_are_always_new <<'END'
 fail written: an id is claimed once, until its record is old

@@ -314,6 +314,7 @@ typedef struct {
     size_t windows;
     size_t sizes[16];   /* of each */
     size_t removed, postponed;
+    uint64_t behind; /* as asked last */
     char reason[256];   /* of the last that was postponed */
 } world;
 
@@ -324,6 +325,8 @@ static int fetch_world(wb_storage_session *session, wb_written_fetch *fetch, wb_
     (void)session;
     (void)error;
     fetch->has_turn = 1;
+    now_is.behind = fetch->behind;
+    fetch->last = fetch->wants_last ? 99 : 0;
     for (size_t i = 0; i < now_is.row_count; i++)
         assert_int_equal(visit(argument, &now_is.rows[i]), WB_OK);
     return WB_OK;
@@ -417,7 +420,7 @@ static int send_rows(sender *s, const wb_written *rows, size_t count)
     int has_turn = 0;
     now_is.rows = rows;
     now_is.row_count = count;
-    assert_int_equal(wb_written_lot_fetch(&s->lot, NULL, &has_turn, &s->error), WB_OK);
+    assert_int_equal(wb_written_lot_fetch(&s->lot, NULL, 0, 0, &has_turn, &s->error), WB_OK);
     assert_int_equal(has_turn, 1);
     s->outlet.until = wb_clock_monotonic() + 10 * WB_SECOND;
     int r = wb_written_lot_dispatch(&s->lot, &s->outlet, &s->error);
@@ -499,6 +502,108 @@ static void test_probe_is_apart(void **state)
     close_sender(&s);
 }
 
+/* ---- looks --------------------------------------------------------------------------------- */
+
+#define MS WB_MILLISECOND
+
+/* @return when it ended. */
+static int64_t look_at(wb_written_looks *looks, int64_t now, int64_t took, uint64_t highest, uint64_t last, int has_keys)
+{
+    const wb_written_look look = { .behind = wb_written_looks_next(looks, now), .last = last, .highest = highest,
+                                   .has_keys = has_keys, .count = highest ? 1 : 0, .took = took, .ended = now + took };
+    wb_written_looks_note(looks, &look);
+    return look.ended;
+}
+
+static void test_looks_that_are_cheap(void **state)
+{
+    wb_written_looks looks = { 0 };
+    int64_t now = 1000 * MS;
+    (void)state;
+    for (int i = 0; i < 10; i++) {
+        assert_int_equal(wb_written_looks_next(&looks, now), 0);
+        now = look_at(&looks, now, i == 5 ? 500 * MS : MS, 10, 10, i & 1); /* one slow look is the machine's */
+        assert_int_equal(wb_written_looks_pause(&looks, now), 20 * MS);
+        assert_false(wb_written_looks_are_dear(&looks));
+        now += 20 * MS;
+    }
+}
+
+/* What is given may take time. */
+static void test_looks_that_are_worth_it(void **state)
+{
+    wb_written_looks looks = { 0 };
+    const wb_written_look look = { .highest = 1000, .count = 1000, .size = 4 << 20, .took = 30 * MS };
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        wb_written_looks_note(&looks, &look);
+    assert_false(wb_written_looks_are_dear(&looks));
+}
+
+static void test_looks_that_are_dear(void **state)
+{
+    wb_written_looks looks = { 0 };
+    int64_t now = 1000 * MS, ended;
+    (void)state;
+    now = look_at(&looks, now, 10 * MS, 0, 0, 0);
+    now = ended = look_at(&looks, now, 10 * MS, 0, 0, 0);
+    assert_true(wb_written_looks_are_dear(&looks));
+    assert_int_equal(wb_written_looks_next(&looks, now), 0); /* nobody knows what they have read */
+    assert_int_equal(wb_written_looks_pause(&looks, now), 90 * MS);
+    now = ended = look_at(&looks, now + 90 * MS, 10 * MS, 0, 500, 0);
+    assert_int_equal(wb_written_looks_pause(&looks, now), 20 * MS);
+    assert_int_equal(wb_written_looks_next(&looks, now + 20 * MS), 500);
+
+    now = look_at(&looks, now + 20 * MS, MS, 700, 0, 0);
+    assert_int_equal(wb_written_looks_next(&looks, now), 700);
+    assert_int_equal(wb_written_looks_next(&looks, ended + 189 * MS), 700);
+    assert_int_equal(wb_written_looks_next(&looks, ended + 190 * MS), 0);
+
+    now = look_at(&looks, now, MS, 0, 0, 1); /* with a key: all, and sooner */
+    assert_int_equal(wb_written_looks_next(&looks, now), 0);
+    assert_int_equal(now + wb_written_looks_pause(&looks, now), ended + 90 * MS);
+
+    now = ended = look_at(&looks, ended + 90 * MS, 10 * WB_SECOND, 0, 800, 0);
+    now = ended = look_at(&looks, now + 190 * MS, 10 * WB_SECOND, 0, 800, 0);
+    assert_int_equal(wb_written_looks_next(&looks, ended + 4999 * MS), 800); /* never longer */
+    assert_int_equal(wb_written_looks_next(&looks, ended + 5000 * MS), 0);
+    looks.wants_all = 1;
+    assert_int_equal(wb_written_looks_next(&looks, ended), 0);
+}
+
+/* Behind a number only what has no key leaves; the others are seen. */
+static void test_lot_behind_a_number(void **state)
+{
+    wb_written rows[] = { whole, whole, whole };
+    int has_turn = 0;
+    sender s;
+    (void)state;
+    rows[0].number = 5;
+    rows[1].number = 6;
+    rows[2].number = 7;
+    rows[0].key = rows[1].key = (wb_written_text){ NULL, 0 };
+    now_is = (world){ .rows = rows, .row_count = 2 };
+    open_sender(&s);
+    assert_int_equal(wb_written_lot_fetch(&s.lot, NULL, 4, 0, &has_turn, &s.error), WB_OK);
+    assert_int_equal(s.lot.count, 2);
+    assert_int_equal(s.lot.look.highest, 6);
+    assert_false(s.lot.look.has_keys);
+    assert_int_equal(now_is.behind, 4);
+
+    now_is.row_count = 3;
+    assert_int_equal(wb_written_lot_fetch(&s.lot, NULL, 4, 0, &has_turn, &s.error), WB_OK);
+    assert_int_equal(s.lot.count, 2);
+    assert_int_equal(s.lot.look.highest, 6);
+    assert_true(s.lot.look.has_keys);
+    assert_true(wb_written_lot_has_left(&s.lot));
+    assert_int_equal(wb_written_lot_fetch(&s.lot, NULL, 0, 1, &has_turn, &s.error), WB_OK);
+    assert_int_equal(s.lot.count, 3);
+    assert_int_equal(s.lot.look.last, 99);
+    assert_int_equal(send_rows(&s, rows, 3), WB_OK);
+    assert_false(wb_written_lot_has_left(&s.lot));
+    close_sender(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -513,6 +618,10 @@ int main(void)
         cmocka_unit_test(test_copy_is_cut),
         cmocka_unit_test(test_error_queue_is_silent),
         cmocka_unit_test(test_probe_is_apart),
+        cmocka_unit_test(test_looks_that_are_cheap),
+        cmocka_unit_test(test_looks_that_are_worth_it),
+        cmocka_unit_test(test_looks_that_are_dear),
+        cmocka_unit_test(test_lot_behind_a_number),
     };
     return cmocka_run_group_tests_name("written", tests, NULL, NULL);
 }

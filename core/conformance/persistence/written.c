@@ -89,6 +89,17 @@ static int note(void *argument, const wb_written *row)
     return WB_OK;
 }
 
+static int fetch_behind(wb_client *client, uint64_t behind, uint64_t *ret_last, seen *s)
+{
+    wb_written_fetch fetch = { .struct_size = sizeof fetch, .limit = NUMBERS_MAX, .form = WB_WRITTEN_FORM,
+                               .behind = behind, .wants_last = 1 };
+    *s = (seen){ .kit = client->kit };
+    wb_error_clear(&client->error);
+    int r = ops_of(client)->fetch(client->session, &fetch, note, s, &client->error);
+    *ret_last = fetch.last;
+    return wb_client_check(client, r, WB_OK, "fetch");
+}
+
 static int fetch_form(wb_client *client, size_t limit, uint64_t form, const wb_written *wanted, seen *s)
 {
     wb_written_fetch fetch = { .struct_size = sizeof fetch, .limit = limit, .form = form, .has_turn = 7 };
@@ -338,6 +349,29 @@ static void postponed(wb_kit *kit)
     (void)removes(client, &s);
 }
 
+/* A number too high would have the host pass over what has yet to come. */
+static void behind_a_number(wb_kit *kit)
+{
+    wb_client *client = open_empty(kit, 0);
+    uint64_t last = 7;
+    seen s, rest_of;
+    WB_KIT_REQUIRE(kit, client != NULL, "no session");
+    if (!writes(client, "k", "a") || !writes(client, NULL, "b") || !writes(client, NULL, "c") || !sees(client, 10, "a b c ", &s))
+        return;
+    const wb_written_rest waits = rest(s.numbers[2], HOUR, 0);
+    if (!wb_client_check(client, settle(client, NULL, 0, &waits, 1), WB_OK, "postpone one") ||
+        !fetch_behind(client, s.numbers[0], &last, &rest_of))
+        return;
+    (void)(wb_kit_check(kit, strcmp(rest_of.bodies, "b ") == 0, "behind the first there is \"%s\"", rest_of.bodies) &&
+           wb_kit_check(kit, last == s.numbers[2], "the last is number %" PRIu64 ", not %" PRIu64, last, s.numbers[2]) &&
+           wb_client_check(client, settle(client, NULL, 0, NULL, 0), WB_OK, "settle nothing") &&
+           fetch_behind(client, last, &last, &rest_of) &&
+           wb_kit_check(kit, !rest_of.count, "behind the last there is \"%s\"", rest_of.bodies));
+    (void)removes(client, &s);
+    if (fetch_behind(client, 0, &last, &rest_of))
+        (void)wb_kit_check(kit, last <= s.numbers[2], "where nothing is the last is %" PRIu64, last);
+}
+
 static void turn_is_ones(wb_kit *kit)
 {
     wb_client *first = open_empty(kit, 0), *second = wb_client_open(kit, 0);
@@ -467,6 +501,7 @@ static const wb_kit_case cases[] = {
     { "written: rows of a later form are left alone", WRITTEN, later_form },
     { "written: rows come by their numbers, until they are removed", WRITTEN, by_number },
     { "written: what is postponed waits, and what is behind it with its key", WRITTEN, postponed },
+    { "written: behind a number, and which is the last", WRITTEN, behind_a_number },
     { "written: one session has the turn, until it is closed", WRITTEN, turn_is_ones },
     { "written: two endpoints are apart", WRITTEN, endpoints_are_apart },
     { "written: an id is claimed once, until its record is old", WRITTEN, claimed_once },

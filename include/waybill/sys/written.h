@@ -19,7 +19,7 @@
  * calls of a session (sys/persistence.h); of settle() also WB_IN_DOUBT: done or not. A row whose
  * removal is not known is fetched again, and sent again under the same id.
  *
- * Change log: 1.1 first version.
+ * Change log: 1.1 first version; then wb_written_fetch.behind, wants_last, last.
  */
 #ifndef WAYBILL_SYS_WRITTEN_H
 #define WAYBILL_SYS_WRITTEN_H
@@ -68,6 +68,11 @@ typedef struct wb_written_fetch {
     size_t limit;
     uint64_t form;  /* rows of a higher form are left alone, and so is what stands behind one with its key */
     int has_turn; /* filled: 0: another session has it, and nothing was visited */
+    /** Only rows with a higher number; 0: all. Of what it is given so a host sends no row that has a key: the one
+     *  before it may have turned up below. A store that does not know this gives all. */
+    uint64_t behind;
+    int wants_last; /* fill `last` */
+    uint64_t last;  /* filled: the highest number that a row has, one that waits too, or had a moment before; 0: not known */
 } wb_written_fetch;
 
 /** A row that stays. Size first, append-only. */

@@ -75,7 +75,8 @@ typedef enum wb_sql_which {
     WB_SQL_SHOW, /* the same with operations, and there is an id */
     /* what programs write; all NULL where the dialect has no such interface. Times as above */
     WB_SQL_WRITTEN_LOOK,     /* -> 1: it is installed */
-    WB_SQL_WRITTEN_FETCH,    /* limit, bytes, highest form -> number, form, tries, when it was written, id, destination, type,
+    WB_SQL_WRITTEN_LAST,     /* -> the highest number, or NULL */
+    WB_SQL_WRITTEN_FETCH,    /* limit, bytes, highest form, behind which number -> number, form, tries, when it was written, id, destination, type,
                               * headers, key, body; by number, until they have so many bytes */
     WB_SQL_WRITTEN_REMOVE,   /* numbers */
     WB_SQL_WRITTEN_POSTPONE, /* number, for how long, tries to add, reason */

@@ -98,19 +98,35 @@ static int take_turn(wb_storage_session *session)
     return result;
 }
 
-static int ask_for_rows(wb_storage_session *session, const wb_written_fetch *fetch, wb_sql_answer *ret_rows)
+static uint64_t take_number(const wb_sql_driver *driver, wb_sql_answer *answer)
+{
+    wb_sql_cell cell;
+    const uint64_t number = driver->fetch(answer, &cell, 1) ? driver->number(&cell) : 0;
+    driver->clear(answer);
+    return number;
+}
+
+/* The last number first: what is committed between the two is above it. */
+static int ask_for_rows(wb_storage_session *session, wb_written_fetch *fetch, wb_sql_answer *ret_rows)
 {
     wb_sql_session *s = wb_sql_of(session);
     const wb_sql_driver *driver = s->outbox->driver;
+    const int wants_last = WB_HAS(fetch, wb_written_fetch, wants_last);
+    const uint64_t behind = WB_HAS(fetch, wb_written_fetch, behind) ? fetch->behind : 0;
     const wb_sql_value values[] = { WB_SQL_NUMBER(fetch->limit), WB_SQL_NUMBER(WB_WRITTEN_FETCH_BYTES),
-                                    WB_SQL_NUMBER(fetch->form) };
+                                    WB_SQL_NUMBER(fetch->form), WB_SQL_NUMBER(behind) };
+    wb_sql_answer last = { 0 };
 
     driver->start(session);
     if (s->outbox->statements[WB_SQL_PLAN])
         driver->queue(session, WB_SQL_PLAN, NULL, 0, NULL);
-    driver->queue(session, WB_SQL_WRITTEN_FETCH, values, 3, ret_rows);
+    if (wants_last)
+        driver->queue(session, WB_SQL_WRITTEN_LAST, NULL, 0, &last);
+    driver->queue(session, WB_SQL_WRITTEN_FETCH, values, 4, ret_rows);
     const int result = wb_sql_run_outside(session, NULL);
     s->has_turn = result == WB_OK;
+    if (wants_last)
+        fetch->last = take_number(driver, &last);
     return result;
 }
 

@@ -76,7 +76,7 @@
     "SELECT number, form, tries, written, id, destination, type, headers, key, body, "             \
     "pg_catalog.octet_length(type) + COALESCE(pg_catalog.octet_length(headers), 0) "               \
     "+ COALESCE(pg_catalog.octet_length(key), 0) + pg_catalog.octet_length(body) AS size "         \
-    "FROM {written} AS written WHERE due <= " NOW " AND form <= $3::bigint AND (key IS NULL OR NOT EXISTS " \
+    "FROM {written} AS written WHERE number > $4::bigint AND due <= " NOW " AND form <= $3::bigint AND (key IS NULL OR NOT EXISTS " \
     "(SELECT FROM (SELECT * FROM {written} WHERE " MAY_BE_HELD ") AS held "                        \
     "WHERE (held.due > " NOW " OR held.form > $3::bigint) "                                        \
     "AND held.key = written.key AND held.number < written.number)) "                               \
@@ -218,6 +218,7 @@ static const char *const templates[WB_SQL_COUNT] = {
     [WB_SQL_WRITTEN_LOOK] =
         "SELECT (pg_catalog.to_regclass(pg_catalog.format('%I.%I', {database}, {prefix} || '_written')) "
         "IS NOT NULL)::integer::bigint",
+    [WB_SQL_WRITTEN_LAST] = "SELECT pg_catalog.max(number) FROM {written}",
     [WB_SQL_WRITTEN_FETCH] =
         "WITH clock AS MATERIALIZED (SELECT "
         "(EXTRACT(EPOCH FROM pg_catalog.clock_timestamp()) * 1000000)::bigint AS now), "

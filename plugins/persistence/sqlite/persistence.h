@@ -59,6 +59,7 @@ struct wb_storage_session {
     sqlite3_stmt *list_heads;
     sqlite3_stmt *count_records;
     sqlite3_stmt *fetch_written;
+    sqlite3_stmt *last_written;
     sqlite3_stmt *remove_written;
     sqlite3_stmt *postpone_written;
     sqlite3_stmt *find_position;

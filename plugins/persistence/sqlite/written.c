@@ -190,6 +190,7 @@ static int visit_rows(wb_storage_session *session, const wb_written_fetch *fetch
     (void)sqlite3_bind_int64(row, 1, wb_sqlite_delayed_now(session));
     (void)sqlite3_bind_int64(row, 2, fetch->limit < INT32_MAX ? (int64_t)fetch->limit : INT32_MAX);
     (void)sqlite3_bind_int64(row, 3, (int64_t)fetch->form);
+    (void)sqlite3_bind_int64(row, 4, WB_HAS(fetch, wb_written_fetch, behind) ? (int64_t)fetch->behind : 0);
     while (result == WB_OK && bytes < WB_WRITTEN_FETCH_BYTES && (code = sqlite3_step(row)) == SQLITE_ROW)
         result = visit_row(row, visit, argument, &bytes);
     if (result == WB_OK && code != SQLITE_ROW && code != SQLITE_DONE)
@@ -198,7 +199,23 @@ static int visit_rows(wb_storage_session *session, const wb_written_fetch *fetch
     return result;
 }
 
-/* Behind a row that waits, or is of a later form, nothing with its key may go. */
+static int find_last(wb_storage_session *session, wb_written_fetch *fetch, wb_error *error)
+{
+    int result = wb_sqlite_storage_prepare(session, &session->last_written,
+                                           "select max(number) from \"waybill_%w_written\"", error);
+    if (result != WB_OK)
+        return result;
+    const int code = sqlite3_step(session->last_written);
+    if (code == SQLITE_ROW)
+        fetch->last = (uint64_t)sqlite3_column_int64(session->last_written, 0);
+    else
+        result = wb_sqlite_db_fail(&session->db, code, FETCH, error);
+    (void)sqlite3_reset(session->last_written);
+    return result;
+}
+
+/* Behind a row that waits, or is of a later form, nothing with its key may go. The last number first: what is
+ * committed between the two is above it. */
 static int fetch(wb_storage_session *session, wb_written_fetch *fetch, wb_written_fn visit, void *argument,
                  wb_error *error)
 {
@@ -210,9 +227,11 @@ static int fetch(wb_storage_session *session, wb_written_fetch *fetch, wb_writte
     result = wb_sqlite_storage_prepare(
         session, &session->fetch_written,
         "select number, form, tries, written, id, destination, type, headers, key, body from \"waybill_%w_written\" as w"
-        " where due<=?1 and form<=?3 and (key is null or not exists(select 1 from \"waybill_%w_written\" as held"
+        " where number>?4 and due<=?1 and form<=?3 and (key is null or not exists(select 1 from \"waybill_%w_written\" as held"
         " where " MAY_BE_HELD("held.") " and (held.due>?1 or held.form>?3) and held.key=w.key and held.number<w.number))"
         " order by number limit ?2", error);
+    if (result == WB_OK && WB_HAS(fetch, wb_written_fetch, wants_last))
+        result = find_last(session, fetch, error);
     return result == WB_OK ? visit_rows(session, fetch, visit, argument, error) : result;
 }
 
