@@ -161,6 +161,28 @@ static void test_released_claims_are_free(void **state)
     ops->close(s);
 }
 
+/* However small the table is, who reads it whole would wait for claims of others. */
+static void test_released_beside_open_claims(void **state)
+{
+    wb_storage_session *s = open_session(&orders), *other = open_session(&orders);
+    char ids[40][8];
+    wb_claim claims[40];
+    wb_commit commit = { .struct_size = sizeof commit, .batch = 11, .released = claims, .released_count = 10 };
+    (void)state;
+    for (size_t i = 0; i < 40; i++) {
+        (void)snprintf(ids[i], sizeof ids[i], "%02zu", i);
+        claims[i] = claim_of(ids[i]);
+    }
+    begin_claims(s, 11, claims, 20);
+    begin_claims(other, 12, claims + 20, 20);
+    const int64_t start = wb_clock_monotonic();
+    assert_int_equal(ops->commit(s, &commit, &failure), WB_OK);
+    assert_true(wb_clock_monotonic() - start < 10 * WB_SECOND);
+    assert_int_equal(observe_number("select count(*) from orders_dedup"), 10);
+    ops->close(other);
+    ops->close(s);
+}
+
 /* A message that was a duplicate must stay one when its claim is "released" by mistake of
  * somebody who shares the id: only this batch's own records go. */
 static void test_release_spares_other_batches(void **state)
@@ -473,6 +495,7 @@ int main(void)
         TEST_ORDERS(test_endpoints_do_not_share_ids),
         TEST_ORDERS(test_rollback_frees_claims),
         TEST_ORDERS(test_released_claims_are_free),
+        TEST_ORDERS(test_released_beside_open_claims),
         TEST_ORDERS(test_release_spares_other_batches),
         TEST_ORDERS(test_second_waits_for_first),
         TEST_ORDERS(test_same_ids_get_on),

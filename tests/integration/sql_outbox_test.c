@@ -137,6 +137,26 @@ static void test_mark_deletes_and_shrinks(void **state)
     ops->close(s);
 }
 
+/* However small the table is, who reads it whole would wait for rows of others. */
+static void test_marks_wait_for_nobody(void **state)
+{
+    wb_storage_session *s = open_session(&orders);
+    wb_mark marks[10] = { 0 };
+    (void)state;
+    for (size_t i = 0; i < 10; i++)
+        marks[i].batch = 10 + i;
+    for (uint64_t batch = 10; batch < 30; batch++)
+        store(s, batch, "operations", 10);
+    observe("begin");
+    observe("select * from orders_pending where batch = 29 for update");
+    const int64_t start = wb_clock_monotonic();
+    assert_int_equal(ops->mark(s, marks, 10, &failure), WB_OK);
+    assert_true(wb_clock_monotonic() - start < 10 * WB_SECOND);
+    observe("commit");
+    assert_int_equal(observe_number("select count(*) from orders_pending"), 10);
+    ops->close(s);
+}
+
 static const wb_mark riding[] = { { .batch = 10 },
                                   { .batch = 11, .remaining = "r", .remaining_size = 1 } };
 /* And records to be forgotten, of both batches. */
@@ -630,6 +650,7 @@ int main(void)
         TEST_ORDERS(test_absent_ones_are_passed_over),
         TEST_ORDERS(test_visitor_stops),
         TEST_ORDERS(test_mark_deletes_and_shrinks),
+        TEST_ORDERS(test_marks_wait_for_nobody),
         TEST_ORDERS(test_marks_ride_along),
         TEST_ORDERS(test_marks_stand_when_rolled_back),
         TEST_ORDERS(test_marks_stand_when_closed),

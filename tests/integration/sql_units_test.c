@@ -220,6 +220,7 @@ static const struct {
     { WB_SQL_LOOKUP, "LOOKUP", "LOOKUP" },
     { WB_SQL_RELEASE, "RELEASE", "RELEASE" },
     { WB_SQL_SHRINK, "SHRINK", "SHRINK" },
+    { WB_SQL_MARK_MANY, NULL, NULL },
     { WB_SQL_PENDING, "PENDING", "PENDING" },
     { WB_SQL_LOCK, "LOCK: its driver", NULL },
     { WB_SQL_LOCK_IN_TRANSACTION, NULL, "LOCK_IN_TRANSACTION" },

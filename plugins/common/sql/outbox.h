@@ -29,6 +29,7 @@ typedef enum wb_sql_which {
     WB_SQL_LOOKUP,   /* keys -> key, batch; in the order of the keys */
     WB_SQL_RELEASE,  /* keys, batch */
     WB_SQL_SHRINK,   /* batch, operations */
+    WB_SQL_MARK_MANY, /* as MARK, of more than one; NULL where MARK serves */
     WB_SQL_PENDING,  /* batches -> batch, operations */
     WB_SQL_LOCK,     /* lock -> 1: it is ours until UNLOCK. Does not wait. */
     WB_SQL_LOCK_IN_TRANSACTION, /* lock -> 1: it is ours until the transaction ends; instead of

@@ -314,11 +314,14 @@ int wb_sql_receive_outside(wb_storage_session *session)
 
 static void queue_marks(wb_storage_session *session, const wb_mark *marks, size_t count)
 {
-    const wb_sql_driver *driver = wb_sql_of(session)->outbox->driver;
+    const wb_sql_outbox *outbox = wb_sql_of(session)->outbox;
+    const wb_sql_driver *driver = outbox->driver;
     const wb_sql_value gone = WB_SQL_LIST(WB_SQL_GONE_BATCHES, marks, count);
+    const size_t listed = wb_sql_count_listed(&gone);
 
-    if (wb_sql_count_listed(&gone))
-        driver->queue(session, WB_SQL_MARK, &gone, 1, NULL);
+    if (listed)
+        driver->queue(session, listed > 1 && outbox->statements[WB_SQL_MARK_MANY] ? WB_SQL_MARK_MANY : WB_SQL_MARK,
+                      &gone, 1, NULL);
     for (size_t i = 0; i < count; i++) {
         const wb_sql_value values[] = {
             WB_SQL_NUMBER(marks[i].batch),
