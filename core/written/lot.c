@@ -65,7 +65,7 @@ static int take(void *argument, const wb_written *row)
     lot->look.has_keys |= row->key.size > 0;
     lot->look.count++;
     lot->look.size += row->headers.size + row->body.size;
-    if (lot->count == WB_WRITTEN_LOT_MAX || (lot->look.behind && row->key.size))
+    if (lot->count == WB_WRITTEN_LOT_MAX || (lot->look.behind && row->key.size && !wb_bug("written_keys_behind")))
         return WB_OK;
     lot->look.highest = row->number;
     wb_written_entry *entry = &lot->entries[lot->count++];

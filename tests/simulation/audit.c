@@ -15,6 +15,7 @@
 #include "tests/simulation/shape.h"
 #include "tests/simulation/verdict.h"
 #include "tests/simulation/waiting.h"
+#include "tests/simulation/written.h"
 
 /* What fails by its own fault may run so often more than its retries: halved batches, a few tries
  * of a nacked window, deaths before it is a suspect. */
@@ -119,7 +120,7 @@ static int rows_are_settled(void)
 static int stores_are_empty(void)
 {
     for (unsigned e = 0; e < the_shape.endpoints; e++)
-        if (sim_delayed_count(e))
+        if (sim_delayed_count(e) || sim_written_count(e))
             return 0;
     return !sim_waiting_count();
 }
@@ -131,7 +132,7 @@ int sim_audit_is_finished(char *what, size_t size)
             (void)snprintf(what, size, "message %u (%s) is never done", NAME(&sim_messages[i]));
             return 0;
         }
-    (void)snprintf(what, size, "operations stay pending, or delayed messages wait");
+    (void)snprintf(what, size, "operations stay pending, delayed messages wait, or what programs wrote does");
     return rows_are_settled() && stores_are_empty();
 }
 
@@ -238,6 +239,8 @@ static void audit_loss(const sim_message *m)
         return;
     if (m->fate == SIM_SESSION && !sim_session_insists(m))
         return; /* its program knows, or died */
+    if (m->fate == SIM_WRITTEN)
+        return; /* it was rolled back */
     if (has_come_back(m) || m->place == SIM_EXPIRED)
         return;
     if (flags_of(m) & SIM_IGNORED && m->place == SIM_GONE && (m->fate != SIM_DISCARDED || m->runs || has_copies(m)))
@@ -442,17 +445,19 @@ static void audit_copy(const sim_sent *sent)
     sim_violation("message %u is in the audit queue and has no effect", sent->number);
 }
 
-/* Sent and not removed, then refused: there is a copy beside it, which tells when it failed. */
-static int is_delayed_copy(const sim_sent *sent)
+/* Of what was delayed, or written in SQL, and refused: it tells when it failed. Beside it there may be the message, or
+ * another copy. */
+static int is_stored_copy(const sim_sent *sent)
 {
-    return sent->due && strcmp(sent->destination, SIM_ERROR_QUEUE) == 0;
+    return (sent->due || sim_messages[sent->number].fate == SIM_WRITTEN) &&
+           strcmp(sent->destination, SIM_ERROR_QUEUE) == 0;
 }
 
 static void audit_pair(const sim_sent *a, const sim_sent *b)
 {
     if (a->id_size != b->id_size || memcmp(a->id, b->id, a->id_size) != 0 || a->label < 0 || b->label < 0)
         return;
-    int has_copy = is_delayed_copy(a) || is_delayed_copy(b);
+    int has_copy = is_stored_copy(a) || is_stored_copy(b);
     if (a->number != b->number || a->label != b->label || a->ordinal != b->ordinal ||
         (!has_copy && strcmp(a->destination, b->destination) != 0))
         sim_violation("two different messages have the id %s: %u/%d/%u and %u/%d/%u", a->id, a->number,

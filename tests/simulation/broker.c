@@ -61,7 +61,8 @@ static void put_in_queue(sim_message *m)
 void sim_broker_publish(unsigned first)
 {
     for (unsigned i = first; i < sim_message_count; i++)
-        if (sim_messages[i].place == SIM_AWAY && sim_messages[i].fate != SIM_SESSION)
+        if (sim_messages[i].place == SIM_AWAY && sim_messages[i].fate != SIM_SESSION &&
+            sim_messages[i].fate != SIM_WRITTEN)
             put_in_queue(&sim_messages[i]);
     sim_broker_pump();
 }

@@ -98,5 +98,10 @@ const sim_bug sim_bugs[] = {
     { "known_recorded", "apart_calm", 0 },
     { "believes_others", "apart_ends_twins", 0 },
     { "others_handed_over", "apart_ends_twins", 0 },
+    { "written_settled_first", "written", 0 },
+    { "written_settled_first", NULL, WB_MODE_RECEIVE_ONLY },
+    { "written_new_ids", "written", 0 },
+    { "written_keys_ignored", "written", 0 },
+    { "written_keys_behind", "written_dear", 0 },
     { NULL, NULL, 0 },
 };

@@ -10,6 +10,7 @@
 #include "tests/simulation/delayed.h"
 #include "tests/simulation/partitions.h"
 #include "tests/simulation/verdict.h"
+#include "tests/simulation/written.h"
 
 /* Between the birth of a batch's number and its claims. */
 #define AGE_TOLERANCE (60 * WB_SECOND)
@@ -45,6 +46,7 @@ wb_storage_session *sim_database_open(unsigned endpoint)
 
 static void release_sweeper(const void *session)
 {
+    sim_written_leave(session);
     for (unsigned i = 0; i < SIM_TABLES; i++)
         if (sim_tables[i].sweeper == session)
             sim_tables[i].sweeper = NULL;

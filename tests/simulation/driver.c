@@ -14,6 +14,7 @@
 #include "tests/simulation/random.h"
 #include "tests/simulation/shape.h"
 #include "tests/simulation/verdict.h"
+#include "tests/simulation/written.h"
 
 #define HOUR (3600 * WB_SECOND)
 #define CALM_PATIENCE (12 * HOUR)
@@ -31,6 +32,7 @@ static void start_the_dead(void)
     for (int i = 1; i <= (int)the_shape.processes; i++)
         if (!sim_process_is_alive(i))
             sim_process_start(i);
+    sim_written_start();
 }
 
 void sim_drive_start(void)

@@ -63,4 +63,5 @@ const sim_fate_entry sim_fates[SIM_FATES] = {
     [SIM_UNREADABLE] = { "unreadable", FAILS },
     [SIM_SESSION] = { "session", 0 },
     [SIM_SESSION_CONTROL] = { "session-control", SIM_IGNORED },
+    [SIM_WRITTEN] = { "written", 0 },
 };

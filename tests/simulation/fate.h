@@ -64,6 +64,7 @@ typedef enum {
     /* beside the messages of a queue */
     SIM_SESSION,         /* no message: a session of a program */
     SIM_SESSION_CONTROL, /* the control message of one */
+    SIM_WRITTEN,         /* no message of a queue: a row that a program writes in SQL */
     SIM_FATES
 } sim_fate;
 

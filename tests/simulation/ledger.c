@@ -18,6 +18,7 @@
 #include "tests/simulation/process.h"
 #include "tests/simulation/shape.h"
 #include "tests/simulation/verdict.h"
+#include "tests/simulation/written.h"
 
 sim_message sim_messages[SIM_MESSAGES_MAX];
 unsigned sim_message_count;
@@ -85,7 +86,7 @@ sim_run *sim_run_begin(sim_message *message)
     run->message = message;
     runs[run_count++] = run;
     run->serial = run_count;
-    run->asked = the_shape.audits && message->fate != SIM_SESSION ? 1u << SIM_LABEL_AUDIT : 0;
+    run->asked = the_shape.audits && message->fate != SIM_SESSION && message->fate != SIM_WRITTEN ? 1u << SIM_LABEL_AUDIT : 0;
     if (!message->runs++)
         message->first_run_at = sim_database_wall();
     message->run = run;
@@ -315,6 +316,8 @@ void sim_ledger_send(const wb_operation *operation)
     if (sent->label < 0 || sent->label == SIM_LABEL_AUDIT)
         check_copy(m, operation);
     check_due(sent);
+    if (m->fate == SIM_WRITTEN)
+        sim_written_arrives(m, sent);
     if (sent->label < 0)
         m->moved++;
     else

@@ -15,6 +15,7 @@
 #include "tests/simulation/partitions.h"
 #include "tests/simulation/random.h"
 #include "tests/simulation/verdict.h"
+#include "tests/simulation/written.h"
 
 /* How long a claim held by somebody else is waited for. */
 #define LOCK_TIMEOUT (10 * WB_SECOND)
@@ -596,5 +597,6 @@ wb_persistence_ops sim_persistence_ops(void)
         .find = shape->programs ? persistence_find : NULL,
         .take_pending = shape->has_take ? persistence_take : NULL,
         .forget = shape->apart ? persistence_forget : NULL,
+        .written = shape->writers ? sim_written_ops() : NULL,
     };
 }

@@ -68,7 +68,7 @@ static void add_types(sim_message *m, int batch_handler)
     char types[200];
     if (m->fate == SIM_NO_TYPE)
         return;
-    if (m->fate == SIM_SESSION || m->fate == SIM_SESSION_CONTROL)
+    if (m->fate == SIM_SESSION || m->fate == SIM_SESSION_CONTROL || m->fate == SIM_WRITTEN)
         return;
     if (m->fate == SIM_CONTROL) {
         add_text(m, WB_HEADER_CONTROL_MESSAGE, "True");
@@ -279,4 +279,7 @@ void sim_populate(void)
     for (unsigned i = 0; i < the_shape.sessions; i++)
         for (unsigned endpoint = 0; endpoint < the_shape.endpoints; endpoint++)
             populate_session(endpoint);
+    for (unsigned i = 0; i < the_shape.rows; i++)
+        for (unsigned endpoint = 0; endpoint < the_shape.endpoints; endpoint++)
+            (void)sim_populate_one(endpoint, SIM_WRITTEN, 0);
 }

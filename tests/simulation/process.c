@@ -15,6 +15,7 @@
 #include "core/pipeline/suspect.h"
 #include "core/pipeline/worker.h"
 #include "core/recover/parked.h"
+#include "core/written/relay.h"
 #include "tests/simulation/broker.h"
 #include "tests/simulation/database.h"
 #include "tests/simulation/handlers.h"
@@ -42,6 +43,7 @@ typedef struct {
     wb_worker workers[WORKERS_MAX];
     wb_housekeeper keeper;
     wb_poller poller;
+    wb_written_relay relay;
     sim_thread *keeper_thread;
     sim_programs programs;
     int seats[WORKERS_MAX]; /* whether there is such a worker */
@@ -196,11 +198,24 @@ static void start_poller(const host *h, endpoint *e)
         abort();
 }
 
+static void start_relay(const host *h, endpoint *e)
+{
+    char name[24];
+    if (!the_shape.writers)
+        return;
+    (void)snprintf(name, sizeof name, "p%d.%u/e%c/relay", h->number, incarnations, e->name[strlen(e->name) - 1]);
+    sim_name_next(name);
+    e->relay = (wb_written_relay){ .pipeline = &e->pipeline, .retries = the_shape.retries };
+    if (wb_written_relay_start(&e->relay) != 0)
+        abort();
+}
+
 static void start_endpoint(const host *h, endpoint *e)
 {
     char name[24];
     start_workers(h, e);
     start_poller(h, e);
+    start_relay(h, e);
     (void)snprintf(name, sizeof name, "p%d.%u/e%c", h->number, incarnations, e->name[strlen(e->name) - 1]);
     sim_programs_start(&e->programs, h->number, e->transport.endpoint, name, &e->pipeline);
     if (!the_shape.keepers || !the_shape.outbox)
@@ -272,6 +287,19 @@ static void stop_poller(endpoint *e, int64_t deadline)
     wb_poller_stop(&e->poller);
 }
 
+static int relay_has_ended(void *argument)
+{
+    return wb_written_relay_has_ended(&((endpoint *)argument)->relay);
+}
+
+static void stop_relay(endpoint *e, int64_t deadline)
+{
+    wb_written_relay_wake(&e->relay);
+    if (!sim_wait("stop", deadline, relay_has_ended, e))
+        sim_violation("the relay of %s does not end within %.0f s", e->name, (double)STOP_TIMEOUT / 1e9);
+    wb_written_relay_stop(&e->relay);
+}
+
 /* What the user's handlers do not let end, the host ends with the process. */
 static void stop_endpoint(const host *h, endpoint *e, int64_t deadline)
 {
@@ -282,6 +310,7 @@ static void stop_endpoint(const host *h, endpoint *e, int64_t deadline)
         sim_violation("the housekeeper of %s does not end within %.0f s", e->name,
                       (double)STOP_TIMEOUT / 1e9);
     stop_poller(e, deadline);
+    stop_relay(e, deadline);
     if (!have_ended)
         sim_kill(h->number);
     (void)free_workers(e, 1);

@@ -54,5 +54,6 @@ extern const sim_scenario sim_scenarios_expiry[];
 extern const sim_scenario sim_scenarios_sessions[];
 extern const sim_scenario sim_scenarios_positions[];
 extern const sim_scenario sim_scenarios_apart[];
+extern const sim_scenario sim_scenarios_written[];
 
 #endif

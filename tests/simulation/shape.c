@@ -39,7 +39,7 @@ int sim_shape_allows(sim_fate fate)
         return 0;
     if (fate == SIM_LARGE_BODY && s->error_size_max)
         return 0; /* nothing of it can be trimmed */
-    if (fate == SIM_SESSION || fate == SIM_SESSION_CONTROL)
+    if (fate == SIM_SESSION || fate == SIM_SESSION_CONTROL || fate == SIM_WRITTEN)
         return 0; /* no messages of a queue's */
     if (fate == SIM_DELAYS_SILENT)
         return 0; /* it answers when somebody heals it */
@@ -144,6 +144,16 @@ static void draw_sessions(sim_shape *s)
     s->late_percent = sim_chance(50) ? sim_random(40) : 0;
 }
 
+static void draw_written(sim_shape *s)
+{
+    if (!s->outbox || s->delivery_limit || !sim_chance(40))
+        return;
+    s->writers = 1 + sim_random(3);
+    s->rows = 10 + sim_random(60);
+    s->keys = sim_random(5);
+    s->dear_looks = sim_chance(50);
+}
+
 static void draw_trouble(sim_shape *s)
 {
     static const unsigned faults[] = { 0, 0, 2, 10, 30, 60 };
@@ -212,6 +222,7 @@ void sim_shape_draw(int mode)
     the_shape.with_commit = sim_chance(60);
     the_shape.lot = sim_chance(70) ? 1 + sim_random(6) : 0;
     the_shape.has_take = sim_chance(70);
+    draw_written(&the_shape);
 }
 
 void sim_shape_tell(void)
@@ -233,6 +244,7 @@ void sim_shape_tell(void)
     sim_tell("programs %u connections %u sessions %u control %d commit %d ms late %u of 100", s->programs,
              s->session_connections, s->sessions, s->sends_control, (int)(s->commit_duration / WB_MILLISECOND),
              s->late_percent);
+    sim_tell("writers %u rows %u keys %u dear %d", s->writers, s->rows, s->keys, s->dear_looks);
     sim_tell("faults %u fatal %u outages %u deaths %u stops %u jumps %u messages %u copies %u", s->fault_permille,
              s->fatal_permille, s->outages, s->deaths, s->stops, s->jumps, s->messages, s->copies_percent);
     for (unsigned i = 0; i < s->fate_count; i++)

@@ -54,6 +54,10 @@ typedef struct sim_shape {
     int sends_control;
     int64_t commit_duration, delay_increment;
     unsigned late_percent; /* of their commits take long to come to the database, or come behind their answer */
+    /* programs that write in SQL, at each endpoint */
+    unsigned writers, rows;
+    unsigned keys; /* 0 to 4; of six rows so many have one */
+    int dear_looks; /* at all rows */
     /* what goes wrong, while it storms */
     unsigned fault_permille; /* of the calls */
     unsigned fatal_permille; /* of the faults */
