@@ -78,7 +78,7 @@ wb_operation *wb_written_message(const wb_origin *origin, const wb_written *row,
     }
     outgoing.headers = headers;
     outgoing.header_count = count;
-    outgoing.key = row->key.data;
+    outgoing.key = row->key.size ? row->key.data : NULL; /* without a size it would be a text that ends somewhere */
     outgoing.key_size = row->key.size;
     outgoing.body = row->body.data;
     outgoing.body_size = row->body.size;

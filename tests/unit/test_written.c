@@ -10,6 +10,7 @@
 
 #include "core/base/arena.h"
 #include "core/base/clock.h"
+#include "core/base/log.h"
 #include "core/message/header_names.h"
 #include "core/message/incoming.h"
 #include "core/written/headers.h"
@@ -312,7 +313,7 @@ typedef struct {
     size_t headers_max; /* of a copy for the error queue; more is refused */
     int is_silent;      /* the error queue, and "deaf" */
     size_t windows;
-    size_t sizes[16];   /* of each */
+    size_t sizes[64];   /* of each */
     size_t removed, postponed;
     uint64_t behind; /* as asked last */
     char reason[256];   /* of the last that was postponed */
@@ -366,7 +367,7 @@ static int send_world(wb_transport_session *session, wb_operation *const *operat
     int r = WB_OK;
     (void)session;
     (void)deadline;
-    assert_true(now_is.windows < 16);
+    assert_true(now_is.windows < 64);
     now_is.sizes[now_is.windows++] = count;
     for (size_t i = 0; i < count; i++) {
         wb_operation *operation = operations[i];
@@ -502,6 +503,97 @@ static void test_probe_is_apart(void **state)
     close_sender(&s);
 }
 
+/* ---- odd rows ------------------------------------------------------------------------------- */
+
+#define ODD_ROWS 2000
+#define ODD_TEXT_MAX 300
+
+/* In memory of its own size, so that a sanitizer sees who reads on. */
+static wb_written_text text_in_its_own_memory(const char *data, size_t size)
+{
+    char *copy = wb_alloc(size ? size : 1);
+    if (size)
+        memcpy(copy, data, size);
+    return (wb_written_text){ copy, size };
+}
+
+static unsigned odd_state = 20261126;
+
+static unsigned odd(unsigned below)
+{
+    odd_state = odd_state * 1103515245u + 12345u;
+    return (odd_state >> 8) % below;
+}
+
+/* One of those, or what no checks have seen: NULs, bytes of no character, more than a database would take. */
+static wb_written_text odd_text(const char *const *good, unsigned count, int may_be_none)
+{
+    char text[ODD_TEXT_MAX];
+    unsigned kind = odd(8);
+    size_t size = odd(4) ? odd(12) : odd(ODD_TEXT_MAX);
+    if (kind == 0 && may_be_none)
+        return (wb_written_text){ NULL, 0 };
+    if (kind < 5) {
+        const char *one = good[odd(count)];
+        size = strlen(one);
+        memcpy(text, one, size);
+        if (kind == 1 && size) /* with a byte that is another */
+            text[odd((unsigned)size)] = (char)odd(256);
+        return text_in_its_own_memory(text, kind == 2 ? odd((unsigned)size + 1) : size);
+    }
+    for (size_t i = 0; i < size; i++)
+        text[i] = (char)(kind == 5 ? 0 : kind == 6 ? 'a' : odd(256));
+    return text_in_its_own_memory(text, size);
+}
+
+static wb_written odd_row(uint64_t number)
+{
+    static const char *const ids[] = { "id-1", "0195-beef" }, *const types[] = { "A.Type", "B" }, *const queues[] = { "queue", "deaf" };
+    static const char *const keys[] = { "k", "l", "m" }, *const bodies[] = { "", "body" };
+    static const char *const headers[] = { "{}", "{\"a\": \"b\"}", "{\"\\ud83d\\ude00\":\"\\u0041\\n\"}",
+                                           "{\"NServiceBus.TimeSent\": \"x\", \"NServiceBus.MessageId\": \"y\"}",
+                                           "{\"a\": \"\xff\xc3\"}", "{\"a\": 1}" };
+    return (wb_written){ .struct_size = sizeof(wb_written), .number = number, .form = WB_WRITTEN_FORM, .tries = odd(5),
+                         .written = odd(3) ? INT64_C(1700000000123456000) : odd(2) ? INT64_MAX : INT64_MIN,
+                         .id = odd_text(ids, 2, 0), .destination = odd_text(queues, 2, 1), .type = odd_text(types, 2, 0),
+                         .headers = odd_text(headers, 6, 1), .key = odd_text(keys, 3, 1), .body = odd_text(bodies, 2, 0) };
+}
+
+static void free_row(const wb_written *row)
+{
+    const wb_written_text texts[] = { row->id, row->destination, row->type, row->headers, row->key, row->body };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        free((void *)(uintptr_t)texts[i].data);
+}
+
+/* Whatever a row holds, it is sent or in the error queue; nothing of it is read when it is gone. */
+static void test_odd_rows(void **state)
+{
+    static wb_written rows[WB_WRITTEN_LOT_MAX];
+    int has_turn;
+    sender s;
+    (void)state;
+    wb_log_set_level(-1);
+    open_sender(&s);
+    for (size_t done = 0; done < ODD_ROWS; done += 50) {
+        now_is = (world){ .rows = rows, .row_count = 50, .headers_max = SIZE_MAX };
+        for (size_t i = 0; i < 50; i++)
+            rows[i] = odd_row(done + i + 1);
+        assert_int_equal(wb_written_lot_fetch(&s.lot, NULL, 0, 0, &has_turn, &s.error), WB_OK);
+        for (size_t i = 0; i < 50; i++)
+            free_row(&rows[i]);
+        s.outlet.until = wb_clock_monotonic() + 60 * WB_SECOND;
+        assert_int_equal(wb_written_lot_dispatch(&s.lot, &s.outlet, &s.error), WB_OK);
+        if (wb_written_lot_has_left(&s.lot)) /* behind what was moved, with its key */
+            assert_true(wb_written_lot_is_followed(&s.lot));
+        assert_int_equal(wb_written_lot_settle(&s.lot, NULL, &s.error), WB_OK);
+        assert_true(now_is.removed >= 10);
+        assert_int_equal(now_is.postponed, 0);
+    }
+    wb_log_set_level(WB_LOG_INFO);
+    close_sender(&s);
+}
+
 /* ---- looks --------------------------------------------------------------------------------- */
 
 #define MS WB_MILLISECOND
@@ -618,6 +710,7 @@ int main(void)
         cmocka_unit_test(test_copy_is_cut),
         cmocka_unit_test(test_error_queue_is_silent),
         cmocka_unit_test(test_probe_is_apart),
+        cmocka_unit_test(test_odd_rows),
         cmocka_unit_test(test_looks_that_are_cheap),
         cmocka_unit_test(test_looks_that_are_worth_it),
         cmocka_unit_test(test_looks_that_are_dear),
