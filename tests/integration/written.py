@@ -6,8 +6,13 @@
 #
 #   send DESTINATION TYPE BODY [KEY [HEADERS]] -> the message's id    publish TYPE BODY [KEY [HEADERS]] -> the id
 #   claim ID -> 1 or 0    sql TEXT    commit    rollback    many COUNT DESTINATION TYPE
+#   keyed COUNT DESTINATION TYPE NAME
+#
+# keyed: each in a transaction of its own, the body NAME.number, the key a header too: by turns none, one of NAME's
+# own, and one that all names have.
 #
 # Fields are separated by tabs. What fails is answered with "error: ..." and rolled back.
+import json
 import os
 import sys
 import uuid
@@ -101,6 +106,13 @@ def run(database, command, fields):
     if command == 'many':
         for number in range(int(fields[0])):
             database.send(fields[1], fields[2], str(number).encode(), None, None)
+            database.connection.commit()
+    elif command == 'keyed':
+        count, destination, kind, name = fields
+        for number in range(int(count)):
+            key = (None, f'{name}.{number % 7}', f'all-{number % 5}')[number % 3]
+            headers = json.dumps({'key': key or ''})
+            database.send(destination, kind, f'{name}.{number}'.encode(), key, headers)
             database.connection.commit()
     elif command == 'sql':
         database.cursor.execute(fields[0])
