@@ -137,7 +137,7 @@ static int compare(const void *left, const void *right)
 static void usage(void)
 {
     puts("usage: sessions-SIDE [--config FILE] [--control QUEUE] [--sink QUEUE] [--sql plain|deferred]\n"
-         "           [--callers N] [--idle] [--record] COUNT\n"
+         "           [--callers N] [--idle] [--record] [--send FUNCTION] [--key KEY] COUNT\n"
          "--control: a control message before each commit. --record: the loop keeps one of each session. Servers: AMQP_HOST, ..., PGHOST, ...");
     exit(0);
 }
@@ -149,6 +149,7 @@ static void parse(struct run *run, int argc, char **argv)
         { "sink", required_argument, NULL, 's' },    { "sql", required_argument, NULL, 'q' },
         { "callers", required_argument, NULL, 'n' }, { "idle", no_argument, NULL, 'i' },
         { "record", no_argument, NULL, 'r' },        { "help", no_argument, NULL, 'h' },
+        { "send", required_argument, NULL, 'S' },    { "key", required_argument, NULL, 'k' },
         { NULL, 0, NULL, 0 }
     };
     struct bench_sessions_settings *s = &run->settings;
@@ -161,6 +162,8 @@ static void parse(struct run *run, int argc, char **argv)
         case 'n': s->callers = (unsigned)bench_number("callers", optarg, 1); break;
         case 'i': run->is_idle = 1; break;
         case 'r': s->keeps_record = 1; break;
+        case 'S': s->send = optarg; break;
+        case 'k': s->key = optarg; break;
         case 'h': usage(); break;
         default: exit(64);
         }

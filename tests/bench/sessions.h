@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One side of the comparison of sessions: sessions-waybill.c or sessions-loop.c. A program links
+ * One side of the comparison of sessions: sessions-waybill.c, sessions-written.c or sessions-loop.c. A program links
  * one of them. Any failure ends the program (bench_die).
  */
 #ifndef BENCH_SESSIONS_H
@@ -16,6 +16,8 @@ struct bench_sessions_settings {
     int sends_control;   /* a control message before each commit; Waybill's file says that */
     const char *control; /* the queue that gets the loop's */
     const char *sink;
+    const char *send; /* the name of the function that sessions-written.c calls */
+    const char *key;  /* of all its messages; NULL: none */
     int keeps_record; /* the loop writes one of each session, as Waybill does */
     int is_deferred; /* business rows travel with the commit */
     unsigned callers;
