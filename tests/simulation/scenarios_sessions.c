@@ -104,15 +104,6 @@ static void drive_refused(void)
     sim_scene_end(SIM_SOON);
 }
 
-static void drive_doubt(void)
-{
-    sim_drive_start();
-    sim_faults_storm(1);
-    sim_sleep(60 * WB_SECOND);
-    sim_faults_storm(0);
-    sim_scene_end(SIM_SOON);
-}
-
 static void drive_broker_down(void)
 {
     sim_scene_outages(SIM_BROKER_DOWN);
@@ -150,7 +141,7 @@ const sim_scenario sim_scenarios_sessions[] = {
     { "sessions_keys_deaths", "and processes that die", prepare_keys, sim_scene_deaths },
     { "sessions_late", "commits that come when their time is over", prepare_late, sim_scene_soon },
     { "sessions_late_deaths", "and processes that die", prepare_late, sim_scene_deaths },
-    { "sessions_doubt", "commits whose answer is lost, and that come behind it", prepare_doubt, drive_doubt },
+    { "sessions_doubt", "commits whose answer is lost, and that come behind it", prepare_doubt, sim_scene_faults },
     { "sessions_refused", "destinations that are not there yet", prepare_forward, drive_refused },
     { "sessions_broker_down", "a broker that is away", prepare_forward_trouble, drive_broker_down },
     { "sessions_broker_silent", "a broker that confirms nothing", prepare_forward_trouble, drive_broker_silent },

@@ -8,10 +8,7 @@
 #include <stddef.h>
 #include <waybill/sys/plugin.h>
 
-#include "tests/simulation/driver.h"
-#include "tests/simulation/random.h"
 #include "tests/simulation/scene.h"
-#include "tests/simulation/scheduler.h"
 #include "tests/simulation/shape.h"
 
 static void prepare(void)
@@ -43,15 +40,6 @@ static void prepare_faults(void)
 {
     prepare_dear();
     the_shape.fault_permille = 150;
-}
-
-static void drive_faults(void)
-{
-    sim_drive_start();
-    sim_faults_storm(1);
-    sim_sleep(60 * WB_SECOND);
-    sim_faults_storm(0);
-    sim_scene_end(SIM_SOON);
 }
 
 static void drive_broker_down(void)
@@ -90,7 +78,7 @@ const sim_scenario sim_scenarios_written[] = {
     { "written_stops", "processes that are stopped time and again", prepare_trouble, sim_scene_stops },
     { "written_dear", "looks at all rows are dear", prepare_dear, sim_scene_soon },
     { "written_dear_deaths", "and processes die", prepare_dear, sim_scene_deaths },
-    { "written_faults", "calls that fail, or whose answer is lost", prepare_faults, drive_faults },
+    { "written_faults", "calls that fail, or whose answer is lost", prepare_faults, sim_scene_faults },
     { "written_broker_down", "a broker that is away", prepare_trouble, drive_broker_down },
     { "written_broker_silent", "a broker that confirms nothing", prepare_trouble, drive_broker_silent },
     { "written_broker_nacks", "a broker that nacks", prepare_trouble, drive_broker_nacks },

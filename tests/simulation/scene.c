@@ -121,6 +121,15 @@ void sim_scene_deaths(void)
     drive_for(SIM_SOON);
 }
 
+void sim_scene_faults(void)
+{
+    sim_drive_start();
+    sim_faults_storm(1);
+    sim_sleep(60 * WB_SECOND);
+    sim_faults_storm(0);
+    sim_scene_end(SIM_SOON);
+}
+
 void sim_scene_outages(sim_outage outage)
 {
     sim_drive_start();

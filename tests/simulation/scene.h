@@ -36,6 +36,8 @@ void sim_scene_stops(void);
 void sim_scene_soon(void);
 /** The same with processes that die at any step. */
 void sim_scene_deaths(void);
+/** The same with a minute of faults by chance. */
+void sim_scene_faults(void);
 /** The same with four outages. */
 void sim_scene_outages(sim_outage outage);
 /** Calm until all is done that can be, stop, audit. A violation if it takes longer. */
