@@ -66,21 +66,35 @@ options_are_current() {
         perl doc/generate-options --compare doc/waybill.conf.5 2>&1 | sed 's/^/# /' | { ! grep .; }
 }
 
+verbs() {
+    "$top_builddir/waybill" help | sed -n 's/^  \([a-z]*\) .*/\1/p' | grep .
+}
+
 # Every verb and every option that the program's help shows is in waybill(1).
 verbs_are_current() {
     gaps=0
-    verbs=$("$top_builddir/waybill" help | sed -n 's/^  \([a-z]*\)  .*/\1/p')
-    test -n "$verbs" || { echo "# waybill help lists no verbs"; return 1; }
-    for verb in $verbs; do
+    verbs >/dev/null || { echo "# waybill help lists no verbs"; return 1; }
+    for verb in $(verbs); do
         grep -q "^\.It Cm $verb\$" doc/waybill.1 || { echo "# no verb \"$verb\""; gaps=1; }
         for option in $("$top_builddir/waybill" help "$verb" |
-            sed -n 's/^  -[a-zA-Z], --\([a-z-]*\).*/\1/p'); do
+            sed -n 's/^  .\{3\} --\([a-z-]*\).*/\1/p'); do
             grep -q "Fl -$option\( \|\$\)" doc/waybill.1 && continue
             echo "# no option \"--$option\" of \"$verb\""
             gaps=1
         done
     done
     return $gaps
+}
+
+# "-k KEY" of one verb is not another verb's "-k COMMAND", on the page neither.
+letters_mean_one_thing() {
+    {
+        for verb in $(verbs); do
+            "$top_builddir/waybill" help "$verb" | sed -n 's/^  \(-[a-zA-Z]\), --\([a-z-]*\).*/\1 \2/p'
+        done
+        sed -n 's/^\.It Fl \([a-zA-Z]\) , Fl -\([a-z-]*\).*/-\1 \2/p' doc/waybill.1
+    } | sort -u |
+        awk 'seen[$1]++ { print "# " $1 " means two things"; bad = 1 } END { exit bad || NR < 10 }'
 }
 
 options_are_there() {
@@ -106,6 +120,8 @@ options_are_there
 ok $? "waybill.conf(5) lists options"
 verbs_are_current
 ok $? "waybill(1) has every verb and option of the program"
+letters_mean_one_thing
+ok $? "a letter means one option"
 options_are_current
 ok $? "option lists of waybill.conf(5) are those of the program"
 echo "1..$count"

@@ -13,12 +13,14 @@
 
 #define DEFAULT_PATIENCE (20 * WB_SECOND)
 
+#define CRASH_SERVER CLI_LONG_OPTION(1)
+
 static const cli_option options[] = {
     CLI_OPTION_CONFIG,
     { 'e', "endpoint", "NAME", "the endpoint whose plugin is tried; default: the first" },
     { 'o', "only", "TEXT", "only the cases whose name contains this" },
     { 'p', "patience", "SECONDS", "how long to wait for what should come; default: 20" },
-    { 'k', "crash-server", "COMMAND", "kills the server and starts it again; a shell command" },
+    { CRASH_SERVER, "crash-server", "COMMAND", "kills the server and starts it again; a shell command" },
     CLI_OPTION_END,
 };
 
@@ -55,7 +57,7 @@ static int run(const cli_values *values)
 {
     wb_setup *setup = NULL;
     const char *kind = values->arguments[0];
-    wb_kit_options kit_options = { values->value['k'], values->value['o'], DEFAULT_PATIENCE };
+    wb_kit_options kit_options = { values->value[CRASH_SERVER], values->value['o'], DEFAULT_PATIENCE };
 
     if (strcmp(kind, "transport") != 0 && strcmp(kind, "persistence") != 0)
         return cli_fail(EX_USAGE, "there is no kit \"%s\": transport or persistence", kind);

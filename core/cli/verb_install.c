@@ -8,11 +8,12 @@
 #include "core/endpoint/endpoint.h"
 
 #define SQL_API CLI_LONG_OPTION(1)
+#define PRINT_SQL CLI_LONG_OPTION(2)
 
 static const cli_option options[] = {
     CLI_OPTION_CONFIG,
     { 'e', "endpoint", "NAME", "this endpoint only" },
-    { 'p', "print-sql", NULL, "print the SQL for the tables, and change nothing" },
+    { PRINT_SQL, "print-sql", NULL, "print the SQL for the tables, and change nothing" },
     { SQL_API, "sql-api", NULL, "make also what programs send messages with in SQL" },
     { 'r', "reset-positions", NULL, "forget how far partitions are done with: their topics were made anew" },
     CLI_OPTION_END,
@@ -46,7 +47,7 @@ static int reset(wb_endpoint *endpoint, const char *name, wb_error *error)
 
 static int install_or_print(wb_endpoint *endpoint, const char *name, const cli_values *values, wb_error *error)
 {
-    if (values->value['p']) {
+    if (values->value[PRINT_SQL]) {
         const char *schema = wb_endpoint_schema(endpoint);
         const char *store = wb_endpoint_store_schema(endpoint);
         (void)printf("-- endpoint \"%s\"\n%s\n", name, schema ? schema : "-- no persistence");

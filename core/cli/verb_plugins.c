@@ -13,8 +13,10 @@
 
 #define CAPABILITIES_SIZE 256
 
+#define DESCRIBE CLI_LONG_OPTION(1)
+
 static const cli_option options[] = {
-    { 'd', "describe", NULL, "show the options of each plugin, or of those called NAME" },
+    { DESCRIBE, "describe", NULL, "show the options of each plugin, or of those called NAME" },
     { 'c', "config", "FILE", "look into this file's plugin_path as well" },
     CLI_OPTION_JSON,
     CLI_OPTION_END,
@@ -82,7 +84,7 @@ static int show_files(const wb_config *config, const cli_values *values, json_t 
     for (size_t i = 0; i < files.count; i++) {
         if (name && strcmp(files.items[i].name, name) != 0)
             continue;
-        int result = show_file(config, &files.items[i], values->value['d'] != NULL, array);
+        int result = show_file(config, &files.items[i], values->value[DESCRIBE] != NULL, array);
         code = result != EX_OK ? result : code;
         shown++;
     }

@@ -8,10 +8,12 @@
 #include "core/cli/cli.h"
 #include "core/cli/host.h"
 
+#define INSTALL CLI_LONG_OPTION(1)
+
 static const cli_option options[] = {
     CLI_OPTION_CONFIG,
     { 'e', "endpoint", "NAME", "this endpoint only" },
-    { 'i', "install", NULL, "make queues and tables first, as waybill install does" },
+    { INSTALL, "install", NULL, "make queues and tables first, as waybill install does" },
     CLI_OPTION_END,
 };
 
@@ -34,7 +36,7 @@ static int run(const cli_values *values)
     int code = cli_load(values, 0, &setup);
     if (code != EX_OK)
         return code;
-    code = cli_host_run(&host, setup, values->value['e'], values->value['i'] != NULL);
+    code = cli_host_run(&host, setup, values->value['e'], values->value[INSTALL] != NULL);
     wb_setup_free(setup);
     return code;
 }
