@@ -63,7 +63,8 @@ int wb_backlog_look(const wb_pipeline *p, wb_storage_session *storage, uint64_t 
     look l = { .backlog = ret_backlog, .now = wb_batch_number_at(wb_pipeline_now(p) + WB_SECOND),
                .limit = limit ? limit : SIZE_MAX };
     const wb_pending_filter filter = { .struct_size = sizeof filter, .before = before,
-                                       .limit = limit ? limit + 1 : 0, .head = HEAD };
+                                       .limit = limit ? limit + 1 : 0, .head = HEAD,
+                                       .flags = limit ? WB_PENDING_PASS_EMPTY : 0 };
     if (!WB_HAS(p->persistence_ops, wb_persistence_ops, list_pending))
         return wb_error_set(error, WB_FATAL, WB_CAUSE_OTHER, 0, "this persistence cannot list pending operations");
     return p->persistence_ops->list_pending(storage, &filter, take_row, &l, error);

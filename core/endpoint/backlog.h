@@ -28,7 +28,8 @@ typedef struct wb_backlog {
 /** What a row that begins so is. */
 int wb_backlog_kind(const void *data, size_t size);
 
-/** Look at the rows with a number below `before`, `limit` at most (0: all).
+/** Look at the rows with a number below `before`, `limit` at most (0: all; with a limit what a sweep of this process
+ *  found empty a while ago, and dear to look through, is passed over).
  *  @return WB_OK, the class of what the persistence says, or WB_FATAL: it cannot list them. */
 int wb_backlog_look(const wb_pipeline *p, wb_storage_session *storage, uint64_t before, size_t limit,
                     wb_backlog *ret_backlog, wb_error *error);

@@ -582,6 +582,29 @@ static int64_t time_walk(wb_storage_session *s, uint64_t first, uint64_t second)
     return took;
 }
 
+/* How many rows a list of heads has, and how long it took. */
+static size_t list_heads(wb_storage_session *s, uint32_t flags, int64_t *ret_took)
+{
+    visits v = { 0 };
+    const wb_pending_filter all = { .struct_size = sizeof all, .before = words.batch_max, .limit = 10, .head = 8,
+                                    .flags = flags };
+    const int64_t start = wb_clock_monotonic();
+    assert_int_equal(ops->list_pending(s, &all, visit, &v, &failure), WB_OK);
+    *ret_took = wb_clock_monotonic() - start;
+    free(v.last);
+    return v.count;
+}
+
+/* What was in nobody's way a while ago is in the way of no list that may pass it; any other is whole. */
+static void expect_lists(wb_storage_session *s, size_t passing, size_t whole)
+{
+    int64_t quick, slow;
+    assert_int_equal(list_heads(s, WB_PENDING_PASS_EMPTY, &quick), passing);
+    assert_int_equal(list_heads(s, 0, &slow), whole);
+    print_message("# a list of %zu rows: %.1f ms, %.1f ms if it may pass what is empty\n", whole,
+                  (double)slow / WB_MILLISECOND, (double)quick / WB_MILLISECOND);
+}
+
 /* A look that took long is not repeated at once, nor is what it passed over forgotten for good.
  * The first row stays where it is. */
 static void test_sweep_beside_a_snapshot(void **state)
@@ -603,9 +626,12 @@ static void test_sweep_beside_a_snapshot(void **state)
     print_message("# to the next row behind 300000 deleted ones: %.1f ms, %.1f ms the next time\n",
                   (double)first / WB_MILLISECOND, (double)again / WB_MILLISECOND);
     assert_true(again < first / 3);
+    expect_lists(s, 2, 2);
     store(s, 7, "late", 4);
     (void)time_walk(s, 3, 400000);
+    expect_lists(s, 2, 3);
     clock_ahead += 20 * (first + WB_SECOND);
+    expect_lists(s, 3, 3);
     (void)time_walk(s, 3, 7);
     release_snapshot();
     ops->close(s);

@@ -134,6 +134,33 @@ static void test_backlog_is_late(void **state)
     wb_log_set_writer(NULL, NULL);
 }
 
+static wb_pending_filter asked;
+
+static int note_filter(wb_storage_session *session, const wb_pending_filter *filter, wb_pending_fn visit,
+                       void *argument, wb_error *error)
+{
+    (void)session, (void)visit, (void)argument, (void)error;
+    asked = *filter;
+    return WB_OK;
+}
+
+/* Who counts up to a limit does not look through again what was dear to look through. */
+static void test_backlog_passes_what_is_empty(void **state)
+{
+    const wb_persistence_ops ops = { .struct_size = sizeof ops, .list_pending = note_filter };
+    const wb_pipeline p = { .endpoint = "shop", .persistence_ops = &ops };
+    wb_backlog backlog;
+    wb_error error;
+    (void)state;
+    assert_int_equal(wb_backlog_look(&p, NULL, 77, 1000, &backlog, &error), WB_OK);
+    assert_int_equal(asked.flags, WB_PENDING_PASS_EMPTY);
+    assert_int_equal(asked.limit, 1001);
+    assert_int_equal(asked.before, 77);
+    assert_int_equal(wb_backlog_look(&p, NULL, UINT64_MAX, 0, &backlog, &error), WB_OK);
+    assert_int_equal(asked.flags, 0);
+    assert_int_equal(asked.limit, 0);
+}
+
 /* ---- when it is started again --------------------------------------------------------------- */
 
 static void test_pauses_of_restarts(void **state)
@@ -451,6 +478,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(test_states),
         CASE(test_backlog_is_late),
+        CASE(test_backlog_passes_what_is_empty),
         CASE(test_pauses_of_restarts),
         CASE(test_sockets),
         CASE(test_no_manager),

@@ -22,7 +22,7 @@
  * failed after it. Then: delayed; wb_commit.delayed; wb_commit.claims, find(); claims that
  * replace a record; stats(), count_records(), list_pending(), take_pending(); written;
  * wb_position, wb_begin.positions, wb_commit.positions, positions(), forget_positions();
- * wb_begin.forgotten, forget(), remember().
+ * wb_begin.forgotten, forget(), remember(); wb_pending_filter.flags.
  */
 #ifndef WAYBILL_SYS_PERSISTENCE_H
 #define WAYBILL_SYS_PERSISTENCE_H
@@ -146,6 +146,10 @@ typedef int (*wb_pending_fn)(void *argument, const wb_pending *pending);
 #define WB_TAKEN_UNGUARDED 2 /* it is there, but nobody can be kept from it: behind a pooler that gives
                               * each transaction another session of the server's, a lock does not last */
 
+/** wb_pending_filter.flags: where a look along the rows took long and found none, it need not be
+ *  repeated for a while; what turned up there since may be left out. */
+#define WB_PENDING_PASS_EMPTY 1u
+
 /** What pending rows to list. Size first, append-only. */
 typedef struct wb_pending_filter {
     size_t struct_size;
@@ -153,6 +157,8 @@ typedef struct wb_pending_filter {
     uint64_t before; /* and below this one */
     size_t limit;    /* so many rows at most; 0: all */
     size_t head;     /* so many bytes of each at most, operations_size says how many; 0: all of them */
+    uint32_t flags;  /* WB_PENDING_x */
+    uint32_t reserved;
 } wb_pending_filter;
 
 /** How well a number is known. */

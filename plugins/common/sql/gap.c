@@ -32,6 +32,16 @@ wb_sql_look wb_sql_gap_begin(wb_sql_gap *gap, uint64_t from, int64_t now)
     return look;
 }
 
+int wb_sql_gap_holds(wb_sql_gap *gap, int64_t now, uint64_t *ret_low, uint64_t *ret_high)
+{
+    (void)pthread_mutex_lock(&gap->lock);
+    const int holds = now < gap->until;
+    *ret_low = gap->low;
+    *ret_high = gap->high;
+    (void)pthread_mutex_unlock(&gap->lock);
+    return holds;
+}
+
 /* Of several slow ranges the dearest is waited for; one that does not come again makes way. */
 static void note_slow(wb_sql_gap *gap, uint64_t from, int64_t took)
 {

@@ -45,6 +45,8 @@ void wb_sql_gap_free(wb_sql_gap *gap);
 
 /** Begin a look: fills all but `reached`, `ended` and `goes_on`. */
 wb_sql_look wb_sql_gap_begin(wb_sql_gap *gap, uint64_t from, int64_t now);
+/** Whether there is a gap now, and where: from `low` on and below `high`. */
+int wb_sql_gap_holds(wb_sql_gap *gap, int64_t now, uint64_t *ret_low, uint64_t *ret_high);
 /** Take in what it found. */
 void wb_sql_gap_end(wb_sql_gap *gap, const wb_sql_look *look);
 

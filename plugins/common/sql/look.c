@@ -92,7 +92,8 @@ int wb_sql_count_records(wb_storage_session *session, uint64_t from, uint64_t be
 
 typedef struct listing {
     const wb_pending_filter *filter;
-    uint64_t from; /* the next number of interest; 0 behind the largest one there is */
+    uint64_t from;   /* the next number of interest; 0 behind the largest one there is */
+    uint64_t before; /* the first that is of none */
     size_t page;   /* rows a page may have */
     size_t rest;   /* rows that may still be visited */
     wb_pending_fn visit;
@@ -109,7 +110,7 @@ static size_t page_of(const wb_pending_filter *filter)
 static void queue_page(wb_storage_session *session, const listing *l, size_t rows, wb_sql_answer *ret_rows)
 {
     const wb_sql_driver *driver = wb_sql_of(session)->outbox->driver;
-    const wb_sql_value values[] = { WB_SQL_NUMBER(l->from), WB_SQL_NUMBER(l->filter->before),
+    const wb_sql_value values[] = { WB_SQL_NUMBER(l->from), WB_SQL_NUMBER(l->before),
                                     WB_SQL_NUMBER(rows), WB_SQL_NUMBER(l->filter->head) };
     driver->start(session);
     if (l->filter->head)
@@ -152,17 +153,39 @@ static int list_page(wb_storage_session *session, listing *l, int *ret_goes_on, 
     return result;
 }
 
+static int list_range(wb_storage_session *session, listing *l, uint64_t before, wb_error *error)
+{
+    int goes_on = 1, result = WB_OK;
+    l->before = before;
+    while (result == WB_OK && goes_on && l->rest && l->from && l->from < before)
+        result = list_page(session, l, &goes_on, error);
+    return result;
+}
+
+/* What is in front of the sweeper's gap; the rest begins behind it. */
+static int list_to_gap(wb_storage_session *session, listing *l, wb_error *error)
+{
+    wb_sql_outbox *outbox = wb_sql_of(session)->outbox;
+    uint64_t low, high;
+    if (!wb_sql_gap_holds(&outbox->swept, outbox->host->now(), &low, &high))
+        return WB_OK;
+    int result = list_range(session, l, low < l->filter->before ? low : l->filter->before, error);
+    if (l->from && l->from < high)
+        l->from = high;
+    return result;
+}
+
 int wb_sql_list_pending(wb_storage_session *session, const wb_pending_filter *filter,
                         wb_pending_fn visit, void *argument, wb_error *error)
 {
     listing l = { .filter = filter, .from = filter->after + 1, .page = page_of(filter),
                   .rest = filter->limit ? filter->limit : SIZE_MAX, .visit = visit, .argument = argument };
-    int goes_on = 1;
+    const uint32_t flags = WB_HAS(filter, wb_pending_filter, flags) ? filter->flags : 0;
     int result = WB_OK;
 
     if (wb_sql_of(session)->state != WB_SQL_IDLE)
         return wb_sql_unusable(session, LIST, error);
-    while (result == WB_OK && goes_on && l.rest && l.from && l.from < filter->before)
-        result = list_page(session, &l, &goes_on, error);
-    return result;
+    if (flags & WB_PENDING_PASS_EMPTY)
+        result = list_to_gap(session, &l, error);
+    return result == WB_OK ? list_range(session, &l, filter->before, error) : result;
 }
