@@ -43,6 +43,8 @@
 #define WB_HEADER_SESSION_INCREMENT WB_HEADER_SESSION_PREFIX "CommitDelayIncrement"
 #define WB_HEADER_SESSION_ATTEMPT WB_HEADER_SESSION_PREFIX "CommitDelayAttempt"
 #define WB_HEADER_SESSION_TIME_SENT WB_HEADER_SESSION_PREFIX "TimeSent"
+/* Ours: the number of the record that its session replaces, decimal. */
+#define WB_HEADER_SESSION_REPLACES "Waybill.Session.Replaces"
 
 /* Ours: the key of a message whose sender has no other way to give one. */
 #define WB_HEADER_KEY "Waybill.Key"

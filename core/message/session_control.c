@@ -13,7 +13,7 @@
 #include "core/message/header_names.h"
 #include "core/message/incoming.h"
 
-#define HEADERS 6
+#define HEADERS 7
 
 /* What a peer asks for beyond is not waited for. */
 static int read_span(const wb_header *header, int64_t *ret_span)
@@ -31,12 +31,18 @@ static uint32_t read_attempt(const wb_header *header)
     return number >= 1 && number < UINT32_MAX ? (uint32_t)number : 1;
 }
 
+static uint64_t read_number(const wb_header *header)
+{
+    return header ? strtoull(header->value, NULL, 10) : 0;
+}
+
 int wb_session_control_read(const wb_header *headers, size_t count, wb_session_control *ret_control)
 {
     const wb_header *remaining = WB_HEADERS_FIND(headers, count, WB_HEADER_SESSION_REMAINING);
     if (!remaining)
         return 0;
     ret_control->attempt = read_attempt(WB_HEADERS_FIND(headers, count, WB_HEADER_SESSION_ATTEMPT));
+    ret_control->replaces = read_number(WB_HEADERS_FIND(headers, count, WB_HEADER_SESSION_REPLACES));
     return read_span(remaining, &ret_control->remaining) &&
                    read_span(WB_HEADERS_FIND(headers, count, WB_HEADER_SESSION_INCREMENT),
                              &ret_control->increment)
@@ -48,8 +54,14 @@ int wb_session_control_next(const wb_session_control *control, wb_session_contro
 {
     int64_t twice = 2 * control->increment;
     int64_t increment = twice > 0 && twice < control->remaining ? twice : control->remaining;
-    *ret_next = (wb_session_control){ control->remaining - increment, increment, control->attempt + 1 };
+    *ret_next = (wb_session_control){ control->remaining - increment, increment, control->attempt + 1, control->replaces };
     return increment > 0;
+}
+
+/* Attempts are few, as each is twice as late as the one before; of a record's number its milliseconds tell most. */
+uint32_t wb_session_control_key(const wb_session_control *control)
+{
+    return control->attempt + ((uint32_t)(control->replaces >> 22) << 8);
 }
 
 static wb_header make_header(wb_arena *arena, const char *name, const char *value)
@@ -65,15 +77,21 @@ static wb_header make_span(wb_arena *arena, const char *name, int64_t span)
     return make_header(arena, name, text);
 }
 
+static wb_header make_number(wb_arena *arena, const char *name, uint64_t number)
+{
+    char text[24];
+    (void)snprintf(text, sizeof text, "%" PRIu64, number);
+    return make_header(arena, name, text);
+}
+
 /* What differs from one message to the next of one session. */
 static size_t add_headers(const wb_session_control *control, wb_arena *arena, wb_header *headers)
 {
-    char number[12], now[WB_TIMESTAMP_SIZE];
-    (void)snprintf(number, sizeof number, "%" PRIu32, control->attempt);
+    char now[WB_TIMESTAMP_SIZE];
     wb_clock_format_wire(wb_clock_wall(), now);
     headers[0] = make_span(arena, WB_HEADER_SESSION_REMAINING, control->remaining);
     headers[1] = make_span(arena, WB_HEADER_SESSION_INCREMENT, control->increment);
-    headers[2] = make_header(arena, WB_HEADER_SESSION_ATTEMPT, number);
+    headers[2] = make_number(arena, WB_HEADER_SESSION_ATTEMPT, control->attempt);
     headers[3] = make_header(arena, WB_HEADER_SESSION_TIME_SENT, now);
     return 4;
 }
@@ -101,6 +119,8 @@ wb_operation *wb_session_control_operation(const char *destination, const char *
     headers[1] = make_header(arena, WB_HEADER_CONTROL_MESSAGE, "True");
     operation->headers = headers;
     operation->header_count = 2 + add_headers(control, arena, headers + 2);
+    if (control->replaces)
+        headers[operation->header_count++] = make_number(arena, WB_HEADER_SESSION_REPLACES, control->replaces);
     return operation;
 }
 

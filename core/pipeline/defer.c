@@ -35,7 +35,7 @@ static uint32_t retries_of(const wb_operation *operation)
 {
     wb_session_control control;
     return wb_session_control_read(operation->headers, operation->header_count, &control) > 0
-               ? control.attempt
+               ? wb_session_control_key(&control)
                : wb_recover_retries(operation->headers, operation->header_count);
 }
 

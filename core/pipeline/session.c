@@ -70,6 +70,13 @@ static int look_for_rows(wb_worker *w, wb_error *error)
                  : WB_OK;
 }
 
+/* Its work is done: it is acknowledged, and nothing leaves because of it. */
+static void dismiss(wb_item *item)
+{
+    wb_item_change(item, WB_ITEM_DUPLICATE); /* of nothing */
+    wb_item_change(item, WB_ITEM_SETTLED);
+}
+
 /* ---- the time is over ------------------------------------------------------------------- */
 
 static int end_session(wb_worker *w, wb_item *item, const wb_claim *claim, wb_error *error)
@@ -87,8 +94,7 @@ static int end_session(wb_worker *w, wb_item *item, const wb_claim *claim, wb_er
     }
     wb_log_event(WB_LOG_WARNING, "a session was not committed in time: its id is closed, and its commit will fail",
                  { "endpoint", w->pipeline->endpoint }, { "session_id", item->message.id });
-    wb_item_change(item, WB_ITEM_DUPLICATE); /* of nothing: it is acknowledged */
-    wb_item_change(item, WB_ITEM_SETTLED);
+    dismiss(item);
     return WB_OK;
 }
 
@@ -124,8 +130,7 @@ static void wait_in_hand(wb_worker *w, wb_item *item, const wb_session_control *
         wb_item_pause(item, wb_clock_monotonic() + pause);
         return;
     }
-    wb_item_change(item, WB_ITEM_DUPLICATE); /* of nothing: it is acknowledged */
-    wb_item_change(item, WB_ITEM_SETTLED);
+    dismiss(item);
 }
 
 static void come_again(wb_worker *w, wb_item *item, const wb_session_control *next)
@@ -167,18 +172,43 @@ static int conclude_open(wb_worker *w, wb_item *item, const wb_claim *claim, wb_
     return WB_OK;
 }
 
+/* Whatever closed the id did it for this session, too: one that its commit does not replace. So copies of what was
+ * looked after write nothing. */
+static int is_shut_out(const wb_item *item, uint64_t owner)
+{
+    return wb_batch_number_is_closed(owner) && (owner != item->control.replaces || wb_bug("closed_for_all"));
+}
+
+static int conclude(wb_worker *w, wb_item *item, const wb_claim *claim, wb_error *error)
+{
+    const uint64_t owner = claim->duplicate_of;
+    if (is_shut_out(item, owner))
+        dismiss(item);
+    else if (owner && !wb_batch_number_is_closed(owner))
+        conclude_committed(w, item, owner);
+    else
+        return conclude_open(w, item, claim, error);
+    return WB_OK;
+}
+
+/* One key may be several sessions': what was concluded for one that replaces another record is not for this one. */
+static void part_copies(wb_worker *w)
+{
+    for (size_t i = 0; i < w->batch_size; i++) {
+        wb_item *item = w->batch[i];
+        if (item->state == WB_ITEM_COPY && item->control.replaces != item->leader->control.replaces)
+            wb_item_rerun(item);
+    }
+}
+
 int wb_stage_sessions(wb_worker *w, wb_error *error)
 {
     wb_batch_prepare_claims(w, wb_batch_collect_open(w));
     int r = believe(w, w->pipeline->persistence_ops->find(w->storage, w->claims, w->claim_count, error), error);
     if (r == WB_OK)
         r = look_for_rows(w, error);
-    for (size_t i = 0; i < w->claim_count && r == WB_OK; i++) {
-        const uint64_t owner = w->claims[i].duplicate_of;
-        if (owner && !wb_batch_number_is_closed(owner)) /* a closed key may be another session's now */
-            conclude_committed(w, w->claimed[i], owner);
-        else
-            r = conclude_open(w, w->claimed[i], &w->claims[i], error);
-    }
+    part_copies(w);
+    for (size_t i = 0; i < w->claim_count && r == WB_OK; i++)
+        r = conclude(w, w->claimed[i], &w->claims[i], error);
     return r;
 }

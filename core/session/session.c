@@ -289,7 +289,7 @@ void wb_session_close(wb_session *s)
 static int send_control(wb_session *s, wb_error *error)
 {
     const wb_sessions_policy *policy = &s->all->policy;
-    const wb_session_control control = { policy->commit_duration, policy->delay_increment, 1 };
+    const wb_session_control control = { policy->commit_duration, policy->delay_increment, 1, s->replaces };
     wb_operation_list alone = { 0 };
     wb_operation *operation = wb_session_control_operation(policy->processor, s->id, s->id_size, &control,
                                                            &s->parcel->arena, &alone);

@@ -16,11 +16,12 @@ my $round = 0;
 
 sub effect { my ($id) = @_; return "insert into effects values ('$id', 1, 0)" }
 sub count_effects { my ($e, $id) = @_; return ($e->sql("select count(*) from effects where id = '$id'"))[0][0] }
-sub records {
-    my ($e) = @_;
+sub of_records {
+    my ($e, $what) = @_;
     my $table = $e->{pair} =~ /mysql/ ? "`$e->{name}_dedup`" : $e->{pair} =~ /pgsql/ ? qq("$e->{name}_dedup") : qq("waybill_$e->{name}_dedup");
-    return ($e->sql("select count(*) from $table"))[0][0];
+    return ($e->sql("select $what from $table"))[0][0];
 }
+sub records { my ($e) = @_; return of_records($e, 'count(*)') }
 sub bodies { my ($e, @got) = @_; return sort map { $_->{body} } @got }
 
 # An endpoint of its own, and a program that has it open.
@@ -193,6 +194,14 @@ sub stops_before_commit {
     is scalar($e->read('error')), 0, "$pair: $what: nothing is in the error queue";
 }
 
+# Of a control message whose session's time is over.
+sub control_headers {
+    my ($attempt) = @_;
+    my $prefix = 'NServiceBus.TransactionalSession.';
+    return [ [ 'NServiceBus.ControlMessage', 'True' ], [ "${prefix}RemainingCommitDuration", '00:00:00' ],
+        [ "${prefix}CommitDelayIncrement", '00:00:01' ], [ "${prefix}CommitDelayAttempt", $attempt ] ];
+}
+
 sub dies_before_commit {
     my ($pair) = @_;
     my $e = endpoint($pair, 'commit_delay_increment = "100ms"; maximum_commit_duration = "1s";');
@@ -203,6 +212,10 @@ sub dies_before_commit {
     is $p->end, 'signal 9', "$pair: killed";
     $e->wait_for('its id is closed', sub { $e->log_lines('a session was not committed in time') });
     is count_effects($e, 'never'), 0, "$pair: nothing happened";
+    my $record = of_records($e, 'max(batch)');
+    $e->send($e->{name}, map { { id => 'key', type => undef, headers => control_headers($_) } } 1 .. 5);
+    $e->wait_for('copies of its control message are done', sub { $e->depth($e->{name}) == 0 });
+    is of_records($e, 'max(batch)'), $record, "$pair: copies of its control message write nothing";
     my $again = Session->new($e);
     is_deeply [ $again->all('open a key', 'sql a ' . effect('never'), 'send a sink Test.Session never') ], [], "$pair: the key once more";
     like $again->say('commit a'), qr/^REJECT 11 /, "$pair: is closed";
@@ -212,6 +225,7 @@ sub dies_before_commit {
     is count_effects($e, 'never'), 1, "$pair: one effect";
     is $again->end, 0, "$pair: the program ends";
     is $e->stop, 0, "$pair: the endpoint stops";
+    is scalar($e->log_lines('a session was not committed in time')), 1, "$pair: its id was closed once";
     is_empty($e, 'died before its commit');
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <waybill/sys/expiry.h>
 
+#include "core/message/session_control.h"
 #include "core/pipeline/pipeline.h"
 #include "tests/simulation/delayed.h"
 #include "tests/simulation/faults.h"
@@ -263,14 +264,23 @@ static int may_have_failed(const sim_message *m)
            m->failures + m->strikes > the_shape.retries;
 }
 
-/* Its session is recorded, or it comes again. */
+/* Of a closed id: the record that its session may still replace by its commit. */
+static uint64_t replaced_by(const sim_message *m)
+{
+    wb_session_control control = { 0 };
+    (void)wb_session_control_read(m->headers, m->header_count, &control);
+    return control.replaces;
+}
+
+/* Its session is recorded, or shut out, or it comes again. */
 static void check_control(const sim_message *m)
 {
+    const uint64_t record = sim_database_find(m->endpoint, m->id, m->id_size);
     int comes_again = sim_delayed_has_id(m) || sim_waiting_has_id(m);
     for (unsigned i = m->number + 1; i < sim_message_count && !comes_again; i++)
         comes_again = sim_messages[i].fate == SIM_SESSION_CONTROL && sim_messages[i].id_size == m->id_size &&
                       memcmp(sim_messages[i].id, m->id, m->id_size) == 0;
-    if (comes_again || sim_database_find(m->endpoint, m->id, m->id_size))
+    if (comes_again || (record && record != replaced_by(m)))
         return;
     sim_message *session = sim_ledger_session(m->id, m->id_size);
     /* it could not be delayed, or was nacked too often */

@@ -77,6 +77,7 @@ const sim_bug sim_bugs[] = {
     { "session_not_closed", NULL, WB_MODE_RECEIVE_ONLY },
     { "doubt_not_closed", "sessions_doubt", 0 },
     { "closed_once", "sessions_doubt", 0 },
+    { "closed_for_all", "sessions_late", 0 },
     { "session_marked_unsent", "sessions_broker_down", 0 },
     { "session_marked_unsent", NULL, WB_MODE_RECEIVE_ONLY },
     { "session_refused_marked", "sessions_refused", 0 },

@@ -40,7 +40,7 @@ static const char *value_of(const wb_operation *operation, const char *name)
 static void test_as_captured(void **state)
 {
     static const char id[] = "2ffdce4f-777d-4588-ba93-afbdce87b7f9";
-    wb_session_control control = { 15 * WB_SECOND, 2 * WB_SECOND, 1 };
+    wb_session_control control = { 15 * WB_SECOND, 2 * WB_SECOND, 1, 0 };
     wb_operation_list list = { 0 };
     wb_arena arena;
     (void)state;
@@ -88,7 +88,7 @@ static void test_again_as_captured(void **state)
 static void test_delays_end(void **state)
 {
     static const int64_t delays[] = { 4, 8, 3 };
-    wb_session_control control = { 15 * WB_SECOND, 2 * WB_SECOND, 1 };
+    wb_session_control control = { 15 * WB_SECOND, 2 * WB_SECOND, 1, 0 };
     (void)state;
     for (size_t i = 0; i < 3; i++) {
         wb_session_control next;
@@ -131,6 +131,37 @@ static void test_what_peers_may_send(void **state)
     assert_int_equal(next.remaining, 0);
     assert_int_equal(read_with("00:00:00", "00:00:02", &control), 1);
     assert_int_equal(wb_session_control_next(&control, &next), 0);
+}
+
+/* A header of our own says which record the session may replace; what is delayed beside a message of another session
+ * of that id is not taken for it. */
+static void test_what_it_replaces(void **state)
+{
+    const uint64_t closed = wb_batch_number_closed(wb_clock_wall(), 0);
+    wb_session_control control = { WB_SECOND, WB_SECOND / 4, 1, closed }, plain = control, read, next;
+    wb_operation_list list = { 0 };
+    wb_arena arena;
+    (void)state;
+    wb_arena_init(&arena, 4096);
+    const wb_operation *o = wb_session_control_operation("shop", "key", 3, &control, &arena, &list);
+    assert_int_equal(o->header_count, FIRST + 1);
+    assert_int_equal(wb_session_control_read(o->headers, o->header_count, &read), 1);
+    assert_true(read.replaces == closed);
+    assert_int_equal(wb_session_control_next(&read, &next), 1);
+    assert_true(next.replaces == closed);
+    const wb_incoming incoming = { .struct_size = sizeof incoming, .id = "key", .id_size = 3, .headers = o->headers,
+                                   .header_count = o->header_count };
+    o = wb_session_control_again("shop", &incoming, &next, &arena, &list);
+    assert_int_equal(wb_session_control_read(o->headers, o->header_count, &read), 1);
+    assert_true(read.replaces == closed && read.attempt == 2);
+    plain.replaces = 0;
+    assert_int_equal(wb_session_control_key(&plain), 1);
+    assert_int_not_equal(wb_session_control_key(&control), wb_session_control_key(&plain));
+    plain.replaces = wb_batch_number_closed(wb_clock_wall() + WB_SECOND, 0);
+    assert_int_not_equal(wb_session_control_key(&control), wb_session_control_key(&plain));
+    assert_int_equal(wb_session_control_read(first, FIRST, &read), 1);
+    assert_true(read.replaces == 0);
+    wb_arena_free(&arena);
 }
 
 static void test_closed_numbers(void **state)
@@ -189,6 +220,7 @@ int main(void)
         cmocka_unit_test(test_again_as_captured),
         cmocka_unit_test(test_delays_end),
         cmocka_unit_test(test_what_peers_may_send),
+        cmocka_unit_test(test_what_it_replaces),
         cmocka_unit_test(test_closed_numbers),
         cmocka_unit_test(test_memory_is_out),
     };
