@@ -10,11 +10,13 @@
  *   commit S                               close S                 id S               log TEXT-PREFIX
  *   load COUNT THREADS QUEUE PREFIX        sessions of several threads: an effect and a message each
  *   run | quit                             the endpoint's handlers, on a thread
+ *   catch                                  SIGTERM quits, by a handler of the program's
  *   end
  */
 #include "config.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -192,6 +194,18 @@ static void *run_main(void *argument)
     return NULL;
 }
 
+static void quit_on_signal(int number)
+{
+    (void)number;
+    wb_endpoint_quit(endpoint);
+}
+
+static int catch_signal(void)
+{
+    const struct sigaction action = { .sa_handler = quit_on_signal, .sa_flags = SA_RESTART };
+    return sigaction(SIGTERM, &action, NULL) == 0 ? WB_OK : WB_FATAL;
+}
+
 /* ---- lines ---------------------------------------------------------------------------- */
 
 static void write_log(void *argument, int level, const char *line, size_t size)
@@ -281,6 +295,8 @@ static void do_line(char *line)
         load_all(word);
     else if (strcmp(word[0], "run") == 0)
         answer(pthread_create(&runner, NULL, run_main, NULL) == 0 ? WB_OK : WB_FATAL, NULL);
+    else if (strcmp(word[0], "catch") == 0)
+        answer(catch_signal(), NULL);
     else if (strcmp(word[0], "quit") == 0) {
         wb_endpoint_quit(endpoint);
         pthread_join(runner, NULL);
