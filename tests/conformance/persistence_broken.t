@@ -60,6 +60,9 @@ skip crash: before a commit, nothing happened
 skip crash: before a mark, the row is there
 skip late: the request of a commit with a claim is lost
 skip late: the reply of a commit with a claim is lost
+skip late: cut before a commit with a claim: nothing happened
+skip late: cut while a commit waits for who has its id, who commits
+skip late: cut while a commit waits for who has its id, who rolls back: unknown, until somebody claims it
 skip written: a fetch whose reply is lost can be made again
 skip written: the request of a settle is lost
 skip written: the reply of a settle is lost

@@ -60,12 +60,15 @@ fail remember: the connection is cut before
 fail remember: the request is lost
 fail positions: the request of a commit is lost
 fail late: the request of a commit with a claim is lost
+fail late: cut while a commit waits for who has its id, who commits
+fail late: cut while a commit waits for who has its id, who rolls back: unknown, until somebody claims it
 fail a commit whose request is lost has not happened
 fail a commit whose reply is lost is in doubt, and the record decides
 END
 try doubt_is_nothing <<'END'
 fail positions: the reply of a commit is lost
 fail late: the reply of a commit with a claim is lost
+fail late: cut while a commit waits for who has its id, who rolls back: unknown, until somebody claims it
 fail a commit whose reply is lost is in doubt, and the record decides
 END
 try loss_is_retry <<'END'
@@ -90,6 +93,8 @@ may positions: of two with one partition the second waits, and sees it moved
 may positions: the same where there was no row, committed
 fail positions: the request of a commit is lost
 fail positions: the reply of a commit is lost
+fail late: cut while a commit waits for who has its id, who commits
+fail late: cut while a commit waits for who has its id, who rolls back: unknown, until somebody claims it
 fail late: a commit waits for the transaction that holds its id, refused after its commit
 fail late: a commit waits for the transaction that holds its id, and is made after its rollback
 fail a claim waits for the transaction that holds it, a duplicate after its commit

@@ -321,6 +321,79 @@ static void commit_reply(wb_kit *kit)
     wb_lost_lose(kit, &of_commit, WB_LOSE_REPLY);
 }
 
+/* What begin() put off is still to be sent. */
+static void cut_before_commit(wb_kit *kit)
+{
+    wb_lost_cut(kit, &of_commit);
+}
+
+/* Nobody has the id any more, or what was cut: which of the two, and it stays so. */
+static uint64_t settle_owner(wb_client *look)
+{
+    const int64_t deadline = wb_clock_monotonic() + A_WHILE;
+    wb_claim claim = WB_CLAIM(ID);
+    int r;
+    do /* what waited on the server goes on there by itself */
+        r = look->ops->find(look->session, &claim, 1, &look->error);
+    while (r == WB_OK && !claim.duplicate_of && wb_clock_monotonic() < deadline);
+    claim.duplicate_of = 0;
+    if (!wb_client_check(look, r, WB_OK, "find") ||
+        !wb_client_check(look, wb_client_begin(look, WB_BATCH(3), &claim, 1), WB_OK, "claim the id"))
+        return 0;
+    r = claim.duplicate_of ? wb_client_rollback(look) : wb_client_commit(look, WB_BATCH(3), NULL, 0);
+    return wb_client_check(look, r, WB_OK, "end that") ? (claim.duplicate_of ? claim.duplicate_of : WB_BATCH(3)) : 0;
+}
+
+static void check_cut(wb_client *look, int result, int is_committed)
+{
+    const uint64_t owner = settle_owner(look);
+    const int is_there = owner == WB_BATCH(2);
+    finds(look, owner);
+    wb_client_finds_pending(look, WB_BATCH(2), is_there ? PENDING : NULL, is_there ? sizeof PENDING - 1 : 0);
+    wb_kit_check(look->kit, (WB_GONE_OR_UNKNOWN & WB_ONE_OF(result)) != 0, "a commit that was cut is %s", wb_result_name(result));
+    wb_kit_check(look->kit, !is_there || result == WB_IN_DOUBT, "a commit that was said to be %s has happened", wb_result_name(result));
+    wb_kit_check(look->kit, !is_committed || owner == WB_BATCH(1), "the id that was committed is of batch %" PRIu64, owner);
+}
+
+/* The server may not notice, and commit when it has the id. */
+static void cut_waiting(wb_kit *kit, int is_committed)
+{
+    wb_claim claim = WB_CLAIM(ID);
+    wb_wires before;
+    wb_actor actor;
+    int wire;
+    wb_client *a = wb_client_open(kit, 0);
+    wb_wires_remember(&before);
+    late_call call = { a ? wb_client_open(kit, 0) : NULL, WB_OK };
+    if (!call.client)
+        return;
+    if (!wb_wires_find(&before, &wire, 1)) {
+        wb_kit_skip(kit, "%s has no connection to a server", kit->plugin->name);
+        return;
+    }
+    if (!wb_client_takes(a, WB_BATCH(1), &claim, 1))
+        return;
+    wb_actor_start(&actor);
+    wb_actor_do(&actor, commit_late, &call);
+    wb_kit_check(kit, !wb_actor_is_idle(&actor, A_WHILE), "a commit does not wait for who holds its id");
+    wb_wires_cut(&before);
+    wb_actor_await(kit, &actor);
+    wb_actor_stop(&actor);
+    int r = is_committed ? wb_client_commit(a, WB_BATCH(1), NULL, 0) : wb_client_rollback(a);
+    if (wb_client_check(a, r, WB_OK, "end the first"))
+        check_cut(a, call.result, is_committed);
+}
+
+static void cut_waiting_for_commit(wb_kit *kit)
+{
+    cut_waiting(kit, 1);
+}
+
+static void cut_waiting_for_rollback(wb_kit *kit)
+{
+    cut_waiting(kit, 0);
+}
+
 #define LATE (WB_CAP_OUTBOX | WB_CAP_CLAIM_WITH_COMMIT)
 static const wb_kit_case cases[] = {
     { "late: an id that is claimed with the commit is there with it", LATE, committed_with_all },
@@ -339,5 +412,9 @@ static const wb_kit_case cases[] = {
       waits_for_rollback },
     { "late: the request of a commit with a claim is lost", LATE, commit_request },
     { "late: the reply of a commit with a claim is lost", LATE, commit_reply },
+    { "late: cut before a commit with a claim: nothing happened", LATE, cut_before_commit },
+    { "late: cut while a commit waits for who has its id, who commits", LATE, cut_waiting_for_commit },
+    { "late: cut while a commit waits for who has its id, who rolls back: unknown, until somebody claims it", LATE,
+      cut_waiting_for_rollback },
 };
 const wb_kit_group wb_cases_late = WB_KIT_GROUP(cases);
