@@ -46,7 +46,7 @@ static const char *const templates[WB_SQL_COUNT] = {
     [WB_SQL_BEGIN] = "BEGIN ISOLATION LEVEL READ COMMITTED",
     [WB_SQL_CLAIM] = "INSERT INTO {dedup} (key, batch) SELECT key, $2::bigint "
                      "FROM unnest($1::bytea[]) AS claims (key) ON CONFLICT (key) DO NOTHING",
-    [WB_SQL_CLAIM_LATE] = "INSERT INTO {dedup} (key, batch) VALUES (($1::bytea[])[1], $2::bigint)",
+    [WB_SQL_CLAIM_LATE] = "INSERT INTO {dedup} (key, batch) VALUES ($1::bytea, $2::bigint)",
     [WB_SQL_STORE] = "INSERT INTO {pending} (batch, operations) VALUES ($1::bigint, $2::bytea)",
     [WB_SQL_MARK] = "DELETE FROM {pending} WHERE batch = ANY ($1::bigint[])",
     [WB_SQL_COMMIT] = "COMMIT",

@@ -213,6 +213,7 @@ static const struct {
     { WB_SQL_CLAIM_LATE, "CLAIM_LATE", "CLAIM_LATE" },
     { WB_SQL_STORE, "STORE", "STORE" },
     { WB_SQL_MARK, "MARK", "MARK" },
+    { WB_SQL_MARK_ONE, NULL, NULL },
     { WB_SQL_FORGET, "FORGET", "FORGET" },
     { WB_SQL_REMEMBER, "REMEMBER", "REMEMBER" },
     { WB_SQL_COMMIT, "COMMIT", "COMMIT" },

@@ -19,9 +19,10 @@ typedef enum wb_sql_which {
     WB_SQL_CLAIM, /* keys, batch; affects the new ones */
     WB_SQL_STORE, /* batch, operations */
     WB_SQL_MARK,  /* batches; need not be flushed to disk */
+    WB_SQL_MARK_ONE, /* batch; the same; NULL: MARK will do */
     WB_SQL_FORGET,   /* keys, batch; the same */
     WB_SQL_REMEMBER, /* keys, their batches; what has a record keeps it */
-    WB_SQL_CLAIM_LATE, /* a list of one key, batch; fails if it is there */
+    WB_SQL_CLAIM_LATE, /* key, batch; fails if it is there */
     WB_SQL_COMMIT,
     WB_SQL_FREQUENT, /* number of the above */
     /* rare */

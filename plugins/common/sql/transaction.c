@@ -127,6 +127,15 @@ void wb_sql_queue_keys(wb_storage_session *session, wb_sql_which statement, cons
     }
 }
 
+static void queue_late_claim(wb_storage_session *session, const wb_claim *claim, uint64_t batch)
+{
+    unsigned char room[WB_SQL_KEY_ROOM];
+    const wb_sql_value alone = WB_SQL_KEYS(WB_SQL_SOME_KEYS, session, claim, 1);
+    const wb_sql_key key = wb_sql_listed_key(&alone, 0, room);
+    const wb_sql_value values[] = { WB_SQL_BYTES(key.data, key.size), WB_SQL_NUMBER(batch) };
+    wb_sql_of(session)->outbox->driver->queue(session, WB_SQL_CLAIM_LATE, values, 2, NULL);
+}
+
 /* A statement each: a session has one, and no list is as cheap as a row. */
 static void queue_late_claims(wb_storage_session *session, const wb_commit *commit)
 {
@@ -134,7 +143,7 @@ static void queue_late_claims(wb_storage_session *session, const wb_commit *comm
     for (size_t i = 0; i < count; i++) {
         if (commit->claims[i].duplicate_of)
             wb_sql_queue_keys(session, WB_SQL_RELEASE, &commit->claims[i], 1, commit->claims[i].duplicate_of);
-        wb_sql_queue_keys(session, WB_SQL_CLAIM_LATE, &commit->claims[i], 1, commit->batch);
+        queue_late_claim(session, &commit->claims[i], commit->batch);
     }
 }
 
@@ -312,16 +321,27 @@ int wb_sql_receive_outside(wb_storage_session *session)
     return end_outside(session, wb_sql_of(session)->outbox->driver->receive(session));
 }
 
-static void queue_marks(wb_storage_session *session, const wb_mark *marks, size_t count)
+/* Mostly one: a server that plans may plan it once, what it does not do with a list. */
+static void queue_gone(wb_storage_session *session, const wb_mark *marks, size_t count)
 {
     const wb_sql_outbox *outbox = wb_sql_of(session)->outbox;
-    const wb_sql_driver *driver = outbox->driver;
     const wb_sql_value gone = WB_SQL_LIST(WB_SQL_GONE_BATCHES, marks, count);
+    const wb_sql_value one = WB_SQL_NUMBER(marks[0].batch);
     const size_t listed = wb_sql_count_listed(&gone);
 
-    if (listed)
-        driver->queue(session, listed > 1 && outbox->statements[WB_SQL_MARK_MANY] ? WB_SQL_MARK_MANY : WB_SQL_MARK,
-                      &gone, 1, NULL);
+    if (count == 1 && !marks[0].remaining && outbox->statements[WB_SQL_MARK_ONE])
+        outbox->driver->queue(session, WB_SQL_MARK_ONE, &one, 1, NULL);
+    else if (listed)
+        outbox->driver->queue(session, listed > 1 && outbox->statements[WB_SQL_MARK_MANY] ? WB_SQL_MARK_MANY : WB_SQL_MARK,
+                              &gone, 1, NULL);
+}
+
+static void queue_marks(wb_storage_session *session, const wb_mark *marks, size_t count)
+{
+    const wb_sql_driver *driver = wb_sql_of(session)->outbox->driver;
+
+    if (count)
+        queue_gone(session, marks, count);
     for (size_t i = 0; i < count; i++) {
         const wb_sql_value values[] = {
             WB_SQL_NUMBER(marks[i].batch),

@@ -86,7 +86,7 @@ static const char *const templates[WB_SQL_COUNT] = {
      * already counts no affected row, so that their number says how many ids are new */
     [WB_SQL_CLAIM] = NEW_RECORDS,
     [WB_SQL_REMEMBER] = NEW_RECORDS, /* its numbers are a list, too */
-    [WB_SQL_CLAIM_LATE] = "INSERT INTO {dedup} (id, batch) VALUES [($1,$2)]",
+    [WB_SQL_CLAIM_LATE] = "INSERT INTO {dedup} (id, batch) VALUES ($1,$2)",
     [WB_SQL_STORE] = "INSERT INTO {pending} (batch, operations) VALUES ($1,$2)",
     [WB_SQL_MARK] = "DELETE FROM {pending} WHERE batch IN ([$1])",
     [WB_SQL_LOOKUP] = "SELECT id, batch FROM {dedup} WHERE id IN ([$1]) ORDER BY id",

@@ -92,9 +92,10 @@ static const char *const templates[WB_SQL_COUNT] = {
                      "SELECT key, $2::bigint "
                      "FROM pg_catalog.unnest($1::bytea[]) AS claims (key) "
                      "ON CONFLICT DO NOTHING",
-    [WB_SQL_CLAIM_LATE] = "INSERT INTO {dedup} (key, batch) VALUES (($1::bytea[])[1], $2::bigint)",
+    [WB_SQL_CLAIM_LATE] = "INSERT INTO {dedup} (key, batch) VALUES ($1::bytea, $2::bigint)",
     [WB_SQL_STORE] = "INSERT INTO {pending} (batch, operations) VALUES ($1::bigint, $2::bytea)",
     [WB_SQL_MARK] = "DELETE FROM {pending} WHERE batch = ANY ($1::bigint[]) AND " NOT_FLUSHED,
+    [WB_SQL_MARK_ONE] = "DELETE FROM {pending} WHERE batch = $1::bigint AND " NOT_FLUSHED,
     [WB_SQL_FORGET] = "DELETE FROM {dedup} WHERE key = ANY ($1::bytea[]) AND batch = $2::bigint AND " NOT_FLUSHED,
     /* in the order of the arrays, as CLAIM */
     [WB_SQL_REMEMBER] = "INSERT INTO {dedup} (key, batch) SELECT key, batch FROM ROWS FROM "

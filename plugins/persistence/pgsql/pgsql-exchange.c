@@ -16,8 +16,9 @@
 
 /* Names of our prepared statements on the server. */
 static const char *const prepared_names[WB_SQL_FREQUENT] = {
-    "waybill_begin",  "waybill_claim",    "waybill_store",      "waybill_mark",
-    "waybill_forget", "waybill_remember", "waybill_claim_late", "waybill_commit"
+    "waybill_begin",    "waybill_claim",  "waybill_store",    "waybill_mark",
+    "waybill_mark_one", "waybill_forget", "waybill_remember", "waybill_claim_late",
+    "waybill_commit"
 };
 
 void pgsql_exchange_start(wb_storage_session *s)
@@ -143,10 +144,11 @@ void pgsql_queue_text(wb_storage_session *s, const char *statement, wb_sql_answe
 void pgsql_queue_preparations(wb_storage_session *s)
 {
     const pgsql_step step = { .kind = PGSQL_STEP_OWN, .item = WB_SQL_NO_ITEM };
+    char *const *texts = s->sql.outbox->statements;
     for (int i = 0; i < WB_SQL_FREQUENT && !s->exchange.broken; i++)
-        pgsql_exchange_note(s, &step,
-                            PQsendPrepare(s->connection, prepared_names[i],
-                                          s->sql.outbox->statements[i], 0, NULL));
+        if (texts[i])
+            pgsql_exchange_note(s, &step,
+                                PQsendPrepare(s->connection, prepared_names[i], texts[i], 0, NULL));
 }
 
 static int ends_with_sync(const pgsql_exchange *x)
