@@ -210,6 +210,61 @@ static void test_roles_of_the_account_stay(void **state)
     ops->close(s);
 }
 
+/* What goes before BEGIN is a transaction of its own, and BEGIN is executed whatever became of it. */
+static void test_marks_that_fail_before_begin(void **state)
+{
+    wb_storage_session *s = open_session(&orders), *other = open_session(&orders);
+    const wb_mark mark = { 5, NULL, 0 };
+    wb_claim claim = claim_of("a");
+    (void)state;
+    begin_batch(s, 5);
+    assert_int_equal(commit_batch(s, 5, "x", NULL), WB_OK);
+    observe("create function refuse() returns trigger language plpgsql as $$ begin raise 'not now'; end $$; "
+            "create trigger refuse before delete on orders_pending for each row execute function refuse()");
+    wb_begin begin = { .struct_size = sizeof begin, .marks = &mark, .mark_count = 1, .batch = 10, .claims = &claim,
+                       .claim_count = 1 };
+    assert_int_equal(ops->begin(s, &begin, &failure), WB_RETRY);
+    assert_non_null(strstr(failure.text, "not now"));
+    claim.duplicate_of = 0;
+    begin_claims(other, 11, &claim, 1); /* nobody holds it */
+    assert_int_equal(claim.duplicate_of, 0);
+    assert_int_equal(commit_batch(other, 11, NULL, NULL), WB_OK);
+    observe("drop trigger refuse on orders_pending; drop function refuse()");
+    begin_batch(s, 12);
+    assert_int_equal(commit_batch(s, 12, "x", NULL), WB_OK);
+    assert_int_equal(observe_number("select count(*) from orders_pending"), 2);
+    ops->close(other);
+    ops->close(s);
+}
+
+/* What a handler left in the session cannot be taken back: nothing is begun on it, this time or the next. */
+static void test_settings_that_cannot_be_put_back(void **state)
+{
+    char role[100], statement[200];
+    (void)state;
+    (void)snprintf(role, sizeof role, "of_%.60s", getenv("PGDATABASE"));
+    (void)snprintf(statement, sizeof statement, "create role \"%s\"", role);
+    observe(statement);
+    (void)snprintf(statement, sizeof statement, "grant postgres to \"%s\"", role);
+    observe(statement);
+    (void)snprintf(statement, sizeof statement, "set role = '%s'", role);
+    alter_role(statement);
+    wb_storage_session *s = open_session(&orders);
+    alter_role("reset role");
+    begin_batch(s, 10);
+    assert_int_equal(query_plain(s, 0, "commit"), 0);
+    assert_int_equal(query_plain(s, 0, "set synchronous_commit = off"), 0);
+    assert_int_equal(ops->check(s, 0, &failure), WB_REJECT);
+    assert_int_equal(ops->rollback(s, &failure), WB_OK);
+    (void)snprintf(statement, sizeof statement, "drop role \"%s\"", role);
+    observe(statement);
+    for (uint64_t batch = 11; batch < 14; batch++) {
+        wb_begin begin = { .struct_size = sizeof begin, .batch = batch };
+        assert_int_equal(ops->begin(s, &begin, &failure), WB_FATAL);
+    }
+    ops->close(s);
+}
+
 /* A tag says ROLLBACK in either case: who went back to a savepoint must not pay for who ended the
  * transaction. */
 static void test_one_of_two_ended_it(void **state)
@@ -322,6 +377,8 @@ const struct CMUnitTest own_tests[] = {
     TEST(test_settings_of_a_failed_transaction),
     TEST(test_own_settings_stay),
     TEST(test_roles_of_the_account_stay),
+    TEST(test_marks_that_fail_before_begin),
+    TEST(test_settings_that_cannot_be_put_back),
     TEST(test_one_of_two_ended_it),
     TEST(test_who_is_named_each_time),
     TEST(test_prepared_transaction),

@@ -25,7 +25,7 @@ void pgsql_exchange_start(wb_storage_session *s)
 {
     pgsql_exchange *x = &s->exchange;
     x->count = 0;
-    x->is_outside = x->commits = x->committed = x->broken = x->out_of_memory = 0;
+    x->is_outside = x->commits = x->committed = x->puts_back = x->broken = x->out_of_memory = 0;
     s->sql.failure.result = WB_OK;
     s->sql.failure.item = WB_SQL_NO_ITEM;
     if (PQsetnonblocking(s->connection, 1) != 0 || !PQenterPipelineMode(s->connection))
@@ -295,6 +295,8 @@ int pgsql_exchange_receive(wb_storage_session *s)
     leave(s);
     if (s->sql.state != WB_SQL_LOST)
         s->answered = s->host->now();
+    if (x->puts_back && s->sql.failure.result != WB_OK) /* perhaps that failed: nothing begins before it is done */
+        s->guard.is_left = 1;
     if (x->committed) /* what is lost after that answer is only the connection */
         return WB_OK;
     if (x->commits && s->sql.failure.result == WB_OK) {

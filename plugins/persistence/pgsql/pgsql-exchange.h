@@ -47,6 +47,7 @@ typedef struct pgsql_exchange {
     int is_outside; /* a BEGIN was put in front, of which the COMMIT is due */
     int commits;    /* a COMMIT is among the steps */
     int committed;  /* and the server said that it did */
+    int puts_back;  /* what handlers left in the session: a transaction in front */
     int broken;     /* queueing failed: nothing after that was queued */
     int out_of_memory;
 } pgsql_exchange;

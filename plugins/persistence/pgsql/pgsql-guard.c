@@ -155,6 +155,7 @@ void pgsql_guard_queue_before(wb_storage_session *s)
     else
         queue_defaults(s);
     pgsql_queue_sync(s);
+    s->exchange.puts_back = 1;
     s->guard.is_left = 0;
 }
 
