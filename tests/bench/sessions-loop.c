@@ -33,6 +33,8 @@ static const struct {
     { "commit", "commit" },
     { "mark", "with loose as (select set_config('synchronous_commit', 'off', true))"
               " delete from loop_pending using loose where batch = any ($1::int8[])" },
+    { "mark-one", "with loose as (select set_config('synchronous_commit', 'off', true))"
+                  " delete from loop_pending using loose where batch = $1::int8" },
 };
 
 /* What one session committed. */
@@ -158,6 +160,16 @@ static size_t take(struct bench_sessions *s, struct parcel **parcels)
     return count;
 }
 
+/* A list is planned anew each time. */
+static void mark_one(PGconn *db, uint64_t batch)
+{
+    char number[21];
+    (void)snprintf(number, sizeof number, "%llu", (unsigned long long)batch);
+    if (!PQsendQueryPrepared(db, "mark-one", 1, (const char *const[]){ number }, NULL, NULL, 1))
+        bench_die("database: %s", PQerrorMessage(db));
+    expect(db, PGRES_COMMAND_OK);
+}
+
 static void mark(PGconn *db, struct parcel *const *parcels, size_t count)
 {
     char list[WINDOW_MAX * 21 + 3] = "{";
@@ -184,7 +196,10 @@ static void *publish(void *argument)
         for (size_t i = 0; i < count; i++)
             bench_bytes_put(&window, parcels[i]->frames.data, parcels[i]->frames.size);
         bench_sender_dispatch(&sender, window.data, window.size, count);
-        mark(db, parcels, count);
+        if (count == 1)
+            mark_one(db, parcels[0]->batch);
+        else
+            mark(db, parcels, count);
         for (size_t i = 0; i < count; i++) {
             free(parcels[i]->frames.data);
             free(parcels[i]);
