@@ -16,6 +16,7 @@
 #include "core/base/clock.h"
 #include "core/message/ids.h"
 #include "core/message/operations.h"
+#include "core/message/session_control.h"
 #include "core/session/sessions.h"
 
 #define ANSWERS 8
@@ -168,6 +169,7 @@ static struct {
     const char *refused; /* a destination */
     atomic_int sessions;
     atomic_int is_held; /* sends do not return */
+    uint64_t replaces;  /* of the last control message */
 } broker;
 
 static int broker_open(wb_transport *transport, uint32_t purpose, unsigned prefetch, wb_transport_session **ret_session,
@@ -185,6 +187,13 @@ static void broker_close(wb_transport_session *session)
     free(session);
 }
 
+static void note_control(const wb_operation *operation)
+{
+    wb_session_control control;
+    if (wb_session_control_read(operation->headers, operation->header_count, &control) > 0)
+        broker.replaces = control.replaces;
+}
+
 static int broker_send(wb_transport_session *session, wb_operation *const *operations, size_t count, int64_t deadline,
                        wb_error *error)
 {
@@ -199,6 +208,7 @@ static int broker_send(wb_transport_session *session, wb_operation *const *opera
         operations[i]->cause = is_refused ? WB_CAUSE_UNROUTABLE : WB_CAUSE_OTHER;
         operations[i]->reason = is_refused ? "there is no such queue" : NULL;
         broker.controls += !is_refused && operations[i]->body_size == 0;
+        note_control(operations[i]);
         broker.sent += !is_refused && operations[i]->body_size != 0;
     }
     return said(r, error);
@@ -332,6 +342,21 @@ static void test_closed_again(void **state)
     assert_int_equal(error.cause, WB_CAUSE_EXPIRED);
     assert_true(store.owner > first);
     assert_int_equal(commit_one("key"), WB_OK);
+    stop();
+}
+
+/* Who gets the control message knows whether the record that is there shuts its session out. */
+static void test_control_says_what_is_replaced(void **state)
+{
+    (void)state;
+    start(1, 1);
+    const uint64_t closed = store.owner = wb_batch_number_closed(wb_clock_wall(), 0);
+    assert_int_equal(commit_one("key"), WB_REJECT);
+    assert_int_equal(broker.controls, 1);
+    assert_true(broker.replaces == 0);
+    assert_int_equal(commit_one("key"), WB_OK);
+    assert_int_equal(broker.controls, 2);
+    assert_true(broker.replaces == closed);
     stop();
 }
 
@@ -754,6 +779,7 @@ int main(void)
         cmocka_unit_test_setup(test_closed_while_open, set_up),
         cmocka_unit_test_setup(test_failed_with_a_closed_key, set_up),
         cmocka_unit_test_setup(test_closed_again, set_up),
+        cmocka_unit_test_setup(test_control_says_what_is_replaced, set_up),
         cmocka_unit_test_setup(test_in_doubt_over_a_closed_one, set_up),
         cmocka_unit_test_setup(test_closed_without_commit, set_up),
         cmocka_unit_test_setup(test_ids, set_up),
