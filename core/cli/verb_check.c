@@ -72,11 +72,14 @@ static void print_queue(const wb_endpoint_setup *endpoint)
     char retention[WB_UNIT_TEXT_SIZE];
     const wb_endpoint_config *config = endpoint->config;
     (void)printf("  %-13s %s\n", "mode", wb_mode_name(endpoint->plan.mode));
-    if (endpoint->plan.outbox)
-        (void)printf("  %-13s on, ids are remembered for %s\n", "outbox",
+    if (!endpoint->plan.outbox)
+        (void)printf("  %-13s off\n", "outbox");
+    else if (endpoint->plan.by_id)
+        (void)printf("  %-13s on, %sids are remembered for %s\n", "outbox",
+                     endpoint->plan.by_position ? "positions for ever, and " : "",
                      wb_duration_format(config->outbox.retention, retention));
     else
-        (void)printf("  %-13s off\n", "outbox");
+        (void)printf("  %-13s on, positions are remembered for ever\n", "outbox");
     if (endpoint->store)
         (void)printf("  %-13s %s %s, has the ids of what is done with\n", "store", endpoint->store->name,
                      endpoint->store->version);
@@ -123,10 +126,11 @@ static json_t *endpoint_json(const wb_endpoint_setup *endpoint)
 {
     const wb_endpoint_config *config = endpoint->config;
     const wb_plan *plan = &endpoint->plan;
-    return json_pack("{s:s, s:s, s:s*, s:s*, s:s, s:b, s:b, s:I, s:I, s:s, s:s*, s:s*, s:I, s:s, s:b, s:o}", "name",
+    return json_pack("{s:s, s:s, s:s*, s:s*, s:b, s:b, s:s, s:b, s:b, s:I, s:I, s:s, s:s*, s:s*, s:I, s:s, s:b, s:o}", "name",
                      config->name, "transport", endpoint->transport->name, "persistence",
                      endpoint->persistence ? endpoint->persistence->name : NULL, "deduplication_store",
-                     endpoint->store ? endpoint->store->name : NULL, "mode",
+                     endpoint->store ? endpoint->store->name : NULL, "by_id", plan->by_id, "by_position",
+                     plan->by_position, "mode",
                      wb_mode_name(plan->mode), "outbox", plan->outbox, "send_only",
                      plan->send_only, "immediate_retries", (json_int_t)plan->immediate_retries,
                      "delayed_retries", (json_int_t)count_delayed_retries(endpoint), "delay_by",

@@ -75,9 +75,18 @@ static int install_one(const wb_endpoint_setup *setup, const cli_values *values)
                       : cli_fail(wb_error_exit_code(&error), "endpoint \"%s\": %s", name, error.text);
 }
 
+static int check_reset(const cli_values *values)
+{
+    return values->value['r'] && values->value[PRINT_SQL]
+               ? cli_fail(EX_USAGE, "--print-sql changes nothing, and --reset-positions does: one of them")
+               : EX_OK;
+}
+
 static int install_as_asked(const wb_endpoint_setup *setup, const cli_values *values)
 {
-    int code = values->value[SQL_API] ? check_sql_api(setup) : EX_OK;
+    int code = check_reset(values);
+    if (code == EX_OK && values->value[SQL_API])
+        code = check_sql_api(setup);
     return code == EX_OK ? install_one(setup, values) : code;
 }
 

@@ -107,12 +107,26 @@ static void fill_pipeline(wb_endpoint *e)
     wb_pipeline_init(p);
 }
 
+/* Which of two databases it is about. */
+static int say_store(int result, wb_error *error)
+{
+    static const char whose[] = "deduplication store: ";
+    const size_t size = sizeof whose - 1;
+    if (result == WB_OK)
+        return WB_OK;
+    memmove(error->text + size, error->text, sizeof error->text - size - 1);
+    memcpy(error->text, whose, size);
+    error->text[sizeof error->text - 1] = '\0';
+    return result;
+}
+
 static int create_store(wb_endpoint *e, wb_error *error)
 {
     const wb_endpoint_setup *setup = e->setup;
     wb_pipeline *p = &e->pipeline;
     wb_host_init(&e->store_host, setup->config->name, setup->store->name);
-    return p->apart_ops->create(&e->store_host.host, &setup->store_info, setup->store_config, &p->apart, error);
+    return say_store(p->apart_ops->create(&e->store_host.host, &setup->store_info, setup->store_config, &p->apart, error),
+                     error);
 }
 
 static int create_instances(wb_endpoint *e, wb_error *error)
@@ -177,7 +191,7 @@ int wb_endpoint_install(wb_endpoint *e, wb_error *error)
     if (r == WB_OK && wb_endpoint_owns_tables(e))
         r = p->persistence_ops->install(p->persistence, error);
     if (r == WB_OK && p->apart_ops)
-        r = p->apart_ops->install(p->apart, error);
+        r = say_store(p->apart_ops->install(p->apart, error), error);
     return r;
 }
 
@@ -209,7 +223,7 @@ int wb_endpoint_open_apart(wb_endpoint *e, wb_storage_session **ret_session, wb_
 {
     const wb_pipeline *p = &e->pipeline;
     *ret_session = NULL;
-    return p->apart_ops->open(p->apart, ret_session, error);
+    return say_store(p->apart_ops->open(p->apart, ret_session, error), error);
 }
 
 const char *wb_endpoint_store_schema(wb_endpoint *e)
@@ -240,7 +254,7 @@ int wb_endpoint_verify(wb_endpoint *e, wb_error *error)
     if (r == WB_OK && p->persistence_ops)
         r = p->persistence_ops->verify(p->persistence, error);
     if (r == WB_OK && p->apart_ops)
-        r = p->apart_ops->verify(p->apart, error);
+        r = say_store(p->apart_ops->verify(p->apart, error), error);
     if (r == WB_OK && p->positions)
         r = check_positions(e, error);
     if (r == WB_OK && !e->setup->plan.send_only)

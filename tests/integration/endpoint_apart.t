@@ -34,6 +34,7 @@ sub settled { return !records() && !$e->pending && !$e->depth('orders') }
 
 # ---- what people see
 like output('install', '--print-sql'), qr/in its deduplication store\n.*CREATE TABLE/s, 'the SQL of the store is printed';
+is +($e->run('install', '--print-sql', '--reset-positions'))[0], 64, 'to print and to change at once is refused';
 $e->install;
 ok table(), 'installed in the store, under a name of its own';
 like output('check'), qr/outbox +on,.*\n +store +pgsql/, 'check names the store';
