@@ -195,7 +195,7 @@ void wb_positions_keep_behind_duplicates(wb_worker *w)
 /* What somebody else brought further tells nothing of this batch. */
 static void believe_own(const wb_worker *w, wb_position *positions)
 {
-    for (size_t i = 0; i < w->position_count && !wb_bug("position_anybodys"); i++)
+    for (size_t i = 0; i < w->position_count && !wb_bug("position_anybodys") && !wb_bug("repaired_by_position"); i++)
         if (positions[i].batch != w->batch_number)
             positions[i].found = 0;
 }

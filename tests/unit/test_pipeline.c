@@ -315,7 +315,7 @@ static void test_the_clock_jumps(void **state)
     static const int64_t days[] = { 0, 8, 8, 0, 0 };
     static const unsigned wanted[] = { 1, 1, 2, 2, 3 };
     wb_error error = { 0 };
-    wb_cleaning cleaning = { .pace = wb_cleaner_pace_init() };
+    wb_cleaning cleaning = { .pace = wb_cleaner_pace_init(), .store_pace = wb_cleaner_pace_init() };
     const wb_records records = { &storage_ops, NULL };
     int64_t start = INT64_C(1700000000) * WB_SECOND;
     (void)state;
