@@ -20,10 +20,6 @@
 #define SIZE_MAX_HELD ((size_t)64 << 20)
 /* A window that is not confirmed by then is tried again. */
 #define PATIENCE (10 * WB_SECOND)
-/* Marks go together, as long as there is more to send, but no more of them and no later: whoever takes over from
- * a process that dies sends what is not marked once more. */
-#define MARKS_MAX 100
-#define MARKS_WAIT (5 * WB_MILLISECOND)
 /* Marks that fail so often keep others no longer. */
 #define MARK_TRIES 5
 #define PAUSE_MIN (50 * WB_MILLISECOND)
@@ -159,22 +155,7 @@ static void add_mark(wb_dispatcher *d, uint64_t batch)
         d->mark_max = d->mark_max ? 2 * d->mark_max : 64;
         d->marks = wb_realloc(d->marks, d->mark_max * sizeof *d->marks);
     }
-    if (!d->mark_count)
-        d->marks_since = wb_clock_monotonic();
     d->marks[d->mark_count++] = (wb_mark){ batch, NULL, 0 };
-}
-
-static int has_more(wb_dispatcher *d)
-{
-    pthread_mutex_lock(&d->lock);
-    int has = d->first && !d->is_stopping;
-    pthread_mutex_unlock(&d->lock);
-    return has;
-}
-
-static int is_mark_due(wb_dispatcher *d)
-{
-    return d->mark_count >= MARKS_MAX || wb_clock_monotonic() - d->marks_since > MARKS_WAIT || !has_more(d);
 }
 
 static void log_refused(const wb_dispatcher *d, const wb_parcel *parcel)
@@ -223,8 +204,7 @@ static void conclude(wb_dispatcher *d)
 
 static int mark(wb_dispatcher *d, wb_error *error)
 {
-    d->marks_wait = !d->hand && d->mark_count && !is_mark_due(d);
-    if (!d->mark_count || d->marks_wait)
+    if (!d->mark_count)
         return WB_OK;
     wb_crash_point("session_before_mark");
     int r = d->pipeline->persistence_ops->mark(d->storage, d->marks, d->mark_count, error);
@@ -315,7 +295,7 @@ static void dispatch(void *argument)
         int r = run_round(d, &error);
         if (r == WB_OK)
             d->pause = 0;
-        if (r == WB_OK && !d->hand && (!d->mark_count || d->marks_wait))
+        if (r == WB_OK && !d->hand && !d->mark_count)
             return;
         forget_old(d);
         if (!d->hand && ++failures == MARK_TRIES)
@@ -327,20 +307,14 @@ static void dispatch(void *argument)
     forget(d);
 }
 
-static void try_dispatch(wb_dispatcher *d)
-{
-    if (wb_memory_try(dispatch, d) < 0) {
-        forget(d);
-        back_off(d);
-    }
-}
-
 static void *dispatcher_main(void *argument)
 {
     wb_dispatcher *d = argument;
     while (take(d))
-        try_dispatch(d);
-    try_dispatch(d); /* marks that waited for what was not sent any more */
+        if (wb_memory_try(dispatch, d) < 0) {
+            forget(d);
+            back_off(d);
+        }
     close_outlet(d);
     close_storage(d);
     wb_waiter_leave(&d->broker);

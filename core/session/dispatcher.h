@@ -47,8 +47,6 @@ typedef struct wb_dispatcher {
     wb_parcel *hand; /* what is being sent, in the order of the commits */
     wb_mark *marks;  /* of what is sent */
     size_t mark_count, mark_max;
-    int64_t marks_since; /* monotonic: when the first was due */
-    int marks_wait;      /* for those of what is sent next */
     wb_window window;
     wb_arena arena;
     wb_buffer bytes;

@@ -39,7 +39,7 @@ static struct {
     uint64_t batch;         /* that was committed last */
     size_t claims, operations_size;
     char id[256];
-    atomic_int rows, marks, shrunk, mark_calls;
+    atomic_int rows, marks, shrunk;
 } store;
 
 static int answer(const int *answers, int *calls)
@@ -142,7 +142,6 @@ static const void *store_interface(wb_storage_session *session, const char *name
 static int store_mark(wb_storage_session *session, const wb_mark *marks, size_t count, wb_error *error)
 {
     (void)session, (void)error;
-    store.mark_calls++;
     for (size_t i = 0; i < count; i++) {
         store.marks += !marks[i].remaining;
         store.shrunk += marks[i].remaining != NULL;
@@ -168,7 +167,6 @@ static struct {
     atomic_int sent, controls;
     const char *refused; /* a destination */
     atomic_int sessions;
-    atomic_int is_held; /* sends do not return */
     uint64_t replaces;  /* of the last control message */
 } broker;
 
@@ -199,8 +197,6 @@ static int broker_send(wb_transport_session *session, wb_operation *const *opera
 {
     (void)session, (void)deadline;
     int call = atomic_fetch_add(&broker.sends, 1);
-    while (broker.is_held)
-        wb_clock_pause(WB_MILLISECOND / 10, NULL);
     int r = call < ANSWERS ? broker.send_answers[call] : WB_OK;
     for (size_t i = 0; r == WB_OK && i < count; i++) {
         int is_refused = broker.refused && strcmp(operations[i]->destination, broker.refused) == 0;
@@ -665,35 +661,6 @@ static void test_sent_when_the_broker_is_back(void **state)
     stop();
 }
 
-/* The second session is committed while the first one's message is being sent. @return how often marks were made. */
-static int count_marks_of_two(void)
-{
-    start(0, 1);
-    broker.is_held = 1;
-    for (int i = 1; i <= 2; i++) {
-        store.owner = 0;
-        assert_int_equal(commit_one(NULL), WB_OK);
-        if (i == 1)
-            await(&broker.sends, 1);
-    }
-    broker.is_held = 0;
-    await(&store.marks, 2);
-    stop();
-    assert_int_equal(broker.sent, 2);
-    return store.mark_calls;
-}
-
-/* Marks wait for those of what is sent next; not for long, which a machine that stands still makes of it now and then. */
-static void test_marks_go_together(void **state)
-{
-    int calls = 2;
-    for (int tries = 0; calls != 1 && tries < 50; tries++) {
-        set_up(state);
-        calls = count_marks_of_two();
-    }
-    assert_int_equal(calls, 1);
-}
-
 /* What is refused stays in its row, and what was sent beside it leaves that. */
 static void test_refused_stays(void **state)
 {
@@ -784,7 +751,6 @@ int main(void)
         cmocka_unit_test_setup(test_closed_without_commit, set_up),
         cmocka_unit_test_setup(test_ids, set_up),
         cmocka_unit_test_setup(test_sent_when_the_broker_is_back, set_up),
-        cmocka_unit_test_setup(test_marks_go_together, set_up),
         cmocka_unit_test_setup(test_refused_stays, set_up),
         cmocka_unit_test_setup(test_old_ones_are_left, set_up),
         cmocka_unit_test_setup(test_stops_without_the_broker, set_up),
