@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/bytes.h"
 #include "core/base/crash.h"
 #include "core/pipeline/distrust.h"
 #include "core/pipeline/pace.h"
@@ -32,8 +33,7 @@ static void add(wb_apart_list *list, const void *id, size_t size, uint64_t batch
 static int compare_ids(const void *a, const void *b)
 {
     const wb_claim *x = a, *y = b;
-    int order = memcmp(x->id, y->id, x->id_size < y->id_size ? x->id_size : y->id_size);
-    return order ? order : (x->id_size > y->id_size) - (x->id_size < y->id_size);
+    return wb_bytes_compare(x->id, x->id_size, y->id, y->id_size);
 }
 
 static int compare_batches(const void *a, const void *b)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/bytes.h"
 #include "core/base/clock.h"
 #include "core/base/crash.h"
 #include "core/message/ids.h"
@@ -337,12 +338,7 @@ size_t wb_batch_encode(wb_worker *w)
 
 static int compare_ids(const wb_item *a, const wb_item *b)
 {
-    size_t common = a->incoming->id_size < b->incoming->id_size ? a->incoming->id_size
-                                                                : b->incoming->id_size;
-    int order = memcmp(a->incoming->id, b->incoming->id, common);
-    if (order)
-        return order;
-    return (a->incoming->id_size > b->incoming->id_size) - (a->incoming->id_size < b->incoming->id_size);
+    return wb_bytes_compare(a->incoming->id, a->incoming->id_size, b->incoming->id, b->incoming->id_size);
 }
 
 /* Ascending ids, so that two batches which share ids never deadlock; among equal ids the

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/bytes.h"
 #include "core/base/crash.h"
 
 /* ---- whose turn it is ---------------------------------------------------------------- */
@@ -72,9 +73,7 @@ static wb_position *find(wb_position *positions, size_t count, const wb_incoming
 static int compare(const void *a, const void *b)
 {
     const wb_position *x = a, *y = b;
-    size_t common = x->partition_size < y->partition_size ? x->partition_size : y->partition_size;
-    int order = memcmp(x->partition, y->partition, common);
-    return order ? order : (x->partition_size > y->partition_size) - (x->partition_size < y->partition_size);
+    return wb_bytes_compare(x->partition, x->partition_size, y->partition, y->partition_size);
 }
 
 static void collect(wb_worker *w)

@@ -20,7 +20,8 @@ static const wb_kit_group *const groups[] = {
     &wb_cases_delayed_list, &wb_cases_delayed_model, &wb_cases_delayed_pairs,
     &wb_cases_delayed_lost, &wb_cases_delayed_commit, &wb_cases_late,
     &wb_cases_look,       &wb_cases_take,       &wb_cases_written,    &wb_cases_positions,
-    &wb_cases_apart,
+    &wb_cases_forget,
+    &wb_cases_remember,
 };
 
 #define GROUPS (sizeof groups / sizeof *groups)
