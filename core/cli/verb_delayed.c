@@ -393,7 +393,7 @@ static int open_and_do(job *j, int (*deed)(job *j))
     int r = wb_endpoint_create(j->setup, &endpoint, &j->error);
     j->ops = j->setup->persistence_ops->delayed;
     if (r == WB_OK)
-        r = wb_endpoint_open_store(endpoint, &j->session, &j->error);
+        r = wb_endpoint_open_storage(endpoint, &j->session, &j->error);
     if (r == WB_OK)
         r = j->ops->next(j->session, &due, &j->now, &j->error);
     code = r == WB_OK ? deed(j) : fail(j);

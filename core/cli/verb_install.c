@@ -49,7 +49,7 @@ static int install_or_print(wb_endpoint *endpoint, const char *name, const cli_v
 {
     if (values->value[PRINT_SQL]) {
         const char *schema = wb_endpoint_schema(endpoint);
-        const char *store = wb_endpoint_store_schema(endpoint);
+        const char *store = wb_endpoint_dedup_store_schema(endpoint);
         (void)printf("-- endpoint \"%s\"\n%s\n", name, schema ? schema : "-- no persistence");
         if (store)
             (void)printf("-- endpoint \"%s\", in its deduplication store\n%s\n", name, store);

@@ -155,9 +155,9 @@ static int open_and_do(cli_outbox *o, const struct deed *deed)
     warn_of_none(o);
     int r = wb_endpoint_create(o->setup, &o->endpoint, &o->error);
     if (r == WB_OK)
-        r = wb_endpoint_open_store(o->endpoint, &o->session, &o->error);
+        r = wb_endpoint_open_storage(o->endpoint, &o->session, &o->error);
     if (r == WB_OK && o->store.ops && deed->is_about_records)
-        r = wb_endpoint_open_apart(o->endpoint, &o->store.session, &o->error);
+        r = wb_endpoint_open_dedup_store(o->endpoint, &o->store.session, &o->error);
     if (r == WB_OK) {
         o->pipeline = wb_endpoint_pipeline(o->endpoint);
         o->now = wb_pipeline_now(o->pipeline);

@@ -241,7 +241,7 @@ static int send_all(sender *s)
 static int open_sessions(sender *s)
 {
     int is_stored = (s->when.delay || s->when.at) && s->setup->plan.delay_by == WB_DELAYS_BY_STORE;
-    int r = is_stored ? wb_endpoint_open_store(s->endpoint, &s->sessions.storage, &s->error) : WB_OK;
+    int r = is_stored ? wb_endpoint_open_storage(s->endpoint, &s->sessions.storage, &s->error) : WB_OK;
     return r == WB_OK ? wb_endpoint_open_sender(s->endpoint, &s->sessions.transport, &s->error) : r;
 }
 

@@ -219,14 +219,14 @@ static int check_positions(wb_endpoint *e, wb_error *error)
     return r;
 }
 
-int wb_endpoint_open_apart(wb_endpoint *e, wb_storage_session **ret_session, wb_error *error)
+int wb_endpoint_open_dedup_store(wb_endpoint *e, wb_storage_session **ret_session, wb_error *error)
 {
     const wb_pipeline *p = &e->pipeline;
     *ret_session = NULL;
     return say_store(p->apart_ops->open(p->apart, ret_session, error), error);
 }
 
-const char *wb_endpoint_store_schema(wb_endpoint *e)
+const char *wb_endpoint_dedup_store_schema(wb_endpoint *e)
 {
     const wb_pipeline *p = &e->pipeline;
     return p->apart_ops ? p->apart_ops->schema(p->apart) : NULL;
@@ -523,7 +523,7 @@ int wb_endpoint_open_sender(wb_endpoint *e, wb_transport_session **ret_session, 
     return e->pipeline.transport_ops->open(e->pipeline.transport, WB_SESSION_SEND, 0, ret_session, error);
 }
 
-int wb_endpoint_open_store(wb_endpoint *e, wb_storage_session **ret_storage, wb_error *error)
+int wb_endpoint_open_storage(wb_endpoint *e, wb_storage_session **ret_storage, wb_error *error)
 {
     wb_pipeline *p = &e->pipeline;
     int r = p->persistence_ops->open(p->persistence, ret_storage, error);

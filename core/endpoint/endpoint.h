@@ -28,9 +28,9 @@ int wb_endpoint_reset_positions(wb_endpoint *endpoint, size_t *ret_count, wb_err
 /** The SQL install would run on an empty database, or NULL without persistence. */
 const char *wb_endpoint_schema(wb_endpoint *endpoint);
 /** The same in its deduplication store, or NULL without one. */
-const char *wb_endpoint_store_schema(wb_endpoint *endpoint);
+const char *wb_endpoint_dedup_store_schema(wb_endpoint *endpoint);
 /** A session of its deduplication store, for an endpoint that has one. */
-int wb_endpoint_open_apart(wb_endpoint *endpoint, wb_storage_session **ret_session, wb_error *error);
+int wb_endpoint_open_dedup_store(wb_endpoint *endpoint, wb_storage_session **ret_session, wb_error *error);
 /** Connect and check that queues and tables are there and usable, and that the broker hands
  *  a message out often enough for its retries (limits.h). */
 int wb_endpoint_verify(wb_endpoint *endpoint, wb_error *error);
@@ -81,7 +81,7 @@ const wb_origin *wb_endpoint_origin(const wb_endpoint *endpoint);
 int wb_endpoint_open_sender(wb_endpoint *endpoint, wb_transport_session **ret_session, wb_error *error);
 /** A session of the persistence, and the database's time by it. *ret_storage is to be closed in any
  *  case, if it is not NULL. */
-int wb_endpoint_open_store(wb_endpoint *endpoint, wb_storage_session **ret_storage, wb_error *error);
+int wb_endpoint_open_storage(wb_endpoint *endpoint, wb_storage_session **ret_storage, wb_error *error);
 
 /** Sessions that such a program has; the storage is needed where a store keeps delayed messages. */
 typedef struct wb_sender {

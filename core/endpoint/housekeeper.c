@@ -18,7 +18,8 @@
 static void report(const wb_housekeeper *keeper, int result, const wb_error *error)
 {
     wb_pipeline *p = keeper->pipeline;
-    int is_known = wb_dependency_is_away(&p->broker) || wb_dependency_is_away(&p->database);
+    int is_known = wb_dependency_is_away(&p->broker) || wb_dependency_is_away(&p->database) ||
+                   wb_dependency_is_away(&p->apart_server);
     if (result != WB_OK)
         wb_log_event(is_known ? WB_LOG_DEBUG : WB_LOG_WARNING, "housekeeping failed; it is tried again",
                      { "endpoint", keeper->pipeline->endpoint }, { "class", wb_result_name(result) },
