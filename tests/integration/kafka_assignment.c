@@ -449,6 +449,49 @@ static void test_rolling_restart_without_names(void **state)
     assert_true(is_short(instances, SECONDS(5), 1));
 }
 
+/* ---- a stop amid a rebalance -------------------------------------------------------- */
+
+static atomic_int is_synchronising;
+
+/* On librdkafka's own thread, which so stands still between the group's answer to who it is and the
+ * one to what it gets, until the transport has asked to leave. */
+static void log_and_hold(const wb_host *host, int level, const char *text, const wb_field *fields,
+                         size_t count)
+{
+    (void)host, (void)level, (void)text;
+    for (size_t i = 0; i < count; i++)
+        if (strstr(fields[i].value, "-> wait-sync")) {
+            atomic_store(&is_synchronising, 1);
+            (void)usleep(500000);
+        }
+}
+
+/* Who is given partitions while it leaves answers, or it would not leave before its patience is over. */
+static void test_stop_while_partitions_come(void **state)
+{
+    static const char *const names[] = { "debug" }, *const values[] = { "cgrp" };
+    static const wb_option_map properties = { 1, names, values };
+    static process p;
+    (void)state;
+    memset(&p, 0, sizeof p);
+    fixture_prepare(&p.f);
+    p.f.config.properties = &properties;
+    p.f.host.host.log = log_and_hold;
+    atomic_store(&is_synchronising, 0);
+    fixture_create(&p.f);
+    assert_int_equal(p.f.ops->install(p.f.transport, &p.f.error), WB_OK);
+    p.workers = 1;
+    assert_int_equal(p.f.ops->open(p.f.transport, WB_SESSION_RECEIVE, 32, &p.sessions[0], &p.f.error),
+                     WB_OK);
+    while (!atomic_load(&is_synchronising))
+        (void)usleep(1000);
+    int64_t began = wb_clock_monotonic();
+    stop(&p);
+    int64_t took = (wb_clock_monotonic() - began) / MILLISECOND;
+    printf("# left after %d ms\n", (int)took);
+    assert_true(took < p.f.config.connect_timeout / MILLISECOND / 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -456,6 +499,7 @@ int main(void)
         cmocka_unit_test(test_restart_with_another_type),
         cmocka_unit_test(test_rolling_restart),
         cmocka_unit_test(test_rolling_restart_without_names),
+        cmocka_unit_test(test_stop_while_partitions_come),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -186,14 +186,19 @@ static int is_assigned_again(rd_kafka_resp_err_t code)
            code == RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID;
 }
 
-/* With NULL the client would wait for another answer, and never join again. */
-static void reject_assignment(wb_kafka_consumer *consumer, rd_kafka_resp_err_t code)
+/* With NULL the client would wait for another answer: it would never join again, nor leave. */
+static void assign_none(rd_kafka_t *rk)
 {
     rd_kafka_topic_partition_list_t *none = rd_kafka_topic_partition_list_new(0);
+    (void)rd_kafka_assign(rk, none);
+    rd_kafka_topic_partition_list_destroy(none);
+}
+
+static void reject_assignment(wb_kafka_consumer *consumer, rd_kafka_resp_err_t code)
+{
     if (!is_assigned_again(code))
         fail(consumer, code, "learn where to begin");
-    (void)rd_kafka_assign(consumer->client->rk, none);
-    rd_kafka_topic_partition_list_destroy(none);
+    assign_none(consumer->client->rk);
 }
 
 static void on_assigned(wb_kafka_consumer *consumer, rd_kafka_topic_partition_list_t *partitions)
@@ -272,7 +277,7 @@ void wb_kafka_on_rebalance(rd_kafka_t *rk, rd_kafka_resp_err_t code,
     switch (code) {
     case RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS:
         if (consumer->closing)
-            (void)rd_kafka_assign(rk, NULL);
+            assign_none(rk);
         else
             on_assigned(consumer, partitions);
         break;
