@@ -11,8 +11,8 @@
 /* Steps become larger below, smaller above. */
 #define SHORT (5 * WB_MILLISECOND)
 #define LONG (40 * WB_MILLISECOND)
-/* A twentieth of the time; a quarter where that does not do. */
-#define REST_MOST 19
+/* A fortieth of the time; a quarter where that does not do. */
+#define REST_MOST 39
 #define REST_LEAST 3
 
 wb_cleaner_pace wb_cleaner_pace_init(void)
@@ -32,7 +32,7 @@ int64_t wb_cleaner_pace_step(wb_cleaner_pace *pace, int64_t took)
 void wb_cleaner_pace_round(wb_cleaner_pace *pace, int is_behind)
 {
     if (is_behind && pace->rest > REST_LEAST)
-        pace->rest -= pace->rest / 8 + 1;
+        pace->rest -= pace->rest / 4 + 1;
     else if (!is_behind && pace->rest < REST_MOST)
         pace->rest += pace->rest / 8 + 1;
     if (pace->rest < REST_LEAST)

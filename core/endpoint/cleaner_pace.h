@@ -18,7 +18,7 @@ typedef struct wb_cleaner_pace {
     unsigned rest; /* so many times as long as a step took */
 } wb_cleaner_pace;
 
-/** Its beginning: a twentieth of the time. */
+/** Its beginning: a fortieth of the time. */
 wb_cleaner_pace wb_cleaner_pace_init(void);
 /** A full step took so long, in nanoseconds. @return how long to rest. */
 int64_t wb_cleaner_pace_step(wb_cleaner_pace *pace, int64_t took);

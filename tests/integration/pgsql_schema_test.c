@@ -41,7 +41,7 @@ static void test_endpoints_share_a_schema(void **state)
     verify(&other);
     verify(&e);
     assert_int_equal(observe_number("select count(*) from pg_indexes where schemaname = 'empty' "
-                                    "and indexdef like '%(batch)' and tablename like '%_dedup'"),
+                                    "and indexdef like '%(batch) WITH (fillfactor=''100'')' and tablename like '%_dedup'"),
                      2);
     endpoint_destroy(&other);
 }

@@ -368,8 +368,9 @@ static const wb_sql_definition definitions[] = {
       "    batch bigint NOT NULL\n"
       ") WITH (autovacuum_vacuum_scale_factor = 0.05,\n"
       "        autovacuum_vacuum_insert_scale_factor = 0.1)" },
+    /* its pages are filled in the order of time: no room is left in them */
     { PGSQL_DEDUP_BATCH_ABSENT, "milliseconds since 2020 are batch >> 22, so this is an index on age",
-      "CREATE INDEX IF NOT EXISTS {dedup_batch} ON {dedup} (batch)" },
+      "CREATE INDEX IF NOT EXISTS {dedup_batch} ON {dedup} (batch) WITH (fillfactor = 100)" },
     { 0, "outgoing operations of a batch, from its commit until they are dispatched",
       "CREATE TABLE IF NOT EXISTS {pending} (\n"
       "    batch bigint NOT NULL CONSTRAINT {pending_pkey} PRIMARY KEY,\n"
