@@ -15,8 +15,7 @@
 
 /* Operations of one window. */
 #define WINDOW_MAX 1000
-/* What waits here at most; what comes beyond is left to the sweeper. */
-#define PARCELS_MAX 20000
+/* Bytes that wait here at most. */
 #define SIZE_MAX_HELD ((size_t)64 << 20)
 /* A window that is not confirmed by then is tried again. */
 #define PATIENCE (10 * WB_SECOND)
@@ -54,7 +53,7 @@ void wb_dispatcher_give(wb_dispatcher *d, wb_parcel *parcel)
 {
     parcel->next = NULL;
     pthread_mutex_lock(&d->lock);
-    int has_room = d->count < PARCELS_MAX && d->size + parcel->size <= SIZE_MAX_HELD;
+    int has_room = d->count < WB_DISPATCHER_PARCELS_MAX && d->size + parcel->size <= SIZE_MAX_HELD;
     if (has_room) {
         *(d->first ? &d->last->next : &d->first) = parcel;
         d->last = parcel;

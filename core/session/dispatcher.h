@@ -13,6 +13,9 @@
 #include "core/message/ids.h"
 #include "core/pipeline/window.h"
 
+/** So many parcels wait here at most; what comes beyond is left to the sweeper. */
+#define WB_DISPATCHER_PARCELS_MAX 20000
+
 /** What one session committed: its operations, and the number of its row. */
 typedef struct wb_parcel {
     wb_arena arena;

@@ -17,6 +17,7 @@
 #include "core/message/ids.h"
 #include "core/message/operations.h"
 #include "core/message/session_control.h"
+#include "core/session/dispatcher.h"
 #include "core/session/sessions.h"
 
 #define ANSWERS 8
@@ -163,6 +164,7 @@ struct wb_transport_session {
 
 static struct {
     int send_answers[ANSWERS]; /* of calls of send() */
+    atomic_int hangs;          /* send() does not return */
     atomic_int sends;
     atomic_int sent, controls;
     const char *refused; /* a destination */
@@ -197,6 +199,8 @@ static int broker_send(wb_transport_session *session, wb_operation *const *opera
 {
     (void)session, (void)deadline;
     int call = atomic_fetch_add(&broker.sends, 1);
+    while (broker.hangs)
+        wb_clock_pause(WB_MILLISECOND, NULL);
     int r = call < ANSWERS ? broker.send_answers[call] : WB_OK;
     for (size_t i = 0; r == WB_OK && i < count; i++) {
         int is_refused = broker.refused && strcmp(operations[i]->destination, broker.refused) == 0;
@@ -710,6 +714,26 @@ static void test_stops_without_the_broker(void **state)
     assert_int_equal(broker.sessions, 0);
 }
 
+/* What has no room is left to the sweeper: a program does not grow while its broker stands still. */
+static void test_holds_so_many(void **state)
+{
+    const int window = 1000, more = WB_DISPATCHER_PARCELS_MAX + 3 * window;
+    (void)state;
+    start(0, 1);
+    pipeline.sweep_after = 3600 * WB_SECOND;
+    broker.hangs = 1;
+    for (int i = 0; i < more; i++) {
+        store.owner = 0;
+        assert_int_equal(commit_one(NULL), WB_OK);
+    }
+    broker.hangs = 0;
+    await(&store.marks, WB_DISPATCHER_PARCELS_MAX);
+    stop();
+    assert_int_equal(store.rows, more);
+    assert_true(broker.sent <= WB_DISPATCHER_PARCELS_MAX + window);
+    assert_int_equal(store.marks, broker.sent);
+}
+
 static void test_pool(void **state)
 {
     wb_session *one, *two = NULL;
@@ -754,6 +778,7 @@ int main(void)
         cmocka_unit_test_setup(test_refused_stays, set_up),
         cmocka_unit_test_setup(test_old_ones_are_left, set_up),
         cmocka_unit_test_setup(test_stops_without_the_broker, set_up),
+        cmocka_unit_test_setup(test_holds_so_many, set_up),
         cmocka_unit_test_setup(test_pool, set_up),
     };
     return cmocka_run_group_tests_name("session", tests, NULL, NULL);
