@@ -1,0 +1,41 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# A test that hangs is ended with what it started, and says so; one that ends is left as it is.
+. "$top_srcdir/tests/support/tap.sh"
+
+limited=$top_srcdir/tests/support/limited
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# Until PID is no process any more; fails after a while.
+gone() {
+    for _ in $(seq 300); do
+        kill -0 "$1" 2>/dev/null || return 0
+        sleep 0.1
+    done
+    return 1
+}
+
+# A test that starts something, says who that is, and hangs.
+cat >"$work/hangs" <<'END'
+sleep 1000 &
+echo $! >"$1.new" && mv "$1.new" "$1"
+wait
+END
+
+plan 7
+is "its output is the test's" "$("$limited" echo 'ok 1 - all')" "ok 1 - all"
+"$limited" sh -c 'exit 77'
+is "its exit status is the test's" $? 77
+WB_TEST_TIMEOUT=1 "$limited" sh "$work/hangs" "$work/pid" >"$work/output"
+is "what hangs fails" $? 124
+is "and says so" "$(cat "$work/output")" "Bail out! ended after 1 s (WB_TEST_TIMEOUT)"
+ok "what it started is gone" gone "$(cat "$work/pid")"
+
+rm -f "$work/pid"
+"$limited" sh "$work/hangs" "$work/pid" >"$work/output" &
+until test -s "$work/pid"; do sleep 0.1; done
+kill -TERM $!
+wait $!
+is "who is interrupted ends the test" "$(cat "$work/output")" ""
+ok "and what it started" gone "$(cat "$work/pid")"
