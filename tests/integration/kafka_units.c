@@ -449,6 +449,11 @@ static void test_fences(void **state)
     assert_int_equal(wb_kafka_identity_take(&identity, "orders", "blue", name), 0);
     assert_false(wb_kafka_identity_note_fence(&identity, 0, now + 2 * pause));
     wb_kafka_identity_destroy(&identity);
+    static const rd_kafka_resp_err_t fences[] = { RD_KAFKA_RESP_ERR__FENCED, RD_KAFKA_RESP_ERR_PRODUCER_FENCED,
+                                                  RD_KAFKA_RESP_ERR_INVALID_PRODUCER_EPOCH,
+                                                  RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID };
+    for (size_t i = 0; i < sizeof fences / sizeof *fences; i++)
+        assert_true(wb_kafka_map_is_fenced(fences[i]));
 }
 
 static void test_deliveries(void **state)

@@ -266,6 +266,10 @@ static void test_params_override_and_are_safe(void **state)
     assert_string_equal(value_of(&params, "sslmode"), "verify-full");
     assert_string_equal(value_of(&params, "client_encoding"), "UTF8");
     assert_null(value_of(&params, "target_session_attrs"));
+    /* a machine that is gone says nothing: minutes, not hours */
+    assert_string_equal(value_of(&params, "keepalives_idle"), "30");
+    assert_string_equal(value_of(&params, "keepalives_interval"), "10");
+    assert_string_equal(value_of(&params, "keepalives_count"), "3");
     pgsql_params_free(&params);
 
     config = (pgsql_config){ .conninfo = "postgresql://db1,db2/shop?sslmode=require" };

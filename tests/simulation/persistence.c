@@ -182,6 +182,8 @@ static int persistence_begin(wb_storage_session *s, wb_begin *begin, wb_error *e
         forget_all(s, begin->forgotten, begin->forgotten_count);
     if (fault.result != WB_OK)
         return sim_fault_fail(error, fault, "begin");
+    if (the_shape.lonely && begin->claim_count > 1)
+        return sim_fault_fail(error, (sim_fault){ WB_ABORT, WB_CAUSE_OTHER, 0 }, "deadlock");
     sim_transaction_start(&s->own);
     if (!move_all(s, begin) || !claim_all(s, begin)) {
         sim_transaction_roll_back(&s->own);

@@ -77,6 +77,17 @@ static void drive_clock_behind(void)
     drive_clock(-8 * SIM_DAY);
 }
 
+/* ---- deadlocks ---- */
+
+/* Halves of halves get through. */
+static void prepare_claims_deadlock(void)
+{
+    sim_shape_plain(WB_MODE_RECEIVE_ONLY, 1);
+    the_shape.workers = 2;
+    the_shape.lonely = 1;
+    sim_scene_add(40, SIM_GOOD);
+}
+
 /* ---- whose fault ---- */
 
 static void prepare_disk_full(int outbox)
@@ -349,6 +360,7 @@ const sim_scenario sim_scenarios_storage[] = {
       sim_scene_plainly },
     { "clock_ahead", "a host whose clock is 8 days ahead", prepare_clock, drive_clock_ahead },
     { "clock_behind", "a host whose clock is 8 days behind", prepare_clock, drive_clock_behind },
+    { "claims_deadlock", "claims of several ids meet a deadlock each time", prepare_claims_deadlock, sim_scene_soon },
     { "disk_full", "two minutes of a full disk", prepare_disk_full_outbox, drive_disk_full },
     { "disk_full_plain", "the same without outbox", prepare_disk_full_plain, drive_disk_full },
     { "quota", "a statement that always meets a full disk", prepare_quota, sim_scene_good_first },

@@ -186,6 +186,21 @@ static void test_restart_without_threads(void **state)
     end(e, WB_OK);
 }
 
+/* Somebody has acted: what opened a circuit breaker before says nothing any more. */
+static void test_restart_is_no_longer_critical(void **state)
+{
+    wb_error error = { 0 };
+    (void)state;
+    wb_endpoint *e = running(1, 0);
+    atomic_store(&wb_endpoint_pipeline(e)->is_critical, 1);
+    wait_until(wb_endpoint_look(e, &error) == WB_FATAL);
+    assert_non_null(strstr(error.text, "circuit breaker"));
+    assert_int_equal(wb_endpoint_restart(e), WB_OK);
+    assert_false(wb_endpoint_pipeline(e)->is_critical);
+    assert_int_equal(wb_endpoint_look(e, &error), WB_OK);
+    end(e, WB_OK);
+}
+
 /* ---- the broker's limits ---------------------------------------------------------------- */
 
 static int apply(uint32_t limit, int32_t mode, unsigned retries, wb_pipeline *p, wb_error *error)
@@ -326,6 +341,7 @@ int main(void)
         cmocka_unit_test(test_open_is_fatal),
         cmocka_unit_test(test_gives_up_and_is_stopped),
         cmocka_unit_test(test_restart_without_threads),
+        cmocka_unit_test(test_restart_is_no_longer_critical),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_no_limits),
         cmocka_unit_test(test_verify),

@@ -59,7 +59,7 @@ static const wb_id_seed seed = { .endpoint = "orders", .kind = 1, .type = "T", .
 static void test_ids(void **state)
 {
     char a[WB_GENERATED_ID_SIZE], b[WB_GENERATED_ID_SIZE];
-    wb_id_seed other[] = { seed, seed, seed, seed, seed, seed, seed, seed };
+    wb_id_seed other[] = { seed, seed, seed, seed, seed, seed, seed, seed, seed, seed };
     (void)state;
     wb_id_derive(&seed, a);
     wb_id_derive(&seed, b);
@@ -74,6 +74,8 @@ static void test_ids(void **state)
     other[5].type = "U";
     other[6].destination = "r";
     other[7].destination = NULL;
+    other[8].ordinal = 256;
+    other[9].ordinal = 65536;
     for (size_t i = 0; i < sizeof other / sizeof other[0]; i++) {
         wb_id_derive(&other[i], b);
         assert_string_not_equal(a, b);
@@ -451,6 +453,17 @@ static void test_outgoing_refused(void **state)
                    "no name");
     expect_refused(WB_KIND_PUBLISH, (wb_outgoing){ .type = "T", .headers = &nameless, .header_count = 257 },
                    "256 headers");
+    expect_refused(WB_KIND_SEND, (wb_outgoing){ .type = "T", .destination = "a\nb" }, "no text");
+    expect_refused(WB_KIND_PUBLISH, (wb_outgoing){ .type = "T\x1b" }, "no text");
+}
+
+static void test_outgoing_headers_at_their_limit(void **state)
+{
+    wb_header headers[WB_OUTGOING_HEADERS_MAX];
+    (void)state;
+    for (size_t i = 0; i < WB_OUTGOING_HEADERS_MAX; i++)
+        headers[i] = (wb_header){ "a", "v", 1, 1 };
+    expect_key((wb_outgoing){ .type = "T", .headers = headers, .header_count = WB_OUTGOING_HEADERS_MAX }, "");
 }
 
 /* Each header is within its limit, and they are not in all: with the platform's own a broker's limit
@@ -520,6 +533,33 @@ static void test_operations_round_trip(void **state)
     wb_arena_free(&arena);
 }
 
+/* Whatever is not known to be there stays pending. */
+static void test_what_remains_of_operations(void **state)
+{
+    static const int results[] = { WB_OK, WB_RETRY, WB_REJECT, WB_IN_DOUBT, WB_NOT_CONNECTED };
+    static const char *const names[] = { "ok", "retry", "reject", "doubt", "lost" };
+    wb_operation_list list = { 0 };
+    wb_arena arena;
+    wb_buffer buffer = { 0 };
+    int failed = 1;
+    (void)state;
+    wb_arena_init(&arena, 4096);
+    for (size_t i = 0; i < 5; i++) {
+        add_operation(&list, &arena, names[i]);
+        list.last->operation.result = results[i];
+    }
+    wb_operations_encode_start(&buffer);
+    assert_int_equal(wb_operations_encode_group(&buffer, "m1", 2, &list), 4);
+    const wb_operation_group *group = wb_operations_decode(buffer.data, buffer.size, &arena, &failed);
+    assert_int_equal(failed, 0);
+    assert_int_equal(group->operations.count, 4);
+    const wb_operation_node *node = group->operations.first;
+    for (size_t i = 1; i < 5; i++, node = node->next)
+        assert_string_equal(node->operation.destination, names[i]);
+    wb_buffer_free(&buffer);
+    wb_arena_free(&arena);
+}
+
 /* Damaged bytes are refused or decode to something; they never read beyond the end. Copies
  * of the exact size let the sanitizer see it. */
 static void test_operations_damaged(void **state)
@@ -562,7 +602,7 @@ static void test_error_operation(void **state)
                                   { "NServiceBus.ExceptionInfo.Data.x", "old", 32, 3 },
                                   { WB_HEADER_TRIMMED, "of another copy", strlen(WB_HEADER_TRIMMED), 15 } };
     wb_incoming incoming = { .struct_size = sizeof incoming, .id = "m", .id_size = 1, .headers = headers,
-                             .header_count = 4, .body = "body", .body_size = 4 };
+                             .header_count = 4, .body = "body", .body_size = 4, .key = "k\0y", .key_size = 3 };
     (void)state;
     wb_arena_init(&arena, 4096);
     const wb_failed_message message = { &incoming, &failure, "T", WB_TRIM_NOTHING, NULL };
@@ -572,6 +612,9 @@ static void test_error_operation(void **state)
     assert_string_equal(operation->destination, "error");
     assert_int_equal(operation->flags, WB_OPERATION_MANDATORY);
     assert_ptr_equal(operation->body, incoming.body);
+    assert_int_equal(operation->body_size, 4);
+    assert_int_equal(operation->key_size, 3);
+    assert_memory_equal(operation->key, "k\0y", 3);
     assert_string_equal(header_of(operation, "keep")->value, "me");
     assert_null(header_of(operation, WB_HEADER_RETRIES));
     assert_null(header_of(operation, "NServiceBus.ExceptionInfo.Data.x"));
@@ -777,7 +820,7 @@ static void test_attempts(void **state)
     for (uint32_t limit = 2; limit < 40; limit++) {
         wb_recoverability limited = { .error_queue = "error", .delivery_limit = limit };
         uint32_t from = wb_attempts_suspect_from(&limited);
-        assert_in_range(from, 1, WB_SUSPECT_DELIVERIES);
+        assert_int_equal(from, limit < 2 * WB_SUSPECT_DELIVERIES ? limit / 2 : WB_SUSPECT_DELIVERIES);
         assert_true(wb_attempts_are_exhausted(&limited, limit - from));
         assert_true(wb_attempts_deliveries_are_exhausted(&limited, limit - 1));
         assert_false(wb_attempts_is_last_delivery(&limited, limit - 1, 0));
@@ -797,6 +840,10 @@ static void test_wire_time(void **state)
     assert_string_equal(text, "2026-01-01 00:00:00:123456 Z");
     wb_clock_format_wire(INT64_C(1767225600000007000), text);
     assert_string_equal(text, "2026-01-01 00:00:00:000007 Z");
+    int64_t wall;
+    assert_true(wb_clock_parse_wire("2026-01-01 00:00:00:123456 Z", &wall));
+    assert_true(wall == INT64_C(1767225600123456000));
+    assert_false(wb_clock_parse_wire("2026-01-01 00:00:00:123456", &wall));
 }
 
 int main(void)
@@ -818,8 +865,10 @@ int main(void)
         cmocka_unit_test(test_platform_headers),
         cmocka_unit_test(test_outgoing_key),
         cmocka_unit_test(test_outgoing_refused),
+        cmocka_unit_test(test_outgoing_headers_at_their_limit),
         cmocka_unit_test(test_outgoing_headers_in_all),
         cmocka_unit_test(test_operations_round_trip),
+        cmocka_unit_test(test_what_remains_of_operations),
         cmocka_unit_test(test_operations_damaged),
         cmocka_unit_test(test_error_operation),
         cmocka_unit_test(test_error_copy_is_grouped),

@@ -187,6 +187,11 @@ static void test_every_type(void **state)
     assert_int_equal(f.origins[3].is_set, 0);
     assert_problem(&f.problems, "unknown option \"timeout2\"; did you mean \"timeout\"?");
     discard(&f);
+    assert_int_equal(parse(&f, "port = 65535;"), WB_OK);
+    discard(&f);
+    assert_int_equal(parse(&f, "port = 65536;"), WB_FATAL);
+    assert_problem(&f.problems, "option \"port\" = 65536 is out of range (1 to 65535)");
+    discard(&f);
     result = parse(&f, "port = 1; timeout = \"2ms\"; window = \"1MiB\"; tls = false;\n"
                        "level = \"low\"; extra = { a = \"1\"; b = \"2\"; };\n"
                        "hosts = [\"x\", \"y\"];");
@@ -314,6 +319,13 @@ static void test_secret_from_file(void **state)
     assert_int_equal(chmod(path, 0640), 0);
     assert_int_equal(parse(&f, text), WB_OK);
     discard(&f);
+    if (geteuid() == 0) { /* only root can give a file away */
+        assert_int_equal(chown(path, 65534, (gid_t)-1), 0);
+        assert_int_equal(parse(&f, text), WB_FATAL);
+        assert_problem(&f.problems, "belongs to uid 65534; it must belong to root or uid 0");
+        discard(&f);
+        assert_int_equal(chown(path, 0, (gid_t)-1), 0);
+    }
     conf_write_bytes("secret", "a\0b", 3);
     parse(&f, text);
     assert_problem(&f.problems, "holds a NUL byte");

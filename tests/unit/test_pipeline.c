@@ -92,6 +92,38 @@ static void test_headers_of_the_platform(void **state)
     wb_batch_drop_all(&worker);
 }
 
+/* As many as a sender may set, beside as many as the platform does. */
+static void test_headers_of_both_kinds(void **state)
+{
+    wb_header headers[WB_PLATFORM_HEADERS_MAX + WB_INCOMING_HEADERS_MAX + 1];
+    const size_t most = sizeof headers / sizeof headers[0] - 1;
+    (void)state;
+    for (size_t i = 0; i <= most; i++)
+        headers[i] = i < WB_PLATFORM_HEADERS_MAX ? (wb_header){ "NServiceBus.X", "", sizeof "NServiceBus.X" - 1, 0 }
+                                                 : (wb_header){ "mine", "", 4, 0 };
+    incoming[0].headers = headers;
+    for (size_t more = 0; more < 2; more++) {
+        incoming[0].header_count = most + more;
+        wb_item *item = wb_batch_hold(&worker, &incoming[0], NULL);
+        wb_admit(&worker, item);
+        assert_string_equal(item->failure.kind, more ? WB_FAILURE_TOO_LARGE : WB_FAILURE_NO_HANDLER);
+    }
+    wb_batch_drop_all(&worker);
+}
+
+static void test_body_at_the_limit(void **state)
+{
+    (void)state;
+    pipeline.body_max = 10;
+    for (size_t more = 0; more < 2; more++) {
+        incoming[0].body_size = 10 + more;
+        wb_item *item = wb_batch_hold(&worker, &incoming[0], NULL);
+        wb_admit(&worker, item);
+        assert_string_equal(item->failure.kind, more ? WB_FAILURE_TOO_LARGE : WB_FAILURE_NO_HANDLER);
+    }
+    wb_batch_drop_all(&worker);
+}
+
 /* ---- the batch ----------------------------------------------------------------------- */
 
 static void test_a_key_waits(void **state)
@@ -586,6 +618,39 @@ static void test_silence_with_mode_none(void **state)
     send_silently(WB_OK, "sgss");
 }
 
+/* A queue that is full and refuses what it gets does so for ever: its message fails, and waits for nothing. */
+static unsigned refusals;
+
+static int refusing_send(wb_transport_session *s, wb_operation *const *operations, size_t count,
+                         int64_t deadline, wb_error *error)
+{
+    (void)s, (void)deadline;
+    for (size_t i = 0; i < count; i++)
+        operations[i]->result = WB_RETRY;
+    if (++refusals > 6)
+        operations[0]->result = WB_OK;
+    return wb_error_set(error, refusals > 6 ? WB_OK : WB_RETRY, WB_CAUSE_OTHER, 0, "the queue is full");
+}
+
+static void test_refusals_have_an_end(void **state)
+{
+    static const wb_transport_ops ops = { .struct_size = sizeof ops, .send = refusing_send };
+    wb_operation operation = { .id = "o", .id_size = 1, .destination = "full", .result = WB_RETRY };
+    wb_operation *list[] = { &operation };
+    wb_error error = { 0 };
+    wb_arena arena;
+    wb_outlet outlet = { .pipeline = &pipeline };
+    (void)state;
+    pipeline.transport_ops = &ops;
+    wb_arena_init(&arena, 4096);
+    wb_window window = { list, 1, 1, &arena };
+    assert_int_equal(wb_window_send(&window, &outlet, &error), WB_OK);
+    assert_int_equal(refusals, 6);
+    assert_int_equal(operation.result, WB_REJECT);
+    assert_string_equal(operation.reason, "the broker refused it: the queue is full");
+    wb_arena_free(&arena);
+}
+
 static void test_marks_outlive_a_session(void **state)
 {
     wb_error error = { 0 };
@@ -851,6 +916,21 @@ static void test_a_deadlock_is_no_verdict(void **state)
     worker.storage = NULL;
 }
 
+static void test_a_deadlock_halves(void **state)
+{
+    wb_error error = { .result = WB_ABORT };
+    (void)state;
+    for (size_t i = 0; i < 3; i++)
+        wb_batch_hold(&worker, &incoming[i], &entries[0]);
+    assert_true(wb_batch_choose(&worker, WB_BATCH_ANY));
+    assert_int_equal(worker.batch_size, 3);
+    assert_int_equal(wb_stage_isolate(&worker, WB_ABORT, NULL, &error), WB_OK);
+    assert_int_equal(worker.take, 2);
+    assert_true(wb_batch_choose(&worker, WB_BATCH_ANY));
+    assert_int_equal(worker.batch_size, 2);
+    wb_batch_drop_all(&worker);
+}
+
 static int failing_transport_commit(wb_transport_session *s, wb_error *error)
 {
     (void)s;
@@ -901,6 +981,7 @@ static void test_a_privilege_is_waited_for(void **state)
     for (int i = 0; i < 20; i++)
         wb_verdict_was_refused(&worker, item, &refused);
     assert_int_equal(item->verdict, WB_VERDICT_OPEN);
+    assert_int_equal(item->failure.faults, 0);
     for (int i = 0; i < 20 && item->verdict == WB_VERDICT_OPEN; i++) {
         atomic_fetch_add(&pipeline.arrivals, 1);
         wb_verdict_was_refused(&worker, item, &refused);
@@ -1157,6 +1238,8 @@ int main(void)
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(test_headers_of_the_platform),
+        TEST(test_headers_of_both_kinds),
+        TEST(test_body_at_the_limit),
         TEST(test_a_key_waits),
         TEST(test_nothing_can_run),
         TEST(test_unknown_types_run_alone),
@@ -1177,6 +1260,7 @@ int main(void)
         TEST(test_the_harmless_first),
         TEST(test_silence),
         TEST(test_silence_with_mode_none),
+        TEST(test_refusals_have_an_end),
         TEST(test_marks_outlive_a_session),
         TEST(test_parked_rows_are_asked_for),
         TEST(test_who_was_handled),
@@ -1185,6 +1269,7 @@ int main(void)
         TEST(test_a_store_that_is_missing_is_no_handlers_fault),
         TEST(test_resumed_in_the_order_of_commits),
         TEST(test_a_deadlock_is_no_verdict),
+        TEST(test_a_deadlock_halves),
         TEST(test_a_transaction_that_is_not_committed),
         TEST(test_a_privilege_is_waited_for),
         TEST(test_what_is_not_cut),

@@ -41,6 +41,7 @@ static struct {
     size_t claims, operations_size;
     char id[256];
     atomic_int rows, marks, shrunk;
+    int mark_answers[ANSWERS], mark_calls;
 } store;
 
 static int answer(const int *answers, int *calls)
@@ -142,12 +143,13 @@ static const void *store_interface(wb_storage_session *session, const char *name
 
 static int store_mark(wb_storage_session *session, const wb_mark *marks, size_t count, wb_error *error)
 {
-    (void)session, (void)error;
-    for (size_t i = 0; i < count; i++) {
+    (void)session;
+    int r = answer(store.mark_answers, &store.mark_calls);
+    for (size_t i = 0; r == WB_OK && i < count; i++) {
         store.marks += !marks[i].remaining;
         store.shrunk += marks[i].remaining != NULL;
     }
-    return WB_OK;
+    return said(r, error);
 }
 
 static const wb_persistence_ops store_ops = {
@@ -435,6 +437,7 @@ static void test_in_doubt_and_not_committed(void **state)
     store.commit_answers[0] = WB_IN_DOUBT;
     assert_int_equal(commit_one("key"), WB_NOT_CONNECTED);
     assert_non_null(strstr(error.text, "nothing was committed"));
+    assert_int_equal(store.opens, 2); /* nobody knows what is open on the first */
     assert_true(wb_batch_number_is_closed(store.owner));
     assert_int_equal(commit_one("key"), WB_OK);
     assert_false(wb_batch_number_is_closed(store.owner));
@@ -665,6 +668,18 @@ static void test_sent_when_the_broker_is_back(void **state)
     stop();
 }
 
+static void test_marks_are_made_again(void **state)
+{
+    (void)state;
+    start(0, 1);
+    store.mark_answers[0] = WB_RETRY;
+    store.mark_answers[1] = WB_NOT_CONNECTED;
+    assert_int_equal(commit_one(NULL), WB_OK);
+    await(&store.marks, 1);
+    assert_int_equal(broker.sent, 1);
+    stop();
+}
+
 /* What is refused stays in its row, and what was sent beside it leaves that. */
 static void test_refused_stays(void **state)
 {
@@ -776,6 +791,7 @@ int main(void)
         cmocka_unit_test_setup(test_closed_without_commit, set_up),
         cmocka_unit_test_setup(test_ids, set_up),
         cmocka_unit_test_setup(test_sent_when_the_broker_is_back, set_up),
+        cmocka_unit_test_setup(test_marks_are_made_again, set_up),
         cmocka_unit_test_setup(test_refused_stays, set_up),
         cmocka_unit_test_setup(test_old_ones_are_left, set_up),
         cmocka_unit_test_setup(test_stops_without_the_broker, set_up),

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Rounds of the sweeper over a table of a few rows: which it sends, parks, removes, leaves alone.
+ */
+#include "config.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/base/buffer.h"
+#include "core/base/clock.h"
+#include "core/endpoint/sweeper.h"
+#include "core/message/ids.h"
+#include "core/message/operations.h"
+#include "core/recover/attempts.h"
+#include "core/recover/parked.h"
+
+#define HOUR (3600 * WB_SECOND)
+
+typedef struct row {
+    uint64_t number; /* 0: none */
+    wb_buffer bytes;
+} row;
+
+static row rows[8];
+static wb_pipeline pipeline;
+static wb_sweep_memory memory;
+static wb_sweep_result done;
+static char sent[16]; /* first letters of the ids */
+static uint64_t refused_row; /* has to be there until what it holds is parked */
+
+static row *find(uint64_t number)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (rows[i].number == number)
+            return &rows[i];
+    return NULL;
+}
+
+static void put(uint64_t number, const void *data, size_t size)
+{
+    row *place = find(0);
+    assert_non_null(place);
+    place->number = number;
+    place->bytes.size = 0;
+    wb_buffer_put(&place->bytes, data, size);
+}
+
+/* ---- the store ------------------------------------------------------------------------- */
+
+static int next_pending(wb_storage_session *s, uint64_t after, uint64_t before, wb_pending_fn visit, void *argument,
+                        wb_error *error)
+{
+    const row *next = NULL;
+    (void)s, (void)error;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (rows[i].number > after && rows[i].number < before && (!next || rows[i].number < next->number))
+            next = &rows[i];
+    const wb_pending found = { next ? next->number : 0, next ? next->bytes.data : NULL, next ? next->bytes.size : 0 };
+    return next ? visit(argument, &found) : WB_OK;
+}
+
+static int mark(wb_storage_session *s, const wb_mark *marks, size_t count, wb_error *error)
+{
+    (void)s, (void)error;
+    for (size_t i = 0; i < count; i++) {
+        row *marked = find(marks[i].batch);
+        assert_non_null(marked);
+        assert_null(marks[i].remaining);
+        marked->number = 0;
+    }
+    return WB_OK;
+}
+
+static int begin(wb_storage_session *s, wb_begin *begin, wb_error *error)
+{
+    (void)s, (void)begin, (void)error;
+    return WB_OK;
+}
+
+static int commit(wb_storage_session *s, wb_commit *commit, wb_error *error)
+{
+    (void)s, (void)error;
+    assert_non_null(find(refused_row)); /* a crash here must lose nothing */
+    put(commit->batch, commit->operations, commit->operations_size);
+    return WB_OK;
+}
+
+static const wb_persistence_ops persistence_ops = { .struct_size = sizeof persistence_ops, .begin = begin, .commit = commit,
+                                                    .mark = mark, .next_pending = next_pending };
+
+/* ---- the broker ------------------------------------------------------------------------ */
+
+static int open_session(wb_transport *t, uint32_t purpose, uint32_t prefetch, wb_transport_session **ret_session,
+                        wb_error *error)
+{
+    static char session;
+    (void)t, (void)purpose, (void)prefetch, (void)error;
+    *ret_session = (wb_transport_session *)&session;
+    return WB_OK;
+}
+
+static void close_session(wb_transport_session *s)
+{
+    (void)s;
+}
+
+static int send_all(wb_transport_session *s, wb_operation *const *operations, size_t count, int64_t deadline, wb_error *error)
+{
+    (void)s, (void)deadline, (void)error;
+    for (size_t i = 0; i < count; i++) {
+        const int is_nowhere = strcmp(operations[i]->destination, "nowhere") == 0;
+        operations[i]->result = is_nowhere ? WB_REJECT : WB_OK;
+        operations[i]->cause = WB_CAUSE_UNROUTABLE;
+        operations[i]->reason = "no such queue";
+        (void)strncat(sent, operations[i]->id, 1);
+    }
+    return WB_OK;
+}
+
+static const wb_transport_ops transport_ops = { .struct_size = sizeof transport_ops, .open = open_session,
+                                                .close = close_session, .send = send_all };
+
+/* ---- rows and rounds ------------------------------------------------------------------- */
+
+static uint64_t number_of(int64_t age)
+{
+    return wb_batch_number(wb_clock_wall() - age);
+}
+
+static void encode(const char *id, const char *destination, wb_buffer *bytes)
+{
+    wb_operation_list list = { 0 };
+    wb_arena arena;
+    wb_arena_init(&arena, 4096);
+    wb_operation *operation = wb_operation_append(&list, &arena);
+    operation->kind = WB_OPERATION_SEND;
+    operation->destination = destination;
+    operation->id = id;
+    operation->id_size = 1;
+    operation->body = "";
+    wb_operations_encode_start(bytes);
+    assert_int_equal(wb_operations_encode_group(bytes, "cause", 5, &list), 1);
+    wb_arena_free(&arena);
+}
+
+static uint64_t put_operation(const char *id, const char *destination, int64_t age)
+{
+    wb_buffer bytes = { 0 };
+    const uint64_t number = number_of(age);
+    encode(id, destination, &bytes);
+    put(number, bytes.data, bytes.size);
+    wb_buffer_free(&bytes);
+    return number;
+}
+
+static uint64_t put_parked(const char *id, uint32_t tries, int64_t age)
+{
+    wb_buffer operations = { 0 }, bytes = { 0 };
+    const uint64_t number = number_of(age);
+    encode(id, "queue", &operations);
+    const wb_parked parked = { tries, "because", operations.data, operations.size };
+    wb_parked_encode(&bytes, &parked);
+    put(number, bytes.data, bytes.size);
+    wb_buffer_free(&operations);
+    wb_buffer_free(&bytes);
+    return number;
+}
+
+static void sweep(const char *expected)
+{
+    const wb_sweep_order order = { .until = wb_clock_monotonic() + HOUR, .older_than = pipeline.sweep_after };
+    wb_error error = { 0 };
+    sent[0] = '\0';
+    assert_int_equal(wb_sweep(&pipeline, NULL, &memory, &order, &done, &error), WB_OK);
+    assert_string_equal(sent, expected);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    pipeline = (wb_pipeline){ .endpoint = "e", .mode = WB_MODE_RECEIVE_ONLY, .outbox = 1, .persistence_ops = &persistence_ops,
+                              .transport_ops = &transport_ops, .sweep_after = 60 * WB_SECOND, .park_time = 60 * WB_SECOND };
+    wb_pipeline_init(&pipeline);
+    refused_row = 0;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    wb_pipeline_free(&pipeline);
+    wb_sweep_forget(&memory);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        wb_buffer_free(&rows[i].bytes);
+        rows[i] = (row){ 0 };
+    }
+    return 0;
+}
+
+/* However long ago its transaction began, a row may be a moment old: who committed it is about to send it. */
+static void test_an_old_row_is_seen_twice(void **state)
+{
+    (void)state;
+    const uint64_t old = put_operation("o", "queue", HOUR), young = put_operation("y", "queue", WB_SECOND);
+    sweep("");
+    assert_true(find(old) && find(young));
+    sweep("o");
+    assert_int_equal(done.sent, 1);
+    assert_true(!find(old) && find(young));
+    for (int i = 0; i < 2; i++) {
+        atomic_store(&pipeline.sweep_parked, 1); /* then the walk comes to the young ones, too */
+        sweep("");
+    }
+    assert_non_null(find(young));
+}
+
+static void test_what_is_refused_is_parked(void **state)
+{
+    wb_parked parked;
+    (void)state;
+    refused_row = put_operation("r", "nowhere", HOUR);
+    sweep("");
+    sweep("r");
+    assert_int_equal(done.parked, 1);
+    assert_null(find(refused_row));
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (rows[i].number) {
+            assert_true(wb_parked_decode(rows[i].bytes.data, rows[i].bytes.size, &parked));
+            assert_int_equal(parked.tries, 1);
+            assert_non_null(strstr(parked.reason, "no such queue"));
+        }
+    sweep(""); /* it waits now */
+}
+
+/* Once it is due, at first sight. */
+static void test_parked_rows_wait(void **state)
+{
+    (void)state;
+    const uint64_t due = put_parked("d", 1, 61 * WB_SECOND), later = put_parked("l", 3, -WB_SECOND);
+    sweep("d");
+    assert_true(!find(due) && find(later));
+    atomic_store(&pipeline.sweep_parked, 1); /* somebody has mended something */
+    sweep("l");
+    assert_null(find(later));
+}
+
+static void put_attempts(const char *id, int64_t age)
+{
+    wb_buffer bytes = { 0 };
+    wb_attempts_encode(&bytes, id, 1, 2, wb_batch_number_at(wb_clock_wall() - age));
+    put(wb_attempts_number(id, 1), bytes.data, bytes.size);
+    wb_buffer_free(&bytes);
+}
+
+/* What ends processes does it sooner, or never again. */
+static void test_old_attempts_are_removed(void **state)
+{
+    (void)state;
+    put_attempts("a", 25 * HOUR);
+    put_attempts("b", HOUR);
+    sweep("");
+    assert_null(find(wb_attempts_number("a", 1)));
+    assert_non_null(find(wb_attempts_number("b", 1)));
+}
+
+static void test_rows_of_a_later_version_stay(void **state)
+{
+    (void)state;
+    const uint64_t later = number_of(HOUR);
+    put(later, "WBO9 of another form", 20);
+    sweep("");
+    sweep("");
+    assert_int_equal(done.unreadable, 1);
+    assert_non_null(find(later));
+}
+
+int main(void)
+{
+#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(test_an_old_row_is_seen_twice),
+        TEST(test_what_is_refused_is_parked),
+        TEST(test_parked_rows_wait),
+        TEST(test_old_attempts_are_removed),
+        TEST(test_rows_of_a_later_version_stay),
+    };
+    return cmocka_run_group_tests_name("sweeper", tests, NULL, NULL);
+}
