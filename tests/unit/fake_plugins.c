@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/base/clock.h"
+#include "core/base/error.h"
 
 #define NAP (2 * WB_MILLISECOND)
 
@@ -185,8 +186,9 @@ static void destroy_storage(wb_persistence *persistence)
 
 static int find_tables(wb_persistence *persistence, wb_error *error)
 {
-    (void)persistence, (void)error;
-    return WB_OK;
+    if (!(persistence->told->fatal & FAKE_TABLES))
+        return WB_OK;
+    return wb_error_set(error, WB_FATAL, WB_CAUSE_MISSING, 0, "told to fail in tables");
 }
 
 static int open_storage(wb_persistence *persistence, wb_storage_session **ret_session, wb_error *error)

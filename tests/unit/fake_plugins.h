@@ -19,6 +19,8 @@
 #define FAKE_RECEIVE 16u
 #define FAKE_DESTROY 32u
 #define FAKE_OPEN 64u
+/* And one of the persistence. */
+#define FAKE_TABLES 128u
 
 typedef struct fake {
     atomic_uint fatal;  /* calls that fail with WB_FATAL */

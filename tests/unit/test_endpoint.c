@@ -278,7 +278,7 @@ static void test_verify(void **state)
 {
     wb_error error = { 0 };
     (void)state;
-    wb_endpoint *e = make(1, 0);
+    wb_endpoint *e = make(1, 1);
     assert_int_equal(wb_endpoint_verify(e, &error), WB_OK);
     f.limit = 3;
     assert_int_equal(wb_endpoint_verify(e, &error), WB_FATAL);
@@ -286,6 +286,10 @@ static void test_verify(void **state)
     f.fatal = FAKE_LIMITS;
     assert_int_equal(wb_endpoint_verify(e, &error), WB_FATAL);
     assert_string_equal(error.text, "told to fail in limits");
+    f.fatal = FAKE_TABLES;
+    assert_int_equal(wb_endpoint_verify(e, &error), WB_FATAL);
+    assert_string_equal(error.text, "told to fail in tables");
+    f.fatal = FAKE_LIMITS;
     setup.plan.send_only = 1; /* has no queue whose limits could matter */
     assert_int_equal(wb_endpoint_verify(e, &error), WB_OK);
     end(e, WB_OK);
