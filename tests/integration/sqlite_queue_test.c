@@ -334,6 +334,9 @@ static void what_is_given_back_is_counted_and_comes_first(void **state)
     assert_int_equal(with->orders.transport_ops->give_back(one, again + 3, 1, NULL), WB_OK);
     assert_int_equal(test_query(with->file, "select count(*) from waybill_redelivered"), 3);
     assert_int_equal(place_receive(&with->orders, one, again + 3, 1, 1000), 1);
+    assert_int_equal(with->orders.transport_ops->give_back(one, again + 3, 1, NULL), WB_OK);
+    assert_int_equal(place_receive(&with->orders, one, again + 3, 1, 1000), 1);
+    assert_int_equal(again[3]->delivery_count, 3);
     place_acknowledge(&with->orders, one, again + 1, 3);
     with->orders.transport_ops->close(one);
     assert_int_equal(test_messages(with->file, "orders"), 0);
