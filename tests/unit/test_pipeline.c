@@ -863,17 +863,25 @@ static int unordered_pending(wb_storage_session *s, const uint64_t *batches, siz
     return WB_OK;
 }
 
-/* What was committed first leaves first, whatever the order of the rows. */
-static void test_resumed_in_the_order_of_commits(void **state)
+static int rejecting_send(wb_transport_session *s, wb_operation *const *operations, size_t count,
+                          int64_t deadline, wb_error *error)
+{
+    (void)s, (void)deadline, (void)error;
+    for (size_t i = 0; i < count; i++) {
+        operations[i]->result = WB_REJECT;
+        operations[i]->cause = WB_CAUSE_UNROUTABLE;
+    }
+    return WB_OK;
+}
+
+static void resume_two(const wb_transport_ops *transport_ops)
 {
     static const wb_persistence_ops ops = { .struct_size = sizeof ops, .begin = fake_begin,
                                             .commit = fake_commit, .pending = unordered_pending };
     wb_error error = { 0 };
-    (void)state;
     pipeline.persistence_ops = &ops;
-    pipeline.transport_ops = &noting_ops;
+    pipeline.transport_ops = transport_ops;
     worker.outlet = (wb_outlet){ .pipeline = &pipeline };
-    sent[0] = '\0';
     for (size_t i = 0; i < 2; i++)
         wb_batch_hold(&worker, &incoming[i], &entries[0]);
     assert_true(wb_batch_choose(&worker, WB_BATCH_ANY));
@@ -882,8 +890,28 @@ static void test_resumed_in_the_order_of_commits(void **state)
         worker.batch[i]->duplicate_of = 7 + i;
     }
     assert_int_equal(wb_stage_resume(&worker, &error), WB_OK);
+}
+
+/* What was committed first leaves first, whatever the order of the rows. */
+static void test_resumed_in_the_order_of_commits(void **state)
+{
+    (void)state;
+    sent[0] = '\0';
+    resume_two(&noting_ops);
     assert_string_equal(sent, "xy");
     wb_batch_finish(&worker);
+}
+
+/* What is refused then is the failure of the message that caused it, as it would have been at first. */
+static void test_refused_when_resumed(void **state)
+{
+    static const wb_transport_ops ops = { .struct_size = sizeof ops, .send = rejecting_send };
+    (void)state;
+    resume_two(&ops);
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(worker.batch[i]->state, WB_ITEM_READY);
+        assert_int_equal(worker.batch[i]->failure.attempts, 1);
+    }
 }
 
 /* ---- whose fault it is ------------------------------------------------------------------- */
@@ -1268,6 +1296,7 @@ int main(void)
         TEST(test_what_is_due_later_is_made_good),
         TEST(test_a_store_that_is_missing_is_no_handlers_fault),
         TEST(test_resumed_in_the_order_of_commits),
+        TEST(test_refused_when_resumed),
         TEST(test_a_deadlock_is_no_verdict),
         TEST(test_a_deadlock_halves),
         TEST(test_a_transaction_that_is_not_committed),
