@@ -944,6 +944,20 @@ static void test_a_deadlock_is_no_verdict(void **state)
     worker.storage = NULL;
 }
 
+/* One that never ends is the message's own, which runs alone. */
+static void test_a_deadlock_that_never_ends(void **state)
+{
+    wb_error error = { .result = WB_ABORT, .text = "deadlock" };
+    (void)state;
+    wb_item *item = wb_batch_hold(&worker, &incoming[0], &entries[0]);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(item->failure.attempts, 0);
+        assert_true(wb_batch_choose(&worker, WB_BATCH_ANY));
+        assert_int_equal(wb_stage_isolate(&worker, WB_ABORT, item, &error), WB_ABORT);
+    }
+    assert_int_equal(item->failure.attempts, 1);
+}
+
 static void test_a_deadlock_halves(void **state)
 {
     wb_error error = { .result = WB_ABORT };
@@ -1298,6 +1312,7 @@ int main(void)
         TEST(test_resumed_in_the_order_of_commits),
         TEST(test_refused_when_resumed),
         TEST(test_a_deadlock_is_no_verdict),
+        TEST(test_a_deadlock_that_never_ends),
         TEST(test_a_deadlock_halves),
         TEST(test_a_transaction_that_is_not_committed),
         TEST(test_a_privilege_is_waited_for),

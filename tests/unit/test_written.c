@@ -377,6 +377,10 @@ static int send_world(wb_transport_session *session, wb_operation *const *operat
             operation->result = WB_REJECT;
             operation->cause = WB_CAUSE_TOO_LARGE;
             operation->reason = "its headers are too large";
+        } else if (strcmp(operation->destination, "forbidden") == 0) {
+            operation->result = WB_REJECT;
+            operation->cause = WB_CAUSE_REFUSED;
+            operation->reason = "no privilege";
         } else
             operation->result = WB_OK;
     }
@@ -456,6 +460,23 @@ static void test_copy_is_cut(void **state)
     assert_int_equal(now_is.removed, 0);
     assert_int_equal(now_is.postponed, 1);
     assert_int_equal(now_is.windows, 1 + WB_TRIM_MAX);
+    close_sender(&s);
+}
+
+/* Somebody has to grant it: what was written waits, however often that was tried. */
+static void test_privilege_is_missing(void **state)
+{
+    wb_written row = whole;
+    sender s;
+    (void)state;
+    now_is = (world){ .headers_max = 8 * 1024 };
+    open_sender(&s);
+    row.destination = (wb_written_text){ "forbidden", strlen("forbidden") };
+    row.tries = 100;
+    assert_int_equal(send_rows(&s, &row, 1), WB_OK);
+    assert_int_equal(now_is.removed, 0);
+    assert_int_equal(now_is.postponed, 1);
+    assert_int_equal(now_is.windows, 1);
     close_sender(&s);
 }
 
@@ -708,6 +729,7 @@ int main(void)
         cmocka_unit_test(test_text_is_mended),
         cmocka_unit_test(test_reason_that_is_refused),
         cmocka_unit_test(test_copy_is_cut),
+        cmocka_unit_test(test_privilege_is_missing),
         cmocka_unit_test(test_error_queue_is_silent),
         cmocka_unit_test(test_probe_is_apart),
         cmocka_unit_test(test_odd_rows),
