@@ -101,7 +101,7 @@ sub with_copies {
 
 sub lines {
     my ($self, @model) = @_;
-    return map { "$_->{id}\t$_->{type}\t$_->{body}\n" } $self->with_copies(@model);
+    return map { "$_->{id}\t$_->{type}\t@{[ $_->{body} // q() ]}\n" } $self->with_copies(@model);
 }
 
 sub inject {
@@ -293,12 +293,15 @@ sub look_after_crash {
     my ($self) = @_;
     my $pair = $self->{pair};
     $self->await_no_consumers or push @{ $self->{log} }, 'the broker still sees a consumer of a dead process';
-    my @sink = $self->drain;
+    # An endpoint may live beside the program that died, and go on meanwhile: in this order it only makes what
+    # is looked for more.
     my %queued;
     $queued{$_}++ for $self->queued;
+    my $pending = $pair->pending($self);
+    $self->drain;
     push @{ $self->{crashes} }, {
         sink => [ @{ $self->{drained} } ], queued => \%queued,
-        effects => [ $pair->effects($self) ], pending => $pair->pending($self),
+        effects => [ $pair->effects($self) ], pending => $pending,
         injected => $self->{injected}, hides_delayed => ($self->{delays} // '') eq 'transport',
     };
     $pair->end_leases;
