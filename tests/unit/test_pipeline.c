@@ -911,6 +911,7 @@ static void test_refused_when_resumed(void **state)
     for (size_t i = 0; i < 2; i++) {
         assert_int_equal(worker.batch[i]->state, WB_ITEM_READY);
         assert_int_equal(worker.batch[i]->failure.attempts, 1);
+        wb_item_clear(worker.batch[i]);
     }
 }
 
@@ -956,6 +957,7 @@ static void test_a_deadlock_that_never_ends(void **state)
         assert_int_equal(wb_stage_isolate(&worker, WB_ABORT, item, &error), WB_ABORT);
     }
     assert_int_equal(item->failure.attempts, 1);
+    wb_item_clear(item);
 }
 
 static void test_a_deadlock_halves(void **state)
