@@ -2,7 +2,7 @@
  *
  * libwaybill: what it refuses before it opens anything, and how a program is told.
  */
-#include <config.h>
+#include "config.h"
 
 #include "tests/unit/conf_support.h"
 
