@@ -5,12 +5,14 @@
  */
 #include "config.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "tests/integration/sqlite_fixture.h"
 
@@ -142,6 +144,68 @@ static void many_sessions_leave_the_log_bounded(void **state)
     assert_in_range(largest, 1, BOUND);
 }
 
+/* ---- one that carries over and is slow ------------------------------------------------- */
+
+/* Where SQLite's "WAL-index format" puts the lock of who carries over. */
+#define CHECKPOINT_LOCK 121
+#define MILLISECONDS_KEPT 1500
+
+static struct flock checkpoint_lock(void)
+{
+    return (struct flock){
+        .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = CHECKPOINT_LOCK, .l_len = 1
+    };
+}
+
+static int open_shm(const char *file)
+{
+    char path[4096];
+    (void)snprintf(path, sizeof path, "%s-shm", file);
+    int shm = open(path, O_RDWR | O_CLOEXEC);
+    assert_true(shm >= 0);
+    return shm;
+}
+
+/* As if its process waited for a processor, or for a slow disk, in the midst of it. */
+static void keep_carrying_over(void *file)
+{
+    struct flock lock = checkpoint_lock();
+    assert_int_equal(fcntl(open_shm(file), F_SETLKW, &lock), 0);
+    (void)nanosleep(&(struct timespec){ .tv_sec = 1, .tv_nsec = 500000000 }, NULL);
+}
+
+static int is_carried_over(int shm)
+{
+    struct flock lock = checkpoint_lock();
+    assert_int_equal(fcntl(shm, F_GETLK, &lock), 0);
+    return lock.l_type != F_UNLCK;
+}
+
+static void writers_wait_for_who_carries_the_log_over(void **state)
+{
+    const fixture *with = *state;
+    place at;
+    place_open(&at, "orders", NULL, with->queues, NULL);
+    place_install(&at);
+    test_config_set(test_plugin("transport"), at.transport_config, "synchronous", 1);
+    wb_transport_session *session = place_session(&at, WB_SESSION_SEND);
+    send_window(&at, session);
+    int shm = open_shm(with->queues); /* closed after the session, whose locks end with it */
+    pid_t child = test_child(keep_carrying_over, with->queues);
+    while (!is_carried_over(shm))
+        (void)nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+    while (is_carried_over(shm))
+        send_window(&at, session);
+    assert_in_range(log_size(with->queues), 32 * MIB, 48 * MIB);
+    assert_int_equal(test_wait(child), 0);
+    for (int i = 0; i < 2; i++)
+        send_window(&at, session);
+    assert_in_range(log_size(with->queues), 1, 17 * MIB);
+    at.transport_ops->close(session);
+    place_close(&at);
+    assert_int_equal(close(shm), 0);
+}
+
 /* ---- a reader of others ---------------------------------------------------------------- */
 
 static int64_t clock_skew;
@@ -262,6 +326,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(many_sessions_leave_the_log_bounded),
+        CASE(writers_wait_for_who_carries_the_log_over),
         CASE(a_reader_of_others_is_told_once_a_minute),
         CASE(a_busy_file_is_waited_for_after_insisting),
     };

@@ -106,6 +106,11 @@ static int64_t busy_pause(wb_sqlite_database *db, int count)
     return 50 * MICROSECOND + longest * share / 1024;
 }
 
+void wb_sqlite_db_pause(wb_sqlite_database *db, int count)
+{
+    pause_for(busy_pause(db, count));
+}
+
 static int on_busy(void *argument, int count)
 {
     wb_sqlite_database *db = argument;
@@ -117,7 +122,7 @@ static int on_busy(void *argument, int count)
     }
     if (now >= db->busy_until || (db->interrupted && atomic_load(db->interrupted)))
         return 0;
-    pause_for(busy_pause(db, count));
+    wb_sqlite_db_pause(db, count);
     return 1;
 }
 

@@ -62,6 +62,9 @@ void wb_sqlite_db_close(wb_sqlite_database *db);
 int wb_sqlite_db_create(wb_sqlite_database *db, const wb_host *host,
                         const wb_sqlite_db_config *config, const char *path, wb_error *error);
 
+/** Sleep as one more of those who wait for the file do, who have slept `count` times. */
+void wb_sqlite_db_pause(wb_sqlite_database *db, int count);
+
 /** Put our hooks on the connection: its busy wait, and the one that refuses a COMMIT which is
  *  not ours. @return whether the latter was there, and not a handler's in its place. */
 int wb_sqlite_db_hook(wb_sqlite_database *db);

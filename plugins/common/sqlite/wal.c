@@ -16,7 +16,9 @@
 #define CHECKPOINT_PAGES 4000
 /* Twice as much says that carrying it over does not start it anew. */
 #define INSIST_PAGES 8000
-#define INSIST_FOR (50 * MILLISECOND)
+/* Our reads are shorter by far, but the machine may let one wait in the midst of it. */
+#define INSIST_FIRST (50 * MILLISECOND)
+#define INSIST_LONGEST (400 * MILLISECOND)
 /* Whoever insists keeps all writers waiting, so a reader that stays is asked less and less. */
 #define PAUSE_FIRST (100 * MILLISECOND)
 #define PAUSE_LONGEST (5 * SECOND)
@@ -95,14 +97,39 @@ static void readers_left(wb_sqlite_disk_log *log)
 
 /* ---- bound ------------------------------------------------------------------------------ */
 
-/* That the write lock could not be had, or that somebody else is at it, says nothing of
- * readers: the next commit tries again. */
+/* Each time twice as long, as a busy machine asks for; a reader that outlasted all that is
+ * none of ours, and not worth the waiting of the writers. */
+static int64_t insist_for(const wb_sqlite_disk_log *log)
+{
+    int64_t pause = atomic_load(&log->pause);
+    if (pause < PAUSE_FIRST || pause == PAUSE_LONGEST)
+        return INSIST_FIRST;
+    return pause < INSIST_LONGEST ? pause : INSIST_LONGEST;
+}
+
+/* Who comes while another connection carries the log over is told so at once. Going on
+ * writing would leave that one behind for ever, so this writer waits for it. */
+static int carry_over_whole(wb_sqlite_database *db, int64_t patience, uint64_t locks)
+{
+    int64_t until = db->host->now() + patience;
+    for (int count = 0;; count++) {
+        db->deadline = db->host->now() + patience;
+        int code = sqlite3_wal_checkpoint_v2(db->handle, "main", SQLITE_CHECKPOINT_RESTART, NULL,
+                                             NULL);
+        if (code != SQLITE_BUSY || wb_sqlite_disk_write_locks(db->handle) != locks ||
+            db->host->now() >= until)
+            return code;
+        wb_sqlite_db_pause(db, count);
+    }
+}
+
+/* That the write lock could not be had says nothing of readers: the next commit tries
+ * again. */
 static void insist(wb_sqlite_database *db, wb_sqlite_disk_log *log)
 {
     int64_t deadline = db->deadline;
     uint64_t locks = wb_sqlite_disk_write_locks(db->handle);
-    db->deadline = db->host->now() + INSIST_FOR;
-    int code = sqlite3_wal_checkpoint_v2(db->handle, "main", SQLITE_CHECKPOINT_RESTART, NULL, NULL);
+    int code = carry_over_whole(db, insist_for(log), locks);
     db->deadline = deadline;
     if (code == SQLITE_OK)
         readers_left(log);
