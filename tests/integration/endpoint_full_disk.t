@@ -32,7 +32,7 @@ sub memory {    # of a process, in MiB
 # A reader of a file on a full disk may find no room for what readers share: it asks again.
 sub patiently(&) {
     my ($ask) = @_;
-    for (1 .. 100) {
+    for (1 .. 600) {    # it is written again when the endpoint tries again, which it does less and less
         my $answer = eval { $ask->() };
         return $answer if defined $answer;
         sleep 0.1;
