@@ -15,13 +15,16 @@ use Endpoint;
 
 use constant { MESSAGES => 300, FULL => 3 };
 
+# Where copies of the files are, when nobody can read them where they are.
+our $copies;
+
 # Queue and data have a directory each; with one file, or one disk, it is the same.
 {
     no warnings 'redefine';
     my $environment = \&Endpoint::environment;
     *Endpoint::environment = sub { return ($environment->(@_), SmallDisk::environment()) };
-    *Endpoint::Sqlite::queue_file = sub { return "$_[0]{queue_dir}/queue.db" };
-    *Endpoint::Sqlite::store_file = sub { return $_[0]{mode} eq 'transaction_scope' ? $_[0]->queue_file : "$_[0]{store_dir}/store.db" };
+    *Endpoint::Sqlite::queue_file = sub { return ($copies // $_[0]{queue_dir}) . '/queue.db' };
+    *Endpoint::Sqlite::store_file = sub { return $_[0]{mode} eq 'transaction_scope' ? $_[0]->queue_file : ($copies // $_[0]{store_dir}) . '/store.db' };
 }
 
 sub memory {    # of a process, in MiB
@@ -29,17 +32,21 @@ sub memory {    # of a process, in MiB
     return Endpoint::read_file("/proc/$pid/status") =~ /^VmRSS:\s+(\d+)/m ? $1 / 1024 : 0;
 }
 
-# A reader of a file on a full disk may find no room for what readers share: it asks again.
-sub patiently(&) {
-    my ($ask) = @_;
-    for (1 .. 600) {    # it is written again when the endpoint tries again, which it does less and less
+# A reader of a file on a full disk may find no room for what readers share: it asks again. If that
+# room is gone for good, since the endpoint has no connection open for want of it, nobody writes either.
+sub patiently {
+    my ($e, $ask) = @_;
+    for (1 .. 50) {
         my $answer = eval { $ask->() };
         return $answer if defined $answer;
         sleep 0.1;
     }
+    local $copies = Endpoint::work_dir() . '/copies';
+    system('rm', '-rf', $copies) == 0 && mkdir $copies or die "$copies: $!\n";
+    system('cp', (grep { !/-shm$|filler$/ } map { glob "$_/*.db*" } $e->{queue_dir}, $e->{store_dir}), $copies) == 0 or die "cp failed\n";
     return $ask->();
 }
-sub depth { my ($e, $queue) = @_; return patiently { $e->depth($queue) } }
+sub depth { my ($e, $queue) = @_; return patiently($e, sub { $e->depth($queue) }) }
 
 # Until nothing left the queue for a second. (Handlers may go on: where queue and data are not
 # in one transaction they are called again.)
@@ -63,7 +70,7 @@ sub full_disk {
     my ($what, $full, %settings) = @_;
     my $base = Endpoint::work_dir() . '/case' . ++$case;
     mkdir $base or die "$base: $!\n";
-    my %disks = map { $_ => SmallDisk->new("$base/$_", '64m') } $full eq 'both' ? 'both' : qw(queue store);
+    my %disks = map { $_ => SmallDisk->new("$base/$_", $_ eq $full ? '64m' : '512m') } $full eq 'both' ? 'both' : qw(queue store);
     my $where = sub { my ($name) = @_; return $disks{$name} ? "$base/$name" : "$base/both" };
     my $e = Endpoint->new('sqlite+sqlite', name => 'orders', retries => 0, concurrency => 2, queue_dir => $where->('queue'),
         store_dir => $where->('store'), %settings);
@@ -86,7 +93,7 @@ sub full_disk {
     }
     cmp_ok $left, '>', 0, "$what: it stands still";
     is $now, $left, "$what: it waits";
-    cmp_ok patiently { $e->effects }, '>=', MESSAGES - $left, "$what: what left the queue has had its effect";
+    cmp_ok patiently($e, sub { $e->effects }), '>=', MESSAGES - $left, "$what: what left the queue has had its effect";
     ok $e->is_alive, "$what: it is alive";
     is depth($e, 'error'), 0, "$what: nothing is in the error queue while the disk is full";
     cmp_ok $e->log_lines('.') - $lines, '<', 40, "$what: the log is small";
