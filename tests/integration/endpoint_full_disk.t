@@ -43,7 +43,8 @@ sub patiently {
     }
     local $copies = Endpoint::work_dir() . '/copies';
     system('rm', '-rf', $copies) == 0 && mkdir $copies or die "$copies: $!\n";
-    system('cp', (grep { !/-shm$|filler$/ } map { glob "$_/*.db*" } $e->{queue_dir}, $e->{store_dir}), $copies) == 0 or die "cp failed\n";
+    my %files = map { $_ => 1 } grep { !/-shm$/ } map { glob "$_/*.db*" } $e->{queue_dir}, $e->{store_dir};
+    system('cp', keys %files, $copies) == 0 or die "cp failed\n";
     return $ask->();
 }
 sub depth { my ($e, $queue) = @_; return patiently($e, sub { $e->depth($queue) }) }

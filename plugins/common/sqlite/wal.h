@@ -20,8 +20,9 @@
  *  since a handler may have set PRAGMA wal_autocheckpoint, which ends the noting. */
 void wb_sqlite_wal_watch(wb_sqlite_database *db);
 /** After a COMMIT: carry a log of 16 MiB into the file as far as its readers let us, and
- *  one of 32 MiB whole. Never an error: the commit stands. May take 50 ms more than the
- *  writing, seldom 400, but not at each commit. */
+ *  one of 32 MiB whole. Never an error: the commit stands. May take 100 ms more than the
+ *  writing, seldom 800: half of it for another connection that is at it, at each commit for as
+ *  long as that one is slow, half of it for readers, and not at each commit. */
 void wb_sqlite_wal_bound(wb_sqlite_database *db);
 
 #endif
