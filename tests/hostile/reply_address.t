@@ -11,6 +11,21 @@ use Peer;
 
 Endpoint::under_servers(Peer::servers_of('amqp+pgsql'));
 
+# A batch that fails is rolled back whole and its messages run again one by one, once (core/pipeline/isolate.c):
+# those of the poison's were called before it. A connection that breaks takes what came after it along, too.
+sub called_again_besides_company {
+    my ($e) = @_;
+    my (%calls, $poisoned, %before);
+    for (split /\n/, Endpoint::read_file($e->{trace})) {
+        my ($id) = /^call ([0-9a-f]+) / or next;
+        $id = pack 'H*', $id;
+        $poisoned ||= $id =~ /poison/;
+        $before{$id} = 1 unless $poisoned;
+        $calls{$id}++;
+    }
+    return sort grep { !/poison/ && $calls{$_} > ($before{$_} ? 2 : 1) } keys %calls;
+}
+
 for my $outbox ('enabled = true;', '') {
     my $what = $outbox ? 'with the outbox' : 'without it';
     my $e = Peer->new('amqp+pgsql', name => $outbox ? 'kept' : 'plain', error_queue => $outbox ? 'kept.error' : 'plain.error', concurrency => 2, outbox => $outbox);
@@ -23,8 +38,8 @@ for my $outbox ('enabled = true;', '') {
     my ($copy) = $e->collect($e->{error_queue}, 1, "$what: the poison is in the error queue");
     is $copy->{body}, 'poison', "$what: as it was";
     like $copy->{header}{'NServiceBus.ExceptionInfo.Message'}, qr/repl|address|destination|UTF-8/i, "$what: with the reason";
-    is_deeply [ map { scalar $e->attempts($_->{id}) } @good[ 0 .. 4, 65 .. 69 ] ], [ (1) x 10 ], "$what: nobody was called again for its sake"
-        if !$outbox;
+    is_deeply [ called_again_besides_company($e) ], [], "$what: nobody but its batch's was called again";
+    is_deeply [ grep { /session was lost|broker/ } $e->lines ], [], "$what: and the connection stayed";
     is scalar $e->error, 0, "$what: and nobody else is in the error queue";
     $e->is_well($what, 64, 100);
     $e->stops($what, 10);
