@@ -109,7 +109,8 @@ static int commit_order(order *o, wb_reason *reason)
     wb_session *session;
     char id[KEY_MAX + 8];
     (void)snprintf(id, sizeof id, "orders/%s", o->key);
-    int result = wb_session_open(shop, &(wb_session_options){ .id = id }, sizeof(wb_session_options), &session, reason);
+    const wb_session_options options = { .id = id, .id_size = WB_TEXT };
+    int result = wb_session_open(shop, &options, sizeof options, &session, reason);
     if (result != WB_OK)
         return result;
     (void)place(wb_session_context(session), o);

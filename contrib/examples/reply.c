@@ -10,7 +10,7 @@
 static int answer(wb_context *ctx, const wb_message *msg)
 {
     const char *locale = wb_message_header(msg, "Locale");
-    wb_header header = { .name = "Locale", .value = locale ? locale : "en" };
+    const wb_header header = WB_HEADER("Locale", locale ? locale : "en");
     if (msg->body_size == 0)
         return wb_fail(ctx, WB_UNRECOVERABLE, "the request has no body");
     wb_log(ctx, WB_LOG_DEBUG, "answering attempt %u", (unsigned)msg->attempt);

@@ -31,14 +31,15 @@ static int place_order(wb_context *ctx, const char *key, const char *text)
     sqlite3_finalize(insert);
     if (!done)
         return wb_fail(ctx, WB_RETRY, "could not write the order: %s", sqlite3_errmsg(db));
-    return wb_publish(ctx, &(wb_outgoing){ .type = "Shop.OrderPlaced", .body = text, .body_size = strlen(text) });
+    return wb_publish(ctx, &(wb_outgoing){ .type = "Shop.OrderPlaced", .body = text, .body_size = WB_TEXT });
 }
 
 /* A result of place_order() need not be looked at: the commit knows it, too. */
 static int commit_order(wb_endpoint *shop, const char *key, const char *text, wb_reason *reason)
 {
     wb_session *session;
-    int result = wb_session_open(shop, &(wb_session_options){ .id = key }, sizeof(wb_session_options), &session, reason);
+    const wb_session_options options = { .id = key, .id_size = WB_TEXT };
+    int result = wb_session_open(shop, &options, sizeof options, &session, reason);
     if (result != WB_OK)
         return result;
     (void)place_order(wb_session_context(session), key, text);

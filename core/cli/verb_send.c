@@ -143,9 +143,15 @@ static int take_headers(const cli_values *values, wb_header *headers, size_t *re
         if (!equals || equals == text || *ret_count == HEADERS_MAX)
             return cli_fail(EX_USAGE, "a header is NAME=VALUE, and there are at most %d: \"%s\"",
                             HEADERS_MAX, text);
-        headers[(*ret_count)++] = (wb_header){ text, equals + 1, (size_t)(equals - text), 0 };
+        headers[(*ret_count)++] = (wb_header){ text, equals + 1, (size_t)(equals - text), WB_TEXT };
     }
     return EX_OK;
+}
+
+static void give_text(const char *text, const char **ret_text, size_t *ret_size)
+{
+    *ret_text = text;
+    *ret_size = text ? WB_TEXT : 0;
 }
 
 static int add_one(sender *s)
@@ -153,15 +159,15 @@ static int add_one(sender *s)
     wb_header headers[HEADERS_MAX];
     wb_buffer body = { 0 };
     const char *text = s->values->value['b'];
-    wb_outgoing outgoing = { .id = s->values->value['i'],
-                             .key = s->values->value['k'],
-                             .headers = headers };
+    wb_outgoing outgoing = { .headers = headers };
 
     int code = take_headers(s->values, headers, &outgoing.header_count);
     if (code == EX_OK && s->values->value['f'])
         code = read_all(s->values->value['f'], &body);
+    give_text(s->values->value['i'], &outgoing.id, &outgoing.id_size);
+    give_text(s->values->value['k'], &outgoing.key, &outgoing.key_size);
     outgoing.body = text ? (const void *)text : body.data;
-    outgoing.body_size = text ? strlen(text) : body.size;
+    outgoing.body_size = text ? WB_TEXT : body.size;
     if (code == EX_OK)
         code = add(s, &outgoing);
     wb_buffer_free(&body);
@@ -177,18 +183,21 @@ static size_t take_json_headers(const json_t *object, wb_header *headers)
     size_t count = 0;
     json_object_foreach((json_t *)(uintptr_t)object, name, value)
         if (json_is_string(value) && count < HEADERS_MAX)
-            headers[count++] = (wb_header){ name, json_string_value(value), 0, json_string_length(value) };
+            headers[count++] = (wb_header){ name, json_string_value(value), WB_TEXT, json_string_length(value) };
     return count;
 }
 
 static int add_json(sender *s, const json_t *message)
 {
     wb_header headers[HEADERS_MAX];
+    const json_t *id = json_object_get(message, "id"), *key = json_object_get(message, "key");
     const json_t *body = json_object_get(message, "body");
     char *text = json_is_string(body) || !body ? NULL : json_dumps(body, JSON_COMPACT | JSON_ENCODE_ANY);
     wb_outgoing outgoing = {
-        .id = json_string_value(json_object_get(message, "id")),
-        .key = json_string_value(json_object_get(message, "key")),
+        .id = json_string_value(id),
+        .id_size = json_string_length(id),
+        .key = json_string_value(key),
+        .key_size = json_string_length(key),
         .headers = headers,
         .header_count = take_json_headers(json_object_get(message, "headers"), headers),
         .body = text ? text : json_string_value(body),

@@ -19,6 +19,7 @@
 #include "core/base/thread.h"
 #include "core/endpoint/endpoint.h"
 #include "core/endpoint/restart.h"
+#include "core/message/given.h"
 #include "core/session/sessions.h"
 
 /* How often wb_endpoint_run() looks after the workers. */
@@ -77,6 +78,7 @@ void wb_log_to(wb_log_fn write, void *argument)
 
 typedef struct opening {
     const wb_endpoint_options *options;
+    int is_beyond; /* they ask for what a later version knows */
     owned *program;
     wb_endpoint *endpoint;
     wb_problems problems;
@@ -105,7 +107,7 @@ static void log_warnings(const wb_problems *problems)
 static int load(opening *o)
 {
     const uint32_t flags = o->options->flags & WB_ENDPOINT_HANDLERS ? 0 : WB_SETUP_WITHOUT_HANDLERS;
-    if (o->options->flags & ~WB_ENDPOINT_HANDLERS || o->options->reserved)
+    if (o->is_beyond || o->options->flags & ~WB_ENDPOINT_HANDLERS || o->options->reserved)
         return wb_error_set(&o->error, WB_FATAL, WB_CAUSE_CONFIG, 0, "the options ask for what this version does not know");
     if (!o->options->config)
         return wb_error_set(&o->error, WB_FATAL, WB_CAUSE_CONFIG, 0, "no configuration file is named");
@@ -187,7 +189,9 @@ static void close_endpoint(wb_endpoint *endpoint, owned *program, int64_t patien
 int wb_endpoint_open(const wb_endpoint_options *options, size_t size, wb_endpoint **ret_endpoint, wb_reason *reason)
 {
     wb_endpoint_options known = { 0 };
-    opening o = { .options = &known, .result = WB_RETRY };
+    opening o = { .options = &known,
+                  .is_beyond = options && wb_given_is_beyond(options, size, sizeof known),
+                  .result = WB_RETRY };
     sigset_t before;
     if (options)
         memcpy(&known, options, size < sizeof known ? size : sizeof known);
@@ -320,6 +324,10 @@ int wb_session_open(wb_endpoint *endpoint, const wb_session_options *options, si
     session_call call = { .sessions = program_of(endpoint)->sessions, .options = &known };
     if (options)
         memcpy(&known, options, size < sizeof known ? size : sizeof known);
+    if (options && wb_given_is_beyond(options, size, sizeof known))
+        return report(&call.error, wb_error_set(&call.error, WB_REJECT, WB_CAUSE_OTHER, 0,
+                                                "the options ask for what this version does not know"),
+                      reason);
     if (!call.sessions)
         return report(&call.error, wb_error_set(&call.error, WB_REJECT, WB_CAUSE_CONFIG, 0,
                                                 "the endpoint has no outbox, which transactional sessions need"),

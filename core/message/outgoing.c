@@ -11,6 +11,7 @@
 #include "core/base/crash.h"
 #include "core/base/sha256.h"
 #include "core/message/expiry.h"
+#include "core/message/given.h"
 #include "core/message/header_names.h"
 #include "core/message/ids.h"
 #include "core/message/incoming.h"
@@ -58,9 +59,9 @@ wb_origin wb_origin_make(const char *endpoint, int receives, int64_t body_max)
                         .body_max = body_max };
 }
 
-static size_t text_size(const char *text, size_t size)
+static size_t text_size(const char *text)
 {
-    return size || !text ? size : strlen(text);
+    return text ? strlen(text) : 0;
 }
 
 static int reject(wb_error *error, int cause, const char *what)
@@ -68,20 +69,78 @@ static int reject(wb_error *error, int cause, const char *what)
     return wb_error_set(error, WB_REJECT, cause, 0, "%s", what);
 }
 
+/* ---- what is handed over ------------------------------------------------------------------ */
+
+/* What somebody asks for must not be passed over because it is not known here. */
+static int check_known(const wb_outgoing *outgoing, int is_beyond, wb_error *error)
+{
+    const uint32_t unknown = outgoing->flags & ~(uint32_t)(WB_IMMEDIATE | WB_NON_PERSISTENT);
+    if (is_beyond)
+        return reject(error, WB_CAUSE_OTHER, "an outgoing message asks for what this version does not know: who "
+                                             "sends it was built for a later one");
+    if (unknown)
+        return wb_error_set(error, WB_REJECT, WB_CAUSE_OTHER, 0,
+                            "an outgoing message has flags 0x%x that this version does not know: there are WB_IMMEDIATE "
+                            "and WB_NON_PERSISTENT", (unsigned)unknown);
+    if (outgoing->reserved)
+        return reject(error, WB_CAUSE_OTHER, "an outgoing message's field reserved is not 0: zero what you do not set");
+    return WB_OK;
+}
+
+static int take_header(wb_header *header, wb_error *error)
+{
+    if (wb_given_name("an outgoing header's name", header->name, &header->name_size, error) != WB_OK ||
+        wb_given_bytes("an outgoing header's value", header->value, &header->value_size, error) != WB_OK)
+        return WB_REJECT;
+    return header->name && header->value ? WB_OK : reject(error, WB_CAUSE_OTHER, "an outgoing header has no name or no value");
+}
+
+/* The caller's are not touched. */
+static int take_headers(wb_outgoing *outgoing, wb_arena *arena, wb_error *error)
+{
+    const size_t count = outgoing->header_count;
+    if (count > WB_OUTGOING_HEADERS_MAX)
+        return reject(error, WB_CAUSE_TOO_LARGE, "an outgoing message has more than 256 headers");
+    if (count && !outgoing->headers)
+        return reject(error, WB_CAUSE_OTHER, "an outgoing message has a number of headers, and they are NULL");
+    if (!count)
+        return WB_OK;
+    wb_header *headers = wb_arena_alloc(arena, count * sizeof *headers);
+    for (size_t i = 0; i < count; i++) {
+        headers[i] = outgoing->headers[i];
+        if (take_header(&headers[i], error) != WB_OK)
+            return WB_REJECT;
+    }
+    outgoing->headers = headers;
+    return WB_OK;
+}
+
+/* With sizes as they are: nothing below has to look for the end of a text. A module built against a
+ * later header may hand over more than we know; one built against an earlier header, less. */
+static int take(const wb_outgoing *outgoing, size_t size, wb_arena *arena, wb_outgoing *ret_known, wb_error *error)
+{
+    memset(ret_known, 0, sizeof *ret_known);
+    memcpy(ret_known, outgoing, size < sizeof *ret_known ? size : sizeof *ret_known);
+    if (check_known(ret_known, wb_given_is_beyond(outgoing, size, sizeof *outgoing), error) != WB_OK ||
+        wb_given_bytes("an outgoing message's body", ret_known->body, &ret_known->body_size, error) != WB_OK ||
+        wb_given_name("an outgoing message's id", ret_known->id, &ret_known->id_size, error) != WB_OK ||
+        wb_given_name("an outgoing message's key", ret_known->key, &ret_known->key_size, error) != WB_OK)
+        return WB_REJECT;
+    return take_headers(ret_known, arena, error);
+}
+
+/* ---- checks ------------------------------------------------------------------------------- */
+
 static int check_headers(const wb_outgoing *outgoing, wb_error *error)
 {
     size_t bytes = 0;
-    if (outgoing->header_count > WB_OUTGOING_HEADERS_MAX)
-        return reject(error, WB_CAUSE_TOO_LARGE, "an outgoing message has more than 256 headers");
     for (size_t i = 0; i < outgoing->header_count; i++) {
         const wb_header *header = &outgoing->headers[i];
-        if (!header->name || !header->value || !text_size(header->name, header->name_size))
-            return reject(error, WB_CAUSE_OTHER, "an outgoing header has no name or no value");
-        if (text_size(header->name, header->name_size) > WB_OUTGOING_NAME_MAX)
+        if (header->name_size > WB_OUTGOING_NAME_MAX)
             return reject(error, WB_CAUSE_TOO_LARGE, "an outgoing header's name is longer than 255 bytes");
-        if (text_size(header->value, header->value_size) > WB_OUTGOING_VALUE_MAX)
+        if (header->value_size > WB_OUTGOING_VALUE_MAX)
             return reject(error, WB_CAUSE_TOO_LARGE, "an outgoing header's value is larger than 32 KiB");
-        bytes += text_size(header->name, header->name_size) + text_size(header->value, header->value_size);
+        bytes += header->name_size + header->value_size;
     }
     if (bytes > WB_OUTGOING_HEADERS_SIZE_MAX)
         return reject(error, WB_CAUSE_TOO_LARGE, "an outgoing message's headers are larger than 60 KiB");
@@ -107,17 +166,15 @@ static int check_name(const char *name, size_t size, const char *what, wb_error 
 static int check_outgoing(const wb_origin *origin, int kind, const wb_outgoing *outgoing,
                           wb_error *error)
 {
-    if (check_name(outgoing->type, text_size(outgoing->type, 0), "type", error) != WB_OK)
+    if (check_name(outgoing->type, text_size(outgoing->type), "type", error) != WB_OK)
         return WB_REJECT;
     if (kind == WB_KIND_PUBLISH && outgoing->destination)
         return reject(error, WB_CAUSE_OTHER, "an event has no destination: use send for a command");
-    if (outgoing->body_size && !outgoing->body)
-        return reject(error, WB_CAUSE_OTHER, "an outgoing message has a body size but no body");
-    if ((int64_t)outgoing->body_size > origin->body_max)
+    if (outgoing->body_size > (uint64_t)origin->body_max)
         return wb_error_set(error, WB_REJECT, WB_CAUSE_TOO_LARGE, 0,
                             "an outgoing body of %zu bytes is over body_max = %lld",
                             outgoing->body_size, (long long)origin->body_max);
-    if (text_size(outgoing->id, outgoing->id_size) > WB_ID_MAX)
+    if (outgoing->id_size > WB_ID_MAX)
         return reject(error, WB_CAUSE_TOO_LARGE, "an outgoing message id is longer than 255 bytes");
     return check_headers(outgoing, error) == WB_OK ? wb_expiry_check(outgoing, origin->expires, error) : WB_REJECT;
 }
@@ -159,11 +216,13 @@ static int fix_due(const wb_origin *origin, int kind, const wb_outgoing *outgoin
     return WB_OK;
 }
 
+/* ---- making it ---------------------------------------------------------------------------- */
+
 static int is_set_by_user(const wb_outgoing *outgoing, const char *name, size_t size)
 {
     for (size_t i = 0; i < outgoing->header_count; i++) {
         const wb_header *header = &outgoing->headers[i];
-        if (text_size(header->name, header->name_size) == size && memcmp(header->name, name, size) == 0)
+        if (header->name_size == size && memcmp(header->name, name, size) == 0)
             return 1;
     }
     return 0;
@@ -224,8 +283,7 @@ static size_t size_of_user_headers(const wb_outgoing *outgoing)
 {
     size_t size = 0;
     for (size_t i = 0; i < outgoing->header_count; i++)
-        size += text_size(outgoing->headers[i].name, outgoing->headers[i].name_size) +
-                text_size(outgoing->headers[i].value, outgoing->headers[i].value_size);
+        size += outgoing->headers[i].name_size + outgoing->headers[i].value_size;
     return size;
 }
 
@@ -252,10 +310,10 @@ static void add_user_headers(header_list *list, const wb_outgoing *outgoing)
     for (size_t i = 0; i < outgoing->header_count; i++) {
         const wb_header *from = &outgoing->headers[i];
         wb_header *to = &list->headers[list->count++];
-        to->name_size = text_size(from->name, from->name_size);
-        to->value_size = text_size(from->value, from->value_size);
-        to->name = wb_arena_copy(list->arena, from->name, to->name_size);
-        to->value = wb_arena_copy(list->arena, from->value, to->value_size);
+        *to = (wb_header){ .name = wb_arena_copy(list->arena, from->name, from->name_size),
+                           .value = wb_arena_copy(list->arena, from->value, from->value_size),
+                           .name_size = from->name_size,
+                           .value_size = from->value_size };
     }
 }
 
@@ -316,10 +374,9 @@ static void set_id(const wb_origin *origin, int kind, const wb_outgoing *outgoin
                    uint32_t ordinal, wb_arena *arena, wb_operation *operation)
 {
     char id[WB_GENERATED_ID_SIZE];
-    size_t given = text_size(outgoing->id, outgoing->id_size);
-    if (given) {
-        operation->id = wb_arena_copy(arena, outgoing->id, given);
-        operation->id_size = given;
+    if (outgoing->id) {
+        operation->id = wb_arena_copy(arena, outgoing->id, outgoing->id_size);
+        operation->id_size = outgoing->id_size;
         return;
     }
     if (cause)
@@ -355,7 +412,7 @@ static const char *destination_of(int kind, const wb_outgoing *outgoing, const w
     const wb_header *reply_to = CAUSE_HEADER(cause, WB_HEADER_REPLY_TO);
     char event[WB_TYPE_SIZE];
     const char *name = kind == WB_KIND_PUBLISH ? event_name(outgoing, event) : outgoing->destination;
-    size_t size = text_size(name, 0);
+    size_t size = text_size(name);
     if (kind == WB_KIND_REPLY) {
         if (!reply_to || !reply_to->value_size) {
             (void)reject(error, WB_CAUSE_OTHER, "cannot reply: the message has no reply address");
@@ -370,16 +427,15 @@ static const char *destination_of(int kind, const wb_outgoing *outgoing, const w
 
 static void set_key(const wb_outgoing *outgoing, wb_arena *arena, wb_operation *operation)
 {
-    size_t size = text_size(outgoing->key, outgoing->key_size);
-    const wb_header *header = size ? NULL
-                                   : WB_HEADERS_FIND(operation->headers, operation->header_count,
-                                                     WB_HEADER_KEY);
+    const wb_header *header = outgoing->key ? NULL
+                                            : WB_HEADERS_FIND(operation->headers, operation->header_count,
+                                                              WB_HEADER_KEY);
     if (header && header->value_size) {
         operation->key = header->value;
         operation->key_size = header->value_size;
-    } else if (size) {
-        operation->key = wb_arena_copy(arena, outgoing->key, size);
-        operation->key_size = size;
+    } else if (outgoing->key) {
+        operation->key = wb_arena_copy(arena, outgoing->key, outgoing->key_size);
+        operation->key_size = outgoing->key_size;
     }
 }
 
@@ -387,12 +443,8 @@ int wb_outgoing_add(const wb_origin *origin, int kind, const wb_outgoing *outgoi
                     const wb_message *cause, uint32_t ordinal, wb_arena *arena,
                     wb_operation_list *list, wb_error *error)
 {
-    /* A module built against a later header may hand over more than we know; one built
-     * against an earlier header, less. */
-    wb_outgoing known = { 0 };
-    memcpy(&known, outgoing, size < sizeof known ? size : sizeof known);
-
-    if (check_outgoing(origin, kind, &known, error) != WB_OK)
+    wb_outgoing known;
+    if (take(outgoing, size, arena, &known, error) != WB_OK || check_outgoing(origin, kind, &known, error) != WB_OK)
         return WB_REJECT;
     if (list->count >= WB_OUTGOING_PER_MESSAGE_MAX)
         return reject(error, WB_CAUSE_TOO_LARGE, "a message may cause at most 10000 outgoing messages");

@@ -35,11 +35,11 @@ void wb_item_init(wb_item *item, const wb_incoming *incoming, const wb_handler_e
         .struct_size = sizeof item->message,
         .id = incoming->id,
         .id_size = incoming->id_size,
-        .body = incoming->body,
+        .body = incoming->body_size ? incoming->body : "",
         .body_size = incoming->body_size,
         .headers = incoming->headers,
         .header_count = incoming->header_count,
-        .key = incoming->key,
+        .key = incoming->key_size ? incoming->key : NULL,
         .key_size = incoming->key_size,
     };
     if (handler)

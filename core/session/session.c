@@ -13,6 +13,7 @@
 #include "core/base/crash.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
+#include "core/message/given.h"
 #include "core/message/ids.h"
 #include "core/message/session_control.h"
 #include "core/pipeline/close_id.h"
@@ -237,16 +238,19 @@ const char *wb_session_id(const wb_session *s)
 
 static int set_id(wb_session *s, const wb_session_options *options, wb_error *error)
 {
+    size_t size = options->id_size;
+    if (wb_given_name("a session's id", options->id, &size, error) != WB_OK)
+        return WB_REJECT;
     if (!options->id) {
         wb_id_generate(s->id);
         s->id_size = strlen(s->id);
         return WB_OK;
     }
-    s->id_size = options->id_size ? options->id_size : strlen(options->id);
-    if (!s->id_size || s->id_size > WB_ID_MAX)
+    if (size > WB_ID_MAX)
         return wb_error_set(error, WB_REJECT, WB_CAUSE_OTHER, 0, "a session's id has 1 to %d bytes, not %zu", WB_ID_MAX,
-                            s->id_size);
-    memcpy(s->id, options->id, s->id_size);
+                            size);
+    s->id_size = size;
+    memcpy(s->id, options->id, size);
     s->has_key = 1;
     s->replaces = wb_closed_keys_find(&s->all->closed_keys, s->id, s->id_size); /* what closes it from now on is for this one, too */
     return WB_OK;

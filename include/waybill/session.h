@@ -40,7 +40,8 @@
  * Threads: any thread may open, and different threads may use different sessions at the same time.
  * One session is used by one thread at a time. What else may be called when is said below.
  *
- * Structs that a caller fills are passed with their size and append-only; zero what you do not set.
+ * Structs that a caller fills are passed with their size and append-only; zero what you do not set: what a version does
+ * not know (a flag, a field that a later one appends) it refuses. Sizes of texts are explained in waybill/message.h.
  */
 #ifndef WAYBILL_SESSION_H
 #define WAYBILL_SESSION_H
@@ -113,7 +114,7 @@ typedef struct wb_session_options {
      *  all sessions with that id one is committed, as long as the outbox remembers it (outbox.retention). It must be
      *  no message's id. */
     const char *id;
-    size_t id_size; /* 0: up to the NUL byte */
+    size_t id_size; /* WB_TEXT: up to the NUL byte */
     /** How long to wait for one of the endpoint's `session.connections` to be free, ns. 0: 30 seconds. */
     int64_t patience;
 } wb_session_options;

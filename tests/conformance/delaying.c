@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "tests/conformance/delaying.h"
+#include "tests/support/text_header.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -48,7 +49,7 @@ static wb_operation *mark(const wb_operation *operation, marked *copy)
     copy->operation = *operation;
     memcpy(copy->headers, operation->headers, operation->header_count * sizeof *copy->headers);
     (void)snprintf(copy->due, sizeof copy->due, "%lld", (long long)operation->deliver_at);
-    copy->headers[copy->operation.header_count++] = (wb_header){ .name = DUE_HEADER, .value = copy->due };
+    copy->headers[copy->operation.header_count++] = text_header(DUE_HEADER, copy->due);
     copy->operation.headers = copy->headers;
     copy->operation.deliver_at = 0;
     return &copy->operation;

@@ -138,7 +138,7 @@ static int send_one(wb_context *ctx, const effect *e, int grouped, int ordinal)
     int is_event = ordinal == 2;
     int size = snprintf(body, sizeof body, "cause=%.200s ordinal=%d hash=%s", e->message->id,
                         ordinal, e->hash);
-    wb_header headers[] = { { "Crash.Key", e->key, 0, 0 }, { "Crash.Note", "ünïcode=;,", 0, 0 } };
+    const wb_header headers[] = { WB_HEADER("Crash.Key", e->key), WB_HEADER("Crash.Note", "ünïcode=;,") };
     wb_outgoing outgoing = {
         .type = is_event ? named("Crash.Happened", event) : "Crash.Noted",
         .destination = is_event ? NULL : destination_of(e, destination),
@@ -147,7 +147,7 @@ static int send_one(wb_context *ctx, const effect *e, int grouped, int ordinal)
         .headers = headers,
         .header_count = sizeof headers / sizeof headers[0],
         .key = e->key,
-        .key_size = strlen(e->key),
+        .key_size = WB_TEXT,
         .cause = grouped ? e->message : NULL,
     };
     return is_event ? wb_publish(ctx, &outgoing) : wb_send(ctx, &outgoing);
@@ -161,16 +161,17 @@ static int send_late(wb_context *ctx, const effect *e, int grouped, const char *
     (void)snprintf(key, sizeof key, "l%d", e->seq);
     int size = snprintf(body, sizeof body, "seq=%d key=%s amount=%d do=late cause=%.200s", e->seq, key,
                         e->amount + 1, e->message->id);
-    wb_header headers[] = { { "Crash.Key", key, 0, 0 }, { "Crash.Note", "ünïcode=;,", 0, 0 } };
+    const wb_header headers[] = { WB_HEADER("Crash.Key", key), WB_HEADER("Crash.Note", "ünïcode=;,") };
     return wb_send(ctx, &(wb_outgoing){ .type = e->seq % 2 ? "Crash.Plain" : "Crash.Batch",
                                         .destination = destination,
                                         .id = id,
+                                        .id_size = WB_TEXT,
                                         .body = body,
                                         .body_size = (size_t)size,
                                         .headers = headers,
                                         .header_count = sizeof headers / sizeof headers[0],
                                         .key = key,
-                                        .key_size = strlen(key),
+                                        .key_size = WB_TEXT,
                                         .cause = grouped ? e->message : NULL,
                                         .delay = delay,
                                         .deliver_at = delay ? 0 : WB_SECONDS });

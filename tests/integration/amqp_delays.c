@@ -12,6 +12,7 @@
 
 #include "plugins/transport/amqp/amqp-delay.h"
 #include "tests/integration/amqp-fixture.h"
+#include "tests/support/text_header.h"
 
 /* On a machine that is busy with other things. Early is never right. */
 #define LATE_AT_MOST SECONDS(5)
@@ -142,10 +143,10 @@ static void test_in_time_direct(void **state)
 static void test_content(void **state)
 {
     static const wb_header headers[] = {
-        { .name = "NServiceBus.ContentType", .value = "application/json" },
-        { .name = "own", .value = "v\xc3\xa4lue" },
-        { .name = SECONDS_HEADER, .value = "77" },
-        { .name = "NServiceBus.DeliverAt", .value = "2026-11-22 04:09:18:397111 Z" },
+        TEXT_HEADER("NServiceBus.ContentType", "application/json"),
+        TEXT_HEADER("own", "v\xc3\xa4lue"),
+        TEXT_HEADER(SECONDS_HEADER, "77"),
+        TEXT_HEADER("NServiceBus.DeliverAt", "2026-11-22 04:09:18:397111 Z"),
     };
     char body[3000];
     fixture f;

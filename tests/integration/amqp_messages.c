@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "tests/integration/amqp-fixture.h"
+#include "tests/support/text_header.h"
 
 /* ---- helpers --------------------------------------------------------------------- */
 
@@ -135,10 +136,10 @@ static void test_headers(void **state)
 static void test_properties_sent(void **state)
 {
     static const wb_header headers[] = {
-        { "NServiceBus.ContentType", "application/json", 0, 0 },
-        { "NServiceBus.CorrelationId", "corr-1", 0, 0 },
-        { "NServiceBus.ReplyToAddress", "billing", 0, 0 },
-        { "NServiceBus.EnclosedMessageTypes", "Sales.PlaceOrder, Sales;Sales.IOrder", 0, 0 },
+        TEXT_HEADER("NServiceBus.ContentType", "application/json"),
+        TEXT_HEADER("NServiceBus.CorrelationId", "corr-1"),
+        TEXT_HEADER("NServiceBus.ReplyToAddress", "billing"),
+        TEXT_HEADER("NServiceBus.EnclosedMessageTypes", "Sales.PlaceOrder, Sales;Sales.IOrder"),
     };
     fixture f;
     (void)state;
@@ -633,7 +634,7 @@ static int64_t later(void)
 
 static void publish_child(fixture *f)
 {
-    wb_header types = { .name = "NServiceBus.EnclosedMessageTypes", .value = "Bases.Child;Bases.Base" };
+    const wb_header types = TEXT_HEADER("NServiceBus.EnclosedMessageTypes", "Bases.Child;Bases.Base");
     wb_operation event = fixture_operation("Bases.Child", "child", "{}");
     wb_operation *window = &event;
     event.kind = WB_OPERATION_PUBLISH;

@@ -13,6 +13,7 @@
 
 #include "plugins/common/rabbitmq.h"
 #include "tests/integration/amqp-fixture.h"
+#include "tests/support/text_header.h"
 
 #define LONGEST 255
 
@@ -321,7 +322,7 @@ static uint32_t depth_of(const char *queue)
 
 static void send_with(fixture *f, const char *address, const char *header, const char *route, int expected)
 {
-    wb_header headers[] = { { .name = header, .value = route }, { .name = header, .value = route } };
+    const wb_header headers[] = { text_header(header, route), text_header(header, route) };
     wb_operation operation = fixture_operation(address, "m", "x");
     operation.headers = headers;
     operation.header_count = 2;

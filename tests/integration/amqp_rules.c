@@ -18,6 +18,7 @@
 #include "plugins/transport/amqp/amqp-headers.h"
 #include "plugins/transport/amqp/amqp-properties.h"
 #include "tests/integration/captures.h"
+#include "tests/support/text_header.h"
 
 #define CONVENTIONAL 40
 #define DIRECT 36
@@ -80,7 +81,7 @@ static void test_properties(void **state)
 
 static void test_defaults(void **state)
 {
-    wb_header non_persistent = { .name = N "Transport.RabbitMQ.UseNonPersistentDelivery", .value = "" };
+    static const wb_header non_persistent = TEXT_HEADER(N "Transport.RabbitMQ.UseNonPersistentDelivery", "");
     const wb_operation operation = { .struct_size = sizeof operation, .headers = &non_persistent, .header_count = 1 };
     amqp_table_entry_t entries[4];
     amqp_basic_properties_t ours;
@@ -115,8 +116,8 @@ static void test_expiration(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const wb_header headers[] = { { .name = N "TimeToBeReceived", .value = cases[i].span },
-                                      { .name = cases[i].beside, .value = "1" } };
+        const wb_header headers[] = { text_header(N "TimeToBeReceived", cases[i].span),
+                                      text_header(cases[i].beside, "1") };
         const wb_operation operation = { .struct_size = sizeof operation, .headers = headers,
                                          .header_count = 2, .deliver_at = cases[i].due };
         amqp_basic_properties_t ours = { 0 };

@@ -19,6 +19,7 @@
 #include "plugins/transport/amqp/amqp-properties.h"
 #include "plugins/transport/amqp/amqp-route.h"
 #include "plugins/transport/amqp/amqp-values.h"
+#include "tests/support/text_header.h"
 
 /* Type.Namespace, ':', Type.Name: a nested type's name is its own alone. (Shop:Outer+Inner of the captured
  * topology is not .NET's, which sent that type as a command and declared no exchange for it.) */
@@ -132,7 +133,7 @@ static void test_more_keys(void **state)
     const char *const derived[] = { "Shop.Derived;Shop.IThing;Shop.Base;Shop.Root", "Shop.IThing;Shop.Root",
                                     "Shop.Base;Shop.Root" };
     const wb_endpoint_info endpoint = { .struct_size = sizeof endpoint, .derived = derived, .derived_count = 3 };
-    wb_header types = { .name = "NServiceBus.EnclosedMessageTypes", .value = derived[0] };
+    wb_header types = text_header("NServiceBus.EnclosedMessageTypes", derived[0]);
     const wb_operation operation = operation_to(WB_OPERATION_PUBLISH, "Shop.Derived", &types);
     static wb_amqp_more more;
     amqp_table_entry_t entries[8];
@@ -151,7 +152,7 @@ static void test_more_keys(void **state)
     /* a word that only begins as the wanted one does is another */
     const char *const other[] = { "Shop.Thing;Shop.Root" };
     const wb_endpoint_info knows = { .struct_size = sizeof knows, .derived = other, .derived_count = 1 };
-    wb_header longer = { .name = types.name, .value = "Shop.Things;Shop.Root;Shop.Thing" };
+    wb_header longer = text_header(types.name, "Shop.Things;Shop.Root;Shop.Thing");
     const wb_operation things = operation_to(WB_OPERATION_PUBLISH, "Shop.Things", &longer);
     assert_null(wb_amqp_route_make(&direct, &things, &route));
     wb_amqp_more_make(&knows, &direct, &things, route.key, &more);
@@ -161,7 +162,7 @@ static void test_more_keys(void **state)
     wb_amqp_more_make(&endpoint, &direct, &operation, route.key, &more);
 
     /* in the header that the broker takes out, without what the sender had there */
-    wb_header headers[2] = { types, { .name = "BCC", .value = "mine" } };
+    wb_header headers[2] = { types, TEXT_HEADER("BCC", "mine") };
     const wb_operation with = { .struct_size = sizeof with, .headers = headers, .header_count = 2 };
     assert_null(wb_amqp_properties_make(&with, &more, entries, &properties, &size));
     assert_int_equal(properties.headers.num_entries, 2);
@@ -175,8 +176,8 @@ static void test_more_keys(void **state)
  * the same text. */
 static void test_headers_are_no_routes(void **state)
 {
-    wb_header headers[] = { { .name = "CC", .value = "orders;billing" }, { .name = "BCC", .value = "orders" },
-                            { .name = "CC", .value = "" }, { .name = "cc", .value = "orders" } };
+    wb_header headers[] = { TEXT_HEADER("CC", "orders;billing"), TEXT_HEADER("BCC", "orders"),
+                            TEXT_HEADER("CC", ""), TEXT_HEADER("cc", "orders") };
     const wb_operation operation = { .struct_size = sizeof operation, .headers = headers, .header_count = 4 };
     amqp_table_entry_t entries[13];
     amqp_basic_properties_t properties;
@@ -207,7 +208,7 @@ static void test_routing_keys(void **state)
     };
     const wb_option_list keys = { 2, values };
     const wb_amqp_config config = { .topology = WB_AMQP_TOPOLOGY_DIRECT, .routing_keys = &keys };
-    wb_header types = { .name = "NServiceBus.EnclosedMessageTypes", .value = "Shop.Placed;Shop.Event;Shop.IEvent" };
+    wb_header types = TEXT_HEADER("NServiceBus.EnclosedMessageTypes", "Shop.Placed;Shop.Event;Shop.IEvent");
     const wb_operation placed = operation_to(WB_OPERATION_PUBLISH, "Shop.Placed", &types);
     const wb_endpoint_info endpoint = { .struct_size = sizeof endpoint };
     static wb_amqp_more more;

@@ -95,7 +95,7 @@ static int add_effect(const script *s)
 
 static void add_header(script *s, const char *name, const char *value)
 {
-    s->headers[s->next.header_count++] = (wb_header){ name, value, 0, 0 };
+    s->headers[s->next.header_count++] = (wb_header)WB_HEADER(name, value);
     s->next.headers = s->headers;
 }
 
@@ -222,8 +222,10 @@ static int do_prepare(script *s, const char *verb, char *rest)
         s->next.deliver_at = atol(first) * WB_SECONDS;
     else if (strcmp(verb, "expires") == 0)
         s->next.time_to_be_received = atol(first) * WB_MILLISECONDS;
-    else
+    else {
         s->next.id = first;
+        s->next.id_size = WB_TEXT;
+    }
     return WB_OK;
 }
 

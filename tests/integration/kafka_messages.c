@@ -10,18 +10,19 @@
 #include <string.h>
 
 #include "tests/integration/kafka-fixture.h"
+#include "tests/support/text_header.h"
 
 /* ---- exact ----------------------------------------------------------------------- */
 
 static void test_headers(void **state)
 {
     static const wb_header headers[] = {
-        { "NServiceBus.EnclosedMessageTypes", "Sales.PlaceOrder", 0, 0 },
-        { "empty", "", 5, 0 },
+        TEXT_HEADER("NServiceBus.EnclosedMessageTypes", "Sales.PlaceOrder"),
+        { "empty", "not meant", 5, 0 },
         { "nul", "a\0b", 3, 3 },
         { "twice", "1", 5, 1 },
         { "twice", "2", 5, 1 },
-        { "\xf0\x9f\x9a\x9a \xc3\xa9", "\xf0\x9f\x93\xa6 \xc3\xbc", 0, 0 },
+        TEXT_HEADER("\xf0\x9f\x9a\x9a \xc3\xa9", "\xf0\x9f\x93\xa6 \xc3\xbc"),
     };
     enum { COUNT = sizeof headers / sizeof headers[0] };
     fixture f;
@@ -39,11 +40,12 @@ static void test_headers(void **state)
     assert_string_equal(message->id, "id-1");
     assert_int_equal(message->header_count, COUNT + 1);
     for (size_t i = 0; i < COUNT; i++) {
-        size_t size = headers[i].value_size ? headers[i].value_size : strlen(headers[i].value);
+        const size_t size = headers[i].value_size;
         assert_string_equal(message->headers[i].name, headers[i].name);
         assert_int_equal(message->headers[i].name_size, strlen(headers[i].name));
         assert_int_equal(message->headers[i].value_size, size);
-        assert_memory_equal(message->headers[i].value, headers[i].value, size + 1);
+        assert_memory_equal(message->headers[i].value, headers[i].value, size);
+        assert_int_equal(message->headers[i].value[size], '\0');
     }
     assert_string_equal(message->headers[COUNT].name, "NServiceBus.MessageId");
     assert_int_equal(message->key_size, 3);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "tests/integration/kafka-fixture.h"
+#include "tests/support/text_header.h"
 
 #define COUNT 5
 #define POISON 2 /* its place in the window */
@@ -188,10 +189,10 @@ static void try_headers(int mode)
         { { "\0", "v", 1, 1 }, WB_CAUSE_OTHER },
         { { "", "v", 0, 1 }, -1 },
         { { NULL, "v", 0, 1 }, -1 },
-        { { "name", NULL, 0, 0 }, -1 },
-        { { "\xff\xfe\xc0", "\xff\xfe\xc0\x80", 0, 0 }, -1 },
-        { { "\r\n\x01", "\x01\x02\r\n", 0, 0 }, -1 },
-        { { "NServiceBus.MessageId", "not mine", 0, 0 }, -1 },
+        { { "name", NULL, 4, 0 }, -1 },
+        { TEXT_HEADER("\xff\xfe\xc0", "\xff\xfe\xc0\x80"), -1 },
+        { TEXT_HEADER("\r\n\x01", "\x01\x02\r\n"), -1 },
+        { TEXT_HEADER("NServiceBus.MessageId", "not mine"), -1 },
     };
     static wb_header many[100000];
     fixture f;
@@ -229,7 +230,7 @@ static void test_headers_in_transactions(void **state)
 /* Bytes that are no UTF-8 arrive as they are. */
 static void test_bytes(void **state)
 {
-    static const wb_header header = { "\xff\xfe", "\xc0\x80\xff", 0, 0 };
+    static const wb_header header = TEXT_HEADER("\xff\xfe", "\xc0\x80\xff");
     const wb_incoming *message;
     fixture f;
     (void)state;

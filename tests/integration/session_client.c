@@ -84,7 +84,7 @@ static wb_session **place_of(const char *name)
 static void open_one(char **word, int count)
 {
     wb_reason reason = { 0 };
-    wb_session_options options = { .id = count > 2 ? word[2] : NULL };
+    const wb_session_options options = { .id = count > 2 ? word[2] : NULL, .id_size = count > 2 ? WB_TEXT : 0 };
     answer(wb_session_open(endpoint, &options, sizeof options, place_of(word[1]), &reason), &reason);
 }
 
@@ -136,7 +136,8 @@ static int run_session(const load *l, int number, wb_reason *reason)
     wb_session *session;
     (void)snprintf(id, sizeof id, "%s%d", l->prefix, number);
     (void)snprintf(statement, sizeof statement, "insert into effects values ('%s', 1, 0)", id);
-    int r = wb_session_open(endpoint, &(wb_session_options){ .id = id }, sizeof(wb_session_options), &session, reason);
+    const wb_session_options options = { .id = id, .id_size = WB_TEXT };
+    int r = wb_session_open(endpoint, &options, sizeof options, &session, reason);
     if (r != WB_OK)
         return r;
     if (script_sql(wb_session_context(session), statement) == WB_OK)

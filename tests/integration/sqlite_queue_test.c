@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "tests/integration/sqlite_support.h"
+#include "tests/support/text_header.h"
 
 #define BOTH (WB_SESSION_RECEIVE | WB_SESSION_SEND)
 
@@ -138,11 +139,11 @@ static void headers_are_exact(void **state)
     static const char binary[] = "\xc3\xa9\0\n\"=";
     for (size_t i = 0; i < COUNT; i++) {
         (void)snprintf(names[i], sizeof names[i], "Header.%zu", COUNT - i);
-        headers[i] = (wb_header){ names[i], binary, 0, sizeof binary - 1 };
+        headers[i] = (wb_header){ names[i], binary, strlen(names[i]), sizeof binary - 1 };
     }
-    headers[7] = (wb_header){ "", "", 0, 0 };
-    headers[8] = (wb_header){ "Same", "until the NUL byte", 0, 0 };
-    headers[9] = (wb_header){ "Same", "twice", 0, 0 };
+    headers[7] = (wb_header){ "", "nothing of it is meant", 0, 0 };
+    headers[8] = (wb_header)TEXT_HEADER("Same", "another");
+    headers[9] = (wb_header)TEXT_HEADER("Same", "twice");
     wb_operation operation = test_send("orders", "h", 1, NULL, 0);
     operation.headers = headers;
     operation.header_count = COUNT;
@@ -152,11 +153,12 @@ static void headers_are_exact(void **state)
     assert_int_equal(message->header_count, COUNT);
     assert_null(message->problem);
     for (size_t i = 0; i < COUNT; i++) {
-        size_t size = i >= 7 && i <= 9 ? strlen(headers[i].value) : sizeof binary - 1;
+        const size_t size = headers[i].value_size;
         assert_string_equal(message->headers[i].name, headers[i].name);
         assert_int_equal(message->headers[i].name_size, strlen(headers[i].name));
         assert_int_equal(message->headers[i].value_size, size);
-        assert_memory_equal(message->headers[i].value, headers[i].value, size + 1);
+        assert_memory_equal(message->headers[i].value, headers[i].value, size);
+        assert_int_equal(message->headers[i].value[size], '\0');
     }
     with->orders.transport_ops->close(session);
 }

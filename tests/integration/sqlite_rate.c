@@ -16,6 +16,7 @@
 #include <sys/resource.h>
 
 #include "tests/integration/sqlite_support.h"
+#include "tests/support/text_header.h"
 
 #define BODY_SIZE 1024
 #define BATCH_MAX 1000
@@ -31,12 +32,12 @@ typedef struct setting {
 } setting;
 
 static const wb_header headers[] = {
-    { "NServiceBus.MessageId", "5f1c9b62-7b1c-4a71-9d5c-3b0a1f0d9d11", 0, 0 },
-    { "NServiceBus.EnclosedMessageTypes", "Sales.OrderPlaced", 0, 0 },
-    { "NServiceBus.ContentType", "application/json", 0, 0 },
-    { "NServiceBus.CorrelationId", "5f1c9b62-7b1c-4a71-9d5c-3b0a1f0d9d11", 0, 0 },
-    { "NServiceBus.TimeSent", "2026-01-01 12:00:00:000000 Z", 0, 0 },
-    { "NServiceBus.OriginatingEndpoint", "orders", 0, 0 },
+    TEXT_HEADER("NServiceBus.MessageId", "5f1c9b62-7b1c-4a71-9d5c-3b0a1f0d9d11"),
+    TEXT_HEADER("NServiceBus.EnclosedMessageTypes", "Sales.OrderPlaced"),
+    TEXT_HEADER("NServiceBus.ContentType", "application/json"),
+    TEXT_HEADER("NServiceBus.CorrelationId", "5f1c9b62-7b1c-4a71-9d5c-3b0a1f0d9d11"),
+    TEXT_HEADER("NServiceBus.TimeSent", "2026-01-01 12:00:00:000000 Z"),
+    TEXT_HEADER("NServiceBus.OriginatingEndpoint", "orders"),
 };
 #define HEADER_COUNT (sizeof headers / sizeof headers[0])
 

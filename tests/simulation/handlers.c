@@ -36,7 +36,7 @@ static int ask(call *c, int kind, sim_label label, const char *destination, unsi
     char body[48], run[16];
     int size = snprintf(body, sizeof body, "%u/%d/%u", c->m->twin, (int)label, ordinal);
     (void)snprintf(run, sizeof run, "%zu", c->run->serial);
-    wb_header header = { .name = "Sim.Run", .value = run };
+    const wb_header header = WB_HEADER("Sim.Run", run);
     wb_outgoing outgoing = {
         .type = SIM_TYPE_SENT,
         .destination = kind == WB_KIND_SEND ? destination : NULL,
@@ -97,7 +97,7 @@ static int ask_delayed(call *c, sim_label label, const char *destination)
     int size = snprintf(body, sizeof body, "%u/%d/0", c->m->twin, (int)label);
     (void)snprintf(run, sizeof run, "%zu", c->run->serial);
     (void)snprintf(due, sizeof due, "%lld", (long long)(sim_database_wall() + delay));
-    const wb_header headers[] = { { .name = "Sim.Run", .value = run }, { .name = SIM_HEADER_DUE, .value = due } };
+    const wb_header headers[] = { WB_HEADER("Sim.Run", run), WB_HEADER(SIM_HEADER_DUE, due) };
     int r = wb_send(c->ctx, &(wb_outgoing){ .type = SIM_TYPE_SENT, .destination = destination, .body = body,
                                             .body_size = (size_t)size, .headers = headers, .header_count = 2,
                                             .delay = delay, .cause = c->message });

@@ -94,7 +94,8 @@ static int is_over(const wb_error *error)
 
 static int open_session(sim_programs *p, sim_message *m, wb_session **ret_session, wb_error *error)
 {
-    const wb_session_options options = { .id = sim_session_has_key(m) ? m->id : NULL, .id_size = m->id_size,
+    const int has_key = sim_session_has_key(m);
+    const wb_session_options options = { .id = has_key ? m->id : NULL, .id_size = has_key ? m->id_size : 0,
                                          .patience = 10 * WB_SECOND };
     int r = wb_sessions_open(p->sessions, &options, ret_session, error);
     if (r == WB_OK && !options.id)

@@ -24,7 +24,7 @@
 #include "core/recover/retry_copy.h"
 
 static wb_handler_entry entries[2];
-static const wb_handler_set handlers = { entries, 2, NULL };
+static const wb_handler_set handlers = { .entries = entries, .count = 2 };
 static wb_pipeline pipeline;
 static wb_worker worker;
 static wb_incoming incoming[2];
@@ -58,8 +58,8 @@ static int set_up(void **state)
                               .batch_max = 8, .batch_time = WB_SECOND, .transport_ops = &ops,
                               .audit_queue = "audit", .recoverability = { .immediate_retries = 5, .error_queue = "error" } };
     pipeline.origin = wb_origin_make("e", 1, 1024);
-    entries[0] = (wb_handler_entry){ "One", discards, NULL, "test" };
-    entries[1] = (wb_handler_entry){ "Two", succeeds, NULL, "test" };
+    entries[0] = (wb_handler_entry){ .type = "One", .one = discards, .module = "test" };
+    entries[1] = (wb_handler_entry){ .type = "Two", .one = succeeds, .module = "test" };
     wb_pipeline_init(&pipeline);
     wb_worker_init(&worker, &pipeline, 0);
     worker.take = 8;
@@ -230,14 +230,6 @@ static void test_moved_to_no_name(void **state)
                             "it is odd (it was to go to a queue whose name is no text of 1 to 255 bytes)");
         wb_batch_drop_all(&worker);
     }
-}
-
-static int remember_failure(wb_context *ctx, int result, const char *reason)
-{
-    (void)ctx;
-    assert_string_equal(reason, "why");
-    calls++;
-    return result;
 }
 
 /* What is different for a type: how often it is tried, and where it goes. */
@@ -549,18 +541,6 @@ static void test_store_is_lost_in_none(void **state)
     worker.storage = worker.outlet.storage = NULL;
 }
 
-/* A host that is older than these functions. */
-static void test_an_older_host(void **state)
-{
-    const wb_handler_api api = { .struct_size = offsetof(wb_handler_api, give_up), .failure = remember_failure };
-    wb_context context = { &api };
-    (void)state;
-    assert_int_equal(wb_discard(&context, "why"), WB_UNRECOVERABLE);
-    assert_int_equal(wb_move_to(&context, "review", "why"), WB_UNRECOVERABLE);
-    assert_int_equal(wb_retry_after(&context, WB_SECONDS, "why"), WB_RETRY);
-    assert_int_equal(calls, 3);
-}
-
 int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
@@ -568,7 +548,6 @@ int main(void)
         TEST(test_discarded),     TEST(test_discarded_behind_others), TEST(test_what_is_said_last),
         TEST(test_discarded_is_no_failure_in_a_row),
         TEST(test_moved),         TEST(test_moved_to_no_name),        TEST(test_policy_of_a_type),
-        TEST(test_an_older_host),
         TEST(test_retried_after),
         TEST(test_retried_by_the_clock_of_the_store),
         TEST(test_faults_that_are_forgiven),

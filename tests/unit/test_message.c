@@ -255,7 +255,7 @@ static void test_outgoing_headers(void **state)
     wb_error error;
     wb_header incoming[] = { { WB_HEADER_CONVERSATION_ID, "talk", 26, 4 },
                              { WB_HEADER_REPLY_TO, "client", strlen(WB_HEADER_REPLY_TO), 6 } };
-    wb_header own[] = { { "Ünïcode", "värde", 0, 0 }, { WB_HEADER_CONTENT_TYPE, "text/plain", 0, 0 } };
+    wb_header own[] = { WB_HEADER("Ünïcode", "värde"), WB_HEADER(WB_HEADER_CONTENT_TYPE, "text/plain") };
     incoming[0].name_size = strlen(WB_HEADER_CONVERSATION_ID);
     wb_message cause = make_cause(incoming, 2);
     wb_outgoing outgoing = { .type = "Sales.OrderPlaced", .body = "x", .body_size = 1, .headers = own,
@@ -344,7 +344,7 @@ static void test_bases(void **state)
 static void test_traces(void **state)
 {
     static char much[30 * 1024 + 1];
-    wb_header own[] = { { "tracestate", "mine", 0, 0 }, { "A", much, 0, 0 }, { "B", much, 0, 0 } };
+    wb_header own[] = { WB_HEADER("tracestate", "mine"), WB_HEADER("A", much), WB_HEADER("B", much) };
     wb_message cause = make_cause(asked_by_saga, ASKED_COUNT);
     wb_outgoing outgoing = { .type = "Shop.Answer", .headers = own, .header_count = 1 };
     wb_operation_list list = { 0 };
@@ -411,14 +411,14 @@ static void expect_key(wb_outgoing outgoing, const char *key)
 
 static void test_outgoing_key(void **state)
 {
-    wb_header header = { "Waybill.Key", "h", 0, 0 }, empty = { "Waybill.Key", "", 0, 0 };
+    wb_header header = WB_HEADER("Waybill.Key", "h"), empty = WB_HEADER("Waybill.Key", "");
     (void)state;
     expect_key((wb_outgoing){ 0 }, "");
-    expect_key((wb_outgoing){ .key = "k" }, "k");
+    expect_key((wb_outgoing){ .key = WB_STR("k") }, "k");
     expect_key((wb_outgoing){ .key = "kept-short", .key_size = 4 }, "kept");
     expect_key((wb_outgoing){ .headers = &header, .header_count = 1 }, "h");
     expect_key((wb_outgoing){ .headers = &empty, .header_count = 1 }, "");
-    expect_key((wb_outgoing){ .key = "k", .headers = &header, .header_count = 1 }, "k");
+    expect_key((wb_outgoing){ .key = "k", .key_size = WB_TEXT, .headers = &header, .header_count = 1 }, "k");
 }
 
 static void expect_refused(int kind, wb_outgoing outgoing, const char *reason)
@@ -438,7 +438,7 @@ static void expect_refused(int kind, wb_outgoing outgoing, const char *reason)
 static void test_outgoing_refused(void **state)
 {
     char id[300];
-    wb_header nameless = { "", "x", 0, 0 };
+    wb_header nameless = WB_HEADER("", "x");
     (void)state;
     memset(id, 'i', sizeof id);
     id[299] = '\0';
@@ -446,11 +446,12 @@ static void test_outgoing_refused(void **state)
     expect_refused(WB_KIND_SEND, (wb_outgoing){ .type = "T" }, "no destination");
     expect_refused(WB_KIND_PUBLISH, (wb_outgoing){ .type = "T", .destination = "q" }, "no destination");
     expect_refused(WB_KIND_REPLY, (wb_outgoing){ .type = "T" }, "no reply address");
-    expect_refused(WB_KIND_PUBLISH, (wb_outgoing){ .type = "T", .body_size = 1 }, "no body");
+    expect_refused(WB_KIND_PUBLISH, (wb_outgoing){ .type = "T", .body_size = 1 }, "body has a size and is NULL");
     expect_refused(WB_KIND_PUBLISH, (wb_outgoing){ .type = "T", .body = id, .body_size = 1001 }, "body_max");
-    expect_refused(WB_KIND_PUBLISH, (wb_outgoing){ .type = "T", .id = id }, "255 bytes");
+    expect_refused(WB_KIND_PUBLISH, (wb_outgoing){ .type = "T", .body = id, .body_size = SIZE_MAX - 1 }, "body_max");
+    expect_refused(WB_KIND_PUBLISH, (wb_outgoing){ .type = "T", .id = id, .id_size = WB_TEXT }, "255 bytes");
     expect_refused(WB_KIND_PUBLISH, (wb_outgoing){ .type = "T", .headers = &nameless, .header_count = 1 },
-                   "no name");
+                   "an outgoing header's name is empty");
     expect_refused(WB_KIND_PUBLISH, (wb_outgoing){ .type = "T", .headers = &nameless, .header_count = 257 },
                    "256 headers");
     expect_refused(WB_KIND_SEND, (wb_outgoing){ .type = "T", .destination = "a\nb" }, "no text");
@@ -466,12 +467,102 @@ static void test_outgoing_headers_at_their_limit(void **state)
     expect_key((wb_outgoing){ .type = "T", .headers = headers, .header_count = WB_OUTGOING_HEADERS_MAX }, "");
 }
 
+/* ---- sizes, flags, and what a later version may ask for ---- */
+
+static wb_operation *add_well(wb_outgoing outgoing, wb_arena *arena)
+{
+    wb_operation_list list = { 0 };
+    wb_error error = { 0 };
+    outgoing.type = "T";
+    if (wb_outgoing_add(&origin, WB_KIND_PUBLISH, &outgoing, sizeof outgoing, NULL, 0, arena, &list, &error) != WB_OK)
+        fail_msg("%s", error.text);
+    return &list.first->operation;
+}
+
+/* What lies behind an empty view is nobody's business. */
+static void test_sizes_are_meant(void **state)
+{
+    static const char secret[] = "secret";
+    const wb_header headers[] = { { "A", secret, 1, 0 }, { "Bsecret", secret, 1, 3 }, WB_HEADER("C", secret) };
+    wb_arena arena;
+    (void)state;
+    wb_arena_init(&arena, 4096);
+    wb_operation *operation = add_well((wb_outgoing){ .body = secret, .id = "i\0x", .id_size = 3, .key = secret,
+                                                      .key_size = WB_TEXT, .headers = headers, .header_count = 3 }, &arena);
+    assert_int_equal(operation->body_size, 0);
+    assert_memory_equal(operation->id, "i\0x", 3);
+    assert_int_equal(operation->id_size, 3);
+    assert_int_equal(operation->key_size, 6);
+    assert_int_equal(header_of(operation, "A")->value_size, 0);
+    assert_string_equal(header_of(operation, "A")->value, "");
+    assert_string_equal(header_of(operation, "B")->value, "sec");
+    assert_string_equal(header_of(operation, "C")->value, secret);
+    operation = add_well((wb_outgoing){ .id = WB_STR("id"), .body = WB_STR("a\0b") }, &arena);
+    assert_int_equal(operation->id_size, 2);
+    assert_int_equal(operation->body_size, 3);
+    assert_memory_equal(operation->body, "a\0b", 3);
+    assert_int_equal(add_well((wb_outgoing){ .body = secret, .body_size = WB_TEXT }, &arena)->body_size, 6);
+    wb_arena_free(&arena);
+}
+
+static void expect_header_refused(wb_header header, const char *reason)
+{
+    expect_refused(WB_KIND_PUBLISH, (wb_outgoing){ .type = "T", .headers = &header, .header_count = 1 }, reason);
+}
+
+static void test_sizes_refused(void **state)
+{
+    (void)state;
+    expect_refused(WB_KIND_PUBLISH, (wb_outgoing){ .type = "T", .id = "id" }, "message's id is empty: its size is 0 (WB_TEXT ");
+    expect_refused(WB_KIND_PUBLISH, (wb_outgoing){ .type = "T", .id = "", .id_size = WB_TEXT }, "message's id is empty");
+    expect_refused(WB_KIND_PUBLISH, (wb_outgoing){ .type = "T", .key = "k" }, "message's key is empty: its size is 0 (WB_TEXT ");
+    expect_refused(WB_KIND_PUBLISH, (wb_outgoing){ .type = "T", .id_size = 2 }, "message's id has a size and is NULL");
+    expect_refused(WB_KIND_PUBLISH, (wb_outgoing){ .type = "T", .key_size = WB_TEXT }, "message's key has a size and is NULL");
+    expect_refused(WB_KIND_PUBLISH, (wb_outgoing){ .type = "T", .body_size = WB_TEXT }, "message's body has a size and is NULL");
+    expect_refused(WB_KIND_PUBLISH, (wb_outgoing){ .type = "T", .header_count = 1 }, "number of headers, and they are NULL");
+    expect_header_refused((wb_header){ "A", "v", 0, 1 }, "header's name is empty: its size is 0 (WB_TEXT ");
+    expect_header_refused((wb_header){ NULL, "v", 0, 1 }, "no name or no value");
+    expect_header_refused((wb_header){ NULL, "v", 1, 1 }, "header's name has a size and is NULL");
+    expect_header_refused((wb_header){ "A", NULL, 1, 0 }, "no name or no value");
+    expect_header_refused((wb_header){ "A", NULL, 1, WB_TEXT }, "header's value has a size and is NULL");
+}
+
+static void test_flags_refused(void **state)
+{
+    (void)state;
+    expect_refused(WB_KIND_PUBLISH, (wb_outgoing){ .type = "T", .flags = 12u | WB_IMMEDIATE }, "flags 0xc that this version");
+    expect_refused(WB_KIND_PUBLISH, (wb_outgoing){ .type = "T", .flags = 1u << 31 }, "WB_IMMEDIATE and WB_NON_PERSISTENT");
+    expect_refused(WB_KIND_PUBLISH, (wb_outgoing){ .type = "T", .reserved = 1 }, "field reserved is not 0");
+}
+
+/* One that was built against a later header has more fields: what it sets there is not passed over. */
+static void test_later_modules(void **state)
+{
+    struct {
+        wb_outgoing outgoing;
+        int64_t later;
+    } more = { .outgoing = { .type = "T" } };
+    wb_operation_list list = { 0 };
+    wb_error error = { 0 };
+    wb_arena arena;
+    (void)state;
+    wb_arena_init(&arena, 4096);
+    assert_int_equal(wb_outgoing_add(&origin, WB_KIND_PUBLISH, &more.outgoing, sizeof more, NULL, 0, &arena, &list, &error),
+                     WB_OK);
+    more.later = 1;
+    assert_int_equal(wb_outgoing_add(&origin, WB_KIND_PUBLISH, &more.outgoing, sizeof more, NULL, 0, &arena, &list, &error),
+                     WB_REJECT);
+    assert_non_null(strstr(error.text, "was built for a later one"));
+    assert_int_equal(list.count, 1);
+    wb_arena_free(&arena);
+}
+
 /* Each header is within its limit, and they are not in all: with the platform's own a broker's limit
  * of 64 KiB would be near. */
 static void test_outgoing_headers_in_all(void **state)
 {
     static char value[20 * 1024 + 1];
-    wb_header headers[3] = { { "a", value, 0, 0 }, { "b", value, 0, 0 }, { "c", value, 0, 0 } };
+    wb_header headers[3] = { WB_HEADER("a", value), WB_HEADER("b", value), WB_HEADER("c", value) };
     wb_outgoing outgoing = { .type = "T", .headers = headers, .header_count = 3 };
     (void)state;
     memset(value, 'v', sizeof value - 1);
@@ -866,6 +957,10 @@ int main(void)
         cmocka_unit_test(test_outgoing_key),
         cmocka_unit_test(test_outgoing_refused),
         cmocka_unit_test(test_outgoing_headers_at_their_limit),
+        cmocka_unit_test(test_sizes_are_meant),
+        cmocka_unit_test(test_sizes_refused),
+        cmocka_unit_test(test_flags_refused),
+        cmocka_unit_test(test_later_modules),
         cmocka_unit_test(test_outgoing_headers_in_all),
         cmocka_unit_test(test_operations_round_trip),
         cmocka_unit_test(test_what_remains_of_operations),

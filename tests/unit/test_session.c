@@ -257,7 +257,8 @@ static void stop(void)
 static wb_session *open_session(const char *id)
 {
     wb_session *session = NULL;
-    assert_int_equal(wb_sessions_open(sessions, &(wb_session_options){ .id = id }, &session, &error), WB_OK);
+    const wb_session_options options = { .id = id, .id_size = id ? WB_TEXT : 0 };
+    assert_int_equal(wb_sessions_open(sessions, &options, &session, &error), WB_OK);
     return session;
 }
 
@@ -639,7 +640,12 @@ static void test_ids(void **state)
     (void)state;
     start(0, 1);
     memset(longest, 'x', sizeof longest);
-    assert_int_equal(wb_sessions_open(sessions, &(wb_session_options){ .id = "" }, &session, &error), WB_REJECT);
+    assert_int_equal(wb_sessions_open(sessions, &(wb_session_options){ .id = "k" }, &session, &error), WB_REJECT);
+    assert_non_null(strstr(error.text, "a session's id is empty: its size is 0 (WB_TEXT"));
+    assert_int_equal(wb_sessions_open(sessions, &(wb_session_options){ .id = "", .id_size = WB_TEXT }, &session, &error),
+                     WB_REJECT);
+    assert_int_equal(wb_sessions_open(sessions, &(wb_session_options){ .id_size = WB_TEXT }, &session, &error), WB_REJECT);
+    assert_non_null(strstr(error.text, "a session's id has a size and is NULL"));
     assert_int_equal(wb_sessions_open(sessions, &(wb_session_options){ .id = longest, .id_size = 256 }, &session, &error),
                      WB_REJECT);
     assert_int_equal(wb_sessions_open(sessions, &(wb_session_options){ .id = longest, .id_size = 255 }, &session, &error),

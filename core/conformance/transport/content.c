@@ -64,9 +64,9 @@ static void not_persistent(wb_kit *kit)
 /* Without WB_CAP_HEADER_ORDER any of a name's values will do. */
 static void headers_in_order(wb_kit *kit)
 {
-    static const wb_header headers[] = { { "b", "1", 0, 0 }, { "a", "2", 0, 0 },
-                                         { "B", "3", 0, 0 }, { "a", "4", 0, 0 },
-                                         { "a", "2", 0, 0 }, { "0", "5", 0, 0 } };
+    static const wb_header headers[] = { WB_TK_HEADER("b", "1"), WB_TK_HEADER("a", "2"),
+                                         WB_TK_HEADER("B", "3"), WB_TK_HEADER("a", "4"),
+                                         WB_TK_HEADER("a", "2"), WB_TK_HEADER("0", "5") };
     with_headers(kit, headers, sizeof headers / sizeof *headers);
 }
 
@@ -75,13 +75,13 @@ static void headers_of_any_value(wb_kit *kit)
     static char large[32768];
     memset(large, 'x', sizeof large - 1);
     const wb_header headers[] = {
-        { "empty", "", 0, 0 },
-        { "spaces", "  a\tb  ", 0, 0 },
-        { "lines", "a\r\nb: c\n", 0, 0 },
-        { "quotes", "'; \"drop\" \\ %s $1 {}", 0, 0 },
-        { "sized, not terminated", "onetwo", 0, 3 },
-        { "bytes", "a\0b\xff\x80\x01", 0, 6 },
-        { "large", large, 0, sizeof large - 1 },
+        { "empty", "nothing of it is sent", 5, 0 },
+        WB_TK_HEADER("spaces", "  a\tb  "),
+        WB_TK_HEADER("lines", "a\r\nb: c\n"),
+        WB_TK_HEADER("quotes", "'; \"drop\" \\ %s $1 {}"),
+        { "sized, not terminated", "onetwo", 21, 3 },
+        { "bytes", "a\0b\xff\x80\x01", 5, 6 },
+        { "large", large, 5, sizeof large - 1 },
     };
     with_headers(kit, headers, sizeof headers / sizeof *headers);
 }
@@ -89,10 +89,10 @@ static void headers_of_any_value(wb_kit *kit)
 static void headers_beyond_ascii(wb_kit *kit)
 {
     static const wb_header headers[] = {
-        { "gr\xc3\xb6\xc3\x9f" "e", "\xc3\xa4\xc3\xb6\xc3\xbc \xe2\x82\xac", 0, 0 },
-        { "\xe6\xbc\xa2\xe5\xad\x97", "\xe0\xae\xa4\xe0\xae\xae\xe0\xae\xbf\xe0\xae\xb4\xe0\xaf\x8d", 0, 0 },
-        { "smile-\xf0\x9f\x98\x80", "\xf0\x9f\x91\xa9\xe2\x80\x8d\xf0\x9f\x92\xbb \xf0\x9d\x84\x9e", 0, 0 },
-        { "combining", "e\xcc\x81 is not \xc3\xa9", 0, 0 },
+        WB_TK_HEADER("gr\xc3\xb6\xc3\x9f" "e", "\xc3\xa4\xc3\xb6\xc3\xbc \xe2\x82\xac"),
+        WB_TK_HEADER("\xe6\xbc\xa2\xe5\xad\x97", "\xe0\xae\xa4\xe0\xae\xae\xe0\xae\xbf\xe0\xae\xb4\xe0\xaf\x8d"),
+        WB_TK_HEADER("smile-\xf0\x9f\x98\x80", "\xf0\x9f\x91\xa9\xe2\x80\x8d\xf0\x9f\x92\xbb \xf0\x9d\x84\x9e"),
+        WB_TK_HEADER("combining", "e\xcc\x81 is not \xc3\xa9"),
     };
     with_headers(kit, headers, sizeof headers / sizeof *headers);
 }
@@ -100,16 +100,16 @@ static void headers_beyond_ascii(wb_kit *kit)
 static void headers_of_nservicebus(wb_kit *kit)
 {
     static const wb_header headers[] = {
-        { "NServiceBus.MessageId", "the-id", 0, 0 },
-        { "NServiceBus.CorrelationId", "correlated", 0, 0 },
-        { "NServiceBus.ReplyToAddress", "somebody@somewhere", 0, 0 },
-        { "NServiceBus.EnclosedMessageTypes", "Sales.Placed, Sales;Sales.Any, Sales", 0, 0 },
-        { "NServiceBus.TimeSent", "2026-01-01 12:00:00:000000 Z", 0, 0 },
-        { "Waybill.ContentEncoding", "gzip", 0, 0 },
-        { "Waybill.AppId", "shop", 0, 0 },
-        { "Waybill.Priority", "7", 0, 0 },
-        { "Waybill.Timestamp", "1700000000", 0, 0 },
-        { "traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", 0, 0 },
+        WB_TK_HEADER("NServiceBus.MessageId", "the-id"),
+        WB_TK_HEADER("NServiceBus.CorrelationId", "correlated"),
+        WB_TK_HEADER("NServiceBus.ReplyToAddress", "somebody@somewhere"),
+        WB_TK_HEADER("NServiceBus.EnclosedMessageTypes", "Sales.Placed, Sales;Sales.Any, Sales"),
+        WB_TK_HEADER("NServiceBus.TimeSent", "2026-01-01 12:00:00:000000 Z"),
+        WB_TK_HEADER("Waybill.ContentEncoding", "gzip"),
+        WB_TK_HEADER("Waybill.AppId", "shop"),
+        WB_TK_HEADER("Waybill.Priority", "7"),
+        WB_TK_HEADER("Waybill.Timestamp", "1700000000"),
+        WB_TK_HEADER("traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"),
     };
     with_headers_and_id(kit, headers, sizeof headers / sizeof *headers, "the-id");
 }
@@ -119,8 +119,8 @@ static void headers_almost_numbers(wb_kit *kit)
 {
     static const char *const values[] = { "", "007", "256", "-1", "+1", "1e3", " 1", "99999999999999999999", "0" };
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
-        const wb_header headers[] = { { "Waybill.Priority", values[i], 0, 0 },
-                                      { "Waybill.Timestamp", values[i], 0, 0 } };
+        const wb_header headers[] = { wb_tk_header("Waybill.Priority", values[i]),
+                                      wb_tk_header("Waybill.Timestamp", values[i]) };
         with_headers(kit, headers, 2);
     }
 }
@@ -131,7 +131,7 @@ static void a_hundred_headers(wb_kit *kit)
     wb_header headers[100];
     for (size_t i = 0; i < 100; i++) {
         (void)snprintf(texts[i], sizeof texts[i], "header-%zu", i);
-        headers[i] = (wb_header){ .name = texts[i], .value = texts[i] };
+        headers[i] = wb_tk_header(texts[i], texts[i]);
     }
     with_headers(kit, headers, 100);
 }
@@ -373,8 +373,8 @@ static void redelivered_as_sent(wb_kit *kit)
     wb_tk_session *s = wb_tk_receiver(kit);
     wb_tk_write(kit, &letter, tk->queues[WB_TK_MAIN], "k", 1);
     const wb_header headers[] = { letter.headers[0],       letter.headers[1],
-                                  { "twice", "one", 0, 0 }, { "empty", "", 0, 0 },
-                                  { "twice", "two", 0, 0 }, { "a", "\xf0\x9f\x98\x80", 0, 0 } };
+                                  WB_TK_HEADER("twice", "one"), WB_TK_HEADER("empty", ""),
+                                  WB_TK_HEADER("twice", "two"), WB_TK_HEADER("a", "\xf0\x9f\x98\x80") };
     letter.operation.headers = headers;
     letter.operation.header_count = sizeof headers / sizeof *headers;
     if (!s || !wb_tk_send_letter(s, &letter) || !wb_tk_collect(s, 1))

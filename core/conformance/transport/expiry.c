@@ -30,12 +30,11 @@ static void pack(wb_kit *kit, parcel *p, size_t number, const char *span, const 
     wb_tk_write(kit, &p->letter, wb_tk_of(kit)->queues[WB_TK_OTHER], "k", number);
     memcpy(p->headers, p->letter.headers, sizeof p->letter.headers);
     wb_clock_format_wire(wb_clock_wall(), p->sent);
-    p->headers[operation->header_count++] = (wb_header){ .name = "NServiceBus.TimeSent", .value = p->sent };
+    p->headers[operation->header_count++] = wb_tk_header("NServiceBus.TimeSent", p->sent);
     if (span)
-        p->headers[operation->header_count++] =
-            (wb_header){ .name = "NServiceBus.TimeToBeReceived", .value = span };
+        p->headers[operation->header_count++] = wb_tk_header("NServiceBus.TimeToBeReceived", span);
     if (mark)
-        p->headers[operation->header_count++] = (wb_header){ .name = mark, .value = "1" };
+        p->headers[operation->header_count++] = wb_tk_header(mark, "1");
     operation->headers = p->headers;
 }
 

@@ -118,25 +118,25 @@ static void bad_events(wb_kit *kit)
 
 /* Headers that brokers take for something, and values that are not it. */
 static const wb_header bad_headers[] = {
-    { "", "nameless", 0, 0 },
-    { "\xff\xfe", "no UTF-8", 0, 0 },
-    { "a\0b", "NUL in its name", 3, 0 },
-    { "a\r\nb", "lines in its name", 0, 0 },
-    { "no UTF-8", "\xff\xfe", 0, 0 },
-    { "NServiceBus.ReplyToAddress", "\xff\xfe", 0, 0 },
-    { "NServiceBus.ReplyToAddress", "a\0b", 0, 3 },
-    { "NServiceBus.CorrelationId", "\xff\xfe", 0, 0 },
-    { "NServiceBus.ContentType", "\xff\xfe", 0, 0 },
-    { "NServiceBus.EnclosedMessageTypes", "\xff\xfe", 0, 0 },
-    { "NServiceBus.MessageId", "another", 0, 0 },
-    { "NServiceBus.TimeToBeReceived", "soon", 0, 0 },
-    { "NServiceBus.NonDurableMessage", "perhaps", 0, 0 },
-    { "CC", "copies", 0, 0 },
-    { "BCC", "copies", 0, 0 },
-    { "x-death", "never", 0, 0 },
-    { "x-delivery-count", "many", 0, 0 },
-    { "x-match", "neither", 0, 0 },
-    { "x-delay", "-1", 0, 0 },
+    WB_TK_HEADER("", "nameless"),
+    WB_TK_HEADER("\xff\xfe", "no UTF-8"),
+    WB_TK_HEADER("a\0b", "NUL in its name"),
+    WB_TK_HEADER("a\r\nb", "lines in its name"),
+    WB_TK_HEADER("no UTF-8", "\xff\xfe"),
+    WB_TK_HEADER("NServiceBus.ReplyToAddress", "\xff\xfe"),
+    WB_TK_HEADER("NServiceBus.ReplyToAddress", "a\0b"),
+    WB_TK_HEADER("NServiceBus.CorrelationId", "\xff\xfe"),
+    WB_TK_HEADER("NServiceBus.ContentType", "\xff\xfe"),
+    WB_TK_HEADER("NServiceBus.EnclosedMessageTypes", "\xff\xfe"),
+    WB_TK_HEADER("NServiceBus.MessageId", "another"),
+    WB_TK_HEADER("NServiceBus.TimeToBeReceived", "soon"),
+    WB_TK_HEADER("NServiceBus.NonDurableMessage", "perhaps"),
+    WB_TK_HEADER("CC", "copies"),
+    WB_TK_HEADER("BCC", "copies"),
+    WB_TK_HEADER("x-death", "never"),
+    WB_TK_HEADER("x-delivery-count", "many"),
+    WB_TK_HEADER("x-match", "neither"),
+    WB_TK_HEADER("x-delay", "-1"),
 };
 #define BAD_HEADERS (sizeof bad_headers / sizeof *bad_headers)
 
@@ -174,7 +174,7 @@ static void long_headers(wb_kit *kit)
     memset(text, 'n', sizeof text - 1);
     text[sizeof text - 1] = '\0';
     for (size_t i = 0; s && i < sizeof names / sizeof *names; i++) {
-        const wb_header header = { names[i] ? names[i] : text, names[i] ? text : "value", 0, 0 };
+        const wb_header header = wb_tk_header(names[i] ? names[i] : text, names[i] ? text : "value");
         (void)snprintf(what, sizeof what, "300 bytes in %s", names[i] ? names[i] : "a name");
         if (!send_with_header(s, &header, what))
             return;
@@ -223,7 +223,7 @@ static mixture *mix(wb_kit *kit)
     all->headers[0] = all->letters[1].headers[0];
     for (size_t i = 1; i < HUNDREDS; i++)
         all->headers[i] =
-            (wb_header){ .name = "large", .value = all->bytes, .value_size = 1024 };
+            (wb_header){ .name = "large", .value = all->bytes, .name_size = 5, .value_size = 1024 };
     all->operations[1]->headers = all->headers;
     all->operations[1]->header_count = HUNDREDS;
     all->operations[5]->body = all->bytes;

@@ -108,6 +108,7 @@ static pack *make_pack(wb_kit *kit, size_t number, size_t count, size_t value_si
         (void)snprintf(made->names[i], sizeof made->names[i], "header-%03zu", i);
         made->headers[i + 2] = (wb_header){ .name = made->names[i],
                                             .value = made->value,
+                                            .name_size = strlen(made->names[i]),
                                             .value_size = value_size };
     }
     made->letter.operation.headers = made->headers;

@@ -21,6 +21,11 @@ void wb_tk_mark(const wb_tk *tk, char mark[WB_TK_MARK_SIZE])
     (void)snprintf(mark, WB_TK_MARK_SIZE, "%s.%zu", tk->token, tk->kit.number);
 }
 
+wb_header wb_tk_header(const char *name, const char *value)
+{
+    return (wb_header){ name, value, strlen(name), strlen(value) };
+}
+
 /* With a content type, because a transport may add one. */
 void wb_tk_write(wb_kit *kit, wb_tk_letter *letter, const char *destination, const char *key,
                  size_t number)
@@ -29,9 +34,8 @@ void wb_tk_write(wb_kit *kit, wb_tk_letter *letter, const char *destination, con
     wb_tk_mark(wb_tk_of(kit), letter->mark);
     (void)snprintf(letter->id, sizeof letter->id, "%s.%zu", letter->mark, number);
     (void)snprintf(letter->body, sizeof letter->body, "%zu", number);
-    letter->headers[0] = (wb_header){ .name = MARK_HEADER, .value = letter->mark };
-    letter->headers[1] =
-        (wb_header){ .name = "NServiceBus.ContentType", .value = "text/plain" };
+    letter->headers[0] = wb_tk_header(MARK_HEADER, letter->mark);
+    letter->headers[1] = wb_tk_header("NServiceBus.ContentType", "text/plain");
     letter->operation = (wb_operation){ .struct_size = sizeof letter->operation,
                                         .kind = WB_OPERATION_SEND,
                                         .flags = WB_OPERATION_MANDATORY,

@@ -78,6 +78,7 @@ static void write_bad(wb_kit *kit, wb_tk_letter *letter, bad_ones *all, int whic
         for (size_t i = 1; i < HEADERS; i++)
             all->headers[i] = (wb_header){ .name = "large",
                                            .value = (const char *)all->bytes,
+                                           .name_size = 5,
                                            .value_size = 1024 };
         letter->operation.headers = all->headers;
         letter->operation.header_count = HEADERS;

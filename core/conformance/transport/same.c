@@ -5,12 +5,6 @@
 
 #include <string.h>
 
-/* Outgoing: a size of 0 means up to the NUL byte. */
-static size_t size_of(const char *text, size_t size)
-{
-    return size || !text ? size : strlen(text);
-}
-
 int wb_tk_expect_bytes(wb_kit *kit, const char *what, const void *got, size_t got_size,
                        const void *sent, size_t sent_size)
 {
@@ -23,7 +17,7 @@ int wb_tk_expect_bytes(wb_kit *kit, const char *what, const void *got, size_t go
 void wb_tk_expect_string(wb_kit *kit, const char *what, const char *got, size_t got_size,
                          const char *sent, size_t sent_size)
 {
-    if (wb_tk_expect_bytes(kit, what, got, got_size, sent, size_of(sent, sent_size)) && got)
+    if (wb_tk_expect_bytes(kit, what, got, got_size, sent, sent_size) && got)
         wb_kit_check(kit, got[got_size] == '\0', "%s is not followed by a NUL byte", what);
 }
 
@@ -42,9 +36,8 @@ int wb_tk_stands_for_a_property(const wb_header *header, const wb_operation *sen
 
 int wb_tk_is_same_header(const wb_header *a, const wb_header *b)
 {
-    size_t size = size_of(a->value, a->value_size);
-    return strcmp(a->name, b->name) == 0 && size == size_of(b->value, b->value_size) &&
-           memcmp(a->value, b->value, size) == 0;
+    return strcmp(a->name, b->name) == 0 && a->value_size == b->value_size &&
+           memcmp(a->value, b->value, a->value_size) == 0;
 }
 
 static void expect_headers_in_order(wb_kit *kit, const wb_incoming *got, const wb_operation *sent)

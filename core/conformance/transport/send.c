@@ -235,7 +235,7 @@ static void bases(wb_kit *kit)
     for (size_t i = 0; i < COUNT; i++) {
         operations[i] = write_event(kit, &letters[i], i % 2 ? derived : tk->event, i);
         memcpy(headers[i], letters[i].headers, sizeof letters[i].headers);
-        headers[i][2] = (wb_header){ .name = "NServiceBus.EnclosedMessageTypes", .value = i % 2 ? types : tk->event };
+        headers[i][2] = wb_tk_header("NServiceBus.EnclosedMessageTypes", i % 2 ? types : tk->event);
         operations[i]->headers = headers[i];
         operations[i]->header_count = 3;
     }

@@ -161,6 +161,10 @@ typedef struct wb_tk_letter {
 /** "NAME.NUMBER" of the case that runs. */
 void wb_tk_mark(const wb_tk *tk, char mark[WB_TK_MARK_SIZE]);
 
+/** Headers as the host hands them out, with their sizes: of two literals, and of two texts. */
+#define WB_TK_HEADER(name, value) { "" name "", "" value "", sizeof(name) - 1, sizeof(value) - 1 }
+wb_header wb_tk_header(const char *name, const char *value);
+
 /** A message with that number for a queue; the key may be NULL. May be changed before it is
  *  sent, as long as its id or its first header stays. */
 void wb_tk_write(wb_kit *kit, wb_tk_letter *letter, const char *destination, const char *key,

@@ -19,9 +19,7 @@
 
 static amqp_bytes_t bytes_of(const char *data, size_t size)
 {
-    if (!data)
-        return amqp_empty_bytes;
-    return (amqp_bytes_t){ size ? size : strlen(data), (void *)(uintptr_t)data };
+    return data ? (amqp_bytes_t){ size, (void *)(uintptr_t)data } : amqp_empty_bytes;
 }
 
 /* Properties hold 255 bytes; what is longer stands in its header alone. */

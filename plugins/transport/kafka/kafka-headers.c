@@ -14,11 +14,6 @@ int wb_kafka_header_is_id(const char *name, size_t size)
     return size == sizeof MESSAGE_ID - 1 && memcmp(name, MESSAGE_ID, size) == 0;
 }
 
-static size_t size_of(const char *text, size_t size)
-{
-    return size || !text ? size : strlen(text);
-}
-
 static int add(rd_kafka_headers_t *headers, const char *name, size_t name_size, const char *value,
                size_t value_size)
 {
@@ -33,14 +28,12 @@ static int add_all(rd_kafka_headers_t *headers, const wb_operation *operation)
     int ok = 1;
     for (size_t i = 0; i < operation->header_count && ok; i++) {
         const wb_header *header = &operation->headers[i];
-        size_t name_size = size_of(header->name, header->name_size);
-        if (operation->id_size && wb_kafka_header_is_id(header->name, name_size)) {
+        if (operation->id_size && wb_kafka_header_is_id(header->name, header->name_size)) {
             if (!has_id)
-                ok = add(headers, header->name, name_size, operation->id, operation->id_size);
+                ok = add(headers, header->name, header->name_size, operation->id, operation->id_size);
             has_id = 1;
         } else {
-            ok = add(headers, header->name, name_size, header->value,
-                     size_of(header->value, header->value_size));
+            ok = add(headers, header->name, header->name_size, header->value, header->value_size);
         }
     }
     if (ok && !has_id)

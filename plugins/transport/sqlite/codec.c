@@ -10,11 +10,6 @@
 #define HEADER_SIZE_MIN (2 * (U32_SIZE + 1)) /* empty name, empty value */
 #define ENCODED_SIZE_MAX ((size_t)1 << 30)
 
-static size_t string_size(const char *text, size_t size)
-{
-    return size || !text ? size : strlen(text);
-}
-
 static unsigned char *put_u32(unsigned char *at, size_t value)
 {
     for (unsigned i = 0; i < U32_SIZE; i++)
@@ -48,11 +43,9 @@ int wb_sqlite_codec_encode(wb_sqlite_codec_buffer *buffer, const wb_header *head
     size_t size = U32_SIZE;
     for (size_t i = 0; i < count; i++) {
         const wb_header *header = &headers[i];
-        size_t name_size = string_size(header->name, header->name_size);
-        size_t value_size = string_size(header->value, header->value_size);
-        if (name_size > ENCODED_SIZE_MAX || value_size > ENCODED_SIZE_MAX)
+        if (header->name_size > ENCODED_SIZE_MAX || header->value_size > ENCODED_SIZE_MAX)
             return WB_SQLITE_CODEC_TOO_LARGE;
-        size += HEADER_SIZE_MIN + name_size + value_size;
+        size += HEADER_SIZE_MIN + header->name_size + header->value_size;
         if (size > ENCODED_SIZE_MAX)
             return WB_SQLITE_CODEC_TOO_LARGE;
     }
@@ -61,8 +54,8 @@ int wb_sqlite_codec_encode(wb_sqlite_codec_buffer *buffer, const wb_header *head
     unsigned char *at = put_u32(buffer->data, count);
     for (size_t i = 0; i < count; i++) {
         const wb_header *header = &headers[i];
-        at = put_string(at, header->name, string_size(header->name, header->name_size));
-        at = put_string(at, header->value, string_size(header->value, header->value_size));
+        at = put_string(at, header->name, header->name_size);
+        at = put_string(at, header->value, header->value_size);
     }
     buffer->size = size;
     return 0;

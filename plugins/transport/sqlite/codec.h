@@ -18,8 +18,7 @@ typedef struct wb_sqlite_codec_buffer {
     size_t capacity;
 } wb_sqlite_codec_buffer;
 
-/** Encode into `buffer`, replacing what it held. A size of 0 means "up to the NUL
- *  byte". @return 0, WB_SQLITE_CODEC_TOO_LARGE over 1 GiB, or WB_SQLITE_CODEC_NO_MEMORY. */
+/** Encode into `buffer`, replacing what it held. @return 0, WB_SQLITE_CODEC_TOO_LARGE over 1 GiB, or WB_SQLITE_CODEC_NO_MEMORY. */
 int wb_sqlite_codec_encode(wb_sqlite_codec_buffer *buffer, const wb_header *headers, size_t count);
 void wb_sqlite_codec_free(wb_sqlite_codec_buffer *buffer);
 
