@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A handler in C++11. An exception must not leave the handler: it is turned into a
- * result here.
+ * result here. How it greets may stand among the endpoint's settings:
+ *
+ *     settings = { greeting = "good morning"; };
  *
  *     c++ -shared -fPIC $(pkg-config --cflags waybill) reply.cc -o replycc.so
  */
@@ -11,15 +13,23 @@
 
 namespace {
 
-std::string greeting(const wb_message *msg)
+int check(wb_context *ctx)
 {
-    return "hello, " + std::string(static_cast<const char *>(msg->body), msg->body_size);
+    const char *greeting = wb_setting(ctx, "greeting");
+    return greeting && !*greeting ? wb_fail(ctx, WB_FATAL, "the setting \"greeting\" is empty") : WB_OK;
+}
+
+std::string greeting(wb_context *ctx, const wb_message *msg)
+{
+    const char *word = wb_setting(ctx, "greeting");
+    return std::string(word ? word : "hello") + ", " +
+           std::string(static_cast<const char *>(msg->body), msg->body_size);
 }
 
 int greet(wb_context *ctx, const wb_message *msg)
 {
     try {
-        const std::string body = greeting(msg);
+        const std::string body = greeting(ctx, msg);
         wb_outgoing outgoing = wb_outgoing();
         outgoing.type = "Example.Greeting";
         outgoing.content_type = "text/plain";
@@ -33,4 +43,4 @@ int greet(wb_context *ctx, const wb_message *msg)
 
 } // namespace
 
-WB_HANDLERS(WB_HANDLER("Example.Greet", greet))
+WB_MODULE(WB_HOOKS(check, NULL, NULL, NULL, NULL), WB_HANDLER("Example.Greet", greet))

@@ -72,6 +72,8 @@ static int prepare_one(cli_host *host, cli_hosted *one)
         r = wb_endpoint_install(one->endpoint, &error);
     if (r == WB_OK)
         r = wb_endpoint_verify(one->endpoint, &error);
+    if (r == WB_OK)
+        r = wb_endpoint_open_modules(one->endpoint, &error);
     return r == WB_OK ? EX_OK : report(one, &error);
 }
 

@@ -63,7 +63,8 @@ static void print_retries(const wb_endpoint_setup *endpoint)
 static void print_handlers(const wb_handler_set *handlers)
 {
     for (size_t i = 0; i < handlers->count; i++)
-        (void)printf("  %-13s %s%s from %s\n", i ? "" : "handlers", handlers->entries[i].type,
+        (void)printf("  %-13s %s%s%s from %s\n", i ? "" : "handlers", handlers->entries[i].type,
+                     &handlers->entries[i] == handlers->other ? " (all other types, and none)" : "",
                      handlers->entries[i].batch ? " (batches)" : "", handlers->entries[i].module);
 }
 

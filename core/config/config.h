@@ -11,6 +11,8 @@
 #ifndef WB_CONFIG_CONFIG_H
 #define WB_CONFIG_CONFIG_H
 
+#include <waybill/handler.h>
+
 #include "core/base/type_bases.h"
 #include "core/base/type_policy.h"
 #include "core/config/conf_node.h"
@@ -137,6 +139,9 @@ typedef struct wb_endpoint_config {
     const wb_conf_origin *origins[WB_SECTION_COUNT];
     const wb_option_list *handler_list;
     const wb_option_list *commands; /* types of handlers that are not subscribed to; may be NULL */
+    const wb_option_map *setting_map; /* as read; NULL: there is none */
+    const wb_setting_entry *settings; /* the same, for handler modules */
+    size_t setting_count;
 } wb_endpoint_config;
 
 typedef struct wb_config {

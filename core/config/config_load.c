@@ -246,6 +246,17 @@ static void read_handlers(const reading *r)
     r->endpoint->handler_count = count;
 }
 
+static void read_settings(const reading *r)
+{
+    const wb_option_map *map = r->endpoint->setting_map;
+    const size_t count = map ? map->count : 0;
+    wb_setting_entry *settings = wb_arena_alloc(&r->config->arena, (count + 1) * sizeof *settings);
+    for (size_t i = 0; i < count; i++)
+        settings[i] = (wb_setting_entry){ map->names[i], map->values[i] };
+    r->endpoint->settings = settings;
+    r->endpoint->setting_count = count;
+}
+
 static void set_subject(reading *r, size_t index)
 {
     const wb_conf_node *name = wb_conf_child(r->node, "name");
@@ -281,6 +292,7 @@ static void read_endpoint(wb_config *config, wb_problems *problems, const wb_con
         endpoint->concurrency = default_concurrency();
     check_names(&r);
     read_handlers(&r);
+    read_settings(&r);
     wb_config_read_types(&config->arena, problems, r.subject, wb_conf_child(node, "types"),
                          &endpoint->types, &endpoint->type_count);
     endpoint->transport = read_plugin(&r, r.node, "transport", 1);

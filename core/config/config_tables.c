@@ -62,6 +62,13 @@ static const wb_option endpoint_options[] = {
       .summary = "types of handlers whose messages are sent to the queue and never published",
       .help = "Commands and replies. waybill install makes no subscription for them; to all other types "
               "of the handlers the endpoint subscribes. What was subscribed to before is left alone." },
+    { .name = "settings",
+      .type = WB_OPTION_MAP,
+      .offset = offsetof(wb_endpoint_config, setting_map),
+      .since = "1.0",
+      .summary = "what handler modules want to know: { name = \"value\"; ... }",
+      .help = "Texts, which modules read with wb_setting(). Which names there are is theirs to say, in their hooks "
+              "check and open; all modules of the endpoint see all of them. A value may be \"env:NAME\" or \"file:PATH\"." },
     { .name = "concurrency",
       .type = WB_OPTION_INTEGER,
       .offset = offsetof(wb_endpoint_config, concurrency),

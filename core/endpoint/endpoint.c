@@ -91,6 +91,7 @@ static void fill_pipeline(wb_endpoint *e)
     p->origin.bases = config->types;
     p->origin.base_count = config->type_count;
     p->handlers = &setup->handlers;
+    wb_hooks_init(&p->hooks, config, &setup->handlers);
     fill_recoverability(p, setup);
     p->audit_queue = setup->info.audit_queue;
     p->type_policies = config->recoverability.types;
@@ -173,6 +174,7 @@ void wb_endpoint_destroy(wb_endpoint *e)
     if (p->transport)
         p->transport_ops->destroy(p->transport);
     wb_host_end(&e->transport_host);
+    wb_hooks_free(&p->hooks);
     wb_pipeline_free(p);
     free(e->seats);
     free(e);
@@ -356,12 +358,17 @@ static int start_relay(wb_endpoint *e, wb_error *error)
                                     "could not start the relay of what programs write: %s", strerror(code));
 }
 
+int wb_endpoint_open_modules(wb_endpoint *e, wb_error *error)
+{
+    return wb_hooks_open(&e->pipeline.hooks, error);
+}
+
 int wb_endpoint_start(wb_endpoint *e, wb_error *error)
 {
     char workers[12];
-    int r;
-    if (e->setup->plan.send_only)
-        return WB_OK;
+    int r = wb_endpoint_open_modules(e, error);
+    if (e->setup->plan.send_only || r != WB_OK)
+        return r;
     (void)snprintf(workers, sizeof workers, "%u", (unsigned)e->setup->config->concurrency);
     wb_log_event(WB_LOG_INFO, "endpoint starts", { "endpoint", e->pipeline.endpoint },
                  { "transport", e->setup->transport->name },
@@ -483,6 +490,7 @@ int wb_endpoint_join(wb_endpoint *e, wb_error *error)
     e->has_housekeeper = 0;
     wb_poller_stop(&e->poller);
     wb_written_relay_stop(&e->relay);
+    wb_hooks_close(&e->pipeline.hooks);
     if (e->result != WB_OK)
         *error = e->failure;
     return e->result;

@@ -35,6 +35,9 @@ int wb_endpoint_open_dedup_store(wb_endpoint *endpoint, wb_storage_session **ret
  *  a message out often enough for its retries (limits.h). */
 int wb_endpoint_verify(wb_endpoint *endpoint, wb_error *error);
 
+/** Open the endpoint's handler modules (core/plugin/hooks.h), for whoever wants to know that they open before
+ *  others start: wb_endpoint_start() does it, too. wb_endpoint_join() closes them, also when it was never started. */
+int wb_endpoint_open_modules(wb_endpoint *endpoint, wb_error *error);
 /** Start workers and housekeeper. A send-only endpoint has none. After an error some may run:
  *  stop and join. */
 int wb_endpoint_start(wb_endpoint *endpoint, wb_error *error);
@@ -60,7 +63,7 @@ void wb_endpoint_stop(wb_endpoint *endpoint);
 /** Whether nobody is at work: every worker and the housekeeper have ended, or never ran. Then
  *  wb_endpoint_join() waits for nothing. */
 int wb_endpoint_has_ended(const wb_endpoint *endpoint);
-/** Wait for workers and housekeeper. @return WB_OK, or WB_FATAL with the reason for which the
+/** Wait for workers and housekeeper, and close the modules. @return WB_OK, or WB_FATAL with the reason for which the
  *  first of the workers gave up that were not started again. */
 int wb_endpoint_join(wb_endpoint *endpoint, wb_error *error);
 

@@ -4,6 +4,7 @@
 #include "core/endpoint/rehearsal.h"
 
 #include "core/base/host.h"
+#include "core/plugin/hooks.h"
 
 static void report(wb_endpoint_setup *endpoint, const char *kind, const wb_plugin_choice *choice,
                    const wb_error *error, wb_problems *problems)
@@ -41,6 +42,14 @@ static void rehearse_persistence(wb_endpoint_setup *endpoint, const char *group,
         report(endpoint, group, choice, &error, problems);
 }
 
+static void rehearse_modules(wb_endpoint_setup *endpoint, wb_problems *problems)
+{
+    const size_t errors_before = problems->error_count;
+    wb_hooks_check(endpoint->config, &endpoint->handlers, problems);
+    if (problems->error_count != errors_before)
+        endpoint->is_ready = 0;
+}
+
 int wb_setup_rehearse(wb_setup *setup, wb_problems *problems)
 {
     size_t errors_before = problems->error_count;
@@ -55,6 +64,7 @@ int wb_setup_rehearse(wb_setup *setup, wb_problems *problems)
         if (endpoint->store)
             rehearse_persistence(endpoint, "outbox.deduplication.store", endpoint->store, &endpoint->config->outbox.store,
                                  &endpoint->store_info, endpoint->store_config, problems);
+        rehearse_modules(endpoint, problems);
     }
     return problems->error_count == errors_before ? WB_OK : WB_FATAL;
 }

@@ -24,7 +24,7 @@ static int is_command(const wb_option_list *commands, const char *type)
 static int is_handled(const wb_handler_set *handlers, const char *written)
 {
     for (size_t i = 0; i < handlers->count; i++)
-        if (is_type(written, handlers->entries[i].type))
+        if (&handlers->entries[i] != handlers->other && is_type(written, handlers->entries[i].type))
             return 1;
     return 0;
 }
@@ -47,7 +47,7 @@ void wb_subscriptions_make(wb_arena *arena, const wb_endpoint_config *config,
     const char **types = wb_arena_alloc(arena, (handlers->count + 1) * sizeof *types);
     size_t count = 0;
     for (size_t i = 0; i < handlers->count; i++)
-        if (!is_command(config->commands, handlers->types[i]))
+        if (&handlers->entries[i] != handlers->other && !is_command(config->commands, handlers->types[i]))
             types[count++] = handlers->types[i];
     if (problems)
         check(config, handlers, problems);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What an endpoint subscribes to: the types of its handlers, but those that the configuration
- * calls commands.
+ * calls commands. A handler of all other types ("*") has none.
  */
 #ifndef WB_ENDPOINT_SUBSCRIPTIONS_H
 #define WB_ENDPOINT_SUBSCRIPTIONS_H

@@ -266,6 +266,16 @@ static int start_workers(wb_endpoint *endpoint, wb_error *error)
     return r;
 }
 
+/* Code of modules: what is out of memory there is theirs. */
+static int open_modules(wb_endpoint *endpoint, wb_error *error)
+{
+    sigset_t before;
+    wb_thread_block(&before);
+    int r = wb_endpoint_open_modules(endpoint, error);
+    wb_thread_unblock(&before);
+    return r;
+}
+
 static void run_workers(void *argument)
 {
     running *run = argument;
@@ -290,7 +300,8 @@ int wb_endpoint_run(wb_endpoint *endpoint, wb_reason *reason)
         return report(&run.error, wb_error_set(&run.error, WB_FATAL, WB_CAUSE_OTHER, 0,
                                                "the endpoint has run: close it and open it again"),
                       reason);
-    int is_out = wb_memory_try(run_workers, &run) < 0;
+    run.result = open_modules(endpoint, &run.error);
+    int is_out = run.result == WB_OK && wb_memory_try(run_workers, &run) < 0;
     wb_endpoint_stop(endpoint);
     (void)wb_endpoint_join(endpoint, &ignored);
     return is_out ? report_no_memory(reason) : report(&run.error, run.result, reason);

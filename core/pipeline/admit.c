@@ -77,7 +77,7 @@ static const wb_header *find(const wb_item *item, const char *name, size_t size)
 static int find_handlers(const wb_handler_set *handlers, wb_item *item)
 {
     const wb_header *types = FIND(item, WB_HEADER_TYPES);
-    const char *position = types ? types->value : "";
+    const char *position = types && !(handlers->other && wb_bug("other_takes_all")) ? types->value : "";
     char type[WB_TYPE_SIZE];
     size_t size;
     while (wb_type_next(&position, type, &size) && !(item->handler_count && wb_bug("one_handler"))) {
@@ -86,6 +86,16 @@ static int find_handlers(const wb_handler_set *handlers, wb_item *item)
             return 0;
     }
     return 1;
+}
+
+/* What names no type is of none that another handler takes. */
+static void give_other(const wb_handler_set *handlers, wb_item *item)
+{
+    const wb_header *types = FIND(item, WB_HEADER_TYPES);
+    const char *position = types ? types->value : "";
+    char type[WB_TYPE_SIZE];
+    size_t size;
+    wb_item_give_other(item, handlers->other, wb_type_next(&position, type, &size) ? type : "");
 }
 
 /* ---- what has no handler ----------------------------------------------------------- */
@@ -150,6 +160,8 @@ void wb_admit(wb_worker *w, wb_item *item)
                                                     WB_ITEM_HANDLERS_TEXT);
     else if (!item->handler_count && is_control_message(item))
         admit_control_message(w, item);
+    else if (!item->handler_count && w->pipeline->handlers->other)
+        give_other(w->pipeline->handlers, item);
     else if (!item->handler_count)
         refuse_without_handler(item);
 }

@@ -171,6 +171,20 @@ static const char *context_endpoint_name(wb_context *ctx)
     return call_of(ctx)->worker->pipeline->endpoint;
 }
 
+static const wb_setting_entry *context_settings(wb_context *ctx, size_t *ret_count)
+{
+    return wb_hooks_settings(&call_of(ctx)->worker->pipeline->hooks, ret_count);
+}
+
+static void *context_data(wb_context *ctx, int whose)
+{
+    const wb_worker *w = call_of(ctx)->worker;
+    const size_t module_at = wb_item_handler(call_of(ctx)->items[0])->module_at;
+    return whose == WB_DATA_MODULE   ? wb_kept_data(&w->pipeline->hooks.kept, module_at)
+           : whose == WB_DATA_WORKER ? wb_kept_data(&w->kept, module_at)
+                                     : NULL;
+}
+
 static const wb_handler_api handler_api = {
     .struct_size = sizeof(wb_handler_api),
     .outgoing = context_outgoing,
@@ -180,6 +194,8 @@ static const wb_handler_api handler_api = {
     .endpoint_name = context_endpoint_name,
     .give_up = context_give_up,
     .retry_after = context_retry_after,
+    .settings = context_settings,
+    .data = context_data,
 };
 
 static int call_function(handler_call *call, const wb_handler_entry *handler)
@@ -198,7 +214,7 @@ int wb_call_handler(wb_worker *w, wb_item *const *items, size_t count, wb_error 
     handler_call call = { { &handler_api }, w, items, count, error, 0, 0 };
 
     for (size_t i = 0; i < count; i++)
-        items[i]->message.type = handler->type;
+        items[i]->message.type = wb_item_type_for(items[i], handler);
     wb_error_clear(error);
     w->wish.kind = WB_WISH_NOTHING;
     int r = call_function(&call, handler);

@@ -58,11 +58,18 @@ int wb_item_add_handler(wb_item *item, const wb_handler_entry *handler)
     return 1;
 }
 
+void wb_item_give_other(wb_item *item, const wb_handler_entry *other, const char *type)
+{
+    item->handlers[item->handler_count++] = other;
+    item->message.type = item->type = wb_strdup(type);
+}
+
 void wb_item_clear(wb_item *item)
 {
     wb_failure_clear(&item->failure);
     free(item->error_queue);
-    item->error_queue = NULL;
+    free(item->type);
+    item->error_queue = item->type = NULL;
 }
 
 void wb_item_change(wb_item *item, wb_item_state to)

@@ -51,6 +51,8 @@ typedef struct wb_item {
     wb_verdict verdict;              /* changed by wb_item_condemn() alone */
     wb_failure failure;
     char *error_queue; /* where it goes when it failed; malloc'ed; NULL: where its type's do */
+    char *type;        /* the first it names, of one that the handler of all other types gets; malloc'ed; NULL: its
+                        * handlers' types are its own */
     int is_control;    /* a session's control message (session.c), and what it says */
     wb_session_control control;
     int is_discarded;  /* no handler gets it any more: it is recorded and acknowledged */
@@ -89,6 +91,8 @@ typedef struct wb_item {
 void wb_item_init(wb_item *item, const wb_incoming *incoming, const wb_handler_entry *handler);
 /** A further handler; one it has already is not added. @return 0 when there is no place. */
 int wb_item_add_handler(wb_item *item, const wb_handler_entry *handler);
+/** It has none: that of all other types gets it. `type` is the first it names, or "". */
+void wb_item_give_other(wb_item *item, const wb_handler_entry *other, const char *type);
 void wb_item_clear(wb_item *item);
 
 void wb_item_change(wb_item *item, wb_item_state to);
@@ -107,6 +111,12 @@ void wb_item_pause(wb_item *item, int64_t until);
 static inline const wb_handler_entry *wb_item_handler(const wb_item *item)
 {
     return item->handlers_done < item->handler_count ? item->handlers[item->handlers_done] : NULL;
+}
+
+/** What it is to that handler. */
+static inline const char *wb_item_type_for(const wb_item *item, const wb_handler_entry *handler)
+{
+    return item->type ? item->type : handler->type;
 }
 
 /** Whether its handlers are to run. */

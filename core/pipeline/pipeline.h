@@ -17,6 +17,7 @@
 #include "core/pipeline/dependency.h"
 #include "core/pipeline/rate.h"
 #include "core/plugin/handlers.h"
+#include "core/plugin/hooks.h"
 #include "core/recover/parked.h"
 #include "core/recover/recoverability.h"
 #include "core/recover/suspicions.h"
@@ -42,6 +43,7 @@ typedef struct wb_pipeline {
     wb_persistence *apart;
     wb_origin origin;
     const wb_handler_set *handlers;
+    wb_hooks hooks; /* opened and closed by the main thread while no worker runs */
     wb_recoverability recoverability;
     const wb_type_policy *type_policies; /* what is different for some types */
     size_t type_policy_count;

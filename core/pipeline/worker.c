@@ -398,11 +398,12 @@ static void give_up(wb_worker *w)
     wb_scout_end(w);
 }
 
+/* Modules may close what they have in the worker's connections, so these go last. */
 static void *worker_main(void *argument)
 {
     wb_worker *w = argument;
     wb_pipeline *p = w->pipeline;
-    int r = WB_OK;
+    int r = wb_hooks_worker_open(&p->hooks, &w->kept, &w->error);
 
     while (!p->stop && r != WB_FATAL)
         r = work(w, &w->error);
@@ -411,6 +412,7 @@ static void *worker_main(void *argument)
         give_up(w);
     else
         drain(w);
+    wb_hooks_worker_close(&p->hooks, &w->kept);
     wb_stage_disconnect(w);
     wb_waiter_leave(&w->broker);
     wb_waiter_leave(&w->database);
@@ -450,6 +452,7 @@ void wb_worker_init(wb_worker *w, wb_pipeline *pipeline, unsigned number)
     for (size_t i = 0; i < w->held_max; i++)
         w->free_slots[w->free_count++] = &w->slots[i];
     init_costs(w);
+    wb_kept_init(&w->kept, pipeline->handlers);
     wb_arena_init(&w->arena, ARENA_BLOCK);
     wb_arena_init(&w->recovered, ARENA_BLOCK);
     pthread_mutex_init(&w->transport_lock, NULL);
@@ -466,6 +469,7 @@ void wb_worker_free(wb_worker *w)
     free(w->positions);
     free(w->claimed);
     free(w->costs);
+    wb_kept_free(&w->kept);
     free(w->marks);
     free(w->settled);
     wb_apart_free(&w->apart);

@@ -47,6 +47,7 @@ typedef struct wb_worker {
     wb_error error;   /* why it gave up; read after join */
     int gave_up;
     atomic_int ended; /* the thread is about to return */
+    wb_kept kept;     /* what modules opened for it */
 
     /* Sessions. `transport` is guarded by the lock against calls from outside. */
     pthread_mutex_t transport_lock;

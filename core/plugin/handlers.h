@@ -5,7 +5,8 @@
  * A module is a shared object that exports wb_handlers() (see <waybill/handler.h>). It is
  * under the same rules of trust as a plugin, bound now, local, and never unloaded. It is
  * opened with plain dlopen(): libltdl cannot bind at once, and a module has no preloaded
- * form. Load the persistence first: its client library is then visible to modules.
+ * form. Load the persistence first: its client library is then visible to modules. Its hooks are
+ * called by hooks.h.
  */
 #ifndef WB_PLUGIN_HANDLERS_H
 #define WB_PLUGIN_HANDLERS_H
@@ -20,13 +21,31 @@ typedef struct wb_handler_entry {
     wb_handler_fn one;
     wb_batch_handler_fn batch;
     const char *module; /* the path it came from */
+    size_t module_at;   /* which one of wb_handler_set.modules that is */
 } wb_handler_entry;
+
+/** The type of the handler that gets what no other does. */
+#define WB_EVERY_OTHER_TYPE "*"
+
+/** A module that was loaded, and its hooks; NULL: it has none. */
+typedef struct wb_loaded_module {
+    const char *path;
+    wb_conf_origin at; /* where the configuration names it */
+    wb_check_fn check;
+    wb_open_fn open;
+    wb_open_fn worker_open;
+    wb_close_fn worker_close;
+    wb_close_fn close;
+} wb_loaded_module;
 
 /** All types of an endpoint, sorted byte for byte. Constant once loaded; any thread. */
 typedef struct wb_handler_set {
     wb_handler_entry *entries;
     size_t count;
     const char **types; /* types[i] is entries[i].type, for wb_endpoint_info */
+    const wb_handler_entry *other; /* of WB_EVERY_OTHER_TYPE, one of the entries; NULL: there is none */
+    wb_loaded_module *modules;     /* in the order of the configuration */
+    size_t module_count;
 } wb_handler_set; /* all zero is empty */
 
 /** Load every module of the endpoint. All problems are added, not the first only.
@@ -34,7 +53,7 @@ typedef struct wb_handler_set {
 int wb_handlers_load(wb_config *config, const wb_endpoint_config *endpoint, wb_handler_set *set,
                      wb_problems *problems);
 
-/** The entry for a type of that many bytes, or NULL. */
+/** The entry for a type of that many bytes, or NULL; never `other`. */
 const wb_handler_entry *wb_handlers_find(const wb_handler_set *set, const char *type, size_t size);
 
 /** Frees the table; the modules stay loaded. */

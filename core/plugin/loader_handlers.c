@@ -13,6 +13,9 @@
 
 #define END_OF(type, field) (offsetof(type, field) + sizeof(((const type *)0)->field))
 
+/* Of a module of 1.0. */
+#define WB_HANDLER_MODULE_SIZE END_OF(wb_handler_module, close)
+
 typedef const wb_handler_module *(*module_fn)(void);
 
 /* One module while it is loaded. */
@@ -90,14 +93,22 @@ static int open_module(const loading *l, const wb_handler_module **ret_module)
     return WB_OK;
 }
 
+/* Rows may be shorter than ours, down to one type and one function. */
+static int is_malformed(const wb_handler_module *module)
+{
+    return !module || module->struct_size < END_OF(wb_handler_module, handlers) ||
+           module->handler_stride < END_OF(wb_handler, one) || (module->handler_count && !module->handlers);
+}
+
 static int check_module(const loading *l, const wb_handler_module *module)
 {
     const char *name = l->endpoint->name;
-    if (!module || module->struct_size < END_OF(wb_handler_module, handlers) ||
-        module->handler_stride < END_OF(wb_handler, batch) ||
-        (module->handler_count && !module->handlers))
+    if (is_malformed(module))
         complain(l, "endpoint \"%s\": handler module \"%s\" is refused: its table is malformed",
                  name, l->path);
+    else if (module->struct_size < WB_HANDLER_MODULE_SIZE)
+        complain(l, "endpoint \"%s\": handler module \"%s\" is refused: it was built with headers from before 1.0; "
+                    "rebuild the module", name, l->path);
     else if (module->abi_major != WB_HANDLER_ABI_MAJOR)
         complain(l,
                  "endpoint \"%s\": handler module \"%s\" is refused: it was built for ABI %u, this "
@@ -112,6 +123,12 @@ static int check_module(const loading *l, const wb_handler_module *module)
     else
         return WB_OK;
     return WB_FATAL;
+}
+
+/* What somebody may take for a pattern. */
+static int is_pattern(const char *type)
+{
+    return strchr(type, '*') && strcmp(type, WB_EVERY_OTHER_TYPE) != 0;
 }
 
 /* The name without assemblies, which is how messages are compared with it.
@@ -143,6 +160,11 @@ static int check_handler(const loading *l, const wb_handler *handler)
                  "endpoint \"%s\": handler module \"%s\" has a handler whose type is not 1 to %d "
                  "bytes long, or names several",
                  name, l->path, WB_TYPE_SIZE - 1);
+    else if (is_pattern(handler->type))
+        complain(l,
+                 "endpoint \"%s\": handler module \"%s\": type \"%s\" is no pattern: only \"*\" alone stands for "
+                 "other types, for all that no handler is for",
+                 name, l->path, handler->type);
     else if (!handler->one == !handler->batch)
         complain(l,
                  "endpoint \"%s\": handler module \"%s\": type \"%s\" must have exactly one "
@@ -158,19 +180,39 @@ static int check_handler(const loading *l, const wb_handler *handler)
     return WB_FATAL;
 }
 
+static void add_module(const loading *l, const wb_handler_module *module)
+{
+    wb_handler_set *set = l->set;
+    set->modules = wb_realloc(set->modules, (set->module_count + 1) * sizeof *set->modules);
+    set->modules[set->module_count++] = (wb_loaded_module){ .path = l->path,
+                                                            .at = l->choice->at,
+                                                            .check = module->check,
+                                                            .open = module->open,
+                                                            .worker_open = module->worker_open,
+                                                            .worker_close = module->worker_close,
+                                                            .close = module->close };
+}
+
+/* One of its rows, complete with zeroes. */
+static wb_handler handler_at(const wb_handler_module *module, size_t index)
+{
+    const size_t stride = module->handler_stride;
+    wb_handler handler = { NULL, NULL, NULL };
+    memcpy(&handler, (const char *)module->handlers + index * stride, stride < sizeof handler ? stride : sizeof handler);
+    return handler;
+}
+
 static void add_handlers(const loading *l, const wb_handler_module *module)
 {
     for (size_t i = 0; i < module->handler_count; i++) {
-        wb_handler handler;
-        memcpy(&handler, (const char *)module->handlers + i * module->handler_stride,
-               sizeof handler);
+        wb_handler handler = handler_at(module, i);
         handler.type = name_of(l, handler.type);
         if (check_handler(l, &handler) != WB_OK)
             continue;
         l->set->entries =
             wb_realloc(l->set->entries, (l->set->count + 1) * sizeof *l->set->entries);
         l->set->entries[l->set->count++] =
-            (wb_handler_entry){ handler.type, handler.one, handler.batch, l->path };
+            (wb_handler_entry){ handler.type, handler.one, handler.batch, l->path, l->set->module_count - 1 };
     }
 }
 
@@ -186,21 +228,24 @@ static void finish(wb_handler_set *set)
     set->types = wb_alloc((set->count + 1) * sizeof *set->types);
     for (size_t i = 0; i < set->count; i++)
         set->types[i] = set->entries[i].type;
+    set->other = find_type(set, WB_EVERY_OTHER_TYPE);
 }
 
 int wb_handlers_load(wb_config *config, const wb_endpoint_config *endpoint, wb_handler_set *set,
                      wb_problems *problems)
 {
     size_t errors_before = problems->error_count;
-    *set = (wb_handler_set){ NULL, 0, NULL };
+    memset(set, 0, sizeof *set);
     for (size_t i = 0; i < endpoint->handler_count; i++) {
         loading l = { config, endpoint, &endpoint->handlers[i], set, problems, NULL };
         l.path = trusted_path(&l);
         if (!l.path)
             continue;
         const wb_handler_module *module = NULL;
-        if (open_module(&l, &module) == WB_OK && check_module(&l, module) == WB_OK)
-            add_handlers(&l, module);
+        if (open_module(&l, &module) != WB_OK || check_module(&l, module) != WB_OK)
+            continue;
+        add_module(&l, module);
+        add_handlers(&l, module);
     }
     finish(set);
     return problems->error_count == errors_before ? WB_OK : WB_FATAL;
@@ -223,7 +268,7 @@ const wb_handler_entry *wb_handlers_find(const wb_handler_set *set, const char *
         size_t middle = low + (high - low) / 2;
         int order = compare_type(set->entries[middle].type, type, size);
         if (order == 0)
-            return &set->entries[middle];
+            return &set->entries[middle] == set->other ? NULL : &set->entries[middle];
         if (order < 0)
             low = middle + 1;
         else
@@ -236,5 +281,6 @@ void wb_handlers_free(wb_handler_set *set)
 {
     free(set->entries);
     free(set->types);
-    *set = (wb_handler_set){ NULL, 0, NULL };
+    free(set->modules);
+    memset(set, 0, sizeof *set);
 }

@@ -81,10 +81,11 @@ static void add_id(header_list *list, const wb_incoming *incoming)
 static void describe_place(const wb_origin *origin, const wb_failed_message *message, char *place, size_t size)
 {
     const char *kind = message->failure->kind;
+    const char *type = message->type && *message->type ? message->type : origin->endpoint.value;
     const char *method = !message->type                          ? "Receive"
                          : strcmp(kind, WB_FAILURE_DISPATCH) == 0 ? "Dispatch"
                                                                   : "Handle";
-    (void)snprintf(place, size, "   at %.255s.%s()", message->type ? message->type : origin->endpoint.value, method);
+    (void)snprintf(place, size, "   at %.255s.%s()", type, method);
 }
 
 static void add_failure(header_list *list, const wb_origin *origin, const wb_failed_message *message)

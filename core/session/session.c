@@ -213,6 +213,18 @@ static const char *context_endpoint_name(wb_context *ctx)
     return session_of(ctx)->all->pipeline->endpoint;
 }
 
+/* No handler, and so no module, whose hooks could have left something. */
+static void *context_data(wb_context *ctx, int whose)
+{
+    (void)ctx, (void)whose;
+    return NULL;
+}
+
+static const wb_setting_entry *context_settings(wb_context *ctx, size_t *ret_count)
+{
+    return wb_hooks_settings(&session_of(ctx)->all->pipeline->hooks, ret_count);
+}
+
 static const wb_handler_api session_api = {
     .struct_size = sizeof(wb_handler_api),
     .outgoing = context_outgoing,
@@ -222,6 +234,8 @@ static const wb_handler_api session_api = {
     .endpoint_name = context_endpoint_name,
     .give_up = context_give_up,
     .retry_after = context_retry_after,
+    .settings = context_settings,
+    .data = context_data,
 };
 
 wb_context *wb_session_context(wb_session *s)

@@ -130,7 +130,7 @@ int wb_session_open(wb_endpoint *endpoint, const wb_session_options *options, si
 const char *wb_session_id(const wb_session *session);
 
 /** What handlers get: for wb_pgsql(), wb_mysql(), wb_sqlite() and their deferred statements, wb_send(),
- *  wb_publish(), wb_fail(), wb_log(). There is no message, so that wb_reply() is refused. What is sent leaves after
+ *  wb_publish(), wb_fail(), wb_log(), wb_setting(). There is no message, so that wb_reply() is refused. What is sent leaves after
  *  the commit (WB_IMMEDIATE at once, whatever becomes of the session). On SQLite the transaction keeps everybody else's
  *  waiting from the first statement on, for busy_timeout. */
 wb_context *wb_session_context(wb_session *session);

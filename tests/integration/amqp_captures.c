@@ -30,20 +30,22 @@ static int handle(wb_context *ctx, const wb_message *message)
     return WB_OK;
 }
 
+#define HANDLED(name) { .type = name, .one = handle, .module = "test" }
+
 /* Sorted, as the loader leaves them: all types of the captures but Nobody.Knows. */
 static wb_handler_entry entries[] = {
-    { "Shop.Answer", handle, NULL, "test" },        { "Shop.Ask", handle, NULL, "test" },
-    { "Shop.BaseEvent", handle, NULL, "test" },     { "Shop.DerivedEvent", handle, NULL, "test" },
-    { "Shop.Fail", handle, NULL, "test" },          { "Shop.IThingHappened", handle, NULL, "test" },
-    { "Shop.Order", handle, NULL, "test" },         { "Shop.OrderPlaced", handle, NULL, "test" },
-    { "Shop.Outer+Inner", handle, NULL, "test" },   { "Shop.SagaAsk", handle, NULL, "test" },
-    { "Shop.ShortLived", handle, NULL, "test" },    { "Shop.StartSaga", handle, NULL, "test" },
-    { "Shop.StartTimeout", handle, NULL, "test" },  { "Shop.TimeoutState", handle, NULL, "test" },
-    { "Shop.Wrapper`1[[System.Collections.Generic.List`1[[System.String]]]]", handle, NULL, "test" },
-    { "Shop.Wrapper`1[[System.Int32]]", handle, NULL, "test" },
+    HANDLED("Shop.Answer"),        HANDLED("Shop.Ask"),
+    HANDLED("Shop.BaseEvent"),     HANDLED("Shop.DerivedEvent"),
+    HANDLED("Shop.Fail"),          HANDLED("Shop.IThingHappened"),
+    HANDLED("Shop.Order"),         HANDLED("Shop.OrderPlaced"),
+    HANDLED("Shop.Outer+Inner"),   HANDLED("Shop.SagaAsk"),
+    HANDLED("Shop.ShortLived"),    HANDLED("Shop.StartSaga"),
+    HANDLED("Shop.StartTimeout"),  HANDLED("Shop.TimeoutState"),
+    HANDLED("Shop.Wrapper`1[[System.Collections.Generic.List`1[[System.String]]]]"),
+    HANDLED("Shop.Wrapper`1[[System.Int32]]"),
 };
 #define ENTRIES (sizeof entries / sizeof entries[0])
-static const wb_handler_set handlers = { entries, ENTRIES, NULL };
+static const wb_handler_set handlers = { .entries = entries, .count = ENTRIES };
 
 /* What the handlers of a message are: by the property `type`, which .NET cuts at the first comma. */
 static const char *const several[][2] = {

@@ -32,6 +32,8 @@ const sim_bug sim_bugs[] = {
     { "believe_fatal", "forbids", 0 },
     { "twice_in_none", "ends_none", 0 },
     { "one_handler", NULL, WB_MODE_RECEIVE_ONLY },
+    { "other_takes_all", NULL, WB_MODE_RECEIVE_ONLY },
+    { "other_takes_all", NULL, WB_MODE_NONE },
     { "no_audit", "audited", 0 },
     { "audit_failed", "audited_atomic", 0 },
     { "limited_for_ever", "rate_limit", 0 },

@@ -410,6 +410,16 @@ int sim_handle_base(wb_context *ctx, const wb_message *message)
     return r;
 }
 
+int sim_handle_other(wb_context *ctx, const wb_message *message)
+{
+    const sim_message *m = sim_ledger_find(message->body);
+    if (!m->is_other)
+        sim_violation("message %u has a handler, and reaches that of all other types", m->number);
+    if (strcmp(message->type, m->twin % 8 == 1 ? "" : SIM_TYPE_OTHER) != 0)
+        sim_violation("message %u is of another type than \"%s\"", m->number, message->type);
+    return handle(ctx, message, 1);
+}
+
 int sim_handle_session(wb_context *ctx, sim_message *session, sim_run **ret_run)
 {
     call c = { ctx, NULL, session, sim_run_begin(session), 0 };

@@ -11,10 +11,12 @@
 #define SIM_TYPE_BATCH "Sim.Batch"
 #define SIM_TYPE_BASE "Sim.Base"
 #define SIM_TYPE_UNKNOWN "Sim.Unknown"
+#define SIM_TYPE_OTHER "Sim.Other"
 #define SIM_TYPE_SENT "Sim.Done"
 
 int sim_handle_one(wb_context *ctx, const wb_message *message);
 int sim_handle_base(wb_context *ctx, const wb_message *message);
+int sim_handle_other(wb_context *ctx, const wb_message *message);
 struct sim_message;
 struct sim_run;
 /** What a program does in a session, but for the commit. @return WB_OK, or what failed. */

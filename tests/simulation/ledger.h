@@ -46,6 +46,7 @@ typedef struct sim_message {
     char *body;
     size_t body_size;
     const char *problem;
+    int is_other;         /* of no type that has a handler, or of none: that of all others gets it */
     int has_base;         /* it names a type that its own is derived from, and that has a handler too */
     uint32_t level;       /* the delayed retries it has had */
     int is_foreigns;      /* a process of a later version handled it, and its row is of that version */

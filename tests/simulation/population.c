@@ -74,10 +74,15 @@ static void add_types(sim_message *m, int batch_handler)
         add_text(m, WB_HEADER_CONTROL_MESSAGE, "True");
         return;
     }
-    m->has_base = m->number % 3 == 0 && m->fate != SIM_ENDS && m->fate != SIM_NO_HANDLER;
+    m->is_other = the_shape.has_other && m->number % 4 == 1;
+    if (m->is_other && m->number % 8 == 1)
+        return;
+    m->has_base = !m->is_other && m->number % 3 == 0 && m->fate != SIM_ENDS && m->fate != SIM_NO_HANDLER;
     (void)snprintf(types, sizeof types, "%s%s",
                    m->fate == SIM_NO_HANDLER ? SIM_TYPE_UNKNOWN
-                                             : batch_handler ? SIM_TYPE_BATCH : SIM_TYPE_ONE,
+                   : m->is_other             ? SIM_TYPE_OTHER ", Sim;Sim.Unknown"
+                   : batch_handler           ? SIM_TYPE_BATCH
+                                             : SIM_TYPE_ONE,
                    m->has_base ? rest : "");
     add_text(m, WB_HEADER_TYPES, types);
 }
@@ -160,6 +165,7 @@ sim_message *sim_populate_copy(const sim_message *of, int fate)
         return m;
     m->twin = of->twin;
     m->has_base = of->has_base;
+    m->is_other = of->is_other;
     m->headers = of->headers;
     m->header_count = of->header_count;
     memcpy(m->body, of->body, of->body_size);

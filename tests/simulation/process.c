@@ -79,10 +79,14 @@ static host *hosts[SIM_PROCESSES_MAX];
 static unsigned incarnations, rounds;
 static unsigned given_up, deaths;
 
-static wb_handler_entry entries[] = { { SIM_TYPE_BASE, sim_handle_base, NULL, "simulation" },
-                                      { SIM_TYPE_BATCH, NULL, sim_handle_batch, "simulation" },
-                                      { SIM_TYPE_ONE, sim_handle_one, NULL, "simulation" } };
-static const wb_handler_set handlers = { entries, 3, NULL };
+static wb_handler_entry entries[] = {
+    { .type = WB_EVERY_OTHER_TYPE, .one = sim_handle_other, .module = "simulation" },
+    { .type = SIM_TYPE_BASE, .one = sim_handle_base, .module = "simulation" },
+    { .type = SIM_TYPE_BATCH, .batch = sim_handle_batch, .module = "simulation" },
+    { .type = SIM_TYPE_ONE, .one = sim_handle_one, .module = "simulation" },
+};
+static const wb_handler_set handlers = { .entries = entries + 1, .count = 3 };
+static const wb_handler_set handlers_with_other = { .entries = entries, .count = 4, .other = entries };
 
 /* ---- an endpoint ---- */
 
@@ -104,7 +108,7 @@ static void fill_pipeline(endpoint *e)
         .apart_ops = shape->apart ? &e->store_ops : NULL,
         .apart = shape->apart ? &e->store : NULL,
         .origin = wb_origin_make(e->name, 1, BODY_MAX),
-        .handlers = &handlers,
+        .handlers = the_shape.has_other ? &handlers_with_other : &handlers,
         .recoverability = { .immediate_retries = shape->retries, 
                             .error_queue = SIM_ERROR_QUEUE,
                             .delayed_retries = shape->delayed_retries,

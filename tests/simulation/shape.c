@@ -37,6 +37,8 @@ int sim_shape_allows(sim_fate fate)
         return 0;
     if (fate == SIM_BULKY && !s->error_size_max)
         return 0;
+    if ((fate == SIM_NO_HANDLER || fate == SIM_NO_TYPE) && s->has_other)
+        return 0;
     if (fate == SIM_LARGE_BODY && s->error_size_max)
         return 0; /* nothing of it can be trimmed */
     if (fate == SIM_SESSION || fate == SIM_SESSION_CONTROL || fate == SIM_WRITTEN)
@@ -213,6 +215,7 @@ void sim_shape_draw(int mode)
     draw_sessions(&the_shape);
     draw_trouble(&the_shape);
     respect_limit(&the_shape);
+    the_shape.has_other = sim_chance(30);
     if (the_shape.delivery_limit != 3) /* there is no room for anything beside orderly stops */
         draw_fates(&the_shape);
     the_shape.switching = 5 + sim_random(95);
@@ -235,7 +238,8 @@ void sim_shape_tell(void)
              "error_size %u keepers %d",
              s->pushes, s->has_prefetch, s->has_stop_receiving, s->has_release, s->has_check, s->has_clock,
              s->has_next_pending, s->has_take, s->delivery_limit, s->error_size_max, s->keepers);
-    sim_tell("positions %d, rebalances %u of 1000, apart %d", s->positions, s->rebalance_permille, s->apart);
+    sim_tell("positions %d, rebalances %u of 1000, apart %d, has_other %d", s->positions, s->rebalance_permille, s->apart,
+             s->has_other);
     sim_tell("expires %d, %u of 100", s->expires, s->expire_percent);
     sim_tell("notices_late %d ms audits %d rate_limit %u %d ms", (int)(s->notices_late / WB_MILLISECOND), s->audits,
              s->rate_after, (int)(s->rate_wait / WB_MILLISECOND));

@@ -47,6 +47,7 @@ typedef struct sim_shape {
     int64_t keeper_interval, sweep_after, retention;
     int lonely;       /* whoever claims several ids at a time meets a deadlock */
     int ends_trouble; /* what comes after a handler ended a transaction fails, too */
+    int has_other;    /* a handler of all types that no other takes */
     int audits;       /* handled messages are copied to the audit queue */
     int foreign_rows; /* rows of a version to come are among the pending ones */
     /* programs that use sessions, of each endpoint in each process */

@@ -26,7 +26,7 @@
 #define HEADER(name, value) { (name), (value), sizeof(name) - 1, sizeof(value) - 1 }
 
 static wb_handler_entry entries[2];
-static const wb_handler_set handlers = { entries, 2, NULL };
+static const wb_handler_set handlers = { .entries = entries, .count = 2 };
 static wb_pipeline pipeline;
 static wb_worker worker;
 static wb_incoming incoming[3];
@@ -52,8 +52,8 @@ static int set_up(void **state)
                               .batch_max = 8, .batch_time = WB_SECOND, .transport_ops = &ops,
                               .audit_queue = "audit", .recoverability = { .immediate_retries = 5, .error_queue = "error" } };
     pipeline.origin = wb_origin_make("e", 1, 1024);
-    entries[0] = (wb_handler_entry){ "One", send_one, NULL, "test" };
-    entries[1] = (wb_handler_entry){ "Two", NULL, handle_batch, "test" };
+    entries[0] = (wb_handler_entry){ .type = "One", .one = send_one, .module = "test" };
+    entries[1] = (wb_handler_entry){ .type = "Two", .batch = handle_batch, .module = "test" };
     wb_pipeline_init(&pipeline);
     wb_worker_init(&worker, &pipeline, 0);
     worker.take = 8;

@@ -266,7 +266,7 @@ static void test_alive(void **state)
 {
     static wb_pipeline pipeline;
     static wb_worker worker;
-    static const wb_handler_entry entry = { "Shop.Order", NULL, NULL, "test" };
+    static const wb_handler_entry entry = { .type = "Shop.Order", .module = "test" };
     int64_t now = wb_clock_monotonic();
     (void)state;
     pipeline = (wb_pipeline){ .endpoint = "orders", .batch_max = 1, .handler_time_limit = 5 * WB_SECOND,

@@ -358,14 +358,62 @@ static void test_handlers(void **state)
     wb_problems_free(&problems);
 }
 
-static void test_handlers_built_later(void **state)
+/* Rows are longer, or shorter, than ours; what is beyond is not read, what is missing is not there. */
+static void test_handlers_built_with_other_headers(void **state)
+{
+    static const char *const modules[] = { "handlers/.libs/longer.so", "handlers/.libs/shorter.so" };
+    wb_handler_set set;
+    wb_problems problems;
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(load_handlers(quoted(modules[i]), &set, &problems), WB_OK);
+        assert_int_equal(set.count, 2);
+        assert_string_equal(set.types[1], "Future.Second");
+        assert_non_null(set.entries[1].one);
+        assert_null(set.entries[1].batch);
+        assert_int_equal(set.module_count, 1);
+        assert_null(set.modules[0].open);
+        wb_handlers_free(&set);
+        wb_problems_free(&problems);
+    }
+}
+
+static void test_handlers_from_before(void **state)
+{
+    char list[2 * PATH_MAX];
+    wb_handler_set set;
+    wb_problems problems;
+    (void)state;
+    (void)snprintf(list, sizeof list, "%s,\n%s", quoted("handlers/.libs/before.so"), quoted("handlers/.libs/cut.so"));
+    assert_int_equal(load_handlers(list, &set, &problems), WB_FATAL);
+    assert_problem(&problems, "before.so\" is refused: it was built with headers from before 1.0; rebuild the module");
+    assert_problem(&problems, "cut.so\" is refused: its table is malformed");
+    assert_error_count(&problems, 2);
+    assert_int_equal(set.count, 0);
+    assert_int_equal(set.module_count, 0);
+    wb_handlers_free(&set);
+    wb_problems_free(&problems);
+}
+
+static void test_handler_of_other_types(void **state)
 {
     wb_handler_set set;
     wb_problems problems;
     (void)state;
-    assert_int_equal(load_handlers(quoted("handlers/.libs/longer.so"), &set, &problems), WB_OK);
+    assert_int_equal(load_handlers(quoted("handlers/.libs/others.so"), &set, &problems), WB_OK);
     assert_int_equal(set.count, 2);
-    assert_string_equal(set.types[1], "Future.Second");
+    assert_ptr_equal(set.other, &set.entries[0]);
+    assert_null(wb_handlers_find(&set, "*", 1)); /* no message is of that type */
+    assert_non_null(wb_handlers_find(&set, "Sales.PlaceOrder", 16));
+    wb_handlers_free(&set);
+    wb_problems_free(&problems);
+    assert_int_equal(load_handlers(quoted("handlers/.libs/orders.so"), &set, &problems), WB_OK);
+    assert_null(set.other);
+    wb_handlers_free(&set);
+    wb_problems_free(&problems);
+    assert_int_equal(load_handlers(quoted("handlers/.libs/pattern.so"), &set, &problems), WB_FATAL);
+    assert_problem(&problems, "pattern.so\": type \"Sales.*\" is no pattern: only \"*\" alone stands for other types");
+    assert_error_count(&problems, 1);
     wb_handlers_free(&set);
     wb_problems_free(&problems);
 }
@@ -496,6 +544,28 @@ static void test_commands(void **state)
     wb_problems_free(&problems);
 }
 
+/* Nothing is subscribed to for a handler of all other types, nor is it a command. */
+static void test_other_types_are_not_subscribed_to(void **state)
+{
+    static const char format[] = "endpoints = ( { name = \"orders\"; handlers = [%s];\n"
+                                 "transport = { plugin = \"file\"; path = \"/a\"; };\n%s } );";
+    char text[2 * PATH_MAX];
+    wb_problems problems;
+    (void)state;
+    (void)snprintf(text, sizeof text, format, quoted("handlers/.libs/others.so"), "");
+    wb_setup *setup = load_setup(text, &problems, WB_OK);
+    const wb_endpoint_setup *orders = wb_setup_endpoint(setup, "orders");
+    assert_int_equal(orders->info.type_count, 1);
+    assert_string_equal(orders->info.types[0], "Sales.PlaceOrder");
+    wb_setup_free(setup);
+    wb_problems_free(&problems);
+    (void)snprintf(text, sizeof text, format, quoted("handlers/.libs/others.so"), "commands = [ \"*\" ];");
+    setup = load_setup(text, &problems, WB_FATAL);
+    assert_problem(&problems, "\"commands\" names \"*\", for which there is no handler");
+    wb_setup_free(setup);
+    wb_problems_free(&problems);
+}
+
 static void test_setup_reports_everything(void **state)
 {
     wb_problems problems;
@@ -557,10 +627,13 @@ int main(void)
         cmocka_unit_test(test_search),
         cmocka_unit_test(test_plugin_path),
         cmocka_unit_test(test_handlers),
-        cmocka_unit_test(test_handlers_built_later),
+        cmocka_unit_test(test_handlers_built_with_other_headers),
+        cmocka_unit_test(test_handlers_from_before),
+        cmocka_unit_test(test_handler_of_other_types),
         cmocka_unit_test(test_refused_handlers),
         cmocka_unit_test(test_setup),
         cmocka_unit_test(test_commands),
+        cmocka_unit_test(test_other_types_are_not_subscribed_to),
         cmocka_unit_test(test_setup_reports_everything),
     };
     return cmocka_run_group_tests_name("loader", tests, group_setup, group_teardown);

@@ -38,7 +38,7 @@ static int handle(wb_context *ctx, const wb_message *message)
 }
 
 static wb_handler_entry entries[2];
-static const wb_handler_set handlers = { entries, 2, NULL };
+static const wb_handler_set handlers = { .entries = entries, .count = 2 };
 static wb_pipeline pipeline;
 static wb_worker worker;
 static wb_incoming incoming[3];
@@ -53,8 +53,8 @@ static int set_up(void **state)
                               .batch_max = 8, .batch_time = WB_SECOND,
                               .transport_ops = &no_limits,
                               .recoverability = { .immediate_retries = 5, .error_queue = "error" } };
-    entries[0] = (wb_handler_entry){ "One", handle, NULL, "test" };
-    entries[1] = (wb_handler_entry){ "Two", handle, NULL, "test" };
+    entries[0] = (wb_handler_entry){ .type = "One", .one = handle, .module = "test" };
+    entries[1] = (wb_handler_entry){ .type = "Two", .one = handle, .module = "test" };
     wb_pipeline_init(&pipeline);
     wb_worker_init(&worker, &pipeline, 0);
     worker.take = 8;
@@ -226,7 +226,7 @@ static void test_a_call_passes_no_key(void **state)
     wb_item *culprit;
     wb_error error = { 0 };
     (void)state;
-    entries[0] = (wb_handler_entry){ "One", NULL, handle_some, "test" };
+    entries[0] = (wb_handler_entry){ .type = "One", .batch = handle_some, .module = "test" };
     entries[1].one = handle_one;
     for (int same = 0; same < 2; same++) {
         handled[0] = '\0';

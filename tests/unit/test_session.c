@@ -620,6 +620,26 @@ static void test_begin_fails(void **state)
     stop();
 }
 
+/* What serves handlers and sessions finds the settings in both; data of modules only handlers have. */
+static void test_settings(void **state)
+{
+    static const wb_setting_entry settings[] = { { "rate", "5" }, { "unit", "" } };
+    const wb_endpoint_config config = { .settings = settings, .setting_count = 2 };
+    (void)state;
+    start(0, 1);
+    wb_session *session = open_session(NULL);
+    wb_context *ctx = wb_session_context(session);
+    assert_null(wb_setting(ctx, "rate"));
+    pipeline.hooks.config = &config;
+    assert_string_equal(wb_setting(ctx, "rate"), "5");
+    assert_string_equal(wb_setting(ctx, "unit"), "");
+    assert_null(wb_setting(ctx, "Rate"));
+    assert_null(wb_module_data(ctx));
+    assert_null(wb_worker_data(ctx));
+    wb_session_close(session);
+    stop();
+}
+
 static void test_closed_without_commit(void **state)
 {
     (void)state;
@@ -794,6 +814,7 @@ int main(void)
         cmocka_unit_test_setup(test_closed_again, set_up),
         cmocka_unit_test_setup(test_control_says_what_is_replaced, set_up),
         cmocka_unit_test_setup(test_in_doubt_over_a_closed_one, set_up),
+        cmocka_unit_test_setup(test_settings, set_up),
         cmocka_unit_test_setup(test_closed_without_commit, set_up),
         cmocka_unit_test_setup(test_ids, set_up),
         cmocka_unit_test_setup(test_sent_when_the_broker_is_back, set_up),

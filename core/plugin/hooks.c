@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "core/plugin/hooks.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/base/arena.h"
+#include "core/base/log.h"
+
+/* One call, and all that its context can tell. */
+typedef struct {
+    wb_context context; /* first: the module's pointer is ours */
+    const wb_endpoint_config *config;
+    void *module_data;
+    void *worker_data;
+    wb_error *error;
+} hook_call;
+
+static hook_call *call_of(wb_context *ctx)
+{
+    return (hook_call *)ctx;
+}
+
+/* ---- what a hook's context does ----------------------------------------------------------- */
+
+static int hook_outgoing(wb_context *ctx, int kind, const wb_outgoing *outgoing, size_t size)
+{
+    (void)kind, (void)outgoing, (void)size;
+    return wb_error_set(call_of(ctx)->error, WB_REJECT, WB_CAUSE_OTHER, 0,
+                        "a hook cannot send: there is no message and no transaction");
+}
+
+static const void *hook_storage(wb_context *ctx, const char *name, void **ret_session, size_t *ret_item)
+{
+    (void)ctx, (void)name, (void)ret_session, (void)ret_item;
+    return NULL;
+}
+
+static int hook_failure(wb_context *ctx, int result, const char *reason)
+{
+    return wb_error_set(call_of(ctx)->error, result, WB_CAUSE_OTHER, 0, "%s", reason);
+}
+
+static int hook_give_up(wb_context *ctx, const char *queue, const char *reason)
+{
+    (void)queue;
+    return hook_failure(ctx, WB_REJECT, reason);
+}
+
+static int hook_retry_after(wb_context *ctx, int64_t delay, const char *reason)
+{
+    (void)delay;
+    return hook_failure(ctx, WB_RETRY, reason);
+}
+
+static void hook_log(wb_context *ctx, int level, const char *text)
+{
+    wb_log_event(level, text, { "endpoint", call_of(ctx)->config->name });
+}
+
+static const char *hook_endpoint_name(wb_context *ctx)
+{
+    return call_of(ctx)->config->name;
+}
+
+static const wb_setting_entry *hook_settings(wb_context *ctx, size_t *ret_count)
+{
+    *ret_count = call_of(ctx)->config->setting_count;
+    return call_of(ctx)->config->settings;
+}
+
+static void *hook_data(wb_context *ctx, int whose)
+{
+    return whose == WB_DATA_MODULE   ? call_of(ctx)->module_data
+           : whose == WB_DATA_WORKER ? call_of(ctx)->worker_data
+                                     : NULL;
+}
+
+static const wb_handler_api hook_api = {
+    .struct_size = sizeof(wb_handler_api),
+    .outgoing = hook_outgoing,
+    .storage = hook_storage,
+    .failure = hook_failure,
+    .log = hook_log,
+    .endpoint_name = hook_endpoint_name,
+    .give_up = hook_give_up,
+    .retry_after = hook_retry_after,
+    .settings = hook_settings,
+    .data = hook_data,
+};
+
+/* ---- calls -------------------------------------------------------------------------------- */
+
+static hook_call make_call(const wb_endpoint_config *config, wb_error *error)
+{
+    wb_error_clear(error);
+    return (hook_call){ .context = { &hook_api }, .config = config, .error = error };
+}
+
+/* What a hook returned counts; what it said last is the reason. */
+static int judge(int result, const char *hook, wb_error *error)
+{
+    if (result == WB_OK)
+        return WB_OK;
+    if (!error->text[0])
+        (void)snprintf(error->text, sizeof error->text, "its hook %s returned %d", hook, result);
+    error->result = result == WB_NOT_CONNECTED || result == WB_RETRY ? result : WB_FATAL;
+    error->cause = result == WB_NOT_CONNECTED ? WB_CAUSE_UNREACHABLE
+                   : result == WB_RETRY       ? WB_CAUSE_SERVER
+                                              : WB_CAUSE_CONFIG;
+    return error->result;
+}
+
+static int check(const wb_endpoint_config *config, const wb_loaded_module *module, wb_error *error)
+{
+    hook_call call = make_call(config, error);
+    return module->check ? judge(module->check(&call.context), "check", error) : WB_OK;
+}
+
+static int open_one(const wb_hooks *hooks, const wb_loaded_module *module, void **ret_data, wb_error *error)
+{
+    hook_call call = make_call(hooks->config, error);
+    *ret_data = NULL;
+    return module->open ? judge(module->open(&call.context, ret_data), "open", error) : WB_OK;
+}
+
+static void close_one(const wb_hooks *hooks, const wb_loaded_module *module, void *data)
+{
+    wb_error ignored;
+    hook_call call = make_call(hooks->config, &ignored);
+    call.module_data = data;
+    if (module->close)
+        module->close(&call.context, data);
+}
+
+static int open_for_worker(const wb_hooks *hooks, size_t at, void **ret_data, wb_error *error)
+{
+    const wb_loaded_module *module = &hooks->handlers->modules[at];
+    hook_call call = make_call(hooks->config, error);
+    call.module_data = wb_kept_data(&hooks->kept, at);
+    *ret_data = NULL;
+    return module->worker_open ? judge(module->worker_open(&call.context, ret_data), "worker_open", error) : WB_OK;
+}
+
+static void close_for_worker(const wb_hooks *hooks, size_t at, void *data)
+{
+    wb_error ignored;
+    const wb_loaded_module *module = &hooks->handlers->modules[at];
+    hook_call call = make_call(hooks->config, &ignored);
+    call.module_data = wb_kept_data(&hooks->kept, at);
+    call.worker_data = data;
+    if (module->worker_close)
+        module->worker_close(&call.context, data);
+}
+
+/* ---- an endpoint -------------------------------------------------------------------------- */
+
+void wb_hooks_init(wb_hooks *hooks, const wb_endpoint_config *config, const wb_handler_set *handlers)
+{
+    *hooks = (wb_hooks){ .config = config, .handlers = handlers };
+    wb_kept_init(&hooks->kept, handlers);
+}
+
+void wb_hooks_free(wb_hooks *hooks)
+{
+    wb_kept_free(&hooks->kept);
+}
+
+/* Of its settings nobody but the module knows which one is wrong. */
+static int say_where(const wb_endpoint_config *config, const wb_loaded_module *module, wb_error *error)
+{
+    const wb_error why = *error;
+    const wb_conf_origin settings = WB_CONFIG_ORIGIN(config, setting_map);
+    char line[48] = "";
+    if (settings.is_set)
+        (void)snprintf(line, sizeof line, " (its settings are in line %d)", settings.line);
+    return wb_error_set(error, why.result, why.cause, why.native_code, "%s:%d: handler module \"%.300s\": %.500s%s",
+                        module->at.file, module->at.line, module->path, why.text, line);
+}
+
+void wb_hooks_check(const wb_endpoint_config *config, const wb_handler_set *handlers, wb_problems *problems)
+{
+    wb_error error;
+    for (size_t i = 0; i < handlers->module_count; i++)
+        if (check(config, &handlers->modules[i], &error) != WB_OK)
+            wb_problems_add(problems, WB_LOG_ERROR, handlers->modules[i].at, "endpoint \"%s\": handler module \"%s\": %s",
+                            config->name, handlers->modules[i].path, error.text);
+}
+
+int wb_hooks_open(wb_hooks *hooks, wb_error *error)
+{
+    if (hooks->is_open || !hooks->handlers)
+        return WB_OK;
+    hooks->is_open = 1;
+    for (size_t i = 0; i < hooks->handlers->module_count; i++) {
+        const wb_loaded_module *module = &hooks->handlers->modules[i];
+        int r = check(hooks->config, module, error);
+        if (r == WB_OK)
+            r = open_one(hooks, module, &hooks->kept.data[i], error);
+        if (r != WB_OK) {
+            wb_hooks_close(hooks);
+            return say_where(hooks->config, module, error);
+        }
+        hooks->kept.open_count++;
+    }
+    return WB_OK;
+}
+
+void wb_hooks_close(wb_hooks *hooks)
+{
+    while (hooks->kept.open_count) {
+        const size_t at = --hooks->kept.open_count;
+        close_one(hooks, &hooks->handlers->modules[at], hooks->kept.data[at]);
+    }
+    hooks->is_open = 0;
+}
+
+/* ---- a worker ----------------------------------------------------------------------------- */
+
+void wb_kept_init(wb_kept *worker, const wb_handler_set *handlers)
+{
+    *worker = (wb_kept){ NULL, 0 };
+    if (handlers && handlers->module_count)
+        worker->data = wb_alloc_zero(handlers->module_count, sizeof *worker->data);
+}
+
+void wb_kept_free(wb_kept *worker)
+{
+    free(worker->data);
+    worker->data = NULL;
+}
+
+int wb_hooks_worker_open(const wb_hooks *hooks, wb_kept *worker, wb_error *error)
+{
+    for (size_t i = 0; hooks->handlers && i < hooks->handlers->module_count; i++) {
+        if (open_for_worker(hooks, i, &worker->data[i], error) != WB_OK) {
+            const wb_error why = *error;
+            wb_hooks_worker_close(hooks, worker);
+            return wb_error_set(error, WB_FATAL, why.cause, 0, "handler module \"%.300s\" does not open for a worker: %.600s",
+                                hooks->handlers->modules[i].path, why.text);
+        }
+        worker->open_count++;
+    }
+    return WB_OK;
+}
+
+void wb_hooks_worker_close(const wb_hooks *hooks, wb_kept *worker)
+{
+    while (worker->open_count) {
+        const size_t at = --worker->open_count;
+        close_for_worker(hooks, at, worker->data[at]);
+    }
+}
+
+void *wb_kept_data(const wb_kept *kept, size_t module_at)
+{
+    return module_at < kept->open_count ? kept->data[module_at] : NULL;
+}
+
+const wb_setting_entry *wb_hooks_settings(const wb_hooks *hooks, size_t *ret_count)
+{
+    *ret_count = hooks->config ? hooks->config->setting_count : 0;
+    return hooks->config ? hooks->config->settings : NULL;
+}
