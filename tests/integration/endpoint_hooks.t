@@ -105,6 +105,7 @@ sub check_restart {
     $e->wait_for('workers gave up', sub { $e->log_lines(qr/gave up and is started again/) });
     $e->sql("alter table away rename to \"$table\"");
     $e->wait_for('and are started again', sub { calls($e, qr/ handle \S+ meanwhile /) }, 30);
+    $e->wait_for('and are well', sub { $e->log_lines(qr/endpoint is well again/) });
     is $e->stop, 0, 'restart: ends well';
     cmp_ok scalar(calls($e, qr/^one worker_open/)), '>', 2, 'restart: workers are opened anew';
     is scalar(calls($e, qr/^one open/)), 1, 'restart: the module is not';
@@ -124,6 +125,7 @@ sub check_worker_refuses {
     is_deeply [ grep { /worker/ } hooks($e) ], [ 'one worker_open', 'two worker_refused', 'one worker_close' ], 'what was opened before is closed';
     Endpoint::write_file($until, '');
     $e->wait_for('it opens, and works', sub { calls($e, qr/ handle \S+ waits /) }, 30);
+    $e->wait_for('and is well', sub { $e->log_lines(qr/endpoint is well again/) });
     is $e->stop, 0, 'worker: ends well';
     in_pairs($e, 'worker');
 }

@@ -209,7 +209,7 @@ static void test_rows_that_are_no_message(void **state)
     CHECK_NO_MESSAGE(destination, "", "no destination");
     CHECK_NO_MESSAGE(destination, "q\xff", "no text");
     CHECK_NO_MESSAGE(headers, "[]", "cannot be read");
-    CHECK_NO_MESSAGE(headers, "{\"\": \"b\"}", "no name");
+    CHECK_NO_MESSAGE(headers, "{\"\": \"b\"}", "name is empty");
     row.body = (wb_written_text){ large, sizeof large };
     check_no_message(&row, "over body_max");
     row = whole;
