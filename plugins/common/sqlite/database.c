@@ -156,10 +156,35 @@ static int check_present(wb_sqlite_database *db, wb_error *error)
                           strerror(number));
 }
 
+static void do_nothing(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    (void)context, (void)count, (void)values;
+}
+
+/* SQLite is done with the connection, whoever closed it. */
+static void on_freed(void *argument)
+{
+    wb_sqlite_database *db = argument;
+    db->handle = NULL;
+    db->begin = db->commit = db->rollback = NULL;
+}
+
+/* A function nobody calls, for its destructor. */
+static int watch_for_end(wb_sqlite_database *db)
+{
+    sqlite3 *handle = db->handle;
+    int code = sqlite3_create_function_v2(handle, "waybill_connection", 0, SQLITE_UTF8, db, do_nothing, NULL, NULL,
+                                          on_freed);
+    db->handle = handle; /* the destructor ran if it failed */
+    return code;
+}
+
 static int open_handle(wb_sqlite_database *db, wb_error *error)
 {
     const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE;
     int code = sqlite3_open_v2(db->path, &db->handle, flags, wb_sqlite_disk_vfs());
+    if (code == SQLITE_OK)
+        code = watch_for_end(db);
     if (code != SQLITE_OK)
         return wb_sqlite_db_fail(db, code, "open a connection", error);
     (void)sqlite3_extended_result_codes(db->handle, 1);
@@ -221,16 +246,30 @@ int wb_sqlite_db_open(wb_sqlite_database *db, const wb_host *host,
     return result;
 }
 
+/* The last statement of one that somebody closed before takes it along. One that outlives us, over a
+ * handler's open blob, does not call our destructor. */
 void wb_sqlite_db_close(wb_sqlite_database *db)
 {
-    if (!db->handle)
-        return;
     sqlite3_stmt *statement;
-    while ((statement = sqlite3_next_stmt(db->handle, NULL)))
+    while (db->handle && (statement = sqlite3_next_stmt(db->handle, NULL)))
         (void)sqlite3_finalize(statement);
-    (void)sqlite3_close_v2(db->handle);
-    db->handle = NULL;
-    db->begin = db->commit = db->rollback = NULL;
+    sqlite3 *handle = db->handle;
+    if (!handle)
+        return;
+    (void)sqlite3_create_function_v2(handle, "waybill_connection", 0, SQLITE_UTF8, NULL, NULL, NULL, NULL, NULL);
+    on_freed(db);
+    (void)sqlite3_close_v2(handle);
+}
+
+int wb_sqlite_db_was_closed(const wb_sqlite_database *db)
+{
+    return !db->handle || wb_sqlite_db_is_zombie(db->handle);
+}
+
+int wb_sqlite_db_is_zombie(sqlite3 *handle)
+{
+    sqlite3_stmt *probe = NULL;
+    return sqlite3_errcode(handle) == SQLITE_MISUSE && sqlite3_prepare_v2(handle, "", -1, &probe, NULL) == SQLITE_MISUSE;
 }
 
 /* Exclusive creation: a descriptor of a file that SQLite has open in this process must
@@ -378,5 +417,5 @@ void wb_sqlite_db_rollback(wb_sqlite_database *db)
 
 int wb_sqlite_db_in_transaction(const wb_sqlite_database *db)
 {
-    return !sqlite3_get_autocommit(db->handle);
+    return db->handle && !sqlite3_get_autocommit(db->handle);
 }

@@ -31,7 +31,7 @@ typedef struct wb_sqlite_db_config {
 
 typedef struct wb_sqlite_database {
     const wb_host *host;
-    sqlite3 *handle;
+    sqlite3 *handle; /* NULL: not open, or a handler closed it and SQLite has freed it */
     const char *path; /* canonical; owned by whoever opened */
     int64_t busy_timeout;
     /** Absolute; a busy wait ends here if that is sooner than busy_timeout. 0: none. */
@@ -56,6 +56,13 @@ int wb_sqlite_db_open(wb_sqlite_database *db, const wb_host *host,
                       const wb_sqlite_db_config *config, const char *path, wb_error *error);
 /** Finalizes every statement of the connection, so that none can be forgotten. */
 void wb_sqlite_db_close(wb_sqlite_database *db);
+
+/** Whether it is not open, or a handler closed it: only wb_sqlite_db_close() may follow, which ends
+ *  its transaction. */
+int wb_sqlite_db_was_closed(const wb_sqlite_database *db);
+/** The same of a connection that is somebody else's, whose statements are still there: SQLite keeps such
+ *  a connection as a zombie. */
+int wb_sqlite_db_is_zombie(sqlite3 *handle);
 
 /** Make the file when it is absent, readable by its owner only, open it, and put it into
  *  WAL mode. Safe to run from two processes. */

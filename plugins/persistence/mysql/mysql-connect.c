@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -86,6 +87,12 @@ static int check_encryption(const wb_storage_session *s, wb_error *error)
                          "for it");
 }
 
+/* Connector/C leaves it to programs that a handler starts, for which the server would keep the session, and its locks. */
+static void keep_from_programs(const wb_storage_session *s)
+{
+    (void)fcntl(mysql_get_socket(s->connection), F_SETFD, FD_CLOEXEC);
+}
+
 static int connect_session(wb_storage_session *s, wb_error *error)
 {
     const mys_config *config = s->persistence->config;
@@ -98,6 +105,7 @@ static int connect_session(wb_storage_session *s, wb_error *error)
                             config->password, config->database, (unsigned)config->port,
                             config->socket, CLIENT_MULTI_STATEMENTS))
         return fail_connect(s, error);
+    keep_from_programs(s);
     s->is_multi = 1;
     s->packet_max = PACKET_MAX_UNKNOWN;
     return check_encryption(s, error);

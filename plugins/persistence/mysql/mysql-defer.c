@@ -139,10 +139,22 @@ static int inspect_connection(wb_storage_session *s)
     return WB_OK;
 }
 
+/* Its statements know that a connection was closed, and outlive it. */
+static void look_for_end(wb_storage_session *s)
+{
+    if (!s->sql.handed_out || !s->connection || !mys_guard_was_closed(&s->guard))
+        return;
+    s->connection = NULL;
+    s->sql.failure.result = WB_OK; /* this outranks what failed before */
+    (void)wb_sql_note(s, WB_REJECT, WB_CAUSE_OTHER, s->sql.last_item, "the handler closed the connection");
+    s->sql.state = WB_SQL_LOST;
+}
+
 /* First whether a handler ended the transaction: what came after it, the end of the connection
  * too, hides it from the host. */
 int mys_defer_inspect(wb_storage_session *s)
 {
+    look_for_end(s);
     if (s->sql.handed_out && s->watch.ended)
         return wb_sql_note(s, WB_REJECT, WB_CAUSE_OTHER, s->sql.last_item,
                            mys_guard_was_reset(&s->guard) ? MYS_RESET : MYS_ENDED);

@@ -194,6 +194,12 @@ int mys_guard_was_reset(const mys_guard *guard)
     return guard->sentinel && mysql_stmt_errno(guard->sentinel) != 0;
 }
 
+/* The statement's error names the function. */
+int mys_guard_was_closed(const mys_guard *guard)
+{
+    return mys_guard_was_reset(guard) && strstr(mysql_stmt_error(guard->sentinel), "mysql_close");
+}
+
 int mys_guard_found(wb_storage_session *s)
 {
     const mys_guard *g = &s->guard;

@@ -71,6 +71,8 @@ void mys_guard_take(wb_storage_session *session, mys_step_kind kind);
 void mys_guard_hand_out(wb_storage_session *session, size_t item);
 /** Whether a handler reset the session: nothing in it is as it was set up. */
 int mys_guard_was_reset(const mys_guard *guard);
+/** Whether a handler closed the connection, whose memory is gone. */
+int mys_guard_was_closed(const mys_guard *guard);
 /** Record that the transaction was ended. @return its class. */
 int mys_guard_found(wb_storage_session *session);
 /** The transaction is over. */

@@ -265,13 +265,27 @@ static void take_handlers_result(wb_storage_session *s, const PGresult *result)
         pgsql_failure_record(s, &step, result);
 }
 
+/* A handler closed the connection, or had it made anew: what it did before, and has not ended, is rolled back. */
+static void take_end(wb_storage_session *s, const char *text)
+{
+    s->sql.failure.result = WB_OK; /* this outranks what failed before */
+    (void)wb_sql_note(s, WB_REJECT, WB_CAUSE_OTHER, s->sql.last_item, text);
+    s->sql.state = WB_SQL_LOST;
+}
+
 /* Sees every result of the connection, and so the SQLSTATE of what failed in a handler:
- * a deadlock there is not the message's fault, nor is a full disk. */
+ * a deadlock there is not the message's fault, nor is a full disk. And its end, by a handler or by us. */
 static int watch(PGEventId id, void *info, void *argument)
 {
     wb_storage_session *s = argument;
     if (id == PGEVT_RESULTCREATE && s->sql.handed_out)
         take_handlers_result(s, ((const PGEventResultCreate *)info)->result);
+    if (id == PGEVT_CONNDESTROY)
+        s->connection = NULL;
+    if (id == PGEVT_CONNDESTROY && s->sql.handed_out)
+        take_end(s, "the handler closed the connection");
+    if (id == PGEVT_CONNRESET && s->sql.handed_out)
+        take_end(s, "the handler reset the connection");
     return 1;
 }
 

@@ -176,6 +176,11 @@ static int was_interrupted(sqlite3 *handle)
     return (sqlite3_errcode(handle) & 0xff) == SQLITE_INTERRUPT;
 }
 
+static int was_closed(const wb_storage_session *session)
+{
+    return session->joined ? wb_sqlite_db_is_zombie(session->joined) : wb_sqlite_db_was_closed(&session->db);
+}
+
 /* The server's trouble first: SQLite ends a transaction because of it, and whatever the
  * handler did afterwards was no longer in one. */
 int wb_sqlite_storage_check(wb_storage_session *session, size_t item, wb_error *error)
@@ -183,6 +188,8 @@ int wb_sqlite_storage_check(wb_storage_session *session, size_t item, wb_error *
     const wb_host *host = session->db.host;
     sqlite3 *handle = handle_of(session);
     (void)item;
+    if (was_closed(session))
+        return host->fail(host, error, WB_REJECT, WB_CAUSE_OTHER, 0, "the handler closed the connection");
     const int is_known = are_hooks_ours(session);
     int result = wb_sqlite_storage_check_server(session, error);
     if (result != WB_OK)

@@ -188,9 +188,15 @@ int wb_sqlite_storage_commit(wb_storage_session *session, wb_commit *commit, wb_
     return result;
 }
 
+/* A rollback that fails leaves nothing behind either. */
 int wb_sqlite_storage_rollback(wb_storage_session *session, wb_error *error)
 {
-    (void)error; /* a rollback that fails leaves nothing behind either */
-    wb_sqlite_db_rollback(&session->db);
-    return WB_OK;
+    const wb_host *host = session->db.host;
+    if (!wb_sqlite_db_was_closed(&session->db)) {
+        wb_sqlite_db_rollback(&session->db);
+        return WB_OK;
+    }
+    wb_sqlite_db_close(&session->db); /* until then it keeps the file locked */
+    return host->fail(host, error, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0,
+                      "a handler closed the connection to \"%s\"", session->db.path);
 }

@@ -145,7 +145,7 @@ static void give_back_all(wb_transport_session *session)
 
 void wb_sqlite_session_close(wb_transport_session *session)
 {
-    if (session->db.handle) {
+    if (!wb_sqlite_db_was_closed(&session->db)) {
         (void)wb_sqlite_session_rollback(session, NULL);
         give_back_all(session);
     }
@@ -240,14 +240,21 @@ int wb_sqlite_session_stop_receiving(wb_transport_session *session, wb_error *er
     return WB_OK;
 }
 
+/* A rollback that fails leaves nothing behind either. */
 int wb_sqlite_session_rollback(wb_transport_session *session, wb_error *error)
 {
-    (void)error; /* a rollback that fails leaves nothing behind either */
-    wb_sqlite_db_rollback(&session->db);
+    const wb_host *host = session->db.host;
+    const int was_closed = wb_sqlite_db_was_closed(&session->db);
+    if (!was_closed)
+        wb_sqlite_db_rollback(&session->db);
     if (session->in_transaction)
         wb_sqlite_acknowledge_rolled_back(session);
     session->in_transaction = 0;
-    return WB_OK;
+    if (!was_closed)
+        return WB_OK;
+    wb_sqlite_db_close(&session->db); /* until then it keeps the file locked */
+    return host->fail(host, error, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0,
+                      "a handler closed the connection to \"%s\"", session->db.path);
 }
 
 void *wb_sqlite_session_native(wb_transport_session *session)
