@@ -3,6 +3,7 @@
 
 #include "core/base/log.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -15,6 +16,7 @@
 #define LINE_MAX_SIZE 4096
 
 static atomic_int log_level = WB_LOG_INFO;
+static atomic_int log_to = STDERR_FILENO;
 
 typedef struct {
     char text[LINE_MAX_SIZE];
@@ -31,6 +33,18 @@ void wb_log_set_writer(void (*write_line)(void *argument, int level, const char 
     writer = write_line;
     writer_argument = argument;
     pthread_mutex_unlock(&writer_lock);
+}
+
+void wb_log_keep_stderr(void)
+{
+    int kept = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    if (kept >= 0)
+        atomic_store(&log_to, kept);
+}
+
+void wb_log_after_fork(void)
+{
+    pthread_mutex_init(&writer_lock, NULL);
 }
 
 /* @return 0: there is no writer. */
@@ -123,6 +137,6 @@ void wb_log_write(int level, const char *text, const wb_field *fields, size_t co
         return;
     line.text[line.used++] = '\n';
     /* Nobody is left to be told when the log itself cannot be written. */
-    if (write(STDERR_FILENO, line.text, line.used) < 0)
+    if (write(atomic_load(&log_to), line.text, line.used) < 0)
         return;
 }

@@ -16,6 +16,13 @@
 /** Lines above this level are dropped. WB_LOG_INFO at start. */
 void wb_log_set_level(int level);
 
+/** Lines go to where stderr leads now, whoever closes descriptor 2 or puts something else there: what is
+ *  opened next may be a connection to a server. */
+void wb_log_keep_stderr(void);
+
+/** In a child of fork(): whoever held the log's lock is not there. */
+void wb_log_after_fork(void);
+
 /** Where lines go, without their line break but with a NUL byte behind: one at a time. At first to stderr. */
 void wb_log_set_writer(void (*write)(void *argument, int level, const char *line, size_t size), void *argument);
 

@@ -3,6 +3,7 @@
 
 #include "core/base/thread.h"
 
+#include <locale.h>
 #include <pthread.h>
 
 /* A fault that is blocked when it is met would end the process without the program's handler. */
@@ -19,4 +20,10 @@ void wb_thread_block(sigset_t *ret_before)
 void wb_thread_unblock(const sigset_t *before)
 {
     (void)pthread_sigmask(SIG_SETMASK, before, NULL);
+}
+
+void wb_thread_put_back(const sigset_t *blocked)
+{
+    (void)pthread_sigmask(SIG_SETMASK, blocked, NULL);
+    (void)uselocale(LC_GLOBAL_LOCALE);
 }

@@ -11,4 +11,8 @@
 void wb_thread_block(sigset_t *ret_before);
 void wb_thread_unblock(const sigset_t *before);
 
+/** What is the calling thread's own and a handler may have changed, and what it must be: the signals
+ *  that are blocked. Its locale is put back to the process's. */
+void wb_thread_put_back(const sigset_t *blocked);
+
 #endif

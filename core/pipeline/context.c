@@ -10,24 +10,10 @@
 #include "core/base/crash.h"
 #include "core/base/log.h"
 #include "core/message/text.h"
+#include "core/pipeline/call.h"
 #include "core/pipeline/context.h"
 
-typedef struct handler_call {
-    wb_context context; /* first: the handler's pointer is ours */
-    wb_worker *worker;
-    wb_item *const *items;
-    size_t count;
-    wb_error *error; /* what was said last; why the handler fails, if it does */
-    int broken;      /* an immediate send found the session dead */
-    int trouble;     /* an immediate send met the server's: WB_CAUSE_SERVER, WB_CAUSE_SENDING, or 0 */
-} handler_call;
-
-static handler_call *call_of(wb_context *ctx)
-{
-    return (handler_call *)ctx;
-}
-
-static wb_item *item_of_cause(const handler_call *call, const wb_message *cause)
+static wb_item *item_of_cause(const wb_call *call, const wb_message *cause)
 {
     if (!cause)
         return call->count == 1 ? call->items[0] : NULL;
@@ -38,7 +24,7 @@ static wb_item *item_of_cause(const handler_call *call, const wb_message *cause)
 }
 
 /* Immediate sends must not become part of a transport transaction. */
-static int open_immediate(handler_call *call, wb_outlet **ret_outlet)
+static int open_immediate(wb_call *call, wb_outlet **ret_outlet)
 {
     wb_worker *w = call->worker;
     wb_pipeline *p = w->pipeline;
@@ -56,7 +42,7 @@ static int open_immediate(handler_call *call, wb_outlet **ret_outlet)
 
 /* The session that receives takes all in hand along; one beside it is opened again for the next
  * attempt, and what became of this one is the server's trouble until others are sent. */
-static void note_loss(handler_call *call, wb_outlet *outlet)
+static void note_loss(wb_call *call, wb_outlet *outlet)
 {
     call->broken |= !outlet->is_apart;
     if (!outlet->is_apart)
@@ -66,7 +52,7 @@ static void note_loss(handler_call *call, wb_outlet *outlet)
     outlet->session = NULL;
 }
 
-static int send_immediately(handler_call *call, wb_operation *operation)
+static int send_immediately(wb_call *call, wb_operation *operation)
 {
     wb_window window = { &operation, 1, 1, &call->worker->arena };
     wb_outlet *outlet;
@@ -86,9 +72,16 @@ static int send_immediately(handler_call *call, wb_operation *operation)
     return r == WB_OK ? WB_OK : WB_RETRY;
 }
 
+static const char *name_of_kind(int kind)
+{
+    return kind == WB_KIND_SEND ? "wb_send" : kind == WB_KIND_PUBLISH ? "wb_publish" : "wb_reply";
+}
+
 static int context_outgoing(wb_context *ctx, int kind, const wb_outgoing *outgoing, size_t size)
 {
-    handler_call *call = call_of(ctx);
+    wb_call *call = wb_call_of(ctx, name_of_kind(kind));
+    if (!call)
+        return WB_REJECT;
     wb_worker *w = call->worker;
     const wb_message *cause = /* older modules: one message only */
         size >= offsetof(wb_outgoing, cause) + sizeof outgoing->cause ? outgoing->cause : NULL;
@@ -111,9 +104,9 @@ static int context_outgoing(wb_context *ctx, int kind, const wb_outgoing *outgoi
 static const void *context_storage(wb_context *ctx, const char *name, void **ret_session,
                                    size_t *ret_item)
 {
-    const handler_call *call = call_of(ctx);
-    wb_worker *w = call->worker;
-    if (!w->storage)
+    const wb_call *call = wb_call_of(ctx, name);
+    wb_worker *w = call ? call->worker : NULL;
+    if (!w || !w->storage)
         return NULL;
     *ret_session = w->storage;
     *ret_item = call->items[0]->place;
@@ -122,13 +115,18 @@ static const void *context_storage(wb_context *ctx, const char *name, void **ret
 
 static int context_fail(wb_context *ctx, int result, const char *reason)
 {
-    call_of(ctx)->worker->wish.kind = WB_WISH_NOTHING; /* what is said last counts */
-    return wb_error_set(call_of(ctx)->error, result, WB_CAUSE_OTHER, 0, "%s", reason);
+    const wb_call *call = wb_call_of(ctx, "wb_fail");
+    if (!call)
+        return WB_REJECT;
+    call->worker->wish.kind = WB_WISH_NOTHING; /* what is said last counts */
+    return wb_error_set(call->error, result, WB_CAUSE_OTHER, 0, "%s", reason);
 }
 
 static int context_give_up(wb_context *ctx, const char *queue, const char *reason)
 {
-    const handler_call *call = call_of(ctx);
+    const wb_call *call = wb_call_of(ctx, queue ? "wb_move_to" : "wb_discard");
+    if (!call)
+        return WB_REJECT;
     wb_wish *wish = &call->worker->wish;
     size_t size = queue ? strlen(queue) : 0;
     wish->kind = queue ? WB_WISH_MOVE : WB_WISH_DISCARD;
@@ -143,7 +141,9 @@ static int context_give_up(wb_context *ctx, const char *queue, const char *reaso
 
 static int context_retry_after(wb_context *ctx, int64_t delay, const char *reason)
 {
-    const handler_call *call = call_of(ctx);
+    const wb_call *call = wb_call_of(ctx, "wb_retry_after");
+    if (!call)
+        return WB_REJECT;
     wb_wish *wish = &call->worker->wish;
     int is_right = delay > 0 && delay <= WB_OUTGOING_DELAY_MAX;
     wish->kind = is_right ? WB_WISH_RETRY_AFTER : WB_WISH_NOTHING;
@@ -160,7 +160,9 @@ static int is_wished(const wb_wish *wish, int result)
 
 static void context_log(wb_context *ctx, int level, const char *text)
 {
-    const handler_call *call = call_of(ctx);
+    const wb_call *call = wb_call_of(ctx, "wb_log");
+    if (!call)
+        return;
     wb_log_event(level, text, { "endpoint", call->worker->pipeline->endpoint },
                  { "message_id", call->items[0]->message.id },
                  { "type", call->items[0]->message.type });
@@ -168,7 +170,8 @@ static void context_log(wb_context *ctx, int level, const char *text)
 
 static const char *context_endpoint_name(wb_context *ctx)
 {
-    return call_of(ctx)->worker->pipeline->endpoint;
+    const wb_call *call = wb_call_of(ctx, "wb_endpoint_name");
+    return call ? call->worker->pipeline->endpoint : "";
 }
 
 static const wb_setting_entry *context_settings(wb_context *ctx, size_t *ret_count)
@@ -198,26 +201,37 @@ static const wb_handler_api handler_api = {
     .data = context_data,
 };
 
-static int call_function(handler_call *call, const wb_handler_entry *handler)
+typedef struct guarded {
+    const wb_call *call;
+    const wb_handler_entry *handler;
+    int result;
+} guarded;
+
+static void call_function(void *argument)
 {
+    guarded *g = argument;
+    const wb_call *call = g->call;
     const wb_message *messages[call->count];
-    if (handler->one)
-        return handler->one(&call->context, &call->items[0]->message);
     for (size_t i = 0; i < call->count; i++)
         messages[i] = &call->items[i]->message;
-    return handler->batch(&call->context, messages, call->count);
+    g->result = g->handler->one ? g->handler->one(call->context, messages[0])
+                                : g->handler->batch(call->context, messages, call->count);
 }
 
 int wb_call_handler(wb_worker *w, wb_item *const *items, size_t count, wb_error *error)
 {
     const wb_handler_entry *handler = wb_item_handler(items[0]);
-    handler_call call = { { &handler_api }, w, items, count, error, 0, 0 };
+    wb_call call = { .worker = w, .items = items, .count = count, .error = error };
+    guarded g = { &call, handler, WB_RETRY };
 
     for (size_t i = 0; i < count; i++)
         items[i]->message.type = wb_item_type_for(items[i], handler);
     wb_error_clear(error);
     w->wish.kind = WB_WISH_NOTHING;
-    int r = call_function(&call, handler);
+    wb_call_begin(&call, &handler_api, handler->type);
+    wb_call_guard(call_function, &g);
+    wb_call_end(&call);
+    int r = g.result;
     if (!is_wished(&w->wish, r))
         w->wish.kind = WB_WISH_NOTHING;
     if (call.broken) {

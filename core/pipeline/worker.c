@@ -14,6 +14,7 @@
 #include "core/base/clock.h"
 #include "core/base/crash.h"
 #include "core/base/log.h"
+#include "core/base/thread.h"
 #include "core/pipeline/apart.h"
 #include "core/pipeline/batch.h"
 #include "core/pipeline/marks.h"
@@ -108,8 +109,9 @@ static int undo(wb_worker *w, int result)
 /* Phase 1: one database transaction. What fails here may be the fault of a message. */
 static int run_transaction(wb_worker *w, wb_item **ret_culprit, wb_error *error)
 {
-    int r;
-    if ((r = wb_stage_handle(w, ret_culprit, error)) != WB_OK)
+    int r = wb_stage_handle(w, ret_culprit, error);
+    wb_thread_put_back(&w->blocked);
+    if (r != WB_OK)
         return r;
     if (wb_has_transport_transaction(w->pipeline) &&
         (r = wb_stage_dispatch_inside(w, ret_culprit, error)) != WB_OK)
@@ -399,25 +401,54 @@ static void give_up(wb_worker *w)
 }
 
 /* Modules may close what they have in the worker's connections, so these go last. */
-static void *worker_main(void *argument)
+static void leave(wb_worker *w)
+{
+    wb_hooks_worker_close(&w->pipeline->hooks, &w->kept);
+    wb_stage_disconnect(w);
+    wb_waiter_leave(&w->broker);
+    wb_waiter_leave(&w->database);
+    wb_waiter_leave(&w->apart.server);
+    atomic_store(&w->ended, 1);
+}
+
+/* A handler ended the thread, in somebody's program (call.h): the transaction goes with its session,
+ * and what is in hand comes back. */
+static void on_exit_of_thread(void *argument)
 {
     wb_worker *w = argument;
-    wb_pipeline *p = w->pipeline;
-    int r = wb_hooks_worker_open(&p->hooks, &w->kept, &w->error);
+    w->gave_up = 1;
+    (void)wb_error_set(&w->error, WB_FATAL, WB_CAUSE_OTHER, 0, "a handler ended the worker's thread");
+    atomic_store(&w->handling_since, 0);
+    wb_rate_give_turn(&w->pipeline->rate, w);
+    if (w->has_suspect_lock)
+        wb_suspect_unlock();
+    w->has_suspect_lock = 0;
+    w->storage_broken = 1;
+    give_up(w);
+    leave(w);
+}
 
-    while (!p->stop && r != WB_FATAL)
+static void work_to_the_end(wb_worker *w)
+{
+    int r = wb_hooks_worker_open(&w->pipeline->hooks, &w->kept, &w->error);
+    while (!w->pipeline->stop && r != WB_FATAL)
         r = work(w, &w->error);
     w->gave_up = r == WB_FATAL;
     if (w->gave_up)
         give_up(w);
     else
         drain(w);
-    wb_hooks_worker_close(&p->hooks, &w->kept);
-    wb_stage_disconnect(w);
-    wb_waiter_leave(&w->broker);
-    wb_waiter_leave(&w->database);
-    wb_waiter_leave(&w->apart.server);
-    atomic_store(&w->ended, 1);
+    leave(w);
+}
+
+/* Who cancels the thread, a handler or who knows its number, would end it anywhere. */
+static void *worker_main(void *argument)
+{
+    wb_worker *w = argument;
+    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+    pthread_cleanup_push(on_exit_of_thread, w);
+    work_to_the_end(w);
+    pthread_cleanup_pop(0);
     return NULL;
 }
 
@@ -436,6 +467,7 @@ void wb_worker_init(wb_worker *w, wb_pipeline *pipeline, unsigned number)
     memset(w, 0, sizeof *w);
     w->pipeline = pipeline;
     w->number = number;
+    w->contexts = wb_contexts_take(pipeline->endpoint ? pipeline->endpoint : "");
     w->broker.dependency = &pipeline->broker;
     w->database.dependency = &pipeline->database;
     wb_apart_init(&w->apart, &pipeline->apart_server);
@@ -461,6 +493,7 @@ void wb_worker_init(wb_worker *w, wb_pipeline *pipeline, unsigned number)
 void wb_worker_free(wb_worker *w)
 {
     wb_marks_clear(w);
+    wb_contexts_give_back(w->contexts);
     free(w->slots);
     free(w->free_slots);
     free(w->held);
@@ -489,6 +522,7 @@ int wb_worker_start(wb_worker *w)
     int code = pthread_attr_init(&attributes);
     if (code != 0)
         return code;
+    (void)pthread_sigmask(SIG_BLOCK, NULL, &w->blocked);
     (void)pthread_attr_getstacksize(&attributes, &size);
     if (size < WB_WORKER_STACK)
         code = pthread_attr_setstacksize(&attributes, WB_WORKER_STACK);

@@ -9,10 +9,12 @@
 #define WB_PIPELINE_WORKER_H
 
 #include <pthread.h>
+#include <signal.h>
 
 #include "core/base/arena.h"
 #include "core/base/buffer.h"
 #include "core/base/error.h"
+#include "core/pipeline/contexts.h"
 #include "core/pipeline/item.h"
 #include "core/pipeline/pipeline.h"
 #include "core/pipeline/window.h"
@@ -48,6 +50,8 @@ typedef struct wb_worker {
     int gave_up;
     atomic_int ended; /* the thread is about to return */
     wb_kept kept;     /* what modules opened for it */
+    sigset_t blocked; /* signals, in the thread */
+    wb_contexts *contexts;
 
     /* Sessions. `transport` is guarded by the lock against calls from outside. */
     pthread_mutex_t transport_lock;

@@ -30,7 +30,8 @@
  * back by then; what it does elsewhere (files, HTTP) was not.
  *
  * A handler must not commit or roll back the storage session's transaction, must
- * not exit, and must not throw or longjmp across its caller.
+ * not exit, and must not throw or longjmp across its caller. What becomes of one that
+ * does this, or something else that is wrong, is a table in waybill-handler(7).
  */
 #ifndef WAYBILL_HANDLER_H
 #define WAYBILL_HANDLER_H
@@ -46,7 +47,10 @@ extern "C" {
 #endif
 
 /** One call of a handler: its transaction and its outgoing operations. Valid
- *  until the handler returns, on the thread that called it. (Hooks get one, too; it is described there.) */
+ *  until the handler returns, on the thread that called it, and not in a child of fork(). Used
+ *  later or elsewhere it is refused: the call does nothing and answers WB_REJECT, NULL (no storage
+ *  session) or "" (wb_endpoint_name()), and a line in the log names it. The memory stays: a
+ *  context is another call's after 1,000 further ones of its thread at the earliest. (Hooks get one, too; it is described there.) */
 typedef struct wb_context wb_context;
 
 /** One `name = "value";` of the group `settings` of an endpoint: both are texts. Fixed for ever. */

@@ -100,7 +100,9 @@ int wb_endpoint_open(const wb_endpoint_options *options, size_t options_size, wb
 void wb_endpoint_close(wb_endpoint *endpoint);
 
 /** Handle messages, as `waybill run` does, until wb_endpoint_quit(). On one thread, once; sessions may be used
- *  meanwhile. Needs WB_ENDPOINT_HANDLERS.
+ *  meanwhile. Needs WB_ENDPOINT_HANDLERS. A handler that calls exit() is named in the log, and what follows is the
+ *  program's affair; of one that ends its thread, the worker is started again. A child of fork() that returns from a
+ *  handler ends there, with 70.
  *  @return WB_OK after wb_endpoint_quit(), or why it ended. */
 int wb_endpoint_run(wb_endpoint *endpoint, wb_reason *reason);
 /** Have wb_endpoint_run() finish what is in flight and return; or return at once, if it has not begun.
