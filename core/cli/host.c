@@ -12,6 +12,7 @@
 #include "core/base/arena.h"
 #include "core/base/log.h"
 #include "core/cli/cli.h"
+#include "core/cli/streams.h"
 #include "core/cli/wait.h"
 #include "core/config/units.h"
 
@@ -255,6 +256,7 @@ static int work(cli_host *host)
     cli_pulse_ready(&host->pulse);
     while (code == EX_OK && !cli_guard_is_told(&host->guard) && !all_over(host)) {
         tell_pulse(host, 0);
+        cli_streams_look();
         cli_guard_sleep(&host->guard, LOOK_EVERY);
         code = look_at_all(host);
     }

@@ -6,7 +6,9 @@
 #include <sysexits.h>
 
 #include "core/cli/cli.h"
+#include "core/cli/exits.h"
 #include "core/cli/host.h"
+#include "core/cli/streams.h"
 
 #define INSTALL CLI_LONG_OPTION(1)
 
@@ -31,6 +33,8 @@ static int run(const cli_values *values)
     wb_setup *setup = NULL;
 
     keep_memory();
+    cli_streams_keep();
+    cli_exits_watch();
     cli_guard_block(&host.guard);
     signal(SIGPIPE, SIG_IGN);
     int code = cli_load(values, 0, &setup);
