@@ -176,13 +176,18 @@ static const char *context_endpoint_name(wb_context *ctx)
 
 static const wb_setting_entry *context_settings(wb_context *ctx, size_t *ret_count)
 {
-    return wb_hooks_settings(&call_of(ctx)->worker->pipeline->hooks, ret_count);
+    const wb_call *call = wb_call_of(ctx, "wb_setting");
+    *ret_count = 0;
+    return call ? wb_hooks_settings(&call->worker->pipeline->hooks, ret_count) : NULL;
 }
 
 static void *context_data(wb_context *ctx, int whose)
 {
-    const wb_worker *w = call_of(ctx)->worker;
-    const size_t module_at = wb_item_handler(call_of(ctx)->items[0])->module_at;
+    const wb_call *call = wb_call_of(ctx, whose == WB_DATA_WORKER ? "wb_worker_data" : "wb_module_data");
+    if (!call)
+        return NULL;
+    const wb_worker *w = call->worker;
+    const size_t module_at = wb_item_handler(call->items[0])->module_at;
     return whose == WB_DATA_MODULE   ? wb_kept_data(&w->pipeline->hooks.kept, module_at)
            : whose == WB_DATA_WORKER ? wb_kept_data(&w->kept, module_at)
                                      : NULL;

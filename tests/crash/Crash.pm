@@ -60,7 +60,7 @@ sub message {
         id => sprintf('%s-%06d', $self->{prefix}, $seq), seq => $seq, key => $key, body => $body,
         amount => $seq * 3 % 101, hash => digest($body), order => $order, copies => $copies,
         type => $types[ $seq % @types ], outgoing => 1 + $seq % 2,
-        fails => $order =~ /^(?:reject|abort|nowhere)$/ || ($order =~ /^retry:(\d+)$/ && $1 > $self->{delayed_retries}),
+        fails => $order =~ /^(?:reject|abort|exit|leave|nowhere)$/ || ($order =~ /^retry:(\d+)$/ && $1 > $self->{delayed_retries}),
     };
 }
 
@@ -200,7 +200,7 @@ sub kill_all {
     return $self->wait_for(30, sub { !$self->reap });
 }
 
-# True when the process died of a signal; false when all was done first.
+# True when the process died of a signal, or a handler left it; false when all was done first.
 sub await_crash {
     my ($self) = @_;
     my ($looked, $done) = (time, 0);
@@ -213,7 +213,7 @@ sub await_crash {
         return !$self->inject_part;
     });
     push @{ $self->{log} }, "neither crashed nor finished in $patience s" unless $over;
-    return scalar grep { $_ & 127 } @{ $self->{ends} } if @{ $self->{ends} };
+    return scalar grep { $_ & 127 || $_ >> 8 == 70 } @{ $self->{ends} } if @{ $self->{ends} };
     $self->kill_all('KILL') unless $over;
     return 0;
 }

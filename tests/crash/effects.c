@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -77,6 +78,10 @@ static int follow_orders(wb_context *ctx, const effect *e)
     int number;
     if (strcmp(e->order, "abort") == 0)
         abort();
+    if (strcmp(e->order, "exit") == 0)
+        exit(0);
+    if (strcmp(e->order, "leave") == 0)
+        pthread_exit(NULL);
     if (strcmp(e->order, "reject") == 0)
         return wb_fail(ctx, WB_UNRECOVERABLE, "ordered to reject message %d", e->seq);
     if (order_number(e, "fail", &number) && e->message->attempt <= (uint32_t)number)

@@ -15,7 +15,7 @@
  *   -         nothing special
  *   fail:K    the first K attempts fail
  *   reject    fails for good
- *   abort     ends the process each time
+ *   abort     ends the process each time; likewise exit, by exit(0), and leave, by pthread_exit()
  *   nowhere   sends to a queue that does not exist
  *   slow:MS   takes that long
  *   retry:K   fails until its Kth delayed retry

@@ -24,6 +24,8 @@
  *   move QUEUE TEXT             to that error queue
  *   leave CODE                  return that number
  *   kill                        end the process on the spot
+ *   misdo NAME ARGUMENT         one of endpoint_misdeeds.c
+ *   once FILE                   what follows is done only the first time: FILE remembers
  *   unread TEXT, pipeline       leave the connection with an unread result, or in pipeline mode
  *                               (mysql: with a statement that nobody awaited)
  *
@@ -56,7 +58,7 @@ typedef struct {
     wb_header headers[HEADERS_MAX];
 } script;
 
-static __attribute__((format(printf, 1, 2))) void trace(const char *format, ...)
+void script_trace(const char *format, ...)
 {
     char line[800];
     const char *path = getenv("WB_TRACE");
@@ -87,7 +89,7 @@ static int add_effect(const script *s)
     char id[520], sql[700];
     (void)snprintf(sql, sizeof sql, "insert into effects (id, attempt, size) values ('%s', %u, %zu)",
                    hex_id(s->message, id), (unsigned)s->message->attempt, s->message->body_size);
-    trace("call %s %u %zu\n", id, (unsigned)s->message->attempt, s->count);
+    script_trace("call %s %u %zu\n", id, (unsigned)s->message->attempt, s->count);
     return script_sql(s->ctx, sql);
 }
 
@@ -133,7 +135,7 @@ static int send_it(script *s, const char *verb, const char *type, const char *bo
         r = wb_reply(s->ctx, &s->next);
     else
         r = wb_send(s->ctx, &s->next);
-    trace("%s %s %d\n", verb, hex_id(s->message, id), r);
+    script_trace("%s %s %d\n", verb, hex_id(s->message, id), r);
     memset(&s->next, 0, sizeof s->next);
     return r;
 }
@@ -275,6 +277,13 @@ static int do_give_up(script *s, const char *verb, char *rest)
     return wb_move_to(s->ctx, queue, rest);
 }
 
+static int do_misdeed(script *s, const char *verb, char *rest)
+{
+    (void)verb;
+    char *name = word(&rest);
+    return script_misdo(s->ctx, s->message, name, rest);
+}
+
 static int do_kill(script *s, const char *verb, char *rest)
 {
     (void)s;
@@ -298,6 +307,7 @@ static const struct {
     { "delay", do_prepare },   { "at", do_prepare },     { "expires", do_prepare },
     { "discard", do_give_up }, { "move", do_give_up },    { "after", do_retry_after },
     { "unread", do_leave_busy }, { "pipeline", do_leave_busy }, { "kill", do_kill },
+    { "misdo", do_misdeed },
 };
 
 static int run_command(script *s, char *rest)
@@ -309,15 +319,31 @@ static int run_command(script *s, char *rest)
     return wb_fail(s->ctx, WB_UNRECOVERABLE, "no such command: %s", verb);
 }
 
+static int is_once(const char *line)
+{
+    return strncmp(line, "once ", 5) == 0;
+}
+
+/* Whether this line, and what follows it, is to be done. */
+static int is_first_time(const char *line)
+{
+    if (!is_once(line))
+        return 1;
+    int file = open(line + 5, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (file >= 0)
+        close(file);
+    return file >= 0;
+}
+
 static int run_one(wb_context *ctx, const wb_message *message, size_t count)
 {
     script s = { .ctx = ctx, .message = message, .count = count };
     const char *text = wb_message_header(message, "do");
     char *lines = strdup(text ? text : ""), *position = NULL;
     int r = add_effect(&s);
-    for (char *line = strtok_r(lines, "\n", &position); line && r == WB_OK;
+    for (char *line = strtok_r(lines, "\n", &position); line && r == WB_OK && is_first_time(line);
          line = strtok_r(NULL, "\n", &position))
-        r = run_command(&s, line);
+        r = is_once(line) ? WB_OK : run_command(&s, line);
     free(lines);
     return r;
 }

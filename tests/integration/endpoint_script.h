@@ -16,5 +16,17 @@ int script_defer(wb_context *ctx, const char *sql);
 /** What a handler must not leave behind. */
 int script_leave_unread(wb_context *ctx, const char *sql);
 int script_leave_pipeline(wb_context *ctx);
+/** Close the connection, which is not its own. */
+int script_close(wb_context *ctx);
+/** Or have it made anew. */
+int script_reset(wb_context *ctx);
+/** Whether the context gives a connection. */
+int script_has_storage(wb_context *ctx);
+
+/** A line in the file WB_TRACE. */
+void script_trace(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/** endpoint_misdeeds.c */
+int script_misdo(wb_context *ctx, const wb_message *message, const char *name, const char *argument);
 
 #endif

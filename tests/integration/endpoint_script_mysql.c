@@ -53,3 +53,19 @@ int script_leave_pipeline(wb_context *ctx)
     return db ? answered(ctx, db, mysql_send_query(db, "select 1", 8))
               : wb_fail(ctx, WB_RETRY, "no connection");
 }
+
+int script_close(wb_context *ctx)
+{
+    mysql_close(wb_mysql(ctx));
+    return WB_OK;
+}
+
+int script_reset(wb_context *ctx)
+{
+    return mysql_reset_connection(wb_mysql(ctx)) == 0 ? WB_OK : WB_RETRY;
+}
+
+int script_has_storage(wb_context *ctx)
+{
+    return wb_mysql(ctx) != NULL;
+}

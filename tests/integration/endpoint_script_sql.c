@@ -49,10 +49,36 @@ static int left(wb_context *ctx, PGconn *db, int done)
     return done ? WB_OK : wb_fail(ctx, WB_UNRECOVERABLE, "%s", PQerrorMessage(db));
 }
 
+/* On SQLite a statement in the middle of its rows, never finalized. */
 int script_leave_unread(wb_context *ctx, const char *sql)
 {
     PGconn *db = wb_pgsql(ctx);
-    return left(ctx, db, PQsendQuery(db, sql));
+    sqlite3_stmt *statement = NULL;
+    if (db)
+        return left(ctx, db, PQsendQuery(db, sql));
+    (void)sqlite3_prepare_v2(wb_sqlite(ctx), sql, -1, &statement, NULL);
+    return sqlite3_step(statement) == SQLITE_ROW ? WB_OK : WB_RETRY;
+}
+
+int script_close(wb_context *ctx)
+{
+    PGconn *db = wb_pgsql(ctx);
+    if (!db)
+        return sqlite3_close_v2(wb_sqlite(ctx)) == SQLITE_OK ? WB_OK : WB_RETRY;
+    PQfinish(db);
+    return WB_OK;
+}
+
+int script_reset(wb_context *ctx)
+{
+    PGconn *db = wb_pgsql(ctx);
+    PQreset(db);
+    return db ? WB_OK : WB_RETRY;
+}
+
+int script_has_storage(wb_context *ctx)
+{
+    return wb_pgsql(ctx) || wb_sqlite(ctx);
 }
 
 int script_leave_pipeline(wb_context *ctx)
