@@ -48,14 +48,13 @@ static json_t *plugin_json(const wb_plugin *plugin, const char *path, int descri
 }
 
 /* A refused plugin is part of the answer: that is what somebody who asks wants to know. */
-static int show_file(const wb_config *config, const wb_plugin_file *file, int describe,
-                     json_t *array)
+static int show_file(const wb_config *config, const wb_plugin_file *file, int describe, json_t *array)
 {
     const wb_plugin *plugin;
     const char *path;
     wb_error error;
 
-    if (wb_plugin_load(config, file->kind, file->name, &plugin, &path, &error) != WB_OK) {
+    if (wb_plugin_load_file(file, &plugin, &path, &error) != WB_OK) {
         if (array)
             json_array_append_new(array, json_pack("{s:s, s:s, s:s, s:s}", "kind",
                                                    wb_plugin_kind_name(file->kind), "name",
@@ -66,6 +65,8 @@ static int show_file(const wb_config *config, const wb_plugin_file *file, int de
                          error.text);
         return EX_CONFIG;
     }
+    if (!wb_plugin_file_is_first(config, plugin->kind, file))
+        return EX_OK; /* of the kind it turned out to be there is one before it */
     if (array)
         json_array_append_new(array, plugin_json(plugin, path, describe));
     else

@@ -80,6 +80,27 @@ static void report(const wb_conf_source *source, const config_t *config, wb_prob
                     text, remedy);
 }
 
+const wb_conf_node *wb_conf_read_value(wb_arena *arena, const char *text, wb_conf_origin at)
+{
+    static const char before[] = "value = ", after[] = ";";
+    const size_t size = strlen(text);
+    const wb_conf_source source = { .lines = &at, .line_count = 1 };
+    wb_conf_node *value = NULL;
+    char *setting = wb_arena_alloc(arena, sizeof before + size + sizeof after);
+    config_t config;
+
+    memcpy(setting, before, sizeof before - 1);
+    memcpy(setting + sizeof before - 1, text, size);
+    memcpy(setting + sizeof before - 1 + size, after, sizeof after);
+    config_init(&config);
+    if (config_read_string(&config, setting) && config_setting_length(config_root_setting(&config)) == 1) {
+        value = wb_arena_alloc(arena, sizeof *value);
+        build(&(builder){ arena, &source }, config_setting_get_elem(config_root_setting(&config), 0), value);
+    }
+    config_destroy(&config);
+    return value;
+}
+
 const wb_conf_node *wb_conf_read(wb_arena *arena, const char *path, wb_problems *problems)
 {
     wb_conf_source source = { 0 };

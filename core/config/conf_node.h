@@ -42,6 +42,10 @@ struct wb_conf_node {
  *  thing that is reported alone: nothing behind it can be judged. */
 const wb_conf_node *wb_conf_read(wb_arena *arena, const char *path, wb_problems *problems);
 
+/** Read one value as it would stand behind `name =` in a file: `["a", "b"]`. All of it stands at `at`.
+ *  @return its node, owned by `arena` as are its children, or NULL: it is none, or not one. */
+const wb_conf_node *wb_conf_read_value(wb_arena *arena, const char *text, wb_conf_origin at);
+
 /** The child of that name, or NULL. */
 const wb_conf_node *wb_conf_child(const wb_conf_node *group, const char *name);
 

@@ -4,11 +4,14 @@
 #include "core/config/option.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/config/option_value.h"
 #include "core/config/suggest.h"
 #include "core/config/units.h"
+
+#define DEFAULT_ARENA_SIZE 1024
 
 /* The options of one group while they are read. */
 typedef struct {
@@ -65,6 +68,28 @@ wb_option wb_option_at(const wb_option *options, size_t stride, size_t index)
     return option;
 }
 
+int wb_option_check_default(const wb_option *option, char *reason, size_t reason_size)
+{
+    union {
+        int64_t number;
+        const char *text;
+    } field;
+    wb_arena arena;
+    wb_secrets secrets = { 0 };
+    wb_problems problems = { 0 };
+    const wb_option_scope scope = { &arena, &secrets, &problems, "", NULL };
+
+    wb_arena_init(&arena, DEFAULT_ARENA_SIZE);
+    wb_option_default_parse(&scope, option, (wb_conf_origin){ 0 }, &field);
+    const int result = problems.error_count ? WB_FATAL : WB_OK;
+    if (result != WB_OK)
+        (void)snprintf(reason, reason_size, "%s", problems.items[0].text);
+    wb_secrets_wipe(&secrets);
+    wb_problems_free(&problems);
+    wb_arena_free(&arena);
+    return result;
+}
+
 static int is_elsewhere(const reading *r, const char *name)
 {
     for (const char *const *known = r->scope->elsewhere; known && *known; known++)
@@ -104,17 +129,6 @@ static void report_unknown(const reading *r)
     }
 }
 
-/* Defaults go through the same parser, so that a table's texts mean what they say. */
-static void set_default(const reading *r, const wb_option *option, void *field)
-{
-    memset(field, 0, wb_option_field_size(option->type));
-    if (!option->default_text)
-        return;
-    wb_conf_node node = { .name = option->name, .type = WB_CONF_STRING, .at = r->group_at };
-    node.string = option->default_text;
-    wb_option_value_parse(r->scope, option, &node, 1, field);
-}
-
 /* What is refused is not set: the default stays, and nobody is to quote that as a value of the file. */
 static void read_option(const reading *r, const wb_option *option, void *target,
                         wb_conf_origin *origin)
@@ -123,9 +137,9 @@ static void read_option(const reading *r, const wb_option *option, void *target,
     const wb_conf_node *node = r->group ? wb_conf_child(r->group, option->name) : NULL;
     const size_t errors_before = r->scope->problems->error_count;
 
-    set_default(r, option, field);
+    wb_option_default_parse(r->scope, option, r->group_at, field);
     if (node)
-        wb_option_value_parse(r->scope, option, node, 0, field);
+        wb_option_value_parse(r->scope, option, node, field);
     else if (option->flags & WB_OPTION_REQUIRED)
         wb_problems_add(r->scope->problems, WB_LOG_ERROR, r->group_at,
                         "%soption \"%s\" is missing: %s", r->scope->subject, option->name,

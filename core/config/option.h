@@ -37,6 +37,10 @@ int wb_options_parse(const wb_option_scope *scope, const wb_option *options, siz
 /** The option at an index of a table with that stride, complete with zeroes. */
 wb_option wb_option_at(const wb_option *options, size_t stride, size_t index);
 
+/** Whether the default of an option is a value of its type, in its range. Types, choices and name
+ *  are right already. @return WB_OK, or WB_FATAL with the fault in words: `option "port" = "x" is ...` */
+int wb_option_check_default(const wb_option *option, char *reason, size_t reason_size);
+
 /** The type in words, for messages and `--describe`: "duration". */
 const char *wb_option_type_name(uint32_t type);
 

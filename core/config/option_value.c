@@ -37,6 +37,10 @@ static const char *resolve(const parsing *p, const wb_conf_node *node, const cha
     char reason[REASON_SIZE];
     const char *value;
 
+    if (p->is_default && wb_secret_is_reference(text)) {
+        complain(p, node, "refers to the environment or to a file, which no default can");
+        return NULL;
+    }
     if (!wb_secret_is_reference(text)) {
         if ((p->option->flags & (WB_OPTION_SECRET | WB_OPTION_MAYBE_SECRET)) == WB_OPTION_SECRET &&
             !p->is_default)
@@ -86,10 +90,22 @@ static void store_number(const parsing *p, int64_t value)
     *(int64_t *)p->field = value;
 }
 
+/* Decimal digits, perhaps with a sign, and nothing else. */
+static int read_integer(const char *text, int64_t *ret_value)
+{
+    char *end;
+    errno = 0;
+    *ret_value = strtoll(text, &end, 10);
+    return errno == 0 && end != text && *end == '\0' && (*text == '-' || (*text >= '0' && *text <= '9'));
+}
+
 static void parse_integer(const parsing *p)
 {
-    if (p->is_default)
-        store_number(p, strtoll(p->node->string, NULL, 10));
+    int64_t value;
+    if (p->is_default && read_integer(p->node->string, &value))
+        store_number(p, value);
+    else if (p->is_default)
+        complain(p, p->node, "is not an integer");
     else if (p->node->type == WB_CONF_INTEGER)
         store_number(p, p->node->integer);
     else if (p->node->type == WB_CONF_STRING)
@@ -121,8 +137,10 @@ static void parse_with_unit(const parsing *p)
 
 static void parse_boolean(const parsing *p)
 {
-    if (p->is_default)
-        *(int32_t *)p->field = strcmp(p->node->string, "true") == 0;
+    if (p->is_default && strcmp(p->node->string, "true") == 0)
+        *(int32_t *)p->field = 1;
+    else if (p->is_default && strcmp(p->node->string, "false") == 0)
+        *(int32_t *)p->field = 0;
     else if (p->node->type == WB_CONF_BOOLEAN)
         *(int32_t *)p->field = (int32_t)p->node->integer;
     else
@@ -240,17 +258,40 @@ static void parse_map(const parsing *p)
     *(const wb_option_map **)p->field = map;
 }
 
-void wb_option_value_parse(const wb_option_scope *scope, const wb_option *option,
-                           const wb_conf_node *node, int is_default, void *field)
+static void parse(const parsing *p)
 {
-    parsing p = { scope, option, node, is_default, field };
-    switch (option->type) {
-    case WB_OPTION_STRING: parse_string(&p); break;
-    case WB_OPTION_INTEGER: parse_integer(&p); break;
-    case WB_OPTION_BOOLEAN: parse_boolean(&p); break;
-    case WB_OPTION_CHOICE: parse_choice(&p); break;
-    case WB_OPTION_LIST: parse_list(&p); break;
-    case WB_OPTION_MAP: parse_map(&p); break;
-    default: parse_with_unit(&p); break;
+    switch (p->option->type) {
+    case WB_OPTION_STRING: parse_string(p); break;
+    case WB_OPTION_INTEGER: parse_integer(p); break;
+    case WB_OPTION_BOOLEAN: parse_boolean(p); break;
+    case WB_OPTION_CHOICE: parse_choice(p); break;
+    case WB_OPTION_LIST: parse_list(p); break;
+    case WB_OPTION_MAP: parse_map(p); break;
+    default: parse_with_unit(p); break;
     }
+}
+
+void wb_option_value_parse(const wb_option_scope *scope, const wb_option *option,
+                           const wb_conf_node *node, void *field)
+{
+    parse(&(parsing){ scope, option, node, 0, field });
+}
+
+void wb_option_default_parse(const wb_option_scope *scope, const wb_option *option, wb_conf_origin at,
+                             void *field)
+{
+    wb_conf_node single = { .name = option->name, .type = WB_CONF_STRING, .at = at };
+    parsing p = { scope, option, &single, 1, field };
+
+    memset(field, 0, wb_option_field_size(option->type));
+    if (!option->default_text)
+        return;
+    single.string = option->default_text;
+    if (option->type == WB_OPTION_LIST || option->type == WB_OPTION_MAP)
+        p.node = wb_conf_read_value(scope->arena, option->default_text, at);
+    if (!p.node)
+        complain(&p, &single, option->type == WB_OPTION_LIST ? "cannot be read (use e.g. [\"first\", \"second\"])"
+                                                             : "cannot be read (use e.g. { name = \"value\"; })");
+    else
+        parse(&p);
 }

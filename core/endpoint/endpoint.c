@@ -17,6 +17,7 @@
 #include "core/pipeline/defer.h"
 #include "core/pipeline/positions.h"
 #include "core/pipeline/worker.h"
+#include "core/plugin/instance.h"
 #include "core/written/relay.h"
 
 /* A worker's place: empty before its thread was started and after it was joined. */
@@ -88,6 +89,7 @@ static void fill_pipeline(wb_endpoint *e)
     p->persistence_ops = setup->persistence_ops;
     p->apart_ops = setup->store_ops;
     p->origin = wb_origin_make(config->name, !setup->plan.send_only, config->body_max);
+    p->origin.cannot_publish = !(setup->transport->capabilities & WB_CAP_PUBLISH);
     p->origin.bases = config->types;
     p->origin.base_count = config->type_count;
     p->handlers = &setup->handlers;
@@ -126,7 +128,8 @@ static int create_store(wb_endpoint *e, wb_error *error)
     const wb_endpoint_setup *setup = e->setup;
     wb_pipeline *p = &e->pipeline;
     wb_host_init(&e->store_host, setup->config->name, setup->store->name);
-    return say_store(p->apart_ops->create(&e->store_host.host, &setup->store_info, setup->store_config, &p->apart, error),
+    return say_store(wb_persistence_create(setup->store, &e->store_host.host, &setup->store_info, setup->store_config,
+                                           &p->apart, error),
                      error);
 }
 
@@ -135,13 +138,13 @@ static int create_instances(wb_endpoint *e, wb_error *error)
     const wb_endpoint_setup *setup = e->setup;
     wb_pipeline *p = &e->pipeline;
     wb_host_init(&e->transport_host, setup->config->name, setup->transport->name);
-    int r = p->transport_ops->create(&e->transport_host.host, &setup->info, setup->transport_config,
-                                     &p->transport, error);
+    int r = wb_transport_create(setup->transport, &e->transport_host.host, &setup->info, setup->transport_config,
+                                &p->transport, error);
     if (r != WB_OK || !p->persistence_ops)
         return r;
     wb_host_init(&e->persistence_host, setup->config->name, setup->persistence->name);
-    r = p->persistence_ops->create(&e->persistence_host.host, &setup->persistence_info,
-                                   setup->persistence_config, &p->persistence, error);
+    r = wb_persistence_create(setup->persistence, &e->persistence_host.host, &setup->persistence_info,
+                              setup->persistence_config, &p->persistence, error);
     if (r == WB_OK && p->apart_ops)
         r = create_store(e, error);
     if (r != WB_OK || setup->plan.delay_by != WB_DELAYS_BY_STORE)

@@ -5,6 +5,7 @@
 
 #include "core/base/host.h"
 #include "core/plugin/hooks.h"
+#include "core/plugin/instance.h"
 
 static void report(wb_endpoint_setup *endpoint, const char *kind, const wb_plugin_choice *choice,
                    const wb_error *error, wb_problems *problems)
@@ -16,13 +17,13 @@ static void report(wb_endpoint_setup *endpoint, const char *kind, const wb_plugi
 
 static void rehearse_transport(wb_endpoint_setup *endpoint, wb_problems *problems)
 {
-    const wb_transport_ops *ops = endpoint->transport_ops;
     wb_host_instance host;
     wb_transport *transport = NULL;
     wb_error error = { 0 };
     wb_host_init(&host, endpoint->config->name, endpoint->transport->name);
-    if (ops->create(&host.host, &endpoint->info, endpoint->transport_config, &transport, &error) == WB_OK)
-        ops->destroy(transport);
+    if (wb_transport_create(endpoint->transport, &host.host, &endpoint->info, endpoint->transport_config, &transport,
+                            &error) == WB_OK)
+        endpoint->transport_ops->destroy(transport);
     else
         report(endpoint, "transport", &endpoint->config->transport, &error, problems);
 }
@@ -36,7 +37,7 @@ static void rehearse_persistence(wb_endpoint_setup *endpoint, const char *group,
     wb_persistence *persistence = NULL;
     wb_error error = { 0 };
     wb_host_init(&host, endpoint->config->name, plugin->name);
-    if (ops->create(&host.host, info, config, &persistence, &error) == WB_OK)
+    if (wb_persistence_create(plugin, &host.host, info, config, &persistence, &error) == WB_OK)
         ops->destroy(persistence);
     else
         report(endpoint, group, choice, &error, problems);

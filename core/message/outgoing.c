@@ -168,6 +168,8 @@ static int check_outgoing(const wb_origin *origin, int kind, const wb_outgoing *
 {
     if (check_name(outgoing->type, text_size(outgoing->type), "type", error) != WB_OK)
         return WB_REJECT;
+    if (kind == WB_KIND_PUBLISH && origin->cannot_publish)
+        return reject(error, WB_CAUSE_OTHER, "the transport cannot publish: send a command to each endpoint instead");
     if (kind == WB_KIND_PUBLISH && outgoing->destination)
         return reject(error, WB_CAUSE_OTHER, "an event has no destination: use send for a command");
     if (outgoing->body_size > (uint64_t)origin->body_max)

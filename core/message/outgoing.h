@@ -37,6 +37,7 @@ typedef struct wb_origin {
     size_t base_count;
     int delays; /* WB_DELAYS_BY_x: who delays what it sends */
     int expires; /* whether the transport lets messages expire */
+    int cannot_publish; /* whether it has no subscribers */
     /* The clock that delays are counted by: that of who keeps them. NULL: this host's wall clock. */
     int64_t (*now)(const void *clock);
     const void *clock;

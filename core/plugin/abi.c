@@ -9,11 +9,15 @@
 #include <waybill/sys/transport.h>
 
 #include "core/config/option.h"
+#include "core/plugin/capability.h"
 
 #define END_OF(type, field) (offsetof(type, field) + sizeof(((const type *)0)->field))
 #define REASON_SIZE 512
+#define NAMES_SIZE 256
+#define NAME_SIZE 40
 
-/* An operation: always needed (capabilities 0), or when one of these bits is set, or of batches. */
+/* An operation: always needed (capabilities 0), or of batches, or there if, and only if, one of these
+ * bits is set. */
 typedef struct {
     const char *name;
     size_t offset;
@@ -21,8 +25,11 @@ typedef struct {
 } operation;
 
 #define ALWAYS 0
+/* It has other uses: no capability, and may be there without those that need it. */
+#define EVEN_WITHOUT (UINT64_C(1) << 63)
 /* Of all but a plugin that remembers ids for others and can do nothing else. */
 #define BATCHES (~WB_CAP_REMEMBER)
+#define MODES (WB_CAP_MODE_NONE | WB_CAP_MODE_RECEIVE_ONLY | TRANSACTION)
 #define TRANSACTION (WB_CAP_MODE_SENDS_ATOMIC | WB_CAP_MODE_TRANSACTION_SCOPE)
 #define SCOPE WB_CAP_MODE_TRANSACTION_SCOPE
 #define T(field) #field, offsetof(wb_transport_ops, field)
@@ -36,7 +43,7 @@ static const operation transport_operations[] = {
     { T(give_back), ALWAYS },   { T(send), ALWAYS },
     { T(interrupt), ALWAYS },   { T(begin), TRANSACTION },
     { T(commit), TRANSACTION }, { T(rollback), TRANSACTION },
-    { T(native), SCOPE },       { T(shared_resource), SCOPE },
+    { T(native), SCOPE },       { T(shared_resource), SCOPE | EVEN_WITHOUT },
     { T(position_end), WB_CAP_POSITION },
     { NULL, 0, 0 },
 };
@@ -51,8 +58,8 @@ static const operation persistence_operations[] = {
     { P(mark), WB_CAP_OUTBOX },     { P(pending), WB_CAP_OUTBOX },
     { P(sweep), WB_CAP_OUTBOX },    { P(clean_up), WB_CAP_OUTBOX | WB_CAP_REMEMBER },
     { P(join), WB_CAP_JOIN_TRANSPORT },
-    { P(shared_resource), WB_CAP_JOIN_TRANSPORT },
-    { P(delayed), WB_CAP_DELAY_STORE | WB_CAP_DELAY_WITH_COMMIT },
+    { P(shared_resource), WB_CAP_JOIN_TRANSPORT | EVEN_WITHOUT }, /* a store of ids says where it is, too */
+    { P(delayed), WB_CAP_DELAY_STORE },
     { P(find), WB_CAP_CLAIM_WITH_COMMIT | WB_CAP_REMEMBER },
     { P(written), WB_CAP_WRITTEN },
     { P(positions), WB_CAP_POSITIONS }, { P(forget_positions), WB_CAP_POSITIONS },
@@ -77,6 +84,18 @@ static const operation written_operations[] = {
     { W(is_installed), ALWAYS }, { W(fetch), ALWAYS },
     { W(settle), ALWAYS },       { W(write), ALWAYS },
     { W(claim), ALWAYS },        { NULL, 0, 0 },
+};
+
+/* What only adds to another capability. */
+static const struct {
+    uint64_t capability;
+    uint64_t needs;
+} additions[] = {
+    { WB_CAP_DELAY_WITH_COMMIT, WB_CAP_DELAY_STORE },
+    { WB_CAP_CLAIM_WITH_COMMIT, WB_CAP_OUTBOX },
+    { WB_CAP_WRITTEN, WB_CAP_OUTBOX },
+    { WB_CAP_POSITIONS, WB_CAP_OUTBOX },
+    { WB_CAP_FORGET, WB_CAP_OUTBOX },
 };
 
 const char *wb_plugin_kind_name(uint32_t kind)
@@ -110,7 +129,10 @@ static int check_versions(const wb_plugin *plugin, char *reason)
 
 static int check_identity(const wb_plugin *plugin, uint32_t kind, const char *name, char *reason)
 {
-    if (plugin->kind != kind)
+    if (plugin->kind != WB_PLUGIN_TRANSPORT && plugin->kind != WB_PLUGIN_PERSISTENCE)
+        (void)snprintf(reason, REASON_SIZE, "it is of a kind this host does not know (%u); use a newer waybill",
+                       plugin->kind);
+    else if (kind != WB_PLUGIN_ANY_KIND && plugin->kind != kind)
         (void)snprintf(reason, REASON_SIZE, "it is a %s plugin, a %s was wanted",
                        wb_plugin_kind_name(plugin->kind), wb_plugin_kind_name(kind));
     else if (!plugin->name || strcmp(plugin->name, name) != 0)
@@ -142,17 +164,45 @@ static int is_needed(const wb_plugin *plugin, const operation *wanted)
 {
     if (wanted->capabilities == BATCHES)
         return plugin->capabilities != WB_CAP_REMEMBER;
-    return is_always_needed(wanted) || (plugin->capabilities & wanted->capabilities);
+    return is_always_needed(wanted) || (plugin->capabilities & wanted->capabilities & ~EVEN_WITHOUT);
 }
 
+static int is_unused(const wb_plugin *plugin, const operation *wanted)
+{
+    return !is_always_needed(wanted) && !(wanted->capabilities & EVEN_WITHOUT) &&
+           !(plugin->capabilities & wanted->capabilities);
+}
+
+static void say_missing(const wb_plugin *plugin, const operation *wanted, char *reason)
+{
+    char names[NAMES_SIZE];
+    if (is_always_needed(wanted))
+        (void)snprintf(reason, REASON_SIZE, "it is incomplete: its operation \"%s\" is missing", wanted->name);
+    else
+        (void)snprintf(reason, REASON_SIZE, "it declares \"%s\", but its operation \"%s\" is missing",
+                       wb_capabilities_text(plugin->capabilities & wanted->capabilities, "\" and \"", names,
+                                            sizeof names),
+                       wanted->name);
+}
+
+static void say_unused(const operation *wanted, char *reason)
+{
+    char names[NAMES_SIZE];
+    (void)snprintf(reason, REASON_SIZE, "it has the operation \"%s\", but does not declare \"%s\"", wanted->name,
+                   wb_capabilities_text(wanted->capabilities, "\" or \"", names, sizeof names));
+}
+
+/* A capability and its operations go together: whoever forgot one of the two would look for it long. */
 static int check_table(const wb_plugin *plugin, const void *ops, const operation *wanted, char *reason)
 {
     for (; wanted->name; wanted++) {
-        if (!is_needed(plugin, wanted) || has_operation(ops, wanted->offset))
+        const int is_there = has_operation(ops, wanted->offset);
+        if (!is_there && is_needed(plugin, wanted))
+            say_missing(plugin, wanted, reason);
+        else if (is_there && is_unused(plugin, wanted))
+            say_unused(wanted, reason);
+        else
             continue;
-        (void)snprintf(reason, REASON_SIZE, "%s its operation \"%s\" is missing",
-                       is_always_needed(wanted) ? "it is incomplete:" : "it promises a capability, but",
-                       wanted->name);
         return WB_FATAL;
     }
     return WB_OK;
@@ -184,51 +234,124 @@ static int check_operations(const wb_plugin *plugin, char *reason)
     return r;
 }
 
-static int check_modes(const wb_plugin *plugin, char *reason)
+/* What the other kind can. */
+static int check_kind_of_capabilities(const wb_plugin *plugin, char *reason)
 {
-    const uint64_t modes = WB_CAP_MODE_NONE | WB_CAP_MODE_RECEIVE_ONLY | WB_CAP_MODE_SENDS_ATOMIC |
-                           WB_CAP_MODE_TRANSACTION_SCOPE;
-    if (plugin->kind != WB_PLUGIN_TRANSPORT || (plugin->capabilities & modes))
+    char names[NAMES_SIZE];
+    const uint64_t foreign = plugin->capabilities & (plugin->kind == WB_PLUGIN_TRANSPORT ? WB_CAPS_OF_PERSISTENCES
+                                                                                         : WB_CAPS_OF_TRANSPORTS);
+    if (!foreign)
         return WB_OK;
-    (void)snprintf(reason, REASON_SIZE, "it declares no transaction mode");
+    (void)snprintf(reason, REASON_SIZE, "it is a %s plugin, but declares \"%s\"", wb_plugin_kind_name(plugin->kind),
+                   wb_capabilities_text(foreign, "\" and \"", names, sizeof names));
     return WB_FATAL;
+}
+
+static int check_additions(const wb_plugin *plugin, char *reason)
+{
+    char one[NAME_SIZE], other[NAME_SIZE];
+    for (size_t i = 0; i < sizeof additions / sizeof additions[0]; i++) {
+        if (!(plugin->capabilities & additions[i].capability) || (plugin->capabilities & additions[i].needs))
+            continue;
+        (void)snprintf(reason, REASON_SIZE, "it declares \"%s\", which is nothing without \"%s\"",
+                       wb_capabilities_text(additions[i].capability, "", one, sizeof one),
+                       wb_capabilities_text(additions[i].needs, "", other, sizeof other));
+        return WB_FATAL;
+    }
+    return WB_OK;
+}
+
+static int check_capabilities(const wb_plugin *plugin, char *reason)
+{
+    if (plugin->kind == WB_PLUGIN_TRANSPORT && !(plugin->capabilities & MODES)) {
+        (void)snprintf(reason, REASON_SIZE, "it declares no transaction mode");
+        return WB_FATAL;
+    }
+    int r = check_kind_of_capabilities(plugin, reason);
+    return r == WB_OK ? check_additions(plugin, reason) : r;
+}
+
+static const char *place_fault(const wb_plugin *plugin, const wb_option *option)
+{
+    const size_t size = wb_option_field_size(option->type);
+    if (option->offset > plugin->config_size || plugin->config_size - option->offset < size)
+        return "lies outside of the configuration struct";
+    if (option->offset % (size < _Alignof(int64_t) ? size : _Alignof(int64_t)) != 0)
+        return "is not aligned in the configuration struct";
+    return NULL;
 }
 
 static const char *option_fault(const wb_plugin *plugin, const wb_option *option)
 {
-    size_t field = wb_option_field_size(option->type);
-    if (!option->name || !*option->name)
-        return "has no name";
     if (strcmp(option->name, "plugin") == 0)
         return "has a reserved name";
-    if (!field)
+    if (!wb_option_field_size(option->type))
         return "has a type this host does not know; use a newer waybill";
-    if (option->offset > plugin->config_size || plugin->config_size - option->offset < field)
-        return "lies outside of the configuration struct";
-    if (option->offset % (field < _Alignof(int64_t) ? field : _Alignof(int64_t)) != 0)
-        return "is not aligned in the configuration struct";
     if (option->type == WB_OPTION_CHOICE && (!option->choices || !option->choices[0]))
         return "has no choices";
-    return NULL;
+    if (option->minimum > option->maximum)
+        return "has a range from more to less";
+    return place_fault(plugin, option);
+}
+
+/* Two that have one name, or of which the second fills what the first has filled. */
+static int check_against_others(const wb_plugin *plugin, size_t index, const wb_option *option, char *reason)
+{
+    const size_t end = option->offset + wb_option_field_size(option->type);
+    for (size_t i = 0; i < index; i++) {
+        wb_option other = wb_option_at(plugin->options, plugin->option_stride, i);
+        if (strcmp(other.name, option->name) == 0)
+            (void)snprintf(reason, REASON_SIZE, "its options %zu and %zu are both called \"%.64s\"", i + 1, index + 1,
+                           option->name);
+        else if (option->offset < other.offset + wb_option_field_size(other.type) && other.offset < end)
+            (void)snprintf(reason, REASON_SIZE, "its options \"%.64s\" and \"%.64s\" overlap in the configuration struct",
+                           other.name, option->name);
+        else
+            continue;
+        return WB_FATAL;
+    }
+    return WB_OK;
+}
+
+static int check_option(const wb_plugin *plugin, size_t index, char *reason)
+{
+    wb_option option = wb_option_at(plugin->options, plugin->option_stride, index);
+    char wrong[REASON_SIZE - 64];
+    if (!option.name || !*option.name) {
+        (void)snprintf(reason, REASON_SIZE, "its option table is malformed: option %zu of %zu has no name", index + 1,
+                       plugin->option_count);
+        return WB_FATAL;
+    }
+    const char *fault = option_fault(plugin, &option);
+    if (fault) {
+        (void)snprintf(reason, REASON_SIZE, "its option \"%.64s\" %s", option.name, fault);
+        return WB_FATAL;
+    }
+    if (wb_option_check_default(&option, wrong, sizeof wrong) != WB_OK) {
+        (void)snprintf(reason, REASON_SIZE, "its own default is wrong: %s", wrong);
+        return WB_FATAL;
+    }
+    return check_against_others(plugin, index, &option, reason);
 }
 
 static int check_options(const wb_plugin *plugin, char *reason)
 {
-    if (plugin->option_count &&
-        (!plugin->options || plugin->option_stride < END_OF(wb_option, help))) {
-        (void)snprintf(reason, REASON_SIZE, "its option table is malformed");
-        return WB_FATAL;
-    }
-    for (size_t i = 0; i < plugin->option_count; i++) {
-        wb_option option = wb_option_at(plugin->options, plugin->option_stride, i);
-        const char *fault = option_fault(plugin, &option);
-        if (fault) {
-            (void)snprintf(reason, REASON_SIZE, "its option \"%.64s\" %s",
-                           option.name ? option.name : "", fault);
-            return WB_FATAL;
-        }
-    }
-    return WB_OK;
+    int r = WB_FATAL;
+    if (!plugin->option_count)
+        return WB_OK;
+    if (!plugin->options)
+        (void)snprintf(reason, REASON_SIZE, "its option table is malformed: it has %zu options by its count, but no table",
+                       plugin->option_count);
+    else if (plugin->option_stride < END_OF(wb_option, help))
+        (void)snprintf(reason, REASON_SIZE,
+                       "its option table is malformed: its options are %zu bytes apart, one of ABI 1.0 has %zu; "
+                       "option_stride is sizeof(wb_option)",
+                       plugin->option_stride, END_OF(wb_option, help));
+    else
+        r = WB_OK;
+    for (size_t i = 0; r == WB_OK && i < plugin->option_count; i++)
+        r = check_option(plugin, i, reason);
+    return r;
 }
 
 int wb_plugin_check(const wb_plugin *plugin, uint32_t kind, const char *name, const char *path,
@@ -238,7 +361,7 @@ int wb_plugin_check(const wb_plugin *plugin, uint32_t kind, const char *name, co
 
     if (plugin && check_versions(plugin, reason) == WB_OK &&
         check_identity(plugin, kind, name, reason) == WB_OK &&
-        check_operations(plugin, reason) == WB_OK && check_modes(plugin, reason) == WB_OK &&
+        check_capabilities(plugin, reason) == WB_OK && check_operations(plugin, reason) == WB_OK &&
         check_options(plugin, reason) == WB_OK)
         return WB_OK;
     return wb_error_set(error, WB_FATAL, WB_CAUSE_CONFIG, 0, "plugin \"%s\" is refused: %s", path,

@@ -10,6 +10,7 @@
 
 #include "core/base/log.h"
 #include "core/plugin/abi.h"
+#include "core/plugin/image.h"
 #include "core/plugin/search.h"
 #include "core/plugin/trust.h"
 
@@ -59,14 +60,9 @@ static lt_dlhandle open_module(const char *path)
     return module;
 }
 
-static entry_fn find_entry(lt_dlhandle module, const char *name)
+static entry_fn find_entry(lt_dlhandle module, const char *symbol)
 {
-    char symbol[96];
     entry_fn entry = NULL;
-    (void)snprintf(symbol, sizeof symbol, "%s_LTX_wb_plugin", name);
-    for (char *c = symbol; *c; c++)
-        if (*c == '-')
-            *c = '_';
     void *address = lt_dlsym(module, symbol);
     memcpy(&entry, &address, sizeof entry);
     return entry;
@@ -75,6 +71,9 @@ static entry_fn find_entry(lt_dlhandle module, const char *name)
 static int open_and_check(const char *path, uint32_t kind, const char *name,
                           const wb_plugin **ret_plugin, wb_error *error)
 {
+    char fault[WB_IMAGE_FAULT_SIZE], symbol[WB_PLUGIN_ENTRY_SIZE];
+    if (wb_image_fault(path, fault))
+        return refuse(error, path, fault);
     /* libltdl binds lazily: a symbol that is missing would end the process in the middle
      * of a transaction. Opening it bound first makes that a refusal; libltdl then gets the
      * same object. */
@@ -83,12 +82,13 @@ static int open_and_check(const char *path, uint32_t kind, const char *name,
     lt_dlhandle module = open_module(path);
     if (!module)
         return refuse(error, path, lt_dlerror());
-    entry_fn entry = find_entry(module, name);
+    wb_plugin_entry_name(name, symbol);
+    entry_fn entry = find_entry(module, symbol);
     if (!entry)
         return wb_error_set(error, WB_FATAL, WB_CAUSE_CONFIG, 0,
-                            "plugin \"%s\" is refused: it does not export \"%s_LTX_wb_plugin\"; "
-                            "was it built with WB_PLUGIN(%s, ...)?",
-                            path, name, name);
+                            "plugin \"%s\" is refused: it does not export \"%s\"; was it built with "
+                            "WB_PLUGIN(%.*s, ...)?",
+                            path, symbol, (int)strlen(name), symbol);
     const wb_plugin *plugin = entry();
     int result = wb_plugin_check(plugin, kind, name, path, error);
     if (result == WB_OK)
@@ -123,27 +123,48 @@ static const loaded *remember(const wb_plugin *plugin, const char *path)
     return entry;
 }
 
-int wb_plugin_load(const wb_config *config, uint32_t kind, const char *name,
-                   const wb_plugin **ret_plugin, const char **ret_path, wb_error *error)
+/* What is loaded already may have been asked for as the other kind. */
+static int load(const char *path, uint32_t kind, const char *name, const loaded **ret_entry, wb_error *error)
 {
-    char found[PATH_MAX], path[PATH_MAX];
     const wb_plugin *plugin = NULL;
-    int result = wb_plugin_find(config, kind, name, found, error);
-
-    if (result == WB_OK)
-        result = wb_trust_check(found, path, error);
-    if (result != WB_OK)
-        return result;
     const loaded *entry = find_loaded(path);
-    if (!entry) {
-        if ((result = start_libltdl(error)) != WB_OK ||
-            (result = open_and_check(path, kind, name, &plugin, error)) != WB_OK)
-            return result;
+    int result = entry ? wb_plugin_check(entry->plugin, kind, name, path, error) : start_libltdl(error);
+
+    if (result == WB_OK && !entry && (result = open_and_check(path, kind, name, &plugin, error)) == WB_OK) {
         promote_client_library(plugin);
         entry = remember(plugin, path);
     }
+    *ret_entry = entry;
+    return result;
+}
+
+static int load_found(const char *found, uint32_t kind, const char *name, const wb_plugin **ret_plugin,
+                      const char **ret_path, wb_error *error)
+{
+    char path[PATH_MAX];
+    const loaded *entry = NULL;
+    int result = wb_trust_check(found, path, error);
+
+    if (result == WB_OK)
+        result = load(path, kind, name, &entry, error);
+    if (result != WB_OK)
+        return result;
     *ret_plugin = entry->plugin;
     if (ret_path)
         *ret_path = entry->path;
     return WB_OK;
+}
+
+int wb_plugin_load(const wb_config *config, uint32_t kind, const char *name,
+                   const wb_plugin **ret_plugin, const char **ret_path, wb_error *error)
+{
+    char found[PATH_MAX];
+    int result = wb_plugin_find(config, kind, name, found, error);
+    return result == WB_OK ? load_found(found, kind, name, ret_plugin, ret_path, error) : result;
+}
+
+int wb_plugin_load_file(const wb_plugin_file *file, const wb_plugin **ret_plugin, const char **ret_path,
+                        wb_error *error)
+{
+    return load_found(file->path, file->kind, file->name, ret_plugin, ret_path, error);
 }

@@ -4,7 +4,7 @@
  * (trust.h), loads it, checks its descriptor (abi.h), and reads its options.
  *
  * Places, in this order, each with transport/NAME.so and persistence/NAME.so in it (and,
- * for a build tree, transport/NAME/.libs/NAME.so):
+ * for a build tree, transport/NAME/.libs/NAME.so), or NAME.so of either kind:
  *   1. the installed plugin directory, or WAYBILL_PLUGIN_DIR from the environment instead,
  *      unless the process runs with more rights than its caller (AT_SECURE);
  *   2. the directories of `plugin_path`.
@@ -35,7 +35,7 @@ int wb_plugin_configure(wb_config *config, const wb_endpoint_config *endpoint,
 
 /** A file that looks like a plugin; nothing was loaded or checked yet. */
 typedef struct wb_plugin_file {
-    uint32_t kind;
+    uint32_t kind; /* WB_PLUGIN_ANY_KIND: in no folder of a kind; it says itself what it is */
     char name[65];
     char *path;
 } wb_plugin_file;
@@ -46,8 +46,14 @@ typedef struct wb_plugin_files {
 } wb_plugin_files;
 
 /** List the plugins there are, by kind, then by name; of two with the same kind and name
- *  the one that would be loaded. Free with wb_plugin_files_free(). */
+ *  the one that would be loaded. Of what lies in no folder of a kind, those files that hold the name
+ *  of a plugin's entry: handler modules may lie there, too. Free with wb_plugin_files_free(). */
 void wb_plugin_files_list(const wb_config *config, wb_plugin_files *files);
+/** Whether the loader, asked for that kind, comes to this file: none of that name is found before it. */
+int wb_plugin_file_is_first(const wb_config *config, uint32_t kind, const wb_plugin_file *file);
+/** Load one of them: as wb_plugin_load(). */
+int wb_plugin_load_file(const wb_plugin_file *file, const wb_plugin **ret_plugin, const char **ret_path,
+                        wb_error *error);
 void wb_plugin_files_free(wb_plugin_files *files);
 
 #endif

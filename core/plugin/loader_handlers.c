@@ -9,8 +9,10 @@
 
 #include "core/base/error.h"
 #include "core/plugin/handlers.h"
+#include "core/plugin/image.h"
 #include "core/plugin/trust.h"
 
+#define REASON_SIZE 200
 #define END_OF(type, field) (offsetof(type, field) + sizeof(((const type *)0)->field))
 
 /* Of a module of 1.0. */
@@ -74,10 +76,12 @@ static const char *trusted_path(const loading *l)
 static int open_module(const loading *l, const wb_handler_module **ret_module)
 {
     module_fn entry = NULL;
-    void *handle = dlopen(l->path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    char text[WB_IMAGE_FAULT_SIZE];
+    const char *fault = wb_image_fault(l->path, text);
+    void *handle = fault ? NULL : dlopen(l->path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!handle) {
         complain(l, "endpoint \"%s\": handler module \"%s\" is refused: %s", l->endpoint->name,
-                 l->path, dlerror());
+                 l->path, fault ? fault : dlerror());
         return WB_FATAL;
     }
     void *address = dlsym(handle, "wb_handlers");
@@ -93,35 +97,39 @@ static int open_module(const loading *l, const wb_handler_module **ret_module)
     return WB_OK;
 }
 
-/* Rows may be shorter than ours, down to one type and one function. */
-static int is_malformed(const wb_handler_module *module)
+/* What is wrong with its table, or what of it this host does not offer; empty when nothing is. */
+static void find_fault(const wb_handler_module *module, char reason[REASON_SIZE])
 {
-    return !module || module->struct_size < END_OF(wb_handler_module, handlers) ||
-           module->handler_stride < END_OF(wb_handler, one) || (module->handler_count && !module->handlers);
+    reason[0] = '\0';
+    if (!module)
+        (void)snprintf(reason, REASON_SIZE, "its wb_handlers() returns no table");
+    else if (module->struct_size < END_OF(wb_handler_module, handlers))
+        (void)snprintf(reason, REASON_SIZE, "its table has %zu bytes, one of ABI 1.0 has %zu; rebuild the module",
+                       module->struct_size, WB_HANDLER_MODULE_SIZE);
+    else if (module->struct_size < WB_HANDLER_MODULE_SIZE)
+        (void)snprintf(reason, REASON_SIZE, "it was built with headers from before 1.0; rebuild the module");
+    else if (module->abi_major != WB_HANDLER_ABI_MAJOR)
+        (void)snprintf(reason, REASON_SIZE, "it was built for ABI %u, this host offers ABI %u.%u; rebuild the module",
+                       module->abi_major, WB_HANDLER_ABI_MAJOR, WB_HANDLER_ABI_MINOR);
+    else if (module->abi_minor_needed > WB_HANDLER_ABI_MINOR)
+        (void)snprintf(reason, REASON_SIZE, "it needs ABI %u.%u, this host offers ABI %u.%u; use a newer waybill",
+                       module->abi_major, module->abi_minor_needed, WB_HANDLER_ABI_MAJOR, WB_HANDLER_ABI_MINOR);
+    else if (module->handler_stride < END_OF(wb_handler, one))
+        (void)snprintf(reason, REASON_SIZE,
+                       "its handlers are %zu bytes apart, one has %zu at least; handler_stride is sizeof(wb_handler)",
+                       module->handler_stride, END_OF(wb_handler, one));
+    else if (module->handler_count && !module->handlers)
+        (void)snprintf(reason, REASON_SIZE, "it has %zu handlers by its count, but no table of them",
+                       module->handler_count);
 }
 
 static int check_module(const loading *l, const wb_handler_module *module)
 {
-    const char *name = l->endpoint->name;
-    if (is_malformed(module))
-        complain(l, "endpoint \"%s\": handler module \"%s\" is refused: its table is malformed",
-                 name, l->path);
-    else if (module->struct_size < WB_HANDLER_MODULE_SIZE)
-        complain(l, "endpoint \"%s\": handler module \"%s\" is refused: it was built with headers from before 1.0; "
-                    "rebuild the module", name, l->path);
-    else if (module->abi_major != WB_HANDLER_ABI_MAJOR)
-        complain(l,
-                 "endpoint \"%s\": handler module \"%s\" is refused: it was built for ABI %u, this "
-                 "host offers ABI %u.%u; rebuild the module",
-                 name, l->path, module->abi_major, WB_HANDLER_ABI_MAJOR, WB_HANDLER_ABI_MINOR);
-    else if (module->abi_minor_needed > WB_HANDLER_ABI_MINOR)
-        complain(l,
-                 "endpoint \"%s\": handler module \"%s\" is refused: it needs ABI %u.%u, this host "
-                 "offers ABI %u.%u; use a newer waybill",
-                 name, l->path, module->abi_major, module->abi_minor_needed, WB_HANDLER_ABI_MAJOR,
-                 WB_HANDLER_ABI_MINOR);
-    else
+    char reason[REASON_SIZE];
+    find_fault(module, reason);
+    if (!reason[0])
         return WB_OK;
+    complain(l, "endpoint \"%s\": handler module \"%s\" is refused: %s", l->endpoint->name, l->path, reason);
     return WB_FATAL;
 }
 

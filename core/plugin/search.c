@@ -11,14 +11,24 @@
 
 #include "core/config/suggest.h"
 #include "core/plugin/abi.h"
+#include "core/plugin/image.h"
 
 #define DIRECTORIES_TEXT_SIZE 600
+#define NAME_SIZE sizeof(((wb_plugin_file *)0)->name)
 static const char suffix[] = ".so";
 
 int wb_plugin_is_name(const char *name)
 {
     size_t size = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_-");
     return size >= 1 && size <= 64 && name[size] == '\0';
+}
+
+void wb_plugin_entry_name(const char *name, char entry[WB_PLUGIN_ENTRY_SIZE])
+{
+    (void)snprintf(entry, WB_PLUGIN_ENTRY_SIZE, "%s_LTX_wb_plugin", name);
+    for (char *c = entry; *c; c++)
+        if (*c == '-')
+            *c = '_';
 }
 
 static size_t directory_count(const wb_config *config)
@@ -49,6 +59,14 @@ static int find_in(const char *directory, uint32_t kind, const char *name, char 
            exists(path, snprintf(path, PATH_MAX, "%s/%s%s", directory, name, suffix));
 }
 
+static int find(const wb_config *config, uint32_t kind, const char *name, char path[PATH_MAX])
+{
+    for (size_t i = 0; i < directory_count(config); i++)
+        if (find_in(directory_at(config, i), kind, name, path))
+            return 1;
+    return 0;
+}
+
 static int not_found(const wb_config *config, uint32_t kind, const char *name, wb_error *error)
 {
     char directories[DIRECTORIES_TEXT_SIZE];
@@ -61,7 +79,7 @@ static int not_found(const wb_config *config, uint32_t kind, const char *name, w
                                  i ? ", " : "", directory_at(config, i));
     wb_plugin_files_list(config, &files);
     for (size_t i = 0; i < files.count; i++)
-        if (files.items[i].kind == kind)
+        if (files.items[i].kind == kind || files.items[i].kind == WB_PLUGIN_ANY_KIND)
             wb_suggest(name, files.items[i].name, &near);
     (void)wb_error_set(error, WB_FATAL, WB_CAUSE_CONFIG, 0,
                        "there is no %s plugin \"%s\" in %s%s%s%s", wb_plugin_kind_name(kind), name,
@@ -78,51 +96,88 @@ int wb_plugin_find(const wb_config *config, uint32_t kind, const char *name, cha
         return wb_error_set(error, WB_FATAL, WB_CAUSE_CONFIG, 0,
                             "\"%.80s\" is not the name of a plugin (1 to 64 of a-z, 0-9, _ and -)",
                             name);
-    for (size_t i = 0; i < directory_count(config); i++)
-        if (find_in(directory_at(config, i), kind, name, path))
-            return WB_OK;
-    return not_found(config, kind, name, error);
+    return find(config, kind, name, path) ? WB_OK : not_found(config, kind, name, error);
 }
 
-static int is_listed(const wb_plugin_files *files, uint32_t kind, const char *name)
+static int is_listed(const wb_plugin_files *files, const char *path)
 {
     for (size_t i = 0; i < files->count; i++)
-        if (files->items[i].kind == kind && strcmp(files->items[i].name, name) == 0)
+        if (strcmp(files->items[i].path, path) == 0)
             return 1;
     return 0;
 }
 
-static void add_file(wb_plugin_files *files, const char *directory, uint32_t kind,
-                     const char *entry)
+static void add_file(wb_plugin_files *files, uint32_t kind, const char *name, const char *path)
 {
-    wb_plugin_file file = { .kind = kind };
-    char path[PATH_MAX];
-    size_t size = strlen(entry);
-
-    if (size > strlen(suffix) && strcmp(entry + size - strlen(suffix), suffix) == 0)
-        size -= strlen(suffix);
-    if (size >= sizeof file.name)
-        return;
-    memcpy(file.name, entry, size);
-    if (!wb_plugin_is_name(file.name) || is_listed(files, kind, file.name) ||
-        !find_in(directory, kind, file.name, path))
-        return;
-    file.path = wb_strdup(path);
+    wb_plugin_file file = { .kind = kind, .path = wb_strdup(path) };
+    (void)snprintf(file.name, sizeof file.name, "%s", name);
     files->items = wb_realloc(files->items, (files->count + 1) * sizeof *files->items);
     files->items[files->count++] = file;
 }
 
-static void list_folder(wb_plugin_files *files, const char *directory, uint32_t kind)
+static int ends_with_suffix(const char *entry)
 {
-    char folder[PATH_MAX];
-    int size = snprintf(folder, sizeof folder, "%s/%s", directory, wb_plugin_kind_name(kind));
+    const size_t size = strlen(entry);
+    return size > strlen(suffix) && strcmp(entry + size - strlen(suffix), suffix) == 0;
+}
+
+/* The name of a plugin in a directory's entry: NAME.so, or the folder NAME of a build tree. */
+static int name_of(const char *entry, char name[NAME_SIZE])
+{
+    const size_t size = strlen(entry) - (ends_with_suffix(entry) ? strlen(suffix) : 0);
+    if (size >= NAME_SIZE)
+        return 0;
+    memcpy(name, entry, size);
+    name[size] = '\0';
+    return wb_plugin_is_name(name);
+}
+
+static void add_of_kind(wb_plugin_files *files, const wb_config *config, uint32_t kind, const char *name)
+{
+    char path[PATH_MAX];
+    if (find(config, kind, name, path) && !is_listed(files, path))
+        add_file(files, kind, name, path);
+}
+
+int wb_plugin_file_is_first(const wb_config *config, uint32_t kind, const wb_plugin_file *file)
+{
+    char found[PATH_MAX];
+    return find(config, kind, file->name, found) && strcmp(found, file->path) == 0;
+}
+
+/* DIR/NAME.so, if it is found for one kind at least, and says that it is a plugin of that name. */
+static void add_of_any_kind(wb_plugin_files *files, const wb_config *config, const char *directory, const char *name)
+{
+    char path[PATH_MAX], entry[WB_PLUGIN_ENTRY_SIZE];
+    wb_plugin_file file = { .path = path };
+    if (!exists(path, snprintf(path, sizeof path, "%s/%s%s", directory, name, suffix)) || is_listed(files, path))
+        return;
+    (void)snprintf(file.name, sizeof file.name, "%s", name);
+    wb_plugin_entry_name(name, entry);
+    if ((wb_plugin_file_is_first(config, WB_PLUGIN_TRANSPORT, &file) ||
+         wb_plugin_file_is_first(config, WB_PLUGIN_PERSISTENCE, &file)) &&
+        wb_image_holds(path, entry))
+        add_file(files, WB_PLUGIN_ANY_KIND, name, path);
+}
+
+static void list_folder(wb_plugin_files *files, const wb_config *config, const char *directory, uint32_t kind)
+{
+    char folder[PATH_MAX], name[NAME_SIZE];
+    const int is_flat = kind == WB_PLUGIN_ANY_KIND;
+    int size = snprintf(folder, sizeof folder, "%s/%s", directory, is_flat ? "." : wb_plugin_kind_name(kind));
     DIR *stream = size > 0 && size < PATH_MAX ? opendir(folder) : NULL;
     const struct dirent *entry;
 
     if (!stream)
         return;
-    while ((entry = readdir(stream)))
-        add_file(files, directory, kind, entry->d_name);
+    while ((entry = readdir(stream))) {
+        if (!name_of(entry->d_name, name))
+            continue;
+        if (is_flat && ends_with_suffix(entry->d_name))
+            add_of_any_kind(files, config, directory, name);
+        else if (!is_flat)
+            add_of_kind(files, config, kind, name);
+    }
     closedir(stream);
 }
 
@@ -138,8 +193,9 @@ void wb_plugin_files_list(const wb_config *config, wb_plugin_files *files)
 {
     *files = (wb_plugin_files){ NULL, 0 };
     for (size_t i = 0; i < directory_count(config); i++) {
-        list_folder(files, directory_at(config, i), WB_PLUGIN_TRANSPORT);
-        list_folder(files, directory_at(config, i), WB_PLUGIN_PERSISTENCE);
+        list_folder(files, config, directory_at(config, i), WB_PLUGIN_TRANSPORT);
+        list_folder(files, config, directory_at(config, i), WB_PLUGIN_PERSISTENCE);
+        list_folder(files, config, directory_at(config, i), WB_PLUGIN_ANY_KIND);
     }
     if (files->count)
         qsort(files->items, files->count, sizeof *files->items, compare_files);

@@ -12,6 +12,10 @@
 /** Whether a name is [a-z0-9_-]{1,64}: no path can be smuggled in. */
 int wb_plugin_is_name(const char *name);
 
+/** The name of what a plugin exports: "late_night_LTX_wb_plugin". */
+#define WB_PLUGIN_ENTRY_SIZE 96
+void wb_plugin_entry_name(const char *name, char entry[WB_PLUGIN_ENTRY_SIZE]);
+
 /** The first file of that kind and name. @return WB_OK, or WB_FATAL with a sentence that
  *  names the directories and, if there is one, a plugin with a similar name. */
 int wb_plugin_find(const wb_config *config, uint32_t kind, const char *name, char path[PATH_MAX],

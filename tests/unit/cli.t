@@ -54,7 +54,7 @@ endpoints = (
     transport = { plugin = "queue"; path = "/refused"; }; } );
 END
 
-echo 1..28
+echo 1..33
 run 64 && err 'a verb is missing'; ok $? 'no verb'
 run 64 chek && err 'did you mean "check"?'; ok $? 'unknown verb'
 run 0 help && out 'check' && out 'plugins' && quiet; ok $? 'help'
@@ -90,6 +90,11 @@ run 78 check -c "$work/refused.conf" && err ':3: endpoint "orders": transport "q
     err ':4: endpoint "orders": persistence "table": path is refused by the table' &&
     err ':6: endpoint "notes": transport "queue": path is refused by the queue'
 ok $? 'what plugins refuse themselves'
+sed 's/\(transport.*\)refused/\1silent/; s/\(persistence.*\)refused/\1empty/' "$work/refused.conf" >"$work/dumb.conf"
+run 78 check -c "$work/dumb.conf" &&
+    err ':3: endpoint "orders": transport "queue": plugin "queue" was not created (reject), and gave no reason' &&
+    err ':4: endpoint "orders": persistence "table": plugin "table" says that it was created, but made no instance'
+ok $? 'what plugins refuse without a word, or only seem to be ready'
 run 78 check -c "$work/absent.conf" && err 'cannot read "'; ok $? 'no such file'
 
 run 78 plugins && out 'test transport' && out 'badmajor   refused: plugin "' &&
@@ -109,6 +114,20 @@ endpoints = ( { name = "notes"; send_only = true;
 END
 QUEUE_PASSWORD=swordfish WAYBILL_PLUGIN_DIR=$work/nowhere run 0 check -c "$work/flat.conf" && out 'transport     queue'
 ok $? 'a plugin that lies directly in a directory of plugin_path'
+# beside a handler module, and a plugin of the other kind
+cp "$modules/handlers/.libs/orders.so" "$modules/plugins/persistence/table/.libs/table.so" "$work/flat/"
+WAYBILL_PLUGIN_DIR=$work/nowhere run 0 plugins -c "$work/flat.conf" && out "from: $work/flat/queue.so" &&
+    out 'transport    queue ' && out "from: $work/flat/table.so" && out 'persistence  table ' && ! out orders &&
+    [ "$(grep -c from: "$work/out")" -eq 2 ]
+ok $? 'plugins lists what lies directly in a directory of plugin_path'
+run 78 plugins -c "$work/flat.conf" && ! out "$work/flat"
+ok $? 'and not what an installed one of that name and kind comes before'
+: >"$work/flat/queue.so"
+WAYBILL_PLUGIN_DIR=$work/nowhere run 0 plugins -c "$work/flat.conf" && ! out queue
+ok $? 'what holds no entry of a plugin is none'
+printf queue_LTX_wb_plugin >"$work/flat/queue.so"
+WAYBILL_PLUGIN_DIR=$work/nowhere run 78 plugins -c "$work/flat.conf" && out 'unknown kind queue      refused: plugin "'
+ok $? 'what claims to be one is shown with what is wrong with it'
 
 QUEUE_PASSWORD=swordfish; export QUEUE_PASSWORD
 run 64 conformance && err 'conformance'; ok $? 'conformance without a kit'

@@ -8,7 +8,6 @@
 
 /* before cmocka.h, which defines a macro "fail" */
 #include "core/endpoint/setup.h"
-#include "core/plugin/abi.h"
 #include "core/plugin/loader.h"
 #include "core/plugin/trust.h"
 #include "tests/unit/conf_support.h"
@@ -145,108 +144,13 @@ static void test_refused_plugins(void **state)
         { "badname", "it calls itself \"other\", its file \"badname\"" },
         { "badoption", "its option \"password\" lies outside of the configuration struct" },
         { "badmodes", "it declares no transaction mode" },
-        { "badops", "it promises a capability, but its operation \"begin\" is missing" },
+        { "badops", "it declares \"sends_atomic_with_receive\", but its operation \"begin\" is missing" },
         { "noentry", "it does not export \"noentry_LTX_wb_plugin\"" },
         { "undefined", "undefined symbol: waybill_test_symbol_nobody_has" },
     };
     (void)state;
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         expect_refusal(WB_PLUGIN_TRANSPORT, all[i].name, all[i].reason);
-}
-
-/* The parts of a store of delayed messages: all are called, but the last two, which are optional together. */
-static void test_half_a_delayed_store(void **state)
-{
-    static wb_delayed_ops half;
-    static wb_persistence_ops ops;
-    static const wb_plugin plugin = { .struct_size = sizeof plugin, .magic = WB_PLUGIN_MAGIC,
-                                      .abi_major = WB_PLUGIN_ABI_MAJOR, .kind = WB_PLUGIN_PERSISTENCE,
-                                      .name = "half", .version = "1", .summary = "half a store",
-                                      .capabilities = WB_CAP_DELAY_STORE, .ops = &ops };
-    wb_error error = { 0 };
-    (void)state;
-    memset(&ops, 1, sizeof ops); /* nothing of it is called */
-    memset(&half, 1, sizeof half);
-    ops.struct_size = sizeof ops;
-    ops.delayed = &half;
-    half.struct_size = offsetof(wb_delayed_ops, begin_fetch);
-    assert_int_equal(wb_plugin_check(&plugin, WB_PLUGIN_PERSISTENCE, "half", "half.so", &error), WB_OK);
-    half.release = NULL;
-    assert_int_equal(wb_plugin_check(&plugin, WB_PLUGIN_PERSISTENCE, "half", "half.so", &error), WB_FATAL);
-    assert_non_null(strstr(error.text, "its operation \"delayed.release\" is missing"));
-    memset(&half, 1, sizeof half);
-    half.struct_size = offsetof(wb_delayed_ops, reschedule);
-    assert_int_equal(wb_plugin_check(&plugin, WB_PLUGIN_PERSISTENCE, "half", "half.so", &error), WB_FATAL);
-    assert_non_null(strstr(error.text, "its operation \"delayed.reschedule\" is missing"));
-    half.struct_size = offsetof(wb_delayed_ops, end_fetch);
-    assert_int_equal(wb_plugin_check(&plugin, WB_PLUGIN_PERSISTENCE, "half", "half.so", &error), WB_FATAL);
-    assert_non_null(strstr(error.text, "of \"delayed.begin_fetch\" and \"delayed.end_fetch\" one is missing"));
-    half.struct_size = sizeof half;
-    assert_int_equal(wb_plugin_check(&plugin, WB_PLUGIN_PERSISTENCE, "half", "half.so", &error), WB_OK);
-    half.begin_fetch = NULL;
-    assert_int_equal(wb_plugin_check(&plugin, WB_PLUGIN_PERSISTENCE, "half", "half.so", &error), WB_FATAL);
-}
-
-static void test_half_an_interface_in_sql(void **state)
-{
-    static wb_written_ops half;
-    static wb_persistence_ops ops;
-    static const wb_plugin plugin = { .struct_size = sizeof plugin, .magic = WB_PLUGIN_MAGIC,
-                                      .abi_major = WB_PLUGIN_ABI_MAJOR, .kind = WB_PLUGIN_PERSISTENCE,
-                                      .name = "half", .version = "1", .summary = "half an interface",
-                                      .capabilities = WB_CAP_WRITTEN, .ops = &ops };
-    wb_error error = { 0 };
-    (void)state;
-    memset(&ops, 1, sizeof ops); /* nothing of it is called */
-    memset(&half, 1, sizeof half);
-    ops.struct_size = sizeof ops;
-    ops.written = &half;
-    half.struct_size = sizeof half;
-    assert_int_equal(wb_plugin_check(&plugin, WB_PLUGIN_PERSISTENCE, "half", "half.so", &error), WB_OK);
-    half.settle = NULL;
-    assert_int_equal(wb_plugin_check(&plugin, WB_PLUGIN_PERSISTENCE, "half", "half.so", &error), WB_FATAL);
-    assert_non_null(strstr(error.text, "its operation \"written.settle\" is missing"));
-    ops.written = NULL;
-    assert_int_equal(wb_plugin_check(&plugin, WB_PLUGIN_PERSISTENCE, "half", "half.so", &error), WB_FATAL);
-    assert_non_null(strstr(error.text, "its operation \"written\" is missing"));
-}
-
-static void expect_store(const wb_persistence_ops *ops, uint64_t capabilities, const char *missing)
-{
-    const wb_plugin plugin = { .struct_size = sizeof plugin, .magic = WB_PLUGIN_MAGIC,
-                               .abi_major = WB_PLUGIN_ABI_MAJOR, .kind = WB_PLUGIN_PERSISTENCE,
-                               .name = "ids", .version = "1", .summary = "a store of ids",
-                               .capabilities = capabilities, .ops = ops };
-    wb_error error = { 0 };
-    char sentence[64];
-    (void)snprintf(sentence, sizeof sentence, "its operation \"%s\" is missing", missing ? missing : "");
-    assert_int_equal(wb_plugin_check(&plugin, WB_PLUGIN_PERSISTENCE, "ids", "ids.so", &error), missing ? WB_FATAL : WB_OK);
-    if (missing && !strstr(error.text, sentence))
-        fail_msg("expected \"%s\" in: %s", sentence, error.text);
-}
-
-/* What remembers ids for others, and can do nothing else, has no batches. */
-static void test_a_store_of_ids(void **state)
-{
-    wb_persistence_ops all, ops;
-    (void)state;
-    memset(&all, 0, sizeof all);
-    all.struct_size = sizeof all;
-#define HAS(field) memset(&all.field, 1, sizeof all.field) /* it is not called */
-    HAS(create), HAS(destroy), HAS(schema), HAS(install), HAS(verify), HAS(open), HAS(close);
-    HAS(find), HAS(clean_up), HAS(remember);
-    expect_store(&all, WB_CAP_REMEMBER, NULL);
-#define NEEDS(field) ops = all, ops.field = NULL, expect_store(&ops, WB_CAP_REMEMBER, #field)
-    NEEDS(create), NEEDS(destroy), NEEDS(schema), NEEDS(install), NEEDS(verify), NEEDS(open), NEEDS(close);
-    NEEDS(find), NEEDS(clean_up), NEEDS(remember);
-    expect_store(&all, 0, "begin");
-    expect_store(&all, WB_CAP_REMEMBER | WB_CAP_OUTBOX, "begin");
-    expect_store(&all, WB_CAP_REMEMBER | WB_CAP_FORGET, "begin");
-    HAS(begin), HAS(interface), HAS(check), HAS(commit), HAS(rollback);
-    expect_store(&all, 0, NULL);
-    expect_store(&all, WB_CAP_REMEMBER | WB_CAP_FORGET, "forget");
-    HAS(forget);
-    expect_store(&all, WB_CAP_REMEMBER | WB_CAP_FORGET, NULL);
 }
 
 static void test_search(void **state)
@@ -304,6 +208,66 @@ static void test_plugin_path(void **state)
     wb_config_free(config);
     wb_problems_free(&problems);
     assert_int_equal(unlink(path) | rmdir(folder), 0);
+}
+
+/* The same object is no plugin of another kind, however it is found. */
+static void test_one_file_for_both_kinds(void **state)
+{
+    char path[PATH_MAX];
+    wb_problems problems = { 0 };
+    const wb_plugin *plugin = NULL;
+    wb_error error;
+    (void)state;
+    (void)snprintf(path, sizeof path, "%s/queue.so", conf_directory);
+    copy_file(built("plugins/transport/queue/.libs/queue.so"), path);
+    assert_int_equal(chmod(path, 0644), 0);
+    setenv("WAYBILL_PLUGIN_DIR", "/nonexistent", 1);
+    wb_config *config = wb_config_load(conf_write("both.conf", "plugin_path = [\".\"];"), &problems);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(wb_plugin_load(config, WB_PLUGIN_TRANSPORT, "queue", &plugin, NULL, &error), WB_OK);
+        assert_int_equal(wb_plugin_load(config, WB_PLUGIN_PERSISTENCE, "queue", &plugin, NULL, &error), WB_FATAL);
+        assert_non_null(strstr(error.text, "queue.so\" is refused: it is a transport plugin, a persistence was wanted"));
+    }
+    wb_config_free(config);
+    wb_problems_free(&problems);
+    setenv("WAYBILL_PLUGIN_DIR", built("plugins"), 1);
+    assert_int_equal(unlink(path), 0);
+}
+
+static void cut(const char *from, const char *to, long size)
+{
+    copy_file(from, to);
+    assert_int_equal(chmod(to, 0644) | truncate(to, size), 0);
+}
+
+/* A sentence, whatever is missing: the end, segments, or the headers themselves. Only one that is complete
+ * is run, and says then that it has another name. */
+static void test_files_cut_short(void **state)
+{
+    const char *whole = built("plugins/transport/queue/.libs/queue.so");
+    char folder[PATH_MAX], path[PATH_MAX], name[16];
+    const wb_plugin *plugin = NULL;
+    struct stat st;
+    unsigned cuts = 0;
+    wb_error error;
+    (void)state;
+    assert_int_equal(stat(whole, &st), 0);
+    (void)snprintf(folder, sizeof folder, "%s/transport", conf_directory);
+    assert_int_equal(mkdir(folder, 0700), 0);
+    setenv("WAYBILL_PLUGIN_DIR", conf_directory, 1);
+    for (int i = 0; i <= 16; i++) {
+        (void)snprintf(name, sizeof name, "cut%d", i);
+        (void)snprintf(path, sizeof path, "%.4000s/%s.so", folder, name);
+        cut(whole, path, st.st_size * i / 16);
+        assert_int_equal(wb_plugin_load(NULL, WB_PLUGIN_TRANSPORT, name, &plugin, NULL, &error), WB_FATAL);
+        assert_non_null(strstr(error.text, ".so\" is refused: "));
+        cuts += strstr(error.text, "the file is cut short: it has ") != NULL;
+        assert_int_equal(unlink(path), 0);
+    }
+    assert_in_range(cuts, 2, 16);
+    assert_non_null(strstr(error.text, "does not export \"cut16_LTX_wb_plugin\""));
+    setenv("WAYBILL_PLUGIN_DIR", built("plugins"), 1);
+    assert_int_equal(rmdir(folder), 0);
 }
 
 /* ---- handler modules ---- */
@@ -387,7 +351,7 @@ static void test_handlers_from_before(void **state)
     (void)snprintf(list, sizeof list, "%s,\n%s", quoted("handlers/.libs/before.so"), quoted("handlers/.libs/cut.so"));
     assert_int_equal(load_handlers(list, &set, &problems), WB_FATAL);
     assert_problem(&problems, "before.so\" is refused: it was built with headers from before 1.0; rebuild the module");
-    assert_problem(&problems, "cut.so\" is refused: its table is malformed");
+    assert_problem(&problems, "cut.so\" is refused: its table has ");
     assert_error_count(&problems, 2);
     assert_int_equal(set.count, 0);
     assert_int_equal(set.module_count, 0);
@@ -420,19 +384,21 @@ static void test_handler_of_other_types(void **state)
 
 static void test_refused_handlers(void **state)
 {
-    char list[4 * PATH_MAX];
+    char list[5 * PATH_MAX], path[PATH_MAX];
     wb_handler_set set;
     wb_problems problems;
     (void)state;
     (void)snprintf(list, sizeof list, "%s,\n%s,\n", quoted("handlers/.libs/orders.so"),
                    quoted("handlers/.libs/again.so"));
-    (void)snprintf(list + strlen(list), sizeof list - strlen(list), "%s,\n%s,\n%s,\n\"absent.so\"",
+    (void)snprintf(path, sizeof path, "%s/short.so", conf_directory);
+    cut(built("handlers/.libs/orders.so"), path, 4097);
+    (void)snprintf(list + strlen(list), sizeof list - strlen(list), "%s,\n%s,\n%s,\n\"absent.so\",\n\"%s\"",
                    quoted("handlers/.libs/major.so"), quoted("handlers/.libs/minor.so"),
-                   quoted("plugins/transport/queue/.libs/queue.so"));
+                   quoted("plugins/transport/queue/.libs/queue.so"), path);
     assert_int_equal(load_handlers(list, &set, &problems), WB_FATAL);
     assert_int_equal(set.count, 4);
     assert_string_equal(set.types[3], "Sales.Some`1[[Sales.New]]");
-    assert_error_count(&problems, 10);
+    assert_error_count(&problems, 11);
     assert_problem(&problems, "endpoint \"orders\": type \"Sales.New\" is handled by \"");
     assert_problem(&problems, ":4: endpoint \"orders\": type \"Sales.PlaceOrder\" is handled by "
                               "\"");
@@ -445,6 +411,7 @@ static void test_refused_handlers(void **state)
     assert_problem(&problems, "major.so\" is refused: it was built for ABI 9, this host offers");
     assert_problem(&problems, "minor.so\" is refused: it needs ABI 1.3, this host offers ABI 1.0");
     assert_problem(&problems, "queue.so\" is refused: it does not export \"wb_handlers\"");
+    assert_problem(&problems, "short.so\" is refused: the file is cut short: it has 4097 bytes, by its headers at least ");
     assert_problem(&problems, "there is no handler module \"absent.so\", neither \"");
     wb_handlers_free(&set);
     wb_problems_free(&problems);
@@ -621,11 +588,10 @@ int main(void)
         cmocka_unit_test(test_trust_of_owners),
         cmocka_unit_test(test_good_plugins),
         cmocka_unit_test(test_refused_plugins),
-        cmocka_unit_test(test_half_a_delayed_store),
-        cmocka_unit_test(test_half_an_interface_in_sql),
-        cmocka_unit_test(test_a_store_of_ids),
         cmocka_unit_test(test_search),
         cmocka_unit_test(test_plugin_path),
+        cmocka_unit_test(test_one_file_for_both_kinds),
+        cmocka_unit_test(test_files_cut_short),
         cmocka_unit_test(test_handlers),
         cmocka_unit_test(test_handlers_built_with_other_headers),
         cmocka_unit_test(test_handlers_from_before),

@@ -557,6 +557,26 @@ static void test_later_modules(void **state)
     wb_arena_free(&arena);
 }
 
+/* Where nobody can subscribe an event would be lost in silence. */
+static void test_without_publish(void **state)
+{
+    const wb_outgoing outgoing = { .type = "T", .destination = "q" }, event = { .type = "T" };
+    wb_origin origin_of_commands = origin;
+    wb_operation_list list = { 0 };
+    wb_error error = { 0 };
+    wb_arena arena;
+    (void)state;
+    origin_of_commands.cannot_publish = 1;
+    wb_arena_init(&arena, 4096);
+    assert_int_equal(wb_outgoing_add(&origin_of_commands, WB_KIND_PUBLISH, &event, sizeof event, NULL, 0, &arena, &list,
+                                     &error), WB_REJECT);
+    assert_non_null(strstr(error.text, "the transport cannot publish"));
+    assert_int_equal(wb_outgoing_add(&origin_of_commands, WB_KIND_SEND, &outgoing, sizeof outgoing, NULL, 0, &arena, &list,
+                                     &error), WB_OK);
+    assert_int_equal(list.count, 1);
+    wb_arena_free(&arena);
+}
+
 /* Each header is within its limit, and they are not in all: with the platform's own a broker's limit
  * of 64 KiB would be near. */
 static void test_outgoing_headers_in_all(void **state)
@@ -961,6 +981,7 @@ int main(void)
         cmocka_unit_test(test_sizes_refused),
         cmocka_unit_test(test_flags_refused),
         cmocka_unit_test(test_later_modules),
+        cmocka_unit_test(test_without_publish),
         cmocka_unit_test(test_outgoing_headers_in_all),
         cmocka_unit_test(test_operations_round_trip),
         cmocka_unit_test(test_what_remains_of_operations),

@@ -40,6 +40,10 @@ static int create(const wb_host *host, const wb_endpoint_info *endpoint, const v
     (void)endpoint;
     if (values->path && strcmp(values->path, "/refused") == 0)
         return host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 0, "path is refused by the table");
+    if (values->path && strcmp(values->path, "/silent") == 0)
+        return WB_NOT_CONNECTED;
+    if (values->path && strcmp(values->path, "/empty") == 0)
+        return WB_OK;
     *ret_persistence = (wb_persistence *)&nothing;
     return WB_OK;
 }
@@ -88,11 +92,13 @@ static int begin(wb_storage_session *session, wb_begin *begin, wb_error *error)
     return WB_FATAL;
 }
 
+#ifdef PLUGIN_WITH_JOIN
 static int join(wb_storage_session *session, void *native, wb_error *error)
 {
     (void)session, (void)native, (void)error;
     return WB_FATAL;
 }
+#endif
 
 static const void *find_interface(wb_storage_session *session, const char *name)
 {
@@ -157,7 +163,9 @@ static const wb_persistence_ops operations = {
     .open = open_session,
     .close = end_session,
     .begin = begin,
+#ifdef PLUGIN_WITH_JOIN
     .join = join,
+#endif
     .interface = find_interface,
     .check = check,
     .commit = commit,

@@ -109,6 +109,10 @@ static int create(const wb_host *host, const wb_endpoint_info *endpoint, const v
     (void)endpoint;
     if (values->path && strcmp(values->path, "/refused") == 0)
         return host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 0, "path is refused by the queue");
+    if (values->path && strcmp(values->path, "/silent") == 0)
+        return WB_REJECT;
+    if (values->path && strcmp(values->path, "/empty") == 0)
+        return WB_OK;
     *ret_transport = (wb_transport *)&nothing;
     return WB_OK;
 }
@@ -167,7 +171,7 @@ static int send_all(wb_transport_session *session, wb_operation *const *operatio
     return WB_FATAL;
 }
 
-#ifndef PLUGIN_WITHOUT_TRANSACTION
+#ifdef PLUGIN_WITH_TRANSACTION
 static int transaction(wb_transport_session *session, wb_error *error)
 {
     (void)session, (void)error;
@@ -193,7 +197,7 @@ static const wb_transport_ops operations = {
     .acknowledge = settle,
     .give_back = settle,
     .send = send_all,
-#ifndef PLUGIN_WITHOUT_TRANSACTION
+#ifdef PLUGIN_WITH_TRANSACTION
     .begin = transaction,
     .commit = transaction,
     .rollback = transaction,

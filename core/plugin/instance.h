@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * create(), held to its contract: whatever a plugin answers, the host gets an instance or one
+ * sentence that says whose fault it is.
+ */
+#ifndef WB_PLUGIN_INSTANCE_H
+#define WB_PLUGIN_INSTANCE_H
+
+#include <waybill/sys/persistence.h>
+#include <waybill/sys/transport.h>
+
+#include "core/base/error.h"
+
+/** Make an instance. *ret_x is set only with WB_OK, and then never NULL.
+ *  @return WB_OK, or a class with the reason in `error`: the plugin's, or ours when it gave none, or
+ *  made no instance. */
+int wb_transport_create(const wb_plugin *plugin, const wb_host *host, const wb_endpoint_info *endpoint,
+                        const void *config, wb_transport **ret_transport, wb_error *error);
+int wb_persistence_create(const wb_plugin *plugin, const wb_host *host, const wb_endpoint_info *endpoint,
+                          const void *config, wb_persistence **ret_persistence, wb_error *error);
+
+#endif
