@@ -133,7 +133,7 @@ static void keep_one(job *j, const wb_delayed *message)
         j->found = wb_realloc(j->found, j->capacity * sizeof *j->found);
     }
     wb_delayed *copy = &j->found[j->count++];
-    *copy = *message;
+    WB_COPY(copy, message);
     copy->destination = wb_arena_copy(&j->arena, message->destination, message->destination_size);
     copy->id = wb_arena_copy(&j->arena, message->id, message->id_size);
     copy->operation = message->operation ? wb_arena_copy(&j->arena, message->operation, message->operation_size) : NULL;

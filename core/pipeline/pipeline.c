@@ -137,7 +137,7 @@ static int store_row(const wb_pipeline *p, wb_storage_session *storage, const wb
 int wb_pipeline_store_row(const wb_pipeline *p, wb_storage_session *storage, uint64_t number,
                           const void *bytes, size_t size, wb_error *error)
 {
-    const wb_pending row = { number, bytes, size };
+    const wb_pending row = { .struct_size = sizeof row, .batch = number, .operations = bytes, .operations_size = size };
     return store_row(p, storage, &row, NULL, error);
 }
 
@@ -176,7 +176,8 @@ int wb_pipeline_park(const wb_pipeline *p, wb_storage_session *storage, const wb
     wb_buffer bytes = { 0 };
     int64_t pause = wb_parked_pause(p->park_time, parked->tries);
     wb_parked_encode(&bytes, parked);
-    const wb_pending parked_row = { number_due_in(p, pause), bytes.data, bytes.size };
+    const wb_pending parked_row = { .struct_size = sizeof parked_row, .batch = number_due_in(p, pause),
+                                    .operations = bytes.data, .operations_size = bytes.size };
     int r = store_row(p, storage, &parked_row, row && !wb_bug("parked_twice") ? &claim : NULL, error);
     wb_buffer_free(&bytes);
     if (r != WB_OK)

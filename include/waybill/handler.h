@@ -90,6 +90,7 @@ typedef struct wb_handler_api {
     void *(*data)(wb_context *ctx, int whose);
 } wb_handler_api;
 
+/* Fixed for ever: a module never makes one, and what else the host keeps in it stays the host's. */
 struct wb_context {
     const wb_handler_api *api;
 };

@@ -39,7 +39,7 @@ extern "C" {
 #define WB_MYSQL_TYPE_BINARY 1 /* bytes */
 #define WB_MYSQL_TYPE_NUMBER 2 /* decimal digits, maybe with "-" before and "." inside: LIMIT ? */
 
-/** Parameters of a deferred statement, one for each `?`. Only values is required. A NULL
+/** Parameters of a deferred statement, one for each `?`. Fixed for ever. Only values is required. A NULL
  *  value is SQL NULL. */
 typedef struct wb_mysql_params {
     /** Number of parameters. */

@@ -32,8 +32,8 @@ typedef struct pg_conn PGconn;
 extern "C" {
 #endif
 
-/** Parameters of a deferred statement: the arrays of PQexecParams(). Only values
- *  is required. A NULL value is SQL NULL. */
+/** Parameters of a deferred statement: the arrays of PQexecParams(). Fixed for ever, as those
+ *  are. Only values is required. A NULL value is SQL NULL. */
 typedef struct wb_pgsql_params {
     /** Number of parameters. */
     int count;

@@ -81,6 +81,7 @@ void wb_log_to(wb_log_fn write, void *argument);
 /** wb_endpoint_options.flags: load the handler modules of the file, for wb_endpoint_run(). */
 #define WB_ENDPOINT_HANDLERS 1u
 
+/** Passed with its size, append-only. */
 typedef struct wb_endpoint_options {
     const char *config; /* path of the configuration file */
     const char *name;   /* of the endpoint; NULL: the first of the file */
@@ -111,6 +112,7 @@ void wb_endpoint_quit(wb_endpoint *endpoint);
 
 /* ---- sessions -------------------------------------------------------------------------- */
 
+/** Passed with its size, append-only. */
 typedef struct wb_session_options {
     /** The session's id, 1 to 255 bytes, NULL: a new one. An id that is given is an idempotency key: of
      *  all sessions with that id one is committed, as long as the outbox remembers it (outbox.retention). It must be

@@ -415,7 +415,7 @@ static int visit_row(unsigned endpoint, uint64_t batch, wb_pending_fn visit, voi
     if (!row)
         return WB_OK;
     char bytes[row->size + 1]; /* who visits may take long, and the row may change */
-    wb_pending pending = { batch, bytes, row->size };
+    wb_pending pending = { sizeof pending, batch, bytes, row->size };
     for (size_t i = 0; i < row->size; i++)
         bytes[i] = ((const char *)row->bytes)[i];
     return visit(argument, &pending);

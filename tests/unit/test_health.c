@@ -83,7 +83,7 @@ static int list_parked(wb_storage_session *session, const wb_pending_filter *fil
     const wb_parked parked = { 3, "no queue \"nowhere\"", "operations", 10 };
     (void)session, (void)error;
     wb_parked_encode(&buffer, &parked);
-    const wb_pending row = { filter->after + 1, buffer.data, buffer.size < filter->head ? buffer.size : filter->head };
+    const wb_pending row = { sizeof row, filter->after + 1, buffer.data, buffer.size < filter->head ? buffer.size : filter->head };
     int r = visit(argument, &row);
     wb_buffer_free(&buffer);
     return r;

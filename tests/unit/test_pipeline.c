@@ -855,7 +855,7 @@ static int unordered_pending(wb_storage_session *s, const uint64_t *batches, siz
                                      .result = WB_RETRY };
         wb_operations_encode_start(&bytes);
         assert_int_equal(wb_operations_encode_group(&bytes, incoming[i].id, 1, &list), 1);
-        const wb_pending row = { 7 + i, bytes.data, bytes.size };
+        const wb_pending row = { sizeof row, 7 + i, bytes.data, bytes.size };
         assert_int_equal(visit(argument, &row), WB_OK);
     }
     wb_buffer_free(&bytes);
@@ -1163,7 +1163,7 @@ static int recorded_pending(wb_storage_session *s, const uint64_t *batches, size
     if (recorded < 0)
         return WB_OK;
     wb_attempts_encode(&bytes, "a", 1, (uint32_t)recorded, 1);
-    const wb_pending row = { batches[0], bytes.data, bytes.size };
+    const wb_pending row = { sizeof row, batches[0], bytes.data, bytes.size };
     int r = visit(argument, &row);
     wb_buffer_free(&bytes);
     return r;

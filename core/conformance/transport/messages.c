@@ -152,7 +152,7 @@ int wb_tk_take(wb_tk_session *s, size_t max, int64_t deadline, wb_error *error)
         return result;
     for (size_t i = 0; i < count; i++) {
         wb_kit_check(&s->tk->kit, WB_HAS(messages[i], wb_incoming, struct_size) &&
-                                      messages[i]->struct_size >= sizeof(wb_incoming),
+                                      messages[i]->struct_size >= offsetof(wb_incoming, position) + sizeof messages[i]->position,
                      "an incoming message with a size of %zu", messages[i]->struct_size);
         if (wb_tk_is_ours(s->tk, messages[i]))
             hold(s, messages[i]);

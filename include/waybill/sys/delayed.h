@@ -25,7 +25,7 @@
  * a row: WB_CAUSE_TOO_LARGE); WB_NOT_CONNECTED; WB_IN_DOUBT: done or not, and to be done again;
  * WB_FATAL with WB_CAUSE_MISSING when the table is not there.
  *
- * Change log: 1.1 first version.
+ * Change log: 1.0 first version.
  */
 #ifndef WAYBILL_SYS_DELAYED_H
 #define WAYBILL_SYS_DELAYED_H
@@ -47,7 +47,8 @@ extern "C" {
 /** An owner of leases, bytes. */
 #define WB_DELAYED_OWNER_SIZE 16
 
-/** A message that waits. Size first, append-only. */
+/** A message that waits. Size first, append-only; in an array of them the first one's size is what they
+ *  are apart. */
 typedef struct wb_delayed {
     size_t struct_size;
     const char *destination;     /* of a send the queue, of a publish the event's type */
@@ -66,7 +67,7 @@ typedef struct wb_delayed {
     uint64_t place;
 } wb_delayed;
 
-/** Which one. Pointers as in wb_delayed. Append-only through wb_delayed_ops' size. */
+/** Which one. Pointers as in wb_delayed. Fixed for ever: in plain arrays. */
 typedef struct wb_delayed_key {
     const char *destination;
     size_t destination_size;

@@ -22,7 +22,7 @@
  * failed after it. Then: delayed; wb_commit.delayed; wb_commit.claims, find(); claims that
  * replace a record; stats(), count_records(), list_pending(), take_pending(); written;
  * wb_position, wb_begin.positions, wb_commit.positions, positions(), forget_positions();
- * wb_begin.forgotten, forget(), remember(); wb_pending_filter.flags.
+ * wb_begin.forgotten, forget(), remember(); wb_pending_filter.flags; wb_pending.struct_size.
  */
 #ifndef WAYBILL_SYS_PERSISTENCE_H
 #define WAYBILL_SYS_PERSISTENCE_H
@@ -35,8 +35,9 @@
 extern "C" {
 #endif
 
-/** One id to claim. The host passes distinct ids in ascending byte order, so that
- *  transactions that share ids wait for each other and never deadlock. */
+/** One id to claim. Fixed for ever: they are many, in plain arrays; what there may be more to say of one
+ *  comes as an array of its own, beside them in wb_begin or wb_commit. The host passes distinct ids in
+ *  ascending byte order, so that transactions that share ids wait for each other and never deadlock. */
 typedef struct wb_claim {
     const void *id;
     size_t id_size; /* 1 to 255 */
@@ -45,7 +46,8 @@ typedef struct wb_claim {
     uint64_t duplicate_of;
 } wb_claim;
 
-/** A partition of the transport's (WB_CAP_POSITION), and how far its messages are done with: one row
+/** A partition of the transport's (WB_CAP_POSITION), and how far its messages are done with. Fixed for
+ *  ever, as wb_claim. One row
  *  each, whatever the number of messages. begin() locks the rows, so that of two who have messages of
  *  one partition in hand, one of them behind a rebalance, the second waits and then sees how far the
  *  first has come. The host passes distinct partitions in ascending byte order. */
@@ -61,7 +63,7 @@ typedef struct wb_position {
     uint64_t batch;
 } wb_position;
 
-/** Dispatched operations: what a pending row of `batch` becomes. */
+/** Dispatched operations: what a pending row of `batch` becomes. Fixed for ever, as wb_claim. */
 typedef struct wb_mark {
     uint64_t batch;
     /** NULL: everything was dispatched, delete the row. Otherwise what remains. */
@@ -129,8 +131,9 @@ typedef struct wb_commit {
     size_t position_count;
 } wb_commit;
 
-/** A pending row. */
+/** A pending row. Size first, append-only. */
 typedef struct wb_pending {
+    size_t struct_size;
     uint64_t batch;
     const void *operations;
     size_t operations_size;
@@ -186,6 +189,7 @@ typedef struct wb_outbox_stats {
  *  during the call only. Return WB_OK to go on. */
 typedef int (*wb_position_fn)(void *argument, const wb_position *position);
 
+/** Size first, append-only. */
 typedef struct wb_persistence_ops {
     size_t struct_size;
 

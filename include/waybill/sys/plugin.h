@@ -8,9 +8,14 @@
  * may call it safely. Plugins link nothing of Waybill: what they need of the host
  * comes as a table.
  *
- * Rules for every table that crosses the boundary:
- *  - its first field is its own size, filled by sizeof in its owner's compilation;
- *    a reader uses a field only if WB_HAS() says it is there;
+ * Rules for every struct that crosses the boundary. Its comment says which of these it is:
+ *  - size first, append-only: its first field is its own size, filled by sizeof in its owner's
+ *    compilation; a reader uses a field that was appended after 1.0 only if WB_HAS() says it is there,
+ *    and compares the size with nothing else. Shorter ones and longer ones than one's own are both
+ *    right: so they are never copied or set as a whole;
+ *  - walked by a stride that whoever made the array says, append-only;
+ *  - passed with its size, append-only;
+ *  - fixed for ever;
  *  - fields are only appended, never reordered, retyped or reused;
  *  - arguments belong to the caller and are valid until the call returns; objects
  *    returned through `ret_x` belong to whoever the comment names; strings in a
@@ -27,13 +32,14 @@
  * wb_endpoint_info.delays, audit_queue, error_queues, error_queue_count; WB_CAP_EXPIRY;
  * WB_CAP_DELAY_WITH_COMMIT; wb_host.expired; WB_CAP_CLAIM_WITH_COMMIT;
  * WB_CAP_WRITTEN, wb_endpoint_info.sql_api; WB_CAP_POSITION, WB_CAP_POSITIONS,
- * wb_endpoint_info.positions; WB_CAP_FORGET, WB_CAP_REMEMBER.
+ * wb_endpoint_info.positions; WB_CAP_FORGET, WB_CAP_REMEMBER; WB_COPY().
  */
 #ifndef WAYBILL_SYS_PLUGIN_H
 #define WAYBILL_SYS_PLUGIN_H
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <waybill/result.h>
 
 #ifdef __cplusplus
@@ -47,6 +53,18 @@ extern "C" {
 /** Whether a table received from the other side holds a field, not NULL. */
 #define WB_HAS(table, type, field)                                                                 \
     ((table)->struct_size >= offsetof(type, field) + sizeof((table)->field) && (table)->field)
+
+/** A copy of a size-first struct from the other side, as far as both know it: `*to` has the size of one's
+ *  own, and zero where the other's is shorter. */
+#define WB_COPY(to, from) wb_copy_known((to), sizeof *(to), (from))
+static inline void wb_copy_known(void *to, size_t to_size, const void *from)
+{
+    size_t from_size;
+    memcpy(&from_size, from, sizeof from_size);
+    memset(to, 0, to_size);
+    memcpy(to, from, from_size < to_size ? from_size : to_size);
+    memcpy(to, &to_size, sizeof to_size);
+}
 
 #if defined(__GNUC__)
 #define WB_PRINTF(text_at, first) __attribute__((format(printf, text_at, first)))
@@ -83,7 +101,7 @@ typedef struct wb_storage_session wb_storage_session;
 
 /* ---- host --------------------------------------------------------------- */
 
-/** One field of a log line. */
+/** One field of a log line. Fixed for ever. */
 typedef struct wb_field {
     const char *name;
     const char *value;
@@ -132,25 +150,29 @@ struct wb_host {
  *  same, but written out in the file it is no reason for a warning. */
 #define WB_OPTION_MAYBE_SECRET 4u
 
+/** The values of an option. Fixed for ever: a type of option that needs more gets a struct of its own. */
 typedef struct wb_option_map {
     size_t count;
     const char *const *names;
     const char *const *values;
 } wb_option_map;
 
+/** Fixed for ever, as wb_option_map. */
 typedef struct wb_option_list {
     size_t count;
     const char *const *values;
 } wb_option_list;
 
-/** One option. The table drives parsing, validation, `--describe`, man page and
+/** One option. Walked by wb_plugin.option_stride, append-only. The table drives parsing, validation, `--describe`, man page and
  *  sample configuration. */
 typedef struct wb_option {
     const char *name;
     uint32_t type;
     uint32_t flags;
     size_t offset;            /* of the field in the plugin's configuration struct */
-    const char *default_text; /* as a user would write it, or NULL */
+    /** As a user would write it, without the quotes around a single value: "5672", "true", "10s", "quorum",
+     *  "[\"a\", \"b\"]"; or NULL. The loader parses it: a plugin with a default that is none is refused. */
+    const char *default_text;
     int64_t minimum;          /* in the field's unit; both 0: no range */
     int64_t maximum;
     const char *const *choices; /* NULL-terminated, for WB_OPTION_CHOICE */
@@ -159,7 +181,20 @@ typedef struct wb_option {
     const char *help;           /* paragraphs, or NULL */
 } wb_option;
 
-/* ---- capabilities (bits are ABI; unknown bits are ignored) ---------------- */
+/* ---- capabilities (bits are ABI; unknown bits are ignored) ----------------
+ *
+ * A bit is a promise, and the operations it names are what keeps it: one without the other is a
+ * load error, and so is a bit of the other kind. Some promises have no operation, but a field:
+ *
+ *   WB_CAP_DELAY           wb_operation.deliver_at; without it the host never sets that
+ *   WB_CAP_EXPIRY          a header; without it the host refuses to send what would expire
+ *   WB_CAP_PUBLISH         WB_OPERATION_PUBLISH and wb_endpoint_info.types; without it the host refuses to publish
+ *   WB_CAP_ORDER_PER_KEY   wb_incoming.key; with it a message that fails may hold up those behind it
+ *   WB_CAP_DELIVERY_COUNT  wb_incoming.delivery_count; the host takes it as it comes, 0 where it is not kept
+ *   WB_CAP_HEADER_ORDER    wb_incoming.headers; the host keeps whatever order there is
+ *   WB_CAP_DELAY_WITH_COMMIT  wb_commit.delayed; without it delayed messages are stored behind the commit
+ *
+ * The conformance kit tries each that is declared. */
 
 /* Transport: transaction modes it can honour. */
 #define WB_CAP_MODE_NONE (UINT64_C(1) << 0)
@@ -212,6 +247,7 @@ typedef struct wb_option {
 #define WB_PLUGIN_TRANSPORT 1u
 #define WB_PLUGIN_PERSISTENCE 2u
 
+/** What a plugin says of itself. Size first, append-only. */
 typedef struct wb_plugin {
     size_t struct_size;
     uint32_t magic;
@@ -259,7 +295,7 @@ typedef struct wb_plugin {
 #define WB_DELAYS_BY_TRANSPORT 1
 #define WB_DELAYS_BY_STORE 2
 
-/** What create() learns of the endpoint. Valid until destroy(). */
+/** What create() learns of the endpoint. Size first, append-only. Valid until destroy(). */
 typedef struct wb_endpoint_info {
     size_t struct_size;
     const char *name;        /* also its queue */

@@ -24,7 +24,7 @@ extern "C" {
 /** Longest name of a type with its NUL byte. */
 #define WB_TYPE_SIZE 256
 
-/* A name while it is read. At each depth of brackets there is a list (arguments, or the ranks of
+/* Of this header alone, it crosses no boundary: fixed for ever. A name while it is read. At each depth of brackets there is a list (arguments, or the ranks of
  * an array) or one name of its own, whose assembly follows after a comma. */
 typedef struct wb_type_reader {
     char *name;

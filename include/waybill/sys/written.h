@@ -19,7 +19,7 @@
  * calls of a session (sys/persistence.h); of settle() also WB_IN_DOUBT: done or not. A row whose
  * removal is not known is fetched again, and sent again under the same id.
  *
- * Change log: 1.1 first version; then wb_written_fetch.behind, wants_last, last.
+ * Change log: 1.0 first version.
  */
 #ifndef WAYBILL_SYS_WRITTEN_H
 #define WAYBILL_SYS_WRITTEN_H
@@ -38,7 +38,7 @@ extern "C" {
 /** One fetch ends with the row that reaches that, of all together: types, headers, keys and bodies. */
 #define WB_WRITTEN_FETCH_BYTES ((size_t)32 * 1024 * 1024)
 
-/** A string of a row; `data` NULL: it has none. */
+/** A string of a row; `data` NULL: it has none. Fixed for ever. */
 typedef struct wb_written_text {
     const char *data;
     size_t size;
@@ -75,7 +75,8 @@ typedef struct wb_written_fetch {
     uint64_t last;  /* filled: the highest number that a row has, one that waits too, or had a moment before; 0: not known */
 } wb_written_fetch;
 
-/** A row that stays. Size first, append-only. */
+/** A row that stays. Size first, append-only; in an array of them the first one's size is what they are
+ *  apart. */
 typedef struct wb_written_rest {
     size_t struct_size;
     uint64_t number;

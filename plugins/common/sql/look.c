@@ -126,7 +126,8 @@ static int visit_page(const wb_sql_driver *driver, listing *l, wb_sql_answer *ro
     int result = WB_OK;
     *ret_count = 0;
     while (result == WB_OK && driver->fetch(rows, cells, 2)) {
-        const wb_pending pending = { driver->number(&cells[0]), cells[1].data, cells[1].size };
+        const wb_pending pending = { .struct_size = sizeof pending, .batch = driver->number(&cells[0]),
+                                     .operations = cells[1].data, .operations_size = cells[1].size };
         ++*ret_count;
         l->from = pending.batch + 1;
         l->rest--;

@@ -25,6 +25,7 @@ static int visit_rows(const wb_sql_driver *driver, wb_sql_answer *rows, wb_pendi
     int result = WB_OK;
     while (result == WB_OK && driver->fetch(rows, cells, 2)) {
         const wb_pending pending = {
+            .struct_size = sizeof pending,
             .batch = driver->number(&cells[0]),
             .operations = cells[1].data,
             .operations_size = cells[1].size,

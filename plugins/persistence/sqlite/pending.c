@@ -104,7 +104,8 @@ int wb_sqlite_storage_read_row(wb_storage_session *session, sqlite3_stmt *statem
 int wb_sqlite_storage_visit_row(wb_storage_session *session, uint64_t batch, wb_pending_fn visit,
                                 void *argument)
 {
-    const wb_pending row = { .batch = batch,
+    const wb_pending row = { .struct_size = sizeof row,
+                             .batch = batch,
                              .operations = session->operations,
                              .operations_size = session->operations_size };
     int result = visit(argument, &row);

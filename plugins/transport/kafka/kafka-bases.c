@@ -60,7 +60,7 @@ static void add_bases(window *w, wb_operation *const *operations, size_t at)
         if (has_topic(w, at, operation->destination ? operation->destination : "", type))
             continue;
         memcpy(w->types[w->count], type, size + 1);
-        w->copies[w->count] = *operation;
+        WB_COPY(&w->copies[w->count], operation);
         w->copies[w->count].destination = w->types[w->count];
         w->of[w->count] = at;
         w->count++;

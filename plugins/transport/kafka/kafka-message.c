@@ -66,15 +66,6 @@ static void measure_header(contents *c, const wb_header *header)
         c->id = *header;
 }
 
-/* Of an endpoint's description by an older host these fields are not there. */
-static wb_endpoint_info limits_of(const wb_endpoint_info *endpoint)
-{
-    wb_endpoint_info limits = { 0 };
-    memcpy(&limits, endpoint,
-           endpoint->struct_size < sizeof limits ? endpoint->struct_size : sizeof limits);
-    return limits;
-}
-
 static void measure(contents *c)
 {
     wb_header header;
@@ -190,9 +181,10 @@ static wb_kafka_message *build(const contents *c, const char *problem)
 
 wb_kafka_message *wb_kafka_message_make(const wb_endpoint_info *endpoint, rd_kafka_message_t *raw)
 {
-    const wb_endpoint_info limits = limits_of(endpoint);
+    wb_endpoint_info limits;
     contents c = { .endpoint = &limits, .raw = raw };
     char problem[PROBLEM_SIZE];
+    WB_COPY(&limits, endpoint); /* an older host knows of no limits */
     measure(&c);
     describe(&c, problem);
     wb_kafka_message *message = build(&c, problem);
