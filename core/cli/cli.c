@@ -10,9 +10,13 @@
 #include <string.h>
 #include <sysexits.h>
 
+#include "core/base/buffer.h"
 #include "core/base/log.h"
+#include "core/base/printable.h"
 
 #define OPTIONS_MAX 24
+/* Longest message: room for some paths and what a library says of them. */
+#define TEXT_MAX 8192
 #define IS_LETTER(key) ((key) > ' ')
 
 static const cli_option help_option = { 'h', "help", NULL, "show this help" };
@@ -25,11 +29,13 @@ typedef struct {
 
 int cli_fail(int code, const char *format, ...)
 {
+    char text[TEXT_MAX];
     va_list arguments;
-    (void)fputs("waybill: ", stderr);
     va_start(arguments, format);
-    (void)vfprintf(stderr, format, arguments);
+    (void)vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
+    (void)fputs("waybill: ", stderr);
+    wb_printable_print(stderr, text, strlen(text));
     (void)fputc('\n', stderr);
     return code;
 }
@@ -146,10 +152,13 @@ const wb_endpoint_setup *cli_endpoint(const wb_setup *setup, const char *name)
     const wb_endpoint_setup *endpoint = wb_setup_endpoint(setup, name);
     if (endpoint)
         return endpoint;
-    (void)fprintf(stderr, "waybill: there is no endpoint \"%s\" in %s; there are:", name,
-                  setup->config->path);
-    for (size_t i = 0; i < setup->endpoint_count; i++)
-        (void)fprintf(stderr, " %s", setup->endpoints[i].config->name);
-    (void)fputc('\n', stderr);
+    wb_buffer names = { 0 };
+    for (size_t i = 0; i < setup->endpoint_count; i++) {
+        wb_buffer_put(&names, " ", 1);
+        wb_buffer_put(&names, setup->endpoints[i].config->name, strlen(setup->endpoints[i].config->name));
+    }
+    (void)cli_fail(EX_USAGE, "there is no endpoint \"%s\" in %s; there are:%.*s", name, setup->config->path,
+                   (int)names.size, (const char *)names.data);
+    wb_buffer_free(&names);
     return NULL;
 }

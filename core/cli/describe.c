@@ -151,7 +151,7 @@ json_t *cli_sections_json(void)
 
 void cli_print_json(json_t *value)
 {
-    (void)json_dumpf(value, stdout, JSON_INDENT(2));
+    (void)json_dumpf(value, stdout, CLI_JSON);
     (void)printf("\n");
     json_decref(value);
 }

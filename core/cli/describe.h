@@ -21,6 +21,9 @@ json_t *cli_sections_json(void);
 /** The names of the capability bits that are set; unknown bits are left out. */
 json_t *cli_capabilities_json(uint64_t capabilities);
 
+/** How values for programs are written: characters of others reach a terminal as \uNNNN. */
+#define CLI_JSON (JSON_INDENT(2) | JSON_ENSURE_ASCII)
+
 /** Write a value to stdout, indented, and release it. */
 void cli_print_json(json_t *value);
 

@@ -17,6 +17,7 @@
 static _Noreturn void leave(const char *reason)
 {
     wb_log_event(WB_LOG_WARNING, "ends without finishing what is in flight", { "reason", reason });
+    wb_log_settle();
     _exit(EX_TEMPFAIL);
 }
 
@@ -49,6 +50,7 @@ static void *guard_main(void *argument)
         if (!is_over && wb_clock_monotonic() >= guard->deadline)
             leave("shutdown_timeout");
         pthread_mutex_unlock(&guard->lock);
+        wb_log_sum_up();
     }
     return NULL;
 }

@@ -384,6 +384,7 @@ static void leave_abandoned(const cli_host *host, int code)
 {
     for (size_t i = 0; i < host->count; i++)
         if (host->hosted[i].trial) {
+            wb_log_settle();
             (void)fflush(NULL);
             _exit(code);
         }

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sysexits.h>
 
+#include "core/base/log.h"
 #include "core/cli/cli.h"
 #include "core/config/suggest.h"
 
@@ -56,6 +57,7 @@ int main(int argc, char **argv)
     int code = cli_parse(verb, argc - 1, argv + 1, &values);
     if (code < 0)
         code = verb->run(&values);
+    wb_log_settle();
     if (fflush(stdout) != 0 || ferror(stdout))
         return cli_fail(EX_IOERR, "cannot write the output");
     return code;

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sysexits.h>
 
+#include "core/cli/describe.h"
 #include "core/cli/outbox.h"
 #include "core/cli/waiting.h"
 #include "core/cli/when.h"
@@ -165,7 +166,7 @@ static json_t *row_json(const cli_outbox *o, const row *r)
 static void print_element(listing *l, json_t *element)
 {
     (void)fputs(l->shown ? ",\n" : "[\n", stdout);
-    (void)json_dumpf(element, stdout, JSON_INDENT(2));
+    (void)json_dumpf(element, stdout, CLI_JSON);
     json_decref(element);
 }
 

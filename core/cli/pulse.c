@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/base/clock.h"
+#include "core/base/printable.h"
 
 void cli_pulse_begin(cli_pulse *pulse)
 {
@@ -41,14 +42,6 @@ static int judge(const cli_hosted *one, int is_stopping, wb_health_facts *facts,
     return state;
 }
 
-/* Reasons come from libraries: a line of theirs must not be an assignment of ours. */
-static void clean(char *text)
-{
-    for (; *text; text++)
-        if ((unsigned char)*text < ' ' || *text == 127)
-            *text = ' ';
-}
-
 /* Cut where it is longer than there is room for. */
 static void append(char *text, size_t size, const char *name, int state, const char *reason)
 {
@@ -81,7 +74,7 @@ static void feed(cli_pulse *pulse, int64_t now)
 
 void cli_pulse_look(cli_pulse *pulse, const cli_hosted *hosted, size_t count, int is_stopping, int64_t now)
 {
-    char each[sizeof pulse->status - 16] = "", status[sizeof pulse->status];
+    char each[sizeof pulse->status - 16] = "", text[sizeof pulse->status], status[sizeof pulse->status];
     wb_health_facts facts;
     unsigned stuck = 0;
     int worst = WB_HEALTH_RUNNING;
@@ -94,8 +87,9 @@ void cli_pulse_look(cli_pulse *pulse, const cli_hosted *hosted, size_t count, in
         worst = state > worst ? state : worst;
         stuck += facts.stuck;
     }
-    (void)snprintf(status, sizeof status, "%s:%s", wb_health_name(worst), each);
-    clean(status);
+    (void)snprintf(text, sizeof text, "%s:%s", wb_health_name(worst), each);
+    /* reasons come from libraries: a line of theirs must not be an assignment of ours */
+    (void)wb_printable_copy(text, strlen(text), status, sizeof status);
     tell_status(pulse, status, is_stopping);
     if (!stuck)
         feed(pulse, now);

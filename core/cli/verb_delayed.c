@@ -15,6 +15,7 @@
 #include "core/base/arena.h"
 #include "core/base/clock.h"
 #include "core/cli/cli.h"
+#include "core/cli/describe.h"
 #include "core/cli/waiting.h"
 #include "core/cli/when.h"
 #include "core/config/units.h"
@@ -405,7 +406,7 @@ static int open_and_do(job *j, int (*deed)(job *j))
 
 static void print_json(json_t *array)
 {
-    (void)json_dumpf(array, stdout, JSON_INDENT(2));
+    (void)json_dumpf(array, stdout, CLI_JSON);
     (void)putchar('\n');
 }
 

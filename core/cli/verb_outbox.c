@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sysexits.h>
 
+#include "core/cli/describe.h"
 #include "core/cli/outbox.h"
 #include "core/cli/waiting.h"
 #include "core/config/units.h"
@@ -63,7 +64,7 @@ int cli_outbox_fail(const cli_outbox *o)
 
 void cli_outbox_print_json(json_t *value)
 {
-    (void)json_dumpf(value, stdout, JSON_INDENT(2));
+    (void)json_dumpf(value, stdout, CLI_JSON);
     (void)putchar('\n');
     json_decref(value);
 }

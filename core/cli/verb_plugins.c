@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sysexits.h>
 
+#include "core/base/printable.h"
 #include "core/cli/cli.h"
 #include "core/cli/describe.h"
 #include "core/plugin/abi.h"
@@ -47,6 +48,14 @@ static json_t *plugin_json(const wb_plugin *plugin, const char *path, int descri
     return object;
 }
 
+/* The reason may quote a file that somebody else put there. */
+static void print_refused(const wb_plugin_file *file, const char *reason)
+{
+    (void)printf("%-12s %-10s refused: ", wb_plugin_kind_name(file->kind), file->name);
+    wb_printable_print(stdout, reason, strlen(reason));
+    (void)putchar('\n');
+}
+
 /* A refused plugin is part of the answer: that is what somebody who asks wants to know. */
 static int show_file(const wb_config *config, const wb_plugin_file *file, int describe, json_t *array)
 {
@@ -61,8 +70,7 @@ static int show_file(const wb_config *config, const wb_plugin_file *file, int de
                                                    file->name, "path", file->path, "refused",
                                                    error.text));
         else
-            (void)printf("%-12s %-10s refused: %s\n", wb_plugin_kind_name(file->kind), file->name,
-                         error.text);
+            print_refused(file, error.text);
         return EX_CONFIG;
     }
     if (!wb_plugin_file_is_first(config, plugin->kind, file))

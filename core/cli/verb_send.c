@@ -6,7 +6,7 @@
 #include "config.h"
 
 #include <errno.h>
-#include <jansson.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +15,7 @@
 #include "core/base/arena.h"
 #include "core/base/clock.h"
 #include "core/cli/cli.h"
+#include "core/cli/json_line.h"
 #include "core/cli/when.h"
 #include "core/config/units.h"
 #include "core/endpoint/endpoint.h"
@@ -22,7 +23,6 @@
 /* Messages of a file that are sent and confirmed together. */
 #define WINDOW 500
 #define TIMEOUT (60 * WB_SECOND)
-#define HEADERS_MAX 256
 
 #define OPTION_DELAY CLI_LONG_OPTION(1)
 #define OPTION_AT CLI_LONG_OPTION(2)
@@ -61,6 +61,8 @@ typedef struct {
     wb_arena arena;
     wb_operation_list window;
     unsigned long sent;
+    int is_open;
+    char place[PATH_MAX + 32]; /* where the message stands: "FILE:LINE: ", or "" */
     wb_error error;
 } sender;
 
@@ -78,12 +80,17 @@ static int report_refused(const wb_operation *operation)
                     operation->reason ? operation->reason : "no reason given");
 }
 
-static int check_refused(const sender *s)
+/* The first that was refused is told; the others were sent all the same. */
+static int count_sent(sender *s)
 {
-    for (const wb_operation_node *node = s->window.first; node; node = node->next)
-        if (node->operation.result == WB_REJECT)
-            return report_refused(&node->operation);
-    return EX_OK;
+    const wb_operation *refused = NULL;
+    for (const wb_operation_node *node = s->window.first; node; node = node->next) {
+        int is_refused = node->operation.result == WB_REJECT;
+        s->sent += !is_refused;
+        if (is_refused && !refused)
+            refused = &node->operation;
+    }
+    return refused ? report_refused(refused) : EX_OK;
 }
 
 static int flush(sender *s)
@@ -93,10 +100,7 @@ static int flush(sender *s)
     wb_window_add_list(&window, &s->window);
     int r = wb_endpoint_send(s->endpoint, &s->sessions, &window, wb_clock_monotonic() + TIMEOUT, &s->error);
     wb_window_free(&window);
-    if (r != WB_OK)
-        return fail(s);
-    int code = check_refused(s);
-    s->sent += s->window.count;
+    int code = r == WB_OK ? count_sent(s) : fail(s);
     memset(&s->window, 0, sizeof s->window);
     wb_arena_reset(&s->arena);
     return code;
@@ -111,7 +115,7 @@ static int add(sender *s, wb_outgoing *outgoing)
     outgoing->time_to_be_received = s->time_to_be_received;
     if (wb_outgoing_add(wb_endpoint_origin(s->endpoint), s->kind, outgoing, sizeof *outgoing, NULL, 0,
                         &s->arena, &s->window, &s->error) != WB_OK)
-        return cli_fail(EX_USAGE, "%s", s->error.text);
+        return cli_fail(*s->place ? EX_DATAERR : EX_USAGE, "%s%s", s->place, s->error.text);
     return s->window.count < WINDOW ? EX_OK : flush(s);
 }
 
@@ -140,9 +144,9 @@ static int take_headers(const cli_values *values, wb_header *headers, size_t *re
         if (values->given[i].letter != 'H')
             continue;
         const char *equals = strchr(text, '=');
-        if (!equals || equals == text || *ret_count == HEADERS_MAX)
+        if (!equals || equals == text || *ret_count == CLI_HEADERS_MAX)
             return cli_fail(EX_USAGE, "a header is NAME=VALUE, and there are at most %d: \"%s\"",
-                            HEADERS_MAX, text);
+                            CLI_HEADERS_MAX, text);
         headers[(*ret_count)++] = (wb_header){ text, equals + 1, (size_t)(equals - text), WB_TEXT };
     }
     return EX_OK;
@@ -156,7 +160,7 @@ static void give_text(const char *text, const char **ret_text, size_t *ret_size)
 
 static int add_one(sender *s)
 {
-    wb_header headers[HEADERS_MAX];
+    wb_header headers[CLI_HEADERS_MAX];
     wb_buffer body = { 0 };
     const char *text = s->values->value['b'];
     wb_outgoing outgoing = { .headers = headers };
@@ -176,64 +180,40 @@ static int add_one(sender *s)
 
 /* ---- many from a file ---- */
 
-static size_t take_json_headers(const json_t *object, wb_header *headers)
+/* Nothing of a line that is wrong is sent. */
+static int add_line(sender *s, const char *line, size_t size)
 {
-    const char *name;
-    json_t *value;
-    size_t count = 0;
-    json_object_foreach((json_t *)(uintptr_t)object, name, value)
-        if (json_is_string(value) && count < HEADERS_MAX)
-            headers[count++] = (wb_header){ name, json_string_value(value), WB_TEXT, json_string_length(value) };
-    return count;
-}
-
-static int add_json(sender *s, const json_t *message)
-{
-    wb_header headers[HEADERS_MAX];
-    const json_t *id = json_object_get(message, "id"), *key = json_object_get(message, "key");
-    const json_t *body = json_object_get(message, "body");
-    char *text = json_is_string(body) || !body ? NULL : json_dumps(body, JSON_COMPACT | JSON_ENCODE_ANY);
-    wb_outgoing outgoing = {
-        .id = json_string_value(id),
-        .id_size = json_string_length(id),
-        .key = json_string_value(key),
-        .key_size = json_string_length(key),
-        .headers = headers,
-        .header_count = take_json_headers(json_object_get(message, "headers"), headers),
-        .body = text ? text : json_string_value(body),
-        .body_size = text ? strlen(text) : json_string_length(body),
-    };
-    int code = add(s, &outgoing);
-    free(text);
+    cli_json_line message;
+    char problem[CLI_PROBLEM_SIZE];
+    if (cli_json_line_read(line, size, &message, problem) != 0)
+        return cli_fail(EX_DATAERR, "%s%s", s->place, problem);
+    int code = add(s, &message.outgoing);
+    cli_json_line_free(&message);
     return code;
 }
 
-static int add_line(sender *s, const char *path, unsigned long number, const char *line, size_t size)
-{
-    json_error_t problem;
-    json_t *message = json_loadb(line, size, 0, &problem);
-    if (!json_is_object(message)) {
-        json_decref(message);
-        return cli_fail(EX_DATAERR, "%s:%lu: not a JSON object: %s", path, number, problem.text);
-    }
-    int code = add_json(s, message);
-    json_decref(message);
-    return code;
-}
-
-static int add_lines(sender *s, const char *path)
+static int add_lines_of(sender *s, const char *path, FILE *file)
 {
     char *line = NULL;
     size_t room = 0;
     ssize_t size;
     int code = EX_OK;
+    for (unsigned long number = 1; code == EX_OK && (size = getline(&line, &room, file)) > 0; number++) {
+        (void)snprintf(s->place, sizeof s->place, "%s:%lu: ", path, number);
+        if (line[0] != '\n')
+            code = add_line(s, line, (size_t)size);
+    }
+    free(line);
+    s->place[0] = '\0';
+    return code == EX_OK && ferror(file) ? cli_fail(EX_NOINPUT, "cannot read \"%s\"", path) : code;
+}
+
+static int add_lines(sender *s, const char *path)
+{
     FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
     if (!file)
         return cli_fail(EX_NOINPUT, "cannot open \"%s\": %s", path, strerror(errno));
-    for (unsigned long number = 1; code == EX_OK && (size = getline(&line, &room, file)) > 0; number++)
-        if (line[0] != '\n')
-            code = add_line(s, path, number, line, (size_t)size);
-    free(line);
+    int code = add_lines_of(s, path, file);
     if (file != stdin)
         (void)fclose(file);
     return code;
@@ -241,10 +221,12 @@ static int add_lines(sender *s, const char *path)
 
 /* ---- the verbs ---- */
 
+/* Of a file, what stands before a line that is wrong is sent. */
 static int send_all(sender *s)
 {
     int code = s->values->value['l'] ? add_lines(s, s->values->value['l']) : add_one(s);
-    return code == EX_OK ? flush(s) : code;
+    int sent = s->window.count ? flush(s) : EX_OK;
+    return code == EX_OK ? sent : code;
 }
 
 static int open_sessions(sender *s)
@@ -267,7 +249,8 @@ static int open_and_send(sender *s, const wb_endpoint_setup *setup)
     s->setup = setup;
     if (wb_endpoint_create(setup, &s->endpoint, &s->error) != WB_OK)
         return fail(s);
-    int code = open_sessions(s) == WB_OK ? send_all(s) : fail(s);
+    s->is_open = open_sessions(s) == WB_OK;
+    int code = s->is_open ? send_all(s) : fail(s);
     close_sessions(s);
     wb_endpoint_destroy(s->endpoint);
     return code;
@@ -311,7 +294,7 @@ static int run_kind(const cli_values *values, int kind)
     code = endpoint ? open_and_send(&s, endpoint) : EX_USAGE;
     wb_arena_free(&s.arena);
     wb_setup_free(setup);
-    if (code == EX_OK)
+    if (code == EX_OK || (values->value['l'] && s.is_open))
         (void)printf("%lu sent\n", s.sent);
     return code;
 }

@@ -8,8 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
+#include <unistd.h>
 
 #include "core/base/clock.h"
+#include "core/base/printable.h"
 #include "core/cli/cli.h"
 #include "core/cli/when.h"
 #include "core/message/header_names.h"
@@ -23,15 +25,14 @@
 
 void cli_waiting_print_bytes(const char *bytes, size_t size)
 {
-    if (wb_text_is_plain(bytes, size)) {
+    char piece[WB_PRINTABLE_SIZE];
+    size_t step;
+    if (wb_printable_is(bytes, size)) {
         (void)fwrite(bytes, 1, size, stdout);
         return;
     }
-    for (size_t i = 0; i < size; i++)
-        if (bytes[i] >= ' ' && bytes[i] <= '~' && bytes[i] != '\\')
-            (void)putchar(bytes[i]);
-        else
-            (void)printf("\\x%02x", (unsigned char)bytes[i]);
+    for (; (step = wb_printable_next(bytes, size, piece)) != 0; bytes += step, size -= step)
+        (void)fputs(*bytes == '\\' ? "\\x5c" : piece, stdout);
 }
 
 /* How far away: "in 5 min", "3 h ago". */
@@ -125,7 +126,9 @@ static const char *kind_of(const wb_operation *operation)
 static void print_operation(const wb_delayed *message, const wb_operation *operation)
 {
     if (!operation) {
-        (void)printf("format       \"%.4s\", which this version cannot read\n", (const char *)message->operation);
+        (void)printf("format       \"");
+        cli_waiting_print_bytes(message->operation, message->operation_size < 4 ? message->operation_size : 4);
+        (void)printf("\", which this version cannot read\n");
         return;
     }
     (void)printf("kind         %s\nbody         %zu bytes\nheaders\n", kind_of(operation), operation->body_size);
@@ -183,13 +186,29 @@ json_t *cli_waiting_whole_json(const wb_delayed *message)
     return object;
 }
 
+/* A terminal gets nothing that it would obey but line breaks and tabs. */
+static void print_body(const char *body, size_t size)
+{
+    char piece[WB_PRINTABLE_SIZE];
+    size_t step;
+    if (!isatty(STDOUT_FILENO)) {
+        (void)fwrite(body, 1, size, stdout);
+        return;
+    }
+    for (; (step = wb_printable_next(body, size, piece)) != 0; body += step, size -= step)
+        if (*body == '\n' || *body == '\t')
+            (void)putchar(*body);
+        else
+            (void)fputs(piece, stdout);
+}
+
 int cli_waiting_print_body(const wb_delayed *message)
 {
     wb_arena arena;
     wb_arena_init(&arena, 4096);
     const wb_operation *operation = decode(message, &arena);
     if (operation)
-        (void)fwrite(operation->body, 1, operation->body_size, stdout);
+        print_body(operation->body, operation->body_size);
     wb_arena_free(&arena);
     return operation ? EX_OK : cli_fail(EX_DATAERR, "this version cannot read the message");
 }

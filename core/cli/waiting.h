@@ -8,7 +8,8 @@
 #include <jansson.h>
 #include <waybill/sys/delayed.h>
 
-/** Bytes as they are if they are text, else with \xNN for what a terminal must not get. */
+/** Bytes as they are, or with escapes for what a terminal must not get (base/printable.h) and \x5c for a
+ *  backslash if there is any. */
 void cli_waiting_print_bytes(const char *bytes, size_t size);
 
 /** The same for programs: what is no text goes to `name_hex`, as far as an id may be long. */
@@ -27,7 +28,7 @@ json_t *cli_waiting_json(const wb_delayed *message);
 /** What there is to say of one message, with its headers; its operation was asked for. */
 void cli_waiting_print(const wb_delayed *message, int64_t now);
 json_t *cli_waiting_whole_json(const wb_delayed *message);
-/** Its body on stdout, as it is. @return EX_OK, or EX_DATAERR if this version cannot read it. */
+/** Its body on stdout, as it is; on a terminal with escapes. @return EX_OK, or EX_DATAERR if this version cannot read it. */
 int cli_waiting_print_body(const wb_delayed *message);
 
 #endif

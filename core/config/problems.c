@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/base/arena.h"
+#include "core/base/printable.h"
 
 /* Longest line: room for two paths and a list of remedies. */
 #define TEXT_MAX 8192
@@ -22,16 +23,9 @@ static size_t put_place(char *text, size_t size, wb_conf_origin at)
     return used < 0 ? 0 : (size_t)used < size ? (size_t)used : size - 1;
 }
 
-static void hide_control_characters(char *text)
-{
-    for (unsigned char *c = (unsigned char *)text; *c; c++)
-        if (*c < ' ' || *c == 0x7f)
-            *c = '?';
-}
-
 void wb_problems_add(wb_problems *problems, int level, wb_conf_origin at, const char *format, ...)
 {
-    char text[TEXT_MAX];
+    char text[TEXT_MAX], printable[TEXT_MAX];
     size_t used = put_place(text, sizeof text, at);
     va_list arguments;
 
@@ -42,14 +36,14 @@ void wb_problems_add(wb_problems *problems, int level, wb_conf_origin at, const 
     va_start(arguments, format);
     (void)vsnprintf(text + used, sizeof text - used, format, arguments);
     va_end(arguments);
-    hide_control_characters(text);
+    (void)wb_printable_copy(text, strlen(text), printable, sizeof printable);
 
     if (problems->count == problems->capacity) {
         problems->capacity = problems->capacity ? problems->capacity * 2 : 16;
         problems->items =
             wb_realloc(problems->items, problems->capacity * sizeof *problems->items);
     }
-    problems->items[problems->count++] = (wb_problem){ level, wb_strdup(text) };
+    problems->items[problems->count++] = (wb_problem){ level, wb_strdup(printable) };
     problems->error_count += level == WB_LOG_ERROR;
 }
 

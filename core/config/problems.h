@@ -6,7 +6,7 @@
  *
  *   /etc/waybill.conf:7: endpoint "orders": option "batch_time" = "5x" is not a duration ...
  *
- * Control characters of quoted user data are replaced, so that a value cannot forge a
+ * What a terminal would obey is escaped (base/printable.h), so that a value cannot forge a
  * line. A secret's value is never part of a problem: callers pass "(hidden)".
  */
 #ifndef WB_CONFIG_PROBLEMS_H

@@ -118,8 +118,10 @@ static int wait_for_round(wb_housekeeper *keeper, int64_t until)
 {
     const wb_pipeline *p = keeper->pipeline;
     int64_t left;
-    while (!p->stop && !p->sweep_parked && (left = until - wb_clock_monotonic()) > 0)
+    while (!p->stop && !p->sweep_parked && (left = until - wb_clock_monotonic()) > 0) {
+        wb_log_sum_up(); /* in a program that only has sessions nobody else looks at the time */
         wb_alarm_sleep(&keeper->wake, INT64_MIN, left < LOOK_EVERY ? left : LOOK_EVERY);
+    }
     return !p->stop;
 }
 

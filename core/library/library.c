@@ -183,6 +183,7 @@ static void close_endpoint(wb_endpoint *endpoint, owned *program, int64_t patien
         (void)wb_endpoint_join(endpoint, &ignored);
         wb_endpoint_destroy(endpoint);
     }
+    wb_log_settle();
     free_program(program);
 }
 
@@ -284,6 +285,7 @@ static void run_workers(void *argument)
     while (run->result == WB_OK && !is_told_to_quit(run)) {
         if (!look(run, wb_clock_monotonic()))
             run->result = WB_FATAL;
+        wb_log_sum_up();
         wb_clock_pause(LOOK_EVERY, &program_of(run->endpoint)->is_told_to_quit);
     }
 }

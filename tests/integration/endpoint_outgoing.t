@@ -82,6 +82,18 @@ sub check_program {
     my @got = $e->collect('sink', 2);
     is_deeply [ map { $_->{body} } @got ], [ '{"n":1}', 'text' ], "$e->{pair}: their bodies";
     is $got[1]{header}{"gr\xc3\xbc\xc3\x9fe"}, "\xe2\x82\xac", "$e->{pair}: a unicode header";
+    # a line that is wrong: what stands before it is sent, nothing of it and of what follows is
+    for (['{"id": 42, "body": "x"}', qr/field "id" is a number/], ['{"headers": {"n": 1}}', qr/field "headers\.n" is a number/],
+        ['{"id": "' . 'i' x 256 . '"}', qr/id is longer than 255/], ['{"to": "sink"}', qr/field "to" is unknown/], ['{', qr/not a JSON object/]) {
+        my ($line, $problem) = @$_;
+        Endpoint::write_file("$e->{dir}/lines", qq({"id": "before", "body": "1"}\n\n$line\n{"id": "behind", "body": "2"}\n));
+        ($code, $text) = $e->run('send', '--to', 'sink', '--type', 'T.Cli', '--json-lines', "$e->{dir}/lines");
+        is $code, 65, "$e->{pair}: a line like " . substr($line, 0, 20) . ' is refused';
+        like $text, qr/^waybill: \Q$e->{dir}\E\/lines:3: .*$problem/m, "$e->{pair}: with its number and the field";
+        like $text, qr/^1 sent$/m, "$e->{pair}: what was sent is counted";
+        is one($e, 'sink', 'what stands before it is sent')->{id}, 'before', "$e->{pair}: under its id";
+        is $e->depth('sink'), 0, "$e->{pair}: and nothing else";
+    }
     is(($e->run('publish', '--type', 'Test.Also', '--body', 'cli'))[0], 0, "$e->{pair}: waybill publish");
     is one($e, 'billing', 'its event arrives')->{body}, 'cli', "$e->{pair}: complete";
     ($code, $text) = $e->run('send', '--to', 'nowhere', '--type', 'T.Cli');

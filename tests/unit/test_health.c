@@ -389,7 +389,7 @@ static void test_status(void **state)
     /* what a server says is no assignment of ours */
     hosted[0].wait = (cli_wait){ .tries = 1, .error = { .text = "no\nWATCHDOG=1" } };
     cli_pulse_look(&pulse, hosted, 2, 0, 5 * WB_SECOND);
-    assert_told("STATUS=starting: orders starting (no WATCHDOG=1), billing degraded (workers gave up)");
+    assert_told("STATUS=starting: orders starting (no\\nWATCHDOG=1), billing degraded (workers gave up)");
 
     cli_pulse_look(&pulse, hosted, 2, 1, 6 * WB_SECOND);
     assert_told("STOPPING=1\nSTATUS=stopping: orders stopping, billing stopping");

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The log: what a terminal would obey does not get there, and a flood is summed up without a loss.
+ */
+#include "config.h"
+
+#include <locale.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <wchar.h>
+
+#include <cmocka.h>
+
+#include "core/base/clock.h"
+#include "core/base/log.h"
+#include "core/base/printable.h"
+#include "core/base/repeats.h"
+
+/* ---- the time ------------------------------------------------------------------------------ */
+
+static int64_t the_time = 1000 * WB_SECOND;
+
+int64_t __wrap_wb_clock_monotonic(void);
+int64_t __wrap_wb_clock_monotonic(void)
+{
+    return the_time;
+}
+
+/* ---- what was written -------------------------------------------------------------------- */
+
+static char last[8192];
+static unsigned long lines, sums, more;
+
+static void take_line(void *argument, int level, const char *line, size_t size)
+{
+    const char *sum = strstr(line, " more_like_this=");
+    (void)argument, (void)level;
+    assert_int_equal(strlen(line), size);
+    (void)snprintf(last, sizeof last, "%s", line);
+    lines += !sum;
+    sums += sum != NULL;
+    more += sum ? strtoul(sum + strlen(" more_like_this="), NULL, 10) : 0;
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    wb_log_set_writer(take_line, NULL);
+    wb_log_settle();
+    lines = sums = more = 0;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    wb_log_settle();
+    wb_log_set_writer(NULL, NULL);
+    wb_log_set_level(WB_LOG_INFO);
+    return 0;
+}
+
+/* ---- escapes ------------------------------------------------------------------------------ */
+
+static void test_escapes(void **state)
+{
+    static const struct {
+        const char *text;
+        const char *shown;
+    } cases[] = {
+        { "plain", "v=plain" },
+        { "a b", "v=\"a b\"" },
+        { "", "v=\"\"" },
+        { "\"\\", "v=\"\\\"\\\\\"" },
+        { "a\nb", "v=\"a\\nb\"" },
+        { "\x1b[2J\t\x7f", "v=\"\\x1b[2J\\x09\\x7f\"" },
+        { "gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x98\x80", "v=\"gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x98\x80\"" },
+        { "\xc2\x80 \xc2\x9b" "2J \xc2\x9f \xc2\xa0", "v=\"\\u0080 \\u009b2J \\u009f \xc2\xa0\"" },
+        { "\x80\x9b", "v=\"\\x80\\x9b\"" },
+        { "\xc0\x80", "v=\"\\xc0\\x80\"" },
+        { "\xed\xa0\x80", "v=\"\\xed\\xa0\\x80\"" },
+        { "\xf4\x90\x80\x80", "v=\"\\xf4\\x90\\x80\\x80\"" },
+        { "\xe2\x82", "v=\"\\xe2\\x82\"" },
+        { "\xe2\x80\xa8\xe2\x80\xa9", "v=\"\\u2028\\u2029\"" },
+        { "\xe2\x80\xae" "txt \xe2\x81\xa6 \xe2\x81\xa9 \xe2\x80\x8e \xe2\x80\x8f \xd8\x9c",
+          "v=\"\\u202etxt \\u2066 \\u2069 \\u200e \\u200f \\u061c\"" },
+        { "\xe2\x80\xa6 \xe2\x80\x93", "v=\"\xe2\x80\xa6 \xe2\x80\x93\"" },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        wb_log_event(WB_LOG_INFO, "x", { "v", cases[i].text });
+        const char *shown = strstr(last, "v=");
+        assert_non_null(shown);
+        assert_string_equal(shown, cases[i].shown);
+    }
+}
+
+/* By the C library's eyes: text, and nothing in it that would be obeyed. */
+static void assert_harmless(const char *line)
+{
+    wchar_t wide[sizeof last];
+    size_t size = mbstowcs(wide, line, sizeof last);
+    assert_true(size != (size_t)-1);
+    for (size_t i = 0; i < size; i++) {
+        assert_false(wide[i] < 0x20 || (wide[i] >= 0x7f && wide[i] <= 0x9f));
+        assert_false(wide[i] == 0x2028 || wide[i] == 0x2029 || wide[i] == 0x61c);
+        assert_false((wide[i] >= 0x202a && wide[i] <= 0x202e) || (wide[i] >= 0x2066 && wide[i] <= 0x2069));
+        assert_false(wide[i] == 0x200e || wide[i] == 0x200f);
+    }
+}
+
+static void test_any_bytes(void **state)
+{
+    static const char *const pieces[] = { "\xc2", "\x9b", "\xe2\x80", "\xae", "\xf0\x9f\x98", "\x80", "\xed\xa0", "\xd8\x9c",
+                                          "a", "\\", "\"", "\n", "\x1b", "\xff", "\xe2\x82\xac", "\xc3\xbc" };
+    char text[5000];
+    (void)state;
+    assert_non_null(setlocale(LC_CTYPE, "C.UTF-8"));
+    srand(7);
+    for (int round = 0; round < 2000; round++) {
+        size_t wanted = (size_t)rand() % (round % 20 ? 60 : 4900), used = 0;
+        while (used < wanted) {
+            const char *piece = pieces[(size_t)rand() % (sizeof pieces / sizeof pieces[0])];
+            memcpy(text + used, piece, strlen(piece));
+            used += strlen(piece);
+        }
+        text[used] = '\0';
+        wb_log_event(WB_LOG_INFO, "x", { "v", text }, { "w", text });
+        assert_harmless(last);
+    }
+}
+
+static void test_copy_ends_between_pieces(void **state)
+{
+    char to[16];
+    (void)state;
+    assert_int_equal(wb_printable_copy("ab\xe2\x82\xac", 5, to, 5), 2);
+    assert_string_equal(to, "ab");
+    assert_int_equal(wb_printable_copy("ab\xe2\x82\xac", 5, to, 6), 5);
+    assert_int_equal(wb_printable_copy("\x1b", 1, to, 4), 0);
+    assert_string_equal(to, "");
+    assert_int_equal(wb_printable_copy("\x1b\0x", 3, to, 16), 9);
+    assert_string_equal(to, "\\x1b\\x00x");
+    assert_int_equal(wb_printable_copy("abc", 3, to, 1), 0);
+}
+
+/* ---- repeats ------------------------------------------------------------------------------ */
+
+static void say(int level, const char *reason, int number)
+{
+    char id[24];
+    (void)snprintf(id, sizeof id, "id-%d", number);
+    wb_log_event(level, "message moved to the error queue", { "endpoint", "orders" }, { "message_id", id },
+                 { "attempts", number % 2 ? "6" : "5" }, { "reason", reason });
+}
+
+static void test_a_flood_is_summed_up(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 1000; i++)
+        say(WB_LOG_ERROR, "no queue \"nowhere\"", i);
+    assert_int_equal(lines, WB_REPEATS_BURST);
+    assert_int_equal(sums, 0);
+    say(WB_LOG_ERROR, "another", 1); /* at once, whatever is counted */
+    assert_int_equal(lines, WB_REPEATS_BURST + 1);
+    wb_log_settle();
+    assert_int_equal(sums, 1);
+    assert_int_equal(more, 1000 - WB_REPEATS_BURST);
+    assert_non_null(strstr(last, " level=error msg=\"message moved to the error queue\" endpoint=orders "
+                                 "reason=\"no queue \\\"nowhere\\\"\" more_like_this=995"));
+    assert_null(strstr(last, "id-"));
+    wb_log_settle();
+    assert_int_equal(sums, 1); /* once */
+    say(WB_LOG_ERROR, "no queue \"nowhere\"", 1);
+    the_time += 2 * WB_SECOND;
+    wb_log_sum_up(); /* as whoever looks at the time does */
+    assert_int_equal(sums, 2);
+    say(WB_LOG_ERROR, "no queue \"nowhere\"", 2); /* it goes on */
+    the_time += WB_SECOND;
+    wb_log_event(WB_LOG_INFO, "whatever", { "endpoint", "orders" });
+    assert_int_equal(sums, 3);
+    the_time += 2 * WB_SECOND;
+    say(WB_LOG_ERROR, "no queue \"nowhere\"", 3);
+    assert_int_equal(lines, WB_REPEATS_BURST + 3);
+    assert_int_equal(more, 1000 - WB_REPEATS_BURST + 2);
+}
+
+static void test_what_is_never_counted(void **state)
+{
+    (void)state;
+    wb_log_set_level(WB_LOG_DEBUG);
+    for (int i = 0; i < 100; i++) {
+        wb_log_event(WB_LOG_INFO, "no reason", { "endpoint", "orders" });
+        say(WB_LOG_DEBUG, "debug", i);
+    }
+    assert_int_equal(lines, 200);
+    for (int i = 0; i < 100; i++) { /* what differs in more than the message is no repeat */
+        char rows[12];
+        (void)snprintf(rows, sizeof rows, "%d", i);
+        wb_log_event(WB_LOG_WARNING, "operations stay pending", { "rows", rows }, { "reason", "r" });
+    }
+    assert_int_equal(lines, 300);
+    wb_log_set_level(WB_LOG_ERROR);
+    for (int i = 0; i < 100; i++)
+        say(WB_LOG_INFO, "not at this level", i);
+    wb_log_settle();
+    assert_int_equal(lines + sums, 300);
+}
+
+static wb_repeats table = WB_REPEATS_INIT;
+
+static int admit(const char *text, int64_t now)
+{
+    return wb_repeats_admit(&table, WB_LOG_ERROR, text, strlen(text), now);
+}
+
+static unsigned long take(int64_t now)
+{
+    static wb_repeated taken;
+    return wb_repeats_take(&table, now, &taken) ? taken.more : 0;
+}
+
+/* Once a second, for as long as it goes on; a second without one, and the next is written. */
+static void test_seconds(void **state)
+{
+    int64_t now = 5 * WB_SECOND;
+    (void)state;
+    for (int i = 0; i < WB_REPEATS_BURST; i++)
+        assert_true(admit("r", now));
+    assert_false(admit("r", now));
+    assert_false(admit("r", now + WB_SECOND - 1));
+    assert_int_equal(take(now + WB_SECOND - 1), 0);
+    assert_int_equal(take(now + WB_SECOND), 2);
+    assert_int_equal(take(now + WB_SECOND), 0);
+    assert_false(admit("r", now + WB_SECOND + 1)); /* it goes on */
+    assert_false(admit("r", now + 5 * WB_SECOND)); /* nobody asked meanwhile */
+    assert_int_equal(take(now + 5 * WB_SECOND), 2);
+    assert_true(admit("r", now + 6 * WB_SECOND));
+}
+
+/* More reasons than there are places: what is not counted is written. */
+static void test_full_table(void **state)
+{
+    unsigned long written = 0, counted = 0, asked = 0, part;
+    int64_t now = 100 * WB_SECOND;
+    char text[40];
+    (void)state;
+    srand(3);
+    for (int i = 0; i < 100000; i++, now += (int64_t)(rand() % 2000) * 1000) {
+        (void)snprintf(text, sizeof text, "reason %d", rand() % (2 * WB_REPEATS_MAX));
+        asked++;
+        written += (unsigned long)admit(text, now);
+        while ((part = take(now)) != 0)
+            counted += part;
+    }
+    while ((part = take(WB_NEVER)) != 0)
+        counted += part;
+    assert_int_equal(written + counted, asked);
+    assert_true(written < asked && counted > 0);
+    assert_true(admit("", now));
+}
+
+static void *say_many(void *argument)
+{
+    for (int i = 0; i < 5000; i++)
+        say(WB_LOG_WARNING, i % 3 ? "here" : (const char *)argument, i);
+    return NULL;
+}
+
+static void test_threads(void **state)
+{
+    static char reasons[][2] = { "a", "b", "a", "c" };
+    pthread_t threads[4];
+    (void)state;
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, say_many, reasons[i]), 0);
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    wb_log_settle();
+    assert_int_equal(lines + more, 20000);
+    assert_true(lines < 1000);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_escapes),
+        TEST(test_any_bytes),
+        TEST(test_copy_ends_between_pieces),
+        TEST(test_a_flood_is_summed_up),
+        TEST(test_what_is_never_counted),
+        TEST(test_seconds),
+        TEST(test_full_table),
+        TEST(test_threads),
+    };
+    return cmocka_run_group_tests_name("log", tests, NULL, NULL);
+}
