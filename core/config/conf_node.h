@@ -36,7 +36,8 @@ struct wb_conf_node {
  *  a tree owned by `arena`.
  *
  *  Limits: 1 MiB with all includes, includes 10 deep, groups and lists 16 deep, integers
- *  of 18 digits. A file that everybody may write is refused: it names code to load.
+ *  of 18 digits. A file that belongs neither to root nor to the effective user, or that others
+ *  may write, is refused: it names code to load.
  *
  *  @return the root group, or NULL with one problem added. A syntax error is the only
  *  thing that is reported alone: nothing behind it can be judged. */

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,6 +15,7 @@
 #define INCLUDE_LIMIT 10
 #define NESTING_LIMIT 16
 #define DIGITS_LIMIT 18
+#define REASON_SIZE 200
 
 /* One file being copied into the expanded text. */
 typedef struct scan {
@@ -288,9 +290,26 @@ static int read_file(int fd, wb_buffer *data)
     return 0;
 }
 
+/* It names code to load, and so it is trusted like code. */
+static const char *find_distrust(const struct stat *st, char reason[REASON_SIZE])
+{
+    if (st->st_uid != 0 && st->st_uid != geteuid())
+        (void)snprintf(reason, REASON_SIZE,
+                       "it names code to load, and belongs to uid %ld: it must belong to root%s; use chown",
+                       (long)st->st_uid, geteuid() ? " or to the user that runs this" : "");
+    else if (st->st_mode & (S_IWGRP | S_IWOTH))
+        (void)snprintf(reason, REASON_SIZE,
+                       "it names code to load, and its mode %04o lets others write it; use chmod go-w",
+                       (unsigned)(st->st_mode & 07777));
+    else
+        return NULL;
+    return reason;
+}
+
 static int load(wb_problems *problems, wb_conf_origin at, const char *path, wb_buffer *data)
 {
     struct stat st;
+    char reason[REASON_SIZE];
     int result = WB_OK, error = 0;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 
@@ -300,9 +319,8 @@ static int load(wb_problems *problems, wb_conf_origin at, const char *path, wb_b
         result = refuse(problems, at, path, strerror(errno));
     else if (!S_ISREG(st.st_mode))
         result = refuse(problems, at, path, "it is not a regular file");
-    else if (st.st_mode & S_IWOTH)
-        result = refuse(problems, at, path,
-                        "everybody may write it, and it names code to load; use chmod o-w");
+    else if (find_distrust(&st, reason))
+        result = refuse(problems, at, path, reason);
     else if ((error = read_file(fd, data)) != 0)
         result = refuse(problems, at, path, strerror(error));
     else if (data->size > SIZE_LIMIT)

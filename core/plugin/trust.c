@@ -21,7 +21,7 @@ static int refuse(wb_error *error, const char *path, const char *part, const cha
                         "\"%s\" is not trusted: the directory \"%s\" %s", path, part, reason);
 }
 
-static int check_part(const char *path, const char *part, wb_error *error)
+static int check_part(const char *path, const char *part, int may_be_sticky, wb_error *error)
 {
     struct stat st;
     if (lstat(part, &st) != 0)
@@ -32,7 +32,7 @@ static int check_part(const char *path, const char *part, wb_error *error)
                       "belongs neither to root nor to the user that runs this; change its owner");
     if (!(st.st_mode & NOT_OURS_TO_WRITE))
         return WB_OK;
-    if (S_ISDIR(st.st_mode) && (st.st_mode & S_ISVTX))
+    if (may_be_sticky && S_ISDIR(st.st_mode) && (st.st_mode & S_ISVTX))
         return WB_OK;
     return refuse(error, path, part, "can be written by others; use chmod go-w");
 }
@@ -42,10 +42,10 @@ static int check_directories(const char *path, wb_error *error)
 {
     char part[PATH_MAX];
     (void)snprintf(part, sizeof part, "%s", path);
-    for (;;) {
+    for (int is_own = 1;; is_own = 0) {
         char *slash = strrchr(part, '/');
         slash[slash == part ? 1 : 0] = '\0';
-        int result = check_part(path, part, error);
+        int result = check_part(path, part, !is_own, error);
         if (result != WB_OK || slash == part)
             return result;
     }
@@ -61,6 +61,6 @@ int wb_trust_check(const char *path, char ret_canonical[PATH_MAX], wb_error *err
         return refuse(error, path, path, "is a symbolic link; name the file itself");
     if (!S_ISREG(st.st_mode))
         return refuse(error, path, path, "is not a regular file");
-    int result = check_part(ret_canonical, ret_canonical, error);
+    int result = check_part(ret_canonical, ret_canonical, 0, error);
     return result == WB_OK ? check_directories(ret_canonical, error) : result;
 }

@@ -10,9 +10,11 @@
  *  - directories on the way may be symbolic links (/lib is one on most systems): the
  *    canonical path is checked and loaded, so a link only chooses among trusted files;
  *  - a directory that everybody may write but that is sticky, such as /tmp, may stand
- *    above: nobody but its owner (root or us) and the owner of the next component (root or
- *    us, as that is checked too) can rename or replace that next component. Others could at
- *    most have put a hard link to another trusted file there: again a choice among those.
+ *    further above, as over a build tree: nobody but its owner (root or us) and the owner of
+ *    the next component, a directory (root or us, as that is checked too), can rename or
+ *    replace that one. The directory that holds the file may not be one: there anybody may
+ *    put a hard link to some other file of ours under the name that is loaded, and what a
+ *    library finds beside itself ($ORIGIN) may be anybody's.
  *
  * Between check and load nobody else can exchange anything, because all of it is writable
  * by root and us only.

@@ -349,12 +349,66 @@ static void test_limits_of_files(void **state)
     assert_problem(&problems, "holds a NUL byte");
     assert_null(wb_config_load(conf_directory, &problems));
     assert_problem(&problems, "is not a regular file");
-    path = conf_write("open.conf", sample);
-    assert_int_equal(chmod(path, 0666), 0);
-    assert_null(wb_config_load(path, &problems));
-    assert_problem(&problems, "everybody may write it");
     free(large);
     wb_problems_free(&problems);
+}
+
+static void expect_distrust(const char *path, const char *first, const char *then)
+{
+    wb_problems problems = { 0 };
+    assert_null(wb_config_load(path, &problems));
+    assert_int_equal(problems.count, 1);
+    assert_problem(&problems, first);
+    assert_problem(&problems, then);
+    wb_problems_free(&problems);
+}
+
+static void expect_trust(const char *path)
+{
+    wb_problems problems = { 0 };
+    wb_config *config = wb_config_load(path, &problems);
+    assert_non_null(config);
+    wb_config_free(config);
+    wb_problems_free(&problems);
+}
+
+/* The file itself, and what it includes. */
+static void test_files_of_others(void **state)
+{
+    static const mode_t bad[] = { 0666, 0602, 0620, 0664 };
+    char included[512], path[512];
+    (void)state;
+    (void)snprintf(included, sizeof included, "%s", conf_write("others.inc", sample));
+    (void)snprintf(path, sizeof path, "%s", conf_write("others.conf", "\n@include \"others.inc\"\n"));
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        char mode[16];
+        (void)snprintf(mode, sizeof mode, "mode %04o ", (unsigned)bad[i]);
+        assert_int_equal(chmod(path, bad[i]), 0);
+        expect_distrust(path, mode, "lets others write it; use chmod go-w");
+        assert_int_equal(chmod(path, 0644), 0);
+        assert_int_equal(chmod(included, bad[i]), 0);
+        expect_distrust(path, "others.conf:2: cannot read \"", "others.inc\": it names code to load, and its mode");
+        assert_int_equal(chmod(included, 0640), 0);
+    }
+    expect_trust(path);
+    if (geteuid() != 0)
+        return; /* only root can give a file away */
+    assert_int_equal(chown(included, 65534, 65534), 0);
+    expect_distrust(path, "others.inc\": it names code to load, and belongs to uid 65534", "it must belong to root; use chown");
+    assert_int_equal(chown(included, 0, 65534), 0);
+    assert_int_equal(chmod(included, 0644), 0);
+    expect_trust(path);
+    /* as its owner sees it, and as another does */
+    assert_int_equal(chown(path, 65534, 65534), 0);
+    assert_int_equal(chown(conf_directory, 65534, 65534), 0);
+    assert_int_equal(seteuid(65534), 0);
+    expect_trust(path);
+    assert_int_equal(seteuid(0), 0);
+    assert_int_equal(chown(path, 1, 1), 0);
+    assert_int_equal(seteuid(65534), 0);
+    expect_distrust(path, "belongs to uid 1:", "it must belong to root or to the user that runs this; use chown");
+    assert_int_equal(seteuid(0), 0);
+    assert_int_equal(chown(conf_directory, 0, 0), 0);
 }
 
 static void test_nothing_in_it(void **state)
@@ -418,6 +472,7 @@ int main(void)
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_syntax),
         cmocka_unit_test(test_limits_of_files),
+        cmocka_unit_test(test_files_of_others),
         cmocka_unit_test(test_nothing_in_it),
         cmocka_unit_test(test_large_integers_are_not_cut),
         cmocka_unit_test(test_plugin_path_and_level),

@@ -46,7 +46,7 @@ static void test_trust(void **state)
     char path[PATH_MAX], link_path[PATH_MAX], folder[PATH_MAX];
     (void)state;
     (void)snprintf(path, sizeof path, "%s", conf_write("module.so", "x"));
-    /* below /tmp, which everybody may write but is sticky */
+    /* below /tmp, which everybody may write but is sticky: others cannot touch our directory in it */
     expect_trust(path, WB_OK, NULL);
     static const mode_t bad[] = { 0602, 0620, 0666, 0622 };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
@@ -58,9 +58,9 @@ static void test_trust(void **state)
 
     assert_int_equal(chmod(conf_directory, 0777), 0);
     expect_trust(path, WB_FATAL, "the directory \"");
-    /* sticky: others may add files there, but not touch ours */
+    /* sticky: others may not touch ours, but put a link to another of our files there */
     assert_int_equal(chmod(conf_directory, 01777), 0);
-    expect_trust(path, WB_OK, NULL);
+    expect_trust(path, WB_FATAL, "can be written by others; use chmod go-w");
     assert_int_equal(chmod(conf_directory, 0770), 0);
     expect_trust(path, WB_FATAL, "can be written by others; use chmod go-w");
     assert_int_equal(chmod(conf_directory, 0700), 0);
