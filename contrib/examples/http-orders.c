@@ -92,11 +92,15 @@ static int place(wb_context *ctx, order *o)
         return wb_fail(ctx, WB_RETRY, "the database is away");
     PGresult *rows = PQexecParams(db, INSERT, 2, NULL, (const char *const[]){ o->key, o->request }, NULL, NULL, 0);
     const int is_placed = PQresultStatus(rows) == PGRES_TUPLES_OK;
+    const char *code = PQresultErrorField(rows, PG_DIAG_SQLSTATE); /* the message may quote the order */
+    int result = WB_OK;
     if (is_placed)
         o->number = strtoll(PQgetvalue(rows, 0, 0), NULL, 10);
+    else
+        result = wb_fail(ctx, WB_RETRY, "could not write the order: SQLSTATE %s", code ? code : "unknown");
     PQclear(rows);
-    if (!is_placed)
-        return wb_fail(ctx, WB_RETRY, "could not write the order: %s", PQerrorMessage(db));
+    if (result != WB_OK)
+        return result;
     char event[64];
     int size = snprintf(event, sizeof event, "{\"number\":%lld}", (long long)o->number);
     return wb_publish(ctx, &(wb_outgoing){ .type = "Shop.OrderPlaced", .body = event, .body_size = (size_t)size });

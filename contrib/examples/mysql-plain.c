@@ -39,8 +39,8 @@ static int place_order(wb_context *ctx, const wb_message *msg)
     if (!statement)
         return wb_fail(ctx, WB_RETRY, "out of memory");
     if (insert_order(statement, order, msg) != 0)
-        result = wb_fail(ctx, WB_RETRY, "could not write the order: %s",
-                         mysql_stmt_error(statement));
+        result = wb_fail(ctx, WB_RETRY, "could not write the order: error %u", /* the message may quote it */
+                         mysql_stmt_errno(statement));
     mysql_stmt_close(statement);
     if (result != WB_OK)
         return result;

@@ -27,8 +27,11 @@ static char *insert_text(size_t count)
     return text;
 }
 
+#define CODE_SIZE 6
+
+/* Of an error the SQLSTATE is told: the message may quote the orders. */
 static int run_insert(PGconn *db, const char *text, const wb_message *const *messages,
-                      size_t count)
+                      size_t count, char ret_code[CODE_SIZE])
 {
     const char **values = calloc(count * COLUMNS, sizeof *values);
     int *lengths = calloc(count * COLUMNS, sizeof *lengths);
@@ -46,6 +49,8 @@ static int run_insert(PGconn *db, const char *text, const wb_message *const *mes
     PGresult *result = PQexecParams(db, text, (int)(count * COLUMNS), NULL, values, lengths,
                                     formats, 0);
     ok = PQresultStatus(result) == PGRES_COMMAND_OK;
+    const char *code = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+    (void)snprintf(ret_code, CODE_SIZE, "%s", code ? code : "");
     PQclear(result);
 out:
     free(values);
@@ -58,12 +63,12 @@ static int insert_orders(wb_context *ctx, const wb_message *const *messages, siz
 {
     PGconn *db = wb_pgsql(ctx);
     char *text = insert_text(count);
+    char code[CODE_SIZE] = "";
     int result = WB_OK;
     if (!db || !text)
         result = wb_fail(ctx, WB_RETRY, "no connection to PostgreSQL, or out of memory");
-    else if (!run_insert(db, text, messages, count))
-        result = wb_fail(ctx, WB_RETRY, "could not write %zu orders: %s", count,
-                         PQerrorMessage(db));
+    else if (!run_insert(db, text, messages, count, code))
+        result = wb_fail(ctx, WB_RETRY, "could not write %zu orders: SQLSTATE %s", count, code);
     free(text);
     return result;
 }

@@ -8,6 +8,13 @@
 #include <waybill/handler.h>
 #include <waybill/pgsql.h>
 
+/* The message of the server may quote the order, and what a handler says of a failure is logged. */
+static int fail(wb_context *ctx, const PGresult *result)
+{
+    const char *code = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+    return wb_fail(ctx, WB_RETRY, "could not write the order: SQLSTATE %s", code ? code : "unknown");
+}
+
 static int place_order(wb_context *ctx, const wb_message *msg)
 {
     PGconn *db = wb_pgsql(ctx);
@@ -20,10 +27,10 @@ static int place_order(wb_context *ctx, const wb_message *msg)
         db, "insert into orders (order_id, message_id, body) values ($1, $2, $3)", 3, NULL,
         (const char *const[]){ order, msg->id, (const char *)msg->body },
         (const int[]){ 0, 0, (int)msg->body_size }, (const int[]){ 0, 0, 1 }, 0);
-    int ok = PQresultStatus(result) == PGRES_COMMAND_OK;
+    int failed = PQresultStatus(result) == PGRES_COMMAND_OK ? WB_OK : fail(ctx, result);
     PQclear(result);
-    if (!ok)
-        return wb_fail(ctx, WB_RETRY, "could not write the order: %s", PQerrorMessage(db));
+    if (failed)
+        return failed;
     return wb_publish(ctx, &(wb_outgoing){ .type = "Sales.OrderPlaced",
                                            .body = msg->body,
                                            .body_size = msg->body_size });

@@ -15,6 +15,7 @@
 #include "plugins/common/failure.h"
 #include "plugins/common/known.h"
 #include "plugins/common/loopback.h"
+#include "plugins/common/servers.h"
 #include "plugins/common/thread.h"
 #include "plugins/common/types_of.h"
 
@@ -53,6 +54,22 @@ static void test_names_of_this_machine(void **state)
     assert_false(wb_common_is_loopback("127.0.0.1\0x", 11));
 }
 
+static void test_servers_that_may_be_quoted(void **state)
+{
+    static const char *const good[] = { "", "db", "db1,db2:5432", "/run/postgresql", "/run/a@b", "@abstract", "::1", " , " };
+    static const char *const bad[] = { "u:hunter2@db", "ter2@db", "db1,ter2@db2", "db1, ter2@db2", "postgresql://u:hunter2@db/x" };
+    (void)state;
+    assert_int_equal(wb_common_servers_check(&host, "host", NULL, NULL), WB_OK);
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+        assert_int_equal(wb_common_servers_check(&host, "host", good[i], NULL), WB_OK);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        assert_int_equal(wb_common_servers_check(&host, "hosts", bad[i], NULL), WB_FATAL);
+        assert_non_null(strstr(said, "hosts holds \"@\""));
+        assert_non_null(strstr(said, "as %40 and / as %2F"));
+        assert_null(strstr(said, "ter2"));
+    }
+}
+
 static void test_certificates_come_in_pairs(void **state)
 {
     (void)state;
@@ -63,6 +80,15 @@ static void test_certificates_come_in_pairs(void **state)
                               "needs both");
     assert_int_equal(wb_common_certificate_check(&host, NULL, "k", NULL), WB_FATAL);
     assert_non_null(strstr(said, "tls_key_file is set without tls_cert_file"));
+}
+
+static void test_files_can_be_read(void **state)
+{
+    (void)state;
+    assert_int_equal(wb_common_file_check(&host, "ssl_ca", NULL, NULL), WB_OK);
+    assert_int_equal(wb_common_file_check(&host, "ssl_ca", "/dev/null", NULL), WB_OK);
+    assert_int_equal(wb_common_file_check(&host, "ssl_ca", "/nonexistent/ca.pem", NULL), WB_FATAL);
+    assert_string_equal(said, "ssl_ca = \"/nonexistent/ca.pem\" cannot be read: No such file or directory");
 }
 
 static void test_known_names(void **state)
@@ -183,7 +209,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_names_of_this_machine),
+        cmocka_unit_test(test_servers_that_may_be_quoted),
         cmocka_unit_test(test_certificates_come_in_pairs),
+        cmocka_unit_test(test_files_can_be_read),
         cmocka_unit_test(test_known_names),
         cmocka_unit_test(test_known_names_are_bounded),
         cmocka_unit_test(test_threads_take_no_signals),

@@ -3,9 +3,11 @@
 
 #include <errmsg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "plugins/persistence/mysql/mysql-map.h"
 #include "plugins/persistence/mysql/mysql-session.h"
+#include "plugins/persistence/mysql/mysql-words.h"
 
 #define NO_SUCH_SAVEPOINT 1305
 
@@ -17,27 +19,38 @@ static int is_of_handler(mys_step_kind kind)
 /* What a connection's last error is. */
 typedef struct found {
     unsigned code;
+    char sqlstate[MYS_SQLSTATE_SIZE];
     const char *text;
     int is_made_up; /* by the client library */
 } found;
 
 #define ERROR_PACKET 0xff
-#define SQLSTATE_SIZE 6 /* with its "#" */
 
 /* SIGNAL takes any number, those of the client library too, which then takes the server's answer
  * for damaged. The packet is still there as it came. */
 static found find_error(const wb_storage_session *s)
 {
     MYSQL *c = s->connection;
-    found f = { mysql_errno(c), mysql_error(c), mys_is_client_error(mysql_errno(c)) };
+    found f = { .code = mysql_errno(c), .text = mysql_error(c), .is_made_up = mys_is_client_error(mysql_errno(c)) };
     const unsigned char *packet = c->net.read_pos;
+    (void)snprintf(f.sqlstate, sizeof f.sqlstate, "%s", mysql_sqlstate(c));
 
     if (!f.is_made_up || !c->net.pvio || !packet || packet[0] != ERROR_PACKET)
         return f;
     const unsigned sent = packet[1] | (unsigned)packet[2] << 8;
     if (!mys_is_client_error(sent) || (f.code != sent && f.code != CR_MALFORMED_PACKET))
         return f;
-    return (found){ sent, (const char *)packet + 3 + (packet[3] == '#' ? SQLSTATE_SIZE : 0), 0 };
+    /* "#", five characters of the SQLSTATE, and the text */
+    const int has_sqlstate = packet[3] == '#';
+    f = (found){ .code = sent, .text = (const char *)packet + 3 + (has_sqlstate ? MYS_SQLSTATE_SIZE : 0) };
+    (void)snprintf(f.sqlstate, sizeof f.sqlstate, "%.5s", has_sqlstate ? (const char *)packet + 4 : "HY000");
+    return f;
+}
+
+static void append(char *text, size_t size, const char *more)
+{
+    const size_t used = strlen(text);
+    (void)snprintf(text + used, size - used, "%s", more);
 }
 
 /* A COMMIT that fails did nothing only where that is known of its error. */
@@ -75,9 +88,9 @@ void mys_failure_record(wb_storage_session *s, mys_step_kind kind, size_t item)
     failure->native_code = code;
     /* the server's trouble is no message's, whoever met it first */
     failure->item = failure->cause == WB_CAUSE_SERVER ? WB_SQL_NO_ITEM : item;
-    (void)snprintf(failure->text, sizeof failure->text, "%s (error %u, SQLSTATE %s)%s",
-                   error.text, code, mysql_sqlstate(s->connection),
-                   mapping->own_cause == WB_CAUSE_REFUSED ? "; grant it to the user" : "");
+    mys_words_describe(code, error.sqlstate, error.text, failure->text, sizeof failure->text);
+    if (mapping->own_cause == WB_CAUSE_REFUSED)
+        append(failure->text, sizeof failure->text, "; grant it to the user");
     if (failure->result == WB_NOT_CONNECTED || failure->result == WB_IN_DOUBT) {
         failure->item = WB_SQL_NO_ITEM;
         s->sql.state = WB_SQL_LOST;

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plugins/common/certificate.h"
+#include "plugins/common/servers.h"
 #include "plugins/persistence/mysql/mysql-dialect.h"
 #include "plugins/persistence/mysql/mysql-driver.h"
 #include "plugins/persistence/mysql/mysql-persistence.h"
@@ -28,13 +30,24 @@ static int check_config(const wb_host *host, const mys_config *config, wb_error 
         return host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 0,
                           "option \"ssl_mode\" = \"disabled\" contradicts \"ssl_ca\", \"ssl_cert\" "
                           "and \"ssl_key\"");
-    return mys_config_check_tls(host, config, error);
+    int result = wb_common_servers_check(host, "host", config->host, error);
+    return result == WB_OK ? mys_config_check_tls(host, config, error) : result;
+}
+
+static int check_files(const wb_host *host, const mys_config *config, wb_error *error)
+{
+    int result = wb_common_file_check(host, "ssl_ca", config->ssl_ca, error);
+    if (result == WB_OK)
+        result = wb_common_file_check(host, "ssl_cert", config->ssl_cert, error);
+    return result == WB_OK ? wb_common_file_check(host, "ssl_key", config->ssl_key, error) : result;
 }
 
 static int create(const wb_host *host, const wb_endpoint_info *endpoint, const void *config,
                   wb_persistence **ret_persistence, wb_error *error)
 {
     int result = check_config(host, config, error);
+    if (result == WB_OK)
+        result = check_files(host, config, error);
     if (result != WB_OK)
         return result;
     /* on the main thread, before there are others: connecting would do it, not safely */

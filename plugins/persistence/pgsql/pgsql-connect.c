@@ -11,6 +11,7 @@
 #include "plugins/persistence/pgsql/pgsql-map.h"
 #include "plugins/persistence/pgsql/pgsql-refusal.h"
 #include "plugins/persistence/pgsql/pgsql-session.h"
+#include "plugins/persistence/pgsql/pgsql-words.h"
 
 #define SQLSTATE_SIZE 6
 
@@ -26,7 +27,7 @@ static void take_notice(void *argument, const PGresult *notice)
 {
     const wb_storage_session *s = argument;
     const wb_field fields[] = {
-        { "text", PQresultErrorField(notice, PG_DIAG_MESSAGE_PRIMARY) },
+        { "text", pgsql_words_of(notice) },
         { "sqlstate", PQresultErrorField(notice, PG_DIAG_SQLSTATE) },
     };
     s->host->log(s->host, level_of(PQresultErrorField(notice, PG_DIAG_SEVERITY_NONLOCALIZED)),
@@ -171,7 +172,8 @@ static int connect_to(wb_storage_session *s, const char *const *keywords,
     if (PQstatus(s->connection) == CONNECTION_BAD)
         return note_refusal(s, r);
     const int result = connect_before(s, deadline, r);
-    PQsetErrorVerbosity(s->connection, PQERRORS_DEFAULT);
+    /* whatever a handler does with PQerrorMessage(): without DETAIL, which quotes rows */
+    PQsetErrorVerbosity(s->connection, PQERRORS_TERSE);
     return result;
 }
 

@@ -7,15 +7,7 @@
 
 #include "plugins/persistence/pgsql/pgsql-map.h"
 #include "plugins/persistence/pgsql/pgsql-session.h"
-
-static void describe(wb_sql_failure *failure, const PGresult *result, const char *sqlstate)
-{
-    const char *message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
-    const char *detail = PQresultErrorField(result, PG_DIAG_MESSAGE_DETAIL);
-    (void)snprintf(failure->text, sizeof failure->text, "%s%s%s%s (SQLSTATE %s)",
-                   message ? message : "no message", detail ? " (" : "", detail ? detail : "",
-                   detail ? ")" : "", sqlstate);
-}
+#include "plugins/persistence/pgsql/pgsql-words.h"
 
 /* Each server writes the severity a second time, untranslated; PgBouncer does not when it speaks for
  * itself. A pooler's word is worth no more than a broken connection: the server's is lost. */
@@ -88,12 +80,12 @@ void pgsql_failure_record(wb_storage_session *s, const pgsql_step *step, const P
         return;
     }
     if (step->kind == PGSQL_STEP_OWN && strcmp(sqlstate, PGSQL_READ_ONLY_SQLSTATE) == 0) {
-        describe(failure, result, sqlstate);
+        pgsql_words_describe(result, failure->text, sizeof failure->text);
         if (pgsql_guard_met_read_only(s, failure->text))
             return;
     }
     classify(failure, step, sqlstate);
-    describe(failure, result, sqlstate);
+    pgsql_words_describe(result, failure->text, sizeof failure->text);
     if (is_of_handler(step) && is_stale_plan(step, sqlstate)) {
         failure->result = WB_ABORT;
         pgsql_cache_distrust(&s->defer.cache);
@@ -107,12 +99,33 @@ void pgsql_failure_record(wb_storage_session *s, const pgsql_step *step, const P
         s->sql.state = WB_SQL_LOST;
 }
 
-/* The last line of what libpq says, without line break. */
+/* Libpq keeps what servers said, DETAIL too, in front of what it says itself, and continues a sentence
+ * of its own behind a tab. */
+static const char *find_last_sentence(const char *reason)
+{
+    const char *last = reason;
+    for (const char *line = reason; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (*line && !isspace((unsigned char)*line))
+            last = line;
+    }
+    return last;
+}
+
+/* "FATAL:  ..." is the server's, "DETAIL:  ..." its, too. */
+static int is_of_server(const char *sentence)
+{
+    const size_t word = strcspn(sentence, ": \n");
+    return strncmp(sentence + word, ":  ", 3) == 0;
+}
+
+/* The last of what libpq says, without line break. */
 static void copy_reason(char *text, size_t size, const char *reason)
 {
-    while (isspace((unsigned char)*reason))
-        reason++;
-    (void)snprintf(text, size, "%s", *reason ? reason : "the connection was lost");
+    reason = find_last_sentence(reason);
+    if (!*reason || isspace((unsigned char)*reason) || is_of_server(reason))
+        reason = "the connection was lost";
+    (void)snprintf(text, size, "%s", reason);
     for (size_t end = strlen(text); end && isspace((unsigned char)text[end - 1]); end--)
         text[end - 1] = '\0';
     for (char *c = text; *c; c++)

@@ -9,7 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plugins/common/certificate.h"
 #include "plugins/common/loopback.h"
+#include "plugins/common/servers.h"
 
 static int find(const pgsql_params *params, const char *keyword, size_t *ret_at)
 {
@@ -166,6 +168,53 @@ static PQconninfoOption *resolve(const pgsql_params *params)
     return options;
 }
 
+/* ---- what libpq would quote ------------------------------------------------------- */
+
+static const char *behind_scheme(const char *conninfo)
+{
+    static const char *const schemes[] = { "postgresql://", "postgres://" };
+    for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++)
+        if (strncmp(conninfo, schemes[i], strlen(schemes[i])) == 0)
+            return conninfo + strlen(schemes[i]);
+    return NULL;
+}
+
+/* Of a password with an "@" or a "/" in it libpq takes what is behind for the server's name, and what
+ * is in front of it for the port, and quotes them when there is no such server. */
+static int is_ambiguous(const char *conninfo)
+{
+    const char *at = behind_scheme(conninfo);
+    if (!at)
+        return 0;
+    at += strcspn(at, "@/");
+    if (*at == '@')
+        at++;
+    return memchr(at, '@', strcspn(at, "?")) != NULL;
+}
+
+static int check_conninfo(const wb_host *host, const char *conninfo, wb_error *error)
+{
+    if (!conninfo || !is_ambiguous(conninfo))
+        return WB_OK;
+    return host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 0,
+                      "option \"conninfo\" is a URI with an \"@\" that does not end the password, so that its parts are not "
+                      "shown here: in user and password write @ as %%40 and / as %%2F, or use the option \"password\"");
+}
+
+/* Whoever said it: the options, the service file, the environment. */
+static int check_servers(const wb_host *host, const PQconninfoOption *resolved, wb_error *error)
+{
+    const char *port = value_of(resolved, "port");
+    int result = wb_common_servers_check(host, "the name of the server", value_of(resolved, "host"), error);
+    if (result == WB_OK)
+        result = wb_common_servers_check(host, "the address of the server", value_of(resolved, "hostaddr"), error);
+    if (result == WB_OK && port && port[strspn(port, "0123456789, ")])
+        return host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 0,
+                          "the port of the server is no number, and may be a part of a password, so it is not shown "
+                          "here: in a URI, write : in a user and / in a password as %%3A and %%2F");
+    return result;
+}
+
 /* ---- TLS -------------------------------------------------------------------------- */
 
 /* What nobody but the environment may have said: neither the options, nor conninfo, nor a
@@ -231,6 +280,10 @@ static int set_safety(const wb_host *host, const pgsql_config *config, atomic_in
     PQconninfoOption *resolved = resolve(params);
     const char *hosts = value_of(resolved, "host");
     const char *addresses = value_of(resolved, "hostaddr");
+    if (check_servers(host, resolved, error) != WB_OK) {
+        PQconninfoFree(resolved);
+        return WB_FATAL;
+    }
     const int is_away = !pgsql_params_are_local(hosts, addresses);
     int failed = is_away ? set_verified(params, resolved) : 0;
     const char *mode =
@@ -258,6 +311,8 @@ int pgsql_params_build(const wb_host *host, const pgsql_config *config, const ch
     int malformed = 0;
 
     memset(ret_params, 0, sizeof *ret_params);
+    if (check_conninfo(host, config->conninfo, error) != WB_OK)
+        return WB_FATAL;
     int failed = set_defaults(ret_params, config, endpoint);
     if (!failed && config->conninfo)
         failed = set_conninfo(ret_params, config->conninfo, &malformed);
@@ -268,6 +323,26 @@ int pgsql_params_build(const wb_host *host, const pgsql_config *config, const ch
     if (failed || set_options(ret_params, config) != 0)
         return out_of_memory(host, error);
     return set_safety(host, config, said, ret_params, error);
+}
+
+/* "system" is libpq's word for the authorities of the system, "engine:key" names no file. */
+static int check_file(const wb_host *host, const pgsql_params *params, const char *keyword, wb_error *error)
+{
+    size_t at;
+    if (!find(params, keyword, &at) || strcmp(params->values[at], "system") == 0 || strchr(params->values[at], ':'))
+        return WB_OK;
+    return wb_common_file_check(host, keyword, params->values[at], error);
+}
+
+int pgsql_params_check_files(const wb_host *host, const pgsql_params *params, wb_error *error)
+{
+    size_t at;
+    if (find(params, "sslmode", &at) && strcmp(params->values[at], "disable") == 0)
+        return WB_OK;
+    int result = check_file(host, params, "sslrootcert", error);
+    if (result == WB_OK)
+        result = check_file(host, params, "sslcert", error);
+    return result == WB_OK ? check_file(host, params, "sslkey", error) : result;
 }
 
 static int names_the_server(const char *keyword)

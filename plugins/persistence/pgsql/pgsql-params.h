@@ -30,6 +30,8 @@ typedef struct pgsql_params {
  *  @return WB_OK, or WB_FATAL with cause WB_CAUSE_CONFIG. */
 int pgsql_params_build(const wb_host *host, const pgsql_config *config, const char *endpoint,
                        atomic_int *said, pgsql_params *ret_params, wb_error *error);
+/** Whether the files of TLS that options or conninfo name can be read. For the start: later one may just be renewed. */
+int pgsql_params_check_files(const wb_host *host, const pgsql_params *params, wb_error *error);
 /** The same for one server, `address` (may be NULL) being its own; keywords and values want
  *  PGSQL_PARAMS_MAX + 4 places. Nothing is copied. */
 void pgsql_params_for(const pgsql_params *params, const pgsql_server *server, const char *address,

@@ -29,8 +29,9 @@ static int check_config(const wb_host *host, const pgsql_config *config, wb_erro
 static int check_params(wb_persistence *p, wb_error *error)
 {
     pgsql_params params;
-    const int result =
-        pgsql_params_build(p->host, p->config, p->endpoint, &p->said_unverified, &params, error);
+    int result = pgsql_params_build(p->host, p->config, p->endpoint, &p->said_unverified, &params, error);
+    if (result == WB_OK)
+        result = pgsql_params_check_files(p->host, &params, error);
     pgsql_params_free(&params);
     return result;
 }

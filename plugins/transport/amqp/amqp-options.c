@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "plugins/common/certificate.h"
+#include "plugins/common/servers.h"
 #include "plugins/transport/amqp/amqp-hosts.h"
 
 #define SECONDS INT64_C(1000000000)
@@ -105,6 +106,11 @@ int wb_amqp_config_uses_tls(const wb_amqp_config *config)
 static int check_hosts(const wb_host *host, const wb_amqp_config *config, wb_error *error)
 {
     wb_amqp_hosts hosts;
+    int result = wb_common_servers_check(host, "host", config->host, error);
+    if (result == WB_OK)
+        result = wb_common_servers_check(host, "hosts", config->hosts, error);
+    if (result != WB_OK)
+        return result;
     if (strchr(config->host, ','))
         return host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 0,
                           "host = \"%s\" is several names: write hosts = \"%s\"", config->host,
@@ -137,6 +143,16 @@ static int check_remote(const wb_host *host, const wb_amqp_config *config, wb_er
     return WB_OK;
 }
 
+static int check_files(const wb_host *host, const wb_amqp_config *config, wb_error *error)
+{
+    if (!wb_amqp_config_uses_tls(config))
+        return WB_OK;
+    int result = wb_common_file_check(host, "tls_ca_file", config->tls_ca_file, error);
+    if (result == WB_OK)
+        result = wb_common_file_check(host, "tls_cert_file", config->tls_cert_file, error);
+    return result == WB_OK ? wb_common_file_check(host, "tls_key_file", config->tls_key_file, error) : result;
+}
+
 static int check_certificate(const wb_host *host, const wb_amqp_config *config, wb_error *error)
 {
     int result = wb_common_certificate_check(host, config->tls_cert_file, config->tls_key_file, error);
@@ -161,5 +177,7 @@ int wb_amqp_config_check(const wb_host *host, const wb_amqp_config *config, wb_e
     int result = check_hosts(host, config, error);
     if (result == WB_OK)
         result = check_remote(host, config, error);
-    return result == WB_OK ? check_certificate(host, config, error) : result;
+    if (result == WB_OK)
+        result = check_certificate(host, config, error);
+    return result == WB_OK ? check_files(host, config, error) : result;
 }

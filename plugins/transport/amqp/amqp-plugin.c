@@ -69,6 +69,11 @@ static int create(const wb_host *host, const wb_endpoint_info *endpoint, const v
     transport->host = host;
     transport->endpoint = endpoint;
     transport->config = config;
+    result = wb_amqp_topology_check(transport, error);
+    if (result != WB_OK) {
+        free(transport);
+        return result;
+    }
     (void)pthread_mutex_init(&transport->unbound_lock, NULL);
     *ret_transport = transport;
     return WB_OK;

@@ -216,25 +216,50 @@ static int install_address(wb_amqp_connection *connection, const char *address, 
     return result;
 }
 
-static int fail_type(const wb_amqp_connection *connection, const char *type, const char *what,
-                     const char *problem, wb_error *error)
+/* By the names of the type and of what it is derived from. @return NULL, or what is wrong with it. */
+static const char *subscription_key(const wb_transport *transport, const char *type,
+                                    char ret_key[WB_AMQP_NAME_SIZE + sizeof WB_AMQP_AND_DERIVED])
 {
-    const wb_host *host = connection->transport->host;
-    return host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 0, "type \"%s\" cannot name %s: %s",
-                      type, what, problem);
+    const char *problem =
+        wb_amqp_event_key(transport->config, type, wb_amqp_bases_configured(transport->endpoint, type), ret_key);
+    if (!problem && strlen(ret_key) + sizeof WB_AMQP_AND_DERIVED > WB_AMQP_NAME_SIZE)
+        problem = "with its bases it is longer than 253 bytes";
+    return problem;
 }
 
-/* The queue itself, by the names of the type and of what it is derived from. */
+static const char *subscription_exchange(const char *type, char ret_name[WB_AMQP_NAME_SIZE])
+{
+    return wb_amqp_event_exchange(type, ret_name) ? wb_amqp_name_problem(ret_name) : "1 to 254 bytes";
+}
+
+static int check_type(const wb_transport *transport, const char *type, wb_error *error)
+{
+    const int is_direct = transport->config->topology == WB_AMQP_TOPOLOGY_DIRECT;
+    const wb_host *host = transport->host;
+    char name[WB_AMQP_NAME_SIZE + sizeof WB_AMQP_AND_DERIVED];
+    const char *problem = is_direct ? subscription_key(transport, type, name) : subscription_exchange(type, name);
+    if (!problem)
+        return WB_OK;
+    return host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 0, "type \"%s\" cannot name %s: %s", type,
+                      is_direct ? "a routing key" : "an exchange", problem);
+}
+
+int wb_amqp_topology_check(const wb_transport *transport, wb_error *error)
+{
+    const wb_endpoint_info *endpoint = transport->endpoint;
+    int result = WB_OK;
+    for (size_t i = 0; i < endpoint->type_count && result == WB_OK; i++)
+        result = check_type(transport, endpoint->types[i], error);
+    return result;
+}
+
+/* The queue itself. */
 static int subscribe_direct(wb_amqp_connection *connection, const char *type, wb_error *error)
 {
     const wb_endpoint_info *endpoint = connection->transport->endpoint;
     char key[WB_AMQP_NAME_SIZE + sizeof WB_AMQP_AND_DERIVED];
-    const char *problem =
-        wb_amqp_event_key(connection->transport->config, type, wb_amqp_bases_configured(endpoint, type), key);
-    if (!problem && strlen(key) + sizeof WB_AMQP_AND_DERIVED > WB_AMQP_NAME_SIZE)
-        problem = "with its bases it is longer than 253 bytes";
-    if (problem)
-        return fail_type(connection, type, "a routing key", problem, error);
+    if (subscription_key(connection->transport, type, key))
+        return check_type(connection->transport, type, error);
     memcpy(key + strlen(key), WB_AMQP_AND_DERIVED, sizeof WB_AMQP_AND_DERIVED);
     int result = wb_amqp_queue_bind(connection, WB_AMQP_EVENTS, key, endpoint->name);
     return outcome(connection, result, "exchange", WB_AMQP_EVENTS, error);
@@ -244,10 +269,8 @@ static int subscribe_conventional(wb_amqp_connection *connection, const char *ty
 {
     const char *subscriber = connection->transport->endpoint->name;
     char name[WB_AMQP_NAME_SIZE];
-    const char *problem =
-        wb_amqp_event_exchange(type, name) ? wb_amqp_name_problem(name) : "1 to 254 bytes";
-    if (problem)
-        return fail_type(connection, type, "an exchange", problem, error);
+    if (subscription_exchange(type, name))
+        return check_type(connection->transport, type, error);
     int result =
         outcome(connection, wb_amqp_exchange_declare(connection, name, 0), "exchange", name, error);
     if (result == WB_OK)

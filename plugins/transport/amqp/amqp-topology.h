@@ -25,6 +25,9 @@ int wb_amqp_exchange_bind(wb_amqp_connection *connection, const char *source, co
 int wb_amqp_queue_bind(wb_amqp_connection *connection, const char *exchange, const char *key,
                        const char *queue);
 
+/** Whether the endpoint's types can name what it subscribes to: known without a broker. */
+int wb_amqp_topology_check(const wb_transport *transport, wb_error *error);
+
 /** wb_transport_ops.install and verify. */
 int wb_amqp_install(wb_transport *transport, wb_error *error);
 int wb_amqp_verify(wb_transport *transport, wb_error *error);

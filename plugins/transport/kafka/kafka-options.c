@@ -8,6 +8,7 @@
 
 #include "plugins/common/certificate.h"
 #include "plugins/common/loopback.h"
+#include "plugins/common/servers.h"
 
 #define SECONDS INT64_C(1000000000)
 #define HOUR (3600 * SECONDS)
@@ -149,6 +150,9 @@ const char *wb_kafka_config_mechanism(const wb_kafka_config *config)
 
 static int check_brokers(const wb_host *host, const wb_kafka_config *config, wb_error *error)
 {
+    int result = wb_common_servers_check(host, "brokers", config->brokers, error);
+    if (result != WB_OK)
+        return result;
     if (config->brokers[strspn(config->brokers, ", ")] == '\0')
         return REFUSE("brokers names no broker: \"host:port,host:port\"");
     if (strstr(config->brokers, "://"))
