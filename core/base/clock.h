@@ -26,8 +26,13 @@ int64_t wb_clock_steady(void);
 #define WB_TIMESTAMP_SIZE 29
 /** "yyyy-MM-dd HH:mm:ss:ffffff Z", the format of NServiceBus headers. */
 void wb_clock_format_wire(int64_t wall, char text[WB_TIMESTAMP_SIZE]);
-/** @return 1 and the time (the first or last there is, where it does not fit), or 0: it is not that format. */
+/** @return 1 and the time (the first or last there is, where it does not fit), or 0: it is not that format, or a
+ *  day that no calendar has. */
 int wb_clock_parse_wire(const char *text, int64_t *ret_wall);
+
+/** "yyyy-MM-dd HH:mm:ss", with `separator` in the place of the blank: seconds since 1970, UTC. Moves on to what
+ *  follows. @return 0: that is not there, or no calendar has it. */
+int wb_clock_read_date(const char **text, char separator, int64_t *ret_seconds);
 
 /** Size of a span of time with its NUL byte. */
 #define WB_SPAN_SIZE 32

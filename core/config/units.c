@@ -6,7 +6,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
+
+#include "core/base/clock.h"
 
 typedef struct {
     const char *name;
@@ -103,34 +104,18 @@ static int64_t parse_fraction(const char **text)
     return value;
 }
 
-/* timegm() would take the 31st of February for a day in March. */
-static int is_day(const struct tm *given, const struct tm *found)
-{
-    return given->tm_mday == found->tm_mday && given->tm_mon == found->tm_mon && given->tm_hour < 24 &&
-           given->tm_min < 60 && given->tm_sec < 60;
-}
-
 int wb_time_parse(const char *text, int64_t *ret_time)
 {
-    struct tm given = { 0 }, found;
-    int size = 0;
-    char separator;
-    if (sscanf(text, "%4d-%2d-%2d%c%2d:%2d:%2d%n", &given.tm_year, &given.tm_mon, &given.tm_mday, &separator,
-               &given.tm_hour, &given.tm_min, &given.tm_sec, &size) != 7 ||
-        size != 19 || (separator != 'T' && separator != ' '))
+    const char separator = strlen(text) > 10 && text[10] == ' ' ? ' ' : 'T';
+    int64_t seconds;
+    if (!wb_clock_read_date(&text, separator, &seconds) || seconds < 0)
         return WB_UNIT_MALFORMED;
-    const char *rest = text + size;
-    int64_t fraction = parse_fraction(&rest);
-    if (strcmp(rest, "Z") != 0)
+    const int64_t fraction = parse_fraction(&text);
+    if (strcmp(text, "Z") != 0)
         return WB_UNIT_MALFORMED;
-    given.tm_year -= 1900;
-    given.tm_mon--;
-    found = given;
-    time_t seconds = timegm(&found);
-    if (seconds < 0 || !is_day(&given, &found))
-        return WB_UNIT_MALFORMED;
-    if (__builtin_mul_overflow((int64_t)seconds, INT64_C(1000000000), ret_time))
+    if (__builtin_mul_overflow(seconds, INT64_C(1000000000), &seconds) ||
+        __builtin_add_overflow(seconds, fraction, &seconds))
         return WB_UNIT_OVERFLOW;
-    *ret_time += fraction;
+    *ret_time = seconds;
     return WB_UNIT_OK;
 }

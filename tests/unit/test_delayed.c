@@ -148,6 +148,11 @@ static void test_times_of_people(void **state)
         { "2026-12-31T24:00:00Z", WB_UNIT_MALFORMED, 0 },
         { "2026-12-31T08:60:00Z", WB_UNIT_MALFORMED, 0 },
         { "1969-12-31T08:00:00Z", WB_UNIT_MALFORMED, 0 },
+        { "2026-12-31T08:00:-1Z", WB_UNIT_MALFORMED, 0 },
+        { "2026- 1-31T08:00:00Z", WB_UNIT_MALFORMED, 0 },
+        { "2262-04-11T23:47:16Z", WB_UNIT_OK, INT64_C(9223372036) * WB_SECOND },
+        { "2262-04-11T23:47:16.9Z", WB_UNIT_OVERFLOW, 0 },
+        { "9999-12-31T23:59:59Z", WB_UNIT_OVERFLOW, 0 },
         { "tomorrow", WB_UNIT_MALFORMED, 0 },
         { "", WB_UNIT_MALFORMED, 0 },
     };

@@ -951,10 +951,26 @@ static void test_wire_time(void **state)
     assert_string_equal(text, "2026-01-01 00:00:00:123456 Z");
     wb_clock_format_wire(INT64_C(1767225600000007000), text);
     assert_string_equal(text, "2026-01-01 00:00:00:000007 Z");
-    int64_t wall;
-    assert_true(wb_clock_parse_wire("2026-01-01 00:00:00:123456 Z", &wall));
-    assert_true(wall == INT64_C(1767225600123456000));
-    assert_false(wb_clock_parse_wire("2026-01-01 00:00:00:123456", &wall));
+    wb_clock_format_wire(-WB_MILLISECOND, text);
+    assert_string_equal(text, "1969-12-31 23:59:59:999000 Z");
+}
+
+static void test_wire_time_is_read(void **state)
+{
+    static const char *const not[] = { "2026-01-01 00:00:00:12345 Z", "2026-01-01 00:00:00:123456 Zz", "2026-02-31 00:00:00:123456 Z",
+                                       "2026-01-01 24:00:00:123456 Z", "2026-01-01 00:00:00:-12345 Z",
+                                       "2026- 1-01 00:00:00:123456 Z", "+202-01-01 00:00:00:123456 Z", "2026-01-01 00:00:00:123456", "" };
+    int64_t time;
+    (void)state;
+    assert_true(wb_clock_parse_wire("2026-01-01 00:00:00:123456 Z", &time));
+    assert_true(time == INT64_C(1767225600123456000));
+    assert_true(wb_clock_parse_wire("9999-12-31 23:59:59:999999 Z", &time));
+    assert_true(time == INT64_MAX);
+    assert_true(wb_clock_parse_wire("0001-01-01 00:00:00:000000 Z", &time));
+    assert_true(time == INT64_MIN);
+    for (size_t i = 0; i < sizeof not / sizeof not[0]; i++)
+        if (wb_clock_parse_wire(not[i], &time))
+            fail_msg("\"%s\" is read", not[i]);
 }
 
 int main(void)
@@ -995,6 +1011,7 @@ int main(void)
         cmocka_unit_test(test_recoverability),
         cmocka_unit_test(test_attempts),
         cmocka_unit_test(test_wire_time),
+        cmocka_unit_test(test_wire_time_is_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
