@@ -13,18 +13,23 @@
 /* ":5673" behind a name. */
 static const char *read_port(const char *text, size_t size, int *ret_port)
 {
-    char digits[6] = "";
-    char *end;
+    int port = 0;
     if (!size)
         return NULL;
-    if (text[0] != ':' || size < 2 || size > sizeof digits)
+    if (text[0] != ':' || size < 2 || size > 6)
         return "a port follows a name behind a colon";
-    memcpy(digits, text + 1, size - 1);
-    long port = strtol(digits, &end, 10);
-    if (*end || port < 1 || port > 65535)
+    for (size_t i = 1; i < size; i++)
+        port = text[i] >= '0' && text[i] <= '9' && port >= 0 ? port * 10 + (text[i] - '0') : -1;
+    if (port < 1 || port > 65535)
         return "a port is a number from 1 to 65535";
-    *ret_port = (int)port;
+    *ret_port = port;
     return NULL;
+}
+
+/* What no resolver knows would be looked up otherwise, or be read as two names elsewhere. */
+static int is_name(const char *name)
+{
+    return !name[strcspn(name, "[] \t\r\n")];
 }
 
 /* "name", "name:port", "address", "[::1]:port". An address of version 6 with a port needs
@@ -45,6 +50,8 @@ static const char *read_one(const char *text, size_t size, wb_amqp_host *host)
         return "a name is empty or too long";
     memcpy(host->name, text + skip, name - 2 * skip);
     host->name[name - 2 * skip] = '\0';
+    if (!is_name(host->name))
+        return "a name holds a bracket or a blank";
     return read_port(text + name, size - name, &host->port);
 }
 

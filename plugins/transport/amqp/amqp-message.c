@@ -21,13 +21,13 @@
 static const char too_much[] = "its headers are over the limits";
 static const char no_memory[] = "its body is larger than the memory there is for it";
 
-/* A host that knows no limits sets none. */
+/* A host that knows no limits sets none; 0 is none. */
 static wb_amqp_limits limits_of(const wb_endpoint_info *endpoint)
 {
     wb_amqp_limits limits = { SIZE_MAX, SIZE_MAX };
-    if (WB_HAS(endpoint, wb_endpoint_info, headers_max))
+    if (WB_HAS(endpoint, wb_endpoint_info, headers_max) && endpoint->headers_max)
         limits.count = endpoint->headers_max;
-    if (WB_HAS(endpoint, wb_endpoint_info, headers_size_max))
+    if (WB_HAS(endpoint, wb_endpoint_info, headers_size_max) && endpoint->headers_size_max > 0)
         limits.size = (size_t)endpoint->headers_size_max;
     return limits;
 }
