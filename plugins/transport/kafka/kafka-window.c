@@ -21,14 +21,15 @@ void wb_kafka_slot_refuse(wb_kafka_slot *slot, int cause, const char *format, ..
     slot->settled = 1;
     slot->operation->result = WB_REJECT;
     slot->operation->cause = cause;
+    slot->operation->reason = "it cannot be sent";
     if (!slot->reason)
         slot->reason = malloc(REASON_SIZE);
     if (slot->reason) {
         va_start(arguments, format);
         (void)vsnprintf(slot->reason, REASON_SIZE, format, arguments);
         va_end(arguments);
+        slot->operation->reason = slot->reason;
     }
-    slot->operation->reason = slot->reason;
 }
 
 void wb_kafka_slot_confirm(wb_kafka_slot *slot)
