@@ -61,11 +61,12 @@ static void note_trimmed(header_list *list, const char *name)
 static void add_id(header_list *list, const wb_incoming *incoming)
 {
     char generated[WB_GENERATED_ID_SIZE];
-    const wb_header *found = WB_HEADERS_FIND(list->headers, list->count, WB_HEADER_MESSAGE_ID);
-    if (found && found->value_size)
-        return;
-    if (found) /* empty: two would leave it to each reader which one counts */
-        remove_header(list, (size_t)(found - list->headers));
+    const wb_header *found;
+    while ((found = WB_HEADERS_FIND(list->headers, list->count, WB_HEADER_MESSAGE_ID))) {
+        if (found->value_size)
+            return;
+        remove_header(list, (size_t)(found - list->headers)); /* empty: two would leave it to each reader which one counts */
+    }
     wb_header added = { WB_HEADER_MESSAGE_ID, incoming->id, sizeof WB_HEADER_MESSAGE_ID - 1,
                         incoming->id_size };
     if (!incoming->id || !incoming->id_size) {
