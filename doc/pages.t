@@ -106,7 +106,7 @@ for page in doc/*.[1-8]; do
     lint "$page"
     ok $? "$page is clean"
 done
-for text in *.md doc/*.md contrib/*.md contrib/*/*.md core/*.md core/*/*.md plugins/*/*/*.md \
+for text in *.md doc/*.md contrib/*.md contrib/*/*.md core/*.md core/*/*.md conformance/*.md plugins/*/*/*.md \
     tests/*/*.md; do
     test -f "$text" || continue
     links_lead_somewhere "$text"

@@ -53,6 +53,9 @@ typedef struct cli_verb {
     const char *help;          /* paragraphs, or NULL */
     const cli_option *options; /* ends with letter 0; "help" is added to each verb */
     int (*run)(const cli_values *values); /* @return the exit code */
+    /* NULL, or the program beside this one that has the fields above but name and summary,
+     * and parses the command line by itself */
+    const char *program;
 } cli_verb;
 
 /** Rows for a verb's table of options. */
@@ -64,6 +67,10 @@ typedef struct cli_verb {
 /** Parse a verb's command line; argv[0] is the verb. Answers --help itself.
  *  @return -1 to go on, otherwise the exit code. */
 int cli_parse(const cli_verb *verb, int argc, char **argv, cli_values *ret_values);
+
+/** Become the program of a verb that is one; argv[0] is the verb.
+ *  @return the exit code, with a message, when that is not possible. (program.c) */
+int cli_become(const cli_verb *verb, char **argv);
 
 /** The file named by -c, $WAYBILL_CONF, or the installed one. */
 const char *cli_config_path(const cli_values *values);

@@ -54,6 +54,8 @@ int main(int argc, char **argv)
     const cli_verb *verb = find_verb(canonical_name(argv[1]));
     if (!verb)
         return EX_USAGE;
+    if (verb->program)
+        return cli_become(verb, argv + 1);
     int code = cli_parse(verb, argc - 1, argv + 1, &values);
     if (code < 0)
         code = verb->run(&values);

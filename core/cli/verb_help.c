@@ -21,6 +21,16 @@ static int list_verbs(void)
     return EX_OK;
 }
 
+static int explain(const cli_verb *verb)
+{
+    char name[] = "help", option[] = "--help";
+    char *arguments[] = { name, option, NULL };
+    if (verb->program)
+        return cli_become(verb, arguments);
+    cli_print_help(verb);
+    return EX_OK;
+}
+
 static int run(const cli_values *values)
 {
     const char *topic = values->argument_count ? values->arguments[0] : NULL;
@@ -34,12 +44,9 @@ static int run(const cli_values *values)
         cli_describe_sections();
         return EX_OK;
     }
-    for (const cli_verb *const *verb = cli_verbs; *verb; verb++) {
-        if (strcmp((*verb)->name, topic) == 0) {
-            cli_print_help(*verb);
-            return EX_OK;
-        }
-    }
+    for (const cli_verb *const *verb = cli_verbs; *verb; verb++)
+        if (strcmp((*verb)->name, topic) == 0)
+            return explain(*verb);
     return cli_fail(EX_USAGE, "there is no help on \"%s\" (see: waybill help)", topic);
 }
 

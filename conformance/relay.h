@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A relay: takes the place of a plugin's connections to its server, without the plugin
+ * noticing, and loses a request or a reply when told to. A plugin's descriptor then leads to
+ * the relay and the relay's to the server; a thread carries the bytes, whatever they mean.
+ *
+ * What a plugin sends between two replies is a request; what comes until it sends again is the
+ * reply. Works for plugins that have one thread a connection and use poll(), not epoll.
+ */
+#ifndef WB_CONFORMANCE_RELAY_H
+#define WB_CONFORMANCE_RELAY_H
+
+#include "conformance/wires.h"
+
+typedef enum wb_loss {
+    WB_LOSE_REQUEST,        /* the server never sees it */
+    WB_LOSE_REPLY,          /* the server has done all and answered */
+    WB_CRASH_AT_REQUEST,    /* the request is on its way when the command runs */
+    WB_CRASH_AT_REPLY,      /* the server has answered, and then the command runs */
+} wb_loss;
+
+typedef struct wb_relay wb_relay;
+
+/** Put a relay into the connections opened since. NULL: there are none. */
+wb_relay *wb_relay_start(const wb_wires *before);
+
+/** From now on let `spared` requests and their replies pass, then lose and break the
+ *  connections. `command`: what crashes the server; runs to its end before they break. */
+void wb_relay_arm(wb_relay *relay, wb_loss loss, unsigned spared, const char *command);
+
+/** Whether it has come to that. */
+int wb_relay_has_struck(wb_relay *relay);
+
+/** Breaks the connections, which remain the plugin's to close. */
+void wb_relay_stop(wb_relay *relay);
+
+/** Run a shell command; what it prints goes to stderr. @return whether it succeeded. */
+int wb_relay_run(const char *command);
+
+#endif

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Processes that die with messages in their hands.
+ *
+ * They are forked before the plugin has run for the first time, because threads do not
+ * survive a fork, and wait for their order: which case, how many messages.
+ */
+#include "config.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "conformance/transport/steps.h"
+
+typedef struct order {
+    size_t case_number;
+    size_t count;
+} order;
+
+/* In the new process. It ends by a signal only, unless it fails. */
+static void obey(wb_tk *tk, int orders, int answers)
+{
+    order got;
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (read(orders, &got, sizeof got) != (ssize_t)sizeof got)
+        _exit(0);
+    tk->kit.out = stderr;
+    tk->kit.number = got.case_number;
+    tk->is_swept = 1; /* what there is was put there for us */
+    (void)pthread_mutex_init(&tk->kit.lock, NULL);
+    wb_tk_session *s = wb_tk_open(&tk->kit, WB_TK_MAIN, tk->mode, (uint32_t)got.count);
+    if (!s || !wb_tk_collect(s, got.count) || write(answers, "1", 1) != 1)
+        _exit(1);
+    for (;;)
+        (void)pause();
+}
+
+static int spawn(wb_tk *tk, wb_tk_victim *victim)
+{
+    int orders[2], answers[2];
+    if (pipe2(orders, O_CLOEXEC) != 0)
+        return 0;
+    if (pipe2(answers, O_CLOEXEC) != 0) {
+        (void)close(orders[0]);
+        (void)close(orders[1]);
+        return 0;
+    }
+    pid_t pid = fork();
+    if (pid == 0)
+        obey(tk, orders[0], answers[1]);
+    (void)close(orders[0]);
+    (void)close(answers[1]);
+    *victim = (wb_tk_victim){ pid, orders[1], answers[0] };
+    return 1;
+}
+
+void wb_tk_victims_spawn(wb_tk *tk)
+{
+    (void)fflush(NULL);
+    for (size_t i = 0; i < WB_TK_VICTIMS; i++)
+        if (!spawn(tk, &tk->victims[i]))
+            tk->victims[i] = (wb_tk_victim){ -1, -1, -1 };
+}
+
+static void end(wb_tk_victim *victim)
+{
+    if (victim->pid > 0) {
+        (void)kill(victim->pid, SIGKILL);
+        (void)waitpid(victim->pid, NULL, 0);
+        (void)close(victim->orders);
+        (void)close(victim->answers);
+    }
+    victim->pid = -1;
+}
+
+int wb_tk_victim_dies(wb_kit *kit, size_t count)
+{
+    wb_tk *tk = wb_tk_of(kit);
+    order given = { kit->number, count };
+    char answer = 0;
+    size_t at = 0;
+    while (at < WB_TK_VICTIMS && tk->victims[at].pid < 0)
+        at++;
+    if (!wb_kit_check(kit, at < WB_TK_VICTIMS, "there is no process left to be killed"))
+        return 0;
+    wb_tk_victim *victim = &tk->victims[at];
+    int is_ok = write(victim->orders, &given, sizeof given) == (ssize_t)sizeof given &&
+                read(victim->answers, &answer, 1) == 1;
+    end(victim);
+    return wb_kit_check(kit, is_ok, "a process of its own did not receive %zu messages", count);
+}
+
+void wb_tk_victims_end(wb_tk *tk)
+{
+    for (size_t i = 0; i < WB_TK_VICTIMS; i++)
+        end(&tk->victims[i]);
+}
