@@ -196,7 +196,7 @@ fail late: with an id that has a record nothing is committed
 fail late: nor with one's own number, twice
 fail late: many with one commit, all or none of them
 fail late: a commit waits for the transaction that holds its id, refused after its commit
-fail a second pending row under one number is refused and rolled back
+fail a second pending row under one number is refused, as retry or abort, and rolled back
 fail a parked row does not take the place of another
 fail late: a claim replaces the record it is told to, and no other
 fail late: a commit that is refused replaces nothing
