@@ -10,19 +10,25 @@
 #include <string.h>
 #include <sysexits.h>
 
+#include "conformance/kit.h"
 #include "core/base/clock.h"
 #include "core/cli/cli.h"
-#include "conformance/kit.h"
 
 #define DEFAULT_PATIENCE (20 * WB_SECOND)
 
+#define DEFAULT_TIME_LIMIT (300 * WB_SECOND)
+
 #define CRASH_SERVER CLI_LONG_OPTION(1)
+#define TIME_LIMIT CLI_LONG_OPTION(2)
+#define BUSINESS CLI_LONG_OPTION(3)
 
 static const cli_option options[] = {
     CLI_OPTION_CONFIG,
     { 'e', "endpoint", "NAME", "the endpoint whose plugin is tried; default: the first" },
     { 'o', "only", "TEXT", "only the cases whose name contains this" },
     { 'p', "patience", "SECONDS", "how long to wait for what should come; default: 20" },
+    { TIME_LIMIT, "time-limit", "SECONDS", "how long a case may take before it has failed; default: 300" },
+    { BUSINESS, "business", "FILE", "module that writes business data (waybill/sys/business.h), for a persistence" },
     { CRASH_SERVER, "crash-server", "COMMAND", "kills the server and starts it again; a shell command" },
     CLI_OPTION_END,
 };
@@ -46,28 +52,40 @@ static int run_kit(const char *kind, const wb_endpoint_setup *endpoint, const wb
     return failed ? EX_SOFTWARE : EX_OK;
 }
 
-static int read_patience(const char *text, int64_t *ret_patience)
+/* @return -1 to go on, otherwise the exit code. */
+static int read_seconds(const char *option, const char *text, int64_t *ret_time)
 {
     char *end = NULL;
+    if (!text)
+        return -1;
     long seconds = strtol(text, &end, 10);
     if (end == text || *end || seconds < 1 || seconds > 3600)
-        return -1;
-    *ret_patience = seconds * WB_SECOND;
-    return 0;
+        return cli_fail(EX_USAGE, "%s \"%s\" is not 1 to 3600 seconds", option, text);
+    *ret_time = seconds * WB_SECOND;
+    return -1;
 }
 
 static int run(const cli_values *values)
 {
     wb_setup *setup = NULL;
     const char *kind = values->arguments[0];
-    wb_kit_options kit_options = { values->value[CRASH_SERVER], values->value['o'], DEFAULT_PATIENCE };
+    wb_kit_options kit_options = { values->value[CRASH_SERVER], values->value['o'], DEFAULT_PATIENCE,
+                                   DEFAULT_TIME_LIMIT, NULL };
+    const char *business = values->value[BUSINESS];
+    wb_error error = { 0 };
+    int code;
 
     if (strcmp(kind, "transport") != 0 && strcmp(kind, "persistence") != 0)
         return cli_fail(EX_USAGE, "there is no kit \"%s\": transport or persistence", kind);
-    if (values->value['p'] && read_patience(values->value['p'], &kit_options.patience) < 0)
-        return cli_fail(EX_USAGE, "--patience \"%s\" is not 1 to 3600 seconds", values->value['p']);
+    if (business && strcmp(kind, "persistence") != 0)
+        return cli_fail(EX_USAGE, "--business is for a persistence");
+    if ((code = read_seconds("--patience", values->value['p'], &kit_options.patience)) >= 0 ||
+        (code = read_seconds("--time-limit", values->value[TIME_LIMIT], &kit_options.time_limit)) >= 0)
+        return code;
+    if (business && wb_business_load(business, &kit_options.business, &error) != WB_OK)
+        return cli_fail(EX_CONFIG, "%s", error.text);
     (void)signal(SIGPIPE, SIG_IGN); /* as `run` does: some libraries write to what broke */
-    int code = cli_load(values, WB_SETUP_PLUGINS_ONLY, &setup);
+    code = cli_load(values, WB_SETUP_PLUGINS_ONLY, &setup);
     if (code != EX_OK)
         return code;
     const wb_endpoint_setup *endpoint = choose(setup, values->value['e']);
@@ -83,7 +101,8 @@ static const cli_verb verb = {
     .argument_max = 1,
     .summary = "try whether the plugin an endpoint selects keeps what it promises",
     .help = "Prints TAP, one line a case; cases that the plugin's declared capabilities exclude are\n"
-            "skipped and say why. Works on the real server, with queues and tables of its own: their\n"
+            "skipped and say why. What dies, exits or does not end in time has failed, and the next case\n"
+            "goes on without it. Works on the real server, with queues and tables of its own: their\n"
             "names begin with the endpoint's. Exit code 0 when nothing failed, 70 otherwise.",
     .options = options,
     .run = run,

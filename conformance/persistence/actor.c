@@ -5,9 +5,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sysexits.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "core/base/clock.h"
 
@@ -72,10 +70,7 @@ void wb_actor_await(wb_kit *kit, wb_actor *actor)
 {
     if (wb_actor_is_idle(actor, DEADLINE))
         return;
-    (void)fprintf(kit->out, "Bail out! \"%s\": a call has not returned within %d s\n",
-                  kit->current->name, (int)(DEADLINE / WB_SECOND));
-    (void)fflush(kit->out);
-    _exit(EX_SOFTWARE);
+    wb_kit_abandon(kit, "a call has not returned within %d s", (int)(DEADLINE / WB_SECOND));
 }
 
 void wb_actor_stop(wb_actor *actor)

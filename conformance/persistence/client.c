@@ -8,13 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/arena.h"
 #include "conformance/persistence/delayed.h"
 #include "conformance/persistence/persistence.h"
+#include "core/base/arena.h"
 
+/* No case stores more records than some of these delete. */
 #define CLEAN_UP_STEP 10000
-/* A clean-up that another one keeps out deletes nothing; there is none here for long. */
-#define CLEAN_UP_TRIES 1000
+#define CLEAN_UP_TRIES 20
+/* Nor more rows; who is asked for some and visits so many will not end. */
+#define VISITS_MAX 1000000
 
 /* ---- opening ---------------------------------------------------------------------------- */
 
@@ -172,29 +174,32 @@ static int note_row(void *argument, const wb_pending *row)
     }
     if (found->count < WB_FOUND_MAX)
         found->batches[found->count++] = row->batch;
-    return WB_OK;
+    return ++found->visits < VISITS_MAX ? WB_OK : WB_ABORT;
+}
+
+static void find_nothing(wb_found *found)
+{
+    found->count = found->visits = 0;
+    found->operations = NULL;
 }
 
 int wb_client_sweep(wb_client *client, uint64_t before, size_t limit, wb_found *found)
 {
-    found->count = 0;
-    found->operations = NULL;
+    find_nothing(found);
     wb_error_clear(&client->error);
     return client->ops->sweep(client->session, before, limit, note_row, found, &client->error);
 }
 
 int wb_client_pending(wb_client *client, const uint64_t *batches, size_t count, wb_found *found)
 {
-    found->count = 0;
-    found->operations = NULL;
+    find_nothing(found);
     wb_error_clear(&client->error);
     return client->ops->pending(client->session, batches, count, note_row, found, &client->error);
 }
 
 int wb_client_next(wb_client *client, uint64_t after, uint64_t before, wb_found *found)
 {
-    found->count = 0;
-    found->operations = NULL;
+    find_nothing(found);
     wb_error_clear(&client->error);
     return client->ops->next_pending(client->session, after, before, note_row, found, &client->error);
 }
@@ -274,14 +279,20 @@ static int mark_all(wb_client *client, const wb_found *found)
     return wb_client_check(client, r, WB_OK, "mark what was swept");
 }
 
+/* The oldest are swept first: if the first is there again, it was not marked. */
 static int marks_pending(wb_client *client)
 {
     wb_found *found = wb_alloc(sizeof *found);
+    uint64_t first = 0;
     int good;
     do {
         int r = wb_client_sweep(client, WB_BATCH_END, WB_FOUND_MAX, found);
         free(found->operations);
-        good = wb_client_check(client, r, WB_OK, "sweep") && mark_all(client, found);
+        good = wb_client_check(client, r, WB_OK, "sweep") &&
+               wb_kit_check(client->kit, !found->count || found->batches[0] != first,
+                            "the pending row of batch %" PRIu64 " was marked and is there", first) &&
+               mark_all(client, found);
+        first = found->count ? found->batches[0] : 0;
     } while (good && found->count);
     free(found);
     return good;

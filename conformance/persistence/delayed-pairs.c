@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/arena.h"
 #include "conformance/persistence/actor.h"
 #include "conformance/persistence/delayed.h"
+#include "core/base/arena.h"
 
 #define PAST(n) ((int64_t)(n) * WB_SECOND)
 #define MESSAGES 120

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/arena.h"
 #include "conformance/persistence/delayed.h"
+#include "core/base/arena.h"
 
 #define NOT_ANSWERED (-77)
 

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/arena.h"
 #include "conformance/persistence/delayed.h"
 #include "conformance/wires.h"
+#include "core/base/arena.h"
 
 /* ---- the table of functions, and the modes ------------------------------------------------- */
 

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/arena.h"
 #include "conformance/persistence/apart.h"
 #include "conformance/persistence/lost.h"
+#include "core/base/arena.h"
 
 /* ---- calls ------------------------------------------------------------------------------ */
 

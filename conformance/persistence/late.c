@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/arena.h"
 #include "conformance/persistence/actor.h"
 #include "conformance/persistence/lost.h"
 #include "conformance/persistence/persistence.h"
+#include "core/base/arena.h"
 
 #define ID "session-1"
 #define ID_SIZE (sizeof ID - 1)

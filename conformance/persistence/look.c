@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/arena.h"
 #include "conformance/persistence/persistence.h"
+#include "core/base/arena.h"
 
 static int store_records(wb_client *a, uint64_t count, const char *operations)
 {

@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/arena.h"
 #include "conformance/persistence/actor.h"
 #include "conformance/persistence/lost.h"
+#include "core/base/arena.h"
 
 /* A call that needs more round trips than this is no batch of round trips any more. */
 #define SPARED_MAX 12

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/arena.h"
 #include "conformance/persistence/persistence.h"
+#include "core/base/arena.h"
 
 static void deletes_the_row(wb_kit *kit)
 {

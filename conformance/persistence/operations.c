@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/arena.h"
 #include "conformance/persistence/persistence.h"
+#include "core/base/arena.h"
 
 /* Every byte value, in an order that has no short period. */
 static unsigned char *make_bytes(wb_kit *kit, size_t size)

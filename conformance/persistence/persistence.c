@@ -16,6 +16,7 @@ static const wb_kit_group *const groups[] = {
     &wb_cases_ids,        &wb_cases_operations, &wb_cases_marks,    &wb_cases_sweep,
     &wb_cases_walk,       &wb_cases_parked,     &wb_cases_clean_up, &wb_cases_clock,
     &wb_cases_fault,      &wb_cases_threads,    &wb_cases_specs,    &wb_cases_victim,
+    &wb_cases_again,      &wb_cases_business,   &wb_cases_inside,
     &wb_cases_lost,       &wb_cases_process,    &wb_cases_delayed,  &wb_cases_delayed_lease,
     &wb_cases_delayed_list, &wb_cases_delayed_model, &wb_cases_delayed_pairs,
     &wb_cases_delayed_lost, &wb_cases_delayed_commit, &wb_cases_late,
@@ -39,16 +40,29 @@ static wb_kit_case *collect(size_t *ret_count)
     return all;
 }
 
+static int open_book(wb_kit *kit, wb_error *error)
+{
+    (void)error;
+    wb_nursery_begin((wb_stores_kit *)kit);
+    wb_process_note(&((wb_stores_kit *)kit)->process);
+    return WB_OK;
+}
+
+static void close_book(wb_kit *kit)
+{
+    wb_stores_close((wb_stores_kit *)kit);
+    wb_nursery_end((wb_stores_kit *)kit);
+}
+
 size_t wb_persistence_kit(const wb_endpoint_setup *endpoint, const wb_kit_options *options, FILE *out)
 {
-    size_t count;
-    wb_kit_case *all = collect(&count);
+    wb_kit_book book = { .open = open_book, .close = close_book };
+    wb_kit_case *all = collect(&book.count);
     wb_stores_kit kit = {
         .kit = { .endpoint = endpoint, .plugin = endpoint->persistence, .options = options, .out = out },
     };
-    wb_process_note(&kit.process);
-    size_t failed = wb_kit_run(&kit.kit, all, count);
-    wb_stores_close(&kit);
+    book.cases = all;
+    size_t failed = wb_kit_run(&kit.kit, &book);
     free(all);
     return failed;
 }

@@ -14,15 +14,19 @@
 #define WB_CONFORMANCE_PERSISTENCE_H
 
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/types.h>
 #include <waybill/sys/persistence.h>
 
-#include "core/base/clock.h"
 #include "conformance/kit.h"
+#include "core/base/clock.h"
 
-/** Any call that has not returned by then never will: the run ends. Longer than the plugins'
+/** Any call that has not returned by then never will: its case has failed. Longer than the plugins'
  *  own default timeouts for a lock. */
 #define WB_CALL_DEADLINE (90 * WB_SECOND)
+
+/** Room for a key of business data. */
+#define WB_BUSINESS_KEY 40
 
 /** Batch numbers as large as those of our days. */
 #define WB_BATCH(n) ((UINT64_C(1) << 59) + (n))
@@ -54,10 +58,20 @@ typedef struct wb_process {
     sigset_t blocked;
 } wb_process;
 
+/** Memory that all processes of a runner share. A case uses it as it likes; zeroes at first. */
+typedef struct wb_board {
+    atomic_uint counts[1024];
+    atomic_int flag;
+} wb_board;
+
 typedef struct wb_stores_kit {
     wb_kit kit; /* first: a case gets a pointer to it */
     wb_store stores[WB_STORES];
     wb_process process; /* as it was before the plugin was used */
+    pid_t nursery_pid;
+    int nursery; /* the way to it; -1: there is none (stranger.c) */
+    wb_board *board;
+    int has_business; /* the place for it was made */
 } wb_stores_kit;
 
 /** Where the store finds what was fetched, by ids that are short; of others it is not kept. */
@@ -118,10 +132,12 @@ int wb_client_rollback(wb_client *client);
 int wb_client_mark(wb_client *client, uint64_t batch, const void *remaining, size_t size);
 int wb_client_clean_up(wb_client *client, uint64_t before, size_t limit, size_t *ret_deleted);
 
-/** Rows that a sweep or a look at pending rows found, in order. */
+/** Rows that a sweep or a look at pending rows found, in order. A plugin that goes on visiting for
+ *  ever is told to stop. */
 #define WB_FOUND_MAX 4096
 typedef struct wb_found {
     size_t count;
+    size_t visits; /* rows that do not fit included */
     uint64_t batches[WB_FOUND_MAX];
     void *operations; /* of the first row; free() it */
     size_t operations_size;
@@ -152,6 +168,30 @@ int wb_client_empties(wb_client *client);
  *  @return whether it got as far. (victim.c) */
 int wb_victim_run(wb_kit *kit, void (*live)(wb_client *victim));
 
+/* ---- processes in which the plugin has not run (stranger.c) ------------------------------- */
+
+/** What one does, with a session on an instance of its own; `which`: 0, 1... */
+typedef void (*wb_stranger_fn)(wb_client *client, unsigned which, wb_board *board);
+
+/** Before anything of the plugin runs. */
+void wb_nursery_begin(wb_stores_kit *kit);
+void wb_nursery_end(wb_stores_kit *kit);
+wb_board *wb_board_of(wb_kit *kit);
+/** Have so many live at once, and wait for their end. @return whether all went well in each. */
+int wb_strangers_run(wb_kit *kit, unsigned count, wb_stranger_fn live);
+
+/* ---- business data (business.c) ----------------------------------------------------------- */
+
+/** Skip the case where no module about it was given; otherwise make the place for it.
+ *  @return whether it does not apply. */
+int wb_business_lacks(wb_kit *kit);
+/** A key that nobody has. */
+void wb_business_key(char key[WB_BUSINESS_KEY]);
+/** Write it in the transaction that is open. @return whether it went well. */
+int wb_business_writes(wb_client *client, const char *key);
+/** Whether the key is there for the next transaction of the session: 1 or 0, as it must be. */
+int wb_business_finds(wb_client *client, const char *key, int is_there);
+
 /** A claim of a string. */
 #define WB_CLAIM(text) ((wb_claim){ (text), sizeof(text) - 1, 0 })
 /** What begin() must have overwritten. */
@@ -172,6 +212,7 @@ extern const wb_kit_group wb_cases_descriptor, wb_cases_schema, wb_cases_transac
     wb_cases_specs, wb_cases_victim, wb_cases_lost, wb_cases_process, wb_cases_delayed,
     wb_cases_delayed_lease, wb_cases_delayed_list, wb_cases_delayed_model, wb_cases_delayed_pairs,
     wb_cases_delayed_lost, wb_cases_delayed_commit, wb_cases_late, wb_cases_look,
-    wb_cases_take, wb_cases_written, wb_cases_positions, wb_cases_forget, wb_cases_remember;
+    wb_cases_take, wb_cases_written, wb_cases_positions, wb_cases_forget, wb_cases_remember, wb_cases_again, wb_cases_business,
+    wb_cases_inside;
 
 #endif

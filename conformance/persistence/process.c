@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The persistence kit: the process belongs to the host. What a plugin must leave alone is
- * noted before it makes its first instance, and looked at when all other cases are done.
+ * noted before it makes its first instance, and looked at when the other cases of its runner are
+ * done.
  */
 #include "config.h"
 
@@ -15,6 +16,29 @@
 #include <unistd.h>
 
 #include "conformance/persistence/persistence.h"
+
+/* ---- a life ------------------------------------------------------------------------------ */
+
+static void say_nothing(const wb_host *host, int level, const char *text, const wb_field *fields,
+                        size_t count)
+{
+    (void)host, (void)level, (void)text, (void)fields, (void)count;
+}
+
+static void use_store(wb_kit *kit, wb_store *store)
+{
+    wb_client client = { .kit = kit, .ops = store->ops, .store = store };
+    wb_claim claim = WB_CLAIM("order-1");
+    if (store->ops->install(store->instance, &client.error) != WB_OK ||
+        store->ops->verify(store->instance, &client.error) != WB_OK ||
+        store->ops->open(store->instance, &client.session, &client.error) != WB_OK)
+        return;
+    for (uint64_t n = 1; n <= 2; n++) /* the second one is refused */
+        if (wb_client_begin(&client, WB_BATCH(n), &claim, 1) == WB_OK)
+            (void)wb_client_commit(&client, WB_BATCH(1), "operations", 10);
+    (void)wb_client_mark(&client, WB_BATCH(1), NULL, 0);
+    wb_client_close(&client);
+}
 
 /* ---- what is the process's -------------------------------------------------------------- */
 
@@ -46,7 +70,11 @@ static int is_same_action(const struct sigaction *a, const struct sigaction *b)
 static void leaves_the_process_alone(wb_kit *kit)
 {
     const wb_process *before = &((wb_stores_kit *)kit)->process;
+    const int has_outbox = (kit->plugin->capabilities & WB_CAP_OUTBOX) != 0;
+    wb_store *store = has_outbox && wb_client_open(kit, 0) ? wb_store_again(kit, 0) : NULL;
     wb_process now;
+    if (store)
+        use_store(kit, store);
     wb_process_note(&now);
     wb_kit_check(kit, strcmp(before->directory, now.directory) == 0, "the working directory is \"%s\" now",
                  now.directory);
@@ -134,27 +162,6 @@ static void larger_tables(wb_kit *kit)
 }
 
 /* ---- standard streams -------------------------------------------------------------------- */
-
-static void say_nothing(const wb_host *host, int level, const char *text, const wb_field *fields,
-                        size_t count)
-{
-    (void)host, (void)level, (void)text, (void)fields, (void)count;
-}
-
-static void use_store(wb_kit *kit, wb_store *store)
-{
-    wb_client client = { .kit = kit, .ops = store->ops, .store = store };
-    wb_claim claim = WB_CLAIM("order-1");
-    if (store->ops->install(store->instance, &client.error) != WB_OK ||
-        store->ops->verify(store->instance, &client.error) != WB_OK ||
-        store->ops->open(store->instance, &client.session, &client.error) != WB_OK)
-        return;
-    for (uint64_t n = 1; n <= 2; n++) /* the second one is refused */
-        if (wb_client_begin(&client, WB_BATCH(n), &claim, 1) == WB_OK)
-            (void)wb_client_commit(&client, WB_BATCH(1), "operations", 10);
-    (void)wb_client_mark(&client, WB_BATCH(1), NULL, 0);
-    wb_client_close(&client);
-}
 
 /* The log is the host's; it is silent here, so that all that comes is the plugin's own. */
 static void leaves_streams_alone(wb_kit *kit)

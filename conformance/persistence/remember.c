@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/arena.h"
 #include "conformance/persistence/actor.h"
 #include "conformance/persistence/apart.h"
 #include "conformance/persistence/lost.h"
+#include "core/base/arena.h"
 
 /* ---- calls ------------------------------------------------------------------------------ */
 

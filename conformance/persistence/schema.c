@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/arena.h"
 #include "conformance/persistence/actor.h"
 #include "conformance/persistence/persistence.h"
+#include "core/base/arena.h"
 #include "core/message/ids.h"
 
 /* ---- tables ---------------------------------------------------------------------------- */

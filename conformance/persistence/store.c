@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/arena.h"
 #include "conformance/persistence/persistence.h"
+#include "core/base/arena.h"
 
 /* Endpoint names have at most 200 characters; what is appended has at most 32. */
 #define NAME_KEPT 168
@@ -77,6 +77,8 @@ wb_store *wb_store_again(wb_kit *kit, size_t which)
 void wb_stores_close(wb_stores_kit *kit)
 {
     for (size_t i = 0; i < WB_STORES; i++)
-        if (kit->stores[i].instance)
+        if (kit->stores[i].instance) {
             kit->stores[i].ops->destroy(kit->stores[i].instance);
+            kit->stores[i].instance = NULL;
+        }
 }

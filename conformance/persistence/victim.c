@@ -18,16 +18,16 @@
 int wb_victim_run(wb_kit *kit, void (*live)(wb_client *victim))
 {
     int status = 0;
-    (void)fflush(kit->out);
+    const pid_t self = getpid();
     pid_t child = fork();
     if (child == 0) {
+        wb_kit_end_with(self);
         wb_store *store = wb_store_again(kit, 0);
         wb_client *victim = store ? wb_client_open_on(kit, store) : NULL;
         if (victim)
             live(victim);
         if (victim && !kit->is_failed)
             (void)raise(SIGKILL);
-        (void)fflush(kit->out);
         _exit(FAILED);
     }
     while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/arena.h"
 #include "conformance/persistence/persistence.h"
+#include "core/base/arena.h"
 
 /* Rows of batches 1 to count, stored in another order than that of their numbers. */
 static int store_rows(wb_client *a, uint64_t count)

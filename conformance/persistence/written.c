@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/arena.h"
 #include "conformance/persistence/lost.h"
 #include "conformance/persistence/persistence.h"
+#include "core/base/arena.h"
 
 #define NUMBERS_MAX 64
 #define MIB (1024 * 1024)

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/arena.h"
 #include "conformance/transport/same.h"
+#include "core/base/arena.h"
 
 #define HEADERS_MAX 128
 
@@ -261,8 +261,8 @@ static int is_taken(wb_kit *kit, wb_tk_session *s, wb_tk_letter *letter)
     wb_kit_check(kit, operation->reason && operation->reason[0], "it was refused without a reason");
     wb_kit_check(kit, operation->body_size > WB_TK_BODY_SURE, "a body of %zu bytes was refused",
                  operation->body_size);
-    (void)fprintf(kit->out, "# a body of %zu bytes is refused: %s\n", operation->body_size,
-                  operation->reason ? operation->reason : "");
+    wb_kit_note(kit, "a body of %zu bytes is refused: %s", operation->body_size,
+                operation->reason ? operation->reason : "");
     return 0;
 }
 

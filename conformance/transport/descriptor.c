@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-#include "core/config/option.h"
 #include "conformance/transport/steps.h"
+#include "core/config/option.h"
 #include "core/plugin/abi.h"
 
 #define TRANSPORT_CAPABILITIES                                                                     \

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/arena.h"
 #include "conformance/transport/steps.h"
+#include "core/base/arena.h"
 
 #define LARGE ((size_t)2 << 20)
 #define HUNDREDS 2000

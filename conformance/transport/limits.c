@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/arena.h"
 #include "conformance/transport/same.h"
+#include "core/base/arena.h"
 
 /* ---- the broker's ---------------------------------------------------------------------- */
 
@@ -52,9 +52,9 @@ static void says_the_same_twice(wb_kit *kit)
                  "a delivery limit of %u, then of %u", first.delivery_limit,
                  second.delivery_limit);
     if (first.delivery_limit == WB_LIMIT_UNKNOWN)
-        (void)fprintf(kit->out, "# the delivery limit is not known\n");
+        wb_kit_note(kit, "the delivery limit is not known");
     else
-        (void)fprintf(kit->out, "# the delivery limit is %u (0: none)\n", first.delivery_limit);
+        wb_kit_note(kit, "the delivery limit is %u (0: none)", first.delivery_limit);
 }
 
 static void delivers_as_often_as_it_says(wb_kit *kit)

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "core/base/arena.h"
 #include "conformance/transport/steps.h"
+#include "core/base/arena.h"
 
 #define LARGE_COUNT 256
 #define LARGE_SIZE ((size_t)1 << 20)

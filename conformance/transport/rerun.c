@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/arena.h"
 #include "conformance/transport/setting.h"
+#include "core/base/arena.h"
 
 #define BATCH 5
 

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/arena.h"
 #include "conformance/transport/steps.h"
+#include "core/base/arena.h"
 
 #define WINDOW 1000
 

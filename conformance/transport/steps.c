@@ -6,8 +6,10 @@
 
 #include "conformance/transport/steps.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "core/base/arena.h"
 
@@ -44,6 +46,7 @@ void wb_tk_init(wb_tk *tk, const wb_endpoint_setup *endpoint, const wb_kit_optio
                 FILE *out)
 {
     const char *name = endpoint->config->name;
+    uint64_t token;
     *tk = (wb_tk){ .kit = { .endpoint = endpoint,
                             .plugin = endpoint->transport,
                             .options = options,
@@ -51,8 +54,9 @@ void wb_tk_init(wb_tk *tk, const wb_endpoint_setup *endpoint, const wb_kit_optio
                    .ops = endpoint->transport_ops,
                    .mode = first_mode(endpoint->transport->capabilities),
                    .patience = options->patience };
-    (void)snprintf(tk->token, sizeof tk->token, "%016llx",
-                   (unsigned long long)wb_clock_wall());
+    if (getrandom(&token, sizeof token, 0) != (ssize_t)sizeof token)
+        token = (uint64_t)wb_clock_wall();
+    (void)snprintf(tk->token, sizeof tk->token, "%016" PRIx64, token);
     (void)snprintf(tk->queues[WB_TK_MAIN], WB_TK_NAME_SIZE, "%s.conformance", name);
     (void)snprintf(tk->queues[WB_TK_OTHER], WB_TK_NAME_SIZE, "%s.conformance.2", name);
     (void)snprintf(tk->queues[WB_TK_ERROR], WB_TK_NAME_SIZE, "%s.conformance.error", name);
@@ -216,7 +220,7 @@ wb_tk_session *wb_tk_open_for(wb_tk_instance *instance, uint32_t purpose, uint32
     wb_tk *tk = instance->tk;
     if ((purpose & WB_SESSION_RECEIVE) && strcmp(instance->info.name, tk->queues[WB_TK_MAIN]) == 0) {
         /* what an earlier case left would be taken for this one's */
-        if ((!tk->is_swept || tk->failed_before != tk->kit.failed) && !wb_tk_receiver(&tk->kit))
+        if (!tk->is_swept && !wb_tk_receiver(&tk->kit))
             return NULL;
         end_shared(&tk->receiver);
     }
@@ -315,18 +319,15 @@ static int sweep(wb_kit *kit)
 wb_tk_session *wb_tk_receiver(wb_kit *kit)
 {
     wb_tk *tk = wb_tk_of(kit);
-    if (tk->failed_before != kit->failed)
-        end_shared(&tk->receiver); /* it may be what is broken */
     if (!tk->receiver)
         tk->receiver = open_shared(kit, WB_SESSION_RECEIVE | WB_SESSION_SEND);
-    if (!tk->receiver || (tk->is_swept && tk->failed_before == kit->failed))
+    if (!tk->receiver || tk->is_swept)
         return tk->receiver;
     if (!sweep(kit)) {
         end_shared(&tk->receiver);
         return NULL;
     }
     tk->is_swept = 1;
-    tk->failed_before = kit->failed;
     return tk->receiver;
 }
 

@@ -8,7 +8,7 @@
  * wherever it turns up.
  *
  * A step that fails notes it and says so to its case. What a step opens the kit closes after
- * the case; the two shared sessions live as long as the run. One thread a session; the rest
+ * the case; the two shared sessions live as long as the runner. One thread a session; the rest
  * belongs to the thread that runs the cases.
  */
 #ifndef WB_CONFORMANCE_TRANSPORT_STEPS_H
@@ -17,9 +17,9 @@
 #include <sys/types.h>
 #include <waybill/sys/transport.h>
 
-#include "core/base/clock.h"
 #include "conformance/kit.h"
 #include "conformance/wires.h"
+#include "core/base/clock.h"
 
 /* The queues: NAME.conformance, NAME.conformance.2, and the error queue of both. */
 #define WB_TK_MAIN 0
@@ -56,8 +56,7 @@ typedef struct wb_tk {
     char unheard[WB_TK_NAME_SIZE]; /* a type that nobody subscribes to */
     wb_tk_session *sender;         /* shared, or NULL */
     wb_tk_session *receiver;       /* shared, or NULL */
-    size_t failed_before;          /* failed cases when the queue was last known empty */
-    int is_swept;                  /* it was known empty once */
+    int is_swept;                  /* what earlier runners left is gone */
     wb_tk_victim victims[WB_TK_VICTIMS];
 } wb_tk;
 

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "conformance/transport/steps.h"
 #include "core/base/arena.h"
 #include "core/base/log.h"
-#include "conformance/transport/steps.h"
 
 static const struct {
     const wb_kit_case *cases;
@@ -36,7 +36,7 @@ static const struct {
 };
 #define TOPICS (sizeof topics / sizeof *topics)
 
-static size_t run_all(wb_tk *tk)
+static wb_kit_case *collect(size_t *ret_count)
 {
     size_t count = 0, at = 0;
     for (size_t i = 0; i < TOPICS; i++)
@@ -44,28 +44,37 @@ static size_t run_all(wb_tk *tk)
     wb_kit_case *all = wb_alloc(count * sizeof *all);
     for (size_t i = 0; i < TOPICS; at += *topics[i++].count)
         memcpy(all + at, topics[i].cases, *topics[i].count * sizeof *all);
-    size_t failed = wb_kit_run(&tk->kit, all, count);
-    free(all);
-    return failed;
+    *ret_count = count;
+    return all;
 }
 
-/* Without queues every case would say the same. */
-static size_t bail_out(const wb_tk *tk, const wb_error *error)
+static int open_book(wb_kit *kit, wb_error *error)
 {
-    (void)fprintf(tk->kit.out, "Bail out! could not install \"%s\": %s\n", tk->queues[WB_TK_MAIN],
-                  error->text);
-    return 1;
+    wb_tk *tk = wb_tk_of(kit);
+    wb_error reason = { 0 };
+    wb_log_set_level(WB_LOG_ERROR); /* connections that break are part of it */
+    wb_tk_victims_spawn(tk);
+    int result = wb_tk_install(tk, &reason);
+    if (result != WB_OK)
+        (void)wb_error_set(error, result, reason.cause, reason.native_code, "could not install \"%s\": %s",
+                           tk->queues[WB_TK_MAIN], reason.text);
+    return result;
+}
+
+static void close_book(wb_kit *kit)
+{
+    wb_tk_end(wb_tk_of(kit));
+    wb_tk_victims_end(wb_tk_of(kit));
 }
 
 size_t wb_transport_kit(const wb_endpoint_setup *endpoint, const wb_kit_options *options, FILE *out)
 {
     wb_tk tk;
-    wb_error error = { 0 };
+    wb_kit_book book = { .open = open_book, .close = close_book };
+    wb_kit_case *all = collect(&book.count);
+    book.cases = all;
     wb_tk_init(&tk, endpoint, options, out);
-    wb_log_set_level(WB_LOG_ERROR); /* connections that break are part of it */
-    wb_tk_victims_spawn(&tk);
-    size_t failed = wb_tk_install(&tk, &error) == WB_OK ? run_all(&tk) : bail_out(&tk, &error);
-    wb_tk_end(&tk);
-    wb_tk_victims_end(&tk);
+    size_t failed = wb_kit_run(&tk.kit, &book);
+    free(all);
     return failed;
 }

@@ -10,7 +10,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,13 +21,12 @@ typedef struct order {
 } order;
 
 /* In the new process. It ends by a signal only, unless it fails. */
-static void obey(wb_tk *tk, int orders, int answers)
+static void obey(wb_tk *tk, pid_t parent, int orders, int answers)
 {
     order got;
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    wb_kit_end_with(parent);
     if (read(orders, &got, sizeof got) != (ssize_t)sizeof got)
         _exit(0);
-    tk->kit.out = stderr;
     tk->kit.number = got.case_number;
     tk->is_swept = 1; /* what there is was put there for us */
     (void)pthread_mutex_init(&tk->kit.lock, NULL);
@@ -49,9 +47,10 @@ static int spawn(wb_tk *tk, wb_tk_victim *victim)
         (void)close(orders[1]);
         return 0;
     }
+    const pid_t self = getpid();
     pid_t pid = fork();
     if (pid == 0)
-        obey(tk, orders[0], answers[1]);
+        obey(tk, self, orders[0], answers[1]);
     (void)close(orders[0]);
     (void)close(answers[1]);
     *victim = (wb_tk_victim){ pid, orders[1], answers[0] };

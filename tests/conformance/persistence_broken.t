@@ -80,6 +80,9 @@ END
 configure none
 "$top_builddir/waybill" conformance persistence -c "$work/none.conf" --only delayed: |
     sed -n 's/^ok [0-9]* - \(.*\) # SKIP .* does not declare delay_store.*$/skip \1/p' >>"$work/no-server"
+# So is what concerns business data.
+"$top_builddir/waybill" conformance persistence -c "$work/none.conf" --only business: |
+    sed -n 's/^ok [0-9]* - \(.*\) # SKIP no --business$/skip \1/p' >>"$work/no-server"
 
 try none <<'END'
 END
@@ -136,6 +139,7 @@ fail UUIDs among other ids are told apart
 fail ids that look like a UUID kept in 17 bytes are others
 fail ids of 255 bytes differ in their last one
 fail four workers claim the same ids, each takes effect once
+fail two processes claim the same ids, each takes effect once
 fail interleaved: claims against claims that are given back
 fail larger tables of a newer host are taken
 fail stats() counts records and knows the oldest and the newest
@@ -159,6 +163,10 @@ fail forget: in begin(), it stands after a rollback
 fail forget: in begin(), it stands when the session is closed
 END
 try rest_is_dropped <<'END'
+fail what was stored is there when all was closed and is opened again
+fail what another process stored is there
+fail what was stored is there for another process
+fail what a process stored that has ended is there for the next one
 fail a mark with a rest shrinks the pending row
 fail several marks, each as it is meant
 fail a sweep finds what remains, not what was marked
@@ -232,6 +240,10 @@ fail rows with numbers in the future are not swept before
 END
 wait
 try parks_nothing <<'END'
+fail what was stored is there when all was closed and is opened again
+fail what another process stored is there
+fail what was stored is there for another process
+fail what a process stored that has ended is there for the next one
 fail late: an id that is claimed with the commit is there with it
 fail late: a commit waits for the transaction that holds its id, and is made after its rollback
 fail next_pending() visits the largest number

@@ -19,6 +19,7 @@ skip interface() knows no unknown name
 skip batch number 0 is a transaction without an outbox
 skip clock() tells the time, within minutes of the host's
 skip clock() tells all sessions the same
+skip business: without an outbox it is kept by a commit and taken back by a rollback
 skip remember: the connection is cut before
 skip remember: the request is lost
 skip remember: the reply is lost

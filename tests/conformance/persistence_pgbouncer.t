@@ -24,8 +24,10 @@ endpoints = ( { name = "kit"; transport = { plugin = "sqlite"; file = "$work/que
   persistence = { plugin = "pgsql"; lock_timeout = "5s"; }; } );
 END
 again="\"$support/server\" crash \"$work/server\" && \"$support/server\" restart \"$work/server\""
-"$top_srcdir/tests/conformance/judge" persistence -c "$work/waybill.conf" --crash-server "$again" <<'END'
+"$top_srcdir/tests/conformance/judge" persistence -c "$work/waybill.conf" \
+    --business "$top_builddir/conformance/business/.libs/pgsql.so" --crash-server "$again" <<'END'
 skip join(NULL) leaves what was not joined
+skip what was committed is on the disk when commit() returns
 skip shared_resource() is stable and keeps within its buffer
 skip take_pending(): of two sessions one has a row
 skip take_pending(): what is gone nobody takes

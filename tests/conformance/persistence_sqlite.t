@@ -69,4 +69,5 @@ for call in store next fetch remove increment_failure_count release "begin_fetch
         "the reply of $call() is lost"
 done >>"$work/expected"
 printf 'skip delayed: the %s of a commit with delayed messages is lost\n' request reply >>"$work/expected"
-"$top_srcdir/tests/conformance/judge" persistence -c "$work/waybill.conf" <"$work/expected"
+"$top_srcdir/tests/conformance/judge" persistence -c "$work/waybill.conf" \
+    --business "$top_builddir/conformance/business/.libs/sqlite.so" <"$work/expected"

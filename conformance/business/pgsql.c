@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Business data of the pgsql persistence, for the conformance kit.
+ */
+#include <libpq-fe.h>
+#include <waybill/pgsql.h>
+#include <waybill/sys/business.h>
+
+/* @return NULL, or why it failed; *ret_rows is the number of rows it returned. */
+static const char *run(const void *interface, void *session, size_t item, const char *sql,
+                       const char *key, int *ret_rows)
+{
+    PGconn *db = ((const wb_pgsql_api *)interface)->connection(session, item);
+    if (!db)
+        return "there is no connection";
+    PGresult *result = PQexecParams(db, sql, key != NULL, NULL, &key, NULL, NULL, 0);
+    const ExecStatusType status = PQresultStatus(result);
+    *ret_rows = PQntuples(result);
+    PQclear(result);
+    return status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK ? NULL : PQerrorMessage(db);
+}
+
+/* Another process may be making it: of two who do one fails, unless they take turns. */
+static const char *prepare(const void *interface, void *session, size_t item)
+{
+    int rows;
+    const char *problem = run(interface, session, item, "SELECT pg_advisory_xact_lock(716253)", NULL, &rows);
+    return problem ? problem
+                   : run(interface, session, item,
+                         "CREATE TABLE IF NOT EXISTS waybill_conformance (key text PRIMARY KEY)", NULL, &rows);
+}
+
+static const char *write_key(const void *interface, void *session, size_t item, const char *key)
+{
+    int rows;
+    return run(interface, session, item, "INSERT INTO waybill_conformance VALUES ($1)", key, &rows);
+}
+
+static const char *read_key(const void *interface, void *session, size_t item, const char *key,
+                            int *ret_is_there)
+{
+    return run(interface, session, item, "SELECT FROM waybill_conformance WHERE key = $1", key, ret_is_there);
+}
+
+static const char *end(const void *interface, void *session, size_t item)
+{
+    int rows;
+    return run(interface, session, item, "COMMIT", NULL, &rows);
+}
+
+static const wb_business business = { sizeof business, WB_PGSQL_INTERFACE, prepare, write_key, read_key, end };
+WB_BUSINESS(business)

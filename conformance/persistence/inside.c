@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The persistence kit: inside of commit(). A process is killed there, at one place after the other;
+ * and what was committed is on the disk when it returns.
+ */
+#include "config.h"
+
+#include <string.h>
+
+#include "conformance/persistence/trace.h"
+
+/* A commit that turns to the system more often is tried at so many places all the same. */
+#define PLACES_MAX 60
+
+/* What the child is to commit. */
+static struct {
+    uint64_t batch;
+    char id[24];
+    char key[WB_BUSINESS_KEY];
+    int has_business;
+} what;
+
+static void choose(wb_kit *kit, unsigned place)
+{
+    what.batch = WB_BATCH(place + 1);
+    (void)snprintf(what.id, sizeof what.id, "order-%u", place);
+    what.has_business = kit->options->business != NULL;
+    wb_business_key(what.key);
+}
+
+static void begin(wb_client *victim)
+{
+    wb_claim claim = { what.id, strlen(what.id), 0 };
+    if (wb_client_takes(victim, what.batch, &claim, 1) && what.has_business)
+        (void)wb_business_writes(victim, what.key);
+}
+
+/* What a store does only now and then, when it begins a log anew, is done before. */
+static void begin_second(wb_client *victim)
+{
+    if (wb_client_stores(victim, WB_BATCH(PLACES_MAX), "first", "operations"))
+        begin(victim);
+}
+
+static int commit(wb_client *victim)
+{
+    return wb_client_commit(victim, what.batch, "operations", 10);
+}
+
+/* The claim waits for a server that has not seen yet that nobody is there any more.
+ * @return 1 or 0: all of it is there, or nothing; -1: neither, which is noted. */
+static int is_there(wb_client *look)
+{
+    wb_claim claim = { what.id, strlen(what.id), 0 };
+    if (!wb_client_check(look, wb_client_begin(look, WB_BATCH_OF_LOOKS, &claim, 1), WB_OK, "claim again") ||
+        !wb_client_check(look, wb_client_rollback(look), WB_OK, "roll back"))
+        return -1;
+    const int there = claim.duplicate_of != 0;
+    return wb_kit_check(look->kit, !there || claim.duplicate_of == what.batch, "the record is of another batch") &&
+                   wb_client_finds_pending(look, what.batch, there ? "operations" : NULL, 10) &&
+                   (!what.has_business || wb_business_finds(look, what.key, there))
+               ? there
+               : -1;
+}
+
+/* @return whether to go on. */
+static int kill_at(wb_client *look, unsigned place, int *ret_there)
+{
+    wb_trace trace = { .prepare = begin, .call = commit, .kill_at = place };
+    choose(look->kit, place);
+    if (!wb_trace_run(look->kit, &trace))
+        return 0;
+    *ret_there = is_there(look);
+    if (*ret_there < 0)
+        wb_kit_note(look->kit, "the process was killed at system call %u of its commit", place);
+    return *ret_there >= 0;
+}
+
+/* Once to count them, and then at each. */
+static void killed_inside(wb_kit *kit)
+{
+    wb_trace whole = { .prepare = begin, .call = commit };
+    int there = 0;
+    if (kit->options->business && wb_business_lacks(kit))
+        return;
+    wb_client *look = wb_client_open(kit, 0);
+    choose(kit, 0);
+    if (!look || !wb_trace_run(kit, &whole) ||
+        !wb_kit_check(kit, is_there(look) == 1, "what was committed is not there"))
+        return;
+    const unsigned step = whole.made / PLACES_MAX + 1;
+    for (unsigned place = 1; place <= whole.made; place += step)
+        if (!kill_at(look, place, &there))
+            return;
+}
+
+static void flushed(wb_kit *kit)
+{
+    wb_trace whole = { .prepare = begin_second, .call = commit };
+    if (kit->options->business && wb_business_lacks(kit))
+        return;
+    wb_client *look = wb_client_open(kit, 0);
+    choose(kit, 0);
+    if (!look || !wb_trace_run(kit, &whole))
+        return;
+    if (whole.is_connected)
+        wb_kit_skip(kit, "%s has a server, which writes", kit->plugin->name);
+    else
+        wb_kit_check(kit, whole.is_flushed,
+                     "commit() returned and nothing was brought to the disk: no fsync(), fdatasync(), msync() or O_DSYNC");
+}
+
+#define OUTBOX WB_CAP_OUTBOX
+static const wb_kit_case cases[] = {
+    { "a process killed inside of commit(), wherever it is, leaves all of the batch or nothing", OUTBOX, killed_inside },
+    { "what was committed is on the disk when commit() returns", OUTBOX, flushed },
+};
+const wb_kit_group wb_cases_inside = WB_KIT_GROUP(cases);

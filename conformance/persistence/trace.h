@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Processes that are killed inside of a call: at the n-th time they turn to the system. So a store
+ * that has no connection to lose is interrupted at each place that another process, or the next
+ * start, could see.
+ */
+#ifndef WB_CONFORMANCE_TRACE_H
+#define WB_CONFORMANCE_TRACE_H
+
+#include "conformance/persistence/persistence.h"
+
+typedef struct wb_trace {
+    void (*prepare)(wb_client *victim);
+    int (*call)(wb_client *victim);
+    unsigned kill_at; /* system call of `call` that is not made any more, from 1 on; 0: none */
+    /* filled */
+    unsigned made;     /* system calls that were seen to begin */
+    int is_flushed;    /* one of them, or how a file was opened, brings data to the disk */
+    int is_connected;  /* the plugin has connections: it is another process that writes */
+} wb_trace;
+
+/** Have a child make an instance of the first store and a session, prepare, and call.
+ *  @return whether it came as far as it should; if not, it is noted, or the case is skipped, since
+ *  processes cannot be traced here. */
+int wb_trace_run(wb_kit *kit, wb_trace *trace);
+
+#endif
