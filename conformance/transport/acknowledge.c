@@ -167,6 +167,30 @@ static void nobody_else_sees_it(wb_kit *kit)
         wb_tk_expect_empty(other);
 }
 
+/* Neither who comes later nor who waits for long gets what a living session holds. */
+#define LOOKS 8
+
+static void nobody_takes_it_away(wb_kit *kit)
+{
+    wb_tk *tk = wb_tk_of(kit);
+    wb_error error = { 0 };
+    if (wb_tk_skips_for_order(kit))
+        return;
+    wb_tk_session *holder = open_with(kit, 2);
+    wb_tk_session *other = holder ? wb_tk_open_for(holder->instance, WB_SESSION_RECEIVE, 10) : NULL;
+    if (!other)
+        return;
+    for (int i = 0; i < LOOKS; i++) {
+        int result = wb_tk_take(other, 10, wb_tk_in(tk, tk->patience / 4 / LOOKS), &error);
+        if (!wb_tk_is_ok(kit, result, &error, "receive") ||
+            !wb_kit_check(kit, other->count == 0, "a message in hand became somebody else's"))
+            return;
+    }
+    wb_tk_close(other); /* or it may get what is sent to see whether there is more */
+    if (wb_tk_finish(holder))
+        wb_tk_expect_empty(holder);
+}
+
 static void acknowledged_for_all(wb_kit *kit)
 {
     wb_tk_session *pair[2];
@@ -302,6 +326,7 @@ const wb_kit_case wb_tk_acknowledge_cases[] = {
     { "messages are acknowledged with gaps", RO, with_gaps },
     { "who acknowledged and then found nothing has acknowledged", RO, acknowledged_then_idle },
     { "a message in hand is nobody else's before it is acknowledged", RO, nobody_else_sees_it },
+    { "what a session holds stays with it when another one is opened, and waits", RO, nobody_takes_it_away },
     { "an acknowledged message is nobody's", RO, acknowledged_for_all },
     { "deliveries are counted: given back", RO | WB_CAP_DELIVERY_COUNT,
       counts_what_is_given_back },

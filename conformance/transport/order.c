@@ -13,15 +13,16 @@
 #define EACH 20
 #define ALL (KEYS * EACH)
 
+static const char *const key_names[KEYS] = { "one", "two", "three", "four", "five" };
+
 /* Number n has key n % KEYS and is the (n / KEYS)-th of it. */
 static int send_all(wb_kit *kit)
 {
-    static const char *const keys[KEYS] = { "one", "two", "three", "four", "five" };
     wb_tk_letter letters[ALL];
     wb_operation *operations[ALL];
     wb_tk_session *sender = wb_tk_sender(kit);
     for (size_t i = 0; i < ALL; i++) {
-        wb_tk_write(kit, &letters[i], wb_tk_of(kit)->queues[WB_TK_MAIN], keys[i % KEYS], i);
+        wb_tk_write(kit, &letters[i], wb_tk_of(kit)->queues[WB_TK_MAIN], key_names[i % KEYS], i);
         operations[i] = &letters[i].operation;
     }
     return sender && wb_tk_send(sender, operations, ALL);
@@ -162,6 +163,22 @@ static void not_in_work_twice(wb_kit *kit)
             return;
 }
 
+/* Or a copy that is sent later, a retry, would have lost its place. */
+static void keys_come(wb_kit *kit)
+{
+    wb_tk_session *s = wb_tk_receiver(kit);
+    if (!s || !send_all(kit) || !wb_tk_collect(s, ALL))
+        return;
+    for (size_t i = 0; i < s->count; i++) {
+        const char *sent = key_names[wb_tk_number(s->in_hand[i]) % KEYS];
+        if (!wb_kit_check(kit, s->in_hand[i]->key && s->in_hand[i]->key_size == strlen(sent) &&
+                                   memcmp(s->in_hand[i]->key, sent, strlen(sent)) == 0,
+                          "message %zu came without its key", wb_tk_number(s->in_hand[i])))
+            break;
+    }
+    wb_tk_finish(s);
+}
+
 #define ORDERED (WB_CAP_MODE_RECEIVE_ONLY | WB_CAP_ORDER_PER_KEY)
 
 const wb_kit_case wb_tk_order_cases[] = {
@@ -169,6 +186,7 @@ const wb_kit_case wb_tk_order_cases[] = {
     { "order per key: through give back", ORDERED, through_give_back },
     { "order per key: through close and open", ORDERED, through_close },
     { "order per key: in the hands of two sessions", ORDERED, of_two_sessions },
+    { "order per key: the key comes with its message", ORDERED, keys_come },
     { "order per key: nobody else gets a key that is in work", ORDERED, not_in_work_twice },
 };
 WB_TK_CASES(order);

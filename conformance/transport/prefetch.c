@@ -50,6 +50,30 @@ static void prefetch_is_room(wb_kit *kit)
         wb_tk_finish(s);
 }
 
+/* However many it would take at once. */
+static void has_no_more_in_hand(wb_kit *kit)
+{
+    enum { PREFETCH = 3, ALL = 10 };
+    wb_error error = { 0 };
+    if (WB_TK_LACKS(kit, set_prefetch) || wb_tk_skips_for_order(kit))
+        return;
+    wb_tk_session *s = wb_tk_open(kit, WB_TK_MAIN, wb_tk_of(kit)->mode, PREFETCH);
+    wb_tk_session *sender = wb_tk_sender(kit);
+    if (!s || !sender || !wb_tk_send_numbers(sender, main_queue(kit), "k", 0, ALL) || !wb_tk_collect(s, PREFETCH))
+        return;
+    for (int i = 0; i < 3; i++) {
+        int result = wb_tk_take(s, 100, wb_tk_in(s->tk, WB_TK_QUIET), &error);
+        if (!wb_tk_is_ok(kit, result, &error, "receive") ||
+            !wb_kit_check(kit, s->count <= PREFETCH, "with a prefetch of %d it has %zu messages in hand", PREFETCH,
+                          s->count))
+            return;
+    }
+    for (size_t left = ALL - s->count; left; left -= s->count)
+        if (!wb_tk_finish(s) || !wb_tk_collect(s, 1))
+            return;
+    wb_tk_finish(s);
+}
+
 /* More, less, and less than is in hand. */
 static void prefetch_changes(wb_kit *kit)
 {
@@ -282,6 +306,7 @@ static void released_in_mode_none(wb_kit *kit)
 const wb_kit_case wb_tk_prefetch_cases[] = {
     { "a session takes no more than its prefetch from others", RO, prefetch_leaves_the_rest },
     { "as many as the prefetch can be in hand", RO, prefetch_is_room },
+    { "no more than the prefetch are in hand", RO, has_no_more_in_hand },
     { "with a prefetch of 1 messages come one after the other", RO, one_after_the_other },
     { "the prefetch may grow from 1 to 100", RO, grows_from_one },
     { "the prefetch may change while messages are in hand", RO, prefetch_changes },

@@ -34,6 +34,7 @@ skip order per key: in one session
 skip order per key: through give back
 skip order per key: through close and open
 skip order per key: in the hands of two sessions
+skip order per key: the key comes with its message
 skip order per key: nobody else gets a key that is in work
 skip transaction_scope: a transaction has a handle to share
 END

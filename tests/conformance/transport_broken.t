@@ -14,6 +14,7 @@ export WAYBILL_PLUGIN_DIR
 # What sqlite skips, whatever else is wrong with it.
 skipped() {
     cat <<'END'
+skip no more than the prefetch are in hand
 skip the prefetch may grow from 1 to 100
 skip the prefetch may change while messages are in hand
 skip the prefetch may shrink to 1 while more is in hand
@@ -60,24 +61,27 @@ skip order per key: in one session
 skip order per key: through give back
 skip order per key: through close and open
 skip order per key: in the hands of two sessions
+skip order per key: the key comes with its message
 skip order per key: nobody else gets a key that is in work
 END
 }
 
 names=
-judge() { # NAME <EXPECTED: in the background
+judge() { # NAME [OPTION]... <EXPECTED: in the background
     names="$names $1"
     cat >"$work/$1.conf" <<END
 endpoints = ( { name = "kit"; transport = { plugin = "$1"; file = "$work/$1.db"; }; } );
 END
     cat >"$work/$1.expected"
-    run "$1" &
+    run "$@" &
 }
 
 # A quarter of a gigabyte each, kept to be looked at when something is wrong.
-run() {
-    "$conformance/judge" transport -c "$work/$1.conf" --patience 5 \
-        <"$work/$1.expected" >"$work/$1.tap" 2>&1 && ! grep -q '^not ok' "$work/$1.tap" && rm -f "$work/$1.db"*
+run() { # NAME [OPTION]...
+    name=$1
+    shift
+    "$conformance/judge" transport -c "$work/$name.conf" --patience 5 "$@" \
+        <"$work/$name.expected" >"$work/$name.tap" 2>"$work/$name.log" && ! grep -q '^not ok' "$work/$name.tap" && rm -f "$work/$name.db"*
 }
 
 judge counts <<END
@@ -225,6 +229,7 @@ $(undelayed)
 $(unreleased)
 skip a session takes no more than its prefetch from others
 fail order per key: nobody else gets a key that is in work
+skip what a session holds stays with it when another one is opened, and waits
 END
 judge patient <<END
 $(skipped)
@@ -232,6 +237,7 @@ $(undelayed)
 $(unreleased)
 $(unordered)
 fail receive takes what is there and waits for no second message
+fail receive comes back in time with what is there
 fail a message ends a receive that waits
 END
 judge rollback <<END
@@ -318,6 +324,56 @@ $(skipped)
 $(undelayed)
 $(unordered)
 fail bodies over the endpoint's limit are not read ahead
+END
+wait
+
+# What dies, exits or does not come back takes one case with it; what it says stays a comment.
+given_back() {
+    cat <<'END'
+fail deliveries are counted: given back
+fail deliveries are counted for each message
+END
+}
+judge mortal --only "deliveries are counted" <<END
+$(given_back)
+END
+judge quitter --only "deliveries are counted" <<END
+$(given_back)
+END
+judge stuck --only "deliveries are counted" --time-limit 10 <<END
+$(given_back)
+END
+judge forger --only "deliveries are counted" <<END
+$(given_back)
+END
+judge tardy --only "receive comes back" <<END
+fail receive comes back in time when nothing came
+END
+judge chatty <<END
+$(skipped)
+$(undelayed)
+$(unreleased)
+$(unordered)
+fail nothing is written to standard output or error
+END
+judge keyless --only "order per key" <<END
+fail order per key: the key comes with its message
+fail order per key: nobody else gets a key that is in work
+END
+judge greedy <<END
+$(skipped | grep -v prefetch)
+$(undelayed)
+$(unreleased)
+$(unordered)
+fail no more than the prefetch are in hand
+END
+judge thief <<END
+$(skipped)
+$(undelayed)
+$(unreleased)
+$(unordered)
+fail what a session holds stays with it when another one is opened, and waits
+may four sessions in four threads get each message once
 END
 wait
 

@@ -21,6 +21,8 @@ END
 "$top_srcdir/tests/conformance/judge" transport -c "$work/waybill.conf" <<'END'
 skip the shared resource is always the same
 skip a session takes no more than its prefetch from others
+skip no more than the prefetch are in hand
+skip what a session holds stays with it when another one is opened, and waits
 skip the prefetch may shrink to 1 while more is in hand
 skip release_prefetched() gives others what was not received yet
 skip a session goes on receiving after release_prefetched()

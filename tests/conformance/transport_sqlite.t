@@ -12,6 +12,7 @@ cat >"$work/waybill.conf" <<END
 endpoints = ( { name = "kit"; transport = { plugin = "sqlite"; file = "$work/queues.db"; }; } );
 END
 "$top_srcdir/tests/conformance/judge" transport -c "$work/waybill.conf" <<'END'
+skip no more than the prefetch are in hand
 skip the prefetch may grow from 1 to 100
 skip the prefetch may change while messages are in hand
 skip the prefetch may shrink to 1 while more is in hand
@@ -37,6 +38,7 @@ skip order per key: in one session
 skip order per key: through give back
 skip order per key: through close and open
 skip order per key: in the hands of two sessions
+skip order per key: the key comes with its message
 skip order per key: nobody else gets a key that is in work
 skip sends_atomic_with_receive: what another session sends at once survives a rollback
 skip transaction_scope: what another session sends at once survives a rollback

@@ -17,7 +17,7 @@ kit() {
         >"$work/out" 2>"$work/err"
 }
 
-plan 8
+plan 10
 ok "cases chosen by name" kit --only "the descriptor keeps"
 is "they are the plan" "$(sed -n 1p "$work/out")" "1..1"
 is "and are run" "$(sed -n 2p "$work/out")" "ok 1 - the descriptor keeps the rules of the ABI"
@@ -27,3 +27,7 @@ is "a name that no case has is no success" $? 70
 is "and says so" "$(cat "$work/out")" 'Bail out! no case has "the descriptor keepz" in its name'
 ok "another endpoint" kit --endpoint second --only "the descriptor keeps"
 ok "is the one that is tried" test -f "$work/second.db"
+kit --only "the descriptor keeps" --time-limit 0
+is "a time limit of nothing is none" $? 64
+kit --only "the descriptor keeps" --business "$work/waybill.conf"
+is "a transport has no business data" $? 64
