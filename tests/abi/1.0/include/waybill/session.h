@@ -40,7 +40,8 @@
  * Threads: any thread may open, and different threads may use different sessions at the same time.
  * One session is used by one thread at a time. What else may be called when is said below.
  *
- * Structs that a caller fills are passed with their size and append-only; zero what you do not set.
+ * Structs that a caller fills are passed with their size and append-only; zero what you do not set: what a version does
+ * not know (a flag, a field that a later one appends) it refuses. Sizes of texts are explained in waybill/message.h.
  */
 #ifndef WAYBILL_SESSION_H
 #define WAYBILL_SESSION_H
@@ -100,7 +101,9 @@ int wb_endpoint_open(const wb_endpoint_options *options, size_t options_size, wb
 void wb_endpoint_close(wb_endpoint *endpoint);
 
 /** Handle messages, as `waybill run` does, until wb_endpoint_quit(). On one thread, once; sessions may be used
- *  meanwhile. Needs WB_ENDPOINT_HANDLERS.
+ *  meanwhile. Needs WB_ENDPOINT_HANDLERS. A handler that calls exit() is named in the log, and what follows is the
+ *  program's affair; of one that ends its thread, the worker is started again. A child of fork() that returns from a
+ *  handler ends there, with 70.
  *  @return WB_OK after wb_endpoint_quit(), or why it ended. */
 int wb_endpoint_run(wb_endpoint *endpoint, wb_reason *reason);
 /** Have wb_endpoint_run() finish what is in flight and return; or return at once, if it has not begun.
@@ -115,7 +118,7 @@ typedef struct wb_session_options {
      *  all sessions with that id one is committed, as long as the outbox remembers it (outbox.retention). It must be
      *  no message's id. */
     const char *id;
-    size_t id_size; /* 0: up to the NUL byte */
+    size_t id_size; /* WB_TEXT: up to the NUL byte */
     /** How long to wait for one of the endpoint's `session.connections` to be free, ns. 0: 30 seconds. */
     int64_t patience;
 } wb_session_options;
@@ -131,7 +134,7 @@ int wb_session_open(wb_endpoint *endpoint, const wb_session_options *options, si
 const char *wb_session_id(const wb_session *session);
 
 /** What handlers get: for wb_pgsql(), wb_mysql(), wb_sqlite() and their deferred statements, wb_send(),
- *  wb_publish(), wb_fail(), wb_log(). There is no message, so that wb_reply() is refused. What is sent leaves after
+ *  wb_publish(), wb_fail(), wb_log(), wb_setting(). There is no message, so that wb_reply() is refused. What is sent leaves after
  *  the commit (WB_IMMEDIATE at once, whatever becomes of the session). On SQLite the transaction keeps everybody else's
  *  waiting from the first statement on, for busy_timeout. */
 wb_context *wb_session_context(wb_session *session);

@@ -28,17 +28,11 @@ extern "C" {
  *  some 49.7 days, at most; what others ask for beyond never expires. */
 #define WB_EXPIRY_MAX (49 * WB_DAYS)
 
-static inline size_t wb_expiry_size(const char *text, size_t size)
-{
-    return size || !text ? size : strlen(text);
-}
-
 static inline const wb_header *wb_expiry_find(const wb_header *headers, size_t count, const char *name,
                                               size_t size)
 {
     for (size_t i = 0; i < count; i++)
-        if (wb_expiry_size(headers[i].name, headers[i].name_size) == size &&
-            memcmp(headers[i].name, name, size) == 0)
+        if (headers[i].name_size == size && memcmp(headers[i].name, name, size) == 0)
             return &headers[i];
     return NULL;
 }
@@ -96,9 +90,7 @@ static inline int64_t wb_time_to_be_received(const wb_header *headers, size_t co
 {
     const wb_header *asked = WB_EXPIRY_FIND(headers, count, "NServiceBus.TimeToBeReceived");
     int64_t span;
-    if (!asked || !asked->value ||
-        !wb_expiry_parse(asked->value, wb_expiry_size(asked->value, asked->value_size), &span) ||
-        span > WB_EXPIRY_MAX)
+    if (!asked || !asked->value || !wb_expiry_parse(asked->value, asked->value_size, &span) || span > WB_EXPIRY_MAX)
         return 0;
     if (WB_EXPIRY_FIND(headers, count, "NServiceBus.Retries") ||
         WB_EXPIRY_FIND(headers, count, "NServiceBus.FailedQ") ||
@@ -122,7 +114,7 @@ static inline int64_t wb_time_sent(const wb_header *headers, size_t count)
 {
     const wb_header *sent = WB_EXPIRY_FIND(headers, count, "NServiceBus.TimeSent");
     const char *at = sent ? sent->value : NULL;
-    const char *end = at ? at + wb_expiry_size(at, sent->value_size) : NULL;
+    const char *end = at ? at + sent->value_size : NULL;
     int64_t year, month, day, hour, minute, second, micros;
     if (!at || !wb_expiry_number(&at, end, 4, '-', &year) || !wb_expiry_number(&at, end, 2, '-', &month) ||
         !wb_expiry_number(&at, end, 2, ' ', &day) || !wb_expiry_number(&at, end, 2, ':', &hour) ||

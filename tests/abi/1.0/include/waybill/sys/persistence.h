@@ -2,7 +2,10 @@
  *
  * The persistence SPI: keeps the outbox, shares its transaction with handlers.
  *
- * Life cycle and threads are those of transports (sys/transport.h).
+ * Life cycle and threads are those of transports (sys/transport.h). A transaction is ended by the
+ * thread that began it; but with WB_CAP_CLAIM_WITH_COMMIT another one may: a program hands its
+ * transactional session from thread to thread, one of which uses it at a time. A session is opened
+ * and closed by any thread.
  *
  * The outbox of an endpoint is two tables: deduplication records (id, batch), only
  * ever inserted and dropped by age; and pending operations (batch, bytes), one row a
@@ -248,7 +251,8 @@ typedef struct wb_persistence_ops {
      *  round trip where the database allows.
      *  @return WB_OK; WB_RETRY (with WB_CAUSE_SERVER when it is the server's trouble and
      *  no message's), WB_ABORT, WB_REJECT (rolled back by the callee; see failed_item); WB_NOT_CONNECTED (lost before COMMIT was sent: not committed);
-     *  WB_IN_DOUBT (lost after COMMIT was sent).
+     *  WB_IN_DOUBT (lost after COMMIT was sent). Under a number that has a pending row no second one is
+     *  stored, whoever was first: WB_RETRY or WB_ABORT, and the batch runs again under another number.
      *  A handler may have ended the transaction and begun another in a way that check()
      *  cannot see: then nothing is committed, and it is WB_REJECT with any cause but
      *  WB_CAUSE_TOO_LARGE, and with failed_item if it is known whose handler that was. The

@@ -39,7 +39,7 @@ typedef struct wb_transport_session wb_transport_session; /* the plugin's sessio
 
 /** One message received. Size first, append-only. Allocated and owned by the session; valid until it is
  *  acknowledged, given back, or the session is closed. Strings are NUL-terminated
- *  beyond their size. With WB_CAP_HEADER_ORDER the order of headers is kept; when a
+ *  beyond their size, and a header's are never NULL. With WB_CAP_HEADER_ORDER the order of headers is kept; when a
  *  message is delivered again it may be kept among headers of one name only. Broker properties that have a header
  *  name of NServiceBus (content type, reply-to, correlation id, type) are among
  *  the headers; bookkeeping headers of the broker are not. */
@@ -81,7 +81,8 @@ typedef struct wb_incoming {
  *  host sets it on every send. */
 #define WB_OPERATION_MANDATORY 2u
 
-/** One message to send, complete with its headers. Size first, append-only. Owned by the host. */
+/** One message to send, complete with its headers. Size first, append-only. Owned by the host. Every size is set: 0 is empty, and
+ *  nothing is to be measured by a NUL byte. */
 typedef struct wb_operation {
     size_t struct_size;
     int32_t kind;
