@@ -34,7 +34,7 @@ static wb_operation *hide(const wb_operation *operation, copy *to)
     memcpy(to->headers, operation->headers, operation->header_count * sizeof *to->headers);
     for (size_t i = 0; i < operation->header_count; i++)
         if (is(&to->headers[i], ASKED))
-            to->headers[i].name = HIDDEN, to->headers[i].name_size = 0;
+            to->headers[i].name = HIDDEN, to->headers[i].name_size = sizeof HIDDEN - 1;
     to->operation.headers = to->headers;
     return &to->operation;
 }
