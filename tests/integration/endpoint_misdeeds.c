@@ -417,7 +417,7 @@ static int fail_and_succeed(const misdeed *m)
 
 static int close_connection(const misdeed *m)
 {
-    return script_close(m->ctx);
+    return script_close(m->ctx, strcmp(m->argument, "all") == 0);
 }
 
 static int reset_connection(const misdeed *m)

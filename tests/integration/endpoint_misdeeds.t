@@ -122,6 +122,7 @@ my %misuse = (
         'commits-and-begins' => { do => [ 'ignore commit', 'sql begin' ], fails => $ended },
         'rolls-back-and-begins' => { do => ['sql rollback; begin immediate'], fails => $ended },
         closes => { do => ['misdo close'], fails => qr/closed the connection/ },
+        'closes-all' => { do => ['misdo close all'], fails => qr/closed the connection/ },
     },
     pgsql => {
         unread => { do => ['unread select 1'], fails => qr/unread/ },

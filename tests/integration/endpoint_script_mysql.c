@@ -54,8 +54,9 @@ int script_leave_pipeline(wb_context *ctx)
               : wb_fail(ctx, WB_RETRY, "no connection");
 }
 
-int script_close(wb_context *ctx)
+int script_close(wb_context *ctx, int with_statements)
 {
+    (void)with_statements;
     mysql_close(wb_mysql(ctx));
     return WB_OK;
 }

@@ -60,12 +60,20 @@ int script_leave_unread(wb_context *ctx, const char *sql)
     return sqlite3_step(statement) == SQLITE_ROW ? WB_OK : WB_RETRY;
 }
 
-int script_close(wb_context *ctx)
+static int close_all(sqlite3 *db)
 {
-    PGconn *db = wb_pgsql(ctx);
-    if (!db)
-        return sqlite3_close_v2(wb_sqlite(ctx)) == SQLITE_OK ? WB_OK : WB_RETRY;
-    PQfinish(db);
+    for (sqlite3_stmt *each; (each = sqlite3_next_stmt(db, NULL));)
+        (void)sqlite3_finalize(each);
+    return sqlite3_close(db);
+}
+
+int script_close(wb_context *ctx, int with_statements)
+{
+    PGconn *pgsql = wb_pgsql(ctx);
+    sqlite3 *sqlite = wb_sqlite(ctx);
+    if (sqlite)
+        return (with_statements ? close_all(sqlite) : sqlite3_close_v2(sqlite)) == SQLITE_OK ? WB_OK : WB_RETRY;
+    PQfinish(pgsql);
     return WB_OK;
 }
 
