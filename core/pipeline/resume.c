@@ -193,7 +193,8 @@ static int send_rows(wb_worker *w, const pending_row *rows, wb_error *error)
         return WB_OK;
     if (is_news(w))
         wb_log_event(WB_LOG_INFO, "resuming: committed operations were not dispatched",
-                     { "endpoint", w->pipeline->endpoint });
+                     { "endpoint", w->pipeline->endpoint },
+                     { "reason", "they were refused, or whoever had them in hand has ended" });
     wb_window_clear(&w->window, &w->arena);
     for (const pending_row *row = rows; row; row = row->next)
         wb_window_add_groups(&w->window, row->groups);

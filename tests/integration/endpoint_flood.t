@@ -32,6 +32,7 @@ is counted($e, 'message failed and is retried'), $count * $tries, 'and each try'
 my $seconds = time - $began;
 my @lines = $e->log_lines(qr/nowhere/);
 cmp_ok scalar(@lines), '<=', 2 * (5 + $seconds + 1), 'in a few lines a second';
+cmp_ok scalar($e->log_lines('.')), '<=', 4 * (5 + $seconds + 1), 'whatever else is told meanwhile';
 my ($first) = grep { /moved to the error queue/ } @lines;
 like $first, qr/message_id=bad-\d+ .*reason="could not dispatch to \\"nowhere\\": /, 'the first with its message';
 my ($sum) = grep { /moved to the error queue.*more_like_this/ } @lines;
