@@ -107,6 +107,7 @@ fail a claim waits for the transaction that holds it, ours when it was given bac
 fail a claim waits for the transaction that holds it, ours when its session is closed
 fail a lock that a neighbour holds for too long is the server's fault
 may four workers claim the same ids, each takes effect once
+may two processes claim the same ids, each takes effect once
 may interleaved: two batches claim the same ids and commit
 may interleaved: two batches share one id of three
 may interleaved: a claim against a rollback and a second try
