@@ -7,6 +7,7 @@
 #include <libconfig.h>
 #include <string.h>
 
+#include "core/base/memory.h"
 #include "core/config/conf_text.h"
 
 typedef struct {
@@ -80,6 +81,11 @@ static void report(const wb_conf_source *source, const config_t *config, wb_prob
                     text, remedy);
 }
 
+static void release_config(void *config)
+{
+    config_destroy(config);
+}
+
 const wb_conf_node *wb_conf_read_value(wb_arena *arena, const char *text, wb_conf_origin at)
 {
     static const char before[] = "value = ", after[] = ";";
@@ -88,17 +94,25 @@ const wb_conf_node *wb_conf_read_value(wb_arena *arena, const char *text, wb_con
     wb_conf_node *value = NULL;
     char *setting = wb_arena_alloc(arena, sizeof before + size + sizeof after);
     config_t config;
+    wb_memory_held held;
 
     memcpy(setting, before, sizeof before - 1);
     memcpy(setting + sizeof before - 1, text, size);
     memcpy(setting + sizeof before - 1 + size, after, sizeof after);
     config_init(&config);
+    wb_memory_hold(&held, release_config, &config);
     if (config_read_string(&config, setting) && config_setting_length(config_root_setting(&config)) == 1) {
         value = wb_arena_alloc(arena, sizeof *value);
         build(&(builder){ arena, &source }, config_setting_get_elem(config_root_setting(&config), 0), value);
     }
+    wb_memory_let_go(&held);
     config_destroy(&config);
     return value;
+}
+
+static void release_source(void *source)
+{
+    wb_conf_source_free(source);
 }
 
 const wb_conf_node *wb_conf_read(wb_arena *arena, const char *path, wb_problems *problems)
@@ -106,8 +120,11 @@ const wb_conf_node *wb_conf_read(wb_arena *arena, const char *path, wb_problems 
     wb_conf_source source = { 0 };
     wb_conf_node *root = NULL;
     config_t config;
+    wb_memory_held held_source, held_config;
 
     config_init(&config);
+    wb_memory_hold(&held_source, release_source, &source);
+    wb_memory_hold(&held_config, release_config, &config);
     if (wb_conf_source_read(&source, arena, path, problems) != WB_OK)
         goto out;
     if (!config_read_string(&config, (const char *)source.text.data)) {
@@ -118,6 +135,8 @@ const wb_conf_node *wb_conf_read(wb_arena *arena, const char *path, wb_problems 
     build(&(builder){ arena, &source }, config_root_setting(&config), root);
     root->at = (wb_conf_origin){ source.lines[0].file, 0, 1 };
 out:
+    wb_memory_let_go(&held_config);
+    wb_memory_let_go(&held_source);
     config_destroy(&config);
     wb_conf_source_free(&source);
     return root;

@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/base/memory.h"
+
 #define SIZE_LIMIT ((size_t)1024 * 1024)
 #define INCLUDE_LIMIT 10
 #define NESTING_LIMIT 16
@@ -306,15 +308,22 @@ static const char *find_distrust(const struct stat *st, char reason[REASON_SIZE]
     return reason;
 }
 
+static void close_file(void *fd)
+{
+    (void)close(*(const int *)fd);
+}
+
 static int load(wb_problems *problems, wb_conf_origin at, const char *path, wb_buffer *data)
 {
     struct stat st;
     char reason[REASON_SIZE];
+    wb_memory_held held;
     int result = WB_OK, error = 0;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 
     if (fd < 0)
         return refuse(problems, at, path, strerror(errno));
+    wb_memory_hold(&held, close_file, &fd);
     if (fstat(fd, &st) != 0)
         result = refuse(problems, at, path, strerror(errno));
     else if (!S_ISREG(st.st_mode))
@@ -325,23 +334,34 @@ static int load(wb_problems *problems, wb_conf_origin at, const char *path, wb_b
         result = refuse(problems, at, path, strerror(error));
     else if (data->size > SIZE_LIMIT)
         result = refuse(problems, at, path, "it is larger than 1024 KiB");
+    wb_memory_let_go(&held);
     close(fd);
     return result;
+}
+
+/* It may hold literal secrets. */
+static void release_data(void *data)
+{
+    wb_buffer *buffer = data;
+    if (buffer->data)
+        explicit_bzero(buffer->data, buffer->size);
+    wb_buffer_free(buffer);
 }
 
 static int scan_file(wb_conf_source *source, wb_arena *arena, wb_problems *problems,
                      const char *path, wb_conf_origin asked_at, int include_depth, int *nesting)
 {
     wb_buffer data = { 0 };
+    wb_memory_held held;
+    wb_memory_hold(&held, release_data, &data);
     int result = load(problems, asked_at, path, &data);
     if (result == WB_OK && data.size) {
         scan s = { source, arena, problems, path, (const char *)data.data,
                    (const char *)data.data + data.size, 1, 1, include_depth, nesting };
         result = scan_data(&s);
     }
-    if (data.data)
-        explicit_bzero(data.data, data.size);
-    wb_buffer_free(&data);
+    wb_memory_let_go(&held);
+    release_data(&data);
     return result;
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/memory.h"
 #include "core/config/config.h"
 #include "core/config/config_policies.h"
 #include "core/config/config_types.h"
@@ -341,19 +342,28 @@ static void read_top(wb_config *config, const wb_conf_node *root, wb_problems *p
     config->plugin_path_count = list->count;
 }
 
+static void release_config(void *config)
+{
+    wb_config_free(config);
+}
+
 wb_config *wb_config_load(const char *path, wb_problems *problems)
 {
     wb_config *config = wb_alloc_zero(1, sizeof *config);
+    wb_memory_held held;
     wb_arena_init(&config->arena, 16384);
+    wb_memory_hold(&held, release_config, config);
     config->path = wb_arena_copy(&config->arena, path, strlen(path));
     const wb_conf_node *root = wb_conf_read(&config->arena, path, problems);
-    if (!root) {
-        wb_config_free(config);
-        return NULL;
+    if (root) {
+        read_top(config, root, problems);
+        read_endpoints(config, root, problems);
     }
-    read_top(config, root, problems);
-    read_endpoints(config, root, problems);
-    return config;
+    wb_memory_let_go(&held);
+    if (root)
+        return config;
+    wb_config_free(config);
+    return NULL;
 }
 
 void wb_config_free(wb_config *config)

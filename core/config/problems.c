@@ -39,11 +39,12 @@ void wb_problems_add(wb_problems *problems, int level, wb_conf_origin at, const 
     (void)wb_printable_copy(text, strlen(text), printable, sizeof printable);
 
     if (problems->count == problems->capacity) {
-        problems->capacity = problems->capacity ? problems->capacity * 2 : 16;
-        problems->items =
-            wb_realloc(problems->items, problems->capacity * sizeof *problems->items);
+        const size_t capacity = problems->capacity ? problems->capacity * 2 : 16;
+        problems->items = wb_realloc(problems->items, capacity * sizeof *problems->items);
+        problems->capacity = capacity;
     }
-    problems->items[problems->count++] = (wb_problem){ level, wb_strdup(printable) };
+    char *copy = wb_strdup(printable); /* before it is counted */
+    problems->items[problems->count++] = (wb_problem){ level, copy };
     problems->error_count += level == WB_LOG_ERROR;
 }
 

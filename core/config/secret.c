@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/base/memory.h"
+
 #define FILE_MAX (64 * 1024)
 
 static int starts_with(const char *text, const char *prefix)
@@ -92,11 +94,19 @@ static ssize_t read_all(int fd, char *data, size_t size)
     return (ssize_t)used;
 }
 
+static void forget_content(void *data)
+{
+    explicit_bzero(data, FILE_MAX);
+    free(data);
+}
+
 static const char *take_content(int fd, wb_secrets *secrets, wb_arena *arena, const char *path,
                                 char *reason, size_t reason_size)
 {
     char *data = wb_alloc(FILE_MAX);
     const char *value = NULL;
+    wb_memory_held held;
+    wb_memory_hold(&held, forget_content, data);
     ssize_t size = read_all(fd, data, FILE_MAX);
 
     if (size < 0) {
@@ -114,9 +124,14 @@ static const char *take_content(int fd, wb_secrets *secrets, wb_arena *arena, co
     wb_secrets_remember(secrets, copy);
     value = copy;
 out:
-    explicit_bzero(data, FILE_MAX);
-    free(data);
+    wb_memory_let_go(&held);
+    forget_content(data);
     return value;
+}
+
+static void close_file(void *fd)
+{
+    (void)close(*(const int *)fd);
 }
 
 static const char *from_file(wb_secrets *secrets, wb_arena *arena, const char *path, char *reason,
@@ -130,8 +145,11 @@ static const char *from_file(wb_secrets *secrets, wb_arena *arena, const char *p
                        strerror(errno));
         return NULL;
     }
+    wb_memory_held held;
+    wb_memory_hold(&held, close_file, &fd);
     if (check_file(fd, path, reason, reason_size))
         value = take_content(fd, secrets, arena, path, reason, reason_size);
+    wb_memory_let_go(&held);
     close(fd);
     return value;
 }

@@ -11,6 +11,7 @@
 #include "core/base/clock.h"
 #include "core/base/host.h"
 #include "core/base/log.h"
+#include "core/base/memory.h"
 #include "core/delayed/poller.h"
 #include "core/endpoint/housekeeper.h"
 #include "core/endpoint/limits.h"
@@ -155,8 +156,11 @@ static int create_instances(wb_endpoint *e, wb_error *error)
 int wb_endpoint_create(const wb_endpoint_setup *setup, wb_endpoint **ret_endpoint, wb_error *error)
 {
     wb_endpoint *e = wb_alloc_zero(1, sizeof *e);
+    wb_memory_held held;
+    wb_memory_hold(&held, free, e); /* plugins report by themselves: only the first of it can fail so */
     e->setup = setup;
     fill_pipeline(e);
+    wb_memory_let_go(&held);
     int r = create_instances(e, error);
     if (r == WB_OK)
         *ret_endpoint = e;

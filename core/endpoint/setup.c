@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/memory.h"
 #include "core/config/units.h"
 #include "core/endpoint/subscriptions.h"
 #include "core/negotiate/rules.h"
@@ -204,7 +205,9 @@ static void negotiate(const loading *l)
     wb_endpoint_setup *endpoint = l->endpoint;
     wb_negotiation_input input = make_input(endpoint);
     wb_negotiation *negotiation = wb_alloc(sizeof *negotiation);
+    wb_memory_held held;
 
+    wb_memory_hold(&held, free, negotiation);
     add_retries_of_types(endpoint->config, &input);
     input.transport.shared_resource = transport_resource(endpoint, resources[0]);
     input.persistence.shared_resource = persistence_resource(endpoint->persistence_ops, endpoint->persistence_config,
@@ -215,6 +218,7 @@ static void negotiate(const loading *l)
     (void)wb_negotiate(&input, negotiation);
     report_conflicts(l, negotiation);
     endpoint->plan = negotiation->plan;
+    wb_memory_let_go(&held);
     free(negotiation);
 }
 
@@ -337,19 +341,35 @@ static void load_endpoint(const loading *l)
         !endpoint->config->has_errors && l->problems->error_count == errors_before;
 }
 
-int wb_setup_load(const char *path, uint32_t flags, wb_setup **ret_setup, wb_problems *problems)
+static void load_endpoints(wb_setup *setup, uint32_t flags, wb_problems *problems)
 {
-    *ret_setup = NULL;
-    wb_config *config = wb_config_load(path, problems);
-    if (!config)
-        return WB_FATAL;
-    wb_setup *setup = wb_alloc_zero(1, sizeof *setup);
-    setup->config = config;
+    wb_config *config = setup->config;
+    setup->endpoints = wb_alloc_zero(config->endpoint_count, sizeof *setup->endpoints);
     setup->endpoint_count = config->endpoint_count;
-    setup->endpoints = wb_alloc_zero(setup->endpoint_count, sizeof *setup->endpoints);
     for (size_t i = 0; i < setup->endpoint_count; i++) {
         setup->endpoints[i].config = &config->endpoints[i];
         load_endpoint(&(loading){ setup, &setup->endpoints[i], flags, problems });
+    }
+}
+
+static void release_setup(void *setup)
+{
+    wb_setup_free(setup);
+}
+
+int wb_setup_load(const char *path, uint32_t flags, wb_setup **ret_setup, wb_problems *problems)
+{
+    wb_memory_held held;
+    *ret_setup = NULL;
+    wb_setup *setup = wb_alloc_zero(1, sizeof *setup);
+    wb_memory_hold(&held, release_setup, setup);
+    setup->config = wb_config_load(path, problems);
+    if (setup->config)
+        load_endpoints(setup, flags, problems);
+    wb_memory_let_go(&held);
+    if (!setup->config) {
+        wb_setup_free(setup);
+        return WB_FATAL;
     }
     *ret_setup = setup;
     return problems->error_count ? WB_FATAL : WB_OK;

@@ -8,6 +8,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/crash.h"
+#include "core/base/memory.h"
 #include "core/message/session_control.h"
 #include "core/recover/retry_copy.h"
 
@@ -21,6 +22,7 @@ typedef struct {
     wb_delayed *messages;
     size_t count;
     wb_arena *arena;
+    wb_buffer bytes; /* of one row */
 } deferred;
 
 static void refuse(wb_operation *operation, int cause, const char *reason, wb_arena *arena)
@@ -81,7 +83,6 @@ size_t wb_defer_take(wb_operation_list *list, int64_t now, wb_arena *arena, wb_b
 /* Who delays may be another by now than when the operation was asked for. */
 static void sort_out(const wb_window *window, const wb_pipeline *p, deferred *d)
 {
-    wb_buffer bytes = { 0 };
     int64_t now = 0;
     for (size_t i = 0; i < window->count; i++) {
         wb_operation *operation = window->operations[i];
@@ -91,14 +92,13 @@ static void sort_out(const wb_window *window, const wb_pipeline *p, deferred *d)
         if (operation->deliver_at <= now || wb_bug("early_delay")) {
             operation->deliver_at = 0;
         } else if (p->origin.delays == WB_DELAYS_BY_STORE) {
-            d->messages[d->count] = wb_defer_row(operation, d->arena, &bytes);
+            d->messages[d->count] = wb_defer_row(operation, d->arena, &d->bytes);
             d->operations[d->count++] = operation;
         } else if (p->origin.delays == WB_DELAYS_BY_NOBODY) {
             refuse(operation, WB_CAUSE_OTHER, "nobody delays messages here any more: set delayed_delivery, "
                                               "or another transaction_mode", d->arena);
         }
     }
-    wb_buffer_free(&bytes);
 }
 
 static int store(const wb_pipeline *p, wb_outlet *outlet, const wb_delayed *messages, size_t count,
@@ -177,14 +177,24 @@ static int has_delayed(const wb_window *window)
     return 0;
 }
 
+static void release(void *all)
+{
+    deferred *d = all;
+    free(d->operations);
+    free(d->messages);
+    wb_buffer_free(&d->bytes);
+}
+
 int wb_defer(wb_window *window, wb_outlet *outlet, wb_error *error)
 {
     outlet->storage_failed = 0;
     if (!has_delayed(window))
         return WB_OK;
-    deferred d = { .operations = wb_alloc(window->count * sizeof *d.operations),
-                   .messages = wb_alloc(window->count * sizeof *d.messages),
-                   .arena = window->arena };
+    deferred d = { .arena = window->arena };
+    wb_memory_held held;
+    wb_memory_hold(&held, release, &d);
+    d.operations = wb_alloc(window->count * sizeof *d.operations);
+    d.messages = wb_alloc(window->count * sizeof *d.messages);
     sort_out(window, outlet->pipeline, &d);
     wb_crash_point("before_store_delayed");
     if (wb_bug("unstored_delay"))
@@ -195,7 +205,7 @@ int wb_defer(wb_window *window, wb_outlet *outlet, wb_error *error)
     outlet->storage_failed = r != WB_OK;
     if (r == WB_IN_DOUBT) /* storing again is harmless */
         r = error->result = WB_NOT_CONNECTED;
-    free(d.operations);
-    free(d.messages);
+    wb_memory_let_go(&held);
+    release(&d);
     return r;
 }

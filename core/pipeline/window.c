@@ -11,6 +11,7 @@
 #include "core/base/clock.h"
 #include "core/base/crash.h"
 #include "core/base/log.h"
+#include "core/base/memory.h"
 #include "core/pipeline/defer.h"
 
 /* Between two tries of what the broker refused for now. Six refusals in three seconds end them:
@@ -43,8 +44,9 @@ void wb_window_clear(wb_window *window, wb_arena *arena)
 void wb_window_add(wb_window *window, wb_operation *operation)
 {
     if (window->count == window->max) {
-        window->max = window->max ? window->max * 2 : 128;
-        window->operations = wb_realloc(window->operations, window->max * sizeof *window->operations);
+        const size_t max = window->max ? window->max * 2 : 128;
+        window->operations = wb_realloc(window->operations, max * sizeof *window->operations);
+        window->max = max; /* not before: this is where it may be left for want of memory */
     }
     if (wb_bug("not_mandatory"))
         operation->flags &= ~WB_OPERATION_MANDATORY;
@@ -228,9 +230,12 @@ static int send_together(const wb_window *window, wb_outlet *outlet, wb_error *e
 {
     wb_window part = { wb_alloc((window->count + 1) * sizeof *part.operations), window->count,
                        window->count, window->arena };
+    wb_memory_held held;
+    wb_memory_hold(&held, free, part.operations);
     memcpy(part.operations, window->operations, window->count * sizeof *part.operations);
     wb_window_keep_undone(&part); /* what was deferred is done */
     int r = send_part(&part, outlet, REFUSALS_MAX, error);
+    wb_memory_let_go(&held);
     free(part.operations);
     if (is_lost(r, outlet) && !wb_bug("poison_operation"))
         suspect_rest(window, outlet);

@@ -20,7 +20,7 @@ typedef const wb_plugin *(*entry_fn)(void);
 typedef struct loaded {
     struct loaded *next;
     const wb_plugin *plugin;
-    char *path;
+    char path[];
 } loaded;
 
 static loaded *all_loaded;
@@ -117,8 +117,10 @@ static const loaded *find_loaded(const char *path)
 
 static const loaded *remember(const wb_plugin *plugin, const char *path)
 {
-    loaded *entry = wb_alloc(sizeof *entry);
-    *entry = (loaded){ all_loaded, plugin, wb_strdup(path) };
+    const size_t size = strlen(path) + 1;
+    loaded *entry = wb_alloc(sizeof *entry + size);
+    *entry = (loaded){ all_loaded, plugin };
+    memcpy(entry->path, path, size);
     all_loaded = entry;
     return entry;
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/base/memory.h"
 #include "core/config/suggest.h"
 #include "core/plugin/abi.h"
 #include "core/plugin/image.h"
@@ -67,17 +68,26 @@ static int find(const wb_config *config, uint32_t kind, const char *name, char p
     return 0;
 }
 
+static void release_files(void *files)
+{
+    wb_plugin_files_free(files);
+}
+
 static int not_found(const wb_config *config, uint32_t kind, const char *name, wb_error *error)
 {
     char directories[DIRECTORIES_TEXT_SIZE];
     size_t used = 0;
     const char *near = NULL;
     wb_plugin_files files;
+    wb_memory_held held;
 
     for (size_t i = 0; i < directory_count(config) && used < sizeof directories; i++)
         used += (size_t)snprintf(directories + used, sizeof directories - used, "%s\"%s\"",
                                  i ? ", " : "", directory_at(config, i));
+    files = (wb_plugin_files){ NULL, 0 };
+    wb_memory_hold(&held, release_files, &files);
     wb_plugin_files_list(config, &files);
+    wb_memory_let_go(&held);
     for (size_t i = 0; i < files.count; i++)
         if (files.items[i].kind == kind || files.items[i].kind == WB_PLUGIN_ANY_KIND)
             wb_suggest(name, files.items[i].name, &near);
@@ -109,9 +119,10 @@ static int is_listed(const wb_plugin_files *files, const char *path)
 
 static void add_file(wb_plugin_files *files, uint32_t kind, const char *name, const char *path)
 {
-    wb_plugin_file file = { .kind = kind, .path = wb_strdup(path) };
+    wb_plugin_file file = { .kind = kind };
     (void)snprintf(file.name, sizeof file.name, "%s", name);
     files->items = wb_realloc(files->items, (files->count + 1) * sizeof *files->items);
+    file.path = wb_strdup(path);
     files->items[files->count++] = file;
 }
 
@@ -160,6 +171,11 @@ static void add_of_any_kind(wb_plugin_files *files, const wb_config *config, con
         add_file(files, WB_PLUGIN_ANY_KIND, name, path);
 }
 
+static void close_folder(void *stream)
+{
+    (void)closedir(stream);
+}
+
 static void list_folder(wb_plugin_files *files, const wb_config *config, const char *directory, uint32_t kind)
 {
     char folder[PATH_MAX], name[NAME_SIZE];
@@ -167,9 +183,11 @@ static void list_folder(wb_plugin_files *files, const wb_config *config, const c
     int size = snprintf(folder, sizeof folder, "%s/%s", directory, is_flat ? "." : wb_plugin_kind_name(kind));
     DIR *stream = size > 0 && size < PATH_MAX ? opendir(folder) : NULL;
     const struct dirent *entry;
+    wb_memory_held held;
 
     if (!stream)
         return;
+    wb_memory_hold(&held, close_folder, stream);
     while ((entry = readdir(stream))) {
         if (!name_of(entry->d_name, name))
             continue;
@@ -178,6 +196,7 @@ static void list_folder(wb_plugin_files *files, const wb_config *config, const c
         else if (!is_flat)
             add_of_kind(files, config, kind, name);
     }
+    wb_memory_let_go(&held);
     closedir(stream);
 }
 

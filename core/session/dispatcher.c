@@ -151,8 +151,9 @@ static void fill_window(wb_dispatcher *d)
 static void add_mark(wb_dispatcher *d, uint64_t batch)
 {
     if (d->mark_count == d->mark_max) {
-        d->mark_max = d->mark_max ? 2 * d->mark_max : 64;
-        d->marks = wb_realloc(d->marks, d->mark_max * sizeof *d->marks);
+        const size_t most = d->mark_max ? 2 * d->mark_max : 64;
+        d->marks = wb_realloc(d->marks, most * sizeof *d->marks);
+        d->mark_max = most; /* not before: this is where it may be left for want of memory */
     }
     d->marks[d->mark_count++] = (wb_mark){ batch, NULL, 0 };
 }

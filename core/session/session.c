@@ -487,9 +487,12 @@ int wb_sessions_start(wb_pipeline *pipeline, const wb_sessions_policy *policy, w
                       wb_error *error)
 {
     wb_sessions *all = wb_alloc_zero(1, sizeof *all);
+    wb_memory_held held;
+    wb_memory_hold(&held, free, all);
     all->pipeline = pipeline;
     all->policy = *policy;
     wb_pool_init(&all->pool, pipeline, policy->connections);
+    wb_memory_let_go(&held);
     wb_closed_keys_init(&all->closed_keys);
     int code = wb_dispatcher_start(&all->dispatcher, pipeline);
     if (code == 0) {

@@ -213,6 +213,46 @@ static void test_memory_is_out(void **state)
     assert_int_equal(wb_memory_try(ask_for_too_much, &nothing), -1);
 }
 
+/* ---- what is held meanwhile ------------------------------------------------------------- */
+
+static char released[8];
+static char letters[][2] = { "a", "b", "c", "d" };
+
+static void release(void *letter)
+{
+    (void)strcat(released, letter);
+}
+
+/* Holds a; b is let go before it is left, c is not. */
+static void hold_and_ask(void *argument)
+{
+    wb_memory_held a, b, c;
+    wb_memory_hold(&a, release, letters[0]);
+    wb_memory_hold(&b, release, letters[1]);
+    wb_memory_let_go(&b);
+    wb_memory_hold(&c, release, letters[2]);
+    ask_for_too_much(argument);
+}
+
+static void hold_and_try(void *argument)
+{
+    wb_memory_held d;
+    wb_memory_hold(&d, release, letters[3]);
+    assert_int_equal(wb_memory_try(hold_and_ask, argument), -1);
+    wb_memory_let_go(&d);
+}
+
+static void test_what_is_held_is_released(void **state)
+{
+    int nothing = 0;
+    (void)state;
+    assert_int_equal(wb_memory_try(hold_and_ask, &nothing), -1);
+    assert_string_equal(released, "ca");
+    released[0] = '\0';
+    assert_int_equal(wb_memory_try(hold_and_try, &nothing), 0);
+    assert_string_equal(released, "ca"); /* d is still needed, and then let go */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -223,6 +263,7 @@ int main(void)
         cmocka_unit_test(test_what_it_replaces),
         cmocka_unit_test(test_closed_numbers),
         cmocka_unit_test(test_memory_is_out),
+        cmocka_unit_test(test_what_is_held_is_released),
     };
     return cmocka_run_group_tests_name("session_control", tests, NULL, NULL);
 }
