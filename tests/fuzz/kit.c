@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/conformance/transport/same.h"
+#include "conformance/report.h"
+#include "conformance/transport/same.h"
 #include "tests/fuzz/fuzz.h"
 
 const char fuzz_name[] = "kit";
@@ -22,13 +23,17 @@ typedef struct {
     wb_kit_case current;
 } kit;
 
+/* In place of report.c: what a check says is nobody's. */
+void wb_report_send(int reporting, wb_report_kind kind, size_t place, int is_last, const char *text)
+{
+    (void)reporting, (void)kind, (void)place, (void)is_last, (void)text;
+}
+
 static void begin(kit *k, uint64_t capabilities)
 {
     k->plugin = (wb_plugin){ .struct_size = sizeof k->plugin, .name = "fuzz", .capabilities = capabilities };
     k->current = (wb_kit_case){ .name = "fuzz" };
     k->tk.kit = (wb_kit){ .plugin = &k->plugin, .current = &k->current, .number = 3 };
-    k->tk.kit.out = fopen("/dev/null", "w");
-    FUZZ_CHECK(k->tk.kit.out != NULL);
     (void)strcpy(k->tk.token, "0123456789abcdef");
     (void)pthread_mutex_init(&k->tk.kit.lock, NULL);
 }
@@ -36,7 +41,6 @@ static void begin(kit *k, uint64_t capabilities)
 static void end(kit *k)
 {
     (void)pthread_mutex_destroy(&k->tk.kit.lock);
-    (void)fclose(k->tk.kit.out);
 }
 
 /* ---- a message ------------------------------------------------------------------------------ */

@@ -10,7 +10,7 @@
  *   WAYBILL_MALLOC_COUNT=FILE   at its end the process adds a line to it: how many there were
  *   WAYBILL_MALLOC_IN=PREFIX    of files that begin so only: "plugins/"
  *
- * Those of core/conformance and of tests count for nothing: they are not what is tried.
+ * Those of conformance and of tests count for nothing: they are not what is tried.
  */
 #ifndef WB_TESTS_MALLOC_FAULTS_H
 #define WB_TESTS_MALLOC_FAULTS_H
@@ -24,7 +24,7 @@
 #include <string.h>
 
 /** Whether the allocation that is asked for there fails; errno is ENOMEM then. Any thread. What is
- *  linked with libwaybill-test has it, and modules that such a program loads. */
+ *  linked with libwaybill-test has it, waybill-conformance, and modules that such a program loads. */
 #ifdef WB_TEST_HOOKS
 int wb_malloc_fails(const char *file, int line);
 #define WB_MALLOC_FAILS wb_malloc_fails(__FILE__, __LINE__)

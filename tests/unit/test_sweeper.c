@@ -62,8 +62,10 @@ static int next_pending(wb_storage_session *s, uint64_t after, uint64_t before, 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (rows[i].number > after && rows[i].number < before && (!next || rows[i].number < next->number))
             next = &rows[i];
-    const wb_pending found = { next ? next->number : 0, next ? next->bytes.data : NULL, next ? next->bytes.size : 0 };
-    return next ? visit(argument, &found) : WB_OK;
+    if (!next)
+        return WB_OK;
+    return visit(argument, &(wb_pending){ .struct_size = sizeof(wb_pending), .batch = next->number,
+                                          .operations = next->bytes.data, .operations_size = next->bytes.size });
 }
 
 static int mark(wb_storage_session *s, const wb_mark *marks, size_t count, wb_error *error)

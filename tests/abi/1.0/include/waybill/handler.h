@@ -229,9 +229,10 @@ static inline void wb_log(wb_context *ctx, int level, const char *format, ...)
     ctx->api->log(ctx, level, text);
 }
 
-/** One row of a module's table. Made by WB_HANDLER and WB_BATCH_HANDLER. Append-only through
- *  wb_handler_module.handler_stride: a host reads of a row what both know, what a shorter row lacks
- *  counts as 0, and what a longer one has beyond is passed over. Change log: 1.0 first version. */
+/** One row of a module's table. Made by WB_HANDLER and WB_BATCH_HANDLER. Walked by
+ *  wb_handler_module.handler_stride, append-only: a host reads of a row what both know, what a
+ *  shorter row lacks counts as 0, and what a longer one has beyond is passed over. Change log: 1.0
+ *  first version. */
 typedef struct wb_handler {
     const char *type;
     wb_handler_fn one;

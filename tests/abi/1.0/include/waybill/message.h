@@ -102,9 +102,9 @@ static inline const char *wb_message_header(const wb_message *message, const cha
 #define WB_NON_PERSISTENT 2u
 
 /** A message a handler asks for. Zero every field you do not set:
- *  `&(wb_outgoing){ .type = "Sales.OrderPlaced", .body = b, .body_size = n }`. Append-only through
- *  the size that is handed over with it (wb_handler_api.outgoing), without padding: what a host
- *  does not know (a flag, a field that a later version appends, unless it is 0) it refuses.
+ *  `&(wb_outgoing){ .type = "Sales.OrderPlaced", .body = b, .body_size = n }`.
+ *  Passed with its size, append-only (wb_handler_api.outgoing), without padding: what a host does
+ *  not know (a flag, a field that a later version appends, unless it is 0) it refuses.
  *  Change log: 1.0 first version. */
 typedef struct wb_outgoing {
     /** Required, a text: "Namespace.Name", as in NServiceBus. */
