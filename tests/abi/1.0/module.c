@@ -10,7 +10,7 @@
 
 static int send_later(wb_context *ctx, const wb_message *message, const char *destination)
 {
-    return wb_send(ctx, &(wb_outgoing){ GROWN.type = "Abi.Later", .destination = destination, .body = message->body,
+    return wb_send(ctx, &(wb_outgoing){ .type = "Abi.Later", .destination = destination, .body = message->body,
                                         .body_size = message->body_size, .delay = 50 * WB_MILLISECONDS });
 }
 
@@ -22,11 +22,11 @@ static int work(wb_context *ctx, const wb_message *message)
     SEES(wb_handler_api, ctx->api);
     memory_note(ctx, message->id);
     wb_log(ctx, WB_LOG_INFO, "number %s of endpoint %s", number ? number : "none", wb_endpoint_name(ctx));
-    int r = wb_send(ctx, &(wb_outgoing){ GROWN.type = "Abi.Sent", .destination = "sink", .body = message->body,
+    int r = wb_send(ctx, &(wb_outgoing){ .type = "Abi.Sent", .destination = "sink", .body = message->body,
                                          .body_size = message->body_size, .headers = headers, .header_count = 2,
                                          .key = "key", .key_size = 3 });
     if (r == WB_OK)
-        r = wb_publish(ctx, &(wb_outgoing){ GROWN.type = "Abi.Done", .body = message->body,
+        r = wb_publish(ctx, &(wb_outgoing){ .type = "Abi.Done", .body = message->body,
                                             .body_size = message->body_size });
     if (r == WB_OK)
         r = send_later(ctx, message, "later");
@@ -38,7 +38,7 @@ static int work_together(wb_context *ctx, const wb_message *const *messages, siz
     int r = WB_OK;
     for (size_t i = 0; r == WB_OK && i < count; i++) {
         memory_note(ctx, messages[i]->id);
-        r = wb_send(ctx, &(wb_outgoing){ GROWN.type = "Abi.Sent", .destination = "sink", .cause = messages[i],
+        r = wb_send(ctx, &(wb_outgoing){ .type = "Abi.Sent", .destination = "sink", .cause = messages[i],
                                          .body = messages[i]->body, .body_size = messages[i]->body_size });
     }
     return r;
