@@ -49,7 +49,7 @@ void wb_log_keep_stderr(void)
 void wb_log_after_fork(void)
 {
     pthread_mutex_init(&writer_lock, NULL);
-    pthread_mutex_init(&repeats.lock, NULL);
+    wb_repeats_forget(&repeats); /* the parent tells them */
 }
 
 /* @return 0: there is no writer. */
@@ -109,16 +109,20 @@ static int is_plain(const char *value)
     return 1;
 }
 
+/* One that is cut has its second quote all the same: what stands behind it is not in it. */
 static void put_quoted(log_line *line, const char *value)
 {
-    char piece[WB_PRINTABLE_SIZE];
+    char piece[1 + WB_PRINTABLE_SIZE] = "\\";
     size_t left = strlen(value), step;
+    if (line->limit - line->used < 2)
+        line->limit = line->used;
+    if (line->limit == line->used)
+        return;
     put(line, "\"", 1);
-    for (; (step = wb_printable_next(value, left, piece)) != 0; value += step, left -= step) {
-        if (*value == '"' || *value == '\\')
-            put(line, "\\", 1);
-        put_piece(line, piece);
-    }
+    line->limit--;
+    for (; (step = wb_printable_next(value, left, piece + 1)) != 0; value += step, left -= step)
+        put_piece(line, *value == '"' || *value == '\\' ? piece : piece + 1);
+    line->limit++;
     put(line, "\"", 1);
 }
 
@@ -183,12 +187,16 @@ static int has_reason(const wb_field *fields, size_t count)
     return 0;
 }
 
+/* The time and the number round the text of a sum, which is never cut itself. */
+#define SUM_SIZE (WB_LOG_TIMESTAMP_SIZE + sizeof " more_like_this=" + 20)
+
 static int is_admitted(int level, const char *text, const wb_field *fields, size_t count)
 {
     log_line line;
     if (level >= WB_LOG_DEBUG || !has_reason(fields, count))
         return 1;
     begin(&line);
+    line.limit -= SUM_SIZE;
     put_fields(&line, level, text, fields, count, 1);
     return wb_repeats_admit(&repeats, level, line.text, line.used, wb_clock_monotonic());
 }

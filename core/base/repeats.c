@@ -104,3 +104,11 @@ int wb_repeats_take(wb_repeats *repeats, int64_t now, wb_repeated *ret_text)
     pthread_mutex_unlock(&repeats->lock);
     return is_due;
 }
+
+void wb_repeats_forget(wb_repeats *repeats)
+{
+    pthread_mutex_init(&repeats->lock, NULL);
+    for (size_t i = 0; i < WB_REPEATS_MAX; i++)
+        repeats->texts[i].size = repeats->texts[i].more = 0;
+    atomic_store(&repeats->due, WB_NEVER);
+}

@@ -49,4 +49,7 @@ int wb_repeats_admit(wb_repeats *repeats, int level, const char *text, size_t si
 /** Take a count that is due by `now` (WB_NEVER: any), with its text and level. @return 0: there is none. */
 int wb_repeats_take(wb_repeats *repeats, int64_t now, wb_repeated *ret_text);
 
+/** In a child process, where nobody else may hold the lock: as if nothing had come yet. */
+void wb_repeats_forget(wb_repeats *repeats);
+
 #endif

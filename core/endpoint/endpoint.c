@@ -153,11 +153,19 @@ static int create_instances(wb_endpoint *e, wb_error *error)
     return p->persistence_ops->delayed->initialize(p->persistence, p->mode, error);
 }
 
+/* Before anything of it is open. */
+static void release(void *endpoint)
+{
+    wb_endpoint *e = endpoint;
+    wb_hooks_free(&e->pipeline.hooks);
+    free(e);
+}
+
 int wb_endpoint_create(const wb_endpoint_setup *setup, wb_endpoint **ret_endpoint, wb_error *error)
 {
     wb_endpoint *e = wb_alloc_zero(1, sizeof *e);
     wb_memory_held held;
-    wb_memory_hold(&held, free, e); /* plugins report by themselves: only the first of it can fail so */
+    wb_memory_hold(&held, release, e); /* until plugins are called: these report by themselves */
     e->setup = setup;
     fill_pipeline(e);
     wb_memory_let_go(&held);
@@ -271,11 +279,19 @@ int wb_endpoint_verify(wb_endpoint *e, wb_error *error)
     return r;
 }
 
+static void release_worker(void *worker)
+{
+    wb_worker_free(worker);
+}
+
 /* @return WB_OK, or WB_FATAL and the seat stays empty. */
 static int fill_seat(wb_endpoint *e, unsigned number, wb_error *error)
 {
     seat *place = &e->seats[number];
+    wb_memory_held held;
+    wb_memory_hold(&held, release_worker, &place->worker);
     wb_worker_init(&place->worker, &e->pipeline, number);
+    wb_memory_let_go(&held);
     int code = wb_worker_start(&place->worker);
     if (code == 0) {
         place->is_taken = 1;

@@ -25,6 +25,7 @@ static void note_child(void)
     atomic_fetch_add(&forks, 1);
     atomic_store(&process, getpid());
     wb_log_after_fork();
+    wb_contexts_after_fork();
 }
 
 static int is_in_child(const wb_call *call)
@@ -51,6 +52,7 @@ int wb_call_leaves(const char *how)
         return 0;
     current = NULL; /* once */
     tell(call, "a handler ends the process", how);
+    wb_log_settle();
     return 1;
 }
 
@@ -75,8 +77,10 @@ static void on_exit_of_thread(void *argument)
     current = NULL;
     wb_contexts_end(call->context);
     tell(call, "a handler ends its thread", "pthread_exit()");
-    if (atomic_load(&ends_process))
+    if (atomic_load(&ends_process)) {
+        wb_log_settle();
         _exit(EX_SOFTWARE);
+    }
 }
 
 void wb_call_guard(void (*function)(void *argument), void *argument)

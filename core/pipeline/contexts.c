@@ -75,6 +75,8 @@ wb_contexts *wb_contexts_take(const char *endpoint)
 /* The names of types are the configuration's, which may go. */
 void wb_contexts_give_back(wb_contexts *contexts)
 {
+    if (!contexts)
+        return;
     pthread_mutex_lock(&rings_lock);
     for (size_t i = 0; i < WB_CONTEXTS_KEPT; i++) {
         atomic_store(&contexts->places[i].type, NULL);
@@ -105,7 +107,13 @@ static void tell(const place *p, const char *function, const char *how)
                  { "call", function });
 }
 
-/* Whoever held the lock when the child was made is not there; nor is any other thread. */
+/* Whoever held the lock is not there. */
+void wb_contexts_after_fork(void)
+{
+    pthread_mutex_init(&rings_lock, NULL);
+}
+
+/* A child has no other thread, but what the lock guards may have been in the middle of a change. */
 void wb_contexts_refuse(wb_context *context, const char *function, int in_child)
 {
     place *p = place_of(context);

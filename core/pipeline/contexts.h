@@ -29,4 +29,7 @@ void wb_contexts_end(wb_context *context);
  *  context. Its memory must be a ring's. */
 void wb_contexts_refuse(wb_context *context, const char *function, int in_child);
 
+/** In a child process that was just made. */
+void wb_contexts_after_fork(void);
+
 #endif

@@ -467,11 +467,15 @@ void wb_worker_init(wb_worker *w, wb_pipeline *pipeline, unsigned number)
     memset(w, 0, sizeof *w);
     w->pipeline = pipeline;
     w->number = number;
-    w->contexts = wb_contexts_take(pipeline->endpoint ? pipeline->endpoint : "");
     w->broker.dependency = &pipeline->broker;
     w->database.dependency = &pipeline->database;
     wb_apart_init(&w->apart, &pipeline->apart_server);
     atomic_store(&w->beat, wb_clock_monotonic());
+    wb_arena_init(&w->arena, ARENA_BLOCK);
+    wb_arena_init(&w->recovered, ARENA_BLOCK);
+    pthread_mutex_init(&w->transport_lock, NULL);
+    /* memory may be out from here on: what is there is freed then by wb_worker_free() */
+    w->contexts = wb_contexts_take(pipeline->endpoint ? pipeline->endpoint : "");
     w->take = 1;
     w->held_max = pipeline->batch_max + WB_ASIDE_MAX + (pipeline->minds_sessions ? WB_CONTROLS_ASIDE_MAX : 0);
     w->slots = wb_alloc_zero(w->held_max, sizeof *w->slots);
@@ -485,9 +489,6 @@ void wb_worker_init(wb_worker *w, wb_pipeline *pipeline, unsigned number)
         w->free_slots[w->free_count++] = &w->slots[i];
     init_costs(w);
     wb_kept_init(&w->kept, pipeline->handlers);
-    wb_arena_init(&w->arena, ARENA_BLOCK);
-    wb_arena_init(&w->recovered, ARENA_BLOCK);
-    pthread_mutex_init(&w->transport_lock, NULL);
 }
 
 void wb_worker_free(wb_worker *w)

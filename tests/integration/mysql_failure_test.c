@@ -127,10 +127,25 @@ static void test_lock_wait_of_a_handler_is_the_servers(void **state)
     ops->close(s);
 }
 
+/* Nobody asked check(), and its memory is gone. */
+static void test_closed_connection_is_not_looked_at(void **state)
+{
+    (void)state;
+    for (int rolls_back = 0; rolls_back < 2; rolls_back++) {
+        wb_storage_session *s = open_session(&orders);
+        begin_batch(s, 10);
+        mysql_close(api->connection(s, 4));
+        if (rolls_back)
+            assert_int_equal(ops->rollback(s, &failure), WB_NOT_CONNECTED);
+        ops->close(s);
+    }
+}
+
 const struct CMUnitTest own_tests[] = {
     TEST_PROXIED(test_lost_and_overlooked),
     TEST_PROXIED(test_deadlock_of_a_handler_is_abort),
     TEST_PROXIED(test_deadlock_overlooked_is_found_out),
     TEST_PROXIED(test_lock_wait_of_a_handler_is_the_servers),
+    TEST_PROXIED(test_closed_connection_is_not_looked_at),
 };
 const size_t own_count = sizeof own_tests / sizeof own_tests[0];

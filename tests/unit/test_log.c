@@ -191,6 +191,29 @@ static void test_a_flood_is_summed_up(void **state)
     assert_int_equal(more, 1000 - WB_REPEATS_BURST + 2);
 }
 
+/* However long the reason is, each line ends with a whole field, and a sum with its number. */
+static void test_a_long_reason_is_summed_up(void **state)
+{
+    static char reason[5000];
+    static const char *const fillers[] = { "\xff", "\"", "\\", "x", "\xe2\x82\xac" };
+    (void)state;
+    for (size_t f = 0; f < sizeof fillers / sizeof fillers[0]; f++) {
+        reason[0] = ' '; /* so that it wants quotes */
+        for (size_t size = strlen(fillers[f]), used = 1; used + size < sizeof reason; used += size)
+            memcpy(reason + used, fillers[f], size + 1);
+        lines = sums = more = 0;
+        for (int i = 0; i < 10; i++)
+            say(WB_LOG_ERROR, reason, i);
+        assert_int_equal(lines, WB_REPEATS_BURST);
+        assert_int_equal(last[strlen(last) - 1], '"');
+        wb_log_settle();
+        assert_int_equal(sums, 1);
+        assert_int_equal(more, 10 - WB_REPEATS_BURST);
+        assert_non_null(strstr(last, "\" more_like_this=5"));
+        assert_true(last[strlen(last) - strlen("5\" more_like_this=")] != '\\' || f == 2);
+    }
+}
+
 static void test_what_is_never_counted(void **state)
 {
     (void)state;
@@ -224,6 +247,19 @@ static unsigned long take(int64_t now)
 {
     static wb_repeated taken;
     return wb_repeats_take(&table, now, &taken) ? taken.more : 0;
+}
+
+/* What a process counted is not told by its children, too. */
+static void test_children_begin_anew(void **state)
+{
+    (void)state;
+    for (int i = 0; i < WB_REPEATS_BURST; i++)
+        assert_true(admit("before", WB_SECOND));
+    assert_false(admit("before", WB_SECOND));
+    wb_repeats_forget(&table);
+    assert_int_equal(take(WB_NEVER), 0);
+    assert_true(admit("before", WB_SECOND));
+    wb_repeats_forget(&table);
 }
 
 /* Once a second, for as long as it goes on; a second without one, and the next is written. */
@@ -296,6 +332,8 @@ int main(void)
         TEST(test_any_bytes),
         TEST(test_copy_ends_between_pieces),
         TEST(test_a_flood_is_summed_up),
+        TEST(test_a_long_reason_is_summed_up),
+        TEST(test_children_begin_anew),
         TEST(test_what_is_never_counted),
         TEST(test_seconds),
         TEST(test_full_table),

@@ -142,9 +142,8 @@ static int inspect_connection(wb_storage_session *s)
 /* Its statements know that a connection was closed, and outlive it. */
 static void look_for_end(wb_storage_session *s)
 {
-    if (!s->sql.handed_out || !s->connection || !mys_guard_was_closed(&s->guard))
+    if (!s->sql.handed_out || !s->connection || !mys_guard_let_go(s))
         return;
-    s->connection = NULL;
     s->sql.failure.result = WB_OK; /* this outranks what failed before */
     (void)wb_sql_note(s, WB_REJECT, WB_CAUSE_OTHER, s->sql.last_item, "the handler closed the connection");
     s->sql.state = WB_SQL_LOST;

@@ -54,16 +54,24 @@ static void forget(wb_storage_session *s)
 /* A server says nothing unasked but that it goes. */
 static void look_for_loss(wb_storage_session *s)
 {
-    struct pollfd descriptor = { .fd = mysql_get_socket(s->connection), .events = POLLIN };
     s->exchange.commit_sent = 0;
+    if (mys_guard_let_go(s)) {
+        mys_failure_lost(s, MYS_CLOSED);
+        return;
+    }
+    struct pollfd descriptor = { .fd = mysql_get_socket(s->connection), .events = POLLIN };
     if (!s->connection->net.pvio || descriptor.fd < 0 || poll(&descriptor, 1, 0) > 0)
         mys_failure_lost(s, NULL);
 }
 
 static wb_sql_standing standing(wb_storage_session *s)
 {
-    const MYSQL *c = s->connection;
     s->exchange.commit_sent = 0; /* what ends here was not committed */
+    if (mys_guard_let_go(s)) {
+        mys_failure_lost(s, MYS_CLOSED);
+        return WB_SQL_UNUSABLE;
+    }
+    const MYSQL *c = s->connection;
     if (mys_guard_was_reset(&s->guard)) {
         mys_failure_lost(s, MYS_RESET);
         return WB_SQL_UNUSABLE;

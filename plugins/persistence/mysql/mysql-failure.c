@@ -100,7 +100,7 @@ void mys_failure_record(wb_storage_session *s, mys_step_kind kind, size_t item)
 void mys_failure_lost(wb_storage_session *s, const char *reason)
 {
     if (s->sql.failure.result == WB_OK) {
-        const unsigned code = mysql_errno(s->connection);
+        const unsigned code = s->connection ? mysql_errno(s->connection) : 0;
         (void)wb_sql_note(s, s->exchange.commit_sent ? WB_IN_DOUBT : WB_NOT_CONNECTED,
                                WB_CAUSE_UNREACHABLE, WB_SQL_NO_ITEM,
                                reason && *reason ? reason : "the connection was lost");

@@ -195,9 +195,16 @@ int mys_guard_was_reset(const mys_guard *guard)
 }
 
 /* The statement's error names the function. */
-int mys_guard_was_closed(const mys_guard *guard)
+static int was_closed(const mys_guard *guard)
 {
     return mys_guard_was_reset(guard) && strstr(mysql_stmt_error(guard->sentinel), "mysql_close");
+}
+
+int mys_guard_let_go(wb_storage_session *s)
+{
+    if (s->connection && was_closed(&s->guard))
+        s->connection = NULL;
+    return s->connection == NULL;
 }
 
 int mys_guard_found(wb_storage_session *s)

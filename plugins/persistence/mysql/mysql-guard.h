@@ -28,6 +28,7 @@
 #define MYS_ENDED                                                                                  \
     "the handler ended the transaction: COMMIT, ROLLBACK, or a statement that commits by itself "  \
     "in MySQL, such as DDL, LOCK TABLES or SET autocommit"
+#define MYS_CLOSED "a handler closed the connection"
 #define MYS_RESET                                                                                  \
     "the handler ended the transaction: mysql_reset_connection() or mysql_change_user()"
 
@@ -71,8 +72,9 @@ void mys_guard_take(wb_storage_session *session, mys_step_kind kind);
 void mys_guard_hand_out(wb_storage_session *session, size_t item);
 /** Whether a handler reset the session: nothing in it is as it was set up. */
 int mys_guard_was_reset(const mys_guard *guard);
-/** Whether a handler closed the connection, whose memory is gone. */
-int mys_guard_was_closed(const mys_guard *guard);
+/** A connection that a handler closed is no memory of ours any more: forget it. Before anything
+ *  that looks at one which a handler had. @return whether there is none. */
+int mys_guard_let_go(wb_storage_session *session);
 /** Record that the transaction was ended. @return its class. */
 int mys_guard_found(wb_storage_session *session);
 /** The transaction is over. */
