@@ -14,7 +14,8 @@ const wb_option pgsql_options[PGSQL_OPTION_COUNT] = {
     { "conninfo", WB_OPTION_STRING, WB_OPTION_SECRET | WB_OPTION_MAYBE_SECRET, AT(conninfo), NULL, 0, 0, NULL, "0.1",
       "libpq connection string or URI",
       "Anything libpq accepts, for instance \"service=orders\" or "
-      "\"host=db1,db2 dbname=shop\". The options below win over what it says; what neither "
+      "\"host=db1,db2 dbname=shop\". In a URI only the @ in front of the server is written as it is, "
+      "others as %40. The options below win over what it says; what neither "
       "says comes from the service, the PG... environment variables, and libpq." },
     { "host", WB_OPTION_STRING, 0, AT(host), NULL, 0, 0, NULL, "0.1",
       "server name, address, or directory of its Unix socket",

@@ -67,12 +67,12 @@ typedef struct wb_written_fetch {
     size_t struct_size;
     size_t limit;
     uint64_t form;  /* rows of a higher form are left alone, and so is what stands behind one with its key */
-    int has_turn; /* filled: 0: another session has it, and nothing was visited */
     /** Only rows with a higher number; 0: all. Of what it is given so a host sends no row that has a key: the one
      *  before it may have turned up below. A store that does not know this gives all. */
     uint64_t behind;
-    int wants_last; /* fill `last` */
     uint64_t last;  /* filled: the highest number that a row has, one that waits too, or had a moment before; 0: not known */
+    int32_t wants_last; /* fill `last` */
+    int32_t has_turn;   /* filled: 0: another session has it, and nothing was visited */
 } wb_written_fetch;
 
 /** A row that stays. Size first, append-only; in an array of them the first one's size is what they are
@@ -81,8 +81,9 @@ typedef struct wb_written_rest {
     size_t struct_size;
     uint64_t number;
     int64_t pause;  /* ns: it is not fetched before, nor what is behind it with the same key */
-    int is_tried;   /* count it in `tries` */
     const char *reason; /* kept with the row, for people: UTF-8, or NULL */
+    int32_t is_tried;   /* count it in `tries` */
+    int32_t reserved;   /* 0 */
 } wb_written_rest;
 
 /** Size first, append-only. */
