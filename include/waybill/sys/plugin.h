@@ -21,11 +21,15 @@
  *    returned through `ret_x` belong to whoever the comment names; strings in a
  *    descriptor are static;
  *  - times are int64_t nanoseconds; a deadline is absolute, on the clock of
- *    wb_host.now.
+ *    wb_host.now;
+ *  - `error` is never NULL in a call of the host. It is looked at when the call fails, and wb_host.fail
+ *    has filled it by then.
  *
  * A plugin must not exit, abort, fork, install signal handlers, change directory,
- * umask or locale, unwind across the boundary, or write to stdout or stderr. It
- * stays loaded until the process ends.
+ * umask or locale, unwind across the boundary, or write to stdout or stderr. It does not count on
+ * SIGPIPE being ignored, and its threads block all signals. It stays loaded until the process ends.
+ *
+ * waybill-plugin(7) has tables of what the host does after each call and class, and of its threads.
  *
  * Change log: 1.0 first version. Appended since: WB_CAUSE_SERVER;
  * wb_endpoint_info.headers_max, headers_size_max, derived, derived_count; WB_CAUSE_SENDING;
@@ -115,7 +119,7 @@ struct wb_host {
     /** Fill `error` and return `result`, so that a plugin writes
      *  `return host->fail(host, error, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE,
      *  code, "could not ...: %s", text)`. Style: lower case, no period, no function
-     *  names, user data quoted. Never put a secret in it. [any thread] */
+     *  names, user data quoted. Never put a secret in it. `error` may be NULL: nothing is filled. [any thread] */
     int (*fail)(const wb_host *host, wb_error *error, int result, int cause, int64_t native_code,
                 const char *format, ...) WB_PRINTF(6, 7);
     /** Write a log line: constant text, data in fields. [any thread] */
@@ -124,7 +128,7 @@ struct wb_host {
     /** Monotonic clock. [any thread] */
     int64_t (*now)(void);
     /** Test builds end the process here when told to; otherwise does nothing.
-     *  Call it between the steps whose order matters. [any thread] */
+     *  Call it between the steps whose order matters. Names: waybill-plugin(7). [any thread] */
     void (*crash_point)(const char *name);
     /** So many messages expired and are settled, undelivered; they are counted, with a line now
      *  and then. Not there in older hosts. [any thread] */
@@ -134,7 +138,7 @@ struct wb_host {
 /* ---- options ------------------------------------------------------------ */
 
 /* Types of option, and the C type of the field at `offset`. */
-#define WB_OPTION_STRING 1   /* const char *; NULL when absent without default */
+#define WB_OPTION_STRING 1   /* const char *, as it was written, paths too; NULL when absent without default */
 #define WB_OPTION_INTEGER 2  /* int64_t */
 #define WB_OPTION_BOOLEAN 3  /* int32_t, 0 or 1 */
 #define WB_OPTION_DURATION 4 /* int64_t nanoseconds; "10s", "20ms", "7d" */
@@ -295,7 +299,8 @@ typedef struct wb_plugin {
 #define WB_DELAYS_BY_TRANSPORT 1
 #define WB_DELAYS_BY_STORE 2
 
-/** What create() learns of the endpoint. Size first, append-only. Valid until destroy(). */
+/** What create() learns of the endpoint. Size first, append-only. Valid until destroy(). An endpoint that
+ *  only sends has WB_MODE_NONE, no error queue and no types. */
 typedef struct wb_endpoint_info {
     size_t struct_size;
     const char *name;        /* also its queue */

@@ -20,6 +20,10 @@
  *     begin (claims ids) -> handlers use the native handle -> commit (stores)
  * and outside of it: mark, pending, sweep, clean_up.
  *
+ * No call has a deadline, and each ends by itself all the same: what waits for a lock, or for a claim, does
+ * so as long as an option of the plugin says, and then returns WB_RETRY with WB_CAUSE_SERVER, as does
+ * what a full store refuses. A store need not know SQL.
+ *
  * Change log: 1.0 first version. Appended since: clock(), next_pending(); commit() may find that
  * a handler ended the transaction. Said more precisely: that it did outranks in check() what
  * failed after it. Then: delayed; wb_commit.delayed; wb_commit.claims, find(); claims that
@@ -143,7 +147,8 @@ typedef struct wb_pending {
 } wb_pending;
 
 /** Called for each row found; the row is valid during the call only. Return WB_OK to
- *  go on. */
+ *  go on. Whatever else a visitor of this header returns ends the visits, and is what the call returns; `error` is
+ *  left alone then, and the session goes on. */
 typedef int (*wb_pending_fn)(void *argument, const wb_pending *pending);
 
 /* What take_pending() answers. */
@@ -204,8 +209,8 @@ typedef struct wb_persistence_ops {
     /** Optional: see wb_transport_ops.shared_resource. */
     int (*shared_resource)(const void *config, char *buffer, size_t size);
 
-    /** The SQL that install() would run on an empty database, NUL-terminated; owned by
-     *  the instance. */
+    /** The SQL that install() would run on an empty database, or in lines of SQL comments what it would
+     *  make where there is no SQL; NUL-terminated, not empty; owned by the instance. */
     const char *(*schema)(wb_persistence *persistence);
     /** Make or upgrade the tables. Idempotent, and safe to run from two processes. */
     int (*install)(wb_persistence *persistence, wb_error *error);
@@ -219,7 +224,7 @@ typedef struct wb_persistence_ops {
     void (*close)(wb_storage_session *session);
 
     /** Make the marks, open a transaction, claim the ids: one round trip where the
-     *  database allows. A claim held by another open transaction is waited for.
+     *  database allows. A claim held by another open transaction is waited for, not for ever.
      *  @return WB_OK; WB_ABORT or WB_RETRY (nothing is open); WB_NOT_CONNECTED. On
      *  failure the marks may or may not have been made; they are idempotent. With a batch number, and nothing to
      *  mark, forget, claim or move on, it may put off asking the server: what fails then is the failure of what asks first. */
@@ -259,6 +264,7 @@ typedef struct wb_persistence_ops {
      *  host then makes good what that handler committed of others' work: who ran before it
      *  keeps its effects, who ran after it runs again; all run again if it is not known. */
     int (*commit)(wb_storage_session *session, wb_commit *commit, wb_error *error);
+    /** Not called after a begin() or a commit() that failed. */
     int (*rollback)(wb_storage_session *session, wb_error *error);
 
     /** Marks in a transaction of their own; need not be flushed to disk: a lost mark

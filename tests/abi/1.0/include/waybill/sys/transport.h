@@ -16,6 +16,9 @@
  * A worker thread has a stack of at least WB_WORKER_STACK bytes, whatever the system's
  * default is: a client library may follow the nesting of what it decodes.
  *
+ * receive() and send() have a deadline. What has none ends by itself all the same, by time-outs of
+ * the plugin: while a call runs its worker cannot stop.
+ *
  * Change log: 1.0 first version. Appended since: wb_transport_limits and limits(),
  * stop_receiving(), release_prefetched(); set_prefetch() may be below what is in hand; an
  * event reaches subscribers of its bases; send() may end with WB_IN_DOUBT and
@@ -163,19 +166,22 @@ typedef struct wb_transport_ops {
     int (*verify)(wb_transport *transport, wb_error *error);
 
     /** Connect. `purpose` is a mask of WB_SESSION_x. The session prefetches at most
-     *  `prefetch` messages (see set_prefetch). */
+     *  `prefetch` messages (see set_prefetch), 0 where it only sends. */
     int (*open)(wb_transport *transport, uint32_t purpose, uint32_t prefetch,
                 wb_transport_session **ret_session, wb_error *error);
     /** Give back what is unacknowledged, disconnect, free. Never fails. */
     void (*close)(wb_transport_session *session);
 
-    /** How many messages the broker may hand out ahead of acknowledgements. Called
+    /** How many messages the broker may hand out ahead of acknowledgements, those in hand and those
+     *  read ahead together. Called
      *  when the size of batches changes; may be below what is in hand. Optional. The host
      *  begins with 1 and follows the measured time of its handlers. */
     int (*set_prefetch)(wb_transport_session *session, uint32_t prefetch, wb_error *error);
 
     /** Take messages that are already there: waits until `deadline` for the first,
-     *  never for a second. Returns pointers to at most `max` messages. With
+     *  never for a second; one that has passed asks for what is there. Returns pointers to at most `max`
+     *  messages, which may be more or less than the prefetch has left: what is not returned stays read
+     *  ahead. With
      *  WB_MODE_NONE they are removed from the queue before the call returns, and
      *  acknowledge() only releases their memory.
      *  @return WB_OK with *ret_count = 0 when the deadline passed or interrupt() was
