@@ -16,13 +16,15 @@
 #                           x_la_LDFLAGS = -module $(WAYBILL_MODULE_LDFLAGS), because
 #                           automake accepts the name x.la only if it sees -module
 #
-# There are no WAYBILL_LIBS: modules link nothing of Waybill.
+# There are no WAYBILL_LIBS: modules link nothing of Waybill. A client library that they call they link
+# (x_la_LIBADD), since nothing may be undefined.
 #
 # Needs pkg-config and, to use WAYBILL_MODULE_LDFLAGS, LT_INIT. The directories can be
 # given to configure as variables, for a build that installs elsewhere:
 #   ./configure WAYBILL_TRANSPORTDIR=$HOME/lib/waybill/plugins/transport
 #
-# contrib/plugin-template in the source shows a complete project.
+# contrib/plugin-template and contrib/persistence-template, installed with the documentation, are complete
+# projects.
 
 AC_DEFUN([WAYBILL_PREREQ], [
 AC_REQUIRE([PKG_PROG_PKG_CONFIG])dnl

@@ -2,7 +2,7 @@
  *
  * Handler module of the endpoint "billing": writes an invoice for each order placed.
  *
- *     cc -shared -fPIC $(pkg-config --cflags waybill) billing.c -o billing.so
+ *     cc -shared -fPIC -Wl,-z,defs billing.c $(pkg-config --cflags --libs waybill sqlite3) -o billing.so
  */
 #include <waybill/handler.h>
 #include <waybill/sqlite.h>

@@ -3,7 +3,7 @@
  * Handler module of the endpoint "orders": writes the order and publishes
  * Sales.OrderPlaced. Both happen or neither does.
  *
- *     cc -shared -fPIC $(pkg-config --cflags waybill) orders.c -o orders.so
+ *     cc -shared -fPIC -Wl,-z,defs orders.c $(pkg-config --cflags --libs waybill sqlite3) -o orders.so
  */
 #define _POSIX_C_SOURCE 200809L
 #include <stdlib.h>

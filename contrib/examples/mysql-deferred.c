@@ -5,7 +5,7 @@
  * statements whose result the handler does not need. If one fails, the message fails as if
  * the handler had.
  *
- *     cc -shared -fPIC $(pkg-config --cflags waybill libmariadb) mysql-deferred.c -o orders.so
+ *     cc -shared -fPIC -Wl,-z,defs mysql-deferred.c $(pkg-config --cflags --libs waybill libmariadb) -o orders.so
  */
 #include <string.h>
 #include <waybill/handler.h>

@@ -4,7 +4,7 @@
  * two round trips here, because the statement is prepared each time (text a statement is
  * made of would have to be escaped). It is part of the framework's transaction.
  *
- *     cc -shared -fPIC $(pkg-config --cflags waybill libmariadb) mysql-plain.c -o orders.so
+ *     cc -shared -fPIC -Wl,-z,defs mysql-plain.c $(pkg-config --cflags --libs waybill libmariadb) -o orders.so
  */
 #include <string.h>
 #include <waybill/handler.h>

@@ -4,7 +4,7 @@
  * one statement. When the call fails, the batch is rolled back and the same function is
  * called for one message at a time, so that only the message at fault fails.
  *
- *     cc -shared -fPIC $(pkg-config --cflags waybill libpq) pgsql-batch.c -o orders.so
+ *     cc -shared -fPIC -Wl,-z,defs pgsql-batch.c $(pkg-config --cflags --libs waybill libpq) -o orders.so
  */
 #include <stdlib.h>
 #include <waybill/handler.h>

@@ -4,7 +4,7 @@
  * next round trip, so that a handler costs no round trip of its own. For statements whose
  * result the handler does not need. If one fails, the message fails as if the handler had.
  *
- *     cc -shared -fPIC $(pkg-config --cflags waybill libpq) pgsql-deferred.c -o orders.so
+ *     cc -shared -fPIC -Wl,-z,defs pgsql-deferred.c $(pkg-config --cflags --libs waybill libpq) -o orders.so
  */
 #include <waybill/handler.h>
 #include <waybill/pgsql.h>

@@ -3,7 +3,7 @@
  * Business data through the plain connection: any SQL, any result, one round trip a
  * statement. The statement is part of the framework's transaction.
  *
- *     cc -shared -fPIC $(pkg-config --cflags waybill libpq) pgsql-plain.c -o orders.so
+ *     cc -shared -fPIC -Wl,-z,defs pgsql-plain.c $(pkg-config --cflags --libs waybill libpq) -o orders.so
  */
 #include <waybill/handler.h>
 #include <waybill/pgsql.h>

@@ -3,7 +3,7 @@
  * The smallest handler: answers a request. It needs no database, so it runs on any
  * persistence, or without one.
  *
- *     cc -shared -fPIC $(pkg-config --cflags waybill) reply.c -o reply.so
+ *     cc -shared -fPIC -Wl,-z,defs reply.c $(pkg-config --cflags --libs waybill) -o reply.so
  */
 #include <waybill/handler.h>
 

@@ -5,7 +5,7 @@
  *
  *     settings = { greeting = "good morning"; };
  *
- *     c++ -shared -fPIC $(pkg-config --cflags waybill) reply.cc -o replycc.so
+ *     c++ -shared -fPIC -Wl,-z,defs reply.cc $(pkg-config --cflags --libs waybill) -o replycc.so
  */
 #include <exception>
 #include <string>

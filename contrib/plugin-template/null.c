@@ -52,12 +52,12 @@ struct wb_transport_session {
 static int null_create(const wb_host *host, const wb_endpoint_info *endpoint, const void *config,
                        wb_transport **ret_transport, wb_error *error)
 {
-    wb_transport *transport = calloc(1, sizeof *transport);
+    wb_transport *transport = (wb_transport *)calloc(1, sizeof *transport);
     if (!transport)
         return host->fail(host, error, WB_FATAL, WB_CAUSE_OTHER, ENOMEM, "out of memory");
     transport->host = host;
     transport->endpoint = endpoint;
-    transport->config = config;
+    transport->config = (const null_config *)config;
     *ret_transport = transport;
     return WB_OK;
 }
@@ -100,7 +100,7 @@ static int null_open(wb_transport *transport, uint32_t purpose, uint32_t prefetc
     const wb_host *host = transport->host;
     (void)purpose;
     (void)prefetch;
-    wb_transport_session *session = calloc(1, sizeof *session);
+    wb_transport_session *session = (wb_transport_session *)calloc(1, sizeof *session);
     if (!session)
         return host->fail(host, error, WB_RETRY, WB_CAUSE_SERVER, ENOMEM, "out of memory");
     session->transport = transport;
