@@ -230,7 +230,9 @@ int store_lock_writer(wb_storage_session *session, int64_t patience, wb_error *e
     int code;
     while ((code = change_lock(session, WRITER, F_WRLCK)) == EAGAIN || code == EACCES) {
         if (host->now() >= until)
-            return store_fail(session->persistence, EAGAIN, "write: another transaction does, longer than busy_timeout", error);
+            return host->fail(host, error, WB_RETRY, WB_CAUSE_SERVER, code,
+                              "another transaction writes to \"%s\" for longer than busy_timeout",
+                              session->persistence->path);
         (void)nanosleep(&moment, NULL);
     }
     return code == 0 ? WB_OK : store_fail(session->persistence, code, "lock", error);

@@ -123,10 +123,11 @@ int store_begin(wb_storage_session *session, wb_begin *begin, wb_error *error)
 
 /* ---- what handlers do --------------------------------------------------------------------------- */
 
-/* What is an answer leaves the transaction as it was; anything else may have spoilt it. */
+/* What is an answer leaves the transaction as it was; anything else may have spoilt it. The first says why: what
+ * follows fails because of it. */
 static int note(wb_storage_session *session, int code)
 {
-    if (code != 0 && code != MDB_NOTFOUND && code != MDB_KEYEXIST && code != MDB_BAD_VALSIZE && code != EINVAL)
+    if (!session->spoilt && code != 0 && code != MDB_NOTFOUND && code != MDB_KEYEXIST && code != MDB_BAD_VALSIZE && code != EINVAL)
         session->spoilt = code;
     return code;
 }
