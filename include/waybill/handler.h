@@ -341,7 +341,7 @@ typedef struct wb_handler_module {
  *  NULL for those there are not: check, open, worker_open, worker_close, close. */
 #define WB_HOOKS(...) __VA_ARGS__
 
-/** Define the module's table and its hooks; once a module, at file level:
+/** Define the module's table, which has one handler at least, and its hooks; once a module, at file level:
  *  `WB_MODULE(WB_HOOKS(.open = f), WB_HANDLER("A.B", g), WB_BATCH_HANDLER("A.C", h))` */
 #define WB_MODULE(hooks, ...)                                                                      \
     WB_HANDLERS_LINKAGE WB_EXPORT const wb_handler_module *wb_handlers(void);                      \

@@ -31,12 +31,7 @@
  *
  * waybill-plugin(7) has tables of what the host does after each call and class, and of its threads.
  *
- * Change log: 1.0 first version. Appended since: WB_CAUSE_SERVER;
- * wb_endpoint_info.headers_max, headers_size_max, derived, derived_count; WB_CAUSE_SENDING;
- * wb_endpoint_info.delays, audit_queue, error_queues, error_queue_count; WB_CAP_EXPIRY;
- * WB_CAP_DELAY_WITH_COMMIT; wb_host.expired; WB_CAP_CLAIM_WITH_COMMIT;
- * WB_CAP_WRITTEN, wb_endpoint_info.sql_api; WB_CAP_POSITION, WB_CAP_POSITIONS,
- * wb_endpoint_info.positions; WB_CAP_FORGET, WB_CAP_REMEMBER; WB_COPY().
+ * Change log: 1.0 first version.
  */
 #ifndef WAYBILL_SYS_PLUGIN_H
 #define WAYBILL_SYS_PLUGIN_H
@@ -131,7 +126,7 @@ struct wb_host {
      *  Call it between the steps whose order matters. Names: waybill-plugin(7). [any thread] */
     void (*crash_point)(const char *name);
     /** So many messages expired and are settled, undelivered; they are counted, with a line now
-     *  and then. Not there in older hosts. [any thread] */
+     *  and then. [any thread] */
     void (*expired)(const wb_host *host, size_t count);
 };
 

@@ -5,7 +5,7 @@
  * Life cycle: create (main thread, no network) -> install or verify (main thread,
  * connects for itself) -> open one session a worker (worker thread) -> close ->
  * destroy (main thread, all sessions closed). A session is used by one thread at a
- * time; only interrupt() may race with the others.
+ * time; only interrupt() and release_prefetched() may race with the others.
  *
  * A session that returned WB_NOT_CONNECTED or WB_IN_DOUBT is closed and opened
  * again by the host, with back-off; everything received on it and not acknowledged
@@ -19,13 +19,7 @@
  * receive() and send() have a deadline. What has none ends by itself all the same, by time-outs of
  * the plugin: while a call runs its worker cannot stop.
  *
- * Change log: 1.0 first version. Appended since: wb_transport_limits and limits(),
- * stop_receiving(), release_prefetched(); set_prefetch() may be below what is in hand; an
- * event reaches subscribers of its bases; send() may end with WB_IN_DOUBT and
- * WB_CAUSE_SENDING (a host that does not know it closes the session); WB_WORKER_STACK;
- * WB_CAP_HEADER_ORDER, without which the order of headers is no promise any more;
- * wb_operation.deliver_at, for transports with WB_CAP_DELAY; wb_incoming.partition, position and
- * position_end(), with WB_CAP_POSITION.
+ * Change log: 1.0 first version.
  */
 #ifndef WAYBILL_SYS_TRANSPORT_H
 #define WAYBILL_SYS_TRANSPORT_H

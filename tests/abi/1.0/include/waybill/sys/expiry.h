@@ -10,7 +10,7 @@
  * queue, a delayed retry, and what came back from an error queue keep the header, but they have
  * another one too that tells what they are.
  *
- * Links nothing. Change log: appended to 1.0.
+ * Links nothing. Change log: 1.0 first version.
  */
 #ifndef WAYBILL_SYS_EXPIRY_H
 #define WAYBILL_SYS_EXPIRY_H

@@ -24,12 +24,7 @@
  * so as long as an option of the plugin says, and then returns WB_RETRY with WB_CAUSE_SERVER, as does
  * what a full store refuses. A store need not know SQL.
  *
- * Change log: 1.0 first version. Appended since: clock(), next_pending(); commit() may find that
- * a handler ended the transaction. Said more precisely: that it did outranks in check() what
- * failed after it. Then: delayed; wb_commit.delayed; wb_commit.claims, find(); claims that
- * replace a record; stats(), count_records(), list_pending(), take_pending(); written;
- * wb_position, wb_begin.positions, wb_commit.positions, positions(), forget_positions();
- * wb_begin.forgotten, forget(), remember(); wb_pending_filter.flags; wb_pending.struct_size.
+ * Change log: 1.0 first version.
  */
 #ifndef WAYBILL_SYS_PERSISTENCE_H
 #define WAYBILL_SYS_PERSISTENCE_H
