@@ -5,36 +5,17 @@
 
 #include <string.h>
 
-/* Bytes of a character of UTF-8 that is well-formed and no control. @return 0: it is none. */
-static size_t character(const unsigned char *at)
-{
-    static const unsigned least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-    const size_t size = *at < 0x80 ? 1 : *at >> 5 == 6 ? 2 : *at >> 4 == 14 ? 3 : *at >> 3 == 30 ? 4 : 0;
-    if (size <= 1)
-        return size && *at >= 0x20 && *at != 0x7f;
-    unsigned code = *at & (0xffu >> (size + 1));
-    for (size_t i = 1; i < size; i++) {
-        if (at[i] >> 6 != 2)
-            return 0;
-        code = code << 6 | (at[i] & 0x3f);
-    }
-    const int is_good = code >= least[size] && code >= 0xa0 && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff);
-    return is_good ? size : 0;
-}
+#include "core/base/printable.h"
 
 /* `special` stand behind a backslash. */
 static void put(FILE *out, const char *text, size_t size, const char *special)
 {
-    for (size_t i = 0; i < size;) {
-        const size_t step = character((const unsigned char *)text + i);
-        if (!step) {
-            (void)fprintf(out, "\\x%02x", (unsigned char)text[i++]);
-            continue;
-        }
-        if (strchr(special, text[i]))
+    char piece[WB_PRINTABLE_SIZE];
+    size_t step;
+    for (; (step = wb_printable_next(text, size, piece)) != 0; text += step, size -= step) {
+        if (strchr(special, *text))
             (void)fputc('\\', out);
-        (void)fwrite(text + i, 1, step, out);
-        i += step;
+        (void)fputs(piece, out);
     }
 }
 

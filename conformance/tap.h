@@ -2,7 +2,7 @@
  *
  * TAP, as the kits print it. What a plugin, a server or a file says stands in it, whatever bytes
  * that are: it can neither begin a line nor say something that a reader takes for a verdict, a
- * directive or a command of his terminal's.
+ * directive or a command of his terminal's (escapes: core/base/printable.h).
  */
 #ifndef WB_CONFORMANCE_TAP_H
 #define WB_CONFORMANCE_TAP_H

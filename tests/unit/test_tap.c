@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the conformance kits print is TAP whatever a plugin is called and says: texts of random
- * bytes, most of them those that mean something.
+ * bytes and characters, most of them those that mean something.
  */
 #include "config.h"
 
@@ -29,11 +29,20 @@ static unsigned draw(unsigned below)
 
 static void draw_text(char text[LONGEST + 1])
 {
-    static const char special[] = "#\\\n\r\t \x1b\x7f\xc2\x9b\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80\xed\xa0\x80\xff" "ok1.-";
-    size_t size = draw(LONGEST + 1);
-    for (size_t i = 0; i < size; i++)
-        text[i] = draw(3) ? special[draw(sizeof special - 1)] : (char)(1 + draw(255));
-    text[size] = '\0';
+    static const char *const special[] = {
+        "#", "\\", "\n", "\r", "\t", " ", "\x1b", "\x7f", "ok", "1", ".", "-", "n", "x", "u",
+        "\xc2", "\x9b", "\xff", "\xed\xa0\x80", /* no UTF-8 */
+        "\xc2\x9b", "\xe2\x80\xa8", "\xe2\x80\xa9", /* C1, ends of lines */
+        "\xd8\x9c", "\xe2\x80\x8f", "\xe2\x80\xae", "\xe2\x81\xa6", /* directions */
+        "\xc3\xa4", "\xe2\x82\xac", "\xf0\x9f\x98\x80",
+    };
+    const size_t wanted = draw(LONGEST + 1);
+    text[0] = '\0';
+    for (size_t size = 0; size < wanted; size = strlen(text)) {
+        const char byte[2] = { (char)(1 + draw(255)), '\0' };
+        const char *next = draw(3) ? special[draw(sizeof special / sizeof *special)] : byte;
+        (void)snprintf(text + size, wanted + 1 - size, "%s", next);
+    }
 }
 
 /* What a reader gets. @return free() it. */
@@ -49,19 +58,34 @@ static char *print(void (*with)(FILE *out, const char *text), const char *text)
     return printed;
 }
 
-/* No controls but the ends of lines, C1 ones neither, and no byte that is part of no character. */
+/* @return its size; ends the test where there is no character. */
+static size_t character(const char *at, uint32_t *ret_code)
+{
+    static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+    const unsigned char byte = (unsigned char)*at;
+    const size_t size = byte < 0x80 ? 1 : byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4;
+    assert_true(size == 1 || (byte >= 0xc2 && byte <= 0xf4));
+    *ret_code = size == 1 ? byte : byte & (0xffu >> (size + 1));
+    for (size_t i = 1; i < size; i++) {
+        assert_int_equal((unsigned char)at[i] >> 6, 2);
+        *ret_code = *ret_code << 6 | (at[i] & 0x3f);
+    }
+    assert_true(*ret_code >= least[size] && *ret_code <= 0x10ffff && (*ret_code < 0xd800 || *ret_code > 0xdfff));
+    return size;
+}
+
+/* No controls but the ends of lines, C1 ones neither, no other end of a line, nothing that changes
+ * the direction of text, and no byte that is part of no character. */
 static void is_clean(const char *printed)
 {
-    wchar_t wide;
-    for (size_t step; *printed; printed += step) {
-        const unsigned char byte = (unsigned char)*printed;
-        assert_true(byte == '\n' || (byte >= 0x20 && byte != 0x7f));
-        step = byte < 0x80 ? 1 : byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4;
-        wide = step == 2 ? (wchar_t)((byte & 0x1f) << 6 | (printed[1] & 0x3f)) : L'x';
-        assert_true(step == 1 || (byte >= 0xc2 && byte <= 0xf4));
-        assert_true(step != 2 || wide >= 0xa0);
-        for (size_t i = 1; i < step; i++)
-            assert_int_equal((unsigned char)printed[i] >> 6, 2);
+    static const uint32_t obeyed[] = { 0x7f, 0x61c, 0x200e, 0x200f, 0x2028, 0x2029, 0x202a, 0x202b,
+                                       0x202c, 0x202d, 0x202e, 0x2066, 0x2067, 0x2068, 0x2069 };
+    uint32_t code;
+    for (size_t size; *printed; printed += size) {
+        size = character(printed, &code);
+        assert_true(code == '\n' || (code >= 0x20 && (code < 0x80 || code >= 0xa0)));
+        for (size_t i = 0; i < sizeof obeyed / sizeof *obeyed; i++)
+            assert_int_not_equal(code, obeyed[i]);
     }
 }
 
@@ -75,21 +99,39 @@ static void print_skip(FILE *out, const char *text)
     wb_tap_case(out, 1, 7, "a name", text);
 }
 
+/* Up to four bytes of UTF-8. */
+static size_t encode(uint32_t code, char to[4])
+{
+    const size_t size = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+    for (size_t i = size; i-- > 1; code >>= 6)
+        to[i] = (char)(0x80 | (code & 0x3f));
+    to[0] = (char)(size == 1 ? code : (0xf00u >> size & 0xff) | code);
+    return size;
+}
+
+/* What one piece stands for. @return its size; *ret_next: what comes behind it. */
+static size_t unescape(const char *printed, char to[4], const char **ret_next)
+{
+    char digits[5] = { 0 };
+    const char kind = *printed == '\\' ? printed[1] : '\0';
+    const size_t count = kind == 'x' ? 2 : kind == 'u' ? 4 : 0;
+    *ret_next = printed + (kind ? 2 : 1) + count;
+    memcpy(digits, printed + 2, count);
+    if (kind == 'u')
+        return encode((uint32_t)strtoul(digits, NULL, 16), to);
+    to[0] = (char)(kind == 'x' ? strtol(digits, NULL, 16) : kind == 'n' ? '\n' : kind ? kind : *printed);
+    return 1;
+}
+
 /* The name as it was, and what nobody said is no directive. */
 static void has_name(const char *printed, const char *name)
 {
-    char byte[3] = { 0 };
-    for (; *name; name++, printed++) {
+    char bytes[4];
+    for (size_t size; *name; name += size) {
         if (*printed == '#')
             fail_msg("a '#' that begins a directive");
-        if (*printed == '\\' && printed[1] == 'x') {
-            memcpy(byte, printed + 2, 2);
-            assert_int_equal((unsigned char)*name, strtoul(byte, NULL, 16));
-            printed += 3;
-            continue;
-        }
-        printed += *printed == '\\';
-        assert_int_equal(*printed, *name);
+        size = unescape(printed, bytes, &printed);
+        assert_memory_equal(name, bytes, size);
     }
     assert_string_equal(printed, "\n");
 }
