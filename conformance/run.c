@@ -144,11 +144,14 @@ static void take(run *all, const wb_report *report)
         conclude_as_told(all, report);
 }
 
-static void take_all(run *all)
+/* @return how many there were. */
+static size_t take_all(run *all)
 {
     wb_report report;
-    while (wb_report_take(all->reports, &report))
+    size_t count = 0;
+    for (; wb_report_take(all->reports, &report); count++)
         take(all, &report);
+    return count;
 }
 
 /* Take what it reports until it is gone. @return its status; 0 and *ret_hangs: it was killed. */
@@ -164,9 +167,10 @@ static int watch_runner(run *all, int *ret_hangs)
             (void)waitpid(all->pid, &status, 0);
             break;
         }
-        if (poll(&reports, 1, (int)(LOOK_EVERY / WB_MILLISECOND)) > 0 && !(reports.revents & POLLIN))
+        const int is_there = poll(&reports, 1, (int)(LOOK_EVERY / WB_MILLISECOND)) > 0;
+        const size_t taken = take_all(all);
+        if (is_there && !taken && (reports.revents & POLLHUP))
             reports.fd = -1; /* closed: what is left to see is its end */
-        take_all(all);
     }
     take_all(all);
     (void)close(all->reports);

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The run of the conformance kits, with cases of its own: one line a case, and no more work than there is.
+ */
+#include "config.h"
+
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "conformance/kit.h"
+#include "core/base/clock.h"
+
+/* ---- the linker puts ours in place of theirs (--wrap) --------------------------------------- */
+
+int __real_poll(struct pollfd *all, nfds_t count, int milliseconds);
+int __wrap_poll(struct pollfd *all, nfds_t count, int milliseconds);
+
+static unsigned hung_up; /* so often poll() said at once that the reports' other end is closed */
+
+int __wrap_poll(struct pollfd *all, nfds_t count, int milliseconds)
+{
+    const int found = __real_poll(all, count, milliseconds);
+    if (found > 0 && (all->revents & POLLHUP))
+        hung_up++;
+    return found;
+}
+
+/* ---- cases ---------------------------------------------------------------------------------- */
+
+static void passes(wb_kit *kit)
+{
+    (void)kit;
+}
+
+static void skips(wb_kit *kit)
+{
+    wb_kit_skip(kit, "no reason");
+}
+
+static void fails(wb_kit *kit)
+{
+    (void)wb_kit_check(kit, 0, "a check");
+}
+
+static void dies(wb_kit *kit)
+{
+    (void)kit;
+    (void)raise(SIGKILL);
+}
+
+static void closes_all_and_stays(wb_kit *kit)
+{
+    (void)kit;
+    closefrom(0);
+    (void)sleep(1);
+    _exit(0);
+}
+
+static void close_nothing(wb_kit *kit)
+{
+    (void)kit;
+}
+
+/* So many fail, and that is printed. */
+static void run(const wb_kit_case *cases, size_t count, const char *only, size_t failed, const char *expected)
+{
+    const wb_plugin plugin = { .struct_size = sizeof plugin, .name = "some", .version = "1" };
+    const wb_kit_options options = { .only = only, .time_limit = 60 * WB_SECOND };
+    const wb_kit_book book = { .cases = cases, .count = count, .close = close_nothing };
+    wb_kit kit = { .plugin = &plugin, .options = &options };
+    char *printed = NULL;
+    size_t size = 0;
+    kit.out = open_memstream(&printed, &size);
+    assert_non_null(kit.out);
+    hung_up = 0;
+    assert_int_equal(wb_kit_run(&kit, &book), failed);
+    assert_int_equal(fclose(kit.out), 0);
+    assert_string_equal(printed, expected);
+    free(printed);
+}
+
+#define COUNT(cases) (sizeof(cases) / sizeof *(cases))
+
+/* ---- tests ---------------------------------------------------------------------------------- */
+
+static void test_ends(void **state)
+{
+    static const wb_kit_case cases[] = {
+        { .name = "passes", .run = passes }, { .name = "dies", .run = dies },       { .name = "skips", .run = skips },
+        { .name = "fails", .run = fails },   { .name = "passes too", .run = passes },
+    };
+    (void)state;
+    run(cases, COUNT(cases), NULL, 2,
+        "1..5\n"
+        "ok 1 - passes\n"
+        "# the process died: signal 9, SIGKILL\n"
+        "not ok 2 - dies\n"
+        "ok 3 - skips # SKIP no reason\n"
+        "# a check\n"
+        "not ok 4 - fails\n"
+        "ok 5 - passes too\n"
+        "# some 1: 5 cases, 2 failed, 1 skipped\n");
+}
+
+/* Nothing can be heard of it any more; until it ends nobody looks all the time. */
+static void test_all_closed(void **state)
+{
+    static const wb_kit_case cases[] = {
+        { .name = "closes all and stays", .run = closes_all_and_stays },
+        { .name = "passes", .run = passes },
+    };
+    (void)state;
+    run(cases, COUNT(cases), NULL, 1,
+        "1..2\n"
+        "# the process ended, with exit status 0\n"
+        "not ok 1 - closes all and stays\n"
+        "ok 2 - passes\n"
+        "# some 1: 2 cases, 1 failed, 0 skipped\n");
+    assert_in_range(hung_up, 1, 4); /* two a runner: with its last reports, and without one */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_all_closed),
+    };
+    return cmocka_run_group_tests_name("kit", tests, NULL, NULL);
+}
