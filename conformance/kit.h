@@ -116,8 +116,8 @@ void wb_kit_defer(wb_kit *kit, void (*function)(void *), void *argument);
 /** In a child that was just forked: it ends when its parent does, at the latest. */
 void wb_kit_end_with(pid_t parent);
 
-/** Whether a case is one that --only chooses. */
-int wb_kit_is_wanted(const wb_kit *kit, const wb_kit_case *one);
+/** The place of the first case from `place` on that --only chooses; book->count: there is none. */
+size_t wb_kit_next_wanted(const wb_kit *kit, const wb_kit_book *book, size_t place);
 
 /** The kits. @return the number of cases that failed. */
 size_t wb_transport_kit(const wb_endpoint_setup *endpoint, const wb_kit_options *options, FILE *out);

@@ -42,6 +42,7 @@ typedef struct run {
 } run;
 
 #define OPENING " while what cases share was opened"
+#define BETWEEN " before this case began"
 #define CLOSING " while what cases share was closed"
 
 /* ---- what became of a case -------------------------------------------------------------- */
@@ -127,6 +128,13 @@ static int start_runner(run *all, size_t place)
     return 1;
 }
 
+/* Whatever becomes of the runner now, that case has its line. */
+static void go_on(run *all)
+{
+    all->place = wb_kit_next_wanted(all->kit, all->book, all->place + 1);
+    begin_stage(all, BETWEEN);
+}
+
 static void take(run *all, const wb_report *report)
 {
     if (report->kind == WB_REPORT_BEGINS) {
@@ -140,8 +148,10 @@ static void take(run *all, const wb_report *report)
     else if (report->is_last || report->kind == WB_REPORT_UNABLE) {
         all->last = *report; /* how the process ends decides, too */
         all->is_told = 1;
-    } else
+    } else {
         conclude_as_told(all, report);
+        go_on(all);
+    }
 }
 
 /* @return how many there were. */
@@ -206,8 +216,8 @@ static void run_from(run *all, size_t place)
 static size_t count_wanted(const wb_kit *kit, const wb_kit_book *book)
 {
     size_t wanted = 0;
-    for (size_t i = 0; i < book->count; i++)
-        wanted += wb_kit_is_wanted(kit, &book->cases[i]) != 0;
+    for (size_t i = wb_kit_next_wanted(kit, book, 0); i < book->count; i = wb_kit_next_wanted(kit, book, i + 1))
+        wanted++;
     return wanted;
 }
 
@@ -232,11 +242,11 @@ size_t wb_kit_run(wb_kit *kit, const wb_kit_book *book)
     (void)signal(SIGCHLD, SIG_DFL);
     wb_tap_plan(kit->out, wanted);
     kit->number = 1;
-    for (size_t place = 0; place < book->count && !all.is_over; place++)
-        if (wb_kit_is_wanted(kit, &book->cases[place])) {
-            run_from(&all, place);
-            place = all.place;
-        }
+    size_t place = wb_kit_next_wanted(kit, book, 0);
+    while (place < book->count && !all.is_over) {
+        run_from(&all, place);
+        place = wb_kit_next_wanted(kit, book, all.place + 1);
+    }
     if (!all.is_over)
         summarize(&all);
     return all.failed;

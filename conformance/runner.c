@@ -64,13 +64,6 @@ static wb_report_kind verdict_of(const wb_kit *kit)
     return kit->skip_reason[0] ? WB_REPORT_SKIPPED : WB_REPORT_PASSED;
 }
 
-static size_t next_wanted(const wb_kit *kit, const wb_kit_book *book, size_t place)
-{
-    while (place < book->count && !wb_kit_is_wanted(kit, &book->cases[place]))
-        place++;
-    return place;
-}
-
 void wb_runner_main(wb_kit *kit, const wb_kit_book *book, size_t first)
 {
     size_t place = first, next;
@@ -83,7 +76,7 @@ void wb_runner_main(wb_kit *kit, const wb_kit_book *book, size_t first)
     for (;; kit->number++, place = next) {
         begin_case(kit, book, place);
         run_case(kit);
-        next = next_wanted(kit, book, place + 1);
+        next = wb_kit_next_wanted(kit, book, place + 1);
         is_last = kit->is_failed || next == book->count;
         if (is_last) {
             report(kit, WB_REPORT_CLOSING, NULL);

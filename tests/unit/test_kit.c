@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The run of the conformance kits, with cases of its own: one line a case, and no more work than there is.
+ * The run of the conformance kits, with cases of its own: one line a case, whenever a runner dies,
+ * and no more work than there is.
  */
 #include "config.h"
 
@@ -18,12 +19,15 @@
 #include <cmocka.h>
 
 #include "conformance/kit.h"
+#include "conformance/report.h"
 #include "core/base/clock.h"
 
 /* ---- the linker puts ours in place of theirs (--wrap) --------------------------------------- */
 
 int __real_poll(struct pollfd *all, nfds_t count, int milliseconds);
 int __wrap_poll(struct pollfd *all, nfds_t count, int milliseconds);
+void __real_wb_report_send(int reporting, wb_report_kind kind, size_t place, int is_last, const char *text);
+void __wrap_wb_report_send(int reporting, wb_report_kind kind, size_t place, int is_last, const char *text);
 
 static unsigned hung_up; /* so often poll() said at once that the reports' other end is closed */
 
@@ -33,6 +37,15 @@ int __wrap_poll(struct pollfd *all, nfds_t count, int milliseconds)
     if (found > 0 && (all->revents & POLLHUP))
         hung_up++;
     return found;
+}
+
+static int dies_between; /* two cases, as when a thread of the plugin's does something wrong there */
+
+void __wrap_wb_report_send(int reporting, wb_report_kind kind, size_t place, int is_last, const char *text)
+{
+    __real_wb_report_send(reporting, kind, place, is_last, text);
+    if (dies_between && (kind == WB_REPORT_PASSED || kind == WB_REPORT_SKIPPED) && !is_last)
+        (void)raise(SIGKILL);
 }
 
 /* ---- cases ---------------------------------------------------------------------------------- */
@@ -100,6 +113,7 @@ static void test_ends(void **state)
         { .name = "fails", .run = fails },   { .name = "passes too", .run = passes },
     };
     (void)state;
+    dies_between = 0;
     run(cases, COUNT(cases), NULL, 2,
         "1..5\n"
         "ok 1 - passes\n"
@@ -112,6 +126,29 @@ static void test_ends(void **state)
         "# some 1: 5 cases, 2 failed, 1 skipped\n");
 }
 
+/* Who dies between two cases was at the one that was to come: the other has its line. */
+static void test_death_between(void **state)
+{
+    static const wb_kit_case cases[] = {
+        { .name = "wanted: passes", .run = passes }, { .name = "another", .run = fails },
+        { .name = "wanted: second", .run = passes }, { .name = "wanted: skips", .run = skips },
+        { .name = "wanted: fourth", .run = passes }, { .name = "another one", .run = fails },
+        { .name = "wanted: last", .run = passes },   { .name = "another at the end", .run = fails },
+    };
+    (void)state;
+    dies_between = 1;
+    run(cases, COUNT(cases), "wanted", 2,
+        "1..5\n"
+        "ok 1 - wanted: passes\n"
+        "# the process died before this case began: signal 9, SIGKILL\n"
+        "not ok 2 - wanted: second\n"
+        "ok 3 - wanted: skips # SKIP no reason\n"
+        "# the process died before this case began: signal 9, SIGKILL\n"
+        "not ok 4 - wanted: fourth\n"
+        "ok 5 - wanted: last\n"
+        "# some 1: 5 cases, 2 failed, 1 skipped\n");
+}
+
 /* Nothing can be heard of it any more; until it ends nobody looks all the time. */
 static void test_all_closed(void **state)
 {
@@ -120,6 +157,7 @@ static void test_all_closed(void **state)
         { .name = "passes", .run = passes },
     };
     (void)state;
+    dies_between = 0;
     run(cases, COUNT(cases), NULL, 1,
         "1..2\n"
         "# the process ended, with exit status 0\n"
@@ -133,6 +171,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_death_between),
         cmocka_unit_test(test_all_closed),
     };
     return cmocka_run_group_tests_name("kit", tests, NULL, NULL);
