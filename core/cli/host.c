@@ -15,6 +15,7 @@
 #include "core/cli/streams.h"
 #include "core/cli/wait.h"
 #include "core/config/units.h"
+#include "core/endpoint/rehearsal.h"
 
 /* How often the main thread looks whether an endpoint gave up, or has finished. */
 #define LOOK_EVERY (100 * WB_MILLISECOND)
@@ -65,6 +66,13 @@ static int start_guard(cli_host *host)
     return EX_OK;
 }
 
+static int check_one(cli_host *host, cli_hosted *one)
+{
+    (void)host;
+    wb_error error = { 0 };
+    return wb_setup_check_modules(one->setup, &error) == WB_OK ? EX_OK : report(one, &error);
+}
+
 static int prepare_one(cli_host *host, cli_hosted *one)
 {
     wb_error error = { 0 };
@@ -87,23 +95,34 @@ static int start_one(cli_host *host, cli_hosted *one)
     return r == WB_OK ? EX_OK : report(one, &error);
 }
 
-/* One that waits for its servers: try it, and start it once they are there. */
+/* One that waits for its servers. */
 static int try_one(cli_host *host, cli_hosted *one)
 {
     wb_error error = { 0 };
-    if (cli_wait_look(one, host->install, wb_clock_monotonic(), &error) != WB_OK)
-        return report(one, &error);
+    return cli_wait_look(one, host->install, wb_clock_monotonic(), &error) == WB_OK ? EX_OK : report(one, &error);
+}
+
+/* Once they are there, and its modules open. */
+static int start_tried(cli_host *host, cli_hosted *one)
+{
     return one->endpoint ? start_one(host, one) : EX_OK;
 }
 
-/* One step of the start for each that is, or is not, to wait; told to stop, the rest is not begun. */
-typedef int start_step(cli_host *host, cli_hosted *one);
+static int try_and_start(cli_host *host, cli_hosted *one)
+{
+    int code = try_one(host, one);
+    return code == EX_OK ? start_tried(host, one) : code;
+}
 
-static int for_each(cli_host *host, int waits, start_step *step)
+/* One step of the start for each with that `start`; told to stop, the rest is not begun. */
+typedef int start_step(cli_host *host, cli_hosted *one);
+#define WITH_ANY (-1)
+
+static int for_each(cli_host *host, int start, start_step *step)
 {
     int code = EX_OK;
     for (size_t i = 0; i < host->count && code == EX_OK && !cli_guard_is_told(&host->guard); i++)
-        if ((host->hosted[i].setup->config->start == WB_START_WAIT) == waits)
+        if (start == WITH_ANY || host->hosted[i].setup->config->start == start)
             code = step(host, &host->hosted[i]);
     return code;
 }
@@ -123,17 +142,19 @@ static void await_first_trials(cli_host *host)
         cli_guard_sleep(&host->guard, LOOK_EVERY_STOPPING);
 }
 
-/* Each is ready, or has been tried, before the first one runs. */
+/* What needs no server is known first. Then each is ready, or has been tried, before the first one runs. */
 static int start(cli_host *host)
 {
-    int code = for_each(host, 1, try_one);
+    int code = for_each(host, WITH_ANY, check_one);
     if (code == EX_OK)
-        code = for_each(host, 0, prepare_one);
+        code = for_each(host, WB_START_WAIT, try_one);
+    if (code == EX_OK)
+        code = for_each(host, WB_START_FAIL, prepare_one);
     if (code == EX_OK) {
         await_first_trials(host);
-        code = for_each(host, 1, try_one);
+        code = for_each(host, WB_START_WAIT, try_one);
     }
-    return code == EX_OK ? for_each(host, 0, start_one) : code;
+    return code == EX_OK ? for_each(host, WITH_ANY, start_tried) : code;
 }
 
 /* ---- run -------------------------------------------------------------------------------- */
@@ -243,7 +264,7 @@ static int look_at_all(cli_host *host)
     for (size_t i = 0; i < host->count && code == EX_OK; i++) {
         cli_hosted *one = &host->hosted[i];
         if (cli_wait_is_on(one))
-            code = try_one(host, one);
+            code = try_and_start(host, one);
         else
             look_at(one, wb_clock_monotonic());
     }

@@ -16,6 +16,7 @@ typedef struct cli_wait {
     int64_t due;        /* when the next one begins */
     int64_t told_at;    /* when a line said that it waits; 0: none did */
     int64_t doubted_at; /* when it met first what waiting does not cure, after it had waited; 0: not */
+    int has_servers;    /* they were there in the last trial: it waits for its modules to open */
     wb_error error;     /* what the last trial met */
 } cli_wait;
 

@@ -47,8 +47,9 @@ static void tell(cli_hosted *one, int64_t now)
     if (wait->told_at && now - wait->told_at < WB_DEPENDENCY_REMIND_EVERY)
         return;
     wait->told_at = now;
-    wb_log_event(WB_LOG_WARNING, "endpoint waits for its servers to start", { "endpoint", one->setup->config->name },
-                 { "reason", wait->error.text });
+    wb_log_event(WB_LOG_WARNING,
+                 wait->has_servers ? "endpoint waits for its modules to open" : "endpoint waits for its servers to start",
+                 { "endpoint", one->setup->config->name }, { "reason", wait->error.text });
 }
 
 static int note_failure(cli_hosted *one, int result, const wb_error *error, int64_t now)
@@ -65,10 +66,31 @@ static int note_failure(cli_hosted *one, int result, const wb_error *error, int6
     return WB_OK;
 }
 
+/* Whoever was told of a server is told of a module, too. */
+static void note_servers(cli_wait *wait, int are_there)
+{
+    if (wait->has_servers != are_there)
+        wait->told_at = 0;
+    wait->has_servers = are_there;
+}
+
+static int open_modules(cli_hosted *one, wb_error *error)
+{
+    int r = wb_endpoint_open_modules(one->endpoint, error);
+    if (r == WB_OK)
+        return WB_OK;
+    wb_endpoint_destroy(one->endpoint);
+    one->endpoint = NULL;
+    return r;
+}
+
 static int end_trial(cli_hosted *one, int64_t now, wb_error *error)
 {
     int r = wb_trial_end(one->trial, &one->endpoint, error);
     one->trial = NULL;
+    note_servers(&one->wait, r == WB_OK);
+    if (r == WB_OK)
+        r = open_modules(one, error);
     return r == WB_OK ? r : note_failure(one, r, error, now);
 }
 

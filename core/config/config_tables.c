@@ -141,9 +141,11 @@ static const wb_option endpoint_options[] = {
       .since = "0.1",
       .summary = "what happens when broker or database are not there at the start",
       .help = "fail: the program ends. wait: the endpoint waits for them, with pauses from 1s to 30s, "
-              "while other endpoints of the file run, and starts by itself. What waiting does not cure "
-              "(a missing table or queue, refused credentials, a wrong option) ends the program in "
-              "both cases, whenever it is found before the endpoint runs." },
+              "while other endpoints of the file run, and starts by itself. So it does when the hook open of "
+              "a handler module says that something is not there, see waybill-handler(7). What waiting does "
+              "not cure (a missing table or queue, refused credentials, a wrong option, a module that "
+              "refuses) ends the program in both cases, whenever it is found before the endpoint runs. "
+              "Settings that a module's hook check refuses are found before any endpoint asks a server." },
     { .name = "on_endpoint_failure",
       .type = WB_OPTION_CHOICE,
       .offset = offsetof(wb_endpoint_config, on_endpoint_failure),

@@ -381,6 +381,11 @@ static int start_relay(wb_endpoint *e, wb_error *error)
                                     "could not start the relay of what programs write: %s", strerror(code));
 }
 
+int wb_endpoint_check_modules(wb_endpoint *e, wb_error *error)
+{
+    return wb_hooks_approve(&e->pipeline.hooks, error);
+}
+
 int wb_endpoint_open_modules(wb_endpoint *e, wb_error *error)
 {
     return wb_hooks_open(&e->pipeline.hooks, error);

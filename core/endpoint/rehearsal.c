@@ -46,7 +46,10 @@ static void rehearse_persistence(wb_endpoint_setup *endpoint, const char *group,
 static void rehearse_modules(wb_endpoint_setup *endpoint, wb_problems *problems)
 {
     const size_t errors_before = problems->error_count;
-    wb_hooks_check(endpoint->config, &endpoint->handlers, problems);
+    wb_hooks hooks;
+    wb_hooks_init(&hooks, endpoint->config, &endpoint->handlers);
+    wb_hooks_check(&hooks, problems);
+    wb_hooks_free(&hooks);
     if (problems->error_count != errors_before)
         endpoint->is_ready = 0;
 }
@@ -68,4 +71,13 @@ int wb_setup_rehearse(wb_setup *setup, wb_problems *problems)
         rehearse_modules(endpoint, problems);
     }
     return problems->error_count == errors_before ? WB_OK : WB_FATAL;
+}
+
+int wb_setup_check_modules(const wb_endpoint_setup *setup, wb_error *error)
+{
+    wb_hooks hooks;
+    wb_hooks_init(&hooks, setup->config, &setup->handlers);
+    int r = wb_hooks_approve(&hooks, error);
+    wb_hooks_free(&hooks);
+    return r;
 }

@@ -7,6 +7,7 @@
 #ifndef WB_ENDPOINT_REHEARSAL_H
 #define WB_ENDPOINT_REHEARSAL_H
 
+#include "core/base/error.h"
 #include "core/endpoint/setup.h"
 
 /** Make the instances of each endpoint that is ready, and destroy them, and have its modules check: no network.
@@ -15,5 +16,9 @@
  *  Main thread, before any endpoint runs.
  *  @return WB_OK, or WB_FATAL with at least one error added. */
 int wb_setup_rehearse(wb_setup *setup, wb_problems *problems);
+
+/** Have an endpoint's modules check alone, up to the first that refuses. Likewise.
+ *  @return WB_OK, or the class of what it said, with the place of the module. */
+int wb_setup_check_modules(const wb_endpoint_setup *setup, wb_error *error);
 
 #endif

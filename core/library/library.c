@@ -272,7 +272,9 @@ static int open_modules(wb_endpoint *endpoint, wb_error *error)
 {
     sigset_t before;
     wb_thread_block(&before);
-    int r = wb_endpoint_open_modules(endpoint, error);
+    int r = wb_endpoint_check_modules(endpoint, error);
+    if (r == WB_OK)
+        r = wb_endpoint_open_modules(endpoint, error);
     wb_thread_unblock(&before);
     return r;
 }

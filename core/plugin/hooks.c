@@ -113,9 +113,9 @@ static int judge(int result, const char *hook, wb_error *error)
     return error->result;
 }
 
-static int check(const wb_endpoint_config *config, const wb_loaded_module *module, wb_error *error)
+static int check(const wb_hooks *hooks, const wb_loaded_module *module, wb_error *error)
 {
-    hook_call call = make_call(config, error);
+    hook_call call = make_call(hooks->config, error);
     return module->check ? judge(module->check(&call.context), "check", error) : WB_OK;
 }
 
@@ -180,13 +180,23 @@ static int say_where(const wb_endpoint_config *config, const wb_loaded_module *m
                         module->at.file, module->at.line, module->path, why.text, line);
 }
 
-void wb_hooks_check(const wb_endpoint_config *config, const wb_handler_set *handlers, wb_problems *problems)
+void wb_hooks_check(const wb_hooks *hooks, wb_problems *problems)
 {
     wb_error error;
-    for (size_t i = 0; i < handlers->module_count; i++)
-        if (check(config, &handlers->modules[i], &error) != WB_OK)
-            wb_problems_add(problems, WB_LOG_ERROR, handlers->modules[i].at, "endpoint \"%s\": handler module \"%s\": %s",
-                            config->name, handlers->modules[i].path, error.text);
+    for (size_t i = 0; i < hooks->handlers->module_count; i++) {
+        const wb_loaded_module *module = &hooks->handlers->modules[i];
+        if (check(hooks, module, &error) != WB_OK)
+            wb_problems_add(problems, WB_LOG_ERROR, module->at, "endpoint \"%s\": handler module \"%s\": %s",
+                            hooks->config->name, module->path, error.text);
+    }
+}
+
+int wb_hooks_approve(const wb_hooks *hooks, wb_error *error)
+{
+    for (size_t i = 0; i < hooks->handlers->module_count; i++)
+        if (check(hooks, &hooks->handlers->modules[i], error) != WB_OK)
+            return say_where(hooks->config, &hooks->handlers->modules[i], error);
+    return WB_OK;
 }
 
 int wb_hooks_open(wb_hooks *hooks, wb_error *error)
@@ -196,10 +206,7 @@ int wb_hooks_open(wb_hooks *hooks, wb_error *error)
     hooks->is_open = 1;
     for (size_t i = 0; i < hooks->handlers->module_count; i++) {
         const wb_loaded_module *module = &hooks->handlers->modules[i];
-        int r = check(hooks->config, module, error);
-        if (r == WB_OK)
-            r = open_one(hooks, module, &hooks->kept.data[i], error);
-        if (r != WB_OK) {
+        if (open_one(hooks, module, &hooks->kept.data[i], error) != WB_OK) {
             wb_hooks_close(hooks);
             return say_where(hooks->config, module, error);
         }

@@ -34,9 +34,11 @@ void wb_hooks_init(wb_hooks *hooks, const wb_endpoint_config *config, const wb_h
 void wb_hooks_free(wb_hooks *hooks);
 
 /** Have each module check the settings, and add what it says to `problems`. */
-void wb_hooks_check(const wb_endpoint_config *config, const wb_handler_set *handlers, wb_problems *problems);
+void wb_hooks_check(const wb_hooks *hooks, wb_problems *problems);
+/** The same, up to the first that refuses. @return as wb_hooks_open(). */
+int wb_hooks_approve(const wb_hooks *hooks, wb_error *error);
 
-/** Check and open all modules, unless they are open. Those before one that refuses are closed.
+/** Open all modules, unless they are open. Those before one that refuses are closed.
  *  @return WB_OK, or the class of what it said, with file and line of where it is named. */
 int wb_hooks_open(wb_hooks *hooks, wb_error *error);
 /** Close those that are open. */

@@ -263,7 +263,8 @@ typedef struct wb_handler {
  *
  * and in place_order() wb_module_data(ctx) is what open_orders() left.
  *
- *   check          main thread; by `waybill check`, and before open
+ *   check          main thread; by `waybill check`, and at the start, for all endpoints before any of them
+ *                  asks a server
  *   open           main thread; once an endpoint, when its broker and its database were seen to be
  *                  ready, before any endpoint of the process handles a message (one that waits for its
  *                  servers, `start = "wait"`: when these are there). Nothing else of the process starts,
@@ -284,7 +285,10 @@ typedef struct wb_handler {
  *
  * Failures. Any result but WB_OK refuses; wb_fail() says why.
  *   check, open   end the start, with the line of the file that names the module. Exit code of
- *                 `waybill run`: 69 for WB_NOT_CONNECTED, 75 for WB_RETRY, else 78
+ *                 `waybill run`: 69 for WB_NOT_CONNECTED, 75 for WB_RETRY, else 78. But with
+ *                 `start = "wait"` WB_NOT_CONNECTED and WB_RETRY of open are waited for as a server
+ *                 that is not there: all its modules are opened again after a pause of 1 s to 30 s. Once it
+ *                 has waited, another result must stay for 10 s to be believed
  *   worker_open   the worker gives up: the endpoint goes on with the others, and it is started again,
  *                 as `on_endpoint_failure` says
  *

@@ -5,7 +5,7 @@
  * "MODULE handle ENDPOINT ID TYPE". What is not as waybill/handler.h promises is a line with WRONG.
  *
  * Settings: limit is a number, or check refuses; refuse_open and refuse_worker name a module that
- * then refuses to open; refuse_until names a file that ends that for workers.
+ * then refuses to open; refuse_until names a file that ends that.
  */
 #include "config.h"
 
@@ -78,6 +78,13 @@ static int is_set(wb_context *ctx, const char *name, const char *value)
     return setting && strcmp(setting, value) == 0;
 }
 
+/* Whether the setting names this module, and the file that ends that is not there. */
+static int is_refused(wb_context *ctx, const char *setting)
+{
+    const char *until = wb_setting(ctx, "refuse_until");
+    return is_set(ctx, setting, MODULE) && !(until && access(until, F_OK) == 0);
+}
+
 /* Nothing of a message or a transaction is there. */
 static void expect_no_message(wb_context *ctx)
 {
@@ -104,7 +111,7 @@ static int open_module(wb_context *ctx, void **ret_data)
     expect(!*ret_data && !wb_module_data(ctx), "open");
     expect_no_message(ctx);
     wb_log(ctx, WB_LOG_INFO, "module " MODULE " opens");
-    if (is_set(ctx, "refuse_open", MODULE))
+    if (is_refused(ctx, "refuse_open"))
         return wb_fail(ctx, WB_NOT_CONNECTED, "the bank does not answer");
     *ret_data = keep("module");
     return WB_OK;
@@ -112,11 +119,10 @@ static int open_module(wb_context *ctx, void **ret_data)
 
 static int open_worker(wb_context *ctx, void **ret_data)
 {
-    const char *until = wb_setting(ctx, "refuse_until");
     expect_kept(wb_module_data(ctx), "module", 0);
     expect(!*ret_data && !wb_worker_data(ctx), "worker_open");
     expect_no_message(ctx);
-    if (is_set(ctx, "refuse_worker", MODULE) && until && access(until, F_OK) != 0) {
+    if (is_refused(ctx, "refuse_worker")) {
         tell(ctx, "worker_refused");
         return wb_fail(ctx, WB_RETRY, "not yet");
     }

@@ -64,7 +64,7 @@ sub check_refused {
     is $code, 69, 'open: NOT_CONNECTED is an exit code of its own';
     like $text, qr/endpoint "$e->{name}": \Q$e->{conf}\E:2: handler module "[^"]*hooks_two\.so": the bank does not answer/, 'open: file, line and reason';
     like $text, qr/msg="module one opens" endpoint=$e->{name}$/m, 'open: a hook may log';
-    is_deeply [ hooks($e) ], [ 'one check', 'one open', 'two check', 'two open', 'one close' ], 'open: what was opened before is closed';
+    is_deeply [ hooks($e) ], [ 'one check', 'two check', 'one open', 'two open', 'one close' ], 'open: what was opened before is closed';
     is_deeply [ calls($e, qr/WRONG/) ], [], 'open: all as promised';
 }
 
@@ -79,6 +79,28 @@ sub check_neighbour {
     is scalar(calls($e, qr/ handle /)), 0, 'a neighbour refuses: nothing was handled';
 }
 
+# One that waits for its servers waits for what its module needs, too, and its neighbour works meanwhile.
+sub check_waiting {
+    my $waiting = endpoint('');
+    my $until = "$waiting->{dir}/is-there";
+    $waiting->configure(with => "start = \"wait\"; settings = { refuse_open = \"two\"; refuse_until = \"$until\"; };");
+    my $e = installed('', beside => [$waiting]);
+    $e->start;
+    $e->wait_for('waiting: it waits for its module', sub {
+        $e->log_lines(qr/endpoint waits for its modules to open" endpoint=$waiting->{name} reason=.*hooks_two\.so\\?": the bank does not answer/);
+    });
+    $e->send($e->{name}, { id => 'meanwhile', type => 'Hooks.one' });
+    $e->wait_for('waiting: its neighbour works', sub { calls($e, qr/ handle $e->{name} meanwhile /) });
+    $e->wait_for('waiting: it is tried again', sub { calls($e, qr/^two open $waiting->{name}$/) >= 2 });
+    Endpoint::write_file($until, '');
+    $waiting->send($waiting->{name}, { id => 'at-last', type => 'Hooks.two' });
+    $e->wait_for('waiting: it opens, and works', sub { calls($e, qr/ handle $waiting->{name} at-last /) }, 60);
+    is $e->stop, 0, 'waiting: ends well';
+    is scalar(calls($e, qr/^one open $waiting->{name}$/)), scalar(calls($e, qr/^one close $waiting->{name}$/)), 'waiting: what was open is closed each time';
+    is scalar(calls($e, qr/ check $waiting->{name}$/)), 2, 'waiting: its settings were checked once';
+    is_deeply [ calls($e, qr/WRONG/) ], [], 'waiting: all as promised';
+}
+
 sub check_life {
     my $e = installed('limit = "7";', concurrency => 2);
     my @ids = map { "m-$_" } 1 .. 40;
@@ -87,7 +109,7 @@ sub check_life {
     $e->wait_for('all are handled', sub { calls($e, qr/ handle /) == @ids });
     is $e->stop, 0, 'life: ends well';
     my @hooks = hooks($e);
-    is_deeply [ @hooks[ 0 .. 3 ] ], [ 'one check', 'one open', 'two check', 'two open' ], 'life: opened in the order of the file';
+    is_deeply [ @hooks[ 0 .. 3 ] ], [ 'one check', 'two check', 'one open', 'two open' ], 'life: opened in the order of the file';
     is_deeply [ @hooks[ -2, -1 ] ], [ 'two close', 'one close' ], 'life: closed the other way round';
     is scalar(grep { $_ eq 'one worker_open' } @hooks), 2, 'life: for each worker';
     in_pairs($e, 'life');
@@ -175,6 +197,7 @@ sub check_library {
 check_check();
 check_refused();
 check_neighbour();
+check_waiting();
 check_life();
 check_restart();
 check_worker_refuses();

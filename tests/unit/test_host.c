@@ -33,8 +33,18 @@
         assert_true(condition);                                                                    \
     } while (0)
 
-/* The process that is the host. */
-static fake *fakes; /* shared with the test */
+/* A module of each endpoint: what its hooks say, and how often they were asked. */
+typedef struct module {
+    atomic_int check, open; /* WB_x */
+    atomic_int checked, opened, closed;
+} module;
+
+/* The process that is the host. What is shared with the test: */
+static struct shared {
+    fake fakes[ENDPOINTS];
+    module modules[ENDPOINTS];
+} *shared;
+static fake *fakes;
 static wb_endpoint_setup setups[ENDPOINTS];
 static wb_setup setup;
 static pid_t host;
@@ -45,6 +55,43 @@ static void prepare(unsigned workers, int outbox)
     for (size_t i = 0; i < ENDPOINTS; i++)
         fake_setup(&fakes[i], &setups[i], names[i], workers, outbox);
     setup = (wb_setup){ .endpoints = setups, .endpoint_count = ENDPOINTS };
+}
+
+static module *module_of(wb_context *ctx)
+{
+    return &shared->modules[strcmp(wb_endpoint_name(ctx), setups[0].config->name) != 0];
+}
+
+static int check(wb_context *ctx)
+{
+    module *m = module_of(ctx);
+    m->checked++;
+    return m->check == WB_OK ? WB_OK : wb_fail(ctx, m->check, "told to fail in check");
+}
+
+static int open_module(wb_context *ctx, void **ret_data)
+{
+    module *m = module_of(ctx);
+    *ret_data = m;
+    m->opened++;
+    return m->open == WB_OK ? WB_OK : wb_fail(ctx, m->open, "told to fail in open");
+}
+
+static void close_module(wb_context *ctx, void *data)
+{
+    (void)data;
+    module_of(ctx)->closed++;
+}
+
+static void prepare_modules(void)
+{
+    static wb_loaded_module loaded = { .path = "bank.so", .at = { .file = "orders.conf", .line = 7, .is_set = 1 },
+                                       .check = check, .open = open_module, .close = close_module };
+    memset(shared->modules, 0, sizeof shared->modules);
+    for (size_t i = 0; i < ENDPOINTS; i++) {
+        setups[i].handlers.modules = &loaded;
+        setups[i].handlers.module_count = 1;
+    }
 }
 
 /* The child: what it leaves behind is wrong whatever its exit code. */
@@ -344,6 +391,72 @@ static void test_wait_to_send(void **state)
     assert_exit(EX_OK);
 }
 
+/* ---- modules ------------------------------------------------------------------------------ */
+
+/* What needs no server is known before anybody asks one, let alone waits for one or runs. */
+static void test_settings_come_first(void **state)
+{
+    (void)state;
+    for (size_t who = 0; who < ENDPOINTS; who++) {
+        for (int start = WB_START_FAIL; start <= WB_START_WAIT; start++) {
+            prepare_to_wait(who, FAKE_VERIFY, WB_CAUSE_UNREACHABLE);
+            fakes[who].config.start = start;
+            prepare_modules();
+            shared->modules[who].check = WB_FATAL;
+            run_with(0, -1);
+            assert_exit(EX_CONFIG);
+            assert_lines("orders.conf:7: handler module \"bank.so\": told to fail in check", 1);
+            assert_lines("waits", 0);
+            assert_int_equal(shared->modules[who].checked, 1);
+            assert_int_equal(fakes[0].opened + fakes[1].opened, 0);
+            assert_int_equal(shared->modules[0].opened + shared->modules[1].opened, 0);
+        }
+    }
+}
+
+/* Its servers came, but not what its module needs: it waits on, and its neighbour runs. */
+static void test_wait_for_a_module(void **state)
+{
+    static const int results[] = { WB_NOT_CONNECTED, WB_RETRY };
+    (void)state;
+    for (size_t who = 0; who < ENDPOINTS; who++) {
+        prepare_to_wait(who, FAKE_VERIFY, WB_CAUSE_UNREACHABLE);
+        prepare_modules();
+        shared->modules[who].open = results[who];
+        run_with(0, -1);
+        wait_for_lines("\"endpoint waits for its servers to start\"", 1);
+        fakes[who].fatal = 0;
+        wait_for_lines("\"endpoint waits for its modules to open\"", 1); /* at once, though it waits for long */
+        wait_until(shared->modules[who].opened >= 2);
+        assert_lines("endpoint waits for its modules to open", 1);
+        assert_int_equal(fakes[who].opened, 0);
+        wait_for_work(&fakes[1 - who]);
+        shared->modules[who].open = WB_OK;
+        wait_for_work(&fakes[who]);
+        assert_int_equal(shared->modules[who].checked, 1);
+        assert_between(assert_stop(EX_OK), 0, SOON);
+        assert_int_equal(shared->modules[0].closed, 1);
+        assert_int_equal(shared->modules[1].closed, 1);
+    }
+}
+
+/* All wait: each is known to open before one of them handles a message. */
+static void test_wait_for_no_module(void **state)
+{
+    (void)state;
+    for (size_t who = 0; who < ENDPOINTS; who++) {
+        prepare_to_wait(0, 0, 0);
+        fakes[1].config.start = WB_START_WAIT;
+        prepare_modules();
+        shared->modules[who].open = WB_FATAL;
+        run_with(0, -1);
+        assert_exit(EX_CONFIG);
+        assert_lines("told to fail in open", 1);
+        assert_int_equal(fakes[0].opened + fakes[1].opened, 0);
+        assert_int_equal(shared->modules[1 - who].closed, shared->modules[1 - who].opened);
+    }
+}
+
 /* ---- stop --------------------------------------------------------------------------------- */
 
 static void test_stop(void **state)
@@ -600,8 +713,11 @@ static int kill_host(void **state)
 
 static int share(void **state)
 {
-    fakes = mmap(NULL, ENDPOINTS * sizeof *fakes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    return fakes == MAP_FAILED ? -1 : conf_setup(state);
+    shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED)
+        return -1;
+    fakes = shared->fakes;
+    return conf_setup(state);
 }
 
 int main(void)
@@ -618,6 +734,9 @@ int main(void)
         cmocka_unit_test_teardown(test_wait_and_doubt, kill_host),
         cmocka_unit_test_teardown(test_stop_while_waiting, kill_host),
         cmocka_unit_test_teardown(test_wait_to_send, kill_host),
+        cmocka_unit_test_teardown(test_settings_come_first, kill_host),
+        cmocka_unit_test_teardown(test_wait_for_a_module, kill_host),
+        cmocka_unit_test_teardown(test_wait_for_no_module, kill_host),
         cmocka_unit_test_teardown(test_stop, kill_host),
         cmocka_unit_test_teardown(test_hanging_worker, kill_host),
         cmocka_unit_test_teardown(test_longest_time_counts, kill_host),
