@@ -3,7 +3,6 @@
 
 #include "core/base/thread.h"
 
-#include <locale.h>
 #include <pthread.h>
 
 /* A fault that is blocked when it is met would end the process without the program's handler. */
@@ -22,8 +21,14 @@ void wb_thread_unblock(const sigset_t *before)
     (void)pthread_sigmask(SIG_SETMASK, before, NULL);
 }
 
-void wb_thread_put_back(const sigset_t *blocked)
+void wb_thread_remember(wb_thread_own *ret_own)
 {
-    (void)pthread_sigmask(SIG_SETMASK, blocked, NULL);
-    (void)uselocale(LC_GLOBAL_LOCALE);
+    (void)pthread_sigmask(SIG_SETMASK, NULL, &ret_own->blocked);
+    ret_own->locale = uselocale((locale_t)0);
+}
+
+void wb_thread_put_back(const wb_thread_own *own)
+{
+    (void)pthread_sigmask(SIG_SETMASK, &own->blocked, NULL);
+    (void)uselocale(own->locale);
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * exit(), _exit(), _Exit() and quick_exit() of the program: ours stand in front of the C library's, for handler
- * modules too, since the program exports them. A handler that calls one would end all endpoints with a number of its
+ * modules too, since the program exports them. A handler or a hook that calls one would end all endpoints with a number of its
  * choice, 0 perhaps, which a service manager takes for an orderly stop: it is named, and the process ends with 70.
  * Elsewhere they do what they do everywhere.
  *
- * What the C library calls by itself does not come by here: errx() in a handler is met by a function that
+ * What the C library calls by itself does not come by here: errx() there is met by a function that
  * core/pipeline/call.c registers, daemon() and system calls are not met.
  */
 #include "config.h"

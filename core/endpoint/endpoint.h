@@ -37,7 +37,7 @@ int wb_endpoint_verify(wb_endpoint *endpoint, wb_error *error);
 
 /** Have handler modules check the endpoint's settings; wb_setup_check_modules() does before there is an endpoint. */
 int wb_endpoint_check_modules(wb_endpoint *endpoint, wb_error *error);
-/** Open the endpoint's handler modules (core/plugin/hooks.h), for whoever wants to know that they open before
+/** Open the endpoint's handler modules (core/pipeline/hooks.h), for whoever wants to know that they open before
  *  others start: wb_endpoint_start() does it, too. wb_endpoint_join() closes them, also when it was never started. */
 int wb_endpoint_open_modules(wb_endpoint *endpoint, wb_error *error);
 /** Start workers and housekeeper. A send-only endpoint has none. After an error some may run:

@@ -4,7 +4,7 @@
 #include "core/endpoint/rehearsal.h"
 
 #include "core/base/host.h"
-#include "core/plugin/hooks.h"
+#include "core/pipeline/hooks.h"
 #include "core/plugin/instance.h"
 
 static void report(wb_endpoint_setup *endpoint, const char *kind, const wb_plugin_choice *choice,

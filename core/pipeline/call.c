@@ -35,13 +35,27 @@ static int is_in_child(const wb_call *call)
 
 /* ---- who leaves -------------------------------------------------------------------- */
 
-static void tell(const wb_call *call, const char *text, const char *how)
+static void tell_hook(const wb_hook *hook, const char *text, const char *how)
+{
+    wb_log_event(WB_LOG_ERROR, text, { "endpoint", hook->endpoint }, { "module", hook->module }, { "hook", hook->name },
+                 { "call", how });
+}
+
+static void tell_handler(const wb_call *call, const char *text, const char *how)
 {
     char count[24];
     const wb_message *message = &call->items[0]->message;
     (void)snprintf(count, sizeof count, "%zu", call->count);
     wb_log_event(WB_LOG_ERROR, text, { "endpoint", call->worker->pipeline->endpoint }, { "message_id", message->id },
                  { "type", message->type }, { "messages", call->count > 1 ? count : NULL }, { "call", how });
+}
+
+static void tell(const wb_call *call, const char *of_handler, const char *of_hook, const char *how)
+{
+    if (call->hook)
+        tell_hook(call->hook, of_hook, how);
+    else
+        tell_handler(call, of_handler, how);
 }
 
 /* A child of vfork() has our memory and a number of its own. */
@@ -51,7 +65,7 @@ int wb_call_leaves(const char *how)
     if (!call || is_in_child(call) || getpid() != atomic_load(&process))
         return 0;
     current = NULL; /* once */
-    tell(call, "a handler ends the process", how);
+    tell(call, "a handler ends the process", "a hook ends the process", how);
     wb_log_settle();
     return 1;
 }
@@ -76,7 +90,7 @@ static void on_exit_of_thread(void *argument)
         return;
     current = NULL;
     wb_contexts_end(call->context);
-    tell(call, "a handler ends its thread", "pthread_exit()");
+    tell(call, "a handler ends its thread", "a hook ends its thread", "pthread_exit()");
     if (atomic_load(&ends_process)) {
         wb_log_settle();
         _exit(EX_SOFTWARE);
@@ -100,11 +114,12 @@ static void watch(void)
     (void)at_quick_exit(on_exit_of_process);
 }
 
-void wb_call_begin(wb_call *call, const wb_handler_api *api, const char *type)
+void wb_call_begin(wb_call *call, const wb_handler_api *api, const char *name)
 {
     static pthread_once_t is_watched = PTHREAD_ONCE_INIT;
     (void)pthread_once(&is_watched, watch);
-    call->context = wb_contexts_begin(call->worker->contexts, api, type);
+    call->context = wb_contexts_begin(call->hook ? call->hook->contexts : call->worker->contexts, api, name,
+                                      call->hook != NULL);
     call->forks = atomic_load_explicit(&forks, memory_order_relaxed);
     current = call;
 }
@@ -112,7 +127,8 @@ void wb_call_begin(wb_call *call, const wb_handler_api *api, const char *type)
 void wb_call_end(wb_call *call)
 {
     if (is_in_child(call)) {
-        tell(call, "a child process returned from a handler: it ends here", "fork()");
+        tell(call, "a child process returned from a handler: it ends here",
+             "a child process returned from a hook: it ends here", "fork()");
         _exit(EX_SOFTWARE);
     }
     current = NULL;
@@ -127,4 +143,9 @@ wb_call *wb_call_of(wb_context *context, const char *function)
         return call;
     wb_contexts_refuse(context, function, is_current);
     return NULL;
+}
+
+const char *wb_call_name(int kind)
+{
+    return kind == WB_KIND_SEND ? "wb_send" : kind == WB_KIND_PUBLISH ? "wb_publish" : "wb_reply";
 }

@@ -72,14 +72,9 @@ static int send_immediately(wb_call *call, wb_operation *operation)
     return r == WB_OK ? WB_OK : WB_RETRY;
 }
 
-static const char *name_of_kind(int kind)
-{
-    return kind == WB_KIND_SEND ? "wb_send" : kind == WB_KIND_PUBLISH ? "wb_publish" : "wb_reply";
-}
-
 static int context_outgoing(wb_context *ctx, int kind, const wb_outgoing *outgoing, size_t size)
 {
-    wb_call *call = wb_call_of(ctx, name_of_kind(kind));
+    wb_call *call = wb_call_of(ctx, wb_call_name(kind));
     if (!call)
         return WB_REJECT;
     wb_worker *w = call->worker;

@@ -14,7 +14,8 @@
 typedef struct place {
     wb_context context; /* first: the handler's pointer is ours */
     wb_contexts *ring;
-    _Atomic(const char *) type; /* of what it was handed to; NULL: not known any more */
+    _Atomic(const char *) name; /* of what it was handed to: a type or a hook; NULL: not known any more */
+    atomic_int is_hook;
     atomic_int is_running;
     atomic_int is_told;
 } place;
@@ -79,18 +80,19 @@ void wb_contexts_give_back(wb_contexts *contexts)
         return;
     pthread_mutex_lock(&rings_lock);
     for (size_t i = 0; i < WB_CONTEXTS_KEPT; i++) {
-        atomic_store(&contexts->places[i].type, NULL);
+        atomic_store(&contexts->places[i].name, NULL);
         atomic_store(&contexts->places[i].is_running, 0);
     }
     contexts->is_taken = 0;
     pthread_mutex_unlock(&rings_lock);
 }
 
-wb_context *wb_contexts_begin(wb_contexts *contexts, const wb_handler_api *api, const char *type)
+wb_context *wb_contexts_begin(wb_contexts *contexts, const wb_handler_api *api, const char *name, int is_hook)
 {
     place *p = &contexts->places[contexts->at++ % WB_CONTEXTS_KEPT];
     p->context.api = api;
-    atomic_store_explicit(&p->type, type, memory_order_relaxed);
+    atomic_store_explicit(&p->name, name, memory_order_relaxed);
+    atomic_store_explicit(&p->is_hook, is_hook, memory_order_relaxed);
     atomic_store_explicit(&p->is_told, 0, memory_order_relaxed);
     atomic_store_explicit(&p->is_running, 1, memory_order_release);
     return &p->context;
@@ -101,10 +103,11 @@ void wb_contexts_end(wb_context *context)
     atomic_store_explicit(&place_of(context)->is_running, 0, memory_order_release);
 }
 
-static void tell(const place *p, const char *function, const char *how)
+static void tell(const place *p, const char *function, const char *of_handler, const char *of_hook)
 {
-    wb_log_event(WB_LOG_ERROR, how, { "endpoint", p->ring->endpoint }, { "type", atomic_load(&p->type) },
-                 { "call", function });
+    const int is_hook = atomic_load(&p->is_hook);
+    wb_log_event(WB_LOG_ERROR, is_hook ? of_hook : of_handler, { "endpoint", p->ring->endpoint },
+                 { is_hook ? "hook" : "type", atomic_load(&p->name) }, { "call", function });
 }
 
 /* Whoever held the lock is not there. */
@@ -120,12 +123,16 @@ void wb_contexts_refuse(wb_context *context, const char *function, int in_child)
     if (atomic_exchange(&p->is_told, 1))
         return;
     if (in_child) {
-        tell(p, function, "a handler's context is used in a child process: refused");
+        tell(p, function, "a handler's context is used in a child process: refused",
+             "a hook's context is used in a child process: refused");
         return;
     }
     pthread_mutex_lock(&rings_lock);
-    tell(p, function, atomic_load(&p->is_running)
-                          ? "a handler's context is used by another thread than its own: refused"
-                          : "a handler's context is used after the handler has returned: refused");
+    if (atomic_load(&p->is_running))
+        tell(p, function, "a handler's context is used by another thread than its own: refused",
+             "a hook's context is used by another thread than its own: refused");
+    else
+        tell(p, function, "a handler's context is used after the handler has returned: refused",
+             "a hook's context is used after the hook has returned: refused");
     pthread_mutex_unlock(&rings_lock);
 }

@@ -14,7 +14,6 @@
 #include "core/base/clock.h"
 #include "core/base/crash.h"
 #include "core/base/log.h"
-#include "core/base/thread.h"
 #include "core/pipeline/apart.h"
 #include "core/pipeline/batch.h"
 #include "core/pipeline/marks.h"
@@ -110,7 +109,7 @@ static int undo(wb_worker *w, int result)
 static int run_transaction(wb_worker *w, wb_item **ret_culprit, wb_error *error)
 {
     int r = wb_stage_handle(w, ret_culprit, error);
-    wb_thread_put_back(&w->blocked);
+    wb_thread_put_back(&w->own);
     if (r != WB_OK)
         return r;
     if (wb_has_transport_transaction(w->pipeline) &&
@@ -411,13 +410,13 @@ static void leave(wb_worker *w)
     atomic_store(&w->ended, 1);
 }
 
-/* A handler ended the thread, in somebody's program (call.h): the transaction goes with its session,
+/* A handler or a hook ended the thread, in somebody's program (call.h): the transaction goes with its session,
  * and what is in hand comes back. */
 static void on_exit_of_thread(void *argument)
 {
     wb_worker *w = argument;
     w->gave_up = 1;
-    (void)wb_error_set(&w->error, WB_FATAL, WB_CAUSE_OTHER, 0, "a handler ended the worker's thread");
+    (void)wb_error_set(&w->error, WB_FATAL, WB_CAUSE_OTHER, 0, "a module ended the worker's thread");
     atomic_store(&w->handling_since, 0);
     wb_rate_give_turn(&w->pipeline->rate, w);
     if (w->has_suspect_lock)
@@ -446,6 +445,7 @@ static void *worker_main(void *argument)
 {
     wb_worker *w = argument;
     (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+    wb_thread_remember(&w->own);
     pthread_cleanup_push(on_exit_of_thread, w);
     work_to_the_end(w);
     pthread_cleanup_pop(0);
@@ -488,7 +488,7 @@ void wb_worker_init(wb_worker *w, wb_pipeline *pipeline, unsigned number)
     for (size_t i = 0; i < w->held_max; i++)
         w->free_slots[w->free_count++] = &w->slots[i];
     init_costs(w);
-    wb_kept_init(&w->kept, pipeline->handlers);
+    wb_kept_init(&w->kept, pipeline->handlers, w->contexts);
 }
 
 void wb_worker_free(wb_worker *w)
@@ -523,7 +523,6 @@ int wb_worker_start(wb_worker *w)
     int code = pthread_attr_init(&attributes);
     if (code != 0)
         return code;
-    (void)pthread_sigmask(SIG_BLOCK, NULL, &w->blocked);
     (void)pthread_attr_getstacksize(&attributes, &size);
     if (size < WB_WORKER_STACK)
         code = pthread_attr_setstacksize(&attributes, WB_WORKER_STACK);

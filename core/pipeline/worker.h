@@ -9,11 +9,11 @@
 #define WB_PIPELINE_WORKER_H
 
 #include <pthread.h>
-#include <signal.h>
 
 #include "core/base/arena.h"
 #include "core/base/buffer.h"
 #include "core/base/error.h"
+#include "core/base/thread.h"
 #include "core/pipeline/contexts.h"
 #include "core/pipeline/item.h"
 #include "core/pipeline/pipeline.h"
@@ -50,7 +50,7 @@ typedef struct wb_worker {
     int gave_up;
     atomic_int ended; /* the thread is about to return */
     wb_kept kept;     /* what modules opened for it */
-    sigset_t blocked; /* signals, in the thread */
+    wb_thread_own own; /* what its thread began with */
     wb_contexts *contexts;
 
     /* Sessions. `transport` is guarded by the lock against calls from outside. */

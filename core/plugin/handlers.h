@@ -6,7 +6,7 @@
  * under the same rules of trust as a plugin, bound now, local, and never unloaded. It is
  * opened with plain dlopen(): libltdl cannot bind at once, and a module has no preloaded
  * form. Load the persistence first: its client library is then visible to modules. Its hooks are
- * called by hooks.h.
+ * called by core/pipeline/hooks.h.
  */
 #ifndef WB_PLUGIN_HANDLERS_H
 #define WB_PLUGIN_HANDLERS_H

@@ -297,6 +297,11 @@ typedef struct wb_handler {
  * for wb_worker_data(). There is no message and no transaction: wb_send(), wb_publish() and wb_reply()
  * are WB_REJECT, wb_pgsql() and its like NULL.
  *
+ * A hook is under the rules of a handler: it must not exit, and must not throw or longjmp across its caller. What it does
+ * wrong is met in the same way (the table in waybill-handler(7)): one that ends its thread or the process is named and takes the
+ * process along with 70, a child of fork() that returns from it ends there, its context is refused later and elsewhere, and
+ * signals that it blocks or unblocks and uselocale() are put back when it returns.
+ *
  * A module that several endpoints of a file name is loaded once and opened for each. Threads that a
  * hook starts take no signals, do not use a context, and end in close. */
 

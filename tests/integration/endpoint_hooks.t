@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Hooks of handler modules in the real program: their order, their threads, their pairs, whatever
-# ends; what a refusal ends, and what it says. And the handler of all types that no other takes.
+# ends; what a refusal ends, and what it says; what becomes of what they do wrong. And the handler of all types that no
+# other takes.
 use strict;
 use warnings;
 use lib "$ENV{top_srcdir}/tests/integration";
@@ -152,6 +153,74 @@ sub check_worker_refuses {
     in_pairs($e, 'worker');
 }
 
+# ---- what hooks do wrong ---------------------------------------------------------------------
+
+my @all_hooks = qw(check open worker_open worker_close close);
+
+# Starts it, and stops it once its hooks were called, if it does not end before: its exit code, and its log.
+sub life_of {
+    my ($settings) = @_;
+    my $e = installed($settings);
+    my $pid = $e->start;
+    my $code;
+    $e->wait_for("$settings lives or ends", sub { calls($e, qr/^two worker_open/) || defined($code = $e->await_exit($pid, 0.001)) });
+    $code = $e->stop unless defined $code;
+    return ($code, $e);
+}
+
+sub check_leaving {
+    for my $hook (@all_hooks) {
+        my ($code, $e) = life_of("misdo = \"one $hook exit\";");
+        is $code, 70, "exit() in $hook ends the process with 70";
+        is scalar($e->log_lines(qr/level=error msg="a hook ends the process" endpoint=$e->{name} module="?\S+hooks_one\.so"? hook=$hook call=exit\(0\)$/)), 1,
+            "exit() in $hook is named";
+    }
+    for my $hook (qw(open worker_close)) {
+        my ($code, $e) = life_of("misdo = \"one $hook leave\";");
+        is $code, 70, "pthread_exit() in $hook ends the process with 70";
+        is scalar($e->log_lines(qr/msg="a hook ends its thread" endpoint=$e->{name} module=\S+ hook=$hook call=pthread_exit\(\)$/)), 1, "pthread_exit() in $hook is named";
+    }
+    for my $deed (qw(exit leave)) {
+        my $e = endpoint("misdo = \"one check $deed\";");
+        my ($code, $text) = $e->run('check');
+        is $code, 70, "check: $deed ends the process with 70";
+        like $text, qr/msg="a hook ends (?:the process|its thread)" endpoint=$e->{name} module=\S+ hook=check call=/, "check: $deed is named";
+    }
+}
+
+sub check_children {
+    for my $hook (@all_hooks) {
+        my ($code, $e) = life_of("misdo = \"one $hook fork\";");
+        is $code, 0, "fork in $hook: the host goes on, and ends well";
+        is_deeply [ calls($e, qr/ child /) ], ['one child 70'], "fork in $hook: the child ends";
+        is scalar($e->log_lines(qr/msg="a child process returned from a hook: it ends here" endpoint=$e->{name} module=\S+ hook=$hook call=fork\(\)$/)), 1, "fork in $hook: and says so";
+        in_pairs($e, "fork in $hook");
+    }
+}
+
+sub check_thread {
+    my $e = installed('change = "yes";');
+    $e->start;
+    $e->send($e->{name}, { id => 'm', type => 'Hooks.two' });
+    $e->wait_for('thread: it handles', sub { calls($e, qr/ handle \S+ m /) });
+    is $e->stop, 0, 'thread: what hooks change is put back, and SIGTERM is an orderly stop';
+    in_pairs($e, 'thread');
+}
+
+sub check_late {
+    for my $hook (qw(open worker_open)) {
+        my $e = installed("misdo = \"one $hook keep\";");
+        $e->start;
+        $e->send($e->{name}, { id => 'm', type => 'Hooks.one' });
+        $e->wait_for("late use of $hook: it handles", sub { calls($e, qr/ handle \S+ m /) });
+        is $e->stop, 0, "late use of $hook: ends well";
+        is_deeply [ calls($e, qr/ late /) ], ['one late 3 ""'], "late use of $hook: is refused";
+        is scalar($e->log_lines(qr/msg="a hook's context is used after the hook has returned: refused" endpoint=$e->{name} hook=$hook call=wb_log$/)), 1, "late use of $hook: with a line";
+        is scalar($e->log_lines(qr/a stranger's name/)), 0, "late use of $hook: and does nothing";
+        in_pairs($e, "late use of $hook");
+    }
+}
+
 sub check_others {
     my $e = installed('', retries => 0);
     my ($code, $text) = $e->run('check');
@@ -201,6 +270,10 @@ check_waiting();
 check_life();
 check_restart();
 check_worker_refuses();
+check_leaving();
+check_children();
+check_thread();
+check_late();
 check_others();
 check_library();
 done_testing;

@@ -201,6 +201,28 @@ static void test_a_child_of_vfork_leaves_alone(void **state)
     wb_call_end(&call);
 }
 
+/* ---- hooks ------------------------------------------------------------------------------ */
+
+static void test_a_hook_is_called_as_a_handler_is(void **state)
+{
+    wb_hook hook = { "open", "/m/bank.so", "orders", worker.contexts };
+    wb_call call = { .hook = &hook };
+    (void)state;
+    wb_call_begin(&call, &api, hook.name);
+    assert_ptr_equal(wb_call_of(call.context, "wb_log"), &call);
+    pid_t child = fork();
+    if (child == 0) {
+        wb_call_end(&call);
+        _exit(2);
+    }
+    assert_int_equal(status_of(child), 70);
+    assert_true(wb_call_leaves("exit(0)"));
+    assert_true(says("a hook ends the process\" endpoint=orders module=/m/bank.so hook=open call=exit(0)"));
+    wb_call_end(&call);
+    assert_null(wb_call_of(call.context, "wb_log"));
+    assert_true(says("a hook's context is used after the hook has returned: refused\" endpoint=orders hook=open call=wb_log"));
+}
+
 /* ---- leaving --------------------------------------------------------------------------- */
 
 static void test_who_leaves_is_named_once(void **state)
@@ -270,6 +292,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_child_is_refused_and_ends, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_child_has_calls_of_its_own, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_child_of_vfork_leaves_alone, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_hook_is_called_as_a_handler_is, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_who_leaves_is_named_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_thread_that_is_ended_is_named, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_exit_is_the_programs_unless_it_says_otherwise, set_up, tear_down),

@@ -87,10 +87,13 @@ static void prepare_modules(void)
 {
     static wb_loaded_module loaded = { .path = "bank.so", .at = { .file = "orders.conf", .line = 7, .is_set = 1 },
                                        .check = check, .open = open_module, .close = close_module };
+    static const wb_conf_origin by_default[100]; /* of each option */
     memset(shared->modules, 0, sizeof shared->modules);
     for (size_t i = 0; i < ENDPOINTS; i++) {
         setups[i].handlers.modules = &loaded;
         setups[i].handlers.module_count = 1;
+        for (size_t section = 0; section < WB_SECTION_COUNT; section++)
+            fakes[i].config.origins[section] = by_default;
     }
 }
 

@@ -4,20 +4,23 @@
  * which promises it). A close belongs to each open that succeeded.
  *
  * Each call is made on the thread that the caller is on: those of a worker are its thread's, all
- * others the main thread's. Memory is taken by wb_hooks_init() and wb_kept_init() alone, so that none
- * is wanted while a module is called.
+ * others the main thread's. It is a call as a handler's is (call.h): who leaves, comes back in a child
+ * process or keeps the context is found, and what it changed of its thread is put back. Memory is taken by
+ * wb_hooks_init() and wb_kept_init() alone, so that none is wanted while a module is called.
  */
-#ifndef WB_PLUGIN_HOOKS_H
-#define WB_PLUGIN_HOOKS_H
+#ifndef WB_PIPELINE_HOOKS_H
+#define WB_PIPELINE_HOOKS_H
 
 #include "core/base/error.h"
 #include "core/config/config.h"
+#include "core/pipeline/contexts.h"
 #include "core/plugin/handlers.h"
 
 /** What modules left: a pointer each. */
 typedef struct wb_kept {
-    void **data;       /* as many as there are modules */
-    size_t open_count; /* so many of them are open, from the first */
+    void **data;           /* as many as there are modules */
+    size_t open_count;     /* so many of them are open, from the first */
+    wb_contexts *contexts; /* for hooks that are called on its thread */
 } wb_kept; /* all zero is that of no modules */
 
 /** Those of an endpoint. */
@@ -44,8 +47,8 @@ int wb_hooks_open(wb_hooks *hooks, wb_error *error);
 /** Close those that are open. */
 void wb_hooks_close(wb_hooks *hooks);
 
-/** For a worker, whose thread it need not be yet. */
-void wb_kept_init(wb_kept *worker, const wb_handler_set *handlers);
+/** For a worker, whose thread it need not be yet; these contexts are its. */
+void wb_kept_init(wb_kept *worker, const wb_handler_set *handlers, wb_contexts *contexts);
 void wb_kept_free(wb_kept *worker);
 /** Open all modules for a worker, likewise. @return WB_OK, or WB_FATAL: the worker is to give up. */
 int wb_hooks_worker_open(const wb_hooks *hooks, wb_kept *worker, wb_error *error);

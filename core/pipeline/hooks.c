@@ -1,80 +1,102 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
-#include "core/plugin/hooks.h"
+#include "core/pipeline/hooks.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "core/base/arena.h"
 #include "core/base/log.h"
+#include "core/base/thread.h"
+#include "core/pipeline/call.h"
 
 /* One call, and all that its context can tell. */
 typedef struct {
-    wb_context context; /* first: the module's pointer is ours */
+    wb_call call; /* first: what wb_call_of() finds is ours */
+    wb_hook hook;
     const wb_endpoint_config *config;
     void *module_data;
     void *worker_data;
-    wb_error *error;
+    /* What is called, one of them or none. */
+    wb_check_fn check;
+    wb_open_fn open;
+    wb_close_fn close;
+    void **ret_data; /* for open */
+    void *data;      /* for close */
+    int result;
 } hook_call;
 
-static hook_call *call_of(wb_context *ctx)
+static hook_call *call_of(wb_context *ctx, const char *function)
 {
-    return (hook_call *)ctx;
+    return (hook_call *)wb_call_of(ctx, function);
 }
 
 /* ---- what a hook's context does ----------------------------------------------------------- */
 
 static int hook_outgoing(wb_context *ctx, int kind, const wb_outgoing *outgoing, size_t size)
 {
-    (void)kind, (void)outgoing, (void)size;
-    return wb_error_set(call_of(ctx)->error, WB_REJECT, WB_CAUSE_OTHER, 0,
-                        "a hook cannot send: there is no message and no transaction");
+    const hook_call *call = call_of(ctx, wb_call_name(kind));
+    (void)outgoing, (void)size;
+    return !call ? WB_REJECT
+                 : wb_error_set(call->call.error, WB_REJECT, WB_CAUSE_OTHER, 0,
+                                "a hook cannot send: there is no message and no transaction");
 }
 
 static const void *hook_storage(wb_context *ctx, const char *name, void **ret_session, size_t *ret_item)
 {
-    (void)ctx, (void)name, (void)ret_session, (void)ret_item;
+    (void)call_of(ctx, name), (void)ret_session, (void)ret_item;
     return NULL;
+}
+
+static int fail(wb_context *ctx, const char *function, int result, const char *reason)
+{
+    const hook_call *call = call_of(ctx, function);
+    return call ? wb_error_set(call->call.error, result, WB_CAUSE_OTHER, 0, "%s", reason) : WB_REJECT;
 }
 
 static int hook_failure(wb_context *ctx, int result, const char *reason)
 {
-    return wb_error_set(call_of(ctx)->error, result, WB_CAUSE_OTHER, 0, "%s", reason);
+    return fail(ctx, "wb_fail", result, reason);
 }
 
 static int hook_give_up(wb_context *ctx, const char *queue, const char *reason)
 {
-    (void)queue;
-    return hook_failure(ctx, WB_REJECT, reason);
+    return fail(ctx, queue ? "wb_move_to" : "wb_discard", WB_REJECT, reason);
 }
 
 static int hook_retry_after(wb_context *ctx, int64_t delay, const char *reason)
 {
     (void)delay;
-    return hook_failure(ctx, WB_RETRY, reason);
+    return fail(ctx, "wb_retry_after", WB_RETRY, reason);
 }
 
 static void hook_log(wb_context *ctx, int level, const char *text)
 {
-    wb_log_event(level, text, { "endpoint", call_of(ctx)->config->name });
+    const hook_call *call = call_of(ctx, "wb_log");
+    if (call)
+        wb_log_event(level, text, { "endpoint", call->config->name });
 }
 
 static const char *hook_endpoint_name(wb_context *ctx)
 {
-    return call_of(ctx)->config->name;
+    const hook_call *call = call_of(ctx, "wb_endpoint_name");
+    return call ? call->config->name : "";
 }
 
 static const wb_setting_entry *hook_settings(wb_context *ctx, size_t *ret_count)
 {
-    *ret_count = call_of(ctx)->config->setting_count;
-    return call_of(ctx)->config->settings;
+    const hook_call *call = call_of(ctx, "wb_setting");
+    *ret_count = call ? call->config->setting_count : 0;
+    return call ? call->config->settings : NULL;
 }
 
 static void *hook_data(wb_context *ctx, int whose)
 {
-    return whose == WB_DATA_MODULE   ? call_of(ctx)->module_data
-           : whose == WB_DATA_WORKER ? call_of(ctx)->worker_data
+    const hook_call *call = call_of(ctx, whose == WB_DATA_WORKER ? "wb_worker_data" : "wb_module_data");
+    return !call                      ? NULL
+           : whose == WB_DATA_MODULE ? call->module_data
+           : whose == WB_DATA_WORKER ? call->worker_data
                                      : NULL;
 }
 
@@ -93,12 +115,6 @@ static const wb_handler_api hook_api = {
 
 /* ---- calls -------------------------------------------------------------------------------- */
 
-static hook_call make_call(const wb_endpoint_config *config, wb_error *error)
-{
-    wb_error_clear(error);
-    return (hook_call){ .context = { &hook_api }, .config = config, .error = error };
-}
-
 /* What a hook returned counts; what it said last is the reason. */
 static int judge(int result, const char *hook, wb_error *error)
 {
@@ -113,46 +129,75 @@ static int judge(int result, const char *hook, wb_error *error)
     return error->result;
 }
 
+static void call_function(void *argument)
+{
+    hook_call *h = argument;
+    if (h->check)
+        h->result = h->check(h->call.context);
+    if (h->open)
+        h->result = h->open(h->call.context, h->ret_data);
+    if (h->close)
+        h->close(h->call.context, h->data);
+}
+
+/* As a handler is called; and what it changed of the thread is put back. */
+static int call_hook(const wb_hooks *hooks, const wb_loaded_module *module, const wb_kept *kept, hook_call *h,
+                     wb_error *error)
+{
+    wb_thread_own own;
+    if (!h->check && !h->open && !h->close)
+        return WB_OK;
+    wb_error_clear(error);
+    h->config = hooks->config;
+    h->hook.module = module->path;
+    h->hook.endpoint = hooks->config->name;
+    h->hook.contexts = kept->contexts;
+    h->call.hook = &h->hook;
+    h->call.error = error;
+    wb_thread_remember(&own);
+    wb_call_begin(&h->call, &hook_api, h->hook.name);
+    wb_call_guard(call_function, h);
+    wb_call_end(&h->call);
+    wb_thread_put_back(&own);
+    return judge(h->result, h->hook.name, error);
+}
+
 static int check(const wb_hooks *hooks, const wb_loaded_module *module, wb_error *error)
 {
-    hook_call call = make_call(hooks->config, error);
-    return module->check ? judge(module->check(&call.context), "check", error) : WB_OK;
+    hook_call call = { .hook.name = "check", .check = module->check };
+    return call_hook(hooks, module, &hooks->kept, &call, error);
 }
 
 static int open_one(const wb_hooks *hooks, const wb_loaded_module *module, void **ret_data, wb_error *error)
 {
-    hook_call call = make_call(hooks->config, error);
+    hook_call call = { .hook.name = "open", .open = module->open, .ret_data = ret_data };
     *ret_data = NULL;
-    return module->open ? judge(module->open(&call.context, ret_data), "open", error) : WB_OK;
+    return call_hook(hooks, module, &hooks->kept, &call, error);
 }
 
 static void close_one(const wb_hooks *hooks, const wb_loaded_module *module, void *data)
 {
     wb_error ignored;
-    hook_call call = make_call(hooks->config, &ignored);
-    call.module_data = data;
-    if (module->close)
-        module->close(&call.context, data);
+    hook_call call = { .hook.name = "close", .close = module->close, .data = data, .module_data = data };
+    (void)call_hook(hooks, module, &hooks->kept, &call, &ignored);
 }
 
-static int open_for_worker(const wb_hooks *hooks, size_t at, void **ret_data, wb_error *error)
+static int open_for_worker(const wb_hooks *hooks, wb_kept *worker, size_t at, wb_error *error)
 {
     const wb_loaded_module *module = &hooks->handlers->modules[at];
-    hook_call call = make_call(hooks->config, error);
-    call.module_data = wb_kept_data(&hooks->kept, at);
-    *ret_data = NULL;
-    return module->worker_open ? judge(module->worker_open(&call.context, ret_data), "worker_open", error) : WB_OK;
+    hook_call call = { .hook.name = "worker_open", .open = module->worker_open, .ret_data = &worker->data[at],
+                       .module_data = wb_kept_data(&hooks->kept, at) };
+    worker->data[at] = NULL;
+    return call_hook(hooks, module, worker, &call, error);
 }
 
-static void close_for_worker(const wb_hooks *hooks, size_t at, void *data)
+static void close_for_worker(const wb_hooks *hooks, const wb_kept *worker, size_t at)
 {
     wb_error ignored;
     const wb_loaded_module *module = &hooks->handlers->modules[at];
-    hook_call call = make_call(hooks->config, &ignored);
-    call.module_data = wb_kept_data(&hooks->kept, at);
-    call.worker_data = data;
-    if (module->worker_close)
-        module->worker_close(&call.context, data);
+    hook_call call = { .hook.name = "worker_close", .close = module->worker_close, .data = worker->data[at],
+                       .module_data = wb_kept_data(&hooks->kept, at), .worker_data = worker->data[at] };
+    (void)call_hook(hooks, module, worker, &call, &ignored);
 }
 
 /* ---- an endpoint -------------------------------------------------------------------------- */
@@ -160,11 +205,12 @@ static void close_for_worker(const wb_hooks *hooks, size_t at, void *data)
 void wb_hooks_init(wb_hooks *hooks, const wb_endpoint_config *config, const wb_handler_set *handlers)
 {
     *hooks = (wb_hooks){ .config = config, .handlers = handlers };
-    wb_kept_init(&hooks->kept, handlers);
+    wb_kept_init(&hooks->kept, handlers, handlers && handlers->module_count ? wb_contexts_take(config->name) : NULL);
 }
 
 void wb_hooks_free(wb_hooks *hooks)
 {
+    wb_contexts_give_back(hooks->kept.contexts);
     wb_kept_free(&hooks->kept);
 }
 
@@ -226,9 +272,9 @@ void wb_hooks_close(wb_hooks *hooks)
 
 /* ---- a worker ----------------------------------------------------------------------------- */
 
-void wb_kept_init(wb_kept *worker, const wb_handler_set *handlers)
+void wb_kept_init(wb_kept *worker, const wb_handler_set *handlers, wb_contexts *contexts)
 {
-    *worker = (wb_kept){ NULL, 0 };
+    *worker = (wb_kept){ .contexts = contexts };
     if (handlers && handlers->module_count)
         worker->data = wb_alloc_zero(handlers->module_count, sizeof *worker->data);
 }
@@ -242,7 +288,7 @@ void wb_kept_free(wb_kept *worker)
 int wb_hooks_worker_open(const wb_hooks *hooks, wb_kept *worker, wb_error *error)
 {
     for (size_t i = 0; hooks->handlers && i < hooks->handlers->module_count; i++) {
-        if (open_for_worker(hooks, i, &worker->data[i], error) != WB_OK) {
+        if (open_for_worker(hooks, worker, i, error) != WB_OK) {
             const wb_error why = *error;
             wb_hooks_worker_close(hooks, worker);
             return wb_error_set(error, WB_FATAL, why.cause, 0, "handler module \"%.300s\" does not open for a worker: %.600s",
@@ -255,10 +301,8 @@ int wb_hooks_worker_open(const wb_hooks *hooks, wb_kept *worker, wb_error *error
 
 void wb_hooks_worker_close(const wb_hooks *hooks, wb_kept *worker)
 {
-    while (worker->open_count) {
-        const size_t at = --worker->open_count;
-        close_for_worker(hooks, at, worker->data[at]);
-    }
+    while (worker->open_count)
+        close_for_worker(hooks, worker, --worker->open_count);
 }
 
 void *wb_kept_data(const wb_kept *kept, size_t module_at)
