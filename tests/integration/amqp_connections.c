@@ -226,8 +226,8 @@ static void test_external(void **state)
     fixture_broker("ctl", "add_user clerk unused");
     fixture_broker("ctl", "set_permissions clerk '.*' '.*' '.*'");
     use_certificate(&f);
+    install_certificate("stranger"); /* its files are there when the instance is made */
     fixture_create(&f);
-    install_certificate("stranger");
     assert_failed(&f, f.ops->install(f.transport, &f.error), WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE,
                   "could not");
     install_certificate("clerk");
