@@ -27,6 +27,7 @@ typedef struct scan {
     const char *file;
     const char *at;
     const char *end;
+    const char *taken; /* a character further on that was taken already (end_string()); NULL: none */
     int line;
     int at_line_start; /* of the file being read */
     int include_depth;
@@ -68,10 +69,52 @@ static void take(scan *s)
         s->line++;
 }
 
+/* A token that may have been taken in front of its place. */
+static void take_once(scan *s)
+{
+    if (s->at != s->taken) {
+        take(s);
+        return;
+    }
+    s->at++;
+    s->at_line_start = 0;
+}
+
 static int starts_with(const scan *s, const char *word)
 {
     size_t size = strlen(word);
     return (size_t)(s->end - s->at) >= size && memcmp(s->at, word, size) == 0;
+}
+
+static const char *skip_comment(const char *at, const char *end)
+{
+    const int is_block = at[0] == '/' && at + 1 < end && at[1] == '*';
+    const char *close = is_block ? memmem(at + 2, (size_t)(end - at) - 2, "*/", 2) : memchr(at, '\n', (size_t)(end - at));
+    return close ? close + (is_block ? 2 : 1) : end;
+}
+
+/* What follows a string in a list, over lines and comments; NULL: something else, or nothing, does. */
+static const char *find_end_of_element(const scan *s)
+{
+    for (const char *at = s->at; at < s->end;) {
+        const int is_comment = *at == '#' || (*at == '/' && at + 1 < s->end && (at[1] == '/' || at[1] == '*'));
+        if (is_comment)
+            at = skip_comment(at, s->end);
+        else if (strchr(" \t\r\n", *at))
+            at++;
+        else
+            return strchr(",])", *at) ? at : NULL;
+    }
+    return NULL;
+}
+
+/* libconfig joins strings that follow each other, so that it ends one where it sees the next token, and has the
+ * element of a list stand in that line: the token is taken at once. */
+static void end_string(scan *s)
+{
+    s->taken = find_end_of_element(s);
+    if (s->taken)
+        emit(s, *s->taken);
 }
 
 static int take_string(scan *s)
@@ -89,6 +132,7 @@ static int take_string(scan *s)
         return WB_FATAL;
     }
     take(s);
+    end_string(s);
     return WB_OK;
 }
 
@@ -167,7 +211,7 @@ static int nest(scan *s)
     } else if (*s->nesting > 0) {
         --*s->nesting;
     }
-    take(s);
+    take_once(s);
     return WB_OK;
 }
 
@@ -243,7 +287,7 @@ static int take_next(scan *s)
     else if (is_word(*s->at))
         take_name(s);
     else
-        take(s);
+        take_once(s);
     return WB_OK;
 }
 
@@ -357,7 +401,7 @@ static int scan_file(wb_conf_source *source, wb_arena *arena, wb_problems *probl
     int result = load(problems, asked_at, path, &data);
     if (result == WB_OK && data.size) {
         scan s = { source, arena, problems, path, (const char *)data.data,
-                   (const char *)data.data + data.size, 1, 1, include_depth, nesting };
+                   (const char *)data.data + data.size, NULL, 1, 1, include_depth, nesting };
         result = scan_data(&s);
     }
     wb_memory_let_go(&held);

@@ -35,6 +35,24 @@ static void done(wb_config *config, wb_problems *problems)
     wb_problems_free(problems);
 }
 
+/* However a list is written, its elements stand where they do, and so does what follows. */
+static void test_lines_of_elements(void **state)
+{
+    static const int lines[] = { 2, 3, 4, 8 };
+    wb_problems problems;
+    (void)state;
+    wb_config *config = load("endpoints = ( { name = \"a\"; handlers = [\n\"a.so\",\n\"b.so\" /* b,\n*/ , \"c.so\"\n# ],\n// )\n\n,"
+                             "\"d.so\"\n\n\n]; concurrency = 0;\ntransport = { plugin = \"sqlite\"; }; } );",
+                             &problems);
+    assert_int_equal(config->endpoints[0].handler_count, 4);
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(config->endpoints[0].handlers[i].at.line, lines[i]);
+    assert_error_count(&problems, 1);
+    assert_non_null(strstr(problems.items[0].text, ":11: "));
+    assert_int_equal(config->endpoints[0].transport.at.line, 12);
+    done(config, &problems);
+}
+
 static void test_sample(void **state)
 {
     wb_problems problems;
@@ -461,6 +479,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sample),
+        cmocka_unit_test(test_lines_of_elements),
         cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_deduplication),
         cmocka_unit_test(test_deduplication_store),
