@@ -281,7 +281,7 @@ static int tear_down_service(void **state)
     return tear_down(state);
 }
 
-/* The service as it is when the endpoint starts; NULL: there is none yet. */
+/* The service as it is when the endpoint starts. */
 static void start_with_service(const char *name, int allow_insecure)
 {
     write_service(name, "");
@@ -319,10 +319,14 @@ static void test_tls_when_a_service_moves_away(void **state)
     ops->close(open_session(&orders));
 }
 
-static void test_tls_when_a_service_comes_later(void **state)
+/* Its file is written anew. */
+static void test_tls_when_a_service_is_gone_for_a_while(void **state)
 {
+    wb_storage_session *s = NULL;
     (void)state;
-    start_with_service(NULL, 0);
+    start_with_service("127.0.0.1", 0);
+    write_service(NULL, "");
+    assert_int_equal(ops->open(orders.persistence, &s, &failure), WB_NOT_CONNECTED);
     check_moved("", WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, "is verify-full because");
 }
 
@@ -353,7 +357,7 @@ int main(void)
 #define TEST(function)                                                                             \
     cmocka_unit_test_setup_teardown(function, set_up_service, tear_down_service)
         TEST(test_tls_when_a_service_moves_away),
-        TEST(test_tls_when_a_service_comes_later),
+        TEST(test_tls_when_a_service_is_gone_for_a_while),
         TEST(test_plain_text_that_was_allowed),
     };
     return cmocka_run_group_tests_name("pgsql hosts", tests, load_plugin, NULL);

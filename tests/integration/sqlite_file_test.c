@@ -138,11 +138,14 @@ static void what_is_missing_is_named(void **state)
     fixture *with = *state;
     place other;
     static const char *const more[] = { "Sales.More", NULL };
+    char *away = test_file(with->directory, "no");
     char *nowhere = test_file(with->directory, "no/such.db");
     char *absent = test_file(with->directory, "absent.db");
     char *text = test_file(with->directory, "text.db");
     test_execute(text, "create table t(a)");
+    assert_int_equal(mkdir(away, 0700), 0);
     place_open(&other, "orders", NULL, nowhere, NULL);
+    assert_int_equal(rmdir(away), 0);
     expect_failure(&other, 0, WB_CAUSE_MISSING, "create it");
     expect_failure(&other, 1, WB_CAUSE_MISSING, "create it");
     place_close(&other);
@@ -161,6 +164,7 @@ static void what_is_missing_is_named(void **state)
     test_execute(with->file, "update waybill_schema set version=99");
     expect_failure(&with->orders, 0, WB_CAUSE_MISMATCH, "newer waybill");
     free(nowhere);
+    free(away);
     free(absent);
     free(text);
 }

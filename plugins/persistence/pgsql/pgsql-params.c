@@ -12,6 +12,7 @@
 #include "plugins/common/certificate.h"
 #include "plugins/common/loopback.h"
 #include "plugins/common/servers.h"
+#include "plugins/persistence/pgsql/pgsql-probe.h"
 
 static int find(const pgsql_params *params, const char *keyword, size_t *ret_at)
 {
@@ -145,29 +146,6 @@ static const char *value_of(const PQconninfoOption *options, const char *keyword
     return NULL;
 }
 
-/* What libpq would use, with service file and environment, without connecting: an
- * invalid target_session_attrs stops it before it opens a socket. NULL: even the
- * service cannot be resolved; the connecting will say why. */
-static PQconninfoOption *resolve(const pgsql_params *params)
-{
-    pgsql_params probe = *params;
-    size_t at = probe.count;
-    char keyword[] = "target_session_attrs";
-    char value[] = "none, this only resolves";
-
-    if (!find(params, keyword, &at)) {
-        probe.keywords[at] = keyword;
-        probe.keywords[at + 1] = NULL;
-        probe.values[at + 1] = NULL;
-    }
-    probe.values[at] = value;
-    PGconn *connection = PQconnectStartParams((const char *const *)probe.keywords,
-                                              (const char *const *)probe.values, 0);
-    PQconninfoOption *options = connection ? PQconninfo(connection) : NULL;
-    PQfinish(connection);
-    return options;
-}
-
 /* ---- what libpq would quote ------------------------------------------------------- */
 
 static const char *behind_scheme(const char *conninfo)
@@ -277,7 +255,7 @@ static int set_safety(const wb_host *host, const pgsql_config *config, atomic_in
                       pgsql_params *params, wb_error *error)
 {
     size_t at;
-    PQconninfoOption *resolved = resolve(params);
+    PQconninfoOption *resolved = pgsql_probe_resolve(params);
     const char *hosts = value_of(resolved, "host");
     const char *addresses = value_of(resolved, "hostaddr");
     if (check_servers(host, resolved, error) != WB_OK) {

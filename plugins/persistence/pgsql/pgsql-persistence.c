@@ -7,6 +7,7 @@
 #include "plugins/persistence/pgsql/pgsql-dialect.h"
 #include "plugins/persistence/pgsql/pgsql-driver.h"
 #include "plugins/persistence/pgsql/pgsql-persistence.h"
+#include "plugins/persistence/pgsql/pgsql-probe.h"
 #include "plugins/persistence/pgsql/pgsql-session.h"
 
 static void destroy(wb_persistence *p)
@@ -30,6 +31,8 @@ static int check_params(wb_persistence *p, wb_error *error)
 {
     pgsql_params params;
     int result = pgsql_params_build(p->host, p->config, p->endpoint, &p->said_unverified, &params, error);
+    if (result == WB_OK)
+        result = pgsql_probe_check(p->host, &params, p->config->conninfo != NULL, error);
     if (result == WB_OK)
         result = pgsql_params_check_files(p->host, &params, error);
     pgsql_params_free(&params);

@@ -6,6 +6,7 @@
 
 #include "plugins/common/sqlite/lockfile.h"
 #include "plugins/common/sqlite/path.h"
+#include "plugins/common/sqlite/usable.h"
 #include "plugins/persistence/sqlite/persistence.h"
 
 static const char *const synchronous_choices[] = { "full", "normal", NULL };
@@ -67,6 +68,9 @@ static int create(const wb_host *host, const wb_endpoint_info *endpoint, const v
         return host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 0,
                           "file = \"%s\" is not the path of a file",
                           options_set->file ? options_set->file : "");
+    const int result = wb_sqlite_usable(host, options_set->file, path, error);
+    if (result != WB_OK)
+        return result;
     wb_persistence *made = calloc(1, sizeof *made);
     if (made) {
         made->host = host;

@@ -55,7 +55,7 @@ static int file_problem(wb_amqp_connection *connection, const char *option, cons
                         int status)
 {
     (void)wb_amqp_failure_set(&connection->failure, WB_FATAL, WB_CAUSE_CONFIG, status,
-                              "could not use %s = \"%s\": %s", option, path,
+                              "%s = \"%s\" cannot be used: %s", option, path,
                               amqp_error_string2(status));
     return WB_FATAL;
 }
@@ -77,6 +77,22 @@ static int set_up_tls(wb_amqp_connection *connection, amqp_socket_t *socket)
     if (status != AMQP_STATUS_OK)
         return file_problem(connection, "tls_cert_file", config->tls_cert_file, status);
     return WB_OK;
+}
+
+int wb_amqp_connection_try_tls(wb_transport *transport, wb_error *error)
+{
+    const wb_host *host = transport->host;
+    wb_amqp_connection connection = { .transport = transport, .state = amqp_new_connection(), .fd = -1 };
+    amqp_socket_t *socket = connection.state ? amqp_ssl_socket_new(connection.state) : NULL;
+    int result = WB_OK;
+    if (!socket)
+        result = host->fail(host, error, WB_FATAL, WB_CAUSE_OTHER, 0, "out of memory");
+    else if (set_up_tls(&connection, socket) != WB_OK)
+        result = host->fail(host, error, connection.failure.result, connection.failure.cause, connection.failure.code, "%s",
+                            connection.failure.text);
+    if (connection.state)
+        (void)amqp_destroy_connection(connection.state);
+    return result;
 }
 
 static int open_socket(wb_amqp_connection *connection, const wb_amqp_host *host)

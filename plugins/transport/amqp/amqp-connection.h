@@ -95,6 +95,9 @@ struct wb_amqp_connection {
     void *owner;
 };
 
+/** Whether the library takes the files of TLS: their form, and that key and certificate belong together. No network. */
+int wb_amqp_connection_try_tls(wb_transport *transport, wb_error *error);
+
 /** Connect and log in; `role` shows up in the broker's list of connections. The
  *  group's slot must be filled by the caller, before or after. On failure `failure` is
  *  filled: what the last host tried says. Waits at most connect_timeout twice for each host, and not beyond `deadline` unless it is 0. */

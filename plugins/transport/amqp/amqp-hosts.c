@@ -90,14 +90,17 @@ static const char *read_list(const char *text, wb_amqp_hosts *hosts)
     return problem;
 }
 
+static const char *read_single(const char *text, wb_amqp_hosts *hosts)
+{
+    wb_amqp_host *host = &hosts->list[hosts->count++];
+    const char *problem = read_one(text, strlen(text), host);
+    return problem || !host->port ? problem : "a port belongs into the option port";
+}
+
 const char *wb_amqp_hosts_read(const wb_amqp_config *config, wb_amqp_hosts *hosts)
 {
-    const char *problem = NULL;
     memset(hosts, 0, sizeof *hosts);
-    if (config->hosts)
-        problem = read_list(config->hosts, hosts);
-    else
-        (void)snprintf(hosts->list[hosts->count++].name, WB_AMQP_HOST_SIZE, "%s", config->host);
+    const char *problem = config->hosts ? read_list(config->hosts, hosts) : read_single(config->host, hosts);
     int port = default_port(config, hosts);
     for (size_t i = 0; i < hosts->count; i++)
         hosts->list[i].port = hosts->list[i].port ? hosts->list[i].port : port;

@@ -8,6 +8,7 @@
 #include "plugins/common/certificate.h"
 #include "plugins/common/servers.h"
 #include "plugins/transport/amqp/amqp-hosts.h"
+#include "plugins/transport/amqp/amqp-names.h"
 
 #define SECONDS INT64_C(1000000000)
 #define HOUR (3600 * SECONDS)
@@ -120,9 +121,19 @@ static int check_hosts(const wb_host *host, const wb_amqp_config *config, wb_err
                           "host and hosts are both set: keep one of them");
     const char *problem = wb_amqp_hosts_read(config, &hosts);
     if (problem)
-        return host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 0,
-                          "hosts = \"%s\" cannot be used: %s", config->hosts, problem);
+        return host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 0, "%s = \"%s\" cannot be used: %s",
+                          config->hosts ? "hosts" : "host", config->hosts ? config->hosts : config->host, problem);
     return WB_OK;
+}
+
+/* The protocol has a byte for its length. */
+static int check_vhost(const wb_host *host, const wb_amqp_config *config, wb_error *error)
+{
+    const char *problem = config->vhost[0] ? wb_amqp_name_problem(config->vhost) : NULL;
+    if (!problem)
+        return WB_OK;
+    return host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 0, "vhost = \"%s\" cannot name a virtual host: %s",
+                      config->vhost, problem);
 }
 
 static int check_remote(const wb_host *host, const wb_amqp_config *config, wb_error *error)
@@ -175,6 +186,8 @@ int wb_amqp_config_error_queue_type(const wb_amqp_config *config)
 int wb_amqp_config_check(const wb_host *host, const wb_amqp_config *config, wb_error *error)
 {
     int result = check_hosts(host, config, error);
+    if (result == WB_OK)
+        result = check_vhost(host, config, error);
     if (result == WB_OK)
         result = check_remote(host, config, error);
     if (result == WB_OK)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <waybill/sys/transport.h>
 
+#include "plugins/transport/amqp/amqp-connection.h"
 #include "plugins/transport/amqp/amqp-limits.h"
 #include "plugins/transport/amqp/amqp-management.h"
 #include "plugins/transport/amqp/amqp-route.h"
@@ -12,12 +13,11 @@
 #include "plugins/transport/amqp/amqp-topology.h"
 
 /* Names the broker would answer by closing the connection, at every try. */
-static int check_name(const wb_host *host, const char *address, wb_error *error)
+static int check_name(const wb_host *host, const char *what, const char *address, wb_error *error)
 {
-    const char *name = address ? wb_amqp_address_queue(address) : NULL;
-    const char *problem = name ? wb_amqp_name_problem(name) : NULL;
-    return problem ? host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 0, "\"%s\" cannot name a queue: %s",
-                                name, problem)
+    const char *problem = address ? wb_amqp_name_problem(wb_amqp_address_queue(address)) : NULL;
+    return problem ? host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 0, "%s \"%s\" cannot name a queue: %s", what, address,
+                                problem)
                    : WB_OK;
 }
 
@@ -28,14 +28,14 @@ static int check_names(const wb_host *host, const wb_endpoint_info *endpoint, wb
                           "an endpoint cannot be named \"%s\": as a destination this is the queue "
                           "\"%s\"",
                           endpoint->name, wb_amqp_address_queue(endpoint->name));
-    int result = check_name(host, endpoint->name, error);
+    int result = check_name(host, "endpoint", endpoint->name, error);
     if (result == WB_OK)
-        result = check_name(host, endpoint->error_queue, error);
+        result = check_name(host, "error queue", endpoint->error_queue, error);
     if (result == WB_OK && WB_HAS(endpoint, wb_endpoint_info, audit_queue))
-        result = check_name(host, endpoint->audit_queue, error);
+        result = check_name(host, "audit queue", endpoint->audit_queue, error);
     for (size_t i = 0; result == WB_OK && WB_HAS(endpoint, wb_endpoint_info, error_queue_count) &&
                        i < endpoint->error_queue_count; i++)
-        result = check_name(host, endpoint->error_queues[i], error);
+        result = check_name(host, "error queue", endpoint->error_queues[i], error);
     return result;
 }
 
@@ -70,6 +70,8 @@ static int create(const wb_host *host, const wb_endpoint_info *endpoint, const v
     transport->endpoint = endpoint;
     transport->config = config;
     result = wb_amqp_topology_check(transport, error);
+    if (result == WB_OK && wb_amqp_config_uses_tls(config))
+        result = wb_amqp_connection_try_tls(transport, error);
     if (result != WB_OK) {
         free(transport);
         return result;

@@ -19,6 +19,8 @@
 #include <pthread.h>
 #include <waybill/sys/plugin.h>
 
+#include "plugins/transport/kafka/kafka-options.h"
+
 #define WB_KAFKA_SLOTS 1024
 #define WB_KAFKA_NAME_SIZE 256
 
@@ -36,7 +38,7 @@ typedef struct wb_kafka_place {
 typedef struct wb_kafka_identity {
     pthread_mutex_t lock;
     int socket; /* -1: none yet, or the instance is configured */
-    char instance[128];
+    char instance[WB_KAFKA_INSTANCE_MAX + 1];
     wb_kafka_place slots[WB_KAFKA_SLOTS];
 } wb_kafka_identity;
 

@@ -144,6 +144,20 @@ const char *wb_kafka_config_mechanism(const wb_kafka_config *config)
     return names[config->sasl_mechanism];
 }
 
+/* Behind the name: librdkafka makes 0 of what is no number, and another port of one that is too large. An
+ * address of version 6 has one behind a bracket only. */
+static int has_port_or_none(const char *broker, size_t size)
+{
+    const char *colon = memrchr(broker, ':', size);
+    if (!colon || (memchr(broker, ':', size) != colon && colon[-1] != ']'))
+        return 1;
+    const size_t digits = (size_t)(broker + size - colon - 1);
+    int64_t port = 0;
+    for (size_t i = 1; i <= digits && i <= 6; i++)
+        port = colon[i] >= '0' && colon[i] <= '9' ? port * 10 + (colon[i] - '0') : INT32_MAX;
+    return digits && port >= 1 && port <= 65535;
+}
+
 /* ---- combinations ---------------------------------------------------------------- */
 
 #define REFUSE(...) host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 0, __VA_ARGS__)
@@ -159,12 +173,27 @@ static int check_brokers(const wb_host *host, const wb_kafka_config *config, wb_
         return REFUSE("brokers = \"%s\" names a protocol: leave it out and use tls and "
                       "sasl_mechanism",
                       config->brokers);
+    for (const char *at = config->brokers; *at; at += strcspn(at, ", ")) {
+        at += strspn(at, ", ");
+        if (!has_port_or_none(at, strcspn(at, ", ")))
+            return REFUSE("brokers holds \"%.*s\": a port is a number from 1 to 65535", (int)strcspn(at, ", "), at);
+    }
     if (!wb_kafka_config_is_local(config) && !wb_kafka_config_uses_tls(config) &&
         !config->allow_insecure)
         return REFUSE("tls = \"off\" with brokers \"%s\", which are not all on this machine: use "
                       "TLS, or set allow_insecure = true",
                       config->brokers);
     return WB_OK;
+}
+
+static int check_files(const wb_host *host, const wb_kafka_config *config, wb_error *error)
+{
+    if (!wb_kafka_config_uses_tls(config))
+        return WB_OK;
+    int result = wb_common_file_check(host, "tls_ca_file", config->tls_ca_file, error);
+    if (result == WB_OK)
+        result = wb_common_file_check(host, "tls_cert_file", config->tls_cert_file, error);
+    return result == WB_OK ? wb_common_file_check(host, "tls_key_file", config->tls_key_file, error) : result;
 }
 
 static int check_login(const wb_host *host, const wb_kafka_config *config, wb_error *error)
@@ -194,6 +223,15 @@ static int check_sizes(const wb_host *host, const wb_kafka_config *config, int64
     return WB_OK;
 }
 
+/* Cut, two processes could have one name, and fence each other. */
+static int check_instance(const wb_host *host, const wb_kafka_config *config, wb_error *error)
+{
+    const size_t size = config->instance ? strlen(config->instance) : 1;
+    if (size >= 1 && size <= WB_KAFKA_INSTANCE_MAX)
+        return WB_OK;
+    return REFUSE("instance = \"%s\" is not a name of 1 to %d bytes", config->instance, WB_KAFKA_INSTANCE_MAX);
+}
+
 int wb_kafka_config_check(const wb_host *host, const wb_kafka_config *config, int64_t body_max,
                           wb_error *error)
 {
@@ -201,6 +239,8 @@ int wb_kafka_config_check(const wb_host *host, const wb_kafka_config *config, in
     if (result == WB_OK)
         result = check_login(host, config, error);
     if (result == WB_OK)
+        result = check_files(host, config, error);
+    if (result == WB_OK)
         result = check_sizes(host, config, body_max, error);
-    return result;
+    return result == WB_OK ? check_instance(host, config, error) : result;
 }

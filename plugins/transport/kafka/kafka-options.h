@@ -16,6 +16,9 @@
 #define WB_KAFKA_START_EARLIEST 0
 #define WB_KAFKA_START_LATEST 1
 
+/** Longest value of `instance`. */
+#define WB_KAFKA_INSTANCE_MAX 127
+
 /** Filled by the host from wb_kafka_options. Durations in nanoseconds. */
 typedef struct wb_kafka_config {
     const char *brokers;

@@ -4,6 +4,7 @@
 #include "plugins/transport/kafka/kafka-trial.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "plugins/transport/kafka/kafka-client.h"
 #include "plugins/transport/kafka/kafka-conf.h"
@@ -58,6 +59,20 @@ static const char *find_culprit(const wb_transport *transport, int role, wb_erro
     return culprit;
 }
 
+/* Those whose files librdkafka reads by itself, and what it calls them. */
+static const char *option_of(const char *text)
+{
+    static const struct {
+        const char *property, *option;
+    } options[] = { { "ssl.ca.location", "tls_ca_file" },
+                    { "ssl.certificate.location", "tls_cert_file" },
+                    { "ssl.key.location", "tls_key_file" } };
+    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
+        if (strncmp(text, options[i].property, strlen(options[i].property)) == 0)
+            return options[i].option;
+    return NULL;
+}
+
 static int try_role(const wb_transport *transport, int role, wb_error *error)
 {
     const wb_host *host = transport->host;
@@ -66,7 +81,10 @@ static int try_role(const wb_transport *transport, int role, wb_error *error)
         return WB_OK;
     if (!*text)
         return WB_FATAL;
-    const char *culprit = find_culprit(transport, role, error);
+    const char *culprit = option_of(text);
+    if (culprit)
+        return host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 0, "%s cannot be used: %s", culprit, text);
+    culprit = find_culprit(transport, role, error);
     if (culprit)
         return host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 0,
                           "properties: \"%s\" does not go with the rest: %s", culprit, text);

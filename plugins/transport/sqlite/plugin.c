@@ -6,6 +6,7 @@
 
 #include "plugins/common/sqlite/lockfile.h"
 #include "plugins/common/sqlite/path.h"
+#include "plugins/common/sqlite/usable.h"
 #include "plugins/transport/sqlite/transport.h"
 
 static const char *const synchronous_choices[] = { "full", "normal", NULL };
@@ -47,11 +48,13 @@ static int create(const wb_host *host, const wb_endpoint_info *endpoint, const v
     char path[PATH_MAX];
     const wb_sqlite_db_config *options_set = config;
     wb_transport *transport = NULL;
-    int result = WB_OK;
     if (wb_sqlite_path_canonical(options_set->file, path, sizeof path) < 0)
         return host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 0,
                           "file = \"%s\" is not the path of a file",
                           options_set->file ? options_set->file : "");
+    int result = wb_sqlite_usable(host, options_set->file, path, error);
+    if (result != WB_OK)
+        return result;
     transport = calloc(1, sizeof *transport);
     if (transport) {
         transport->host = host;
