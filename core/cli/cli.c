@@ -13,6 +13,7 @@
 #include "core/base/buffer.h"
 #include "core/base/log.h"
 #include "core/base/printable.h"
+#include "core/endpoint/rehearsal.h"
 
 #define OPTIONS_MAX 24
 /* Longest message: room for some paths and what a library says of them. */
@@ -134,8 +135,11 @@ int cli_load(const cli_values *values, uint32_t flags, wb_setup **ret_setup)
 {
     wb_problems problems = { 0 };
     wb_setup *setup = NULL;
+    wb_error first;
     int result = wb_setup_load(cli_config_path(values), flags, &setup, &problems);
 
+    if (setup && result != WB_OK) /* all at once, as `waybill check` has it */
+        (void)wb_setup_rehearse(setup, NULL, &problems, &first);
     wb_problems_print(&problems, stderr);
     wb_problems_free(&problems);
     if (result != WB_OK) {

@@ -76,7 +76,8 @@ int cli_become(const cli_verb *verb, char **argv);
 const char *cli_config_path(const cli_values *values);
 
 /** What the verbs that run something start with: load the configuration, print its
- *  problems to stderr, set the log level. `flags` is a mask of WB_SETUP_x.
+ *  problems to stderr, all that `waybill check` would print if there is an error, set the log level.
+ *  `flags` is a mask of WB_SETUP_x.
  *  @return EX_OK and a setup to free with wb_setup_free(), or EX_CONFIG. */
 int cli_load(const cli_values *values, uint32_t flags, wb_setup **ret_setup);
 

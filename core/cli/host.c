@@ -66,11 +66,18 @@ static int start_guard(cli_host *host)
     return EX_OK;
 }
 
-static int check_one(cli_host *host, cli_hosted *one)
+/* All that `waybill check` would say, before anything connects. */
+static int rehearse(wb_setup *setup, const char *name)
 {
-    (void)host;
-    wb_error error = { 0 };
-    return wb_setup_check_modules(one->setup, &error) == WB_OK ? EX_OK : report(one, &error);
+    wb_problems problems = { 0 };
+    wb_error first;
+    int code = EX_OK;
+    if (wb_setup_rehearse(setup, name, &problems, &first) != WB_OK) {
+        wb_problems_print(&problems, stderr);
+        code = wb_error_exit_code(&first);
+    }
+    wb_problems_free(&problems);
+    return code;
 }
 
 static int prepare_one(cli_host *host, cli_hosted *one)
@@ -142,12 +149,10 @@ static void await_first_trials(cli_host *host)
         cli_guard_sleep(&host->guard, LOOK_EVERY_STOPPING);
 }
 
-/* What needs no server is known first. Then each is ready, or has been tried, before the first one runs. */
+/* Each is ready, or has been tried, before the first one runs. */
 static int start(cli_host *host)
 {
-    int code = for_each(host, WITH_ANY, check_one);
-    if (code == EX_OK)
-        code = for_each(host, WB_START_WAIT, try_one);
+    int code = for_each(host, WB_START_WAIT, try_one);
     if (code == EX_OK)
         code = for_each(host, WB_START_FAIL, prepare_one);
     if (code == EX_OK) {
@@ -411,13 +416,15 @@ static void leave_abandoned(const cli_host *host, int code)
         }
 }
 
-int cli_host_run(cli_host *host, const wb_setup *setup, const char *name, int install)
+int cli_host_run(cli_host *host, wb_setup *setup, const char *name, int install)
 {
     int code = choose(host, setup, name);
     host->install = install;
     cli_pulse_begin(&host->pulse);
     if (code == EX_OK)
         code = start_guard(host);
+    if (code == EX_OK)
+        code = rehearse(setup, name);
     if (code == EX_OK)
         code = start(host);
     if (code == EX_OK)

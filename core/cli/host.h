@@ -2,7 +2,7 @@
  *
  * The host: runs the endpoints of a file beside each other, from create to destroy.
  *
- * An error before all of them run ends them all, but for servers that are not there where the
+ * What `waybill check` would say is said first, all of it. An error before all of them run ends them all, but for servers that are not there where the
  * endpoint waits for them (wait.h). Later each is on its own: where workers give
  * up, what `on_endpoint_failure` says is done with that endpoint (restart.h has the pauses), and
  * the others go on. It ends when it is told to, or when every endpoint has ended for good.
@@ -29,6 +29,6 @@ typedef struct cli_host {
  *  guard's signals are blocked.
  *  @return the exit code: 0, or that of the first failure that was not made good. Does not
  *  return when the time to stop is over (guard.h). */
-int cli_host_run(cli_host *host, const wb_setup *setup, const char *name, int install);
+int cli_host_run(cli_host *host, wb_setup *setup, const char *name, int install);
 
 #endif

@@ -169,9 +169,10 @@ static int run(const cli_values *values)
 {
     wb_problems problems = { 0 };
     wb_setup *setup = NULL;
+    wb_error first;
     cli_exits_watch();
     int result = wb_setup_load(cli_config_path(values), 0, &setup, &problems);
-    if (setup && wb_setup_rehearse(setup, &problems) != WB_OK)
+    if (setup && wb_setup_rehearse(setup, NULL, &problems, &first) != WB_OK)
         result = WB_FATAL;
 
     if (values->value['j'])

@@ -19,6 +19,7 @@
 #include "core/pipeline/positions.h"
 #include "core/pipeline/worker.h"
 #include "core/plugin/instance.h"
+#include "core/plugin/loader.h"
 #include "core/written/relay.h"
 
 /* A worker's place: empty before its thread was started and after it was joined. */
@@ -124,33 +125,55 @@ static int say_store(int result, wb_error *error)
     return result;
 }
 
-static int create_store(wb_endpoint *e, wb_error *error)
+/* Where the file says what a plugin refuses: as `waybill check` has it (rehearsal.h). */
+static int say_place(int result, const char *group, const wb_plugin_choice *choice, wb_error *error)
+{
+    const wb_error why = *error;
+    const wb_conf_origin at = wb_plugin_place(choice, why.text);
+    if (result == WB_OK || !at.file)
+        return result;
+    return wb_error_set(error, result, why.cause, why.native_code, "%s:%d: %s \"%s\": %s", at.file, at.line, group,
+                        choice->plugin, why.text);
+}
+
+static int create_transport(wb_endpoint *e, wb_error *error)
+{
+    const wb_endpoint_setup *setup = e->setup;
+    wb_host_init(&e->transport_host, setup->config->name, setup->transport->name);
+    int r = wb_transport_create(setup->transport, &e->transport_host.host, &setup->info, setup->transport_config,
+                                &e->pipeline.transport, error);
+    return say_place(r, "transport", &setup->config->transport, error);
+}
+
+static int create_persistence(wb_endpoint *e, wb_error *error)
 {
     const wb_endpoint_setup *setup = e->setup;
     wb_pipeline *p = &e->pipeline;
+    wb_host_init(&e->persistence_host, setup->config->name, setup->persistence->name);
+    int r = wb_persistence_create(setup->persistence, &e->persistence_host.host, &setup->persistence_info,
+                                  setup->persistence_config, &p->persistence, error);
+    if (r == WB_OK && setup->plan.delay_by == WB_DELAYS_BY_STORE)
+        r = wb_persistence_keep_delayed(setup->persistence, p->persistence, p->mode, error);
+    return say_place(r, "persistence", &setup->config->persistence, error);
+}
+
+static int create_store(wb_endpoint *e, wb_error *error)
+{
+    const wb_endpoint_setup *setup = e->setup;
     wb_host_init(&e->store_host, setup->config->name, setup->store->name);
-    return say_store(wb_persistence_create(setup->store, &e->store_host.host, &setup->store_info, setup->store_config,
-                                           &p->apart, error),
-                     error);
+    int r = wb_persistence_create(setup->store, &e->store_host.host, &setup->store_info, setup->store_config,
+                                  &e->pipeline.apart, error);
+    return say_place(r, "outbox.deduplication.store", &setup->config->outbox.store, error);
 }
 
 static int create_instances(wb_endpoint *e, wb_error *error)
 {
-    const wb_endpoint_setup *setup = e->setup;
-    wb_pipeline *p = &e->pipeline;
-    wb_host_init(&e->transport_host, setup->config->name, setup->transport->name);
-    int r = wb_transport_create(setup->transport, &e->transport_host.host, &setup->info, setup->transport_config,
-                                &p->transport, error);
-    if (r != WB_OK || !p->persistence_ops)
-        return r;
-    wb_host_init(&e->persistence_host, setup->config->name, setup->persistence->name);
-    r = wb_persistence_create(setup->persistence, &e->persistence_host.host, &setup->persistence_info,
-                              setup->persistence_config, &p->persistence, error);
-    if (r == WB_OK && p->apart_ops)
+    int r = create_transport(e, error);
+    if (r == WB_OK && e->setup->persistence)
+        r = create_persistence(e, error);
+    if (r == WB_OK && e->setup->store)
         r = create_store(e, error);
-    if (r != WB_OK || setup->plan.delay_by != WB_DELAYS_BY_STORE)
-        return r;
-    return p->persistence_ops->delayed->initialize(p->persistence, p->mode, error);
+    return r;
 }
 
 /* Before anything of it is open. */

@@ -35,7 +35,7 @@ int wb_endpoint_open_dedup_store(wb_endpoint *endpoint, wb_storage_session **ret
  *  a message out often enough for its retries (limits.h). */
 int wb_endpoint_verify(wb_endpoint *endpoint, wb_error *error);
 
-/** Have handler modules check the endpoint's settings; wb_setup_check_modules() does before there is an endpoint. */
+/** Have handler modules check the endpoint's settings, where wb_setup_rehearse() was not called. */
 int wb_endpoint_check_modules(wb_endpoint *endpoint, wb_error *error);
 /** Open the endpoint's handler modules (core/pipeline/hooks.h), for whoever wants to know that they open before
  *  others start: wb_endpoint_start() does it, too. wb_endpoint_join() closes them, also when it was never started. */

@@ -3,81 +3,146 @@
 
 #include "core/endpoint/rehearsal.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "core/base/host.h"
 #include "core/pipeline/hooks.h"
 #include "core/plugin/instance.h"
+#include "core/plugin/loader.h"
 
-static void report(wb_endpoint_setup *endpoint, const char *kind, const wb_plugin_choice *choice,
-                   const wb_error *error, wb_problems *problems)
+#define FIELDS_SIZE 512
+
+/* All endpoints, one after the other. */
+typedef struct {
+    wb_problems *problems;
+    wb_error *first; /* that failed */
+} rehearsal;
+
+/* One instance. */
+typedef struct {
+    wb_host_instance host; /* first: what the plugin takes for its host is ours */
+    const rehearsal *all;
+    wb_endpoint_setup *endpoint;
+    const char *group;
+    const wb_plugin *plugin;
+    const wb_plugin_choice *choice;
+} attempt;
+
+/* ` (host="db1", sslmode="require")` */
+static void list_fields(const wb_field *fields, size_t count, char text[FIELDS_SIZE])
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < count && used < FIELDS_SIZE; i++)
+        if (fields[i].value)
+            used += (size_t)snprintf(text + used, FIELDS_SIZE - used, "%s%s=\"%s\"", used ? ", " : " (", fields[i].name,
+                                     fields[i].value);
+    if (used && used < FIELDS_SIZE)
+        (void)snprintf(text + used, FIELDS_SIZE - used, ")");
+}
+
+static void note_warning(const wb_host *host, int level, const char *text, const wb_field *fields, size_t count)
+{
+    const attempt *a = (const attempt *)host;
+    char values[FIELDS_SIZE];
+    if (level > WB_LOG_WARNING)
+        return;
+    list_fields(fields, count, values);
+    wb_problems_add(a->all->problems, WB_LOG_WARNING, wb_plugin_place(a->choice, text), "endpoint \"%s\": %s \"%s\": %s%s",
+                    a->endpoint->config->name, a->group, a->plugin->name, text, values);
+}
+
+static attempt begin(const rehearsal *all, wb_endpoint_setup *endpoint, const char *group, const wb_plugin *plugin,
+                     const wb_plugin_choice *choice)
+{
+    attempt a = { .all = all, .endpoint = endpoint, .group = group, .plugin = plugin, .choice = choice };
+    wb_host_init(&a.host, endpoint->config->name, plugin->name);
+    a.host.host.log = note_warning;
+    return a;
+}
+
+static void fail(wb_endpoint_setup *endpoint, const rehearsal *all, const wb_error *error)
 {
     endpoint->is_ready = 0;
-    wb_problems_add(problems, WB_LOG_ERROR, choice->at, "endpoint \"%s\": %s \"%s\": %s",
-                    endpoint->config->name, kind, choice->plugin, error->text);
+    if (all->first->result == WB_OK)
+        *all->first = *error;
 }
 
-static void rehearse_transport(wb_endpoint_setup *endpoint, wb_problems *problems)
+static void report(const attempt *a, const wb_error *error)
 {
-    wb_host_instance host;
+    fail(a->endpoint, a->all, error);
+    wb_problems_add(a->all->problems, WB_LOG_ERROR, wb_plugin_place(a->choice, error->text), "endpoint \"%s\": %s \"%s\": %s",
+                    a->endpoint->config->name, a->group, a->plugin->name, error->text);
+}
+
+static void try_transport(const rehearsal *all, wb_endpoint_setup *endpoint)
+{
+    attempt a = begin(all, endpoint, "transport", endpoint->transport, &endpoint->config->transport);
     wb_transport *transport = NULL;
     wb_error error = { 0 };
-    wb_host_init(&host, endpoint->config->name, endpoint->transport->name);
-    if (wb_transport_create(endpoint->transport, &host.host, &endpoint->info, endpoint->transport_config, &transport,
-                            &error) == WB_OK)
+    if (wb_transport_create(a.plugin, &a.host.host, &endpoint->info, endpoint->transport_config, &transport, &error) == WB_OK)
         endpoint->transport_ops->destroy(transport);
     else
-        report(endpoint, "transport", &endpoint->config->transport, &error, problems);
+        report(&a, &error);
 }
 
-static void rehearse_persistence(wb_endpoint_setup *endpoint, const char *group, const wb_plugin *plugin,
-                                 const wb_plugin_choice *choice, const wb_endpoint_info *info, const void *config,
-                                 wb_problems *problems)
+/* One that is to keep delayed messages says whether it can in this mode. */
+static void try_persistence(const rehearsal *all, wb_endpoint_setup *endpoint)
 {
-    const wb_persistence_ops *ops = plugin->ops;
-    wb_host_instance host;
+    attempt a = begin(all, endpoint, "persistence", endpoint->persistence, &endpoint->config->persistence);
     wb_persistence *persistence = NULL;
     wb_error error = { 0 };
-    wb_host_init(&host, endpoint->config->name, plugin->name);
-    if (wb_persistence_create(plugin, &host.host, info, config, &persistence, &error) == WB_OK)
-        ops->destroy(persistence);
-    else
-        report(endpoint, group, choice, &error, problems);
+    int r = wb_persistence_create(a.plugin, &a.host.host, &endpoint->persistence_info, endpoint->persistence_config,
+                                  &persistence, &error);
+    if (r == WB_OK && endpoint->plan.delay_by == WB_DELAYS_BY_STORE)
+        r = wb_persistence_keep_delayed(a.plugin, persistence, endpoint->plan.mode, &error);
+    if (r != WB_OK)
+        report(&a, &error);
+    if (persistence)
+        endpoint->persistence_ops->destroy(persistence);
 }
 
-static void rehearse_modules(wb_endpoint_setup *endpoint, wb_problems *problems)
+static void try_store(const rehearsal *all, wb_endpoint_setup *endpoint)
 {
-    const size_t errors_before = problems->error_count;
+    attempt a = begin(all, endpoint, "outbox.deduplication.store", endpoint->store, &endpoint->config->outbox.store);
+    wb_persistence *store = NULL;
+    wb_error error = { 0 };
+    if (wb_persistence_create(a.plugin, &a.host.host, &endpoint->store_info, endpoint->store_config, &store, &error) == WB_OK)
+        endpoint->store_ops->destroy(store);
+    else
+        report(&a, &error);
+}
+
+static void try_modules(const rehearsal *all, wb_endpoint_setup *endpoint)
+{
+    wb_error error = { 0 };
     wb_hooks hooks;
     wb_hooks_init(&hooks, endpoint->config, &endpoint->handlers);
-    wb_hooks_check(&hooks, problems);
+    if (wb_hooks_check(&hooks, all->problems, &error) != WB_OK)
+        fail(endpoint, all, &error);
     wb_hooks_free(&hooks);
-    if (problems->error_count != errors_before)
-        endpoint->is_ready = 0;
 }
 
-int wb_setup_rehearse(wb_setup *setup, wb_problems *problems)
+static void try_endpoint(const rehearsal *all, wb_endpoint_setup *endpoint)
 {
-    size_t errors_before = problems->error_count;
+    if (endpoint->transport_config)
+        try_transport(all, endpoint);
+    if (endpoint->persistence_config)
+        try_persistence(all, endpoint);
+    if (endpoint->store_config)
+        try_store(all, endpoint);
+    try_modules(all, endpoint);
+}
+
+int wb_setup_rehearse(wb_setup *setup, const char *name, wb_problems *problems, wb_error *error)
+{
+    const rehearsal all = { problems, error };
+    wb_error_clear(error);
     for (size_t i = 0; i < setup->endpoint_count; i++) {
         wb_endpoint_setup *endpoint = &setup->endpoints[i];
-        if (!endpoint->is_ready)
-            continue;
-        rehearse_transport(endpoint, problems);
-        if (endpoint->persistence)
-            rehearse_persistence(endpoint, "persistence", endpoint->persistence, &endpoint->config->persistence,
-                                 &endpoint->info, endpoint->persistence_config, problems);
-        if (endpoint->store)
-            rehearse_persistence(endpoint, "outbox.deduplication.store", endpoint->store, &endpoint->config->outbox.store,
-                                 &endpoint->store_info, endpoint->store_config, problems);
-        rehearse_modules(endpoint, problems);
+        if (endpoint->is_planned && (!name || strcmp(endpoint->config->name, name) == 0))
+            try_endpoint(&all, endpoint);
     }
-    return problems->error_count == errors_before ? WB_OK : WB_FATAL;
-}
-
-int wb_setup_check_modules(const wb_endpoint_setup *setup, wb_error *error)
-{
-    wb_hooks hooks;
-    wb_hooks_init(&hooks, setup->config, &setup->handlers);
-    int r = wb_hooks_approve(&hooks, error);
-    wb_hooks_free(&hooks);
-    return r;
+    return error->result;
 }

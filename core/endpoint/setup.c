@@ -215,7 +215,7 @@ static void negotiate(const loading *l)
     input.store.shared_resource = persistence_resource(endpoint->store_ops, endpoint->store_config, resources[2]);
     input.input_settings = settings;
     input.input_setting_count = find_input_settings(endpoint->config, settings);
-    (void)wb_negotiate(&input, negotiation);
+    endpoint->is_planned = wb_negotiate(&input, negotiation) == WB_OK && !endpoint->config->has_errors;
     report_conflicts(l, negotiation);
     endpoint->plan = negotiation->plan;
     wb_memory_let_go(&held);

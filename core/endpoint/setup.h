@@ -39,7 +39,8 @@ typedef struct wb_endpoint_setup {
     wb_endpoint_info persistence_info;
     /** For create() of that store. What it keeps is no other endpoint's: its name is none that one can have. */
     wb_endpoint_info store_info;
-    int is_ready; /* 0: it has errors; the fields above may be NULL */
+    int is_planned; /* 1: what the core reads has no errors, and plan and infos are right, whatever is wrong with plugins' options */
+    int is_ready;   /* 0: it has errors; the fields above may be NULL */
 } wb_endpoint_setup;
 
 typedef struct wb_setup {

@@ -214,27 +214,42 @@ void wb_hooks_free(wb_hooks *hooks)
     wb_kept_free(&hooks->kept);
 }
 
+#define SETTINGS_SIZE 48
+
 /* Of its settings nobody but the module knows which one is wrong. */
+static const char *say_settings(const wb_endpoint_config *config, char text[SETTINGS_SIZE])
+{
+    const wb_conf_origin settings = WB_CONFIG_ORIGIN(config, setting_map);
+    text[0] = '\0';
+    if (settings.is_set)
+        (void)snprintf(text, SETTINGS_SIZE, " (its settings are in line %d)", settings.line);
+    return text;
+}
+
 static int say_where(const wb_endpoint_config *config, const wb_loaded_module *module, wb_error *error)
 {
     const wb_error why = *error;
-    const wb_conf_origin settings = WB_CONFIG_ORIGIN(config, setting_map);
-    char line[48] = "";
-    if (settings.is_set)
-        (void)snprintf(line, sizeof line, " (its settings are in line %d)", settings.line);
+    char settings[SETTINGS_SIZE];
     return wb_error_set(error, why.result, why.cause, why.native_code, "%s:%d: handler module \"%.300s\": %.500s%s",
-                        module->at.file, module->at.line, module->path, why.text, line);
+                        module->at.file, module->at.line, module->path, why.text, say_settings(config, settings));
 }
 
-void wb_hooks_check(const wb_hooks *hooks, wb_problems *problems)
+int wb_hooks_check(const wb_hooks *hooks, wb_problems *problems, wb_error *error)
 {
-    wb_error error;
+    const wb_endpoint_config *config = hooks->config;
+    char settings[SETTINGS_SIZE];
+    wb_error why;
+    wb_error_clear(error);
     for (size_t i = 0; i < hooks->handlers->module_count; i++) {
         const wb_loaded_module *module = &hooks->handlers->modules[i];
-        if (check(hooks, module, &error) != WB_OK)
-            wb_problems_add(problems, WB_LOG_ERROR, module->at, "endpoint \"%s\": handler module \"%s\": %s",
-                            hooks->config->name, module->path, error.text);
+        if (check(hooks, module, &why) == WB_OK)
+            continue;
+        wb_problems_add(problems, WB_LOG_ERROR, module->at, "endpoint \"%s\": handler module \"%s\": %s%s", config->name,
+                        module->path, why.text, say_settings(config, settings));
+        if (error->result == WB_OK)
+            *error = why;
     }
+    return error->result;
 }
 
 int wb_hooks_approve(const wb_hooks *hooks, wb_error *error)

@@ -36,8 +36,9 @@ void wb_hooks_init(wb_hooks *hooks, const wb_endpoint_config *config, const wb_h
 /** They are closed. */
 void wb_hooks_free(wb_hooks *hooks);
 
-/** Have each module check the settings, and add what it says to `problems`. */
-void wb_hooks_check(const wb_hooks *hooks, wb_problems *problems);
+/** Have each module check the settings, and add what it says to `problems`.
+ *  @return WB_OK, or the class of what was said first, which is in `error`. */
+int wb_hooks_check(const wb_hooks *hooks, wb_problems *problems, wb_error *error);
 /** The same, up to the first that refuses. @return as wb_hooks_open(). */
 int wb_hooks_approve(const wb_hooks *hooks, wb_error *error);
 

@@ -48,3 +48,16 @@ int wb_persistence_create(const wb_plugin *plugin, const wb_host *host, const wb
         *ret_persistence = made;
     return r;
 }
+
+int wb_persistence_keep_delayed(const wb_plugin *plugin, wb_persistence *persistence, int32_t mode, wb_error *error)
+{
+    const wb_persistence_ops *ops = plugin->ops;
+    wb_error_clear(error);
+    int r = ops->delayed->initialize(persistence, mode, error);
+    if (r == WB_OK || (error->result != WB_OK && error->text[0]))
+        return r;
+    return wb_error_set(error, WB_FATAL, WB_CAUSE_OTHER, 0,
+                        "plugin \"%s\" does not keep delayed messages in this transaction_mode, and gave no reason: that is an "
+                        "error of the plugin",
+                        plugin->name);
+}

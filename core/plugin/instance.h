@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * create(), held to its contract: whatever a plugin answers, the host gets an instance or one
- * sentence that says whose fault it is.
+ * create(), and what else a plugin is asked before anything connects, held to its contract: whatever it
+ * answers, the host gets an instance or one sentence that says whose fault it is.
  */
 #ifndef WB_PLUGIN_INSTANCE_H
 #define WB_PLUGIN_INSTANCE_H
@@ -18,5 +18,8 @@ int wb_transport_create(const wb_plugin *plugin, const wb_host *host, const wb_e
                         const void *config, wb_transport **ret_transport, wb_error *error);
 int wb_persistence_create(const wb_plugin *plugin, const wb_host *host, const wb_endpoint_info *endpoint,
                           const void *config, wb_persistence **ret_persistence, wb_error *error);
+
+/** Whether it keeps delayed messages in that mode: its initialize(), likewise. */
+int wb_persistence_keep_delayed(const wb_plugin *plugin, wb_persistence *persistence, int32_t mode, wb_error *error);
 
 #endif

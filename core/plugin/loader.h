@@ -33,6 +33,10 @@ int wb_plugin_configure(wb_config *config, const wb_endpoint_config *endpoint,
                         const wb_plugin_choice *choice, const wb_plugin *plugin,
                         wb_problems *problems, const void **ret_config);
 
+/** Where in the file a plugin's refusal belongs: to the line of the option that `text` begins with ("port = ...", or
+ *  "option \"port\" ..."), if that stands in the plugin's group; otherwise to the group's. */
+wb_conf_origin wb_plugin_place(const wb_plugin_choice *choice, const char *text);
+
 /** A file that looks like a plugin; nothing was loaded or checked yet. */
 typedef struct wb_plugin_file {
     uint32_t kind; /* WB_PLUGIN_ANY_KIND: in no folder of a kind; it says itself what it is */

@@ -26,3 +26,16 @@ int wb_plugin_configure(wb_config *config, const wb_endpoint_config *endpoint,
         *ret_config = values;
     return result;
 }
+
+wb_conf_origin wb_plugin_place(const wb_plugin_choice *choice, const char *text)
+{
+    static const char word[] = "option \"";
+    const wb_conf_node *group = choice->node;
+    if (strncmp(text, word, sizeof word - 1) == 0)
+        text += sizeof word - 1;
+    const size_t size = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_-");
+    for (size_t i = 0; group && i < group->child_count; i++)
+        if (strlen(group->children[i].name) == size && memcmp(group->children[i].name, text, size) == 0)
+            return group->children[i].at;
+    return choice->at;
+}

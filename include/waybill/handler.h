@@ -263,8 +263,8 @@ typedef struct wb_handler {
  *
  * and in place_order() wb_module_data(ctx) is what open_orders() left.
  *
- *   check          main thread; by `waybill check`, and at the start, for all endpoints before any of them
- *                  asks a server
+ *   check          main thread; by `waybill check`; by `waybill run` for all endpoints before any of them
+ *                  asks a server; by wb_endpoint_run() before it does
  *   open           main thread; once an endpoint, when its broker and its database were seen to be
  *                  ready, before any endpoint of the process handles a message (one that waits for its
  *                  servers, `start = "wait"`: when these are there). Nothing else of the process starts,

@@ -110,7 +110,7 @@ sub check_life {
     $e->wait_for('all are handled', sub { calls($e, qr/ handle /) == @ids });
     is $e->stop, 0, 'life: ends well';
     my @hooks = hooks($e);
-    is_deeply [ @hooks[ 0 .. 3 ] ], [ 'one check', 'two check', 'one open', 'two open' ], 'life: opened in the order of the file';
+    is_deeply [ @hooks[ 0 .. 3 ] ], [ 'one check', 'two check', 'one open', 'two open' ], 'life: checked first and once, opened in the order of the file';
     is_deeply [ @hooks[ -2, -1 ] ], [ 'two close', 'one close' ], 'life: closed the other way round';
     is scalar(grep { $_ eq 'one worker_open' } @hooks), 2, 'life: for each worker';
     in_pairs($e, 'life');
@@ -261,6 +261,14 @@ sub check_library {
     $p->end;
     is scalar(calls($e, qr/^one close /)), 1, 'library: and what was opened is closed';
     is_deeply [ calls($e, qr/WRONG/) ], [], 'library: all as promised';
+    $e = installed('');
+    $e->configure(with => 'settings = { limit = "many"; };');
+    $p = Session->new($e, {}, $e->{name}, 'handlers');
+    $p->tell('run');
+    ($refusal) = grep { /limit/ } $p->hear, $p->hear;
+    like $refusal // '', qr/\Q$e->{conf}\E:2: .*the setting "limit" = "many" is no number/, 'library: settings are checked, too';
+    $p->end;
+    is_deeply [ grep { !/check/ } hooks($e) ], [], 'library: before anything is opened';
 }
 
 check_check();

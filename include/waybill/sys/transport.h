@@ -138,7 +138,12 @@ typedef struct wb_transport_ops {
     size_t struct_size;
 
     /** Make an instance. No network. `host`, `endpoint` and `config` stay valid
-     *  until destroy(). @return WB_OK, or WB_FATAL with WB_CAUSE_CONFIG. */
+     *  until destroy(). `waybill check` makes one and destroys it, and so does `waybill run` before
+     *  it makes the one it keeps: refuse here whatever can be known now. A text that begins with
+     *  the name of an option ("port = ...", "option \"port\" ...") is reported at that option's
+     *  line, others at that of the plugin's group; what is logged as a warning `check` shows alike.
+     *  @return WB_OK, or WB_FATAL with WB_CAUSE_CONFIG, or the cause of what an option names
+     *  (WB_CAUSE_MISSING for a directory that is not there). */
     int (*create)(const wb_host *host, const wb_endpoint_info *endpoint, const void *config,
                   wb_transport **ret_transport, wb_error *error);
     void (*destroy)(wb_transport *transport);

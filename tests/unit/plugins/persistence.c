@@ -32,6 +32,10 @@ static const wb_option options[] = {
       .summary = "passed on" },
 };
 
+#ifdef PLUGIN_WITH_DELAYED
+static const wb_host *said_to;
+#endif
+
 static int create(const wb_host *host, const wb_endpoint_info *endpoint, const void *config,
                   wb_persistence **ret_persistence, wb_error *error)
 {
@@ -44,6 +48,9 @@ static int create(const wb_host *host, const wb_endpoint_info *endpoint, const v
         return WB_NOT_CONNECTED;
     if (values->path && strcmp(values->path, "/empty") == 0)
         return WB_OK;
+#ifdef PLUGIN_WITH_DELAYED
+    said_to = host;
+#endif
     *ret_persistence = (wb_persistence *)&nothing;
     return WB_OK;
 }
@@ -152,6 +159,82 @@ static int clean_up(wb_storage_session *session, uint64_t before, size_t limit,
     return WB_FATAL;
 }
 
+#ifdef PLUGIN_WITH_DELAYED
+/* One that can keep messages with the mode none alone. */
+static int initialize(wb_persistence *persistence, int32_t mode, wb_error *error)
+{
+    (void)persistence;
+    if (mode == WB_MODE_NONE)
+        return WB_OK;
+    return said_to->fail(said_to, error, WB_FATAL, WB_CAUSE_CONFIG, mode, "path is kept with mode none alone");
+}
+
+static int keep(wb_storage_session *session, const wb_delayed *messages, size_t count, wb_error *error)
+{
+    (void)session, (void)messages, (void)count, (void)error;
+    return WB_FATAL;
+}
+
+static int next(wb_storage_session *session, int64_t *ret_due, int64_t *ret_now, wb_error *error)
+{
+    (void)session, (void)ret_due, (void)ret_now, (void)error;
+    return WB_FATAL;
+}
+
+static int fetch(wb_storage_session *session, const wb_delayed_fetch *fetch, wb_delayed_fn visit, void *argument,
+                 wb_error *error)
+{
+    (void)session, (void)fetch, (void)visit, (void)argument, (void)error;
+    return WB_FATAL;
+}
+
+static int remove_keys(wb_storage_session *session, const char *owner, wb_delayed_key *keys, size_t count, wb_error *error)
+{
+    (void)session, (void)owner, (void)keys, (void)count, (void)error;
+    return WB_FATAL;
+}
+
+static int give_back(wb_storage_session *session, const char *owner, wb_delayed_key *keys, size_t count, int64_t due,
+                     wb_error *error)
+{
+    (void)session, (void)owner, (void)keys, (void)count, (void)due, (void)error;
+    return WB_FATAL;
+}
+
+static int list(wb_storage_session *session, const wb_delayed_filter *filter, wb_delayed_fn visit, void *argument,
+                wb_error *error)
+{
+    (void)session, (void)filter, (void)visit, (void)argument, (void)error;
+    return WB_FATAL;
+}
+
+static int cancel(wb_storage_session *session, wb_delayed_key *keys, size_t count, wb_error *error)
+{
+    (void)session, (void)keys, (void)count, (void)error;
+    return WB_FATAL;
+}
+
+static int reschedule(wb_storage_session *session, wb_delayed_key *keys, size_t count, int64_t due, wb_error *error)
+{
+    (void)session, (void)keys, (void)count, (void)due, (void)error;
+    return WB_FATAL;
+}
+
+static const wb_delayed_ops delayed = {
+    .struct_size = sizeof delayed,
+    .initialize = initialize,
+    .store = keep,
+    .next = next,
+    .fetch = fetch,
+    .remove = remove_keys,
+    .increment_failure_count = give_back,
+    .release = give_back,
+    .list = list,
+    .cancel = cancel,
+    .reschedule = reschedule,
+};
+#endif
+
 static const wb_persistence_ops operations = {
     .struct_size = sizeof operations,
     .create = create,
@@ -174,6 +257,9 @@ static const wb_persistence_ops operations = {
     .pending = pending,
     .sweep = sweep,
     .clean_up = clean_up,
+#ifdef PLUGIN_WITH_DELAYED
+    .delayed = &delayed,
+#endif
 };
 
 static const wb_plugin descriptor = {

@@ -109,6 +109,10 @@ static int create(const wb_host *host, const wb_endpoint_info *endpoint, const v
     (void)endpoint;
     if (values->path && strcmp(values->path, "/refused") == 0)
         return host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 0, "path is refused by the queue");
+    if (values->path && strcmp(values->path, "/nameless") == 0)
+        return host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 0, "this queue is refused by itself");
+    if (values->path && strcmp(values->path, "/warned") == 0)
+        host->log(host, WB_LOG_WARNING, "path is one that nobody should take", (const wb_field[]){ { "path", values->path } }, 1);
     if (values->path && strcmp(values->path, "/silent") == 0)
         return WB_REJECT;
     if (values->path && strcmp(values->path, "/empty") == 0)

@@ -196,7 +196,8 @@ typedef int (*wb_position_fn)(void *argument, const wb_position *position);
 typedef struct wb_persistence_ops {
     size_t struct_size;
 
-    /** Make an instance. No network. `host`, `endpoint`, `config` stay valid. */
+    /** Make an instance. No network. `host`, `endpoint`, `config` stay valid. What is refused here, and where that is
+     *  reported: see wb_transport_ops.create. */
     int (*create)(const wb_host *host, const wb_endpoint_info *endpoint, const void *config,
                   wb_persistence **ret_persistence, wb_error *error);
     void (*destroy)(wb_persistence *persistence);
