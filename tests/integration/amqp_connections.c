@@ -163,13 +163,18 @@ static void test_refusal_ends_the_round(void **state)
 
 /* ---- certificates ------------------------------------------------------------------ */
 
-static void install_certificate(const char *name)
+static void install_pair(const char *certificate, const char *key)
 {
     char command[2048];
     const char *dir = fixture_directory();
     (void)snprintf(command, sizeof command, "cp %s/%s.pem %s/current.pem && cp %s/%s.key %s/current.key",
-                   dir, name, dir, dir, name, dir);
+                   dir, certificate, dir, dir, key, dir);
     assert_int_equal(system(command), 0);
+}
+
+static void install_certificate(const char *name)
+{
+    install_pair(name, name);
 }
 
 static void use_certificate(fixture *f)
@@ -258,6 +263,9 @@ static void test_external_needs_a_certificate(void **state)
     use_certificate(&f);
     f.config.tls = WB_AMQP_TLS_OFF;
     assert_refused(&f, "tls = \"on\"");
+    use_certificate(&f);
+    install_pair("stranger", "clerk");
+    assert_refused(&f, "tls_cert_file = ");
 }
 
 int main(void)

@@ -109,7 +109,7 @@ static void test_no_such_service(void **state)
 {
     (void)state;
     e.config.conninfo = "service=none_of_that_name";
-    assert_open_fails(WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, "none_of_that_name");
+    assert_fails(endpoint_try(&e), WB_FATAL, WB_CAUSE_CONFIG, "none_of_that_name");
 }
 
 static void test_tls_is_not_given_up(void **state)
