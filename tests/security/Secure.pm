@@ -49,7 +49,7 @@ sub refused {
     local $Test::Builder::Level = $Test::Builder::Level + 1;
     my $started = time;
     my ($ended, $text) = ends($e, $verb || 'run', @arguments);
-    my @errors = grep { /^waybill: |level=error/ } split /\n/, $text;
+    my @errors = grep { /^waybill: |level=error|^\Q$e->{conf}\E:\d+: (?!warning: )/ } split /\n/, $text;
     like $ended, ref $code ? $code : qr/^$code$/, "$e->{pair}: $what: exit code $code" or diag $text;
     is scalar @errors, 1, "$e->{pair}: $what: one sentence" or diag $text;
     like $errors[0] // '', $sentence, "$e->{pair}: $what: it says so";
