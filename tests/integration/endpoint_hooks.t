@@ -264,8 +264,8 @@ sub check_library {
     $e = installed('');
     $e->configure(with => 'settings = { limit = "many"; };');
     $p = Session->new($e, {}, $e->{name}, 'handlers');
-    $p->tell('run');
-    ($refusal) = grep { /limit/ } $p->hear, $p->hear;
+    $p->tell($_) for qw(run quit);
+    ($refusal) = grep { /limit/ } $p->hear, $p->hear, $p->hear;
     like $refusal // '', qr/\Q$e->{conf}\E:2: .*the setting "limit" = "many" is no number/, 'library: settings are checked, too';
     $p->end;
     is_deeply [ grep { !/check/ } hooks($e) ], [], 'library: before anything is opened';
