@@ -30,6 +30,7 @@ void wb_kit_end_with(pid_t parent)
         _exit(EX_SOFTWARE);
 }
 
+WB_PRINTF(2, 0)
 static void note(wb_kit *kit, const char *format, va_list arguments)
 {
     char text[WB_REPORT_TEXT];
