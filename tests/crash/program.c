@@ -67,7 +67,7 @@ static int commit(const char *id, const char *type, const char *body, wb_reason 
 {
     const wb_message message = { .struct_size = sizeof message, .type = type, .id = id, .id_size = strlen(id), .body = body, .body_size = strlen(body), .attempt = 1 };
     wb_session *session;
-    int r = wb_session_open(endpoint, &(wb_session_options){ .id = id }, sizeof(wb_session_options), &session, reason);
+    int r = wb_session_open(endpoint, &(wb_session_options){ .id = id, .id_size = WB_TEXT }, sizeof(wb_session_options), &session, reason);
     if (r != WB_OK)
         return r;
     handle(wb_session_context(session), &message, type);
