@@ -56,7 +56,8 @@ const char *wb_call_name(int kind);
 int wb_call_leaves(const char *how);
 
 /** The program's choice: a handler or a hook that leaves takes the process along with 70, and no function that was
- *  registered with atexit() is run. Otherwise (a library in somebody's program) it is only told. */
+ *  registered with atexit() is run, but those registered after the first call began where the C library calls exit() by itself
+ *  (err(3)). Otherwise (a library in somebody's program) it is only told. */
 void wb_call_ends_process(void);
 
 #endif
