@@ -8,7 +8,7 @@
 
 #include <jansson.h>
 
-#include "core/config/config.h"
+#include "core/config/configuration.h"
 
 /** Print a table of options to stdout. */
 void cli_describe_options(const wb_option *options, size_t count, size_t stride);

@@ -2,7 +2,7 @@
  *
  * The only file that knows libconfig.
  */
-#include <config.h>
+#include "config.h"
 
 #include <libconfig.h>
 #include <string.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <config.h>
+#include "config.h"
 
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/base/memory.h"
-#include "core/config/config.h"
+#include "core/config/configuration.h"
 #include "core/config/config_policies.h"
 #include "core/config/config_types.h"
 

@@ -5,7 +5,7 @@
 #ifndef WB_CONFIG_CONFIG_POLICIES_H
 #define WB_CONFIG_CONFIG_POLICIES_H
 
-#include "core/config/config.h"
+#include "core/config/configuration.h"
 
 /** Read it into `endpoint`; `node` may be NULL. `scope` says where problems go, each with its line. */
 void wb_config_read_policies(const wb_option_scope *scope, const wb_conf_node *node,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <config.h>
+#include "config.h"
 
-#include "core/config/config.h"
+#include "core/config/configuration.h"
 
 #define COUNT(table) (sizeof(table) / sizeof(table)[0])
 #define SECOND INT64_C(1000000000)

@@ -2,13 +2,13 @@
  *
  * The list `types` of an endpoint: what its types are derived from.
  */
-#include <config.h>
+#include "config.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <waybill/sys/types.h>
 
-#include "core/config/config.h"
+#include "core/config/configuration.h"
 #include "core/config/config_types.h"
 
 #define EXAMPLE "write types = ( { type = \"NAME\"; bases = [ \"NAME\" ]; } );"

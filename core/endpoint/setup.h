@@ -12,7 +12,7 @@
 #include <waybill/sys/persistence.h>
 #include <waybill/sys/transport.h>
 
-#include "core/config/config.h"
+#include "core/config/configuration.h"
 #include "core/negotiate/negotiate.h"
 #include "core/plugin/handlers.h"
 

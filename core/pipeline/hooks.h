@@ -12,7 +12,7 @@
 #define WB_PIPELINE_HOOKS_H
 
 #include "core/base/error.h"
-#include "core/config/config.h"
+#include "core/config/configuration.h"
 #include "core/pipeline/contexts.h"
 #include "core/plugin/handlers.h"
 

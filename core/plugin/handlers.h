@@ -13,7 +13,7 @@
 
 #include <waybill/handler.h>
 
-#include "core/config/config.h"
+#include "core/config/configuration.h"
 
 /** One type: exactly one of the two functions is set. */
 typedef struct wb_handler_entry {

@@ -16,7 +16,7 @@
 #define WB_PLUGIN_LOADER_H
 
 #include "core/base/error.h"
-#include "core/config/config.h"
+#include "core/config/configuration.h"
 
 /** Load a plugin, or find it loaded. `config` gives `plugin_path`; NULL: the first place
  *  only. The descriptor is valid until the process ends. `ret_path` may be NULL; the path

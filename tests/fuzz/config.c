@@ -13,7 +13,7 @@
 
 #include <waybill/handler.h>
 
-#include "core/config/config.h"
+#include "core/config/configuration.h"
 #include "tests/fuzz/fuzz.h"
 
 const char fuzz_name[] = "config";

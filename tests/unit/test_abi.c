@@ -7,7 +7,7 @@
 
 /* before cmocka.h, which defines a macro "fail" */
 #include "core/base/host.h"
-#include "core/config/config.h"
+#include "core/config/configuration.h"
 #include "core/plugin/abi.h"
 #include "core/plugin/instance.h"
 #include "tests/unit/conf_support.h"

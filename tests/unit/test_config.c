@@ -3,7 +3,7 @@
 
 #include "tests/unit/conf_support.h"
 
-#include "core/config/config.h"
+#include "core/config/configuration.h"
 
 #define MS INT64_C(1000000)
 #define S INT64_C(1000000000)

@@ -3,7 +3,7 @@
 
 #include "tests/unit/conf_support.h"
 
-#include "core/config/config.h"
+#include "core/config/configuration.h"
 #include "core/config/suggest.h"
 #include "core/config/units.h"
 

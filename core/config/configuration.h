@@ -3,13 +3,10 @@
  * The configuration: what a file says, checked and typed. Plugins' own options stay a
  * tree here (wb_plugin_choice.node); core/plugin reads them with the plugin's table.
  *
- * Note for .c files of this directory: the autoconf header is <config.h>, with angle
- * brackets, because "config.h" would be this file.
- *
  * Threads: made on the main thread before any other starts, constant afterwards.
  */
-#ifndef WB_CONFIG_CONFIG_H
-#define WB_CONFIG_CONFIG_H
+#ifndef WB_CONFIG_CONFIGURATION_H
+#define WB_CONFIG_CONFIGURATION_H
 
 #include <waybill/handler.h>
 
