@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/base/log.h"
@@ -14,7 +15,13 @@ static int is_closed(int descriptor)
     return fcntl(descriptor, F_GETFD) < 0 && errno == EBADF;
 }
 
-/* The lowest that is free is what open() takes; another thread may have been quicker. */
+static int is_null(int descriptor)
+{
+    struct stat null, it;
+    return stat("/dev/null", &null) == 0 && fstat(descriptor, &it) == 0 && S_ISCHR(it.st_mode) && it.st_rdev == null.st_rdev;
+}
+
+/* The lowest that is free is what open() takes. */
 static int fill(int descriptor)
 {
     int opened = open("/dev/null", O_RDWR);
@@ -23,19 +30,33 @@ static int fill(int descriptor)
     return opened == descriptor;
 }
 
+static int was_null[STDERR_FILENO + 1];
+
 void cli_streams_keep(void)
 {
-    for (int i = STDIN_FILENO; i <= STDERR_FILENO; i++)
+    for (int i = STDIN_FILENO; i <= STDERR_FILENO; i++) {
         if (is_closed(i))
             (void)fill(i);
+        was_null[i] = is_null(i);
+    }
     wb_log_keep_stderr();
+}
+
+/* Another thread may have been quicker: SQLite, too, leaves none of the three to a database. */
+static int became_null(int descriptor)
+{
+    if (is_closed(descriptor) && fill(descriptor))
+        return was_null[descriptor] = 1;
+    int is_new = !was_null[descriptor] && is_null(descriptor);
+    was_null[descriptor] |= is_new;
+    return is_new;
 }
 
 void cli_streams_look(void)
 {
     static const char *const names[] = { "standard input", "standard output", "standard error" };
     for (int i = STDIN_FILENO; i <= STDERR_FILENO; i++)
-        if (is_closed(i) && fill(i))
+        if (became_null(i))
             wb_log_event(WB_LOG_ERROR, "a descriptor was closed that is the program's: it is /dev/null now",
                          { "descriptor", names[i] });
 }

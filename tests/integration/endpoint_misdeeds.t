@@ -174,7 +174,8 @@ sub check_living {
 sub check_table {
     my $e = check_living('sqlite+sqlite', @living, %{ $misuse{sqlite} });
     return if %wanted;
-    ok scalar($e->log_lines(qr/a descriptor was closed that is the program's: it is \/dev\/null now" descriptor="standard/)), 'streams: closed descriptors are filled';
+    ok scalar($e->log_lines(qr/a descriptor was closed that is the program's: it is \/dev\/null now" descriptor="standard $_"/)), "streams: $_ was closed, which is told"
+        for qw(output error);
     ok scalar($e->log_lines(qr/stops: finishing what is in flight/)), 'streams: the log goes on';
     is scalar($e->log_lines(qr/\Q$ends\E|a handler ends its thread/)), 0, 'no child was taken for the host';
     cmp_ok scalar($e->log_lines(qr/type=Test.Do call=wb_log/)), '<', 10, 'thread: a thread that goes on asking does not flood the log';
