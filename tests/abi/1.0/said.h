@@ -18,7 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static inline void say(const char *format, ...)
+__attribute__((format(printf, 1, 2))) static inline void say(const char *format, ...)
 {
     char line[1024];
     const char *path = getenv("ABI_OUTPUT");
