@@ -86,8 +86,8 @@ wb_amqp_message *wb_amqp_message_new(const wb_transport *transport,
     wb_amqp_limits limits = limits_of(endpoint);
     int large = body_size > (uint64_t)(endpoint->body_max > 0 ? endpoint->body_max : 0);
     wb_amqp_message *message = allocate(properties, limits, large ? 0 : (size_t)body_size);
-    if (!message && !large) {
-        /* Without the body it can still be moved out of the way, with the reason. */
+    if (!message && !large && body_size > BODY_FIRST) {
+        /* Smaller ones will find room another time. Without the body it can still be moved out of the way, with the reason. */
         message = allocate(properties, limits, 0);
         if (message)
             give_up_body(message);

@@ -31,7 +31,7 @@ struct wb_amqp_message {
 };
 
 /** Make one for these properties and a body of that size, none of which is there yet.
- *  @return NULL when memory is out. */
+ *  @return NULL when memory is out; but a body of more than 1 MiB is what is left out then, and the message's problem. */
 wb_amqp_message *wb_amqp_message_new(const wb_transport *transport,
                                      const amqp_basic_properties_t *properties,
                                      uint64_t body_size);
