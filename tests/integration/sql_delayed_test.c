@@ -397,22 +397,35 @@ static void test_many(void **state)
 
 /* ---- leases --------------------------------------------------------------------------------------- */
 
+/* Alice has one row for so long, and Bob takes the other. @return when hers is free; 0: the machine was so busy that it is
+ * already, and nothing was seen. */
+static int64_t take_beside(wb_storage_session *s, wb_storage_session *t, int64_t lease, seen *all)
+{
+    put(s, "a", 1000);
+    put(s, "b", 2000);
+    const int64_t before = now_of(s);
+    assert_int_equal(take_at(s, alice, 0, 1, lease, all), 1);
+    const int64_t after = now_of(s), next = next_of(s);
+    const size_t taken = take_at(t, bob, 0, 10, MINUTE, all);
+    const int64_t ends = next_of(t);
+    if (now_of(t) >= before + lease)
+        return 0;
+    assert_int_equal(next, 2000);
+    assert_int_equal(taken, 1);
+    assert_string_equal(all->ids[0], "b");
+    assert_in_range(ends, before + lease, after + lease + 1000);
+    return ends;
+}
+
 static void test_a_lease_ends(void **state)
 {
     static seen all;
     wb_storage_session *s = open_session(&orders);
     wb_storage_session *t = open_session(&orders);
+    int64_t ends;
     (void)state;
-    put(s, "a", 1000);
-    put(s, "b", 2000);
-    const int64_t before = now_of(s);
-    assert_int_equal(take_at(s, alice, 0, 1, 300 * WB_MILLISECOND, &all), 1);
-    const int64_t after = now_of(s);
-    assert_int_equal(next_of(s), 2000);
-    assert_int_equal(take_at(t, bob, 0, 10, MINUTE, &all), 1);
-    assert_string_equal(all.ids[0], "b");
-    const int64_t ends = next_of(t);
-    assert_in_range(ends, before + 300 * WB_MILLISECOND, after + 300 * WB_MILLISECOND + 1000);
+    for (int64_t lease = 300 * WB_MILLISECOND; (ends = take_beside(s, t, lease, &all)) == 0; lease *= 4)
+        observe("delete from orders_delayed");
     while (take_at(t, bob, 0, 10, MINUTE, &all) == 0)
         assert_true(now_of(t) < ends + 10 * WB_SECOND);
     assert_true(now_of(t) >= ends);
