@@ -97,7 +97,7 @@ sub check_garbage {
     unlink $e->store_file . "-$_" for qw(wal shm);
     Endpoint::write_file($e->store_file, 'this is no database ' x 1000);
     neighbour_works($e, $sound, 'garbage');
-    $e->wait_for('garbage: it gave up again', sub { $e->log_lines(qr/$gave_up.*endpoint=$e->{name} .*not a database.*pause=4s/) });
+    $e->wait_for('garbage: it gave up again', sub { $e->log_lines(qr/$gave_up.*endpoint=$e->{name} .*(?:not a database|malformed).*pause=4s/) });
     is scalar(grep { /worker gives up/ } $e->log_lines(qr/endpoint=$e->{name} /)), 1, 'garbage: and no worker took the message again';
     ends_with($e, $sound, 'garbage', 72);
 }

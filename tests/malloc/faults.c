@@ -33,11 +33,26 @@ static int is_tried(const char *name)
     return (begins(name, "core/") || begins(name, "plugins/")) && begins(name, within);
 }
 
+/* @return 0 where it cannot be written down. */
+static int add_line(const char *path, const char *text)
+{
+    const int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    const ssize_t size = (ssize_t)strlen(text);
+    const int is_written = file >= 0 && write(file, text, (size_t)size) == size;
+    if (file >= 0)
+        (void)close(file);
+    return is_written;
+}
+
+/* Standard error may be somewhere else by now, or closed. */
 static void report(const char *name, int line, unsigned long number)
 {
     char text[300];
-    int size = snprintf(text, sizeof text, "allocation %lu fails: %.200s:%d\n", number, name, line);
-    if (write(STDERR_FILENO, text, (size_t)size) == size && __sanitizer_print_stack_trace)
+    const char *path = getenv("WAYBILL_MALLOC_REPORT");
+    (void)snprintf(text, sizeof text, "allocation %lu fails: %.200s:%d\n", number, name, line);
+    if (!path || !add_line(path, text))
+        (void)write(STDERR_FILENO, text, strlen(text));
+    if (__sanitizer_print_stack_trace)
         __sanitizer_print_stack_trace();
 }
 
@@ -58,11 +73,9 @@ int wb_malloc_fails(const char *file, int line)
 static void note_count(void)
 {
     char text[32];
-    int size = snprintf(text, sizeof text, "%lu\n", atomic_load(&asked));
-    int file = open(getenv("WAYBILL_MALLOC_COUNT"), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    if (file < 0 || write(file, text, (size_t)size) != size)
+    (void)snprintf(text, sizeof text, "%lu\n", atomic_load(&asked));
+    if (!add_line(getenv("WAYBILL_MALLOC_COUNT"), text))
         abort();
-    (void)close(file);
 }
 
 __attribute__((constructor)) static void prepare(void)
