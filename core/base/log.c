@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/base/clock.h"
@@ -16,9 +17,16 @@
 
 /* A line is cut at this size: long enough for any error text, short enough for the stack. */
 #define LINE_MAX_SIZE WB_REPEATS_TEXT_MAX
+/* Numbers below are what is opened next. */
+#define KEPT_FROM 200
 
 static atomic_int log_level = WB_LOG_INFO;
 static atomic_int log_to = STDERR_FILENO;
+
+/* What that leads to, since it was kept. A handler that closes descriptors closes this one as well, and the next to
+ * have its number may be a database's file. */
+static struct stat kept;
+static atomic_int is_kept;
 
 typedef struct {
     char text[LINE_MAX_SIZE];
@@ -41,13 +49,40 @@ void wb_log_set_writer(void (*write_line)(void *argument, int level, const char 
 
 void wb_log_keep_stderr(void)
 {
-    int kept = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-    if (kept >= 0)
-        atomic_store(&log_to, kept);
+    int copy = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, KEPT_FROM);
+    if (copy < 0)
+        copy = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    if (copy < 0 || fstat(copy, &kept) != 0)
+        return;
+    atomic_store(&log_to, copy);
+    atomic_store(&is_kept, 1);
+}
+
+static int leads_there(int descriptor)
+{
+    struct stat it;
+    return fstat(descriptor, &it) == 0 && it.st_dev == kept.st_dev && it.st_ino == kept.st_ino;
+}
+
+/* @return -1: nothing does any more. */
+static int find_descriptor(void)
+{
+    const int to = atomic_load(&log_to);
+    if (!atomic_load(&is_kept) || leads_there(to))
+        return to;
+    return leads_there(STDERR_FILENO) ? STDERR_FILENO : -1;
+}
+
+/* Whoever held a lock of the program's own is not there either. */
+static void drop_line(void *argument, int level, const char *line, size_t size)
+{
+    (void)argument, (void)level, (void)line, (void)size;
 }
 
 void wb_log_after_fork(void)
 {
+    if (writer)
+        writer = drop_line;
     pthread_mutex_init(&writer_lock, NULL);
     wb_repeats_forget(&repeats); /* the parent tells them */
 }
@@ -151,7 +186,8 @@ static void write_line(int level, log_line *line)
         return;
     line->text[line->used++] = '\n';
     /* Nobody is left to be told when the log itself cannot be written. */
-    if (write(atomic_load(&log_to), line->text, line->used) < 0)
+    const int to = find_descriptor();
+    if (to < 0 || write(to, line->text, line->used) < 0)
         return;
 }
 

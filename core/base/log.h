@@ -25,10 +25,11 @@
 void wb_log_set_level(int level);
 
 /** Lines go to where stderr leads now, whoever closes descriptor 2 or puts something else there: what is
- *  opened next may be a connection to a server. */
+ *  opened next may be a connection to a server. Nothing is written to what has come into the place of either: where
+ *  both are gone, lines are lost. Before there are other threads. */
 void wb_log_keep_stderr(void);
 
-/** In a child of fork(): whoever held the log's locks is not there. */
+/** In a child of fork(): whoever held the log's locks is not there, nor those of a writer, which is not called any more. */
 void wb_log_after_fork(void);
 
 /** Where lines go, without their line break but with a NUL byte behind: one at a time. At first to stderr. */

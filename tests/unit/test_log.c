@@ -4,6 +4,7 @@
  */
 #include "config.h"
 
+#include <fcntl.h>
 #include <locale.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -13,6 +14,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <wchar.h>
 
 #include <cmocka.h>
@@ -148,6 +151,49 @@ static void test_copy_ends_between_pieces(void **state)
     assert_int_equal(wb_printable_copy("\x1b\0x", 3, to, 16), 9);
     assert_string_equal(to, "\\x1b\\x00x");
     assert_int_equal(wb_printable_copy("abc", 3, to, 1), 0);
+}
+
+/* ---- where it goes -------------------------------------------------------------------------- */
+
+static size_t size_of(const char *path)
+{
+    struct stat it;
+    assert_int_equal(stat(path, &it), 0);
+    return (size_t)it.st_size;
+}
+
+/* Somebody has the number of a descriptor that was closed: nothing of the log gets into his file, wherever it can go still. */
+static void test_no_file_of_others_is_written_to(void **state)
+{
+    char directory[] = "/tmp/waybill-log-XXXXXX", ours[100], theirs[100];
+    const int before = dup(STDERR_FILENO);
+    (void)state;
+    wb_log_set_writer(NULL, NULL);
+    assert_non_null(mkdtemp(directory));
+    (void)snprintf(ours, sizeof ours, "%s/log", directory);
+    (void)snprintf(theirs, sizeof theirs, "%s/data.db", directory);
+    int file = open(ours, O_WRONLY | O_CREAT | O_APPEND, 0600);
+    assert_int_equal(dup2(file, STDERR_FILENO), STDERR_FILENO);
+    assert_int_equal(close(file), 0);
+    wb_log_keep_stderr();
+    file = open(theirs, O_WRONLY | O_CREAT, 0600);
+    wb_log_event(WB_LOG_INFO, "kept", { "endpoint", "orders" });
+    for (int i = STDERR_FILENO + 1; i < 1024; i++) /* what a handler may do, and what is opened then */
+        if (i != before && i != file)
+            (void)dup2(file, i);
+    const size_t kept = size_of(ours);
+    wb_log_event(WB_LOG_INFO, "on standard error", { "endpoint", "orders" });
+    const size_t behind = size_of(ours);
+    assert_int_equal(dup2(file, STDERR_FILENO), STDERR_FILENO);
+    wb_log_event(WB_LOG_INFO, "lost", { "endpoint", "orders" });
+    assert_int_equal(dup2(before, STDERR_FILENO), STDERR_FILENO);
+    for (int i = STDERR_FILENO + 1; i < 1024; i++)
+        (void)close(i);
+    assert_true(kept > 0 && behind > kept);
+    assert_int_equal(size_of(ours), behind);
+    assert_int_equal(size_of(theirs), 0);
+    assert_int_equal(unlink(ours) | unlink(theirs) | rmdir(directory), 0);
+    wb_log_keep_stderr();
 }
 
 /* ---- repeats ------------------------------------------------------------------------------ */
@@ -331,6 +377,7 @@ int main(void)
         TEST(test_escapes),
         TEST(test_any_bytes),
         TEST(test_copy_ends_between_pieces),
+        TEST(test_no_file_of_others_is_written_to),
         TEST(test_a_flood_is_summed_up),
         TEST(test_a_long_reason_is_summed_up),
         TEST(test_children_begin_anew),
