@@ -6,10 +6,9 @@
 #define _GNU_SOURCE /* asprintf() */
 #endif
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
+#include <string.h>
 
 #include "store.h"
 
@@ -17,7 +16,7 @@
 
 static const wb_option options[] = {
     { .name = "file",
-      .type = WB_OPTION_STRING,
+      .type = WB_OPTION_PATH,
       .flags = WB_OPTION_REQUIRED,
       .offset = offsetof(store_config, file),
       .since = "0.1",
@@ -54,19 +53,11 @@ static void store_destroy(wb_persistence *persistence)
     free(persistence);
 }
 
-/* @return NULL where there is no memory. */
-static char *make_absolute(const char *file)
-{
-    char directory[PATH_MAX], *path = NULL;
-    const int is_absolute = *file == '/' || !getcwd(directory, sizeof directory);
-    return asprintf(&path, "%s%s%s", is_absolute ? "" : directory, is_absolute ? "" : "/", file) < 0 ? NULL : path;
-}
-
 /* asprintf() leaves nothing to free when it fails. */
 static int fill(wb_persistence *persistence)
 {
     const char *name = persistence->endpoint->name;
-    if (!(persistence->path = make_absolute(persistence->config->file)))
+    if (!(persistence->path = strdup(persistence->config->file)))
         return ENOMEM;
     if (asprintf(&persistence->locks, "%s-waybill", persistence->path) < 0)
         persistence->locks = NULL;

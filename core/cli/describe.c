@@ -44,6 +44,12 @@ static int has_range(const wb_option *option)
     return option->minimum || option->maximum;
 }
 
+/* All there is, or, of a path, the words that are none. */
+static int has_choices(const wb_option *option)
+{
+    return option->choices && (option->type == WB_OPTION_CHOICE || option->type == WB_OPTION_PATH);
+}
+
 static const char *number(const wb_option *option, int64_t value, char text[NUMBER_SIZE])
 {
     return wb_option_format(option->type, value, text, NUMBER_SIZE);
@@ -64,8 +70,8 @@ static void print_facts(const wb_option *option)
     else if (has_range(option))
         (void)printf(", %s to %s", number(option, option->minimum, low),
                      number(option, option->maximum, high));
-    for (size_t i = 0; option->type == WB_OPTION_CHOICE && option->choices[i]; i++)
-        (void)printf("%s%s", i ? " | " : ": ", option->choices[i]);
+    for (size_t i = 0; has_choices(option) && option->choices[i]; i++)
+        (void)printf("%s%s", i ? " | " : option->type == WB_OPTION_PATH ? " or " : ": ", option->choices[i]);
     (void)printf(")\n");
 }
 
@@ -101,7 +107,7 @@ static json_t *option_json(const wb_option *option)
         if (option->maximum != INT64_MAX)
             set_text(object, "maximum", number(option, option->maximum, text));
     }
-    if (option->type == WB_OPTION_CHOICE) {
+    if (has_choices(option)) {
         json_t *choices = json_array();
         for (size_t i = 0; option->choices[i]; i++)
             json_array_append_new(choices, json_string(option->choices[i]));

@@ -4,8 +4,10 @@
 #include "core/config/conf_node.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 const wb_conf_node *wb_conf_child(const wb_conf_node *group, const char *name)
 {
@@ -24,6 +26,18 @@ const char *wb_conf_path(wb_arena *arena, wb_conf_origin at, const char *path)
     if (directory)
         memcpy(joined, at.file, directory);
     memcpy(joined + directory, path, size + 1);
+    return joined;
+}
+
+const char *wb_conf_absolute(wb_arena *arena, wb_conf_origin at, const char *path)
+{
+    char directory[PATH_MAX];
+    const char *place = wb_conf_path(arena, at, path);
+    if (*place == '/' || !getcwd(directory, sizeof directory))
+        return place;
+    const size_t size = strlen(directory) + 1 + strlen(place) + 1;
+    char *joined = wb_arena_alloc(arena, size);
+    (void)snprintf(joined, size, "%s/%s", directory, place);
     return joined;
 }
 

@@ -53,6 +53,9 @@ const wb_conf_node *wb_conf_child(const wb_conf_node *group, const char *name);
 /** A path as written at `at`: a relative one starts at that file's directory. */
 const char *wb_conf_path(wb_arena *arena, wb_conf_origin at, const char *path);
 
+/** The same, absolute: it names the same file when the process changes its directory. */
+const char *wb_conf_absolute(wb_arena *arena, wb_conf_origin at, const char *path);
+
 /** The node's value as its author wrote it, cut to fit, for messages: `"5x"`, `20`. */
 const char *wb_conf_text(const wb_conf_node *node, char *text, size_t size);
 

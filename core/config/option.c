@@ -35,6 +35,7 @@ static const struct {
     [WB_OPTION_CHOICE] = { "choice", sizeof(int32_t) },
     [WB_OPTION_MAP] = { "map", sizeof(const wb_option_map *) },
     [WB_OPTION_LIST] = { "list", sizeof(const wb_option_list *) },
+    [WB_OPTION_PATH] = { "path", sizeof(const char *) },
 };
 
 const char *wb_option_type_name(uint32_t type)

@@ -4,8 +4,10 @@
 #include "core/config/option_value.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/config/suggest.h"
 #include "core/config/units.h"
@@ -70,6 +72,46 @@ static void parse_string(const parsing *p)
     const char *value = resolve(p, p->node, p->node->string);
     if (value)
         *(const char **)p->field = value;
+}
+
+/* "file:data.db?mode=rw", "https://..." */
+static int has_scheme(const char *text)
+{
+    const size_t size = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789+-");
+    return size > 1 && text[size] == ':' && text[0] >= 'a';
+}
+
+static int is_path(const parsing *p, const char *text)
+{
+    for (const char *const *word = p->option->choices; word && *word; word++)
+        if (strcmp(text, *word) == 0)
+            return 0;
+    return *text && *text != ':' && !has_scheme(text);
+}
+
+/* Paths started at the directory of the process once: whoever relied on that must not find an empty database. */
+static void complain_of_old_place(const parsing *p, const char *written, const char *path)
+{
+    char directory[PATH_MAX], what[3 * PATH_MAX];
+    if (p->is_default || *written == '/' || access(path, F_OK) == 0 || access(written, F_OK) != 0 ||
+        !getcwd(directory, sizeof directory))
+        return;
+    (void)snprintf(what, sizeof what,
+                   "starts at the directory of the configuration file: there is no \"%s\", but there is \"%s/%s\"; "
+                   "write that whole path, or move the file",
+                   path, directory, written);
+    complain(p, p->node, what);
+}
+
+static void parse_path(const parsing *p)
+{
+    const char **field = p->field;
+    parse_string(p);
+    if (!*field || !is_path(p, *field))
+        return;
+    const char *written = *field;
+    *field = wb_conf_absolute(p->scope->arena, p->node->at, written);
+    complain_of_old_place(p, written, *field);
 }
 
 static void store_number(const parsing *p, int64_t value)
@@ -267,6 +309,7 @@ static void parse(const parsing *p)
     case WB_OPTION_CHOICE: parse_choice(p); break;
     case WB_OPTION_LIST: parse_list(p); break;
     case WB_OPTION_MAP: parse_map(p); break;
+    case WB_OPTION_PATH: parse_path(p); break;
     default: parse_with_unit(p); break;
     }
 }

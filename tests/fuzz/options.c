@@ -32,6 +32,7 @@ typedef struct {
     const char *secret;
     const wb_option_list *secrets;
     const wb_option_map *secret_map;
+    const char *path;
 } values;
 
 static const char *const choices[] = { "plain", "external", "none", NULL };
@@ -50,6 +51,7 @@ static const wb_option options[] = {
     { .name = "secret", .type = WB_OPTION_STRING, .flags = WB_OPTION_SECRET, .offset = offsetof(values, secret) },
     { .name = "secrets", .type = WB_OPTION_LIST, .flags = WB_OPTION_SECRET, .offset = offsetof(values, secrets) },
     { .name = "secret_map", .type = WB_OPTION_MAP, .flags = WB_OPTION_SECRET, .offset = offsetof(values, secret_map) },
+    { .name = "path", .type = WB_OPTION_PATH, .offset = offsetof(values, path) },
 };
 #define OPTIONS (sizeof options / sizeof options[0])
 
@@ -143,6 +145,16 @@ static void check_text(const wb_conf_node *node, const values *v)
         FUZZ_CHECK(strcmp(v->secret, node->string) == 0);
 }
 
+/* The directory of the file, unless it is handed over as it is: then it has no directory in front. */
+static void check_path(const wb_conf_node *node, const values *v)
+{
+    if (node->type != WB_CONF_STRING || strcmp(node->name, "path") != 0 || !is_literal(node->string) ||
+        strcmp(v->path, node->string) == 0)
+        return;
+    FUZZ_CHECK(strncmp(v->path, "/nowhere/", 9) == 0 && strcmp(v->path + 9, node->string) == 0);
+    FUZZ_CHECK(node->string[0] != '/' && node->string[0] != ':');
+}
+
 static void try_names(const char *one, const char *other)
 {
     const size_t distance = wb_edit_distance(one, other);
@@ -169,8 +181,10 @@ void fuzz_one(const void *data, size_t size)
     if (is_secret)
         check_secrets(&problems);
     check_values(v);
-    if (result == WB_OK)
+    if (result == WB_OK) {
         check_text(&child, v);
+        check_path(&child, v);
+    }
     try_names(name, options[size % OPTIONS].name);
     wb_secrets_wipe(&secrets);
     wb_problems_free(&problems);

@@ -104,7 +104,7 @@ END
     'an option out of range, one that there is not, one of another type' => [ <<'END' ],
     concurrency = 0; #! option "concurrency" = 0 is out of range (1 to 1024)
     batch_tiem = "5ms"; #! unknown option "batch_tiem"; did you mean "batch_time"?
-    settings = { limit = 5; }; #! option "settings" = 5 is not a string (write it in double quotes)
+    settings = { limit = 5; }; #! option "settings" = (hidden) is not a string (write it in double quotes)
 END
     'names' => [ <<'END' ],
     name = "a b"; #! option "name" = "a b" is not a name (1 to 200 printable ASCII characters without blanks, quotes, back-quotes and backslashes)
@@ -154,6 +154,14 @@ END
     };
     persistence = { plugin = "sqlite";
       file = "{D}/folder"; #! persistence "sqlite": file = "{D}/folder" is not the path of a file
+    };
+END
+    'sqlite: neither in memory nor a URI' => [ <<'END' ],
+    transport = { plugin = "sqlite";
+      file = ":memory:"; #! transport "sqlite": file = ":memory:" is not the path of a file
+    };
+    persistence = { plugin = "sqlite";
+      file = "sqlite:shop.db"; #! persistence "sqlite": file = "sqlite:shop.db" is not the path of a file
     };
 END
     'sqlite: a directory that is not there' => [ <<'END' ],

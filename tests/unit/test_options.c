@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <config.h>
 
+#include <limits.h>
+
 #include "tests/unit/conf_support.h"
 
 #include "core/config/configuration.h"
@@ -108,9 +110,11 @@ typedef struct {
     int32_t level;
     const wb_option_map *extra;
     const wb_option_list *hosts;
+    const char *file;
 } settings;
 
 static const char *const levels[] = { "low", "high", NULL };
+static const char *const no_paths[] = { "system", NULL };
 
 #define FIELD(field) .offset = offsetof(settings, field)
 static const wb_option table[] = {
@@ -127,6 +131,7 @@ static const wb_option table[] = {
       .choices = levels },
     { .name = "extra", .type = WB_OPTION_MAP, FIELD(extra) },
     { .name = "hosts", .type = WB_OPTION_LIST, FIELD(hosts) },
+    { .name = "file", .type = WB_OPTION_PATH, FIELD(file), .default_text = "default.db", .choices = no_paths },
 };
 #define TABLE_COUNT (sizeof table / sizeof table[0])
 
@@ -222,6 +227,83 @@ static void test_maps_with_dots(void **state)
     assert_problem(&f.problems, "= \"=2\" is not of the form \"name=value\"");
     assert_problem(&f.problems, "= \"a=3\" gives a name a second time");
     discard(&f);
+}
+
+static void assert_path(const char *written, const char *expected)
+{
+    char text[200];
+    fixture f;
+    (void)snprintf(text, sizeof text, "port = 1; file = \"%s\";", written);
+    assert_int_equal(parse(&f, text), WB_OK);
+    assert_string_equal(f.values.file, expected);
+    discard(&f);
+}
+
+static const char *in_directory(const char *directory, const char *name)
+{
+    static char path[2 * PATH_MAX];
+    (void)snprintf(path, sizeof path, "%s/%s", directory, name);
+    return path;
+}
+
+static void test_paths(void **state)
+{
+    (void)state;
+    assert_path("data.db", in_directory(conf_directory, "data.db"));
+    assert_path("over/../there.db", in_directory(conf_directory, "over/../there.db"));
+    assert_path("/srv/data.db", "/srv/data.db");
+    static const char *const unchanged[] = { "", ":memory:", "https://here/", "pkcs11:slot", "system" };
+    for (size_t i = 0; i < sizeof unchanged / sizeof *unchanged; i++)
+        assert_path(unchanged[i], unchanged[i]);
+    assert_path("C:data", in_directory(conf_directory, "C:data")); /* one letter is no scheme */
+    assert_path("a/b:c", in_directory(conf_directory, "a/b:c"));
+
+    fixture f;
+    assert_int_equal(parse(&f, "port = 1;"), WB_OK);
+    assert_string_equal(f.values.file, in_directory(conf_directory, "default.db"));
+    discard(&f);
+    assert_int_equal(parse(&f, "port = 1; file = 5;"), WB_FATAL);
+    assert_problem(&f.problems, "option \"file\" = 5 is not a string");
+    discard(&f);
+}
+
+/* A file that is named by a relative path itself: what starts there is absolute, all the same. */
+static void test_paths_outlive_the_directory(void **state)
+{
+    char before[PATH_MAX];
+    fixture f;
+    (void)state;
+    assert_non_null(getcwd(before, sizeof before));
+    assert_int_equal(chdir(conf_directory), 0);
+    const char *path = wb_conf_absolute((wb_arena_init(&f.arena, 64), &f.arena), (wb_conf_origin){ .file = "sub/x.conf" }, "data.db");
+    assert_string_equal(path, in_directory(conf_directory, "sub/data.db"));
+    path = wb_conf_absolute(&f.arena, (wb_conf_origin){ .file = "x.conf" }, "data.db");
+    assert_string_equal(path, in_directory(conf_directory, "data.db"));
+    wb_arena_free(&f.arena);
+    assert_int_equal(chdir(before), 0);
+}
+
+/* There it was once looked for: nobody goes on with an empty one in silence. */
+static void test_a_file_at_the_old_place_is_named(void **state)
+{
+    char before[PATH_MAX], directory[] = "/tmp/waybill-old-XXXXXX", expected[3 * PATH_MAX];
+    fixture f;
+    (void)state;
+    assert_non_null(getcwd(before, sizeof before));
+    assert_non_null(mkdtemp(directory));
+    assert_int_equal(chdir(directory), 0);
+    FILE *old = fopen("old.db", "w");
+    assert_non_null(old);
+    assert_int_equal(fclose(old), 0);
+    assert_int_equal(parse(&f, "port = 1; file = \"old.db\";"), WB_FATAL);
+    (void)snprintf(expected, sizeof expected, "there is no \"%s/old.db\", but there is \"%s/old.db\"", conf_directory, directory);
+    assert_problem(&f.problems, expected);
+    discard(&f);
+    (void)conf_write("old.db", "");
+    assert_path("old.db", in_directory(conf_directory, "old.db")); /* and now there is one */
+    assert_int_equal(unlink("old.db"), 0);
+    assert_int_equal(chdir(before), 0);
+    assert_int_equal(rmdir(directory), 0);
 }
 
 static void test_wrong_types(void **state)
@@ -389,6 +471,9 @@ int main(void)
         cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_every_type),
         cmocka_unit_test(test_maps_with_dots),
+        cmocka_unit_test(test_paths),
+        cmocka_unit_test(test_paths_outlive_the_directory),
+        cmocka_unit_test(test_a_file_at_the_old_place_is_named),
         cmocka_unit_test(test_wrong_types),
         cmocka_unit_test(test_required),
         cmocka_unit_test(test_overflow),

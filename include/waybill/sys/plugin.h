@@ -16,7 +16,11 @@
  *  - walked by a stride that whoever made the array says, append-only;
  *  - passed with its size, append-only;
  *  - fixed for ever;
- *  - fields are only appended, never reordered, retyped or reused;
+ *  - fields are only appended, never reordered, retyped or reused; one that is called reserved is 0, whoever
+ *    fills it;
+ *  - flags, kinds, purposes: the host hands over those of 1.0, and what a later version appends only to a plugin
+ *    that declares the capability it came with. Classes and causes that a reader does not know count as WB_FATAL
+ *    and WB_CAUSE_OTHER, numbers that tell what was counted or taken as the one that promises least;
  *  - arguments belong to the caller and are valid until the call returns; objects
  *    returned through `ret_x` belong to whoever the comment names; strings in a
  *    descriptor are static;
@@ -31,7 +35,7 @@
  *
  * waybill-plugin(7) has tables of what the host does after each call and class, and of its threads.
  *
- * Change log: 1.0 first version.
+ * Change log: 1.0 first version; appended before its release: WB_OPTION_PATH.
  */
 #ifndef WAYBILL_SYS_PLUGIN_H
 #define WAYBILL_SYS_PLUGIN_H
@@ -133,7 +137,7 @@ struct wb_host {
 /* ---- options ------------------------------------------------------------ */
 
 /* Types of option, and the C type of the field at `offset`. */
-#define WB_OPTION_STRING 1   /* const char *, as it was written, paths too; NULL when absent without default */
+#define WB_OPTION_STRING 1   /* const char *, as it was written; NULL when absent without default */
 #define WB_OPTION_INTEGER 2  /* int64_t */
 #define WB_OPTION_BOOLEAN 3  /* int32_t, 0 or 1 */
 #define WB_OPTION_DURATION 4 /* int64_t nanoseconds; "10s", "20ms", "7d" */
@@ -141,6 +145,11 @@ struct wb_host {
 #define WB_OPTION_CHOICE 6   /* int32_t, index into choices */
 #define WB_OPTION_MAP 7      /* const wb_option_map *; a group of name = "value" */
 #define WB_OPTION_LIST 8     /* const wb_option_list *; a list of strings */
+/** const char *, the absolute path of a file or a directory, or NULL. A relative one starts at the directory of the
+ *  configuration file, a relative default, too. Handed over as they were written are "", what begins with a colon
+ *  (":memory:") or with a scheme ("file:", "https://"), and the words in `choices`, which may be NULL. Whether
+ *  something is there is the plugin's to find out. */
+#define WB_OPTION_PATH 9
 
 /* Flags of an option. */
 #define WB_OPTION_REQUIRED 1u
@@ -174,7 +183,7 @@ typedef struct wb_option {
     const char *default_text;
     int64_t minimum;          /* in the field's unit; both 0: no range */
     int64_t maximum;
-    const char *const *choices; /* NULL-terminated, for WB_OPTION_CHOICE */
+    const char *const *choices; /* NULL-terminated, for WB_OPTION_CHOICE, or NULL; WB_OPTION_PATH: words that are no paths */
     const char *since;          /* "0.1" */
     const char *summary;        /* one line */
     const char *help;           /* paragraphs, or NULL */

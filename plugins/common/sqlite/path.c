@@ -41,17 +41,13 @@ int wb_sqlite_path_canonical(const char *file, char *buffer, size_t size)
     char directory[PATH_MAX];
     char resolved[PATH_MAX];
     const char *base;
-    if (!file || split(file, directory, sizeof directory, &base) < 0)
+    if (!file || *file != '/' || split(file, directory, sizeof directory, &base) < 0)
         return -1;
     if (realpath(file, resolved)) /* a link to the file is the file */
         return join_to(buffer, size, "", resolved + 1);
     if (realpath(directory, resolved))
         return join_to(buffer, size, resolved, base);
-    if (*file == '/')
-        return join_to(buffer, size, "", file + 1);
-    if (!getcwd(resolved, sizeof resolved))
-        return -1;
-    return join_to(buffer, size, resolved, file);
+    return join_to(buffer, size, "", file + 1);
 }
 
 int wb_sqlite_path_has_directory(const char *path)

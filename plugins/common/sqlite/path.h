@@ -8,9 +8,9 @@
 
 #include <stddef.h>
 
-/** Write the canonical absolute path of `file`, which need not exist, to `buffer`.
- *  When its directory does not exist the path is only made absolute. @return 0, or -1
- *  when it does not fit or is empty. */
+/** Write the canonical path of `file`, which need not exist, to `buffer`; that of its
+ *  directory, as it is, when that does not exist. @return 0, or -1 when it does not fit or is no
+ *  absolute path: the host makes all of them absolute, and leaves what is none (":memory:", a URI) as it is. */
 int wb_sqlite_path_canonical(const char *file, char *buffer, size_t size);
 
 /** Whether the directory of a canonical path exists. */

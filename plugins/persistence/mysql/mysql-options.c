@@ -41,11 +41,11 @@ const wb_option mys_options[MYS_OPTION_COUNT] = {
       "authority. required: encrypted, to whoever answers, which is warned of when the server is on "
       "another machine. A server that offers no TLS is refused by both, before it learns the user. "
       "disabled is refused for a server on another machine, unless allow_insecure is set." },
-    { "ssl_ca", WB_OPTION_STRING, 0, AT(ssl_ca), NULL, 0, 0, NULL, "0.1",
+    { "ssl_ca", WB_OPTION_PATH, 0, AT(ssl_ca), NULL, 0, 0, NULL, "0.1",
       "file with the certificate authorities to trust", "Those of the system when nobody says." },
-    { "ssl_cert", WB_OPTION_STRING, 0, AT(ssl_cert), NULL, 0, 0, NULL, "0.1",
+    { "ssl_cert", WB_OPTION_PATH, 0, AT(ssl_cert), NULL, 0, 0, NULL, "0.1",
       "file with the client's certificate", NULL },
-    { "ssl_key", WB_OPTION_STRING, 0, AT(ssl_key), NULL, 0, 0, NULL, "0.1",
+    { "ssl_key", WB_OPTION_PATH, 0, AT(ssl_key), NULL, 0, 0, NULL, "0.1",
       "file with the key of the client's certificate", NULL },
     { "multi_statements", WB_OPTION_BOOLEAN, 0, AT(multi_statements), "false", 0, 0, NULL, "0.1",
       "let handlers send several statements in one text on the plain connection",

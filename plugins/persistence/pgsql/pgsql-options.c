@@ -10,6 +10,9 @@
 const char *const pgsql_sslmodes[] = { "auto",    "disable",   "allow",       "prefer",
                                        "require", "verify-ca", "verify-full", NULL };
 
+/* What libpq 16 and later take for the authorities of the system. */
+static const char *const authorities_elsewhere[] = { "system", NULL };
+
 const wb_option pgsql_options[PGSQL_OPTION_COUNT] = {
     { "conninfo", WB_OPTION_STRING, WB_OPTION_SECRET | WB_OPTION_MAYBE_SECRET, AT(conninfo), NULL, 0, 0, NULL, "0.1",
       "libpq connection string or URI",
@@ -56,7 +59,7 @@ const wb_option pgsql_options[PGSQL_OPTION_COUNT] = {
       "unless the server is on this machine. For a server on another machine disable, allow and "
       "prefer are refused unless allow_insecure is set, and require and verify-ca are warned of. "
       "This is judged with each connection: a service may move." },
-    { "sslrootcert", WB_OPTION_STRING, 0, AT(sslrootcert), NULL, 0, 0, NULL, "0.1",
+    { "sslrootcert", WB_OPTION_PATH, 0, AT(sslrootcert), NULL, 0, 0, authorities_elsewhere, "0.1",
       "file with the certificate authorities to trust",
       "libpq looks into ~/.postgresql/root.crt when nobody says." },
     { "allow_insecure", WB_OPTION_BOOLEAN, 0, AT(allow_insecure), "false", 0, 0, NULL, "0.1",

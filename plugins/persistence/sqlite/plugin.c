@@ -13,12 +13,12 @@ static const char *const synchronous_choices[] = { "full", "normal", NULL };
 
 static const wb_option options[] = {
     { .name = "file",
-      .type = WB_OPTION_STRING,
+      .type = WB_OPTION_PATH,
       .flags = WB_OPTION_REQUIRED,
       .offset = offsetof(wb_sqlite_db_config, file),
       .since = "0.1",
       .summary = "the file that holds the business data and the outbox",
-      .help = "A relative path starts at the directory the program is started in. It may be the file of the sqlite transport; handlers can then send nothing with "
+      .help = "It may be the file of the sqlite transport; handlers can then send nothing with "
               "WB_IMMEDIATE. It must be on a file system of the machine itself." },
     { .name = "busy_timeout",
       .type = WB_OPTION_DURATION,

@@ -13,12 +13,12 @@ static const char *const synchronous_choices[] = { "full", "normal", NULL };
 
 static const wb_option options[] = {
     { .name = "file",
-      .type = WB_OPTION_STRING,
+      .type = WB_OPTION_PATH,
       .flags = WB_OPTION_REQUIRED,
       .offset = offsetof(wb_sqlite_db_config, file),
       .since = "0.1",
       .summary = "the file that holds all queues of the system",
-      .help = "A relative path starts at the directory the program is started in. All processes that send to each other name the same file, on a file system of "
+      .help = "All processes that send to each other name the same file, on a file system of "
               "their own machine. Beside it SQLite keeps FILE-wal and FILE-shm and the "
               "transport FILE-sessions; none of them may be deleted while a process runs." },
     { .name = "busy_timeout",
