@@ -2,8 +2,8 @@
  *
  * exit(), _exit(), _Exit() and quick_exit() of the program: ours stand in front of the C library's, for handler
  * modules too, since the program exports them. A handler or a hook that calls one would end all endpoints with a number of its
- * choice, 0 perhaps, which a service manager takes for an orderly stop: it is named, and the process ends with 70.
- * Elsewhere they do what they do everywhere.
+ * choice, 0 perhaps, which a service manager takes for an orderly stop: it is named, and the process ends with 70. So does it
+ * when a thread of a module's own or a client library calls one. In a child of fork() they do what they do everywhere.
  *
  * What the C library calls by itself does not come by here: errx() there is met by a function that
  * core/pipeline/call.c registers, daemon() and system calls are not met.
@@ -11,6 +11,7 @@
 #include "config.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,7 @@
 
 void cli_exits_watch(void)
 {
+    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL); /* a hook's cancellation would end this thread alone */
     wb_call_ends_process();
 }
 
@@ -39,7 +41,7 @@ static void look(const char *function, int code)
 {
     char how[32];
     (void)snprintf(how, sizeof how, "%s(%d)", function, code);
-    if (wb_call_leaves(how))
+    if (wb_call_leaves(how) || wb_call_is_left_by_others(how))
         end_now(EX_SOFTWARE);
 }
 

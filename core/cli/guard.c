@@ -5,10 +5,10 @@
 
 #include <sysexits.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/pipeline/call.h"
 
 /* How often the guard looks at the time. */
 #define LOOK_EVERY (100 * WB_MILLISECOND)
@@ -17,8 +17,7 @@
 static _Noreturn void leave(const char *reason)
 {
     wb_log_event(WB_LOG_WARNING, "ends without finishing what is in flight", { "reason", reason });
-    wb_log_settle();
-    _exit(EX_TEMPFAIL);
+    wb_call_end_process(EX_TEMPFAIL);
 }
 
 static void limit(cli_guard *guard, int64_t until)

@@ -16,6 +16,7 @@
 #include "core/cli/wait.h"
 #include "core/config/units.h"
 #include "core/endpoint/rehearsal.h"
+#include "core/pipeline/call.h"
 
 /* How often the main thread looks whether an endpoint gave up, or has finished. */
 #define LOOK_EVERY (100 * WB_MILLISECOND)
@@ -412,7 +413,7 @@ static void leave_abandoned(const cli_host *host, int code)
         if (host->hosted[i].trial) {
             wb_log_settle();
             (void)fflush(NULL);
-            _exit(code);
+            wb_call_end_process(code);
         }
 }
 

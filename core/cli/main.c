@@ -7,6 +7,7 @@
 
 #include "core/base/log.h"
 #include "core/cli/cli.h"
+#include "core/cli/exits.h"
 #include "core/config/suggest.h"
 
 const cli_verb *const cli_verbs[] = {
@@ -57,6 +58,7 @@ int main(int argc, char **argv)
     if (verb->program)
         return cli_become(verb, argv + 1);
     int code = cli_parse(verb, argc - 1, argv + 1, &values);
+    cli_exits_watch(); /* what a verb loads has constructors, and hooks */
     if (code < 0)
         code = verb->run(&values);
     wb_log_settle();

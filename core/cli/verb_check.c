@@ -7,7 +7,6 @@
 
 #include "core/cli/cli.h"
 #include "core/cli/describe.h"
-#include "core/cli/exits.h"
 #include "core/config/units.h"
 #include "core/endpoint/rehearsal.h"
 #include "core/recover/recoverability.h"
@@ -170,7 +169,6 @@ static int run(const cli_values *values)
     wb_problems problems = { 0 };
     wb_setup *setup = NULL;
     wb_error first;
-    cli_exits_watch();
     int result = wb_setup_load(cli_config_path(values), 0, &setup, &problems);
     if (setup && wb_setup_rehearse(setup, NULL, &problems, &first) != WB_OK)
         result = WB_FATAL;

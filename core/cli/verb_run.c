@@ -6,7 +6,6 @@
 #include <sysexits.h>
 
 #include "core/cli/cli.h"
-#include "core/cli/exits.h"
 #include "core/cli/host.h"
 #include "core/cli/streams.h"
 
@@ -34,7 +33,6 @@ static int run(const cli_values *values)
 
     keep_memory();
     cli_streams_keep();
-    cli_exits_watch();
     cli_guard_block(&host.guard);
     signal(SIGPIPE, SIG_IGN);
     int code = cli_load(values, 0, &setup);

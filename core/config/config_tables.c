@@ -64,6 +64,7 @@ static const wb_option endpoint_options[] = {
               "of the handlers the endpoint subscribes. What was subscribed to before is left alone." },
     { .name = "settings",
       .type = WB_OPTION_MAP,
+      .flags = WB_OPTION_SECRET | WB_OPTION_MAYBE_SECRET, /* nobody but the module knows what they are */
       .offset = offsetof(wb_endpoint_config, setting_map),
       .since = "1.0",
       .summary = "what handler modules want to know: { name = \"value\"; ... }",

@@ -38,6 +38,7 @@ struct wb_endpoint {
     unsigned seat_count; /* 0 until the endpoint was started */
     wb_housekeeper housekeeper;
     int has_housekeeper;
+    int has_store; /* of delayed messages, which keeps them or may still hold some */
     wb_poller poller;
     wb_written_relay relay;
     void *owner;
@@ -145,6 +146,15 @@ static int create_transport(wb_endpoint *e, wb_error *error)
     return say_place(r, "transport", &setup->config->transport, error);
 }
 
+/* A store that is used no longer may still hold something, if it can be asked in this mode. That is to be known
+ * before there are sessions. */
+static int can_drain(const wb_plugin *persistence, const wb_pipeline *p)
+{
+    wb_error ignored;
+    return (persistence->capabilities & WB_CAP_DELAY_STORE) &&
+           p->persistence_ops->delayed->initialize(p->persistence, p->mode, &ignored) == WB_OK;
+}
+
 static int create_persistence(wb_endpoint *e, wb_error *error)
 {
     const wb_endpoint_setup *setup = e->setup;
@@ -154,6 +164,7 @@ static int create_persistence(wb_endpoint *e, wb_error *error)
                                   setup->persistence_config, &p->persistence, error);
     if (r == WB_OK && setup->plan.delay_by == WB_DELAYS_BY_STORE)
         r = wb_persistence_keep_delayed(setup->persistence, p->persistence, p->mode, error);
+    e->has_store = r == WB_OK && (setup->plan.delay_by == WB_DELAYS_BY_STORE || can_drain(setup->persistence, p));
     return say_place(r, "persistence", &setup->config->persistence, error);
 }
 
@@ -362,22 +373,10 @@ int wb_endpoint_keep(wb_endpoint *e, wb_error *error)
     return WB_OK;
 }
 
-/* A store that is used no longer may still hold something, if it can be asked in this mode. */
-static int wants_poller(const wb_endpoint *e)
-{
-    const wb_pipeline *p = &e->pipeline;
-    const wb_plugin *persistence = e->setup->persistence;
-    wb_error ignored;
-    if (!persistence || !(persistence->capabilities & WB_CAP_DELAY_STORE))
-        return 0;
-    return p->origin.delays == WB_DELAYS_BY_STORE ||
-           p->persistence_ops->delayed->initialize(p->persistence, p->mode, &ignored) == WB_OK;
-}
-
 static int start_poller(wb_endpoint *e, wb_error *error)
 {
     const wb_endpoint_config *config = e->setup->config;
-    if (!wants_poller(e))
+    if (!e->has_store)
         return WB_OK;
     e->poller = (wb_poller){
         .pipeline = &e->pipeline,

@@ -3,6 +3,7 @@
 
 #include "core/endpoint/rehearsal.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -42,6 +43,9 @@ static void list_fields(const wb_field *fields, size_t count, char text[FIELDS_S
         (void)snprintf(text + used, FIELDS_SIZE - used, ")");
 }
 
+/* A plugin may have threads, which may warn. */
+static pthread_mutex_t problems_lock = PTHREAD_MUTEX_INITIALIZER;
+
 static void note_warning(const wb_host *host, int level, const char *text, const wb_field *fields, size_t count)
 {
     const attempt *a = (const attempt *)host;
@@ -49,8 +53,10 @@ static void note_warning(const wb_host *host, int level, const char *text, const
     if (level > WB_LOG_WARNING)
         return;
     list_fields(fields, count, values);
+    pthread_mutex_lock(&problems_lock);
     wb_problems_add(a->all->problems, WB_LOG_WARNING, wb_plugin_place(a->choice, text), "endpoint \"%s\": %s \"%s\": %s%s",
                     a->endpoint->config->name, a->group, a->plugin->name, text, values);
+    pthread_mutex_unlock(&problems_lock);
 }
 
 static attempt begin(const rehearsal *all, wb_endpoint_setup *endpoint, const char *group, const wb_plugin *plugin,

@@ -10,6 +10,7 @@
 #include "core/config/units.h"
 #include "core/endpoint/subscriptions.h"
 #include "core/negotiate/rules.h"
+#include "core/plugin/capability.h"
 #include "core/plugin/loader.h"
 #include "core/recover/recoverability.h"
 #include "core/recover/retry_copy.h"
@@ -139,6 +140,12 @@ static void add_retries_of_types(const wb_endpoint_config *config, wb_negotiatio
     }
 }
 
+/* Those of a plugin, which may be built for a later version; NULL: none. */
+static uint64_t known_capabilities(const wb_plugin *plugin)
+{
+    return plugin ? wb_capabilities_known(plugin->capabilities) : 0;
+}
+
 static wb_negotiation_input make_input(const wb_endpoint_setup *endpoint)
 {
     const wb_endpoint_config *config = endpoint->config;
@@ -162,12 +169,12 @@ static wb_negotiation_input make_input(const wb_endpoint_setup *endpoint)
         .session_at = config->session.at,
         .processor_at = WB_CONFIG_ORIGIN(config, session.processor_endpoint),
         .handler_count = config->handler_count,
-        .transport = { endpoint->transport->name, endpoint->transport->capabilities, NULL,
+        .transport = { endpoint->transport->name, known_capabilities(endpoint->transport), NULL,
                        config->transport.at },
         .persistence = { endpoint->persistence ? endpoint->persistence->name : NULL,
-                         endpoint->persistence ? endpoint->persistence->capabilities : 0, NULL,
+                         known_capabilities(endpoint->persistence), NULL,
                          config->persistence.at },
-        .store = { endpoint->store ? endpoint->store->name : NULL, endpoint->store ? endpoint->store->capabilities : 0,
+        .store = { endpoint->store ? endpoint->store->name : NULL, known_capabilities(endpoint->store),
                    NULL, config->outbox.store.at },
     };
 }

@@ -189,6 +189,8 @@ static void close_endpoint(wb_endpoint *endpoint, owned *program, int64_t patien
 
 int wb_endpoint_open(const wb_endpoint_options *options, size_t size, wb_endpoint **ret_endpoint, wb_reason *reason)
 {
+    if (ret_endpoint)
+        *ret_endpoint = NULL;
     wb_endpoint_options known = { 0 };
     opening o = { .options = &known,
                   .is_beyond = options && wb_given_is_beyond(options, size, sizeof known),
@@ -335,6 +337,8 @@ static void try_open_session(void *argument)
 int wb_session_open(wb_endpoint *endpoint, const wb_session_options *options, size_t size, wb_session **ret_session,
                     wb_reason *reason)
 {
+    if (ret_session)
+        *ret_session = NULL;
     wb_session_options known = { 0 };
     session_call call = { .sessions = program_of(endpoint)->sessions, .options = &known };
     if (options)

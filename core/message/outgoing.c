@@ -72,9 +72,12 @@ static int reject(wb_error *error, int cause, const char *what)
 /* ---- what is handed over ------------------------------------------------------------------ */
 
 /* What somebody asks for must not be passed over because it is not known here. */
-static int check_known(const wb_outgoing *outgoing, int is_beyond, wb_error *error)
+static int check_known(int kind, const wb_outgoing *outgoing, int is_beyond, wb_error *error)
 {
     const uint32_t unknown = outgoing->flags & ~(uint32_t)(WB_IMMEDIATE | WB_NON_PERSISTENT);
+    if (kind != WB_KIND_SEND && kind != WB_KIND_PUBLISH && kind != WB_KIND_REPLY)
+        return wb_error_set(error, WB_REJECT, WB_CAUSE_OTHER, 0,
+                            "an outgoing operation is of kind %d, which this version does not know", kind);
     if (is_beyond)
         return reject(error, WB_CAUSE_OTHER, "an outgoing message asks for what this version does not know: who "
                                              "sends it was built for a later one");
@@ -85,6 +88,16 @@ static int check_known(const wb_outgoing *outgoing, int is_beyond, wb_error *err
     if (outgoing->reserved)
         return reject(error, WB_CAUSE_OTHER, "an outgoing message's field reserved is not 0: zero what you do not set");
     return WB_OK;
+}
+
+/* The struct of 1.0 is the shortest there is. */
+int wb_outgoing_check_size(size_t size, wb_error *error)
+{
+    const size_t least = offsetof(wb_outgoing, time_to_be_received) + sizeof(int64_t);
+    return size >= least ? WB_OK
+                         : wb_error_set(error, WB_REJECT, WB_CAUSE_OTHER, 0,
+                                        "an outgoing message has %zu bytes, fewer than any version's: pass sizeof(wb_outgoing)",
+                                        size);
 }
 
 static int take_header(wb_header *header, wb_error *error)
@@ -117,11 +130,14 @@ static int take_headers(wb_outgoing *outgoing, wb_arena *arena, wb_error *error)
 
 /* With sizes as they are: nothing below has to look for the end of a text. A module built against a
  * later header may hand over more than we know; one built against an earlier header, less. */
-static int take(const wb_outgoing *outgoing, size_t size, wb_arena *arena, wb_outgoing *ret_known, wb_error *error)
+static int take(int kind, const wb_outgoing *outgoing, size_t size, wb_arena *arena, wb_outgoing *ret_known,
+                wb_error *error)
 {
+    if (wb_outgoing_check_size(size, error) != WB_OK)
+        return WB_REJECT;
     memset(ret_known, 0, sizeof *ret_known);
     memcpy(ret_known, outgoing, size < sizeof *ret_known ? size : sizeof *ret_known);
-    if (check_known(ret_known, wb_given_is_beyond(outgoing, size, sizeof *outgoing), error) != WB_OK ||
+    if (check_known(kind, ret_known, wb_given_is_beyond(outgoing, size, sizeof *outgoing), error) != WB_OK ||
         wb_given_bytes("an outgoing message's body", ret_known->body, &ret_known->body_size, error) != WB_OK ||
         wb_given_name("an outgoing message's id", ret_known->id, &ret_known->id_size, error) != WB_OK ||
         wb_given_name("an outgoing message's key", ret_known->key, &ret_known->key_size, error) != WB_OK)
@@ -446,7 +462,7 @@ int wb_outgoing_add(const wb_origin *origin, int kind, const wb_outgoing *outgoi
                     wb_operation_list *list, wb_error *error)
 {
     wb_outgoing known;
-    if (take(outgoing, size, arena, &known, error) != WB_OK || check_outgoing(origin, kind, &known, error) != WB_OK)
+    if (take(kind, outgoing, size, arena, &known, error) != WB_OK || check_outgoing(origin, kind, &known, error) != WB_OK)
         return WB_REJECT;
     if (list->count >= WB_OUTGOING_PER_MESSAGE_MAX)
         return reject(error, WB_CAUSE_TOO_LARGE, "a message may cause at most 10000 outgoing messages");

@@ -46,6 +46,10 @@ typedef struct wb_origin {
 /** The name is kept, not copied. Main thread. */
 wb_origin wb_origin_make(const char *endpoint, int receives, int64_t body_max);
 
+/** Before anything of it is read: whether there is as much of an outgoing message as each version has.
+ *  @return WB_OK, or WB_REJECT. */
+int wb_outgoing_check_size(size_t size, wb_error *error);
+
 /** Make an operation in `arena` and append it to `list`. It lives as long as the arena, but
  *  not longer than `cause`.
  *

@@ -16,7 +16,7 @@
 /** A plugin at the table. */
 typedef struct wb_party {
     const char *name; /* NULL: the endpoint has none */
-    uint64_t capabilities;
+    uint64_t capabilities; /* that are known here */
     const char *shared_resource; /* what it could share a transaction on, or NULL */
     wb_conf_origin at;
 } wb_party;

@@ -15,8 +15,10 @@
 static _Thread_local wb_call *current;
 
 static atomic_uint forks; /* one more in each child of fork() */
+static atomic_uint forks_before; /* in the process that is the host's */
 static _Atomic(pid_t) process;
 static atomic_int ends_process;
+static atomic_int is_ending; /* by the host's own choice, or as was told */
 
 /* ---- children ---------------------------------------------------------------------- */
 
@@ -72,14 +74,34 @@ int wb_call_leaves(const char *how)
 
 void wb_call_ends_process(void)
 {
+    atomic_store(&process, getpid());
+    atomic_store(&forks_before, atomic_load(&forks));
     atomic_store(&ends_process, 1);
+}
+
+int wb_call_is_left_by_others(const char *how)
+{
+    if (!atomic_load(&ends_process) || atomic_load(&is_ending) || getpid() != atomic_load(&process) ||
+        atomic_load(&forks) != atomic_load(&forks_before))
+        return 0; /* or a child does, whose affair it is */
+    atomic_store(&is_ending, 1); /* once */
+    wb_log_event(WB_LOG_ERROR, "a library or a module's own thread ends the process", { "call", how });
+    wb_log_settle();
+    return 1;
+}
+
+void wb_call_end_process(int code)
+{
+    atomic_store(&is_ending, 1);
+    wb_log_settle();
+    _exit(code);
 }
 
 /* For who does not call the program's exit(), but a function of the C library that does. */
 static void on_exit_of_process(void)
 {
     if (wb_call_leaves("exit()") && atomic_load(&ends_process))
-        _exit(EX_SOFTWARE);
+        wb_call_end_process(EX_SOFTWARE);
 }
 
 static void on_exit_of_thread(void *argument)
@@ -91,10 +113,8 @@ static void on_exit_of_thread(void *argument)
     current = NULL;
     wb_contexts_end(call->context);
     tell(call, "a handler ends its thread", "a hook ends its thread", "pthread_exit()");
-    if (atomic_load(&ends_process)) {
-        wb_log_settle();
-        _exit(EX_SOFTWARE);
-    }
+    if (atomic_load(&ends_process))
+        wb_call_end_process(EX_SOFTWARE);
 }
 
 void wb_call_guard(void (*function)(void *argument), void *argument)

@@ -59,5 +59,10 @@ int wb_call_leaves(const char *how);
  *  registered with atexit() is run, but those registered after the first call began where the C library calls exit() by itself
  *  (err(3)). Otherwise (a library in somebody's program) it is only told. */
 void wb_call_ends_process(void);
+/** Somebody else is about to end the process: a thread that a module started, a constructor, a client library. One line
+ *  says how. @return whether it is that, in a process that wb_call_ends_process() was called in. */
+int wb_call_is_left_by_others(const char *how);
+/** The host ends it, at once. */
+_Noreturn void wb_call_end_process(int code);
 
 #endif

@@ -78,9 +78,9 @@ static int context_outgoing(wb_context *ctx, int kind, const wb_outgoing *outgoi
     if (!call)
         return WB_REJECT;
     wb_worker *w = call->worker;
-    const wb_message *cause = /* older modules: one message only */
-        size >= offsetof(wb_outgoing, cause) + sizeof outgoing->cause ? outgoing->cause : NULL;
-    wb_item *item = item_of_cause(call, cause);
+    if (wb_outgoing_check_size(size, call->error) != WB_OK)
+        return WB_REJECT;
+    wb_item *item = item_of_cause(call, outgoing->cause);
     wb_operation_list alone = { 0 };
 
     if (!item)
@@ -159,7 +159,7 @@ static void context_log(wb_context *ctx, int level, const char *text)
     if (!call)
         return;
     wb_log_event(level, text, { "endpoint", call->worker->pipeline->endpoint },
-                 { "message_id", call->items[0]->message.id },
+                 { "message_id", call->count == 1 ? call->items[0]->message.id : NULL },
                  { "type", call->items[0]->message.type });
 }
 

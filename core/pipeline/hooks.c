@@ -3,6 +3,7 @@
 
 #include "core/pipeline/hooks.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -145,6 +146,7 @@ static int call_hook(const wb_hooks *hooks, const wb_loaded_module *module, cons
                      wb_error *error)
 {
     wb_thread_own own;
+    int cancellation;
     if (!h->check && !h->open && !h->close)
         return WB_OK;
     wb_error_clear(error);
@@ -155,10 +157,12 @@ static int call_hook(const wb_hooks *hooks, const wb_loaded_module *module, cons
     h->call.hook = &h->hook;
     h->call.error = error;
     wb_thread_remember(&own);
+    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellation); /* as on workers: it would end its caller */
     wb_call_begin(&h->call, &hook_api, h->hook.name);
     wb_call_guard(call_function, h);
     wb_call_end(&h->call);
     wb_thread_put_back(&own);
+    (void)pthread_setcancelstate(cancellation, NULL);
     return judge(h->result, h->hook.name, error);
 }
 

@@ -163,13 +163,14 @@ static int is_always_needed(const operation *wanted)
 static int is_needed(const wb_plugin *plugin, const operation *wanted)
 {
     if (wanted->capabilities == BATCHES)
-        return plugin->capabilities != WB_CAP_REMEMBER;
+        return wb_capabilities_known(plugin->capabilities) != WB_CAP_REMEMBER;
     return is_always_needed(wanted) || (plugin->capabilities & wanted->capabilities & ~EVEN_WITHOUT);
 }
 
+/* A later capability may have an operation of ours. */
 static int is_unused(const wb_plugin *plugin, const operation *wanted)
 {
-    return !is_always_needed(wanted) && !(wanted->capabilities & EVEN_WITHOUT) &&
+    return plugin->capabilities == wb_capabilities_known(plugin->capabilities) && !is_always_needed(wanted) && !(wanted->capabilities & EVEN_WITHOUT) &&
            !(plugin->capabilities & wanted->capabilities);
 }
 
@@ -281,12 +282,16 @@ static const char *place_fault(const wb_plugin *plugin, const wb_option *option)
     return NULL;
 }
 
+#define OPTION_FLAGS (WB_OPTION_REQUIRED | WB_OPTION_SECRET | WB_OPTION_MAYBE_SECRET)
+
 static const char *option_fault(const wb_plugin *plugin, const wb_option *option)
 {
     if (strcmp(option->name, "plugin") == 0)
         return "has a reserved name";
     if (!wb_option_field_size(option->type))
         return "has a type this host does not know; use a newer waybill";
+    if (option->flags & ~OPTION_FLAGS)
+        return "has a flag this host does not know; use a newer waybill";
     if (option->type == WB_OPTION_CHOICE && (!option->choices || !option->choices[0]))
         return "has no choices";
     if (option->minimum > option->maximum)

@@ -163,7 +163,7 @@ static int context_outgoing(wb_context *ctx, int kind, const wb_outgoing *outgoi
     outgoing_call call = { session_of(ctx), kind, outgoing, size, { .result = WB_OK } };
     if (call.session->is_over)
         return WB_REJECT;
-    if (wb_memory_try(add_outgoing, &call) < 0)
+    if (wb_outgoing_check_size(size, &call.error) == WB_OK && wb_memory_try(add_outgoing, &call) < 0)
         (void)wb_error_set(&call.error, WB_RETRY, WB_CAUSE_SERVER, 0, "out of memory");
     return call.error.result == WB_OK ? WB_OK : fail(call.session, &call.error);
 }
@@ -187,7 +187,11 @@ static int context_fail(wb_context *ctx, int result, const char *reason)
 {
     wb_session *s = session_of(ctx);
     wb_error error;
-    return result == WB_OK ? WB_OK : fail(s, (wb_error_set(&error, result, WB_CAUSE_OTHER, 0, "%s", reason), &error));
+    if (result == WB_OK)
+        return WB_OK;
+    (void)wb_error_set(&error, result, WB_CAUSE_OTHER, 0, "%s", reason);
+    (void)fail(s, &error);
+    return s->failure.result; /* what was first: that there is no connection, not what follows from it */
 }
 
 static int context_give_up(wb_context *ctx, const char *queue, const char *reason)

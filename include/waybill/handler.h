@@ -216,7 +216,7 @@ static inline int wb_retry_after(wb_context *ctx, int64_t delay, const char *rea
     return ctx->api->retry_after(ctx, delay, reason);
 }
 
-/** Write a line to the endpoint's log; endpoint and message id are added. */
+/** Write a line to the endpoint's log; endpoint, type and message id are added (of several messages no id). */
 static inline void wb_log(wb_context *ctx, int level, const char *format, ...)
     WB_PRINTF_LIKE(3, 4);
 static inline void wb_log(wb_context *ctx, int level, const char *format, ...)
@@ -264,7 +264,7 @@ typedef struct wb_handler {
  * and in place_order() wb_module_data(ctx) is what open_orders() left.
  *
  *   check          main thread; by `waybill check`; by `waybill run` for all endpoints before any of them
- *                  asks a server; by wb_endpoint_run() before it does
+ *                  asks a server; by wb_endpoint_run() before it does; by any verb where the file has errors
  *   open           main thread; once an endpoint, when its broker and its database were seen to be
  *                  ready, before any endpoint of the process handles a message (one that waits for its
  *                  servers, `start = "wait"`: when these are there). Nothing else of the process starts,
@@ -281,7 +281,7 @@ typedef struct wb_handler {
  * refuses: then those before it are closed. A worker that ends and is started again (an endpoint
  * that gave up) is closed and opened anew, on another thread, while the module stays open. Nothing is
  * closed where the process ends at once: a crash, a kill, a stop that takes longer than
- * `shutdown_timeout`; a close must be done in what is left of that time, a second at least.
+ * `shutdown_timeout`. worker_close has what is left of that time, close a second at least.
  *
  * Failures. Any result but WB_OK refuses; wb_fail() says why.
  *   check, open   end the start, with the line of the file that names the module. Exit code of

@@ -122,7 +122,7 @@ static inline int wb_mysql_defer(wb_context *ctx, const char *statement,
     const wb_mysql_api *api =
         (const wb_mysql_api *)ctx->api->storage(ctx, WB_MYSQL_INTERFACE, &session, &item);
     if (!api)
-        return wb_fail(ctx, WB_REJECT, "the endpoint's persistence is not mysql");
+        return wb_fail(ctx, WB_REJECT, "there is no mysql session here: the endpoint's persistence is another, or it cannot be had now");
     return api->defer(session, item, statement, params);
 }
 

@@ -105,7 +105,7 @@ static inline int wb_pgsql_defer(wb_context *ctx, const char *statement,
     const wb_pgsql_api *api =
         (const wb_pgsql_api *)ctx->api->storage(ctx, WB_PGSQL_INTERFACE, &session, &item);
     if (!api)
-        return wb_fail(ctx, WB_REJECT, "the endpoint's persistence is not pgsql");
+        return wb_fail(ctx, WB_REJECT, "there is no pgsql session here: the endpoint's persistence is another, or it cannot be had now");
     return api->defer(session, item, statement, params);
 }
 

@@ -123,6 +123,8 @@ typedef struct wb_session_options {
     int64_t patience;
 } wb_session_options;
 
+/* What a call returns through ret_x is NULL when it fails. */
+
 /** Open a session: a connection of the pool. Its transaction begins when its context is asked for the
  *  connection, or with the commit. `options` may be NULL.
  *  @return WB_OK; WB_RETRY with WB_CAUSE_SERVER: none was free in time, or memory is out; WB_NOT_CONNECTED;
@@ -135,7 +137,7 @@ const char *wb_session_id(const wb_session *session);
 
 /** What handlers get: for wb_pgsql(), wb_mysql(), wb_sqlite() and their deferred statements, wb_send(),
  *  wb_publish(), wb_fail(), wb_log(), wb_setting(). There is no message, so that wb_reply() is refused. What is sent leaves after
- *  the commit (WB_IMMEDIATE at once, whatever becomes of the session). On SQLite the transaction keeps everybody else's
+ *  the commit (WB_IMMEDIATE at once, whatever becomes of the session). Valid until wb_session_close(), for one thread at a time. On SQLite the transaction keeps everybody else's
  *  waiting from the first statement on, for busy_timeout. */
 wb_context *wb_session_context(wb_session *session);
 

@@ -152,6 +152,10 @@ static void misdo(wb_context *ctx, const char *hook)
         exit(0);
     if (strcmp(deed, "leave") == 0)
         pthread_exit(NULL);
+    if (strcmp(deed, "cancel") == 0) {
+        pthread_cancel(pthread_self());
+        pthread_testcancel();
+    }
     if (strcmp(deed, "fork") == 0)
         become_two();
     if (strcmp(deed, "keep") == 0)

@@ -56,7 +56,7 @@ sub check_check {
     $e = endpoint('limit = 7;');
     ($code, $text) = $e->run('check');
     is $code, 78, 'settings are texts';
-    like $text, qr/option "settings" = 7 is not a string/, 'and that is said';
+    like $text, qr/option "settings" = \(hidden\) is not a string/, 'and that is said';
 }
 
 sub check_refused {
@@ -179,6 +179,11 @@ sub check_leaving {
         my ($code, $e) = life_of("misdo = \"one $hook leave\";");
         is $code, 70, "pthread_exit() in $hook ends the process with 70";
         is scalar($e->log_lines(qr/msg="a hook ends its thread" endpoint=$e->{name} module=\S+ hook=$hook call=pthread_exit\(\)$/)), 1, "pthread_exit() in $hook is named";
+    }
+    for my $hook (@all_hooks) {
+        my ($code, $e) = life_of("misdo = \"one $hook cancel\";");
+        is $code, 0, "pthread_cancel() in $hook does nothing";
+        in_pairs($e, "pthread_cancel() in $hook");
     }
     for my $deed (qw(exit leave)) {
         my $e = endpoint("misdo = \"one check $deed\";");

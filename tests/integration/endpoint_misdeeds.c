@@ -99,6 +99,21 @@ static int call_exit(const misdeed *m)
     exit(atoi(m->argument));
 }
 
+static void *exit_beside(void *argument)
+{
+    exit(atoi(argument));
+}
+
+/* On a thread of its own, which is no handler's. */
+static int call_exit_beside(const misdeed *m)
+{
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, exit_beside, (void *)(uintptr_t)m->argument) != 0)
+        return WB_RETRY;
+    (void)pthread_join(thread, NULL);
+    return WB_OK;
+}
+
 static int call_exit_now(const misdeed *m)
 {
     _exit(atoi(m->argument));
@@ -442,6 +457,7 @@ static const struct {
     { "recurse", recurse },
     { "alarm", ring_alarm },
     { "exit", call_exit },
+    { "thread-exit", call_exit_beside },
     { "_exit", call_exit_now },
     { "_Exit", call_c_exit_now },
     { "quick_exit", call_quick_exit },

@@ -195,6 +195,7 @@ my %kills = (
     _Exit   => { do => ['misdo _Exit 3'], code => 70, call => '_Exit(3)' },
     quick   => { do => ['misdo quick_exit 0'], code => 70, call => 'quick_exit(0)' },
     errx    => { do => ['misdo errx 0'], code => 70, call => 'exit()' },
+    beside  => { do => ['misdo thread-exit 0'], code => 70, line => qr/level=error msg="a library or a module's own thread ends the process" call=exit\(0\)$/ },
     leave   => { do => ['misdo pthread_exit'], code => 70, each_time => 1, call => 'pthread_exit()' },
 );
 
@@ -223,6 +224,7 @@ sub dies_once {
     my @ids = among($e, $id, \@do, $row->{type} ? (type => $row->{type}) : ());
     is next_end($e, $e->start), $row->{code}, "$e->{pair}: $id: the process ends";
     check_named($e, $id, $row, 1);
+    is scalar($e->log_lines($row->{line})), 1, "$e->{pair}: $id: a line says how" if $row->{line};
     $e->start;
     # what follows `once` is not done the second time; and the one that throws has no script
     $e->wait_for("$id: all are handled", sub { !$e->not_once(@ids, $row->{type} ? () : $id) && $e->depth('orders') == 0 && !$e->pending });

@@ -116,6 +116,7 @@ static void test_a_store_of_ids(void **state)
     HAS(&all, create), HAS(&all, destroy), HAS(&all, schema), HAS(&all, install), HAS(&all, verify), HAS(&all, open);
     HAS(&all, close), HAS(&all, find), HAS(&all, clean_up), HAS(&all, remember);
     expect_persistence(&all, WB_CAP_REMEMBER, NULL);
+    expect_persistence(&all, WB_CAP_REMEMBER | UINT64_C(1) << 62, NULL); /* a later version's: ignored */
 #define NEEDS(field) ops = all, ops.field = NULL, expect_missing(&ops, WB_CAP_REMEMBER, #field)
     NEEDS(create), NEEDS(destroy), NEEDS(schema), NEEDS(install), NEEDS(verify), NEEDS(open), NEEDS(close);
     NEEDS(find), NEEDS(clean_up), NEEDS(remember);
@@ -155,6 +156,9 @@ static void test_capabilities_and_operations(void **state)
     expect_persistence(&ops, WB_CAP_OUTBOX | WB_CAP_PUBLISH | WB_CAP_DELAY,
                        "it is a persistence plugin, but declares \"delay\" and \"publish\"");
     expect_persistence(&ops, WB_CAP_OUTBOX | UINT64_C(1) << 62, NULL); /* a later version's */
+    HAS(&ops, find), HAS(&ops, positions); /* which it may need, too */
+    expect_persistence(&ops, WB_CAP_OUTBOX, "it has the operation \"find\", but does not declare");
+    expect_persistence(&ops, WB_CAP_OUTBOX | UINT64_C(1) << 62, NULL);
     static const uint64_t additions[] = { WB_CAP_CLAIM_WITH_COMMIT, WB_CAP_WRITTEN, WB_CAP_POSITIONS, WB_CAP_FORGET };
     for (size_t i = 0; i < sizeof additions / sizeof additions[0]; i++)
         expect_persistence(&least, additions[i], "which is nothing without \"outbox\"");
@@ -222,6 +226,9 @@ static void test_option_tables(void **state)
                   "its options \"first\" and \"second\" overlap in the configuration struct");
     expect_option((wb_option){ OPTION("plugin", WB_OPTION_STRING, number) }, "its option \"plugin\" has a reserved name");
     expect_option((wb_option){ OPTION("new", 77, number) }, "its option \"new\" has a type this host does not know");
+    for (uint32_t bit = 8; bit; bit <<= 1)
+        expect_option((wb_option){ OPTION("flagged", WB_OPTION_INTEGER, number), .flags = WB_OPTION_SECRET | bit },
+                      "its option \"flagged\" has a flag this host does not know; use a newer waybill");
     expect_option((wb_option){ OPTION("none", WB_OPTION_CHOICE, choice) }, "its option \"none\" has no choices");
     expect_option((wb_option){ .name = "far", .type = WB_OPTION_STRING, .offset = sizeof(some_config) },
                   "its option \"far\" lies outside of the configuration struct");

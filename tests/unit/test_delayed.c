@@ -6,6 +6,7 @@
  */
 #include "config.h"
 
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -119,16 +120,23 @@ static void test_delayed_events(void **state)
     assert_int_equal(list.count, 1);
 }
 
-/* A module built before there were delays hands over less: it is sent at once. */
-static void test_older_modules(void **state)
+/* No version has less than 1.0: what is not there is not guessed. Nor is a kind of a later one. */
+static void test_what_no_version_has(void **state)
 {
     wb_outgoing outgoing = { .type = "T", .destination = "q", .delay = WB_SECONDS };
     wb_operation_list list = { 0 };
     wb_error error;
     (void)state;
-    assert_int_equal(wb_outgoing_add(&pipeline.origin, WB_KIND_SEND, &outgoing, offsetof(wb_outgoing, delay),
-                                     NULL, 0, &arena, &list, &error), WB_OK);
-    assert_int_equal(list.first->operation.deliver_at, 0);
+    for (size_t size = 0; size < sizeof outgoing; size += 8)
+        assert_int_equal(wb_outgoing_add(&pipeline.origin, WB_KIND_SEND, &outgoing, size, NULL, 0, &arena, &list, &error),
+                         WB_REJECT);
+    assert_non_null(strstr(error.text, "fewer than any version's"));
+    static const int kinds[] = { INT_MIN, -1, 0, 4, 9, INT_MAX };
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        assert_int_equal(wb_outgoing_add(&pipeline.origin, kinds[i], &outgoing, sizeof outgoing, NULL, 0, &arena, &list, &error),
+                         WB_REJECT);
+    assert_non_null(strstr(error.text, "is of kind 2147483647, which this version does not know"));
+    assert_int_equal(list.count, 0);
 }
 
 static void test_times_of_people(void **state)
@@ -1633,7 +1641,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         EACH(test_what_may_be_asked),
         EACH(test_delayed_events),
-        EACH(test_older_modules),
+        EACH(test_what_no_version_has),
         EACH(test_times_of_people),
         EACH(test_formats),
         EACH(test_format_2_damaged),

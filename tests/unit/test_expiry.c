@@ -126,17 +126,6 @@ static void test_own_header(void **state)
     assert_string_equal(header_of((wb_outgoing){ .headers = &odd, .header_count = 1 }, 0), "soon");
 }
 
-/* A module built before hands over less. */
-static void test_older_modules(void **state)
-{
-    const wb_outgoing outgoing = { .type = "T", .destination = "q", .time_to_be_received = -1 };
-    wb_operation_list list = { 0 };
-    wb_error error = { 0 };
-    (void)state;
-    assert_int_equal(wb_outgoing_add(&origin, WB_KIND_SEND, &outgoing, offsetof(wb_outgoing, time_to_be_received),
-                                     NULL, 0, &arena, &list, &error), WB_OK);
-}
-
 /* What is stored is what earlier versions read. */
 static void test_stored(void **state)
 {
@@ -325,7 +314,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_header, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_what_may_be_asked, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_own_header, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_older_modules, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_stored, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_spans, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_time_sent, set_up, tear_down),

@@ -150,8 +150,8 @@ typedef struct wb_transport_ops {
 
     /** Optional. What a shared transaction would be shared on (the file's canonical
      *  path, say), for WB_MODE_TRANSACTION_SCOPE; pure; the host compares it with
-     *  the persistence's. The answer is written to `buffer`.
-     *  @return WB_OK, or WB_REJECT when there is none. */
+     *  the persistence's. The answer is written to `buffer`, with its NUL byte.
+     *  @return WB_OK, or WB_REJECT when there is none, or it does not fit: what is cut may be equal to another. */
     int (*shared_resource)(const void *config, char *buffer, size_t size);
 
     /** Make queues and subscriptions: the endpoint's queue, its error queue, a
