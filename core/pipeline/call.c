@@ -18,7 +18,8 @@ static atomic_uint forks; /* one more in each child of fork() */
 static atomic_uint forks_before; /* in the process that is the host's */
 static _Atomic(pid_t) process;
 static atomic_int ends_process;
-static atomic_int is_ending; /* by the host's own choice, or as was told */
+static atomic_int is_ending; /* by the host's own choice */
+static atomic_int is_told;   /* that somebody else ends it */
 
 /* ---- children ---------------------------------------------------------------------- */
 
@@ -84,7 +85,8 @@ int wb_call_is_left_by_others(const char *how)
     if (!atomic_load(&ends_process) || atomic_load(&is_ending) || getpid() != atomic_load(&process) ||
         atomic_load(&forks) != atomic_load(&forks_before))
         return 0; /* or a child does, whose affair it is */
-    atomic_store(&is_ending, 1); /* once */
+    if (atomic_exchange(&is_told, 1))
+        return 1;
     wb_log_event(WB_LOG_ERROR, "a library or a module's own thread ends the process", { "call", how });
     wb_log_settle();
     return 1;
