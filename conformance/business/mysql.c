@@ -45,9 +45,14 @@ static const char *read_key(const void *interface, void *session, size_t item, c
     return NULL;
 }
 
-static const char *end(const void *interface, void *session, size_t item)
+static const char *end(const void *interface, void *session, size_t item, int way)
 {
-    return run(interface, session, item, "COMMIT");
+    if (way < WB_BUSINESS_COMMIT || way > WB_BUSINESS_ROLLBACK_BEGIN)
+        return "there is no such way to end a transaction";
+    const char *how = way == WB_BUSINESS_ROLLBACK_BEGIN ? "ROLLBACK" : "COMMIT";
+    const char *ending = run(interface, session, item, how);
+    const char *beginning = way == WB_BUSINESS_COMMIT ? NULL : run(interface, session, item, "BEGIN");
+    return ending ? ending : beginning;
 }
 
 static const wb_business business = { sizeof business, WB_MYSQL_INTERFACE, prepare, write_key, read_key, end };

@@ -42,10 +42,15 @@ static const char *read_key(const void *interface, void *session, size_t item, c
     return run(interface, session, item, "SELECT FROM waybill_conformance WHERE key = $1", key, ret_is_there);
 }
 
-static const char *end(const void *interface, void *session, size_t item)
+static const char *end(const void *interface, void *session, size_t item, int way)
 {
     int rows;
-    return run(interface, session, item, "COMMIT", NULL, &rows);
+    if (way < WB_BUSINESS_COMMIT || way > WB_BUSINESS_ROLLBACK_BEGIN)
+        return "there is no such way to end a transaction";
+    const char *how = way == WB_BUSINESS_ROLLBACK_BEGIN ? "ROLLBACK" : "COMMIT";
+    const char *ending = run(interface, session, item, how, NULL, &rows);
+    const char *beginning = way == WB_BUSINESS_COMMIT ? NULL : run(interface, session, item, "BEGIN", NULL, &rows);
+    return ending ? ending : beginning;
 }
 
 static const wb_business business = { sizeof business, WB_PGSQL_INTERFACE, prepare, write_key, read_key, end };

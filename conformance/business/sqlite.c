@@ -46,10 +46,15 @@ static const char *read_key(const void *interface, void *session, size_t item, c
     return step == SQLITE_ROW || step == SQLITE_DONE ? NULL : sqlite3_errmsg(db);
 }
 
-static const char *end(const void *interface, void *session, size_t item)
+static const char *end(const void *interface, void *session, size_t item, int way)
 {
     sqlite3 *db = connection(interface, session, item);
-    return db && sqlite3_exec(db, "COMMIT", NULL, NULL, NULL) == SQLITE_OK ? NULL : sqlite3_errmsg(db);
+    if (!db || way < WB_BUSINESS_COMMIT || way > WB_BUSINESS_ROLLBACK_BEGIN)
+        return db ? "there is no such way to end a transaction" : "there is no connection";
+    const char *how = way == WB_BUSINESS_ROLLBACK_BEGIN ? "ROLLBACK" : "COMMIT";
+    const int is_ended = sqlite3_exec(db, how, NULL, NULL, NULL) == SQLITE_OK;
+    const int is_begun = way == WB_BUSINESS_COMMIT || sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL) == SQLITE_OK;
+    return is_ended && is_begun ? NULL : sqlite3_errmsg(db);
 }
 
 static const wb_business business = { sizeof business, WB_SQLITE_INTERFACE, prepare, write_key,

@@ -215,7 +215,7 @@ static void killed_after_commit(wb_kit *kit)
 
 typedef enum { FAILED, REFUSED, ENDED } ending;
 
-static ending ends_it(wb_kit *kit, scene *in)
+static ending ends_it(wb_kit *kit, scene *in, int way)
 {
     if (wb_business_lacks(kit))
         return FAILED;
@@ -227,13 +227,30 @@ static ending ends_it(wb_kit *kit, scene *in)
     const void *interface = writes_in_batch(kit, in) ? interface_of(in->a) : NULL;
     if (!interface)
         return FAILED;
-    return module->end(interface, in->a->session, ITEM) ? REFUSED : ENDED;
+    return module->end(interface, in->a->session, ITEM, way) ? REFUSED : ENDED;
 }
 
-static void check_says_so(wb_kit *kit)
+static int commits(scene *in)
+{
+    wb_commit commit = { .struct_size = sizeof commit, .batch = WB_BATCH(1), .operations = "operations", .operations_size = 10 };
+    wb_error_clear(&in->a->error);
+    return in->a->ops->commit(in->a->session, &commit, &in->a->error); /* and may blame the item */
+}
+
+/* What the handler committed is committed; of what it rolled back nothing may be there. */
+static void finds_what_it_left(scene *in, int way)
+{
+    if (way == WB_BUSINESS_ROLLBACK_BEGIN)
+        finds_all(in, 0);
+    else
+        wb_client_finds_pending(in->look, WB_BATCH(1), NULL, 0);
+}
+
+/* Of one that began anew check() may not see it; then the commit does, and says whose doing it was. */
+static void check_says_so(wb_kit *kit, int way)
 {
     scene in;
-    const ending how = ends_it(kit, &in);
+    const ending how = ends_it(kit, &in, way);
     if (how == FAILED)
         return;
     int r = in.a->ops->check(in.a->session, ITEM, &in.a->error);
@@ -242,28 +259,59 @@ static void check_says_so(wb_kit *kit)
             finds_all(&in, 1);
         return;
     }
+    if (r == WB_OK && way != WB_BUSINESS_COMMIT)
+        r = commits(&in);
     (void)wb_client_check(in.a, r, WB_REJECT, "be told that a handler ended the transaction");
     (void)wb_client_rollback(in.a);
-    wb_client_finds_pending(in.look, WB_BATCH(1), NULL, 0);
+    finds_what_it_left(&in, way);
     (void)wb_client_stores(in.look, WB_BATCH(2), "order-2", "operations");
 }
 
 /* Nobody asked check(): nothing may go on as if the batch were whole. Whose doing it was, check() says. */
-static void commit_is_refused(wb_kit *kit)
+static void commit_is_refused(wb_kit *kit, int way)
 {
-    wb_commit commit = { .struct_size = sizeof commit, .batch = WB_BATCH(1), .operations = "operations", .operations_size = 10 };
     scene in;
-    const ending how = ends_it(kit, &in);
+    const ending how = ends_it(kit, &in, way);
     if (how == FAILED)
         return;
-    int r = in.a->ops->commit(in.a->session, &commit, &in.a->error); /* and may blame the item */
+    int r = commits(&in);
     if (how == REFUSED && r == WB_OK) {
         finds_all(&in, 1);
         return;
     }
     wb_kit_check(kit, r == WB_REJECT || r == WB_ABORT || r == WB_RETRY, "a commit of a transaction that a handler ended is %s",
                  wb_result_name(r));
-    wb_client_finds_pending(in.look, WB_BATCH(1), NULL, 0);
+    finds_what_it_left(&in, way);
+}
+
+static void check_sees_commit(wb_kit *kit)
+{
+    check_says_so(kit, WB_BUSINESS_COMMIT);
+}
+
+static void check_sees_commit_and_begin(wb_kit *kit)
+{
+    check_says_so(kit, WB_BUSINESS_COMMIT_BEGIN);
+}
+
+static void check_sees_rollback_and_begin(wb_kit *kit)
+{
+    check_says_so(kit, WB_BUSINESS_ROLLBACK_BEGIN);
+}
+
+static void commit_sees_commit(wb_kit *kit)
+{
+    commit_is_refused(kit, WB_BUSINESS_COMMIT);
+}
+
+static void commit_sees_commit_and_begin(wb_kit *kit)
+{
+    commit_is_refused(kit, WB_BUSINESS_COMMIT_BEGIN);
+}
+
+static void commit_sees_rollback_and_begin(wb_kit *kit)
+{
+    commit_is_refused(kit, WB_BUSINESS_ROLLBACK_BEGIN);
 }
 
 #define OUTBOX WB_CAP_OUTBOX
@@ -275,7 +323,11 @@ static const wb_kit_case cases[] = {
     { "business: without an outbox it is kept by a commit and taken back by a rollback", 0, without_outbox },
     { "business: it is gone with a process that is killed in the transaction", OUTBOX, killed_in_transaction },
     { "business: it is there after a process that was killed behind the commit", OUTBOX, killed_after_commit },
-    { "business: check() says that a handler ended the transaction", OUTBOX, check_says_so },
-    { "business: a commit of what a handler ended is refused, and stores nothing", OUTBOX, commit_is_refused },
+    { "business: check() says that a handler ended the transaction", OUTBOX, check_sees_commit },
+    { "business: a handler that committed and began anew is found out", OUTBOX, check_sees_commit_and_begin },
+    { "business: a handler that rolled back and began anew is found out", OUTBOX, check_sees_rollback_and_begin },
+    { "business: a commit of what a handler ended is refused, and stores nothing", OUTBOX, commit_sees_commit },
+    { "business: a commit after a handler committed and began anew stores nothing", OUTBOX, commit_sees_commit_and_begin },
+    { "business: a commit after a handler rolled back and began anew stores nothing", OUTBOX, commit_sees_rollback_and_begin },
 };
 const wb_kit_group wb_cases_business = WB_KIT_GROUP(cases);

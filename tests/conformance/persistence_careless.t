@@ -67,6 +67,15 @@ fail two processes claim the same ids, each takes effect once
 END
 try check_is_blind business: <<'END'
 fail business: check() says that a handler ended the transaction
+fail business: a handler that committed and began anew is found out
+fail business: a handler that rolled back and began anew is found out
+END
+try begins_anew business: <<'END'
+fail business: check() says that a handler ended the transaction
+fail business: a handler that committed and began anew is found out
+fail business: a handler that rolled back and began anew is found out
+fail business: a commit after a handler committed and began anew stores nothing
+fail business: a commit after a handler rolled back and began anew stores nothing
 END
 try never_flushes "on the disk" <<'END'
 fail what was committed is on the disk when commit() returns

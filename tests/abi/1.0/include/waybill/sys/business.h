@@ -35,6 +35,11 @@
 extern "C" {
 #endif
 
+/* Ways to end a transaction. Append-only. */
+#define WB_BUSINESS_COMMIT 0         /* and be done */
+#define WB_BUSINESS_COMMIT_BEGIN 1   /* commit, and begin another one in its place */
+#define WB_BUSINESS_ROLLBACK_BEGIN 2 /* roll back, and begin another one in its place */
+
 /** Size first, append-only. */
 typedef struct wb_business {
     size_t struct_size;
@@ -48,9 +53,12 @@ typedef struct wb_business {
     /** Whether a key is there: *ret_is_there is 1 or 0. */
     const char *(*read)(const void *interface, void *session, size_t item, const char *key,
                         int *ret_is_there);
-    /** Do what handlers may not: commit the transaction. A store that does not let them says why, and
-     *  then has it whole, or undone. NULL where the interface gives no way to. */
-    const char *(*end)(const void *interface, void *session, size_t item);
+    /** Do what handlers may not: end the transaction, in the way that is said, with the statements a
+     *  handler would use. A store that does not let them says why, and then has it whole, or undone; a way
+     *  that the module does not know it refuses in the same manner, without having touched anything. What begins
+     *  anew does so whatever became of the end, as a handler that looks at no result. NULL where the
+     *  interface gives no way to. */
+    const char *(*end)(const void *interface, void *session, size_t item, int way);
 } wb_business;
 
 /** Define the entry point, once a shared object, at file level. */
