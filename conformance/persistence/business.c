@@ -174,13 +174,16 @@ static void without_outbox(wb_kit *kit)
 
 /* ---- processes that die ------------------------------------------------------------------- */
 
-static char key_of_victim[WB_BUSINESS_KEY];
+static char *key_of_victim(wb_kit *kit)
+{
+    return (char *)wb_board_of(kit)->told;
+}
 
 static void live_in_transaction(wb_client *victim)
 {
     wb_claim claim = WB_CLAIM("order-1");
     if (wb_client_takes(victim, WB_BATCH(1), &claim, 1))
-        (void)wb_business_writes(victim, key_of_victim);
+        (void)wb_business_writes(victim, key_of_victim(victim->kit));
 }
 
 static void live_past_commit(wb_client *victim)
@@ -194,11 +197,11 @@ static void with_death(wb_kit *kit, void (*live)(wb_client *victim), int is_ther
     if (wb_business_lacks(kit))
         return;
     wb_client *look = wb_client_open(kit, 0);
-    wb_business_key(key_of_victim);
+    wb_business_key(key_of_victim(kit));
     if (!look || !wb_victim_run(kit, live))
         return;
     wb_client_finds_owner(look, "order-1", 7, is_there ? WB_BATCH(1) : 0);
-    wb_business_finds(look, key_of_victim, is_there);
+    wb_business_finds(look, key_of_victim(kit), is_there);
 }
 
 static void killed_in_transaction(wb_kit *kit)

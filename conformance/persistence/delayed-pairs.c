@@ -8,7 +8,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "conformance/persistence/actor.h"
 #include "conformance/persistence/delayed.h"
@@ -279,15 +278,18 @@ static int die(void *argument)
     return raise(SIGKILL);
 }
 
-/* When the victim asked for what it took, by the store's clock: it shares this. */
-static int64_t *asked;
+/* When the victim asked for what it took, by the store's clock. */
+static int64_t *asked(wb_kit *kit)
+{
+    return (int64_t *)(void *)wb_board_of(kit)->told;
+}
 
 static void live_until_visited(wb_client *victim)
 {
     wb_delayed_fetch what = wb_fetch_of(wb_owner_b, 0);
     wb_seen seen = { .meanwhile = die };
     what.lease = LEASE_OF_VICTIM;
-    if (!wb_client_asks_time(victim, asked))
+    if (!wb_client_asks_time(victim, asked(victim->kit)))
         return;
     (void)wb_delayed_fetch_into(victim, &what, &seen);
     wb_kit_check(victim->kit, 0, "the fetch found nothing");
@@ -302,7 +304,7 @@ static void killed_after_store(wb_kit *kit)
 
 /* While the first is visited all are taken, for everybody: nobody is given them before the
  * lease ends, and then they come. */
-static void look_after_victim(wb_kit *kit)
+static void killed_in_visit(wb_kit *kit)
 {
     wb_client *look = wb_client_open(kit, 0);
     const wb_delayed_fetch all = wb_fetch_of(wb_owner_a, 0);
@@ -321,18 +323,8 @@ static void look_after_victim(wb_kit *kit)
         return;
     wb_kit_check(kit, strcmp(seen.ids, "a b ") == 0, "\"%s\" came after the lease of a dead process",
                  seen.ids);
-    wb_kit_check(kit, now - *asked >= LEASE_OF_VICTIM - WB_ROUNDING,
+    wb_kit_check(kit, now - *asked(kit) >= LEASE_OF_VICTIM - WB_ROUNDING,
                  "what a process had taken was given away before its lease ended");
-}
-
-static void killed_in_visit(wb_kit *kit)
-{
-    void *place = mmap(NULL, sizeof *asked, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (!wb_kit_check(kit, place != MAP_FAILED, "no memory to share with a process"))
-        return;
-    asked = place;
-    look_after_victim(kit);
-    (void)munmap(place, sizeof *asked);
 }
 
 #define STORE WB_CAP_DELAY_STORE

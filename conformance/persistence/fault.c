@@ -57,10 +57,8 @@ static void lock_of_a_neighbour(wb_kit *kit)
     wb_actor_stop(&actor);
     if (!wb_client_check(a, r, WB_OK, "commit what another session waits for"))
         return;
-    if (!is_told) {
-        wb_kit_skip(kit, "a lock is waited for longer than %d s", (int)(LOCK_PATIENCE / WB_SECOND));
-        return;
-    }
+    WB_KIT_REQUIRE(kit, is_told, "a lock is waited for longer than %d s, or for ever: the plugin has an option that limits it; "
+                                 "give it a shorter timeout", (int)(LOCK_PATIENCE / WB_SECOND));
     check_servers(second.client, second.result, "a claim that a neighbour holds for too long");
     wb_kit_check(kit, second.client->error.cause == WB_CAUSE_SERVER, "cause %d, not the server",
                  second.client->error.cause);

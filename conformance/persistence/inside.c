@@ -12,27 +12,34 @@
 /* A commit that turns to the system more often is tried at so many places all the same. */
 #define PLACES_MAX 60
 
-/* What the child is to commit. */
-static struct {
+/* What the process is to commit. */
+typedef struct {
     uint64_t batch;
     char id[24];
     char key[WB_BUSINESS_KEY];
     int has_business;
-} what;
+} task;
+
+static task *task_of(wb_kit *kit)
+{
+    return (task *)(void *)wb_board_of(kit)->told;
+}
 
 static void choose(wb_kit *kit, unsigned place)
 {
-    what.batch = WB_BATCH(place + 1);
-    (void)snprintf(what.id, sizeof what.id, "order-%u", place);
-    what.has_business = kit->options->business != NULL;
-    wb_business_key(what.key);
+    task *what = task_of(kit);
+    what->batch = WB_BATCH(place + 1);
+    (void)snprintf(what->id, sizeof what->id, "order-%u", place);
+    what->has_business = kit->options->business != NULL;
+    wb_business_key(what->key);
 }
 
 static void begin(wb_client *victim)
 {
-    wb_claim claim = { what.id, strlen(what.id), 0 };
-    if (wb_client_takes(victim, what.batch, &claim, 1) && what.has_business)
-        (void)wb_business_writes(victim, what.key);
+    task *what = task_of(victim->kit);
+    wb_claim claim = { what->id, strlen(what->id), 0 };
+    if (wb_client_takes(victim, what->batch, &claim, 1) && what->has_business)
+        (void)wb_business_writes(victim, what->key);
 }
 
 /* What a store does only now and then, when it begins a log anew, is done before. */
@@ -44,21 +51,22 @@ static void begin_second(wb_client *victim)
 
 static int commit(wb_client *victim)
 {
-    return wb_client_commit(victim, what.batch, "operations", 10);
+    return wb_client_commit(victim, task_of(victim->kit)->batch, "operations", 10);
 }
 
 /* The claim waits for a server that has not seen yet that nobody is there any more.
  * @return 1 or 0: all of it is there, or nothing; -1: neither, which is noted. */
 static int is_there(wb_client *look)
 {
-    wb_claim claim = { what.id, strlen(what.id), 0 };
+    const task *what = task_of(look->kit);
+    wb_claim claim = { what->id, strlen(what->id), 0 };
     if (!wb_client_check(look, wb_client_begin(look, WB_BATCH_OF_LOOKS, &claim, 1), WB_OK, "claim again") ||
         !wb_client_check(look, wb_client_rollback(look), WB_OK, "roll back"))
         return -1;
     const int there = claim.duplicate_of != 0;
-    return wb_kit_check(look->kit, !there || claim.duplicate_of == what.batch, "the record is of another batch") &&
-                   wb_client_finds_pending(look, what.batch, there ? "operations" : NULL, 10) &&
-                   (!what.has_business || wb_business_finds(look, what.key, there))
+    return wb_kit_check(look->kit, !there || claim.duplicate_of == what->batch, "the record is of another batch") &&
+                   wb_client_finds_pending(look, what->batch, there ? "operations" : NULL, 10) &&
+                   (!what->has_business || wb_business_finds(look, what->key, there))
                ? there
                : -1;
 }

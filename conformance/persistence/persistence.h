@@ -62,6 +62,8 @@ typedef struct wb_process {
 typedef struct wb_board {
     atomic_uint counts[1024];
     atomic_int flag;
+    atomic_uint done; /* processes that have done their work; they say so themselves */
+    _Alignas(16) unsigned char told[256]; /* what a case tells its processes, and they it */
 } wb_board;
 
 typedef struct wb_stores_kit {
@@ -69,7 +71,7 @@ typedef struct wb_stores_kit {
     wb_store stores[WB_STORES];
     wb_process process; /* as it was before the plugin was used */
     pid_t nursery_pid;
-    int nursery; /* the way to it; -1: there is none (stranger.c) */
+    int nursery; /* the way to it; -1: there is none (nursery.c) */
     wb_board *board;
     int has_business; /* the place for it was made */
 } wb_stores_kit;
@@ -164,21 +166,26 @@ int wb_client_finds_owner(wb_client *client, const void *id, size_t size, uint64
 int wb_client_finds_pending(wb_client *client, uint64_t batch, const void *operations, size_t size);
 /** Delete every record, pending or not. */
 int wb_client_empties(wb_client *client);
-/** A child makes an instance of the first store and a session, lives, and is killed.
- *  @return whether it got as far. (victim.c) */
-int wb_victim_run(wb_kit *kit, void (*live)(wb_client *victim));
 
-/* ---- processes in which the plugin has not run (stranger.c) ------------------------------- */
+/* ---- processes in which the plugin has not run (nursery.c, stranger.c, victim.c) ----------- */
 
-/** What one does, with a session on an instance of its own; `which`: 0, 1... */
+/** What the nursery does, with a copy of the argument. */
+typedef void (*wb_nursery_fn)(wb_kit *kit, void *argument);
+/** What a stranger does, with a session on an instance of its own; `which`: 0, 1... */
 typedef void (*wb_stranger_fn)(wb_client *client, unsigned which, wb_board *board);
 
 /** Before anything of the plugin runs. */
 void wb_nursery_begin(wb_stores_kit *kit);
 void wb_nursery_end(wb_stores_kit *kit);
 wb_board *wb_board_of(wb_kit *kit);
+/** Have work done there, and wait for its end. The copy of the argument comes back. It and the processes it
+ *  makes have the kit as it was before the first case, but for which case it is: all else is told over the board.
+ *  @return whether it was done. */
+int wb_nursery_do(wb_kit *kit, wb_nursery_fn work, void *argument, size_t size);
 /** Have so many live at once, and wait for their end. @return whether all went well in each. */
 int wb_strangers_run(wb_kit *kit, unsigned count, wb_stranger_fn live);
+/** A stranger lives, and is killed without closing anything. @return whether it got as far. */
+int wb_victim_run(wb_kit *kit, void (*live)(wb_client *victim));
 
 /* ---- business data (business.c) ----------------------------------------------------------- */
 

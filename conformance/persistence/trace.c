@@ -22,44 +22,58 @@
 
 /* What the child says on the board. */
 #define CONNECTED 1
-#define WRITES_THROUGH 2
+#define DONE 2
 
 /* ---- the child -------------------------------------------------------------------------- */
 
-static int look_at_files(const wb_wires *before)
+void wb_trace_next_stage(void)
 {
-    int found = wb_wires_find(before, NULL, 0) ? CONNECTED : 0;
-    for (int fd = 0; fd < WB_WIRES_MAX; fd++)
-        if (!before->there[fd] && fcntl(fd, F_GETFL) > 0 && (fcntl(fd, F_GETFL) & O_DSYNC))
-            found |= WRITES_THROUGH;
-    return found;
+    (void)raise(SIGSTOP);
 }
 
-/* It stops itself before the call and after it. */
+/* It stops itself when it can be traced, before the call, and after it. */
 _Noreturn static void be_victim(wb_kit *kit, pid_t parent, const wb_trace *trace)
 {
     wb_wires before;
+    atomic_int *said = &wb_board_of(kit)->flag;
     wb_kit_end_with(parent);
     if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0)
         _exit(UNTRACED);
+    wb_trace_next_stage();
     wb_wires_remember(&before);
     wb_store *store = wb_store_again(kit, 0);
     wb_client *victim = store ? wb_client_open_on(kit, store) : NULL;
     if (victim)
         trace->prepare(victim);
-    atomic_store(&wb_board_of(kit)->flag, look_at_files(&before));
+    atomic_store(said, wb_wires_find(&before, NULL, 0) ? CONNECTED : 0);
     if (!victim || kit->is_failed)
         _exit(FAILED);
-    (void)raise(SIGSTOP);
+    wb_trace_next_stage();
     int r = trace->call(victim);
-    (void)raise(SIGSTOP);
-    _exit(wb_client_check(victim, r, WB_OK, "make the call") ? 0 : FAILED);
+    wb_trace_next_stage();
+    if (wb_client_check(victim, r, WB_OK, "make the call"))
+        (void)atomic_fetch_or(said, DONE);
+    _exit(kit->is_failed ? FAILED : 0);
 }
 
-/* ---- the tracer ------------------------------------------------------------------------- */
+/* ---- the tracer, in the nursery ----------------------------------------------------------- */
+
+/* Whether the descriptor was opened so that each write goes to the disk. */
+static int writes_through(pid_t thread, uint64_t fd)
+{
+    char path[64], line[64];
+    unsigned flags = 0;
+    (void)snprintf(path, sizeof path, "/proc/%d/fdinfo/%d", (int)thread, (int)fd);
+    FILE *info = fopen(path, "re");
+    while (info && !flags && fgets(line, sizeof line, info))
+        (void)sscanf(line, "flags: %o", &flags);
+    if (info)
+        (void)fclose(info);
+    return (flags & O_DSYNC) != 0;
+}
 
 /* What is submitted to an io_uring cannot be seen. */
-static int is_flush(long number, const uint64_t *arguments)
+static int is_flush(pid_t thread, long number, const uint64_t *arguments)
 {
     switch (number) {
     case SYS_fsync:
@@ -71,76 +85,91 @@ static int is_flush(long number, const uint64_t *arguments)
     case SYS_msync:
         return (arguments[2] & MS_SYNC) != 0;
     case SYS_pwritev2:
-        return (arguments[5] & (RWF_DSYNC | RWF_SYNC)) != 0;
+        return (arguments[5] & (RWF_DSYNC | RWF_SYNC)) != 0 || writes_through(thread, arguments[0]);
+    case SYS_write:
+    case SYS_writev:
+    case SYS_pwrite64:
+    case SYS_pwritev:
+        return writes_through(thread, arguments[0]);
     default:
         return 0;
     }
 }
 
 /* @return whether it is to be killed before this one. */
-static int note_call(pid_t pid, wb_trace *trace)
+static int note_call(pid_t thread, wb_trace *trace)
 {
     struct __ptrace_syscall_info info = { 0 };
-    if (ptrace(PTRACE_GET_SYSCALL_INFO, pid, sizeof info, &info) <= 0 || info.op != PTRACE_SYSCALL_INFO_ENTRY)
+    if (ptrace(PTRACE_GET_SYSCALL_INFO, thread, sizeof info, &info) <= 0 || info.op != PTRACE_SYSCALL_INFO_ENTRY)
         return 0;
     if (++trace->made == trace->kill_at)
         return 1;
-    trace->is_flushed |= is_flush((long)info.entry.nr, info.entry.args);
+    trace->is_flushed |= is_flush(thread, (long)info.entry.nr, info.entry.args);
     return 0;
 }
 
-/* From one stop of its own to the next. @return the status it was last seen with. */
-static int follow(pid_t pid, wb_trace *trace)
+enum { BORN, PREPARES, CALLS };
+
+/* One of its threads has stopped. @return the signal that it is to be given, or 0. */
+static int look_at(pid_t main, pid_t thread, int status, int *stage, wb_trace *trace)
 {
-    int status = 0, signal = 0;
+    const int signal = WSTOPSIG(status);
+    if (signal == SYSTEM_CALL) {
+        if (*stage == CALLS && note_call(thread, trace))
+            (void)kill(main, SIGKILL);
+        return 0;
+    }
+    if (signal == SIGSTOP && thread == main && (*stage)++ == BORN)
+        trace->is_untraced |= ptrace(PTRACE_SETOPTIONS, main, 0,
+                                     PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACECLONE | PTRACE_O_EXITKILL) != 0;
+    if (trace->is_untraced)
+        (void)kill(main, SIGKILL);
+    return signal == SIGSTOP || signal == SIGTRAP ? 0 : signal; /* a new thread stops, too */
+}
+
+/* All of its threads, to its end. @return its status. */
+static int follow(pid_t main, wb_trace *trace)
+{
+    int status = 0, stage = BORN;
     for (;;) {
-        if (ptrace(PTRACE_SYSCALL, pid, 0, (void *)(uintptr_t)signal) != 0 || waitpid(pid, &status, 0) != pid ||
-            !WIFSTOPPED(status) || WSTOPSIG(status) == SIGSTOP)
+        const pid_t thread = waitpid(-1, &status, __WALL);
+        if (thread < 0 && errno != EINTR)
+            return 0;
+        if (thread == main && !WIFSTOPPED(status))
             return status;
-        signal = WSTOPSIG(status) == SYSTEM_CALL || WSTOPSIG(status) == SIGTRAP ? 0 : WSTOPSIG(status);
-        if (WSTOPSIG(status) == SYSTEM_CALL && note_call(pid, trace)) {
-            (void)kill(pid, SIGKILL);
-            (void)waitpid(pid, &status, 0);
-            return status;
+        if (thread > 0 && WIFSTOPPED(status)) {
+            const int signal = look_at(main, thread, status, &stage, trace);
+            (void)ptrace(PTRACE_SYSCALL, thread, 0, (void *)(uintptr_t)signal);
         }
     }
 }
 
-static int trace_child(pid_t pid, wb_trace *trace)
+static void trace_one(wb_kit *kit, void *argument)
 {
-    int status = 0;
-    if (waitpid(pid, &status, 0) != pid || !WIFSTOPPED(status))
-        return status;
-    if (WSTOPSIG(status) == SIGSTOP &&
-        ptrace(PTRACE_SETOPTIONS, pid, 0, PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL) == 0)
-        status = follow(pid, trace);
-    if (!WIFSTOPPED(status))
-        return status;
-    /* it has made the call, or was stopped by what should not have come */
-    (void)ptrace(PTRACE_CONT, pid, 0, NULL);
-    (void)waitpid(pid, &status, 0);
-    return status;
+    wb_trace *trace = argument;
+    const pid_t self = getpid();
+    atomic_store(&wb_board_of(kit)->flag, 0);
+    pid_t pid = fork();
+    if (pid == 0)
+        be_victim(kit, self, trace);
+    const int status = pid > 0 ? follow(pid, trace) : 0;
+    const int said = atomic_load(&wb_board_of(kit)->flag);
+    trace->is_untraced |= WIFEXITED(status) && WEXITSTATUS(status) == UNTRACED;
+    trace->is_connected = (said & CONNECTED) != 0;
+    trace->is_killed = pid > 0 && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+    trace->is_done = pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0 && (said & DONE);
 }
 
 int wb_trace_run(wb_kit *kit, wb_trace *trace)
 {
-    trace->made = 0;
-    trace->is_flushed = trace->is_connected = 0;
-    const pid_t self = getpid();
-    pid_t pid = fork();
-    if (pid == 0)
-        be_victim(kit, self, trace);
-    const int status = pid > 0 ? trace_child(pid, trace) : 0;
-    const int said = atomic_load(&wb_board_of(kit)->flag);
-    trace->is_connected = (said & CONNECTED) != 0;
-    trace->is_flushed |= (said & WRITES_THROUGH) != 0;
-    if (WIFEXITED(status) && WEXITSTATUS(status) == UNTRACED) {
-        wb_kit_skip(kit, "a process may not trace another one here");
+    if (!wb_nursery_do(kit, trace_one, trace, sizeof *trace))
+        return 0;
+    if (trace->is_untraced) {
+        wb_kit_skip(kit, "a process and its threads may not be traced here");
         return 0;
     }
     /* not each run turns to the system as often as another */
-    const int is_killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
-    const int has_ended = WIFEXITED(status) && WEXITSTATUS(status) == 0 && (!trace->kill_at || trace->made < trace->kill_at);
-    return wb_kit_check(kit, pid > 0 && (is_killed || has_ended),
+    const int has_ended = trace->is_done && (!trace->kill_at || trace->made < trace->kill_at);
+    return wb_kit_check(kit, has_ended || (trace->is_killed && trace->made >= trace->kill_at && trace->kill_at),
                         "the process that was to be interrupted has failed before");
 }

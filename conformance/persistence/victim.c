@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The persistence kit: processes that are killed. A child makes an instance and a session of
+ * The persistence kit: processes that are killed. A stranger makes an instance and a session of
  * its own, goes as far as it is told, and is gone without closing anything.
  */
 #include "config.h"
@@ -15,25 +15,41 @@
 
 #define FAILED 3
 
-int wb_victim_run(wb_kit *kit, void (*live)(wb_client *victim))
+typedef struct {
+    void (*live)(wb_client *victim);
+    int is_killed; /* filled */
+} victim_to_be;
+
+_Noreturn static void be_victim(wb_kit *kit, pid_t nursery, const victim_to_be *one)
 {
+    wb_kit_end_with(nursery);
+    wb_store *store = wb_store_again(kit, 0);
+    wb_client *victim = store ? wb_client_open_on(kit, store) : NULL;
+    if (victim)
+        one->live(victim);
+    if (victim && !kit->is_failed)
+        (void)raise(SIGKILL);
+    _exit(FAILED);
+}
+
+static void make_victim(wb_kit *kit, void *argument)
+{
+    victim_to_be *one = argument;
     int status = 0;
     const pid_t self = getpid();
     pid_t child = fork();
-    if (child == 0) {
-        wb_kit_end_with(self);
-        wb_store *store = wb_store_again(kit, 0);
-        wb_client *victim = store ? wb_client_open_on(kit, store) : NULL;
-        if (victim)
-            live(victim);
-        if (victim && !kit->is_failed)
-            (void)raise(SIGKILL);
-        _exit(FAILED);
-    }
+    if (child == 0)
+        be_victim(kit, self, one);
     while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
         ;
-    return wb_kit_check(kit, child > 0 && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL,
-                        "the process that was to be killed has failed before");
+    one->is_killed = child > 0 && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+}
+
+int wb_victim_run(wb_kit *kit, void (*live)(wb_client *victim))
+{
+    victim_to_be one = { live, 0 };
+    return wb_nursery_do(kit, make_victim, &one, sizeof one) &&
+           wb_kit_check(kit, one.is_killed, "the process that was to be killed has failed before");
 }
 
 static void live_in_transaction(wb_client *victim)

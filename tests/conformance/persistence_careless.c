@@ -22,10 +22,11 @@ WB_PUBLIC const wb_plugin *careless_LTX_wb_plugin(void);
 static const char *const bugs[] = { "none", "rollback_keeps_business", "business_is_outside", "commits_in_two_steps",
                                     "restart_loses_pending", "reopen_loses_pending", "threads_only",
                                     "check_is_blind", "begins_anew", "busy_is_fatal", "marks_nothing", "pending_never_ends",
-                                    "cleans_nothing", "dies_in_mark", "exits_in_sweep", "sticks_in_clock", NULL };
+                                    "cleans_nothing", "dies_in_mark", "exits_in_sweep", "sticks_in_clock", "commits_in_thread",
+                                    "exits_uninstalled", NULL };
 enum { NONE, ROLLBACK_KEEPS_BUSINESS, BUSINESS_IS_OUTSIDE, COMMITS_IN_TWO_STEPS, RESTART_LOSES_PENDING,
        REOPEN_LOSES_PENDING, THREADS_ONLY, CHECK_IS_BLIND, BEGINS_ANEW, BUSY_IS_FATAL, MARKS_NOTHING, PENDING_NEVER_ENDS,
-       CLEANS_NOTHING, DIES_IN_MARK, EXITS_IN_SWEEP, STICKS_IN_CLOCK };
+       CLEANS_NOTHING, DIES_IN_MARK, EXITS_IN_SWEEP, STICKS_IN_CLOCK, COMMITS_IN_THREAD, EXITS_UNINSTALLED };
 
 static const wb_persistence_ops *base;
 static int32_t bug;
@@ -128,8 +129,18 @@ static int commit_what_was_looked_at(wb_storage_session *session, wb_commit *com
 
 /* ---- transactions -------------------------------------------------------------------------- */
 
+static int is_installed; /* by this process */
+
+static int careless_install(wb_persistence *persistence, wb_error *error)
+{
+    is_installed = 1;
+    return base->install(persistence, error);
+}
+
 static int careless_begin(wb_storage_session *session, wb_begin *begin, wb_error *error)
 {
+    if (bug == EXITS_UNINSTALLED && !is_installed)
+        exit(0);
     if (bug == THREADS_ONLY && begin->batch)
         return begin_looking(session, begin, error);
     int result = base->begin(session, begin, error);
@@ -175,8 +186,59 @@ static int commit_whatever_is_open(wb_storage_session *session, wb_commit *commi
     return base->commit(session, commit, error);
 }
 
+/* A thread of the plugin's own commits, as where one flushes for all: nothing is wrong with that. */
+static struct {
+    pthread_mutex_t turn, lock;
+    pthread_cond_t changed;
+    wb_storage_session *session; /* NULL: there is nothing to do */
+    wb_commit *commit;
+    wb_error *error;
+    int result;
+} committing = { .turn = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
+
+static void *commit_for_all(void *argument)
+{
+    (void)pthread_mutex_lock(&committing.lock);
+    for (;;) {
+        while (!committing.session)
+            (void)pthread_cond_wait(&committing.changed, &committing.lock);
+        committing.result = base->commit(committing.session, committing.commit, committing.error);
+        committing.session = NULL;
+        (void)pthread_cond_broadcast(&committing.changed);
+    }
+    return argument;
+}
+
+static void start_thread(void)
+{
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, commit_for_all, NULL) != 0)
+        abort();
+    (void)pthread_detach(thread);
+}
+
+static int commit_in_thread(wb_storage_session *session, wb_commit *commit, wb_error *error)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    (void)pthread_once(&once, start_thread);
+    (void)pthread_mutex_lock(&committing.turn);
+    (void)pthread_mutex_lock(&committing.lock);
+    committing.commit = commit;
+    committing.error = error;
+    committing.session = session;
+    (void)pthread_cond_broadcast(&committing.changed);
+    while (committing.session)
+        (void)pthread_cond_wait(&committing.changed, &committing.lock);
+    const int result = committing.result;
+    (void)pthread_mutex_unlock(&committing.lock);
+    (void)pthread_mutex_unlock(&committing.turn);
+    return result;
+}
+
 static int careless_commit(wb_storage_session *session, wb_commit *commit, wb_error *error)
 {
+    if (bug == COMMITS_IN_THREAD)
+        return commit_in_thread(session, commit, error);
     if (bug == BEGINS_ANEW)
         return commit_whatever_is_open(session, commit, error);
     if (bug == THREADS_ONLY && commit->batch)
@@ -372,6 +434,7 @@ static void break_operations(wb_persistence_ops *ops)
 {
     ops->create = careless_create;
     ops->destroy = careless_destroy;
+    ops->install = careless_install;
     ops->open = careless_open;
     ops->close = careless_close;
     ops->begin = careless_begin;

@@ -80,6 +80,18 @@ END
 try never_flushes "on the disk" <<'END'
 fail what was committed is on the disk when commit() returns
 END
+# Nothing is wrong with threads.
+try commits_in_thread business: </dev/null
+try commits_in_thread killed <<'END'
+skip delayed: what a process stored before it was killed is there
+skip delayed: what a killed process had taken comes when its lease ends
+END
+try commits_in_thread "on the disk" <<'END'
+END
+try exits_uninstalled "another process" <<'END'
+fail what another process stored is there
+fail what was stored is there for another process
+END
 wait
 try busy_is_fatal neighbour <<'END'
 fail a lock that a neighbour holds for too long is the server's fault
