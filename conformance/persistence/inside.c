@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The persistence kit: inside of commit(). A process is killed there, at one place after the other;
- * and what was committed is on the disk when it returns.
+ * The persistence kit: inside of commit(). A process is killed there, at one place after the other.
+ * And what commit() and other calls promise to last is on the disk when they return.
  */
 #include "config.h"
 
 #include <string.h>
 
+#include "conformance/persistence/delayed.h"
 #include "conformance/persistence/trace.h"
 
 /* A commit that turns to the system more often is tried at so many places all the same. */
@@ -102,25 +103,100 @@ static void killed_inside(wb_kit *kit)
             return;
 }
 
-static void flushed(wb_kit *kit)
+/* ---- on the disk ------------------------------------------------------------------------------ */
+
+static void check_flushed(wb_kit *kit, const char *name, void (*prepare)(wb_client *), int (*call)(wb_client *))
 {
-    wb_trace whole = { .prepare = begin_second, .call = commit };
-    if (kit->options->business && wb_business_lacks(kit))
-        return;
-    wb_client *look = wb_client_open(kit, 0);
-    choose(kit, 0);
-    if (!look || !wb_trace_run(kit, &whole))
+    wb_trace whole = { .prepare = prepare, .call = call };
+    if (!wb_client_open(kit, 0) || !wb_trace_run(kit, &whole))
         return;
     if (whole.is_connected)
         wb_kit_skip(kit, "%s has a server, which writes", kit->plugin->name);
     else
         wb_kit_check(kit, whole.is_flushed,
-                     "commit() returned and nothing was brought to the disk: no fsync(), fdatasync(), msync() or O_DSYNC");
+                     "%s and nothing had been brought to the disk: no fsync(), fdatasync(), msync() or O_DSYNC", name);
+}
+
+static void commit_is_flushed(wb_kit *kit)
+{
+    if (kit->options->business && wb_business_lacks(kit))
+        return;
+    choose(kit, 0);
+    check_flushed(kit, "commit() returned", begin_second, commit);
+}
+
+static int store_second(wb_client *victim)
+{
+    const wb_delayed message = wb_waiting("b", 2);
+    return wb_delayed_store(victim, &message, 1);
+}
+
+static void store_first(wb_client *victim)
+{
+    (void)wb_client_delay(victim, "a", 1);
+}
+
+static void store_is_flushed(wb_kit *kit)
+{
+    check_flushed(kit, "store() returned", store_first, store_second);
+}
+
+static void store_and_fetch(wb_client *victim)
+{
+    if (wb_client_delay(victim, "a", 1) && wb_client_takes_due(victim, wb_owner_a, 0, "a "))
+        (void)wb_client_delay(victim, "b", 2);
+}
+
+/* What is brought to the disk behind the visit is too late. */
+static int end_call(void *argument)
+{
+    (void)argument;
+    wb_trace_next_stage();
+    return WB_OK;
+}
+
+static int fetch_second(wb_client *victim)
+{
+    const wb_delayed_fetch what = wb_fetch_of(wb_owner_b, 0);
+    wb_seen seen = { .kit = victim->kit, .meanwhile = end_call };
+    int r = wb_delayed_fetch_into(victim, &what, &seen);
+    wb_kit_check(victim->kit, seen.count == 1, "%zu messages were fetched instead of 1", seen.count);
+    return r;
+}
+
+static void fetch_is_flushed(wb_kit *kit)
+{
+    check_flushed(kit, "fetch() visited what it had taken", store_and_fetch, fetch_second);
+}
+
+static int remember(wb_client *victim, const char *id)
+{
+    const wb_claim claim = { id, strlen(id), WB_BATCH(1) };
+    wb_error_clear(&victim->error);
+    return victim->ops->remember(victim->session, &claim, 1, &victim->error);
+}
+
+static void remember_first(wb_client *victim)
+{
+    wb_client_check(victim, remember(victim, "order-1"), WB_OK, "remember");
+}
+
+static int remember_second(wb_client *victim)
+{
+    return remember(victim, "order-2");
+}
+
+static void remember_is_flushed(wb_kit *kit)
+{
+    check_flushed(kit, "remember() returned", remember_first, remember_second);
 }
 
 #define OUTBOX WB_CAP_OUTBOX
 static const wb_kit_case cases[] = {
     { "a process killed inside of commit(), wherever it is, leaves all of the batch or nothing", OUTBOX, killed_inside },
-    { "what was committed is on the disk when commit() returns", OUTBOX, flushed },
+    { "what was committed is on the disk when commit() returns", OUTBOX, commit_is_flushed },
+    { "delayed: what was stored is on the disk when store() returns", WB_CAP_DELAY_STORE, store_is_flushed },
+    { "delayed: what was taken is so on the disk when fetch() visits it", WB_CAP_DELAY_STORE, fetch_is_flushed },
+    { "remember: what was remembered is on the disk when remember() returns", WB_CAP_REMEMBER, remember_is_flushed },
 };
 const wb_kit_group wb_cases_inside = WB_KIT_GROUP(cases);

@@ -413,6 +413,7 @@ try remembers_late <<'END'
 fail remember: an id is found by every session at once
 fail remember: an id that has a record keeps that
 fail remember: a process killed after it has remembered
+fail remember: what was remembered is on the disk when remember() returns
 fail remember: many in one call, of many batches
 fail remember: a clean-up deletes by age
 fail remember: four sessions, the same ids at once

@@ -79,6 +79,9 @@ fail business: a commit after a handler rolled back and began anew stores nothin
 END
 try never_flushes "on the disk" <<'END'
 fail what was committed is on the disk when commit() returns
+fail remember: what was remembered is on the disk when remember() returns
+skip delayed: what was stored is on the disk when store() returns
+skip delayed: what was taken is so on the disk when fetch() visits it
 END
 # Nothing is wrong with threads.
 try commits_in_thread business: </dev/null
@@ -87,6 +90,8 @@ skip delayed: what a process stored before it was killed is there
 skip delayed: what a killed process had taken comes when its lease ends
 END
 try commits_in_thread "on the disk" <<'END'
+skip delayed: what was stored is on the disk when store() returns
+skip delayed: what was taken is so on the disk when fetch() visits it
 END
 try exits_uninstalled "another process" <<'END'
 fail what another process stored is there

@@ -38,6 +38,7 @@ try() { # BUG <EXPECTED
 cat >"$work/no-crash" <<'END'
 skip join(NULL) leaves what was not joined
 skip what was committed is on the disk when commit() returns
+skip remember: what was remembered is on the disk when remember() returns
 skip shared_resource() is stable and keeps within its buffer
 skip a connection too many is the server's fault
 skip crash: what fails while the server is down is its own fault

@@ -28,6 +28,9 @@ again="\"$support/server\" crash \"$work/server\" && \"$support/server\" restart
     --business "$top_builddir/conformance/business/.libs/pgsql.so" --crash-server "$again" <<'END'
 skip join(NULL) leaves what was not joined
 skip what was committed is on the disk when commit() returns
+skip delayed: what was stored is on the disk when store() returns
+skip delayed: what was taken is so on the disk when fetch() visits it
+skip remember: what was remembered is on the disk when remember() returns
 skip shared_resource() is stable and keeps within its buffer
 skip take_pending(): of two sessions one has a row
 skip take_pending(): what is gone nobody takes
