@@ -16,7 +16,7 @@ static const wb_kit_group *const groups[] = {
     &wb_cases_ids,        &wb_cases_operations, &wb_cases_marks,    &wb_cases_sweep,
     &wb_cases_walk,       &wb_cases_parked,     &wb_cases_clean_up, &wb_cases_clock,
     &wb_cases_fault,      &wb_cases_threads,    &wb_cases_specs,    &wb_cases_victim,
-    &wb_cases_again,      &wb_cases_business,   &wb_cases_inside,
+    &wb_cases_again,      &wb_cases_between,    &wb_cases_business,   &wb_cases_inside,
     &wb_cases_lost,       &wb_cases_process,    &wb_cases_delayed,  &wb_cases_delayed_lease,
     &wb_cases_delayed_list, &wb_cases_delayed_model, &wb_cases_delayed_pairs,
     &wb_cases_delayed_lost, &wb_cases_delayed_commit, &wb_cases_late,

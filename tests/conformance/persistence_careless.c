@@ -23,10 +23,10 @@ static const char *const bugs[] = { "none", "rollback_keeps_business", "business
                                     "restart_loses_pending", "reopen_loses_pending", "threads_only",
                                     "check_is_blind", "begins_anew", "busy_is_fatal", "marks_nothing", "pending_never_ends",
                                     "cleans_nothing", "dies_in_mark", "exits_in_sweep", "sticks_in_clock", "commits_in_thread",
-                                    "exits_uninstalled", NULL };
+                                    "exits_uninstalled", "visits_by_threads", NULL };
 enum { NONE, ROLLBACK_KEEPS_BUSINESS, BUSINESS_IS_OUTSIDE, COMMITS_IN_TWO_STEPS, RESTART_LOSES_PENDING,
        REOPEN_LOSES_PENDING, THREADS_ONLY, CHECK_IS_BLIND, BEGINS_ANEW, BUSY_IS_FATAL, MARKS_NOTHING, PENDING_NEVER_ENDS,
-       CLEANS_NOTHING, DIES_IN_MARK, EXITS_IN_SWEEP, STICKS_IN_CLOCK, COMMITS_IN_THREAD, EXITS_UNINSTALLED };
+       CLEANS_NOTHING, DIES_IN_MARK, EXITS_IN_SWEEP, STICKS_IN_CLOCK, COMMITS_IN_THREAD, EXITS_UNINSTALLED, VISITS_BY_THREADS };
 
 static const wb_persistence_ops *base;
 static int32_t bug;
@@ -386,11 +386,26 @@ static int careless_pending(wb_storage_session *session, const uint64_t *batches
     return base->pending(session, batches, count, visit, argument, error);
 }
 
+/* Other sessions are kept from it, but those of this process only. */
+static int sweep_by_threads(wb_storage_session *session, uint64_t before, size_t limit, wb_pending_fn visit,
+                            void *argument, wb_error *error)
+{
+    static pthread_mutex_t visiting = PTHREAD_MUTEX_INITIALIZER;
+    const wb_pending_filter all = { .struct_size = sizeof all, .before = before, .limit = limit };
+    if (pthread_mutex_trylock(&visiting) != 0)
+        return WB_OK;
+    int result = limit ? base->list_pending(session, &all, visit, argument, error) : WB_OK;
+    (void)pthread_mutex_unlock(&visiting);
+    return result;
+}
+
 static int careless_sweep(wb_storage_session *session, uint64_t before, size_t limit,
                           wb_pending_fn visit, void *argument, wb_error *error)
 {
     if (bug == EXITS_IN_SWEEP && before != INT64_MAX)
         exit(0);
+    if (bug == VISITS_BY_THREADS)
+        return sweep_by_threads(session, before, limit, visit, argument, error);
     return base->sweep(session, before, limit, visit, argument, error);
 }
 

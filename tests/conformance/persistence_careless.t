@@ -83,6 +83,11 @@ fail remember: what was remembered is on the disk when remember() returns
 skip delayed: what was stored is on the disk when store() returns
 skip delayed: what was taken is so on the disk when fetch() visits it
 END
+try visits_by_threads "while one" <<'END'
+fail while one process sweeps another visits nothing
+fail while one process visits a row another visits none
+fail while one instance visits a row another sweeps none
+END
 # Nothing is wrong with threads.
 try commits_in_thread business: </dev/null
 try commits_in_thread killed <<'END'

@@ -33,6 +33,7 @@ skip delayed: what was taken is so on the disk when fetch() visits it
 skip remember: what was remembered is on the disk when remember() returns
 skip shared_resource() is stable and keeps within its buffer
 skip take_pending(): of two sessions one has a row
+skip take_pending(): of two processes one has a row
 skip take_pending(): what is gone nobody takes
 skip take_pending(): a session that is closed has nothing
 skip take_pending(): a killed process has nothing
