@@ -18,8 +18,9 @@
 
 static int store_rows(wb_client *a)
 {
-    for (uint64_t n = 1; n <= ROWS; n++)
-        if (!wb_client_parks(a, WB_BATCH(n), "operations"))
+    static const char *const ids[ROWS] = { "order-1", "order-2", "order-3", "order-4" };
+    for (size_t i = 0; i < ROWS; i++)
+        if (!wb_client_stores(a, WB_BATCH(i + 1), ids[i], "operations"))
             return 0;
     return 1;
 }

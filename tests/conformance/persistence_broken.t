@@ -190,6 +190,7 @@ fail interleaved: a commit and its mark against a clean-up and a duplicate
 fail interleaved: two clean-ups and a mark
 END
 try sweeps_newest_first <<'END'
+fail while one process sweeps another visits nothing
 fail a sweep visits the oldest first and changes nothing
 fail a sweep keeps to its limit and its bound
 fail rows with numbers in the future are not swept before
@@ -231,6 +232,7 @@ try walks_past_the_visitor <<'END'
 fail next_pending() hands on what the visitor says
 END
 try walks_beside_others <<'END'
+fail while one process visits a row another visits none
 fail while one instance visits a row another visits none
 fail while one instance visits a row another sweeps none
 END
@@ -370,6 +372,7 @@ fail list_pending() lists many rows, large ones and one of no bytes
 fail list_pending() waits for nobody
 END
 try rows_are_everybodys <<'END'
+fail take_pending(): of two processes one has a row
 fail take_pending(): of two sessions one has a row
 fail take_pending(): batches, marks and sweeps go on
 END

@@ -46,6 +46,8 @@ fail business: it is gone when the session is closed
 fail business: it is gone when the commit is refused
 fail business: without an outbox it is kept by a commit and taken back by a rollback
 fail business: it is gone with a process that is killed in the transaction
+fail business: a handler that rolled back and began anew is found out
+fail business: a commit after a handler rolled back and began anew stores nothing
 END
 try commits_in_two_steps business: <<'END'
 fail business: it is gone when the commit is refused
@@ -56,6 +58,12 @@ END
 try restart_loses_pending process <<'END'
 fail what was stored is there for another process
 fail what a process stored that has ended is there for the next one
+fail a process killed in a sweep keeps nobody from sweeping
+fail a process killed while it visits a row keeps nobody from visiting
+fail while one process sweeps another visits nothing
+fail while one process visits a row another visits none
+fail take_pending(): of two processes one has a row
+fail take_pending(): a killed process has nothing
 skip delayed: what a process stored before it was killed is there
 skip delayed: what a killed process had taken comes when its lease ends
 END
