@@ -19,7 +19,7 @@
 
 #include "core/base/arena.h"
 
-#define LINKS_MAX 16
+#define LINKS_MAX 128
 /* An answer is complete when nothing more has come for so many milliseconds. */
 #define QUIET 30
 
@@ -206,7 +206,7 @@ wb_relay *wb_relay_start(const wb_wires *before)
     int fds[LINKS_MAX];
     wb_relay *relay = wb_alloc_zero(1, sizeof *relay);
     size_t found = wb_wires_find(before, fds, LINKS_MAX);
-    for (size_t i = 0; i < found && i < LINKS_MAX; i++)
+    for (size_t i = 0; i < found && found <= LINKS_MAX; i++) /* all of them, or one would be none of its */
         relay->count += take_place(&relay->links[relay->count], fds[i]) == 0;
     if (!relay->count || pipe2(relay->wake, O_CLOEXEC) != 0) {
         free(relay);

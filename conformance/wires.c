@@ -36,6 +36,13 @@ size_t wb_wires_find(const wb_wires *before, int *fds, size_t max)
     return count;
 }
 
+int wb_wires_settle(wb_wires *before, const wb_wires *first)
+{
+    if (wb_wires_find(before, NULL, 0) == 0)
+        *before = *first;
+    return wb_wires_find(before, NULL, 0) > 0;
+}
+
 size_t wb_wires_cut(const wb_wires *before)
 {
     int fds[WB_WIRES_MAX];

@@ -20,6 +20,10 @@ void wb_wires_remember(wb_wires *before);
 /** Connected stream sockets opened since. Writes at most `max`. @return how many there are. */
 size_t wb_wires_find(const wb_wires *before, int *fds, size_t max);
 
+/** Where none was opened since `before`, but some were since `first`, the plugin keeps connections, and any of them
+ *  may be in use: then those count, and `before` becomes `first`. @return whether there are any. */
+int wb_wires_settle(wb_wires *before, const wb_wires *first);
+
 /** Break them, in both directions. @return how many. */
 size_t wb_wires_cut(const wb_wires *before);
 

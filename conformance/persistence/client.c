@@ -90,6 +90,26 @@ wb_client *wb_client_open(wb_kit *kit, size_t which)
     return wb_client_empties(client) ? client : NULL;
 }
 
+/* More than any case has had open at once, of those that are before it. */
+#define KEPT_MAX 96
+
+wb_client *wb_client_open_wired(wb_kit *kit, wb_wires *ret_before)
+{
+    const wb_wires *first = &((wb_stores_kit *)kit)->wires;
+    for (int i = 0; i < KEPT_MAX; i++) {
+        wb_wires_remember(ret_before);
+        wb_client *client = wb_client_open(kit, 0);
+        if (!client || wb_wires_find(ret_before, NULL, 0))
+            return client;
+        if (!wb_wires_find(first, NULL, 0)) {
+            wb_kit_skip(kit, "%s has no connection to a server", kit->plugin->name);
+            return NULL;
+        }
+    }
+    wb_kit_skip(kit, "%s shares connections among sessions: which is whose cannot be told", kit->plugin->name);
+    return NULL;
+}
+
 /* ---- calls ------------------------------------------------------------------------------ */
 
 int wb_client_check(wb_client *client, int result, int wanted, const char *doing)

@@ -361,17 +361,9 @@ static void cut_waiting(wb_kit *kit, int is_committed)
     wb_claim claim = WB_CLAIM(ID);
     wb_wires before;
     wb_actor actor;
-    int wire;
     wb_client *a = wb_client_open(kit, 0);
-    wb_wires_remember(&before);
-    late_call call = { a ? wb_client_open(kit, 0) : NULL, WB_OK };
-    if (!call.client)
-        return;
-    if (!wb_wires_find(&before, &wire, 1)) {
-        wb_kit_skip(kit, "%s has no connection to a server", kit->plugin->name);
-        return;
-    }
-    if (!wb_client_takes(a, WB_BATCH(1), &claim, 1))
+    late_call call = { a ? wb_client_open_wired(kit, &before) : NULL, WB_OK };
+    if (!call.client || !wb_client_takes(a, WB_BATCH(1), &claim, 1))
         return;
     wb_actor_start(&actor);
     wb_actor_do(&actor, commit_late, &call);

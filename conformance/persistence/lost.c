@@ -270,10 +270,9 @@ static int connect_client(attempt *one)
     wb_client_close(look);
     wb_wires_remember(&one->before);
     one->client = wb_client_open_patiently(one->kit, store);
-    int wire;
     if (!one->client)
         return 0;
-    if (!wb_wires_find(&one->before, &wire, 1)) {
+    if (!wb_wires_settle(&one->before, &((wb_stores_kit *)one->kit)->wires)) {
         wb_kit_skip(one->kit, "%s has no connection to a server", one->kit->plugin->name);
         return 0;
     }

@@ -45,6 +45,7 @@ static int open_book(wb_kit *kit, wb_error *error)
     (void)error;
     wb_nursery_begin((wb_stores_kit *)kit);
     wb_process_note(&((wb_stores_kit *)kit)->process);
+    wb_wires_remember(&((wb_stores_kit *)kit)->wires);
     return WB_OK;
 }
 

@@ -19,6 +19,7 @@
 #include <waybill/sys/persistence.h>
 
 #include "conformance/kit.h"
+#include "conformance/wires.h"
 #include "core/base/clock.h"
 
 /** Any call that has not returned by then never will: its case has failed. Longer than the plugins'
@@ -70,6 +71,7 @@ typedef struct wb_stores_kit {
     wb_kit kit; /* first: a case gets a pointer to it */
     wb_store stores[WB_STORES];
     wb_process process; /* as it was before the plugin was used */
+    wb_wires wires;     /* as they were */
     pid_t nursery_pid;
     int nursery; /* the way to it; -1: there is none (nursery.c) */
     wb_board *board;
@@ -118,6 +120,9 @@ wb_client *wb_client_open(wb_kit *kit, size_t which);
 wb_client *wb_client_open_on(wb_kit *kit, wb_store *store);
 /** As above, again and again until a server that restarts is there. */
 wb_client *wb_client_open_patiently(wb_kit *kit, wb_store *store);
+/** As wb_client_open(), with a connection that is its own: where the plugin keeps some, those are given away until one
+ *  is new since *ret_before. NULL: it was noted, or the case is skipped. */
+wb_client *wb_client_open_wired(wb_kit *kit, wb_wires *ret_before);
 /** Now, rather than when the case is over. */
 void wb_client_close(wb_client *client);
 

@@ -23,7 +23,6 @@ static const char *main_queue(wb_kit *kit)
 /* A session of MAIN whose wires are known. NULL: failed, or skipped for want of wires. */
 static wb_tk_session *open_wired(wb_kit *kit, uint32_t prefetch, wb_wires *before)
 {
-    int fds[1];
     wb_tk_session *sender = wb_tk_sender(kit); /* before: it is to be spared */
     wb_tk_instance *instance = wb_tk_instance_make(kit, WB_TK_MAIN, wb_tk_of(kit)->mode);
     /* once: what a swept queue needs is opened and closed before */
@@ -36,11 +35,20 @@ static wb_tk_session *open_wired(wb_kit *kit, uint32_t prefetch, wb_wires *befor
     wb_wires_remember(before);
     if (!wb_tk_reopen(s))
         return NULL;
-    if (wb_wires_find(before, fds, 1) == 0) {
+    if (!wb_wires_settle(before, &wb_tk_of(kit)->wires)) {
         wb_kit_skip(kit, "%s has no connections that could break", kit->plugin->name);
         return NULL;
     }
     return s;
+}
+
+/* Where the plugin keeps connections, those of the shared sessions may be among them: they are opened anew. */
+static size_t cut(wb_kit *kit, const wb_wires *before)
+{
+    const size_t count = wb_wires_cut(before);
+    if (memcmp(before, &wb_tk_of(kit)->wires, sizeof *before) == 0)
+        wb_tk_end(wb_tk_of(kit));
+    return count;
 }
 
 static wb_tk_session *open_wired_with(wb_kit *kit, size_t count, wb_wires *before)
@@ -91,7 +99,7 @@ static void lost_while_idle(wb_kit *kit)
     wb_tk_session *s = open_wired_with(kit, 10, &before);
     if (!s || !wb_tk_acknowledge(s, 0, 3))
         return;
-    wb_kit_check(kit, wb_wires_cut(&before) > 0, "there was nothing to cut");
+    wb_kit_check(kit, cut(kit, &before) > 0, "there was nothing to cut");
     s->count = 0;
     int result = wb_tk_take(s, 10, wb_tk_in(s->tk, WB_TK_QUIET), &error);
     wb_kit_check(kit, is_loss(result, &error), "receive: %s: %s", wb_result_name(result),
@@ -101,6 +109,7 @@ static void lost_while_idle(wb_kit *kit)
 }
 
 typedef struct cutter {
+    wb_kit *kit;
     const wb_wires *before;
     pthread_t thread;
 } cutter;
@@ -109,7 +118,7 @@ static void *cut_later(void *argument)
 {
     const cutter *self = argument;
     wb_clock_pause(200 * WB_MILLISECOND, NULL);
-    (void)wb_wires_cut(self->before);
+    (void)cut(self->kit, self->before);
     return NULL;
 }
 
@@ -119,7 +128,7 @@ static void lost_while_waiting(wb_kit *kit)
     wb_error error = { 0 };
     wb_tk *tk = wb_tk_of(kit);
     wb_tk_session *s = open_wired(kit, 10, &before);
-    cutter other = { .before = &before };
+    cutter other = { .kit = kit, .before = &before };
     if (!s || !wb_kit_check(kit, pthread_create(&other.thread, NULL, cut_later, &other) == 0,
                             "could not start a thread"))
         return;
@@ -145,7 +154,7 @@ static void lost_before_acknowledge(wb_kit *kit)
     wb_tk_session *s = open_wired_with(kit, 10, &before);
     if (!s)
         return;
-    (void)wb_wires_cut(&before);
+    (void)cut(kit, &before);
     int result = tk->ops->acknowledge(s->session, s->in_hand, 5, &error);
     wb_kit_check(kit, is_loss(result, &error), "acknowledge: %s: %s", wb_result_name(result),
                  error.text);
@@ -159,7 +168,7 @@ static void counts_lost_connections(wb_kit *kit)
     wb_wires before;
     wb_tk_session *s = open_wired_with(kit, 1, &before);
     for (uint32_t count = 1; s && count <= 2; count++) {
-        (void)wb_wires_cut(&before);
+        (void)cut(kit, &before);
         if (!wb_tk_reopen(s) || !wb_tk_collect(s, 1))
             return;
         wb_kit_check(kit, s->in_hand[0]->delivery_count <= count,
@@ -224,7 +233,7 @@ static void lost_before_send(wb_kit *kit)
         wb_tk_write(kit, &letters[i], main_queue(kit), "k", i);
         again[i] = &letters[i].operation;
     }
-    (void)wb_wires_cut(&before);
+    (void)cut(kit, &before);
     int result = tk->ops->send(s->session, again, COUNT, wb_tk_in(tk, tk->patience / 4), &error);
     wb_kit_check(kit, is_loss(result, &error), "send: %s: %s", wb_result_name(result), error.text);
     for (size_t i = 0; i < COUNT; i++)

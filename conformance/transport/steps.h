@@ -57,6 +57,7 @@ typedef struct wb_tk {
     wb_tk_session *sender;         /* shared, or NULL */
     wb_tk_session *receiver;       /* shared, or NULL */
     int is_swept;                  /* what earlier runners left is gone */
+    wb_wires wires;                /* as they were before the plugin was used */
     wb_tk_victim victims[WB_TK_VICTIMS];
 } wb_tk;
 

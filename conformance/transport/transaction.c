@@ -234,7 +234,6 @@ static void lost_before_commit(wb_kit *kit, int mode)
 {
     wb_tk_setting in;
     wb_wires before;
-    int fds[1];
     wb_error error = { 0 };
     if (!wb_tk_settle_in(&in, kit, mode, 1))
         return;
@@ -243,7 +242,7 @@ static void lost_before_commit(wb_kit *kit, int mode)
     if (!wb_tk_reopen(in.s) || !wb_tk_collect(in.s, 1) || !wb_tk_begin(&in) || !wb_tk_send_in(&in) ||
         !wb_tk_acknowledge_first(&in))
         return;
-    if (wb_wires_find(&before, fds, 1) == 0) {
+    if (!wb_wires_settle(&before, &in.tk->wires)) {
         wb_kit_skip(kit, "%s has no connections that could break", kit->plugin->name);
         (void)(wb_tk_commit(&in) && wb_tk_expect_at_other(&in));
         return;
@@ -252,7 +251,10 @@ static void lost_before_commit(wb_kit *kit, int mode)
     int result = in.tk->ops->commit(in.s->session, &error);
     int is_redelivered, is_sent;
     in.s->count = 0;
-    if (!wb_tk_reopen(in.s))
+    const int are_kept = memcmp(&before, &in.tk->wires, sizeof before) == 0;
+    if (are_kept) /* the other sessions' may be among them */
+        wb_tk_end(in.tk);
+    if (!wb_tk_reopen(in.s) || (are_kept && !wb_tk_reopen(in.watch)))
         return;
     (void)wb_tk_take(in.s, 1, wb_tk_in(in.tk, in.tk->patience / 4), &error);
     is_redelivered = in.s->count != 0;

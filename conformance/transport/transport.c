@@ -54,6 +54,7 @@ static int open_book(wb_kit *kit, wb_error *error)
     wb_error reason = { 0 };
     wb_log_set_level(WB_LOG_ERROR); /* connections that break are part of it */
     wb_tk_victims_spawn(tk);
+    wb_wires_remember(&tk->wires);
     int result = wb_tk_install(tk, &reason);
     if (result != WB_OK)
         (void)wb_error_set(error, result, reason.cause, reason.native_code, "could not install \"%s\": %s",

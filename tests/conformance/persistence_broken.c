@@ -41,7 +41,7 @@ static const char *const bugs[] = { "none", "ids_ignore_case", "ids_lose_blanks"
                                     "positions_unlocked", "positions_not_set_back",
                                     "forgets_nothing", "forget_takes_any_batch", "forgotten_rolls_back",
                                     "remember_overwrites", "remembers_late", "remembers_part",
-                                    "remembers_by_looking", "written_from_the_start", "written_past_the_last", NULL };
+                                    "remembers_by_looking", "written_from_the_start", "written_past_the_last", "pools", "pools_and_lies", NULL };
 enum { NONE, IDS_IGNORE_CASE, IDS_LOSE_BLANKS, IDS_END_AT_NUL, CLAIMS_BY_LOOKING, FORGETS_RELEASED,
        TRUNCATES_OPERATIONS, MARKS_ROLL_BACK, REST_IS_DROPPED, CLEAN_UP_TAKES_PENDING,
        SWEEPS_NEWEST_FIRST, REFUSED_COMMIT_IS_OK, CLOSE_COMMITS, DOUBT_IS_OK, DOUBT_IS_NOTHING,
@@ -54,7 +54,8 @@ enum { NONE, IDS_IGNORE_CASE, IDS_LOSE_BLANKS, IDS_END_AT_NUL, CLAIMS_BY_LOOKING
        CLAIMS_ARE_ALWAYS_NEW, POSITIONS_UNLOCKED, POSITIONS_NOT_SET_BACK,
        FORGETS_NOTHING, FORGET_TAKES_ANY_BATCH, FORGOTTEN_ROLLS_BACK,
        REMEMBER_OVERWRITES, REMEMBERS_LATE, REMEMBERS_PART, REMEMBERS_BY_LOOKING,
-       WRITTEN_FROM_THE_START, WRITTEN_PAST_THE_LAST };
+       WRITTEN_FROM_THE_START, WRITTEN_PAST_THE_LAST,
+       POOLS, POOLS_AND_LIES };
 
 #define CLAIMS_MAX 2048
 #define MARKS_MAX 1024
@@ -75,7 +76,9 @@ typedef struct {
 /* What a session's open transaction withholds from the base, and what the session does. */
 typedef struct {
     wb_storage_session *session; /* NULL: a free place */
+    wb_persistence *persistence;
     int is_open;
+    int has_row; /* it has taken one, and keeps it to its end */
     int has_claims;
     uint64_t batch;
     wb_mark marks[MARKS_MAX];
@@ -391,7 +394,7 @@ static int broken_commit(wb_storage_session *session, wb_commit *commit, wb_erro
         result = base->forget(session, mine->forgotten.claims, mine->forgotten.count, error);
     if (bug == REFUSED_COMMIT_IS_OK && (result == WB_RETRY || result == WB_ABORT))
         return WB_OK;
-    if (result == WB_IN_DOUBT && bug == DOUBT_IS_OK)
+    if (result == WB_IN_DOUBT && (bug == DOUBT_IS_OK || bug == POOLS_AND_LIES))
         return WB_OK;
     if (result == WB_IN_DOUBT && bug == DOUBT_IS_NOTHING)
         return WB_NOT_CONNECTED;
@@ -424,11 +427,68 @@ static int broken_find(wb_storage_session *session, wb_claim *claims, size_t cou
     return result;
 }
 
+/* Closed sessions that wait to be opened again, with their connections: nothing is wrong with that. */
+static struct {
+    wb_persistence *owner;
+    wb_storage_session *session; /* NULL: a free place */
+} pool[SESSIONS_MAX];
+
+static int has_pool(void)
+{
+    return bug == POOLS || bug == POOLS_AND_LIES;
+}
+
+/* @return whether there was room. */
+static int pool_session(wb_persistence *owner, wb_storage_session *session)
+{
+    size_t at = 0;
+    while (at < SESSIONS_MAX && pool[at].session)
+        at++;
+    if (at == SESSIONS_MAX)
+        return 0;
+    pool[at].owner = owner;
+    pool[at].session = session;
+    return 1;
+}
+
+/* One whose connection is whole, or NULL. */
+static wb_storage_session *take_pooled(const wb_persistence *owner, wb_error *error)
+{
+    int64_t now;
+    for (size_t i = 0; i < SESSIONS_MAX; i++) {
+        wb_storage_session *found = pool[i].owner == owner ? pool[i].session : NULL;
+        if (!found)
+            continue;
+        pool[i].session = NULL;
+        if (base->clock(found, &now, error) == WB_OK)
+            return found;
+        base->close(found);
+    }
+    return NULL;
+}
+
+static void broken_destroy(wb_persistence *persistence)
+{
+    for (size_t i = 0; i < SESSIONS_MAX; i++)
+        if (pool[i].session && pool[i].owner == persistence) {
+            base->close(pool[i].session);
+            pool[i].session = NULL;
+        }
+    base->destroy(persistence);
+}
+
 static int broken_open(wb_persistence *persistence, wb_storage_session **ret_session, wb_error *error)
 {
-    int result = base->open(persistence, ret_session, error);
-    if (result == WB_OK)
-        place_of(NULL)->session = *ret_session; /* sessions are opened by one thread */
+    wb_storage_session *pooled = take_pooled(persistence, error);
+    int result = pooled ? WB_OK : base->open(persistence, ret_session, error);
+    if (pooled)
+        *ret_session = pooled;
+    if (result == WB_OK) {
+        withheld *mine = place_of(NULL); /* sessions are opened by one thread */
+        mine->session = *ret_session;
+        mine->persistence = persistence;
+        mine->has_row = 0;
+    }
     return result;
 }
 
@@ -440,11 +500,14 @@ static void broken_close(wb_storage_session *session)
         (void)base->commit(session, &commit, NULL);
     if (mine->remembered.count)
         (void)base->remember(session, mine->remembered.claims, mine->remembered.count, NULL);
+    if (has_pool() && mine->is_open)
+        (void)base->rollback(session, NULL);
     mine->is_open = 0;
     mine->mark_count = mine->claim_count = mine->position_count = mine->looked_count = 0;
     mine->forgotten.count = mine->remembered.count = 0;
     mine->session = NULL;
-    base->close(session);
+    if (!has_pool() || mine->has_row || !pool_session(mine->persistence, session))
+        base->close(session);
 }
 
 /* ---- marks, sweep, clean-up -------------------------------------------------------------- */
@@ -594,6 +657,7 @@ static int broken_take(wb_storage_session *session, uint64_t batch, int *ret_tak
 {
     uint64_t count = 0;
     int result = base->take_pending(session, batch, ret_taken, error);
+    place_of(session)->has_row = 1;
     if (bug == ROWS_ARE_EVERYBODYS || bug == TAKES_WHAT_IS_GONE)
         (void)base->pending(session, &batch, 1, count_row, &count, error);
     if ((bug == ROWS_ARE_EVERYBODYS && count) || (bug == TAKES_WHAT_IS_GONE && batch && !count))
@@ -701,6 +765,7 @@ const wb_plugin *JOIN(broken_, JOIN(BASE, _LTX_wb_plugin))(void)
     base = plugin.ops;
     ops = *base;
     ops.create = broken_create;
+    ops.destroy = broken_destroy;
     ops.open = broken_open;
     ops.close = broken_close;
     ops.begin = broken_begin;
