@@ -200,7 +200,7 @@ static void with_death(wb_kit *kit, void (*live)(wb_client *victim), int is_ther
     wb_business_key(key_of_victim(kit));
     if (!look || !wb_victim_run(kit, live))
         return;
-    wb_client_finds_owner(look, "order-1", 7, is_there ? WB_BATCH(1) : 0);
+    wb_client_finds_owner_soon(look, "order-1", 7, is_there ? WB_BATCH(1) : 0);
     wb_business_finds(look, key_of_victim(kit), is_there);
 }
 

@@ -258,17 +258,38 @@ int wb_client_stores(wb_client *client, uint64_t batch, const char *id, const ch
                            WB_OK, "commit");
 }
 
-int wb_client_finds_owner(wb_client *client, const void *id, size_t size, uint64_t owner)
+int wb_client_begin_patiently(wb_client *client, uint64_t batch, wb_claim *claims, size_t count)
 {
-    wb_claim claim = { id, size, 0 };
-    int r = wb_client_begin(client, WB_BATCH_OF_LOOKS, &claim, 1);
+    const int64_t deadline = wb_clock_monotonic() + WB_CALL_DEADLINE;
+    int r;
+    while ((r = wb_client_begin(client, batch, claims, count)) == WB_RETRY && client->error.cause == WB_CAUSE_SERVER &&
+           wb_clock_monotonic() < deadline)
+        wb_clock_pause(20 * WB_MILLISECOND, NULL);
+    return r;
+}
+
+/* What begin() answered of it is the owner. */
+static int check_owner(wb_client *client, int r, const wb_claim *claim, uint64_t owner)
+{
     if (!wb_client_check(client, r, WB_OK, "claim an id to see whose it is"))
         return 0;
     r = wb_client_rollback(client);
     return wb_client_check(client, r, WB_OK, "roll back") &&
-           wb_kit_check(client->kit, claim.duplicate_of == owner,
+           wb_kit_check(client->kit, claim->duplicate_of == owner,
                         "id \"%.*s\" belongs to batch %" PRIu64 ", not to %" PRIu64 " (0: to nobody)",
-                        (int)size, (const char *)id, claim.duplicate_of, owner);
+                        (int)claim->id_size, (const char *)claim->id, claim->duplicate_of, owner);
+}
+
+int wb_client_finds_owner(wb_client *client, const void *id, size_t size, uint64_t owner)
+{
+    wb_claim claim = { id, size, 0 };
+    return check_owner(client, wb_client_begin(client, WB_BATCH_OF_LOOKS, &claim, 1), &claim, owner);
+}
+
+int wb_client_finds_owner_soon(wb_client *client, const void *id, size_t size, uint64_t owner)
+{
+    wb_claim claim = { id, size, 0 };
+    return check_owner(client, wb_client_begin_patiently(client, WB_BATCH_OF_LOOKS, &claim, 1), &claim, owner);
 }
 
 int wb_client_finds_pending(wb_client *client, uint64_t batch, const void *operations, size_t size)

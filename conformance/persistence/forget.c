@@ -140,9 +140,9 @@ static wb_client *begin_third(wb_kit *kit, wb_client **ret_look)
 
 static void check_third(wb_client *look, uint64_t owner)
 {
-    wb_client_finds_owner(look, "order-1", 7, 0);
-    wb_client_finds_owner(look, "order-2", 7, 0);
-    wb_client_finds_owner(look, "order-3", 7, owner);
+    wb_client_finds_owner_soon(look, "order-1", 7, 0);
+    wb_client_finds_owner_soon(look, "order-2", 7, 0);
+    wb_client_finds_owner_soon(look, "order-3", 7, owner);
     wb_client_finds_pending(look, WB_BATCH(1), NULL, 0);
 }
 
@@ -214,12 +214,12 @@ static int call_forget(wb_client *client)
 static void check_forget(wb_client *look, int result, int is_sent)
 {
     if (!is_sent)
-        wb_client_finds_owner(look, "order-1", 7, WB_BATCH(1));
+        wb_client_finds_owner_soon(look, "order-1", 7, WB_BATCH(1));
     if (result == WB_OK)
-        wb_client_finds_owner(look, "order-1", 7, 0);
+        wb_client_finds_owner_soon(look, "order-1", 7, 0);
     wb_client_check(look, call_forget(look), WB_OK, "forget again");
-    wb_client_finds_owner(look, "order-1", 7, 0);
-    wb_client_finds_owner(look, "order-2", 7, WB_BATCH(2));
+    wb_client_finds_owner_soon(look, "order-1", 7, 0);
+    wb_client_finds_owner_soon(look, "order-2", 7, WB_BATCH(2));
 }
 
 static const wb_lost_call of_forget = { store_two, call_forget, WB_GONE_OR_UNKNOWN | WB_ONE_OF(WB_OK), check_forget };

@@ -61,7 +61,7 @@ static int is_there(wb_client *look)
 {
     const task *what = task_of(look->kit);
     wb_claim claim = { what->id, strlen(what->id), 0 };
-    if (!wb_client_check(look, wb_client_begin(look, WB_BATCH_OF_LOOKS, &claim, 1), WB_OK, "claim again") ||
+    if (!wb_client_check(look, wb_client_begin_patiently(look, WB_BATCH_OF_LOOKS, &claim, 1), WB_OK, "claim again") ||
         !wb_client_check(look, wb_client_rollback(look), WB_OK, "roll back"))
         return -1;
     const int there = claim.duplicate_of != 0;

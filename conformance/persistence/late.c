@@ -338,7 +338,7 @@ static uint64_t settle_owner(wb_client *look)
     while (r == WB_OK && !claim.duplicate_of && wb_clock_monotonic() < deadline);
     claim.duplicate_of = 0;
     if (!wb_client_check(look, r, WB_OK, "find") ||
-        !wb_client_check(look, wb_client_begin(look, WB_BATCH(3), &claim, 1), WB_OK, "claim the id"))
+        !wb_client_check(look, wb_client_begin_patiently(look, WB_BATCH(3), &claim, 1), WB_OK, "claim the id"))
         return 0;
     r = claim.duplicate_of ? wb_client_rollback(look) : wb_client_commit(look, WB_BATCH(3), NULL, 0);
     return wb_client_check(look, r, WB_OK, "end that") ? (claim.duplicate_of ? claim.duplicate_of : WB_BATCH(3)) : 0;

@@ -119,9 +119,9 @@ static int call_clean_up(wb_client *client)
 static void check_nothing_of_three(wb_client *look, int result, int is_sent)
 {
     (void)result, (void)is_sent;
-    wb_client_finds_owner(look, "order-1", 7, WB_BATCH(1));
-    wb_client_finds_owner(look, "order-3", 7, 0);
-    wb_client_finds_owner(look, "order-4", 7, 0);
+    wb_client_finds_owner_soon(look, "order-1", 7, WB_BATCH(1));
+    wb_client_finds_owner_soon(look, "order-3", 7, 0);
+    wb_client_finds_owner_soon(look, "order-4", 7, 0);
     wb_client_finds_pending(look, WB_BATCH(3), NULL, 0);
 }
 
@@ -129,7 +129,7 @@ static void check_nothing_of_three(wb_client *look, int result, int is_sent)
 static int was_committed(wb_client *look)
 {
     wb_claim claim = WB_CLAIM("order-3");
-    int r = wb_client_begin(look, WB_BATCH_OF_LOOKS, &claim, 1);
+    int r = wb_client_begin_patiently(look, WB_BATCH_OF_LOOKS, &claim, 1);
     if (wb_client_check(look, r, WB_OK, "claim again") &&
         wb_client_check(look, wb_client_rollback(look), WB_OK, "roll back"))
         return claim.duplicate_of != 0;
@@ -145,8 +145,8 @@ static void check_commit(wb_client *look, int result, int is_sent)
                  "a commit that was said to be %s has happened", wb_result_name(result));
     wb_kit_check(look->kit, is_there || result != WB_OK, "a commit that was said to be ok is lost");
     wb_kit_check(look->kit, !is_there || is_sent, "a commit that was never sent has happened");
-    wb_client_finds_owner(look, "order-3", 7, is_there ? WB_BATCH(3) : 0);
-    wb_client_finds_owner(look, "order-4", 7, 0);
+    wb_client_finds_owner_soon(look, "order-3", 7, is_there ? WB_BATCH(3) : 0);
+    wb_client_finds_owner_soon(look, "order-4", 7, 0);
     wb_client_finds_pending(look, WB_BATCH(3), is_there ? "third" : NULL, 5);
 }
 
@@ -158,15 +158,15 @@ static void check_mark(wb_client *look, int result, int is_sent)
         wb_client_finds_pending(look, WB_BATCH(1), "operations", 10);
     wb_client_check(look, wb_client_mark(look, WB_BATCH(1), NULL, 0), WB_OK, "mark again");
     wb_client_finds_pending(look, WB_BATCH(1), NULL, 0);
-    wb_client_finds_owner(look, "order-1", 7, WB_BATCH(1));
+    wb_client_finds_owner_soon(look, "order-1", 7, WB_BATCH(1));
 }
 
 static void check_untouched(wb_client *look, int result, int is_sent)
 {
     (void)result, (void)is_sent;
     wb_client_finds_pending(look, WB_BATCH(1), "operations", 10);
-    wb_client_finds_owner(look, "order-1", 7, WB_BATCH(1));
-    wb_client_finds_owner(look, "order-2", 7, WB_BATCH(2));
+    wb_client_finds_owner_soon(look, "order-1", 7, WB_BATCH(1));
+    wb_client_finds_owner_soon(look, "order-2", 7, WB_BATCH(2));
 }
 
 /* The lost session's lock must not keep others from it for ever. */
@@ -203,16 +203,16 @@ static void check_clean_up(wb_client *look, int result, int is_sent)
     wb_claim claim = WB_CLAIM("order-2");
     size_t deleted;
     if (!is_sent || result == WB_OK)
-        wb_client_finds_owner(look, "order-2", 7, is_sent ? 0 : WB_BATCH(2));
+        wb_client_finds_owner_soon(look, "order-2", 7, is_sent ? 0 : WB_BATCH(2));
     do {
         int r = wb_client_clean_up(look, WB_BATCH_END, 10, &deleted);
         if (!wb_client_check(look, r, WB_OK, "clean up again") ||
-            !wb_client_check(look, wb_client_begin(look, WB_BATCH(5), &claim, 1), WB_OK, "begin") ||
+            !wb_client_check(look, wb_client_begin_patiently(look, WB_BATCH(5), &claim, 1), WB_OK, "begin") ||
             !wb_client_check(look, wb_client_rollback(look), WB_OK, "roll back"))
             return;
     } while (claim.duplicate_of && wb_clock_monotonic() < deadline);
     wb_kit_check(look->kit, !claim.duplicate_of, "what was to be cleaned up never is");
-    wb_client_finds_owner(look, "order-1", 7, WB_BATCH(1));
+    wb_client_finds_owner_soon(look, "order-1", 7, WB_BATCH(1));
 }
 
 static const wb_lost_call of_begin = { store_two, call_begin, WB_GONE, check_nothing_of_three };

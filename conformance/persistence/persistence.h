@@ -130,6 +130,8 @@ void wb_client_close(wb_client *client);
 int wb_client_check(wb_client *client, int result, int wanted, const char *doing);
 
 int wb_client_begin(wb_client *client, uint64_t batch, wb_claim *claims, size_t count);
+/** Again and again while it is WB_RETRY with WB_CAUSE_SERVER, as above. */
+int wb_client_begin_patiently(wb_client *client, uint64_t batch, wb_claim *claims, size_t count);
 int wb_client_begin_marking(wb_client *client, uint64_t batch, wb_claim *claims, size_t count,
                             const wb_mark *marks, size_t mark_count);
 int wb_client_commit(wb_client *client, uint64_t batch, const void *operations, size_t size);
@@ -167,6 +169,9 @@ int wb_client_parks(wb_client *client, uint64_t batch, const char *operations);
 int wb_client_stores(wb_client *client, uint64_t batch, const char *id, const char *operations);
 /** Whether a transaction that claims the id now is told `owner`: 0, it would be its own. */
 int wb_client_finds_owner(wb_client *client, const void *id, size_t size, uint64_t owner);
+/** The same behind a process that died or a connection that broke: whose claims they were may be known when a lease
+ *  ends only. Until then it is the server's fault, within WB_CALL_DEADLINE. */
+int wb_client_finds_owner_soon(wb_client *client, const void *id, size_t size, uint64_t owner);
 /** Whether the pending row is there with these bytes, or, with NULL, is not there. */
 int wb_client_finds_pending(wb_client *client, uint64_t batch, const void *operations, size_t size);
 /** Delete every record, pending or not. */

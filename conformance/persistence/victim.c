@@ -97,7 +97,7 @@ static void in_transaction(wb_kit *kit)
     wb_client *look = prepare(kit);
     if (!look || !wb_victim_run(kit, live_in_transaction))
         return;
-    wb_client_finds_owner(look, "order-2", 7, 0);
+    wb_client_finds_owner_soon(look, "order-2", 7, 0);
     wb_client_finds_pending(look, WB_BATCH(2), NULL, 0);
 }
 
@@ -106,7 +106,7 @@ static void past_commit(wb_kit *kit)
     wb_client *look = prepare(kit);
     if (!look || !wb_victim_run(kit, live_past_commit))
         return;
-    wb_client_finds_owner(look, "order-2", 7, WB_BATCH(2));
+    wb_client_finds_owner_soon(look, "order-2", 7, WB_BATCH(2));
     wb_client_finds_pending(look, WB_BATCH(2), "operations", 10);
 }
 
@@ -116,7 +116,7 @@ static void past_mark(wb_kit *kit)
     if (!look || !wb_victim_run(kit, live_past_mark))
         return;
     wb_client_finds_pending(look, WB_BATCH(1), NULL, 0);
-    wb_client_finds_owner(look, "order-1", 7, WB_BATCH(1));
+    wb_client_finds_owner_soon(look, "order-1", 7, WB_BATCH(1));
 }
 
 /* A server needs a moment to see that a client is gone. */

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 #include <waybill/sqlite.h>
 #include <waybill/sys/persistence.h>
@@ -23,10 +24,10 @@ static const char *const bugs[] = { "none", "rollback_keeps_business", "business
                                     "restart_loses_pending", "reopen_loses_pending", "threads_only",
                                     "check_is_blind", "begins_anew", "busy_is_fatal", "marks_nothing", "pending_never_ends",
                                     "cleans_nothing", "dies_in_mark", "exits_in_sweep", "sticks_in_clock", "commits_in_thread",
-                                    "exits_uninstalled", "visits_by_threads", NULL };
+                                    "exits_uninstalled", "visits_by_threads", "leases", NULL };
 enum { NONE, ROLLBACK_KEEPS_BUSINESS, BUSINESS_IS_OUTSIDE, COMMITS_IN_TWO_STEPS, RESTART_LOSES_PENDING,
        REOPEN_LOSES_PENDING, THREADS_ONLY, CHECK_IS_BLIND, BEGINS_ANEW, BUSY_IS_FATAL, MARKS_NOTHING, PENDING_NEVER_ENDS,
-       CLEANS_NOTHING, DIES_IN_MARK, EXITS_IN_SWEEP, STICKS_IN_CLOCK, COMMITS_IN_THREAD, EXITS_UNINSTALLED, VISITS_BY_THREADS };
+       CLEANS_NOTHING, DIES_IN_MARK, EXITS_IN_SWEEP, STICKS_IN_CLOCK, COMMITS_IN_THREAD, EXITS_UNINSTALLED, VISITS_BY_THREADS, LEASES };
 
 static const wb_persistence_ops *base;
 static int32_t bug;
@@ -137,8 +138,75 @@ static int careless_install(wb_persistence *persistence, wb_error *error)
     return base->install(persistence, error);
 }
 
+/* Claims are leases, as in a store without transactions that end with their connection: what a process that died had
+ * claimed nobody gets for a while. Nothing is wrong with that. */
+#define LEASE_NS 300000000
+
+typedef struct {
+    pid_t holder; /* 0: nobody */
+    int64_t since;
+    char id[256];
+} lease;
+
+static lease *leases; /* all processes of the kit share them: mapped before any is made */
+static wb_host some_host;
+
+__attribute__((constructor)) static void map_leases(void)
+{
+    void *memory = mmap(NULL, CLAIMS_MAX * sizeof *leases, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    leases = memory == MAP_FAILED ? NULL : memory;
+}
+
+static int is_dead(const lease *one)
+{
+    return one->holder != getpid() && some_host.now() - one->since < LEASE_NS;
+}
+
+/* One that is told of it waits no longer than the call. */
+static int is_leased(const wb_begin *begin)
+{
+    for (size_t i = 0; i < begin->claim_count; i++)
+        for (size_t n = 0; n < CLAIMS_MAX; n++)
+            if (leases[n].holder && is_dead(&leases[n]) && strlen(leases[n].id) == begin->claims[i].id_size &&
+                memcmp(leases[n].id, begin->claims[i].id, begin->claims[i].id_size) == 0)
+                return 1;
+    return 0;
+}
+
+static void take_leases(const transaction *mine)
+{
+    for (size_t i = 0, n = 0; i < mine->count && n < CLAIMS_MAX; n++)
+        if (!leases[n].holder) {
+            leases[n].since = some_host.now();
+            (void)snprintf(leases[n].id, sizeof leases[n].id, "%.*s", (int)mine->claims[i].id_size, mine->texts[i]);
+            leases[n].holder = getpid();
+            i++;
+        }
+}
+
+static void give_leases(void)
+{
+    for (size_t n = 0; n < CLAIMS_MAX; n++)
+        if (leases[n].holder == getpid())
+            leases[n].holder = 0;
+}
+
+static int begin_leasing(wb_storage_session *session, wb_begin *begin, wb_error *error)
+{
+    if (is_leased(begin))
+        return some_host.fail(&some_host, error, WB_RETRY, WB_CAUSE_SERVER, 0, "an id is claimed until a lease ends");
+    int result = base->begin(session, begin, error);
+    if (result == WB_OK) {
+        keep(place_of(session), begin);
+        take_leases(place_of(session));
+    }
+    return result;
+}
+
 static int careless_begin(wb_storage_session *session, wb_begin *begin, wb_error *error)
 {
+    if (bug == LEASES)
+        return begin_leasing(session, begin, error);
     if (bug == EXITS_UNINSTALLED && !is_installed)
         exit(0);
     if (bug == THREADS_ONLY && begin->batch)
@@ -239,6 +307,8 @@ static int careless_commit(wb_storage_session *session, wb_commit *commit, wb_er
 {
     if (bug == COMMITS_IN_THREAD)
         return commit_in_thread(session, commit, error);
+    if (bug == LEASES)
+        give_leases();
     if (bug == BEGINS_ANEW)
         return commit_whatever_is_open(session, commit, error);
     if (bug == THREADS_ONLY && commit->batch)
@@ -256,6 +326,8 @@ static int careless_rollback(wb_storage_session *session, wb_error *error)
                           .released = mine->claims,
                           .released_count = mine->count };
     give_turn(mine);
+    if (bug == LEASES)
+        give_leases();
     if (bug == ROLLBACK_KEEPS_BUSINESS)
         return base->commit(session, &nothing, error);
     return base->rollback(session, error);
@@ -320,6 +392,7 @@ static int careless_create(const wb_host *host, const wb_endpoint_info *endpoint
                            wb_persistence **ret_persistence, wb_error *error)
 {
     memcpy(&bug, (const char *)config + bug_offset, sizeof bug);
+    some_host = *host;
     if (instances++ == 0 && bug == REOPEN_LOSES_PENDING)
         has_opened = 0;
     return base->create(host, endpoint, config, ret_persistence, error);

@@ -106,6 +106,8 @@ try commits_in_thread "on the disk" <<'END'
 skip delayed: what was stored is on the disk when store() returns
 skip delayed: what was taken is so on the disk when fetch() visits it
 END
+try leases "a process killed in" </dev/null
+try leases "killed in the" </dev/null
 try exits_uninstalled "another process" <<'END'
 fail what another process stored is there
 fail what was stored is there for another process
