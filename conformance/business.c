@@ -12,7 +12,7 @@
 
 static int is_whole(const wb_business *business)
 {
-    return business && business->struct_size >= END_OF(wb_business, end) && business->interface_name &&
+    return business && business->struct_size >= END_OF(wb_business, remove) && business->interface_name &&
            business->write && business->read;
 }
 

@@ -55,5 +55,13 @@ static const char *end(const void *interface, void *session, size_t item, int wa
     return ending ? ending : beginning;
 }
 
-static const wb_business business = { sizeof business, WB_MYSQL_INTERFACE, prepare, write_key, read_key, end };
+static const char *remove_key(const void *interface, void *session, size_t item, const char *key)
+{
+    char sql[160];
+    (void)snprintf(sql, sizeof sql, "DELETE FROM waybill_conformance WHERE name = '%s'", key);
+    return run(interface, session, item, sql);
+}
+
+static const wb_business business = { sizeof business, WB_MYSQL_INTERFACE, prepare, write_key,
+                                      read_key, end, remove_key };
 WB_BUSINESS(business)

@@ -53,5 +53,12 @@ static const char *end(const void *interface, void *session, size_t item, int wa
     return ending ? ending : beginning;
 }
 
-static const wb_business business = { sizeof business, WB_PGSQL_INTERFACE, prepare, write_key, read_key, end };
+static const char *remove_key(const void *interface, void *session, size_t item, const char *key)
+{
+    int rows;
+    return run(interface, session, item, "DELETE FROM waybill_conformance WHERE key = $1", key, &rows);
+}
+
+static const wb_business business = { sizeof business, WB_PGSQL_INTERFACE, prepare, write_key,
+                                      read_key, end, remove_key };
 WB_BUSINESS(business)

@@ -57,6 +57,13 @@ static const char *end(const void *interface, void *session, size_t item, int wa
     return is_ended && is_begun ? NULL : sqlite3_errmsg(db);
 }
 
+static const char *remove_key(const void *interface, void *session, size_t item, const char *key)
+{
+    sqlite3 *db = connection(interface, session, item);
+    return db && run(db, "DELETE FROM waybill_conformance WHERE key = ?", key) == SQLITE_DONE ? NULL
+                                                                                              : sqlite3_errmsg(db);
+}
+
 static const wb_business business = { sizeof business, WB_SQLITE_INTERFACE, prepare, write_key,
-                                      read_key, end };
+                                      read_key, end, remove_key };
 WB_BUSINESS(business)

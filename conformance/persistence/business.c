@@ -33,11 +33,44 @@ static int is_done(const wb_client *client, const char *problem, const char *doi
     return wb_kit_check(client->kit, !problem, "could not %s: %s", doing, problem ? problem : "");
 }
 
-void wb_business_key(char key[WB_BUSINESS_KEY])
+/* In a transaction without an outbox. */
+static int remove_key(wb_client *client, const char *key)
 {
+    int is_there = 0;
+    const wb_business *module = module_of(client);
+    const void *interface = interface_of(client);
+    return interface && is_done(client, module->read(interface, client->session, ITEM, key, &is_there), "read business data") &&
+           (!is_there || is_done(client, module->remove(interface, client->session, ITEM, key), "remove business data"));
+}
+
+/* What a plugin that failed has left is not touched any more. */
+static void remove_keys(void *argument)
+{
+    wb_stores_kit *stores = argument;
+    wb_kit *kit = &stores->kit;
+    const size_t count = stores->key_count;
+    stores->key_count = 0;
+    if (kit->is_failed || !kit->options->business || !kit->options->business->remove)
+        return;
+    wb_client *client = wb_client_open(kit, 0);
+    if (!client || !wb_client_check(client, wb_client_begin(client, 0, NULL, 0), WB_OK, "begin to remove business data"))
+        return;
+    for (size_t i = 0; i < count; i++)
+        if (!remove_key(client, stores->keys[i]))
+            return;
+    (void)wb_client_check(client, wb_client_commit(client, 0, NULL, 0), WB_OK, "commit that business data is removed");
+}
+
+void wb_business_key(wb_kit *kit, char key[WB_BUSINESS_KEY])
+{
+    wb_stores_kit *stores = (wb_stores_kit *)kit;
     uint64_t bits[2] = { (uint64_t)wb_clock_wall(), (uint64_t)wb_clock_monotonic() };
     (void)getrandom(bits, sizeof bits, 0);
     (void)snprintf(key, WB_BUSINESS_KEY, "%016" PRIx64 "-%016" PRIx64, bits[0], bits[1]);
+    if (stores->key_count == 0)
+        wb_kit_defer(kit, remove_keys, stores);
+    if (stores->key_count < WB_BUSINESS_KEYS)
+        memcpy(stores->keys[stores->key_count++], key, WB_BUSINESS_KEY);
 }
 
 int wb_business_writes(wb_client *client, const char *key)
@@ -101,7 +134,7 @@ static int writes_in_batch(wb_kit *kit, scene *in)
     wb_claim claim = WB_CLAIM("order-1");
     if (wb_business_lacks(kit))
         return 0;
-    wb_business_key(in->key);
+    wb_business_key(kit, in->key);
     in->a = wb_client_open(kit, 0);
     in->look = wb_client_open(kit, 0);
     return in->a && in->look && wb_client_takes(in->a, WB_BATCH(1), &claim, 1) && wb_business_writes(in->a, in->key);
@@ -163,7 +196,7 @@ static void without_outbox(wb_kit *kit)
         return;
     wb_client *a = wb_client_open(kit, 0);
     for (int i = 0; a && i < 2; i++) {
-        wb_business_key(keys[i]);
+        wb_business_key(kit, keys[i]);
         if (!wb_client_check(a, wb_client_begin(a, 0, NULL, 0), WB_OK, "begin") || !wb_business_writes(a, keys[i]) ||
             !wb_client_check(a, i ? wb_client_rollback(a) : wb_client_commit(a, 0, NULL, 0), WB_OK, "end it"))
             return;
@@ -197,7 +230,7 @@ static void with_death(wb_kit *kit, void (*live)(wb_client *victim), int is_ther
     if (wb_business_lacks(kit))
         return;
     wb_client *look = wb_client_open(kit, 0);
-    wb_business_key(key_of_victim(kit));
+    wb_business_key(kit, key_of_victim(kit));
     if (!look || !wb_victim_run(kit, live))
         return;
     wb_client_finds_owner_soon(look, "order-1", 7, is_there ? WB_BATCH(1) : 0);

@@ -32,7 +32,7 @@ static void choose(wb_kit *kit, unsigned place)
     what->batch = WB_BATCH(place + 1);
     (void)snprintf(what->id, sizeof what->id, "order-%u", place);
     what->has_business = kit->options->business != NULL;
-    wb_business_key(what->key);
+    wb_business_key(kit, what->key);
 }
 
 static void begin(wb_client *victim)

@@ -28,6 +28,8 @@
 
 /** Room for a key of business data. */
 #define WB_BUSINESS_KEY 40
+/** Of a case, at most. */
+#define WB_BUSINESS_KEYS 128
 
 /** Batch numbers as large as those of our days. */
 #define WB_BATCH(n) ((UINT64_C(1) << 59) + (n))
@@ -76,6 +78,8 @@ typedef struct wb_stores_kit {
     int nursery; /* the way to it; -1: there is none (nursery.c) */
     wb_board *board;
     int has_business; /* the place for it was made */
+    char keys[WB_BUSINESS_KEYS][WB_BUSINESS_KEY]; /* that the case has made */
+    size_t key_count;
 } wb_stores_kit;
 
 /** Where the store finds what was fetched, by ids that are short; of others it is not kept. */
@@ -202,8 +206,8 @@ int wb_victim_run(wb_kit *kit, void (*live)(wb_client *victim));
 /** Skip the case where no module about it was given; otherwise make the place for it.
  *  @return whether it does not apply. */
 int wb_business_lacks(wb_kit *kit);
-/** A key that nobody has. */
-void wb_business_key(char key[WB_BUSINESS_KEY]);
+/** A key that nobody has. It is removed when the case is over. */
+void wb_business_key(wb_kit *kit, char key[WB_BUSINESS_KEY]);
 /** Write it in the transaction that is open. @return whether it went well. */
 int wb_business_writes(wb_client *client, const char *key);
 /** Whether the key is there for the next transaction of the session: 1 or 0, as it must be. */

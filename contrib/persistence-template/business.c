@@ -30,6 +30,14 @@ static const char *read_key(const void *interface, void *session, size_t item, c
     return code == 0 || code == MDB_NOTFOUND ? NULL : mdb_strerror(code);
 }
 
+static const char *remove_key(const void *interface, void *session, size_t item, const char *key)
+{
+    const wb_lmdb_api *api = (const wb_lmdb_api *)interface;
+    MDB_val k = value_of(key);
+    const int code = api->remove(session, item, &k);
+    return code == 0 ? NULL : mdb_strerror(code);
+}
+
 /* There is no place to make, and no way to end the transaction. */
-static const wb_business business = { sizeof business, WB_LMDB_INTERFACE, NULL, write_key, read_key, NULL };
+static const wb_business business = { sizeof business, WB_LMDB_INTERFACE, NULL, write_key, read_key, NULL, remove_key };
 WB_BUSINESS(business)

@@ -10,7 +10,7 @@
  *         return my_put(api->handle(session, item), key) ? "could not put a key" : NULL;
  *     }
  *     ...
- *     static const wb_business business = { sizeof business, WB_MYSTORE_INTERFACE, prepare, write, read, end };
+ *     static const wb_business business = { sizeof business, WB_MYSTORE_INTERFACE, prepare, write, read, end, remove };
  *     WB_BUSINESS(business)
  *
  *     waybill conformance persistence -c try.conf --business ./business.so
@@ -59,6 +59,9 @@ typedef struct wb_business {
      *  anew does so whatever became of the end, as a handler that looks at no result. NULL where the
      *  interface gives no way to. */
     const char *(*end)(const void *interface, void *session, size_t item, int way);
+    /** Remove a key that is there: what a case has written is removed when it is over, unless it failed. NULL where the
+     *  interface gives no way to: then all keys stay, some hundred each run. */
+    const char *(*remove)(const void *interface, void *session, size_t item, const char *key);
 } wb_business;
 
 /** Define the entry point, once a shared object, at file level. */
