@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "conformance/watches.h"
 #include "core/base/arena.h"
 
 #define LINKS_MAX 128
@@ -78,9 +79,13 @@ static void copy_manners(int from, int to)
             (void)setsockopt(to, SOL_SOCKET, timeouts[i], &time, size);
 }
 
+/* What waits for a descriptor with epoll waits for the open file behind it, which our own duplicate
+ * keeps alive: it has to be told. What is ready is then told anew, also of edges that were told before, and a
+ * watch for one event that has had it hears of the end of the connection all the same. */
 static int take_place(relay_link *link, int fd)
 {
     int ends[2];
+    wb_watch watches[WB_WATCHES_MAX];
     int cloexec = fcntl(fd, F_GETFD) & FD_CLOEXEC ? O_CLOEXEC : 0;
     int server = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     if (server < 0)
@@ -90,9 +95,11 @@ static int take_place(relay_link *link, int fd)
         return -1;
     }
     copy_manners(fd, ends[1]);
-    (void)fcntl(server, F_SETFL, fcntl(server, F_GETFL) & ~O_NONBLOCK);
+    size_t watched = wb_watches_lift(fd, watches, WB_WATCHES_MAX);
     (void)dup3(ends[1], fd, cloexec);
+    wb_watches_put(fd, watches, watched);
     (void)close(ends[1]);
+    (void)fcntl(server, F_SETFL, fcntl(server, F_GETFL) & ~O_NONBLOCK); /* now that it is nobody else's */
     *link = (relay_link){ .plugin = ends[0], .server = server };
     return 0;
 }
@@ -159,8 +166,9 @@ static int carry(wb_relay *relay, const relay_link *link, int is_request)
 {
     char bytes[65536];
     wb_loss loss;
-    ssize_t size = recv(is_request ? link->plugin : link->server, bytes, sizeof bytes, 0);
-    if (size < 0 && errno == EINTR)
+    /* not to wait: a thread of the plugin that was about to read may have been first */
+    ssize_t size = recv(is_request ? link->plugin : link->server, bytes, sizeof bytes, MSG_DONTWAIT);
+    if (size < 0 && (errno == EINTR || errno == EAGAIN))
         return 0;
     if (size <= 0)
         return -1;

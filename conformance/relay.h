@@ -5,7 +5,8 @@
  * the relay and the relay's to the server; a thread carries the bytes, whatever they mean.
  *
  * What a plugin sends between two replies is a request; what comes until it sends again is the
- * reply. Works for plugins that have one thread a connection and use poll(), not epoll.
+ * reply. Works for plugins that wait with poll(), select(), epoll or in a call that reads, with one
+ * descriptor a connection; not with io_uring, which holds on to the file behind the descriptor.
  */
 #ifndef WB_CONFORMANCE_RELAY_H
 #define WB_CONFORMANCE_RELAY_H
