@@ -19,6 +19,7 @@
 
 #include "conformance/watches.h"
 #include "core/base/arena.h"
+#include "core/base/clock.h"
 
 #define LINKS_MAX 128
 /* An answer is complete when nothing more has come for so many milliseconds. */
@@ -29,16 +30,18 @@
 typedef struct {
     int plugin; /* our end of what the plugin has now */
     int server; /* what the plugin had */
+    int is_asking; /* the last bytes came from the plugin */
 } relay_link;
 
 struct wb_relay {
     relay_link links[LINKS_MAX];
     size_t count;
     int wake[2];
+    wb_wires before;
     pthread_t thread;
     pthread_mutex_t lock; /* guards what follows */
     int is_armed, has_struck;
-    int is_asking;  /* the last bytes came from the plugin */
+    int64_t away;   /* how long nobody connects anew after the loss */
     unsigned asked; /* requests since it was armed */
     unsigned spared;
     wb_loss loss;
@@ -104,12 +107,16 @@ static int take_place(relay_link *link, int fd)
     return 0;
 }
 
-static void break_links(wb_relay *relay)
+static void break_link(const relay_link *link)
 {
-    for (size_t i = 0; i < relay->count; i++) {
-        (void)shutdown(relay->links[i].server, SHUT_RDWR);
-        (void)shutdown(relay->links[i].plugin, SHUT_RDWR);
-    }
+    (void)shutdown(link->server, SHUT_RDWR);
+    (void)shutdown(link->plugin, SHUT_RDWR);
+}
+
+static void break_links(const wb_relay *relay)
+{
+    for (size_t i = 0; i < relay->count; i++)
+        break_link(&relay->links[i]);
 }
 
 /* ---- the thread ------------------------------------------------------------------------ */
@@ -137,11 +144,11 @@ static void await_quiet(int fd)
 }
 
 /* Counts, and says whether what came is lost, and how. */
-static int is_lost(wb_relay *relay, int is_request, wb_loss *ret_loss)
+static int is_lost(wb_relay *relay, relay_link *link, int is_request, wb_loss *ret_loss)
 {
     pthread_mutex_lock(&relay->lock);
-    relay->asked += is_request && !relay->is_asking;
-    relay->is_asking = is_request;
+    relay->asked += is_request && !link->is_asking;
+    link->is_asking = is_request;
     int is_due = relay->is_armed && relay->asked > relay->spared;
     int loses_requests = relay->loss == WB_LOSE_REQUEST || relay->loss == WB_CRASH_AT_REQUEST;
     relay->has_struck |= is_due && loses_requests == is_request;
@@ -161,30 +168,48 @@ static void strike(wb_relay *relay, const relay_link *link, wb_loss loss, const 
         (void)wb_relay_run(relay->command);
 }
 
-/* @return 0, or -1: the connections are to be broken. */
-static int carry(wb_relay *relay, const relay_link *link, int is_request)
+typedef enum { GOES_ON, ENDS, IS_LOST } link_state;
+
+static link_state carry(wb_relay *relay, relay_link *link, int is_request)
 {
     char bytes[65536];
     wb_loss loss;
     /* not to wait: a thread of the plugin that was about to read may have been first */
     ssize_t size = recv(is_request ? link->plugin : link->server, bytes, sizeof bytes, MSG_DONTWAIT);
     if (size < 0 && (errno == EINTR || errno == EAGAIN))
-        return 0;
+        return GOES_ON;
     if (size <= 0)
-        return -1;
-    if (is_lost(relay, is_request, &loss)) {
+        return ENDS;
+    if (is_lost(relay, link, is_request, &loss)) {
         strike(relay, link, loss, bytes, (size_t)size);
-        return -1;
+        return IS_LOST;
     }
-    return forward(is_request ? link->server : link->plugin, bytes, (size_t)size);
+    return forward(is_request ? link->server : link->plugin, bytes, (size_t)size) == 0 ? GOES_ON : ENDS;
 }
 
-static int carry_all(wb_relay *relay, const struct pollfd *ready)
+/* A plugin may end one connection and go on with others. @return 0, or -1: something was lost. */
+static int carry_all(wb_relay *relay, struct pollfd *ready)
 {
-    for (size_t i = 0; i < 2 * relay->count; i++)
-        if (ready[i].revents && carry(relay, &relay->links[i / 2], i % 2 == 0) != 0)
+    for (size_t i = 0; i < 2 * relay->count; i++) {
+        relay_link *link = &relay->links[i / 2];
+        const link_state state = ready[i].fd >= 0 && ready[i].revents ? carry(relay, link, i % 2 == 0) : GOES_ON;
+        if (state == IS_LOST)
             return -1;
+        if (state == ENDS) {
+            break_link(link);
+            ready[i].fd = ready[i ^ 1].fd = -1;
+        }
+    }
     return 0;
+}
+
+/* What is connected anew hardly gets a word out. */
+static void keep_away(wb_relay *relay)
+{
+    struct pollfd wake = { .fd = relay->wake[0], .events = POLLIN };
+    const int64_t until = wb_clock_monotonic() + relay->away;
+    while (wb_clock_monotonic() < until && poll(&wake, 1, 1) == 0)
+        (void)wb_wires_cut(&relay->before);
 }
 
 static void *relay_main(void *argument)
@@ -192,18 +217,22 @@ static void *relay_main(void *argument)
     wb_relay *relay = argument;
     struct pollfd ready[2 * LINKS_MAX + 1];
     const size_t count = 2 * relay->count;
+    int lost = 0;
     for (size_t i = 0; i < count; i++) {
         const relay_link *link = &relay->links[i / 2];
         ready[i] = (struct pollfd){ .fd = i % 2 ? link->server : link->plugin, .events = POLLIN };
     }
     ready[count] = (struct pollfd){ .fd = relay->wake[0], .events = POLLIN };
-    for (;;) {
+    while (!lost) {
         if (poll(ready, count + 1, -1) < 0 && errno != EINTR)
             break;
-        if (ready[count].revents || carry_all(relay, ready) != 0)
+        if (ready[count].revents)
             break;
+        lost = carry_all(relay, ready);
     }
     break_links(relay);
+    if (lost)
+        keep_away(relay);
     return NULL;
 }
 
@@ -213,6 +242,7 @@ wb_relay *wb_relay_start(const wb_wires *before)
 {
     int fds[LINKS_MAX];
     wb_relay *relay = wb_alloc_zero(1, sizeof *relay);
+    relay->before = *before;
     size_t found = wb_wires_find(before, fds, LINKS_MAX);
     for (size_t i = 0; i < found && found <= LINKS_MAX; i++) /* all of them, or one would be none of its */
         relay->count += take_place(&relay->links[relay->count], fds[i]) == 0;
@@ -233,8 +263,16 @@ void wb_relay_arm(wb_relay *relay, wb_loss loss, unsigned spared, const char *co
     relay->spared = spared;
     relay->command = command;
     relay->asked = 0;
-    relay->is_asking = 0;
+    for (size_t i = 0; i < relay->count; i++)
+        relay->links[i].is_asking = 0;
     relay->is_armed = 1;
+    pthread_mutex_unlock(&relay->lock);
+}
+
+void wb_relay_keep_away(wb_relay *relay, int64_t duration)
+{
+    pthread_mutex_lock(&relay->lock);
+    relay->away = duration;
     pthread_mutex_unlock(&relay->lock);
 }
 

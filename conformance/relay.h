@@ -5,11 +5,13 @@
  * the relay and the relay's to the server; a thread carries the bytes, whatever they mean.
  *
  * What a plugin sends between two replies is a request; what comes until it sends again is the
- * reply. Works for plugins that wait with poll(), select(), epoll or in a call that reads, with one
+ * reply: on each of its connections, whose requests are counted together. Works for plugins that wait with poll(), select(), epoll or in a call that reads, with one
  * descriptor a connection; not with io_uring, which holds on to the file behind the descriptor.
  */
 #ifndef WB_CONFORMANCE_RELAY_H
 #define WB_CONFORMANCE_RELAY_H
+
+#include <stdint.h>
 
 #include "conformance/wires.h"
 
@@ -28,6 +30,10 @@ wb_relay *wb_relay_start(const wb_wires *before);
 /** From now on let `spared` requests and their replies pass, then lose and break the
  *  connections. `command`: what crashes the server; runs to its end before they break. */
 void wb_relay_arm(wb_relay *relay, wb_loss loss, unsigned spared, const char *command);
+
+/** Before it is armed: for so long after the loss what connects anew is cut, too, or until
+ *  wb_relay_stop(). Else who connects again by itself would ask again, and know. */
+void wb_relay_keep_away(wb_relay *relay, int64_t duration);
 
 /** Whether it has come to that. */
 int wb_relay_has_struck(wb_relay *relay);

@@ -65,31 +65,6 @@ static int is_loss(int result, const wb_error *error)
     return result == WB_OK || wb_kit_is_servers_fault(result, error);
 }
 
-/* Of messages numbered below `count` those from `sure` on come, and none below `gone`; the others
- * may: their acknowledgement was on its way. Each once, and nothing after them. */
-static void expect_back(wb_tk_session *s, size_t count, size_t sure, size_t gone)
-{
-    wb_kit *kit = &s->tk->kit;
-    wb_error error = { 0 };
-    size_t missing = count - sure;
-    unsigned char seen[256] = { 0 };
-    for (int is_quiet = 0; missing || !is_quiet;) {
-        if (missing ? !wb_tk_collect(s, 1)
-                    : !wb_tk_is_ok(kit, wb_tk_take(s, 1, wb_tk_in(s->tk, WB_TK_QUIET), &error),
-                                   &error, "receive"))
-            return;
-        is_quiet = s->count == 0;
-        for (size_t i = 0; i < s->count; i++) {
-            size_t number = wb_tk_number(s->in_hand[i]) % count;
-            missing -= number >= sure && seen[number] == 0;
-            wb_kit_check(kit, seen[number]++ == 0, "message %zu came twice", number);
-            wb_kit_check(kit, number >= gone, "message %zu was acknowledged, it is said, and came again", number);
-        }
-        if (!wb_tk_finish(s))
-            return;
-    }
-}
-
 /* ---- receiving ------------------------------------------------------------------------- */
 
 static void lost_while_idle(wb_kit *kit)
@@ -105,7 +80,7 @@ static void lost_while_idle(wb_kit *kit)
     wb_kit_check(kit, is_loss(result, &error), "receive: %s: %s", wb_result_name(result),
                  error.text);
     if (wb_tk_reopen(s))
-        expect_back(s, 10, 3, 0);
+        wb_tk_expect_back(s, 10, 3, 0);
 }
 
 typedef struct cutter {
@@ -159,7 +134,7 @@ static void lost_before_acknowledge(wb_kit *kit)
     wb_kit_check(kit, is_loss(result, &error), "acknowledge: %s: %s", wb_result_name(result),
                  error.text);
     if (wb_tk_reopen(s))
-        expect_back(s, 10, 5, result == WB_OK && !(kit->plugin->capabilities & WB_CAP_ORDER_PER_KEY) ? 5 : 0);
+        wb_tk_expect_back(s, 10, 5, result == WB_OK && !(kit->plugin->capabilities & WB_CAP_ORDER_PER_KEY) ? 5 : 0);
 }
 
 /* Whether the plugin noticed a loss is its own affair: it may count it, no more. */
@@ -271,7 +246,7 @@ static void survives_a_crash(wb_kit *kit)
     wb_tk_end(tk); /* the shared sessions are lost, too */
     if (wb_kit_check(kit, system(command) == 0, "the command failed: %s", command) &&
         wb_tk_reopen(s))
-        expect_back(s, 100, 5, 0);
+        wb_tk_expect_back(s, 100, 5, 0);
 }
 
 typedef struct crash {

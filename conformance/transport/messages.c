@@ -275,3 +275,26 @@ int wb_tk_finish(wb_tk_session *s)
 {
     return wb_tk_acknowledge(s, 0, s->count);
 }
+
+void wb_tk_expect_back(wb_tk_session *s, size_t count, size_t sure, size_t gone)
+{
+    wb_kit *kit = &s->tk->kit;
+    wb_error error = { 0 };
+    size_t missing = count - sure;
+    unsigned char seen[256] = { 0 };
+    for (int is_quiet = 0; missing || !is_quiet;) {
+        if (missing ? !wb_tk_collect(s, 1)
+                    : !wb_tk_is_ok(kit, wb_tk_take(s, 1, wb_tk_in(s->tk, WB_TK_QUIET), &error),
+                                   &error, "receive"))
+            return;
+        is_quiet = s->count == 0;
+        for (size_t i = 0; i < s->count; i++) {
+            size_t number = wb_tk_number(s->in_hand[i]) % count;
+            missing -= number >= sure && seen[number] == 0;
+            wb_kit_check(kit, seen[number]++ == 0, "message %zu came twice", number);
+            wb_kit_check(kit, number >= gone, "message %zu was acknowledged, it is said, and came again", number);
+        }
+        if (!wb_tk_finish(s))
+            return;
+    }
+}

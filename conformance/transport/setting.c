@@ -67,3 +67,25 @@ void wb_tk_expect_main_empty(wb_tk_setting *in)
     if (wb_tk_reopen(in->s))
         wb_tk_expect_empty(in->s);
 }
+
+void wb_tk_expect_truth(wb_tk_setting *in, int result)
+{
+    wb_error error = { 0 };
+    int is_redelivered, is_sent;
+    in->s->count = 0;
+    if (!wb_tk_reopen(in->s))
+        return;
+    (void)wb_tk_take(in->s, 1, wb_tk_in(in->tk, in->tk->patience / 4), &error);
+    is_redelivered = in->s->count != 0;
+    (void)wb_tk_take(in->watch, 1, wb_tk_in(in->tk, is_redelivered ? WB_TK_QUIET : in->tk->patience),
+                     &error);
+    is_sent = in->watch->count != 0;
+    wb_kit_check(in->kit, is_redelivered != is_sent, "commit: %s; %s, %s", wb_result_name(result),
+                 is_redelivered ? "delivered again" : "not delivered again",
+                 is_sent ? "sent" : "not sent");
+    wb_kit_check(in->kit, result != WB_OK || is_sent, "committed, and not sent");
+    wb_kit_check(in->kit, result == WB_OK || result == WB_IN_DOUBT || !is_sent,
+                 "commit: %s, and it was committed", wb_result_name(result));
+    (void)(wb_tk_finish(in->watch) && (!is_redelivered || (wb_tk_begin(in) && wb_tk_acknowledge_first(in) &&
+                                                          wb_tk_commit(in))));
+}

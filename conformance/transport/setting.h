@@ -36,6 +36,11 @@ int wb_tk_expect_nothing_at_other(const wb_tk_setting *in);
 /** Whether MAIN is empty for whoever comes next. */
 void wb_tk_expect_main_empty(wb_tk_setting *in);
 
+/** After a commit() that said `result` while the connection broke: either the message is there again
+ *  and nothing was sent, or it is gone and what it sent is there; and what was said is true. It is
+ *  acknowledged then. */
+void wb_tk_expect_truth(wb_tk_setting *in, int result);
+
 /* ---- each in both modes ---------------------------------------------------------------- */
 
 #define WB_TK_IN_BOTH_MODES(what)                                                                  \

@@ -198,6 +198,10 @@ int wb_tk_expect_empty(wb_tk_session *s);
 
 /** Whether in_hand[at] and following are `first` and following, in order. */
 int wb_tk_expect_numbers(wb_tk_session *s, size_t at, size_t first, size_t count);
+/** After close and open again: of messages numbered below `count` those from `sure` on come, and none
+ *  below `gone`; the others may: their acknowledgement was on its way. Each once, and nothing after
+ *  them; they are acknowledged. */
+void wb_tk_expect_back(wb_tk_session *s, size_t count, size_t sure, size_t gone);
 /** Whether `numbers` are in hand, in any order, each once and nothing else. */
 int wb_tk_expect_set(wb_tk_session *s, const size_t *numbers, size_t count);
 
@@ -212,12 +216,12 @@ int wb_tk_finish(wb_tk_session *s);
 extern const wb_kit_case wb_tk_descriptor_cases[], wb_tk_life_cases[], wb_tk_content_cases[],
     wb_tk_limits_cases[], wb_tk_send_cases[], wb_tk_harm_cases[], wb_tk_receive_cases[],
     wb_tk_prefetch_cases[], wb_tk_memory_cases[], wb_tk_stop_cases[], wb_tk_acknowledge_cases[],
-    wb_tk_held_cases[], wb_tk_loss_cases[], wb_tk_delay_cases[], wb_tk_expiry_cases[], wb_tk_order_cases[],
-    wb_tk_transaction_cases[], wb_tk_rerun_cases[];
+    wb_tk_held_cases[], wb_tk_loss_cases[], wb_tk_replies_cases[], wb_tk_delay_cases[], wb_tk_expiry_cases[],
+    wb_tk_order_cases[], wb_tk_transaction_cases[], wb_tk_rerun_cases[];
 extern const size_t wb_tk_descriptor_count, wb_tk_life_count, wb_tk_content_count,
     wb_tk_limits_count, wb_tk_send_count, wb_tk_harm_count, wb_tk_receive_count,
     wb_tk_prefetch_count, wb_tk_memory_count, wb_tk_stop_count, wb_tk_acknowledge_count,
-    wb_tk_held_count, wb_tk_loss_count, wb_tk_delay_count, wb_tk_expiry_count, wb_tk_order_count,
+    wb_tk_held_count, wb_tk_loss_count, wb_tk_replies_count, wb_tk_delay_count, wb_tk_expiry_count, wb_tk_order_count,
     wb_tk_transaction_count, wb_tk_rerun_count;
 
 /** At the end of a topic's file. */

@@ -28,6 +28,7 @@ static const struct {
     { wb_tk_acknowledge_cases, &wb_tk_acknowledge_count },
     { wb_tk_held_cases, &wb_tk_held_count },
     { wb_tk_loss_cases, &wb_tk_loss_count },
+    { wb_tk_replies_cases, &wb_tk_replies_count },
     { wb_tk_delay_cases, &wb_tk_delay_count },
     { wb_tk_expiry_cases, &wb_tk_expiry_count },
     { wb_tk_order_cases, &wb_tk_order_count },

@@ -50,6 +50,8 @@ skip $mode: a send that nobody can receive is refused, the rest is committed
 skip $mode: what another session sends at once survives a rollback
 skip $mode: two transactions side by side
 skip $mode: a connection lost before commit: all or nothing
+skip $mode: a commit whose request is lost: all or nothing, and what is said is true
+skip $mode: a commit whose reply is lost: all or nothing, and what is said is true
 skip $mode: messages held back while others are committed come back after close
 skip $mode: a batch that was rolled back is run again, and then one by one
 skip $mode: a destination that cannot be is refused, the rest is committed

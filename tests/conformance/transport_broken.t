@@ -29,6 +29,14 @@ skip sends_atomic_with_receive: what another session sends at once survives a ro
 skip transaction_scope: what another session sends at once survives a rollback
 skip sends_atomic_with_receive: a connection lost before commit: all or nothing
 skip transaction_scope: a connection lost before commit: all or nothing
+skip a send whose request is lost is not said to be confirmed
+skip a send whose reply is lost: what is said to be confirmed is there
+skip an acknowledgement whose request is lost: what was not acknowledged comes back
+skip an acknowledgement whose reply is lost: what was not acknowledged comes back
+skip sends_atomic_with_receive: a commit whose request is lost: all or nothing, and what is said is true
+skip sends_atomic_with_receive: a commit whose reply is lost: all or nothing, and what is said is true
+skip transaction_scope: a commit whose request is lost: all or nothing, and what is said is true
+skip transaction_scope: a commit whose reply is lost: all or nothing, and what is said is true
 END
 }
 

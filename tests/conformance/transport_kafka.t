@@ -48,6 +48,8 @@ skip transaction_scope: a send that nobody can receive is refused, the rest is c
 skip transaction_scope: what another session sends at once survives a rollback
 skip transaction_scope: two transactions side by side
 skip transaction_scope: a connection lost before commit: all or nothing
+skip transaction_scope: a commit whose request is lost: all or nothing, and what is said is true
+skip transaction_scope: a commit whose reply is lost: all or nothing, and what is said is true
 skip transaction_scope: messages held back while others are committed come back after close
 skip transaction_scope: a batch that was rolled back is run again, and then one by one
 skip transaction_scope: a destination that cannot be is refused, the rest is committed

@@ -188,7 +188,8 @@ typedef struct wb_transport_ops {
     int (*receive)(wb_transport_session *session, int64_t deadline, const wb_incoming **ret_messages,
                    size_t max, size_t *ret_count, wb_error *error);
 
-    /** Remove messages from the queue for good; they are invalid afterwards.
+    /** Remove messages from the queue for good; they are invalid afterwards. Where the broker confirms no
+     *  acknowledgement, one that was sent may be lost with the connection: the message comes again.
      *  Messages may be acknowledged in any order and number. With WB_CAP_ORDER_PER_KEY
      *  one behind a message that is still in hand may be delivered again if the session
      *  ends before that one is acknowledged, too. */
