@@ -5,6 +5,7 @@
  */
 #include "config.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -211,6 +212,21 @@ static void run_from(run *all, size_t place)
     give_up_if_in_vain(all, was_first);
 }
 
+/* A library that starts threads when it is loaded has them here, and in no runner: a fork has one. */
+static void note_threads(const run *all)
+{
+    size_t count = 0;
+    const struct dirent *entry;
+    DIR *tasks = opendir("/proc/self/task");
+    while (tasks && (entry = readdir(tasks)) != NULL)
+        count += entry->d_name[0] != '.';
+    if (tasks)
+        (void)closedir(tasks);
+    if (count > 1)
+        wb_tap_note(all->kit->out, "loading the plugin has started threads, which the processes that run cases do not have: "
+                                   "start them in create() or open()");
+}
+
 /* ---- all of them ------------------------------------------------------------------------ */
 
 static size_t count_wanted(const wb_kit *kit, const wb_kit_book *book)
@@ -241,6 +257,7 @@ size_t wb_kit_run(wb_kit *kit, const wb_kit_book *book)
     }
     (void)signal(SIGCHLD, SIG_DFL);
     wb_tap_plan(kit->out, wanted);
+    note_threads(&all);
     kit->number = 1;
     size_t place = wb_kit_next_wanted(kit, book, 0);
     while (place < book->count && !all.is_over) {

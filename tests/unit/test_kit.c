@@ -167,12 +167,40 @@ static void test_all_closed(void **state)
     assert_in_range(hung_up, 1, 4); /* two a runner: with its last reports, and without one */
 }
 
+static void *stay(void *argument)
+{
+    (void)pthread_mutex_lock(argument); /* until the test is over */
+    (void)pthread_mutex_unlock(argument);
+    return NULL;
+}
+
+/* As a library has them that starts some when it is loaded. */
+static void test_threads(void **state)
+{
+    static const wb_kit_case cases[] = { { .name = "passes", .run = passes } };
+    pthread_mutex_t over = PTHREAD_MUTEX_INITIALIZER;
+    pthread_t thread;
+    (void)state;
+    dies_between = 0;
+    (void)pthread_mutex_lock(&over);
+    assert_int_equal(pthread_create(&thread, NULL, stay, &over), 0);
+    run(cases, COUNT(cases), NULL, 0,
+        "1..1\n"
+        "# loading the plugin has started threads, which the processes that run cases do not have: "
+        "start them in create() or open()\n"
+        "ok 1 - passes\n"
+        "# some 1: 1 cases, 0 failed, 0 skipped\n");
+    (void)pthread_mutex_unlock(&over);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ends),
         cmocka_unit_test(test_death_between),
         cmocka_unit_test(test_all_closed),
+        cmocka_unit_test(test_threads),
     };
     return cmocka_run_group_tests_name("kit", tests, NULL, NULL);
 }
