@@ -43,11 +43,16 @@ static wb_tk_session *open_wired(wb_kit *kit, uint32_t prefetch, wb_wires *befor
 }
 
 /* Where the plugin keeps connections, those of the shared sessions may be among them: they are opened anew. */
+static void end_what_was_cut(wb_kit *kit, const wb_wires *before)
+{
+    if (memcmp(before, &wb_tk_of(kit)->wires, sizeof *before) == 0)
+        wb_tk_end(wb_tk_of(kit));
+}
+
 static size_t cut(wb_kit *kit, const wb_wires *before)
 {
     const size_t count = wb_wires_cut(before);
-    if (memcmp(before, &wb_tk_of(kit)->wires, sizeof *before) == 0)
-        wb_tk_end(wb_tk_of(kit));
+    end_what_was_cut(kit, before);
     return count;
 }
 
@@ -84,7 +89,6 @@ static void lost_while_idle(wb_kit *kit)
 }
 
 typedef struct cutter {
-    wb_kit *kit;
     const wb_wires *before;
     pthread_t thread;
 } cutter;
@@ -93,7 +97,7 @@ static void *cut_later(void *argument)
 {
     const cutter *self = argument;
     wb_clock_pause(200 * WB_MILLISECOND, NULL);
-    (void)cut(self->kit, self->before);
+    (void)wb_wires_cut(self->before);
     return NULL;
 }
 
@@ -103,13 +107,14 @@ static void lost_while_waiting(wb_kit *kit)
     wb_error error = { 0 };
     wb_tk *tk = wb_tk_of(kit);
     wb_tk_session *s = open_wired(kit, 10, &before);
-    cutter other = { .kit = kit, .before = &before };
+    cutter other = { .before = &before };
     if (!s || !wb_kit_check(kit, pthread_create(&other.thread, NULL, cut_later, &other) == 0,
                             "could not start a thread"))
         return;
     int64_t start = wb_clock_monotonic();
     int result = wb_tk_take(s, 10, start + tk->patience / 4, &error);
     (void)pthread_join(other.thread, NULL);
+    end_what_was_cut(kit, &before);
     wb_kit_check(kit, is_loss(result, &error), "receive: %s: %s", wb_result_name(result),
                  error.text);
     wb_kit_check(kit, wb_clock_monotonic() - start < tk->patience,
