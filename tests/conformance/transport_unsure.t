@@ -19,7 +19,7 @@ endpoints = ( { name = "$KAFKA_PREFIX";
                 session_timeout = "3s"; confirm_timeout = "2s"; }; } );
 END
 judge() { # TEXT <EXPECTED
-    "$top_srcdir/tests/conformance/judge" transport -c "$work/waybill.conf" --patience 10 --only "$1"
+    "$top_srcdir/tests/conformance/judge" transport -c "$work/waybill.conf" --patience 8 --only "$1"
 }
 {
     judge "a commit whose reply" <<'END'
