@@ -182,7 +182,9 @@ typedef struct wb_transport_ops {
      *  messages, which may be more or less than the prefetch has left: what is not returned stays read
      *  ahead. With
      *  WB_MODE_NONE they are removed from the queue before the call returns, and
-     *  acknowledge() only releases their memory.
+     *  acknowledge() only releases their memory. While one session receives, what one session sent to the queue
+     *  comes in that order, but for what comes back; the host relies on order for one key alone
+     *  (WB_CAP_ORDER_PER_KEY).
      *  @return WB_OK with *ret_count = 0 when the deadline passed or interrupt() was
      *  called. */
     int (*receive)(wb_transport_session *session, int64_t deadline, const wb_incoming **ret_messages,
