@@ -92,7 +92,7 @@ static void set_option(const wb_option *option, char *config, const char *text)
     void *field = config + option->offset;
     if ((option->flags & WB_OPTION_SECRET) && strncmp(text, "env:", 4) == 0)
         text = bench_setting(text + 4, "");
-    if (option->type == WB_OPTION_STRING)
+    if (option->type == WB_OPTION_STRING || option->type == WB_OPTION_PATH) /* those that are handed over here are absolute */
         memcpy(field, &text, sizeof text);
     else if (option->type == WB_OPTION_BOOLEAN)
         memcpy(field, &(int32_t){ strcmp(text, "true") == 0 }, sizeof(int32_t));
