@@ -86,7 +86,7 @@ int wb_call_is_left_by_others(const char *how)
         atomic_load(&forks) != atomic_load(&forks_before))
         return 0; /* or a child does, whose affair it is */
     if (atomic_exchange(&is_told, 1))
-        return 1;
+        return 1; /* it may be over before the first one's line is written: waiting could be for ever */
     wb_log_event(WB_LOG_ERROR, "a library or a module's own thread ends the process", { "call", how });
     wb_log_settle();
     return 1;

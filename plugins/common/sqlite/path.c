@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 /* The directory part of `file` ("." when there is none) and its base name. */
 static int split(const char *file, char *directory, size_t size, const char **ret_base)
