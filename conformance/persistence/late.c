@@ -327,21 +327,31 @@ static void cut_before_commit(wb_kit *kit)
     wb_lost_cut(kit, &of_commit);
 }
 
-/* Nobody has the id any more, or what was cut: which of the two, and it stays so. */
+/* What is cut while it waits goes on at the server by itself: it has a first id as well, so that whoever claims
+ * that waits for its end. */
+#define FIRST "session-0"
+#define CUT_CLAIMS { WB_CLAIM(FIRST), WB_CLAIM(ID) }
+
+static void commit_to_be_cut(void *argument)
+{
+    const wb_claim claims[] = CUT_CLAIMS;
+    late_call *call = argument;
+    call->result = wb_client_begin(call->client, WB_BATCH(2), NULL, 0);
+    if (wb_client_check(call->client, call->result, WB_OK, "begin without a claim"))
+        call->result = commit_claiming(call->client, WB_BATCH(2), PENDING, claims, 2);
+}
+
+/* Nobody has the ids any more, or what was cut: which of the two, and it stays so. @return whose the second is. */
 static uint64_t settle_owner(wb_client *look)
 {
-    const int64_t deadline = wb_clock_monotonic() + A_WHILE;
-    wb_claim claim = WB_CLAIM(ID);
-    int r;
-    do /* what waited on the server goes on there by itself */
-        r = look->ops->find(look->session, &claim, 1, &look->error);
-    while (r == WB_OK && !claim.duplicate_of && wb_clock_monotonic() < deadline);
-    claim.duplicate_of = 0;
-    if (!wb_client_check(look, r, WB_OK, "find") ||
-        !wb_client_check(look, wb_client_begin_patiently(look, WB_BATCH(3), &claim, 1), WB_OK, "claim the id"))
+    wb_claim claims[] = CUT_CLAIMS;
+    int r = wb_client_begin_patiently(look, WB_BATCH(3), claims, 2);
+    if (!wb_client_check(look, r, WB_OK, "claim the ids"))
         return 0;
-    r = claim.duplicate_of ? wb_client_rollback(look) : wb_client_commit(look, WB_BATCH(3), NULL, 0);
-    return wb_client_check(look, r, WB_OK, "end that") ? (claim.duplicate_of ? claim.duplicate_of : WB_BATCH(3)) : 0;
+    const uint64_t first = claims[0].duplicate_of, owner = claims[1].duplicate_of;
+    wb_kit_check(look->kit, first == (owner == WB_BATCH(2) ? WB_BATCH(2) : 0), "a part of the claims was committed");
+    r = first || owner ? wb_client_rollback(look) : wb_client_commit(look, WB_BATCH(3), NULL, 0);
+    return wb_client_check(look, r, WB_OK, "end that") ? (owner ? owner : WB_BATCH(3)) : 0;
 }
 
 static void check_cut(wb_client *look, int result, int is_committed)
@@ -366,7 +376,7 @@ static void cut_waiting(wb_kit *kit, int is_committed)
     if (!call.client || !wb_client_takes(a, WB_BATCH(1), &claim, 1))
         return;
     wb_actor_start(&actor);
-    wb_actor_do(&actor, commit_late, &call);
+    wb_actor_do(&actor, commit_to_be_cut, &call);
     wb_kit_check(kit, !wb_actor_is_idle(&actor, A_WHILE), "a commit does not wait for who holds its id");
     wb_wires_cut(&before);
     wb_actor_await(kit, &actor);

@@ -147,7 +147,8 @@ static const wb_sql_definition definitions[] = {
       "batch bigint NOT NULL)" },
 };
 
-/* One installation at a time: whoever makes tables wants the catalog for itself. */
+/* One installation at a time, by a table that nothing else locks: pg_class is what a vacuum of our tables
+ * waits for while an index is not made because of it. */
 static int prepare_install(wb_storage_session *session, unsigned *ret_holds)
 {
     *ret_holds = 0;
@@ -155,8 +156,7 @@ static int prepare_install(wb_storage_session *session, unsigned *ret_holds)
     if (result != WB_OK)
         return result;
     wb_sql_of(session)->state = WB_SQL_OPEN;
-    return wb_sql_schema_run(session, "LOCK TABLE pg_catalog.pg_class IN SHARE ROW EXCLUSIVE MODE",
-                             NULL);
+    return wb_sql_schema_run(session, "LOCK TABLE pg_catalog.pg_language IN SHARE ROW EXCLUSIVE MODE", NULL);
 }
 
 /* Explained, a statement is refused to whoever may not run it. */
