@@ -35,19 +35,20 @@ links_lead_somewhere() {
     return $dead
 }
 
-# The C code of a Markdown file, as one translation unit a block. SQLite's header may be
-# absent where its plugins are not built.
-code_compiles() {
+# The C and C++ code of a Markdown file, as one translation unit a block. SQLite's header may be
+# absent where its plugins are not built. (Rust: tests/bindings/rust.t.)
+code_compiles() { # FILE LANGUAGE COMPILER...
+    text=$1 language=$2
+    shift 2
     bad=0
     block=1
-    while code=$(awk -v wanted=$block '/^```c$/ { n++; inside = 1; next } /^```/ { inside = 0 }
-                                       inside && n == wanted' "$1") && test -n "$code"; do
+    while code=$(awk -v wanted=$block -v begin="^\`\`\`$language\$" '$0 ~ begin { n++; inside = 1; next } /^```/ { inside = 0 }
+                                       inside && n == wanted' "$text") && test -n "$code"; do
         block=$((block + 1))
         case $code in
         *waybill/sqlite.h*) has_header sqlite3.h || continue ;;
         esac
-        echo "$code" | ${CC:-cc} -x c -std=c17 -Wall -Wextra -Werror -Iinclude -fsyntax-only - \
-            2>&1 | sed 's/^/# /' | { ! grep .; } || bad=1
+        echo "$code" | "$@" -Wall -Wextra -Werror -Iinclude -fsyntax-only - 2>&1 | sed 's/^/# /' | { ! grep .; } || bad=1
     done
     return $bad
 }
@@ -106,15 +107,17 @@ for page in doc/*.[1-8]; do
     lint "$page"
     ok $? "$page is clean"
 done
-for text in *.md doc/*.md contrib/*.md contrib/*/*.md core/*.md core/*/*.md conformance/*.md plugins/*/*/*.md \
+for text in *.md bindings/*.md bindings/*/*.md doc/*.md contrib/*.md contrib/*/*.md core/*.md core/*/*.md conformance/*.md plugins/*/*/*.md \
     tests/*/*.md; do
     test -f "$text" || continue
     links_lead_somewhere "$text"
     ok $? "links of $text"
 done
 for text in README.md doc/guide.md; do
-    code_compiles "$text"
-    ok $? "the code in $text compiles"
+    code_compiles "$text" c ${CC:-cc} -x c -std=c17
+    ok $? "the C code in $text compiles"
+    ! command -v "${CXX:-c++}" >/dev/null && test -z "${CI:-}" || code_compiles "$text" cpp ${CXX:-c++} -x c++ -std=c++17 -Wpedantic -Wconversion
+    ok $? "the C++ code in $text compiles"
 done
 options_are_there
 ok $? "waybill.conf(5) lists options"
