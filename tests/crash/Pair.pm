@@ -99,7 +99,7 @@ sub configuration {
     my $audit  = $trial->{audit} ? qq(audit = { queue = "@{[ $self->{transport}->queue('audit') ]}"; };) : '';
     return (<<END, <<END);
 endpoints = (
-  { name = "@{[ $self->{transport}->queue('crash') ]}"; handlers = ["@{[ module($self->{store}->handlers) ]}"];
+  { name = "@{[ $self->{transport}->queue('crash') ]}"; handlers = ["@{[ $trial->{handlers} || module($self->{store}->handlers) ]}"];
     concurrency = $trial->{concurrency}; batch_max = $trial->{batch_max}; transaction_mode = "$self->{mode}";
     @{[ $self->{transport}->section ]}
     @{[ $self->{store}->section ]}
