@@ -75,6 +75,19 @@ static int tear_down(void **state)
 
 /* ---- admission ----------------------------------------------------------------------- */
 
+/* Whatever the transport has of it, to a handler an empty body is no NULL. */
+static void test_a_body_is_there(void **state)
+{
+    wb_item item;
+    (void)state;
+    incoming[0].body = NULL;
+    incoming[0].body_size = 0;
+    wb_item_init(&item, &incoming[0], &entries[0]);
+    assert_non_null(item.message.body);
+    assert_int_equal(*(const char *)item.message.body, '\0');
+    assert_int_equal(item.message.body_size, 0);
+}
+
 /* A transport that keeps the limits has both kinds in mind together. */
 static void test_headers_of_the_platform(void **state)
 {
@@ -1281,6 +1294,7 @@ int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
     const struct CMUnitTest tests[] = {
+        TEST(test_a_body_is_there),
         TEST(test_headers_of_the_platform),
         TEST(test_headers_of_both_kinds),
         TEST(test_body_at_the_limit),
