@@ -9,6 +9,7 @@
 #include "core/config/configuration.h"
 #include "core/config/config_policies.h"
 #include "core/config/config_types.h"
+#include "core/config/units.h"
 
 #define SUBJECT_SIZE 512
 
@@ -227,6 +228,20 @@ static void check_names(const reading *r)
                             r->subject, other->at.file, other->at.line);
 }
 
+/* Who hears of a slow handler can still do something. */
+static void check_handler_timeout(const reading *r)
+{
+    const wb_endpoint_config *endpoint = r->endpoint;
+    char timeout[WB_UNIT_TEXT_SIZE], slow[WB_UNIT_TEXT_SIZE];
+    if (!endpoint->handler_timeout || endpoint->handler_timeout > endpoint->slow_handler)
+        return;
+    wb_problems_add(r->problems, WB_LOG_ERROR, WB_CONFIG_ORIGIN(endpoint, handler_timeout),
+                    "%soption \"handler_timeout\" = \"%s\" is not longer than slow_handler (%s); choose a longer one, or a "
+                    "shorter slow_handler",
+                    r->subject, wb_duration_format(endpoint->handler_timeout, timeout),
+                    wb_duration_format(endpoint->slow_handler, slow));
+}
+
 static void read_handlers(const reading *r)
 {
     const wb_conf_node *node = wb_conf_child(r->node, "handlers");
@@ -292,6 +307,7 @@ static void read_endpoint(wb_config *config, wb_problems *problems, const wb_con
     if (!endpoint->concurrency)
         endpoint->concurrency = default_concurrency();
     check_names(&r);
+    check_handler_timeout(&r);
     read_handlers(&r);
     read_settings(&r);
     wb_config_read_types(&config->arena, problems, r.subject, wb_conf_child(node, "types"),

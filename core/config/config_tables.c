@@ -123,6 +123,16 @@ static const wb_option endpoint_options[] = {
       .maximum = DAY,
       .since = "0.1",
       .summary = "how long handlers in flight may take to finish after SIGTERM" },
+    { .name = "slow_handler",
+      .type = WB_OPTION_DURATION,
+      .offset = offsetof(wb_endpoint_config, slow_handler),
+      .default_text = "30s",
+      .minimum = 0,
+      .maximum = 365 * DAY,
+      .since = "1.0",
+      .summary = "how long one call of a handler may take before a line says so",
+      .help = "With the message's id and type and how long it has taken; again whenever twice as long has passed, and "
+              "once when it returns. The handler is left alone. 0: never." },
     { .name = "handler_time_limit",
       .type = WB_OPTION_DURATION,
       .offset = offsetof(wb_endpoint_config, handler_time_limit),
@@ -133,7 +143,20 @@ static const wb_option endpoint_options[] = {
       .summary = "how long one call of a handler may take before it is taken for stuck",
       .help = "A call that takes longer is logged once, and the watchdog of systemd is fed no longer "
               "until it returns: with WatchdogSec the process is killed and started again, which loses "
-              "nothing. The handler itself is left alone. 0: any call may take for ever." },
+              "nothing. The handler itself is left alone. 0: any call may take for ever. With handler_timeout the "
+              "default is that." },
+    { .name = "handler_timeout",
+      .type = WB_OPTION_DURATION,
+      .offset = offsetof(wb_endpoint_config, handler_timeout),
+      .default_text = "0",
+      .minimum = 0,
+      .maximum = 365 * DAY,
+      .since = "1.0",
+      .summary = "how long one call of a handler may take before the program ends for it",
+      .help = "Nothing takes a thread back that hangs. A line names the message, the other workers finish what they have in "
+              "hand, 2 s at most, and the program ends with 70, to be started again by whoever looks after it. The message "
+              "comes again, and after immediate_retries it goes to the error queue, as one whose handler crashes. "
+              "Longer than slow_handler. 0: never. In a program with libwaybill only the line is written." },
     { .name = "start",
       .type = WB_OPTION_CHOICE,
       .offset = offsetof(wb_endpoint_config, start),

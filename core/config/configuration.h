@@ -76,7 +76,9 @@ typedef struct wb_endpoint_config {
     int64_t batch_time;
     int64_t body_max;
     int64_t shutdown_timeout;
-    int64_t handler_time_limit;
+    int64_t slow_handler;       /* 0: no line */
+    int64_t handler_time_limit; /* as set; 0: none. wb_endpoint_create() takes handler_timeout where none was set */
+    int64_t handler_timeout;    /* 0: none */
     int32_t on_endpoint_failure; /* WB_ON_FAILURE_x */
     int32_t start;               /* WB_START_x */
     int32_t send_only;

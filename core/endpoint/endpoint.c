@@ -13,6 +13,7 @@
 #include "core/base/log.h"
 #include "core/base/memory.h"
 #include "core/delayed/poller.h"
+#include "core/endpoint/fill.h"
 #include "core/endpoint/housekeeper.h"
 #include "core/endpoint/limits.h"
 #include "core/pipeline/defer.h"
@@ -45,73 +46,6 @@ struct wb_endpoint {
     int result;      /* WB_OK, or the class of `failure` while seats are empty for it */
     wb_error failure; /* why the first of those who gave up did */
 };
-
-static void fill_delays(wb_pipeline *p, const wb_endpoint_setup *setup)
-{
-    const wb_endpoint_config *config = setup->config;
-    p->origin.delays = setup->plan.delay_by;
-    p->origin.expires = (setup->transport->capabilities & WB_CAP_EXPIRY) != 0;
-    /* with mode none a commit that cannot store would run handlers again */
-    p->stores_with_commit = setup->persistence && p->origin.delays == WB_DELAYS_BY_STORE &&
-                            setup->plan.mode != WB_MODE_NONE &&
-                            (setup->persistence->capabilities & WB_CAP_DELAY_WITH_COMMIT) != 0;
-    p->store_breaker.after = config->delayed_delivery.store_breaker;
-    p->fetch_breaker.after = config->delayed_delivery.fetch_breaker;
-    p->dispatch_breaker.after = config->delayed_delivery.dispatch_breaker;
-    p->stops_on_critical = config->delayed_delivery.on_circuit_open == WB_ON_CIRCUIT_OPEN_STOP;
-}
-
-static void fill_recoverability(wb_pipeline *p, const wb_endpoint_setup *setup)
-{
-    const wb_endpoint_config *config = setup->config;
-    p->rate.after = (unsigned)config->recoverability.rate_limit_after;
-    p->rate.wait = config->recoverability.rate_limit_wait;
-    p->recoverability = (wb_recoverability){
-        .immediate_retries = (unsigned)setup->plan.immediate_retries,
-        .error_queue = setup->info.error_queue,
-        .delayed_retries = (unsigned)setup->plan.delayed_retries,
-        .delay_increment = config->recoverability.delay_increment,
-        .delay_jitter = (unsigned)config->recoverability.delay_jitter,
-        .on_failure = config->recoverability.on_failure,
-    };
-}
-
-static void fill_pipeline(wb_endpoint *e)
-{
-    const wb_endpoint_setup *setup = e->setup;
-    const wb_endpoint_config *config = setup->config;
-    wb_pipeline *p = &e->pipeline;
-
-    p->endpoint = config->name;
-    p->mode = setup->plan.mode;
-    p->outbox = setup->plan.outbox;
-    if (setup->plan.by_position)
-        p->positions = setup->plan.by_id ? WB_POSITIONS_BESIDE : WB_POSITIONS_ALONE;
-    p->minds_sessions = p->outbox && (setup->persistence->capabilities & WB_CAP_CLAIM_WITH_COMMIT) != 0;
-    p->transport_ops = setup->transport_ops;
-    p->persistence_ops = setup->persistence_ops;
-    p->apart_ops = setup->store_ops;
-    p->origin = wb_origin_make(config->name, !setup->plan.send_only, config->body_max);
-    p->origin.cannot_publish = !(setup->transport->capabilities & WB_CAP_PUBLISH);
-    p->origin.bases = config->types;
-    p->origin.base_count = config->type_count;
-    p->handlers = &setup->handlers;
-    wb_hooks_init(&p->hooks, config, &setup->handlers);
-    fill_recoverability(p, setup);
-    p->audit_queue = setup->info.audit_queue;
-    p->type_policies = config->recoverability.types;
-    p->type_policy_count = config->recoverability.type_count;
-    p->batch_max = (unsigned)config->batch_max;
-    p->batch_time = config->batch_time;
-    p->body_max = config->body_max;
-    p->ordered = (setup->transport->capabilities & WB_CAP_ORDER_PER_KEY) != 0;
-    p->sweep_after = config->outbox.sweep_after;
-    p->park_time = config->outbox.cleanup_interval;
-    p->drain_time = config->shutdown_timeout / 2;
-    fill_delays(p, setup);
-    p->handler_time_limit = config->handler_time_limit;
-    wb_pipeline_init(p);
-}
 
 /* Which of two databases it is about. */
 static int say_store(int result, wb_error *error)
@@ -201,7 +135,7 @@ int wb_endpoint_create(const wb_endpoint_setup *setup, wb_endpoint **ret_endpoin
     wb_memory_held held;
     wb_memory_hold(&held, release, e); /* until plugins are called: these report by themselves */
     e->setup = setup;
-    fill_pipeline(e);
+    wb_fill_pipeline(&e->pipeline, setup);
     wb_memory_let_go(&held);
     int r = create_instances(e, error);
     if (r == WB_OK)
@@ -472,6 +406,12 @@ int wb_endpoint_look(wb_endpoint *e, wb_error *error)
     return e->result;
 }
 
+/* A worker that is at work. */
+static const wb_worker *worker_in(const seat *place)
+{
+    return place->is_taken && !atomic_load(&place->worker.ended) ? &place->worker : NULL;
+}
+
 void wb_endpoint_facts(wb_endpoint *e, wb_health_facts *ret_facts)
 {
     int64_t now = wb_clock_monotonic();
@@ -480,8 +420,8 @@ void wb_endpoint_facts(wb_endpoint *e, wb_health_facts *ret_facts)
                               .database_is_away = wb_dependency_is_away(&e->pipeline.database),
                               .store_is_away = wb_dependency_is_away(&e->pipeline.apart_server) };
     for (unsigned i = 0; i < e->seat_count; i++) {
-        const wb_worker *w = &e->seats[i].worker;
-        if (!e->seats[i].is_taken || atomic_load(&w->ended))
+        const wb_worker *w = worker_in(&e->seats[i]);
+        if (!w)
             continue;
         facts.stuck += !wb_worker_is_alive(w, now);
         facts.troubled += atomic_load(&w->complained) != 0;
@@ -489,6 +429,40 @@ void wb_endpoint_facts(wb_endpoint *e, wb_health_facts *ret_facts)
     if (e->has_housekeeper)
         wb_gauge_describe(&e->housekeeper.gauge, facts.late, sizeof facts.late);
     *ret_facts = facts;
+}
+
+unsigned wb_endpoint_working(const wb_endpoint *e, unsigned *ret_overdue)
+{
+    unsigned working = 0;
+    int64_t now = wb_clock_monotonic();
+    *ret_overdue = 0;
+    for (unsigned i = 0; i < e->seat_count; i++) {
+        const wb_worker *w = worker_in(&e->seats[i]);
+        working += w != NULL;
+        *ret_overdue += w && wb_overtime_is_over(&w->overtime, &e->pipeline, now);
+    }
+    return working;
+}
+
+int64_t wb_endpoint_empty_since(wb_endpoint *e)
+{
+    int64_t latest = atomic_load(&e->relay.found);
+    if (e->result != WB_OK || wb_dependency_is_away(&e->pipeline.broker) ||
+        wb_dependency_is_away(&e->pipeline.database) || wb_dependency_is_away(&e->pipeline.apart_server))
+        return 0;
+    for (unsigned i = 0; i < e->seat_count; i++) {
+        const wb_worker *w = worker_in(&e->seats[i]);
+        int64_t since = w ? atomic_load(&w->empty_since) : 0;
+        if (!since)
+            return 0;
+        latest = since > latest ? since : latest;
+    }
+    return latest ? latest : 1;
+}
+
+int wb_endpoint_keeps_delayed(const wb_endpoint *e)
+{
+    return e->has_store;
 }
 
 unsigned wb_endpoint_missing(const wb_endpoint *e)
@@ -502,6 +476,7 @@ unsigned wb_endpoint_missing(const wb_endpoint *e)
 int wb_endpoint_restart(wb_endpoint *e)
 {
     wb_error_clear(&e->failure);
+    atomic_store(&e->pipeline.missing_since, 0);
     atomic_store(&e->pipeline.is_critical, 0);
     wb_breaker_reset(&e->pipeline.store_breaker);
     wb_breaker_reset(&e->pipeline.fetch_breaker);

@@ -52,6 +52,14 @@ int wb_endpoint_start(wb_endpoint *endpoint, wb_error *error);
 int wb_endpoint_look(wb_endpoint *endpoint, wb_error *error);
 /** How many workers do not run. */
 unsigned wb_endpoint_missing(const wb_endpoint *endpoint);
+/** How many workers are at work, idle ones too; *ret_overdue: of these, in a handler for longer than handler_timeout.
+ *  Where there is one the process is to end (core/pipeline/overtime.h). */
+unsigned wb_endpoint_working(const wb_endpoint *endpoint, unsigned *ret_overdue);
+/** Since when no worker has had a message in hand or received one, all of them, while its servers were there; 0: that is
+ *  not so, or not known. What waits in tables is for wb_rest_ask() (rest.h) to see. */
+int64_t wb_endpoint_empty_since(wb_endpoint *endpoint);
+/** Whether its persistence may hold delayed messages. */
+int wb_endpoint_keeps_delayed(const wb_endpoint *endpoint);
 /** What there is to say of its health: all but whether it starts, stops or gave up. */
 void wb_endpoint_facts(wb_endpoint *endpoint, wb_health_facts *ret_facts);
 /** Start new workers in the place of those that gave up, with sessions of their own, on the

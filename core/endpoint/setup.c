@@ -19,7 +19,7 @@
 #define RESOURCE_SIZE 4096
 
 /* The options that are about an input queue; refused for a send-only endpoint. */
-#define INPUT_OPTION_COUNT 19
+#define INPUT_OPTION_COUNT 21
 
 typedef struct {
     wb_setup *setup;
@@ -93,6 +93,8 @@ static size_t find_input_settings(const wb_endpoint_config *config,
         { "transaction_mode", WB_CONFIG_ORIGIN(config, transaction_mode) },
         { "batch_max", WB_CONFIG_ORIGIN(config, batch_max) },
         { "batch_time", WB_CONFIG_ORIGIN(config, batch_time) },
+        { "slow_handler", WB_CONFIG_ORIGIN(config, slow_handler) },
+        { "handler_timeout", WB_CONFIG_ORIGIN(config, handler_timeout) },
         { "handler_time_limit", WB_CONFIG_ORIGIN(config, handler_time_limit) },
         { "on_endpoint_failure", WB_CONFIG_ORIGIN(config, on_endpoint_failure) },
         { "immediate_retries", WB_CONFIG_ORIGIN(config, recoverability.immediate_retries) },

@@ -37,6 +37,14 @@ static void let_go(wb_worker *w, wb_item *item)
     w->free_slots[w->free_count++] = item;
 }
 
+void wb_batch_note_empty(wb_worker *w)
+{
+    if (w->held_count || w->settled_count || w->mark_count)
+        atomic_store_explicit(&w->empty_since, 0, memory_order_relaxed);
+    else if (!atomic_load_explicit(&w->empty_since, memory_order_relaxed))
+        atomic_store_explicit(&w->empty_since, atomic_load_explicit(&w->beat, memory_order_relaxed), memory_order_relaxed);
+}
+
 /* ---- choosing ---------------------------------------------------------------------- */
 
 static int is_aside(const wb_item *item, int64_t now)

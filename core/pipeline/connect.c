@@ -8,6 +8,7 @@
 
 #include "core/pipeline/apart.h"
 #include "core/pipeline/batch.h"
+#include "core/pipeline/distrust.h"
 #include "core/pipeline/pace.h"
 #include "core/pipeline/stages.h"
 
@@ -95,7 +96,12 @@ int wb_stage_connect_storage(wb_worker *w, wb_error *error)
     wb_pace_take_turn(w, &w->database);
     if (w->pipeline->is_critical)
         return give_way(&w->database);
-    return wb_pace_wait_for_server(&w->database, open_storage(w, error), error);
+    int r = open_storage(w, error);
+    if (r == WB_OK)
+        wb_distrust_found(w);
+    else if (wb_distrust_waits(w, r, error))
+        r = WB_NOT_CONNECTED;
+    return wb_pace_wait_for_server(&w->database, r, error);
 }
 
 static int connect_transport(wb_worker *w, wb_error *error)

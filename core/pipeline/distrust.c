@@ -3,13 +3,32 @@
 
 #include "core/pipeline/distrust.h"
 
+#include "core/base/clock.h"
 #include "core/base/crash.h"
 #include "core/base/log.h"
 
+int wb_distrust_waits(wb_worker *w, int result, const wb_error *error)
+{
+    wb_pipeline *p = w->pipeline;
+    int64_t since = 0, now;
+    if (result != WB_FATAL || error->cause != WB_CAUSE_MISSING || !p->missing_patience)
+        return 0;
+    now = wb_clock_monotonic();
+    return atomic_compare_exchange_strong(&p->missing_since, &since, now) || now - since < p->missing_patience;
+}
+
+void wb_distrust_found(wb_worker *w)
+{
+    if (atomic_load_explicit(&w->pipeline->missing_since, memory_order_relaxed))
+        atomic_store(&w->pipeline->missing_since, 0);
+}
+
 int wb_distrust(wb_worker *w, int result, wb_error *error)
 {
-    if (result != WB_FATAL || !w->storage_used || wb_bug("believe_fatal"))
+    if (result != WB_FATAL || wb_bug("believe_fatal"))
         return result;
+    if (!w->storage_used)
+        return wb_distrust_waits(w, result, error) ? WB_RETRY : result;
     wb_log_event(WB_LOG_WARNING, "database session refuses, which a handler may have caused: it is given up",
                  { "endpoint", w->pipeline->endpoint }, { "reason", error->text });
     w->storage_broken = w->storage_distrusted = 1;

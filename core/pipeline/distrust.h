@@ -3,6 +3,9 @@
  * A storage session that handlers had may be what they made of it: another user, read only, with
  * an authorizer. So WB_FATAL of it is not believed at first: it ends the session, not the worker.
  * A new session, which no handler has had, and the witness (witness.c) tell whose it is.
+ *
+ * Nor is a table that is not there any more believed at once: a migration may have renamed it for some seconds. It is
+ * waited for, as a server is, for wb_pipeline.missing_patience.
  */
 #ifndef WB_PIPELINE_DISTRUST_H
 #define WB_PIPELINE_DISTRUST_H
@@ -10,11 +13,16 @@
 #include "core/pipeline/worker.h"
 
 /** What a function of the storage session returned. @return WB_NOT_CONNECTED, with
- *  w->storage_broken, for a WB_FATAL that is not believed; else `result`. */
+ *  w->storage_broken, for a WB_FATAL of a session that handlers had; WB_RETRY for a table that is waited for; else `result`. */
 int wb_distrust(wb_worker *w, int result, wb_error *error);
 
 /** What wb_window_send() over w->outlet returned when the store failed (outlet.storage_failed): the
  *  storage session is broken if it is lost. @return as above. */
 int wb_distrust_store(wb_worker *w, int result, wb_error *error);
+
+/** Whether it is a table that is waited for, still. For who opens a session. */
+int wb_distrust_waits(wb_worker *w, int result, const wb_error *error);
+/** The tables are there, as a batch or a new session shows. */
+void wb_distrust_found(wb_worker *w);
 
 #endif

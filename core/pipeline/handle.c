@@ -93,12 +93,11 @@ static int run_group(wb_worker *w, wb_item **group, size_t count, int is_first, 
     wb_crash_point("before_handle");
     w->may_have_ended = 1;
     w->storage_used = 1;
-    atomic_store(&w->handling, wb_item_handler(group[0]));
-    atomic_store(&w->handling_since, started);
+    wb_overtime_begin(&w->overtime, group, count, started);
     int said = wb_call_handler(w, group, count, error);
     int64_t ended = wb_clock_monotonic(), spent = ended - started;
     atomic_store(&w->beat, ended);
-    atomic_store(&w->handling_since, 0);
+    wb_overtime_end(&w->overtime);
     wb_batch_note_cost(w, wb_item_handler(group[0]), spent, count);
     w->handling_spent += spent;
     int checked = check_transaction(w, group[0]->place, &found);

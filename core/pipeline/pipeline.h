@@ -55,7 +55,9 @@ typedef struct wb_pipeline {
     int64_t park_time;   /* ns: how long parked operations wait at first */
     int64_t drain_time;  /* ns: how long a stop may go on handling what is in hand */
     int stops_on_critical; /* a circuit breaker that opens stops the endpoint */
-    int64_t handler_time_limit; /* ns: a handler that takes longer is told of; 0: none is */
+    /* ns; 0: none (overtime.h) */
+    int64_t slow_handler, handler_time_limit, handler_timeout;
+    int64_t missing_patience; /* ns: so long a table that is not there any more is waited for (distrust.h) */
 
     atomic_int stop; /* set once; workers finish what is in flight */
     atomic_int is_critical; /* a circuit breaker opened, and workers are to give up */
@@ -63,6 +65,8 @@ typedef struct wb_pipeline {
     /* Told of each message that is stored to wait; the poller sleeps by it. */
     wb_alarm alarm;
     wb_breaker store_breaker, fetch_breaker, dispatch_breaker;
+    /* When a table was first seen not to be there, monotonic; 0: all are. */
+    _Atomic int64_t missing_since;
     /* Set when a message came back whose operations are parked: the sweeper tries them all. */
     atomic_int sweep_parked;
     /* The database's time is wb_clock_steady() plus the first at most, and plus the second at least: many

@@ -63,12 +63,16 @@ int wb_stage_receive(wb_worker *w, wb_error *error)
         return WB_OK;
     }
     wb_scout_look(w, NULL, 0);
+    wb_batch_note_empty(w);
     int r = p->transport_ops->receive(w->transport, wait_until(w), messages, wanted, &count, error);
     if (r != WB_OK) {
         w->transport_broken = 1;
+        atomic_store_explicit(&w->empty_since, 0, memory_order_relaxed);
         return r;
     }
     wb_scout_look(w, messages, count);
+    if (count)
+        atomic_store_explicit(&w->empty_since, 0, memory_order_relaxed);
     for (size_t i = 0; i < count; i++)
         wb_admit(w, wb_batch_hold(w, messages[i], NULL));
     if (count)

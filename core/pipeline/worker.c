@@ -16,6 +16,7 @@
 #include "core/base/log.h"
 #include "core/pipeline/apart.h"
 #include "core/pipeline/batch.h"
+#include "core/pipeline/distrust.h"
 #include "core/pipeline/marks.h"
 #include "core/pipeline/misbehave.h"
 #include "core/pipeline/pace.h"
@@ -218,6 +219,7 @@ static int run_batch(wb_worker *w, wb_error *error)
     if (r != WB_OK)
         return fail_dispatch(w, r);
     atomic_fetch_add(&w->pipeline->successes, (uint64_t)handled);
+    wb_distrust_found(w);
     if (handled)
         wb_rate_succeeded(&w->pipeline->rate, w->pipeline->endpoint);
     wb_batch_finish(w);
@@ -299,6 +301,7 @@ static int run_cycle(wb_worker *w, wb_error *error)
     atomic_store(&w->beat, wb_clock_monotonic());
     w->progressed = w->storage_lost = 0;
     if (!wb_scout_lets_receive(w)) {
+        wb_batch_note_empty(w);
         wb_clock_pause(SCOUT_WAIT, &w->pipeline->stop);
         return WB_OK;
     }
@@ -417,7 +420,7 @@ static void on_exit_of_thread(void *argument)
     wb_worker *w = argument;
     w->gave_up = 1;
     (void)wb_error_set(&w->error, WB_FATAL, WB_CAUSE_OTHER, 0, "a module ended the worker's thread");
-    atomic_store(&w->handling_since, 0);
+    wb_overtime_end(&w->overtime);
     wb_rate_give_turn(&w->pipeline->rate, w);
     if (w->has_suspect_lock)
         wb_suspect_unlock();
@@ -474,6 +477,7 @@ void wb_worker_init(wb_worker *w, wb_pipeline *pipeline, unsigned number)
     wb_arena_init(&w->arena, ARENA_BLOCK);
     wb_arena_init(&w->recovered, ARENA_BLOCK);
     pthread_mutex_init(&w->transport_lock, NULL);
+    wb_overtime_init(&w->overtime);
     /* memory may be out from here on: what is there is freed then by wb_worker_free() */
     w->contexts = wb_contexts_take(pipeline->endpoint ? pipeline->endpoint : "");
     w->take = 1;
@@ -512,6 +516,7 @@ void wb_worker_free(wb_worker *w)
     wb_arena_free(&w->arena);
     wb_arena_free(&w->recovered);
     pthread_mutex_destroy(&w->transport_lock);
+    wb_overtime_free(&w->overtime);
 }
 
 /* What the system gives a thread follows ulimit -s, which the transports' promise to read
@@ -540,31 +545,10 @@ void wb_worker_interrupt(wb_worker *w)
     pthread_mutex_unlock(&w->transport_lock);
 }
 
-static int is_overtime(const wb_worker *w, int64_t since, int64_t now)
-{
-    int64_t limit = w->pipeline->handler_time_limit;
-    return limit && now - since >= limit;
-}
-
 int wb_worker_is_alive(const wb_worker *w, int64_t now)
 {
-    int64_t since = atomic_load(&w->handling_since);
-    return since ? !is_overtime(w, since, now) : now - atomic_load(&w->beat) < WB_STUCK_AFTER;
-}
-
-/* Nothing is done to it: what it holds would come back, and be handled beside it. */
-static void tell_overtime(wb_worker *w, int64_t since, int64_t now)
-{
-    const wb_handler_entry *handler = atomic_load(&w->handling);
-    char number[12], seconds[24];
-    if (since == w->overtime_told_for || !is_overtime(w, since, now))
-        return;
-    w->overtime_told_for = since;
-    (void)snprintf(number, sizeof number, "%u", w->number);
-    (void)snprintf(seconds, sizeof seconds, "%" PRId64, (now - since) / WB_SECOND);
-    wb_log_event(WB_LOG_ERROR, "a handler takes longer than handler_time_limit",
-                 { "endpoint", w->pipeline->endpoint }, { "worker", number },
-                 { "type", handler ? handler->type : NULL }, { "seconds", seconds });
+    return wb_overtime_since(&w->overtime) ? !wb_overtime_is_beyond(&w->overtime, w->pipeline, now)
+                                           : now - atomic_load(&w->beat) < WB_STUCK_AFTER;
 }
 
 static void release_prefetched(wb_worker *w, int64_t since, int64_t now)
@@ -582,16 +566,10 @@ static void release_prefetched(wb_worker *w, int64_t since, int64_t now)
 
 void wb_worker_look_after(wb_worker *w)
 {
-    int64_t since = atomic_load(&w->handling_since), now = wb_clock_monotonic();
-    if (w->overtime_told_for && w->overtime_told_for != since) {
-        wb_log_event(WB_LOG_INFO, "the handler that took too long has returned",
-                     { "endpoint", w->pipeline->endpoint });
-        w->overtime_told_for = 0;
-    }
-    if (!since)
-        return;
-    tell_overtime(w, since, now);
-    release_prefetched(w, since, now);
+    int64_t since = wb_overtime_since(&w->overtime), now = wb_clock_monotonic();
+    wb_overtime_look(&w->overtime, w->pipeline, w->number, now);
+    if (since)
+        release_prefetched(w, since, now);
 }
 
 void wb_worker_join(wb_worker *w)

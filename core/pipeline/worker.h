@@ -16,6 +16,7 @@
 #include "core/base/thread.h"
 #include "core/pipeline/contexts.h"
 #include "core/pipeline/item.h"
+#include "core/pipeline/overtime.h"
 #include "core/pipeline/pipeline.h"
 #include "core/pipeline/window.h"
 
@@ -113,10 +114,9 @@ typedef struct wb_worker {
     unsigned prefetch; /* what the transport session was told */
     int64_t *costs;    /* ns of one message, a handler entry each; -1: not known */
     int64_t handling_spent;          /* by the handlers of the batch */
-    _Atomic int64_t handling_since;  /* a handler runs; 0: none does */
-    _Atomic(const wb_handler_entry *) handling; /* which one, while it does */
-    int64_t overtime_told_for;       /* a line said that this one exceeds its limit */
+    wb_overtime overtime;            /* whether a handler runs, and for how long */
     _Atomic int64_t beat;            /* when it was last seen to be neither stuck nor in a handler */
+    _Atomic int64_t empty_since;     /* it has nothing in hand and receives nothing, from then on (monotonic); 0: not so */
     int64_t released_for;            /* prefetched messages were given away for that one */
     int owes_turn;      /* the last batch was one set aside before: now it is the others' turn */
     int progressed;     /* the cycle got something done */
@@ -137,7 +137,7 @@ int wb_worker_start(wb_worker *w);
 /** Wake it where it waits for messages. Any thread; pipeline->stop is set before. */
 void wb_worker_interrupt(wb_worker *w);
 /** To be called now and then, from any one thread: when its handler takes long, what was
- *  prefetched behind it is given to others; beyond its limit a line says so, once. */
+ *  prefetched behind it is given to others, and lines say so (overtime.h). */
 void wb_worker_look_after(wb_worker *w);
 /** Whether it makes progress at this time (monotonic): it is idle, waits for a server, or is in a
  *  handler within its limit. */

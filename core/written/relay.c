@@ -84,6 +84,8 @@ static int fetch(wb_written_relay *relay, wb_error *error)
                                  wb_written_looks_are_dear(&relay->looks), &relay->has_turn, error);
     look->ended = wb_clock_monotonic();
     look->took = look->ended - began;
+    if (relay->lot.count)
+        atomic_store(&relay->found, look->ended);
     if (r == WB_OK && relay->has_turn)
         wb_written_looks_note(&relay->looks, look);
     if (is_lost(r))

@@ -20,6 +20,7 @@ typedef struct wb_written_relay {
     wb_alarm wake;
     int started;
     atomic_int ended; /* the thread is about to return */
+    _Atomic int64_t found; /* when there was something to send last (monotonic); 0: not yet */
 
     /* The thread's own. */
     wb_written_lot lot;

@@ -96,6 +96,8 @@ static void test_defaults(void **state)
     assert_int_equal(a->on_endpoint_failure, WB_ON_FAILURE_RESTART);
     assert_int_equal(a->start, WB_START_FAIL);
     assert_int_equal(a->handler_time_limit, 300 * S);
+    assert_int_equal(a->slow_handler, 30 * S);
+    assert_int_equal(a->handler_timeout, 0);
     assert_int_equal(a->send_only, 0);
     assert_null(a->persistence.plugin);
     assert_null(a->persistence.node);
@@ -178,6 +180,24 @@ static void test_on_endpoint_failure(void **state)
                               "\"restart\", \"exit\"");
     assert_int_equal(config->endpoints[0].on_endpoint_failure, WB_ON_FAILURE_EXIT);
     assert_int_equal(config->endpoints[1].on_endpoint_failure, WB_ON_FAILURE_RESTART);
+    done(config, &problems);
+}
+
+/* Who hears of a slow handler can still do something. */
+static void test_handler_timeout(void **state)
+{
+    wb_problems problems;
+    (void)state;
+    wb_config *config = load("endpoints = (\n"
+                             "{ name = \"a\"; handler_timeout = \"31s\"; transport = { plugin = \"t\"; }; },\n"
+                             "{ name = \"b\"; handler_timeout = \"30s\"; transport = { plugin = \"t\"; }; },\n"
+                             "{ name = \"c\"; handler_timeout = \"1s\"; slow_handler = 0; transport = { plugin = \"t\"; }; },\n"
+                             "{ name = \"d\"; handler_timeout = \"1s\"; slow_handler = \"2s\"; transport = { plugin = \"t\"; }; } );",
+                             &problems);
+    assert_error_count(&problems, 2);
+    assert_problem(&problems, ":3: endpoint \"b\": option \"handler_timeout\" = \"30s\" is not longer than slow_handler (30s)");
+    assert_problem(&problems, ":5: endpoint \"d\": option \"handler_timeout\" = \"1s\" is not longer than slow_handler (2s)");
+    assert_int_equal(config->endpoints[0].handler_timeout, 31 * S);
     done(config, &problems);
 }
 
@@ -484,6 +504,7 @@ int main(void)
         cmocka_unit_test(test_deduplication),
         cmocka_unit_test(test_deduplication_store),
         cmocka_unit_test(test_on_endpoint_failure),
+        cmocka_unit_test(test_handler_timeout),
         cmocka_unit_test(test_all_errors_in_one_run),
         cmocka_unit_test(test_types),
         cmocka_unit_test(test_wrong_types),

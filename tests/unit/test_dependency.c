@@ -267,6 +267,7 @@ static void test_alive(void **state)
     static wb_pipeline pipeline;
     static wb_worker worker;
     static const wb_handler_entry entry = { .type = "Shop.Order", .module = "test" };
+    wb_item item = { .handlers = { &entry }, .handler_count = 1 }, *group[] = { &item };
     int64_t now = wb_clock_monotonic();
     (void)state;
     pipeline = (wb_pipeline){ .endpoint = "orders", .batch_max = 1, .handler_time_limit = 5 * WB_SECOND,
@@ -277,23 +278,12 @@ static void test_alive(void **state)
     assert_true(wb_worker_is_alive(&worker, now + WB_STUCK_AFTER - WB_SECOND));
     assert_false(wb_worker_is_alive(&worker, now + WB_STUCK_AFTER + WB_SECOND));
 
-    worker.handling = &entry;
-    worker.handling_since = now - 6 * WB_SECOND;
+    wb_overtime_begin(&worker.overtime, group, 1, now - 6 * WB_SECOND);
     assert_false(wb_worker_is_alive(&worker, now));
-    capture();
-    wb_worker_look_after(&worker);
-    wb_worker_look_after(&worker); /* told once */
-    int told = count_lines("\"a handler takes longer than handler_time_limit\" endpoint=orders worker=3 type=Shop.Order seconds=6");
-    worker.handling_since = 0;
-    wb_worker_look_after(&worker);
-    wb_worker_look_after(&worker);
-    int returned = count_lines("the handler that took too long has returned");
-    release();
-    assert_int_equal(told, 1);
-    assert_int_equal(returned, 1);
+    wb_overtime_end(&worker.overtime);
     assert_true(wb_worker_is_alive(&worker, now));
 
-    worker.handling_since = now - 6 * WB_SECOND;
+    wb_overtime_begin(&worker.overtime, group, 1, now - 6 * WB_SECOND);
     pipeline.handler_time_limit = 0; /* none */
     assert_true(wb_worker_is_alive(&worker, now));
     wb_worker_free(&worker);

@@ -59,6 +59,34 @@ static void end(wb_endpoint *e, int result)
     assert_int_equal(f.instances, 0);
 }
 
+static int64_t limit_with(int64_t timeout, int64_t limit, int is_set)
+{
+    static wb_conf_origin origins[100];
+    wb_endpoint *e = NULL;
+    wb_error error;
+    for (size_t i = 0; i < 100; i++)
+        origins[i] = (wb_conf_origin){ .is_set = is_set };
+    fake_setup(&f, &setup, "orders", 1, 0);
+    for (size_t section = 0; section < WB_SECTION_COUNT; section++)
+        f.config.origins[section] = origins;
+    f.config.handler_timeout = timeout;
+    f.config.handler_time_limit = limit;
+    assert_int_equal(wb_endpoint_create(&setup, &e, &error), WB_OK);
+    int64_t result = wb_endpoint_pipeline(e)->handler_time_limit;
+    wb_endpoint_destroy(e);
+    return result;
+}
+
+/* Where the process ends for a handler the watchdog does not end it sooner, unless it is told to. */
+static void test_time_limits(void **state)
+{
+    (void)state;
+    assert_int_equal(limit_with(0, 300 * WB_SECOND, 0), 300 * WB_SECOND);
+    assert_int_equal(limit_with(900 * WB_SECOND, 300 * WB_SECOND, 0), 900 * WB_SECOND);
+    assert_int_equal(limit_with(900 * WB_SECOND, 300 * WB_SECOND, 1), 300 * WB_SECOND);
+    assert_int_equal(limit_with(900 * WB_SECOND, 0, 1), 0);
+}
+
 static void test_stop(void **state)
 {
     (void)state;
@@ -337,6 +365,7 @@ static void test_proven(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_time_limits),
         cmocka_unit_test(test_stop),
         cmocka_unit_test(test_threads_that_cannot_start),
         cmocka_unit_test(test_housekeeper_is_waited_for),

@@ -546,7 +546,7 @@ static void test_setup_reports_everything(void **state)
                    "  outbox = { enabled = true; }; },\n"
                    "{ name = \"billing\"; transport = { plugin = \"badmajor\"; }; },\n"
                    "{ name = \"notes\"; send_only = true; concurrency = 2;\n"
-                   "  on_endpoint_failure = \"exit\"; audit = { queue = \"audit\"; };\n"
+                   "  on_endpoint_failure = \"exit\"; slow_handler = \"1s\"; handler_timeout = \"1min\"; audit = { queue = \"audit\"; };\n"
                    "  transport = { plugin = \"queue\"; }; } );",
                    &problems, WB_FATAL);
     assert_problem(&problems, ":2: endpoint \"orders\": option \"batch_time\"");
@@ -567,7 +567,9 @@ static void test_setup_reports_everything(void **state)
     assert_problem(&problems, ":8: endpoint \"notes\": \"concurrency\" is about an input queue");
     assert_problem(&problems, ":9: endpoint \"notes\": \"on_endpoint_failure\" is about an input queue");
     assert_problem(&problems, ":9: endpoint \"notes\": \"audit.queue\" is about an input queue");
-    assert_error_count(&problems, 11);
+    assert_problem(&problems, ":9: endpoint \"notes\": \"slow_handler\" is about an input queue");
+    assert_problem(&problems, ":9: endpoint \"notes\": \"handler_timeout\" is about an input queue");
+    assert_error_count(&problems, 13);
     for (size_t i = 0; i < setup->endpoint_count; i++)
         assert_int_equal(setup->endpoints[i].is_ready, 0);
     wb_setup_free(setup);

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What is left of an endpoint in its tables: operations that are not dispatched yet, and delayed messages. For who wants to
+ * know whether there is anything left to do, beside workers that have nothing in hand.
+ *
+ * What a broker delays by itself is not seen, nor what programs wrote in SQL and its relay may not send yet.
+ */
+#ifndef WB_ENDPOINT_REST_H
+#define WB_ENDPOINT_REST_H
+
+#include "core/endpoint/endpoint.h"
+
+typedef struct wb_rest {
+    size_t pending; /* rows, parked ones too; counted up to WB_REST_MAX */
+    int is_delayed; /* a message waits in the store, whenever it is due */
+} wb_rest;
+
+#define WB_REST_MAX 1000
+
+/** Ask, on a session of its own: waits for the database. Main thread, after wb_endpoint_create().
+ *  @return WB_OK, or what the persistence says. */
+int wb_rest_ask(wb_endpoint *endpoint, wb_rest *ret_rest, wb_error *error);
+
+#endif
