@@ -12,6 +12,7 @@
 #include "core/base/arena.h"
 #include "core/base/log.h"
 #include "core/cli/cli.h"
+#include "core/cli/overdue.h"
 #include "core/cli/streams.h"
 #include "core/cli/wait.h"
 #include "core/config/units.h"
@@ -81,6 +82,13 @@ static int rehearse(wb_setup *setup, const char *name)
     return code;
 }
 
+static int open_one(cli_host *host, cli_hosted *one)
+{
+    wb_error error = { 0 };
+    (void)host;
+    return wb_endpoint_open_modules(one->endpoint, &error) == WB_OK ? EX_OK : report(one, &error);
+}
+
 static int prepare_one(cli_host *host, cli_hosted *one)
 {
     wb_error error = { 0 };
@@ -89,8 +97,6 @@ static int prepare_one(cli_host *host, cli_hosted *one)
         r = wb_endpoint_install(one->endpoint, &error);
     if (r == WB_OK)
         r = wb_endpoint_verify(one->endpoint, &error);
-    if (r == WB_OK)
-        r = wb_endpoint_open_modules(one->endpoint, &error);
     return r == WB_OK ? EX_OK : report(one, &error);
 }
 
@@ -122,16 +128,33 @@ static int try_and_start(cli_host *host, cli_hosted *one)
     return code == EX_OK ? start_tried(host, one) : code;
 }
 
-/* One step of the start for each with that `start`; told to stop, the rest is not begun. */
+/* One whose first trial could not even begin has said so. */
+static int look_at_first_trial(cli_host *host, cli_hosted *one)
+{
+    return one->trial ? try_one(host, one) : EX_OK;
+}
+
+/* One step of the start for each with that `start`, whatever became of the others: each says what is wrong with it.
+ * Told to stop, the rest is not begun. @return the code of the first that failed. */
 typedef int start_step(cli_host *host, cli_hosted *one);
-#define WITH_ANY (-1)
 
 static int for_each(cli_host *host, int start, start_step *step)
 {
     int code = EX_OK;
+    for (size_t i = 0; i < host->count && !cli_guard_is_told(&host->guard); i++) {
+        int one = host->hosted[i].setup->config->start == start ? step(host, &host->hosted[i]) : EX_OK;
+        if (code == EX_OK)
+            code = one;
+    }
+    return code;
+}
+
+/* The first that fails ends it: the others are to be stopped. */
+static int start_all(cli_host *host)
+{
+    int code = EX_OK;
     for (size_t i = 0; i < host->count && code == EX_OK && !cli_guard_is_told(&host->guard); i++)
-        if (start == WITH_ANY || host->hosted[i].setup->config->start == start)
-            code = step(host, &host->hosted[i]);
+        code = start_tried(host, &host->hosted[i]);
     return code;
 }
 
@@ -153,14 +176,14 @@ static void await_first_trials(cli_host *host)
 /* Each is ready, or has been tried, before the first one runs. */
 static int start(cli_host *host)
 {
-    int code = for_each(host, WB_START_WAIT, try_one);
+    int begun = for_each(host, WB_START_WAIT, try_one);
+    int code = for_each(host, WB_START_FAIL, prepare_one);
     if (code == EX_OK)
-        code = for_each(host, WB_START_FAIL, prepare_one);
-    if (code == EX_OK) {
-        await_first_trials(host);
-        code = for_each(host, WB_START_WAIT, try_one);
-    }
-    return code == EX_OK ? for_each(host, WITH_ANY, start_tried) : code;
+        code = for_each(host, WB_START_FAIL, open_one);
+    await_first_trials(host);
+    int tried = for_each(host, WB_START_WAIT, look_at_first_trial);
+    code = begun != EX_OK ? begun : code != EX_OK ? code : tried;
+    return code == EX_OK ? start_all(host) : code;
 }
 
 /* ---- run -------------------------------------------------------------------------------- */
@@ -230,8 +253,10 @@ static void forgive(cli_hosted *one)
 static void look_at(cli_hosted *one, int64_t now)
 {
     wb_error error = { 0 };
-    if (one->is_ended)
+    if (one->is_ended) { /* one of its handlers may run for ever */
+        (void)wb_endpoint_look(one->endpoint, &error);
         return;
+    }
     if (one->trial) {
         look_at_trial(one, now);
         return;
@@ -279,17 +304,22 @@ static int look_at_all(cli_host *host)
 
 static int work(cli_host *host)
 {
-    int code = EX_OK;
+    int code = EX_OK, drained = -1;
     cli_pulse_ready(&host->pulse);
-    while (code == EX_OK && !cli_guard_is_told(&host->guard) && !all_over(host)) {
+    cli_drain_begin(&host->drain, wb_clock_monotonic());
+    while (code == EX_OK && drained < 0 && !cli_guard_is_told(&host->guard) && !all_over(host)) {
         tell_pulse(host, 0);
         cli_streams_look();
         cli_guard_sleep(&host->guard, LOOK_EVERY);
         code = look_at_all(host);
+        if (cli_overdue_is_there(host->hosted, host->count))
+            cli_overdue_end(host->hosted, host->count, &host->guard);
+        if (code == EX_OK)
+            drained = cli_drain_look(&host->drain, host->hosted, host->count, wb_clock_monotonic());
     }
     if (cli_guard_is_told(&host->guard))
         wb_log_write(WB_LOG_INFO, "stops: finishing what is in flight", NULL, 0);
-    return code;
+    return drained > 0 ? drained : code;
 }
 
 /* ---- stop ------------------------------------------------------------------------------- */

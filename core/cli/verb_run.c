@@ -3,6 +3,7 @@
 
 #include <malloc.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sysexits.h>
 
 #include "core/cli/cli.h"
@@ -10,11 +11,18 @@
 #include "core/cli/streams.h"
 
 #define INSTALL CLI_LONG_OPTION(1)
+#define DRAIN CLI_LONG_OPTION(2)
+#define IDLE CLI_LONG_OPTION(3)
+/* A month. */
+#define LONGEST_PATIENCE 2678400
 
 static const cli_option options[] = {
     CLI_OPTION_CONFIG,
     { 'e', "endpoint", "NAME", "this endpoint only" },
     { INSTALL, "install", NULL, "make queues and tables first, as waybill install does" },
+    { DRAIN, "drain", NULL, "handle until nothing is left to do, then end with 0" },
+    { IDLE, "idle", "SECONDS", "how long nothing must have come for that; default: 5" },
+    { 'p', "patience", "SECONDS", "end with 75 when it takes longer; default: it may take for ever" },
     CLI_OPTION_END,
 };
 
@@ -26,16 +34,43 @@ static void keep_memory(void)
     (void)mallopt(M_TRIM_THRESHOLD, 8 * 1024 * 1024);
 }
 
+/* @return -1 to go on, otherwise the exit code. */
+static int read_seconds(const char *option, const char *text, long most, int64_t *ret_time)
+{
+    char *end = NULL;
+    if (!text)
+        return -1;
+    long seconds = strtol(text, &end, 10);
+    if (end == text || *end || seconds < 1 || seconds > most)
+        return cli_fail(EX_USAGE, "%s \"%s\" is not 1 to %ld seconds", option, text, most);
+    *ret_time = seconds * WB_SECOND;
+    return -1;
+}
+
+static int read_drain(const cli_values *values, cli_drain *drain)
+{
+    int code;
+    if (!values->value[DRAIN])
+        return values->value[IDLE] || values->value['p'] ? cli_fail(EX_USAGE, "--idle and --patience go with --drain") : -1;
+    drain->idle = CLI_DRAIN_IDLE;
+    if ((code = read_seconds("--idle", values->value[IDLE], 3600, &drain->idle)) >= 0)
+        return code;
+    return read_seconds("--patience", values->value['p'], LONGEST_PATIENCE, &drain->patience);
+}
+
 static int run(const cli_values *values)
 {
     cli_host host = { 0 };
     wb_setup *setup = NULL;
 
+    int code = read_drain(values, &host.drain);
+    if (code >= 0)
+        return code;
     keep_memory();
     cli_streams_keep();
     cli_guard_block(&host.guard);
     signal(SIGPIPE, SIG_IGN);
-    int code = cli_load(values, 0, &setup);
+    code = cli_load(values, 0, &setup);
     if (code != EX_OK)
         return code;
     code = cli_host_run(&host, setup, values->value['e'], values->value[INSTALL] != NULL);
@@ -50,7 +85,9 @@ const cli_verb cli_verb_run = {
             "it at once (exit code 75). Endpoints wait for servers that go away while they run; one\n"
             "that is not there at the start is an error, or waited for (start). An endpoint that gives up is started again\n"
             "after a pause (on_endpoint_failure); the exit code tells if it still does not run at the\n"
-            "end.",
+            "end. A handler beyond handler_timeout ends the program with 70.\n"
+            "With --drain it ends by itself once nothing is left: no message has come for a while, no operation\n"
+            "is pending and no delayed message waits in a store. Subscriptions stay as they are.",
     .options = options,
     .run = run,
 };

@@ -48,6 +48,7 @@ static fake *fakes;
 static wb_endpoint_setup setups[ENDPOINTS];
 static wb_setup setup;
 static pid_t host;
+static int64_t drain_idle, drain_patience; /* 0: it does not drain */
 
 static void prepare(unsigned workers, int outbox)
 {
@@ -103,7 +104,7 @@ static void prepare_modules(void)
 /* The child: what it leaves behind is wrong whatever its exit code. */
 static _Noreturn void be_host(int install, int threads)
 {
-    cli_host hosted = { 0 };
+    cli_host hosted = { .drain = { .idle = drain_idle, .patience = drain_patience } };
     int file = open(conf_write("host.log", ""), O_WRONLY | O_APPEND);
     (void)dup2(file, STDERR_FILENO);
     cli_guard_block(&hosted.guard);
@@ -210,6 +211,28 @@ static void test_failed_start(void **state)
             assert_int_equal(fakes[0].opened + fakes[1].opened, 0);
         }
     }
+}
+
+/* What is wrong with each is said, whichever stands first; who could start does not. */
+static void test_all_that_cannot_start(void **state)
+{
+    (void)state;
+    prepare(2, 1);
+    fakes[0].fatal = fakes[1].fatal = FAKE_VERIFY;
+    fakes[1].cause = WB_CAUSE_CONFIG;
+    run_with(0, -1);
+    assert_exit(72);
+    assert_lines("waybill: endpoint \"orders\": told to fail in verify", 1);
+    assert_lines("waybill: endpoint \"billing\": told to fail in verify", 1);
+
+    prepare(1, 0); /* also where one waits, and what it meets no waiting cures */
+    fakes[0].config.start = WB_START_WAIT;
+    fakes[0].fatal = fakes[1].fatal = FAKE_VERIFY;
+    run_with(0, -1);
+    assert_exit(72);
+    assert_lines("waybill: endpoint \"orders\": told to fail in verify", 1);
+    assert_lines("waybill: endpoint \"billing\": told to fail in verify", 1);
+    assert_int_equal(fakes[0].opened + fakes[1].opened, 0);
 }
 
 /* Guard, and of each endpoint two workers and a housekeeper: seven threads. */
@@ -708,8 +731,44 @@ static void test_restart_beside_hanging(void **state)
 }
 
 /* After a test that failed. */
+/* ---- drain ------------------------------------------------------------------------------------ */
+
+static void test_drain(void **state)
+{
+    (void)state;
+    for (int outbox = 0; outbox < 2; outbox++) {
+        prepare(1, outbox);
+        drain_idle = 400 * WB_MILLISECOND;
+        run_with(0, -1);
+        assert_between(assert_exit(EX_OK), 400, SOON);
+        assert_lines("drained: nothing is left to handle", 1);
+        assert_true(fakes[0].received && fakes[1].received);
+    }
+}
+
+/* One that does not run may have messages. */
+static void test_drain_in_time(void **state)
+{
+    (void)state;
+    prepare_to_wait(1, FAKE_VERIFY, WB_CAUSE_UNREACHABLE);
+    drain_idle = 200 * WB_MILLISECOND;
+    drain_patience = 1500 * WB_MILLISECOND;
+    run_with(0, -1);
+    assert_between(assert_exit(EX_TEMPFAIL), 1400, SOON);
+    assert_lines("waybill: not drained in time: endpoint \"billing\": it does not run", 1);
+
+    prepare_to_wait(1, FAKE_VERIFY, WB_CAUSE_UNREACHABLE); /* it comes */
+    drain_patience = 0;
+    run_with(0, -1);
+    wait_for_lines("waits for its servers to start", 1);
+    fakes[1].fatal = 0;
+    assert_exit(EX_OK);
+    assert_true(fakes[1].received);
+}
+
 static int kill_host(void **state)
 {
+    drain_idle = drain_patience = 0;
     (void)state;
     if (host > 0 && kill(host, SIGKILL) == 0)
         (void)waitpid(host, NULL, 0);
@@ -730,6 +789,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_failed_start, kill_host),
+        cmocka_unit_test_teardown(test_all_that_cannot_start, kill_host),
         cmocka_unit_test_teardown(test_threads_that_cannot_start, kill_host),
         cmocka_unit_test_teardown(test_limit_too_low, kill_host),
         cmocka_unit_test_teardown(test_stop_while_starting, kill_host),
@@ -758,6 +818,8 @@ int main(void)
         cmocka_unit_test_teardown(test_exit_of_the_first, kill_host),
         cmocka_unit_test_teardown(test_exit_beside_restart, kill_host),
         cmocka_unit_test_teardown(test_restart_beside_hanging, kill_host),
+        cmocka_unit_test_teardown(test_drain, kill_host),
+        cmocka_unit_test_teardown(test_drain_in_time, kill_host),
     };
     return cmocka_run_group_tests_name("host", tests, share, conf_teardown);
 }

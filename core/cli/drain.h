@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * waybill run --drain: the endpoints run until there has been nothing to do for a while, in all of them at once, for
+ * what one sends may be another's: no worker has a message in hand or receives one, no operation is pending, no
+ * message waits in a store. Subscriptions stay as they are, so what others publish is handled, too.
+ *
+ * Main thread only.
+ */
+#ifndef WB_CLI_DRAIN_H
+#define WB_CLI_DRAIN_H
+
+#include "core/cli/hosted.h"
+
+/** How long it must have stayed empty, unless told. */
+#define CLI_DRAIN_IDLE (5 * WB_SECOND)
+
+typedef struct cli_drain {
+    int64_t idle;     /* ns: how long all must have stayed empty; 0: the program does not drain */
+    int64_t patience; /* ns: the time limit; 0: none */
+    int64_t ends;     /* when it is over (monotonic) */
+    int64_t full;     /* when something was last seen to be left in a table */
+    int64_t asked;    /* when tables were looked at last */
+    char left[700];   /* what was, in words; "": nothing */
+} cli_drain;
+
+/** All that is to run has started, or waits for its servers. */
+void cli_drain_begin(cli_drain *drain, int64_t now);
+/** Look, some ten times a second; asks databases at most once a second, and waits for them.
+ *  @return -1 to go on, else the exit code: EX_OK when all is done, EX_TEMPFAIL with a message when the time is over. */
+int cli_drain_look(cli_drain *drain, const cli_hosted *hosted, size_t count, int64_t now);
+
+#endif
