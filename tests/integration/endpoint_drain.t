@@ -1,0 +1,100 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: Apache-2.0
+#
+# waybill run --drain: it handles until nothing is left, delayed messages and pending operations included, and ends with 0;
+# with 75 when that takes too long.
+use strict;
+use warnings;
+use lib "$ENV{top_srcdir}/tests/integration";
+use Test::More;
+use Time::HiRes qw(time sleep);
+use Endpoint;
+
+Endpoint::under_servers('rabbitmq', 'pgsql');
+
+# Exit code, and how long it took.
+sub drain {
+    my ($e, @options) = @_;
+    my $started = time;
+    my $pid = $e->spawn($e->{log}, 'run', '-c', $e->{conf}, '--drain', @options);
+    my $code = $e->await_exit($pid, 90);
+    return ($code, time - $started);
+}
+
+sub drains {
+    my ($e, $what, $least, $most, @options) = @_;
+    my ($code, $took) = drain($e, @options);
+    is $code, 0, "$e->{pair}: $what: ends with 0";
+    ok $took >= $least && $took < $most, sprintf '%s: %s: %.1f s', $e->{pair}, $what, $took;
+    return $took;
+}
+
+# Delayed ones need a store, or a broker that delays.
+my $stored = 'delayed_delivery = { by = "store"; };';
+my @pairs = (
+    Endpoint->new('sqlite+sqlite', concurrency => 2, with => $stored, outbox => 'enabled = true; sweep_after = "1s"; cleanup_interval = "1s";'),
+    Endpoint->new('amqp+pgsql', concurrency => 2, with => $stored, outbox => 'enabled = true; sweep_after = "1s"; cleanup_interval = "1s";'),
+);
+
+for my $e (@pairs) {
+    $e->install;
+    drains($e, 'nothing to do', 2, 14, '--idle', 2);
+
+    my @ids = map { "first-$_" } 1 .. 50;
+    $e->send('orders', map { { id => $_, do => "send sink T.Out $_" } } @ids);
+    drains($e, 'fifty messages', 2, 20, '--idle', 2);
+    is_deeply [ $e->not_once(@ids) ], [], "$e->{pair}: all are handled";
+    is scalar($e->read('sink')), 50, "$e->{pair}: and sent";
+
+    # one message begets others, with pauses shorter than --idle
+    $e->send('orders', { id => 'slow', do => [ 'sleep 3000', 'header do sleep 3000', 'send orders Test.Do x' ] });
+    drains($e, 'who is at work is waited for', 5, 30, '--idle', 2);
+    is $e->effects('slow'), 1, "$e->{pair}: until it is done";
+    is $e->depth('orders'), 0, "$e->{pair}: what it sent, too";
+    is_deeply [ $e->read('error') ], [], "$e->{pair}: nothing failed";
+
+    $e->send('orders', { id => 'later', do => [ 'delay 6000', 'send sink T.Out later' ] });
+    drains($e, 'a delayed message is waited for', 7, 40, '--idle', 2);
+    is_deeply [ map { $_->{body} } $e->read('sink') ], ['later'], "$e->{pair}: and is out";
+
+    $e->send('orders', { id => 'tomorrow', do => [ 'delay 86400000', 'send sink T.Out tomorrow' ] });
+    my ($code, $took) = drain($e, '--idle', 1, '--patience', 4);
+    is $code, 75, "$e->{pair}: one that is due tomorrow: ends with 75";
+    ok $took > 3.5 && $took < 20, sprintf '%s: at its time limit: %.1f s', $e->{pair}, $took;
+    ok scalar($e->log_lines(qr/^waybill: not drained in time: endpoint "orders": 0 rows with pending operations, and delayed messages/)),
+        "$e->{pair}: and a line says what is left";
+    $e->sql($e->{pair} =~ /sqlite/ ? 'delete from waybill_orders_delayed' : 'delete from orders_delayed');
+
+    # its destination is not there: what it sends stays pending
+    $e->send('orders', { id => 'parked', do => 'send nowhere T.Out x' });
+    ($code) = drain($e, '-p', 5, '--idle', 1);
+    is $code, $e->pending ? 75 : 0, "$e->{pair}: pending operations are something left";
+}
+
+# ---- two endpoints, one of which sends to the other ----------------------------------------------
+{
+    my $two = Endpoint->new('sqlite+sqlite', name => 'second', files => 'two-', concurrency => 1);
+    my $one = Endpoint->new('sqlite+sqlite', name => 'firstone', files => 'two-', concurrency => 1, beside => [$two]);
+    $one->install;
+    $one->send('firstone', { id => 'a', do => [ 'sleep 2500', 'id b', 'header do sleep 1500', 'send second Test.Do x' ] });
+    drains($one, 'two endpoints', 2, 30, '--idle', 1);
+    is $one->depth('second'), 0, 'what one sent to the other is gone';
+    is $two->effects('b'), 1, 'and was handled';
+}
+
+# ---- the command line --------------------------------------------------------------------------------
+{
+    my $e = $pairs[0];
+    for my $bad ([ '--idle', 5 ], [ '-p', 5 ], [ '--drain', '--idle', 0 ], [ '--drain', '-p', 'x' ]) {
+        my ($code, $text) = $e->run('run', @$bad);
+        is $code, 64, "@$bad: wrong usage" or diag $text;
+    }
+    my $pid = $e->start;
+    $e->wait_for('it runs', sub { $e->log_lines(qr/endpoint starts/) });
+    is $e->stop, 0, 'without --drain it runs until it is stopped';
+    $pid = $e->spawn($e->{log}, 'run', '-c', $e->{conf}, '--drain', '--idle', 3600);
+    sleep 1;
+    kill 'TERM', $pid;
+    is $e->await_exit($pid), 0, 'a stop ends a drain';
+}
+done_testing;
