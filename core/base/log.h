@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The log: one line an event on stderr, constant text and key=value fields:
+ * The log: one line an event, a constant text and fields (log_line.h has the two forms), on stderr or in a file (log_sink.h):
  *
- *   2026-01-01T12:00:00.000Z level=info endpoint=orders msg="endpoint started" workers=4
+ *   2026-01-01T12:00:00.000Z level=info msg="endpoint starts" endpoint=orders workers=4
  *
- * Values are quoted when they hold anything but plain characters; what a terminal would obey
- * is escaped (printable.h), so that a message's content cannot forge a line. Bodies and
- * secrets are never logged. Any thread may log; a line is written with one write(2).
+ * What a terminal would obey is escaped, so that a message's content cannot forge a line. Bodies and
+ * secrets are never logged. Any thread may log; a line is written with one call of the system.
  *
  * Lines with a field "reason" that differ only in the message and in its tries are repeats: beyond
  * the first few of a second they are counted (repeats.h), and summed up once a second in a line
@@ -24,19 +23,20 @@
 /** Lines above this level are dropped. WB_LOG_INFO at start. */
 void wb_log_set_level(int level);
 
-/** Lines go to where stderr leads now, whoever closes descriptor 2 or puts something else there: what is
- *  opened next may be a connection to a server. Nothing is written to what has come into the place of either: where
- *  both are gone, lines are lost. Before there are other threads. */
-void wb_log_keep_stderr(void);
+/** WB_LOG_TEXT or WB_LOG_JSON (log_line.h). WB_LOG_TEXT at start. */
+void wb_log_set_format(int format);
 
 /** In a child of fork(): whoever held the log's locks is not there, nor those of a writer, which is not called any more. */
 void wb_log_after_fork(void);
 
-/** Where lines go, without their line break but with a NUL byte behind: one at a time. At first to stderr. */
+/** Who gets lines, without their line break but with a NUL byte behind: one at a time. NULL, as at first: they are written. */
 void wb_log_set_writer(void (*write)(void *argument, int level, const char *line, size_t size), void *argument);
 
 /** Write one line. A field with a NULL value is left out. */
 void wb_log_write(int level, const char *text, const wb_field *fields, size_t count);
+
+/** Write one line that somebody asked for: at level info, and at any level. */
+void wb_log_answer(const char *text, const wb_field *fields, size_t count);
 
 /** Write the sums that are due. Cheap when none is; whatever writes a line does it, and the threads that
  *  look at the time do, so that a flood that ends is summed up as well. */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "core/base/log.h"
+#include "core/base/log_sink.h"
 
 static int is_closed(int descriptor)
 {
@@ -39,7 +40,7 @@ void cli_streams_keep(void)
             (void)fill(i);
         was_null[i] = is_null(i);
     }
-    wb_log_keep_stderr();
+    wb_log_sink_keep_stderr();
 }
 
 /* Another thread may have been quicker: SQLite, too, leaves none of the three to a database. */

@@ -4,7 +4,9 @@
  */
 #include "config.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <jansson.h>
 #include <locale.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -22,6 +24,8 @@
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/base/log_line.h"
+#include "core/base/log_sink.h"
 #include "core/base/printable.h"
 #include "core/base/repeats.h"
 
@@ -66,6 +70,7 @@ static int tear_down(void **state)
     wb_log_settle();
     wb_log_set_writer(NULL, NULL);
     wb_log_set_level(WB_LOG_INFO);
+    wb_log_set_format(WB_LOG_TEXT);
     return 0;
 }
 
@@ -175,7 +180,7 @@ static void test_no_file_of_others_is_written_to(void **state)
     int file = open(ours, O_WRONLY | O_CREAT | O_APPEND, 0600);
     assert_int_equal(dup2(file, STDERR_FILENO), STDERR_FILENO);
     assert_int_equal(close(file), 0);
-    wb_log_keep_stderr();
+    wb_log_sink_keep_stderr();
     file = open(theirs, O_WRONLY | O_CREAT, 0600);
     wb_log_event(WB_LOG_INFO, "kept", { "endpoint", "orders" });
     for (int i = STDERR_FILENO + 1; i < 1024; i++) /* what a handler may do, and what is opened then */
@@ -193,7 +198,223 @@ static void test_no_file_of_others_is_written_to(void **state)
     assert_int_equal(size_of(ours), behind);
     assert_int_equal(size_of(theirs), 0);
     assert_int_equal(unlink(ours) | unlink(theirs) | rmdir(directory), 0);
-    wb_log_keep_stderr();
+    wb_log_sink_keep_stderr();
+}
+
+/* Whoever writes a whole file finds it there, whatever was renamed. */
+static void read_all(const char *path, char *text, size_t size)
+{
+    int file = open(path, O_RDONLY);
+    ssize_t used = read(file, text, size - 1);
+    assert_true(file >= 0 && used >= 0);
+    text[used] = '\0';
+    (void)close(file);
+}
+
+static void test_a_file_is_renewed(void **state)
+{
+    char directory[] = "/tmp/waybill-log-XXXXXX", path[100], old[100], text[1000];
+    struct stat it;
+    (void)state;
+    wb_log_set_writer(NULL, NULL);
+    assert_non_null(mkdtemp(directory));
+    (void)snprintf(path, sizeof path, "%s/log", directory);
+    (void)snprintf(old, sizeof old, "%s/log.1", directory);
+    const mode_t before = umask(0077);
+    assert_int_equal(wb_log_sink_try(path), 0);
+    assert_int_not_equal(stat(path, &it), 0); /* trying makes nothing */
+    assert_int_equal(wb_log_sink_open(path), 0);
+    (void)umask(before);
+    assert_int_equal(stat(path, &it), 0);
+    assert_int_equal(it.st_mode & 07777, 0640);
+    wb_log_event(WB_LOG_INFO, "first", { "endpoint", "orders" });
+    assert_int_equal(rename(path, old), 0);
+    wb_log_event(WB_LOG_INFO, "second", { "endpoint", "orders" });
+    assert_int_equal(wb_log_sink_open(path), 0);
+    wb_log_event(WB_LOG_INFO, "third", { "endpoint", "orders" });
+    read_all(old, text, sizeof text);
+    assert_true(strstr(text, "msg=first") && strstr(text, "msg=second") && !strstr(text, "msg=third"));
+    read_all(path, text, sizeof text);
+    assert_true(!strstr(text, "msg=second") && strstr(text, "msg=third"));
+    wb_log_sink_close();
+    wb_log_set_writer(take_line, NULL);
+    assert_int_equal(unlink(path) | unlink(old) | rmdir(directory), 0);
+}
+
+/* What cannot be opened changes nothing; and what a handler closed is not written to, nor closed, when it is renewed. */
+static void test_a_file_that_is_gone(void **state)
+{
+    char directory[] = "/tmp/waybill-log-XXXXXX", ours[100], theirs[100], text[1000];
+    (void)state;
+    wb_log_set_writer(NULL, NULL);
+    assert_non_null(mkdtemp(directory));
+    (void)snprintf(ours, sizeof ours, "%s/log", directory);
+    (void)snprintf(theirs, sizeof theirs, "%s/data.db", directory);
+    assert_int_equal(wb_log_sink_try("/nonexistent/log"), ENOENT);
+    assert_int_equal(wb_log_sink_try(directory), EISDIR);
+    assert_int_equal(wb_log_sink_open(ours), 0);
+    assert_int_equal(wb_log_sink_open("/nonexistent/log"), ENOENT);
+    wb_log_event(WB_LOG_INFO, "kept", { "endpoint", "orders" });
+    int file = open(theirs, O_RDWR | O_CREAT, 0600), number = -1;
+    struct stat it, log;
+    assert_int_equal(stat(ours, &log), 0);
+    for (int i = 3; i < 1024 && number < 0; i++)
+        if (fstat(i, &it) == 0 && it.st_ino == log.st_ino && it.st_dev == log.st_dev)
+            number = i;
+    assert_true(number >= 0 && dup2(file, number) == number);
+    wb_log_event(WB_LOG_INFO, "lost", { "endpoint", "orders" });
+    assert_int_equal(wb_log_sink_open(ours), 0);
+    wb_log_event(WB_LOG_INFO, "again", { "endpoint", "orders" });
+    assert_int_equal(write(number, "!", 1), 1); /* it is his still */
+    read_all(ours, text, sizeof text);
+    assert_true(strstr(text, "msg=kept") && !strstr(text, "msg=lost") && strstr(text, "msg=again"));
+    assert_int_equal(size_of(theirs), 1);
+    wb_log_sink_close();
+    (void)close(number), (void)close(file);
+    wb_log_set_writer(take_line, NULL);
+    assert_int_equal(unlink(ours) | unlink(theirs) | rmdir(directory), 0);
+}
+
+/* ---- JSON ---------------------------------------------------------------------------------- */
+
+/* A line is one object, and what it holds. The caller frees it. */
+static json_t *parse_last(void)
+{
+    json_error_t error;
+    json_t *object = json_loads(last, JSON_REJECT_DUPLICATES, &error);
+    if (!object)
+        print_error("%s: %s\n", error.text, last);
+    assert_true(json_is_object(object));
+    return object;
+}
+
+static const char *member(const json_t *object, const char *name)
+{
+    return json_string_value(json_object_get(object, name));
+}
+
+static void test_json(void **state)
+{
+    (void)state;
+    wb_log_set_format(WB_LOG_JSON);
+    wb_log_event(WB_LOG_WARNING, "message \"failed\"", { "endpoint", "orders" }, { "message_id", "a=b c" }, { "type", NULL },
+                 { "reason", "no\nqueue" });
+    json_t *object = parse_last(), *fields = json_object_get(object, "fields");
+    assert_int_equal(json_object_size(object), 5);
+    assert_int_equal(strlen(member(object, "time")), strlen("2026-01-01T12:00:00.000Z"));
+    assert_string_equal(member(object, "level"), "warning");
+    assert_string_equal(member(object, "endpoint"), "orders");
+    assert_string_equal(member(object, "text"), "message \"failed\"");
+    assert_int_equal(json_object_size(fields), 2);
+    assert_string_equal(member(fields, "message_id"), "a=b c");
+    assert_string_equal(member(fields, "reason"), "no\nqueue");
+    json_decref(object);
+    wb_log_write(WB_LOG_INFO, "stops", NULL, 0);
+    assert_non_null(strstr(last, ",\"level\":\"info\",\"text\":\"stops\",\"fields\":{}}"));
+    json_decref(parse_last());
+}
+
+static void test_json_escapes(void **state)
+{
+    static const struct {
+        const char *text, *shown;
+    } cases[] = {
+        { "plain gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x98\x80", "\"plain gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x98\x80\"" },
+        { "\"\\/", "\"\\\"\\\\/\"" },
+        { "a\nb\t\x1b[2J\x7f", "\"a\\u000ab\\u0009\\u001b[2J\\u007f\"" },
+        { "\xc2\x80 \xc2\x9b" "2J", "\"\\u0080 \\u009b2J\"" },
+        { "\x80\x9b \xc0\x80", "\"\\ufffd\\ufffd \\ufffd\\ufffd\"" },
+        { "\xe2\x80\xa8 \xe2\x80\xae \xd8\x9c", "\"\\u2028 \\u202e \\u061c\"" },
+    };
+    (void)state;
+    wb_log_set_format(WB_LOG_JSON);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        wb_log_event(WB_LOG_INFO, "x", { "v", cases[i].text });
+        const char *shown = strstr(last, "\"v\":");
+        assert_non_null(shown);
+        assert_memory_equal(shown + 4, cases[i].shown, strlen(cases[i].shown));
+        json_decref(parse_last());
+    }
+}
+
+static void fill(char *text, const char *filler, size_t wanted)
+{
+    size_t used = 0;
+    for (; used + strlen(filler) <= wanted; used += strlen(filler))
+        memcpy(text + used, filler, strlen(filler));
+    text[used] = '\0';
+}
+
+/* However long anything is, and whatever it holds: one object, in a line. */
+static void test_json_is_cut_whole(void **state)
+{
+    static const char *const fillers[] = { "\xff", "\"", "\\", "x", "\n", "\xe2\x82\xac" };
+    static char text[6000];
+    (void)state;
+    wb_log_set_format(WB_LOG_JSON);
+    assert_non_null(setlocale(LC_CTYPE, "C.UTF-8"));
+    for (size_t f = 0; f < sizeof fillers / sizeof fillers[0]; f++)
+        for (size_t size = 500; size < 4300; size++) { /* between a sixth of a line and more than one */
+            fill(text, fillers[f], size);
+            wb_log_event(WB_LOG_INFO, size % 3 == 0 ? text : "x", { "endpoint", size % 3 == 1 ? text : "orders" },
+                         { "v", text }, { size % 7 ? "w" : text, text });
+            assert_true(strlen(last) < WB_LOG_LINE_SIZE);
+            json_decref(parse_last());
+            assert_harmless(last);
+        }
+}
+
+/* And its sum has a number. */
+static void test_json_sums_are_whole(void **state)
+{
+    static char reason[6000];
+    (void)state;
+    wb_log_set_format(WB_LOG_JSON);
+    for (size_t size = 500; size < 4300; size += 19) {
+        fill(reason, "\xff", size);
+        for (int i = 0; i < 10; i++)
+            wb_log_event(WB_LOG_ERROR, "x", { "reason", reason }, { "z", "z" });
+        wb_log_settle();
+        json_t *object = parse_last();
+        assert_string_equal(member(json_object_get(object, "fields"), "more_like_this"), "5");
+        json_decref(object);
+        the_time += 2 * WB_SECOND;
+    }
+}
+
+static void say(int level, const char *reason, int number);
+
+/* A sum has the form of its lines, also when that changed meanwhile. */
+static void test_json_is_summed_up(void **state)
+{
+    (void)state;
+    wb_log_set_format(WB_LOG_JSON);
+    for (int i = 0; i < 10; i++)
+        say(WB_LOG_ERROR, "in JSON", i);
+    wb_log_set_format(WB_LOG_TEXT);
+    wb_log_settle();
+    json_t *object = parse_last(), *fields = json_object_get(object, "fields");
+    assert_string_equal(member(fields, "more_like_this"), "5");
+    assert_string_equal(member(fields, "reason"), "in JSON");
+    assert_null(member(fields, "message_id"));
+    json_decref(object);
+    for (int i = 0; i < 10; i++)
+        say(WB_LOG_ERROR, "in text", i);
+    wb_log_set_format(WB_LOG_JSON);
+    wb_log_settle();
+    assert_non_null(strstr(last, " reason=\"in text\" more_like_this=5"));
+}
+
+static void test_answers_have_no_level(void **state)
+{
+    const wb_field fields[] = { { "endpoint", "orders" } };
+    (void)state;
+    wb_log_set_level(WB_LOG_ERROR);
+    wb_log_write(WB_LOG_INFO, "not asked for", fields, 1);
+    assert_int_equal(lines, 0);
+    wb_log_answer("since the start", fields, 1);
+    assert_int_equal(lines, 1);
+    assert_non_null(strstr(last, " level=info msg=\"since the start\" endpoint=orders"));
 }
 
 /* ---- repeats ------------------------------------------------------------------------------ */
@@ -378,6 +599,14 @@ int main(void)
         TEST(test_any_bytes),
         TEST(test_copy_ends_between_pieces),
         TEST(test_no_file_of_others_is_written_to),
+        TEST(test_a_file_is_renewed),
+        TEST(test_a_file_that_is_gone),
+        TEST(test_json),
+        TEST(test_json_escapes),
+        TEST(test_json_is_cut_whole),
+        TEST(test_json_sums_are_whole),
+        TEST(test_json_is_summed_up),
+        TEST(test_answers_have_no_level),
         TEST(test_a_flood_is_summed_up),
         TEST(test_a_long_reason_is_summed_up),
         TEST(test_children_begin_anew),
