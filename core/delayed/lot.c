@@ -9,6 +9,7 @@
 #include "core/base/clock.h"
 #include "core/base/crash.h"
 #include "core/base/log.h"
+#include "core/message/incoming.h"
 #include "core/recover/recoverability.h"
 
 /* A window takes ten seconds, and may be late by a few: what comes later than this would be in it when the
@@ -241,8 +242,11 @@ static wb_operation *make_copy(wb_lot *lot, const wb_operation *operation)
 
 static void log_moved(const wb_lot *lot, const wb_lot_entry *entry)
 {
+    char type[WB_TYPE_SIZE];
+    wb_tally_add(&lot->pipeline->tally, WB_TALLY_MOVED, 1);
     wb_log_event(WB_LOG_ERROR, "delayed message moved to the error queue",
                  { "endpoint", lot->pipeline->endpoint }, { "message_id", entry->operation->id },
+                 { "type", wb_headers_type(entry->operation->headers, entry->operation->header_count, type) },
                  { "destination", entry->operation->destination },
                  { "error_queue", lot->pipeline->recoverability.error_queue },
                  { "reason", entry->operation->reason });

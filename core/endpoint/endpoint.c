@@ -465,6 +465,16 @@ int wb_endpoint_keeps_delayed(const wb_endpoint *e)
     return e->has_store;
 }
 
+void wb_endpoint_counts(wb_endpoint *e, wb_counts *ret_counts)
+{
+    wb_counts counts = { .expired = atomic_load(&e->transport_host.expired) };
+    wb_tally_read(&e->pipeline.tally, &counts);
+    for (unsigned i = 0; i < e->seat_count; i++)
+        if (e->seats[i].is_taken)
+            counts.waiting += atomic_load_explicit(&e->seats[i].worker.in_hand, memory_order_relaxed);
+    *ret_counts = counts;
+}
+
 unsigned wb_endpoint_missing(const wb_endpoint *e)
 {
     unsigned missing = 0;

@@ -11,6 +11,7 @@
 #include "core/endpoint/health.h"
 #include "core/endpoint/setup.h"
 #include "core/message/outgoing.h"
+#include "core/pipeline/tally.h"
 #include "core/pipeline/window.h"
 
 typedef struct wb_endpoint wb_endpoint;
@@ -62,6 +63,8 @@ int64_t wb_endpoint_empty_since(wb_endpoint *endpoint);
 int wb_endpoint_keeps_delayed(const wb_endpoint *endpoint);
 /** What there is to say of its health: all but whether it starts, stops or gave up. */
 void wb_endpoint_facts(wb_endpoint *endpoint, wb_health_facts *ret_facts);
+/** What became of its messages since it was made, and how many its workers have in hand. */
+void wb_endpoint_counts(wb_endpoint *endpoint, wb_counts *ret_counts);
 /** Start new workers in the place of those that gave up, with sessions of their own, on the
  *  same plugin instances. The endpoint was not told to stop.
  *  @return WB_OK, or WB_FATAL when a thread could not be started: wb_endpoint_look() says so. */

@@ -28,3 +28,11 @@ int wb_header_is_platforms(const wb_header *header)
             return 1;
     return 0;
 }
+
+const char *wb_headers_type(const wb_header *headers, size_t count, char text[WB_TYPE_SIZE])
+{
+    const wb_header *types = WB_HEADERS_FIND(headers, count, WB_HEADER_TYPES);
+    const char *position = types ? types->value : "";
+    size_t size;
+    return wb_type_next(&position, text, &size);
+}

@@ -17,6 +17,9 @@ const wb_header *wb_headers_find(const wb_header *headers, size_t count, const c
 #define WB_HEADERS_FIND(headers, count, literal)                                                   \
     wb_headers_find((headers), (count), "" literal, sizeof(literal) - 1)
 
+/** The first type that headers name (`text` is room for it), or NULL: they name none. */
+const char *wb_headers_type(const wb_header *headers, size_t count, char text[WB_TYPE_SIZE]);
+
 /** Whether a header is one of the platform's (NServiceBus.*, $.diagnostics.*, Waybill.*, those
  *  of a trace), not a user's. */
 int wb_header_is_platforms(const wb_header *header);

@@ -91,11 +91,9 @@ static int find_handlers(const wb_handler_set *handlers, wb_item *item)
 /* What names no type is of none that another handler takes. */
 static void give_other(const wb_handler_set *handlers, wb_item *item)
 {
-    const wb_header *types = FIND(item, WB_HEADER_TYPES);
-    const char *position = types ? types->value : "";
-    char type[WB_TYPE_SIZE];
-    size_t size;
-    wb_item_give_other(item, handlers->other, wb_type_next(&position, type, &size) ? type : "");
+    char text[WB_TYPE_SIZE];
+    const char *type = wb_headers_type(item->incoming->headers, item->incoming->header_count, text);
+    wb_item_give_other(item, handlers->other, type ? type : "");
 }
 
 /* ---- what has no handler ----------------------------------------------------------- */
@@ -143,6 +141,15 @@ static void refuse_without_handler(wb_item *item)
     wb_item_condemn(item, WB_FAILURE_NO_HANDLER, reason);
 }
 
+/* Whoever reads that it failed wants to know what it was. */
+static void name_type(wb_item *item)
+{
+    char text[WB_TYPE_SIZE];
+    const char *type = wb_headers_type(item->incoming->headers, item->incoming->header_count, text);
+    if (type && !item->message.type)
+        wb_item_name_type(item, type);
+}
+
 /* The order is that of the reasons a person would want to read first. */
 void wb_admit(wb_worker *w, wb_item *item)
 {
@@ -164,4 +171,6 @@ void wb_admit(wb_worker *w, wb_item *item)
         give_other(w->pipeline->handlers, item);
     else if (!item->handler_count)
         refuse_without_handler(item);
+    if (item->verdict == WB_VERDICT_FAILED)
+        name_type(item);
 }

@@ -18,6 +18,11 @@
 
 /* ---- holding ----------------------------------------------------------------------- */
 
+static void note_in_hand(wb_worker *w)
+{
+    atomic_store_explicit(&w->in_hand, w->held_count, memory_order_relaxed);
+}
+
 size_t wb_batch_room(const wb_worker *w)
 {
     return w->free_count;
@@ -28,6 +33,7 @@ wb_item *wb_batch_hold(wb_worker *w, const wb_incoming *incoming, const wb_handl
     wb_item *item = w->free_slots[--w->free_count];
     w->held[w->held_count++] = item;
     wb_item_init(item, incoming, handler);
+    note_in_hand(w);
     return item;
 }
 
@@ -280,6 +286,28 @@ static void adapt(wb_worker *w)
         w->take = w->take * 2 < w->pipeline->batch_max ? w->take * 2 : w->pipeline->batch_max;
 }
 
+/* What failed is counted when it has been moved. */
+void wb_batch_tally(wb_worker *w, wb_item_state state)
+{
+    uint64_t handled = 0, discarded = 0;
+    for (size_t i = 0; i < w->batch_size; i++) {
+        wb_item *item = w->batch[i];
+        if (item->state != state || item->verdict != WB_VERDICT_OPEN || item->is_tallied)
+            continue;
+        item->is_tallied = 1;
+        handled += !item->is_discarded;
+        discarded += item->is_discarded != 0;
+    }
+    wb_tally_add(&w->pipeline->tally, WB_TALLY_HANDLED, handled);
+    wb_tally_add(&w->pipeline->tally, WB_TALLY_DISCARDED, discarded);
+}
+
+/* Done, and nothing of it was done here. */
+static int is_duplicate(const wb_item *item)
+{
+    return item->verdict == WB_VERDICT_OPEN && !item->is_tallied && !item->is_control;
+}
+
 static void settle(wb_worker *w, wb_item *item)
 {
     wb_suspicions_forget(w->pipeline->suspicions, item->message.id, item->message.id_size);
@@ -293,19 +321,23 @@ static void settle(wb_worker *w, wb_item *item)
 void wb_batch_finish(wb_worker *w)
 {
     size_t kept = 0;
+    uint64_t duplicates = 0;
     if (!w->batch_size || !w->batch[0]->is_control)
         adapt(w);
     for (size_t i = 0; i < w->batch_size; i++)
         if (w->batch[i]->state != WB_ITEM_SETTLED)
             wb_item_rerun(w->batch[i]);
     for (size_t i = 0; i < w->held_count; i++) {
-        if (w->held[i]->state == WB_ITEM_SETTLED)
+        if (w->held[i]->state == WB_ITEM_SETTLED) {
+            duplicates += (uint64_t)is_duplicate(w->held[i]);
             settle(w, w->held[i]);
-        else
+        } else
             w->held[kept++] = w->held[i];
     }
     w->held_count = kept;
     w->batch_size = 0;
+    note_in_hand(w);
+    wb_tally_add(&w->pipeline->tally, WB_TALLY_DUPLICATES, duplicates);
 }
 
 /* The attempt ended, and the process lives to know it; but the session may have been lost to it. */
@@ -327,6 +359,7 @@ void wb_batch_drop_all(wb_worker *w)
     w->held_count = 0;
     w->batch_size = 0;
     w->settled_count = 0;
+    note_in_hand(w);
 }
 
 size_t wb_batch_encode(wb_worker *w)

@@ -24,6 +24,9 @@ typedef enum {
     WB_BATCH_ANY
 } wb_batch_choice;
 
+/** Count those of the batch that are in that state: their effect is durable now. */
+void wb_batch_tally(wb_worker *w, wb_item_state state);
+
 /** Choose what runs now. @return whether anything can. */
 int wb_batch_choose(wb_worker *w, wb_batch_choice choice);
 /** Whether anything in hand can run now. */

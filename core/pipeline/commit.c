@@ -158,6 +158,7 @@ static void note_committed(wb_worker *w)
     for (size_t i = 0; i < w->batch_size; i++)
         if (w->batch[i]->state == WB_ITEM_HANDLED)
             wb_item_change(w->batch[i], WB_ITEM_COMMITTED);
+    wb_batch_tally(w, WB_ITEM_COMMITTED);
 }
 
 int wb_stage_commit(wb_worker *w, wb_item **ret_culprit, wb_error *error)

@@ -79,7 +79,7 @@ static int is_forgiven(const wb_worker *w, int result, wb_item *culprit, const w
     if (result != WB_ABORT || ++culprit->aborts > ABORTS_FORGIVEN)
         return 0;
     wb_log_event(WB_LOG_INFO, "message was rolled back and runs again", { "endpoint", w->pipeline->endpoint },
-                 { "message_id", culprit->incoming->id }, { "reason", error->text });
+                 { "message_id", culprit->incoming->id }, { "type", wb_item_type(culprit) }, { "reason", error->text });
     return 1;
 }
 

@@ -64,6 +64,12 @@ void wb_item_give_other(wb_item *item, const wb_handler_entry *other, const char
     item->message.type = item->type = wb_strdup(type);
 }
 
+void wb_item_name_type(wb_item *item, const char *type)
+{
+    if (!item->type)
+        item->type = wb_strdup(type);
+}
+
 void wb_item_clear(wb_item *item)
 {
     wb_failure_clear(&item->failure);
@@ -76,7 +82,7 @@ void wb_item_change(wb_item *item, wb_item_state to)
 {
     if (!(allowed[item->state] & 1u << to)) {
         wb_log_event(WB_LOG_ERROR, "a message cannot go from one state to another: the process ends",
-                     { "message_id", item->message.id }, { "from", names[item->state] },
+                     { "message_id", item->message.id }, { "type", wb_item_type(item) }, { "from", names[item->state] },
                      { "to", names[to] });
         abort();
     }

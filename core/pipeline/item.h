@@ -51,8 +51,8 @@ typedef struct wb_item {
     wb_verdict verdict;              /* changed by wb_item_condemn() alone */
     wb_failure failure;
     char *error_queue; /* where it goes when it failed; malloc'ed; NULL: where its type's do */
-    char *type;        /* the first it names, of one that the handler of all other types gets; malloc'ed; NULL: its
-                        * handlers' types are its own */
+    char *type;        /* the first it names, of one that the handler of all other types gets, or none; malloc'ed; NULL:
+                        * its handlers' types are its own, or it names none */
     int is_control;    /* a session's control message (session.c), and what it says */
     wb_session_control control;
     int is_discarded;  /* no handler gets it any more: it is recorded and acknowledged */
@@ -71,6 +71,7 @@ typedef struct wb_item {
 
     /* Until it is settled. */
     int alone;            /* runs as a batch of its own */
+    int is_tallied;       /* as handled, or discarded: found as a duplicate it is none of another message */
     int64_t paused_until; /* set aside: does not run before; 0 */
     unsigned pauses;      /* how often it was set aside */
     unsigned trim;        /* how far its copy for the error queue is cut */
@@ -93,6 +94,8 @@ void wb_item_init(wb_item *item, const wb_incoming *incoming, const wb_handler_e
 int wb_item_add_handler(wb_item *item, const wb_handler_entry *handler);
 /** It has none: that of all other types gets it. `type` is the first it names, or "". */
 void wb_item_give_other(wb_item *item, const wb_handler_entry *other, const char *type);
+/** It has none: that is the first it names, for lines about it alone. */
+void wb_item_name_type(wb_item *item, const char *type);
 void wb_item_clear(wb_item *item);
 
 void wb_item_change(wb_item *item, wb_item_state to);
@@ -111,6 +114,12 @@ void wb_item_pause(wb_item *item, int64_t until);
 static inline const wb_handler_entry *wb_item_handler(const wb_item *item)
 {
     return item->handlers_done < item->handler_count ? item->handlers[item->handlers_done] : NULL;
+}
+
+/** What type lines about it tell; NULL: it names none. */
+static inline const char *wb_item_type(const wb_item *item)
+{
+    return item->message.type ? item->message.type : item->type;
 }
 
 /** What it is to that handler. */

@@ -69,25 +69,30 @@ static void log_retry(const wb_worker *w, const wb_item *item)
     (void)snprintf(number, sizeof number, "%" PRIu32, item->retry);
     (void)snprintf(milliseconds, sizeof milliseconds, "%" PRId64, item->delay / WB_MILLISECOND);
     wb_log_event(WB_LOG_WARNING, "message failed and is retried later", { "endpoint", w->pipeline->endpoint },
-                 { "message_id", item->message.id }, { "type", item->message.type },
+                 { "message_id", item->message.id }, { "type", wb_item_type(item) },
                  { "delayed_retry", number }, { "delay_ms", milliseconds },
                  { "reason", item->failure.reason });
 }
 
-void wb_move_log(const wb_worker *w, const wb_item *item)
+static void log_move(const wb_worker *w, const wb_item *item)
 {
     const wb_pipeline *p = w->pipeline;
     char attempts[12];
-    if (item->delay) {
-        log_retry(w, item);
-        return;
-    }
     (void)snprintf(attempts, sizeof attempts, "%u", item->failure.attempts);
     wb_log_event(WB_LOG_ERROR, "message moved to the error queue", { "endpoint", p->endpoint },
-                 { "message_id", item->message.id }, { "type", item->message.type },
+                 { "message_id", item->message.id }, { "type", wb_item_type(item) },
                  { "error_queue", error_queue_of(w, item) }, { "kind", item->failure.kind },
                  { "attempts", attempts }, { "trimmed", item->trim ? "yes" : NULL },
                  { "reason", item->failure.reason });
+}
+
+void wb_move_note_done(wb_worker *w, const wb_item *item)
+{
+    wb_tally_add(&w->pipeline->tally, item->delay ? WB_TALLY_RETRIED_LATER : WB_TALLY_MOVED, 1);
+    if (item->delay)
+        log_retry(w, item);
+    else
+        log_move(w, item);
 }
 
 static void set_aside(wb_worker *w, wb_item *item, const char *reason)
@@ -95,7 +100,7 @@ static void set_aside(wb_worker *w, wb_item *item, const char *reason)
     int64_t pause = wb_clock_backoff(PAUSE_FIRST, item->pauses, PAUSE_LONGEST);
     wb_log_event(WB_LOG_ERROR, "message stays in hand: it cannot be moved to the error queue",
                  { "endpoint", w->pipeline->endpoint }, { "message_id", item->incoming->id },
-                 { "error_queue", error_queue_of(w, item) }, { "reason", reason });
+                 { "type", wb_item_type(item) }, { "error_queue", error_queue_of(w, item) }, { "reason", reason });
     item->trim = 0;
     wb_item_pause(item, wb_clock_monotonic() + pause);
 }
@@ -114,9 +119,10 @@ static int park(wb_worker *w, wb_item *item, const char *reason)
     w->storage_broken |= r == WB_NOT_CONNECTED || r == WB_IN_DOUBT;
     if (r != WB_OK)
         return 0;
+    wb_tally_add(&w->pipeline->tally, WB_TALLY_PARKED, 1);
     wb_log_event(WB_LOG_ERROR, "message parked: it cannot be moved to the error queue",
                  { "endpoint", w->pipeline->endpoint }, { "message_id", item->incoming->id },
-                 { "error_queue", error_queue_of(w, item) }, { "kind", item->failure.kind },
+                 { "type", wb_item_type(item) }, { "error_queue", error_queue_of(w, item) }, { "kind", item->failure.kind },
                  { "reason", item->failure.reason });
     return 1;
 }
@@ -146,7 +152,8 @@ static void send_to_ordinary_queue(const wb_worker *w, wb_item *item, const char
 static void give_up_retry(wb_worker *w, wb_item *item, const char *reason)
 {
     wb_log_event(WB_LOG_WARNING, "message is not retried later: its delay was refused",
-                 { "endpoint", w->pipeline->endpoint }, { "message_id", item->incoming->id }, { "reason", reason });
+                 { "endpoint", w->pipeline->endpoint }, { "message_id", item->incoming->id },
+                 { "type", wb_item_type(item) }, { "reason", reason });
     item->failure.may_wait = wb_bug("delay_insisted");
 }
 
@@ -187,7 +194,7 @@ void wb_move_conclude(wb_worker *w, wb_item *item)
     const wb_operation *refused = wb_find_refused(&item->operations);
     if (!refused) {
         if (!wb_item_is_control(item))
-            wb_move_log(w, item);
+            wb_move_note_done(w, item);
         wb_item_change(item, WB_ITEM_SETTLED);
         return;
     }

@@ -16,7 +16,7 @@ void wb_move_prepare(wb_worker *w, wb_item *item);
 void wb_move_conclude(wb_worker *w, wb_item *item);
 /** Inside a transport transaction it was refused: how it is tried again. Its state stays. */
 void wb_move_refused(wb_worker *w, wb_item *item, const wb_operation *refused);
-/** It is in the error queue. */
-void wb_move_log(const wb_worker *w, const wb_item *item);
+/** It is in the error queue, or will come back: a line, and a count. */
+void wb_move_note_done(wb_worker *w, const wb_item *item);
 
 #endif

@@ -17,6 +17,7 @@
 #include "core/pipeline/dependency.h"
 #include "core/pipeline/hooks.h"
 #include "core/pipeline/rate.h"
+#include "core/pipeline/tally.h"
 #include "core/plugin/handlers.h"
 #include "core/recover/parked.h"
 #include "core/recover/recoverability.h"
@@ -80,6 +81,7 @@ typedef struct wb_pipeline {
     /* Control messages that were for nothing here, and when the next line may say so. */
     _Atomic uint64_t control_messages;
     _Atomic int64_t control_messages_due;
+    wb_tally tally;
     wb_rate_limit rate; /* after and wait are constant */
     wb_suspicions *suspicions;
     wb_dependency broker, database, apart_server; /* with locks of their own */

@@ -140,7 +140,7 @@ static int note_attempt(wb_worker *w, wb_item *item, wb_error *error)
         return WB_OK;
     }
     wb_log_event(WB_LOG_WARNING, "message handled by itself: it may have ended the process before",
-                 { "endpoint", p->endpoint }, { "message_id", item->incoming->id });
+                 { "endpoint", p->endpoint }, { "message_id", item->incoming->id }, { "type", wb_item_type(item) });
     item->noting = next_attempt(&s);
     r = write_record(w, &s, number, error);
     item->noted = r == WB_OK ? item->noting : 0;

@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "core/base/crash.h"
+#include "core/pipeline/batch.h"
 #include "core/pipeline/distrust.h"
 #include "core/pipeline/move.h"
 #include "core/pipeline/stages.h"
@@ -112,11 +113,12 @@ static void keep_ids(wb_worker *w)
 /* `incoming` is gone by now. */
 static void settle(wb_worker *w)
 {
+    wb_batch_tally(w, WB_ITEM_SENT);
     for (size_t i = 0; i < w->batch_size; i++) {
         if (w->batch[i]->state != WB_ITEM_SENT)
             continue;
         if (w->batch[i]->verdict == WB_VERDICT_FAILED)
-            wb_move_log(w, w->batch[i]);
+            wb_move_note_done(w, w->batch[i]);
         wb_item_change(w->batch[i], WB_ITEM_SETTLED);
     }
 }

@@ -25,7 +25,7 @@ void wb_unconfirmed_set_aside(wb_worker *w, wb_item *item, const wb_error *error
         pause *= 2;
     wb_log_event(WB_LOG_ERROR, "message stays in hand: what it sends is not confirmed",
                  { "endpoint", w->pipeline->endpoint }, { "message_id", item->incoming->id },
-                 { "reason", error->text });
+                 { "type", wb_item_type(item) }, { "reason", error->text });
     item->alone = 1;
     wb_item_pause(item, wb_clock_monotonic() + (pause < PAUSE_LONGEST ? pause : PAUSE_LONGEST));
 }

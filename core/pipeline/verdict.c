@@ -61,7 +61,7 @@ static void discard(const wb_worker *w, wb_item *item, const char *reason)
 {
     wb_item_discard(item);
     wb_log_event(WB_LOG_WARNING, "message is discarded", { "endpoint", w->pipeline->endpoint },
-                 { "message_id", item->incoming->id }, { "type", item->message.type }, { "reason", reason });
+                 { "message_id", item->incoming->id }, { "type", wb_item_type(item) }, { "reason", reason });
 }
 
 static void end_attempts(wb_worker *w, wb_item *item, const wb_attempt *attempt)
@@ -79,8 +79,10 @@ static void end_attempts(wb_worker *w, wb_item *item, const wb_attempt *attempt)
 /* What a handler has discarded has not failed. */
 static void note_failure(wb_worker *w, const wb_attempt *attempt)
 {
-    if (attempt->counts && !(attempt->wish && attempt->wish->kind == WB_WISH_DISCARD))
-        wb_rate_failed(&w->pipeline->rate, w->pipeline->endpoint);
+    if (!attempt->counts || (attempt->wish && attempt->wish->kind == WB_WISH_DISCARD))
+        return;
+    wb_tally_add(&w->pipeline->tally, WB_TALLY_FAILED, 1);
+    wb_rate_failed(&w->pipeline->rate, w->pipeline->endpoint);
 }
 
 static int wants_retry(const wb_attempt *attempt)
@@ -105,7 +107,7 @@ void wb_verdict_attempt_failed(wb_worker *w, wb_item *item, const wb_attempt *at
     }
     (void)snprintf(number, sizeof number, "%u", item->failure.attempts);
     wb_log_event(WB_LOG_INFO, "message failed and is retried", { "endpoint", p->endpoint },
-                 { "message_id", item->incoming->id }, { "type", item->message.type },
+                 { "message_id", item->incoming->id }, { "type", wb_item_type(item) },
                  { "attempt", number }, { "reason", attempt->reason });
 }
 
@@ -157,7 +159,7 @@ static void tell_refusal(wb_worker *w, const wb_item *item, const char *reason)
     (void)snprintf(w->refusal, sizeof w->refusal, "%.*s", (int)sizeof w->refusal - 1, reason);
     wb_log_event(WB_LOG_ERROR, "message stays in hand: a privilege is missing for what it sends",
                  { "endpoint", w->pipeline->endpoint }, { "message_id", item->incoming->id },
-                 { "reason", reason });
+                 { "type", wb_item_type(item) }, { "reason", reason });
 }
 
 /* Without the outbox each try runs the handler again. */
@@ -199,7 +201,7 @@ void wb_verdict_broke_connection(wb_worker *w, wb_item *item, const wb_error *er
                  w->storage_distrusted ? "database session given up while a message was handled"
                                        : "connection to the database lost while a message was handled",
                  { "endpoint", w->pipeline->endpoint }, { "message_id", item->incoming->id },
-                 { "reason", error->text });
+                 { "type", wb_item_type(item) }, { "reason", error->text });
     wb_failure_set(&item->failure, WB_FAILURE_HANDLER, error->text, 0);
     if (w->storage_distrusted)
         item->fault_seen = 0; /* others may have needed less: the witness must ask */

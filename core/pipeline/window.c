@@ -12,6 +12,7 @@
 #include "core/base/crash.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
+#include "core/message/incoming.h"
 #include "core/pipeline/defer.h"
 
 /* Between two tries of what the broker refused for now. Six refusals in three seconds end them:
@@ -253,8 +254,10 @@ static void count_death(const wb_operation *operation, const wb_outlet *outlet)
 {
     wb_suspicions_count_death(outlet->pipeline->suspicions, operation->id, operation->id_size,
                               outlet->confirmed > 0);
+    char type[WB_TYPE_SIZE];
     wb_log_event(WB_LOG_WARNING, "the session was lost while one operation was sent alone",
                  { "endpoint", outlet->pipeline->endpoint }, { "message_id", operation->id },
+                 { "type", wb_headers_type(operation->headers, operation->header_count, type) },
                  { "destination", operation->destination });
 }
 

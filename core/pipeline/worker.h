@@ -75,6 +75,7 @@ typedef struct wb_worker {
     wb_item **held;
     size_t held_count;
     size_t held_max;
+    _Atomic uint64_t in_hand; /* held_count, for who looks from outside */
 
     /* The running batch. */
     wb_item **batch; /* some of the held ones */

@@ -9,6 +9,7 @@
 #include "core/base/clock.h"
 #include "core/base/crash.h"
 #include "core/base/log.h"
+#include "core/message/incoming.h"
 #include "core/message/text.h"
 #include "core/recover/parked.h"
 #include "core/written/message.h"
@@ -221,9 +222,12 @@ static int is_refused_for_good(const wb_written_lot *lot, const wb_written_entry
 
 static void log_moved(const wb_written_lot *lot, const wb_written_entry *entry)
 {
+    char type[WB_TYPE_SIZE];
+    wb_tally_add(&lot->pipeline->tally, WB_TALLY_MOVED, 1);
     wb_log_event(WB_LOG_ERROR, "what was written in SQL is moved to the error queue",
                  { "endpoint", lot->pipeline->endpoint },
                  { "message_id", entry->operation ? entry->operation->id : entry->copy->id },
+                 { "type", wb_headers_type(entry->copy->headers, entry->copy->header_count, type) },
                  { "destination", entry->operation ? entry->operation->destination : NULL },
                  { "error_queue", entry->copy->destination },
                  { "reason", entry->failed->reason });
@@ -340,9 +344,12 @@ static int stays(const wb_written_entry *entry)
 
 static void log_stays(const wb_written_lot *lot, const wb_written_entry *entry, const wb_written_rest *rest)
 {
+    char type[WB_TYPE_SIZE];
+    const wb_operation *operation = entry->operation;
     wb_log_event(WB_LOG_WARNING, "what was written in SQL cannot be sent: it is tried again later",
                  { "endpoint", lot->pipeline->endpoint },
-                 { "message_id", entry->operation ? entry->operation->id : NULL },
+                 { "message_id", operation ? operation->id : NULL },
+                 { "type", operation ? wb_headers_type(operation->headers, operation->header_count, type) : NULL },
                  { "destination", entry->operation ? entry->operation->destination : NULL },
                  { "reason", rest->reason });
 }

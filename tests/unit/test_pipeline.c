@@ -190,6 +190,47 @@ static void test_redeliveries_do_not_grow(void **state)
     assert_int_equal(worker.take, 2);
 }
 
+static uint64_t counted(wb_tally_kind kind)
+{
+    return atomic_load(&pipeline.tally.of[kind]);
+}
+
+/* What cannot be sent runs again, in the same hands: that is one message, handled once, and no duplicate. */
+static void test_each_message_is_counted_once(void **state)
+{
+    wb_error error = { 0 };
+    wb_item *items[3], *culprit;
+    (void)state;
+    for (size_t i = 0; i < 3; i++)
+        items[i] = wb_batch_hold(&worker, &incoming[i], &entries[0]);
+    assert_int_equal(worker.in_hand, 3);
+    for (int run = 0; run < 2; run++) {
+        assert_true(wb_batch_choose(&worker, WB_BATCH_ANY));
+        wb_item_change(items[0], WB_ITEM_HANDLED);
+        wb_item_change(items[1], WB_ITEM_DUPLICATE);
+        assert_int_equal(wb_stage_commit(&worker, &culprit, &error), WB_OK);
+        assert_int_equal(counted(WB_TALLY_HANDLED), 1);
+        if (run == 0)
+            for (size_t i = 0; i < 2; i++)
+                wb_item_rerun(items[i]);
+    }
+    wb_item_change(items[0], WB_ITEM_SETTLED);
+    wb_item_change(items[1], WB_ITEM_SETTLED);
+    wb_batch_finish(&worker);
+    assert_int_equal(counted(WB_TALLY_HANDLED), 1);
+    assert_int_equal(counted(WB_TALLY_DUPLICATES), 1);
+    assert_int_equal(worker.in_hand, 1);
+    assert_true(wb_batch_choose(&worker, WB_BATCH_ANY));
+    wb_item_condemn(items[2], WB_FAILURE_HANDLER, "no");
+    wb_item_change(items[2], WB_ITEM_MOVING);
+    wb_move_note_done(&worker, items[2]);
+    wb_item_change(items[2], WB_ITEM_SETTLED);
+    wb_batch_finish(&worker);
+    assert_int_equal(counted(WB_TALLY_MOVED), 1);
+    assert_int_equal(counted(WB_TALLY_DUPLICATES), 1);
+    assert_int_equal(worker.in_hand, 0);
+}
+
 /* Others first, then whoever has waited longest. */
 static void test_turns(void **state)
 {
@@ -1302,6 +1343,7 @@ int main(void)
         TEST(test_nothing_can_run),
         TEST(test_unknown_types_run_alone),
         TEST(test_redeliveries_do_not_grow),
+        TEST(test_each_message_is_counted_once),
         TEST(test_who_waits_for_a_suspect),
         TEST(test_the_last_delivery_goes_first),
         TEST(test_counted_out),
