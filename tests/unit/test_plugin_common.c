@@ -10,8 +10,12 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "plugins/common/certificate.h"
+#include "plugins/common/dial.h"
 #include "plugins/common/failure.h"
 #include "plugins/common/known.h"
 #include "plugins/common/loopback.h"
@@ -52,6 +56,35 @@ static void test_names_of_this_machine(void **state)
         assert_false(wb_common_is_loopback(away[i], strlen(away[i])));
     assert_true(wb_common_is_loopback("localhost:5672", 9)); /* no more than its bytes */
     assert_false(wb_common_is_loopback("127.0.0.1\0x", 11));
+}
+
+/* A port of ours, at which somebody listens or not. */
+static int take_port(int *ret_port)
+{
+    struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    socklen_t size = sizeof at;
+    int taken = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(bind(taken, (struct sockaddr *)&at, size), 0);
+    assert_int_equal(getsockname(taken, (struct sockaddr *)&at, &size), 0);
+    *ret_port = ntohs(at.sin_port);
+    return taken;
+}
+
+static void test_why_nobody_is_there(void **state)
+{
+    const int64_t second = 1000000000;
+    char label[80], reason[160] = "";
+    int port, taken = take_port(&port);
+    (void)state;
+    assert_true(wb_common_dial("127.0.0.1", port, second, reason, sizeof reason));
+    assert_string_equal(reason, "Connection refused");
+    assert_int_equal(listen(taken, 8), 0);
+    assert_false(wb_common_dial("127.0.0.1", port, second, reason, sizeof reason));
+    (void)close(taken);
+    memset(label, 'x', sizeof label - 1); /* no name has such a label, so nobody is asked */
+    label[sizeof label - 1] = '\0';
+    assert_true(wb_common_dial(label, port, second, reason, sizeof reason));
+    assert_non_null(strstr(reason, "ame")); /* "Name or service not known", "Temporary failure in name resolution" */
 }
 
 static void test_servers_that_may_be_quoted(void **state)
@@ -212,6 +245,7 @@ int main(void)
         cmocka_unit_test(test_servers_that_may_be_quoted),
         cmocka_unit_test(test_certificates_come_in_pairs),
         cmocka_unit_test(test_files_can_be_read),
+        cmocka_unit_test(test_why_nobody_is_there),
         cmocka_unit_test(test_known_names),
         cmocka_unit_test(test_known_names_are_bounded),
         cmocka_unit_test(test_threads_take_no_signals),

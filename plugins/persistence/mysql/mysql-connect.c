@@ -4,7 +4,12 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include <mysql.h>
+#include <errmsg.h>
+
+#include "plugins/common/dial.h"
 #include "plugins/persistence/mysql/mysql-map.h"
 #include "plugins/persistence/mysql/mysql-refusal.h"
 #include "plugins/persistence/mysql/mysql-session.h"
@@ -15,6 +20,8 @@
 #define CLIENT_PACKET_MAX 1073741824UL
 /* What a server surely takes before it was asked. */
 #define PACKET_MAX_UNKNOWN 16384
+/* Of what the system says. */
+#define REASON_SIZE 160
 
 static void set_timeout(wb_storage_session *s, enum mysql_option option, int64_t duration)
 {
@@ -48,6 +55,20 @@ static void set_options(wb_storage_session *s)
     mys_tls_set(s->connection, config);
 }
 
+/* Of a Unix socket the library says the number; of a port one that is always the same ("in progress"). @return NULL: there
+ * is nothing to add. */
+static const char *find_reason(const mys_config *config, unsigned code, const char *said, char reason[REASON_SIZE])
+{
+    const char *number = strrchr(said, '(');
+    if (code != CR_CONNECTION_ERROR && code != CR_CONN_HOST_ERROR && code != CR_UNKNOWN_HOST)
+        return NULL;
+    if (config->socket || strstr(said, "socket"))
+        return number && atoi(number + 1) > 0 ? strerror_r(atoi(number + 1), reason, REASON_SIZE) : NULL;
+    const int64_t timeout = config->connect_timeout;
+    return wb_common_dial(config->host, (int)config->port, timeout < SECOND ? timeout : SECOND, reason, REASON_SIZE) ? reason
+                                                                                                                     : NULL;
+}
+
 static int fail_connect(const wb_storage_session *s, wb_error *error)
 {
     const wb_host *host = s->host;
@@ -57,6 +78,7 @@ static int fail_connect(const wb_storage_session *s, wb_error *error)
     const mys_refusal refusal = mys_refusal_find(config, code, mysql_error(s->connection));
     const int is_unheard = mys_is_client_error(code) || code < 1000;
     const char *hint = "";
+    char text[REASON_SIZE];
 
     if (is_unheard && config->ssl_mode == MYS_SSL_AUTO && !mys_config_is_local(config))
         hint = " (ssl_mode is verify_identity because the server is on another machine)";
@@ -64,9 +86,12 @@ static int fail_connect(const wb_storage_session *s, wb_error *error)
         return host->fail(host, error, refusal.result, refusal.cause, code,
                           "could not connect to MySQL: %s (error %u)%s%s", mysql_error(s->connection),
                           code, refusal.remedy, hint);
-    if (is_unheard)
+    if (is_unheard) {
+        const char *reason = find_reason(config, code, mysql_error(s->connection), text);
         return host->fail(host, error, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, code,
-                          "could not connect to MySQL: %s%s", mysql_error(s->connection), hint);
+                          "could not connect to MySQL: %s%s%s%s", mysql_error(s->connection), reason ? ": " : "",
+                          reason ? reason : "", hint);
+    }
     if (code == 1049)
         return host->fail(host, error, WB_FATAL, WB_CAUSE_MISSING, code,
                           "could not connect to MySQL: database \"%s\" does not exist: create it",

@@ -11,10 +11,14 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 
+#include "plugins/common/dial.h"
 #include "plugins/transport/amqp/amqp-hosts.h"
+#include "plugins/transport/amqp/amqp-tls.h"
 
 #define SECONDS INT64_C(1000000000)
 #define CLOSE_PATIENCE SECONDS
+/* To ask why nobody is there. */
+#define DIAL_PATIENCE SECONDS
 #define CLOSE_OK_SIZE 12
 #define FRAME_MAX 131072
 /* The broker adds to headers and does not split them, so a frame that was just small
@@ -51,18 +55,42 @@ int wb_amqp_connection_fail(wb_amqp_connection *connection, int result, int caus
 
 /* ---- connecting ------------------------------------------------------------------ */
 
+#define REASON_SIZE 160
+
+static int is_of_tls(int status)
+{
+    return status == AMQP_STATUS_SSL_ERROR || status == AMQP_STATUS_SSL_CONNECTION_FAILED ||
+           status == AMQP_STATUS_SSL_PEER_VERIFY_FAILED;
+}
+
+/* What stands behind a status, asked of whoever knows. @return NULL: nobody does. */
+static const char *find_reason(const wb_amqp_connection *connection, const wb_amqp_host *host, int status,
+                               char reason[REASON_SIZE])
+{
+    const int64_t timeout = connection->transport->config->connect_timeout;
+    const int64_t patience = timeout < DIAL_PATIENCE ? timeout : DIAL_PATIENCE;
+    int is_known = 0;
+    if (is_of_tls(status))
+        is_known = wb_amqp_tls_reason(reason, REASON_SIZE);
+    else if (status == AMQP_STATUS_SOCKET_ERROR || status == AMQP_STATUS_HOSTNAME_RESOLUTION_FAILED)
+        is_known = wb_common_dial(host->name, host->port, patience, reason, REASON_SIZE);
+    return is_known ? reason : NULL;
+}
+
 static int file_problem(wb_amqp_connection *connection, const char *option, const char *path,
                         int status)
 {
+    char reason[REASON_SIZE];
     (void)wb_amqp_failure_set(&connection->failure, WB_FATAL, WB_CAUSE_CONFIG, status,
                               "%s = \"%s\" cannot be used: %s", option, path,
-                              amqp_error_string2(status));
+                              wb_amqp_tls_reason(reason, sizeof reason) ? reason : amqp_error_string2(status));
     return WB_FATAL;
 }
 
 static int set_up_tls(wb_amqp_connection *connection, amqp_socket_t *socket)
 {
     const wb_amqp_config *config = connection->transport->config;
+    wb_amqp_tls_forget();
     int status = amqp_ssl_socket_set_ssl_versions(socket, AMQP_TLSv1_2, AMQP_TLSvLATEST);
     if (status != AMQP_STATUS_OK)
         return wb_amqp_map_status(&connection->failure, status, "ask for TLS 1.2");
@@ -98,7 +126,7 @@ int wb_amqp_connection_try_tls(wb_transport *transport, wb_error *error)
 static int open_socket(wb_amqp_connection *connection, const wb_amqp_host *host)
 {
     struct timeval timeout = patience(connection);
-    char doing[300];
+    char doing[300], reason[REASON_SIZE];
     amqp_socket_t *socket = connection->tls ? amqp_ssl_socket_new(connection->state)
                                             : amqp_tcp_socket_new(connection->state);
     if (!socket)
@@ -108,7 +136,8 @@ static int open_socket(wb_amqp_connection *connection, const wb_amqp_host *host)
     (void)snprintf(doing, sizeof doing, "connect to \"%.255s\" port %d", host->name, host->port);
     int status = amqp_socket_open_noblock(socket, host->name, host->port, &timeout);
     if (status != AMQP_STATUS_OK)
-        return wb_amqp_map_status(&connection->failure, status, doing);
+        return wb_amqp_map_status_because(&connection->failure, status, doing,
+                                          find_reason(connection, host, status, reason));
     connection->fd = amqp_get_sockfd(connection->state);
     return WB_OK;
 }
@@ -154,7 +183,7 @@ static int log_in(wb_amqp_connection *connection, const wb_amqp_host *host, cons
     const wb_amqp_config *config = connection->transport->config;
     const char *endpoint = connection->transport->endpoint->name;
     char name[300];
-    char doing[600];
+    char doing[600], reason[REASON_SIZE];
     (void)snprintf(name, sizeof name, "waybill %s (%s)", endpoint, role);
     (void)snprintf(doing, sizeof doing, "log in to virtual host \"%.255s\" at \"%.255s\"", config->vhost,
                    host->name);
@@ -176,6 +205,9 @@ static int log_in(wb_amqp_connection *connection, const wb_amqp_host *host, cons
     amqp_rpc_reply_t reply = send_login(connection, &properties);
     if (connection->tls && was_hung_up(&reply))
         reply.library_error = AMQP_STATUS_SSL_ERROR;
+    if (reply.reply_type == AMQP_RESPONSE_LIBRARY_EXCEPTION && is_of_tls(reply.library_error))
+        return wb_amqp_map_status_because(&connection->failure, reply.library_error, doing,
+                                          find_reason(connection, host, reply.library_error, reason));
     return wb_amqp_map_login(&connection->failure, reply, doing);
 }
 

@@ -7,7 +7,12 @@
 
 int wb_amqp_map_status(wb_amqp_failure *failure, int status, const char *doing)
 {
-    const char *text = amqp_error_string2(status);
+    return wb_amqp_map_status_because(failure, status, doing, NULL);
+}
+
+int wb_amqp_map_status_because(wb_amqp_failure *failure, int status, const char *doing, const char *reason)
+{
+    const char *text = reason ? reason : amqp_error_string2(status);
     switch (status) {
     case AMQP_STATUS_SSL_HOSTNAME_VERIFY_FAILED:
     case AMQP_STATUS_SSL_PEER_VERIFY_FAILED:

@@ -25,6 +25,8 @@ typedef wb_common_failure wb_amqp_failure;
 
 /** A negative status of the library. `doing` completes "could not ...". */
 int wb_amqp_map_status(wb_amqp_failure *failure, int status, const char *doing);
+/** The same, with a reason that says more than the status does; NULL: there is none. */
+int wb_amqp_map_status_because(wb_amqp_failure *failure, int status, const char *doing, const char *reason);
 
 /** The broker closed the connection with this code and text. */
 int wb_amqp_map_connection_close(wb_amqp_failure *failure, int code, amqp_bytes_t text);
