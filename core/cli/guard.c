@@ -26,13 +26,23 @@ static void limit(cli_guard *guard, int64_t until)
         guard->deadline = until;
 }
 
-static void take_signal(cli_guard *guard)
+static void stop(cli_guard *guard)
 {
     if (guard->is_told)
         leave("second signal");
     guard->is_told = 1;
     limit(guard, wb_clock_monotonic() + guard->patience);
     pthread_cond_broadcast(&guard->changed);
+}
+
+static void take_signal(cli_guard *guard, int number)
+{
+    switch (number) {
+    case SIGHUP: guard->asked |= CLI_ASKED_TO_READ; break;
+    case SIGUSR1: guard->asked |= CLI_ASKED_FOR_COUNTS; break;
+    case SIGUSR2: break;
+    default: stop(guard);
+    }
 }
 
 static void *guard_main(void *argument)
@@ -45,7 +55,7 @@ static void *guard_main(void *argument)
         pthread_mutex_lock(&guard->lock);
         is_over = guard->is_over;
         if (number > 0 && !is_over)
-            take_signal(guard);
+            take_signal(guard, number);
         if (!is_over && wb_clock_monotonic() >= guard->deadline)
             leave("shutdown_timeout");
         pthread_mutex_unlock(&guard->lock);
@@ -56,10 +66,13 @@ static void *guard_main(void *argument)
 
 void cli_guard_block(cli_guard *guard)
 {
+    static const int numbers[] = { SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2 };
     sigemptyset(&guard->signals);
-    sigaddset(&guard->signals, SIGTERM);
-    sigaddset(&guard->signals, SIGINT);
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        sigaddset(&guard->signals, numbers[i]);
     pthread_sigmask(SIG_BLOCK, &guard->signals, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
 }
 
 int cli_guard_start(cli_guard *guard, int64_t patience)
@@ -68,6 +81,7 @@ int cli_guard_start(cli_guard *guard, int64_t patience)
     guard->patience = patience;
     guard->is_told = 0;
     guard->is_over = 0;
+    guard->asked = 0;
     guard->deadline = WB_NEVER;
     pthread_mutex_init(&guard->lock, NULL);
     pthread_condattr_init(&attributes);
@@ -83,6 +97,15 @@ int cli_guard_is_told(cli_guard *guard)
     int told = guard->is_told;
     pthread_mutex_unlock(&guard->lock);
     return told;
+}
+
+unsigned cli_guard_take(cli_guard *guard)
+{
+    pthread_mutex_lock(&guard->lock);
+    unsigned asked = guard->asked;
+    guard->asked = 0;
+    pthread_mutex_unlock(&guard->lock);
+    return asked;
 }
 
 void cli_guard_sleep(cli_guard *guard, int64_t duration)

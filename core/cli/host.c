@@ -158,6 +158,16 @@ static int start_all(cli_host *host)
     return code;
 }
 
+/* What signals asked for, within a look of the main thread. */
+static void answer_signals(cli_host *host)
+{
+    const unsigned asked = cli_guard_take(&host->guard);
+    if ((asked & CLI_ASKED_TO_READ) && host->logging.path) /* it has been set up */
+        cli_logging_renew(&host->logging);
+    if (asked & CLI_ASKED_FOR_COUNTS)
+        cli_counts_tell(host->hosted, host->count);
+}
+
 static int are_trials_on(const cli_host *host)
 {
     for (size_t i = 0; i < host->count; i++)
@@ -310,6 +320,8 @@ static int work(cli_host *host)
     while (code == EX_OK && drained < 0 && !cli_guard_is_told(&host->guard) && !all_over(host)) {
         tell_pulse(host, 0);
         cli_streams_look();
+        cli_counts_look(&host->counts, host->hosted, host->count, wb_clock_monotonic());
+        answer_signals(host);
         cli_guard_sleep(&host->guard, LOOK_EVERY);
         code = look_at_all(host);
         if (cli_overdue_is_there(host->hosted, host->count))
@@ -380,6 +392,7 @@ static void stop(cli_host *host)
     while (count_unfinished(host, &late)) {
         cli_guard_sleep(&host->guard, LOOK_EVERY_STOPPING);
         tell_pulse(host, 1);
+        answer_signals(host);
     }
     if (late)
         cli_guard_leave(&host->guard, "shutdown_timeout");
@@ -457,6 +470,8 @@ int cli_host_run(cli_host *host, wb_setup *setup, const char *name, int install)
     if (code == EX_OK)
         code = rehearse(setup, name);
     if (code == EX_OK)
+        code = cli_logging_open(&host->logging, setup->config);
+    if (code == EX_OK)
         code = start(host);
     if (code == EX_OK)
         code = work(host);
@@ -467,6 +482,7 @@ int cli_host_run(cli_host *host, wb_setup *setup, const char *name, int install)
         leave_abandoned(host, code);
     }
     cli_pulse_end(&host->pulse);
+    cli_logging_end(&host->logging);
     free(host->hosted);
     return code;
 }

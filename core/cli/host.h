@@ -15,8 +15,10 @@
 #define WB_CLI_HOST_H
 
 #include "core/cli/drain.h"
+#include "core/cli/counts.h"
 #include "core/cli/guard.h"
 #include "core/cli/hosted.h"
+#include "core/cli/logging.h"
 #include "core/cli/pulse.h"
 
 typedef struct cli_host {
@@ -25,6 +27,8 @@ typedef struct cli_host {
     cli_guard guard;
     int has_guard;
     cli_pulse pulse;
+    cli_logging logging;
+    cli_counts counts;
     int install;
     cli_drain drain; /* idle and patience are the caller's */
 } cli_host;

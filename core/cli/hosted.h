@@ -9,6 +9,7 @@
 #include "core/endpoint/endpoint.h"
 #include "core/endpoint/restart.h"
 #include "core/endpoint/trial.h"
+#include "core/pipeline/tally.h"
 
 /** While it waits for its servers to start (wait.h). */
 typedef struct cli_wait {
@@ -30,6 +31,7 @@ typedef struct cli_hosted {
     wb_error failure;  /* why it gave up; result is WB_OK while all is well */
     int64_t failed_at; /* when it did first, since all was well */
     int64_t deadline;  /* of its own shutdown_timeout */
+    wb_counts told;    /* when the last minute was over that something happened in */
 } cli_hosted;
 
 #endif

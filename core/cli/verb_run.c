@@ -2,7 +2,6 @@
 #include "config.h"
 
 #include <malloc.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sysexits.h>
 
@@ -69,7 +68,6 @@ static int run(const cli_values *values)
     keep_memory();
     cli_streams_keep();
     cli_guard_block(&host.guard);
-    signal(SIGPIPE, SIG_IGN);
     code = cli_load(values, 0, &setup);
     if (code != EX_OK)
         return code;
@@ -87,7 +85,8 @@ const cli_verb cli_verb_run = {
             "after a pause (on_endpoint_failure); the exit code tells if it still does not run at the\n"
             "end. A handler beyond handler_timeout ends the program with 70.\n"
             "With --drain it ends by itself once nothing is left: no message has come for a while, no operation\n"
-            "is pending and no delayed message waits in a store. Subscriptions stay as they are.",
+            "is pending and no delayed message waits in a store. Subscriptions stay as they are.\n"
+            "SIGHUP reads log_level, log_file and log_format again and opens the log file anew; SIGUSR1 has counters logged.",
     .options = options,
     .run = run,
 };

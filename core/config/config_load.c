@@ -340,6 +340,14 @@ static void read_endpoints(wb_config *config, const wb_conf_node *root, wb_probl
     }
 }
 
+static void read_log_file(wb_config *config, const wb_conf_node *root)
+{
+    if (!config->log_file)
+        return;
+    config->log_file_at = wb_conf_child(root, "log_file")->at;
+    config->log_file = wb_conf_absolute(&config->arena, config->log_file_at, config->log_file);
+}
+
 static void read_top(wb_config *config, const wb_conf_node *root, wb_problems *problems)
 {
     const wb_config_section *table = &wb_config_sections[WB_SECTION_TOP];
@@ -347,6 +355,7 @@ static void read_top(wb_config *config, const wb_conf_node *root, wb_problems *p
 
     (void)wb_options_parse(&scope, table->options, table->option_count, sizeof *table->options,
                            root, root->at, config, NULL);
+    read_log_file(config, root);
     if (!config->plugin_path_list)
         return;
     const wb_option_list *list = config->plugin_path_list;

@@ -9,6 +9,7 @@
 #define GIB (INT64_C(1) << 30)
 
 static const char *const log_levels[] = { "error", "warning", "info", "debug", NULL };
+static const char *const log_formats[] = { "text", "json", NULL }; /* WB_LOG_TEXT, WB_LOG_JSON */
 static const char *const modes[] = { "none", "receive_only", "sends_atomic_with_receive",
                                      "transaction_scope", NULL };
 
@@ -35,7 +36,26 @@ static const wb_option top_options[] = {
       .default_text = "info",
       .choices = log_levels,
       .since = "0.1",
-      .summary = "lines above this level are not written" },
+      .summary = "lines above this level are not written",
+      .help = "waybill run reads it anew when it gets SIGHUP, with log_file and log_format." },
+    { .name = "log_file",
+      .type = WB_OPTION_STRING,
+      .offset = offsetof(wb_config, log_file),
+      .since = "1.0",
+      .summary = "file that waybill run appends its log to; default: standard error",
+      .help = "Made with mode 0640 where there is none. A relative path starts at the directory of "
+              "the configuration file. SIGHUP has it opened again, for those who rename it. A log that "
+              "cannot be written, on a full disk, stops nothing: lines are lost. Other verbs, and what is wrong "
+              "before the endpoints start, are for standard error." },
+    { .name = "log_format",
+      .type = WB_OPTION_CHOICE,
+      .offset = offsetof(wb_config, log_format),
+      .default_text = "text",
+      .choices = log_formats,
+      .since = "1.0",
+      .summary = "how waybill run writes a line of the log",
+      .help = "text: the time, then key=value. json: one object a line, with time, level, endpoint, text, and fields, an "
+              "object of strings. In both, control characters are escaped." },
 };
 
 static const wb_option endpoint_options[] = {

@@ -152,6 +152,9 @@ typedef struct wb_config {
     const char *const *plugin_path;
     size_t plugin_path_count;
     int32_t log_level; /* WB_LOG_x */
+    int32_t log_format; /* WB_LOG_TEXT or WB_LOG_JSON (core/base/log_line.h) */
+    const char *log_file; /* absolute; NULL: standard error */
+    wb_conf_origin log_file_at;
 
     /* Owned by the configuration and by those who read plugin options into it. */
     wb_arena arena;

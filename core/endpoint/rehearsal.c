@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/base/host.h"
+#include "core/base/log_sink.h"
 #include "core/pipeline/hooks.h"
 #include "core/plugin/instance.h"
 #include "core/plugin/loader.h"
@@ -141,10 +142,24 @@ static void try_endpoint(const rehearsal *all, wb_endpoint_setup *endpoint)
     try_modules(all, endpoint);
 }
 
+/* It is made, with its owner, by who runs the endpoints. */
+static void try_log_file(const rehearsal *all, const wb_config *config)
+{
+    int code = config->log_file ? wb_log_sink_try(config->log_file) : 0;
+    if (code == 0)
+        return;
+    wb_problems_add(all->problems, WB_LOG_ERROR, config->log_file_at, "option \"log_file\": cannot write to \"%s\": %s",
+                    config->log_file, strerror(code));
+    if (all->first->result == WB_OK)
+        (void)wb_error_set(all->first, WB_FATAL, WB_CAUSE_CONFIG, code, "cannot write to the log file \"%s\": %s",
+                           config->log_file, strerror(code));
+}
+
 int wb_setup_rehearse(wb_setup *setup, const char *name, wb_problems *problems, wb_error *error)
 {
     const rehearsal all = { problems, error };
     wb_error_clear(error);
+    try_log_file(&all, setup->config);
     for (size_t i = 0; i < setup->endpoint_count; i++) {
         wb_endpoint_setup *endpoint = &setup->endpoints[i];
         if (endpoint->is_planned && (!name || strcmp(endpoint->config->name, name) == 0))

@@ -2,7 +2,8 @@
  *
  * What plugins say of their options when an instance is made of them: what no table of options
  * tells (options that exclude each other, a file that is not there, a value that only the client's
- * library knows to be wrong). And what handler modules say of the endpoint's settings.
+ * library knows to be wrong). And what handler modules say of the endpoint's settings, and whether the log file
+ * could be opened.
  *
  * `waybill check` ends with it and `waybill run` begins with it, so that both say the same.
  */

@@ -88,11 +88,11 @@ sub module { return "$build/tests/integration/.libs/endpoint_$_[0].so" }
 # mode, outbox (its text), recover (more text of recoverability), with (more text), transport, store (more text for either; transport_group,
 # store_group: all of either); beside: other
 # endpoints, which the processes of this one run as well (install and prepare them through this one, too);
-# files: what begins the names of its own files (SQLite).
+# files: what begins the names of its own files (SQLite); top: text in front of the endpoints.
 sub configure {
     my ($self, %changes) = @_;
     %$self = (%$self, %changes);
-    write_file($self->{conf}, "endpoints = (\n" . join(",\n", map { $_->group } $self, @{ $self->{beside} || [] }) . "\n);\n");
+    write_file($self->{conf}, ($self->{top} // '') . "endpoints = (\n" . join(",\n", map { $_->group } $self, @{ $self->{beside} || [] }) . "\n);\n");
 }
 
 sub group {

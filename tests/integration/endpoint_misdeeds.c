@@ -276,7 +276,8 @@ static int tell_mask(const misdeed *m)
     sigset_t mask;
     (void)m;
     pthread_sigmask(SIG_SETMASK, NULL, &mask);
-    script_trace("mask %d\n", sigismember(&mask, SIGTERM));
+    script_trace("mask %d\n", sigismember(&mask, SIGTERM) && sigismember(&mask, SIGINT) && sigismember(&mask, SIGHUP) &&
+                                 sigismember(&mask, SIGUSR1) && sigismember(&mask, SIGUSR2));
     return WB_OK;
 }
 

@@ -46,6 +46,7 @@ static struct shared {
 } *shared;
 static fake *fakes;
 static wb_endpoint_setup setups[ENDPOINTS];
+static wb_config config = { .path = "orders.conf", .log_level = WB_LOG_INFO };
 static wb_setup setup;
 static pid_t host;
 static int64_t drain_idle, drain_patience; /* 0: it does not drain */
@@ -55,7 +56,7 @@ static void prepare(unsigned workers, int outbox)
     static const char *const names[ENDPOINTS] = { "orders", "billing" };
     for (size_t i = 0; i < ENDPOINTS; i++)
         fake_setup(&fakes[i], &setups[i], names[i], workers, outbox);
-    setup = (wb_setup){ .endpoints = setups, .endpoint_count = ENDPOINTS };
+    setup = (wb_setup){ .config = &config, .endpoints = setups, .endpoint_count = ENDPOINTS };
 }
 
 static module *module_of(wb_context *ctx)
