@@ -45,6 +45,8 @@ static const operation transport_operations[] = {
     { T(commit), TRANSACTION }, { T(rollback), TRANSACTION },
     { T(native), SCOPE },       { T(shared_resource), SCOPE | EVEN_WITHOUT },
     { T(position_end), WB_CAP_POSITION },
+    { T(depth), WB_CAP_UNINSTALL },         { T(uninstall), WB_CAP_UNINSTALL },
+    { T(unsubscribe), WB_CAP_UNSUBSCRIBE },
     { NULL, 0, 0 },
 };
 
@@ -64,6 +66,8 @@ static const operation persistence_operations[] = {
     { P(written), WB_CAP_WRITTEN },
     { P(positions), WB_CAP_POSITIONS }, { P(forget_positions), WB_CAP_POSITIONS },
     { P(forget), WB_CAP_FORGET },       { P(remember), WB_CAP_REMEMBER },
+    { P(uninstall), WB_CAP_REMOVE_TABLES }, { P(rename), WB_CAP_REMOVE_TABLES },
+    { P(note_subscriptions), WB_CAP_SUBSCRIPTIONS }, { P(subscriptions), WB_CAP_SUBSCRIPTIONS },
     { NULL, 0, 0 },
 };
 

@@ -17,6 +17,8 @@ const wb_capability_name wb_capability_names[] = {
     { WB_CAP_EXPIRY, "expiry" },
     { WB_CAP_PUBLISH, "publish" },
     { WB_CAP_POSITION, "position" },
+    { WB_CAP_UNINSTALL, "uninstall" },
+    { WB_CAP_UNSUBSCRIBE, "unsubscribe" },
     { WB_CAP_OUTBOX, "outbox" },
     { WB_CAP_DELAY_STORE, "delay_store" },
     { WB_CAP_DELAY_WITH_COMMIT, "delay_with_commit" },
@@ -25,6 +27,8 @@ const wb_capability_name wb_capability_names[] = {
     { WB_CAP_POSITIONS, "positions" },
     { WB_CAP_FORGET, "forget" },
     { WB_CAP_REMEMBER, "remember" },
+    { WB_CAP_REMOVE_TABLES, "remove_tables" },
+    { WB_CAP_SUBSCRIPTIONS, "subscriptions" },
     { WB_CAP_JOIN_TRANSPORT, "join_transport" },
     { 0, NULL },
 };

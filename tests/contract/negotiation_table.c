@@ -24,13 +24,14 @@
 static const wb_party transports[] = {
     { .name = "amqp",
       .capabilities = NONE | RECEIVE_ONLY | WB_CAP_DELIVERY_COUNT | WB_CAP_PUBLISH | WB_CAP_DELAY |
-                      WB_CAP_EXPIRY },
+                      WB_CAP_EXPIRY | WB_CAP_UNINSTALL | WB_CAP_UNSUBSCRIBE },
     { .name = "kafka",
       .capabilities = NONE | RECEIVE_ONLY | ATOMIC | WB_CAP_DELIVERY_COUNT | WB_CAP_ORDER_PER_KEY |
-                      WB_CAP_PUBLISH | WB_CAP_HEADER_ORDER | WB_CAP_EXPIRY | WB_CAP_POSITION },
+                      WB_CAP_PUBLISH | WB_CAP_HEADER_ORDER | WB_CAP_EXPIRY | WB_CAP_POSITION |
+                      WB_CAP_UNINSTALL },
     { .name = "sqlite",
       .capabilities = NONE | RECEIVE_ONLY | ATOMIC | SCOPE | WB_CAP_DELIVERY_COUNT |
-                      WB_CAP_PUBLISH | WB_CAP_HEADER_ORDER | WB_CAP_EXPIRY,
+                      WB_CAP_PUBLISH | WB_CAP_HEADER_ORDER | WB_CAP_EXPIRY | WB_CAP_UNINSTALL | WB_CAP_UNSUBSCRIBE,
       .shared_resource = "/var/lib/orders.db" },
     { .name = "delaying", .capabilities = NONE | RECEIVE_ONLY | WB_CAP_PUBLISH | WB_CAP_DELAY },
 };
@@ -41,14 +42,16 @@ static const wb_party persistences[] = {
     { .name = NULL },
     { .name = "pgsql",
       .capabilities = WB_CAP_OUTBOX | WB_CAP_DELAY_STORE | WB_CAP_DELAY_WITH_COMMIT | WB_CAP_CLAIM_WITH_COMMIT |
-                      WB_CAP_WRITTEN | WB_CAP_POSITIONS | WB_CAP_FORGET | WB_CAP_REMEMBER },
+                      WB_CAP_WRITTEN | WB_CAP_POSITIONS | WB_CAP_FORGET | WB_CAP_REMEMBER | WB_CAP_REMOVE_TABLES |
+                      WB_CAP_SUBSCRIPTIONS },
     { .name = "mysql",
       .capabilities = WB_CAP_OUTBOX | WB_CAP_DELAY_STORE | WB_CAP_DELAY_WITH_COMMIT | WB_CAP_CLAIM_WITH_COMMIT |
-                      WB_CAP_WRITTEN | WB_CAP_POSITIONS | WB_CAP_FORGET | WB_CAP_REMEMBER },
+                      WB_CAP_WRITTEN | WB_CAP_POSITIONS | WB_CAP_FORGET | WB_CAP_REMEMBER | WB_CAP_REMOVE_TABLES |
+                      WB_CAP_SUBSCRIPTIONS },
     { .name = "sqlite",
       .capabilities = WB_CAP_OUTBOX | WB_CAP_DELAY_STORE | WB_CAP_DELAY_WITH_COMMIT |
                       WB_CAP_CLAIM_WITH_COMMIT | WB_CAP_WRITTEN | WB_CAP_POSITIONS | WB_CAP_FORGET |
-                      WB_CAP_REMEMBER | WB_CAP_JOIN_TRANSPORT,
+                      WB_CAP_REMEMBER | WB_CAP_REMOVE_TABLES | WB_CAP_SUBSCRIPTIONS | WB_CAP_JOIN_TRANSPORT,
       .shared_resource = "/var/lib/orders.db" },
     { .name = "elsewhere",
       .capabilities = WB_CAP_OUTBOX | WB_CAP_DELAY_STORE | WB_CAP_JOIN_TRANSPORT,

@@ -137,7 +137,8 @@ static void test_capabilities_and_operations(void **state)
     (void)state;
     fill_least(&least);
     expect_persistence(&least, 0, NULL);
-    static const uint64_t one_each[] = { WB_CAP_OUTBOX, WB_CAP_JOIN_TRANSPORT, WB_CAP_DELAY_STORE, WB_CAP_REMEMBER };
+    static const uint64_t one_each[] = { WB_CAP_OUTBOX, WB_CAP_JOIN_TRANSPORT, WB_CAP_DELAY_STORE, WB_CAP_REMEMBER,
+                                       WB_CAP_REMOVE_TABLES, WB_CAP_SUBSCRIPTIONS };
     for (size_t i = 0; i < sizeof one_each / sizeof one_each[0]; i++)
         expect_persistence(&least, one_each[i], "is missing");
 #define UNUSED(field, names)                                                                       \
@@ -147,6 +148,8 @@ static void test_capabilities_and_operations(void **state)
     UNUSED(clean_up, "outbox\" or \"remember"), UNUSED(join, "join_transport"), UNUSED(delayed, "delay_store");
     UNUSED(find, "claim_with_commit\" or \"remember"), UNUSED(written, "written"), UNUSED(positions, "positions");
     UNUSED(forget_positions, "positions"), UNUSED(forget, "forget"), UNUSED(remember, "remember");
+    UNUSED(uninstall, "remove_tables"), UNUSED(rename, "remove_tables");
+    UNUSED(note_subscriptions, "subscriptions"), UNUSED(subscriptions, "subscriptions");
     ops = least, HAS(&ops, shared_resource), HAS(&ops, clock), HAS(&ops, stats);
     expect_persistence(&ops, 0, NULL);
     ops = least, HAS(&ops, mark), HAS(&ops, pending), HAS(&ops, sweep), HAS(&ops, clean_up);

@@ -24,7 +24,8 @@
  * so as long as an option of the plugin says, and then returns WB_RETRY with WB_CAUSE_SERVER, as does
  * what a full store refuses. A store need not know SQL.
  *
- * Change log: 1.0 first version.
+ * Change log: 1.0 first version; appended before its release: uninstall, rename, note_subscriptions,
+ * subscriptions.
  */
 #ifndef WAYBILL_SYS_PERSISTENCE_H
 #define WAYBILL_SYS_PERSISTENCE_H
@@ -349,6 +350,25 @@ typedef struct wb_persistence_ops {
      *  session that is called once this has returned WB_OK. Ids as begin() gets them; outside of a
      *  transaction. Whatever else it returns, it is called again with the same ids, which does no harm. */
     int (*remember)(wb_storage_session *session, const wb_claim *claims, size_t count, wb_error *error);
+
+    /* For who removes or renames an endpoint. Main thread, on an instance without sessions; they connect for
+     * themselves, as install() does, and what is done already is no error: whoever died in the middle calls again. */
+
+    /** With WB_CAP_REMOVE_TABLES: remove all that install() has ever made for this endpoint, with what is in it.
+     *  Nothing of another endpoint, and no table that only has such a name. */
+    int (*uninstall)(wb_persistence *persistence, wb_error *error);
+    /** With WB_CAP_REMOVE_TABLES: what install() made for the endpoint `former` becomes this one's, with what is in it,
+     *  at once; or, where the database cannot do that at once, in steps of which none loses a row. What programs call in
+     *  SQL (sys/written.h) goes, and install() makes it anew. Nothing of `former` is no error.
+     *  @return WB_FATAL with WB_CAUSE_MISMATCH when both have tables: nothing was changed. */
+    int (*rename)(wb_persistence *persistence, const char *former, wb_error *error);
+
+    /** With WB_CAP_SUBSCRIPTIONS, where wb_endpoint_info.subscriptions is 1: note that these types were subscribed
+     *  to or, with `is_over`, that they are so no more. Noted twice is noted. Durable when it returns WB_OK. After install(). */
+    int (*note_subscriptions)(wb_persistence *persistence, const char *const *types, size_t count, int is_over,
+                              wb_error *error);
+    /** With WB_CAP_SUBSCRIPTIONS: visit what is noted; nothing where nothing was ever noted. */
+    int (*subscriptions)(wb_persistence *persistence, wb_subscription_fn visit, void *argument, wb_error *error);
 } wb_persistence_ops;
 
 #ifdef __cplusplus

@@ -35,7 +35,9 @@
  *
  * waybill-plugin(7) has tables of what the host does after each call and class, and of its threads.
  *
- * Change log: 1.0 first version; appended before its release: WB_OPTION_PATH.
+ * Change log: 1.0 first version; appended before its release: WB_OPTION_PATH;
+ * WB_CAP_UNINSTALL, WB_CAP_UNSUBSCRIBE, WB_CAP_REMOVE_TABLES, WB_CAP_SUBSCRIPTIONS and
+ * wb_endpoint_info.subscriptions, of which a plugin that was written before needs none.
  */
 #ifndef WAYBILL_SYS_PLUGIN_H
 #define WAYBILL_SYS_PLUGIN_H
@@ -226,6 +228,11 @@ typedef struct wb_option {
 #define WB_CAP_EXPIRY (UINT64_C(1) << 9)
 /* Transport: each message has a place in a partition, which only grows (wb_incoming.position). */
 #define WB_CAP_POSITION (UINT64_C(1) << 10)
+/* Transport: says what waits for an endpoint, and removes what install() made (wb_transport_ops.depth,
+ * uninstall). Without it the host removes no endpoint of this transport, and renames none. */
+#define WB_CAP_UNINSTALL (UINT64_C(1) << 11)
+/* Transport: a subscription stays at the broker until somebody ends it (wb_transport_ops.unsubscribe). */
+#define WB_CAP_UNSUBSCRIBE (UINT64_C(1) << 12)
 /* Persistence: keeps an outbox. */
 #define WB_CAP_OUTBOX (UINT64_C(1) << 16)
 /* Persistence: keeps delayed messages. */
@@ -249,6 +256,12 @@ typedef struct wb_option {
  * needs of the operations is remember(), find() and clean_up(), with those from create() to close(). It
  * may have this capability and no other. */
 #define WB_CAP_REMEMBER (UINT64_C(1) << 24)
+/* Persistence: an endpoint's tables can be removed, or become another name's
+ * (wb_persistence_ops.uninstall, rename). */
+#define WB_CAP_REMOVE_TABLES (UINT64_C(1) << 25)
+/* Persistence: keeps what a transport's install() subscribed to (wb_persistence_ops.note_subscriptions,
+ * subscriptions), for transports whose broker does not tell. */
+#define WB_CAP_SUBSCRIPTIONS (UINT64_C(1) << 26)
 
 /* ---- descriptor ---------------------------------------------------------- */
 
@@ -347,8 +360,14 @@ typedef struct wb_endpoint_info {
     /** 1: redeliveries are known by their positions: install() makes and verify() looks for what that
      *  needs. */
     int32_t positions;
-    int32_t reserved_4;
+    /** 1: what the transport subscribes to is noted in the persistence: install() makes what that needs.
+     *  verify() does not look for it: who runs does without. */
+    int32_t subscriptions;
 } wb_endpoint_info;
+
+/** Called for each subscription of an endpoint; `type` is valid during the call only. Return WB_OK to go on;
+ *  whatever else it returns ends the visits, and is what the call returns. */
+typedef int (*wb_subscription_fn)(void *argument, const char *type);
 
 #ifdef __cplusplus
 }

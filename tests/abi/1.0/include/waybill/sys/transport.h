@@ -19,7 +19,8 @@
  * receive() and send() have a deadline. What has none ends by itself all the same, by time-outs of
  * the plugin: while a call runs its worker cannot stop.
  *
- * Change log: 1.0 first version.
+ * Change log: 1.0 first version; appended before its release: depth, uninstall, unsubscribe, subscriptions,
+ * take_over.
  */
 #ifndef WAYBILL_SYS_TRANSPORT_H
 #define WAYBILL_SYS_TRANSPORT_H
@@ -132,6 +133,22 @@ typedef struct wb_transport_limits {
     uint32_t delivery_limit;
     uint32_t reserved;
 } wb_transport_limits;
+
+/** What waits for an endpoint. Size first, append-only; zeroed by the host before depth(). */
+typedef struct wb_transport_depth {
+    size_t struct_size;
+    /** Messages that nobody acknowledged, as far as the broker tells: also those that a session has in hand, unless
+     *  it counts that session among `readers`. */
+    uint64_t messages;
+    uint32_t readers;      /* sessions that receive now; 0 where nobody can say */
+    int32_t is_installed;  /* 1: install() was here, and the endpoint's queue is there */
+} wb_transport_depth;
+
+/* Flags of uninstall(). */
+/** Also what waits: it is lost. */
+#define WB_UNINSTALL_MESSAGES 1u
+/** Also the endpoint's error queues, each if it is empty. They are others', too. */
+#define WB_UNINSTALL_ERROR_QUEUES 2u
 
 /** Size first, append-only. */
 typedef struct wb_transport_ops {
@@ -248,6 +265,28 @@ typedef struct wb_transport_ops {
      *  broker says now. Any session. @return WB_REJECT when there is no such partition (any more). */
     int (*position_end)(wb_transport_session *session, const char *partition, size_t partition_size,
                         uint64_t *ret_end, wb_error *error);
+
+    /* For who removes or renames an endpoint. Main thread, on an instance without sessions; they connect for
+     * themselves, as install() does, and what is done already is no error: whoever died in the middle calls again. */
+
+    /** With WB_CAP_UNINSTALL: what waits in the endpoint's queue. One that is not there holds nothing. */
+    int (*depth)(wb_transport *transport, wb_transport_depth *depth, wb_error *error);
+    /** With WB_CAP_UNINSTALL: remove the endpoint's queue, and what leads to it, its subscriptions too. What others
+     *  have a use for stays: error queues (but see WB_UNINSTALL_x), the audit queue, what events are
+     *  published to. What a sender is told as soon as this has begun is that there is no such destination.
+     *  @return WB_REJECT when messages wait, unless WB_UNINSTALL_MESSAGES, or when sessions receive: the
+     *  queue is still there, with all that was in it. */
+    int (*uninstall)(wb_transport *transport, uint32_t flags, wb_error *error);
+    /** With WB_CAP_UNSUBSCRIBE: end the subscription of the endpoint's queue to each of these types. What
+     *  waits stays. One that it has not is no error. */
+    int (*unsubscribe)(wb_transport *transport, const char *const *types, size_t count, wb_error *error);
+    /** Optional, with WB_CAP_UNSUBSCRIBE: visit the types that the endpoint's queue is subscribed to and install()
+     *  bound. NULL: the broker does not tell, and the host has the persistence keep them. */
+    int (*subscriptions)(wb_transport *transport, wb_subscription_fn visit, void *argument, wb_error *error);
+    /** Optional, with WB_CAP_UNINSTALL: what would reach the endpoint `former` by other ways than its queue reaches
+     *  this one: what the broker still delays, how far topics of events were read. After install(), before
+     *  what waits is moved; `former` is still there, and its instances do not run. */
+    int (*take_over)(wb_transport *transport, const char *former, wb_error *error);
 } wb_transport_ops;
 
 #ifdef __cplusplus
