@@ -71,6 +71,8 @@ struct wb_amqp_connection {
     /* the one call that may be waiting for an answer */
     amqp_channel_t rpc_channel;
     amqp_method_number_t rpc_expected; /* 0: none */
+    /* of the queue that was declared last */
+    uint32_t declared_messages, declared_consumers;
     /* bytes encoded and not yet written; not used with TLS */
     unsigned char *out;
     size_t out_at, out_size, out_capacity;

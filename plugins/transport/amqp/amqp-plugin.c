@@ -8,6 +8,7 @@
 #include "plugins/transport/amqp/amqp-connection.h"
 #include "plugins/transport/amqp/amqp-limits.h"
 #include "plugins/transport/amqp/amqp-management.h"
+#include "plugins/transport/amqp/amqp-removal.h"
 #include "plugins/transport/amqp/amqp-route.h"
 #include "plugins/transport/amqp/amqp-session.h"
 #include "plugins/transport/amqp/amqp-topology.h"
@@ -105,6 +106,10 @@ static const wb_transport_ops operations = {
     .limits = wb_amqp_limits_of_queue,
     .stop_receiving = wb_amqp_session_stop_receiving,
     .release_prefetched = wb_amqp_session_release_prefetched,
+    .depth = wb_amqp_depth,
+    .uninstall = wb_amqp_uninstall,
+    .unsubscribe = wb_amqp_unsubscribe,
+    .take_over = wb_amqp_take_over,
 };
 
 static const wb_plugin descriptor = {
@@ -117,7 +122,7 @@ static const wb_plugin descriptor = {
     .version = PACKAGE_VERSION,
     .summary = "RabbitMQ (AMQP 0-9-1)",
     .capabilities = WB_CAP_MODE_NONE | WB_CAP_MODE_RECEIVE_ONLY | WB_CAP_DELIVERY_COUNT |
-                    WB_CAP_PUBLISH | WB_CAP_DELAY | WB_CAP_EXPIRY,
+                    WB_CAP_PUBLISH | WB_CAP_DELAY | WB_CAP_EXPIRY | WB_CAP_UNINSTALL | WB_CAP_UNSUBSCRIBE,
     .options = wb_amqp_options,
     .option_count = WB_AMQP_OPTION_COUNT,
     .option_stride = sizeof(wb_option),

@@ -76,6 +76,16 @@ static void on_channel_close(wb_amqp_connection *connection, amqp_channel_t numb
     wb_amqp_flush_some(connection);
 }
 
+static void note_answer(wb_amqp_connection *connection, const amqp_method_t *method)
+{
+    if (method->id == AMQP_QUEUE_DECLARE_OK_METHOD) {
+        const amqp_queue_declare_ok_t *declared = method->decoded;
+        connection->declared_messages = declared->message_count;
+        connection->declared_consumers = declared->consumer_count;
+    }
+    connection->rpc_expected = 0;
+}
+
 static void on_frame(wb_amqp_connection *connection, const amqp_frame_t *frame)
 {
     int is_method = frame->frame_type == AMQP_FRAME_METHOD;
@@ -83,7 +93,7 @@ static void on_frame(wb_amqp_connection *connection, const amqp_frame_t *frame)
         return;
     if (is_method && frame->channel == connection->rpc_channel &&
         frame->payload.method.id == connection->rpc_expected) {
-        connection->rpc_expected = 0;
+        note_answer(connection, &frame->payload.method);
         return;
     }
     if (frame->channel == 0) {

@@ -70,7 +70,7 @@ static void argument_name(const char *text, char ret_name[64])
     ret_name[size] = '\0';
 }
 
-static int is_direct(const wb_amqp_connection *connection)
+int wb_amqp_topology_is_direct(const wb_amqp_connection *connection)
 {
     return connection->transport->config->topology == WB_AMQP_TOPOLOGY_DIRECT;
 }
@@ -139,8 +139,8 @@ static int refused(const wb_amqp_connection *connection, const char *what, const
     }
 }
 
-static int outcome(const wb_amqp_connection *connection, int result, const char *what,
-                   const char *name, wb_error *error)
+int wb_amqp_topology_outcome(const wb_amqp_connection *connection, int result, const char *what, const char *name,
+                             wb_error *error)
 {
     if (result == WB_OK)
         return WB_OK;
@@ -198,7 +198,7 @@ static int declare_queue(wb_amqp_connection *connection, const char *name, int *
 /* Whether an address is an exchange, too, through which its queue is reached. */
 static int has_exchange(const wb_amqp_connection *connection, const char *address)
 {
-    return !is_direct(connection) && wb_amqp_address_queue(address) == address;
+    return !wb_amqp_topology_is_direct(connection) && wb_amqp_address_queue(address) == address;
 }
 
 static int install_address(wb_amqp_connection *connection, const char *address, wb_error *error)
@@ -207,12 +207,12 @@ static int install_address(wb_amqp_connection *connection, const char *address, 
     int declared;
     int result = declare_queue(connection, name, &declared, error);
     if (result == WB_OK)
-        result = outcome(connection, declared, "queue", name, error);
+        result = wb_amqp_topology_outcome(connection, declared, "queue", name, error);
     if (result != WB_OK || !has_exchange(connection, address))
         return result;
-    result = outcome(connection, wb_amqp_exchange_declare(connection, name, 0), "exchange", name, error);
+    result = wb_amqp_topology_outcome(connection, wb_amqp_exchange_declare(connection, name, 0), "exchange", name, error);
     if (result == WB_OK)
-        result = outcome(connection, wb_amqp_queue_bind(connection, name, "", name), "exchange", name, error);
+        result = wb_amqp_topology_outcome(connection, wb_amqp_queue_bind(connection, name, "", name), "exchange", name, error);
     return result;
 }
 
@@ -253,28 +253,39 @@ int wb_amqp_topology_check(const wb_transport *transport, wb_error *error)
     return result;
 }
 
+int wb_amqp_subscription_name(const wb_amqp_connection *connection, const char *type,
+                              char ret_name[WB_AMQP_SUBSCRIPTION_SIZE])
+{
+    const int is_direct = wb_amqp_topology_is_direct(connection);
+    if (is_direct ? subscription_key(connection->transport, type, ret_name) != NULL
+                  : subscription_exchange(type, ret_name) != NULL)
+        return 0;
+    if (is_direct)
+        memcpy(ret_name + strlen(ret_name), WB_AMQP_AND_DERIVED, sizeof WB_AMQP_AND_DERIVED);
+    return 1;
+}
+
 /* The queue itself. */
 static int subscribe_direct(wb_amqp_connection *connection, const char *type, wb_error *error)
 {
     const wb_endpoint_info *endpoint = connection->transport->endpoint;
-    char key[WB_AMQP_NAME_SIZE + sizeof WB_AMQP_AND_DERIVED];
-    if (subscription_key(connection->transport, type, key))
+    char key[WB_AMQP_SUBSCRIPTION_SIZE];
+    if (!wb_amqp_subscription_name(connection, type, key))
         return check_type(connection->transport, type, error);
-    memcpy(key + strlen(key), WB_AMQP_AND_DERIVED, sizeof WB_AMQP_AND_DERIVED);
     int result = wb_amqp_queue_bind(connection, WB_AMQP_EVENTS, key, endpoint->name);
-    return outcome(connection, result, "exchange", WB_AMQP_EVENTS, error);
+    return wb_amqp_topology_outcome(connection, result, "exchange", WB_AMQP_EVENTS, error);
 }
 
 static int subscribe_conventional(wb_amqp_connection *connection, const char *type, wb_error *error)
 {
     const char *subscriber = connection->transport->endpoint->name;
-    char name[WB_AMQP_NAME_SIZE];
-    if (subscription_exchange(type, name))
+    char name[WB_AMQP_SUBSCRIPTION_SIZE];
+    if (!wb_amqp_subscription_name(connection, type, name))
         return check_type(connection->transport, type, error);
     int result =
-        outcome(connection, wb_amqp_exchange_declare(connection, name, 0), "exchange", name, error);
+        wb_amqp_topology_outcome(connection, wb_amqp_exchange_declare(connection, name, 0), "exchange", name, error);
     if (result == WB_OK)
-        result = outcome(connection, wb_amqp_exchange_bind(connection, name, "", subscriber), "exchange",
+        result = wb_amqp_topology_outcome(connection, wb_amqp_exchange_bind(connection, name, "", subscriber), "exchange",
                          name, error);
     return result;
 }
@@ -284,10 +295,10 @@ static int bind_published(wb_amqp_connection *connection, wb_error *error)
 {
     const wb_endpoint_info *endpoint = connection->transport->endpoint;
     int result = WB_OK;
-    if (is_direct(connection) || !WB_HAS(endpoint, wb_endpoint_info, derived_count))
+    if (wb_amqp_topology_is_direct(connection) || !WB_HAS(endpoint, wb_endpoint_info, derived_count))
         return WB_OK;
     for (size_t i = 0; i < endpoint->derived_count && result == WB_OK; i++)
-        result = outcome(connection, wb_amqp_bases_bind(NULL, connection, endpoint->derived[i]),
+        result = wb_amqp_topology_outcome(connection, wb_amqp_bases_bind(NULL, connection, endpoint->derived[i]),
                          "exchange of", endpoint->derived[i], error);
     return result;
 }
@@ -304,7 +315,7 @@ static int verify_dead_letters(wb_amqp_connection *connection, wb_error *error)
                           "dead_letter_exchange \"%s\" does not exist: make it, or name the error "
                           "queue's",
                           name);
-    return outcome(connection, result, "exchange", name, error);
+    return wb_amqp_topology_outcome(connection, result, "exchange", name, error);
 }
 
 /* ---- delays ---------------------------------------------------------------------- */
@@ -335,10 +346,10 @@ static int install_delays(wb_amqp_connection *connection, wb_error *error)
     if (!delays(connection->transport))
         return WB_OK;
     int result = wb_amqp_levels_declare(connection, &part);
-    result = outcome(connection, result, part.what, part.name, error);
+    result = wb_amqp_topology_outcome(connection, result, part.what, part.name, error);
     if (result != WB_OK || !can_be_delayed_to(connection->transport))
         return result;
-    return outcome(connection, wb_amqp_levels_bind(connection, name), "exchange", WB_AMQP_DELIVERY, error);
+    return wb_amqp_topology_outcome(connection, wb_amqp_levels_bind(connection, name), "exchange", WB_AMQP_DELIVERY, error);
 }
 
 static int verify_delays(wb_amqp_connection *connection, wb_error *error)
@@ -348,13 +359,14 @@ static int verify_delays(wb_amqp_connection *connection, wb_error *error)
         return WB_OK;
     (void)can_be_delayed_to(connection->transport);
     int result = wb_amqp_levels_exist(connection, &part);
-    return outcome(connection, result, part.what, part.name, error);
+    return wb_amqp_topology_outcome(connection, result, part.what, part.name, error);
 }
 
 /* ---- all of it ------------------------------------------------------------------- */
 
-static int install_all(wb_amqp_connection *connection, wb_error *error)
+static int install_all(wb_amqp_connection *connection, const void *argument, wb_error *error)
 {
+    (void)argument;
     const wb_endpoint_info *endpoint = connection->transport->endpoint;
     int result = install_address(connection, endpoint->name, error);
     if (result == WB_OK && endpoint->error_queue)
@@ -368,7 +380,7 @@ static int install_all(wb_amqp_connection *connection, wb_error *error)
     if (result == WB_OK)
         result = install_delays(connection, error);
     for (size_t i = 0; i < endpoint->type_count && result == WB_OK; i++)
-        result = is_direct(connection) ? subscribe_direct(connection, endpoint->types[i], error)
+        result = wb_amqp_topology_is_direct(connection) ? subscribe_direct(connection, endpoint->types[i], error)
                                        : subscribe_conventional(connection, endpoint->types[i], error);
     return result == WB_OK ? bind_published(connection, error) : result;
 }
@@ -390,19 +402,19 @@ static int verify_queue(wb_amqp_connection *connection, const char *name, wb_err
 {
     int declared;
     int result =
-        outcome(connection, wb_amqp_queue_exists(connection, name), "queue", name, error);
+        wb_amqp_topology_outcome(connection, wb_amqp_queue_exists(connection, name), "queue", name, error);
     if (result == WB_OK)
         result = declare_queue(connection, name, &declared, error);
     if (result != WB_OK)
         return result;
     if (declared != WB_REJECT || connection->channels[WB_AMQP_SCRATCH].code != AMQP_ACCESS_REFUSED)
-        result = outcome(connection, declared, "queue", name, error);
+        result = wb_amqp_topology_outcome(connection, declared, "queue", name, error);
     return result == WB_OK ? verify_policies(connection->transport, name, error) : result;
 }
 
 static int verify_exchange(wb_amqp_connection *connection, const char *name, wb_error *error)
 {
-    return outcome(connection, wb_amqp_exchange_declare(connection, name, 1), "exchange", name,
+    return wb_amqp_topology_outcome(connection, wb_amqp_exchange_declare(connection, name, 1), "exchange", name,
                    error);
 }
 
@@ -414,13 +426,14 @@ static int verify_address(wb_amqp_connection *connection, const char *address, w
     return result;
 }
 
-static int verify_all(wb_amqp_connection *connection, wb_error *error)
+static int verify_all(wb_amqp_connection *connection, const void *argument, wb_error *error)
 {
+    (void)argument;
     const wb_endpoint_info *endpoint = connection->transport->endpoint;
     char name[WB_AMQP_NAME_SIZE];
     int result = verify_address(connection, endpoint->name, error);
     if (result == WB_OK)
-        result = outcome(connection, wb_amqp_queue_may_read(connection, endpoint->name), "queue",
+        result = wb_amqp_topology_outcome(connection, wb_amqp_queue_may_read(connection, endpoint->name), "queue",
                          endpoint->name, error);
     if (result == WB_OK && endpoint->error_queue)
         result = verify_address(connection, endpoint->error_queue, error);
@@ -432,7 +445,7 @@ static int verify_all(wb_amqp_connection *connection, wb_error *error)
         result = verify_dead_letters(connection, error);
     if (result == WB_OK)
         result = verify_delays(connection, error);
-    for (size_t i = 0; i < endpoint->type_count && result == WB_OK && !is_direct(connection); i++) {
+    for (size_t i = 0; i < endpoint->type_count && result == WB_OK && !wb_amqp_topology_is_direct(connection); i++) {
         if (wb_amqp_event_exchange(endpoint->types[i], name))
             result = verify_exchange(connection, name, error);
     }
@@ -441,9 +454,8 @@ static int verify_all(wb_amqp_connection *connection, wb_error *error)
 
 /* ---- on a connection of their own ------------------------------------------------ */
 
-static int on_own_connection(wb_transport *transport, const char *role,
-                             int (*work)(wb_amqp_connection *connection, wb_error *error),
-                             wb_error *error)
+int wb_amqp_topology_work(wb_transport *transport, const char *role, wb_amqp_work_fn work, const void *argument,
+                          wb_error *error)
 {
     wb_amqp_connection connection = { 0 };
     wb_amqp_group group = { .members = { &connection }, .wake = -1 };
@@ -451,17 +463,17 @@ static int on_own_connection(wb_transport *transport, const char *role,
     if (result != WB_OK)
         (void)wb_amqp_failure_report(transport->host, &connection.failure, error);
     else
-        result = work(&connection, error);
+        result = work(&connection, argument, error);
     wb_amqp_connection_close(&connection);
     return result;
 }
 
 int wb_amqp_install(wb_transport *transport, wb_error *error)
 {
-    return on_own_connection(transport, "install", install_all, error);
+    return wb_amqp_topology_work(transport, "install", install_all, NULL, error);
 }
 
 int wb_amqp_verify(wb_transport *transport, wb_error *error)
 {
-    return on_own_connection(transport, "verify", verify_all, error);
+    return wb_amqp_topology_work(transport, "verify", verify_all, NULL, error);
 }

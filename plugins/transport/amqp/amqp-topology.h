@@ -12,6 +12,10 @@
 
 #include "plugins/transport/amqp/amqp-connection.h"
 #include "plugins/transport/amqp/amqp-names.h"
+#include "plugins/transport/amqp/amqp-route.h"
+
+/** What a subscription to a type is named by, with its NUL byte. */
+#define WB_AMQP_SUBSCRIPTION_SIZE (WB_AMQP_NAME_SIZE + sizeof WB_AMQP_AND_DERIVED)
 
 /** Declare a durable fanout exchange, or with `passive` ask whether there is one of
  *  that name. On the scratch channel. Results as wb_amqp_rpc(). */
@@ -27,6 +31,23 @@ int wb_amqp_queue_bind(wb_amqp_connection *connection, const char *exchange, con
 
 /** Whether the endpoint's types can name what it subscribes to: known without a broker. */
 int wb_amqp_topology_check(const wb_transport *transport, wb_error *error);
+
+/** Whether addresses have no exchanges. */
+int wb_amqp_topology_is_direct(const wb_amqp_connection *connection);
+
+/** The exchange of an event type or, in the direct topology, the key under which the endpoint's queue is bound.
+ *  @return 0: it can have none. */
+int wb_amqp_subscription_name(const wb_amqp_connection *connection, const char *type,
+                              char ret_name[WB_AMQP_SUBSCRIPTION_SIZE]);
+
+/** Report what became of a call about `what` ("queue") of that name. @return WB_OK, or the class. */
+int wb_amqp_topology_outcome(const wb_amqp_connection *connection, int result, const char *what, const char *name,
+                             wb_error *error);
+
+/** Work on a connection of its own; `role` is its name at the broker. */
+typedef int (*wb_amqp_work_fn)(wb_amqp_connection *connection, const void *argument, wb_error *error);
+int wb_amqp_topology_work(wb_transport *transport, const char *role, wb_amqp_work_fn work, const void *argument,
+                          wb_error *error);
 
 /** wb_transport_ops.install and verify. */
 int wb_amqp_install(wb_transport *transport, wb_error *error);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <waybill/sys/transport.h>
 
+#include "plugins/transport/kafka/kafka-removal.h"
 #include "plugins/transport/kafka/kafka-session.h"
 #include "plugins/transport/kafka/kafka-trial.h"
 
@@ -83,6 +84,9 @@ static const wb_transport_ops operations = {
     .limits = limits,
     .stop_receiving = wb_kafka_session_stop_receiving,
     .position_end = wb_kafka_session_position_end,
+    .depth = wb_kafka_depth,
+    .uninstall = wb_kafka_uninstall,
+    .take_over = wb_kafka_take_over,
 };
 
 static const wb_plugin descriptor = {
@@ -96,7 +100,7 @@ static const wb_plugin descriptor = {
     .summary = "Apache Kafka",
     .capabilities = WB_CAP_MODE_NONE | WB_CAP_MODE_RECEIVE_ONLY | WB_CAP_MODE_SENDS_ATOMIC |
                     WB_CAP_DELIVERY_COUNT | WB_CAP_ORDER_PER_KEY | WB_CAP_PUBLISH |
-                    WB_CAP_HEADER_ORDER | WB_CAP_EXPIRY | WB_CAP_POSITION,
+                    WB_CAP_HEADER_ORDER | WB_CAP_EXPIRY | WB_CAP_POSITION | WB_CAP_UNINSTALL,
     .options = wb_kafka_options,
     .option_count = WB_KAFKA_OPTION_COUNT,
     .option_stride = sizeof(wb_option),

@@ -24,8 +24,7 @@ static const char schema[] =
     " queue integer not null, seq integer not null, count integer not null,"
     " primary key(queue, seq)) without rowid;";
 
-static int find_queue(wb_sqlite_database *db, const char *name, int64_t *ret_number,
-                      wb_error *error)
+int wb_sqlite_transport_find_queue(wb_sqlite_database *db, const char *name, int64_t *ret_number, wb_error *error)
 {
     sqlite3_stmt *statement = NULL;
     int result =
@@ -63,7 +62,7 @@ static int make_queue(wb_sqlite_database *db, const char *name, int64_t *ret_num
     char sql[256];
     int result = insert_queue(db, name, error);
     if (result == WB_OK)
-        result = find_queue(db, name, ret_number, error);
+        result = wb_sqlite_transport_find_queue(db, name, ret_number, error);
     if (result != WB_OK)
         return result;
     (void)snprintf(sql, sizeof sql,
@@ -90,8 +89,7 @@ static int subscribe(wb_sqlite_database *db, const char *type, int64_t queue, wb
     return result;
 }
 
-static int check_version(wb_transport *transport, wb_sqlite_database *db, int *ret_version,
-                         wb_error *error)
+int wb_sqlite_transport_version(wb_transport *transport, wb_sqlite_database *db, int *ret_version, wb_error *error)
 {
     int result = wb_sqlite_db_schema_version(db, WB_SQLITE_TRANSPORT_SCHEMA_PART, ret_version,
                                              error);
@@ -109,7 +107,7 @@ static int install_tables(wb_transport *transport, wb_sqlite_database *db, wb_er
     int version = 0;
     int64_t queue = 0;
     int64_t others = 0;
-    int result = check_version(transport, db, &version, error);
+    int result = wb_sqlite_transport_version(transport, db, &version, error);
     if (result == WB_OK)
         result = wb_sqlite_db_execute(db, schema, "make the tables", error);
     if (result == WB_OK)
@@ -170,7 +168,7 @@ static int missing(wb_transport *transport, const char *what, const char *name, 
 static int verify_queue(wb_transport *transport, wb_sqlite_database *db, const char *name,
                         int64_t *ret_number, wb_error *error)
 {
-    int result = find_queue(db, name, ret_number, error);
+    int result = wb_sqlite_transport_find_queue(db, name, ret_number, error);
     return result == WB_OK && *ret_number == 0 ? missing(transport, "queue", name, error) : result;
 }
 
@@ -199,7 +197,7 @@ static int verify_tables(wb_transport *transport, wb_sqlite_database *db, wb_err
     int version = 0;
     int64_t queue = 0;
     int64_t others = 0;
-    int result = check_version(transport, db, &version, error);
+    int result = wb_sqlite_transport_version(transport, db, &version, error);
     if (result == WB_OK && version == 0)
         return missing(transport, "table", "waybill_queue", error);
     if (result == WB_OK)

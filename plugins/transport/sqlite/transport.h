@@ -34,6 +34,16 @@ struct wb_transport {
 /* install.c */
 int wb_sqlite_transport_install(wb_transport *transport, wb_error *error);
 int wb_sqlite_transport_verify(wb_transport *transport, wb_error *error);
+/** *ret_number is 0 where there is no such queue. The tables are there. */
+int wb_sqlite_transport_find_queue(wb_sqlite_database *db, const char *name, int64_t *ret_number, wb_error *error);
+/** Of the tables; 0: there are none. A later one than ours is refused. */
+int wb_sqlite_transport_version(wb_transport *transport, wb_sqlite_database *db, int *ret_version, wb_error *error);
+
+/* removal.c: what wb_transport_ops says */
+int wb_sqlite_transport_depth(wb_transport *transport, wb_transport_depth *depth, wb_error *error);
+int wb_sqlite_transport_uninstall(wb_transport *transport, uint32_t flags, wb_error *error);
+int wb_sqlite_transport_unsubscribe(wb_transport *transport, const char *const *types, size_t count, wb_error *error);
+int wb_sqlite_transport_subscriptions(wb_transport *transport, wb_subscription_fn visit, void *argument, wb_error *error);
 
 /* ---- session --------------------------------------------------------------- */
 
