@@ -145,6 +145,7 @@ static const wb_sql_definition definitions[] = {
     { WB_SQL_FOR_POSITIONS, NULL,
       "CREATE TABLE IF NOT EXISTS {positions} (partition bytea PRIMARY KEY, position bigint NOT NULL, "
       "batch bigint NOT NULL)" },
+    { WB_SQL_FOR_SUBSCRIPTIONS, NULL, "CREATE TABLE IF NOT EXISTS {subscribed} (type text PRIMARY KEY)" },
 };
 
 /* One installation at a time, by a table that nothing else locks: pg_class is what a vacuum of our tables
@@ -202,6 +203,17 @@ static int check_rights(wb_storage_session *session, wb_error *error)
 static int (*const checks[])(wb_storage_session *, wb_error *) = { wb_sql_check_version,
                                                                    check_rights, NULL };
 
+static const char *const removal[] = { "DROP TABLE IF EXISTS {subscribed}", "DROP TABLE IF EXISTS {positions}",
+                                       "DROP TABLE IF EXISTS {delayed}", "DROP TABLE IF EXISTS {pending}",
+                                       "DROP TABLE IF EXISTS {dedup}",
+                                       "DELETE FROM {schema}.waybill_locks WHERE prefix = {prefix}", NULL };
+#define RENAME_TABLE(name) "ALTER TABLE IF EXISTS |{" name "}| RENAME TO {" name "_name}"
+static const char *const renaming[] = { RENAME_TABLE("subscribed"), RENAME_TABLE("positions"), RENAME_TABLE("delayed"),
+                                        RENAME_TABLE("pending"), RENAME_TABLE("dedup"),
+                                        "ALTER INDEX IF EXISTS {schema}.|{dedup_batch}| RENAME TO {dedup_batch}",
+                                        "ALTER INDEX IF EXISTS {schema}.|{delayed_due}| RENAME TO {delayed_due}",
+                                        "UPDATE {schema}.waybill_locks SET prefix = {prefix} WHERE prefix = |{prefix}|", NULL };
+
 const wb_sql_dialect pgsql_dialect = {
     .quoting = &pgsql_quoting,
     .templates = templates,
@@ -221,6 +233,10 @@ const wb_sql_dialect pgsql_dialect = {
     .locks_by_purpose = 1,
     .prepare_install = prepare_install,
     .checks = checks,
+    .removal = removal,
+    .renaming = renaming,
+    .note_subscription = { "INSERT INTO {subscribed} (type) VALUES (", ") ON CONFLICT DO NOTHING" },
+    .forget_subscription = { "DELETE FROM {subscribed} WHERE type = ", "" },
 };
 
 PGSQL_PLUGIN(rowlocks, "rowlocks", "outbox in a made-up server", 0)

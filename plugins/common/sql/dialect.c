@@ -70,6 +70,8 @@ static const char *find_lacking_part(const wb_sql_dialect *d)
         return "record_version, schema_start or schema_end";
     if (!d->keys_max || !d->batch_max || !d->operations_max)
         return "keys_max, batch_max or operations_max";
+    if (!d->removal || !d->renaming || !d->note_subscription[1] || !d->forget_subscription[1])
+        return "removal, renaming, note_subscription or forget_subscription";
     return d->prepare_install && d->checks ? NULL : "prepare_install or checks";
 }
 

@@ -36,10 +36,11 @@ void wb_sql_names_init(wb_sql_names *names, const wb_sql_quoting *quoting, const
                        const char *container);
 
 /** Append `template` to `ret_text` with every {name} replaced:
- *  {dedup}, {pending}, {delayed}, {written}, {lanes}, {positions}, {endpoints}, and of what programs call
+ *  {dedup}, {pending}, {delayed}, {written}, {lanes}, {positions}, {subscribed}, {endpoints}, and of what programs call
  *  {write}, {send}, {publish}, {claim}: quoted and qualified identifiers;
  *  {schema}, {dedup_batch}, {dedup_pkey}, {pending_pkey}, {delayed_pkey}, {delayed_due},
- *  {written_pkey}, {written_held}, {position_key}: quoted identifiers;
+ *  {written_pkey}, {written_held}, {position_key}, and for new names of tables {dedup_name}, {pending_name},
+ *  {delayed_name}, {written_name}, {positions_name}, {subscribed_name}: quoted identifiers;
  *  {endpoint}, {prefix}, {database}: literals. {schema} and {database} are the container.
  *  Any other brace is left as it is. */
 void wb_sql_names_expand(const wb_sql_names *names, const char *template, wb_sql_buffer *ret_text);

@@ -26,6 +26,7 @@ int wb_sql_outbox_init(wb_sql_outbox *outbox, const wb_host *host, const wb_sql_
                      endpoint->delays == WB_DELAYS_BY_STORE;
     outbox->sql_api = WB_HAS(endpoint, wb_endpoint_info, sql_api);
     outbox->positions = WB_HAS(endpoint, wb_endpoint_info, positions) && endpoint->positions;
+    outbox->subscriptions = WB_HAS(endpoint, wb_endpoint_info, subscriptions) && endpoint->subscriptions;
     wb_sql_names_init(&outbox->names, dialect->quoting, endpoint->name, container);
     for (int i = 0; i < WB_SQL_COUNT; i++) {
         if (!dialect->templates[i])

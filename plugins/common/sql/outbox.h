@@ -110,6 +110,8 @@ typedef enum wb_sql_which {
 #define WB_SQL_FOR_PROGRAMS 32
 /** The same: only where the endpoint knows messages by their positions. */
 #define WB_SQL_FOR_POSITIONS 48
+/** The same: only where what the transport subscribes to is noted here. */
+#define WB_SQL_FOR_SUBSCRIPTIONS 64
 
 /** Tables of this version and later hold compact keys (keys.h), those of before the ids as they are. */
 #define WB_SQL_COMPACT_VERSION 2
@@ -117,7 +119,7 @@ typedef enum wb_sql_which {
 /** A statement of an installation. Each must be harmless where it was run before. */
 typedef struct wb_sql_definition {
     int when; /* 0: always; else a condition of the dialect's own, 1 to 15; or that and more:
-               * WB_SQL_FOR_DELAYS, WB_SQL_FOR_PROGRAMS or WB_SQL_FOR_POSITIONS */
+               * WB_SQL_FOR_DELAYS, WB_SQL_FOR_PROGRAMS, WB_SQL_FOR_POSITIONS or WB_SQL_FOR_SUBSCRIPTIONS */
     const char *comment; /* or NULL */
     const char *template;
 } wb_sql_definition;
@@ -162,6 +164,15 @@ typedef struct wb_sql_dialect {
     int (*const *checks)(wb_storage_session *session, wb_error *error);
     /** What tables of what programs write must answer to, up to NULL: some of that name may have been there. */
     const char *const *written_probes;
+
+    /* removal.h; statements up to NULL. Each must be harmless where there is nothing to remove or rename */
+    const char *const *removal;  /* but for the row in {endpoints} */
+    const char *const *renaming; /* the same; |{names}| between bars are the former ones */
+    /** NULL, or behind `renaming`: give all tables that are there under the former names the new ones, at once. */
+    int (*rename_tables)(wb_storage_session *session, const wb_sql_names *former);
+    /** What stands around a type's literal to note that it is subscribed to, and that it is so no more. */
+    const char *note_subscription[2];
+    const char *forget_subscription[2];
 } wb_sql_dialect;
 
 struct wb_sql_driver;
@@ -177,6 +188,7 @@ typedef struct wb_sql_outbox {
     int delays;    /* delayed messages wait in a table here */
     int sql_api;   /* an installation makes what programs write messages with */
     int positions; /* how far partitions are done with is in a table here */
+    int subscriptions; /* what the transport subscribes to is noted in a table here */
     /** Below the lowest pending row, and below the oldest record: sessions come and go. */
     wb_sql_gap swept;
     wb_sql_gap cleaned;

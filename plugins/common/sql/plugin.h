@@ -11,6 +11,7 @@
 #include "plugins/common/sql/look.h"
 #include "plugins/common/sql/pending.h"
 #include "plugins/common/sql/positions.h"
+#include "plugins/common/sql/removal.h"
 #include "plugins/common/sql/schema.h"
 #include "plugins/common/sql/transaction.h"
 #include "plugins/common/sql/written.h"
@@ -48,6 +49,10 @@
         .forget_positions = wb_sql_forget_positions,                                               \
         .forget = wb_sql_forget,                                                                   \
         .remember = wb_sql_remember,                                                               \
+        .uninstall = wb_sql_uninstall,                                                             \
+        .rename = wb_sql_rename,                                                                   \
+        .note_subscriptions = wb_sql_note_subscriptions,                                           \
+        .subscriptions = wb_sql_subscriptions,                                                     \
     }
 
 /** The entry of a plugin: its name (an identifier, and as a string), a summary, capabilities that its
@@ -63,7 +68,7 @@
         .summary = (text),                                                                         \
         .capabilities = WB_CAP_OUTBOX | WB_CAP_DELAY_STORE | WB_CAP_DELAY_WITH_COMMIT |            \
                         WB_CAP_CLAIM_WITH_COMMIT | WB_CAP_POSITIONS | WB_CAP_FORGET |              \
-                        WB_CAP_REMEMBER | (more),                                                  \
+                        WB_CAP_REMEMBER | WB_CAP_REMOVE_TABLES | WB_CAP_SUBSCRIPTIONS | (more),    \
         .options = (option_table),                                                                 \
         .option_count = sizeof(option_table) / sizeof(option_table)[0],                            \
         .option_stride = sizeof(wb_option),                                                        \

@@ -20,6 +20,8 @@ static int is_for(const wb_sql_outbox *outbox, int purpose)
         return outbox->sql_api;
     case WB_SQL_FOR_POSITIONS:
         return outbox->positions;
+    case WB_SQL_FOR_SUBSCRIPTIONS:
+        return outbox->subscriptions;
     default:
         return 1;
     }

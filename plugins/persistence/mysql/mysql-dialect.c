@@ -322,6 +322,19 @@ static const wb_sql_definition definitions[] = {
       "    `partition` varbinary(300) NOT NULL PRIMARY KEY,\n"
       "    position bigint NOT NULL,\n"
       "    batch bigint unsigned NOT NULL\n) ENGINE = InnoDB" },
+    { WB_SQL_FOR_SUBSCRIPTIONS, "event types that an installation subscribed to",
+      "CREATE TABLE IF NOT EXISTS {subscribed} (type varbinary(255) NOT NULL PRIMARY KEY) ENGINE = InnoDB" },
+};
+
+static const char *const removal[] = {
+    "DROP PROCEDURE IF EXISTS {send}", "DROP PROCEDURE IF EXISTS {publish}", "DROP PROCEDURE IF EXISTS {claim}",
+    "DROP PROCEDURE IF EXISTS {write}", "DROP TABLE IF EXISTS {written}", "DROP TABLE IF EXISTS {lanes}",
+    "DROP TABLE IF EXISTS {subscribed}", "DROP TABLE IF EXISTS {positions}", "DROP TABLE IF EXISTS {delayed}",
+    "DROP TABLE IF EXISTS {pending}", "DROP TABLE IF EXISTS {dedup}", NULL,
+};
+static const char *const renaming[] = {
+    "DROP PROCEDURE IF EXISTS |{send}|", "DROP PROCEDURE IF EXISTS |{publish}|", "DROP PROCEDURE IF EXISTS |{claim}|",
+    "DROP PROCEDURE IF EXISTS |{write}|", NULL,
 };
 
 static const char *const written_probes[] = {
@@ -355,4 +368,9 @@ const wb_sql_dialect mys_dialect = {
     .prepare_install = mys_prepare_install,
     .checks = mys_checks,
     .written_probes = written_probes,
+    .removal = removal,
+    .renaming = renaming,
+    .rename_tables = mys_rename_tables,
+    .note_subscription = { "INSERT IGNORE INTO {subscribed} (type) VALUES (", ")" },
+    .forget_subscription = { "DELETE FROM {subscribed} WHERE type = ", "" },
 };

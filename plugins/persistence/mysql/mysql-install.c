@@ -2,7 +2,9 @@
 #include "config.h"
 
 #include <stdio.h>
+#include <string.h>
 
+#include "plugins/common/sql/removal.h"
 #include "plugins/common/sql/schema.h"
 #include "plugins/persistence/mysql/mysql-dialect.h"
 #include "plugins/persistence/mysql/mysql-driver.h"
@@ -60,4 +62,46 @@ int mys_prepare_install(wb_storage_session *s, unsigned *ret_holds)
     for (size_t i = 0; result == WB_OK && wb_sql_of(s)->outbox->sql_api && i < sizeof procedures / sizeof *procedures; i++)
         result = drop_if_other(s, &procedures[i]);
     return result;
+}
+
+/* ---- another name ---------------------------------------------------------------------- */
+
+#define IS_THERE(name)                                                                             \
+    "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = {database} "              \
+    "AND TABLE_NAME = CONCAT(|{prefix}|, '_" name "')"
+#define TABLE(name) { IS_THERE(name), "|{" name "}| TO {" name "}" }
+
+static const struct renamed {
+    const char *is_there, *renaming;
+} tables[] = {
+    TABLE("dedup"), TABLE("pending"), TABLE("delayed"), TABLE("written"), TABLE("lanes"), TABLE("positions"),
+    TABLE("subscribed"),
+};
+#define TABLES (sizeof tables / sizeof *tables)
+
+static int is_there(wb_storage_session *s, const wb_sql_names *former, const struct renamed *table, int *ret_is_there)
+{
+    wb_sql_answer answer = { 0 };
+    wb_sql_cell cell;
+    int result = wb_sql_rename_run(s, former, table->is_there, &answer);
+    *ret_is_there = result == WB_OK && mys_fetch(&answer, &cell, 1) && mys_number(&cell) > 0;
+    mys_clear(&answer);
+    return result;
+}
+
+/* One statement, which is done whole or not at all; but what says whose they are is another one. Whoever died between the
+ * two finds the tables renamed, and that again. */
+int mys_rename_tables(wb_storage_session *s, const wb_sql_names *former)
+{
+    char text[TABLES * 48 + 16] = "RENAME TABLE ";
+    size_t count = 0;
+    int result = WB_OK, found;
+    for (size_t i = 0; i < TABLES && result == WB_OK; i++) {
+        result = is_there(s, former, &tables[i], &found);
+        if (result == WB_OK && found) {
+            (void)strcat(strcat(text, count ? ", " : ""), tables[i].renaming);
+            count++;
+        }
+    }
+    return result == WB_OK && count ? wb_sql_rename_run(s, former, text, NULL) : result;
 }

@@ -409,6 +409,8 @@ static const wb_sql_definition definitions[] = {
       "    batch bigint NOT NULL\n"
       ") WITH (fillfactor = 10, vacuum_truncate = off, autovacuum_vacuum_scale_factor = 0,\n"
       "        autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0)" },
+    { WB_SQL_FOR_SUBSCRIPTIONS, "event types that an installation subscribed to",
+      "CREATE TABLE IF NOT EXISTS {subscribed} (type text PRIMARY KEY)" },
     { WB_SQL_FOR_PROGRAMS, "messages that programs wrote, from their commit until they are sent",
       "CREATE TABLE IF NOT EXISTS {written} (\n"
       "    number bigint GENERATED ALWAYS AS IDENTITY CONSTRAINT {written_pkey} PRIMARY KEY,\n"
@@ -442,6 +444,28 @@ static const wb_sql_definition definitions[] = {
       NOBODY_MAY_CALL("{send}(text, text, bytea, jsonb, text), {send}(text, text, text, jsonb, text), "
                       "{publish}(text, bytea, jsonb, text), {publish}(text, text, jsonb, text), {claim}(text)") },
     { WB_SQL_FOR_PROGRAMS, "tables that somebody else made would run his triggers with the functions' rights", ONE_OWNER },
+};
+
+/* No statement of these fails for a table that is not there. */
+#define RENAME_TABLE(name) "ALTER TABLE IF EXISTS |{" name "}| RENAME TO {" name "_name}"
+#define RENAME_INDEX(name) "ALTER INDEX IF EXISTS {schema}.|{" name "}| RENAME TO {" name "}"
+#define DROP_FUNCTIONS(bar)                                                                        \
+    "DROP FUNCTION IF EXISTS " bar "{send}" bar "(text, text, bytea, jsonb, text)",                \
+    "DROP FUNCTION IF EXISTS " bar "{send}" bar "(text, text, text, jsonb, text)",                 \
+    "DROP FUNCTION IF EXISTS " bar "{publish}" bar "(text, bytea, jsonb, text)",                   \
+    "DROP FUNCTION IF EXISTS " bar "{publish}" bar "(text, text, jsonb, text)",                    \
+    "DROP FUNCTION IF EXISTS " bar "{claim}" bar "(text)",                                         \
+    "DROP FUNCTION IF EXISTS " bar "{write}" bar WRITE_PARAMETERS
+static const char *const removal[] = {
+    DROP_FUNCTIONS(""), "DROP TABLE IF EXISTS {written}", "DROP TABLE IF EXISTS {subscribed}",
+    "DROP TABLE IF EXISTS {positions}", "DROP TABLE IF EXISTS {delayed}", "DROP TABLE IF EXISTS {pending}",
+    "DROP TABLE IF EXISTS {dedup}", NULL,
+};
+static const char *const renaming[] = {
+    DROP_FUNCTIONS("|"), RENAME_TABLE("written"), RENAME_INDEX("written_pkey"), RENAME_INDEX("written_held"),
+    RENAME_TABLE("subscribed"), RENAME_TABLE("positions"), RENAME_INDEX("position_key"), RENAME_TABLE("delayed"),
+    RENAME_INDEX("delayed_pkey"), RENAME_INDEX("delayed_due"), RENAME_TABLE("pending"), RENAME_INDEX("pending_pkey"),
+    RENAME_TABLE("dedup"), RENAME_INDEX("dedup_pkey"), RENAME_INDEX("dedup_batch"), NULL,
 };
 
 static const char *const written_probes[] = {
@@ -479,4 +503,8 @@ const wb_sql_dialect pgsql_dialect = {
     .prepare_install = pgsql_prepare_install,
     .checks = pgsql_checks,
     .written_probes = written_probes,
+    .removal = removal,
+    .renaming = renaming,
+    .note_subscription = { "INSERT INTO {subscribed} (type) VALUES (", ") ON CONFLICT DO NOTHING" },
+    .forget_subscription = { "DELETE FROM {subscribed} WHERE type = ", "" },
 };

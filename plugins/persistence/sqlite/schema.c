@@ -53,6 +53,10 @@ static const char positions_format[] =
     "  position integer not null,\n"
     "  batch integer not null) without rowid;\n";
 
+static const char subscriptions_format[] =
+    "create table if not exists \"waybill_%w_subscribed\"(\n"
+    "  type text primary key) without rowid;\n";
+
 static const char version_format[] =
     "insert into waybill_schema(part, version) values(%Q, %d)\n"
     "  on conflict(part) do update set version=excluded.version;\n";
@@ -107,6 +111,8 @@ char *wb_sqlite_schema_text(const wb_persistence *persistence)
     if (text && has_positions(persistence))
         text = append(text, part_text(positions_format, persistence->tables, version_format, persistence->positions_part,
                                       WB_SQLITE_POSITIONS_SCHEMA_VERSION));
+    if (text && WB_HAS(persistence->endpoint, wb_endpoint_info, subscriptions) && persistence->endpoint->subscriptions)
+        text = append(text, wb_sqlite_names_format(subscriptions_format, persistence->tables));
     return text;
 }
 

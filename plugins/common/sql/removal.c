@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "plugins/common/sql/removal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "plugins/common/sql/schema.h"
+
+#define REMOVE "remove the outbox tables"
+#define RENAME "rename the outbox tables"
+#define NOTE "note subscriptions"
+#define READ "read the subscriptions"
+
+static wb_sql_outbox *outbox_of(wb_persistence *persistence)
+{
+    return (wb_sql_outbox *)(void *)persistence;
+}
+
+/* ---- sessions ----------------------------------------------------------------------- */
+
+/* Installations of this name are kept out. */
+static int begin(wb_persistence *persistence, wb_storage_session **ret_session, const char *doing, wb_error *error)
+{
+    const wb_sql_outbox *outbox = outbox_of(persistence);
+    unsigned ignored = 0;
+    int result = outbox->driver->connect(persistence, ret_session, error);
+    if (result != WB_OK)
+        return result;
+    return outbox->dialect->prepare_install(*ret_session, &ignored) == WB_OK
+               ? WB_OK
+               : wb_sql_report(*ret_session, doing, error);
+}
+
+static int commit(wb_storage_session *session, const char *doing, wb_error *error)
+{
+    return wb_sql_schema_run(session, "COMMIT", NULL) == WB_OK ? WB_OK : wb_sql_report_doubt(session, doing, error);
+}
+
+/* Of a table that is not there there are no rows. */
+static int was_missing(wb_storage_session *session)
+{
+    return wb_sql_of(session)->failure.cause == WB_CAUSE_MISSING;
+}
+
+/* ---- whose tables --------------------------------------------------------------------- */
+
+typedef struct owner {
+    int is_there;
+    int is_other; /* another endpoint has that prefix */
+} owner;
+
+static const char select_owner[] = "SELECT endpoint FROM {endpoints} WHERE prefix = |{prefix}|";
+
+static int find_owner(wb_storage_session *session, const wb_sql_names *names, owner *ret_owner)
+{
+    const wb_sql_driver *driver = wb_sql_of(session)->outbox->driver;
+    wb_sql_answer row = { 0 };
+    wb_sql_cell cell;
+    *ret_owner = (owner){ 0 };
+    int result = wb_sql_rename_run(session, names, select_owner, &row);
+    if (result == WB_OK && driver->fetch(&row, &cell, 1)) {
+        ret_owner->is_there = 1;
+        ret_owner->is_other = strcmp(cell.data, names->endpoint) != 0;
+    }
+    driver->clear(&row);
+    return result;
+}
+
+/* ---- uninstall ------------------------------------------------------------------------ */
+
+/* The row of the version goes last: where statements commit by themselves, what is left can be told from a business
+ * table of that name. */
+static int remove_tables(wb_storage_session *session, wb_error *error)
+{
+    const wb_sql_dialect *dialect = wb_sql_of(session)->outbox->dialect;
+    for (const char *const *statement = dialect->removal; *statement; statement++)
+        if (wb_sql_schema_run(session, *statement, NULL) != WB_OK)
+            return wb_sql_report(session, REMOVE, error);
+    if (wb_sql_schema_run(session, "DELETE FROM {endpoints} WHERE prefix = {prefix}", NULL) != WB_OK)
+        return wb_sql_report(session, REMOVE, error);
+    return commit(session, REMOVE, error);
+}
+
+static int uninstall(wb_storage_session *session, wb_error *error)
+{
+    const wb_sql_names *names = &wb_sql_of(session)->outbox->names;
+    owner own;
+    if (find_owner(session, names, &own) != WB_OK)
+        return was_missing(session) ? WB_OK : wb_sql_report(session, REMOVE, error);
+    return own.is_there && !own.is_other ? remove_tables(session, error) : WB_OK;
+}
+
+int wb_sql_uninstall(wb_persistence *persistence, wb_error *error)
+{
+    wb_storage_session *session = NULL;
+    int result = begin(persistence, &session, REMOVE, error);
+    if (result == WB_OK)
+        result = uninstall(session, error);
+    if (session)
+        outbox_of(persistence)->driver->close(session); /* rolls back what did not commit */
+    return result;
+}
+
+/* ---- rename --------------------------------------------------------------------------- */
+
+/* What stands at even places is about the names of the session, at odd places about the former ones. */
+static char *make_text(const wb_sql_names *names, const wb_sql_names *former, const char *template)
+{
+    wb_sql_buffer text = { 0 };
+    char *copy = strdup(template), *rest = copy;
+    for (int i = 0; rest; i++) {
+        char *piece = rest;
+        rest = strchr(piece, '|');
+        if (rest)
+            *rest++ = '\0';
+        wb_sql_names_expand(i % 2 ? former : names, piece, &text);
+    }
+    wb_sql_buffer_put(&text, "", 1);
+    if (text.failed || !copy) {
+        wb_sql_buffer_free(&text);
+        text.data = NULL;
+    }
+    free(copy);
+    return text.data;
+}
+
+static int run_text(wb_storage_session *session, char *text, wb_sql_answer *ret_rows)
+{
+    const wb_sql_driver *driver = wb_sql_of(session)->outbox->driver;
+    if (!text)
+        return wb_sql_note(session, WB_RETRY, WB_CAUSE_SERVER, WB_SQL_NO_ITEM, "out of memory");
+    driver->start(session);
+    driver->queue_text(session, text, ret_rows);
+    int result = driver->run(session, NULL);
+    free(text);
+    return result;
+}
+
+int wb_sql_rename_run(wb_storage_session *session, const wb_sql_names *former, const char *template, wb_sql_answer *ret_rows)
+{
+    return run_text(session, make_text(&wb_sql_of(session)->outbox->names, former, template), ret_rows);
+}
+
+static int refuse_both(const wb_sql_outbox *outbox, const wb_sql_names *former, wb_error *error)
+{
+    const wb_sql_names *names = &outbox->names;
+    return outbox->host->fail(outbox->host, error, WB_FATAL, WB_CAUSE_MISMATCH, 0,
+                              "%s \"%s\" has outbox tables of endpoint \"%s\" and of \"%s\": uninstall one of them",
+                              names->quoting->where, names->container, former->endpoint, names->endpoint);
+}
+
+static int rename_tables(wb_storage_session *session, const wb_sql_names *former, wb_error *error)
+{
+    const wb_sql_dialect *dialect = wb_sql_of(session)->outbox->dialect;
+    int result = WB_OK;
+    for (const char *const *statement = dialect->renaming; *statement && result == WB_OK; statement++)
+        result = wb_sql_rename_run(session, former, *statement, NULL);
+    if (result == WB_OK && dialect->rename_tables)
+        result = dialect->rename_tables(session, former);
+    if (result == WB_OK)
+        result = wb_sql_rename_run(session, former,
+                                   "UPDATE {endpoints} SET prefix = {prefix}, endpoint = {endpoint} WHERE prefix = |{prefix}|",
+                                   NULL);
+    return result == WB_OK ? commit(session, RENAME, error) : wb_sql_report(session, RENAME, error);
+}
+
+static int rename_from(wb_storage_session *session, const wb_sql_names *former, wb_error *error)
+{
+    const wb_sql_outbox *outbox = wb_sql_of(session)->outbox;
+    owner old, own;
+    if (find_owner(session, former, &old) != WB_OK)
+        return was_missing(session) ? WB_OK : wb_sql_report(session, RENAME, error);
+    if (find_owner(session, &outbox->names, &own) != WB_OK)
+        return wb_sql_report(session, RENAME, error);
+    if (!old.is_there || old.is_other)
+        return WB_OK;
+    return own.is_there ? refuse_both(outbox, former, error) : rename_tables(session, former, error);
+}
+
+int wb_sql_rename(wb_persistence *persistence, const char *former, wb_error *error)
+{
+    const wb_sql_outbox *outbox = outbox_of(persistence);
+    wb_storage_session *session = NULL;
+    wb_sql_names names;
+    wb_sql_names_init(&names, outbox->names.quoting, former, outbox->names.container);
+    int result = begin(persistence, &session, RENAME, error);
+    if (result == WB_OK)
+        result = rename_from(session, &names, error);
+    if (session)
+        outbox->driver->close(session);
+    return result;
+}
+
+/* ---- subscriptions -------------------------------------------------------------------- */
+
+static int note_one(wb_storage_session *session, const char *type, int is_over)
+{
+    const wb_sql_outbox *outbox = wb_sql_of(session)->outbox;
+    const char *const *around = is_over ? outbox->dialect->forget_subscription : outbox->dialect->note_subscription;
+    wb_sql_buffer text = { 0 };
+    wb_sql_names_expand(&outbox->names, around[0], &text);
+    outbox->names.quoting->put_literal(&text, type);
+    wb_sql_names_expand(&outbox->names, around[1], &text);
+    wb_sql_buffer_put(&text, "", 1);
+    if (text.failed) {
+        wb_sql_buffer_free(&text);
+        text.data = NULL;
+    }
+    return run_text(session, text.data, NULL);
+}
+
+static int note_all(wb_storage_session *session, const char *const *types, size_t count, int is_over, wb_error *error)
+{
+    for (size_t i = 0; i < count; i++)
+        if (note_one(session, types[i], is_over) != WB_OK)
+            return is_over && was_missing(session) ? WB_OK : wb_sql_report(session, NOTE, error);
+    return commit(session, NOTE, error);
+}
+
+int wb_sql_note_subscriptions(wb_persistence *persistence, const char *const *types, size_t count, int is_over,
+                              wb_error *error)
+{
+    wb_storage_session *session = NULL;
+    int result = begin(persistence, &session, NOTE, error);
+    if (result == WB_OK)
+        result = note_all(session, types, count, is_over, error);
+    if (session)
+        outbox_of(persistence)->driver->close(session);
+    return result;
+}
+
+static int visit_all(const wb_sql_driver *driver, wb_sql_answer *rows, wb_subscription_fn visit, void *argument)
+{
+    wb_sql_cell cell;
+    int result = WB_OK;
+    while (result == WB_OK && driver->fetch(rows, &cell, 1))
+        result = visit(argument, cell.data);
+    return result;
+}
+
+static int read_all(wb_storage_session *session, wb_subscription_fn visit, void *argument, wb_error *error)
+{
+    const wb_sql_driver *driver = wb_sql_of(session)->outbox->driver;
+    wb_sql_answer rows = { 0 };
+    int result = wb_sql_schema_run(session, "SELECT type FROM {subscribed} ORDER BY type", &rows);
+    if (result == WB_OK)
+        result = visit_all(driver, &rows, visit, argument);
+    else
+        result = was_missing(session) ? WB_OK : wb_sql_report(session, READ, error);
+    driver->clear(&rows);
+    return result;
+}
+
+int wb_sql_subscriptions(wb_persistence *persistence, wb_subscription_fn visit, void *argument, wb_error *error)
+{
+    wb_storage_session *session = NULL;
+    int result = begin(persistence, &session, READ, error);
+    if (result == WB_OK)
+        result = read_all(session, visit, argument, error);
+    if (session)
+        outbox_of(persistence)->driver->close(session);
+    return result;
+}

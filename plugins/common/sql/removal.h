@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What an operator undoes: an endpoint's tables go, or become another name's; and what its transport was subscribed
+ * to. wb_persistence_ops.uninstall, rename, note_subscriptions, subscriptions; each on a connection of its own, under
+ * the lock of installations.
+ */
+#ifndef WB_COMMON_SQL_REMOVAL_H
+#define WB_COMMON_SQL_REMOVAL_H
+
+#include "plugins/common/sql/driver.h"
+
+int wb_sql_uninstall(wb_persistence *persistence, wb_error *error);
+int wb_sql_rename(wb_persistence *persistence, const char *former, wb_error *error);
+int wb_sql_note_subscriptions(wb_persistence *persistence, const char *const *types, size_t count, int is_over,
+                              wb_error *error);
+int wb_sql_subscriptions(wb_persistence *persistence, wb_subscription_fn visit, void *argument, wb_error *error);
+
+/** Run a template in which what stands between bars means the former names: "ALTER TABLE |{dedup}| RENAME ...". Rows
+ *  as wb_sql_schema_run() has them. @return WB_OK, or the class in the session's failure. */
+int wb_sql_rename_run(wb_storage_session *session, const wb_sql_names *former, const char *template, wb_sql_answer *ret_rows);
+
+#endif
