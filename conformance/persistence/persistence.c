@@ -22,7 +22,7 @@ static const wb_kit_group *const groups[] = {
     &wb_cases_delayed_lost, &wb_cases_delayed_commit, &wb_cases_late,
     &wb_cases_look,       &wb_cases_take,       &wb_cases_written,    &wb_cases_positions,
     &wb_cases_forget,
-    &wb_cases_remember,
+    &wb_cases_remember,   &wb_cases_removal,
 };
 
 #define GROUPS (sizeof groups / sizeof *groups)

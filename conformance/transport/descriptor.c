@@ -13,7 +13,8 @@
 #define TRANSPORT_CAPABILITIES                                                                     \
     (WB_CAP_MODE_NONE | WB_CAP_MODE_RECEIVE_ONLY | WB_CAP_MODE_SENDS_ATOMIC |                      \
      WB_CAP_MODE_TRANSACTION_SCOPE | WB_CAP_DELAY | WB_CAP_DELIVERY_COUNT | WB_CAP_ORDER_PER_KEY | \
-     WB_CAP_PUBLISH | WB_CAP_HEADER_ORDER | WB_CAP_EXPIRY | WB_CAP_POSITION)
+     WB_CAP_PUBLISH | WB_CAP_HEADER_ORDER | WB_CAP_EXPIRY | WB_CAP_POSITION | WB_CAP_UNINSTALL |   \
+     WB_CAP_UNSUBSCRIBE)
 #define RESOURCE_SIZE 4096
 
 static void keeps_the_rules(wb_kit *kit)

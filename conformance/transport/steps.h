@@ -217,12 +217,12 @@ extern const wb_kit_case wb_tk_descriptor_cases[], wb_tk_life_cases[], wb_tk_con
     wb_tk_limits_cases[], wb_tk_send_cases[], wb_tk_harm_cases[], wb_tk_receive_cases[],
     wb_tk_prefetch_cases[], wb_tk_memory_cases[], wb_tk_stop_cases[], wb_tk_acknowledge_cases[],
     wb_tk_held_cases[], wb_tk_loss_cases[], wb_tk_replies_cases[], wb_tk_delay_cases[], wb_tk_expiry_cases[],
-    wb_tk_order_cases[], wb_tk_transaction_cases[], wb_tk_rerun_cases[];
+    wb_tk_order_cases[], wb_tk_transaction_cases[], wb_tk_rerun_cases[], wb_tk_removal_cases[];
 extern const size_t wb_tk_descriptor_count, wb_tk_life_count, wb_tk_content_count,
     wb_tk_limits_count, wb_tk_send_count, wb_tk_harm_count, wb_tk_receive_count,
     wb_tk_prefetch_count, wb_tk_memory_count, wb_tk_stop_count, wb_tk_acknowledge_count,
     wb_tk_held_count, wb_tk_loss_count, wb_tk_replies_count, wb_tk_delay_count, wb_tk_expiry_count, wb_tk_order_count,
-    wb_tk_transaction_count, wb_tk_rerun_count;
+    wb_tk_transaction_count, wb_tk_rerun_count, wb_tk_removal_count;
 
 /** At the end of a topic's file. */
 #define WB_TK_CASES(topic) const size_t wb_tk_##topic##_count = \

@@ -41,7 +41,8 @@ static const char *const bugs[] = { "none", "ids_ignore_case", "ids_lose_blanks"
                                     "positions_unlocked", "positions_not_set_back",
                                     "forgets_nothing", "forget_takes_any_batch", "forgotten_rolls_back",
                                     "remember_overwrites", "remembers_late", "remembers_part",
-                                    "remembers_by_looking", "written_from_the_start", "written_past_the_last", "pools", "pools_and_lies", NULL };
+                                    "remembers_by_looking", "written_from_the_start", "written_past_the_last",
+                                    "uninstalls_nothing", "renames_nothing", "renames_over", "notes_for_ever", "pools", "pools_and_lies", NULL };
 enum { NONE, IDS_IGNORE_CASE, IDS_LOSE_BLANKS, IDS_END_AT_NUL, CLAIMS_BY_LOOKING, FORGETS_RELEASED,
        TRUNCATES_OPERATIONS, MARKS_ROLL_BACK, REST_IS_DROPPED, CLEAN_UP_TAKES_PENDING,
        SWEEPS_NEWEST_FIRST, REFUSED_COMMIT_IS_OK, CLOSE_COMMITS, DOUBT_IS_OK, DOUBT_IS_NOTHING,
@@ -55,6 +56,7 @@ enum { NONE, IDS_IGNORE_CASE, IDS_LOSE_BLANKS, IDS_END_AT_NUL, CLAIMS_BY_LOOKING
        FORGETS_NOTHING, FORGET_TAKES_ANY_BATCH, FORGOTTEN_ROLLS_BACK,
        REMEMBER_OVERWRITES, REMEMBERS_LATE, REMEMBERS_PART, REMEMBERS_BY_LOOKING,
        WRITTEN_FROM_THE_START, WRITTEN_PAST_THE_LAST,
+       UNINSTALLS_NOTHING, RENAMES_NOTHING, RENAMES_OVER, NOTES_FOR_EVER,
        POOLS, POOLS_AND_LIES };
 
 #define CLAIMS_MAX 2048
@@ -737,6 +739,30 @@ static int broken_create(const wb_host *host, const wb_endpoint_info *endpoint, 
     return base->create(host, endpoint, config, ret_persistence, error);
 }
 
+/* ---- what an operator undoes --------------------------------------------------------------- */
+
+static int broken_uninstall(wb_persistence *persistence, wb_error *error)
+{
+    return bug == UNINSTALLS_NOTHING ? WB_OK : base->uninstall(persistence, error);
+}
+
+/* Over: what is there under the new name goes. */
+static int broken_rename(wb_persistence *persistence, const char *former, wb_error *error)
+{
+    if (bug == RENAMES_NOTHING)
+        return WB_OK;
+    int result = base->rename(persistence, former, error);
+    if (bug != RENAMES_OVER || result != WB_FATAL)
+        return result;
+    result = base->uninstall(persistence, error);
+    return result == WB_OK ? base->rename(persistence, former, error) : result;
+}
+
+static int broken_note(wb_persistence *persistence, const char *const *types, size_t count, int is_over, wb_error *error)
+{
+    return bug == NOTES_FOR_EVER && is_over ? WB_OK : base->note_subscriptions(persistence, types, count, is_over, error);
+}
+
 /* The base's options and one more, behind its configuration struct. */
 static const wb_option *make_options(const wb_plugin *plugin, size_t *ret_count)
 {
@@ -782,6 +808,9 @@ const wb_plugin *JOIN(broken_, JOIN(BASE, _LTX_wb_plugin))(void)
     ops.take_pending = broken_take;
     ops.forget = broken_forget;
     ops.remember = broken_remember;
+    ops.uninstall = broken_uninstall;
+    ops.rename = broken_rename;
+    ops.note_subscriptions = broken_note;
     if (WB_HAS(base, wb_persistence_ops, clock))
         ops.clock = broken_clock;
     ops.delayed = NULL; /* delayed_broken.c */

@@ -428,6 +428,21 @@ END
 try remembers_part <<'END'
 fail remember: many in one call, of many batches
 END
+try uninstalls_nothing <<'END'
+fail uninstall() removes the endpoint's tables, twice, and nobody else's
+fail what is installed again is empty
+END
+try renames_nothing <<'END'
+fail rename() keeps records and operations, and may be repeated
+fail after rename() the former name can be installed anew
+fail rename() to a name that has tables is refused
+END
+try renames_over <<'END'
+fail rename() to a name that has tables is refused
+END
+try notes_for_ever <<'END'
+fail subscriptions are noted, each once, and forgotten
+END
 # whether two look before either claims is a matter of threads
 try remembers_by_looking <<'END'
 may remember: four sessions, the same ids at once

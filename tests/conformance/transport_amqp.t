@@ -36,6 +36,7 @@ skip order per key: through close and open
 skip order per key: in the hands of two sessions
 skip order per key: the key comes with its message
 skip order per key: nobody else gets a key that is in work
+skip subscriptions() lists what install() subscribed to
 skip transaction_scope: a transaction has a handle to share
 END
     for mode in sends_atomic_with_receive transaction_scope; do

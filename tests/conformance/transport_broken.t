@@ -125,6 +125,7 @@ fail deliveries are counted once at most: closed
 fail deliveries are counted for each message
 fail messages in the hands of a process that is killed come back
 fail deliveries are counted across the death of processes
+fail depth() counts what waits, and nothing else
 END
 judge loose <<END
 $(skipped)
@@ -367,6 +368,29 @@ END
 judge keyless --only "order per key" <<END
 fail order per key: the key comes with its message
 fail order per key: nobody else gets a key that is in work
+END
+judge blind <<END
+$(skipped)
+$(undelayed)
+$(unreleased)
+$(unordered)
+fail depth() counts what waits, and nothing else
+fail uninstall() refuses while messages wait or somebody receives, and they stay
+END
+judge ruthless <<END
+$(skipped)
+$(undelayed)
+$(unreleased)
+$(unordered)
+fail uninstall() refuses while messages wait or somebody receives, and they stay
+END
+judge faithful <<END
+$(skipped)
+$(undelayed)
+$(unreleased)
+$(unordered)
+fail unsubscribe() ends one subscription, and install() makes it again
+fail subscriptions() lists what install() subscribed to
 END
 judge greedy <<END
 $(skipped | grep -v prefetch)

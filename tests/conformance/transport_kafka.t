@@ -37,6 +37,8 @@ skip a delayed send that nobody can receive is refused at once
 skip a delayed event is refused, or comes when it is due
 skip confirmed messages survive a crash of the server
 skip while the server is down and comes back, all that fails is the server's fault
+skip unsubscribe() ends one subscription, and install() makes it again
+skip subscriptions() lists what install() subscribed to
 skip transaction_scope: a transaction has a handle to share
 skip transaction_scope: after commit sends are there and the message is gone
 skip transaction_scope: before commit nothing is visible

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The persistence kit: tables that go, or become another endpoint's; subscriptions that are noted. Endpoints are the case's
+ * own.
+ */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "conformance/persistence/persistence.h"
+#include "core/base/arena.h"
+#include "core/message/ids.h"
+
+static void destroy_store(void *argument)
+{
+    wb_store *store = argument;
+    wb_error ignored;
+    (void)store->ops->uninstall(store->instance, &ignored);
+    store->ops->destroy(store->instance);
+    free(store);
+}
+
+/* An endpoint that nobody has; NULL: it was noted. */
+static wb_store *make(wb_kit *kit)
+{
+    wb_store *store = wb_alloc_zero(1, sizeof *store);
+    char id[WB_GENERATED_ID_SIZE];
+    wb_id_generate(id);
+    if (!wb_store_create(kit, store, id)) {
+        free(store);
+        return NULL;
+    }
+    wb_kit_defer(kit, destroy_store, store);
+    return store;
+}
+
+static int install(wb_kit *kit, wb_store *store)
+{
+    wb_error error = { 0 };
+    int r = store->ops->install(store->instance, &error);
+    return wb_kit_check(kit, r == WB_OK, "install: %s: %s", wb_result_name(r), error.text);
+}
+
+static wb_store *make_installed(wb_kit *kit)
+{
+    wb_store *store = make(kit);
+    return store && install(kit, store) ? store : NULL;
+}
+
+static int verify(wb_kit *kit, wb_store *store, int is_there)
+{
+    wb_error error = { 0 };
+    int r = store->ops->verify(store->instance, &error);
+    return wb_kit_check(kit, is_there ? r == WB_OK : r != WB_OK && error.cause == WB_CAUSE_MISSING,
+                        "verify of tables that are %s: %s, cause %d: %s", is_there ? "there" : "gone", wb_result_name(r),
+                        error.cause, error.text);
+}
+
+static int uninstall(wb_kit *kit, wb_store *store)
+{
+    wb_error error = { 0 };
+    int r = store->ops->uninstall(store->instance, &error);
+    return wb_kit_check(kit, r == WB_OK, "uninstall: %s: %s", wb_result_name(r), error.text);
+}
+
+static int rename_it(wb_kit *kit, wb_store *store, const wb_store *former)
+{
+    wb_error error = { 0 };
+    int r = store->ops->rename(store->instance, former->name, &error);
+    return wb_kit_check(kit, r == WB_OK, "rename: %s: %s", wb_result_name(r), error.text);
+}
+
+/* A batch of one id with operations. */
+static int fill(wb_kit *kit, wb_store *store)
+{
+    wb_client *client = wb_client_open_on(kit, store);
+    const int is_filled = client && wb_client_stores(client, WB_BATCH(1), "order-1", "operations");
+    if (client)
+        wb_client_close(client);
+    return is_filled;
+}
+
+/* ---- uninstall ------------------------------------------------------------------------ */
+
+static void removes_its_own(wb_kit *kit)
+{
+    wb_store *store = make_installed(kit), *other = make_installed(kit);
+    if (!store || !other || !fill(kit, store) || !fill(kit, other))
+        return;
+    for (int i = 0; i < 2; i++)
+        if (!uninstall(kit, store) || !verify(kit, store, 0))
+            return;
+    (void)verify(kit, other, 1);
+    wb_client *client = wb_client_open_on(kit, other);
+    if (!client)
+        return;
+    (void)wb_client_finds_owner(client, "order-1", 7, WB_BATCH(1));
+    (void)wb_client_finds_pending(client, WB_BATCH(1), "operations", 10);
+    wb_client_close(client); /* before its store goes */
+}
+
+static void installs_again_empty(wb_kit *kit)
+{
+    wb_store *store = make_installed(kit);
+    if (!store || !fill(kit, store) || !uninstall(kit, store) || !install(kit, store) || !verify(kit, store, 1))
+        return;
+    wb_client *client = wb_client_open_on(kit, store);
+    if (!client)
+        return;
+    (void)wb_client_finds_owner(client, "order-1", 7, 0);
+    (void)wb_client_finds_pending(client, WB_BATCH(1), NULL, 0);
+    wb_client_close(client);
+}
+
+static void nothing_to_remove(wb_kit *kit)
+{
+    wb_store *store = make(kit);
+    if (store && uninstall(kit, store))
+        (void)verify(kit, store, 0);
+}
+
+/* ---- rename --------------------------------------------------------------------------- */
+
+static void keeps_what_is_in_them(wb_kit *kit)
+{
+    wb_store *former = make_installed(kit), *store = make(kit);
+    if (!former || !store || !fill(kit, former))
+        return;
+    for (int i = 0; i < 2; i++) /* the second time nothing is left to do */
+        if (!rename_it(kit, store, former))
+            return;
+    if (!install(kit, store) || !verify(kit, store, 1) || !verify(kit, former, 0))
+        return;
+    wb_client *client = wb_client_open_on(kit, store);
+    if (!client)
+        return;
+    (void)wb_client_finds_owner(client, "order-1", 7, WB_BATCH(1));
+    (void)wb_client_finds_pending(client, WB_BATCH(1), "operations", 10);
+    wb_client_close(client);
+}
+
+static void the_former_name_is_free(wb_kit *kit)
+{
+    wb_store *former = make_installed(kit), *store = make(kit);
+    if (!former || !store || !fill(kit, former) || !rename_it(kit, store, former) || !install(kit, store) ||
+        !install(kit, former) || !verify(kit, former, 1))
+        return;
+    wb_client *client = wb_client_open_on(kit, former);
+    if (!client)
+        return;
+    (void)wb_client_finds_owner(client, "order-1", 7, 0);
+    wb_client_close(client);
+}
+
+static void refuses_two(wb_kit *kit)
+{
+    wb_store *former = make_installed(kit), *store = make_installed(kit);
+    wb_error error = { 0 };
+    if (!former || !store || !fill(kit, former))
+        return;
+    int r = store->ops->rename(store->instance, former->name, &error);
+    wb_kit_check(kit, r == WB_FATAL && error.cause == WB_CAUSE_MISMATCH, "rename to a name that has tables: %s, cause %d: %s",
+                 wb_result_name(r), error.cause, error.text);
+    wb_client *client = wb_client_open_on(kit, former);
+    if (!client)
+        return;
+    (void)wb_client_finds_owner(client, "order-1", 7, WB_BATCH(1));
+    wb_client_close(client);
+}
+
+/* ---- subscriptions -------------------------------------------------------------------- */
+
+typedef struct noted {
+    char text[128];
+} noted;
+
+static int append(void *argument, const char *type)
+{
+    noted *n = argument;
+    const size_t used = strlen(n->text);
+    (void)snprintf(n->text + used, sizeof n->text - used, "%s%s", used ? ";" : "", type);
+    return WB_OK;
+}
+
+static void expect_noted(wb_kit *kit, wb_store *store, const char *wanted)
+{
+    noted n = { "" };
+    wb_error error = { 0 };
+    int r = store->ops->subscriptions(store->instance, append, &n, &error);
+    wb_kit_check(kit, r == WB_OK, "subscriptions: %s: %s", wb_result_name(r), error.text);
+    wb_kit_check(kit, strcmp(n.text, wanted) == 0, "noted is \"%s\", not \"%s\"", n.text, wanted);
+}
+
+static void note(wb_kit *kit, wb_store *store, const char *const *types, size_t count, int is_over)
+{
+    wb_error error = { 0 };
+    int r = store->ops->note_subscriptions(store->instance, types, count, is_over, &error);
+    wb_kit_check(kit, r == WB_OK, "note_subscriptions: %s: %s", wb_result_name(r), error.text);
+}
+
+/* One is long, one has what SQL quotes; they differ in case. */
+static void notes_subscriptions(wb_kit *kit)
+{
+    static const char *const types[] = { "Shop.It's", "Shop.Its", "shop.its", "{dedup}" };
+    wb_store *store = make_installed(kit), *other = make_installed(kit);
+    if (!store || !other)
+        return;
+    expect_noted(kit, store, "");
+    note(kit, store, types, 1, 0);
+    for (int i = 0; i < 2; i++)
+        note(kit, store, types + 1, 2, 0);
+    note(kit, store, types, 1, 1);
+    note(kit, store, types + 3, 1, 1); /* which it never had */
+    expect_noted(kit, other, "");
+    expect_noted(kit, store, "Shop.Its;shop.its");
+}
+
+static const wb_kit_case cases[] = {
+    { "uninstall() removes the endpoint's tables, twice, and nobody else's", WB_CAP_OUTBOX | WB_CAP_REMOVE_TABLES,
+      removes_its_own },
+    { "what is installed again is empty", WB_CAP_OUTBOX | WB_CAP_REMOVE_TABLES, installs_again_empty },
+    { "uninstall() of what was never installed is no error", WB_CAP_REMOVE_TABLES, nothing_to_remove },
+    { "rename() keeps records and operations, and may be repeated", WB_CAP_OUTBOX | WB_CAP_REMOVE_TABLES,
+      keeps_what_is_in_them },
+    { "after rename() the former name can be installed anew", WB_CAP_OUTBOX | WB_CAP_REMOVE_TABLES,
+      the_former_name_is_free },
+    { "rename() to a name that has tables is refused", WB_CAP_OUTBOX | WB_CAP_REMOVE_TABLES, refuses_two },
+    { "subscriptions are noted, each once, and forgotten", WB_CAP_REMOVE_TABLES | WB_CAP_SUBSCRIPTIONS, notes_subscriptions },
+};
+const wb_kit_group wb_cases_removal = WB_KIT_GROUP(cases);
