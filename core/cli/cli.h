@@ -101,8 +101,10 @@ extern const cli_verb cli_verb_install;
 extern const cli_verb cli_verb_outbox;
 extern const cli_verb cli_verb_plugins;
 extern const cli_verb cli_verb_publish;
+extern const cli_verb cli_verb_rename;
 extern const cli_verb cli_verb_run;
 extern const cli_verb cli_verb_send;
+extern const cli_verb cli_verb_uninstall;
 extern const cli_verb cli_verb_version;
 
 #endif

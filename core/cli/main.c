@@ -18,6 +18,8 @@ const cli_verb *const cli_verbs[] = {
     &cli_verb_publish,
     &cli_verb_delayed,
     &cli_verb_outbox,
+    &cli_verb_rename,
+    &cli_verb_uninstall,
     &cli_verb_plugins,
     &cli_verb_conformance,
     &cli_verb_version,

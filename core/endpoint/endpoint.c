@@ -16,6 +16,7 @@
 #include "core/endpoint/fill.h"
 #include "core/endpoint/housekeeper.h"
 #include "core/endpoint/limits.h"
+#include "core/endpoint/subscribed.h"
 #include "core/pipeline/defer.h"
 #include "core/pipeline/positions.h"
 #include "core/pipeline/worker.h"
@@ -169,15 +170,16 @@ int wb_endpoint_owns_tables(const wb_endpoint *e)
     return e->pipeline.persistence_ops && !(e->setup->plan.send_only && e->setup->plan.outbox);
 }
 
+/* The tables first: in them is noted what is about to be subscribed to. */
 int wb_endpoint_install(wb_endpoint *e, wb_error *error)
 {
     const wb_pipeline *p = &e->pipeline;
-    int r = p->transport_ops->install(p->transport, error);
-    if (r == WB_OK && wb_endpoint_owns_tables(e))
-        r = p->persistence_ops->install(p->persistence, error);
+    int r = wb_endpoint_owns_tables(e) ? p->persistence_ops->install(p->persistence, error) : WB_OK;
     if (r == WB_OK && p->apart_ops)
         r = say_store(p->apart_ops->install(p->apart, error), error);
-    return r;
+    if (r == WB_OK)
+        r = wb_subscribed_note(e->setup, p, error);
+    return r == WB_OK ? p->transport_ops->install(p->transport, error) : r;
 }
 
 const char *wb_endpoint_schema(wb_endpoint *e)

@@ -8,6 +8,7 @@
 
 #include "core/base/memory.h"
 #include "core/config/units.h"
+#include "core/endpoint/subscribed.h"
 #include "core/endpoint/subscriptions.h"
 #include "core/negotiate/rules.h"
 #include "core/plugin/capability.h"
@@ -298,6 +299,7 @@ static void fill_store_info(wb_arena *arena, wb_endpoint_setup *endpoint)
     endpoint->store_info.name = name;
     endpoint->store_info.delays = WB_DELAYS_BY_NOBODY;
     endpoint->store_info.positions = 0;
+    endpoint->store_info.subscriptions = 0;
 }
 
 static void fill_info(wb_arena *arena, wb_endpoint_setup *endpoint, uint32_t flags, wb_problems *handler_problems)
@@ -324,6 +326,7 @@ static void fill_info(wb_arena *arena, wb_endpoint_setup *endpoint, uint32_t fla
         list_error_queues(arena, config, &endpoint->info);
     wb_subscriptions_make(arena, config, &endpoint->handlers, handler_problems, &endpoint->info.types,
                           &endpoint->info.type_count);
+    endpoint->info.subscriptions = wb_subscribed_is_recorded(endpoint);
     endpoint->persistence_info = endpoint->info;
     endpoint->persistence_info.sql_api = (flags & WB_SETUP_SQL_API) != 0;
     fill_store_info(arena, endpoint);

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "core/endpoint/removal.h"
+
+#include <stdio.h>
+
+#include "core/base/crash.h"
+#include "core/endpoint/backlog.h"
+
+const char *wb_removal_lacks(const wb_endpoint_setup *setup, char *text, size_t size)
+{
+    const wb_plugin *lacks = NULL;
+    if (!(setup->transport->capabilities & WB_CAP_UNINSTALL))
+        lacks = setup->transport;
+    else if (setup->persistence && !(setup->persistence->capabilities & WB_CAP_REMOVE_TABLES))
+        lacks = setup->persistence;
+    else if (setup->store && !(setup->store->capabilities & WB_CAP_REMOVE_TABLES))
+        lacks = setup->store;
+    if (!lacks)
+        return NULL;
+    (void)snprintf(text, size, "%s \"%s\"", lacks == setup->transport ? "transport" : "persistence", lacks->name);
+    return text;
+}
+
+/* ---- rows --------------------------------------------------------------------------------- */
+
+static int count_pending(const wb_pipeline *p, wb_storage_session *storage, wb_remains *remains, wb_error *error)
+{
+    wb_backlog backlog;
+    int r = wb_backlog_look(p, storage, UINT64_MAX, 0, &backlog, error);
+    if (r == WB_OK)
+        remains->pending = backlog.rows[WB_ROW_OPERATIONS] + backlog.rows[WB_ROW_PARKED] + backlog.rows[WB_ROW_UNKNOWN];
+    return r;
+}
+
+static int count_one(void *count, const wb_delayed *message)
+{
+    (void)message;
+    (*(uint64_t *)count)++;
+    return WB_OK;
+}
+
+/* An endpoint that never delayed has no table. */
+static int count_delayed(const wb_pipeline *p, wb_storage_session *storage, wb_remains *remains, wb_error *error)
+{
+    const wb_delayed_filter filter = { .struct_size = sizeof filter };
+    int r = p->persistence_ops->delayed->list(storage, &filter, count_one, &remains->delayed, error);
+    return r != WB_OK && error->cause == WB_CAUSE_MISSING ? WB_OK : r;
+}
+
+static int see_row(void *count, const wb_written *row)
+{
+    (void)row;
+    *(uint64_t *)count = 1;
+    return WB_OK;
+}
+
+/* Those that wait for another try are not given out, but the highest number tells of them. */
+static int look_for_written(const wb_pipeline *p, wb_storage_session *storage, wb_remains *remains, wb_error *error)
+{
+    const wb_written_ops *ops = p->persistence_ops->written;
+    wb_written_fetch fetch = { .struct_size = sizeof fetch, .limit = 1, .form = INT64_MAX, .wants_last = 1 };
+    int is_installed = 0;
+    int r = ops->is_installed(storage, &is_installed, error);
+    if (r != WB_OK || !is_installed)
+        return r;
+    r = ops->fetch(storage, &fetch, see_row, &remains->written, error);
+    if (r == WB_OK && fetch.last)
+        remains->written = 1;
+    return r;
+}
+
+static int count_rows(const wb_endpoint_setup *setup, const wb_pipeline *p, wb_storage_session *storage, wb_remains *remains,
+                      wb_error *error)
+{
+    const uint64_t capabilities = setup->persistence->capabilities;
+    int r = capabilities & WB_CAP_OUTBOX ? count_pending(p, storage, remains, error) : WB_OK;
+    if (r == WB_OK && (capabilities & WB_CAP_DELAY_STORE))
+        r = count_delayed(p, storage, remains, error);
+    if (r == WB_OK && (capabilities & WB_CAP_WRITTEN))
+        r = look_for_written(p, storage, remains, error);
+    return r;
+}
+
+static int look_at_tables(const wb_endpoint_setup *setup, wb_endpoint *e, wb_remains *remains, wb_error *error)
+{
+    wb_storage_session *storage = NULL;
+    int r = wb_endpoint_open_storage(e, &storage, error);
+    if (r == WB_OK)
+        r = count_rows(setup, wb_endpoint_pipeline(e), storage, remains, error);
+    if (storage)
+        setup->persistence_ops->close(storage);
+    remains->has_tables = r == WB_OK;
+    return r != WB_OK && error->cause == WB_CAUSE_MISSING ? WB_OK : r;
+}
+
+int wb_removal_look(const wb_endpoint_setup *setup, wb_endpoint *e, wb_remains *ret_remains, wb_error *error)
+{
+    const wb_pipeline *p = wb_endpoint_pipeline(e);
+    *ret_remains = (wb_remains){ .queue.struct_size = sizeof ret_remains->queue };
+    int r = p->transport_ops->depth(p->transport, &ret_remains->queue, error);
+    return r == WB_OK && wb_endpoint_owns_tables(e) ? look_at_tables(setup, e, ret_remains, error) : r;
+}
+
+uint64_t wb_removal_rows(const wb_remains *remains)
+{
+    return remains->pending + remains->delayed + remains->written;
+}
+
+/* ---- removing ----------------------------------------------------------------------------- */
+
+int wb_removal_run(wb_endpoint *e, uint32_t flags, wb_error *error)
+{
+    const wb_pipeline *p = wb_endpoint_pipeline(e);
+    int r = p->transport_ops->uninstall(p->transport, flags, error);
+    wb_crash_point("queue_removed");
+    if (r == WB_OK && wb_endpoint_owns_tables(e))
+        r = p->persistence_ops->uninstall(p->persistence, error);
+    wb_crash_point("tables_removed");
+    if (r == WB_OK && p->apart_ops)
+        r = p->apart_ops->uninstall(p->apart, error);
+    return r;
+}

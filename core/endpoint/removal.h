@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What an endpoint leaves behind, counted and removed: its queue and what leads to it, then its tables. In this order,
+ * because what still comes in may find a duplicate as long as there is a queue. Whoever died in the middle calls again.
+ * The endpoint's instances do not run.
+ */
+#ifndef WB_ENDPOINT_REMOVAL_H
+#define WB_ENDPOINT_REMOVAL_H
+
+#include "core/endpoint/endpoint.h"
+
+/** What would be lost. */
+typedef struct wb_remains {
+    wb_transport_depth queue; /* what waits in its queue, and whether anybody receives from it */
+    uint64_t pending;         /* rows with operations that were not dispatched; notes of attempts are none */
+    uint64_t delayed;         /* messages that wait until they are due */
+    uint64_t written;         /* of what programs wrote in SQL: 1 or more */
+    int has_tables;
+} wb_remains;
+
+/** Whether plugins can do it. @return NULL, or what cannot: "transport \"x\"". */
+const char *wb_removal_lacks(const wb_endpoint_setup *setup, char *text, size_t size);
+
+/** Count. What is not there holds nothing. */
+int wb_removal_look(const wb_endpoint_setup *setup, wb_endpoint *endpoint, wb_remains *ret_remains, wb_error *error);
+/** Rows that wait in its tables. */
+uint64_t wb_removal_rows(const wb_remains *remains);
+
+/** Remove; `flags` is a mask of WB_UNINSTALL_x. @return as wb_transport_ops.uninstall. */
+int wb_removal_run(wb_endpoint *endpoint, uint32_t flags, wb_error *error);
+
+#endif

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "core/endpoint/renaming.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/clock.h"
+#include "core/base/crash.h"
+#include "core/endpoint/subscribed.h"
+
+#define BATCH 100
+#define LOOK WB_SECOND               /* how long the next message is waited for */
+#define SEND_WINDOW (30 * WB_SECOND)
+#define PATIENCE (90 * WB_SECOND)    /* with what is there, and does not come */
+#define ROUNDS 5                     /* while senders fill the queue anew */
+
+/* An endpoint's setup under one of its names. It must not be copied: parts of it point to others. */
+typedef struct alias {
+    wb_endpoint_config config;
+    wb_endpoint_setup setup;
+    char store_name[512];
+    wb_endpoint *endpoint;
+} alias;
+
+typedef struct mover {
+    wb_renaming *renaming;
+    const wb_transport_ops *ops;
+    wb_transport *former; /* instances */
+    wb_transport_session *receiver, *sender;
+    wb_error *error;
+} mover;
+
+/* ---- one endpoint, two names ---------------------------------------------------------------- */
+
+static void fill_alias(alias *a, const wb_endpoint_setup *setup, const char *name)
+{
+    a->config = *setup->config;
+    a->config.name = name;
+    a->setup = *setup;
+    a->setup.config = &a->config;
+    a->setup.info.name = name;
+    a->setup.persistence_info.name = name;
+    (void)snprintf(a->store_name, sizeof a->store_name, "%s dedup", name);
+    a->setup.store_info.name = a->store_name;
+    a->endpoint = NULL;
+}
+
+/* The former one is emptied: its queue alone, not the topics of events, and message by message. */
+static void fill_former(alias *a, const wb_endpoint_setup *setup, const char *name)
+{
+    fill_alias(a, setup, name);
+    a->setup.info.type_count = 0;
+    a->setup.info.mode = WB_MODE_RECEIVE_ONLY;
+    a->setup.info.concurrency = 1;
+}
+
+static const wb_pipeline *pipeline_of(const alias *a)
+{
+    return wb_endpoint_pipeline(a->endpoint);
+}
+
+/* ---- 5: what waits is moved ------------------------------------------------------------------ */
+
+static int fail_message(const mover *m, const wb_incoming *message, const char *reason)
+{
+    return wb_error_set(m->error, WB_FATAL, WB_CAUSE_OTHER, 0,
+                        "message \"%.*s\" in queue \"%s\" cannot be moved: %s: have it handled, or remove it",
+                        (int)(message->id ? message->id_size : 0), message->id ? message->id : "", m->renaming->former, reason);
+}
+
+static int address_all(const mover *m, const wb_incoming *const *messages, size_t count, wb_operation *operations)
+{
+    for (size_t i = 0; i < count; i++) {
+        const wb_incoming *from = messages[i];
+        if (from->problem)
+            return fail_message(m, from, from->problem);
+        operations[i] = (wb_operation){ .struct_size = sizeof *operations,
+                                        .kind = WB_OPERATION_SEND,
+                                        .flags = WB_OPERATION_MANDATORY,
+                                        .destination = m->renaming->name,
+                                        .id = from->id ? from->id : "",
+                                        .id_size = from->id ? from->id_size : 0,
+                                        .headers = from->headers,
+                                        .header_count = from->header_count,
+                                        .body = from->body,
+                                        .body_size = from->body_size,
+                                        .key = from->key,
+                                        .key_size = from->key_size };
+    }
+    return WB_OK;
+}
+
+static int send_all(const mover *m, const wb_incoming *const *messages, size_t count)
+{
+    wb_operation operations[BATCH], *pointers[BATCH];
+    int r = address_all(m, messages, count, operations);
+    for (size_t i = 0; i < count; i++)
+        pointers[i] = &operations[i];
+    if (r == WB_OK)
+        r = m->ops->send(m->sender, pointers, count, wb_clock_monotonic() + SEND_WINDOW, m->error);
+    for (size_t i = 0; i < count && r == WB_OK; i++)
+        if (operations[i].result != WB_OK)
+            r = fail_message(m, messages[i], operations[i].reason ? operations[i].reason : "it was refused");
+    return r;
+}
+
+static int move_some(const mover *m, size_t *ret_count)
+{
+    const wb_incoming *messages[BATCH];
+    *ret_count = 0;
+    int r = m->ops->receive(m->receiver, wb_clock_monotonic() + LOOK, messages, BATCH, ret_count, m->error);
+    if (r != WB_OK || !*ret_count)
+        return r;
+    r = send_all(m, messages, *ret_count);
+    wb_crash_point("rename_sent");
+    if (r == WB_OK)
+        r = m->ops->acknowledge(m->receiver, messages, *ret_count, m->error);
+    wb_crash_point("rename_acknowledged");
+    if (r == WB_OK)
+        m->renaming->moved += *ret_count;
+    return r;
+}
+
+/* Until the broker, too, says that nothing waits: a consumer may take a while to be given the first message. */
+static int move_all(const mover *m)
+{
+    int64_t until = wb_clock_monotonic() + PATIENCE;
+    size_t count = 0;
+    int r = WB_OK;
+    while (r == WB_OK) {
+        wb_transport_depth depth = { .struct_size = sizeof depth };
+        r = move_some(m, &count);
+        if (r == WB_OK && count)
+            until = wb_clock_monotonic() + PATIENCE;
+        else if (r == WB_OK)
+            r = m->ops->depth(m->former, &depth, m->error);
+        if (r != WB_OK || (!count && !depth.messages))
+            break;
+        if (wb_clock_monotonic() > until)
+            r = wb_error_set(m->error, WB_RETRY, WB_CAUSE_SERVER, 0, "what waits in queue \"%s\" does not come",
+                             m->renaming->former);
+    }
+    return r;
+}
+
+static int open_and_move(const alias *former, const alias *later, wb_renaming *renaming, wb_error *error)
+{
+    const wb_pipeline *p = pipeline_of(former);
+    mover m = { .renaming = renaming, .ops = p->transport_ops, .former = p->transport, .error = error };
+    int r = m.ops->open(p->transport, WB_SESSION_RECEIVE, BATCH, &m.receiver, error);
+    if (r == WB_OK)
+        r = wb_endpoint_open_sender(later->endpoint, &m.sender, error);
+    if (r == WB_OK)
+        r = move_all(&m);
+    if (m.sender)
+        m.ops->close(m.sender);
+    if (m.receiver)
+        m.ops->close(m.receiver);
+    return r;
+}
+
+/* 5 and 6: senders that have not heard of the new name may still fill the queue. */
+static int empty_and_remove(const alias *former, const alias *later, wb_renaming *renaming, wb_error *error)
+{
+    const wb_pipeline *p = pipeline_of(former);
+    wb_transport_depth depth = { .struct_size = sizeof depth };
+    int r = p->transport_ops->depth(p->transport, &depth, error);
+    for (int round = 0; r == WB_OK && depth.is_installed; round++) {
+        r = open_and_move(former, later, renaming, error);
+        if (r == WB_OK)
+            r = p->transport_ops->uninstall(p->transport, 0, error);
+        wb_crash_point("rename_removed");
+        if (r == WB_OK || r != WB_REJECT || round == ROUNDS)
+            return r;
+        r = WB_OK;
+    }
+    return r;
+}
+
+/* ---- 1 to 4 ------------------------------------------------------------------------------------ */
+
+static int rename_tables(const alias *former, const alias *later, wb_error *error)
+{
+    const wb_pipeline *p = pipeline_of(later);
+    int r = wb_endpoint_owns_tables(later->endpoint)
+                ? p->persistence_ops->rename(p->persistence, former->config.name, error)
+                : WB_OK;
+    wb_crash_point("rename_tables");
+    if (r == WB_OK && p->apart_ops)
+        r = p->apart_ops->rename(p->apart, former->store_name, error);
+    return r;
+}
+
+/* Of the former one: what is handled now, which it may have bound before there was a record, and all of the record, which is
+ * the new one's by now. */
+static int end_subscriptions(const alias *former, const alias *later, wb_arena *arena, wb_error *error)
+{
+    const wb_pipeline *p = pipeline_of(former);
+    wb_subscribed all, unhandled;
+    if (!wb_subscribed_can_end(&former->setup))
+        return WB_OK;
+    const alias *recorded = wb_subscribed_is_recorded(&later->setup) ? later : former;
+    int r = p->transport_ops->unsubscribe(p->transport, later->setup.info.types, later->setup.info.type_count, error);
+    if (r == WB_OK)
+        r = wb_subscribed_find(&recorded->setup, pipeline_of(recorded), 1, arena, &all, error);
+    if (r == WB_OK && all.count)
+        r = p->transport_ops->unsubscribe(p->transport, all.types, all.count, error);
+    if (r == WB_OK)
+        r = wb_subscribed_find(&recorded->setup, pipeline_of(recorded), 0, arena, &unhandled, error);
+    return r == WB_OK ? wb_subscribed_forget(&later->setup, pipeline_of(later), &unhandled, error) : r;
+}
+
+static int take_over(const alias *later, const char *former, wb_error *error)
+{
+    const wb_pipeline *p = pipeline_of(later);
+    return WB_HAS(p->transport_ops, wb_transport_ops, take_over) ? p->transport_ops->take_over(p->transport, former, error)
+                                                                : WB_OK;
+}
+
+static int run_steps(const alias *former, const alias *later, wb_renaming *renaming, wb_arena *arena, wb_error *error)
+{
+    int r = rename_tables(former, later, error);
+    if (r == WB_OK)
+        r = wb_endpoint_install(later->endpoint, error);
+    wb_crash_point("rename_installed");
+    if (r == WB_OK)
+        r = take_over(later, renaming->former, error);
+    wb_crash_point("rename_taken_over");
+    if (r == WB_OK)
+        r = end_subscriptions(former, later, arena, error);
+    wb_crash_point("rename_unsubscribed");
+    return r == WB_OK ? empty_and_remove(former, later, renaming, error) : r;
+}
+
+/* ---- all of it ---------------------------------------------------------------------------------- */
+
+static int must_refuse(const wb_renaming *renaming)
+{
+    return renaming->remains.queue.readers || (wb_removal_rows(&renaming->remains) && !renaming->is_forced);
+}
+
+static int is_nowhere(const wb_remains *remains)
+{
+    return !remains->queue.is_installed && !remains->has_tables;
+}
+
+/* Neither name has anything: one of them is misspelt. */
+static int check_names(const alias *later, const wb_renaming *renaming, wb_error *error)
+{
+    wb_remains remains;
+    int r = is_nowhere(&renaming->remains) ? wb_removal_look(&later->setup, later->endpoint, &remains, error) : WB_OK;
+    if (r != WB_OK || !is_nowhere(&renaming->remains) || !is_nowhere(&remains))
+        return r;
+    return wb_error_set(error, WB_FATAL, WB_CAUSE_MISSING, 0, "nothing is installed under the name \"%s\", nor under \"%s\"",
+                        renaming->former, renaming->name);
+}
+
+static int look_and_rename(const alias *former, const alias *later, wb_renaming *renaming, int is_dry, wb_error *error)
+{
+    wb_arena arena;
+    int r = wb_removal_look(&former->setup, former->endpoint, &renaming->remains, error);
+    if (r == WB_OK)
+        r = check_names(later, renaming, error);
+    renaming->is_refused = r == WB_OK && must_refuse(renaming);
+    if (r != WB_OK || is_dry || renaming->is_refused)
+        return r;
+    wb_arena_init(&arena, 4096);
+    r = run_steps(former, later, renaming, &arena, error);
+    wb_arena_free(&arena);
+    return r;
+}
+
+static int run(const wb_endpoint_setup *setup, wb_renaming *renaming, int is_dry, wb_error *error)
+{
+    alias former, later;
+    fill_former(&former, setup, renaming->former);
+    fill_alias(&later, setup, renaming->name);
+    int r = wb_endpoint_create(&former.setup, &former.endpoint, error);
+    if (r == WB_OK)
+        r = wb_endpoint_create(&later.setup, &later.endpoint, error);
+    if (r == WB_OK)
+        r = look_and_rename(&former, &later, renaming, is_dry, error);
+    wb_endpoint_destroy(later.endpoint);
+    wb_endpoint_destroy(former.endpoint);
+    return r;
+}
+
+int wb_renaming_run(const wb_endpoint_setup *setup, wb_renaming *renaming, wb_error *error)
+{
+    return run(setup, renaming, 0, error);
+}
+
+int wb_renaming_look(const wb_endpoint_setup *setup, wb_renaming *renaming, wb_error *error)
+{
+    return run(setup, renaming, 1, error);
+}
