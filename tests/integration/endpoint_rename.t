@@ -1,0 +1,108 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: Apache-2.0
+#
+# waybill rename: an endpoint gets another name with messages waiting and delayed, and the program is killed after each of
+# its steps. Nothing is lost, and what was handled under the old name is a duplicate under the new one.
+use strict;
+use warnings;
+use lib "$ENV{top_srcdir}/tests/integration", "$ENV{top_srcdir}/tests/hostile";
+use Test::More;
+use Time::HiRes qw(sleep time);
+use Peer;
+
+my @pairs = @ARGV ? @ARGV : ('sqlite+sqlite', 'amqp+pgsql', Endpoint::has_mysql() ? 'kafka+mysql' : ());
+Endpoint::under_servers(Peer::servers_of(@pairs));
+
+my @steps = qw(rename_tables rename_installed rename_taken_over rename_unsubscribed rename_sent rename_acknowledged rename_removed);
+
+sub endpoint {
+    my ($pair, $name) = @_;
+    return Peer->new($pair, name => $name, outbox => 'enabled = true; cleanup_interval = "1s"; sweep_after = "1s";');
+}
+sub ids { my ($name, $count) = @_; return map { "$name-$_" } 1 .. $count }
+sub good { my ($e, @ids) = @_; return map { { id => $_, good => 1, do => 'sleep 0' } } @ids }
+
+# Whoever was killed is a member of a group, or a consumer, for a while.
+sub rename_patiently {
+    my ($e, @arguments) = @_;
+    my ($code, $text, $end) = (75, '', time + 60);
+    ($code, $text) = $e->run('rename', @arguments) while $code eq 75 && $text !~ /rows?|delayed/ && time < $end && (!$text || sleep 0.3);
+    return ($code, $text);
+}
+sub dies_at {
+    my ($e, $step, @names) = @_;
+    local $e->{program} = 'waybill-test';
+    local $ENV{WAYBILL_CRASH} = $step;
+    is +(rename_patiently($e, @names))[0], 'signal 9', "$e->{pair}: killed at $step";
+}
+
+for my $pair (@pairs) {
+    my $old = endpoint($pair, 'orders');
+    my $new = endpoint($pair, 'billing');
+    my @names = ($old->{name}, $new->{name});
+    my ($code, $text) = $new->run('rename', @names);
+    is $code, 72, "$pair: nothing is there that could be renamed" or diag $text;
+    $old->install;
+    $old->start;
+    my @handled = ids('handled', 20);
+    $old->inject($old->{name}, good($old, @handled));
+    $old->wait_for('some are handled under the old name', sub { $old->effects == @handled }, 60);
+    if ($pair !~ /sqlite/) {
+        ($code, $text) = $new->run('rename', @names);
+        is $code, 75, "$pair: not while an instance runs";
+    }
+    is $old->stop, 0, "$pair: it is stopped";
+
+    # what waits
+    my @waiting = ids('waiting', 150);
+    $old->inject($old->{name}, good($old, @waiting, $handled[0], $waiting[0]));
+    is +($old->run('publish', '--type', 'Test.Also', '--body', 'news'))[0], 0, "$pair: an event waits";
+    my $delayed = $pair =~ /amqp/;
+    is +($old->run('send', '--to', $old->{name}, '--type', 'Test.Do', '--delay', '30s', '--body', 'late'))[0], 0, "$pair: and one that the broker delays" if $delayed;
+
+    ($code, $text) = rename_patiently($new, '--dry-run', @names);
+    is $code, 0, "$pair: it says what it would do" or diag $text;
+    like $text, qr/messages wait in its queue.*would give its tables to "\Q$names[1]\E".*would install.*move what waits/s, "$pair: step by step";
+    dies_at($new, $_, @names) for @steps;
+    ($code, $text) = rename_patiently($new, @names);
+    is $code, 0, "$pair: renamed" or diag $text;
+    is +($new->run('rename', @names))[0], 0, "$pair: it may be repeated";
+
+    # under the new name
+    $new->prepare;
+    $new->start;
+    my @extra = ids('extra', 10);
+    $new->inject($new->{name}, good($new, @extra, @handled, @waiting[ 0 .. 9 ]));
+    my $wanted = @handled + @waiting + @extra + 1 + !!$delayed;
+    $new->wait_for('all is handled under the new name', sub { $new->effects >= $wanted }, 90);
+    sleep 1;
+    is_deeply [ $new->not_once(@handled, @waiting, @extra) ], [], "$pair: each once, duplicates too";
+    is $new->effects, $wanted, "$pair: and nothing else";
+    is +($new->run('publish', '--type', 'Test.Also', '--body', 'more'))[0], 0, "$pair: an event";
+    $new->wait_for('is handled', sub { $new->effects == $wanted + 1 }, 60);
+    is $new->stop, 0, "$pair: stopped";
+    is +($new->run('send', '--to', $old->{name}, '--type', 'Test.Do', '--body', 'x'))[0], 65, "$pair: the old queue is gone";
+    is scalar($new->error), 0, "$pair: and nothing has failed";
+}
+
+# ---- what is refused
+{
+    my $e = Endpoint->new('sqlite+sqlite', name => 'rows', files => 'rows-', with => 'delayed_delivery = { by = "store"; };');
+    $e->install;
+    is +($e->run('rename', 'rows', 'rows'))[0], 64, 'a name that is the same';
+    is +($e->run('rename', 'a', 'b'))[0], 64, 'names that the configuration does not have';
+    is +($e->run('send', '--to', 'rows', '--type', 'Test.Do', '--delay', '1h', '--body', 'x'))[0], 0, 'a row waits';
+    my ($code, $text) = $e->run('rename', 'rows', 'lines');
+    is $code, 75, 'rows that wait';
+    like $text, qr/1 message is delayed: .*--force renames it/, 'are named, with the remedy';
+    is +($e->run('rename', '--force', 'rows', 'lines'))[0], 0, 'with --force it is done';
+    is_deeply [ $e->sql(q(select count(*) from waybill_lines_delayed)) ], [ [1] ], 'with the row';
+    is_deeply [ $e->sql(q(select name from sqlite_schema where name like 'waybill\_rows\_%' escape '\')) ], [], 'and nothing of the old name is left';
+    $e->configure(outbox => 'enabled = true;');
+    $e->install;
+    ($code, $text) = $e->run('rename', '--force', 'lines', 'rows');
+    is $code, 72, 'a new name that has tables';
+    like $text, qr/has tables of endpoint "lines" and of "rows": uninstall one of them/, 'is refused';
+}
+
+done_testing;
