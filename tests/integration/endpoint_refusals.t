@@ -374,6 +374,7 @@ MORE
 END
         [ 'database', '', 'option "database" = "" is not a name of 1 to 64 bytes' ],
         [ 'host', 'u:p@db', 'host holds "@", and what stands before it may be a password, so it is not shown here: ...' ],
+        [ 'host', 'db1,db2', 'host = "db1,db2" is several names, and there is no "hosts" for this plugin: name one that leads to the server that takes the writes' ],
         [ 'ssl_ca', '{D}/nowhere.pem', 'ssl_ca = "{D}/nowhere.pem" cannot be read: No such file or directory' ]),
     'mysql: TLS off, and files of it' => [ <<'END', <<'MORE' ],
     persistence = { plugin = "mysql"; database = "shop"; ssl_ca = "{D}/no.pem";

@@ -15,7 +15,8 @@ static const char *const ssl_modes[] = { "auto", "disabled", "required", "verify
 const wb_option mys_options[MYS_OPTION_COUNT] = {
     { "host", WB_OPTION_STRING, 0, AT(host), "localhost", 0, 0, NULL, "0.1",
       "server name or address",
-      "\"localhost\" is the server's Unix socket, as everywhere with MySQL; 127.0.0.1 is not." },
+      "\"localhost\" is the server's Unix socket, as everywhere with MySQL; 127.0.0.1 is not. "
+      "One name: several are refused." },
     { "port", WB_OPTION_INTEGER, 0, AT(port), "3306", 1, 65535, NULL, "0.1", "server port", NULL },
     { "socket", WB_OPTION_STRING, 0, AT(socket), NULL, 0, 0, NULL, "0.1",
       "path of the server's Unix socket", "Wins over host and port." },

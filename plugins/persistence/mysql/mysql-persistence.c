@@ -31,7 +31,14 @@ static int check_config(const wb_host *host, const mys_config *config, wb_error 
                           "option \"ssl_mode\" = \"disabled\" contradicts \"ssl_ca\", \"ssl_cert\" "
                           "and \"ssl_key\"");
     int result = wb_common_servers_check(host, "host", config->host, error);
-    return result == WB_OK ? mys_config_check_tls(host, config, error) : result;
+    if (result != WB_OK)
+        return result;
+    if (strchr(config->host, ',')) /* some versions of the library try one after the other, which nobody verified */
+        return host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 0,
+                          "host = \"%s\" is several names, and there is no \"hosts\" for this plugin: "
+                          "name one that leads to the server that takes the writes",
+                          config->host);
+    return mys_config_check_tls(host, config, error);
 }
 
 static int check_files(const wb_host *host, const mys_config *config, wb_error *error)
