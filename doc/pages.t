@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The documentation holds together: man pages are clean, relative links of the Markdown
-# files lead somewhere, their C code compiles, and the option lists of waybill.conf(5) are
+# files lead somewhere, their C code compiles, and options, defaults, exit codes and log lines are
 # what the program says.
 top_srcdir=${top_srcdir:-.}
 top_builddir=${top_builddir:-.}
@@ -67,6 +67,14 @@ options_are_current() {
         perl doc/generate-options --compare doc/waybill.conf.5 2>&1 | sed 's/^/# /' | { ! grep .; }
 }
 
+# Defaults, log lines and exit codes, wherever they are spoken of.
+claims_are_true() {
+    { "$top_builddir/waybill" help options --json &&
+        WAYBILL_PLUGIN_DIR=$top_builddir/plugins "$top_builddir/waybill" plugins --describe --json; } |
+        perl doc/compare-claims . "$top_builddir" README.md doc/*.md doc/*/*.md doc/*.[1-8] contrib/systemd/README.md 2>&1 |
+        sed 's/^/# /' | { ! grep .; }
+}
+
 verbs() {
     "$top_builddir/waybill" help | sed -n 's/^  \([a-z]*\) .*/\1/p' | grep .
 }
@@ -107,7 +115,7 @@ for page in doc/*.[1-8]; do
     lint "$page"
     ok $? "$page is clean"
 done
-for text in *.md bindings/*.md bindings/*/*.md doc/*.md contrib/*.md contrib/*/*.md core/*.md core/*/*.md conformance/*.md plugins/*/*/*.md \
+for text in *.md bindings/*.md bindings/*/*.md doc/*.md doc/*/*.md contrib/*.md contrib/*/*.md core/*.md core/*/*.md conformance/*.md plugins/*/*/*.md \
     tests/*/*.md; do
     test -f "$text" || continue
     links_lead_somewhere "$text"
@@ -127,4 +135,6 @@ letters_mean_one_thing
 ok $? "a letter means one option"
 options_are_current
 ok $? "option lists of waybill.conf(5) are those of the program"
+claims_are_true
+ok $? "defaults, log lines and exit codes are those of the program"
 echo "1..$count"
