@@ -34,7 +34,7 @@ is_taken() {
 # That it looks at all.
 says_what_is_wrong() {
     sed 's|^Restart=.*|Restart=on-sucess|' "$work/waybill@orders.service" >"$work/waybill@typo.service"
-    systemd-analyze verify --man=no "$work/waybill@typo.service" 2>&1 | grep 'Restart'
+    systemd-analyze verify --man=no "$work/waybill@typo.service" 2>&1 | grep -i 'restart'
 }
 
 ok "the unit names directories" names_directories

@@ -1,0 +1,10 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: Apache-2.0
+#
+# The page doc/day2/tuning.md, followed.
+use strict;
+use warnings;
+use lib "$ENV{top_srcdir}/tests/integration", "$ENV{top_srcdir}/tests/day2";
+use Page;
+
+Page::follow('tuning', qw(rabbitmq pgsql));
