@@ -89,11 +89,14 @@ for my $e (@pairs) {
         my ($code, $text) = $e->run('run', @$bad);
         is $code, 64, "@$bad: wrong usage" or diag $text;
     }
-    my $pid = $e->start;
-    $e->wait_for('it runs', sub { $e->log_lines(qr/endpoint starts/) });
+    my $starts = sub { return scalar(my @lines = $e->log_lines(qr/endpoint starts/)) };
+    my $before = $starts->();
+    $e->start;
+    $e->wait_for('it runs', sub { $starts->() > $before });
     is $e->stop, 0, 'without --drain it runs until it is stopped';
-    $pid = $e->spawn($e->{log}, 'run', '-c', $e->{conf}, '--drain', '--idle', 3600);
-    sleep 1;
+    $before = $starts->();
+    my $pid = $e->spawn($e->{log}, 'run', '-c', $e->{conf}, '--drain', '--idle', 3600);
+    $e->wait_for('it drains', sub { $starts->() > $before });
     kill 'TERM', $pid;
     is $e->await_exit($pid), 0, 'a stop ends a drain';
 }
