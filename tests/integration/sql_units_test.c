@@ -166,6 +166,8 @@ static int prepare_install(wb_storage_session *session, unsigned *ret_holds)
 static int (*const checks[])(wb_storage_session *, wb_error *) = { NULL };
 static const wb_sql_definition definitions[] = { { .template = "CREATE TABLE {dedup}" } };
 
+static const char *const removal[] = { "DROP TABLE {dedup}", NULL };
+static const char *const renaming[] = { "ALTER TABLE |{dedup}| RENAME TO {dedup}", NULL };
 static const char *templates[WB_SQL_COUNT];
 
 /* One that has all. */
@@ -187,6 +189,10 @@ static wb_sql_dialect whole(void)
         .clean_up_locks = 1,
         .prepare_install = prepare_install,
         .checks = checks,
+        .removal = removal,
+        .renaming = renaming,
+        .note_subscription = { "INSERT INTO {subscribed} VALUES (", ")" },
+        .forget_subscription = { "DELETE FROM {subscribed} WHERE type = ", "" },
     };
 }
 
@@ -300,6 +306,10 @@ static void test_other_things_missing(void **state)
     LACKS(operations_max, "operations_max");
     LACKS(prepare_install, "prepare_install");
     LACKS(checks, "checks");
+    LACKS(removal, "removal");
+    LACKS(renaming, "renaming");
+    LACKS(note_subscription[1], "note_subscription");
+    LACKS(forget_subscription[1], "forget_subscription");
     d = whole();
     d.first_count = 2;
     check(&d, 0, "definitions");
