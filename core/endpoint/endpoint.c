@@ -436,12 +436,11 @@ void wb_endpoint_facts(wb_endpoint *e, wb_health_facts *ret_facts)
 unsigned wb_endpoint_working(const wb_endpoint *e, unsigned *ret_overdue)
 {
     unsigned working = 0;
-    int64_t now = wb_clock_monotonic();
     *ret_overdue = 0;
     for (unsigned i = 0; i < e->seat_count; i++) {
         const wb_worker *w = worker_in(&e->seats[i]);
         working += w != NULL;
-        *ret_overdue += w && wb_overtime_is_over(&w->overtime, &e->pipeline, now);
+        *ret_overdue += w && wb_overtime_is_over(&w->overtime);
     }
     return working;
 }

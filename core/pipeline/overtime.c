@@ -94,9 +94,9 @@ int wb_overtime_is_beyond(const wb_overtime *o, const wb_pipeline *p, int64_t no
     return exceeds(p->handler_time_limit, wb_overtime_since(o), now);
 }
 
-int wb_overtime_is_over(const wb_overtime *o, const wb_pipeline *p, int64_t now)
+int wb_overtime_is_over(const wb_overtime *o)
 {
-    return exceeds(p->handler_timeout, wb_overtime_since(o), now);
+    return o->is_over && wb_overtime_since(o) == o->seen;
 }
 
 /* Whoever was told of the one before is told that it came back. */

@@ -53,9 +53,10 @@ static inline int64_t wb_overtime_since(const wb_overtime *o)
     return atomic_load(&o->since);
 }
 
-/** Whether one runs beyond handler_time_limit, beyond handler_timeout. Any thread. */
+/** Whether one runs beyond handler_time_limit. Any thread. */
 int wb_overtime_is_beyond(const wb_overtime *o, const wb_pipeline *p, int64_t now);
-int wb_overtime_is_over(const wb_overtime *o, const wb_pipeline *p, int64_t now);
+/** Whether one runs of which was told that it is beyond handler_timeout: nothing ends without its line. The looking thread. */
+int wb_overtime_is_over(const wb_overtime *o);
 
 /** Write the lines that are due, of the worker with that number. One thread. */
 void wb_overtime_look(wb_overtime *o, const wb_pipeline *p, unsigned number, int64_t now);
