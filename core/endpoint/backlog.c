@@ -69,3 +69,11 @@ int wb_backlog_look(const wb_pipeline *p, wb_storage_session *storage, uint64_t 
         return wb_error_set(error, WB_FATAL, WB_CAUSE_OTHER, 0, "this persistence cannot list pending operations");
     return p->persistence_ops->list_pending(storage, &filter, take_row, &l, error);
 }
+
+int wb_backlog_count_work(const wb_pipeline *p, wb_storage_session *storage, size_t *ret_count, wb_error *error)
+{
+    wb_backlog all;
+    int r = wb_backlog_look(p, storage, UINT64_MAX, 0, &all, error);
+    *ret_count = all.rows[WB_ROW_OPERATIONS] + all.rows[WB_ROW_PARKED] + all.rows[WB_ROW_UNKNOWN];
+    return r;
+}

@@ -34,4 +34,8 @@ int wb_backlog_kind(const void *data, size_t size);
 int wb_backlog_look(const wb_pipeline *p, wb_storage_session *storage, uint64_t before, size_t limit,
                     wb_backlog *ret_backlog, wb_error *error);
 
+/** How many rows are still to be dealt with, of all there are: records of attempts are none, they go with their messages
+ *  or with the retention. For who may not overlook one. */
+int wb_backlog_count_work(const wb_pipeline *p, wb_storage_session *storage, size_t *ret_count, wb_error *error);
+
 #endif

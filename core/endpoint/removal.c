@@ -25,15 +25,6 @@ const char *wb_removal_lacks(const wb_endpoint_setup *setup, char *text, size_t 
 
 /* ---- rows --------------------------------------------------------------------------------- */
 
-static int count_pending(const wb_pipeline *p, wb_storage_session *storage, wb_remains *remains, wb_error *error)
-{
-    wb_backlog backlog;
-    int r = wb_backlog_look(p, storage, UINT64_MAX, 0, &backlog, error);
-    if (r == WB_OK)
-        remains->pending = backlog.rows[WB_ROW_OPERATIONS] + backlog.rows[WB_ROW_PARKED] + backlog.rows[WB_ROW_UNKNOWN];
-    return r;
-}
-
 static int count_one(void *count, const wb_delayed *message)
 {
     (void)message;
@@ -75,7 +66,7 @@ static int count_rows(const wb_endpoint_setup *setup, const wb_pipeline *p, wb_s
                       wb_error *error)
 {
     const uint64_t capabilities = setup->persistence->capabilities;
-    int r = capabilities & WB_CAP_OUTBOX ? count_pending(p, storage, remains, error) : WB_OK;
+    int r = capabilities & WB_CAP_OUTBOX ? wb_backlog_count_work(p, storage, &remains->pending, error) : WB_OK;
     if (r == WB_OK && (capabilities & WB_CAP_DELAY_STORE))
         r = count_delayed(p, storage, remains, error);
     if (r == WB_OK && (capabilities & WB_CAP_WRITTEN))

@@ -5,17 +5,6 @@
 
 #include "core/endpoint/backlog.h"
 
-/* Records of attempts are no work: they go with their messages, or with the retention. */
-static int count_pending(const wb_pipeline *p, wb_storage_session *storage, wb_rest *rest, wb_error *error)
-{
-    wb_backlog backlog = { .is_cut = 0 };
-    if (!p->outbox || !WB_HAS(p->persistence_ops, wb_persistence_ops, list_pending))
-        return WB_OK;
-    int r = wb_backlog_look(p, storage, UINT64_MAX, WB_REST_MAX, &backlog, error);
-    rest->pending = backlog.rows[WB_ROW_OPERATIONS] + backlog.rows[WB_ROW_PARKED] + backlog.rows[WB_ROW_UNKNOWN];
-    return r;
-}
-
 static int look_for_delayed(const wb_endpoint *endpoint, const wb_pipeline *p, wb_storage_session *storage,
                             wb_rest *rest, wb_error *error)
 {
@@ -35,8 +24,8 @@ int wb_rest_ask(wb_endpoint *endpoint, wb_rest *ret_rest, wb_error *error)
     if (!p->persistence_ops || !(p->outbox || wb_endpoint_keeps_delayed(endpoint)))
         return WB_OK;
     int r = wb_endpoint_open_storage(endpoint, &storage, error);
-    if (r == WB_OK)
-        r = count_pending(p, storage, ret_rest, error);
+    if (r == WB_OK && p->outbox && WB_HAS(p->persistence_ops, wb_persistence_ops, list_pending))
+        r = wb_backlog_count_work(p, storage, &ret_rest->pending, error);
     if (r == WB_OK)
         r = look_for_delayed(endpoint, p, storage, ret_rest, error);
     if (storage)

@@ -11,11 +11,9 @@
 #include "core/endpoint/endpoint.h"
 
 typedef struct wb_rest {
-    size_t pending; /* rows, parked ones too; counted up to WB_REST_MAX */
+    size_t pending; /* rows, parked ones too */
     int is_delayed; /* a message waits in the store, whenever it is due */
 } wb_rest;
-
-#define WB_REST_MAX 1000
 
 /** Ask, on a session of its own: waits for the database. Main thread, after wb_endpoint_create().
  *  @return WB_OK, or what the persistence says. */
