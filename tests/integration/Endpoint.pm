@@ -189,15 +189,19 @@ sub is_alive { my ($self) = @_; return !grep { waitpid($_, POSIX::WNOHANG()) != 
 
 sub log_lines { my ($self, $pattern) = @_; return grep { /$pattern/ } split /\n/, read_file($self->{log}) }
 
+# To look costs more than what is looked for, mostly: the longer it took, the longer the next pause.
+sub pause { my ($since) = @_; my $long = (time - $since) / 8; sleep($long < 0.02 ? 0.02 : $long > 0.25 ? 0.25 : $long) }
+
 # Poll until it holds; a test that passes or fails.
 sub wait_for {
     my ($self, $what, $condition, $seconds) = @_;
     local $Test::Builder::Level = $Test::Builder::Level + 1;
-    my $end = time + ($seconds || 20);
+    my $start = time;
+    my $end = $start + ($seconds || 20);
     my $met;
     until ($met = $condition->()) {
         last if time > $end;
-        sleep 0.02;
+        pause($start);
     }
     ok $met, "$self->{pair}: $what" or diag join "\n", 'the end of the log:', grep { defined } (split /\n/, read_file($self->{log}))[ -8 .. -1 ];
     return $met;
