@@ -17,7 +17,7 @@
 /* No more rounds begin after this; but so many in any case, however slow the machine: a commit of a client that has
  * offsets to send is its third request. */
 #define ENOUGH (8 * WB_SECOND)
-#define ROUNDS_MIN 4
+#define ROUNDS_MIN 6
 #define ROUNDS_MAX 8
 /* How long the server is out of reach, if the call waits for it; and how long a window may take. */
 #define AWAY (3 * WB_SECOND)
