@@ -277,7 +277,7 @@ sub closer_dies {
     for my $step (qw(before_session_closed claim_sent commit_sent after_session_closed before_acknowledge)) {
         local $ENV{WAYBILL_CRASH} = "$step:1";
         $e->start;
-        $e->wait_for("who closes it dies: $step", sub { !$e->is_alive }, 20);
+        $e->wait_for("who closes it dies: $step", sub { !$e->is_alive }, 60);
         $e->{processes} = [];
     }
     $e->start;
