@@ -5,6 +5,7 @@
 
 #include "core/endpoint/backlog.h"
 
+/* One whose messages the broker delays has no table. */
 static int look_for_delayed(const wb_endpoint *endpoint, const wb_pipeline *p, wb_storage_session *storage,
                             wb_rest *rest, wb_error *error)
 {
@@ -13,7 +14,7 @@ static int look_for_delayed(const wb_endpoint *endpoint, const wb_pipeline *p, w
         return WB_OK;
     int r = p->persistence_ops->delayed->next(storage, &due, &now, error);
     rest->is_delayed = due != WB_NEVER_DUE;
-    return r;
+    return r != WB_OK && error->cause == WB_CAUSE_MISSING ? WB_OK : r;
 }
 
 int wb_rest_ask(wb_endpoint *endpoint, wb_rest *ret_rest, wb_error *error)

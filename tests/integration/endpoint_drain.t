@@ -83,6 +83,16 @@ for my $e (@pairs) {
         "$e->{pair}: and all that is";
 }
 
+# ---- a broker that delays by itself: the store has no table for it -------------------------------
+{
+    my $e = Endpoint->new('amqp+pgsql', name => 'native', concurrency => 2, outbox => 'enabled = true; sweep_after = "1s"; cleanup_interval = "1s";');
+    $e->install;
+    is_deeply [ $e->sql(q(select to_regclass('native_delayed') is null)) ], [ ['t'] ], "$e->{pair}: RabbitMQ delays, and there is no table";
+    $e->send('native', map { { id => "native-$_", do => 'sleep 0' } } 1 .. 5);
+    drains($e, 'messages that the broker would delay', 2, 20, '--idle', 2);
+    is $e->effects("native-$_"), 1, "$e->{pair}: native-$_ is handled" for 1 .. 5;
+}
+
 # ---- two endpoints, one of which sends to the other ----------------------------------------------
 {
     my $two = Endpoint->new('sqlite+sqlite', name => 'second', files => 'two-', concurrency => 1);

@@ -11,6 +11,7 @@
 #include "core/base/host.h"
 #include "core/endpoint/endpoint.h"
 #include "core/endpoint/limits.h"
+#include "core/endpoint/rest.h"
 #include "core/endpoint/restart.h"
 #include "tests/unit/fake_plugins.h"
 
@@ -362,6 +363,59 @@ static void test_proven(void **state)
     assert_true(wb_restart_is_proven(&restart, now + 2 * WB_SECOND));
 }
 
+/* ---- what is left ---------------------------------------------------------------------------- */
+
+static int next_cause;
+
+static int allow(wb_persistence *persistence, int32_t mode, wb_error *error)
+{
+    (void)persistence, (void)mode, (void)error;
+    return WB_OK;
+}
+
+static int next(wb_storage_session *session, int64_t *ret_due, int64_t *ret_now, wb_error *error)
+{
+    (void)session;
+    *ret_due = *ret_now = 1;
+    if (!next_cause)
+        return WB_OK;
+    *ret_due = WB_NEVER_DUE;
+    return wb_error_set(error, WB_FATAL, next_cause, 0, "told to fail in next");
+}
+
+static int ask_rest(int cause, wb_rest *ret_rest)
+{
+    static const wb_delayed_ops delayed = { .struct_size = sizeof delayed, .initialize = allow, .next = next };
+    static wb_persistence_ops ops;
+    static wb_plugin plugin;
+    wb_endpoint *e = NULL;
+    wb_error error = { 0 };
+    fake_setup(&f, &setup, "orders", 1, 1);
+    ops = *setup.persistence_ops;
+    ops.delayed = &delayed;
+    plugin = *setup.persistence;
+    plugin.ops = setup.persistence_ops = &ops;
+    plugin.capabilities |= WB_CAP_DELAY_STORE;
+    setup.persistence = &plugin;
+    next_cause = cause;
+    assert_int_equal(wb_endpoint_create(&setup, &e, &error), WB_OK);
+    int r = wb_rest_ask(e, ret_rest, &error);
+    wb_endpoint_destroy(e);
+    return r;
+}
+
+/* A broker that delays leaves the store without a table, where nothing waits. */
+static void test_rest_without_a_table(void **state)
+{
+    wb_rest rest;
+    (void)state;
+    assert_int_equal(ask_rest(0, &rest), WB_OK);
+    assert_true(rest.is_delayed);
+    assert_int_equal(ask_rest(WB_CAUSE_MISSING, &rest), WB_OK);
+    assert_false(rest.is_delayed);
+    assert_int_equal(ask_rest(WB_CAUSE_REFUSED, &rest), WB_FATAL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -380,6 +434,7 @@ int main(void)
         cmocka_unit_test(test_verify),
         cmocka_unit_test(test_pauses_grow),
         cmocka_unit_test(test_proven),
+        cmocka_unit_test(test_rest_without_a_table),
     };
     return cmocka_run_group_tests_name("endpoint", tests, NULL, NULL);
 }
