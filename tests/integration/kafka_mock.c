@@ -221,6 +221,71 @@ static void test_forbidden_transactions(void **state)
     fixture_end(&f);
 }
 
+/* ---- who receives -------------------------------------------------------------------- */
+
+/* In front of librdkafka's, which the mock cluster has no answer for: what it says of a group, the last one for ever. */
+static struct said {
+    rd_kafka_resp_err_t code, group_code;
+    int members;
+} said[4];
+static int said_last, said_now;
+
+#define IN_FRONT __attribute__((visibility("default")))
+
+IN_FRONT rd_kafka_resp_err_t rd_kafka_list_groups(rd_kafka_t *rk, const char *name,
+                                                  const struct rd_kafka_group_list **ret_list, int timeout_ms)
+{
+    static struct rd_kafka_group_info group;
+    static struct rd_kafka_group_list list = { &group, 1 };
+    const struct said *one = &said[said_now];
+    (void)rk, (void)name, (void)timeout_ms;
+    said_now += said_now < said_last;
+    group = (struct rd_kafka_group_info){ .err = one->group_code, .member_cnt = one->members };
+    *ret_list = &list;
+    return one->code;
+}
+
+IN_FRONT void rd_kafka_group_list_destroy(const struct rd_kafka_group_list *list)
+{
+    (void)list;
+}
+
+static int look(fixture *f, const struct said *all, int count, wb_transport_depth *ret_depth)
+{
+    memcpy(said, all, (size_t)count * sizeof *all);
+    said_last = count - 1;
+    said_now = 0;
+    *ret_depth = (wb_transport_depth){ .struct_size = sizeof *ret_depth };
+    return f->ops->depth(f->transport, ret_depth, &f->error);
+}
+
+/* A coordinator that is away, or still reads its log, is asked again: half an answer is not that nobody receives. */
+static void test_members(void **state)
+{
+    static const struct said later[] = { { RD_KAFKA_RESP_ERR__PARTIAL, 0, 0 },
+                                         { 0, RD_KAFKA_RESP_ERR_COORDINATOR_LOAD_IN_PROGRESS, 0 },
+                                         { 0, 0, 2 } },
+                             none[] = { { 0, RD_KAFKA_RESP_ERR_GROUP_ID_NOT_FOUND, 0 } },
+                             never[] = { { RD_KAFKA_RESP_ERR__PARTIAL, 0, 0 } };
+    wb_transport_depth depth;
+    fixture f;
+    (void)state;
+    fixture_prepare(&f);
+    f.config.connect_timeout = SECONDS(2);
+    assert_int_equal(rd_kafka_mock_topic_create(cluster, f.queue, 1, 1), RD_KAFKA_RESP_ERR_NO_ERROR);
+    fixture_create(&f);
+    if (look(&f, later, 3, &depth) != WB_OK)
+        fail_msg("depth: %s", f.error.text);
+    assert_int_equal(depth.readers, 2);
+    assert_int_equal(look(&f, none, 1, &depth), WB_OK);
+    assert_int_equal(depth.readers, 0);
+    int result = look(&f, never, 1, &depth);
+    fixture_assert_failed(&f, result, WB_NOT_CONNECTED, WB_CAUSE_SERVER, "members of the group");
+    result = f.ops->uninstall(f.transport, WB_UNINSTALL_MESSAGES, &f.error);
+    fixture_assert_failed(&f, result, WB_NOT_CONNECTED, WB_CAUSE_SERVER, "members of the group");
+    fixture_end(&f);
+}
+
 /* ---- limits of topics --------------------------------------------------------------- */
 
 /* Where nobody says how large messages may be, all goes on, with one line. */
@@ -503,6 +568,7 @@ int main(void)
         cmocka_unit_test(test_refused_topic_in_transaction),
         cmocka_unit_test(test_refused_topic_among_others),
         cmocka_unit_test(test_forbidden_transactions),
+        cmocka_unit_test(test_members),
         cmocka_unit_test(test_unknown_limits),
         cmocka_unit_test(test_refused_commit),
         cmocka_unit_test(test_refused_commits),

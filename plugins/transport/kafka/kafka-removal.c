@@ -11,6 +11,9 @@
 
 #define MILLISECOND INT64_C(1000000)
 
+/* Before the same is asked again. */
+static const struct timespec look_pause = { 0, 50 * MILLISECOND };
+
 static int64_t deadline_of(const wb_transport *transport)
 {
     return transport->host->now() + transport->config->connect_timeout;
@@ -80,7 +83,6 @@ static rd_kafka_topic_partition_list_t *list_partitions(wb_kafka_client *client,
 static rd_kafka_resp_err_t ask_ends(wb_kafka_client *client, const rd_kafka_topic_partition_t *at, int64_t *ret_low,
                                     int64_t *ret_high)
 {
-    static const struct timespec pause = { 0, 50 * MILLISECOND };
     const int64_t deadline = deadline_of(client->transport);
     for (;;) {
         rd_kafka_resp_err_t code =
@@ -88,7 +90,7 @@ static rd_kafka_resp_err_t ask_ends(wb_kafka_client *client, const rd_kafka_topi
         if ((code != RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION && code != RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE) ||
             wb_kafka_until(client->transport, deadline) <= 0)
             return code;
-        (void)nanosleep(&pause, NULL);
+        (void)nanosleep(&look_pause, NULL);
     }
 }
 
@@ -124,18 +126,35 @@ static int count_messages(wb_kafka_client *client, const char *topic, int commit
     return result;
 }
 
-static int count_members(wb_kafka_client *client, uint32_t *ret_count, wb_kafka_failure *failure)
+/* A coordinator that does not answer, or still reads its log, says nothing of members. */
+static rd_kafka_resp_err_t ask_members(const wb_kafka_client *client, uint32_t *ret_count)
 {
     const struct rd_kafka_group_list *groups = NULL;
     rd_kafka_resp_err_t code = rd_kafka_list_groups(client->rk, client->transport->endpoint->name, &groups, until(client));
     *ret_count = 0;
-    if (code != RD_KAFKA_RESP_ERR_NO_ERROR && code != RD_KAFKA_RESP_ERR__PARTIAL)
-        return wb_kafka_client_failure(client, code, "ask for the members of the group", failure);
-    for (int i = 0; groups && i < groups->group_cnt; i++)
-        *ret_count += (uint32_t)groups->groups[i].member_cnt;
+    for (int i = 0; groups && i < groups->group_cnt; i++) {
+        const struct rd_kafka_group_info *group = &groups->groups[i];
+        *ret_count += (uint32_t)group->member_cnt;
+        if (code == RD_KAFKA_RESP_ERR_NO_ERROR && group->err != RD_KAFKA_RESP_ERR_GROUP_ID_NOT_FOUND)
+            code = group->err;
+    }
     if (groups)
         rd_kafka_group_list_destroy(groups);
-    return WB_OK;
+    return code;
+}
+
+/* Half an answer is asked for again: who is not seen may receive. */
+static int count_members(wb_kafka_client *client, uint32_t *ret_count, wb_kafka_failure *failure)
+{
+    const int64_t deadline = deadline_of(client->transport);
+    for (;;) {
+        const rd_kafka_resp_err_t code = ask_members(client, ret_count);
+        if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
+            return WB_OK;
+        if (wb_kafka_map_cause(code) != WB_CAUSE_SERVER || wb_kafka_until(client->transport, deadline) <= 0)
+            return wb_kafka_client_failure(client, code, "ask for the members of the group", failure);
+        (void)nanosleep(&look_pause, NULL);
+    }
 }
 
 static int look(wb_kafka_client *client, wb_transport_depth *depth, wb_kafka_failure *failure)
