@@ -60,16 +60,20 @@ for my $pair (@pairs) {
     is $code, 75, "$pair: asked what it would do, it says so as well";
     is $e->depth('orders'), 1, "$pair: nothing is lost";
 
-    # somebody receives
-    if ($pair =~ /amqp/) {
-        $e->start;
-        $e->wait_for('it runs', sub { $e->depth('orders') == 0 });
-        ($code, $text) = uninstall($e, '--force');
-        is $code, 75, "$pair: not while an instance runs, whatever it is told";
-        like $text, qr/receives? from its queue: stop its instances/, "$pair: and says so";
+    # somebody receives; what is left of whoever was killed does not
+    $e->start;
+    $e->wait_for('it runs', sub { $e->effects('a') == 1 });
+    ($code, $text) = uninstall($e, '--force');
+    is $code, 75, "$pair: not while an instance runs, whatever it is told";
+    like $text, qr/"orders": 1 session receives from its queue: stop its instances/, "$pair: and says so";
+    $e->send('orders', { id => 'b', do => 'sleep 0' });
+    $e->wait_for('it goes on', sub { $e->effects('b') == 1 });
+    if ($pair =~ /^sqlite/) {
+        $e->stop('KILL');
+    } else {
         is $e->stop, 0, "$pair: which is stopped";
-        $e->send('orders', { id => 'b', do => 'sleep 0' });
     }
+    $e->send('orders', { id => 'c', do => 'sleep 0' });
     ($code, $text) = uninstall($e, '--force');
     is $code, 0, "$pair: with --force it is uninstalled" or diag $text;
     ok !has_queue($e, 'orders'), "$pair: its queue is gone";

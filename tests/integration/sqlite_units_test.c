@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The parts of the sqlite plugins that need no file: whose fault a result code is, and
- * headers as a blob.
+ * The parts of the sqlite plugins that need no database: whose fault a result code is,
+ * headers as a blob, and locks that are counted.
  */
 #include "config.h"
 
@@ -11,9 +11,12 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <waybill/sys/plugin.h>
 
+#include "plugins/common/sqlite/lockfile.h"
 #include "plugins/common/sqlite/map.h"
 #include "plugins/transport/sqlite/codec.h"
 
@@ -156,6 +159,35 @@ static void test_a_blob_that_lies_is_damaged(void **state)
     wb_sqlite_codec_free(&blob);
 }
 
+/* ---- locks ------------------------------------------------------------------------- */
+
+/* Each of a descriptor of its own, in no order, neighbours too. */
+static void test_locks_are_counted(void **state)
+{
+    static const int64_t bytes[] = { 500, 3, 499, 999, 1000, 0, 1001 };
+    char path[] = "/tmp/waybill-locks-XXXXXX";
+    int fds[sizeof bytes / sizeof *bytes], own = mkstemp(path);
+    (void)state;
+    assert_true(own >= 0);
+    assert_int_equal(wb_sqlite_lockfile_count(own, 0, 2000), 0);
+    for (size_t i = 0; i < sizeof bytes / sizeof *bytes; i++) {
+        fds[i] = wb_sqlite_lockfile_find(path);
+        assert_int_equal(wb_sqlite_lockfile_try(fds[i], bytes[i]), 1);
+        assert_int_equal(wb_sqlite_lockfile_count(own, 0, 2000), i + 1);
+    }
+    assert_int_equal(wb_sqlite_lockfile_count(own, 1, 1000), 4);
+    assert_int_equal(wb_sqlite_lockfile_try_all(own, 500, 2), 0);
+    assert_int_equal(wb_sqlite_lockfile_try_all(own, 4, 495), 1);
+    assert_int_equal(wb_sqlite_lockfile_try(fds[0], 498), 0);
+    for (size_t i = 0; i < sizeof bytes / sizeof *bytes; i++)
+        (void)close(fds[i]);
+    assert_int_equal(wb_sqlite_lockfile_count(own, 0, 2000), 0);
+    (void)close(own);
+    (void)unlink(path);
+    assert_int_equal(wb_sqlite_lockfile_find(path), -1);
+    assert_int_equal(errno, ENOENT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -163,6 +195,7 @@ int main(void)
         cmocka_unit_test(test_every_errno_has_its_culprit),
         cmocka_unit_test(test_the_first_headers_that_fit_are_kept),
         cmocka_unit_test(test_a_blob_that_lies_is_damaged),
+        cmocka_unit_test(test_locks_are_counted),
     };
     return cmocka_run_group_tests_name("sqlite units", tests, NULL, NULL);
 }

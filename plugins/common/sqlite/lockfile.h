@@ -16,6 +16,8 @@
 
 /** Open, made with mode 0600 when absent. @return a descriptor or -1 with errno. */
 int wb_sqlite_lockfile_open(const char *path);
+/** Open what is there. @return a descriptor or -1 with errno, ENOENT when there is none. */
+int wb_sqlite_lockfile_find(const char *path);
 /** Take the lock on a byte for this descriptor, without waiting.
  *  @return 1 taken, 0 held by another descriptor, -1 with errno. */
 int wb_sqlite_lockfile_try(int fd, int64_t byte);
@@ -23,6 +25,10 @@ void wb_sqlite_lockfile_release(int fd, int64_t byte);
 /** Whether another descriptor, of this or another process, holds it. On an error the
  *  answer is yes: a live holder must never be taken for dead. */
 int wb_sqlite_lockfile_is_held(int fd, int64_t byte);
+/** The same for `count` bytes, all or none of them. */
+int wb_sqlite_lockfile_try_all(int fd, int64_t first, int64_t count);
+/** How many locks other descriptors hold on bytes of [first, end). On an error it is one. */
+unsigned wb_sqlite_lockfile_count(int fd, int64_t first, int64_t end);
 /** Whether the file was deleted under its users. */
 int wb_sqlite_lockfile_is_deleted(int fd);
 

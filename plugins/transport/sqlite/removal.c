@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "plugins/common/sqlite/lockfile.h"
 #include "plugins/transport/sqlite/transport.h"
 
 /* Of a file that is not there nothing is left. *ret_queue is 0 where there is no such queue. */
@@ -42,7 +43,31 @@ static int count_messages(wb_sqlite_database *db, int64_t queue, int64_t *ret_co
     return result;
 }
 
-/* Sessions of all queues lock bytes of one file, so nobody can say who receives from this one. */
+/* *ret_fd is -1 where the file is not there: then nobody receives. It is not made, which would be as whoever calls. */
+static int open_sessions_file(const wb_transport *transport, int *ret_fd, wb_error *error)
+{
+    *ret_fd = wb_sqlite_lockfile_find(transport->sessions_path);
+    return *ret_fd >= 0 || errno == ENOENT
+               ? WB_OK
+               : wb_sqlite_db_fail_file(transport->host, errno, "open", transport->sessions_path, error);
+}
+
+static uint32_t count_readers(int sessions_fd, int64_t queue)
+{
+    const int64_t first = wb_sqlite_reader_locks(queue);
+    return sessions_fd >= 0 ? wb_sqlite_lockfile_count(sessions_fd, first, first + WB_SQLITE_SESSIONS_MAX + 1) : 0;
+}
+
+static int find_readers(const wb_transport *transport, int64_t queue, uint32_t *ret_count, wb_error *error)
+{
+    int fd;
+    const int result = open_sessions_file(transport, &fd, error);
+    *ret_count = count_readers(fd, queue);
+    if (fd >= 0)
+        (void)close(fd);
+    return result;
+}
+
 int wb_sqlite_transport_depth(wb_transport *transport, wb_transport_depth *depth, wb_error *error)
 {
     wb_sqlite_database db;
@@ -52,6 +77,8 @@ int wb_sqlite_transport_depth(wb_transport *transport, wb_transport_depth *depth
     depth->is_installed = queue != 0;
     if (result == WB_OK && queue)
         result = count_messages(&db, queue, &count, error);
+    if (result == WB_OK && queue)
+        result = find_readers(transport, queue, &depth->readers, error);
     depth->messages = (uint64_t)count;
     if (is_open)
         wb_sqlite_db_close(&db);
@@ -79,6 +106,22 @@ static int remove_queue(wb_sqlite_database *db, int64_t queue, wb_error *error)
     return wb_sqlite_db_execute(db, sql, "remove a queue", error);
 }
 
+/* Nobody begins to receive from it before the file is closed. @return 1; 0: somebody receives; -1: see errno. */
+static int close_to_readers(int sessions_fd, int64_t queue)
+{
+    return sessions_fd >= 0
+               ? wb_sqlite_lockfile_try_all(sessions_fd, wb_sqlite_reader_locks(queue), WB_SQLITE_SESSIONS_MAX + 1)
+               : 1;
+}
+
+static int refuse_readers(const wb_transport *transport, int sessions_fd, int64_t queue, wb_error *error)
+{
+    const uint32_t count = count_readers(sessions_fd, queue);
+    return transport->host->fail(transport->host, error, WB_REJECT, WB_CAUSE_OTHER, count,
+                                 "%u sessions receive from queue \"%s\" in \"%s\"", (unsigned)count,
+                                 transport->endpoint->name, transport->path);
+}
+
 static int refuse(const wb_transport *transport, int64_t count, wb_error *error)
 {
     return transport->host->fail(transport->host, error, WB_REJECT, WB_CAUSE_OTHER, count,
@@ -86,45 +129,52 @@ static int refuse(const wb_transport *transport, int64_t count, wb_error *error)
                                  (long long)count);
 }
 
-static int remove_own(wb_transport *transport, wb_sqlite_database *db, uint32_t flags, wb_error *error)
+static int remove_own(wb_transport *transport, wb_sqlite_database *db, int sessions_fd, uint32_t flags, wb_error *error)
 {
     int64_t queue, count = 0;
     int result = wb_sqlite_transport_find_queue(db, transport->endpoint->name, &queue, error);
     if (result != WB_OK || !queue)
         return result;
+    const int closed = close_to_readers(sessions_fd, queue);
+    if (closed < 0)
+        return wb_sqlite_db_fail_file(transport->host, errno, "lock", transport->sessions_path, error);
+    if (!closed)
+        return refuse_readers(transport, sessions_fd, queue, error);
     result = count_messages(db, queue, &count, error);
     if (result == WB_OK && count && !(flags & WB_UNINSTALL_MESSAGES))
         result = refuse(transport, count, error);
     return result == WB_OK ? remove_queue(db, queue, error) : result;
 }
 
-static int remove_if_empty(wb_sqlite_database *db, const char *name, wb_error *error)
+/* Who receives from it has a use for it. */
+static int remove_if_empty(wb_sqlite_database *db, int sessions_fd, const char *name, wb_error *error)
 {
     int64_t queue, count = 0;
     int result = wb_sqlite_transport_find_queue(db, name, &queue, error);
-    if (result != WB_OK || !queue)
+    if (result != WB_OK || !queue || close_to_readers(sessions_fd, queue) <= 0)
         return result;
     result = count_messages(db, queue, &count, error);
     return result == WB_OK && !count ? remove_queue(db, queue, error) : result;
 }
 
-static int remove_error_queues(wb_transport *transport, wb_sqlite_database *db, wb_error *error)
+static int remove_error_queues(wb_transport *transport, wb_sqlite_database *db, int sessions_fd, wb_error *error)
 {
     const wb_endpoint_info *endpoint = transport->endpoint;
-    int result = endpoint->error_queue ? remove_if_empty(db, endpoint->error_queue, error) : WB_OK;
+    int result = endpoint->error_queue ? remove_if_empty(db, sessions_fd, endpoint->error_queue, error) : WB_OK;
     for (size_t i = 0; result == WB_OK && WB_HAS(endpoint, wb_endpoint_info, error_queue_count) &&
                        i < endpoint->error_queue_count; i++)
-        result = remove_if_empty(db, endpoint->error_queues[i], error);
+        result = remove_if_empty(db, sessions_fd, endpoint->error_queues[i], error);
     return result;
 }
 
-static int remove_in_transaction(wb_transport *transport, wb_sqlite_database *db, uint32_t flags, wb_error *error)
+static int remove_in_transaction(wb_transport *transport, wb_sqlite_database *db, int sessions_fd, uint32_t flags,
+                                 wb_error *error)
 {
     int result = wb_sqlite_db_begin(db, WB_SQLITE_DB_POWER_LOSS, error);
     if (result == WB_OK)
-        result = remove_own(transport, db, flags, error);
+        result = remove_own(transport, db, sessions_fd, flags, error);
     if (result == WB_OK && (flags & WB_UNINSTALL_ERROR_QUEUES))
-        result = remove_error_queues(transport, db, error);
+        result = remove_error_queues(transport, db, sessions_fd, error);
     if (result == WB_OK)
         result = wb_sqlite_db_commit(db, error);
     wb_sqlite_db_rollback(db);
@@ -135,12 +185,16 @@ int wb_sqlite_transport_uninstall(wb_transport *transport, uint32_t flags, wb_er
 {
     wb_sqlite_database db;
     int64_t queue;
-    int is_open, version = 0;
+    int is_open, version = 0, sessions_fd = -1;
     int result = open_file(transport, &db, &queue, &is_open, error);
     if (result == WB_OK && is_open)
         result = wb_sqlite_transport_version(transport, &db, &version, error);
     if (result == WB_OK && version)
-        result = remove_in_transaction(transport, &db, flags, error);
+        result = open_sessions_file(transport, &sessions_fd, error);
+    if (result == WB_OK && version)
+        result = remove_in_transaction(transport, &db, sessions_fd, flags, error);
+    if (sessions_fd >= 0)
+        (void)close(sessions_fd);
     if (is_open)
         wb_sqlite_db_close(&db);
     return result;

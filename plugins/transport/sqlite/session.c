@@ -9,8 +9,6 @@
 #include "plugins/common/sqlite/lockfile.h"
 #include "plugins/transport/sqlite/transport.h"
 
-#define SESSIONS_MAX 65535
-
 int wb_sqlite_session_prepare_for_queue(wb_transport_session *session, sqlite3_stmt **statement,
                                         const char *format, int64_t queue, wb_error *error)
 {
@@ -79,17 +77,32 @@ static int take_number(wb_transport_session *session, wb_error *error)
 {
     int taken = 0;
     int64_t number = 0;
-    while (!taken && number < SESSIONS_MAX)
+    while (!taken && number < WB_SQLITE_SESSIONS_MAX)
         taken = wb_sqlite_lockfile_try(session->sessions_fd, ++number);
     if (taken < 0)
         return wb_sqlite_db_fail_file(session->db.host, errno, "lock",
                                       session->transport->sessions_path, error);
     if (!taken)
         return session->db.host->fail(session->db.host, error, WB_RETRY, WB_CAUSE_SERVER, 0,
-                                      "all %d locks of \"%s\" are taken", SESSIONS_MAX,
+                                      "all %d locks of \"%s\" are taken", WB_SQLITE_SESSIONS_MAX,
                                       session->transport->sessions_path);
     session->number = number;
     return release_predecessor(session, error);
+}
+
+/* Whoever removes a queue has all of its bytes meanwhile, so it is looked up again behind the lock. */
+static int enter_queue(wb_transport_session *session, wb_error *error)
+{
+    const wb_host *host = session->db.host;
+    const int64_t queue = session->queue;
+    const int taken = wb_sqlite_lockfile_try(session->sessions_fd, wb_sqlite_reader_locks(queue) + session->number);
+    if (taken < 0)
+        return wb_sqlite_db_fail_file(host, errno, "lock", session->transport->sessions_path, error);
+    const int result = taken ? find_own_queue(session, error) : WB_OK;
+    if (result != WB_OK || (taken && session->queue == queue))
+        return result;
+    return host->fail(host, error, WB_RETRY, WB_CAUSE_SERVER, 0, "queue \"%s\" in \"%s\" is being removed",
+                      session->transport->endpoint->name, session->db.path);
 }
 
 static int open_for_receive(wb_transport_session *session, wb_error *error)
@@ -97,7 +110,9 @@ static int open_for_receive(wb_transport_session *session, wb_error *error)
     int result = find_own_queue(session, error);
     if (result == WB_OK)
         result = wb_sqlite_wait_open(session, error);
-    return result == WB_OK ? take_number(session, error) : result;
+    if (result == WB_OK)
+        result = take_number(session, error);
+    return result == WB_OK ? enter_queue(session, error) : result;
 }
 
 int wb_sqlite_session_open(wb_transport *transport, uint32_t purpose, uint32_t prefetch,

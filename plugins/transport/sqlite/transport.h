@@ -39,6 +39,15 @@ int wb_sqlite_transport_find_queue(wb_sqlite_database *db, const char *name, int
 /** Of the tables; 0: there are none. A later one than ours is refused. */
 int wb_sqlite_transport_version(wb_transport *transport, wb_sqlite_database *db, int *ret_version, wb_error *error);
 
+/* Each session that receives from a queue holds the lock on one of its bytes in the sessions file, that of its own
+ * number; above those that the sqlite persistence has there. */
+#define WB_SQLITE_SESSIONS_MAX 65535
+
+static inline int64_t wb_sqlite_reader_locks(int64_t queue)
+{
+    return (INT64_C(1) << 48) + queue * (WB_SQLITE_SESSIONS_MAX + 1);
+}
+
 /* removal.c: what wb_transport_ops says */
 int wb_sqlite_transport_depth(wb_transport *transport, wb_transport_depth *depth, wb_error *error);
 int wb_sqlite_transport_uninstall(wb_transport *transport, uint32_t flags, wb_error *error);
