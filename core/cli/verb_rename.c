@@ -16,7 +16,7 @@
 static const cli_option options[] = {
     CLI_OPTION_CONFIG,
     { DRY_RUN, "dry-run", NULL, "say what would be done, and change nothing" },
-    { FORCE, "force", NULL, "even with rows that wait: what they send may name the old queue" },
+    { FORCE, "force", NULL, "even with rows that wait, whose sends may name the old queue, or without tables" },
     CLI_OPTION_END,
 };
 
@@ -30,6 +30,19 @@ static const wb_endpoint_setup *find_setup(const wb_setup *setup, const char *fo
                                  : "the configuration has neither \"%s\" nor \"%s\"",
                    former, name);
     return NULL;
+}
+
+/* What is under the old one is emptied and removed. */
+static int check_name(const wb_config *config, const char *name)
+{
+    const wb_endpoint_config *user = wb_config_user_of(config, name);
+    if (!wb_config_is_name(name))
+        return cli_fail(EX_USAGE, "\"%s\" is no name of an endpoint: give one of 1 to %d printable ASCII characters without "
+                                  "blanks, quotes, back-quotes and backslashes", name, WB_ENDPOINT_NAME_MAX);
+    if (user)
+        return cli_fail(EX_USAGE, "\"%s\" is an error queue or the audit queue of endpoint \"%s\", and no endpoint's: give the "
+                                  "endpoint's names", name, user->name);
+    return EX_OK;
 }
 
 static int check(const wb_endpoint_setup *setup)
@@ -54,6 +67,31 @@ static void print_plan(const wb_renaming *renaming)
         (void)printf("would end the subscriptions of \"%s\", move what waits, and remove its queue\n", renaming->former);
 }
 
+static int refuse(const wb_renaming *renaming)
+{
+    if (renaming->arrived.queue.readers && !renaming->remains.queue.readers)
+        return cli_remains_refuse(renaming->name, &renaming->arrived, "");
+    return cli_remains_refuse(renaming->former, &renaming->remains,
+                              "renames it with its rows, and what they send to the old name goes to the error queue");
+}
+
+/* The tables have the new name first of all, so it must not run under the old one again. */
+static int fail(const wb_renaming *renaming, int result, const wb_error *error)
+{
+    return cli_fail(result == WB_REJECT ? EX_TEMPFAIL : wb_error_exit_code(error), "endpoint \"%s\": %s%s", renaming->former,
+                    error->text,
+                    renaming->is_begun ? "; a part is done: repeat the command, and install nothing under the old name" : "");
+}
+
+static void print_done(const wb_renaming *renaming)
+{
+    (void)printf("endpoint \"%s\": is \"%s\" now; %" PRIu64 " messages moved", renaming->former, renaming->name,
+                 renaming->transferred.moved);
+    if (renaming->transferred.failed)
+        (void)printf(", %" PRIu64 " to the error queue", renaming->transferred.failed);
+    (void)printf("\n");
+}
+
 static int rename_it(const wb_endpoint_setup *setup, wb_renaming *renaming, const cli_values *values)
 {
     wb_error error = { 0 };
@@ -63,16 +101,13 @@ static int rename_it(const wb_endpoint_setup *setup, wb_renaming *renaming, cons
     const int is_dry = values->value[DRY_RUN] != NULL;
     int r = is_dry ? wb_renaming_look(setup, renaming, &error) : wb_renaming_run(setup, renaming, &error);
     if (r != WB_OK)
-        return cli_fail(r == WB_REJECT ? EX_TEMPFAIL : wb_error_exit_code(&error), "endpoint \"%s\": %s", renaming->former,
-                        error.text);
+        return fail(renaming, r, &error);
     if (is_dry)
         print_plan(renaming);
     if (renaming->is_refused)
-        return cli_remains_refuse(renaming->former, &renaming->remains,
-                                  "renames it with its rows, and what they send to the old name goes to the error queue");
+        return refuse(renaming);
     if (!is_dry)
-        (void)printf("endpoint \"%s\": is \"%s\" now; %" PRIu64 " messages moved\n", renaming->former, renaming->name,
-                     renaming->moved);
+        print_done(renaming);
     return EX_OK;
 }
 
@@ -86,7 +121,10 @@ static int run(const cli_values *values)
     int code = cli_load(values, 0, &setup);
     if (code != EX_OK)
         return code;
-    const wb_endpoint_setup *one = find_setup(setup, renaming.former, renaming.name);
+    code = check_name(setup->config, renaming.former);
+    if (code == EX_OK)
+        code = check_name(setup->config, renaming.name);
+    const wb_endpoint_setup *one = code == EX_OK ? find_setup(setup, renaming.former, renaming.name) : NULL;
     code = one ? rename_it(one, &renaming, values) : EX_USAGE;
     wb_setup_free(setup);
     return code;
@@ -100,7 +138,8 @@ const cli_verb cli_verb_rename = {
     .summary = "give an endpoint another name, with its messages and its deduplication",
     .help = "Stop the instances first. The configuration has the endpoint under either name, and under\n"
             "the new one afterwards. What dies in the middle is completed by the same command.\n"
-            "Exit code 75: rows wait in its tables, or an instance runs.",
+            "Neither is an error or audit queue: what is under OLD is emptied and removed.\n"
+            "Exit code 75: rows wait in its tables, or an instance runs under either name.",
     .options = options,
     .run = run,
 };

@@ -129,7 +129,7 @@ static void read_outbox(const reading *r)
         r->endpoint->outbox.store = read_plugin(r, deduplication, "store", 0);
 }
 
-static int is_name(const char *name)
+int wb_config_is_name(const char *name)
 {
     size_t size = strlen(name);
     for (const char *c = name; *c; c++)
@@ -140,7 +140,7 @@ static int is_name(const char *name)
 
 static void check_name(const reading *r, const char *option, const char *name, wb_conf_origin at)
 {
-    if (!is_name(name))
+    if (!wb_config_is_name(name))
         wb_problems_add(r->problems, WB_LOG_ERROR, at,
                         "%soption \"%s\" = \"%.*s\" is not a name (1 to %d printable ASCII "
                         "characters without blanks, quotes, back-quotes and backslashes)",
@@ -405,6 +405,16 @@ const wb_endpoint_config *wb_config_endpoint(const wb_config *config, const char
     for (size_t i = 0; i < config->endpoint_count; i++)
         if (strcmp(config->endpoints[i].name, name) == 0)
             return &config->endpoints[i];
+    return NULL;
+}
+
+const wb_endpoint_config *wb_config_user_of(const wb_config *config, const char *queue)
+{
+    for (size_t i = 0; i < config->endpoint_count; i++) {
+        const wb_endpoint_config *endpoint = &config->endpoints[i];
+        if (is_error_queue(endpoint, queue) || (endpoint->audit.queue && is_same_queue(queue, endpoint->audit.queue)))
+            return endpoint;
+    }
     return NULL;
 }
 

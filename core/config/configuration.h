@@ -20,6 +20,9 @@
  *  a transport may be stricter and says so when it is created. */
 #define WB_ENDPOINT_NAME_MAX 200
 
+/** Whether it can be such a name. */
+int wb_config_is_name(const char *name);
+
 /** A plugin selected by the `transport`, `persistence` or `outbox.deduplication.store` group. */
 typedef struct wb_plugin_choice {
     const char *plugin;       /* its name; NULL when the group is absent or names none */
@@ -173,6 +176,10 @@ void wb_config_free(wb_config *config);
 
 /** The endpoint of that name, or NULL. */
 const wb_endpoint_config *wb_config_endpoint(const wb_config *config, const char *name);
+
+/** The endpoint that has a queue of that name for its failed messages (a type's, too) or its audit copies: no endpoint is
+ *  called so. NULL: none has. */
+const wb_endpoint_config *wb_config_user_of(const wb_config *config, const char *queue);
 
 /** Where an option of an endpoint was set; is_set = 0 and the place of its group when the
  *  default applies. `WB_CONFIG_ORIGIN(endpoint, outbox.enabled)` */

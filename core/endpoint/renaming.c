@@ -6,15 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/base/clock.h"
 #include "core/base/crash.h"
 #include "core/endpoint/subscribed.h"
 
-#define BATCH 100
-#define LOOK WB_SECOND               /* how long the next message is waited for */
-#define SEND_WINDOW (30 * WB_SECOND)
-#define PATIENCE (90 * WB_SECOND)    /* with what is there, and does not come */
-#define ROUNDS 5                     /* while senders fill the queue anew */
+#define ROUNDS 5 /* while senders fill the queue anew */
 
 /* An endpoint's setup under one of its names. It must not be copied: parts of it point to others. */
 typedef struct alias {
@@ -23,14 +18,6 @@ typedef struct alias {
     char store_name[512];
     wb_endpoint *endpoint;
 } alias;
-
-typedef struct mover {
-    wb_renaming *renaming;
-    const wb_transport_ops *ops;
-    wb_transport *former; /* instances */
-    wb_transport_session *receiver, *sender;
-    wb_error *error;
-} mover;
 
 /* ---- one endpoint, two names ---------------------------------------------------------------- */
 
@@ -61,114 +48,16 @@ static const wb_pipeline *pipeline_of(const alias *a)
     return wb_endpoint_pipeline(a->endpoint);
 }
 
-/* ---- 5: what waits is moved ------------------------------------------------------------------ */
+/* ---- 5 and 6 ---------------------------------------------------------------------------------- */
 
-static int fail_message(const mover *m, const wb_incoming *message, const char *reason)
-{
-    return wb_error_set(m->error, WB_FATAL, WB_CAUSE_OTHER, 0,
-                        "message \"%.*s\" in queue \"%s\" cannot be moved: %s: have it handled, or remove it",
-                        (int)(message->id ? message->id_size : 0), message->id ? message->id : "", m->renaming->former, reason);
-}
-
-static int address_all(const mover *m, const wb_incoming *const *messages, size_t count, wb_operation *operations)
-{
-    for (size_t i = 0; i < count; i++) {
-        const wb_incoming *from = messages[i];
-        if (from->problem)
-            return fail_message(m, from, from->problem);
-        operations[i] = (wb_operation){ .struct_size = sizeof *operations,
-                                        .kind = WB_OPERATION_SEND,
-                                        .flags = WB_OPERATION_MANDATORY,
-                                        .destination = m->renaming->name,
-                                        .id = from->id ? from->id : "",
-                                        .id_size = from->id ? from->id_size : 0,
-                                        .headers = from->headers,
-                                        .header_count = from->header_count,
-                                        .body = from->body,
-                                        .body_size = from->body_size,
-                                        .key = from->key,
-                                        .key_size = from->key_size };
-    }
-    return WB_OK;
-}
-
-static int send_all(const mover *m, const wb_incoming *const *messages, size_t count)
-{
-    wb_operation operations[BATCH], *pointers[BATCH];
-    int r = address_all(m, messages, count, operations);
-    for (size_t i = 0; i < count; i++)
-        pointers[i] = &operations[i];
-    if (r == WB_OK)
-        r = m->ops->send(m->sender, pointers, count, wb_clock_monotonic() + SEND_WINDOW, m->error);
-    for (size_t i = 0; i < count && r == WB_OK; i++)
-        if (operations[i].result != WB_OK)
-            r = fail_message(m, messages[i], operations[i].reason ? operations[i].reason : "it was refused");
-    return r;
-}
-
-static int move_some(const mover *m, size_t *ret_count)
-{
-    const wb_incoming *messages[BATCH];
-    *ret_count = 0;
-    int r = m->ops->receive(m->receiver, wb_clock_monotonic() + LOOK, messages, BATCH, ret_count, m->error);
-    if (r != WB_OK || !*ret_count)
-        return r;
-    r = send_all(m, messages, *ret_count);
-    wb_crash_point("rename_sent");
-    if (r == WB_OK)
-        r = m->ops->acknowledge(m->receiver, messages, *ret_count, m->error);
-    wb_crash_point("rename_acknowledged");
-    if (r == WB_OK)
-        m->renaming->moved += *ret_count;
-    return r;
-}
-
-/* Until the broker, too, says that nothing waits: a consumer may take a while to be given the first message. */
-static int move_all(const mover *m)
-{
-    int64_t until = wb_clock_monotonic() + PATIENCE;
-    size_t count = 0;
-    int r = WB_OK;
-    while (r == WB_OK) {
-        wb_transport_depth depth = { .struct_size = sizeof depth };
-        r = move_some(m, &count);
-        if (r == WB_OK && count)
-            until = wb_clock_monotonic() + PATIENCE;
-        else if (r == WB_OK)
-            r = m->ops->depth(m->former, &depth, m->error);
-        if (r != WB_OK || (!count && !depth.messages))
-            break;
-        if (wb_clock_monotonic() > until)
-            r = wb_error_set(m->error, WB_RETRY, WB_CAUSE_SERVER, 0, "what waits in queue \"%s\" does not come",
-                             m->renaming->former);
-    }
-    return r;
-}
-
-static int open_and_move(const alias *former, const alias *later, wb_renaming *renaming, wb_error *error)
-{
-    const wb_pipeline *p = pipeline_of(former);
-    mover m = { .renaming = renaming, .ops = p->transport_ops, .former = p->transport, .error = error };
-    int r = m.ops->open(p->transport, WB_SESSION_RECEIVE, BATCH, &m.receiver, error);
-    if (r == WB_OK)
-        r = wb_endpoint_open_sender(later->endpoint, &m.sender, error);
-    if (r == WB_OK)
-        r = move_all(&m);
-    if (m.sender)
-        m.ops->close(m.sender);
-    if (m.receiver)
-        m.ops->close(m.receiver);
-    return r;
-}
-
-/* 5 and 6: senders that have not heard of the new name may still fill the queue. */
+/* Senders that have not heard of the new name may still fill the queue. */
 static int empty_and_remove(const alias *former, const alias *later, wb_renaming *renaming, wb_error *error)
 {
     const wb_pipeline *p = pipeline_of(former);
     wb_transport_depth depth = { .struct_size = sizeof depth };
     int r = p->transport_ops->depth(p->transport, &depth, error);
     for (int round = 0; r == WB_OK && depth.is_installed; round++) {
-        r = open_and_move(former, later, renaming, error);
+        r = wb_transfer_run(former->endpoint, later->endpoint, &renaming->transferred, error);
         if (r == WB_OK)
             r = p->transport_ops->uninstall(p->transport, 0, error);
         wb_crash_point("rename_removed");
@@ -221,6 +110,7 @@ static int take_over(const alias *later, const char *former, wb_error *error)
 
 static int run_steps(const alias *former, const alias *later, wb_renaming *renaming, wb_arena *arena, wb_error *error)
 {
+    renaming->is_begun = 1;
     int r = rename_tables(former, later, error);
     if (r == WB_OK)
         r = wb_endpoint_install(later->endpoint, error);
@@ -238,7 +128,8 @@ static int run_steps(const alias *former, const alias *later, wb_renaming *renam
 
 static int must_refuse(const wb_renaming *renaming)
 {
-    return renaming->remains.queue.readers || (wb_removal_rows(&renaming->remains) && !renaming->is_forced);
+    return renaming->remains.queue.readers || renaming->arrived.queue.readers ||
+           (wb_removal_rows(&renaming->remains) && !renaming->is_forced);
 }
 
 static int is_nowhere(const wb_remains *remains)
@@ -246,21 +137,26 @@ static int is_nowhere(const wb_remains *remains)
     return !remains->queue.is_installed && !remains->has_tables;
 }
 
-/* Neither name has anything: one of them is misspelt. */
+/* One of the names is misspelt; or it is a queue of somebody else, which would be emptied. */
 static int check_names(const alias *later, const wb_renaming *renaming, wb_error *error)
 {
-    wb_remains remains;
-    int r = is_nowhere(&renaming->remains) ? wb_removal_look(&later->setup, later->endpoint, &remains, error) : WB_OK;
-    if (r != WB_OK || !is_nowhere(&renaming->remains) || !is_nowhere(&remains))
-        return r;
-    return wb_error_set(error, WB_FATAL, WB_CAUSE_MISSING, 0, "nothing is installed under the name \"%s\", nor under \"%s\"",
-                        renaming->former, renaming->name);
+    const wb_remains *former = &renaming->remains, *arrived = &renaming->arrived;
+    if (is_nowhere(former) && is_nowhere(arrived))
+        return wb_error_set(error, WB_FATAL, WB_CAUSE_MISSING, 0, "nothing is installed under the name \"%s\", nor under \"%s\"",
+                            renaming->former, renaming->name);
+    if (wb_endpoint_owns_tables(later->endpoint) && !former->has_tables && !arrived->has_tables && !renaming->is_forced)
+        return wb_error_set(error, WB_FATAL, WB_CAUSE_MISSING, 0,
+                            "neither \"%s\" nor \"%s\" has tables, so the queue may be somebody else's: --force renames it "
+                            "all the same", renaming->former, renaming->name);
+    return WB_OK;
 }
 
 static int look_and_rename(const alias *former, const alias *later, wb_renaming *renaming, int is_dry, wb_error *error)
 {
     wb_arena arena;
     int r = wb_removal_look(&former->setup, former->endpoint, &renaming->remains, error);
+    if (r == WB_OK)
+        r = wb_removal_look(&later->setup, later->endpoint, &renaming->arrived, error);
     if (r == WB_OK)
         r = check_names(later, renaming, error);
     renaming->is_refused = r == WB_OK && must_refuse(renaming);

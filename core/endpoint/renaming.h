@@ -6,7 +6,7 @@
  *   2  the new name is installed: what is sent to it, and published, waits there
  *   3  it takes over what would reach the former one by other ways than its queue
  *   4  the former one's subscriptions end
- *   5  what waits in the former queue is moved, with its ids: what was moved twice is a duplicate
+ *   5  what waits in the former queue is moved, with its ids: what was moved twice is a duplicate (transfer.h)
  *   6  the former queue is removed
  *
  * Between 2 and 4 an event goes to both, under one id. The endpoint's instances do not run, under either name.
@@ -15,15 +15,19 @@
 #define WB_ENDPOINT_RENAMING_H
 
 #include "core/endpoint/removal.h"
+#include "core/endpoint/transfer.h"
 
 typedef struct wb_renaming {
     const char *former;
     const char *name;
-    int is_forced; /* also with rows that wait: what they send may name the former queue */
+    int is_forced; /* also with rows that wait: what they send may name the former queue; also where there is a queue
+                    * and no tables, though the endpoint has some */
     /* filled */
-    wb_remains remains; /* under the former name, before anything was done */
-    uint64_t moved;     /* messages */
-    int is_refused;     /* nothing was done, for what remains */
+    wb_remains remains;        /* under the former name, before anything was done */
+    wb_remains arrived;        /* the same under the new one: not nothing where a call before died */
+    wb_transferred transferred;
+    int is_refused;            /* nothing was done, for what remains, or for whoever receives under either name */
+    int is_begun;              /* something may have been done */
 } wb_renaming;
 
 /** Rename; `setup` is the endpoint's under either name, with handlers. */

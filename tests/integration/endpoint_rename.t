@@ -54,10 +54,8 @@ for my $pair (@pairs) {
     my @handled = ids('handled', 20);
     $old->inject($old->{name}, good($old, @handled));
     $old->wait_for('some are handled under the old name', sub { $old->effects == @handled }, 60);
-    if ($pair !~ /sqlite/) {
-        ($code, $text) = $new->run('rename', @names);
-        is $code, 75, "$pair: not while an instance runs";
-    }
+    ($code, $text) = $new->run('rename', @names);
+    is $code, 75, "$pair: not while an instance runs" or diag $text;
     is $old->stop, 0, "$pair: it is stopped";
 
     # what waits
@@ -90,6 +88,74 @@ for my $pair (@pairs) {
     is $new->stop, 0, "$pair: stopped";
     is +($new->run('send', '--to', $old->{name}, '--type', 'Test.Do', '--body', 'x'))[0], 65, "$pair: the old queue is gone";
     is scalar($new->error), 0, "$pair: and nothing has failed";
+}
+
+# ---- what cannot be read is in the error queue, and the rest is moved
+for my $pair ('sqlite+sqlite', 'amqp+pgsql') {
+    my ($old, $new) = map { Endpoint->new($pair, name => $_, files => 'odd-', error_queue => 'odd.error') } qw(odd even);
+    $old->install;
+    $old->send('odd', { id => 'unreadable', do => 'sleep 0', headers => [ map { [ "h$_", 'x' ] } 1 .. 600 ], body => 'whole' }, { id => 'fine', do => 'sleep 0' });
+    my ($code, $text) = $new->run('rename', 'odd', 'even');
+    is $code, 0, "$pair: a message that is unreadable keeps nobody from renaming" or diag $text;
+    like $text, qr/^endpoint "odd": is "even" now; 1 messages moved, 1 to the error queue$/m, "$pair: it is counted";
+    like $text, qr/message moved to the error queue.*message_id="?unreadable/, "$pair: and logged";
+    my ($failed, @more) = $old->read('odd.error');
+    is_deeply [ scalar @more, @$failed{qw(id body)} ], [ 0, 'unreadable', 'whole' ], "$pair: it is in the error queue";
+    is_deeply [ map { $failed->{header}{"NServiceBus.$_"} } qw(FailedQ ExceptionInfo.ExceptionType) ], [ 'even', 'Waybill.UnreadableMessage' ], "$pair: to be retried under the new name";
+    like $failed->{header}{'NServiceBus.ExceptionInfo.Message'}, qr/headers/, "$pair: with the reason";
+    $new->prepare;
+    $new->start;
+    $new->wait_for('the other one is handled', sub { $new->effects('fine') == 1 });
+    is $new->stop, 0, "$pair: stopped";
+}
+
+# ---- names that are no endpoint's
+{
+    my $beside = Endpoint->new('sqlite+sqlite', name => 'beside', files => 'names-');
+    my $e = Endpoint->new('sqlite+sqlite', name => 'shop', files => 'names-', beside => [$beside], with => 'audit = { queue = "copies"; };',
+        recover => 'types = ( { type = "Test.Odd"; error_queue = "odd"; } );');
+    $e->install;
+    my @queues = qw(error copies odd beside shop);
+    $e->send($_, { id => $_, do => 'sleep 0' }) for @queues;
+    my $shared = qr/is an error queue or the audit queue of endpoint "(?:shop|beside)".*give the endpoint's names/;
+    my $unnamed = qr/is no name of an endpoint: give one/;
+    for ([ error => 'shop', $shared ], [ copies => 'shop', $shared ], [ odd => 'shop', $shared ], [ shop => 'error', $shared ], [ shop => 'queue:error', $shared ],
+        [ shop => 'copies', $shared ], [ shop => 'odd', $shared ], [ shop => 'no name "at" all', $unnamed ], [ 'no name', 'shop', $unnamed ],
+        [ shop => 'x' x 201, $unnamed ], [ shop => 'beside', qr/the configuration has both/ ], [ beside => 'shop', qr/the configuration has both/ ]) {
+        my ($former, $name, $why) = @$_;
+        for my $how ([], ['--force']) {
+            my ($code, $text) = $e->run('rename', @$how, $former, $name);
+            is $code, 64, "rename @$how $former " . substr($name, 0, 20);
+            like $text, $why, 'is refused, with the remedy';
+        }
+    }
+    is_deeply [ map { $e->depth($_) } @queues ], [ (1) x @queues ], 'and all is as it was';
+
+    # somebody else's, who runs, or has a queue alone
+    my $busy = Endpoint->new('sqlite+sqlite', name => 'busy', files => 'names-', concurrency => 2);
+    $busy->install;
+    $busy->start;
+    $busy->send('busy', { id => 'first', do => 'sleep 0' });
+    $busy->wait_for('another endpoint runs', sub { $busy->effects('first') == 1 });
+    for my $how ([], ['--force'], ['--dry-run']) {
+        my ($code, $text) = $e->run('rename', @$how, 'shop', 'busy');
+        is $code, 75, "rename @$how: not to the name of one that runs";
+        like $text, qr/endpoint "busy": [12] sessions? receives? from its queue: stop its instances/, 'which is named';
+    }
+    is $busy->stop, 0, 'it is stopped';
+    is $e->depth('shop'), 1, 'and all is as it was';
+
+    my $fresh = Endpoint->new('sqlite+sqlite', name => 'fresh', files => 'names-');
+    $e->make_queue('theirs');
+    $e->send('theirs', { id => 'theirs', do => 'sleep 0' });
+    for my $how ([], ['--dry-run']) {
+        my ($code, $text) = $fresh->run('rename', @$how, 'theirs', 'fresh');
+        is $code, 72, "rename @$how: a queue without tables";
+        like $text, qr/neither "theirs" nor "fresh" has tables.*--force/, 'is no endpoint';
+    }
+    is $e->depth('theirs'), 1, 'and is left alone';
+    is +($fresh->run('rename', '--force', 'theirs', 'fresh'))[0], 0, 'unless told';
+    is $e->depth('fresh'), 1, 'then it is moved';
 }
 
 # ---- what is refused

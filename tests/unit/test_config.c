@@ -351,6 +351,34 @@ static void test_names(void **state)
     assert_problem(&problems, ":9: endpoint \"f\": option \"audit.queue\" = \"a b\" is not a name");
     assert_problem(&problems, ":6: endpoint \"nnn");
     done(config, &problems);
+    assert_false(wb_config_is_name(name));
+    name[200] = '\0';
+    assert_true(wb_config_is_name(name));
+    assert_false(wb_config_is_name("a b"));
+    assert_false(wb_config_is_name(""));
+}
+
+/* Queues that are no endpoint's: of failed messages, a type's too, and of audit copies. */
+static void test_users_of_queues(void **state)
+{
+    static const struct {
+        const char *queue, *user;
+    } rows[] = { { "error", "a" }, { "queue:error", "a" }, { "b.error", "b" }, { "b.odd", "b" }, { "b.audit", "b" },
+                 { "a", NULL }, { "b", NULL }, { "other", NULL } };
+    wb_problems problems;
+    (void)state;
+    wb_config *config = load("endpoints = ( { name = \"a\"; transport = { plugin = \"t\"; }; },\n"
+                             "{ name = \"b\"; transport = { plugin = \"t\"; }; audit = { queue = \"b.audit\"; };\n"
+                             "  recoverability = { error_queue = \"b.error\"; types = ( { type = \"T\"; "
+                             "error_queue = \"b.odd\"; } ); }; } );", &problems);
+    assert_error_count(&problems, 0);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const wb_endpoint_config *user = wb_config_user_of(config, rows[i].queue);
+        assert_int_equal(!user, !rows[i].user);
+        if (user)
+            assert_string_equal(user->name, rows[i].user);
+    }
+    done(config, &problems);
 }
 
 static void expect_unreadable(const char *text, const char *problem)
@@ -510,6 +538,7 @@ int main(void)
         cmocka_unit_test(test_wrong_types),
         cmocka_unit_test(test_includes),
         cmocka_unit_test(test_names),
+        cmocka_unit_test(test_users_of_queues),
         cmocka_unit_test(test_syntax),
         cmocka_unit_test(test_limits_of_files),
         cmocka_unit_test(test_files_of_others),
