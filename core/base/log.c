@@ -151,7 +151,7 @@ void wb_log_write(int level, const char *text, const wb_field *fields, size_t co
         write_event(level, text, fields, count);
 }
 
-void wb_log_answer(const char *text, const wb_field *fields, size_t count)
+void wb_log_answer(int level, const char *text, const wb_field *fields, size_t count)
 {
-    write_event(WB_LOG_INFO, text, fields, count);
+    write_event(level, text, fields, count);
 }

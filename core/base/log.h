@@ -35,8 +35,8 @@ void wb_log_set_writer(void (*write)(void *argument, int level, const char *line
 /** Write one line. A field with a NULL value is left out. */
 void wb_log_write(int level, const char *text, const wb_field *fields, size_t count);
 
-/** Write one line that somebody asked for: at level info, and at any level. */
-void wb_log_answer(const char *text, const wb_field *fields, size_t count);
+/** Write one line that somebody asked for: it says that it is of `level`, and is written at any. */
+void wb_log_answer(int level, const char *text, const wb_field *fields, size_t count);
 
 /** Write the sums that are due. Cheap when none is; whatever writes a line does it, and the threads that
  *  look at the time do, so that a flood that ends is summed up as well. */

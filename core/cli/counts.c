@@ -90,6 +90,6 @@ void cli_counts_tell(const cli_hosted *hosted, size_t count)
         if (hosted[i].setup->plan.send_only)
             continue;
         make(&l, hosted[i].setup->config->name, &now);
-        wb_log_answer("since the start", l.fields, l.count);
+        wb_log_answer(WB_LOG_INFO, "since the start", l.fields, l.count);
     }
 }

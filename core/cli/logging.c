@@ -60,9 +60,11 @@ void cli_logging_end(cli_logging *logging)
 
 /* ---- SIGHUP ------------------------------------------------------------------------------ */
 
+/* Somebody asked, and waits for it: whatever level has just come into force. */
 static void complain(const char *reason, const char *problems)
 {
-    wb_log_event(WB_LOG_WARNING, "SIGHUP: the log stays as it is", { "problems", problems }, { "reason", reason });
+    const wb_field fields[] = { { "problems", problems }, { "reason", reason } };
+    wb_log_answer(WB_LOG_WARNING, "SIGHUP: the log stays as it is", fields, 2);
 }
 
 static const char *find_error(const wb_problems *problems)
@@ -86,7 +88,8 @@ static void use(const wb_config *config)
     char reason[PATH_MAX + 200];
     int code = set_up(config);
     if (code == 0) {
-        wb_log_event(WB_LOG_INFO, "SIGHUP: the log is as the configuration says now", { "log_file", config->log_file });
+        wb_log_answer(WB_LOG_INFO, "SIGHUP: the log is as the configuration says now",
+                      &(wb_field){ "log_file", config->log_file }, 1);
         return;
     }
     (void)snprintf(reason, sizeof reason, "cannot open \"%s\": %s", config->log_file, strerror(code));

@@ -147,9 +147,20 @@ sub check_signals {
     signal($e, 'HUP');
     $e->wait_for('none at all: a warning, too', sub { $said->(qr/SIGHUP: the log stays as it is.*No such file/) == 1 });
 
+    my $renewed = qr/level=info msg="SIGHUP: the log is as the configuration says now"/;
+    for my $level (qw(error warning)) {
+        my $lines = $said->($renewed);
+        $e->configure(top => qq(log_level = "$level";\n));
+        signal($e, 'HUP');
+        $e->wait_for("a line says that it was done at level $level as well", sub { $said->($renewed) == $lines + 1 });
+    }
     $e->configure(top => qq(log_level = "error";\n));
     signal($e, 'HUP');
-    sleep 0.3;
+    $e->wait_for('back at error', sub { $said->($renewed) == 4 });
+    Endpoint::write_file($e->{conf}, '');
+    my $kept = $said->(qr/SIGHUP: the log stays as it is/);
+    signal($e, 'HUP');
+    $e->wait_for('that nothing was done, too', sub { $said->(qr/level=warning msg="SIGHUP: the log stays as it is"/) == $kept + 1 });
     my $before = $debug->();
     $e->send('orders', { id => 'first' });
     counts($e, 'who asks is answered at level error as well', 'handled=2 failed=0 moved=0 duplicates=5 waiting=0');

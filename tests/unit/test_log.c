@@ -412,7 +412,7 @@ static void test_answers_have_no_level(void **state)
     wb_log_set_level(WB_LOG_ERROR);
     wb_log_write(WB_LOG_INFO, "not asked for", fields, 1);
     assert_int_equal(lines, 0);
-    wb_log_answer("since the start", fields, 1);
+    wb_log_answer(WB_LOG_INFO, "since the start", fields, 1);
     assert_int_equal(lines, 1);
     assert_non_null(strstr(last, " level=info msg=\"since the start\" endpoint=orders"));
 }
