@@ -29,7 +29,10 @@ typedef struct {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards the rest */
 static place error_output = { .descriptor = STDERR_FILENO };
 static place file = { .descriptor = -1 };
-static int is_torn; /* the last line has no end */
+static char file_path[PATH_MAX]; /* its name, for when somebody closed it */
+static int file_code;            /* the errno with which it could not be opened anew; 0: it is open */
+static int is_news;              /* it was opened anew, or could not be, and nobody has asked since */
+static int is_torn;              /* the last line has no end */
 
 static int leads_there(int descriptor, const place *to)
 {
@@ -54,10 +57,8 @@ static int copy(int descriptor, int lowest)
 }
 
 /* @return -1: nothing leads there any more. */
-static int find_descriptor(void)
+static int find_error_output(void)
 {
-    if (file.descriptor >= 0)
-        return leads_there(file.descriptor, &file) ? file.descriptor : -1;
     if (!error_output.is_known || leads_there(error_output.descriptor, &error_output))
         return error_output.descriptor;
     return leads_there(STDERR_FILENO, &error_output) ? STDERR_FILENO : -1;
@@ -93,18 +94,56 @@ static int open_file(const char *path)
     return opened < 0 && errno == EEXIST ? open(path, flags) : opened;
 }
 
-int wb_log_sink_open(const char *path)
+static int use_file(const char *path)
 {
     int opened = open_file(path);
     if (opened < 0)
         return errno;
     (void)fcntl(opened, F_SETFL, O_APPEND); /* from here on a line waits for its place in a pipe */
-    pthread_mutex_lock(&lock);
     int code = learn(&file, take(opened)) ? 0 : errno;
-    is_torn = 0;
-    pthread_mutex_unlock(&lock);
     (void)close(opened);
     return code;
+}
+
+int wb_log_sink_open(const char *path)
+{
+    pthread_mutex_lock(&lock);
+    int code = use_file(path);
+    if (code == 0) {
+        (void)snprintf(file_path, sizeof file_path, "%s", path);
+        file_code = 0;
+        is_torn = 0;
+    }
+    pthread_mutex_unlock(&lock);
+    return code;
+}
+
+/* Somebody closed it, or has its number. @return whether it is there again. */
+static int open_anew(void)
+{
+    const int code = use_file(file_path);
+    is_news |= code == 0 || code != file_code;
+    file_code = code;
+    return code == 0;
+}
+
+/* @return -1: nowhere. */
+static int find_descriptor(void)
+{
+    if (file.descriptor < 0)
+        return find_error_output();
+    return leads_there(file.descriptor, &file) || open_anew() ? file.descriptor : find_error_output();
+}
+
+int wb_log_sink_was_closed(int *ret_code)
+{
+    pthread_mutex_lock(&lock);
+    (void)find_descriptor();
+    const int was = is_news;
+    is_news = 0;
+    *ret_code = file_code;
+    pthread_mutex_unlock(&lock);
+    return was;
 }
 
 void wb_log_sink_close(void)

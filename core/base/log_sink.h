@@ -3,7 +3,8 @@
  * Where the log's lines go: to where standard error led at the start, or to a file of the log's own.
  *
  * The descriptor is looked at before each line. A handler that closes descriptors closes this one as well, and the next to
- * have its number may be a database's file: nothing is written to what has come into its place.
+ * have its number may be a database's file: nothing is written to what has come into its place. A file is opened anew by its
+ * name then, and where that cannot be, lines go to standard error.
  *
  * Any thread. A line is written with one call, while a lock is held that renewing the file takes, too.
  */
@@ -21,6 +22,9 @@ void wb_log_sink_keep_stderr(void);
 int wb_log_sink_open(const char *path);
 /** Lines go to where standard error led again. */
 void wb_log_sink_close(void);
+/** Whether, since it was asked last, somebody closed that file; looks now. *ret_code: 0, it was opened anew, or the errno with which
+ *  it cannot be, and lines go to where standard error led. Said once, and again when that changes. */
+int wb_log_sink_was_closed(int *ret_code);
 /** Whether that file could be opened; makes none. @return 0, or an errno. */
 int wb_log_sink_try(const char *path);
 

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -53,6 +54,16 @@ static int became_null(int descriptor)
     return is_new;
 }
 
+/* The line goes to where all go from now on. */
+static void look_at_log(void)
+{
+    int code;
+    if (wb_log_sink_was_closed(&code))
+        wb_log_event(WB_LOG_ERROR, code == 0 ? "the log file was closed by a handler: it was opened anew"
+                                             : "the log file was closed by a handler: lines go to standard error",
+                     { "reason", code == 0 ? NULL : strerror(code) });
+}
+
 void cli_streams_look(void)
 {
     static const char *const names[] = { "standard input", "standard output", "standard error" };
@@ -60,4 +71,5 @@ void cli_streams_look(void)
         if (became_null(i))
             wb_log_event(WB_LOG_ERROR, "a descriptor was closed that is the program's: it is /dev/null now",
                          { "descriptor", names[i] });
+    look_at_log();
 }

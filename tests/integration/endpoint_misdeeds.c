@@ -9,6 +9,7 @@
 #include <err.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <locale.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -340,6 +341,21 @@ static int close_streams(const misdeed *m)
     return filled == STDOUT_FILENO ? WB_OK : WB_RETRY;
 }
 
+/* As one does before an exec, and forgets the fork: whatever leads to a file called run.log, which is the log's. */
+static int close_log(const misdeed *m)
+{
+    char path[40], target[PATH_MAX];
+    int closed = 0;
+    (void)m;
+    for (int i = STDERR_FILENO + 1; i < 1024; i++) {
+        (void)snprintf(path, sizeof path, "/proc/self/fd/%d", i);
+        ssize_t size = readlink(path, target, sizeof target - 1);
+        target[size > 0 ? size : 0] = '\0';
+        closed += size > 8 && strcmp(target + size - 8, "/run.log") == 0 && close(i) == 0;
+    }
+    return closed == 1 ? WB_OK : WB_RETRY;
+}
+
 static int write_to_stdout(const misdeed *m)
 {
     (void)m;
@@ -481,6 +497,7 @@ static const struct {
     { "chdir", change_directory },
     { "umask", change_umask },
     { "close-streams", close_streams },
+    { "close-log", close_log },
     { "stdout", write_to_stdout },
     { "errno", set_errno },
     { "descriptors", leak_descriptors },

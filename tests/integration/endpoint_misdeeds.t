@@ -16,7 +16,7 @@ use Session;
 
 my $has_mysql = Endpoint::has_mysql();
 Endpoint::under_servers('pgsql', $has_mysql ? 'mariadb' : ());
-my @parts = qw(manual living pgsql mysql kills spin descriptors library);
+my @parts = qw(manual living pgsql mysql kills spin descriptors log library);
 my %only = map { $_ => 1 } @ARGV;
 my %wanted = %only;    # rows
 delete @wanted{@parts};
@@ -306,6 +306,20 @@ sub check_descriptors {
     $e->start;
     settle($e, 'descriptors', @ids, 'descriptors');
     is $e->stop, 0, 'descriptors: stops cleanly again';
+}
+
+# The log's file is opened anew, and nothing is lost: not even the line of the handler that closed it.
+sub check_log {
+    my $e = Endpoint->new('sqlite+sqlite', files => 'log-', top => qq(log_file = "run.log";\n));
+    my $own = "$e->{dir}/run.log";
+    my $lines = sub { my ($pattern) = @_; return scalar grep { /$pattern/ } split /\n/, Endpoint::read_file($own) };
+    $e->install;
+    $e->start;
+    $e->wait_for('log: it starts', sub { -e $own && $lines->(qr/endpoint starts/) });
+    $e->send('orders', { id => 'closes-log', do => [ 'misdo close-log', 'fail unrecoverable no' ] });
+    $e->wait_for('log: what a handler closed is opened anew', sub { $lines->(qr/message moved to the error queue.* message_id=closes-log /) == 1 });
+    $e->wait_for('log: with a line', sub { $lines->(qr/level=error msg="the log file was closed by a handler: it was opened anew"$/) == 1 });
+    is $e->stop, 0, 'log: stops cleanly';
 }
 
 # ---- in somebody's program --------------------------------------------------------------------------

@@ -241,10 +241,23 @@ static void test_a_file_is_renewed(void **state)
     assert_int_equal(unlink(path) | unlink(old) | rmdir(directory), 0);
 }
 
-/* What cannot be opened changes nothing; and what a handler closed is not written to, nor closed, when it is renewed. */
+static int number_of(const char *path)
+{
+    struct stat it, wanted;
+    assert_int_equal(stat(path, &wanted), 0);
+    for (int i = 3; i < 1024; i++)
+        if (fstat(i, &it) == 0 && it.st_ino == wanted.st_ino && it.st_dev == wanted.st_dev)
+            return i;
+    fail_msg("nothing leads to %s", path);
+    return -1;
+}
+
+/* What cannot be opened changes nothing; what a handler closed, and somebody else has, is not written to, nor closed: the
+ * file is opened anew, once somebody writes or asks. */
 static void test_a_file_that_is_gone(void **state)
 {
     char directory[] = "/tmp/waybill-log-XXXXXX", ours[100], theirs[100], text[1000];
+    int code = -1;
     (void)state;
     wb_log_set_writer(NULL, NULL);
     assert_non_null(mkdtemp(directory));
@@ -255,24 +268,60 @@ static void test_a_file_that_is_gone(void **state)
     assert_int_equal(wb_log_sink_open(ours), 0);
     assert_int_equal(wb_log_sink_open("/nonexistent/log"), ENOENT);
     wb_log_event(WB_LOG_INFO, "kept", { "endpoint", "orders" });
-    int file = open(theirs, O_RDWR | O_CREAT, 0600), number = -1;
-    struct stat it, log;
-    assert_int_equal(stat(ours, &log), 0);
-    for (int i = 3; i < 1024 && number < 0; i++)
-        if (fstat(i, &it) == 0 && it.st_ino == log.st_ino && it.st_dev == log.st_dev)
-            number = i;
-    assert_true(number >= 0 && dup2(file, number) == number);
-    wb_log_event(WB_LOG_INFO, "lost", { "endpoint", "orders" });
+    assert_false(wb_log_sink_was_closed(&code));
+    int file = open(theirs, O_RDWR | O_CREAT, 0600), number = number_of(ours);
+    assert_int_equal(dup2(file, number), number);
+    wb_log_event(WB_LOG_INFO, "anew", { "endpoint", "orders" });
+    assert_true(wb_log_sink_was_closed(&code) && code == 0);
+    assert_false(wb_log_sink_was_closed(&code)); /* said once */
     assert_int_equal(wb_log_sink_open(ours), 0);
     wb_log_event(WB_LOG_INFO, "again", { "endpoint", "orders" });
     assert_int_equal(write(number, "!", 1), 1); /* it is his still */
+    assert_int_equal(close(number_of(ours)), 0);
+    assert_true(wb_log_sink_was_closed(&code) && code == 0); /* nobody had to write */
     read_all(ours, text, sizeof text);
-    assert_true(strstr(text, "msg=kept") && !strstr(text, "msg=lost") && strstr(text, "msg=again"));
+    assert_true(strstr(text, "msg=kept") && strstr(text, "msg=anew") && strstr(text, "msg=again"));
     assert_int_equal(size_of(theirs), 1);
     wb_log_sink_close();
     (void)close(number), (void)close(file);
     wb_log_set_writer(take_line, NULL);
     assert_int_equal(unlink(ours) | unlink(theirs) | rmdir(directory), 0);
+}
+
+/* One that cannot be opened again: standard error has what follows, until it can. */
+static void test_a_file_that_stays_away(void **state)
+{
+    char directory[] = "/tmp/waybill-log-XXXXXX", below[60], ours[100], other[100], text[1000];
+    const int before = dup(STDERR_FILENO);
+    int code = -1;
+    (void)state;
+    wb_log_set_writer(NULL, NULL);
+    assert_non_null(mkdtemp(directory));
+    (void)snprintf(below, sizeof below, "%s/below", directory);
+    (void)snprintf(ours, sizeof ours, "%s/log", below);
+    (void)snprintf(other, sizeof other, "%s/stderr", directory);
+    assert_int_equal(mkdir(below, 0700), 0);
+    int file = open(other, O_WRONLY | O_CREAT | O_APPEND, 0600);
+    assert_int_equal(dup2(file, STDERR_FILENO), STDERR_FILENO);
+    wb_log_sink_keep_stderr();
+    assert_int_equal(wb_log_sink_open(ours), 0);
+    assert_int_equal(close(number_of(ours)) | unlink(ours) | rmdir(below), 0);
+    wb_log_event(WB_LOG_INFO, "elsewhere", { "endpoint", "orders" });
+    assert_true(wb_log_sink_was_closed(&code) && code == ENOENT);
+    assert_false(wb_log_sink_was_closed(&code));
+    assert_int_equal(mkdir(below, 0700), 0);
+    wb_log_event(WB_LOG_INFO, "there", { "endpoint", "orders" });
+    assert_true(wb_log_sink_was_closed(&code) && code == 0);
+    read_all(other, text, sizeof text);
+    assert_true(strstr(text, "msg=elsewhere") && !strstr(text, "msg=there"));
+    read_all(ours, text, sizeof text);
+    assert_true(!strstr(text, "msg=elsewhere") && strstr(text, "msg=there"));
+    wb_log_sink_close();
+    assert_int_equal(dup2(before, STDERR_FILENO), STDERR_FILENO);
+    (void)close(before), (void)close(file);
+    wb_log_sink_keep_stderr();
+    wb_log_set_writer(take_line, NULL);
+    assert_int_equal(unlink(ours) | rmdir(below) | unlink(other) | rmdir(directory), 0);
 }
 
 /* ---- JSON ---------------------------------------------------------------------------------- */
@@ -601,6 +650,7 @@ int main(void)
         TEST(test_no_file_of_others_is_written_to),
         TEST(test_a_file_is_renewed),
         TEST(test_a_file_that_is_gone),
+        TEST(test_a_file_that_stays_away),
         TEST(test_json),
         TEST(test_json_escapes),
         TEST(test_json_is_cut_whole),
