@@ -286,6 +286,12 @@ static void adapt(wb_worker *w)
         w->take = w->take * 2 < w->pipeline->batch_max ? w->take * 2 : w->pipeline->batch_max;
 }
 
+static void tally_done(wb_worker *w, wb_item *item)
+{
+    item->is_tallied = 1;
+    wb_tally_add(&w->pipeline->tally, item->is_discarded ? WB_TALLY_DISCARDED : WB_TALLY_HANDLED, 1);
+}
+
 /* What failed is counted when it has been moved. */
 void wb_batch_tally(wb_worker *w, wb_item_state state)
 {
@@ -300,6 +306,12 @@ void wb_batch_tally(wb_worker *w, wb_item_state state)
     }
     wb_tally_add(&w->pipeline->tally, WB_TALLY_HANDLED, handled);
     wb_tally_add(&w->pipeline->tally, WB_TALLY_DISCARDED, discarded);
+}
+
+/* By a batch of ours, whose commit was made after all. */
+static int was_done_here(const wb_item *item)
+{
+    return item->doubted_in && item->duplicate_of == item->doubted_in;
 }
 
 /* Done, and nothing of it was done here. */
@@ -329,6 +341,8 @@ void wb_batch_finish(wb_worker *w)
             wb_item_rerun(w->batch[i]);
     for (size_t i = 0; i < w->held_count; i++) {
         if (w->held[i]->state == WB_ITEM_SETTLED) {
+            if (was_done_here(w->held[i]) && is_duplicate(w->held[i]))
+                tally_done(w, w->held[i]);
             duplicates += (uint64_t)is_duplicate(w->held[i]);
             settle(w, w->held[i]);
         } else

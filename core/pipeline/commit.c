@@ -116,6 +116,14 @@ static void wake_poller(wb_worker *w, const wb_commit *commit)
         wb_alarm_tell(&w->pipeline->alarm, commit->delayed[i].due);
 }
 
+/* Whoever finds its record knows that it was made. */
+static void note_doubt(wb_worker *w)
+{
+    for (size_t i = 0; i < w->batch_size; i++)
+        if (w->batch[i]->state == WB_ITEM_HANDLED)
+            w->batch[i]->doubted_in = w->batch_number;
+}
+
 /* ---- commit -------------------------------------------------------------------------- */
 
 static int commit(wb_worker *w, wb_item **ret_culprit, wb_error *error)
@@ -139,6 +147,8 @@ static int commit(wb_worker *w, wb_item **ret_culprit, wb_error *error)
     tell_breaker(w, &commit, r, error);
     if (r != WB_OK)
         untake_delayed(w, &commit);
+    if (r == WB_IN_DOUBT)
+        note_doubt(w);
     if (r == WB_OK) {
         wake_poller(w, &commit);
         wb_crash_point("after_commit");

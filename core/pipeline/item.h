@@ -72,6 +72,7 @@ typedef struct wb_item {
     /* Until it is settled. */
     int alone;            /* runs as a batch of its own */
     int is_tallied;       /* as handled, or discarded: found as a duplicate it is none of another message */
+    uint64_t doubted_in;  /* the batch that handled it, and whose commit was in doubt: found as its duplicate it was handled here */
     int64_t paused_until; /* set aside: does not run before; 0 */
     unsigned pauses;      /* how often it was set aside */
     unsigned trim;        /* how far its copy for the error queue is cut */

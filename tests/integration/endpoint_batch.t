@@ -153,6 +153,11 @@ sub check_forgiven {
         my @ids = run_among($e, "a handler that $id", 10, { id => $id, do => $does{$id} });
         $e->wait_for('it is handled', sub { $e->effects($id) });
         $e->wait_for('and acknowledged', sub { $e->depth('orders') == 0 });    # a commit in doubt is looked after first
+        my $answers = sub { return my @lines = $e->log_lines(qr/msg="since the start"/) };
+        my $before = $answers->();
+        kill 'USR1', $e->{processes}[0];
+        $e->wait_for('it is counted', sub { $answers->() > $before });
+        like +($answers->())[-1], qr/ handled=11 failed=0 moved=0 duplicates=0 /, "$e->{pair}: $id: each is counted as handled, none as a duplicate";
         finish($e, @ids, $id);
     }
 }

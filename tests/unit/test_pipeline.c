@@ -394,6 +394,41 @@ static const wb_transport_ops dying_ops = { .struct_size = sizeof dying_ops, .op
                                             .close = fake_close, .send = dying_send };
 static const wb_transport_ops noting_ops = { .struct_size = sizeof noting_ops, .send = noting_send };
 
+static int doubtful_commit(wb_storage_session *s, wb_commit *commit, wb_error *error)
+{
+    (void)s, (void)commit;
+    return wb_error_set(error, WB_IN_DOUBT, WB_CAUSE_UNREACHABLE, 0, "no reply");
+}
+
+/* A record of the batch whose commit got no reply says that it was made: its message was handled. Another's record
+ * says that somebody else did it. */
+static void test_a_commit_in_doubt_is_counted(void **state)
+{
+    static const wb_persistence_ops ops = { .struct_size = sizeof ops, .begin = fake_begin,
+                                            .commit = doubtful_commit, .rollback = fake_rollback };
+    wb_error error = { 0 };
+    wb_item *culprit;
+    (void)state;
+    pipeline.persistence_ops = &ops;
+    pipeline.outbox = 1;
+    for (uint64_t another = 0; another < 2; another++) {
+        wb_item *item = wb_batch_hold(&worker, &incoming[another], &entries[0]);
+        assert_true(wb_batch_choose(&worker, WB_BATCH_ANY));
+        wb_item_change(item, WB_ITEM_HANDLED);
+        worker.in_transaction = 1;
+        const uint64_t batch = worker.batch_number;
+        assert_int_equal(wb_stage_commit(&worker, &culprit, &error), WB_IN_DOUBT);
+        wb_batch_rerun(&worker);
+        assert_true(wb_batch_choose(&worker, WB_BATCH_ANY));
+        wb_item_change(item, WB_ITEM_DUPLICATE);
+        item->duplicate_of = batch + another;
+        wb_item_change(item, WB_ITEM_SETTLED);
+        wb_batch_finish(&worker);
+        assert_int_equal(counted(WB_TALLY_HANDLED), 1);
+        assert_int_equal(counted(WB_TALLY_DUPLICATES), another);
+    }
+}
+
 /* The round that sees the jump deletes nothing, whichever way it went, and whoever else asked for
  * the time in between. */
 static void test_the_clock_jumps(void **state)
@@ -1344,6 +1379,7 @@ int main(void)
         TEST(test_unknown_types_run_alone),
         TEST(test_redeliveries_do_not_grow),
         TEST(test_each_message_is_counted_once),
+        TEST(test_a_commit_in_doubt_is_counted),
         TEST(test_who_waits_for_a_suspect),
         TEST(test_the_last_delivery_goes_first),
         TEST(test_counted_out),
