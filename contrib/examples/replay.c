@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The handler of an endpoint whose input queue is an error queue: sends each message back to the queue in which it
- * failed, under its own id, as it came. doc/day2/error-queue.md has the configuration. With a setting "to" messages
+ * failed, under its own id, as it came: a message that is sent under the id of the one in hand gets no headers from Waybill.
+ * Its time to be received is over, or counts no more: it was received once. doc/day2/error-queue.md has the configuration. With a setting "to" messages
  * go there, as those of an audit queue do (doc/day2/backup-and-restore.md). With a setting "type" only messages of that
  * type go back; others are moved to this endpoint's own error queue.
  *
@@ -12,12 +13,16 @@
 
 enum { HEADERS_MAX = 320 }; /* as many as a message may have: 256, and 64 of the platform */
 
-/* What the failure, or the audit, added says nothing of the message, and counts its attempts. */
+/* What the failure, or the audit, added says nothing of the message, and counts its attempts. Without it the message would
+ * expire again, since it was sent long ago. */
 static int is_no_senders(const char *name)
 {
     static const char *const names[] = { "NServiceBus.FailedQ", "NServiceBus.TimeOfFailure", "NServiceBus.Retries",
                                          "NServiceBus.Retries.Timestamp", "NServiceBus.FLRetries",
-                                         "NServiceBus.ProcessingStarted", "NServiceBus.ProcessingEnded" };
+                                         "NServiceBus.ProcessingStarted", "NServiceBus.ProcessingEnded",
+                                         "NServiceBus.ProcessingMachine", "NServiceBus.ProcessingEndpoint",
+                                         "$.diagnostics.hostid", "$.diagnostics.hostdisplayname",
+                                         "NServiceBus.TimeToBeReceived" };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(name, names[i]) == 0)
             return 1;

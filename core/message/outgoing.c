@@ -335,35 +335,54 @@ static void add_user_headers(header_list *list, const wb_outgoing *outgoing)
     }
 }
 
+/* The message in hand itself, under its id: whoever sends it on did not make it. */
+static int is_sent_on(int kind, const wb_outgoing *outgoing, const wb_message *cause)
+{
+    return kind == WB_KIND_SEND && cause && outgoing->id_size == cause->id_size &&
+           memcmp(outgoing->id, cause->id, cause->id_size) == 0;
+}
+
+/* Who made it, and what it belongs to. */
+static void add_origin(header_list *list, const wb_origin *origin, int kind, const wb_outgoing *outgoing,
+                       const wb_message *cause, const wb_operation *operation)
+{
+    static const wb_text intents[] = { { "", 0 }, { "Send", 4 }, { "Publish", 7 }, { "Reply", 5 } };
+    ADD_TEXT(list, outgoing, WB_HEADER_INTENT, intents[kind]);
+    add_relations(list, outgoing, operation, cause);
+    if (kind == WB_KIND_REPLY)
+        add_saga(list, outgoing, cause);
+    add_trace(list, outgoing, cause);
+    ADD_TEXT(list, outgoing, WB_HEADER_REPLY_TO, origin->reply_to);
+    ADD_TEXT(list, outgoing, WB_HEADER_ORIGINATING_ENDPOINT, origin->endpoint);
+    ADD_TEXT(list, outgoing, WB_HEADER_ORIGINATING_MACHINE, origin->machine);
+    ADD_TEXT(list, outgoing, WB_HEADER_ORIGINATING_HOST_ID, origin->host_id);
+}
+
 static void add_headers(const wb_origin *origin, int kind, const wb_outgoing *outgoing,
                         const wb_message *cause, wb_arena *arena, wb_operation *operation)
 {
-    static const wb_text intents[] = { { "", 0 }, { "Send", 4 }, { "Publish", 7 }, { "Reply", 5 } };
     header_list list = { wb_arena_alloc(arena, (OWN_HEADERS_MAX + outgoing->header_count) *
                                                    sizeof(wb_header)),
                          0, arena };
-    char now[WB_TIMESTAMP_SIZE];
+    char time[WB_TIMESTAMP_SIZE];
+    const int sent_on = is_sent_on(kind, outgoing, cause);
     const wb_type_bases *bases = wb_type_bases_find(origin->bases, origin->base_count, outgoing->type);
     const char *types = bases ? bases->list : outgoing->type;
-    const char *content_type = outgoing->content_type ? outgoing->content_type : "application/json";
-    wb_clock_format_wire(wb_clock_wall(), now);
+    const char *content_type = outgoing->content_type || sent_on ? outgoing->content_type : "application/json";
 
     ADD(&list, outgoing, WB_HEADER_MESSAGE_ID, operation->id, operation->id_size);
-    ADD_TEXT(&list, outgoing, WB_HEADER_INTENT, intents[kind]);
-    add_relations(&list, outgoing, operation, cause);
-    if (kind == WB_KIND_REPLY)
-        add_saga(&list, outgoing, cause);
-    add_trace(&list, outgoing, cause);
-    ADD_TEXT(&list, outgoing, WB_HEADER_REPLY_TO, origin->reply_to);
-    ADD_TEXT(&list, outgoing, WB_HEADER_ORIGINATING_ENDPOINT, origin->endpoint);
-    ADD_TEXT(&list, outgoing, WB_HEADER_ORIGINATING_MACHINE, origin->machine);
-    ADD_TEXT(&list, outgoing, WB_HEADER_ORIGINATING_HOST_ID, origin->host_id);
-    ADD_COPY(&list, outgoing, WB_HEADER_CONTENT_TYPE, content_type, strlen(content_type));
+    if (!sent_on)
+        add_origin(&list, origin, kind, outgoing, cause, operation);
+    if (content_type)
+        ADD_COPY(&list, outgoing, WB_HEADER_CONTENT_TYPE, content_type, strlen(content_type));
     ADD_COPY(&list, outgoing, WB_HEADER_TYPES, types, strlen(types));
-    ADD_COPY(&list, outgoing, WB_HEADER_TIME_SENT, now, strlen(now));
+    if (!sent_on) {
+        wb_clock_format_wire(wb_clock_wall(), time);
+        ADD_COPY(&list, outgoing, WB_HEADER_TIME_SENT, time, strlen(time));
+    }
     if (operation->deliver_at) {
-        wb_clock_format_wire(operation->deliver_at, now);
-        ADD_COPY(&list, outgoing, WB_HEADER_DELIVER_AT, now, strlen(now));
+        wb_clock_format_wire(operation->deliver_at, time);
+        ADD_COPY(&list, outgoing, WB_HEADER_DELIVER_AT, time, strlen(time));
     }
     if (outgoing->time_to_be_received && !wb_bug("span_lost")) {
         char span[WB_SPAN_SIZE];

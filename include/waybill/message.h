@@ -121,10 +121,13 @@ typedef struct wb_outgoing {
     size_t header_count;
     /** Message id, 1 to 255 bytes. Leave it out: Waybill then derives one from the
      *  incoming id and the ordinal of this send, which is the same on every
-     *  attempt. */
+     *  attempt. With wb_send(), that of the message being handled: it is that message, sent on.
+     *  Then Waybill adds no more headers than its id, its type and `content_type`, and says
+     *  nothing of who sent it and when, to whom one replies and what it belongs to: what `headers`
+     *  says of that stands. */
     const char *id;
     size_t id_size;
-    /** A text; NULL: "application/json". */
+    /** A text; NULL: "application/json", and none for a message that is sent on. */
     const char *content_type;
     /** Decides order and partition where a transport has them; optional. Without it the
      *  value of a header "Waybill.Key" does, if there is one that is not empty. */

@@ -1,10 +1,81 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: Apache-2.0
 #
-# The page doc/day2/error-queue.md, followed.
+# What contrib/examples/replay.c sends back: a message as it came, whatever it lacks, that expires no more. Then the page
+# doc/day2/error-queue.md, followed.
 use strict;
 use warnings;
 use lib "$ENV{top_srcdir}/tests/integration", "$ENV{top_srcdir}/tests/day2";
+use POSIX ();
+use Test::More;
+use Time::HiRes qw(sleep);
 use Page;
+
+Endpoint::under_servers(qw(rabbitmq pgsql));
+my $span = 1;    # seconds that one of them may lie in a queue
+my $module = Endpoint::work_dir() . '/replay.so';
+system('cc', '-shared', '-fPIC', "-I$Endpoint::source/include", "$Endpoint::source/contrib/examples/replay.c", '-o', $module) == 0 or die "cc: $?\n";
+
+sub messages {
+    my ($e, $round) = @_;
+    my $sent = POSIX::strftime('%Y-%m-%d %H:%M:%S:000000 Z', gmtime);
+    my $do = "once $e->{dir}/";
+    my @fails = ('fail unrecoverable no');
+    return (
+        { id => "bare-$round", do => [ "${do}bare-$round", @fails ] },
+        { id => "brief-$round", do => [ "${do}brief-$round", @fails ], headers => [
+            [ 'NServiceBus.TimeToBeReceived' => "00:00:0$span" ], [ 'NServiceBus.TimeSent' => $sent ],
+            [ 'NServiceBus.ReplyToAddress' => 'asker' ], [ 'NServiceBus.OriginatingEndpoint' => 'asker' ], [ 'Shop.User' => 'ada' ] ] });
+}
+
+sub run_with { my ($e, $conf, $verb) = @_; local $e->{conf} = $conf; return ($e->run($verb))[0] }
+
+# Into the error queue, and, when the time to be received of one is long over, back.
+sub fail_and_replay {
+    my ($e, $round) = @_;
+    my @messages = messages($e, $round);
+    $e->start;
+    $e->send('orders', @messages);
+    $e->wait_for("round $round: both fail", sub { $e->depth('error') == 2 });
+    is $e->stop, 0, "$e->{pair}: round $round: stops";
+    $e->{processes} = [];
+    sleep $span + 0.5;
+    my $conf = "$e->{dir}/replay.conf";
+    Endpoint::write_file($conf, qq(endpoints = ( { name = "error"; handlers = ["$module"]; concurrency = 1; @{[ $e->transport_text ]}
+        recoverability = { error_queue = "error.kept"; delayed_retries = 0; }; } );\n));
+    is run_with($e, $conf, 'install'), 0, "$e->{pair}: round $round: replay is installed";
+    my $pid = $e->spawn("$e->{dir}/replay.log", 'run', '-c', $conf);
+    $e->wait_for("round $round: both are back", sub { $e->depth('orders') == 2 });
+    kill 'TERM', $pid;
+    is $e->await_exit($pid), 0, "$e->{pair}: round $round: replay stops";
+    return @messages;
+}
+
+# RabbitMQ knows some of them as properties.
+sub headers_of_both {
+    my ($e, $got, $sent) = @_;
+    my %had = map { @$_ } @{ Endpoint::headers_of($sent) };
+    delete $had{'NServiceBus.TimeToBeReceived'};
+    my %has = %{ $got->{header} };
+    delete $has{'NServiceBus.MessageId'};    # the error queue's copy has one
+    return (\%has, \%had);
+}
+
+for my $e (map { Endpoint->new($_, retries => 0) } 'sqlite+sqlite', 'amqp+pgsql') {
+    $e->install;
+    fail_and_replay($e, 1);
+    $e->start;
+    $e->wait_for('what came back is handled, whatever its time', sub { $e->effects('bare-1') == 1 && $e->effects('brief-1') == 1 });
+    is $e->stop, 0, "$e->{pair}: stops";
+    $e->{processes} = [];
+
+    my %sent = map { $_->{id} => $_ } fail_and_replay($e, 2);
+    my @got = $e->read('orders');
+    is_deeply [ sort map { $_->{id} } @got ], [ sort keys %sent ], "$e->{pair}: under the ids they had";
+    for my $got (@got) {
+        my ($has, $had) = headers_of_both($e, $got, $sent{ $got->{id} });
+        is_deeply $has, $had, "$e->{pair}: $got->{id} has the headers it had, and no others";
+    }
+}
 
 Page::follow('error-queue', qw(rabbitmq pgsql));

@@ -278,6 +278,33 @@ static void test_outgoing_headers(void **state)
     wb_arena_free(&arena);
 }
 
+/* Under the id of the one in hand it is that one: it has what its sender gave it, and nothing is made up. */
+static void test_sent_on(void **state)
+{
+    const wb_header own[] = { WB_HEADER("Shop.User", "ada"), WB_HEADER(WB_HEADER_REPLY_TO, "client") };
+    static const char *const ids[] = { "cause", "caus", "other" };
+    wb_message cause = make_cause(NULL, 0);
+    wb_error error;
+    wb_arena arena;
+    (void)state;
+    wb_arena_init(&arena, 4096);
+    for (size_t i = 0; i < 3; i++) {
+        wb_operation_list list = { 0 };
+        const wb_outgoing outgoing = { .type = "T", .destination = "q", .id = ids[i], .id_size = WB_TEXT,
+                                       .headers = own, .header_count = 2 };
+        assert_int_equal(wb_outgoing_add(&origin, WB_KIND_SEND, &outgoing, sizeof outgoing, &cause, 0, &arena,
+                                         &list, &error), WB_OK);
+        const wb_operation *operation = &list.first->operation;
+        assert_string_equal(header_of(operation, WB_HEADER_MESSAGE_ID)->value, ids[i]);
+        assert_string_equal(header_of(operation, WB_HEADER_TYPES)->value, "T");
+        assert_string_equal(header_of(operation, WB_HEADER_REPLY_TO)->value, "client");
+        assert_int_equal(operation->header_count == 4, i == 0);
+        assert_int_equal(header_of(operation, WB_HEADER_TIME_SENT) == NULL, i == 0);
+        assert_int_equal(header_of(operation, WB_HEADER_CONTENT_TYPE) == NULL, i == 0);
+    }
+    wb_arena_free(&arena);
+}
+
 #define HEADER(name, value) { name, value, sizeof name - 1, sizeof value - 1 }
 
 /* What a saga of NServiceBus asks, as captured from one, and a trace. */
@@ -991,6 +1018,7 @@ int main(void)
         cmocka_unit_test(test_traces),
         cmocka_unit_test(test_platform_headers),
         cmocka_unit_test(test_outgoing_key),
+        cmocka_unit_test(test_sent_on),
         cmocka_unit_test(test_outgoing_refused),
         cmocka_unit_test(test_outgoing_headers_at_their_limit),
         cmocka_unit_test(test_sizes_are_meant),
