@@ -175,7 +175,8 @@ static const wb_option endpoint_options[] = {
       .summary = "how long one call of a handler may take before the program ends for it",
       .help = "Nothing takes a thread back that hangs. A line names the message, the other workers finish what they have in "
               "hand, 2 s at most, and the program ends with 70, to be started again by whoever looks after it. The message "
-              "comes again, and after immediate_retries it goes to the error queue, as one whose handler crashes. "
+              "comes again, and after immediate_retries it goes to the error queue, as one whose handler crashes; with "
+              "transaction_mode none it is lost, and so is what was received with it, which is warned of. "
               "Longer than slow_handler. 0: never. In a program with libwaybill only the line is written." },
     { .name = "start",
       .type = WB_OPTION_CHOICE,

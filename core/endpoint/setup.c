@@ -258,6 +258,19 @@ static void warn_of_retention(const loading *l)
                     config->name, wb_duration_format(longest, span));
 }
 
+/* What comes again elsewhere was acknowledged there before its handler ran. */
+static void warn_of_timeout(const loading *l)
+{
+    const wb_endpoint_config *config = l->endpoint->config;
+    if (!l->endpoint->is_planned || l->endpoint->plan.mode != WB_MODE_NONE || !config->handler_timeout)
+        return;
+    wb_problems_add(l->problems, WB_LOG_WARNING, WB_CONFIG_ORIGIN(config, handler_timeout),
+                    "endpoint \"%s\": with transaction_mode = \"none\" what is in hand when the program ends for "
+                    "handler_timeout is lost: the message whose handler hangs, and others that were received with it; leave "
+                    "handler_timeout out, or choose another mode",
+                    config->name);
+}
+
 static const char **list_derived(wb_arena *arena, const wb_endpoint_config *config)
 {
     const char **derived = wb_arena_alloc(arena, (config->type_count + 1) * sizeof *derived);
@@ -348,6 +361,7 @@ static void load_endpoint(const loading *l)
     if (plugins_are_known(endpoint) && !(l->flags & WB_SETUP_PLUGINS_ONLY))
         negotiate(l);
     warn_of_retention(l);
+    warn_of_timeout(l);
     fill_info(&l->setup->config->arena, endpoint, l->flags, has_handlers ? l->problems : NULL);
     endpoint->is_ready =
         !endpoint->config->has_errors && l->problems->error_count == errors_before;

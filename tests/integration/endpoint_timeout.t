@@ -142,7 +142,20 @@ sub check_refused {
         $e->configure(with => $with);
         ($code, $text) = $e->run('check');
         is $code, 0, "$with is fine" or diag $text;
+        unlike $text, qr/warning: /, '... and nothing to warn of';
     }
+    my $lost = qr/refused\.conf:\d+: warning: endpoint "refused": with transaction_mode = "none" what is in hand when the program ends for handler_timeout is lost/;
+    $e->configure(with => 'slow_handler = "100ms"; handler_timeout = "300ms";', mode => 'none', outbox => '', retries => 0);
+    ($code, $text) = $e->run('check');
+    is $code, 0, 'without transactions it is warned of';
+    like $text, $lost, 'by check';
+    $e->install;
+    $e->send('refused', { id => 'hangs-refused', do => "wait $e->{dir}/never" });
+    my $pid = $e->start;
+    is $e->await_exit($pid), 70, 'the process ends';
+    $e->{processes} = [];
+    ok scalar($e->log_lines($lost)), 'and has said it at the start';
+    is $e->depth('refused'), 0, 'as it is: the message is lost';
 }
 
 # Who ends the process for its handler says which: the watchdog does not come first.
