@@ -9,7 +9,6 @@
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/cli/cli.h"
-#include "core/endpoint/rest.h"
 
 #define ASK_EVERY (1 * WB_SECOND)
 
@@ -49,42 +48,38 @@ static int64_t empty_since(cli_drain *drain, const cli_hosted *hosted, size_t co
     return latest;
 }
 
-/* @return whether nothing is left in its tables. */
-static int is_done(cli_drain *drain, const cli_hosted *one)
+/* One that does not answer, or a thread that cannot be had, is not for ever: the next look asks again, or the time is over. */
+static void ask(cli_drain *drain, const cli_hosted *hosted, size_t count, int64_t now)
 {
-    wb_rest rest;
-    wb_error error = { 0 };
-    char text[120];
-    if (wb_rest_ask(one->endpoint, &rest, &error) != WB_OK) {
-        note(drain, one, error.text);
+    drain->asked = now;
+    drain->question = cli_question_ask(hosted, count, takes_part);
+    if (!drain->question)
+        (void)snprintf(drain->left, sizeof drain->left, "could not start a thread that looks into tables");
+}
+
+/* What leaves a table may be a message for one of them. @return whether all were empty since `since`, tables included. */
+static int hear(cli_drain *drain, int64_t since, int64_t now)
+{
+    const char *name;
+    if (!cli_question_is_answered(drain->question, &name)) {
+        (void)snprintf(drain->left, sizeof drain->left,
+                       "endpoint \"%s\": its database does not tell what is left in its tables", name);
         return 0;
     }
-    (void)snprintf(text, sizeof text, "%zu rows with pending operations, %s delayed messages", rest.pending,
-                   rest.is_delayed ? "and" : "no");
-    note(drain, one, text);
-    return !rest.pending && !rest.is_delayed;
+    if (!cli_question_take(drain->question, drain->left, sizeof drain->left))
+        drain->full = now;
+    drain->question = NULL;
+    return since && since <= drain->asked && now - drain->full >= drain->idle;
 }
 
-static int are_tables_empty(cli_drain *drain, const cli_hosted *hosted, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (takes_part(&hosted[i]) && !is_done(drain, &hosted[i]))
-            return 0;
-    return 1;
-}
-
-/* What leaves a table may be a message for one of them. */
 static int has_stayed_empty(cli_drain *drain, const cli_hosted *hosted, size_t count, int64_t now)
 {
     int64_t since = empty_since(drain, hosted, count);
-    if (!since || now - since < drain->idle || now - drain->asked < ASK_EVERY)
-        return 0;
-    drain->asked = now;
-    if (!are_tables_empty(drain, hosted, count)) {
-        drain->full = now;
-        return 0;
-    }
-    return now - drain->full >= drain->idle;
+    if (drain->question)
+        return hear(drain, since, now);
+    if (since && now - since >= drain->idle && now - drain->asked >= ASK_EVERY)
+        ask(drain, hosted, count, now);
+    return 0;
 }
 
 int cli_drain_look(cli_drain *drain, const cli_hosted *hosted, size_t count, int64_t now)
@@ -96,4 +91,15 @@ int cli_drain_look(cli_drain *drain, const cli_hosted *hosted, size_t count, int
         return EX_OK;
     }
     return now < drain->ends ? -1 : cli_fail(EX_TEMPFAIL, "not drained in time: %s", drain->left);
+}
+
+int cli_drain_end(cli_drain *drain)
+{
+    const char *name;
+    if (drain->question && !cli_question_is_answered(drain->question, &name))
+        return 0;
+    if (drain->question)
+        (void)cli_question_take(drain->question, drain->left, sizeof drain->left);
+    drain->question = NULL;
+    return 1;
 }

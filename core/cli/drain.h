@@ -10,6 +10,7 @@
 #define WB_CLI_DRAIN_H
 
 #include "core/cli/hosted.h"
+#include "core/cli/question.h"
 
 /** How long it must have stayed empty, unless told. */
 #define CLI_DRAIN_IDLE (5 * WB_SECOND)
@@ -20,13 +21,16 @@ typedef struct cli_drain {
     int64_t ends;     /* when it is over (monotonic) */
     int64_t full;     /* when something was last seen to be left in a table */
     int64_t asked;    /* when tables were looked at last */
+    cli_question *question; /* what its thread is at; NULL: none */
     char left[700];   /* what was, in words; "": nothing */
 } cli_drain;
 
 /** All that is to run has started, or waits for its servers. */
 void cli_drain_begin(cli_drain *drain, int64_t now);
-/** Look, some ten times a second; asks databases at most once a second, and waits for them.
+/** Look, some ten times a second; has databases asked at most once a second, and waits for none.
  *  @return -1 to go on, else the exit code: EX_OK when all is done, EX_TEMPFAIL with a message when the time is over. */
 int cli_drain_look(cli_drain *drain, const cli_hosted *hosted, size_t count, int64_t now);
+/** Free the question. @return 0: a database is still asked; its thread uses an endpoint, which must stay as long. */
+int cli_drain_end(cli_drain *drain);
 
 #endif

@@ -439,12 +439,21 @@ static int report_failures(const cli_host *host)
     return first ? wb_error_exit_code(&first->failure) : EX_OK;
 }
 
+/* A database that does not answer holds up nobody. */
+static void await_drain(cli_host *host)
+{
+    int64_t until = wb_clock_monotonic() + LAST_TRIALS;
+    while (!cli_drain_end(&host->drain) && wb_clock_monotonic() < until)
+        cli_guard_sleep(&host->guard, LOOK_EVERY_STOPPING);
+}
+
 static int finish(cli_host *host, int code)
 {
     for (size_t i = 0; i < host->count; i++)
         join_one(&host->hosted[i]);
     int failed = report_failures(host);
-    for (size_t i = 0; i < host->count; i++)
+    await_drain(host);
+    for (size_t i = 0; i < host->count && !host->drain.question; i++)
         wb_endpoint_destroy(host->hosted[i].endpoint);
     return code == EX_OK ? failed : code;
 }
@@ -452,12 +461,14 @@ static int finish(cli_host *host, int code)
 /* What an abandoned thread uses must stay: the process ends without taking it away. */
 static void leave_abandoned(const cli_host *host, int code)
 {
+    int is_there = host->drain.question != NULL;
     for (size_t i = 0; i < host->count; i++)
-        if (host->hosted[i].trial) {
-            wb_log_settle();
-            (void)fflush(NULL);
-            wb_call_end_process(code);
-        }
+        is_there |= host->hosted[i].trial != NULL;
+    if (!is_there)
+        return;
+    wb_log_settle();
+    (void)fflush(NULL);
+    wb_call_end_process(code);
 }
 
 int cli_host_run(cli_host *host, wb_setup *setup, const char *name, int install)

@@ -15,7 +15,7 @@ typedef struct wb_rest {
     int is_delayed; /* a message waits in the store, whenever it is due */
 } wb_rest;
 
-/** Ask, on a session of its own: waits for the database. Main thread, after wb_endpoint_create().
+/** Ask, on a session of its own: waits for the database. Any thread, after wb_endpoint_create().
  *  @return WB_OK, or what the persistence says. */
 int wb_rest_ask(wb_endpoint *endpoint, wb_rest *ret_rest, wb_error *error);
 

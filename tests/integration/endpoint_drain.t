@@ -7,6 +7,9 @@ use strict;
 use warnings;
 use lib "$ENV{top_srcdir}/tests/integration", "$ENV{top_srcdir}/tests/hostile";
 use Test::More;
+use IO::Select;
+use IO::Socket::INET;
+use POSIX ();
 use Time::HiRes qw(time sleep);
 use Peer;
 
@@ -113,6 +116,64 @@ for my $e (@pairs) {
     drains($e, 'fifty messages', 2, 40, '--idle', 3);
     $e->is_all_good('drained', 20, @good);
     is $e->waiting, 0, "$e->{pair}: none waits";
+}
+
+# ---- a database that lets nobody in any more --------------------------------------------------------
+# In front of PostgreSQL; each connection has a process of its own, so what is open goes on when who accepts is stopped.
+my $door;
+END { my $status = $?; kill 'KILL', $door if $door; $? = $status }
+
+sub pass {
+    my @pair = @_;
+    my $ready = IO::Select->new(@pair);
+    while (my @from = $ready->can_read) {
+        for my $from (@from) {
+            sysread $from, my $bytes, 65536 or POSIX::_exit(0);
+            syswrite $from == $pair[0] ? $pair[1] : $pair[0], $bytes;
+        }
+    }
+}
+
+sub open_door {    # -> its port
+    my $listener = IO::Socket::INET->new(Listen => 16, LocalAddr => '127.0.0.1', LocalPort => 0) or die "listen: $@\n";
+    $door = fork // die "fork: $!\n";
+    return $listener->sockport if $door;
+    $SIG{$_} = 'DEFAULT' for qw(INT TERM HUP);
+    $SIG{CHLD} = 'IGNORE';
+    while (my $client = $listener->accept) {
+        next if fork;
+        close $listener;
+        pass($client, IO::Socket::INET->new(PeerAddr => $ENV{PGHOST}, PeerPort => $ENV{PGPORT}) || POSIX::_exit(1));
+        POSIX::_exit(0);
+    }
+    POSIX::_exit(0);
+}
+
+{
+    my ($host, $port) = @ENV{qw(PGHOST PGPORT)};
+    my $behind = open_door();
+    @ENV{qw(PGHOST PGPORT)} = ('127.0.0.1', $behind);
+    my $e = Endpoint->new('sqlite+pgsql', name => 'shut', files => 'shut-', concurrency => 1);
+    @ENV{qw(PGHOST PGPORT)} = ($host, $port);
+    $e->install;
+    for my $way ('its time is over', 'it is told to stop') {
+        $e->send('shut', { id => $way });
+        my $started = time;
+        my $pid = $e->spawn($e->{log}, 'run', '-c', $e->{conf}, '--drain', '--idle', 2, '-p', 6);
+        $e->wait_for("$way: it runs", sub { $e->effects($way) == 1 });
+        kill 'STOP', $door;
+        sleep 3.5;
+        my $answers = sub { return scalar(my @lines = $e->log_lines(qr/msg="since the start" endpoint=shut /)) };
+        my $before = $answers->();
+        kill 'USR1', $pid;
+        $e->wait_for("$way: signals are answered while the database is not there to ask", sub { $answers->() > $before }, 1);
+        kill 'TERM', $pid if $way =~ /stop/;
+        is $e->await_exit($pid, 20), $way =~ /stop/ ? 0 : 75, "$way: it ends";
+        cmp_ok time - $started, '<', 15, "$way: without waiting for the database";
+        kill 'CONT', $door;
+    }
+    ok scalar($e->log_lines(qr/^waybill: not drained in time: endpoint "shut": its database does not tell what is left in its tables/)), 'and a line says what it waited for';
+    drains($e, 'one that can be asked again', 1, 20, '--idle', 1);
 }
 
 # ---- the command line --------------------------------------------------------------------------------

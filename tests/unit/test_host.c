@@ -767,6 +767,36 @@ static void test_drain_in_time(void **state)
     assert_true(fakes[1].received);
 }
 
+static void run_and_ask(void)
+{
+    prepare(1, 1);
+    run();
+    for (size_t i = 0; i < ENDPOINTS; i++)
+        wait_until(fakes[i].storage_opened >= 2); /* by its worker and its housekeeper */
+    fakes[0].storage_hangs = 1;
+    const int opened = fakes[0].storage_opened;
+    wait_until(fakes[0].storage_opened > opened);
+}
+
+/* Its answer is waited for beside the main thread, which has signals to answer, and a watchdog to feed. */
+static void test_drain_of_a_database_that_hangs(void **state)
+{
+    (void)state;
+    drain_idle = 600 * WB_MILLISECOND;
+    drain_patience = 2500 * WB_MILLISECOND;
+    run_and_ask();
+    (void)kill(host, SIGUSR1);
+    wait_for_lines("since the start", ENDPOINTS);
+    assert_exit(EX_TEMPFAIL);
+    assert_lines("waybill: not drained in time: endpoint \"orders\": its database does not tell what is left", 1);
+
+    drain_patience = 0;
+    run_and_ask();
+    fakes[0].storage_hangs = 0; /* it answers again */
+    assert_exit(EX_OK);
+    assert_lines("drained: nothing is left to handle", 1);
+}
+
 static int kill_host(void **state)
 {
     drain_idle = drain_patience = 0;
@@ -821,6 +851,7 @@ int main(void)
         cmocka_unit_test_teardown(test_restart_beside_hanging, kill_host),
         cmocka_unit_test_teardown(test_drain, kill_host),
         cmocka_unit_test_teardown(test_drain_in_time, kill_host),
+        cmocka_unit_test_teardown(test_drain_of_a_database_that_hangs, kill_host),
     };
     return cmocka_run_group_tests_name("host", tests, share, conf_teardown);
 }
