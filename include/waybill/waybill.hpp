@@ -308,7 +308,7 @@ public:
         headers_.emplace_back(name, value);
         return *this;
     }
-    /** 1 to 255 bytes; without it one is derived that is the same on every attempt. */
+    /** 1 to 255 bytes; without it one is derived that is the same on every attempt. That of the message in hand: it is sent on (message.h). */
     outgoing &id(std::string_view bytes)
     {
         id_.emplace(bytes);

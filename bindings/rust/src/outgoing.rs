@@ -62,7 +62,8 @@ impl<'a> Outgoing<'a> {
         self
     }
 
-    /// 1 to 255 bytes; without it one is derived that is the same on every attempt.
+    /// 1 to 255 bytes; without it one is derived that is the same on every attempt. That of the message in hand: it is
+    /// sent on, and gets no headers beside its id and type.
     pub fn id<B: AsRef<[u8]> + ?Sized>(mut self, bytes: &'a B) -> Self {
         self.id = Some(bytes.as_ref());
         self
