@@ -181,6 +181,31 @@ static void ends_one_subscription(wb_kit *kit)
     }
 }
 
+/* The other cases need it, whatever became of it. */
+static void install_again(const wb_tk_instance *instance, wb_tk_session *s)
+{
+    wb_error error = { 0 };
+    (void)instance->tk->ops->install(instance->transport, &error);
+    (void)wb_tk_reopen(s);
+}
+
+/* Of an endpoint that is to live on: because a message waits, or because somebody receives. */
+static void refusal_ends_nothing(wb_kit *kit)
+{
+    wb_tk *tk = wb_tk_of(kit);
+    wb_tk_instance *instance = wb_tk_instance_make(kit, WB_TK_MAIN, tk->mode);
+    wb_tk_session *sender = wb_tk_sender(kit), *s = wb_tk_receiver(kit);
+    if (!instance || !sender || !s || !wb_tk_send_numbers(sender, tk->queues[WB_TK_MAIN], "k", 1, 1) || !wb_tk_collect(s, 1))
+        return;
+    if (!uninstall(kit, instance, 0, WB_REJECT)) {
+        install_again(instance, s);
+        return;
+    }
+    if (wb_tk_send_numbers(sender, tk->queues[WB_TK_MAIN], "k", 2, 1) && wb_tk_collect(s, 1) && publish(kit, 3) &&
+        wb_tk_collect(s, 1))
+        (void)wb_tk_finish(s);
+}
+
 typedef struct counted {
     const char *type;
     unsigned times;
@@ -224,6 +249,7 @@ const wb_kit_case wb_tk_removal_cases[] = {
     { "uninstall() refuses while messages wait or somebody receives, and they stay", RO | WB_CAP_UNINSTALL, refuses_with_messages },
     { "uninstall() removes the endpoint's queue, twice, and nobody else's", RO | WB_CAP_UNINSTALL, removes_its_own },
     { "uninstall() removes what waits when it is told to", RO | WB_CAP_UNINSTALL, takes_what_waits_along },
+    { "uninstall() that refuses leaves what leads to the queue", RO | WB_CAP_PUBLISH | WB_CAP_UNINSTALL, refusal_ends_nothing },
     { "unsubscribe() ends one subscription, and install() makes it again", RO | WB_CAP_PUBLISH | WB_CAP_UNSUBSCRIBE,
       ends_one_subscription },
     { "subscriptions() lists what install() subscribed to", WB_CAP_PUBLISH | WB_CAP_UNSUBSCRIBE, lists_subscriptions },

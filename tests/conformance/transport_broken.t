@@ -377,12 +377,20 @@ $(unordered)
 fail depth() counts what waits, and nothing else
 fail uninstall() refuses while messages wait or somebody receives, and they stay
 END
+judge curt <<END
+$(skipped)
+$(undelayed)
+$(unreleased)
+$(unordered)
+fail uninstall() that refuses leaves what leads to the queue
+END
 judge ruthless <<END
 $(skipped)
 $(undelayed)
 $(unreleased)
 $(unordered)
 fail uninstall() refuses while messages wait or somebody receives, and they stay
+fail uninstall() that refuses leaves what leads to the queue
 END
 judge faithful <<END
 $(skipped)

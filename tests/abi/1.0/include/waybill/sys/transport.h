@@ -273,9 +273,11 @@ typedef struct wb_transport_ops {
     int (*depth)(wb_transport *transport, wb_transport_depth *depth, wb_error *error);
     /** With WB_CAP_UNINSTALL: remove the endpoint's queue, and what leads to it, its subscriptions too. What others
      *  have a use for stays: error queues (but see WB_UNINSTALL_x), the audit queue, what events are
-     *  published to. What a sender is told as soon as this has begun is that there is no such destination.
+     *  published to. What a sender is told as soon as this has begun is that there is no such destination. What
+     *  is still delayed to it is not lost and holds up nobody else's: it waits in the queue, or comes to the error
+     *  queue when it is due.
      *  @return WB_REJECT when messages wait, unless WB_UNINSTALL_MESSAGES, or when sessions receive: the
-     *  queue is still there, with all that was in it. */
+     *  queue is still there, with all that was in it and all that leads to it. */
     int (*uninstall)(wb_transport *transport, uint32_t flags, wb_error *error);
     /** With WB_CAP_UNSUBSCRIBE: end the subscription of the endpoint's queue to each of these types. What
      *  waits stays. One that it has not is no error. */
