@@ -28,6 +28,9 @@ static void print_plan(const wb_endpoint_setup *setup, const wb_remains *remains
     (void)printf("endpoint \"%s\": %s\n", name, cli_remains_text(remains, text));
     if (remains->queue.is_installed)
         (void)printf("would remove: queue \"%s\" (transport %s), and its subscriptions\n", name, setup->transport->name);
+    if (remains->queue.is_installed && setup->info.error_queue && setup->info.delays == WB_DELAYS_BY_TRANSPORT)
+        (void)printf("what the transport still delays to it is not counted, and would go to queue \"%s\" when it is due\n",
+                     setup->info.error_queue);
     if (values->value[ERROR_QUEUES] && setup->info.error_queue)
         (void)printf("would remove, if empty: queue \"%s\"\n", setup->info.error_queue);
     for (size_t i = 0; values->value[ERROR_QUEUES] && i < setup->info.error_queue_count; i++)

@@ -158,6 +158,31 @@ for my $pair ('sqlite+sqlite', 'amqp+pgsql') {
     is $e->depth('fresh'), 1, 'then it is moved';
 }
 
+# ---- RabbitMQ: what is delayed to a name that several endpoints had
+sub on_rabbitmq {
+    my ($topology) = @_;
+    my %e = map { ($_ => Endpoint->new('amqp+pgsql', name => "$topology-$_", persistence => 0, outbox => '', transport => qq(topology = "$topology";))) } qw(a b c d);
+    my $name = sub { "$topology-$_[0]" };
+    my $rename = sub { my ($old, $new) = @_; my ($code, $text) = $e{$new}->run('rename', map { $name->($_) } $old, $new); is $code, 0, "$topology: $old is $new" or diag $text };
+    my $delay = sub { my ($to, $seconds) = @_; is +($e{$to}->run('send', '--to', $name->($to), '--type', 'Test.Do', '--delay', "${seconds}s", '--body', 'x'))[0], 0, "$topology: delayed to $to" };
+    my $depths = sub { return join ' ', map { $_ . '=' . ($e{a}->depth($name->($_)) // '-') } qw(a b c d) };
+    $e{a}->install;
+    $delay->('a', 12);
+    $rename->('a', 'b');
+    $rename->('b', 'c');
+    $e{b}->install; # another one, which is renamed, too
+    $rename->('b', 'd');
+    $e{a}->wait_for('what was delayed to the first name', sub { ($e{c}->depth($name->('c')) // 0) == 1 }, 60);
+    is $depths->(), 'a=- b=- c=1 d=0', "$topology: is with who has its second new name, alone";
+    $e{a}->install;
+    $delay->('a', 1);
+    $e{a}->wait_for('what is delayed to a new one of the first name', sub { $e{a}->depth($name->('a')) == 1 }, 60);
+    $delay->('d', 1);
+    $e{a}->wait_for('what is delayed to the last', sub { $e{a}->depth($name->('d')) == 1 }, 60);
+    is $depths->(), 'a=1 b=- c=1 d=1', "$topology: is its own";
+}
+if (grep { /amqp/ } @pairs) { on_rabbitmq($_) for qw(conventional direct) }
+
 # ---- what is refused
 {
     my $e = Endpoint->new('sqlite+sqlite', name => 'rows', files => 'rows-', with => 'delayed_delivery = { by = "store"; };');

@@ -40,6 +40,110 @@ sub dies_at {
 }
 sub reinstall { my ($e) = @_; delete $e->{numbers}; $e->install }
 
+# ---- RabbitMQ: what is delayed, what is somebody else's, and what died within the transport
+sub exchange { # passively
+    my ($e, $name) = @_;
+    my $amqp = $e->amqp;
+    return eval { $amqp->call($amqp->{channel}, 40, 10, "\0\0" . Amqp::short($name) . Amqp::short('') . "\x03" . Amqp::table()); 1 } ? 1 : 0;
+}
+sub foreign_exchange { # a topic exchange of that name, which has a queue
+    my ($e, $name, $queue) = @_;
+    my $amqp = $e->amqp;
+    $amqp->declare($queue);
+    $amqp->call($amqp->{channel}, 40, 10, "\0\0" . Amqp::short($name) . Amqp::short('topic') . "\x02" . Amqp::table());
+    $amqp->call($amqp->{channel}, 50, 20, "\0\0" . Amqp::short($queue) . Amqp::short($name) . Amqp::short('#') . "\0" . Amqp::table());
+}
+sub put { my ($e, $verb, @arguments) = @_; is +($e->run($verb, @arguments, '--body', 'x'))[0], 0, "$e->{name}: $verb @arguments" }
+sub delayed { my ($e, $to, $delay) = @_; put($e, 'send', '--to', $to, '--type', 'Test.Do', '--delay', $delay) }
+sub uninstalls { my ($e, $wanted, @arguments) = @_; my ($code, $text) = $e->run('uninstall', @arguments); is $code, $wanted, "$e->{name}: uninstall @arguments" or diag $text; return $text }
+sub killed {
+    my ($e, $point) = @_;
+    local $e->{program} = 'waybill-test';
+    local $ENV{WAYBILL_CRASH} = $point;
+    is +($e->run('uninstall'))[0], 'signal 9', "$e->{name}: killed at $point";
+}
+sub stopped { # at that point, while `meanwhile` happens: its exit code
+    my ($e, $point, $meanwhile) = @_;
+    local $e->{program} = 'waybill-test';
+    local $ENV{WAYBILL_CRASH} = "$point:1:stop";
+    my $pid = $e->spawn("$e->{dir}/stopped", 'uninstall', '-c', $e->{conf});
+    $e->wait_for("$e->{name}: stopped at $point", sub { Endpoint::read_file("/proc/$pid/stat") =~ /\) T / }, 60);
+    $meanwhile->();
+    kill 'CONT', $pid;
+    return $e->await_exit($pid);
+}
+
+sub on_rabbitmq {
+    my ($topology) = @_;
+    my $is_direct = $topology eq 'direct';
+    my ($gone, $stays, $never, $renamed) = map {
+        Endpoint->new('amqp+pgsql', name => "$topology-$_", persistence => 0, outbox => '', error_queue => "$topology-error",
+            transport => qq(topology = "$topology";))
+    } qw(gone stays never renamed);
+    my ($name, $error) = ($gone->{name}, "$topology-error");
+    $_->install for $gone, $stays;
+
+    # an exchange of the name of an endpoint that was never installed
+    foreign_exchange($never, $never->{name}, "$topology-theirs");
+    uninstalls($never, 0);
+    ok exchange($never, $never->{name}), "$topology: somebody else's exchange is there";
+    $never->amqp->publish($never->{name}, 'a.b', { id => 'a' }, 'x');
+    is $never->depth("$topology-theirs"), 1, "$topology: with its binding";
+
+    # killed while nothing leads to the queue: it is not run like that
+    killed($gone, 'queue_cut_off');
+    my ($code, $text) = $gone->run('run');
+    is $code, 72, "$topology: what is half removed is not run";
+    like $text, qr/"\Q$name\E" was being removed.*waybill install/, "$topology: and says why";
+
+    # a message that comes in the last moment: all is as it was
+    is stopped($gone, 'queue_cut_off', sub { $gone->send($name, { id => 'late', do => 'sleep 0' }) }), 75, "$topology: refused in the last moment";
+    put($stays, 'send', '--to', $name, '--type', 'Test.Do');
+    put($stays, 'publish', '--type', 'Test.Also');
+    delayed($stays, $name, '1s');
+    $gone->wait_for('what is sent, published and delayed comes again', sub { $gone->depth($name) == 4 }, 60);
+    is $gone->depth($error), 0, "$topology: and nowhere else";
+    $gone->read($_) for $name, $stays->{name};
+
+    # what the broker delays
+    delayed($stays, $name, '10s') for 1 .. 2;
+    like uninstalls($gone, 0, '--dry-run'), qr/nothing waits.*is not counted, and would go to queue "\Q$error\E"/s, "$topology: asked what it would do, it says what becomes of them";
+    like uninstalls($gone, 0), qr/those to this endpoint go to the error queue.*delayed_for_all="?[1-9]/, "$topology: it says that messages are delayed";
+    is +($stays->run('send', '--to', $name, '--type', 'Test.Do', '--body', 'x', '--delay', '1s'))[0], 65, "$topology: nobody delays to it";
+    like uninstalls($gone, 0, '--error-queues'), qr/the error queue stays/, "$topology: the error queue is needed";
+    $gone->wait_for('what was delayed is in the error queue', sub { ($gone->depth($error) // 0) == 2 }, 60);
+    is scalar($gone->read($error)), 2, "$topology: all of it";
+
+    # installed again it gets what is delayed to it, once
+    $gone->install;
+    delayed($stays, $name, '1s');
+    $gone->wait_for('who is installed again', sub { $gone->depth($name) == 1 }, 60);
+    is $gone->depth($error), 0, "$topology: gets all that is delayed to it";
+    $gone->read($name);
+
+    # killed behind the queue: what is left is ours, and what others make afterwards is not
+    delayed($stays, $name, '8s');
+    killed($gone, 'queue_deleted');
+    is exchange($gone, $name), $is_direct ? 0 : 1, "$topology: its exchange is left";
+    uninstalls($gone, 0);
+    ok !exchange($gone, $name), "$topology: and removed by the next";
+    $gone->wait_for('what was delayed comes to the error queue', sub { $gone->depth($error) == 1 }, 60);
+    foreign_exchange($gone, $name, "$topology-theirs");
+    uninstalls($gone, 0);
+    ok exchange($gone, $name), "$topology: but not somebody else's of that name";
+    $gone->amqp->delete_exchange($name);
+
+    # what was delayed to a former name, when the new one is removed
+    $gone->read($error);
+    $gone->install;
+    delayed($stays, $name, '12s');
+    is +($renamed->run('rename', $name, $renamed->{name}))[0], 0, "$topology: renamed";
+    uninstalls($renamed, 0);
+    $gone->wait_for('what was delayed to its former name comes to the error queue', sub { $gone->depth($error) == 1 }, 60);
+    $_->forget_broker for $gone, $stays, $never, $renamed;
+}
+if (grep { /amqp/ } @pairs) { on_rabbitmq($_) for qw(conventional direct) }
+
 for my $pair (@pairs) {
     my $other = Endpoint->new($pair, name => 'others');
     my $e     = Endpoint->new($pair, beside => [$other], with => 'delayed_delivery = { by = "store"; };');

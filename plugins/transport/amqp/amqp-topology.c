@@ -7,9 +7,11 @@
 
 #include "plugins/transport/amqp/amqp-bases.h"
 #include "plugins/transport/amqp/amqp-delay.h"
+#include "plugins/transport/amqp/amqp-former.h"
 #include "plugins/transport/amqp/amqp-levels.h"
 #include "plugins/transport/amqp/amqp-management.h"
 #include "plugins/transport/amqp/amqp-queue.h"
+#include "plugins/transport/amqp/amqp-removal.h"
 #include "plugins/transport/amqp/amqp-route.h"
 
 /* ---- single steps ---------------------------------------------------------------- */
@@ -201,7 +203,7 @@ static int has_exchange(const wb_amqp_connection *connection, const char *addres
     return !wb_amqp_topology_is_direct(connection) && wb_amqp_address_queue(address) == address;
 }
 
-static int install_address(wb_amqp_connection *connection, const char *address, wb_error *error)
+int wb_amqp_topology_install_address(wb_amqp_connection *connection, const char *address, wb_error *error)
 {
     const char *name = wb_amqp_address_queue(address);
     int declared;
@@ -368,21 +370,25 @@ static int install_all(wb_amqp_connection *connection, const void *argument, wb_
 {
     (void)argument;
     const wb_endpoint_info *endpoint = connection->transport->endpoint;
-    int result = install_address(connection, endpoint->name, error);
+    int result = wb_amqp_topology_install_address(connection, endpoint->name, error);
     if (result == WB_OK && endpoint->error_queue)
-        result = install_address(connection, endpoint->error_queue, error);
+        result = wb_amqp_topology_install_address(connection, endpoint->error_queue, error);
     if (result == WB_OK && WB_HAS(endpoint, wb_endpoint_info, audit_queue))
-        result = install_address(connection, endpoint->audit_queue, error);
+        result = wb_amqp_topology_install_address(connection, endpoint->audit_queue, error);
     for (size_t i = 0; i < count_error_queues(endpoint) && result == WB_OK; i++)
-        result = install_address(connection, endpoint->error_queues[i], error);
+        result = wb_amqp_topology_install_address(connection, endpoint->error_queues[i], error);
     if (result == WB_OK)
         result = verify_dead_letters(connection, error);
+    if (result == WB_OK)
+        result = wb_amqp_former_end(connection, error);
     if (result == WB_OK)
         result = install_delays(connection, error);
     for (size_t i = 0; i < endpoint->type_count && result == WB_OK; i++)
         result = wb_amqp_topology_is_direct(connection) ? subscribe_direct(connection, endpoint->types[i], error)
                                        : subscribe_conventional(connection, endpoint->types[i], error);
-    return result == WB_OK ? bind_published(connection, error) : result;
+    if (result == WB_OK)
+        result = bind_published(connection, error);
+    return result == WB_OK ? wb_amqp_removal_end(connection, error) : result;
 }
 
 /* ---- verify ---------------------------------------------------------------------- */
@@ -432,6 +438,8 @@ static int verify_all(wb_amqp_connection *connection, const void *argument, wb_e
     const wb_endpoint_info *endpoint = connection->transport->endpoint;
     char name[WB_AMQP_NAME_SIZE];
     int result = verify_address(connection, endpoint->name, error);
+    if (result == WB_OK)
+        result = wb_amqp_removal_verify(connection, error);
     if (result == WB_OK)
         result = wb_amqp_topology_outcome(connection, wb_amqp_queue_may_read(connection, endpoint->name), "queue",
                          endpoint->name, error);

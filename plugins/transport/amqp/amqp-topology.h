@@ -44,6 +44,9 @@ int wb_amqp_subscription_name(const wb_amqp_connection *connection, const char *
 int wb_amqp_topology_outcome(const wb_amqp_connection *connection, int result, const char *what, const char *name,
                              wb_error *error);
 
+/** Make a queue and, where an address has one, its exchange. */
+int wb_amqp_topology_install_address(wb_amqp_connection *connection, const char *address, wb_error *error);
+
 /** Work on a connection of its own; `role` is its name at the broker. */
 typedef int (*wb_amqp_work_fn)(wb_amqp_connection *connection, const void *argument, wb_error *error);
 int wb_amqp_topology_work(wb_transport *transport, const char *role, wb_amqp_work_fn work, const void *argument,
