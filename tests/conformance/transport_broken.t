@@ -390,7 +390,6 @@ $(undelayed)
 $(unreleased)
 $(unordered)
 fail uninstall() refuses while messages wait or somebody receives, and they stay
-fail uninstall() that refuses leaves what leads to the queue
 END
 judge faithful <<END
 $(skipped)
