@@ -359,7 +359,7 @@ sub check_manual {
 }
 
 my %parts = (
-    manual => \&check_manual, living => \&check_table, kills => \&check_kills, spin => \&check_spin, descriptors => \&check_descriptors, library => \&check_library,
+    manual => \&check_manual, living => \&check_table, kills => \&check_kills, spin => \&check_spin, descriptors => \&check_descriptors, log => \&check_log, library => \&check_library,
     pgsql => sub { check_living('sqlite+pgsql', %{ $misuse{pgsql} }) },
     mysql => sub { check_living('sqlite+mysql', %{ $misuse{mysql} }) if $has_mysql },
 );
