@@ -15,7 +15,7 @@
 #include "conformance/transport/setting.h"
 
 /* No more rounds begin after this; but so many in any case, however slow the machine: a commit of a client that has
- * offsets to send is its third request. */
+ * offsets to send is its third request, and what it sends by itself (heartbeats) comes in between. */
 #define ENOUGH (8 * WB_SECOND)
 #define ROUNDS_MIN 6
 #define ROUNDS_MAX 8
