@@ -6,10 +6,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/base/clock.h"
 #include "core/base/crash.h"
 #include "core/endpoint/subscribed.h"
 
-#define ROUNDS 5 /* while senders fill the queue anew */
+/* While senders fill the queue anew, and until the server has heard that our own receiver is gone: ten seconds in all. */
+#define ROUNDS 24
+#define PAUSE_FIRST (10 * WB_MILLISECOND)
+#define PAUSE_LONGEST (500 * WB_MILLISECOND)
 
 /* An endpoint's setup under one of its names. It must not be copied: parts of it point to others. */
 typedef struct alias {
@@ -50,20 +54,24 @@ static const wb_pipeline *pipeline_of(const alias *a)
 
 /* ---- 5 and 6 ---------------------------------------------------------------------------------- */
 
-/* Senders that have not heard of the new name may still fill the queue. */
+/* Senders that have not heard of the new name may still fill the queue. A receiver is opened only for what is there: it
+ * would itself be a reader of which the server hears late that it is gone. */
 static int empty_and_remove(const alias *former, const alias *later, wb_renaming *renaming, wb_error *error)
 {
     const wb_pipeline *p = pipeline_of(former);
     wb_transport_depth depth = { .struct_size = sizeof depth };
     int r = p->transport_ops->depth(p->transport, &depth, error);
     for (int round = 0; r == WB_OK && depth.is_installed; round++) {
-        r = wb_transfer_run(former->endpoint, later->endpoint, &renaming->transferred, error);
+        if (round == 0 || depth.messages)
+            r = wb_transfer_run(former->endpoint, later->endpoint, &renaming->transferred, error);
         if (r == WB_OK)
             r = p->transport_ops->uninstall(p->transport, 0, error);
         wb_crash_point("rename_removed");
-        if (r == WB_OK || r != WB_REJECT || round == ROUNDS)
+        if (r != WB_REJECT || round == ROUNDS)
             return r;
-        r = WB_OK;
+        wb_clock_pause(wb_clock_backoff(PAUSE_FIRST, (unsigned)round, PAUSE_LONGEST), NULL);
+        depth = (wb_transport_depth){ .struct_size = sizeof depth };
+        r = p->transport_ops->depth(p->transport, &depth, error);
     }
     return r;
 }

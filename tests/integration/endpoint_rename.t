@@ -180,6 +180,21 @@ sub on_rabbitmq {
     $delay->('d', 1);
     $e{a}->wait_for('what is delayed to the last', sub { $e{a}->depth($name->('d')) == 1 }, 60);
     is $depths->(), 'a=1 b=- c=1 d=1', "$topology: is its own";
+    late_reader($e{d}, map { $name->($_) } qw(d b)) if $topology eq 'direct';
+}
+# Who stops receiving is heard of late, the program itself for one: a reader that goes while the queue is to be removed.
+sub late_reader {
+    my ($e, $old, $new) = @_;
+    my $reader = Amqp->new;
+    local $ENV{WAYBILL_CRASH} = 'rename_unsubscribed:1:stop';
+    local $e->{program} = 'waybill-test';
+    my $pid = $e->spawn("$e->{dir}/late", 'rename', '-c', $e->{conf}, $old, $new);
+    $e->wait_for('a rename is stopped', sub { Endpoint::read_file("/proc/$pid/stat") =~ /\) T / }, 60);
+    $reader->call($reader->{channel}, 60, 20, "\0\0" . Amqp::short($old) . Amqp::short('late') . "\0" . Amqp::table());
+    kill 'CONT', $pid;
+    sleep 8;
+    $reader->close;
+    is $e->await_exit($pid), 0, "$old: renamed behind a reader that went late" or diag Endpoint::read_file("$e->{dir}/late");
 }
 if (grep { /amqp/ } @pairs) { on_rabbitmq($_) for qw(conventional direct) }
 

@@ -53,7 +53,8 @@ sub foreign_exchange { # a topic exchange of that name, which has a queue
     $amqp->call($amqp->{channel}, 40, 10, "\0\0" . Amqp::short($name) . Amqp::short('topic') . "\x02" . Amqp::table());
     $amqp->call($amqp->{channel}, 50, 20, "\0\0" . Amqp::short($queue) . Amqp::short($name) . Amqp::short('#') . "\0" . Amqp::table());
 }
-sub put { my ($e, $verb, @arguments) = @_; is +($e->run($verb, @arguments, '--body', 'x'))[0], 0, "$e->{name}: $verb @arguments" }
+sub succeeds { my ($e, @arguments) = @_; my ($code, $text) = $e->run(@arguments); is $code, 0, "$e->{name}: @arguments" or diag $text }
+sub put { my ($e, $verb, @arguments) = @_; succeeds($e, $verb, @arguments, '--body', 'x') }
 sub delayed { my ($e, $to, $delay) = @_; put($e, 'send', '--to', $to, '--type', 'Test.Do', '--delay', $delay) }
 sub uninstalls { my ($e, $wanted, @arguments) = @_; my ($code, $text) = $e->run('uninstall', @arguments); is $code, $wanted, "$e->{name}: uninstall @arguments" or diag $text; return $text }
 sub killed {
@@ -137,7 +138,7 @@ sub on_rabbitmq {
     $gone->read($error);
     $gone->install;
     delayed($stays, $name, '12s');
-    is +($renamed->run('rename', $name, $renamed->{name}))[0], 0, "$topology: renamed";
+    succeeds($renamed, 'rename', $name, $renamed->{name});
     uninstalls($renamed, 0);
     $gone->wait_for('what was delayed to its former name comes to the error queue', sub { $gone->depth($error) == 1 }, 60);
     $_->forget_broker for $gone, $stays, $never, $renamed;
