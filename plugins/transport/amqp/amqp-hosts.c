@@ -46,7 +46,7 @@ static const char *read_one(const char *text, size_t size, wb_amqp_host *host)
     else if (colon && !memchr(colon + 1, ':', size - (size_t)(colon + 1 - text)))
         name = (size_t)(colon - text);
     size_t skip = bracket != NULL;
-    if (name <= 2 * skip || name >= sizeof host->name)
+    if (name <= 2 * skip || name - 2 * skip >= sizeof host->name)
         return "a name is empty or too long";
     memcpy(host->name, text + skip, name - 2 * skip);
     host->name[name - 2 * skip] = '\0';
