@@ -162,7 +162,7 @@ static void counts_lost_connections(wb_kit *kit)
 /* ---- the death of a process ------------------------------------------------------------ */
 
 /* Nobody but the victim may receive meanwhile. */
-static int send_to_victim(wb_kit *kit, size_t count)
+static int send_to_victim(wb_kit *kit, size_t count, size_t gone)
 {
     wb_tk *tk = wb_tk_of(kit);
     wb_tk_session *s = wb_tk_open(kit, WB_TK_MAIN, tk->mode, 1);
@@ -170,20 +170,28 @@ static int send_to_victim(wb_kit *kit, size_t count)
         return 0;
     wb_tk_close(s); /* it was opened to make sure that the queue is empty */
     return wb_tk_send_numbers(wb_tk_sender(kit), main_queue(kit), "k", 0, count) &&
-           wb_tk_victim_dies(kit, count);
+           wb_tk_victim_acknowledges(kit, count, gone);
 }
 
 static void lost_with_its_process(wb_kit *kit)
 {
     wb_tk_session *s =
-        send_to_victim(kit, 5) ? wb_tk_open(kit, WB_TK_MAIN, wb_tk_of(kit)->mode, 10) : NULL;
+        send_to_victim(kit, 5, 0) ? wb_tk_open(kit, WB_TK_MAIN, wb_tk_of(kit)->mode, 10) : NULL;
     if (s && wb_tk_collect(s, 5) && wb_tk_expect_numbers(s, 0, 0, 5) && wb_tk_finish(s))
+        wb_tk_expect_empty(s);
+}
+
+static void acknowledged_before_death(wb_kit *kit)
+{
+    wb_tk_session *s =
+        send_to_victim(kit, 5, 2) ? wb_tk_open(kit, WB_TK_MAIN, wb_tk_of(kit)->mode, 10) : NULL;
+    if (s && wb_tk_collect(s, 3) && wb_tk_expect_numbers(s, 0, 2, 3) && wb_tk_finish(s))
         wb_tk_expect_empty(s);
 }
 
 static void counts_deaths(wb_kit *kit)
 {
-    if (!send_to_victim(kit, 1) || !wb_tk_victim_dies(kit, 1))
+    if (!send_to_victim(kit, 1, 0) || !wb_tk_victim_dies(kit, 1))
         return;
     wb_tk_session *s = wb_tk_open(kit, WB_TK_MAIN, wb_tk_of(kit)->mode, 10);
     if (!s || !wb_tk_collect(s, 1))
@@ -358,6 +366,7 @@ const wb_kit_case wb_tk_loss_cases[] = {
     { "lost connections are counted once at most", RO | WB_CAP_DELIVERY_COUNT,
       counts_lost_connections },
     { "messages in the hands of a process that is killed come back", RO, lost_with_its_process },
+    { "what a process acknowledged for good before it was killed stays away", RO, acknowledged_before_death },
     { "deliveries are counted across the death of processes", RO | WB_CAP_DELIVERY_COUNT,
       counts_deaths },
     { "a connection lost before a window is sent: what is not confirmed is sent again", RO,

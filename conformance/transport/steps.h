@@ -34,7 +34,7 @@
 /* The largest body a transport may not refuse, whatever its server is set to. */
 #define WB_TK_BODY_SURE 65536u
 
-#define WB_TK_VICTIMS 3
+#define WB_TK_VICTIMS 4
 
 typedef struct wb_tk_session wb_tk_session;
 
@@ -145,6 +145,8 @@ void wb_tk_victims_spawn(wb_tk *tk);
 /** Have one receive that many messages of MAIN, all that is there, and kill it.
  *  @return 0: it did not receive them, which is noted. */
 int wb_tk_victim_dies(wb_kit *kit, size_t count);
+/** The same; it has acknowledged the first `gone` of them for good before. */
+int wb_tk_victim_acknowledges(wb_kit *kit, size_t count, size_t gone);
 void wb_tk_victims_end(wb_tk *tk);
 
 /* ---- messages -------------------------------------------------------------------------- */

@@ -18,7 +18,19 @@
 typedef struct order {
     size_t case_number;
     size_t count;
+    size_t gone; /* of them it acknowledges so many, for good */
 } order;
+
+static int acknowledge(wb_tk_session *s, size_t count)
+{
+    const wb_incoming *none = NULL;
+    wb_error error = { 0 };
+    if (!count)
+        return 1;
+    return wb_tk_acknowledge(s, 0, count) &&
+           wb_tk_is_ok(&s->tk->kit, s->tk->ops->acknowledge(s->session, &none, 0, &error), &error,
+                       "acknowledge nothing");
+}
 
 /* In the new process. It ends by a signal only, unless it fails. */
 static void obey(wb_tk *tk, pid_t parent, int orders, int answers)
@@ -31,7 +43,7 @@ static void obey(wb_tk *tk, pid_t parent, int orders, int answers)
     tk->is_swept = 1; /* what there is was put there for us */
     (void)pthread_mutex_init(&tk->kit.lock, NULL);
     wb_tk_session *s = wb_tk_open(&tk->kit, WB_TK_MAIN, tk->mode, (uint32_t)got.count);
-    if (!s || !wb_tk_collect(s, got.count) || write(answers, "1", 1) != 1)
+    if (!s || !wb_tk_collect(s, got.count) || !acknowledge(s, got.gone) || write(answers, "1", 1) != 1)
         _exit(1);
     for (;;)
         (void)pause();
@@ -78,8 +90,13 @@ static void end(wb_tk_victim *victim)
 
 int wb_tk_victim_dies(wb_kit *kit, size_t count)
 {
+    return wb_tk_victim_acknowledges(kit, count, 0);
+}
+
+int wb_tk_victim_acknowledges(wb_kit *kit, size_t count, size_t gone)
+{
     wb_tk *tk = wb_tk_of(kit);
-    order given = { kit->number, count };
+    order given = { kit->number, count, gone };
     char answer = 0;
     size_t at = 0;
     while (at < WB_TK_VICTIMS && tk->victims[at].pid < 0)

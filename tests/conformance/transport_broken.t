@@ -124,6 +124,7 @@ fail deliveries are counted: given back
 fail deliveries are counted once at most: closed
 fail deliveries are counted for each message
 fail messages in the hands of a process that is killed come back
+fail what a process acknowledged for good before it was killed stays away
 fail deliveries are counted across the death of processes
 fail depth() counts what waits, and nothing else
 END
@@ -354,6 +355,9 @@ $(given_back)
 END
 judge forger --only "deliveries are counted" <<END
 $(given_back)
+END
+judge adrift --only "process" <<END
+fail what a process acknowledged for good before it was killed stays away
 END
 judge tardy --only "receive comes back" <<END
 fail receive comes back in time when nothing came

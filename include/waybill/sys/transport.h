@@ -209,6 +209,9 @@ typedef struct wb_transport_ops {
 
     /** Remove messages from the queue for good; they are invalid afterwards. Where the broker confirms no
      *  acknowledgement, one that was sent may be lost with the connection: the message comes again.
+     *  What costs a request, or waits for one, may be put off until the next call. With `count` = 0 it may not: on
+     *  return all that was acknowledged stays so whatever becomes of this process, as far as the broker can tell; the
+     *  host asks for that before it calls a handler that may end the process. WB_RETRY: not yet, and nothing is lost.
      *  Messages may be acknowledged in any order and number. With WB_CAP_ORDER_PER_KEY
      *  one behind a message that is still in hand may be delivered again if the session
      *  ends before that one is acknowledged, too. */

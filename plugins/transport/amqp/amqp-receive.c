@@ -200,6 +200,7 @@ static void on_method(wb_amqp_receiver *receiver, const amqp_method_t *method)
         break;
     case AMQP_BASIC_CONSUME_OK_METHOD: wb_amqp_consume_confirmed(receiver); break;
     case AMQP_BASIC_CANCEL_OK_METHOD: receiver->cancels--; break;
+    case AMQP_CHANNEL_FLOW_OK_METHOD: receiver->asked -= receiver->asked > 0; break;
     case AMQP_BASIC_CANCEL_METHOD:
         (void)wb_amqp_connection_fail(&receiver->connection, WB_NOT_CONNECTED, WB_CAUSE_MISSING,
                                       "queue \"%s\" was deleted or has moved: the broker cancelled "
@@ -337,6 +338,18 @@ int wb_amqp_receiver_settle(wb_amqp_receiver *receiver, const wb_incoming *const
         left--;
     }
     wb_amqp_consume_step(receiver);
+    return wb_amqp_flush(&receiver->connection);
+}
+
+/* Methods of a channel are done in their order, and this one is answered and changes nothing. An acknowledgement
+ * that lies in a socket when its process ends is lost where the broker meets the end first. */
+int wb_amqp_receiver_ask(wb_amqp_receiver *receiver)
+{
+    amqp_channel_flow_t flow = { .active = 1 };
+    if (result_of(receiver) != WB_OK)
+        return result_of(receiver);
+    receiver->asked++;
+    wb_amqp_put_method(&receiver->connection, WB_AMQP_MAIN, AMQP_CHANNEL_FLOW_METHOD, &flow);
     return wb_amqp_flush(&receiver->connection);
 }
 

@@ -31,6 +31,7 @@ struct wb_amqp_receiver {
     int released;     /* until the next receive(): nothing is prefetched */
     int held;         /* until the gate is free: the same */
     int stopping;     /* for good */
+    unsigned asked;   /* requests not answered yet that stand behind what was settled */
     /* what is there */
     wb_amqp_message *first, *last;
     wb_amqp_message *ready; /* the first not handed out; NULL: none */
@@ -69,6 +70,10 @@ int wb_amqp_receiver_forget(wb_amqp_receiver *receiver, const wb_incoming *last)
  *  messages when the connection has failed before. */
 int wb_amqp_receiver_settle(wb_amqp_receiver *receiver, const wb_incoming *const *messages,
                             size_t count, int requeue);
+
+/** Have the broker answer when it has read all that was settled (receiver->asked). What it answers may
+ *  stand behind a body that must not be read yet. */
+int wb_amqp_receiver_ask(wb_amqp_receiver *receiver);
 
 /** Put "give back" for the message that waits for the gate; its body is read over. */
 void wb_amqp_receiver_give_back_gated(wb_amqp_receiver *receiver);

@@ -239,9 +239,34 @@ static int settle(wb_transport_session *session, const wb_incoming *const *messa
     return result;
 }
 
+/* No longer than that, nor where reading has stopped: the broker has been told, and mostly has read it. */
+#define ASKED_MAX INT64_C(1000000000)
+
+static int await_read(wb_transport_session *session, wb_error *error)
+{
+    wb_amqp_receiver *receiver = &session->receiver;
+    wb_amqp_connection *connection = &receiver->connection;
+    if (!session->group.members[0])
+        return refuse_purpose(session, "receive", error);
+    enter(session, in(session, session->transport->config->confirm_timeout));
+    int64_t until = in(session, ASKED_MAX);
+    int result = connection->deaf ? connection->failure.result : wb_amqp_receiver_ask(receiver);
+    while (result == WB_OK && receiver->asked && !connection->gated && !connection->paused &&
+           !connection->deaf && in(session, 0) < until) {
+        wb_amqp_wait(&session->group, until, 0);
+        result = connection->failure.result;
+    }
+    if (result != WB_OK)
+        result = report_failure(session, error);
+    leave(session);
+    return result;
+}
+
 int wb_amqp_session_acknowledge(wb_transport_session *session, const wb_incoming *const *messages,
                                 size_t count, wb_error *error)
 {
+    if (count == 0)
+        return await_read(session, error);
     int result = settle(session, messages, count, 0, error);
     session->transport->host->crash_point("acknowledge_sent");
     return result;

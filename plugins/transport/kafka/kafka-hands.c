@@ -132,7 +132,7 @@ void wb_kafka_receiver_acknowledge(wb_kafka_receiver *receiver, const wb_incomin
                                    size_t count)
 {
     wb_kafka_consumer *consumer = receiver->consumer;
-    int wait = 0;
+    int wait = count == 0; /* who acknowledges nothing wants to know that what it did is committed */
     (void)pthread_mutex_lock(&consumer->lock);
     for (size_t i = 0; i < count; i++) {
         wb_kafka_message *message = ours(messages[i]);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Acknowledged messages are deleted by the next transaction this session makes anyway:
- * the claim of the next batch. Until then they are still claimed, so nobody sees them.
+ * the claim of the next batch. Until then they are still claimed, so nobody sees them. Whoever
+ * acknowledges nothing wants it now.
  */
 #include "config.h"
 
@@ -169,6 +170,8 @@ int wb_sqlite_session_acknowledge(wb_transport_session *session, const wb_incomi
             wb_sqlite_message_forget(session, (wb_sqlite_message *)(uintptr_t)messages[i]);
         return WB_OK;
     }
+    if (count == 0)
+        return session->in_transaction ? WB_OK : wb_sqlite_acknowledge_flush(session, error);
     int result = remember(session, messages, count, error);
     if (result != WB_OK)
         return result;
