@@ -85,7 +85,7 @@ static int can_run(const wb_worker *w, size_t at, wb_batch_choice choice, int64_
 static int runs_alone(const wb_worker *w, const wb_item *item)
 {
     return item->alone || wb_rate_is_limited(&w->pipeline->rate) || wb_item_is_suspect(w->pipeline, item) ||
-           wb_suspect_is_last_delivery(w->pipeline, item) ||
+           wb_suspect_leaves(w->pipeline, item) || wb_suspect_is_last_delivery(w->pipeline, item) ||
            wb_suspicions_has(w->pipeline->suspicions, item->incoming->id, item->incoming->id_size);
 }
 
@@ -155,10 +155,11 @@ static size_t find_next(const wb_worker *w, wb_batch_choice choice, int64_t now)
 }
 
 /* A suspect runs only when no other suspect runs in this process; and none begins while something
- * leaves that one death more would cost. */
+ * leaves that one death more would cost, or send once more. */
 static int may_run(wb_worker *w, const wb_item *item)
 {
-    if (!wb_item_is_suspect(w->pipeline, item) && !wb_suspect_is_last_delivery(w->pipeline, item))
+    if (!wb_item_is_suspect(w->pipeline, item) && !wb_suspect_leaves(w->pipeline, item) &&
+        !wb_suspect_is_last_delivery(w->pipeline, item))
         return 1;
     w->has_suspect_lock = wb_suspect_try_lock();
     return w->has_suspect_lock || !wb_suspect_needs_lock(w->pipeline, item);
@@ -325,7 +326,7 @@ static void settle(wb_worker *w, wb_item *item)
     wb_suspicions_forget(w->pipeline->suspicions, item->message.id, item->message.id_size);
     if (!wb_has_transport_transaction(w->pipeline) && !wb_bug("ack_before_commit"))
         wb_marks_add_message(w, item->incoming);
-    wb_suspect_done(w, item);
+    wb_suspect_settled(w, item);
     wb_apart_add(w, item);
     let_go(w, item);
 }
@@ -373,6 +374,8 @@ void wb_batch_drop_all(wb_worker *w)
     w->held_count = 0;
     w->batch_size = 0;
     w->settled_count = 0;
+    w->is_loose = 0;
+    w->record = 0; /* it comes again */
     note_in_hand(w);
 }
 

@@ -20,7 +20,7 @@
 
 static int has_something_to_settle(const wb_worker *w)
 {
-    return w->settled_count || w->mark_count;
+    return w->settled_count || w->mark_count || w->record;
 }
 
 static int64_t wait_until(const wb_worker *w)

@@ -61,7 +61,10 @@ int wb_stage_commit_transport(wb_worker *w, wb_error *error);
 
 /** settle.c: make the marks, then acknowledge what waited for them. */
 int wb_stage_settle(wb_worker *w, wb_error *error);
-/** settle.c: its second half. */
+/** settle.c: the same, and what was acknowledged is so for good: before a handler that may end the
+ *  process, and behind a suspect, whose record goes then. WB_RETRY: to be tried again. */
+int wb_stage_settle_for_good(wb_worker *w, wb_error *error);
+/** settle.c: the second half of the first. */
 int wb_stage_acknowledge(wb_worker *w, wb_error *error);
 
 /** isolate.c: the batch failed and was rolled back: whose fault, and how it runs again.

@@ -17,16 +17,59 @@
 /* How long one waits for another suspect's end before it asks again. */
 #define WAIT (20 * WB_MILLISECOND)
 
-static atomic_int is_taken;
+/* And how long whoever is no suspect waits for one, and how often it looks. */
+#define ALONE_MAX (1 * WB_SECOND)
+#define LOOK (1 * WB_MILLISECOND)
 
+static atomic_int is_taken;
+static _Atomic int64_t taken_since; /* 0: it is not */
+static atomic_uint others;
+static atomic_uint waiting; /* who will be of them */
+
+/* Who waits goes first, or a row of suspects would keep it waiting. */
 int wb_suspect_try_lock(void)
 {
-    return wb_bug("suspect_across_endpoints") || atomic_exchange(&is_taken, 1) == 0;
+    if (!wb_bug("suspect_across_endpoints") && (atomic_load(&waiting) || atomic_exchange(&is_taken, 1) != 0))
+        return 0;
+    atomic_store(&taken_since, wb_clock_monotonic());
+    return 1;
 }
 
 void wb_suspect_unlock(void)
 {
+    atomic_store(&taken_since, 0);
     atomic_store(&is_taken, 0);
+}
+
+/* Who begins says so before he looks, and a suspect before it counts: one of them sees the other. */
+static int try_enter(void)
+{
+    atomic_fetch_add(&others, 1);
+    int64_t since = atomic_load(&taken_since);
+    if (!since || wb_clock_monotonic() - since >= ALONE_MAX)
+        return 1;
+    atomic_fetch_sub(&others, 1);
+    return 0;
+}
+
+void wb_suspect_enter(void)
+{
+    if (try_enter())
+        return;
+    atomic_fetch_add(&waiting, 1);
+    while (!try_enter())
+        wb_clock_pause(LOOK, NULL);
+    atomic_fetch_sub(&waiting, 1);
+}
+
+void wb_suspect_exit(void)
+{
+    atomic_fetch_sub(&others, 1);
+}
+
+unsigned wb_suspect_others(void)
+{
+    return atomic_load(&others);
 }
 
 void wb_suspect_wait(wb_item *item)
@@ -34,10 +77,20 @@ void wb_suspect_wait(wb_item *item)
     item->paused_until = wb_clock_monotonic() + WAIT;
 }
 
+static int came_too_often(const wb_pipeline *p, const wb_item *item)
+{
+    return p->mode != WB_MODE_NONE && item->incoming->id_size &&
+           item->incoming->delivery_count >= wb_attempts_suspect_from(&p->recoverability);
+}
+
 int wb_item_is_suspect(const wb_pipeline *p, const wb_item *item)
 {
-    return p->mode != WB_MODE_NONE && item->verdict == WB_VERDICT_OPEN && item->incoming->id_size &&
-           item->incoming->delivery_count >= wb_attempts_suspect_from(&p->recoverability);
+    return item->verdict == WB_VERDICT_OPEN && came_too_often(p, item);
+}
+
+int wb_suspect_leaves(const wb_pipeline *p, const wb_item *item)
+{
+    return item->verdict == WB_VERDICT_FAILED && came_too_often(p, item);
 }
 
 /* Unless its id turns out not to be free: a duplicate may have something to dispatch. */
@@ -56,6 +109,8 @@ int wb_suspect_is_last_delivery(const wb_pipeline *p, const wb_item *item)
 
 int wb_suspect_needs_lock(const wb_pipeline *p, const wb_item *item)
 {
+    if (wb_suspect_leaves(p, item))
+        return !wb_suspect_is_last_delivery(p, item);
     return wb_item_is_suspect(p, item) && !will_not_be_handled(p, item);
 }
 
@@ -189,12 +244,28 @@ const char *wb_suspect_why_given_up(const wb_pipeline *p, const wb_item *item, c
     return reason;
 }
 
-/* The record may have been written by an earlier attempt, in another process. */
+/* It may have been written by an earlier attempt, in another process. @return 0: there is none. */
+static uint64_t record_of(const wb_worker *w, const wb_item *item)
+{
+    return w->pipeline->outbox && came_too_often(w->pipeline, item)
+               ? wb_attempts_number(item->incoming->id, item->incoming->id_size)
+               : 0;
+}
+
 void wb_suspect_done(wb_worker *w, const wb_item *item)
 {
-    if (w->pipeline->outbox && item->incoming->id_size &&
-        item->incoming->delivery_count >= wb_attempts_suspect_from(&w->pipeline->recoverability))
-        wb_marks_add(w, (wb_mark){ wb_attempts_number(item->incoming->id, item->incoming->id_size), NULL, 0 });
+    uint64_t number = record_of(w, item);
+    if (number)
+        wb_marks_add(w, (wb_mark){ number, NULL, 0 });
+}
+
+void wb_suspect_settled(wb_worker *w, const wb_item *item)
+{
+    uint64_t number = record_of(w, item);
+    if (w->record)
+        wb_suspect_done(w, item);
+    else
+        w->record = number;
 }
 
 /* Whose doing that was is not known, so it is no attempt of those that end the tries; but that it was

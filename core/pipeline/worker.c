@@ -34,6 +34,9 @@
 /* So long a stop waits for what a handler may have committed to be made good. */
 #define STOPPING_REPAIR (2 * WB_SECOND)
 #define STOPPING_PAUSE (50 * WB_MILLISECOND)
+/* A suspect waits so long for the batches beside it, and looks so often whether they are done. */
+#define OTHERS_WAIT (100 * WB_MILLISECOND)
+#define OTHERS_PAUSE (1 * WB_MILLISECOND)
 
 /* ---- a batch ---------------------------------------------------------------------- */
 
@@ -133,13 +136,24 @@ static int run_dispatch(wb_worker *w, wb_error *error)
     return wb_stage_dispatch(w, error);
 }
 
+/* One that came before may have ended the process, and do so again. With a transaction of the transport's
+ * nothing is left of the batch before. */
+static int may_end_process(const wb_worker *w)
+{
+    for (size_t i = 0; i < w->batch_size; i++)
+        if (wb_item_is_open(w->batch[i]) && w->batch[i]->incoming->delivery_count)
+            return w->pipeline->mode != WB_MODE_NONE;
+    return 0;
+}
+
 /* Before any message is looked at: what fails here is no message's fault, unless the database
  * refuses an id for good. */
 static int begin_batch(wb_worker *w, wb_item **ret_culprit, wb_error *error)
 {
     int r;
     *ret_culprit = NULL;
-    if ((r = wb_stage_suspect(w, error)) != WB_OK || (r = wb_stage_witness(w, error)) != WB_OK ||
+    if ((may_end_process(w) && (r = wb_stage_settle_for_good(w, error)) != WB_OK) ||
+        (r = wb_stage_suspect(w, error)) != WB_OK || (r = wb_stage_witness(w, error)) != WB_OK ||
         (r = wb_stage_claim(w, error)) != WB_OK)
         return r;
     return wb_stage_settle(w, error); /* the marks rode along, or nothing was to be claimed */
@@ -253,18 +267,55 @@ static int has_turn(wb_worker *w)
     return !(p->stop || p->is_critical) || !wb_rate_is_limited(&p->rate) || p->mode == WB_MODE_NONE;
 }
 
-/* The record of a suspect's attempt must not wait for a batch that may not come; and without
- * outbox nothing remembers what was handled but the acknowledgement. */
+static void await_others(void)
+{
+    int64_t until = wb_clock_monotonic() + OTHERS_WAIT;
+    while (wb_suspect_others() && wb_clock_monotonic() < until)
+        wb_clock_pause(OTHERS_PAUSE, NULL);
+}
+
+/* Any handler may end the process: the attempt would be the suspect's, and one that is being moved would come again. */
+static void enter(wb_worker *w)
+{
+    if (wb_bug("suspect_beside_others"))
+        return;
+    if (w->has_suspect_lock) {
+        await_others();
+    } else if (!wb_suspect_is_last_delivery(w->pipeline, w->batch[0])) { /* that is to be gone before anybody ends it */
+        wb_suspect_enter();
+        w->has_entered = 1;
+    }
+}
+
+static void leave_batch(wb_worker *w)
+{
+    if (w->has_entered)
+        wb_suspect_exit();
+    if (w->has_suspect_lock)
+        wb_suspect_unlock();
+    w->has_entered = w->has_suspect_lock = 0;
+}
+
+/* The record of a suspect's attempt must not wait for a batch that may not come, and the next suspect may
+ * begin when it is gone; and without outbox nothing remembers what was handled but the acknowledgement. */
+static int settle_chosen(wb_worker *w, int is_suspect, wb_error *error)
+{
+    if (is_suspect || w->record)
+        return wb_stage_settle_for_good(w, error);
+    return w->pipeline->outbox ? WB_OK : wb_stage_settle(w, error);
+}
+
 static int run_chosen(wb_worker *w, wb_error *error)
 {
-    int is_suspect = w->has_suspect_lock;
-    int r = has_turn(w) ? run_batch(w, error) : WB_OK;
+    int is_suspect = w->has_suspect_lock, r = WB_OK;
+    if (has_turn(w)) {
+        enter(w);
+        r = run_batch(w, error);
+    }
     wb_rate_give_turn(&w->pipeline->rate, w);
-    if (r == WB_OK && (is_suspect || !w->pipeline->outbox))
-        r = wb_stage_settle(w, error);
-    if (is_suspect)
-        wb_suspect_unlock();
-    w->has_suspect_lock = 0;
+    if (r == WB_OK)
+        r = settle_chosen(w, is_suspect, error);
+    leave_batch(w);
     return r;
 }
 
@@ -295,6 +346,12 @@ static int may_receive(const wb_worker *w)
     return !w->pipeline->stop || w->refuses_more;
 }
 
+/* Nothing runs: what is done and not told. */
+static int settle_rest(wb_worker *w, wb_error *error)
+{
+    return w->record ? wb_stage_settle_for_good(w, error) : wb_stage_settle(w, error);
+}
+
 static int run_cycle(wb_worker *w, wb_error *error)
 {
     int r;
@@ -311,7 +368,7 @@ static int run_cycle(wb_worker *w, wb_error *error)
         if (may_receive(w) && ((r = make_room(w, error)) != WB_OK || (r = wb_stage_receive(w, error)) != WB_OK))
             return r;
         if (!wb_batch_choose(w, WB_BATCH_FRESH) && !wb_batch_choose(w, WB_BATCH_ANY))
-            return wb_stage_settle(w, error);
+            return settle_rest(w, error);
     }
     w->owes_turn = w->batch[0]->paused_until != 0;
     if ((r = run_chosen(w, error)) != WB_OK)
@@ -392,7 +449,7 @@ static void drain(wb_worker *w)
     while (may_go_on(w, until) && work(w, &error) == WB_OK && (w->progressed || wb_batch_can_run(w)))
         ;
     if (is_connected(w))
-        (void)wb_stage_settle(w, &error);
+        (void)settle_rest(w, &error);
 }
 
 static void give_up(wb_worker *w)
@@ -422,9 +479,7 @@ static void on_exit_of_thread(void *argument)
     (void)wb_error_set(&w->error, WB_FATAL, WB_CAUSE_OTHER, 0, "a module ended the worker's thread");
     wb_overtime_end(&w->overtime);
     wb_rate_give_turn(&w->pipeline->rate, w);
-    if (w->has_suspect_lock)
-        wb_suspect_unlock();
-    w->has_suspect_lock = 0;
+    leave_batch(w);
     w->storage_broken = 1;
     give_up(w);
     leave(w);

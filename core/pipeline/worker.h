@@ -96,6 +96,7 @@ typedef struct wb_worker {
     int grouped;           /* a batch handler got several messages */
     int stored;            /* the batch has a pending row */
     int has_suspect_lock;
+    int has_entered; /* wb_suspect_enter() */
     wb_arena arena;     /* operations of the batch */
     wb_arena recovered; /* operations loaded from pending rows */
     wb_buffer encoded;
@@ -108,6 +109,8 @@ typedef struct wb_worker {
     const wb_incoming **settled;
     size_t settled_count;
     size_t settled_max;
+    int is_loose;    /* some were acknowledged, and that may not be for good yet */
+    uint64_t record; /* of a suspect that is done: it goes when that is so; 0: none */
 
     /* Pace. */
     unsigned take;     /* how many messages the next batch takes */

@@ -317,7 +317,7 @@ static void acknowledge(wb_transport_session *s, const wb_incoming *incoming)
 {
     sim_delivery *d = unlink_delivery(s, incoming);
     sim_message *m = d->message;
-    if (the_shape.mode == WB_MODE_RECEIVE_ONLY)
+    if (the_shape.mode == WB_MODE_RECEIVE_ONLY && !d->is_put_off)
         check_acknowledge(m);
     sim_tell("message %u (%s) is done", m->number, sim_fates[m->fate].name);
     if (!d->is_away)
@@ -330,18 +330,37 @@ static void acknowledge(wb_transport_session *s, const wb_incoming *incoming)
     s->lost = d;
 }
 
+static sim_delivery *find_delivery(wb_transport_session *s, const wb_incoming *incoming)
+{
+    for (sim_delivery *d = s->deliveries; d; d = d->next)
+        if (&d->incoming == incoming && !d->is_put_off)
+            return d;
+    sim_violation("a message that is not in hand is acknowledged");
+}
+
+static void put_off(sim_delivery *d)
+{
+    check_acknowledge(d->message);
+    d->is_put_off = 1;
+}
+
 void sim_broker_acknowledge(wb_transport_session *s, const wb_incoming *incoming)
 {
-    if (!s->has_transaction) {
+    if (s->has_transaction)
+        find_delivery(s, incoming)->is_staged = 1;
+    else if (the_shape.puts_off && the_shape.mode == WB_MODE_RECEIVE_ONLY && !s->hides_success)
+        put_off(find_delivery(s, incoming));
+    else
         acknowledge(s, incoming);
-        return;
+}
+
+void sim_broker_settle(wb_transport_session *s)
+{
+    for (sim_delivery *d = s->deliveries, *next; d; d = next) {
+        next = d->next;
+        if (d->is_put_off)
+            acknowledge(s, &d->incoming);
     }
-    for (sim_delivery *d = s->deliveries; d; d = d->next)
-        if (&d->incoming == incoming) {
-            d->is_staged = 1;
-            return;
-        }
-    sim_violation("a message that is not in hand is acknowledged");
 }
 
 void sim_broker_give_back(wb_transport_session *s, const wb_incoming *incoming)
@@ -473,6 +492,8 @@ static void unlink_session(const wb_transport_session *s)
 
 void sim_broker_close(wb_transport_session *s)
 {
+    if (!s->is_dead)
+        sim_broker_settle(s);
     sim_broker_roll_back(s);
     sim_partition_leave(s);
     return_all(s, 0);

@@ -36,6 +36,7 @@ typedef struct sim_delivery {
     sim_message *message;
     int is_returned; /* by receive() */
     int is_staged;   /* acknowledged in the open transaction */
+    int is_put_off;  /* acknowledged, and that takes effect with the next call */
     int is_away;     /* its partition was taken away: another session may have it, too */
     unsigned failures_before;
     struct sim_delivery *next;
@@ -83,6 +84,8 @@ void sim_broker_pump(void);
 int sim_broker_has_some(const wb_transport_session *session);
 size_t sim_broker_take(wb_transport_session *session, const wb_incoming **messages, size_t max);
 void sim_broker_acknowledge(wb_transport_session *session, const wb_incoming *incoming);
+/** What was acknowledged and put off is gone. */
+void sim_broker_settle(wb_transport_session *session);
 void sim_broker_give_back(wb_transport_session *session, const wb_incoming *incoming);
 void sim_broker_release(wb_transport_session *session);
 /** A partition is taken away from who has it: what was handed out stays in hand, and comes again. */

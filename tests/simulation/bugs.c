@@ -25,6 +25,8 @@ const sim_bug sim_bugs[] = {
     { "noted_twice", "noted_once", 0 },
     { "no_scout", "limit_killers_plain", 0 },
     { "short_scout", "limit_killers_late_plain", 0 },
+    { "acknowledged_loosely", "killers", 0 },
+    { "suspect_beside_others", "killers", 0 },
     { "last_waits", "limit_last", 0 },
     { "handle_the_last", "limit_last", 0 },
     { "parked_twice", "two_sweepers", 0 },

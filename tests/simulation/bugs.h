@@ -16,6 +16,6 @@ typedef struct sim_bug {
 extern const sim_bug sim_bugs[];
 
 /** So many seeds of a mode, or of a scenario, may pass before a bug must have shown. */
-#define SIM_SEEDS_FOR_A_BUG 500
+#define SIM_SEEDS_FOR_A_BUG 2000
 
 #endif

@@ -59,20 +59,48 @@ typedef struct {
 
 /* The core has one lock for the suspects of a process; ours are several in one. */
 static int suspect_locks[SIM_PROCESSES_MAX];
+static int64_t taken_since[SIM_PROCESSES_MAX];
+static unsigned others[SIM_PROCESSES_MAX];
+static unsigned waiting[SIM_PROCESSES_MAX];
 int __wrap_wb_suspect_try_lock(void);
 void __wrap_wb_suspect_unlock(void);
+void __wrap_wb_suspect_enter(void);
+void __wrap_wb_suspect_exit(void);
+unsigned __wrap_wb_suspect_others(void);
 
 int __wrap_wb_suspect_try_lock(void)
 {
     int *is_taken = &suspect_locks[sim_process()];
-    if (*is_taken && !wb_bug("suspect_across_endpoints"))
+    if ((*is_taken || waiting[sim_process()]) && !wb_bug("suspect_across_endpoints"))
         return 0;
+    taken_since[sim_process()] = sim_now();
     return *is_taken = 1;
+}
+
+void __wrap_wb_suspect_enter(void)
+{
+    int process = sim_process();
+    waiting[process]++;
+    while (taken_since[process] && sim_now() - taken_since[process] < WB_SECOND)
+        wb_clock_pause(WB_MILLISECOND, NULL);
+    waiting[process]--;
+    others[process]++;
+}
+
+void __wrap_wb_suspect_exit(void)
+{
+    others[sim_process()]--;
+}
+
+unsigned __wrap_wb_suspect_others(void)
+{
+    return others[sim_process()];
 }
 
 void __wrap_wb_suspect_unlock(void)
 {
     suspect_locks[sim_process()] = 0;
+    taken_since[sim_process()] = 0;
 }
 
 static host *hosts[SIM_PROCESSES_MAX];
@@ -377,6 +405,9 @@ void sim_process_start(int process)
         abort();
     incarnations++;
     suspect_locks[process] = 0;
+    taken_since[process] = 0;
+    others[process] = 0;
+    waiting[process] = 0;
     sim_on_death(bury);
     sim_broker_note_stop(process, 0);
     h->number = process;

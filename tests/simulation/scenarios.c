@@ -30,6 +30,8 @@ static void drive_running(void)
 
 unsigned sim_scenario_seeds(const sim_scenario *scenario)
 {
+    if (scenario->drive == sim_scene_killers)
+        return 20;
     return scenario->drive == sim_scene_by_chance ? 500 : 1;
 }
 

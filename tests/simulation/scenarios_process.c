@@ -93,6 +93,33 @@ static void prepare_limit_killers_late_plain(void)
     prepare_limit_killers_late(0);
 }
 
+/* They come together, to a broker without limit that is told of acknowledgements late. */
+static void prepare_killers_of(int outbox, int pushes)
+{
+    prepare_limit(0, 3, outbox);
+    the_shape.workers = 3;
+    the_shape.pushes = the_shape.has_prefetch = pushes;
+    the_shape.puts_off = 1;
+    sim_scene_add(5, SIM_GOOD);
+    sim_scene_add(4, SIM_KILLER);
+    sim_scene_add(20, SIM_GOOD);
+}
+
+static void prepare_killers(void)
+{
+    prepare_killers_of(1, 0);
+}
+
+static void prepare_killers_pushed(void)
+{
+    prepare_killers_of(1, 1);
+}
+
+static void prepare_killers_plain(void)
+{
+    prepare_killers_of(0, 0);
+}
+
 /* Each process has its own suspects and its own scout; what dies in one counts for the other's. */
 static void prepare_limit_killers_apart(void)
 {
@@ -458,6 +485,9 @@ const sim_scenario sim_scenarios_process[] = {
       sim_scene_by_chance },
     { "limit_killers_apart", "the same with outbox and two processes", prepare_limit_killers_apart,
       sim_scene_by_chance },
+    { "killers", "four killers, and acknowledgements that take effect late", prepare_killers, sim_scene_killers },
+    { "killers_pushed", "the same, handed out ahead", prepare_killers_pushed, sim_scene_killers },
+    { "killers_plain", "the same without outbox", prepare_killers_plain, sim_scene_killers },
     { "limit_last", "killers in front of what the broker drops next", prepare_limit_last, drive_limit_last },
     { "limit_last_refused", "the same while the broker takes nothing", prepare_limit_last,
       drive_limit_last_refused },

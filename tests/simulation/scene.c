@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "core/recover/attempts.h"
 #include "tests/simulation/audit.h"
 #include "tests/simulation/broker.h"
 #include "tests/simulation/driver.h"
@@ -58,6 +59,20 @@ void sim_scene_plainly(void)
 void sim_scene_by_chance(void)
 {
     sim_scene_plainly();
+}
+
+void sim_scene_killers(void)
+{
+    const unsigned each = the_shape.outbox ? WB_SUSPECT_DELIVERIES + WB_NOTED_ATTEMPTS_MIN : WB_DELIVERIES_MAX;
+    unsigned killers = 0;
+    sim_scene_plainly();
+    for (unsigned i = 0; i < sim_message_count; i++) {
+        killers += sim_messages[i].fate == SIM_KILLER;
+        if (sim_messages[i].moved > 1)
+            sim_violation("message %u is in the error queue %u times", i, sim_messages[i].moved);
+    }
+    if (sim_process_deaths() > killers * each)
+        sim_violation("%u messages ended %u processes", killers, sim_process_deaths());
 }
 
 /* Good messages do not wait for the bad ones: they are done in a minute. */

@@ -98,6 +98,7 @@ static void draw_plugins(sim_shape *s)
     s->outbox = s->mode == WB_MODE_RECEIVE_ONLY && s->persistence && sim_chance(70);
     s->apart = s->outbox && sim_chance(25);
     s->pushes = sim_chance(70);
+    s->puts_off = !s->pushes;
     s->has_prefetch = s->pushes && sim_chance(80);
     s->has_stop_receiving = sim_chance(70);
     s->has_release = s->pushes && sim_chance(70);
@@ -234,9 +235,9 @@ void sim_shape_tell(void)
     sim_tell("mode %d persistence %d outbox %d endpoints %u processes %u workers %u retries %u batch_max %u",
              s->mode, s->persistence, s->outbox, s->endpoints, s->processes, s->workers, s->retries,
              s->batch_max);
-    sim_tell("pushes %d prefetch %d stop_receiving %d release %d check %d clock %d next_pending %d take %d limit %u "
+    sim_tell("pushes %d puts_off %d prefetch %d stop_receiving %d release %d check %d clock %d next_pending %d take %d limit %u "
              "error_size %u keepers %d",
-             s->pushes, s->has_prefetch, s->has_stop_receiving, s->has_release, s->has_check, s->has_clock,
+             s->pushes, s->puts_off, s->has_prefetch, s->has_stop_receiving, s->has_release, s->has_check, s->has_clock,
              s->has_next_pending, s->has_take, s->delivery_limit, s->error_size_max, s->keepers);
     sim_tell("positions %d, rebalances %u of 1000, apart %d, has_other %d", s->positions, s->rebalance_permille, s->apart,
              s->has_other);

@@ -25,6 +25,7 @@ typedef struct sim_shape {
     int64_t rate_wait;
     /* broker */
     int pushes; /* messages are handed out ahead, up to the prefetch; else taken by receive() */
+    int puts_off; /* what is acknowledged is gone with the session's next call; a death before has it come again */
     int has_prefetch, has_stop_receiving, has_release; /* optional functions */
     uint32_t delivery_limit;                           /* 0: none */
     int tells_limit;

@@ -85,6 +85,7 @@ static int transport_receive(wb_transport_session *s, int64_t deadline, const wb
     if (!max)
         sim_violation("receive() of no messages");
     s->is_paused = 0;
+    sim_broker_settle(s);
     if (the_shape.positions)
         sim_partition_rebalance();
     sim_broker_pump();
@@ -102,6 +103,8 @@ static int transport_acknowledge(wb_transport_session *s, const wb_incoming *con
 {
     sim_fault fault = enter(s, SIM_CALL_ACKNOWLEDGE, "acknowledge");
     s->hides_success = fault.result != WB_OK;
+    if (!count && !s->is_dead && fault.result == WB_OK)
+        sim_broker_settle(s);
     for (size_t i = 0; !s->is_dead && (fault.result == WB_OK || fault.done) && i < count; i++)
         sim_broker_acknowledge(s, messages[i]);
     sim_broker_pump();

@@ -5,8 +5,10 @@
  */
 #include "config.h"
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -1177,7 +1179,7 @@ static void test_who_waits_for_the_scout(void **state)
     }
 }
 
-/* What will not be handled any more waits for no other suspect; and no suspect begins while it leaves. */
+/* What the broker would drop waits for no other suspect, what leaves does; and no suspect begins while something leaves. */
 static void test_who_waits_for_a_suspect(void **state)
 {
     static const struct {
@@ -1187,7 +1189,8 @@ static void test_who_waits_for_a_suspect(void **state)
         { 5, 1, 1, WB_MODE_RECEIVE_ONLY, 0, 0, 0 },  { 5, 2, 1, WB_MODE_RECEIVE_ONLY, 0, 1, 1 },
         { 5, 4, 1, WB_MODE_RECEIVE_ONLY, 0, 1, 1 },  { 5, 5, 1, WB_MODE_RECEIVE_ONLY, 0, 0, 1 },
         { 5, 3, 0, WB_MODE_RECEIVE_ONLY, 0, 1, 1 },  { 5, 4, 0, WB_MODE_RECEIVE_ONLY, 0, 0, 1 },
-        { 5, 4, 1, WB_MODE_RECEIVE_ONLY, 1, 0, 0 },  { 5, 5, 1, WB_MODE_RECEIVE_ONLY, 1, 0, 1 },
+        { 5, 4, 1, WB_MODE_RECEIVE_ONLY, 1, 1, 1 },  { 5, 5, 1, WB_MODE_RECEIVE_ONLY, 1, 0, 1 },
+        { 5, 1, 1, WB_MODE_RECEIVE_ONLY, 1, 0, 0 },  { 0, 19, 0, WB_MODE_RECEIVE_ONLY, 1, 1, 1 },
         { 0, 18, 0, WB_MODE_RECEIVE_ONLY, 0, 1, 1 }, { 0, 19, 0, WB_MODE_RECEIVE_ONLY, 0, 0, 1 },
         { 0, 100, 1, WB_MODE_RECEIVE_ONLY, 0, 1, 1 }, { 20, 19, 1, WB_MODE_RECEIVE_ONLY, 0, 1, 1 },
         { 20, 20, 1, WB_MODE_RECEIVE_ONLY, 0, 0, 1 }, { 5, 5, 0, WB_MODE_NONE, 0, 0, 0 },
@@ -1211,6 +1214,35 @@ static void test_who_waits_for_a_suspect(void **state)
         pipeline.outbox = 0; /* nothing to write down */
         wb_batch_drop_all(&worker);
     }
+}
+
+static void *enter_once(void *argument)
+{
+    atomic_int *has_entered = argument;
+    wb_suspect_enter();
+    atomic_store(has_entered, 1);
+    wb_suspect_exit();
+    return NULL;
+}
+
+/* One after the other has the place, and is done with before a second is over. */
+static void test_a_row_of_suspects_lets_others_in(void **state)
+{
+    atomic_int has_entered = 0;
+    pthread_t other;
+    int rounds = 0;
+    (void)state;
+    assert_true(wb_suspect_try_lock());
+    assert_int_equal(pthread_create(&other, NULL, enter_once, &has_entered), 0);
+    for (; !atomic_load(&has_entered) && rounds < 400; rounds++) {
+        wb_clock_pause(5 * WB_MILLISECOND, NULL);
+        wb_suspect_unlock();
+        while (!wb_suspect_try_lock())
+            wb_clock_pause(1 * WB_MILLISECOND, NULL);
+    }
+    wb_suspect_unlock();
+    assert_int_equal(pthread_join(other, NULL), 0);
+    assert_in_range(rounds, 1, 100);
 }
 
 /* It goes before what may end the process, and by itself. */
@@ -1381,6 +1413,7 @@ int main(void)
         TEST(test_each_message_is_counted_once),
         TEST(test_a_commit_in_doubt_is_counted),
         TEST(test_who_waits_for_a_suspect),
+        TEST(test_a_row_of_suspects_lets_others_in),
         TEST(test_the_last_delivery_goes_first),
         TEST(test_counted_out),
         TEST(test_turns),
