@@ -1245,6 +1245,31 @@ static void test_a_row_of_suspects_lets_others_in(void **state)
     assert_in_range(rounds, 1, 100);
 }
 
+static void test_what_may_have_ended_a_process_runs_alone(void **state)
+{
+    static const struct {
+        uint32_t deliveries;
+        int is_condemned;
+        size_t together;
+    } cases[] = { { 2, 0, 2 }, { 3, 0, 1 }, { 2, 1, 2 }, { 3, 1, 1 } };
+    (void)state;
+    worker.take = 4;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        incoming[0].delivery_count = cases[i].deliveries;
+        wb_item *item = wb_batch_hold(&worker, &incoming[0], &entries[0]);
+        (void)wb_batch_hold(&worker, &incoming[1], &entries[0]);
+        if (cases[i].is_condemned)
+            wb_item_condemn(item, WB_FAILURE_HANDLER, "it fails");
+        assert_true(wb_batch_choose(&worker, WB_BATCH_ANY));
+        if (worker.batch_size != cases[i].together)
+            fail_msg("case %zu: %zu of them", i, worker.batch_size);
+        if (worker.has_suspect_lock)
+            wb_suspect_unlock();
+        worker.has_suspect_lock = 0;
+        wb_batch_drop_all(&worker);
+    }
+}
+
 /* It goes before what may end the process, and by itself. */
 static void test_the_last_delivery_goes_first(void **state)
 {
@@ -1414,6 +1439,7 @@ int main(void)
         TEST(test_a_commit_in_doubt_is_counted),
         TEST(test_who_waits_for_a_suspect),
         TEST(test_a_row_of_suspects_lets_others_in),
+        TEST(test_what_may_have_ended_a_process_runs_alone),
         TEST(test_the_last_delivery_goes_first),
         TEST(test_counted_out),
         TEST(test_turns),
