@@ -6,6 +6,7 @@
  */
 #include "config.h"
 
+#include <libpq-fe.h>
 #include <string.h>
 
 #include "core/base/host.h"
@@ -16,7 +17,8 @@
 
 const char fuzz_name[] = "pgsql_params";
 
-#define SECRET " password=Xq7secret"
+#define SECRET_BEGINS "Xq7"
+#define SECRET " password=" SECRET_BEGINS "secret"
 
 static int is_here(const pgsql_server *server)
 {
@@ -76,6 +78,18 @@ static char *with_secret(const char *text)
     return all;
 }
 
+/* A server may have the same name, and errors name it; but of two "@" libpq may take the wrong one. */
+static int is_servers_name(const char *text)
+{
+    const char *at = strchr(text, '@');
+    PQconninfoOption *parsed = at && strchr(at + 1, '@') ? NULL : PQconninfoParse(text, NULL);
+    int is_name = 0;
+    for (const PQconninfoOption *o = parsed; o && o->keyword; o++)
+        is_name |= strncmp(o->keyword, "host", 4) == 0 && o->val && strstr(o->val, SECRET_BEGINS);
+    PQconninfoFree(parsed);
+    return is_name;
+}
+
 static void try_conninfo(const wb_host *host, const char *text)
 {
     const pgsql_config config = { .conninfo = with_secret(text) };
@@ -84,7 +98,7 @@ static void try_conninfo(const wb_host *host, const char *text)
     wb_error error = { 0 };
     if (pgsql_params_build(host, &config, "fuzz", &said, &params, &error) == WB_OK)
         check_params(&params);
-    FUZZ_CHECK(!strstr(error.text, "Xq7"));
+    FUZZ_CHECK(!strstr(error.text, SECRET_BEGINS) || is_servers_name(config.conninfo));
     pgsql_params_free(&params);
 }
 
