@@ -45,7 +45,7 @@ static void let_go(wb_worker *w, wb_item *item)
 
 void wb_batch_note_empty(wb_worker *w)
 {
-    if (w->held_count || w->settled_count || w->mark_count)
+    if (w->held_count || w->settled_count || w->mark_count || atomic_load(&w->complained))
         atomic_store_explicit(&w->empty_since, 0, memory_order_relaxed);
     else if (!atomic_load_explicit(&w->empty_since, memory_order_relaxed))
         atomic_store_explicit(&w->empty_since, atomic_load_explicit(&w->beat, memory_order_relaxed), memory_order_relaxed);

@@ -13,7 +13,8 @@
 wb_item *wb_batch_hold(wb_worker *w, const wb_incoming *incoming, const wb_handler_entry *handler);
 /** How many more it can hold. */
 size_t wb_batch_room(const wb_worker *w);
-/** The worker is about to ask for messages, or may not yet: whether it has nothing in hand (empty_since). */
+/** The worker is about to ask for messages, or may not yet: whether it has nothing in hand, and nothing in its
+ *  way (empty_since). */
 void wb_batch_note_empty(wb_worker *w);
 
 /** Whether messages that were set aside before may run, now that they are due. After each of them

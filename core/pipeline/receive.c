@@ -66,7 +66,7 @@ int wb_stage_receive(wb_worker *w, wb_error *error)
     wb_batch_note_empty(w);
     int r = p->transport_ops->receive(w->transport, wait_until(w), messages, wanted, &count, error);
     if (r != WB_OK) {
-        w->transport_broken = 1;
+        w->transport_broken |= r != WB_RETRY; /* a full disk: what is in hand stays there, and a line says what is awaited */
         atomic_store_explicit(&w->empty_since, 0, memory_order_relaxed);
         return r;
     }

@@ -96,6 +96,7 @@ sub full_disk {
     is $now, $left, "$what: it waits";
     cmp_ok patiently($e, sub { $e->effects }), '>=', MESSAGES - $left, "$what: what left the queue has had its effect";
     ok $e->is_alive, "$what: it is alive";
+    ok scalar($e->log_lines(qr/level=(?:error|warning) .*reason=".*(?:disk is full|disk I\/O error|No space left|unable to open)/)), "$what: a line says why";
     is depth($e, 'error'), 0, "$what: nothing is in the error queue while the disk is full";
     cmp_ok $e->log_lines('.') - $lines, '<', 40, "$what: the log is small";
     cmp_ok memory($pid), '<', 200, "$what: memory is small";

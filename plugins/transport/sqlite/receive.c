@@ -87,17 +87,42 @@ static int rest(wb_transport_session *session, int64_t deadline, wb_error *error
                                   session->transport->sessions_path);
 }
 
-/* One look and, if it was worth it, one claim; a file kept busy by others is no error. */
+/* A file kept busy by others is no error for now. @return what is left of `result`. */
+static int pardon_busy(wb_transport_session *session, int result, int64_t begun)
+{
+    if (!wb_sqlite_db_was_busy(&session->db, result)) {
+        session->busy_since = 0;
+        return result;
+    }
+    if (!session->busy_since)
+        session->busy_since = begun;
+    return WB_OK;
+}
+
+/* A lock that nobody lets go of is not a queue without messages. */
+static int judge_busy(const wb_transport_session *session, wb_error *error)
+{
+    const wb_host *host = session->db.host;
+    const int64_t waited = session->busy_since ? host->now() - session->busy_since : 0;
+    if (!waited || waited < session->db.busy_timeout)
+        return WB_OK;
+    return host->fail(host, error, WB_RETRY, WB_CAUSE_SERVER, SQLITE_BUSY,
+                      "could not take messages from \"%s\" for %lld s: another writer has the file",
+                      session->db.path, (long long)(waited / (1000 * MILLISECOND)));
+}
+
+/* One look and, if it was worth it, one claim. */
 static int attempt(wb_transport_session *session, size_t max, size_t *ret_count, int *ret_idle,
                    wb_error *error)
 {
+    const int64_t begun = session->db.host->now();
     int worth = session->hot || session->acknowledged.count > 0;
     int result = worth ? WB_OK : look(session, &worth, error);
     *ret_idle = !worth;
     if (result == WB_OK && worth)
         result = wb_sqlite_take_messages(session, max, ret_count, ret_idle, error);
     session->hot = result == WB_OK && *ret_count == max;
-    return wb_sqlite_db_was_busy(&session->db, result) ? WB_OK : result;
+    return pardon_busy(session, result, begun);
 }
 
 /* What was acknowledged last is deleted now, not when the session is closed. */
@@ -130,6 +155,8 @@ int wb_sqlite_session_receive(wb_transport_session *session, int64_t deadline,
             result = rest(session, deadline, error);
         wb_sqlite_wait_done(session);
     } while (result == WB_OK && count == 0 && session->db.host->now() < deadline);
+    if (result == WB_OK && count == 0 && deadline > 0 && session->db.host->now() >= deadline)
+        result = judge_busy(session, error);
     session->db.deadline = 0;
     session->db.interrupted = NULL;
     for (size_t i = 0; i < count; i++)

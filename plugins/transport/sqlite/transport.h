@@ -128,6 +128,7 @@ struct wb_transport_session {
     const wb_incoming **received; /* what receive() returned last */
     size_t received_capacity;
     int hot; /* the last receive found something: claim without looking first */
+    int64_t busy_since; /* others had the file in each attempt to claim from then on; 0: not so */
     sqlite3_stmt *list_claims;
     sqlite3_stmt *fetch;
     sqlite3_stmt *fetch_weighed;
