@@ -408,14 +408,22 @@ const wb_endpoint_config *wb_config_endpoint(const wb_config *config, const char
     return NULL;
 }
 
+static int sends_to(const wb_endpoint_config *endpoint, const char *queue)
+{
+    return is_error_queue(endpoint, queue) || (endpoint->audit.queue && is_same_queue(queue, endpoint->audit.queue));
+}
+
 const wb_endpoint_config *wb_config_user_of(const wb_config *config, const char *queue)
 {
-    for (size_t i = 0; i < config->endpoint_count; i++) {
-        const wb_endpoint_config *endpoint = &config->endpoints[i];
-        if (is_error_queue(endpoint, queue) || (endpoint->audit.queue && is_same_queue(queue, endpoint->audit.queue)))
-            return endpoint;
-    }
+    for (size_t i = 0; i < config->endpoint_count; i++)
+        if (sends_to(&config->endpoints[i], queue))
+            return &config->endpoints[i];
     return NULL;
+}
+
+int wb_config_uses(const wb_endpoint_config *endpoint, const char *queue)
+{
+    return is_same_queue(queue, endpoint->name) || sends_to(endpoint, queue);
 }
 
 wb_conf_origin wb_config_origin(const wb_endpoint_config *endpoint, size_t offset)

@@ -181,6 +181,10 @@ const wb_endpoint_config *wb_config_endpoint(const wb_config *config, const char
  *  called so. NULL: none has. */
 const wb_endpoint_config *wb_config_user_of(const wb_config *config, const char *queue);
 
+/** Whether an endpoint has a use for the queue: it is its own, or for its failed messages (a type's, too), or its audit
+ *  copies. */
+int wb_config_uses(const wb_endpoint_config *endpoint, const char *queue);
+
 /** Where an option of an endpoint was set; is_set = 0 and the place of its group when the
  *  default applies. `WB_CONFIG_ORIGIN(endpoint, outbox.enabled)` */
 #define WB_CONFIG_ORIGIN(endpoint, field)                                                          \

@@ -113,3 +113,14 @@ int wb_removal_run(wb_endpoint *e, uint32_t flags, wb_error *error)
         r = p->apart_ops->uninstall(p->apart, error);
     return r;
 }
+
+/* On an instance of its own, which knows of no others: what is somebody else's is not for the transport to see. */
+int wb_removal_run_error_queues(const wb_endpoint_setup *setup, wb_error *error)
+{
+    wb_endpoint *e = NULL;
+    int r = wb_endpoint_create(setup, &e, error);
+    if (r == WB_OK)
+        r = setup->transport_ops->uninstall(wb_endpoint_pipeline(e)->transport, WB_UNINSTALL_ERROR_QUEUES, error);
+    wb_endpoint_destroy(e);
+    return r;
+}

@@ -26,7 +26,11 @@ int wb_removal_look(const wb_endpoint_setup *setup, wb_endpoint *endpoint, wb_re
 /** Rows that wait in its tables. */
 uint64_t wb_removal_rows(const wb_remains *remains);
 
-/** Remove; `flags` is a mask of WB_UNINSTALL_x. @return as wb_transport_ops.uninstall. */
+/** Remove, error queues apart; `flags` is 0 or WB_UNINSTALL_MESSAGES. @return as wb_transport_ops.uninstall. */
 int wb_removal_run(wb_endpoint *endpoint, uint32_t flags, wb_error *error);
+
+/** Of an endpoint that was removed: remove its error queues, each if it is empty. `setup` is the endpoint's, but for those
+ *  of its `info` that stay. @return as wb_transport_ops.uninstall. */
+int wb_removal_run_error_queues(const wb_endpoint_setup *setup, wb_error *error);
 
 #endif

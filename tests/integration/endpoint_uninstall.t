@@ -202,12 +202,38 @@ for my $pair (@pairs) {
     is scalar(keys %{ { map { $_ => 1 } @numbers, $e->number('orders') } }), 3, "$pair: a queue's number is never another one's" if $pair =~ /^sqlite/;
     $e->send('error', { id => 'failed', do => 'sleep 0' });
     is +(uninstall($e, '--error-queues'))[0], 0, "$pair: with its error queue";
-    ok has_queue($e, 'error'), "$pair: which stays while it holds something";
-    is scalar($e->read('error')), 1, "$pair: with what it holds";
+    is $e->depth('error'), 1, "$pair: which stays with what it holds";
+    is scalar($e->read('error')), 1, "$pair: all of it";
     reinstall($e);
-    is +(uninstall($e, '--error-queues'))[0], 0, "$pair: and when it is empty";
-    ok !has_queue($e, 'error'), "$pair: it goes";
-    is +($e->run('uninstall'))[0], 0, "$pair: all endpoints of the file";
+    for my $options ([ '--error-queues', '--dry-run' ], [ '--error-queues' ]) {
+        ($code, $text) = uninstall($e, @$options);
+        like $text, qr/queue "error" stays: endpoint "others" has a use for it/, "$pair: @$options: it stays while another endpoint of the file has it";
+    }
+    ok has_queue($e, 'error'), "$pair: when it is empty, too";
+
+    # its error queues are others' queues, or its own
+    $e->make_queue('copies');
+    $other->configure(with => 'audit = { queue = "copies"; };');
+    $e->configure(error_queue => 'others', retries => '0; types = ( { type = "Test.Do"; error_queue = "mine"; }, { type = "Test.Copy"; error_queue = "copies"; } )');
+    reinstall($e);
+    ($code, $text) = uninstall($e, '--error-queues', '--dry-run');
+    like $text, qr/would remove, if empty: queue "mine"/, "$pair: it says which would go";
+    unlike $text, qr/would remove, if empty: queue "(?:others|copies)"/, "$pair: and no others";
+    ($code, $text) = uninstall($e, '--error-queues');
+    is $code, 0, "$pair: uninstalled" or diag $text;
+    like $text, qr/queue "$_" stays: endpoint "others" has a use for it/, "$pair: of another endpoint: $_" for qw(others copies);
+    unlike $text, qr/queue "mine" stays/, "$pair: and its own do not";
+    ok has_queue($e, $_), "$pair: queue $_ is there" for qw(others copies);
+    ok !has_queue($e, $_), "$pair: queue $_ is gone" for qw(orders mine);
+
+    # all go with the last who has them
+    $other->configure(with => '');
+    $e->configure(error_queue => 'error', retries => 5);
+    reinstall($e);
+    ($code, $text) = $e->run('uninstall', '--error-queues');
+    is $code, 0, "$pair: all endpoints of the file" or diag $text;
+    unlike $text, qr/ stays/, "$pair: nobody is left who has a use for anything";
+    ok !has_queue($e, 'error'), "$pair: their error queue goes";
     ok !has_queue($e, 'others') && !tables($e, 'others'), "$pair: are gone";
 }
 

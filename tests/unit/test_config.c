@@ -378,6 +378,11 @@ static void test_users_of_queues(void **state)
         if (user)
             assert_string_equal(user->name, rows[i].user);
     }
+    const wb_endpoint_config *b = wb_config_endpoint(config, "b");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const int is_own = strcmp(rows[i].queue, "b") == 0;
+        assert_int_equal(wb_config_uses(b, rows[i].queue), is_own || (rows[i].user && strcmp(rows[i].user, "b") == 0));
+    }
     done(config, &problems);
 }
 
