@@ -25,6 +25,8 @@
 /* So long all wait at the start for endpoints that are tried: what is wrong with one then ends the
  * program before any other handles a message. */
 #define FIRST_TRIALS WB_SECOND
+/* A drain that is told to stop is worth so long a wait for what servers say of what is left. */
+#define LAST_ANSWER (5 * WB_SECOND)
 /* A trial of an endpoint that was never started is worth so long a wait when the program stops. */
 #define LAST_TRIALS (300 * WB_MILLISECOND)
 /* Closing plugins is no work in flight: it gets so long even when the time is over. */
@@ -260,6 +262,14 @@ static void forgive(cli_hosted *one)
     one->failure.result = WB_OK;
 }
 
+/* What was waited for and mended is no failure of a drain: all of them run, and have nothing left. */
+static void forgive_all(cli_host *host)
+{
+    for (size_t i = 0; i < host->count; i++)
+        if (!host->hosted[i].is_ended)
+            forgive(&host->hosted[i]);
+}
+
 static void look_at(cli_hosted *one, int64_t now)
 {
     wb_error error = { 0 };
@@ -329,6 +339,8 @@ static int work(cli_host *host)
         if (code == EX_OK)
             drained = cli_drain_look(&host->drain, host->hosted, host->count, wb_clock_monotonic());
     }
+    if (drained == EX_OK)
+        forgive_all(host);
     if (cli_guard_is_told(&host->guard))
         wb_log_write(WB_LOG_INFO, "stops: finishing what is in flight", NULL, 0);
     return drained > 0 ? drained : code;
@@ -439,7 +451,18 @@ static int report_failures(const cli_host *host)
     return first ? wb_error_exit_code(&first->failure) : EX_OK;
 }
 
-/* A database that does not answer holds up nobody. */
+/* Messages that were given back are left, too: nobody is at work any longer. */
+static int judge_drain(cli_host *host)
+{
+    const int64_t until = wb_clock_monotonic() + LAST_ANSWER;
+    int code;
+    cli_guard_allow(&host->guard, LAST_ANSWER + CLOSING);
+    while ((code = cli_drain_stopped(&host->drain, host->hosted, host->count, wb_clock_monotonic() >= until)) < 0)
+        cli_guard_sleep(&host->guard, LOOK_EVERY_STOPPING);
+    return code;
+}
+
+/* A server that does not answer holds up nobody. */
 static void await_drain(cli_host *host)
 {
     int64_t until = wb_clock_monotonic() + LAST_TRIALS;
@@ -452,10 +475,16 @@ static int finish(cli_host *host, int code)
     for (size_t i = 0; i < host->count; i++)
         join_one(&host->hosted[i]);
     int failed = report_failures(host);
+    if (code == EX_OK)
+        code = failed;
+    if (code == EX_OK)
+        code = judge_drain(host);
     await_drain(host);
-    for (size_t i = 0; i < host->count && !host->drain.question; i++)
+    for (size_t i = 0; i < host->count && !host->drain.question; i++) {
         wb_endpoint_destroy(host->hosted[i].endpoint);
-    return code == EX_OK ? failed : code;
+        wb_endpoint_destroy(host->hosted[i].probe);
+    }
+    return code;
 }
 
 /* What an abandoned thread uses must stay: the process ends without taking it away. */

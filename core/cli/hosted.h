@@ -24,6 +24,7 @@ typedef struct cli_wait {
 typedef struct cli_hosted {
     const wb_endpoint_setup *setup;
     wb_endpoint *endpoint; /* NULL: not made yet */
+    wb_endpoint *probe; /* never started; a drain has its instances ask the broker. NULL: not made yet */
     wb_restart restart;
     cli_wait wait;
     wb_trial *trial;   /* of whether it can start, or start again; NULL: none */

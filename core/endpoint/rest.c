@@ -33,3 +33,12 @@ int wb_rest_ask(wb_endpoint *endpoint, wb_rest *ret_rest, wb_error *error)
         p->persistence_ops->close(storage);
     return r;
 }
+
+int wb_rest_count_waiting(wb_endpoint *endpoint, wb_transport_depth *ret_depth, wb_error *error)
+{
+    const wb_pipeline *p = wb_endpoint_pipeline(endpoint);
+    *ret_depth = (wb_transport_depth){ .struct_size = sizeof *ret_depth };
+    if (!WB_HAS(p->transport_ops, wb_transport_ops, depth))
+        return WB_OK;
+    return p->transport_ops->depth(p->transport, ret_depth, error);
+}

@@ -143,7 +143,8 @@ sub spawn {
     open STDOUT, '>>', $output or POSIX::_exit(99);
     open STDERR, '>&', \*STDOUT;
     open STDIN, '<', '/dev/null';
-    my @limited = $self->{stack} ? ('/bin/sh', '-c', "ulimit -s $self->{stack} && exec \"\$0\" \"\$@\"") : ();
+    my $limits = join ' && ', map { $self->{ $_->[0] } ? "ulimit -$_->[1] $self->{$_->[0]}" : () } [ stack => 's' ], [ file_size => 'f' ];
+    my @limited = $limits ? ('/bin/sh', '-c', "$limits && exec \"\$0\" \"\$@\"") : ();
     exec @limited, "$build/@{[ $self->{program} || 'waybill' ]}", @arguments or POSIX::_exit(99);
 }
 

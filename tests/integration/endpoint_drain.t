@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # waybill run --drain: it handles until nothing is left, delayed messages and pending operations included, and ends with 0;
-# with 75 when that takes too long.
+# with 75 when that takes too long, or it is stopped before.
 use strict;
 use warnings;
 use lib "$ENV{top_srcdir}/tests/integration", "$ENV{top_srcdir}/tests/hostile";
@@ -30,6 +30,17 @@ sub drains {
     is $code, 0, "$e->{pair}: $what: ends with 0";
     ok $took >= $least && $took < $most, sprintf '%s: %s: %.1f s', $e->{pair}, $what, $took;
     return $took;
+}
+
+# Told to stop when it has said that something is left.
+sub stopped {
+    my ($e, @options) = @_;
+    my $said = sub { return scalar(my @lines = $e->log_lines(qr/msg="not drained yet"/)) };
+    my $before = $said->();
+    my $pid = $e->spawn($e->{log}, 'run', '-c', $e->{conf}, '--drain', @options);
+    $e->wait_for('it says that it is not drained yet', sub { $said->() > $before });
+    kill 'TERM', $pid;
+    return $e->await_exit($pid);
 }
 
 # Records of attempts, as core/recover/attempts.c writes them: they stand before every pending operation, and are no work.
@@ -74,6 +85,9 @@ for my $e (@pairs) {
     ok $took > 3.5 && $took < 20, sprintf '%s: at its time limit: %.1f s', $e->{pair}, $took;
     ok scalar($e->log_lines(qr/^waybill: not drained in time: endpoint "orders": 0 rows with pending operations, and delayed messages/)),
         "$e->{pair}: and a line says what is left";
+    is stopped($e, '--idle', 1), 75, "$e->{pair}: so it does when it is stopped";
+    ok scalar($e->log_lines(qr/^waybill: stopped before all was drained: endpoint "orders": 0 rows with pending operations, and delayed messages/)),
+        "$e->{pair}: and says what is left";
     $e->sql($e->{pair} =~ /sqlite/ ? 'delete from waybill_orders_delayed' : 'delete from orders_delayed');
 
     # its destination is not there: what it sends stays pending, behind more records of attempts than one look takes
@@ -94,6 +108,78 @@ for my $e (@pairs) {
     $e->send('native', map { { id => "native-$_", do => 'sleep 0' } } 1 .. 5);
     drains($e, 'messages that the broker would delay', 2, 20, '--idle', 2);
     is $e->effects("native-$_"), 1, "$e->{pair}: native-$_ is handled" for 1 .. 5;
+}
+
+# ---- a table that was missing for a while ----------------------------------------------------------
+{
+    my $e = Endpoint->new('amqp+pgsql', name => 'mended', concurrency => 1);
+    $e->install;
+    my $pid = $e->spawn($e->{log}, 'run', '-c', $e->{conf}, '--drain', '--idle', 1);
+    $e->wait_for('it runs', sub { $e->log_lines(qr/endpoint starts/) });
+    $e->sql('alter table mended_dedup rename to mended_off');
+    $e->send('mended', { id => 'mended', do => 'sleep 0' });
+    $e->wait_for('it tries, in vain', sub { $e->log_lines(qr/endpoint gave up/) >= 4 }, 30);
+    $e->sql('alter table mended_off rename to mended_dedup');
+    is $e->await_exit($pid, 60), 0, 'what was mended is no failure of a drain';
+    is $e->effects('mended'), 1, 'which handled all';
+    ok scalar($e->log_lines(qr/endpoint is well again/)), 'and says that all is well';
+}
+
+# ---- a queue that another instance alone receives from -----------------------------------------------
+{
+    my $e = Endpoint->new('amqp+pgsql', name => 'single', concurrency => 1);
+    $e->amqp->declare('single', [ 'x-queue-type' => 'quorum' ], [ 'x-single-active-consumer' => [ t => "\1" ] ], [ 'x-delivery-limit' => [ l => pack 'q>', 50 ] ]);
+    $e->install;
+    $e->send('single', map { { id => "single-$_", do => 'sleep 700' } } 1 .. 20);
+    $e->start;
+    $e->wait_for('another instance has the queue', sub { $e->effects('single-1') });
+    my ($code) = drain($e, '--idle', 1, '-p', 4);
+    is $code, 75, 'a drain that gets nothing of it is not done';
+    ok scalar($e->log_lines(qr/^waybill: not drained in time: endpoint "single": \d+ messages wait in its queue, and this instance gets none of them/)), 'and says why';
+    drains($e, 'with time', 3, 40, '--idle', 1);
+    is $e->depth('single'), 0, 'it waits until the queue is empty';
+    is $e->stop, 0, 'the other one stops';
+    is_deeply [ $e->not_once(map { "single-$_" } 1 .. 20) ], [], 'all are handled';
+}
+
+# ---- a queue file that cannot be written ----------------------------------------------------------
+# Locked, by an endpoint whose handler keeps it.
+{
+    my $busy = Endpoint->new('sqlite+sqlite', name => 'busy', files => 'locked-', mode => 'transaction_scope', outbox => '');
+    my $e    = Endpoint->new('sqlite+sqlite', name => 'locked', files => 'locked-', concurrency => 1, transport => 'busy_timeout = "500ms";');
+    $_->install for $busy, $e;
+    $e->send('locked', map { { id => "locked-$_", do => 'sleep 0' } } 1 .. 3);
+    $busy->send('busy', { id => 'holds', do => "wait $busy->{dir}/gate" });
+    $busy->start;
+    $busy->wait_for('a handler holds the queue file', sub { $busy->attempts('holds') });
+    my $pid = $e->spawn($e->{log}, 'run', '-c', $e->{conf}, '--drain', '--idle', 1);
+    $e->wait_for('a line says what is waited for', sub { $e->log_lines(qr/level=error msg="cannot go on and tries again" endpoint=locked .*another writer/) }, 30);
+    sleep 3;
+    is waitpid($pid, POSIX::WNOHANG()), 0, 'a drain that cannot take messages is not done';
+    Endpoint::write_file("$busy->{dir}/gate", '');
+    is $e->await_exit($pid, 60), 0, 'it ends when it could';
+    is_deeply [ $e->not_once(map { "locked-$_" } 1 .. 3) ], [ ], 'and all are handled';
+    ok scalar($e->log_lines(qr/msg="at work again" endpoint=locked/)), 'a line says that it goes on';
+    is $busy->stop, 0, 'the other one stops';
+}
+
+# Full: no file of this process may be larger than what it maps.
+{
+    my $e = Endpoint->new('sqlite+pgsql', name => 'full', files => 'full-', concurrency => 1, batch_max => 5);
+    $e->install;
+    my @ids = map { "full-$_" } 1 .. 100;
+    $e->send('full', map { { id => $_, do => 'sleep 0' } } @ids);
+    $e->{file_size} = 66;
+    my $pid = $e->spawn($e->{log}, 'run', '-c', $e->{conf}, '--drain', '--idle', 1);
+    $e->wait_for('a line says that the disk is full', sub { $e->log_lines(qr/level=error msg="cannot go on and tries again" endpoint=full .*database or disk is full/) }, 30);
+    sleep 3;
+    is waitpid($pid, POSIX::WNOHANG()), 0, 'a drain of a full disk is not done';
+    kill 'TERM', $pid;
+    is $e->await_exit($pid), 75, 'a stop ends it with 75';
+    ok scalar($e->log_lines(qr/^waybill: stopped before all was drained: endpoint "full": /)), 'and a line says that something is left';
+    delete $e->{file_size};
+    drains($e, 'with room', 1, 40, '--idle', 1);
+    is_deeply [ $e->not_once(@ids) ], [], 'all are handled, once each';
 }
 
 # ---- two endpoints, one of which sends to the other ----------------------------------------------
@@ -168,11 +254,12 @@ sub open_door {    # -> its port
         kill 'USR1', $pid;
         $e->wait_for("$way: signals are answered while the database is not there to ask", sub { $answers->() > $before }, 1);
         kill 'TERM', $pid if $way =~ /stop/;
-        is $e->await_exit($pid, 20), $way =~ /stop/ ? 0 : 75, "$way: it ends";
+        is $e->await_exit($pid, 20), 75, "$way: it ends";
         cmp_ok time - $started, '<', 15, "$way: without waiting for the database";
         kill 'CONT', $door;
     }
-    ok scalar($e->log_lines(qr/^waybill: not drained in time: endpoint "shut": its database does not tell what is left in its tables/)), 'and a line says what it waited for';
+    ok scalar($e->log_lines(qr/^waybill: $_: endpoint "shut": its database does not tell what is left in its tables/)), "$_: and a line says what it waited for"
+        for 'not drained in time', 'stopped before all was drained';
     drains($e, 'one that can be asked again', 1, 20, '--idle', 1);
 }
 
@@ -188,10 +275,11 @@ sub open_door {    # -> its port
     $e->start;
     $e->wait_for('it runs', sub { $starts->() > $before });
     is $e->stop, 0, 'without --drain it runs until it is stopped';
+    $e->sql('delete from waybill_orders_pending');    # what goes nowhere
     $before = $starts->();
     my $pid = $e->spawn($e->{log}, 'run', '-c', $e->{conf}, '--drain', '--idle', 3600);
     $e->wait_for('it drains', sub { $starts->() > $before });
     kill 'TERM', $pid;
-    is $e->await_exit($pid), 0, 'a stop ends a drain';
+    is $e->await_exit($pid), 0, 'a stop ends a drain, where nothing is left with 0';
 }
 done_testing;

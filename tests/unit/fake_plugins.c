@@ -140,10 +140,18 @@ static int receive(wb_transport_session *session, int64_t deadline, const wb_inc
             wb_clock_pause(NAP, NULL);
         if (is_of(told->fatal_in, session) && (told->fatal & FAKE_RECEIVE))
             return fail_in(session->transport, "receive", error);
+        if (told->is_full)
+            return session->transport->host->fail(session->transport->host, error, WB_RETRY, WB_CAUSE_SERVER, 0, "told to be full");
         told->received++;
         wb_clock_pause(NAP, NULL);
     }
     return WB_OK;
+}
+
+static int depth(wb_transport *transport, wb_transport_depth *answer, wb_error *error)
+{
+    answer->messages = (uint64_t)transport->told->waiting;
+    return meet(transport, FAKE_DEPTH, "depth", error);
 }
 
 static void interrupt(wb_transport_session *session)
@@ -162,6 +170,7 @@ static const wb_transport_ops transport_ops = {
     .receive = receive,
     .interrupt = interrupt,
     .limits = limits,
+    .depth = depth,
 };
 
 static const wb_plugin transport_plugin = { .name = "fake", .ops = &transport_ops };

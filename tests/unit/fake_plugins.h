@@ -21,11 +21,14 @@
 #define FAKE_OPEN 64u
 /* And one of the persistence. */
 #define FAKE_TABLES 128u
+#define FAKE_DEPTH 256u
 
 typedef struct fake {
     atomic_uint fatal;  /* calls that fail with WB_FATAL */
     atomic_int cause;   /* and this cause; 0: WB_CAUSE_MISSING */
     atomic_uint hangs;  /* calls that do not return while their bit is set */
+    atomic_int is_full; /* receive() says WB_RETRY */
+    atomic_int waiting; /* what depth() answers */
     /* receive() is concerned in this session only, counted as they are opened; 0: in all. */
     atomic_int fatal_in, hangs_in;
     uint32_t limit;     /* what limits() answers */

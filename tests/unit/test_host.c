@@ -798,6 +798,84 @@ static void test_drain_of_a_database_that_hangs(void **state)
     assert_lines("drained: nothing is left to handle", 1);
 }
 
+/* What others receive from a queue is not handled as long as it is there. */
+static void test_drain_of_a_queue_of_others(void **state)
+{
+    (void)state;
+    prepare(1, 0);
+    drain_idle = 200 * WB_MILLISECOND;
+    fakes[1].waiting = 2;
+    run_with(0, -1);
+    wait_for_lines("msg=\"not drained yet\" reason=\"endpoint \\\"billing\\\": 2 messages wait in its queue, and this instance gets none of them\"", 1);
+    wb_clock_pause(WB_SECOND, NULL);
+    fakes[1].waiting = 0;
+    assert_exit(EX_OK);
+    assert_lines("not drained yet", 1);
+}
+
+static void assert_stopped_drain(int code, const char *line)
+{
+    run_with(0, -1);
+    for (size_t i = 0; i < ENDPOINTS; i++)
+        wait_until(fakes[i].received);
+    assert_between(assert_stop(code), 0, SOON);
+    assert_lines(line, 1);
+}
+
+/* Whoever stops it learns whether anything is left. */
+static void test_stop_of_a_drain(void **state)
+{
+    (void)state;
+    drain_idle = 3600 * WB_SECOND;
+    prepare(1, 1);
+    assert_stopped_drain(EX_OK, "drained: nothing is left to handle");
+    prepare(1, 0);
+    fakes[0].waiting = 1;
+    assert_stopped_drain(EX_TEMPFAIL, "waybill: stopped before all was drained: endpoint \"orders\": 1 message waits in its queue\n");
+    prepare(1, 0);
+    fakes[1].hangs = FAKE_DEPTH;
+    assert_stopped_drain(EX_TEMPFAIL, "waybill: stopped before all was drained: endpoint \"billing\": its broker does not tell what waits");
+
+    prepare_to_wait(1, FAKE_VERIFY, WB_CAUSE_UNREACHABLE);
+    run_with(0, -1);
+    wait_for_lines("waits for its servers to start", 1);
+    assert_stop(EX_TEMPFAIL);
+    assert_lines("waybill: stopped before all was drained: endpoint \"billing\": it waits for its servers", 1);
+}
+
+/* What is mended before it ends is no failure. */
+static void test_drain_of_what_was_mended(void **state)
+{
+    (void)state;
+    prepare(1, 0);
+    drain_idle = 200 * WB_MILLISECOND;
+    fakes[1].fatal = FAKE_RECEIVE;
+    run_with(0, -1);
+    wait_for_lines("endpoint gave up and is started again after a pause", 2);
+    fakes[1].fatal = 0;
+    assert_exit(EX_OK);
+    assert_lines("endpoint is well again", 1);
+    assert_lines("waybill: ", 0);
+}
+
+/* A session that cannot for now is kept: what it holds would come back, counted. */
+static void test_receive_later(void **state)
+{
+    (void)state;
+    prepare(1, 0);
+    drain_idle = 200 * WB_MILLISECOND;
+    fakes[1].is_full = 1;
+    run_with(0, -1);
+    wait_for_lines("msg=\"cannot go on and tries again\" endpoint=billing worker=0 class=retry reason=\"told to be full\"", 1);
+    wb_clock_pause(2 * WB_SECOND, NULL);
+    assert_int_equal(fakes[1].opened, 1);
+    assert_lines("drained", 0);
+    fakes[1].is_full = 0;
+    assert_exit(EX_OK);
+    assert_lines("msg=\"at work again\" endpoint=billing", 1);
+    assert_int_equal(fakes[1].opened, 1);
+}
+
 static int kill_host(void **state)
 {
     drain_idle = drain_patience = 0;
@@ -853,6 +931,10 @@ int main(void)
         cmocka_unit_test_teardown(test_drain, kill_host),
         cmocka_unit_test_teardown(test_drain_in_time, kill_host),
         cmocka_unit_test_teardown(test_drain_of_a_database_that_hangs, kill_host),
+        cmocka_unit_test_teardown(test_drain_of_a_queue_of_others, kill_host),
+        cmocka_unit_test_teardown(test_stop_of_a_drain, kill_host),
+        cmocka_unit_test_teardown(test_drain_of_what_was_mended, kill_host),
+        cmocka_unit_test_teardown(test_receive_later, kill_host),
     };
     return cmocka_run_group_tests_name("host", tests, share, conf_teardown);
 }

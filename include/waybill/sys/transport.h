@@ -272,7 +272,8 @@ typedef struct wb_transport_ops {
     /* For who removes or renames an endpoint. Main thread, on an instance without sessions; they connect for
      * themselves, as install() does, and what is done already is no error: whoever died in the middle calls again. */
 
-    /** With WB_CAP_UNINSTALL: what waits in the endpoint's queue. One that is not there holds nothing. */
+    /** With WB_CAP_UNINSTALL: what waits in the endpoint's queue. One that is not there holds nothing. Also, while other
+     *  instances of the endpoint receive, a thread of its own on an instance that nobody else uses. */
     int (*depth)(wb_transport *transport, wb_transport_depth *depth, wb_error *error);
     /** With WB_CAP_UNINSTALL: remove the endpoint's queue, and what leads to it, its subscriptions too. What others
      *  have a use for stays: error queues (but see WB_UNINSTALL_x), the audit queue, what events are
