@@ -28,6 +28,7 @@ static void close_transport(wb_worker *w)
         ops->close(w->immediate.session);
     w->immediate.session = NULL;
     w->transport_broken = 0;
+    w->hindered = 0;
     if (!w->pipeline->recoverability.delivery_limit)
         return;
     w->take = 1; /* who broke it may do so again, and each time counts for all that is in hand */
