@@ -386,6 +386,32 @@ static void turn_is_ones(wb_kit *kit)
         (void)removes(second, &s);
 }
 
+static int counts(wb_client *client, size_t limit, uint64_t wanted)
+{
+    uint64_t count = 77;
+    wb_error_clear(&client->error);
+    return wb_client_check(client, ops_of(client)->count(client->session, limit, &count, &client->error), WB_OK, "count") &&
+           wb_kit_check(client->kit, count == wanted, "%" PRIu64 " rows are counted, not %" PRIu64, count, wanted);
+}
+
+/* One that waits, one behind it, one that may go: all are somebody's messages. */
+static void counted_by_anybody(wb_kit *kit)
+{
+    if (wb_kit_lacks(kit, WB_HAS(((const wb_persistence_ops *)kit->plugin->ops)->written, wb_written_ops, count), "written.count"))
+        return;
+    wb_client *client = open_empty(kit, 0), *other = wb_client_open(kit, 0);
+    seen s;
+    WB_KIT_REQUIRE(kit, client && other, "no session");
+    if (!counts(other, 10, 0) || !writes(other, "k", "a") || !writes(other, "k", "b") || !writes(other, NULL, "c") ||
+        !sees(client, 10, "a b c ", &s))
+        return;
+    const wb_written_rest waits = rest(s.numbers[0], HOUR, 1);
+    const int are_counted = wb_client_check(client, settle(client, NULL, 0, &waits, 1), WB_OK, "postpone one") &&
+                            counts(other, 10, 3) && counts(other, 2, 2) && counts(other, SIZE_MAX, 3);
+    if (removes(client, &s) && are_counted)
+        (void)counts(other, 10, 0);
+}
+
 static void endpoints_are_apart(wb_kit *kit)
 {
     wb_client *first = open_empty(kit, 0), *second = open_empty(kit, 1);
@@ -503,6 +529,7 @@ static const wb_kit_case cases[] = {
     { "written: what is postponed waits, and what is behind it with its key", WRITTEN, postponed },
     { "written: behind a number, and which is the last", WRITTEN, behind_a_number },
     { "written: one session has the turn, until it is closed", WRITTEN, turn_is_ones },
+    { "written: all are counted, whoever has the turn", WRITTEN, counted_by_anybody },
     { "written: two endpoints are apart", WRITTEN, endpoints_are_apart },
     { "written: an id is claimed once, until its record is old", WRITTEN, claimed_once },
     { "written: a fetch whose reply is lost can be made again", WRITTEN, fetch_reply },

@@ -2,8 +2,8 @@
  *
  * waybill run --drain: the endpoints run until there has been nothing to do for a while, in all of them at once, for
  * what one sends may be another's: no worker has a message in hand or receives one, no operation is pending, no
- * message waits in a store, or in a queue for others to receive it. Subscriptions stay as they are, so what others
- * publish is handled, too.
+ * message waits in a store, in the table of what programs write in SQL, or in a queue for others to receive it. Subscriptions
+ * stay as they are, so what others publish is handled, too.
  *
  * Main thread only.
  */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * outbox pending: the rows with what was not dispatched yet, one in memory at a time.
+ * outbox pending: the rows with what was not dispatched yet, one in memory at a time, and how many messages programs wrote in
+ * SQL that are not sent.
  */
 #include "config.h"
 
@@ -192,6 +193,23 @@ static int show(void *argument, const wb_pending *pending)
     return is_full(l) ? WB_REJECT : WB_OK;
 }
 
+/* They are no rows of the outbox: who asks for some of these is not told, and who asks for the first, at their end. */
+static int show_written(listing *l)
+{
+    cli_outbox *o = l->o;
+    int64_t count = 0;
+    int r = o->is_parked || o->older_than >= 0 ? WB_OK
+                                               : wb_backlog_count_written(o->pipeline, o->session, SIZE_MAX, &count, &o->error);
+    if (r != WB_OK || count <= 0)
+        return r;
+    if (o->is_json)
+        print_element(l, json_pack("{s:s, s:I}", "state", "written", "messages", (json_int_t)count));
+    else
+        (void)printf("written in SQL, not sent: %" PRId64 " message%s\n", count, count == 1 ? "" : "s");
+    l->shown++;
+    return WB_OK;
+}
+
 int cli_outbox_pending(cli_outbox *o)
 {
     listing l = { .o = o };
@@ -207,7 +225,10 @@ int cli_outbox_pending(cli_outbox *o)
     wb_arena_init(&l.arena, 64 * 1024);
     int r = o->ops->list_pending(o->session, &filter, show, &l, &o->error);
     wb_arena_free(&l.arena);
+    const int is_cut = r != WB_OK && is_full(&l);
+    if (r == WB_OK)
+        r = show_written(&l);
     if (o->is_json)
         (void)puts(l.shown ? "\n]" : "[]");
-    return r == WB_OK || is_full(&l) ? EX_OK : cli_outbox_fail(o);
+    return r == WB_OK || is_cut ? EX_OK : cli_outbox_fail(o);
 }

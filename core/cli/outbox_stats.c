@@ -38,6 +38,7 @@ typedef struct record_findings {
 typedef struct findings {
     record_findings own, store;
     wb_backlog pending;
+    int64_t written; /* in SQL; -1: there is no such interface, or nobody counts */
 } findings;
 
 /* ---- gathering ----------------------------------------------------------------------------- */
@@ -132,6 +133,12 @@ static json_t *pending_json(const cli_outbox *o, const findings *f)
     return object;
 }
 
+static number written_number(const cli_outbox *o, const findings *f)
+{
+    const uint64_t count = (uint64_t)f->written;
+    return (number){ count, count >= limit_of(o) ? WB_COUNT_AT_LEAST : WB_COUNT_EXACT };
+}
+
 static void print_json(const cli_outbox *o, const findings *f)
 {
     const wb_endpoint_config *config = o->setup->config;
@@ -147,6 +154,7 @@ static void print_json(const cli_outbox *o, const findings *f)
     if (o->store.ops)
         json_object_set_new(object, "records_in_store", records_json(&f->store));
     json_object_set_new(object, "pending", pending_json(o, f));
+    json_object_set_new(object, "written", f->written < 0 ? json_null() : number_json(written_number(o, f)));
     cli_outbox_print_json(object);
 }
 
@@ -219,6 +227,13 @@ static void print_pending(const cli_outbox *o, const findings *f)
         print_bytes(f->own.stats.pending_bytes, 0);
 }
 
+static void print_written(const cli_outbox *o, const findings *f)
+{
+    (void)printf("messages that programs wrote in SQL\n");
+    print_number("not sent", written_number(o, f));
+    (void)putchar('\n');
+}
+
 static void print_text(const cli_outbox *o, const findings *f)
 {
     (void)printf("endpoint %s, persistence %s, outbox %s\n", o->setup->config->name, o->setup->persistence->name,
@@ -228,6 +243,8 @@ static void print_text(const cli_outbox *o, const findings *f)
     if (f->store.are_known)
         print_records(o, " in the store", &f->store);
     print_pending(o, f);
+    if (f->written >= 0)
+        print_written(o, f);
 }
 
 int cli_outbox_stats(cli_outbox *o)
@@ -239,6 +256,8 @@ int cli_outbox_stats(cli_outbox *o)
         r = gather_records(o, &o->store, &f.store);
     if (r == WB_OK)
         r = wb_backlog_look(o->pipeline, o->session, UINT64_MAX, o->is_exact ? 0 : COUNTED_MAX, &f.pending, &o->error);
+    if (r == WB_OK)
+        r = wb_backlog_count_written(o->pipeline, o->session, limit_of(o), &f.written, &o->error);
     if (r != WB_OK)
         return cli_outbox_fail(o);
     (o->is_json ? print_json : print_text)(o, &f);

@@ -44,10 +44,10 @@ static int has_empty_tables(cli_question *question, const asked *one)
         note(question, one, error.text);
         return 0;
     }
-    (void)snprintf(text, sizeof text, "%zu rows with pending operations, %s delayed messages", rest.pending,
-                   rest.is_delayed ? "and" : "no");
+    (void)snprintf(text, sizeof text, "%zu rows with pending operations, %s delayed messages%s", rest.pending,
+                   rest.is_delayed ? "and" : "no", rest.is_written ? ", and messages that were written in SQL" : "");
     note(question, one, text);
-    return !rest.pending && !rest.is_delayed;
+    return !rest.pending && !rest.is_delayed && !rest.is_written;
 }
 
 /* @return whether nothing waits in its queue, for whomever. */

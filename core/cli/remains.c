@@ -24,8 +24,7 @@ const char *cli_remains_text(const wb_remains *remains, char text[CLI_REMAINS_SI
     add(text, remains->queue.messages, "message waits in its queue", "messages wait in its queue");
     add(text, remains->pending, "row of operations is pending", "rows of operations are pending");
     add(text, remains->delayed, "message is delayed", "messages are delayed");
-    if (remains->written)
-        (void)snprintf(text + strlen(text), CLI_REMAINS_SIZE - strlen(text), "%swritten messages wait", *text ? ", " : "");
+    add(text, remains->written, "message written in SQL waits", "messages written in SQL wait");
     return *text ? text : "nothing waits";
 }
 

@@ -85,7 +85,7 @@ const cli_verb cli_verb_run = {
             "after a pause (on_endpoint_failure); the exit code tells if it still does not run at the\n"
             "end. A handler beyond handler_timeout ends the program with 70.\n"
             "With --drain it ends by itself once nothing is left: no message has come for a while, no operation\n"
-            "is pending and no delayed message waits in a store. Subscriptions stay as they are.\n"
+            "is pending, no delayed message waits in a store, and none that was written in SQL. Subscriptions stay as they are.\n"
             "SIGHUP reads log_level, log_file and log_format again and opens the log file anew; SIGUSR1 has counters logged.",
     .options = options,
     .run = run,

@@ -77,3 +77,20 @@ int wb_backlog_count_work(const wb_pipeline *p, wb_storage_session *storage, siz
     *ret_count = all.rows[WB_ROW_OPERATIONS] + all.rows[WB_ROW_PARKED] + all.rows[WB_ROW_UNKNOWN];
     return r;
 }
+
+int wb_backlog_count_written(const wb_pipeline *p, wb_storage_session *storage, size_t limit, int64_t *ret_count,
+                             wb_error *error)
+{
+    const wb_written_ops *ops = WB_HAS(p->persistence_ops, wb_persistence_ops, written) ? p->persistence_ops->written : NULL;
+    uint64_t count = 0;
+    int is_installed = 0;
+    *ret_count = -1;
+    if (!ops || !WB_HAS(ops, wb_written_ops, count))
+        return WB_OK;
+    int r = ops->is_installed(storage, &is_installed, error);
+    if (r != WB_OK || !is_installed)
+        return r;
+    r = ops->count(storage, limit, &count, error);
+    *ret_count = (int64_t)count;
+    return r;
+}

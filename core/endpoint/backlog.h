@@ -38,4 +38,9 @@ int wb_backlog_look(const wb_pipeline *p, wb_storage_session *storage, uint64_t 
  *  or with the retention. For who may not overlook one. */
 int wb_backlog_count_work(const wb_pipeline *p, wb_storage_session *storage, size_t *ret_count, wb_error *error);
 
+/** How many messages that programs wrote in SQL are still in their table, counted up to `limit`, whoever sends them.
+ *  *ret_count: -1 where the SQL interface is not installed, or the persistence does not count them. */
+int wb_backlog_count_written(const wb_pipeline *p, wb_storage_session *storage, size_t limit, int64_t *ret_count,
+                             wb_error *error);
+
 #endif

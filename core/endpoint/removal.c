@@ -47,7 +47,8 @@ static int see_row(void *count, const wb_written *row)
     return WB_OK;
 }
 
-/* Those that wait for another try are not given out, but the highest number tells of them. */
+/* Of a persistence that does not count them. Those that wait for another try are not given out, but the highest number tells
+ * of them. */
 static int look_for_written(const wb_pipeline *p, wb_storage_session *storage, wb_remains *remains, wb_error *error)
 {
     const wb_written_ops *ops = p->persistence_ops->written;
@@ -62,6 +63,17 @@ static int look_for_written(const wb_pipeline *p, wb_storage_session *storage, w
     return r;
 }
 
+static int count_written(const wb_pipeline *p, wb_storage_session *storage, wb_remains *remains, wb_error *error)
+{
+    int64_t count;
+    int r = wb_backlog_count_written(p, storage, SIZE_MAX, &count, error);
+    if (r != WB_OK || count >= 0) {
+        remains->written = r == WB_OK ? (uint64_t)count : 0;
+        return r;
+    }
+    return look_for_written(p, storage, remains, error);
+}
+
 static int count_rows(const wb_endpoint_setup *setup, const wb_pipeline *p, wb_storage_session *storage, wb_remains *remains,
                       wb_error *error)
 {
@@ -70,7 +82,7 @@ static int count_rows(const wb_endpoint_setup *setup, const wb_pipeline *p, wb_s
     if (r == WB_OK && (capabilities & WB_CAP_DELAY_STORE))
         r = count_delayed(p, storage, remains, error);
     if (r == WB_OK && (capabilities & WB_CAP_WRITTEN))
-        r = look_for_written(p, storage, remains, error);
+        r = count_written(p, storage, remains, error);
     return r;
 }
 

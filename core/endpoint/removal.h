@@ -14,7 +14,7 @@ typedef struct wb_remains {
     wb_transport_depth queue; /* what waits in its queue, and whether anybody receives from it */
     uint64_t pending;         /* rows with operations that were not dispatched; notes of attempts are none */
     uint64_t delayed;         /* messages that wait until they are due */
-    uint64_t written;         /* of what programs wrote in SQL: 1 or more */
+    uint64_t written;         /* messages that programs wrote in SQL; 1: or more, where the persistence does not count them */
     int has_tables;
 } wb_remains;
 

@@ -17,6 +17,15 @@ static int look_for_delayed(const wb_endpoint *endpoint, const wb_pipeline *p, w
     return r != WB_OK && error->cause == WB_CAUSE_MISSING ? WB_OK : r;
 }
 
+/* Where there is no outbox nobody sends them. */
+static int look_for_written(const wb_pipeline *p, wb_storage_session *storage, wb_rest *rest, wb_error *error)
+{
+    int64_t count = 0;
+    int r = p->outbox ? wb_backlog_count_written(p, storage, 1, &count, error) : WB_OK;
+    rest->is_written = count > 0;
+    return r;
+}
+
 int wb_rest_ask(wb_endpoint *endpoint, wb_rest *ret_rest, wb_error *error)
 {
     const wb_pipeline *p = wb_endpoint_pipeline(endpoint);
@@ -29,6 +38,8 @@ int wb_rest_ask(wb_endpoint *endpoint, wb_rest *ret_rest, wb_error *error)
         r = wb_backlog_count_work(p, storage, &ret_rest->pending, error);
     if (r == WB_OK)
         r = look_for_delayed(endpoint, p, storage, ret_rest, error);
+    if (r == WB_OK)
+        r = look_for_written(p, storage, ret_rest, error);
     if (storage)
         p->persistence_ops->close(storage);
     return r;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is left of an endpoint: in its tables operations that are not dispatched yet, and delayed messages; in its queue what
- * nobody acknowledged, which others may receive. For who wants to know whether there is anything left to do, beside workers
- * that have nothing in hand.
+ * What is left of an endpoint: in its tables operations that are not dispatched yet, delayed messages, and what programs wrote
+ * in SQL; in its queue what nobody acknowledged, which others may receive. For who wants to know whether there is anything left
+ * to do, beside workers that have nothing in hand.
  *
- * What a broker delays by itself is not seen, nor what programs wrote in SQL and its relay may not send yet.
+ * What a broker delays by itself is not seen.
  */
 #ifndef WB_ENDPOINT_REST_H
 #define WB_ENDPOINT_REST_H
@@ -14,6 +14,7 @@
 typedef struct wb_rest {
     size_t pending; /* rows, parked ones too */
     int is_delayed; /* a message waits in the store, whenever it is due */
+    int is_written; /* a message that a program wrote in SQL is not sent */
 } wb_rest;
 
 /** Ask, on a session of its own: waits for the database. Any thread, after wb_endpoint_create().

@@ -42,6 +42,7 @@ static const char *const bugs[] = { "none", "ids_ignore_case", "ids_lose_blanks"
                                     "forgets_nothing", "forget_takes_any_batch", "forgotten_rolls_back",
                                     "remember_overwrites", "remembers_late", "remembers_part",
                                     "remembers_by_looking", "written_from_the_start", "written_past_the_last",
+                                    "written_counts_what_may_go",
                                     "uninstalls_nothing", "renames_nothing", "renames_over", "notes_for_ever", "pools", "pools_and_lies", NULL };
 enum { NONE, IDS_IGNORE_CASE, IDS_LOSE_BLANKS, IDS_END_AT_NUL, CLAIMS_BY_LOOKING, FORGETS_RELEASED,
        TRUNCATES_OPERATIONS, MARKS_ROLL_BACK, REST_IS_DROPPED, CLEAN_UP_TAKES_PENDING,
@@ -55,7 +56,7 @@ enum { NONE, IDS_IGNORE_CASE, IDS_LOSE_BLANKS, IDS_END_AT_NUL, CLAIMS_BY_LOOKING
        CLAIMS_ARE_ALWAYS_NEW, POSITIONS_UNLOCKED, POSITIONS_NOT_SET_BACK,
        FORGETS_NOTHING, FORGET_TAKES_ANY_BATCH, FORGOTTEN_ROLLS_BACK,
        REMEMBER_OVERWRITES, REMEMBERS_LATE, REMEMBERS_PART, REMEMBERS_BY_LOOKING,
-       WRITTEN_FROM_THE_START, WRITTEN_PAST_THE_LAST,
+       WRITTEN_FROM_THE_START, WRITTEN_PAST_THE_LAST, WRITTEN_COUNTS_WHAT_MAY_GO,
        UNINSTALLS_NOTHING, RENAMES_NOTHING, RENAMES_OVER, NOTES_FOR_EVER,
        POOLS, POOLS_AND_LIES };
 
@@ -719,6 +720,21 @@ static int broken_program_claim(wb_storage_session *session, wb_written_text id,
     return result;
 }
 
+static int count_one(void *count, const wb_written *row)
+{
+    (void)row;
+    (*(uint64_t *)count)++;
+    return WB_OK;
+}
+
+static int broken_count_written(wb_storage_session *session, size_t limit, uint64_t *ret_count, wb_error *error)
+{
+    wb_written_fetch fetch = { .struct_size = sizeof fetch, .limit = limit, .form = WB_WRITTEN_FORM };
+    *ret_count = 0;
+    return bug == WRITTEN_COUNTS_WHAT_MAY_GO ? base->written->fetch(session, &fetch, count_one, ret_count, error)
+                                             : base->written->count(session, limit, ret_count, error);
+}
+
 static const wb_written_ops *break_written(void)
 {
     static wb_written_ops ops;
@@ -726,6 +742,7 @@ static const wb_written_ops *break_written(void)
     ops.fetch = broken_fetch;
     ops.settle = broken_settle;
     ops.claim = broken_program_claim;
+    ops.count = broken_count_written;
     return &ops;
 }
 

@@ -330,6 +330,7 @@ END
 try written_comes_again <<'END'
 fail written: a fetch ends with the row that reaches 32 MiB
 fail written: rows come by their numbers, until they are removed
+fail written: all are counted, whoever has the turn
 END
 try written_waits_for_nothing <<'END'
 fail written: what is postponed waits, and what is behind it with its key
@@ -352,6 +353,9 @@ fail written: behind a number, and which is the last
 END
 try written_past_the_last <<'END'
 fail written: behind a number, and which is the last
+END
+try written_counts_what_may_go <<'END'
+fail written: all are counted, whoever has the turn
 END
 try claims_are_always_new <<'END'
 fail written: an id is claimed once, until its record is old

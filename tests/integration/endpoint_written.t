@@ -7,6 +7,7 @@ use strict;
 use warnings;
 use lib "$ENV{top_srcdir}/tests/integration";
 use Test::More;
+use JSON::PP;
 use Time::HiRes qw(sleep time);
 use Endpoint;
 use Written;
@@ -378,6 +379,51 @@ sub bugs_are_seen {
     keys_hold($pair, { WAYBILL_BUG => 'written_keys_ignored' }, 0);
 }
 
+# ---- what waits is seen ---------------------------------------------------------------------------------
+sub told {
+    my ($e, $when) = @_;
+    my ($code, $text) = $e->run('outbox', 'pending');
+    is $text, "written in SQL, not sent: 3 messages\n", "$e->{pair}: $when: outbox pending tells";
+    ($code, $text) = $e->run('outbox', 'pending', '--json');
+    is_deeply decode_json($text), [ { state => 'written', messages => 3 } ], "$e->{pair}: $when: for programs, too";
+    ($code, $text) = $e->run('outbox', 'stats');
+    like $text, qr/^messages that programs wrote in SQL\n  not sent +3\n/m, "$e->{pair}: $when: outbox stats tells";
+    ($code, $text) = $e->run('outbox', 'stats', '--json');
+    is_deeply decode_json($text)->{written}, { count => 3, is => 'exact' }, "$e->{pair}: $when: for programs, too";
+}
+
+sub what_waits {
+    my ($pair) = @_;
+    my $e = endpoint($pair);
+    my ($code, $text) = $e->run('outbox', 'pending');
+    is $text, '', "$pair: nothing is written, and outbox pending says nothing";
+    my $p = Written->new($e);
+    $p->say('send', 'sink', 'Test.Written', $_, 'key') for 1 .. 3;
+    is $p->say('commit'), 'ok', "$pair: three messages are written";
+    is $p->end, 0, "$pair: the program ends";
+    told($e, 'while no instance runs');
+    ($code, $text) = $e->run('uninstall');
+    is $code, 75, "$pair: an endpoint with them is not removed";
+    like $text, qr/3 messages written in SQL wait/, "$pair: and the line has their number";
+
+    $e->sql('update ' . Written::table($e) . ' set due = 9000000000000000');
+    $e->start;
+    Written::by_client($e, 'sink', 'has the turn');
+    is_deeply [ bodies($e->collect('sink', 1, 'an instance sends')) ], ['has the turn'], "$pair: what may go";
+    $e->wait_for('and removes it', sub { rows($e) == 3 });
+    told($e, 'beside an instance that has the turn');
+    is $e->stop, 0, "$pair: the endpoint stops";
+
+    ($code, $text) = $e->run('run', '--drain', '--idle', 2, '-p', 4);
+    is $code, 75, "$pair: a drain waits for them";
+    like $text, qr/not drained in time: endpoint "\Q$e->{name}\E": 0 rows with pending operations, no delayed messages, and messages that were written in SQL/, "$pair: and says so";
+    $e->sql('update ' . Written::table($e) . ' set due = 0');
+    ($code, $text) = $e->run('run', '--drain', '--idle', 2, '-p', 40);
+    is $code, 0, "$pair: one that may send them ends" or diag $text;
+    is_deeply [ bodies($e->collect('sink', 3, 'they come')) ], [ 1 .. 3 ], "$pair: when they are sent";
+    is rows($e), 0, "$pair: and nothing is left";
+}
+
 # ---- the installation ---------------------------------------------------------------------------------
 sub installation {
     my ($pair) = @_;
@@ -454,6 +500,7 @@ for my $pair (grep { !$ENV{WRITTEN_PAIR} || $_ eq $ENV{WRITTEN_PAIR} } Written::
     sessions_lost($pair) if $pair ne 'sqlite';
     killed($pair);
     bugs_are_seen($pair);
+    what_waits($pair);
     installation($pair);
     strangers($pair) if $pair =~ /pgsql/;
     replaced($pair) if $pair !~ /pgsql/;

@@ -78,6 +78,7 @@ typedef enum wb_sql_which {
     /* what programs write; all NULL where the dialect has no such interface. Times as above */
     WB_SQL_WRITTEN_LOOK,     /* -> 1: it is installed */
     WB_SQL_WRITTEN_LAST,     /* -> the highest number, or NULL */
+    WB_SQL_WRITTEN_COUNT,    /* limit -> how many rows there are */
     WB_SQL_WRITTEN_FETCH,    /* limit, bytes, highest form, behind which number -> number, form, tries, when it was written, id, destination, type,
                               * headers, key, body; by number, until they have so many bytes */
     WB_SQL_WRITTEN_REMOVE,   /* numbers */

@@ -13,6 +13,7 @@
 #define SETTLE "remove what programs wrote and was sent"
 #define WRITE "write a message"
 #define CLAIM "claim a message"
+#define COUNT "count what programs wrote"
 #define TURN "written"
 #define ROW_CELLS 10
 
@@ -250,6 +251,24 @@ static int claim(wb_storage_session *session, wb_written_text id, int *ret_is_ne
     return ask(session, WB_SQL_WRITTEN_CLAIM, &value, 1, CLAIM, ret_is_new, error);
 }
 
+/* ---- for people --------------------------------------------------------------------------- */
+
+static int count_rows(wb_storage_session *session, size_t limit, uint64_t *ret_count, wb_error *error)
+{
+    const wb_sql_driver *driver = wb_sql_of(session)->outbox->driver;
+    const wb_sql_value most = WB_SQL_NUMBER(limit);
+    wb_sql_answer row = { 0 };
+
+    *ret_count = 0;
+    if (wb_sql_of(session)->state != WB_SQL_IDLE)
+        return wb_sql_unusable(session, COUNT, error);
+    driver->start(session);
+    driver->queue(session, WB_SQL_WRITTEN_COUNT, &most, 1, &row);
+    const int result = wb_sql_run_outside(session, NULL);
+    *ret_count = take_number(driver, &row);
+    return result == WB_OK ? WB_OK : wb_sql_report(session, COUNT, error);
+}
+
 const wb_written_ops wb_sql_written = {
     .struct_size = sizeof(wb_written_ops),
     .is_installed = is_installed,
@@ -257,4 +276,5 @@ const wb_written_ops wb_sql_written = {
     .settle = settle,
     .write = write_row,
     .claim = claim,
+    .count = count_rows,
 };

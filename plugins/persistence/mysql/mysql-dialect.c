@@ -154,6 +154,7 @@ static const char *const templates[WB_SQL_COUNT] = {
     [WB_SQL_WRITTEN_LOOK] = "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = {database} "
                             "AND table_name = CONCAT({prefix}, '_written')",
     [WB_SQL_WRITTEN_LAST] = "SELECT MAX(number) FROM {written}",
+    [WB_SQL_WRITTEN_COUNT] = "SELECT COUNT(*) FROM (SELECT 1 FROM {written} LIMIT $1) AS counted",
     /* bodies are not carried through the sum */
     [WB_SQL_WRITTEN_FETCH] =
         "SELECT number, form, tries, written, id, destination, type, headers, `key`, body FROM "

@@ -220,6 +220,7 @@ static const char *const templates[WB_SQL_COUNT] = {
         "SELECT (pg_catalog.to_regclass(pg_catalog.format('%I.%I', {database}, {prefix} || '_written')) "
         "IS NOT NULL)::integer::bigint",
     [WB_SQL_WRITTEN_LAST] = "SELECT pg_catalog.max(number) FROM {written}",
+    [WB_SQL_WRITTEN_COUNT] = "SELECT pg_catalog.count(*) FROM (SELECT 1 FROM {written} LIMIT $1::bigint) AS counted",
     [WB_SQL_WRITTEN_FETCH] =
         "WITH clock AS MATERIALIZED (SELECT "
         "(EXTRACT(EPOCH FROM pg_catalog.clock_timestamp()) * 1000000)::bigint AS now), "

@@ -19,6 +19,7 @@
 #define SETTLE "remove what programs wrote and was sent"
 #define WRITE "write a message"
 #define CLAIM "claim a message"
+#define COUNT "count what programs wrote"
 #define MICROSECOND 1000
 
 /* ---- the installation ------------------------------------------------------------------- */
@@ -352,6 +353,25 @@ static int claim(wb_storage_session *session, wb_written_text id, int *ret_is_ne
     return result;
 }
 
+/* ---- for people ------------------------------------------------------------------------------------ */
+
+static int count_rows(wb_storage_session *session, size_t limit, uint64_t *ret_count, wb_error *error)
+{
+    sqlite3_stmt *statement = NULL;
+    int result = wb_sqlite_storage_prepare(session, &statement,
+                                           "select count(*) from (select 1 from \"waybill_%w_written\" limit ?1)", error);
+    if (result != WB_OK)
+        return result;
+    (void)sqlite3_bind_int64(statement, 1, limit < INT32_MAX ? (int64_t)limit : INT64_MAX);
+    const int code = sqlite3_step(statement);
+    if (code == SQLITE_ROW)
+        *ret_count = (uint64_t)sqlite3_column_int64(statement, 0);
+    else
+        result = wb_sqlite_db_fail(&session->db, code, COUNT, error);
+    (void)sqlite3_finalize(statement);
+    return result;
+}
+
 const wb_written_ops wb_sqlite_written_ops = {
     .struct_size = sizeof wb_sqlite_written_ops,
     .is_installed = is_installed,
@@ -359,4 +379,5 @@ const wb_written_ops wb_sqlite_written_ops = {
     .settle = settle,
     .write = write_row,
     .claim = claim,
+    .count = count_rows,
 };

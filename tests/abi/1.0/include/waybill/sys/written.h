@@ -110,6 +110,10 @@ typedef struct wb_written_ops {
     /** Claim a message's id (1 to 248 bytes) as a program does, and commit that. Programs' claims are deduplication
      *  records under keys of their own: clean_up() deletes them like others, begin() does not meet them. */
     int (*claim)(wb_storage_session *session, wb_written_text id, int *ret_is_new, wb_error *error);
+
+    /** Optional. How many rows there are, of whatever form, those that wait too; whoever has the turn. Counts no further
+     *  than `limit`, and takes as long as that. For people: changes nothing, and is kept waiting by nobody. */
+    int (*count)(wb_storage_session *session, size_t limit, uint64_t *ret_count, wb_error *error);
 } wb_written_ops;
 
 #ifdef __cplusplus
