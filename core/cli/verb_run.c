@@ -20,7 +20,7 @@ static const cli_option options[] = {
     { 'e', "endpoint", "NAME", "this endpoint only" },
     { INSTALL, "install", NULL, "make queues and tables first, as waybill install does" },
     { DRAIN, "drain", NULL, "handle until nothing is left to do, then end with 0" },
-    { IDLE, "idle", "SECONDS", "how long nothing must have come for that; default: 5" },
+    { IDLE, "idle", "SECONDS", "1 to 3600: how long nothing must have come for that; default: 5" },
     { 'p', "patience", "SECONDS", "end with 75 when it takes longer; default: it may take for ever" },
     CLI_OPTION_END,
 };

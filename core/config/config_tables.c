@@ -175,7 +175,9 @@ static const wb_option endpoint_options[] = {
       .summary = "how long one call of a handler may take before the program ends for it",
       .help = "Nothing takes a thread back that hangs. A line names the message, the other workers finish what they have in "
               "hand, 2 s at most, and the program ends with 70, to be started again by whoever looks after it. The message "
-              "comes again, and after immediate_retries it goes to the error queue, as one whose handler crashes; with "
+              "comes again, and goes to the error queue as one whose handler crashes: one that always hangs ends the program "
+              "6 times (immediate_retries + 1 times where that is more), without an outbox 19 times (one less than the broker "
+              "hands it out where that is fewer), and the service manager has to allow for that. With "
               "transaction_mode none it is lost, and so is what was received with it, which is warned of. "
               "Longer than slow_handler. 0: never. In a program with libwaybill only the line is written." },
     { .name = "start",

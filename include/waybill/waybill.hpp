@@ -19,8 +19,8 @@
  * Exceptions: no exception may leave a handler, and none leaves one that handler<>, batch_handler<> or a hook
  * of this header made. What becomes of the message is said by a `waybill::outcome`, thrown or returned; any
  * other exception is a failure that is tried again (WB_RETRY), and what() of a std::exception is its reason in
- * the log and the error queue. What destructors throw, and what is thrown through a noexcept function, ends
- * the process before anybody here sees it: a kill, as in waybill-handler(7).
+ * the log and the error queue. What is thrown out of a noexcept function (a destructor is one, unless it says
+ * otherwise) ends the process before anybody here sees it: a kill, as in waybill-handler(7).
  *
  * Ownership: message, header, context and what they hand out are views of what belongs to Waybill, valid until
  * the handler returns. What a function here is given it copies, but for the body of an `outgoing`.
