@@ -16,7 +16,7 @@
 static const cli_option options[] = {
     CLI_OPTION_CONFIG,
     { DRY_RUN, "dry-run", NULL, "say what would be done, and change nothing" },
-    { FORCE, "force", NULL, "even with rows that wait, whose sends may name the old queue, or without tables" },
+    { FORCE, "force", NULL, "even with rows that wait, whose sends may name the old queue, without tables, or with two" },
     CLI_OPTION_END,
 };
 
@@ -60,7 +60,9 @@ static void print_plan(const wb_renaming *renaming)
 {
     char text[CLI_REMAINS_SIZE];
     (void)printf("endpoint \"%s\": %s\n", renaming->former, cli_remains_text(&renaming->remains, text));
-    if (renaming->remains.has_tables)
+    if (renaming->remains.has_tables && renaming->arrived.has_tables)
+        (void)printf("would remove the tables of \"%s\", since \"%s\" has some\n", renaming->former, renaming->name);
+    else if (renaming->remains.has_tables)
         (void)printf("would give its tables to \"%s\"\n", renaming->name);
     (void)printf("would install \"%s\"\n", renaming->name);
     if (renaming->remains.queue.is_installed)

@@ -76,6 +76,34 @@ static int empty_and_remove(const alias *former, const alias *later, wb_renaming
     return r;
 }
 
+/* ---- a name that was installed again -------------------------------------------------------------- */
+
+static int has_store(const alias *a, int *ret_has, wb_error *error)
+{
+    const wb_pipeline *p = pipeline_of(a);
+    int r = p->apart_ops->verify(p->apart, error);
+    *ret_has = r == WB_OK;
+    return r != WB_OK && error->cause == WB_CAUSE_MISSING ? WB_OK : r;
+}
+
+/* Its store was renamed after its tables, so what it has may still be the first one's. */
+static int remove_second_store(const alias *former, const alias *later, wb_error *error)
+{
+    const wb_pipeline *p = pipeline_of(former);
+    int has = 0;
+    int r = p->apart_ops ? has_store(later, &has, error) : WB_OK;
+    return r == WB_OK && has ? p->apart_ops->uninstall(p->apart, error) : r;
+}
+
+/* The tables last: as long as they are there it can be told what is to be removed. */
+static int remove_second(const alias *former, const alias *later, wb_error *error)
+{
+    const wb_pipeline *p = pipeline_of(former);
+    int r = remove_second_store(former, later, error);
+    wb_crash_point("rename_second_store");
+    return r == WB_OK ? p->persistence_ops->uninstall(p->persistence, error) : r;
+}
+
 /* ---- 1 to 4 ------------------------------------------------------------------------------------ */
 
 static int rename_tables(const alias *former, const alias *later, wb_error *error)
@@ -116,10 +144,18 @@ static int take_over(const alias *later, const char *former, wb_error *error)
                                                                 : WB_OK;
 }
 
+/* The former name was installed again, after its tables had got the other one. */
+static int are_both(const wb_renaming *renaming)
+{
+    return renaming->remains.has_tables && renaming->arrived.has_tables;
+}
+
 static int run_steps(const alias *former, const alias *later, wb_renaming *renaming, wb_arena *arena, wb_error *error)
 {
+    int r = are_both(renaming) ? remove_second(former, later, error) : WB_OK;
     renaming->is_begun = 1;
-    int r = rename_tables(former, later, error);
+    if (r == WB_OK)
+        r = rename_tables(former, later, error);
     if (r == WB_OK)
         r = wb_endpoint_install(later->endpoint, error);
     wb_crash_point("rename_installed");
@@ -134,15 +170,36 @@ static int run_steps(const alias *former, const alias *later, wb_renaming *renam
 
 /* ---- all of it ---------------------------------------------------------------------------------- */
 
+static int runs(const wb_renaming *renaming)
+{
+    return renaming->remains.queue.readers || renaming->arrived.queue.readers;
+}
+
 static int must_refuse(const wb_renaming *renaming)
 {
-    return renaming->remains.queue.readers || renaming->arrived.queue.readers ||
-           (wb_removal_rows(&renaming->remains) && !renaming->is_forced);
+    return runs(renaming) || (wb_removal_rows(&renaming->remains) && !renaming->is_forced);
 }
 
 static int is_nowhere(const wb_remains *remains)
 {
     return !remains->queue.is_installed && !remains->has_tables;
+}
+
+/* Its second tables can go, but not with what waits in them. */
+static int refuse_both(const wb_renaming *renaming, wb_error *error)
+{
+    if (wb_removal_rows(&renaming->remains))
+        return wb_error_set(error, WB_REJECT, WB_CAUSE_MISMATCH, 0,
+                            "\"%s\" and \"%s\" both have tables, and in those of \"%s\" something waits: run it under that "
+                            "name until nothing does (waybill run --drain), and repeat this with --force",
+                            renaming->former, renaming->name, renaming->former);
+    if (renaming->is_forced)
+        return WB_OK;
+    return wb_error_set(error, WB_FATAL, WB_CAUSE_MISMATCH, 0,
+                        "\"%s\" and \"%s\" both have tables, as when the first was installed again after it had been renamed: "
+                        "--force removes the tables of \"%s\", with the ids that it handled since, and moves what waits in its "
+                        "queue to \"%s\"; if they are two endpoints, uninstall one of them",
+                        renaming->former, renaming->name, renaming->former, renaming->name);
 }
 
 /* One of the names is misspelt; or it is a queue of somebody else, which would be emptied. */
@@ -156,7 +213,7 @@ static int check_names(const alias *later, const wb_renaming *renaming, wb_error
         return wb_error_set(error, WB_FATAL, WB_CAUSE_MISSING, 0,
                             "neither \"%s\" nor \"%s\" has tables, so the queue may be somebody else's: --force renames it "
                             "all the same", renaming->former, renaming->name);
-    return WB_OK;
+    return are_both(renaming) && !runs(renaming) ? refuse_both(renaming, error) : WB_OK;
 }
 
 static int look_and_rename(const alias *former, const alias *later, wb_renaming *renaming, int is_dry, wb_error *error)

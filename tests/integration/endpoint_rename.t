@@ -90,6 +90,40 @@ for my $pair (@pairs) {
     is scalar($new->error), 0, "$pair: and nothing has failed";
 }
 
+# ---- killed in the middle, and the old name was installed again: what is under it is for the new one all the same
+for my $pair (grep { !/kafka/ } @pairs) {
+    my ($old, $new) = map { endpoint($pair, "again-$_") } qw(old new);
+    my @names = ($old->{name}, $new->{name});
+    my @handled = map { "$pair-$_" } ids('before', 20);
+    my @waiting = map { "$pair-$_" } ids('after', 20);
+    $old->install;
+    $old->start;
+    $old->inject($old->{name}, good($old, @handled));
+    $old->wait_for('some are handled', sub { !$old->not_once(@handled) }, 60);
+    is $old->stop, 0, "$pair: again: stopped";
+    $old->inject($old->{name}, good($old, @waiting, @handled));
+    dies_at($new, 'rename_tables', @names);
+    is +($old->run('install'))[0], 0, "$pair: again: somebody installs the old name";
+    for my $how ([], ['--dry-run']) {
+        my ($code, $text) = rename_patiently($new, @$how, @names);
+        is $code, 72, "$pair: again: @$how: both names have tables" or diag $text;
+        like $text, qr/both have tables, as when the first was installed again.*--force removes the tables of "\Q$names[0]\E"/, "$pair: again: and the remedy is named";
+        unlike $text, qr/a part is done/, "$pair: again: nothing was done";
+    }
+    my ($code, $text) = rename_patiently($new, '--dry-run', '--force', @names);
+    is $code, 0, "$pair: again: it says what it would do" or diag $text;
+    like $text, qr/would remove the tables of "\Q$names[0]\E".*move what waits/s, "$pair: again: step by step";
+    dies_at($new, 'rename_second_store', '--force', @names);
+    ($code, $text) = rename_patiently($new, '--force', @names);
+    is $code, 0, "$pair: again: the remedy works" or diag $text;
+    $new->prepare;
+    $new->start;
+    $new->wait_for('what waited is handled', sub { !$new->not_once(@waiting) }, 60);
+    $new->wait_for('all of it', sub { $new->depth($names[1]) == 0 }, 60);
+    is $new->stop, 0, "$pair: again: stopped";
+    is_deeply [ $new->not_once(@handled, @waiting) ], [], "$pair: again: once, what was handled before, too";
+}
+
 # ---- what cannot be read is in the error queue, and the rest is moved
 for my $pair ('sqlite+sqlite', 'amqp+pgsql') {
     my ($old, $new) = map { Endpoint->new($pair, name => $_, files => 'odd-', error_queue => 'odd.error') } qw(odd even);
@@ -213,9 +247,18 @@ if (grep { /amqp/ } @pairs) { on_rabbitmq($_) for qw(conventional direct) }
     is_deeply [ $e->sql(q(select name from sqlite_schema where name like 'waybill\_rows\_%' escape '\')) ], [], 'and nothing of the old name is left';
     $e->configure(outbox => 'enabled = true;');
     $e->install;
-    ($code, $text) = $e->run('rename', '--force', 'lines', 'rows');
-    is $code, 72, 'a new name that has tables';
-    like $text, qr/has tables of endpoint "lines" and of "rows": uninstall one of them/, 'is refused';
+    for my $how ([], ['--force']) {
+        ($code, $text) = $e->run('rename', @$how, 'lines', 'rows');
+        is $code, 75, "@$how: two names that have tables, and a row waits";
+        like $text, qr/"lines" and "rows" both have tables, and in those of "lines" something waits: run it under that name until nothing does/, 'is refused, with the remedy';
+    }
+    is_deeply [ $e->sql(q(select count(*) from waybill_lines_delayed)) ], [ [1] ], 'and the row is there';
+    $e->sql('delete from waybill_lines_delayed');
+    ($code, $text) = $e->run('rename', 'lines', 'rows');
+    is $code, 72, 'when none waits';
+    like $text, qr/if they are two endpoints, uninstall one of them/, 'it has to be told';
+    is +($e->run('rename', '--force', 'lines', 'rows'))[0], 0, 'with --force';
+    is_deeply [ $e->sql(q(select name from sqlite_schema where name like 'waybill\_lines\_%' escape '\')) ], [], 'the tables of the first go';
 }
 
 done_testing;
