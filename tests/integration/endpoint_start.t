@@ -110,12 +110,26 @@ sub check_plugins {
     refused($e, 'no such plugin', 78, qr/there is no transport plugin "amqq" .*did you mean "amqp"/);
 }
 
+# Of what else it needs of the broker.
+sub check_topology {
+    my ($pair) = @_;
+    my $e = installed($pair);
+    for ([ queue => 'error' ], [ exchange => 'error' ], [ exchange => 'Test:Also' ], [ exchange => $e->{name} ]) {
+        my ($kind, $name) = @$_;
+        $kind eq 'queue' ? $e->amqp->delete($name) : $e->amqp->delete_exchange($name);
+        refused($e, "no $kind $name", 72, qr/$kind "$name" does not exist: run waybill install/);
+        my ($code, $text) = $e->run('install');
+        is $code, 0, "$pair: which makes it" or diag $text;
+    }
+}
+
 sub check_not_installed {
     my ($pair) = @_;
     refused(endpoint($pair), 'nothing installed', 72, qr/waybill install/);
     my $e = installed($pair);
     $e->amqp->delete('start' . $number) if $pair =~ /amqp/;
     refused($e, 'no queue', 72, qr/queue "start\d+" does not exist: run waybill install/) if $pair =~ /amqp/;
+    check_topology($pair) if $pair =~ /amqp/;
     $e = installed($pair);
     my $table = $pair =~ /pgsql/ ? qq("$e->{name}_pending") : qq("waybill_$e->{name}_pending");
     $e->sql("drop table $table");
