@@ -54,7 +54,7 @@ endpoints = (
     transport = { plugin = "queue"; path = "/refused"; }; } );
 END
 
-echo 1..35
+echo 1..40
 run 64 && err 'a verb is missing'; ok $? 'no verb'
 run 64 chek && err 'did you mean "check"?'; ok $? 'unknown verb'
 run 0 help && out 'check' && out 'plugins' && quiet; ok $? 'help'
@@ -135,6 +135,12 @@ run 64 conformance queue -c "$work/good.conf" && err 'there is no kit "queue": t
 ok $? 'conformance with a kit that is not there'
 run 64 conformance transport -c "$work/good.conf" --patience 0 && err '--patience "0" is not 1 to 3600'
 ok $? 'conformance without patience'
+for idle in 0 3601 x 5s; do
+    run 64 run -c "$work/good.conf" --drain --idle "$idle" && err "--idle \"$idle\" is not 1 to 3600 seconds"
+    ok $? "run --drain --idle $idle"
+done
+run 64 run -c "$work/good.conf" --idle 5 && err '--idle and --patience go with --drain'
+ok $? '--idle without --drain'
 run 0 conformance --help && out 'usage: waybill conformance transport|persistence' && out '--time-limit SECONDS'
 ok $? 'conformance --help'
 run 78 conformance persistence -c "$work/good.conf" --business "$work/good.conf" &&
