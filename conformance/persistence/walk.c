@@ -16,7 +16,7 @@
 static int store_rows(wb_client *a, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++) {
-        char id[24];
+        char id[32];
         uint64_t n = i * 7 % count + 1; /* 7 does not divide the counts used */
         (void)snprintf(id, sizeof id, "order-%" PRIu64, n);
         if (!wb_client_stores(a, WB_BATCH(n), id, id))

@@ -91,7 +91,7 @@ static void delivers_as_often_as_it_says(wb_kit *kit)
 
 typedef struct pack {
     wb_tk_letter letter;
-    char names[MANY][16];
+    char names[MANY][32];
     char value[128];
     wb_header headers[MANY + 2];
 } pack;
