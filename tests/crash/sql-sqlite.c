@@ -1,64 +1,51 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sql-sqlite FILE: run the SQL on stdin and print its rows, columns separated by tabs;
- * blobs in hexadecimal, NULL as nothing. pause(MS) is a function, for transactions that take
- * their time. The suite's own way to SQLite files.
+ * sql-sqlite: run SQL on SQLite files and print the rows, columns separated by tabs; blobs in hexadecimal, NULL as nothing.
+ * pause(MS) is a function, for transactions that take their time. The suites' own way to SQLite files.
+ *
+ * A program asks many times a second, and to start one for each question costs more than the answer: so there are many
+ * of them on stdin, each "FILE", a tab, the size of the SQL, a newline, the SQL; each is answered by the size of the rows, a
+ * tab, the reason why it failed or nothing, a newline, the rows. A file is open while it is asked, for others remove it.
  */
 #include "config.h"
 
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-static void print_column(sqlite3_stmt *statement, int column)
+static void print_column(FILE *rows, sqlite3_stmt *statement, int column)
 {
     const unsigned char *bytes = sqlite3_column_blob(statement, column);
     int size = sqlite3_column_bytes(statement, column);
     int is_blob = sqlite3_column_type(statement, column) == SQLITE_BLOB;
     for (int i = 0; i < size; i++)
-        printf(is_blob ? "%02x" : "%c", bytes[i]);
+        (void)fprintf(rows, is_blob ? "%02x" : "%c", bytes[i]);
 }
 
-static int print_rows(sqlite3_stmt *statement)
+static int print_rows(FILE *rows, sqlite3_stmt *statement)
 {
     int r, columns = sqlite3_column_count(statement);
     while ((r = sqlite3_step(statement)) == SQLITE_ROW) {
         for (int i = 0; i < columns; i++) {
-            print_column(statement, i);
-            putchar(i + 1 < columns ? '\t' : '\n');
+            print_column(rows, statement, i);
+            (void)fputc(i + 1 < columns ? '\t' : '\n', rows);
         }
     }
     sqlite3_finalize(statement);
     return r == SQLITE_DONE ? SQLITE_OK : r;
 }
 
-static int run(sqlite3 *db, const char *sql)
+static int run(FILE *rows, sqlite3 *db, const char *sql)
 {
     int r = SQLITE_OK;
     while (r == SQLITE_OK && *sql) {
         sqlite3_stmt *statement = NULL;
         r = sqlite3_prepare_v2(db, sql, -1, &statement, &sql);
         if (r == SQLITE_OK && statement)
-            r = print_rows(statement);
+            r = print_rows(rows, statement);
     }
-    if (r != SQLITE_OK)
-        fprintf(stderr, "%s\n", sqlite3_errmsg(db));
     return r;
-}
-
-static char *read_all(FILE *file)
-{
-    size_t size = 0, room = 1 << 16;
-    char *text = malloc(room);
-    while (text) {
-        size += fread(text + size, 1, room - size - 1, file);
-        if (feof(file) || ferror(file))
-            break;
-        text = realloc(text, room *= 2);
-    }
-    if (text)
-        text[size] = '\0';
-    return text;
 }
 
 static void pause_ms(sqlite3_context *context, int count, sqlite3_value **values)
@@ -67,22 +54,49 @@ static void pause_ms(sqlite3_context *context, int count, sqlite3_value **values
     sqlite3_result_int(context, sqlite3_sleep(sqlite3_value_int(values[0])));
 }
 
-int main(int argc, char **argv)
+/* Of the reason one line is told. */
+static int answer(const char *name, const char *sql)
 {
     sqlite3 *db = NULL;
-    char *sql = argc == 2 ? read_all(stdin) : NULL;
-    int r = SQLITE_ERROR;
-
-    if (!sql) {
-        fprintf(stderr, "usage: sql-sqlite FILE <statements\n");
-        return 64;
-    }
-    if (sqlite3_open(argv[1], &db) == SQLITE_OK) {
+    char *text = NULL;
+    size_t size = 0;
+    FILE *rows = open_memstream(&text, &size);
+    if (!rows)
+        return -1;
+    int r = sqlite3_open(name, &db);
+    if (r == SQLITE_OK) {
         sqlite3_busy_timeout(db, 30000);
         sqlite3_create_function(db, "pause", 1, SQLITE_UTF8, NULL, pause_ms, NULL, NULL);
-        r = run(db, sql);
+        r = run(rows, db, sql);
     }
+    (void)fclose(rows);
+    printf("%zu\t%.*s\n", size, r == SQLITE_OK ? 0 : (int)strcspn(sqlite3_errmsg(db), "\n"), sqlite3_errmsg(db));
     sqlite3_close(db);
+    (void)fwrite(text, 1, size, stdout);
+    free(text);
+    return fflush(stdout);
+}
+
+/* @return 0, or -1 at the end of what is asked. */
+static int serve(void)
+{
+    char name[4096];
+    size_t size;
+    if (scanf("%4095[^\t]\t%zu", name, &size) != 2 || getchar() != '\n')
+        return -1;
+    char *sql = malloc(size + 1);
+    int r = sql && fread(sql, 1, size, stdin) == size ? 0 : -1;
+    if (r == 0) {
+        sql[size] = '\0';
+        r = answer(name, sql);
+    }
     free(sql);
-    return r == SQLITE_OK ? 0 : 1;
+    return r;
+}
+
+int main(void)
+{
+    while (serve() == 0)
+        ;
+    return feof(stdin) ? 0 : 1;
 }

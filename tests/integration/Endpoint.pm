@@ -21,7 +21,9 @@ use File::Temp ();
 use POSIX ();
 use Time::HiRes qw(sleep time);
 use Test::More;
+use lib "$ENV{top_srcdir}/tests/support";
 use Amqp;
+use SqliteFile;
 
 our $build  = $ENV{top_builddir} || die "top_builddir is not set: run this through make\n";
 our $source = $ENV{top_srcdir}   || die "top_srcdir is not set: run this through make\n";
@@ -333,22 +335,7 @@ sub make_queue {    # as `waybill install` makes it
             . 'headers blob not null, body blob not null)');
 }
 
-sub run_sql {
-    my ($file, $text) = @_;
-    open my $in, '+>', undef or die "temporary file: $!\n";
-    my $at = 0;
-    $at += syswrite $in, $text, 1 << 20, $at while $at < length $text;
-    sysseek $in, 0, 0;
-    my $pid = open my $out, '-|' // die "fork: $!\n";
-    if (!$pid) {
-        %alive = ();
-        open STDIN, '<&', $in or POSIX::_exit(99);
-        exec "$Endpoint::build/tests/crash/sql-sqlite", $file or POSIX::_exit(98);
-    }
-    my @rows = map { chomp; [ split /\t/, $_, -1 ] } <$out>;
-    close $out or die 'sql failed: ', substr($text, 0, 200), "\n";
-    return @rows;
-}
+sub run_sql { my ($file, $text) = @_; return SqliteFile::ask($Endpoint::build, $file, $text) }
 sub sql   { my ($self, $text) = @_; return run_sql($self->store_file, $text) }
 sub query { my ($self, $text) = @_; return run_sql($self->queue_file, $text) }
 sub number { my ($self, $name) = @_; return $self->{numbers}{$name} ||= ($self->query("select number from waybill_queue where name = '$name'"))[0][0] }

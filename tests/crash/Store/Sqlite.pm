@@ -5,8 +5,9 @@ package Store::Sqlite;
 use strict;
 use warnings;
 use POSIX ();
+use lib "$ENV{top_srcdir}/tests/support";
+use SqliteFile;
 use Store;
-use Tools;
 our @ISA = ('Store');
 
 our $patience = 'busy_timeout = "300ms";';
@@ -25,7 +26,7 @@ sub pending_table { my ($self) = @_; return "waybill_$self->{endpoint}_pending" 
 
 sub run_sql {
     my ($file, $text) = @_;
-    return Tools::rows(Tools::run($text, "$Crash::build/tests/crash/sql-sqlite", $file));
+    return SqliteFile::ask($Crash::build, $file, $text);
 }
 sub sql { my ($self, $text) = @_; return run_sql($self->file, $text) }
 
