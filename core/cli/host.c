@@ -455,10 +455,13 @@ static int report_failures(const cli_host *host)
 static int judge_drain(cli_host *host)
 {
     const int64_t until = wb_clock_monotonic() + LAST_ANSWER;
-    int code;
-    cli_guard_allow(&host->guard, LAST_ANSWER + CLOSING);
-    while ((code = cli_drain_stopped(&host->drain, host->hosted, host->count, wb_clock_monotonic() >= until)) < 0)
+    int code = cli_drain_stopped(&host->drain, host->hosted, host->count, 0);
+    if (code < 0)
+        cli_guard_allow(&host->guard, LAST_ANSWER + CLOSING);
+    while (code < 0) {
         cli_guard_sleep(&host->guard, LOOK_EVERY_STOPPING);
+        code = cli_drain_stopped(&host->drain, host->hosted, host->count, wb_clock_monotonic() >= until);
+    }
     return code;
 }
 

@@ -11,6 +11,7 @@
 
 #define PAUSE_MIN (10 * WB_MILLISECOND)
 #define PAUSE_MAX (5 * WB_SECOND)
+#define HINDERED_MAX (5 * WB_SECOND)
 #define COMPLAIN_EVERY (30 * WB_SECOND)
 
 /* A quarter of jitter, so that workers do not move in step. */
@@ -62,6 +63,15 @@ int wb_pace_wait_for_server(wb_waiter *waiter, int result, wb_error *error)
     error->result = result;
     wb_waiter_missed(waiter, error, wb_clock_monotonic());
     return WB_NOT_CONNECTED;
+}
+
+void wb_pace_judge_transport(wb_worker *w, int result)
+{
+    const int64_t now = result == WB_OK ? 0 : wb_clock_monotonic();
+    if (!now || !w->hindered)
+        w->hindered = now;
+    if (now && (result != WB_RETRY || now - w->hindered >= HINDERED_MAX))
+        w->transport_broken = 1;
 }
 
 void wb_pace_go_on(wb_worker *w)

@@ -17,6 +17,9 @@ void wb_pace_take_turn(wb_worker *w, wb_waiter *waiter);
 /** What came of asking: WB_OK and WB_FATAL stay; all else is WB_NOT_CONNECTED, and the server is
  *  away as far as this worker goes. */
 int wb_pace_wait_for_server(wb_waiter *waiter, int result, wb_error *error);
+/** What a call said that keeps its session with WB_RETRY (a full disk: what is in hand stays there), WB_OK too. For five
+ *  seconds in a row: whoever says so for longer may have lost it. Any other failure ends it at once. */
+void wb_pace_judge_transport(wb_worker *w, int result);
 /** All is well again: forget the back-off, and say so if we complained. */
 void wb_pace_go_on(wb_worker *w);
 

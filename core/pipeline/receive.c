@@ -17,7 +17,6 @@
 
 /* A worker with nothing to do looks around this often; stopping interrupts it. */
 #define IDLE_WAIT (5 * WB_SECOND)
-#define HINDERED_MAX (5 * WB_SECOND)
 
 static int has_something_to_settle(const wb_worker *w)
 {
@@ -53,15 +52,6 @@ static size_t count_wanted(const wb_worker *w)
     return room < w->take ? room : w->take;
 }
 
-/* A full disk, perhaps: what is in hand stays there. But a session that is hindered for long may be a lost one. */
-static void note_hindered(wb_worker *w, int result)
-{
-    const int64_t now = wb_clock_monotonic();
-    if (!w->hindered)
-        w->hindered = now;
-    w->transport_broken |= result != WB_RETRY || now - w->hindered >= HINDERED_MAX;
-}
-
 int wb_stage_receive(wb_worker *w, wb_error *error)
 {
     wb_pipeline *p = w->pipeline;
@@ -75,12 +65,11 @@ int wb_stage_receive(wb_worker *w, wb_error *error)
     wb_scout_look(w, NULL, 0);
     wb_batch_note_empty(w);
     int r = p->transport_ops->receive(w->transport, wait_until(w), messages, wanted, &count, error);
+    wb_pace_judge_transport(w, r);
     if (r != WB_OK) {
-        note_hindered(w, r);
         atomic_store_explicit(&w->empty_since, 0, memory_order_relaxed);
         return r;
     }
-    w->hindered = 0;
     wb_scout_look(w, messages, count);
     if (count)
         atomic_store_explicit(&w->empty_since, 0, memory_order_relaxed);

@@ -11,6 +11,7 @@
 #include "core/pipeline/apart.h"
 #include "core/pipeline/distrust.h"
 #include "core/pipeline/marks.h"
+#include "core/pipeline/pace.h"
 #include "core/pipeline/stages.h"
 
 int wb_stage_acknowledge(wb_worker *w, wb_error *error)
@@ -53,10 +54,8 @@ static int confirm(wb_worker *w, wb_error *error)
     if (!w->is_loose || wb_bug("acknowledged_loosely"))
         return WB_OK;
     int r = w->pipeline->transport_ops->acknowledge(w->transport, &none, 0, error);
-    if (r == WB_OK)
-        w->is_loose = 0;
-    else if (r != WB_RETRY)
-        w->transport_broken = 1;
+    wb_pace_judge_transport(w, r);
+    w->is_loose = r != WB_OK;
     return r;
 }
 

@@ -109,7 +109,7 @@ typedef struct wb_worker {
     const wb_incoming **settled;
     size_t settled_count;
     size_t settled_max;
-    int64_t hindered; /* since when this session cannot receive, and may later; 0: it can */
+    int64_t hindered; /* since when this session says that it cannot now, and may later (wb_pace_judge_transport()); 0: it can */
     int is_loose;    /* some were acknowledged, and that may not be for good yet */
     uint64_t record; /* of a suspect that is done: it goes when that is so; 0: none */
 

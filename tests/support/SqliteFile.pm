@@ -26,6 +26,7 @@ sub start {
 # Its rows, each an array of columns. Dies when it fails.
 sub ask {
     my ($build, $file, $text) = @_;
+    local $SIG{PIPE} = 'IGNORE';
     utf8::downgrade($text);
     start($build) unless ($server{of} // 0) == $$;
     print { $server{questions} } "$file\t@{[ length $text ]}\n$text" or die "sql-sqlite: $!\n";
