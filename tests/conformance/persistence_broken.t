@@ -19,11 +19,20 @@ endpoints = ( { name = "kit"; transport = { plugin = "sqlite"; file = "$work/que
 END
 }
 
-try() { # BUG <EXPECTED: in the background, they mostly wait for the disk
+topic_of() { # FAILS: the one that all its cases are of, if there is one
+    sed 's/^[a-z]* //; /^[a-z_]*\(()\)\{0,1\}: /!s/.*/none/; s/: .*/: /' "$1" | sort -u |
+        awk 'END { if (NR == 1 && /: $/) print }'
+}
+
+# In the background, they mostly wait for the disk. What breaks one topic is tried on the cases of that alone.
+try() { # BUG <EXPECTED
     bugs="$bugs $1"
     configure "$1"
-    cat - "$work/no-server" >"$work/$1.expected"
-    "$conformance/judge" persistence -c "$work/$1.conf" <"$work/$1.expected" >"$work/$1.tap" 2>&1 &
+    cat >"$work/$1.fails"
+    topic=$(topic_of "$work/$1.fails")
+    grep "^skip $topic" "$work/no-server" | cat "$work/$1.fails" - >"$work/$1.expected"
+    "$conformance/judge" persistence -c "$work/$1.conf" ${topic:+--only "$topic"} \
+        <"$work/$1.expected" >"$work/$1.tap" 2>&1 &
 }
 
 cat >"$work/no-server" <<'END'
