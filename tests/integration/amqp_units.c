@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plugins/transport/amqp/amqp-consume.h"
 #include "plugins/transport/amqp/amqp-delay.h"
 #include "plugins/transport/amqp/amqp-headers.h"
 #include "plugins/transport/amqp/amqp-gate.h"
@@ -22,6 +23,7 @@
 #include "plugins/transport/amqp/amqp-map.h"
 #include "plugins/transport/amqp/amqp-message.h"
 #include "plugins/transport/amqp/amqp-queue.h"
+#include "plugins/transport/amqp/amqp-receive.h"
 
 /* ---- whose fault ----------------------------------------------------------------- */
 
@@ -647,9 +649,38 @@ static void test_delay_addresses(void **state)
     assert_string_equal(route.key + 56, text);
 }
 
+/* ---- the consumer ---------------------------------------------------------------- */
+
+void wb_amqp_receiver_give_back_gated(wb_amqp_receiver *receiver)
+{
+    (void)receiver;
+}
+
+void wb_amqp_receiver_give_back_ready(wb_amqp_receiver *receiver)
+{
+    (void)receiver;
+}
+
+/* What comes first may come before the confirmation, and what cannot be read is rejected at once. */
+static void test_who_asked_leaves(void **state)
+{
+    static const unsigned char cancel[] = { 0, 60, 0, 30, 9, 'w', 'a', 'y', 'b', 'i', 'l', 'l', '-', '7' };
+    (void)state;
+    for (int consuming = WB_AMQP_CONSUMER_NONE; consuming <= WB_AMQP_CONSUMER_RUNNING; consuming++) {
+        wb_amqp_receiver receiver = { .consuming = consuming, .consumer = 7 };
+        wb_amqp_consume_leave(&receiver);
+        assert_int_equal(receiver.consuming, WB_AMQP_CONSUMER_NONE);
+        assert_int_equal(receiver.cancels, consuming != WB_AMQP_CONSUMER_NONE);
+        if (consuming != WB_AMQP_CONSUMER_NONE)
+            assert_memory_equal(receiver.connection.out + 7, cancel, sizeof cancel);
+        free(receiver.connection.out);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_who_asked_leaves),
         cmocka_unit_test(test_closed_connections),
         cmocka_unit_test(test_closed_channels),
         cmocka_unit_test(test_missing_permissions),

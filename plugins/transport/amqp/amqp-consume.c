@@ -151,9 +151,11 @@ void wb_amqp_consume_step(wb_amqp_receiver *receiver)
         begin(receiver);
 }
 
+/* A quorum queue delivers before the consumer is confirmed, and what is rejected makes room for the next:
+ * so who has asked only leaves as well. */
 void wb_amqp_consume_leave(wb_amqp_receiver *receiver)
 {
-    if (receiver->consuming == WB_AMQP_CONSUMER_RUNNING)
+    if (receiver->consuming != WB_AMQP_CONSUMER_NONE)
         cancel(receiver);
 }
 
