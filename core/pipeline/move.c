@@ -95,12 +95,13 @@ void wb_move_note_done(wb_worker *w, const wb_item *item)
         log_move(w, item);
 }
 
-static void set_aside(wb_worker *w, wb_item *item, const char *reason)
+static void set_aside(wb_worker *w, wb_item *item, const wb_operation *refused, const char *reason)
 {
     int64_t pause = wb_clock_backoff(PAUSE_FIRST, item->pauses, PAUSE_LONGEST);
     wb_log_event(WB_LOG_ERROR, "message stays in hand: it cannot be moved to the error queue",
                  { "endpoint", w->pipeline->endpoint }, { "message_id", item->incoming->id },
-                 { "type", wb_item_type(item) }, { "error_queue", error_queue_of(w, item) }, { "reason", reason });
+                 { "type", wb_item_type(item) }, { "error_queue", error_queue_of(w, item) }, { "reason", reason },
+                 { "remedy", refused->cause == WB_CAUSE_UNROUTABLE ? "waybill install makes the error queue" : NULL });
     item->trim = 0;
     wb_item_pause(item, wb_clock_monotonic() + pause);
 }
@@ -169,7 +170,7 @@ void wb_move_refused(wb_worker *w, wb_item *item, const wb_operation *refused)
     else if (can_be_cut(item, refused))
         item->trim++;
     else
-        set_aside(w, item, reason);
+        set_aside(w, item, refused, reason);
 }
 
 /* Others must not wait for it, and the broker not drop it meanwhile. */

@@ -105,7 +105,7 @@ static void test_returns(void **state)
     wb_amqp_window_return(&window, amqp_cstring_bytes("other"), amqp_empty_bytes, amqp_cstring_bytes("e"));
     wb_amqp_window_confirm(&window, 8, 1, 0);
     assert_results("xooxxooo");
-    assert_string_equal(operations[4].reason, "no queue is bound to \"other\"");
+    assert_string_equal(operations[4].reason, "no queue is bound to \"other\": is the receiving endpoint installed?");
     assert_int_equal(operations[4].cause, WB_CAUSE_UNROUTABLE);
     wb_amqp_window_free(&window);
 }

@@ -135,5 +135,11 @@ is_deeply { map { $_->{id} => $_->{header}{kind} } $e->collect('error', scalar k
 # The library decodes it, or (0.14 and later) it is rejected, with a line that says so.
 $e->wait_for('a table 3000 levels deep stops nothing', sub { !$e->not_once('after') && ($e->log_lines(qr/refuses to decode/) || !$e->not_once('deep')) });
 is $e->effects('deep') + (() = $e->log_lines(qr/refuses to decode the headers/)), 1, 'handled, or a line says that it was rejected';
+# Removed while it runs: the line has the remedy, and nothing is lost.
+$e->amqp->delete('error');
+$e->send('kinds', { id => 'stays', do => 'fail unrecoverable no' });
+$e->wait_for('the line says who makes the queue', sub { $e->log_lines(qr/stays in hand: .*no queue is bound to \\"error\\".* remedy="waybill install makes the error queue"/) });
+$e->install;
+is_deeply [ map { $_->{id} } $e->collect('error', 1, 'made again it gets what stayed in hand') ], ['stays'], 'and that alone';
 is $e->stop, 0, 'amqp: stops cleanly';
 done_testing;

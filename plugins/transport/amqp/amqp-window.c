@@ -133,7 +133,7 @@ static void settle_returned(wb_amqp_window *window, size_t slot)
                               route.key);
     else
         wb_amqp_window_settle(window, slot, WB_REJECT, WB_CAUSE_UNROUTABLE,
-                              "no queue is bound to \"%s\"", operation->destination);
+                              "no queue is bound to \"%s\": is the receiving endpoint installed?", operation->destination);
 }
 
 static void confirm_one(wb_amqp_window *window, size_t at, int nack)
