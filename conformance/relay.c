@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "conformance/away.h"
 #include "conformance/watches.h"
 #include "core/base/arena.h"
 #include "core/base/clock.h"
@@ -203,13 +204,14 @@ static int carry_all(wb_relay *relay, struct pollfd *ready)
     return 0;
 }
 
-/* What is connected anew hardly gets a word out. */
+/* Nobody connects anew; who does all the same, by a system call, hardly gets a word out. */
 static void keep_away(wb_relay *relay)
 {
     struct pollfd wake = { .fd = relay->wake[0], .events = POLLIN };
     const int64_t until = wb_clock_monotonic() + relay->away;
     while (wb_clock_monotonic() < until && poll(&wake, 1, 1) == 0)
         (void)wb_wires_cut(&relay->before);
+    wb_away(0);
 }
 
 static void *relay_main(void *argument)
@@ -230,6 +232,7 @@ static void *relay_main(void *argument)
             break;
         lost = carry_all(relay, ready);
     }
+    wb_away(lost && relay->away);
     break_links(relay);
     if (lost)
         keep_away(relay);

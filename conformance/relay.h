@@ -31,8 +31,8 @@ wb_relay *wb_relay_start(const wb_wires *before);
  *  connections. `command`: what crashes the server; runs to its end before they break. */
 void wb_relay_arm(wb_relay *relay, wb_loss loss, unsigned spared, const char *command);
 
-/** Before it is armed: for so long after the loss what connects anew is cut, too, or until
- *  wb_relay_stop(). Else who connects again by itself would ask again, and know. */
+/** Before it is armed: for so long after the loss, or until wb_relay_stop(), connect() is refused (away.h), and
+ *  what connects anew in another way is cut. Else who connects again by itself would ask again, and know. */
 void wb_relay_keep_away(wb_relay *relay, int64_t duration);
 
 /** Whether it has come to that. */

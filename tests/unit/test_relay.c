@@ -24,6 +24,7 @@
 #include <cmocka.h>
 
 #include "conformance/relay.h"
+#include "core/base/clock.h"
 
 #define PATIENCE 10000 /* milliseconds */
 #define KNOWN_BY UINT64_C(0xfeedbeef12345678)
@@ -259,12 +260,43 @@ static void what_was_on_its_way_arrives(void **state)
     }
 }
 
+static int try_to_connect(const server *to)
+{
+    struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = to->port,
+                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int is_connected = connect(fd, (struct sockaddr *)&address, sizeof address) == 0;
+    assert_true(is_connected || errno == ECONNREFUSED);
+    (void)close(fd);
+    return is_connected;
+}
+
+/* Who is quick enough to ask again would know what became of it. */
+static void nobody_connects_anew_for_a_while(void **state)
+{
+    scene self;
+    (void)state;
+    set_up(&self, BY_POLL);
+    wb_relay *relay = wb_relay_start(&self.before);
+    wb_relay_keep_away(relay, 60 * WB_SECOND);
+    wb_relay_arm(relay, WB_LOSE_REPLY, 0, NULL);
+    assert_true(try_to_connect(&self.server));
+    say(&self.client, 'a');
+    assert_int_equal(hear(&self.client), 0);
+    for (int i = 0; i < 100; i++)
+        assert_false(try_to_connect(&self.server));
+    wb_relay_stop(relay);
+    assert_true(try_to_connect(&self.server));
+    clear(&self);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_way_hears_answers_and_the_end),
         cmocka_unit_test(who_waits_already_hears),
         cmocka_unit_test(what_was_on_its_way_arrives),
+        cmocka_unit_test(nobody_connects_anew_for_a_while),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
