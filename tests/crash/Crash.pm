@@ -194,8 +194,17 @@ sub log_says {    # whether a line of the endpoint's log holds the text
     return scalar grep { index($_, $text) >= 0 } <$file>;
 }
 
+# Whoever has not come that far yet ends by SIGTERM as any program does, and not in order.
+sub waits_for_sigterm {
+    my ($pid) = @_;
+    open my $file, '<', "/proc/$pid/status" or return 1;    # it has ended
+    my ($blocked) = map { /^SigBlk:\s*(\w+)/ } <$file>;
+    return !defined $blocked || hex(substr $blocked, -4) & 1 << 14;
+}
+
 sub kill_all {
     my ($self, $signal) = @_;
+    $self->wait_for(10, sub { !grep { !waits_for_sigterm($_) } @{ $self->{processes} } }) if $signal eq 'TERM';
     kill $signal, @{ $self->{processes} };
     return $self->wait_for(30, sub { !$self->reap });
 }
