@@ -140,7 +140,9 @@ static int receive(wb_transport_session *session, int64_t deadline, const wb_inc
             wb_clock_pause(NAP, NULL);
         if (is_of(told->fatal_in, session) && (told->fatal & FAKE_RECEIVE))
             return fail_in(session->transport, "receive", error);
-        if (told->is_full)
+        const int full = told->is_full;
+        wb_clock_pause(full * WB_MILLISECOND, NULL);
+        if (full)
             return session->transport->host->fail(session->transport->host, error, WB_RETRY, WB_CAUSE_SERVER, 0, "told to be full");
         told->received++;
         wb_clock_pause(NAP, NULL);

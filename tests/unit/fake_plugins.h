@@ -27,7 +27,7 @@ typedef struct fake {
     atomic_uint fatal;  /* calls that fail with WB_FATAL */
     atomic_int cause;   /* and this cause; 0: WB_CAUSE_MISSING */
     atomic_uint hangs;  /* calls that do not return while their bit is set */
-    atomic_int is_full; /* receive() says WB_RETRY */
+    atomic_int is_full; /* receive() says WB_RETRY, after so many milliseconds */
     atomic_int waiting; /* what depth() answers */
     /* receive() is concerned in this session only, counted as they are opened; 0: in all. */
     atomic_int fatal_in, hangs_in;
