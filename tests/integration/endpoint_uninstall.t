@@ -46,11 +46,11 @@ sub exchange { # passively
     my $amqp = $e->amqp;
     return eval { $amqp->call($amqp->{channel}, 40, 10, "\0\0" . Amqp::short($name) . Amqp::short('') . "\x03" . Amqp::table()); 1 } ? 1 : 0;
 }
-sub foreign_exchange { # a topic exchange of that name, which has a queue
-    my ($e, $name, $queue) = @_;
+sub foreign_exchange { # of that name, which has a queue
+    my ($e, $name, $type, $queue) = @_;
     my $amqp = $e->amqp;
     $amqp->declare($queue);
-    $amqp->call($amqp->{channel}, 40, 10, "\0\0" . Amqp::short($name) . Amqp::short('topic') . "\x02" . Amqp::table());
+    $amqp->call($amqp->{channel}, 40, 10, "\0\0" . Amqp::short($name) . Amqp::short($type) . "\x02" . Amqp::table());
     $amqp->call($amqp->{channel}, 50, 20, "\0\0" . Amqp::short($queue) . Amqp::short($name) . Amqp::short('#') . "\0" . Amqp::table());
 }
 sub succeeds { my ($e, @arguments) = @_; my ($code, $text) = $e->run(@arguments); is $code, 0, "$e->{name}: @arguments" or diag $text }
@@ -84,8 +84,8 @@ sub on_rabbitmq {
     my ($name, $error) = ($gone->{name}, "$topology-error");
     $_->install for $gone, $stays;
 
-    # an exchange of the name of an endpoint that was never installed
-    foreign_exchange($never, $never->{name}, "$topology-theirs");
+    # an exchange of the name of an endpoint that was never installed, and just as install would make it
+    foreign_exchange($never, $never->{name}, 'fanout', "$topology-theirs");
     uninstalls($never, 0);
     ok exchange($never, $never->{name}), "$topology: somebody else's exchange is there";
     $never->amqp->publish($never->{name}, 'a.b', { id => 'a' }, 'x');
@@ -129,7 +129,7 @@ sub on_rabbitmq {
     uninstalls($gone, 0);
     ok !exchange($gone, $name), "$topology: and removed by the next";
     $gone->wait_for('what was delayed comes to the error queue', sub { $gone->depth($error) == 1 }, 60);
-    foreign_exchange($gone, $name, "$topology-theirs");
+    foreign_exchange($gone, $name, 'topic', "$topology-theirs");
     uninstalls($gone, 0);
     ok exchange($gone, $name), "$topology: but not somebody else's of that name";
     $gone->amqp->delete_exchange($name);
