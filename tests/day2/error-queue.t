@@ -12,13 +12,13 @@ use Time::HiRes qw(sleep);
 use Page;
 
 Endpoint::under_servers(qw(rabbitmq pgsql));
-my $span = 1;    # seconds that one of them may lie in a queue
+my $span = 3;    # seconds that one of them may lie in a queue: enough for a busy machine to handle it once
 my $module = Endpoint::work_dir() . '/replay.so';
 system('cc', '-shared', '-fPIC', "-I$Endpoint::source/include", "$Endpoint::source/contrib/examples/replay.c", '-o', $module) == 0 or die "cc: $?\n";
 
 sub messages {
     my ($e, $round) = @_;
-    my $sent = POSIX::strftime('%Y-%m-%d %H:%M:%S:000000 Z', gmtime);
+    my $sent = POSIX::strftime('%Y-%m-%d %H:%M:%S:000000 Z', gmtime(time + 1));    # no part of the span is gone
     my $do = "once $e->{dir}/";
     my @fails = ('fail unrecoverable no');
     return (
@@ -39,7 +39,7 @@ sub fail_and_replay {
     $e->wait_for("round $round: both fail", sub { $e->depth('error') == 2 });
     is $e->stop, 0, "$e->{pair}: round $round: stops";
     $e->{processes} = [];
-    sleep $span + 0.5;
+    sleep $span + 1.5;
     my $conf = "$e->{dir}/replay.conf";
     Endpoint::write_file($conf, qq(endpoints = ( { name = "error"; handlers = ["$module"]; concurrency = 1; @{[ $e->transport_text ]}
         recoverability = { error_queue = "error.kept"; delayed_retries = 0; }; } );\n));

@@ -39,6 +39,18 @@ static int count_connections(const char *columns, const char *text)
     return count;
 }
 
+/* The broker lists one that was closed for a moment more. */
+static void assert_connections(const char *columns, const char *text, int count)
+{
+    int found = -1;
+    for (int tries = 0; tries < 100 && found != count; tries++) {
+        if (tries)
+            usleep(100000);
+        found = count_connections(columns, text);
+    }
+    assert_int_equal(found, count);
+}
+
 static void test_name(void **state)
 {
     fixture f;
@@ -46,9 +58,9 @@ static void test_name(void **state)
     (void)state;
     fixture_begin(&f, 1);
     (void)snprintf(name, sizeof name, "{\"connection_name\",\"waybill %s (send)\"}", f.queue);
-    assert_int_equal(count_connections("client_properties", name), 1);
+    assert_connections("client_properties", name, 1);
     (void)snprintf(name, sizeof name, "{\"connection_name\",\"waybill %s (receive)\"}", f.queue);
-    assert_int_equal(count_connections("client_properties", name), 1);
+    assert_connections("client_properties", name, 1);
     fixture_end(&f);
 }
 
@@ -240,7 +252,7 @@ static void test_external(void **state)
         fail_msg("install: %s", f.error.text);
     fixture_open(&f, 1);
     fixture_fill(&f, 1);
-    assert_int_equal(count_connections("user", "clerk"), 2);
+    assert_connections("user", "clerk", 2);
     install_certificate("stranger");
     fixture_fill(&f, 1); /* what is open stays so */
     fixture_close(&f);
