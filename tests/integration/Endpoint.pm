@@ -29,7 +29,8 @@ our $build  = $ENV{top_builddir} || die "top_builddir is not set: run this throu
 our $source = $ENV{top_srcdir}   || die "top_srcdir is not set: run this through make\n";
 our $types  = 'NServiceBus.EnclosedMessageTypes';
 our $work;
-my %alive;
+my $owner = $$;    # who forks is not to end what is not its own
+my (%alive, %ended);    # processes; of those that have ended how, until somebody asks
 
 # Run this test with servers of its own space, or skip it; the names are of with-servers.
 sub under_servers {
@@ -58,8 +59,9 @@ sub said_twice {
 
 END {
     my $status = $?;
-    kill 'KILL', keys %alive;
-    waitpid $_, 0 for keys %alive;
+    return if $$ != $owner;
+    kill 'KILL', living();
+    waitpid $_, 0 for living();
     my @twice = $work ? map { said_twice(read_file($_)) } glob "$work/*/*.log" : ();
     diag "a line of the log has a key twice: $twice[0]" if @twice;
     $status ||= 1 if @twice;
@@ -139,8 +141,8 @@ sub environment { my ($self) = @_; return (WAYBILL_PLUGIN_DIR => "$build/plugins
 sub spawn {
     my ($self, $output, @arguments) = @_;
     my $pid = fork // die "fork: $!\n";
+    delete $ended{$pid};
     return $alive{$pid} = $pid if $pid;
-    %alive = ();
     %ENV = (%ENV, $self->environment);
     open STDOUT, '>>', $output or POSIX::_exit(99);
     open STDERR, '>&', \*STDOUT;
@@ -150,15 +152,29 @@ sub spawn {
     exec @limited, "$build/@{[ $self->{program} || 'waybill' ]}", @arguments or POSIX::_exit(99);
 }
 
+sub living { return keys %alive }
+
+# Who looks takes the process away, and its number may be anybody's from then on: nobody may send that a signal.
+sub has_ended {
+    my ($pid) = @_;
+    return 1 if exists $ended{$pid};
+    my $found = waitpid $pid, POSIX::WNOHANG();
+    return 0 if $found == 0;
+    $ended{$pid} = $found == $pid ? $? : undef;
+    delete $alive{$pid};
+    return 1;
+}
+
 sub await_exit {    # the exit code, "signal N", or nothing when it does not end
     my ($self, $pid, $seconds) = @_;
     my $end = time + ($seconds || 40);
-    until (waitpid($pid, POSIX::WNOHANG()) == $pid) {
+    until (has_ended($pid)) {
         return if time > $end;
         sleep 0.01;
     }
-    delete $alive{$pid};
-    return $? & 127 ? 'signal ' . ($? & 127) : $? >> 8;
+    my $status = delete $ended{$pid};
+    return unless defined $status;
+    return $status & 127 ? 'signal ' . ($status & 127) : $status >> 8;
 }
 
 # Run a verb to its end: exit code and what it printed.
@@ -183,12 +199,12 @@ sub start { my ($self) = @_; my $pid = $self->spawn($self->{log}, 'run', '-c', $
 sub stop {    # of all processes: the worst exit code
     my ($self, $signal) = @_;
     my @pids = splice @{ $self->{processes} };
-    kill $signal || 'TERM', @pids;
+    kill $signal || 'TERM', grep { !has_ended($_) } @pids;
     my @codes = map { $self->await_exit($_) // 'does not end' } @pids;
     return (grep { $_ ne 0 } @codes)[0] // 0;
 }
 
-sub is_alive { my ($self) = @_; return !grep { waitpid($_, POSIX::WNOHANG()) != 0 } @{ $self->{processes} } }
+sub is_alive { my ($self) = @_; return !grep { has_ended($_) } @{ $self->{processes} } }
 
 sub log_lines { my ($self, $pattern) = @_; return grep { /$pattern/ } split /\n/, read_file($self->{log}) }
 

@@ -28,7 +28,7 @@ sub processes {
     my ($kind) = @_;
     my $data = Endpoint::read_file(dir($kind) . '/data') =~ s/\s+$//r;
     my %parent = map { Endpoint::read_file($_) =~ /^(\d+) \(.*\) \S+ (\d+)/s ? ($1 => $2) : () } glob '/proc/[0-9]*/stat';
-    my @found = grep { $parent{$_} } map { Endpoint::read_file($_) =~ /^(\d+)/ ? $1 : () } map { "$data/$_" } 'db/postmaster.pid', 'pid', '1/pid';
+    my @found = grep { $parent{$_} && Endpoint::read_file("/proc/$_/cmdline") =~ /\Q$data\E/ } map { Endpoint::read_file($_) =~ /^(\d+)/ ? $1 : () } map { "$data/$_" } 'db/postmaster.pid', 'pid', '1/pid';
     for my $pid (@found) { push @found, grep { $parent{$_} == $pid } keys %parent }    # grows while it is walked
     return @found;
 }

@@ -57,9 +57,13 @@ rabbitmq_up() { # the listener opens last when the broker boots
         syswrite $s, "AMQP\0\0\x09\x01"; sysread($s, my $b, 11) or exit 1;
         exit(unpack("x7 n n", $b) == 10 ? 0 : 1)' 2>/dev/null
 }
+epmd_pid() { # the saved one, unless it is somebody else's by now
+    local pid; pid=$(saved_pid "$data/epmd.pid")
+    if [ -n "$pid" ] && grep -qsF -- "$epmd_port" "/proc/$pid/cmdline"; then echo "$pid"; fi
+}
 rabbitmq_launch() {
     rabbitmq_variables
-    if is_gone "$(saved_pid "$data/epmd.pid")"; then
+    if [ -z "$(epmd_pid)" ]; then
         setsid epmd -port "$epmd_port" -address 127.0.0.1 >>"$dir/log" 2>&1 </dev/null 9>&- &
         echo $! >"$data/epmd.pid"
     fi
@@ -72,7 +76,7 @@ rabbitmq_launch() {
 rabbitmq_crash() { local pid; pid=$(rabbitmq_pid); kill -KILL "$pid" && await_end "$pid"; }
 rabbitmq_halt() { local pid; pid=$(rabbitmq_pid); kill -TERM "$pid" && await_end "$pid"; }
 rabbitmq_clean_up() {
-    local pid; pid=$(saved_pid "$data/epmd.pid")
+    local pid; pid=$(epmd_pid)
     [ -z "$pid" ] || kill "$pid" 2>/dev/null || true
 }
 erlang() { # an expression that returns ok: milliseconds, where rabbitmqctl takes seconds
