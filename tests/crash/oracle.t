@@ -92,6 +92,16 @@ sub refuse {    # the broker takes no outgoing message of this one
 }
 is seen(sub { refuse(@_[1, 2]); $_[1]{pending} = "..$_[2]{id}.." }), '', 'what cannot be sent is pending and reported';
 is seen(sub { refuse(@_[1, 2]) }), 'zombie', 'what cannot be sent is reported, but no longer pending';
+sub park_first {    # and the sweeper was there before the last retry
+    my ($trial, $pair, $message) = @_;
+    refuse($pair, $message);
+    @{ $pair->{queued} } = grep { $_->{id} ne $message->{id} } @{ $pair->{queued} };
+    ($message->{order}, $trial->{parked_first}, $pair->{pending}) = ('nowhere', 1, "..$message->{id}..");
+}
+is seen(\&park_first), '', 'what cannot be sent is parked before its message is given up';
+is seen(sub { park_first(@_); $_[0]{parked_first} = 0 }), 'loss zombie', 'where nobody sweeps it is not reported';
+is seen(sub { park_first(@_); $_[1]{pending} = '' }), 'loss zombie', 'what cannot be sent is not even parked';
+is seen(sub { park_first(@_); $_[2]{order} = 'reject' }), 'loss zombie', 'what is refused itself is in the error queue';
 is seen(sub { push @{ $_[0]{log} }, 'it hung' }), 'trouble', 'a trial that did not end well';
 
 is seen(sub { push @{ $_[0]{crashes} }, crash_of($_[0]) }), '', 'a crash before anything was done';
