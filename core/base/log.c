@@ -11,6 +11,7 @@
 #include "core/base/clock.h"
 #include "core/base/log_line.h"
 #include "core/base/log_sink.h"
+#include "core/base/patience.h"
 #include "core/base/repeats.h"
 
 _Static_assert(WB_LOG_LINE_SIZE <= WB_REPEATS_TEXT_MAX, "what is written can be counted");
@@ -49,7 +50,8 @@ void wb_log_after_fork(void)
 /* @return 0: there is no writer. */
 static int hand_over(int level, const wb_log_line *line)
 {
-    pthread_mutex_lock(&writer_lock);
+    if (!wb_log_lock(&writer_lock))
+        return 1; /* somebody waits in there, perhaps this very thread */
     int has_writer = writer != NULL;
     if (has_writer)
         writer(writer_argument, level, line->text, line->used);
@@ -67,13 +69,34 @@ void wb_log_set_format(int format)
     atomic_store(&log_format, format);
 }
 
-static void write_line(int level, wb_log_line *line)
+/* @return 0: it is lost. */
+static int put(int level, wb_log_line *line)
 {
     wb_log_line_end(line);
     if (hand_over(level, line))
-        return;
+        return 1;
     line->text[line->used] = '\n';
-    wb_log_sink_write(line->text, line->used + 1);
+    return wb_log_sink_write(line->text, line->used + 1);
+}
+
+/* Somebody reads again. */
+static void tell_lost(void)
+{
+    const unsigned long lost = wb_log_sink_take_lost();
+    wb_log_line line;
+    char count[24];
+    if (!lost)
+        return;
+    (void)snprintf(count, sizeof count, "%lu", lost);
+    wb_log_line_begin(&line, atomic_load(&log_format), wb_clock_wall());
+    wb_log_line_describe(&line, WB_LOG_WARNING, "lines were lost: nobody read the log", (const wb_field[]){ { "lines", count } }, 1, NULL);
+    (void)put(WB_LOG_WARNING, &line);
+}
+
+static void write_line(int level, wb_log_line *line)
+{
+    if (put(level, line))
+        tell_lost();
 }
 
 /* ---- repeats ----------------------------------------------------------------------------- */

@@ -7,12 +7,15 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
+
+#include "core/base/patience.h"
 
 /* Numbers below are what is opened next. */
 #define KEPT_FROM 200
@@ -33,6 +36,8 @@ static char file_path[PATH_MAX]; /* its name, for when somebody closed it */
 static int file_code;            /* the errno with which it could not be opened anew; 0: it is open */
 static int is_news;              /* it was opened anew, or could not be, and nobody has asked since */
 static int is_torn;              /* the last line has no end */
+
+static atomic_ulong lost; /* lines that nobody took in time */
 
 static int leads_there(int descriptor, const place *to)
 {
@@ -107,7 +112,8 @@ static int use_file(const char *path)
 
 int wb_log_sink_open(const char *path)
 {
-    pthread_mutex_lock(&lock);
+    if (!wb_log_lock(&lock))
+        return EBUSY;
     int code = use_file(path);
     if (code == 0) {
         (void)snprintf(file_path, sizeof file_path, "%s", path);
@@ -137,7 +143,8 @@ static int find_descriptor(void)
 
 int wb_log_sink_was_closed(int *ret_code)
 {
-    pthread_mutex_lock(&lock);
+    if (!wb_log_lock(&lock))
+        return 0; /* who writes looks, too */
     (void)find_descriptor();
     const int was = is_news;
     is_news = 0;
@@ -148,7 +155,8 @@ int wb_log_sink_was_closed(int *ret_code)
 
 void wb_log_sink_close(void)
 {
-    pthread_mutex_lock(&lock);
+    if (!wb_log_lock(&lock))
+        return;
     if (file.descriptor >= 0 && leads_there(file.descriptor, &file))
         (void)close(file.descriptor);
     file.descriptor = -1;
@@ -183,23 +191,38 @@ int wb_log_sink_try(const char *path)
 
 /* ---- lines ------------------------------------------------------------------------------- */
 
-static void write_to(int descriptor, const char *line, size_t size)
+/* @return whether it was taken. */
+static int write_to(int descriptor, const char *line, size_t size)
 {
     char line_break[] = "\n";
-    const struct iovec parts[] = { { line_break, 1 }, { (void *)(uintptr_t)line, size } };
     const int first = is_torn ? 0 : 1;
+    if (!wb_log_wait_for(descriptor))
+        return 0;
+    if (wb_log_is_hurried() && size + (size_t)is_torn > PIPE_BUF)
+        size = PIPE_BUF - (size_t)is_torn; /* of what is more nobody said that it is taken */
+    const struct iovec parts[] = { { line_break, 1 }, { (void *)(uintptr_t)line, size } };
     const ssize_t written = writev(descriptor, &parts[first], 2 - first);
     if (written > 0)
-        is_torn = (size_t)written < size + (size_t)is_torn;
+        is_torn = (size_t)written < size + (size_t)is_torn || line[size - 1] != '\n';
+    return written >= 0 || errno != EAGAIN; /* who started us may have made it one that does not wait */
 }
 
-void wb_log_sink_write(const char *line, size_t size)
+int wb_log_sink_write(const char *line, size_t size)
 {
-    pthread_mutex_lock(&lock);
-    const int to = find_descriptor();
-    if (to >= 0)
-        write_to(to, line, size);
-    pthread_mutex_unlock(&lock);
+    int is_taken = wb_log_lock(&lock);
+    if (is_taken) {
+        const int to = find_descriptor();
+        is_taken = to < 0 || write_to(to, line, size);
+        pthread_mutex_unlock(&lock);
+    }
+    if (!is_taken)
+        atomic_fetch_add(&lost, 1);
+    return is_taken;
+}
+
+unsigned long wb_log_sink_take_lost(void)
+{
+    return atomic_load_explicit(&lost, memory_order_relaxed) ? atomic_exchange(&lost, 0) : 0;
 }
 
 void wb_log_sink_after_fork(void)

@@ -6,7 +6,8 @@
  * have its number may be a database's file: nothing is written to what has come into its place. A file is opened anew by its
  * name then, and where that cannot be, lines go to standard error.
  *
- * Any thread. A line is written with one call, while a lock is held that renewing the file takes, too.
+ * Any thread. A line is written with one call, while a lock is held that renewing the file takes, too: whoever writes waits for
+ * who reads, for ever or as long as patience.h says.
  */
 #ifndef WB_BASE_LOG_SINK_H
 #define WB_BASE_LOG_SINK_H
@@ -18,7 +19,7 @@
 void wb_log_sink_keep_stderr(void);
 /** Open a file to append to, made with mode 0640 where there is none, and have lines go there from now on; the one before is closed.
  *  To be called again when it was renamed. A pipe without a reader is not waited for.
- *  @return 0, or an errno and lines go to where they went. */
+ *  @return 0, or an errno and lines go to where they went; EBUSY: somebody has waited too long for who reads (patience.h). */
 int wb_log_sink_open(const char *path);
 /** Lines go to where standard error led again. */
 void wb_log_sink_close(void);
@@ -29,8 +30,10 @@ int wb_log_sink_was_closed(int *ret_code);
 int wb_log_sink_try(const char *path);
 
 /** Write a line with its line break. What cannot be written is lost: nobody is left to be told. A line that was cut by that
- *  (the disk was full) ends before the next one begins. */
-void wb_log_sink_write(const char *line, size_t size);
+ *  (the disk was full) ends before the next one begins. @return 0: nobody took it in the time that this thread has (patience.h). */
+int wb_log_sink_write(const char *line, size_t size);
+/** How many lines that happened to since it was asked last. */
+unsigned long wb_log_sink_take_lost(void);
 /** In a child of fork(): whoever held the lock is not there. */
 void wb_log_sink_after_fork(void);
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/base/clock.h"
+#include "core/base/patience.h"
 
 #define WINDOW WB_SECOND
 
@@ -64,7 +65,8 @@ int wb_repeats_admit(wb_repeats *repeats, int level, const char *text, size_t si
 {
     if (!size || size > WB_REPEATS_TEXT_MAX)
         return 1;
-    pthread_mutex_lock(&repeats->lock);
+    if (!wb_log_lock(&repeats->lock))
+        return 1;
     int is_admitted = admit(repeats, level, text, size, now);
     pthread_mutex_unlock(&repeats->lock);
     return is_admitted;
@@ -99,7 +101,8 @@ int wb_repeats_take(wb_repeats *repeats, int64_t now, wb_repeated *ret_text)
     if (atomic_load_explicit(&repeats->due, memory_order_relaxed) > now ||
         atomic_load_explicit(&repeats->due, memory_order_relaxed) == WB_NEVER)
         return 0;
-    pthread_mutex_lock(&repeats->lock);
+    if (!wb_log_lock(&repeats->lock))
+        return 0;
     int is_due = take(repeats, now, ret_text);
     pthread_mutex_unlock(&repeats->lock);
     return is_due;

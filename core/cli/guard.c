@@ -8,6 +8,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/base/patience.h"
 #include "core/pipeline/call.h"
 
 /* How often the guard looks at the time. */
@@ -50,6 +51,7 @@ static void *guard_main(void *argument)
     cli_guard *guard = argument;
     const struct timespec look = { 0, LOOK_EVERY };
     int is_over = 0;
+    wb_log_set_patience(WB_LOG_PATIENCE); /* who ends the process in time waits for no reader */
     while (!is_over) {
         int number = sigtimedwait(&guard->signals, NULL, &look);
         pthread_mutex_lock(&guard->lock);

@@ -11,6 +11,7 @@
 
 #include "core/base/arena.h"
 #include "core/base/log.h"
+#include "core/base/patience.h"
 #include "core/cli/cli.h"
 #include "core/cli/overdue.h"
 #include "core/cli/streams.h"
@@ -506,6 +507,7 @@ static void leave_abandoned(const cli_host *host, int code)
 int cli_host_run(cli_host *host, wb_setup *setup, const char *name, int install)
 {
     int code = choose(host, setup, name);
+    wb_log_set_patience(WB_LOG_PATIENCE); /* who looks at the time of handlers waits for no reader either */
     host->install = install;
     cli_pulse_begin(&host->pulse);
     if (code == EX_OK)

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "core/base/log.h"
+#include "core/base/patience.h"
 
 static _Thread_local wb_call *current;
 
@@ -68,6 +69,7 @@ int wb_call_leaves(const char *how)
     if (!call || is_in_child(call) || getpid() != atomic_load(&process))
         return 0;
     current = NULL; /* once */
+    wb_log_set_patience(WB_LOG_PATIENCE); /* it may be a signal's handler, which has interrupted a line */
     tell(call, "a handler ends the process", "a hook ends the process", how);
     wb_log_settle();
     return 1;
@@ -87,6 +89,7 @@ int wb_call_is_left_by_others(const char *how)
         return 0; /* or a child does, whose affair it is */
     if (atomic_exchange(&is_told, 1))
         return 1; /* it may be over before the first one's line is written: waiting could be for ever */
+    wb_log_set_patience(WB_LOG_PATIENCE);
     wb_log_event(WB_LOG_ERROR, "a library or a module's own thread ends the process", { "call", how });
     wb_log_settle();
     return 1;
@@ -95,6 +98,7 @@ int wb_call_is_left_by_others(const char *how)
 void wb_call_end_process(int code)
 {
     atomic_store(&is_ending, 1);
+    wb_log_set_patience(WB_LOG_PATIENCE);
     wb_log_settle();
     _exit(code);
 }

@@ -10,6 +10,7 @@
 #include <locale.h>
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -26,6 +27,7 @@
 #include "core/base/log.h"
 #include "core/base/log_line.h"
 #include "core/base/log_sink.h"
+#include "core/base/patience.h"
 #include "core/base/printable.h"
 #include "core/base/repeats.h"
 
@@ -639,6 +641,100 @@ static void test_threads(void **state)
     assert_true(lines < 1000);
 }
 
+/* ---- nobody reads ------------------------------------------------------------------------- */
+
+static char pipe_name[64];
+
+/* @return its other end. */
+static int open_pipe(void)
+{
+    (void)snprintf(pipe_name, sizeof pipe_name, "/tmp/waybill-log-%d", (int)getpid());
+    assert_int_equal(mkfifo(pipe_name, 0600), 0);
+    const int reader = open(pipe_name, O_RDONLY | O_NONBLOCK);
+    assert_true(reader >= 0);
+    assert_int_equal(wb_log_sink_open(pipe_name), 0);
+    return reader;
+}
+
+/* *ret_told: how many were lost, by a line that says so. @return how many lines it holds. */
+static unsigned long read_lines(int reader, unsigned long *ret_told)
+{
+    static char text[1 << 20];
+    const ssize_t size = read(reader, text, sizeof text - 1);
+    unsigned long count = 0;
+    assert_true(size >= 0);
+    text[size] = '\0';
+    const char *told = strstr(text, "lines were lost: nobody read the log\" lines=");
+    *ret_told = told ? strtoul(strchr(told, '=') + 1, NULL, 10) : 0;
+    for (const char *at = text; (at = strchr(at, '\n')) != NULL; at++)
+        count++;
+    return count - (told != NULL);
+}
+
+static void *write_for_ever(void *argument)
+{
+    wb_log_event(WB_LOG_INFO, "somebody who waits", { "argument", argument });
+    return NULL;
+}
+
+/* Who has to go on goes on, alone and behind somebody who waits; and nothing is lost that is not told. */
+static void test_nobody_reads(void **state)
+{
+    pthread_t waiting;
+    unsigned long told, told_before;
+    const unsigned long said = 5000;
+    (void)state;
+    wb_log_set_writer(NULL, NULL);
+    const int reader = open_pipe();
+    wb_log_set_patience(20 * WB_MILLISECOND);
+    for (unsigned long i = 0; i < said; i++)
+        wb_log_event(WB_LOG_INFO, "a line of those that fill a pipe", { "by", "the test" });
+    assert_int_equal(pthread_create(&waiting, NULL, write_for_ever, (void *)(uintptr_t) "in a pipe"), 0);
+    usleep(100000); /* it waits with the lock by now, mostly */
+    wb_log_event(WB_LOG_INFO, "one that is lost", { "by", "the test" });
+    wb_log_set_patience(10 * WB_SECOND);
+    const unsigned long before = read_lines(reader, &told_before); /* also by who waited: he is the first to be taken */
+    assert_true(before > 0 && before < said);
+    assert_int_equal(pthread_join(waiting, NULL), 0);
+    wb_log_event(WB_LOG_INFO, "and one that is read", { "by", "the test" });
+    const unsigned long behind = read_lines(reader, &told);
+    assert_int_equal(before + behind + told_before + told, said + 3);
+    assert_true(told_before + told > 0);
+    wb_log_set_patience(WB_NEVER);
+    wb_log_sink_close();
+    (void)close(reader);
+    (void)unlink(pipe_name);
+}
+
+static void log_from_signal(int number)
+{
+    (void)number;
+    wb_log_set_patience(20 * WB_MILLISECOND);
+    wb_log_event(WB_LOG_INFO, "from a signal's handler", { "reason", "it ends the process" });
+}
+
+static void interrupt_itself(void *argument, int level, const char *line, size_t size)
+{
+    (void)argument, (void)level, (void)line, (void)size;
+    lines++;
+    if (lines == 1)
+        (void)raise(SIGUSR1);
+}
+
+/* It interrupts a thread that has the lock: its own. */
+static void test_a_line_of_a_signal(void **state)
+{
+    (void)state;
+    (void)signal(SIGUSR1, log_from_signal);
+    wb_log_set_writer(interrupt_itself, NULL);
+    wb_log_event(WB_LOG_INFO, "interrupted", { "by", "the test" });
+    wb_log_set_patience(WB_NEVER);
+    (void)signal(SIGUSR1, SIG_DFL);
+    assert_int_equal(lines, 1);
+    wb_log_event(WB_LOG_INFO, "and another one", { "by", "the test" });
+    assert_int_equal(lines, 2);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -664,6 +760,8 @@ int main(void)
         TEST(test_seconds),
         TEST(test_full_table),
         TEST(test_threads),
+        TEST(test_nobody_reads),
+        TEST(test_a_line_of_a_signal),
     };
     return cmocka_run_group_tests_name("log", tests, NULL, NULL);
 }
