@@ -68,7 +68,7 @@ for my $pair (@pairs) {
     ($code, $text) = rename_patiently($new, '--dry-run', @names);
     is $code, 0, "$pair: it says what it would do" or diag $text;
     like $text, qr/messages wait in its queue.*would give its tables to "\Q$names[1]\E".*would install.*move what waits/s, "$pair: step by step";
-    dies_at($new, $_, @names) for @steps;
+    dies_at($new, $_, @names) for $pair =~ /pgsql|mysql/ ? qw(rename_row_copied rename_tables_half) : (), @steps;
     ($code, $text) = rename_patiently($new, @names);
     is $code, 0, "$pair: renamed" or diag $text;
     is +($new->run('rename', @names))[0], 0, "$pair: it may be repeated";

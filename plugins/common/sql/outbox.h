@@ -171,6 +171,8 @@ typedef struct wb_sql_dialect {
     const char *const *renaming; /* the same; |{names}| between bars are the former ones */
     /** NULL, or behind `renaming`: give all tables that are there under the former names the new ones, at once. */
     int (*rename_tables)(wb_storage_session *session, const wb_sql_names *former);
+    /** NULL where all of a rename is one transaction: whether tables have these names. */
+    int (*has_tables)(wb_storage_session *session, const wb_sql_names *names, int *ret_has);
     /** What stands around a type's literal to note that it is subscribed to, and that it is so no more. */
     const char *note_subscription[2];
     const char *forget_subscription[2];

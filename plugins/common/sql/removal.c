@@ -151,32 +151,54 @@ static int refuse_both(const wb_sql_outbox *outbox, const wb_sql_names *former, 
                               names->quoting->where, names->container, former->endpoint, names->endpoint);
 }
 
-static int rename_tables(wb_storage_session *session, const wb_sql_names *former, wb_error *error)
+/* A copy of the row first, and the former one last: where statements commit by themselves, tables have at each step a row of
+ * the name that they have. */
+static const char copy_row[] = "INSERT INTO {endpoints} (prefix, endpoint, version) SELECT {prefix}, {endpoint}, version FROM "
+                               "{endpoints} WHERE prefix = |{prefix}|";
+static const char delete_row[] = "DELETE FROM {endpoints} WHERE prefix = |{prefix}|";
+
+static int rename_tables(wb_storage_session *session, const wb_sql_names *former, int is_begun, wb_error *error)
 {
+    const wb_host *host = wb_sql_of(session)->outbox->host;
     const wb_sql_dialect *dialect = wb_sql_of(session)->outbox->dialect;
-    int result = WB_OK;
+    int result = is_begun ? WB_OK : wb_sql_rename_run(session, former, copy_row, NULL);
+    host->crash_point("rename_row_copied");
     for (const char *const *statement = dialect->renaming; *statement && result == WB_OK; statement++)
         result = wb_sql_rename_run(session, former, *statement, NULL);
     if (result == WB_OK && dialect->rename_tables)
         result = dialect->rename_tables(session, former);
+    host->crash_point("rename_tables_half");
     if (result == WB_OK)
-        result = wb_sql_rename_run(session, former,
-                                   "UPDATE {endpoints} SET prefix = {prefix}, endpoint = {endpoint} WHERE prefix = |{prefix}|",
-                                   NULL);
+        result = wb_sql_rename_run(session, former, delete_row, NULL);
     return result == WB_OK ? commit(session, RENAME, error) : wb_sql_report(session, RENAME, error);
+}
+
+/* Both have a row: then both have tables, unless one died between the statements of a rename. */
+static int are_both(wb_storage_session *session, const wb_sql_names *former, int *ret_both)
+{
+    const wb_sql_outbox *outbox = wb_sql_of(session)->outbox;
+    int has_former = 1, has_own = 1;
+    int result = WB_OK;
+    if (outbox->dialect->has_tables)
+        result = outbox->dialect->has_tables(session, former, &has_former);
+    if (result == WB_OK && outbox->dialect->has_tables)
+        result = outbox->dialect->has_tables(session, &outbox->names, &has_own);
+    *ret_both = has_former && has_own;
+    return result;
 }
 
 static int rename_from(wb_storage_session *session, const wb_sql_names *former, wb_error *error)
 {
     const wb_sql_outbox *outbox = wb_sql_of(session)->outbox;
     owner old, own;
+    int both = 0;
     if (find_owner(session, former, &old) != WB_OK)
         return was_missing(session) ? WB_OK : wb_sql_report(session, RENAME, error);
-    if (find_owner(session, &outbox->names, &own) != WB_OK)
-        return wb_sql_report(session, RENAME, error);
     if (!old.is_there || old.is_other)
         return WB_OK;
-    return own.is_there ? refuse_both(outbox, former, error) : rename_tables(session, former, error);
+    if (find_owner(session, &outbox->names, &own) != WB_OK || (own.is_there && are_both(session, former, &both) != WB_OK))
+        return wb_sql_report(session, RENAME, error);
+    return both ? refuse_both(outbox, former, error) : rename_tables(session, former, own.is_there, error);
 }
 
 int wb_sql_rename(wb_persistence *persistence, const char *former, wb_error *error)

@@ -372,6 +372,7 @@ const wb_sql_dialect mys_dialect = {
     .removal = removal,
     .renaming = renaming,
     .rename_tables = mys_rename_tables,
+    .has_tables = mys_has_tables,
     .note_subscription = { "INSERT IGNORE INTO {subscribed} (type) VALUES (", ")" },
     .forget_subscription = { "DELETE FROM {subscribed} WHERE type = ", "" },
 };

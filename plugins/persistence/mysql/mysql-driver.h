@@ -12,6 +12,7 @@ extern const wb_sql_driver mys_driver;
 /** Wants the lock of installations. */
 int mys_prepare_install(wb_storage_session *session, unsigned *ret_holds);
 int mys_rename_tables(wb_storage_session *session, const wb_sql_names *former);
+int mys_has_tables(wb_storage_session *session, const wb_sql_names *names, int *ret_has);
 /** What verify looks at, up to NULL. */
 extern int (*const mys_checks[])(wb_storage_session *session, wb_error *error);
 

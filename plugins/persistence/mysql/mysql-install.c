@@ -89,8 +89,13 @@ static int is_there(wb_storage_session *s, const wb_sql_names *former, const str
     return result;
 }
 
-/* One statement, which is done whole or not at all; but what says whose they are is another one. Whoever died between the
- * two finds the tables renamed, and that again. */
+int mys_has_tables(wb_storage_session *s, const wb_sql_names *names, int *ret_has)
+{
+    return is_there(s, names, &tables[0], ret_has);
+}
+
+/* One statement, which is done whole or not at all; but what says whose they are are others. Whoever died between them
+ * finds the tables renamed, and goes on. */
 int mys_rename_tables(wb_storage_session *s, const wb_sql_names *former)
 {
     char text[TABLES * 48 + 16] = "RENAME TABLE ";
