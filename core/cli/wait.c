@@ -94,9 +94,15 @@ static int end_trial(cli_hosted *one, int64_t now, wb_error *error)
     return r == WB_OK ? r : note_failure(one, r, error, now);
 }
 
+static int begin_trial(cli_hosted *one, int install, int64_t now, wb_error *error)
+{
+    int r = wb_trial_start(one->setup, install, &one->trial, error);
+    return r == WB_OK ? r : note_failure(one, r, error, now);
+}
+
 int cli_wait_look(cli_hosted *one, int install, int64_t now, wb_error *error)
 {
     if (one->trial)
         return wb_trial_has_ended(one->trial) ? end_trial(one, now, error) : WB_OK;
-    return now >= one->wait.due ? wb_trial_start(one->setup, install, &one->trial, error) : WB_OK;
+    return now >= one->wait.due ? begin_trial(one, install, now, error) : WB_OK;
 }

@@ -43,7 +43,7 @@ int wb_trial_start(const wb_endpoint_setup *setup, int install, wb_trial **ret_t
     int r = wb_endpoint_create(setup, &trial->endpoint, error);
     int code = r == WB_OK ? pthread_create(&trial->thread, NULL, trial_main, trial) : 0;
     if (code != 0)
-        r = wb_error_set(error, WB_FATAL, WB_CAUSE_OTHER, code, "could not start a thread: %s",
+        r = wb_error_set(error, WB_RETRY, WB_CAUSE_OTHER, code, "could not start a thread: %s",
                          strerror(code));
     if (r == WB_OK)
         *ret_trial = trial;

@@ -33,6 +33,7 @@ struct wb_storage_session {
 };
 
 atomic_int fake_threads = -1;
+const atomic_int *fake_no_threads;
 int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
                           void *argument);
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
@@ -41,7 +42,7 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, v
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
                           void *argument)
 {
-    if (fake_threads == 0)
+    if (fake_threads == 0 || (fake_no_threads && *fake_no_threads))
         return EAGAIN;
     if (fake_threads > 0)
         fake_threads--;

@@ -50,5 +50,7 @@ void fake_setup(fake *f, wb_endpoint_setup *setup, const char *name, unsigned wo
 /** Start of threads, once the program is linked with --wrap=pthread_create: so many from now
  *  on succeed, then each fails with EAGAIN; negative: all succeed. */
 extern atomic_int fake_threads;
+/** The same for as long as what it points to is not 0, where it is shared with another process; NULL: nothing is. */
+extern const atomic_int *fake_no_threads;
 
 #endif
