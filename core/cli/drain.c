@@ -93,12 +93,21 @@ static int hear(cli_drain *drain, int64_t since, int64_t now)
     return since && since <= drain->asked && now - drain->full >= drain->idle;
 }
 
+/* Nothing was left, and not for long enough yet. */
+static void note_idle(cli_drain *drain, int64_t duration)
+{
+    (void)snprintf(drain->left, sizeof drain->left, "nothing was left to handle, for %.1f s of %.1f (--idle)",
+                   (double)duration / WB_SECOND, (double)drain->idle / WB_SECOND);
+}
+
 static int has_stayed_empty(cli_drain *drain, cli_hosted *hosted, size_t count, int64_t now)
 {
     int64_t since = empty_since(drain, hosted, count);
     if (drain->question)
         return hear(drain, since, now);
-    if (since && now - since >= drain->idle && now - drain->asked >= ASK_EVERY)
+    if (since && now - since < drain->idle)
+        note_idle(drain, now - since);
+    else if (since && now - drain->asked >= ASK_EVERY)
         ask(drain, hosted, count, now);
     return 0;
 }

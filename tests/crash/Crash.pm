@@ -204,7 +204,7 @@ sub waits_for_sigterm {
 
 sub kill_all {
     my ($self, $signal) = @_;
-    $self->wait_for(10, sub { !grep { !waits_for_sigterm($_) } @{ $self->{processes} } }) if $signal eq 'TERM';
+    $self->wait_for(10, sub { $self->reap; !grep { !waits_for_sigterm($_) } @{ $self->{processes} } }) if $signal eq 'TERM';
     kill $signal, @{ $self->{processes} };
     return $self->wait_for(30, sub { !$self->reap });
 }

@@ -33,7 +33,12 @@ sub processes {
     return @found;
 }
 sub hang { my ($kind) = @_; kill 'STOP', processes($kind) }
-sub go_on { my ($kind) = @_; kill 'CONT', processes($kind) }
+# Who started it as another user stops with it, and goes on with nobody.
+sub starters {
+    my @parents = map { Endpoint::read_file("/proc/$_/stat") =~ /^\d+ \(.*\) \S+ (\d+)/s ? $1 : () } @_;
+    return grep { Endpoint::read_file("/proc/$_/comm") eq "runuser\n" } @parents;
+}
+sub go_on { my ($kind) = @_; my @processes = processes($kind); kill 'CONT', @processes, starters(@processes) }
 
 sub start {
     my %pids;

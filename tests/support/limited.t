@@ -23,7 +23,7 @@ echo $! >"$1.new" && mv "$1.new" "$1"
 wait
 END
 
-plan 7
+plan 8
 is "its output is the test's" "$("$limited" echo 'ok 1 - all')" "ok 1 - all"
 "$limited" sh -c 'exit 77'
 is "its exit status is the test's" $? 77
@@ -31,6 +31,7 @@ WB_TEST_TIMEOUT=1 "$limited" sh "$work/hangs" "$work/pid" >"$work/output"
 is "what hangs fails" $? 124
 is "and says so" "$(cat "$work/output")" "Bail out! ended after 1 s (WB_TEST_TIMEOUT)"
 ok "what it started is gone" gone "$(cat "$work/pid")"
+is "what somebody kills has not taken too long" "$("$limited" sh -c 'kill -9 $$' | sed 's/ after .*//')" "Bail out! killed by somebody"
 
 rm -f "$work/pid"
 "$limited" sh "$work/hangs" "$work/pid" >"$work/output" &

@@ -43,6 +43,7 @@ typedef struct module {
 static struct shared {
     fake fakes[ENDPOINTS];
     module modules[ENDPOINTS];
+    atomic_int no_threads; /* for now */
 } *shared;
 static fake *fakes;
 static wb_endpoint_setup setups[ENDPOINTS];
@@ -316,6 +317,24 @@ static void test_wait(void **state)
         wait_for_work(&fakes[1 - who]);
         assert_between(assert_stop(EX_OK), 0, SOON);
     }
+}
+
+/* A thread that cannot be had for a moment is waited for like a server, and ends nobody else. */
+static void test_wait_for_a_thread(void **state)
+{
+    (void)state;
+    prepare_to_wait(1, FAKE_VERIFY, WB_CAUSE_UNREACHABLE);
+    run_with(0, -1);
+    wait_until(fakes[0].received);
+    wait_for_lines("\"endpoint waits for its servers to start\"", 1);
+    shared->no_threads = 1;
+    fakes[1].fatal = 0;
+    wb_clock_pause(2500 * WB_MILLISECOND, NULL); /* it tries once a second */
+    assert_int_equal(fakes[1].opened, 0);
+    shared->no_threads = 0;
+    wait_for_work(&fakes[1]);
+    wait_for_work(&fakes[0]);
+    assert_stop(EX_OK);
 }
 
 /* All wait, and their servers come one after the other. */
@@ -758,6 +777,14 @@ static void test_drain_in_time(void **state)
     assert_between(assert_exit(EX_TEMPFAIL), 1400, SOON);
     assert_lines("waybill: not drained in time: endpoint \"billing\": it does not run", 1);
 
+    prepare(1, 1);
+    drain_idle = 60 * WB_SECOND;
+    run_with(0, -1);
+    assert_between(assert_exit(EX_TEMPFAIL), 1400, SOON);
+    assert_lines("waybill: not drained in time: nothing was left to handle, for 1.", 1);
+    assert_lines(" s of 60.0 (--idle)", 1);
+
+    drain_idle = 200 * WB_MILLISECOND;
     prepare_to_wait(1, FAKE_VERIFY, WB_CAUSE_UNREACHABLE); /* it comes */
     drain_patience = 0;
     run_with(0, -1);
@@ -893,6 +920,7 @@ static int share(void **state)
     if (shared == MAP_FAILED)
         return -1;
     fakes = shared->fakes;
+    fake_no_threads = &shared->no_threads;
     return conf_setup(state);
 }
 
@@ -905,6 +933,7 @@ int main(void)
         cmocka_unit_test_teardown(test_limit_too_low, kill_host),
         cmocka_unit_test_teardown(test_stop_while_starting, kill_host),
         cmocka_unit_test_teardown(test_wait, kill_host),
+        cmocka_unit_test_teardown(test_wait_for_a_thread, kill_host),
         cmocka_unit_test_teardown(test_all_wait, kill_host),
         cmocka_unit_test_teardown(test_wait_to_install, kill_host),
         cmocka_unit_test_teardown(test_wait_for_nothing, kill_host),
