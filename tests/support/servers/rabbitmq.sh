@@ -76,7 +76,9 @@ rabbitmq_launch() {
 rabbitmq_crash() { local pid; pid=$(rabbitmq_pid); kill -KILL "$pid" && await_end "$pid"; }
 rabbitmq_halt() { local pid; pid=$(rabbitmq_pid); kill -TERM "$pid" && await_end "$pid"; }
 rabbitmq_clean_up() {
-    local pid; pid=$(epmd_pid)
+    local pid
+    rabbitmq_variables # epmd_pid wants its port
+    pid=$(epmd_pid)
     [ -z "$pid" ] || kill "$pid" 2>/dev/null || true
 }
 erlang() { # an expression that returns ok: milliseconds, where rabbitmqctl takes seconds
