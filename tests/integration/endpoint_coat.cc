@@ -100,8 +100,28 @@ void look(const context &ctx, const message &msg)
 
 /* ---- what is sent -------------------------------------------------------------------------- */
 
+/* What C gets is what was said last. */
+void as_said(const outgoing &what, std::string_view body, unsigned flags, int64_t delay, int64_t at)
+{
+    bool is_said = false;
+    what.as_c("sink", [&](const wb_outgoing *raw) {
+        is_said = std::string_view(static_cast<const char *>(raw->body), raw->body_size) == body && raw->flags == flags &&
+                  raw->delay == delay && raw->deliver_at == at;
+        return 0;
+    });
+    if (!is_said)
+        throw std::logic_error("it is not sent as it was said: " + std::string(body));
+}
+
 void send_all(const context &ctx, const message &msg)
 {
+    const std::chrono::system_clock::time_point later(5s);
+    as_said(outgoing("Coat.X").body(std::string("first")).body("last"), "last", 0, 0, 0);
+    as_said(outgoing("Coat.X").body("first").body(std::string("last")), "last", 0, 0, 0);
+    as_said(outgoing("Coat.X").body("immediate").immediate(), "immediate", WB_IMMEDIATE, 0, 0);
+    as_said(outgoing("Coat.X").body("memory").non_persistent(), "memory", WB_NON_PERSISTENT, 0, 0);
+    as_said(outgoing("Coat.X").body("at").delay(9s).deliver_at(later), "at", 0, 0, 5000000000);
+    as_said(outgoing("Coat.X").body("in").deliver_at(later).delay(9s), "in", 0, 9000000000, 0);
     outgoing plain("Coat.Plain");
     plain.body(std::string("plain ") + "body").header("Coat.Empty", "").header("Coat.Nul", std::string_view("a\0b", 3));
     ctx.send("sink", plain);

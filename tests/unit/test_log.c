@@ -474,8 +474,8 @@ static void say(int level, const char *reason, int number)
 {
     char id[24];
     (void)snprintf(id, sizeof id, "id-%d", number);
-    wb_log_event(level, "message moved to the error queue", { "endpoint", "orders" }, { "message_id", id },
-                 { "attempts", number % 2 ? "6" : "5" }, { "reason", reason });
+    wb_log_event(level, "message moved to the error queue", { "endpoint", "orders" }, { "worker", number % 2 ? "1" : "0" },
+                 { "message_id", id }, { "attempts", number % 2 ? "6" : "5" }, { "reason", reason });
 }
 
 static void test_a_flood_is_summed_up(void **state)

@@ -27,7 +27,7 @@ static const wb_incoming *waiting[MOST];
 static size_t waiting_count, acknowledged;
 static refusal refuse;
 static struct sent {
-    char id[32], destination[32], reason[200], failed_queue[32];
+    char id[32], destination[32], reason[200], failed_queue[32], key[32];
 } sent[MOST * 4];
 static size_t sent_count;
 
@@ -72,6 +72,7 @@ static int send_window(wb_transport_session *session, wb_operation *const *opera
         *one = (struct sent){ 0 };
         (void)snprintf(one->id, sizeof one->id, "%s", operation->id);
         (void)snprintf(one->destination, sizeof one->destination, "%s", operation->destination);
+        (void)snprintf(one->key, sizeof one->key, "%.*s", (int)operation->key_size, operation->key ? operation->key : "");
         copy_header(operation, "NServiceBus.ExceptionInfo.Message", one->reason, sizeof one->reason);
         copy_header(operation, "NServiceBus.FailedQ", one->failed_queue, sizeof one->failed_queue);
     }
@@ -151,16 +152,21 @@ static void assert_counts(uint64_t moved, uint64_t failed, size_t acknowledgemen
 
 static void test_moves(void **state)
 {
-    const wb_incoming one = message("one", NULL), unreadable = message("unreadable", "602 headers"), nameless = message(NULL, NULL);
+    wb_incoming one = message("one", NULL);
+    const wb_incoming unreadable = message("unreadable", "602 headers"), nameless = message(NULL, NULL);
     (void)state;
+    one.key = "customer";
+    one.key_size = strlen(one.key);
     add(&one);
     add(&unreadable);
     add(&nameless);
     assert_int_equal(wb_transfer_run(from, to, &done, &error), WB_OK);
     assert_int_equal(sent_count, 3);
     assert_sent(0, "one", "later", "");
+    assert_string_equal(sent[0].key, "customer"); /* decides order and partition */
     assert_sent(1, "unreadable", "error", "602 headers");
     assert_sent(2, "", "later", "");
+    assert_string_equal(sent[2].key, "");
     assert_counts(2, 1, 3);
 }
 

@@ -194,6 +194,16 @@ mod tests {
     }
 
     #[test]
+    fn flags_and_times_are_what_they_say() {
+        let (five, nine) = (Duration::from_secs(5), Duration::from_secs(9));
+        let of = |outgoing: Outgoing| outgoing.with_raw(None, |raw| (raw.flags, raw.delay, raw.deliver_at)).unwrap();
+        assert_eq!(of(Outgoing::new("A.B").immediate()), (ffi::WB_IMMEDIATE, 0, 0));
+        assert_eq!(of(Outgoing::new("A.B").non_persistent()), (ffi::WB_NON_PERSISTENT, 0, 0));
+        assert_eq!(of(Outgoing::new("A.B").delay(nine).deliver_at(UNIX_EPOCH + five)), (0, 0, 5_000_000_000));
+        assert_eq!(of(Outgoing::new("A.B").deliver_at(UNIX_EPOCH + five).delay(nine)), (0, 9_000_000_000, 0));
+    }
+
+    #[test]
     fn texts_end_with_a_nul_byte_and_have_no_other() {
         let refused = Outgoing::new("A\0B").with_raw(None, |_| ()).unwrap_err();
         assert_eq!(refused.reason(), Some("a NUL byte in a text: type"));
