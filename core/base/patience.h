@@ -10,8 +10,10 @@
 #include <pthread.h>
 #include <stdint.h>
 
+#include "core/base/clock.h"
+
 /** For who has to go on: ns. */
-#define WB_LOG_PATIENCE ((int64_t)1000000000)
+#define WB_LOG_PATIENCE WB_SECOND
 
 /** From now on this thread waits at most so long (ns) for its turn and for who reads, and after a line that was lost not at all
  *  until one is taken; WB_NEVER, as at first: as long as it takes. Also in a signal handler, that may have interrupted its own
