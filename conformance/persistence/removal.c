@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The persistence kit: tables that go, or become another endpoint's; subscriptions that are noted. Endpoints are the case's
- * own.
+ * The persistence kit: tables that go, or become another endpoint's; what was begun of that, and subscriptions, which are
+ * noted. Endpoints are the case's own.
  */
 #include "config.h"
 
@@ -169,6 +169,69 @@ static void refuses_two(wb_kit *kit)
     wb_client_close(client);
 }
 
+/* ---- notes ---------------------------------------------------------------------------- */
+
+static int has_notes(wb_kit *kit, const wb_store *store)
+{
+    if (WB_HAS(store->ops, wb_persistence_ops, keep_note) && WB_HAS(store->ops, wb_persistence_ops, look_up_note))
+        return 1;
+    wb_kit_skip(kit, "%s keeps no notes", kit->plugin->name);
+    return 0;
+}
+
+static void keep(wb_kit *kit, wb_store *store, const char *name, int32_t number)
+{
+    wb_error error = { 0 };
+    int r = store->ops->keep_note(store->instance, name, number, &error);
+    wb_kit_check(kit, r == WB_OK, "keep_note \"%s\": %s: %s", name, wb_result_name(r), error.text);
+}
+
+static void expect_note(wb_kit *kit, wb_store *store, const char *name, int32_t wanted)
+{
+    int32_t number = -1;
+    wb_error error = { 0 };
+    int r = store->ops->look_up_note(store->instance, name, &number, &error);
+    wb_kit_check(kit, r == WB_OK, "look_up_note \"%s\": %s: %s", name, wb_result_name(r), error.text);
+    wb_kit_check(kit, number == wanted, "under \"%s\" %d is kept, not %d", name, (int)number, (int)wanted);
+}
+
+/* Their names differ in case, and as a pattern of SQL has it. */
+static void keeps_notes(wb_kit *kit)
+{
+    wb_store *store = make_installed(kit), *other = make(kit);
+    if (!store || !other || !has_notes(kit, store))
+        return;
+    expect_note(kit, store, "from a_b", 0);
+    for (int32_t number = 1; number < 3; number++)
+        keep(kit, store, "from a_b", number);
+    keep(kit, store, "From a_b", 3);
+    keep(kit, store, "from axb", 4);
+    keep(kit, other, "from a_b", 5); /* which has no tables */
+    if (!install(kit, store))
+        return;
+    for (int i = 0; i < 2; i++)
+        keep(kit, store, "From a_b", 0);
+    expect_note(kit, store, "from a_b", 2);
+    expect_note(kit, store, "From a_b", 0);
+    expect_note(kit, store, "from axb", 4);
+    expect_note(kit, other, "from a_b", 5);
+}
+
+static void notes_go(wb_kit *kit)
+{
+    wb_store *former = make_installed(kit), *store = make(kit);
+    if (!former || !store || !has_notes(kit, store))
+        return;
+    keep(kit, former, "begun", 1);
+    keep(kit, store, "begun", 2);
+    if (!rename_it(kit, store, former))
+        return;
+    expect_note(kit, former, "begun", 0);
+    expect_note(kit, store, "begun", 2);
+    if (uninstall(kit, store))
+        expect_note(kit, store, "begun", 0);
+}
+
 /* ---- subscriptions -------------------------------------------------------------------- */
 
 typedef struct noted {
@@ -226,6 +289,8 @@ static const wb_kit_case cases[] = {
     { "after rename() the former name can be installed anew", WB_CAP_OUTBOX | WB_CAP_REMOVE_TABLES,
       the_former_name_is_free },
     { "rename() to a name that has tables is refused", WB_CAP_OUTBOX | WB_CAP_REMOVE_TABLES, refuses_two },
+    { "notes: under each name a number is kept", WB_CAP_REMOVE_TABLES, keeps_notes },
+    { "notes: uninstall() forgets them, and rename() those of the former name", WB_CAP_REMOVE_TABLES, notes_go },
     { "subscriptions are noted, each once, and forgotten", WB_CAP_REMOVE_TABLES | WB_CAP_SUBSCRIPTIONS, notes_subscriptions },
 };
 const wb_kit_group wb_cases_removal = WB_KIT_GROUP(cases);

@@ -87,8 +87,6 @@ void cli_counts_tell(const cli_hosted *hosted, size_t count)
     for (size_t i = 0; i < count; i++) {
         const wb_counts now = counts_of(&hosted[i]);
         line l;
-        if (hosted[i].setup->plan.send_only)
-            continue;
         make(&l, hosted[i].setup->config->name, &now);
         wb_log_answer(WB_LOG_INFO, "since the start", l.fields, l.count);
     }

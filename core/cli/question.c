@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/base/arena.h"
 #include "core/endpoint/rest.h"
@@ -34,6 +35,25 @@ static void note(cli_question *question, const asked *one, const char *what)
     (void)snprintf(question->left, sizeof question->left, "endpoint \"%s\": %.500s", one->name, what);
 }
 
+static void add(char *text, size_t size, int is_there, const char *what)
+{
+    const size_t used = strlen(text);
+    if (is_there)
+        (void)snprintf(text + used, size - used, "%s%s", used ? ", " : "", what);
+}
+
+/* What is there, and nothing of what is not. */
+static void describe_rest(const wb_rest *rest, char *text, size_t size)
+{
+    char rows[60];
+    (void)snprintf(rows, sizeof rows, "%zu %s", rest->pending,
+                   rest->pending == 1 ? "row of operations is pending" : "rows of operations are pending");
+    *text = '\0';
+    add(text, size, rest->pending != 0, rows);
+    add(text, size, rest->is_delayed, "messages are delayed");
+    add(text, size, rest->is_written, "messages written in SQL wait");
+}
+
 /* @return whether nothing is left in its tables. */
 static int has_empty_tables(cli_question *question, const asked *one)
 {
@@ -44,8 +64,7 @@ static int has_empty_tables(cli_question *question, const asked *one)
         note(question, one, error.text);
         return 0;
     }
-    (void)snprintf(text, sizeof text, "%zu rows with pending operations, %s delayed messages%s", rest.pending,
-                   rest.is_delayed ? "and" : "no", rest.is_written ? ", and messages that were written in SQL" : "");
+    describe_rest(&rest, text, sizeof text);
     note(question, one, text);
     return !rest.pending && !rest.is_delayed && !rest.is_written;
 }

@@ -59,6 +59,10 @@ static int check(const wb_endpoint_setup *setup)
 static void print_plan(const wb_renaming *renaming)
 {
     char text[CLI_REMAINS_SIZE];
+    if (renaming->is_done) {
+        (void)printf("endpoint \"%s\": is \"%s\" already\n", renaming->former, renaming->name);
+        return;
+    }
     (void)printf("endpoint \"%s\": %s\n", renaming->former, cli_remains_text(&renaming->remains, text));
     if (renaming->remains.has_tables && renaming->arrived.has_tables)
         (void)printf("would remove the tables of \"%s\", since \"%s\" has some\n", renaming->former, renaming->name);
@@ -141,7 +145,8 @@ const cli_verb cli_verb_rename = {
     .help = "Stop the instances first. The configuration has the endpoint under either name, and under\n"
             "the new one afterwards. What dies in the middle is completed by the same command.\n"
             "Neither is an error or audit queue: what is under OLD is emptied and removed.\n"
-            "Exit code 75: rows wait in its tables, or an instance runs under either name.",
+            "Exit code 75: rows wait in its tables, or an instance runs under either name; 72: nothing\n"
+            "is under OLD, or a queue that is not known to be the endpoint's.",
     .options = options,
     .run = run,
 };

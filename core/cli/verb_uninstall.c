@@ -18,7 +18,7 @@ static const cli_option options[] = {
     CLI_OPTION_CONFIG,
     { 'e', "endpoint", "NAME", "this endpoint only" },
     { DRY_RUN, "dry-run", NULL, "say what would be removed, and change nothing" },
-    { FORCE, "force", NULL, "even with what waits: it is lost" },
+    { FORCE, "force", NULL, "even with what waits: it is lost; even a queue without the endpoint's tables" },
     { ERROR_QUEUES, "error-queues", NULL, "also its error queues, each if it is empty and no other endpoint of the file has it" },
     CLI_OPTION_END,
 };
@@ -114,10 +114,26 @@ static int is_refused(const wb_remains *remains, const cli_values *values)
     return remains->queue.readers || ((remains->queue.messages || wb_removal_rows(remains)) && !values->value[FORCE]);
 }
 
-static int remove_all(const removing *removal, wb_endpoint *endpoint, wb_error *error)
+static int refuse_foreign(const wb_endpoint_setup *setup)
+{
+    return cli_fail(EX_OSFILE, "endpoint \"%s\": there is a queue of that name and none of the endpoint's tables, so it may be "
+                               "somebody else's: --force removes it all the same, with what waits in it", setup->config->name);
+}
+
+/* @return an exit code. */
+static int check_remains(const removing *removal, const wb_endpoint *endpoint, const wb_remains *remains)
+{
+    if (wb_removal_is_foreign(endpoint, remains) && !removal->values->value[FORCE])
+        return refuse_foreign(removal->one);
+    if (is_refused(remains, removal->values))
+        return cli_remains_refuse(removal->one->config->name, remains, "removes it with what waits, which is lost");
+    return EX_OK;
+}
+
+static int remove_all(const removing *removal, wb_endpoint *endpoint, const wb_remains *remains, wb_error *error)
 {
     const wb_endpoint_info *own = &removal->own.info;
-    int r = wb_removal_run(endpoint, removal->values->value[FORCE] ? WB_UNINSTALL_MESSAGES : 0, error);
+    int r = wb_removal_run(endpoint, remains, removal->values->value[FORCE] ? WB_UNINSTALL_MESSAGES : 0, error);
     if (r == WB_OK && (own->error_queue || own->error_queue_count))
         r = wb_removal_run_error_queues(&removal->own, error);
     if (r != WB_OK)
@@ -137,11 +153,10 @@ static int look_and_remove(const removing *removal, wb_endpoint *endpoint, int *
         return r;
     if (values->value[DRY_RUN])
         print_plan(removal, &remains);
-    if (is_refused(&remains, values))
-        *ret_code = cli_remains_refuse(setup->config->name, &remains, "removes it with what waits, which is lost");
+    *ret_code = check_remains(removal, endpoint, &remains);
     if (*ret_code != EX_OK || values->value[DRY_RUN])
         return WB_OK;
-    return remove_all(removal, endpoint, error);
+    return remove_all(removal, endpoint, &remains, error);
 }
 
 static int uninstall(const wb_setup *all, const wb_endpoint_setup *setup, const cli_values *values)
@@ -187,7 +202,8 @@ const cli_verb cli_verb_uninstall = {
     .help = "Stop the instances first. Refuses while anything waits: messages in the queue, delayed,\n"
             "written or pending ones. What others use stays: error and audit queues, exchanges and\n"
             "topics of events. May be run again at any time.\n"
-            "Exit code 75: something waits, or an instance runs.",
+            "Exit code 75: something waits, or an instance runs; 72: a queue of the endpoint's name is\n"
+            "there and none of its tables, so that it may be somebody else's.",
     .options = options,
     .run = run,
 };

@@ -16,6 +16,7 @@
 #include "core/endpoint/fill.h"
 #include "core/endpoint/housekeeper.h"
 #include "core/endpoint/limits.h"
+#include "core/endpoint/notes.h"
 #include "core/endpoint/subscribed.h"
 #include "core/pipeline/defer.h"
 #include "core/pipeline/positions.h"
@@ -179,7 +180,9 @@ int wb_endpoint_install(wb_endpoint *e, wb_error *error)
         r = say_store(p->apart_ops->install(p->apart, error), error);
     if (r == WB_OK)
         r = wb_subscribed_note(e->setup, p, error);
-    return r == WB_OK ? p->transport_ops->install(p->transport, error) : r;
+    if (r == WB_OK)
+        r = p->transport_ops->install(p->transport, error);
+    return r == WB_OK ? wb_notes_forget_uninstall(e, error) : r;
 }
 
 const char *wb_endpoint_schema(wb_endpoint *e)
@@ -237,7 +240,7 @@ int wb_endpoint_reset_positions(wb_endpoint *e, size_t *ret_count, wb_error *err
 int wb_endpoint_verify(wb_endpoint *e, wb_error *error)
 {
     const wb_pipeline *p = &e->pipeline;
-    int r = p->transport_ops->verify(p->transport, error);
+    int r = wb_notes_explain(e, p->transport_ops->verify(p->transport, error), error);
     if (r == WB_OK && p->persistence_ops)
         r = p->persistence_ops->verify(p->persistence, error);
     if (r == WB_OK && p->apart_ops)

@@ -7,6 +7,7 @@
 
 #include "core/base/crash.h"
 #include "core/endpoint/backlog.h"
+#include "core/endpoint/notes.h"
 
 const char *wb_removal_lacks(const wb_endpoint_setup *setup, char *text, size_t size)
 {
@@ -113,10 +114,28 @@ uint64_t wb_removal_rows(const wb_remains *remains)
 
 /* ---- removing ----------------------------------------------------------------------------- */
 
-int wb_removal_run(wb_endpoint *e, uint32_t flags, wb_error *error)
+int wb_removal_is_foreign(const wb_endpoint *e, const wb_remains *remains)
+{
+    return wb_endpoint_owns_tables(e) && remains->queue.is_installed && !remains->has_tables;
+}
+
+/* What is refused is as it was, and nothing is begun. */
+static int remove_queue(wb_endpoint *e, const wb_remains *remains, uint32_t flags, wb_error *error)
 {
     const wb_pipeline *p = wb_endpoint_pipeline(e);
-    int r = p->transport_ops->uninstall(p->transport, flags, error);
+    wb_error ignored = { 0 };
+    int r = remains->has_tables ? wb_notes_begin_uninstall(e, error) : WB_OK;
+    if (r == WB_OK)
+        r = p->transport_ops->uninstall(p->transport, flags, error);
+    if (r == WB_REJECT)
+        (void)wb_notes_forget_uninstall(e, &ignored);
+    return r;
+}
+
+int wb_removal_run(wb_endpoint *e, const wb_remains *remains, uint32_t flags, wb_error *error)
+{
+    const wb_pipeline *p = wb_endpoint_pipeline(e);
+    int r = remove_queue(e, remains, flags, error);
     wb_crash_point("queue_removed");
     if (r == WB_OK && wb_endpoint_owns_tables(e))
         r = p->persistence_ops->uninstall(p->persistence, error);

@@ -26,8 +26,13 @@ int wb_removal_look(const wb_endpoint_setup *setup, wb_endpoint *endpoint, wb_re
 /** Rows that wait in its tables. */
 uint64_t wb_removal_rows(const wb_remains *remains);
 
-/** Remove, error queues apart; `flags` is 0 or WB_UNINSTALL_MESSAGES. @return as wb_transport_ops.uninstall. */
-int wb_removal_run(wb_endpoint *endpoint, uint32_t flags, wb_error *error);
+/** Whether its queue may be somebody else's of that name: it has none of the tables that `install` makes first, and an
+ *  uninstall removes last. Never of an endpoint that has no tables: nobody can tell there. */
+int wb_removal_is_foreign(const wb_endpoint *endpoint, const wb_remains *remains);
+
+/** Remove, error queues apart; `remains` as seen just before, `flags` is 0 or WB_UNINSTALL_MESSAGES. A note that it was begun
+ *  is kept with the tables (notes.h). @return as wb_transport_ops.uninstall. */
+int wb_removal_run(wb_endpoint *endpoint, const wb_remains *remains, uint32_t flags, wb_error *error);
 
 /** Of an endpoint that was removed: remove its error queues, each if it is empty. `setup` is the endpoint's, but for those
  *  of its `info` that stay. @return as wb_transport_ops.uninstall. */

@@ -152,8 +152,12 @@ static int are_both(const wb_renaming *renaming)
 
 static int run_steps(const alias *former, const alias *later, wb_renaming *renaming, wb_arena *arena, wb_error *error)
 {
-    int r = are_both(renaming) ? remove_second(former, later, error) : WB_OK;
+    int r = wb_notes_keep_rename(later->endpoint, renaming->former, WB_RENAME_BEGUN, error);
+    if (r != WB_OK)
+        return r;
     renaming->is_begun = 1;
+    if (are_both(renaming))
+        r = remove_second(former, later, error);
     if (r == WB_OK)
         r = rename_tables(former, later, error);
     if (r == WB_OK)
@@ -165,7 +169,9 @@ static int run_steps(const alias *former, const alias *later, wb_renaming *renam
     if (r == WB_OK)
         r = end_subscriptions(former, later, arena, error);
     wb_crash_point("rename_unsubscribed");
-    return r == WB_OK ? empty_and_remove(former, later, renaming, error) : r;
+    if (r == WB_OK)
+        r = empty_and_remove(former, later, renaming, error);
+    return r == WB_OK ? wb_notes_keep_rename(later->endpoint, renaming->former, WB_RENAME_OVER, error) : r;
 }
 
 /* ---- all of it ---------------------------------------------------------------------------------- */
@@ -202,6 +208,23 @@ static int refuse_both(const wb_renaming *renaming, wb_error *error)
                         renaming->former, renaming->name, renaming->former, renaming->name);
 }
 
+/* Its tables are the new name's, then, and it is another call's that died; or it is no endpoint of ours, whatever there is. */
+static int check_former(const alias *later, const wb_renaming *renaming, wb_error *error)
+{
+    const wb_remains *former = &renaming->remains;
+    if (former->has_tables || renaming->state == WB_RENAME_BEGUN || renaming->is_done)
+        return WB_OK;
+    if (is_nowhere(former))
+        return wb_error_set(error, WB_FATAL, WB_CAUSE_MISSING, 0,
+                            "nothing is installed under the name \"%s\", and no rename of it to \"%s\" is left to complete: is "
+                            "it misspelt?", renaming->former, renaming->name);
+    if (!wb_notes_are_kept(later->endpoint) || renaming->is_forced)
+        return WB_OK;
+    return wb_error_set(error, WB_FATAL, WB_CAUSE_MISSING, 0,
+                        "\"%s\" has a queue and no tables, and no rename of it to \"%s\" is left to complete, so it may be "
+                        "somebody else's: --force moves what is in it all the same, and removes it", renaming->former, renaming->name);
+}
+
 /* One of the names is misspelt; or it is a queue of somebody else, which would be emptied. */
 static int check_names(const alias *later, const wb_renaming *renaming, wb_error *error)
 {
@@ -213,19 +236,30 @@ static int check_names(const alias *later, const wb_renaming *renaming, wb_error
         return wb_error_set(error, WB_FATAL, WB_CAUSE_MISSING, 0,
                             "neither \"%s\" nor \"%s\" has tables, so the queue may be somebody else's: --force renames it "
                             "all the same", renaming->former, renaming->name);
-    return are_both(renaming) && !runs(renaming) ? refuse_both(renaming, error) : WB_OK;
+    if (are_both(renaming))
+        return runs(renaming) ? WB_OK : refuse_both(renaming, error);
+    return check_former(later, renaming, error);
+}
+
+static int look(const alias *former, const alias *later, wb_renaming *renaming, wb_error *error)
+{
+    int r = wb_removal_look(&former->setup, former->endpoint, &renaming->remains, error);
+    if (r == WB_OK)
+        r = wb_removal_look(&later->setup, later->endpoint, &renaming->arrived, error);
+    if (r == WB_OK)
+        r = wb_notes_find_rename(later->endpoint, renaming->former, &renaming->state, error);
+    renaming->is_done = renaming->state == WB_RENAME_OVER && is_nowhere(&renaming->remains);
+    if (r == WB_OK)
+        r = check_names(later, renaming, error);
+    renaming->is_refused = r == WB_OK && must_refuse(renaming);
+    return r;
 }
 
 static int look_and_rename(const alias *former, const alias *later, wb_renaming *renaming, int is_dry, wb_error *error)
 {
     wb_arena arena;
-    int r = wb_removal_look(&former->setup, former->endpoint, &renaming->remains, error);
-    if (r == WB_OK)
-        r = wb_removal_look(&later->setup, later->endpoint, &renaming->arrived, error);
-    if (r == WB_OK)
-        r = check_names(later, renaming, error);
-    renaming->is_refused = r == WB_OK && must_refuse(renaming);
-    if (r != WB_OK || is_dry || renaming->is_refused)
+    int r = look(former, later, renaming, error);
+    if (r != WB_OK || is_dry || renaming->is_refused || renaming->is_done)
         return r;
     wb_arena_init(&arena, 4096);
     r = run_steps(former, later, renaming, &arena, error);

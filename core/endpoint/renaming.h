@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * An endpoint gets another name, and loses nothing. In steps, of which each leaves what the same call completes:
+ * An endpoint gets another name, and loses nothing. In steps, of which each leaves what the same call completes, since the
+ * tables say that it was begun (notes.h): a queue without tables is emptied only by that:
  *
  *   1  its tables become those of the new name: deduplication goes on from here
  *   2  the new name is installed: what is sent to it, and published, waits there
@@ -14,6 +15,7 @@
 #ifndef WB_ENDPOINT_RENAMING_H
 #define WB_ENDPOINT_RENAMING_H
 
+#include "core/endpoint/notes.h"
 #include "core/endpoint/removal.h"
 #include "core/endpoint/transfer.h"
 
@@ -26,7 +28,9 @@ typedef struct wb_renaming {
     /* filled */
     wb_remains remains;        /* under the former name, before anything was done */
     wb_remains arrived;        /* the same under the new one: not nothing where a call before died */
+    wb_rename_state state;     /* what is noted of an earlier call */
     wb_transferred transferred;
+    int is_done;               /* nothing was left to do: an earlier call did it all */
     int is_refused;            /* nothing was done, for what remains, or for whoever receives under either name */
     int is_begun;              /* something may have been done */
 } wb_renaming;

@@ -43,7 +43,8 @@ static const char *const bugs[] = { "none", "ids_ignore_case", "ids_lose_blanks"
                                     "remember_overwrites", "remembers_late", "remembers_part",
                                     "remembers_by_looking", "written_from_the_start", "written_past_the_last",
                                     "written_counts_what_may_go",
-                                    "uninstalls_nothing", "renames_nothing", "renames_over", "notes_for_ever", "pools", "pools_and_lies", NULL };
+                                    "uninstalls_nothing", "renames_nothing", "renames_over", "notes_for_ever",
+                                    "begun_for_ever", "begun_by_all", "pools", "pools_and_lies", NULL };
 enum { NONE, IDS_IGNORE_CASE, IDS_LOSE_BLANKS, IDS_END_AT_NUL, CLAIMS_BY_LOOKING, FORGETS_RELEASED,
        TRUNCATES_OPERATIONS, MARKS_ROLL_BACK, REST_IS_DROPPED, CLEAN_UP_TAKES_PENDING,
        SWEEPS_NEWEST_FIRST, REFUSED_COMMIT_IS_OK, CLOSE_COMMITS, DOUBT_IS_OK, DOUBT_IS_NOTHING,
@@ -57,7 +58,7 @@ enum { NONE, IDS_IGNORE_CASE, IDS_LOSE_BLANKS, IDS_END_AT_NUL, CLAIMS_BY_LOOKING
        FORGETS_NOTHING, FORGET_TAKES_ANY_BATCH, FORGOTTEN_ROLLS_BACK,
        REMEMBER_OVERWRITES, REMEMBERS_LATE, REMEMBERS_PART, REMEMBERS_BY_LOOKING,
        WRITTEN_FROM_THE_START, WRITTEN_PAST_THE_LAST, WRITTEN_COUNTS_WHAT_MAY_GO,
-       UNINSTALLS_NOTHING, RENAMES_NOTHING, RENAMES_OVER, NOTES_FOR_EVER,
+       UNINSTALLS_NOTHING, RENAMES_NOTHING, RENAMES_OVER, NOTES_FOR_EVER, BEGUN_FOR_EVER, BEGUN_BY_ALL,
        POOLS, POOLS_AND_LIES };
 
 #define CLAIMS_MAX 2048
@@ -780,6 +781,17 @@ static int broken_note(wb_persistence *persistence, const char *const *types, si
     return bug == NOTES_FOR_EVER && is_over ? WB_OK : base->note_subscriptions(persistence, types, count, is_over, error);
 }
 
+static int broken_keep_note(wb_persistence *persistence, const char *name, int32_t number, wb_error *error)
+{
+    const char *kept = bug == BEGUN_BY_ALL ? "begun" : name;
+    return bug == BEGUN_FOR_EVER && !number ? WB_OK : base->keep_note(persistence, kept, number, error);
+}
+
+static int broken_look_up_note(wb_persistence *persistence, const char *name, int32_t *ret_number, wb_error *error)
+{
+    return base->look_up_note(persistence, bug == BEGUN_BY_ALL ? "begun" : name, ret_number, error);
+}
+
 /* The base's options and one more, behind its configuration struct. */
 static const wb_option *make_options(const wb_plugin *plugin, size_t *ret_count)
 {
@@ -828,6 +840,8 @@ const wb_plugin *JOIN(broken_, JOIN(BASE, _LTX_wb_plugin))(void)
     ops.uninstall = broken_uninstall;
     ops.rename = broken_rename;
     ops.note_subscriptions = broken_note;
+    ops.keep_note = broken_keep_note;
+    ops.look_up_note = broken_look_up_note;
     if (WB_HAS(base, wb_persistence_ops, clock))
         ops.clock = broken_clock;
     ops.delayed = NULL; /* delayed_broken.c */

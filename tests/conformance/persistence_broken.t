@@ -444,17 +444,25 @@ END
 try uninstalls_nothing <<'END'
 fail uninstall() removes the endpoint's tables, twice, and nobody else's
 fail what is installed again is empty
+fail notes: uninstall() forgets them, and rename() those of the former name
 END
 try renames_nothing <<'END'
 fail rename() keeps records and operations, and may be repeated
 fail after rename() the former name can be installed anew
 fail rename() to a name that has tables is refused
+fail notes: uninstall() forgets them, and rename() those of the former name
 END
 try renames_over <<'END'
 fail rename() to a name that has tables is refused
 END
 try notes_for_ever <<'END'
 fail subscriptions are noted, each once, and forgotten
+END
+try begun_for_ever <<'END'
+fail notes: under each name a number is kept
+END
+try begun_by_all <<'END'
+fail notes: under each name a number is kept
 END
 # whether two look before either claims is a matter of threads
 try remembers_by_looking <<'END'

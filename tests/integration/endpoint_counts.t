@@ -78,6 +78,21 @@ sub check_modes {
     }
 }
 
+# Who only sends has done nothing, and is there.
+sub check_send_only {
+    my $e = Endpoint->new('sqlite+sqlite', files => 'front-');
+    $e->{log} =~ s/orders\.log$/front.log/;
+    $e->install;
+    my $beside = qq({ name = "front"; send_only = true; @{[ $e->transport_text ]} });
+    Endpoint::write_file($e->{conf}, Endpoint::read_file($e->{conf}) =~ s/endpoints = \(/endpoints = ( $beside,/r);
+    is +($e->run('install'))[0], 0, 'one that only sends is installed beside it';
+    begin($e);
+    signal($e, 'USR1');
+    $e->wait_for('SIGUSR1 has a line of each endpoint', sub { $e->log_lines(qr/msg="since the start" endpoint=(?:front|orders) /) == 2 });
+    is scalar($e->log_lines(qr/msg="since the start" endpoint=front handled=0 failed=0 moved=0 duplicates=0 waiting=0$/)), 1, 'of one that only sends, too';
+    is $e->stop, 0, 'it stops';
+}
+
 # ---- once a minute -------------------------------------------------------------------------
 sub check_minutes {
     local $ENV{WAYBILL_PERIOD} = 700;
@@ -243,6 +258,7 @@ sub check_refusals {
 
 check_counters('sqlite+sqlite');
 check_modes();
+check_send_only();
 check_minutes();
 check_signals();
 check_file();

@@ -110,6 +110,25 @@ sub full_disk {
     $_->free for values %disks;
 }
 
+# Whoever starts on it finds no room for what readers share: one sentence, which says so.
+sub starts {
+    my ($what) = @_;
+    my $base = Endpoint::work_dir() . "/start-$what";
+    mkdir $base or die "$base: $!\n";
+    my %disks = map { $_ => SmallDisk->new("$base/$_", '4m') } qw(queue store);
+    my $e = Endpoint->new('sqlite+sqlite', name => 'orders', queue_dir => "$base/queue", store_dir => "$base/store");
+    $e->install;
+    $disks{$what}->fill;
+    for my $verb (qw(run install)) {
+        my ($code, $text) = $e->run($verb);
+        is $code, 69, "$verb on a full disk, the $what\'s";
+        like $text, qr/^waybill: endpoint "orders": could not .* in "$base\/$what\/$what\.db": database or disk is full: free space on its file system$/m, 'says so';
+        is scalar(() = $text =~ /^waybill: /mg), 1, 'once';
+    }
+    $disks{$what}->free;
+    is +($e->run('uninstall'))[0], 0, 'when there is room again all is well';
+}
+
 my %outbox = (mode => 'receive_only');
 my %atomic = (mode => 'sends_atomic_with_receive', outbox => '');
 my %scope  = (mode => 'transaction_scope', outbox => '');
@@ -120,4 +139,5 @@ full_disk("sends_atomic, the queue's", 'queue', %atomic);
 full_disk("sends_atomic, the data's",  'store', %atomic);
 full_disk('sends_atomic, both',        'both',  %atomic);
 full_disk('transaction_scope',         'both',  %scope);
+starts($_) for qw(queue store);
 done_testing;

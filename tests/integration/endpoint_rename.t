@@ -43,6 +43,32 @@ sub dies_at {
     is +(rename_patiently($e, @names))[0], 'signal 9', "$e->{pair}: killed at $step";
 }
 
+# A name that is misspelt, and somebody else's queue: nothing is touched.
+sub leaves_others {
+    my ($pair, $e) = @_;
+    my ($wrong, $theirs) = map { $e->address($_) } qw(oders theirs);
+    my ($code, $text) = $e->run('rename', $wrong, $e->{name});
+    is $code, 72, "$pair: a name that is misspelt" or diag $text;
+    like $text, qr/nothing is installed under the name "$wrong".*misspelt/, "$pair: is told of";
+    is_deeply [ grep { exchange($_) } "waybill.renamed.$wrong", $wrong ], [], "$pair: and leaves nothing in the broker" if $pair =~ /amqp/;
+    $e->make_queue($theirs);
+    $e->inject($theirs, good($e, 'theirs'));
+    for my $how ([], ['--dry-run']) {
+        ($code, $text) = $e->run('rename', @$how, $theirs, $e->{name});
+        is $code, 72, "$pair: rename @$how: somebody else's queue" or diag $text;
+        like $text, qr/"$theirs" has a queue and no tables, and no rename of it to "\Q$e->{name}\E" .*--force/, "$pair: is told of";
+    }
+    is scalar($e->read($theirs)), 1, "$pair: and is left alone";
+    ok !exchange("waybill.renamed.$theirs"), "$pair: with its delays" if $pair =~ /amqp/;
+}
+sub exchange { # is it there?
+    my ($name) = @_;
+    my $amqp = Amqp->new; # what is missing ends the channel
+    my $is_there = eval { $amqp->call($amqp->{channel}, 40, 10, "\0\0" . Amqp::short($name) . Amqp::short('') . "\x03" . Amqp::table()); 1 } ? 1 : 0;
+    $amqp->close;
+    return $is_there;
+}
+
 for my $pair (@pairs) {
     my $old = endpoint($pair, 'orders');
     my $new = endpoint($pair, 'billing');
@@ -72,6 +98,8 @@ for my $pair (@pairs) {
     ($code, $text) = rename_patiently($new, @names);
     is $code, 0, "$pair: renamed" or diag $text;
     is +($new->run('rename', @names))[0], 0, "$pair: it may be repeated";
+    like +($new->run('rename', '--dry-run', @names))[1], qr/"\Q$names[0]\E": is "\Q$names[1]\E" already/, "$pair: which does nothing";
+    leaves_others($pair, $new);
 
     # under the new name
     $new->prepare;
@@ -190,6 +218,15 @@ for my $pair ('sqlite+sqlite', 'amqp+pgsql') {
     is $e->depth('theirs'), 1, 'and is left alone';
     is +($fresh->run('rename', '--force', 'theirs', 'fresh'))[0], 0, 'unless told';
     is $e->depth('fresh'), 1, 'then it is moved';
+
+    # a queue of the former name that came after the rename, and after one that was begun
+    delete $e->{numbers};
+    $e->make_queue('theirs');
+    my ($code, $text) = $fresh->run('rename', 'theirs', 'fresh');
+    is $code, 72, 'a new queue of the former name';
+    like $text, qr/"theirs" has a queue and no tables.*is left to complete/, 'is somebody else\'s, too';
+    is +($fresh->run('rename', '--force', 'theirs', 'fresh'))[0], 0, 'unless told';
+    ok !$e->query("select 1 from waybill_queue where name = 'theirs'"), 'then it goes';
 }
 
 # ---- RabbitMQ: what is delayed to a name that several endpoints had

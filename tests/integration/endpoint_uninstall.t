@@ -187,14 +187,40 @@ for my $pair (@pairs) {
     is +(uninstall($e))[0], 0, "$pair: it may be repeated";
     is +($e->run('send', '-e', 'others', '--to', 'orders', '--type', 'Test.Do', '--body', 'x'))[0], 65, "$pair: nobody sends to it";
 
+    # somebody else's queue of that name
+    delete $e->{numbers};
+    $e->make_queue('orders');
+    for my $how ([], ['--dry-run']) {
+        ($code, $text) = uninstall($e, @$how);
+        is $code, 72, "$pair: @$how: a queue without the endpoint's tables";
+        like $text, qr/"orders": there is a queue of that name and none of the endpoint's tables.*--force/, "$pair: may be somebody else's";
+    }
+    ok has_queue($e, 'orders'), "$pair: and stays";
+    is +(uninstall($e, '--force'))[0], 0, "$pair: unless it is told";
+    ok !has_queue($e, 'orders'), "$pair: then it goes";
+
     # what died in the middle
     my @numbers;    # of queues in SQLite: a sender that remembers one must not fill another's
     for my $point (qw(queue_removed tables_removed)) {
         reinstall($e);
         push @numbers, $e->number('orders') if $pair =~ /^sqlite/;
         dies_at($e, $point);
+        ($code, $text) = $e->run('run');
+        is $code, 72, "$pair: what is half removed is not run";
+        like $text, qr/endpoint "orders": an uninstall was begun and is not complete: repeat "waybill uninstall", or .*"waybill install"/, "$pair: and says why" if $point eq 'queue_removed';
         is +(uninstall($e))[0], 0, "$pair: and completed";
             ok !has_queue($e, 'orders') && !tables($e, 'orders'), "$pair: nothing is left";
+    }
+
+    # half removed, and installed again: nothing is begun any more
+    if ($pair =~ /^sqlite/) {
+        reinstall($e);
+        dies_at($e, 'queue_removed');
+        reinstall($e);
+        $e->query(q(begin immediate; delete from waybill_queue where name = 'orders'; commit));
+        ($code, $text) = $e->run('run');
+        is $code, 72, "$pair: a queue that somebody removed";
+        unlike $text, qr/an uninstall was begun/, "$pair: is missing, and no more is said";
     }
 
     # the error queue

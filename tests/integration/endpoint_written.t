@@ -416,7 +416,7 @@ sub what_waits {
 
     ($code, $text) = $e->run('run', '--drain', '--idle', 2, '-p', 4);
     is $code, 75, "$pair: a drain waits for them";
-    like $text, qr/not drained in time: endpoint "\Q$e->{name}\E": 0 rows with pending operations, no delayed messages, and messages that were written in SQL/, "$pair: and says so";
+    like $text, qr/not drained in time: endpoint "\Q$e->{name}\E": messages written in SQL wait$/m, "$pair: and says so";
     $e->sql('update ' . Written::table($e) . ' set due = 0');
     ($code, $text) = $e->run('run', '--drain', '--idle', 2, '-p', 40);
     is $code, 0, "$pair: one that may send them ends" or diag $text;

@@ -25,7 +25,7 @@
  * what a full store refuses. A store need not know SQL.
  *
  * Change log: 1.0 first version; appended before its release: uninstall, rename, note_subscriptions,
- * subscriptions.
+ * subscriptions; keep_note, look_up_note.
  */
 #ifndef WAYBILL_SYS_PERSISTENCE_H
 #define WAYBILL_SYS_PERSISTENCE_H
@@ -369,6 +369,18 @@ typedef struct wb_persistence_ops {
                               wb_error *error);
     /** With WB_CAP_SUBSCRIPTIONS: visit what is noted; nothing where nothing was ever noted. */
     int (*subscriptions)(wb_persistence *persistence, wb_subscription_fn visit, void *argument, wb_error *error);
+
+    /* Optional, both or neither: what the host has begun with this endpoint, for whoever goes on with it. Both connect
+     * for themselves, on an instance without sessions. Without them a queue of somebody else's is not told from one that
+     * a rename or an uninstall has begun to take away. */
+
+    /** Keep a number under a name of the host's choice, 1 to 255 printable ASCII characters, in the place of one
+     *  that it had; 0: keep none. Durable when it returns WB_OK. Also before install() and of an endpoint without tables; where
+     *  nothing of any endpoint is installed there is nothing to keep it in: WB_OK, and it is lost. uninstall() removes
+     *  all of the endpoint, rename() those of `former`; install() leaves them alone. On the threads of install(). */
+    int (*keep_note)(wb_persistence *persistence, const char *name, int32_t number, wb_error *error);
+    /** *ret_number: what is kept under that name, or 0. Needs no more than verify(). On the threads of verify(). */
+    int (*look_up_note)(wb_persistence *persistence, const char *name, int32_t *ret_number, wb_error *error);
 } wb_persistence_ops;
 
 #ifdef __cplusplus

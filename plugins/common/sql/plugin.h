@@ -53,6 +53,8 @@
         .rename = wb_sql_rename,                                                                   \
         .note_subscriptions = wb_sql_note_subscriptions,                                           \
         .subscriptions = wb_sql_subscriptions,                                                     \
+        .keep_note = wb_sql_keep_note,                                                             \
+        .look_up_note = wb_sql_look_up_note,                                                       \
     }
 
 /** The entry of a plugin: its name (an identifier, and as a string), a summary, capabilities that its

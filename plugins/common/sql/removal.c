@@ -3,15 +3,19 @@
 
 #include "plugins/common/sql/removal.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "plugins/common/sql/schema.h"
+#include "plugins/common/sql/transaction.h"
 
 #define REMOVE "remove the outbox tables"
 #define RENAME "rename the outbox tables"
 #define NOTE "note subscriptions"
 #define READ "read the subscriptions"
+#define KEEP "note what is begun"
+#define LOOK_UP "look at what was begun"
 
 static wb_sql_outbox *outbox_of(wb_persistence *persistence)
 {
@@ -70,7 +74,7 @@ static int find_owner(wb_storage_session *session, const wb_sql_names *names, ow
 
 /* ---- uninstall ------------------------------------------------------------------------ */
 
-/* The row of the version goes last: where statements commit by themselves, what is left can be told from a business
+/* The row of the version goes last, with notes: where statements commit by themselves, what is left can be told from a business
  * table of that name. */
 static int remove_tables(wb_storage_session *session, wb_error *error)
 {
@@ -78,7 +82,7 @@ static int remove_tables(wb_storage_session *session, wb_error *error)
     for (const char *const *statement = dialect->removal; *statement; statement++)
         if (wb_sql_schema_run(session, *statement, NULL) != WB_OK)
             return wb_sql_report(session, REMOVE, error);
-    if (wb_sql_schema_run(session, "DELETE FROM {endpoints} WHERE prefix = {prefix}", NULL) != WB_OK)
+    if (wb_sql_schema_run(session, "DELETE FROM {endpoints} WHERE endpoint = {endpoint}", NULL) != WB_OK)
         return wb_sql_report(session, REMOVE, error);
     return commit(session, REMOVE, error);
 }
@@ -126,21 +130,24 @@ static char *make_text(const wb_sql_names *names, const wb_sql_names *former, co
     return text.data;
 }
 
-static int run_text(wb_storage_session *session, char *text, wb_sql_answer *ret_rows)
+/* Given up: `text`. */
+static int run_text(wb_storage_session *session, char *text, int (*run)(wb_storage_session *session, const char *crash_point),
+                    wb_sql_answer *ret_rows)
 {
     const wb_sql_driver *driver = wb_sql_of(session)->outbox->driver;
     if (!text)
         return wb_sql_note(session, WB_RETRY, WB_CAUSE_SERVER, WB_SQL_NO_ITEM, "out of memory");
     driver->start(session);
     driver->queue_text(session, text, ret_rows);
-    int result = driver->run(session, NULL);
+    int result = run(session, NULL);
     free(text);
     return result;
 }
 
 int wb_sql_rename_run(wb_storage_session *session, const wb_sql_names *former, const char *template, wb_sql_answer *ret_rows)
 {
-    return run_text(session, make_text(&wb_sql_of(session)->outbox->names, former, template), ret_rows);
+    const wb_sql_outbox *outbox = wb_sql_of(session)->outbox;
+    return run_text(session, make_text(&outbox->names, former, template), outbox->driver->run, ret_rows);
 }
 
 static int refuse_both(const wb_sql_outbox *outbox, const wb_sql_names *former, wb_error *error)
@@ -155,7 +162,7 @@ static int refuse_both(const wb_sql_outbox *outbox, const wb_sql_names *former, 
  * the name that they have. */
 static const char copy_row[] = "INSERT INTO {endpoints} (prefix, endpoint, version) SELECT {prefix}, {endpoint}, version FROM "
                                "{endpoints} WHERE prefix = |{prefix}|";
-static const char delete_row[] = "DELETE FROM {endpoints} WHERE prefix = |{prefix}|";
+static const char delete_rows[] = "DELETE FROM {endpoints} WHERE endpoint = |{endpoint}|"; /* notes, too */
 
 static int rename_tables(wb_storage_session *session, const wb_sql_names *former, int is_begun, wb_error *error)
 {
@@ -169,7 +176,7 @@ static int rename_tables(wb_storage_session *session, const wb_sql_names *former
         result = dialect->rename_tables(session, former);
     host->crash_point("rename_tables_half");
     if (result == WB_OK)
-        result = wb_sql_rename_run(session, former, delete_row, NULL);
+        result = wb_sql_rename_run(session, former, delete_rows, NULL);
     return result == WB_OK ? commit(session, RENAME, error) : wb_sql_report(session, RENAME, error);
 }
 
@@ -215,6 +222,91 @@ int wb_sql_rename(wb_persistence *persistence, const char *former, wb_error *err
     return result;
 }
 
+/* ---- notes ---------------------------------------------------------------------------- */
+
+#define NOTE_NAME_MAX 255
+
+/* A row beside the one of the version: its prefix is that of a name with a blank, which no endpoint has. */
+typedef struct note {
+    char name[2 * NOTE_NAME_MAX + 2];
+    wb_sql_names names;
+} note;
+
+static void name_note(note *kept, const wb_sql_names *names, const char *name)
+{
+    (void)snprintf(kept->name, sizeof kept->name, "%.*s %.*s", NOTE_NAME_MAX, names->endpoint, NOTE_NAME_MAX, name);
+    wb_sql_names_init(&kept->names, names->quoting, kept->name, names->container);
+}
+
+static const char select_note[] = "SELECT version FROM {endpoints} WHERE prefix = |{prefix}| AND endpoint = {endpoint}";
+static const char delete_note[] = "DELETE FROM {endpoints} WHERE prefix = |{prefix}|";
+
+/* Never without a row in between: not everywhere are two statements one transaction. */
+static int write_note(wb_storage_session *session, const note *kept, int is_there, int number)
+{
+    char text[160];
+    if (!number)
+        return wb_sql_rename_run(session, &kept->names, delete_note, NULL);
+    (void)snprintf(text, sizeof text,
+                   is_there ? "UPDATE {endpoints} SET version = %d WHERE prefix = |{prefix}|"
+                            : "INSERT INTO {endpoints} (prefix, endpoint, version) VALUES (|{prefix}|, {endpoint}, %d)", number);
+    return wb_sql_rename_run(session, &kept->names, text, NULL);
+}
+
+static int keep(wb_storage_session *session, const note *kept, int number, wb_error *error)
+{
+    owner row;
+    if (find_owner(session, &kept->names, &row) != WB_OK)
+        return was_missing(session) ? WB_OK : wb_sql_report(session, KEEP, error);
+    if (!row.is_there && !number) /* each installation asks for that, by whoever may insert a row */
+        return WB_OK;
+    if (write_note(session, kept, row.is_there, number) != WB_OK)
+        return wb_sql_report(session, KEEP, error);
+    return commit(session, KEEP, error);
+}
+
+int wb_sql_keep_note(wb_persistence *persistence, const char *name, int32_t number, wb_error *error)
+{
+    wb_storage_session *session = NULL;
+    note kept;
+    name_note(&kept, &outbox_of(persistence)->names, name);
+    int result = begin(persistence, &session, KEEP, error);
+    if (result == WB_OK)
+        result = keep(session, &kept, number, error);
+    if (session)
+        outbox_of(persistence)->driver->close(session);
+    return result;
+}
+
+/* Under no lock: asked by who runs, too, who may not install. */
+static int look_up(wb_storage_session *session, const note *kept, int32_t *ret_number, wb_error *error)
+{
+    const wb_sql_driver *driver = wb_sql_of(session)->outbox->driver;
+    wb_sql_answer row = { 0 };
+    wb_sql_cell cell;
+    int result = run_text(session, make_text(&wb_sql_of(session)->outbox->names, &kept->names, select_note), wb_sql_run_outside,
+                          &row);
+    if (result == WB_OK && driver->fetch(&row, &cell, 1))
+        *ret_number = atoi(cell.data);
+    driver->clear(&row);
+    return result == WB_OK || was_missing(session) ? WB_OK : wb_sql_report(session, LOOK_UP, error);
+}
+
+int wb_sql_look_up_note(wb_persistence *persistence, const char *name, int32_t *ret_number, wb_error *error)
+{
+    const wb_sql_outbox *outbox = outbox_of(persistence);
+    wb_storage_session *session = NULL;
+    note kept;
+    name_note(&kept, &outbox->names, name);
+    *ret_number = 0;
+    int result = outbox->driver->connect(persistence, &session, error);
+    if (result == WB_OK)
+        result = look_up(session, &kept, ret_number, error);
+    if (session)
+        outbox->driver->close(session);
+    return result;
+}
+
 /* ---- subscriptions -------------------------------------------------------------------- */
 
 static int note_one(wb_storage_session *session, const char *type, int is_over)
@@ -230,7 +322,7 @@ static int note_one(wb_storage_session *session, const char *type, int is_over)
         wb_sql_buffer_free(&text);
         text.data = NULL;
     }
-    return run_text(session, text.data, NULL);
+    return run_text(session, text.data, outbox->driver->run, NULL);
 }
 
 static int note_all(wb_storage_session *session, const char *const *types, size_t count, int is_over, wb_error *error)

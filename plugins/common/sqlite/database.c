@@ -23,6 +23,13 @@ static int is_missing(int code, const char *text)
     return (code & 0xff) == SQLITE_ERROR && strncmp(text, "no such table", sizeof "no such table" - 1) == 0;
 }
 
+/* No room for a log, or for its index, is an I/O error to SQLite, or a file that cannot be opened. It is called a full disk;
+ * the class stays, since who met it in a commit does not know what was done. */
+static int is_for_room(const wb_sqlite_database *db, int native)
+{
+    return db->handle && native != SQLITE_OK && wb_sqlite_disk_trouble_of(db->handle).no_room == native;
+}
+
 int wb_sqlite_db_fail(wb_sqlite_database *db, int code, const char *doing, wb_error *error)
 {
     static const wb_sqlite_db_meaning missing = { SQLITE_ERROR, WB_FATAL, WB_CAUSE_MISSING, 0,
@@ -30,9 +37,11 @@ int wb_sqlite_db_fail(wb_sqlite_database *db, int code, const char *doing, wb_er
     const char *text = db->handle ? sqlite3_errmsg(db->handle) : sqlite3_errstr(code);
     const wb_sqlite_db_meaning *meaning = is_missing(code, text) ? &missing : wb_sqlite_db_meaning_of(code);
     int native = db->handle ? sqlite3_extended_errcode(db->handle) : code;
+    const int is_full = is_for_room(db, native);
     db->failure = code & 0xff;
-    return db->host->fail(db->host, error, meaning->result, meaning->cause, native,
-                          "could not %s in \"%s\": %s%s", doing, db->path, text, meaning->remedy);
+    return db->host->fail(db->host, error, meaning->result, meaning->cause, native, "could not %s in \"%s\": %s%s", doing,
+                          db->path, is_full ? sqlite3_errstr(SQLITE_FULL) : text,
+                          is_full ? wb_sqlite_db_meaning_of(SQLITE_FULL)->remedy : meaning->remedy);
 }
 
 int wb_sqlite_db_fail_file(const wb_host *host, int number, const char *doing, const char *path,

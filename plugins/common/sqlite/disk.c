@@ -10,7 +10,7 @@
 
 /* Of whatever both copies of this file agree on: to be changed with the structs that a file
  * control fills. */
-#define VFS_NAME "waybill-2"
+#define VFS_NAME "waybill-3"
 /* Asked of a file by sqlite3_file_control(); codes above 100 are for applications. */
 #define DISK_TROUBLE_OF 0x57425344
 #define DISK_VIEW_OF 0x57425345
@@ -124,6 +124,19 @@ static int seen(int code)
     return code;
 }
 
+/* A used-up quota and a limit on the size of files are a full disk by another name. */
+static int is_for_room(void)
+{
+    return errno == ENOSPC || errno == EDQUOT || errno == EFBIG;
+}
+
+/* Of a call that has no code of its own for it; errno was 0 before. */
+static int note_room(int code)
+{
+    thread_trouble.no_room = code != SQLITE_OK && is_for_room() ? code : 0;
+    return code;
+}
+
 static sqlite3_file *real(sqlite3_file *file)
 {
     return ((disk_file *)file)->real;
@@ -145,12 +158,11 @@ static int disk_read(sqlite3_file *file, void *data, int size, sqlite3_int64 at)
     return seen(real(file)->pMethods->xRead(real(file), data, size, at));
 }
 
-/* A used-up quota and a limit on the size of files are a full disk by another name. */
 static int disk_write(sqlite3_file *file, const void *data, int size, sqlite3_int64 at)
 {
     errno = 0;
     int code = real(file)->pMethods->xWrite(real(file), data, size, at);
-    if (code == SQLITE_IOERR_WRITE && (errno == EDQUOT || errno == EFBIG))
+    if (code == SQLITE_IOERR_WRITE && is_for_room())
         code = SQLITE_FULL;
     return seen(code);
 }
@@ -208,7 +220,8 @@ static int disk_characteristics(sqlite3_file *file)
 
 static int disk_shm_map(sqlite3_file *file, int page, int size, int extend, void volatile **ret_at)
 {
-    return seen(real(file)->pMethods->xShmMap(real(file), page, size, extend, ret_at));
+    errno = 0;
+    return seen(note_room(real(file)->pMethods->xShmMap(real(file), page, size, extend, ret_at)));
 }
 
 static int disk_shm_lock(sqlite3_file *file, int offset, int count, int flags)
@@ -268,7 +281,8 @@ static int disk_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int
     opened->real = (sqlite3_file *)(opened + 1);
     opened->database = NULL;
     opened->write_locks = 0;
-    int code = real_vfs(vfs)->xOpen(real_vfs(vfs), name, opened->real, flags, ret_flags);
+    errno = 0;
+    int code = note_room(real_vfs(vfs)->xOpen(real_vfs(vfs), name, opened->real, flags, ret_flags));
     if (opened->real->pMethods) {
         if (name && (flags & SQLITE_OPEN_MAIN_DB))
             opened->database = enter_database(name);

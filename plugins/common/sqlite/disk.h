@@ -21,6 +21,7 @@
 typedef struct wb_sqlite_disk_trouble {
     uint64_t count; /* of refusals so far, on this thread; 0 also for another VFS */
     int code;       /* the last one, as an extended result code */
+    int no_room;    /* the same of the last call that failed for want of room, whatever SQLite calls that; 0: did not */
 } wb_sqlite_disk_trouble;
 
 /** What the process knows of the log of a file, over all its connections; wal.c uses it.

@@ -80,6 +80,8 @@ char *wb_sqlite_names_format(const char *format, const char *tables);
 /* removal.c: what wb_persistence_ops says */
 int wb_sqlite_removal_uninstall(wb_persistence *persistence, wb_error *error);
 int wb_sqlite_removal_rename(wb_persistence *persistence, const char *former, wb_error *error);
+int wb_sqlite_removal_keep_note(wb_persistence *persistence, const char *name, int32_t number, wb_error *error);
+int wb_sqlite_removal_look_up_note(wb_persistence *persistence, const char *name, int32_t *ret_number, wb_error *error);
 int wb_sqlite_removal_note(wb_persistence *persistence, const char *const *types, size_t count, int is_over, wb_error *error);
 int wb_sqlite_removal_subscriptions(wb_persistence *persistence, wb_subscription_fn visit, void *argument, wb_error *error);
 

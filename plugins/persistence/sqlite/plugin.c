@@ -142,6 +142,8 @@ static const wb_persistence_ops ops = {
     .rename = wb_sqlite_removal_rename,
     .note_subscriptions = wb_sqlite_removal_note,
     .subscriptions = wb_sqlite_removal_subscriptions,
+    .keep_note = wb_sqlite_removal_keep_note,
+    .look_up_note = wb_sqlite_removal_look_up_note,
 };
 
 static const wb_plugin descriptor = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What an operator undoes: an endpoint's tables go, or become another name's, in one transaction; and what its transport
- * was subscribed to.
+ * What an operator undoes: an endpoint's tables go, or become another name's, in one transaction; what was begun of that;
+ * and what its transport was subscribed to.
  */
 #include "config.h"
 
@@ -77,6 +77,12 @@ static int has_tables(wb_sqlite_database *db, const char *endpoint, int *ret_has
     return result;
 }
 
+/* Of an endpoint all; its name has no blank. */
+static int forget_notes(wb_sqlite_database *db, const char *endpoint, wb_error *error)
+{
+    return run(db, sqlite3_mprintf("delete from waybill_schema where instr(part, 'note:%q ') = 1", endpoint), "forget notes", error);
+}
+
 /* ---- uninstall ---------------------------------------------------------------------------- */
 
 static int remove_tables(wb_sqlite_database *db, const wb_persistence *persistence, wb_error *error)
@@ -88,7 +94,7 @@ static int remove_tables(wb_sqlite_database *db, const wb_persistence *persisten
     for (size_t i = 0; result == WB_OK && i < sizeof parts / sizeof *parts; i++)
         result = run(db, sqlite3_mprintf("delete from waybill_schema where part='%s%q'", parts[i], persistence->endpoint->name),
                      doing, error);
-    return result;
+    return result == WB_OK ? forget_notes(db, persistence->endpoint->name, error) : result;
 }
 
 int wb_sqlite_removal_uninstall(wb_persistence *persistence, wb_error *error)
@@ -151,6 +157,8 @@ static int rename_tables(wb_persistence *persistence, wb_sqlite_database *db, co
         result = rename_table(db, encoded, persistence->tables, tables[i], error);
     if (result == WB_OK)
         result = rename_parts(db, former, persistence->endpoint->name, error);
+    if (result == WB_OK)
+        result = forget_notes(db, former, error);
     if (result == WB_OK) /* what was dropped above */
         result = wb_sqlite_db_execute(db, persistence->schema, "rename the tables", error);
     free(encoded);
@@ -175,6 +183,49 @@ int wb_sqlite_removal_rename(wb_persistence *persistence, const char *former, wb
         result = has_tables(&db, persistence->endpoint->name, &has_own, error);
     if (result == WB_OK && has_former)
         result = has_own ? refuse_both(persistence, former, error) : rename_tables(persistence, &db, former, error);
+    return end(&db, is_open, result, error);
+}
+
+/* ---- notes -------------------------------------------------------------------------------- */
+
+static char *name_note(const wb_persistence *persistence, const char *name)
+{
+    return sqlite3_mprintf("note:%s %s", persistence->endpoint->name, name);
+}
+
+static int keep(wb_sqlite_database *db, const char *part, int32_t number, wb_error *error)
+{
+    int kept = 0;
+    if (number)
+        return wb_sqlite_db_set_schema_version(db, part, number, error);
+    int result = wb_sqlite_db_schema_version(db, part, &kept, error);
+    if (result != WB_OK || !kept)
+        return result;
+    return run(db, sqlite3_mprintf("delete from waybill_schema where part=%Q", part), "forget a note", error);
+}
+
+int wb_sqlite_removal_keep_note(wb_persistence *persistence, const char *name, int32_t number, wb_error *error)
+{
+    wb_sqlite_database db;
+    int is_open;
+    char *part = name_note(persistence, name);
+    int result = begin(persistence, &db, &is_open, error);
+    if (result == WB_OK && is_open)
+        result = part ? keep(&db, part, number, error) : wb_sqlite_db_out_of_memory(&db, error);
+    sqlite3_free(part);
+    return end(&db, is_open, result, error);
+}
+
+int wb_sqlite_removal_look_up_note(wb_persistence *persistence, const char *name, int32_t *ret_number, wb_error *error)
+{
+    wb_sqlite_database db;
+    int is_open, number = 0;
+    char *part = name_note(persistence, name);
+    int result = begin(persistence, &db, &is_open, error);
+    if (result == WB_OK && is_open)
+        result = part ? wb_sqlite_db_schema_version(&db, part, &number, error) : wb_sqlite_db_out_of_memory(&db, error);
+    sqlite3_free(part);
+    *ret_number = number;
     return end(&db, is_open, result, error);
 }
 
