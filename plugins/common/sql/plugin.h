@@ -8,6 +8,7 @@
 
 #include "plugins/common/sql/apart.h"
 #include "plugins/common/sql/delayed.h"
+#include "plugins/common/sql/examine.h"
 #include "plugins/common/sql/look.h"
 #include "plugins/common/sql/pending.h"
 #include "plugins/common/sql/positions.h"
@@ -53,6 +54,7 @@
         .rename = wb_sql_rename,                                                                   \
         .note_subscriptions = wb_sql_note_subscriptions,                                           \
         .subscriptions = wb_sql_subscriptions,                                                     \
+        .examine = wb_sql_examine,                                                                 \
     }
 
 /** The entry of a plugin: its name (an identifier, and as a string), a summary, capabilities that its
