@@ -25,7 +25,7 @@
  * what a full store refuses. A store need not know SQL.
  *
  * Change log: 1.0 first version; appended before its release: uninstall, rename, note_subscriptions,
- * subscriptions.
+ * subscriptions, examine.
  */
 #ifndef WAYBILL_SYS_PERSISTENCE_H
 #define WAYBILL_SYS_PERSISTENCE_H
@@ -369,6 +369,9 @@ typedef struct wb_persistence_ops {
                               wb_error *error);
     /** With WB_CAP_SUBSCRIPTIONS: visit what is noted; nothing where nothing was ever noted. */
     int (*subscriptions)(wb_persistence *persistence, wb_subscription_fn visit, void *argument, wb_error *error);
+
+    /** Optional: see wb_transport_ops.examine. */
+    int (*examine)(wb_persistence *persistence, const wb_examination *examination, wb_error *error);
 } wb_persistence_ops;
 
 #ifdef __cplusplus
