@@ -286,7 +286,7 @@ static void test_problems(void **state)
     wb_problems_add(&problems, WB_LOG_ERROR, (wb_conf_origin){ "/a.conf", 4, 1 }, "it is wrong");
     wb_doctor_read_problems(&doctor, &problems);
     assert_int_equal(doctor.findings.count, 1); /* errors end the program */
-    (void)expect("warning-of-check", WB_FINDING_WARNING, "/a.conf:3: it is odd", NULL);
+    (void)expect("warning-of-check", WB_FINDING_WARNING, "/a.conf:3: warning: it is odd", NULL);
     wb_problems_free(&problems);
 }
 
