@@ -43,7 +43,7 @@ int wb_limits_ask(const wb_pipeline *p, uint32_t *ret_limit, wb_error *error)
     if (r != WB_OK)
         return r;
     *ret_limit = limits.delivery_limit;
-    if (limits.delivery_limit != WB_LIMIT_UNKNOWN && limits.delivery_limit && limits.delivery_limit < needed)
+    if (limits.delivery_limit && limits.delivery_limit < needed) /* WB_LIMIT_UNKNOWN is above all */
         return refuse(p, limits.delivery_limit, needed, error);
     return WB_OK;
 }
