@@ -101,6 +101,8 @@ static uint32_t count_sessions(const wb_endpoint_setup *setup)
     count += plan->outbox;                           /* the housekeeper */
     count += plan->delay_by == WB_DELAYS_BY_STORE;   /* the poller */
     count += plan->outbox && (setup->persistence->capabilities & WB_CAP_WRITTEN) != 0; /* the relay */
+    if (setup->config->session.at.is_set) /* a program's pool */
+        count += setup->config->session.connections;
     return (uint32_t)count;
 }
 

@@ -92,7 +92,7 @@ bites($e, 'warning-at-start', $sql->(qq(alter database "$database" set synchrono
     sub { like $_[0], qr/^ALTER DATABASE /, 'orders: where it is set'; $mend->(@_) });
 bites($e, 'warning-at-start', $sql->('alter system set full_page_writes = off; select pg_reload_conf()'), qr/full_page_writes/,
     sub { $mend->(@_); $sql->('alter system reset full_page_writes')->() });
-bites($e, 'connections', $sql->(qq(alter role "$role" connection limit 4)), qr/up to 5 connections, and its user may have 4/, $mend);
+bites($e, 'connections', $sql->(qq(alter role "$role" connection limit 4)), qr/up to \d connections, and its user may have 4/, $mend);
 bites($e, 'connections', $sql->(qq(alter database "$database" connection limit 3)), qr/its database may have 3/, $mend);
 bites($e, 'transaction-timeout', $sql->(qq(alter role "$role" set idle_in_transaction_session_timeout = '5s')), qr/is 5000 ms/, $mend);
 bites($e, 'replication-slot', $sql->("select pg_create_physical_replication_slot('$role', true)"), qr/"\Q$role\E"/, $mend);
