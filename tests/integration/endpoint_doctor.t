@@ -77,10 +77,11 @@ if ($disk->{mounted}) {
 }
 
 # ---- PostgreSQL ---------------------------------------------------------------------------
+# Limits leave room for connections that have just been closed: a server lets go of them when it comes to it.
 
 my $role = "doctor_$ENV{PGDATABASE}";
 my $database = $ENV{PGDATABASE};
-$e = Endpoint->new('sqlite+pgsql', name => 'orders', concurrency => 3, files => 'orders-', user => $role);
+$e = Endpoint->new('sqlite+pgsql', name => 'orders', concurrency => 12, files => 'orders-', user => $role);
 $e->sql(qq(create role "$role" login; grant create, usage on schema public to "$role"));
 $e->install;
 my $sql = sub { my ($text) = @_; return sub { $e->sql($_) for split /; /, $text } };
@@ -90,10 +91,17 @@ is_fine($e);
 bites($e, 'warning-at-start', $sql->(qq(alter role "$role" set synchronous_commit = off)), qr/commits can be lost .*synchronous_commit/, $mend);
 bites($e, 'warning-at-start', $sql->(qq(alter database "$database" set synchronous_commit = off)), qr/synchronous_commit/,
     sub { like $_[0], qr/^ALTER DATABASE /, 'orders: where it is set'; $mend->(@_) });
-bites($e, 'warning-at-start', $sql->('alter system set full_page_writes = off; select pg_reload_conf()'), qr/full_page_writes/,
-    sub { $mend->(@_); $sql->('alter system reset full_page_writes')->() });
-bites($e, 'connections', $sql->(qq(alter role "$role" connection limit 4)), qr/up to \d connections, and its user may have 4/, $mend);
-bites($e, 'connections', $sql->(qq(alter database "$database" connection limit 3)), qr/its database may have 3/, $mend);
+# The postmaster reads its file when it comes to it.
+for ([ 'warning-at-start', 'full_page_writes' ], [ 'autovacuum', 'autovacuum' ]) {
+    my ($name, $setting) = @$_;
+    my $read = sub { my ($value) = @_; $e->wait_for("$setting is $value", sub { ($e->sql("show $setting"))[0][0] eq $value }) };
+    bites($e, $name, sub { $sql->("alter system set $setting = off; select pg_reload_conf()")->(); $read->('off') }, qr/$setting/,
+        sub { $mend->(@_); $read->('on'); $e->sql("alter system reset $setting") });
+}
+bites($e, 'connections', $configured->(concurrency => 250), qr/up to \d+ connections, and the server allows 197/,
+    sub { like $_[0], qr/or a lower concurrency$/, 'orders: fewer do'; $e->configure(concurrency => 12) });
+bites($e, 'connections', $sql->(qq(alter role "$role" connection limit 10)), qr/up to \d+ connections, and its user may have 10/, $mend);
+bites($e, 'connections', $sql->(qq(alter database "$database" connection limit 10)), qr/its database may have 10/, $mend);
 bites($e, 'transaction-timeout', $sql->(qq(alter role "$role" set idle_in_transaction_session_timeout = '5s')), qr/is 5000 ms/, $mend);
 bites($e, 'replication-slot', $sql->("select pg_create_physical_replication_slot('$role', true)"), qr/"\Q$role\E"/, $mend);
 bites($e, 'does-not-start', $sql->(qq(revoke delete on orders_dedup from "$role")), qr/lacks privileges on the table public.orders_dedup: grant DELETE/,
@@ -121,11 +129,18 @@ $e->sql(qq(drop owned by "$role"; drop role "$role"));
 # ---- MariaDB --------------------------------------------------------------------------------
 
 if (Endpoint::has_mysql()) {
-    $e = Endpoint->new('sqlite+mysql', name => 'bills', concurrency => 3, files => 'bills-');
+    $e = Endpoint->new('sqlite+mysql', name => 'bills', concurrency => 12, files => 'bills-');
     $e->install;
     is_fine($e);
     # it survives the death of the server's process, which is all that happens to the others that use it
     bites($e, 'warning-at-start', $sql->('set global innodb_flush_log_at_trx_commit = 2'), qr/commits can be lost .*innodb_flush_log_at_trx_commit/, $mend);
-    bites($e, 'transaction-timeout', $sql->('set global idle_transaction_timeout = 50'), qr/is 50 s/, $mend);
+    bites($e, 'transaction-timeout', $sql->("set global $_ = 50"), qr/ is 50 s/, $mend) for qw(idle_transaction_timeout idle_write_transaction_timeout);
+    bites($e, 'connections', $configured->(concurrency => 250), qr/up to \d+ connections, and the server allows 200/,
+        sub { like $_[0], qr/or a lower concurrency$/, 'bills: fewer do'; $e->configure(concurrency => 12) });
+    my $user = substr "d_$ENV{MYSQL_DATABASE}", 0, 30;
+    $sql->("create user '$user'\@'%' identified by 'secret' with max_user_connections 10; grant all on `$ENV{MYSQL_DATABASE}`.* to '$user'\@'%'")->();
+    my $group = $e->persistence_text =~ s/user = "[^"]*"; password = "[^"]*"/user = "$user"; password = "secret"/r;
+    bites($e, 'connections', $configured->(store_group => $group), qr/its user may have 10/, $mend);
+    $e->sql("drop user '$user'\@'%'");
 }
 done_testing;

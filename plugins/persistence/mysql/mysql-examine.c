@@ -12,12 +12,14 @@
 
 static const char connections[] =
     CONNECTIONS("@@GLOBAL.max_connections", "the server allows",
-                "CONCAT('SET GLOBAL max_connections = ', 2 * {sessions} + 20, ', and the same in my.cnf')");
+                "CONCAT('SET GLOBAL max_connections = ', 2 * {sessions} + 20, ', and the same in my.cnf; or a lower "
+                "concurrency')");
 
 /* 0 is no limit; that of an account counts in the session. */
 static const char user_connections[] =
     CONNECTIONS("@@SESSION.max_user_connections", "its user may have",
-                "CONCAT('ALTER USER ', CURRENT_USER(), ' WITH MAX_USER_CONNECTIONS ', 2 * {sessions})")
+                "CONCAT('ALTER USER ''', REPLACE(CURRENT_USER(), '@', '''@'''), ''' WITH MAX_USER_CONNECTIONS ', "
+                "2 * {sessions})")
     " AND @@SESSION.max_user_connections > 0";
 
 #define TIMEOUT(name)                                                                                        \
