@@ -310,7 +310,7 @@ static int examine(wb_kit *kit, const wb_tk_instance *instance)
     return wb_tk_is_ok(kit, instance->tk->ops->examine(instance->transport, &asked, &error), &error, "examine");
 }
 
-/* Where nothing was installed, and where messages wait. */
+/* Where nothing was installed, and beside a session whose messages wait. */
 static void findings_are_whole(wb_kit *kit)
 {
     wb_tk *tk = wb_tk_of(kit);
@@ -326,11 +326,10 @@ static void findings_are_whole(wb_kit *kit)
     WB_KIT_REQUIRE(kit, result != WB_OK && error.cause == WB_CAUSE_MISSING, "after examine() verify() finds what was not installed");
 
     wb_tk_instance *instance = wb_tk_instance_make(kit, WB_TK_MAIN, tk->mode);
+    wb_tk_session *s = instance ? wb_tk_open_for(instance, WB_SESSION_RECEIVE, 10) : NULL;
     wb_tk_session *sender = wb_tk_sender(kit);
-    if (!instance || !sender || !wb_tk_send_numbers(sender, tk->queues[WB_TK_MAIN], "k", 1, 3) || !examine(kit, instance))
-        return;
-    wb_tk_session *s = wb_tk_open_for(instance, WB_SESSION_RECEIVE, 10);
-    if (s && wb_tk_collect(s, 3))
+    if (s && sender && wb_tk_send_numbers(sender, tk->queues[WB_TK_MAIN], "k", 1, 3) && examine(kit, instance) &&
+        wb_tk_collect(s, 3))
         (void)wb_tk_finish(s);
 }
 
