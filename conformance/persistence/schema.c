@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "conformance/findings.h"
 #include "conformance/persistence/actor.h"
 #include "conformance/persistence/persistence.h"
 #include "core/base/arena.h"
@@ -146,11 +147,41 @@ static void nothing_to_leave(wb_kit *kit)
     wb_client_check(client, r, WB_OK, "leave a transaction that was not joined");
 }
 
+/* ---- what would bite ------------------------------------------------------------------- */
+
+static int examine(wb_kit *kit, const wb_store *store)
+{
+    const wb_examination asked = wb_kit_examination(kit);
+    wb_error error = { 0 };
+    const int r = store->ops->examine(store->instance, &asked, &error);
+    return wb_kit_check(kit, r == WB_OK, "examine: %s: %s", wb_result_name(r), error.text);
+}
+
+/* Without tables, and beside a session with what it has stored. */
+static void findings_are_whole(wb_kit *kit)
+{
+    wb_error error = { 0 };
+    if (WB_LACKS(kit, examine))
+        return;
+    wb_store *nobody = make_unknown(kit), *store = wb_store_again(kit, 0);
+    WB_KIT_REQUIRE(kit, nobody && store, "there are no instances");
+    if (!examine(kit, nobody))
+        return;
+    wb_kit_check(kit, nobody->ops->verify(nobody->instance, &error) != WB_OK && error.cause == WB_CAUSE_MISSING,
+                 "after examine() verify() finds tables that were not there");
+    wb_client *client = wb_client_open(kit, 0);
+    if (!client || !wb_client_stores(client, WB_BATCH(1), "order-1", "operations") || !examine(kit, store))
+        return;
+    (void)wb_client_finds_owner(client, "order-1", 7, WB_BATCH(1));
+    (void)wb_client_finds_pending(client, WB_BATCH(1), "operations", 10);
+}
+
 static const wb_kit_case cases[] = {
     { "schema() says what install() would run, and stays where it is", 0, schema_is_stable },
     { "verify() misses tables that are missing, and makes none", 0, missing_tables_are_missed },
     { "a batch without tables says that they are missing", WB_CAP_OUTBOX, no_batch_without_tables },
     { "three instances may install at once", 0, installs_at_once },
+    { "examine() tells findings in full, and changes nothing", WB_CAP_OUTBOX, findings_are_whole },
     { "installing again keeps the records", WB_CAP_OUTBOX, installing_again_keeps_records },
     { "interface() knows no unknown name", 0, unknown_interfaces },
     { "join(NULL) leaves what was not joined", WB_CAP_JOIN_TRANSPORT, nothing_to_leave },

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "conformance/findings.h"
 #include "conformance/transport/same.h"
 #include "core/base/arena.h"
 
@@ -300,6 +301,38 @@ static void bodies_over_body_max(wb_kit *kit)
     }
 }
 
+/* ---- what would bite ------------------------------------------------------------------- */
+
+static int examine(wb_kit *kit, const wb_tk_instance *instance)
+{
+    const wb_examination asked = wb_kit_examination(kit);
+    wb_error error = { 0 };
+    return wb_tk_is_ok(kit, instance->tk->ops->examine(instance->transport, &asked, &error), &error, "examine");
+}
+
+/* Where nothing was installed, and beside a session whose messages wait. */
+static void findings_are_whole(wb_kit *kit)
+{
+    wb_tk *tk = wb_tk_of(kit);
+    char name[WB_TK_NAME_SIZE + 40];
+    wb_error error = { 0 };
+    if (WB_TK_LACKS(kit, examine))
+        return;
+    (void)snprintf(name, sizeof name, "%.200s.%s.%zu", tk->queues[WB_TK_MAIN], tk->token, kit->number);
+    wb_tk_instance *nobody = wb_tk_instance_named(kit, name, tk->mode);
+    if (!nobody || !examine(kit, nobody))
+        return;
+    const int result = tk->ops->verify(nobody->transport, &error);
+    WB_KIT_REQUIRE(kit, result != WB_OK && error.cause == WB_CAUSE_MISSING, "after examine() verify() finds what was not installed");
+
+    wb_tk_instance *instance = wb_tk_instance_make(kit, WB_TK_MAIN, tk->mode);
+    wb_tk_session *s = instance ? wb_tk_open_for(instance, WB_SESSION_RECEIVE, 10) : NULL;
+    wb_tk_session *sender = wb_tk_sender(kit);
+    if (s && sender && wb_tk_send_numbers(sender, tk->queues[WB_TK_MAIN], "k", 1, 3) && examine(kit, instance) &&
+        wb_tk_collect(s, 3))
+        (void)wb_tk_finish(s);
+}
+
 #define RO WB_CAP_MODE_RECEIVE_ONLY
 
 const wb_kit_case wb_tk_limits_cases[] = {
@@ -311,5 +344,6 @@ const wb_kit_case wb_tk_limits_cases[] = {
       too_large_headers },
     { "without limits on headers all come", RO, headers_without_limits },
     { "a body over the endpoint's limit comes whole", RO, bodies_over_body_max },
+    { "examine() tells findings in full, and changes nothing", RO, findings_are_whole },
 };
 WB_TK_CASES(limits);

@@ -205,6 +205,18 @@ void wb_log_line_describe(wb_log_line *line, int level, const char *text, const 
             wb_log_line_put_field(line, fields[i].name, fields[i].value);
 }
 
+void wb_fields_describe(const wb_field *fields, size_t count, const char *without, char *text, size_t size)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < count && used < size; i++)
+        if (fields[i].value && !(without && strcmp(fields[i].name, without) == 0))
+            used += (size_t)snprintf(text + used, size - used, "%s%s=\"%s\"", used ? ", " : " (", fields[i].name,
+                                     fields[i].value);
+    if (used && used < size)
+        (void)snprintf(text + used, size - used, ")");
+}
+
 void wb_log_line_end(wb_log_line *line)
 {
     line->limit = sizeof line->text - 1;

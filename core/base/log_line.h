@@ -45,6 +45,9 @@ void wb_log_line_describe(wb_log_line *line, int level, const char *text, const 
                           int (*is_left_out)(const char *name));
 /** One field more. */
 void wb_log_line_put_field(wb_log_line *line, const char *name, const char *value);
+/** The fields alone, as a sentence has them: ` (host="db1", sslmode="require")`, or nothing; without those that have no
+ *  value, and the one of that name (NULL: none). Cut where it does not fit. */
+void wb_fields_describe(const wb_field *fields, size_t count, const char *without, char *text, size_t size);
 /** What the form wants at the end, and a NUL byte, which is not counted: there is room for a line break in its place. */
 void wb_log_line_end(wb_log_line *line);
 

@@ -12,6 +12,7 @@
 
 const cli_verb *const cli_verbs[] = {
     &cli_verb_check,
+    &cli_verb_doctor,
     &cli_verb_install,
     &cli_verb_run,
     &cli_verb_send,

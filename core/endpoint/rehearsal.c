@@ -4,10 +4,10 @@
 #include "core/endpoint/rehearsal.h"
 
 #include <pthread.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "core/base/host.h"
+#include "core/base/log_line.h"
 #include "core/base/log_sink.h"
 #include "core/pipeline/hooks.h"
 #include "core/plugin/instance.h"
@@ -31,19 +31,6 @@ typedef struct {
     const wb_plugin_choice *choice;
 } attempt;
 
-/* ` (host="db1", sslmode="require")` */
-static void list_fields(const wb_field *fields, size_t count, char text[FIELDS_SIZE])
-{
-    size_t used = 0;
-    text[0] = '\0';
-    for (size_t i = 0; i < count && used < FIELDS_SIZE; i++)
-        if (fields[i].value)
-            used += (size_t)snprintf(text + used, FIELDS_SIZE - used, "%s%s=\"%s\"", used ? ", " : " (", fields[i].name,
-                                     fields[i].value);
-    if (used && used < FIELDS_SIZE)
-        (void)snprintf(text + used, FIELDS_SIZE - used, ")");
-}
-
 /* A plugin may have threads, which may warn. */
 static pthread_mutex_t problems_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -53,7 +40,7 @@ static void note_warning(const wb_host *host, int level, const char *text, const
     char values[FIELDS_SIZE];
     if (level > WB_LOG_WARNING)
         return;
-    list_fields(fields, count, values);
+    wb_fields_describe(fields, count, NULL, values, sizeof values);
     pthread_mutex_lock(&problems_lock);
     wb_problems_add(a->all->problems, WB_LOG_WARNING, wb_plugin_place(a->choice, text), "endpoint \"%s\": %s \"%s\": %s%s",
                     a->endpoint->config->name, a->group, a->plugin->name, text, values);

@@ -453,6 +453,94 @@ static void test_management_promises(void **state)
     f.ops->destroy(f.transport);
 }
 
+/* ---- what would bite ------------------------------------------------------------- */
+
+typedef struct {
+    int count;
+    char names[200], text[500], remedy[500]; /* all names; the rest of the last */
+} found;
+
+static void note_finding(void *argument, const wb_finding *finding)
+{
+    found *all = argument;
+    all->count++;
+    (void)strncat(all->names, finding->name, sizeof all->names - strlen(all->names) - 2);
+    (void)strcat(all->names, " ");
+    (void)snprintf(all->text, sizeof all->text, "%s", finding->text);
+    (void)snprintf(all->remedy, sizeof all->remedy, "%s", finding->remedy ? finding->remedy : "");
+}
+
+static found examine(fixture *f)
+{
+    found all = { 0 };
+    const wb_examination asked = { .struct_size = sizeof asked, .found = note_finding, .argument = &all };
+    if (f->ops->examine(f->transport, &asked, &f->error) != WB_OK)
+        fail_msg("examine: %s", f->error.text);
+    return all;
+}
+
+static void make_anew(fixture *f)
+{
+    client_delete_queue(f->queue);
+    client_delete_queue(f->error_queue);
+    install(f);
+}
+
+/* As somebody would who reads it. */
+static void apply(char *remedy)
+{
+    static const char program[] = "rabbitmqctl ";
+    char *end = strstr(remedy, ", or ");
+    assert_non_null(end);
+    assert_memory_equal(remedy, program, sizeof program - 1);
+    *end = '\0';
+    fixture_broker("ctl", remedy + sizeof program - 1);
+}
+
+static void test_findings(void **state)
+{
+    static const struct {
+        int is_own;
+        const char *definition, *name, *text;
+    } policies[] = {
+        { 1, "{\"max-length\":5,\"overflow\":\"reject-publish\"}", "queue-length ", "x-max-length = 5" },
+        { 0, "{\"max-length-bytes\":99,\"overflow\":\"reject-publish\"}", "queue-length ", "x-max-length-bytes = 99" },
+        { 0, "{\"message-ttl\":3600000}", "failed-messages-expire ", "x-message-ttl = 3600000" },
+    };
+    char command[400];
+    fixture f;
+    (void)state;
+    prepare(&f);
+    fixture_create(&f);
+    install(&f);
+    found all = examine(&f);
+    assert_string_equal(all.names, "policies-unknown ");
+    assert_non_null(strstr(all.remedy, "management = "));
+    manage(&f, "");
+    assert_int_equal(examine(&f).count, 0);
+    for (size_t i = 0; i < sizeof policies / sizeof policies[0]; i++) {
+        (void)snprintf(command, sizeof command, "set_policy biting --apply-to queues '^%s$' '%s'",
+                       policies[i].is_own ? f.queue : f.error_queue, policies[i].definition);
+        fixture_broker("ctl", command);
+        make_anew(&f);
+        all = examine(&f);
+        assert_string_equal(all.names, policies[i].name);
+        if (!strstr(all.text, policies[i].text) || !strstr(all.text, policies[i].is_own ? f.queue : f.error_queue))
+            fail_msg("%s", all.text);
+        apply(all.remedy);
+        make_anew(&f);
+        assert_int_equal(examine(&f).count, 0);
+    }
+    client_delete_queue(f.queue);
+    declare_with(f.queue, "quorum", "x-max-length=7 x-overflow=reject-publish");
+    all = examine(&f);
+    assert_string_equal(all.names, "queue-length ");
+    assert_non_null(strstr(all.remedy, "delete the queue"));
+    make_anew(&f);
+    assert_int_equal(examine(&f).count, 0);
+    f.ops->destroy(f.transport);
+}
+
 /* The URL's login is used, and shown nowhere; without the tag it is not enough, and what
  * the broker itself tells is used. */
 static void test_management_login(void **state)
@@ -534,6 +622,7 @@ int main(void)
         cmocka_unit_test(test_management),
         cmocka_unit_test(test_management_login),
         cmocka_unit_test(test_management_promises),
+        cmocka_unit_test(test_findings),
 #endif
     };
     return cmocka_run_group_tests_name("amqp limits", tests, NULL, NULL);

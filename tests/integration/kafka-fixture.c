@@ -360,6 +360,39 @@ void client_make_topic_with(rd_kafka_t *client, const char *topic, int partition
         (void)usleep(20000);
 }
 
+static int has_property(rd_kafka_t *client, const char *topic, const char *name, const char *value)
+{
+    size_t count = 0;
+    int found = 0;
+    rd_kafka_ConfigResource_t *wanted = rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, topic);
+    rd_kafka_queue_t *queue = rd_kafka_queue_new(client);
+    rd_kafka_DescribeConfigs(client, &wanted, 1, NULL, queue);
+    rd_kafka_event_t *event = rd_kafka_queue_poll(queue, 10000);
+    const rd_kafka_ConfigResource_t **resources = rd_kafka_DescribeConfigs_result_resources(
+        rd_kafka_event_DescribeConfigs_result(event), &count);
+    assert_int_equal(count, 1);
+    const rd_kafka_ConfigEntry_t **entries = rd_kafka_ConfigResource_configs(resources[0], &count);
+    for (size_t i = 0; i < count; i++)
+        found |= strcmp(rd_kafka_ConfigEntry_name(entries[i]), name) == 0 && rd_kafka_ConfigEntry_value(entries[i]) &&
+                 strcmp(rd_kafka_ConfigEntry_value(entries[i]), value) == 0;
+    rd_kafka_event_destroy(event);
+    rd_kafka_queue_destroy(queue);
+    rd_kafka_ConfigResource_destroy(wanted);
+    return found;
+}
+
+void client_configure_topic(rd_kafka_t *client, const char *topic, const char *name, const char *value)
+{
+    rd_kafka_ConfigResource_t *wanted = rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, topic);
+    (void)rd_kafka_ConfigResource_set_config(wanted, name, value);
+    rd_kafka_queue_t *queue = rd_kafka_queue_new(client);
+    rd_kafka_AlterConfigs(client, &wanted, 1, NULL, queue);
+    await(queue);
+    rd_kafka_ConfigResource_destroy(wanted);
+    while (!has_property(client, topic, name, value))
+        (void)usleep(20000);
+}
+
 void client_add_partitions(rd_kafka_t *client, const char *topic, int partitions)
 {
     char text[200];

@@ -89,6 +89,8 @@ void client_make_topic(rd_kafka_t *client, const char *topic, int partitions);
 /** The same with a property of the topic. */
 void client_make_topic_with(rd_kafka_t *client, const char *topic, int partitions,
                             const char *name, const char *value);
+/** Set a property of a topic; all others become defaults. Until the brokers say so. */
+void client_configure_topic(rd_kafka_t *client, const char *topic, const char *name, const char *value);
 /** Add partitions up to `partitions`. */
 void client_add_partitions(rd_kafka_t *client, const char *topic, int partitions);
 /** Produce a message, with headers that are taken over or NULL; all arrive with a flush. */

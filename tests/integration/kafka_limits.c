@@ -546,6 +546,91 @@ static void test_fitting_topics(void **state)
     fixture_end(&f);
 }
 
+/* ---- what would bite ------------------------------------------------------------- */
+
+/* The finding of a name; of several, the last. */
+typedef struct found {
+    const char *wanted;
+    int severity, count, others;
+    char text[500], remedy[1000];
+} found;
+
+/* One broker has one replica of everything. */
+static void note_finding(void *argument, const wb_finding *finding)
+{
+    found *it = argument;
+    if (strcmp(finding->name, it->wanted) != 0) {
+        it->others += strcmp(finding->name, "topic-replicas") != 0;
+        return;
+    }
+    it->count++;
+    it->severity = finding->severity;
+    (void)snprintf(it->text, sizeof it->text, "%s", finding->text);
+    (void)snprintf(it->remedy, sizeof it->remedy, "%s", finding->remedy);
+}
+
+static found examine(fixture *f, const char *name)
+{
+    found it = { .wanted = name };
+    const wb_examination asked = {
+        .struct_size = sizeof asked, .outage = 3 * 24 * 3600 * WB_SECOND, .found = note_finding, .argument = &it
+    };
+    if (f->ops->examine(f->transport, &asked, &f->error) != WB_OK)
+        fail_msg("examine: %s", f->error.text);
+    return it;
+}
+
+/* What stands behind --add-config. */
+static void apply(const char *topic, const char *remedy)
+{
+    static const char option[] = "--add-config ";
+    char property[200];
+    const char *at = strstr(remedy, option);
+    assert_non_null(at);
+    (void)snprintf(property, sizeof property, "%s", at + sizeof option - 1);
+    char *value = strchr(property, '=');
+    *value++ = '\0';
+    rd_kafka_t *client = client_open();
+    client_configure_topic(client, topic, property, value);
+    client_close(client);
+}
+
+static void test_findings(void **state)
+{
+    static const struct {
+        int is_own;
+        const char *property, *value, *name, *text;
+    } topics[] = {
+        { 1, "retention.ms", "3600000", "topic-retention", "has retention.ms = 3600000: what waits longer is deleted" },
+        { 0, "retention.ms", "259199999", "topic-retention", "what failed is gone" },
+        { 1, "retention.bytes", "1000000", "topic-size", "has retention.bytes = 1000000" },
+        { 1, "cleanup.policy", "compact", "topic-compaction", "only the last one" },
+        { 1, "unclean.leader.election.enable", "true", "topic-unclean-election", "they are lost" },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof topics / sizeof topics[0]; i++) {
+        fixture f;
+        fixture_prepare(&f);
+        const char *topic = topics[i].is_own ? f.queue : f.error_queue;
+        rd_kafka_t *client = client_open();
+        client_make_topic_with(client, topic, 1, topics[i].property, topics[i].value);
+        client_close(client);
+        fixture_create(&f);
+        assert_int_equal(f.ops->install(f.transport, &f.error), WB_OK);
+        found it = examine(&f, topics[i].name);
+        assert_int_equal(it.count, 1);
+        assert_int_equal(it.others, 0);
+        assert_int_equal(it.severity, topics[i].is_own ? WB_FINDING_DANGER : WB_FINDING_WARNING);
+        if (!strstr(it.text, topics[i].text) || !strstr(it.text, topic))
+            fail_msg("%s", it.text);
+        apply(topic, it.remedy);
+        it = examine(&f, topics[i].name);
+        assert_int_equal(it.count, 0);
+        assert_int_equal(examine(&f, "topic-replicas").count, 2);
+        fixture_end(&f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -562,6 +647,7 @@ int main(void)
         cmocka_unit_test(test_smaller_error_topic_of_a_type),
         cmocka_unit_test(test_sends_less_than_it_reads),
         cmocka_unit_test(test_fitting_topics),
+        cmocka_unit_test(test_findings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

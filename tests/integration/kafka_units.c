@@ -17,6 +17,7 @@
 
 #include "core/base/host.h"
 #include "plugins/transport/kafka/kafka-conf.h"
+#include "plugins/transport/kafka/kafka-examine.h"
 #include "plugins/transport/kafka/kafka-identity.h"
 #include "plugins/transport/kafka/kafka-large.h"
 #include "plugins/transport/kafka/kafka-map.h"
@@ -698,10 +699,49 @@ static void test_refusals(void **state)
     assert_int_equal(wb_kafka_refusals_find(&refusals, "t", &other, second), ERR(POLICY_VIOLATION));
 }
 
+/* ---- what would bite ------------------------------------------------------------- */
+
+static void note_severity(void *argument, const wb_finding *finding)
+{
+    int *severity = argument;
+    assert_int_equal(*severity, 0);
+    *severity = finding->severity;
+}
+
+/* What one broker cannot show. */
+static void test_replicas(void **state)
+{
+    static const struct {
+        int replicas;
+        const char *insync;
+        int severity, insync_severity;
+    } topics[] = {
+        { 0, "1", 0, 0 },
+        { 1, "1", WB_FINDING_DANGER, 0 },
+        { 2, "1", WB_FINDING_WARNING, WB_FINDING_DANGER },
+        { 3, "1", 0, WB_FINDING_DANGER },
+        { 3, "2", 0, 0 },
+    };
+    const wb_kafka_config config = { .brokers = "localhost" };
+    const wb_transport transport = { .config = &config };
+    (void)state;
+    for (size_t i = 0; i < sizeof topics / sizeof topics[0]; i++) {
+        const wb_kafka_examined it = { .transport = &transport, .topic = "orders", .is_read = 1, .replicas = topics[i].replicas };
+        int severity = 0;
+        const wb_examination asked = { .struct_size = sizeof asked, .found = note_severity, .argument = &severity };
+        wb_kafka_examine_replicas(&it, &asked);
+        assert_int_equal(severity, topics[i].severity);
+        severity = 0;
+        wb_kafka_examine_property(&it, "min.insync.replicas", topics[i].insync, &asked);
+        assert_int_equal(severity, topics[i].insync_severity);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_low_water),          cmocka_unit_test(test_random_order),
+        cmocka_unit_test(test_replicas),
         cmocka_unit_test(test_notes),              cmocka_unit_test(test_refused_properties),
         cmocka_unit_test(test_wrong_properties),   cmocka_unit_test(test_options),
         cmocka_unit_test(test_refresh),

@@ -163,6 +163,9 @@ typedef struct wb_sql_dialect {
     int (*prepare_install)(wb_storage_session *session, unsigned *ret_holds);
     /** What verify looks at, one after the other, up to NULL. */
     int (*const *checks)(wb_storage_session *session, wb_error *error);
+    /** What examine asks, up to NULL; NULL: nothing. Each answers with findings: severity, name, text, remedy (or
+     *  NULL). Beside the names of names.h {sessions} is the number that is asked for. */
+    const char *const *questions;
     /** What tables of what programs write must answer to, up to NULL: some of that name may have been there. */
     const char *const *written_probes;
 

@@ -8,6 +8,7 @@
 
 #include "plugins/common/sql/apart.h"
 #include "plugins/common/sql/delayed.h"
+#include "plugins/common/sql/examine.h"
 #include "plugins/common/sql/look.h"
 #include "plugins/common/sql/pending.h"
 #include "plugins/common/sql/positions.h"
@@ -55,6 +56,7 @@
         .subscriptions = wb_sql_subscriptions,                                                     \
         .keep_note = wb_sql_keep_note,                                                             \
         .look_up_note = wb_sql_look_up_note,                                                       \
+        .examine = wb_sql_examine,                                                                 \
     }
 
 /** The entry of a plugin: its name (an identifier, and as a string), a summary, capabilities that its

@@ -368,6 +368,7 @@ const wb_sql_dialect mys_dialect = {
     .operations_max = SIZE_MAX,
     .prepare_install = mys_prepare_install,
     .checks = mys_checks,
+    .questions = mys_questions,
     .written_probes = written_probes,
     .removal = removal,
     .renaming = renaming,

@@ -15,6 +15,8 @@ int mys_rename_tables(wb_storage_session *session, const wb_sql_names *former);
 int mys_has_tables(wb_storage_session *session, const wb_sql_names *names, int *ret_has);
 /** What verify looks at, up to NULL. */
 extern int (*const mys_checks[])(wb_storage_session *session, wb_error *error);
+/** What examine asks, up to NULL (mysql-examine.c). */
+extern const char *const mys_questions[];
 
 /** Rows of the client library. */
 int mys_fetch(wb_sql_answer *answer, wb_sql_cell *ret_cells, size_t count);

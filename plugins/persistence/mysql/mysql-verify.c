@@ -90,12 +90,12 @@ typedef struct settings {
 } settings;
 
 /* Said, but not refused: some people test on such servers. */
-static void warn(const wb_storage_session *s, const char *name, const char *value)
+static void warn(const wb_storage_session *s, const char *name, const char *value, const char *remedy)
 {
-    const wb_field fields[] = { { "setting", name }, { "value", value } };
+    const wb_field fields[] = { { "setting", name }, { "value", value }, { "remedy", remedy } };
     s->host->log(s->host, WB_LOG_WARNING,
                  "a setting of MySQL is unsafe: commits can be lost when the machine fails", fields,
-                 2);
+                 3);
 }
 
 static int is_on(const char *value)
@@ -114,13 +114,13 @@ static void take_setting(const wb_storage_session *s, const char *name, const ch
         ret->is_replica |= is_on(value);
     else if (strcmp(name, "innodb_flush_log_at_trx_commit") == 0 && strcmp(value, "1") != 0 &&
              strcmp(value, "3") != 0)
-        warn(s, name, value);
+        warn(s, name, value, "SET GLOBAL innodb_flush_log_at_trx_commit = 1, and the same in my.cnf");
     else if (strcmp(name, "innodb_doublewrite") == 0 && strcasecmp(value, "OFF") == 0)
-        warn(s, name, value);
+        warn(s, name, value, "innodb_doublewrite = ON in my.cnf, and restart the server");
     else if (strcmp(name, "sync_binlog") == 0 && ret->has_binlog && strcmp(value, "1") != 0)
-        warn(s, name, value);
+        warn(s, name, value, "SET GLOBAL sync_binlog = 1, and the same in my.cnf");
     else if (strcmp(name, "wsrep_on") == 0 && is_on(value))
-        warn(s, name, value);
+        warn(s, name, value, NULL);
 }
 
 static int check_settings(wb_storage_session *s, wb_error *error)

@@ -503,6 +503,7 @@ const wb_sql_dialect pgsql_dialect = {
     .clean_up_locks = 1,
     .prepare_install = pgsql_prepare_install,
     .checks = pgsql_checks,
+    .questions = pgsql_questions,
     .written_probes = written_probes,
     .removal = removal,
     .renaming = renaming,

@@ -39,9 +39,20 @@
     "SELECT pg_catalog.to_regclass(pg_catalog.format('%I.%I', {database}, {prefix} || '_written')) IS NOT NULL"
 #define SELECT_WRITTEN SELECT_TABLES("({prefix} || '_written', ARRAY['SELECT', 'UPDATE', 'DELETE'])")
 
+/* Where it is off is where it is set. */
+#define REMEDY                                                                                     \
+    "CASE source WHEN 'user' THEN pg_catalog.format('ALTER ROLE %I RESET %s', current_user, name) " \
+    "WHEN 'database' THEN pg_catalog.format('ALTER DATABASE %I RESET %s', "                        \
+    "pg_catalog.current_database(), name) "                                                        \
+    "WHEN 'database user' THEN pg_catalog.format('ALTER ROLE %I IN DATABASE %I RESET %s', "        \
+    "current_user, pg_catalog.current_database(), name) "                                          \
+    "WHEN 'client' THEN pg_catalog.format('leave %s out of the connection''s options', name) "     \
+    "WHEN 'command line' THEN pg_catalog.format('start the server without -c %s', name) "          \
+    "ELSE pg_catalog.format('ALTER SYSTEM SET %s = on; SELECT pg_reload_conf()', name) END"
+
 #define SELECT_SETTINGS                                                                            \
     "SELECT name, setting, pg_catalog.pg_is_in_recovery(), "                                       \
-    "pg_catalog.current_setting('transaction_read_only') FROM pg_catalog.pg_settings "             \
+    "pg_catalog.current_setting('transaction_read_only'), " REMEDY " FROM pg_catalog.pg_settings " \
     "WHERE name IN ('fsync', 'full_page_writes', 'synchronous_commit')"
 
 static int check_table(const wb_persistence *p, const wb_sql_cell *cells, wb_error *error)
@@ -120,18 +131,18 @@ static int check_settings(wb_storage_session *s, wb_error *error)
 {
     const wb_host *host = s->host;
     wb_sql_answer rows = { 0 };
-    wb_sql_cell cells[4];
+    wb_sql_cell cells[5];
     int standby = 0;
     int read_only = 0;
 
     if (wb_sql_schema_run(s, SELECT_SETTINGS, &rows) != WB_OK)
         return wb_sql_report(s, "read the server's settings", error);
-    while (pgsql_fetch(&rows, cells, 4)) {
-        const wb_field field = { "setting", cells[0].data };
+    while (pgsql_fetch(&rows, cells, 5)) {
+        const wb_field fields[] = { { "setting", cells[0].data }, { "remedy", cells[4].data } };
         if (strcmp(cells[1].data, "off") == 0)
             host->log(host, WB_LOG_WARNING,
                       "a setting of PostgreSQL is off: commits can be lost when the machine fails",
-                      &field, 1);
+                      fields, 2);
         standby = *cells[2].data == 't';
         read_only = strcmp(cells[3].data, "on") == 0;
     }

@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <stdlib.h>
 
+#include "plugins/common/sqlite/examine.h"
 #include "plugins/common/sqlite/lockfile.h"
 #include "plugins/common/sqlite/path.h"
 #include "plugins/common/sqlite/usable.h"
@@ -105,6 +106,12 @@ static const char *schema(wb_persistence *persistence)
     return persistence->schema;
 }
 
+static int examine(wb_persistence *persistence, const wb_examination *examination, wb_error *error)
+{
+    return wb_sqlite_examine(persistence->host, persistence->config, persistence->path,
+                             "commits of business data, whose messages were sent,", examination, error);
+}
+
 static const wb_persistence_ops ops = {
     .struct_size = sizeof ops,
     .create = create,
@@ -144,6 +151,7 @@ static const wb_persistence_ops ops = {
     .subscriptions = wb_sqlite_removal_subscriptions,
     .keep_note = wb_sqlite_removal_keep_note,
     .look_up_note = wb_sqlite_removal_look_up_note,
+    .examine = examine,
 };
 
 static const wb_plugin descriptor = {

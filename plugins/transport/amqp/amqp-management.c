@@ -49,6 +49,15 @@ static void read_all(json_t *object, const char *prefix, wb_amqp_arguments *argu
     }
 }
 
+/* An operator's policy is named by itself, and may be all there is. */
+static void read_name(const json_t *queue, char *name, size_t size)
+{
+    const char *policy = json_string_value(json_object_get(queue, "policy"));
+    if (!policy)
+        policy = json_string_value(json_object_get(queue, "operator_policy"));
+    (void)snprintf(name, size, "%s", policy ? policy : "");
+}
+
 int wb_amqp_management_read(const char *json, size_t size, wb_amqp_managed_queue *ret_queue)
 {
     json_t *queue = json_loadb(json, size, 0, NULL);
@@ -66,7 +75,9 @@ int wb_amqp_management_read(const char *json, size_t size, wb_amqp_managed_queue
         ret_queue->policy = read_limit(policy, "delivery-limit");
         ret_queue->effective.count = 0;
         read_all(arguments, "", &ret_queue->effective);
+        ret_queue->argument_count = ret_queue->effective.count;
         read_all(policy, "x-", &ret_queue->effective);
+        read_name(queue, ret_queue->policy_name, sizeof ret_queue->policy_name);
         told = 1;
     }
     json_decref(queue);

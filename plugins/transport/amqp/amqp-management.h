@@ -13,6 +13,8 @@ typedef struct wb_amqp_managed_queue {
     wb_amqp_limit argument;
     wb_amqp_limit policy; /* the lower one of what policy and operator policy say */
     wb_amqp_arguments effective; /* arguments, and policies as if they were some */
+    size_t argument_count;       /* so many of these are arguments, and come first */
+    char policy_name[128];       /* of the one that applies, cut where it is longer; "" for none */
     char problem[300];
 } wb_amqp_managed_queue;
 

@@ -6,6 +6,7 @@
 #include <waybill/sys/transport.h>
 
 #include "plugins/transport/amqp/amqp-connection.h"
+#include "plugins/transport/amqp/amqp-examine.h"
 #include "plugins/transport/amqp/amqp-limits.h"
 #include "plugins/transport/amqp/amqp-management.h"
 #include "plugins/transport/amqp/amqp-removal.h"
@@ -110,6 +111,7 @@ static const wb_transport_ops operations = {
     .uninstall = wb_amqp_uninstall,
     .unsubscribe = wb_amqp_unsubscribe,
     .take_over = wb_amqp_take_over,
+    .examine = wb_amqp_examine,
 };
 
 static const wb_plugin descriptor = {

@@ -49,8 +49,8 @@ static int64_t limit_of(const wb_transport *transport, const rd_kafka_ConfigReso
     return limit;
 }
 
-static rd_kafka_event_t *ask(wb_kafka_client *client, rd_kafka_ConfigResource_t **wanted,
-                             size_t count, int timeout)
+rd_kafka_event_t *wb_kafka_configs_ask(wb_kafka_client *client, rd_kafka_ConfigResource_t **wanted, size_t count,
+                                       int timeout)
 {
     char text[200];
     rd_kafka_AdminOptions_t *options =
@@ -93,7 +93,7 @@ static int is_same(const char *topic, const char *other)
 }
 
 /* Copies go there, and nothing of the endpoint's comes from there. */
-static int is_for_copies(const wb_transport *transport, const char *topic)
+int wb_kafka_is_for_copies(const wb_transport *transport, const char *topic)
 {
     for (size_t i = 0; i < count_error_topics(transport); i++)
         if (is_same(topic, error_topic(transport, i)))
@@ -177,7 +177,7 @@ static void compare_all(const wb_transport *transport, rd_kafka_event_t *event)
     const rd_kafka_ConfigResource_t **resources = rd_kafka_DescribeConfigs_result_resources(
         rd_kafka_event_DescribeConfigs_result(event), &count);
     for (size_t i = 0; i < count; i++)
-        if (!is_for_copies(transport, rd_kafka_ConfigResource_name(resources[i])))
+        if (!wb_kafka_is_for_copies(transport, rd_kafka_ConfigResource_name(resources[i])))
             compare_one(transport, resources, count, i);
 }
 
@@ -191,11 +191,8 @@ static void conclude(const wb_transport *transport, rd_kafka_event_t *event)
         compare_all(transport, event);
 }
 
-void wb_kafka_limits_compare(wb_kafka_client *client, int64_t deadline)
+rd_kafka_ConfigResource_t **wb_kafka_configs_of_topics(const wb_transport *transport, size_t *ret_count)
 {
-    const wb_transport *transport = client->transport;
-    if (!transport->endpoint->error_queue)
-        return;
     rd_kafka_topic_partition_list_t *topics = wb_kafka_topics_read(transport);
     size_t count = 0;
     rd_kafka_ConfigResource_t **wanted = calloc((size_t)topics->cnt + count_error_topics(transport) + 1, sizeof *wanted);
@@ -203,13 +200,24 @@ void wb_kafka_limits_compare(wb_kafka_client *client, int64_t deadline)
         wanted[count++] =
             rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, topics->elems[i].topic);
     rd_kafka_topic_partition_list_destroy(topics);
+    for (size_t i = 0; wanted && i < count_error_topics(transport); i++)
+        wanted[count++] = rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, error_topic(transport, i));
+    if (wanted && audit_topic(transport))
+        wanted[count++] = rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, audit_topic(transport));
+    *ret_count = count;
+    return wanted;
+}
+
+void wb_kafka_limits_compare(wb_kafka_client *client, int64_t deadline)
+{
+    const wb_transport *transport = client->transport;
+    size_t count = 0;
+    if (!transport->endpoint->error_queue)
+        return;
+    rd_kafka_ConfigResource_t **wanted = wb_kafka_configs_of_topics(transport, &count);
     if (!wanted)
         return;
-    for (size_t i = 0; i < count_error_topics(transport); i++)
-        wanted[count++] = rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, error_topic(transport, i));
-    if (audit_topic(transport))
-        wanted[count++] = rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, audit_topic(transport));
-    rd_kafka_event_t *event = ask(client, wanted, count, wb_kafka_until(transport, deadline));
+    rd_kafka_event_t *event = wb_kafka_configs_ask(client, wanted, count, wb_kafka_until(transport, deadline));
     conclude(transport, event);
     if (event)
         rd_kafka_event_destroy(event);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <waybill/sys/transport.h>
 
+#include "plugins/transport/kafka/kafka-examine.h"
 #include "plugins/transport/kafka/kafka-removal.h"
 #include "plugins/transport/kafka/kafka-session.h"
 #include "plugins/transport/kafka/kafka-trial.h"
@@ -87,6 +88,7 @@ static const wb_transport_ops operations = {
     .depth = wb_kafka_depth,
     .uninstall = wb_kafka_uninstall,
     .take_over = wb_kafka_take_over,
+    .examine = wb_kafka_examine,
 };
 
 static const wb_plugin descriptor = {

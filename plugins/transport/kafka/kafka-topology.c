@@ -337,8 +337,9 @@ static int install_copies(wb_kafka_client *client, const char *topic, wb_kafka_f
                          in(transport, transport->config->connect_timeout), failure);
 }
 
-static int install_all(wb_kafka_client *client, wb_kafka_failure *failure)
+static int install_all(wb_kafka_client *client, const void *argument, wb_kafka_failure *failure)
 {
+    (void)argument;
     const wb_transport *transport = client->transport;
     rd_kafka_topic_partition_list_t *topics = wb_kafka_topics_read(transport);
     int64_t timeout = transport->config->connect_timeout;
@@ -376,8 +377,9 @@ static void warn_of_idle_workers(const wb_transport *transport, int partitions)
                          fields, 3);
 }
 
-static int verify_all(wb_kafka_client *client, wb_kafka_failure *failure)
+static int verify_all(wb_kafka_client *client, const void *argument, wb_kafka_failure *failure)
 {
+    (void)argument;
     const wb_transport *transport = client->transport;
     int64_t timeout = transport->config->connect_timeout;
     rd_kafka_topic_partition_list_t *topics = wb_kafka_topics_read(transport);
@@ -409,9 +411,7 @@ static int verify_all(wb_kafka_client *client, wb_kafka_failure *failure)
 
 /* ---- with a client of their own -------------------------------------------------- */
 
-static int with_own_client(wb_transport *transport,
-                           int (*work)(wb_kafka_client *client, wb_kafka_failure *failure),
-                           wb_error *error)
+int wb_kafka_topology_work(wb_transport *transport, wb_kafka_work_fn work, const void *argument, wb_error *error)
 {
     wb_kafka_failure failure = { 0 };
     rd_kafka_conf_t *conf = wb_kafka_conf_make(transport, WB_KAFKA_ROLE_ADMIN, NULL, error);
@@ -426,7 +426,7 @@ static int with_own_client(wb_transport *transport,
                                      &metadata, &failure);
     if (result == WB_OK) {
         rd_kafka_metadata_destroy(metadata);
-        result = work(client, &failure);
+        result = work(client, argument, &failure);
     }
     if (result != WB_OK)
         (void)wb_kafka_failure_report(transport->host, &failure, error);
@@ -436,10 +436,10 @@ static int with_own_client(wb_transport *transport,
 
 int wb_kafka_install(wb_transport *transport, wb_error *error)
 {
-    return with_own_client(transport, install_all, error);
+    return wb_kafka_topology_work(transport, install_all, NULL, error);
 }
 
 int wb_kafka_verify(wb_transport *transport, wb_error *error)
 {
-    return with_own_client(transport, verify_all, error);
+    return wb_kafka_topology_work(transport, verify_all, NULL, error);
 }

@@ -43,6 +43,10 @@ int wb_kafka_topic_find(wb_kafka_client *client, const char *topic, int64_t dead
                         rd_kafka_resp_err_t *ret_code, int *ret_partitions, int *ret_replicas,
                         wb_kafka_failure *failure);
 
+/** Work with a client of its own, once the brokers answer. @return what `work` does, reported. */
+typedef int (*wb_kafka_work_fn)(wb_kafka_client *client, const void *argument, wb_kafka_failure *failure);
+int wb_kafka_topology_work(wb_transport *transport, wb_kafka_work_fn work, const void *argument, wb_error *error);
+
 /** wb_transport_ops.install and verify. */
 int wb_kafka_install(wb_transport *transport, wb_error *error);
 int wb_kafka_verify(wb_transport *transport, wb_error *error);

@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <stdlib.h>
 
+#include "plugins/common/sqlite/examine.h"
 #include "plugins/common/sqlite/lockfile.h"
 #include "plugins/common/sqlite/path.h"
 #include "plugins/common/sqlite/usable.h"
@@ -103,6 +104,12 @@ static int limits(wb_transport *transport, wb_transport_limits *limits, wb_error
     return WB_OK;
 }
 
+static int examine(wb_transport *transport, const wb_examination *examination, wb_error *error)
+{
+    return wb_sqlite_examine(transport->host, transport->config, transport->path, "sends and acknowledgements", examination,
+                             error);
+}
+
 static const wb_transport_ops ops = {
     .struct_size = sizeof ops,
     .create = create,
@@ -127,6 +134,7 @@ static const wb_transport_ops ops = {
     .uninstall = wb_sqlite_transport_uninstall,
     .unsubscribe = wb_sqlite_transport_unsubscribe,
     .subscriptions = wb_sqlite_transport_subscriptions,
+    .examine = examine,
 };
 
 static const wb_plugin descriptor = {

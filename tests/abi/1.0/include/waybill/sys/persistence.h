@@ -25,7 +25,7 @@
  * what a full store refuses. A store need not know SQL.
  *
  * Change log: 1.0 first version; appended before its release: uninstall, rename, note_subscriptions,
- * subscriptions; keep_note, look_up_note.
+ * subscriptions; keep_note, look_up_note; examine.
  */
 #ifndef WAYBILL_SYS_PERSISTENCE_H
 #define WAYBILL_SYS_PERSISTENCE_H
@@ -381,6 +381,9 @@ typedef struct wb_persistence_ops {
     int (*keep_note)(wb_persistence *persistence, const char *name, int32_t number, wb_error *error);
     /** *ret_number: what is kept under that name, or 0. Needs no more than verify(). On the threads of verify(). */
     int (*look_up_note)(wb_persistence *persistence, const char *name, int32_t *ret_number, wb_error *error);
+
+    /** Optional: see wb_transport_ops.examine. */
+    int (*examine)(wb_persistence *persistence, const wb_examination *examination, wb_error *error);
 } wb_persistence_ops;
 
 #ifdef __cplusplus

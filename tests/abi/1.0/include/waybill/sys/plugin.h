@@ -37,7 +37,8 @@
  *
  * Change log: 1.0 first version; appended before its release: WB_OPTION_PATH;
  * WB_CAP_UNINSTALL, WB_CAP_UNSUBSCRIBE, WB_CAP_REMOVE_TABLES, WB_CAP_SUBSCRIPTIONS and
- * wb_endpoint_info.subscriptions, of which a plugin that was written before needs none.
+ * wb_endpoint_info.subscriptions, of which a plugin that was written before needs none; wb_finding and
+ * wb_examination, for operations that need no capability: NULL, or absent, is a plugin that finds nothing.
  */
 #ifndef WAYBILL_SYS_PLUGIN_H
 #define WAYBILL_SYS_PLUGIN_H
@@ -368,6 +369,40 @@ typedef struct wb_endpoint_info {
 /** Called for each subscription of an endpoint; `type` is valid during the call only. Return WB_OK to go on;
  *  whatever else it returns ends the visits, and is what the call returns. */
 typedef int (*wb_subscription_fn)(void *argument, const char *type);
+
+/* ---- what would bite ------------------------------------------------------- */
+
+/* How much. A reader takes what it does not know for WB_FINDING_WARNING. */
+#define WB_FINDING_NOTE 1    /* good to know; nothing is to be done */
+#define WB_FINDING_WARNING 2 /* it bites one day, or under load */
+#define WB_FINDING_DANGER 3  /* messages or effects can be lost, or the endpoint cannot do its work */
+
+/** What an examination found. Size first, append-only. Owned by the plugin, valid during the call only. */
+typedef struct wb_finding {
+    size_t struct_size;
+    int32_t severity; /* WB_FINDING_x */
+    int32_t reserved;
+    /** For programs, the same in every version: 1 to 60 characters out of a-z, 0-9 and '-'. */
+    const char *name;
+    /** What there is, and whom it would bite when, for people: lower case, no period. Never a secret. */
+    const char *text;
+    /** The command, statement or setting that mends it; NULL only with WB_FINDING_NOTE. */
+    const char *remedy;
+} wb_finding;
+
+/** What examine() is to look for. Size first, append-only. Owned by the host. */
+typedef struct wb_examination {
+    size_t struct_size;
+    /** For so long, in nanoseconds, the endpoint may stand still, and its broker or its database be away:
+     *  what would not last that long is a finding. */
+    int64_t outage;
+    /** Sessions that one process of the endpoint has open at the same time. */
+    uint32_t sessions;
+    uint32_t reserved;
+    /** Call it for each finding, on the thread of examine(). */
+    void (*found)(void *argument, const wb_finding *finding);
+    void *argument;
+} wb_examination;
 
 #ifdef __cplusplus
 }

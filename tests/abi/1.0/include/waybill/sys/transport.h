@@ -20,7 +20,7 @@
  * the plugin: while a call runs its worker cannot stop.
  *
  * Change log: 1.0 first version; appended before its release: depth, uninstall, unsubscribe, subscriptions,
- * take_over.
+ * take_over, examine.
  */
 #ifndef WAYBILL_SYS_TRANSPORT_H
 #define WAYBILL_SYS_TRANSPORT_H
@@ -293,6 +293,12 @@ typedef struct wb_transport_ops {
      *  this one: what the broker still delays, how far topics of events were read. After install(), before
      *  what waits is moved; `former` is still there, and its instances do not run. */
     int (*take_over)(wb_transport *transport, const char *former, wb_error *error);
+
+    /** Optional. Look for what about the broker and its settings would bite this endpoint, beside what verify() fails
+     *  or warns of, which is not said again. Connects for itself and changes nothing, whether verify() succeeded or not;
+     *  main thread. What the user may not ask, or the broker does not tell, is at most a note.
+     *  @return WB_OK, also with findings; otherwise nothing could be looked at. */
+    int (*examine)(wb_transport *transport, const wb_examination *examination, wb_error *error);
 } wb_transport_ops;
 
 #ifdef __cplusplus

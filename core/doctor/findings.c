@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "core/doctor/findings.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/base/arena.h"
+
+#define TEXT_SIZE 4096
+
+static wb_finding_kept *next_place(wb_findings *findings)
+{
+    if (findings->count == findings->capacity) {
+        findings->capacity = findings->capacity ? 2 * findings->capacity : 16;
+        findings->items = wb_realloc(findings->items, findings->capacity * sizeof *findings->items);
+    }
+    return &findings->items[findings->count++];
+}
+
+void wb_findings_add(wb_findings *findings, const wb_finding_place *at, int severity, const char *name, const char *remedy,
+                     const char *format, ...)
+{
+    char text[TEXT_SIZE];
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    if (severity < WB_FINDING_NOTE || severity > WB_FINDING_DANGER)
+        severity = WB_FINDING_WARNING;
+    findings->biting += severity != WB_FINDING_NOTE;
+    *next_place(findings) = (wb_finding_kept){ .at = *at,
+                                               .severity = severity,
+                                               .name = wb_strdup(name),
+                                               .text = wb_strdup(text),
+                                               .remedy = remedy ? wb_strdup(remedy) : NULL };
+}
+
+const char *wb_finding_severity_name(int severity)
+{
+    return severity == WB_FINDING_NOTE ? "note" : severity == WB_FINDING_DANGER ? "danger" : "warning";
+}
+
+void wb_findings_free(wb_findings *findings)
+{
+    for (size_t i = 0; i < findings->count; i++) {
+        free(findings->items[i].name);
+        free(findings->items[i].text);
+        free(findings->items[i].remedy);
+    }
+    free(findings->items);
+    *findings = (wb_findings){ 0 };
+}
