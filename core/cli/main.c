@@ -14,6 +14,7 @@ const cli_verb *const cli_verbs[] = {
     &cli_verb_check,
     &cli_verb_install,
     &cli_verb_run,
+    &cli_verb_status,
     &cli_verb_send,
     &cli_verb_publish,
     &cli_verb_delayed,
