@@ -105,6 +105,7 @@ extern const cli_verb cli_verb_publish;
 extern const cli_verb cli_verb_rename;
 extern const cli_verb cli_verb_run;
 extern const cli_verb cli_verb_send;
+extern const cli_verb cli_verb_status;
 extern const cli_verb cli_verb_uninstall;
 extern const cli_verb cli_verb_version;
 

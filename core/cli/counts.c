@@ -18,8 +18,8 @@
 
 /* A line with its fields' texts. */
 typedef struct {
-    wb_field fields[WB_TALLY_KINDS + 3];
-    char texts[WB_TALLY_KINDS + 2][NUMBER_SIZE];
+    wb_field fields[WB_TALLY_TOLD + 3];
+    char texts[WB_TALLY_TOLD + 2][NUMBER_SIZE];
     size_t count, numbers;
 } line;
 
@@ -34,7 +34,7 @@ static void make(line *l, const char *endpoint, const wb_counts *counts)
 {
     l->numbers = l->count = 0;
     l->fields[l->count++] = (wb_field){ "endpoint", endpoint };
-    for (int kind = 0; kind < WB_TALLY_KINDS; kind++)
+    for (int kind = 0; kind < WB_TALLY_TOLD; kind++)
         if (kind < SHOWN_ALWAYS || counts->of[kind])
             add_number(l, wb_tally_name((wb_tally_kind)kind), counts->of[kind]);
     if (counts->expired)
@@ -56,7 +56,7 @@ static int subtract(const wb_counts *now, const wb_counts *before, wb_counts *re
 {
     uint64_t any = now->expired - before->expired;
     *ret_difference = (wb_counts){ .expired = any, .waiting = now->waiting };
-    for (int kind = 0; kind < WB_TALLY_KINDS; kind++)
+    for (int kind = 0; kind < WB_TALLY_TOLD; kind++)
         any |= ret_difference->of[kind] = now->of[kind] - before->of[kind];
     return any != 0;
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/metrics/metrics.h"
 #include "core/plugin/capability.h"
 
 #define TEXT_WIDTH 92
@@ -153,6 +154,49 @@ json_t *cli_sections_json(void)
         json_array_append_new(array, object);
     }
     return array;
+}
+
+/* ---- metrics ----------------------------------------------------------------------------- */
+
+static json_t *alert_json(const wb_metric_alert *alert)
+{
+    return json_pack("{s:s, s:s, s:s, s:s}", "name", alert->name, "expression", alert->expression, "lasts", alert->lasts,
+                     "says", alert->says);
+}
+
+static json_t *metric_json(const wb_metric *metric)
+{
+    json_t *object = json_object();
+    set_text(object, "name", metric->name);
+    set_text(object, "samples", wb_metric_suffix(metric->type));
+    set_text(object, "type", wb_metric_type_name(metric->type));
+    set_text(object, "unit", metric->unit);
+    set_text(object, "label", metric->label);
+    set_text(object, "help", metric->help);
+    set_text(object, "panel", metric->panel);
+    json_object_set_new(object, "process", json_boolean(metric->is_of_process));
+    if (metric->alert.name)
+        json_object_set_new(object, "alert", alert_json(&metric->alert));
+    return object;
+}
+
+json_t *cli_metrics_json(void)
+{
+    json_t *array = json_array();
+    for (size_t i = 0; i < wb_metric_count; i++)
+        json_array_append_new(array, metric_json(&wb_metrics[i]));
+    return array;
+}
+
+void cli_describe_metrics(void)
+{
+    for (size_t i = 0; i < wb_metric_count; i++) {
+        const wb_metric *metric = &wb_metrics[i];
+        (void)printf("  %s%s (%s%s%s%s)\n", metric->name, wb_metric_suffix(metric->type), wb_metric_type_name(metric->type),
+                     metric->is_of_process ? "" : ", by endpoint", metric->label ? ", by " : "",
+                     metric->label ? metric->label : "");
+        print_wrapped(metric->help);
+    }
 }
 
 void cli_print_json(json_t *value)

@@ -18,6 +18,10 @@ json_t *cli_options_json(const wb_option *options, size_t count, size_t stride);
 void cli_describe_sections(void);
 json_t *cli_sections_json(void);
 
+/** The table of metrics, for programs and for people. */
+json_t *cli_metrics_json(void);
+void cli_describe_metrics(void);
+
 /** The names of the capability bits that are set; unknown bits are left out. */
 json_t *cli_capabilities_json(uint64_t capabilities);
 

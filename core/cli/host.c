@@ -307,7 +307,9 @@ static int all_over(const cli_host *host)
 
 static void tell_pulse(cli_host *host, int is_stopping)
 {
-    cli_pulse_look(&host->pulse, host->hosted, host->count, is_stopping, wb_clock_monotonic());
+    const int64_t now = wb_clock_monotonic();
+    cli_pulse_look(&host->pulse, host->hosted, host->count, is_stopping, now);
+    cli_watch_look(&host->watch, host->hosted, host->count, is_stopping, now);
 }
 
 static int look_at_all(cli_host *host)
@@ -517,11 +519,14 @@ int cli_host_run(cli_host *host, wb_setup *setup, const char *name, int install)
     if (code == EX_OK)
         code = cli_logging_open(&host->logging, setup->config);
     if (code == EX_OK)
+        code = cli_watch_begin(&host->watch, setup->config, host->hosted, host->count);
+    if (code == EX_OK)
         code = start(host);
     if (code == EX_OK)
         code = work(host);
     if (host->has_guard) {
         stop(host);
+        cli_watch_end(&host->watch);
         code = finish(host, code);
         cli_guard_end(&host->guard);
         leave_abandoned(host, code);

@@ -20,6 +20,7 @@
 #include "core/cli/hosted.h"
 #include "core/cli/logging.h"
 #include "core/cli/pulse.h"
+#include "core/cli/watch.h"
 
 typedef struct cli_host {
     cli_hosted *hosted;
@@ -29,6 +30,7 @@ typedef struct cli_host {
     cli_pulse pulse;
     cli_logging logging;
     cli_counts counts;
+    cli_watch watch;
     int install;
     cli_drain drain; /* idle and patience are the caller's */
 } cli_host;

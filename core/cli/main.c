@@ -15,6 +15,7 @@ const cli_verb *const cli_verbs[] = {
     &cli_verb_doctor,
     &cli_verb_install,
     &cli_verb_run,
+    &cli_verb_status,
     &cli_verb_send,
     &cli_verb_publish,
     &cli_verb_delayed,

@@ -27,8 +27,7 @@ void cli_pulse_ready(cli_pulse *pulse)
 
 /* ---- status ----------------------------------------------------------------------------- */
 
-/* The reason may be in the facts. */
-static int judge(const cli_hosted *one, int is_stopping, wb_health_facts *facts, const char **ret_reason)
+int cli_pulse_judge(const cli_hosted *one, int is_stopping, wb_health_facts *facts, const char **ret_reason)
 {
     *facts = (wb_health_facts){ 0 };
     if (one->endpoint)
@@ -82,7 +81,7 @@ void cli_pulse_look(cli_pulse *pulse, const cli_hosted *hosted, size_t count, in
         return;
     for (size_t i = 0; i < count; i++) {
         const char *reason = NULL;
-        int state = judge(&hosted[i], is_stopping, &facts, &reason);
+        int state = cli_pulse_judge(&hosted[i], is_stopping, &facts, &reason);
         append(each, sizeof each, hosted[i].setup->config->name, state, reason);
         worst = state > worst ? state : worst;
         stuck += facts.stuck;

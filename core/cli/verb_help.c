@@ -31,6 +31,14 @@ static int explain(const cli_verb *verb)
     return EX_OK;
 }
 
+static void describe_metrics(int as_json)
+{
+    if (as_json)
+        cli_print_json(cli_metrics_json());
+    else
+        cli_describe_metrics();
+}
+
 static int run(const cli_values *values)
 {
     const char *topic = values->argument_count ? values->arguments[0] : NULL;
@@ -44,6 +52,10 @@ static int run(const cli_values *values)
         cli_describe_sections();
         return EX_OK;
     }
+    if (strcmp(topic, "metrics") == 0) {
+        describe_metrics(values->value['j'] != NULL);
+        return EX_OK;
+    }
     for (const cli_verb *const *verb = cli_verbs; *verb; verb++)
         if (strcmp((*verb)->name, topic) == 0)
             return explain(*verb);
@@ -52,9 +64,9 @@ static int run(const cli_values *values)
 
 const cli_verb cli_verb_help = {
     .name = "help",
-    .arguments = "[VERB | options]",
+    .arguments = "[VERB | options | metrics]",
     .argument_max = 1,
-    .summary = "explain a verb, or the options of the configuration file",
+    .summary = "explain a verb, the options of the configuration file, or metrics",
     .options = options,
     .run = run,
 };

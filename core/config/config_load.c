@@ -7,13 +7,14 @@
 
 #include "core/base/memory.h"
 #include "core/config/configuration.h"
+#include "core/config/config_http.h"
 #include "core/config/config_policies.h"
 #include "core/config/config_types.h"
 #include "core/config/units.h"
 
 #define SUBJECT_SIZE 512
 
-static const char *const top_groups[] = { "endpoints", NULL };
+static const char *const top_groups[] = { "endpoints", "http", NULL };
 static const char *const endpoint_groups[] = { "transport", "persistence", "outbox",
                                                "recoverability", "delayed_delivery", "audit", "session",
                                                "types", NULL };
@@ -382,6 +383,7 @@ wb_config *wb_config_load(const char *path, wb_problems *problems)
     const wb_conf_node *root = wb_conf_read(&config->arena, path, problems);
     if (root) {
         read_top(config, root, problems);
+        wb_config_read_http(config, root, problems);
         read_endpoints(config, root, problems);
     }
     wb_memory_let_go(&held);
@@ -428,7 +430,7 @@ int wb_config_uses(const wb_endpoint_config *endpoint, const char *queue)
 
 wb_conf_origin wb_config_origin(const wb_endpoint_config *endpoint, size_t offset)
 {
-    for (int section = WB_SECTION_ENDPOINT; section < WB_SECTION_COUNT; section++) {
+    for (int section = WB_SECTION_ENDPOINT; section < WB_SECTION_HTTP; section++) {
         const wb_config_section *table = &wb_config_sections[section];
         for (size_t i = 0; i < table->option_count; i++)
             if (table->options[i].offset == offset)

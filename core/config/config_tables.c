@@ -455,6 +455,36 @@ static const wb_option session_options[] = {
       .help = "Each has a connection to the database, kept for the next one, and in mode control_message one to the broker." },
 };
 
+static const wb_option http_options[] = {
+    { .name = "listen",
+      .type = WB_OPTION_STRING,
+      .flags = WB_OPTION_REQUIRED,
+      .offset = offsetof(wb_config, http.listen),
+      .since = "1.0",
+      .summary = "address and port: \"127.0.0.1:9464\", \"[::1]:9464\"",
+      .help = "An address of this host in numbers, or localhost. Other addresses than those of the loopback need tls_cert_file, "
+              "tls_key_file and token. Two processes have two: a value may be \"env:NAME\"." },
+    { .name = "tls_cert_file",
+      .type = WB_OPTION_PATH,
+      .offset = offsetof(wb_config, http.tls_cert_file),
+      .since = "1.0",
+      .summary = "certificate, with those between it and its authority behind it (PEM)",
+      .help = "Belongs to root or to the user that runs this, and nobody else may write it. It is read at the start." },
+    { .name = "tls_key_file",
+      .type = WB_OPTION_PATH,
+      .offset = offsetof(wb_config, http.tls_key_file),
+      .since = "1.0",
+      .summary = "its private key (PEM)",
+      .help = "Nobody else may read it, as with other files of secrets." },
+    { .name = "token",
+      .type = WB_OPTION_STRING,
+      .flags = WB_OPTION_SECRET,
+      .offset = offsetof(wb_config, http.token),
+      .since = "1.0",
+      .summary = "what who asks has to send, as Authorization: Bearer TOKEN",
+      .help = "16 to 512 printable ASCII characters without blanks. The two paths below /health are answered without." },
+};
+
 const wb_config_section wb_config_sections[WB_SECTION_COUNT] = {
     [WB_SECTION_TOP] = { "", "the file", top_options, COUNT(top_options) },
     [WB_SECTION_ENDPOINT] = { "endpoints", "each endpoint", endpoint_options,
@@ -470,4 +500,6 @@ const wb_config_section wb_config_sections[WB_SECTION_COUNT] = {
                                    deduplication_options, COUNT(deduplication_options) },
     [WB_SECTION_SESSION] = { "session", "transactional sessions of programs (waybill/session.h)", session_options,
                              COUNT(session_options) },
+    [WB_SECTION_HTTP] = { "http", "metrics, health and status of the process by HTTP; in the file, beside endpoints",
+                          http_options, COUNT(http_options) },
 };

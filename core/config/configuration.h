@@ -45,7 +45,8 @@ typedef struct wb_handler_choice {
 #define WB_SECTION_AUDIT 5
 #define WB_SECTION_SESSION 6
 #define WB_SECTION_DEDUPLICATION 7
-#define WB_SECTION_COUNT 8
+#define WB_SECTION_HTTP 8
+#define WB_SECTION_COUNT 9
 
 /* What becomes of an endpoint whose workers gave up: wb_endpoint_config.on_endpoint_failure. */
 #define WB_ON_FAILURE_RESTART 0
@@ -138,13 +139,22 @@ typedef struct wb_endpoint_config {
     } session;
 
     /* Where each option was set; use WB_CONFIG_ORIGIN. */
-    const wb_conf_origin *origins[WB_SECTION_COUNT];
+    const wb_conf_origin *origins[WB_SECTION_COUNT]; /* those of the file have none */
     const wb_option_list *handler_list;
     const wb_option_list *commands; /* types of handlers that are not subscribed to; may be NULL */
     const wb_option_map *setting_map; /* as read; NULL: there is none */
     const wb_setting_entry *settings; /* the same, for handler modules */
     size_t setting_count;
 } wb_endpoint_config;
+
+/** Where the process answers by HTTP (core/http). */
+typedef struct wb_http_config {
+    const char *listen; /* as written; NULL: nowhere */
+    const char *tls_cert_file, *tls_key_file; /* absolute; NULL: no TLS */
+    const char *token; /* who asks has to know it; NULL: nobody has to */
+    const char *certificate, *key; /* what is in those files */
+    wb_conf_origin at;
+} wb_http_config;
 
 typedef struct wb_config {
     const char *path;
@@ -158,6 +168,7 @@ typedef struct wb_config {
     int32_t log_format; /* WB_LOG_TEXT or WB_LOG_JSON (core/base/log_line.h) */
     const char *log_file; /* absolute; NULL: standard error */
     wb_conf_origin log_file_at;
+    wb_http_config http;
 
     /* Owned by the configuration and by those who read plugin options into it. */
     wb_arena arena;
@@ -199,8 +210,8 @@ typedef struct wb_config_section {
     size_t option_count;
 } wb_config_section;
 
-/** WB_SECTION_COUNT tables. Their offsets are in wb_config for WB_SECTION_TOP, otherwise
- *  in wb_endpoint_config. */
+/** WB_SECTION_COUNT tables. Their offsets are in wb_config for WB_SECTION_TOP and
+ *  WB_SECTION_HTTP, otherwise in wb_endpoint_config. */
 extern const wb_config_section wb_config_sections[WB_SECTION_COUNT];
 
 #endif

@@ -14,6 +14,9 @@
 #include "core/base/memory.h"
 
 #define FILE_MAX (64 * 1024)
+/* What others may not do with a secret file, and with one that is none. */
+#define SECRET (S_IRWXO | S_IWGRP)
+#define PUBLIC (S_IWOTH | S_IWGRP)
 
 static int starts_with(const char *text, const char *prefix)
 {
@@ -54,7 +57,8 @@ static const char *from_environment(wb_secrets *secrets, wb_arena *arena, const 
     return copy;
 }
 
-static int check_file(int fd, const char *path, char *reason, size_t reason_size)
+/* `forbidden`: what the mode must not allow. */
+static int check_file(int fd, const char *path, mode_t forbidden, char *reason, size_t reason_size)
 {
     struct stat st;
     if (fstat(fd, &st) != 0)
@@ -65,11 +69,11 @@ static int check_file(int fd, const char *path, char *reason, size_t reason_size
         (void)snprintf(reason, reason_size,
                        "secret file \"%s\" belongs to uid %ld; it must belong to root or uid %ld",
                        path, (long)st.st_uid, (long)geteuid());
-    else if (st.st_mode & (S_IRWXO | S_IWGRP))
+    else if (st.st_mode & forbidden)
         (void)snprintf(reason, reason_size,
                        "secret file \"%s\" has mode %04o, which lets others read or change it; "
-                       "use chmod 0600",
-                       path, (unsigned)(st.st_mode & 07777));
+                       "use chmod %s",
+                       path, (unsigned)(st.st_mode & 07777), forbidden == SECRET ? "0600" : "go-w");
     else if (st.st_size > FILE_MAX)
         (void)snprintf(reason, reason_size, "secret file \"%s\" is larger than %d bytes", path,
                        FILE_MAX);
@@ -134,7 +138,7 @@ static void close_file(void *fd)
     (void)close(*(const int *)fd);
 }
 
-static const char *from_file(wb_secrets *secrets, wb_arena *arena, const char *path, char *reason,
+static const char *from_file(wb_secrets *secrets, wb_arena *arena, const char *path, mode_t forbidden, char *reason,
                              size_t reason_size)
 {
     const char *value = NULL;
@@ -147,7 +151,7 @@ static const char *from_file(wb_secrets *secrets, wb_arena *arena, const char *p
     }
     wb_memory_held held;
     wb_memory_hold(&held, close_file, &fd);
-    if (check_file(fd, path, reason, reason_size))
+    if (check_file(fd, path, forbidden, reason, reason_size))
         value = take_content(fd, secrets, arena, path, reason, reason_size);
     wb_memory_let_go(&held);
     close(fd);
@@ -164,5 +168,18 @@ const char *wb_secret_resolve(wb_secrets *secrets, wb_arena *arena, wb_conf_orig
         (void)snprintf(reason, reason_size, "\"file:\" names no file");
         return NULL;
     }
-    return from_file(secrets, arena, wb_conf_path(arena, at, name), reason, reason_size);
+    return from_file(secrets, arena, wb_conf_path(arena, at, name), SECRET, reason, reason_size);
+}
+
+const char *wb_secret_read(wb_secrets *secrets, wb_arena *arena, const char *path, char *reason, size_t reason_size)
+{
+    return from_file(secrets, arena, path, SECRET, reason, reason_size);
+}
+
+const char *wb_public_read(wb_arena *arena, const char *path, char *reason, size_t reason_size)
+{
+    wb_secrets none = { 0 };
+    const char *value = from_file(&none, arena, path, PUBLIC, reason, reason_size);
+    free(none.values);
+    return value;
 }

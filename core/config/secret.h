@@ -33,6 +33,13 @@ int wb_secret_is_reference(const char *text);
 const char *wb_secret_resolve(wb_secrets *secrets, wb_arena *arena, wb_conf_origin at,
                               const char *reference, char *reason, size_t reason_size);
 
+/** What the file of that path holds, as "file:PATH" has it. @return NULL with the reason. */
+const char *wb_secret_read(wb_secrets *secrets, wb_arena *arena, const char *path, char *reason, size_t reason_size);
+
+/** Read a file that others may read and nobody else write: a certificate.
+ *  @return its content, in `arena`, or NULL with the reason. */
+const char *wb_public_read(wb_arena *arena, const char *path, char *reason, size_t reason_size);
+
 /** Remember a value that must be wiped. The value stays where it is. */
 void wb_secrets_remember(wb_secrets *secrets, char *value);
 

@@ -94,6 +94,7 @@ static int take(void *argument, const wb_delayed *message)
     *entry = (wb_lot_entry){
         .key = key_of(message),
         .failures = message->failures,
+        .due = message->due,
         .operation = decode(lot, message),
     };
     entry->key.destination = wb_arena_copy(&lot->arena, message->destination, message->destination_size);
@@ -306,6 +307,15 @@ static void tell_silence(const wb_lot *lot, const wb_lot_entry *entry, int level
                  { "destination", entry->operation->destination });
 }
 
+/* By the clock that knows best when something is due; nobody else counts this in the endpoint's numbers. */
+static void tally_sent(wb_lot *lot)
+{
+    const int64_t now = wb_pipeline_due_now(lot->pipeline);
+    for (size_t i = 0; i < lot->count; i++)
+        if (lot->entries[i].operation && lot->entries[i].operation->result == WB_OK)
+            wb_tally_observe(&lot->pipeline->tally, WB_HISTOGRAM_LATENESS, now - lot->entries[i].due);
+}
+
 /* The session lives, so it is the destination that is silent. */
 static void listen(wb_lot *lot)
 {
@@ -331,6 +341,7 @@ int wb_lot_dispatch(wb_lot *lot, wb_outlet *outlet, wb_error *error)
     int r = send_window(lot, outlet, error);
     if (r != WB_OK && r != WB_IN_DOUBT)
         return r;
+    tally_sent(lot);
     listen(lot);
     int is_late = outlet->until && wb_clock_monotonic() >= outlet->until;
     return is_late ? r : move_refused(lot, outlet, error);

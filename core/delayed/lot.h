@@ -30,6 +30,7 @@ typedef struct wb_lot_entry {
     wb_operation *operation; /* NULL: a later version's, which this one cannot read */
     wb_operation *copy;      /* for the error queue, once it was refused for good */
     int is_held;             /* for a destination that confirms nothing: not sent now */
+    int64_t due;
 } wb_lot_entry;
 
 /** Keys that outlive the lot they are of. */

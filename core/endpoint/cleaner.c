@@ -67,6 +67,7 @@ static int delete_old(wb_pipeline *p, const wb_records *records, uint64_t before
         const size_t limit = pace->step;
         size_t deleted;
         r = wb_clean_up_step(p, records, before, pace, until, &deleted, error);
+        wb_tally_add(&p->tally, WB_TALLY_CLEANED, deleted);
         goes_on = deleted == limit;
         is_met = r == WB_OK && !deleted && is_kept_out(records, before);
         if (is_met && meetings < MEETINGS_MAX) {

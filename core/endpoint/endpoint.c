@@ -292,6 +292,7 @@ static void clear_seat(wb_endpoint *e, seat *place)
         e->result = WB_FATAL;
         e->failure = place->worker.error;
     }
+    wb_tally_fold(&e->pipeline.tally, &place->worker.tally);
     wb_worker_free(&place->worker);
     place->is_taken = 0;
 }
@@ -469,13 +470,22 @@ int wb_endpoint_keeps_delayed(const wb_endpoint *e)
     return e->has_store;
 }
 
+const wb_gauge *wb_endpoint_gauge(const wb_endpoint *e)
+{
+    return e->has_housekeeper ? &e->housekeeper.gauge : NULL;
+}
+
 void wb_endpoint_counts(wb_endpoint *e, wb_counts *ret_counts)
 {
     wb_counts counts = { .expired = atomic_load(&e->transport_host.expired) };
     wb_tally_read(&e->pipeline.tally, &counts);
-    for (unsigned i = 0; i < e->seat_count; i++)
-        if (e->seats[i].is_taken)
-            counts.waiting += atomic_load_explicit(&e->seats[i].worker.in_hand, memory_order_relaxed);
+    for (unsigned i = 0; i < e->seat_count; i++) {
+        const wb_worker *w = &e->seats[i].worker;
+        if (!e->seats[i].is_taken)
+            continue;
+        wb_tally_read(&w->tally, &counts);
+        counts.waiting += atomic_load_explicit(&w->in_hand, memory_order_relaxed);
+    }
     *ret_counts = counts;
 }
 

@@ -8,6 +8,7 @@
 #define WB_ENDPOINT_ENDPOINT_H
 
 #include "core/base/error.h"
+#include "core/endpoint/gauge.h"
 #include "core/endpoint/health.h"
 #include "core/endpoint/setup.h"
 #include "core/message/outgoing.h"
@@ -63,6 +64,8 @@ int64_t wb_endpoint_empty_since(wb_endpoint *endpoint);
 int wb_endpoint_keeps_delayed(const wb_endpoint *endpoint);
 /** What there is to say of its health: all but whether it starts, stops or gave up. */
 void wb_endpoint_facts(wb_endpoint *endpoint, wb_health_facts *ret_facts);
+/** What stays pending in its outbox; NULL: it has none, or does not run. */
+const wb_gauge *wb_endpoint_gauge(const wb_endpoint *endpoint);
 /** What became of its messages since it was made, and how many its workers have in hand. */
 void wb_endpoint_counts(wb_endpoint *endpoint, wb_counts *ret_counts);
 /** Start new workers in the place of those that gave up, with sessions of their own, on the

@@ -50,6 +50,8 @@ static int sweep(wb_housekeeper *keeper, wb_storage_session *storage, wb_error *
     wb_sweep_result result;
     int r = wb_sweep(p, storage, &keeper->memory, &order, &result, error);
     report(keeper, r, error);
+    wb_tally_add(&p->tally, WB_TALLY_SWEPT, result.sent);
+    wb_tally_add(&p->tally, WB_TALLY_SWEEP_PARKED, result.parked);
     if (!is_lost(r))
         look_at_backlog(keeper, storage, error);
     return r;

@@ -90,7 +90,9 @@ int wb_apart_connect(wb_worker *w, wb_error *error)
         wb_waiter_leave(&w->apart.server);
         return WB_NOT_CONNECTED;
     }
-    return wb_pace_wait_for_server(&w->apart.server, p->apart_ops->open(p->apart, &w->apart.session, error), error);
+    int r = p->apart_ops->open(p->apart, &w->apart.session, error);
+    wb_tally_note(&w->tally, WB_TALLY_OPENED_STORE, r == WB_OK);
+    return wb_pace_wait_for_server(&w->apart.server, r, error);
 }
 
 /* What is in doubt is done again, which does no harm. */

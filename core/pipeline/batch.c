@@ -290,12 +290,13 @@ static void adapt(wb_worker *w)
 static void tally_done(wb_worker *w, wb_item *item)
 {
     item->is_tallied = 1;
-    wb_tally_add(&w->pipeline->tally, item->is_discarded ? WB_TALLY_DISCARDED : WB_TALLY_HANDLED, 1);
+    wb_tally_note(&w->tally, item->is_discarded ? WB_TALLY_DISCARDED : WB_TALLY_HANDLED, 1);
 }
 
 /* What failed is counted when it has been moved. */
 void wb_batch_tally(wb_worker *w, wb_item_state state)
 {
+    const int64_t now = wb_clock_wall();
     uint64_t handled = 0, discarded = 0;
     for (size_t i = 0; i < w->batch_size; i++) {
         wb_item *item = w->batch[i];
@@ -304,9 +305,11 @@ void wb_batch_tally(wb_worker *w, wb_item_state state)
         item->is_tallied = 1;
         handled += !item->is_discarded;
         discarded += item->is_discarded != 0;
+        if (item->sent)
+            wb_tally_observe(&w->tally, WB_HISTOGRAM_CRITICAL, now - item->sent);
     }
-    wb_tally_add(&w->pipeline->tally, WB_TALLY_HANDLED, handled);
-    wb_tally_add(&w->pipeline->tally, WB_TALLY_DISCARDED, discarded);
+    wb_tally_note(&w->tally, WB_TALLY_HANDLED, handled);
+    wb_tally_note(&w->tally, WB_TALLY_DISCARDED, discarded);
 }
 
 /* By a batch of ours, whose commit was made after all. */
@@ -352,7 +355,7 @@ void wb_batch_finish(wb_worker *w)
     w->held_count = kept;
     w->batch_size = 0;
     note_in_hand(w);
-    wb_tally_add(&w->pipeline->tally, WB_TALLY_DUPLICATES, duplicates);
+    wb_tally_note(&w->tally, WB_TALLY_DUPLICATES, duplicates);
 }
 
 /* The attempt ended, and the process lives to know it; but the session may have been lost to it. */

@@ -66,7 +66,9 @@ static int open_transport(wb_worker *w, wb_error *error)
     pthread_mutex_lock(&w->transport_lock);
     w->transport = session;
     pthread_mutex_unlock(&w->transport_lock);
-    w->outlet = (wb_outlet){ .pipeline = p, .session = session, .storage = w->storage, .beat = &w->beat };
+    wb_tally_note(&w->tally, WB_TALLY_OPENED_BROKER, 1);
+    w->outlet = (wb_outlet){ .pipeline = p, .session = session, .storage = w->storage, .beat = &w->beat,
+                             .tally = &w->tally };
     return WB_OK;
 }
 
@@ -77,6 +79,7 @@ static int open_storage(wb_worker *w, wb_error *error)
     int r = p->persistence_ops->open(p->persistence, &w->storage, error);
     if (r == WB_OK && (r = wb_pipeline_ask_time(p, w->storage, error)) != WB_OK)
         close_storage(w);
+    wb_tally_note(&w->tally, WB_TALLY_OPENED_DATABASE, r == WB_OK);
     w->outlet.storage = w->storage;
     return r;
 }

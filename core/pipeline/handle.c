@@ -100,6 +100,7 @@ static int run_group(wb_worker *w, wb_item **group, size_t count, int is_first, 
     wb_overtime_end(&w->overtime);
     wb_batch_note_cost(w, wb_item_handler(group[0]), spent, count);
     w->handling_spent += spent;
+    wb_tally_observe(&w->tally, WB_HISTOGRAM_HANDLER, spent);
     int checked = check_transaction(w, group[0]->place, &found);
     wb_crash_point("after_handle");
     return judge(w, said, checked, is_first, error, &found);
@@ -124,6 +125,7 @@ static void mark_handled(wb_worker *w, wb_item **group, size_t count)
     w->turns++;
     for (size_t i = 0; i < count; i++) {
         wb_item_change(group[i], WB_ITEM_HANDLED);
+        group[i]->sent = wb_sent_read(&w->sent, group[i]->incoming->headers, group[i]->incoming->header_count);
         wb_follow_handled(w, group[i]);
         group[i]->turn = w->turns;
     }

@@ -65,6 +65,7 @@ typedef struct wb_item {
     uint64_t duplicate_of;  /* of a duplicate: the batch that handled it */
     int is_passed;          /* known by its position alone: its id is to have no record, for it may have failed */
     int64_t started;        /* when its handling began, by the wall clock */
+    int64_t sent;           /* when it was sent, or due, as it says; 0: it does not */
     wb_operation_list operations; /* in the batch's arena */
     uint32_t asked;           /* ordinal of the next operation */
     uint32_t asked_immediate; /* and of the next immediate one */

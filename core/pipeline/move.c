@@ -88,7 +88,7 @@ static void log_move(const wb_worker *w, const wb_item *item)
 
 void wb_move_note_done(wb_worker *w, const wb_item *item)
 {
-    wb_tally_add(&w->pipeline->tally, item->delay ? WB_TALLY_RETRIED_LATER : WB_TALLY_MOVED, 1);
+    wb_tally_note(&w->tally, item->delay ? WB_TALLY_RETRIED_LATER : WB_TALLY_MOVED, 1);
     if (item->delay)
         log_retry(w, item);
     else
@@ -120,7 +120,7 @@ static int park(wb_worker *w, wb_item *item, const char *reason)
     w->storage_broken |= r == WB_NOT_CONNECTED || r == WB_IN_DOUBT;
     if (r != WB_OK)
         return 0;
-    wb_tally_add(&w->pipeline->tally, WB_TALLY_PARKED, 1);
+    wb_tally_note(&w->tally, WB_TALLY_PARKED, 1);
     wb_log_event(WB_LOG_ERROR, "message parked: it cannot be moved to the error queue",
                  { "endpoint", w->pipeline->endpoint }, { "message_id", item->incoming->id },
                  { "type", wb_item_type(item) }, { "error_queue", error_queue_of(w, item) }, { "kind", item->failure.kind },

@@ -81,7 +81,7 @@ typedef struct wb_pipeline {
     /* Control messages that were for nothing here, and when the next line may say so. */
     _Atomic uint64_t control_messages;
     _Atomic int64_t control_messages_due;
-    wb_tally tally;
+    wb_tally tally; /* what other threads than workers count; and workers that have ended */
     wb_rate_limit rate; /* after and wait are constant */
     wb_suspicions *suspicions;
     wb_dependency broker, database, apart_server; /* with locks of their own */

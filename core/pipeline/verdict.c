@@ -76,12 +76,21 @@ static void end_attempts(wb_worker *w, wb_item *item, const wb_attempt *attempt)
     wb_verdict_condemn(w, item, attempt->kind, attempt->reason);
 }
 
+static wb_tally_kind class_of(const char *kind)
+{
+    return strcmp(kind, WB_FAILURE_DISPATCH) == 0        ? WB_TALLY_FAILED_DISPATCH
+           : strcmp(kind, WB_FAILURE_CRASHES) == 0       ? WB_TALLY_FAILED_CRASH
+           : strcmp(kind, WB_FAILURE_UNRECOVERABLE) == 0 ? WB_TALLY_FAILED_UNRECOVERABLE
+                                                         : WB_TALLY_FAILED_HANDLER;
+}
+
 /* What a handler has discarded has not failed. */
 static void note_failure(wb_worker *w, const wb_attempt *attempt)
 {
     if (!attempt->counts || (attempt->wish && attempt->wish->kind == WB_WISH_DISCARD))
         return;
-    wb_tally_add(&w->pipeline->tally, WB_TALLY_FAILED, 1);
+    wb_tally_note(&w->tally, WB_TALLY_FAILED, 1);
+    wb_tally_note(&w->tally, class_of(attempt->kind), 1);
     wb_rate_failed(&w->pipeline->rate, w->pipeline->endpoint);
 }
 

@@ -96,12 +96,18 @@ static void doubt(const wb_window *part)
 /* A refusal's reason belongs to the session until its next call. */
 static void note_outcomes(const wb_window *part, wb_outlet *outlet)
 {
+    size_t confirmed = 0;
     for (size_t i = 0; i < part->count; i++) {
         wb_operation *operation = part->operations[i];
         if (operation->result == WB_REJECT && operation->reason)
             operation->reason = wb_arena_copy(part->arena, operation->reason, strlen(operation->reason));
-        outlet->confirmed += operation->result == WB_OK;
+        confirmed += operation->result == WB_OK;
     }
+    outlet->confirmed += confirmed;
+    if (outlet->tally)
+        wb_tally_note(outlet->tally, WB_TALLY_SENT, confirmed);
+    else
+        wb_tally_add(&outlet->pipeline->tally, WB_TALLY_SENT, confirmed);
 }
 
 void wb_window_keep_undone(wb_window *part)

@@ -33,6 +33,7 @@ typedef struct wb_outlet {
     int64_t until;    /* a broker that takes nothing is waited for no longer; 0: for ever. Who has a
                        * limit is told of silence (WB_IN_DOUBT) on the first way out already */
     _Atomic int64_t *beat; /* set at each try; NULL: nobody looks (worker.h) */
+    wb_tally *tally;       /* the worker's; NULL: it is another thread's, and the endpoint's counts */
     int is_apart;     /* beside the transport's transaction, where the mode has one */
 } wb_outlet;
 

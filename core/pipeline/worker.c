@@ -38,6 +38,23 @@
 #define OTHERS_WAIT (100 * WB_MILLISECOND)
 #define OTHERS_PAUSE (1 * WB_MILLISECOND)
 
+/* What it did since it was asked last was this. */
+static void lap(wb_worker *w, wb_time what)
+{
+    const int64_t now = wb_clock_monotonic();
+    wb_tally_lap(&w->tally, what, now - w->lapped);
+    w->lapped = now;
+}
+
+static int timed_settle(wb_worker *w, int (*settle)(wb_worker *w, wb_error *error), wb_error *error)
+{
+    const int is_work = w->settled_count || w->mark_count || w->record;
+    int r = settle(w, error);
+    if (is_work)
+        lap(w, WB_TIME_ACKNOWLEDGE);
+    return r;
+}
+
 /* ---- a batch ---------------------------------------------------------------------- */
 
 /* What passes: the connection may be gone, or break in between; a deadlock, a full disk. A stop
@@ -103,6 +120,7 @@ static int undo(wb_worker *w, int result)
         if (w->transaction_ended)
             r = repaired;
     }
+    wb_tally_note(&w->tally, WB_TALLY_ROLLED_BACK, 1);
     if (r == WB_OK || result == WB_IN_DOUBT || result == WB_FATAL)
         return result;
     /* what the handler did is known, and need not be made good: nothing hides it */
@@ -114,12 +132,15 @@ static int run_transaction(wb_worker *w, wb_item **ret_culprit, wb_error *error)
 {
     int r = wb_stage_handle(w, ret_culprit, error);
     wb_thread_put_back(&w->own);
+    lap(w, WB_TIME_HANDLE);
     if (r != WB_OK)
         return r;
     if (wb_has_transport_transaction(w->pipeline) &&
         (r = wb_stage_dispatch_inside(w, ret_culprit, error)) != WB_OK)
         return r;
-    return wb_stage_commit(w, ret_culprit, error);
+    r = wb_stage_commit(w, ret_culprit, error);
+    lap(w, WB_TIME_COMMIT);
+    return r;
 }
 
 /* Phase 2: no database transaction. What fails here is nobody's fault: the messages run
@@ -129,11 +150,12 @@ static int run_dispatch(wb_worker *w, wb_error *error)
     int r;
     wb_misbehave_after_commit(w);
     if (wb_has_transport_transaction(w->pipeline))
-        return wb_stage_commit_transport(w, error);
+        r = wb_stage_commit_transport(w, error);
     /* What was committed before goes out before, so that a key keeps its order. */
-    if ((r = wb_stage_resume(w, error)) != WB_OK)
-        return r;
-    return wb_stage_dispatch(w, error);
+    else if ((r = wb_stage_resume(w, error)) == WB_OK)
+        r = wb_stage_dispatch(w, error);
+    lap(w, WB_TIME_DISPATCH);
+    return r;
 }
 
 /* One that came before may have ended the process, and do so again. With a transaction of the transport's
@@ -156,7 +178,8 @@ static int begin_batch(wb_worker *w, wb_item **ret_culprit, wb_error *error)
         (r = wb_stage_suspect(w, error)) != WB_OK || (r = wb_stage_witness(w, error)) != WB_OK ||
         (r = wb_stage_claim(w, error)) != WB_OK)
         return r;
-    return wb_stage_settle(w, error); /* the marks rode along, or nothing was to be claimed */
+    lap(w, WB_TIME_CLAIM);
+    return timed_settle(w, wb_stage_settle, error); /* the marks rode along, or nothing was to be claimed */
 }
 
 static int fail_before_handling(wb_worker *w, int result, const wb_error *error)
@@ -225,6 +248,7 @@ static int run_batch(wb_worker *w, wb_error *error)
         return wb_stage_isolate(w, undo(w, r), culprit, error);
     }
     int handled = has_handled(w);
+    wb_tally_observe(&w->tally, WB_HISTOGRAM_BATCH, (int64_t)w->batch_size);
     r = run_dispatch(w, error);
     if (r != WB_OK && is_undone(w)) {
         error->result = r;
@@ -301,8 +325,8 @@ static void leave_batch(wb_worker *w)
 static int settle_chosen(wb_worker *w, int is_suspect, wb_error *error)
 {
     if (is_suspect || w->record)
-        return wb_stage_settle_for_good(w, error);
-    return w->pipeline->outbox ? WB_OK : wb_stage_settle(w, error);
+        return timed_settle(w, wb_stage_settle_for_good, error);
+    return w->pipeline->outbox ? WB_OK : timed_settle(w, wb_stage_settle, error);
 }
 
 static int run_chosen(wb_worker *w, wb_error *error)
@@ -349,13 +373,14 @@ static int may_receive(const wb_worker *w)
 /* Nothing runs: what is done and not told. */
 static int settle_rest(wb_worker *w, wb_error *error)
 {
-    return w->record ? wb_stage_settle_for_good(w, error) : wb_stage_settle(w, error);
+    return timed_settle(w, w->record ? wb_stage_settle_for_good : wb_stage_settle, error);
 }
 
 static int run_cycle(wb_worker *w, wb_error *error)
 {
     int r;
-    atomic_store(&w->beat, wb_clock_monotonic());
+    w->lapped = wb_clock_monotonic();
+    atomic_store(&w->beat, w->lapped);
     w->progressed = w->storage_lost = 0;
     if (!wb_scout_lets_receive(w)) {
         wb_batch_note_empty(w);
@@ -367,6 +392,7 @@ static int run_cycle(wb_worker *w, wb_error *error)
     if (!wb_batch_choose(w, w->owes_turn ? WB_BATCH_FRESH : WB_BATCH_ANY)) {
         if (may_receive(w) && ((r = make_room(w, error)) != WB_OK || (r = wb_stage_receive(w, error)) != WB_OK))
             return r;
+        lap(w, WB_TIME_RECEIVE);
         if (!wb_batch_choose(w, WB_BATCH_FRESH) && !wb_batch_choose(w, WB_BATCH_ANY))
             return settle_rest(w, error);
     }

@@ -14,6 +14,7 @@
 #include "core/base/buffer.h"
 #include "core/base/error.h"
 #include "core/base/thread.h"
+#include "core/message/sent.h"
 #include "core/pipeline/contexts.h"
 #include "core/pipeline/item.h"
 #include "core/pipeline/overtime.h"
@@ -76,6 +77,9 @@ typedef struct wb_worker {
     size_t held_count;
     size_t held_max;
     _Atomic uint64_t in_hand; /* held_count, for who looks from outside */
+    wb_tally tally;  /* what it counts */
+    int64_t lapped;  /* until when its time was counted */
+    wb_sent sent;
 
     /* The running batch. */
     wb_item **batch; /* some of the held ones */

@@ -63,6 +63,7 @@ sub addressed {
         'host = "mq.example.com";' => sub { qq(host = "localhost"; port = $ENV{TLS_PORT};) },
         'host = "db.example.com";' => sub { qq(host = "$ENV{TLS_HOST}"; port = $ENV{TLS_PORT};) },
         'host=db.example.com' => sub { "host=$ENV{TLS_HOST} port=$ENV{TLS_PORT}" },
+        '127.0.0.1:9464' => sub { "127.0.0.1:$ENV{HTTP_PORT}" },
         'brokers = "k1.example.com:9093,k2.example.com:9093";' => sub { qq(brokers = "localhost:$ENV{TLS_PORT}";) },
     );
     for my $public (sort { length $b <=> length $a || $a cmp $b } keys %private) {
@@ -78,6 +79,7 @@ sub prepare {
     symlink "$Endpoint::build/waybill", "$dir/bin/waybill" or die "$dir/bin/waybill: $!\n";
     Endpoint::write_file("$dir/pc/waybill.pc", "Name: waybill\nDescription: as built\nVersion: 0\nCflags: -I$Endpoint::source/include\n");
     $ENV{PKG_CONFIG_PATH} = "$dir/pc";
+    chomp($ENV{HTTP_PORT} = `"$Endpoint::source/tests/support/free-port" "$dir"`);
     $ENV{WAYBILL_PLUGIN_DIR} = "$Endpoint::build/plugins";
     $ENV{PATH} = "$dir/bin:$Endpoint::source/tests/day2/bin:$ENV{PATH}";
     $ENV{examples} = "$Endpoint::source/contrib/examples";

@@ -82,7 +82,7 @@ static void check_endpoint(const wb_config *config, const wb_endpoint_config *en
 {
     FUZZ_CHECK(endpoint->name[0] && strlen(endpoint->name) <= WB_ENDPOINT_NAME_MAX);
     FUZZ_CHECK(wb_config_endpoint(config, endpoint->name) == endpoint);
-    for (size_t i = WB_SECTION_ENDPOINT; i < WB_SECTION_COUNT; i++)
+    for (size_t i = WB_SECTION_ENDPOINT; i < WB_SECTION_HTTP; i++)
         for (size_t k = 0; k < wb_config_sections[i].option_count; k++)
             check_option(&wb_config_sections[i].options[k], endpoint);
 }

@@ -45,8 +45,11 @@ sub group {
     return $text;
 }
 
+my $top = '';    # beside the endpoints
+
 sub configure {
-    Endpoint::write_file($e->{conf}, "plugin_path = [ \"$words{T}/plugins\" ];\nendpoints = (\n" . join(",\n", map { group($_) } @_) . "\n);\n");
+    (my $text = "plugin_path = [ \"$words{T}/plugins\" ];\n$top") =~ s/\{([A-Z])\}/$words{$1}/g;
+    Endpoint::write_file($e->{conf}, "${text}endpoints = (\n" . join(",\n", map { group($_) } @_) . "\n);\n");
 }
 
 # What is to be said of the file.
@@ -458,6 +461,56 @@ while (my ($what, $groups) = splice @refused, 0, 2) {
 while (my ($what, $groups) = splice @taken, 0, 2) {
     taken($what, @$groups) if is_possible("@$groups");
 }
+
+# ---- where the process answers ----------------------------------------------------------------
+
+my @answers = (
+    'an address that others reach' => <<'END',
+  listen = "0.0.0.0:9464"; #! file: option "http.listen" = "0.0.0.0:9464" can be reached from other hosts, which needs tls_cert_file, tls_key_file and token; set them, or use "127.0.0.1:PORT"
+END
+    'the same with TLS alone' => <<'END',
+  listen = "[::]:9464"; #! file: option "http.listen" = "[::]:9464" can be reached from other hosts, which needs tls_cert_file, tls_key_file and token; set them, or use "127.0.0.1:PORT"
+  tls_cert_file = "{D}/right.pem"; tls_key_file = "{D}/right.key";
+END
+    'the same with a token alone' => <<'END',
+  listen = "10.0.0.1:9464"; #! file: option "http.listen" = "10.0.0.1:9464" can be reached from other hosts, which needs tls_cert_file, tls_key_file and token; set them, or use "127.0.0.1:PORT"
+  token = "file:{D}/token";
+END
+    'an address that is none' => <<'END',
+  listen = "localhost"; #! file: option "http.listen" = "localhost" is not an address in numbers and a port; write "127.0.0.1:9464" or "[::1]:9464"
+END
+    'none at all' => <<'END',
+  lisen = "127.0.0.1:9464"; #! file: group "http": unknown option "lisen"; did you mean "listen"?
+END
+    'a certificate without key' => <<'END',
+  listen = "127.0.0.1:9464";
+  tls_cert_file = "{D}/right.pem"; #! file: option "http.tls_cert_file": is of no use alone; a certificate and its key belong together
+END
+    'files of others' => <<'END',
+  listen = "127.0.0.1:9464";
+  tls_cert_file = "{D}/open.pem"; #! file: option "http.tls_cert_file": secret file "{D}/open.pem" has mode 0666, which lets others read or change it; use chmod go-w
+  tls_key_file = "{D}/right.pem"; #! file: option "http.tls_key_file": secret file "{D}/right.pem" has mode 0644, which lets others read or change it; use chmod 0600
+  token = "file:{D}/open.token"; #! file: group "http": option "token": secret file "{D}/open.token" has mode 0644, which lets others read or change it; use chmod 0600
+END
+    'a token that is short, and in clear text' => <<'END',
+  listen = "127.0.0.1:9464";
+  token = "0123456789abcde"; #! file: option "http.token" is not 16 to 512 printable ASCII characters without blanks; openssl rand -hex 32 makes one #! warning: file: group "http": option "token" holds a secret in clear text; use "env:NAME" or "file:PATH"
+END
+);
+for (['right.pem', 0644], ['right.key', 0600], ['open.pem', 0666], ['token', 0600], ['open.token', 0644]) {
+    Endpoint::write_file("$dir/$_->[0]", "0123456789abcdef0123\n");
+    chmod $_->[1], "$dir/$_->[0]";
+}
+while (my ($what, $lines) = splice @answers, 0, 2) {
+    $top = "http = {\n$lines};\n";
+    $top =~ s/http = \{/http = { #! file: group "http": option "listen" is missing: address and port: "127.0.0.1:9464", "[::1]:9464"/ if $what eq 'none at all';
+    refused("http: $what", '');
+}
+$top = qq(http = {\n  listen = "127.0.0.1:9464";\n};\n);
+taken('http: on the loopback', '');
+$top = qq(http = {\n  listen = "0.0.0.0:9464"; token = "file:{D}/token"; tls_cert_file = "{D}/right.pem"; tls_key_file = "{D}/right.key";\n};\n);
+taken('http: with all it needs', '');
+$top = '';
 
 # ---- others that begin alike -------------------------------------------------------------------
 

@@ -140,6 +140,13 @@ static void test_idle_housekeeper_is_woken(void **state)
     end(e, WB_OK);
 }
 
+static uint64_t counted(wb_endpoint *e, wb_tally_kind kind)
+{
+    wb_counts counts;
+    wb_endpoint_counts(e, &counts);
+    return counts.of[kind];
+}
+
 static void test_worker_gives_up(void **state)
 {
     wb_error error = { 0 };
@@ -160,6 +167,7 @@ static void test_worker_gives_up(void **state)
     assert_int_equal(wb_endpoint_restart(e), WB_OK);
     assert_int_equal(wb_endpoint_missing(e), 0);
     wait_until(f.opened == opened + 1); /* the others have theirs still */
+    wait_until(counted(e, WB_TALLY_OPENED_BROKER) == (uint64_t)f.opened); /* and those that ended have counted */
     assert_int_equal(wb_endpoint_look(e, &error), WB_OK);
     end(e, WB_OK);
 }

@@ -194,7 +194,7 @@ static void test_redeliveries_do_not_grow(void **state)
 
 static uint64_t counted(wb_tally_kind kind)
 {
-    return atomic_load(&pipeline.tally.of[kind]);
+    return atomic_load(&worker.tally.of[kind]);
 }
 
 /* What cannot be sent runs again, in the same hands: that is one message, handled once, and no duplicate. */

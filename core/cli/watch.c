@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "core/cli/watch.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sysexits.h>
+
+#include "core/base/arena.h"
+#include "core/base/log.h"
+#include "core/cli/cli.h"
+#include "core/cli/pulse.h"
+
+static void see(const cli_hosted *one, int is_stopping, wb_vitals *vitals)
+{
+    const char *reason = NULL;
+    wb_health_facts facts;
+    *vitals = (wb_vitals){ 0 };
+    if (one->endpoint)
+        wb_vitals_take(one->endpoint, vitals);
+    vitals->state = cli_pulse_judge(one, is_stopping, &facts, &reason);
+    (void)snprintf(vitals->reason, sizeof vitals->reason, "%s", reason ? reason : "");
+}
+
+static void describe(const cli_hosted *one, wb_observed *observed)
+{
+    const wb_endpoint_setup *setup = one->setup;
+    *observed = (wb_observed){ .endpoint = setup->config->name,
+                               .transport = setup->transport->name,
+                               .persistence = setup->persistence ? setup->persistence->name : NULL,
+                               .mode = wb_mode_name(setup->plan.mode),
+                               .outbox = setup->plan.outbox,
+                               .send_only = setup->plan.send_only };
+    see(one, 0, &observed->vitals);
+}
+
+int cli_watch_begin(cli_watch *watch, const wb_config *config, const cli_hosted *hosted, size_t count)
+{
+    wb_error error = { 0 };
+    if (!config->http.listen)
+        return EX_OK;
+    wb_observed *observed = wb_alloc((count + 1) * sizeof *observed);
+    for (size_t i = 0; i < count; i++)
+        describe(&hosted[i], &observed[i]);
+    wb_board_init(&watch->board, observed, count);
+    free(observed);
+    if (wb_listener_start(&config->http, &watch->board, &watch->listener, &error) != WB_OK) {
+        wb_board_free(&watch->board);
+        return cli_fail(error.cause == WB_CAUSE_CONFIG ? EX_CONFIG : EX_UNAVAILABLE, "%s", error.text);
+    }
+    wb_log_event(WB_LOG_INFO, "answers by http", { "listen", config->http.listen },
+                 { "tls", config->http.key ? "yes" : "no" });
+    return EX_OK;
+}
+
+void cli_watch_look(cli_watch *watch, const cli_hosted *hosted, size_t count, int is_stopping, int64_t now)
+{
+    wb_vitals vitals;
+    if (!watch->listener)
+        return;
+    for (size_t i = 0; i < count; i++) {
+        see(&hosted[i], is_stopping, &vitals);
+        wb_board_put(&watch->board, i, &vitals);
+    }
+    wb_listener_look(watch->listener, now);
+}
+
+void cli_watch_end(cli_watch *watch)
+{
+    if (!watch->listener)
+        return;
+    wb_listener_stop(watch->listener);
+    watch->listener = NULL;
+    wb_board_free(&watch->board);
+}

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "core/http/listener.h"
+
+#ifdef HAVE_LIBMICROHTTPD
+
+#include <errno.h>
+#include <fcntl.h>
+#include <microhttpd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/base/arena.h"
+#include "core/base/clock.h"
+#include "core/base/crash.h"
+#include "core/base/log.h"
+#include "core/config/config_http.h"
+#include "core/http/answers.h"
+
+#define BACKLOG 64
+#define CIPHERS "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
+
+/* A connection, from its begin or its last answer on. */
+typedef struct {
+    int fd; /* -1: none */
+    int64_t since;
+} client;
+
+struct wb_listener {
+    const wb_http_config *config;
+    wb_board *board;
+    struct MHD_Daemon *daemon;
+    pthread_mutex_t lock; /* guards clients: nobody shuts down what is closed, and somebody else's by now */
+    client clients[WB_HTTP_CONNECTIONS];
+};
+
+/* ---- who asks ---------------------------------------------------------------------------- */
+
+static client *find_client(wb_listener *listener, int fd)
+{
+    for (size_t i = 0; i < WB_HTTP_CONNECTIONS; i++)
+        if (listener->clients[i].fd == fd)
+            return &listener->clients[i];
+    return NULL;
+}
+
+static int fd_of(struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    return info ? info->connect_fd : -1;
+}
+
+/* The library calls this before it closes the socket. */
+static void note_connection(void *argument, struct MHD_Connection *connection, void **context,
+                            enum MHD_ConnectionNotificationCode what)
+{
+    wb_listener *listener = argument;
+    const int fd = fd_of(connection), has_begun = what == MHD_CONNECTION_NOTIFY_STARTED;
+    (void)context;
+    pthread_mutex_lock(&listener->lock);
+    client *one = find_client(listener, has_begun ? -1 : fd);
+    if (one)
+        *one = (client){ has_begun ? fd : -1, wb_clock_monotonic() };
+    pthread_mutex_unlock(&listener->lock);
+}
+
+static void note_answered(void *argument, struct MHD_Connection *connection, void **context,
+                          enum MHD_RequestTerminationCode how)
+{
+    wb_listener *listener = argument;
+    (void)context;
+    pthread_mutex_lock(&listener->lock);
+    client *one = find_client(listener, fd_of(connection));
+    if (one && how == MHD_REQUEST_TERMINATED_COMPLETED_OK)
+        one->since = wb_clock_monotonic();
+    pthread_mutex_unlock(&listener->lock);
+}
+
+/* The library's own limit begins anew with each byte. */
+void wb_listener_look(wb_listener *listener, int64_t now)
+{
+    if (!listener)
+        return;
+    pthread_mutex_lock(&listener->lock);
+    for (size_t i = 0; i < WB_HTTP_CONNECTIONS; i++) {
+        client *one = &listener->clients[i];
+        if (one->fd >= 0 && now - one->since > wb_test_period(WB_HTTP_LONGEST_SECONDS * WB_SECOND))
+            (void)shutdown(one->fd, SHUT_RDWR);
+    }
+    pthread_mutex_unlock(&listener->lock);
+}
+
+/* ---- what is answered -------------------------------------------------------------------- */
+
+static const char *header(struct MHD_Connection *connection, const char *name)
+{
+    return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
+}
+
+static void add_headers(struct MHD_Response *response, const wb_answer *answer)
+{
+    (void)MHD_add_response_header(response, "Content-Type", answer->type);
+    (void)MHD_add_response_header(response, "Cache-Control", "no-store");
+    (void)MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+    if (answer->status == 401)
+        (void)MHD_add_response_header(response, "WWW-Authenticate", "Bearer");
+    if (answer->status == 405)
+        (void)MHD_add_response_header(response, "Allow", "GET, HEAD");
+}
+
+static enum MHD_Result send_answer(struct MHD_Connection *connection, wb_answer *answer)
+{
+    enum MHD_Result r = MHD_NO;
+    struct MHD_Response *response =
+        MHD_create_response_from_buffer(answer->text.size, answer->text.data, MHD_RESPMEM_MUST_FREE);
+    if (!response) {
+        wb_buffer_free(&answer->text);
+        return MHD_NO;
+    }
+    add_headers(response, answer);
+    r = MHD_queue_response(connection, answer->status, response);
+    MHD_destroy_response(response);
+    return r;
+}
+
+/* What comes behind the headers is not waited for. */
+static enum MHD_Result answer(void *argument, struct MHD_Connection *connection, const char *url, const char *method,
+                              const char *version, const char *data, size_t *size, void **context)
+{
+    wb_listener *listener = argument;
+    const wb_question question = { .method = method,
+                                   .path = url,
+                                   .host = header(connection, "Host"),
+                                   .authorization = header(connection, "Authorization"),
+                                   .token = listener->config->token };
+    wb_answer what = { 0 };
+    (void)version, (void)data, (void)size, (void)context;
+    wb_answer_make(&question, listener->board, &what);
+    return send_answer(connection, &what);
+}
+
+/* ---- begin and end ----------------------------------------------------------------------- */
+
+static int refuse(wb_error *error, const wb_http_config *config, int cause, int code, const char *what)
+{
+    return wb_error_set(error, WB_FATAL, cause, code, "%s:%d: option \"http.listen\" = \"%s\": %s", config->at.file,
+                        config->at.line, config->listen, what);
+}
+
+static int open_socket(const wb_http_config *config, int *ret_fd, wb_error *error)
+{
+    struct sockaddr_storage address;
+    socklen_t size = 0;
+    const int yes = 1;
+    (void)wb_http_parse_address(config->listen, &address, &size); /* it was checked */
+    int fd = socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    *ret_fd = fd;
+    if (fd >= 0)
+        (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    if (fd >= 0 && bind(fd, (const struct sockaddr *)&address, size) == 0 && listen(fd, BACKLOG) == 0)
+        return WB_OK;
+    const int code = errno;
+    if (fd >= 0)
+        (void)close(fd);
+    return refuse(error, config, WB_CAUSE_OTHER, code, strerror(code));
+}
+
+/* What clients do wrong is no line of ours. */
+static void log_quietly(void *argument, const char *format, va_list arguments)
+{
+    char text[400];
+    (void)argument;
+    (void)vsnprintf(text, sizeof text, format, arguments);
+    wb_log_event(WB_LOG_DEBUG, "http", { "reason", text });
+}
+
+static unsigned idle_seconds(void)
+{
+    const int64_t seconds = wb_test_period(WB_HTTP_IDLE_SECONDS * WB_SECOND) / WB_SECOND;
+    return seconds > 0 ? (unsigned)seconds : 1;
+}
+
+static struct MHD_Daemon *start_daemon(wb_listener *listener, int fd)
+{
+    const wb_http_config *config = listener->config;
+    const struct MHD_OptionItem tls[] = { { MHD_OPTION_HTTPS_MEM_CERT, 0, (void *)(uintptr_t)config->certificate },
+                                          { MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)(uintptr_t)config->key },
+                                          { MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)(uintptr_t)CIPHERS },
+                                          { MHD_OPTION_END, 0, NULL } };
+    const struct MHD_OptionItem none[] = { { MHD_OPTION_END, 0, NULL } };
+    const unsigned flags = MHD_USE_AUTO | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_ERROR_LOG | (config->key ? (unsigned)MHD_USE_TLS : 0u);
+    return MHD_start_daemon(flags, 0, NULL, NULL, answer, listener, MHD_OPTION_EXTERNAL_LOGGER, log_quietly, NULL,
+                            MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, (unsigned)WB_HTTP_CONNECTIONS,
+                            MHD_OPTION_CONNECTION_TIMEOUT, idle_seconds(),
+                            MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)WB_HTTP_REQUEST_MAX, MHD_OPTION_NOTIFY_CONNECTION,
+                            note_connection, listener, MHD_OPTION_NOTIFY_COMPLETED, note_answered, listener,
+                            MHD_OPTION_ARRAY, config->key ? tls : none, MHD_OPTION_END);
+}
+
+int wb_listener_start(const wb_http_config *config, wb_board *board, wb_listener **ret_listener, wb_error *error)
+{
+    int fd = -1;
+    *ret_listener = NULL;
+    if (config->key && MHD_is_feature_supported(MHD_FEATURE_TLS) != MHD_YES)
+        return refuse(error, config, WB_CAUSE_CONFIG, 0, "this libmicrohttpd has no TLS");
+    int r = open_socket(config, &fd, error);
+    if (r != WB_OK)
+        return r;
+    wb_listener *listener = wb_alloc_zero(1, sizeof *listener);
+    listener->config = config;
+    listener->board = board;
+    pthread_mutex_init(&listener->lock, NULL);
+    for (size_t i = 0; i < WB_HTTP_CONNECTIONS; i++)
+        listener->clients[i].fd = -1;
+    listener->daemon = start_daemon(listener, fd);
+    if (listener->daemon) {
+        *ret_listener = listener;
+        return WB_OK;
+    }
+    (void)close(fd);
+    pthread_mutex_destroy(&listener->lock);
+    free(listener);
+    return refuse(error, config, WB_CAUSE_CONFIG, 0,
+                  config->key ? "certificate and key are of no use, or do not belong together" : "no thread could be started");
+}
+
+void wb_listener_stop(wb_listener *listener)
+{
+    if (!listener)
+        return;
+    MHD_stop_daemon(listener->daemon);
+    pthread_mutex_destroy(&listener->lock);
+    free(listener);
+}
+
+#else /* a configuration that asks for one is refused before (core/config/config_http.c) */
+
+int wb_listener_start(const wb_http_config *config, wb_board *board, wb_listener **ret_listener, wb_error *error)
+{
+    (void)config, (void)board;
+    *ret_listener = NULL;
+    return wb_error_set(error, WB_FATAL, WB_CAUSE_CONFIG, 0, "this waybill was built without libmicrohttpd");
+}
+
+void wb_listener_look(wb_listener *listener, int64_t now)
+{
+    (void)listener, (void)now;
+}
+
+void wb_listener_stop(wb_listener *listener)
+{
+    (void)listener;
+}
+
+#endif
