@@ -98,11 +98,12 @@ static int look_at_tables(const wb_endpoint_setup *setup, wb_endpoint *e, wb_rem
     return r != WB_OK && error->cause == WB_CAUSE_MISSING ? WB_OK : r;
 }
 
+/* The queue of an endpoint that keeps failures is others' error queue, which stays with what is in it. */
 int wb_removal_look(const wb_endpoint_setup *setup, wb_endpoint *e, wb_remains *ret_remains, wb_error *error)
 {
     const wb_pipeline *p = wb_endpoint_pipeline(e);
     *ret_remains = (wb_remains){ .queue.struct_size = sizeof ret_remains->queue };
-    int r = p->transport_ops->depth(p->transport, &ret_remains->queue, error);
+    int r = p->failures ? WB_OK : p->transport_ops->depth(p->transport, &ret_remains->queue, error);
     return r == WB_OK && wb_endpoint_owns_tables(e) ? look_at_tables(setup, e, ret_remains, error) : r;
 }
 
@@ -116,7 +117,7 @@ uint64_t wb_removal_rows(const wb_remains *remains)
 int wb_removal_run(wb_endpoint *e, uint32_t flags, wb_error *error)
 {
     const wb_pipeline *p = wb_endpoint_pipeline(e);
-    int r = p->transport_ops->uninstall(p->transport, flags, error);
+    int r = p->failures ? WB_OK : p->transport_ops->uninstall(p->transport, flags, error);
     wb_crash_point("queue_removed");
     if (r == WB_OK && wb_endpoint_owns_tables(e))
         r = p->persistence_ops->uninstall(p->persistence, error);
