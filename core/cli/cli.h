@@ -96,6 +96,7 @@ extern const cli_verb *const cli_verbs[];
 extern const cli_verb cli_verb_check;
 extern const cli_verb cli_verb_conformance;
 extern const cli_verb cli_verb_delayed;
+extern const cli_verb cli_verb_failures;
 extern const cli_verb cli_verb_help;
 extern const cli_verb cli_verb_install;
 extern const cli_verb cli_verb_outbox;
