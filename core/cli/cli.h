@@ -97,6 +97,7 @@ extern const cli_verb cli_verb_check;
 extern const cli_verb cli_verb_conformance;
 extern const cli_verb cli_verb_delayed;
 extern const cli_verb cli_verb_doctor;
+extern const cli_verb cli_verb_failures;
 extern const cli_verb cli_verb_help;
 extern const cli_verb cli_verb_install;
 extern const cli_verb cli_verb_outbox;

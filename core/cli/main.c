@@ -19,6 +19,7 @@ const cli_verb *const cli_verbs[] = {
     &cli_verb_send,
     &cli_verb_publish,
     &cli_verb_delayed,
+    &cli_verb_failures,
     &cli_verb_outbox,
     &cli_verb_rename,
     &cli_verb_uninstall,

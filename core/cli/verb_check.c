@@ -86,6 +86,9 @@ static void print_queue(const wb_endpoint_setup *endpoint)
                      endpoint->store->version);
     print_retries(endpoint);
     (void)printf("  %-13s %s\n", "error queue", endpoint->info.error_queue);
+    if (config->failures.at.is_set)
+        (void)printf("  %-13s from queue %s, for %s when they are done with\n", "keeps failures", wb_config_queue(config),
+                     wb_duration_format(config->failures.retention, retention));
     if (endpoint->info.audit_queue)
         (void)printf("  %-13s %s\n", "audit queue", endpoint->info.audit_queue);
     (void)printf("  %-13s %" PRId64 "\n", "workers", config->concurrency);
@@ -127,7 +130,7 @@ static json_t *endpoint_json(const wb_endpoint_setup *endpoint)
 {
     const wb_endpoint_config *config = endpoint->config;
     const wb_plan *plan = &endpoint->plan;
-    return json_pack("{s:s, s:s, s:s*, s:s*, s:b, s:b, s:s, s:b, s:b, s:I, s:I, s:s, s:s*, s:s*, s:I, s:s, s:b, s:o}", "name",
+    return json_pack("{s:s, s:s, s:s*, s:s*, s:b, s:b, s:s, s:b, s:b, s:I, s:I, s:s, s:s*, s:s*, s:s*, s:I, s:s, s:b, s:o}", "name",
                      config->name, "transport", endpoint->transport->name, "persistence",
                      endpoint->persistence ? endpoint->persistence->name : NULL, "deduplication_store",
                      endpoint->store ? endpoint->store->name : NULL, "by_id", plan->by_id, "by_position",
@@ -137,6 +140,7 @@ static json_t *endpoint_json(const wb_endpoint_setup *endpoint)
                      "delayed_retries", (json_int_t)count_delayed_retries(endpoint), "delay_by",
                      wb_delay_name(plan->delay_by), "error_queue", endpoint->info.error_queue,
                      "audit_queue", endpoint->info.audit_queue,
+                     "failures_from", config->failures.at.is_set ? wb_config_queue(config) : NULL,
                      "concurrency", (json_int_t)config->concurrency, "who_sends", who_sends(plan),
                      "expiry", can_expire(endpoint),
                      "handlers", handlers_json(&endpoint->handlers));

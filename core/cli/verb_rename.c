@@ -50,6 +50,9 @@ static int check(const wb_endpoint_setup *setup)
     const char *name = setup->config->name;
     if (setup->plan.send_only)
         return cli_fail(EX_CONFIG, "endpoint \"%s\": it is send-only and has nothing that would be renamed", name);
+    if (setup->config->failures.at.is_set)
+        return cli_fail(EX_CONFIG, "endpoint \"%s\": what it keeps of an error queue stays under its name: install another one, and "
+                                   "uninstall this when nothing is left", name);
     if (setup->plan.by_position && !setup->plan.by_id)
         return cli_fail(EX_CONFIG, "endpoint \"%s\": it knows messages by their positions alone, and what is moved gets new "
                                    "ones: set outbox.deduplication.by = [\"id\", \"position\"]", name);

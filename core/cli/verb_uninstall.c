@@ -56,6 +56,7 @@ static void choose_error_queues(removing *r)
     const wb_endpoint_info *all = &r->one->info;
     wb_endpoint_info *info = &r->own.info;
     r->own = *r->one;
+    info->name = r->one->config->name; /* of who keeps failures that is not its queue, which stays */
     r->types = wb_alloc((all->error_queue_count + 1) * sizeof *r->types);
     info->error_queue = all->error_queue && goes(r, all->error_queue) ? all->error_queue : NULL;
     info->error_queue_count = 0;

@@ -132,6 +132,11 @@ static void print_operation(const wb_delayed *message, const wb_operation *opera
         return;
     }
     (void)printf("kind         %s\nbody         %zu bytes\nheaders\n", kind_of(operation), operation->body_size);
+    cli_waiting_print_headers(operation);
+}
+
+void cli_waiting_print_headers(const wb_operation *operation)
+{
     for (size_t i = 0; i < operation->header_count; i++) {
         (void)printf("  ");
         cli_waiting_print_bytes(operation->headers[i].name, operation->headers[i].name_size);
@@ -160,7 +165,7 @@ void cli_waiting_print(const wb_delayed *message, int64_t now)
 }
 
 /* Of several headers of one name the last is shown. */
-static json_t *headers_json(const wb_operation *operation)
+json_t *cli_waiting_headers_json(const wb_operation *operation)
 {
     json_t *object = json_object();
     for (size_t i = 0; i < operation->header_count; i++)
@@ -180,14 +185,14 @@ json_t *cli_waiting_whole_json(const wb_delayed *message)
     if (operation) {
         json_object_set_new(object, "kind", json_string(kind_of(operation)));
         json_object_set_new(object, "body_size", json_integer((json_int_t)operation->body_size));
-        json_object_set_new(object, "headers", headers_json(operation));
+        json_object_set_new(object, "headers", cli_waiting_headers_json(operation));
     }
     wb_arena_free(&arena);
     return object;
 }
 
 /* A terminal gets nothing that it would obey but line breaks and tabs. */
-static void print_body(const char *body, size_t size)
+void cli_waiting_print_content(const char *body, size_t size)
 {
     char piece[WB_PRINTABLE_SIZE];
     size_t step;
@@ -208,7 +213,7 @@ int cli_waiting_print_body(const wb_delayed *message)
     wb_arena_init(&arena, 4096);
     const wb_operation *operation = decode(message, &arena);
     if (operation)
-        print_body(operation->body, operation->body_size);
+        cli_waiting_print_content(operation->body, operation->body_size);
     wb_arena_free(&arena);
     return operation ? EX_OK : cli_fail(EX_DATAERR, "this version cannot read the message");
 }

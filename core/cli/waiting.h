@@ -7,6 +7,7 @@
 
 #include <jansson.h>
 #include <waybill/sys/delayed.h>
+#include <waybill/sys/transport.h>
 
 /** Bytes as they are, or with escapes for what a terminal must not get (base/printable.h) and \x5c for a
  *  backslash if there is any. */
@@ -16,6 +17,12 @@ void cli_waiting_print_bytes(const char *bytes, size_t size);
 void cli_waiting_set_bytes(json_t *object, const char *name, const char *name_hex, const char *bytes, size_t size);
 /** A time as the log writes it. */
 json_t *cli_waiting_time_json(int64_t time);
+
+/** The headers of what is to be sent, a line each. */
+void cli_waiting_print_headers(const wb_operation *operation);
+json_t *cli_waiting_headers_json(const wb_operation *operation);
+/** A body on stdout, as it is; on a terminal with escapes. */
+void cli_waiting_print_content(const char *body, size_t size);
 
 /** The heading of the rows. */
 void cli_waiting_print_heading(void);

@@ -17,7 +17,7 @@
 static const char *const top_groups[] = { "endpoints", "http", NULL };
 static const char *const endpoint_groups[] = { "transport", "persistence", "outbox",
                                                "recoverability", "delayed_delivery", "audit", "session",
-                                               "types", NULL };
+                                               "failures", "types", NULL };
 
 static const char *const recoverability_groups[] = { "types", NULL };
 static const char *const outbox_groups[] = { "deduplication", NULL };
@@ -176,17 +176,24 @@ static void check_audit_queue(const reading *r)
     if (!queue)
         return;
     check_name(r, "audit.queue", queue, at);
-    if (is_same_queue(queue, endpoint->name) || is_error_queue(endpoint, queue))
+    if (is_same_queue(queue, endpoint->name) || is_same_queue(queue, wb_config_queue(endpoint)) ||
+        is_error_queue(endpoint, queue))
         wb_problems_add(r->problems, WB_LOG_ERROR, at,
                         "%soption \"audit.queue\" = \"%s\" is the endpoint's own queue or its error "
                         "queue, or a type's; use another name",
                         r->subject, queue);
 }
 
+const char *wb_config_queue(const wb_endpoint_config *endpoint)
+{
+    const wb_option_list *from = endpoint->failures.from;
+    return from && from->count ? from->values[0] : endpoint->name;
+}
+
 static void check_error_queue(const reading *r, const char *error_queue, wb_conf_origin at)
 {
     check_name(r, "error_queue", error_queue, at);
-    if (is_same_queue(error_queue, r->endpoint->name))
+    if (is_same_queue(error_queue, r->endpoint->name) || is_same_queue(error_queue, wb_config_queue(r->endpoint)))
         wb_problems_add(r->problems, WB_LOG_ERROR, at,
                         "%soption \"error_queue\" = \"%s\" is the endpoint's own queue: failed "
                         "messages would come back for ever; use another name",
@@ -212,6 +219,40 @@ static void read_session(const reading *r)
     if (endpoint->session.processor_endpoint)
         check_name(r, "session.processor_endpoint", endpoint->session.processor_endpoint,
                    WB_CONFIG_ORIGIN(endpoint, session.processor_endpoint));
+}
+
+/* What fails here must not come back here; and a delayed retry would hold up nobody but a person who waits. */
+static void set_defaults_of_failures(const reading *r)
+{
+    wb_endpoint_config *endpoint = r->endpoint;
+    wb_arena *arena = &r->config->arena;
+    char name[WB_ENDPOINT_NAME_MAX + sizeof ".error"];
+    const int size = snprintf(name, sizeof name, "%s.error", endpoint->name);
+    if (!WB_CONFIG_ORIGIN(endpoint, recoverability.error_queue).is_set && size > 0 && (size_t)size < sizeof name)
+        endpoint->recoverability.error_queue = wb_arena_copy(arena, name, (size_t)size);
+    if (!WB_CONFIG_ORIGIN(endpoint, recoverability.delayed_retries).is_set)
+        endpoint->recoverability.delayed_retries = 0;
+}
+
+static void read_failures(const reading *r)
+{
+    wb_endpoint_config *endpoint = r->endpoint;
+    const wb_conf_node *group = wb_conf_child(r->node, "failures");
+    endpoint->failures.at = group ? group->at : r->node->at;
+    endpoint->failures.at.is_set = group != NULL;
+    if (!group)
+        return;
+    read_section(r, WB_SECTION_FAILURES, group, NULL);
+    const wb_option_list *from = endpoint->failures.from;
+    const wb_conf_origin at = WB_CONFIG_ORIGIN(endpoint, failures.from);
+    if (from && from->count != 1)
+        wb_problems_add(r->problems, WB_LOG_ERROR, at,
+                        "%soption \"failures.from\" names %zu queues: an endpoint reads one error queue; write another "
+                        "endpoint for each",
+                        r->subject, from->count);
+    for (size_t i = 0; from && i < from->count; i++)
+        check_name(r, "failures.from", from->values[i], at);
+    set_defaults_of_failures(r);
 }
 
 static void check_names(const reading *r)
@@ -305,6 +346,7 @@ static void read_endpoint(wb_config *config, wb_problems *problems, const wb_con
     read_session(&r);
     if (!endpoint->name)
         endpoint->name = "";
+    read_failures(&r);
     if (!endpoint->concurrency)
         endpoint->concurrency = default_concurrency();
     check_names(&r);
@@ -425,14 +467,14 @@ const wb_endpoint_config *wb_config_user_of(const wb_config *config, const char 
 
 int wb_config_uses(const wb_endpoint_config *endpoint, const char *queue)
 {
-    return is_same_queue(queue, endpoint->name) || sends_to(endpoint, queue);
+    return is_same_queue(queue, endpoint->name) || is_same_queue(queue, wb_config_queue(endpoint)) || sends_to(endpoint, queue);
 }
 
 wb_conf_origin wb_config_origin(const wb_endpoint_config *endpoint, size_t offset)
 {
     for (int section = WB_SECTION_ENDPOINT; section < WB_SECTION_HTTP; section++) {
         const wb_config_section *table = &wb_config_sections[section];
-        for (size_t i = 0; i < table->option_count; i++)
+        for (size_t i = 0; endpoint->origins[section] && i < table->option_count; i++)
             if (table->options[i].offset == offset)
                 return endpoint->origins[section][i];
     }

@@ -485,6 +485,27 @@ static const wb_option http_options[] = {
       .help = "16 to 512 printable ASCII characters without blanks. The two paths below /health are answered without." },
 };
 
+static const wb_option failures_options[] = {
+    { .name = "from",
+      .type = WB_OPTION_LIST,
+      .flags = WB_OPTION_REQUIRED,
+      .offset = offsetof(wb_endpoint_config, failures.from),
+      .since = "1.0",
+      .summary = "the error queue whose messages are kept: [\"error\"]",
+      .help = "One queue: this version reads no more. The endpoint receives from it in place of a queue of its own, so no "
+              "other program may, ServiceControl neither. Its own failures go to recoverability.error_queue, which is NAME.error unless set, and "
+              "must be another queue." },
+    { .name = "retention",
+      .type = WB_OPTION_DURATION,
+      .offset = offsetof(wb_endpoint_config, failures.retention),
+      .default_text = "30d",
+      .minimum = SECOND,
+      .maximum = 3650 * DAY,
+      .since = "1.0",
+      .summary = "how long messages are kept that were retried, handled or archived",
+      .help = "From that on. A message that nobody has seen to is kept until somebody does." },
+};
+
 const wb_config_section wb_config_sections[WB_SECTION_COUNT] = {
     [WB_SECTION_TOP] = { "", "the file", top_options, COUNT(top_options) },
     [WB_SECTION_ENDPOINT] = { "endpoints", "each endpoint", endpoint_options,
@@ -498,6 +519,8 @@ const wb_config_section wb_config_sections[WB_SECTION_COUNT] = {
     [WB_SECTION_AUDIT] = { "audit", "copies of what was handled", audit_options, COUNT(audit_options) },
     [WB_SECTION_DEDUPLICATION] = { "outbox.deduplication", "how messages that came before are known",
                                    deduplication_options, COUNT(deduplication_options) },
+    [WB_SECTION_FAILURES] = { "failures", "an endpoint that keeps what comes to an error queue", failures_options,
+                              COUNT(failures_options) },
     [WB_SECTION_SESSION] = { "session", "transactional sessions of programs (waybill/session.h)", session_options,
                              COUNT(session_options) },
     [WB_SECTION_HTTP] = { "http", "metrics, health and status of the process by HTTP; in the file, beside endpoints",

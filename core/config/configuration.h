@@ -45,8 +45,9 @@ typedef struct wb_handler_choice {
 #define WB_SECTION_AUDIT 5
 #define WB_SECTION_SESSION 6
 #define WB_SECTION_DEDUPLICATION 7
-#define WB_SECTION_HTTP 8
-#define WB_SECTION_COUNT 9
+#define WB_SECTION_FAILURES 8
+#define WB_SECTION_HTTP 9
+#define WB_SECTION_COUNT 10
 
 /* What becomes of an endpoint whose workers gave up: wb_endpoint_config.on_endpoint_failure. */
 #define WB_ON_FAILURE_RESTART 0
@@ -138,6 +139,12 @@ typedef struct wb_endpoint_config {
         wb_conf_origin at; /* of the group, is_set = 0 where there is none */
     } session;
 
+    struct {
+        const wb_option_list *from; /* error queues; NULL or empty: it is none that keeps failures, or has errors */
+        int64_t retention;
+        wb_conf_origin at; /* of the group, is_set = 0 where there is none */
+    } failures;
+
     /* Where each option was set; use WB_CONFIG_ORIGIN. */
     const wb_conf_origin *origins[WB_SECTION_COUNT]; /* those of the file have none */
     const wb_option_list *handler_list;
@@ -192,6 +199,9 @@ const wb_endpoint_config *wb_config_endpoint(const wb_config *config, const char
  *  called so. NULL: none has. */
 const wb_endpoint_config *wb_config_user_of(const wb_config *config, const char *queue);
 
+/** The queue that it receives from: its own, or the error queue whose messages it keeps. */
+const char *wb_config_queue(const wb_endpoint_config *endpoint);
+
 /** Whether an endpoint has a use for the queue: it is its own, or for its failed messages (a type's, too), or its audit
  *  copies. */
 int wb_config_uses(const wb_endpoint_config *endpoint, const char *queue);
@@ -204,7 +214,7 @@ wb_conf_origin wb_config_origin(const wb_endpoint_config *endpoint, size_t offse
 
 /** A table of options, for parsing and for documentation. */
 typedef struct wb_config_section {
-    const char *name; /* the group's name: "", "endpoints", "outbox", "recoverability", "audit", "session" */
+    const char *name; /* the group's name: "", "endpoints", "outbox", "recoverability", "audit", "session", "failures" */
     const char *summary;
     const wb_option *options;
     size_t option_count;

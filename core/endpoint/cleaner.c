@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <waybill/sys/failed.h>
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
@@ -15,6 +16,9 @@
 #define MEETINGS_MAX 6
 /* Clocks that drift or are slewed do not move so far between two rounds. */
 #define JUMP_MAX (60 * WB_SECOND)
+/* Failed messages, which may be large, of one step, and the rest behind it. */
+#define FAILURES_STEP 50
+#define FAILURES_REST (50 * WB_MILLISECOND)
 
 /* Whoever set the database's clock wrong may set it right before anything is lost. */
 static int has_jumped(const wb_pipeline *p, int64_t jump)
@@ -99,4 +103,18 @@ int wb_clean_up(wb_pipeline *p, const wb_records *records, int64_t retention,
         return r;
     return delete_old(p, records, wb_batch_number_at(wb_pipeline_now(p) - retention),
                       &cleaning->pace, until, error);
+}
+
+int wb_clean_up_failures(wb_pipeline *p, wb_storage_session *session, int64_t until, wb_error *error)
+{
+    const wb_failed_ops *ops = p->persistence_ops->interface(session, WB_FAILED_INTERFACE);
+    const int64_t before = wb_pipeline_now(p) - p->failures_retention;
+    size_t deleted = FAILURES_STEP;
+    int r = WB_OK;
+    while (ops && r == WB_OK && deleted == FAILURES_STEP && !p->stop && wb_clock_monotonic() < until) {
+        r = ops->clean_up(session, before, FAILURES_STEP, &deleted, error);
+        if (deleted == FAILURES_STEP)
+            rest(p, FAILURES_REST, until);
+    }
+    return r;
 }

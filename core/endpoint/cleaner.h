@@ -39,4 +39,8 @@ int wb_clean_up(wb_pipeline *p, const wb_records *records, int64_t retention,
 int wb_clean_up_store(wb_pipeline *p, const wb_records *store, int64_t retention, wb_cleaning *cleaning, int64_t until,
                       wb_error *error);
 
+/** Remove failed messages that nobody waits for and that changed before the retention, in small steps with rests
+ *  between, until nothing is left, `until` has come or the endpoint stops. */
+int wb_clean_up_failures(wb_pipeline *p, wb_storage_session *session, int64_t until, wb_error *error);
+
 #endif

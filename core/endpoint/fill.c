@@ -65,6 +65,12 @@ void wb_fill_pipeline(wb_pipeline *p, const wb_endpoint_setup *setup)
     p->origin.cannot_publish = !(setup->transport->capabilities & WB_CAP_PUBLISH);
     p->origin.bases = config->types;
     p->origin.base_count = config->type_count;
+    if (config->failures.at.is_set) {
+        p->failures = 1;
+        p->failures_retention = config->failures.retention;
+        p->origin.queue = setup->info.name;
+        p->minds_sessions = 0; /* what comes is no control message of its own */
+    }
     p->handlers = &setup->handlers;
     wb_hooks_init(&p->hooks, config, &setup->handlers);
     fill_recoverability(p, setup);

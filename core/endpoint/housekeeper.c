@@ -87,6 +87,8 @@ static int clean_up(wb_housekeeper *keeper, wb_storage_session *storage, int64_t
     wb_pipeline *p = keeper->pipeline;
     const wb_records own = { p->persistence_ops, storage };
     int r = wb_clean_up(p, &own, keeper->retention, &keeper->cleaning, until, error);
+    if (r == WB_OK && p->failures && !keeper->cleaning.is_held_back)
+        r = wb_clean_up_failures(p, storage, until, error);
     return r == WB_OK && p->apart_ops ? clean_up_store(keeper, until, error) : r;
 }
 

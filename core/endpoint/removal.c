@@ -99,11 +99,12 @@ static int look_at_tables(const wb_endpoint_setup *setup, wb_endpoint *e, wb_rem
     return r != WB_OK && error->cause == WB_CAUSE_MISSING ? WB_OK : r;
 }
 
+/* The queue of an endpoint that keeps failures is others' error queue, which stays with what is in it. */
 int wb_removal_look(const wb_endpoint_setup *setup, wb_endpoint *e, wb_remains *ret_remains, wb_error *error)
 {
     const wb_pipeline *p = wb_endpoint_pipeline(e);
     *ret_remains = (wb_remains){ .queue.struct_size = sizeof ret_remains->queue };
-    int r = p->transport_ops->depth(p->transport, &ret_remains->queue, error);
+    int r = p->failures ? WB_OK : p->transport_ops->depth(p->transport, &ret_remains->queue, error);
     return r == WB_OK && wb_endpoint_owns_tables(e) ? look_at_tables(setup, e, ret_remains, error) : r;
 }
 
@@ -125,7 +126,7 @@ static int remove_queue(wb_endpoint *e, const wb_remains *remains, uint32_t flag
     const wb_pipeline *p = wb_endpoint_pipeline(e);
     wb_error ignored = { 0 };
     int r = remains->has_tables ? wb_notes_begin_uninstall(e, error) : WB_OK;
-    if (r == WB_OK)
+    if (r == WB_OK && !p->failures)
         r = p->transport_ops->uninstall(p->transport, flags, error);
     if (r == WB_REJECT)
         (void)wb_notes_forget_uninstall(e, &ignored);

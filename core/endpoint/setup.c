@@ -10,6 +10,7 @@
 #include "core/config/units.h"
 #include "core/endpoint/subscribed.h"
 #include "core/endpoint/subscriptions.h"
+#include "core/failures/ingest.h"
 #include "core/negotiate/rules.h"
 #include "core/plugin/capability.h"
 #include "core/plugin/loader.h"
@@ -171,7 +172,7 @@ static wb_negotiation_input make_input(const wb_endpoint_setup *endpoint)
         .send_only_at = WB_CONFIG_ORIGIN(config, send_only),
         .session_at = config->session.at,
         .processor_at = WB_CONFIG_ORIGIN(config, session.processor_endpoint),
-        .handler_count = config->handler_count,
+        .handler_count = config->handler_count + (config->failures.at.is_set != 0),
         .transport = { endpoint->transport->name, known_capabilities(endpoint->transport), NULL,
                        config->transport.at },
         .persistence = { endpoint->persistence ? endpoint->persistence->name : NULL,
@@ -320,7 +321,7 @@ static void fill_info(wb_arena *arena, wb_endpoint_setup *endpoint, uint32_t fla
     const wb_endpoint_config *config = endpoint->config;
     endpoint->info = (wb_endpoint_info){
         .struct_size = sizeof(wb_endpoint_info),
-        .name = config->name,
+        .name = wb_config_queue(config),
         .error_queue = endpoint->plan.send_only ? NULL : config->recoverability.error_queue,
         .mode = endpoint->plan.mode,
         .outbox = endpoint->plan.outbox,
@@ -341,10 +342,43 @@ static void fill_info(wb_arena *arena, wb_endpoint_setup *endpoint, uint32_t fla
                           &endpoint->info.type_count);
     endpoint->info.subscriptions = wb_subscribed_is_recorded(endpoint);
     endpoint->persistence_info = endpoint->info;
+    endpoint->persistence_info.name = config->name;
+    endpoint->persistence_info.failures = config->failures.at.is_set;
     endpoint->persistence_info.sql_api = (flags & WB_SETUP_SQL_API) != 0;
     fill_store_info(arena, endpoint);
     if (endpoint->plan.send_only && config->session.processor_endpoint)
         endpoint->persistence_info.name = config->session.processor_endpoint;
+}
+
+static int load_handlers(const loading *l)
+{
+    wb_endpoint_setup *endpoint = l->endpoint;
+    const wb_conf_origin at = endpoint->config->failures.at;
+    return at.is_set ? wb_handlers_take(l->setup->config, endpoint->config, &wb_failures_module, WB_FAILURES_MODULE, at,
+                                        &endpoint->handlers, l->problems)
+                     : wb_handlers_load(l->setup->config, endpoint->config, &endpoint->handlers, l->problems);
+}
+
+/* What an endpoint that keeps failures needs, and what it has no use for. */
+static void check_failures(const loading *l)
+{
+    const wb_endpoint_setup *endpoint = l->endpoint;
+    const wb_endpoint_config *config = endpoint->config;
+    const uint64_t wanted = WB_CAP_FAILED | WB_CAP_CLAIM_WITH_COMMIT;
+    const char *fault = NULL;
+    if (!config->failures.at.is_set)
+        return;
+    if (config->handler_count)
+        fault = "has a handler of its own: remove \"handlers\"";
+    else if (config->send_only)
+        fault = "receives from an error queue: remove \"send_only\"";
+    else if (!config->outbox.enabled)
+        fault = "retries by its outbox: write outbox = { enabled = true; };";
+    else if (endpoint->persistence && (endpoint->persistence->capabilities & wanted) != wanted)
+        fault = "needs a persistence that keeps failed messages: use pgsql, mysql or sqlite";
+    if (fault)
+        wb_problems_add(l->problems, WB_LOG_ERROR, config->failures.at, "endpoint \"%s\": an endpoint with a group \"failures\" %s",
+                        config->name, fault);
 }
 
 static void load_endpoint(const loading *l)
@@ -356,10 +390,10 @@ static void load_endpoint(const loading *l)
     load_plugins(l);
     /* after the persistence: modules may need the symbols of its client library */
     if (!(l->flags & (WB_SETUP_WITHOUT_HANDLERS | WB_SETUP_PLUGINS_ONLY)))
-        has_handlers = wb_handlers_load(l->setup->config, endpoint->config, &endpoint->handlers,
-                                        l->problems) == WB_OK;
+        has_handlers = load_handlers(l) == WB_OK;
     if (plugins_are_known(endpoint) && !(l->flags & WB_SETUP_PLUGINS_ONLY))
         negotiate(l);
+    check_failures(l);
     warn_of_retention(l);
     warn_of_timeout(l);
     fill_info(&l->setup->config->arena, endpoint, l->flags, has_handlers ? l->problems : NULL);

@@ -147,6 +147,13 @@ void wb_id_derive(const wb_id_seed *seed, char id[WB_GENERATED_ID_SIZE])
     format_uuid(digest, ordered ? 7 : 8, id);
 }
 
+void wb_id_of_hash(const unsigned char *digest, char id[WB_GENERATED_ID_SIZE])
+{
+    unsigned char bytes[16];
+    memcpy(bytes, digest, sizeof bytes);
+    format_uuid(bytes, 8, id);
+}
+
 void wb_id_generate(char id[WB_GENERATED_ID_SIZE])
 {
     unsigned char bytes[16];

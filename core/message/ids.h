@@ -33,6 +33,9 @@ typedef struct wb_id_seed {
  *  cause is one, so that what is ordered by time stays so. */
 void wb_id_derive(const wb_id_seed *seed, char id[WB_GENERATED_ID_SIZE]);
 
+/** The version 8 UUID of a hash, of which 16 bytes are taken. */
+void wb_id_of_hash(const unsigned char *digest, char id[WB_GENERATED_ID_SIZE]);
+
 /** A new id, ordered by time: a version 7 UUID (RFC 9562). Any thread. */
 void wb_id_generate(char id[WB_GENERATED_ID_SIZE]);
 

@@ -30,6 +30,7 @@ typedef struct wb_text {
 typedef struct wb_origin {
     wb_text endpoint;
     wb_text reply_to; /* queue; NULL for a send-only endpoint */
+    const char *queue; /* that it receives from, if that is not called as it is; NULL; may be changed after make */
     wb_text machine;
     wb_text host_id; /* 32 hexadecimal digits, the same for each start on a machine */
     int64_t body_max;
@@ -42,6 +43,12 @@ typedef struct wb_origin {
     int64_t (*now)(const void *clock);
     const void *clock;
 } wb_origin;
+
+/** The queue that it receives from. */
+static inline const char *wb_origin_queue(const wb_origin *origin)
+{
+    return origin->queue ? origin->queue : origin->endpoint.value;
+}
 
 /** The name is kept, not copied. Main thread. */
 wb_origin wb_origin_make(const char *endpoint, int receives, int64_t body_max);

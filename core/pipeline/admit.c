@@ -9,6 +9,7 @@
 #include "core/base/clock.h"
 #include "core/base/crash.h"
 #include "core/base/log.h"
+#include "core/message/failed_id.h"
 #include "core/message/header_names.h"
 #include "core/message/ids.h"
 #include "core/message/incoming.h"
@@ -150,6 +151,24 @@ static void name_type(wb_item *item)
         wb_item_name_type(item, type);
 }
 
+/* One that fails again has its id again, and what several endpoints handle fails in each. */
+static void know_by_failure(wb_item *item)
+{
+    char claim[WB_GENERATED_ID_SIZE];
+    const wb_incoming *incoming = item->incoming;
+    if (!FIND(item, WB_HEADER_FAILED_QUEUE) || wb_bug("failures_by_id"))
+        return;
+    wb_failed_claim(incoming->headers, incoming->header_count, incoming->id, incoming->id_size, claim);
+    wb_item_know_by(item, claim);
+}
+
+/* Whatever failed is for its handler, and so are answers of what was retried. */
+static int is_for_failures(const wb_worker *w, const wb_item *item)
+{
+    return w->pipeline->failures &&
+           (FIND(item, WB_HEADER_FAILED_QUEUE) || wb_failed_answer(item->incoming->headers, item->incoming->header_count));
+}
+
 /* The order is that of the reasons a person would want to read first. */
 void wb_admit(wb_worker *w, wb_item *item)
 {
@@ -165,7 +184,7 @@ void wb_admit(wb_worker *w, wb_item *item)
     else if (!find_handlers(w->pipeline->handlers, item))
         wb_item_condemn(item, WB_FAILURE_TOO_LARGE, "the message names more types with a handler than "
                                                     WB_ITEM_HANDLERS_TEXT);
-    else if (!item->handler_count && is_control_message(item))
+    else if (!item->handler_count && is_control_message(item) && !is_for_failures(w, item))
         admit_control_message(w, item);
     else if (!item->handler_count && w->pipeline->handlers->other)
         give_other(w->pipeline->handlers, item);
@@ -173,4 +192,6 @@ void wb_admit(wb_worker *w, wb_item *item)
         refuse_without_handler(item);
     if (item->verdict == WB_VERDICT_FAILED)
         name_type(item);
+    else if (w->pipeline->failures)
+        know_by_failure(item);
 }

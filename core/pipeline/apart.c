@@ -109,14 +109,13 @@ static int note(wb_worker *w, int result)
  * for the records of its own batch when a handler has ended the transaction (ended.c), and hands over its own. */
 void wb_apart_add(wb_worker *w, const wb_item *item)
 {
-    const wb_incoming *incoming = item->incoming;
     if (!w->pipeline->apart_ops || item->verdict != WB_VERDICT_OPEN || item->is_control || item->is_passed ||
-        item->leader || !incoming->id_size || (item->duplicate_of && !wb_bug("others_handed_over")))
+        item->leader || !item->id_size || (item->duplicate_of && !wb_bug("others_handed_over")))
         return;
     const uint64_t batch = item->duplicate_of ? item->duplicate_of : w->batch_number;
-    add(&w->apart.done, incoming->id, incoming->id_size, batch);
+    add(&w->apart.done, item->id, item->id_size, batch);
     if (wb_bug("forgotten_before_remembered"))
-        add(&w->apart.remembered, incoming->id, incoming->id_size, batch);
+        add(&w->apart.remembered, item->id, item->id_size, batch);
 }
 
 /* What the store or the outbox refuses here is the fault of no message that is in hand. */

@@ -86,7 +86,7 @@ static int runs_alone(const wb_worker *w, const wb_item *item)
 {
     return item->alone || wb_rate_is_limited(&w->pipeline->rate) || wb_item_is_suspect(w->pipeline, item) ||
            wb_suspect_leaves(w->pipeline, item) || wb_suspect_is_last_delivery(w->pipeline, item) ||
-           wb_suspicions_has(w->pipeline->suspicions, item->incoming->id, item->incoming->id_size);
+           wb_suspicions_has(w->pipeline->suspicions, item->id, item->id_size);
 }
 
 /* An unknown handler may take any time: it counts as a whole batch's. */
@@ -326,7 +326,8 @@ static int is_duplicate(const wb_item *item)
 
 static void settle(wb_worker *w, wb_item *item)
 {
-    wb_suspicions_forget(w->pipeline->suspicions, item->message.id, item->message.id_size);
+    const char *id = item->own_id ? item->id : item->message.id; /* `incoming` may be gone */
+    wb_suspicions_forget(w->pipeline->suspicions, id, item->id_size);
     if (!wb_has_transport_transaction(w->pipeline) && !wb_bug("ack_before_commit"))
         wb_marks_add_message(w, item->incoming);
     wb_suspect_settled(w, item);
@@ -389,8 +390,7 @@ size_t wb_batch_encode(wb_worker *w)
     for (size_t i = 0; i < w->batch_size; i++) {
         const wb_item *item = w->batch[i];
         if (item->state == WB_ITEM_HANDLED && item->operations.count)
-            count += wb_operations_encode_group(&w->encoded, item->incoming->id,
-                                                item->incoming->id_size, &item->operations);
+            count += wb_operations_encode_group(&w->encoded, item->id, item->id_size, &item->operations);
     }
     return count;
 }
@@ -399,7 +399,7 @@ size_t wb_batch_encode(wb_worker *w)
 
 static int compare_ids(const wb_item *a, const wb_item *b)
 {
-    return wb_bytes_compare(a->incoming->id, a->incoming->id_size, b->incoming->id, b->incoming->id_size);
+    return wb_bytes_compare(a->id, a->id_size, b->id, b->id_size);
 }
 
 /* Ascending ids, so that two batches which share ids never deadlock; among equal ids the
@@ -432,7 +432,7 @@ void wb_batch_prepare_claims(wb_worker *w, size_t open)
             continue;
         }
         w->claimed[count] = item;
-        w->claims[count++] = (wb_claim){ item->incoming->id, item->incoming->id_size, 0 };
+        w->claims[count++] = (wb_claim){ item->id, item->id_size, 0 };
     }
     w->claim_count = count;
 }

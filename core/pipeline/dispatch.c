@@ -35,8 +35,7 @@ static size_t encode_remains(wb_worker *w)
     wb_operations_encode_start(&w->encoded);
     for (size_t i = 0; i < w->batch_size; i++)
         if (w->batch[i]->state == WB_ITEM_COMMITTED)
-            count += wb_operations_encode_group(&w->encoded, w->batch[i]->incoming->id,
-                                                w->batch[i]->incoming->id_size,
+            count += wb_operations_encode_group(&w->encoded, w->batch[i]->id, w->batch[i]->id_size,
                                                 &w->batch[i]->operations);
     return count;
 }
@@ -57,8 +56,7 @@ static void suspect_causes(const wb_worker *w)
 {
     for (size_t i = 0; i < w->batch_size; i++)
         if (w->batch[i]->operations.count)
-            wb_suspicions_add(w->pipeline->suspicions, w->batch[i]->incoming->id,
-                              w->batch[i]->incoming->id_size);
+            wb_suspicions_add(w->pipeline->suspicions, w->batch[i]->id, w->batch[i]->id_size);
 }
 
 static int is_out(const wb_item *item)

@@ -28,7 +28,7 @@
 static int probe(wb_worker *w, wb_error *error)
 {
     for (size_t i = 0; i < w->claim_count; i++) /* the commit may have used the array up */
-        w->claims[i] = (wb_claim){ w->claimed[i]->incoming->id, w->claimed[i]->incoming->id_size, 0 };
+        w->claims[i] = (wb_claim){ w->claimed[i]->id, w->claimed[i]->id_size, 0 };
     wb_begin begin = { .struct_size = sizeof begin,
                        .batch = wb_pipeline_batch_number(w->pipeline),
                        .claims = w->claims,

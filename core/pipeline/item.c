@@ -31,6 +31,8 @@ void wb_item_init(wb_item *item, const wb_incoming *incoming, const wb_handler_e
 {
     memset(item, 0, sizeof *item);
     item->incoming = incoming;
+    item->id = incoming->id;
+    item->id_size = incoming->id_size;
     item->message = (wb_message){
         .struct_size = sizeof item->message,
         .id = incoming->id,
@@ -44,6 +46,13 @@ void wb_item_init(wb_item *item, const wb_incoming *incoming, const wb_handler_e
     };
     if (handler)
         (void)wb_item_add_handler(item, handler);
+}
+
+void wb_item_know_by(wb_item *item, const char *id)
+{
+    item->own_id = wb_strdup(id);
+    item->id = item->own_id;
+    item->id_size = strlen(id);
 }
 
 int wb_item_add_handler(wb_item *item, const wb_handler_entry *handler)
@@ -75,7 +84,8 @@ void wb_item_clear(wb_item *item)
     wb_failure_clear(&item->failure);
     free(item->error_queue);
     free(item->type);
-    item->error_queue = item->type = NULL;
+    free(item->own_id);
+    item->error_queue = item->type = item->own_id = NULL;
 }
 
 void wb_item_change(wb_item *item, wb_item_state to)
@@ -138,7 +148,7 @@ static int is_equal(const void *a, size_t a_size, const void *b, size_t b_size)
 
 int wb_item_is_same(const wb_item *a, const wb_item *b)
 {
-    return is_equal(a->incoming->id, a->incoming->id_size, b->incoming->id, b->incoming->id_size);
+    return is_equal(a->id, a->id_size, b->id, b->id_size);
 }
 
 int wb_item_has_key_of(const wb_item *a, const wb_item *b)

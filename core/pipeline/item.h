@@ -47,6 +47,10 @@ typedef struct wb_item {
     const wb_handler_entry *handlers[WB_ITEM_HANDLERS_MAX];
     size_t handler_count;
     wb_message message; /* what its handlers see; its id outlives `incoming` */
+    /* What it is known by: its id; of a failed message what its failure is (core/message/failed_id.h). As long as `incoming`. */
+    const char *id;
+    size_t id_size;
+    char *own_id; /* malloc'ed; NULL: that is the message's */
     wb_item_state state;             /* changed by wb_item_change() alone */
     wb_verdict verdict;              /* changed by wb_item_condemn() alone */
     wb_failure failure;
@@ -92,6 +96,8 @@ typedef struct wb_item {
 
 /** A message that was just received, and its handler, if that is known. */
 void wb_item_init(wb_item *item, const wb_incoming *incoming, const wb_handler_entry *handler);
+/** It is known by that, not by its id, which may come again and be another's. */
+void wb_item_know_by(wb_item *item, const char *id);
 /** A further handler; one it has already is not added. @return 0 when there is no place. */
 int wb_item_add_handler(wb_item *item, const wb_handler_entry *handler);
 /** It has none: that of all other types gets it. `type` is the first it names, or "". */

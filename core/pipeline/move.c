@@ -113,8 +113,7 @@ static int park(wb_worker *w, wb_item *item, const char *reason)
     wb_error error;
     add_copy(w, item, WB_TRIM_NOTHING);
     wb_operations_encode_start(&w->encoded);
-    (void)wb_operations_encode_group(&w->encoded, item->incoming->id, item->incoming->id_size,
-                                     &item->operations);
+    (void)wb_operations_encode_group(&w->encoded, item->id, item->id_size, &item->operations);
     const wb_parked parked = { 1, reason, w->encoded.data, w->encoded.size };
     int r = wb_pipeline_park(w->pipeline, w->storage, &parked, 0, NULL, &error);
     w->storage_broken |= r == WB_NOT_CONNECTED || r == WB_IN_DOUBT;

@@ -116,8 +116,8 @@ static wb_item *find_duplicate(const wb_worker *w, const wb_operation_group *gro
 {
     for (size_t i = 0; i < w->batch_size; i++) {
         wb_item *item = w->batch[i];
-        if (item->state == WB_ITEM_DUPLICATE && item->incoming->id_size == group->cause_size &&
-            memcmp(item->incoming->id, group->cause, group->cause_size) == 0)
+        if (item->state == WB_ITEM_DUPLICATE && item->id_size == group->cause_size &&
+            memcmp(item->id, group->cause, group->cause_size) == 0)
             return item;
     }
     return NULL;

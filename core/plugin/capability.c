@@ -29,6 +29,7 @@ const wb_capability_name wb_capability_names[] = {
     { WB_CAP_REMEMBER, "remember" },
     { WB_CAP_REMOVE_TABLES, "remove_tables" },
     { WB_CAP_SUBSCRIPTIONS, "subscriptions" },
+    { WB_CAP_FAILED, "failed" },
     { WB_CAP_JOIN_TRANSPORT, "join_transport" },
     { 0, NULL },
 };

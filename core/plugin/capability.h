@@ -20,7 +20,7 @@ typedef struct wb_capability_name {
 #define WB_CAPS_OF_PERSISTENCES                                                                    \
     (WB_CAP_OUTBOX | WB_CAP_DELAY_STORE | WB_CAP_JOIN_TRANSPORT | WB_CAP_DELAY_WITH_COMMIT |                           \
      WB_CAP_CLAIM_WITH_COMMIT | WB_CAP_WRITTEN | WB_CAP_POSITIONS | WB_CAP_FORGET | WB_CAP_REMEMBER |   \
-     WB_CAP_REMOVE_TABLES | WB_CAP_SUBSCRIPTIONS)
+     WB_CAP_REMOVE_TABLES | WB_CAP_SUBSCRIPTIONS | WB_CAP_FAILED)
 
 /** Without the bits of later versions, which are ignored. */
 static inline uint64_t wb_capabilities_known(uint64_t capabilities)

@@ -53,6 +53,10 @@ typedef struct wb_handler_set {
 int wb_handlers_load(wb_config *config, const wb_endpoint_config *endpoint, wb_handler_set *set,
                      wb_problems *problems);
 
+/** The same of a module that is built in; `path` is what it is called, `at` what asks for it. */
+int wb_handlers_take(wb_config *config, const wb_endpoint_config *endpoint, const wb_handler_module *module,
+                     const char *path, wb_conf_origin at, wb_handler_set *set, wb_problems *problems);
+
 /** The entry for a type of that many bytes, or NULL; never `other`. */
 const wb_handler_entry *wb_handlers_find(const wb_handler_set *set, const char *type, size_t size);
 

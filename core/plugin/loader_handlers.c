@@ -259,6 +259,19 @@ int wb_handlers_load(wb_config *config, const wb_endpoint_config *endpoint, wb_h
     return problems->error_count == errors_before ? WB_OK : WB_FATAL;
 }
 
+int wb_handlers_take(wb_config *config, const wb_endpoint_config *endpoint, const wb_handler_module *module,
+                     const char *path, wb_conf_origin at, wb_handler_set *set, wb_problems *problems)
+{
+    const wb_handler_choice choice = { path, at };
+    const loading l = { config, endpoint, &choice, set, problems, path };
+    const size_t errors_before = problems->error_count;
+    memset(set, 0, sizeof *set);
+    add_module(&l, module);
+    add_handlers(&l, module);
+    finish(set);
+    return problems->error_count == errors_before ? WB_OK : WB_FATAL;
+}
+
 /* Like strcmp, for a type that need not end with a NUL byte and may hold one. */
 static int compare_type(const char *entry, const char *type, size_t size)
 {

@@ -103,8 +103,7 @@ static void add_failure(header_list *list, const wb_origin *origin, const wb_fai
     else
         add(list, WB_HEADER_EXCEPTION_STACK_TRACE, place, sizeof place);
     if (!wb_bug("copy_expires")) /* it tells transports that its time to be received counts no more */
-        add(list, WB_HEADER_FAILED_QUEUE, message->failed_queue ? message->failed_queue : origin->endpoint.value,
-            SIZE_MAX);
+        add(list, WB_HEADER_FAILED_QUEUE, message->failed_queue ? message->failed_queue : wb_origin_queue(origin), SIZE_MAX);
     add(list, WB_HEADER_TIME_OF_FAILURE, now, SIZE_MAX);
     add(list, WB_HEADER_EXCEPTION_TYPE, failure->kind, SIZE_MAX);
     add(list, WB_HEADER_EXCEPTION_MESSAGE, failure->reason, reason_max);

@@ -122,7 +122,7 @@ wb_operation *wb_recover_retry_operation(const wb_origin *origin, const wb_incom
     wb_operation *operation = wb_operation_append(list, arena);
     operation->kind = WB_OPERATION_SEND;
     operation->flags = WB_OPERATION_MANDATORY;
-    operation->destination = origin->endpoint.value;
+    operation->destination = wb_origin_queue(origin);
     operation->id = incoming->id;
     operation->id_size = incoming->id_size;
     add_headers(incoming, arena, operation);

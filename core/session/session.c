@@ -168,6 +168,34 @@ static int context_outgoing(wb_context *ctx, int kind, const wb_outgoing *outgoi
     return call.error.result == WB_OK ? WB_OK : fail(call.session, &call.error);
 }
 
+static wb_header copy_header(const wb_header *from, wb_arena *arena)
+{
+    return (wb_header){ .name = wb_arena_copy(arena, from->name, from->name_size),
+                        .value = wb_arena_copy(arena, from->value, from->value_size),
+                        .name_size = from->name_size,
+                        .value_size = from->value_size };
+}
+
+void wb_sessions_add(wb_session *s, const wb_operation *from)
+{
+    wb_arena *arena = &s->parcel->arena;
+    wb_operation *operation = wb_operation_append(&s->parcel->operations, arena);
+    wb_header *headers = wb_arena_alloc(arena, (from->header_count + 1) * sizeof *headers);
+    for (size_t i = 0; i < from->header_count; i++)
+        headers[i] = copy_header(&from->headers[i], arena);
+    operation->kind = from->kind;
+    operation->flags = from->flags;
+    operation->destination = wb_arena_copy(arena, from->destination, strlen(from->destination));
+    operation->id = wb_arena_copy(arena, from->id, from->id_size);
+    operation->id_size = from->id_size;
+    operation->headers = headers;
+    operation->header_count = from->header_count;
+    operation->body = wb_arena_copy(arena, from->body, from->body_size);
+    operation->body_size = from->body_size;
+    operation->key = from->key_size ? wb_arena_copy(arena, from->key, from->key_size) : NULL;
+    operation->key_size = from->key_size;
+}
+
 static const void *context_storage(wb_context *ctx, const char *name, void **ret_session, size_t *ret_item)
 {
     wb_session *s = session_of(ctx);

@@ -35,5 +35,7 @@ void wb_sessions_stop(wb_sessions *sessions, int64_t patience);
 int wb_sessions_open(wb_sessions *sessions, const wb_session_options *options, wb_session **ret_session,
                      wb_error *error);
 int wb_sessions_commit(wb_session *session, wb_error *error);
+/** A complete operation, which is copied, beside what wb_send() makes. Before the commit. */
+void wb_sessions_add(wb_session *session, const wb_operation *operation);
 
 #endif

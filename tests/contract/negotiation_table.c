@@ -43,15 +43,15 @@ static const wb_party persistences[] = {
     { .name = "pgsql",
       .capabilities = WB_CAP_OUTBOX | WB_CAP_DELAY_STORE | WB_CAP_DELAY_WITH_COMMIT | WB_CAP_CLAIM_WITH_COMMIT |
                       WB_CAP_WRITTEN | WB_CAP_POSITIONS | WB_CAP_FORGET | WB_CAP_REMEMBER | WB_CAP_REMOVE_TABLES |
-                      WB_CAP_SUBSCRIPTIONS },
+                      WB_CAP_SUBSCRIPTIONS | WB_CAP_FAILED },
     { .name = "mysql",
       .capabilities = WB_CAP_OUTBOX | WB_CAP_DELAY_STORE | WB_CAP_DELAY_WITH_COMMIT | WB_CAP_CLAIM_WITH_COMMIT |
                       WB_CAP_WRITTEN | WB_CAP_POSITIONS | WB_CAP_FORGET | WB_CAP_REMEMBER | WB_CAP_REMOVE_TABLES |
-                      WB_CAP_SUBSCRIPTIONS },
+                      WB_CAP_SUBSCRIPTIONS | WB_CAP_FAILED },
     { .name = "sqlite",
       .capabilities = WB_CAP_OUTBOX | WB_CAP_DELAY_STORE | WB_CAP_DELAY_WITH_COMMIT |
                       WB_CAP_CLAIM_WITH_COMMIT | WB_CAP_WRITTEN | WB_CAP_POSITIONS | WB_CAP_FORGET |
-                      WB_CAP_REMEMBER | WB_CAP_REMOVE_TABLES | WB_CAP_SUBSCRIPTIONS | WB_CAP_JOIN_TRANSPORT,
+                      WB_CAP_REMEMBER | WB_CAP_REMOVE_TABLES | WB_CAP_SUBSCRIPTIONS | WB_CAP_FAILED | WB_CAP_JOIN_TRANSPORT,
       .shared_resource = "/var/lib/orders.db" },
     { .name = "elsewhere",
       .capabilities = WB_CAP_OUTBOX | WB_CAP_DELAY_STORE | WB_CAP_JOIN_TRANSPORT,

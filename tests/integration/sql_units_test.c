@@ -268,6 +268,12 @@ static const struct {
     { WB_SQL_POSITION_BACK, "POSITION_BACK", "POSITION_BACK" },
     { WB_SQL_POSITIONS, "POSITIONS", "POSITIONS" },
     { WB_SQL_POSITIONS_FORGET, "POSITIONS_FORGET", "POSITIONS_FORGET" },
+    { WB_SQL_FAILED_PUT, "FAILED_", "FAILED_" },
+    { WB_SQL_FAILED_TURN, "FAILED_", "FAILED_" },
+    { WB_SQL_FAILED_DISCARD, "FAILED_", "FAILED_" },
+    { WB_SQL_FAILED_GET, "FAILED_", "FAILED_" },
+    { WB_SQL_FAILED_LIST, "FAILED_", "FAILED_" },
+    { WB_SQL_FAILED_CLEAN_UP, "FAILED_", "FAILED_" },
 };
 
 static void test_missing_statements(void **state)

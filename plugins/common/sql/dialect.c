@@ -51,12 +51,15 @@ static const char *find_lacking_pair(const wb_sql_dialect *d)
     return d->templates[WB_SQL_FIND_DUE] && !d->templates[WB_SQL_TAKEN] ? "TAKEN" : NULL;
 }
 
-/* What programs write: all of it, or nothing. */
+/* What programs write, and failed messages: all of it, or nothing. */
 static const char *find_lacking_interface(const wb_sql_dialect *d)
 {
     for (int i = WB_SQL_WRITTEN_LOOK; i <= WB_SQL_WRITTEN_CLAIM; i++)
         if (!d->templates[i] != !d->templates[WB_SQL_WRITTEN_LOOK])
             return "part of the WRITTEN_ statements";
+    for (int i = WB_SQL_FAILED_PUT; i <= WB_SQL_FAILED_CLEAN_UP; i++)
+        if (!d->templates[i] != !d->templates[WB_SQL_FAILED_PUT])
+            return "part of the FAILED_ statements";
     return NULL;
 }
 

@@ -27,6 +27,7 @@ int wb_sql_outbox_init(wb_sql_outbox *outbox, const wb_host *host, const wb_sql_
     outbox->sql_api = WB_HAS(endpoint, wb_endpoint_info, sql_api);
     outbox->positions = WB_HAS(endpoint, wb_endpoint_info, positions) && endpoint->positions;
     outbox->subscriptions = WB_HAS(endpoint, wb_endpoint_info, subscriptions) && endpoint->subscriptions;
+    outbox->failures = WB_HAS(endpoint, wb_endpoint_info, failures) && endpoint->failures;
     wb_sql_names_init(&outbox->names, dialect->quoting, endpoint->name, container);
     for (int i = 0; i < WB_SQL_COUNT; i++) {
         if (!dialect->templates[i])

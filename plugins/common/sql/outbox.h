@@ -94,6 +94,14 @@ typedef enum wb_sql_which {
     WB_SQL_POSITION_BACK, /* partition, position, batch, batch of before; where that is the row's */
     WB_SQL_POSITIONS,     /* -> partition, position, batch */
     WB_SQL_POSITIONS_FORGET, /* affects all rows */
+    /* failed messages; all NULL where the dialect keeps none. Times as above; a "message" is id, status, attempts, when it
+     * failed, when its status changed, summary, and itself */
+    WB_SQL_FAILED_PUT,      /* id, when it failed, now, summary, message; nothing if it is there and failed at that time */
+    WB_SQL_FAILED_TURN,     /* id, status, the new one, now; affects it if that was its status */
+    WB_SQL_FAILED_DISCARD,  /* id, status; likewise */
+    WB_SQL_FAILED_GET,      /* id -> the message */
+    WB_SQL_FAILED_LIST,     /* status (0: any); behind time and id; failed before; limit -> messages, '' in place of themselves */
+    WB_SQL_FAILED_CLEAN_UP, /* changed before, limit; affects those that it deletes, of which none has status 1 */
     WB_SQL_COUNT
 } wb_sql_which;
 
@@ -113,6 +121,8 @@ typedef enum wb_sql_which {
 #define WB_SQL_FOR_POSITIONS 48
 /** The same: only where what the transport subscribes to is noted here. */
 #define WB_SQL_FOR_SUBSCRIPTIONS 64
+/** The same: only where failed messages are kept. */
+#define WB_SQL_FOR_FAILURES 80
 
 /** Tables of this version and later hold compact keys (keys.h), those of before the ids as they are. */
 #define WB_SQL_COMPACT_VERSION 2
@@ -120,7 +130,7 @@ typedef enum wb_sql_which {
 /** A statement of an installation. Each must be harmless where it was run before. */
 typedef struct wb_sql_definition {
     int when; /* 0: always; else a condition of the dialect's own, 1 to 15; or that and more:
-               * WB_SQL_FOR_DELAYS, WB_SQL_FOR_PROGRAMS, WB_SQL_FOR_POSITIONS or WB_SQL_FOR_SUBSCRIPTIONS */
+               * WB_SQL_FOR_DELAYS, _PROGRAMS, _POSITIONS, _SUBSCRIPTIONS or _FAILURES */
     const char *comment; /* or NULL */
     const char *template;
 } wb_sql_definition;
@@ -195,6 +205,7 @@ typedef struct wb_sql_outbox {
     int sql_api;   /* an installation makes what programs write messages with */
     int positions; /* how far partitions are done with is in a table here */
     int subscriptions; /* what the transport subscribes to is noted in a table here */
+    int failures;  /* failed messages are kept in a table here */
     /** Below the lowest pending row, and below the oldest record: sessions come and go. */
     wb_sql_gap swept;
     wb_sql_gap cleaned;

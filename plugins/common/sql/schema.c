@@ -22,6 +22,8 @@ static int is_for(const wb_sql_outbox *outbox, int purpose)
         return outbox->positions;
     case WB_SQL_FOR_SUBSCRIPTIONS:
         return outbox->subscriptions;
+    case WB_SQL_FOR_FAILURES:
+        return outbox->failures;
     default:
         return 1;
     }

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "plugins/common/sql/failed.h"
 #include "plugins/persistence/mysql/mysql-map.h"
 #include "plugins/persistence/mysql/mysql-session.h"
 #include "plugins/persistence/mysql/mysql-statement.h"
@@ -82,7 +83,8 @@ static const wb_mysql_api mys_api = { sizeof(wb_mysql_api), api_connection, api_
 
 const void *mys_interface(wb_storage_session *s, const char *name)
 {
-    (void)s;
+    if (strcmp(name, WB_FAILED_INTERFACE) == 0)
+        return s->sql.outbox->statements[WB_SQL_FAILED_PUT] ? &wb_sql_failed : NULL;
     return strcmp(name, WB_MYSQL_INTERFACE) == 0 ? &mys_api : NULL;
 }
 

@@ -178,6 +178,22 @@ static const char *const templates[WB_SQL_COUNT] = {
                              "WHERE `partition` = $1 AND batch = $3",
     [WB_SQL_POSITIONS] = "SELECT `partition`, position, batch FROM {positions}",
     [WB_SQL_POSITIONS_FORGET] = "DELETE FROM {positions}",
+    /* assigned from left to right: when it failed last of all */
+    [WB_SQL_FAILED_PUT] =
+        "INSERT INTO {failed} (id, status, attempts, failed_at, changed_at, summary, message) "
+        "VALUES ($1, 1, 1, $2, $3, $4, $5) ON DUPLICATE KEY UPDATE "
+        "status = IF(failed_at = $2, status, 1), attempts = attempts + (failed_at <> $2), "
+        "changed_at = IF(failed_at = $2, changed_at, $3), summary = IF(failed_at = $2, summary, $4), "
+        "message = IF(failed_at = $2, message, VALUES(message)), failed_at = $2",
+    [WB_SQL_FAILED_TURN] = "UPDATE {failed} SET status = $3, changed_at = $4 WHERE id = $1 AND status = $2",
+    [WB_SQL_FAILED_DISCARD] = "DELETE FROM {failed} WHERE id = $1 AND status = $2",
+    [WB_SQL_FAILED_GET] = "SELECT id, status, attempts, failed_at, changed_at, summary, message FROM {failed} WHERE id = $1",
+    [WB_SQL_FAILED_LIST] =
+        "SELECT id, status, attempts, failed_at, changed_at, summary, _binary x'' FROM {failed} FORCE INDEX (listed) "
+        "WHERE failed_at >= $2 AND (failed_at > $2 OR id > $3) AND failed_at < $4 AND ($1 = 0 OR status = $1) "
+        "ORDER BY failed_at, id LIMIT $5",
+    [WB_SQL_FAILED_CLEAN_UP] =
+        "DELETE FROM {failed} WHERE status <> 1 AND changed_at < $1 ORDER BY changed_at LIMIT $2",
 };
 
 /* ---- its tables -------------------------------------------------------------------- */
@@ -325,11 +341,22 @@ static const wb_sql_definition definitions[] = {
       "    batch bigint unsigned NOT NULL\n) ENGINE = InnoDB" },
     { WB_SQL_FOR_SUBSCRIPTIONS, "event types that an installation subscribed to",
       "CREATE TABLE IF NOT EXISTS {subscribed} (type varbinary(255) NOT NULL PRIMARY KEY) ENGINE = InnoDB" },
+    { WB_SQL_FOR_FAILURES, "messages of an error queue; times are microseconds since 1970",
+      "CREATE TABLE IF NOT EXISTS {failed} (\n"
+      "    id varbinary(64) NOT NULL PRIMARY KEY,\n"
+      "    status int unsigned NOT NULL,\n"
+      "    attempts int unsigned NOT NULL,\n"
+      "    failed_at bigint NOT NULL,\n"
+      "    changed_at bigint NOT NULL,\n"
+      "    summary mediumblob NOT NULL,\n"
+      "    message longblob NOT NULL,\n"
+      "    KEY listed (failed_at, id),\n"
+      "    KEY changed (changed_at)\n) ENGINE = InnoDB" },
 };
 
 static const char *const removal[] = {
     "DROP PROCEDURE IF EXISTS {send}", "DROP PROCEDURE IF EXISTS {publish}", "DROP PROCEDURE IF EXISTS {claim}",
-    "DROP PROCEDURE IF EXISTS {write}", "DROP TABLE IF EXISTS {written}", "DROP TABLE IF EXISTS {lanes}",
+    "DROP PROCEDURE IF EXISTS {write}", "DROP TABLE IF EXISTS {failed}", "DROP TABLE IF EXISTS {written}", "DROP TABLE IF EXISTS {lanes}",
     "DROP TABLE IF EXISTS {subscribed}", "DROP TABLE IF EXISTS {positions}", "DROP TABLE IF EXISTS {delayed}",
     "DROP TABLE IF EXISTS {pending}", "DROP TABLE IF EXISTS {dedup}", NULL,
 };

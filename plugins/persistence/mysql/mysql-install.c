@@ -75,7 +75,7 @@ static const struct renamed {
     const char *is_there, *renaming;
 } tables[] = {
     TABLE("dedup"), TABLE("pending"), TABLE("delayed"), TABLE("written"), TABLE("lanes"), TABLE("positions"),
-    TABLE("subscribed"),
+    TABLE("subscribed"), TABLE("failed"),
 };
 #define TABLES (sizeof tables / sizeof *tables)
 

@@ -3,4 +3,4 @@
 
 #include "plugins/persistence/mysql/mysql-persistence.h"
 
-MYS_PLUGIN(mysql, "mysql", "outbox in MySQL or MariaDB", WB_CAP_WRITTEN)
+MYS_PLUGIN(mysql, "mysql", "outbox in MySQL or MariaDB", WB_CAP_WRITTEN | WB_CAP_FAILED)

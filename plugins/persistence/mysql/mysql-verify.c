@@ -34,6 +34,13 @@ static const char *const position_probes[] = {
     "EXPLAIN UPDATE {positions} SET position = 0, batch = 0 WHERE `partition` = x'00'",
     "EXPLAIN DELETE FROM {positions}",
 };
+static const char *const failed_probes[] = {
+    "EXPLAIN SELECT id, status, attempts, failed_at, changed_at, summary, message FROM {failed} WHERE id = x'00'",
+    "EXPLAIN INSERT INTO {failed} (id, status, attempts, failed_at, changed_at, summary, message) "
+    "VALUES (x'00', 0, 0, 0, 0, x'00', x'00') ON DUPLICATE KEY UPDATE status = status",
+    "EXPLAIN UPDATE {failed} SET status = 0, changed_at = 0 WHERE id = x'00'",
+    "EXPLAIN DELETE FROM {failed} WHERE id = x'00'",
+};
 #define COUNT_OF(array) (sizeof(array) / sizeof(array)[0])
 
 static int probe(wb_storage_session *s, const char *const *statements, size_t count,
@@ -52,6 +59,8 @@ static int check_tables(wb_storage_session *s, wb_error *error)
         result = probe(s, delayed_probes, COUNT_OF(delayed_probes), "use the table of delayed messages", error);
     if (result == WB_OK && s->sql.outbox->positions)
         result = probe(s, position_probes, COUNT_OF(position_probes), "use the table of positions", error);
+    if (result == WB_OK && s->sql.outbox->failures)
+        result = probe(s, failed_probes, COUNT_OF(failed_probes), "use the table of failed messages", error);
     return result;
 }
 
@@ -65,7 +74,7 @@ static int check_engine(wb_storage_session *s, wb_error *error)
                                 "WHERE table_schema = {database} AND engine <> 'InnoDB' AND "
                                 "table_name IN (CONCAT({prefix}, '_dedup'), "
                                 "CONCAT({prefix}, '_pending'), CONCAT({prefix}, '_delayed'), "
-                                "CONCAT({prefix}, '_positions'))",
+                                "CONCAT({prefix}, '_positions'), CONCAT({prefix}, '_failed'))",
                                 &rows);
     if (result != WB_OK)
         result = wb_sql_report(s, "look at the outbox tables", error);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "plugins/common/sql/failed.h"
 #include "plugins/common/sql/transaction.h"
 #include "plugins/persistence/pgsql/pgsql-session.h"
 
@@ -336,7 +337,8 @@ const wb_pgsql_api pgsql_api = {
 
 const void *pgsql_interface(wb_storage_session *s, const char *name)
 {
-    (void)s;
+    if (strcmp(name, WB_FAILED_INTERFACE) == 0)
+        return s->sql.outbox->statements[WB_SQL_FAILED_PUT] ? &wb_sql_failed : NULL;
     return strcmp(name, WB_PGSQL_INTERFACE) == 0 ? &pgsql_api : NULL;
 }
 

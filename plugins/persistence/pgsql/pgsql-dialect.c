@@ -247,6 +247,24 @@ static const char *const templates[WB_SQL_COUNT] = {
                              "WHERE partition = $1::bytea AND batch = $3::bigint",
     [WB_SQL_POSITIONS] = "SELECT partition, position, batch FROM {positions}",
     [WB_SQL_POSITIONS_FORGET] = "DELETE FROM {positions}",
+    [WB_SQL_FAILED_PUT] =
+        "INSERT INTO {failed} AS failed (id, status, attempts, failed_at, changed_at, summary, message) "
+        "VALUES ($1::bytea, 1, 1, $2::bigint, $3::bigint, $4::bytea, $5::bytea) "
+        "ON CONFLICT (id) DO UPDATE SET status = 1, attempts = failed.attempts + 1, failed_at = excluded.failed_at, "
+        "changed_at = excluded.changed_at, summary = excluded.summary, message = excluded.message "
+        "WHERE failed.failed_at <> excluded.failed_at",
+    [WB_SQL_FAILED_TURN] = "UPDATE {failed} SET status = $3::bigint, changed_at = $4::bigint "
+                           "WHERE id = $1::bytea AND status = $2::bigint",
+    [WB_SQL_FAILED_DISCARD] = "DELETE FROM {failed} WHERE id = $1::bytea AND status = $2::bigint",
+    [WB_SQL_FAILED_GET] = "SELECT id, status, attempts, failed_at, changed_at, summary, message "
+                          "FROM {failed} WHERE id = $1::bytea",
+    [WB_SQL_FAILED_LIST] =
+        "SELECT id, status, attempts, failed_at, changed_at, summary, ''::bytea FROM {failed} "
+        "WHERE (failed_at, id) > ($2::bigint, $3::bytea) AND failed_at < $4::bigint "
+        "AND ($1::bigint = 0 OR status = $1::bigint) ORDER BY failed_at, id LIMIT $5::bigint",
+    [WB_SQL_FAILED_CLEAN_UP] =
+        "DELETE FROM {failed} WHERE id IN (SELECT id FROM {failed} WHERE status <> 1 AND changed_at < $1::bigint "
+        "ORDER BY changed_at LIMIT $2::bigint)",
 };
 
 /* ---- its tables -------------------------------------------------------------------- */
@@ -445,6 +463,17 @@ static const wb_sql_definition definitions[] = {
       NOBODY_MAY_CALL("{send}(text, text, bytea, jsonb, text), {send}(text, text, text, jsonb, text), "
                       "{publish}(text, bytea, jsonb, text), {publish}(text, text, jsonb, text), {claim}(text)") },
     { WB_SQL_FOR_PROGRAMS, "tables that somebody else made would run his triggers with the functions' rights", ONE_OWNER },
+    { WB_SQL_FOR_FAILURES, "messages of an error queue; times are microseconds since 1970",
+      "CREATE TABLE IF NOT EXISTS {failed} (\n"
+      "    id bytea NOT NULL CONSTRAINT {failed_pkey} PRIMARY KEY,\n"
+      "    status bigint NOT NULL,\n"
+      "    attempts bigint NOT NULL,\n"
+      "    failed_at bigint NOT NULL,\n"
+      "    changed_at bigint NOT NULL,\n"
+      "    summary bytea NOT NULL,\n"
+      "    message bytea NOT NULL\n)" },
+    { WB_SQL_FOR_FAILURES, NULL, "CREATE INDEX IF NOT EXISTS {failed_listed} ON {failed} (failed_at, id)" },
+    { WB_SQL_FOR_FAILURES, NULL, "CREATE INDEX IF NOT EXISTS {failed_changed} ON {failed} (changed_at) WHERE status <> 1" },
 };
 
 /* No statement of these fails for a table that is not there. */
@@ -458,7 +487,7 @@ static const wb_sql_definition definitions[] = {
     "DROP FUNCTION IF EXISTS " bar "{claim}" bar "(text)",                                         \
     "DROP FUNCTION IF EXISTS " bar "{write}" bar WRITE_PARAMETERS
 static const char *const removal[] = {
-    DROP_FUNCTIONS(""), "DROP TABLE IF EXISTS {written}", "DROP TABLE IF EXISTS {subscribed}",
+    DROP_FUNCTIONS(""), "DROP TABLE IF EXISTS {failed}", "DROP TABLE IF EXISTS {written}", "DROP TABLE IF EXISTS {subscribed}",
     "DROP TABLE IF EXISTS {positions}", "DROP TABLE IF EXISTS {delayed}", "DROP TABLE IF EXISTS {pending}",
     "DROP TABLE IF EXISTS {dedup}", NULL,
 };
@@ -466,6 +495,7 @@ static const char *const renaming[] = {
     DROP_FUNCTIONS("|"), RENAME_TABLE("written"), RENAME_INDEX("written_pkey"), RENAME_INDEX("written_held"),
     RENAME_TABLE("subscribed"), RENAME_TABLE("positions"), RENAME_INDEX("position_key"), RENAME_TABLE("delayed"),
     RENAME_INDEX("delayed_pkey"), RENAME_INDEX("delayed_due"), RENAME_TABLE("pending"), RENAME_INDEX("pending_pkey"),
+    RENAME_TABLE("failed"), RENAME_INDEX("failed_pkey"), RENAME_INDEX("failed_listed"), RENAME_INDEX("failed_changed"),
     RENAME_TABLE("dedup"), RENAME_INDEX("dedup_pkey"), RENAME_INDEX("dedup_batch"), NULL,
 };
 

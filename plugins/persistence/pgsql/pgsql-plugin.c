@@ -3,4 +3,4 @@
 
 #include "plugins/persistence/pgsql/pgsql-persistence.h"
 
-PGSQL_PLUGIN(pgsql, "pgsql", "outbox in PostgreSQL", WB_CAP_WRITTEN)
+PGSQL_PLUGIN(pgsql, "pgsql", "outbox in PostgreSQL", WB_CAP_WRITTEN | WB_CAP_FAILED)

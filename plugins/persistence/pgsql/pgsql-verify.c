@@ -34,6 +34,8 @@
 #define POSITIONS_TABLE                                                                            \
     "({prefix} || '_positions', ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE'])"
 
+#define SELECT_FAILED SELECT_TABLES("({prefix} || '_failed', ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE'])")
+
 /* Without the SQL interface there is none. */
 #define WRITTEN_TABLE                                                                              \
     "SELECT pg_catalog.to_regclass(pg_catalog.format('%I.%I', {database}, {prefix} || '_written')) IS NOT NULL"
@@ -109,7 +111,8 @@ static const char *select_tables(const wb_sql_outbox *outbox)
 
 static int check_tables(wb_storage_session *s, wb_error *error)
 {
-    return check_these(s, select_tables(s->sql.outbox), error);
+    const int result = check_these(s, select_tables(s->sql.outbox), error);
+    return result == WB_OK && s->sql.outbox->failures ? check_these(s, SELECT_FAILED, error) : result;
 }
 
 static int check_written(wb_storage_session *s, wb_error *error)

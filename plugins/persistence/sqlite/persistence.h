@@ -6,6 +6,7 @@
 #define WB_SQLITE_PERSISTENCE_H
 
 #include <waybill/sqlite.h>
+#include <waybill/sys/failed.h>
 #include <waybill/sys/persistence.h>
 
 #include "plugins/common/sql/keys.h"
@@ -183,6 +184,9 @@ int wb_sqlite_apart_remember(wb_storage_session *session, const wb_claim *claims
 
 /* delayed.c */
 extern const wb_delayed_ops wb_sqlite_delayed_ops;
+
+/* failed.c */
+extern const wb_failed_ops wb_sqlite_failed_ops;
 
 /* written.c */
 extern const wb_written_ops wb_sqlite_written_ops;

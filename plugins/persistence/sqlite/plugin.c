@@ -165,7 +165,7 @@ static const wb_plugin descriptor = {
     .summary = "business data, outbox and delayed messages in a SQLite file",
     .capabilities = WB_CAP_OUTBOX | WB_CAP_DELAY_STORE | WB_CAP_DELAY_WITH_COMMIT |
                     WB_CAP_CLAIM_WITH_COMMIT | WB_CAP_WRITTEN | WB_CAP_POSITIONS | WB_CAP_FORGET | WB_CAP_REMEMBER |
-                    WB_CAP_REMOVE_TABLES | WB_CAP_SUBSCRIPTIONS | WB_CAP_JOIN_TRANSPORT,
+                    WB_CAP_REMOVE_TABLES | WB_CAP_SUBSCRIPTIONS | WB_CAP_FAILED | WB_CAP_JOIN_TRANSPORT,
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .option_stride = sizeof(wb_option),

@@ -17,6 +17,7 @@ static const char drop_views_format[] =
     "drop view if exists \"waybill_%w_publish\";"
     "drop view if exists \"waybill_%w_claim\";";
 static const char drop_tables_format[] =
+    "drop table if exists \"waybill_%w_failed\";"
     "drop table if exists \"waybill_%w_written\";"
     "drop table if exists \"waybill_%w_subscribed\";"
     "drop table if exists \"waybill_%w_positions\";"
@@ -26,10 +27,12 @@ static const char drop_tables_format[] =
     "drop table if exists \"waybill_%w_dedup\";";
 /* What has a name of its own beside a table's; it is made anew under the new name. */
 static const char drop_names_format[] =
+    "drop index if exists \"waybill_%w_failed_listed\";"
+    "drop index if exists \"waybill_%w_failed_changed\";"
     "drop index if exists \"waybill_%w_written_held\";"
     "drop index if exists \"waybill_%w_delayed_due\";"
     "drop trigger if exists \"waybill_%w_delayed_removed\";";
-static const char *const tables[] = { "written", "subscribed", "positions", "delayed", "delayed_operation", "pending", "dedup" };
+static const char *const tables[] = { "failed", "written", "subscribed", "positions", "delayed", "delayed_operation", "pending", "dedup" };
 static const char *const parts[] = { "persistence:", "delayed:", "positions:" };
 
 /* Of a file that is not there nothing is left: *ret_is_open is 0 then. A transaction is begun. */

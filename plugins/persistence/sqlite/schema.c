@@ -57,6 +57,20 @@ static const char subscriptions_format[] =
     "create table if not exists \"waybill_%w_subscribed\"(\n"
     "  type text primary key) without rowid;\n";
 
+/* The message stands last: a list does not read as far, and what does not fit beside it is on pages of its own. */
+static const char failures_format[] =
+    "create table if not exists \"waybill_%w_failed\"(\n"
+    "  row integer primary key,\n"
+    "  id blob not null unique,\n"
+    "  status integer not null,\n"
+    "  attempts integer not null,\n"
+    "  failed_at integer not null,\n"
+    "  changed_at integer not null,\n"
+    "  summary blob not null,\n"
+    "  message blob not null);\n"
+    "create index if not exists \"waybill_%w_failed_listed\" on \"waybill_%w_failed\"(failed_at, id);\n"
+    "create index if not exists \"waybill_%w_failed_changed\" on \"waybill_%w_failed\"(changed_at) where status<>1;\n";
+
 static const char version_format[] =
     "insert into waybill_schema(part, version) values(%Q, %d)\n"
     "  on conflict(part) do update set version=excluded.version;\n";
@@ -74,6 +88,11 @@ static int has_delayed(const wb_persistence *persistence)
 static int has_positions(const wb_persistence *persistence)
 {
     return WB_HAS(persistence->endpoint, wb_endpoint_info, positions) && persistence->endpoint->positions;
+}
+
+static int has_failures(const wb_persistence *persistence)
+{
+    return WB_HAS(persistence->endpoint, wb_endpoint_info, failures) && persistence->endpoint->failures;
 }
 
 /* One part of the schema: its tables and its version. */
@@ -113,6 +132,8 @@ char *wb_sqlite_schema_text(const wb_persistence *persistence)
                                       WB_SQLITE_POSITIONS_SCHEMA_VERSION));
     if (text && WB_HAS(persistence->endpoint, wb_endpoint_info, subscriptions) && persistence->endpoint->subscriptions)
         text = append(text, wb_sqlite_names_format(subscriptions_format, persistence->tables));
+    if (text && has_failures(persistence))
+        text = append(text, wb_sqlite_names_format(failures_format, persistence->tables));
     return text;
 }
 
@@ -252,6 +273,15 @@ int wb_sqlite_schema_check_keys(wb_persistence *persistence, wb_sqlite_database 
     return result == WB_OK && !version ? fail_missing(persistence, db, "of", error) : result;
 }
 
+/* It has no version of its own yet: what is there has the columns that are named, or is none of ours. */
+static int verify_failures(wb_persistence *persistence, wb_sqlite_database *db, wb_error *error)
+{
+    const int result = verify_columns(persistence, db,
+                                      "select id, status, attempts, failed_at, changed_at, summary, message"
+                                      " from \"waybill_%w_failed\" limit 0", error);
+    return result == WB_FATAL ? fail_missing(persistence, db, "for the failed messages of", error) : result;
+}
+
 static int verify_tables(wb_persistence *persistence, wb_sqlite_database *db, wb_error *error)
 {
     versions found;
@@ -281,6 +311,8 @@ static int verify_tables(wb_persistence *persistence, wb_sqlite_database *db, wb
     if (result == WB_OK && has_positions(persistence))
         result = verify_columns(persistence, db,
                                 "select partition, position, batch from \"waybill_%w_positions\" limit 0", error);
+    if (result == WB_OK && has_failures(persistence))
+        result = verify_failures(persistence, db, error);
     return result;
 }
 

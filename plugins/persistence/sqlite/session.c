@@ -157,6 +157,8 @@ const void *wb_sqlite_storage_interface(wb_storage_session *session, const char 
 {
     static const wb_sqlite_api api = { .struct_size = sizeof api, .connection = connection };
     (void)session;
+    if (strcmp(name, WB_FAILED_INTERFACE) == 0)
+        return &wb_sqlite_failed_ops;
     return strcmp(name, WB_SQLITE_INTERFACE) == 0 ? &api : NULL;
 }
 

@@ -36,8 +36,8 @@
  * waybill-plugin(7) has tables of what the host does after each call and class, and of its threads.
  *
  * Change log: 1.0 first version; appended before its release: WB_OPTION_PATH;
- * WB_CAP_UNINSTALL, WB_CAP_UNSUBSCRIBE, WB_CAP_REMOVE_TABLES, WB_CAP_SUBSCRIPTIONS and
- * wb_endpoint_info.subscriptions, of which a plugin that was written before needs none; wb_finding and
+ * WB_CAP_UNINSTALL, WB_CAP_UNSUBSCRIBE, WB_CAP_REMOVE_TABLES, WB_CAP_SUBSCRIPTIONS, WB_CAP_FAILED,
+ * wb_endpoint_info.subscriptions and failures, of which a plugin that was written before needs none; wb_finding and
  * wb_examination, for operations that need no capability: NULL, or absent, is a plugin that finds nothing.
  */
 #ifndef WAYBILL_SYS_PLUGIN_H
@@ -263,6 +263,8 @@ typedef struct wb_option {
 /* Persistence: keeps what a transport's install() subscribed to (wb_persistence_ops.note_subscriptions,
  * subscriptions), for transports whose broker does not tell. */
 #define WB_CAP_SUBSCRIPTIONS (UINT64_C(1) << 26)
+/* Persistence: keeps failed messages (sys/failed.h). */
+#define WB_CAP_FAILED (UINT64_C(1) << 27)
 
 /* ---- descriptor ---------------------------------------------------------- */
 
@@ -364,6 +366,9 @@ typedef struct wb_endpoint_info {
     /** 1: what the transport subscribes to is noted in the persistence: install() makes what that needs.
      *  verify() does not look for it: who runs does without. */
     int32_t subscriptions;
+    /** 1: failed messages are kept (sys/failed.h): install() of a persistence makes and verify() looks for what that needs. */
+    int32_t failures;
+    int32_t reserved_4;
 } wb_endpoint_info;
 
 /** Called for each subscription of an endpoint; `type` is valid during the call only. Return WB_OK to go on;

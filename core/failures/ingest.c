@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "core/failures/ingest.h"
+
+#include <waybill/sys/failed.h>
+
+#include "core/base/clock.h"
+#include "core/base/crash.h"
+#include "core/base/error.h"
+#include "core/failures/record.h"
+#include "core/message/failed_id.h"
+#include "core/message/header_names.h"
+#include "core/message/incoming.h"
+
+/* A clock that is not read, or not there: when it came is near. */
+static int64_t failed_at(const wb_message *message, int64_t now)
+{
+    int64_t time;
+    const wb_header *header = WB_HEADERS_FIND(message->headers, message->header_count, WB_HEADER_TIME_OF_FAILURE);
+    return header && wb_clock_parse_wire(header->value, &time) && time > 0 ? time : now;
+}
+
+static int keep(const wb_failed_ops *ops, wb_storage_session *session, const wb_message *message, wb_error *error)
+{
+    char key[WB_GENERATED_ID_SIZE];
+    wb_buffer summary = { 0 }, whole = { 0 };
+    const int64_t now = wb_clock_wall();
+    wb_failed_key(message->headers, message->header_count, message->id, message->id_size, key);
+    wb_failed_encode(message, &summary, &whole);
+    const wb_failed failed = { .struct_size = sizeof failed,
+                               .key = key,
+                               .key_size = strlen(key),
+                               .failed_at = failed_at(message, now),
+                               .changed_at = now,
+                               .summary = summary.data,
+                               .summary_size = summary.size,
+                               .message = whole.data,
+                               .message_size = whole.size };
+    const int result = ops->put(session, &failed, error);
+    wb_buffer_free(&summary);
+    wb_buffer_free(&whole);
+    wb_crash_point("failure_kept");
+    return result;
+}
+
+/* One that is not waited for is no news: somebody else's, or of a message that was discarded since. */
+static int resolve(const wb_failed_ops *ops, wb_storage_session *session, const wb_header *answer, wb_error *error)
+{
+    int ignored;
+    const wb_failed_turn turn = { .struct_size = sizeof turn, .key = answer->value, .key_size = answer->value_size,
+                                  .from = WB_FAILED_RETRYING, .to = WB_FAILED_RESOLVED, .now = wb_clock_wall() };
+    if (!answer->value_size || answer->value_size > WB_FAILED_KEY_MAX)
+        return WB_OK;
+    return ops->turn(session, &turn, &ignored, error);
+}
+
+static int ingest(wb_context *ctx, const wb_message *message)
+{
+    void *session = NULL;
+    size_t item;
+    wb_error error = { 0 };
+    const wb_failed_ops *ops = ctx->api->storage(ctx, WB_FAILED_INTERFACE, &session, &item);
+    const wb_header *answer = wb_failed_answer(message->headers, message->header_count);
+    if (!ops)
+        return wb_fail(ctx, WB_RETRY, "the persistence does not hand out the table of failed messages");
+    if (!answer && !WB_HEADERS_FIND(message->headers, message->header_count, WB_HEADER_FAILED_QUEUE))
+        return wb_fail(ctx, WB_UNRECOVERABLE, "it has no header " WB_HEADER_FAILED_QUEUE ": it is no failed message, or "
+                                              "nobody knows where it failed");
+    const int result = answer ? resolve(ops, session, answer, &error) : keep(ops, session, message, &error);
+    return result == WB_OK ? WB_OK : wb_fail(ctx, result, "%s", error.text);
+}
+
+static const wb_handler handlers[] = { { .type = "*", .one = ingest } };
+
+const wb_handler_module wb_failures_module = {
+    .struct_size = sizeof(wb_handler_module),
+    .abi_major = WB_HANDLER_ABI_MAJOR,
+    .handler_stride = sizeof(wb_handler),
+    .handler_count = sizeof handlers / sizeof *handlers,
+    .handlers = handlers,
+};

@@ -1,0 +1,202 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: Apache-2.0
+#
+# An endpoint that keeps what comes to an error queue, and waybill failures: what failed is there once, by its failure
+# and not by its id, listed and grouped; what is retried goes back to where it failed, once, whoever is killed and
+# however many operators are at it; what was handled then is resolved.
+use strict;
+use warnings;
+use lib "$ENV{top_srcdir}/tests/integration";
+use JSON::PP ();
+use Test::More;
+use Endpoint;
+
+my @pairs = ('sqlite+sqlite', 'amqp+pgsql', Endpoint::has_mysql() ? 'sqlite+mysql' : ());
+Endpoint::under_servers(qw(pgsql rabbitmq), Endpoint::has_mysql() ? 'mariadb' : ());
+my $n  = 'NServiceBus';
+my $sc = 'ServiceControl.Retry';
+
+# Beside the endpoint whose messages fail, with the same plugins.
+package Keeper {
+    use strict;
+    our $group = 'failures = { from = ["error"]; };';
+    sub group {
+        my ($e) = $_[0]{of};
+        return qq(  { name = "kept"; $group\n    concurrency = 2; outbox = { enabled = true; sweep_after = "1s"; cleanup_interval = "1s"; };\n)
+            . '    ' . $e->transport_text . "\n    " . $e->persistence_text . ' }';
+    }
+    sub prepare { }
+}
+
+sub failures { my ($e, @arguments) = @_; return $e->run('failures', @arguments) }
+sub json {
+    my ($e, @arguments) = @_;
+    my ($code, $text) = failures($e, @arguments, '--json');
+    (my $json = $text) =~ s/^(?:waybill: |\d{4}-).*\n//mg;
+    die "failures @arguments: $code: $text" if $json eq '';
+    return JSON::PP->new->decode($json);
+}
+sub count { my ($e, @arguments) = @_; return scalar @{ json($e, 'list', @arguments) } }
+sub ids { my ($e, @arguments) = @_; return join ' ', map { $_->{id} } @{ json($e, 'list', @arguments) } }
+
+sub table {
+    my ($e) = @_;
+    return $e->{pair} =~ /mysql/ ? '`kept_failed`' : $e->{pair} =~ /pgsql/ ? '"kept_failed"' : '"waybill_kept_failed"';
+}
+
+sub check_list {
+    my ($e) = @_;
+    my $fails = "unless $e->{dir}/mended unrecoverable";
+    $e->send('orders', (map { { id => "m$_", do => "$fails amount $_ is odd", body => "\0body $_", headers => [ [ mine => 'kept' ] ] } } 1 .. 12),
+        { id => 'other', type => 'Test.Nobody', do => 'sql select 1' });
+    $e->wait_for('what failed is kept', sub { count($e) == 13 });
+    is_deeply [ sort split / /, ids($e, '--group', $_->{group}) ], $_->{count} == 12 ? [ sort map { "m$_" } 1 .. 12 ] : ['other'],
+        "$e->{pair}: a group of $_->{count}" for @{ json($e, 'group') };
+    is_deeply [ map { "$_->{type}: $_->{count}" } @{ json($e, 'group') } ], [ 'Test.Do: 12', 'Test.Nobody: 1' ], "$e->{pair}: largest first";
+    is ids($e, '--type', 'Test.Nobody') . ids($e, '--of', 'nobody'), 'other', "$e->{pair}: by type and endpoint";
+    is ids($e, '--reason', 'amount 7 is') . ids($e, '--queue', 'elsewhere'), 'm7', "$e->{pair}: by reason and queue";
+    is ids($e, '--failed-before', '2001-01-01T00:00:00Z') . ids($e, '--status', 'retrying'), '', "$e->{pair}: by time and status";
+    my @pages = map { ids($e, '--limit', 5, $_ ? ('--skip', $_) : ()) } 0, 5, 10;
+    is join(' ', @pages), ids($e), "$e->{pair}: page by page";
+    my ($one) = @{ json($e, 'show', '--id', 'm3') };
+    is_deeply [ @$one{qw(id queue endpoint attempts status body_size)}, $one->{headers}{mine} ], [ 'm3', 'orders', 'orders', 1, 'failed', 7, 'kept' ], "$e->{pair}: one, whole";
+    is((failures($e, 'show', '--id', 'm3', '--body'))[1], "\0body 3", "$e->{pair}: its body");
+    is $e->depth('error'), 0, "$e->{pair}: the error queue is empty";
+    return $one->{failure};
+}
+
+# A copy that comes twice is one failure; the same message failing in another endpoint, or later, another. An attempt more is
+# an attempt of the same message.
+sub check_identity {
+    my ($e) = @_;
+    my $failed = sub { my ($id, $endpoint, $second) = @_; return { id => $id, type => 'T.T', body => $second, headers => [ [ "$n.FailedQ" => $endpoint ], [ "$n.ProcessingEndpoint" => $endpoint ],
+        [ "$n.TimeOfFailure" => "2026-01-01 00:00:0$second:000000 Z" ], [ "$n.ExceptionInfo.Message" => 'no' ] ] } };
+    $e->send('error', $failed->('same', 'here', 1), $failed->('same', 'here', 1), $failed->('same', 'there', 1), { id => 'plain', type => 'T.T', body => 'no failure' });
+    $e->wait_for('two endpoints, two messages', sub { count($e, '--id', 'same') == 2 && $e->depth('error') == 0 });
+    $e->send('error', $failed->('same', 'here', 2));
+    my @got;
+    $e->wait_for('each is known by its failure', sub { @got = sort { $a->{endpoint} cmp $b->{endpoint} } @{ json($e, 'list', '--id', 'same') }; @got == 2 && $got[0]{attempts} == 2 });
+    is_deeply [ map { "$_->{endpoint} $_->{attempts}" } @got ], [ 'here 2', 'there 1' ], "$e->{pair}: two messages, three failures";
+    is((failures($e, 'show', '--failure', $got[0]{failure}, '--body'))[1], '2', "$e->{pair}: the last counts");
+    my ($refused) = $e->collect('kept.error', 1, 'what is no failed message is in its own error queue');
+    like $refused->{header}{"$n.ExceptionInfo.Message"}, qr/it has no header NServiceBus.FailedQ/, "$e->{pair}: with the reason";
+    is((failures($e, 'archive', '--failure', $got[0]{failure}))[0], 0, "$e->{pair}: archived");
+    is((failures($e, 'discard', '--failure', $got[1]{failure}))[0], 0, "$e->{pair}: discarded");
+    is_deeply [ map { "$_->{endpoint} $_->{status}" } @{ json($e, 'list', '--id', 'same', '--status', 'any') } ], ['here archived'], "$e->{pair}: one is kept, the other not";
+    is((failures($e, 'retry', '--failure', $got[0]{failure}))[0], 66, "$e->{pair}: what is archived is not retried");
+}
+
+sub check_refused {
+    my ($e) = @_;
+    is((failures($e, 'retry'))[0], 64, "$e->{pair}: what is to be retried must be said");
+    is((failures($e, 'retry', '--id', 'nobody'))[0], 66, "$e->{pair}: of none there is none");
+    is((failures($e, 'retry', '--all', '--status', 'any'))[0], 64, "$e->{pair}: only what failed is retried");
+    my (undef, $text) = failures($e, 'retry', '--reason', 'amount', '--dry-run');
+    is scalar(() = $text =~ /would be retried/g), 12, "$e->{pair}: a dry run says which";
+    is count($e, '--reason', 'amount'), 12, "$e->{pair}: and changes nothing";
+}
+
+# The host is killed meanwhile, and several operators retry the same.
+sub check_retry {
+    my ($e) = @_;
+    Endpoint::write_file("$e->{dir}/mended", '');
+    my @operators = map { $e->spawn("$e->{dir}/operator.$_", 'failures', 'retry', '-c', $e->{conf}, '--reason', 'amount') } 1, 2;
+    my $stopped = $e->stop('KILL');
+    $e->start;
+    my @codes = map { $e->await_exit($_) // 'does not end' } @operators;
+    is scalar(grep { !/^(0|66|75)$/ } @codes), 0, "$e->{pair}: each operator knows what became of it: @codes";
+    my $said = join '', map { Endpoint::read_file("$e->{dir}/operator.$_") } 1, 2;
+    is scalar(() = $said =~ /^\S+  retried$/mg), 12, "$e->{pair}: each message was retried by one of them";
+    my @all = map { "m$_" } 1 .. 12;
+    $e->wait_for('all are handled', sub { !$e->not_once(@all) }, 40);
+    $e->wait_for('and resolved by their answers', sub { count($e, '--status', 'resolved') == 12 }, 40);
+    is count($e, '--reason', 'amount'), 0, "$e->{pair}: none is left";
+    is((failures($e, 'retry', '--id', 'm1'))[0], 66, "$e->{pair}: what was handled is not retried again");
+}
+
+# What fails again is the same message; a retry that dies between its steps sent it once or not at all.
+sub check_deaths {
+    my ($e) = @_;
+    $e->{program} = 'waybill-test';
+    for my $point (qw(retry_before_commit session_committed session_after_dispatch)) {
+        local $ENV{WAYBILL_CRASH} = "$point:1";
+        is((failures($e, 'retry', '--id', 'other'))[0], 'signal 9', "$e->{pair}: killed at $point");
+        delete $ENV{WAYBILL_CRASH};
+        my $is_done = $point ne 'retry_before_commit';
+        $e->wait_for("what was retried at $point fails again", sub { my ($m) = @{ json($e, 'list', '--id', 'other') }; $m && $m->{attempts} >= 2 }, 40) if $is_done;
+        is count($e, '--id', 'other', '--status', 'any'), 1, "$e->{pair}: and is one message";
+    }
+    delete $e->{program};
+}
+
+# Whoever reads the queue gets each under one id, with equal bytes if it comes twice.
+sub check_sent {
+    my ($e) = @_;
+    $e->send('error', map { { id => $_, type => 'T.T', body => 'as it came', headers => [ [ mine => 'kept' ], [ "$n.FailedQ" => 'sink' ], [ "$n.ProcessingEndpoint" => 'sink' ],
+        [ "$n.TimeOfFailure" => '2026-01-01 00:00:01:000000 Z' ], [ "$n.ExceptionInfo.Message" => 'no' ], [ "$n.Retries" => 3 ] ] } } 'back', 'b1' .. 'b5');
+    $e->wait_for('messages of another endpoint are kept', sub { count($e, '--of', 'sink') == 6 });
+    my ($kept) = @{ json($e, 'list', '--id', 'back') };
+    my @operators = map { $e->spawn("$e->{dir}/operator.$_", 'failures', 'retry', '-c', $e->{conf}, '--of', 'sink') } 3, 4;
+    is scalar(grep { ($e->await_exit($_) // -1) !~ /^(0|66|75)$/ } @operators), 0, "$e->{pair}: two operators are done";
+    my %got = map { $_->{id} => $_ } $e->collect('sink', 6, 'all are sent to the queue they failed in');
+    is_deeply [ sort keys %got ], [ sort 'back', 'b1' .. 'b5' ], "$e->{pair}: each of them";
+    my $got = $got{back};
+    my %header = %{ $got->{header} };
+    is_deeply [ @$got{qw(id body)}, @header{ 'mine', "$sc.UniqueMessageId", "$sc.AcknowledgementQueue" } ], [ 'back', 'as it came', 'kept', $kept->{failure}, 'error' ], "$e->{pair}: as it came, and with its name here";
+    is_deeply [ grep { /^\Q$n\E\.(FailedQ|TimeOfFailure|Retries|ExceptionInfo|TimeSent|ReplyTo)/ } keys %header ], [], "$e->{pair}: without its failure";
+    is json($e, 'list', '--id', 'back', '--status', 'retrying')->[0]{failure}, $kept->{failure}, "$e->{pair}: nobody knows yet what became of it";
+}
+
+# What nobody waits for goes when the retention is over; what waits stays.
+sub check_retention {
+    my ($e) = @_;
+    $e->send('error', { id => 'waits', type => 'T.T', body => '', headers => [ [ "$n.FailedQ" => 'sink' ], [ "$n.TimeOfFailure" => '2026-01-01 00:00:01:000000 Z' ] ] });
+    $e->wait_for('one more waits', sub { count($e, '--id', 'waits') == 1 });
+    $e->sql('update ' . table($e) . ' set changed_at = 1');
+    $e->wait_for('what is old and done is removed', sub { !grep { count($e, '--status', $_) } qw(resolved archived retrying) });
+    is count($e, '--id', 'waits'), 1, "$e->{pair}: what waits stays";
+}
+
+sub check_removal {
+    my ($e) = @_;
+    my ($code, $text) = $e->run('uninstall', '-e', 'kept');
+    is $code, 0, "$e->{pair}: uninstalled" or diag $text;
+    is((failures($e, 'list'))[0], 72, "$e->{pair}: its table is gone");
+    is $e->depth('error'), 0, "$e->{pair}: the error queue is there";
+}
+
+for my $pair (@pairs) {
+    my $e = Endpoint->new($pair);
+    $e->configure(beside => [ bless { of => $e }, 'Keeper' ]);
+    $e->install;
+    $e->start;
+    check_list($e);
+    check_identity($e);
+    check_refused($e);
+    check_retry($e);
+    check_deaths($e);
+    check_sent($e);
+    check_retention($e);
+    for my $name (qw(orders kept)) {
+        $e->wait_for("nothing is pending of $name", sub { local $e->{name} = $name; $e->pending == 0 });
+    }
+    is $e->stop, 0, "$pair: stops cleanly";
+    check_removal($e);
+}
+
+# What is refused, by check and before anything is asked.
+my $e = Endpoint->new('sqlite+sqlite', name => 'late');
+$e->configure(beside => [ bless { of => $e }, 'Keeper' ]);
+for ([ 'failures = { from = []; };' => qr/"failures.from" names 0 queues/ ],
+    [ 'failures = { from = ["error", "other"]; };' => qr/names 2 queues: an endpoint reads one error queue/ ],
+    [ 'failures = { };' => qr/option "from" is missing|"failures.from"/ ],
+    [ 'failures = { from = ["kept.error"]; };' => qr/"error_queue" = "kept.error" is the endpoint's own queue/ ],
+    [ 'failures = { from = ["error"]; }; handlers = ["x.so"];' => qr/a group "failures" has a handler of its own/ ],
+    [ 'failures = { from = ["error"]; }; send_only = true;' => qr/receives from an error queue/ ]) {
+    local $Keeper::group = $_->[0];
+    $e->configure;
+    my ($code, $text) = $e->run('check');
+    is $code, 78, "refused: $_->[0]";
+    like $text, $_->[1], 'with the reason';
+}
+done_testing;

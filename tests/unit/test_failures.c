@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Failed messages: what they are known by, what is kept of them, and which of them an endpoint that
+ * keeps failures takes for its own.
+ */
+#include "config.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <waybill/handler.h>
+
+#include <cmocka.h>
+
+#include "core/base/clock.h"
+#include "core/base/log.h"
+#include "core/failures/ingest.h"
+#include "core/failures/record.h"
+#include "core/message/failed_id.h"
+#include "core/message/header_names.h"
+#include "core/pipeline/admit.h"
+#include "core/pipeline/batch.h"
+
+#define HEADER(name, value) { (name), (value), sizeof(name) - 1, sizeof(value) - 1 }
+#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+
+static const wb_header failed[] = {
+    HEADER(WB_HEADER_FAILED_QUEUE, "orders"),
+    HEADER(WB_HEADER_PROCESSING_ENDPOINT, "Orders"),
+    HEADER(WB_HEADER_TIME_OF_FAILURE, "2026-01-01 00:00:01:000000 Z"),
+    HEADER(WB_HEADER_TYPES, "Sales.PlaceOrder, Sales;Sales.ICommand"),
+    HEADER(WB_HEADER_EXCEPTION_TYPE, "Waybill.HandlerFailed"),
+    HEADER(WB_HEADER_EXCEPTION_MESSAGE, "amount 17 of order 4711 is odd"),
+};
+
+/* ---- ids ---------------------------------------------------------------------------------- */
+
+typedef void (*id_of)(const wb_header *headers, size_t count, const void *id, size_t id_size, char *ret);
+
+/* Whether it changes when one header does. */
+static int depends_on(id_of make, size_t header)
+{
+    wb_header headers[COUNT(failed)];
+    char before[WB_GENERATED_ID_SIZE], after[WB_GENERATED_ID_SIZE];
+    memcpy(headers, failed, sizeof failed);
+    make(failed, COUNT(failed), "m", 1, before);
+    headers[header].value_size--;
+    make(headers, COUNT(failed), "m", 1, after);
+    return strcmp(before, after) != 0;
+}
+
+static void test_ids(void **state)
+{
+    char one[WB_GENERATED_ID_SIZE], other[WB_GENERATED_ID_SIZE];
+    (void)state;
+    for (size_t i = 0; i < COUNT(failed); i++) {
+        assert_int_equal(depends_on(wb_failed_key, i), i == 1);
+        assert_int_equal(depends_on(wb_failed_claim, i), i < 3);
+    }
+    wb_failed_key(failed, COUNT(failed), "m", 1, one);
+    wb_failed_key(failed, COUNT(failed), "n", 1, other);
+    assert_string_not_equal(one, other);
+    assert_int_equal(strlen(one), WB_GENERATED_ID_SIZE - 1);
+    assert_int_equal(one[14], '8');
+    wb_failed_claim(failed, COUNT(failed), "m", 1, other);
+    assert_string_not_equal(one, other);
+}
+
+/* Without an endpoint the queue says whose it is; without a time each copy is a failure. */
+static void test_ids_of_little(void **state)
+{
+    static const wb_header few[] = { HEADER(WB_HEADER_FAILED_QUEUE, "orders") };
+    static const wb_header others[] = { HEADER(WB_HEADER_FAILED_QUEUE, "others") };
+    char one[WB_GENERATED_ID_SIZE], other[WB_GENERATED_ID_SIZE];
+    (void)state;
+    wb_failed_key(few, 1, "m", 1, one);
+    wb_failed_key(others, 1, "m", 1, other);
+    assert_string_not_equal(one, other);
+    wb_failed_claim(few, 1, "m", 1, one);
+    wb_failed_claim(few, 1, "m", 1, other);
+    assert_string_not_equal(one, other);
+}
+
+static void test_answers(void **state)
+{
+    static const wb_header answer[] = { HEADER(WB_HEADER_RETRY_SUCCESSFUL, "2026-01-01 00:00:01:000000 Z"),
+                                        HEADER(WB_HEADER_RETRY_UNIQUE_ID, "u"), HEADER(WB_HEADER_FAILED_QUEUE, "q") };
+    (void)state;
+    assert_ptr_equal(wb_failed_answer(answer, 2), &answer[1]);
+    assert_null(wb_failed_answer(answer, 3)); /* an answer that failed elsewhere */
+    assert_null(wb_failed_answer(answer, 1));
+    assert_null(wb_failed_answer(answer + 1, 1)); /* a message that was sent back */
+}
+
+/* ---- what is kept ---------------------------------------------------------------------------- */
+
+static wb_message make_message(const wb_header *headers, size_t count)
+{
+    return (wb_message){ .struct_size = sizeof(wb_message), .id = "m", .id_size = 1, .body = "b\0dy", .body_size = 4,
+                         .headers = headers, .header_count = count, .key = "k", .key_size = 1 };
+}
+
+static void expect_text(wb_text text, const char *expected)
+{
+    assert_int_equal(text.size, strlen(expected));
+    assert_memory_equal(text.value, expected, text.size);
+}
+
+static void test_a_record(void **state)
+{
+    const wb_message message = make_message(failed, COUNT(failed));
+    wb_buffer summary = { 0 }, whole = { 0 };
+    wb_arena arena;
+    wb_failed_record record, few;
+    (void)state;
+    wb_arena_init(&arena, 1024);
+    wb_failed_encode(&message, &summary, &whole);
+    assert_int_equal(wb_failed_decode(whole.data, whole.size, &arena, &record), 0);
+    assert_int_equal(wb_failed_decode(summary.data, summary.size, &arena, &few), 0);
+    for (const wb_failed_record *r = &record; r; r = r == &record ? &few : NULL) {
+        expect_text(r->id, "m");
+        expect_text(r->queue, "orders");
+        expect_text(r->endpoint, "Orders");
+        expect_text(r->type, "Sales.PlaceOrder");
+        expect_text(r->kind, "Waybill.HandlerFailed");
+        expect_text(r->reason, "amount 17 of order 4711 is odd");
+    }
+    assert_string_equal(record.group, few.group);
+    assert_int_equal(record.operation->header_count, COUNT(failed));
+    assert_int_equal(record.operation->body_size, 4);
+    assert_memory_equal(record.operation->body, "b\0dy", 4);
+    assert_string_equal(record.operation->key, "k");
+    assert_int_equal(few.operation->body_size, 0);
+    assert_int_equal(wb_failed_decode("WBO9", 4, &arena, &record), -1);
+    wb_buffer_free(&summary);
+    wb_buffer_free(&whole);
+    wb_arena_free(&arena);
+}
+
+static void group_of(const char *type, const char *reason, char group[WB_FAILED_GROUP_SIZE])
+{
+    const wb_header headers[] = { HEADER(WB_HEADER_FAILED_QUEUE, "orders"),
+                                  { WB_HEADER_TYPES, type, sizeof WB_HEADER_TYPES - 1, strlen(type) },
+                                  { WB_HEADER_EXCEPTION_MESSAGE, reason, sizeof WB_HEADER_EXCEPTION_MESSAGE - 1, strlen(reason) } };
+    const wb_message message = make_message(headers, COUNT(headers));
+    wb_buffer summary = { 0 }, whole = { 0 };
+    wb_arena arena;
+    wb_failed_record record;
+    wb_arena_init(&arena, 1024);
+    wb_failed_encode(&message, &summary, &whole);
+    assert_int_equal(wb_failed_decode(summary.data, summary.size, &arena, &record), 0);
+    memcpy(group, record.group, WB_FAILED_GROUP_SIZE);
+    wb_buffer_free(&summary);
+    wb_buffer_free(&whole);
+    wb_arena_free(&arena);
+}
+
+static void expect_same(int is_same, const char *type, const char *reason)
+{
+    char first[WB_FAILED_GROUP_SIZE], second[WB_FAILED_GROUP_SIZE];
+    group_of("A.B", "order 17 is late", first);
+    group_of(type, reason, second);
+    assert_int_equal(strcmp(first, second) == 0, is_same);
+}
+
+static void test_groups(void **state)
+{
+    char long_one[2 * WB_FAILED_REASON_MAX], group[WB_FAILED_GROUP_SIZE];
+    (void)state;
+    expect_same(1, "A.B", "order 4 is late");
+    expect_same(1, "A.B, Assembly", "order 170000 is late");
+    expect_same(0, "A.B", "order is late");
+    expect_same(0, "A.C", "order 17 is late");
+    expect_same(0, "A.B", "order 17 is early");
+    memset(long_one, 'x', sizeof long_one - 1);
+    long_one[sizeof long_one - 1] = '\0';
+    group_of("A.B", long_one, group);
+    assert_int_equal(strlen(group), WB_FAILED_GROUP_SIZE - 1);
+}
+
+/* ---- the pipeline ------------------------------------------------------------------------------ */
+
+static wb_handler_entry entry = { .type = "*", .module = "test" };
+static const wb_handler_set handlers = { .entries = &entry, .count = 1, .other = &entry };
+static wb_pipeline pipeline;
+static wb_worker worker;
+
+static int set_up(void **state)
+{
+    static const wb_transport_ops ops = { .struct_size = sizeof ops };
+    (void)state;
+    pipeline = (wb_pipeline){ .endpoint = "kept", .mode = WB_MODE_RECEIVE_ONLY, .handlers = &handlers, .failures = 1,
+                              .batch_max = 8, .batch_time = WB_SECOND, .transport_ops = &ops, .body_max = 1024,
+                              .recoverability = { .immediate_retries = 5, .error_queue = "kept.error" } };
+    wb_pipeline_init(&pipeline);
+    wb_worker_init(&worker, &pipeline, 0);
+    entry.one = wb_failures_module.handlers[0].one;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    wb_batch_drop_all(&worker);
+    wb_worker_free(&worker);
+    wb_pipeline_free(&pipeline);
+    return 0;
+}
+
+static wb_item *admit(wb_incoming *incoming, const wb_header *headers, size_t count)
+{
+    *incoming = (wb_incoming){ .struct_size = sizeof *incoming, .id = "m", .id_size = 1, .headers = headers,
+                               .header_count = count, .body = "body", .body_size = 4 };
+    wb_item *item = wb_batch_hold(&worker, incoming, NULL);
+    wb_admit(&worker, item);
+    return item;
+}
+
+/* Two copies of one failure are one, the next failure of that message is another; its own id is what handlers see. */
+static void test_what_is_claimed(void **state)
+{
+    wb_header later[COUNT(failed)];
+    wb_incoming incoming[3];
+    (void)state;
+    memcpy(later, failed, sizeof failed);
+    later[2] = (wb_header)HEADER(WB_HEADER_TIME_OF_FAILURE, "2026-01-01 00:00:02:000000 Z");
+    const wb_item *first = admit(&incoming[0], failed, COUNT(failed)), *copy = admit(&incoming[1], failed, COUNT(failed));
+    const wb_item *second = admit(&incoming[2], later, COUNT(later));
+    assert_true(wb_item_is_same(first, copy));
+    assert_false(wb_item_is_same(first, second));
+    assert_string_equal(first->message.id, "m");
+    assert_string_not_equal(first->id, "m");
+}
+
+/* A control message that failed elsewhere, and an answer, are for the handler; one that is neither is not. */
+static void test_control_messages(void **state)
+{
+    static const wb_header control[] = { HEADER(WB_HEADER_CONTROL_MESSAGE, "True"), HEADER(WB_HEADER_FAILED_QUEUE, "q") };
+    static const wb_header answer[] = { HEADER(WB_HEADER_CONTROL_MESSAGE, "True"), HEADER(WB_HEADER_RETRY_SUCCESSFUL, "now"),
+                                        HEADER(WB_HEADER_RETRY_UNIQUE_ID, "u") };
+    wb_incoming incoming[3];
+    (void)state;
+    assert_int_equal(admit(&incoming[0], control, 2)->handler_count, 1);
+    assert_int_equal(admit(&incoming[1], control, 1)->handler_count, 0);
+    const wb_item *item = admit(&incoming[2], answer, 3);
+    assert_int_equal(item->handler_count, 1);
+    assert_string_equal(item->id, "m");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_ids),
+        cmocka_unit_test(test_ids_of_little),
+        cmocka_unit_test(test_answers),
+        cmocka_unit_test(test_a_record),
+        cmocka_unit_test(test_groups),
+        cmocka_unit_test_setup_teardown(test_what_is_claimed, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_control_messages, set_up, tear_down),
+    };
+    wb_log_set_level(-1);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
