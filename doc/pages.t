@@ -116,7 +116,7 @@ for page in doc/*.[1-8]; do
     ok $? "$page is clean"
 done
 for text in *.md bindings/*.md bindings/*/*.md doc/*.md doc/*/*.md contrib/*.md contrib/*/*.md core/*.md core/*/*.md conformance/*.md plugins/*/*/*.md \
-    tests/*/*.md; do
+    debian/*.md tests/*/*.md; do
     test -f "$text" || continue
     links_lead_somewhere "$text"
     ok $? "links of $text"
