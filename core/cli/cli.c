@@ -18,9 +18,8 @@
 #define OPTIONS_MAX 24
 /* Longest message: room for some paths and what a library says of them. */
 #define TEXT_MAX 8192
-#define IS_LETTER(key) ((key) > ' ')
 
-static const cli_option help_option = { 'h', "help", NULL, "show this help" };
+const cli_option cli_option_help = { 'h', "help", NULL, "show this help" };
 
 /* A verb's table in the two forms that getopt_long wants. */
 typedef struct {
@@ -44,7 +43,7 @@ int cli_fail(int code, const char *format, ...)
 static void print_option(const cli_option *option)
 {
     char left[64], letter[] = { '-', option->letter, ',', '\0' };
-    (void)snprintf(left, sizeof left, "%3s --%s%s%s", IS_LETTER(option->letter) ? letter : "",
+    (void)snprintf(left, sizeof left, "%3s --%s%s%s", CLI_IS_LETTER(option->letter) ? letter : "",
                    option->name, option->argument ? " " : "", option->argument ? option->argument : "");
     (void)printf("  %-22s %s\n", left, option->help);
 }
@@ -59,15 +58,15 @@ void cli_print_help(const cli_verb *verb)
     (void)printf("\n");
     for (const cli_option *option = verb->options; option->letter; option++)
         print_option(option);
-    print_option(&help_option);
+    print_option(&cli_option_help);
 }
 
 static void add_option(getopt_tables *tables, size_t index, const cli_option *option)
 {
     size_t used = strlen(tables->letters);
-    if (IS_LETTER(option->letter))
+    if (CLI_IS_LETTER(option->letter))
         tables->letters[used++] = option->letter;
-    if (IS_LETTER(option->letter) && option->argument)
+    if (CLI_IS_LETTER(option->letter) && option->argument)
         tables->letters[used++] = ':';
     tables->letters[used] = '\0';
     tables->names[index] =
@@ -81,7 +80,19 @@ static void make_tables(const cli_verb *verb, getopt_tables *tables)
     memset(tables, 0, sizeof *tables);
     for (; verb->options[index].letter && index < OPTIONS_MAX; index++)
         add_option(tables, index, &verb->options[index]);
-    add_option(tables, index, &help_option);
+    add_option(tables, index, &cli_option_help);
+    tables->names[index].has_arg = optional_argument;
+}
+
+static int answer_help(const cli_verb *verb, const char *form)
+{
+    if (form && strcmp(form, "json") != 0)
+        return cli_fail(EX_USAGE, "\"%s\" is no form of help: json, or none", form);
+    if (form)
+        cli_print_help_json(verb);
+    else
+        cli_print_help(verb);
+    return EX_OK;
 }
 
 static int take_arguments(const cli_verb *verb, int count, char **arguments, cli_values *values)
@@ -108,10 +119,8 @@ int cli_parse(const cli_verb *verb, int argc, char **argv, cli_values *ret_value
     memset(ret_values, 0, sizeof *ret_values);
     make_tables(verb, &tables);
     while ((letter = getopt_long(argc, argv, tables.letters, tables.names, NULL)) != -1) {
-        if (letter == 'h') {
-            cli_print_help(verb);
-            return EX_OK;
-        }
+        if (letter == 'h')
+            return answer_help(verb, optarg);
         if (letter == '?')
             return cli_fail(EX_USAGE, "see: waybill %s --help", verb->name);
         if (ret_values->given_count == CLI_GIVEN_MAX)

@@ -18,6 +18,7 @@
 
 /** The key of an option without a letter, the nth of its verb, from 1 to 31. */
 #define CLI_LONG_OPTION(n) (n)
+#define CLI_IS_LETTER(key) ((key) > ' ')
 
 /** An option of a verb. */
 typedef struct cli_option {
@@ -46,12 +47,13 @@ typedef struct cli_values {
 
 typedef struct cli_verb {
     const char *name;
-    const char *arguments; /* as --help shows them: "ENDPOINT TYPE" */
+    /* as --help shows them: "OLD NEW"; completions offer words that stand there in lower case, "stats|sweep" */
+    const char *arguments;
     int argument_min;
     int argument_max;
     const char *summary;       /* one line */
     const char *help;          /* paragraphs, or NULL */
-    const cli_option *options; /* ends with letter 0; "help" is added to each verb */
+    const cli_option *options; /* ends with letter 0; cli_option_help is added to each verb */
     int (*run)(const cli_values *values); /* @return the exit code */
     /* NULL, or the program beside this one that has the fields above but name and summary,
      * and parses the command line by itself */
@@ -64,7 +66,7 @@ typedef struct cli_verb {
 #define CLI_OPTION_JSON { 'j', "json", NULL, "print JSON, for programs" }
 #define CLI_OPTION_END { 0, NULL, NULL, NULL }
 
-/** Parse a verb's command line; argv[0] is the verb. Answers --help itself.
+/** Parse a verb's command line; argv[0] is the verb. Answers --help itself, and --help=json.
  *  @return -1 to go on, otherwise the exit code. */
 int cli_parse(const cli_verb *verb, int argc, char **argv, cli_values *ret_values);
 
@@ -88,7 +90,10 @@ const wb_endpoint_setup *cli_endpoint(const wb_setup *setup, const char *name);
 /** A message on stderr: "waybill: TEXT". @return `code`. */
 int cli_fail(int code, const char *format, ...) WB_PRINTF(2, 3);
 
+extern const cli_option cli_option_help;
 void cli_print_help(const cli_verb *verb);
+/** The same as one JSON object. (help_json.c) */
+void cli_print_help_json(const cli_verb *verb);
 
 /** All verbs, NULL-terminated, in the order of the help. */
 extern const cli_verb *const cli_verbs[];

@@ -21,13 +21,25 @@ static int list_verbs(void)
     return EX_OK;
 }
 
-static int explain(const cli_verb *verb)
+static int list_verbs_json(void)
 {
-    char name[] = "help", option[] = "--help";
-    char *arguments[] = { name, option, NULL };
+    json_t *array = json_array();
+    for (const cli_verb *const *verb = cli_verbs; *verb; verb++)
+        json_array_append_new(array, json_pack("{s:s, s:s}", "name", (*verb)->name, "summary", (*verb)->summary));
+    cli_print_json(array);
+    return EX_OK;
+}
+
+static int explain(const cli_verb *verb, int is_json)
+{
+    char name[] = "help", option[] = "--help", json[] = "--help=json";
+    char *arguments[] = { name, is_json ? json : option, NULL };
     if (verb->program)
         return cli_become(verb, arguments);
-    cli_print_help(verb);
+    if (is_json)
+        cli_print_help_json(verb);
+    else
+        cli_print_help(verb);
     return EX_OK;
 }
 
@@ -42,9 +54,10 @@ static void describe_metrics(int as_json)
 static int run(const cli_values *values)
 {
     const char *topic = values->argument_count ? values->arguments[0] : NULL;
+    const int is_json = values->value['j'] != NULL;
     if (!topic)
-        return list_verbs();
-    if (strcmp(topic, "options") == 0 && values->value['j']) {
+        return is_json ? list_verbs_json() : list_verbs();
+    if (strcmp(topic, "options") == 0 && is_json) {
         cli_print_json(cli_sections_json());
         return EX_OK;
     }
@@ -58,13 +71,13 @@ static int run(const cli_values *values)
     }
     for (const cli_verb *const *verb = cli_verbs; *verb; verb++)
         if (strcmp((*verb)->name, topic) == 0)
-            return explain(*verb);
+            return explain(*verb, is_json);
     return cli_fail(EX_USAGE, "there is no help on \"%s\" (see: waybill help)", topic);
 }
 
 const cli_verb cli_verb_help = {
     .name = "help",
-    .arguments = "[VERB | options | metrics]",
+    .arguments = "[VERB|options|metrics]",
     .argument_max = 1,
     .summary = "explain a verb, the options of the configuration file, or metrics",
     .options = options,

@@ -54,12 +54,15 @@ endpoints = (
     transport = { plugin = "queue"; path = "/refused"; }; } );
 END
 
-echo 1..40
+echo 1..41
 run 64 && err 'a verb is missing'; ok $? 'no verb'
 run 64 chek && err 'did you mean "check"?'; ok $? 'unknown verb'
 run 0 help && out 'check' && out 'plugins' && quiet; ok $? 'help'
 run 0 --help && out 'usage: waybill VERB'; ok $? '--help'
 run 0 check --help && out '--config FILE' && out 'usage: waybill check'; ok $? 'check --help'
+run 0 help --json && out '"name": "outbox"' && run 0 help outbox --json && out '"letter": "e"' && out '"argument": "DURATION"' &&
+    out '"name": "help"' && out '"arguments": "stats|pending|sweep|cleanup"' && run 64 check --help=xml && err 'no form of help'
+ok $? 'help --json'
 run 0 --version && out 'plugin ABI 1.0'; ok $? '--version'
 run 64 check --nonsense && err 'see: waybill check --help'; ok $? 'unknown option'
 run 64 check argument && err 'check takes no arguments'; ok $? 'surplus argument'
