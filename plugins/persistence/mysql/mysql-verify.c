@@ -36,8 +36,8 @@ static const char *const position_probes[] = {
 };
 static const char *const failed_probes[] = {
     "EXPLAIN SELECT id, status, attempts, failed_at, changed_at, summary, message FROM {failed} WHERE id = x'00'",
-    "EXPLAIN INSERT INTO {failed} (id, status, attempts, failed_at, changed_at, summary, message) "
-    "VALUES (x'00', 0, 0, 0, 0, x'00', x'00') ON DUPLICATE KEY UPDATE status = status",
+    ("EXPLAIN INSERT INTO {failed} (id, status, attempts, failed_at, changed_at, summary, message) "
+     "VALUES (x'00', 0, 0, 0, 0, x'00', x'00') ON DUPLICATE KEY UPDATE status = status"),
     "EXPLAIN UPDATE {failed} SET status = 0, changed_at = 0 WHERE id = x'00'",
     "EXPLAIN DELETE FROM {failed} WHERE id = x'00'",
 };
