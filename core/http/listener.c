@@ -169,7 +169,7 @@ static int open_socket(const wb_http_config *config, int *ret_fd, wb_error *erro
 }
 
 /* What clients do wrong is no line of ours. */
-static void log_quietly(void *argument, const char *format, va_list arguments)
+WB_PRINTF(2, 0) static void log_quietly(void *argument, const char *format, va_list arguments)
 {
     char text[400];
     (void)argument;
