@@ -23,7 +23,7 @@ static int open_session(fixture *f)
     return f->ops->open(f->transport, WB_SESSION_RECEIVE | WB_SESSION_SEND, 1, &f->session, &f->error);
 }
 
-/* How many of the broker's connections say that of themselves. */
+/* How many of the broker's connections say that of themselves; -1: one of them ended while they were listed. */
 static int count_connections(const char *columns, const char *text)
 {
     char command[1024];
@@ -35,8 +35,7 @@ static int count_connections(const char *columns, const char *text)
     assert_non_null(list);
     while (fgets(line, sizeof line, list))
         count += strstr(line, text) != NULL;
-    assert_int_equal(pclose(list), 0);
-    return count;
+    return pclose(list) == 0 ? count : -1;
 }
 
 /* The broker lists one that was closed for a moment more. */
@@ -62,6 +61,15 @@ static void test_name(void **state)
     (void)snprintf(name, sizeof name, "{\"connection_name\",\"waybill %s (receive)\"}", f.queue);
     assert_connections("client_properties", name, 1);
     fixture_end(&f);
+}
+
+/* A broker that just ended somebody's connections may end this one, too, before it says why. */
+static void assert_refused_login(fixture *f, const char *text)
+{
+    int result = WB_NOT_CONNECTED;
+    for (int tries = 0; tries < 10 && result == WB_NOT_CONNECTED; tries++)
+        result = open_session(f);
+    assert_failed(f, result, WB_FATAL, WB_CAUSE_REFUSED, text);
 }
 
 /* Somebody else's connections are in the way: the same works when there are fewer. */
@@ -261,7 +269,7 @@ static void test_external(void **state)
     fixture_open(&f, 1);
     fixture_broker("ctl", "delete_user clerk");
     fixture_close(&f);
-    assert_failed(&f, open_session(&f), WB_FATAL, WB_CAUSE_REFUSED, "permissions");
+    assert_refused_login(&f, "permissions");
     fixture_end(&f);
 }
 
