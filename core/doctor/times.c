@@ -8,19 +8,15 @@
 #include "core/base/clock.h"
 #include "core/config/units.h"
 
-/* Jitter makes a delay longer or shorter by so much. */
-static int64_t with_jitter(const wb_endpoint_config *config, int64_t delay)
-{
-    return delay + delay / 100 * config->recoverability.delay_jitter;
-}
-
 int64_t wb_times_of_retries(const wb_endpoint_setup *setup)
 {
+    const wb_endpoint_config *config = setup->config;
     int64_t all = 0;
     for (int64_t i = 1; i <= setup->plan.delayed_retries; i++) {
-        int64_t delay = 0;
-        if (__builtin_mul_overflow(setup->config->recoverability.delay_increment, i, &delay) ||
-            __builtin_add_overflow(all, with_jitter(setup->config, delay), &all))
+        int64_t delay = 0, jitter = 0; /* which makes a delay longer or shorter by so much */
+        if (__builtin_mul_overflow(config->recoverability.delay_increment, i, &delay) ||
+            __builtin_mul_overflow(delay / 100, config->recoverability.delay_jitter, &jitter) ||
+            __builtin_add_overflow(all, delay, &all) || __builtin_add_overflow(all, jitter, &all))
             return INT64_MAX;
     }
     return all;
