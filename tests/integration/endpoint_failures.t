@@ -162,7 +162,8 @@ sub check_removal {
     my ($code, $text) = $e->run('uninstall', '-e', 'kept');
     is $code, 0, "$e->{pair}: uninstalled" or diag $text;
     is((failures($e, 'list'))[0], 72, "$e->{pair}: its table is gone");
-    cmp_ok $e->depth('error'), '>=', 0, "$e->{pair}: the error queue is there";    # what failed again meanwhile waits in it
+    my $depth = eval { $e->depth('error') };    # what failed again after its keeper stopped waits in it
+    like $depth // 'gone', qr/^\d+$/, "$e->{pair}: the error queue is there";
 }
 
 for my $pair (@pairs) {
