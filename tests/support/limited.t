@@ -23,7 +23,7 @@ echo $! >"$1.new" && mv "$1.new" "$1"
 wait
 END
 
-plan 8
+plan 11
 is "its output is the test's" "$("$limited" echo 'ok 1 - all')" "ok 1 - all"
 "$limited" sh -c 'exit 77'
 is "its exit status is the test's" $? 77
@@ -32,6 +32,18 @@ is "what hangs fails" $? 124
 is "and says so" "$(cat "$work/output")" "Bail out! ended after 1 s (WB_TEST_TIMEOUT)"
 ok "what it started is gone" gone "$(cat "$work/pid")"
 is "what somebody kills has not taken too long" "$("$limited" sh -c 'kill -9 $$' | sed 's/ after .*//')" "Bail out! killed by somebody"
+
+cat >"$work/fails" <<'END'
+echo "ok 1"
+echo "not ok 2"
+sh "$@"
+END
+rm -f "$work/pid"
+is "behind its first failure it ends where one will do" \
+    "$(WB_STOP_AT_FAILURE=1 "$limited" sh "$work/fails" "$work/hangs" "$work/pid" | xargs)" "ok 1 not ok 2"
+ok "with what it started" gone "$(cat "$work/pid" 2>/dev/null || echo 0x)"
+WB_STOP_AT_FAILURE=1 "$limited" sh -c 'echo "not ok 1 - later # TODO"; exit 3' >"$work/output"
+is "a failure that is expected ends nothing" $? 3
 
 rm -f "$work/pid"
 "$limited" sh "$work/hangs" "$work/pid" >"$work/output" &
