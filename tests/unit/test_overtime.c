@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "core/base/log.h"
 #include "core/pipeline/overtime.h"
@@ -178,12 +179,40 @@ static void test_read_while_it_returns(void **state)
     pthread_join(thread, NULL);
 }
 
+static void *end_call(void *argument)
+{
+    wb_overtime_end(&overtime);
+    atomic_store((atomic_int *)argument, 1);
+    return NULL;
+}
+
+/* By chance the case above meets it, when there are processors for both. */
+static void test_end_waits_for_who_reads(void **state)
+{
+    atomic_int has_ended = 0;
+    pthread_t thread;
+    (void)state;
+    begin(1);
+    pthread_mutex_lock(&overtime.looking);
+    atomic_store(&overtime.is_looked_at, 1);
+    assert_int_equal(pthread_create(&thread, NULL, end_call, &has_ended), 0);
+    while (wb_overtime_since(&overtime) != 0)
+        usleep(1000);
+    usleep(100000); /* for whom nothing holds up */
+    assert_false(atomic_load(&has_ended));
+    atomic_store(&overtime.is_looked_at, 0);
+    pthread_mutex_unlock(&overtime.looking);
+    pthread_join(thread, NULL);
+    assert_true(atomic_load(&has_ended));
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(test_slow), CASE(test_never), CASE(test_next_call), CASE(test_limits), CASE(test_read_while_it_returns),
+        CASE(test_end_waits_for_who_reads),
     };
     return cmocka_run_group_tests_name("overtime", tests, conf_setup, conf_teardown);
 }
