@@ -5,12 +5,18 @@
  */
 #include "config.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "conformance/persistence/delayed.h"
 #include "conformance/persistence/persistence.h"
 #include "core/base/arena.h"
 #include "core/message/ids.h"
+
+/* How long the turn of a session that ended may stay where it was. */
+#define SOON (20 * WB_SECOND)
+#define POLL WB_MILLISECOND
 
 static void destroy_store(void *argument)
 {
@@ -138,6 +144,108 @@ static void keeps_what_is_in_them(wb_kit *kit)
     (void)wb_client_finds_owner(client, "order-1", 7, WB_BATCH(1));
     (void)wb_client_finds_pending(client, WB_BATCH(1), "operations", 10);
     wb_client_close(client);
+}
+
+/* Something is done to the former one, and found in the other. @return whether it went as it should. */
+typedef int step(wb_client *client);
+
+static int does(wb_kit *kit, wb_store *store, step *what)
+{
+    wb_client *client = wb_client_open_on(kit, store);
+    const int is_done = client && what(client);
+    if (client)
+        wb_client_close(client);
+    return is_done;
+}
+
+static void keeps(wb_kit *kit, step *put, step *find)
+{
+    wb_store *former = make_installed(kit), *store = make(kit);
+    if (former && store && does(kit, former, put) && rename_it(kit, store, former) && install(kit, store))
+        (void)does(kit, store, find);
+}
+
+static int begin_at(wb_client *client, uint64_t batch, wb_position *position)
+{
+    wb_begin begin = { .struct_size = sizeof begin, .batch = batch, .positions = position, .position_count = 1 };
+    wb_error_clear(&client->error);
+    return wb_client_check(client, client->ops->begin(client->session, &begin, &client->error), WB_OK, "begin");
+}
+
+static wb_position partition(uint64_t next)
+{
+    return (wb_position){ "orders/0", 8, next, WB_NOT_ANSWERED, WB_NOT_ANSWERED };
+}
+
+static int moves_partition(wb_client *client)
+{
+    wb_position moved = partition(10);
+    return begin_at(client, WB_BATCH(1), &moved) &&
+           wb_client_check(client, wb_client_commit(client, WB_BATCH(1), NULL, 0), WB_OK, "commit");
+}
+
+static int finds_partition(wb_client *client)
+{
+    wb_position look = partition(0);
+    return begin_at(client, WB_BATCH_OF_LOOKS, &look) &&
+           wb_client_check(client, wb_client_rollback(client), WB_OK, "roll back") &&
+           wb_kit_check(client->kit, look.found == 10 && look.batch == WB_BATCH(1), "the partition is at %" PRIu64, look.found);
+}
+
+static void keeps_positions(wb_kit *kit)
+{
+    keeps(kit, moves_partition, finds_partition);
+}
+
+static int delays(wb_client *client)
+{
+    int64_t now;
+    return wb_client_asks_time(client, &now) && wb_client_delay(client, "late", now + WB_LONG_LEASE);
+}
+
+static int finds_delayed(wb_client *client)
+{
+    return wb_client_has_waiting(client, "late ");
+}
+
+static void keeps_delayed(wb_kit *kit)
+{
+    keeps(kit, delays, finds_delayed);
+}
+
+static int writes(wb_client *client)
+{
+    const wb_written row = { .struct_size = sizeof row, .id = { "kit-renamed-00000001", 20 }, .destination = { "queue", 5 },
+                             .type = { "Type", 4 }, .body = { "body", 4 } };
+    wb_error_clear(&client->error);
+    return wb_client_check(client, client->ops->written->write(client->session, &row, &client->error), WB_OK, "write a message");
+}
+
+static int count_row(void *count, const wb_written *row)
+{
+    (void)row;
+    ++*(size_t *)count;
+    return WB_OK;
+}
+
+static int finds_written(wb_client *client)
+{
+    wb_written_fetch fetch = { .has_turn = 0 };
+    size_t count = 0;
+    int r = WB_OK;
+    for (int64_t until = wb_clock_monotonic() + SOON; r == WB_OK && !fetch.has_turn && wb_clock_monotonic() < until;) {
+        count = 0;
+        fetch = (wb_written_fetch){ .struct_size = sizeof fetch, .limit = 10, .form = WB_WRITTEN_FORM };
+        wb_error_clear(&client->error);
+        r = client->ops->written->fetch(client->session, &fetch, count_row, &count, &client->error);
+        wb_clock_pause(POLL, NULL);
+    }
+    return wb_client_check(client, r, WB_OK, "fetch") && wb_kit_check(client->kit, count == 1, "%zu rows were fetched", count);
+}
+
+static void keeps_written(wb_kit *kit)
+{
+    keeps(kit, writes, finds_written);
 }
 
 static void the_former_name_is_free(wb_kit *kit)
@@ -286,6 +394,9 @@ static const wb_kit_case cases[] = {
     { "uninstall() of what was never installed is no error", WB_CAP_REMOVE_TABLES, nothing_to_remove },
     { "rename() keeps records and operations, and may be repeated", WB_CAP_OUTBOX | WB_CAP_REMOVE_TABLES,
       keeps_what_is_in_them },
+    { "rename() keeps how far partitions are done with", WB_CAP_OUTBOX | WB_CAP_POSITIONS | WB_CAP_REMOVE_TABLES, keeps_positions },
+    { "delayed: rename() keeps what waits", WB_CAP_DELAY_STORE | WB_CAP_REMOVE_TABLES, keeps_delayed },
+    { "rename() keeps what programs wrote in SQL", WB_CAP_OUTBOX | WB_CAP_WRITTEN | WB_CAP_REMOVE_TABLES, keeps_written },
     { "after rename() the former name can be installed anew", WB_CAP_OUTBOX | WB_CAP_REMOVE_TABLES,
       the_former_name_is_free },
     { "rename() to a name that has tables is refused", WB_CAP_OUTBOX | WB_CAP_REMOVE_TABLES, refuses_two },

@@ -448,6 +448,8 @@ fail notes: uninstall() forgets them, and rename() those of the former name
 END
 try renames_nothing <<'END'
 fail rename() keeps records and operations, and may be repeated
+fail rename() keeps how far partitions are done with
+fail rename() keeps what programs wrote in SQL
 fail after rename() the former name can be installed anew
 fail rename() to a name that has tables is refused
 fail notes: uninstall() forgets them, and rename() those of the former name

@@ -92,7 +92,8 @@ sub module { return "$build/tests/integration/.libs/endpoint_$_[0].so" }
 # mode, outbox (its text), recover (more text of recoverability), with (more text), transport, store (more text for either; transport_group,
 # store_group: all of either); beside: other
 # endpoints, which the processes of this one run as well (install and prepare them through this one, too);
-# files: what begins the names of its own files (SQLite); top: text in front of the endpoints.
+# files: what begins the names of its own files (SQLite); top: text in front of the endpoints; closed: the standard streams are, at the
+# start.
 sub configure {
     my ($self, %changes) = @_;
     %$self = (%$self, %changes);
@@ -148,7 +149,8 @@ sub spawn {
     open STDERR, '>&', \*STDOUT;
     open STDIN, '<', '/dev/null';
     my $limits = join ' && ', map { $self->{ $_->[0] } ? "ulimit -$_->[1] $self->{$_->[0]}" : () } [ stack => 's' ], [ file_size => 'f' ];
-    my @limited = $limits ? ('/bin/sh', '-c', "$limits && exec \"\$0\" \"\$@\"") : ();
+    my $closed = $self->{closed} ? '<&- >&- 2>&-' : '';
+    my @limited = $limits || $closed ? ('/bin/sh', '-c', join(' && ', $limits || (), "exec \"\$0\" \"\$@\" $closed")) : ();
     exec @limited, "$build/@{[ $self->{program} || 'waybill' ]}", @arguments or POSIX::_exit(99);
 }
 

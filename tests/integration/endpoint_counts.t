@@ -8,6 +8,7 @@ use warnings;
 use lib "$ENV{top_srcdir}/tests/integration";
 use Test::More;
 use Time::HiRes qw(sleep);
+use File::Spec;
 use JSON::PP;
 use Endpoint;
 
@@ -232,6 +233,22 @@ sub check_file {
     signal($e, 'HUP');
     $e->wait_for('no file any more: where it went before', sub { $e->log_lines(qr/ level=info msg="SIGHUP: the log is as the configuration says now"$/) });
     is $e->stop, 0, 'it stops';
+
+    # with a relative path, and without standard streams
+    my $other = "$e->{dir}/closed.log";
+    $e->configure(top => qq(log_file = "closed.log";\n));
+    {
+        local @$e{qw(conf closed)} = (File::Spec->abs2rel($e->{conf}), 1);
+        $e->start;
+    }
+    $e->wait_for('started with the standard streams closed', sub { lines($other, qr/endpoint starts/) });
+    is_deeply [ map { readlink "/proc/$e->{processes}[0]/fd/$_" } 0 .. 2 ], [ ('/dev/null') x 3 ], 'they are /dev/null';
+    $e->send('orders', { id => 'moves', do => 'misdo chdir' });
+    $e->wait_for('a handler goes to another directory', sub { $e->effects('moves') == 1 });
+    signal($e, 'HUP');
+    $e->wait_for('which keeps nobody from reading the configuration again', sub { lines($other, qr/SIGHUP: the log is as the configuration says now" log_file=\Q$other\E$/) });
+    is $e->stop, 0, 'it stops';
+    is scalar(lines($other, qr/descriptor was closed/)), 0, 'and no handler has closed a standard stream';
 }
 
 # ---- a log that is of no use -----------------------------------------------------------------

@@ -89,6 +89,8 @@ for my $pair (@pairs) {
     $old->inject($old->{name}, good($old, @waiting, $handled[0], $waiting[0]));
     is +($old->run('publish', '--type', 'Test.Also', '--body', 'news'))[0], 0, "$pair: an event waits";
     my $delayed = $pair eq 'amqp+pgsql';
+    my $recorded = $pair eq 'amqp+pgsql';
+    $old->sql(q(insert into "orders_subscribed" (type) values ('Gone.Type'))) if $recorded; # which no module handles any more
     is +($old->run('send', '--to', $old->{name}, '--type', 'Test.Do', '--delay', '30s', '--body', 'late'))[0], 0, "$pair: and one that the broker delays" if $delayed;
 
     ($code, $text) = rename_patiently($new, '--dry-run', @names);
@@ -100,6 +102,12 @@ for my $pair (@pairs) {
     is +($new->run('rename', @names))[0], 0, "$pair: it may be repeated";
     like +($new->run('rename', '--dry-run', @names))[1], qr/"\Q$names[0]\E": is "\Q$names[1]\E" already/, "$pair: which does nothing";
     leaves_others($pair, $new);
+    if ($recorded) {
+        is_deeply [ $new->sql(q(select type from "billing_subscribed" where type = 'Gone.Type')) ], [], "$pair: what was subscribed to and is not handled is forgotten";
+        is_deeply [ $new->sql(q(select indexname from pg_indexes where indexname like 'orders\_%' and indexname <> 'orders_subscribed_pkey')) ], [],
+            "$pair: indexes have the new name, but the one that PostgreSQL names itself";
+        ok +($new->sql(q(select count(*) from pg_indexes where indexname like 'billing\_%')))[0][0] > 2, "$pair: all of them";
+    }
 
     # under the new name
     $new->prepare;

@@ -30,6 +30,7 @@ sub has_queue {
     $amqp->close;
     return defined $ready ? 1 : 0;
 }
+sub subscriptions { my ($e, $number) = @_; return [ $e->query("select count(*) from waybill_subscription where queue = $number") ] }
 sub pending_table { my ($e) = @_; return { sqlite => '"waybill_orders_pending"', pgsql => '"orders_pending"', mysql => '`orders_pending`' }->{ $e->{pair} =~ /(\w+)$/ ? $1 : '' } }
 sub uninstall { my ($e, @arguments) = @_; return $e->run('uninstall', '-e', 'orders', @arguments) }
 sub dies_at {
@@ -104,6 +105,7 @@ sub on_rabbitmq {
     delayed($stays, $name, '1s');
     $gone->wait_for('what is sent, published and delayed comes again', sub { $gone->depth($name) == 4 }, 60);
     is $gone->depth($error), 0, "$topology: and nowhere else";
+    ok !exchange($gone, "waybill.removing.$name"), "$topology: and nothing says that it is being removed";
     $gone->read($_) for $name, $stays->{name};
 
     # what the broker delays
@@ -141,6 +143,11 @@ sub on_rabbitmq {
     succeeds($renamed, 'rename', $name, $renamed->{name});
     uninstalls($renamed, 0);
     $gone->wait_for('what was delayed to its former name comes to the error queue', sub { $gone->depth($error) == 1 }, 60);
+
+    # an error queue that is not there, and nothing is delayed that would need it
+    $stays->amqp->delete($error);
+    uninstalls($stays, 0);
+    ok !has_queue($stays, $error), "$topology: an error queue that was not there is not made";
     $_->forget_broker for $gone, $stays, $never, $renamed;
 }
 if (grep { /amqp/ } @pairs) { on_rabbitmq($_) for qw(conventional direct) }
@@ -179,10 +186,13 @@ for my $pair (@pairs) {
         is $e->stop, 0, "$pair: which is stopped";
     }
     $e->send('orders', { id => 'c', do => 'sleep 0' });
+    my $number = $pair =~ /^sqlite/ ? $e->number('orders') : 0;
+    ok subscriptions($e, $number)->[0][0], "$pair: it has subscribed" if $number;
     ($code, $text) = uninstall($e, '--force');
     is $code, 0, "$pair: with --force it is uninstalled" or diag $text;
     ok !has_queue($e, 'orders'), "$pair: its queue is gone";
     is_deeply [ tables($e, 'orders') ], [], "$pair: its tables are gone";
+    is_deeply subscriptions($e, $number), [ [0] ], "$pair: and its subscriptions" if $number;
     ok has_queue($e, 'error') && has_queue($e, 'others') && tables($e, 'others'), "$pair: the error queue is there, and all of another endpoint";
     is +(uninstall($e))[0], 0, "$pair: it may be repeated";
     is +($e->run('send', '-e', 'others', '--to', 'orders', '--type', 'Test.Do', '--body', 'x'))[0], 65, "$pair: nobody sends to it";
@@ -261,6 +271,17 @@ for my $pair (@pairs) {
     unlike $text, qr/ stays/, "$pair: nobody is left who has a use for anything";
     ok !has_queue($e, 'error'), "$pair: their error queue goes";
     ok !has_queue($e, 'others') && !tables($e, 'others'), "$pair: are gone";
+}
+
+# ---- ids in a store of their own
+if (grep { $_ eq 'sqlite+sqlite' } @pairs) {
+    my $file = Endpoint::work_dir() . '/ids.db';
+    my $e = Endpoint->new('sqlite+sqlite', files => 'apart-', outbox => qq(enabled = true; deduplication = { store = { plugin = "sqlite"; file = "$file"; }; };));
+    my $kept = sub { return map { $_->[0] } Endpoint::Sqlite::run_sql($file, q(select name from sqlite_schema where type = 'table' and name like 'waybill\_orders%' escape '\\')) };
+    $e->install;
+    ok scalar($kept->()), 'ids are in a store of their own';
+    is +(uninstall($e))[0], 0, 'which is uninstalled, too';
+    is_deeply [ $kept->() ], [], 'and its tables are gone';
 }
 
 done_testing;

@@ -115,12 +115,47 @@ static void test_refused(void **state)
     int result = f.ops->open(f.transport, WB_SESSION_RECEIVE, 1, &f.session, &f.error);
     fixture_assert_failed(&f, result, WB_NOT_CONNECTED, WB_CAUSE_MISSING, "run waybill install");
     f.config.brokers = "127.0.0.1:1";
+    fixture_forget_lines();
     int64_t started = wb_clock_monotonic();
     result = f.ops->verify(f.transport, &f.error);
     fixture_assert_failed(&f, result, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, "127.0.0.1:1");
     result = f.ops->open(f.transport, WB_SESSION_SEND, 1, &f.session, &f.error);
     fixture_assert_failed(&f, result, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, "127.0.0.1:1");
     assert_true(wb_clock_monotonic() - started < SECONDS(8));
+    assert_false(fixture_logged("librdkafka")); /* it is said here, once, and not at each of its tries */
+    fixture_end(&f);
+}
+
+static void assert_gone(rd_kafka_t *client, const char *topic)
+{
+    for (int64_t end = fixture_in(SECONDS(30)); client_count_partitions(client, topic);)
+        if (wb_clock_monotonic() > end)
+            fail_msg("topic \"%s\" is there", topic);
+}
+
+/* An error topic that holds a message stays, whoever has read it; an empty one goes, and only when that is asked for. */
+static void test_uninstall(void **state)
+{
+    char empty[160];
+    const char *names[] = { empty };
+    fixture f;
+    (void)state;
+    fixture_prepare(&f);
+    (void)snprintf(empty, sizeof empty, "%s.type", f.error_queue);
+    f.endpoint.error_queues = names;
+    f.endpoint.error_queue_count = 1;
+    fixture_create(&f);
+    assert_int_equal(f.ops->install(f.transport, &f.error), WB_OK);
+    rd_kafka_t *client = client_open();
+    client_produce(client, f.error_queue, 0, "failed", 6, NULL);
+    client_flush(client);
+    assert_int_equal(f.ops->uninstall(f.transport, 0, &f.error), WB_OK);
+    assert_gone(client, f.queue);
+    assert_int_equal(client_count_partitions(client, empty), 1);
+    assert_int_equal(f.ops->uninstall(f.transport, WB_UNINSTALL_ERROR_QUEUES, &f.error), WB_OK);
+    assert_gone(client, empty); /* the other one would have gone before */
+    assert_int_equal(client_count_partitions(client, f.error_queue), 1);
+    client_close(client);
     fixture_end(&f);
 }
 
@@ -479,6 +514,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_install),        cmocka_unit_test(test_mismatch),
         cmocka_unit_test(test_install_race),   cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_uninstall),
         cmocka_unit_test(test_low_water),      cmocka_unit_test(test_prefetch),
         cmocka_unit_test(test_give_back),      cmocka_unit_test(test_mode_none),
         cmocka_unit_test(test_retention),      cmocka_unit_test(test_two_processes),

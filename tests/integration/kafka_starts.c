@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Where a subscriber begins with event_start = "latest", against a real broker: nothing that
- * was published before it came, everything that was published since.
+ * was published before it came, everything that was published since. One with another's past begins where that ended.
  */
 #include "config.h"
 
@@ -27,10 +27,9 @@ static void publish(const subscriber *s, int32_t partition, const char *body)
     client_flush(s->client);
 }
 
-static void prepare(subscriber *s, int partitions)
+static void configure(subscriber *s, const char *type)
 {
-    fixture_prepare(&s->f);
-    (void)snprintf(s->type, sizeof s->type, "%s.Event", s->f.queue);
+    (void)snprintf(s->type, sizeof s->type, "%s", type);
     s->types[0] = s->type;
     s->f.endpoint.types = s->types;
     s->f.endpoint.type_count = 1;
@@ -38,6 +37,14 @@ static void prepare(subscriber *s, int partitions)
     s->f.config.partitions = -1;
     s->client = client_open();
     client_make_topic(s->client, s->f.queue, 1);
+}
+
+static void prepare(subscriber *s, int partitions)
+{
+    char type[sizeof s->type];
+    fixture_prepare(&s->f);
+    (void)snprintf(type, sizeof type, "%s.Event", s->f.queue);
+    configure(s, type);
     client_make_topic(s->client, s->type, partitions);
     for (int32_t p = 0; p < partitions; p++)
         publish(s, p, "before");
@@ -190,6 +197,44 @@ static void test_workers(void **state)
     finish(&s);
 }
 
+static void take_over(subscriber *s, const subscriber *former)
+{
+    if (s->f.ops->take_over(s->f.transport, former->f.queue, &s->f.error) != WB_OK)
+        fail_msg("take over: %s", s->f.error.text);
+}
+
+static void assert_committed(const subscriber *s, int64_t first, int64_t second)
+{
+    assert_int_equal(client_committed(s->f.queue, s->type, 0, NULL, 0), first);
+    assert_int_equal(client_committed(s->f.queue, s->type, 1, NULL, 0), second);
+}
+
+/* Under another name it goes on where it was; and when that is said again, where it has come to since. */
+static void test_taken_over(void **state)
+{
+    subscriber former, s;
+    (void)state;
+    prepare(&former, 2);
+    fixture_open(&former.f, 32);
+    await_assignment(&former);
+    publish(&former, 0, "first");
+    expect(&former, "first");
+    fixture_close(&former.f);
+    publish(&former, 0, "second");
+    fixture_prepare(&s.f);
+    configure(&s, former.type);
+    fixture_create(&s.f);
+    take_over(&s, &former);
+    assert_committed(&s, 2, 1);
+    fixture_open(&s.f, 32);
+    expect(&s, "second");
+    fixture_close(&s.f);
+    take_over(&s, &former);
+    assert_committed(&s, 3, 1);
+    finish(&s);
+    finish(&former);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -198,6 +243,7 @@ int main(void)
         cmocka_unit_test(test_new_partition),
         cmocka_unit_test(test_topic_made_again),
         cmocka_unit_test(test_workers),
+        cmocka_unit_test(test_taken_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

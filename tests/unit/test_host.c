@@ -15,7 +15,10 @@
 
 #include "core/base/clock.h"
 #include "core/base/error.h"
+#include "core/base/log.h"
+#include "core/cli/drain.h"
 #include "core/cli/host.h"
+#include "core/cli/wait.h"
 #include "tests/unit/fake_plugins.h"
 
 #define PATIENCE (20 * WB_SECOND)
@@ -44,6 +47,7 @@ static struct shared {
     fake fakes[ENDPOINTS];
     module modules[ENDPOINTS];
     atomic_int no_threads; /* for now */
+    atomic_int is_overdue; /* a handler of each endpoint, and another one is at work as long as a session is open */
 } *shared;
 static fake *fakes;
 static wb_endpoint_setup setups[ENDPOINTS];
@@ -51,6 +55,29 @@ static wb_config config = { .path = "orders.conf", .log_level = WB_LOG_INFO };
 static wb_setup setup;
 static pid_t host;
 static int64_t drain_idle, drain_patience; /* 0: it does not drain */
+
+/* ---- what endpoints say ------------------------------------------------------------------- */
+
+static int64_t empty_since; /* of all; 0: as it is */
+
+int64_t __real_wb_endpoint_empty_since(wb_endpoint *endpoint);
+int64_t __wrap_wb_endpoint_empty_since(wb_endpoint *endpoint);
+int64_t __wrap_wb_endpoint_empty_since(wb_endpoint *endpoint)
+{
+    return empty_since ? empty_since : __real_wb_endpoint_empty_since(endpoint);
+}
+
+unsigned __real_wb_endpoint_working(const wb_endpoint *endpoint, unsigned *ret_overdue);
+unsigned __wrap_wb_endpoint_working(const wb_endpoint *endpoint, unsigned *ret_overdue);
+unsigned __wrap_wb_endpoint_working(const wb_endpoint *endpoint, unsigned *ret_overdue)
+{
+    if (!shared->is_overdue)
+        return __real_wb_endpoint_working(endpoint, ret_overdue);
+    *ret_overdue = 1;
+    return 1 + (fakes[0].sessions || fakes[1].sessions);
+}
+
+/* ---- the host ----------------------------------------------------------------------------- */
 
 static void prepare(unsigned workers, int outbox)
 {
@@ -407,6 +434,36 @@ static void test_wait_and_doubt(void **state)
     assert_int_equal(fakes[1].sessions, 0);
 }
 
+/* What became of a trial at a time of the test's. */
+static int try_at(cli_hosted *one, int64_t seconds)
+{
+    assert_int_equal(cli_wait_look(one, 0, seconds * WB_SECOND, &one->failure), WB_OK);
+    assert_non_null(one->trial);
+    wait_until(wb_trial_has_ended(one->trial));
+    return cli_wait_look(one, 0, seconds * WB_SECOND, &one->failure);
+}
+
+/* The doubt is over when the server is away again, as one that restarts several times. */
+static void test_doubt_begins_anew(void **state)
+{
+    cli_hosted one = { .setup = &setups[0] };
+    (void)state;
+    prepare_to_wait(0, FAKE_VERIFY, WB_CAUSE_UNREACHABLE);
+    wb_log_set_level(WB_LOG_ERROR);
+    assert_int_equal(try_at(&one, 100), WB_OK);
+    fakes[0].cause = WB_CAUSE_MISSING;
+    assert_int_equal(try_at(&one, 200), WB_OK);
+    fakes[0].cause = WB_CAUSE_UNREACHABLE;
+    assert_int_equal(try_at(&one, 205), WB_OK);
+    fakes[0].cause = WB_CAUSE_MISSING;
+    assert_int_equal(try_at(&one, 300), WB_OK);
+    assert_int_equal(try_at(&one, 309), WB_OK);
+    assert_int_equal(try_at(&one, 311), WB_FATAL);
+    wb_log_set_level(WB_LOG_INFO);
+    assert_null(one.endpoint);
+    assert_int_equal(fakes[0].instances, 0);
+}
+
 /* A stop ends the wait at once: in a pause, and while a server does not answer. */
 static void test_stop_while_waiting(void **state)
 {
@@ -557,6 +614,18 @@ static void test_second_signal(void **state)
     (void)kill(host, SIGINT);
     assert_between(assert_exit(EX_TEMPFAIL), 0, SOON);
     assert_lines("reason=\"second signal\"", 1);
+}
+
+/* Nobody takes another message when the process is to end for a handler that hangs. */
+static void test_overdue(void **state)
+{
+    (void)state;
+    prepare(2, 0);
+    run();
+    shared->is_overdue = 1;
+    assert_between(assert_exit(EX_SOFTWARE), 0, SOON);
+    shared->is_overdue = 0;
+    assert_int_equal(fakes[0].sessions + fakes[1].sessions, 0);
 }
 
 static void test_hanging_housekeeper(void **state)
@@ -840,6 +909,44 @@ static void test_drain_of_a_queue_of_others(void **state)
     assert_lines("not drained yet", 1);
 }
 
+/* At a time of the test's, until servers have answered. */
+static int drain_at(cli_drain *drain, cli_hosted *one, int64_t seconds)
+{
+    char text[100];
+    if (drain->question)
+        wait_until(cli_question_is_answered(drain->question, text, sizeof text));
+    return cli_drain_look(drain, one, 1, seconds * WB_SECOND);
+}
+
+/* What was counted before somebody was at work again says nothing of what he left. */
+static void test_drain_counts_anew(void **state)
+{
+    cli_drain drain = { .idle = 5 * WB_SECOND };
+    cli_hosted one = { .setup = &setups[0] };
+    (void)state;
+    prepare(1, 0);
+    assert_int_equal(wb_endpoint_create(one.setup, &one.endpoint, &one.failure), WB_OK);
+    wb_log_set_level(WB_LOG_ERROR);
+    cli_drain_begin(&drain, 100 * WB_SECOND);
+    empty_since = 101 * WB_SECOND;
+    assert_int_equal(drain_at(&drain, &one, 110), -1); /* asks */
+    empty_since = 111 * WB_SECOND;
+    assert_int_equal(drain_at(&drain, &one, 120), -1);
+    assert_null(drain.question);
+    fakes[0].waiting = 1;
+    assert_int_equal(drain_at(&drain, &one, 121), -1); /* asks again */
+    assert_int_equal(drain_at(&drain, &one, 122), -1);
+    assert_non_null(strstr(drain.left, "1 message waits in its queue"));
+    fakes[0].waiting = 0;
+    assert_int_equal(drain_at(&drain, &one, 130), -1);
+    assert_int_equal(drain_at(&drain, &one, 131), EX_OK);
+    wb_log_set_level(WB_LOG_INFO);
+    empty_since = 0;
+    wb_endpoint_destroy(one.endpoint);
+    wb_endpoint_destroy(one.probe);
+    assert_int_equal(fakes[0].instances, 0);
+}
+
 static void assert_stopped_drain(int code, const char *line)
 {
     run_with(0, -1);
@@ -906,7 +1013,8 @@ static void test_receive_later(void **state)
 
 static int kill_host(void **state)
 {
-    drain_idle = drain_patience = 0;
+    drain_idle = drain_patience = empty_since = 0;
+    shared->is_overdue = 0;
     (void)state;
     if (host > 0 && kill(host, SIGKILL) == 0)
         (void)waitpid(host, NULL, 0);
@@ -938,6 +1046,7 @@ int main(void)
         cmocka_unit_test_teardown(test_wait_to_install, kill_host),
         cmocka_unit_test_teardown(test_wait_for_nothing, kill_host),
         cmocka_unit_test_teardown(test_wait_and_doubt, kill_host),
+        cmocka_unit_test_teardown(test_doubt_begins_anew, kill_host),
         cmocka_unit_test_teardown(test_stop_while_waiting, kill_host),
         cmocka_unit_test_teardown(test_wait_to_send, kill_host),
         cmocka_unit_test_teardown(test_settings_come_first, kill_host),
@@ -947,6 +1056,7 @@ int main(void)
         cmocka_unit_test_teardown(test_hanging_worker, kill_host),
         cmocka_unit_test_teardown(test_longest_time_counts, kill_host),
         cmocka_unit_test_teardown(test_second_signal, kill_host),
+        cmocka_unit_test_teardown(test_overdue, kill_host),
         cmocka_unit_test_teardown(test_hanging_housekeeper, kill_host),
         cmocka_unit_test_teardown(test_hanging_destroy, kill_host),
         cmocka_unit_test_teardown(test_restart, kill_host),
@@ -962,6 +1072,7 @@ int main(void)
         cmocka_unit_test_teardown(test_drain_in_time, kill_host),
         cmocka_unit_test_teardown(test_drain_of_a_database_that_hangs, kill_host),
         cmocka_unit_test_teardown(test_drain_of_a_queue_of_others, kill_host),
+        cmocka_unit_test_teardown(test_drain_counts_anew, kill_host),
         cmocka_unit_test_teardown(test_stop_of_a_drain, kill_host),
         cmocka_unit_test_teardown(test_drain_of_what_was_mended, kill_host),
         cmocka_unit_test_teardown(test_receive_later, kill_host),

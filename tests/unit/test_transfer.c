@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What waits for one endpoint goes to another: what is unreadable or refused to its error queue, and nothing is acknowledged
- * that was not sent. The queues are the test's.
+ * that was not sent. The queues are the test's, and so is the time.
  */
 #include <config.h>
 
 #include "tests/unit/conf_support.h"
 
+#include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/endpoint/transfer.h"
 #include "tests/unit/fake_plugins.h"
 
 #define MOST 8
+#define LOOK (10 * WB_SECOND) /* so long one for a message that does not come yet takes */
+#define LOOKS_MOST 30
 
 /* Says whether `operation` is refused: 0, or a cause. */
 typedef int (*refusal)(const wb_operation *operation);
@@ -25,20 +28,43 @@ static wb_error error;
 
 static const wb_incoming *waiting[MOST];
 static size_t waiting_count, acknowledged;
+static int silent_looks, silences; /* before each batch so many looks find nothing; so many such batches are to come */
+static int looks;
 static refusal refuse;
 static struct sent {
     char id[32], destination[32], reason[200], failed_queue[32], key[32];
 } sent[MOST * 4];
 static size_t sent_count;
 
+/* ---- time ---------------------------------------------------------------------------------- */
+
+static int64_t passed;
+
+int64_t __real_wb_clock_monotonic(void);
+int64_t __wrap_wb_clock_monotonic(void);
+int64_t __wrap_wb_clock_monotonic(void)
+{
+    return __real_wb_clock_monotonic() + passed;
+}
+
 /* ---- queues -------------------------------------------------------------------------------- */
+
+/* Nothing came, though something is there. */
+static int is_silent(void)
+{
+    if (looks++ % (silent_looks + 1) == silent_looks)
+        return 0;
+    assert_true(looks < LOOKS_MOST);
+    passed += LOOK;
+    return 1;
+}
 
 static int receive(wb_transport_session *session, int64_t deadline, const wb_incoming **ret_messages, size_t max,
                    size_t *ret_count, wb_error *ret_error)
 {
     (void)session, (void)deadline, (void)max, (void)ret_error;
-    memcpy(ret_messages, waiting, waiting_count * sizeof *waiting);
-    *ret_count = waiting_count;
+    *ret_count = silent_looks && is_silent() ? 0 : waiting_count;
+    memcpy(ret_messages, waiting, *ret_count * sizeof *waiting);
     return WB_OK;
 }
 
@@ -46,7 +72,10 @@ static int acknowledge(wb_transport_session *session, const wb_incoming *const *
 {
     (void)session, (void)messages, (void)ret_error;
     acknowledged += count;
-    waiting_count = 0;
+    if (silences)
+        silences--;
+    else
+        waiting_count = 0;
     return WB_OK;
 }
 
@@ -108,6 +137,7 @@ static int begin(void **state)
     from = make(0, "former");
     to = make(1, "later");
     waiting_count = acknowledged = sent_count = 0;
+    silent_looks = silences = looks = 0;
     refuse = NULL;
     done = (wb_transferred){ 0 };
     return 0;
@@ -225,6 +255,16 @@ static int is_full(const wb_operation *operation)
     return WB_CAUSE_SERVER;
 }
 
+static int is_denied(const wb_operation *operation)
+{
+    return strcmp(operation->destination, "later") == 0 ? WB_CAUSE_REFUSED : 0;
+}
+
+static int is_gone(const wb_operation *operation)
+{
+    return strcmp(operation->destination, "later") == 0 ? WB_CAUSE_UNROUTABLE : 0;
+}
+
 /* Nothing is acknowledged, and the same call goes on when somebody has acted. */
 static void assert_ends(refusal why, int result, const char *text)
 {
@@ -248,6 +288,29 @@ static void test_ends(void **state)
     assert_ends(has_no_queue, WB_FATAL, "message \"unreadable\" cannot leave queue \"former\": could not dispatch to \"error\"");
     assert_ends(is_refused_always, WB_FATAL, "message \"unreadable\" cannot leave");
     assert_ends(is_full, WB_RETRY, "could not dispatch to \"later\"");
+    /* the message is not what is wrong: it is not for the error queue */
+    assert_ends(is_denied, WB_FATAL, "message \"one\" cannot leave queue \"former\": could not dispatch to \"later\"");
+    assert_ends(is_gone, WB_FATAL, "message \"one\" cannot leave queue \"former\": could not dispatch to \"later\"");
+}
+
+/* What is there and does not come is waited for, anew behind each that came; but not for ever. */
+static void test_waits(void **state)
+{
+    const wb_incoming one = message("one", NULL);
+    (void)state;
+    silent_looks = 7;
+    silences = 1;
+    add(&one);
+    assert_int_equal(wb_transfer_run(from, to, &done, &error), WB_OK);
+    assert_counts(2, 0, 2);
+
+    silent_looks = LOOKS_MOST;
+    looks = 0;
+    add(&one);
+    assert_int_equal(wb_transfer_run(from, to, &done, &error), WB_RETRY);
+    assert_non_null(strstr(error.text, "what waits in queue \"former\" does not come"));
+    assert_true(looks >= 7 && looks <= 10);
+    assert_counts(2, 0, 2);
 }
 
 int main(void)
@@ -257,6 +320,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_refused, begin, end),
         cmocka_unit_test_setup_teardown(test_copy_is_cut, begin, end),
         cmocka_unit_test_setup_teardown(test_ends, begin, end),
+        cmocka_unit_test_setup_teardown(test_waits, begin, end),
     };
     return cmocka_run_group_tests_name("transfer", tests, NULL, NULL);
 }
