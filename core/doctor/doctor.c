@@ -3,7 +3,7 @@
 
 #include "core/doctor/doctor.h"
 
-#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,7 +24,7 @@ typedef struct {
     wb_host_instance host; /* first: what the plugin takes for its host is ours */
     wb_doctor *doctor;
     wb_finding_place at;
-    int is_made; /* what create() warns of is known by the rehearsal */
+    atomic_int is_made; /* what create() warns of is known by the rehearsal */
 } patient;
 
 typedef struct {
@@ -37,9 +37,6 @@ typedef struct {
 
 /* ---- what plugins say ------------------------------------------------------------------- */
 
-/* A plugin may have threads, which may warn. */
-static pthread_mutex_t findings_lock = PTHREAD_MUTEX_INITIALIZER;
-
 static const char *remedy_among(const wb_field *fields, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -48,6 +45,7 @@ static const char *remedy_among(const wb_field *fields, size_t count)
     return NULL;
 }
 
+/* A plugin may have threads, which may warn. */
 static void note_warning(const wb_host *host, int level, const char *text, const wb_field *fields, size_t count)
 {
     patient *p = (patient *)(uintptr_t)host;
@@ -55,10 +53,8 @@ static void note_warning(const wb_host *host, int level, const char *text, const
     if (level > WB_LOG_WARNING || !p->is_made)
         return;
     wb_fields_describe(fields, count, REMEDY, values, sizeof values);
-    pthread_mutex_lock(&findings_lock);
     wb_findings_add(&p->doctor->findings, &p->at, WB_FINDING_WARNING, "warning-at-start", remedy_among(fields, count),
                     "%s%s", text, values);
-    pthread_mutex_unlock(&findings_lock);
 }
 
 /* Shorter and longer ones than ours are right. */
@@ -67,9 +63,7 @@ static void note_finding(void *argument, const wb_finding *theirs)
     patient *p = argument;
     wb_finding finding;
     WB_COPY(&finding, theirs);
-    pthread_mutex_lock(&findings_lock);
     wb_findings_add(&p->doctor->findings, &p->at, finding.severity, finding.name, finding.remedy, "%s", finding.text);
-    pthread_mutex_unlock(&findings_lock);
 }
 
 static void note_error(patient *p, const char *name, const char *remedy, const wb_error *error)

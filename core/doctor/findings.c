@@ -3,6 +3,7 @@
 
 #include "core/doctor/findings.h"
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,9 @@
 #include "core/base/arena.h"
 
 #define TEXT_SIZE 4096
+
+/* Threads of plugins warn while others are asked: all that changes a list. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static wb_finding_kept *next_place(wb_findings *findings)
 {
@@ -30,12 +34,14 @@ void wb_findings_add(wb_findings *findings, const wb_finding_place *at, int seve
     va_end(arguments);
     if (severity < WB_FINDING_NOTE || severity > WB_FINDING_DANGER)
         severity = WB_FINDING_WARNING;
+    pthread_mutex_lock(&lock);
     findings->biting += severity != WB_FINDING_NOTE;
     *next_place(findings) = (wb_finding_kept){ .at = *at,
                                                .severity = severity,
                                                .name = wb_strdup(name),
                                                .text = wb_strdup(text),
                                                .remedy = remedy ? wb_strdup(remedy) : NULL };
+    pthread_mutex_unlock(&lock);
 }
 
 const char *wb_finding_severity_name(int severity)

@@ -30,7 +30,8 @@ typedef struct wb_findings {
     size_t biting; /* of them warnings and dangers */
 } wb_findings; /* all zero is empty */
 
-/** Add one; all texts are copied. A severity that is none is a warning. `remedy` may be NULL. */
+/** Add one; all texts are copied. A severity that is none is a warning. `remedy` may be NULL. Any thread; who reads them
+ *  has seen to it that none is left that adds. */
 void wb_findings_add(wb_findings *findings, const wb_finding_place *at, int severity, const char *name, const char *remedy,
                      const char *format, ...) WB_PRINTF(6, 7);
 

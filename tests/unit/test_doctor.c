@@ -7,6 +7,8 @@
 
 #include "tests/unit/conf_support.h"
 
+#include <pthread.h>
+
 #include "core/base/clock.h"
 #include "core/base/host.h"
 #include "core/doctor/doctor.h"
@@ -15,6 +17,7 @@
 #include "tests/unit/fake_plugins.h"
 
 #define HOUR (3600 * WB_SECOND)
+#define MANY 50000
 
 static fake f;
 static wb_endpoint_setup setup;
@@ -164,6 +167,32 @@ static void test_examination(void **state)
     assert_int_equal(asked.sessions, 3 + 1); /* workers, housekeeper */
 }
 
+static pthread_barrier_t all_begin;
+
+static void *find_many(void *argument)
+{
+    static const wb_finding_place at = { "orders", "transport", "fake" };
+    (void)argument;
+    (void)pthread_barrier_wait(&all_begin);
+    for (int i = 0; i < MANY; i++)
+        wb_findings_add(&doctor.findings, &at, WB_FINDING_WARNING, "late", NULL, "of a thread");
+    return NULL;
+}
+
+/* A plugin's threads warn while others are asked. */
+static void test_threads(void **state)
+{
+    pthread_t other;
+    (void)state;
+    assert_int_equal(pthread_barrier_init(&all_begin, NULL, 2), 0);
+    assert_int_equal(pthread_create(&other, NULL, find_many, NULL), 0);
+    (void)find_many(NULL);
+    assert_int_equal(pthread_join(other, NULL), 0);
+    (void)pthread_barrier_destroy(&all_begin);
+    assert_int_equal(doctor.findings.count, 2 * MANY);
+    assert_int_equal(doctor.findings.biting, 2 * MANY);
+}
+
 /* Of an unknown severity, and longer or shorter than ours. */
 static void test_other_versions(void **state)
 {
@@ -296,6 +325,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_fine, begin, end),
         cmocka_unit_test_setup_teardown(test_warnings_at_start, begin, end),
         cmocka_unit_test_setup_teardown(test_examination, begin, end),
+        cmocka_unit_test_setup_teardown(test_threads, begin, end),
         cmocka_unit_test_setup_teardown(test_other_versions, begin, end),
         cmocka_unit_test_setup_teardown(test_verify_refuses, begin, end),
         cmocka_unit_test_setup_teardown(test_unreachable, begin, end),
