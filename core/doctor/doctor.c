@@ -71,11 +71,25 @@ static void note_error(patient *p, const char *name, const char *remedy, const w
     wb_findings_add(&p->doctor->findings, &p->at, WB_FINDING_DANGER, name, remedy, "%s", error->text);
 }
 
+static int is_away(const wb_error *error)
+{
+    return error->result == WB_NOT_CONNECTED || error->cause == WB_CAUSE_UNREACHABLE;
+}
+
 static void note_failure(patient *p, const wb_error *error)
 {
     if (p->doctor->failure.result == WB_OK)
         p->doctor->failure = *error;
-    note_error(p, "cannot-look", NULL, error);
+    wb_findings_add_unseen(&p->doctor->findings, &p->at, "cannot-look", error->text);
+}
+
+/* What no start would survive; of a server that is not there nothing is known. */
+static void note_refusal(patient *p, const char *name, const char *remedy, const wb_error *error)
+{
+    if (is_away(error))
+        note_failure(p, error);
+    else
+        note_error(p, name, remedy, error);
 }
 
 /* ---- one plugin --------------------------------------------------------------------------- */
@@ -114,12 +128,8 @@ static int judge(patient *p, int result, const wb_error *error)
 {
     if (result == WB_OK)
         return 1;
-    if (result == WB_NOT_CONNECTED || error->cause == WB_CAUSE_UNREACHABLE) {
-        note_failure(p, error);
-        return 0;
-    }
-    note_error(p, "does-not-start", error->cause == WB_CAUSE_MISSING ? "waybill install" : NULL, error);
-    return 1;
+    note_refusal(p, "does-not-start", error->cause == WB_CAUSE_MISSING ? "waybill install" : NULL, error);
+    return !is_away(error);
 }
 
 static void note_unexamined(patient *p)
@@ -160,7 +170,7 @@ static void look_at_limit(visit *v)
     if (v->setup->plan.send_only)
         return;
     if (wb_limits_ask(&v->pipeline, &limit, &error) != WB_OK)
-        note_error(p, "delivery-limit", NULL, &error);
+        note_refusal(p, "delivery-limit", NULL, &error);
     else if (limit == WB_LIMIT_UNKNOWN)
         wb_findings_add(&v->doctor->findings, &p->at, WB_FINDING_WARNING, "delivery-limit-unknown",
                         "transport = { management = \"http://HOST:15672\"; }, or whatever has the broker tell it",
@@ -264,7 +274,7 @@ static void look_at_positions(visit *v)
     if (r == WB_OK)
         r = wb_positions_check(w, storage, transport, &error);
     if (r != WB_OK)
-        note_error(&v->persistence, "positions", NULL, &error);
+        note_refusal(&v->persistence, "positions", NULL, &error);
     if (transport)
         w->transport_ops->close(transport);
     if (storage)

@@ -24,6 +24,20 @@ static wb_finding_kept *next_place(wb_findings *findings)
     return &findings->items[findings->count++];
 }
 
+static void add(wb_findings *findings, const wb_finding_place *at, int severity, const char *name, const char *remedy,
+                const char *text)
+{
+    pthread_mutex_lock(&lock);
+    findings->biting += severity == WB_FINDING_WARNING || severity == WB_FINDING_DANGER;
+    findings->unseen += severity == WB_FINDING_UNSEEN;
+    *next_place(findings) = (wb_finding_kept){ .at = *at,
+                                               .severity = severity,
+                                               .name = wb_strdup(name),
+                                               .text = wb_strdup(text),
+                                               .remedy = remedy ? wb_strdup(remedy) : NULL };
+    pthread_mutex_unlock(&lock);
+}
+
 void wb_findings_add(wb_findings *findings, const wb_finding_place *at, int severity, const char *name, const char *remedy,
                      const char *format, ...)
 {
@@ -34,19 +48,18 @@ void wb_findings_add(wb_findings *findings, const wb_finding_place *at, int seve
     va_end(arguments);
     if (severity < WB_FINDING_NOTE || severity > WB_FINDING_DANGER)
         severity = WB_FINDING_WARNING;
-    pthread_mutex_lock(&lock);
-    findings->biting += severity != WB_FINDING_NOTE;
-    *next_place(findings) = (wb_finding_kept){ .at = *at,
-                                               .severity = severity,
-                                               .name = wb_strdup(name),
-                                               .text = wb_strdup(text),
-                                               .remedy = remedy ? wb_strdup(remedy) : NULL };
-    pthread_mutex_unlock(&lock);
+    add(findings, at, severity, name, remedy, text);
+}
+
+void wb_findings_add_unseen(wb_findings *findings, const wb_finding_place *at, const char *name, const char *why)
+{
+    add(findings, at, WB_FINDING_UNSEEN, name, NULL, why);
 }
 
 const char *wb_finding_severity_name(int severity)
 {
-    return severity == WB_FINDING_NOTE ? "note" : severity == WB_FINDING_DANGER ? "danger" : "warning";
+    static const char *const names[] = { "warning", "note", "warning", "danger", "unseen" };
+    return names[severity];
 }
 
 void wb_findings_free(wb_findings *findings)

@@ -233,8 +233,10 @@ static void test_unreachable(void **state)
     verify_result = WB_NOT_CONNECTED;
     f.fatal = FAKE_TABLES;
     wb_doctor_examine(&doctor, &setup);
-    (void)expect("cannot-look", WB_FINDING_DANGER, "told so", NULL);
+    (void)expect("cannot-look", WB_FINDING_UNSEEN, "told so", NULL);
     assert_int_equal(examined, 0);
+    assert_int_equal(doctor.findings.unseen, 1);
+    assert_int_equal(doctor.findings.biting, 2); /* the warning before it, and the other's tables */
     assert_int_equal(wb_error_exit_code(&doctor.failure), 69);
     (void)expect("does-not-start", WB_FINDING_DANGER, "in tables", "waybill install"); /* the other one is looked at */
 }
@@ -245,7 +247,7 @@ static void test_examination_fails(void **state)
     transport_ops.examine = examine;
     examine_result = WB_FATAL;
     wb_doctor_examine(&doctor, &setup);
-    (void)expect("cannot-look", WB_FINDING_DANGER, "not allowed", NULL);
+    (void)expect("cannot-look", WB_FINDING_UNSEEN, "not allowed", NULL);
     assert_int_equal(wb_error_exit_code(&doctor.failure), 77);
 }
 
@@ -260,6 +262,22 @@ static void test_limits(void **state)
     f.limit = WB_LIMIT_UNKNOWN;
     wb_doctor_examine(&doctor, &setup);
     (void)expect("delivery-limit-unknown", WB_FINDING_WARNING, "20 are assumed", "management");
+}
+
+static int lose_broker(wb_transport *instance, wb_transport_limits *limits, wb_error *error)
+{
+    (void)instance, (void)limits;
+    return wb_error_set(error, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0, "it is gone");
+}
+
+static void test_lost_between(void **state)
+{
+    (void)state;
+    transport_ops.limits = lose_broker;
+    wb_doctor_examine(&doctor, &setup);
+    (void)expect("cannot-look", WB_FINDING_UNSEEN, "it is gone", NULL);
+    assert_int_equal(doctor.findings.biting, 0);
+    assert_int_equal(wb_error_exit_code(&doctor.failure), 69);
 }
 
 static void test_clocks(void **state)
@@ -331,6 +349,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_unreachable, begin, end),
         cmocka_unit_test_setup_teardown(test_examination_fails, begin, end),
         cmocka_unit_test_setup_teardown(test_limits, begin, end),
+        cmocka_unit_test_setup_teardown(test_lost_between, begin, end),
         cmocka_unit_test_setup_teardown(test_clocks, begin, end),
         cmocka_unit_test_setup_teardown(test_times, begin, end),
         cmocka_unit_test_setup_teardown(test_problems, begin, end),
