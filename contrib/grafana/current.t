@@ -44,4 +44,6 @@ push @asked, content($files{alerts}) =~ /expr: '(.*)'$/mg;
 my %unknown = map { ($_ => 1) } grep { !$samples{$_} && !$known{$_} } map { /\b(waybill_\w+)/g } @asked;
 is_deeply [ sort keys %unknown ], [], 'panels and alert rules ask for what is there';
 cmp_ok scalar(grep { $_->{alert} } @$metrics), '==', scalar(() = content($files{alerts}) =~ /- alert: Waybill/g), 'each alert is a rule';
+my ($job) = content("$top/contrib/grafana/README.md") =~ /job_name: (\w+)/;
+like content($files{alerts}), qr/WaybillIsNotThere\n +expr: '.* or up\{job="$job"\} == 0'/, 'one that is gone is told of while others answer';
 done_testing;

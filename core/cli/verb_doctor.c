@@ -72,7 +72,7 @@ static void print_text(const wb_doctor *doctor)
     for (size_t i = 0; i < findings->count; i++)
         print_finding(&findings->items[i]);
     if (doctor->failure.result != WB_OK)
-        (void)printf("not all could be looked at; of what was, %zu would bite\n", findings->biting);
+        (void)printf("%zu could not be looked at, and %zu would bite\n", findings->unseen, findings->biting);
     else if (findings->biting)
         (void)printf("%zu would bite\n", findings->biting);
     else

@@ -3,7 +3,7 @@
 
 #include "core/doctor/doctor.h"
 
-#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,7 +24,7 @@ typedef struct {
     wb_host_instance host; /* first: what the plugin takes for its host is ours */
     wb_doctor *doctor;
     wb_finding_place at;
-    int is_made; /* what create() warns of is known by the rehearsal */
+    atomic_int is_made; /* what create() warns of is known by the rehearsal */
 } patient;
 
 typedef struct {
@@ -37,9 +37,6 @@ typedef struct {
 
 /* ---- what plugins say ------------------------------------------------------------------- */
 
-/* A plugin may have threads, which may warn. */
-static pthread_mutex_t findings_lock = PTHREAD_MUTEX_INITIALIZER;
-
 static const char *remedy_among(const wb_field *fields, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -48,6 +45,7 @@ static const char *remedy_among(const wb_field *fields, size_t count)
     return NULL;
 }
 
+/* A plugin may have threads, which may warn. */
 static void note_warning(const wb_host *host, int level, const char *text, const wb_field *fields, size_t count)
 {
     patient *p = (patient *)(uintptr_t)host;
@@ -55,10 +53,8 @@ static void note_warning(const wb_host *host, int level, const char *text, const
     if (level > WB_LOG_WARNING || !p->is_made)
         return;
     wb_fields_describe(fields, count, REMEDY, values, sizeof values);
-    pthread_mutex_lock(&findings_lock);
     wb_findings_add(&p->doctor->findings, &p->at, WB_FINDING_WARNING, "warning-at-start", remedy_among(fields, count),
                     "%s%s", text, values);
-    pthread_mutex_unlock(&findings_lock);
 }
 
 /* Shorter and longer ones than ours are right. */
@@ -67,9 +63,7 @@ static void note_finding(void *argument, const wb_finding *theirs)
     patient *p = argument;
     wb_finding finding;
     WB_COPY(&finding, theirs);
-    pthread_mutex_lock(&findings_lock);
     wb_findings_add(&p->doctor->findings, &p->at, finding.severity, finding.name, finding.remedy, "%s", finding.text);
-    pthread_mutex_unlock(&findings_lock);
 }
 
 static void note_error(patient *p, const char *name, const char *remedy, const wb_error *error)
@@ -77,11 +71,25 @@ static void note_error(patient *p, const char *name, const char *remedy, const w
     wb_findings_add(&p->doctor->findings, &p->at, WB_FINDING_DANGER, name, remedy, "%s", error->text);
 }
 
+static int is_away(const wb_error *error)
+{
+    return error->result == WB_NOT_CONNECTED || error->cause == WB_CAUSE_UNREACHABLE;
+}
+
 static void note_failure(patient *p, const wb_error *error)
 {
     if (p->doctor->failure.result == WB_OK)
         p->doctor->failure = *error;
-    note_error(p, "cannot-look", NULL, error);
+    wb_findings_add_unseen(&p->doctor->findings, &p->at, "cannot-look", error->text);
+}
+
+/* What no start would survive; of a server that is not there nothing is known. */
+static void note_refusal(patient *p, const char *name, const char *remedy, const wb_error *error)
+{
+    if (is_away(error))
+        note_failure(p, error);
+    else
+        note_error(p, name, remedy, error);
 }
 
 /* ---- one plugin --------------------------------------------------------------------------- */
@@ -120,12 +128,8 @@ static int judge(patient *p, int result, const wb_error *error)
 {
     if (result == WB_OK)
         return 1;
-    if (result == WB_NOT_CONNECTED || error->cause == WB_CAUSE_UNREACHABLE) {
-        note_failure(p, error);
-        return 0;
-    }
-    note_error(p, "does-not-start", error->cause == WB_CAUSE_MISSING ? "waybill install" : NULL, error);
-    return 1;
+    note_refusal(p, "does-not-start", error->cause == WB_CAUSE_MISSING ? "waybill install" : NULL, error);
+    return !is_away(error);
 }
 
 static void note_unexamined(patient *p)
@@ -166,7 +170,7 @@ static void look_at_limit(visit *v)
     if (v->setup->plan.send_only)
         return;
     if (wb_limits_ask(&v->pipeline, &limit, &error) != WB_OK)
-        note_error(p, "delivery-limit", NULL, &error);
+        note_refusal(p, "delivery-limit", NULL, &error);
     else if (limit == WB_LIMIT_UNKNOWN)
         wb_findings_add(&v->doctor->findings, &p->at, WB_FINDING_WARNING, "delivery-limit-unknown",
                         "transport = { management = \"http://HOST:15672\"; }, or whatever has the broker tell it",
@@ -270,7 +274,7 @@ static void look_at_positions(visit *v)
     if (r == WB_OK)
         r = wb_positions_check(w, storage, transport, &error);
     if (r != WB_OK)
-        note_error(&v->persistence, "positions", NULL, &error);
+        note_refusal(&v->persistence, "positions", NULL, &error);
     if (transport)
         w->transport_ops->close(transport);
     if (storage)

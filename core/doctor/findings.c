@@ -3,6 +3,7 @@
 
 #include "core/doctor/findings.h"
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,9 @@
 
 #define TEXT_SIZE 4096
 
+/* Threads of plugins warn while others are asked: all that changes a list. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
 static wb_finding_kept *next_place(wb_findings *findings)
 {
     if (findings->count == findings->capacity) {
@@ -18,6 +22,20 @@ static wb_finding_kept *next_place(wb_findings *findings)
         findings->items = wb_realloc(findings->items, findings->capacity * sizeof *findings->items);
     }
     return &findings->items[findings->count++];
+}
+
+static void add(wb_findings *findings, const wb_finding_place *at, int severity, const char *name, const char *remedy,
+                const char *text)
+{
+    pthread_mutex_lock(&lock);
+    findings->biting += severity == WB_FINDING_WARNING || severity == WB_FINDING_DANGER;
+    findings->unseen += severity == WB_FINDING_UNSEEN;
+    *next_place(findings) = (wb_finding_kept){ .at = *at,
+                                               .severity = severity,
+                                               .name = wb_strdup(name),
+                                               .text = wb_strdup(text),
+                                               .remedy = remedy ? wb_strdup(remedy) : NULL };
+    pthread_mutex_unlock(&lock);
 }
 
 void wb_findings_add(wb_findings *findings, const wb_finding_place *at, int severity, const char *name, const char *remedy,
@@ -30,17 +48,18 @@ void wb_findings_add(wb_findings *findings, const wb_finding_place *at, int seve
     va_end(arguments);
     if (severity < WB_FINDING_NOTE || severity > WB_FINDING_DANGER)
         severity = WB_FINDING_WARNING;
-    findings->biting += severity != WB_FINDING_NOTE;
-    *next_place(findings) = (wb_finding_kept){ .at = *at,
-                                               .severity = severity,
-                                               .name = wb_strdup(name),
-                                               .text = wb_strdup(text),
-                                               .remedy = remedy ? wb_strdup(remedy) : NULL };
+    add(findings, at, severity, name, remedy, text);
+}
+
+void wb_findings_add_unseen(wb_findings *findings, const wb_finding_place *at, const char *name, const char *why)
+{
+    add(findings, at, WB_FINDING_UNSEEN, name, NULL, why);
 }
 
 const char *wb_finding_severity_name(int severity)
 {
-    return severity == WB_FINDING_NOTE ? "note" : severity == WB_FINDING_DANGER ? "danger" : "warning";
+    static const char *const names[] = { "warning", "note", "warning", "danger", "unseen" };
+    return names[severity];
 }
 
 void wb_findings_free(wb_findings *findings)

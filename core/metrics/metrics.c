@@ -148,7 +148,7 @@ const wb_metric wb_metrics[] = {
       .type = WB_METRIC_INFO,
       .label = "version",
       .help = "The version that runs.",
-      .alert = { "WaybillIsNotThere", "absent($metric)", "5m", "nothing is scraped: no process answers" },
+      .alert = { "WaybillIsNotThere", "absent($metric) or up{job=\"waybill\"} == 0", "5m", "nothing is scraped: no process answers" },
       .write = write_info,
       .is_of_process = 1 },
     { .name = "waybill_start_time_seconds",

@@ -123,7 +123,7 @@ is_fine($e);
 $e->configure(store_group => $e->persistence_text =~ s/port = \d+/port = 1/r);
 ($code, $text) = $e->run('doctor');
 is $code, 69, 'orders: PostgreSQL is not there';
-like $text, qr/persistence pgsql: cannot-look\n  danger .*\nnot all could be looked at/, 'orders: and it says so';
+like $text, qr/persistence pgsql: cannot-look\n  unseen .*\n1 could not be looked at, and \d+ would bite\n/, 'orders: and it says so';
 $e->sql(qq(drop owned by "$role"; drop role "$role"));
 
 # ---- MariaDB --------------------------------------------------------------------------------

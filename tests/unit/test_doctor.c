@@ -7,6 +7,8 @@
 
 #include "tests/unit/conf_support.h"
 
+#include <pthread.h>
+
 #include "core/base/clock.h"
 #include "core/base/host.h"
 #include "core/doctor/doctor.h"
@@ -15,6 +17,7 @@
 #include "tests/unit/fake_plugins.h"
 
 #define HOUR (3600 * WB_SECOND)
+#define MANY 50000
 
 static fake f;
 static wb_endpoint_setup setup;
@@ -164,6 +167,32 @@ static void test_examination(void **state)
     assert_int_equal(asked.sessions, 3 + 1); /* workers, housekeeper */
 }
 
+static pthread_barrier_t all_begin;
+
+static void *find_many(void *argument)
+{
+    static const wb_finding_place at = { "orders", "transport", "fake" };
+    (void)argument;
+    (void)pthread_barrier_wait(&all_begin);
+    for (int i = 0; i < MANY; i++)
+        wb_findings_add(&doctor.findings, &at, WB_FINDING_WARNING, "late", NULL, "of a thread");
+    return NULL;
+}
+
+/* A plugin's threads warn while others are asked. */
+static void test_threads(void **state)
+{
+    pthread_t other;
+    (void)state;
+    assert_int_equal(pthread_barrier_init(&all_begin, NULL, 2), 0);
+    assert_int_equal(pthread_create(&other, NULL, find_many, NULL), 0);
+    (void)find_many(NULL);
+    assert_int_equal(pthread_join(other, NULL), 0);
+    (void)pthread_barrier_destroy(&all_begin);
+    assert_int_equal(doctor.findings.count, 2 * MANY);
+    assert_int_equal(doctor.findings.biting, 2 * MANY);
+}
+
 /* Of an unknown severity, and longer or shorter than ours. */
 static void test_other_versions(void **state)
 {
@@ -204,8 +233,10 @@ static void test_unreachable(void **state)
     verify_result = WB_NOT_CONNECTED;
     f.fatal = FAKE_TABLES;
     wb_doctor_examine(&doctor, &setup);
-    (void)expect("cannot-look", WB_FINDING_DANGER, "told so", NULL);
+    (void)expect("cannot-look", WB_FINDING_UNSEEN, "told so", NULL);
     assert_int_equal(examined, 0);
+    assert_int_equal(doctor.findings.unseen, 1);
+    assert_int_equal(doctor.findings.biting, 2); /* the warning before it, and the other's tables */
     assert_int_equal(wb_error_exit_code(&doctor.failure), 69);
     (void)expect("does-not-start", WB_FINDING_DANGER, "in tables", "waybill install"); /* the other one is looked at */
 }
@@ -216,7 +247,7 @@ static void test_examination_fails(void **state)
     transport_ops.examine = examine;
     examine_result = WB_FATAL;
     wb_doctor_examine(&doctor, &setup);
-    (void)expect("cannot-look", WB_FINDING_DANGER, "not allowed", NULL);
+    (void)expect("cannot-look", WB_FINDING_UNSEEN, "not allowed", NULL);
     assert_int_equal(wb_error_exit_code(&doctor.failure), 77);
 }
 
@@ -231,6 +262,22 @@ static void test_limits(void **state)
     f.limit = WB_LIMIT_UNKNOWN;
     wb_doctor_examine(&doctor, &setup);
     (void)expect("delivery-limit-unknown", WB_FINDING_WARNING, "20 are assumed", "management");
+}
+
+static int lose_broker(wb_transport *instance, wb_transport_limits *limits, wb_error *error)
+{
+    (void)instance, (void)limits;
+    return wb_error_set(error, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0, "it is gone");
+}
+
+static void test_lost_between(void **state)
+{
+    (void)state;
+    transport_ops.limits = lose_broker;
+    wb_doctor_examine(&doctor, &setup);
+    (void)expect("cannot-look", WB_FINDING_UNSEEN, "it is gone", NULL);
+    assert_int_equal(doctor.findings.biting, 0);
+    assert_int_equal(wb_error_exit_code(&doctor.failure), 69);
 }
 
 static void test_clocks(void **state)
@@ -296,11 +343,13 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_fine, begin, end),
         cmocka_unit_test_setup_teardown(test_warnings_at_start, begin, end),
         cmocka_unit_test_setup_teardown(test_examination, begin, end),
+        cmocka_unit_test_setup_teardown(test_threads, begin, end),
         cmocka_unit_test_setup_teardown(test_other_versions, begin, end),
         cmocka_unit_test_setup_teardown(test_verify_refuses, begin, end),
         cmocka_unit_test_setup_teardown(test_unreachable, begin, end),
         cmocka_unit_test_setup_teardown(test_examination_fails, begin, end),
         cmocka_unit_test_setup_teardown(test_limits, begin, end),
+        cmocka_unit_test_setup_teardown(test_lost_between, begin, end),
         cmocka_unit_test_setup_teardown(test_clocks, begin, end),
         cmocka_unit_test_setup_teardown(test_times, begin, end),
         cmocka_unit_test_setup_teardown(test_problems, begin, end),
