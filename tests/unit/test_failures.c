@@ -22,6 +22,7 @@
 #include "core/message/header_names.h"
 #include "core/pipeline/admit.h"
 #include "core/pipeline/batch.h"
+#include "core/pipeline/follow.h"
 
 #define HEADER(name, value) { (name), (value), sizeof(name) - 1, sizeof(value) - 1 }
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
@@ -193,7 +194,8 @@ static int set_up(void **state)
     (void)state;
     pipeline = (wb_pipeline){ .endpoint = "kept", .mode = WB_MODE_RECEIVE_ONLY, .handlers = &handlers, .failures = 1,
                               .batch_max = 8, .batch_time = WB_SECOND, .transport_ops = &ops, .body_max = 1024,
-                              .recoverability = { .immediate_retries = 5, .error_queue = "kept.error" } };
+                              .recoverability = { .immediate_retries = 5, .error_queue = "kept.error" },
+                              .origin = wb_origin_make("kept", 1, 1024) };
     wb_pipeline_init(&pipeline);
     wb_worker_init(&worker, &pipeline, 0);
     entry.one = wb_failures_module.handlers[0].one;
@@ -249,6 +251,23 @@ static void test_control_messages(void **state)
     assert_string_equal(item->id, "m");
 }
 
+/* What was sent back and failed again still says where it wants to be told that it was handled; who keeps it has not. */
+static void test_no_answers(void **state)
+{
+    static const wb_header again[] = { HEADER(WB_HEADER_FAILED_QUEUE, "q"), HEADER(WB_HEADER_RETRY_UNIQUE_ID, "u"),
+                                       HEADER(WB_HEADER_RETRY_ACKNOWLEDGEMENT_QUEUE, "error") };
+    wb_incoming incoming[2];
+    (void)state;
+    wb_item *item = admit(&incoming[0], again, 3), *copy = admit(&incoming[1], again, 3);
+    wb_follow_handled(&worker, item);
+    assert_int_equal(item->operations.count, 0);
+    assert_int_equal(wb_follow_duplicate(&worker, copy), 0);
+    assert_int_equal(copy->operations.count, 0);
+    pipeline.failures = 0;
+    wb_follow_handled(&worker, item);
+    assert_int_equal(item->operations.count, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -259,6 +278,7 @@ int main(void)
         cmocka_unit_test(test_groups),
         cmocka_unit_test_setup_teardown(test_what_is_claimed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_control_messages, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_no_answers, set_up, tear_down),
     };
     wb_log_set_level(-1);
     return cmocka_run_group_tests(tests, NULL, NULL);
