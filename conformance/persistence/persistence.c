@@ -20,7 +20,8 @@ static const wb_kit_group *const groups[] = {
     &wb_cases_lost,       &wb_cases_process,    &wb_cases_delayed,  &wb_cases_delayed_lease,
     &wb_cases_delayed_list, &wb_cases_delayed_model, &wb_cases_delayed_pairs,
     &wb_cases_delayed_lost, &wb_cases_delayed_commit, &wb_cases_late,
-    &wb_cases_look,       &wb_cases_take,       &wb_cases_written,    &wb_cases_positions,
+    &wb_cases_look,       &wb_cases_take,       &wb_cases_written,    &wb_cases_failed,
+    &wb_cases_positions,
     &wb_cases_forget,
     &wb_cases_remember,   &wb_cases_removal,
 };

@@ -24,6 +24,7 @@ static wb_endpoint_info make_info(const wb_kit *kit, const char *name, int32_t d
     info.sql_api = (kit->plugin->capabilities & WB_CAP_WRITTEN) != 0;
     info.subscriptions = (kit->plugin->capabilities & WB_CAP_SUBSCRIPTIONS) != 0;
     info.positions = (kit->plugin->capabilities & WB_CAP_POSITIONS) != 0;
+    info.failures = (kit->plugin->capabilities & WB_CAP_FAILED) != 0;
     info.types = NULL;
     info.type_count = 0;
     return info;

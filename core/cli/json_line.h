@@ -13,7 +13,8 @@
 #include <jansson.h>
 #include <waybill/message.h>
 
-#define CLI_HEADERS_MAX 256
+#include "core/cli/content.h"
+
 #define CLI_PROBLEM_SIZE 512
 
 typedef struct cli_json_line {

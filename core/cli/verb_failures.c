@@ -15,8 +15,10 @@
 #include "core/base/arena.h"
 #include "core/base/clock.h"
 #include "core/cli/cli.h"
+#include "core/cli/content.h"
 #include "core/cli/describe.h"
 #include "core/cli/failed.h"
+#include "core/cli/failed_file.h"
 #include "core/cli/waiting.h"
 #include "core/config/units.h"
 #include "core/endpoint/endpoint.h"
@@ -36,6 +38,8 @@
 #define OPTION_ALL CLI_LONG_OPTION(11)
 #define OPTION_DRY_RUN CLI_LONG_OPTION(12)
 #define OPTION_BODY CLI_LONG_OPTION(13)
+#define OPTION_REMOVE_HEADER CLI_LONG_OPTION(14)
+#define OPTION_FILE CLI_LONG_OPTION(15)
 
 /* What meets another operator's transaction (a deadlock, a lock) is tried again, for so long. */
 #define PATIENCE (10 * WB_SECOND)
@@ -57,8 +61,12 @@ static const cli_option options[] = {
     { OPTION_SKIP, "skip", "N", "not the first so many" },
     { OPTION_LIMIT, "limit", "N", "at most so many, in the order in which they failed" },
     { OPTION_ALL, "all", NULL, "retry, archive, discard: all, where nothing else says which" },
-    { OPTION_DRY_RUN, "dry-run", NULL, "retry, archive, discard: say which, and change nothing" },
+    { OPTION_DRY_RUN, "dry-run", NULL, "retry, edit-retry, archive, discard: say which, and change nothing" },
     { OPTION_BODY, "body", NULL, "show: the body alone, as it is" },
+    { 'f', "body-file", "FILE", "edit-retry: the body is that of the file; - is standard input" },
+    { 'H', "header", "NAME=VALUE", "edit-retry: a header, in place of one of that name; may be repeated" },
+    { OPTION_REMOVE_HEADER, "remove-header", "NAME", "edit-retry: without that header; may be repeated" },
+    { OPTION_FILE, "file", "FILE", "export, import: that file; default, and -: the standard stream" },
     CLI_OPTION_JSON,
     CLI_OPTION_END,
 };
@@ -76,6 +84,7 @@ typedef struct job {
     wb_endpoint *endpoint;
     wb_storage_session *session;
     const wb_failed_ops *ops;
+    const wb_failed_edit *edit; /* NULL: what is retried goes back as it came */
     cli_failed_filter filter;
     wb_error error;
     /* what was found; it lives in the arena */
@@ -334,7 +343,7 @@ static int retry_lot(job *j, wb_sessions *sessions, const cli_failed *found, siz
 {
     wb_failed_retry lot[WB_FAILED_RETRY_LOT];
     for (size_t i = 0; i < count; i++)
-        lot[i] = (wb_failed_retry){ found[i].key, found[i].key_size, 0 };
+        lot[i] = (wb_failed_retry){ found[i].key, found[i].key_size, 0, j->edit };
     const int r = retry_patiently(j, sessions, lot, count);
     if (r == WB_IN_DOUBT)
         return cli_fail(EX_TEMPFAIL, "whether they were retried is not known; try again, none goes twice: %s", j->error.text);
@@ -342,7 +351,7 @@ static int retry_lot(job *j, wb_sessions *sessions, const cli_failed *found, siz
         return fail(j);
     for (size_t i = 0; i < count; i++) {
         const cli_failed one = { lot[i].key, lot[i].key_size, WB_FAILED_WAITS };
-        *left += tell_change(j, &one, lot[i].was_waiting, "retried") != EX_OK;
+        *left += tell_change(j, &one, lot[i].was_waiting, j->edit ? "edited and retried" : "retried") != EX_OK;
     }
     return EX_OK;
 }
@@ -357,21 +366,79 @@ static int start_sessions(job *j, wb_sessions **ret_sessions)
     return wb_sessions_start(wb_endpoint_pipeline(j->endpoint), &policy, ret_sessions, &j->error) == WB_OK ? EX_OK : fail(j);
 }
 
-static int retry(job *j)
+static int retry_found(job *j)
 {
     wb_sessions *sessions = NULL;
     size_t left = 0;
-    int code = find(j);
-    if (code == EX_OK && j->values->value[OPTION_DRY_RUN])
-        return would(j, "retried");
-    if (code == EX_OK)
-        code = start_sessions(j, &sessions);
+    int code = start_sessions(j, &sessions);
     for (size_t at = 0; at < j->count && code == EX_OK; at += WB_FAILED_RETRY_LOT) {
         const size_t rest = j->count - at;
         code = retry_lot(j, sessions, &j->found[at], rest < WB_FAILED_RETRY_LOT ? rest : WB_FAILED_RETRY_LOT, &left);
     }
     wb_sessions_stop(sessions, j->setup->config->shutdown_timeout);
     return code == EX_OK ? finish(j, left) : code;
+}
+
+static int retry(job *j)
+{
+    const int code = find(j);
+    if (code == EX_OK && j->values->value[OPTION_DRY_RUN])
+        return would(j, "retried");
+    return code == EX_OK ? retry_found(j) : code;
+}
+
+/* ---- edit-retry --------------------------------------------------------------------------------- */
+
+/* Of the command line, which lives longer. */
+typedef struct edits {
+    wb_failed_edit edit;
+    wb_buffer body;
+    wb_header headers[CLI_HEADERS_MAX], removed[CLI_HEADERS_MAX];
+} edits;
+
+static int read_removed(const cli_values *v, edits *e)
+{
+    for (int i = 0; i < v->given_count; i++) {
+        if (v->given[i].letter != OPTION_REMOVE_HEADER)
+            continue;
+        if (e->edit.removed_count == CLI_HEADERS_MAX)
+            return cli_fail(EX_USAGE, "there are at most %d headers", CLI_HEADERS_MAX);
+        e->removed[e->edit.removed_count++] = (wb_header){ .name = v->given[i].value, .name_size = strlen(v->given[i].value) };
+    }
+    return EX_OK;
+}
+
+static int read_edits(job *j, edits *e)
+{
+    const cli_values *v = j->values;
+    e->edit = (wb_failed_edit){ .headers = e->headers, .removed = e->removed, .has_body = v->value['f'] != NULL };
+    int code = cli_content_headers(v, 'H', e->headers, &e->edit.header_count);
+    if (code == EX_OK)
+        code = read_removed(v, e);
+    if (code == EX_OK && wb_failed_edit_check(&e->edit, &j->error) != WB_OK)
+        code = cli_fail(EX_USAGE, "%s", j->error.text);
+    if (code == EX_OK && v->value['f'])
+        code = cli_content_read(v->value['f'], &e->body);
+    e->edit.body = e->body.data;
+    e->edit.body_size = e->body.size;
+    if (code == EX_OK && (int64_t)e->body.size > j->setup->config->body_max)
+        code = cli_fail(EX_DATAERR, "the body has %zu bytes, over body_max = %" PRId64, e->body.size, j->setup->config->body_max);
+    return code;
+}
+
+static int edit_retry(job *j)
+{
+    edits e = { .edit = { .has_body = 0 } };
+    int code = read_edits(j, &e);
+    if (code == EX_OK)
+        code = find(j);
+    if (code == EX_OK && j->count > 1)
+        code = cli_fail(EX_USAGE, "%zu messages match: say which with --failure", j->count);
+    j->edit = &e.edit;
+    if (code == EX_OK)
+        code = j->values->value[OPTION_DRY_RUN] ? would(j, "edited and retried") : retry_found(j);
+    wb_buffer_free(&e.body);
+    return code;
 }
 
 /* ---- archive, discard --------------------------------------------------------------------------- */
@@ -423,6 +490,31 @@ static int discard(job *j)
     return change(j, 0);
 }
 
+/* ---- export, import ------------------------------------------------------------------------------ */
+
+static cli_failed_table table_of(const job *j)
+{
+    return (cli_failed_table){ j->setup->persistence_ops, j->ops, j->session };
+}
+
+static int export_found(job *j)
+{
+    const cli_failed_table table = table_of(j);
+    const int code = find(j);
+    return code == EX_OK ? cli_failed_export(&table, j->found, j->count, j->values->value[OPTION_FILE]) : code;
+}
+
+static void tell_import(void *argument, const cli_failed *one, int is_new)
+{
+    tell(argument, one, is_new ? "imported" : "left alone");
+}
+
+static int import(job *j)
+{
+    const cli_failed_table table = table_of(j);
+    return cli_failed_import(&table, j->values->value[OPTION_FILE], tell_import, j);
+}
+
 /* ---- the command line ---------------------------------------------------------------------- */
 
 static const struct deed {
@@ -430,7 +522,9 @@ static const struct deed {
     int (*run)(job *j);
     int changes;
 } deeds[] = { { "list", list, 0 },   { "group", group_all, 0 },  { "show", show, 0 },
-              { "retry", retry, 1 }, { "archive", archive, 1 }, { "discard", discard, 1 } };
+              { "retry", retry, 1 }, { "edit-retry", edit_retry, 1 },
+              { "archive", archive, 1 }, { "discard", discard, 1 },
+              { "export", export_found, 0 }, { "import", import, 0 } };
 
 static const struct deed *find_deed(const char *name)
 {
@@ -480,6 +574,25 @@ static int read_filter(const cli_values *v, cli_failed_filter *f)
     return code == EX_OK ? read_time("--failed-before", v->value[OPTION_BEFORE], &f->before) : code;
 }
 
+static int check_file(const cli_values *v, const struct deed *deed, const cli_failed_filter *f, int narrows)
+{
+    const int is_import = deed->run == import;
+    if (v->value[OPTION_FILE] && !is_import && deed->run != export_found)
+        return cli_fail(EX_USAGE, "only export and import take --file");
+    if (is_import && (narrows || f->skip || f->limit || v->value[OPTION_STATUS] || v->value[OPTION_DRY_RUN]))
+        return cli_fail(EX_USAGE, "import takes all of the file");
+    return EX_OK;
+}
+
+static int check_edits(const cli_values *v, const struct deed *deed)
+{
+    const int are_given = v->value['f'] || v->value['H'] || v->value[OPTION_REMOVE_HEADER];
+    if (are_given == (deed->run == edit_retry))
+        return EX_OK;
+    return cli_fail(EX_USAGE, "%s", are_given ? "only edit-retry takes --body-file, --header and --remove-header"
+                                              : "say what is edited: --body-file, --header, --remove-header");
+}
+
 /* What changes messages says which: a slip of the finger is not to retry all of them. */
 static int check_usage(const cli_values *v, const struct deed *deed, cli_failed_filter *f)
 {
@@ -492,10 +605,11 @@ static int check_usage(const cli_values *v, const struct deed *deed, cli_failed_
     if (deed->changes && !narrows && !v->value[OPTION_ALL])
         return cli_fail(EX_USAGE, "say which: --failure, --id, --group, --type, --of, --queue, --reason, --failed-from, "
                                   "--failed-before, or --all");
-    if (deed->run == retry && f->status != WB_FAILED_WAITS)
+    if ((deed->run == retry || deed->run == edit_retry) && f->status != WB_FAILED_WAITS)
         return cli_fail(EX_USAGE, "only what is failed is retried: of what is retrying nobody knows yet whether it was handled; "
                                   "archived messages are there to be looked at");
-    return EX_OK;
+    const int code = check_edits(v, deed);
+    return code == EX_OK ? check_file(v, deed, f, narrows) : code;
 }
 
 /* ---- the endpoint ------------------------------------------------------------------------------ */
@@ -532,7 +646,8 @@ static int run_on(job *j, const wb_setup *setup, const struct deed *deed)
 {
     const cli_values *v = j->values;
     j->setup = choose(setup, v->value['e']);
-    j->json = v->value['j'] && !(deed->run == show && v->value[OPTION_BODY]) ? json_array() : NULL;
+    const int is_content = (deed->run == show && v->value[OPTION_BODY]) || deed->run == export_found;
+    j->json = v->value['j'] && !is_content ? json_array() : NULL;
     wb_arena_init(&j->arena, 64 * 1024);
     const int code = j->setup ? open_and_do(j, deed->run) : EX_USAGE;
     if (j->json && (code == EX_OK || code == EX_TEMPFAIL || code == EX_NOINPUT || json_array_size(j->json))) {
@@ -552,7 +667,7 @@ static int run(const cli_values *values)
     wb_setup *setup = NULL;
     const struct deed *deed = find_deed(values->arguments[0]);
     if (!deed)
-        return cli_fail(EX_USAGE, "\"%s\" is not list, show, group, retry, archive or discard", values->arguments[0]);
+        return cli_fail(EX_USAGE, "\"%s\" is not list, show, group, retry, edit-retry, archive, discard, export or import", values->arguments[0]);
     int code = read_filter(values, &j.filter);
     if (code == EX_OK)
         code = check_usage(values, deed, &j.filter);
@@ -567,12 +682,12 @@ static int run(const cli_values *values)
 
 const cli_verb cli_verb_failures = {
     .name = "failures",
-    .arguments = "list|show|group|retry|archive|discard",
+    .arguments = "list|show|group|retry|edit-retry|archive|discard|export|import",
     .argument_min = 1,
     .argument_max = 1,
     .summary = "see what failed, and see to it: an endpoint with a group failures keeps it",
     .help = "Safe while the endpoint runs, and beside others who do the same. A retry sends a message back\n"
-            "to the queue in which it failed, with its id, once, whoever dies on the way.\n"
+            "to the queue in which it failed, with its id, once, whoever dies on the way; edited, with a new id.\n"
             "Exit code 66: there is no such message. 75: some were left alone, somebody else has seen to them.",
     .options = options,
     .run = run,

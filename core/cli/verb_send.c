@@ -15,6 +15,7 @@
 #include "core/base/arena.h"
 #include "core/base/clock.h"
 #include "core/cli/cli.h"
+#include "core/cli/content.h"
 #include "core/cli/json_line.h"
 #include "core/cli/when.h"
 #include "core/config/units.h"
@@ -121,37 +122,6 @@ static int add(sender *s, wb_outgoing *outgoing)
 
 /* ---- one message from the command line ---- */
 
-static int read_all(const char *path, wb_buffer *ret_body)
-{
-    char part[65536];
-    size_t size;
-    FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
-    if (!file)
-        return cli_fail(EX_NOINPUT, "cannot open \"%s\": %s", path, strerror(errno));
-    while ((size = fread(part, 1, sizeof part, file)) > 0)
-        wb_buffer_put(ret_body, part, size);
-    int failed = ferror(file);
-    if (file != stdin)
-        (void)fclose(file);
-    return failed ? cli_fail(EX_NOINPUT, "cannot read \"%s\"", path) : EX_OK;
-}
-
-static int take_headers(const cli_values *values, wb_header *headers, size_t *ret_count)
-{
-    *ret_count = 0;
-    for (int i = 0; i < values->given_count; i++) {
-        const char *text = values->given[i].value;
-        if (values->given[i].letter != 'H')
-            continue;
-        const char *equals = strchr(text, '=');
-        if (!equals || equals == text || *ret_count == CLI_HEADERS_MAX)
-            return cli_fail(EX_USAGE, "a header is NAME=VALUE, and there are at most %d: \"%s\"",
-                            CLI_HEADERS_MAX, text);
-        headers[(*ret_count)++] = (wb_header){ text, equals + 1, (size_t)(equals - text), WB_TEXT };
-    }
-    return EX_OK;
-}
-
 static void give_text(const char *text, const char **ret_text, size_t *ret_size)
 {
     *ret_text = text;
@@ -165,9 +135,9 @@ static int add_one(sender *s)
     const char *text = s->values->value['b'];
     wb_outgoing outgoing = { .headers = headers };
 
-    int code = take_headers(s->values, headers, &outgoing.header_count);
+    int code = cli_content_headers(s->values, 'H', headers, &outgoing.header_count);
     if (code == EX_OK && s->values->value['f'])
-        code = read_all(s->values->value['f'], &body);
+        code = cli_content_read(s->values->value['f'], &body);
     give_text(s->values->value['i'], &outgoing.id, &outgoing.id_size);
     give_text(s->values->value['k'], &outgoing.key, &outgoing.key_size);
     outgoing.body = text ? (const void *)text : body.data;

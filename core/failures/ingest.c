@@ -44,6 +44,18 @@ static int keep(const wb_failed_ops *ops, wb_storage_session *session, const wb_
     return result;
 }
 
+/* What was edited and failed is a failed message of its own: the one it was made of is done with. */
+static int supersede(const wb_failed_ops *ops, wb_storage_session *session, const wb_message *message, wb_error *error)
+{
+    int ignored;
+    const wb_header *original = WB_HEADERS_FIND(message->headers, message->header_count, WB_HEADER_EDIT_OF);
+    if (!original || !original->value_size || original->value_size > WB_FAILED_KEY_MAX)
+        return WB_OK;
+    const wb_failed_turn turn = { .struct_size = sizeof turn, .key = original->value, .key_size = original->value_size,
+                                  .from = WB_FAILED_RETRYING, .to = WB_FAILED_ARCHIVED, .now = wb_clock_wall() };
+    return ops->turn(session, &turn, &ignored, error);
+}
+
 /* One that is not waited for is no news: somebody else's, or of a message that was discarded since. */
 static int resolve(const wb_failed_ops *ops, wb_storage_session *session, const wb_header *answer, wb_error *error)
 {
@@ -67,7 +79,9 @@ static int ingest(wb_context *ctx, const wb_message *message)
     if (!answer && !WB_HEADERS_FIND(message->headers, message->header_count, WB_HEADER_FAILED_QUEUE))
         return wb_fail(ctx, WB_UNRECOVERABLE, "it has no header " WB_HEADER_FAILED_QUEUE ": it is no failed message, or "
                                               "nobody knows where it failed");
-    const int result = answer ? resolve(ops, session, answer, &error) : keep(ops, session, message, &error);
+    int result = answer ? resolve(ops, session, answer, &error) : keep(ops, session, message, &error);
+    if (result == WB_OK && !answer)
+        result = supersede(ops, session, message, &error);
     return result == WB_OK ? WB_OK : wb_fail(ctx, result, "%s", error.text);
 }
 

@@ -9,6 +9,7 @@
 #include "core/base/bytes.h"
 #include "core/base/clock.h"
 #include "core/base/crash.h"
+#include "core/failures/edit.h"
 #include "core/failures/record.h"
 #include "core/message/header_names.h"
 
@@ -22,40 +23,26 @@ typedef struct retrying {
     wb_error *error;
 } retrying;
 
-/* What its failure added, and what counts its attempts; as ServiceControl does. */
-static int is_of_failure(const wb_header *header)
-{
-    static const char *const starts[] = { WB_HEADER_RETRIES, WB_HEADER_EXCEPTION_PREFIX };
-    static const char *const names[] = { WB_HEADER_FAILED_QUEUE, WB_HEADER_TIME_OF_FAILURE, WB_HEADER_FL_RETRIES,
-                                         WB_HEADER_RETRY_UNIQUE_ID, WB_HEADER_RETRY_ACKNOWLEDGEMENT_QUEUE,
-                                         "ServiceControl.EditOf" };
-    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
-        if (header->name_size >= strlen(starts[i]) && memcmp(header->name, starts[i], strlen(starts[i])) == 0)
-            return 1;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (header->name_size == strlen(names[i]) && memcmp(header->name, names[i], header->name_size) == 0)
-            return 1;
-    return 0;
-}
-
 static wb_header make_header(const char *name, const char *value, size_t size)
 {
     return (wb_header){ .name = name, .value = value, .name_size = strlen(name), .value_size = size };
 }
 
-/* As it came to the endpoint that could not handle it. */
+/* As it came to the endpoint that could not handle it, or edited. */
 static void send_back(const retrying *r, const wb_operation *kept, wb_arena *arena)
 {
     wb_operation operation = *kept;
     wb_header *headers = wb_arena_alloc(arena, (kept->header_count + 2) * sizeof *headers);
     size_t count = 0;
     for (size_t i = 0; i < kept->header_count; i++)
-        if (!is_of_failure(&kept->headers[i]))
+        if (!wb_failed_is_of_failure(&kept->headers[i]))
             headers[count++] = kept->headers[i];
     headers[count++] = make_header(WB_HEADER_RETRY_UNIQUE_ID, r->one->key, r->one->key_size);
     headers[count++] = make_header(WB_HEADER_RETRY_ACKNOWLEDGEMENT_QUEUE, r->queue, strlen(r->queue));
     operation.headers = headers;
     operation.header_count = count;
+    if (r->one->edit)
+        wb_failed_edit_apply(r->one->edit, r->one->key, r->one->key_size, &operation, arena);
     wb_sessions_add(r->session, &operation);
 }
 

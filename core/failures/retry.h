@@ -10,6 +10,7 @@
 
 #include <waybill/sys/failed.h>
 
+#include "core/failures/edit.h"
 #include "core/session/sessions.h"
 
 /** Of messages in one transaction. */
@@ -20,6 +21,7 @@ typedef struct wb_failed_retry {
     const char *key;
     size_t key_size;
     int was_waiting; /* filled: 1 if it is sent back by this call */
+    const wb_failed_edit *edit; /* NULL: it goes back as it came */
 } wb_failed_retry;
 
 /** Retry those of them that wait, in one transaction; at most WB_FAILED_RETRY_LOT. `queue`, which lives longer, gets the

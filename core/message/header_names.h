@@ -83,6 +83,8 @@
 #define WB_HEADER_RETRY_ACKNOWLEDGEMENT_QUEUE "ServiceControl.Retry.AcknowledgementQueue"
 #define WB_HEADER_RETRY_SUCCESSFUL "ServiceControl.Retry.Successful"
 #define WB_HEADER_RETRY_ACKNOWLEDGED "ServiceControl.Retry.AcknowledgementSent"
+/* On one that was edited before: the failure it was made of. */
+#define WB_HEADER_EDIT_OF "ServiceControl.EditOf"
 
 /* What was left out of the copy, because the error queue refused it as it was. */
 #define WB_HEADER_TRIMMED "Waybill.Trimmed"

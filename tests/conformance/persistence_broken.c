@@ -846,7 +846,7 @@ const wb_plugin *JOIN(broken_, JOIN(BASE, _LTX_wb_plugin))(void)
         ops.clock = broken_clock;
     ops.delayed = NULL; /* delayed_broken.c */
     ops.written = break_written();
-    plugin.capabilities &= ~(WB_CAP_DELAY_STORE | WB_CAP_DELAY_WITH_COMMIT);
+    plugin.capabilities &= ~(WB_CAP_DELAY_STORE | WB_CAP_DELAY_WITH_COMMIT | WB_CAP_FAILED);
     plugin.name = "broken_" TEXT(BASE);
     plugin.ops = &ops;
     plugin.options = make_options(&plugin, &plugin.option_count);

@@ -61,6 +61,8 @@ skip remember: the connection is cut before
 skip remember: the request is lost
 skip remember: the reply is lost
 skip remember: crash: what was reported survives
+skip failed: a turn whose request is lost
+skip failed: a turn whose reply is lost
 skip delayed: crash: in store(), all or nothing
 skip delayed: crash: in remove(), all or nothing
 END

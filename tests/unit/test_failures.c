@@ -16,12 +16,14 @@
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/failures/edit.h"
 #include "core/failures/ingest.h"
 #include "core/failures/record.h"
 #include "core/message/failed_id.h"
 #include "core/message/header_names.h"
 #include "core/pipeline/admit.h"
 #include "core/pipeline/batch.h"
+#include "core/pipeline/follow.h"
 
 #define HEADER(name, value) { (name), (value), sizeof(name) - 1, sizeof(value) - 1 }
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
@@ -180,6 +182,83 @@ static void test_groups(void **state)
     assert_int_equal(strlen(group), WB_FAILED_GROUP_SIZE - 1);
 }
 
+/* ---- edited ------------------------------------------------------------------------------------ */
+
+static const wb_header *find_only(const wb_operation *operation, const char *name)
+{
+    const wb_header *found = NULL;
+    for (size_t i = 0; i < operation->header_count; i++)
+        if (operation->headers[i].name_size == strlen(name) && memcmp(operation->headers[i].name, name, strlen(name)) == 0) {
+            assert_null(found);
+            found = &operation->headers[i];
+        }
+    return found;
+}
+
+static void expect_header(const wb_operation *operation, const char *name, const char *value)
+{
+    const wb_header *found = find_only(operation, name);
+    assert_int_equal(found != NULL, value != NULL);
+    if (value)
+        expect_text((wb_text){ found->value, found->value_size }, value);
+}
+
+static void test_edit(void **state)
+{
+    static const wb_header headers[] = { HEADER(WB_HEADER_MESSAGE_ID, "m"), HEADER("mine", "1"), HEADER("mine", "2"),
+                                         HEADER("spare", "x"), HEADER("stays", "y") };
+    static const wb_header set[] = { HEADER("mine", "3"), HEADER("new", "") }, removed[] = { HEADER("spare", ""), HEADER("none", "") };
+    wb_failed_edit edit = { .headers = set, .header_count = 2, .removed = removed, .removed_count = 2 };
+    wb_operation first = { .id = "m", .id_size = 1, .headers = headers, .header_count = COUNT(headers), .body = "b", .body_size = 1 };
+    wb_operation second = first;
+    wb_arena arena;
+    (void)state;
+    wb_arena_init(&arena, 1024);
+    wb_failed_edit_apply(&edit, "key", 3, &first, &arena);
+    assert_int_equal(first.id_size, WB_GENERATED_ID_SIZE - 1);
+    expect_header(&first, WB_HEADER_MESSAGE_ID, first.id);
+    expect_header(&first, "mine", "3");
+    expect_header(&first, "new", "");
+    expect_header(&first, "spare", NULL);
+    expect_header(&first, "stays", "y");
+    expect_header(&first, WB_HEADER_EDIT_OF, "key");
+    expect_text((wb_text){ first.body, first.body_size }, "b");
+    edit = (wb_failed_edit){ .has_body = 1, .body = "", .body_size = 0 };
+    wb_failed_edit_apply(&edit, "key", 3, &second, &arena);
+    assert_int_equal(second.body_size, 0);
+    assert_string_not_equal(first.id, second.id);
+    wb_arena_free(&arena);
+}
+
+static int check_edit(const wb_header *set, const wb_header *removed)
+{
+    wb_error error = { 0 };
+    const wb_failed_edit edit = { .headers = set, .header_count = set != NULL, .removed = removed, .removed_count = removed != NULL };
+    const int result = wb_failed_edit_check(&edit, &error);
+    assert_int_equal(result != WB_OK, *error.text != '\0');
+    return result;
+}
+
+static void test_what_is_not_edited(void **state)
+{
+    static const wb_header refused[] = { HEADER(WB_HEADER_MESSAGE_ID, "x"), HEADER(WB_HEADER_FAILED_QUEUE, "x"),
+                                         HEADER(WB_HEADER_EXCEPTION_MESSAGE, "x"), HEADER(WB_HEADER_RETRIES, "1"),
+                                         HEADER(WB_HEADER_RETRY_UNIQUE_ID, "x"), HEADER(WB_HEADER_EDIT_OF, "x"), HEADER("", "x"),
+                                         HEADER("a\n", "x") };
+    static const wb_header odd = HEADER("a", "\001"), types = HEADER(WB_HEADER_TYPES, "A.B"), twice[] = { HEADER("a", "1"), HEADER("a", "2") };
+    const wb_failed_edit edit = { .headers = twice, .header_count = 2 };
+    wb_error error = { 0 };
+    (void)state;
+    for (size_t i = 0; i < COUNT(refused); i++) {
+        assert_int_equal(check_edit(&refused[i], NULL), WB_REJECT);
+        assert_int_equal(check_edit(NULL, &refused[i]), WB_REJECT);
+    }
+    assert_int_equal(check_edit(&odd, NULL), WB_REJECT);
+    assert_int_equal(check_edit(NULL, &odd), WB_OK);
+    assert_int_equal(check_edit(&types, &types), WB_OK);
+    assert_int_equal(wb_failed_edit_check(&edit, &error), WB_REJECT);
+}
+
 /* ---- the pipeline ------------------------------------------------------------------------------ */
 
 static wb_handler_entry entry = { .type = "*", .module = "test" };
@@ -193,7 +272,8 @@ static int set_up(void **state)
     (void)state;
     pipeline = (wb_pipeline){ .endpoint = "kept", .mode = WB_MODE_RECEIVE_ONLY, .handlers = &handlers, .failures = 1,
                               .batch_max = 8, .batch_time = WB_SECOND, .transport_ops = &ops, .body_max = 1024,
-                              .recoverability = { .immediate_retries = 5, .error_queue = "kept.error" } };
+                              .recoverability = { .immediate_retries = 5, .error_queue = "kept.error" },
+                              .origin = wb_origin_make("kept", 1, 1024) };
     wb_pipeline_init(&pipeline);
     wb_worker_init(&worker, &pipeline, 0);
     entry.one = wb_failures_module.handlers[0].one;
@@ -249,6 +329,23 @@ static void test_control_messages(void **state)
     assert_string_equal(item->id, "m");
 }
 
+/* What was sent back and failed again still says where it wants to be told that it was handled; who keeps it has not. */
+static void test_no_answers(void **state)
+{
+    static const wb_header again[] = { HEADER(WB_HEADER_FAILED_QUEUE, "q"), HEADER(WB_HEADER_RETRY_UNIQUE_ID, "u"),
+                                       HEADER(WB_HEADER_RETRY_ACKNOWLEDGEMENT_QUEUE, "error") };
+    wb_incoming incoming[2];
+    (void)state;
+    wb_item *item = admit(&incoming[0], again, 3), *copy = admit(&incoming[1], again, 3);
+    wb_follow_handled(&worker, item);
+    assert_int_equal(item->operations.count, 0);
+    assert_int_equal(wb_follow_duplicate(&worker, copy), 0);
+    assert_int_equal(copy->operations.count, 0);
+    pipeline.failures = 0;
+    wb_follow_handled(&worker, item);
+    assert_int_equal(item->operations.count, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -257,8 +354,11 @@ int main(void)
         cmocka_unit_test(test_answers),
         cmocka_unit_test(test_a_record),
         cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_edit),
+        cmocka_unit_test(test_what_is_not_edited),
         cmocka_unit_test_setup_teardown(test_what_is_claimed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_control_messages, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_no_answers, set_up, tear_down),
     };
     wb_log_set_level(-1);
     return cmocka_run_group_tests(tests, NULL, NULL);

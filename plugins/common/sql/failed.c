@@ -22,7 +22,7 @@
 static int ask(wb_storage_session *session, wb_sql_which which, const wb_sql_value *values, size_t count,
                wb_sql_answer *ret_answer)
 {
-    const wb_sql_session *s = wb_sql_of(session);
+    wb_sql_session *s = wb_sql_of(session);
     const wb_sql_driver *driver = s->outbox->driver;
     driver->start(session);
     if (s->state != WB_SQL_OPEN) {
@@ -31,7 +31,10 @@ static int ask(wb_storage_session *session, wb_sql_which which, const wb_sql_val
     }
     wb_sql_queue_due_begin(session);
     driver->queue(session, which, values, count, ret_answer);
-    return driver->run(session, NULL);
+    const int result = driver->run(session, NULL);
+    if (result == WB_OK)
+        s->begin_is_due = 0; /* it went with this one */
+    return result;
 }
 
 /* @return WB_OK with how many rows it affected. */

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "core/cli/failed_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include "core/base/clock.h"
+#include "core/cli/failed_line.h"
+#include "core/message/failed_id.h"
+
+/* What meets another's transaction is tried again, for so long. */
+#define PATIENCE (10 * WB_SECOND)
+#define PAUSE (20 * WB_MILLISECOND)
+
+static int is_stream(const char *path)
+{
+    return !path || strcmp(path, "-") == 0;
+}
+
+/* ---- out -------------------------------------------------------------------------------- */
+
+static FILE *open_output(const char *path)
+{
+    const int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    FILE *output = file < 0 ? NULL : fdopen(file, "w");
+    if (file >= 0 && !output)
+        (void)close(file);
+    return output;
+}
+
+static int write_one(void *argument, const wb_failed *failed)
+{
+    wb_failed_record record;
+    wb_arena arena;
+    wb_arena_init(&arena, 4096);
+    const int is_read = wb_failed_decode(failed->message, failed->message_size, &arena, &record) == 0;
+    json_t *line = is_read ? cli_failed_line_make(failed, &record) : NULL;
+    const int is_written = line && json_dumpf(line, argument, JSON_COMPACT) == 0 && fputc('\n', argument) != EOF;
+    if (!is_read)
+        (void)cli_fail(EX_DATAERR, "this version cannot read failure %.*s: a later one kept it", (int)failed->key_size, failed->key);
+    json_decref(line);
+    wb_arena_free(&arena);
+    return is_written ? WB_OK : is_read ? WB_ABORT : WB_REJECT;
+}
+
+static int write_all(const cli_failed_table *t, const cli_failed *found, size_t count, FILE *output)
+{
+    wb_error error = { 0 };
+    for (size_t i = 0; i < count; i++) {
+        const int r = t->ops->get(t->session, found[i].key, found[i].key_size, write_one, output, &error);
+        if (r != WB_OK && ferror(output))
+            return EX_IOERR; /* told when it is closed */
+        if (r != WB_OK)
+            return r == WB_REJECT ? EX_DATAERR : cli_fail(wb_error_exit_code(&error), "%s", error.text);
+    }
+    return EX_OK;
+}
+
+int cli_failed_export(const cli_failed_table *table, const cli_failed *found, size_t count, const char *path)
+{
+    FILE *output = is_stream(path) ? stdout : open_output(path);
+    if (!output)
+        return cli_fail(EX_CANTCREAT, "cannot write \"%s\": %s", path, strerror(errno));
+    int code = write_all(table, found, count, output);
+    const int failed = fflush(output) != 0 || ferror(output);
+    if ((output != stdout && fclose(output) != 0) || failed)
+        code = cli_fail(EX_IOERR, "cannot write \"%s\": %s", path ? path : "-", strerror(errno));
+    return code;
+}
+
+/* ---- in ---------------------------------------------------------------------------------- */
+
+static int note_found(void *argument, const wb_failed *failed)
+{
+    (void)failed;
+    *(int *)argument = 1;
+    return WB_OK;
+}
+
+static int put_and_turn(const cli_failed_table *t, const wb_failed *failed, wb_error *error)
+{
+    int was;
+    const wb_failed_turn turn = { .struct_size = sizeof turn, .key = failed->key, .key_size = failed->key_size,
+                                  .from = WB_FAILED_WAITS, .to = failed->status, .now = failed->changed_at };
+    const int result = t->ops->put(t->session, failed, error);
+    return result == WB_OK && failed->status != WB_FAILED_WAITS ? t->ops->turn(t->session, &turn, &was, error) : result;
+}
+
+/* With its status at once: nobody retries meanwhile what is resolved. */
+static int add_once(const cli_failed_table *t, const wb_failed *failed, int *ret_is_there, wb_error *error)
+{
+    wb_error ignored;
+    wb_begin begin = { .struct_size = sizeof begin };
+    wb_commit commit = { .struct_size = sizeof commit, .failed_item = SIZE_MAX };
+    *ret_is_there = 0;
+    int result = t->persistence->begin(t->session, &begin, error);
+    if (result != WB_OK)
+        return result;
+    result = t->ops->get(t->session, failed->key, failed->key_size, note_found, ret_is_there, error);
+    if (result == WB_OK && !*ret_is_there)
+        result = put_and_turn(t, failed, error);
+    if (result == WB_OK)
+        return t->persistence->commit(t->session, &commit, error);
+    (void)t->persistence->rollback(t->session, &ignored);
+    return result;
+}
+
+static int add(const cli_failed_table *t, const wb_failed *failed, int *ret_is_there)
+{
+    const int64_t until = wb_clock_monotonic() + PATIENCE;
+    wb_error error = { 0 };
+    int r;
+    while (((r = add_once(t, failed, ret_is_there, &error)) == WB_ABORT || r == WB_RETRY) && wb_clock_monotonic() < until)
+        wb_clock_pause(PAUSE, NULL);
+    if (r == WB_IN_DOUBT)
+        return cli_fail(EX_TEMPFAIL, "whether it was added is not known, try again: %s", error.text);
+    return r == WB_OK ? EX_OK : cli_fail(wb_error_exit_code(&error), "%s", error.text);
+}
+
+static int add_line(const cli_failed_table *t, const cli_failed_line *line, cli_failed_told tell, void *argument)
+{
+    char key[WB_GENERATED_ID_SIZE];
+    wb_buffer summary = { 0 }, whole = { 0 };
+    const int64_t now = wb_clock_wall();
+    const wb_message *m = &line->message;
+    int is_there;
+    wb_failed_key(m->headers, m->header_count, m->id, m->id_size, key);
+    wb_failed_encode(m, &summary, &whole);
+    const wb_failed failed = { .struct_size = sizeof failed, .key = key, .key_size = strlen(key), .status = line->status,
+                               .failed_at = line->failed_at ? line->failed_at : now, .changed_at = now,
+                               .summary = summary.data, .summary_size = summary.size,
+                               .message = whole.data, .message_size = whole.size };
+    const int code = add(t, &failed, &is_there);
+    const cli_failed one = { key, strlen(key), line->status };
+    if (code == EX_OK)
+        tell(argument, &one, !is_there);
+    wb_buffer_free(&summary);
+    wb_buffer_free(&whole);
+    return code;
+}
+
+static int import_lines(const cli_failed_table *t, const char *path, FILE *input, cli_failed_told tell, void *argument)
+{
+    char *text = NULL, problem[CLI_PROBLEM_SIZE];
+    size_t room = 0;
+    ssize_t size;
+    int code = EX_OK;
+    for (unsigned long number = 1; code == EX_OK && (size = getline(&text, &room, input)) > 0; number++) {
+        cli_failed_line line;
+        if (cli_failed_line_read(text, (size_t)size, &line, problem) != 0) {
+            code = cli_fail(EX_DATAERR, "%s:%lu: %s", path, number, problem);
+            break;
+        }
+        code = add_line(t, &line, tell, argument);
+        cli_failed_line_free(&line);
+    }
+    free(text);
+    return ferror(input) ? cli_fail(EX_NOINPUT, "cannot read \"%s\"", path) : code;
+}
+
+int cli_failed_import(const cli_failed_table *table, const char *path, cli_failed_told tell, void *argument)
+{
+    FILE *input = is_stream(path) ? stdin : fopen(path, "rbe");
+    if (!input)
+        return cli_fail(EX_NOINPUT, "cannot open \"%s\": %s", path, strerror(errno));
+    const int code = import_lines(table, is_stream(path) ? "standard input" : path, input, tell, argument);
+    if (input != stdin)
+        (void)fclose(input);
+    return code;
+}
