@@ -45,10 +45,17 @@ void cli_asked_free(cli_asked *asked)
 wb_deeds cli_asked_deeds(cli_asked *asked)
 {
     static const wb_deed deeds[] = {
-        { "/api/failures", cli_asked_failures },     { "/api/failures/groups", cli_asked_groups },
-        { "/api/failures/message", cli_asked_failure }, { "/api/failures/body", cli_asked_body },
-        { "/api/delayed", cli_asked_delayed },       { "/api/delayed/message", cli_asked_delayed_one },
-        { "/api/pending", cli_asked_pending },
+        { "/api/failures", 0, cli_asked_failures },
+        { "/api/failures/groups", 0, cli_asked_groups },
+        { "/api/failures/message", 0, cli_asked_failure },
+        { "/api/failures/body", 0, cli_asked_body },
+        { "/api/failures/retry", 1, cli_asked_to_retry },
+        { "/api/failures/archive", 1, cli_asked_to_archive },
+        { "/api/delayed", 0, cli_asked_delayed },
+        { "/api/delayed/message", 0, cli_asked_delayed_one },
+        { "/api/delayed/cancel", 1, cli_asked_to_cancel },
+        { "/api/delayed/reschedule", 1, cli_asked_to_reschedule },
+        { "/api/pending", 0, cli_asked_pending },
     };
     return (wb_deeds){ deeds, sizeof deeds / sizeof deeds[0], asked };
 }

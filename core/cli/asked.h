@@ -61,6 +61,10 @@ void cli_asked_failure(void *owner, const json_t *given, wb_answer *answer);
 void cli_asked_body(void *owner, const json_t *given, wb_answer *answer);
 void cli_asked_delayed(void *owner, const json_t *given, wb_answer *answer);
 void cli_asked_delayed_one(void *owner, const json_t *given, wb_answer *answer);
+void cli_asked_to_retry(void *owner, const json_t *given, wb_answer *answer);
+void cli_asked_to_archive(void *owner, const json_t *given, wb_answer *answer);
+void cli_asked_to_cancel(void *owner, const json_t *given, wb_answer *answer);
+void cli_asked_to_reschedule(void *owner, const json_t *given, wb_answer *answer);
 void cli_asked_pending(void *owner, const json_t *given, wb_answer *answer);
 
 #endif

@@ -170,15 +170,17 @@ void wb_config_read_http(wb_config *config, const wb_conf_node *root, wb_problem
 
 /* ---- the console ------------------------------------------------------------------------- */
 
+/* Who may change something has to be known, on the loopback, too: every user of the host can ask there. */
 static void check_console(const reading *r)
 {
     const wb_config *config = r->config;
     if (!config->http.at.is_set)
         wb_problems_add(r->problems, WB_LOG_ERROR, r->group->at,
                         "group \"console\" needs a group \"http\", which says where: http = { listen = \"127.0.0.1:9464\"; };");
-    if (config->console.write)
+    else if (config->console.write && !config->http.token)
         wb_problems_add(r->problems, WB_LOG_ERROR, place_of(r, "write"),
-                        "option \"console.write\" = true: the console of this version shows, and changes nothing; leave it out");
+                        "option \"console.write\" = true needs http.token: every user of this host could retry and archive; set it, "
+                        "or leave write out");
 }
 
 void wb_config_read_console(wb_config *config, const wb_conf_node *root, wb_problems *problems)

@@ -491,7 +491,8 @@ static const wb_option console_options[] = {
       .offset = offsetof(wb_config, console.write),
       .default_text = "false",
       .since = "1.0",
-      .summary = "whether people may change something there: false, this version's console shows" },
+      .summary = "whether who signs in may also retry, archive, cancel and reschedule",
+      .help = "Needs http.token. Each of these is a line of the log, with who did it." },
 };
 
 static const wb_option failures_options[] = {

@@ -50,9 +50,10 @@ static wb_visitor *find_place(wb_access *access, int64_t now)
 
 const wb_visitor *wb_access_enter(wb_access *access, int64_t now)
 {
-    wb_visitor *one = find_place(access, now), made = { .seen = now };
+    wb_visitor *one = find_place(access, now), made = { .number = access->count + 1, .seen = now };
     if (!make_secret(made.cookie) || !make_secret(made.token))
         return NULL;
+    access->count++;
     *one = made;
     return one;
 }

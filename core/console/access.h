@@ -23,11 +23,13 @@
 typedef struct wb_visitor {
     char cookie[WB_VISITOR_SECRET_SIZE]; /* "": nobody */
     char token[WB_VISITOR_SECRET_SIZE];
-    int64_t seen; /* monotonic */
+    unsigned number; /* for the log: the first is 1 */
+    int64_t seen;    /* monotonic */
 } wb_visitor;
 
 typedef struct wb_access {
     wb_visitor visitors[WB_VISITORS];
+    unsigned count; /* of all there were */
 } wb_access; /* all zero: nobody is signed in */
 
 /** A new one; valid until the next call. NULL: the kernel gives no random bytes. */

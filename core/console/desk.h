@@ -17,7 +17,9 @@
 /** Something that can be asked for. */
 typedef struct wb_deed {
     const char *path; /* "/api/failures" */
-    /** Fill the answer, which is all zero. `given` has what was given with it, strings by their names. On the desk's thread. */
+    int changes;      /* something: it is asked for by POST, of who may */
+    /** Fill the answer, which is all zero. `given` has what was given with it: strings by their names; of
+     *  one that changes something what was sent, and "who" that was. On the desk's thread. */
     void (*run)(void *owner, const json_t *given, wb_answer *answer);
 } wb_deed;
 

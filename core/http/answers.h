@@ -19,8 +19,10 @@ typedef struct wb_question {
     /* for the console */
     const char *cookie;       /* the value of ours */
     const char *origin, *site; /* Origin, Sec-Fetch-Site */
+    const char *page_token;   /* X-Waybill-Token: the second secret of a session */
+    const char *address;      /* who asks from where, for the log */
     int is_tls;
-    const json_t *given; /* what is behind the question mark, strings by their names; NULL: nothing */
+    const json_t *given; /* what is behind the question mark, strings by their names; or what was sent. NULL: nothing */
     int64_t now;         /* monotonic */
 } wb_question;
 

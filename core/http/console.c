@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "core/base/log.h"
 #include "core/metrics/status.h"
 
 #define API "/api/"
@@ -41,6 +42,17 @@ static int may_look(const visit *v)
     return v->visitor || wb_question_knows_token(v->question);
 }
 
+/* A browser has to say what only a page of ours can read; a program says the token. */
+static int may_change(const visit *v)
+{
+    const wb_question *question = v->question;
+    if (!question->token || !is_of_our_page(question))
+        return 0;
+    if (v->visitor)
+        return wb_access_is_same(question->page_token, v->visitor->token);
+    return wb_question_knows_token(question);
+}
+
 /* ---- sessions ---------------------------------------------------------------------------- */
 
 static void tell_session(const visit *v)
@@ -50,6 +62,13 @@ static void tell_session(const visit *v)
                    json_pack("{s:s, s:b, s:b, s:s*, s:b}", "version", PACKAGE_VERSION, "needs_token", v->question->token != NULL,
                              "signed_in", may, "token", v->visitor ? v->visitor->token : NULL, "write",
                              may && v->console->config->write));
+}
+
+static void log_session(const visit *v)
+{
+    char number[12];
+    (void)snprintf(number, sizeof number, "%u", v->visitor->number);
+    wb_log_event(WB_LOG_INFO, "somebody signed in to the console", { "session", number }, { "address", v->question->address });
 }
 
 static void begin_session(visit *v)
@@ -69,6 +88,7 @@ static void begin_session(visit *v)
         wb_answer_refuse(v->answer, 500, "the kernel gives no random bytes");
         return;
     }
+    log_session(v);
     tell_session(v);
     v->answer->cookie = v->visitor->cookie;
 }
@@ -159,6 +179,49 @@ static void answer_session(visit *v)
         wb_answer_refuse(v->answer, 405, "there are GET, POST and DELETE");
 }
 
+static void send_to_desk(visit *v, const wb_deed *deed, const json_t *given)
+{
+    if (wb_desk_has_room(v->console->desk))
+        v->answer->errand = wb_errand_make(deed, given);
+    else
+        wb_answer_refuse(v->answer, 503, "too many ask at once: ask again in a while");
+}
+
+/* "session 3, 127.0.0.1" */
+static json_t *who(const visit *v)
+{
+    char text[120];
+    if (v->visitor)
+        (void)snprintf(text, sizeof text, "session %u, %.60s", v->visitor->number, v->question->address ? v->question->address : "");
+    else
+        (void)snprintf(text, sizeof text, "token, %.60s", v->question->address ? v->question->address : "");
+    return json_string(text);
+}
+
+static void answer_change(visit *v, const wb_deed *deed)
+{
+    if (strcmp(v->question->method, "POST") != 0) {
+        wb_answer_refuse(v->answer, 405, "there is nothing but POST");
+    } else if (!v->console->config->write) {
+        wb_answer_refuse(v->answer, 403, "the console may change nothing: see console.write in the configuration");
+    } else if (!may_change(v)) {
+        wb_answer_refuse(v->answer, 403, "this is for pages of this address, which say the token of their session");
+    } else if (!json_is_object(v->question->given)) {
+        wb_answer_refuse(v->answer, 400, "what was sent is no object of JSON, or too long");
+    } else {
+        json_t *given = json_copy((json_t *)(uintptr_t)v->question->given);
+        json_object_set_new(given, "who", who(v));
+        send_to_desk(v, deed, given);
+        json_decref(given);
+    }
+}
+
+int wb_console_wants_body(const wb_console *console, const char *method, const char *path)
+{
+    const wb_deed *deed = find_deed(console, path);
+    return deed && deed->changes && strcmp(method, "POST") == 0;
+}
+
 static void answer_api(visit *v)
 {
     const char *path = v->question->path;
@@ -170,14 +233,14 @@ static void answer_api(visit *v)
         wb_answer_refuse(v->answer, 401, "sign in: a token is needed");
     else if (!known && !deed)
         wb_answer_refuse(v->answer, 404, "there is no such thing to ask for");
+    else if (deed && deed->changes)
+        answer_change(v, deed);
     else if (!is_get(v->question))
         wb_answer_refuse(v->answer, 405, "there is nothing but GET");
     else if (known)
         known->tell(v);
-    else if (!wb_desk_has_room(v->console->desk))
-        wb_answer_refuse(v->answer, 503, "too many ask at once: ask again in a while");
     else
-        v->answer->errand = wb_errand_make(deed, v->question->given);
+        send_to_desk(v, deed, v->question->given);
 }
 
 static const wb_asset *find_asset(const wb_console *console, const char *path)

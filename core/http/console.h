@@ -7,7 +7,7 @@
  *   GET /api/events                the same once a second, as server-sent events
  *   GET /api/history               the last hour (core/console/history.h)
  *   GET /api/plan                  what each endpoint does, as negotiated
- *   GET what else the desk can do  (core/console/desk.h)
+ *   GET what else the desk can do  (core/console/desk.h); POST, an object of JSON: what of that changes something
  *
  * Where there is a token, who asks sends it as everywhere, or signs in with it once, and has a cookie then. The files
  * are for everybody: nothing is in them.
@@ -19,6 +19,8 @@
 
 /** Whether the path is the console's. */
 int wb_console_has(const wb_console *console, const char *path);
+/** Whether what comes behind the headers is to be read: JSON, as question->given. */
+int wb_console_wants_body(const wb_console *console, const char *method, const char *path);
 void wb_console_answer(wb_console *console, const wb_question *question, wb_board *board, wb_answer *answer);
 
 #endif

@@ -5,6 +5,7 @@
 
 #ifdef HAVE_LIBMICROHTTPD
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <microhttpd.h>
@@ -19,6 +20,7 @@
 #include "core/base/log.h"
 #include "core/config/config_http.h"
 #include "core/http/answers.h"
+#include "core/http/console.h"
 #include "core/http/stream.h"
 
 #define BACKLOG 64
@@ -29,6 +31,13 @@ typedef struct {
     int fd; /* -1: none */
     int64_t since;
 } client;
+
+/* A question and its answer. */
+typedef struct {
+    wb_buffer body;    /* what came behind the headers, as far as it is wanted */
+    int is_too_long;
+    wb_errand *errand; /* that was given to the desk; NULL: none was */
+} exchange;
 
 struct wb_listener {
     const wb_http_config *config;
@@ -71,11 +80,20 @@ static void note_connection(void *argument, struct MHD_Connection *connection, v
     pthread_mutex_unlock(&listener->lock);
 }
 
+static void free_exchange(exchange *x)
+{
+    if (!x)
+        return;
+    wb_errand_free(x->errand);
+    wb_buffer_free(&x->body);
+    free(x);
+}
+
 static void note_answered(void *argument, struct MHD_Connection *connection, void **context,
                           enum MHD_RequestTerminationCode how)
 {
     wb_listener *listener = argument;
-    wb_errand_free(*context);
+    free_exchange(*context);
     *context = NULL;
     pthread_mutex_lock(&listener->lock);
     client *one = find_client(listener, fd_of(connection));
@@ -193,10 +211,9 @@ static void wake(void *connection)
 }
 
 /* The connection is put aside until the desk has an answer; then the library asks again. */
-static enum MHD_Result wait_for_desk(const wb_listener *listener, struct MHD_Connection *connection, wb_errand *errand,
-                                     void **context)
+static enum MHD_Result wait_for_desk(const wb_listener *listener, struct MHD_Connection *connection, wb_errand *errand, exchange *x)
 {
-    *context = errand;
+    x->errand = errand;
     errand->tell = wake;
     errand->argument = connection;
     MHD_suspend_connection(connection);
@@ -211,10 +228,20 @@ static enum MHD_Result take_given(void *argument, enum MHD_ValueKind kind, const
     return MHD_YES;
 }
 
-static wb_question read_question(const wb_listener *listener, struct MHD_Connection *connection, const char *url, const char *method,
-                                 json_t *given)
+static void write_address(struct MHD_Connection *connection, char text[INET6_ADDRSTRLEN])
 {
-    (void)MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, take_given, given);
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    const struct sockaddr *address = info ? info->client_addr : NULL;
+    const void *number = !address                          ? NULL
+                         : address->sa_family == AF_INET6 ? (const void *)&((const struct sockaddr_in6 *)(const void *)address)->sin6_addr
+                                                          : (const void *)&((const struct sockaddr_in *)(const void *)address)->sin_addr;
+    if (!number || !inet_ntop(address->sa_family, number, text, INET6_ADDRSTRLEN))
+        *text = '\0';
+}
+
+static wb_question read_question(const wb_listener *listener, struct MHD_Connection *connection, const char *url, const char *method,
+                                 const char *address)
+{
     return (wb_question){ .method = method,
                           .path = url,
                           .host = header(connection, "Host"),
@@ -223,28 +250,66 @@ static wb_question read_question(const wb_listener *listener, struct MHD_Connect
                           .cookie = MHD_lookup_connection_value(connection, MHD_COOKIE_KIND, listener->cookie),
                           .origin = header(connection, "Origin"),
                           .site = header(connection, "Sec-Fetch-Site"),
+                          .page_token = header(connection, "X-Waybill-Token"),
+                          .address = address,
                           .is_tls = listener->config->key != NULL,
-                          .given = given,
                           .now = wb_clock_monotonic() };
 }
 
-/* What comes behind the headers is not waited for. */
+static enum MHD_Result answer_question(wb_listener *listener, struct MHD_Connection *connection, const wb_question *question,
+                                       exchange *x)
+{
+    wb_answer what = { 0 };
+    wb_answer_make(question, listener->board, listener->console, &what);
+    if (what.errand)
+        return wait_for_desk(listener, connection, what.errand, x);
+    return what.is_stream ? send_stream(listener, connection, &what) : send_answer(listener, connection, &what);
+}
+
+/* @return whether there is more to come. */
+static int read_body(exchange *x, const char *data, size_t *size)
+{
+    const int has_more = *size != 0;
+    if (x->body.size + *size <= WB_HTTP_BODY_MAX)
+        wb_buffer_put(&x->body, data, *size);
+    else
+        x->is_too_long = 1;
+    *size = 0;
+    return has_more;
+}
+
+static json_t *take_sent(exchange *x)
+{
+    json_t *given = x->is_too_long ? NULL : json_loadb((const char *)x->body.data, x->body.size, JSON_REJECT_DUPLICATES, NULL);
+    wb_buffer_free(&x->body);
+    return given;
+}
+
+/* The library calls it once for the headers, again and again for what comes behind them, and when the connection was put aside. Only
+ * what is wanted is waited for. */
 static enum MHD_Result answer(void *argument, struct MHD_Connection *connection, const char *url, const char *method,
                               const char *version, const char *data, size_t *size, void **context)
 {
     wb_listener *listener = argument;
-    wb_errand *errand = *context;
-    wb_answer what = { 0 };
-    (void)version, (void)data, (void)size;
-    if (errand)
-        return send_answer(listener, connection, &errand->answer);
-    json_t *given = json_object();
-    const wb_question question = read_question(listener, connection, url, method, given);
-    wb_answer_make(&question, listener->board, listener->console, &what);
+    exchange *x = *context;
+    char address[INET6_ADDRSTRLEN];
+    (void)version;
+    if (x && x->errand)
+        return send_answer(listener, connection, &x->errand->answer);
+    const int is_new = !x, has_body = listener->console && wb_console_wants_body(listener->console, method, url);
+    if (is_new)
+        x = *context = wb_alloc_zero(1, sizeof *x);
+    if (has_body && (is_new || read_body(x, data, size)))
+        return MHD_YES;
+    write_address(connection, address);
+    wb_question question = read_question(listener, connection, url, method, address);
+    json_t *given = has_body ? take_sent(x) : json_object();
+    if (!has_body)
+        (void)MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, take_given, given);
+    question.given = given;
+    enum MHD_Result r = answer_question(listener, connection, &question, x);
     json_decref(given);
-    if (what.errand)
-        return wait_for_desk(listener, connection, what.errand, context);
-    return what.is_stream ? send_stream(listener, connection, &what) : send_answer(listener, connection, &what);
+    return r;
 }
 
 /* ---- begin and end ----------------------------------------------------------------------- */

@@ -57,6 +57,15 @@ sub begin {
     $self->{session} = "/session/$session->{sessionId}";
 }
 
+# One more, of the same driver, which has to live longer.
+sub another {
+    my ($self, $directory) = @_;
+    mkdir $directory;
+    my $other = bless { %$self, directory => $directory, driver => 0, session => undef, http => HTTP::Tiny->new(timeout => 120, keep_alive => 1) }, ref $self;
+    $other->begin;
+    return $other;
+}
+
 sub call {
     my ($self, $method, $path, $given) = @_;
     my $body = $method eq 'POST' ? $json->encode($given || {}) : undef;
@@ -141,9 +150,10 @@ sub screenshot {
 sub DESTROY {
     my ($self) = @_;
     local ($?, $@, $!);
-    return if $$ != $self->{owner} || !$self->{driver};
+    return if $$ != $self->{owner};
     $self->{http}{timeout} = 10;
     eval { $self->of_session('DELETE', '') } if $self->{session};
+    return if !$self->{driver};
     kill 'KILL', -$self->{driver};
     waitpid $self->{driver}, 0;
 }

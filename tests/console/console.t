@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: Apache-2.0
 #
-# The console in a real browser: signing in, every page by mouse and by keyboard, what is hostile in messages, a program that is killed
-# and comes back; and pictures of every page, wide and narrow, light and dark.
+# The console in a real browser: signing in, every page by mouse and by keyboard, what is hostile in messages; what is changed there, with
+# the tables and queues read afterwards, by two browsers at once, and while the program is killed; pictures of every page, wide and narrow, light and dark.
 use strict;
 use warnings;
 use lib "$ENV{top_srcdir}/tests/integration", "$ENV{top_srcdir}/tests/console";
@@ -26,18 +26,19 @@ package Keeper {
     use strict;
     sub group {
         my ($e) = $_[0]{of};
-        return qq(  { name = "kept"; failures = { from = ["error"]; }; concurrency = 1; outbox = { enabled = true; };\n    ) . $e->transport_text . "\n    " . $e->persistence_text . ' }';
+        return qq(  { name = "kept"; failures = { from = ["error"]; }; concurrency = 1; outbox = { enabled = true; sweep_after = "1s"; cleanup_interval = "1s"; };\n    ) . $e->transport_text . "\n    " . $e->persistence_text . ' }';
     }
     sub prepare { }
 }
 
 # ---- a program, and what is in its tables --------------------------------------------------------------------
-my $e = Endpoint->new('sqlite+sqlite', program => 'waybill-test', concurrency => 2, retries => 1, body_max => '32MiB', top => qq(http = { listen = "127.0.0.1:$port"; token = "file:token"; };\nconsole = { };\n));
+my $e = Endpoint->new('sqlite+sqlite', program => 'waybill-test', concurrency => 2, retries => 1, body_max => '32MiB', top => qq(http = { listen = "127.0.0.1:$port"; token = "file:token"; };\nconsole = { write = true; };\n));
 umask 0077;
 Endpoint::write_file("$e->{dir}/token", "$token\n");
 umask 0022;
 $e->configure(beside => [ bless { of => $e }, 'Keeper' ]);
 $e->install;
+$e->make_queue('sales');
 $e->start;
 my $script = q(<script>window.hit = 1</script><img src=x onerror="window.hit = 1">"'&amp);
 my $turned = "a\xe2\x80\xaeb\x01\x1b[31m";    # turns what follows around, and what a terminal would obey
@@ -54,6 +55,7 @@ $e->wait_for('messages are handled', sub { $e->effects >= 41 });
 
 # ---- signing in ------------------------------------------------------------------------------------------------
 my $b = Browser->new("$work/browser", $driver_port);
+sub sign_in { my ($browser) = @_; $browser->type('input', $token); $browser->press($enter); return $browser->wait_for('document.body.dataset.ready && state.session.signed_in') }
 sub ready { my ($what, $condition) = @_; local $Test::Builder::Level = $Test::Builder::Level + 1; ok $b->wait_for($condition), $what or diag $b->run('return document.body.innerText') }
 sub shows { my ($what, $text) = @_; local $Test::Builder::Level = $Test::Builder::Level + 1; ready($what, 'document.body.dataset.ready && document.querySelector("main").innerText.includes(' . JSON::PP->new->allow_nonref->encode($text) . ')') }
 $b->look(1280, 'light');
@@ -155,13 +157,94 @@ picture('message', $message);
 my ($group) = $b->run('return document.querySelector(".back").hash');
 picture(@$_) for [ group => $group ], [ endpoints => '#/' ], [ endpoint => '#/endpoint/orders' ], [ failures => '#/failures' ], [ delayed => '#/delayed' ], [ pending => '#/pending' ];
 
-# ---- a program that is killed, and comes back -----------------------------------------------------------------------------------
+# ---- what is changed: the tables and queues are read ---------------------------------------------------------------------------------
+sub rows { my ($status, $type) = @_; return scalar grep { $_->{type} eq $type } @{ JSON::PP->new->decode(($e->run('failures', 'list', '--json', '--status', $status))[1]) } }
+my $told = sub { my ($browser) = @_; return $browser->wait_for('document.querySelector("#told") && document.querySelector("#told").innerText') };
+$b->go($url . '#/failures');
+ready('groups', 'document.body.dataset.ready == "#/failures" && document.querySelector("#groups")');
+$b->run('[...document.querySelectorAll("#groups tr")].find(row => row.innerText.includes("No address")).querySelector("button").click()');
+ready('one is asked first', 'document.querySelector("dialog[open]").innerText.includes("Retry 7 messages?")');
+for my $look ([ 1280, 'light' ], [ 360, 'dark' ]) { $b->look(@$look); $b->screenshot("$Endpoint::build/tests/console/pictures/retry-" . join('-', @$look) . '.png', 1) }
+$b->look(1280, 'light');
+$b->press($escape);
+is $b->run('return document.querySelectorAll("dialog").length'), 0, 'Escape: not';
+is rows('failed', 'Billing.SendInvoice'), 7, 'nothing happened';
+$b->click('#groups tr:nth-child(2) button');
+ready('asked again', 'document.querySelector("dialog[open]")');
+$b->press($enter);
+is $told->($b), '7 retried.', 'Enter: retried';
+my @sent = $e->collect('sales', 7, 'they are in the queue they failed in');
+is_deeply [ sort map { "$_->{id} $_->{body}" } @sent ], [ map { "invoice-$_ $order" } 1 .. 7 ], 'each once, as it came';
+is rows('retrying', 'Billing.SendInvoice'), 7, 'and is being retried';
+open_message('It is no text.');
+$b->click('[data-focus=archive]');
+$b->press($enter);
+is $told->($b), '1 archived.', 'one is archived';
+is rows('archived', 'T.Bytes'), 1, 'in the table, too';
+$b->go($url . '#/failures/group/' . ($group =~ m{group/(\w+)})[0]);
+ready('a group', 'document.querySelectorAll("td input").length == 50');
+$b->click("tr:nth-child($_) input") for 1 .. 3;
+ready('three are chosen', 'document.querySelector("[data-focus=archive]").innerText == "Archive 3 chosen"');
+$b->click('[data-focus=archive]');
+$b->press($enter);
+is $told->($b), '3 archived.', 'and archived';
+is rows('archived', 'Sales.PlaceOrder'), 3, 'they alone';
+$b->go($url . '#/delayed');
+ready('delayed messages', 'document.querySelectorAll("tbody tr").length == 3');
+$b->click('td a.mono');
+$b->click('[data-focus=cancel]');
+$b->press($enter);
+is $told->($b), '1 cancelled.', 'a delayed message is cancelled';
+$b->go($url . '#/delayed');
+ready('two are left', 'document.querySelectorAll("tbody tr").length == 2');
+$b->click('td a.mono');
+$b->click('[data-focus=reschedule]');
+$b->press($enter);
+is $told->($b), '1 rescheduled.', 'another is due now';
+my ($due) = $e->collect('sink', 1, 'it is sent');
+$e->wait_for('and one waits', sub { @{ JSON::PP->new->decode(($e->run('delayed', 'list', '--json'))[1]) } == 1 });
+
+# ---- two browsers, one retry ----------------------------------------------------------------------------------------------------------
+my $c = $b->another("$work/browser2");
+$c->go($url);
+ok sign_in($c), 'another browser is signed in';
+open_message('<script>');
+my $message_url = $url . $b->run('return location.hash');
+$c->go($message_url);
+ok $c->wait_for('document.querySelector("[data-focus=retry]")'), 'both see one message';
+my $at = $b->run('return Date.now()') + 1500;
+for ($b, $c) { $_->click('[data-focus=retry]'); $_->run('const form = document.querySelector("dialog form"); setTimeout(() => form.requestSubmit(), arguments[0] - Date.now())', $at) }
+my @said = sort map { $told->($_) } $b, $c;
+is_deeply \@said, [ '1 retried.', 'Nothing was retried. 1 was left alone: somebody else has seen to it meanwhile.' ], 'one of them retried it';
+is_deeply [ map { $_->{id} } $e->collect('sales', 1, 'it is sent') ], [$script], 'once';
+undef $c;
+is_deeply [ grep { !/ status of 40[14] / } $b->complaints ], [], 'the browser has nothing to complain of';
+
+# ---- killed during a retry, and back ----------------------------------------------------------------------------------------------------
 $b->go($url . '#/');
 ready('it is live', 'document.querySelector(".live").innerText == "Live"');
-$e->stop('KILL');
-ready('killed, the page says so', 'document.querySelector(".live").innerText == "Not connected"');
-$e->start;
+is $e->stop, 0, 'it stops';
+ready('the page says so', 'document.querySelector(".live").innerText == "Not connected"');
+{ local $ENV{WAYBILL_CRASH} = 'session_committed:1'; $e->start }
 ready('and asks to sign in when it is there again', 'document.querySelector("h1").innerText == "Sign in"');
+ok sign_in($b), 'signed in';
+$b->go($url . $group);
+ready('a group', 'document.querySelectorAll("td input").length == 50');
+$b->click('[data-focus=retry]');
+$b->press($enter);
+like $told->($b), qr/^Whether it was done is not known; look again, nothing is done twice\. /, 'killed meanwhile: nobody knows';
+is $e->stop, 'signal 9', 'it is dead';
+$e->start;
+my %got;
+$e->wait_for('all are sent', sub { $got{$_->{id}}{ $_->{body} }++ for $e->read('sales'); keys %got == 52 }, 40);
+$e->wait_for('nothing is pending', sub { local $e->{name} = 'kept'; $e->pending == 0 });
+$got{$_->{id}}{ $_->{body} }++ for $e->read('sales');
+is_deeply [ map { join ',', keys %$_ } values %got ], [ ($order) x 52 ], 'each with equal bytes';
+is rows('retrying', 'Sales.PlaceOrder'), 52, 'and is being retried';
+ready('the page asks to sign in', 'document.querySelector("h1").innerText == "Sign in"');
+ok sign_in($b), 'signed in';
+$b->go($url . '#/failures?status=retrying');
+shows('where one sees it', 'The payment service did not answer');
 is $e->stop, 0, 'it stops';
 undef $b;
 done_testing;

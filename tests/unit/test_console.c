@@ -162,12 +162,12 @@ static void tell(void *argument)
     atomic_fetch_add(&told, 1);
 }
 
-static const wb_deed deed = { "/api/thing", run };
+static const wb_deed deeds[] = { { "/api/thing", 0, run }, { "/api/change", 1, run } };
 
 static wb_errand *make_errand(const char *what)
 {
     json_t *given = json_pack("{s:s}", "what", what);
-    wb_errand *errand = wb_errand_make(&deed, given);
+    wb_errand *errand = wb_errand_make(deeds, given);
     json_decref(given);
     errand->tell = tell;
     errand->argument = &told;
@@ -182,10 +182,10 @@ static void await(atomic_int *number, int value)
 
 static wb_desk *open_desk(void)
 {
-    const wb_deeds deeds = { &deed, 1, &gate };
+    const wb_deeds all = { deeds, 2, &gate };
     atomic_store(&begun, 0);
     atomic_store(&told, 0);
-    return wb_desk_open(&deeds);
+    return wb_desk_open(&all);
 }
 
 static void check_and_free(wb_errand *errand, unsigned status, const char *text)
@@ -242,7 +242,7 @@ static void test_desk_is_closed(void **state)
 /* ---- what is answered to whom --------------------------------------------------------------------- */
 
 static const wb_asset assets[] = { { "/", "text/html; charset=utf-8", "<html>", 6 } };
-static const wb_console_config reads = { .write = 0 };
+static const wb_console_config reads = { .write = 0 }, writes = { .write = 1 };
 static wb_console console;
 static wb_board board;
 static const char token[] = "0123456789abcdef";
@@ -251,7 +251,7 @@ static int set_up_console(void **state)
 {
     (void)set_up(state);
     console = (wb_console){ .config = &reads, .assets = assets, .asset_count = 1, .plan = json_pack("[{s:s}]", "name", "orders"),
-                            .deeds = { &deed, 1, &gate }, .desk = open_desk(), .history = wb_history_make(2) };
+                            .deeds = { deeds, 2, &gate }, .desk = open_desk(), .history = wb_history_make(2) };
     wb_board_init(&board, observed, 2);
     return 0;
 }
@@ -308,7 +308,7 @@ static void test_errands(void **state)
     (void)state;
     (void)answered(&question, NULL, &answer);
     assert_non_null(answer.errand);
-    assert_ptr_equal(answer.errand->deed, &deed);
+    assert_ptr_equal(answer.errand->deed, deeds);
     assert_true(json_equal(answer.errand->given, given));
     wb_errand_free(answer.errand);
     wb_desk_close(console.desk); /* nothing fits into its line any more */
@@ -342,6 +342,8 @@ static void test_sessions(void **state)
     assert_int_equal(answered(&question, "a token is needed", &answer), 401);
     question.path = "/api/session";
     assert_int_equal(answered(&question, "\"write\":false", &answer), 200);
+    console.config = &writes;
+    assert_int_equal(answered(&question, "\"write\":true", &answer), 200);
     question.method = "DELETE";
     assert_int_equal(answered(&question, "\"signed_in\":false", &answer), 200);
     assert_string_equal(answer.cookie, "");
@@ -372,6 +374,51 @@ static void test_other_pages(void **state)
     }
 }
 
+/* Who changes something says more than what a browser sends by itself. */
+static void test_changes(void **state)
+{
+    json_t *given = json_pack("{s:s, s:s}", "what", "thing", "who", "somebody else");
+    wb_question question = { .method = "POST", .path = "/api/change", .token = token, .given = given, .address = "192.0.2.7", .now = 1,
+                             .host = "127.0.0.1:9464" };
+    wb_answer answer;
+    (void)state;
+    console.config = &writes;
+    assert_true(wb_console_wants_body(&console, "POST", "/api/change"));
+    assert_false(wb_console_wants_body(&console, "GET", "/api/change"));
+    assert_false(wb_console_wants_body(&console, "POST", "/api/thing"));
+    const wb_visitor *one = wb_access_enter(&console.access, 1);
+    assert_int_equal(answered(&question, "sign in", &answer), 401);
+    question.cookie = one->cookie;
+    assert_int_equal(answered(&question, NULL, &answer), 403);
+    question.page_token = one->cookie;
+    assert_int_equal(answered(&question, NULL, &answer), 403);
+    question.page_token = one->token;
+    question.origin = "http://evil.example";
+    assert_int_equal(answered(&question, NULL, &answer), 403);
+    question.origin = "http://127.0.0.1:9464";
+    (void)answered(&question, NULL, &answer);
+    assert_non_null(answer.errand);
+    assert_string_equal(json_string_value(json_object_get(answer.errand->given, "who")), "session 1, 192.0.2.7");
+    wb_errand_free(answer.errand);
+    question.cookie = question.page_token = NULL;
+    question.authorization = "Bearer 0123456789abcdef";
+    (void)answered(&question, NULL, &answer);
+    assert_string_equal(json_string_value(json_object_get(answer.errand->given, "who")), "token, 192.0.2.7");
+    wb_errand_free(answer.errand);
+    question.given = NULL;
+    assert_int_equal(answered(&question, NULL, &answer), 400);
+    question.given = given;
+    question.method = "GET";
+    assert_int_equal(answered(&question, NULL, &answer), 405);
+    question.method = "POST";
+    console.config = &reads;
+    assert_int_equal(answered(&question, "console.write", &answer), 403);
+    console.config = &writes;
+    question.token = question.authorization = NULL; /* nobody is known there */
+    assert_int_equal(answered(&question, NULL, &answer), 403);
+    json_decref(given);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -385,6 +432,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_errands, set_up_console, tear_down_console),
         cmocka_unit_test_setup_teardown(test_sessions, set_up_console, tear_down_console),
         cmocka_unit_test_setup_teardown(test_other_pages, set_up_console, tear_down_console),
+        cmocka_unit_test_setup_teardown(test_changes, set_up_console, tear_down_console),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

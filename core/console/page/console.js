@@ -6,7 +6,7 @@
 'use strict';
 
 const $ = (id) => document.getElementById(id);
-const state = { session: null, status: null, before: [], plan: [], history: null, isLive: false, failed: null };
+const state = { session: null, status: null, before: [], plan: [], history: null, isLive: false, failed: null, told: null };
 
 // ---- elements -------------------------------------------------------------------------------
 
@@ -80,7 +80,7 @@ function when(text) {
   return el('time', { datetime: text, title: text.replace('T', ' ').replace('Z', ' UTC') }, words);
 }
 const utc = (text) => (text || '').replace('T', ' ').replace(/\.\d+Z$/, ' UTC');
-const plural = (n, one, many) => n + ' ' + (n === 1 ? one : many || one + 's');
+const plural = (n, one, many) => (n === 'all' ? 'all' : n) + ' ' + (n === 1 ? one : many || one + 's');
 
 // ---- asking -----------------------------------------------------------------------------------
 
@@ -103,6 +103,55 @@ async function ask(path, options) {
   return content;
 }
 const query = (given) => '?' + new URLSearchParams(Object.entries(given).filter((one) => one[1])).toString();
+
+// ---- changing something -----------------------------------------------------------------------
+
+const mayWrite = () => state.session && state.session.write;
+const post = (path, given) => ask(path, { method: 'POST', headers: { 'Content-Type': 'application/json', 'X-Waybill-Token': state.session.token || '' }, body: JSON.stringify(given) });
+
+// Whether somebody means it; or what he filled in.
+function confirmed(title, text, yes, kind, field) {
+  return new Promise((resolve) => {
+    const dialog = el('dialog', { 'aria-labelledby': 'asked' }), done = (value) => { dialog.close(); dialog.remove(); resolve(value); };
+    const form = el('form', { onsubmit: (event) => { event.preventDefault(); done(field ? field.value || true : true); } }, el('h2', { id: 'asked' }, title), el('p', { class: 'muted' }, text),
+      field ? el('label', null, field.getAttribute('aria-label'), field) : null,
+      el('div', { class: 'row' }, el('button', { type: 'button', onclick: () => done(null) }, 'Cancel'), el('button', { type: 'submit', class: kind || 'main', autofocus: !field || null }, yes)));
+    dialog.addEventListener('cancel', (event) => { event.preventDefault(); done(null); });
+    dialog.append(form);
+    document.body.append(dialog);
+    dialog.showModal();
+  });
+}
+function say(kind, ...words) {
+  state.told = el('div', { class: 'note ' + kind, role: 'status', id: 'told' }, words);
+  refresh(true);
+}
+// Many are done in several steps, each of which says whether there are more.
+async function change(path, given, did) {
+  let done = 0, left = 0, isOver = false;
+  try {
+    while (!isOver) {
+      const answer = await post(path, given);
+      done += answer.done;
+      left += answer.left_alone;
+      isOver = !answer.more || !answer.done;
+      if (!isOver) say('', `${done} ${did}, and more \u2026`);
+    }
+    const others = left ? ` ${plural(left, 'was', 'were')} left alone: somebody else has seen to ${left === 1 ? 'it' : 'them'} meanwhile.` : '';
+    say(done ? 'good' : 'warn', (done ? `${done} ${did}.` : `Nothing was ${did}.`) + others);
+  } catch (error) {
+    say('bad', (done ? `${done} ${did}. Then: ` : '') + (error.status ? '' : 'Whether it was done is not known; look again, nothing is done twice. '), visible(error.message));
+  }
+}
+async function retry(given, count, queue) {
+  if (await confirmed('Retry ' + plural(count, 'message') + '?', ['Each goes back to the queue it failed in', queue ? [', ', visible(queue)] : null, ', with its id, once.'], 'Retry'))
+    await change('/api/failures/retry', given, 'retried');
+}
+async function archive(given, count) {
+  if (await confirmed('Archive ' + plural(count, 'message') + '?', 'Nothing is done with what is archived; it is kept until the retention is over.', 'Archive', 'danger'))
+    await change('/api/failures/archive', given, 'archived');
+}
+const button = (name, kind, focus, click) => el('button', { type: 'button', class: kind, 'data-focus': focus, onclick: click }, name);
 
 // ---- plots --------------------------------------------------------------------------------------
 
@@ -307,28 +356,43 @@ const pageFailures = (given) => ({
   async load() { this.data = keeper('failures') ? await ask('/api/failures/groups' + query(given)) : null; if (this.data && !given.endpoint) noteFailed(this.data); },
   show() {
     if (!this.data) return [el('div', { class: 'head' }, el('h1', null, 'Failed messages')), unkept()];
-    const groups = this.data.groups.sort((a, b) => b.count - a.count || (a.group < b.group ? -1 : 1)), status = given.status || 'failed';
+    const groups = this.data.groups.sort((a, b) => b.count - a.count || (a.group < b.group ? -1 : 1)), status = given.status || 'failed', canRetry = mayWrite() && status === 'failed';
     return [el('div', { class: 'head' }, el('h1', null, 'Failed messages'), el('span', { class: 'end' }, chooser('failures', given, '#/failures'), statusTabs(given, this.data.counts))),
       groups.length === 0 ? (status === 'failed' ? nothing('Nothing waits for you', 'No message has failed and was not seen to.') : nothing('None is ' + status, 'Those that are stay here until the retention is over.'))
-        : el('section', { class: 'card', id: 'groups' }, table(['Reason and type', 'Failed in', { text: 'Messages', right: true }, 'First', 'Last'], groups.map((g) => [
+        : el('section', { class: 'card', id: 'groups' }, table(['Reason and type', 'Failed in', { text: 'Messages', right: true }, 'First', 'Last', ...(canRetry ? [{ text: '', right: true }] : [])], groups.map((g) => [
           td(el('a', { href: '#/failures/group/' + g.group + query({ endpoint: given.endpoint, status: given.status }), 'data-focus': 'group ' + g.group },
             [el('span', { class: 'clamp' }, visible(value(g, 'reason') || 'no reason is known')), el('span', { class: 'sub' }, visible(value(g, 'type') || 'no type'))]), 'grow'),
-          td(visible(value(g, 'endpoint') || value(g, 'queue')), 'wrap'), td(number(g.count), 'right'), td(when(g.first), 'nowrap'), td(when(g.last), 'nowrap')])))];
+          td(visible(value(g, 'endpoint') || value(g, 'queue')), 'wrap'), td(number(g.count), 'right'), td(when(g.first), 'nowrap'), td(when(g.last), 'nowrap'),
+          ...(canRetry ? [td(button('Retry', 'small', 'retry ' + g.group, () => retry({ endpoint: this.data.endpoint, group: g.group }, g.count, '')), 'right')] : [])])))];
   },
 });
 const pageGroup = (group, given) => ({
-  title: 'A group of failed messages', nav: '#/failures', every: 5,
+  title: 'A group of failed messages', nav: '#/failures', every: 5, chosen: new Set(),
   async load() { this.data = await ask('/api/failures' + query({ ...given, group })); },
   show() {
     const list = this.data.messages, first = list[0];
     const back = el('a', { class: 'back', href: '#/failures' + query({ endpoint: given.endpoint, status: given.status }) }, '\u2190 Failed messages');
     if (!first) return [back, nothing('None is left here', 'Somebody has seen to them, or they were handled.')];
-    return [back, el('div', { class: 'head' }, el('h1', null, visible(value(first, 'type') || 'No type')), statusPill(first.status), el('span', { class: 'tag mono' }, group)),
+    return [back, el('div', { class: 'head' }, el('h1', null, visible(value(first, 'type') || 'No type')), statusPill(first.status), el('span', { class: 'tag mono' }, group), this.deeds(list)),
       el('div', { class: 'reason' }, visible(value(first, 'reason'))),
       el('section', { class: 'card' }, table(['Message', 'Failed in', { text: 'Attempts', right: true }, 'Failed'], list.map((m) => [
-        td([el('a', { class: 'mono wrap', href: '#/failures/message/' + encodeURIComponent(value(m, 'failure')) + query({ endpoint: given.endpoint }), 'data-focus': 'message ' + m.failure }, visible(value(m, 'id') || 'no id')),
+        td([this.canChange(list) ? this.choice(m) : null, el('a', { class: 'mono wrap', href: '#/failures/message/' + encodeURIComponent(value(m, 'failure')) + query({ endpoint: given.endpoint }), 'data-focus': 'message ' + m.failure }, visible(value(m, 'id') || 'no id')),
           value(m, 'reason') === value(first, 'reason') ? null : el('span', { class: 'sub clamp' }, visible(value(m, 'reason')))], 'grow'),
         td(visible(value(m, 'endpoint') || value(m, 'queue')), 'wrap'), td(String(m.attempts), 'right'), td(when(m.failed_at), 'nowrap')])), pages(given, '#/failures/group/' + group, this.data.more, list.length))];
+  },
+  canChange(list) { return mayWrite() && (list[0].status === 'failed' || list[0].status === 'retrying'); },
+  choice(m) {
+    const key = value(m, 'failure');
+    return el('input', { type: 'checkbox', 'aria-label': 'Choose ' + value(m, 'id'), 'data-focus': 'choose ' + key, checked: this.chosen.has(key) || null,
+      onchange: (event) => { if (event.target.checked) this.chosen.add(key); else this.chosen.delete(key); put(this.show()); } });
+  },
+  deeds(list) {
+    if (!this.canChange(list)) return null;
+    const chosen = list.map((m) => value(m, 'failure')).filter((key) => this.chosen.has(key)), status = list[0].status, endpoint = this.data.endpoint;
+    const which = chosen.length ? { endpoint, status, failures: chosen } : { endpoint, status, group }, words = chosen.length ? `${chosen.length} chosen` : 'all';
+    const count = chosen.length || (this.data.more || given.skip ? 0 : list.length), name = count ? count : 'all';
+    return el('span', { class: 'end' }, status === 'failed' ? button(`Retry ${words}`, 'main', 'retry', () => retry(which, name, value(list[0], 'queue'))) : null,
+      button(`Archive ${words}`, 'danger', 'archive', () => archive(which, name)));
   },
 });
 
@@ -400,11 +464,16 @@ const pageMessage = (failure, given) => ({
   show() {
     const m = this.data, stack = m.headers['NServiceBus.ExceptionInfo.StackTrace'];
     return [el('a', { class: 'back', href: '#/failures/group/' + m.group + query({ endpoint: given.endpoint, status: m.status === 'failed' ? '' : m.status }) }, '\u2190 Its group'),
-      el('div', { class: 'head' }, el('h1', null, visible(value(m, 'type') || 'No type')), statusPill(m.status)),
+      el('div', { class: 'head' }, el('h1', null, visible(value(m, 'type') || 'No type')), statusPill(m.status), this.deeds(m)),
       el('div', { class: 'reason' }, visible(value(m, 'reason') || 'No reason is known.'), stack ? ['\n\n', visible(stack)] : null),
       el('div', { class: 'two' }, el('section', { class: 'card' }, el('div', { class: 'title' }, el('h2', null, 'Message')), el('div', { class: 'body' }, facts([['Id', el('span', { class: 'mono' }, visible(value(m, 'id')))],
         ['Endpoint', visible(value(m, 'endpoint'))], ['Queue', visible(value(m, 'queue'))], ['Kind', visible(value(m, 'kind'))], ['Attempts', String(m.attempts)], ['Failed', [when(m.failed_at), ', ', utc(m.failed_at)]], ['Failure', el('span', { class: 'mono' }, visible(value(m, 'failure')))]]))),
       historyCard(m)), bodyCard(m, given.endpoint), headersCard(m.headers)];
+  },
+  deeds(m) {
+    if (!mayWrite() || (m.status !== 'failed' && m.status !== 'retrying')) return null;
+    const which = { endpoint: given.endpoint, status: m.status, failures: [failure] };
+    return el('span', { class: 'end' }, m.status === 'failed' ? button('Retry', 'main', 'retry', () => retry(which, 1, value(m, 'queue'))) : null, button('Archive', 'danger', 'archive', () => archive(which, 1)));
   },
 });
 
@@ -430,9 +499,19 @@ const pageDelayedOne = (given) => ({
   show() {
     const m = this.data;
     return [el('a', { class: 'back', href: '#/delayed' + query({ endpoint: given.endpoint }) }, '\u2190 Delayed messages'),
-      el('div', { class: 'head' }, el('h1', { class: 'mono' }, visible(value(m, 'id'))), el('span', { class: m.taken_until ? 'pill warn' : 'pill' }, m.taken_until ? 'being sent' : 'waits')),
+      el('div', { class: 'head' }, el('h1', { class: 'mono' }, visible(value(m, 'id'))), el('span', { class: m.taken_until ? 'pill warn' : 'pill' }, m.taken_until ? 'being sent' : 'waits'), mayWrite() && m.id && m.destination ? this.deeds(m) : null),
       el('section', { class: 'card' }, el('div', { class: 'body' }, facts([['To', visible(value(m, 'destination'))], ['Due', [when(m.due), ', ', utc(m.due)]], ['Delayed retries', String(m.retries)], ['Tries that failed', String(m.failures)],
         ['Taken until', m.taken_until ? utc(m.taken_until) : null], ['Kind', m.kind], ['Body', m.body_size === undefined ? 'This version cannot read it.' : bytes(m.body_size)]]))), m.headers ? headersCard(m.headers) : null];
+  },
+  deeds(m) {
+    const which = { endpoint: given.endpoint, id: m.id, destination: m.destination, retries: m.retries };
+    const cancel = async () => { if (await confirmed('Cancel this message?', 'It was not sent, and never will be.', 'Cancel it', 'danger')) await change('/api/delayed/cancel', which, 'cancelled'); };
+    const reschedule = async () => {
+      const minutes = el('input', { type: 'number', min: 0, max: 5000000, step: 1, value: 0, required: true, 'aria-label': 'Due in so many minutes' });
+      const text = await confirmed('Reschedule this message?', 'By the clock of its database; 0 is at once.', 'Reschedule', 'main', minutes);
+      if (text !== null) await change('/api/delayed/reschedule', { ...which, delay_seconds: 60 * Number(minutes.value) }, 'rescheduled');
+    };
+    return el('span', { class: 'end' }, button('Reschedule', '', 'reschedule', reschedule), button('Cancel it', 'danger', 'cancel', cancel));
   },
 });
 
@@ -501,12 +580,12 @@ function find(hash) {
 function put(nodes) {
   const main = $('main'), focus = document.activeElement && document.activeElement.dataset ? document.activeElement.dataset.focus : null;
   const isOpen = [...main.querySelectorAll('details')].map((one) => one.open), y = window.scrollY;
-  main.replaceChildren(...[nodes].flat(3).filter(Boolean));
+  main.replaceChildren(...[state.told, nodes].flat(3).filter(Boolean));
   [...main.querySelectorAll('details')].forEach((one, i) => { one.open = isOpen[i] || false; });
   if (focus) { const same = [...main.querySelectorAll('[data-focus]')].find((one) => one.dataset.focus === focus); if (same) same.focus({ preventScroll: true }); }
   window.scrollTo(0, y);
 }
-function tell(error) { put([el('div', { class: 'note bad', role: 'alert' }, visible(error.message))]); shown = ''; }
+function tell(error) { if (error.status === 404 && state.told) { put([nothing('It is gone', error.message)]); return; } put([el('div', { class: 'note bad', role: 'alert' }, visible(error.message))]); shown = ''; }
 
 async function refresh(isNew) {
   const mine = turn, current = page, begun = Date.now();
@@ -514,7 +593,7 @@ async function refresh(isNew) {
   try {
     if (current.load) await current.load();
     const text = JSON.stringify(current.data ?? null);
-    if (mine === turn && (isNew || current.isLive || text !== shown)) { shown = text; put(current.show()); }
+    if (mine === turn && (isNew === true || current.isLive || text !== shown)) { shown = text; put(current.show()); }
     document.body.dataset.ready = location.hash || '#/';
   } catch (error) {
     if (mine === turn && error.status !== 401) tell(error);
@@ -525,6 +604,7 @@ async function refresh(isNew) {
 }
 function route() {
   turn++;
+  state.told = null;
   delete document.body.dataset.ready;
   const mayLook = state.session && state.session.signed_in;
   page = mayLook ? find(location.hash) : { ...pageSign };
