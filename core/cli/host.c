@@ -496,7 +496,7 @@ static int finish(cli_host *host, int code)
 /* What an abandoned thread uses must stay: the process ends without taking it away. */
 static void leave_abandoned(const cli_host *host, int code)
 {
-    int is_there = host->drain.question != NULL;
+    int is_there = host->drain.question != NULL || host->is_asking;
     for (size_t i = 0; i < host->count; i++)
         is_there |= host->hosted[i].trial != NULL;
     if (!is_there)
@@ -526,7 +526,7 @@ int cli_host_run(cli_host *host, wb_setup *setup, const char *name, int install)
         code = work(host);
     if (host->has_guard) {
         stop(host);
-        cli_watch_end(&host->watch);
+        host->is_asking = !cli_watch_end(&host->watch);
         code = finish(host, code);
         cli_guard_end(&host->guard);
         leave_abandoned(host, code);

@@ -31,6 +31,7 @@ typedef struct cli_host {
     cli_logging logging;
     cli_counts counts;
     cli_watch watch;
+    int is_asking; /* a thread of it, for longer than it is waited for */
     int install;
     cli_drain drain; /* idle and patience are the caller's */
 } cli_host;

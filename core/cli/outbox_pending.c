@@ -12,23 +12,11 @@
 
 #include "core/cli/describe.h"
 #include "core/cli/outbox.h"
+#include "core/cli/outbox_row.h"
 #include "core/cli/waiting.h"
 #include "core/cli/when.h"
 #include "core/endpoint/backlog.h"
-#include "core/message/header_names.h"
 #include "core/message/ids.h"
-#include "core/message/incoming.h"
-#include "core/message/operations.h"
-#include "core/recover/parked.h"
-
-/* A row, read as far as this version can. */
-typedef struct row {
-    const wb_pending *pending;
-    int kind;         /* WB_ROW_x */
-    wb_parked parked; /* of WB_ROW_PARKED */
-    wb_operation_group *groups;
-    size_t operations;
-} row;
 
 typedef struct listing {
     cli_outbox *o;
@@ -36,52 +24,12 @@ typedef struct listing {
     size_t shown;
 } listing;
 
-/* ---- reading --------------------------------------------------------------------------------- */
-
-static void decode(row *r, const void *data, size_t size, wb_arena *arena)
-{
-    int failed;
-    r->groups = wb_operations_decode(data, size, arena, &failed);
-    if (failed)
-        r->kind = WB_ROW_UNKNOWN;
-    for (const wb_operation_group *g = r->groups; g; g = g->next)
-        r->operations += g->operations.count;
-}
-
-static row read_row(const wb_pending *pending, wb_arena *arena)
-{
-    row r = { .pending = pending, .kind = wb_backlog_kind(pending->operations, pending->operations_size) };
-    if (r.kind == WB_ROW_PARKED && !wb_parked_decode(pending->operations, pending->operations_size, &r.parked))
-        r.kind = WB_ROW_UNKNOWN;
-    if (r.kind == WB_ROW_OPERATIONS)
-        decode(&r, pending->operations, pending->operations_size, arena);
-    else if (r.kind == WB_ROW_PARKED)
-        decode(&r, r.parked.operations, r.parked.operations_size, arena);
-    return r;
-}
-
-/* When a parked row is due, when any other was stored. */
-static int64_t time_of(const cli_outbox *o, const row *r)
-{
-    return wb_batch_number_time(r->pending->batch) + (r->kind == WB_ROW_PARKED ? o->pipeline->sweep_after : 0);
-}
-
-static const char *kind_of(const wb_operation *operation)
-{
-    return operation->kind == WB_OPERATION_PUBLISH ? "publish" : "send";
-}
-
-static const wb_header *type_of(const wb_operation *operation)
-{
-    return WB_HEADERS_FIND(operation->headers, operation->header_count, WB_HEADER_TYPES);
-}
-
 /* ---- for people -------------------------------------------------------------------------------- */
 
 static void print_operation(const wb_operation *operation)
 {
-    const wb_header *type = type_of(operation);
-    (void)printf("  %-7s  ", kind_of(operation));
+    const wb_header *type = cli_outbox_type_of(operation);
+    (void)printf("  %-7s  ", cli_outbox_kind_of(operation));
     cli_waiting_print_bytes(operation->destination, strlen(operation->destination));
     (void)printf("  ");
     cli_waiting_print_bytes(type ? type->value : "-", type ? type->value_size : 1);
@@ -90,11 +38,11 @@ static void print_operation(const wb_operation *operation)
     (void)putchar('\n');
 }
 
-static void print_state(const cli_outbox *o, const row *r)
+static void print_state(const cli_outbox *o, const cli_outbox_row *r)
 {
     static const char *const kinds[] = { "operations", "parked", "note of attempts", "of a later version" };
     char span[CLI_SPAN_SIZE];
-    int64_t age = o->now - time_of(o, r);
+    int64_t age = o->now - cli_outbox_row_time(o, r);
     (void)cli_format_span(age < 0 ? -age : age, span);
     (void)printf("batch %" PRIu64 "  %s", r->pending->batch, kinds[r->kind]);
     if (r->kind == WB_ROW_PARKED)
@@ -107,7 +55,7 @@ static void print_state(const cli_outbox *o, const row *r)
     (void)putchar('\n');
 }
 
-static void print_row(const cli_outbox *o, const row *r)
+static void print_row(const cli_outbox *o, const cli_outbox_row *r)
 {
     print_state(o, r);
     for (const wb_operation_group *g = r->groups; g; g = g->next)
@@ -116,52 +64,6 @@ static void print_row(const cli_outbox *o, const row *r)
 }
 
 /* ---- for programs ------------------------------------------------------------------------------- */
-
-static json_t *operation_json(const wb_operation_group *group, const wb_operation *operation)
-{
-    json_t *object = json_object();
-    const wb_header *type = type_of(operation);
-    json_object_set_new(object, "kind", json_string(kind_of(operation)));
-    cli_waiting_set_bytes(object, "destination", "destination_hex", operation->destination,
-                          strlen(operation->destination));
-    cli_waiting_set_bytes(object, "type", "type_hex", type ? type->value : "", type ? type->value_size : 0);
-    cli_waiting_set_bytes(object, "id", "id_hex", operation->id, operation->id_size);
-    cli_waiting_set_bytes(object, "cause", "cause_hex", group->cause, group->cause_size);
-    json_object_set_new(object, "body_size", json_integer((json_int_t)operation->body_size));
-    json_object_set_new(object, "due", operation->deliver_at ? cli_waiting_time_json(operation->deliver_at) : json_null());
-    return object;
-}
-
-static json_t *operations_json(const row *r)
-{
-    json_t *array = json_array();
-    for (const wb_operation_group *g = r->groups; g; g = g->next)
-        for (const wb_operation_node *node = g->operations.first; node; node = node->next)
-            json_array_append_new(array, operation_json(g, &node->operation));
-    return array;
-}
-
-/* Batch numbers are larger than what a double holds exactly, so they are strings. */
-static json_t *row_json(const cli_outbox *o, const row *r)
-{
-    static const char *const kinds[] = { "operations", "parked", "attempts", "unreadable" };
-    char batch[24];
-    json_t *object = json_object();
-    (void)snprintf(batch, sizeof batch, "%" PRIu64, r->pending->batch);
-    json_object_set_new(object, "batch", json_string(batch));
-    json_object_set_new(object, "state", json_string(kinds[r->kind]));
-    json_object_set_new(object, "bytes", json_integer((json_int_t)r->pending->operations_size));
-    if (r->kind == WB_ROW_PARKED) {
-        json_object_set_new(object, "due", cli_waiting_time_json(time_of(o, r)));
-        json_object_set_new(object, "tries", json_integer(r->parked.tries));
-        cli_waiting_set_bytes(object, "reason", "reason_hex", r->parked.reason, strlen(r->parked.reason));
-    } else if (r->kind != WB_ROW_ATTEMPTS) {
-        json_object_set_new(object, "stored", cli_waiting_time_json(time_of(o, r)));
-        json_object_set_new(object, "age_seconds", json_real((double)(o->now - time_of(o, r)) / 1e9));
-    }
-    json_object_set_new(object, "operations", operations_json(r));
-    return object;
-}
 
 /* An array of which one element is in memory. */
 static void print_element(listing *l, json_t *element)
@@ -182,11 +84,11 @@ static int show(void *argument, const wb_pending *pending)
 {
     listing *l = argument;
     wb_arena_reset(&l->arena);
-    const row r = read_row(pending, &l->arena);
+    const cli_outbox_row r = cli_outbox_row_read(pending, &l->arena);
     if (l->o->is_parked && r.kind != WB_ROW_PARKED)
         return WB_OK;
     if (l->o->is_json)
-        print_element(l, row_json(l->o, &r));
+        print_element(l, cli_outbox_row_json(l->o, &r));
     else
         print_row(l->o, &r);
     l->shown++;

@@ -7,37 +7,11 @@
 
 #include "core/cli/cli.h"
 #include "core/cli/describe.h"
+#include "core/cli/plan.h"
 #include "core/config/units.h"
 #include "core/endpoint/rehearsal.h"
-#include "core/recover/recoverability.h"
 
 static const cli_option options[] = { CLI_OPTION_CONFIG, CLI_OPTION_JSON, CLI_OPTION_END };
-
-/* When and by whom outgoing operations leave. */
-static const char *who_sends(const wb_plan *plan)
-{
-    if (plan->send_only)
-        return "the caller";
-    if (plan->outbox)
-        return "the outbox, after the commit";
-    if (plan->joined)
-        return "the transaction shared with the business data";
-    if (plan->mode == WB_MODE_SENDS_ATOMIC)
-        return "the transport, in the transaction of the receive";
-    return "the worker, after the handler";
-}
-
-/* What nobody can do is refused when a handler asks for it. */
-static int can_expire(const wb_endpoint_setup *endpoint)
-{
-    return (endpoint->transport->capabilities & WB_CAP_EXPIRY) != 0;
-}
-
-static int64_t count_delayed_retries(const wb_endpoint_setup *endpoint)
-{
-    int is_blocked = endpoint->config->recoverability.on_failure == WB_ON_MESSAGE_FAILURE_BLOCK;
-    return is_blocked ? 0 : endpoint->plan.delayed_retries;
-}
 
 static void print_delays(const wb_plan *plan)
 {
@@ -52,8 +26,8 @@ static void print_retries(const wb_endpoint_setup *endpoint)
     const wb_plan *plan = &endpoint->plan;
     char increment[WB_UNIT_TEXT_SIZE];
     (void)printf("  %-13s %" PRId64 " immediate, %" PRId64 " delayed", "retries",
-                 plan->immediate_retries, count_delayed_retries(endpoint));
-    if (count_delayed_retries(endpoint))
+                 plan->immediate_retries, cli_plan_delayed_retries(endpoint));
+    if (cli_plan_delayed_retries(endpoint))
         (void)printf(" (by the %s, %s more each time)", wb_delay_name(plan->delay_by),
                      wb_duration_format(endpoint->config->recoverability.delay_increment,
                                         increment));
@@ -109,41 +83,10 @@ static void print_endpoint(const wb_endpoint_setup *endpoint)
         (void)printf("  %-13s send-only, no queue\n", "mode");
     else
         print_queue(endpoint);
-    (void)printf("  %-13s %s\n", "who sends", who_sends(&endpoint->plan));
+    (void)printf("  %-13s %s\n", "who sends", cli_plan_who_sends(&endpoint->plan));
     print_delays(&endpoint->plan);
-    if (!can_expire(endpoint))
+    if (!cli_plan_can_expire(endpoint))
         (void)printf("  %-13s no: messages with a time to be received are refused\n", "expiry");
-}
-
-static json_t *handlers_json(const wb_handler_set *handlers)
-{
-    json_t *array = json_array();
-    for (size_t i = 0; i < handlers->count; i++)
-        json_array_append_new(array, json_pack("{s:s, s:b, s:s}", "type",
-                                               handlers->entries[i].type, "batch",
-                                               handlers->entries[i].batch != NULL, "module",
-                                               handlers->entries[i].module));
-    return array;
-}
-
-static json_t *endpoint_json(const wb_endpoint_setup *endpoint)
-{
-    const wb_endpoint_config *config = endpoint->config;
-    const wb_plan *plan = &endpoint->plan;
-    return json_pack("{s:s, s:s, s:s*, s:s*, s:b, s:b, s:s, s:b, s:b, s:I, s:I, s:s, s:s*, s:s*, s:s*, s:I, s:s, s:b, s:o}", "name",
-                     config->name, "transport", endpoint->transport->name, "persistence",
-                     endpoint->persistence ? endpoint->persistence->name : NULL, "deduplication_store",
-                     endpoint->store ? endpoint->store->name : NULL, "by_id", plan->by_id, "by_position",
-                     plan->by_position, "mode",
-                     wb_mode_name(plan->mode), "outbox", plan->outbox, "send_only",
-                     plan->send_only, "immediate_retries", (json_int_t)plan->immediate_retries,
-                     "delayed_retries", (json_int_t)count_delayed_retries(endpoint), "delay_by",
-                     wb_delay_name(plan->delay_by), "error_queue", endpoint->info.error_queue,
-                     "audit_queue", endpoint->info.audit_queue,
-                     "failures_from", config->failures.at.is_set ? wb_config_queue(config) : NULL,
-                     "concurrency", (json_int_t)config->concurrency, "who_sends", who_sends(plan),
-                     "expiry", can_expire(endpoint),
-                     "handlers", handlers_json(&endpoint->handlers));
 }
 
 static void print_json(const wb_setup *setup, const wb_problems *problems)
@@ -154,7 +97,7 @@ static void print_json(const wb_setup *setup, const wb_problems *problems)
                               json_string(problems->items[i].text));
     for (size_t i = 0; setup && i < setup->endpoint_count; i++)
         if (setup->endpoints[i].is_ready)
-            json_array_append_new(endpoints, endpoint_json(&setup->endpoints[i]));
+            json_array_append_new(endpoints, cli_plan_json(&setup->endpoints[i]));
     cli_print_json(json_pack("{s:b, s:o, s:o, s:o}", "ok", problems->error_count == 0, "errors",
                              errors, "warnings", warnings, "endpoints", endpoints));
 }

@@ -35,9 +35,27 @@ static void describe(const cli_hosted *one, wb_observed *observed)
     see(one, 0, &observed->vitals);
 }
 
-int cli_watch_begin(cli_watch *watch, const wb_config *config, const cli_hosted *hosted, size_t count)
+static int make_console(cli_watch *watch, const wb_config *config, const cli_hosted *hosted, size_t count)
+{
+    if (!config->console.at.is_set)
+        return EX_OK;
+    watch->console = cli_console_make(&config->console, hosted, count);
+    return watch->console ? EX_OK : cli_fail(EX_SOFTWARE, "could not start a thread for the console");
+}
+
+static int listen_at(cli_watch *watch, const wb_http_config *http)
 {
     wb_error error = { 0 };
+    wb_console *console = watch->console ? &watch->console->console : NULL;
+    if (wb_listener_start(http, &watch->board, console, &watch->listener, &error) == WB_OK)
+        return EX_OK;
+    if (console)
+        wb_desk_close(console->desk);
+    return cli_fail(error.cause == WB_CAUSE_CONFIG ? EX_CONFIG : EX_UNAVAILABLE, "%s", error.text);
+}
+
+int cli_watch_begin(cli_watch *watch, const wb_config *config, const cli_hosted *hosted, size_t count)
+{
     if (!config->http.listen)
         return EX_OK;
     wb_observed *observed = wb_alloc((count + 1) * sizeof *observed);
@@ -45,13 +63,27 @@ int cli_watch_begin(cli_watch *watch, const wb_config *config, const cli_hosted 
         describe(&hosted[i], &observed[i]);
     wb_board_init(&watch->board, observed, count);
     free(observed);
-    if (wb_listener_start(&config->http, &watch->board, &watch->listener, &error) != WB_OK) {
+    int code = make_console(watch, config, hosted, count);
+    if (code == EX_OK)
+        code = listen_at(watch, &config->http);
+    if (code != EX_OK) {
+        (void)cli_console_free(watch->console);
+        watch->console = NULL;
         wb_board_free(&watch->board);
-        return cli_fail(error.cause == WB_CAUSE_CONFIG ? EX_CONFIG : EX_UNAVAILABLE, "%s", error.text);
+        return code;
     }
     wb_log_event(WB_LOG_INFO, "answers by http", { "listen", config->http.listen },
-                 { "tls", config->http.key ? "yes" : "no" });
+                 { "tls", config->http.key ? "yes" : "no" },
+                 { "console", !watch->console ? NULL : config->console.write ? "write" : "read" });
     return EX_OK;
+}
+
+static void note(cli_watch *watch, int64_t now)
+{
+    wb_observation observation;
+    wb_board_read(&watch->board, &observation);
+    wb_history_look(watch->console->console.history, &observation, now);
+    free((void *)(uintptr_t)observation.endpoints);
 }
 
 void cli_watch_look(cli_watch *watch, const cli_hosted *hosted, size_t count, int is_stopping, int64_t now)
@@ -64,13 +96,19 @@ void cli_watch_look(cli_watch *watch, const cli_hosted *hosted, size_t count, in
         wb_board_put(&watch->board, i, &vitals);
     }
     wb_listener_look(watch->listener, now);
+    if (watch->console)
+        note(watch, now);
 }
 
-void cli_watch_end(cli_watch *watch)
+int cli_watch_end(cli_watch *watch)
 {
     if (!watch->listener)
-        return;
+        return 1;
     wb_listener_stop(watch->listener);
     watch->listener = NULL;
+    if (!cli_console_free(watch->console))
+        return 0;
+    watch->console = NULL;
     wb_board_free(&watch->board);
+    return 1;
 }

@@ -167,3 +167,31 @@ void wb_config_read_http(wb_config *config, const wb_conf_node *root, wb_problem
     check_token(&r);
     read_files(&r);
 }
+
+/* ---- the console ------------------------------------------------------------------------- */
+
+/* Who may change something has to be known, on the loopback, too: every user of the host can ask there. */
+static void check_console(const reading *r)
+{
+    const wb_config *config = r->config;
+    if (!config->http.at.is_set)
+        wb_problems_add(r->problems, WB_LOG_ERROR, r->group->at,
+                        "group \"console\" needs a group \"http\", which says where: http = { listen = \"127.0.0.1:9464\"; };");
+    else if (config->console.write && !config->http.token)
+        wb_problems_add(r->problems, WB_LOG_ERROR, place_of(r, "write"),
+                        "option \"console.write\" = true needs http.token: every user of this host could retry and archive; set it, "
+                        "or leave write out");
+}
+
+void wb_config_read_console(wb_config *config, const wb_conf_node *root, wb_problems *problems)
+{
+    const wb_config_section *table = &wb_config_sections[WB_SECTION_CONSOLE];
+    const reading r = { config, problems, wb_conf_child(root, "console") };
+    const wb_option_scope scope = { &config->arena, &config->secrets, problems, "group \"console\": ", NULL };
+    if (!r.group)
+        return;
+    config->console.at = r.group->at;
+    (void)wb_options_parse(&scope, table->options, table->option_count, sizeof *table->options, r.group, r.group->at, config,
+                           NULL);
+    check_console(&r);
+}

@@ -14,6 +14,9 @@
 /** Read it into config->http; a file without it has none. Problems are added, each with its line. */
 void wb_config_read_http(wb_config *config, const wb_conf_node *root, wb_problems *problems);
 
+/** The same of the group `console`, which shows at that address what people want to see: behind it. */
+void wb_config_read_console(wb_config *config, const wb_conf_node *root, wb_problems *problems);
+
 /** Whether an address is one that only this host can reach. */
 int wb_http_is_loopback(const struct sockaddr_storage *address);
 /** "127.0.0.1:9464", "[::1]:9464", "localhost:9464": an address in numbers, and a port from 1 to 65535. @return 0: it is none. */

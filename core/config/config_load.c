@@ -14,7 +14,7 @@
 
 #define SUBJECT_SIZE 512
 
-static const char *const top_groups[] = { "endpoints", "http", NULL };
+static const char *const top_groups[] = { "endpoints", "http", "console", NULL };
 static const char *const endpoint_groups[] = { "transport", "persistence", "outbox",
                                                "recoverability", "delayed_delivery", "audit", "session",
                                                "failures", "types", NULL };
@@ -426,6 +426,7 @@ wb_config *wb_config_load(const char *path, wb_problems *problems)
     if (root) {
         read_top(config, root, problems);
         wb_config_read_http(config, root, problems);
+        wb_config_read_console(config, root, problems);
         read_endpoints(config, root, problems);
     }
     wb_memory_let_go(&held);

@@ -485,6 +485,16 @@ static const wb_option http_options[] = {
       .help = "16 to 512 printable ASCII characters without blanks. The two paths below /health are answered without." },
 };
 
+static const wb_option console_options[] = {
+    { .name = "write",
+      .type = WB_OPTION_BOOLEAN,
+      .offset = offsetof(wb_config, console.write),
+      .default_text = "false",
+      .since = "1.0",
+      .summary = "whether who signs in may also retry, archive, cancel and reschedule",
+      .help = "Needs http.token. Each of these is a line of the log, with who did it." },
+};
+
 static const wb_option failures_options[] = {
     { .name = "from",
       .type = WB_OPTION_LIST,
@@ -525,4 +535,6 @@ const wb_config_section wb_config_sections[WB_SECTION_COUNT] = {
                              COUNT(session_options) },
     [WB_SECTION_HTTP] = { "http", "metrics, health and status of the process by HTTP; in the file, beside endpoints",
                           http_options, COUNT(http_options) },
+    [WB_SECTION_CONSOLE] = { "console", "a page for people, at the address of the group http; in the file, beside it",
+                             console_options, COUNT(console_options) },
 };

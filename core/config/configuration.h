@@ -47,7 +47,8 @@ typedef struct wb_handler_choice {
 #define WB_SECTION_DEDUPLICATION 7
 #define WB_SECTION_FAILURES 8
 #define WB_SECTION_HTTP 9
-#define WB_SECTION_COUNT 10
+#define WB_SECTION_CONSOLE 10
+#define WB_SECTION_COUNT 11
 
 /* What becomes of an endpoint whose workers gave up: wb_endpoint_config.on_endpoint_failure. */
 #define WB_ON_FAILURE_RESTART 0
@@ -163,6 +164,12 @@ typedef struct wb_http_config {
     wb_conf_origin at;
 } wb_http_config;
 
+/** What the same listener shows to people (core/console). */
+typedef struct wb_console_config {
+    int32_t write;     /* they may change something */
+    wb_conf_origin at; /* of the group, is_set = 0 where there is none */
+} wb_console_config;
+
 typedef struct wb_config {
     const char *path;
     wb_endpoint_config *endpoints;
@@ -176,6 +183,7 @@ typedef struct wb_config {
     const char *log_file; /* absolute; NULL: standard error */
     wb_conf_origin log_file_at;
     wb_http_config http;
+    wb_console_config console;
 
     /* Owned by the configuration and by those who read plugin options into it. */
     wb_arena arena;
@@ -220,8 +228,8 @@ typedef struct wb_config_section {
     size_t option_count;
 } wb_config_section;
 
-/** WB_SECTION_COUNT tables. Their offsets are in wb_config for WB_SECTION_TOP and
- *  WB_SECTION_HTTP, otherwise in wb_endpoint_config. */
+/** WB_SECTION_COUNT tables. Their offsets are in wb_config for WB_SECTION_TOP,
+ *  WB_SECTION_HTTP and WB_SECTION_CONSOLE, otherwise in wb_endpoint_config. */
 extern const wb_config_section wb_config_sections[WB_SECTION_COUNT];
 
 #endif

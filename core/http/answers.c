@@ -8,18 +8,9 @@
 #include <string.h>
 #include <strings.h>
 
+#include "core/http/console.h"
 #include "core/metrics/exposition.h"
 #include "core/metrics/status.h"
-
-#define PLAIN "text/plain; charset=utf-8"
-
-static void say(wb_answer *answer, unsigned status, const char *text)
-{
-    answer->status = status;
-    answer->type = PLAIN;
-    wb_buffer_put(&answer->text, text, strlen(text));
-    wb_buffer_put(&answer->text, "\n", 1);
-}
 
 /* ---- the paths --------------------------------------------------------------------------- */
 
@@ -34,8 +25,8 @@ static void answer_status(const wb_observation *observation, wb_answer *answer)
 {
     json_t *value = wb_status_json(observation);
     char *text = json_dumps(value, JSON_INDENT(2) | JSON_ENSURE_ASCII);
-    say(answer, text ? 200 : 500, text ? text : "out of memory");
-    answer->type = text ? "application/json" : PLAIN;
+    wb_answer_say(answer, text ? 200 : 500, text ? text : "out of memory");
+    answer->type = text ? WB_ANSWER_JSON : WB_ANSWER_PLAIN;
     free(text);
     json_decref(value);
 }
@@ -43,13 +34,13 @@ static void answer_status(const wb_observation *observation, wb_answer *answer)
 static void answer_live(const wb_observation *observation, wb_answer *answer)
 {
     const int is_alive = wb_status_is_alive(observation);
-    say(answer, is_alive ? 200 : 503, is_alive ? "alive" : "stuck");
+    wb_answer_say(answer, is_alive ? 200 : 503, is_alive ? "alive" : "stuck");
 }
 
 static void answer_ready(const wb_observation *observation, wb_answer *answer)
 {
     const int is_ready = wb_status_is_ready(observation);
-    say(answer, is_ready ? 200 : 503, is_ready ? "ready" : "not ready");
+    wb_answer_say(answer, is_ready ? 200 : 503, is_ready ? "ready" : "not ready");
 }
 
 typedef struct {
@@ -75,23 +66,14 @@ static const page *find_page(const char *path)
 
 /* ---- whom -------------------------------------------------------------------------------- */
 
-/* In a time that does not say how much of it is right. */
-static int is_same(const char *given, const char *token)
-{
-    const size_t size = strlen(token), given_size = strlen(given);
-    unsigned differs = given_size != size;
-    for (size_t i = 0; i < size; i++)
-        differs |= (unsigned char)(given[i < given_size ? i : 0] ^ token[i]);
-    return !differs;
-}
-
-static int knows_token(const wb_question *question)
+int wb_question_knows_token(const wb_question *question)
 {
     static const char scheme[] = "Bearer ";
     const char *given = question->authorization;
     if (!question->token)
         return 1;
-    return given && strncasecmp(given, scheme, sizeof scheme - 1) == 0 && is_same(given + sizeof scheme - 1, question->token);
+    return given && strncasecmp(given, scheme, sizeof scheme - 1) == 0 &&
+           wb_access_is_same(given + sizeof scheme - 1, question->token);
 }
 
 /* Without a token it is enough to be on this host; but a page in somebody's browser, whose name leads here, is not. */
@@ -110,22 +92,34 @@ static int is_for_us(const wb_question *question)
     return strcasecmp(host, "localhost") == 0 || inet_pton(AF_INET, host, &four) == 1;
 }
 
-void wb_answer_make(const wb_question *question, wb_board *board, wb_answer *answer)
+static int is_get(const wb_question *question)
+{
+    return strcmp(question->method, "GET") == 0 || strcmp(question->method, "HEAD") == 0;
+}
+
+static void answer_page(const page *found, wb_board *board, wb_answer *answer)
+{
+    wb_observation observation;
+    wb_board_read(board, &observation);
+    found->answer(&observation, answer);
+    free((void *)(uintptr_t)observation.endpoints);
+}
+
+void wb_answer_make(const wb_question *question, wb_board *board, wb_console *console, wb_answer *answer)
 {
     const page *found = find_page(question->path);
-    wb_observation observation;
+    const int is_console = console && wb_console_has(console, question->path);
     memset(answer, 0, sizeof *answer);
-    if (strcmp(question->method, "GET") != 0 && strcmp(question->method, "HEAD") != 0)
-        say(answer, 405, "there is nothing but GET");
+    if (!is_get(question) && !is_console)
+        wb_answer_say(answer, 405, "there is nothing but GET");
     else if (!is_for_us(question))
-        say(answer, 421, "ask by the address, or set a token");
-    else if (found && !found->is_open && !knows_token(question))
-        say(answer, 401, "a token is needed: Authorization: Bearer TOKEN");
+        wb_answer_say(answer, 421, "ask by the address, or set a token");
+    else if (is_console)
+        wb_console_answer(console, question, board, answer);
+    else if (found && !found->is_open && !wb_question_knows_token(question))
+        wb_answer_say(answer, 401, "a token is needed: Authorization: Bearer TOKEN");
     else if (!found)
-        say(answer, 404, "there are /metrics, /status, /health/live and /health/ready");
-    else {
-        wb_board_read(board, &observation);
-        found->answer(&observation, answer);
-        free((void *)(uintptr_t)observation.endpoints);
-    }
+        wb_answer_say(answer, 404, "there are /metrics, /status, /health/live and /health/ready");
+    else
+        answer_page(found, board, answer);
 }

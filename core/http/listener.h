@@ -6,6 +6,7 @@
  *   /status          JSON
  *   /health/live     200, or 503: a worker is stuck, and the process is to be started anew
  *   /health/ready    200, or 503: an endpoint has not begun, ends, or waits for a server
+ *   / and /api/      the console, where there is one (console.h)
  *
  * Who is slow, hostile or many harms nobody but others who ask: so many connections at a time, so much memory and time each; what
  * cannot be answered is refused, and what takes too long is cut off.
@@ -15,6 +16,7 @@
 
 #include "core/base/error.h"
 #include "core/config/configuration.h"
+#include "core/console/console.h"
 #include "core/metrics/board.h"
 
 /** Connections at a time; more wait in the system's queue. */
@@ -24,15 +26,17 @@
 #define WB_HTTP_LONGEST_SECONDS 30
 /** A request's line and headers, in bytes. */
 #define WB_HTTP_REQUEST_MAX 16384
+/** What is sent to have something changed, in bytes. */
+#define WB_HTTP_BODY_MAX 65536
 
 typedef struct wb_listener wb_listener;
 
-/** Listen, and answer from now on. Configuration and board live longer.
+/** Listen, and answer from now on. Configuration, board and console (NULL: there is none), whose desk is open, live longer.
  *  @return WB_OK, or WB_FATAL with the reason: WB_CAUSE_CONFIG where the address or the certificate is of no use. */
-int wb_listener_start(const wb_http_config *config, wb_board *board, wb_listener **ret_listener, wb_error *error);
+int wb_listener_start(const wb_http_config *config, wb_board *board, wb_console *console, wb_listener **ret_listener, wb_error *error);
 /** Cut off who takes too long. Some ten times a second, with the time (monotonic); any one thread. */
 void wb_listener_look(wb_listener *listener, int64_t now);
-/** Close all connections, and end the thread. NULL is allowed. */
+/** Close the console's desk and all connections, and end the thread. NULL is allowed. */
 void wb_listener_stop(wb_listener *listener);
 
 #endif

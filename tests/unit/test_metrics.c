@@ -364,7 +364,7 @@ static wb_board board;
 static unsigned answered(const wb_question *question, const char *text)
 {
     wb_answer answer;
-    wb_answer_make(question, &board, &answer);
+    wb_answer_make(question, &board, NULL, &answer);
     wb_buffer_put(&answer.text, "", 1);
     if (text && !strstr((const char *)answer.text.data, text))
         fail_msg("not \"%s\": %s", text, (const char *)answer.text.data);

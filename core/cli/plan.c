@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "core/cli/plan.h"
+
+#include "core/recover/recoverability.h"
+
+const char *cli_plan_who_sends(const wb_plan *plan)
+{
+    if (plan->send_only)
+        return "the caller";
+    if (plan->outbox)
+        return "the outbox, after the commit";
+    if (plan->joined)
+        return "the transaction shared with the business data";
+    if (plan->mode == WB_MODE_SENDS_ATOMIC)
+        return "the transport, in the transaction of the receive";
+    return "the worker, after the handler";
+}
+
+int cli_plan_can_expire(const wb_endpoint_setup *endpoint)
+{
+    return (endpoint->transport->capabilities & WB_CAP_EXPIRY) != 0;
+}
+
+int64_t cli_plan_delayed_retries(const wb_endpoint_setup *endpoint)
+{
+    int is_blocked = endpoint->config->recoverability.on_failure == WB_ON_MESSAGE_FAILURE_BLOCK;
+    return is_blocked ? 0 : endpoint->plan.delayed_retries;
+}
+
+static json_t *handlers_json(const wb_handler_set *handlers)
+{
+    json_t *array = json_array();
+    for (size_t i = 0; i < handlers->count; i++)
+        json_array_append_new(array, json_pack("{s:s, s:b, s:s}", "type",
+                                               handlers->entries[i].type, "batch",
+                                               handlers->entries[i].batch != NULL, "module",
+                                               handlers->entries[i].module));
+    return array;
+}
+
+json_t *cli_plan_json(const wb_endpoint_setup *endpoint)
+{
+    const wb_endpoint_config *config = endpoint->config;
+    const wb_plan *plan = &endpoint->plan;
+    return json_pack("{s:s, s:s, s:s*, s:s*, s:b, s:b, s:s, s:b, s:b, s:I, s:I, s:s, s:s*, s:s*, s:s*, s:I, s:s, s:b, s:o}", "name",
+                     config->name, "transport", endpoint->transport->name, "persistence",
+                     endpoint->persistence ? endpoint->persistence->name : NULL, "deduplication_store",
+                     endpoint->store ? endpoint->store->name : NULL, "by_id", plan->by_id, "by_position",
+                     plan->by_position, "mode",
+                     wb_mode_name(plan->mode), "outbox", plan->outbox, "send_only",
+                     plan->send_only, "immediate_retries", (json_int_t)plan->immediate_retries,
+                     "delayed_retries", (json_int_t)cli_plan_delayed_retries(endpoint), "delay_by",
+                     wb_delay_name(plan->delay_by), "error_queue", endpoint->info.error_queue,
+                     "audit_queue", endpoint->info.audit_queue,
+                     "failures_from", config->failures.at.is_set ? wb_config_queue(config) : NULL,
+                     "concurrency", (json_int_t)config->concurrency, "who_sends", cli_plan_who_sends(plan),
+                     "expiry", cli_plan_can_expire(endpoint),
+                     "handlers", handlers_json(&endpoint->handlers));
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "core/console/answer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void wb_answer_say(wb_answer *answer, unsigned status, const char *text)
+{
+    answer->status = status;
+    answer->type = WB_ANSWER_PLAIN;
+    wb_buffer_put(&answer->text, text, strlen(text));
+    wb_buffer_put(&answer->text, "\n", 1);
+}
+
+void wb_answer_json(wb_answer *answer, unsigned status, json_t *value)
+{
+    char *text = value ? json_dumps(value, JSON_COMPACT | JSON_ENSURE_ASCII) : NULL;
+    wb_answer_say(answer, text ? status : 500, text ? text : "{\"error\":\"out of memory\"}");
+    answer->type = WB_ANSWER_JSON;
+    free(text);
+    json_decref(value);
+}
+
+/* What a server says need not be UTF-8. */
+void wb_answer_refuse(wb_answer *answer, unsigned status, const char *text)
+{
+    json_t *error = json_string(text);
+    wb_answer_json(answer, status, json_pack("{s:o}", "error", error ? error : json_string("it cannot be said in UTF-8")));
+}
+
+void wb_answer_free(wb_answer *answer)
+{
+    wb_buffer_free(&answer->text);
+    *answer = (wb_answer){ 0 };
+}
