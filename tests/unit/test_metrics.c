@@ -98,7 +98,7 @@ static int64_t sent_at(wb_sent *sent, const char *time, const char *due)
 static void test_when_it_was_sent(void **state)
 {
     static const char *const times[] = { "2026-11-28 14:35:05:123456 Z", "2026-11-28 14:35:59:999999 Z",
-                                         "2026-11-28 14:36:00:000000 Z", "1969-12-31 23:59:59:000001 Z",
+                                         "2026-11-28 14:36:00:000000 Z", "2000-01-01 00:00:00:000000 Z", "2199-12-31 23:59:59:999999 Z",
                                          "2026-11-28 14:36:60:000000 Z", "2026-11-28 14:36:0x:000000 Z",
                                          "2026-11-28 14:36:01:00000a Z", "2026-11-28 14:36:01.000000 Z",
                                          "2026-11-28 14:36:01:000000+Z", "2026-11-28 14:36:01:000000 z",
@@ -115,6 +115,23 @@ static void test_when_it_was_sent(void **state)
     }
     assert_int_equal(wb_sent_read(&sent, NULL, 0), 0);
     assert_true(sent_at(&sent, times[0], times[1]) > sent_at(&sent, times[0], ""));
+}
+
+/* Anybody may send them, and the difference to now does not fit. */
+static void test_when_nothing_was_sent(void **state)
+{
+    static const char *const times[] = { "0000-01-01 00:00:00:000000 Z", "0001-01-01 00:00:01:000000 Z",
+                                         "0001-01-01 00:00:59:999999 Z", "1677-09-21 00:12:44:000000 Z",
+                                         "1733-12-31 23:59:59:999999 Z", "1969-12-31 23:59:59:000001 Z",
+                                         "1999-12-31 23:59:59:999999 Z", "2200-01-01 00:00:00:000000 Z",
+                                         "2262-04-11 23:47:17:000000 Z", "9999-12-31 23:59:59:999999 Z" };
+    wb_sent sent = { 0 };
+    (void)state;
+    for (size_t i = 0; i < sizeof times / sizeof times[0]; i++) {
+        assert_int_equal(sent_at(&sent, times[i], ""), 0);
+        assert_int_equal(sent_at(&sent, times[i], ""), 0);
+        assert_int_equal(sent_at(&sent, "2026-11-28 14:35:05:000000 Z", times[i]), 0);
+    }
 }
 
 /* ---- a reader of OpenMetrics --------------------------------------------------------------- */
@@ -442,6 +459,7 @@ int main(void)
         cmocka_unit_test(test_bounds),
         cmocka_unit_test(test_workers_that_end),
         cmocka_unit_test(test_when_it_was_sent),
+        cmocka_unit_test(test_when_nothing_was_sent),
         cmocka_unit_test_setup(test_exposition, set_up),
         cmocka_unit_test_setup(test_status, set_up),
         cmocka_unit_test_setup(test_alive_and_ready, set_up),
