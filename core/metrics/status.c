@@ -73,13 +73,18 @@ static json_t *messages(const wb_vitals *v)
 }
 
 /* Of a histogram how many, and what they are together. */
-static json_t *sum(const wb_vitals *v, wb_histogram histogram, double unit)
+static json_t *sum(const wb_vitals *v, wb_histogram histogram, double one)
 {
     const uint64_t *numbers = &v->counts.of[wb_histogram_first(histogram)];
     uint64_t count = 0;
     for (unsigned i = 0; i <= WB_HISTOGRAM_BOUNDS; i++)
         count += numbers[i];
-    return json_pack("{s:o, s:f}", "count", number(count), "sum", (double)numbers[WB_HISTOGRAM_SIZE - 1] / unit);
+    return json_pack("{s:o, s:f}", "count", number(count), "sum", (double)numbers[WB_HISTOGRAM_SIZE - 1] / one);
+}
+
+static json_t *seconds(const wb_vitals *v, wb_histogram histogram)
+{
+    return sum(v, histogram, (double)(WB_SECOND / wb_histogram_unit(histogram)));
 }
 
 static json_t *servers(const wb_vitals *v)
@@ -112,8 +117,8 @@ static json_t *endpoint_json(const wb_observed *one)
     json_object_set_new(object, "messages", messages(v));
     json_object_set_new(object, "operations_sent", number(v->counts.of[WB_TALLY_SENT]));
     json_object_set_new(object, "batch_messages", sum(v, WB_HISTOGRAM_BATCH, 1));
-    json_object_set_new(object, "handler_seconds", sum(v, WB_HISTOGRAM_HANDLER, (double)WB_SECOND));
-    json_object_set_new(object, "critical_time_seconds", sum(v, WB_HISTOGRAM_CRITICAL, (double)WB_SECOND));
+    json_object_set_new(object, "handler_seconds", seconds(v, WB_HISTOGRAM_HANDLER));
+    json_object_set_new(object, "critical_time_seconds", seconds(v, WB_HISTOGRAM_CRITICAL));
     json_object_set_new(object, "attempts_limited", json_boolean(v->is_limited));
     json_object_set_new(object, "pending", pending(v));
     return object;
