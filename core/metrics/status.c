@@ -4,6 +4,7 @@
 #include "core/metrics/status.h"
 
 #include "core/base/clock.h"
+#include "core/base/json_text.h"
 
 /* ---- judged ------------------------------------------------------------------------------ */
 
@@ -52,7 +53,7 @@ static json_t *number(uint64_t value)
 
 static json_t *text(const char *value)
 {
-    return value && *value ? json_string(value) : json_null();
+    return value && *value ? wb_json_text(value) : json_null();
 }
 
 static json_t *time_text(int64_t wall)
@@ -107,8 +108,8 @@ static json_t *pending(const wb_vitals *v)
 static json_t *endpoint_json(const wb_observed *one)
 {
     const wb_vitals *v = &one->vitals;
-    json_t *object = json_pack("{s:s, s:s, s:o, s:s, s:o, s:s, s:b, s:b}", "name", one->endpoint, "state",
-                               wb_health_name(v->state), "reason", text(v->reason), "transport", one->transport,
+    json_t *object = json_pack("{s:o, s:s, s:o, s:o, s:o, s:s, s:b, s:b}", "name", wb_json_text(one->endpoint), "state",
+                               wb_health_name(v->state), "reason", text(v->reason), "transport", wb_json_text(one->transport),
                                "persistence", text(one->persistence), "transaction_mode", one->mode, "outbox",
                                one->outbox, "send_only", one->send_only);
     json_object_set_new(object, "workers", json_pack("{s:i, s:i, s:i}", "working", (int)v->working, "missing",

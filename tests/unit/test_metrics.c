@@ -393,6 +393,19 @@ static void test_status(void **state)
     json_decref(status);
 }
 
+/* The words of a library, in another encoding, and cut within a character: no endpoint is left out for them. */
+static void test_reasons_that_are_no_text(void **state)
+{
+    (void)state;
+    (void)snprintf(observed[0].vitals.reason, sizeof observed[0].vitals.reason, "Verbindung zur\xfc" "ckgewiesen \xe2\x82");
+    json_t *status = wb_status_json(&observation);
+    const json_t *endpoints = json_object_get(status, "endpoints");
+    assert_int_equal(json_array_size(endpoints), 2);
+    assert_string_equal(json_string_value(json_object_get(json_array_get(endpoints, 0), "reason")),
+                        "Verbindung zur\xef\xbf\xbd" "ckgewiesen \xef\xbf\xbd\xef\xbf\xbd");
+    json_decref(status);
+}
+
 static void test_alive_and_ready(void **state)
 {
     wb_vitals *v = &observed[1].vitals;
@@ -505,6 +518,7 @@ int main(void)
         cmocka_unit_test_setup(test_exposition, set_up),
         cmocka_unit_test_setup(test_sums_that_are_large, set_up),
         cmocka_unit_test_setup(test_status, set_up),
+        cmocka_unit_test_setup(test_reasons_that_are_no_text, set_up),
         cmocka_unit_test_setup(test_alive_and_ready, set_up),
         cmocka_unit_test_setup(test_answers, set_up),
         cmocka_unit_test_setup(test_names_that_lead_here, set_up),
