@@ -24,6 +24,23 @@ size_t wb_utf8_size(const unsigned char *at, size_t left, uint32_t *ret_code)
     return size;
 }
 
+size_t wb_utf8_copy(const char *text, char *to, size_t room)
+{
+    static const char unknown[] = "\xef\xbf\xbd";
+    size_t used = 0;
+    for (size_t left = strlen(text); left;) {
+        const size_t step = wb_utf8_size((const unsigned char *)text, left, NULL), size = step ? step : sizeof unknown - 1;
+        if (used + size >= room)
+            break;
+        memcpy(to + used, step ? text : unknown, size);
+        used += size;
+        text += step ? step : 1;
+        left -= step ? step : 1;
+    }
+    to[used] = '\0';
+    return used;
+}
+
 static int is_control(uint32_t code)
 {
     return code < 0x20 || (code >= 0x7f && code <= 0x9f) || code == 0x2028 || code == 0x2029;

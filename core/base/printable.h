@@ -20,6 +20,12 @@
  *  there is none. `ret_code` may be NULL. */
 size_t wb_utf8_size(const unsigned char *at, size_t left, uint32_t *ret_code);
 
+/** So many times its size a text may have as UTF-8. */
+#define WB_UTF8_LONGER 3
+/** Copy a text, U+FFFD in the place of each byte that belongs to no character; it ends before the first character that does
+ *  not fit. @return the size without the NUL byte, which is always there: `room` is not 0. */
+size_t wb_utf8_copy(const char *text, char *to, size_t room);
+
 /** Room for one piece with its NUL byte. */
 #define WB_PRINTABLE_SIZE 8
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/base/json_text.h"
 #include "core/metrics/metrics.h"
 #include "core/plugin/capability.h"
 
@@ -91,7 +92,7 @@ void cli_describe_options(const wb_option *options, size_t count, size_t stride)
 static void set_text(json_t *object, const char *name, const char *value)
 {
     if (value)
-        json_object_set_new(object, name, json_string(value));
+        json_object_set_new(object, name, wb_json_text(value));
 }
 
 static json_t *option_json(const wb_option *option)
@@ -111,7 +112,7 @@ static json_t *option_json(const wb_option *option)
     if (has_choices(option)) {
         json_t *choices = json_array();
         for (size_t i = 0; option->choices[i]; i++)
-            json_array_append_new(choices, json_string(option->choices[i]));
+            json_array_append_new(choices, wb_json_text(option->choices[i]));
         json_object_set_new(object, "choices", choices);
     }
     set_text(object, "since", option->since);

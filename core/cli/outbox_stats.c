@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <sysexits.h>
 
+#include "core/base/json_text.h"
 #include "core/cli/outbox.h"
 #include "core/cli/waiting.h"
 #include "core/cli/when.h"
@@ -143,8 +144,8 @@ static void print_json(const cli_outbox *o, const findings *f)
 {
     const wb_endpoint_config *config = o->setup->config;
     json_t *object = json_object();
-    json_object_set_new(object, "endpoint", json_string(config->name));
-    json_object_set_new(object, "persistence", json_string(o->setup->persistence->name));
+    json_object_set_new(object, "endpoint", wb_json_text(config->name));
+    json_object_set_new(object, "persistence", wb_json_text(o->setup->persistence->name));
     json_object_set_new(object, "outbox", json_boolean(o->setup->plan.outbox));
     json_object_set_new(object, "now", cli_waiting_time_json(o->now));
     json_object_set_new(object, "retention_seconds", seconds_json(config->outbox.retention));

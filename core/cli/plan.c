@@ -3,6 +3,7 @@
 
 #include "core/cli/plan.h"
 
+#include "core/base/json_text.h"
 #include "core/recover/recoverability.h"
 
 const char *cli_plan_who_sends(const wb_plan *plan)
@@ -33,10 +34,10 @@ static json_t *handlers_json(const wb_handler_set *handlers)
 {
     json_t *array = json_array();
     for (size_t i = 0; i < handlers->count; i++)
-        json_array_append_new(array, json_pack("{s:s, s:b, s:s}", "type",
-                                               handlers->entries[i].type, "batch",
+        json_array_append_new(array, json_pack("{s:o, s:b, s:o}", "type",
+                                               wb_json_text(handlers->entries[i].type), "batch",
                                                handlers->entries[i].batch != NULL, "module",
-                                               handlers->entries[i].module));
+                                               wb_json_text(handlers->entries[i].module)));
     return array;
 }
 
@@ -44,17 +45,17 @@ json_t *cli_plan_json(const wb_endpoint_setup *endpoint)
 {
     const wb_endpoint_config *config = endpoint->config;
     const wb_plan *plan = &endpoint->plan;
-    return json_pack("{s:s, s:s, s:s*, s:s*, s:b, s:b, s:s, s:b, s:b, s:I, s:I, s:s, s:s*, s:s*, s:s*, s:I, s:s, s:b, s:o}", "name",
-                     config->name, "transport", endpoint->transport->name, "persistence",
-                     endpoint->persistence ? endpoint->persistence->name : NULL, "deduplication_store",
-                     endpoint->store ? endpoint->store->name : NULL, "by_id", plan->by_id, "by_position",
+    return json_pack("{s:o, s:o, s:o*, s:o*, s:b, s:b, s:s, s:b, s:b, s:I, s:I, s:s, s:o*, s:o*, s:o*, s:I, s:s, s:b, s:o}", "name",
+                     wb_json_text(config->name), "transport", wb_json_text(endpoint->transport->name), "persistence",
+                     wb_json_text(endpoint->persistence ? endpoint->persistence->name : NULL), "deduplication_store",
+                     wb_json_text(endpoint->store ? endpoint->store->name : NULL), "by_id", plan->by_id, "by_position",
                      plan->by_position, "mode",
                      wb_mode_name(plan->mode), "outbox", plan->outbox, "send_only",
                      plan->send_only, "immediate_retries", (json_int_t)plan->immediate_retries,
                      "delayed_retries", (json_int_t)cli_plan_delayed_retries(endpoint), "delay_by",
-                     wb_delay_name(plan->delay_by), "error_queue", endpoint->info.error_queue,
-                     "audit_queue", endpoint->info.audit_queue,
-                     "failures_from", config->failures.at.is_set ? wb_config_queue(config) : NULL,
+                     wb_delay_name(plan->delay_by), "error_queue", wb_json_text(endpoint->info.error_queue),
+                     "audit_queue", wb_json_text(endpoint->info.audit_queue),
+                     "failures_from", wb_json_text(config->failures.at.is_set ? wb_config_queue(config) : NULL),
                      "concurrency", (json_int_t)config->concurrency, "who_sends", cli_plan_who_sends(plan),
                      "expiry", cli_plan_can_expire(endpoint),
                      "handlers", handlers_json(&endpoint->handlers));

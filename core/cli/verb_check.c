@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <sysexits.h>
 
+#include "core/base/json_text.h"
 #include "core/cli/cli.h"
 #include "core/cli/describe.h"
 #include "core/cli/plan.h"
@@ -94,7 +95,7 @@ static void print_json(const wb_setup *setup, const wb_problems *problems)
     json_t *errors = json_array(), *warnings = json_array(), *endpoints = json_array();
     for (size_t i = 0; i < problems->count; i++)
         json_array_append_new(problems->items[i].level == WB_LOG_ERROR ? errors : warnings,
-                              json_string(problems->items[i].text));
+                              wb_json_text(problems->items[i].text));
     for (size_t i = 0; setup && i < setup->endpoint_count; i++)
         if (setup->endpoints[i].is_ready)
             json_array_append_new(endpoints, cli_plan_json(&setup->endpoints[i]));

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sysexits.h>
 
+#include "core/base/json_text.h"
 #include "core/base/log.h"
 #include "core/base/printable.h"
 #include "core/cli/cli.h"
@@ -34,9 +35,9 @@ static const cli_option options[] = {
 
 static json_t *finding_json(const wb_finding_kept *f)
 {
-    return json_pack("{s:s*, s:s, s:s*, s:s, s:s, s:s, s:s*}", "endpoint", f->at.endpoint, "part", f->at.part, "plugin",
-                     f->at.plugin, "severity", wb_finding_severity_name(f->severity), "name", f->name, "text", f->text,
-                     "remedy", f->remedy);
+    return json_pack("{s:o*, s:s, s:o*, s:s, s:o, s:o, s:o*}", "endpoint", wb_json_text(f->at.endpoint), "part", f->at.part,
+                     "plugin", wb_json_text(f->at.plugin), "severity", wb_finding_severity_name(f->severity), "name",
+                     wb_json_text(f->name), "text", wb_json_text(f->text), "remedy", wb_json_text(f->remedy));
 }
 
 static void print_json(const wb_doctor *doctor)

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sysexits.h>
 
+#include "core/base/json_text.h"
 #include "core/base/printable.h"
 #include "core/cli/cli.h"
 #include "core/cli/describe.h"
@@ -37,10 +38,10 @@ static void print_plugin(const wb_plugin *plugin, const char *path, int describe
 
 static json_t *plugin_json(const wb_plugin *plugin, const char *path, int describe)
 {
-    json_t *object = json_pack("{s:s, s:s, s:s, s:s, s:s, s:o}", "kind",
-                               wb_plugin_kind_name(plugin->kind), "name", plugin->name, "version",
-                               plugin->version, "summary", plugin->summary, "path", path,
-                               "capabilities", cli_capabilities_json(plugin->capabilities));
+    json_t *object = json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "kind",
+                               wb_plugin_kind_name(plugin->kind), "name", wb_json_text(plugin->name), "version",
+                               wb_json_text(plugin->version), "summary", wb_json_text(plugin->summary), "path",
+                               wb_json_text(path), "capabilities", cli_capabilities_json(plugin->capabilities));
     if (describe)
         json_object_set_new(object, "options",
                             cli_options_json(plugin->options, plugin->option_count,
@@ -65,10 +66,11 @@ static int show_file(const wb_config *config, const wb_plugin_file *file, int de
 
     if (wb_plugin_load_file(file, &plugin, &path, &error) != WB_OK) {
         if (array)
-            json_array_append_new(array, json_pack("{s:s, s:s, s:s, s:s}", "kind",
+            json_array_append_new(array, json_pack("{s:s, s:o, s:o, s:o}", "kind",
                                                    wb_plugin_kind_name(file->kind), "name",
-                                                   file->name, "path", file->path, "refused",
-                                                   error.text));
+                                                   wb_json_text(file->name), "path",
+                                                   wb_json_text(file->path), "refused",
+                                                   wb_json_text(error.text)));
         else
             print_refused(file, error.text);
         return EX_CONFIG;

@@ -3,12 +3,12 @@
 
 #include "core/cli/watch.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <sysexits.h>
 
 #include "core/base/arena.h"
 #include "core/base/log.h"
+#include "core/base/printable.h"
 #include "core/cli/cli.h"
 #include "core/cli/pulse.h"
 
@@ -20,7 +20,7 @@ static void see(const cli_hosted *one, int is_stopping, wb_vitals *vitals)
     if (one->endpoint)
         wb_vitals_take(one->endpoint, vitals);
     vitals->state = cli_pulse_judge(one, is_stopping, &facts, &reason);
-    (void)snprintf(vitals->reason, sizeof vitals->reason, "%s", reason ? reason : "");
+    (void)wb_utf8_copy(reason ? reason : "", vitals->reason, sizeof vitals->reason);
 }
 
 static void describe(const cli_hosted *one, wb_observed *observed)

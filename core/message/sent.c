@@ -28,12 +28,18 @@ static const wb_header *find(const wb_header *headers, size_t count)
     return found;
 }
 
+/* What other years would come to does not fit, or nobody means it: 2000 to 2199. */
+static int is_of_our_time(const char *text)
+{
+    return text[0] == '2' && (text[1] == '0' || text[1] == '1');
+}
+
 static int is_as_written(const char *text)
 {
     unsigned strange = text[16] != ':' || text[19] != ':' || text[26] != ' ' || text[27] != 'Z';
     for (size_t i = 0; i < sizeof places; i++)
         strange |= (unsigned)(text[places[i]] - '0') > 9;
-    return !strange && text[17] <= '5';
+    return !strange && text[17] <= '5' && is_of_our_time(text);
 }
 
 static int64_t read_rest(const wb_sent *sent, const char *text)

@@ -70,11 +70,11 @@ static const char *format_number(uint64_t number, char text[NUMBER_SIZE])
     return text;
 }
 
-static const char *format_seconds(int64_t ns, char text[NUMBER_SIZE])
+/* Of a number that counts so many ns each. */
+static const char *format_seconds(uint64_t number, int64_t unit, char text[NUMBER_SIZE])
 {
-    if (ns < 0)
-        ns = 0;
-    (void)snprintf(text, NUMBER_SIZE, "%" PRId64 ".%09" PRId64, ns / WB_SECOND, ns % WB_SECOND);
+    const uint64_t second = (uint64_t)(WB_SECOND / unit);
+    (void)snprintf(text, NUMBER_SIZE, "%" PRIu64 ".%09" PRIu64, number / second, number % second * (uint64_t)unit);
     return text;
 }
 
@@ -87,14 +87,14 @@ void wb_sample_number(wb_samples *s, const char *value, uint64_t number)
 void wb_sample_seconds(wb_samples *s, const char *value, int64_t ns)
 {
     char text[NUMBER_SIZE];
-    put_sample(s, wb_metric_suffix(s->metric->type), value, NULL, format_seconds(ns, text));
+    put_sample(s, wb_metric_suffix(s->metric->type), value, NULL, format_seconds(ns > 0 ? (uint64_t)ns : 0, 1, text));
 }
 
 void wb_sample_summary(wb_samples *s, const char *value, uint64_t ns, uint64_t count)
 {
     char text[NUMBER_SIZE];
     put_sample(s, "_count", value, NULL, format_number(count, text));
-    put_sample(s, "_sum", value, NULL, format_seconds((int64_t)ns, text));
+    put_sample(s, "_sum", value, NULL, format_seconds(ns, 1, text));
 }
 
 /* ---- a histogram ------------------------------------------------------------------------- */
@@ -124,7 +124,8 @@ void wb_sample_histogram(wb_samples *s, wb_histogram histogram, const uint64_t *
                    format_number(within, text));
     }
     put_sample(s, "_count", NULL, NULL, format_number(within, text));
-    put_sample(s, "_sum", NULL, NULL, is_time ? format_seconds((int64_t)sum, text) : format_number(sum, text));
+    put_sample(s, "_sum", NULL, NULL,
+               is_time ? format_seconds(sum, wb_histogram_unit(histogram), text) : format_number(sum, text));
 }
 
 const wb_observation *wb_samples_of(const wb_samples *samples)

@@ -256,7 +256,8 @@ const wb_metric wb_metrics[] = {
     { .name = "waybill_critical_time_seconds",
       .unit = "seconds",
       .type = WB_METRIC_HISTOGRAM,
-      .help = "Time from when a message was sent, or due, by its sender's clock, to the commit of its effect.",
+      .help = "Time from when a message was sent, or due, by its sender's clock, to the commit of its effect. Of more than "
+              "seven days seven are in the sum.",
       .panel = "Critical time",
       .alert = { "WaybillCriticalTime",
                  "histogram_quantile(0.95, sum by (endpoint, le) (rate($metric_bucket[5m]))) > 60", "10m",

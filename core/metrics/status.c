@@ -4,6 +4,7 @@
 #include "core/metrics/status.h"
 
 #include "core/base/clock.h"
+#include "core/base/json_text.h"
 
 /* ---- judged ------------------------------------------------------------------------------ */
 
@@ -52,7 +53,7 @@ static json_t *number(uint64_t value)
 
 static json_t *text(const char *value)
 {
-    return value && *value ? json_string(value) : json_null();
+    return value && *value ? wb_json_text(value) : json_null();
 }
 
 static json_t *time_text(int64_t wall)
@@ -73,13 +74,18 @@ static json_t *messages(const wb_vitals *v)
 }
 
 /* Of a histogram how many, and what they are together. */
-static json_t *sum(const wb_vitals *v, wb_histogram histogram, double unit)
+static json_t *sum(const wb_vitals *v, wb_histogram histogram, double one)
 {
     const uint64_t *numbers = &v->counts.of[wb_histogram_first(histogram)];
     uint64_t count = 0;
     for (unsigned i = 0; i <= WB_HISTOGRAM_BOUNDS; i++)
         count += numbers[i];
-    return json_pack("{s:o, s:f}", "count", number(count), "sum", (double)numbers[WB_HISTOGRAM_SIZE - 1] / unit);
+    return json_pack("{s:o, s:f}", "count", number(count), "sum", (double)numbers[WB_HISTOGRAM_SIZE - 1] / one);
+}
+
+static json_t *seconds(const wb_vitals *v, wb_histogram histogram)
+{
+    return sum(v, histogram, (double)(WB_SECOND / wb_histogram_unit(histogram)));
 }
 
 static json_t *servers(const wb_vitals *v)
@@ -102,8 +108,8 @@ static json_t *pending(const wb_vitals *v)
 static json_t *endpoint_json(const wb_observed *one)
 {
     const wb_vitals *v = &one->vitals;
-    json_t *object = json_pack("{s:s, s:s, s:o, s:s, s:o, s:s, s:b, s:b}", "name", one->endpoint, "state",
-                               wb_health_name(v->state), "reason", text(v->reason), "transport", one->transport,
+    json_t *object = json_pack("{s:o, s:s, s:o, s:o, s:o, s:s, s:b, s:b}", "name", wb_json_text(one->endpoint), "state",
+                               wb_health_name(v->state), "reason", text(v->reason), "transport", wb_json_text(one->transport),
                                "persistence", text(one->persistence), "transaction_mode", one->mode, "outbox",
                                one->outbox, "send_only", one->send_only);
     json_object_set_new(object, "workers", json_pack("{s:i, s:i, s:i}", "working", (int)v->working, "missing",
@@ -112,8 +118,8 @@ static json_t *endpoint_json(const wb_observed *one)
     json_object_set_new(object, "messages", messages(v));
     json_object_set_new(object, "operations_sent", number(v->counts.of[WB_TALLY_SENT]));
     json_object_set_new(object, "batch_messages", sum(v, WB_HISTOGRAM_BATCH, 1));
-    json_object_set_new(object, "handler_seconds", sum(v, WB_HISTOGRAM_HANDLER, (double)WB_SECOND));
-    json_object_set_new(object, "critical_time_seconds", sum(v, WB_HISTOGRAM_CRITICAL, (double)WB_SECOND));
+    json_object_set_new(object, "handler_seconds", seconds(v, WB_HISTOGRAM_HANDLER));
+    json_object_set_new(object, "critical_time_seconds", seconds(v, WB_HISTOGRAM_CRITICAL));
     json_object_set_new(object, "attempts_limited", json_boolean(v->is_limited));
     json_object_set_new(object, "pending", pending(v));
     return object;

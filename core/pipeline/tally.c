@@ -38,6 +38,18 @@ const int64_t *wb_histogram_bounds(wb_histogram histogram, unsigned *ret_count)
     return is_size ? sizes : times;
 }
 
+int64_t wb_histogram_unit(wb_histogram histogram)
+{
+    return histogram == WB_HISTOGRAM_CRITICAL || histogram == WB_HISTOGRAM_LATENESS ? MICROSECOND : 1;
+}
+
+static int64_t limit(wb_histogram histogram, int64_t value)
+{
+    if (histogram != WB_HISTOGRAM_BATCH && value > WB_TALLY_LONGEST)
+        return WB_TALLY_LONGEST;
+    return value > 0 ? value : 0;
+}
+
 /* Most values are at one of the first bounds: looking at them in their order is the quickest. */
 void wb_tally_observe(wb_tally *tally, wb_histogram histogram, int64_t value)
 {
@@ -47,7 +59,7 @@ void wb_tally_observe(wb_tally *tally, wb_histogram histogram, int64_t value)
     while (at < count && value > bounds[at])
         at++;
     wb_tally_note(tally, first + at, 1);
-    wb_tally_note(tally, first + WB_HISTOGRAM_SIZE - 1, value > 0 ? (uint64_t)value : 0);
+    wb_tally_note(tally, first + WB_HISTOGRAM_SIZE - 1, (uint64_t)(limit(histogram, value) / wb_histogram_unit(histogram)));
 }
 
 void wb_tally_read(const wb_tally *tally, wb_counts *counts)

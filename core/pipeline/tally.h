@@ -26,7 +26,7 @@ typedef enum {
     WB_TIMES
 } wb_time;
 
-/** What is counted by how large it is. Times are in ns. */
+/** What is counted by how large it is. Times are observed in ns. */
 typedef enum {
     WB_HISTOGRAM_HANDLER,  /* the time of a call; a batch handler's is one */
     WB_HISTOGRAM_CRITICAL, /* the time from when a message was sent, or due, to the commit of its effect */
@@ -101,16 +101,24 @@ static inline void wb_tally_lap(wb_tally *tally, wb_time time, int64_t spent)
     wb_tally_note(tally, WB_TALLY_LAPS + (unsigned)time, 1);
 }
 
-/** The same of a value; one that is negative, because clocks differ, is 0. */
+/** A time beyond this is a clock that is wrong, or a message that lay forgotten; it counts as this: nobody makes a sum of
+ *  times, which anybody's headers begin, useless by a few messages. */
+#define WB_TALLY_LONGEST (INT64_C(7) * 86400 * 1000000000)
+
+/** The same of a value; one that is negative, because clocks differ, is 0, and a time is WB_TALLY_LONGEST at most. */
 void wb_tally_observe(wb_tally *tally, wb_histogram histogram, int64_t value);
 
 /** The bounds of a histogram, ascending: a value is counted at the first that it does not exceed, or behind the last. */
 const int64_t *wb_histogram_bounds(wb_histogram histogram, unsigned *ret_count);
-/** The number of the first of its WB_HISTOGRAM_SIZE: as many as bounds, the rest behind them, and last the sum. */
+/** The number of the first of its WB_HISTOGRAM_SIZE: as many as bounds, the rest behind them, and last the sum, in
+ *  its unit. */
 static inline unsigned wb_histogram_first(wb_histogram histogram)
 {
     return WB_TALLY_HISTOGRAMS + (unsigned)histogram * WB_HISTOGRAM_SIZE;
 }
+
+/** What a sum of times counts, in ns. What may be days each is in microseconds: in ns the sum would not fit after 30,000. */
+int64_t wb_histogram_unit(wb_histogram histogram);
 
 /** Add what it has to what was read of others. */
 void wb_tally_read(const wb_tally *tally, wb_counts *counts);

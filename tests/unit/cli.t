@@ -54,7 +54,7 @@ endpoints = (
     transport = { plugin = "queue"; path = "/refused"; }; } );
 END
 
-echo 1..41
+echo 1..42
 run 64 && err 'a verb is missing'; ok $? 'no verb'
 run 64 chek && err 'did you mean "check"?'; ok $? 'unknown verb'
 run 0 help && out 'check' && out 'plugins' && quiet; ok $? 'help'
@@ -89,6 +89,8 @@ run 78 check -c "$work/bad.conf" && err ':2: endpoint "orders": unknown option "
     err 'outbox enabled = true needs a persistence' && ! err hunter2
 ok $? 'all errors, exit code 78'
 run 78 check -c "$work/bad.conf" --json && out '"ok": false' && out 'batch_tiem' && ! out hunter2; ok $? 'errors as JSON'
+printf 'endpoints = ( { name = "orders"; t\303\274m = 1; transport = { plugin = "qu\344ue"; }; } );\n' >"$work/latin.conf"
+run 78 check -c "$work/latin.conf" --json && out '\uFFFD'; ok $? 'errors as JSON that quote what is no UTF-8'
 run 78 check -c "$work/refused.conf" && err ':3: endpoint "orders": transport "queue": path is refused by the queue' &&
     err ':4: endpoint "orders": persistence "table": path is refused by the table' &&
     err ':6: endpoint "notes": transport "queue": path is refused by the queue'

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Lines of the log, pauses, exit codes.
+ * Lines of the log, text that is cut, pauses, exit codes.
  */
 #include "config.h"
 
@@ -16,6 +16,7 @@
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/log.h"
+#include "core/base/printable.h"
 
 static char told[8192];
 
@@ -84,6 +85,26 @@ static void test_levels(void **state)
     wb_log_set_level(WB_LOG_INFO);
 }
 
+/* Never within a character, and what belongs to none is shown to be unknown. */
+static void test_text_is_cut_between_characters(void **state)
+{
+    static const struct {
+        const char *text;
+        size_t room;
+        const char *copy;
+    } rows[] = { { "", 1, "" }, { "abc", 4, "abc" }, { "abc", 3, "ab" }, { "a\xc3\xa4", 4, "a\xc3\xa4" },
+                 { "a\xc3\xa4", 3, "a" }, { "\xf0\x9f\x98\x80!", 5, "\xf0\x9f\x98\x80" }, { "\xf0\x9f\x98\x80", 4, "" },
+                 { "\xe4n", 5, "\xef\xbf\xbdn" }, { "\xe4n", 4, "\xef\xbf\xbd" }, { "\xe4n", 3, "" },
+                 { "\xe2\x82", 9, "\xef\xbf\xbd\xef\xbf\xbd" }, { "\xed\xa0\x80", 99, "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd" } };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char copy[100];
+        memset(copy, '#', sizeof copy);
+        assert_int_equal(wb_utf8_copy(rows[i].text, copy, rows[i].room), strlen(rows[i].copy));
+        assert_string_equal(copy, rows[i].copy);
+    }
+}
+
 static void test_pauses_grow(void **state)
 {
     static const int64_t expected[] = { 1, 2, 4, 8, 10, 10, 10 };
@@ -132,6 +153,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_values_of_a_line, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_long_lines_are_cut, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_levels, set_up, tear_down),
+        cmocka_unit_test(test_text_is_cut_between_characters),
         cmocka_unit_test(test_pauses_grow),
         cmocka_unit_test(test_exit_codes),
         cmocka_unit_test(test_whose_trouble),

@@ -57,6 +57,25 @@ static void test_histograms(void **state)
     assert_int_equal(counts.of[wb_histogram_first(WB_HISTOGRAM_BATCH) - 1], 0);
 }
 
+/* A clock that is wrong, or somebody's header, makes a sum neither useless nor smaller. */
+static void test_times_that_cannot_be(void **state)
+{
+    wb_tally tally = { 0 };
+    wb_counts counts = { 0 };
+    const uint64_t *critical = &counts.of[wb_histogram_first(WB_HISTOGRAM_CRITICAL)];
+    unsigned count;
+    (void)state;
+    (void)wb_histogram_bounds(WB_HISTOGRAM_CRITICAL, &count);
+    wb_tally_observe(&tally, WB_HISTOGRAM_CRITICAL, 1500 * WB_MILLISECOND);
+    wb_tally_observe(&tally, WB_HISTOGRAM_CRITICAL, 2 * WB_TALLY_LONGEST);
+    wb_tally_observe(&tally, WB_HISTOGRAM_CRITICAL, INT64_MAX);
+    wb_tally_observe(&tally, WB_HISTOGRAM_CRITICAL, INT64_MIN);
+    wb_tally_read(&tally, &counts);
+    assert_int_equal(critical[count], 2);
+    assert_int_equal(critical[0], 1);
+    assert_int_equal(critical[WB_HISTOGRAM_SIZE - 1], 2 * INT64_C(604800000000) + 1500000);
+}
+
 /* Ascending, and none beyond its place. */
 static void test_bounds(void **state)
 {
@@ -98,7 +117,7 @@ static int64_t sent_at(wb_sent *sent, const char *time, const char *due)
 static void test_when_it_was_sent(void **state)
 {
     static const char *const times[] = { "2026-11-28 14:35:05:123456 Z", "2026-11-28 14:35:59:999999 Z",
-                                         "2026-11-28 14:36:00:000000 Z", "1969-12-31 23:59:59:000001 Z",
+                                         "2026-11-28 14:36:00:000000 Z", "2000-01-01 00:00:00:000000 Z", "2199-12-31 23:59:59:999999 Z",
                                          "2026-11-28 14:36:60:000000 Z", "2026-11-28 14:36:0x:000000 Z",
                                          "2026-11-28 14:36:01:00000a Z", "2026-11-28 14:36:01.000000 Z",
                                          "2026-11-28 14:36:01:000000+Z", "2026-11-28 14:36:01:000000 z",
@@ -115,6 +134,23 @@ static void test_when_it_was_sent(void **state)
     }
     assert_int_equal(wb_sent_read(&sent, NULL, 0), 0);
     assert_true(sent_at(&sent, times[0], times[1]) > sent_at(&sent, times[0], ""));
+}
+
+/* Anybody may send them, and the difference to now does not fit. */
+static void test_when_nothing_was_sent(void **state)
+{
+    static const char *const times[] = { "0000-01-01 00:00:00:000000 Z", "0001-01-01 00:00:01:000000 Z",
+                                         "0001-01-01 00:00:59:999999 Z", "1677-09-21 00:12:44:000000 Z",
+                                         "1733-12-31 23:59:59:999999 Z", "1969-12-31 23:59:59:000001 Z",
+                                         "1999-12-31 23:59:59:999999 Z", "2200-01-01 00:00:00:000000 Z",
+                                         "2262-04-11 23:47:17:000000 Z", "9999-12-31 23:59:59:999999 Z" };
+    wb_sent sent = { 0 };
+    (void)state;
+    for (size_t i = 0; i < sizeof times / sizeof times[0]; i++) {
+        assert_int_equal(sent_at(&sent, times[i], ""), 0);
+        assert_int_equal(sent_at(&sent, times[i], ""), 0);
+        assert_int_equal(sent_at(&sent, "2026-11-28 14:35:05:000000 Z", times[i]), 0);
+    }
 }
 
 /* ---- a reader of OpenMetrics --------------------------------------------------------------- */
@@ -314,6 +350,28 @@ static void test_exposition(void **state)
     wb_buffer_free(&text);
 }
 
+/* Of a hundred million messages that are a day old each, and of more time than a signed number of ns holds. */
+static void test_sums_that_are_large(void **state)
+{
+    wb_buffer text = { 0 };
+    uint64_t *of = observed[0].vitals.counts.of;
+    (void)state;
+    of[wb_histogram_first(WB_HISTOGRAM_CRITICAL)] = 100000000;
+    of[wb_histogram_first(WB_HISTOGRAM_CRITICAL) + WB_HISTOGRAM_SIZE - 1] = UINT64_C(8640000000000000001);
+    of[wb_histogram_first(WB_HISTOGRAM_HANDLER) + WB_HISTOGRAM_SIZE - 1] = UINT64_C(10000000000000000001);
+    of[WB_TALLY_TIME + WB_TIME_RECEIVE] = UINT64_C(10000000000000000001);
+    write_text(&text);
+    assert_line(&text, "\nwaybill_critical_time_seconds_sum{endpoint=\"orders\"} 8640000000000.000001000\n");
+    assert_line(&text, "\nwaybill_handler_seconds_sum{endpoint=\"orders\"} 10000000000.000000001\n");
+    assert_line(&text, "\nwaybill_stage_seconds_sum{endpoint=\"orders\",stage=\"receive\"} 10000000000.000000001\n");
+    wb_buffer_free(&text);
+    json_t *status = wb_status_json(&observation);
+    const json_t *critical =
+        json_object_get(json_array_get(json_object_get(status, "endpoints"), 0), "critical_time_seconds");
+    assert_true(json_real_value(json_object_get(critical, "sum")) == 8640000000000.000001);
+    json_decref(status);
+}
+
 /* ---- status ------------------------------------------------------------------------------ */
 
 static void test_status(void **state)
@@ -332,6 +390,19 @@ static void test_status(void **state)
     assert_int_equal(json_integer_value(json_object_get(json_object_get(first, "workers"), "missing")), 1);
     assert_int_equal(json_integer_value(json_object_get(json_object_get(first, "pending"), "rows")), 5);
     assert_true(json_is_null(json_object_get(json_array_get(endpoints, 1), "pending")));
+    json_decref(status);
+}
+
+/* The words of a library, in another encoding, and cut within a character: no endpoint is left out for them. */
+static void test_reasons_that_are_no_text(void **state)
+{
+    (void)state;
+    (void)snprintf(observed[0].vitals.reason, sizeof observed[0].vitals.reason, "Verbindung zur\xfc" "ckgewiesen \xe2\x82");
+    json_t *status = wb_status_json(&observation);
+    const json_t *endpoints = json_object_get(status, "endpoints");
+    assert_int_equal(json_array_size(endpoints), 2);
+    assert_string_equal(json_string_value(json_object_get(json_array_get(endpoints, 0), "reason")),
+                        "Verbindung zur\xef\xbf\xbd" "ckgewiesen \xef\xbf\xbd\xef\xbf\xbd");
     json_decref(status);
 }
 
@@ -439,11 +510,15 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_histograms),
+        cmocka_unit_test(test_times_that_cannot_be),
         cmocka_unit_test(test_bounds),
         cmocka_unit_test(test_workers_that_end),
         cmocka_unit_test(test_when_it_was_sent),
+        cmocka_unit_test(test_when_nothing_was_sent),
         cmocka_unit_test_setup(test_exposition, set_up),
+        cmocka_unit_test_setup(test_sums_that_are_large, set_up),
         cmocka_unit_test_setup(test_status, set_up),
+        cmocka_unit_test_setup(test_reasons_that_are_no_text, set_up),
         cmocka_unit_test_setup(test_alive_and_ready, set_up),
         cmocka_unit_test_setup(test_answers, set_up),
         cmocka_unit_test_setup(test_names_that_lead_here, set_up),
