@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/json_text.h"
+
 void wb_answer_say(wb_answer *answer, unsigned status, const char *text)
 {
     answer->status = status;
@@ -23,11 +25,9 @@ void wb_answer_json(wb_answer *answer, unsigned status, json_t *value)
     json_decref(value);
 }
 
-/* What a server says need not be UTF-8. */
 void wb_answer_refuse(wb_answer *answer, unsigned status, const char *text)
 {
-    json_t *error = json_string(text);
-    wb_answer_json(answer, status, json_pack("{s:o}", "error", error ? error : json_string("it cannot be said in UTF-8")));
+    wb_answer_json(answer, status, json_pack("{s:o}", "error", wb_json_text(text)));
 }
 
 void wb_answer_free(wb_answer *answer)
