@@ -118,12 +118,21 @@ close $taken;
 
 # ---- TLS and a token -----------------------------------------------------------------------------
 my $d = $e->{dir};
-is system("openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=waybill -keyout '$d/key.pem' -out '$d/cert.pem' >'$d/openssl' 2>&1 && chmod 0600 '$d/key.pem' && chmod 0644 '$d/cert.pem'"), 0, 'a certificate';
+# As an authority issues them: one between it and the listener's, which it issued to somebody else, too.
+sub certify {
+    my ($name, $by, $is_authority) = @_;
+    my $from = $by ? "-CA '$d/$by.crt' -CAkey '$d/$by.key'" : '';
+    Endpoint::write_file("$d/$name.ext", 'basicConstraints = critical, CA:' . ($is_authority ? "TRUE\n" : "FALSE\n"));
+    return system("openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj '/CN=@{[ $is_authority ? $name : 'waybill' ]}' -keyout '$d/$name.key' -out '$d/$name.csr' >>'$d/openssl' 2>&1 && "
+        . "openssl x509 -req -in '$d/$name.csr' -extfile '$d/$name.ext' -days 2 @{[ $by ? \"$from -CAcreateserial\" : \"-signkey '$d/$name.key'\" ]} -out '$d/$name.crt' >>'$d/openssl' 2>&1 && "
+        . "cat '$d/$name.crt' @{[ $by ? \"'$d/$by.crt'\" : '' ]} >'$d/$name.pem' && chmod 0600 '$d/$name.key' && chmod 0644 '$d/$name.pem'");
+}
+is certify('root', undef, 1) + certify('between', 'root', 1) + certify('cert', 'between') + certify('cert2', 'between'), 0, 'certificates' or diag Endpoint::read_file("$d/openssl");
 umask 0077;
 Endpoint::write_file("$d/token", "0123456789abcdef0123\n");
 Endpoint::write_file("$d/other", "0123456789abcdef0124\n");
 umask 0022;
-my $tls = qq(listen = "0.0.0.0:$port"; tls_cert_file = "cert.pem"; tls_key_file = "key.pem");
+my $tls = qq(listen = "0.0.0.0:$port"; tls_cert_file = "cert.pem"; tls_key_file = "cert.key");
 $e->configure(top => qq(http = { $tls; token = "file:token"; };\n));
 $e->start;
 $e->wait_for('with TLS and token: waybill status', sub { ($code, $text) = $e->run('status'); $code eq 0 });
@@ -133,15 +142,22 @@ $e->configure(top => qq(http = { $tls; token = "file:other"; };\n));
 is $code, 77, 'not with another token' or diag $text;
 $e->configure(top => qq(http = { listen = "127.0.0.1:$port"; };\n));
 isnt +($e->run('status'))[0], 0, 'nor without TLS';
-is system("openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=waybill -keyout '$d/key2.pem' -out '$d/cert2.pem' >>'$d/openssl' 2>&1 && chmod 0600 '$d/key2.pem'"), 0, 'another certificate of that name';
-$tls =~ s/\.pem/2.pem/g;
+$tls =~ s/cert\./cert2./g;
 $e->configure(top => qq(http = { $tls; token = "file:token"; };\n));
 ($code, $text) = $e->run('status');
-is $code, 69, 'who has another certificate is not asked' or diag $text;
-like $text, qr/no TLS with/, 'and it is said why';
+is $code, 69, 'who has another certificate of that authority, and of that name, is not asked' or diag $text;
+like $text, qr/no TLS with \S+: it has another certificate/, 'and it is said why';
 ok !$e->log_lines(qr/0123456789abcdef/), 'no token in the log';
 is $e->stop, 0, 'it stops';
-$tls =~ s/key2\.pem/key.pem/;
+my $heard = "$d/heard";
+my $impostor = open my $mouth, '|-', "exec openssl s_server -accept 127.0.0.1:$port -cert '$d/cert.crt' -key '$d/cert.key' -quiet >'$heard' 2>&1" or die "openssl: $!\n";
+$e->wait_for('somebody else answers there', sub { connection() });
+($code, $text) = $e->run('status');
+is $code, 69, 'who is not asked' or diag $text;
+kill 'TERM', $impostor;
+close $mouth;
+unlike Endpoint::read_file($heard), qr/GET|0123456789/, 'nor told the token';
+$tls =~ s/cert2\.key/cert.key/;
 $e->configure(top => qq(http = { $tls; token = "file:token"; };\n));
 ($code, $text) = $e->run('run');
 is $code, 78, 'a key of another certificate' or diag $text;
