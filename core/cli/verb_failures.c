@@ -622,9 +622,10 @@ static const wb_endpoint_setup *choose(const wb_setup *setup, const char *name)
             chosen = &setup->endpoints[i];
     if (chosen && chosen->config->failures.at.is_set)
         return chosen;
-    if (chosen || !name)
-        (void)cli_fail(EX_USAGE, "%s%s%s in %s keeps failed messages: none has a group failures", name ? "endpoint \"" : "no endpoint",
-                       name ? name : "", name ? "\"" : "", setup->config->path);
+    if (chosen)
+        (void)cli_fail(EX_USAGE, "endpoint \"%s\" in %s keeps no failed messages: it has no group failures", name, setup->config->path);
+    else if (!name)
+        (void)cli_fail(EX_USAGE, "no endpoint in %s keeps failed messages: none has a group failures", setup->config->path);
     return NULL;
 }
 

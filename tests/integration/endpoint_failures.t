@@ -61,6 +61,7 @@ sub check_list {
     my ($one) = @{ json($e, 'show', '--id', 'm3') };
     is_deeply [ @$one{qw(id queue endpoint attempts status body_size)}, $one->{headers}{mine} ], [ 'm3', 'orders', 'orders', 1, 'failed', 7, 'kept' ], "$e->{pair}: one, whole";
     is((failures($e, 'show', '--id', 'm3', '--body'))[1], "\0body 3", "$e->{pair}: its body");
+    like((failures($e, 'list', '-e', 'orders'))[1], qr/endpoint "orders" in \S+ keeps no failed messages/, "$e->{pair}: another endpoint keeps none");
     is $e->depth('error'), 0, "$e->{pair}: the error queue is empty";
     return $one->{failure};
 }
