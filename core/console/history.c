@@ -61,8 +61,8 @@ static void take_critical(const line *l, const wb_counts *counts, wb_sample *sam
         return;
     while (at < bounds && (so_far += grown(l, counts, first + at)) * 100 < all * 95)
         at++;
-    sample->critical_mean =
-        (float)((double)grown(l, counts, first + WB_HISTOGRAM_SIZE - 1) / (double)WB_SECOND / (double)all);
+    const double sum = (double)grown(l, counts, first + WB_HISTOGRAM_SIZE - 1) * (double)wb_histogram_unit(WB_HISTOGRAM_CRITICAL);
+    sample->critical_mean = (float)(sum / (double)WB_SECOND / (double)all);
     sample->critical_high = (float)((double)bound[at < bounds ? at : bounds - 1] / (double)WB_SECOND);
 }
 
