@@ -4,8 +4,8 @@
  *
  *   /metrics         OpenMetrics text
  *   /status          JSON
- *   /health/live     200, or 503: a worker is stuck, and the process is to be started anew
- *   /health/ready    200, or 503: an endpoint has not begun, ends, or waits for a server
+ *   /health/live     200, or 503: a worker is stuck, or the main thread, and the process is to be started anew
+ *   /health/ready    200, or 503: an endpoint has not begun, ends, or waits for a server; or the main thread is stuck
  *   / and /api/      the console, where there is one (console.h)
  *
  * Who is slow, hostile or many harms nobody but others who ask: so many connections at a time, so much memory and time each; what

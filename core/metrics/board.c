@@ -15,6 +15,7 @@ void wb_board_init(wb_board *board, const wb_observed *endpoints, size_t count)
     memcpy(board->endpoints, endpoints, count * sizeof *endpoints);
     board->count = count;
     board->started = board->seen = wb_clock_wall();
+    board->put = 0;
     pthread_mutex_init(&board->lock, NULL);
 }
 
@@ -26,10 +27,11 @@ void wb_board_free(wb_board *board)
 
 void wb_board_put(wb_board *board, size_t number, const wb_vitals *vitals)
 {
-    const int64_t now = wb_clock_wall();
+    const int64_t now = wb_clock_wall(), put = wb_clock_monotonic();
     pthread_mutex_lock(&board->lock);
     board->endpoints[number].vitals = *vitals;
     board->seen = now;
+    board->put = put;
     pthread_mutex_unlock(&board->lock);
 }
 
@@ -38,6 +40,7 @@ void wb_board_read(wb_board *board, wb_observation *ret_observation)
     wb_observed *copy = wb_alloc((board->count + 1) * sizeof *copy);
     pthread_mutex_lock(&board->lock);
     memcpy(copy, board->endpoints, board->count * sizeof *copy);
-    *ret_observation = (wb_observation){ copy, board->count, board->started, board->seen };
+    *ret_observation = (wb_observation){ copy, board->count, board->started, board->seen,
+                                         board->put ? wb_clock_monotonic() - board->put : 0 };
     pthread_mutex_unlock(&board->lock);
 }

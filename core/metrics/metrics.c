@@ -21,6 +21,12 @@ static void write_start(const wb_metric *metric, const wb_observed *one, wb_samp
     wb_sample_seconds(samples, NULL, wb_samples_of(samples)->started);
 }
 
+static void write_look(const wb_metric *metric, const wb_observed *one, wb_samples *samples)
+{
+    (void)metric, (void)one;
+    wb_sample_seconds(samples, NULL, wb_samples_of(samples)->age);
+}
+
 static void write_state(const wb_metric *metric, const wb_observed *one, wb_samples *samples)
 {
     (void)metric;
@@ -158,6 +164,14 @@ const wb_metric wb_metrics[] = {
       .alert = { "WaybillRestarts", "changes($metric[15m]) > 3", "0m",
                  "the process begins again and again: its log says why it ends" },
       .write = write_start,
+      .is_of_process = 1 },
+    { .name = "waybill_look_age_seconds",
+      .unit = "seconds",
+      .type = WB_METRIC_GAUGE,
+      .help = "Time since the main thread looked at the endpoints, as it does ten times a second once they are begun; all other numbers "
+              "are as old. After 30 s the process is not alive.",
+      .alert = { "WaybillHangs", "$metric > 10", "1m", "the main thread hangs: nothing is looked at, and the numbers stand" },
+      .write = write_look,
       .is_of_process = 1 },
     { .name = "waybill_endpoint_state",
       .type = WB_METRIC_STATESET,

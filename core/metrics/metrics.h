@@ -40,6 +40,7 @@ typedef struct wb_observation {
     size_t count;
     int64_t started; /* wall clock: the process did */
     int64_t seen;    /* wall clock: it was taken then */
+    int64_t age;     /* ns since then, whoever sets the clock; 0: the main thread has not looked yet */
 } wb_observation;
 
 /** Where samples are written to (exposition.h). */

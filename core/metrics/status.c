@@ -17,8 +17,16 @@ int wb_status_worst(const wb_observation *observation)
     return worst;
 }
 
+/* Nobody knows how the endpoints are now. */
+static int is_of_old(const wb_observation *observation)
+{
+    return observation->age > WB_STATUS_OLDEST;
+}
+
 int wb_status_is_alive(const wb_observation *observation)
 {
+    if (is_of_old(observation))
+        return 0;
     for (size_t i = 0; i < observation->count; i++)
         if (observation->endpoints[i].vitals.stuck)
             return 0;
@@ -38,6 +46,8 @@ static int is_ready(const wb_observed *one)
 
 int wb_status_is_ready(const wb_observation *observation)
 {
+    if (is_of_old(observation))
+        return 0;
     for (size_t i = 0; i < observation->count; i++)
         if (!is_ready(&observation->endpoints[i]))
             return 0;

@@ -58,7 +58,7 @@ static void test_access_is_full(void **state)
 /* ---- the last hour ---------------------------------------------------------------------------- */
 
 static wb_observed observed[2];
-static wb_observation observation = { observed, 2, 1000 * WB_SECOND, 1060 * WB_SECOND };
+static wb_observation observation = { observed, 2, 1000 * WB_SECOND, 1060 * WB_SECOND, 0 };
 
 static int set_up(void **state)
 {

@@ -19,7 +19,7 @@
 #include "core/metrics/status.h"
 
 static wb_observed observed[2];
-static wb_observation observation = { observed, 2, 1000 * WB_SECOND, 1060 * WB_SECOND };
+static wb_observation observation = { observed, 2, 1000 * WB_SECOND, 1060 * WB_SECOND, 100 * WB_MILLISECOND };
 
 static int set_up(void **state)
 {
@@ -343,6 +343,7 @@ static void test_exposition(void **state)
     assert_line(&text, "\nwaybill_endpoint_state{endpoint=\"orders\",waybill_endpoint_state=\"running\"} 1\n");
     assert_line(&text, "\nwaybill_endpoint_state{endpoint=\"orders\",waybill_endpoint_state=\"starting\"} 0\n");
     assert_line(&text, "\nwaybill_start_time_seconds 1000.000000000\n");
+    assert_line(&text, "\nwaybill_look_age_seconds 0.100000000\n");
     assert_line(&text, "\nwaybill_build_info{version=\"" PACKAGE_VERSION "\"} 1\n");
     /* what an endpoint has not is not 0 */
     assert_null(strstr((const char *)text.data, "waybill_server_away{endpoint=\"bil\\\"li\\\\ng\\n\",server=\"database\"}"));
@@ -469,6 +470,27 @@ static void test_answers(void **state)
     wb_board_free(&board);
 }
 
+/* What is on the board stays there when nobody renews it. Before the first look nothing is known to be wrong. */
+static void test_a_main_thread_that_hangs(void **state)
+{
+    const wb_vitals vitals = { .workers = 1, .working = 1 };
+    const wb_question live = { .method = "GET", .path = "/health/live" }, ready = { .method = "GET", .path = "/health/ready" };
+    (void)state;
+    wb_board_init(&board, observed, 2);
+    assert_int_equal(answered(&live, NULL), 200);
+    wb_board_put(&board, 0, &vitals);
+    board.put -= WB_STATUS_OLDEST - 10 * WB_SECOND;
+    assert_int_equal(answered(&live, NULL), 200);
+    assert_int_equal(answered(&ready, NULL), 200);
+    board.put -= 11 * WB_SECOND;
+    assert_int_equal(answered(&live, "stuck"), 503);
+    assert_int_equal(answered(&ready, NULL), 503);
+    assert_int_equal(answered(&(wb_question){ .method = "GET", .path = "/metrics" }, "\nwaybill_look_age_seconds 3"), 200);
+    wb_board_put(&board, 0, &vitals);
+    assert_int_equal(answered(&live, NULL), 200);
+    wb_board_free(&board);
+}
+
 /* A page in somebody's browser has the name by which it came here. */
 static void test_names_that_lead_here(void **state)
 {
@@ -521,6 +543,7 @@ int main(void)
         cmocka_unit_test_setup(test_reasons_that_are_no_text, set_up),
         cmocka_unit_test_setup(test_alive_and_ready, set_up),
         cmocka_unit_test_setup(test_answers, set_up),
+        cmocka_unit_test_setup(test_a_main_thread_that_hangs, set_up),
         cmocka_unit_test_setup(test_names_that_lead_here, set_up),
         cmocka_unit_test(test_addresses),
     };
