@@ -14,6 +14,7 @@ use Endpoint;
 
 plan skip_all => 'built without libmicrohttpd' if !$ENV{CI} && Endpoint::read_file("$Endpoint::build/config.h") !~ /^#define HAVE_LIBMICROHTTPD 1$/m;
 
+$SIG{PIPE} = 'IGNORE';    # who is asked may close before all is said
 chomp(my $port = `"$Endpoint::source/tests/support/free-port" "@{[ Endpoint::work_dir() ]}"`);
 
 sub connection { my ($text) = @_; my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $port, Timeout => 10) or return; $socket->autoflush(1); print $socket $text if defined $text; return $socket }
@@ -96,7 +97,6 @@ $e->wait_for('60 that never end their question keep no worker', sub { $e->effect
 $e->wait_for('nor others who ask, for long', sub { (ask('/health/live'))[0] eq '200' }, 30);
 my $drip = connection("GET /metrics HTTP/1.1\r\nX: ");
 my $open = 1;
-local $SIG{PIPE} = 'IGNORE';
 $e->wait_for('one that sends a byte now and then is cut off, too', sub {
     $open = (defined $drip->send('x') && (!defined $drip->blocking(0) || !defined sysread($drip, my $byte, 1))) if $open;
     sleep 0.1;
