@@ -13,6 +13,7 @@
 package Browser;
 use strict;
 use warnings;
+use File::Temp ();
 use HTTP::Tiny;
 use IO::Socket::INET;
 use JSON::PP ();
@@ -28,10 +29,13 @@ sub new {
     my ($class, $directory, $port) = @_;
     my $self = bless { directory => $directory, port => $port, owner => $$ }, $class;
     mkdir $directory;
+    # a socket is in it, and the names of those are short
+    my $tmp = File::Temp::tempdir('browser-XXXXXX', TMPDIR => 1, CLEANUP => 1);
     $self->{driver} = fork // die "fork: $!\n";
     if (!$self->{driver}) {
         setpgrp 0, 0;    # the browser, too: it is ended with its driver
-        $ENV{HOME} = $ENV{XDG_CONFIG_HOME} = $ENV{XDG_CACHE_HOME} = $ENV{TMPDIR} = $directory;
+        $ENV{HOME} = $ENV{XDG_CONFIG_HOME} = $ENV{XDG_CACHE_HOME} = $directory;
+        $ENV{TMPDIR} = $tmp;
         open STDIN, '<', '/dev/null';
         open STDOUT, '>', "$directory/driver.log";
         open STDERR, '>&', \*STDOUT;
