@@ -3,40 +3,9 @@
 #
 # The persistence kit finds what is wrong with broken delayed stores: the cases named here must
 # fail, and nothing may with the store that is whole.
-set -u
-conformance=$top_srcdir/tests/conformance
-work=$top_builddir/tests/conformance/work/delayed-broken
-rm -rf "$work"
-mkdir -p "$work"
-WAYBILL_PLUGIN_DIR=$top_builddir/plugins
-export WAYBILL_PLUGIN_DIR
-running=0
+topic=delayed plugin=delayed_broken
+. "$top_srcdir/tests/conformance/broken_topic.sh"
 
-configure() { # BUG
-    cat >"$work/$1.conf" <<END
-plugin_path = [ "$top_builddir/tests/conformance/.libs" ];
-endpoints = ( { name = "kit"; transport = { plugin = "sqlite"; file = "$work/queue.db"; };
-  persistence = { plugin = "delayed_broken"; file = "$work/$1.db"; busy_timeout = "5s"; bug = "$1"; }; } );
-END
-}
-
-judge() { # BUG CASES <EXPECTED
-    "$conformance/judge" persistence -c "$work/$1.conf" --only "delayed: $2" --patience 3
-}
-
-# Only those cases are run. Some at once: they mostly wait for the disk and for leases.
-try() { # BUG <CASES that must fail, without the topic
-    bugs="$bugs $1"
-    configure "$1"
-    cat >"$work/$1.cases"
-    while read -r case; do
-        printf 'fail delayed: %s\n' "$case" | judge "$1" "$case"
-    done <"$work/$1.cases" >"$work/$1.tap" 2>&1 &
-    running=$((running + 1))
-    test $((running % 12)) -ne 0 || wait
-}
-
-configure none
 {
     for call in store next fetch remove increment_failure_count release "begin_fetch() and end_fetch" list cancel \
         reschedule; do
@@ -45,8 +14,7 @@ configure none
     done
     printf 'skip delayed: crash: in %s(), all or nothing\n' store remove
     printf 'skip delayed: the %s of a commit with delayed messages is lost\n' request reply
-} | judge none '' >"$work/none.tap" 2>&1
-bugs=none
+} | try_whole
 
 try refuses_all_modes <<'END'
 initialize() says which modes it can honour, without a connection
@@ -230,16 +198,4 @@ END
 try all_endpoints_are_one <<'END'
 two endpoints share no messages
 END
-wait
-
-count=0
-for bug in $bugs; do
-    count=$((count + 1))
-    if grep -q '^1\.\.' "$work/$bug.tap" && ! grep -q '^not ok' "$work/$bug.tap"; then
-        echo "ok $count - $bug"
-    else
-        echo "not ok $count - $bug"
-        grep -v '^ok' "$work/$bug.tap" | sed 's/^/# /'
-    fi
-done
-echo "1..$count"
+tell

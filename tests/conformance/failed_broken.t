@@ -3,45 +3,13 @@
 #
 # The persistence kit finds what is wrong with broken tables of failed messages: the cases named
 # here must fail, and nothing may with the one that is whole.
-set -u
-conformance=$top_srcdir/tests/conformance
-work=$top_builddir/tests/conformance/work/failed-broken
-rm -rf "$work"
-mkdir -p "$work"
-WAYBILL_PLUGIN_DIR=$top_builddir/plugins
-export WAYBILL_PLUGIN_DIR
-running=0
+topic=failed plugin=failed_broken
+. "$top_srcdir/tests/conformance/broken_topic.sh"
 
-configure() { # BUG
-    cat >"$work/$1.conf" <<END
-plugin_path = [ "$top_builddir/tests/conformance/.libs" ];
-endpoints = ( { name = "kit"; transport = { plugin = "sqlite"; file = "$work/queue.db"; };
-  persistence = { plugin = "failed_broken"; file = "$work/$1.db"; busy_timeout = "5s"; bug = "$1"; }; } );
-END
-}
-
-judge() { # BUG CASES <EXPECTED
-    "$conformance/judge" persistence -c "$work/$1.conf" --only "failed: $2" --patience 3
-}
-
-# Only those cases are run. Some at once: they mostly wait for the disk.
-try() { # BUG <CASES that must fail, without the topic
-    bugs="$bugs $1"
-    configure "$1"
-    cat >"$work/$1.cases"
-    while read -r case; do
-        printf 'fail failed: %s\n' "$case" | judge "$1" "$case"
-    done <"$work/$1.cases" >"$work/$1.tap" 2>&1 &
-    running=$((running + 1))
-    test $((running % 12)) -ne 0 || wait
-}
-
-configure none
-judge none '' >"$work/none.tap" 2>&1 <<'END'
+try_whole <<'END'
 skip failed: a turn whose request is lost
 skip failed: a turn whose reply is lost
 END
-bugs=none
 
 try keys_are_cut <<'END'
 what is kept comes back, whatever its bytes
@@ -134,16 +102,4 @@ END
 try all_endpoints_are_one <<'END'
 two endpoints share no messages
 END
-wait
-
-count=0
-for bug in $bugs; do
-    count=$((count + 1))
-    if grep -q '^1\.\.' "$work/$bug.tap" && ! grep -q '^not ok' "$work/$bug.tap"; then
-        echo "ok $count - $bug"
-    else
-        echo "not ok $count - $bug"
-        grep -v '^ok' "$work/$bug.tap" | sed 's/^/# /'
-    fi
-done
-echo "1..$count"
+tell
