@@ -160,12 +160,20 @@ sub why {
     return ': ' . substr($text =~ s/[^\w .,:()-]+/ /gr, 0, 120);
 }
 
+sub last_lines {
+    my ($name, $count) = @_;
+    open my $file, '<', $name or return;
+    chomp(my @lines = <$file>);
+    return @lines > $count ? @lines[ -$count .. -1 ] : @lines;
+}
+
 sub complain {
     my ($spec, $result) = @_;
     my @texts = $result ? @{ $result->{violations} } : ('it did not report: see above');
     print '# ', key($spec), ":\n";
     print "#   $_\n" for @texts[ 0 .. ($#texts < 5 ? $#texts : 5) ];
     print "#   and ", $#texts - 5, " more\n" if $#texts > 5;
+    print map { '#   log:    ' . substr($_, 0, 200) . "\n" } last_lines("$result->{dir}/endpoint.log", 6) if $result;
     print "#   files:  $result->{dir}\n" if $result;
     print "#   replay: top_srcdir=$Crash::source top_builddir=$Crash::build $^X $0 @ARGV --only '", key($spec), "'\n";
 }
