@@ -99,6 +99,7 @@ kafka_pid() { # of any node that runs
 # A node serves after it was registered anew and has caught up, so that it lists itself
 # means that it has partitions from now on.
 kafka_node_up() {
+    listens "$(kafka_port "$1")" || return 1
     case " $("$kafka_metadata" "127.0.0.1:$(kafka_port "$1")" 2>/dev/null) " in
         *" $1 "*) ;;
         *) return 1 ;;

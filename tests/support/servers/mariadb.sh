@@ -74,8 +74,9 @@ mariadb_sql() { # as the administrator; MYSQL_HOST would lead elsewhere
         --socket="$data/socket" -N -B -e "$1"
 }
 mariadb_up() { # the tests' own way in
-    MYSQL_PWD=$MYSQL_PASSWORD mariadb --no-defaults --user="$MYSQL_USER" --protocol=TCP --skip-ssl \
-        --host="$MYSQL_HOST" --port="$MYSQL_PORT" -e 'select 1' >/dev/null 2>&1
+    listens "$MYSQL_PORT" &&
+        MYSQL_PWD=$MYSQL_PASSWORD mariadb --no-defaults --user="$MYSQL_USER" --protocol=TCP --skip-ssl \
+            --host="$MYSQL_HOST" --port="$MYSQL_PORT" -e 'select 1' >/dev/null 2>&1
 }
 mariadb_launch() {
     rm -f "$data/pid" # a crash leaves it

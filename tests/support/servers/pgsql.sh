@@ -34,7 +34,7 @@ END
 }
 pgsql_pid() { server_pid "$data/db/postmaster.pid"; }
 pgsql_sql() { "$(pgsql_bin)/psql" -X -q -d postgres -c "$1"; }
-pgsql_up() { pgsql_sql 'select 1' >/dev/null 2>&1; }
+pgsql_up() { listens "$PGPORT" && pgsql_sql 'select 1' >/dev/null 2>&1; }
 pgsql_launch() {
     local bin; bin=$(pgsql_bin)
     as_postgres setsid "$bin/postgres" -D "$data/db" >>"$dir/log" 2>&1 </dev/null 9>&- &

@@ -50,7 +50,7 @@ rabbitmq_manage() {
 }
 rabbitmq_pid() { server_pid "$data/pid"; }
 rabbitmq_up() { # the listener opens last when the broker boots
-    perl -MIO::Socket::INET -e '
+    listens "$AMQP_PORT" && perl -MIO::Socket::INET -e '
         my $address = "127.0.0.1:$ENV{AMQP_PORT}";
         my $s = IO::Socket::INET->new(PeerAddr => $address, Timeout => 2) or exit 1;
         $SIG{ALRM} = sub { exit 1 }; alarm 5;
