@@ -4,6 +4,8 @@
 package Store::Pgsql;
 use strict;
 use warnings;
+use lib "$ENV{top_srcdir}/tests/support";
+use Psql;
 use Store;
 use Tools;
 our @ISA = ('Store');
@@ -22,7 +24,7 @@ sub section {
 
 sub sql {
     my ($self, $text) = @_;
-    return Tools::rows(Tools::run($text, qw(psql -X -q -A -t -v ON_ERROR_STOP=1), '-F', "\t"));
+    return Psql::ask($text);
 }
 
 # ---- faults of the server, for the trials of this job alone
