@@ -123,7 +123,9 @@ static void note_seen(unsigned endpoint, const void *id, size_t size)
 uint64_t sim_database_find(unsigned endpoint, const void *id, size_t id_size)
 {
     const sim_table *t = &sim_tables[endpoint];
-    for (size_t i = 0; i < t->record_count && !is_new(endpoint, id, id_size); i++)
+    if (is_new(endpoint, id, id_size))
+        return 0;
+    for (size_t i = 0; i < t->record_count; i++)
         if (t->records[i].id_size == id_size && memcmp(t->records[i].id, id, id_size) == 0)
             return t->records[i].batch;
     return 0;

@@ -105,7 +105,7 @@ static void move_clock(void)
 
 static sim_thread *choose(void)
 {
-    sim_thread *ready[THREADS_MAX];
+    static sim_thread *ready[THREADS_MAX]; /* on each thread's stack they would be pages of their own */
     for (;;) {
         size_t count = 0;
         for (size_t i = 0; i < scheduler.count; i++)
