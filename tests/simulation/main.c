@@ -102,6 +102,7 @@ static void start_child(child *c, int tells)
     (void)alarm(WATCHDOG);
     (void)setrlimit(RLIMIT_CPU, &(struct rlimit){ WORK_MAX, WORK_MAX + 1 });
     stay_on_one_core(c);
+    (void)clearenv(); /* a run depends on nothing in it, and is asked at each step whether there is a bug in it */
     if (c->bug)
         (void)setenv("WAYBILL_BUG", c->bug, 1);
     wb_log_set_level(tells ? WB_LOG_DEBUG : -1);
