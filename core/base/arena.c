@@ -95,7 +95,7 @@ void wb_arena_reset(wb_arena *arena)
     if (kept) {
         kept->next = NULL;
 #ifdef WB_TEST_HOOKS /* whoever still points into it sees that at once */
-        memset(kept->data, 0xdd, kept->size);
+        memset(kept->data, 0xdd, kept->used);
 #endif
         kept->used = 0;
         arena->blocks = kept;

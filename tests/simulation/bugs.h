@@ -10,6 +10,9 @@ typedef struct sim_bug {
     const char *name;
     const char *scenario; /* that must fail with it; NULL: one of the first seeds of `mode` must */
     int mode;
+    /** One that shows it, and is tried first. Once the core has changed it may be another one, which
+     *  is looked for among all; whoever finds it writes it here, since the search is dear. */
+    unsigned seed;
 } sim_bug;
 
 /** Ends with one without name. */

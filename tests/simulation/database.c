@@ -123,7 +123,9 @@ static void note_seen(unsigned endpoint, const void *id, size_t size)
 uint64_t sim_database_find(unsigned endpoint, const void *id, size_t id_size)
 {
     const sim_table *t = &sim_tables[endpoint];
-    for (size_t i = 0; i < t->record_count && !is_new(endpoint, id, id_size); i++)
+    if (is_new(endpoint, id, id_size))
+        return 0;
+    for (size_t i = 0; i < t->record_count; i++)
         if (t->records[i].id_size == id_size && memcmp(t->records[i].id, id, id_size) == 0)
             return t->records[i].batch;
     return 0;
@@ -240,13 +242,32 @@ size_t sim_database_clean_up(unsigned endpoint, uint64_t before, size_t limit)
 
 /* ---- pending rows ---- */
 
+/* The place of the first row of that batch or a later one. Some have 11,000, and ask for each. */
+static size_t place_of(const sim_table *t, uint64_t batch)
+{
+    size_t low = 0, high = t->row_count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (t->rows[middle].batch < batch)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 sim_row *sim_database_row(unsigned endpoint, uint64_t batch)
 {
     sim_table *t = &sim_tables[endpoint];
-    for (size_t i = 0; i < t->row_count; i++)
-        if (t->rows[i].batch == batch)
-            return &t->rows[i];
-    return NULL;
+    const size_t at = place_of(t, batch);
+    return at < t->row_count && t->rows[at].batch == batch ? &t->rows[at] : NULL;
+}
+
+uint64_t sim_database_next_row(unsigned endpoint, uint64_t after, uint64_t before)
+{
+    const sim_table *t = &sim_tables[endpoint];
+    const size_t at = place_of(t, after + 1);
+    return at < t->row_count && t->rows[at].batch < before ? t->rows[at].batch : 0;
 }
 
 static void set_bytes(sim_row *row, const void *bytes, size_t size)
@@ -266,7 +287,8 @@ int sim_database_store(unsigned endpoint, uint64_t batch, const void *bytes, siz
     if (sim_database_row(endpoint, batch))
         return 0;
     t->rows = grow(t->rows, t->row_count, &t->row_max, sizeof *t->rows);
-    sim_row *row = &t->rows[t->row_count++];
+    sim_row *row = &t->rows[place_of(t, batch)];
+    memmove(row + 1, row, (size_t)(t->rows + t->row_count++ - row) * sizeof *row);
     *row = (sim_row){ .batch = batch, .is_foreign = is_foreign, .born = sim_true_wall() };
     set_bytes(row, bytes, size);
     return 1;
@@ -286,7 +308,7 @@ void sim_database_mark(unsigned endpoint, const wb_mark *mark)
         return;
     }
     free(row->bytes);
-    *row = t->rows[--t->row_count];
+    memmove(row, row + 1, (size_t)(t->rows + --t->row_count - row) * sizeof *row);
 }
 
 /* ---- transactions ---- */

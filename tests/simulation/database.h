@@ -40,7 +40,7 @@ typedef struct sim_table {
     sim_place_row places[SIM_PLACES];
     sim_record *records;
     size_t record_count, record_max;
-    sim_row *rows;
+    sim_row *rows; /* by batch */
     size_t row_count, row_max;
     const void *sweeper; /* who sweeps */
 } sim_table;
@@ -123,6 +123,8 @@ void sim_database_move_on(wb_storage_session *session, unsigned place, wb_positi
 uint64_t sim_database_passed(unsigned endpoint, unsigned place, uint64_t position);
 void sim_database_forget_positions(unsigned endpoint);
 sim_row *sim_database_row(unsigned endpoint, uint64_t batch);
+/** The batch of the oldest row above `after` and below `before`, or 0. */
+uint64_t sim_database_next_row(unsigned endpoint, uint64_t after, uint64_t before);
 /** @return 0 when there is one of that number. */
 int sim_database_store(unsigned endpoint, uint64_t batch, const void *bytes, size_t size, int is_foreign);
 void sim_database_mark(unsigned endpoint, const wb_mark *mark);

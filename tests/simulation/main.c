@@ -102,6 +102,7 @@ static void start_child(child *c, int tells)
     (void)alarm(WATCHDOG);
     (void)setrlimit(RLIMIT_CPU, &(struct rlimit){ WORK_MAX, WORK_MAX + 1 });
     stay_on_one_core(c);
+    (void)clearenv(); /* a run depends on nothing in it, and is asked at each step whether there is a bug in it */
     if (c->bug)
         (void)setenv("WAYBILL_BUG", c->bug, 1);
     wb_log_set_level(tells ? WB_LOG_DEBUG : -1);
@@ -265,12 +266,17 @@ static int list_scenarios(void)
 
 /* ---- built-in bugs ---- */
 
-static int is_caught(const sim_bug *bug)
+/* @return a seed that shows it, or 0. */
+static uint64_t find_seed(const sim_bug *bug)
 {
     const sim_scenario *scenario = bug->scenario ? find_scenario(bug->scenario) : NULL;
-    for (uint64_t i = 1; i <= SIM_SEEDS_FOR_A_BUG; i++)
-        if (!run_one(scenario ? i : i * MODES + (uint64_t)bug->mode, scenario, bug->name, 0))
-            return 1;
+    if (!run_one(bug->seed, scenario, bug->name, 0))
+        return bug->seed;
+    for (uint64_t i = 1; i <= SIM_SEEDS_FOR_A_BUG; i++) {
+        const uint64_t seed = scenario ? i : i * MODES + (uint64_t)bug->mode;
+        if (!run_one(seed, scenario, bug->name, 0))
+            return seed;
+    }
     return 0;
 }
 
@@ -278,11 +284,13 @@ static int run_bugs(unsigned *number)
 {
     int failures = 0;
     for (const sim_bug *bug = sim_bugs; bug->name; bug++) {
-        int caught = is_caught(bug);
-        failures += !caught;
-        printf("%s %u - the built-in bug %s shows in %s%s%s\n", caught ? "ok" : "not ok", ++*number, bug->name,
-               bug->scenario ? bug->scenario : "a seed", caught ? ": " : "",
-               caught ? children[0].verdict : "");
+        const uint64_t seed = find_seed(bug);
+        failures += !seed;
+        if (seed && seed != bug->seed)
+            printf("# %s no longer shows with seed %u but with %llu: bugs.c wants to know\n", bug->name, bug->seed,
+                   (unsigned long long)seed);
+        printf("%s %u - the built-in bug %s shows in %s%s%s\n", seed ? "ok" : "not ok", ++*number, bug->name,
+               bug->scenario ? bug->scenario : "a seed", seed ? ": " : "", seed ? children[0].verdict : "");
     }
     return failures;
 }

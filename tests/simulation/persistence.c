@@ -434,19 +434,6 @@ static int persistence_pending(wb_storage_session *s, const uint64_t *batches, s
     return r;
 }
 
-/* The oldest row above `after` and below `before`, or 0. */
-static uint64_t next_row(unsigned endpoint, uint64_t after, uint64_t before)
-{
-    const sim_table *t = &sim_tables[endpoint];
-    uint64_t found = 0;
-    for (size_t i = 0; i < t->row_count; i++) {
-        uint64_t batch = t->rows[i].batch;
-        if (batch > after && batch < before && (!found || batch < found))
-            found = batch;
-    }
-    return found;
-}
-
 static int take_sweep(wb_storage_session *s)
 {
     sim_table *t = &sim_tables[s->endpoint];
@@ -467,7 +454,7 @@ static int persistence_sweep(wb_storage_session *s, uint64_t before, size_t limi
     if (!take_sweep(s))
         return WB_OK;
     uint64_t at = 0;
-    for (size_t i = 0; r == WB_OK && i < limit && (at = next_row(s->endpoint, at, before)); i++)
+    for (size_t i = 0; r == WB_OK && i < limit && (at = sim_database_next_row(s->endpoint, at, before)); i++)
         r = visit_row(s->endpoint, at, visit, argument);
     sim_tables[s->endpoint].sweeper = NULL;
     return r;
@@ -483,7 +470,7 @@ static int persistence_next(wb_storage_session *s, uint64_t after, uint64_t befo
         return sim_fault_fail(error, fault, "next_pending");
     if (!take_sweep(s))
         return WB_OK;
-    uint64_t at = next_row(s->endpoint, after, before);
+    uint64_t at = sim_database_next_row(s->endpoint, after, before);
     if (at)
         r = visit_row(s->endpoint, at, visit, argument);
     sim_tables[s->endpoint].sweeper = NULL;

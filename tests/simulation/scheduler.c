@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,20 +14,18 @@
 #include "core/base/alarm.h"
 #include "core/base/clock.h"
 #include "tests/simulation/random.h"
+#include "tests/simulation/strand.h"
 #include "tests/simulation/verdict.h"
 
 #define THREADS_MAX 2048
-#define STACK_SIZE ((size_t)1 << 20)
 #define EPOCH (INT64_C(1767225600) * WB_SECOND) /* 2026-01-01 */
 
 struct sim_thread {
-    pthread_t id;
-    sem_t baton;
+    sim_strand *strand;
     char name[24];
     int process;
     void *(*function)(void *);
     void *argument;
-    void *result;
     int has_ended, is_dead;
     const char *where;
     int64_t until; /* 0: it could go on */
@@ -46,17 +43,14 @@ static struct {
     void (*bury)(int process);
     long steps, limit;
     unsigned switching;
-    sem_t over;
+    sim_strand *main;
     void (*driver)(void);
     char next_name[24];
 } scheduler;
 
 /* The linker puts ours in place of the core's (--wrap). */
-int __real_pthread_create(pthread_t *id, const pthread_attr_t *attributes, void *(*function)(void *),
-                          void *argument);
 int __wrap_pthread_create(pthread_t *id, const pthread_attr_t *attributes, void *(*function)(void *),
                           void *argument);
-int __real_pthread_join(pthread_t id, void **result);
 int __wrap_pthread_join(pthread_t id, void **result);
 int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex);
 int __wrap_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex);
@@ -77,12 +71,6 @@ typedef struct {
 } sleeper;
 
 /* ---- who runs ---- */
-
-static void await_baton(sim_thread *me)
-{
-    while (sem_wait(&me->baton) != 0)
-        ;
-}
 
 static int is_ready(sim_thread *thread)
 {
@@ -105,7 +93,7 @@ static void move_clock(void)
 
 static sim_thread *choose(void)
 {
-    sim_thread *ready[THREADS_MAX];
+    static sim_thread *ready[THREADS_MAX]; /* on each thread's stack they would be pages of their own */
     for (;;) {
         size_t count = 0;
         for (size_t i = 0; i < scheduler.count; i++)
@@ -124,9 +112,9 @@ static void hand_on(sim_thread *me)
     scheduler.current = next;
     if (next == me)
         return;
-    (void)sem_post(&next->baton);
-    if (!me->has_ended)
-        await_baton(me);
+    if (me->has_ended)
+        sim_strand_leave(me->strand, next->strand);
+    sim_strand_switch(me->strand, next->strand);
 }
 
 static void forget(const sim_thread *thread)
@@ -139,20 +127,17 @@ static void forget(const sim_thread *thread)
         }
 }
 
-static void *thread_main(void *argument)
+static void thread_main(void *argument)
 {
     sim_thread *me = argument;
-    await_baton(me);
-    me->result = me->function(me->argument);
+    (void)me->function(me->argument);
     me->has_ended = 1;
     forget(me);
     hand_on(me);
-    return NULL;
 }
 
 sim_thread *sim_spawn(int process, const char *name, void *(*function)(void *), void *argument)
 {
-    pthread_attr_t attributes;
     sim_thread *thread = calloc(1, sizeof *thread);
     if (!thread || scheduler.count == THREADS_MAX)
         abort();
@@ -161,13 +146,8 @@ sim_thread *sim_spawn(int process, const char *name, void *(*function)(void *), 
     thread->argument = argument;
     thread->where = "start";
     (void)snprintf(thread->name, sizeof thread->name, "%s", name);
-    (void)sem_init(&thread->baton, 0, 0);
+    thread->strand = sim_strand_new(thread_main, thread);
     scheduler.threads[scheduler.count++] = thread;
-    pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, STACK_SIZE);
-    if (__real_pthread_create(&thread->id, &attributes, thread_main, thread) != 0)
-        abort();
-    pthread_attr_destroy(&attributes);
     return thread;
 }
 
@@ -181,13 +161,12 @@ int sim_has_ended(const sim_thread *thread)
     return thread->has_ended;
 }
 
+/* The threads that are left have nobody to hand them the baton. */
 static void *driver_main(void *argument)
 {
     (void)argument;
     scheduler.driver();
-    (void)sem_post(&scheduler.over);
-    for (;;) /* the threads that are left have nobody to hand them the baton */
-        (void)sem_wait(&scheduler.current->baton);
+    sim_strand_leave(scheduler.current->strand, scheduler.main);
     return NULL;
 }
 
@@ -196,11 +175,9 @@ void sim_scheduler_run(void (*driver)(void), unsigned switching)
     scheduler.now = WB_SECOND; /* 0 is no time */
     scheduler.driver = driver;
     scheduler.switching = switching;
-    (void)sem_init(&scheduler.over, 0, 0);
+    scheduler.main = sim_strand_main();
     scheduler.current = sim_spawn(SIM_NO_PROCESS, "driver", driver_main, NULL);
-    (void)sem_post(&scheduler.current->baton);
-    while (sem_wait(&scheduler.over) != 0)
-        ;
+    sim_strand_switch(scheduler.main, scheduler.current->strand);
 }
 
 void sim_scheduler_limit(long steps)
@@ -338,8 +315,7 @@ void sim_kill(int process)
     if (!me->is_dead)
         return;
     hand_on(me);
-    for (;;) /* hand_on() came back: nobody may */
-        await_baton(me);
+    abort(); /* nobody hands it the baton any more */
 }
 
 /* ---- what the core calls ---- */
@@ -348,23 +324,22 @@ int __wrap_pthread_create(pthread_t *id, const pthread_attr_t *attributes, void 
                           void *argument)
 {
     (void)attributes;
-    *id = sim_spawn(sim_process(), scheduler.next_name, function, argument)->id;
+    *id = (pthread_t)(uintptr_t)sim_spawn(sim_process(), scheduler.next_name, function, argument);
     return 0;
 }
 
 static int joinable_has_ended(void *argument)
 {
-    const pthread_t *id = argument;
-    for (size_t i = 0; i < scheduler.count; i++)
-        if (pthread_equal(scheduler.threads[i]->id, *id))
-            return 0;
-    return 1;
+    const sim_thread *thread = argument;
+    return thread->has_ended || thread->is_dead;
 }
 
 int __wrap_pthread_join(pthread_t id, void **result)
 {
-    (void)sim_wait("pthread_join", WB_NEVER, joinable_has_ended, &id);
-    return __real_pthread_join(id, result);
+    (void)sim_wait("pthread_join", WB_NEVER, joinable_has_ended, (void *)(uintptr_t)id);
+    if (result)
+        *result = NULL;
+    return 0;
 }
 
 static int try_lock(void *argument)
