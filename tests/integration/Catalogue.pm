@@ -21,7 +21,7 @@ sub named {
     return @found;
 }
 
-sub others { my ($e, $name) = @_; my $make = { pgsql => \&pgsql_others }->{ kind($e) }; return $make ? $make->($name) : () }
+sub others { my ($e, $name) = @_; my $make = { pgsql => \&pgsql_others, sqlite => \&sqlite_others }->{ kind($e) }; return $make ? $make->($name) : () }
 
 # ---- PostgreSQL: each name and each text of each catalogue
 my $pgsql_columns;
@@ -51,6 +51,11 @@ sub in_sqlite {
     return map { $_->[0] } $e->sql(qq(select type || ' ' || name from sqlite_schema where instr(name || ' ' || tbl_name || ' ' || coalesce(sql, ''), 'waybill_${name}_')
         union all select part from waybill_schema where part like '%:$name')),
         map { $e->sql("select distinct '$_ ' || $column{$_} from $_ where instr($column{$_}, 'waybill_${name}_')") } @tables;
+}
+
+sub sqlite_others {
+    my ($name) = @_;
+    return (qq(insert into "waybill_${name}_dedup" (batch, key) values (1, x'01')), 'analyze');
 }
 
 # ---- MySQL and MariaDB
