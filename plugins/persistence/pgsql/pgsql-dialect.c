@@ -478,7 +478,35 @@ static const wb_sql_definition definitions[] = {
 
 /* No statement of these fails for a table that is not there. */
 #define RENAME_TABLE(name) "ALTER TABLE IF EXISTS |{" name "}| RENAME TO {" name "_name}"
-#define RENAME_INDEX(name) "ALTER INDEX IF EXISTS {schema}.|{" name "}| RENAME TO {" name "}"
+/* What has a name that begins like its table's, and keeps it when that is renamed: indexes, with the constraints that they are
+ * of, sequences, other constraints. Some names are PostgreSQL's choice, so they are looked for. No bars that are not ours:
+ * concat(). A name that gets too long is cut off, as any name is. */
+#define NEW_NAME(name) "pg_catalog.concat({prefix}, pg_catalog.substr(" name ", pg_catalog.length(|{prefix}|) + 1))"
+#define HAS_FORMER_NAME(name) "pg_catalog.starts_with(" name ", pg_catalog.concat(|{prefix}|, '_'))"
+#define RENAME_PARTS                                                                               \
+    "DO $waybill$\n"                                                                              \
+    "DECLARE\n"                                                                                   \
+    "    ours oid[] := ARRAY(SELECT entry.oid FROM pg_catalog.pg_class AS entry\n"                \
+    "        JOIN pg_catalog.pg_namespace AS space ON space.oid = entry.relnamespace\n"           \
+    "        WHERE space.nspname = {database} AND entry.relname IN (SELECT pg_catalog.concat({prefix}, suffix)\n"  \
+    "            FROM pg_catalog.unnest(pg_catalog.string_to_array('_dedup,_pending,_delayed,_written,_positions,_subscribed,_failed', ',')) AS suffix));\n" \
+    "    renaming text;\n"                                                                        \
+    "BEGIN\n"                                                                                     \
+    "    FOR renaming IN\n"                                                                       \
+    "        SELECT pg_catalog.format('ALTER TABLE %s RENAME TO %I', part.oid::regclass, " NEW_NAME("part.relname") ")\n" \
+    "            FROM pg_catalog.pg_class AS part WHERE " HAS_FORMER_NAME("part.relname") " AND part.relkind IN ('i', 'I', 'S')\n" \
+    "            AND (part.oid IN (SELECT indexrelid FROM pg_catalog.pg_index WHERE indrelid = ANY (ours))\n" \
+    "                OR part.oid IN (SELECT objid FROM pg_catalog.pg_depend WHERE classid = 'pg_catalog.pg_class'::regclass\n" \
+    "                    AND refclassid = 'pg_catalog.pg_class'::regclass AND refobjid = ANY (ours)))\n" \
+    "        UNION ALL SELECT pg_catalog.format('ALTER TABLE %s RENAME CONSTRAINT %I TO %I', conrelid::regclass, conname,\n" \
+    "                " NEW_NAME("conname") ")\n"                                                  \
+    "            FROM pg_catalog.pg_constraint WHERE " HAS_FORMER_NAME("conname") " AND conrelid = ANY (ours)\n" \
+    "            AND contype IN ('c', 'f', 'n')\n"                                                \
+    "    LOOP\n"                                                                                  \
+    "        EXECUTE renaming;\n"                                                                 \
+    "    END LOOP;\n"                                                                             \
+    "END;\n"                                                                                     \
+    "$waybill$"
 #define DROP_FUNCTIONS(bar)                                                                        \
     "DROP FUNCTION IF EXISTS " bar "{send}" bar "(text, text, bytea, jsonb, text)",                \
     "DROP FUNCTION IF EXISTS " bar "{send}" bar "(text, text, text, jsonb, text)",                 \
@@ -492,11 +520,8 @@ static const char *const removal[] = {
     "DROP TABLE IF EXISTS {dedup}", NULL,
 };
 static const char *const renaming[] = {
-    DROP_FUNCTIONS("|"), RENAME_TABLE("written"), RENAME_INDEX("written_pkey"), RENAME_INDEX("written_held"),
-    RENAME_TABLE("subscribed"), RENAME_TABLE("positions"), RENAME_INDEX("position_key"), RENAME_TABLE("delayed"),
-    RENAME_INDEX("delayed_pkey"), RENAME_INDEX("delayed_due"), RENAME_TABLE("pending"), RENAME_INDEX("pending_pkey"),
-    RENAME_TABLE("failed"), RENAME_INDEX("failed_pkey"), RENAME_INDEX("failed_listed"), RENAME_INDEX("failed_changed"),
-    RENAME_TABLE("dedup"), RENAME_INDEX("dedup_pkey"), RENAME_INDEX("dedup_batch"), NULL,
+    DROP_FUNCTIONS("|"), RENAME_TABLE("written"), RENAME_TABLE("subscribed"), RENAME_TABLE("positions"), RENAME_TABLE("delayed"),
+    RENAME_TABLE("pending"), RENAME_TABLE("failed"), RENAME_TABLE("dedup"), RENAME_PARTS, NULL,
 };
 
 static const char *const written_probes[] = {

@@ -114,17 +114,40 @@ int wb_sqlite_removal_uninstall(wb_persistence *persistence, wb_error *error)
 
 /* ---- rename ------------------------------------------------------------------------------- */
 
-static int table_exists(wb_sqlite_database *db, const char *encoded, const char *table, int *ret_exists, wb_error *error)
+/* Text of sqlite3_mprintf(), which is given up, as in run(). */
+static int has_row(wb_sqlite_database *db, char *sql, int *ret_has, wb_error *error)
 {
     sqlite3_stmt *statement = NULL;
-    char *sql = sqlite3_mprintf("select 1 from sqlite_schema where type='table' and name='waybill_%q_%q'", encoded, table);
     int result = sql ? wb_sqlite_db_prepare(db, &statement, sql, error) : wb_sqlite_db_out_of_memory(db, error);
     const int code = result == WB_OK ? sqlite3_step(statement) : SQLITE_DONE;
-    *ret_exists = code == SQLITE_ROW;
+    *ret_has = code == SQLITE_ROW;
     if (code != SQLITE_ROW && code != SQLITE_DONE)
         result = wb_sqlite_db_fail(db, code, "look at the tables", error);
     (void)sqlite3_finalize(statement);
     sqlite3_free(sql);
+    return result;
+}
+
+static int table_exists(wb_sqlite_database *db, const char *encoded, const char *table, int *ret_exists, wb_error *error)
+{
+    return has_row(db, sqlite3_mprintf("select 1 from sqlite_schema where type='table' and name='waybill_%q_%q'", encoded, table),
+                   ret_exists, error);
+}
+
+/* What ANALYZE wrote of a table is by its name, and SQLite leaves it there: who is installed under that would be planned by it.
+ * The index of a key is called after its table, too. */
+static int rename_statistics(wb_sqlite_database *db, const char *former, const char *encoded, const char *table, wb_error *error)
+{
+    static const char *const statistics[] = { "sqlite_stat1", "sqlite_stat4" };
+    int result = WB_OK, exists;
+    for (size_t i = 0; result == WB_OK && i < sizeof statistics / sizeof *statistics; i++) {
+        result = has_row(db, sqlite3_mprintf("select 1 from sqlite_schema where name=%Q", statistics[i]), &exists, error);
+        if (result == WB_OK && exists)
+            result = run(db, sqlite3_mprintf("update %s set tbl='waybill_%q_%q', idx=replace(idx, tbl, 'waybill_%q_%q') "
+                                             "where tbl='waybill_%q_%q'",
+                                             statistics[i], encoded, table, encoded, table, former, table),
+                         "rename statistics", error);
+    }
     return result;
 }
 
@@ -134,8 +157,9 @@ static int rename_table(wb_sqlite_database *db, const char *former, const char *
     int result = table_exists(db, former, table, &exists, error);
     if (result != WB_OK || !exists)
         return result;
-    return run(db, sqlite3_mprintf("alter table \"waybill_%w_%w\" rename to \"waybill_%w_%w\"", former, table, encoded, table),
-               "rename a table", error);
+    result = run(db, sqlite3_mprintf("alter table \"waybill_%w_%w\" rename to \"waybill_%w_%w\"", former, table, encoded, table),
+                 "rename a table", error);
+    return result == WB_OK ? rename_statistics(db, former, encoded, table, error) : result;
 }
 
 static int rename_parts(wb_sqlite_database *db, const char *former, const char *name, wb_error *error)
