@@ -15,10 +15,21 @@
 
 #include "conformance/report.h"
 
+static int contains_one(const char *name, const char *const *texts)
+{
+    while (texts && *texts && !strstr(name, *texts))
+        texts++;
+    return texts && *texts;
+}
+
+static int is_wanted(const wb_kit_options *options, const wb_kit_case *one)
+{
+    return (!options->only || contains_one(one->name, options->only)) && !contains_one(one->name, options->except);
+}
+
 size_t wb_kit_next_wanted(const wb_kit *kit, const wb_kit_book *book, size_t place)
 {
-    const char *only = kit->options->only;
-    while (place < book->count && only && !strstr(book->cases[place].name, only))
+    while (place < book->count && !is_wanted(kit->options, &book->cases[place]))
         place++;
     return place;
 }

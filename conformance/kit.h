@@ -49,7 +49,8 @@ typedef struct wb_kit_book {
 /** What the program's options say. */
 typedef struct wb_kit_options {
     const char *crash_server; /* shell command that kills and restarts the server, or NULL */
-    const char *only;         /* cases whose name contains this, or NULL */
+    const char *const *only;  /* cases whose name contains one of these, behind which is NULL; or NULL: all */
+    const char *const *except; /* but none whose name contains one of these, likewise */
     int64_t patience;         /* how long what should come is waited for */
     int64_t time_limit;       /* how long a case may take */
     const wb_business *business; /* how to write business data, or NULL */
@@ -116,7 +117,7 @@ void wb_kit_defer(wb_kit *kit, void (*function)(void *), void *argument);
 /** In a child that was just forked: it ends when its parent does, at the latest. */
 void wb_kit_end_with(pid_t parent);
 
-/** The place of the first case from `place` on that --only chooses; book->count: there is none. */
+/** The place of the first case from `place` on that --only and --except choose; book->count: there is none. */
 size_t wb_kit_next_wanted(const wb_kit *kit, const wb_kit_book *book, size_t place);
 
 /** The kits. @return the number of cases that failed. */

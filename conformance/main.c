@@ -21,11 +21,13 @@
 #define CRASH_SERVER CLI_LONG_OPTION(1)
 #define TIME_LIMIT CLI_LONG_OPTION(2)
 #define BUSINESS CLI_LONG_OPTION(3)
+#define EXCEPT CLI_LONG_OPTION(4)
 
 static const cli_option options[] = {
     CLI_OPTION_CONFIG,
     { 'e', "endpoint", "NAME", "the endpoint whose plugin is tried; default: the first" },
-    { 'o', "only", "TEXT", "only the cases whose name contains this" },
+    { 'o', "only", "TEXT", "only the cases whose name contains this; may be repeated" },
+    { EXCEPT, "except", "TEXT", "not the cases whose name contains this; may be repeated" },
     { 'p', "patience", "SECONDS", "how long to wait for what should come; default: 20" },
     { TIME_LIMIT, "time-limit", "SECONDS", "how long a case may take before it has failed; default: 300" },
     { BUSINESS, "business", "FILE", "module that writes business data (waybill/sys/business.h), for a persistence" },
@@ -65,12 +67,27 @@ static int read_seconds(const char *option, const char *text, int64_t *ret_time)
     return -1;
 }
 
+/* All that was given by an option that may be repeated, and NULL. @return NULL: it was not. */
+static const char *const *collect(const cli_values *values, char letter, const char **texts)
+{
+    size_t count = 0;
+    for (int i = 0; i < values->given_count; i++)
+        if (values->given[i].letter == letter)
+            texts[count++] = values->given[i].value;
+    texts[count] = NULL;
+    return count ? texts : NULL;
+}
+
 static int run(const cli_values *values)
 {
+    const char *only[CLI_GIVEN_MAX + 1], *except[CLI_GIVEN_MAX + 1];
     wb_setup *setup = NULL;
     const char *kind = values->arguments[0];
-    wb_kit_options kit_options = { values->value[CRASH_SERVER], values->value['o'], DEFAULT_PATIENCE,
-                                   DEFAULT_TIME_LIMIT, NULL };
+    wb_kit_options kit_options = { .crash_server = values->value[CRASH_SERVER],
+                                   .only = collect(values, 'o', only),
+                                   .except = collect(values, EXCEPT, except),
+                                   .patience = DEFAULT_PATIENCE,
+                                   .time_limit = DEFAULT_TIME_LIMIT };
     const char *business = values->value[BUSINESS];
     wb_error error = { 0 };
     int code;

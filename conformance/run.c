@@ -245,16 +245,41 @@ static void summarize(const run *all)
     wb_tap_note(all->kit->out, text);
 }
 
+/* @return the first of the texts that no case has in its name, or NULL. */
+static const char *find_mistyped(const wb_kit_book *book, const char *const *texts)
+{
+    for (; texts && *texts; texts++) {
+        size_t i = 0;
+        while (i < book->count && !strstr(book->cases[i].name, *texts))
+            i++;
+        if (i == book->count)
+            return *texts;
+    }
+    return NULL;
+}
+
+/* A name that was mistyped may not look like success. */
+static int is_choice(const wb_kit *kit, const wb_kit_book *book, size_t wanted)
+{
+    char text[300];
+    const char *mistyped = find_mistyped(book, kit->options->only);
+    if (!mistyped)
+        mistyped = find_mistyped(book, kit->options->except);
+    if (mistyped)
+        (void)snprintf(text, sizeof text, "no case has \"%.200s\" in its name", mistyped);
+    else
+        (void)snprintf(text, sizeof text, "no case is left");
+    if (mistyped || !wanted)
+        wb_tap_bail_out(kit->out, text);
+    return !mistyped && wanted;
+}
+
 size_t wb_kit_run(wb_kit *kit, const wb_kit_book *book)
 {
     run all = { .kit = kit, .book = book };
     const size_t wanted = count_wanted(kit, book);
-    if (wanted == 0) { /* a name that was mistyped may not look like success */
-        char text[300];
-        (void)snprintf(text, sizeof text, "no case has \"%.200s\" in its name", kit->options->only);
-        wb_tap_bail_out(kit->out, text);
+    if (!is_choice(kit, book, wanted))
         return 1;
-    }
     (void)signal(SIGCHLD, SIG_DFL);
     wb_tap_plan(kit->out, wanted);
     note_threads(&all);

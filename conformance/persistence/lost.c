@@ -256,13 +256,22 @@ static void call(attempt *one)
     wb_actor_stop(&actor);
 }
 
+static int skips_unwired(wb_kit *kit)
+{
+    wb_kit_skip(kit, "%s has no connection to a server", kit->plugin->name);
+    return 0;
+}
+
 /* @return whether there is a connection that can break. */
 static int connect_client(attempt *one)
 {
     wb_store *store = &((wb_stores_kit *)one->kit)->stores[0];
+    const wb_wires *first = &((wb_stores_kit *)one->kit)->wires;
     wb_client *look = wb_client_open(one->kit, 0);
     if (!look)
         return 0;
+    if (!wb_wires_find(first, NULL, 0)) /* who has none now will have none below, where a store would be opened twice more */
+        return skips_unwired(one->kit);
     wb_client_close(look);
     look = wb_client_open_patiently(one->kit, store);
     if (!look || !wb_client_empties(look))
@@ -272,10 +281,8 @@ static int connect_client(attempt *one)
     one->client = wb_client_open_patiently(one->kit, store);
     if (!one->client)
         return 0;
-    if (!wb_wires_settle(&one->before, &((wb_stores_kit *)one->kit)->wires)) {
-        wb_kit_skip(one->kit, "%s has no connection to a server", one->kit->plugin->name);
-        return 0;
-    }
+    if (!wb_wires_settle(&one->before, first))
+        return skips_unwired(one->kit);
     return one->trial->prepare(one->client);
 }
 

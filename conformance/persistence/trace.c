@@ -110,6 +110,13 @@ static int note_call(pid_t thread, wb_trace *trace)
 
 enum { BORN, PREPARES, CALLS };
 
+/* Up to the call, and behind it, only the stages are to be seen: what turns to the system a thousand times to open a store
+ * would stop as often. Not so with threads: one that waits when the call begins is to be seen in it. */
+static long next_stop(int stage, int is_threaded)
+{
+    return stage == CALLS || is_threaded ? PTRACE_SYSCALL : PTRACE_CONT;
+}
+
 /* One of its threads has stopped. @return the signal that it is to be given, or 0. */
 static int look_at(pid_t main, pid_t thread, int status, int *stage, wb_trace *trace)
 {
@@ -130,7 +137,7 @@ static int look_at(pid_t main, pid_t thread, int status, int *stage, wb_trace *t
 /* All of its threads, to its end. @return its status. */
 static int follow(pid_t main, wb_trace *trace)
 {
-    int status = 0, stage = BORN;
+    int status = 0, stage = BORN, is_threaded = 0;
     for (;;) {
         const pid_t thread = waitpid(-1, &status, __WALL);
         if (thread < 0 && errno != EINTR)
@@ -139,7 +146,8 @@ static int follow(pid_t main, wb_trace *trace)
             return status;
         if (thread > 0 && WIFSTOPPED(status)) {
             const int signal = look_at(main, thread, status, &stage, trace);
-            (void)ptrace(PTRACE_SYSCALL, thread, 0, (void *)(uintptr_t)signal);
+            is_threaded |= thread != main || status >> 8 == (SIGTRAP | PTRACE_EVENT_CLONE << 8);
+            (void)ptrace(next_stop(stage, is_threaded), thread, 0, (void *)(uintptr_t)signal);
         }
     }
 }

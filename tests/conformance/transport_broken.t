@@ -4,10 +4,14 @@
 # Transports with one fault each fail in the cases that are about it, and in no other. They
 # run up to eleven at once: they mostly wait for what does not come.
 set -u
+. "$top_srcdir/tests/support/memory.sh"
 conformance=$top_srcdir/tests/conformance
 work=$top_builddir/tests/conformance/work/broken
 rm -rf "$work"
 mkdir -p "$work"
+data=$(memory_for "$work/data") || exit 1
+trap 'wait; rm -rf "$data"' EXIT
+trap 'exit 1' HUP INT TERM
 WAYBILL_PLUGIN_DIR=$top_builddir/tests/conformance/plugins
 export WAYBILL_PLUGIN_DIR
 
@@ -78,18 +82,33 @@ names=
 judge() { # NAME [OPTION]... <EXPECTED: in the background
     names="$names $1"
     cat >"$work/$1.conf" <<END
-endpoints = ( { name = "kit"; transport = { plugin = "$1"; file = "$work/$1.db"; }; } );
+endpoints = ( { name = "kit"; transport = { plugin = "$1"; file = "$data/$1.db"; }; } );
 END
     cat >"$work/$1.expected"
     run "$@" &
 }
 
-# A quarter of a gigabyte each, kept to be looked at when something is wrong.
+# These cost five times what all others do together: queues of a quarter of a gigabyte, to see how much of one is
+# read ahead. They are tried on what reads ahead or takes more than it may, and on what loses large bodies.
+dear() { # NAME: words in their names
+    case $1 in
+    hoard | greedy | hollow) ;;
+    *) echo "needs bounded memory:are not read ahead:a body of 16 MiB" ;;
+    esac
+}
+
+# Kept to be looked at when something is wrong.
 run() { # NAME [OPTION]...
     name=$1
     shift
+    IFS=:
+    for words in $(dear "$name"); do
+        set -- "$@" --except "$words"
+    done
     "$conformance/judge" transport -c "$work/$name.conf" --patience 5 "$@" \
-        <"$work/$name.expected" >"$work/$name.tap" 2>"$work/$name.log" && ! grep -q '^not ok' "$work/$name.tap" && rm -f "$work/$name.db"*
+        <"$work/$name.expected" >"$work/$name.tap" 2>"$work/$name.log" && ! grep -q '^not ok' "$work/$name.tap" ||
+        mv "$data/$name.db"* "$work"
+    rm -f "$data/$name.db"*
 }
 
 judge counts <<END

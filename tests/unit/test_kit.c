@@ -85,10 +85,11 @@ static void close_nothing(wb_kit *kit)
 }
 
 /* So many fail, and that is printed. */
-static void run(const wb_kit_case *cases, size_t count, const char *only, size_t failed, const char *expected)
+static void run_chosen(const wb_kit_case *cases, size_t count, const char *const *only, const char *const *except, size_t failed,
+                       const char *expected)
 {
     const wb_plugin plugin = { .struct_size = sizeof plugin, .name = "some", .version = "1" };
-    const wb_kit_options options = { .only = only, .time_limit = 60 * WB_SECOND };
+    const wb_kit_options options = { .only = only, .except = except, .time_limit = 60 * WB_SECOND };
     const wb_kit_book book = { .cases = cases, .count = count, .close = close_nothing };
     wb_kit kit = { .plugin = &plugin, .options = &options };
     char *printed = NULL;
@@ -100,6 +101,11 @@ static void run(const wb_kit_case *cases, size_t count, const char *only, size_t
     assert_int_equal(fclose(kit.out), 0);
     assert_string_equal(printed, expected);
     free(printed);
+}
+
+static void run(const wb_kit_case *cases, size_t count, size_t failed, const char *expected)
+{
+    run_chosen(cases, count, NULL, NULL, failed, expected);
 }
 
 #define COUNT(cases) (sizeof(cases) / sizeof *(cases))
@@ -114,7 +120,7 @@ static void test_ends(void **state)
     };
     (void)state;
     dies_between = 0;
-    run(cases, COUNT(cases), NULL, 2,
+    run(cases, COUNT(cases), 2,
         "1..5\n"
         "ok 1 - passes\n"
         "# the process died: signal 9, SIGKILL\n"
@@ -135,9 +141,10 @@ static void test_death_between(void **state)
         { .name = "wanted: fourth", .run = passes }, { .name = "another one", .run = fails },
         { .name = "wanted: last", .run = passes },   { .name = "another at the end", .run = fails },
     };
+    static const char *const only[] = { "wanted", NULL };
     (void)state;
     dies_between = 1;
-    run(cases, COUNT(cases), "wanted", 2,
+    run_chosen(cases, COUNT(cases), only, NULL, 2,
         "1..5\n"
         "ok 1 - wanted: passes\n"
         "# the process died before this case began: signal 9, SIGKILL\n"
@@ -149,6 +156,34 @@ static void test_death_between(void **state)
         "# some 1: 5 cases, 2 failed, 1 skipped\n");
 }
 
+/* Of several texts one is enough to be chosen, or to be left out; one that nobody has was mistyped. */
+static void test_chosen(void **state)
+{
+    static const wb_kit_case cases[] = {
+        { .name = "red: one", .run = passes },  { .name = "blue: one", .run = fails },
+        { .name = "green: one", .run = passes }, { .name = "red: two", .run = fails },
+        { .name = "red: three", .run = fails },  { .name = "green: four", .run = skips },
+    };
+    static const char *const colours[] = { "red", "green", NULL }, *const numbers[] = { "two", "three", NULL };
+    static const char *const mistyped[] = { "red", "gren", NULL }, *const all[] = { ":", NULL };
+    (void)state;
+    dies_between = 0;
+    run_chosen(cases, COUNT(cases), colours, numbers, 0,
+               "1..3\n"
+               "ok 1 - red: one\n"
+               "ok 2 - green: one\n"
+               "ok 3 - green: four # SKIP no reason\n"
+               "# some 1: 3 cases, 0 failed, 1 skipped\n");
+    run_chosen(cases, COUNT(cases), NULL, colours, 1,
+               "1..1\n"
+               "# a check\n"
+               "not ok 1 - blue: one\n"
+               "# some 1: 1 cases, 1 failed, 0 skipped\n");
+    run_chosen(cases, COUNT(cases), mistyped, NULL, 1, "Bail out! no case has \"gren\" in its name\n");
+    run_chosen(cases, COUNT(cases), NULL, mistyped, 1, "Bail out! no case has \"gren\" in its name\n");
+    run_chosen(cases, COUNT(cases), colours, all, 1, "Bail out! no case is left\n");
+}
+
 /* Nothing can be heard of it any more; until it ends nobody looks all the time. */
 static void test_all_closed(void **state)
 {
@@ -158,7 +193,7 @@ static void test_all_closed(void **state)
     };
     (void)state;
     dies_between = 0;
-    run(cases, COUNT(cases), NULL, 1,
+    run(cases, COUNT(cases), 1,
         "1..2\n"
         "# the process ended, with exit status 0\n"
         "not ok 1 - closes all and stays\n"
@@ -185,7 +220,7 @@ static void test_threads(void **state)
     assert_int_equal(pthread_barrier_init(&both, NULL, 2), 0);
     assert_int_equal(pthread_create(&thread, NULL, stay, &both), 0);
     (void)pthread_barrier_wait(&both);
-    run(cases, COUNT(cases), NULL, 0,
+    run(cases, COUNT(cases), 0,
         "1..1\n"
         "# loading the plugin has started threads, which the processes that run cases do not have: "
         "start them in create() or open()\n"
@@ -201,6 +236,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ends),
         cmocka_unit_test(test_death_between),
+        cmocka_unit_test(test_chosen),
         cmocka_unit_test(test_all_closed),
         cmocka_unit_test(test_threads),
     };
