@@ -39,7 +39,11 @@ operations of 16 MiB come back, or are refused as too large
 written: a fetch ends with the row that reaches 32 MiB
 END
 
-# In the background: they wait, too. Several WORDs are one or another.
+# At most so many at once: they wait, too, but others have a clock to watch.
+mkfifo "$work/places" && exec 7<>"$work/places" || exit 1
+for place in 1 2 3 4 5 6 7 8; do echo "$place" >&7; done
+
+# In the background. Several WORDs are one or another.
 try() { # BUG [WORD in the names of the cases it is tried on]... <EXPECTED
     bug=$1
     shift
@@ -57,7 +61,11 @@ try() { # BUG [WORD in the names of the cases it is tried on]... <EXPECTED
     while test "$bug" != none && read -r case; do
         grep -q -F "$case" "$work/$bug.fails" || set -- "$@" --except "$case"
     done <"$work/dear"
-    "$conformance/judge" persistence -c "$work/$bug.conf" "$@" <"$work/$bug.expected" >"$work/$bug.tap" 2>&1 &
+    read -r place <&7
+    {
+        "$conformance/judge" persistence -c "$work/$bug.conf" "$@" <"$work/$bug.expected" >"$work/$bug.tap" 2>&1
+        echo "$place" >&7
+    } &
 }
 
 cat >"$work/no-server" <<'END'
