@@ -23,7 +23,7 @@ echo $! >"$1.new" && mv "$1.new" "$1"
 wait
 END
 
-plan 11
+plan 14
 is "its output is the test's" "$("$limited" echo 'ok 1 - all')" "ok 1 - all"
 "$limited" sh -c 'exit 77'
 is "its exit status is the test's" $? 77
@@ -52,3 +52,15 @@ kill -TERM $!
 wait $!
 is "who is interrupted ends the test" "$(cat "$work/output")" ""
 ok "and what it started" gone "$(cat "$work/pid")"
+
+cat >"$work/fails-first" <<'END'
+test -f "$1" && echo "ok 1 - late" && exit 0
+touch "$1"
+echo "not ok 1 - late"
+END
+is "what fails first may be tried again" "$(WB_TRIES=2 "$limited" sh "$work/fails-first" "$work/tried")" "# first try: not ok 1 - late
+ok 1 - late"
+rm -f "$work/tried"
+is "and is not where nobody says so" "$("$limited" sh "$work/fails-first" "$work/tried")" "not ok 1 - late"
+WB_TRIES=2 "$limited" sh -c 'echo "not ok 1"; exit 3' >"$work/output"
+is "what fails twice has failed" "$? $(grep -c '^not ok 1' "$work/output")" "3 1"
