@@ -8,12 +8,12 @@
 # that few cases call is tried on these: on those of one topic, if all that must fail are of it, or on those that have a word
 # of the function's in their names. In the other cases it has nothing to do, and the plugin is the whole one.
 set -u
-. "$top_srcdir/tests/support/memory.sh"
 conformance=$top_srcdir/tests/conformance
 work=$top_builddir/tests/conformance/work/persistence-broken
 rm -rf "$work"
 mkdir -p "$work"
-data=$(memory_for "$work/data") || exit 1
+# kits bring to the disk what they do, all the time
+data=$(mktemp -d "$("$top_srcdir/tests/support/server" place)/waybill-test.XXXXXX") || exit 1
 trap 'wait; rm -rf "$data"' EXIT
 trap 'exit 1' HUP INT TERM
 WAYBILL_PLUGIN_DIR=$top_builddir/plugins
@@ -217,7 +217,6 @@ fail count_records() counts what a clean-up deletes
 fail take_pending(): what is gone nobody takes
 fail take_pending(): batches, marks and sweeps go on
 END
-wait
 try clean_up_takes_pending <<'END'
 fail a clean-up keeps what is not dispatched
 fail parked rows and the clean-up leave each other alone
@@ -280,7 +279,6 @@ try sweeps_what_is_not_due <<'END'
 fail a sweep keeps to its limit and its bound
 fail rows with numbers in the future are not swept before
 END
-wait
 try parks_nothing <<'END'
 fail what was stored is there when all was closed and is opened again
 fail what another process stored is there
@@ -428,7 +426,6 @@ fail list_pending() lists rows in order, whole or their heads
 fail list_pending() lists many rows, large ones and one of no bytes
 fail list_pending() waits for nobody
 END
-wait
 try forgets_nothing <<'END'
 fail forget: what is forgotten is new when it is claimed again
 fail forget: only the record of that batch goes, and nothing else of it
