@@ -281,14 +281,33 @@ static void set_bytes(sim_row *row, const void *bytes, size_t size)
     row->size = size;
 }
 
+static sim_row *insert_row(sim_table *t, size_t at)
+{
+    sim_row *all = t->rows ? t->rows - t->row_room : NULL;
+    if (t->row_room > t->row_max / 2) {
+        memmove(all, t->rows, t->row_count * sizeof *all);
+        t->row_room = 0;
+    }
+    all = grow(all, t->row_room + t->row_count, &t->row_max, sizeof *all);
+    t->rows = all + t->row_room;
+    memmove(&t->rows[at + 1], &t->rows[at], (t->row_count++ - at) * sizeof *all);
+    return &t->rows[at];
+}
+
+static void remove_row(sim_table *t, size_t at)
+{
+    memmove(t->rows + 1, t->rows, at * sizeof *t->rows);
+    t->rows++;
+    t->row_room++;
+    t->row_count--;
+}
+
 int sim_database_store(unsigned endpoint, uint64_t batch, const void *bytes, size_t size, int is_foreign)
 {
     sim_table *t = &sim_tables[endpoint];
     if (sim_database_row(endpoint, batch))
         return 0;
-    t->rows = grow(t->rows, t->row_count, &t->row_max, sizeof *t->rows);
-    sim_row *row = &t->rows[place_of(t, batch)];
-    memmove(row + 1, row, (size_t)(t->rows + t->row_count++ - row) * sizeof *row);
+    sim_row *row = insert_row(t, place_of(t, batch));
     *row = (sim_row){ .batch = batch, .is_foreign = is_foreign, .born = sim_true_wall() };
     set_bytes(row, bytes, size);
     return 1;
@@ -308,7 +327,7 @@ void sim_database_mark(unsigned endpoint, const wb_mark *mark)
         return;
     }
     free(row->bytes);
-    memmove(row, row + 1, (size_t)(t->rows + --t->row_count - row) * sizeof *row);
+    remove_row(t, (size_t)(row - t->rows));
 }
 
 /* ---- transactions ---- */

@@ -40,8 +40,8 @@ typedef struct sim_table {
     sim_place_row places[SIM_PLACES];
     sim_record *records;
     size_t record_count, record_max;
-    sim_row *rows; /* by batch */
-    size_t row_count, row_max;
+    sim_row *rows; /* by batch; most come last and leave first, so there is room in front of them, too */
+    size_t row_count, row_max, row_room;
     const void *sweeper; /* who sweeps */
 } sim_table;
 

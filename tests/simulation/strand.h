@@ -3,7 +3,7 @@
  * What the threads of a simulation are made of. Only one runs at a time, so they need not be the
  * system's: each is a stack, and to hand over is to change stacks, which takes a tenth of what
  * two threads take to wake each other. What the program has for each thread (_Thread_local) and
- * errno are exchanged with it. Sanitizers know threads better than stacks: for them it is threads.
+ * errno are exchanged with it. Only the thread sanitizer gets threads: it is about them.
  */
 #ifndef WB_SIMULATION_STRAND_H
 #define WB_SIMULATION_STRAND_H
