@@ -144,8 +144,8 @@ sub check_settings {
     finish($e, @ids, map { $_->{id} } @setters);
 }
 
-# In MySQL the transaction goes on after a statement that failed, so a handler may look away. One
-# that awaits no answer brings the commit in doubt: the record says that it was made.
+# In MySQL the transaction goes on after a statement that failed, so a handler may look away. One that awaits no answer
+# brings the commit in doubt: the record says that it was made, however long the server is at that statement.
 sub check_forgiven {
     my ($e) = @_;
     my %does = (ignores => 'ignore insert into nowhere values (1)', 'awaits-not' => 'pipeline');

@@ -50,7 +50,9 @@ int script_leave_unread(wb_context *ctx, const char *sql)
 int script_leave_pipeline(wb_context *ctx)
 {
     MYSQL *db = wb_mysql(ctx);
-    return db ? answered(ctx, db, mysql_send_query(db, "select 1", 8))
+    /* whose answer begins long before it ends */
+    static const char slow[] = "select repeat('x', 100000) union all select sleep(0.1)";
+    return db ? answered(ctx, db, mysql_send_query(db, slow, sizeof slow - 1))
               : wb_fail(ctx, WB_RETRY, "no connection");
 }
 

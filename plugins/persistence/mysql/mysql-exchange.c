@@ -3,11 +3,16 @@
 
 #include "plugins/persistence/mysql/mysql-exchange.h"
 
+#include <errmsg.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 
 #include "plugins/persistence/mysql/mysql-dialect.h"
 #include "plugins/persistence/mysql/mysql-session.h"
+
+#define MILLISECOND INT64_C(1000000)
 
 /* ---- composing ------------------------------------------------------------------ */
 
@@ -233,6 +238,32 @@ static void run_part(wb_storage_session *s, size_t first, size_t last, const cha
         (void)read_option(s);
 }
 
+/* A statement of a handler that nobody awaited is answered in the place of ours, and the server may not have read ours yet. It
+ * never does once the connection has ended, so whoever was quicker would decide whether COMMIT runs: the server is heard out,
+ * until it takes its leave. */
+static void hear_out(wb_storage_session *s)
+{
+    MYSQL *c = s->connection;
+    const int64_t timeout = s->persistence->config->reply_timeout;
+    struct pollfd socket = { .fd = (int)mysql_get_socket(c), .events = POLLIN };
+    char answer[4096];
+
+    /* the library waits for the rest of what it took for our answer */
+    c->status = MYSQL_STATUS_READY;
+    c->server_status &= ~SERVER_MORE_RESULTS_EXIST;
+    if (c->methods->db_command(c, COM_QUIT, "", 0, 1, NULL) != 0)
+        return;
+    while (poll(&socket, 1, timeout ? (int)(timeout / MILLISECOND) : -1) > 0 &&
+           recv(socket.fd, answer, sizeof answer, 0) > 0)
+        ;
+}
+
+static int is_silent(const wb_storage_session *s)
+{
+    const unsigned code = s->sql.failure.native_code;
+    return code == CR_SERVER_LOST || code == CR_SERVER_GONE_ERROR;
+}
+
 int mys_exchange_run(wb_storage_session *s, const char *crash_point)
 {
     mys_exchange *x = &s->exchange;
@@ -249,5 +280,7 @@ int mys_exchange_run(wb_storage_session *s, const char *crash_point)
         return WB_OK;
     if (x->commit_sent && s->sql.failure.result == WB_OK)
         mys_failure_lost(s, "the server did not end the transaction at COMMIT");
+    if (x->commit_sent && s->sql.state == WB_SQL_LOST && !is_silent(s))
+        hear_out(s);
     return s->sql.failure.result;
 }
