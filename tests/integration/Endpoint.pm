@@ -23,6 +23,7 @@ use Time::HiRes qw(sleep time);
 use Test::More;
 use lib "$ENV{top_srcdir}/tests/support";
 use Amqp;
+use SqlClient;
 use SqliteFile;
 
 our $build  = $ENV{top_builddir} || die "top_builddir is not set: run this through make\n";
@@ -312,10 +313,7 @@ sub make_queue {
 
 sub sql {
     my ($self, $text) = @_;
-    open my $psql, '-|', 'psql', '-X', '-q', '-A', '-t', '-v', 'ON_ERROR_STOP=1', '-F', "\t", '-c', $text or die "psql: $!\n";
-    my @rows = map { chomp; [ split /\t/, $_, -1 ] } <$psql>;
-    close $psql or die "sql failed: $text\n";
-    return @rows;
+    return SqlClient::ask('pgsql', $text);
 }
 sub pending { my ($self) = @_; return map { pack 'H*', $_->[0] } $self->sql(qq(select encode(operations, 'hex') from "$self->{name}_pending")) }
 
@@ -405,12 +403,7 @@ sub persistence_text {
 
 sub sql {
     my ($self, $text) = @_;
-    local $ENV{MYSQL_PWD} = $ENV{MYSQL_PASSWORD};
-    open my $mariadb, '-|', qw(mariadb --no-defaults --protocol=TCP --skip-ssl --batch --raw --skip-column-names), "--host=$ENV{MYSQL_HOST}",
-        "--port=$ENV{MYSQL_PORT}", "--user=$ENV{MYSQL_USER}", "--execute=$text", $ENV{MYSQL_DATABASE} or die "mariadb: $!\n";
-    my @rows = map { chomp; [ split /\t/, $_, -1 ] } <$mariadb>;
-    close $mariadb or die "sql failed: $text\n";
-    return @rows;
+    return SqlClient::ask('mysql', $text);
 }
 sub pending { my ($self) = @_; return map { pack 'H*', $_->[0] } $self->sql("select hex(operations) from `$self->{name}_pending`") }
 

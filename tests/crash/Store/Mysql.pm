@@ -4,6 +4,8 @@
 package Store::Mysql;
 use strict;
 use warnings;
+use lib "$ENV{top_srcdir}/tests/support";
+use SqlClient;
 use Store;
 use Tools;
 our @ISA = ('Store');
@@ -23,9 +25,7 @@ sub section {
 
 sub sql {
     my ($self, $text) = @_;
-    local $ENV{MYSQL_PWD} = $ENV{MYSQL_PASSWORD};
-    return Tools::rows(Tools::run($text, qw(mariadb --no-defaults --protocol=TCP --skip-ssl --batch --raw --skip-column-names),
-        "--host=$ENV{MYSQL_HOST}", "--port=$ENV{MYSQL_PORT}", "--user=$ENV{MYSQL_USER}", $ENV{MYSQL_DATABASE}));
+    return SqlClient::ask('mysql', $text);
 }
 
 # ---- faults of the server, for the trials of this job alone

@@ -5,7 +5,7 @@ package Store::Pgsql;
 use strict;
 use warnings;
 use lib "$ENV{top_srcdir}/tests/support";
-use Psql;
+use SqlClient;
 use Store;
 use Tools;
 our @ISA = ('Store');
@@ -24,7 +24,7 @@ sub section {
 
 sub sql {
     my ($self, $text) = @_;
-    return Psql::ask($text);
+    return SqlClient::ask('pgsql', $text);
 }
 
 # ---- faults of the server, for the trials of this job alone

@@ -13,9 +13,31 @@ kafka_port() { sed -n "s/^$1 \([0-9]*\) .*/\1/p" "$data/nodes"; }
 kafka_node_pid() { server_pid "$data/$1/pid"; }
 kafka_java() { # to be called in a subshell, which becomes the Java machine
     # 1 for the compiler's tier: a broker here does not live to earn more
-    exec setsid java -Xmx512m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 \
+    # shellcheck disable=SC2086
+    exec setsid java -Xmx512m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 $kafka_classes \
         -Dlog4j2.configurationFile="$data/log4j2.properties" -Dnode="$1" \
         -cp "$(cat "$data/libs")/*" "${@:2}"
+}
+
+# Classes as Java has them in memory, kept beside the jars by whoever starts a broker first: a start takes half then.
+kafka_classes=-Xshare:auto
+kafka_take_classes() {
+    local file
+    file=$(cat "$data/libs").$(stat -Lc '%n %Y' "$(command -v java)" | cksum | cut -d ' ' -f 1).jsa
+    [ ! -s "$file" ] || kafka_classes="-XX:SharedArchiveFile=$file -Xlog:cds=off"
+    [ -e "$file" ] || [ "${1:-}" != make ] || (flock 9 && kafka_make_classes "$file") 9>>"$(cat "$data/libs").lock" || true
+}
+kafka_make_classes() { # FILE: Java writes it when it ends. What cannot be written is empty, and not tried again
+    local pid
+    [ ! -e "$1" ] || return 0
+    kafka_classes="-XX:ArchiveClassesAtExit=$1.new -Xlog:cds=off -Xlog:cds+dynamic=off"
+    : >"$1"
+    kafka_start_node 1
+    kafka_await_node 1
+    pid=$(kafka_node_pid 1)
+    kill -TERM "$pid"
+    await_end "$pid"
+    mv "$1.new" "$1"
 }
 
 # What is not here is as shipped: topics are made when first asked for, for instance. A test may add
@@ -60,6 +82,7 @@ kafka_create() {
     local id last=1 cluster
     [ "$kind" != kafka3 ] || last=3
     "$kafka_fetch" >"$data/libs"
+    kafka_take_classes
     free_port $((2 * last)) | paste -d ' ' - - | nl -w 1 -s ' ' >"$data/nodes"
     cat >"$data/log4j2.properties" <<'END'
 rootLogger.level = warn
@@ -118,6 +141,8 @@ kafka_start_node() {
 kafka_await_node() { wait_until 600 "$(saved_pid "$data/$1/pid")" kafka_node_up "$1"; }
 kafka_launch() {
     local id
+    kafka_take_classes "$([ "$kind" = kafka3 ] || echo make)"
+    kafka_take_classes
     for id in $(kafka_nodes); do kafka_start_node "$id"; done
     for id in $(kafka_nodes); do kafka_await_node "$id" || return 1; done
 }
@@ -143,6 +168,7 @@ kafka_crash_node() {
 kafka_restart_node() {
     kafka_has_node "$1"
     is_gone "$(kafka_node_pid "$1")" || kafka_end_nodes TERM "$1"
+    kafka_take_classes
     kafka_start_node "$1"
     kafka_await_node "$1"
 }

@@ -69,7 +69,7 @@ rabbitmq_launch() {
     fi
     rm -f "$data/pid"
     # detached: the script then becomes the Erlang machine instead of guarding it
-    detached=1 setsid $rabbitmq_server >>"$dir/log" 2>&1 </dev/null 9>&- &
+    ERL_AFLAGS="-run file eval $here/servers/rabbitmq-load.erl" detached=1 setsid $rabbitmq_server >>"$dir/log" 2>&1 </dev/null 9>&- &
     echo $! >"$data/pid"
     wait_until 1200 $! rabbitmq_up
 }
