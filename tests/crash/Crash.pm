@@ -247,10 +247,17 @@ sub has_stopped {
 }
 sub go_on { my ($self) = @_; kill 'CONT', @{ $self->{processes} } }
 
+# The queues only when the tables have all, or do not move.
+sub look {
+    my ($self) = @_;
+    $self->{stands} ||= time - ($self->{moved} // time) > 3;
+    return $self->{pair}->state($self, $self->{stands} ? 0 : scalar grep { !$_->{fails} } $self->expected);
+}
+
 # Everything handled or in the error queue, nothing left in queue or outbox.
 sub is_quiescent {
-    my ($self) = @_;
-    my $state = $self->{pair}->state($self);
+    my ($self, $state) = @_;
+    $state //= $self->look;
     my @expected = $self->expected;
     my $known = grep { !$_->{fails} } @expected;
     my $fails = @expected - $known;
@@ -271,10 +278,10 @@ sub stays {
 # Quiescent, or nothing has moved for so long that it never will be.
 sub is_over {
     my ($self) = @_;
-    my $state = eval { $self->{pair}->state($self) } or return 0;
+    my $state = eval { $self->look } or return 0;
     my $now = join ' ', map { "$_=$state->{$_}" } sort keys %$state;
     @$self{qw(moved last)} = (time, $now) if $now ne ($self->{last} // '');
-    return $self->is_quiescent || time - $self->{moved} > $self->{stall};
+    return $self->is_quiescent($state) || time - $self->{moved} > $self->{stall};
 }
 
 # The endpoint without faults until it is done. A clean stop gives back what was prefetched

@@ -181,10 +181,13 @@ sub ledger       { my ($self, $trial) = @_; return $self->{store}->ledger($trial
 sub pending      { my ($self, $trial) = @_; return $self->{store}->pending($trial) }
 sub end_leases   { $_[0]{store}->end_leases }
 
-# Counts: effects, pending, ready, consumers, errors.
+# Counts: effects, pending, ready, consumers, errors. With fewer effects than are wanted the transport, whose queues programs look
+# at, is not asked: the first two.
 sub state {
-    my ($self, $trial) = @_;
-    my %state = ($self->{store}->state($trial), $self->{transport}->state);
+    my ($self, $trial, $wanted) = @_;
+    my %state = $self->{store}->state($trial);
+    return \%state if $wanted && $state{effects} < $wanted;
+    %state = (%state, $self->{transport}->state);
     $state{errors} += grep { $_->{queue} eq 'error' } @{ $trial->{drained} };
     return \%state;
 }
