@@ -365,6 +365,7 @@ static struct MHD_Daemon *start_daemon(wb_listener *listener, int fd)
                            MHD_ALLOW_SUSPEND_RESUME | (config->key ? (unsigned)MHD_USE_TLS : 0u);
     return MHD_start_daemon(flags, 0, NULL, NULL, answer, listener, MHD_OPTION_EXTERNAL_LOGGER, log_quietly, NULL,
                             MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, (unsigned)WB_HTTP_CONNECTIONS,
+                            MHD_OPTION_PER_IP_CONNECTION_LIMIT, (unsigned)WB_HTTP_CONNECTIONS_OF_ONE,
                             MHD_OPTION_CONNECTION_TIMEOUT, idle_seconds(),
                             MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)WB_HTTP_REQUEST_MAX, MHD_OPTION_NOTIFY_CONNECTION,
                             note_connection, listener, MHD_OPTION_NOTIFY_COMPLETED, note_answered, listener,

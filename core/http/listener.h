@@ -8,8 +8,8 @@
  *   /health/ready    200, or 503: an endpoint has not begun, ends, or waits for a server; or the main thread is stuck
  *   / and /api/      the console, where there is one (console.h)
  *
- * Who is slow, hostile or many harms nobody but others who ask: so many connections at a time, so much memory and time each; what
- * cannot be answered is refused, and what takes too long is cut off.
+ * Who is slow, hostile or many harms nobody but others who ask, and from one address not even those: so many connections at a
+ * time, most of them an address, so much memory and time each; what cannot be answered is refused, and what takes too long is cut off.
  */
 #ifndef WB_HTTP_LISTENER_H
 #define WB_HTTP_LISTENER_H
@@ -21,6 +21,8 @@
 
 /** Connections at a time; more wait in the system's queue. */
 #define WB_HTTP_CONNECTIONS 32
+/** Of one address, so that it alone keeps nobody out; the next is closed at once. A proxy is one address for many people. */
+#define WB_HTTP_CONNECTIONS_OF_ONE 24
 /** A connection from which nothing comes, or that takes nothing, is closed after so many seconds; and any after the second. */
 #define WB_HTTP_IDLE_SECONDS 10
 #define WB_HTTP_LONGEST_SECONDS 30

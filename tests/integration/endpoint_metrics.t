@@ -17,13 +17,13 @@ plan skip_all => 'built without libmicrohttpd' if !$ENV{CI} && Endpoint::read_fi
 $SIG{PIPE} = 'IGNORE';    # who is asked may close before all is said
 chomp(my $port = `"$Endpoint::source/tests/support/free-port" "@{[ Endpoint::work_dir() ]}"`);
 
-sub connection { my ($text) = @_; my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $port, Timeout => 10) or return; $socket->autoflush(1); print $socket $text if defined $text; return $socket }
+sub connection { my ($text, $from) = @_; my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $port, Timeout => 10, $from ? (LocalAddr => $from) : ()) or return; $socket->autoflush(1); print $socket $text if defined $text; return $socket }
 
 # Status, headers and text; nothing when nobody answers.
 sub ask {
     my ($path, %more) = @_;
     my $method = $more{method} // 'GET';
-    my $socket = connection("$method $path HTTP/1.1\r\nHost: @{[ $more{host} // '127.0.0.1' ]}\r\nConnection: close\r\n@{[ $more{headers} // '' ]}\r\n") or return ('');
+    my $socket = connection("$method $path HTTP/1.1\r\nHost: @{[ $more{host} // '127.0.0.1' ]}\r\nConnection: close\r\n@{[ $more{headers} // '' ]}\r\n", $more{from}) or return ('');
     local $SIG{ALRM} = sub { die "no answer to $path\n" };
     alarm 30;
     my $all = do { local $/; <$socket> } // '';
@@ -86,6 +86,15 @@ like connection("\x16\x03\x01nonsense\r\n\r\n")->getline // '', qr{^(?:HTTP/1\.[
 
 is $e->stop, 0, 'it stops';
 is +(ask('/health/live'))[0], '', 'nobody answers then';
+
+# ---- who is many, from one address: as if each had ten minutes ------------------------------------
+$ENV{WAYBILL_PERIOD} = 600_000;
+$e->start;
+$e->wait_for('it answers', sub { (ask('/health/live'))[0] eq '200' });
+my @held = map { connection('GET') } 1 .. 40;
+is join(' ', map { (ask('/health/live', from => '127.0.0.2'))[0] } 1 .. 5), '200 200 200 200 200', 'another address is answered';
+is $e->stop, 0, 'it stops, whoever asks';
+undef @held;
 
 # ---- who is slow, and many: as if each had two seconds -------------------------------------------
 $ENV{WAYBILL_PERIOD} = 2000;
