@@ -105,7 +105,7 @@ static int fail(const job *j)
 
 typedef struct search {
     job *j;
-    size_t seen, taken;
+    size_t seen, taken, unreadable;
     void (*take)(job *j, const wb_failed *failed, const wb_failed_record *record);
 } search;
 
@@ -120,13 +120,22 @@ static int look_at(void *argument, const wb_failed *failed)
     wb_failed_record record;
     wb_arena arena;
     wb_arena_init(&arena, 4096);
-    if (wb_failed_decode(failed->summary, failed->summary_size, &arena, &record) == 0 &&
-        cli_failed_matches(&s->j->filter, failed, &record) && s->seen++ >= s->j->filter.skip) {
+    const int is_read = wb_failed_decode(failed->summary, failed->summary_size, &arena, &record) == 0;
+    s->unreadable += !is_read;
+    if (is_read && cli_failed_matches(&s->j->filter, failed, &record) && s->seen++ >= s->j->filter.skip) {
         s->take(s->j, failed, &record);
         s->taken++;
     }
     wb_arena_free(&arena);
     return is_full(s) ? WB_REJECT : WB_OK;
+}
+
+/* What is wanted may be among them, which nobody here can tell. */
+static void tell_of_unreadable(const job *j, size_t count)
+{
+    if (count)
+        (void)fprintf(stderr, "waybill: endpoint \"%s\": %zu failed messages were kept by a later version, which this one cannot read: they are left alone\n",
+                      j->setup->config->name, count);
 }
 
 static int visit_wanted(job *j, void (*take)(job *j, const wb_failed *failed, const wb_failed_record *record))
@@ -135,6 +144,7 @@ static int visit_wanted(job *j, void (*take)(job *j, const wb_failed *failed, co
     const wb_failed_filter filter = { .struct_size = sizeof filter, .status = j->filter.status, .from = j->filter.from,
                                       .before = j->filter.before };
     const int r = j->ops->list(j->session, &filter, look_at, &s, &j->error);
+    tell_of_unreadable(j, s.unreadable);
     return r == WB_OK || is_full(&s) ? EX_OK : fail(j);
 }
 
