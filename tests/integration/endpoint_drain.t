@@ -94,10 +94,13 @@ for my $e (@pairs) {
     add_records($e, 1500);
     drains($e, 'records of attempts', 1, 20, '--idle', 1);
     $e->send('orders', { id => 'parked', do => 'send nowhere T.Out x' });
-    ($code) = drain($e, '-p', 5, '--idle', 1);
+    my $says = qr/^waybill: not drained in time: endpoint "orders": 1 row of operations is pending$/;
+    for (1 .. 5) {    # a database that others keep busy for seconds does not tell in time
+        ($code) = drain($e, '-p', 5, '--idle', 1);
+        last if $e->log_lines($says);
+    }
     is $code, 75, "$e->{pair}: pending operations are something left";
-    ok scalar($e->log_lines(qr/^waybill: not drained in time: endpoint "orders": 1 row of operations is pending$/)),
-        "$e->{pair}: and all that is";
+    ok scalar($e->log_lines($says)), "$e->{pair}: and all that is";
 }
 
 # ---- a broker that delays by itself: the store has no table for it -------------------------------

@@ -69,7 +69,7 @@ for my $store ('pgsql', $has_mysql ? 'mysql' : ()) {
         outbox => 'enabled = true; cleanup_interval = "1s"; sweep_after = "1s";');
     $e->install;
     $e->sql("delimiter //\ncreate or replace procedure commits_and_fails(code int) begin commit; start transaction; "
-            . "signal sqlstate 'HY000' set mysql_errno = code, message_text = 'as asked'; end //") if $store eq 'mysql';
+            . "signal sqlstate 'HY000' set mysql_errno = code, message_text = 'as asked'; end //\ndelimiter ;") if $store eq 'mysql';
     check($e, $_, @{ $cases{$store}{$_} }) for sort keys %{ $cases{$store} };
 }
 done_testing;

@@ -69,7 +69,7 @@ sub try_once {
 }
 
 # Rows of all statements, each an array of columns. Dies when one fails. A connection that was cut since the last question is
-# made again.
+# made again. What a text sets, a delimiter of mariadb's too, the next one meets.
 sub ask {
     my ($kind, $text) = @_;
     local $SIG{PIPE} = 'IGNORE';
