@@ -454,49 +454,54 @@ static void test_poller_drains_in_lots(void **state)
     assert_int_equal(fake_store.send_windows, 3);
 }
 
-static int64_t time_of_poll(void)
+/* How the poller's pauses are taken: how many, how long together, and how much workers handle in each. */
+static struct {
+    unsigned count;
+    int64_t time;
+    unsigned handled;
+} pauses;
+
+void __real_wb_clock_pause(int64_t duration, const atomic_int *stop);
+void __wrap_wb_clock_pause(int64_t duration, const atomic_int *stop);
+
+void __wrap_wb_clock_pause(int64_t duration, const atomic_int *stop)
 {
+    pauses.count++;
+    pauses.time += duration;
+    atomic_fetch_add(&pipeline.successes, pauses.handled);
+    __real_wb_clock_pause(duration, stop);
+}
+
+static void poll_beside(unsigned handled)
+{
+    pauses.count = 0;
+    pauses.time = 0;
+    pauses.handled = handled;
     fake_delays_add("q", "1", fake_store.now);
     fake_delays_add("q", "2", fake_store.now);
-    int64_t start = wb_clock_monotonic();
     poll_once();
-    return wb_clock_monotonic() - start;
+    pauses.handled = 0;
 }
 
 /* More may come due meanwhile, and are sent together. */
 static void test_several_are_gathered(void **state)
 {
     (void)state;
-    assert_true(time_of_poll() >= 20 * WB_MILLISECOND);
+    poll_beside(0);
+    assert_int_equal(pauses.count, 1);
+    assert_int_equal(pauses.time, 20 * WB_MILLISECOND);
     assert_int_equal(fake_store.sent_count, 2);
 }
 
-static atomic_int work_is_over;
-
-static void *work(void *argument)
-{
-    while (!work_is_over) {
-        atomic_fetch_add(&pipeline.successes, 100);
-        wb_clock_pause(WB_MILLISECOND, NULL);
-    }
-    return argument;
-}
-
-/* Where others keep the processors from the worker for 20 ms, there is no work. */
+/* As long as workers have much to do: 50 messages in each pause. */
 static void test_more_are_gathered_beside_work(void **state)
 {
-    pthread_t worker;
-    int64_t longest = 0;
     (void)state;
-    work_is_over = 0;
-    assert_int_equal(pthread_create(&worker, NULL, work, NULL), 0);
-    for (int i = 0; i < 50 && longest < 100 * WB_MILLISECOND; i++) {
-        const int64_t took = time_of_poll();
-        longest = took > longest ? took : longest;
-    }
-    assert_true(longest >= 100 * WB_MILLISECOND);
-    work_is_over = 1;
-    pthread_join(worker, NULL);
+    poll_beside(50);
+    assert_int_equal(pauses.count, 5);
+    assert_int_equal(pauses.time, 100 * WB_MILLISECOND);
+    poll_beside(49);
+    assert_int_equal(pauses.count, 1);
 }
 
 static const fake_sent *find_sent(const char *destination)
