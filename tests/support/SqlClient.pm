@@ -29,7 +29,7 @@ my %kinds = (
                 "--host=$ENV{MYSQL_HOST}", "--port=$ENV{MYSQL_PORT}", "--user=$ENV{MYSQL_USER}", $ENV{MYSQL_DATABASE};
         },
         end     => q(select ') . END_MARK . q(';),
-        is_lost => sub { return $_[1] =~ /^ERROR (?:2006|2013|2002) /m },
+        is_lost => sub { return $_[1] =~ /^ERROR (?:1927|2002|2006|2013) /m },
     },
 );
 my %clients;    # by the server's kind and what it is connected to; of this process alone: a child that asks has its own

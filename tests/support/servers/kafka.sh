@@ -21,23 +21,28 @@ kafka_java() { # to be called in a subshell, which becomes the Java machine
 
 # Classes as Java has them in memory, kept beside the jars by whoever starts a broker first: a start takes half then.
 kafka_classes=-Xshare:auto
+kafka_classes_file() { echo "$(cat "$data/libs").$(stat -Lc '%n %Y' "$(command -v java)" | cksum | cut -d ' ' -f 1).jsa"; }
 kafka_take_classes() {
     local file
-    file=$(cat "$data/libs").$(stat -Lc '%n %Y' "$(command -v java)" | cksum | cut -d ' ' -f 1).jsa
+    file=$(kafka_classes_file)
     [ ! -s "$file" ] || kafka_classes="-XX:SharedArchiveFile=$file -Xlog:cds=off"
-    [ -e "$file" ] || [ "${1:-}" != make ] || (flock 9 && kafka_make_classes "$file") 9>>"$(cat "$data/libs").lock" || true
 }
-kafka_make_classes() { # FILE: Java writes it when it ends. What cannot be written is empty, and not tried again
+kafka_leave_classes() {
+    local file
+    file=$(kafka_classes_file)
+    [ -e "$file" ] || (flock 9 && kafka_make_classes "$file") 9>>"$(cat "$data/libs").lock" || true
+}
+kafka_make_classes() { # FILE: Java writes it when it ends; one that cannot leaves it empty, and is not asked again
     local pid
     [ ! -e "$1" ] || return 0
+    rm -f "$(cat "$data/libs")".*.jsa # another Java's
     kafka_classes="-XX:ArchiveClassesAtExit=$1.new -Xlog:cds=off -Xlog:cds+dynamic=off"
-    : >"$1"
     kafka_start_node 1
     kafka_await_node 1
     pid=$(kafka_node_pid 1)
     kill -TERM "$pid"
     await_end "$pid"
-    mv "$1.new" "$1"
+    mv "$1.new" "$1" || : >"$1"
 }
 
 # What is not here is as shipped: topics are made when first asked for, for instance. A test may add
@@ -141,7 +146,7 @@ kafka_start_node() {
 kafka_await_node() { wait_until 600 "$(saved_pid "$data/$1/pid")" kafka_node_up "$1"; }
 kafka_launch() {
     local id
-    kafka_take_classes "$([ "$kind" = kafka3 ] || echo make)"
+    [ "$kind" = kafka3 ] || kafka_leave_classes
     kafka_take_classes
     for id in $(kafka_nodes); do kafka_start_node "$id"; done
     for id in $(kafka_nodes); do kafka_await_node "$id" || return 1; done
