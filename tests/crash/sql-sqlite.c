@@ -14,13 +14,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Twenty megabytes take a moment, and the file may be locked for as long. */
+static void print_hexadecimal(FILE *rows, const unsigned char *bytes, int size)
+{
+    static const char digits[] = "0123456789abcdef";
+    for (int i = 0; i < size; i++) {
+        (void)putc_unlocked(digits[bytes[i] >> 4], rows);
+        (void)putc_unlocked(digits[bytes[i] & 15], rows);
+    }
+}
+
 static void print_column(FILE *rows, sqlite3_stmt *statement, int column)
 {
     const unsigned char *bytes = sqlite3_column_blob(statement, column);
     int size = sqlite3_column_bytes(statement, column);
-    int is_blob = sqlite3_column_type(statement, column) == SQLITE_BLOB;
-    for (int i = 0; i < size; i++)
-        (void)fprintf(rows, is_blob ? "%02x" : "%c", bytes[i]);
+    if (sqlite3_column_type(statement, column) == SQLITE_BLOB)
+        print_hexadecimal(rows, bytes, size);
+    else
+        (void)fwrite(bytes, 1, (size_t)size, rows);
 }
 
 static int print_rows(FILE *rows, sqlite3_stmt *statement)
