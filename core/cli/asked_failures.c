@@ -20,7 +20,7 @@ typedef struct {
     cli_asked_tables tables;
     const wb_failed_ops *ops;
     cli_failed_filter filter;
-    size_t seen;
+    size_t seen, unreadable;
     int has_more;
     json_t *found;      /* an array; of groups an object */
     uint64_t counts[5]; /* by status */
@@ -123,7 +123,9 @@ static int count_one(void *argument, const wb_failed *failed)
     if (s->filter.status && failed->status != s->filter.status)
         return WB_OK;
     wb_arena_init(&arena, 4096);
-    if (wb_failed_decode(failed->summary, failed->summary_size, &arena, &record) == 0 && cli_failed_matches(&s->filter, failed, &record))
+    if (wb_failed_decode(failed->summary, failed->summary_size, &arena, &record) != 0)
+        s->unreadable++;
+    else if (cli_failed_matches(&s->filter, failed, &record))
         count(s->found, failed, &record);
     wb_arena_free(&arena);
     return WB_OK;
@@ -153,8 +155,8 @@ void cli_asked_groups(void *owner, const json_t *given, wb_answer *answer)
         return;
     s.found = json_object();
     if (visit(&s, WB_FAILED_ANY, count_one) == WB_OK)
-        wb_answer_json(answer, 200, json_pack("{s:s, s:o, s:o}", "endpoint", s.tables.setup->config->name, "counts", counts_json(&s),
-                                              "groups", values_of(s.found)));
+        wb_answer_json(answer, 200, json_pack("{s:s, s:o, s:I, s:o}", "endpoint", s.tables.setup->config->name, "counts", counts_json(&s),
+                                              "unreadable", (json_int_t)s.unreadable, "groups", values_of(s.found)));
     else
         cli_asked_fail(&s.tables, answer);
     json_decref(s.found);

@@ -121,6 +121,11 @@ is +(ask('/api/failures/message?failure=none-such'))[0], 404, 'one that is not t
 is +(ask('/api/failures/message'))[0], 400, 'or not named';
 is +(ask('/api/failures?endpoint=orders'))[0], 404, 'an endpoint that keeps none';
 is +(ask('/api/failures?endpoint=%ff%00&limit=-1&group=%zz'))[0], 200, 'what is no text is not given';
+$e->sql(q(update waybill_kept_failed set summary = 'as a later version writes it' where failed_at = (select min(failed_at) from waybill_kept_failed)));
+$groups = api('failures/groups');
+my ($left) = map { $_->{count} } grep { $_->{type} eq 'T.Number' } @{ $groups->{groups} };
+is_deeply [ $groups->{unreadable}, $left, $groups->{counts}{failed} ], [ 1, 4, 9 ], 'what a later version kept is told of';
+is api('failures/groups?status=archived')->{unreadable}, 0, 'where it belongs';
 
 # ---- delayed messages, pending rows ------------------------------------------------------------------------------
 $e->send('orders', { id => 'd', do => [ 'delay 3600000', 'send sink T.Later x' ] });

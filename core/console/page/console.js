@@ -351,6 +351,7 @@ function statusTabs(given, counts) {
   return el('div', { class: 'tabs', role: 'navigation', 'aria-label': 'Status' }, statuses.map((status) => el('a', { href: '#/failures' + query({ endpoint: given.endpoint, status }), 'data-focus': 'status ' + status,
     'aria-current': (given.status || 'failed') === status ? 'page' : null }, status[0].toUpperCase() + status.slice(1), el('span', { class: 'number' }, number(counts[status] || 0)))));
 }
+const unreadableNote = (count) => el('p', { class: 'note', id: 'unreadable' }, `${number(count)} kept by a later version, which this one cannot read: left alone.`);
 const pageFailures = (given) => ({
   title: 'Failed messages', nav: '#/failures', every: 5,
   async load() { this.data = keeper('failures') ? await ask('/api/failures/groups' + query(given)) : null; if (this.data && !given.endpoint) noteFailed(this.data); },
@@ -358,7 +359,8 @@ const pageFailures = (given) => ({
     if (!this.data) return [el('div', { class: 'head' }, el('h1', null, 'Failed messages')), unkept()];
     const groups = this.data.groups.sort((a, b) => b.count - a.count || (a.group < b.group ? -1 : 1)), status = given.status || 'failed', canRetry = mayWrite() && status === 'failed';
     return [el('div', { class: 'head' }, el('h1', null, 'Failed messages'), el('span', { class: 'end' }, chooser('failures', given, '#/failures'), statusTabs(given, this.data.counts))),
-      groups.length === 0 ? (status === 'failed' ? nothing('Nothing waits for you', 'No message has failed and was not seen to.') : nothing('None is ' + status, 'Those that are stay here until the retention is over.'))
+      this.data.unreadable ? unreadableNote(this.data.unreadable) : null,
+      groups.length === 0 ? (this.data.unreadable ? null : status === 'failed' ? nothing('Nothing waits for you', 'No message has failed and was not seen to.') : nothing('None is ' + status, 'Those that are stay here until the retention is over.'))
         : el('section', { class: 'card', id: 'groups' }, table(['Reason and type', 'Failed in', { text: 'Messages', right: true }, 'First', 'Last', ...(canRetry ? [{ text: '', right: true }] : [])], groups.map((g) => [
           td(el('a', { href: '#/failures/group/' + g.group + query({ endpoint: given.endpoint, status: given.status }), 'data-focus': 'group ' + g.group },
             [el('span', { class: 'clamp' }, visible(value(g, 'reason') || 'no reason is known')), el('span', { class: 'sub' }, visible(value(g, 'type') || 'no type'))]), 'grow'),

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Failed messages that are archived or removed.
+ */
+#include "config.h"
+
+#include <sysexits.h>
+
+#include "core/base/clock.h"
+#include "core/cli/failures.h"
+
+static int change_once(cli_failures *f, const cli_failed *one, int is_archive, int *ret_was)
+{
+    const wb_failed_turn turn = { .struct_size = sizeof turn, .key = one->key, .key_size = one->key_size,
+                                  .from = one->status, .to = WB_FAILED_ARCHIVED, .now = wb_clock_wall() };
+    return is_archive ? f->ops->turn(f->session, &turn, ret_was, &f->error)
+                      : f->ops->discard(f->session, one->key, one->key_size, one->status, ret_was, &f->error);
+}
+
+static int change_patiently(cli_failures *f, const cli_failed *one, int is_archive, int *ret_was)
+{
+    const int64_t until = wb_clock_monotonic() + CLI_FAILURES_PATIENCE;
+    int r;
+    while (((r = change_once(f, one, is_archive, ret_was)) == WB_ABORT || r == WB_RETRY) && wb_clock_monotonic() < until)
+        wb_clock_pause(CLI_FAILURES_PAUSE, NULL);
+    return r;
+}
+
+static int change(cli_failures *f, int is_archive)
+{
+    const char *outcome = is_archive ? "archived" : "discarded";
+    size_t left = 0;
+    int was, code = cli_failures_find(f);
+    if (code != EX_OK)
+        return code;
+    if (f->is_dry)
+        return cli_failures_would(f, outcome);
+    for (size_t i = 0; i < f->count; i++) {
+        const int r = change_patiently(f, &f->found[i], is_archive, &was);
+        if (r == WB_IN_DOUBT)
+            return cli_fail(EX_TEMPFAIL, "whether it was done is not known, try again: %s", f->error.text);
+        if (r != WB_OK)
+            return cli_failures_fail(f);
+        left += cli_failures_tell_change(f, &f->found[i], was, outcome);
+    }
+    return cli_failures_finish(f, left);
+}
+
+int cli_failures_archive(cli_failures *f)
+{
+    return change(f, 1);
+}
+
+int cli_failures_discard(cli_failures *f)
+{
+    return change(f, 0);
+}

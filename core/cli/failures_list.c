@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Failed messages, all that are wanted in a table, or each whole.
+ */
+#include "config.h"
+
+#include <sysexits.h>
+
+#include "core/cli/failures.h"
+#include "core/cli/waiting.h"
+
+static void list_one(void *argument, const wb_failed *failed, const wb_failed_record *record)
+{
+    const cli_failures *f = argument;
+    if (f->json)
+        json_array_append_new(f->json, cli_failed_json(failed, record));
+    else
+        cli_failed_print_row(failed, record);
+}
+
+int cli_failures_list(cli_failures *f)
+{
+    if (!f->json)
+        cli_failed_print_heading();
+    return cli_failures_visit(f, list_one, f);
+}
+
+static int show_one(void *argument, const wb_failed *failed)
+{
+    cli_failures *f = argument;
+    wb_failed_record record;
+    wb_arena arena;
+    wb_arena_init(&arena, 4096);
+    const int is_read = wb_failed_decode(failed->message, failed->message_size, &arena, &record) == 0;
+    if (!is_read)
+        (void)cli_fail(EX_DATAERR, "this version cannot read the message: a later one kept it");
+    else if (f->is_body)
+        cli_waiting_print_content(record.operation->body, record.operation->body_size);
+    else if (f->json)
+        json_array_append_new(f->json, cli_failed_whole_json(failed, &record));
+    else
+        cli_failed_print(failed, &record);
+    wb_arena_free(&arena);
+    return is_read ? WB_OK : WB_REJECT;
+}
+
+int cli_failures_show(cli_failures *f)
+{
+    int code = cli_failures_find(f), r = WB_OK;
+    if (code != EX_OK)
+        return code;
+    if (f->is_body && f->count > 1)
+        return cli_fail(EX_USAGE, "%zu messages match: say which with --failure", f->count);
+    for (size_t i = 0; i < f->count && r == WB_OK; i++) {
+        r = f->ops->get(f->session, f->found[i].key, f->found[i].key_size, show_one, f, &f->error);
+        if (r != WB_OK)
+            code = r == WB_REJECT ? EX_DATAERR : cli_failures_fail(f);
+    }
+    return code;
+}
