@@ -105,6 +105,7 @@ extern const cli_verb cli_verb_doctor;
 extern const cli_verb cli_verb_failures;
 extern const cli_verb cli_verb_help;
 extern const cli_verb cli_verb_install;
+extern const cli_verb cli_verb_new;
 extern const cli_verb cli_verb_outbox;
 extern const cli_verb cli_verb_plugins;
 extern const cli_verb cli_verb_publish;

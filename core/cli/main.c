@@ -23,6 +23,7 @@ const cli_verb *const cli_verbs[] = {
     &cli_verb_outbox,
     &cli_verb_rename,
     &cli_verb_uninstall,
+    &cli_verb_new,
     &cli_verb_plugins,
     &cli_verb_conformance,
     &cli_verb_version,

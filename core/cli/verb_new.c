@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * new: write a project that builds and passes at once, of a handler or a plugin. Its files are part of the program (core/cli/new).
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include "core/base/buffer.h"
+#include "core/cli/cli.h"
+#include "core/cli/new/templates.h"
+
+#define OPTION_DIRECTORY CLI_LONG_OPTION(1)
+#define NAME_MAX_SIZE 60
+
+static const cli_option options[] = {
+    { 'p', "persistence", "NAME", "handler: where business data are: sqlite (default), pgsql or mysql" },
+    { 't', "transport", "NAME", "handler: what carries messages: sqlite (default), amqp or kafka" },
+    { OPTION_DIRECTORY, "directory", "DIR", "write into this directory, which is made; default: NAME" },
+    CLI_OPTION_END,
+};
+
+/* What stands in a template, and what is written; not behind one of some characters. */
+typedef struct rule {
+    const char *from, *to, *not_after;
+} rule;
+
+#define RULES_MAX 8
+
+typedef struct project {
+    const char *name, *directory;
+    const char *templates[2]; /* whose files it has */
+    rule rules[RULES_MAX];    /* the first that fits; ends with from NULL */
+    char table[NAME_MAX_SIZE + 16], transport[160], persistence[160], client[160];
+} project;
+
+/* ---- files ------------------------------------------------------------------------------- */
+
+static const rule *find_rule(const project *p, const char *text, size_t at, size_t size)
+{
+    for (const rule *r = p->rules; r->from; r++) {
+        const size_t length = strlen(r->from);
+        if (length <= size - at && memcmp(text + at, r->from, length) == 0 &&
+            !(at && r->not_after && strchr(r->not_after, text[at - 1])))
+            return r;
+    }
+    return NULL;
+}
+
+static void fill_in(const project *p, const char *text, size_t size, wb_buffer *to)
+{
+    for (size_t at = 0; at < size;) {
+        const rule *r = find_rule(p, text, at, size);
+        wb_buffer_put(to, r ? r->to : text + at, r ? strlen(r->to) : 1);
+        at += r ? strlen(r->from) : 1;
+    }
+}
+
+/* "name.c" is called by the project's name, and what has a plugin's name by the new one's. */
+static void name_file(const project *p, const char *name, wb_buffer *path)
+{
+    wb_buffer_put(path, p->directory, strlen(p->directory));
+    wb_buffer_put(path, "/", 1);
+    if (strncmp(name, "name.", 5) == 0) {
+        wb_buffer_put(path, p->name, strlen(p->name));
+        name += 4;
+    }
+    fill_in(p, name, strlen(name), path);
+    wb_buffer_put(path, "", 1);
+}
+
+static int write_all(int fd, const unsigned char *data, size_t size)
+{
+    while (size) {
+        const ssize_t written = write(fd, data, size);
+        if (written < 0 && errno != EINTR)
+            return -1;
+        data += written > 0 ? written : 0;
+        size -= written > 0 ? (size_t)written : 0;
+    }
+    return 0;
+}
+
+static int write_file(const project *p, const cli_template *t)
+{
+    wb_buffer path = { .size = 0 }, text = { .size = 0 };
+    name_file(p, t->name, &path);
+    fill_in(p, (const char *)t->text, t->size, &text);
+    const int is_script = t->size > 2 && memcmp(t->text, "#!", 2) == 0;
+    const int fd = open((const char *)path.data, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, is_script ? 0777 : 0666);
+    int is_written = fd >= 0 && write_all(fd, text.data, text.size) == 0;
+    if (fd >= 0 && close(fd) != 0)
+        is_written = 0;
+    const int code = is_written ? EX_OK : cli_fail(EX_CANTCREAT, "cannot write \"%s\": %s", (const char *)path.data, strerror(errno));
+    wb_buffer_free(&path);
+    wb_buffer_free(&text);
+    return code;
+}
+
+static int is_of(const project *p, const cli_template *t)
+{
+    for (size_t i = 0; i < sizeof p->templates / sizeof p->templates[0]; i++)
+        if (p->templates[i] && strcmp(t->project, p->templates[i]) == 0)
+            return 1;
+    return 0;
+}
+
+static int write_project(const project *p)
+{
+    int code = EX_OK;
+    if (mkdir(p->directory, 0777) != 0)
+        return cli_fail(EX_CANTCREAT, "cannot make the directory \"%s\": %s", p->directory, strerror(errno));
+    for (size_t i = 0; i < cli_template_count && code == EX_OK; i++)
+        if (is_of(p, &cli_templates[i]))
+            code = write_file(p, &cli_templates[i]);
+    if (code == EX_OK)
+        (void)printf("%s/README.md says what there is, and what to do first\n", p->directory);
+    return code;
+}
+
+/* ---- what is wanted ------------------------------------------------------------------------ */
+
+/* Part of names of files, queues, tables and functions. */
+static int check_name(const char *name, const char *also)
+{
+    const size_t length = strlen(name);
+    const size_t fits = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_-");
+    if (length && length <= NAME_MAX_SIZE && fits == length && name[0] >= 'a' && name[0] <= 'z' && (*also || !strchr(name, '-')))
+        return EX_OK;
+    return cli_fail(EX_USAGE, "\"%s\" is no name for this: a lower-case letter, then those, digits, \"_\"%s, %d at most", name, also,
+                    NAME_MAX_SIZE);
+}
+
+static const struct store {
+    const char *name, *templates, *package, *settings, *client, *servers;
+} stores[] = {
+    { "sqlite", "handler-sqlite", "sqlite3", "plugin = \"sqlite\"; file = \"%s.db\";", "sqlite3 -bail %s.db", "" },
+    { "pgsql", "handler-pgsql", "libpq", "plugin = \"pgsql\";", "psql -qXAt -v ON_ERROR_STOP=1",
+      "PostgreSQL is where libpq's environment says (`PGHOST`, `PGDATABASE`, `PGUSER`; `PGSERVICE`), for the module as for `psql`.\n" },
+    { "mysql", "handler-mysql", "libmariadb",
+      "plugin = \"mysql\"; host = \"127.0.0.1\"; user = \"%s\"; password = \"env:MYSQL_PWD\"; database = \"%s\";",
+      "mariadb -N -h 127.0.0.1 -u %s %s",
+      "The configuration says where MySQL or MariaDB is, and `try` says it once more; the password is in `MYSQL_PWD`.\n" },
+};
+
+static const struct carrier {
+    const char *name, *settings;
+} carriers[] = {
+    { "sqlite", "plugin = \"sqlite\"; file = \"queue.db\";" },
+    { "amqp", "plugin = \"amqp\"; host = \"127.0.0.1\"; user = \"guest\"; password = \"env:AMQP_PASSWORD\";" },
+    { "kafka", "plugin = \"kafka\"; brokers = \"127.0.0.1:9092\";" },
+};
+
+static const struct store *find_store(const char *name)
+{
+    for (size_t i = 0; i < sizeof stores / sizeof stores[0]; i++)
+        if (!name || strcmp(stores[i].name, name) == 0)
+            return &stores[i];
+    (void)cli_fail(EX_USAGE, "--persistence \"%s\" is not sqlite, pgsql or mysql", name);
+    return NULL;
+}
+
+static const struct carrier *find_carrier(const char *name)
+{
+    for (size_t i = 0; i < sizeof carriers / sizeof carriers[0]; i++)
+        if (!name || strcmp(carriers[i].name, name) == 0)
+            return &carriers[i];
+    (void)cli_fail(EX_USAGE, "--transport \"%s\" is not sqlite, amqp or kafka", name);
+    return NULL;
+}
+
+/* A table that no word of SQL is called like. */
+static void name_table(project *p)
+{
+    (void)snprintf(p->table, sizeof p->table, "%s_requests", p->name);
+    for (char *at = p->table; *at; at++)
+        if (*at == '-')
+            *at = '_';
+}
+
+static void put_name(char *text, size_t size, const char *format, const char *name)
+{
+    wb_buffer all = { .size = 0 };
+    for (const char *at = format; *at; at++) {
+        const int is_name = at[0] == '%' && at[1] == 's';
+        wb_buffer_put(&all, is_name ? name : at, is_name ? strlen(name) : 1);
+        at += is_name;
+    }
+    (void)snprintf(text, size, "%.*s", (int)all.size, (const char *)all.data);
+    wb_buffer_free(&all);
+}
+
+static int new_handler(const cli_values *v, project *p)
+{
+    const struct store *store = find_store(v->value['p']);
+    const struct carrier *carrier = store ? find_carrier(v->value['t']) : NULL;
+    if (!carrier || check_name(p->name, ", \"-\"") != EX_OK)
+        return EX_USAGE;
+    name_table(p);
+    put_name(p->transport, sizeof p->transport, carrier->settings, p->name);
+    put_name(p->persistence, sizeof p->persistence, store->settings, p->name);
+    put_name(p->client, sizeof p->client, store->client, p->name);
+    p->templates[0] = "handler";
+    p->templates[1] = store->templates;
+    const rule rules[RULES_MAX] = { { "@NAME@", p->name, NULL },           { "@TABLE@", p->table, NULL },
+                                    { "@TRANSPORT@", p->transport, NULL }, { "@PERSISTENCE@", p->persistence, NULL },
+                                    { "@CLIENT@", p->client, NULL },       { "@PACKAGE@", store->package, NULL },
+                                    { "@SERVERS@\n", store->servers, NULL } };
+    memcpy(p->rules, rules, sizeof rules);
+    return write_project(p);
+}
+
+/* The templates are plugins that work: what they are called is replaced, and not what else has that in its name. */
+static int new_plugin(const cli_values *v, project *p)
+{
+    const int is_transport = strcmp(v->arguments[1], "transport") == 0;
+    if (!is_transport && strcmp(v->arguments[1], "persistence") != 0)
+        return cli_fail(EX_USAGE, "\"%s\" is not transport or persistence", v->arguments[1]);
+    if (v->value['p'] || v->value['t'])
+        return cli_fail(EX_USAGE, "only a handler has --persistence and --transport");
+    if (check_name(p->name, "") != EX_OK)
+        return EX_USAGE;
+    p->templates[0] = is_transport ? "transport" : "persistence";
+    p->rules[0] = is_transport ? (rule){ "Copy the folder, rename `null`, and replace", "Replace", NULL }
+                               : (rule){ "Copy the folder, rename `lmdb`, and replace", "Replace", NULL };
+    p->rules[1] = is_transport ? (rule){ "null", p->name, NULL }
+                               : (rule){ "lmdb", p->name, "<[b" }; /* <lmdb.h>, pkg-config's [lmdb], liblmdb */
+    return write_project(p);
+}
+
+static int run(const cli_values *v)
+{
+    project p = { .name = v->arguments[v->argument_count - 1] };
+    const int is_handler = strcmp(v->arguments[0], "handler") == 0;
+    p.directory = v->value[OPTION_DIRECTORY] ? v->value[OPTION_DIRECTORY] : p.name;
+    if (!is_handler && strcmp(v->arguments[0], "plugin") != 0)
+        return cli_fail(EX_USAGE, "\"%s\" is not handler or plugin", v->arguments[0]);
+    if (v->argument_count != (is_handler ? 2 : 3))
+        return cli_fail(EX_USAGE, "say new handler NAME, new plugin transport NAME or new plugin persistence NAME");
+    return is_handler ? new_handler(v, &p) : new_plugin(v, &p);
+}
+
+const cli_verb cli_verb_new = {
+    .name = "new",
+    .arguments = "handler|plugin [transport|persistence] NAME",
+    .argument_min = 2,
+    .argument_max = 3,
+    .summary = "write a project of a handler or a plugin that builds and passes at once",
+    .help = "handler NAME has a handler, a configuration and a table: \"make check\" sends it a message.\n"
+            "plugin transport NAME, plugin persistence NAME: one that works, to replace it function by function.\n"
+            "Nothing is written over: exit code 73 where the directory is there already.",
+    .options = options,
+    .run = run,
+};
