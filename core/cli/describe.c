@@ -206,3 +206,15 @@ void cli_print_json(json_t *value)
     (void)printf("\n");
     json_decref(value);
 }
+
+void cli_print_element(size_t before, json_t *element)
+{
+    (void)fputs(before ? ",\n" : "[\n", stdout);
+    (void)json_dumpf(element, stdout, CLI_JSON);
+    json_decref(element);
+}
+
+void cli_print_end(size_t count)
+{
+    (void)puts(count ? "\n]" : "[]");
+}

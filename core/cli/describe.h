@@ -30,5 +30,9 @@ json_t *cli_capabilities_json(uint64_t capabilities);
 
 /** Write a value to stdout, indented, and release it. */
 void cli_print_json(json_t *value);
+/** An array of which one element is in memory: each is written and released when it is there, behind so many others. */
+void cli_print_element(size_t before, json_t *element);
+/** And its end, behind so many; of none all of it. */
+void cli_print_end(size_t count);
 
 #endif

@@ -6,8 +6,6 @@
 #ifndef WB_CLI_FAILURES_H
 #define WB_CLI_FAILURES_H
 
-#include <jansson.h>
-
 #include "core/base/arena.h"
 #include "core/base/clock.h"
 #include "core/base/error.h"
@@ -38,7 +36,9 @@ typedef struct cli_failures {
     wb_arena arena;
     cli_failed *found;
     size_t count, capacity;
-    json_t *json; /* an array, or NULL: for people */
+    /* what is answered */
+    int is_json;  /* an array */
+    size_t shown; /* elements of it */
 } cli_failures;
 
 /** The deeds. @return the exit code. */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <sysexits.h>
 
+#include "core/cli/describe.h"
 #include "core/cli/failures.h"
 #include "core/cli/waiting.h"
 
@@ -87,11 +88,11 @@ int cli_failures_find(cli_failures *f)
 
 void cli_failures_tell(cli_failures *f, const cli_failed *one, const char *outcome)
 {
-    if (f->json) {
+    if (f->is_json) {
         json_t *object = json_object();
         cli_waiting_set_bytes(object, "failure", "failure_hex", one->key, one->key_size);
         json_object_set_new(object, "outcome", json_string(outcome));
-        json_array_append_new(f->json, object);
+        cli_print_element(f->shown++, object);
         return;
     }
     cli_waiting_print_bytes(one->key, one->key_size);

@@ -12,6 +12,7 @@
 #include <sysexits.h>
 
 #include "core/base/memory.h"
+#include "core/cli/describe.h"
 #include "core/cli/failures.h"
 #include "core/cli/waiting.h"
 
@@ -106,11 +107,11 @@ static json_t *group_json(const group *g)
 
 static void print_all(const groups *g)
 {
-    if (!g->f->json)
+    if (!g->f->is_json)
         (void)printf("%-12s  %8s  %-24s  TYPE  REASON\n", "GROUP", "MESSAGES", "LAST (UTC)");
     for (size_t i = 0; i < g->count; i++) {
-        if (g->f->json)
-            json_array_append_new(g->f->json, group_json(g->all[i]));
+        if (g->f->is_json)
+            cli_print_element(g->f->shown++, group_json(g->all[i]));
         else
             print_group(g->all[i]);
     }

@@ -6,21 +6,22 @@
 
 #include <sysexits.h>
 
+#include "core/cli/describe.h"
 #include "core/cli/failures.h"
 #include "core/cli/waiting.h"
 
 static void list_one(void *argument, const wb_failed *failed, const wb_failed_record *record)
 {
-    const cli_failures *f = argument;
-    if (f->json)
-        json_array_append_new(f->json, cli_failed_json(failed, record));
+    cli_failures *f = argument;
+    if (f->is_json)
+        cli_print_element(f->shown++, cli_failed_json(failed, record));
     else
         cli_failed_print_row(failed, record);
 }
 
 int cli_failures_list(cli_failures *f)
 {
-    if (!f->json)
+    if (!f->is_json)
         cli_failed_print_heading();
     return cli_failures_visit(f, list_one, f);
 }
@@ -36,8 +37,8 @@ static int show_one(void *argument, const wb_failed *failed)
         (void)cli_fail(EX_DATAERR, "this version cannot read the message: a later one kept it");
     else if (f->is_body)
         cli_waiting_print_content(record.operation->body, record.operation->body_size);
-    else if (f->json)
-        json_array_append_new(f->json, cli_failed_whole_json(failed, &record));
+    else if (f->is_json)
+        cli_print_element(f->shown++, cli_failed_whole_json(failed, &record));
     else
         cli_failed_print(failed, &record);
     wb_arena_free(&arena);

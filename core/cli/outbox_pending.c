@@ -63,16 +63,6 @@ static void print_row(const cli_outbox *o, const cli_outbox_row *r)
             print_operation(&node->operation);
 }
 
-/* ---- for programs ------------------------------------------------------------------------------- */
-
-/* An array of which one element is in memory. */
-static void print_element(listing *l, json_t *element)
-{
-    (void)fputs(l->shown ? ",\n" : "[\n", stdout);
-    (void)json_dumpf(element, stdout, CLI_JSON);
-    json_decref(element);
-}
-
 /* ---- the list ------------------------------------------------------------------------------------ */
 
 static int is_full(const listing *l)
@@ -88,7 +78,7 @@ static int show(void *argument, const wb_pending *pending)
     if (l->o->is_parked && r.kind != WB_ROW_PARKED)
         return WB_OK;
     if (l->o->is_json)
-        print_element(l, cli_outbox_row_json(l->o, &r));
+        cli_print_element(l->shown, cli_outbox_row_json(l->o, &r));
     else
         print_row(l->o, &r);
     l->shown++;
@@ -105,7 +95,7 @@ static int show_written(listing *l)
     if (r != WB_OK || count <= 0)
         return r;
     if (o->is_json)
-        print_element(l, json_pack("{s:s, s:I}", "state", "written", "messages", (json_int_t)count));
+        cli_print_element(l->shown, json_pack("{s:s, s:I}", "state", "written", "messages", (json_int_t)count));
     else
         (void)printf("written in SQL, not sent: %" PRId64 " message%s\n", count, count == 1 ? "" : "s");
     l->shown++;
@@ -131,6 +121,6 @@ int cli_outbox_pending(cli_outbox *o)
     if (r == WB_OK)
         r = show_written(&l);
     if (o->is_json)
-        (void)puts(l.shown ? "\n]" : "[]");
+        cli_print_end(l.shown);
     return r == WB_OK || is_cut ? EX_OK : cli_outbox_fail(o);
 }

@@ -188,14 +188,11 @@ static int run_on(cli_failures *f, const wb_setup *setup, const struct deed *dee
     const cli_values *v = f->values;
     f->setup = choose(setup, v->value['e']);
     const int is_content = (deed->run == cli_failures_show && f->is_body) || deed->run == cli_failures_export;
-    f->json = v->value['j'] && !is_content ? json_array() : NULL;
+    f->is_json = v->value['j'] && !is_content;
     wb_arena_init(&f->arena, 64 * 1024);
     const int code = f->setup ? open_and_do(f, deed->run) : EX_USAGE;
-    if (f->json && (code == EX_OK || code == EX_TEMPFAIL || code == EX_NOINPUT || json_array_size(f->json))) {
-        (void)json_dumpf(f->json, stdout, CLI_JSON);
-        (void)putchar('\n');
-    }
-    json_decref(f->json);
+    if (f->is_json && (code == EX_OK || code == EX_TEMPFAIL || code == EX_NOINPUT || f->shown))
+        cli_print_end(f->shown);
     free(f->found);
     wb_arena_free(&f->arena);
     return code;
