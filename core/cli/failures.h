@@ -6,6 +6,8 @@
 #ifndef WB_CLI_FAILURES_H
 #define WB_CLI_FAILURES_H
 
+#include <jansson.h>
+
 #include "core/base/arena.h"
 #include "core/base/clock.h"
 #include "core/base/error.h"
@@ -37,8 +39,9 @@ typedef struct cli_failures {
     cli_failed *found;
     size_t count, capacity;
     /* what is answered */
-    int is_json;  /* an array */
-    size_t shown; /* elements of it */
+    int is_json;     /* an array */
+    size_t shown;    /* elements of it */
+    json_t *outcomes; /* what became of each, told at the end: a reader that goes away stops nothing; or NULL */
 } cli_failures;
 
 /** The deeds. @return the exit code. */

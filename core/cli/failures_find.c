@@ -92,7 +92,7 @@ void cli_failures_tell(cli_failures *f, const cli_failed *one, const char *outco
         json_t *object = json_object();
         cli_waiting_set_bytes(object, "failure", "failure_hex", one->key, one->key_size);
         json_object_set_new(object, "outcome", json_string(outcome));
-        cli_print_element(f->shown++, object);
+        json_array_append_new(f->outcomes, object);
         return;
     }
     cli_waiting_print_bytes(one->key, one->key_size);

@@ -189,10 +189,14 @@ static int run_on(cli_failures *f, const wb_setup *setup, const struct deed *dee
     f->setup = choose(setup, v->value['e']);
     const int is_content = (deed->run == cli_failures_show && f->is_body) || deed->run == cli_failures_export;
     f->is_json = v->value['j'] && !is_content;
+    f->outcomes = f->is_json ? json_array() : NULL;
     wb_arena_init(&f->arena, 64 * 1024);
     const int code = f->setup ? open_and_do(f, deed->run) : EX_USAGE;
+    for (size_t i = 0; i < json_array_size(f->outcomes); i++)
+        cli_print_element(f->shown++, json_incref(json_array_get(f->outcomes, i)));
     if (f->is_json && (code == EX_OK || code == EX_TEMPFAIL || code == EX_NOINPUT || f->shown))
         cli_print_end(f->shown);
+    json_decref(f->outcomes);
     free(f->found);
     wb_arena_free(&f->arena);
     return code;

@@ -17,11 +17,13 @@
 #include "core/cli/new/templates.h"
 
 #define OPTION_DIRECTORY CLI_LONG_OPTION(1)
-#define NAME_MAX_SIZE 60
+#define OPTION_PERSISTENCE CLI_LONG_OPTION(2)
+#define OPTION_TRANSPORT CLI_LONG_OPTION(3)
+#define NAME_MAX_SIZE 40 /* names of queues and tables are made of it, and those of MySQL have 64 characters */
 
 static const cli_option options[] = {
-    { 'p', "persistence", "NAME", "handler: where business data are: sqlite (default), pgsql or mysql" },
-    { 't', "transport", "NAME", "handler: what carries messages: sqlite (default), amqp or kafka" },
+    { OPTION_PERSISTENCE, "persistence", "NAME", "handler: where business data are: sqlite (default), pgsql or mysql" },
+    { OPTION_TRANSPORT, "transport", "NAME", "handler: what carries messages: sqlite (default), amqp or kafka" },
     { OPTION_DIRECTORY, "directory", "DIR", "write into this directory, which is made; default: NAME" },
     CLI_OPTION_END,
 };
@@ -31,13 +33,13 @@ typedef struct rule {
     const char *from, *to, *not_after;
 } rule;
 
-#define RULES_MAX 8
+#define RULES_MAX 9 /* with the end */
 
 typedef struct project {
     const char *name, *directory;
     const char *templates[2]; /* whose files it has */
     rule rules[RULES_MAX];    /* the first that fits; ends with from NULL */
-    char table[NAME_MAX_SIZE + 16], transport[160], persistence[160], client[160];
+    char table[NAME_MAX_SIZE + 16], transport[256], persistence[256], client[256];
 } project;
 
 /* ---- files ------------------------------------------------------------------------------- */
@@ -150,11 +152,12 @@ static const struct store {
 };
 
 static const struct carrier {
-    const char *name, *settings;
+    const char *name, *settings, *servers;
 } carriers[] = {
-    { "sqlite", "plugin = \"sqlite\"; file = \"queue.db\";" },
-    { "amqp", "plugin = \"amqp\"; host = \"127.0.0.1\"; user = \"guest\"; password = \"env:AMQP_PASSWORD\";" },
-    { "kafka", "plugin = \"kafka\"; brokers = \"127.0.0.1:9092\";" },
+    { "sqlite", "plugin = \"sqlite\"; file = \"queue.db\";", "" },
+    { "amqp", "plugin = \"amqp\"; host = \"127.0.0.1\"; user = \"guest\"; password = \"env:AMQP_PASSWORD\";",
+      "The configuration says where RabbitMQ is; the password is in `AMQP_PASSWORD`.\n" },
+    { "kafka", "plugin = \"kafka\"; brokers = \"127.0.0.1:9092\";", "The configuration says where Kafka is.\n" },
 };
 
 static const struct store *find_store(const char *name)
@@ -198,8 +201,8 @@ static void put_name(char *text, size_t size, const char *format, const char *na
 
 static int new_handler(const cli_values *v, project *p)
 {
-    const struct store *store = find_store(v->value['p']);
-    const struct carrier *carrier = store ? find_carrier(v->value['t']) : NULL;
+    const struct store *store = find_store(v->value[OPTION_PERSISTENCE]);
+    const struct carrier *carrier = store ? find_carrier(v->value[OPTION_TRANSPORT]) : NULL;
     if (!carrier || check_name(p->name, ", \"-\"") != EX_OK)
         return EX_USAGE;
     name_table(p);
@@ -211,9 +214,22 @@ static int new_handler(const cli_values *v, project *p)
     const rule rules[RULES_MAX] = { { "@NAME@", p->name, NULL },           { "@TABLE@", p->table, NULL },
                                     { "@TRANSPORT@", p->transport, NULL }, { "@PERSISTENCE@", p->persistence, NULL },
                                     { "@CLIENT@", p->client, NULL },       { "@PACKAGE@", store->package, NULL },
-                                    { "@SERVERS@\n", store->servers, NULL } };
+                                    { "@SERVERS@\n", store->servers, NULL },
+                                    { "@BROKERS@\n", carrier->servers, NULL } };
     memcpy(p->rules, rules, sizeof rules);
     return write_project(p);
+}
+
+/* What is installed under such a name would be written over. */
+static int is_known(const char *name)
+{
+    for (size_t i = 0; i < sizeof stores / sizeof stores[0]; i++)
+        if (strcmp(name, stores[i].name) == 0)
+            return 1;
+    for (size_t i = 0; i < sizeof carriers / sizeof carriers[0]; i++)
+        if (strcmp(name, carriers[i].name) == 0)
+            return 1;
+    return 0;
 }
 
 /* The templates are plugins that work: what they are called is replaced, and not what else has that in its name. */
@@ -222,10 +238,12 @@ static int new_plugin(const cli_values *v, project *p)
     const int is_transport = strcmp(v->arguments[1], "transport") == 0;
     if (!is_transport && strcmp(v->arguments[1], "persistence") != 0)
         return cli_fail(EX_USAGE, "\"%s\" is not transport or persistence", v->arguments[1]);
-    if (v->value['p'] || v->value['t'])
+    if (v->value[OPTION_PERSISTENCE] || v->value[OPTION_TRANSPORT])
         return cli_fail(EX_USAGE, "only a handler has --persistence and --transport");
     if (check_name(p->name, "") != EX_OK)
         return EX_USAGE;
+    if (is_known(p->name))
+        return cli_fail(EX_USAGE, "\"%s\" is a plugin of Waybill", p->name);
     p->templates[0] = is_transport ? "transport" : "persistence";
     p->rules[0] = is_transport ? (rule){ "Copy the folder, rename `null`, and replace", "Replace", NULL }
                                : (rule){ "Copy the folder, rename `lmdb`, and replace", "Replace", NULL };

@@ -319,6 +319,7 @@ static void measure_waking(void *argument)
     open_place(with, &at);
     wb_transport_session *session = place_session(&at, WB_SESSION_RECEIVE);
     tell(with, 0);
+    (void)close(with->to_child[1]); /* if the parent fails, there is an end of it */
     for (int i = 0; i < SAMPLES; i++) {
         if (read(with->to_child[0], &sent, sizeof sent) != sizeof sent)
             _exit(1);

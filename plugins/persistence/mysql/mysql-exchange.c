@@ -4,6 +4,7 @@
 #include "plugins/persistence/mysql/mysql-exchange.h"
 
 #include <errmsg.h>
+#include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -238,13 +239,27 @@ static void run_part(wb_storage_session *s, size_t first, size_t last, const cha
         (void)read_option(s);
 }
 
+/* Until then; 0: for ever. */
+static int wait_for_more(const wb_storage_session *s, struct pollfd *socket, int64_t until)
+{
+    int r;
+    do {
+        const int64_t left = until ? until - s->host->now() : 0;
+        if (left < 0)
+            return 0;
+        r = poll(socket, 1, until ? (int)((left + MILLISECOND - 1) / MILLISECOND) : -1);
+    } while (r < 0 && errno == EINTR);
+    return r > 0;
+}
+
 /* A statement of a handler that nobody awaited is answered in the place of ours, and the server may not have read ours yet. It
  * never does once the connection has ended, so whoever was quicker would decide whether COMMIT runs: the server is heard out,
- * until it takes its leave. */
+ * until it takes its leave, but no longer than it has for an answer. */
 static void hear_out(wb_storage_session *s)
 {
     MYSQL *c = s->connection;
     const int64_t timeout = s->persistence->config->reply_timeout;
+    const int64_t until = timeout ? s->host->now() + timeout : 0;
     struct pollfd socket = { .fd = (int)mysql_get_socket(c), .events = POLLIN };
     char answer[4096];
 
@@ -253,8 +268,7 @@ static void hear_out(wb_storage_session *s)
     c->server_status &= ~SERVER_MORE_RESULTS_EXIST;
     if (c->methods->db_command(c, COM_QUIT, "", 0, 1, NULL) != 0)
         return;
-    while (poll(&socket, 1, timeout ? (int)(timeout / MILLISECOND) : -1) > 0 &&
-           recv(socket.fd, answer, sizeof answer, 0) > 0)
+    while (wait_for_more(s, &socket, until) && recv(socket.fd, answer, sizeof answer, 0) > 0)
         ;
 }
 

@@ -13,7 +13,7 @@ static int insert(wb_context *ctx, PGconn *db, const wb_message *msg)
 {
     const char *const values[] = { msg->id, (const char *)msg->body };
     const int sizes[] = { (int)msg->id_size, (int)msg->body_size };
-    const int formats[] = { 0, 1 };
+    const int formats[] = { 1, 1 }; /* an id has any bytes */
     PGresult *result = PQexecParams(db, "insert into @TABLE@ (message_id, body) values ($1, $2)", 2, NULL, values, sizes, formats, 0);
     const int code = PQresultStatus(result) == PGRES_COMMAND_OK ? WB_OK : fail(ctx, result);
     PQclear(result);

@@ -1,1 +1,1 @@
-create table if not exists @TABLE@ (message_id text not null, body bytea not null);
+create table if not exists @TABLE@ (message_id bytea not null, body bytea not null);
