@@ -66,17 +66,25 @@ for my $pair ([qw(sqlite sqlite)], [qw(amqp pgsql)], [qw(kafka mysql)]) {
     like succeeds("$transport and $persistence: a project", $waybill, 'new', 'handler', $name, @options), qr{^\Q$name\E/README\.md }, 'which says what to read';
     is join(' ', sort map { s{.*/}{}r } glob "$name/*"), join(' ', sort 'Makefile', 'README.md', "$name.c", "$name.conf", 'tables.sql', 'try'), 'its files';
     unlike join('', map { Endpoint::read_file($_) } glob "$name/*"), qr/\@[A-Z]+\@/, 'nothing is left to fill in';
+    succeeds('its module is built', 'make', '-C', $name, qq("PKG_CONFIG=$work/pkg-config"), '"CFLAGS=-Wall -Wextra -Werror"');
+    succeeds('waybill check takes the configuration as it is', $waybill, 'check', '-c', "$name/$name.conf");
     say_where($name, @$pair);
     like succeeds('make check', 'make', '-C', $name, 'check', qq("PKG_CONFIG=$work/pkg-config"), '"CFLAGS=-Wall -Wextra -Werror"'), qr/sent twice and handled once/, 'handled once';
     like succeeds('and again', 'make', '-C', $name, 'check', qq("PKG_CONFIG=$work/pkg-config")), qr/sent twice and handled once/, 'as often as one likes';
 }
+
+# The longest name, in all of the longest settings.
+my $long = 'l' . 'o' x 38 . 'g';
+succeeds('forty characters', $waybill, 'new', 'handler', $long, '--persistence', 'mysql');
+like Endpoint::read_file("$long/$long.conf"), qr/database = "$long"; \};/, 'nothing is cut';
+like Endpoint::read_file("$long/try"), qr/^sql\(\) \{ mariadb .* $long; \}/m, 'there, too';
 
 # ---- plugins ---------------------------------------------------------------------------------------------
 my %sources = (transport => 'carrier.c', persistence => 'plugin.c file.c transaction.c outbox.c');
 my %libraries = (transport => '', persistence => '-llmdb');
 for my $kind (qw(transport persistence)) {
     succeeds("a $kind", $waybill, 'new', 'plugin', $kind, 'carrier', '--directory', $kind);
-    my @named = grep { Endpoint::read_file($_) =~ /\bnull\b|(?<![<\[b])lmdb/ } glob "$kind/*";
+    my @named = grep { Endpoint::read_file($_) =~ /\bnull|(?<![<\[b])lmdb/ } glob "$kind/*";
     is "@named", '', 'nothing has the old name';
     succeeds('it builds', "cd $kind && mkdir -p $kind &&", "cc -std=c11 -Wall -Wextra -Werror -shared -fPIC -fvisibility=hidden -I$Endpoint::source/include $sources{$kind} $libraries{$kind} -o $kind/carrier.so");
     local $ENV{WAYBILL_PLUGIN_DIR} = "$work/$kind";
@@ -90,6 +98,8 @@ my @cases = (
     [ 64, 'handler Order', qr/"Order" is no name for this/, 'a name that queues and tables have not' ],
     [ 64, 'plugin transport my-own', qr/"my-own" is no name/, 'nor functions' ],
     [ 64, "handler \"'\"", qr/is no name/, 'a quotation mark' ],
+    [ 64, 'handler l' . 'o' x 40, qr/40 at most/, 'one that is too long' ],
+    [ 64, 'plugin transport sqlite', qr/"sqlite" is a plugin of Waybill/, 'a name that is taken' ],
     [ 64, 'handler x --persistence oracle', qr/"oracle" is not sqlite, pgsql or mysql/, 'a persistence that is not there' ],
     [ 64, 'handler x --transport mqtt', qr/"mqtt" is not sqlite, amqp or kafka/, 'a transport that is not there' ],
     [ 64, 'plugin observer x', qr/"observer" is not transport or persistence/, 'a kind that is none' ],
