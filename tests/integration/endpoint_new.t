@@ -98,6 +98,7 @@ my @cases = (
     [ 64, 'handler Order', qr/"Order" is no name for this/, 'a name that queues and tables have not' ],
     [ 64, 'plugin transport my-own', qr/"my-own" is no name/, 'nor functions' ],
     [ 64, "handler \"'\"", qr/is no name/, 'a quotation mark' ],
+    [ 64, "handler \"o'k\"", qr/is no name/, 'behind a letter, too' ],
     [ 64, 'handler l' . 'o' x 40, qr/40 at most/, 'one that is too long' ],
     [ 64, 'plugin transport sqlite', qr/"sqlite" is a plugin of Waybill/, 'a name that is taken' ],
     [ 64, 'handler x --persistence oracle', qr/"oracle" is not sqlite, pgsql or mysql/, 'a persistence that is not there' ],
