@@ -39,8 +39,8 @@ typedef struct cli_failures {
     cli_failed *found;
     size_t count, capacity;
     /* what is answered */
-    int is_json;     /* an array */
-    size_t shown;    /* elements of it */
+    int is_json;      /* an array */
+    size_t shown;     /* elements of it */
     json_t *outcomes; /* what became of each, told at the end: a reader that goes away stops nothing; or NULL */
 } cli_failures;
 

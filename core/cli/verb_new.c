@@ -10,7 +10,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sysexits.h>
-#include <unistd.h>
 
 #include "core/base/buffer.h"
 #include "core/cli/cli.h"
@@ -39,7 +38,7 @@ typedef struct project {
     const char *name, *directory;
     const char *templates[2]; /* whose files it has */
     rule rules[RULES_MAX];    /* the first that fits; ends with from NULL */
-    char table[NAME_MAX_SIZE + 16], transport[256], persistence[256], client[256];
+    char table[NAME_MAX_SIZE + 16];
 } project;
 
 /* ---- files ------------------------------------------------------------------------------- */
@@ -77,16 +76,14 @@ static void name_file(const project *p, const char *name, wb_buffer *path)
     wb_buffer_put(path, "", 1);
 }
 
-static int write_all(int fd, const unsigned char *data, size_t size)
+static int put_file(const char *path, const wb_buffer *text, mode_t mode)
 {
-    while (size) {
-        const ssize_t written = write(fd, data, size);
-        if (written < 0 && errno != EINTR)
-            return -1;
-        data += written > 0 ? written : 0;
-        size -= written > 0 ? (size_t)written : 0;
-    }
-    return 0;
+    const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
+    if (!file)
+        return -1;
+    const int is_put = fwrite(text->data, 1, text->size, file) == text->size;
+    return fclose(file) == 0 && is_put ? 0 : -1;
 }
 
 static int write_file(const project *p, const cli_template *t)
@@ -95,11 +92,9 @@ static int write_file(const project *p, const cli_template *t)
     name_file(p, t->name, &path);
     fill_in(p, (const char *)t->text, t->size, &text);
     const int is_script = t->size > 2 && memcmp(t->text, "#!", 2) == 0;
-    const int fd = open((const char *)path.data, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, is_script ? 0777 : 0666);
-    int is_written = fd >= 0 && write_all(fd, text.data, text.size) == 0;
-    if (fd >= 0 && close(fd) != 0)
-        is_written = 0;
-    const int code = is_written ? EX_OK : cli_fail(EX_CANTCREAT, "cannot write \"%s\": %s", (const char *)path.data, strerror(errno));
+    const int code = put_file((const char *)path.data, &text, is_script ? 0777 : 0666) == 0
+                         ? EX_OK
+                         : cli_fail(EX_CANTCREAT, "cannot write \"%s\": %s", (const char *)path.data, strerror(errno));
     wb_buffer_free(&path);
     wb_buffer_free(&text);
     return code;
@@ -139,42 +134,37 @@ static int check_name(const char *name, const char *also)
                     NAME_MAX_SIZE);
 }
 
-static const struct store {
-    const char *name, *templates, *package, *settings, *client, *servers;
-} stores[] = {
-    { "sqlite", "handler-sqlite", "sqlite3", "plugin = \"sqlite\"; file = \"%s.db\";", "sqlite3 -bail %s.db", "" },
-    { "pgsql", "handler-pgsql", "libpq", "plugin = \"pgsql\";", "psql -qXAt -v ON_ERROR_STOP=1",
-      "PostgreSQL is where libpq's environment says (`PGHOST`, `PGDATABASE`, `PGUSER`; `PGSERVICE`), for the module as for `psql`.\n" },
-    { "mysql", "handler-mysql", "libmariadb",
-      "plugin = \"mysql\"; host = \"127.0.0.1\"; user = \"%s\"; password = \"env:MYSQL_PWD\"; database = \"%s\";",
-      "mariadb -N -h 127.0.0.1 -u %s %s",
-      "The configuration says where MySQL or MariaDB is, and `try` says it once more; the password is in `MYSQL_PWD`.\n" },
-};
-
-static const struct carrier {
+/* What an endpoint can choose: its group in the configuration, and a sentence on where its servers are. */
+typedef struct plugin {
     const char *name, *settings, *servers;
-} carriers[] = {
-    { "sqlite", "plugin = \"sqlite\"; file = \"queue.db\";", "" },
-    { "amqp", "plugin = \"amqp\"; host = \"127.0.0.1\"; user = \"guest\"; password = \"env:AMQP_PASSWORD\";",
-      "The configuration says where RabbitMQ is; the password is in `AMQP_PASSWORD`.\n" },
-    { "kafka", "plugin = \"kafka\"; brokers = \"127.0.0.1:9092\";", "The configuration says where Kafka is.\n" },
+    const char *templates, *package, *client; /* of a persistence */
+} plugin;
+
+static const plugin persistences[] = {
+    { "sqlite", "plugin = \"sqlite\"; file = \"@NAME@.db\";", "", "handler-sqlite", "sqlite3", "sqlite3 -bail @NAME@.db" },
+    { "pgsql", "plugin = \"pgsql\";",
+      "PostgreSQL is where libpq's environment says (`PGHOST`, `PGDATABASE`, `PGUSER`; `PGSERVICE`), for the module as for `psql`.\n",
+      "handler-pgsql", "libpq", "psql -qXAt -v ON_ERROR_STOP=1" },
+    { "mysql", "plugin = \"mysql\"; host = \"127.0.0.1\"; user = \"@NAME@\"; password = \"env:MYSQL_PWD\"; database = \"@NAME@\";",
+      "The configuration says where MySQL or MariaDB is, and `try` says it once more; the password is in `MYSQL_PWD`.\n",
+      "handler-mysql", "libmariadb", "mariadb -N -h 127.0.0.1 -u @NAME@ @NAME@" },
+    { .name = NULL },
 };
 
-static const struct store *find_store(const char *name)
-{
-    for (size_t i = 0; i < sizeof stores / sizeof stores[0]; i++)
-        if (!name || strcmp(stores[i].name, name) == 0)
-            return &stores[i];
-    (void)cli_fail(EX_USAGE, "--persistence \"%s\" is not sqlite, pgsql or mysql", name);
-    return NULL;
-}
+static const plugin transports[] = {
+    { "sqlite", "plugin = \"sqlite\"; file = \"@NAME@-queue.db\";", "", NULL, NULL, NULL },
+    { "amqp", "plugin = \"amqp\"; host = \"127.0.0.1\"; user = \"guest\"; password = \"env:AMQP_PASSWORD\";",
+      "The configuration says where RabbitMQ is; the password is in `AMQP_PASSWORD`.\n", NULL, NULL, NULL },
+    { "kafka", "plugin = \"kafka\"; brokers = \"127.0.0.1:9092\";", "The configuration says where Kafka is.\n", NULL, NULL, NULL },
+    { .name = NULL },
+};
 
-static const struct carrier *find_carrier(const char *name)
+/* The first without a name. */
+static const plugin *find_plugin(const plugin *all, const char *name)
 {
-    for (size_t i = 0; i < sizeof carriers / sizeof carriers[0]; i++)
-        if (!name || strcmp(carriers[i].name, name) == 0)
-            return &carriers[i];
-    (void)cli_fail(EX_USAGE, "--transport \"%s\" is not sqlite, amqp or kafka", name);
+    for (; all->name; all++)
+        if (!name || strcmp(all->name, name) == 0)
+            return all;
     return NULL;
 }
 
@@ -187,49 +177,45 @@ static void name_table(project *p)
             *at = '_';
 }
 
-static void put_name(char *text, size_t size, const char *format, const char *name)
+/* With the project's name, which is all that is known of it so far. */
+static const char *fill_in_name(const project *p, const char *text, wb_buffer *to)
 {
-    wb_buffer all = { .size = 0 };
-    for (const char *at = format; *at; at++) {
-        const int is_name = at[0] == '%' && at[1] == 's';
-        wb_buffer_put(&all, is_name ? name : at, is_name ? strlen(name) : 1);
-        at += is_name;
-    }
-    (void)snprintf(text, size, "%.*s", (int)all.size, (const char *)all.data);
-    wb_buffer_free(&all);
+    fill_in(p, text, strlen(text), to);
+    wb_buffer_put(to, "", 1);
+    return (const char *)to->data;
+}
+
+static int write_handler(project *p, const plugin *transport, const plugin *persistence)
+{
+    wb_buffer carrier = { .size = 0 }, store = { .size = 0 }, client = { .size = 0 };
+    name_table(p);
+    p->templates[0] = "handler";
+    p->templates[1] = persistence->templates;
+    p->rules[0] = (rule){ "@NAME@", p->name, NULL };
+    const rule others[] = { { "@TABLE@", p->table, NULL },
+                            { "@TRANSPORT@", fill_in_name(p, transport->settings, &carrier), NULL },
+                            { "@PERSISTENCE@", fill_in_name(p, persistence->settings, &store), NULL },
+                            { "@CLIENT@", fill_in_name(p, persistence->client, &client), NULL },
+                            { "@PACKAGE@", persistence->package, NULL },
+                            { "@SERVERS@\n", persistence->servers, NULL },
+                            { "@BROKERS@\n", transport->servers, NULL } };
+    memcpy(&p->rules[1], others, sizeof others);
+    const int code = write_project(p);
+    wb_buffer_free(&carrier);
+    wb_buffer_free(&store);
+    wb_buffer_free(&client);
+    return code;
 }
 
 static int new_handler(const cli_values *v, project *p)
 {
-    const struct store *store = find_store(v->value[OPTION_PERSISTENCE]);
-    const struct carrier *carrier = store ? find_carrier(v->value[OPTION_TRANSPORT]) : NULL;
-    if (!carrier || check_name(p->name, ", \"-\"") != EX_OK)
-        return EX_USAGE;
-    name_table(p);
-    put_name(p->transport, sizeof p->transport, carrier->settings, p->name);
-    put_name(p->persistence, sizeof p->persistence, store->settings, p->name);
-    put_name(p->client, sizeof p->client, store->client, p->name);
-    p->templates[0] = "handler";
-    p->templates[1] = store->templates;
-    const rule rules[RULES_MAX] = { { "@NAME@", p->name, NULL },           { "@TABLE@", p->table, NULL },
-                                    { "@TRANSPORT@", p->transport, NULL }, { "@PERSISTENCE@", p->persistence, NULL },
-                                    { "@CLIENT@", p->client, NULL },       { "@PACKAGE@", store->package, NULL },
-                                    { "@SERVERS@\n", store->servers, NULL },
-                                    { "@BROKERS@\n", carrier->servers, NULL } };
-    memcpy(p->rules, rules, sizeof rules);
-    return write_project(p);
-}
-
-/* What is installed under such a name would be written over. */
-static int is_known(const char *name)
-{
-    for (size_t i = 0; i < sizeof stores / sizeof stores[0]; i++)
-        if (strcmp(name, stores[i].name) == 0)
-            return 1;
-    for (size_t i = 0; i < sizeof carriers / sizeof carriers[0]; i++)
-        if (strcmp(name, carriers[i].name) == 0)
-            return 1;
-    return 0;
+    const plugin *persistence = find_plugin(persistences, v->value[OPTION_PERSISTENCE]);
+    const plugin *transport = find_plugin(transports, v->value[OPTION_TRANSPORT]);
+    if (!persistence)
+        return cli_fail(EX_USAGE, "--persistence \"%s\" is not sqlite, pgsql or mysql", v->value[OPTION_PERSISTENCE]);
+    if (!transport)
+        return cli_fail(EX_USAGE, "--transport \"%s\" is not sqlite, amqp or kafka", v->value[OPTION_TRANSPORT]);
+    return check_name(p->name, ", \"-\"") == EX_OK ? write_handler(p, transport, persistence) : EX_USAGE;
 }
 
 /* The templates are plugins that work: what they are called is replaced, and not what else has that in its name. */
@@ -242,7 +228,7 @@ static int new_plugin(const cli_values *v, project *p)
         return cli_fail(EX_USAGE, "only a handler has --persistence and --transport");
     if (check_name(p->name, "") != EX_OK)
         return EX_USAGE;
-    if (is_known(p->name))
+    if (find_plugin(persistences, p->name) || find_plugin(transports, p->name)) /* it would be written over */
         return cli_fail(EX_USAGE, "\"%s\" is a plugin of Waybill", p->name);
     p->templates[0] = is_transport ? "transport" : "persistence";
     p->rules[0] = is_transport ? (rule){ "Copy the folder, rename `null`, and replace", "Replace", NULL }
