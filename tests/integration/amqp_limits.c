@@ -494,7 +494,7 @@ static void apply(char *remedy)
     assert_non_null(end);
     assert_memory_equal(remedy, program, sizeof program - 1);
     *end = '\0';
-    fixture_broker("ctl", remedy + sizeof program - 1);
+    fixture_broker("rabbitmqctl", remedy + sizeof program - 1);
 }
 
 static void test_findings(void **state)
