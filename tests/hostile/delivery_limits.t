@@ -181,7 +181,7 @@ sub poison {
 # ---- alarms -------------------------------------------------------------------------------
 # The broker takes nothing, in several alarms that follow each other, longer than twenty windows of confirms
 # take. What is in hand stays there, and what receives stays connected.
-my $window = 2;    # s; starved for as long, a worker takes the broker for one that confirms nothing
+my $window = 3;    # s; starved for as long, a worker takes the broker for one that confirms nothing
 
 sub receivers { my ($e, $all) = @_; return [ sort @{ $all->{"waybill $e->{name} (receive)"} // [] } ] }
 sub all_receive { my ($all) = @_; return !grep { @{ receivers($_, $all) } != $_->{concurrency} } @endpoints }
