@@ -235,6 +235,44 @@ static void test_time_of_the_program(void **state)
     wb_arena_free(&arena);
 }
 
+/* ---- what is refused ----------------------------------------------------------------------- */
+
+static void check_failed_queue(const wb_written_failed *failed, wb_arena *arena, const char *queue)
+{
+    wb_pipeline pipeline = { .origin = wb_origin_make("desk", 1, 1024), .recoverability = { .error_queue = "error" } };
+    const wb_operation *copy = wb_written_copy(&pipeline, failed, arena);
+    assert_non_null(copy);
+    assert_string_equal(copy->destination, "error");
+    assert_string_equal(value_of(copy, WB_HEADER_FAILED_QUEUE), queue);
+    assert_string_equal(value_of(copy, WB_HEADER_TYPES), "A.Type");
+    assert_memory_equal(copy->body, "body", 4);
+}
+
+/* A retry of it goes to where it was to go; of what has no such place, or cannot be read, to the endpoint's own queue. */
+static void test_retry_of_what_is_refused(void **state)
+{
+    static const struct {
+        wb_written_text destination;
+        const char *failed;
+    } rows[] = { { TEXT("queue"), "queue" }, { TEXT("A.Type"), "A.Type" }, { TEXT("desk"), "desk" }, { { NULL, 0 }, "desk" } };
+    const wb_origin origin = make_origin("here");
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        wb_written row = whole;
+        wb_error error = { 0 };
+        wb_arena arena;
+        wb_arena_init(&arena, 4096);
+        row.destination = rows[i].destination;
+        wb_operation *operation = wb_written_message(&origin, &row, &arena, &error);
+        assert_non_null(operation);
+        operation->result = WB_REJECT;
+        operation->cause = i % 2 ? WB_CAUSE_TOO_LARGE : WB_CAUSE_UNROUTABLE;
+        check_failed_queue(wb_written_refused(operation, &arena), &arena, rows[i].failed);
+        check_failed_queue(wb_written_unusable(&row, "no message", &arena), &arena, "desk");
+        wb_arena_free(&arena);
+    }
+}
+
 /* ---- reasons ------------------------------------------------------------------------------- */
 
 static void check_mended(const char *is, const char *wanted)
@@ -726,6 +764,7 @@ int main(void)
         cmocka_unit_test(test_message_is_the_same),
         cmocka_unit_test(test_rows_that_are_no_message),
         cmocka_unit_test(test_time_of_the_program),
+        cmocka_unit_test(test_retry_of_what_is_refused),
         cmocka_unit_test(test_text_is_mended),
         cmocka_unit_test(test_reason_that_is_refused),
         cmocka_unit_test(test_copy_is_cut),
