@@ -351,6 +351,35 @@ static void test_sessions(void **state)
     assert_int_equal(answered(&question, "sign in", &answer), 401);
 }
 
+static unsigned asked_with(const char *method, const char *path, const char *cookie, const char *authorization, const char **ret_cookie)
+{
+    const wb_question question = { .method = method, .path = path, .token = token, .cookie = cookie, .authorization = authorization, .now = 2 };
+    wb_answer answer;
+    const unsigned status = answered(&question, NULL, &answer);
+    if (ret_cookie)
+        *ret_cookie = answer.cookie;
+    return status;
+}
+
+/* Who signs in again, or out, leaves nothing behind that is good for anything; others stay signed in. */
+static void test_sessions_that_end(void **state)
+{
+    static const char right[] = "Bearer 0123456789abcdef", wrong[] = "Bearer 0123456789abcdeX";
+    char cookies[4][WB_VISITOR_SECRET_SIZE];
+    const char *made;
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(asked_with("POST", "/api/session", i == 2 ? cookies[1] : NULL, right, &made), 200);
+        memcpy(cookies[i], made, sizeof cookies[i]);
+        for (int k = 0; k < i; k++)
+            assert_string_not_equal(cookies[i], cookies[k]);
+    }
+    assert_int_equal(asked_with("POST", "/api/session", cookies[0], wrong, NULL), 401); /* who is refused is who he was */
+    assert_int_equal(asked_with("DELETE", "/api/session", cookies[3], NULL, NULL), 200);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(asked_with("GET", "/api/plan", cookies[i], NULL, NULL), i == 0 || i == 2 ? 200 : 401);
+}
+
 static void test_other_pages(void **state)
 {
     static const struct {
@@ -431,6 +460,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_pages, set_up_console, tear_down_console),
         cmocka_unit_test_setup_teardown(test_errands, set_up_console, tear_down_console),
         cmocka_unit_test_setup_teardown(test_sessions, set_up_console, tear_down_console),
+        cmocka_unit_test_setup_teardown(test_sessions_that_end, set_up_console, tear_down_console),
         cmocka_unit_test_setup_teardown(test_other_pages, set_up_console, tear_down_console),
         cmocka_unit_test_setup_teardown(test_changes, set_up_console, tear_down_console),
     };
