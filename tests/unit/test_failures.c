@@ -21,6 +21,7 @@
 #include "core/failures/record.h"
 #include "core/message/failed_id.h"
 #include "core/message/header_names.h"
+#include "core/message/text.h"
 #include "core/pipeline/admit.h"
 #include "core/pipeline/batch.h"
 #include "core/pipeline/follow.h"
@@ -180,6 +181,47 @@ static void test_groups(void **state)
     long_one[sizeof long_one - 1] = '\0';
     group_of("A.B", long_one, group);
     assert_int_equal(strlen(group), WB_FAILED_GROUP_SIZE - 1);
+}
+
+/* What lists show of texts that may be long, and what a group is made of. */
+static const char *const texts[] = { WB_HEADER_EXCEPTION_MESSAGE, WB_HEADER_EXCEPTION_TYPE, WB_HEADER_PROCESSING_ENDPOINT };
+
+/* One of so many bytes, that character, and more. */
+static void check_long_text(size_t which, size_t before, const char *character)
+{
+    char text[WB_FAILED_REASON_MAX + 20], cut[sizeof text];
+    const size_t end = before + strlen(character), wanted = end > WB_FAILED_REASON_MAX ? before : WB_FAILED_REASON_MAX;
+    memset(text, 'x', sizeof text);
+    memcpy(text + before, character, strlen(character));
+    const wb_header headers[] = { HEADER(WB_HEADER_FAILED_QUEUE, "orders"), { texts[which], text, strlen(texts[which]), sizeof text } };
+    const wb_message message = make_message(headers, COUNT(headers));
+    wb_buffer summary = { 0 }, whole = { 0 };
+    wb_arena arena;
+    wb_failed_record few, all;
+    wb_arena_init(&arena, 4096);
+    wb_failed_encode(&message, &summary, &whole);
+    assert_int_equal(wb_failed_decode(summary.data, summary.size, &arena, &few), 0);
+    assert_int_equal(wb_failed_decode(whole.data, whole.size, &arena, &all), 0);
+    const wb_text shown[] = { few.reason, few.kind, few.endpoint };
+    assert_int_equal(shown[which].size, wanted);
+    memcpy(cut, shown[which].value, wanted);
+    assert_memory_equal(wb_text_mend(cut, wanted), text, wanted); /* nothing is to be mended */
+    assert_string_equal(few.group, all.group);
+    assert_int_equal(all.operation->headers[1].value_size, sizeof text);
+    wb_buffer_free(&summary);
+    wb_buffer_free(&whole);
+    wb_arena_free(&arena);
+}
+
+/* Wherever a character of any size is at the end of what is kept of them. */
+static void test_long_texts(void **state)
+{
+    static const char *const characters[] = { "y", "\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x98\x80" };
+    (void)state;
+    for (size_t i = 0; i < COUNT(texts); i++)
+        for (size_t k = 0; k < COUNT(characters); k++)
+            for (size_t before = WB_FAILED_REASON_MAX - 5; before <= WB_FAILED_REASON_MAX; before++)
+                check_long_text(i, before, characters[k]);
 }
 
 /* ---- edited ------------------------------------------------------------------------------------ */
@@ -354,6 +396,7 @@ int main(void)
         cmocka_unit_test(test_answers),
         cmocka_unit_test(test_a_record),
         cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_long_texts),
         cmocka_unit_test(test_edit),
         cmocka_unit_test(test_what_is_not_edited),
         cmocka_unit_test_setup_teardown(test_what_is_claimed, set_up, tear_down),
