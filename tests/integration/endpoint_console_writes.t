@@ -73,8 +73,9 @@ sub failures { my ($filter) = @_; return map { $_->{failure} } @{ api("failures?
 sub fail_ids { my ($type, @ids) = @_; return map { { id => $_, type => $type, body => "body of $_", headers => [ [ "$n.FailedQ" => 'sink' ], [ "$n.ProcessingEndpoint" => 'sink' ], [ "$n.TimeOfFailure" => '2026-01-01 00:00:01:000000 Z' ], [ "$n.ExceptionInfo.Message" => 'no' ] ] } } @ids }
 
 start($port);
-$e->send('error', fail_ids('T.One', map { "one$_" } 1 .. 4), fail_ids('T.Many', map { "many$_" } 1 .. 40), fail_ids('T.Killed', map { "killed$_" } 1 .. 3));
-$e->wait_for('they are there', sub { (api('failures/groups')->{counts}{failed} // 0) == 47 });
+my @many = map { "many$_" } 1 .. 201;    # more than two transactions take
+$e->send('error', fail_ids('T.One', map { "one$_" } 1 .. 4), fail_ids('T.Many', @many), fail_ids('T.Killed', map { "killed$_" } 1 .. 3));
+$e->wait_for('they are there', sub { (api('failures/groups')->{counts}{failed} // 0) == 7 + @many });
 
 # ---- who may ----------------------------------------------------------------------------------------------
 my ($status, $text, $head) = ask('/api/session', method => 'POST', headers => \@program);
@@ -125,9 +126,9 @@ my @answers = map { [ take($_) ] } @races;
 is_deeply [ map { $_->[0] } @answers ], [ (200) x 4 ], 'four ask to retry a group, of two processes' or diag explain \@answers;
 my $sum = 0;
 $sum += decode_json($_->[1])->{done} for @answers;
-is $sum, 40, 'each message is retried by one of them';
-@got = $e->collect('sink', 40, 'all are sent');
-is_deeply [ sort map { $_->{id} } @got ], [ sort map { "many$_" } 1 .. 40 ], 'each once';
+is $sum, @many, 'each message is retried by one of them';
+@got = $e->collect('sink', scalar @many, 'all are sent');
+is_deeply [ sort map { $_->{id} } @got ], [ sort @many ], 'each once';
 is $e->depth('sink'), 0, 'and no more';
 is $e->stop, 0, 'both stop';
 

@@ -220,6 +220,48 @@ sub check_export {
     failures($e, 'discard', '--id', 'out');
 }
 
+# What failed in another endpoint, at that time.
+sub failed_in {
+    my ($endpoint, $time, $id) = @_;
+    return { id => $id, type => 'T.T', body => $id, headers => [ [ "$n.FailedQ" => 'sink' ], [ "$n.ProcessingEndpoint" => $endpoint ], [ "$n.TimeOfFailure" => "$time:000000 Z" ], [ "$n.ExceptionInfo.Message" => 'no' ] ] };
+}
+
+# From a time on, with what failed then; before another, without it. What changes messages takes those and no others.
+sub check_times {
+    my ($e) = @_;
+    my $when = sub { my %at = @_; return map { ("--failed-$_", "2000-01-01T00:00:0$at{$_}Z") } sort keys %at };
+    $e->send('error', map { failed_in('timed', "2000-01-01 00:00:0$_", "t$_") } 1 .. 7);
+    $e->wait_for('seven failed, each at its time', sub { count($e, '--of', 'timed') == 7 });
+    for ([ 't1 t2', before => 3 ], [ 't6 t7', from => 6 ], [ 't3 t4', from => 3, before => 5 ], [ '', from => 5, before => 5 ]) {
+        my ($wanted, @at) = @$_;
+        my @which = ('--of', 'timed', $when->(@at));
+        is ids($e, @which), $wanted, "$e->{pair}: failed @at";
+        is_deeply [ map { $_->{count} } @{ json($e, 'group', @which) } ], [ scalar(() = $wanted =~ /t/g) || () ], "$e->{pair}: so many, failed @at";
+    }
+    for ([ 'archive', 'archived', '--of', 'timed', $when->(from => 3, before => 5) ], [ 'discard', 'discarded', '--of', 'timed', $when->(from => 6) ],
+        [ 'retry', 'retried', '--of', 'timed', $when->(from => 2, before => 3) ], [ 'retry', 'retried', $when->(before => 3) ]) {
+        my ($deed, $outcome, @which) = @$_;
+        my $wanted = count($e, @which);
+        is scalar(() = (failures($e, $deed, '--dry-run', @which))[1] =~ /  would be $outcome$/mg), $wanted, "$e->{pair}: $deed @which: a dry run says how many";
+        my ($code, $text) = failures($e, $deed, @which);
+        is_deeply [ $code, scalar(() = $text =~ /  $outcome$/mg) ], [ 0, $wanted ], "$e->{pair}: $deed @which: as many";
+    }
+    my %status = map { $_->{id} => $_->{status} } @{ json($e, 'list', '--of', 'timed', '--status', 'any') };
+    is_deeply \%status, { t1 => 'retrying', t2 => 'retrying', t3 => 'archived', t4 => 'archived', t5 => 'failed' }, "$e->{pair}: what was to be changed is, and the rest waits";
+    is_deeply [ sort map { $_->{id} } $e->collect('sink', 2, 'what was retried is sent') ], [qw(t1 t2)], "$e->{pair}: each once";
+}
+
+# More than one transaction takes: one of the last as well as of the first.
+sub check_many {
+    my ($e) = @_;
+    my @all = map { "many$_" } 1 .. 201;
+    $e->send('error', map { failed_in('many', '2026-01-01 00:00:01', $_) } @all);
+    $e->wait_for('many are kept', sub { count($e, '--of', 'many') == @all });
+    my ($code, $text) = failures($e, 'retry', '--of', 'many');
+    is_deeply [ $code, scalar(() = $text =~ /  retried$/mg) ], [ 0, scalar @all ], "$e->{pair}: more than one transaction takes are retried" or diag $text =~ s/.*  retried\n//mgr;
+    is_deeply [ sort map { $_->{id} } $e->collect('sink', scalar @all, 'all of them are sent') ], [ sort @all ], "$e->{pair}: each once, of so many";
+}
+
 # What nobody waits for goes when the retention is over; what waits stays.
 sub check_retention {
     my ($e) = @_;
@@ -253,6 +295,8 @@ for my $pair (@pairs) {
     check_sent($e);
     check_edit($e);
     check_export($e);
+    check_times($e);
+    check_many($e) if $pair eq 'sqlite+sqlite';
     check_retention($e);
     for my $name (qw(orders kept)) {
         $e->wait_for("nothing is pending of $name", sub { local $e->{name} = $name; $e->pending == 0 });
