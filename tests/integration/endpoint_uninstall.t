@@ -150,6 +150,40 @@ sub on_rabbitmq {
     ok !has_queue($stays, $error), "$topology: an error queue that was not there is not made";
     $_->forget_broker for $gone, $stays, $never, $renamed;
 }
+
+# ---- queues of one name in two transports are two
+if (grep { /amqp/ } @pairs) {
+    my ($copied, $typed) = ('two-copies', 'two-typed');
+    my %same  = (error_queue => 'two-error', files => 'two-');
+    my $there = Endpoint->new('sqlite+sqlite', %same, name => 'two-there', with => qq(audit = { queue = "$copied"; };),
+        retries => qq(0; types = ( { type = "Test.Do"; error_queue = "$typed"; } )));
+    my $here = Endpoint->new('amqp+pgsql', %same, name => 'two-here', beside => [$there],
+        retries => qq(0; types = ( { type = "Test.Do"; error_queue = "$typed"; }, { type = "Test.Copy"; error_queue = "$copied"; } )));
+    my %queues = ($here->{name} => [ 'two-error', $typed, $copied ], $there->{name} => [ 'two-error', $typed ]);
+    my $removes = sub {
+        my (@arguments) = @_;
+        my ($code, $text) = $here->run('uninstall', '--error-queues', @arguments);
+        is $code, 0, "two transports: uninstall @arguments" or diag $text;
+        return $text;
+    };
+    for my $pair ([ $here, $there ], [ $there, $here ]) {
+        my ($one, $other) = @$pair;
+        delete $_->{numbers} for @$pair;
+        $here->install;
+        $there->make_queue($copied);
+        my $text = $removes->('-e', $one->{name}, '--dry-run');
+        like $text, qr/would remove, if empty: queue "$_"/, "two transports: $one->{name}: $_ would go" for @{ $queues{ $one->{name} } };
+        unlike $removes->('-e', $one->{name}), qr/ stays/, "two transports: $one->{name}: nobody else has a use for its queues";
+        is_deeply [ grep { has_queue($one, $_) } @{ $queues{ $one->{name} } } ], [], "two transports: $one->{name}: all of its own are gone";
+        is_deeply [ grep { has_queue($other, $_) } @{ $queues{ $other->{name} } }, $other->{name} ], [ @{ $queues{ $other->{name} } }, $other->{name} ],
+            "two transports: $one->{name}: and those of the same names that are $other->{name}'s are not";
+        ok has_queue($there, $copied), "two transports: $one->{name}: nor is an audit queue";
+    }
+    $here->install;
+    unlike $removes->(), qr/ stays/, 'two transports: all endpoints of the file';
+    is_deeply [ map { my $one = $_; grep { has_queue($one, $_) } @{ $queues{ $one->{name} } }, $one->{name} } $here, $there ], [], 'two transports: with all of their error queues';
+}
+
 if (grep { /amqp/ } @pairs) { on_rabbitmq($_) for qw(conventional direct) }
 
 for my $pair (@pairs) {
