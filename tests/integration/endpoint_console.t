@@ -181,5 +181,26 @@ is +(ask('/api/plan', headers => ["Authorization: Bearer $token"]))[0], 200, 'pr
 like +(ask('/api/session', method => 'DELETE', headers => ["Cookie: $cookie"]))[2], qr/^Set-Cookie: waybill-$port=; .*Max-Age=0/m, 'signed out';
 is +(ask('/api/plan', headers => ["Cookie: $cookie"]))[0], 401, 'it is worth nothing';
 is $e->stop, 0, 'it stops';
+
+# ---- with TLS --------------------------------------------------------------------------------------------------------
+# What the browser keeps it sends over TLS alone, and is told so when it is to forget it, too.
+umask 0077;
+is system("openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=waybill -keyout '$e->{dir}/key.pem' -out '$e->{dir}/cert.pem' >'$e->{dir}/openssl' 2>&1"), 0,
+    'a certificate' or diag Endpoint::read_file("$e->{dir}/openssl");
+umask 0022;
+$e->configure(top => qq(http = { listen = "127.0.0.1:$port"; token = "file:token"; tls_cert_file = "cert.pem"; tls_key_file = "key.pem"; };\nconsole = { };\n));
+$e->start;
+$e->wait_for('it runs with TLS', sub { ($code) = $e->run('status'); $code eq 0 });
+my $cookies = sub {
+    my ($method, @headers) = @_;
+    my $question = join "\r\n", "$method /api/session HTTP/1.1", "Host: 127.0.0.1:$port", 'Connection: close', 'Content-Length: 0', @headers, '', '';
+    Endpoint::write_file("$e->{dir}/question", $question);
+    my $answer = `timeout 60 openssl s_client -quiet -connect 127.0.0.1:$port <'$e->{dir}/question' 2>'$e->{dir}/openssl'`;
+    return $answer =~ /^Set-Cookie: (.*?)\r?$/mg;
+};
+($cookie, my @more) = $cookies->('POST', "Authorization: Bearer $token");
+like $cookie, qr/^waybill-$port=[0-9a-f]{64}; Path=\/; HttpOnly; SameSite=Strict; Secure$/, 'a cookie that no connection without TLS has';
+is_deeply [ @more, $cookies->('DELETE', 'Cookie: ' . ($cookie // '') =~ s/;.*//r) ], ["waybill-$port=; Path=/; HttpOnly; SameSite=Strict; Secure; Max-Age=0"], 'nor what takes its place when one signs out';
+is $e->stop, 0, 'it stops';
 ok !$e->log_lines(qr/0123456789abcdef/), 'no token in the log';
 done_testing;
