@@ -39,6 +39,7 @@ typedef struct fake {
     atomic_int opened;    /* transport sessions that receive, ever */
     atomic_int received;  /* looks of receive() for messages, ever: they go on while it waits */
     atomic_int storage_opened;
+    atomic_int cleaned;   /* steps of the clean-up, ever */
 
     wb_endpoint_config config;
 } fake;

@@ -140,6 +140,29 @@ static void test_idle_housekeeper_is_woken(void **state)
     end(e, WB_OK);
 }
 
+/* The tables of a processor are the processor's, which makes them, and says how long its records are kept: a send-only
+ * endpoint only sweeps there. */
+static void test_tables_of_a_processor(void **state)
+{
+    static const int64_t retentions[] = { 1, WB_SECOND, 7 * 86400 * WB_SECOND };
+    wb_error error = { 0 };
+    (void)state;
+    for (int i = 0; i < 6; i++) {
+        const int is_own = i % 2 == 0;
+        wb_endpoint *e = make(1, 1);
+        setup.plan.send_only = !is_own;
+        f.config.outbox.retention = retentions[i / 2];
+        assert_int_equal(wb_endpoint_owns_tables(e), is_own);
+        f.fatal = FAKE_TABLES;
+        assert_int_equal(wb_endpoint_install(e, &error), is_own ? WB_FATAL : WB_OK);
+        f.fatal = 0;
+        assert_int_equal(wb_endpoint_keep(e, &error), WB_OK);
+        wait_until(f.storage_opened >= 3); /* two rounds are over */
+        assert_int_equal(f.cleaned > 0, is_own);
+        end(e, WB_OK);
+    }
+}
+
 static uint64_t counted(wb_endpoint *e, wb_tally_kind kind)
 {
     wb_counts counts;
@@ -432,6 +455,7 @@ int main(void)
         cmocka_unit_test(test_threads_that_cannot_start),
         cmocka_unit_test(test_housekeeper_is_waited_for),
         cmocka_unit_test(test_idle_housekeeper_is_woken),
+        cmocka_unit_test(test_tables_of_a_processor),
         cmocka_unit_test(test_worker_gives_up),
         cmocka_unit_test(test_open_is_fatal),
         cmocka_unit_test(test_gives_up_and_is_stopped),
