@@ -776,6 +776,47 @@ static void test_holds_so_many(void **state)
     assert_int_equal(store.marks, broker.sent);
 }
 
+static void give_parcel(wb_dispatcher *d, size_t size)
+{
+    wb_parcel *parcel = wb_parcel_new();
+    *wb_operation_append(&parcel->operations, &parcel->arena) = (wb_operation){
+        .id = "o", .id_size = 1, .destination = "sink", .body = "body", .body_size = 4, .result = WB_RETRY
+    };
+    parcel->size = size;
+    parcel->committed = wb_clock_monotonic();
+    wb_dispatcher_give(d, parcel);
+}
+
+/* One is in its hands, and so many wait, by their number or their size; what has left makes room, however much it was in all. */
+static void test_what_has_left_makes_room(void **state)
+{
+    static const struct {
+        size_t size;
+        int held;
+    } rows[] = { { (64 << 20) + 1, 0 }, { 64 << 20, 1 }, { 25 << 20, 2 }, { 1 << 20, 64 }, { 0, WB_DISPATCHER_PARCELS_MAX } };
+    wb_dispatcher d;
+    int sent = 0;
+    (void)state;
+    start(0, 1);
+    pipeline.sweep_after = 3600 * WB_SECOND;
+    assert_int_equal(wb_dispatcher_start(&d, &pipeline), 0);
+    for (size_t i = 0; i < 2 * sizeof rows / sizeof rows[0]; i++) {
+        const int windows = broker.sends;
+        broker.hangs = 1;
+        give_parcel(&d, 1);
+        await(&broker.sends, windows + 1);
+        for (int k = 0; k < rows[i / 2].held + 3; k++)
+            give_parcel(&d, rows[i / 2].size);
+        broker.hangs = 0;
+        sent += 1 + rows[i / 2].held;
+        await(&store.marks, sent);
+    }
+    wb_dispatcher_stop(&d, 60 * WB_SECOND);
+    stop();
+    assert_int_equal(broker.sent, sent);
+    assert_int_equal(store.marks, sent);
+}
+
 static void test_pool(void **state)
 {
     wb_session *one, *two = NULL;
@@ -823,6 +864,7 @@ int main(void)
         cmocka_unit_test_setup(test_old_ones_are_left, set_up),
         cmocka_unit_test_setup(test_stops_without_the_broker, set_up),
         cmocka_unit_test_setup(test_holds_so_many, set_up),
+        cmocka_unit_test_setup(test_what_has_left_makes_room, set_up),
         cmocka_unit_test_setup(test_pool, set_up),
     };
     return cmocka_run_group_tests_name("session", tests, NULL, NULL);
