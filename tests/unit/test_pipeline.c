@@ -1066,6 +1066,55 @@ static void test_a_deadlock_halves(void **state)
     wb_batch_drop_all(&worker);
 }
 
+static int failing_commit(wb_storage_session *s, wb_commit *commit, wb_error *error)
+{
+    (void)s;
+    commit->failed_item = failed_item;
+    *error = death;
+    return death.result;
+}
+
+/* A deferred statement that failed is its message's. Where a batch handler got several it is nobody's in particular, nor is the
+ * server's trouble anybody's: then nobody has failed, and each runs by itself. */
+static void test_whose_the_commit_was(void **state)
+{
+    static const wb_persistence_ops ops = { .struct_size = sizeof ops, .commit = failing_commit };
+    static const struct {
+        size_t batched; /* so many go to the batch handler, in one call */
+        size_t item;
+        int result, cause, is_known;
+    } rows[] = {
+        { 0, 0, WB_RETRY, WB_CAUSE_OTHER, 1 },  { 0, 2, WB_RETRY, WB_CAUSE_OTHER, 1 },  { 1, 0, WB_RETRY, WB_CAUSE_OTHER, 1 },
+        { 1, 2, WB_RETRY, WB_CAUSE_OTHER, 1 },  { 2, 0, WB_RETRY, WB_CAUSE_OTHER, 0 },  { 2, 1, WB_RETRY, WB_CAUSE_OTHER, 0 },
+        { 2, 2, WB_RETRY, WB_CAUSE_OTHER, 0 },  { 3, 0, WB_RETRY, WB_CAUSE_OTHER, 0 },  { 3, 2, WB_RETRY, WB_CAUSE_OTHER, 0 },
+        { 3, 0, WB_REJECT, WB_CAUSE_TOO_LARGE, 0 }, { 0, 1, WB_REJECT, WB_CAUSE_TOO_LARGE, 1 },
+        { 0, 0, WB_RETRY, WB_CAUSE_SERVER, 0 }, { 0, SIZE_MAX, WB_RETRY, WB_CAUSE_OTHER, 0 }, { 0, 3, WB_RETRY, WB_CAUSE_OTHER, 0 },
+    };
+    (void)state;
+    pipeline.persistence_ops = &ops;
+    entries[0] = (wb_handler_entry){ .type = "One", .batch = handle_some, .module = "test" };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        wb_item *culprit;
+        wb_error error = { 0 };
+        handled[0] = '\0';
+        worker.take = 8;
+        for (size_t k = 0; k < 3; k++)
+            wb_batch_hold(&worker, &incoming[k], &entries[k >= rows[i].batched]);
+        assert_true(wb_batch_choose(&worker, WB_BATCH_ANY));
+        assert_int_equal(wb_stage_handle(&worker, &culprit, &error), WB_OK);
+        worker.in_transaction = 1;
+        failed_item = rows[i].item;
+        death = (wb_error){ .result = rows[i].result, .cause = rows[i].cause };
+        assert_int_equal(wb_stage_commit(&worker, &culprit, &error), rows[i].result);
+        if (culprit != (rows[i].is_known ? worker.batch[rows[i].item] : NULL))
+            fail_msg("row %zu: %s", i, culprit ? culprit->message.id : "nobody");
+        (void)wb_stage_isolate(&worker, rows[i].result, culprit, &error);
+        for (size_t k = 0; k < 3; k++)
+            assert_int_equal(worker.held[k]->failure.attempts + worker.held[k]->failure.faults, rows[i].is_known && k == rows[i].item);
+        wb_batch_drop_all(&worker);
+    }
+}
+
 static int failing_transport_commit(wb_transport_session *s, wb_error *error)
 {
     (void)s;
@@ -1467,6 +1516,7 @@ int main(void)
         TEST(test_a_deadlock_is_no_verdict),
         TEST(test_a_deadlock_that_never_ends),
         TEST(test_a_deadlock_halves),
+        TEST(test_whose_the_commit_was),
         TEST(test_a_transaction_that_is_not_committed),
         TEST(test_a_privilege_is_waited_for),
         TEST(test_what_is_not_cut),
