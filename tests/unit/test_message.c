@@ -918,6 +918,33 @@ static void test_suspicions(void **state)
     wb_suspicions_free(&s);
 }
 
+/* What ends connections, proved or not, rests for twice as long with each further death, an hour at most; then it is tried
+ * once more, unless each try costs a delivery. */
+static void test_how_long_the_deadly_rest(void **state)
+{
+    static const struct {
+        unsigned proved, unproved;
+        int minutes; /* 0: it is not deadly */
+    } rows[] = { { 2, 9, 0 },  { 3, 0, 1 },  { 4, 0, 2 },   { 5, 0, 4 },   { 8, 0, 32 },   { 9, 0, 60 },  { 100, 0, 60 },
+                 { 0, 10, 1 }, { 0, 11, 2 }, { 2, 12, 4 },  { 0, 16, 60 }, { 0, 100, 60 }, { 3, 9, 1 },   { 4, 11, 4 },
+                 { 5, 12, 16 } };
+    static wb_suspicions s;
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        wb_suspicions_init(&s);
+        for (unsigned k = 0; k < rows[i].proved + rows[i].unproved; k++)
+            wb_suspicions_count_death(&s, "a", 1, k < rows[i].proved);
+        assert_int_equal(s.count, 1);
+        for (int is_over = 0; is_over < 2; is_over++) {
+            s.table[0].died = wb_clock_monotonic() - rows[i].minutes * 60 * WB_SECOND + (is_over ? 0 : 30 * WB_SECOND);
+            if (wb_suspicions_is_deadly(&s, "a", 1, 0) != (rows[i].minutes && !is_over) ||
+                wb_suspicions_is_deadly(&s, "a", 1, 1) != (rows[i].minutes > 0))
+                fail_msg("%u deaths and %u: %d", rows[i].proved, rows[i].unproved, is_over);
+        }
+        wb_suspicions_free(&s);
+    }
+}
+
 static void test_recoverability(void **state)
 {
     const wb_recoverability none = { .immediate_retries = 0, .error_queue = "error" }, five = { .immediate_retries = 5, .error_queue = "error" };
@@ -1036,6 +1063,7 @@ int main(void)
         cmocka_unit_test(test_trimming),
         cmocka_unit_test(test_parked),
         cmocka_unit_test(test_suspicions),
+        cmocka_unit_test(test_how_long_the_deadly_rest),
         cmocka_unit_test(test_recoverability),
         cmocka_unit_test(test_attempts),
         cmocka_unit_test(test_wire_time),
