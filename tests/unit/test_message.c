@@ -485,6 +485,30 @@ static void test_outgoing_refused(void **state)
     expect_refused(WB_KIND_PUBLISH, (wb_outgoing){ .type = "T\x1b" }, "no text");
 }
 
+/* A handler that sends in a loop does not fill the memory, whatever it sends. */
+static void test_outgoing_of_a_message(void **state)
+{
+    static const int kinds[] = { WB_KIND_SEND, WB_KIND_PUBLISH, WB_KIND_REPLY };
+    const wb_header reply_to = { WB_HEADER_REPLY_TO, "client", sizeof WB_HEADER_REPLY_TO - 1, 6 };
+    const wb_outgoing event = { .type = "T" }, command = { .type = "T", .destination = "q" };
+    wb_operation_list list = { 0 };
+    wb_arena arena;
+    const wb_message cause = make_cause(&reply_to, 1);
+    (void)state;
+    wb_arena_init(&arena, 1 << 20);
+    for (uint32_t i = 0; i < WB_OUTGOING_PER_MESSAGE_MAX + 3; i++) {
+        wb_error error = { 0 };
+        const int kind = kinds[i % 3], is_one_more = i >= WB_OUTGOING_PER_MESSAGE_MAX;
+        int r = wb_outgoing_add(&origin, kind, kind == WB_KIND_SEND ? &command : &event, sizeof event, &cause, i, &arena,
+                                &list, &error);
+        assert_int_equal(r, is_one_more ? WB_REJECT : WB_OK);
+        assert_int_equal(error.cause == WB_CAUSE_TOO_LARGE, is_one_more);
+        assert_int_equal(strcmp(error.text, "a message may cause at most 10000 outgoing messages") == 0, is_one_more);
+    }
+    assert_int_equal(list.count, WB_OUTGOING_PER_MESSAGE_MAX);
+    wb_arena_free(&arena);
+}
+
 static void test_outgoing_headers_at_their_limit(void **state)
 {
     wb_header headers[WB_OUTGOING_HEADERS_MAX];
@@ -1047,6 +1071,7 @@ int main(void)
         cmocka_unit_test(test_outgoing_key),
         cmocka_unit_test(test_sent_on),
         cmocka_unit_test(test_outgoing_refused),
+        cmocka_unit_test(test_outgoing_of_a_message),
         cmocka_unit_test(test_outgoing_headers_at_their_limit),
         cmocka_unit_test(test_sizes_are_meant),
         cmocka_unit_test(test_sizes_refused),
