@@ -363,13 +363,13 @@ static void test_users_of_queues(void **state)
 {
     static const struct {
         const char *queue, *user;
-    } rows[] = { { "error", "a" }, { "queue:error", "a" }, { "b.error", "b" }, { "b.odd", "b" }, { "b.audit", "b" },
-                 { "a", NULL }, { "b", NULL }, { "other", NULL } };
+    } rows[] = { { "error", "a" }, { "queue:error", "a" }, { "b.error", "b" }, { "queue:b.error", "b" }, { "b.odd", "b" },
+                 { "queue:b.odd", "b" }, { "b.audit", "b" }, { "queue:b.audit", "b" }, { "a", NULL }, { "b", NULL }, { "other", NULL } };
     wb_problems problems;
     (void)state;
     wb_config *config = load("endpoints = ( { name = \"a\"; transport = { plugin = \"t\"; }; },\n"
                              "{ name = \"b\"; transport = { plugin = \"t\"; }; audit = { queue = \"b.audit\"; };\n"
-                             "  recoverability = { error_queue = \"b.error\"; types = ( { type = \"T\"; "
+                             "  recoverability = { error_queue = \"queue:b.error\"; types = ( { type = \"T\"; "
                              "error_queue = \"b.odd\"; } ); }; } );", &problems);
     assert_error_count(&problems, 0);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -384,6 +384,35 @@ static void test_users_of_queues(void **state)
         assert_int_equal(wb_config_uses(b, rows[i].queue), is_own || (rows[i].user && strcmp(rows[i].user, "b") == 0));
     }
     done(config, &problems);
+}
+
+/* RabbitMQ has two addresses for a queue; whichever is written where, it is one. */
+static void test_addresses_of_a_queue(void **state)
+{
+    static const char *const addresses[] = { "\"q\"", "\"queue:q\"" };
+    static const struct {
+        const char *before, *between, *behind;
+    } rows[] = {
+        { "name = \"a\"; recoverability = { error_queue = ", "; }; audit = { queue = ", "; };" },
+        { "name = \"a\"; recoverability = { types = ( { type = \"T\"; error_queue = ", "; } ); }; audit = { queue = ", "; };" },
+        { "name = ", "; audit = { queue = ", "; };" },
+        { "name = ", "; recoverability = { error_queue = ", "; };" },
+        { "name = ", "; recoverability = { types = ( { type = \"T\"; error_queue = ", "; } ); };" },
+        { "name = \"a\"; failures = { from = [ ", " ]; }; audit = { queue = ", "; };" },
+        { "name = \"a\"; failures = { from = [ ", " ]; }; recoverability = { error_queue = ", "; };" },
+    };
+    (void)state;
+    for (size_t i = 0; i < 4 * sizeof rows / sizeof rows[0]; i++) {
+        char text[400];
+        wb_problems problems;
+        (void)snprintf(text, sizeof text, "endpoints = ( { transport = { plugin = \"t\"; }; %s%s%s%s%s } );", rows[i / 4].before,
+                       addresses[i % 2], rows[i / 4].between, addresses[i / 2 % 2], rows[i / 4].behind);
+        wb_config *config = load(text, &problems);
+        if (problems.error_count != 1)
+            fail_msg("%s", text);
+        assert_problem(&problems, " is the endpoint's own queue");
+        done(config, &problems);
+    }
 }
 
 static void expect_unreadable(const char *text, const char *problem)
@@ -544,6 +573,7 @@ int main(void)
         cmocka_unit_test(test_includes),
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_users_of_queues),
+        cmocka_unit_test(test_addresses_of_a_queue),
         cmocka_unit_test(test_syntax),
         cmocka_unit_test(test_limits_of_files),
         cmocka_unit_test(test_files_of_others),
