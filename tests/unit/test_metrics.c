@@ -351,6 +351,45 @@ static void test_exposition(void **state)
     wb_buffer_free(&text);
 }
 
+/* No number is told in the place of another. */
+static void test_which_number_is_told(void **state)
+{
+    static const struct {
+        const char *name, *labels;
+        wb_tally_kind kind;
+    } rows[] = { { "messages_handled", "", WB_TALLY_HANDLED },
+                 { "attempts_failed", ",class=\"handler\"", WB_TALLY_FAILED_HANDLER },
+                 { "attempts_failed", ",class=\"unrecoverable\"", WB_TALLY_FAILED_UNRECOVERABLE },
+                 { "attempts_failed", ",class=\"dispatch\"", WB_TALLY_FAILED_DISPATCH },
+                 { "attempts_failed", ",class=\"crash\"", WB_TALLY_FAILED_CRASH },
+                 { "messages_moved", "", WB_TALLY_MOVED },
+                 { "messages_duplicate", "", WB_TALLY_DUPLICATES },
+                 { "messages_retried_later", "", WB_TALLY_RETRIED_LATER },
+                 { "messages_discarded", "", WB_TALLY_DISCARDED },
+                 { "messages_parked", "", WB_TALLY_PARKED },
+                 { "operations_sent", "", WB_TALLY_SENT },
+                 { "batches_rolled_back", "", WB_TALLY_ROLLED_BACK },
+                 { "connections_opened", ",server=\"broker\"", WB_TALLY_OPENED_BROKER },
+                 { "connections_opened", ",server=\"database\"", WB_TALLY_OPENED_DATABASE },
+                 { "connections_opened", ",server=\"deduplication_store\"", WB_TALLY_OPENED_STORE },
+                 { "rows_swept", "", WB_TALLY_SWEPT },
+                 { "rows_parked", "", WB_TALLY_SWEEP_PARKED },
+                 { "records_cleaned", "", WB_TALLY_CLEANED } };
+    wb_buffer text = { 0 };
+    char line[200];
+    (void)state;
+    observed[0].vitals.has_server[2] = 1;
+    for (unsigned kind = 0; kind < WB_TALLY_TIME; kind++)
+        observed[0].vitals.counts.of[kind] = 1000 + kind;
+    write_text(&text);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        (void)snprintf(line, sizeof line, "\nwaybill_%s_total{endpoint=\"orders\"%s} %u\n", rows[i].name, rows[i].labels,
+                       1000 + (unsigned)rows[i].kind);
+        assert_line(&text, line);
+    }
+    wb_buffer_free(&text);
+}
+
 /* Of a hundred million messages that are a day old each, and of more time than a signed number of ns holds. */
 static void test_sums_that_are_large(void **state)
 {
@@ -538,6 +577,7 @@ int main(void)
         cmocka_unit_test(test_when_it_was_sent),
         cmocka_unit_test(test_when_nothing_was_sent),
         cmocka_unit_test_setup(test_exposition, set_up),
+        cmocka_unit_test_setup(test_which_number_is_told, set_up),
         cmocka_unit_test_setup(test_sums_that_are_large, set_up),
         cmocka_unit_test_setup(test_status, set_up),
         cmocka_unit_test_setup(test_reasons_that_are_no_text, set_up),
