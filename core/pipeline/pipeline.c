@@ -87,7 +87,12 @@ int64_t wb_pipeline_delay_now(const wb_pipeline *p)
 
 int64_t wb_pipeline_due_now(const wb_pipeline *p)
 {
-    return is_by_transport(p) ? wb_clock_wall() : now_by(atomic_load(&p->due_offset));
+    return is_by_transport(p) ? wb_clock_wall() : wb_pipeline_store_due_now(p);
+}
+
+int64_t wb_pipeline_store_due_now(const wb_pipeline *p)
+{
+    return now_by(atomic_load(&p->due_offset));
 }
 
 void wb_pipeline_set_time(wb_pipeline *p, int64_t wall, int64_t asked)

@@ -115,6 +115,8 @@ int64_t wb_pipeline_delay_now(const wb_pipeline *p);
 /** The same for what was due: a time that has come by that clock for sure. (What is to be due later counts
  *  from wb_pipeline_delay_now(), which is not behind it: neither makes a delay shorter.) */
 int64_t wb_pipeline_due_now(const wb_pipeline *p);
+/** The same for what a store made due, whoever delays by now: it may only be drained. */
+int64_t wb_pipeline_store_due_now(const wb_pipeline *p);
 /** The database has told its time. It counts from when it was `asked` (wb_clock_steady()): a slow answer makes
  *  ours later than the database's, never earlier, so that no delay becomes shorter. */
 void wb_pipeline_set_time(wb_pipeline *p, int64_t wall, int64_t asked);

@@ -1295,6 +1295,24 @@ static void test_database_sets_its_clock(void **state)
     expect_due((wb_outgoing){ .delay = 5 * WB_SECONDS }, fake_store.now + 5 * WB_SECOND);
 }
 
+/* By the clock that made it due, the database's, wherever that stands, and whoever delays by now: a store may only be drained. */
+static void test_how_late_it_is(void **state)
+{
+    const _Atomic uint64_t *sum = &pipeline.tally.of[wb_histogram_first(WB_HISTOGRAM_LATENESS) + WB_HISTOGRAM_SIZE - 1];
+    const int64_t clocks[] = { 1000 * WB_SECOND, wb_clock_wall() + 86400 * WB_SECOND };
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        const uint64_t before = *sum;
+        fake_store.now = clocks[i % 2];
+        poller.only_drains = i / 2;
+        pipeline.origin.delays = poller.only_drains ? WB_DELAYS_BY_TRANSPORT : WB_DELAYS_BY_STORE;
+        fake_delays_add("q", "late", fake_store.now - 5 * WB_SECOND);
+        poll_once();
+        assert_int_equal(fake_store.sent_count, i + 1);
+        assert_in_range(*sum - before, 5000000, 65000000);
+    }
+}
+
 static void test_unreadable_is_left_alone(void **state)
 {
     (void)state;
@@ -1716,6 +1734,7 @@ int main(void)
         EACH(test_locked_rows_are_waited_for),
         EACH(test_clock_of_the_transport),
         EACH(test_database_sets_its_clock),
+        EACH(test_how_late_it_is),
         EACH(test_unreadable_is_left_alone),
         EACH(test_others_leases_are_waited_for),
         EACH(test_rests_while_the_endpoint_is_down),
