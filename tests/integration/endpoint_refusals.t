@@ -138,6 +138,21 @@ END
       by = "store"; #! delayed_delivery by = "store": there is no persistence to keep messages; use one that stores delayed messages, or remove the line
     };
 END
+    'retries of a type, where nobody can make them' => [ <<'END', <<'MORE' ],
+    transaction_mode = "none"; persistence = { plugin = "sqlite"; file = "{D}/shop.db"; };
+    recoverability = { types = ( { type = "Sales.CancelOrder"; immediate_retries = 0; delayed_retries = 0; },
+      { type = "Sales.PlaceOrder"; immediate_retries = 1; delayed_retries = 2; } ); }; #! immediate_retries = 1 cannot be honoured with transaction_mode = "none" ... #! delayed_retries = 2 cannot be honoured with transaction_mode = "none" ...
+END
+    name = "billing"; recoverability = { delayed_retries = 0; types = (
+      { type = "Sales.PlaceOrder"; delayed_retries = 2; } ); }; #! delayed_retries = 2: transport "sqlite" cannot delay messages, and there is no persistence; ...
+MORE
+    'retries of copies that nobody would know again' => [ map { <<"END" } 'delayed_retries = 2;', 'types = ( { type = "Sales.PlaceOrder"; delayed_retries = 2; } );' ],
+    name = "@{[ /types/ ? 'billing' : 'orders' ]}";
+    transport = { plugin = "kafka"; brokers = "localhost"; };
+    persistence = { plugin = "sqlite"; file = "{D}/shop.db"; };
+    outbox = { enabled = true; deduplication = { by = [ "position" ]; }; };
+    recoverability = { $_ }; #! delayed_retries = 2: the copy that is retried is a new message, which may be sent twice, and by = ["position"] ...
+END
     'commands that nobody handles' => [ <<'END' ],
     commands = [ "Nobody.Handles" ]; #! "commands" names "Nobody.Handles", for which there is no handler
 END
