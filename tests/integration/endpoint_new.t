@@ -92,6 +92,9 @@ for my $kind (qw(transport persistence)) {
 }
 
 # ---- what is refused --------------------------------------------------------------------------------------
+my %own = map { s{.*/}{}r => 1 } grep { -d } glob "$Endpoint::source/plugins/{transport,persistence}/*";
+my @own = sort keys %own;
+cmp_ok scalar @own, '>=', 5, "plugins of Waybill: @own";
 my @cases = (
     [ 73, 'handler order', qr/cannot make the directory "order"/, 'what is there is not written over' ],
     [ 73, 'handler other --directory none/such', qr/cannot make the directory "none\/such"/, 'a directory that cannot be' ],
@@ -100,7 +103,7 @@ my @cases = (
     [ 64, "handler \"'\"", qr/is no name/, 'a quotation mark' ],
     [ 64, "handler \"o'k\"", qr/is no name/, 'behind a letter, too' ],
     [ 64, 'handler l' . 'o' x 40, qr/40 at most/, 'one that is too long' ],
-    [ 64, 'plugin transport sqlite', qr/"sqlite" is a plugin of Waybill/, 'a name that is taken' ],
+    (map { my $name = $_; map { [ 64, "plugin $_ $name", qr/"$name" is a plugin of Waybill/, "the name of one that is there: $_ $name" ] } qw(transport persistence) } @own),
     [ 64, 'handler x --persistence oracle', qr/"oracle" is not sqlite, pgsql or mysql/, 'a persistence that is not there' ],
     [ 64, 'handler x --transport mqtt', qr/"mqtt" is not sqlite, amqp or kafka/, 'a transport that is not there' ],
     [ 64, 'plugin observer x', qr/"observer" is not transport or persistence/, 'a kind that is none' ],
@@ -114,6 +117,6 @@ for (@cases) {
     my ($code, $text) = run("$waybill new $arguments");
     ok $code == $wanted && $text =~ $words, $what or diag "$code $text";
 }
-is join(' ', grep { -e } qw(Order my-own x other a b)), '', 'and nothing is left of it';
+is join(' ', grep { -e } @own, qw(Order my-own x other a b)), '', 'and nothing is left of it';
 
 done_testing;
