@@ -20,9 +20,10 @@ Endpoint::under_servers(Peer::servers_of(@pairs, 'amqp+pgsql'));
 my @steps = qw(rename_tables rename_installed rename_taken_over rename_unsubscribed rename_sent rename_acknowledged rename_removed);
 
 my $outbox = 'enabled = true; cleanup_interval = "1s"; sweep_after = "1s";';
+my $positions = 'deduplication = { by = ["id", "position"]; };'; # what is moved has new ones, and is known by its id
 sub endpoint {
     my ($pair, $name) = @_;
-    return Peer->new($pair, name => $name, outbox => $outbox) if $pair ne 'amqp+sqlite';
+    return Peer->new($pair, name => $name, outbox => $pair =~ /kafka/ ? "$outbox $positions" : $outbox) if $pair ne 'amqp+sqlite';
     my $conninfo = "host=$ENV{PGHOST} port=$ENV{PGPORT} user=$ENV{PGUSER} dbname=$ENV{PGDATABASE}";
     return Peer->new($pair, name => "direct-$name", transport => 'topology = "direct";',
         outbox => qq($outbox deduplication = { store = { plugin = "pgsql"; conninfo = "$conninfo"; }; };));
@@ -70,6 +71,29 @@ sub exchange { # is it there?
     return $is_there;
 }
 
+# ---- endpoints that are not renamed, which is in their configuration: nobody is asked
+{
+    my $e = Endpoint->new('sqlite+sqlite', name => 'fixed', files => 'fixed-');
+    my ($from, $into) = ($e->transport_text, $e->persistence_text);
+    my @cases = (
+        [ 'one that only sends', qr/it is send-only and has nothing that would be renamed/, "send_only = true; $from" ],
+        [ 'one that keeps failures', qr/what it keeps of an error queue stays under its name: install another one/, qq(failures = { from = ["elsewhere"]; }; $from $into outbox = { enabled = true; };) ],
+    );
+    push @cases, [ 'one that knows messages by positions alone', qr/what is moved gets new ones: set outbox\.deduplication\.by = \["id", "position"\]/,
+        qq(handlers = ["@{[ Endpoint::module('script') ]}"]; transport = { plugin = "kafka"; brokers = "127.0.0.1:1"; }; $into outbox = { enabled = true; deduplication = { by = ["position"]; }; };) ]
+        if grep { /kafka/ } @pairs;
+    for (@cases) {
+        my ($what, $why, $group) = @$_;
+        Endpoint::write_file($e->{conf}, qq(endpoints = ( { name = "fixed"; $group } );\n));
+        for my $arguments ([qw(fixed other)], [qw(other fixed)], [qw(--dry-run fixed other)], [qw(--force fixed other)]) {
+            my ($code, $text) = $e->run('rename', @$arguments);
+            is $code, 78, "rename @$arguments: $what";
+            like $text, $why, 'is refused, with the reason';
+        }
+    }
+}
+
+# ---- killed after each of its steps
 for my $pair (@pairs) {
     my $old = endpoint($pair, 'orders');
     my $new = endpoint($pair, 'billing');
