@@ -192,11 +192,13 @@ const char *wb_endpoint_schema(wb_endpoint *e)
 }
 
 /* A partition whose messages would pass for such that came before is seen before any is received. */
-static int check_positions(wb_endpoint *e, wb_error *error)
+int wb_endpoint_check_positions(wb_endpoint *e, wb_error *error)
 {
     const wb_pipeline *p = &e->pipeline;
     wb_storage_session *storage = NULL;
     wb_transport_session *transport = NULL;
+    if (!p->positions)
+        return WB_OK;
     int r = p->persistence_ops->open(p->persistence, &storage, error);
     if (r == WB_OK)
         r = p->transport_ops->open(p->transport, WB_SESSION_SEND, 0, &transport, error);
@@ -245,8 +247,8 @@ int wb_endpoint_verify(wb_endpoint *e, wb_error *error)
         r = p->persistence_ops->verify(p->persistence, error);
     if (r == WB_OK && p->apart_ops)
         r = say_store(p->apart_ops->verify(p->apart, error), error);
-    if (r == WB_OK && p->positions)
-        r = check_positions(e, error);
+    if (r == WB_OK)
+        r = wb_endpoint_check_positions(e, error);
     if (r == WB_OK && !e->setup->plan.send_only)
         r = wb_limits_apply(&e->pipeline, error);
     return r;

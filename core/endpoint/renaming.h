@@ -4,7 +4,8 @@
  * tables say that it was begun (notes.h): a queue without tables is emptied only by that:
  *
  *   1  its tables become those of the new name: deduplication goes on from here
- *   2  the new name is installed: what is sent to it, and published, waits there
+ *   2  the new name is installed: what is sent to it, and published, waits there; where messages are known by their
+ *      positions, too, nothing goes on while some are known of a queue of that name that was removed
  *   3  it takes over what would reach the former one by other ways than its queue
  *   4  the former one's subscriptions end
  *   5  what waits in the former queue is moved, with its ids: what was moved twice is a duplicate (transfer.h)
