@@ -356,6 +356,11 @@ sub send_only {
     is $p->end, 'signal 9', "$pair: send-only: killed";
     is_deeply [ bodies($e, $e->collect('sink', 1, 'send-only: the processor')) ], ['left'], "$pair: send-only: sends what it left";
     is count_effects($e, 'front'), 2, "$pair: send-only: both have their data";
+    my $records = records($e);
+    my ($code, $text) = $front->run('outbox', 'cleanup', '--older-than', '0s', '--force');
+    is $code, 78, "$pair: send-only: its records are not its own to remove";
+    like $text, qr/its records are those of "$e->{name}", whose retention counts: clean up there/, "$pair: send-only: and it says whose they are";
+    ok $records && records($e) >= $records, "$pair: send-only: nor are they removed";
     is $e->stop, 0, "$pair: send-only: the processor stops";
 }
 
