@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The sqlite transport and its files: modes, sizes, what is missing or damaged, and what
- * happens when somebody meddles with them.
+ * The sqlite transport and its files: modes, sizes, what is flushed to disk, what is missing or
+ * damaged, and what happens when somebody meddles with them.
  */
 #include "config.h"
 
@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "tests/integration/sqlite_support.h"
@@ -207,6 +208,81 @@ static void one_file_has_one_name(void **state)
     free(link);
 }
 
+/* ---- what is flushed to disk ----------------------------------------------------------- */
+
+static int flushes;
+
+/* for SQLite, too */
+__attribute__((visibility("default"))) int fdatasync(int file)
+{
+    flushes++;
+    return (int)syscall(SYS_fdatasync, file);
+}
+
+/* A letter an operation: "d" is durable, "n" may be kept in memory only. */
+static void send_window(fixture *with, wb_transport_session *session, const char *window)
+{
+    wb_operation operations[4];
+    const size_t count = strlen(window);
+    assert_in_range(count, 1, 4);
+    for (size_t i = 0; i < count; i++) {
+        operations[i] = test_send("orders", "i", 1, "x", 1);
+        if (window[i] == 'n')
+            operations[i].flags |= WB_OPERATION_NON_PERSISTENT;
+    }
+    place_send(&with->orders, session, operations, count);
+}
+
+/* One durable operation is enough, wherever it stands and whatever was sent before. */
+static void assert_flushes(fixture *with, int of_durable)
+{
+    static const char *const windows[] = { "d", "n", "nd", "nn", "dn", "n", "dd", "nnn", "nnnd", "dnnn", "ndnn" };
+    wb_transport_session *session = place_session(&with->orders, BOTH);
+    send_window(with, session, "d"); /* begins the log */
+    for (size_t i = 0; i < sizeof windows / sizeof windows[0]; i++) {
+        flushes = 0;
+        send_window(with, session, windows[i]);
+        if ((flushes != 0) != (of_durable && strchr(windows[i], 'd')))
+            fail_msg("\"%s\" was flushed %d times", windows[i], flushes);
+    }
+    with->orders.transport_ops->close(session);
+}
+
+static void what_was_confirmed_survives_a_power_loss(void **state)
+{
+    assert_flushes(*state, 1);
+}
+
+static void unless_that_is_not_wanted(void **state)
+{
+    fixture *with = *state;
+    test_config_set(test_plugin("transport"), with->orders.transport_config, "synchronous", 1);
+    assert_flushes(with, 0);
+}
+
+/* Lost, it is received again; but what is a part of a transaction is as durable as the rest of it. */
+static void what_was_received_is_flushed_in_transactions_only(void **state)
+{
+    fixture *with = *state;
+    const wb_transport_ops *ops = with->orders.transport_ops;
+    const wb_incoming *messages[2];
+    wb_transport_session *session = place_session(&with->orders, BOTH);
+    place_send_numbers(&with->orders, session, "orders", 0, 6); /* begins the log */
+    flushes = 0;
+    assert_int_equal(place_receive(&with->orders, session, messages, 2, 1000), 2);
+    place_acknowledge(&with->orders, session, messages, 1);
+    assert_int_equal(ops->give_back(session, &messages[1], 1, &with->orders.error), WB_OK);
+    assert_int_equal(place_receive(&with->orders, session, messages, 2, 1000), 2);
+    place_acknowledge(&with->orders, session, messages, 1);
+    assert_int_equal(ops->begin(session, &with->orders.error), WB_OK);
+    assert_int_equal(flushes, 0);
+    send_window(with, session, "n");
+    place_acknowledge(&with->orders, session, &messages[1], 1);
+    assert_int_equal(ops->commit(session, &with->orders.error), WB_OK);
+    assert_int_not_equal(flushes, 0);
+    ops->close(session);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -219,6 +295,9 @@ int main(void)
         CASE(what_is_missing_is_named),
         CASE(a_file_that_is_no_database_is_refused),
         CASE(one_file_has_one_name),
+        CASE(what_was_confirmed_survives_a_power_loss),
+        CASE(unless_that_is_not_wanted),
+        CASE(what_was_received_is_flushed_in_transactions_only),
     };
     return cmocka_run_group_tests_name("sqlite files", tests, NULL, NULL);
 }
