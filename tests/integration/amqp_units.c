@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The amqp transport without a broker: whose fault what is, what is counted, and limits
- * that hold before memory is used; the routing keys of delays.
+ * that hold before memory is used; the ports of hosts; the routing keys of delays.
  */
 #include "config.h"
 
@@ -19,6 +19,7 @@
 #include "plugins/transport/amqp/amqp-delay.h"
 #include "plugins/transport/amqp/amqp-headers.h"
 #include "plugins/transport/amqp/amqp-gate.h"
+#include "plugins/transport/amqp/amqp-hosts.h"
 #include "plugins/transport/amqp/amqp-management.h"
 #include "plugins/transport/amqp/amqp-map.h"
 #include "plugins/transport/amqp/amqp-message.h"
@@ -562,6 +563,45 @@ static void test_management_read(void **state)
 }
 #endif
 
+/* ---- hosts ----------------------------------------------------------------------- */
+
+/* Who has no port has that of TLS, or not, as all of them: one that is not on this machine is
+ * enough, wherever it stands. */
+static void test_ports(void **state)
+{
+    static const struct {
+        wb_amqp_config config;
+        int uses_tls, ports[3];
+    } rows[] = {
+        { { .host = "localhost" }, 0, { 5672 } },
+        { { .host = "localhost", .tls = WB_AMQP_TLS_ON }, 1, { 5671 } },
+        { { .host = "localhost", .port = 7 }, 0, { 7 } },
+        { { .host = "b1" }, 1, { 5671 } },
+        { { .host = "b1", .tls = WB_AMQP_TLS_OFF }, 0, { 5672 } },
+        { { .host = "b1", .port = 7 }, 1, { 7 } },
+        { { .hosts = "localhost,127.0.0.1,[::1]" }, 0, { 5672, 5672, 5672 } },
+        { { .hosts = "localhost,::1", .tls = WB_AMQP_TLS_ON }, 1, { 5671, 5671 } },
+        { { .hosts = "b1,b2,b3" }, 1, { 5671, 5671, 5671 } },
+        { { .hosts = "b1,b2", .tls = WB_AMQP_TLS_OFF }, 0, { 5672, 5672 } },
+        { { .hosts = "b1,localhost,::1" }, 1, { 5671, 5671, 5671 } },
+        { { .hosts = "localhost, b1, ::1" }, 1, { 5671, 5671, 5671 } },
+        { { .hosts = "localhost,::1,b1" }, 1, { 5671, 5671, 5671 } },
+        { { .hosts = "b1:5673,localhost" }, 1, { 5673, 5671 } },
+        { { .hosts = "localhost,b1:5673" }, 1, { 5671, 5673 } },
+        { { .hosts = "localhost:5671,[::1]:5673,127.0.0.1" }, 0, { 5671, 5673, 5672 } },
+        { { .hosts = "b1,localhost:8,::1", .port = 7 }, 1, { 7, 8, 7 } },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        wb_amqp_hosts hosts;
+        assert_null(wb_amqp_hosts_read(&rows[i].config, &hosts));
+        for (size_t k = 0; k < 3; k++)
+            if ((k < hosts.count ? hosts.list[k].port : 0) != rows[i].ports[k])
+                fail_msg("row %zu: \"%s\" has the port %d", i, hosts.list[k].name, hosts.list[k].port);
+        assert_int_equal(wb_amqp_config_uses_tls(&rows[i].config), rows[i].uses_tls);
+    }
+}
+
 /* ---- delays ---------------------------------------------------------------------- */
 
 #define ZEROS_24 "0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0."
@@ -702,6 +742,7 @@ int main(void)
         cmocka_unit_test(test_arguments_broken),
         cmocka_unit_test(test_limit_resolve),
         cmocka_unit_test(test_major),
+        cmocka_unit_test(test_ports),
         cmocka_unit_test(test_delay_routes),
         cmocka_unit_test(test_delay_patterns),
         cmocka_unit_test(test_delay_seconds),
