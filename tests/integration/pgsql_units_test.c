@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The parts of the pgsql persistence that need no server: SQLSTATE map, names, hosts,
- * the cache of statements, what was found empty. */
+ * time limits, the cache of statements, what was found empty. */
 #include "config.h"
 
 #include <setjmp.h>
@@ -398,6 +398,29 @@ static void test_malformed_conninfo_keeps_its_secret(void **state)
     pgsql_params_free(&params);
 }
 
+/* ---- time limits ------------------------------------------------------------------- */
+
+static int is_asked_about(const char *setting)
+{
+    for (size_t i = 0; pgsql_dialect.questions[i]; i++)
+        if (strstr(pgsql_dialect.questions[i], setting))
+            return 1;
+    return 0;
+}
+
+/* What ends a transaction that waits for us. By name: the servers that the other tests have need not know all of them. */
+static void test_limits_of_transactions_are_known(void **state)
+{
+    static const char *const limits[] = { "'idle_in_transaction_session_timeout'", "'transaction_timeout'" /* 17 */ };
+    (void)state;
+    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
+        if (!strstr(pgsql_dialect.templates[WB_SQL_LOCK_IN_TRANSACTION], limits[i]))
+            fail_msg("%s ends the transaction that has a row's lock", limits[i]);
+        if (!is_asked_about(limits[i]))
+            fail_msg("of %s nobody is told", limits[i]);
+    }
+}
+
 /* ---- cache ------------------------------------------------------------------------ */
 
 static void test_cache_knows_text_and_types(void **state)
@@ -594,6 +617,7 @@ int main(void)
         cmocka_unit_test(test_tls_is_not_weakened_in_silence),
         cmocka_unit_test(test_the_environment_lowers_no_version),
         cmocka_unit_test(test_services_count_when_they_are_asked_for),
+        cmocka_unit_test(test_limits_of_transactions_are_known),
         cmocka_unit_test(test_cache_knows_text_and_types),
         cmocka_unit_test(test_cache_is_bounded),
         cmocka_unit_test(test_a_gap_is_passed_over_for_a_while),
