@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the SQL persistences share, without a server: keys, names in templates, and a dialect that lacks
- * something. */
+ * What the SQL persistences share, without a server: keys, names in templates, a dialect that lacks
+ * something, and how many records there are said to be. */
 #include "config.h"
 
 #include <setjmp.h>
@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "plugins/common/sql/driver.h"
+#include "plugins/common/sql/look.h"
 
 #include <cmocka.h>
 
@@ -337,6 +338,102 @@ static void test_names_that_mean_nothing(void **state)
     check(&d, 0, "{endpoints");
 }
 
+/* ---- how many records ---------------------------------------------------------------------- */
+
+/* What a server has, what it takes that for (0: it does not know), and how far it was to count. */
+static struct {
+    uint64_t records, estimated, limit;
+} server;
+
+static void do_nothing(wb_storage_session *session)
+{
+    (void)session;
+}
+
+static void queue_stats(wb_storage_session *session, wb_sql_which which, const wb_sql_value *values, size_t count,
+                        wb_sql_answer *ret_answer)
+{
+    (void)session;
+    (void)ret_answer;
+    assert_int_equal(which, WB_SQL_STATS);
+    assert_int_equal(count, 1);
+    server.limit = values[0].number;
+}
+
+static int run(wb_storage_session *session, const char *crash_point)
+{
+    (void)session;
+    (void)crash_point;
+    return WB_OK;
+}
+
+static int fetch_stats(wb_sql_answer *answer, wb_sql_cell *ret_cells, size_t count)
+{
+    static uint64_t counted;
+    (void)answer;
+    counted = server.records < server.limit ? server.records : server.limit;
+    memset(ret_cells, 0, count * sizeof *ret_cells);
+    ret_cells[0] = (wb_sql_cell){ (const char *)&counted, sizeof counted };
+    if (server.estimated)
+        ret_cells[1] = (wb_sql_cell){ (const char *)&server.estimated, sizeof server.estimated };
+    return 1;
+}
+
+static uint64_t number_of(const wb_sql_cell *cell)
+{
+    uint64_t number = 0;
+    if (cell->data)
+        memcpy(&number, cell->data, sizeof number);
+    return number;
+}
+
+static void clear(wb_sql_answer *answer)
+{
+    (void)answer;
+}
+
+#define MOST 100000 /* that are counted, unless all are asked for */
+#define MANY 5000000
+
+/* An estimate is of some earlier time: it may be above what there is, below it, and below what was counted. */
+static void test_counts(void **state)
+{
+    static const struct {
+        uint64_t records, estimated;
+        int is_exact;
+        uint64_t said;
+        int are;
+    } rows[] = {
+        { 0, 0, 0, 0, WB_COUNT_EXACT },
+        { 0, MANY, 0, 0, WB_COUNT_EXACT },
+        { 3, MANY, 0, 3, WB_COUNT_EXACT },
+        { MOST, 0, 0, MOST, WB_COUNT_EXACT },
+        { MOST, MANY, 0, MOST, WB_COUNT_EXACT },
+        { MOST + 1, 0, 0, MOST + 1, WB_COUNT_AT_LEAST },
+        { MANY, 0, 0, MOST + 1, WB_COUNT_AT_LEAST },
+        { MANY, 1, 0, MOST + 1, WB_COUNT_AT_LEAST },
+        { MANY, MOST, 0, MOST + 1, WB_COUNT_AT_LEAST },
+        { MANY, MOST + 1, 0, MOST + 1, WB_COUNT_AT_LEAST },
+        { MANY, MOST + 2, 0, MOST + 2, WB_COUNT_ESTIMATED },
+        { MANY, 2 * MANY, 0, 2 * MANY, WB_COUNT_ESTIMATED },
+        { MANY, 0, 1, MANY, WB_COUNT_EXACT },
+        { MANY, 2 * MANY, 1, MANY, WB_COUNT_EXACT },
+    };
+    static const wb_sql_driver driver = { .start = do_nothing, .queue = queue_stats, .queue_end = do_nothing,
+                                          .run = run, .fetch = fetch_stats, .number = number_of, .clear = clear };
+    wb_sql_outbox outbox = { .driver = &driver };
+    wb_sql_session session = { .outbox = &outbox, .state = WB_SQL_IDLE };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        wb_outbox_stats stats = { .struct_size = sizeof stats, .is_exact = rows[i].is_exact };
+        server.records = rows[i].records;
+        server.estimated = rows[i].estimated;
+        assert_int_equal(wb_sql_stats((wb_storage_session *)(void *)&session, &stats, NULL), WB_OK);
+        if (stats.records != rows[i].said || stats.records_are != rows[i].are)
+            fail_msg("row %zu: %llu, which is %d", i, (unsigned long long)stats.records, stats.records_are);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -346,6 +443,7 @@ int main(void)
         cmocka_unit_test(test_missing_statements),
         cmocka_unit_test(test_other_things_missing),
         cmocka_unit_test(test_names_that_mean_nothing),
+        cmocka_unit_test(test_counts),
     };
     return cmocka_run_group_tests_name("sql units", tests, NULL, NULL);
 }
