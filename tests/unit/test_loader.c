@@ -210,6 +210,30 @@ static void test_plugin_path(void **state)
     assert_int_equal(unlink(path) | rmdir(folder), 0);
 }
 
+static int has_more_rights;
+
+/* For the loader: as if the program were owned by another user, and set-user-ID. */
+__attribute__((visibility("default"))) char *secure_getenv(const char *name)
+{
+    return has_more_rights ? NULL : getenv(name);
+}
+
+/* Who runs a program with more rights than his own does not say what is loaded into it. */
+static void test_more_rights_than_the_caller(void **state)
+{
+    wb_plugin_files files;
+    (void)state;
+    expect_plugin(WB_PLUGIN_TRANSPORT, "queue");
+    has_more_rights = 1;
+    expect_refusal(WB_PLUGIN_TRANSPORT, "queue", "there is no transport plugin \"queue\" in \"");
+    wb_plugin_files_list(NULL, &files);
+    has_more_rights = 0;
+    for (size_t i = 0; i < files.count; i++)
+        assert_null(strstr(files.items[i].path, built("plugins")));
+    wb_plugin_files_free(&files);
+    expect_plugin(WB_PLUGIN_TRANSPORT, "queue");
+}
+
 /* The same object is no plugin of another kind, however it is found. */
 static void test_one_file_for_both_kinds(void **state)
 {
@@ -592,6 +616,7 @@ int main(void)
         cmocka_unit_test(test_refused_plugins),
         cmocka_unit_test(test_search),
         cmocka_unit_test(test_plugin_path),
+        cmocka_unit_test(test_more_rights_than_the_caller),
         cmocka_unit_test(test_one_file_for_both_kinds),
         cmocka_unit_test(test_files_cut_short),
         cmocka_unit_test(test_handlers),
