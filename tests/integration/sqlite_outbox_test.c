@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The sqlite persistence: claims, pending operations, cleanup, what a handler may not do.
+ * The sqlite persistence: claims, pending operations, cleanup, what a handler may not do, how many
+ * records there are.
  */
 #include "config.h"
 
@@ -547,6 +548,34 @@ static void tables_of_version_1_keep_ids_as_they_are(void **state)
     with->ops->close(session);
 }
 
+/* ---- how many records --------------------------------------------------------------------- */
+
+static void assert_counted(const fixture *with, wb_storage_session *session, int is_exact, uint64_t records, int are)
+{
+    wb_outbox_stats stats = { .struct_size = sizeof stats, .is_exact = is_exact };
+    assert_int_equal(with->ops->stats(session, &stats, NULL), WB_OK);
+    assert_int_equal(stats.records, records);
+    assert_int_equal(stats.records_are, are);
+}
+
+static void a_million_records_are_counted_and_no_more(void **state)
+{
+    fixture *with = *state;
+    wb_storage_session *session = place_storage(&with->at);
+    assert_counted(with, session, 0, 0, WB_COUNT_EXACT);
+    /* without keys, and so soon there */
+    test_execute(with->data, "drop table waybill_orders_dedup; create table waybill_orders_dedup(batch integer primary key); "
+                             "create table numbers(n integer primary key); "
+                             "insert into numbers with recursive up(n) as "
+                             "(select 0 union all select n + 1 from up limit 1000) select n from up; "
+                             "insert into waybill_orders_dedup select a.n * 1000 + b.n from numbers a, numbers b");
+    assert_counted(with, session, 0, 1000000, WB_COUNT_EXACT);
+    test_execute(with->data, "insert into waybill_orders_dedup values (1000000)");
+    assert_counted(with, session, 0, 1000001, WB_COUNT_AT_LEAST);
+    assert_counted(with, session, 1, 1000001, WB_COUNT_EXACT);
+    with->ops->close(session);
+}
+
 /* ---- crash points ------------------------------------------------------------------------- */
 
 static void crash_in_a_batch(void *argument)
@@ -609,6 +638,7 @@ int main(void)
         CASE(the_printed_schema_is_what_install_makes),
         CASE(keys_of_uuids_are_compact),
         CASE(tables_of_version_1_keep_ids_as_they_are),
+        CASE(a_million_records_are_counted_and_no_more),
         CASE(a_crash_before_the_commit_leaves_nothing),
     };
     return cmocka_run_group_tests_name("sqlite outbox", tests, NULL, NULL);
